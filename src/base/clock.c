@@ -1,0 +1,36 @@
+#include "base/ct_clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double seconds(clockid_t id)
+{
+  struct timespec t;
+  return clock_gettime(id, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec : 0;
+}
+
+double ct_clock(void)
+{
+  return seconds(CLOCK_MONOTONIC);
+}
+
+double ct_clock_since_exec(void)
+{
+  enum { SKIP = 19 }; /* fields between the command's closing parenthesis and starttime: proc(5) */
+  char text[1024];
+  FILE *f = fopen("/proc/self/stat", "r");
+  if (!f) return 0;
+  size_t n = fread(text, 1, sizeof text - 1, f);
+  fclose(f);
+  text[n] = '\0';
+  char *field = strrchr(text, ')'); /* the command itself may contain blanks and parentheses */
+  for (int i = 0; field && i <= SKIP; i++)
+    field = strchr(field + 1, ' ');
+  unsigned long long ticks;
+  long per_second = sysconf(_SC_CLK_TCK);
+  if (!field || per_second <= 0 || sscanf(field, "%llu", &ticks) != 1) return 0;
+  double since = seconds(CLOCK_BOOTTIME) - (double)ticks / (double)per_second;
+  return since > 0 ? since : 0;
+}

@@ -1,0 +1,23 @@
+/** \file ct_file.h  Small files and durable renames.  Layer 0.  All functions are local. */
+#ifndef CT_FILE_H
+#define CT_FILE_H
+#include <stddef.h>
+#include <stdint.h>
+
+/** Whole file into a new NUL-terminated buffer (ct_mem_free).  CT_ERR_IO, CT_ERR_NOMEM. */
+int ct_file_read(const char *path, char **data, size_t *bytes);
+/** Writes path.tmp, fsync, rename, fsync of the directory: the file is there whole or not at all. */
+int ct_file_write(const char *path, const void *data, size_t bytes);
+/** fsync of the temporary, rename onto path, fsync of the directory. */
+int ct_file_commit(const char *temporary, const char *path);
+/** mkdir -p. */
+int ct_file_mkdirs(const char *path);
+/** 1 if it exists. */
+int ct_file_exists(const char *path);
+/** Expands one shell pattern in byte order (glob(3)) relative to \a dir; without a magic character
+ * the path itself.  *list: n strings in one allocation each, freed by ct_file_list_free().  No match:
+ * CT_ERR_IO that names the pattern and the directory. */
+int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n);
+void ct_file_list_free(char **list, int n);
+
+#endif

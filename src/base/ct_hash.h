@@ -1,0 +1,12 @@
+/** \file ct_hash.h  64-bit hashes (XXH3).  Layer 0. */
+#ifndef CT_HASH_H
+#define CT_HASH_H
+#include <stddef.h>
+#include <stdint.h>
+
+/** Hash of a block, chained: pass the hash so far as \a seed (0 to begin). */
+uint64_t ct_hash(const void *data, size_t bytes, uint64_t seed);
+uint64_t ct_hash_text(const char *text, uint64_t seed);
+uint64_t ct_hash_int(int64_t value, uint64_t seed);
+
+#endif

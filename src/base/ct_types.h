@@ -1,0 +1,52 @@
+/** \file ct_types.h  Element types, layouts and shapes.  Layer 0.
+ *
+ * The integer rule of the project: `int` is a rank, a small count or a code; `int64_t` counts
+ * elements, samples, steps and file offsets; `size_t` is bytes and nothing else. */
+#ifndef CT_TYPES_H
+#define CT_TYPES_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define CT_MAX_DIMS 5
+
+typedef enum { CT_F32, CT_BF16, CT_F16, CT_F64, CT_U8, CT_I8, CT_I16, CT_I32, CT_I64 } ct_dtype_t;
+
+/** How the elements of an activation lie in memory.  Parameters have no layout here: theirs is the
+ * business of the op that owns them (ct_backend.h, pack). */
+typedef enum {
+  CT_PLAIN, /**< row-major in the order of the dims: N C H W */
+  CT_C8,    /**< N C/8 H W 8: channels in blocks of 8, the last block padded with zeros */
+  CT_C16,   /**< N C/16 H W 16 */
+  CT_NHWC   /**< N H W C */
+} ct_layout_t;
+
+/** A tensor without its memory.  dim[0] is the batch N, dim[1] channels or features; unused: 1. */
+typedef struct ct_shape {
+  ct_dtype_t dtype;
+  ct_layout_t layout;
+  int ndim;
+  int64_t dim[CT_MAX_DIMS];
+} ct_shape_t;
+
+/** A plain float32 shape from its dims: ct_shape(2, n, features).  A macro, so that an int among
+ * the dims is widened. */
+#define ct_shape(ndim, ...) ct_shape_dims((ndim), (const int64_t[CT_MAX_DIMS]){__VA_ARGS__})
+ct_shape_t ct_shape_dims(int ndim, const int64_t dim[CT_MAX_DIMS]);
+/** Elements without padding.  This and the three below saturate instead of overflowing. */
+int64_t ct_shape_count(const ct_shape_t *s);
+/** Elements of one sample: all dims but the first. */
+int64_t ct_shape_sample(const ct_shape_t *s);
+/** Elements with the padding of the layout. */
+int64_t ct_shape_padded(const ct_shape_t *s);
+/** Bytes with the padding of the layout. */
+size_t ct_shape_bytes(const ct_shape_t *s);
+/** 1 if dims (not dtype, not layout) are equal. */
+int ct_shape_same(const ct_shape_t *a, const ct_shape_t *b);
+/** "64x3x32x32" into buf (returned). */
+const char *ct_shape_text(const ct_shape_t *s, char *buf, size_t cap);
+size_t ct_dtype_size(ct_dtype_t t);
+/** "float32", "uint8", …: NumPy's names. */
+const char *ct_dtype_name(ct_dtype_t t);
+const char *ct_layout_name(ct_layout_t l);
+
+#endif

@@ -1,0 +1,87 @@
+#include "base/ct_fault.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+
+enum { MAX_FAULTS = 16 };
+typedef enum { DO_FAIL, DO_KILL, DO_SLEEP } action_t;
+
+typedef struct fault {
+  char point[64];
+  long long nth; /* which pass fails, from 1 */
+  action_t action;
+  atomic_llong passes;
+} fault_t;
+
+static fault_t faults[MAX_FAULTS]; /* those of this rank */
+static int nfaults;
+
+/* One "point@rank:nth[:action]".  1: taken; 0: another rank's; -1: not understood. */
+static int parse(const char *text, int rank, fault_t *f)
+{
+  char who[16], action[16] = "";
+  int end = 0;
+  int n = sscanf(text, "%63[^@]@%15[^:]:%lld%n:%15s%n", f->point, who, &f->nth, &end, action, &end);
+  if (n < 3 || text[end] || f->nth < 1) return -1;
+  if (n == 3)
+    f->action = DO_FAIL;
+  else if (strcmp(action, "kill") == 0)
+    f->action = DO_KILL;
+  else if (strcmp(action, "sleep") == 0)
+    f->action = DO_SLEEP;
+  else
+    return -1;
+  atomic_store(&f->passes, 0);
+  if (strcmp(who, "*") == 0) return 1;
+  char *rest;
+  long wanted = strtol(who, &rest, 10);
+  return *rest ? -1 : wanted == rank;
+}
+
+void ct_fault_setup(int rank)
+{
+  const char *list = getenv("CTRAIN_FAULTS");
+  nfaults = 0;
+  while (list && *list) {
+    char item[128];
+    size_t len = strcspn(list, ",");
+    snprintf(item, sizeof item, "%.*s", (int)len, list);
+    int taken =
+        nfaults < MAX_FAULTS && len < sizeof item ? parse(item, rank, &faults[nfaults]) : -1;
+    if (taken < 0)
+      ct_log(CT_LOG_WARN,
+             "CTRAIN_FAULTS: '%s' is ignored: expected point@rank:nth, and up to %d of them", item,
+             MAX_FAULTS);
+    else
+      nfaults += taken;
+    list += len + (list[len] == ',');
+  }
+}
+
+static int happen(const fault_t *f)
+{
+  if (f->action == DO_KILL) raise(SIGKILL);
+  while (f->action == DO_SLEEP)
+    pause();
+  return ct_err_set(CT_ERR_FAULT, __FILE__, __LINE__, "injected fault at '%s', pass %lld", f->point,
+                    f->nth);
+}
+
+int ct_fault(const char *point)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < nfaults; i++) {
+    fault_t *f = &faults[i];
+    if (strcmp(f->point, point) != 0) continue;
+    if (atomic_fetch_add(&f->passes, 1) + 1 == f->nth) rc = happen(f);
+  }
+  return rc;
+}

@@ -1,0 +1,207 @@
+#include "base/ct_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+
+static ssize_t read_some(int fd, char *to, size_t bytes)
+{
+  ssize_t n;
+  do
+    n = read(fd, to, bytes);
+  while (n < 0 && errno == EINTR);
+  return n;
+}
+
+int ct_file_read(const char *path, char **data, size_t *bytes)
+{
+  int rc = CT_OK;
+  struct stat st;
+  char *buf = NULL;
+  int64_t cap = 0, len = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &st) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  /* the size is only a hint: a pipe has none, and a file may grow */
+  CT_TRY(ct_mem_grow((void **)&buf, &cap, (S_ISREG(st.st_mode) ? st.st_size : 0) + 2, 1));
+  for (;;) {
+    ssize_t n = read_some(fd, buf + len, (size_t)(cap - len - 1));
+    if (n < 0) CT_FAIL(CT_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+    if (n == 0) break;
+    len += n;
+    if (len + 1 == cap) CT_TRY(ct_mem_grow((void **)&buf, &cap, cap + 1, 1));
+  }
+  buf[len] = '\0';
+  *data = buf;
+  *bytes = (size_t)len;
+  buf = NULL;
+out:
+  ct_mem_free(buf);
+  if (fd >= 0) close(fd);
+  return rc;
+}
+
+/* fsync() by name.  A file system that cannot sync a directory says EINVAL. */
+static int sync_path(const char *path, int flags)
+{
+  int rc = CT_OK;
+  int fd = open(path, flags | O_CLOEXEC);
+  if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+    CT_FAIL(CT_ERR_IO, "%s: cannot write to the disk: %s", path, strerror(errno));
+out:
+  if (fd >= 0) close(fd);
+  return rc;
+}
+
+int ct_file_commit(const char *temporary, const char *path)
+{
+  int rc = CT_OK;
+  char dir[CT_PATH_MAX];
+  CT_TRY(ct_path_dir(dir, sizeof dir, path));
+  CT_TRY(sync_path(temporary, O_RDONLY));
+  if (rename(temporary, path) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot rename to '%s': %s", temporary, path, strerror(errno));
+  CT_TRY(sync_path(dir, O_RDONLY | O_DIRECTORY));
+out:
+  return rc;
+}
+
+static int write_new(const char *path, const char *data, size_t bytes)
+{
+  int rc = CT_OK;
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", path, strerror(errno));
+  for (size_t done = 0; done < bytes;) {
+    ssize_t n = write(fd, data + done, bytes - done);
+    if (n < 0 && errno != EINTR) CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+    if (n > 0) done += (size_t)n;
+  }
+out:
+  /* network file systems report a full disk here */
+  if (fd >= 0 && close(fd) != 0 && rc == CT_OK)
+    rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot write: %s", path, strerror(errno));
+  return rc;
+}
+
+int ct_file_write(const char *path, const void *data, size_t bytes)
+{
+  int rc = CT_OK;
+  char temporary[CT_PATH_MAX] = "";
+  CT_TRY(ct_text_format(temporary, sizeof temporary, "%s.tmp", path));
+  CT_TRY(write_new(temporary, data, bytes));
+  CT_TRY(ct_file_commit(temporary, path));
+out:
+  if (rc != CT_OK) unlink(temporary);
+  return rc;
+}
+
+static int make_dir(const char *path)
+{
+  struct stat st;
+  if (mkdir(path, 0777) == 0) return CT_OK;
+  int why = errno;
+  if (why == EEXIST && stat(path, &st) == 0) {
+    if (S_ISDIR(st.st_mode)) return CT_OK;
+    why = ENOTDIR;
+  }
+  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot create the directory: %s", path,
+                    strerror(why));
+}
+
+int ct_file_mkdirs(const char *path)
+{
+  int rc = CT_OK;
+  char part[CT_PATH_MAX];
+  CT_TRY(ct_text_format(part, sizeof part, "%s", path));
+  for (char *p = part + 1; part[0] && *p; p++) {
+    if (*p != '/') continue;
+    *p = '\0';
+    CT_TRY(make_dir(part));
+    *p = '/';
+  }
+  CT_TRY(make_dir(part));
+out:
+  return rc;
+}
+
+int ct_file_exists(const char *path)
+{
+  return access(path, F_OK) == 0;
+}
+
+/* The pattern below dir, with the directory's own magic characters made harmless. */
+static int full_pattern(char *buf, size_t cap, const char *dir, const char *pattern)
+{
+  char quoted[CT_PATH_MAX];
+  size_t n = 0;
+  for (; *dir && n + 2 < sizeof quoted; dir++) {
+    if (strchr("*?[\\", *dir)) quoted[n++] = '\\';
+    quoted[n++] = *dir;
+  }
+  quoted[n] = '\0';
+  if (*dir) return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "name too long: '%.80s...'", quoted);
+  return ct_path_join(buf, cap, quoted, pattern);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int copy_list(char *const *paths, int n, char ***list)
+{
+  char **copy = ct_mem_array(n, sizeof *copy, "a list of files");
+  if (!copy) return CT_ERR_NOMEM;
+  for (int i = 0; i < n; i++) {
+    copy[i] = ct_mem_strdup(paths[i]);
+    if (!copy[i]) {
+      ct_file_list_free(copy, n);
+      return CT_ERR_NOMEM;
+    }
+  }
+  *list = copy;
+  return CT_OK;
+}
+
+int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX], *single = path;
+  glob_t found = {0};
+  *list = NULL;
+  *n = 0;
+  if (!strpbrk(pattern, "*?[")) {
+    CT_TRY(ct_path_join(path, sizeof path, dir, pattern));
+    CT_TRY(copy_list(&single, 1, list));
+    *n = 1;
+    goto out;
+  }
+  CT_TRY(full_pattern(path, sizeof path, dir, pattern));
+  int status = glob(path, GLOB_NOSORT, NULL, &found);
+  if (status == GLOB_NOSPACE) CT_FAIL(CT_ERR_NOMEM, "no memory to list '%s'", path);
+  if (status != 0 || found.gl_pathc == 0)
+    CT_FAIL(CT_ERR_IO, "no file matches '%s' in the directory '%s'", pattern, *dir ? dir : ".");
+  /* glob() sorts by locale: every rank must see the same order */
+  qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
+  CT_TRY(copy_list(found.gl_pathv, (int)found.gl_pathc, list));
+  *n = (int)found.gl_pathc;
+out:
+  globfree(&found);
+  return rc;
+}
+
+void ct_file_list_free(char **list, int n)
+{
+  for (int i = 0; list && i < n; i++)
+    ct_mem_free(list[i]);
+  ct_mem_free(list);
+}

@@ -1,0 +1,13 @@
+libctrain_a_SOURCES += \
+  %D%/ct_types.h %D%/types.c \
+  %D%/ct_err.h %D%/err.c \
+  %D%/ct_log.h %D%/log.c \
+  %D%/ct_mem.h %D%/mem.c \
+  %D%/ct_text.h %D%/text.c \
+  %D%/ct_file.h %D%/file.c \
+  %D%/ct_rng.h %D%/rng.c \
+  %D%/ct_hash.h %D%/hash.c \
+  %D%/ct_fault.h %D%/fault.c \
+  %D%/ct_clock.h %D%/clock.c \
+  %D%/ct_node.h %D%/node.c \
+  %D%/ct_opt.h %D%/opt.c

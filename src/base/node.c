@@ -1,0 +1,532 @@
+#include "base/ct_node.h"
+
+#include <string.h>
+
+#include <yaml.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+enum {
+  MAX_DEPTH = 48, /* the readers of a tree recurse */
+  MAX_KEY = 200 /* bytes: YAML wants a key and its colon within 1024 characters, escapes included */
+};
+
+/* ---- nodes ---- */
+
+ct_node_t *ct_node_new(ct_node_kind_t kind, const char *key, const char *text)
+{
+  ct_node_t *n = ct_mem_alloc(sizeof *n, "a configuration value");
+  if (!n) return NULL;
+  n->kind = text ? CT_NODE_SCALAR : kind;
+  if (n->kind == CT_NODE_SCALAR) n->text = ct_mem_strdup(text ? text : "");
+  if (key) n->key = ct_mem_strdup(key);
+  if ((n->kind == CT_NODE_SCALAR && !n->text) || (key && !n->key)) {
+    ct_node_free(n);
+    return NULL;
+  }
+  return n;
+}
+
+void ct_node_free(ct_node_t *n)
+{
+  if (!n) return;
+  for (ct_node_t *c = n->child, *next; c; c = next) {
+    next = c->next;
+    ct_node_free(c);
+  }
+  ct_mem_free(n->key);
+  ct_mem_free(n->text);
+  ct_mem_free(n);
+}
+
+ct_node_t *ct_node_find(const ct_node_t *map, const char *key)
+{
+  ct_node_t *c = map && map->kind == CT_NODE_MAP ? map->child : NULL;
+  while (c && strcmp(c->key, key) != 0)
+    c = c->next;
+  return c;
+}
+
+int ct_node_count(const ct_node_t *n)
+{
+  int count = 0;
+  for (const ct_node_t *c = n->child; c; c = c->next)
+    count++;
+  return count;
+}
+
+void ct_node_append(ct_node_t *parent, ct_node_t *child)
+{
+  ct_node_t **end = &parent->child;
+  while (*end)
+    end = &(*end)->next;
+  *end = child;
+}
+
+ct_node_t *ct_node_copy(const ct_node_t *n)
+{
+  ct_node_t *copy = ct_node_new(n->kind, n->key, n->text);
+  if (!copy) return NULL;
+  copy->quoted = n->quoted;
+  copy->line = n->line;
+  copy->used = n->used;
+  ct_node_t **end = &copy->child;
+  for (const ct_node_t *c = n->child; c; c = c->next, end = &(*end)->next) {
+    *end = ct_node_copy(c);
+    if (!*end) {
+      ct_node_free(copy);
+      return NULL;
+    }
+  }
+  return copy;
+}
+
+/* ---- parsing ---- */
+
+typedef struct reader {
+  yaml_parser_t yaml;
+  const char *name;
+  const char *text;
+  size_t bytes;
+} reader_t;
+
+/* libyaml gives a byte offset instead of a line where the text is not valid UTF-8. */
+static int problem_line(const reader_t *r)
+{
+  if (r->yaml.error != YAML_READER_ERROR) return (int)r->yaml.problem_mark.line + 1;
+  int line = 1;
+  for (size_t i = 0; i < r->yaml.problem_offset && i < r->bytes; i++)
+    line += r->text[i] == '\n';
+  return line;
+}
+
+static int next_event(reader_t *r, yaml_event_t *e)
+{
+  if (yaml_parser_parse(&r->yaml, e)) return CT_OK;
+  memset(e, 0, sizeof *e);
+  if (r->yaml.error == YAML_MEMORY_ERROR)
+    return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "%s: no memory to parse it", r->name);
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s:%d: not valid YAML: %s", r->name,
+                    problem_line(r), r->yaml.problem ? r->yaml.problem : "cannot be parsed");
+}
+
+static int line_of(const yaml_event_t *e)
+{
+  return (int)e->start_mark.line + 1;
+}
+
+/* What YAML has and a configuration does not. */
+static const char *refused(const yaml_event_t *e)
+{
+  const yaml_char_t *anchor = NULL, *tag = NULL;
+  switch (e->type) {
+  case YAML_ALIAS_EVENT:
+    return "an alias ('*name') is not supported";
+  case YAML_SCALAR_EVENT:
+    anchor = e->data.scalar.anchor;
+    tag = e->data.scalar.tag;
+    if (memchr(e->data.scalar.value, 0, e->data.scalar.length)) return "text contains a zero byte";
+    break;
+  case YAML_SEQUENCE_START_EVENT:
+    anchor = e->data.sequence_start.anchor;
+    tag = e->data.sequence_start.tag;
+    break;
+  case YAML_MAPPING_START_EVENT:
+    anchor = e->data.mapping_start.anchor;
+    tag = e->data.mapping_start.tag;
+    break;
+  default:
+    break;
+  }
+  if (anchor) return "an anchor ('&name') is not supported";
+  return tag ? "a tag ('!name') is not supported" : NULL;
+}
+
+/* Length of the UTF-8 sequence at p if YAML holds it as it is, else 0: for control
+ * characters, byte order marks and the line separators of Unicode, which YAML folds. */
+static int raw_length(const unsigned char *p)
+{
+  static const unsigned char lead[] = {0xC0, 0xE0, 0xF0};
+  if (p[0] < 0x80) return p[0] >= ' ' && p[0] != 0x7F;
+  int more = p[0] >= 0xF0 ? 3 : p[0] >= 0xE0 ? 2 : p[0] >= 0xC2 ? 1 : 0;
+  uint32_t code = more ? p[0] - lead[more - 1] : 0;
+  for (int i = 1; i <= more; i++) {
+    if ((p[i] & 0xC0) != 0x80) return 0;
+    code = code << 6 | (p[i] & 0x3F);
+  }
+  int odd = code < 0xA0 || code == 0x2028 || code == 0x2029 || code == 0xFEFF || code == 0xFFFE ||
+            code == 0xFFFF || code > 0x10FFFF;
+  return odd ? 0 : more + 1;
+}
+
+/* 1 if the text stands for itself without quotes, on one line, in a block. */
+static int plain_safe(const char *text)
+{
+  size_t len = strlen(text);
+  if (len == 0) return 1;
+  if (strchr(" ,[]{}#&*!|>'\"%@`?:", text[0]) || text[len - 1] == ' ' || text[len - 1] == ':')
+    return 0;
+  if (text[0] == '-' && (text[1] == '\0' || text[1] == ' ')) return 0;
+  if (strncmp(text, "---", 3) == 0 || strncmp(text, "...", 3) == 0) return 0;
+  if (strstr(text, ": ") || strstr(text, " #")) return 0;
+  for (const unsigned char *p = (const unsigned char *)text; *p;) {
+    int length = raw_length(p);
+    if (length == 0) return 0;
+    p += length;
+  }
+  return 1;
+}
+
+static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_node_t **out);
+
+/* A plain text that only its place or its line breaks made possible (such as `-` in `[-]`) is
+ * marked as quoted: it is no number either, and the dump can then write it anywhere. */
+static int parse_scalar(const yaml_event_t *e, ct_node_t **out)
+{
+  const char *text = (const char *)e->data.scalar.value;
+  *out = ct_node_new(CT_NODE_SCALAR, NULL, text);
+  if (!*out) return CT_ERR_NOMEM;
+  (*out)->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || !plain_safe(text);
+  return CT_OK;
+}
+
+static int check_key(const reader_t *r, const yaml_event_t *e, const ct_node_t *map)
+{
+  int rc = CT_OK, line = line_of(e);
+  const char *why = refused(e);
+  if (why) CT_FAIL(CT_ERR_USAGE, "%s:%d: %s", r->name, line, why);
+  if (e->type != YAML_SCALAR_EVENT)
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: a key must be a word, not a list or map", r->name, line);
+  const char *key = (const char *)e->data.scalar.value;
+  if (!*key) CT_FAIL(CT_ERR_USAGE, "%s:%d: a key is empty", r->name, line);
+  if (strlen(key) > MAX_KEY)
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: a key is longer than %d bytes", r->name, line, MAX_KEY);
+  const ct_node_t *first = ct_node_find(map, key);
+  if (first)
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: duplicate key '%s', first given in line %d", r->name, line, key,
+            first->line);
+out:
+  return rc;
+}
+
+static int parse_pair(reader_t *r, const yaml_event_t *key, ct_node_t *map, int depth,
+                      ct_node_t **out)
+{
+  int rc = CT_OK;
+  yaml_event_t e = {0};
+  CT_TRY(check_key(r, key, map));
+  CT_TRY(next_event(r, &e));
+  CT_TRY(parse_value(r, &e, depth, out));
+  (*out)->line = line_of(key);
+  (*out)->key = ct_mem_strdup((const char *)key->data.scalar.value);
+  if (!(*out)->key) rc = CT_ERR_NOMEM;
+out:
+  if (rc != CT_OK) {
+    ct_node_free(*out);
+    *out = NULL;
+  }
+  yaml_event_delete(&e);
+  return rc;
+}
+
+static int parse_children(reader_t *r, ct_node_t *parent, int depth)
+{
+  int rc = CT_OK;
+  yaml_event_t e = {0};
+  for (ct_node_t **end = &parent->child;; end = &(*end)->next) {
+    CT_TRY(next_event(r, &e));
+    if (e.type == YAML_SEQUENCE_END_EVENT || e.type == YAML_MAPPING_END_EVENT) break;
+    if (parent->kind == CT_NODE_MAP)
+      CT_TRY(parse_pair(r, &e, parent, depth, end));
+    else
+      CT_TRY(parse_value(r, &e, depth, end));
+    yaml_event_delete(&e);
+  }
+out:
+  yaml_event_delete(&e);
+  return rc;
+}
+
+static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_node_t **out)
+{
+  int rc = CT_OK;
+  ct_node_t *n = NULL;
+  const char *why = refused(e);
+  if (why) CT_FAIL(CT_ERR_USAGE, "%s:%d: %s", r->name, line_of(e), why);
+  if (depth > MAX_DEPTH)
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: more than %d levels of nesting", r->name, line_of(e), MAX_DEPTH);
+  if (e->type == YAML_SCALAR_EVENT) {
+    CT_TRY(parse_scalar(e, &n));
+  } else {
+    int is_map = e->type == YAML_MAPPING_START_EVENT;
+    n = ct_node_new(is_map ? CT_NODE_MAP : CT_NODE_LIST, NULL, NULL);
+    if (!n) CT_TRY(CT_ERR_NOMEM);
+    CT_TRY(parse_children(r, n, depth + 1));
+  }
+  n->line = line_of(e);
+  *out = n;
+  n = NULL;
+out:
+  ct_node_free(n);
+  return rc;
+}
+
+/* The one document of the stream; *out stays NULL if there is none. */
+static int parse_stream(reader_t *r, int depth, ct_node_t **out)
+{
+  int rc = CT_OK;
+  for (int documents = 0;;) {
+    yaml_event_t e;
+    CT_TRY(next_event(r, &e));
+    yaml_event_type_t type = e.type;
+    int line = line_of(&e);
+    int is_value = type != YAML_STREAM_START_EVENT && type != YAML_STREAM_END_EVENT &&
+                   type != YAML_DOCUMENT_START_EVENT && type != YAML_DOCUMENT_END_EVENT;
+    if (is_value) rc = parse_value(r, &e, depth, out);
+    yaml_event_delete(&e);
+    if (rc != CT_OK || type == YAML_STREAM_END_EVENT) break;
+    if (type == YAML_DOCUMENT_START_EVENT && documents++)
+      CT_FAIL(CT_ERR_USAGE, "%s:%d: a second document begins; one is expected", r->name, line);
+  }
+out:
+  return rc;
+}
+
+static int parse_text(const char *text, size_t bytes, const char *name, int depth, ct_node_t **out)
+{
+  reader_t r = {.name = name, .text = text, .bytes = bytes};
+  *out = NULL;
+  if (!yaml_parser_initialize(&r.yaml))
+    return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "%s: no memory to parse it", name);
+  yaml_parser_set_input_string(&r.yaml, (const unsigned char *)text, bytes);
+  int rc = parse_stream(&r, depth, out);
+  yaml_parser_delete(&r.yaml);
+  if (rc != CT_OK) {
+    ct_node_free(*out);
+    *out = NULL;
+  }
+  return rc;
+}
+
+static int is_nothing(const ct_node_t *n)
+{
+  return n->kind == CT_NODE_SCALAR && !n->quoted && !n->text[0];
+}
+
+int ct_node_parse(const char *text, size_t bytes, const char *name, ct_node_t **out)
+{
+  int rc = parse_text(text, bytes, name, 0, out);
+  if (rc == CT_OK && *out && is_nothing(*out)) { /* a lone `---` */
+    ct_node_free(*out);
+    *out = NULL;
+  }
+  if (rc == CT_OK && !*out) {
+    *out = ct_node_new(CT_NODE_MAP, NULL, NULL);
+    if (!*out) return CT_ERR_NOMEM;
+    (*out)->line = 1;
+  }
+  return rc;
+}
+
+/* ---- setting one key ---- */
+
+static void forget_lines(ct_node_t *n)
+{
+  n->line = 0;
+  for (ct_node_t *c = n->child; c; c = c->next)
+    forget_lines(c);
+}
+
+/* Puts the content of \a from, which is consumed, into the node \a to; key and place stay. */
+static void replace_content(ct_node_t *to, ct_node_t *from)
+{
+  ct_node_t old = *to;
+  to->kind = from->kind;
+  to->text = from->text;
+  to->quoted = from->quoted;
+  to->line = from->line;
+  to->child = from->child;
+  to->used = 0;
+  from->text = old.text;
+  from->child = old.child;
+  ct_node_free(from);
+}
+
+/* The child of that key, made as an empty scalar if it is not there. */
+static int step_into(ct_node_t *map, const char *dotted, int end, const char *key, ct_node_t **out)
+{
+  int rc = CT_OK;
+  if (is_nothing(map)) {
+    ct_mem_free(map->text);
+    map->text = NULL;
+    map->kind = CT_NODE_MAP;
+  }
+  if (map->kind != CT_NODE_MAP)
+    CT_FAIL(CT_ERR_USAGE, "--set %s: '%.*s' is not a map", dotted, end, dotted);
+  *out = ct_node_find(map, key);
+  if (*out) goto out;
+  *out = ct_node_new(CT_NODE_SCALAR, key, "");
+  if (!*out) CT_TRY(CT_ERR_NOMEM);
+  ct_node_append(map, *out);
+out:
+  return rc;
+}
+
+static int check_dotted(const char *dotted, int *depth)
+{
+  int rc = CT_OK;
+  *depth = 0;
+  for (const char *p = dotted;; p++) {
+    size_t len = strcspn(p, ".");
+    if (len == 0 || len > MAX_KEY || ++*depth > MAX_DEPTH)
+      CT_FAIL(CT_ERR_USAGE, "--set %s: expected a dotted key such as optim.lr", dotted);
+    p += len;
+    if (!*p) break;
+  }
+out:
+  return rc;
+}
+
+int ct_node_set(ct_node_t *root, const char *dotted, const char *yaml)
+{
+  int rc = CT_OK, depth;
+  ct_node_t *value = NULL, *n = root;
+  ct_str_t name = {0};
+  CT_TRY(check_dotted(dotted, &depth));
+  CT_TRY(ct_str_add(&name, "--set %s", dotted));
+  CT_TRY(parse_text(yaml, strlen(yaml), name.data, depth, &value));
+  if (!value) value = ct_node_new(CT_NODE_SCALAR, NULL, "");
+  if (!value) CT_TRY(CT_ERR_NOMEM);
+  for (const char *p = dotted; depth > 0; depth--) {
+    char key[MAX_KEY + 1];
+    size_t len = strcspn(p, ".");
+    memcpy(key, p, len);
+    key[len] = '\0';
+    CT_TRY(step_into(n, dotted, p > dotted ? (int)(p - dotted) - 1 : 0, key, &n));
+    p += len + 1;
+  }
+  forget_lines(value);
+  replace_content(n, value);
+  value = NULL;
+out:
+  ct_node_free(value);
+  ct_str_clear(&name);
+  return rc;
+}
+
+/* ---- writing ---- */
+
+/* Escapes one character and says how many bytes it had. */
+static int dump_escape(const unsigned char *p, ct_str_t *out, int *length)
+{
+  *length = 1;
+  if (p[0] == '"' || p[0] == '\\') return ct_str_add(out, "\\%c", p[0]);
+  if (p[0] == '\n') return ct_str_add(out, "\\n");
+  if (p[0] == '\t') return ct_str_add(out, "\\t");
+  if (p[0] == 0xC2 && (p[1] & 0xC0) == 0x80) {
+    *length = 2;
+    return ct_str_add(out, "\\x%02X", p[1]);
+  }
+  if ((p[0] & 0xF0) == 0xE0 && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80) {
+    *length = 3;
+    return ct_str_add(out, "\\u%04X", (p[0] & 0xFu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu));
+  }
+  return ct_str_add(out, "\\x%02X", p[0]);
+}
+
+static int dump_text(const char *text, int quoted, ct_str_t *out)
+{
+  int rc = CT_OK;
+  if (!quoted && plain_safe(text)) return ct_str_add(out, "%s", text);
+  CT_TRY(ct_str_add(out, "\""));
+  for (const unsigned char *p = (const unsigned char *)text; *p;) {
+    int length = *p == '"' || *p == '\\' ? 0 : raw_length(p);
+    if (length > 0)
+      CT_TRY(ct_str_add(out, "%.*s", length, (const char *)p));
+    else
+      CT_TRY(dump_escape(p, out, &length));
+    p += length;
+  }
+  CT_TRY(ct_str_add(out, "\""));
+out:
+  return rc;
+}
+
+/* 1 for a list of words and numbers that can stand in brackets on one line. */
+static int is_flow_list(const ct_node_t *n)
+{
+  static const char safe[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-~*@";
+  if (n->kind != CT_NODE_LIST) return 0;
+  for (const ct_node_t *c = n->child; c; c = c->next) {
+    if (c->kind != CT_NODE_SCALAR) return 0;
+    if (c->quoted) continue;
+    if (!c->text[0] || !plain_safe(c->text) || c->text[strspn(c->text, safe)]) return 0;
+  }
+  return 1;
+}
+
+static int dump_flow_list(const ct_node_t *n, ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "["));
+  for (const ct_node_t *c = n->child; c; c = c->next) {
+    CT_TRY(dump_text(c->text, c->quoted, out));
+    if (c->next) CT_TRY(ct_str_add(out, ", "));
+  }
+  CT_TRY(ct_str_add(out, "]"));
+out:
+  return rc;
+}
+
+/* 1 if the value stands on the line of its key. */
+static int is_inline(const ct_node_t *n)
+{
+  return n->kind == CT_NODE_SCALAR || !n->child || is_flow_list(n);
+}
+
+static int dump_inline(const ct_node_t *n, ct_str_t *out)
+{
+  if (n->kind == CT_NODE_SCALAR) return dump_text(n->text, n->quoted, out);
+  if (n->kind == CT_NODE_LIST) return dump_flow_list(n, out);
+  return ct_str_add(out, "{}");
+}
+
+/* The children of a list or map, one a line; the first begins where the line stands now. */
+static int dump_block(const ct_node_t *n, int indent, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (const ct_node_t *c = n->child; c; c = c->next) {
+    if (c != n->child) CT_TRY(ct_str_add(out, "%*s", indent, ""));
+    if (n->kind == CT_NODE_LIST)
+      CT_TRY(ct_str_add(out, "-"));
+    else
+      CT_TRY(dump_text(c->key, 0, out));
+    if (n->kind == CT_NODE_MAP) CT_TRY(ct_str_add(out, ":"));
+    if (is_inline(c)) {
+      if (!is_nothing(c)) CT_TRY(ct_str_add(out, " "));
+      CT_TRY(dump_inline(c, out));
+      CT_TRY(ct_str_add(out, "\n"));
+    } else {
+      if (n->kind == CT_NODE_LIST)
+        CT_TRY(ct_str_add(out, " ")); /* `- key: value` and `- - item` */
+      else
+        CT_TRY(ct_str_add(out, "\n%*s", indent + 2, ""));
+      CT_TRY(dump_block(c, indent + 2, out));
+    }
+  }
+out:
+  return rc;
+}
+
+int ct_node_dump(const ct_node_t *n, int indent, ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "%*s", indent, ""));
+  if (!is_inline(n)) return dump_block(n, indent, out);
+  CT_TRY(dump_inline(n, out));
+  CT_TRY(ct_str_add(out, "\n"));
+out:
+  return rc;
+}

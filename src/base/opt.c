@@ -1,0 +1,599 @@
+#include "base/ct_opt.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+/* Where a value stands, for the beginning of a message. */
+typedef struct place {
+  const char *where;
+  const char *section;
+  const char *key;
+} place_t;
+
+static void *slot(const ct_opt_t *row, const void *values)
+{
+  return (char *)(uintptr_t)values + row->offset;
+}
+
+static const ct_opt_t *find_row(const ct_opt_t *rows, const char *key)
+{
+  for (; rows->type != CT_OPT_T_END; rows++)
+    if (strcmp(rows->key, key) == 0) return rows;
+  return NULL;
+}
+
+/* ---- words ---- */
+
+static int is_null_word(const char *text)
+{
+  return !*text || strcmp(text, "~") == 0 || strcasecmp(text, "null") == 0;
+}
+
+/* 1, 0, or -1 for a word that is no bool. */
+static int bool_word(const char *text)
+{
+  static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};
+  for (int i = 0; i < 6; i++)
+    if (strcasecmp(text, words[i]) == 0) return i % 2;
+  return -1;
+}
+
+/* Start of the i-th word of "auto|cpu|ref" and its length, or NULL. */
+static const char *choice_word(const char *choices, int i, int *len)
+{
+  for (const char *p = choices; i >= 0; i--) {
+    *len = (int)strcspn(p, "|");
+    if (i == 0) return p;
+    if (!p[*len]) break;
+    p += *len + 1;
+  }
+  return NULL;
+}
+
+const char *ct_opt_word(const ct_opt_t *rows, const char *key, int value)
+{
+  static _Thread_local char word[64];
+  int len = 0;
+  const ct_opt_t *row = find_row(rows, key);
+  const char *p = row && row->choices ? choice_word(row->choices, value, &len) : NULL;
+  snprintf(word, sizeof word, "%.*s", p ? len : 1, p ? p : "?");
+  return word;
+}
+
+/* The shortest text that reads back to the same number. */
+static void double_text(double value, char *buf, size_t cap)
+{
+  for (int digits = 6; digits <= 17; digits++) {
+    snprintf(buf, cap, "%.*g", digits, value);
+    if (strtod(buf, NULL) == value) break;
+  }
+}
+
+static int has_range(const ct_opt_t *row)
+{
+  return row->min != 0 || row->max != 0;
+}
+
+/* "between 0 and 1", "at least 1": a bound of 1e18 or more is none. */
+static const char *range_text(const ct_opt_t *row, char *buf, size_t cap)
+{
+  if (row->max >= 1e18 && row->min <= -1e18)
+    snprintf(buf, cap, "any number");
+  else if (row->max >= 1e18)
+    snprintf(buf, cap, "at least %.12g", row->min);
+  else if (row->min <= -1e18)
+    snprintf(buf, cap, "at most %.12g", row->max);
+  else
+    snprintf(buf, cap, "between %.12g and %.12g", row->min, row->max);
+  return buf;
+}
+
+/* ---- messages ---- */
+
+static int complain(const place_t *at, int line, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "file:line: section.key: text". */
+static int complain(const place_t *at, int line, const char *fmt, ...)
+{
+  char text[sizeof ct_err_last()->text], file[300] = "";
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  if (line > 0 && at->where)
+    snprintf(file, sizeof file, "%.255s:%d: ", at->where, line);
+  else if (at->where)
+    snprintf(file, sizeof file, "--set: ");
+  int has_section = at->section && at->section[0];
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s%s%s%s%s%s", file,
+                    has_section ? at->section : "", has_section && at->key ? "." : "",
+                    at->key ? at->key : "", has_section || at->key ? ": " : "", text);
+}
+
+static int wrong_type(const place_t *at, const ct_node_t *n, const char *expected)
+{
+  if (n->kind == CT_NODE_LIST) return complain(at, n->line, "expected %s, found a list", expected);
+  if (n->kind == CT_NODE_MAP) return complain(at, n->line, "expected %s, found a map", expected);
+  if (n->quoted)
+    return complain(at, n->line, "expected %s, found the text \"%.100s\"", expected, n->text);
+  if (!n->text[0]) return complain(at, n->line, "expected %s, found nothing", expected);
+  return complain(at, n->line, "expected %s, found '%.100s'", expected, n->text);
+}
+
+static int out_of_range(const place_t *at, const ct_opt_t *row, const ct_node_t *n)
+{
+  char range[80];
+  return complain(at, n->line, "must be %s, not %.40s", range_text(row, range, sizeof range),
+                  n->text);
+}
+
+static int add_names(const ct_opt_t *rows, const char *const *also, const char **names, int max)
+{
+  int n = 0;
+  for (; rows->type != CT_OPT_T_END && n < max; rows++)
+    names[n++] = rows->key;
+  for (; also && *also && n < max; also++)
+    names[n++] = *also;
+  return n;
+}
+
+static int unknown_key(const place_t *at, const ct_node_t *n, const ct_opt_t *rows,
+                       const char *const *also)
+{
+  enum { MAX_NAMES = 64 };
+  const char *names[MAX_NAMES];
+  int count = add_names(rows, also, names, MAX_NAMES);
+  const char *nearest = ct_text_nearest(n->key, names, count);
+  if (nearest) return complain(at, n->line, "unknown key; did you mean '%s'?", nearest);
+  char list[400] = "";
+  size_t len = 0;
+  for (int i = 0; i < count && len < sizeof list; i++)
+    len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", i ? ", " : "", names[i]);
+  return complain(at, n->line, "unknown key; the keys here are: %s", list);
+}
+
+/* ---- one value ---- */
+
+static int is_plain(const ct_node_t *n)
+{
+  return n->kind == CT_NODE_SCALAR && !n->quoted;
+}
+
+static int take_int(const place_t *at, const ct_opt_t *row, const ct_node_t *n, int64_t *out)
+{
+  int64_t value;
+  double number;
+  if (!is_plain(n) || ct_text_double(n->text, &number) != CT_OK)
+    return wrong_type(at, n, "an integer");
+  if (ct_text_int(n->text, &value) != CT_OK) {
+    int too_big = number < -9e18 || number > 9e18;
+    return too_big && has_range(row) ? out_of_range(at, row, n) : wrong_type(at, n, "an integer");
+  }
+  if (has_range(row) && ((double)value < row->min || (double)value > row->max))
+    return out_of_range(at, row, n);
+  *out = value;
+  return CT_OK;
+}
+
+static int take_double(const place_t *at, const ct_opt_t *row, const ct_node_t *n, double *out)
+{
+  double value;
+  if (!is_plain(n) || ct_text_double(n->text, &value) != CT_OK)
+    return wrong_type(at, n, "a number");
+  if (has_range(row) && !(value >= row->min && value <= row->max)) return out_of_range(at, row, n);
+  *out = value;
+  return CT_OK;
+}
+
+static int take_bool(const place_t *at, const ct_node_t *n, int *out)
+{
+  int value = is_plain(n) ? bool_word(n->text) : -1;
+  if (value < 0) return wrong_type(at, n, "true or false");
+  *out = value;
+  return CT_OK;
+}
+
+static int take_choice(const place_t *at, const ct_opt_t *row, const ct_node_t *n, int *out)
+{
+  int len;
+  const char *p;
+  char expected[256] = "one of ";
+  size_t used = strlen(expected);
+  for (int i = 0; (p = choice_word(row->choices, i, &len)); i++) {
+    if (n->kind == CT_NODE_SCALAR && strlen(n->text) == (size_t)len &&
+        strncmp(n->text, p, (size_t)len) == 0) {
+      *out = i;
+      return CT_OK;
+    }
+    if (used < sizeof expected)
+      used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%.*s", i ? ", " : "",
+                               len, p);
+  }
+  return wrong_type(at, n, expected);
+}
+
+static char *copy_text(const ct_node_t *n)
+{
+  return ct_mem_strdup(is_plain(n) && is_null_word(n->text) ? "" : n->text);
+}
+
+static int take_text(const place_t *at, const ct_node_t *n, char **out)
+{
+  if (n->kind != CT_NODE_SCALAR) return wrong_type(at, n, "text");
+  char *text = copy_text(n);
+  if (!text) return CT_ERR_NOMEM;
+  ct_mem_free(*out);
+  *out = text;
+  return CT_OK;
+}
+
+static void clear_texts(ct_opt_texts_t *t)
+{
+  for (int i = 0; i < t->n; i++)
+    ct_mem_free(t->v[i]);
+  ct_mem_free(t->v);
+  *t = (ct_opt_texts_t){0};
+}
+
+/* The first item of a value and their number: of a list, of one scalar, or none (nothing, null). */
+static const ct_node_t *items_of(const ct_node_t *n, int *count)
+{
+  if (n->kind == CT_NODE_LIST) {
+    *count = ct_node_count(n);
+    return n->child;
+  }
+  *count = !(is_plain(n) && is_null_word(n->text));
+  return n;
+}
+
+static int take_texts(const place_t *at, const ct_node_t *n, ct_opt_texts_t *out)
+{
+  int rc = CT_OK, count;
+  ct_opt_texts_t t = {0};
+  const ct_node_t *item = items_of(n, &count);
+  if (count > 0) {
+    t.v = ct_mem_array(count, sizeof *t.v, "a list of texts");
+    if (!t.v) return CT_ERR_NOMEM;
+  }
+  for (; t.n < count; item = item->next) {
+    if (item->kind != CT_NODE_SCALAR) {
+      rc = wrong_type(at, item, "text or a list of texts");
+      goto out;
+    }
+    t.v[t.n] = copy_text(item);
+    if (!t.v[t.n++]) CT_TRY(CT_ERR_NOMEM);
+  }
+  clear_texts(out);
+  *out = t;
+  t = (ct_opt_texts_t){0};
+out:
+  clear_texts(&t);
+  return rc;
+}
+
+static int take_doubles(const place_t *at, const ct_opt_t *row, const ct_node_t *n,
+                        ct_opt_doubles_t *out)
+{
+  int rc = CT_OK, count;
+  double *v = NULL;
+  const ct_node_t *item = items_of(n, &count);
+  if (count > 0) {
+    v = ct_mem_array(count, sizeof *v, "a list of numbers");
+    if (!v) return CT_ERR_NOMEM;
+  }
+  for (int i = 0; i < count; i++, item = item->next)
+    CT_TRY(take_double(at, row, item, &v[i]));
+  ct_mem_free(out->v);
+  *out = (ct_opt_doubles_t){v, count};
+  v = NULL;
+out:
+  ct_mem_free(v);
+  return rc;
+}
+
+static int take_pair(const place_t *at, const ct_opt_t *row, const ct_node_t *n, int64_t *out)
+{
+  int rc = CT_OK, is_list = n->kind == CT_NODE_LIST;
+  int64_t pair[2];
+  if (n->kind == CT_NODE_MAP || (is_list && ct_node_count(n) != 2))
+    return wrong_type(at, n, "an integer or a list of two");
+  CT_TRY(take_int(at, row, is_list ? n->child : n, &pair[0]));
+  CT_TRY(take_int(at, row, is_list ? n->child->next : n, &pair[1]));
+  memcpy(out, pair, sizeof pair);
+out:
+  return rc;
+}
+
+static int take_node(const ct_node_t *n, ct_node_t **out)
+{
+  ct_node_t *copy = NULL;
+  if (!is_plain(n) || !is_null_word(n->text)) {
+    copy = ct_node_copy(n);
+    if (!copy) return CT_ERR_NOMEM;
+  }
+  ct_node_free(*out);
+  *out = copy;
+  return CT_OK;
+}
+
+static int take(const place_t *at, const ct_opt_t *row, const ct_node_t *n, void *to)
+{
+  switch (row->type) {
+  case CT_OPT_T_INT:
+    return take_int(at, row, n, to);
+  case CT_OPT_T_DOUBLE:
+    return take_double(at, row, n, to);
+  case CT_OPT_T_BOOL:
+    return take_bool(at, n, to);
+  case CT_OPT_T_TEXT:
+    return take_text(at, n, to);
+  case CT_OPT_T_CHOICE:
+    return take_choice(at, row, n, to);
+  case CT_OPT_T_TEXTS:
+    return take_texts(at, n, to);
+  case CT_OPT_T_DOUBLES:
+    return take_doubles(at, row, n, to);
+  case CT_OPT_T_PAIR:
+    return take_pair(at, row, n, to);
+  case CT_OPT_T_NODE:
+    return take_node(n, to);
+  case CT_OPT_T_END:
+    break;
+  }
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "an option row of unknown type");
+}
+
+/* ---- tables ---- */
+
+static int take_default(const ct_opt_t *row, void *to)
+{
+  int rc = CT_OK;
+  const char *def = row->def;
+  ct_node_t *n = NULL;
+  if (!def && row->type != CT_OPT_T_TEXT) return CT_OK;
+  if (def && def[0])
+    CT_TRY(ct_node_parse(def, strlen(def), "default", &n));
+  else
+    n = ct_node_new(CT_NODE_SCALAR, NULL, "");
+  if (!n) CT_TRY(CT_ERR_NOMEM);
+  CT_TRY(take(&(place_t){.section = "default", .key = row->key}, row, n, to));
+out:
+  ct_node_free(n);
+  return rc;
+}
+
+int ct_opt_defaults(const ct_opt_t *rows, void *values)
+{
+  int rc = CT_OK;
+  for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++)
+    CT_TRY(take_default(row, slot(row, values)));
+out:
+  return rc;
+}
+
+static int is_listed(const char *const *names, const char *key)
+{
+  for (; names && *names; names++)
+    if (strcmp(*names, key) == 0) return 1;
+  return 0;
+}
+
+static int read_key(const ct_opt_t *rows, void *values, ct_node_t *n, place_t *at,
+                    const char *const *also)
+{
+  int rc = CT_OK;
+  at->key = n->key;
+  const ct_opt_t *row = find_row(rows, n->key);
+  if (!row) return is_listed(also, n->key) ? CT_OK : unknown_key(at, n, rows, also);
+  CT_TRY(take(at, row, n, slot(row, values)));
+  n->used = 1;
+  if (row->type != CT_OPT_T_NODE) /* what is in a node its later reader marks */
+    for (ct_node_t *item = n->child; item; item = item->next)
+      item->used = 1;
+out:
+  return rc;
+}
+
+int ct_opt_read(const ct_opt_t *rows, void *values, const ct_node_t *map, const char *where,
+                const char *section, const char *const *also)
+{
+  int rc = CT_OK;
+  place_t at = {.where = where, .section = section};
+  int nothing = !map || (is_plain(map) && is_null_word(map->text));
+  if (!nothing && map->kind != CT_NODE_MAP) return wrong_type(&at, map, "keys and values");
+  for (ct_node_t *n = nothing ? NULL : map->child; n; n = n->next)
+    CT_TRY(read_key(rows, values, n, &at, also));
+  for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
+    at.key = row->key;
+    if (!row->def && (nothing || !ct_node_find(map, row->key)))
+      return complain(&at, map ? map->line : 1, "missing; this key is required");
+  }
+  if (map) ((ct_node_t *)(uintptr_t)map)->used = 1;
+out:
+  return rc;
+}
+
+/* ---- dump ---- */
+
+static ct_node_t *int_node(const char *key, int64_t value)
+{
+  char text[32];
+  snprintf(text, sizeof text, "%" PRId64, value);
+  return ct_node_new(CT_NODE_SCALAR, key, text);
+}
+
+static ct_node_t *double_node(const char *key, double value)
+{
+  char text[40];
+  double_text(value, text, sizeof text);
+  return ct_node_new(CT_NODE_SCALAR, key, text);
+}
+
+/* Text that YAML would take for something else is quoted. */
+static ct_node_t *text_node(const char *key, const char *text)
+{
+  double number;
+  ct_node_t *n = ct_node_new(CT_NODE_SCALAR, key, text ? text : "");
+  if (n)
+    n->quoted = is_null_word(n->text) || bool_word(n->text) >= 0 ||
+                ct_text_double(n->text, &number) == CT_OK;
+  return n;
+}
+
+/* Appends an item; 0 if there was no memory for it. */
+static int add_item(ct_node_t *list, ct_node_t *item)
+{
+  if (item) ct_node_append(list, item);
+  return item != NULL;
+}
+
+static ct_node_t *list_node(const ct_opt_t *row, const void *from)
+{
+  int ok = 1;
+  ct_node_t *list = ct_node_new(CT_NODE_LIST, row->key, NULL);
+  if (!list) return NULL;
+  if (row->type == CT_OPT_T_TEXTS) {
+    const ct_opt_texts_t *t = from;
+    for (int i = 0; ok && i < t->n; i++)
+      ok = add_item(list, text_node(NULL, t->v[i]));
+  } else if (row->type == CT_OPT_T_DOUBLES) {
+    const ct_opt_doubles_t *d = from;
+    for (int i = 0; ok && i < d->n; i++)
+      ok = add_item(list, double_node(NULL, d->v[i]));
+  } else {
+    const int64_t *pair = from;
+    ok = add_item(list, int_node(NULL, pair[0])) && add_item(list, int_node(NULL, pair[1]));
+  }
+  if (ok) return list;
+  ct_node_free(list);
+  return NULL;
+}
+
+static ct_node_t *choice_node(const ct_opt_t *row, int value)
+{
+  return ct_node_new(CT_NODE_SCALAR, row->key, ct_opt_word(row, row->key, value));
+}
+
+static ct_node_t *kept_node(const ct_opt_t *row, const ct_node_t *kept)
+{
+  ct_node_t *n = ct_node_copy(kept);
+  if (!n) return NULL;
+  ct_mem_free(n->key);
+  n->key = ct_mem_strdup(row->key);
+  if (n->key) return n;
+  ct_node_free(n);
+  return NULL;
+}
+
+static ct_node_t *dump_row(const ct_opt_t *row, const void *from)
+{
+  switch (row->type) {
+  case CT_OPT_T_INT:
+    return int_node(row->key, *(const int64_t *)from);
+  case CT_OPT_T_DOUBLE:
+    return double_node(row->key, *(const double *)from);
+  case CT_OPT_T_BOOL:
+    return ct_node_new(CT_NODE_SCALAR, row->key, *(const int *)from ? "true" : "false");
+  case CT_OPT_T_TEXT:
+    return text_node(row->key, *(char *const *)from);
+  case CT_OPT_T_CHOICE:
+    return choice_node(row, *(const int *)from);
+  case CT_OPT_T_NODE:
+    return kept_node(row, *(ct_node_t *const *)from);
+  default:
+    return list_node(row, from);
+  }
+}
+
+ct_node_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key)
+{
+  ct_node_t *map = ct_node_new(CT_NODE_MAP, key, NULL);
+  for (const ct_opt_t *row = rows; map && row->type != CT_OPT_T_END; row++) {
+    const void *from = slot(row, values);
+    if (row->type == CT_OPT_T_NODE && !*(ct_node_t *const *)from) continue;
+    if (!add_item(map, dump_row(row, from))) {
+      ct_node_free(map);
+      map = NULL;
+    }
+  }
+  return map;
+}
+
+void ct_opt_clear(const ct_opt_t *rows, void *values)
+{
+  static const size_t sizes[] = {[CT_OPT_T_INT] = sizeof(int64_t),
+                                 [CT_OPT_T_DOUBLE] = sizeof(double),
+                                 [CT_OPT_T_BOOL] = sizeof(int),
+                                 [CT_OPT_T_TEXT] = sizeof(char *),
+                                 [CT_OPT_T_CHOICE] = sizeof(int),
+                                 [CT_OPT_T_TEXTS] = sizeof(ct_opt_texts_t),
+                                 [CT_OPT_T_DOUBLES] = sizeof(ct_opt_doubles_t),
+                                 [CT_OPT_T_PAIR] = 2 * sizeof(int64_t),
+                                 [CT_OPT_T_NODE] = sizeof(ct_node_t *)};
+  for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
+    void *at = slot(row, values);
+    if (row->type == CT_OPT_T_TEXT) ct_mem_free(*(char **)at);
+    if (row->type == CT_OPT_T_TEXTS) clear_texts(at);
+    if (row->type == CT_OPT_T_DOUBLES) ct_mem_free(((ct_opt_doubles_t *)at)->v);
+    if (row->type == CT_OPT_T_NODE) ct_node_free(*(ct_node_t **)at);
+    memset(at, 0, sizes[row->type]);
+  }
+}
+
+/* ---- help ---- */
+
+static const char *type_text(const ct_opt_t *row)
+{
+  switch (row->type) {
+  case CT_OPT_T_INT:
+    return "INTEGER";
+  case CT_OPT_T_DOUBLE:
+    return "NUMBER";
+  case CT_OPT_T_BOOL:
+    return "true|false";
+  case CT_OPT_T_TEXT:
+    return "TEXT";
+  case CT_OPT_T_CHOICE:
+    return row->choices;
+  case CT_OPT_T_TEXTS:
+    return "TEXT or LIST";
+  case CT_OPT_T_DOUBLES:
+    return "NUMBER or LIST";
+  case CT_OPT_T_PAIR:
+    return "INTEGER or PAIR";
+  default:
+    return "VALUE";
+  }
+}
+
+int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
+    char left[160], range[80];
+    snprintf(left, sizeof left, "%s%s%s: %s", section ? section : "",
+             section && *section ? "." : "", row->key, type_text(row));
+    /* a key too long for its column has its help on the next line */
+    if (strlen(left) > 34)
+      CT_TRY(ct_str_add(out, "  %s\n  %-34s  %s", left, "", row->help));
+    else
+      CT_TRY(ct_str_add(out, "  %-34s  %s", left, row->help));
+    if (has_range(row)) CT_TRY(ct_str_add(out, "; %s", range_text(row, range, sizeof range)));
+    if (!row->def)
+      CT_TRY(ct_str_add(out, " (required)\n"));
+    else if (row->def[0])
+      CT_TRY(ct_str_add(out, " (default %s)\n", row->def));
+    else
+      CT_TRY(ct_str_add(out, "\n"));
+  }
+out:
+  return rc;
+}

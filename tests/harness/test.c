@@ -1,0 +1,196 @@
+#include "tests/harness/ct_test.h"
+
+#include <ftw.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+
+int (*ct_test_combine)(int ok);
+int ct_test_prints = 1;
+
+static const char *suite_name;
+static int case_number, cases_failed;
+static char skip_reason[200];
+
+/* ---- directories ---- */
+
+static char base_dir[512]; /* empty: none made yet */
+static pid_t base_owner;   /* a forked child that exits must not remove it */
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *where)
+{
+  (void)st;
+  (void)flag;
+  (void)where;
+  return remove(path);
+}
+
+static void remove_base(void)
+{
+  if (getpid() == base_owner) nftw(base_dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void make_base(void)
+{
+  const char *tmp = getenv("TMPDIR");
+  snprintf(base_dir, sizeof base_dir, "%s/ct-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+  if (!mkdtemp(base_dir)) {
+    printf("Bail out! cannot make a directory like %s\n", base_dir);
+    exit(1);
+  }
+  base_owner = getpid();
+  atexit(remove_base);
+}
+
+const char *ct_test_dir(void)
+{
+  enum { MAX_DIRS = 64 };
+  static char dirs[MAX_DIRS][sizeof base_dir + 16];
+  static int made;
+  if (!base_dir[0]) make_base();
+  if (made == MAX_DIRS) {
+    printf("Bail out! a program may have %d test directories\n", MAX_DIRS);
+    exit(1);
+  }
+  char *dir = dirs[made];
+  snprintf(dir, sizeof dirs[0], "%s/%d", base_dir, made++);
+  if (mkdir(dir, 0777) != 0) {
+    printf("Bail out! cannot make the directory %s\n", dir);
+    exit(1);
+  }
+  return dir;
+}
+
+/* ---- assertions ---- */
+
+static int verdict(int ok, const char *text, const char *file, int line)
+{
+  return CU_assertImplementation(ok, (unsigned)line, text, file, "", CU_FALSE);
+}
+
+void ct_test_int(int64_t a, int64_t b, const char *what, const char *file, int line)
+{
+  char text[400];
+  snprintf(text, sizeof text, "%s: %" PRId64 " != %" PRId64, what, a, b);
+  verdict(a == b, text, file, line);
+}
+
+void ct_test_near(double a, double b, double tol, const char *what, const char *file, int line)
+{
+  char text[400];
+  snprintf(text, sizeof text, "%s: %.17g and %.17g differ by %.3g, more than %.3g", what, a, b,
+           fabs(a - b), tol);
+  verdict(fabs(a - b) <= tol || a == b, text, file, line);
+}
+
+void ct_test_text(const char *a, const char *b, const char *what, const char *file, int line)
+{
+  char text[2000];
+  int ok = a && b ? strcmp(a, b) == 0 : a == b;
+  snprintf(text, sizeof text, "%s: '%.800s' != '%.800s'", what, a ? a : "(null)", b ? b : "(null)");
+  verdict(ok, text, file, line);
+}
+
+void ct_test_has(const char *a, const char *b, const char *what, const char *file, int line)
+{
+  char text[2000];
+  snprintf(text, sizeof text, "%s: no '%.400s' in '%.1200s'", what, b ? b : "(null)",
+           a ? a : "(null)");
+  verdict(a && b && strstr(a, b), text, file, line);
+}
+
+int ct_test_ok(int rc, const char *what, const char *file, int line)
+{
+  char text[1200];
+  snprintf(text, sizeof text, "%s: %s: %s", what, ct_err_name(rc), rc ? ct_err_last()->text : "");
+  verdict(rc == CT_OK, text, file, line);
+  return rc;
+}
+
+void ct_test_fails(int rc, int code, const char *word, const char *what, const char *file, int line)
+{
+  char text[1600];
+  const char *said = rc == CT_OK ? "" : ct_err_last()->text;
+  snprintf(text, sizeof text, "%s: expected %s with '%.300s', got %s: %s", what, ct_err_name(code),
+           word, ct_err_name(rc), said);
+  verdict(rc == code && strstr(said, word), text, file, line);
+}
+
+/* ---- TAP ---- */
+
+void ct_test_skip(const char *reason)
+{
+  snprintf(skip_reason, sizeof skip_reason, "%s", reason);
+}
+
+/* A line of TAP is one line: everything after a newline would be read as something else. */
+static void print_failure(const CU_FailureRecord *f)
+{
+  FILE *to = ct_test_prints ? stdout : stderr; /* TAP itself is rank 0's alone */
+  fprintf(to, "# %s:%u: ", f->strFileName, f->uiLineNumber);
+  for (const char *p = f->strCondition; *p; p++)
+    fputs(*p == '\n' ? "\n#   " : (char[]){*p, '\0'}, to);
+  fputc('\n', to);
+  fflush(to);
+}
+
+static void start_case(const CU_pTest test, const CU_pSuite suite)
+{
+  (void)test;
+  (void)suite;
+  skip_reason[0] = '\0';
+}
+
+static void complete_case(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRecord first)
+{
+  (void)suite;
+  int ok = first == NULL;
+  for (const CU_FailureRecord *f = first; f; f = f->pNext)
+    print_failure(f);
+  if (ct_test_combine) ok = ct_test_combine(ok);
+  cases_failed += !ok;
+  case_number++;
+  if (!ct_test_prints) return;
+  printf("%s %d - %s: %s", ok ? "ok" : "not ok", case_number, suite_name, test->pName);
+  if (skip_reason[0]) printf(" # SKIP %s", skip_reason);
+  printf("\n");
+  fflush(stdout);
+}
+
+static int add_tests(CU_pSuite suite, const ct_test_t *tests, const char *part)
+{
+  int n = 0;
+  for (; tests->name; tests++) {
+    if (part && !strstr(tests->name, part)) continue;
+    if (!CU_add_test(suite, tests->name, tests->run)) return -1;
+    n++;
+  }
+  return n;
+}
+
+int ct_test_main(const char *suite, const ct_test_t *tests, int argc, char **argv)
+{
+  const char *part = argc > 1 ? argv[1] : NULL;
+  suite_name = suite;
+  case_number = cases_failed = 0;
+  if (CU_initialize_registry() != CUE_SUCCESS) return 1;
+  CU_pSuite cunit_suite = CU_add_suite(suite, NULL, NULL);
+  int n = cunit_suite ? add_tests(cunit_suite, tests, part) : -1;
+  if (n > 0) {
+    if (ct_test_prints) printf("1..%d\n", n);
+    fflush(stdout);
+    CU_set_test_start_handler(start_case);
+    CU_set_test_complete_handler(complete_case);
+    CU_run_all_tests();
+  } else {
+    printf("Bail out! %s: %s\n", suite, n == 0 ? "no test has such a name" : CU_get_error_msg());
+  }
+  CU_cleanup_registry();
+  return n <= 0 || case_number != n || cases_failed > 0;
+}
