@@ -1,0 +1,61 @@
+/** \file ct_dropout.h  Which elements dropout keeps: one rule for all backends.  Layer 1.
+ *
+ * The mask is a pure function of (seed of the run, global step, layer, position of the sample in the
+ * global batch, element of the sample).  It depends on neither rank nor batch size nor layout, so it
+ * is made anew in the backward pass, and a run gives the same numbers at every number of ranks.
+ *
+ * Four elements that follow each other in the plain layout (a block) share one Philox block:
+ *
+ *     seed'  = mix(mix(seed) + step)               64 bits, once per run of the op
+ *     index  = position << 32 | element / 4        no two blocks of a step share it
+ *     number = ct_rng_block(seed', CT_RNG_DROPOUT, layer, index)[element % 4]
+ *     kept   = number / 256 >= p * 2^24            24 bits, as in ct_rng_uniform()
+ *
+ * mix is the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+ * generators", OOPSLA 2014).  With blocks as the unit of work there is one call and no branch for four
+ * elements. */
+#ifndef CT_DROPOUT_H
+#define CT_DROPOUT_H
+#include "base/ct_rng.h"
+
+#define CT_DROPOUT_BLOCK 4 /**< elements per block */
+
+/** What is constant during one run of the op. */
+typedef struct ct_dropout {
+  uint64_t seed;
+  uint32_t layer;
+  uint32_t drop; /**< of 2^24 equally likely numbers, those below are dropped */
+  float factor;  /**< of kept elements: 1 / (1 - p) */
+} ct_dropout_t;
+
+static inline uint64_t ct_dropout_mix(uint64_t z)
+{
+  z += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/** \a p in [0, 1]: the probability to drop; at 1 nothing is kept. */
+static inline ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t layer, double p)
+{
+  ct_dropout_t d;
+  d.seed = ct_dropout_mix(ct_dropout_mix(seed) + (uint64_t)step);
+  d.layer = layer;
+  d.drop = (uint32_t)(p * 0x1p24 + 0.5);
+  d.factor = p < 1 ? (float)(1 / (1 - p)) : 0;
+  return d;
+}
+
+/** The factors (0 or d->factor) of elements 4 \a block … 4 \a block + 3 of the sample at \a position of
+ * the global batch. */
+static inline void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
+                                      float out[CT_DROPOUT_BLOCK])
+{
+  uint32_t r[CT_DROPOUT_BLOCK];
+  ct_rng_block(d->seed, CT_RNG_DROPOUT, d->layer, (uint64_t)position << 32 | (uint64_t)block, r);
+  for (int k = 0; k < CT_DROPOUT_BLOCK; k++)
+    out[k] = r[k] >> 8 >= d->drop ? d->factor : 0;
+}
+
+#endif

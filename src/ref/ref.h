@@ -1,0 +1,60 @@
+/** \file ref.h  Inside the reference backend: its objects, and one table per kind of op.
+ *
+ * Arithmetic is written for the reader: plain layouts, one loop per dimension, sums in double, results
+ * stored as float32.  Nothing here is fast, and nothing is clever. */
+#ifndef CT_REF_INTERNAL_H
+#define CT_REF_INTERNAL_H
+#include <pthread.h>
+
+#include "base/ct_err.h"
+#include "backend/ct_backend.h"
+
+/** When enqueued work is done (CTRAIN_REF_ORDER). */
+typedef enum {
+  CT_REF_INLINE, /**< at once */
+  CT_REF_LATE,   /**< when somebody waits for it */
+  CT_REF_RANDOM  /**< some time between the two, queues in random order */
+} ct__ref_order_t;
+
+struct ct_dev {
+  ct__ref_order_t order;
+  uint64_t seed, drawn; /**< of the random order; numbers drawn so far */
+  ct_queue_t *queues;   /**< those that live */
+  pthread_mutex_t lock; /**< of all queues and events: a feed thread may have its own queue */
+  char description[64];
+};
+
+struct ct_op {
+  ct_op_desc_t desc;
+  ct_op_info_t info;
+};
+
+/** One kind of op. */
+typedef struct ct__ref_kind {
+  /** NULL if the descriptor can be computed, else what is wrong with it. */
+  const char *(*check)(const ct_op_desc_t *d);
+  /** Fills in what differs from "nothing needed, nothing allowed, plain layout". */
+  void (*needs)(const ct_op_desc_t *d, ct_op_info_t *info);
+  int (*run)(const ct_op_desc_t *d, const ct_op_args_t *a);
+} ct__ref_kind_t;
+
+extern const ct__ref_kind_t ct__ref_conv, ct__ref_linear, ct__ref_bnorm, ct__ref_relu, ct__ref_pool,
+    ct__ref_add, ct__ref_dropout, ct__ref_reorder, ct__ref_xent, ct__ref_update;
+
+extern const ct_queue_ops_t ct__ref_queue_ops;
+extern const ct_op_ops_t ct__ref_op_ops;
+
+/** Enqueues an op or does it at once, by the order of the device. */
+int ct__ref_enqueue_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
+/** Enqueues a copy; NULL as \a src writes zeros. */
+int ct__ref_enqueue_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
+/** Runs a prepared op now. */
+int ct__ref_run(const ct_op_t *op, const ct_op_args_t *args);
+
+/** PyTorch's ReLU: NaN stays NaN. */
+static inline double ct__ref_relu_of(double v)
+{
+  return v <= 0 ? 0 : v;
+}
+
+#endif

@@ -1,0 +1,328 @@
+/* Convolution and linear layers.
+ *
+ * The kernel is taken apart into taps.  One tap (kh, kw) joins the output plane with a shifted, strided
+ * view of the input plane; which outputs have their input inside the image is a span per direction.
+ * The three passes differ only in which of the three factors is the sum. */
+#include "ref/ref.h"
+
+/* Outputs lo … hi-1 of one direction; output o meets input o * stride + at. */
+typedef struct span {
+  int64_t lo, hi, stride, at;
+} span_t;
+
+typedef struct tap {
+  span_t row, col;
+  int64_t in_width, out_width;
+} tap_t;
+
+typedef struct geometry {
+  int64_t n, groups, ic, oc; /* channels per group */
+  int64_t in[2], out[2];     /* height, width */
+  int64_t in_plane, out_plane, taps;
+  const ct_op_desc_t *d;
+} geometry_t;
+
+static geometry_t geometry(const ct_op_desc_t *d)
+{
+  geometry_t g = {.n = d->x.dim[0],
+                  .groups = d->u.conv.groups,
+                  .ic = d->x.dim[1] / d->u.conv.groups,
+                  .oc = d->y.dim[1] / d->u.conv.groups,
+                  .in = {d->x.dim[2], d->x.dim[3]},
+                  .out = {d->y.dim[2], d->y.dim[3]},
+                  .in_plane = d->x.dim[2] * d->x.dim[3],
+                  .out_plane = d->y.dim[2] * d->y.dim[3],
+                  .taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1],
+                  .d = d};
+  return g;
+}
+
+static span_t span(const geometry_t *g, int dir, int64_t k)
+{
+  int64_t stride = g->d->u.conv.stride[dir];
+  int64_t at = k * g->d->u.conv.dilate[dir] - g->d->u.conv.pad[dir];
+  int64_t last = g->in[dir] - 1 - at; /* o * stride must not be above */
+  span_t s = {0, 0, stride, at};
+
+  if (at < 0) s.lo = (-at + stride - 1) / stride;
+  if (last >= 0) s.hi = last / stride + 1;
+  if (s.hi > g->out[dir]) s.hi = g->out[dir];
+  return s;
+}
+
+static tap_t tap(const geometry_t *g, int64_t t)
+{
+  int64_t width = g->d->u.conv.kernel[1];
+  tap_t r = {span(g, 0, t / width), span(g, 1, t % width), g->in[1], g->out[1]};
+  return r;
+}
+
+/* y += w x */
+static void tap_forward(const tap_t *t, const float *x, double w, double *y)
+{
+  for (int64_t r = t->row.lo; r < t->row.hi; r++) {
+    const float *in = x + (r * t->row.stride + t->row.at) * t->in_width;
+    for (int64_t c = t->col.lo; c < t->col.hi; c++) {
+      y[r * t->out_width + c] += w * in[c * t->col.stride + t->col.at];
+    }
+  }
+}
+
+/* dx += w dy */
+static void tap_data(const tap_t *t, const float *dy, double w, double *dx)
+{
+  for (int64_t r = t->row.lo; r < t->row.hi; r++) {
+    double *in = dx + (r * t->row.stride + t->row.at) * t->in_width;
+    for (int64_t c = t->col.lo; c < t->col.hi; c++) {
+      in[c * t->col.stride + t->col.at] += w * dy[r * t->out_width + c];
+    }
+  }
+}
+
+/* sum of x dy */
+static double tap_param(const tap_t *t, const float *x, const float *dy)
+{
+  double sum = 0;
+  for (int64_t r = t->row.lo; r < t->row.hi; r++) {
+    const float *in = x + (r * t->row.stride + t->row.at) * t->in_width;
+    for (int64_t c = t->col.lo; c < t->col.hi; c++) {
+      sum += (double)in[c * t->col.stride + t->col.at] * dy[r * t->out_width + c];
+    }
+  }
+  return sum;
+}
+
+/* Where things begin: the input plane of (image, group, input channel), … */
+static int64_t x_at(const geometry_t *g, int64_t n, int64_t group, int64_t ic)
+{
+  return ((n * g->groups + group) * g->ic + ic) * g->in_plane;
+}
+static int64_t y_at(const geometry_t *g, int64_t n, int64_t group, int64_t oc)
+{
+  return ((n * g->groups + group) * g->oc + oc) * g->out_plane;
+}
+static int64_t w_at(const geometry_t *g, int64_t group, int64_t oc, int64_t ic)
+{
+  return ((group * g->oc + oc) * g->ic + ic) * g->taps;
+}
+
+static void forward_plane(const geometry_t *g, int64_t n, int64_t group, int64_t oc,
+                          const ct_op_args_t *a)
+{
+  const float *x = a->x, *w = a->w[0], *bias = a->w[1];
+  float *y = (float *)a->y + y_at(g, n, group, oc);
+  double *sum = a->scratch;
+  double start = g->d->u.conv.bias ? bias[group * g->oc + oc] : 0;
+
+  for (int64_t i = 0; i < g->out_plane; i++)
+    sum[i] = start;
+  for (int64_t ic = 0; ic < g->ic; ic++) {
+    for (int64_t t = 0; t < g->taps; t++) {
+      tap_t k = tap(g, t);
+      tap_forward(&k, x + x_at(g, n, group, ic), w[w_at(g, group, oc, ic) + t], sum);
+    }
+  }
+  for (int64_t i = 0; i < g->out_plane; i++) {
+    y[i] = (float)(g->d->u.conv.relu ? ct__ref_relu_of(sum[i]) : sum[i]);
+  }
+}
+
+static void data_plane(const geometry_t *g, int64_t n, int64_t group, int64_t ic,
+                       const ct_op_args_t *a)
+{
+  const float *dy = a->dy, *w = a->w[0];
+  float *dx = (float *)a->dx + x_at(g, n, group, ic);
+  double *sum = a->scratch;
+
+  for (int64_t i = 0; i < g->in_plane; i++)
+    sum[i] = 0;
+  for (int64_t oc = 0; oc < g->oc; oc++) {
+    for (int64_t t = 0; t < g->taps; t++) {
+      tap_t k = tap(g, t);
+      tap_data(&k, dy + y_at(g, n, group, oc), w[w_at(g, group, oc, ic) + t], sum);
+    }
+  }
+  for (int64_t i = 0; i < g->in_plane; i++)
+    dx[i] = (float)sum[i];
+}
+
+static void param_kernel(const geometry_t *g, int64_t group, int64_t oc, int64_t ic,
+                         const ct_op_args_t *a)
+{
+  const float *x = a->x, *dy = a->dy;
+  float *dw = (float *)a->dw[0] + w_at(g, group, oc, ic);
+
+  for (int64_t t = 0; t < g->taps; t++) {
+    tap_t k = tap(g, t);
+    double sum = 0;
+    for (int64_t n = 0; n < g->n; n++) {
+      sum += tap_param(&k, x + x_at(g, n, group, ic), dy + y_at(g, n, group, oc));
+    }
+    dw[t] = (float)sum;
+  }
+}
+
+static void param_bias(const geometry_t *g, int64_t group, int64_t oc, const ct_op_args_t *a)
+{
+  double sum = 0;
+  for (int64_t n = 0; n < g->n; n++) {
+    const float *dy = (const float *)a->dy + y_at(g, n, group, oc);
+    for (int64_t i = 0; i < g->out_plane; i++)
+      sum += dy[i];
+  }
+  ((float *)a->dw[1])[group * g->oc + oc] = (float)sum;
+}
+
+/* The loops over all (image, group, channel) that call the functions above. */
+static void all_forward(const geometry_t *g, const ct_op_args_t *a)
+{
+  for (int64_t n = 0; n < g->n; n++) {
+    for (int64_t group = 0; group < g->groups; group++) {
+      for (int64_t oc = 0; oc < g->oc; oc++)
+        forward_plane(g, n, group, oc, a);
+    }
+  }
+}
+static void all_data(const geometry_t *g, const ct_op_args_t *a)
+{
+  for (int64_t n = 0; n < g->n; n++) {
+    for (int64_t group = 0; group < g->groups; group++) {
+      for (int64_t ic = 0; ic < g->ic; ic++)
+        data_plane(g, n, group, ic, a);
+    }
+  }
+}
+static void all_param(const geometry_t *g, const ct_op_args_t *a)
+{
+  for (int64_t group = 0; group < g->groups; group++) {
+    for (int64_t oc = 0; oc < g->oc; oc++) {
+      for (int64_t ic = 0; ic < g->ic; ic++)
+        param_kernel(g, group, oc, ic, a);
+      if (g->d->u.conv.bias) param_bias(g, group, oc, a);
+    }
+  }
+}
+
+static int conv_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  geometry_t g = geometry(d);
+
+  if (a->pass & CT_FWD) all_forward(&g, a);
+  if (a->pass & CT_BWD_DATA) all_data(&g, a);
+  if (a->pass & CT_BWD_PARAM) all_param(&g, a);
+  return CT_OK;
+}
+
+static const char *conv_check(const ct_op_desc_t *d)
+{
+  int groups = d->u.conv.groups;
+
+  if (d->x.ndim != 4 || d->y.ndim != 4) return "a convolution takes N x C x H x W";
+  if (d->x.dim[0] != d->y.dim[0]) return "input and output differ in batch size";
+  if (groups < 1 || d->x.dim[1] % groups || d->y.dim[1] % groups)
+    return "the channels are not a multiple of the groups";
+  for (int i = 0; i < 2; i++) {
+    int kernel = d->u.conv.kernel[i], stride = d->u.conv.stride[i];
+    int pad = d->u.conv.pad[i], dilate = d->u.conv.dilate[i];
+    if (kernel < 1 || stride < 1 || pad < 0 || dilate < 1)
+      return "kernel, stride and dilation must be at least 1, padding at least 0";
+    if (d->y.dim[2 + i] != ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, dilate))
+      return "the output's height or width is not what the window gives";
+  }
+  return NULL;
+}
+
+static void conv_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  geometry_t g = geometry(d);
+  int64_t plane = g.in_plane > g.out_plane ? g.in_plane : g.out_plane;
+
+  info->scratch = (size_t)plane * sizeof(double);
+  info->param_bytes[0] = (size_t)(g.groups * g.oc * g.ic * g.taps) * sizeof(float);
+  info->param_bytes[1] = d->u.conv.bias ? (size_t)(g.groups * g.oc) * sizeof(float) : 0;
+  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
+}
+
+const ct__ref_kind_t ct__ref_conv = {conv_check, conv_needs, conv_run};
+
+/* ---- linear ---- */
+
+static void linear_forward(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t in = ct_shape_sample(&d->x), out = d->y.dim[1];
+  const float *w = a->w[0], *bias = a->w[1];
+
+  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+    const float *x = (const float *)a->x + n * in;
+    float *y = (float *)a->y + n * out;
+    for (int64_t o = 0; o < out; o++) {
+      double sum = d->u.linear.bias ? bias[o] : 0;
+      for (int64_t i = 0; i < in; i++)
+        sum += (double)x[i] * w[o * in + i];
+      y[o] = (float)(d->u.linear.relu ? ct__ref_relu_of(sum) : sum);
+    }
+  }
+}
+
+static void linear_data(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t in = ct_shape_sample(&d->x), out = d->y.dim[1];
+  const float *w = a->w[0];
+
+  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+    const float *dy = (const float *)a->dy + n * out;
+    float *dx = (float *)a->dx + n * in;
+    for (int64_t i = 0; i < in; i++) {
+      double sum = 0;
+      for (int64_t o = 0; o < out; o++)
+        sum += (double)dy[o] * w[o * in + i];
+      dx[i] = (float)sum;
+    }
+  }
+}
+
+static void linear_param(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t in = ct_shape_sample(&d->x), out = d->y.dim[1], batch = d->x.dim[0];
+  const float *x = a->x, *dy = a->dy;
+  float *dw = a->dw[0], *db = a->dw[1];
+
+  for (int64_t o = 0; o < out; o++) {
+    for (int64_t i = 0; i < in; i++) {
+      double sum = 0;
+      for (int64_t n = 0; n < batch; n++)
+        sum += (double)dy[n * out + o] * x[n * in + i];
+      dw[o * in + i] = (float)sum;
+    }
+    if (!d->u.linear.bias) continue;
+    double sum = 0;
+    for (int64_t n = 0; n < batch; n++)
+      sum += dy[n * out + o];
+    db[o] = (float)sum;
+  }
+}
+
+static int linear_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  if (a->pass & CT_FWD) linear_forward(d, a);
+  if (a->pass & CT_BWD_DATA) linear_data(d, a);
+  if (a->pass & CT_BWD_PARAM) linear_param(d, a);
+  return CT_OK;
+}
+
+static const char *linear_check(const ct_op_desc_t *d)
+{
+  if (d->y.ndim != 2) return "the output of a linear layer is N x features";
+  if (d->x.ndim < 2) return "the input of a linear layer is N x features";
+  if (d->x.dim[0] != d->y.dim[0]) return "input and output differ in batch size";
+  return NULL;
+}
+
+static void linear_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  info->param_bytes[0] = (size_t)(ct_shape_sample(&d->x) * d->y.dim[1]) * sizeof(float);
+  info->param_bytes[1] = d->u.linear.bias ? (size_t)d->y.dim[1] * sizeof(float) : 0;
+  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
+}
+
+const ct__ref_kind_t ct__ref_linear = {linear_check, linear_needs, linear_run};

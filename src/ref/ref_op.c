@@ -1,0 +1,134 @@
+/* The op table of the reference backend: checks and bookkeeping that all kinds share. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "ref/ref.h"
+
+static const ct__ref_kind_t *const kinds[CT_OP_KINDS] = {
+    [CT_OP_CONV] = &ct__ref_conv,       [CT_OP_LINEAR] = &ct__ref_linear,
+    [CT_OP_BNORM] = &ct__ref_bnorm,     [CT_OP_RELU] = &ct__ref_relu,
+    [CT_OP_POOL] = &ct__ref_pool,       [CT_OP_ADD] = &ct__ref_add,
+    [CT_OP_DROPOUT] = &ct__ref_dropout, [CT_OP_REORDER] = &ct__ref_reorder,
+    [CT_OP_XENT] = &ct__ref_xent,       [CT_OP_UPDATE] = &ct__ref_update,
+};
+
+/* An empty batch is fine: a rank may have no samples in the last step of an epoch. */
+static int is_proper(const ct_shape_t *s)
+{
+  if (s->ndim < 1 || s->ndim > CT_MAX_DIMS || s->dim[0] < 0) return 0;
+  for (int i = 1; i < s->ndim; i++) {
+    if (s->dim[i] < 1) return 0;
+  }
+  return 1;
+}
+
+static const char *check(const ct_op_desc_t *d)
+{
+  if ((unsigned)d->kind >= CT_OP_KINDS) return "unknown kind of op";
+  if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM)) return "unknown pass";
+  if (!is_proper(&d->x) || (d->kind != CT_OP_UPDATE && !is_proper(&d->y)))
+    return "a shape has an empty or missing dimension";
+  if (d->x.dtype != CT_F32 || d->y.dtype != CT_F32)
+    return "the reference backend computes with float32 only";
+  if (d->x.layout != CT_PLAIN && d->kind != CT_OP_REORDER)
+    return "the reference backend works on the plain layout only";
+  return kinds[d->kind]->check(d);
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  const char *reason = check(d);
+  snprintf(why, 128, "%s", reason ? reason : "");
+  return reason == NULL;
+}
+
+static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  return d->kind == CT_OP_REORDER ? d->x.layout : CT_PLAIN;
+}
+
+static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
+                   ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  ct_op_t *op = NULL;
+  char text[160];
+  const char *reason = check(d);
+
+  (void)dev;
+  *out = NULL;
+  if (reason) CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), reason);
+  op = ct_mem_alloc(sizeof *op, "reference op");
+  if (!op) return CT_ERR_NOMEM;
+  memcpy(&op->desc, d, sizeof *d);
+  op->info.y_layout = d->kind == CT_OP_REORDER ? d->y.layout : CT_PLAIN;
+  op->info.algorithm = "reference";
+  kinds[d->kind]->needs(d, &op->info);
+  op->info.param_layout = ct_hash_text("plain", 0);
+  for (int i = 0; i < 2; i++) {
+    if (like && like->info.param_bytes[i] != op->info.param_bytes[i])
+      CT_FAIL(CT_ERR_SHAPE, "%s: parameter %d has %zu bytes, the layer's other op has %zu",
+              ct_op_text(d, text, sizeof text), i, op->info.param_bytes[i],
+              like->info.param_bytes[i]);
+    op->info.param_layout = ct_hash_int((int64_t)op->info.param_bytes[i], op->info.param_layout);
+  }
+  *info = op->info;
+  *out = op;
+  op = NULL;
+out:
+  ct_mem_free(op);
+  return rc;
+}
+
+static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
+{
+  if (args->pass == 0 || (args->pass & ~op->desc.passes)) {
+    char text[160];
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "%s: was prepared for passes %d, not for %d",
+                      ct_op_text(&op->desc, text, sizeof text), op->desc.passes, args->pass);
+  }
+  return ct__ref_enqueue_run(q, op, args);
+}
+
+int ct__ref_run(const ct_op_t *op, const ct_op_args_t *args)
+{
+  return kinds[op->desc.kind]->run(&op->desc, args);
+}
+
+static void release(ct_op_t *op)
+{
+  ct_mem_free(op);
+}
+
+/* Both layouts are the plain one. */
+static int copy_param(ct_queue_t *q, const ct_op_t *op, int param, void *dst, const void *src)
+{
+  int rc = CT_OK;
+
+  CT_TRY(ct__ref_enqueue_copy(q, dst, src, op->info.param_bytes[param]));
+  CT_TRY(ct__ref_queue_ops.sync(q));
+out:
+  return rc;
+}
+
+static int pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
+{
+  return copy_param(q, op, param, own, plain);
+}
+
+static int unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
+{
+  return copy_param(q, op, param, plain, own);
+}
+
+const ct_op_ops_t ct__ref_op_ops = {.supports = supports,
+                                    .wants = wants,
+                                    .prepare = prepare,
+                                    .run = run,
+                                    .release = release,
+                                    .pack = pack,
+                                    .unpack = unpack};
