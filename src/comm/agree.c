@@ -1,0 +1,165 @@
+#include "comm/ct_agree.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "comm/mpi_wait.h"
+
+static void allreduce(const ct_topo_t *t, void *io, int count, MPI_Datatype type, MPI_Op op)
+{
+  if (t->size > 1) ct__mpi_allreduce(t, t->world, io, count, type, op);
+}
+
+static void bcast(const ct_topo_t *t, void *data, size_t bytes, int root)
+{
+  if (t->size > 1) ct__mpi_bcast(t, t->world, data, bytes, root);
+}
+
+/* Everybody gets the record of \a culprit, who failed with \a code. */
+static int share_error(const ct_topo_t *t, int code, int culprit)
+{
+  ct_err_info_t info = {0};
+  if (t->rank == culprit) {
+    if (ct_err_last()->code != code)
+      ct_err_set(code, __FILE__, __LINE__, "%s", ct_err_meaning(code));
+    info = *ct_err_last();
+    if (info.rank < 0) info.rank = culprit;
+  }
+  bcast(t, &info, sizeof info, culprit);
+  ct_err_put(&info);
+  return code;
+}
+
+int ct_agree(const ct_topo_t *t, int rc)
+{
+  struct {
+    int code, rank;
+  } worst = {rc, t->rank};
+  allreduce(t, &worst, 1, MPI_2INT, MPI_MINLOC);
+  return worst.code == CT_OK ? CT_OK : share_error(t, worst.code, worst.rank);
+}
+
+/* The lowest rank whose value is not rank 0's fails; the others say nothing. */
+static int name_the_first(const ct_topo_t *t, const char *what, uint64_t value)
+{
+  uint64_t of_zero = value;
+  bcast(t, &of_zero, sizeof of_zero, 0);
+  int first = value != of_zero ? t->rank : t->size;
+  allreduce(t, &first, 1, MPI_INT, MPI_MIN);
+  if (t->rank == first)
+    ct_err_set(CT_ERR_DIFFER, __FILE__, __LINE__,
+               "%s differs between ranks: %016" PRIx64 " on rank 0, %016" PRIx64 " on rank %d",
+               what, of_zero, value, t->rank);
+  return share_error(t, CT_ERR_DIFFER, first);
+}
+
+int ct_agree_same(const ct_topo_t *t, const char *what, uint64_t value)
+{
+  /* max(~x) is ~min(x): one message tells both ends of the range. */
+  uint64_t ends[2] = {value, ~value};
+  allreduce(t, ends, 2, MPI_UINT64_T, MPI_MAX);
+  return ends[0] == ~ends[1] ? CT_OK : name_the_first(t, what, value);
+}
+
+int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes)
+{
+  void *mine = NULL;
+  if (t->rank != 0) {
+    *data = NULL;
+    rc = CT_OK;
+  }
+  CT_TRY_ALL(t, rc);
+  uint64_t n = *bytes;
+  bcast(t, &n, sizeof n, 0);
+  if (t->rank != 0) mine = ct_mem_alloc(n + 1, "what rank 0 sends");
+  CT_TRY_ALL(t, t->rank == 0 || mine ? CT_OK : CT_ERR_NOMEM);
+  if (t->rank != 0) {
+    *data = mine;
+    *bytes = n;
+    mine = NULL;
+  }
+  bcast(t, *data, n, 0);
+out:
+  ct_mem_free(mine);
+  return rc;
+}
+
+static int64_t max_int(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+static double max_real(double a, double b)
+{
+  return a > b ? a : b;
+}
+
+/* An MPI_User_function. */
+static void merge(void *in, void *io, int *n, MPI_Datatype *type)
+{
+  (void)type;
+  const ct_step_word_t *a = in;
+  ct_step_word_t *b = io;
+  for (int i = 0; i < *n; i++, a++, b++) {
+    if (a->err < b->err || (a->err == b->err && a->err_rank < b->err_rank)) {
+      b->err = a->err;
+      b->err_rank = a->err_rank;
+    }
+    b->stop = max_int(a->stop, b->stop);
+    b->loss_sum += a->loss_sum;
+    b->samples += a->samples;
+    b->top1 += a->top1;
+    b->top5 += a->top5;
+    b->compute_s_max = max_real(a->compute_s_max, b->compute_s_max);
+    b->data_s_max = max_real(a->data_s_max, b->data_s_max);
+  }
+}
+
+void ct__step_word_open(ct_topo_t *t)
+{
+  CT_MPI(t, MPI_Type_contiguous((int)sizeof(ct_step_word_t), MPI_BYTE, &t->step_type));
+  CT_MPI(t, MPI_Type_commit(&t->step_type));
+  CT_MPI(t, MPI_Op_create(merge, 1, &t->step_op));
+}
+
+void ct__step_word_close(ct_topo_t *t)
+{
+  if (t->step_op != MPI_OP_NULL) MPI_Op_free(&t->step_op);
+  if (t->step_type != MPI_DATATYPE_NULL) MPI_Type_free(&t->step_type);
+}
+
+int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io)
+{
+  io->err_rank = t->rank;
+  allreduce(t, io, 1, t->step_type, t->step_op);
+  return io->err == CT_OK ? CT_OK : share_error(t, (int)io->err, (int)io->err_rank);
+}
+
+void ct_panic(const ct_topo_t *t, const char *fmt, ...)
+{
+  char text[1024];
+  int inside = 0, after = 0;
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  ct_log_all(CT_LOG_ERROR, "%s%s%s: this cannot be repaired, the run ends", t ? t->host : "",
+             t && t->host[0] ? ": " : "", text);
+  MPI_Initialized(&inside);
+  MPI_Finalized(&after);
+  if (inside && !after) MPI_Abort(MPI_COMM_WORLD, 1);
+  _Exit(1);
+}
+
+void ct__mpi_panic(const ct_topo_t *t, const char *call, int mpi_rc)
+{
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int len = 0;
+  MPI_Error_string(mpi_rc, text, &len);
+  ct_panic(t, "MPI failed in %s: %s", call, text);
+}

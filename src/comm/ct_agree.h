@@ -1,0 +1,56 @@
+/** \file ct_agree.h  The control plane: a few bytes over MPI on which all ranks agree.  Layer 1.
+ *
+ * A topology of one rank needs no MPI here: {.size = 1} is enough. */
+#ifndef CT_AGREE_H
+#define CT_AGREE_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/ct_err.h"
+#include "comm/ct_topo.h"
+
+/** Collective.  The same code on every rank: CT_OK iff all passed CT_OK; else the lowest code,
+ * and the record of its lowest rank is in ct_err_last() everywhere (with that rank's number,
+ * unless it already carries one from an earlier agreement).  All well costs one 8-byte allreduce
+ * (MINLOC). */
+int ct_agree(const ct_topo_t *t, int rc);
+/** Around a local call in collective code. */
+#define CT_TRY_ALL(topo, call) CT_TRY(ct_agree((topo), (call)))
+/** Collective.  CT_ERR_DIFFER on every rank, naming \a what and the first rank that differs from
+ * rank 0, unless all passed the same value. */
+int ct_agree_same(const ct_topo_t *t, const char *what, uint64_t value);
+/** Collective.  Bytes from rank 0 to all; *data is allocated (ct_mem_alloc, with a zero byte
+ * after the end) on the others, NULL on failure.  rc is rank 0's own code, that of the others is
+ * not looked at: if it is not CT_OK nothing is sent and every rank returns it with its text. */
+int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes);
+
+/** What all ranks learn once per step, in one small allreduce. */
+typedef struct ct_step_word {
+  int64_t err, err_rank; /**< lowest code, with its lowest rank (out only) */
+  int64_t stop;          /**< any rank was asked to stop (max) */
+  double loss_sum;       /**< sums */
+  int64_t samples, top1, top5;
+  double compute_s_max, data_s_max; /**< max: the slowest rank's seconds in this step */
+} ct_step_word_t;
+
+/** Collective, Hot.  Merges in place.  If err is not CT_OK after the merge, the failing rank's
+ * text has been broadcast as in ct_agree(), and the code is returned on every rank. */
+int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io);
+/** The MPI type and operation of the step word, in \a t: made and freed by ct_topo_open() and
+ * _close(). */
+void ct__step_word_open(ct_topo_t *t);
+void ct__step_word_close(ct_topo_t *t);
+
+/** Local, does not return: last words to the log, MPI_Abort with exit status 1.  For a dead MPI.
+ * \a t may be NULL. */
+_Noreturn void ct_panic(const ct_topo_t *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/** Panics with MPI's own text if an MPI call on \a t failed. */
+#define CT_MPI(t, call)                                             \
+  do {                                                              \
+    int mpi_rc_ = (call);                                           \
+    if (mpi_rc_ != MPI_SUCCESS) ct__mpi_panic((t), #call, mpi_rc_); \
+  } while (0)
+_Noreturn void ct__mpi_panic(const ct_topo_t *t, const char *call, int mpi_rc);
+
+#endif

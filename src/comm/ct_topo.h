@@ -1,0 +1,39 @@
+/** \file ct_topo.h  Who and where the ranks are.  Layer 1. */
+#ifndef CT_TOPO_H
+#define CT_TOPO_H
+#include <mpi.h>
+#include <stdint.h>
+
+typedef struct ct_topo {
+  MPI_Comm world; /**< owned duplicate of MPI_COMM_WORLD; errors return */
+  MPI_Comm node;  /**< owned; the ranks that share memory (MPI_Comm_split_type SHARED) */
+  int rank, size;
+  int local_rank, local_size; /**< in node */
+  int node_index, nodes;      /**< nodes numbered by their lowest world rank */
+  int equal_nodes;            /**< 1: every node has the same number of ranks */
+  int threads;   /**< for this rank: its cores divided among the ranks that share them */
+  double init_s; /**< seconds in MPI_Init */
+  char host[64];
+  MPI_Datatype step_type; /**< owned; of ct_step_agree() */
+  MPI_Op step_op;         /**< owned; of ct_step_agree() */
+} ct_topo_t;
+
+/** Collective.  MPI_Init_thread (FUNNELED) and everything above; sets up log and fault points.
+ * Before that it refuses N singletons: a launcher's variables (SLURM_NTASKS with SLURM_PROCID in
+ * a step of srun, PMI_SIZE, OMPI_COMM_WORLD_SIZE, PMIX_RANK …) that say more tasks than the
+ * world has is CT_ERR_USAGE with the cure.  MPI is finalized then, and ct_log() is silent in all
+ * those tasks but the first by the launcher's own number, so that what the callers log is
+ * printed once.
+ *
+ * threads: OMP_NUM_THREADS if set, else |affinity mask| divided among the local ranks whose
+ * masks overlap with this one's, at least 1.
+ *
+ * CTRAIN_NODE_SIZE=k, for tests: ranks that share memory are split into groups of k that count
+ * as nodes of their own, so that the ways across nodes are taken inside one machine.  Rank 0's
+ * value holds for all; the cores are still shared as they really are. */
+int ct_topo_open(ct_topo_t *t, int *argc, char ***argv);
+/** Collective.  Frees the communicators, then a barrier (every message of ours is received; MPICH
+ * before 4.2 needs it) and MPI_Finalize. */
+void ct_topo_close(ct_topo_t *t);
+
+#endif

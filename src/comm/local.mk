@@ -1,0 +1,10 @@
+libctrain_a_SOURCES += \
+  %D%/ct_topo.h %D%/topo.c \
+  %D%/launch.h %D%/launch.c \
+  %D%/places.h %D%/places.c \
+  %D%/ct_agree.h %D%/agree.c \
+  %D%/mpi_wait.h %D%/mpi_wait.c \
+  %D%/mpich_finalize.c \
+  %D%/ct_comm.h %D%/comm_mpi.c \
+  %D%/window.h %D%/window.c \
+  %D%/ct_stop.h %D%/stop.c

@@ -1,0 +1,162 @@
+#include "comm/ct_topo.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_clock.h"
+#include "base/ct_fault.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+#include "comm/ct_agree.h"
+#include "comm/launch.h"
+#include "comm/mpi_wait.h"
+#include "comm/places.h"
+
+enum { MASK_BYTES = 1024 }; /* 8192 cores: the most that Linux kernels are built for */
+
+static const char *lookup(const char *name)
+{
+  return getenv(name);
+}
+
+/* "MPICH Version: 4.0.2" from a text of many lines and tabs. */
+static void library_name(char *buf, size_t cap)
+{
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int len;
+  MPI_Get_library_version(text, &len);
+  text[strcspn(text, "\n,")] = '\0';
+  for (char *p = text; *p; p++)
+    if (*p == '\t') *p = ' ';
+  snprintf(buf, cap, "%.*s", (int)cap - 1, text);
+}
+
+static int check_launch(void)
+{
+  char library[80];
+  int rank, size, speaker;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  library_name(library, sizeof library);
+  int rc = ct__launch_check(lookup, size, library, &speaker);
+  if (rc != CT_OK) ct_log_setup(speaker ? 0 : 1, 1, CT_LOG_INFO);
+  return rc;
+}
+
+/* 0: not asked for. */
+static int64_t test_node_size(const ct_topo_t *t)
+{
+  const char *text = getenv("CTRAIN_NODE_SIZE");
+  int64_t k;
+  if (!text || ct_text_int(text, &k) != CT_OK || k < 1) k = 0;
+  CT_MPI(t, MPI_Bcast(&k, 1, MPI_INT64_T, 0, t->world));
+  return k;
+}
+
+/* Ranks that share memory, by the hardware. */
+static MPI_Comm shared_ranks(const ct_topo_t *t)
+{
+  MPI_Comm comm;
+  CT_MPI(t, MPI_Comm_split_type(t->world, MPI_COMM_TYPE_SHARED, t->rank, MPI_INFO_NULL, &comm));
+  return comm;
+}
+
+static void split_nodes(ct_topo_t *t, MPI_Comm shared)
+{
+  int64_t k = test_node_size(t);
+  int place;
+  CT_MPI(t, MPI_Comm_rank(shared, &place));
+  CT_MPI(t, MPI_Comm_split(shared, k ? (int)(place / k) : 0, place, &t->node));
+  CT_MPI(t, MPI_Comm_rank(t->node, &t->local_rank));
+  CT_MPI(t, MPI_Comm_size(t->node, &t->local_size));
+}
+
+static int number_nodes(ct_topo_t *t)
+{
+  int rc = CT_OK, mine = t->rank;
+  int *lowest = ct_mem_array(t->size, sizeof *lowest, "the list of nodes");
+  CT_TRY_ALL(t, lowest ? CT_OK : CT_ERR_NOMEM);
+  CT_MPI(t, MPI_Bcast(&mine, 1, MPI_INT, 0, t->node));
+  CT_MPI(t, MPI_Allgather(&mine, 1, MPI_INT, lowest, 1, MPI_INT, t->world));
+  ct__nodes_t n = ct__places_nodes(lowest, t->size, t->rank);
+  t->node_index = n.index;
+  t->nodes = n.nodes;
+  t->equal_nodes = n.equal;
+out:
+  ct_mem_free(lowest);
+  return rc;
+}
+
+/* The first number of OMP_NUM_THREADS ("8" or, with nested levels, "8,2"); 0: unset or
+ * senseless. */
+static int threads_asked(void)
+{
+  const char *text = getenv("OMP_NUM_THREADS");
+  long n = text ? strtol(text, NULL, 10) : 0;
+  return n > 0 && n < 8192 ? (int)n : 0;
+}
+
+static int count_threads(ct_topo_t *t, MPI_Comm shared)
+{
+  int rc = CT_OK, ranks, me;
+  cpu_set_t mine[MASK_BYTES / sizeof(cpu_set_t)] = {0};
+  CT_MPI(t, MPI_Comm_size(shared, &ranks));
+  CT_MPI(t, MPI_Comm_rank(shared, &me));
+  unsigned char *masks = ct_mem_array(ranks, MASK_BYTES, "the affinity masks of this node");
+  CT_TRY_ALL(t, masks ? CT_OK : CT_ERR_NOMEM);
+  /* Without an answer the mask stays empty, and one thread is right. */
+  (void)!sched_getaffinity(0, sizeof mine, mine);
+  CT_MPI(t, MPI_Allgather(mine, MASK_BYTES, MPI_BYTE, masks, MASK_BYTES, MPI_BYTE, shared));
+  t->threads = threads_asked();
+  if (!t->threads) t->threads = ct__places_threads(masks, MASK_BYTES, ranks, me);
+out:
+  ct_mem_free(masks);
+  return rc;
+}
+
+int ct_topo_open(ct_topo_t *t, int *argc, char ***argv)
+{
+  int rc = CT_OK, provided;
+  MPI_Comm shared = MPI_COMM_NULL;
+  *t = (ct_topo_t){.world = MPI_COMM_NULL,
+                   .node = MPI_COMM_NULL,
+                   .step_type = MPI_DATATYPE_NULL,
+                   .step_op = MPI_OP_NULL};
+  double start = ct_clock();
+  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided); /* its errors abort by themselves */
+  t->init_s = ct_clock() - start;
+  CT_TRY(check_launch());
+
+  CT_MPI(t, MPI_Comm_dup(MPI_COMM_WORLD, &t->world));
+  CT_MPI(t, MPI_Comm_set_errhandler(t->world, MPI_ERRORS_RETURN));
+  CT_MPI(t, MPI_Comm_rank(t->world, &t->rank));
+  CT_MPI(t, MPI_Comm_size(t->world, &t->size));
+  ct_log_setup(t->rank, t->size, CT_LOG_INFO);
+  ct_fault_setup(t->rank);
+  ct__step_word_open(t);
+  gethostname(t->host, sizeof t->host - 1);
+
+  shared = shared_ranks(t);
+  split_nodes(t, shared);
+  CT_TRY(number_nodes(t));
+  CT_TRY(count_threads(t, shared));
+  if (provided < MPI_THREAD_FUNNELED)
+    CT_FAIL(CT_ERR_COMM,
+            "the MPI library does not let a program have threads (MPI_THREAD_FUNNELED)");
+out:
+  if (shared != MPI_COMM_NULL) MPI_Comm_free(&shared);
+  if (rc != CT_OK) ct_topo_close(t);
+  return rc;
+}
+
+void ct_topo_close(ct_topo_t *t)
+{
+  ct__step_word_close(t);
+  if (t->node != MPI_COMM_NULL) MPI_Comm_free(&t->node);
+  if (t->world != MPI_COMM_NULL) MPI_Comm_free(&t->world);
+  ct__mpi_finalize();
+}

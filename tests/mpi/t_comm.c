@@ -1,0 +1,488 @@
+/* The communicator over MPI: exact sums, transfers in flight, races, fallbacks, faults. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+#include "comm/ct_agree.h"
+#include "comm/ct_comm.h"
+#include "tests/harness/ct_test_mpi.h"
+
+static const ct_topo_t *t = &ct_test_topo;
+static const ct_comm_ops_t *ops = &ct_comm_mpi;
+
+/* ---- a backend whose queue is always done ---- */
+
+struct ct_queue {
+  int rc; /* what sync() returns */
+};
+struct ct_event {
+  int rc; /* what wait() returns */
+};
+
+static int wait_event(ct_event_t *ev)
+{
+  return ev->rc == CT_OK ? CT_OK
+                         : ct_err_set(ev->rc, __FILE__, __LINE__, "the backward pass broke");
+}
+
+static int sync_queue(ct_queue_t *q)
+{
+  return q->rc == CT_OK ? CT_OK : ct_err_set(q->rc, __FILE__, __LINE__, "the queue broke");
+}
+
+static const ct_queue_ops_t queue_ops = {.wait = wait_event, .sync = sync_queue};
+static const ct_backend_t backend = {.name = "fake", .host_memory = 1, .queue = &queue_ops};
+static ct_queue_t queue;
+
+/* ---- helpers ---- */
+
+enum { BIG = 600 * 1024 }; /* floats: more than two pieces in a slice of one rank */
+
+static ct_comm_t *comm;
+static float *memory, *outside; /* BIG floats and some each: of alloc(), and any */
+
+static int open_comm(void)
+{
+  int rc = CT_OK;
+  void *p = NULL;
+  comm = NULL;
+  CT_TRY(ops->open(t, &backend, NULL, &comm));
+  CT_TRY(ops->alloc(comm, (BIG + 32) * sizeof *memory, &p));
+  outside = ct_mem_array(BIG + 32, sizeof *outside, "a test");
+  CT_TRY_ALL(t, outside ? CT_OK : CT_ERR_NOMEM);
+out:
+  memory = p;
+  return rc;
+}
+
+static void close_comm(void)
+{
+  ops->close(comm);
+  ct_mem_free(outside);
+}
+
+static uint64_t random_of_rank(uint64_t index)
+{
+  return ct_rng_u64(11, CT_RNG_TEST, (uint32_t)t->rank, index);
+}
+
+static uint64_t random_of_all(uint64_t index)
+{
+  return ct_rng_u64(12, CT_RNG_TEST, 0, index);
+}
+
+/* Small whole numbers: their sums are exact in any order. */
+static float element(int rank, int64_t i, int64_t salt)
+{
+  return (float)((rank + 1) * ((i * 7 + salt * 13) % 1009));
+}
+
+static void fill(float *buf, int64_t n, int64_t salt)
+{
+  for (int64_t i = 0; i < n; i++)
+    buf[i] = element(t->rank, i, salt);
+}
+
+static int64_t wrong_sums(const float *buf, int64_t n, int64_t salt)
+{
+  int64_t wrong = 0;
+  float ranks = (float)(t->size * (t->size + 1) / 2);
+  for (int64_t i = 0; i < n; i++)
+    wrong += buf[i] != ranks * element(0, i, salt);
+  return wrong;
+}
+
+static void pause_a_while(uint64_t choice)
+{
+  if (choice % 8 == 0) nanosleep(&(struct timespec){.tv_nsec = (long)(choice / 8 % 300000)}, NULL);
+  if (choice % 8 == 1) sched_yield();
+}
+
+/* ---- tests ---- */
+
+static const int64_t counts[] = {0, 1, 2, 3, 15, 16, 17, 63, 65, 1000, 4099, 65537, BIG};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+static void sums_are_exact(void)
+{
+  static const int offsets[] = {0, 1, 7, 16};
+  CT_ASSERT_OK(open_comm());
+  CT_ASSERT_INT((uintptr_t)memory % 64, 0);
+  for (int i = 0; i < COUNTS * 4; i++) {
+    int64_t n = counts[i / 4], wrong = 0;
+    float *buffers[] = {memory + offsets[i % 4], outside + offsets[i % 4]};
+    for (int b = 0; b < 2; b++) {
+      int ticket;
+      float *buf = buffers[b];
+      memory[0] = outside[0] = buf[n] = -1; /* around it nothing changes */
+      fill(buf, n, i);
+      CT_ASSERT_OK(ops->allreduce(comm, NULL, buf, n, &ticket));
+      CT_ASSERT_OK(ops->end(comm, ticket, &queue));
+      wrong +=
+          wrong_sums(buf, n, i) + (buf[n] != -1) + (offsets[i % 4] && buf[-offsets[i % 4]] != -1);
+    }
+    CT_ASSERT_INT(wrong, 0);
+  }
+  close_comm();
+}
+
+static void alloc_gives_zeroes(void)
+{
+  CT_ASSERT_OK(open_comm());
+  for (int k = 0; k < 3; k++) {
+    size_t bytes = 1 + 100001 * (size_t)k, dirty = 0;
+    void *p;
+    CT_ASSERT_OK(ops->alloc(comm, bytes, &p));
+    CT_ASSERT_INT((uintptr_t)p % 64, 0);
+    for (size_t i = 0; i < bytes; i++)
+      dirty += ((char *)p)[i] != 0;
+    CT_ASSERT_INT(dirty, 0);
+    memset(p, 1 + t->rank, bytes);
+    int changed = 0;
+    ct_agree(t, CT_OK); /* all have written theirs */
+    for (size_t i = 0; i < bytes; i++)
+      changed += ((char *)p)[i] != 1 + t->rank;
+    CT_ASSERT_INT(changed, 0);
+  }
+  close_comm();
+}
+
+/* Several blocks, transfers of all of them mixed, ended in an order that each rank chooses
+ * itself. */
+static void many_in_flight(void)
+{
+  enum { TRANSFERS = 256, SIZE = 1500 };
+  int ticket[TRANSFERS], order[TRANSFERS];
+  CT_ASSERT_OK(open_comm());
+  for (int round = 0; round < 4; round++) {
+    for (int k = 0; k < TRANSFERS; k++) {
+      float *buf =
+          (random_of_all((uint64_t)(round * TRANSFERS + k)) % 4 ? memory : outside) + k * SIZE;
+      fill(memory + k * SIZE, SIZE, k + round);
+      fill(outside + k * SIZE, SIZE, k + round);
+      CT_ASSERT_OK(ops->allreduce(comm, NULL, buf, SIZE - k % 3, &ticket[k]));
+      if (random_of_rank((uint64_t)k) % 3 == 0) CT_ASSERT_OK(ops->poke(comm));
+      pause_a_while(random_of_rank((uint64_t)(k + 1000 * round)));
+      order[k] = k;
+    }
+    for (int k = TRANSFERS - 1; k > 0; k--) {
+      int other = (int)(random_of_rank((uint64_t)(k + 77 * round)) % (uint64_t)(k + 1)),
+          old = order[k];
+      order[k] = order[other];
+      order[other] = old;
+    }
+    int64_t wrong = 0;
+    for (int i = 0; i < TRANSFERS; i++) {
+      int k = order[i];
+      float *buf =
+          (random_of_all((uint64_t)(round * TRANSFERS + k)) % 4 ? memory : outside) + k * SIZE;
+      CT_ASSERT_OK(ops->end(comm, ticket[k], &queue));
+      wrong += wrong_sums(buf, SIZE - k % 3, k + round);
+      memset(buf, 0xff, SIZE * sizeof *buf);
+    }
+    CT_ASSERT_INT(wrong, 0);
+  }
+  close_comm();
+}
+
+/* Steps as a trainer makes them: one buffer in buckets, filled again right after the last end()
+ * while slower ranks may still be at the step before.  Some rank is slow in each. */
+static void steps_do_not_race(void)
+{
+  enum { STEPS = 300, BUCKETS = 5, BUCKET = 700 };
+  int64_t wrong = 0;
+  CT_ASSERT_OK(open_comm());
+  for (int step = 0; step < STEPS; step++) {
+    int ticket[BUCKETS];
+    int64_t n = 1 + (int64_t)(random_of_all((uint64_t)step) % BUCKET);
+    for (int b = 0; b < BUCKETS; b++) {
+      float *buf = memory + b * BUCKET;
+      memset(buf, 0xff, BUCKET * sizeof *buf); /* gradients are written more than once */
+      fill(buf, n, step + b);
+      ops->allreduce(comm, NULL, buf, n, &ticket[b]);
+      pause_a_while(random_of_rank((uint64_t)(step * BUCKETS + b)));
+      if (random_of_rank((uint64_t)(step * BUCKETS + b)) & 1) ops->poke(comm);
+    }
+    for (int b = 0; b < BUCKETS; b++) {
+      ops->end(comm, ticket[b], &queue);
+      wrong += wrong_sums(memory + b * BUCKET, n, step + b);
+      memset(memory + b * BUCKET, 0xff, BUCKET * sizeof *memory);
+    }
+  }
+  CT_ASSERT_INT(wrong, 0);
+  close_comm();
+}
+
+/* The same with one transfer that takes its time: a peer that says too early that it is through is
+ * caught in the act. */
+static void big_steps_do_not_race(void)
+{
+  int64_t wrong = 0;
+  CT_ASSERT_OK(open_comm());
+  for (int step = 0; step < 40; step++) {
+    int ticket;
+    fill(memory, BIG, step);
+    ops->allreduce(comm, NULL, memory, BIG, &ticket);
+    pause_a_while(random_of_rank((uint64_t)step));
+    ops->end(comm, ticket, &queue);
+    wrong += wrong_sums(memory, BIG, step);
+    memset(memory, 0xff, BIG * sizeof *memory);
+  }
+  CT_ASSERT_INT(wrong, 0);
+  close_comm();
+}
+
+/* Numbers whose sum depends on the order: every round must bring the same bits, on every rank. */
+static void the_order_is_fixed(void)
+{
+  enum { N = 9001, ROUNDS = 30 };
+  uint64_t first[2] = {0, 0};
+  CT_ASSERT_OK(open_comm());
+  for (int round = 0; round < ROUNDS; round++) {
+    float *buffers[] = {memory, outside};
+    for (int b = 0; b < 2; b++) {
+      int ticket;
+      for (uint32_t i = 0; i < N; i++)
+        buffers[b][i] = (float)(int64_t)random_of_rank(i) * 1e-9f;
+      pause_a_while(8 * random_of_rank((uint64_t)(round * 2 + b)));
+      CT_ASSERT_OK(ops->allreduce(comm, NULL, buffers[b], N, &ticket));
+      CT_ASSERT_OK(ops->end(comm, ticket, &queue));
+      uint64_t hash = ct_hash(buffers[b], N * sizeof(float), 0);
+      if (round == 0) first[b] = hash;
+      CU_ASSERT(hash == first[b]);
+      CT_ASSERT_OK(ct_agree_same(t, "the sum", hash));
+    }
+  }
+  close_comm();
+}
+
+/* Inside a node: ((rank 0 + rank 1) + rank 2) + … */
+static void the_order_is_that_of_the_ranks(void)
+{
+  enum { N = 3000 };
+  if (t->nodes > 1) {
+    ct_test_skip("needs one node");
+    return;
+  }
+  int ticket, wrong = 0;
+  CT_ASSERT_OK(open_comm());
+  for (uint32_t i = 0; i < N; i++)
+    memory[i] = ct_rng_normal(5, CT_RNG_TEST, (uint32_t)t->rank, i);
+  CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, N, &ticket));
+  CT_ASSERT_OK(ops->end(comm, ticket, &queue));
+  for (uint32_t i = 0; i < N; i++) {
+    float sum = ct_rng_normal(5, CT_RNG_TEST, 0, i);
+    for (uint32_t r = 1; r < (uint32_t)t->size; r++)
+      sum += ct_rng_normal(5, CT_RNG_TEST, r, i);
+    wrong += memory[i] != sum;
+  }
+  CT_ASSERT_INT(wrong, 0);
+  close_comm();
+}
+
+static void tickets_run_out(void)
+{
+  int ticket[CT_COMM_TICKETS], one_more;
+  CT_ASSERT_OK(open_comm());
+  for (int i = 0; i < CT_COMM_TICKETS; i++) {
+    memory[i] = 1;
+    CT_ASSERT_OK(ops->allreduce(comm, NULL, memory + i, 1, &ticket[i]));
+  }
+  CT_ASSERT_FAILS(ops->allreduce(comm, NULL, memory, 1, &one_more), CT_ERR_ARG, "1024 transfers");
+  for (int i = 0; i < CT_COMM_TICKETS; i++) {
+    CT_ASSERT_OK(ops->end(comm, ticket[i], &queue));
+    CT_ASSERT_NEAR(memory[i], t->size, 0);
+  }
+  CT_ASSERT_FAILS(ops->end(comm, ticket[0], &queue), CT_ERR_ARG, "not open");
+  CT_ASSERT_FAILS(ops->end(comm, -1, &queue), CT_ERR_ARG, "not open");
+  CT_ASSERT_FAILS(ops->end(comm, CT_COMM_TICKETS, &queue), CT_ERR_ARG, "not open");
+  close_comm();
+}
+
+static void a_step_allocates_nothing(void)
+{
+  int ticket[2];
+  CT_ASSERT_OK(open_comm());
+  int64_t calls = ct_mem_calls();
+  ops->allreduce(comm, NULL, memory, BIG, &ticket[0]);
+  ops->allreduce(comm, NULL, outside, BIG, &ticket[1]);
+  ops->poke(comm);
+  ops->end(comm, ticket[1], &queue);
+  ops->end(comm, ticket[0], &queue);
+  CT_ASSERT_INT(ct_mem_calls(), calls);
+  close_comm();
+}
+
+static void close_completes_and_frees(void)
+{
+  int64_t live = ct_mem_live();
+  int ticket;
+  CT_ASSERT_OK(open_comm());
+  fill(outside, 5000, 3);
+  CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, BIG, &ticket));
+  CT_ASSERT_OK(ops->allreduce(comm, NULL, outside, 5000, &ticket));
+  float *kept = outside;
+  ops->close(comm);
+  CT_ASSERT_INT(wrong_sums(kept, 5000, 3), 0);
+  ct_mem_free(kept);
+  ops->close(NULL);
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+static void broadcasts(void)
+{
+  CT_ASSERT_OK(open_comm());
+  for (int root = 0; root < t->size; root++)
+    for (int64_t n = 0; n < 100000; n = 3 * n + 1) {
+      for (int64_t i = 0; i < n; i++)
+        memory[i] = element(t->rank, i, n);
+      CT_ASSERT_OK(ops->bcast(comm, &queue, memory, (size_t)n * sizeof *memory, root));
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < n; i++)
+        wrong += memory[i] != element(root, i, n);
+      CT_ASSERT_INT(wrong, 0);
+    }
+  ct_queue_t broken = {t->rank == t->size - 1 ? CT_ERR_DEVICE : CT_OK};
+  CT_ASSERT_FAILS(ops->bcast(comm, &broken, memory, 4, 0), CT_ERR_DEVICE, "the queue broke");
+  close_comm();
+}
+
+/* Ranks that are behind broadcast while others have begun the transfers before it, or not. */
+static void broadcast_amid_transfers(void)
+{
+  enum { N = 20000 };
+  float word[4] = {0};
+  CT_ASSERT_OK(open_comm());
+  for (int round = 0; round < 30; round++) {
+    int ticket[2];
+    fill(memory, N, round);
+    fill(outside, N, round);
+    pause_a_while(8 * random_of_rank((uint64_t)round));
+    CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, N, &ticket[0]));
+    CT_ASSERT_OK(ops->allreduce(comm, NULL, outside, N, &ticket[1]));
+    word[3] = (float)(round * t->rank);
+    CT_ASSERT_OK(ops->bcast(comm, &queue, word, sizeof word, t->size - 1));
+    CT_ASSERT_INT((int)word[3], round * (t->size - 1));
+    CT_ASSERT_OK(ops->end(comm, ticket[1], &queue));
+    CT_ASSERT_OK(ops->end(comm, ticket[0], &queue));
+    CT_ASSERT_INT(wrong_sums(memory, N, round) + wrong_sums(outside, N, round), 0);
+  }
+  close_comm();
+}
+
+/* ---- faults ---- */
+
+static void an_event_fails(void)
+{
+  CT_ASSERT_OK(open_comm());
+  for (int bad = 0; bad < t->size; bad++) {
+    ct_event_t event = {t->rank == bad ? CT_ERR_DEVICE : CT_OK};
+    int ticket;
+    fill(memory, 5000, bad);
+    CT_ASSERT_INT(ops->allreduce(comm, &event, memory, 5000, &ticket), event.rc);
+    CT_ASSERT_OK(ops->end(comm, ticket, &queue));
+    CT_ASSERT_INT(wrong_sums(memory, 5000, bad), 0); /* nobody was left waiting */
+  }
+  close_comm();
+}
+
+static void wrong_backend(void)
+{
+  ct_backend_t device = backend;
+  device.host_memory = 0;
+  device.name = "gpu";
+  ct_comm_t *c;
+  CT_ASSERT_FAILS(ops->open(t, &device, NULL, &c), CT_ERR_UNSUP, "backend 'gpu'");
+  CU_ASSERT(c == NULL);
+}
+
+static void no_memory(void)
+{
+  int64_t live = ct_mem_live();
+  for (int nth = 1; nth <= 4; nth++) {
+    ct_comm_t *c;
+    void *p;
+    if (t->rank == t->size - 1) ct_mem_fail_at(nth);
+    int rc = ops->open(t, &backend, NULL, &c);
+    if (rc == CT_OK) {
+      rc = ops->alloc(c, 1 << 16, &p);
+      CU_ASSERT(rc == CT_OK || p == NULL);
+    } else {
+      CT_ASSERT_INT(rc, CT_ERR_NOMEM);
+      CU_ASSERT(c == NULL);
+    }
+    ct_mem_fail_at(0);
+    CT_ASSERT_OK(ct_agree_same(t, "the code", (uint64_t)rc));
+    ops->close(c);
+  }
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+/* One rank has no room in the window: all go over MPI together.  First pass of the point: the
+ * counters; the next: the memory itself. */
+static void no_shared_memory(void)
+{
+  for (int pass = 1; pass <= 2; pass++) {
+    char faults[64];
+    int ticket;
+    snprintf(faults, sizeof faults, "comm.window@%d:%d", t->size - 1, pass);
+    setenv("CTRAIN_FAULTS", faults, 1);
+    ct_fault_setup(t->rank);
+    CT_ASSERT_OK(open_comm());
+    fill(memory, BIG, pass);
+    CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, BIG, &ticket));
+    CT_ASSERT_OK(ops->end(comm, ticket, &queue));
+    CT_ASSERT_INT(wrong_sums(memory, BIG, pass), 0);
+    close_comm();
+  }
+  unsetenv("CTRAIN_FAULTS");
+  ct_fault_setup(t->rank);
+}
+
+/* The last rank gives up instead of sending its part: those who wait for it on its node are
+ * told. */
+static void a_rank_gives_up(void)
+{
+  if (t->size == 1 || t->nodes > 1) {
+    ct_test_skip("needs several ranks on one node");
+    return;
+  }
+  CT_ASSERT_OK(open_comm());
+  int ticket;
+  if (t->rank < t->size - 1) {
+    CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, 100, &ticket));
+    CT_ASSERT_FAILS(ops->end(comm, ticket, &queue), CT_ERR_COMM, "has given up");
+  }
+  ops->abort(comm);
+  ct_mem_free(outside);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(sums_are_exact),
+                                    CT_TEST(alloc_gives_zeroes),
+                                    CT_TEST(many_in_flight),
+                                    CT_TEST(steps_do_not_race),
+                                    CT_TEST(big_steps_do_not_race),
+                                    CT_TEST(the_order_is_fixed),
+                                    CT_TEST(the_order_is_that_of_the_ranks),
+                                    CT_TEST(tickets_run_out),
+                                    CT_TEST(a_step_allocates_nothing),
+                                    CT_TEST(close_completes_and_frees),
+                                    CT_TEST(broadcasts),
+                                    CT_TEST(broadcast_amid_transfers),
+                                    CT_TEST(an_event_fails),
+                                    CT_TEST(wrong_backend),
+                                    CT_TEST(no_memory),
+                                    CT_TEST(no_shared_memory),
+                                    CT_TEST(a_rank_gives_up),
+                                    CT_TEST_END};
+  return ct_test_mpi_main("comm", tests, argc, argv);
+}
