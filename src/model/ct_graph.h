@@ -1,0 +1,104 @@
+/** \file ct_graph.h  The model: layers, every input before its use.  Layer 2.
+ *
+ * Pure and local: no device, no MPI, no file.
+ *
+ * A model is a family (ct_family.h) or written down layer by layer, `model.layers`:
+ *
+ *     model:
+ *       layers:
+ *         - conv2d: {out: 16, kernel: 3, padding: 1}
+ *           name: conv1
+ *         - relu                                    # a kind alone: all its options have defaults
+ *         - conv2d: {out: 16, kernel: 3, padding: 1}
+ *           name: conv2
+ *         - add:
+ *           from: [conv2, relu1]
+ *         - {maxpool: {kernel: 2}, name: pool}
+ *         - flatten
+ *         - linear: {out: 10}
+ *
+ * Each item of the list is a layer: a map with one key that names the kind (ct_layer_kinds) and
+ * holds its options, or the name of the kind alone.  Two more keys are optional:
+ *
+ *  - `name`: unique; letters, digits, '_', '.', '-'.  It is the prefix of the parameters' names in
+ *    checkpoints.  Default: the kind and a running number: relu2 for the second relu of the list,
+ *    whether the first has a name or not.
+ *  - `from`: name of the layer that is the input, or a list of two for `add`; `input` is the
+ *    network's input.  Only layers further up may be named.  Default: the layer before.
+ *
+ * The last layer is the output and must give N x classes; every other layer must be used. */
+#ifndef CT_GRAPH_H
+#define CT_GRAPH_H
+#include "model/ct_layer.h"
+
+#define CT_NAME_MAX 96
+
+typedef struct ct_layer {
+  char name[CT_NAME_MAX]; /**< "layer1.0.conv1": prefix of its parameters' names */
+  const ct_layer_ops_t *ops;
+  void *opts;              /**< owned */
+  int in[2];               /**< layer numbers; -1 is the network's input */
+  ct_shape_t out;          /**< with dim[0] = 1 */
+  int first_param, params; /**< its parameters: graph.param[first_param …] */
+} ct_layer_t;
+
+/** One state-dict entry. */
+typedef struct ct_param {
+  char name[CT_NAME_MAX]; /**< "layer1.0.conv1.weight" */
+  int layer;              /**< number of its layer */
+  int slot;               /**< index in the op's w[] */
+  ct_param_spec_t spec;
+  int64_t count; /**< elements */
+} ct_param_t;
+
+typedef struct ct_graph {
+  ct_shape_t input; /**< one sample: dim[0] = 1 */
+  ct_layer_t *layer;
+  int layers;
+  int64_t layer_cap;
+  ct_param_t *param; /**< in layer order: the order of a state dict */
+  int params;
+  int64_t param_cap;
+} ct_graph_t;
+
+/** Which model, as the configuration says it (section `model`). */
+typedef struct ct_model_opts {
+  char *family;            /**< "resnet"; "" if layers are given */
+  int64_t depth;           /**< of the family */
+  int64_t classes;         /**< outputs; 0: as many as the data has */
+  ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers */
+  ct_node_t *layers;       /**< the list of layers, or NULL */
+} ct_model_opts_t;
+extern const ct_opt_t ct_model_rows[];
+
+/** Local.  Builds the graph for samples of shape \a input (dim[0] = 1) and \a classes outputs (at
+ * least 1; o->classes is not looked at).  \a where names the file for messages, or is NULL.
+ * CT_ERR_USAGE (unknown family or kind, with the nearest; no such input; two layers of one name;
+ * line numbers where layers came from YAML), CT_ERR_SHAPE.  *out is NULL on failure, else freed by
+ * ct_graph_free(). */
+int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t classes,
+                  const char *where, ct_graph_t **out);
+void ct_graph_free(ct_graph_t *g);
+
+/** Local.  Appends a layer and its parameters.  \a opts is its options as the inside of a YAML flow
+ * map, printf-style:
+ * ct_graph_add(g, &id, "layer1.0.conv1", "conv2d", in, -2, "out: %d, kernel: 3, padding: 1", c).
+ * NULL: all options have their defaults.  in2: second input, or -2 for none.  After a failure the
+ * graph can only be freed. */
+int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
+                 const char *opts, ...) __attribute__((format(printf, 7, 8)));
+
+/** Number of a parameter by name, or -1. */
+int ct_graph_find_param(const ct_graph_t *g, const char *name);
+/** Trained parameters in elements (buffers not counted). */
+int64_t ct_graph_count(const ct_graph_t *g);
+/** Initial values of a parameter, plain layout: a pure function of (seed, name), so that adding a
+ * layer does not change the others. */
+void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *out);
+/** Hash of layers, options and shapes: of what the model computes and of how it begins. */
+uint64_t ct_graph_hash(const ct_graph_t *g);
+/** The layer table as text: name, kind, output shape, trained parameters and MFLOP of the forward
+ * pass, all for one sample; then the totals.  Appended. */
+int ct_graph_summary(const ct_graph_t *g, ct_str_t *out);
+
+#endif

@@ -1,0 +1,19 @@
+#include "model/ct_family.h"
+
+#include <stddef.h>
+
+/* One line a family. */
+#define FAMILIES(X) \
+  X(mlp)            \
+  X(lenet)          \
+  X(resnet)
+
+#define X(name) extern const ct_family_t ct__family_##name;
+FAMILIES(X)
+#undef X
+
+const ct_family_t *const ct_families[] = {
+#define X(name) &ct__family_##name,
+    FAMILIES(X)
+#undef X
+        NULL};

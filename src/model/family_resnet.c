@@ -1,0 +1,142 @@
+/* Residual networks (He et al., "Deep residual learning for image recognition", 2015), with the
+ * topology, names and initial weights of torchvision.
+ *
+ * Depths 18, 34, 50, 101 and 152 are those for ImageNet: four stages; bottlenecks from 50 on, which
+ * stride in their 3x3 convolution ("v1.5", as torchvision).  Images under 64 pixels get a 3x3 stem
+ * of stride 1 without max-pool in place of the 7x7, as is common for CIFAR.
+ *
+ * Depths 20, 32, 44, 56 and 110 are those for CIFAR (section 4.2): three stages of 16, 32 and 64
+ * channels.  Where a stage changes the shape, the shortcut is a 1x1 convolution (option B of the
+ * paper, `downsample`).  The paper's own CIFAR models have option A, which pads with zero channels
+ * and has 2,752 parameters less. */
+#include "model/ct_family.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "base/ct_err.h"
+
+enum { STAGES = 4, STEM_PIXELS = 64 };
+
+typedef struct net {
+  int depth;
+  int width;          /* channels of the first stage; each next one has twice as many */
+  int expansion;      /* output channels of a block per width: 4 for bottlenecks */
+  int blocks[STAGES]; /* 0: no such stage */
+} net_t;
+
+static const net_t nets[] = {
+    {18, 64, 1, {2, 2, 2, 2}},     {34, 64, 1, {3, 4, 6, 3}},   {50, 64, 4, {3, 4, 6, 3}},
+    {101, 64, 4, {3, 4, 23, 3}},   {152, 64, 4, {3, 8, 36, 3}}, {20, 16, 1, {3, 3, 3, 0}},
+    {32, 16, 1, {5, 5, 5, 0}},     {44, 16, 1, {7, 7, 7, 0}},   {56, 16, 1, {9, 9, 9, 0}},
+    {110, 16, 1, {18, 18, 18, 0}},
+};
+
+static int add_relu(ct_graph_t *g, int *id, const char *prefix, const char *name)
+{
+  int rc = CT_OK;
+  char full[CT_NAME_MAX];
+  CT_TRY(ct_text_format(full, sizeof full, "%s%s", prefix, name));
+  CT_TRY(ct_graph_add(g, id, full, "relu", *id, -2, NULL));
+out:
+  return rc;
+}
+
+/* A convolution that keeps the size (but for its stride), and its batch normalisation. */
+static int add_conv_bn(ct_graph_t *g, int *id, const char *prefix, const char *conv, const char *bn,
+                       int out, int kernel, int stride)
+{
+  int rc = CT_OK;
+  char name[CT_NAME_MAX];
+  CT_TRY(ct_text_format(name, sizeof name, "%s%s", prefix, conv));
+  CT_TRY(ct_graph_add(g, id, name, "conv2d", *id, -2,
+                      "out: %d, kernel: %d, stride: %d, padding: %d, bias: false, init: he_fan_out",
+                      out, kernel, stride, kernel / 2));
+  CT_TRY(ct_text_format(name, sizeof name, "%s%s", prefix, bn));
+  CT_TRY(ct_graph_add(g, id, name, "batchnorm", *id, -2, NULL));
+out:
+  return rc;
+}
+
+/* conv-bn-relu-conv-bn of a basic block, or conv-bn-relu-conv-bn-relu-conv-bn of a bottleneck. */
+static int add_branch(ct_graph_t *g, int *id, const char *prefix, int width, int expansion,
+                      int stride)
+{
+  int rc = CT_OK;
+  if (expansion == 1) {
+    CT_TRY(add_conv_bn(g, id, prefix, "conv1", "bn1", width, 3, stride));
+    CT_TRY(add_relu(g, id, prefix, "relu1"));
+    CT_TRY(add_conv_bn(g, id, prefix, "conv2", "bn2", width, 3, 1));
+  } else {
+    CT_TRY(add_conv_bn(g, id, prefix, "conv1", "bn1", width, 1, 1));
+    CT_TRY(add_relu(g, id, prefix, "relu1"));
+    CT_TRY(add_conv_bn(g, id, prefix, "conv2", "bn2", width, 3, stride));
+    CT_TRY(add_relu(g, id, prefix, "relu2"));
+    CT_TRY(add_conv_bn(g, id, prefix, "conv3", "bn3", width * expansion, 1, 1));
+  }
+out:
+  return rc;
+}
+
+/* The shortcut comes after the branch because `downsample` does so in the state dict. */
+static int add_block(ct_graph_t *g, int *id, const char *prefix, int width, int expansion,
+                     int stride)
+{
+  int rc = CT_OK, shortcut = *id, out = width * expansion;
+  char name[CT_NAME_MAX];
+  int changes = stride != 1 || g->layer[*id].out.dim[1] != out;
+  CT_TRY(add_branch(g, id, prefix, width, expansion, stride));
+  if (changes)
+    CT_TRY(add_conv_bn(g, &shortcut, prefix, "downsample.0", "downsample.1", out, 1, stride));
+  CT_TRY(ct_text_format(name, sizeof name, "%sadd", prefix));
+  CT_TRY(ct_graph_add(g, id, name, "add", *id, shortcut, NULL));
+  CT_TRY(add_relu(g, id, prefix, "relu"));
+out:
+  return rc;
+}
+
+static int add_stem(ct_graph_t *g, int *id, const net_t *n)
+{
+  int rc = CT_OK;
+  const int64_t *dim = g->input.dim;
+  int large = n->blocks[STAGES - 1] && dim[2] >= STEM_PIXELS && dim[3] >= STEM_PIXELS;
+  CT_TRY(add_conv_bn(g, id, "", "conv1", "bn1", n->width, large ? 7 : 3, large ? 2 : 1));
+  CT_TRY(add_relu(g, id, "", "relu"));
+  if (large)
+    CT_TRY(ct_graph_add(g, id, "maxpool", "maxpool", *id, -2, "kernel: 3, stride: 2, padding: 1"));
+out:
+  return rc;
+}
+
+static const net_t *find_net(int64_t depth)
+{
+  for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++)
+    if (nets[i].depth == depth) return &nets[i];
+  return NULL;
+}
+
+static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+{
+  int rc = CT_OK, id = -1;
+  const net_t *n = find_net(o->depth);
+  if (!n) CT_FAIL(CT_ERR_ARG, "there is no depth %" PRId64, o->depth);
+  CT_TRY(add_stem(g, &id, n));
+  for (int s = 0; s < STAGES; s++)
+    for (int b = 0; b < n->blocks[s]; b++) {
+      char prefix[32];
+      CT_TRY(ct_text_format(prefix, sizeof prefix, "layer%d.%d.", s + 1, b));
+      CT_TRY(add_block(g, &id, prefix, n->width << s, n->expansion, s > 0 && b == 0 ? 2 : 1));
+    }
+  CT_TRY(ct_graph_add(g, &id, "avgpool", "global_avgpool", id, -2, NULL));
+  CT_TRY(ct_graph_add(g, &id, "flatten", "flatten", id, -2, NULL));
+  CT_TRY(ct_graph_add(g, &id, "fc", "linear", id, -2, "out: %" PRId64, classes));
+out:
+  return rc;
+}
+
+const ct_family_t ct__family_resnet = {
+    .name = "resnet",
+    .depths = "18|34|50|101|152|20|32|44|56|110",
+    .help = "residual network; depths 20, 32, 44, 56, 110 (three stages) are for CIFAR",
+    .build = build,
+};

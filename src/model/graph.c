@@ -1,0 +1,265 @@
+#include "model/graph_internal.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+
+/* Leaves room for the suffix of a parameter. */
+enum { MAX_NAME = CT_NAME_MAX - 16 };
+
+/* ---- layers ---- */
+
+const char *ct__sample_text(const ct_shape_t *s, char *buf, size_t cap)
+{
+  ct_shape_t sample = *s;
+  sample.ndim--;
+  memmove(sample.dim, s->dim + 1, (CT_MAX_DIMS - 1) * sizeof s->dim[0]);
+  return ct_shape_text(&sample, buf, cap);
+}
+
+void ct__graph_inputs(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2])
+{
+  for (int i = 0; i < l->ops->inputs; i++)
+    in[i] = l->in[i] < 0 ? g->input : g->layer[l->in[i]].out;
+}
+
+void ct__graph_op(const ct_graph_t *g, int i, ct_op_desc_t *d)
+{
+  const ct_layer_t *l = &g->layer[i];
+  ct_shape_t in[2];
+  ct__graph_inputs(g, l, in);
+  l->ops->lower(l->opts, i, in, &l->out, d);
+}
+
+static void free_options(const ct_layer_ops_t *ops, void *opts)
+{
+  if (opts) ct_opt_clear(ops->opts, opts);
+  ct_mem_free(opts);
+}
+
+int ct__layer_options(const ct_layer_ops_t *ops, const ct_node_t *map, const char *where,
+                      void **out)
+{
+  int rc = CT_OK;
+  *out = NULL;
+  void *opts = ct_mem_alloc(ops->opts_bytes, "layer options");
+  if (!opts) return CT_ERR_NOMEM;
+  CT_TRY(ct_opt_defaults(ops->opts, opts));
+  CT_TRY(ct_opt_read(ops->opts, opts, map, where, ops->kind, NULL));
+  *out = opts;
+  opts = NULL;
+out:
+  free_options(ops, opts);
+  return rc;
+}
+
+/* A name becomes part of names in files. */
+static int check_name(const ct_graph_t *g, const char *name)
+{
+  int rc = CT_OK;
+  if (!*name) CT_FAIL(CT_ERR_USAGE, "a layer's name is empty");
+  if (strlen(name) > MAX_NAME)
+    CT_FAIL(CT_ERR_USAGE, "a layer's name may have %d characters at most", MAX_NAME);
+  for (const char *c = name; *c; c++)
+    if (!isalnum((unsigned char)*c) && !strchr("_.-", *c))
+      CT_FAIL(CT_ERR_USAGE, "a layer's name may have letters, digits, '_', '.' and '-' only");
+  if (strcmp(name, "input") == 0)
+    CT_FAIL(CT_ERR_USAGE, "'input' is the network's input and no name for a layer");
+  for (int i = 0; i < g->layers; i++)
+    if (strcmp(g->layer[i].name, name) == 0)
+      CT_FAIL(CT_ERR_USAGE, "there is a layer of that name already");
+out:
+  return rc;
+}
+
+static int check_inputs(const ct_graph_t *g, const ct_layer_t *l)
+{
+  int rc = CT_OK;
+  int n = l->in[1] == CT__NO_INPUT ? 1 : 2;
+  if (n < l->ops->inputs)
+    CT_FAIL(CT_ERR_USAGE, "takes two inputs, but has one (write from: [a, b])");
+  if (n > l->ops->inputs) CT_FAIL(CT_ERR_USAGE, "takes one input, but has two");
+  for (int i = 0; i < n; i++)
+    if (l->in[i] < -1 || l->in[i] >= g->layers)
+      CT_FAIL(CT_ERR_ARG, "input number %d is not a layer before it", l->in[i]);
+out:
+  return rc;
+}
+
+/* ---- parameters ---- */
+
+static int add_params(ct_graph_t *g, ct_layer_t *l)
+{
+  int rc = CT_OK;
+  ct_shape_t in[2];
+  ct_param_spec_t spec[CT_LAYER_PARAMS];
+  ct__graph_inputs(g, l, in);
+  int n = l->ops->params(l->opts, in, spec);
+  void *list = g->param;
+  CT_TRY(ct_mem_grow(&list, &g->param_cap, g->params + n, sizeof *g->param));
+  g->param = list;
+  for (int i = 0; i < n; i++) {
+    ct_param_t *p = &g->param[g->params];
+    CT_TRY(ct_text_format(p->name, sizeof p->name, "%s.%s", l->name, spec[i].suffix));
+    p->layer = g->layers;
+    p->slot = i;
+    p->spec = spec[i];
+    p->count = ct_shape_count(&spec[i].shape);
+    if (p->count > CT__MAX_ELEMENTS)
+      CT_FAIL(CT_ERR_SHAPE, "parameter %s has more than 2^36 elements", spec[i].suffix);
+    g->params++;
+  }
+  l->first_param = g->params - n;
+  l->params = n;
+out:
+  return rc;
+}
+
+int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
+                     void *opts, const int in[2])
+{
+  int rc = CT_OK;
+  ct_shape_t shape[2];
+  ct_layer_t l = {.ops = ops, .opts = opts, .in = {in[0], in[1]}};
+  void *list = g->layer;
+  CT_TRY(check_name(g, name));
+  CT_TRY(ct_text_format(l.name, sizeof l.name, "%s", name));
+  CT_TRY(check_inputs(g, &l));
+  ct__graph_inputs(g, &l, shape);
+  CT_TRY(ops->infer(opts, shape, &l.out));
+  if (ct_shape_count(&l.out) > CT__MAX_ELEMENTS)
+    CT_FAIL(CT_ERR_SHAPE, "its output has more than 2^36 elements a sample");
+  CT_TRY(ct_mem_grow(&list, &g->layer_cap, g->layers + 1, sizeof *g->layer));
+  g->layer = list;
+  CT_TRY(add_params(g, &l));
+  g->layer[g->layers] = l;
+  opts = NULL;
+  *id = g->layers++;
+out:
+  free_options(ops, opts);
+  if (rc != CT_OK) ct_err_prefix(rc, "layer '%.*s' (%s): ", MAX_NAME, name, ops->kind);
+  return rc;
+}
+
+/* The text of the options of ct_graph_add() as a map node. */
+static int parse_options(const char *fmt, va_list args, const char *name, ct_node_t **out)
+{
+  char text[256];
+  int n = vsnprintf(text + 1, sizeof text - 2, fmt, args);
+  if (n < 0 || (size_t)n >= sizeof text - 2)
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "the options are too long");
+  text[0] = '{';
+  text[n + 1] = '}';
+  text[n + 2] = '\0';
+  return ct_node_parse(text, (size_t)n + 2, name, out);
+}
+
+int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
+                 const char *opts, ...)
+{
+  int rc = CT_OK;
+  void *values;
+  ct_node_t *map = NULL;
+  const ct_layer_ops_t *ops = ct_layer_find(kind);
+  if (!ops) CT_FAIL(CT_ERR_ARG, "layer '%s': there is no kind '%s'", name, kind);
+  if (opts) {
+    va_list args;
+    va_start(args, opts);
+    rc = parse_options(opts, args, name, &map);
+    va_end(args);
+    CT_TRY(rc);
+  }
+  CT_TRY(ct__layer_options(ops, map, NULL, &values));
+  CT_TRY(ct__graph_append(g, id, name, ops, values, (const int[2]){in, in2}));
+out:
+  ct_node_free(map);
+  return rc;
+}
+
+void ct_graph_free(ct_graph_t *g)
+{
+  if (!g) return;
+  for (int i = 0; i < g->layers; i++)
+    free_options(g->layer[i].ops, g->layer[i].opts);
+  ct_mem_free(g->layer);
+  ct_mem_free(g->param);
+  ct_mem_free(g);
+}
+
+/* ---- questions ---- */
+
+int ct_graph_find_param(const ct_graph_t *g, const char *name)
+{
+  for (int i = 0; i < g->params; i++)
+    if (strcmp(g->param[i].name, name) == 0) return i;
+  return -1;
+}
+
+int64_t ct_graph_count(const ct_graph_t *g)
+{
+  int64_t n = 0;
+  for (int i = 0; i < g->params; i++)
+    if (!g->param[i].spec.buffer) n += g->param[i].count;
+  return n;
+}
+
+void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *out)
+{
+  const ct_param_t *p = &g->param[param];
+  const float scale = (float)p->spec.scale;
+  const uint32_t sub = (uint32_t)ct_hash_text(p->name, 0);
+  for (int64_t i = 0; i < p->count; i++) {
+    switch (p->spec.init) {
+    case CT_INIT_ZERO:
+      out[i] = 0;
+      break;
+    case CT_INIT_ONE:
+      out[i] = 1;
+      break;
+    case CT_INIT_UNIFORM:
+      out[i] = scale * (2 * ct_rng_uniform(seed, CT_RNG_INIT, sub, (uint64_t)i) - 1);
+      break;
+    case CT_INIT_NORMAL:
+      out[i] = scale * ct_rng_normal(seed, CT_RNG_INIT, sub, (uint64_t)i);
+      break;
+    }
+  }
+}
+
+static uint64_t hash_shape(const ct_shape_t *s, uint64_t h)
+{
+  h = ct_hash_int(s->ndim, h);
+  for (int i = 0; i < s->ndim; i++)
+    h = ct_hash_int(s->dim[i], h);
+  return h;
+}
+
+/* A layer's options are hashed as what they come to: its op and its parameters. */
+uint64_t ct_graph_hash(const ct_graph_t *g)
+{
+  uint64_t h = hash_shape(&g->input, 0);
+  for (int i = 0; i < g->layers; i++) {
+    const ct_layer_t *l = &g->layer[i];
+    ct_op_desc_t d;
+    ct__graph_op(g, i, &d);
+    h = ct_hash_text(l->name, h);
+    h = ct_hash_text(l->ops->kind, h);
+    h = ct_hash(l->in, sizeof l->in, h);
+    h = ct_hash(&d, sizeof d, h);
+  }
+  for (int i = 0; i < g->params; i++) {
+    const ct_param_t *p = &g->param[i];
+    h = ct_hash_text(p->name, h);
+    h = hash_shape(&p->spec.shape, h);
+    h = ct_hash_int(p->spec.init, h);
+    h = ct_hash(&p->spec.scale, sizeof p->spec.scale, h);
+    h = ct_hash_int(p->spec.buffer, h);
+  }
+  return h;
+}

@@ -1,0 +1,138 @@
+/* From the configuration to a graph. */
+#include "model/ct_family.h"
+#include "model/graph_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+const ct_opt_t ct_model_rows[] = {
+    CT_OPT_TEXT(ct_model_opts_t, family, "", "model family: mlp, lenet, resnet; or give layers"),
+    CT_OPT_INT(ct_model_opts_t, depth, "18", 1, 10000, "depth of the family, such as 50 (resnet)"),
+    CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "classes; 0: as many as the data has"),
+    CT_OPT_DOUBLES(ct_model_opts_t, hidden, "[128]", "widths of the hidden layers (mlp)"),
+    CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, instead of a family"),
+    CT_OPT_END};
+
+static int unknown_family(const char *name)
+{
+  enum { MAX_NAMES = 32 };
+  int rc, n = 0;
+  size_t len = 0;
+  const char *names[MAX_NAMES];
+  char list[200] = "";
+  for (; n < MAX_NAMES && ct_families[n]; n++) {
+    names[n] = ct_families[n]->name;
+    if (len < sizeof list)
+      len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", n ? ", " : "", names[n]);
+  }
+  if (!*name) CT_FAIL(CT_ERR_USAGE, "model: give a family (%s) or layers", list);
+  const char *nearest = ct_text_nearest(name, names, n);
+  if (nearest)
+    CT_FAIL(CT_ERR_USAGE, "model.family: there is no family '%s'; did you mean '%s'?", name,
+            nearest);
+  CT_FAIL(CT_ERR_USAGE, "model.family: there is no family '%s'; there are %s", name, list);
+out:
+  return rc;
+}
+
+static const ct_family_t *find_family(const char *name)
+{
+  for (int i = 0; ct_families[i]; i++)
+    if (strcmp(ct_families[i]->name, name) == 0) return ct_families[i];
+  return NULL;
+}
+
+static int check_depth(const ct_family_t *f, int64_t depth)
+{
+  int rc = CT_OK;
+  char *end;
+  for (const char *p = f->depths; *p; p = *end ? end + 1 : end)
+    if (strtoll(p, &end, 10) == depth) return CT_OK;
+  if (f->depths[0])
+    CT_FAIL(CT_ERR_USAGE, "model.depth: %s has no depth %" PRId64 "; it has %s", f->name, depth,
+            f->depths);
+out:
+  return rc;
+}
+
+int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
+{
+  int rc = CT_OK;
+  const ct_layer_t *last = &g->layer[g->layers - 1];
+  char shape[80];
+  if (last->out.ndim != 2 || last->out.dim[1] != classes)
+    CT_FAIL(CT_ERR_SHAPE,
+            "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
+            " values, one per class",
+            last->name, last->ops->kind, ct__sample_text(&last->out, shape, sizeof shape), classes);
+out:
+  return rc;
+}
+
+static int build_family(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+{
+  int rc = CT_OK;
+  const char *name = o->family ? o->family : "";
+  const ct_family_t *f = find_family(name);
+  char shape[80];
+  if (!f) return unknown_family(name);
+  CT_TRY(check_depth(f, o->depth));
+  rc = f->build(g, o, classes);
+  if (rc == CT_OK) rc = ct__graph_check_output(g, classes);
+  if (rc != CT_OK)
+    ct_err_prefix(rc, "model %s for samples of %s: ", f->name,
+                  ct__sample_text(&g->input, shape, sizeof shape));
+out:
+  return rc;
+}
+
+static int check_input(const ct_shape_t *input, int64_t classes)
+{
+  int rc = CT_OK;
+  if (input->ndim < 2 || input->ndim > CT_MAX_DIMS || input->dim[0] != 1)
+    CT_FAIL(CT_ERR_ARG, "the shape of one sample must have 2 to %d dimensions, the first of them 1",
+            CT_MAX_DIMS);
+  for (int i = 1; i < input->ndim; i++)
+    if (input->dim[i] < 1)
+      CT_FAIL(CT_ERR_SHAPE, "dimension %d of the samples is %" PRId64, i, input->dim[i]);
+  if (ct_shape_count(input) > CT__MAX_ELEMENTS)
+    CT_FAIL(CT_ERR_SHAPE, "a sample has more than 2^36 elements");
+  if (classes < 1) CT_FAIL(CT_ERR_USAGE, "model.classes: must be at least 1");
+out:
+  return rc;
+}
+
+static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes, const char *where)
+{
+  int rc, has_family = o->family && o->family[0];
+  if (o->layers && !has_family) return ct__graph_read(g, o->layers, classes, where);
+  if (o->layers)
+    rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "model: give a family or layers, not both");
+  else
+    rc = build_family(g, o, classes);
+  if (rc != CT_OK && where) ct_err_prefix(rc, "%s: ", where);
+  return rc;
+}
+
+int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t classes,
+                  const char *where, ct_graph_t **out)
+{
+  int rc = CT_OK;
+  *out = NULL;
+  ct_graph_t *g = NULL;
+  CT_TRY(check_input(input, classes));
+  g = ct_mem_alloc(sizeof *g, "the model");
+  if (!g) return CT_ERR_NOMEM;
+  g->input = ct_shape_dims(input->ndim, input->dim);
+  CT_TRY(build(g, o, classes, where));
+  *out = g;
+  g = NULL;
+out:
+  ct_graph_free(g);
+  return rc;
+}

@@ -1,0 +1,208 @@
+/* The YAML list `layers`; its syntax is described in ct_graph.h. */
+#include "model/graph_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+
+/* One item of the list, taken apart. */
+typedef struct item {
+  const ct_node_t *node;
+  const ct_layer_ops_t *ops;
+  const ct_node_t *opts; /* NULL: none */
+  const char *name;      /* NULL: not given */
+  const ct_node_t *from; /* NULL: not given */
+} item_t;
+
+/* "file:12: ", or "--set: " for what came from the command line. */
+static const char *place(const char *where, int line, char *buf, size_t cap)
+{
+  if (!where)
+    buf[0] = '\0';
+  else if (line > 0)
+    snprintf(buf, cap, "%.255s:%d: ", where, line);
+  else
+    snprintf(buf, cap, "--set: ");
+  return buf;
+}
+
+static int fail_at(const char *where, int line, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int fail_at(const char *where, int line, const char *fmt, ...)
+{
+  char text[sizeof ct_err_last()->text], at[280];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s%s", place(where, line, at, sizeof at),
+                    text);
+}
+
+/* ---- an item ---- */
+
+/* Keeps in *best the candidate nearest to word. */
+static void nearer(const char *word, const char *candidate, const char **best)
+{
+  const char *both[2] = {*best, candidate};
+  const char *found = *best ? ct_text_nearest(word, both, 2) : ct_text_nearest(word, &candidate, 1);
+  if (found) *best = found;
+}
+
+static int unknown_kind(const char *word, const char *where, int line)
+{
+  const char *best = NULL;
+  char kinds[200] = "";
+  size_t len = 0;
+  for (int i = 0; ct_layer_kinds[i]; i++) {
+    const char *kind = ct_layer_kinds[i]->kind;
+    nearer(word, kind, &best);
+    if (len < sizeof kinds)
+      len += (size_t)snprintf(kinds + len, sizeof kinds - len, "%s%s", i ? ", " : "", kind);
+  }
+  nearer(word, "name", &best);
+  nearer(word, "from", &best);
+  if (best)
+    return fail_at(where, line,
+                   "'%.100s' is neither a kind of layer nor 'name' or 'from'; did you mean '%s'?",
+                   word, best);
+  return fail_at(where, line, "'%.100s' is not a kind of layer; the kinds are %s", word, kinds);
+}
+
+static int take_kind(item_t *it, const char *word, const ct_node_t *opts, const char *where)
+{
+  int line = opts ? opts->line : it->node->line;
+  const ct_layer_ops_t *ops = ct_layer_find(word);
+  if (!ops) return unknown_kind(word, where, line);
+  if (it->ops)
+    return fail_at(where, line, "one layer cannot be both %s and %s: begin a new one with '- '",
+                   it->ops->kind, word);
+  it->ops = ops;
+  it->opts = opts;
+  return CT_OK;
+}
+
+static int take_item(const ct_node_t *node, const char *where, item_t *it)
+{
+  int rc = CT_OK;
+  *it = (item_t){.node = node};
+  if (node->kind == CT_NODE_LIST) return fail_at(where, node->line, "a layer is a map, not a list");
+  if (node->kind == CT_NODE_SCALAR) CT_TRY(take_kind(it, node->text, NULL, where));
+  for (const ct_node_t *n = node->child; n; n = n->next) {
+    if (strcmp(n->key, "from") == 0) {
+      it->from = n;
+    } else if (strcmp(n->key, "name") == 0) {
+      if (n->kind != CT_NODE_SCALAR) return fail_at(where, n->line, "name: expected a word");
+      it->name = n->text;
+    } else {
+      CT_TRY(take_kind(it, n->key, n, where));
+    }
+  }
+  if (!it->ops)
+    return fail_at(where, node->line, "this layer has no kind (such as conv2d, linear, relu)");
+out:
+  return rc;
+}
+
+/* ---- its inputs and its name ---- */
+
+static int find_input(const ct_graph_t *g, const ct_node_t *from, const char *where, int *in)
+{
+  const char *best = NULL;
+  if (from->kind != CT_NODE_SCALAR || !from->text[0])
+    return fail_at(where, from->line, "from: expected the name of a layer, or a list of two");
+  *in = -1;
+  if (strcmp(from->text, "input") == 0) return CT_OK;
+  for (int i = 0; i < g->layers; i++) {
+    if (strcmp(g->layer[i].name, from->text) == 0) {
+      *in = i;
+      return CT_OK;
+    }
+    nearer(from->text, g->layer[i].name, &best);
+  }
+  if (best)
+    return fail_at(where, from->line,
+                   "from: no layer before this one is called '%s'; did you mean '%s'?", from->text,
+                   best);
+  return fail_at(where, from->line, "from: no layer before this one is called '%s'", from->text);
+}
+
+static int read_inputs(const ct_graph_t *g, const item_t *it, const char *where, int in[2])
+{
+  int rc = CT_OK;
+  const ct_node_t *from = it->from;
+  in[0] = g->layers - 1; /* the layer before; of the first one the network's input, -1 */
+  in[1] = CT__NO_INPUT;
+  if (!from) return CT_OK;
+  if (from->kind != CT_NODE_LIST) return find_input(g, from, where, &in[0]);
+  if (ct_node_count(from) != 2)
+    return fail_at(where, from->line, "from: a list must have two names, not %d",
+                   ct_node_count(from));
+  CT_TRY(find_input(g, from->child, where, &in[0]));
+  CT_TRY(find_input(g, from->child->next, where, &in[1]));
+out:
+  return rc;
+}
+
+/* Without a name of its own, a layer is the n-th of its kind. */
+static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *buf, size_t cap)
+{
+  int n = 1;
+  for (int i = 0; i < g->layers; i++)
+    n += g->layer[i].ops == ops;
+  snprintf(buf, cap, "%s%d", ops->kind, n);
+}
+
+static int read_layer(ct_graph_t *g, const ct_node_t *node, const char *where)
+{
+  int rc = CT_OK, id, in[2];
+  item_t it;
+  void *opts;
+  char name[CT_NAME_MAX], at[280];
+  ct_node_t none = {.kind = CT_NODE_MAP, .line = node->line};
+  CT_TRY(take_item(node, where, &it));
+  CT_TRY(read_inputs(g, &it, where, in));
+  CT_TRY(ct__layer_options(it.ops, it.opts ? it.opts : &none, where, &opts));
+  if (!it.name) number_name(g, it.ops, name, sizeof name);
+  rc = ct__graph_append(g, &id, it.name ? it.name : name, it.ops, opts, in);
+  if (rc != CT_OK) ct_err_prefix(rc, "%s", place(where, node->line, at, sizeof at));
+out:
+  return rc;
+}
+
+/* ---- the list ---- */
+
+/* A layer that nothing reads would have parameters without gradients. */
+static int check_used(const ct_graph_t *g, const ct_node_t *list, const char *where)
+{
+  const ct_node_t *node = list->child;
+  for (int i = 0; i < g->layers - 1; i++, node = node->next) {
+    int used = 0;
+    for (int j = i + 1; j < g->layers; j++)
+      used |= g->layer[j].in[0] == i || g->layer[j].in[1] == i;
+    if (!used)
+      return fail_at(where, node->line, "layer '%s' (%s): no other layer uses its output",
+                     g->layer[i].name, g->layer[i].ops->kind);
+  }
+  return CT_OK;
+}
+
+int ct__graph_read(ct_graph_t *g, const ct_node_t *list, int64_t classes, const char *where)
+{
+  int rc = CT_OK, line = list->line;
+  char at[280];
+  if (list->kind != CT_NODE_LIST || !list->child)
+    return fail_at(where, line, "model.layers: expected a list of layers");
+  for (const ct_node_t *node = list->child; node; node = node->next) {
+    line = node->line;
+    CT_TRY(read_layer(g, node, where));
+  }
+  CT_TRY(check_used(g, list, where));
+  rc = ct__graph_check_output(g, classes);
+  if (rc != CT_OK) ct_err_prefix(rc, "%s", place(where, line, at, sizeof at));
+out:
+  return rc;
+}

@@ -1,0 +1,36 @@
+/* Sum of two layers of the same shape. */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  char a[80], b[80];
+  (void)opts;
+  if (!ct_shape_same(&in[0], &in[1]))
+    CT_FAIL(CT_ERR_SHAPE, "wants two inputs of one shape, but they are %s and %s",
+            ct_shape_text(&in[0], a, sizeof a), ct_shape_text(&in[1], b, sizeof b));
+  *out = in[0];
+out:
+  return rc;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  (void)opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_ADD, in, out);
+}
+
+const ct_layer_ops_t ct__layer_add = {
+    .kind = "add",
+    .help = "sum of two layers: from: [a, b]",
+    .opts_bytes = 0,
+    .opts = ct__no_options,
+    .inputs = 2,
+    .infer = infer,
+    .params = ct__no_params,
+    .lower = lower,
+};

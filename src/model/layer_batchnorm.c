@@ -1,0 +1,60 @@
+/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm1d on N x C. */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+typedef struct {
+  double eps, momentum;
+} batchnorm_t;
+
+static const ct_opt_t rows[] = {
+    CT_OPT_DOUBLE(batchnorm_t, eps, "1e-5", 1e-12, 1, "added to the variance"),
+    CT_OPT_DOUBLE(batchnorm_t, momentum, "0.1", 0, 1,
+                  "share of the batch in the new running statistics"),
+    CT_OPT_END};
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  char shape[80];
+  (void)opts;
+  /* N x H x W would pass its rows off as channels */
+  if (in->ndim != 2 && in->ndim != 4)
+    CT_FAIL(CT_ERR_SHAPE, "wants N x C or N x C x H x W, but its input is %s",
+            ct_shape_text(in, shape, sizeof shape));
+  *out = *in;
+out:
+  return rc;
+}
+
+static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  ct_shape_t per_channel = ct_shape(1, in->dim[1]);
+  (void)opts;
+  spec[0] = (ct_param_spec_t){"weight", per_channel, CT_INIT_ONE, 0, 0};
+  spec[1] = (ct_param_spec_t){"bias", per_channel, CT_INIT_ZERO, 0, 0};
+  spec[2] = (ct_param_spec_t){"running_mean", per_channel, CT_INIT_ZERO, 0, 1};
+  spec[3] = (ct_param_spec_t){"running_var", per_channel, CT_INIT_ONE, 0, 1};
+  return 4;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  const batchnorm_t *o = opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_BNORM, in, out);
+  d->u.bnorm.eps = o->eps;
+  d->u.bnorm.momentum = o->momentum;
+}
+
+const ct_layer_ops_t ct__layer_batchnorm = {
+    .kind = "batchnorm",
+    .help = "batch normalisation per channel, with trained scale and shift",
+    .opts_bytes = sizeof(batchnorm_t),
+    .opts = rows,
+    .inputs = 1,
+    .infer = infer,
+    .params = params,
+    .lower = lower,
+};

@@ -1,0 +1,40 @@
+/** \file layer_common.h  What several layer kinds share.  For the files of this folder only. */
+#ifndef CT_LAYER_COMMON_H
+#define CT_LAYER_COMMON_H
+#include "model/ct_layer.h"
+
+/** Option rows of a kind that has none. */
+extern const ct_opt_t ct__no_options[];
+
+/** CT_OK if the shape is N x C x H x W, else CT_ERR_SHAPE. */
+int ct__want_image(const ct_shape_t *in);
+
+/** Geometry of a sliding window, {rows, columns}. */
+typedef struct ct__window {
+  int64_t kernel[2], stride[2], padding[2], dilation[2];
+} ct__window_t;
+
+/** Shape of \a in seen through a window, with \a channels channels.  CT_ERR_SHAPE if it does not
+ * fit. */
+int ct__window_infer(const ct__window_t *w, const ct_shape_t *in, int64_t channels,
+                     ct_shape_t *out);
+/** The window of a pooling layer: stride 0 means as the kernel; not dilated. */
+ct__window_t ct__pool_window(const int64_t kernel[2], const int64_t stride[2],
+                             const int64_t padding[2]);
+/** `infer` and `lower` (of a max-pool) for that window.  As PyTorch, refuses padding of more than
+ * half the kernel: windows would lie wholly in the padding. */
+int ct__pool_infer(const ct__window_t *w, const ct_shape_t *in, ct_shape_t *out);
+void ct__pool_lower(const ct__window_t *w, const ct_shape_t *in, const ct_shape_t *out,
+                    ct_op_desc_t *d);
+/** Options to the ints of a descriptor; the option tables bound the values. */
+void ct__pair_to_int(const int64_t from[2], int to[2]);
+
+/** `infer` of kinds that keep the shape. */
+int ct__same_shape(const void *opts, const ct_shape_t *in, ct_shape_t *out);
+/** `params` of kinds without any. */
+int ct__no_params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS]);
+/** PyTorch's default for Conv2d and Linear: uniform in +-1 / sqrt(fan_in), weight and bias alike
+ * (what kaiming_uniform_(a = sqrt(5)) comes to). */
+ct_param_spec_t ct__uniform_param(const char *suffix, ct_shape_t shape, int64_t fan_in);
+
+#endif

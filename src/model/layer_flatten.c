@@ -1,0 +1,30 @@
+/* N x anything -> N x features: torch.nn.Flatten. */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  (void)opts;
+  *out = ct_shape(2, in->dim[0], ct_shape_sample(in));
+  return CT_OK;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  (void)opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_REORDER, in, out);
+}
+
+const ct_layer_ops_t ct__layer_flatten = {
+    .kind = "flatten",
+    .help = "each sample as one row: N x features",
+    .opts_bytes = 0,
+    .opts = ct__no_options,
+    .inputs = 1,
+    .infer = infer,
+    .params = ct__no_params,
+    .lower = lower,
+};

@@ -1,0 +1,35 @@
+/* Average over H x W: torch.nn.AdaptiveAvgPool2d(1). */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  (void)opts;
+  CT_TRY(ct__want_image(in));
+  *out = ct_shape(4, in->dim[0], in->dim[1], 1, 1);
+out:
+  return rc;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  (void)opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_POOL, in, out);
+  d->u.pool.average = 1;
+  d->u.pool.global = 1;
+}
+
+const ct_layer_ops_t ct__layer_global_avgpool = {
+    .kind = "global_avgpool",
+    .help = "average over each whole channel: N x C x 1 x 1",
+    .opts_bytes = 0,
+    .opts = ct__no_options,
+    .inputs = 1,
+    .infer = infer,
+    .params = ct__no_params,
+    .lower = lower,
+};

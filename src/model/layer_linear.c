@@ -1,0 +1,56 @@
+/* y = x w^T + b: torch.nn.Linear on N x features. */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+typedef struct {
+  int64_t out;
+  int bias;
+} linear_t;
+
+static const ct_opt_t rows[] = {
+    CT_OPT_INT(linear_t, out, NULL, 1, 1 << 30, "output features"),
+    CT_OPT_BOOL(linear_t, bias, "true", "add a trained bias per feature"), CT_OPT_END};
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  const linear_t *o = opts;
+  char shape[80];
+  if (in->ndim != 2)
+    CT_FAIL(CT_ERR_SHAPE,
+            "wants N x features, but its input is %s: put a `flatten` layer before it",
+            ct_shape_text(in, shape, sizeof shape));
+  *out = ct_shape(2, in->dim[0], o->out);
+out:
+  return rc;
+}
+
+static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  const linear_t *o = opts;
+  int64_t features = in->dim[1];
+  spec[0] = ct__uniform_param("weight", ct_shape(2, o->out, features), features);
+  spec[1] = ct__uniform_param("bias", ct_shape(1, o->out), features);
+  return o->bias ? 2 : 1;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  const linear_t *o = opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_LINEAR, in, out);
+  d->u.linear.bias = o->bias;
+}
+
+const ct_layer_ops_t ct__layer_linear = {
+    .kind = "linear",
+    .help = "fully connected layer on N x features",
+    .opts_bytes = sizeof(linear_t),
+    .opts = rows,
+    .inputs = 1,
+    .infer = infer,
+    .params = params,
+    .lower = lower,
+};

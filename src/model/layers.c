@@ -1,0 +1,33 @@
+#include "model/ct_layer.h"
+
+#include <string.h>
+
+/* One line a kind, in the order of the help. */
+#define KINDS(X)    \
+  X(conv2d)         \
+  X(linear)         \
+  X(batchnorm)      \
+  X(relu)           \
+  X(maxpool)        \
+  X(avgpool)        \
+  X(global_avgpool) \
+  X(flatten)        \
+  X(dropout)        \
+  X(add)
+
+#define X(kind) extern const ct_layer_ops_t ct__layer_##kind;
+KINDS(X)
+#undef X
+
+const ct_layer_ops_t *const ct_layer_kinds[] = {
+#define X(kind) &ct__layer_##kind,
+    KINDS(X)
+#undef X
+        NULL};
+
+const ct_layer_ops_t *ct_layer_find(const char *kind)
+{
+  for (int i = 0; ct_layer_kinds[i]; i++)
+    if (strcmp(ct_layer_kinds[i]->kind, kind) == 0) return ct_layer_kinds[i];
+  return NULL;
+}
