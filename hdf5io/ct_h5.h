@@ -1,0 +1,34 @@
+/** \file ct_h5.h  Everything that touches HDF5: the reader, the checkpoint container, the dataset writer.
+ *
+ * HDF5 libraries are often built without thread safety: every call is made under one lock of ours, which
+ * is released between pieces of long transfers.  Files are opened for reading without HDF5's file locks
+ * where the library allows it.  The on-disk layouts are described in FORMAT.md. */
+#ifndef CT_H5_H
+#define CT_H5_H
+#include "ckpt/ct_store.h"
+#include "data/ct_reader.h"
+
+extern const ct_reader_ops_t ct_reader_hdf5;
+extern const ct_store_ops_t ct_store_hdf5;
+
+/** "1.10.8" */
+const char *ct_h5_version(void);
+
+/* ---- writing datasets: `pack` ---- */
+
+/** A source of samples for pack: rows in order. */
+typedef struct ct_pack_source {
+  ct_shape_t x;    /**< one sample; dim[0] == 1; CT_U8 or CT_F32 */
+  int64_t samples; /**< how many there are */
+  void *state;
+  /** Next n samples and labels; returns CT_OK or an error that names file and line. */
+  int (*next)(void *state, int n, void *x, int32_t *labels);
+} ct_pack_source_t;
+
+/** Local.  Shards named by a printf pattern with one %d ("train-%03d.h5"; with one shard a plain name will
+ * do), samples dealt in contiguous parts; arrays `images` and `labels`, chunked, deflate level \a deflate
+ * (0: none), attribute `classes`.  Each shard is written beside and renamed; on failure none of the new ones stays. */
+int ct_pack_write(const ct_pack_source_t *src, const char *pattern, int shards, int deflate,
+                  int64_t classes);
+
+#endif

@@ -1,0 +1,381 @@
+#include "hdf5io/h5_glue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "hdf5io/ct_h5.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void ct__h5_lock(void)
+{
+  static _Thread_local int silenced; /* HDF5 keeps its error stack and its printer per thread */
+  pthread_mutex_lock(&lock);
+  if (silenced) return;
+  /* At exit HDF5 would write again what it could not write before (disk full), and crash. */
+  H5dont_atexit();
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  silenced = 1;
+}
+
+void ct__h5_unlock(void)
+{
+  pthread_mutex_unlock(&lock);
+}
+
+void ct__h5_drop(hid_t id)
+{
+  if (id < 0) return;
+  hid_t errors = H5Eget_current_stack(); /* every other call forgets them */
+  H5Idec_ref(id);
+  H5Eset_current_stack(errors);
+}
+
+const char *ct_h5_version(void)
+{
+  static char text[32];
+  unsigned major = 0, minor = 0, release = 0;
+  ct__h5_lock();
+  H5get_libversion(&major, &minor, &release);
+  snprintf(text, sizeof text, "%u.%u.%u", major, minor, release);
+  ct__h5_unlock();
+  return text;
+}
+
+/* ---- errors ---- */
+
+typedef struct words {
+  char *buf;
+  size_t cap;
+} words_t;
+
+/* The first one walked to is the innermost; a failed system call stands in it as
+ * "…, error message = 'No space left on device', …". */
+static herr_t take_words(unsigned n, const H5E_error2_t *e, void *to)
+{
+  static const char key[] = "error message = '";
+  words_t *w = to;
+  if (n > 0) return 0;
+  const char *says = e->desc ? e->desc : "no reason given";
+  const char *system = strstr(says, key);
+  if (system) says = system + strlen(key);
+  snprintf(w->buf, w->cap, "%.*s", (int)strcspn(says, system ? "'\n" : "\n"), says);
+  return 0;
+}
+
+const char *ct__h5_why(char *buf, size_t cap)
+{
+  words_t w = {buf, cap};
+  snprintf(buf, cap, "HDF5 gives no reason");
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_words, &w);
+  return buf;
+}
+
+/* ---- files ---- */
+
+hid_t ct__h5_file_access(void)
+{
+  hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
+  /* File locks fail or hang on many parallel file systems, and nobody else writes our files. */
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  H5Pset_file_locking(list, 0, 1);
+#else
+  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+#endif
+  return list;
+}
+
+int ct__h5_open(const char *path, hid_t *file)
+{
+  int rc = CT_OK;
+  char why[200];
+  hid_t access_list = -1;
+  *file = -1;
+  if (access(path, R_OK) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  access_list = ct__h5_file_access();
+  *file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
+  if (*file < 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: cannot be read as an HDF5 file: %s", path,
+            ct__h5_why(why, sizeof why));
+out:
+  ct__h5_drop(access_list);
+  return rc;
+}
+
+int ct__h5_create(const char *path, hid_t *file)
+{
+  int rc = CT_OK;
+  char why[200];
+  ct__h5_lock();
+  hid_t access_list = ct__h5_file_access();
+  *file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list);
+  if (*file < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", path, ct__h5_why(why, sizeof why));
+out:
+  ct__h5_drop(access_list);
+  ct__h5_unlock();
+  if (rc != CT_OK) unlink(path); /* a full disk may have room for the name */
+  return rc;
+}
+
+/* HDF5 cannot close a file without writing what it still holds, which fails again after an error.  So
+ * its descriptor is made to mean a file in memory. */
+static void close_unwritten(hid_t file)
+{
+  int *descriptor = NULL;
+  int nowhere = memfd_create("unwritten", MFD_CLOEXEC);
+  if (nowhere >= 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0)
+    dup2(nowhere, *descriptor);
+  if (nowhere >= 0) close(nowhere);
+  H5Fclose(file);
+}
+
+int ct__h5_finish(const char *path, hid_t file)
+{
+  int rc = CT_OK;
+  char why[200];
+  ct__h5_lock();
+  if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0) {
+    ct__h5_why(why, sizeof why);
+    close_unwritten(file);
+    CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", path, why);
+  }
+  if (H5Fclose(file) < 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", path, ct__h5_why(why, sizeof why));
+out:
+  ct__h5_unlock();
+  if (rc != CT_OK) unlink(path);
+  return rc;
+}
+
+void ct__h5_abandon(const char *path, hid_t file)
+{
+  if (file < 0) return;
+  ct__h5_lock();
+  close_unwritten(file);
+  ct__h5_unlock();
+  unlink(path);
+}
+
+/* ---- types ---- */
+
+/* IEEE half and bfloat16 are no predefined types: float32 with other fields. */
+static hid_t small_float(hid_t from, size_t exponent_bits, size_t mantissa_bits, size_t bias)
+{
+  hid_t type = H5Tcopy(from);
+  H5Tset_fields(type, 15, mantissa_bits, exponent_bits, 0, mantissa_bits);
+  H5Tset_size(type, 2);
+  H5Tset_ebias(type, bias);
+  return type;
+}
+
+hid_t ct__h5_type_stored(ct_dtype_t type)
+{
+  switch (type) {
+  case CT_F32:
+    return H5Tcopy(H5T_IEEE_F32LE);
+  case CT_BF16:
+    return small_float(H5T_IEEE_F32LE, 8, 7, 127);
+  case CT_F16:
+    return small_float(H5T_IEEE_F32LE, 5, 10, 15);
+  case CT_F64:
+    return H5Tcopy(H5T_IEEE_F64LE);
+  case CT_U8:
+    return H5Tcopy(H5T_STD_U8LE);
+  case CT_I8:
+    return H5Tcopy(H5T_STD_I8LE);
+  case CT_I16:
+    return H5Tcopy(H5T_STD_I16LE);
+  case CT_I32:
+    return H5Tcopy(H5T_STD_I32LE);
+  case CT_I64:
+    return H5Tcopy(H5T_STD_I64LE);
+  }
+  return -1;
+}
+
+hid_t ct__h5_type_native(ct_dtype_t type)
+{
+  hid_t id = ct__h5_type_stored(type);
+  H5Tset_order(id, H5Tget_order(H5T_NATIVE_INT));
+  return id;
+}
+
+int ct__h5_type_find(hid_t type, ct_dtype_t *out)
+{
+  H5T_class_t class = H5Tget_class(type);
+  if (class != H5T_INTEGER && class != H5T_FLOAT) return 0;
+  hid_t order_free = H5Tcopy(type);
+  H5Tset_order(order_free, H5T_ORDER_LE);
+  int found = 0;
+  for (int t = CT_F32; t <= CT_I64 && !found; t++) {
+    hid_t candidate = ct__h5_type_stored((ct_dtype_t)t);
+    found = H5Tequal(order_free, candidate) > 0;
+    if (found) *out = (ct_dtype_t)t;
+    ct__h5_drop(candidate);
+  }
+  ct__h5_drop(order_free);
+  return found;
+}
+
+const char *ct__h5_type_text(hid_t type, char *buf, size_t cap)
+{
+  static const char *const classes[] = {[H5T_INTEGER] = "an integer",
+                                        [H5T_FLOAT] = "a float",
+                                        [H5T_TIME] = "a time",
+                                        [H5T_STRING] = "a string",
+                                        [H5T_BITFIELD] = "a bit field",
+                                        [H5T_OPAQUE] = "an opaque type",
+                                        [H5T_COMPOUND] = "a compound",
+                                        [H5T_REFERENCE] = "a reference",
+                                        [H5T_ENUM] = "an enumeration (a bool?)",
+                                        [H5T_VLEN] = "a variable-length type",
+                                        [H5T_ARRAY] = "an array"};
+  ct_dtype_t known;
+  H5T_class_t class = H5Tget_class(type);
+  if (ct__h5_type_find(type, &known))
+    snprintf(buf, cap, "%s", ct_dtype_name(known));
+  else if (class == H5T_INTEGER || class == H5T_FLOAT)
+    snprintf(buf, cap, "%s%s%zu", H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "",
+             class == H5T_FLOAT ? "float" : "int", 8 * H5Tget_size(type));
+  else
+    snprintf(buf, cap, "%s", class >= 0 && class <= H5T_ARRAY ? classes[class] : "no type");
+  return buf;
+}
+
+/* ---- rows ---- */
+
+typedef struct rows {
+  hid_t type, memory, space; /* selected */
+  int ok;
+} rows_t;
+
+static rows_t select_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows)
+{
+  hsize_t start[H5S_MAX_RANK] = {(hsize_t)first}, count[H5S_MAX_RANK];
+  rows_t r = {ct__h5_type_native(type), -1, H5Dget_space(array), 1};
+  int ndim = H5Sget_simple_extent_dims(r.space, count, NULL);
+  if (ndim > 0) {
+    count[0] = (hsize_t)rows;
+    r.memory = H5Screate_simple(ndim, count, NULL);
+    r.ok = H5Sselect_hyperslab(r.space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0;
+  } else {
+    r.memory = H5Screate(H5S_SCALAR);
+    r.ok = ndim == 0;
+  }
+  return r;
+}
+
+static int end_rows(rows_t *r)
+{
+  ct__h5_drop(r->memory);
+  ct__h5_drop(r->space);
+  ct__h5_drop(r->type);
+  return r->ok;
+}
+
+int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to)
+{
+  rows_t r = select_rows(array, type, first, rows);
+  r.ok = r.ok && H5Dread(array, r.type, r.memory, r.space, H5P_DEFAULT, to) >= 0;
+  return end_rows(&r);
+}
+
+int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from)
+{
+  rows_t r = select_rows(array, type, first, rows);
+  r.ok = r.ok && H5Dwrite(array, r.type, r.memory, r.space, H5P_DEFAULT, from) >= 0;
+  return end_rows(&r);
+}
+
+/* ---- attributes ---- */
+
+static hid_t open_attr(hid_t object, const char *name)
+{
+  return H5Aexists(object, name) > 0 ? H5Aopen(object, name, H5P_DEFAULT) : -1;
+}
+
+/* Attributes of ours are one element; a list where one is expected counts as none. */
+static int is_single(hid_t attr)
+{
+  hid_t space = H5Aget_space(attr);
+  int single = H5Sget_simple_extent_npoints(space) == 1;
+  ct__h5_drop(space);
+  return single;
+}
+
+int ct__h5_attr_int(hid_t object, const char *name, int64_t *out)
+{
+  hid_t attr = open_attr(object, name);
+  if (attr < 0) return 0;
+  hid_t type = H5Aget_type(attr);
+  int found = H5Tget_class(type) == H5T_INTEGER && is_single(attr) &&
+              H5Aread(attr, H5T_NATIVE_INT64, out) >= 0;
+  ct__h5_drop(type);
+  ct__h5_drop(attr);
+  return found;
+}
+
+static int read_variable_text(hid_t attr, hid_t type, char *buf, size_t cap)
+{
+  char *text = NULL;
+  if (H5Aread(attr, type, &text) < 0 || !text) return 0;
+  snprintf(buf, cap, "%s", text);
+  H5free_memory(text);
+  return 1;
+}
+
+static int read_fixed_text(hid_t attr, hid_t type, char *buf, size_t cap)
+{
+  char text[1024] = "";
+  size_t size = H5Tget_size(type);
+  if (size >= sizeof text || H5Aread(attr, type, text) < 0) return 0;
+  snprintf(buf, cap, "%s", text);
+  return 1;
+}
+
+int ct__h5_attr_text(hid_t object, const char *name, char *buf, size_t cap)
+{
+  hid_t attr = open_attr(object, name);
+  if (attr < 0) return 0;
+  hid_t type = H5Aget_type(attr);
+  int found = H5Tget_class(type) == H5T_STRING && is_single(attr);
+  if (found && H5Tis_variable_str(type) > 0)
+    found = read_variable_text(attr, type, buf, cap);
+  else if (found)
+    found = read_fixed_text(attr, type, buf, cap);
+  ct__h5_drop(type);
+  ct__h5_drop(attr);
+  return found;
+}
+
+static int put_attr(hid_t object, const char *name, hid_t stored, hid_t native, const void *value)
+{
+  hid_t space = H5Screate(H5S_SCALAR);
+  hid_t attr = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+  int written = attr >= 0 && H5Awrite(attr, native, value) >= 0;
+  ct__h5_drop(attr);
+  ct__h5_drop(space);
+  return written;
+}
+
+int ct__h5_put_attr_int(hid_t object, const char *name, int64_t value)
+{
+  return put_attr(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+}
+
+int ct__h5_put_attr_text(hid_t object, const char *name, const char *value)
+{
+  hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, strlen(value) + 1);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  int written = put_attr(object, name, type, type, value);
+  ct__h5_drop(type);
+  return written;
+}

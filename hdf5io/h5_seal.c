@@ -1,0 +1,100 @@
+#include "hdf5io/h5_seal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+
+enum { HASH_BYTES = 4 << 20 }; /* hashed at once; part of the format */
+
+typedef struct seal {
+  char mark[16];
+  uint64_t length, hash; /* little-endian */
+} seal_t;
+
+static const char mark[16] = "ctrain-hpc seal1";
+
+/* All of the bytes or an error: CT_OK, or CT_ERR_IO with \a what in its text. */
+static int read_at(int fd, const char *path, void *to, size_t bytes, int64_t offset)
+{
+  int rc = CT_OK;
+  for (size_t done = 0; done < bytes;) {
+    ssize_t n = pread(fd, (char *)to + done, bytes - done, offset + (int64_t)done);
+    if (n == 0) CT_FAIL(CT_ERR_IO, "%s: cannot read: it became shorter", path);
+    if (n < 0 && errno != EINTR) CT_FAIL(CT_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+    if (n > 0) done += (size_t)n;
+  }
+out:
+  return rc;
+}
+
+/* The hash of the first \a length bytes: of pieces, each with the one before as its seed. */
+static int hash_file(int fd, const char *path, int64_t length, uint64_t *hash)
+{
+  int rc = CT_OK;
+  void *piece = ct_mem_alloc(HASH_BYTES, "a checksum");
+  if (!piece) return CT_ERR_NOMEM;
+  *hash = 0;
+  for (int64_t at = 0; at < length; at += HASH_BYTES) {
+    size_t bytes = length - at < HASH_BYTES ? (size_t)(length - at) : HASH_BYTES;
+    CT_TRY(read_at(fd, path, piece, bytes, at));
+    *hash = ct_hash(piece, bytes, *hash);
+  }
+out:
+  ct_mem_free(piece);
+  return rc;
+}
+
+int ct__seal_write(const char *path)
+{
+  int rc = CT_OK;
+  struct stat st;
+  uint64_t hash;
+  seal_t seal;
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &st) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  CT_TRY(hash_file(fd, path, st.st_size, &hash));
+  memcpy(seal.mark, mark, sizeof mark);
+  seal.length = htole64((uint64_t)st.st_size);
+  seal.hash = htole64(hash);
+  ssize_t n = pwrite(fd, &seal, sizeof seal, st.st_size);
+  if (n != sizeof seal)
+    CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", path, n < 0 ? strerror(errno) : strerror(ENOSPC));
+out:
+  if (fd >= 0 && close(fd) != 0 && rc == CT_OK)
+    rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot write: %s", path, strerror(errno));
+  return rc;
+}
+
+int ct__seal_check(const char *path)
+{
+  int rc = CT_OK;
+  struct stat st;
+  uint64_t hash;
+  seal_t seal;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &st) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (!S_ISREG(st.st_mode)) CT_FAIL(CT_ERR_IO, "%s: cannot open: not a file", path);
+  int64_t length = st.st_size - (int64_t)sizeof seal;
+  if (length > 0) CT_TRY(read_at(fd, path, &seal, sizeof seal, length));
+  if (length <= 0 || memcmp(seal.mark, mark, sizeof mark) != 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: is no checkpoint of ctrain-hpc, or its end is cut off", path);
+  if (le64toh(seal.length) != (uint64_t)length)
+    CT_FAIL(CT_ERR_FORMAT, "%s: is damaged: it holds %lld bytes, expected %llu", path,
+            (long long)length, (unsigned long long)le64toh(seal.length));
+  CT_TRY(hash_file(fd, path, length, &hash));
+  if (le64toh(seal.hash) != hash)
+    CT_FAIL(CT_ERR_FORMAT, "%s: is damaged: its checksum is %016llx, expected %016llx", path,
+            (unsigned long long)hash, (unsigned long long)le64toh(seal.hash));
+out:
+  if (fd >= 0) close(fd);
+  return rc;
+}

@@ -1,0 +1,315 @@
+#include "hdf5io/h5_shard.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_text.h"
+
+enum {
+  MAX_STORED_DIMS = 5,
+  MAX_ROWS =
+      64 << 20 /* bytes of a block that HDF5 decodes: its chunks may lie across all samples */
+};
+
+/* ---- what is in the file ---- */
+
+/* "images, labels": the names at the top of the file, into buf (returned). */
+static const char *list_names(hid_t file, char *buf, size_t cap)
+{
+  H5G_info_t info = {0};
+  size_t len = 0;
+  snprintf(buf, cap, "nothing");
+  if (H5Gget_info(file, &info) < 0) return buf;
+  for (hsize_t i = 0; i < info.nlinks && i < 20; i++) {
+    char name[64];
+    if (H5Lget_name_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, 0) < 0)
+      continue;
+    int n = snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", name);
+    if (n < 0 || (size_t)n >= cap - len) break;
+    len += (size_t)n;
+  }
+  return buf;
+}
+
+static int open_array(const ct__shard_t *s, hid_t file, const char *name, const char *key,
+                      hid_t *array)
+{
+  char names[200];
+  *array = name[0] ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
+  if (*array >= 0) return CT_OK;
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                    "%s: there is no array '%.80s' (data.%s) in it; it has: %s", s->path, name, key,
+                    list_names(file, names, sizeof names));
+}
+
+static int read_dims(const ct__shard_t *s, hid_t array, const char *name, hsize_t *dims, int *ndim)
+{
+  int rc = CT_OK;
+  hid_t space = H5Dget_space(array);
+  *ndim = H5Sget_simple_extent_ndims(space);
+  if (*ndim < 1 || *ndim > MAX_STORED_DIMS)
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has %d dims, expected 1 to %d with samples first",
+            s->path, name, *ndim, MAX_STORED_DIMS);
+  H5Sget_simple_extent_dims(space, dims, NULL);
+out:
+  ct__h5_drop(space);
+  return rc;
+}
+
+/* ---- how a sample is to be seen ---- */
+
+static int looks_like_channels(hsize_t dim)
+{
+  return dim == 1 || dim == 3 || dim == 4;
+}
+
+/* The option decides, else the array's attribute `layout`, else the dims. */
+static int find_order(ct__shard_t *s, hid_t array, const ct_reader_spec_t *spec,
+                      const hsize_t *dims)
+{
+  char word[32] = "";
+  s->channels_last = 0;
+  if (s->ndim < 4 || spec->layout == 1) return CT_OK;
+  s->channels_last = 1;
+  if (spec->layout == 2) return CT_OK;
+  if (ct__h5_attr_text(array, "layout", word, sizeof word)) {
+    if (strcmp(word, "NHWC") == 0 || strcmp(word, "NDHWC") == 0) return CT_OK;
+    s->channels_last = 0;
+    if (strcmp(word, "NCHW") == 0 || strcmp(word, "NCDHW") == 0) return CT_OK;
+    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                      "%s: attribute 'layout' of array '%s' is '%s', expected NCHW or NHWC",
+                      s->path, spec->input, word);
+  }
+  s->channels_last = s->ndim == 4 && looks_like_channels(dims[3]) && !looks_like_channels(dims[1]);
+  return CT_OK;
+}
+
+static void set_dims(ct_shape_t *x, int n, const int64_t *sample)
+{
+  x->layout = CT_PLAIN;
+  x->ndim = n + 1;
+  for (int i = 0; i < CT_MAX_DIMS; i++)
+    x->dim[i] = i > 0 && i <= n ? sample[i - 1] : 1;
+}
+
+/* N: one feature; N D: features; N H W: one channel; N C H W and N C D H W, or channels last. */
+static void see_dims(ct__shard_t *s, const hsize_t *dims)
+{
+  int n = s->ndim - 1, last = s->channels_last;
+  int64_t sample[MAX_STORED_DIMS] = {1, 1, 1, 1, 1};
+  for (int i = 0; i < n; i++)
+    sample[(i + last) % n] = (int64_t)dims[i + 1];
+  if (n == 2) {
+    sample[2] = sample[1];
+    sample[1] = sample[0];
+    sample[0] = 1;
+    n = 3;
+  }
+  set_dims(&s->x, n > 0 ? n : 1, sample);
+}
+
+/* The shape that the user gave: for arrays with no dim of channels, or the same. */
+static int see_as(ct__shard_t *s, const ct_reader_spec_t *spec)
+{
+  char is[64], given[64];
+  ct_shape_t x = s->x;
+  set_dims(&x, spec->shape_dims, spec->shape);
+  int fits = s->ndim <= 3 && ct_shape_sample(&x) == ct_shape_sample(&s->x);
+  if (!fits && !ct_shape_same(&x, &s->x))
+    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                      "%s: samples of array '%s' are %s, which cannot be seen as %s (data.shape)",
+                      s->path, spec->input, ct_shape_text(&s->x, is, sizeof is),
+                      ct_shape_text(&x, given, sizeof given));
+  s->x = x;
+  return CT_OK;
+}
+
+static int find_type(ct__shard_t *s, hid_t array, const char *name, int *is_native)
+{
+  int rc = CT_OK;
+  char text[40];
+  hid_t type = H5Dget_type(array), native = -1;
+  if (!ct__h5_type_find(type, &s->x.dtype) || s->x.dtype == CT_BF16 || s->x.dtype == CT_F16)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: array '%s' is of type %s, expected uint8, int8, int16, int32, int64, float32 or "
+            "float64",
+            s->path, name, ct__h5_type_text(type, text, sizeof text));
+  native = ct__h5_type_native(s->x.dtype);
+  *is_native = H5Tequal(type, native) > 0;
+out:
+  ct__h5_drop(native);
+  ct__h5_drop(type);
+  return rc;
+}
+
+/* ---- how it is read ---- */
+
+/* 1 if the pipeline is one that ct__chunk_decode() knows. */
+static int know_filters(hid_t creation, ct__filters_t *f)
+{
+  int n = H5Pget_nfilters(creation), known = n >= 0;
+  *f = (ct__filters_t){.shuffle = -1, .deflate = -1};
+  for (int i = 0; i < n && known; i++) {
+    unsigned flags, values[8] = {0};
+    size_t nvalues = 8;
+    H5Z_filter_t id =
+        H5Pget_filter2(creation, (unsigned)i, &flags, &nvalues, values, 0, NULL, NULL);
+    if (id == H5Z_FILTER_SHUFFLE && i == 0) {
+      f->shuffle = i;
+      f->item = values[0];
+    } else if (id == H5Z_FILTER_DEFLATE && f->deflate < 0) {
+      f->deflate = i;
+    } else {
+      known = 0;
+    }
+  }
+  return known && (f->shuffle < 0 || f->item > 0);
+}
+
+/* A chunk of the array is a block of whole samples if it is as large as they are in the other dims. */
+static void find_blocks(ct__shard_t *s, hid_t array, const hsize_t *dims, int is_native)
+{
+  hid_t creation = H5Dget_create_plist(array);
+  hsize_t chunk[MAX_STORED_DIMS] = {0};
+  if (H5Pget_layout(creation) == H5D_CHUNKED &&
+      H5Pget_chunk(creation, MAX_STORED_DIMS, chunk) == s->ndim) {
+    unsigned options = 0;
+    int whole = 1;
+    for (int i = 1; i < s->ndim; i++)
+      whole &= chunk[i] == dims[i];
+    H5Pget_chunk_opts(creation, &options);
+    s->block_rows = chunk[0] < (hsize_t)s->count ? (int64_t)chunk[0] : s->count;
+    whole &= (hsize_t)s->block_rows == chunk[0];
+    s->chunk_raw = whole && is_native && options == 0 && know_filters(creation, &s->filters);
+    int64_t most = MAX_ROWS / (int64_t)s->row_bytes;
+    if (!s->chunk_raw && s->block_rows > most) s->block_rows = most > 0 ? most : 1;
+  }
+  ct__h5_drop(creation);
+}
+
+static int check_target(const ct__shard_t *s, hid_t file, const char *name)
+{
+  int rc = CT_OK, ndim;
+  char text[40];
+  hsize_t dims[MAX_STORED_DIMS];
+  hid_t array = -1, type = -1;
+  CT_TRY(open_array(s, file, name, "target", &array));
+  CT_TRY(read_dims(s, array, name, dims, &ndim));
+  type = H5Dget_type(array);
+  if (H5Tget_class(type) != H5T_INTEGER)
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' is of type %s, expected integers (class numbers)",
+            s->path, name, ct__h5_type_text(type, text, sizeof text));
+  if (ndim > 2 || (ndim == 2 && dims[1] != 1))
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has more than one number for a sample, expected one",
+            s->path, name);
+  if (dims[0] != (hsize_t)s->count)
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu labels for %lld samples", s->path, name,
+            (unsigned long long)dims[0], (long long)s->count);
+out:
+  ct__h5_drop(type);
+  ct__h5_drop(array);
+  return rc;
+}
+
+static int describe_input(ct__shard_t *s, hid_t array, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK, is_native = 0;
+  hsize_t dims[MAX_STORED_DIMS];
+  CT_TRY(find_type(s, array, spec->input, &is_native));
+  CT_TRY(read_dims(s, array, spec->input, dims, &s->ndim));
+  s->count = (int64_t)dims[0];
+  s->row_bytes = ct_dtype_size(s->x.dtype);
+  for (int i = 1; i < s->ndim; i++)
+    if (dims[i] == 0 || __builtin_mul_overflow(s->row_bytes, dims[i], &s->row_bytes))
+      CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has an impossible dim %llu", s->path, spec->input,
+              (unsigned long long)dims[i]);
+  CT_TRY(find_order(s, array, spec, dims));
+  see_dims(s, dims);
+  if (spec->shape) CT_TRY(see_as(s, spec));
+  find_blocks(s, array, dims, is_native);
+out:
+  return rc;
+}
+
+int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  hid_t array = -1;
+  CT_TRY(open_array(s, file, spec->input, "input", &array));
+  CT_TRY(describe_input(s, array, spec));
+  if (spec->target[0]) CT_TRY(check_target(s, file, spec->target));
+  if (ct__h5_attr_int(file, "classes", &s->classes) && (s->classes < 1 || s->classes > INT32_MAX))
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, expected a number of classes", s->path,
+            (long long)s->classes);
+out:
+  ct__h5_drop(array);
+  return rc;
+}
+
+/* ---- reading ---- */
+
+int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, int64_t *to)
+{
+  int rc = CT_OK;
+  char why[200];
+  hid_t array = H5Dopen2(file, target, H5P_DEFAULT);
+  if (array < 0 || H5Dread(array, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target,
+            ct__h5_why(why, sizeof why));
+out:
+  ct__h5_drop(array);
+  return rc;
+}
+
+size_t ct__shard_block_bytes(const ct__shard_t *s)
+{
+  return (size_t)s->block_rows * s->row_bytes;
+}
+
+/* A chunk as it is stored; 0 if it is none (never written: it reads as fill values) or odd. */
+static int read_chunk(hid_t array, int64_t first, ct__decode_t *d)
+{
+  hsize_t offset[MAX_STORED_DIMS] = {(hsize_t)first}, bytes = 0;
+  if (H5Dget_chunk_storage_size(array, offset, &bytes) < 0 || bytes == 0 || bytes > d->raw_cap)
+    return 0;
+#if H5_VERSION_GE(2, 0, 0)
+  size_t room = d->raw_cap;
+  herr_t status = H5Dread_chunk2(array, H5P_DEFAULT, offset, &d->skipped, d->raw, &room);
+#else
+  herr_t status = H5Dread_chunk(array, H5P_DEFAULT, offset, &d->skipped, d->raw);
+#endif
+  if (status < 0) return 0;
+  d->raw_bytes = (size_t)bytes;
+  return 1;
+}
+
+static int cannot_read(const ct__shard_t *s, int64_t first, int64_t rows, const char *why)
+{
+  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot read samples %lld to %lld: %s",
+                    s->path, (long long)first, (long long)(first + rows - 1), why);
+}
+
+int ct__shard_fetch(const ct__shard_t *s, hid_t array, int64_t block, ct__decode_t *d, void *to)
+{
+  char why[200];
+  int64_t first = block * s->block_rows, rows = s->count - first;
+  if (rows > s->block_rows) rows = s->block_rows;
+  d->raw_bytes = 0;
+  if (s->chunk_raw && read_chunk(array, first, d)) return CT_OK;
+  /* HDF5's own machinery knows every layout, filter and type */
+  if (ct__h5_read_rows(array, s->x.dtype, first, rows, to)) return CT_OK;
+  return cannot_read(s, first, rows, ct__h5_why(why, sizeof why));
+}
+
+int ct__shard_decode(const ct__shard_t *s, int64_t block, ct__decode_t *d, void *to)
+{
+  if (d->raw_bytes == 0 || ct__chunk_decode(d->inflate, &s->filters, d->skipped, d->raw,
+                                            d->raw_bytes, d->scratch, to, ct__shard_block_bytes(s)))
+    return CT_OK;
+  int64_t first = block * s->block_rows, left = s->count - first;
+  int64_t last = first + (left < s->block_rows ? left : s->block_rows) - 1;
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                    "%s: samples %lld to %lld cannot be decompressed: the file is damaged", s->path,
+                    (long long)first, (long long)last);
+}

@@ -1,0 +1,50 @@
+/** \file h5_shard.h  One file of a data set.  Internal.
+ *
+ * A shard is read in blocks: one chunk of a chunked array, some rows of any other. */
+#ifndef CT_H5_SHARD_H
+#define CT_H5_SHARD_H
+#include "data/ct_reader.h"
+#include "hdf5io/h5_chunk.h"
+#include "hdf5io/h5_glue.h"
+
+typedef struct ct__shard {
+  char *path;       /**< owned */
+  const char *name; /**< the last part of path */
+  int64_t count;    /**< samples */
+  int64_t first;    /**< number of its first sample in the data set */
+
+  ct_shape_t x; /**< one sample as ct_reader_info_t tells it */
+  int channels_last;
+  int64_t classes; /**< 0: not said */
+
+  int ndim;            /**< of the stored array, with N */
+  size_t row_bytes;    /**< one sample */
+  int64_t block_rows;  /**< samples of a block; 0: to be chosen (not chunked) */
+  int64_t first_block; /**< number of its first block in the data set */
+  int chunk_raw;       /**< chunks are read as stored and decoded by ct__chunk_decode() */
+  ct__filters_t filters;
+} ct__shard_t;
+
+/** What a thread needs to decode a chunk, and the chunk that it has fetched. */
+typedef struct ct__decode {
+  struct libdeflate_decompressor *inflate;
+  void *raw, *scratch;
+  size_t raw_cap;   /**< room at raw */
+  size_t raw_bytes; /**< of the fetched chunk; 0: nothing is left to decode */
+  uint32_t skipped; /**< its mask of filters */
+} ct__decode_t;
+
+/** With the lock.  Reads the headers of s->path, opened as \a file, and checks the labels' array.
+ * CT_ERR_FORMAT names file, array, what was expected. */
+int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec);
+/** With the lock.  All labels of the shard to \a to; the array is \a target. */
+int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, int64_t *to);
+/** Bytes of a block in memory; the last of a shard is read into as much. */
+size_t ct__shard_block_bytes(const ct__shard_t *s);
+/** With the lock.  Block \a block of the shard (from 0) from the opened \a array: a chunk as stored to
+ * d->raw, anything else decoded by HDF5 to \a to. */
+int ct__shard_fetch(const ct__shard_t *s, hid_t array, int64_t block, ct__decode_t *d, void *to);
+/** Without the lock.  What was fetched as stored, to \a to. */
+int ct__shard_decode(const ct__shard_t *s, int64_t block, ct__decode_t *d, void *to);
+
+#endif

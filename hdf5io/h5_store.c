@@ -1,0 +1,322 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+#include "hdf5io/ct_h5.h"
+#include "hdf5io/h5_seal.h"
+#include "hdf5io/h5_store.h"
+
+enum { SLAB_BYTES = 8 << 20 }; /* HDF5's lock is given back between slabs */
+
+/* ---- what both halves need ---- */
+
+int ct__store_failed(const char *path, const char *name, const char *what)
+{
+  char why[200];
+  ct__h5_why(why, sizeof why);
+  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot %s '%s': %s", path, what, name, why);
+}
+
+int ct__store_add(ct_store_t *s, const char *name, int is_text, uint64_t hash, ct__item_t **out)
+{
+  int rc = ct_mem_grow((void **)&s->items, &s->cap, s->nitems + 1, sizeof *s->items);
+  if (rc != CT_OK) return rc;
+  ct__item_t *item = &s->items[s->nitems];
+  *item = (ct__item_t){.name = ct_mem_strdup(name), .is_text = is_text, .hash = hash};
+  if (!item->name) return CT_ERR_NOMEM;
+  s->nitems++;
+  *out = item;
+  return CT_OK;
+}
+
+void ct__store_free(ct_store_t *s)
+{
+  if (!s) return;
+  for (int i = 0; i < s->nitems; i++)
+    ct_mem_free(s->items[i].name);
+  ct_mem_free(s->items);
+  ct_mem_free(s->path);
+  ct_mem_free(s->temporary);
+  ct_mem_free(s);
+}
+
+int ct__store_new(const char *path, ct_store_t **out)
+{
+  ct_store_t *s = ct_mem_alloc(sizeof *s, "a checkpoint");
+  *out = s;
+  if (!s) return CT_ERR_NOMEM;
+  s->file = -1;
+  s->path = ct_mem_strdup(path);
+  return s->path ? CT_OK : CT_ERR_NOMEM;
+}
+
+int64_t ct__store_rows(const ct_shape_t *shape, size_t *row_bytes)
+{
+  int64_t rows = shape->ndim > 0 ? shape->dim[0] : 1;
+  *row_bytes = 0;
+  if (rows > 0) *row_bytes = (size_t)(ct_shape_count(shape) / rows) * ct_dtype_size(shape->dtype);
+  return rows;
+}
+
+int64_t ct__store_step(const ct_shape_t *shape)
+{
+  size_t row;
+  int64_t rows = ct__store_rows(shape, &row);
+  if (row == 0) return rows > 0 ? rows : 1;
+  return row < SLAB_BYTES ? (int64_t)(SLAB_BYTES / row) : 1;
+}
+
+/* ---- opening ---- */
+
+static void store_close(ct_store_t *s)
+{
+  if (!s) return;
+  ct__h5_lock();
+  ct__h5_drop(s->file);
+  ct__h5_unlock();
+  ct__store_free(s);
+}
+
+/* With the lock.  Shape of an array, or bytes of a text. */
+static int describe_item(const ct_store_t *s, ct__item_t *item)
+{
+  int rc = CT_OK;
+  hsize_t dims[H5S_MAX_RANK] = {0};
+  hid_t array = H5Dopen2(s->file, item->name, H5P_DEFAULT), type = -1, space = -1;
+  if (array < 0) CT_FAIL(CT_ERR_FORMAT, "%s: item '%s' is missing", s->path, item->name);
+  type = H5Dget_type(array);
+  space = H5Dget_space(array);
+  int ndim = H5Sget_simple_extent_ndims(space);
+  if (item->is_text) {
+    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 || ndim != 0)
+      CT_FAIL(CT_ERR_FORMAT, "%s: item '%s' is not one text", s->path, item->name);
+    item->bytes = H5Tget_size(type);
+    goto out;
+  }
+  if (!ct__h5_type_find(type, &item->shape.dtype) || ndim < 0 || ndim > CT_MAX_DIMS)
+    CT_FAIL(CT_ERR_FORMAT, "%s: item '%s' is no array of numbers in up to %d dims", s->path,
+            item->name, CT_MAX_DIMS);
+  H5Sget_simple_extent_dims(space, dims, NULL);
+  item->shape.ndim = ndim;
+  item->shape.layout = CT_PLAIN;
+  for (int i = 0; i < CT_MAX_DIMS; i++)
+    item->shape.dim[i] = i < ndim ? (int64_t)dims[i] : 1;
+out:
+  ct__h5_drop(space);
+  ct__h5_drop(type);
+  ct__h5_drop(array);
+  return rc;
+}
+
+static int read_text(ct_store_t *s, const ct__item_t *item, char **out)
+{
+  int rc = CT_OK;
+  hid_t array = -1, type = -1;
+  char *text = ct_mem_alloc(item->bytes + 1, "a text of a checkpoint");
+  *out = NULL;
+  if (!text) return CT_ERR_NOMEM;
+  ct__h5_lock();
+  array = H5Dopen2(s->file, item->name, H5P_DEFAULT);
+  type = H5Dget_type(array);
+  if (H5Dread(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)
+    rc = ct__store_failed(s->path, item->name, "read");
+  ct__h5_drop(type);
+  ct__h5_drop(array);
+  ct__h5_unlock();
+  CT_TRY(rc);
+  *out = text;
+  text = NULL;
+out:
+  ct_mem_free(text);
+  return rc;
+}
+
+static int check_hash(const ct_store_t *s, const ct__item_t *item, const void *data, size_t bytes)
+{
+  if (ct_hash(data, bytes, 0) == item->hash) return CT_OK;
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                    "%s: item '%s' is damaged: its checksum differs", s->path, item->name);
+}
+
+/* "array|text checksum name": 1 if the line is one. */
+static int parse_line(const char *line, int *is_text, uint64_t *hash, const char **name)
+{
+  char *rest;
+  *is_text = strncmp(line, "text ", 5) == 0;
+  const char *digits = line + (*is_text ? 5 : 6);
+  if (!*is_text && strncmp(line, "array ", 6) != 0) return 0;
+  *hash = strtoull(digits, &rest, 16);
+  *name = rest + 1;
+  return rest == digits + 16 && rest[0] == ' ' && rest[1] == '/';
+}
+
+static int take_line(ct_store_t *s, const char *line)
+{
+  int rc = CT_OK, is_text;
+  uint64_t hash;
+  const char *name;
+  ct__item_t *item;
+  if (!parse_line(line, &is_text, &hash, &name))
+    CT_FAIL(CT_ERR_FORMAT, "%s: the manifest has an odd line '%.80s'", s->path, line);
+  CT_TRY(ct__store_add(s, name, is_text, hash, &item));
+  ct__h5_lock();
+  rc = describe_item(s, item);
+  ct__h5_unlock();
+out:
+  return rc;
+}
+
+static int read_manifest(ct_store_t *s)
+{
+  int rc = CT_OK;
+  ct__item_t manifest = {.name = (char[]){CT__STORE_MANIFEST}, .is_text = 1};
+  char *text = NULL;
+  ct__h5_lock();
+  rc = describe_item(s, &manifest);
+  ct__h5_unlock();
+  CT_TRY(rc);
+  CT_TRY(read_text(s, &manifest, &text));
+  for (char *line = text, *end; *line; line = end) {
+    end = line + strcspn(line, "\n");
+    if (*end) *end++ = '\0';
+    CT_TRY(take_line(s, line));
+  }
+out:
+  ct_mem_free(text);
+  return rc;
+}
+
+static int store_open(const char *path, ct_store_t **out)
+{
+  int rc = CT_OK;
+  char format[64] = "";
+  ct_store_t *s = NULL;
+  *out = NULL;
+  CT_TRY(ct__seal_check(path));
+  CT_TRY(ct__store_new(path, &s));
+  ct__h5_lock();
+  rc = ct__h5_open(path, &s->file);
+  if (rc == CT_OK) ct__h5_attr_text(s->file, "format", format, sizeof format);
+  ct__h5_unlock();
+  CT_TRY(rc);
+  if (strcmp(format, CT__STORE_FORMAT) != 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: its format is '%s', expected '%s'", path, format, CT__STORE_FORMAT);
+  CT_TRY(read_manifest(s));
+  *out = s;
+  s = NULL;
+out:
+  store_close(s);
+  return rc;
+}
+
+/* ---- what is in it ---- */
+
+static int store_count(const ct_store_t *s)
+{
+  int n = 0;
+  for (int i = 0; i < s->nitems; i++)
+    n += !s->items[i].is_text;
+  return n;
+}
+
+static const char *store_item(const ct_store_t *s, int i, ct_shape_t *shape)
+{
+  for (int k = 0; k < s->nitems; k++) {
+    const ct__item_t *item = &s->items[k];
+    if (item->is_text || i-- > 0) continue;
+    *shape = item->shape;
+    return item->name;
+  }
+  return NULL;
+}
+
+static const ct__item_t *find_item(const ct_store_t *s, const char *name, int is_text)
+{
+  for (int i = 0; i < s->nitems; i++)
+    if (s->items[i].is_text == is_text && strcmp(s->items[i].name, name) == 0) return &s->items[i];
+  ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: there is no %s '%s' in it", s->path,
+             is_text ? "text" : "array", name);
+  return NULL;
+}
+
+static int store_find(const ct_store_t *s, const char *name, ct_shape_t *shape)
+{
+  const ct__item_t *item = find_item(s, name, 0);
+  if (!item) return CT_ERR_FORMAT;
+  *shape = item->shape;
+  return CT_OK;
+}
+
+static int read_array(ct_store_t *s, const ct__item_t *item, char *data)
+{
+  int rc = CT_OK;
+  size_t row;
+  int64_t rows = ct__store_rows(&item->shape, &row), step = ct__store_step(&item->shape);
+  ct__h5_lock();
+  hid_t array = H5Dopen2(s->file, item->name, H5P_DEFAULT);
+  ct__h5_unlock();
+  for (int64_t first = 0; rc == CT_OK && row > 0 && first < rows; first += step) {
+    int64_t n = rows - first < step ? rows - first : step;
+    ct__h5_lock();
+    if (!ct__h5_read_rows(array, item->shape.dtype, first, n, data + (size_t)first * row))
+      rc = ct__store_failed(s->path, item->name, "read");
+    ct__h5_unlock();
+  }
+  ct__h5_lock();
+  ct__h5_drop(array);
+  ct__h5_unlock();
+  return rc;
+}
+
+static int store_get(ct_store_t *s, const char *name, const ct_shape_t *shape, void *data)
+{
+  int rc = CT_OK;
+  char is[64], wanted[64];
+  const ct__item_t *item = find_item(s, name, 0);
+  if (!item) return CT_ERR_FORMAT;
+  if (shape->dtype != item->shape.dtype || !ct_shape_same(shape, &item->shape))
+    CT_FAIL(CT_ERR_SHAPE, "%s: item '%s' is %s %s, expected %s %s", s->path, name,
+            ct_dtype_name(item->shape.dtype), ct_shape_text(&item->shape, is, sizeof is),
+            ct_dtype_name(shape->dtype), ct_shape_text(shape, wanted, sizeof wanted));
+  CT_TRY(read_array(s, item, data));
+  size_t bytes = (size_t)ct_shape_count(&item->shape) * ct_dtype_size(item->shape.dtype);
+  CT_TRY(check_hash(s, item, data, bytes));
+out:
+  return rc;
+}
+
+static int store_get_text(ct_store_t *s, const char *name, char **out)
+{
+  int rc = CT_OK;
+  const ct__item_t *item = find_item(s, name, 1);
+  *out = NULL;
+  if (!item) return CT_ERR_FORMAT;
+  CT_TRY(read_text(s, item, out));
+  rc = check_hash(s, item, *out, strlen(*out));
+  if (rc != CT_OK) {
+    ct_mem_free(*out);
+    *out = NULL;
+  }
+out:
+  return rc;
+}
+
+const ct_store_ops_t ct_store_hdf5 = {
+    .size = sizeof(ct_store_ops_t),
+    .name = "hdf5",
+    .create = ct__store_create,
+    .put = ct__store_put,
+    .put_text = ct__store_put_text,
+    .commit = ct__store_commit,
+    .discard = ct__store_discard,
+    .open = store_open,
+    .count = store_count,
+    .item = store_item,
+    .find = store_find,
+    .get = store_get,
+    .get_text = store_get_text,
+    .close = store_close,
+};

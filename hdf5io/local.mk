@@ -1,0 +1,10 @@
+libctrain_a_SOURCES += \
+  %D%/ct_h5.h \
+  %D%/h5_glue.h %D%/h5_glue.c \
+  %D%/h5_cache.h %D%/h5_cache.c \
+  %D%/h5_chunk.h %D%/h5_chunk.c \
+  %D%/h5_shard.h %D%/h5_shard.c %D%/h5_reader.c \
+  %D%/h5_seal.h %D%/h5_seal.c \
+  %D%/h5_store.h %D%/h5_store.c %D%/h5_store_write.c \
+  %D%/h5_pack.c
+EXTRA_DIST += %D%/FORMAT.md

@@ -1,0 +1,11 @@
+/** \file convert.h  Stored samples to float32.  Internal to data. */
+#ifndef CT_DATA_CONVERT_H
+#define CT_DATA_CONVERT_H
+#include "data/ct_feed.h"
+
+/** 1 if samples of this type can be converted: the integers, float32, float64. */
+int ct__convert_can(ct_dtype_t type);
+/** Hot.  n samples as the reader gave them to n samples [C, ...] of float32 with the affine map. */
+void ct__convert(const ct_dataset_t *d, int n, const void *stored, float *x);
+
+#endif

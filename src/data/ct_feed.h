@@ -1,0 +1,91 @@
+/** \file ct_feed.h  Batches, read and converted ahead of their use.  Layer 2.  Everything is local.
+ *
+ * A feed runs through the steps of an epoch from a cursor on, for one rank.  Worker threads keep the
+ * next batches ready; with 0 workers a batch is made when it is asked for. */
+#ifndef CT_FEED_H
+#define CT_FEED_H
+#include "data/ct_reader.h"
+#include "data/ct_sampler.h"
+
+/** Section `data` of the configuration. */
+typedef struct ct_data_opts {
+  ct_opt_texts_t train, val; /**< files or globs; "synthetic" for made-up data */
+  char *input, *target;
+  int64_t batch;          /**< global batch */
+  int64_t batch_per_rank; /**< 0: batch decides */
+  int64_t eval_batch;     /**< global batch of evaluation; 0: as batch */
+  int shuffle;
+  int64_t workers;        /**< prefetch threads of a rank */
+  int layout;             /**< auto|nchw|nhwc */
+  ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
+  int64_t cache_mb;
+  int64_t samples, classes; /**< synthetic data */
+} ct_data_opts_t;
+extern const ct_opt_t ct_data_rows[];
+
+/** 1 if \a files is the one word "synthetic". */
+int ct_data_is_synthetic(const ct_opt_texts_t *files);
+/** Local.  What a reader of \a files (o->train or o->val) is told.  It borrows from \a o, \a dir and
+ * \a shape, which receives the sample shape.  CT_ERR_USAGE: no files, or a shape of no whole numbers. */
+int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const char *dir,
+                 uint64_t seed, int64_t shape[CT_MAX_DIMS - 1], ct_reader_spec_t *out);
+
+#define CT_AFFINE_MAX 64
+/** Per-channel affine map that a batch gets on its way to float32: y = a[c] * x + b[c]. */
+typedef struct ct_affine {
+  int channels; /**< 1: the same map for all channels */
+  float a[CT_AFFINE_MAX], b[CT_AFFINE_MAX];
+} ct_affine_t;
+/** Composes the list `transforms` (to_tensor: / 255; normalize: {mean, std}) for samples of \a channels
+ * channels.  NULL list: identity.  \a where names the file.  CT_ERR_USAGE with file:line. */
+int ct_transforms_read(const ct_node_t *list, const char *where, int channels, ct_affine_t *out);
+/** Help text of the transforms. */
+int ct_transforms_help(ct_str_t *out);
+
+/** An opened data set. */
+typedef struct ct_dataset {
+  const ct_reader_ops_t *ops;
+  ct_reader_t *reader; /**< owned */
+  ct_reader_info_t info;
+  ct_shape_t x; /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
+  ct_affine_t affine;
+  int64_t classes; /**< labels must lie in [0, classes); 0: only not below 0 */
+} ct_dataset_t;
+
+/** Local.  Opens with the given reader.  \a transforms may be NULL. */
+int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
+                    const ct_node_t *transforms, const char *where, ct_dataset_t *out);
+void ct_dataset_close(ct_dataset_t *d);
+/** Reads labels of up to \a limit samples (0: all) to count classes when the file does not say: the
+ * highest label + 1 becomes d->classes.  Local.  CT_ERR_DATA: a negative label. */
+int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
+
+/** One rank's part of one step, borrowed from the feed until the next ct_feed_next() or close. */
+typedef struct ct_batch {
+  int64_t epoch, cursor; /**< of the global step */
+  int64_t global;        /**< samples of the step over all ranks */
+  int64_t first;         /**< position of x[0] within the global batch */
+  int n;                 /**< samples of this rank; 0 is possible */
+  float *x;              /**< [n, C, H, W] plain, 64-byte aligned, room for the largest n */
+  int32_t *labels;       /**< [n] */
+  int64_t *ids;          /**< [n] sample numbers */
+} ct_batch_t;
+
+typedef struct ct_feed ct_feed_t;
+
+/** Local.  From (epoch, cursor) through the end of that epoch and on into the next ones for ever (the
+ * caller stops asking); \a one_epoch: it ends with the epoch.  Borrows the data set, which must outlive
+ * it; reads are under the reader's own lock.  workers + 2 batches are allocated now, none later (with
+ * 0 workers one).  CT_ERR_ARG: a cursor beyond the samples. */
+int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, int rank, int size, int64_t epoch,
+                 int64_t cursor, int workers, int one_epoch, ct_feed_t **out);
+/** Hot.  The next batch, waiting for it if it is not ready; *out is NULL after the last one (one_epoch).
+ * A worker's error (unreadable shard, label out of range: CT_ERR_DATA, names file, sample, label, classes)
+ * is returned here, at the batch it concerns; the next call goes on with the batch after it. */
+int ct_feed_next(ct_feed_t *f, const ct_batch_t **out);
+/** Largest n this rank can get. */
+int ct_feed_max(const ct_feed_t *f);
+/** Ends the workers; NULL is fine. */
+void ct_feed_close(ct_feed_t *f);
+
+#endif

@@ -1,0 +1,54 @@
+/** \file ct_reader.h  Random-access samples.  Layer 2.
+ *
+ * A reader has no cursor: the sampler alone decides the order.  Everything is local. */
+#ifndef CT_READER_H
+#define CT_READER_H
+#include "base/ct_opt.h"
+#include "base/ct_types.h"
+
+typedef struct ct_reader ct_reader_t;
+
+typedef struct ct_reader_info {
+  int64_t samples;   /**< all shards together */
+  ct_shape_t x;      /**< one sample as stored, dim[0] == 1, in the reader's dtype, N C H W order */
+  int channels_last; /**< 1: a sample's bytes are H W C and are to be transposed */
+  int64_t classes;   /**< from the file's attribute `classes`; 0: unknown */
+  uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
+} ct_reader_info_t;
+
+/** What a reader is told; section `data` of the configuration fills it. */
+typedef struct ct_reader_spec {
+  const char *dir;             /**< what relative patterns are relative to */
+  const ct_opt_texts_t *files; /**< paths or globs, in this order */
+  const char *input,
+      *target;          /**< names of the arrays: "images", "labels"; target "": labels are 0 */
+  int layout;           /**< 0 auto, 1 nchw, 2 nhwc */
+  const int64_t *shape; /**< C H W to see flat samples as, or NULL */
+  int shape_dims;
+  int64_t cache_bytes; /**< decoded chunks kept in memory */
+  int threads;         /**< that read at once (more will wait); 0: as many as processors */
+  int64_t samples;     /**< synthetic: how many */
+  int64_t classes;     /**< synthetic: how many */
+  uint64_t seed;       /**< synthetic */
+} ct_reader_spec_t;
+
+typedef struct ct_reader_ops {
+  size_t size;
+  const char *name; /* "hdf5", "synthetic" */
+  /* Reads headers only (every shard's shape and count).  CT_ERR_IO, CT_ERR_FORMAT: names the file, the
+   * array, what was expected. */
+  int (*open)(const ct_reader_spec_t *spec, ct_reader_t **out);
+  const ct_reader_info_t *(*info)(const ct_reader_t *r);
+  /* n samples in the order of index[]; x: n samples as stored; y: n labels; either may be NULL.
+   * Thread-safe, allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
+  int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, int64_t *y);
+  /* Where a sample lies, for messages: "train-001.h5, sample 17". */
+  void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
+  /* NULL is fine */
+  void (*close)(ct_reader_t *r);
+} ct_reader_ops_t;
+
+/** Images of noise with a class-dependent pattern: learnable, any size, no file. */
+extern const ct_reader_ops_t ct_reader_synthetic;
+
+#endif

@@ -1,0 +1,125 @@
+#include "data/ct_feed.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "data/convert.h"
+
+const ct_opt_t ct_data_rows[] = {
+    CT_OPT_TEXTS(ct_data_opts_t, train, "", "files or globs to train on, or 'synthetic'"),
+    CT_OPT_TEXTS(ct_data_opts_t, val, "", "files or globs to evaluate on, or 'synthetic'"),
+    CT_OPT_TEXT(ct_data_opts_t, input, "images", "name of the array of samples"),
+    CT_OPT_TEXT(ct_data_opts_t, target, "labels", "name of the array of labels; empty: none"),
+    CT_OPT_INT(ct_data_opts_t, batch, "64", 1, 1e9, "global batch, in samples"),
+    CT_OPT_INT(ct_data_opts_t, batch_per_rank, "0", 0, 1e9,
+               "batch of one rank, in samples; 0: batch decides"),
+    CT_OPT_INT(ct_data_opts_t, eval_batch, "0", 0, 1e9,
+               "global batch of evaluation, in samples; 0: as batch"),
+    CT_OPT_BOOL(ct_data_opts_t, shuffle, "true", "train in a new random order each epoch"),
+    CT_OPT_INT(ct_data_opts_t, workers, "1", 0, 64,
+               "threads of a rank that read ahead; 0: read when asked"),
+    CT_OPT_CHOICE(ct_data_opts_t, layout, "auto", "auto|nchw|nhwc",
+                  "order of the dims of the stored samples"),
+    CT_OPT_DOUBLES(ct_data_opts_t, shape, "",
+                   "C, H, W of a sample, for flat arrays and synthetic data"),
+    CT_OPT_INT(ct_data_opts_t, cache_mb, "256", 0, 1e7,
+               "decoded samples kept in memory by a rank, in MB"),
+    CT_OPT_INT(ct_data_opts_t, samples, "1024", 1, 1e15, "synthetic: number of samples"),
+    CT_OPT_INT(ct_data_opts_t, classes, "0", 0, 1e6, "synthetic: number of classes; 0: 10"),
+    CT_OPT_END};
+
+int ct_data_is_synthetic(const ct_opt_texts_t *files)
+{
+  return files->n == 1 && strcmp(files->v[0], "synthetic") == 0;
+}
+
+int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const char *dir,
+                 uint64_t seed, int64_t shape[CT_MAX_DIMS - 1], ct_reader_spec_t *out)
+{
+  int rc = CT_OK;
+  if (files->n == 0)
+    CT_FAIL(CT_ERR_USAGE, "data.%s: no files are given", files == &o->val ? "val" : "train");
+  if (o->shape.n > CT_MAX_DIMS - 1)
+    CT_FAIL(CT_ERR_USAGE, "data.shape: has %d numbers, a sample up to %d", o->shape.n,
+            CT_MAX_DIMS - 1);
+  for (int i = 0; i < o->shape.n; i++) {
+    double v = o->shape.v[i];
+    if (!(v >= 1 && v <= 1e9) || v != floor(v))
+      CT_FAIL(CT_ERR_USAGE, "data.shape: %g is not a whole number from 1 on", v);
+    shape[i] = (int64_t)v;
+  }
+  *out = (ct_reader_spec_t){
+      .dir = dir,
+      .files = files,
+      .input = o->input,
+      .target = o->target,
+      .layout = o->layout,
+      .shape = o->shape.n > 0 ? shape : NULL,
+      .shape_dims = o->shape.n,
+      .cache_bytes = o->cache_mb * 1000000,
+      .threads = o->workers > 0 ? (int)o->workers : 1,
+      .samples = o->samples,
+      .classes = o->classes,
+      .seed = seed,
+  };
+out:
+  return rc;
+}
+
+int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
+                    const ct_node_t *transforms, const char *where, ct_dataset_t *out)
+{
+  int rc = CT_OK;
+  ct_dataset_t d = {.ops = ops};
+  *out = (ct_dataset_t){0};
+  CT_TRY(ops->open(spec, &d.reader));
+  d.info = *ops->info(d.reader);
+  if (!ct__convert_can(d.info.x.dtype))
+    CT_FAIL(CT_ERR_UNSUP, "the data set holds samples of %s, which cannot be trained on",
+            ct_dtype_name(d.info.x.dtype));
+  d.x = d.info.x;
+  d.x.dtype = CT_F32;
+  d.x.layout = CT_PLAIN;
+  d.classes = d.info.classes;
+  int64_t channels = d.x.dim[1];
+  CT_TRY(ct_transforms_read(transforms, where, channels < INT32_MAX ? (int)channels : INT32_MAX,
+                            &d.affine));
+  *out = d;
+  d.reader = NULL;
+out:
+  if (d.reader) ops->close(d.reader);
+  return rc;
+}
+
+void ct_dataset_close(ct_dataset_t *d)
+{
+  if (!d || !d->ops) return;
+  d->ops->close(d->reader);
+  *d = (ct_dataset_t){0};
+}
+
+int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
+{
+  enum { AT_ONCE = 512 };
+  int rc = CT_OK;
+  int64_t ids[AT_ONCE], labels[AT_ONCE], highest = -1;
+  int64_t end = limit > 0 && limit < d->info.samples ? limit : d->info.samples;
+  char place[256];
+  for (int64_t first = 0; first < end; first += AT_ONCE) {
+    int n = end - first < AT_ONCE ? (int)(end - first) : AT_ONCE;
+    for (int i = 0; i < n; i++)
+      ids[i] = first + i;
+    CT_TRY(d->ops->read(d->reader, n, ids, NULL, labels));
+    for (int i = 0; i < n; i++) {
+      if (labels[i] > highest) highest = labels[i];
+      if (labels[i] >= 0 && labels[i] < INT32_MAX) continue;
+      d->ops->place(d->reader, ids[i], place, sizeof place);
+      CT_FAIL(CT_ERR_DATA, "%s: label %lld is no class number (they count from 0)", place,
+              (long long)labels[i]);
+    }
+  }
+  d->classes = highest + 1;
+out:
+  return rc;
+}

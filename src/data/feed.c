@@ -1,0 +1,295 @@
+#include "data/ct_feed.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_mem.h"
+#include "data/convert.h"
+
+/* A batch on its way.  The worker that began it writes it without the lock until it is ready. */
+typedef struct slot {
+  ct_batch_t batch;
+  int ready;
+  int rc;            /* of making it */
+  ct_err_info_t err; /* the maker's record if it failed */
+} slot_t;
+
+/* What a thread needs to make a batch; with 0 workers the caller is the one maker. */
+typedef struct maker {
+  ct_feed_t *feed;
+  void *stored;    /* samples as the reader gives them */
+  int64_t *labels; /* likewise */
+  pthread_t thread;
+} maker_t;
+
+/* Batches are numbered from 0 in the order of their steps; number k lies in slot k % depth.
+ * released <= taken <= begun <= released + depth. */
+struct ct_feed {
+  const ct_dataset_t *data;
+  ct_sampler_t sampler;
+  int rank, size, max, one_epoch;
+  int workers, running, depth;
+  slot_t *slots;
+  maker_t *makers;
+
+  pthread_mutex_t lock;  /* of all below and of slot_t.ready */
+  pthread_cond_t ready;  /* some batch is */
+  pthread_cond_t room;   /* a slot was released, or stop */
+  int64_t epoch, cursor; /* of the next batch to begin */
+  int64_t begun, taken, released;
+  int ended, stop;
+};
+
+/* ---- making a batch ---- */
+
+/* Under the lock: the next step becomes a batch to be made. */
+static slot_t *begin(ct_feed_t *f)
+{
+  slot_t *s = &f->slots[f->begun++ % f->depth];
+  ct_batch_t *b = &s->batch;
+  b->epoch = f->epoch;
+  b->cursor = f->cursor;
+  b->global = ct_sampler_batch(&f->sampler, f->cursor);
+  b->n = (int)ct_sampler_share(b->global, f->rank, f->size, &b->first);
+  s->ready = 0;
+  f->cursor += b->global;
+  if (f->cursor == f->sampler.samples) {
+    f->cursor = 0;
+    f->epoch++;
+    f->ended = f->one_epoch;
+  }
+  return s;
+}
+
+static int bad_label(const ct_dataset_t *d, int64_t id, int64_t label)
+{
+  char place[300];
+  d->ops->place(d->reader, id, place, sizeof place);
+  if (d->classes == 0)
+    return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                      "%s: label %lld is no class number (they count from 0)", place,
+                      (long long)label);
+  return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                    "%s: label %lld is not in 0 to %lld (%lld classes)", place, (long long)label,
+                    (long long)d->classes - 1, (long long)d->classes);
+}
+
+static int make(const maker_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK;
+  const ct_feed_t *f = m->feed;
+  const ct_dataset_t *d = f->data;
+  int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
+  CT_TRY(ct_fault("feed.read"));
+  for (int i = 0; i < b->n; i++)
+    b->ids[i] = ct_sampler_at(&f->sampler, b->epoch, b->cursor + b->first + i);
+  CT_TRY(d->ops->read(d->reader, b->n, b->ids, m->stored, m->labels));
+  ct__convert(d, b->n, m->stored, b->x);
+  for (int i = 0; i < b->n; i++) {
+    if (m->labels[i] < 0 || m->labels[i] >= classes) CT_TRY(bad_label(d, b->ids[i], m->labels[i]));
+    b->labels[i] = (int32_t)m->labels[i];
+  }
+out:
+  return rc;
+}
+
+static void fill(const maker_t *m, slot_t *s)
+{
+  s->rc = make(m, &s->batch);
+  if (s->rc != CT_OK) s->err = *ct_err_last();
+}
+
+static void *work(void *arg)
+{
+  maker_t *m = arg;
+  ct_feed_t *f = m->feed;
+  pthread_mutex_lock(&f->lock);
+  for (;;) {
+    while (!f->stop && (f->ended || f->begun - f->released >= f->depth))
+      pthread_cond_wait(&f->room, &f->lock);
+    if (f->stop) break;
+    slot_t *s = begin(f);
+    pthread_mutex_unlock(&f->lock);
+    fill(m, s);
+    pthread_mutex_lock(&f->lock);
+    s->ready = 1;
+    pthread_cond_signal(&f->ready);
+  }
+  pthread_mutex_unlock(&f->lock);
+  return NULL;
+}
+
+/* ---- opening ---- */
+
+static int alloc_buffers(ct_feed_t *f)
+{
+  int64_t n = f->max > 0 ? f->max : 1;
+  int64_t sample = ct_shape_sample(&f->data->info.x);
+  size_t stored = (size_t)sample * ct_dtype_size(f->data->info.x.dtype);
+  for (int i = 0; i < f->depth; i++) {
+    ct_batch_t *b = &f->slots[i].batch;
+    b->x = ct_mem_array(n, (size_t)sample * sizeof *b->x, "the samples of a batch");
+    b->labels = ct_mem_array(n, sizeof *b->labels, "the labels of a batch");
+    b->ids = ct_mem_array(n, sizeof *b->ids, "the sample numbers of a batch");
+    if (!b->x || !b->labels || !b->ids) return CT_ERR_NOMEM;
+  }
+  for (int i = 0; i < (f->workers > 0 ? f->workers : 1); i++) {
+    maker_t *m = &f->makers[i];
+    m->feed = f;
+    m->stored = ct_mem_array(n, stored, "the stored samples of a batch");
+    m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
+    if (!m->stored || !m->labels) return CT_ERR_NOMEM;
+  }
+  return CT_OK;
+}
+
+/* Signals are the main thread's: workers block them all. */
+static int start_workers(ct_feed_t *f)
+{
+  int rc = CT_OK;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (; f->running < f->workers; f->running++) {
+    maker_t *m = &f->makers[f->running];
+    int error = pthread_create(&m->thread, NULL, work, m);
+    if (error) CT_FAIL(CT_ERR_NOMEM, "cannot start a reading thread: %s", strerror(error));
+  }
+out:
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return rc;
+}
+
+static int check_start(const ct_dataset_t *d, const ct_sampler_t *s, int rank, int size,
+                       int64_t cursor)
+{
+  int rc = CT_OK;
+  int64_t first, most = s->batch < s->samples ? s->batch : s->samples;
+  if (s->samples < 1 || s->samples > d->info.samples || s->batch < 1)
+    CT_FAIL(CT_ERR_ARG, "a feed of %lld samples in batches of %lld from a data set of %lld",
+            (long long)s->samples, (long long)s->batch, (long long)d->info.samples);
+  if (rank < 0 || rank >= size) CT_FAIL(CT_ERR_ARG, "a feed for rank %d of %d", rank, size);
+  if (cursor < 0 || cursor > s->samples)
+    CT_FAIL(CT_ERR_ARG, "a feed from sample %lld of an epoch of %lld", (long long)cursor,
+            (long long)s->samples);
+  if (ct_sampler_share(most, rank, size, &first) > INT32_MAX)
+    CT_FAIL(CT_ERR_ARG, "a batch of more than %d samples on one rank", INT32_MAX);
+out:
+  return rc;
+}
+
+static int create(const ct_dataset_t *d, const ct_sampler_t *s, int workers, ct_feed_t **out)
+{
+  int rc = CT_OK;
+  ct_feed_t *f = ct_mem_alloc(sizeof *f, "the feed");
+  *out = f;
+  if (!f) return CT_ERR_NOMEM;
+  pthread_mutex_init(&f->lock, NULL);
+  pthread_cond_init(&f->ready, NULL);
+  pthread_cond_init(&f->room, NULL);
+  f->data = d;
+  f->sampler = *s;
+  /* one batch in use, one ready, one in the hands of each worker */
+  f->workers = workers;
+  f->depth = workers > 0 ? workers + 2 : 1;
+  f->slots = ct_mem_array(f->depth, sizeof *f->slots, "the slots of the feed");
+  f->makers = ct_mem_array(workers > 0 ? workers : 1, sizeof *f->makers, "the feed's workers");
+  if (!f->slots || !f->makers) rc = CT_ERR_NOMEM;
+  return rc;
+}
+
+int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, int rank, int size, int64_t epoch,
+                 int64_t cursor, int workers, int one_epoch, ct_feed_t **out)
+{
+  int rc = CT_OK;
+  int64_t first;
+  ct_feed_t *f = NULL;
+  *out = NULL;
+  CT_TRY(check_start(d, s, rank, size, cursor));
+  CT_TRY(create(d, s, workers, &f));
+  f->rank = rank;
+  f->size = size;
+  f->max = (int)ct_sampler_share(ct_sampler_batch(s, 0), rank, size, &first);
+  f->one_epoch = one_epoch;
+  f->epoch = epoch;
+  f->cursor = cursor;
+  if (cursor == s->samples) { /* a checkpoint at the very end of an epoch */
+    f->cursor = 0;
+    f->epoch++;
+    f->ended = one_epoch;
+  }
+  CT_TRY(alloc_buffers(f));
+  CT_TRY(start_workers(f));
+  *out = f;
+  f = NULL;
+out:
+  ct_feed_close(f);
+  return rc;
+}
+
+/* ---- using ---- */
+
+int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
+{
+  slot_t *s = NULL;
+  *out = NULL;
+  pthread_mutex_lock(&f->lock);
+  if (f->released < f->taken) { /* the caller is done with the last one */
+    f->released++;
+    pthread_cond_signal(&f->room);
+  }
+  if (f->workers == 0 && !f->ended) {
+    s = begin(f);
+    fill(&f->makers[0], s);
+    s->ready = 1;
+  }
+  /* Behind the last batch of an epoch nothing was begun and nothing will be. */
+  if (f->taken < f->begun || !f->ended) {
+    s = &f->slots[f->taken % f->depth];
+    while (f->taken == f->begun || !s->ready)
+      pthread_cond_wait(&f->ready, &f->lock);
+    f->taken++;
+  }
+  pthread_mutex_unlock(&f->lock);
+  if (!s) return CT_OK;
+  if (s->rc != CT_OK) {
+    ct_err_put(&s->err);
+    return s->rc;
+  }
+  *out = &s->batch;
+  return CT_OK;
+}
+
+int ct_feed_max(const ct_feed_t *f)
+{
+  return f->max;
+}
+
+void ct_feed_close(ct_feed_t *f)
+{
+  if (!f) return;
+  pthread_mutex_lock(&f->lock);
+  f->stop = 1;
+  pthread_cond_broadcast(&f->room);
+  pthread_mutex_unlock(&f->lock);
+  for (int i = 0; i < f->running; i++)
+    pthread_join(f->makers[i].thread, NULL);
+  for (int i = 0; f->slots && i < f->depth; i++) {
+    ct_mem_free(f->slots[i].batch.x);
+    ct_mem_free(f->slots[i].batch.labels);
+    ct_mem_free(f->slots[i].batch.ids);
+  }
+  for (int i = 0; f->makers && i < (f->workers > 0 ? f->workers : 1); i++) {
+    ct_mem_free(f->makers[i].stored);
+    ct_mem_free(f->makers[i].labels);
+  }
+  ct_mem_free(f->slots);
+  ct_mem_free(f->makers);
+  pthread_cond_destroy(&f->room);
+  pthread_cond_destroy(&f->ready);
+  pthread_mutex_destroy(&f->lock);
+  ct_mem_free(f);
+}
