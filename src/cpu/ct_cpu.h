@@ -1,0 +1,9 @@
+/** \file ct_cpu.h  The CPU backend: oneDNN for convolution and matrix products, own kernels for the rest.
+ * Layer 1. */
+#ifndef CT_CPU_H
+#define CT_CPU_H
+#include "backend/ct_backend.h"
+
+extern const ct_backend_t ct_backend_cpu;
+
+#endif

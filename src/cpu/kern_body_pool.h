@@ -1,0 +1,191 @@
+/** \file kern_body_pool.h  Inner loops of pooling: one image of one vector of channels.  Module-internal. */
+#include "cpu/kern_vec.h"
+
+/* One output's window: where it begins, maybe in the padding, and the part of it inside the image. */
+typedef struct window {
+  int64_t origin[2];
+  int first[2], end[2];
+} window_t;
+
+INLINE void window_along(const cpu__pool_t *p, int axis, int64_t out, window_t *w)
+{
+  int64_t at = out * p->stride[axis] - p->pad[axis], left = p->in[axis] - at;
+
+  w->origin[axis] = at;
+  w->first[axis] = at < 0 ? (int)-at : 0;
+  w->end[axis] = left < p->kernel[axis] ? (int)left : p->kernel[axis];
+}
+
+INLINE int is_whole(const cpu__pool_t *p, const window_t *w)
+{
+  return w->first[0] + w->first[1] == 0 && w->end[0] == p->kernel[0] && w->end[1] == p->kernel[1];
+}
+
+/* The maximum and where it was first; NaN counts as largest, as in PyTorch.  x: the window's origin;
+ * from … to: its rows and columns that count; width: of the whole window. */
+INLINE vec_t window_max(const float *x, int64_t row_step, int64_t step, int lanes, const int from[2],
+                        const int to[2], int width, mask_t *place)
+{
+  vec_t best = splat(-INFINITY);
+
+  *place = (mask_t){0};
+  for (int row = from[0]; row < to[0]; row++) {
+    for (int col = from[1]; col < to[1]; col++) {
+      vec_t v = load(x + row * row_step + col * step, lanes);
+      mask_t larger = (v > best) | (v != v);
+      best = choose(larger, v, best);
+      *place = (larger & (row * width + col)) | (~larger & *place);
+    }
+  }
+  return best;
+}
+
+/* The usual windows with constant bounds, for which the compiler unrolls the loops. */
+INLINE vec_t any_window_max(const cpu__pool_t *p, int64_t step, int lanes, const float *x,
+                            const window_t *w, mask_t *place)
+{
+  int64_t row_step = p->in[1] * step;
+
+  x += w->origin[0] * row_step + w->origin[1] * step;
+  if (is_whole(p, w) && p->kernel[0] == 2 && p->kernel[1] == 2)
+    return window_max(x, row_step, step, lanes, (int[]){0, 0}, (int[]){2, 2}, 2, place);
+  if (is_whole(p, w) && p->kernel[0] == 3 && p->kernel[1] == 3)
+    return window_max(x, row_step, step, lanes, (int[]){0, 0}, (int[]){3, 3}, 3, place);
+  return window_max(x, row_step, step, lanes, w->first, w->end, p->kernel[1], place);
+}
+
+INLINE void max_image(const cpu__pool_t *p, int64_t step, int lanes, const float *x, float *y,
+                      uint8_t *place, int stream)
+{
+  window_t w;
+
+  for (int64_t row = 0; row < p->out[0]; row++) {
+    window_along(p, 0, row, &w);
+    for (int64_t col = 0; col < p->out[1]; col++) {
+      int64_t at = row * p->out[1] + col;
+      mask_t from;
+      window_along(p, 1, col, &w);
+      vec_t v = any_window_max(p, step, lanes, x, &w, &from);
+      if (p->relu) {
+        from |= (v <= 0) & CPU__POOL_NONE;
+        v = relu_of(v);
+      }
+      put(y + at * step, v, lanes, stream);
+      if (place) store_bytes(place + at * CPU__VW, from);
+    }
+  }
+  put_end(stream);
+}
+
+static void max(const cpu__pool_t *pool, cpu__pixels_t px, const float *x, float *y, uint8_t *place,
+                int stream)
+{
+  const cpu__pool_t p = *pool;
+
+  if (px.lanes == CPU__VW) {
+    max_image(&p, px.step, CPU__VW, x, y, place, stream);
+  } else {
+    max_image(&p, px.step, px.lanes, x, y, place, stream);
+  }
+}
+
+/* Windows that tile the image: each output brings its gradient to its own pixels. */
+INLINE void max_bwd_tiles(const cpu__pool_t *p, const int kernel[2], int64_t step, int lanes,
+                          const uint8_t *place, const float *dy, float *dx, int stream)
+{
+  for (int64_t row = 0; row < p->out[0]; row++) {
+    for (int64_t col = 0; col < p->out[1]; col++) {
+      int64_t at = row * p->out[1] + col;
+      float *to = dx + (row * kernel[0] * p->in[1] + col * kernel[1]) * step;
+      mask_t from = load_bytes(place + at * CPU__VW);
+      vec_t g = load(dy + at * step, lanes);
+      for (int r = 0; r < kernel[0]; r++) {
+        for (int c = 0; c < kernel[1]; c++)
+          put(to + (r * p->in[1] + c) * step, keep(from == r * kernel[1] + c, g), lanes, stream);
+      }
+    }
+  }
+}
+
+/* By input pixel: each is written once, with what all windows over it bring. */
+INLINE void max_bwd_pixels(const cpu__pool_t *p, int64_t step, int lanes, const uint8_t *place,
+                           const float *dy, float *dx, int stream)
+{
+  for (int64_t i = 0; i < p->in[0] * p->in[1]; i++) {
+    int64_t row = i / p->in[1], col = i % p->in[1];
+    const int32_t *rows = p->cover[0][row], *cols = p->cover[1][col];
+    vec_t g = {0};
+    for (int64_t r = rows[0]; r <= rows[1]; r++) {
+      int64_t first = (row - r * p->stride[0] + p->pad[0]) * p->kernel[1] + col + p->pad[1];
+      for (int64_t c = cols[0]; c <= cols[1]; c++) {
+        int64_t at = r * p->out[1] + c;
+        mask_t from = load_bytes(place + at * CPU__VW);
+        g += keep(from == (int32_t)(first - c * p->stride[1]), load(dy + at * step, lanes));
+      }
+    }
+    put(dx + i * step, g, lanes, stream);
+  }
+}
+
+INLINE void max_bwd_image(const cpu__pool_t *p, int64_t step, int lanes, const uint8_t *place,
+                          const float *dy, float *dx, int stream)
+{
+  if (p->tiles && p->kernel[0] == 2 && p->kernel[1] == 2) {
+    max_bwd_tiles(p, (int[]){2, 2}, step, lanes, place, dy, dx, stream);
+  } else if (p->tiles) {
+    max_bwd_tiles(p, p->kernel, step, lanes, place, dy, dx, stream);
+  } else {
+    max_bwd_pixels(p, step, lanes, place, dy, dx, stream);
+  }
+  put_end(stream);
+}
+
+static void max_bwd(const cpu__pool_t *pool, cpu__pixels_t px, const uint8_t *place, const float *dy,
+                    float *dx, int stream)
+{
+  const cpu__pool_t p = *pool;
+
+  if (px.lanes == CPU__VW) {
+    max_bwd_image(&p, px.step, CPU__VW, place, dy, dx, stream);
+  } else {
+    max_bwd_image(&p, px.step, px.lanes, place, dy, dx, stream);
+  }
+}
+
+static void average(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *x,
+                    float *y)
+{
+  window_t w;
+
+  for (int64_t row = 0; row < p->out[0]; row++) {
+    window_along(p, 0, row, &w);
+    for (int64_t col = 0; col < p->out[1]; col++) {
+      vec_t sum = {0};
+      window_along(p, 1, col, &w);
+      for (int r = w.first[0]; r < w.end[0]; r++) {
+        for (int c = w.first[1]; c < w.end[1]; c++)
+          sum += load(x + ((w.origin[0] + r) * p->in[1] + w.origin[1] + c) * px.step, px.lanes);
+      }
+      sum *= p->share[0][row] * p->share[1][col];
+      store(y + (row * p->out[1] + col) * py.step, sum, py.lanes);
+    }
+  }
+}
+
+static void average_bwd(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *dy,
+                        float *dx)
+{
+  for (int64_t row = 0; row < p->in[0]; row++) {
+    const int32_t *rows = p->cover[0][row];
+    for (int64_t col = 0; col < p->in[1]; col++) {
+      const int32_t *cols = p->cover[1][col];
+      vec_t g = {0};
+      for (int64_t r = rows[0]; r <= rows[1]; r++) {
+        for (int64_t c = cols[0]; c <= cols[1]; c++)
+          g += load(dy + (r * p->out[1] + c) * py.step, py.lanes) *
+               (p->share[0][r] * p->share[1][c]);
+      }
+      store(dx + (row * p->in[1] + col) * px.step, g, px.lanes);
+    }
+  }
+}

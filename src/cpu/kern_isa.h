@@ -1,0 +1,35 @@
+/** \file kern_isa.h  All inner loops, compiled for the instruction set of the including file.
+ * Module-internal.
+ *
+ * The including file defines CPU__VW, the floats of a vector, and CPU__LOOPS, the name of the table,
+ * and has told the compiler the instruction set. */
+#include <math.h>
+
+/* Loops branch on what is constant while they run: -O3 takes such branches out of them, and only then
+ * makes vectors of the optimizer rules. */
+#if defined(__GNUC__) && !defined(__clang__)
+#  pragma GCC optimize("O3")
+#endif
+
+#include "cpu/kern_loops.h"
+#include "cpu/kern_body_elt.h"
+#include "cpu/kern_body_bnorm.h"
+#include "cpu/kern_body_pool.h"
+#include "cpu/kern_body_softmax.h"
+
+const cpu__loops_t CPU__LOOPS = {
+    .width = CPU__VW,
+    .add = add,
+    .add_bwd = add_bwd,
+    .update = update,
+    .bn_sums = bn_sums,
+    .bn_apply = bn_apply,
+    .bn_bwd_sums = bn_bwd_sums,
+    .bn_bwd_apply = bn_bwd_apply,
+    .max = max,
+    .max_bwd = max_bwd,
+    .average = average,
+    .average_bwd = average_bwd,
+    .exp_sum = exp_sum,
+    .exp_scaled = exp_scaled,
+};

@@ -1,0 +1,149 @@
+/** \file kern_vec.h  A vector of CPU__VW floats, for the files that compile the inner loops for one
+ * instruction set.  Module-internal.
+ *
+ * Arithmetic and comparison are those of the compilers' vector extensions: `a * b + c`, `a > b` (a
+ * mask_t, each lane all ones or zero).  A product and a sum are fused where the instruction set can.
+ * Below is what the extensions lack, or what compilers translate badly.
+ *
+ * Loads and stores take the number of lanes that are there: a loop runs its step over whole vectors
+ * with the constant CPU__VW, then once over the rest. */
+#ifndef CT_KERN_VEC_H
+#define CT_KERN_VEC_H
+#include <stdint.h>
+#include <string.h>
+#ifdef __SSE2__
+#  include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vec_t __attribute__((vector_size(CPU__VW * 4)));
+typedef int32_t mask_t __attribute__((vector_size(CPU__VW * 4)));
+typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
+
+/** Count without the rest that does not fill a vector. */
+INLINE int64_t whole(int64_t count)
+{
+  return count - count % CPU__VW;
+}
+
+INLINE vec_t splat(float v)
+{
+  return v - (vec_t){0};
+}
+
+/** Lanes from n on are those of `rest`. */
+INLINE vec_t load_or(const float *p, int n, vec_t rest)
+{
+  if (n == CPU__VW) return *(const vec_mem_t *)p;
+  for (int j = 0; j < n; j++)
+    rest[j] = p[j];
+  return rest;
+}
+
+INLINE vec_t load(const float *p, int n)
+{
+  return load_or(p, n, (vec_t){0});
+}
+
+INLINE void store(float *p, vec_t v, int n)
+{
+  if (n == CPU__VW) {
+    *(vec_mem_t *)p = v;
+  } else {
+    for (int j = 0; j < n; j++)
+      p[j] = v[j];
+  }
+}
+
+/** a where the mask is set, else 0. */
+INLINE vec_t keep(mask_t m, vec_t a)
+{
+  return (vec_t)(m & (mask_t)a);
+}
+
+INLINE vec_t choose(mask_t m, vec_t a, vec_t b)
+{
+  return (vec_t)((m & (mask_t)a) | (~m & (mask_t)b));
+}
+
+/** PyTorch's ReLU: NaN stays NaN. */
+INLINE vec_t relu_of(vec_t v)
+{
+  return keep(~(v <= 0), v);
+}
+
+#if CPU__VW == 16 && defined(__SSE2__)
+INLINE void stream_whole(float *p, vec_t v)
+{
+  _mm512_stream_ps(p, (__m512)v);
+}
+
+INLINE void store_bytes(uint8_t *p, mask_t v)
+{
+  _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8((__m512i)v));
+}
+
+INLINE mask_t load_bytes(const uint8_t *p)
+{
+  return (mask_t)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+#elif CPU__VW == 8 && defined(__SSE2__)
+INLINE void stream_whole(float *p, vec_t v)
+{
+  _mm256_stream_ps(p, (__m256)v);
+}
+
+INLINE void store_bytes(uint8_t *p, mask_t v)
+{
+  __m256i i = (__m256i)v;
+  __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
+  _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+}
+
+INLINE mask_t load_bytes(const uint8_t *p)
+{
+  return (mask_t)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+#else
+INLINE void stream_whole(float *p, vec_t v)
+{
+  store(p, v, CPU__VW);
+}
+
+INLINE void store_bytes(uint8_t *p, mask_t v)
+{
+  for (int j = 0; j < CPU__VW; j++)
+    p[j] = (uint8_t)v[j];
+}
+
+INLINE mask_t load_bytes(const uint8_t *p)
+{
+  mask_t v = {0};
+  for (int j = 0; j < CPU__VW; j++)
+    v[j] = p[j];
+  return v;
+}
+#endif
+
+/** A store around the caches if `stream`: then p of a whole vector is aligned to it. */
+INLINE void put(float *p, vec_t v, int n, int stream)
+{
+  if (stream && n == CPU__VW) {
+    stream_whole(p, v);
+  } else {
+    store(p, v, n);
+  }
+}
+
+/** Ends a loop that stored around the caches: its stores become visible before all later ones. */
+INLINE void put_end(int stream)
+{
+#ifdef __SSE2__
+  if (stream) _mm_sfence();
+#else
+  (void)stream;
+#endif
+}
+
+#endif
