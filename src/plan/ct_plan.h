@@ -1,0 +1,142 @@
+/** \file ct_plan.h  From a model to work: which ops run in which order on which bytes.  Layer 3.
+ *
+ * A plan is made once for (model, local batch, training or not) and then run without deciding or
+ * allocating anything.  It is made in four passes, a file each:
+ *
+ *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
+ *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
+ *   schedule.c  the works of forward and backward                                    (pure)
+ *   place.c     life times, in-place sharing, an offset in one arena for each tensor (pure)
+ *
+ * and buckets.c cuts the gradient arena into the slices that travel during backward (pure). */
+#ifndef CT_PLAN_H
+#define CT_PLAN_H
+#include "backend/ct_backend.h"
+#include "model/ct_graph.h"
+
+/** A tensor of the plan: a forward value, a gradient, or what an op saves for its backward. */
+typedef struct ct_value {
+  size_t bytes;
+  ct_shape_t shape; /**< values and gradients; zero for saved bytes */
+  int grad;         /**< 1: something trained lies before it, so backward needs its gradient */
+  int external;     /**< 1: the network's input, whose memory comes with each batch */
+  int first, last;  /**< works between which it lives, inclusive */
+  size_t offset;    /**< in the activation arena */
+  int same_as;      /**< shares the memory of that value (in place); -1: has its own */
+} ct_value_t;
+
+/** An op of the plan. */
+typedef struct ct_plan_op {
+  ct_op_desc_t desc;
+  int layer;       /**< whose parameters it has; -1: none (reorder, gradient sum, loss) */
+  int trained;     /**< 1: it has parameters to train */
+  int in[2];       /**< values; -1: none */
+  int out;         /**< value */
+  int saved;       /**< value, or -1 */
+  ct_op_t *op;     /**< owned */
+  ct_op_info_t info;
+} ct_plan_op_t;
+
+/** One run of one op.  Members are values, -1 where the op does not take it. */
+typedef struct ct_work {
+  int op, pass;
+  int x, x2, y, dy, dy2, dx, dx2;
+} ct_work_t;
+
+/** Where each parameter lies: made by the first plan of a model, equal on all ranks.  Trained ones lie
+ * in the order in which backward finishes their gradients, each on a 64-byte boundary. */
+typedef struct ct_arena_map {
+  int params;
+  size_t *offset;      /**< per graph parameter, bytes; in the weight arena, or the buffer arena */
+  size_t *bytes;       /**< without the padding to the boundary */
+  int *order;          /**< trained parameters by offset */
+  int trained;         /**< how many */
+  size_t weight_bytes; /**< of the weight arena; gradient and state arenas are the same size */
+  size_t buffer_bytes;
+  uint64_t layout;     /**< hash of all layouts: ranks agree on it */
+} ct_arena_map_t;
+
+/** A slice of the gradient arena that is sent when the work \a after is done. */
+typedef struct ct_bucket {
+  size_t offset, bytes;
+  int after; /**< index into ct_plan_t.work */
+} ct_bucket_t;
+
+typedef struct ct_plan {
+  const ct_backend_t *be; /**< borrowed */
+  ct_dev_t *dev;          /**< borrowed */
+  const ct_graph_t *graph; /**< borrowed */
+  int n;                  /**< local batch */
+  int training;
+  int64_t cap_ops, cap_values, cap_works;
+  ct_plan_op_t *op;
+  int ops;
+  ct_value_t *value;
+  int values;
+  ct_work_t *work;
+  int works;
+  int loss_work;          /**< index of the loss: works before it are forward, after it backward */
+  int input, logits;      /**< values */
+  int *layer_op;          /**< per layer: the op that holds its parameters, or -1 */
+  size_t arena_bytes;     /**< activations, gradients, saved */
+  size_t scratch_bytes;
+} ct_plan_t;
+
+/** Local.  \a like: a plan of the same model and device whose parameter layouts are taken over, or NULL.
+ * n ≥ 1.  CT_ERR_UNSUP names the layer and what the backend cannot do; CT_ERR_USAGE for training a model
+ * without parameters. */
+int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev, int n, int training,
+                 const ct_plan_t *like, ct_plan_t **out);
+void ct_plan_free(ct_plan_t *p);
+
+/** Local.  The arenas' map from a plan (the first one made for the model). */
+int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
+void ct_arena_map_clear(ct_arena_map_t *m);
+
+/** Pure.  Cuts [0, weight_bytes) into buckets of at least \a bucket_bytes (the last may be smaller), at
+ * parameter boundaries; bucket[cap]; returns how many, at least 1 if anything is trained. */
+int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_bytes, int cap,
+                    ct_bucket_t *bucket);
+
+/** The memory a plan is run on; all of the device. */
+typedef struct ct_bind {
+  char *arena, *scratch;
+  char *weight, *gradient, *buffer; /**< gradient may be NULL for evaluation */
+  const ct_arena_map_t *map;
+  const void *x;            /**< the network's input, plain */
+  const int32_t *labels;
+  ct_loss_t *loss;          /**< staging memory */
+  float loss_scale;         /**< factor of the gradient: 1 / global batch */
+  uint64_t seed;            /**< dropout */
+  int64_t step, first;
+} ct_bind_t;
+
+/** Local, Hot.  Enqueues work \a i. */
+int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
+
+/** The value in whose memory \a v lies: itself, or what it shares in place. */
+int ct_plan_root(const ct_plan_t *p, int v);
+
+/* ---- the passes, shared between the files of this folder and the tests ---- */
+
+/** Pure.  An empty plan with the network's input as value 0. */
+ct_plan_t *ct__plan_new(const ct_graph_t *g, int n, int training);
+/** Pure.  Ops with descriptors, fused; their values have no layout yet. */
+int ct__plan_lower(ct_plan_t *p);
+/** Layouts, reorders between them, prepared ops. */
+int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
+/** Pure.  Works; appends the helper ops that backward needs (ReLU masks, gradient sums), unprepared. */
+int ct__plan_schedule(ct_plan_t *p);
+/** Prepares what ct__plan_schedule() appended. */
+int ct__plan_prepare_helpers(ct_plan_t *p);
+/** Pure.  Life times, sharing, offsets. */
+int ct__plan_place(ct_plan_t *p);
+/** Pure.  Offsets for blocks that live in [first, last]: greedy by size (Pisarchyk and Lee, "Efficient
+ * memory management for deep neural net inference", 2020).  bytes 0: not placed.  CT_ERR_NOMEM. */
+int ct__place(int n, const size_t bytes[], const int first[], const int last[], size_t offset[],
+              size_t *total);
+/** Appends; the index, or -1 without memory. */
+int ct__plan_value(ct_plan_t *p, const ct_shape_t *shape, int grad);
+int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op);
+
+#endif

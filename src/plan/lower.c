@@ -1,0 +1,180 @@
+/* Layers -> ops.  One layer is one op, except that
+ *   - ReLU goes into the conv, linear, batchnorm or add before it, or into the max-pool behind it;
+ *   - a residual add goes into the batchnorm that feeds it;
+ *   - dropout outside training is nothing.
+ * Everything is decided from the graph alone. */
+#include "plan/ct_plan.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <string.h>
+
+typedef struct lowering {
+  ct_plan_t *p;
+  int *value; /* per layer: the value it ends in */
+  int *maker; /* per layer: the op that makes that value and may still be fused into; -1: none */
+  int *uses;  /* per layer: how many layers read it (the loss counts as one) */
+  int *relu;  /* per layer: a max-pool that takes the ReLU before it */
+} lowering_t;
+
+static int value_of(const lowering_t *lo, int layer)
+{
+  return layer < 0 ? lo->p->input : lo->value[layer];
+}
+
+/* The op behind \a layer if nobody else reads its output. */
+static ct_plan_op_t *fusable(const lowering_t *lo, int layer)
+{
+  if (layer < 0 || lo->uses[layer] != 1 || lo->maker[layer] < 0) return NULL;
+  return &lo->p->op[lo->maker[layer]];
+}
+
+static void become(lowering_t *lo, int layer, int other)
+{
+  lo->value[layer] = value_of(lo, other);
+  lo->maker[layer] = other < 0 ? -1 : lo->maker[other];
+}
+
+static int only_reader(const ct_graph_t *g, int layer)
+{
+  for (int i = layer + 1; i < g->layers; i++)
+    if (g->layer[i].in[0] == layer || g->layer[i].in[1] == layer) return i;
+  return -1;
+}
+
+static int fuse_relu(lowering_t *lo, int i)
+{
+  const ct_graph_t *g = lo->p->graph;
+  int j = g->layer[i].in[0];
+  ct_plan_op_t *op = fusable(lo, j);
+  if (!op) return 0;
+  int *relu = NULL;
+  switch (op->desc.kind) {
+  case CT_OP_CONV: relu = &op->desc.u.conv.relu; break;
+  case CT_OP_LINEAR: relu = &op->desc.u.linear.relu; break;
+  case CT_OP_BNORM: relu = &op->desc.u.bnorm.relu; break;
+  case CT_OP_ADD: relu = &op->desc.u.add.relu; break;
+  default: return 0;
+  }
+  if (*relu) return 0;
+  /* max(relu(x)) == relu(max(x)), and the pooled tensor is smaller */
+  int next = lo->uses[i] == 1 ? only_reader(g, i) : -1;
+  if (op->desc.kind == CT_OP_CONV && next >= 0 && strcmp(g->layer[next].ops->kind, "maxpool") == 0)
+    lo->relu[next] = 1;
+  else
+    *relu = 1;
+  become(lo, i, j);
+  if (next >= 0 && lo->relu[next]) lo->maker[i] = -1;
+  return 1;
+}
+
+static int made_by(const lowering_t *lo, int value)
+{
+  for (int o = 0; o < lo->p->ops; o++)
+    if (lo->p->op[o].out == value) return o;
+  return -1; /* the network's input */
+}
+
+static int fuse_add(lowering_t *lo, int i)
+{
+  const ct_layer_t *l = &lo->p->graph->layer[i];
+  int best = -1;
+  if (l->in[0] == l->in[1]) return 0;
+  for (int k = 0; k < 2; k++) {
+    const ct_plan_op_t *op = fusable(lo, l->in[k]);
+    if (!op || op->desc.kind != CT_OP_BNORM || op->desc.u.bnorm.relu || op->desc.u.bnorm.add) continue;
+    if (made_by(lo, value_of(lo, l->in[1 - k])) > lo->maker[l->in[k]]) continue; /* not there yet */
+    if (best < 0 || lo->maker[l->in[k]] > lo->maker[l->in[best]]) best = k;
+  }
+  if (best < 0) return 0;
+  ct_plan_op_t *op = &lo->p->op[lo->maker[l->in[best]]];
+  op->desc.u.bnorm.add = 1;
+  op->in[1] = value_of(lo, l->in[1 - best]);
+  become(lo, i, l->in[best]);
+  return 1;
+}
+
+static int has_trained(const ct_graph_t *g, int layer)
+{
+  for (int i = 0; i < g->params; i++)
+    if (g->param[i].layer == layer && !g->param[i].spec.buffer) return 1;
+  return 0;
+}
+
+static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
+{
+  ct_plan_t *p = lo->p;
+  const ct_layer_t *l = &p->graph->layer[i];
+  op->layer = i;
+  op->saved = -1;
+  op->in[0] = value_of(lo, l->in[0]);
+  op->in[1] = l->ops->inputs > 1 ? value_of(lo, l->in[1]) : -1;
+  op->trained = has_trained(p->graph, i);
+  int grad = op->trained || p->value[op->in[0]].grad || (op->in[1] >= 0 && p->value[op->in[1]].grad);
+  op->out = ct__plan_value(p, &op->desc.y, grad);
+  int o = op->out < 0 ? -1 : ct__plan_op(p, op);
+  if (o < 0) return CT_ERR_NOMEM;
+  lo->value[i] = op->out;
+  lo->maker[i] = o;
+  return CT_OK;
+}
+
+static int lower_layer(lowering_t *lo, int i)
+{
+  ct_plan_t *p = lo->p;
+  const ct_layer_t *l = &p->graph->layer[i];
+  ct_plan_op_t op = {0};
+  ct_shape_t in[2], out = l->out;
+  for (int k = 0; k < l->ops->inputs; k++) {
+    in[k] = l->in[k] < 0 ? p->graph->input : p->graph->layer[l->in[k]].out;
+    in[k].dim[0] = p->n;
+  }
+  out.dim[0] = p->n;
+  l->ops->lower(l->opts, i, in, &out, &op.desc);
+  op.desc.training = p->training;
+  if (op.desc.kind == CT_OP_RELU && fuse_relu(lo, i)) return CT_OK;
+  if (op.desc.kind == CT_OP_ADD && fuse_add(lo, i)) return CT_OK;
+  if (op.desc.kind == CT_OP_DROPOUT && (!p->training || op.desc.u.dropout.p == 0)) {
+    become(lo, i, l->in[0]);
+    lo->maker[i] = -1;
+    return CT_OK;
+  }
+  if (op.desc.kind == CT_OP_POOL && lo->relu[i]) op.desc.u.pool.relu = 1;
+  return emit(lo, i, &op);
+}
+
+static void count_uses(lowering_t *lo)
+{
+  const ct_graph_t *g = lo->p->graph;
+  for (int i = 0; i < g->layers; i++)
+    for (int k = 0; k < g->layer[i].ops->inputs; k++)
+      if (g->layer[i].in[k] >= 0) lo->uses[g->layer[i].in[k]]++;
+  lo->uses[g->layers - 1]++;
+}
+
+static int lower_loss(lowering_t *lo)
+{
+  ct_plan_t *p = lo->p;
+  ct_plan_op_t op = {.layer = -1, .saved = -1, .out = -1};
+  p->logits = lo->value[p->graph->layers - 1];
+  ct_shape_t x = p->graph->layer[p->graph->layers - 1].out;
+  x.dim[0] = p->n;
+  ct_op_desc_init(&op.desc, CT_OP_XENT, &x, &x);
+  op.desc.training = p->training;
+  op.in[0] = p->logits;
+  op.in[1] = -1;
+  return ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK;
+}
+
+int ct__plan_lower(ct_plan_t *p)
+{
+  int rc = CT_OK, n = p->graph->layers;
+  int *tables = ct_mem_array(4 * (int64_t)n, sizeof *tables, "plan");
+  if (!tables) return CT_ERR_NOMEM;
+  lowering_t lo = {p, tables, tables + n, tables + 2 * n, tables + 3 * n};
+  count_uses(&lo);
+  for (int i = 0; i < n; i++) CT_TRY(lower_layer(&lo, i));
+  CT_TRY(lower_loss(&lo));
+out:
+  ct_mem_free(tables);
+  return rc;
+}

@@ -1,0 +1,112 @@
+/* Life times, sharing in place, and an offset for every value. */
+#include "plan/ct_plan.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <stdlib.h>
+
+#define ALIGN 64
+
+static void touch(ct_plan_t *p, int v, int i)
+{
+  if (v < 0) return;
+  if (p->value[v].first < 0) p->value[v].first = i;
+  if (i > p->value[v].last) p->value[v].last = i;
+}
+
+static void life_times(ct_plan_t *p)
+{
+  for (int i = 0; i < p->works; i++) {
+    const ct_work_t *w = &p->work[i];
+    const int all[] = {w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2, p->op[w->op].saved};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) touch(p, all[k], i);
+  }
+  p->value[p->logits].last = p->works - 1; /* predictions are read after the step */
+}
+
+/* \a to, written by work i, takes over the memory of \a from if that dies there. */
+static void share(ct_plan_t *p, int i, int from, int to)
+{
+  if (from < 0 || to < 0 || from == to) return;
+  int root = ct_plan_root(p, from);
+  ct_value_t *r = &p->value[root], *v = &p->value[to];
+  if (r->external || r->last != i || v->first != i || r->bytes < v->bytes || v->same_as >= 0) return;
+  v->same_as = root;
+  r->last = v->last;
+}
+
+static void share_all(ct_plan_t *p)
+{
+  for (int i = 0; i < p->works; i++) {
+    const ct_work_t *w = &p->work[i];
+    const ct_op_info_t *info = &p->op[w->op].info;
+    if (w->pass == CT_FWD && info->inplace_fwd && w->x != w->x2) share(p, i, w->x, w->y);
+    if (!(w->pass & CT_FWD) && info->inplace_bwd && w->dy != w->dy2) share(p, i, w->dy, w->dx);
+  }
+}
+
+static int larger_first(const void *a, const void *b, void *of)
+{
+  const size_t *bytes = of;
+  int i = *(const int *)a, j = *(const int *)b;
+  if (bytes[i] != bytes[j]) return bytes[i] > bytes[j] ? -1 : 1;
+  return i - j;
+}
+
+/* The lowest offset at which block b fits between the blocks placed before that live with it. */
+static size_t lowest_gap(int b, const int order[], int placed, const size_t bytes[],
+                         const int first[], const int last[], const size_t offset[])
+{
+  size_t at = 0;
+  for (int again = 1; again;) {
+    again = 0;
+    for (int k = 0; k < placed; k++) {
+      int o = order[k];
+      if (last[o] < first[b] || last[b] < first[o]) continue;
+      if (at + bytes[b] <= offset[o] || offset[o] + bytes[o] <= at) continue;
+      at = (offset[o] + bytes[o] + ALIGN - 1) / ALIGN * ALIGN;
+      again = 1;
+    }
+  }
+  return at;
+}
+
+int ct__place(int n, const size_t bytes[], const int first[], const int last[], size_t offset[],
+              size_t *total)
+{
+  int *order = ct_mem_array(n, sizeof *order, "plan");
+  int placed = 0;
+  *total = 0;
+  if (!order) return CT_ERR_NOMEM;
+  for (int i = 0; i < n; i++) order[i] = i;
+  qsort_r(order, (size_t)n, sizeof *order, larger_first, (void *)(uintptr_t)bytes);
+  for (; placed < n && bytes[order[placed]]; placed++) {
+    int b = order[placed];
+    offset[b] = lowest_gap(b, order, placed, bytes, first, last, offset);
+    if (offset[b] + bytes[b] > *total) *total = offset[b] + bytes[b];
+  }
+  ct_mem_free(order);
+  return CT_OK;
+}
+
+int ct__plan_place(ct_plan_t *p)
+{
+  int rc = CT_OK, n = p->values;
+  size_t *bytes = ct_mem_array(2 * (int64_t)n, sizeof *bytes, "plan"), *offset = bytes + n;
+  int *first = ct_mem_array(2 * (int64_t)n, sizeof *first, "plan"), *last = first + n;
+  if (!bytes || !first) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  life_times(p);
+  share_all(p);
+  for (int i = 0; i < n; i++) {
+    const ct_value_t *v = &p->value[i];
+    int own = !v->external && v->same_as < 0 && v->first >= 0;
+    bytes[i] = own ? v->bytes : 0;
+    first[i] = v->first;
+    last[i] = v->last;
+  }
+  CT_TRY(ct__place(n, bytes, first, last, offset, &p->arena_bytes));
+  for (int i = 0; i < n; i++) p->value[i].offset = offset[i];
+out:
+  ct_mem_free(bytes);
+  ct_mem_free(first);
+  return rc;
+}

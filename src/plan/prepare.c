@@ -1,0 +1,143 @@
+/* Goes through the ops in order: each gets its input in a layout it likes (a reorder is put in front where
+ * the offered one is another), is prepared, and says the layout of its output. */
+#include "plan/ct_plan.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <string.h>
+
+static int passes_of(const ct_plan_t *p, const ct_plan_op_t *op)
+{
+  int passes = CT_FWD;
+  if (!p->training) return passes;
+  for (int k = 0; k < 2; k++)
+    if (op->in[k] >= 0 && p->value[op->in[k]].grad) passes |= CT_BWD_DATA;
+  if (op->trained) passes |= CT_BWD_PARAM;
+  return passes;
+}
+
+static int prepare_one(ct_plan_t *p, ct_plan_op_t *op, const ct_op_t *like)
+{
+  int rc = CT_OK;
+  char why[128] = "", text[160];
+  const char *name = op->layer >= 0 ? p->graph->layer[op->layer].name : "helper";
+  if (!p->be->op->supports(p->dev, &op->desc, why))
+    CT_FAIL(CT_ERR_UNSUP, "layer %s: backend %s cannot do '%s': %s", name, p->be->name,
+            ct_op_text(&op->desc, text, sizeof text), why);
+  CT_TRY(p->be->op->prepare(p->dev, &op->desc, like, &op->op, &op->info));
+  if (op->info.scratch > p->scratch_bytes) p->scratch_bytes = op->info.scratch;
+out:
+  return rc;
+}
+
+static int add_saved(ct_plan_t *p, ct_plan_op_t *op)
+{
+  op->saved = -1;
+  if (!op->info.saved) return CT_OK;
+  ct_shape_t none = {0};
+  op->saved = ct__plan_value(p, &none, 0);
+  if (op->saved < 0) return CT_ERR_NOMEM;
+  p->value[op->saved].bytes = op->info.saved;
+  return CT_OK;
+}
+
+/* The value of \a v in another layout: a new one behind a reorder op. */
+static int reordered(ct_plan_t *p, int v, const ct_shape_t *as, ct_layout_t layout, int *out)
+{
+  int rc = CT_OK;
+  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {v, -1}};
+  ct_shape_t x = *as, y = *as;
+  x.layout = p->value[v].shape.layout;
+  y.layout = layout;
+  ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
+  op.desc.training = p->training;
+  op.desc.passes = passes_of(p, &op);
+  CT_TRY(prepare_one(p, &op, NULL));
+  op.out = ct__plan_value(p, &y, p->value[v].grad);
+  if (op.out < 0 || ct__plan_op(p, &op) < 0) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  *out = op.out;
+  op.op = NULL;
+out:
+  if (op.op) p->be->op->release(op.op);
+  return rc;
+}
+
+static int with_layouts(ct_plan_t *p, ct_plan_op_t *op)
+{
+  int rc = CT_OK;
+  op->desc.x.layout = p->value[op->in[0]].shape.layout;
+  ct_layout_t want = p->be->op->wants(p->dev, &op->desc);
+  if (want != op->desc.x.layout) {
+    CT_TRY(reordered(p, op->in[0], &op->desc.x, want, &op->in[0]));
+    op->desc.x.layout = want;
+  }
+  if (op->in[1] >= 0 && p->value[op->in[1]].shape.layout != want)
+    CT_TRY(reordered(p, op->in[1], &op->desc.x, want, &op->in[1]));
+out:
+  return rc;
+}
+
+static const ct_op_t *twin(const ct_plan_t *like, int layer)
+{
+  if (!like || layer < 0 || like->layer_op[layer] < 0) return NULL;
+  return like->op[like->layer_op[layer]].op;
+}
+
+/* alias[v]: the value that v turned out to be (a flatten of a plain tensor is that tensor). */
+static int prepare_next(ct_plan_t *p, ct_plan_op_t op, int *alias, const ct_plan_t *like)
+{
+  int rc = CT_OK;
+  op.op = NULL;
+  for (int k = 0; k < 2; k++)
+    if (op.in[k] >= 0) op.in[k] = alias[op.in[k]];
+  if (op.desc.kind == CT_OP_REORDER && p->value[op.in[0]].shape.layout == CT_PLAIN) {
+    alias[op.out] = op.in[0];
+    return CT_OK;
+  }
+  op.desc.passes = passes_of(p, &op);
+  if (op.desc.kind == CT_OP_REORDER)
+    op.desc.x.layout = p->value[op.in[0]].shape.layout;
+  else
+    CT_TRY(with_layouts(p, &op));
+  CT_TRY(prepare_one(p, &op, twin(like, op.layer)));
+  op.desc.y.layout = op.info.y_layout;
+  if (op.out >= 0) {
+    p->value[op.out].shape = op.desc.y;
+    p->value[op.out].bytes = ct_shape_bytes(&op.desc.y);
+  }
+  CT_TRY(add_saved(p, &op));
+  int o = ct__plan_op(p, &op);
+  if (o < 0) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  if (op.layer >= 0) p->layer_op[op.layer] = o;
+  op.op = NULL;
+out:
+  if (op.op) p->be->op->release(op.op);
+  return rc;
+}
+
+int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like)
+{
+  int rc = CT_OK, n = p->ops, values = p->values;
+  ct_plan_op_t *lowered = p->op;
+  int *alias = ct_mem_array(values, sizeof *alias, "plan");
+  p->op = NULL;
+  p->ops = 0;
+  p->cap_ops = 0;
+  if (!alias) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  for (int i = 0; i < values; i++) alias[i] = i;
+  for (int i = 0; i < p->graph->layers; i++) p->layer_op[i] = -1;
+  for (int i = 0; i < n; i++) CT_TRY(prepare_next(p, lowered[i], alias, like));
+  p->logits = p->op[p->ops - 1].in[0];
+out:
+  ct_mem_free(alias);
+  ct_mem_free(lowered);
+  return rc;
+}
+
+int ct__plan_prepare_helpers(ct_plan_t *p)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < p->ops; i++)
+    if (!p->op[i].op) CT_TRY(prepare_one(p, &p->op[i], NULL));
+out:
+  return rc;
+}

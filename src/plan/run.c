@@ -1,0 +1,46 @@
+#include "plan/ct_plan.h"
+
+static void *at(const ct_plan_t *p, const ct_bind_t *b, int v)
+{
+  if (v < 0) return NULL;
+  v = ct_plan_root(p, v);
+  if (p->value[v].external) return (void *)(uintptr_t)b->x; /* ops never write their input */
+  return b->arena + p->value[v].offset;
+}
+
+static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op_args_t *a)
+{
+  const ct_graph_t *g = p->graph;
+  for (int i = g->layer[layer].first_param, n = g->layer[layer].params; n > 0; i++, n--) {
+    int slot = g->param[i].slot;
+    size_t offset = b->map->offset[i];
+    a->w[slot] = (g->param[i].spec.buffer ? b->buffer : b->weight) + offset;
+    if (!g->param[i].spec.buffer && b->gradient) a->dw[slot] = b->gradient + offset;
+  }
+}
+
+int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
+{
+  const ct_work_t *w = &p->work[i];
+  const ct_plan_op_t *o = &p->op[w->op];
+  ct_op_args_t a = {
+      .pass = w->pass,
+      .x = at(p, b, w->x),
+      .x2 = at(p, b, w->x2),
+      .y = at(p, b, w->y),
+      .dy = at(p, b, w->dy),
+      .dy2 = at(p, b, w->dy2),
+      .dx = at(p, b, w->dx),
+      .dx2 = at(p, b, w->dx2),
+      .saved = at(p, b, o->saved),
+      .scratch = b->scratch,
+      .labels = b->labels,
+      .loss = b->loss,
+      .scale = b->loss_scale,
+      .seed = b->seed,
+      .step = b->step,
+      .first = b->first,
+  };
+  if (o->layer >= 0) bind_params(p, b, o->layer, &a);
+  return p->be->op->run(q, o->op, &a);
+}

@@ -1,0 +1,166 @@
+/* The works in order: forward, the loss, backward.
+ *
+ * Gradients are values that are written once.  A value that several ops read gets as many gradients; its
+ * maker's backward takes two of them at once where it can, the rest is summed by helper ops. */
+#include "plan/ct_plan.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+typedef struct scheduling {
+  ct_plan_t *p;
+  int (*grad)[2]; /* per forward value: its gradients so far; -1: none */
+} scheduling_t;
+
+static int add_work(ct_plan_t *p, const ct_work_t *w)
+{
+  if (ct_mem_grow((void **)&p->work, &p->cap_works, p->works + 1, sizeof *p->work))
+    return CT_ERR_NOMEM;
+  p->work[p->works++] = *w;
+  return CT_OK;
+}
+
+static ct_work_t work(int op, int pass)
+{
+  return (ct_work_t){op, pass, -1, -1, -1, -1, -1, -1, -1};
+}
+
+static int forward(ct_plan_t *p)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < p->ops; i++) {
+    ct_work_t w = work(i, CT_FWD);
+    w.x = p->op[i].in[0];
+    w.x2 = p->op[i].in[1];
+    w.y = p->op[i].out;
+    if (i == p->ops - 1) p->loss_work = p->works;
+    CT_TRY(add_work(p, &w));
+  }
+out:
+  return rc;
+}
+
+static int new_value(ct_plan_t *p, const ct_shape_t *shape, int *out)
+{
+  *out = ct__plan_value(p, shape, 0);
+  return *out < 0 ? CT_ERR_NOMEM : CT_OK;
+}
+
+/* One run of a helper op: y = a + b, or dx = the ReLU's gradient of (a + b) at y. */
+static int helper(ct_plan_t *p, ct_op_kind_t kind, const ct_shape_t *shape, int y, int a, int b,
+                  int *out)
+{
+  int rc = CT_OK;
+  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {-1, -1}, .out = -1};
+  ct_op_desc_init(&op.desc, kind, shape, shape);
+  op.desc.training = 1;
+  op.desc.passes = kind == CT_OP_ADD ? CT_FWD : CT_BWD_DATA;
+  int o = ct__plan_op(p, &op);
+  if (o < 0) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  CT_TRY(new_value(p, shape, out));
+  ct_work_t w = work(o, op.desc.passes);
+  if (kind == CT_OP_ADD) {
+    w.x = a;
+    w.x2 = b;
+    w.y = *out;
+  } else {
+    w.y = y;
+    w.dy = a;
+    w.dy2 = b;
+    w.dx = *out;
+  }
+  CT_TRY(add_work(p, &w));
+out:
+  return rc;
+}
+
+static int give(scheduling_t *s, int value, int gradient)
+{
+  int rc = CT_OK;
+  int *g = s->grad[value];
+  if (gradient < 0 || !s->p->value[value].grad) return CT_OK;
+  if (g[0] >= 0 && g[1] >= 0) {
+    ct_shape_t shape = s->p->value[g[0]].shape;
+    CT_TRY(helper(s->p, CT_OP_ADD, &shape, -1, g[0], g[1], &g[0]));
+    g[1] = -1;
+  }
+  g[g[0] < 0 ? 0 : 1] = gradient;
+out:
+  return rc;
+}
+
+static int forward_relu(const ct_op_desc_t *d)
+{
+  return (d->kind == CT_OP_CONV && d->u.conv.relu) || (d->kind == CT_OP_LINEAR && d->u.linear.relu);
+}
+
+/* The one or two gradients with which the op's backward starts. */
+static int incoming(scheduling_t *s, int o, int *dy, int *dy2)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = s->p;
+  const ct_op_info_t *info = &p->op[o].info;
+  int y = p->op[o].out;
+  ct_shape_t shape = p->op[o].desc.y;
+  *dy = s->grad[y][0];
+  *dy2 = s->grad[y][1];
+  if (*dy < 0) return CT_OK;
+  if (forward_relu(&p->op[o].desc)) {
+    CT_TRY(helper(p, CT_OP_RELU, &shape, y, *dy, *dy2, dy));
+    *dy2 = -1;
+  } else if (*dy2 >= 0 && !info->takes_dy2) {
+    CT_TRY(helper(p, CT_OP_ADD, &shape, -1, *dy, *dy2, dy));
+    *dy2 = -1;
+  }
+out:
+  return rc;
+}
+
+static int backward(scheduling_t *s, int o)
+{
+  int rc = CT_OK, dy, dy2;
+  ct_plan_t *p = s->p;
+  const ct_op_desc_t d = p->op[o].desc;
+  const int in[2] = {p->op[o].in[0], p->op[o].in[1]};
+  ct_work_t w = work(o, d.passes & ~CT_FWD);
+  if (!w.pass) return CT_OK;
+  CT_TRY(incoming(s, o, &dy, &dy2));
+  if (dy < 0) return CT_OK; /* its output leads nowhere */
+  if (d.kind == CT_OP_ADD && !d.u.add.relu) {
+    CT_TRY(give(s, in[0], dy));
+    CT_TRY(give(s, in[1], dy));
+    return CT_OK;
+  }
+  w.dy = dy;
+  w.dy2 = dy2;
+  if (p->op[o].info.bwd_uses & CT_USES_X) w.x = in[0];
+  if (p->op[o].info.bwd_uses & CT_USES_Y) w.y = p->op[o].out;
+  if (p->value[in[0]].grad || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w.dx));
+  if (in[1] >= 0 && p->value[in[1]].grad && d.kind == CT_OP_BNORM)
+    CT_TRY(new_value(p, &d.x, &w.dx2));
+  CT_TRY(add_work(p, &w));
+  CT_TRY(give(s, in[0], w.dx));
+  if (in[1] >= 0) CT_TRY(give(s, in[1], d.kind == CT_OP_ADD ? w.dx : w.dx2));
+out:
+  return rc;
+}
+
+int ct__plan_schedule(ct_plan_t *p)
+{
+  int rc = CT_OK, loss = p->ops - 1;
+  scheduling_t s = {p, NULL};
+  CT_TRY(forward(p));
+  if (!p->training) return CT_OK;
+  s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");
+  if (!s.grad) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  for (int i = 0; i < p->values; i++) s.grad[i][0] = s.grad[i][1] = -1;
+  ct_work_t *w = &p->work[p->loss_work];
+  int dx;
+  CT_TRY(new_value(p, &p->op[loss].desc.x, &dx));
+  w->pass = CT_FWD | CT_BWD_DATA;
+  w->dx = dx;
+  CT_TRY(give(&s, p->logits, dx));
+  for (int o = loss - 1; o >= 0; o--) CT_TRY(backward(&s, o));
+out:
+  ct_mem_free(s.grad);
+  return rc;
+}
