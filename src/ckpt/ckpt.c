@@ -1,0 +1,305 @@
+#include "ckpt/ct_ckpt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_file.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+
+const ct_opt_t ct_ckpt_rows[] = {
+    CT_OPT_INT(ct_ckpt_opts_t, every_epochs, "1", 0, 1e18, "epochs between checkpoints; 0: none"),
+    CT_OPT_INT(ct_ckpt_opts_t, every_steps, "0", 0, 1e18, "steps between checkpoints; 0: none"),
+    CT_OPT_INT(ct_ckpt_opts_t, keep, "3", 0, 1e18, "newest checkpoints that are kept; 0: all"),
+    CT_OPT_END};
+
+enum { NAME_CAP = 64 };
+
+struct ct_ckpt {
+  char dir[CT_PATH_MAX];
+  const ct_store_ops_t *ops;
+  int64_t keep;
+
+  /* one write: set by save, used by the thread until it is joined */
+  int64_t step;
+  ct_ckpt_item_t *item; /**< owned list; the data is the caller's */
+  ct_ckpt_text_t *text;
+  int64_t item_cap, text_cap;
+  int items, texts;
+  char name[NAME_CAP];
+  pthread_t thread;
+  int started;         /**< a thread is to be joined */
+  atomic_int finished; /**< and has come to its end */
+  int rc;              /**< its result … */
+  ct_err_info_t err;   /**< … with its text */
+};
+
+/* ---- the names in a directory ---- */
+
+static void make_name(char name[NAME_CAP], int64_t step)
+{
+  snprintf(name, NAME_CAP, "step-%08" PRId64 ".h5", step);
+}
+
+/* Step of a name that make_name() could have made, with \a suffix behind it; -1 for any other. */
+static int64_t step_of(const char *name, const char *suffix)
+{
+  char again[NAME_CAP];
+  int64_t step;
+  if (sscanf(name, "step-%" SCNd64, &step) != 1 || step < 0) return -1;
+  make_name(again, step);
+  size_t n = strlen(again);
+  return strncmp(name, again, n) == 0 && strcmp(name + n, suffix) == 0 ? step : -1;
+}
+
+static int descending(const void *a, const void *b)
+{
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x < y) - (x > y);
+}
+
+/* Steps of all checkpoints in dir, newest first; freed by ct_mem_free.  No directory: none. */
+static int list_steps(const char *dir, int64_t **step, int *n)
+{
+  int rc = CT_OK;
+  int64_t cap = 0;
+  *step = NULL;
+  *n = 0;
+  DIR *d = opendir(dir);
+  if (!d && errno == ENOENT) goto out;
+  if (!d) CT_FAIL(CT_ERR_IO, "%s: the directory cannot be read: %s", dir, strerror(errno));
+  for (struct dirent *e; (e = readdir(d));) {
+    int64_t s = step_of(e->d_name, "");
+    if (s < 0) continue;
+    CT_TRY(ct_mem_grow((void **)step, &cap, *n + 1, sizeof **step));
+    (*step)[(*n)++] = s;
+  }
+  if (*n > 0) qsort(*step, (size_t)*n, sizeof **step, descending);
+out:
+  if (d) closedir(d);
+  if (rc != CT_OK) {
+    ct_mem_free(*step);
+    *step = NULL;
+  }
+  return rc;
+}
+
+static int path_of(char *path, size_t cap, const char *dir, int64_t step)
+{
+  char name[NAME_CAP];
+  make_name(name, step);
+  return ct_path_join(path, cap, dir, name);
+}
+
+/* ---- writing ---- */
+
+static int remove_temporaries(const char *dir)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  DIR *d = opendir(dir);
+  if (!d) CT_FAIL(CT_ERR_IO, "%s: the directory cannot be read: %s", dir, strerror(errno));
+  for (struct dirent *e; (e = readdir(d));) {
+    if (step_of(e->d_name, ".tmp") < 0 && strcmp(e->d_name, "latest.tmp") != 0) continue;
+    CT_TRY(ct_path_join(path, sizeof path, dir, e->d_name));
+    if (unlink(path) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+  }
+out:
+  if (d) closedir(d);
+  return rc;
+}
+
+int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ckpt_t **out)
+{
+  int rc = CT_OK;
+  *out = NULL;
+  ct_ckpt_t *c = ct_mem_alloc(sizeof *c, "checkpoint writer");
+  if (!c) return CT_ERR_NOMEM;
+  c->ops = ops;
+  c->keep = keep;
+  CT_TRY(ct_text_format(c->dir, sizeof c->dir, "%s", dir));
+  CT_TRY(ct_file_mkdirs(dir));
+  CT_TRY(remove_temporaries(dir));
+  *out = c;
+  c = NULL;
+out:
+  ct_mem_free(c);
+  return rc;
+}
+
+static int write_store(const ct_ckpt_t *c, const char *path)
+{
+  int rc = CT_OK;
+  ct_store_t *s = NULL;
+  CT_TRY(c->ops->create(path, &s));
+  for (int i = 0; i < c->items; i++) {
+    CT_TRY(ct_fault("ckpt.write"));
+    CT_TRY(c->ops->put(s, c->item[i].name, &c->item[i].shape, c->item[i].data));
+  }
+  for (int i = 0; i < c->texts; i++)
+    CT_TRY(c->ops->put_text(s, c->text[i].name, c->text[i].text));
+  ct_store_t *whole = s;
+  s = NULL; /* commit frees it in any case */
+  CT_TRY(c->ops->commit(whole));
+out:
+  c->ops->discard(s);
+  return rc;
+}
+
+/* Checkpoints beyond the one just written are not of this run's past, and not counted. */
+static int remove_old(const ct_ckpt_t *c)
+{
+  int rc = CT_OK, n;
+  int64_t *step, kept = 0;
+  char path[CT_PATH_MAX];
+  CT_TRY(list_steps(c->dir, &step, &n));
+  for (int i = 0; c->keep > 0 && i < n; i++) {
+    if (step[i] > c->step || ++kept <= c->keep) continue;
+    CT_TRY(path_of(path, sizeof path, c->dir, step[i]));
+    if (unlink(path) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+  }
+out:
+  ct_mem_free(step);
+  return rc;
+}
+
+/* `latest` names the checkpoint of a step. */
+static int write_latest(const char *dir, int64_t step)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX], name[NAME_CAP], line[NAME_CAP + 2];
+  make_name(name, step);
+  int bytes = snprintf(line, sizeof line, "%s\n", name);
+  CT_TRY(ct_path_join(path, sizeof path, dir, "latest"));
+  CT_TRY(ct_file_write(path, line, (size_t)bytes));
+out:
+  return rc;
+}
+
+static int write_all(const ct_ckpt_t *c)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  CT_TRY(ct_path_join(path, sizeof path, c->dir, c->name));
+  CT_TRY(write_store(c, path));
+  CT_TRY(ct_fault("ckpt.latest"));
+  CT_TRY(write_latest(c->dir, c->step));
+  CT_TRY(remove_old(c));
+out:
+  return rc;
+}
+
+static void *writer(void *arg)
+{
+  ct_ckpt_t *c = arg;
+  c->rc = write_all(c);
+  c->err = *ct_err_last(); /* errors are recorded per thread */
+  atomic_store(&c->finished, 1);
+  return NULL;
+}
+
+int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
+                 const ct_ckpt_text_t *text, int texts)
+{
+  int rc = CT_OK;
+  if (c->started) CT_FAIL(CT_ERR_ARG, "a checkpoint was begun before the last one was waited for");
+  CT_TRY(ct_mem_grow((void **)&c->item, &c->item_cap, items, sizeof *item));
+  CT_TRY(ct_mem_grow((void **)&c->text, &c->text_cap, texts, sizeof *text));
+  if (items > 0) memcpy(c->item, item, (size_t)items * sizeof *item);
+  if (texts > 0) memcpy(c->text, text, (size_t)texts * sizeof *text);
+  c->step = step;
+  c->items = items;
+  c->texts = texts;
+  make_name(c->name, step);
+  atomic_store(&c->finished, 0);
+  int why = pthread_create(&c->thread, NULL, writer, c);
+  if (why != 0) CT_FAIL(CT_ERR_NOMEM, "no thread to write a checkpoint: %s", strerror(why));
+  c->started = 1;
+out:
+  return rc;
+}
+
+int ct_ckpt_wait(ct_ckpt_t *c, const char **file)
+{
+  if (file) *file = NULL;
+  if (!c->started) return CT_OK;
+  pthread_join(c->thread, NULL);
+  c->started = 0;
+  if (c->rc != CT_OK)
+    ct_err_put(&c->err);
+  else if (file)
+    *file = c->name;
+  return c->rc;
+}
+
+int ct_ckpt_busy(const ct_ckpt_t *c)
+{
+  return c->started && !atomic_load(&c->finished);
+}
+
+void ct_ckpt_close(ct_ckpt_t *c)
+{
+  if (!c) return;
+  ct_ckpt_wait(c, NULL);
+  ct_mem_free(c->item);
+  ct_mem_free(c->text);
+  ct_mem_free(c);
+}
+
+/* ---- finding ---- */
+
+int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
+                   size_t cap)
+{
+  int rc = CT_OK, n;
+  int64_t *step;
+  *out = NULL;
+  CT_TRY(list_steps(dir, &step, &n));
+  for (int i = 0; i < n; i++) {
+    CT_TRY(path_of(path, cap, dir, step[i]));
+    rc = ops->open(path, out);
+    if (rc == CT_OK || rc == CT_ERR_NOMEM) goto out;
+    ct_log(CT_LOG_WARN, "checkpoint passed over: %s", ct_err_last()->text);
+  }
+  if (n > 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: none of the %d checkpoints is whole; --resume never starts afresh",
+            dir, n);
+out:
+  ct_mem_free(step);
+  return rc;
+}
+
+int ct_ckpt_set_aside(const char *dir, int64_t step)
+{
+  int rc = CT_OK, n, i;
+  int64_t *all;
+  char path[CT_PATH_MAX], aside[CT_PATH_MAX];
+  CT_TRY(list_steps(dir, &all, &n));
+  for (i = 0; i < n && all[i] > step; i++) {
+    CT_TRY(path_of(path, sizeof path, dir, all[i]));
+    CT_TRY(ct_text_format(aside, sizeof aside, "%s.aside", path));
+    if (rename(path, aside) != 0)
+      CT_FAIL(CT_ERR_IO, "%s: cannot be renamed: %s", path, strerror(errno));
+    ct_log(CT_LOG_INFO, "%s was set aside: this run goes on from step %" PRId64, path, step);
+  }
+  if (i == 0) goto out; /* `latest` is right */
+  if (i < n) {
+    rc = write_latest(dir, all[i]);
+  } else {
+    CT_TRY(ct_path_join(path, sizeof path, dir, "latest"));
+    if (unlink(path) != 0 && errno != ENOENT)
+      CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+  }
+out:
+  ct_mem_free(all);
+  return rc;
+}

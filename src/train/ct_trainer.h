@@ -1,0 +1,149 @@
+/** \file ct_trainer.h  The trainer: one model, its arenas and its plans on one rank.  Layer 4.
+ *
+ * trainer.c owns memory and plans, step.c runs one step, state.c turns the trainer into named arrays and
+ * back, loop.c goes through epochs, eval.c counts. */
+#ifndef CT_TRAINER_H
+#define CT_TRAINER_H
+#include "ckpt/ct_ckpt.h"
+#include "comm/ct_agree.h"
+#include "comm/ct_comm.h"
+#include "data/ct_feed.h"
+#include "optim/ct_optim.h"
+#include "plan/ct_plan.h"
+
+/** Section `run`. */
+typedef struct ct_run_opts {
+  char *dir;
+  int64_t seed;
+  char *name;
+  int64_t log_every; /**< steps between lines of `step` metrics */
+} ct_run_opts_t;
+extern const ct_opt_t ct_run_rows[];
+
+/** Section `parallel`. */
+typedef struct ct_parallel_opts {
+  int mode; /**< ddp|single */
+  double bucket_mb;
+} ct_parallel_opts_t;
+extern const ct_opt_t ct_parallel_rows[];
+
+/** Section `train`. */
+typedef struct ct_train_opts {
+  int64_t epochs;
+  int64_t steps; /**< stop after so many steps; 0: epochs decide */
+} ct_train_opts_t;
+extern const ct_opt_t ct_train_rows[];
+
+/** Where a run stands: what a checkpoint says besides arrays. */
+typedef struct ct_position {
+  int64_t step;   /**< optimizer steps done */
+  int64_t epoch;  /**< from 0 */
+  int64_t cursor; /**< samples of this epoch done */
+} ct_position_t;
+
+/** Seconds of one step on this rank. */
+typedef struct ct_step_times {
+  double data_s;         /**< waiting for the feed */
+  double compute_s;      /**< the rest */
+  double comm_exposed_s; /**< in the communicator: what backward did not hide */
+} ct_step_times_t;
+
+/** Everything a trainer borrows. */
+typedef struct ct_trainer_env {
+  const ct_topo_t *topo;
+  const ct_backend_t *be;
+  ct_dev_t *dev;
+  const ct_comm_ops_t *comm_ops;
+  ct_comm_t *comm;
+  const ct_graph_t *graph;
+  const ct_optim_opts_t *optim;
+  double bucket_mb;
+  uint64_t seed;
+  int max_batch;     /**< largest local batch of any rank, training */
+  int max_eval;      /**< the same of evaluation; 0: none */
+  int training;      /**< 0: evaluation only; no gradients, no states */
+} ct_trainer_env_t;
+
+typedef struct ct_trainer ct_trainer_t;
+
+/** Collective.  Plans, arenas, initial parameters (drawn on rank 0, broadcast).  Ranks agree on the
+ * layout of the parameters. */
+int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out);
+/** Collective; NULL is fine. */
+void ct_trainer_destroy(ct_trainer_t *t);
+
+/** Local.  Makes the plans that this rank will need for a data set of so many samples in global batches, so
+ * that no step makes one. */
+int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training);
+
+/** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the step word.
+ * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part.
+ * word->stop and times->data_s are the caller's, the rest is filled in.  After a failed step the weights are
+ * undefined. */
+int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr, ct_step_word_t *word,
+                    ct_step_times_t *times);
+/** Local, Hot.  Forward only; adds to *sum. */
+int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
+/** Collective.  Parameters and buffers of rank 0 to all: at the start, after restoring, before evaluation
+ * (buffers only), as DDP does. */
+int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
+
+/** Local.  Number of state arrays: parameters, buffers and optimizer states. */
+int ct_trainer_items(ct_trainer_t *t);
+/** Local.  Copies the state into host arrays of the trainer's own (plain layouts) and lists them;
+ * item[ct_trainer_items()].  The arrays change at the next snapshot only. */
+int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item);
+/** Collective.  Takes parameters, buffers and (if \a with_optim) states and the position from a checkpoint
+ * that rank 0 has open (s is NULL on the others) and gives them to all ranks.  Names and shapes must fit:
+ * CT_ERR_FORMAT says which does not. */
+int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
+                       ct_position_t *at);
+
+/** Host copy of one parameter or buffer in plain layout. */
+int ct_trainer_get(ct_trainer_t *t, int param, float *out);
+/** The same of a trained parameter's gradient, as the last step left it. */
+int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
+/** Overwrites one parameter or buffer from a plain host array. */
+int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
+/** Host copy of the last forward's logits of this rank, n x classes. */
+int ct_trainer_logits(ct_trainer_t *t, float *out);
+
+/* ---- loop.c ---- */
+
+typedef struct ct_loop_opts {
+  const ct_run_opts_t *run;
+  const ct_train_opts_t *train;
+  const ct_schedule_opts_t *schedule;
+  const ct_ckpt_opts_t *ckpt;
+  const char *config_text;  /**< resolved configuration: goes into checkpoints */
+  const char *versions;     /**< likewise */
+  const ct_store_ops_t *store;
+  const ct_dataset_t *data, *val; /**< val may be NULL */
+  ct_sampler_t sampler;     /**< of training */
+  int64_t eval_batch;       /**< global */
+  int workers;
+  const char *dir;          /**< run directory, made by the caller */
+  struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
+} ct_loop_opts_t;
+
+typedef struct ct_eval_result {
+  double loss, top1, top5; /**< fractions */
+  int64_t samples;
+} ct_eval_result_t;
+
+/** What a finished run has to say. */
+typedef struct ct_loop_result {
+  ct_eval_result_t last;  /**< samples 0: never evaluated */
+  ct_position_t at;
+  double seconds, samples_per_s; /**< of training steps */
+  double train_loss;      /**< mean over the last epoch */
+  int stopped;            /**< 1: asked to stop; a checkpoint was written */
+} ct_loop_result_t;
+
+/** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests. */
+int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out);
+/** Collective.  Each sample exactly once. */
+int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
+                ct_eval_result_t *out);
+
+#endif

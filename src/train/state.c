@@ -1,0 +1,222 @@
+/* The trainer as named arrays in plain layouts, and back. */
+#include "train/trainer.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <string.h>
+
+static const ct_plan_op_t *op_of(const ct_trainer_t *t, int param)
+{
+  const ct_plan_t *p = t->variant[0].plan;
+  return &p->op[p->layer_op[t->env.graph->param[param].layer]];
+}
+
+/* An array of a parameter's size, in the op's layout, to a plain host one. */
+static int fetch(ct_trainer_t *t, int param, const char *arena, float *out)
+{
+  int rc = CT_OK;
+  const ct_backend_t *be = t->env.be;
+  const ct_param_t *p = &t->env.graph->param[param];
+  const char *own = arena + t->map.offset[param];
+  if (!p->spec.buffer) return be->op->unpack(t->q, op_of(t, param)->op, p->slot, own, out);
+  CT_TRY(be->mem->copy(t->q, out, own, t->map.bytes[param]));
+  CT_TRY(be->queue->sync(t->q));
+out:
+  return rc;
+}
+
+static int put(ct_trainer_t *t, int param, char *arena, const float *in)
+{
+  int rc = CT_OK;
+  const ct_backend_t *be = t->env.be;
+  const ct_param_t *p = &t->env.graph->param[param];
+  char *own = arena + t->map.offset[param];
+  if (!p->spec.buffer) return be->op->pack(t->q, op_of(t, param)->op, p->slot, in, own);
+  CT_TRY(be->mem->copy(t->q, own, in, t->map.bytes[param]));
+  CT_TRY(be->queue->sync(t->q));
+out:
+  return rc;
+}
+
+int ct_trainer_get(ct_trainer_t *t, int param, float *out)
+{
+  return fetch(t, param, t->env.graph->param[param].spec.buffer ? t->buffer : t->weight, out);
+}
+
+int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out)
+{
+  return fetch(t, param, t->gradient, out);
+}
+
+int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
+{
+  return put(t, param, t->env.graph->param[param].spec.buffer ? t->buffer : t->weight, in);
+}
+
+int ct_trainer_logits(ct_trainer_t *t, float *out)
+{
+  int rc = CT_OK;
+  if (!t->last) CT_FAIL(CT_ERR_ARG, "there is no forward pass whose logits could be read");
+  const ct_value_t *v = &t->last->value[t->last->logits];
+  size_t offset = t->last->value[ct_plan_root(t->last, t->last->logits)].offset;
+  CT_TRY(t->env.be->mem->copy(t->q, out, t->arena + offset, v->bytes));
+  CT_TRY(t->env.be->queue->sync(t->q));
+out:
+  return rc;
+}
+
+/* ---- the list of items ----
+ * Parameters and buffers in state-dict order, with PyTorch's num_batches_tracked after each batchnorm's
+ * buffers; then the optimizer's states; then the position. */
+
+typedef struct walk {
+  ct_trainer_t *t;
+  const ct_position_t *at; /* what to save; NULL: only count or restore */
+  ct_store_t *store;       /* what to restore from; NULL: save */
+  const ct_store_ops_t *ops;
+  ct_position_t *found;
+  int with_optim;
+  ct_ckpt_item_t *item;    /* NULL: only count */
+  float *plain;            /* restoring: room for the largest parameter */
+  int n, ints;
+} walk_t;
+
+static int visit_array(walk_t *w, const char *name, int param, char *arena)
+{
+  int rc = CT_OK;
+  ct_trainer_t *t = w->t;
+  const ct_param_t *p = &t->env.graph->param[param];
+  int i = w->n++;
+  ct_ckpt_item_t it = {.shape = p->spec.shape};
+  CT_TRY(ct_text_format(it.name, sizeof it.name, "%s%s", name, p->name));
+  if (w->store) {
+    CT_TRY(w->ops->get(w->store, it.name, &it.shape, w->plain));
+    CT_TRY(put(t, param, arena, w->plain));
+  } else if (w->item) {
+    if (!t->snap[i]) t->snap[i] = ct_mem_array(p->count, sizeof(float), "checkpoint snapshot");
+    if (!t->snap[i]) CT_FAIL(CT_ERR_NOMEM, "out of memory for the snapshot of %s", p->name);
+    CT_TRY(fetch(t, param, arena, t->snap[i]));
+    it.data = t->snap[i];
+    w->item[i] = it;
+  }
+out:
+  return rc;
+}
+
+static int visit_int(walk_t *w, const char *name, int64_t save, int64_t *found)
+{
+  int rc = CT_OK;
+  int i = w->n++, k = w->ints++;
+  ct_ckpt_item_t it = {.shape = {.dtype = CT_I64}}; /* a scalar */
+  CT_TRY(ct_text_format(it.name, sizeof it.name, "%s", name));
+  if (w->store && found) CT_TRY(w->ops->get(w->store, it.name, &it.shape, found));
+  if (w->item) {
+    w->t->snap_int[k] = save;
+    it.data = &w->t->snap_int[k];
+    w->item[i] = it;
+  }
+out:
+  return rc;
+}
+
+static int visit_model(walk_t *w)
+{
+  int rc = CT_OK;
+  ct_trainer_t *t = w->t;
+  const ct_graph_t *g = t->env.graph;
+  char name[160];
+  for (int i = 0; i < g->params; i++) {
+    int buffer = g->param[i].spec.buffer;
+    CT_TRY(visit_array(w, "/model/", i, buffer ? t->buffer : t->weight));
+    int last = i + 1 == g->params || g->param[i + 1].layer != g->param[i].layer;
+    if (!buffer || !last) continue;
+    CT_TRY(ct_text_format(name, sizeof name, "/model/%s.num_batches_tracked",
+                          g->layer[g->param[i].layer].name));
+    CT_TRY(visit_int(w, name, t->steps, NULL));
+  }
+out:
+  return rc;
+}
+
+static int visit_optim(walk_t *w)
+{
+  int rc = CT_OK;
+  ct_trainer_t *t = w->t;
+  char name[80];
+  for (int s = 0; s < t->states; s++) {
+    CT_TRY(ct_text_format(name, sizeof name, "/optim/%s/", ct_optim_state_name(t->env.optim, s)));
+    for (int i = 0; i < t->map.trained; i++)
+      CT_TRY(visit_array(w, name, t->map.order[i], t->state[s]));
+  }
+out:
+  return rc;
+}
+
+static int visit_all(walk_t *w)
+{
+  int rc = CT_OK;
+  ct_position_t none = {0}, *f = w->found;
+  const ct_position_t *at = w->at ? w->at : &none;
+  CT_TRY(visit_model(w));
+  if (w->with_optim) {
+    CT_TRY(visit_optim(w));
+    CT_TRY(visit_int(w, "/train/step", at->step, f ? &f->step : NULL));
+    CT_TRY(visit_int(w, "/train/epoch", at->epoch, f ? &f->epoch : NULL));
+    CT_TRY(visit_int(w, "/train/cursor", at->cursor, f ? &f->cursor : NULL));
+  }
+out:
+  return rc;
+}
+
+int ct_trainer_items(ct_trainer_t *t)
+{
+  walk_t w = {.t = t, .with_optim = 1};
+  return visit_all(&w) == CT_OK ? w.n : 0;
+}
+
+int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
+{
+  walk_t w = {.t = t, .at = at, .item = item, .with_optim = 1};
+  int n = ct_trainer_items(t);
+  if (!t->snap) t->snap = ct_mem_array(n, sizeof *t->snap, "checkpoint snapshot");
+  if (!t->snap_int) t->snap_int = ct_mem_array(n, sizeof *t->snap_int, "checkpoint snapshot");
+  if (!t->snap || !t->snap_int) return CT_ERR_NOMEM;
+  return visit_all(&w);
+}
+
+static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
+                        ct_position_t *at)
+{
+  int rc = CT_OK;
+  const ct_graph_t *g = t->env.graph;
+  walk_t w = {.t = t, .ops = ops, .store = s, .with_optim = with_optim, .found = at};
+  int64_t most = 1;
+  for (int i = 0; i < g->params; i++)
+    if (g->param[i].count > most) most = g->param[i].count;
+  w.plain = ct_mem_array(most, sizeof(float), "restored weights");
+  if (!w.plain) CT_FAIL(CT_ERR_NOMEM, "out of memory for restored weights");
+  CT_TRY(visit_all(&w));
+out:
+  ct_mem_free(w.plain);
+  return rc;
+}
+
+int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
+                       ct_position_t *at)
+{
+  int rc = CT_OK;
+  const ct_topo_t *topo = t->env.topo;
+  ct_position_t found = {0};
+  void *from_root = &found;
+  size_t bytes = sizeof found;
+  if (topo->rank == 0) rc = restore_here(t, ops, s, with_optim, &found);
+  CT_TRY(ct_agree_bytes(topo, rc, &from_root, &bytes));
+  if (topo->rank) {
+    memcpy(&found, from_root, sizeof found);
+    ct_mem_free(from_root);
+  }
+  CT_TRY(ct_trainer_broadcast(t, 0));
+  t->steps = found.step;
+  if (at) *at = found;
+out:
+  return rc;
+}
