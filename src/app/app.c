@@ -1,0 +1,205 @@
+#include "app/app.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/builtin.h"
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include "comm/ct_agree.h"
+#include "comm/launch.h"
+
+int ct_app_print(const char *text)
+{
+  int rc = CT_OK;
+  if (fputs(text, stdout) == EOF || fflush(stdout) != 0)
+    CT_FAIL(CT_ERR_IO, "the result cannot be written to the standard output");
+out:
+  return rc;
+}
+
+/* ---- started N times ---- */
+
+static const char *lookup(const char *name)
+{
+  return getenv(name);
+}
+
+/* Without MPI, only a launcher's variables tell that this is one of many processes: 1 if it is, and
+ * whether this one speaks for them. */
+static int is_one_of_many(int *speaks)
+{
+  return ct__launch_check(lookup, 1, "", speaks) != CT_OK;
+}
+
+static int speaks_for_all(void)
+{
+  int speaks;
+  return !is_one_of_many(&speaks) || speaks;
+}
+
+/* ---- help ---- */
+
+static int print_version(void)
+{
+  int rc = CT_OK;
+  ct_str_t text = {0};
+  CT_TRY(ct_builtin_versions("\n", &text));
+  CT_TRY(ct_str_add(&text, "\n"));
+  CT_TRY(ct_app_print(text.data));
+out:
+  ct_str_clear(&text);
+  return rc;
+}
+
+static int print_commands(void)
+{
+  int rc = CT_OK;
+  ct_str_t text = {0};
+  CT_TRY(ct_str_add(&text, "ctrain-hpc trains neural networks on all ranks of an MPI job.\n\n"
+                           "Usage: [mpirun -np N] ctrain-hpc COMMAND [CONFIG] [options]\n\n"));
+  for (const ct_command_t *c = ct_commands; c->name; c++)
+    CT_TRY(ct_str_add(&text, "  %-9s%-12s %s\n", c->name, c->args, c->help));
+  CT_TRY(ct_str_add(
+      &text,
+      "\nWithout a command: train.  ctrain-hpc COMMAND --help lists the options; the help of\n"
+      "train also lists every key of the configuration.  ctrain-hpc --version\n\n"
+      "Exit status: 0 done; 75 stopped early with a good checkpoint (start it again);\n"
+      "2 wrong usage or configuration; 1 any other error.  The same on every rank.\n"));
+  CT_TRY(ct_app_print(text.data));
+out:
+  ct_str_clear(&text);
+  return rc;
+}
+
+static int print_help(const ct_command_t *cmd)
+{
+  int rc = CT_OK;
+  ct_str_t text = {0};
+  CT_TRY(ct_args_help(cmd, &text));
+  CT_TRY(ct_app_print(text.data));
+out:
+  ct_str_clear(&text);
+  return rc;
+}
+
+/* ---- errors ---- */
+
+static void print_error(void)
+{
+  ct_log_progress(NULL);
+  fprintf(stderr, "ctrain-hpc: error: %s\n", ct_err_last()->text);
+}
+
+/* Collective.  All ranks have the same record; whoever failed adds its host, which only it knows, and
+ * rank 0 prints. */
+static void report(const ct_topo_t *topo, int code)
+{
+  char suffix[sizeof topo->host + 40] = "";
+  int culprit = ct_err_last()->rank;
+  if (code != CT_ERR_USAGE && topo->size > 1 && culprit >= 0) {
+    snprintf(suffix, sizeof suffix, " (rank %d on %s)", culprit, topo->host);
+    ct_err_info_t info = *ct_err_last();
+    snprintf(info.text + strnlen(info.text, sizeof info.text - sizeof suffix), sizeof suffix, "%s",
+             suffix);
+    ct_err_put(&info);
+    ct_agree(topo, topo->rank == culprit ? code : CT_OK);
+  }
+  if (topo->rank == 0) print_error();
+}
+
+/* ---- running a command ---- */
+
+static int log_level(const ct_args_t *a, ct_log_level_t *out)
+{
+  static const char *const levels[] = {"error", "warn", "info", "debug"};
+  int rc = CT_OK;
+  const char *word = ct_args_get(a, "log");
+  *out = CT_LOG_INFO;
+  if (!word) return CT_OK;
+  for (int i = 0; i < 4; i++) {
+    *out = (ct_log_level_t)i;
+    if (strcmp(word, levels[i]) == 0) return CT_OK;
+  }
+  CT_FAIL(CT_ERR_USAGE, "--log %s: expected error, warn, info or debug", word);
+out:
+  return rc;
+}
+
+static int run_on_ranks(const ct_args_t *a, ct_log_level_t level, int *status)
+{
+  ct_topo_t topo;
+  int rc = ct_topo_open(&topo, NULL, NULL);
+  if (rc != CT_OK) {
+    ct_log(CT_LOG_ERROR, "%s", ct_err_last()->text); /* it knows who is to say it */
+    *status = ct_err_exit_status(rc);
+    return CT_OK;
+  }
+  ct_log_setup(topo.rank, topo.size, level);
+  int code = a->cmd->run(a, &topo, status);
+  if (code != CT_OK) {
+    *status = ct_err_exit_status(code);
+    report(&topo, code);
+  }
+  ct_topo_close(&topo);
+  return CT_OK;
+}
+
+static int run_alone(const ct_args_t *a, ct_log_level_t level, int *status)
+{
+  int rc = CT_OK, speaks;
+  if (is_one_of_many(&speaks))
+    CT_FAIL(CT_ERR_USAGE,
+            "%s is done by one process: start it without mpirun or srun, or with one rank",
+            a->cmd->name);
+  ct_log_setup(0, 1, level);
+  CT_TRY(a->cmd->run(a, NULL, status));
+out:
+  return rc;
+}
+
+static int run_command(const ct_command_t *cmd, int argc, char **argv, int *status)
+{
+  int rc = CT_OK;
+  ct_args_t a = {0};
+  ct_log_level_t level;
+  CT_TRY(ct_args_parse(&a, cmd, argc, argv));
+  if (a.help) {
+    if (speaks_for_all()) CT_TRY(print_help(cmd));
+    goto out;
+  }
+  CT_TRY(log_level(&a, &level));
+  CT_TRY(cmd->ranks ? run_on_ranks(&a, level, status) : run_alone(&a, level, status));
+out:
+  ct_args_clear(&a);
+  return rc;
+}
+
+static int dispatch(int argc, char **argv, int *status)
+{
+  int rc = CT_OK;
+  const ct_command_t *cmd = &ct_commands[0];
+  const char *first = argc > 1 ? argv[1] : "";
+  if (strcmp(first, "--version") == 0) return speaks_for_all() ? print_version() : CT_OK;
+  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
+    return speaks_for_all() ? print_commands() : CT_OK;
+  if (first[0] == '\0' || first[0] == '-') return run_command(cmd, argc, argv, status);
+  CT_TRY(ct_command_find(first, &cmd));
+  CT_TRY(run_command(cmd, argc - 1, argv + 1, status));
+out:
+  return rc;
+}
+
+int ct_app_run(int argc, char **argv)
+{
+  int status = 0;
+  int rc = dispatch(argc, argv, &status);
+  if (rc == CT_OK) return status;
+  ct_err_info_t info = *ct_err_last();
+  if (speaks_for_all()) {
+    ct_err_put(&info);
+    print_error();
+  }
+  return ct_err_exit_status(rc);
+}

@@ -1,0 +1,114 @@
+#include "app/builtin.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/config_parts.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "config.h"
+#include "cpu/ct_cpu.h"
+#include "hdf5io/ct_h5.h"
+#include "ref/ct_ref.h"
+
+/* The fastest first. */
+static const ct_backend_t *const backends[] = {&ct_backend_cpu, &ct_backend_ref};
+enum { BACKENDS = sizeof backends / sizeof *backends };
+
+int ct_builtin_backend(int choice, const ct_backend_t **out)
+{
+  int rc = CT_OK;
+  char why[128] = "not in this build", word[16];
+  snprintf(word, sizeof word, "%s", ct_opt_word(ct__config_rows, "device", choice));
+  *out = NULL;
+  for (int i = 0; i < BACKENDS && !*out; i++)
+    if (choice == CT_DEVICE_AUTO || strcmp(word, backends[i]->name) == 0)
+      *out = backends[i]->probe(why) > 0 ? backends[i] : NULL;
+  if (!*out) CT_FAIL(CT_ERR_DEVICE, "device %s is not there: %s", word, why);
+out:
+  return rc;
+}
+
+const ct_reader_ops_t *ct_builtin_reader(const ct_opt_texts_t *files)
+{
+  return ct_data_is_synthetic(files) ? &ct_reader_synthetic : &ct_reader_hdf5;
+}
+
+/* ---- versions ---- */
+
+static int backend_version(const ct_backend_t *be, const char *separator, ct_str_t *out)
+{
+  ct_dev_t *dev = NULL;
+  ct_dev_opts_t one = {.threads = 1};
+  int rc = be->open(&one, &dev);
+  if (rc == CT_OK) {
+    rc = ct_str_add(out, "%s%s", separator, be->describe(dev));
+    be->close(dev);
+  }
+  return rc;
+}
+
+int ct_builtin_versions(const char *separator, ct_str_t *out)
+{
+  int rc = CT_OK, n;
+  char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
+  MPI_Get_library_version(mpi, &n);
+  mpi[strcspn(mpi, "\n")] = '\0';
+  for (char *p = mpi; *p; p++)
+    if (*p == '\t') *p = ' ';
+  CT_TRY(ct_str_add(out, "ctrain-hpc " PACKAGE_VERSION "%s%s%sHDF5 %s", separator, mpi, separator,
+                    ct_h5_version()));
+  for (int i = 0; i < BACKENDS; i++)
+    CT_TRY(backend_version(backends[i], separator, out));
+out:
+  return rc;
+}
+
+/* ---- the example ---- */
+
+/* path is the digits example's configuration below dir; 1 if it exists. */
+static int example_in(const char *dir, char *path, size_t cap)
+{
+  return ct_path_join(path, cap, dir, "digits/train.yaml") == CT_OK && ct_file_exists(path);
+}
+
+/* Directories relative to the program: of an installation that was moved, and of a build tree. */
+static int example_beside(char *path, size_t cap)
+{
+  static const char *const places[] = {"../share/ctrain-hpc/examples", "../examples"};
+  char exe[PATH_MAX], dir[CT_PATH_MAX], examples[CT_PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  if (n <= 0) return 0;
+  exe[n] = '\0';
+  if (ct_path_dir(dir, sizeof dir, exe) != CT_OK) return 0;
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    if (ct_path_join(examples, sizeof examples, dir, places[i]) == CT_OK &&
+        example_in(examples, path, cap))
+      return 1;
+  return 0;
+}
+
+int ct_builtin_config(char *path, size_t cap)
+{
+  int rc = CT_OK;
+  const char *set = getenv("CTRAIN_EXAMPLES");
+  CT_TRY(ct_text_format(path, cap, "ctrain.yaml"));
+  if (ct_file_exists(path)) goto out;
+  if (set && *set) {
+    if (!example_in(set, path, cap))
+      CT_FAIL(CT_ERR_USAGE, "CTRAIN_EXAMPLES is '%s', but there is no '%s'", set, path);
+    goto out;
+  }
+  if (example_beside(path, cap) || example_in(CT_EXAMPLES_SRC, path, cap) ||
+      example_in(CT_EXAMPLES_DIR, path, cap))
+    goto out;
+  CT_FAIL(CT_ERR_USAGE,
+          "no configuration given, no ./ctrain.yaml, and the digits example is neither beside the "
+          "program nor in '%s' or '%s'; CTRAIN_EXAMPLES can name its directory",
+          CT_EXAMPLES_SRC, CT_EXAMPLES_DIR);
+out:
+  return rc;
+}

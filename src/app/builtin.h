@@ -1,0 +1,18 @@
+/** \file builtin.h  What this build has: backends, readers, versions, the example.  Layer 5. */
+#ifndef CT_BUILTIN_H
+#define CT_BUILTIN_H
+#include "app/ct_config.h"
+
+/** Local.  The backend of a device choice; auto is the first one that finds a device.  CT_ERR_DEVICE says
+ * why there is none. */
+int ct_builtin_backend(int choice, const ct_backend_t **out);
+/** The reader for the files of data.train or data.val. */
+const ct_reader_ops_t *ct_builtin_reader(const ct_opt_texts_t *files);
+/** This program and its libraries, \a separator between them.  Appended. */
+int ct_builtin_versions(const char *separator, ct_str_t *out);
+/** Local.  The configuration used without arguments: ./ctrain.yaml if it is there, else that of the
+ * digits example, looked for in $CTRAIN_EXAMPLES, beside the program, in the sources and where it was
+ * installed.  CT_ERR_USAGE names these places. */
+int ct_builtin_config(char *path, size_t cap);
+
+#endif

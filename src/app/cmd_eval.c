@@ -1,0 +1,59 @@
+#include "app/commands.h"
+#include "app/result.h"
+#include "app/setup.h"
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include "hdf5io/ct_h5.h"
+
+/* Rank 0 opens the file, or the newest good one of the run directory. */
+static int open_checkpoint(const ct_setup_t *s, const char *file, ct_store_t **store)
+{
+  int rc = CT_OK;
+  char dir[CT_PATH_MAX], path[CT_PATH_MAX];
+  CT_TRY(ct_path_join(dir, sizeof dir, s->cfg.run.dir, "checkpoints"));
+  if (file) {
+    CT_TRY(ct_text_format(path, sizeof path, "%s", file));
+    CT_TRY(ct_store_hdf5.open(path, store));
+  } else {
+    CT_TRY(ct_ckpt_newest(dir, &ct_store_hdf5, store, path, sizeof path));
+  }
+  if (!*store)
+    CT_FAIL(CT_ERR_USAGE, "%s: there is no checkpoint; name one with --checkpoint FILE", dir);
+  ct_log(CT_LOG_INFO, "evaluates %s", path);
+out:
+  return rc;
+}
+
+static int print(const ct_eval_result_t *e)
+{
+  ct_str_t text = {0};
+  int rc = ct_result_eval(e, &text);
+  if (rc == CT_OK) rc = ct_app_print(text.data);
+  ct_str_clear(&text);
+  return rc;
+}
+
+int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK;
+  ct_setup_t s = {.topo = topo};
+  ct_store_t *store = NULL;
+  ct_eval_result_t e;
+  (void)status;
+  CT_TRY(ct_setup_config(&s, a->rest[0], a));
+  if (s.cfg.data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: there is nothing to evaluate on", s.cfg.where);
+  CT_TRY(ct_setup_device(&s));
+  CT_TRY(ct_setup_data(&s, 0, 1));
+  CT_TRY(ct_setup_model(&s));
+  CT_TRY(ct_setup_trainer(&s, 0));
+  CT_TRY_ALL(topo,
+             topo->rank == 0 ? open_checkpoint(&s, ct_args_get(a, "checkpoint"), &store) : CT_OK);
+  CT_TRY(ct_trainer_restore(s.trainer, &ct_store_hdf5, store, 0, NULL));
+  CT_TRY(ct_evaluate(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &e));
+  CT_TRY_ALL(topo, topo->rank == 0 ? print(&e) : CT_OK);
+out:
+  ct_store_hdf5.close(store);
+  ct_setup_close(&s);
+  return rc;
+}

@@ -1,0 +1,122 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/pack.h"
+#include "base/ct_err.h"
+
+/* "1,8,8": the dims of a sample; nothing given: ndim 0. */
+static int read_shape(const char *text, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  char *end;
+  *out = (ct_shape_t){0};
+  if (!text) return CT_OK;
+  *out = (ct_shape_t){.ndim = 1, .dim = {1, 1, 1, 1, 1}};
+  for (const char *p = text;; p = end + 1) {
+    long long dim = strtoll(p, &end, 10);
+    if (end == p || dim < 1 || dim > INT32_MAX || (*end && *end != ',') || out->ndim == CT_MAX_DIMS)
+      CT_FAIL(CT_ERR_USAGE, "pack: --shape must be up to %d numbers such as 1,8,8, not '%s'",
+              CT_MAX_DIMS - 1, text);
+    out->dim[out->ndim++] = dim;
+    if (!*end) break;
+  }
+out:
+  return rc;
+}
+
+static int read_label(const char *text, int64_t *out)
+{
+  int rc = CT_OK;
+  *out = -1;
+  if (!text || strcmp(text, "last") == 0) return CT_OK;
+  if (strcmp(text, "first") == 0)
+    *out = 0;
+  else if (ct_text_int(text, out) != CT_OK || *out < 0)
+    CT_FAIL(CT_ERR_USAGE, "pack: --label must be last, first or a column number from 0, not '%s'",
+            text);
+out:
+  return rc;
+}
+
+/* "100:200", "100:", ":200" */
+static int read_range(const char *text, ct_pack_rows_t *out)
+{
+  int rc = CT_OK;
+  char first[32] = "";
+  if (!text) return CT_OK;
+  size_t n = strcspn(text, ":");
+  int good = text[n] == ':' && n < sizeof first;
+  if (good) snprintf(first, sizeof first, "%.*s", (int)n, text);
+  if (good && first[0]) good = ct_text_int(first, &out->first) == CT_OK;
+  if (good && text[n + 1]) good = ct_text_int(text + n + 1, &out->last) == CT_OK;
+  if (!good || out->first < 0 || out->last <= out->first)
+    CT_FAIL(CT_ERR_USAGE, "pack: --range must be two row numbers such as 0:1437, not '%s'", text);
+out:
+  return rc;
+}
+
+static int open_input(const ct_args_t *a, ct_pack_input_t *in)
+{
+  int rc = CT_OK;
+  int64_t label, seed;
+  ct_shape_t shape;
+  ct_pack_rows_t rows = {.last = INT64_MAX, .shuffle = ct_args_get(a, "shuffle") != NULL};
+  const char *csv = ct_args_get(a, "csv"), *images = ct_args_get(a, "images");
+  const char *labels = ct_args_get(a, "labels");
+  CT_TRY(ct_args_int(a, "shuffle", 0, 0, INT64_MAX, &seed));
+  rows.seed = (uint64_t)seed;
+  CT_TRY(read_range(ct_args_get(a, "range"), &rows));
+  CT_TRY(read_shape(ct_args_get(a, "shape"), &shape));
+  CT_TRY(read_label(ct_args_get(a, "label"), &label));
+  if (csv && !images && !labels) return ct_pack_open_csv(csv, &shape, label, &rows, in);
+  if (csv || !images || !labels)
+    CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX), or --csv FILE");
+  if (shape.ndim || ct_args_get(a, "label"))
+    CT_FAIL(CT_ERR_USAGE, "pack: --shape and --label are for --csv; an IDX file says its shape");
+  CT_TRY(ct_pack_open_idx(images, labels, &rows, in));
+out:
+  return rc;
+}
+
+static int tell(const ct_pack_source_t *src, int64_t classes, int64_t shards, const char *output)
+{
+  int rc = CT_OK;
+  char shape[64];
+  ct_str_t text = {0};
+  CT_TRY(ct_str_add(
+      &text, "%" PRId64 " samples (%s, %s), %" PRId64 " classes, in %" PRId64 " file%s: %s\n",
+      src->samples, ct_shape_text(&src->x, shape, sizeof shape), ct_dtype_name(src->x.dtype),
+      classes, shards, shards == 1 ? "" : "s", output));
+  CT_TRY(ct_app_print(text.data));
+out:
+  ct_str_clear(&text);
+  return rc;
+}
+
+int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK;
+  int64_t shards, deflate, classes;
+  ct_pack_input_t in = {0};
+  const char *output = ct_args_get(a, "output");
+  (void)topo;
+  (void)status;
+  CT_TRY(ct_args_int(a, "shards", 1, 1, 1000000, &shards));
+  CT_TRY(ct_args_int(a, "deflate", 4, 0, 9, &deflate));
+  CT_TRY(ct_args_int(a, "classes", 0, 1, INT32_MAX, &classes));
+  if (!output)
+    CT_FAIL(CT_ERR_USAGE, "pack: --output is missing, such as --output 'train-%%03d.h5'");
+  CT_TRY(open_input(a, &in));
+  if (classes && classes < in.classes)
+    CT_FAIL(CT_ERR_USAGE, "pack: --classes is %" PRId64 ", but the highest label is %" PRId64,
+            classes, in.classes - 1);
+  if (!classes) classes = in.classes;
+  CT_TRY(ct_pack_write(&in.src, output, (int)shards, (int)deflate, classes));
+  CT_TRY(tell(&in.src, classes, shards, output));
+out:
+  if (in.close) in.close(in.src.state);
+  return rc;
+}

@@ -1,0 +1,67 @@
+#include "app/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app/ct_config.h"
+#include "base/ct_err.h"
+
+static const ct_flag_t train_flags[] = {
+    {"resume", "WHAT", "auto (default): the newest good checkpoint of the run; never; or a file"},
+    CT_CONFIG_FLAGS,
+    {0}};
+static const ct_flag_t eval_flags[] = {
+    {"checkpoint", "FILE", "what to evaluate; default: the newest good checkpoint of the run"},
+    CT_CONFIG_FLAGS,
+    {0}};
+static const ct_flag_t summary_flags[] = {
+    {"ranks", "N", "share the batch among so many ranks in the memory estimate (default 1)"},
+    CT_CONFIG_FLAGS,
+    {0}};
+static const ct_flag_t pack_flags[] = {
+    {"images", "FILE", "IDX file of samples, plain or gzipped"},
+    {"labels", "FILE", "IDX file of labels, plain or gzipped"},
+    {"csv", "FILE", "a sample a line: numbers and a label, plain or gzipped"},
+    {"shape", "C,H,W", "csv: shape of a sample (default: flat)"},
+    {"label", "COLUMN", "csv: last (default), first, or a column number from 0"},
+    {"shuffle", "SEED", "put the rows into a random order, which depends on the seed alone"},
+    {"range", "A:B", "then take rows A to B-1, counted from 0; either may be left out"},
+    {"output", "PATTERN", "shards, such as 'train-%03d.h5'; a plain name for one shard"},
+    {"shards", "N", "how many files (default 1)"},
+    {"deflate", "LEVEL", "compression, 0 (none) to 9 (default 4)"},
+    {"classes", "N", "number of classes (default: highest label + 1)"},
+    {0}};
+static const ct_flag_t bench_flags[] = {{"steps", "N", "timed steps (default 20)"},
+                                        {"warmup", "N", "steps before them (default 3)"},
+                                        {"json", NULL, "as JSON"},
+                                        CT_CONFIG_FLAGS,
+                                        {0}};
+
+const ct_command_t ct_commands[] = {
+    {"train", "[CONFIG]", "Trains; without CONFIG ./ctrain.yaml, else the built-in digits example",
+     0, 1, 1, train_flags, ct_cmd_train, ct_config_help},
+    {"eval", "CONFIG", "Evaluates a checkpoint: each validation sample exactly once", 1, 1, 1,
+     eval_flags, ct_cmd_eval, NULL},
+    {"summary", "CONFIG", "Shows the layers, their parameters and FLOPs, and the memory needed", 1,
+     1, 0, summary_flags, ct_cmd_summary, NULL},
+    {"pack", "", "Makes HDF5 shards from IDX or csv files", 0, 0, 0, pack_flags, ct_cmd_pack, NULL},
+    {"bench", "step CONFIG", "Measures training steps on one batch kept in memory", 2, 2, 1,
+     bench_flags, ct_cmd_bench, NULL},
+    {0}};
+
+int ct_command_find(const char *name, const ct_command_t **out)
+{
+  int rc = CT_OK, n = 0;
+  const char *names[16];
+  for (const ct_command_t *c = ct_commands; c->name; c++) {
+    *out = c;
+    if (strcmp(c->name, name) == 0) return CT_OK;
+    names[n++] = c->name;
+  }
+  *out = NULL;
+  const char *nearest = ct_text_nearest(name, names, n);
+  if (nearest) CT_FAIL(CT_ERR_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
+  CT_FAIL(CT_ERR_USAGE, "unknown command '%s'; see ctrain-hpc --help", name);
+out:
+  return rc;
+}

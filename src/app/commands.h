@@ -1,0 +1,12 @@
+/** \file commands.h  The commands' functions, one file each; commands.c lists them. */
+#ifndef CT_COMMANDS_H
+#define CT_COMMANDS_H
+#include "app/app.h"
+
+int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status);
+
+#endif

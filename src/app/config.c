@@ -1,0 +1,134 @@
+#include "app/config_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+static const ct_opt_t loss_rows[] = {
+    CT_OPT_CHOICE(ct_loss_opts_t, kind, "cross_entropy", "cross_entropy", "softmax cross-entropy"),
+    CT_OPT_END};
+
+static const ct_opt_t cpu_rows[] = {
+    CT_OPT_CHOICE(ct_cpu_opts_t, conv_algo, "auto", "auto|direct",
+                  "auto: Winograd convolution where it is faster; direct: never"),
+    CT_OPT_INT(ct_cpu_opts_t, threads, "0", 0, 4096,
+               "threads of a rank; 0: its share of the cores"),
+    CT_OPT_END};
+
+const ct_opt_t ct__config_rows[] = {
+    CT_OPT_CHOICE(ct_config_t, device, "auto", "auto|cpu|ref",
+                  "where to compute; auto: the fastest there is; ref: slow and exact"),
+    CT_OPT_NODE(ct_config_t, transforms, "list of what is done to each sample, see below"),
+    CT_OPT_END};
+
+#define SECTION(name, rows, help)                  \
+  {                                                \
+#    name, rows, offsetof(ct_config_t, name), help \
+  }
+const ct_section_t ct__config_sections[] = {
+    SECTION(run, ct_run_rows, "the run and its directory"),
+    SECTION(parallel, ct_parallel_rows, "how ranks share the work"),
+    SECTION(data, ct_data_rows,
+            "what to train on; files are relative to the configuration's directory"),
+    SECTION(model, ct_model_rows, "what to train: a family, or `layers`"),
+    SECTION(train, ct_train_rows, "how long to train"),
+    SECTION(optim, ct_optim_rows, "the optimizer"),
+    SECTION(schedule, ct_schedule_rows, "the learning rate over time"),
+    SECTION(loss, loss_rows, "what is minimised"),
+    SECTION(checkpoint, ct_ckpt_rows, "when to save, and how many to keep"),
+    SECTION(cpu, cpu_rows, "the CPU backend"),
+    {0}};
+
+enum { MAX_SECTIONS = 16 };
+
+void *ct__config_part(const ct_config_t *c, const ct_section_t *s)
+{
+  return (char *)(uintptr_t)c + s->offset;
+}
+
+void ct_config_clear(ct_config_t *c)
+{
+  ct_opt_clear(ct__config_rows, c);
+  for (const ct_section_t *s = ct__config_sections; s->name; s++)
+    ct_opt_clear(s->rows, ct__config_part(c, s));
+}
+
+static int apply_set(ct_node_t *root, const char *set)
+{
+  int rc = CT_OK;
+  char key[256];
+  const char *equal = strchr(set, '=');
+  if (!equal || equal == set)
+    CT_FAIL(CT_ERR_USAGE, "--set %s: expected KEY=VALUE, such as optim.lr=0.1", set);
+  CT_TRY(ct_text_format(key, sizeof key, "%.*s", (int)(equal - set), set));
+  CT_TRY(ct_node_set(root, key, equal + 1));
+out:
+  return rc;
+}
+
+static int read_tree(ct_config_t *c, const ct_node_t *root)
+{
+  int rc = CT_OK, n = 0;
+  const char *names[MAX_SECTIONS] = {0};
+  for (const ct_section_t *s = ct__config_sections; s->name; s++)
+    names[n++] = s->name;
+  CT_TRY(ct_opt_defaults(ct__config_rows, c));
+  CT_TRY(ct_opt_read(ct__config_rows, c, root, c->where, "", names));
+  for (const ct_section_t *s = ct__config_sections; s->name; s++) {
+    void *part = ct__config_part(c, s);
+    CT_TRY(ct_opt_defaults(s->rows, part));
+    CT_TRY(ct_opt_read(s->rows, part, ct_node_find(root, s->name), c->where, s->name, NULL));
+  }
+out:
+  return rc;
+}
+
+int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *where,
+                    const char *const *set, int sets)
+{
+  int rc = CT_OK;
+  ct_node_t *root = NULL;
+  memset(c, 0, sizeof *c);
+  CT_TRY(ct_text_format(c->where, sizeof c->where, "%s", where));
+  CT_TRY(ct_node_parse(text, bytes, where, &root));
+  if (root->kind != CT_NODE_MAP)
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: expected sections such as 'data:' and 'model:'", where,
+            root->line);
+  for (int i = 0; i < sets; i++)
+    CT_TRY(apply_set(root, set[i]));
+  CT_TRY(read_tree(c, root));
+out:
+  ct_node_free(root);
+  if (rc != CT_OK) ct_config_clear(c);
+  return rc;
+}
+
+int ct__config_tree(const ct_config_t *c, ct_node_t **out)
+{
+  int rc = CT_OK;
+  ct_node_t *root = ct_opt_dump(ct__config_rows, c, NULL);
+  if (!root) CT_FAIL(CT_ERR_NOMEM, "no memory to write the configuration");
+  for (const ct_section_t *s = ct__config_sections; s->name; s++) {
+    ct_node_t *section = ct_opt_dump(s->rows, ct__config_part(c, s), s->name);
+    if (!section) CT_FAIL(CT_ERR_NOMEM, "no memory to write the configuration");
+    ct_node_append(root, section);
+  }
+  *out = root;
+  root = NULL;
+out:
+  ct_node_free(root);
+  return rc;
+}
+
+int ct_config_dump(const ct_config_t *c, ct_str_t *out)
+{
+  int rc = CT_OK;
+  ct_node_t *root = NULL;
+  CT_TRY(ct__config_tree(c, &root));
+  CT_TRY(ct_node_dump(root, 0, out));
+out:
+  ct_node_free(root);
+  return rc;
+}

@@ -1,0 +1,97 @@
+#include "app/ct_config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+/* ---- what the text left open ---- */
+
+static int set_text(char **to, const char *text)
+{
+  char *copy = ct_mem_strdup(text);
+  if (!copy) return CT_ERR_NOMEM;
+  ct_mem_free(*to);
+  *to = copy;
+  return CT_OK;
+}
+
+/* dir/pattern; where the whole will be read as a pattern, the directory's own magic is quoted. */
+static int absolute_pattern(char *buf, size_t cap, const char *dir, const char *pattern)
+{
+  static const char magic[] = "*?[";
+  char quoted[2 * CT_PATH_MAX];
+  size_t n = 0;
+  int is_pattern = strpbrk(dir, magic) || strpbrk(pattern, magic);
+  for (const char *p = dir; *p && n + 2 < sizeof quoted; p++) {
+    if (is_pattern && (strchr(magic, *p) || *p == '\\')) quoted[n++] = '\\';
+    quoted[n++] = *p;
+  }
+  quoted[n] = '\0';
+  return ct_path_join(buf, cap, quoted, pattern);
+}
+
+static int absolute_files(ct_opt_texts_t *files, const char *dir)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  for (int i = 0; i < files->n; i++) {
+    if (strcmp(files->v[i], "synthetic") == 0) continue;
+    CT_TRY(absolute_pattern(path, sizeof path, dir, files->v[i]));
+    CT_TRY(set_text(&files->v[i], path));
+  }
+out:
+  return rc;
+}
+
+int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int ranks)
+{
+  int rc = CT_OK;
+  char name[CT_PATH_MAX], path[CT_PATH_MAX];
+  CT_TRY(absolute_files(&c->data.train, dir));
+  CT_TRY(absolute_files(&c->data.val, dir));
+  if (c->run.dir[0])
+    CT_TRY(ct_text_format(name, sizeof name, "%s", c->run.dir));
+  else
+    CT_TRY(ct_text_format(name, sizeof name, "runs/%s", c->run.name));
+  CT_TRY(ct_path_join(path, sizeof path, cwd, name));
+  CT_TRY(set_text(&c->run.dir, path));
+  if (c->data.batch_per_rank > 0) c->data.batch = c->data.batch_per_rank * ranks;
+  if (c->data.eval_batch == 0) c->data.eval_batch = c->data.batch;
+out:
+  return rc;
+}
+
+/* ---- what single keys cannot say ---- */
+
+enum { MAX_BATCH = 1000000000 }; /* as the range of data.batch */
+
+static int check_all(const ct_config_t *c, int ranks)
+{
+  int rc = CT_OK;
+  if (strcmp(ct_opt_word(ct_parallel_rows, "mode", c->parallel.mode), "single") == 0 && ranks > 1)
+    CT_FAIL(CT_ERR_USAGE,
+            "parallel.mode is single, but there are %d ranks: set it to ddp, or start one", ranks);
+  if (c->data.batch > MAX_BATCH)
+    CT_FAIL(CT_ERR_USAGE,
+            "data.batch_per_rank is %" PRId64 ": with %d ranks a step has more than %d samples",
+            c->data.batch_per_rank, ranks, MAX_BATCH);
+  if (!c->data.target[0])
+    CT_FAIL(CT_ERR_USAGE, "data.target is empty: the loss is of labels, name their array");
+  CT_TRY(ct_optim_check(&c->optim));
+  if (c->train.steps == 0 && c->schedule.warmup_epochs > (double)c->train.epochs)
+    CT_FAIL(CT_ERR_USAGE, "schedule.warmup_epochs is %g, more than train.epochs, which is %" PRId64,
+            c->schedule.warmup_epochs, c->train.epochs);
+  if (c->model.family[0] && c->model.layers)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.family and model.layers are both given: one of them makes the model");
+out:
+  return rc;
+}
+
+int ct_config_check(const ct_config_t *c, int ranks)
+{
+  int rc = check_all(c, ranks);
+  return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);
+}

@@ -1,0 +1,63 @@
+/** \file ct_config.h  The whole configuration of a run.  Layer 5.
+ *
+ * Every section is one option table of the module it configures; config.c lists the tables, and parsing,
+ * defaults, ranges, help, dump and hash follow from the list.  Everything is local and free of MPI. */
+#ifndef CT_CONFIG_H
+#define CT_CONFIG_H
+#include "train/ct_trainer.h"
+
+/** Words of the key `device`, in the order of its choices. */
+typedef enum { CT_DEVICE_AUTO, CT_DEVICE_CPU, CT_DEVICE_REF } ct_device_choice_t;
+
+/** Section `loss`. */
+typedef struct ct_loss_opts {
+  int kind; /**< cross_entropy */
+} ct_loss_opts_t;
+
+/** Section `cpu`. */
+typedef struct ct_cpu_opts {
+  int conv_algo;   /**< auto|direct */
+  int64_t threads; /**< of a rank; 0: its share of the cores */
+} ct_cpu_opts_t;
+
+typedef struct ct_config {
+  ct_run_opts_t run;
+  int device;            /**< ct_device_choice_t */
+  ct_node_t *transforms; /**< owned; NULL: none */
+  ct_parallel_opts_t parallel;
+  ct_data_opts_t data;
+  ct_model_opts_t model;
+  ct_train_opts_t train;
+  ct_optim_opts_t optim;
+  ct_schedule_opts_t schedule;
+  ct_loss_opts_t loss;
+  ct_ckpt_opts_t checkpoint;
+  ct_cpu_opts_t cpu;
+  char where[CT_PATH_MAX]; /**< the file's name, for messages */
+} ct_config_t;
+
+/** Reads YAML text into *c, which is zeroed first; \a where names the file.  set[sets]: KEY=VALUE texts
+ * from the command line, which win.  CT_ERR_USAGE with file, line, key and the nearest valid key. */
+int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *where,
+                    const char *const *set, int sets);
+/** Frees what *c owns; a zeroed one is fine. */
+void ct_config_clear(ct_config_t *c);
+
+/** Fills in what the text left open, so that the dump means the same everywhere: data files become
+ * absolute (they were relative to \a dir, the file's directory), run.dir too (relative to \a cwd), the global
+ * batch follows from data.batch_per_rank and \a ranks. */
+int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int ranks);
+/** What the range of a single key cannot say.  CT_ERR_USAGE. */
+int ct_config_check(const ct_config_t *c, int ranks);
+
+/** As YAML, every key: parses back to the same values.  Appended. */
+int ct_config_dump(const ct_config_t *c, ct_str_t *out);
+/** Hash of the keys that can change the result of a run: not of names, places, threads and such. */
+int ct_config_hash(const ct_config_t *c, uint64_t *out);
+/** Lists the keys that can change the result and have another value in \a old (a dump): "data.batch was
+ * 64 and is 128; …".  Empty if there are none.  Appended. */
+int ct_config_differences(const ct_config_t *c, const char *old, ct_str_t *out);
+/** Every section with its keys, defaults, ranges; transforms, families, layer kinds.  Appended. */
+int ct_config_help(ct_str_t *out);
+
+#endif

@@ -1,0 +1,181 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/pack.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+typedef struct csv {
+  const char *path;
+  char *text;       /**< lines end in NUL */
+  const char **row; /**< lines with numbers */
+  int64_t rows, cap;
+  int64_t columns;
+  int64_t label; /**< its column */
+  int is_u8;     /**< every value but the labels is an integer in 0 … 255 */
+  int64_t classes;
+  ct_pack_walk_t walk;
+} csv_t;
+
+/* The number at *p and the separator behind it; 0 if there is none.  A line ends in NUL. */
+static int take_number(const char **p, double *value)
+{
+  char *end;
+  *value = strtod(*p, &end);
+  if (end == *p) return 0;
+  end += strspn(end, " \t");
+  if (*end == ',' || *end == ';') end++;
+  *p = end;
+  return 1;
+}
+
+/* Numbers at the beginning of a line; *p is what follows them. */
+static int64_t count_numbers(const char **p)
+{
+  int64_t n = 0;
+  double value;
+  while (take_number(p, &value))
+    n++;
+  return n;
+}
+
+static int is_header(const char *line)
+{
+  return count_numbers(&line) == 0;
+}
+
+/* ---- reading and checking ---- */
+
+static int check_label(csv_t *c, int64_t line, double value)
+{
+  int rc = CT_OK;
+  if (value != floor(value) || value < 0 || value >= INT32_MAX)
+    CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 ": the label %g is not a class number",
+            c->path, line, c->label, value);
+  if ((int64_t)value >= c->classes) c->classes = (int64_t)value + 1;
+out:
+  return rc;
+}
+
+static int check_line(csv_t *c, int64_t line, const char *text)
+{
+  int rc = CT_OK;
+  double value;
+  int64_t column = 0;
+  for (; take_number(&text, &value); column++) {
+    if (!isfinite(value))
+      CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 " is not finite", c->path, line,
+              column);
+    if (column == c->label)
+      CT_TRY(check_label(c, line, value));
+    else if (value != floor(value) || value < 0 || value > 255)
+      c->is_u8 = 0;
+  }
+  if (*text)
+    CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 ": '%.20s' is not a number", c->path,
+            line, column, text);
+  if (column != c->columns)
+    CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": found %" PRId64 " numbers, expected %" PRId64, c->path,
+            line, column, c->columns);
+out:
+  return rc;
+}
+
+/* The first line with numbers says how many columns there are. */
+static int first_row(csv_t *c, const ct_shape_t *shape, int64_t label, const char *line)
+{
+  int rc = CT_OK;
+  int64_t found = count_numbers(&line);
+  if (*line) return CT_OK; /* no number: check_line() says which */
+  c->columns = shape->ndim ? ct_shape_sample(shape) + 1 : found;
+  c->label = label < 0 ? c->columns - 1 : label;
+  if (c->columns < 2 || c->label >= c->columns)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: has %" PRId64 " columns, and the label should be number %" PRId64
+            " (counted from 0)",
+            c->path, c->columns, c->label);
+out:
+  return rc;
+}
+
+static int read_rows(csv_t *c, const ct_shape_t *shape, int64_t label)
+{
+  int rc = CT_OK;
+  int64_t number = 0;
+  char *next = c->text;
+  for (char *line; next && *next;) {
+    line = next;
+    next = strchr(line, '\n');
+    if (next) *next++ = '\0';
+    number++;
+    line[strcspn(line, "\r")] = '\0';
+    if (!line[strspn(line, " \t")]) continue;
+    if (number == 1 && is_header(line)) continue;
+    if (c->rows == 0) CT_TRY(first_row(c, shape, label, line));
+    CT_TRY(check_line(c, number, line));
+    CT_TRY(ct_mem_grow((void **)&c->row, &c->cap, c->rows + 1, sizeof *c->row));
+    c->row[c->rows++] = line;
+  }
+out:
+  return rc;
+}
+
+/* ---- the source ---- */
+
+static int next_rows(void *state, int n, void *x, int32_t *labels)
+{
+  csv_t *c = state;
+  uint8_t *u8 = x;
+  float *f32 = x;
+  for (int i = 0; i < n; i++) {
+    const char *text = c->row[ct_pack_walk_next(&c->walk)];
+    double value;
+    for (int64_t column = 0; take_number(&text, &value); column++) {
+      if (column == c->label)
+        labels[i] = (int32_t)value;
+      else if (c->is_u8)
+        *u8++ = (uint8_t)value;
+      else
+        *f32++ = (float)value;
+    }
+  }
+  return CT_OK;
+}
+
+static void close_csv(void *state)
+{
+  csv_t *c = state;
+  if (!c) return;
+  ct_mem_free(c->row);
+  ct_mem_free(c->text);
+  ct_mem_free(c);
+}
+
+int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label,
+                     const ct_pack_rows_t *rows, ct_pack_input_t *out)
+{
+  int rc = CT_OK;
+  size_t bytes;
+  csv_t *c = ct_mem_alloc(sizeof *c, "csv file");
+  *out = (ct_pack_input_t){.close = close_csv};
+  if (!c) return CT_ERR_NOMEM;
+  c->path = path;
+  c->is_u8 = 1;
+  CT_TRY(ct_pack_read_file(path, &c->text, &bytes));
+  if (strlen(c->text) != bytes)
+    CT_FAIL(CT_ERR_FORMAT, "%s: contains zero bytes: is it a csv file?", path);
+  CT_TRY(read_rows(c, shape, label));
+  CT_TRY(ct_pack_walk_begin(&c->walk, path, c->rows, rows));
+  out->src.samples = c->walk.end - c->walk.at;
+  out->src.x = shape->ndim ? *shape : ct_shape(2, 1, c->columns - 1);
+  out->src.x.dtype = c->is_u8 ? CT_U8 : CT_F32;
+  out->src.state = c;
+  out->src.next = next_rows;
+  out->classes = c->classes;
+  c = NULL;
+out:
+  close_csv(c);
+  return rc;
+}

@@ -1,0 +1,226 @@
+#include "app/setup.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/builtin.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_hash.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+
+/* ---- configuration ---- */
+
+int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks)
+{
+  int rc = CT_OK;
+  char *text = NULL, real[CT_PATH_MAX], dir[CT_PATH_MAX], cwd[CT_PATH_MAX];
+  size_t bytes;
+  CT_TRY(ct_file_read(path, &text, &bytes));
+  CT_TRY(ct_config_parse(c, text, bytes, path, a->set, a->sets));
+  if (!realpath(path, real) || !getcwd(cwd, sizeof cwd))
+    CT_FAIL(CT_ERR_IO, "%s: its directory cannot be found: %s", path, strerror(errno));
+  CT_TRY(ct_path_dir(dir, sizeof dir, real));
+  CT_TRY(ct_config_resolve(c, dir, cwd, ranks));
+  CT_TRY(ct_config_check(c, ranks));
+out:
+  if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration "); /* exit status 2 */
+  ct_mem_free(text);
+  return rc;
+}
+
+static int read_and_dump(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
+                         ct_str_t *text)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_setup_read_config(c, path, a, ranks));
+  CT_TRY(ct_config_dump(c, text));
+out:
+  return rc;
+}
+
+int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  ct_str_t text = {0};
+  void *data = NULL;
+  size_t bytes = 0;
+  uint64_t hash = 0;
+  if (s->topo->rank == 0) {
+    rc = read_and_dump(&s->cfg, path, a, s->topo->size, &text);
+    data = text.data;
+    bytes = text.len;
+  }
+  CT_TRY(ct_agree_bytes(s->topo, rc, &data, &bytes));
+  if (s->topo->rank != 0) rc = ct_config_parse(&s->cfg, data, bytes, path, NULL, 0);
+  if (rc == CT_OK) rc = ct_config_hash(&s->cfg, &hash);
+  CT_TRY(ct_agree(s->topo, rc));
+  CT_TRY(ct_agree_same(s->topo, "the configuration", hash));
+  s->config_s = ct_clock() - begin;
+out:
+  if (data != text.data) ct_mem_free(data);
+  ct_str_clear(&text);
+  return rc;
+}
+
+/* ---- device ---- */
+
+static int open_device(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  const ct_cpu_opts_t *cpu = &s->cfg.cpu;
+  ct_dev_opts_t o = {.index = s->topo->local_rank,
+                     .threads = cpu->threads ? (int)cpu->threads : s->topo->threads,
+                     .conv_direct = cpu->conv_algo};
+  CT_TRY(ct_builtin_backend(s->cfg.device, &s->be));
+  CT_TRY(s->be->open(&o, &s->dev));
+  ct_log(CT_LOG_INFO, "%d rank%s on %d node%s, %d thread%s each; %s: %s", s->topo->size,
+         s->topo->size == 1 ? "" : "s", s->topo->nodes, s->topo->nodes == 1 ? "" : "s", o.threads,
+         o.threads == 1 ? "" : "s", s->be->name, s->be->describe(s->dev));
+out:
+  return rc;
+}
+
+int ct_setup_device(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  CT_TRY_ALL(s->topo, open_device(s));
+  s->comm_ops = &ct_comm_mpi;
+  CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &s->comm));
+out:
+  return rc;
+}
+
+/* ---- data ---- */
+
+int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out)
+{
+  int rc = CT_OK;
+  int64_t shape[CT_MAX_DIMS - 1];
+  ct_reader_spec_t spec;
+  uint64_t seed = (uint64_t)c->run.seed + (files == &c->data.val); /* other synthetic samples */
+  CT_TRY(ct_data_spec(&c->data, files, "/", seed, shape, &spec));  /* all paths are absolute */
+  CT_TRY(ct_dataset_open(ct_builtin_reader(files), &spec, c->transforms, c->where, out));
+out:
+  return rc;
+}
+
+int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
+{
+  int rc = CT_OK;
+  if (!c->model.classes && !d->classes) CT_TRY(ct_dataset_count_classes(d, 0));
+  if (!c->model.classes) c->model.classes = d->classes;
+  if (c->model.classes < d->classes)
+    CT_FAIL(CT_ERR_USAGE, "model.classes is %" PRId64 ", but the data has %" PRId64 " classes",
+            c->model.classes, d->classes);
+  d->classes = c->model.classes; /* labels are checked against it */
+out:
+  return rc;
+}
+
+/* Rank 0 may have counted: the others take its word. */
+static int agree_classes(ct_setup_t *s, ct_dataset_t *d)
+{
+  int rc = s->topo->rank == 0 ? ct_setup_classes(&s->cfg, d) : CT_OK;
+  void *data = &s->cfg.model.classes;
+  size_t bytes = sizeof s->cfg.model.classes;
+  if (s->topo->rank != 0) data = NULL;
+  CT_TRY(ct_agree_bytes(s->topo, rc, &data, &bytes));
+  if (s->topo->rank != 0) {
+    memcpy(&s->cfg.model.classes, data, sizeof s->cfg.model.classes);
+    ct_mem_free(data);
+  }
+  d->classes = s->cfg.model.classes;
+out:
+  return rc;
+}
+
+static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *what,
+                       ct_dataset_t *d)
+{
+  int rc = CT_OK;
+  CT_TRY_ALL(s->topo, ct_setup_open_data(&s->cfg, files, d));
+  CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
+  CT_TRY(agree_classes(s, d));
+out:
+  return rc;
+}
+
+int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  if (want_train) CT_TRY(open_agreed(s, &s->cfg.data.train, "the training data", &s->data));
+  if (want_val) CT_TRY(open_agreed(s, &s->cfg.data.val, "the validation data", &s->val));
+  if (want_train && want_val && !ct_shape_same(&s->data.x, &s->val.x)) {
+    char a[64], b[64];
+    CT_FAIL(CT_ERR_SHAPE, "samples of data.train are %s, but those of data.val are %s",
+            ct_shape_text(&s->data.x, a, sizeof a), ct_shape_text(&s->val.x, b, sizeof b));
+  }
+  s->data_s = ct_clock() - begin;
+out:
+  return rc;
+}
+
+/* ---- model ---- */
+
+int ct_setup_model(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  const ct_shape_t *x = s->data.info.samples ? &s->data.x : &s->val.x;
+  CT_TRY_ALL(s->topo,
+             ct_graph_make(&s->cfg.model, x, s->cfg.model.classes, s->cfg.where, &s->graph));
+  CT_TRY(ct_agree_same(s->topo, "the model", ct_graph_hash(s->graph)));
+out:
+  return rc;
+}
+
+/* The largest part of a batch that any rank gets. */
+static int largest_share(int64_t batch, int64_t samples, int ranks)
+{
+  int64_t first;
+  return (int)ct_sampler_share(batch < samples ? batch : samples, 0, ranks, &first);
+}
+
+int ct_setup_trainer(ct_setup_t *s, int training)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  const ct_config_t *c = &s->cfg;
+  double bucket_mb = c->parallel.bucket_mb;
+  if (bucket_mb == 0) bucket_mb = s->be->host_memory ? 1 : 25;
+  ct_trainer_env_t env = {
+      .topo = s->topo,
+      .be = s->be,
+      .dev = s->dev,
+      .comm_ops = s->comm_ops,
+      .comm = s->comm,
+      .graph = s->graph,
+      .optim = &c->optim,
+      .bucket_mb = bucket_mb,
+      .seed = (uint64_t)c->run.seed,
+      .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size) : 0,
+      .max_eval = largest_share(c->data.eval_batch, s->val.info.samples, s->topo->size),
+      .training = training};
+  CT_TRY(ct_trainer_create(&env, &s->trainer));
+  s->plan_s = ct_clock() - begin;
+out:
+  return rc;
+}
+
+void ct_setup_close(ct_setup_t *s)
+{
+  ct_trainer_destroy(s->trainer);
+  ct_graph_free(s->graph);
+  ct_dataset_close(&s->val);
+  ct_dataset_close(&s->data);
+  if (s->comm) s->comm_ops->close(s->comm);
+  if (s->dev) s->be->close(s->dev);
+  ct_config_clear(&s->cfg);
+}

@@ -1,0 +1,43 @@
+/** \file setup.h  What train, eval and bench have in common, up to a trainer.  Layer 5.
+ *
+ * Each function opens one part, in the order in which they stand here; all are collective.  ct_setup_close()
+ * closes what was opened, in reverse order. */
+#ifndef CT_SETUP_H
+#define CT_SETUP_H
+#include "app/app.h"
+#include "app/ct_config.h"
+
+typedef struct ct_setup {
+  const ct_topo_t *topo; /**< borrowed */
+  ct_config_t cfg;
+  const ct_backend_t *be;
+  ct_dev_t *dev;
+  const ct_comm_ops_t *comm_ops;
+  ct_comm_t *comm;
+  ct_dataset_t data, val; /**< not opened: samples 0 */
+  ct_graph_t *graph;
+  ct_trainer_t *trainer;
+  double config_s, data_s, plan_s; /**< the ledger: seconds of start-up */
+} ct_setup_t;
+
+/** Rank 0 reads the file and the options of the command line, and sends the resolved text to all. */
+int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a);
+/** Device and communicator. */
+int ct_setup_device(ct_setup_t *s);
+/** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes, counted in
+ * the data if neither the file nor the configuration says. */
+int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
+int ct_setup_model(ct_setup_t *s);
+/** training: 0 for evaluation only. */
+int ct_setup_trainer(ct_setup_t *s, int training);
+/** A zeroed one is fine. */
+void ct_setup_close(ct_setup_t *s);
+
+/** Local.  Opens one data set without agreement; for commands of one process. */
+int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out);
+/** Local.  Makes sure that model.classes is given and enough for \a d. */
+int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
+/** Local.  File, --set and everything that follows from them, for so many ranks. */
+int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks);
+
+#endif
