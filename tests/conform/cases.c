@@ -1,0 +1,320 @@
+#include "tests/conform/cases.h"
+
+#include <string.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+static void start(op_case_t *out, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y)
+{
+  ct_op_desc_init(&out->desc, kind, x, y);
+  out->data = DATA_RANDOM;
+  out->big = ct_shape_bytes(x) > 8 << 20;
+}
+
+/* ---- convolution ---- */
+
+typedef struct conv_row {
+  int n, c, h, w, out, kernel[2], stride[2], pad[2], dilate[2], groups, bias, relu;
+} conv_row_t;
+
+static void make_conv(const conv_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(4, r->n, r->c, r->h, r->w), y = x;
+
+  y.dim[1] = r->out;
+  for (int i = 0; i < 2; i++) {
+    y.dim[2 + i] =
+        ct_op_window_out(x.dim[2 + i], r->kernel[i], r->stride[i], r->pad[i], r->dilate[i]);
+  }
+  start(out, CT_OP_CONV, &x, &y);
+  memcpy(out->desc.u.conv.kernel, r->kernel, sizeof r->kernel);
+  memcpy(out->desc.u.conv.stride, r->stride, sizeof r->stride);
+  memcpy(out->desc.u.conv.pad, r->pad, sizeof r->pad);
+  memcpy(out->desc.u.conv.dilate, r->dilate, sizeof r->dilate);
+  out->desc.u.conv.groups = r->groups;
+  out->desc.u.conv.bias = r->bias;
+  out->desc.u.conv.relu = r->relu;
+}
+
+int case_conv(int i, op_case_t *out)
+{
+  static const conv_row_t rows[] = {
+      /* the usual: 3x3 and 1x1, in every kind of channel count */
+      {2, 16, 8, 8, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 0, 0},
+      {1, 32, 7, 7, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 0, 1},
+      {2, 64, 14, 14, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 1, 1},
+      {3, 16, 5, 7, 32, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 0, 0},
+      {2, 64, 4, 4, 16, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 0},
+      {2, 32, 8, 8, 32, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, 0, 0},
+      {2, 32, 8, 8, 64, {1, 1}, {2, 2}, {0, 0}, {1, 1}, 1, 0, 0},
+      /* input layers and odd channels */
+      {2, 1, 8, 8, 6, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1, 1, 0},
+      {2, 6, 14, 14, 16, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 1},
+      {1, 3, 32, 32, 64, {7, 7}, {2, 2}, {3, 3}, {1, 1}, 1, 0, 0},
+      {2, 3, 9, 9, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 1, 1},
+      {1, 17, 5, 7, 20, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 1, 0},
+      {3, 20, 6, 5, 17, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 0, 1},
+      {1, 20, 1, 1, 3, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 0},
+      {2, 1, 1, 1, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 0},
+      /* windows of every kind */
+      {2, 3, 5, 7, 6, {1, 3}, {1, 1}, {0, 1}, {1, 1}, 1, 0, 0},
+      {2, 16, 7, 5, 16, {3, 1}, {2, 1}, {1, 0}, {1, 1}, 1, 1, 0},
+      {1, 6, 9, 11, 20, {2, 3}, {2, 3}, {1, 0}, {1, 1}, 1, 1, 1},
+      {1, 16, 9, 9, 32, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 1, 0, 0},
+      {2, 6, 10, 9, 17, {3, 2}, {2, 1}, {1, 2}, {2, 3}, 1, 1, 0},
+      {1, 16, 4, 4, 16, {3, 3}, {3, 3}, {0, 0}, {1, 1}, 1, 0, 0},
+      {1, 3, 3, 3, 16, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 0},
+      /* groups and depthwise */
+      {2, 32, 6, 6, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2, 0, 0},
+      {1, 64, 5, 5, 32, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 4, 1, 1},
+      {2, 6, 5, 7, 12, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 3, 1, 0},
+      {2, 32, 7, 7, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32, 0, 0},
+      {1, 17, 5, 5, 17, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 17, 1, 1},
+  };
+
+  if (i >= COUNT(rows)) return 0;
+  make_conv(&rows[i], out);
+  return 1;
+}
+
+/* ---- linear ---- */
+
+static void make_linear(int n, int in, int features, int bias, int relu, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(2, n, in), y = ct_shape(2, n, features);
+
+  start(out, CT_OP_LINEAR, &x, &y);
+  out->desc.u.linear.bias = bias;
+  out->desc.u.linear.relu = relu;
+}
+
+int case_linear(int i, op_case_t *out)
+{
+  static const int rows[][5] = {{1, 1, 1, 1, 0},      {3, 17, 5, 1, 0},    {2, 64, 10, 0, 0},
+                                {5, 33, 7, 1, 1},     {1, 400, 120, 1, 1}, {16, 32, 64, 1, 0},
+                                {4, 512, 1000, 1, 0}, {7, 13, 2, 0, 1}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_linear(rows[i][0], rows[i][1], rows[i][2], rows[i][3], rows[i][4], out);
+  return 1;
+}
+
+/* ---- batch normalisation ---- */
+
+typedef struct bnorm_row {
+  int ndim, dim[4], training, relu, add;
+  double momentum;
+} bnorm_row_t;
+
+static ct_shape_t shape_of(int ndim, const int dim[4])
+{
+  return ct_shape(ndim, dim[0], ndim > 1 ? dim[1] : 1, ndim > 2 ? dim[2] : 1,
+                  ndim > 3 ? dim[3] : 1);
+}
+
+static void make_bnorm(const bnorm_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = shape_of(r->ndim, r->dim);
+
+  start(out, CT_OP_BNORM, &x, &x);
+  out->desc.training = r->training;
+  out->desc.u.bnorm.eps = 1e-5;
+  out->desc.u.bnorm.momentum = r->momentum;
+  out->desc.u.bnorm.relu = r->relu;
+  out->desc.u.bnorm.add = r->add;
+}
+
+int case_bnorm(int i, op_case_t *out)
+{
+  static const bnorm_row_t rows[] = {
+      {4, {4, 16, 5, 7}, 1, 0, 0, 0.1},   {4, {2, 32, 8, 8}, 1, 1, 0, 0.1},
+      {4, {3, 64, 4, 4}, 1, 1, 1, 0.1},   {4, {2, 17, 5, 5}, 1, 0, 1, 0.01},
+      {4, {5, 3, 3, 1}, 1, 1, 1, 1.0},    {4, {1, 20, 5, 7}, 1, 1, 0, 0.1},
+      {2, {6, 33}, 1, 0, 0, 0.1},         {4, {8, 6, 1, 1}, 1, 1, 1, 0.1},
+      {4, {8, 16, 24, 24}, 1, 1, 1, 0.1}, {4, {4, 16, 5, 7}, 0, 0, 0, 0.1},
+      {4, {2, 20, 4, 4}, 0, 1, 0, 0.1},   {4, {2, 64, 3, 3}, 0, 1, 1, 0.1},
+      {2, {1, 17}, 0, 0, 0, 0.1},         {4, {4, 32, 132, 132}, 1, 1, 1, 0.1},
+      {4, {1, 6, 1, 1}, 1, 0, 0, 0.1}, /* one element per channel */
+  };
+
+  if (i >= COUNT(rows)) return 0;
+  make_bnorm(&rows[i], out);
+  return 1;
+}
+
+/* ---- elementwise ---- */
+
+static const int shapes[][4] = {{2, 16, 4, 4}, {1, 3, 5, 7},  {3, 17, 1, 1},   {1, 64, 7, 7},
+                                {5, 20, 3, 2}, {2, 32, 1, 9}, {8, 32, 24, 24}, {4, 32, 132, 132}};
+
+static int make_same(int i, ct_op_kind_t kind, op_case_t *out)
+{
+  static const int flat[][4] = {{7, 33}, {1, 1}, {4, 1000}};
+  ct_shape_t x;
+
+  if (i >= COUNT(shapes) + COUNT(flat)) return 0;
+  x = i < COUNT(shapes) ? shape_of(4, shapes[i]) : shape_of(2, flat[i - COUNT(shapes)]);
+  start(out, kind, &x, &x);
+  return 1;
+}
+
+int case_relu(int i, op_case_t *out)
+{
+  return make_same(i, CT_OP_RELU, out);
+}
+
+int case_add(int i, op_case_t *out)
+{
+  if (!make_same(i / 2, CT_OP_ADD, out)) return 0;
+  out->desc.u.add.relu = i % 2;
+  return 1;
+}
+
+int case_dropout(int i, op_case_t *out)
+{
+  static const double p[] = {0.5, 0.1, 0, 1};
+
+  if (!make_same(i / 2, CT_OP_DROPOUT, out)) return 0;
+  out->desc.training = i % 2;
+  out->desc.u.dropout.p = p[i / 2 % COUNT(p)];
+  out->desc.u.dropout.layer = (uint32_t)i;
+  return 1;
+}
+
+/* N x C x H x W to N x features, both plain. */
+int case_flatten(int i, op_case_t *out)
+{
+  if (i >= COUNT(shapes)) return 0;
+  ct_shape_t x = shape_of(4, shapes[i]);
+  ct_shape_t y = ct_shape(2, x.dim[0], ct_shape_sample(&x));
+  start(out, CT_OP_REORDER, &x, &y);
+  return 1;
+}
+
+/* ---- pooling ---- */
+
+typedef struct pool_row {
+  int n, c, h, w, kernel[2], stride[2], pad[2], average, include_pad, relu;
+  data_kind_t data;
+} pool_row_t;
+
+static void make_pool(const pool_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(4, r->n, r->c, r->h, r->w), y = x;
+  int global = r->kernel[0] == 0;
+
+  for (int i = 0; i < 2; i++) {
+    y.dim[2 + i] =
+        global ? 1 : ct_op_window_out(x.dim[2 + i], r->kernel[i], r->stride[i], r->pad[i], 1);
+  }
+  start(out, CT_OP_POOL, &x, &y);
+  memcpy(out->desc.u.pool.kernel, r->kernel, sizeof r->kernel);
+  memcpy(out->desc.u.pool.stride, r->stride, sizeof r->stride);
+  memcpy(out->desc.u.pool.pad, r->pad, sizeof r->pad);
+  out->desc.u.pool.average = r->average;
+  out->desc.u.pool.global = global;
+  out->desc.u.pool.include_pad = r->include_pad;
+  out->desc.u.pool.relu = r->relu;
+  out->data = r->data;
+}
+
+int case_pool(int i, op_case_t *out)
+{
+  static const pool_row_t rows[] = {
+      {2, 16, 8, 8, {2, 2}, {2, 2}, {0, 0}, 0, 0, 0, DATA_RANDOM},
+      {2, 16, 8, 8, {2, 2}, {2, 2}, {0, 0}, 0, 0, 1, DATA_TIES},
+      {1, 64, 9, 9, {3, 3}, {2, 2}, {1, 1}, 0, 0, 0, DATA_TIES},
+      {2, 6, 7, 5, {3, 3}, {2, 2}, {1, 1}, 0, 0, 1, DATA_RANDOM},
+      {1, 17, 5, 7, {3, 2}, {1, 2}, {1, 0}, 0, 0, 0, DATA_TIES},
+      {3, 20, 4, 4, {3, 3}, {1, 1}, {1, 1}, 0, 0, 1, DATA_TIES},
+      {1, 1, 1, 1, {1, 1}, {1, 1}, {0, 0}, 0, 0, 0, DATA_RANDOM},
+      {2, 32, 7, 6, {3, 3}, {3, 3}, {0, 0}, 0, 0, 0, DATA_RANDOM},
+      {8, 32, 24, 24, {2, 2}, {2, 2}, {0, 0}, 0, 0, 1, DATA_RANDOM},
+      {4, 32, 132, 132, {3, 3}, {2, 2}, {1, 1}, 0, 0, 0, DATA_RANDOM},
+      {2, 16, 8, 8, {2, 2}, {2, 2}, {0, 0}, 1, 0, 0, DATA_RANDOM},
+      {1, 17, 5, 7, {3, 3}, {2, 2}, {1, 1}, 1, 0, 0, DATA_RANDOM},
+      {2, 6, 5, 7, {3, 3}, {2, 2}, {1, 1}, 1, 1, 0, DATA_RANDOM},
+      {2, 32, 6, 5, {3, 2}, {1, 2}, {1, 1}, 1, 0, 0, DATA_RANDOM},
+      {2, 64, 7, 7, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
+      {1, 17, 5, 7, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
+      {3, 20, 1, 1, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
+  };
+
+  if (i >= COUNT(rows)) return 0;
+  make_pool(&rows[i], out);
+  return 1;
+}
+
+/* ---- loss ---- */
+
+int case_xent(int i, op_case_t *out)
+{
+  static const struct {
+    int n, classes;
+    data_kind_t data;
+  } rows[] = {{1, 2, DATA_RANDOM}, {7, 5, DATA_TIES},      {16, 10, DATA_RANDOM},
+              {33, 10, DATA_TIES}, {5, 1000, DATA_RANDOM}, {64, 17, DATA_TIES},
+              {3, 4, DATA_SPREAD}};
+
+  if (i >= COUNT(rows)) return 0;
+  ct_shape_t x = ct_shape(2, rows[i].n, rows[i].classes);
+  start(out, CT_OP_XENT, &x, &x);
+  out->data = rows[i].data;
+  return 1;
+}
+
+/* ---- for central differences ---- */
+
+static int gradient_layers(int i, op_case_t *out)
+{
+  static const conv_row_t convs[] = {
+      {2, 3, 4, 5, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 1, 0},
+      {1, 4, 6, 5, 6, {3, 2}, {2, 1}, {1, 0}, {1, 2}, 2, 0, 0},
+      {2, 3, 4, 4, 3, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 3, 1, 0},
+  };
+  static const bnorm_row_t bnorms[] = {{4, {2, 3, 3, 2}, 1, 0, 0, 0.1},
+                                       {4, {2, 2, 3, 3}, 1, 1, 1, 0.1},
+                                       {2, {8, 3}, 1, 1, 0, 0.1},
+                                       {4, {2, 3, 2, 2}, 0, 1, 1, 0.1}};
+
+  if (i < COUNT(convs)) {
+    make_conv(&convs[i], out);
+    return COUNT(convs);
+  }
+  i -= COUNT(convs);
+  if (i < COUNT(bnorms)) make_bnorm(&bnorms[i], out);
+  if (i == COUNT(bnorms)) make_linear(3, 5, 4, 1, 0, out);
+  return COUNT(convs) + COUNT(bnorms) + 1;
+}
+
+static int gradient_others(int i, op_case_t *out)
+{
+  static const pool_row_t pools[] = {{1, 2, 5, 4, {3, 3}, {2, 2}, {1, 1}, 0, 0, 0, DATA_SPREAD},
+                                     {1, 2, 4, 4, {2, 2}, {2, 2}, {0, 0}, 0, 0, 1, DATA_SPREAD},
+                                     {1, 2, 5, 4, {3, 2}, {2, 1}, {1, 1}, 1, 0, 0, DATA_RANDOM},
+                                     {1, 2, 5, 4, {3, 3}, {2, 2}, {1, 1}, 1, 1, 0, DATA_RANDOM},
+                                     {2, 3, 2, 4, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM}};
+  ct_shape_t flat = ct_shape(2, 4, 6);
+
+  if (i < COUNT(pools)) {
+    make_pool(&pools[i], out);
+    return 1;
+  }
+  static const ct_op_kind_t kinds[] = {CT_OP_RELU, CT_OP_ADD, CT_OP_DROPOUT, CT_OP_XENT};
+  i -= COUNT(pools);
+  if (i >= COUNT(kinds)) return 0;
+  start(out, kinds[i], &flat, &flat);
+  out->data = kinds[i] == CT_OP_RELU ? DATA_SPREAD : DATA_RANDOM;
+  if (kinds[i] == CT_OP_ADD) out->desc.u.add.relu = 1;
+  if (kinds[i] == CT_OP_DROPOUT) {
+    out->desc.training = 1;
+    out->desc.u.dropout.p = 0.4;
+  }
+  return 1;
+}
+
+int case_gradient(int i, op_case_t *out)
+{
+  int layers = gradient_layers(i, out);
+  return i < layers ? 1 : gradient_others(i - layers, out);
+}

@@ -1,0 +1,26 @@
+/** \file cases.h  The ops that every backend is tried with, as plain data. */
+#ifndef CONFORM_CASES_H
+#define CONFORM_CASES_H
+#include "backend/ct_op.h"
+#include "tests/conform/rig.h"
+
+typedef struct op_case {
+  ct_op_desc_t desc;
+  data_kind_t data;
+  int big; /**< more than 8 MiB: large tensors may take other paths; few trials are enough */
+} op_case_t;
+
+/** Case i of a kind into *out; 0 when there are no more. */
+int case_conv(int i, op_case_t *out);
+int case_linear(int i, op_case_t *out);
+int case_bnorm(int i, op_case_t *out);
+int case_relu(int i, op_case_t *out);
+int case_pool(int i, op_case_t *out);
+int case_add(int i, op_case_t *out);
+int case_dropout(int i, op_case_t *out);
+int case_flatten(int i, op_case_t *out);
+int case_xent(int i, op_case_t *out);
+/** Small ops for central differences, of all kinds. */
+int case_gradient(int i, op_case_t *out);
+
+#endif

@@ -1,0 +1,21 @@
+/** \file check.h  What is done with a case; failures name the op and the trial. */
+#ifndef CONFORM_CHECK_H
+#define CONFORM_CHECK_H
+#include "tests/conform/cases.h"
+
+/** The backend under test, and the reference. */
+extern side_t tested, reference;
+
+/** A CUnit assertion with a message. */
+int check(int ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/** ||a - b|| / max(||b||, floor) <= tolerance, and nothing is NaN. */
+int is_close(const float *a, const float *b, int64_t n, double floor, double tolerance,
+             char why[80]);
+
+/** Runs the case in every layout that the backend works in and every way an op may be prepared and
+ * run, and compares all results with the reference. */
+void check_parity(const op_case_t *c);
+/** Backward passes of the backend under test against central differences of its forward pass. */
+void check_gradient(const op_case_t *c);
+
+#endif

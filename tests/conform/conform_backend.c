@@ -1,0 +1,491 @@
+/* What every backend must do, whatever it is made of: conform_backend NAME [part of a test's name].
+ *
+ * Results are compared with those of the reference backend, which is itself held to PyTorch's numbers by
+ * tests/unit/t_op.c.  Without a name the reference is tried against itself: that says nothing about its
+ * forward numbers, but does about layouts, aliasing and, by central differences, gradients. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+#include "ref/ct_ref.h"
+#include "tests/conform/check.h"
+#include "tests/harness/ct_test.h"
+#ifndef CT_CONFORM_REF_ONLY
+#  include "cpu/ct_cpu.h"
+#endif
+
+side_t tested, reference;
+
+static const struct {
+  const char *name;
+  const ct_backend_t *backend;
+  ct_dev_opts_t opts;
+} registry[] = {
+    {"ref", &ct_backend_ref, {.threads = 1}},
+#ifndef CT_CONFORM_REF_ONLY
+    {"cpu", &ct_backend_cpu, {.threads = 2}},
+    {"cpu-direct", &ct_backend_cpu, {.threads = 1, .conv_direct = 1}},
+#endif
+};
+
+/* ---- device, memory, queue ---- */
+
+static void device(void)
+{
+  char why[128];
+
+  CT_ASSERT_INT(tested.be->size, sizeof(ct_backend_t));
+  CU_ASSERT(tested.be->probe(why) >= 1);
+  CU_ASSERT(strlen(tested.be->describe(tested.dev)) > 0);
+  printf("# %s: %s\n", tested.be->name, tested.be->describe(tested.dev));
+}
+
+static void memory_is_aligned_and_zeroed(void)
+{
+  static const size_t sizes[] = {1, 63, 64, 4097, 5 << 20};
+  const ct_mem_ops_t *mem = tested.be->mem;
+
+  for (size_t i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
+    ct_mem_kind_t kind = i % 2 ? CT_MEM_STAGING : CT_MEM_DEVICE;
+    size_t n = sizes[i / 2];
+    unsigned char *back = ct_mem_alloc(n, "test");
+    void *p = NULL;
+    if (CT_ASSERT_OK(mem->alloc(tested.dev, kind, n, &p))) return;
+    CT_ASSERT_INT((uintptr_t)p % 64, 0);
+    memset(back, 1, n);
+    CT_ASSERT_OK(mem->copy(tested.queue, back, p, n));
+    CT_ASSERT_OK(tested.be->queue->sync(tested.queue));
+    size_t dirty = 0;
+    for (size_t k = 0; k < n; k++)
+      dirty += back[k] != 0;
+    CT_ASSERT_INT(dirty, 0);
+    mem->free(tested.dev, kind, p);
+    ct_mem_free(back);
+  }
+  mem->free(tested.dev, CT_MEM_DEVICE, NULL);
+}
+
+static void copies_and_zeros_are_exact(void)
+{
+  unsigned char in[300], out[300], want[300];
+  block_t b;
+
+  for (int i = 0; i < 300; i++)
+    in[i] = (unsigned char)(i * 7 + 1);
+  memcpy(want, in, sizeof in);
+  memset(want + 13, 0, 101);
+  memcpy(want + 200, in + 1, 99);
+  block_open(&b, &tested, sizeof in);
+  block_put(&b, in, sizeof in);
+  CT_ASSERT_OK(tested.be->mem->zero(tested.queue, (char *)b.mem + 13, 101));
+  CT_ASSERT_OK(tested.be->mem->copy(tested.queue, (char *)b.mem + 200, in + 1, 99));
+  CT_ASSERT_OK(tested.be->mem->copy(tested.queue, b.mem, in, 0));
+  block_take(&b, out, sizeof out);
+  CU_ASSERT(memcmp(out, want, sizeof want) == 0);
+  CU_ASSERT(block_intact(&b));
+  block_close(&b);
+}
+
+/* A value goes round two queues, each step after a mark of the other; only the last is waited for. */
+static void queues_wait_for_each_other(void)
+{
+  enum { ROUNDS = 50, SLOTS = 2 * ROUNDS + 1 };
+  const ct_queue_ops_t *ops = tested.be->queue;
+  ct_queue_t *other = NULL;
+  ct_event_t *ev = NULL;
+  block_t b;
+  float *slot, last = 0, one = 1;
+
+  if (CT_ASSERT_OK(ops->create(tested.dev, &other))) return;
+  block_open(&b, &tested, SLOTS * sizeof(float));
+  slot = b.mem;
+  CT_ASSERT_OK(tested.be->mem->copy(tested.queue, slot, &one, sizeof one));
+  for (int i = 0; i < 2 * ROUNDS; i++) {
+    ct_queue_t *from = i % 2 ? other : tested.queue, *to = i % 2 ? tested.queue : other;
+    CT_ASSERT_OK(ops->mark(from, &ev));
+    CT_ASSERT_OK(ops->after(to, ev));
+    CT_ASSERT_OK(tested.be->mem->copy(to, slot + i + 1, slot + i, sizeof *slot));
+  }
+  CT_ASSERT_OK(tested.be->mem->copy(tested.queue, &last, slot + SLOTS - 1, sizeof last));
+  CT_ASSERT_OK(ops->mark(tested.queue, &ev));
+  CT_ASSERT_OK(ops->wait(ev));
+  CT_ASSERT_NEAR(last, 1, 0);
+  ops->unmark(ev);
+  ops->unmark(NULL);
+  ops->destroy(other);
+  ops->destroy(NULL);
+  block_close(&b);
+}
+
+/* ---- ops ---- */
+
+static void run_all(int (*next)(int, op_case_t *), void (*what)(const op_case_t *))
+{
+  op_case_t c;
+  for (int i = 0; next(i, &c); i++)
+    what(&c);
+}
+
+static void conv(void)
+{
+  run_all(case_conv, check_parity);
+}
+static void linear(void)
+{
+  run_all(case_linear, check_parity);
+}
+static void bnorm(void)
+{
+  run_all(case_bnorm, check_parity);
+}
+static void relu(void)
+{
+  run_all(case_relu, check_parity);
+}
+static void pool(void)
+{
+  run_all(case_pool, check_parity);
+}
+static void add(void)
+{
+  run_all(case_add, check_parity);
+}
+static void dropout(void)
+{
+  run_all(case_dropout, check_parity);
+}
+static void flatten(void)
+{
+  run_all(case_flatten, check_parity);
+}
+static void xent(void)
+{
+  run_all(case_xent, check_parity);
+}
+static void gradients(void)
+{
+  run_all(case_gradient, check_gradient);
+}
+
+/* Where element i of the plain layout lies: written down here once more, on purpose. */
+static int64_t place(const ct_shape_t *s, int64_t i)
+{
+  int64_t w = i % s->dim[3], h = i / s->dim[3] % s->dim[2];
+  int64_t c = i / (s->dim[3] * s->dim[2]) % s->dim[1], n = i / ct_shape_sample(s);
+
+  if (s->layout == CT_PLAIN) return i;
+  if (s->layout == CT_NHWC) return ((n * s->dim[2] + h) * s->dim[3] + w) * s->dim[1] + c;
+  int64_t b = s->layout == CT_C8 ? 8 : 16, blocks = (s->dim[1] + b - 1) / b;
+  return (((n * blocks + c / b) * s->dim[2] + h) * s->dim[3] + w) * b + c % b;
+}
+
+/* One direction of one reorder, from memory laid out by place(). */
+static void check_reorder(const ct_shape_t *from, const ct_shape_t *to, int pass)
+{
+  int64_t nx = ct_shape_padded(from), ny = ct_shape_padded(to), wrong = 0;
+  float *x = ct_mem_array(nx, sizeof *x, "test"), *y = ct_mem_array(ny, sizeof *y, "test");
+  float *want = ct_mem_array(ny, sizeof *want, "test");
+  block_t bx, by;
+  ct_op_desc_t d;
+  ct_op_t *op;
+  ct_op_info_t info;
+  char text[160];
+
+  for (int64_t i = 0; i < ct_shape_count(from); i++) {
+    x[place(from, i)] = want[place(to, i)] = (float)(i + 1);
+  }
+  ct_op_desc_init(&d, CT_OP_REORDER, pass == CT_FWD ? from : to, pass == CT_FWD ? to : from);
+  d.passes = CT_FWD | CT_BWD_DATA;
+  block_open(&bx, &tested, ct_shape_bytes(from));
+  block_open(&by, &tested, ct_shape_bytes(to));
+  block_put(&bx, x, bx.bytes);
+  if (CT_ASSERT_OK(tested.be->op->prepare(tested.dev, &d, NULL, &op, &info)) == CT_OK) {
+    ct_op_args_t a = {.pass = pass, .x = bx.mem, .y = by.mem, .dy = bx.mem, .dx = by.mem};
+    if (pass == CT_FWD) a.dx = NULL;
+    if (pass == CT_BWD_DATA) a.y = NULL;
+    CT_ASSERT_OK(tested.be->op->run(tested.queue, op, &a));
+    block_take(&by, y, by.bytes);
+    for (int64_t i = 0; i < ny; i++)
+      wrong += !(y[i] == want[i]);
+    check(wrong == 0 && block_intact(&by), "%s, %s: %d elements are wrong",
+          ct_op_text(&d, text, sizeof text), pass == CT_FWD ? "forward" : "backward", (int)wrong);
+    CT_ASSERT_INT(info.y_layout, d.y.layout);
+    tested.be->op->release(op);
+  }
+  block_close(&bx);
+  block_close(&by);
+  ct_mem_free(x);
+  ct_mem_free(y);
+  ct_mem_free(want);
+}
+
+static void reorder(void)
+{
+  static const int64_t shapes[][4] = {{2, 16, 3, 4}, {1, 3, 5, 7},    {3, 17, 1, 1},
+                                      {2, 8, 2, 2},  {1, 24, 1, 3},   {2, 40, 7, 7},
+                                      {1, 1, 1, 1},  {4, 64, 24, 24}, {4, 32, 132, 132}};
+
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+    for (int pair = 0; pair < 16; pair++) {
+      const int64_t *s = shapes[i];
+      ct_shape_t from = ct_shape(4, s[0], s[1], s[2], s[3]), to = from;
+      from.layout = (ct_layout_t)(pair / 4);
+      to.layout = (ct_layout_t)(pair % 4);
+      if (ct_shape_bytes(&from) > 8 << 20 && from.layout != CT_PLAIN) continue; /* enough of it */
+      check_reorder(&from, &to, CT_FWD);
+      check_reorder(&from, &to, CT_BWD_DATA);
+    }
+  }
+}
+
+/* Two halves of a batch at their places give what the whole gives. */
+static void dropout_follows_the_global_batch(void)
+{
+  enum { N = 6, SAMPLE = 37 };
+  trial_t how = {"dropout", CT_FWD, 0, CT_PLAIN};
+  ct_shape_t whole = ct_shape(2, N, SAMPLE), half = ct_shape(2, N / 2, SAMPLE);
+  ct_op_desc_t d;
+  inputs_t in;
+  outputs_t all, part;
+  rig_t r;
+
+  ct_op_desc_init(&d, CT_OP_DROPOUT, &whole, &whole);
+  d.training = 1;
+  d.u.dropout.p = 0.3;
+  d.u.dropout.layer = 5;
+  inputs_open(&in, &d, 1, DATA_SPREAD);
+  outputs_open(&all, &d);
+  outputs_open(&part, &d);
+  for (int i = 0; i < 3; i++) {
+    d.x = d.y = i == 0 ? whole : half;
+    inputs_t at = in;
+    at.x += i == 2 ? N / 2 * SAMPLE : 0;
+    CT_ASSERT_OK(rig_open(&r, &tested, &d, &how));
+    r.args.seed = 42;
+    r.args.step = 1000;
+    r.args.first = i == 2 ? N / 2 : 0;
+    CT_ASSERT_OK(rig_forward(&r, &at));
+    float *to = i == 0 ? all.y : part.y + (i == 2 ? N / 2 * SAMPLE : 0);
+    tensor_take(&r.y, to);
+    rig_close(&r);
+  }
+  CU_ASSERT(memcmp(all.y, part.y, sizeof(float) * N * SAMPLE) == 0);
+  inputs_close(&in);
+  outputs_close(&all);
+  outputs_close(&part);
+}
+
+/* ---- optimizer rules ---- */
+
+/* Steps of the rule on weights that begin at an odd place of their memory; result in w and state. */
+static void update_steps(side_t *s, const ct_hyper_t *hyper, int64_t count, float scale, float *w,
+                         float *state)
+{
+  enum { ODD = 3, STEPS = 3 };
+  ct_shape_t shape = ct_shape(1, count);
+  size_t bytes = (size_t)(count + ODD) * sizeof(float);
+  block_t bw, bg, bs;
+  ct_op_desc_t d;
+  ct_op_info_t info;
+  ct_op_t *op;
+
+  ct_op_desc_init(&d, CT_OP_UPDATE, &shape, &shape);
+  d.u.update.rule = CT_RULE_SGD;
+  block_open(&bw, s, bytes);
+  block_open(&bg, s, bytes);
+  block_open(&bs, s, bytes);
+  block_put(&bw, w, bytes);
+  block_put(&bs, state, bytes);
+  if (CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info)) == CT_OK) {
+    ct_op_args_t a = {.pass = CT_FWD, .scale = scale, .count = count, .hyper = *hyper};
+    a.w[0] = (float *)bw.mem + ODD;
+    a.dy = (float *)bg.mem + ODD;
+    a.state[0] = (float *)bs.mem + ODD;
+    for (int step = 1; step <= STEPS; step++) {
+      float *g = ct_mem_array(count + ODD, sizeof *g, "test");
+      for (int64_t i = 0; i < count + ODD; i++) {
+        g[i] = ct_rng_normal(5, CT_RNG_TEST, (uint32_t)step, (uint64_t)i);
+      }
+      block_put(&bg, g, bytes);
+      ct_mem_free(g);
+      a.hyper.step = step;
+      CT_ASSERT_OK(s->be->op->run(s->queue, op, &a));
+      CT_ASSERT_OK(s->be->queue->sync(s->queue));
+    }
+    block_take(&bw, w, bytes);
+    block_take(&bs, state, bytes);
+    CU_ASSERT(block_intact(&bw) && block_intact(&bs));
+    s->be->op->release(op);
+  }
+  block_close(&bw);
+  block_close(&bg);
+  block_close(&bs);
+}
+
+static void update(void)
+{
+  static const ct_hyper_t hyper[] = {
+      {.lr = 0.1f},
+      {.lr = 0.1f, .weight_decay = 0.01f},
+      {.lr = 0.05f, .momentum = 0.9f},
+      {.lr = 0.05f, .momentum = 0.9f, .dampening = 0.5f, .weight_decay = 1e-4f},
+      {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f, .nesterov = 1},
+  };
+  static const int64_t counts[] = {1, 7, 16, 1000, 20011};
+  enum { MOST = 20011 + 3 };
+
+  for (size_t h = 0; h < sizeof hyper / sizeof hyper[0]; h++) {
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+      float *v[4]; /* weights and state of both sides */
+      char why[80];
+      for (int k = 0; k < 4; k++) {
+        v[k] = ct_mem_array(MOST, sizeof(float), "test");
+        for (uint64_t i = 0; i < MOST; i++) {
+          v[k][i] = ct_rng_normal(6, CT_RNG_TEST, (uint32_t)k % 2, i);
+        }
+      }
+      update_steps(&tested, &hyper[h], counts[c], 0.125f, v[0], v[1]);
+      update_steps(&reference, &hyper[h], counts[c], 0.125f, v[2], v[3]);
+      for (int k = 0; k < 2; k++) {
+        check(is_close(v[k], v[2 + k], counts[c] + 3, 0, 1e-6, why), "rule %d, %d elements: %s: %s",
+              (int)h, (int)counts[c], k ? "state" : "weights", why);
+      }
+      for (int k = 0; k < 4; k++)
+        ct_mem_free(v[k]);
+    }
+  }
+}
+
+/* ---- manners ---- */
+
+static void a_run_allocates_nothing(void)
+{
+  int (*const kinds[])(int, op_case_t *) = {case_conv,    case_linear, case_bnorm,
+                                            case_relu,    case_pool,   case_dropout,
+                                            case_flatten, case_add,    case_xent};
+
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    trial_t how = {"steady", CT_FWD | CT_BWD_DATA, 0, CT_PLAIN};
+    op_case_t c;
+    inputs_t in;
+    rig_t r;
+    kinds[i](1, &c);
+    inputs_open(&in, &c.desc, 1, c.data);
+    if (CT_ASSERT_OK(rig_open(&r, &tested, &c.desc, &how)) == CT_OK) {
+      CT_ASSERT_OK(rig_forward(&r, &in));
+      CT_ASSERT_OK(rig_backward(&r, &in));
+      int64_t before = ct_mem_calls();
+      CT_ASSERT_OK(tested.be->op->run(tested.queue, r.op, &r.args));
+      CT_ASSERT_OK(tested.be->queue->sync(tested.queue));
+      check(ct_mem_calls() == before, "%s allocates in run()", ct_op_name(c.desc.kind));
+    }
+    rig_close(&r);
+    inputs_close(&in);
+  }
+}
+
+/* At once, or when the work is waited for. */
+static void a_bad_label_is_an_error(void)
+{
+  static const int32_t bad[] = {-1, 10, 1 << 30};
+  trial_t how = {"labels", CT_FWD | CT_BWD_DATA, RIG_JOINT, CT_PLAIN};
+  ct_shape_t x = ct_shape(2, 4, 10);
+  ct_op_desc_t d;
+  inputs_t in;
+  rig_t r;
+
+  ct_op_desc_init(&d, CT_OP_XENT, &x, &x);
+  inputs_open(&in, &d, 1, DATA_RANDOM);
+  for (int i = 0; i < 3; i++) {
+    in.labels[2] = bad[i];
+    CT_ASSERT_OK(rig_open(&r, &tested, &d, &how));
+    CT_ASSERT_FAILS(rig_forward(&r, &in), CT_ERR_DATA, "label");
+    rig_close(&r);
+  }
+  in.labels[2] = 9;
+  CT_ASSERT_OK(rig_open(&r, &tested, &d, &how));
+  CT_ASSERT_OK(rig_forward(&r, &in));
+  rig_close(&r);
+  inputs_close(&in);
+}
+
+static void what_cannot_be_done_is_refused(void)
+{
+  op_case_t c;
+  ct_op_t *op = (ct_op_t *)&c;
+  ct_op_info_t info;
+  char why[128] = "";
+
+  case_conv(0, &c);
+  c.desc.x.dtype = c.desc.y.dtype = CT_F64;
+  CT_ASSERT_INT(tested.be->op->supports(tested.dev, &c.desc, why), 0);
+  CU_ASSERT(strlen(why) > 0);
+  CU_ASSERT(tested.be->op->prepare(tested.dev, &c.desc, NULL, &op, &info) != CT_OK);
+  CU_ASSERT(op == NULL);
+  tested.be->op->release(NULL);
+}
+
+static void nothing_is_lost(void)
+{
+  ct_queue_t *q = NULL;
+  int64_t before = ct_mem_live();
+
+  CT_ASSERT_OK(tested.be->queue->create(tested.dev, &q));
+  tested.be->queue->destroy(q);
+  op_case_t c;
+  case_bnorm(0, &c);
+  check_gradient(&c);
+  CT_ASSERT_INT(ct_mem_live(), before);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {
+      CT_TEST(device),
+      CT_TEST(memory_is_aligned_and_zeroed),
+      CT_TEST(copies_and_zeros_are_exact),
+      CT_TEST(queues_wait_for_each_other),
+      CT_TEST(reorder),
+      CT_TEST(conv),
+      CT_TEST(linear),
+      CT_TEST(bnorm),
+      CT_TEST(relu),
+      CT_TEST(pool),
+      CT_TEST(add),
+      CT_TEST(dropout),
+      CT_TEST(dropout_follows_the_global_batch),
+      CT_TEST(flatten),
+      CT_TEST(xent),
+      CT_TEST(update),
+      CT_TEST(gradients),
+      CT_TEST(a_run_allocates_nothing),
+      CT_TEST(a_bad_label_is_an_error),
+      CT_TEST(what_cannot_be_done_is_refused),
+      CT_TEST(nothing_is_lost),
+      CT_TEST_END,
+  };
+  const char *name = argc > 1 ? argv[1] : "ref";
+  const ct_dev_opts_t one = {.threads = 1};
+  char suite[64];
+  size_t i = 0, n = sizeof registry / sizeof registry[0];
+
+  while (i < n && strcmp(registry[i].name, name) != 0)
+    i++;
+  if (i == n) {
+    printf("Bail out! no backend is called '%s'\n", name);
+    return 1;
+  }
+  if (side_open(&reference, &ct_backend_ref, &one) ||
+      side_open(&tested, registry[i].backend, &registry[i].opts)) {
+    printf("Bail out! %s\n", ct_err_last()->text);
+    return 1;
+  }
+  snprintf(suite, sizeof suite, "backend %s", name);
+  int failed = ct_test_main(suite, tests, argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
+  side_close(&tested);
+  side_close(&reference);
+  return failed;
+}

@@ -1,0 +1,229 @@
+#include "tests/conform/check.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "tests/harness/ct_test.h"
+
+enum { ALL = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM };
+
+int check(int ok, const char *fmt, ...)
+{
+  char text[600];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  return CU_assertImplementation(ok, 0, text, "conform", "", CU_FALSE);
+}
+
+static double norm(const float *a, const float *b, int64_t n)
+{
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double v = b ? (double)a[i] - b[i] : a[i];
+    sum += v * v;
+  }
+  return sqrt(sum);
+}
+
+int is_close(const float *a, const float *b, int64_t n, double floor, double tolerance,
+             char why[80])
+{
+  double error = norm(a, b, n) / fmax(norm(b, NULL, n), floor);
+
+  if (n == 0 || error <= tolerance || norm(a, b, n) == 0) return 1;
+  snprintf(why, 80, "relative error %.3g, allowed %.3g", error, tolerance);
+  return 0;
+}
+
+/* Two ways may round differently; with Winograd's transforms they do so more. */
+static double tolerance(const ct_op_info_t *info)
+{
+  return strstr(info->algorithm, "winograd") ? 1e-4 : 1e-5;
+}
+
+/* Runs a case on one side.  NULL, or what went wrong; the caller frees nothing. */
+static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *how,
+                             const inputs_t *in, outputs_t *out, ct_op_info_t *info)
+{
+  rig_t r;
+  const char *wrong = NULL;
+
+  if (rig_open(&r, s, d, how) || rig_forward(&r, in) || rig_backward(&r, in)) {
+    wrong = ct_err_last()->text;
+  } else {
+    wrong = rig_take(&r, out);
+    if (!wrong) wrong = rig_inputs_changed(&r, in);
+  }
+  *info = r.info;
+  rig_close(&r);
+  return wrong;
+}
+
+static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name, const inputs_t *in,
+                    const outputs_t *got, const outputs_t *want, double tol)
+{
+  int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
+  double size = 0.01 * norm(in->dy, NULL, y);
+  int back = how->flags & RIG_INPLACE_FWD ? 0 : how->passes;
+  char why[80];
+
+  if (d->kind != CT_OP_XENT)
+    check(is_close(got->y, want->y, y, 0, tol, why), "%s: y: %s", name, why);
+  if (back & CT_BWD_DATA) {
+    check(is_close(got->dx, want->dx, x, d->kind == CT_OP_XENT ? 0 : size, tol, why), "%s: dx: %s",
+          name, why);
+    if (d->kind == CT_OP_BNORM && d->u.bnorm.add)
+      check(is_close(got->dx2, want->dx2, x, size, tol, why), "%s: dx2: %s", name, why);
+  }
+  for (int i = 0; i < 2; i++) {
+    if (back & CT_BWD_PARAM)
+      check(is_close(got->dw[i], want->dw[i], param_count(d, i), size, tol, why), "%s: dw[%d]: %s",
+            name, i, why);
+    check(is_close(got->running[i], want->running[i], param_count(d, 2 + i), 0, tol, why),
+          "%s: running[%d]: %s", name, i, why);
+  }
+  if (d->kind != CT_OP_XENT) return;
+  check(fabs(got->loss.sum - want->loss.sum) <= tol * fabs(want->loss.sum),
+        "%s: loss %.9g, not %.9g", name, got->loss.sum, want->loss.sum);
+  check(got->loss.samples == want->loss.samples && got->loss.top1 == want->loss.top1 &&
+            got->loss.top5 == want->loss.top5,
+        "%s: samples, top1, top5 are %d %d %d, not %d %d %d", name, (int)got->loss.samples,
+        (int)got->loss.top1, (int)got->loss.top5, (int)want->loss.samples, (int)want->loss.top1,
+        (int)want->loss.top5);
+}
+
+/* Is this way open to the op?  Found out by preparing it. */
+static int applies(const ct_op_desc_t *d, const trial_t *how)
+{
+  rig_t r;
+  trial_t plain = *how;
+
+  plain.flags = 0;
+  int ok = rig_prepare(&r, &tested, d, &plain) == CT_OK;
+  if (ok && how->flags & RIG_INPLACE_FWD) ok = r.info.inplace_fwd;
+  if (ok && how->flags & RIG_INPLACE_BWD) ok = r.info.inplace_bwd;
+  if (ok && how->flags & RIG_DY2) ok = r.info.takes_dy2;
+  rig_close(&r);
+  return ok;
+}
+
+static int passes_of(const ct_op_desc_t *d)
+{
+  switch (d->kind) {
+  case CT_OP_CONV:
+  case CT_OP_LINEAR:
+  case CT_OP_BNORM:
+    return ALL;
+  default:
+    return CT_FWD | CT_BWD_DATA;
+  }
+}
+
+/* Inputs of a case, and the reference's results for the gradient dy and for dy + dy2. */
+typedef struct truth {
+  inputs_t in;
+  outputs_t want[2];
+} truth_t;
+
+static int truth_find(const ct_op_desc_t *d, const inputs_t *in, outputs_t *want)
+{
+  trial_t how = {"reference", passes_of(d), 0, CT_PLAIN};
+  ct_op_info_t info;
+  char text[160];
+
+  const char *wrong = carry_out(&reference, d, &how, in, want, &info);
+  return check(!wrong, "%s: reference: %s", ct_op_text(d, text, sizeof text), wrong);
+}
+
+static int truth_open(truth_t *t, const op_case_t *c)
+{
+  const ct_op_desc_t *d = &c->desc;
+  int64_t n = ct_shape_count(&d->y);
+
+  inputs_open(&t->in, d, 7 + (uint64_t)d->x.dim[1], c->data);
+  outputs_open(&t->want[0], d);
+  outputs_open(&t->want[1], d);
+  inputs_t both = t->in;
+  both.dy = ct_mem_array(n, sizeof *both.dy, "test data");
+  for (int64_t i = 0; i < n; i++)
+    both.dy[i] = t->in.dy[i] + t->in.dy2[i];
+  int fine = truth_find(d, &t->in, &t->want[0]) && truth_find(d, &both, &t->want[1]);
+  ct_mem_free(both.dy);
+  return fine;
+}
+
+static void truth_close(truth_t *t)
+{
+  inputs_close(&t->in);
+  outputs_close(&t->want[0]);
+  outputs_close(&t->want[1]);
+}
+
+static void try_one(const op_case_t *c, const trial_t *how, const truth_t *t)
+{
+  const ct_op_desc_t *d = &c->desc;
+  outputs_t got;
+  ct_op_info_t info;
+  char text[160], name[260];
+
+  outputs_open(&got, d);
+  snprintf(name, sizeof name, "%s (%s, offered %s)", ct_op_text(d, text, sizeof text), how->name,
+           ct_layout_name(how->offered));
+  const char *wrong = carry_out(&tested, d, how, &t->in, &got, &info);
+  if (check(!wrong, "%s: %s", name, wrong))
+    compare(d, how, name, &t->in, &got, &t->want[how->flags & RIG_DY2 ? 1 : 0], tolerance(&info));
+  outputs_close(&got);
+}
+
+static const struct way {
+  const char *name;
+  int passes, flags;
+  int big; /* also for cases of many megabytes */
+} ways[] = {
+    {"each pass alone", ALL, 0, 1},
+    {"passes together", ALL, RIG_JOINT, 0},
+    {"forward only", CT_FWD, 0, 0},
+    {"no data gradient", CT_FWD | CT_BWD_PARAM, 0, 0},
+    {"no parameter gradient", CT_FWD | CT_BWD_DATA, 0, 0},
+    {"y in place of x", ALL, RIG_INPLACE_FWD, 1},
+    {"inference, y in place of x", CT_FWD, RIG_INPLACE_FWD, 0},
+    {"dx in place of dy", ALL, RIG_INPLACE_BWD, 0},
+    {"second gradient", ALL, RIG_DY2, 0},
+    {"second gradient, together, in place", ALL, RIG_DY2 | RIG_JOINT | RIG_INPLACE_BWD, 1},
+    {"like another batch", ALL, RIG_LIKE, 0},
+};
+
+static void try_layout(const op_case_t *c, ct_layout_t offered, const truth_t *t)
+{
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    int passes = ways[i].passes & passes_of(&c->desc);
+    trial_t how = {ways[i].name, passes, ways[i].flags, offered};
+    if (passes == CT_FWD && ways[i].passes != CT_FWD) continue;
+    if (c->big && !ways[i].big) continue;
+    if (i == 0 || applies(&c->desc, &how)) try_one(c, &how, t);
+  }
+}
+
+void check_parity(const op_case_t *c)
+{
+  static const ct_layout_t layouts[] = {CT_PLAIN, CT_C16, CT_C8, CT_NHWC};
+  int has_layouts = c->desc.x.ndim == 4 && c->desc.kind != CT_OP_REORDER;
+  int n_layouts = has_layouts ? (c->big ? 2 : 4) : 1;
+  unsigned tried = 0;
+  truth_t t;
+
+  if (truth_open(&t, c)) {
+    for (int l = 0; l < n_layouts; l++) {
+      ct_layout_t layout = rig_layout(&tested, &c->desc, layouts[l]);
+      if (!(tried & 1u << layout)) try_layout(c, layouts[l], &t);
+      tried |= 1u << layout;
+    }
+  }
+  truth_close(&t);
+}

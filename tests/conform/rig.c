@@ -1,0 +1,559 @@
+#include "tests/conform/rig.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+
+enum { GUARD = 64 };
+
+/* What an op did not ask for: neither to be read nor to be taken as a flag. */
+static void *const unasked = (void *)64;
+
+/* What every later case needs: without it the program ends. */
+static void must(int rc)
+{
+  if (rc == CT_OK) return;
+  printf("Bail out! %s\n", ct_err_last()->text);
+  exit(1);
+}
+
+static void *host(int64_t n, size_t size)
+{
+  void *p = ct_mem_array(n, size, "test data");
+  must(p ? CT_OK : CT_ERR_NOMEM);
+  return p;
+}
+
+/* ---- sides and blocks ---- */
+
+int side_open(side_t *s, const ct_backend_t *be, const ct_dev_opts_t *opts)
+{
+  int rc = CT_OK;
+
+  memset(s, 0, sizeof *s);
+  s->be = be;
+  CT_TRY(be->open(opts, &s->dev));
+  CT_TRY(be->queue->create(s->dev, &s->queue));
+out:
+  return rc;
+}
+
+void side_close(side_t *s)
+{
+  if (!s->dev) return;
+  s->be->queue->destroy(s->queue);
+  s->be->close(s->dev);
+  memset(s, 0, sizeof *s);
+}
+
+void block_open(block_t *b, side_t *s, size_t bytes)
+{
+  b->side = s;
+  b->bytes = bytes;
+  must(s->be->mem->alloc(s->dev, CT_MEM_DEVICE, bytes + GUARD, &b->mem));
+  block_spoil(b);
+}
+
+static void copy(side_t *s, void *dst, const void *src, size_t bytes)
+{
+  must(s->be->mem->copy(s->queue, dst, src, bytes));
+  must(s->be->queue->sync(s->queue));
+}
+
+void block_put(block_t *b, const void *data, size_t bytes)
+{
+  copy(b->side, b->mem, data, bytes);
+}
+
+void block_take(const block_t *b, void *data, size_t bytes)
+{
+  copy(b->side, data, b->mem, bytes);
+}
+
+void block_spoil(block_t *b)
+{
+  void *nan = host((int64_t)b->bytes + GUARD, 1);
+  memset(nan, 0xff, b->bytes + GUARD);
+  block_put(b, nan, b->bytes + GUARD);
+  ct_mem_free(nan);
+}
+
+int block_intact(const block_t *b)
+{
+  unsigned char guard[GUARD];
+  copy(b->side, guard, (char *)b->mem + b->bytes, GUARD);
+  for (int i = 0; i < GUARD; i++) {
+    if (guard[i] != 0xff) return 0;
+  }
+  return 1;
+}
+
+void block_close(block_t *b)
+{
+  if (b->mem) b->side->be->mem->free(b->side->dev, CT_MEM_DEVICE, b->mem);
+  memset(b, 0, sizeof *b);
+}
+
+/* ---- inputs and outputs ---- */
+
+int64_t param_count(const ct_op_desc_t *d, int param)
+{
+  int64_t out = d->y.dim[1];
+
+  switch (d->kind) {
+  case CT_OP_CONV:
+    if (param == 0)
+      return out * (d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1];
+    return param == 1 && d->u.conv.bias ? out : 0;
+  case CT_OP_LINEAR:
+    if (param == 0) return out * ct_shape_sample(&d->x);
+    return param == 1 && d->u.linear.bias ? out : 0;
+  case CT_OP_BNORM:
+    return out;
+  default:
+    return 0;
+  }
+}
+
+static int takes_x2(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_ADD || (d->kind == CT_OP_BNORM && d->u.bnorm.add);
+}
+
+/* Triangular between -2.45 and 2.45: variance 1, four numbers of one random block. */
+static float *numbers(int64_t n, uint64_t seed, uint32_t stream, data_kind_t kind)
+{
+  float *v = host(n, sizeof *v);
+  uint32_t r[4];
+
+  for (int64_t i = 0; i < n; i++) {
+    if (i % 4 == 0) ct_rng_block(seed, CT_RNG_TEST, stream, (uint64_t)i, r);
+    float sum = (float)(r[i % 4] >> 16) + (float)(r[i % 4] & 0xffff);
+    v[i] = (sum * 0x1p-16f - 1) * 2.4494898f;
+    if (kind == DATA_TIES) v[i] = rintf(2 * v[i]) / 2;
+  }
+  return v;
+}
+
+/* ±0.15, ±0.35, ±0.55, … in random order */
+static void spread(float *v, int64_t n, uint64_t seed)
+{
+  for (int64_t i = 0; i < n; i++) {
+    v[i] = (float)(0.15 + 0.2 * (double)(i / 2)) * (i % 2 ? -1.0f : 1.0f);
+  }
+  for (int64_t i = n - 1; i > 0; i--) {
+    int64_t k = (int64_t)(ct_rng_u64(seed, CT_RNG_TEST, 99, (uint64_t)i) % (uint64_t)(i + 1));
+    float swap = v[i];
+    v[i] = v[k];
+    v[k] = swap;
+  }
+}
+
+void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t kind)
+{
+  int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
+
+  memset(in, 0, sizeof *in);
+  in->x = numbers(x, seed, 0, kind);
+  if (kind == DATA_SPREAD) spread(in->x, x, seed);
+  if (takes_x2(d)) in->x2 = numbers(x, seed, 1, kind);
+  in->dy = numbers(y, seed, 2, kind);
+  in->dy2 = numbers(y, seed, 3, kind);
+  for (int i = 0; i < 4; i++) {
+    int64_t n = param_count(d, i);
+    if (n > 0) in->w[i] = numbers(n, seed, 4 + (uint32_t)i, DATA_RANDOM);
+  }
+  /* running_var */
+  for (int64_t i = 0; in->w[3] && i < param_count(d, 3); i++)
+    in->w[3][i] = 0.5f + fabsf(in->w[3][i]);
+  if (d->kind == CT_OP_XENT) {
+    in->labels = host(d->x.dim[0], sizeof *in->labels);
+    for (int64_t i = 0; i < d->x.dim[0]; i++) {
+      in->labels[i] =
+          (int32_t)(ct_rng_u64(seed, CT_RNG_TEST, 8, (uint64_t)i) % (uint64_t)d->x.dim[1]);
+    }
+  }
+}
+
+void inputs_close(inputs_t *in)
+{
+  ct_mem_free(in->x);
+  ct_mem_free(in->x2);
+  ct_mem_free(in->dy);
+  ct_mem_free(in->dy2);
+  for (int i = 0; i < 4; i++)
+    ct_mem_free(in->w[i]);
+  ct_mem_free(in->labels);
+  memset(in, 0, sizeof *in);
+}
+
+void outputs_open(outputs_t *out, const ct_op_desc_t *d)
+{
+  int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
+
+  memset(out, 0, sizeof *out);
+  out->y = host(y, sizeof *out->y);
+  out->dx = host(x, sizeof *out->dx);
+  out->dx2 = host(x, sizeof *out->dx2);
+  for (int i = 0; i < 2; i++) {
+    out->dw[i] = host(param_count(d, i), sizeof(float));
+    out->running[i] = host(param_count(d, 2 + i), sizeof(float));
+  }
+}
+
+void outputs_close(outputs_t *out)
+{
+  ct_mem_free(out->y);
+  ct_mem_free(out->dx);
+  ct_mem_free(out->dx2);
+  for (int i = 0; i < 2; i++) {
+    ct_mem_free(out->dw[i]);
+    ct_mem_free(out->running[i]);
+  }
+  memset(out, 0, sizeof *out);
+}
+
+/* ---- tensors ---- */
+
+static int prepare_reorder(side_t *s, const ct_shape_t *from, const ct_shape_t *to, ct_op_t **op)
+{
+  ct_op_desc_t d;
+  ct_op_info_t info;
+  ct_op_desc_init(&d, CT_OP_REORDER, from, to);
+  return s->be->op->prepare(s->dev, &d, NULL, op, &info);
+}
+
+int tensor_open(tensor_t *t, side_t *s, const ct_shape_t *shape, ct_layout_t layout)
+{
+  int rc = CT_OK;
+  ct_shape_t plain = *shape;
+
+  plain.layout = CT_PLAIN;
+  t->shape = plain;
+  t->shape.layout = layout;
+  block_open(&t->own, s, ct_shape_bytes(&t->shape));
+  if (layout == CT_PLAIN) return CT_OK;
+  block_open(&t->plain, s, ct_shape_bytes(&plain));
+  CT_TRY(prepare_reorder(s, &plain, &t->shape, &t->in));
+  CT_TRY(prepare_reorder(s, &t->shape, &plain, &t->out));
+out:
+  return rc;
+}
+
+static void reorder(side_t *s, ct_op_t *op, const void *x, void *y)
+{
+  ct_op_args_t a = {.pass = CT_FWD, .x = x, .y = y};
+  must(s->be->op->run(s->queue, op, &a));
+  must(s->be->queue->sync(s->queue));
+}
+
+void tensor_put(tensor_t *t, const float *data)
+{
+  size_t bytes = (size_t)ct_shape_count(&t->shape) * sizeof *data;
+
+  block_put(t->in ? &t->plain : &t->own, data, bytes);
+  if (t->in) reorder(t->own.side, t->in, t->plain.mem, t->own.mem);
+}
+
+/* Channels beyond the last, in the blocked layouts, hold zeros. */
+static int padding_is_zero(const tensor_t *t)
+{
+  int64_t block = t->shape.layout == CT_C8 ? 8 : t->shape.layout == CT_C16 ? 16 : 0;
+  int64_t channels = t->shape.ndim > 1 ? t->shape.dim[1] : 1;
+  int64_t count = ct_shape_padded(&t->shape), bad = 0;
+
+  if (block == 0 || channels % block == 0) return 1;
+  int64_t space = ct_shape_sample(&t->shape) / channels;
+  int64_t blocks = (channels + block - 1) / block;
+  float *raw = host(count, sizeof *raw);
+  block_take(&t->own, raw, (size_t)count * sizeof *raw);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t c = i / (space * block) % blocks * block + i % block;
+    if (c >= channels) bad += !(raw[i] == 0);
+  }
+  ct_mem_free(raw);
+  return bad == 0;
+}
+
+int tensor_take(tensor_t *t, float *data)
+{
+  size_t bytes = (size_t)ct_shape_count(&t->shape) * sizeof *data;
+  int fine = block_intact(&t->own) && padding_is_zero(t);
+
+  if (t->out) reorder(t->own.side, t->out, t->own.mem, t->plain.mem);
+  block_take(t->out ? &t->plain : &t->own, data, bytes);
+  return fine;
+}
+
+void tensor_close(tensor_t *t)
+{
+  side_t *s = t->own.side;
+
+  if (s) s->be->op->release(t->in);
+  if (s) s->be->op->release(t->out);
+  block_close(&t->own);
+  block_close(&t->plain);
+  memset(t, 0, sizeof *t);
+}
+
+/* ---- the rig ---- */
+
+ct_layout_t rig_layout(side_t *s, const ct_op_desc_t *d, ct_layout_t offered)
+{
+  ct_op_desc_t o = *d;
+  o.x.layout = offered;
+  return s->be->op->wants(s->dev, &o);
+}
+
+static int prepare(rig_t *r)
+{
+  side_t *s = r->side;
+  int rc = CT_OK;
+  char why[128] = "";
+
+  if (!s->be->op->supports(s->dev, &r->desc, why))
+    CT_FAIL(CT_ERR_UNSUP, "supports() says no: %s", why);
+  if (r->how.flags & RIG_LIKE) {
+    ct_op_desc_t other = r->desc;
+    ct_op_info_t info;
+    other.x.dim[0] = other.y.dim[0] = r->desc.x.dim[0] + 3;
+    CT_TRY(s->be->op->prepare(s->dev, &other, NULL, &r->like, &info));
+    CT_TRY(s->be->op->prepare(s->dev, &r->desc, r->like, &r->op, &r->info));
+    if (info.param_layout != r->info.param_layout ||
+        memcmp(info.param_bytes, r->info.param_bytes, sizeof info.param_bytes))
+      CT_FAIL(CT_ERR_DIFFER, "the parameter layout of `like` was not taken over");
+  } else {
+    CT_TRY(s->be->op->prepare(s->dev, &r->desc, NULL, &r->op, &r->info));
+  }
+out:
+  return rc;
+}
+
+static int open_tensors(rig_t *r)
+{
+  const ct_op_desc_t *d = &r->desc;
+  ct_layout_t x = d->x.layout, y = r->info.y_layout;
+  int rc = CT_OK;
+
+  CT_TRY(tensor_open(&r->x, r->side, &d->x, x));
+  if (d->kind == CT_OP_XENT) return tensor_open(&r->dx, r->side, &d->x, x);
+  CT_TRY(tensor_open(&r->y, r->side, &d->y, y));
+  CT_TRY(tensor_open(&r->dy, r->side, &d->y, y));
+  CT_TRY(tensor_open(&r->dy2, r->side, &d->y, y));
+  CT_TRY(tensor_open(&r->dx, r->side, &d->x, x));
+  if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &d->x, x));
+  /* an addition has one gradient for both its inputs */
+  if (takes_x2(d) && d->kind == CT_OP_BNORM) CT_TRY(tensor_open(&r->dx2, r->side, &d->x, x));
+out:
+  return rc;
+}
+
+int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
+{
+  memset(r, 0, sizeof *r);
+  r->side = s;
+  r->how = *how;
+  memcpy(&r->desc, d, sizeof *d);
+  r->desc.passes = how->passes;
+  r->desc.x.layout = rig_layout(s, d, how->offered);
+  r->args.scale = 1;
+  return prepare(r);
+}
+
+int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
+{
+  int rc = CT_OK;
+  void *loss;
+
+  CT_TRY(rig_prepare(r, s, d, how));
+  CT_TRY(open_tensors(r));
+  for (int i = 0; i < 2; i++) {
+    block_open(&r->w[i], s, r->info.param_bytes[i]);
+    block_open(&r->dw[i], s, r->info.param_bytes[i]);
+    block_open(&r->w[2 + i], s, (size_t)param_count(d, 2 + i) * sizeof(float));
+  }
+  block_open(&r->saved, s, r->info.saved);
+  block_open(&r->scratch, s, r->info.scratch);
+  block_open(&r->labels, s, (size_t)d->x.dim[0] * sizeof(int32_t));
+  must(s->be->mem->alloc(s->dev, CT_MEM_STAGING, sizeof *r->loss, &loss));
+  r->loss = loss;
+out:
+  return rc;
+}
+
+static int run(rig_t *r, int pass)
+{
+  int rc = CT_OK;
+  r->args.pass = pass;
+  CT_TRY(r->side->be->op->run(r->side->queue, r->op, &r->args));
+  CT_TRY(r->side->be->queue->sync(r->side->queue));
+  r->done = pass & CT_FWD ? pass : r->done | pass;
+out:
+  return rc;
+}
+
+static int put_params(rig_t *r, const inputs_t *in)
+{
+  side_t *s = r->side;
+  int rc = CT_OK;
+
+  for (int i = 0; i < 4; i++) {
+    r->args.w[i] = param_count(&r->desc, i) > 0 ? r->w[i].mem : NULL;
+    if (!r->args.w[i]) continue;
+    if (i < 2) {
+      CT_TRY(s->be->op->pack(s->queue, r->like ? r->like : r->op, i, in->w[i], r->w[i].mem));
+    } else {
+      block_put(&r->w[i], in->w[i], r->w[i].bytes);
+    }
+  }
+out:
+  return rc;
+}
+
+int rig_forward(rig_t *r, const inputs_t *in)
+{
+  tensor_t *x = r->how.flags & RIG_INPLACE_FWD ? &r->y : &r->x;
+  int rc = CT_OK;
+
+  if (r->y.own.mem) block_spoil(&r->y.own);
+  block_spoil(&r->saved);
+  block_spoil(&r->scratch);
+  tensor_put(x, in->x);
+  if (in->x2) tensor_put(&r->x2, in->x2);
+  CT_TRY(put_params(r, in));
+  if (in->labels) block_put(&r->labels, in->labels, r->labels.bytes);
+  r->args.x = x->own.mem;
+  r->args.x2 = r->x2.own.mem;
+  r->args.y = r->y.own.mem;
+  r->args.dx = r->dx.own.mem; /* XENT may do both passes in one run */
+  r->args.saved = r->info.saved ? r->saved.mem : unasked;
+  r->args.scratch = r->info.scratch ? r->scratch.mem : unasked;
+  r->args.labels = r->labels.mem;
+  r->args.loss = r->loss;
+  CT_TRY(run(r, r->how.flags & RIG_JOINT && in->labels ? r->how.passes : CT_FWD));
+out:
+  return rc;
+}
+
+int rig_backward(rig_t *r, const inputs_t *in)
+{
+  ct_op_args_t *a = &r->args;
+  int rc = CT_OK, back = r->how.passes & (CT_BWD_DATA | CT_BWD_PARAM);
+  int with_dy2 = (r->how.flags & RIG_DY2) && r->info.takes_dy2;
+
+  if (!back || r->how.flags & RIG_INPLACE_FWD) return CT_OK;
+  if (r->how.flags & RIG_JOINT && in->labels) return CT_OK; /* done with the forward pass */
+  block_spoil(&r->scratch);
+  a->x = r->info.bwd_uses & CT_USES_X ? r->x.own.mem : unasked;
+  a->x2 = unasked;
+  a->y = r->info.bwd_uses & CT_USES_Y ? r->y.own.mem : unasked;
+  if (r->y.own.mem) tensor_put(&r->dy, in->dy);
+  if (with_dy2) tensor_put(&r->dy2, in->dy2);
+  a->dy = r->dy.own.mem;
+  a->dy2 = with_dy2 ? r->dy2.own.mem : NULL;
+  a->dx = r->how.flags & RIG_INPLACE_BWD ? r->dy.own.mem : r->dx.own.mem;
+  if (!(back & CT_BWD_DATA)) a->dx = unasked;
+  a->dx2 = r->dx2.own.mem;
+  for (int i = 0; i < 2; i++)
+    a->dw[i] = back & CT_BWD_PARAM && a->w[i] ? r->dw[i].mem : unasked;
+  if (r->how.flags & RIG_JOINT) return run(r, back);
+  if (back & CT_BWD_PARAM) CT_TRY(run(r, CT_BWD_PARAM)); /* before dx may overwrite dy */
+  if (back & CT_BWD_DATA) CT_TRY(run(r, CT_BWD_DATA));
+out:
+  return rc;
+}
+
+/* Gradients in the op's own layout are summed and hashed as they are: their padding must be zero. */
+static int padding_of_dw_is_zero(const rig_t *r, int param, const float *plain)
+{
+  int64_t n = (int64_t)(r->info.param_bytes[param] / sizeof(float));
+  float *own = host(n, sizeof *own);
+  double a = 0, b = 0;
+
+  block_take(&r->dw[param], own, r->info.param_bytes[param]);
+  for (int64_t i = 0; i < n; i++)
+    a += (double)own[i] * own[i];
+  for (int64_t i = 0; i < param_count(&r->desc, param); i++)
+    b += (double)plain[i] * plain[i];
+  ct_mem_free(own);
+  return fabs(a - b) <= 1e-9 * b;
+}
+
+static const char *take_params(rig_t *r, outputs_t *out)
+{
+  side_t *s = r->side;
+
+  for (int i = 0; i < 2; i++) {
+    if (param_count(&r->desc, i) == 0 || !(r->done & CT_BWD_PARAM)) continue;
+    if (s->be->op->unpack(s->queue, r->like ? r->like : r->op, i, r->dw[i].mem, out->dw[i]))
+      return "unpack fails";
+    if (!block_intact(&r->dw[i])) return "a parameter gradient is written past its end";
+    if (!padding_of_dw_is_zero(r, i, out->dw[i]))
+      return "the padding of a parameter gradient is not zero";
+  }
+  return NULL;
+}
+
+const char *rig_take(rig_t *r, outputs_t *out)
+{
+  tensor_t *dx = r->how.flags & RIG_INPLACE_BWD ? &r->dy : &r->dx;
+
+  if (r->y.own.mem && !tensor_take(&r->y, out->y)) return "y: padding not zero, or past its end";
+  if (r->done & CT_BWD_DATA) {
+    if (!tensor_take(dx, out->dx)) return "dx: padding not zero, or past its end";
+    if (r->dx2.own.mem && !tensor_take(&r->dx2, out->dx2))
+      return "dx2: padding not zero, or past its end";
+  }
+  for (int i = 0; i < 2; i++)
+    block_take(&r->w[2 + i], out->running[i], r->w[2 + i].bytes);
+  out->loss = *r->loss;
+  if (!block_intact(&r->saved)) return "written past the end of saved";
+  if (!block_intact(&r->scratch)) return "written past the end of scratch";
+  return take_params(r, out);
+}
+
+static int is_same(tensor_t *t, const float *data)
+{
+  size_t n = (size_t)ct_shape_count(&t->shape);
+  float *now = host((int64_t)n, sizeof *now);
+  tensor_take(t, now);
+  int same = memcmp(now, data, n * sizeof *now) == 0;
+  ct_mem_free(now);
+  return same;
+}
+
+const char *rig_inputs_changed(rig_t *r, const inputs_t *in)
+{
+  int back = r->done & CT_BWD_DATA && r->desc.kind != CT_OP_XENT;
+
+  if (r->how.flags & RIG_INPLACE_FWD) return NULL;
+  if (!is_same(&r->x, in->x)) return "x is changed";
+  if (in->x2 && !is_same(&r->x2, in->x2)) return "x2 is changed";
+  if (back && !(r->how.flags & RIG_INPLACE_BWD) && !is_same(&r->dy, in->dy)) return "dy is changed";
+  return NULL;
+}
+
+void rig_close(rig_t *r)
+{
+  side_t *s = r->side;
+  tensor_t *tensors[] = {&r->x, &r->x2, &r->y, &r->dy, &r->dy2, &r->dx, &r->dx2};
+
+  for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
+    tensor_close(tensors[i]);
+  for (int i = 0; i < 4; i++)
+    block_close(&r->w[i]);
+  for (int i = 0; i < 2; i++)
+    block_close(&r->dw[i]);
+  block_close(&r->saved);
+  block_close(&r->scratch);
+  block_close(&r->labels);
+  s->be->mem->free(s->dev, CT_MEM_STAGING, r->loss);
+  s->be->op->release(r->op);
+  s->be->op->release(r->like);
+  memset(r, 0, sizeof *r);
+}

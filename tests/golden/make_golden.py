@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/*.gold: what PyTorch computes from weights and batches that both sides can make.
+
+    pip install torch torchvision numpy; tests/golden/make_golden.py tests/golden
+
+Weights and batches are not stored: they come from `noise` below, a hash that t_golden.c has too.  A .gold
+file is a list of records, each a line "name count" and count little-endian float32 values:
+
+    init/NAME     scale, shift: the parameter is scale * noise + shift
+    batch         seed and samples of the batch to which the next ones belong
+    logits, loss
+    grad/NAME     the gradient's elements 0, s, 2s, ... with s = ceil(count / CAP)
+    proj/NAME     the gradient's sums under PROJ patterns of signs, divided by its norm
+    losses        of 20 steps of SGD, each on a batch of its own
+
+A ReLU whose input is zero up to rounding has a gradient that is 0 in one program and not in the other; among
+millions of inputs there are always some.  So that gradients can be compared at 1e-4, the batch for them is
+the one, out of SEEDS, whose inputs of ReLUs stay farthest away from zero.  For the same reason the learning
+rate of ResNet-18's steps is small: at 1e-4 PyTorch's own float32 and float64 losses are 5e-4 apart after
+20 steps, at 2e-5 they are 1.3e-5 apart.
+"""
+import sys
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torchvision
+
+CAP, PROJ, STEPS, SEEDS = 8192, 16, 20, 400
+SGD = dict(momentum=0.9, weight_decay=1e-4, nesterov=True)
+
+
+def noise(seed, n):
+    """n float32 numbers in [-0.5, 0.5): splitmix64 of (seed, index), its upper 24 bits."""
+    with np.errstate(over="ignore"):
+        z = (np.arange(n, dtype=np.uint64) + np.uint64(seed) * np.uint64(0x100000001)) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return ((z >> np.uint64(40)).astype(np.float32) / np.float32(1 << 24)) - np.float32(0.5)
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
+        self.fc1, self.fc2, self.fc3 = nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10)
+        self.relu = nn.ReLU()
+
+    def forward(self, x):
+        x = F.max_pool2d(self.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(self.relu(self.conv2(x)), 2).flatten(1)
+        return self.fc3(self.relu(self.fc2(self.relu(self.fc1(x)))))
+
+
+def resnet18():
+    net = torchvision.models.resnet18(num_classes=10)
+    net.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+    net.maxpool = nn.Identity()
+    return net
+
+
+def init(net):
+    """A scale and a shift for each parameter, kept in float32 so that both sides agree to the bit."""
+    table = {}
+    for k, (name, p) in enumerate(net.named_parameters()):
+        if p.dim() > 1:
+            fan_in = p[0].numel()
+            scale, shift = np.float32(np.sqrt(12.0 / fan_in)), np.float32(0)
+        elif name.endswith("weight"):  # batchnorm
+            scale, shift = np.float32(0.5), np.float32(1)
+        else:
+            scale, shift = np.float32(0.2), np.float32(0)
+        table[name] = (scale, shift)
+        value = scale * noise(1000 + k, p.numel()) + shift
+        p.data = torch.from_numpy(value.astype(np.float32)).view_as(p).clone()
+    return table
+
+
+def batch(step, n, shape):
+    x = np.float32(3.4641016) * noise(step, n * int(np.prod(shape)))
+    return torch.from_numpy(x).view(n, *shape), (torch.arange(n) * 7 + step * 3) % 10
+
+
+def best_seed(net, n, shape):
+    """The seed whose batch keeps ReLU inputs farthest from zero, relative to their size."""
+    margin = []
+    look = lambda module, x: margin.append(float(x[0].abs().min() / x[0].square().mean().sqrt()))
+    hooks = [m.register_forward_pre_hook(look) for m in net.modules() if isinstance(m, nn.ReLU)]
+    best = (0.0, 0)
+    state = {k: v.clone() for k, v in net.state_dict().items()}
+    with torch.no_grad():
+        for seed in range(100, 100 + SEEDS):
+            margin.clear()
+            net(batch(seed, n, shape)[0])
+            best = max(best, (min(margin), seed))
+    net.load_state_dict(state)
+    for h in hooks:
+        h.remove()
+    return best[1], best[0]
+
+
+def make(path, net, n_grad, n, shape, lr):
+    records = []
+    put = lambda name, v: records.append((name, np.asarray(v, dtype=np.float32).ravel()))
+    torch.set_num_threads(1)
+    for name, (scale, shift) in init(net).items():
+        put("init/" + name, [scale, shift])
+    net.train()
+    state = {k: v.clone() for k, v in net.state_dict().items()}
+
+    seed, margin = best_seed(net, n_grad, shape)
+    x, y = batch(seed, n_grad, shape)
+    logits = net(x)
+    loss = F.cross_entropy(logits, y)
+    loss.backward()
+    put("batch", [seed, n_grad])
+    put("logits", logits.detach().numpy())
+    put("loss", loss.item())
+    for name, p in net.named_parameters():
+        g = p.grad.numpy().ravel().astype(np.float64)
+        put("grad/" + name, g[:: -(-g.size // CAP)])
+        signs = [np.where(noise(5000 + j, g.size) < 0, -1.0, 1.0) for j in range(PROJ)]
+        put("proj/" + name, [s @ g / np.linalg.norm(g) for s in signs])
+
+    net.load_state_dict(state)
+    optim = torch.optim.SGD(net.parameters(), lr=lr, **SGD)
+    losses = []
+    for step in range(STEPS):
+        x, y = batch(step, n, shape)
+        optim.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optim.step()
+        losses.append(loss.item())
+    put("losses", losses)
+    with open(path, "wb") as f:
+        for name, v in records:
+            f.write(f"{name} {v.size}\n".encode() + v.astype("<f4").tobytes())
+    print(path, "torch", torch.__version__, "margin", margin, "losses", losses[0], "->", losses[-1])
+
+
+if __name__ == "__main__":
+    out = sys.argv[1] if len(sys.argv) > 1 else "."
+    make(f"{out}/lenet.gold", LeNet(), 8, 16, (1, 28, 28), 1e-3)
+    make(f"{out}/resnet18.gold", resnet18(), 2, 8, (3, 32, 32), 2e-5)

@@ -1,0 +1,250 @@
+/* Parity with PyTorch: logits, loss, every gradient, and the losses of 20 SGD steps, from the same weights
+ * and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY; under mpiexec the global batch is
+ * shared among the ranks. */
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "cpu/ct_cpu.h"
+#include "ref/ct_ref.h"
+#include "tests/harness/ct_test.h"
+#include "tests/harness/ct_test_mpi.h"
+#include "train/ct_trainer.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CAP 8192
+#define PROJ 16
+#define STEPS 20
+#define TOLERANCE 1e-4
+
+static const char *backend_name = "ref", *gold_path, *family;
+static char *gold;
+static size_t gold_bytes;
+static int global_batch; /* of the losses; that of the gradients is in the file */
+
+/* ---- the numbers that make_golden.py makes too ---- */
+
+static float noise(uint64_t seed, uint64_t i)
+{
+  uint64_t z = (i + seed * 0x100000001u) * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  z = z ^ (z >> 31);
+  return (float)(z >> 40) / (float)(1 << 24) - 0.5f;
+}
+
+/* A record of the file; NULL if it has none of that name. */
+static const float *record(const char *group, const char *name, int64_t *count)
+{
+  char want[160];
+  snprintf(want, sizeof want, "%s%s", group, name);
+  for (char *p = gold; p < gold + gold_bytes;) {
+    char *space = memchr(p, ' ', 160), *end = space ? memchr(space, '\n', 32) : NULL;
+    if (!end) return NULL;
+    *count = strtoll(space, NULL, 10);
+    if ((size_t)(space - p) == strlen(want) && memcmp(p, want, strlen(want)) == 0) {
+      float *copy = ct_mem_array(*count, sizeof *copy, "golden record");
+      memcpy(copy, end + 1, (size_t)*count * sizeof *copy);
+      return copy;
+    }
+    p = end + 1 + (size_t)*count * sizeof(float);
+  }
+  return NULL;
+}
+
+/* ---- a trainer on it ---- */
+
+typedef struct fixture {
+  ct_dev_t *dev;
+  ct_comm_t *comm;
+  ct_graph_t *graph;
+  ct_trainer_t *t;
+  ct_optim_opts_t optim;
+  ct_batch_t batch;
+} fixture_t;
+
+static const ct_backend_t *backend(void)
+{
+  return strcmp(backend_name, "cpu") == 0 ? &ct_backend_cpu : &ct_backend_ref;
+}
+
+static void set_up(fixture_t *f)
+{
+  const ct_topo_t *topo = &ct_test_topo;
+  int resnet = strcmp(family, "resnet") == 0;
+  ct_model_opts_t model = {.family = (char *)(uintptr_t)family, .depth = 18};
+  ct_shape_t input = resnet ? ct_shape(4, 1, 3, 32, 32) : ct_shape(4, 1, 1, 28, 28);
+  ct_dev_opts_t dev = {.index = topo->local_rank, .threads = topo->threads};
+  global_batch = resnet ? 8 : 16;
+  memset(f, 0, sizeof *f);
+  f->optim = (ct_optim_opts_t){.lr = resnet ? 2e-5 : 1e-3, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
+  if (CT_ASSERT_OK(ct_graph_make(&model, &input, 10, "test", &f->graph))) return;
+  if (CT_ASSERT_OK(backend()->open(&dev, &f->dev))) return;
+  if (CT_ASSERT_OK(ct_comm_mpi.open(topo, backend(), f->dev, &f->comm))) return;
+  int64_t first, n = ct_sampler_share(global_batch, 0, topo->size, &first);
+  ct_trainer_env_t env = {.topo = topo, .be = backend(), .dev = f->dev, .comm_ops = &ct_comm_mpi,
+                          .comm = f->comm, .graph = f->graph, .optim = &f->optim, .bucket_mb = 0.05,
+                          .seed = 1, .max_batch = (int)n, .training = 1};
+  if (CT_ASSERT_OK(ct_trainer_create(&env, &f->t))) return;
+  int64_t per = ct_shape_count(&f->graph->input);
+  f->batch.x = ct_mem_array(n * per, sizeof(float), "batch");
+  f->batch.labels = ct_mem_array(n, sizeof(int32_t), "batch");
+}
+
+static void tear_down(fixture_t *f)
+{
+  ct_trainer_destroy(f->t);
+  ct_comm_mpi.close(f->comm);
+  backend()->close(f->dev);
+  ct_graph_free(f->graph);
+  ct_mem_free(f->batch.x);
+  ct_mem_free(f->batch.labels);
+}
+
+static void load_weights(fixture_t *f)
+{
+  int trained = 0;
+  for (int i = 0; i < f->graph->params; i++) {
+    const ct_param_t *p = &f->graph->param[i];
+    int64_t n;
+    if (p->spec.buffer) continue;
+    const float *init = record("init/", p->name, &n);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(init);
+    float *w = ct_mem_array(p->count, sizeof *w, "weights");
+    for (int64_t k = 0; k < p->count; k++) {
+      float scaled = init[0] * noise((uint64_t)(1000 + trained), (uint64_t)k);
+      w[k] = scaled + init[1];
+    }
+    CT_ASSERT_OK(ct_trainer_set(f->t, i, w));
+    ct_mem_free(w);
+    ct_mem_free((void *)(uintptr_t)init);
+    trained++;
+  }
+}
+
+static void load_batch(fixture_t *f, int step, int global)
+{
+  const ct_topo_t *topo = &ct_test_topo;
+  f->batch.global = global;
+  f->batch.n = (int)ct_sampler_share(global, topo->rank, topo->size, &f->batch.first);
+  int64_t per = ct_shape_count(&f->graph->input);
+  for (int64_t i = 0; i < f->batch.n * per; i++)
+    f->batch.x[i] = 3.4641016f * noise((uint64_t)step, (uint64_t)(f->batch.first * per + i));
+  for (int i = 0; i < f->batch.n; i++)
+    f->batch.labels[i] = (int32_t)(((f->batch.first + i) * 7 + step * 3) % 10);
+}
+
+static double train_step(fixture_t *f, int step, int global)
+{
+  ct_step_word_t word = {0};
+  ct_step_times_t times = {0};
+  load_batch(f, step, global);
+  CT_ASSERT_OK(ct_trainer_step(f->t, &f->batch, CT_OK, f->optim.lr, &word, &times));
+  CT_ASSERT_INT(word.samples, global);
+  return word.loss_sum / (double)word.samples;
+}
+
+/* ---- comparisons ---- */
+
+static double distance(const float *a, const float *b, int64_t n, int64_t stride)
+{
+  double diff = 0, norm = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double d = (double)a[i * stride] - b[i];
+    diff += d * d;
+    norm += (double)b[i] * b[i];
+  }
+  return norm > 0 ? sqrt(diff / norm) : sqrt(diff);
+}
+
+/* The root mean square of the sums of the difference under random signs estimates its norm, over elements
+ * that the sample of `grad/` left out too. */
+static double projected(const float *g, int64_t count, const float *proj)
+{
+  double norm = 0, sum = 0;
+  for (int64_t i = 0; i < count; i++) norm += (double)g[i] * g[i];
+  for (int j = 0; j < PROJ; j++) {
+    double s = 0;
+    for (int64_t i = 0; i < count; i++)
+      s += noise((uint64_t)(5000 + j), (uint64_t)i) < 0 ? -(double)g[i] : g[i];
+    double d = s / sqrt(norm) - proj[j];
+    sum += d * d;
+  }
+  return sqrt(sum / PROJ);
+}
+
+static void compare_gradient(fixture_t *f, int i)
+{
+  const ct_param_t *p = &f->graph->param[i];
+  int64_t n, m;
+  float *g = ct_mem_array(p->count, sizeof *g, "gradient");
+  const float *want = record("grad/", p->name, &n), *proj = record("proj/", p->name, &m);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(want);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(proj);
+  CT_ASSERT_OK(ct_trainer_get_gradient(f->t, i, g));
+  double near = distance(g, want, n, (p->count + CAP - 1) / CAP), whole = projected(g, p->count, proj);
+  if (near > TOLERANCE || whole > TOLERANCE) printf("# gradient of %s\n", p->name);
+  CT_ASSERT_NEAR(near, 0, TOLERANCE);
+  CT_ASSERT_NEAR(whole, 0, TOLERANCE);
+  ct_mem_free(g);
+  ct_mem_free((void *)(uintptr_t)want);
+  ct_mem_free((void *)(uintptr_t)proj);
+}
+
+static void first_step(void)
+{
+  fixture_t f;
+  int64_t n;
+  set_up(&f);
+  CU_ASSERT_PTR_NOT_NULL(f.t);
+  if (f.t) {
+    load_weights(&f);
+    const float *batch = record("", "batch", &n);
+    double loss = train_step(&f, (int)batch[0], (int)batch[1]);
+    const float *want = record("", "loss", &n), *logits = record("", "logits", &n);
+    CT_ASSERT_NEAR(loss, want[0], TOLERANCE);
+    float *mine = ct_mem_array(f.batch.n * 10, sizeof *mine, "logits");
+    CT_ASSERT_OK(ct_trainer_logits(f.t, mine));
+    CT_ASSERT_NEAR(distance(mine, logits + f.batch.first * 10, f.batch.n * 10, 1), 0, TOLERANCE);
+    for (int i = 0; i < f.graph->params; i++)
+      if (!f.graph->param[i].spec.buffer) compare_gradient(&f, i);
+    ct_mem_free(mine);
+    ct_mem_free((void *)(uintptr_t)batch);
+    ct_mem_free((void *)(uintptr_t)want);
+    ct_mem_free((void *)(uintptr_t)logits);
+  }
+  tear_down(&f);
+}
+
+static void twenty_losses(void)
+{
+  fixture_t f;
+  int64_t n;
+  set_up(&f);
+  CU_ASSERT_PTR_NOT_NULL(f.t);
+  if (f.t) {
+    load_weights(&f);
+    const float *want = record("", "losses", &n);
+    CT_ASSERT_INT(n, STEPS);
+    for (int s = 0; s < STEPS; s++) CT_ASSERT_NEAR(train_step(&f, s, global_batch), want[s], TOLERANCE);
+    ct_mem_free((void *)(uintptr_t)want);
+  }
+  tear_down(&f);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(first_step), CT_TEST(twenty_losses), CT_TEST_END};
+  char suite[64];
+  if (argc < 4) return 2;
+  backend_name = argv[1];
+  gold_path = argv[2];
+  family = argv[3];
+  snprintf(suite, sizeof suite, "golden %s on %s", family, backend_name);
+  if (ct_file_read(gold_path, &gold, &gold_bytes) != CT_OK) return 1;
+  int rc = ct_test_mpi_main(suite, tests, 1, argv);
+  ct_mem_free(gold);
+  return rc;
+}

@@ -1,0 +1,59 @@
+# What the shell tests share.  A test is a list of cases; each prints one TAP line.
+work=$(mktemp -d "${TMPDIR:-/tmp}/ctrain-test.XXXXXX") || exit 99
+trap 'rm -rf "$work"' EXIT
+cases=0
+
+# ok NAME COMMAND...: the case passes if the command does; what it printed is shown if it does not.
+ok() {
+  local name=$1
+  shift
+  cases=$((cases + 1))
+  if "$@" >"$work/.case" 2>&1; then
+    echo "ok $cases - $name"
+  else
+    echo "# failed: $*"
+    sed 's/^/#   /' "$work/.case" | tail -n 25
+    [ -f "$work/err" ] && sed 's/^/# stderr: /' "$work/err" | tail -n 15
+    echo "not ok $cases - $name"
+  fi
+}
+
+skip() { # NAME REASON
+  cases=$((cases + 1))
+  echo "ok $cases - $1 # SKIP $2"
+}
+
+finish() { echo "1..$cases"; }
+
+skip_all() { # REASON
+  echo "1..0 # SKIP $1"
+  exit 0
+}
+
+# ctrain RANKS ARGUMENTS...: stdout in $work/out, stderr in $work/err, exit status in $status.  It never
+# takes longer than 120 s.
+ctrain() {
+  local ranks=$1
+  shift
+  status=0
+  if [ "$ranks" = 1 ]; then
+    timeout 120 "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
+  else
+    timeout 120 $CT_MPIEXEC -n "$ranks" "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
+  fi
+  return 0
+}
+
+# metric EVENT FIELD [FILE]: that field of all such lines of metrics.jsonl, a line each.
+metric() {
+  sed -n "s/^{\"event\": *\"$1\".*\"$2\": *\"\{0,1\}\([^,}\"]*\).*/\1/p" "${3:-$work/run/metrics.jsonl}"
+}
+
+# near A B TOLERANCE
+near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b != "" && d <= t) }'; }
+
+# columns_near FILE-A FILE-B TOLERANCE: as many numbers, each as near.
+columns_near() {
+  [ "$(wc -l <"$1")" = "$(wc -l <"$2")" ] && [ -s "$1" ] &&
+    paste "$1" "$2" | awk -v t="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (d > t) { print "line " NR ": " $0; bad = 1 } } END { exit bad }'
+}

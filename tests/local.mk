@@ -1,0 +1,46 @@
+# Every test prints TAP, so each case is counted, not each program.
+TEST_EXTENSIONS = .test
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+TEST_LOG_DRIVER = $(LOG_DRIVER)
+TEST_LOG_COMPILER = bash
+AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
+
+EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/unit/h5_files.h %D%/unit/model_make.h %D%/unit/model_names.h \
+  %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold \
+  %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt $(shell_tests)
+
+shell_tests = \
+  %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test \
+  %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
+  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test \
+  %D%/golden/golden.test \
+  %D%/fuzz/fuzz.test \
+  %D%/mpi/train.test %D%/mpi/resume.test
+
+if HAVE_CUNIT
+unit_tests = \
+  %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
+  %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math \
+  %D%/unit/t_model %D%/unit/t_model_layers \
+  %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_dataset \
+  %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_pack %D%/unit/t_store \
+  %D%/unit/t_optim %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args \
+  %D%/unit/t_plan
+launched_tests = \
+  %D%/conform/conform_backend %D%/golden/t_golden \
+  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm \
+  %D%/fuzz/fuzz_config %D%/fuzz/fuzz_run_config \
+  %D%/tools/same_ckpt
+check_PROGRAMS += $(unit_tests) $(launched_tests)
+check_LIBRARIES += libctest.a
+libctest_a_SOURCES = %D%/harness/ct_test.h %D%/harness/test.c %D%/harness/ct_test_mpi.h %D%/harness/test_mpi.c
+test_ldadd = libctest.a libctrain.a -lcunit
+TESTS += $(unit_tests) $(shell_tests)
+
+tests_conform_conform_backend_SOURCES = %D%/conform/conform_backend.c %D%/conform/cases.c %D%/conform/cases.h \
+  %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/rig.c %D%/conform/rig.h
+tests_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
+tests_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
+
+LDADD = $(test_ldadd)
+endif

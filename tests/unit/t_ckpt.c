@@ -1,0 +1,380 @@
+/* The checkpoint service on a container of plain text files, which a test can damage at will. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_file.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "ckpt/ct_ckpt.h"
+#include "tests/harness/ct_test.h"
+
+/* ---- a container: lines "name text", and "end" as the last one of a whole file ---- */
+
+struct ct_store {
+  char path[600];
+  ct_str_t text;
+};
+
+static int fake_create(const char *path, ct_store_t **out)
+{
+  *out = ct_mem_alloc(sizeof **out, "fake store");
+  snprintf((*out)->path, sizeof(*out)->path, "%s", path);
+  char temporary[610];
+  snprintf(temporary, sizeof temporary, "%s.tmp", path);
+  FILE *f = fopen(temporary, "w");
+  if (f) fclose(f);
+  return CT_OK;
+}
+
+static int fake_put(ct_store_t *s, const char *name, const ct_shape_t *shape, const void *data)
+{
+  return ct_str_add(&s->text, "%s %lld %g\n", name, (long long)ct_shape_count(shape),
+                    *(const float *)data);
+}
+
+static int fake_put_text(ct_store_t *s, const char *name, const char *text)
+{
+  return ct_str_add(&s->text, "%s %s\n", name, text);
+}
+
+static void fake_close(ct_store_t *s)
+{
+  if (!s) return;
+  ct_str_clear(&s->text);
+  ct_mem_free(s);
+}
+
+static void fake_discard(ct_store_t *s)
+{
+  if (!s) return;
+  char temporary[610];
+  snprintf(temporary, sizeof temporary, "%s.tmp", s->path);
+  unlink(temporary);
+  fake_close(s);
+}
+
+static int fake_commit(ct_store_t *s)
+{
+  int rc = ct_str_add(&s->text, "end\n");
+  if (rc == CT_OK) rc = ct_file_write(s->path, s->text.data, s->text.len);
+  fake_close(s);
+  return rc;
+}
+
+static int fake_open(const char *path, ct_store_t **out)
+{
+  int rc = CT_OK;
+  char *data = NULL;
+  size_t bytes;
+  *out = NULL;
+  CT_TRY(ct_file_read(path, &data, &bytes));
+  if (bytes < 4 || strcmp(data + bytes - 4, "end\n") != 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: is damaged", path);
+  CT_TRY(fake_create(path, out));
+  CT_TRY(ct_str_add(&(*out)->text, "%s", data));
+out:
+  ct_mem_free(data);
+  return rc;
+}
+
+static const ct_store_ops_t fake = {.size = sizeof fake,
+                                    .name = "fake",
+                                    .create = fake_create,
+                                    .put = fake_put,
+                                    .put_text = fake_put_text,
+                                    .commit = fake_commit,
+                                    .discard = fake_discard,
+                                    .open = fake_open,
+                                    .close = fake_close};
+
+/* ---- helpers ---- */
+
+static int save(ct_ckpt_t *c, int64_t step)
+{
+  static float value = 1.5f;
+#define ONE                                              \
+  {                                                      \
+    .dtype = CT_F32, .ndim = 1, .dim = { 1, 1, 1, 1, 1 } \
+  }
+  static const ct_ckpt_item_t item[] = {{.name = "/model/a", .shape = ONE, .data = &value},
+                                        {.name = "/model/b", .shape = ONE, .data = &value}};
+#undef ONE
+  static const ct_ckpt_text_t text[] = {{"/meta/config", "seed 1"}};
+  return ct_ckpt_save(c, step, item, 2, text, 1);
+}
+
+static int save_all(const char *dir, int64_t keep, const int64_t *step, int n)
+{
+  int rc = CT_OK;
+  ct_ckpt_t *c = NULL;
+  CT_TRY(ct_ckpt_open(dir, &fake, keep, &c));
+  for (int i = 0; i < n; i++) {
+    CT_TRY(save(c, step[i]));
+    CT_TRY(ct_ckpt_wait(c, NULL));
+  }
+out:
+  ct_ckpt_close(c);
+  return rc;
+}
+#define SAVE_ALL(dir, keep, ...)                    \
+  save_all((dir), (keep), (int64_t[]){__VA_ARGS__}, \
+           (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+
+/* All names but `latest`, sorted, with spaces between. */
+static const char *names(const char *dir)
+{
+  static char text[1000];
+  struct dirent **entry;
+  int n = scandir(dir, &entry, NULL, alphasort);
+  text[0] = '\0';
+  for (int i = 0; i < n; i++) {
+    const char *name = entry[i]->d_name;
+    if (name[0] != '.' && strcmp(name, "latest") != 0) {
+      if (text[0]) strcat(text, " ");
+      strcat(text, name);
+    }
+    free(entry[i]);
+  }
+  if (n >= 0) free(entry);
+  return text;
+}
+
+static void put(const char *dir, const char *name, const char *text)
+{
+  char path[600];
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  CT_ASSERT_OK(ct_file_write(path, text, strlen(text)));
+}
+
+static const char *content(const char *dir, const char *name)
+{
+  static char text[300];
+  char path[600];
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  FILE *f = fopen(path, "r");
+  size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+  text[n] = '\0';
+  if (f) fclose(f);
+  return text;
+}
+
+/* Name of the checkpoint that would be restored, or the error's. */
+static const char *newest(const char *dir)
+{
+  static char path[600];
+  ct_store_t *s;
+  int rc = ct_ckpt_newest(dir, &fake, &s, path, sizeof path);
+  if (rc != CT_OK) return ct_err_name(rc);
+  if (!s) return "none";
+  fake_close(s);
+  return strrchr(path, '/') + 1;
+}
+
+static void faults(const char *text)
+{
+  setenv("CTRAIN_FAULTS", text, 1);
+  ct_fault_setup(0);
+}
+
+/* ---- writing ---- */
+
+static void a_checkpoint_is_written_and_named(void)
+{
+  const char *dir = ct_test_dir(), *file;
+  ct_ckpt_t *c;
+  if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 3, &c)) != CT_OK) return;
+  CT_ASSERT_OK(ct_ckpt_wait(c, &file));
+  CU_ASSERT_PTR_NULL(file);
+  CT_ASSERT_OK(save(c, 120));
+  CT_ASSERT_OK(ct_ckpt_wait(c, &file));
+  CT_ASSERT_TEXT(file ? file : "", "step-00000120.h5");
+  CT_ASSERT_INT(ct_ckpt_busy(c), 0);
+  CT_ASSERT_OK(ct_ckpt_wait(c, &file));
+  CU_ASSERT_PTR_NULL(file);
+  CT_ASSERT_TEXT(content(dir, "step-00000120.h5"),
+                 "/model/a 1 1.5\n/model/b 1 1.5\n/meta/config seed 1\nend\n");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000120.h5\n");
+  ct_ckpt_close(c);
+}
+
+static void the_directory_is_made(void)
+{
+  char dir[600];
+  snprintf(dir, sizeof dir, "%s/run/checkpoints", ct_test_dir());
+  CT_ASSERT_OK(SAVE_ALL(dir, 3, 1));
+  CT_ASSERT_TEXT(newest(dir), "step-00000001.h5");
+}
+
+static void a_second_save_must_wait(void)
+{
+  ct_ckpt_t *c;
+  if (CT_ASSERT_OK(ct_ckpt_open(ct_test_dir(), &fake, 3, &c)) != CT_OK) return;
+  CT_ASSERT_OK(save(c, 1));
+  CT_ASSERT_FAILS(save(c, 2), CT_ERR_ARG, "waited for");
+  CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
+  CT_ASSERT_OK(save(c, 2));
+  ct_ckpt_close(c); /* waits */
+}
+
+static void the_newest_are_kept(void)
+{
+  const char *dir = ct_test_dir();
+  put(dir, "step-00000001.h5.bak", "mine");
+  put(dir, "step-1.h5", "mine");
+  put(dir, "best.h5", "mine");
+  CT_ASSERT_OK(SAVE_ALL(dir, 2, 10, 20, 30, 40));
+  CT_ASSERT_TEXT(names(dir),
+                 "best.h5 step-00000001.h5.bak step-00000030.h5 step-00000040.h5 step-1.h5");
+}
+
+static void keep_nothing_means_all(void)
+{
+  const char *dir = ct_test_dir();
+  CT_ASSERT_OK(SAVE_ALL(dir, 0, 1, 2, 3, 123456789));
+  CT_ASSERT_TEXT(names(dir),
+                 "step-00000001.h5 step-00000002.h5 step-00000003.h5 step-123456789.h5");
+  CT_ASSERT_TEXT(newest(dir), "step-123456789.h5");
+}
+
+/* A damaged one of a higher step must not push out the good one that was just written. */
+static void later_ones_do_not_count(void)
+{
+  const char *dir = ct_test_dir();
+  put(dir, "step-00000090.h5", "damaged");
+  CT_ASSERT_OK(SAVE_ALL(dir, 1, 10, 20));
+  CT_ASSERT_TEXT(names(dir), "step-00000020.h5 step-00000090.h5");
+}
+
+static void temporaries_of_a_crash_are_removed(void)
+{
+  const char *dir = ct_test_dir();
+  ct_ckpt_t *c;
+  put(dir, "step-00000007.h5.tmp", "half");
+  put(dir, "latest.tmp", "half");
+  put(dir, "notes.tmp", "mine");
+  CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 3, &c));
+  CT_ASSERT_TEXT(names(dir), "notes.tmp");
+  ct_ckpt_close(c);
+}
+
+static void a_failed_write_is_told_and_leaves_nothing(void)
+{
+  const char *dir = ct_test_dir(), *file;
+  ct_ckpt_t *c;
+  CT_ASSERT_OK(SAVE_ALL(dir, 1, 10));
+  if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 1, &c)) != CT_OK) return;
+  faults("ckpt.write@0:2");
+  CT_ASSERT_OK(save(c, 20));
+  CT_ASSERT_FAILS(ct_ckpt_wait(c, &file), CT_ERR_FAULT, "ckpt.write");
+  CU_ASSERT_PTR_NULL(file);
+  CT_ASSERT_TEXT(names(dir), "step-00000010.h5");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
+  faults("");
+  CT_ASSERT_OK(save(c, 20)); /* and it can go on */
+  CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
+  CT_ASSERT_TEXT(names(dir), "step-00000020.h5");
+  ct_ckpt_close(c);
+}
+
+/* The rank dies at a point: whatever is left, the newest whole one is found. */
+static void check_death(const char *point, const char *expected)
+{
+  const char *dir = ct_test_dir();
+  CT_ASSERT_OK(SAVE_ALL(dir, 1, 10));
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    faults(point);
+    _exit(SAVE_ALL(dir, 1, 20) == CT_OK ? 0 : 1);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  CT_ASSERT_INT(WIFSIGNALED(status), 1);
+  CT_ASSERT_TEXT(newest(dir), expected);
+  CT_ASSERT_OK(SAVE_ALL(dir, 1, 30));
+  CT_ASSERT_TEXT(names(dir), "step-00000030.h5");
+}
+
+static void killed_while_it_writes(void)
+{
+  check_death("ckpt.write@0:1:kill", "step-00000010.h5");
+  check_death("ckpt.write@0:2:kill", "step-00000010.h5");
+}
+
+static void killed_before_latest(void)
+{
+  check_death("ckpt.latest@0:1:kill", "step-00000020.h5");
+}
+
+/* ---- finding ---- */
+
+static void no_checkpoint_is_no_error(void)
+{
+  CT_ASSERT_TEXT(newest(ct_test_dir()), "none");
+  CT_ASSERT_TEXT(newest("/nowhere/at/all"), "none");
+}
+
+static void damaged_ones_are_passed_over(void)
+{
+  const char *dir = ct_test_dir();
+  CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 20, 30));
+  put(dir, "step-00000030.h5", "/model/a 1 1.5\n");
+  put(dir, "step-00000040.h5", "");
+  CT_ASSERT_TEXT(newest(dir), "step-00000020.h5");
+}
+
+static void only_damaged_ones_are_an_error(void)
+{
+  const char *dir = ct_test_dir();
+  put(dir, "step-00000001.h5", "x");
+  put(dir, "step-00000002.h5", "x");
+  CT_ASSERT_TEXT(newest(dir), "CT_ERR_FORMAT");
+  CT_ASSERT_HAS(ct_err_last()->text, "none of the 2 checkpoints is whole");
+}
+
+static void later_ones_are_set_aside(void)
+{
+  const char *dir = ct_test_dir();
+  CT_ASSERT_OK(ct_ckpt_set_aside("/nowhere/at/all", 0));
+  CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 20, 30));
+  CT_ASSERT_OK(ct_ckpt_set_aside(dir, 10));
+  CT_ASSERT_TEXT(names(dir), "step-00000010.h5 step-00000020.h5.aside step-00000030.h5.aside");
+  CT_ASSERT_TEXT(newest(dir), "step-00000010.h5");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
+  CT_ASSERT_OK(ct_ckpt_set_aside(dir, 0));
+  CT_ASSERT_TEXT(newest(dir), "none");
+  CT_ASSERT_TEXT(content(dir, "latest"), "");
+}
+
+static void nothing_stays_allocated(void)
+{
+  CT_ASSERT_INT(ct_mem_live(), 0);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(a_checkpoint_is_written_and_named),
+                                    CT_TEST(the_directory_is_made),
+                                    CT_TEST(a_second_save_must_wait),
+                                    CT_TEST(the_newest_are_kept),
+                                    CT_TEST(keep_nothing_means_all),
+                                    CT_TEST(later_ones_do_not_count),
+                                    CT_TEST(temporaries_of_a_crash_are_removed),
+                                    CT_TEST(a_failed_write_is_told_and_leaves_nothing),
+                                    CT_TEST(killed_while_it_writes),
+                                    CT_TEST(killed_before_latest),
+                                    CT_TEST(no_checkpoint_is_no_error),
+                                    CT_TEST(damaged_ones_are_passed_over),
+                                    CT_TEST(only_damaged_ones_are_an_error),
+                                    CT_TEST(later_ones_are_set_aside),
+                                    CT_TEST(nothing_stays_allocated),
+                                    CT_TEST_END};
+  ct_log_setup(0, 1, CT_LOG_ERROR); /* the warnings are meant */
+  return ct_test_main("ckpt", tests, argc, argv);
+}

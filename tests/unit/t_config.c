@@ -1,0 +1,316 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "app/ct_config.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "tests/harness/ct_test.h"
+
+#define FILE_NAME "run.yaml"
+static const char usual[] = "run: {name: try, seed: 7}\n"
+                            "data: {train: 'train-*.h5', val: [a.h5, /abs/b.h5], batch: 32}\n"
+                            "transforms:\n"
+                            "  - to_tensor\n"
+                            "  - normalize: {mean: [0.5], std: [0.25]}\n"
+                            "model: {family: resnet, depth: 18}\n"
+                            "optim: {lr: 0.2, weight_decay: 1e-4}\n";
+
+static int parse(ct_config_t *c, const char *text, const char *set)
+{
+  return ct_config_parse(c, text, strlen(text), FILE_NAME, &set, set != NULL);
+}
+
+/* Parses and resolves for two ranks. */
+static int parse_run(ct_config_t *c, const char *text, const char *set)
+{
+  int rc = CT_OK;
+  CT_TRY(parse(c, text, set));
+  CT_TRY(ct_config_resolve(c, "/data/set", "/home/me", 2));
+  CT_TRY(ct_config_check(c, 2));
+out:
+  if (rc != CT_OK) ct_config_clear(c);
+  return rc;
+}
+
+static uint64_t hash_with(const char *set)
+{
+  ct_config_t c;
+  uint64_t h = 0;
+  if (CT_ASSERT_OK(parse_run(&c, usual, set)) != CT_OK) return 0;
+  CT_ASSERT_OK(ct_config_hash(&c, &h));
+  ct_config_clear(&c);
+  return h;
+}
+
+/* ---- reading ---- */
+
+static void values_and_defaults(void)
+{
+  ct_config_t c;
+  if (CT_ASSERT_OK(parse(&c, usual, NULL)) != CT_OK) return;
+  CT_ASSERT_TEXT(c.run.name, "try");
+  CT_ASSERT_INT(c.run.seed, 7);
+  CT_ASSERT_INT(c.data.batch, 32);
+  CT_ASSERT_INT(c.data.val.n, 2);
+  CT_ASSERT_INT(ct_node_count(c.transforms), 2);
+  CT_ASSERT_TEXT(c.model.family, "resnet");
+  CT_ASSERT_NEAR(c.optim.lr, 0.2, 0);
+  CT_ASSERT_NEAR(c.optim.momentum, 0.9, 0);
+  CT_ASSERT_INT(c.device, CT_DEVICE_AUTO);
+  CT_ASSERT_INT(c.checkpoint.keep, 3);
+  ct_config_clear(&c);
+}
+
+static void nothing_is_all_defaults(void)
+{
+  ct_config_t c;
+  if (CT_ASSERT_OK(parse(&c, "", NULL)) != CT_OK) return;
+  CT_ASSERT_INT(c.train.epochs, 10);
+  CU_ASSERT_PTR_NULL(c.transforms);
+  ct_config_clear(&c);
+}
+
+static void the_command_line_wins(void)
+{
+  static const char *const set[] = {"optim.lr=0.5", "device=ref", "data.val=", "run.seed=9"};
+  ct_config_t c;
+  if (CT_ASSERT_OK(ct_config_parse(&c, usual, strlen(usual), FILE_NAME, set, 4)) != CT_OK) return;
+  CT_ASSERT_NEAR(c.optim.lr, 0.5, 0);
+  CT_ASSERT_INT(c.device, CT_DEVICE_REF);
+  CT_ASSERT_INT(c.data.val.n, 0);
+  CT_ASSERT_INT(c.run.seed, 9);
+  ct_config_clear(&c);
+}
+
+static void check_refused(const char *text, const char *set, const char *word)
+{
+  ct_config_t c;
+  CT_ASSERT_FAILS(parse(&c, text, set), CT_ERR_USAGE, word);
+}
+
+static void mistakes_name_file_line_and_nearest(void)
+{
+  check_refused("run: {}\noptims: {lr: 1}\n", NULL,
+                "run.yaml:2: optims: unknown key; did you mean 'optim'?");
+  check_refused("optim:\n  lrr: 1\n", NULL,
+                "run.yaml:2: optim.lrr: unknown key; did you mean 'lr'?");
+  check_refused("devise: cpu\n", NULL, "did you mean 'device'?");
+  check_refused("device: cuda\n", NULL, "run.yaml:1: device: expected one of auto, cpu, ref");
+  check_refused("optim: {lr: fast}\n", NULL, "optim.lr: expected a number");
+  check_refused("optim: {momentum: 2}\n", NULL, "optim.momentum: must be between 0 and 1");
+  check_refused("optim: 3\n", NULL, "optim");
+  check_refused("- 1\n", NULL, "run.yaml:1: expected sections");
+  check_refused("a: [\n", NULL, "run.yaml:2: not valid YAML");
+}
+
+static void mistakes_on_the_command_line(void)
+{
+  check_refused(usual, "optim.lr", "--set optim.lr: expected KEY=VALUE");
+  check_refused(usual, "=3", "expected KEY=VALUE");
+  check_refused(usual, "optim.lrr=3", "--set: optim.lrr: unknown key; did you mean 'lr'?");
+  check_refused(usual, "optim.lr=[1", "not valid YAML");
+  check_refused(usual, "run.name.x=1", "is not a map");
+}
+
+/* ---- resolving and checking ---- */
+
+static void places_become_absolute(void)
+{
+  ct_config_t c;
+  if (CT_ASSERT_OK(parse_run(&c, usual, NULL)) != CT_OK) return;
+  CT_ASSERT_TEXT(c.data.train.v[0], "/data/set/train-*.h5");
+  CT_ASSERT_TEXT(c.data.val.v[0], "/data/set/a.h5");
+  CT_ASSERT_TEXT(c.data.val.v[1], "/abs/b.h5");
+  CT_ASSERT_TEXT(c.run.dir, "/home/me/runs/try");
+  ct_config_clear(&c);
+  if (CT_ASSERT_OK(parse_run(&c, "data: {train: synthetic}\nrun: {dir: here}\n", NULL)) != CT_OK)
+    return;
+  CT_ASSERT_TEXT(c.data.train.v[0], "synthetic");
+  CT_ASSERT_TEXT(c.run.dir, "/home/me/here");
+  ct_config_clear(&c);
+}
+
+/* What a directory is called must not be read as a pattern. */
+static void magic_in_a_directory_is_quoted(void)
+{
+  char dir[600], file[700], **list = NULL;
+  int n = 0;
+  ct_config_t c;
+  snprintf(dir, sizeof dir, "%s/a[1]*", ct_test_dir());
+  snprintf(file, sizeof file, "%s/x-0.h5", dir);
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  CT_ASSERT_OK(ct_file_write(file, "", 0));
+  if (CT_ASSERT_OK(parse(&c, "data: {train: 'x-*.h5', val: x-0.h5}\n", NULL)) != CT_OK) return;
+  CT_ASSERT_OK(ct_config_resolve(&c, dir, "/", 1));
+  for (int i = 0; i < 2; i++) {
+    CT_ASSERT_OK(ct_file_glob("", (i ? c.data.val : c.data.train).v[0], &list, &n));
+    CT_ASSERT_INT(n, 1);
+    CT_ASSERT_TEXT(n ? list[0] : "", file);
+    ct_file_list_free(list, n);
+  }
+  ct_config_clear(&c);
+}
+
+static void the_global_batch_follows_from_the_ranks(void)
+{
+  ct_config_t c;
+  if (CT_ASSERT_OK(parse_run(&c, usual, "data.batch_per_rank=10")) != CT_OK) return;
+  CT_ASSERT_INT(c.data.batch, 20);
+  CT_ASSERT_INT(c.data.eval_batch, 20);
+  ct_config_clear(&c);
+}
+
+static void check_unfit(const char *set, const char *word)
+{
+  ct_config_t c;
+  CT_ASSERT_FAILS(parse_run(&c, usual, set), CT_ERR_USAGE, word);
+}
+
+static void keys_that_do_not_fit_together(void)
+{
+  ct_config_t c;
+  check_unfit("parallel.mode=single", "run.yaml: parallel.mode is single, but there are 2 ranks");
+  check_unfit("optim={nesterov: true, momentum: 0}", "nesterov");
+  check_unfit("schedule.warmup_epochs=10.5", "is 10.5, more than train.epochs, which is 10");
+  check_unfit("data.batch_per_rank=600000000",
+              "with 2 ranks a step has more than 1000000000 samples");
+  check_unfit("data.target=", "data.target is empty");
+  check_unfit("model.layers=[relu]", "model.family and model.layers");
+  if (CT_ASSERT_OK(parse(&c, usual, "parallel.mode=single")) != CT_OK) return;
+  CT_ASSERT_OK(ct_config_check(&c, 1));
+  ct_config_clear(&c);
+}
+
+/* ---- dump, hash, differences ---- */
+
+static void the_dump_reads_back_to_the_same(void)
+{
+  ct_config_t c, again;
+  ct_str_t first = {0}, second = {0};
+  uint64_t a = 0, b = 1;
+  if (CT_ASSERT_OK(parse_run(&c, usual, NULL)) != CT_OK) return;
+  CT_ASSERT_OK(ct_config_dump(&c, &first));
+  CT_ASSERT_HAS(first.data, "warmup_epochs: 0");
+  CT_ASSERT_HAS(first.data, "train: [/data/set/train-*.h5]");
+  if (CT_ASSERT_OK(parse_run(&again, first.data, NULL)) == CT_OK) {
+    CT_ASSERT_OK(ct_config_dump(&again, &second));
+    CT_ASSERT_TEXT(second.data, first.data);
+    CT_ASSERT_OK(ct_config_hash(&c, &a));
+    CT_ASSERT_OK(ct_config_hash(&again, &b));
+    CU_ASSERT_TRUE(a == b);
+    ct_config_clear(&again);
+  }
+  ct_config_clear(&c);
+  ct_str_clear(&first);
+  ct_str_clear(&second);
+}
+
+static void the_hash_knows_what_matters(void)
+{
+  static const char *const matters[] = {
+      "run.seed=8",      "data.batch=16",          "model.depth=34",  "optim.lr=0.3",
+      "train.epochs=11", "transforms=[to_tensor]", "data.train=x.h5", "schedule.kind=step"};
+  static const char *const does_not[] = {"run.name=other", "run.dir=/else",       "run.log_every=3",
+                                         "data.workers=4", "checkpoint.keep=9",   "cpu.threads=3",
+                                         "device=ref",     "parallel.bucket_mb=2"};
+  uint64_t h = hash_with(NULL);
+  for (int i = 0; i < 8; i++) {
+    if (hash_with(matters[i]) == h) CT_ASSERT_TEXT("the same hash", matters[i]);
+    if (hash_with(does_not[i]) != h) CT_ASSERT_TEXT("another hash", does_not[i]);
+  }
+}
+
+static void differences_are_listed(void)
+{
+  ct_config_t c, old;
+  ct_str_t dump = {0}, told = {0};
+  if (CT_ASSERT_OK(parse_run(&old, usual, NULL)) != CT_OK) return;
+  CT_ASSERT_OK(ct_config_dump(&old, &dump));
+  CT_ASSERT_OK(ct_config_differences(&old, dump.data, &told));
+  CT_ASSERT_INT(told.len, 0);
+  static const char *const set[] = {"data.batch=128", "run.name=x", "transforms=[to_tensor]"};
+  if (CT_ASSERT_OK(ct_config_parse(&c, dump.data, dump.len, FILE_NAME, set, 3)) == CT_OK) {
+    CT_ASSERT_OK(ct_config_differences(&c, dump.data, &told));
+    CT_ASSERT_TEXT(told.data ? told.data : "",
+                   "transforms was another; data.batch was 32 and is 128");
+    ct_config_clear(&c);
+  }
+  ct_config_clear(&old);
+  ct_str_clear(&dump);
+  ct_str_clear(&told);
+}
+
+static void a_key_that_the_old_one_lacks_is_no_difference(void)
+{
+  ct_config_t c;
+  ct_str_t told = {0};
+  if (CT_ASSERT_OK(parse_run(&c, usual, NULL)) != CT_OK) return;
+  CT_ASSERT_OK(ct_config_differences(&c, "optim: {lr: 0.1}\n", &told));
+  CT_ASSERT_TEXT(told.data ? told.data : "", "optim.lr was 0.1 and is 0.2");
+  ct_config_clear(&c);
+  ct_str_clear(&told);
+}
+
+static void the_help_has_every_key(void)
+{
+  ct_str_t help = {0};
+  CT_ASSERT_OK(ct_config_help(&help));
+  CT_ASSERT_HAS(help.data, "device: auto|cpu|ref");
+  CT_ASSERT_HAS(help.data, "optim.lr: NUMBER");
+  CT_ASSERT_HAS(help.data, "schedule.kind: constant|step|cosine");
+  CT_ASSERT_HAS(help.data, "cpu.threads: INTEGER");
+  CT_ASSERT_HAS(help.data, "normalize");
+  CT_ASSERT_HAS(help.data, "resnet");
+  CT_ASSERT_HAS(help.data, "conv2d");
+  ct_str_clear(&help);
+}
+
+/* Every allocation fails once: an error, and nothing is lost. */
+static void no_memory_is_an_error(void)
+{
+  int64_t live = ct_mem_live();
+  int rc = CT_ERR_NOMEM;
+  for (int64_t n = 1; rc != CT_OK && n < 5000; n++) {
+    ct_config_t c;
+    ct_str_t dump = {0};
+    ct_mem_fail_at(n);
+    rc = parse_run(&c, usual, "optim.lr=0.5");
+    if (rc == CT_OK) {
+      rc = ct_config_dump(&c, &dump);
+      ct_config_clear(&c);
+    }
+    ct_str_clear(&dump);
+    if (rc != CT_OK) CT_ASSERT_INT(rc, CT_ERR_NOMEM);
+  }
+  ct_mem_fail_at(0);
+  CT_ASSERT_INT(rc, CT_OK);
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+static void nothing_stays_allocated(void)
+{
+  CT_ASSERT_INT(ct_mem_live(), 0);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(values_and_defaults),
+                                    CT_TEST(nothing_is_all_defaults),
+                                    CT_TEST(the_command_line_wins),
+                                    CT_TEST(mistakes_name_file_line_and_nearest),
+                                    CT_TEST(mistakes_on_the_command_line),
+                                    CT_TEST(places_become_absolute),
+                                    CT_TEST(magic_in_a_directory_is_quoted),
+                                    CT_TEST(the_global_batch_follows_from_the_ranks),
+                                    CT_TEST(keys_that_do_not_fit_together),
+                                    CT_TEST(the_dump_reads_back_to_the_same),
+                                    CT_TEST(the_hash_knows_what_matters),
+                                    CT_TEST(differences_are_listed),
+                                    CT_TEST(a_key_that_the_old_one_lacks_is_no_difference),
+                                    CT_TEST(the_help_has_every_key),
+                                    CT_TEST(no_memory_is_an_error),
+                                    CT_TEST(nothing_stays_allocated),
+                                    CT_TEST_END};
+  return ct_test_main("config", tests, argc, argv);
+}

@@ -1,0 +1,206 @@
+/* Transforms, options, data sets and the synthetic reader. */
+#include <math.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "data/ct_feed.h"
+#include "tests/harness/ct_test.h"
+
+/* ---- transforms ---- */
+
+static int read_transforms(const char *yaml, int channels, ct_affine_t *out)
+{
+  ct_node_t *n = NULL;
+  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
+  int rc = ct_transforms_read(ct_node_find(n, "t"), "x.yaml", channels, out);
+  ct_node_free(n);
+  return rc;
+}
+
+static void transforms_compose(void)
+{
+  ct_affine_t f;
+  CT_ASSERT_OK(ct_transforms_read(NULL, "x", 3, &f));
+  CT_ASSERT_INT(f.channels, 1);
+  CT_ASSERT_NEAR(f.a[0], 1, 0);
+  CT_ASSERT_NEAR(f.b[0], 0, 0);
+  CT_ASSERT_OK(read_transforms("t: [to_tensor]", 3, &f));
+  CT_ASSERT_NEAR(f.a[0], 1 / 255.0f, 0);
+  CT_ASSERT_OK(read_transforms("t: [to_tensor, {normalize: {mean: 0.5, std: 0.25}}]", 3, &f));
+  CT_ASSERT_INT(f.channels, 1);
+  CT_ASSERT_NEAR(f.a[0] * 255 + f.b[0], 2, 1e-6);
+  CT_ASSERT_NEAR(f.b[0], -2, 0);
+  CT_ASSERT_OK(
+      read_transforms("t:\n - to_tensor\n - normalize: {mean: [0, 1, 2], std: [4]}\n", 3, &f));
+  CT_ASSERT_INT(f.channels, 3);
+  CT_ASSERT_NEAR(f.b[2], -0.5, 0);
+  CT_ASSERT_NEAR(f.a[2] * 255, 0.25, 1e-7);
+  /* order matters: first normalised, then divided */
+  CT_ASSERT_OK(read_transforms("t: [{normalize: {mean: 255, std: 1}}, to_tensor]", 1, &f));
+  CT_ASSERT_NEAR(f.b[0], -1, 1e-7);
+  /* more features than the map has room for, but all alike */
+  CT_ASSERT_OK(read_transforms("t: [{normalize: {mean: 1, std: 2}}]", 1000, &f));
+  CT_ASSERT_INT(f.channels, 1);
+}
+
+static void transforms_complain(void)
+{
+  static const struct {
+    const char *yaml, *says;
+  } bad[] = {
+      {"t:\n - to_tensr\n", "x.yaml:2: transforms: unknown 'to_tensr'; did you mean 'to_tensor'?"},
+      {"t: [zzzzzzzzzzzz]", "there are to_tensor, normalize"},
+      {"t: to_tensor", "expected a list"},
+      {"t: [normalize]", "needs {mean"},
+      {"t: [[to_tensor]]", "expected a name"},
+      {"t: [{to_tensor: {}, normalize: {}}]", "expected a name"},
+      {"t: [{to_tensor: {by: 2}}]", "no options"},
+      {"t:\n\n - normalize: {mean: 0, std: 0}\n", "x.yaml:3: transforms: normalize divides by std"},
+      {"t: [{normalize: {mean: 0, std: [1, 2]}}]", "found 2 values, expected one or one for each"},
+      {"t: [{normalize: {mean: [], std: 1}}]", "normalize.mean: found 0 values"},
+      {"t: [{normalize: {mean: 0}}]", "std: missing"},
+      {"t: [{normalize: {mean: 0, sdt: 1}}]", "sdt: unknown key"},
+  };
+  ct_affine_t f;
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    CT_ASSERT_FAILS(read_transforms(bad[i].yaml, 3, &f), CT_ERR_USAGE, bad[i].says);
+  ct_str_t help = {0};
+  CT_ASSERT_OK(ct_transforms_help(&help));
+  CT_ASSERT_HAS(help.data, "normalize");
+  ct_str_clear(&help);
+}
+
+/* ---- options and data set ---- */
+
+static void options_become_a_spec(void)
+{
+  static const char yaml[] = "train: [a.h5, b.h5]\nval: synthetic\nshape: [1, 8, 8]\n"
+                             "layout: nhwc\ncache_mb: 2\nworkers: 3\n";
+  ct_data_opts_t o = {0};
+  ct_node_t *n;
+  int64_t shape[CT_MAX_DIMS - 1];
+  ct_reader_spec_t spec;
+  CT_ASSERT_OK(ct_opt_defaults(ct_data_rows, &o));
+  CT_ASSERT_FAILS(ct_data_spec(&o, &o.val, "d", 1, shape, &spec), CT_ERR_USAGE,
+                  "data.val: no files are given");
+  CT_ASSERT_INT(o.batch, 64);
+  CU_ASSERT(o.shuffle);
+  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
+  CT_ASSERT_OK(ct_opt_read(ct_data_rows, &o, n, "x.yaml", "data", NULL));
+  CU_ASSERT(!ct_data_is_synthetic(&o.train));
+  CU_ASSERT(ct_data_is_synthetic(&o.val));
+  CT_ASSERT_OK(ct_data_spec(&o, &o.train, "d", 9, shape, &spec));
+  CT_ASSERT_INT(spec.files->n, 2);
+  CT_ASSERT_TEXT(spec.dir, "d");
+  CT_ASSERT_TEXT(spec.input, "images");
+  CT_ASSERT_TEXT(spec.target, "labels");
+  CT_ASSERT_INT(spec.layout, 2);
+  CT_ASSERT_INT(spec.shape_dims, 3);
+  CT_ASSERT_INT(spec.shape[1], 8);
+  CT_ASSERT_INT(spec.cache_bytes, 2000000);
+  CT_ASSERT_INT(spec.threads, 3);
+  CT_ASSERT_INT(spec.seed, 9);
+  o.shape.v[1] = 2.5;
+  CT_ASSERT_FAILS(ct_data_spec(&o, &o.train, "d", 9, shape, &spec), CT_ERR_USAGE, "2.5");
+  ct_node_free(n);
+  ct_opt_clear(ct_data_rows, &o);
+}
+
+static void classes_are_counted(void)
+{
+  ct_dataset_t d;
+  ct_reader_spec_t spec = {.samples = 600, .classes = 7};
+  CT_ASSERT_OK(ct_dataset_open(&ct_reader_synthetic, &spec, NULL, "x.yaml", &d));
+  d.classes = 0;
+  CT_ASSERT_OK(ct_dataset_count_classes(&d, 4));
+  CT_ASSERT_INT(d.classes, 4);
+  CT_ASSERT_OK(ct_dataset_count_classes(&d, 0));
+  CT_ASSERT_INT(d.classes, 7);
+  ct_dataset_close(&d);
+  ct_dataset_close(&d); /* closed already */
+}
+
+/* ---- synthetic ---- */
+
+static void synthetic_is_a_function_of_seed_and_number(void)
+{
+  ct_reader_t *r, *other;
+  int64_t shape[] = {2, 6, 7}, ids[] = {5, 99, 5}, y[3];
+  float x[3][84], z[84];
+  ct_reader_spec_t spec = {
+      .samples = 100, .classes = 7, .shape = shape, .shape_dims = 3, .seed = 4};
+  CT_ASSERT_OK(ct_reader_synthetic.open(&spec, &r));
+  spec.seed = 5;
+  CT_ASSERT_OK(ct_reader_synthetic.open(&spec, &other));
+  const ct_reader_info_t *info = ct_reader_synthetic.info(r);
+  CT_ASSERT_INT(info->samples, 100);
+  CT_ASSERT_INT(info->classes, 7);
+  CU_ASSERT(info->fingerprint != ct_reader_synthetic.info(other)->fingerprint);
+  CT_ASSERT_OK(ct_reader_synthetic.read(r, 3, ids, x, y));
+  CT_ASSERT_INT(y[0], 5);
+  CT_ASSERT_INT(y[1], 99 % 7);
+  CT_ASSERT_INT(memcmp(x[0], x[2], sizeof x[0]), 0);
+  CU_ASSERT(memcmp(x[0], x[1], sizeof x[0]) != 0);
+  CT_ASSERT_OK(ct_reader_synthetic.read(other, 1, ids, z, NULL));
+  CU_ASSERT(memcmp(x[0], z, sizeof z) != 0);
+  ids[1] = 100;
+  CT_ASSERT_FAILS(ct_reader_synthetic.read(r, 3, ids, x, y), CT_ERR_ARG, "sample 100");
+  char place[64];
+  ct_reader_synthetic.place(r, 5, place, sizeof place);
+  CT_ASSERT_TEXT(place, "synthetic sample 5");
+  ct_reader_synthetic.close(r);
+  ct_reader_synthetic.close(other);
+  spec.samples = 0;
+  CT_ASSERT_FAILS(ct_reader_synthetic.open(&spec, &r), CT_ERR_USAGE, "at least 1");
+}
+
+/* The mean image of a class is its wave: the nearest of them tells the class of nearly all samples. */
+static void synthetic_can_be_learned(void)
+{
+  enum { N = 1000, D = 64, K = 10 };
+  static float x[N][D];
+  static double mean[K][D];
+  int64_t shape[] = {1, 8, 8}, y;
+  int right = 0;
+  double sum = 0, squares = 0;
+  ct_reader_t *r;
+  ct_reader_spec_t spec = {.samples = N, .shape = shape, .shape_dims = 3, .seed = 1};
+  CT_ASSERT_OK(ct_reader_synthetic.open(&spec, &r));
+  for (int64_t i = 0; i < N; i++) {
+    CT_ASSERT_OK(ct_reader_synthetic.read(r, 1, &i, x[i], &y));
+    for (int k = 0; k < D; k++) {
+      mean[y][k] += x[i][k] * K / N;
+      sum += x[i][k];
+      squares += x[i][k] * x[i][k];
+    }
+  }
+  for (int i = 0; i < N; i++) {
+    int best = 0;
+    double least = INFINITY;
+    for (int c = 0; c < K; c++) {
+      double distance = 0;
+      for (int k = 0; k < D; k++)
+        distance += (x[i][k] - mean[c][k]) * (x[i][k] - mean[c][k]);
+      if (distance < least) least = distance, best = c;
+    }
+    right += best == i % K;
+  }
+  CU_ASSERT(right > 0.95 * N);
+  CT_ASSERT_NEAR(sum / (N * D), 0.1, 0.2); /* class 0 is constant 1 */
+  CT_ASSERT_NEAR(sqrt(squares / (N * D)), 1.35, 0.15);
+  ct_reader_synthetic.close(r);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {
+      CT_TEST(transforms_compose),
+      CT_TEST(transforms_complain),
+      CT_TEST(options_become_a_spec),
+      CT_TEST(classes_are_counted),
+      CT_TEST(synthetic_is_a_function_of_seed_and_number),
+      CT_TEST(synthetic_can_be_learned),
+      CT_TEST_END,
+  };
+  return ct_test_main("dataset", tests, argc, argv);
+}

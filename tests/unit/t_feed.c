@@ -1,0 +1,484 @@
+/* The feed: the right samples in the right order, converted, and errors with their text. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_mem.h"
+#include "data/ct_feed.h"
+#include "tests/harness/ct_test.h"
+
+/* ---- a reader made for the tests: its samples are functions of their numbers ---- */
+
+struct ct_reader {
+  ct_reader_info_t info;
+  int64_t bad_label_at, fail_at; /* sample numbers; -1: none */
+  atomic_int reads;
+};
+
+static double element(int64_t index, int64_t i)
+{
+  return (double)((index * 7 + i) % 100);
+}
+
+static void store(ct_dtype_t type, void *x, int64_t i, double value)
+{
+  switch (type) {
+  case CT_F32:
+    ((float *)x)[i] = (float)value;
+    break;
+  case CT_F64:
+    ((double *)x)[i] = value;
+    break;
+  case CT_U8:
+    ((uint8_t *)x)[i] = (uint8_t)value;
+    break;
+  case CT_I8:
+    ((int8_t *)x)[i] = (int8_t)value;
+    break;
+  case CT_I16:
+    ((int16_t *)x)[i] = (int16_t)value;
+    break;
+  case CT_I32:
+    ((int32_t *)x)[i] = (int32_t)value;
+    break;
+  default:
+    ((int64_t *)x)[i] = (int64_t)value;
+    break;
+  }
+}
+
+static int fake_read(ct_reader_t *r, int n, const int64_t index[], void *x, int64_t *y)
+{
+  int rc = CT_OK;
+  int64_t elements = ct_shape_sample(&r->info.x);
+  for (int k = 0; k < n; k++) {
+    if (index[k] == r->fail_at) CT_FAIL(CT_ERR_IO, "fake sample %d is gone", (int)index[k]);
+    for (int64_t i = 0; x && i < elements; i++)
+      store(r->info.x.dtype, x, k * elements + i, element(index[k], i));
+    y[k] = index[k] == r->bad_label_at ? 77 : index[k] % 10;
+  }
+out:
+  atomic_fetch_add(&r->reads, 1);
+  return rc;
+}
+
+static const ct_reader_info_t *fake_info(const ct_reader_t *r)
+{
+  return &r->info;
+}
+
+static void fake_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+{
+  (void)r;
+  snprintf(buf, cap, "fake.h5, sample %d", (int)index);
+}
+
+static void fake_close(ct_reader_t *r)
+{
+  ct_mem_free(r);
+}
+
+static int fake_open(const ct_reader_spec_t *spec, ct_reader_t **out)
+{
+  ct_reader_t *r = ct_mem_alloc(sizeof *r, "a fake");
+  *out = r;
+  if (!r) return CT_ERR_NOMEM;
+  r->info.samples = spec->samples;
+  r->info.classes = spec->classes;
+  r->info.x = (ct_shape_t){.dtype = CT_U8, .ndim = 4, .dim = {1, 3, 2, 5, 1}};
+  r->bad_label_at = r->fail_at = -1;
+  return CT_OK;
+}
+
+static const ct_reader_ops_t fake = {
+    sizeof(ct_reader_ops_t), "fake", fake_open, fake_info, fake_read, fake_place, fake_close};
+
+static ct_dataset_t open_fake(int64_t samples)
+{
+  ct_dataset_t d;
+  ct_reader_spec_t spec = {.samples = samples, .classes = 10};
+  CT_ASSERT_OK(ct_dataset_open(&fake, &spec, NULL, "x.yaml", &d));
+  return d;
+}
+
+static ct_sampler_t sampler(int64_t samples, int64_t batch)
+{
+  return (ct_sampler_t){.seed = 5, .samples = samples, .batch = batch, .shuffle = 1};
+}
+
+/* ---- order ---- */
+
+static void check_batch(const ct_batch_t *b, const ct_sampler_t *s, int64_t epoch, int64_t cursor,
+                        int rank, int size)
+{
+  int64_t first, n = ct_sampler_share(ct_sampler_batch(s, cursor), rank, size, &first);
+  CU_ASSERT_FATAL(b != NULL);
+  CT_ASSERT_INT(b->epoch, epoch);
+  CT_ASSERT_INT(b->cursor, cursor);
+  CT_ASSERT_INT(b->global, ct_sampler_batch(s, cursor));
+  CT_ASSERT_INT(b->first, first);
+  CT_ASSERT_INT(b->n, n);
+  CT_ASSERT_INT((uintptr_t)b->x % 64, 0);
+  for (int i = 0; i < b->n; i++) {
+    int64_t id = ct_sampler_at(s, epoch, cursor + first + i);
+    CT_ASSERT_INT(b->ids[i], id);
+    CT_ASSERT_INT(b->labels[i], id % 10);
+    for (int k = 0; k < 30; k++)
+      CT_ASSERT_INT(b->x[30 * i + k], element(id, k));
+  }
+}
+
+/* All steps of two epochs and a bit, from a cursor inside the first. */
+static void batches_come_in_step_order(void)
+{
+  ct_dataset_t d = open_fake(53);
+  ct_sampler_t s = sampler(53, 8);
+  for (int workers = 0; workers <= 4; workers++) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    int64_t epoch = 3, cursor = 16;
+    CT_ASSERT_OK(ct_feed_open(&d, &s, 1, 3, epoch, cursor, workers, 0, &f));
+    CT_ASSERT_INT(ct_feed_max(f), 3);
+    for (int step = 0; step < 17; step++) {
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+      check_batch(b, &s, epoch, cursor, 1, 3);
+      cursor += b->global;
+      if (cursor == 53) cursor = 0, epoch++;
+    }
+    ct_feed_close(f);
+  }
+  ct_dataset_close(&d);
+}
+
+static void one_epoch_ends(void)
+{
+  ct_dataset_t d = open_fake(20);
+  ct_sampler_t s = sampler(20, 8);
+  for (int workers = 0; workers <= 3; workers++) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 2, 0, workers, 1, &f));
+    for (int64_t cursor = 0; cursor < 20; cursor += 8) {
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+      check_batch(b, &s, 2, cursor, 0, 1);
+    }
+    for (int again = 0; again < 3; again++) {
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+      CU_ASSERT(b == NULL);
+    }
+    ct_feed_close(f);
+  }
+  ct_dataset_close(&d);
+}
+
+/* A checkpoint at the end of an epoch has cursor == samples. */
+static void start_at_the_end_of_an_epoch(void)
+{
+  ct_dataset_t d = open_fake(20);
+  ct_sampler_t s = sampler(20, 8);
+  for (int workers = 0; workers <= 1; workers++) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 2, 20, workers, 0, &f));
+    CT_ASSERT_OK(ct_feed_next(f, &b));
+    check_batch(b, &s, 3, 0, 0, 1);
+    ct_feed_close(f);
+    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 2, 20, workers, 1, &f));
+    CT_ASSERT_OK(ct_feed_next(f, &b));
+    CU_ASSERT(b == NULL);
+    ct_feed_close(f);
+  }
+  ct_dataset_close(&d);
+}
+
+/* 17 samples in batches of 8 on 4 ranks: the last step has one sample, so three ranks have none. */
+static void ranks_together_see_every_sample_once(void)
+{
+  int seen[17] = {0};
+  ct_dataset_t d = open_fake(17);
+  ct_sampler_t s = sampler(17, 8);
+  for (int rank = 0; rank < 4; rank++) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    CT_ASSERT_OK(ct_feed_open(&d, &s, rank, 4, 0, 0, 1, 1, &f));
+    for (int step = 0; step < 3; step++) {
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+      CU_ASSERT_FATAL(b != NULL);
+      CT_ASSERT_INT(b->n, step < 2 ? 2 : rank == 0);
+      for (int i = 0; i < b->n; i++)
+        seen[b->ids[i]]++;
+    }
+    ct_feed_close(f);
+  }
+  for (int i = 0; i < 17; i++)
+    CT_ASSERT_INT(seen[i], 1);
+  ct_dataset_close(&d);
+}
+
+static void a_rank_without_samples(void)
+{
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_dataset_t d = open_fake(10);
+  ct_sampler_t s = sampler(10, 2);
+  CT_ASSERT_OK(ct_feed_open(&d, &s, 3, 4, 0, 0, 1, 1, &f));
+  CT_ASSERT_INT(ct_feed_max(f), 0);
+  for (int step = 0; step < 5; step++) {
+    CT_ASSERT_OK(ct_feed_next(f, &b));
+    CU_ASSERT_FATAL(b != NULL);
+    CT_ASSERT_INT(b->n, 0);
+    CT_ASSERT_INT(b->global, 2);
+  }
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+/* ---- threads ---- */
+
+static int waits_for(atomic_int *counter, int value)
+{
+  for (int i = 0; i < 2000 && atomic_load(counter) < value; i++)
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  return atomic_load(counter);
+}
+
+/* Nobody asks, and the workers fill all slots but not one more. */
+static void workers_read_ahead_as_far_as_there_is_room(void)
+{
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_dataset_t d = open_fake(1000);
+  ct_sampler_t s = sampler(1000, 8);
+  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 2, 0, &f));
+  CT_ASSERT_INT(waits_for(&d.reader->reads, 4), 4);
+  CT_ASSERT_OK(ct_feed_next(f, &b)); /* borrowed: its slot is not free yet */
+  CT_ASSERT_INT(atomic_load(&d.reader->reads), 4);
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  CT_ASSERT_INT(waits_for(&d.reader->reads, 5), 5);
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+static void nothing_is_allocated_after_open(void)
+{
+  ct_dataset_t d = open_fake(1000);
+  ct_sampler_t s = sampler(1000, 8);
+  for (int workers = 0; workers <= 2; workers += 2) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, workers, 0, &f));
+    int64_t before = ct_mem_calls();
+    for (int step = 0; step < 200; step++)
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+    CT_ASSERT_INT(ct_mem_calls(), before);
+    ct_feed_close(f);
+  }
+  ct_dataset_close(&d);
+}
+
+static void close_while_workers_work(void)
+{
+  ct_dataset_t d = open_fake(1000);
+  ct_sampler_t s = sampler(1000, 100);
+  for (int i = 0; i < 50; i++) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 3, 0, &f));
+    for (int k = 0; k < i % 4; k++)
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+    ct_feed_close(f);
+  }
+  ct_feed_close(NULL);
+  ct_dataset_close(&d);
+}
+
+/* ---- errors ---- */
+
+static void bad_labels_are_named(void)
+{
+  ct_dataset_t d = open_fake(16);
+  ct_sampler_t s = sampler(16, 4);
+  s.shuffle = 0;
+  d.reader->bad_label_at = 5;
+  for (int workers = 0; workers <= 2; workers++) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, workers, 0, &f));
+    CT_ASSERT_OK(ct_feed_next(f, &b));
+    CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA,
+                    "fake.h5, sample 5: label 77 is not in 0 to 9 (10 classes)");
+    CU_ASSERT(b == NULL);
+    CT_ASSERT_OK(ct_feed_next(f, &b)); /* it goes on behind it */
+    check_batch(b, &s, 0, 8, 0, 1);
+    ct_feed_close(f);
+  }
+  d.classes = 0; /* unknown: then any class number will do */
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 4, 0, 0, &f));
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  CT_ASSERT_INT(b->labels[1], 77);
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+static void errors_of_the_reader_come_with_their_text(void)
+{
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_dataset_t d = open_fake(16);
+  ct_sampler_t s = sampler(16, 4);
+  s.shuffle = 0;
+  d.reader->fail_at = 9;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 4, 1, 0, &f));
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  waits_for(&d.reader->reads, 3);
+  ct_err_set(CT_ERR_ARG, "x", 1, "another thread's text");
+  CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_IO, "fake sample 9 is gone");
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+static void fault_points(void)
+{
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_dataset_t d = open_fake(16), e;
+  ct_sampler_t s = sampler(16, 4);
+  setenv("CTRAIN_FAULTS", "feed.read@0:2,reader.open@0:1", 1);
+  ct_fault_setup(0);
+  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 1, 0, &f));
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_FAULT, "feed.read");
+  ct_feed_close(f);
+  ct_reader_spec_t spec = {.samples = 10};
+  CT_ASSERT_FAILS(ct_dataset_open(&ct_reader_synthetic, &spec, NULL, "x", &e), CT_ERR_FAULT,
+                  "reader.open");
+  unsetenv("CTRAIN_FAULTS");
+  ct_fault_setup(0);
+  ct_dataset_close(&d);
+}
+
+static void wrong_arguments(void)
+{
+  ct_feed_t *f;
+  ct_dataset_t d = open_fake(16);
+  ct_sampler_t s = sampler(16, 4), larger = sampler(17, 4);
+  CT_ASSERT_FAILS(ct_feed_open(&d, &s, 0, 1, 0, 17, 0, 0, &f), CT_ERR_ARG, "from sample 17");
+  CT_ASSERT_FAILS(ct_feed_open(&d, &s, 0, 1, 0, -1, 0, 0, &f), CT_ERR_ARG, "from sample -1");
+  CT_ASSERT_FAILS(ct_feed_open(&d, &s, 2, 2, 0, 0, 0, 0, &f), CT_ERR_ARG, "rank 2 of 2");
+  CT_ASSERT_FAILS(ct_feed_open(&d, &larger, 0, 1, 0, 0, 0, 0, &f), CT_ERR_ARG, "17 samples");
+  CU_ASSERT(f == NULL);
+  ct_dataset_close(&d);
+}
+
+static void no_memory_at_any_point(void)
+{
+  ct_reader_spec_t spec = {.samples = 10};
+  ct_sampler_t s = sampler(10, 4);
+  int64_t live = ct_mem_live();
+  int rc = CT_ERR_NOMEM;
+  for (int64_t nth = 1; rc != CT_OK && nth < 100; nth++) {
+    ct_dataset_t d = {0};
+    ct_feed_t *f = NULL;
+    ct_mem_fail_at(nth);
+    rc = ct_dataset_open(&ct_reader_synthetic, &spec, NULL, "x", &d);
+    if (rc == CT_OK) rc = ct_feed_open(&d, &s, 0, 1, 0, 0, 2, 0, &f);
+    ct_mem_fail_at(0);
+    CU_ASSERT(rc == CT_OK || rc == CT_ERR_NOMEM);
+    ct_feed_close(f);
+    ct_dataset_close(&d);
+    CT_ASSERT_INT(ct_mem_live(), live);
+  }
+  CT_ASSERT_INT(rc, CT_OK);
+}
+
+/* ---- conversion ---- */
+
+static const float *one_batch(ct_dataset_t *d, ct_feed_t **f)
+{
+  const ct_batch_t *b;
+  ct_sampler_t s = sampler(d->info.samples, 3);
+  s.shuffle = 0;
+  CT_ASSERT_OK(ct_feed_open(d, &s, 0, 1, 0, 0, 0, 0, f));
+  CT_ASSERT_OK(ct_feed_next(*f, &b));
+  return b->x;
+}
+
+static void every_type_is_converted(void)
+{
+  static const ct_dtype_t types[] = {CT_U8, CT_I8, CT_I16, CT_I32, CT_I64, CT_F32, CT_F64};
+  for (int t = 0; t < 7; t++) {
+    ct_feed_t *f;
+    ct_dataset_t d = open_fake(9);
+    d.info.x.dtype = d.reader->info.x.dtype = types[t];
+    d.affine = (ct_affine_t){.channels = 1, .a = {0.5f}, .b = {-3}};
+    const float *x = one_batch(&d, &f);
+    for (int i = 0; i < 90; i++)
+      CT_ASSERT_NEAR(x[i], 0.5 * element(i / 30, i % 30) - 3, 0);
+    ct_feed_close(f);
+    ct_dataset_close(&d);
+  }
+}
+
+static void channels_last_is_transposed(void)
+{
+  for (int per_channel = 0; per_channel <= 1; per_channel++) {
+    ct_feed_t *f;
+    ct_dataset_t d = open_fake(9);
+    d.info.channels_last = d.reader->info.channels_last = 1;
+    d.affine = (ct_affine_t){1, {2, 2, 2}, {1, 1, 1}};
+    if (per_channel) d.affine = (ct_affine_t){3, {2, 3, 4}, {1, 5, 9}};
+    const float *x = one_batch(&d, &f);
+    for (int n = 0; n < 3; n++)
+      for (int c = 0; c < 3; c++)
+        for (int k = 0; k < 10; k++)
+          CT_ASSERT_NEAR(x[30 * n + 10 * c + k],
+                         d.affine.a[c] * element(n, 3 * k + c) + d.affine.b[c], 0);
+    ct_feed_close(f);
+    ct_dataset_close(&d);
+  }
+}
+
+static void channels_have_their_own_map(void)
+{
+  ct_feed_t *f;
+  ct_dataset_t d = open_fake(9);
+  d.affine = (ct_affine_t){3, {2, 3, 4}, {1, 5, 9}};
+  const float *x = one_batch(&d, &f);
+  for (int i = 0; i < 90; i++) {
+    int c = i % 30 / 10;
+    CT_ASSERT_NEAR(x[i], d.affine.a[c] * element(i / 30, i % 30) + d.affine.b[c], 0);
+  }
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {
+      CT_TEST(batches_come_in_step_order),
+      CT_TEST(one_epoch_ends),
+      CT_TEST(start_at_the_end_of_an_epoch),
+      CT_TEST(ranks_together_see_every_sample_once),
+      CT_TEST(a_rank_without_samples),
+      CT_TEST(workers_read_ahead_as_far_as_there_is_room),
+      CT_TEST(nothing_is_allocated_after_open),
+      CT_TEST(close_while_workers_work),
+      CT_TEST(bad_labels_are_named),
+      CT_TEST(errors_of_the_reader_come_with_their_text),
+      CT_TEST(fault_points),
+      CT_TEST(wrong_arguments),
+      CT_TEST(no_memory_at_any_point),
+      CT_TEST(every_type_is_converted),
+      CT_TEST(channels_last_is_transposed),
+      CT_TEST(channels_have_their_own_map),
+      CT_TEST_END,
+  };
+  return ct_test_main("feed", tests, argc, argv);
+}

@@ -1,0 +1,180 @@
+/* Small files: whole or not at all; directories; patterns. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+#include "tests/harness/ct_test.h"
+
+static char path_buf[4][CT_PATH_MAX];
+
+/* dir/name in one of a few static buffers. */
+static const char *in(const char *dir, const char *name)
+{
+  static int next;
+  char *buf = path_buf[next++ % 4];
+  CT_ASSERT_OK(ct_path_join(buf, CT_PATH_MAX, dir, name));
+  return buf;
+}
+
+static void expect_content(const char *path, const char *text, size_t bytes)
+{
+  char *data = NULL;
+  size_t n = 0;
+  if (CT_ASSERT_OK(ct_file_read(path, &data, &n)) != CT_OK) return;
+  CT_ASSERT_INT(n, bytes);
+  CU_ASSERT(n == bytes && memcmp(data, text, n) == 0);
+  CT_ASSERT_INT(data[n], 0);
+  ct_mem_free(data);
+}
+
+static void write_and_read(void)
+{
+  int64_t live = ct_mem_live();
+  const char *path = in(ct_test_dir(), "a.txt");
+  CT_ASSERT_OK(ct_file_write(path, "one\0two", 7));
+  expect_content(path, "one\0two", 7);
+  CT_ASSERT_OK(ct_file_write(path, "", 0));
+  expect_content(path, "", 0);
+  char temporary[CT_PATH_MAX];
+  CT_ASSERT_OK(ct_text_format(temporary, sizeof temporary, "%s.tmp", path));
+  CU_ASSERT_FALSE(ct_file_exists(temporary));
+  CU_ASSERT_TRUE(ct_file_exists(path));
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+static void read_what_has_no_size(void)
+{
+  enum { N = 300000 };
+  int ends[2];
+  char name[64], *data = NULL;
+  size_t n = 0;
+  expect_content("/dev/null", "", 0);
+  CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < N; i += 3)
+      if (write(ends[1], "abc", 3) != 3) _exit(1);
+    _exit(0);
+  }
+  close(ends[1]);
+  snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+  CT_ASSERT_OK(ct_file_read(name, &data, &n));
+  CT_ASSERT_INT(n, N);
+  CU_ASSERT(data && strlen(data) == N && strcmp(data + N - 3, "abc") == 0);
+  ct_mem_free(data);
+  close(ends[0]);
+}
+
+static void read_errors(void)
+{
+  char *data = NULL;
+  size_t n;
+  const char *dir = ct_test_dir();
+  int64_t live = ct_mem_live();
+  CT_ASSERT_FAILS(ct_file_read(in(dir, "none"), &data, &n), CT_ERR_IO, "No such file");
+  CT_ASSERT_HAS(ct_err_last()->text, "none: cannot open");
+  CT_ASSERT_FAILS(ct_file_read(dir, &data, &n), CT_ERR_IO, "directory");
+  ct_mem_fail_at(1);
+  CT_ASSERT_FAILS(ct_file_read("/dev/null", &data, &n), CT_ERR_NOMEM, "");
+  CU_ASSERT_PTR_NULL(data);
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+static void failed_write_leaves_the_old_file(void)
+{
+  const char *dir = ct_test_dir(), *path = in(dir, "a.txt");
+  CT_ASSERT_OK(ct_file_write(path, "old", 3));
+  /* a directory stands where the temporary would be */
+  CT_ASSERT_OK(ct_file_mkdirs(in(dir, "a.txt.tmp")));
+  CT_ASSERT_FAILS(ct_file_write(path, "new", 3), CT_ERR_IO, "a.txt.tmp: cannot create");
+  expect_content(path, "old", 3);
+  CT_ASSERT_FAILS(ct_file_write(in(dir, "no/b.txt"), "b", 1), CT_ERR_IO, "No such file");
+  CT_ASSERT_OK(ct_file_mkdirs(in(dir, "d/e")));
+  CT_ASSERT_FAILS(ct_file_write(in(dir, "d"), "b", 1), CT_ERR_IO, "cannot rename");
+  CU_ASSERT_FALSE(ct_file_exists(in(dir, "d.tmp")));
+}
+
+static void commit_renames(void)
+{
+  const char *dir = ct_test_dir(), *from = in(dir, "x.partial"), *to = in(dir, "x.h5");
+  CT_ASSERT_OK(ct_file_write(from, "data", 4));
+  CT_ASSERT_OK(ct_file_commit(from, to));
+  CU_ASSERT_FALSE(ct_file_exists(from));
+  expect_content(to, "data", 4);
+  CT_ASSERT_FAILS(ct_file_commit(from, to), CT_ERR_IO, "x.partial");
+  expect_content(to, "data", 4);
+}
+
+static void make_directories(void)
+{
+  struct stat st;
+  const char *dir = ct_test_dir();
+  CT_ASSERT_OK(ct_file_mkdirs(in(dir, "a/b//c/")));
+  CT_ASSERT_INT(stat(in(dir, "a/b/c"), &st), 0);
+  CU_ASSERT_TRUE(S_ISDIR(st.st_mode));
+  CT_ASSERT_OK(ct_file_mkdirs(in(dir, "a/b/c")));
+  CT_ASSERT_OK(ct_file_write(in(dir, "f"), "", 0));
+  CT_ASSERT_FAILS(ct_file_mkdirs(in(dir, "f/g")), CT_ERR_IO, "Not a directory");
+  CT_ASSERT_FAILS(ct_file_mkdirs(in(dir, "f")), CT_ERR_IO, "Not a directory");
+  CT_ASSERT_FAILS(ct_file_mkdirs(""), CT_ERR_IO, "cannot create");
+}
+
+static void glob_in_byte_order(void)
+{
+  static const char *const names[] = {"t-2.h5", "t-10.h5", "T-1.h5", "t-1.h5", "v-1.h5"};
+  char dir[CT_PATH_MAX], **list;
+  int n = 0;
+  int64_t live = ct_mem_live();
+  /* the directory's own name is no pattern */
+  CT_ASSERT_OK(ct_path_join(dir, sizeof dir, ct_test_dir(), "run[1]*"));
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  for (int i = 0; i < 5; i++)
+    CT_ASSERT_OK(ct_file_write(in(dir, names[i]), "", 0));
+  CT_ASSERT_OK(ct_file_glob(dir, "[tT]-*.h5", &list, &n));
+  CU_ASSERT_EQUAL_FATAL(n, 4);
+  CT_ASSERT_TEXT(list[0], in(dir, "T-1.h5"));
+  CT_ASSERT_TEXT(list[1], in(dir, "t-1.h5"));
+  CT_ASSERT_TEXT(list[2], in(dir, "t-10.h5"));
+  CT_ASSERT_TEXT(list[3], in(dir, "t-2.h5"));
+  ct_file_list_free(list, n);
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+static void glob_single_and_none(void)
+{
+  char **list;
+  int n = 0;
+  int64_t live = ct_mem_live();
+  CT_ASSERT_OK(ct_file_glob("some/dir", "not-there.h5", &list, &n));
+  CT_ASSERT_INT(n, 1);
+  CT_ASSERT_TEXT(list[0], "some/dir/not-there.h5");
+  ct_file_list_free(list, n);
+  CT_ASSERT_FAILS(ct_file_glob("some/dir", "x-*.h5", &list, &n), CT_ERR_IO, "'x-*.h5'");
+  CT_ASSERT_HAS(ct_err_last()->text, "'some/dir'");
+  CT_ASSERT_INT(n, 0);
+  for (int i = 1; i <= 2; i++) {
+    ct_mem_fail_at(i);
+    CT_ASSERT_FAILS(ct_file_glob(".", "x", &list, &n), CT_ERR_NOMEM, "");
+  }
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(write_and_read),
+                                    CT_TEST(read_what_has_no_size),
+                                    CT_TEST(read_errors),
+                                    CT_TEST(failed_write_leaves_the_old_file),
+                                    CT_TEST(commit_renames),
+                                    CT_TEST(make_directories),
+                                    CT_TEST(glob_in_byte_order),
+                                    CT_TEST(glob_single_and_none),
+                                    CT_TEST_END};
+  return ct_test_main("file", tests, argc, argv);
+}

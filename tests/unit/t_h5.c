@@ -1,0 +1,312 @@
+/* The HDF5 reader on every layout that people's files have. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/ct_mem.h"
+#include "data/ct_feed.h"
+#include "tests/unit/h5_files.h"
+
+static const ct_reader_ops_t *const ops = &ct_reader_hdf5;
+
+static void every_layout_and_type_is_read(void)
+{
+  static const ct_dtype_t types[] = {CT_U8, CT_I8, CT_I16, CT_I32, CT_I64, CT_F32, CT_F64};
+  for (int how = PLAIN; how <= SWAPPED; how++) {
+    const char *dir = ct_test_dir();
+    for (int t = 0; t < 7; t++) {
+      ct_reader_t *r = NULL;
+      array_t a = {how, types[t], 4, {23, 3, 5, 6}, 7};
+      write_shard(dir, "a.h5", &a, 0);
+      a.dims[0] = 0, a.chunk = 4; /* an empty one in the middle */
+      write_shard(dir, "b.h5", &a, 23);
+      a.dims[0] = 40, a.chunk = how == LOOSE ? 50 : 8;
+      write_shard(dir, "c.h5", &a, 23);
+      ct_reader_spec_t spec = spec_of(dir);
+      spec.cache_bytes = t % 2 ? 1 << 20 : 0;
+      if (CT_ASSERT_OK(ops->open(&spec, &r)) == CT_OK) {
+        CT_ASSERT_INT(ops->info(r)->x.dtype, types[t]);
+        check_all(r, 63);
+      }
+      ops->close(r);
+    }
+  }
+}
+
+/* Chunks that were never written read as fill values. */
+static void holes_are_read(void)
+{
+  const char *dir = ct_test_dir();
+  hid_t file = begin_file(dir, "a.h5");
+  hsize_t dims[2] = {20, 4}, chunk[2] = {5, 4};
+  float fill = 2.5f, x[80];
+  int64_t index[20], y[20];
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, dims, NULL);
+  H5Pset_chunk(list, 2, chunk);
+  H5Pset_deflate(list, 1);
+  H5Pset_fill_value(list, H5T_NATIVE_FLOAT, &fill);
+  hid_t array = H5Dcreate2(file, "images", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  ct__h5_drop(array);
+  ct__h5_drop(space);
+  ct__h5_drop(list);
+  write_labels(file, "labels", CT_U8, 1, 20, 0);
+  end_file(file);
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  for (int i = 0; i < 20; i++)
+    index[i] = i;
+  CT_ASSERT_OK(ops->read(r, 20, index, x, y));
+  for (int i = 0; i < 80; i++)
+    CT_ASSERT_NEAR(x[i], 2.5, 0);
+  ops->close(r);
+}
+
+static void more_shards_than_open_files(void)
+{
+  const char *dir = ct_test_dir();
+  char name[32];
+  array_t a = {CHUNKED, CT_U8, 2, {3, 5}, 2};
+  for (int i = 0; i < 70; i++) {
+    snprintf(name, sizeof name, "s-%03d.h5", i);
+    write_shard(dir, name, &a, 3 * i);
+  }
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  spec.cache_bytes = 0;
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  check_all(r, 210);
+  ops->close(r);
+}
+
+/* More samples in a call than are sorted at once. */
+static void large_reads(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {DEFLATED, CT_U8, 2, {2500, 3}, 100};
+  ct_reader_t *r;
+  write_shard(dir, "a.h5", &a, 0);
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  check_all(r, 2500);
+  ops->close(r);
+}
+
+/* ---- what a sample is ---- */
+
+static void check_shape(const char *dir, ct_reader_spec_t spec, int last, const char *text)
+{
+  ct_reader_t *r = NULL;
+  char is[64];
+  (void)dir;
+  if (CT_ASSERT_OK(ops->open(&spec, &r)) == CT_OK) {
+    CT_ASSERT_TEXT(ct_shape_text(&ops->info(r)->x, is, sizeof is), text);
+    CT_ASSERT_INT(ops->info(r)->channels_last, last);
+  }
+  ops->close(r);
+}
+
+static void shapes_are_understood(void)
+{
+  static const struct {
+    int ndim;
+    hsize_t dims[5];
+    int layout, last;
+    const char *text;
+  } cases[] = {
+      {1, {4}, 0, 0, "1x1"},
+      {2, {4, 64}, 0, 0, "1x64"},
+      {3, {4, 28, 20}, 0, 0, "1x1x28x20"},
+      {3, {4, 28, 3}, 2, 0, "1x1x28x3"}, /* no channels to be last */
+      {4, {4, 3, 8, 6}, 0, 0, "1x3x8x6"},
+      {4, {4, 8, 6, 3}, 0, 1, "1x3x8x6"},
+      {4, {4, 8, 6, 1}, 0, 1, "1x1x8x6"},
+      {4, {4, 3, 6, 3}, 0, 0, "1x3x6x3"},
+      {4, {4, 16, 6, 7}, 0, 0, "1x16x6x7"},
+      {4, {4, 8, 6, 3}, 1, 0, "1x8x6x3"},
+      {4, {4, 8, 6, 5}, 2, 1, "1x5x8x6"},
+      {5, {4, 2, 3, 5, 6}, 0, 0, "1x2x3x5x6"},
+      {5, {4, 2, 3, 5, 4}, 2, 1, "1x4x2x3x5"},
+  };
+  const char *dir = ct_test_dir();
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    array_t a = {PLAIN, CT_U8, cases[i].ndim, {0}, 1};
+    memcpy(a.dims, cases[i].dims, sizeof cases[i].dims);
+    write_shard(dir, "a.h5", &a, 0);
+    ct_reader_spec_t spec = spec_of(dir);
+    spec.layout = cases[i].layout;
+    check_shape(dir, spec, cases[i].last, cases[i].text);
+  }
+}
+
+/* An attribute as h5py writes it: a string of variable length. */
+static void put_layout(hid_t file, const char *word)
+{
+  hid_t array = H5Dopen2(file, "images", H5P_DEFAULT), type = H5Tcopy(H5T_C_S1);
+  hid_t space = H5Screate(H5S_SCALAR);
+  H5Tset_size(type, H5T_VARIABLE);
+  hid_t attr = H5Acreate2(array, "layout", type, space, H5P_DEFAULT, H5P_DEFAULT);
+  CU_ASSERT(H5Awrite(attr, type, &word) >= 0);
+  ct__h5_drop(attr);
+  ct__h5_drop(space);
+  ct__h5_drop(type);
+  ct__h5_drop(array);
+}
+
+static void the_layout_attribute_decides(void)
+{
+  const char *dir = ct_test_dir();
+  static const char *const words[] = {"NHWC", "NCHW", "HWCN"};
+  ct_reader_t *r;
+  for (int i = 0; i < 3; i++) {
+    array_t a = {PLAIN, CT_U8, 4, {2, 7, 8, 9}, 1};
+    hid_t file = begin_file(dir, "a.h5");
+    write_array(file, "images", &a, 0);
+    write_labels(file, "labels", CT_I32, 1, 2, 0);
+    put_layout(file, words[i]);
+    end_file(file);
+    ct_reader_spec_t spec = spec_of(dir);
+    if (i < 2)
+      check_shape(dir, spec, !i, i ? "1x7x8x9" : "1x9x7x8");
+    else
+      CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "is 'HWCN', expected NCHW or NHWC");
+    spec.layout = 1; /* the option stands above the attribute */
+    check_shape(dir, spec, 0, "1x7x8x9");
+  }
+}
+
+static void flat_samples_are_seen_in_a_shape(void)
+{
+  const char *dir = ct_test_dir();
+  int64_t shape[] = {3, 4, 5};
+  ct_reader_t *r;
+  array_t a = {CHUNKED, CT_U8, 2, {9, 60}, 2};
+  write_shard(dir, "a.h5", &a, 0);
+  ct_reader_spec_t spec = spec_of(dir);
+  spec.shape = shape;
+  spec.shape_dims = 3;
+  check_shape(dir, spec, 0, "1x3x4x5");
+  spec.shape_dims = 2;
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "are 1x60, which cannot be seen as 1x3x4");
+  array_t b = {PLAIN, CT_U8, 4, {9, 3, 4, 5}, 2};
+  write_shard(dir, "a.h5", &b, 0);
+  spec.shape_dims = 3;
+  check_shape(dir, spec, 0, "1x3x4x5");
+  shape[0] = 4, shape[1] = 3;
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "cannot be seen as 1x4x3x5");
+}
+
+static void channels_last_reaches_the_batch_transposed(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {DEFLATED, CT_U8, 4, {6, 5, 4, 3}, 4};
+  ct_dataset_t d;
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_sampler_t s = {.samples = 6, .batch = 6};
+  write_shard(dir, "a.h5", &a, 0);
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ct_dataset_open(ops, &spec, NULL, "x", &d));
+  d.classes = 10;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 1, 1, &f));
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  for (int n = 0; n < 6; n++)
+    for (int c = 0; c < 3; c++)
+      for (int k = 0; k < 20; k++)
+        CT_ASSERT_NEAR(b->x[60 * n + 20 * c + k], (double)element(n, 3 * k + c), 0);
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+/* ---- threads ---- */
+
+typedef struct job {
+  ct_reader_t *r;
+  int64_t samples;
+  int number, wrong;
+} job_t;
+
+static void *read_much(void *arg)
+{
+  job_t *j = arg;
+  int64_t index[16];
+  for (int round = 0; round < 100; round++) {
+    for (int i = 0; i < 16; i++)
+      index[i] =
+          (int64_t)(ct_rng_u64(2, CT_RNG_TEST, (uint32_t)(100 * j->number + round), (uint64_t)i) %
+                    (uint64_t)j->samples);
+    j->wrong += check_samples(j->r, 16, index) != 0;
+  }
+  return NULL;
+}
+
+/* More threads than the reader was told, and a cache that is always too small. */
+static void threads_share_a_reader(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {SHUFFLED_DEFLATED, CT_F32, 3, {60, 6, 6}, 8};
+  pthread_t threads[4];
+  job_t jobs[4];
+  write_shard(dir, "a.h5", &a, 0);
+  a.how = CHECKED;
+  write_shard(dir, "b.h5", &a, 60);
+  for (int cache = 0; cache <= 1; cache++) {
+    ct_reader_t *r;
+    ct_reader_spec_t spec = spec_of(dir);
+    spec.cache_bytes = cache ? 1 << 20 : 0;
+    CT_ASSERT_OK(ops->open(&spec, &r));
+    for (int i = 0; i < 4; i++) {
+      jobs[i] = (job_t){r, 120, i, 0};
+      pthread_create(&threads[i], NULL, read_much, &jobs[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+      pthread_join(threads[i], NULL);
+      CT_ASSERT_INT(jobs[i].wrong, 0);
+    }
+    ops->close(r);
+  }
+}
+
+static void reading_allocates_nothing(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {DEFLATED, CT_U8, 2, {200, 30}, 16};
+  int64_t index[64], y[64];
+  static char x[64 * 30];
+  ct_reader_t *r;
+  write_shard(dir, "a.h5", &a, 0);
+  ct_reader_spec_t spec = spec_of(dir);
+  spec.cache_bytes = 2000;
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  int64_t before = ct_mem_calls();
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < 64; i++)
+      index[i] = (round * 64 + i * 17) % 200;
+    CT_ASSERT_OK(ops->read(r, 64, index, x, y));
+  }
+  CT_ASSERT_INT(ct_mem_calls(), before);
+  ops->close(r);
+}
+
+static void the_version_is_told(void)
+{
+  CT_ASSERT_HAS(ct_h5_version(), ".");
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {
+      CT_TEST(every_layout_and_type_is_read),
+      CT_TEST(holes_are_read),
+      CT_TEST(more_shards_than_open_files),
+      CT_TEST(large_reads),
+      CT_TEST(shapes_are_understood),
+      CT_TEST(the_layout_attribute_decides),
+      CT_TEST(flat_samples_are_seen_in_a_shape),
+      CT_TEST(channels_last_reaches_the_batch_transposed),
+      CT_TEST(threads_share_a_reader),
+      CT_TEST(reading_allocates_nothing),
+      CT_TEST(the_version_is_told),
+      CT_TEST_END,
+  };
+  return ct_test_main("h5", tests, argc, argv);
+}

@@ -1,0 +1,302 @@
+/* The HDF5 reader's labels, and what it says about files that are not as they should be. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/ct_fault.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "tests/unit/h5_files.h"
+
+static const ct_reader_ops_t *const ops = &ct_reader_hdf5;
+
+/* ---- labels and attributes ---- */
+
+static void labels_of_all_kinds(void)
+{
+  static const ct_dtype_t types[] = {CT_U8, CT_I16, CT_I64};
+  const char *dir = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 2, {30, 4}, 1};
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  spec.target = "target";
+  for (int i = 0; i < 6; i++) {
+    hid_t file = begin_file(dir, "a.h5");
+    write_array(file, "images", &a, 0);
+    write_labels(file, "target", types[i % 3], 1 + i / 3, 30, 0);
+    end_file(file);
+    CT_ASSERT_OK(ops->open(&spec, &r));
+    check_all(r, 30);
+    ops->close(r);
+  }
+  spec.target = ""; /* none: 0 */
+  int64_t index[] = {7, 3}, y[] = {5, 5};
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  CT_ASSERT_OK(ops->read(r, 2, index, NULL, y));
+  CT_ASSERT_INT(y[0] + y[1], 0);
+  ops->close(r);
+}
+
+static void wrong_labels_are_told(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 2, {30, 4}, 1}, two = {PLAIN, CT_I32, 2, {30, 2}, 1};
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  hid_t file = begin_file(dir, "a.h5");
+  write_array(file, "images", &a, 0);
+  write_array(file, "two", &two, 0);
+  write_labels(file, "floats", CT_F32, 1, 30, 0);
+  write_labels(file, "few", CT_I32, 1, 29, 0);
+  end_file(file);
+  spec.target = "two";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "more than one number for a sample");
+  spec.target = "floats";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "is of type float32, expected integers");
+  spec.target = "few";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "holds 29 labels for 30 samples");
+  spec.target = "labels";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
+                  "no array 'labels' (data.target) in it; it has: few, floats, images, two");
+}
+
+static void classes_come_from_the_attribute(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 2, {5, 4}, 1};
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  for (int i = 0; i < 2; i++) {
+    hid_t file = begin_file(dir, i ? "b.h5" : "a.h5");
+    write_array(file, "images", &a, 0);
+    write_labels(file, "labels", CT_I32, 1, 5, 0);
+    CU_ASSERT(ct__h5_put_attr_int(file, "classes", 17 + i));
+    end_file(file);
+    if (i) break;
+    CT_ASSERT_OK(ops->open(&spec, &r));
+    CT_ASSERT_INT(ops->info(r)->classes, 17);
+    ops->close(r);
+  }
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "b.h5: attribute 'classes' is 18, but in ");
+}
+
+/* ---- bad input ---- */
+
+static void wrong_files_are_named(void)
+{
+  const char *dir = ct_test_dir();
+  char path[700];
+  ct_reader_t *r = NULL;
+  ct_reader_spec_t spec = spec_of(dir);
+  char *gone[] = {"gone.h5"};
+  ct_opt_texts_t files = {gone, 1}, none = {NULL, 0};
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_IO, "no file matches '*.h5'");
+  spec.files = &files;
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_IO, "gone.h5: cannot open: No such file");
+  spec.files = &none;
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "no sample");
+  spec = spec_of(dir);
+  snprintf(path, sizeof path, "%s/text.h5", dir);
+  CT_ASSERT_OK(ct_file_write(path, "no HDF5 file at all", 19));
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "text.h5: cannot be read as an HDF5 file");
+  CU_ASSERT(r == NULL);
+}
+
+static void shards_must_be_alike(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 4, {5, 1, 8, 8}, 1}, b = {PLAIN, CT_U8, 4, {5, 1, 8, 9}, 1};
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  write_shard(dir, "a.h5", &a, 0);
+  write_shard(dir, "b.h5", &b, 0);
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
+                  "b.h5: samples are uint8 1x1x8x9, but those");
+  CT_ASSERT_HAS(ct_err_last()->text, "a.h5 are uint8 1x1x8x8");
+  a.type = CT_F32;
+  write_shard(dir, "b.h5", &a, 0);
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "b.h5: samples are float32 1x1x8x8");
+}
+
+static void odd_arrays_are_told(void)
+{
+  const char *dir = ct_test_dir();
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  hsize_t dims[6] = {2, 2, 2, 2, 2, 2}, zero[2] = {3, 0};
+  hid_t file = begin_file(dir, "a.h5"), space = H5Screate_simple(6, dims, NULL);
+  hid_t scalar = H5Screate(H5S_SCALAR), empty = H5Screate_simple(2, zero, NULL);
+  static const char *const names[] = {"six", "scalar", "u16", "string", "empty"};
+  hid_t types[] = {H5T_STD_U8LE, H5T_STD_U8LE, H5T_STD_U16LE, H5T_C_S1, H5T_STD_U8LE};
+  hid_t spaces[] = {space, scalar, space, space, empty};
+  for (int i = 0; i < 5; i++)
+    ct__h5_drop(
+        H5Dcreate2(file, names[i], types[i], spaces[i], H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  ct__h5_drop(H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  ct__h5_drop(space);
+  ct__h5_drop(scalar);
+  ct__h5_drop(empty);
+  end_file(file);
+  spec.input = "six";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "array 'six' has 6 dims, expected 1 to 5");
+  spec.input = "scalar";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "has 0 dims");
+  spec.input = "u16";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "is of type uint16, expected uint8, int8");
+  spec.input = "string";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "is of type a string");
+  spec.input = "empty";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "impossible dim 0");
+  spec.input = "group";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "no array 'group'");
+  spec.input = "";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "no array ''");
+}
+
+/* Compressed bytes overwritten in the file: told with the file and the samples, and only for those. */
+static void damaged_chunks_are_named(void)
+{
+  const char *dir = ct_test_dir();
+  char path[700], x[64 * 100];
+  char *data;
+  size_t bytes;
+  ct_reader_t *r;
+  array_t a = {DEFLATED, CT_U8, 2, {20, 100}, 10};
+  int64_t index[] = {3, 4}, other[] = {12, 19}, y[2];
+  write_shard(dir, "a.h5", &a, 0);
+  snprintf(path, sizeof path, "%s/a.h5", dir);
+  CT_ASSERT_OK(ct_file_read(path, &data, &bytes));
+  size_t at = 0; /* the first zlib stream of level 6 */
+  while (at + 2 < bytes && ((uint8_t)data[at] != 0x78 || ((uint8_t)data[at + 1] & 0xe0) != 0x80))
+    at++;
+  CU_ASSERT(at + 40 < bytes);
+  int fd = open(path, O_WRONLY);
+  CT_ASSERT_INT(pwrite(fd, "\xff\xff\xff\xff\xff\xff", 6, (off_t)at + 20), 6);
+  close(fd);
+  ct_mem_free(data);
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  for (int again = 0; again < 2; again++)
+    CT_ASSERT_FAILS(ops->read(r, 2, index, x, y), CT_ERR_FORMAT,
+                    "a.h5: samples 0 to 9 cannot be decompressed: the file is damaged");
+  CT_ASSERT_INT(check_samples(r, 2, other), 0);
+  ops->close(r);
+}
+
+static void a_shard_that_disappears(void)
+{
+  const char *dir = ct_test_dir();
+  char path[700], x[8];
+  int64_t index[] = {1}, y[1];
+  ct_reader_t *r;
+  array_t a = {CHUNKED, CT_U8, 2, {20, 8}, 10};
+  write_shard(dir, "a.h5", &a, 0);
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  snprintf(path, sizeof path, "%s/a.h5", dir);
+  unlink(path);
+  CT_ASSERT_FAILS(ops->read(r, 1, index, x, y), CT_ERR_IO, "a.h5: cannot open");
+  ops->close(r);
+}
+
+static void indices_are_checked(void)
+{
+  const char *dir = ct_test_dir();
+  char x[8];
+  int64_t index[] = {20}, y[1];
+  ct_reader_t *r;
+  array_t a = {CHUNKED, CT_U8, 2, {20, 8}, 10};
+  write_shard(dir, "a.h5", &a, 0);
+  write_shard(dir, "b.h5", &a, 0);
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  CT_ASSERT_OK(ops->read(r, 1, index, x, y));
+  index[0] = 40;
+  CT_ASSERT_FAILS(ops->read(r, 1, index, x, y), CT_ERR_ARG, "no sample 40 among 40");
+  index[0] = -1;
+  CT_ASSERT_FAILS(ops->read(r, 1, index, NULL, y), CT_ERR_ARG, "no sample -1");
+  char place[64];
+  ops->place(r, 19, place, sizeof place);
+  CT_ASSERT_TEXT(place, "a.h5, sample 19");
+  ops->place(r, 20, place, sizeof place);
+  CT_ASSERT_TEXT(place, "b.h5, sample 0");
+  ops->close(r);
+}
+
+static uint64_t fingerprint(const char *dir)
+{
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  uint64_t f = ops->info(r)->fingerprint;
+  ops->close(r);
+  return f;
+}
+
+static void fingerprints_tell_data_sets_apart(void)
+{
+  const char *dir = ct_test_dir(), *other = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 2, {20, 8}, 1};
+  write_shard(dir, "a.h5", &a, 0);
+  write_shard(other, "a.h5", &a, 0);
+  uint64_t first = fingerprint(dir);
+  CU_ASSERT(fingerprint(other) == first); /* the place does not matter */
+  write_shard(other, "b.h5", &a, 0);
+  CU_ASSERT(fingerprint(other) != first);
+  a.dims[0] = 21;
+  write_shard(dir, "a.h5", &a, 0);
+  CU_ASSERT(fingerprint(dir) != first);
+}
+
+/* ---- memory and faults ---- */
+
+static void no_memory_at_any_point(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {DEFLATED, CT_U8, 2, {20, 30}, 16};
+  int64_t live = ct_mem_live();
+  int rc = CT_ERR_NOMEM;
+  write_shard(dir, "a.h5", &a, 0);
+  write_shard(dir, "b.h5", &a, 20);
+  for (int64_t nth = 1; rc != CT_OK && nth < 100; nth++) {
+    ct_reader_t *r = NULL;
+    ct_reader_spec_t spec = spec_of(dir);
+    ct_mem_fail_at(nth);
+    rc = ops->open(&spec, &r);
+    ct_mem_fail_at(0);
+    CU_ASSERT(rc == CT_OK || (rc == CT_ERR_NOMEM && !r));
+    ops->close(r);
+    CT_ASSERT_INT(ct_mem_live(), live);
+  }
+  CT_ASSERT_INT(rc, CT_OK);
+}
+
+static void fault_point(void)
+{
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of("/");
+  setenv("CTRAIN_FAULTS", "reader.open@0:1", 1);
+  ct_fault_setup(0);
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FAULT, "reader.open");
+  unsetenv("CTRAIN_FAULTS");
+  ct_fault_setup(0);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {
+      CT_TEST(labels_of_all_kinds),
+      CT_TEST(wrong_labels_are_told),
+      CT_TEST(classes_come_from_the_attribute),
+      CT_TEST(wrong_files_are_named),
+      CT_TEST(shards_must_be_alike),
+      CT_TEST(odd_arrays_are_told),
+      CT_TEST(damaged_chunks_are_named),
+      CT_TEST(a_shard_that_disappears),
+      CT_TEST(indices_are_checked),
+      CT_TEST(fingerprints_tell_data_sets_apart),
+      CT_TEST(no_memory_at_any_point),
+      CT_TEST(fault_point),
+      CT_TEST_END,
+  };
+  return ct_test_main("h5_bad", tests, argc, argv);
+}

@@ -1,0 +1,165 @@
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "tests/harness/ct_test.h"
+#include "train/ct_metrics.h"
+
+/* The whole file; a static buffer. */
+static const char *content(const char *dir)
+{
+  static char text[4096];
+  char path[600];
+  snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+  FILE *f = fopen(path, "r");
+  size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+  text[n] = '\0';
+  if (f) fclose(f);
+  return text;
+}
+
+static void put(const char *dir, const char *text)
+{
+  char path[600];
+  snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+  CT_ASSERT_OK(ct_file_write(path, text, strlen(text)));
+}
+
+static void fields_keep_their_order(void)
+{
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+  ct_metrics_begin(m, "step");
+  ct_metrics_int(m, "step", 1234567890123);
+  ct_metrics_num(m, "loss", 0.25);
+  ct_metrics_text(m, "a \"name\"", "two\nlines");
+  CT_ASSERT_OK(ct_metrics_end(m));
+  ct_metrics_begin(m, "end");
+  CT_ASSERT_OK(ct_metrics_end(m));
+  CT_ASSERT_OK(ct_metrics_close(m));
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"step\",\"step\":1234567890123,\"loss\":0.25,"
+                               "\"a \\\"name\\\"\":\"two\\nlines\"}\n{\"event\":\"end\"}\n");
+}
+
+static void numbers_read_back_exactly(void)
+{
+  static const double values[] = {1.0 / 3, 2.3025850929940459, 1e-300, 123456789.123456789};
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+  for (int i = 0; i < 4; i++) {
+    double back = 0;
+    ct_metrics_begin(m, "x");
+    ct_metrics_num(m, "v", values[i]);
+    CT_ASSERT_OK(ct_metrics_end(m));
+    const char *text = content(dir), *last = text + strlen(text) - 1;
+    while (last > text && last[-1] != '\n')
+      last--;
+    CT_ASSERT_INT(sscanf(last, "{\"event\":\"x\",\"v\":%lf}", &back), 1);
+    CT_ASSERT_NEAR(back, values[i], 0);
+  }
+  CT_ASSERT_OK(ct_metrics_close(m));
+}
+
+static void what_is_not_finite_is_null(void)
+{
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+  ct_metrics_begin(m, "x");
+  ct_metrics_num(m, "a", NAN);
+  ct_metrics_num(m, "b", -INFINITY);
+  CT_ASSERT_OK(ct_metrics_end(m));
+  CT_ASSERT_OK(ct_metrics_close(m));
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"x\",\"a\":null,\"b\":null}\n");
+}
+
+static void appends_and_drops_a_torn_line(void)
+{
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  put(dir, "{\"event\":\"start\"}\n{\"event\":\"st");
+  if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+  ct_metrics_begin(m, "end");
+  CT_ASSERT_OK(ct_metrics_end(m));
+  CT_ASSERT_OK(ct_metrics_close(m));
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"start\"}\n{\"event\":\"end\"}\n");
+}
+
+static void a_file_of_one_torn_line_is_emptied(void)
+{
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  char torn[3001];
+  memset(torn, 'x', sizeof torn - 1);
+  torn[sizeof torn - 1] = '\0';
+  put(dir, torn);
+  CT_ASSERT_OK(ct_metrics_open(dir, &m));
+  CT_ASSERT_OK(ct_metrics_close(m));
+  CT_ASSERT_TEXT(content(dir), "");
+}
+
+static void a_full_disk_is_an_error_and_leaves_whole_lines(void)
+{
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  struct rlimit old, small;
+  getrlimit(RLIMIT_FSIZE, &old);
+  if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+  ct_metrics_begin(m, "first");
+  CT_ASSERT_OK(ct_metrics_end(m));
+  small = old;
+  small.rlim_cur = 30;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  ct_metrics_begin(m, "second");
+  ct_metrics_text(m, "text", "longer than the room that is left");
+  CT_ASSERT_FAILS(ct_metrics_end(m), CT_ERR_IO, "metrics.jsonl");
+  setrlimit(RLIMIT_FSIZE, &old);
+  CT_ASSERT_FAILS(ct_metrics_close(m), CT_ERR_IO, "metrics.jsonl");
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"first\"}\n");
+}
+
+static void a_missing_directory_is_an_error(void)
+{
+  ct_metrics_t *m;
+  CT_ASSERT_FAILS(ct_metrics_open("/nowhere/at/all", &m), CT_ERR_IO,
+                  "/nowhere/at/all/metrics.jsonl");
+  CU_ASSERT_PTR_NULL(m);
+}
+
+static void no_metrics_is_fine(void)
+{
+  ct_metrics_begin(NULL, "x");
+  ct_metrics_int(NULL, "a", 1);
+  ct_metrics_num(NULL, "a", 1);
+  ct_metrics_text(NULL, "a", "b");
+  CT_ASSERT_OK(ct_metrics_end(NULL));
+  CT_ASSERT_OK(ct_metrics_close(NULL));
+}
+
+static void nothing_stays_allocated(void)
+{
+  CT_ASSERT_INT(ct_mem_live(), 0);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(fields_keep_their_order),
+                                    CT_TEST(numbers_read_back_exactly),
+                                    CT_TEST(what_is_not_finite_is_null),
+                                    CT_TEST(appends_and_drops_a_torn_line),
+                                    CT_TEST(a_file_of_one_torn_line_is_emptied),
+                                    CT_TEST(a_full_disk_is_an_error_and_leaves_whole_lines),
+                                    CT_TEST(a_missing_directory_is_an_error),
+                                    CT_TEST(no_metrics_is_fine),
+                                    CT_TEST(nothing_stays_allocated),
+                                    CT_TEST_END};
+  return ct_test_main("metrics", tests, argc, argv);
+}
