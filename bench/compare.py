@@ -15,6 +15,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 # name: family, depth, classes, channels, size, batch per rank, ranks, threads
@@ -43,17 +44,20 @@ def steps_for(case):
 def run_ctrain(case, program, mpiexec):
     family, depth, classes, channels, size, batch, ranks, threads = CASES[case]
     steps = steps_for(case)
-    sets = [f"model.family={family}", f"model.classes={classes}", f"data.train=synthetic",
-            f"data.shape=[{channels}, {size}, {size}]", f"data.classes={classes}", f"data.batch={batch * ranks}",
-            "optim.lr=0.01", "optim.momentum=0.9", "device=cpu"]
-    if depth:
-        sets.append(f"model.depth={depth}")
-    command = [mpiexec, "-n", str(ranks), program, "bench", "step", "--json", "--steps", str(steps),
-               "--warmup", str(max(2, steps // 5))]
-    for s in sets:
-        command += ["--set", s]
-    out = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), check=True,
-                         stdout=subprocess.PIPE, text=True).stdout
+    model = f"{{family: {family}, depth: {depth}, classes: {classes}}}" if depth else f"{{family: {family}, classes: {classes}}}"
+    config = f"""
+device: cpu
+model: {model}
+data: {{train: synthetic, shape: [{channels}, {size}, {size}], classes: {classes}, batch: {batch * ranks}}}
+optim: {{kind: sgd, lr: 0.01, momentum: 0.9}}
+"""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write(config)
+        f.flush()
+        command = [mpiexec, "-n", str(ranks), program, "bench", "step", f.name, "--json", "--steps", str(steps),
+                   "--warmup", str(max(2, steps // 5))]
+        out = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), check=True,
+                             stdout=subprocess.PIPE, text=True).stdout
     r = json.loads(out)
     return r["step_s_median"], r["peak_rss_bytes"]
 

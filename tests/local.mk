@@ -15,7 +15,7 @@ shell_tests = \
   %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
-  %D%/mpi/train.test %D%/mpi/resume.test
+  %D%/mpi/train.test %D%/mpi/resume.test %D%/mpi/app.test
 
 if HAVE_CUNIT
 unit_tests = \
@@ -24,7 +24,7 @@ unit_tests = \
   %D%/unit/t_model %D%/unit/t_model_layers \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_dataset \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_pack %D%/unit/t_store \
-  %D%/unit/t_optim %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args \
+  %D%/unit/t_optim %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input \
   %D%/unit/t_plan
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \

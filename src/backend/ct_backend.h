@@ -15,7 +15,10 @@ typedef struct ct_queue ct_queue_t; /**< in-order work: a CUDA stream; inline on
 typedef struct ct_event ct_event_t; /**< a point in a queue's work */
 typedef struct ct_op ct_op_t;       /**< a prepared op */
 
-typedef enum { CT_MEM_DEVICE, CT_MEM_STAGING /**< host memory that the device copies fast */ } ct_mem_kind_t;
+typedef enum {
+  CT_MEM_DEVICE,
+  CT_MEM_STAGING /**< host memory that the device copies fast */
+} ct_mem_kind_t;
 
 typedef struct ct_mem_ops {
   /* 64-byte aligned, zeroed; CT_ERR_NOMEM */
@@ -48,21 +51,22 @@ enum { CT_USES_X = 1, CT_USES_Y = 2 };
 
 /** What `prepare` found out. */
 typedef struct ct_op_info {
-  size_t scratch;         /**< bytes wanted during one run */
-  size_t saved;           /**< bytes kept from forward to backward (masks, arg-max, statistics) */
-  ct_layout_t y_layout;   /**< the output's layout; dy has it too, dx that of x */
-  size_t param_bytes[2];  /**< w[0], w[1] in the op's own layout (gradients and states alike); 0: none */
-  uint64_t param_layout;  /**< hash of that layout: equal on all ranks */
-  int bwd_uses;           /**< CT_USES_X | CT_USES_Y: what must live until the backward pass */
-  int takes_dy2;          /**< backward can add a second gradient on the fly */
-  int inplace_fwd;        /**< y may share x's memory (if x is not needed later) */
-  int inplace_bwd;        /**< dx may share dy's memory */
-  const char *algorithm;  /**< static text: "winograd", "direct", "by hand" */
+  size_t scratch;       /**< bytes wanted during one run */
+  size_t saved;         /**< bytes kept from forward to backward (masks, arg-max, statistics) */
+  ct_layout_t y_layout; /**< the output's layout; dy has it too, dx that of x */
+  size_t param_bytes
+      [2]; /**< w[0], w[1] in the op's own layout (gradients and states alike); 0: none */
+  uint64_t param_layout; /**< hash of that layout: equal on all ranks */
+  int bwd_uses;          /**< CT_USES_X | CT_USES_Y: what must live until the backward pass */
+  int takes_dy2;         /**< backward can add a second gradient on the fly */
+  int inplace_fwd;       /**< y may share x's memory (if x is not needed later) */
+  int inplace_bwd;       /**< dx may share dy's memory */
+  const char *algorithm; /**< static text: "winograd", "direct", "by hand" */
 } ct_op_info_t;
 
 /** Numbers of one batch's loss; in staging memory; overwritten by each forward XENT. */
 typedef struct ct_loss {
-  double sum;            /**< of the samples' losses (not the mean) */
+  double sum;                  /**< of the samples' losses (not the mean) */
   int64_t samples, top1, top5; /**< samples seen; correct within the first 1 and 5 */
 } ct_loss_t;
 
@@ -81,10 +85,10 @@ typedef struct ct_op_args {
   float scale;           /**< XENT: factor of dx; UPDATE: factor of the gradient before the rule */
   int64_t count;         /**< UPDATE: elements */
   void *state[CT_RULE_STATES];
-  ct_hyper_t hyper;      /**< UPDATE */
-  uint64_t seed;         /**< DROPOUT: of the run */
-  int64_t step;          /**< DROPOUT: global step */
-  int64_t first;         /**< DROPOUT: position of this rank's first sample in the global batch */
+  ct_hyper_t hyper; /**< UPDATE */
+  uint64_t seed;    /**< DROPOUT: of the run */
+  int64_t step;     /**< DROPOUT: global step */
+  int64_t first;    /**< DROPOUT: position of this rank's first sample in the global batch */
 } ct_op_args_t;
 
 typedef struct ct_op_ops {
@@ -120,8 +124,8 @@ typedef struct ct_backend {
   int (*probe)(char why[128]);
   int (*open)(const ct_dev_opts_t *o, ct_dev_t **out);
   void (*close)(ct_dev_t *dev);
-  int host_memory;  /**< 1: device memory is the host's: MPI may work on it (after waiting) */
-  int in_place;     /**< 1: batches are used where they lie; else they are copied to the device */
+  int host_memory; /**< 1: device memory is the host's: MPI may work on it (after waiting) */
+  int in_place;    /**< 1: batches are used where they lie; else they are copied to the device */
   /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);
   const ct_mem_ops_t *mem;

@@ -9,11 +9,11 @@ typedef enum { CT_NODE_SCALAR, CT_NODE_LIST, CT_NODE_MAP } ct_node_kind_t;
 
 typedef struct ct_node {
   ct_node_kind_t kind;
-  char *key;            /**< owned; in a map only, else NULL */
-  char *text;           /**< owned; scalars only; "" for an empty value */
-  int quoted;           /**< a scalar in quotes is text, never a number, bool or null */
-  int line;             /**< 1-based, where the key or value stands; 0: from the command line */
-  int used;             /**< set by readers: what stays 0 was not understood by anybody */
+  char *key;             /**< owned; in a map only, else NULL */
+  char *text;            /**< owned; scalars only; "" for an empty value */
+  int quoted;            /**< a scalar in quotes is text, never a number, bool or null */
+  int line;              /**< 1-based, where the key or value stands; 0: from the command line */
+  int used;              /**< set by readers: what stays 0 was not understood by anybody */
   struct ct_node *child; /**< first child, owned */
   struct ct_node *next;  /**< next sibling, owned by the parent */
 } ct_node_t;

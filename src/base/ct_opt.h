@@ -17,15 +17,15 @@
 
 typedef enum {
   CT_OPT_T_END,
-  CT_OPT_T_INT,    /**< int64_t */
-  CT_OPT_T_DOUBLE, /**< double */
-  CT_OPT_T_BOOL,   /**< int, 0 or 1: true/false/yes/no/on/off */
-  CT_OPT_T_TEXT,   /**< char *, owned, never NULL after defaults */
-  CT_OPT_T_CHOICE, /**< int, index into the words of `choices` */
-  CT_OPT_T_TEXTS,  /**< ct_opt_texts_t: a scalar or a list of scalars */
-  CT_OPT_T_DOUBLES,/**< ct_opt_doubles_t: a scalar or a list */
-  CT_OPT_T_PAIR,   /**< int64_t[2]: a scalar for both, or a list of two */
-  CT_OPT_T_NODE    /**< ct_node_t *, owned copy of whatever stands there, or NULL */
+  CT_OPT_T_INT,     /**< int64_t */
+  CT_OPT_T_DOUBLE,  /**< double */
+  CT_OPT_T_BOOL,    /**< int, 0 or 1: true/false/yes/no/on/off */
+  CT_OPT_T_TEXT,    /**< char *, owned, never NULL after defaults */
+  CT_OPT_T_CHOICE,  /**< int, index into the words of `choices` */
+  CT_OPT_T_TEXTS,   /**< ct_opt_texts_t: a scalar or a list of scalars */
+  CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
+  CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */
+  CT_OPT_T_NODE     /**< ct_node_t *, owned copy of whatever stands there, or NULL */
 } ct_opt_type_t;
 
 typedef struct ct_opt_texts {
@@ -47,16 +47,46 @@ typedef struct ct_opt {
   const char *help;    /**< one line, no capital, no full stop, with the unit */
 } ct_opt_t;
 
-#define CT_OPT_INT(T, f, def, lo, hi, help) {#f, CT_OPT_T_INT, offsetof(T, f), def, lo, hi, 0, help}
-#define CT_OPT_DOUBLE(T, f, def, lo, hi, help) {#f, CT_OPT_T_DOUBLE, offsetof(T, f), def, lo, hi, 0, help}
-#define CT_OPT_BOOL(T, f, def, help) {#f, CT_OPT_T_BOOL, offsetof(T, f), def, 0, 0, 0, help}
-#define CT_OPT_TEXT(T, f, def, help) {#f, CT_OPT_T_TEXT, offsetof(T, f), def, 0, 0, 0, help}
-#define CT_OPT_CHOICE(T, f, def, choices, help) {#f, CT_OPT_T_CHOICE, offsetof(T, f), def, 0, 0, choices, help}
-#define CT_OPT_TEXTS(T, f, def, help) {#f, CT_OPT_T_TEXTS, offsetof(T, f), def, 0, 0, 0, help}
-#define CT_OPT_DOUBLES(T, f, def, help) {#f, CT_OPT_T_DOUBLES, offsetof(T, f), def, 0, 0, 0, help}
-#define CT_OPT_PAIR(T, f, def, lo, hi, help) {#f, CT_OPT_T_PAIR, offsetof(T, f), def, lo, hi, 0, help}
-#define CT_OPT_NODE(T, f, help) {#f, CT_OPT_T_NODE, offsetof(T, f), "", 0, 0, 0, help}
-#define CT_OPT_END {0, CT_OPT_T_END, 0, 0, 0, 0, 0, 0}
+#define CT_OPT_INT(T, f, def, lo, hi, help)                \
+  {                                                        \
+#    f, CT_OPT_T_INT, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_DOUBLE(T, f, def, lo, hi, help)                \
+  {                                                           \
+#    f, CT_OPT_T_DOUBLE, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_BOOL(T, f, def, help)                      \
+  {                                                       \
+#    f, CT_OPT_T_BOOL, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_TEXT(T, f, def, help)                      \
+  {                                                       \
+#    f, CT_OPT_T_TEXT, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_CHOICE(T, f, def, choices, help)                   \
+  {                                                               \
+#    f, CT_OPT_T_CHOICE, offsetof(T, f), def, 0, 0, choices, help \
+  }
+#define CT_OPT_TEXTS(T, f, def, help)                      \
+  {                                                        \
+#    f, CT_OPT_T_TEXTS, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_DOUBLES(T, f, def, help)                      \
+  {                                                          \
+#    f, CT_OPT_T_DOUBLES, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_PAIR(T, f, def, lo, hi, help)                \
+  {                                                         \
+#    f, CT_OPT_T_PAIR, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_NODE(T, f, help)                          \
+  {                                                      \
+#    f, CT_OPT_T_NODE, offsetof(T, f), "", 0, 0, 0, help \
+  }
+#define CT_OPT_END                    \
+  {                                   \
+    0, CT_OPT_T_END, 0, 0, 0, 0, 0, 0 \
+  }
 
 /** Fills the struct from the defaults; required keys get zero, NULL, or "" for a text. */
 int ct_opt_defaults(const ct_opt_t *rows, void *values);

@@ -1,36 +1,28 @@
 /** \file kern_body_pool.h  Inner loops of pooling: one image of one vector of channels.  Module-internal. */
 #include "cpu/kern_vec.h"
 
-/* One output's window: where it begins, maybe in the padding, and the part of it inside the image. */
-typedef struct window {
-  int64_t origin[2];
-  int first[2], end[2];
-} window_t;
+/* A window along one axis: where it begins, maybe in the padding, and its elements inside the image. */
+typedef struct span {
+  int64_t origin;
+  int from, to;
+} span_t;
 
-INLINE void window_along(const cpu__pool_t *p, int axis, int64_t out, window_t *w)
+INLINE span_t span_of(const cpu__pool_t *p, int axis, int64_t out)
 {
   int64_t at = out * p->stride[axis] - p->pad[axis], left = p->in[axis] - at;
-
-  w->origin[axis] = at;
-  w->first[axis] = at < 0 ? (int)-at : 0;
-  w->end[axis] = left < p->kernel[axis] ? (int)left : p->kernel[axis];
-}
-
-INLINE int is_whole(const cpu__pool_t *p, const window_t *w)
-{
-  return w->first[0] + w->first[1] == 0 && w->end[0] == p->kernel[0] && w->end[1] == p->kernel[1];
+  return (span_t){at, at < 0 ? (int)-at : 0, left < p->kernel[axis] ? (int)left : p->kernel[axis]};
 }
 
 /* The maximum and where it was first; NaN counts as largest, as in PyTorch.  x: the window's origin;
- * from … to: its rows and columns that count; width: of the whole window. */
-INLINE vec_t window_max(const float *x, int64_t row_step, int64_t step, int lanes, const int from[2],
-                        const int to[2], int width, mask_t *place)
+ * width: of the whole window. */
+INLINE vec_t window_max(const float *x, int64_t row_step, int64_t step, int lanes, span_t rows,
+                        span_t cols, int width, mask_t *place)
 {
   vec_t best = splat(-INFINITY);
 
   *place = (mask_t){0};
-  for (int row = from[0]; row < to[0]; row++) {
-    for (int col = from[1]; col < to[1]; col++) {
+  for (int row = rows.from; row < rows.to; row++) {
+    for (int col = cols.from; col < cols.to; col++) {
       vec_t v = load(x + row * row_step + col * step, lanes);
       mask_t larger = (v > best) | (v != v);
       best = choose(larger, v, best);
@@ -42,30 +34,29 @@ INLINE vec_t window_max(const float *x, int64_t row_step, int64_t step, int lane
 
 /* The usual windows with constant bounds, for which the compiler unrolls the loops. */
 INLINE vec_t any_window_max(const cpu__pool_t *p, int64_t step, int lanes, const float *x,
-                            const window_t *w, mask_t *place)
+                            span_t rows, span_t cols, mask_t *place)
 {
+  const span_t two = {0, 0, 2}, three = {0, 0, 3};
   int64_t row_step = p->in[1] * step;
+  int height = rows.to - rows.from, width = cols.to - cols.from;
 
-  x += w->origin[0] * row_step + w->origin[1] * step;
-  if (is_whole(p, w) && p->kernel[0] == 2 && p->kernel[1] == 2)
-    return window_max(x, row_step, step, lanes, (int[]){0, 0}, (int[]){2, 2}, 2, place);
-  if (is_whole(p, w) && p->kernel[0] == 3 && p->kernel[1] == 3)
-    return window_max(x, row_step, step, lanes, (int[]){0, 0}, (int[]){3, 3}, 3, place);
-  return window_max(x, row_step, step, lanes, w->first, w->end, p->kernel[1], place);
+  x += rows.origin * row_step + cols.origin * step;
+  if (p->kernel[0] == 2 && p->kernel[1] == 2 && height == 2 && width == 2)
+    return window_max(x, row_step, step, lanes, two, two, 2, place);
+  if (p->kernel[0] == 3 && p->kernel[1] == 3 && height == 3 && width == 3)
+    return window_max(x, row_step, step, lanes, three, three, 3, place);
+  return window_max(x, row_step, step, lanes, rows, cols, p->kernel[1], place);
 }
 
 INLINE void max_image(const cpu__pool_t *p, int64_t step, int lanes, const float *x, float *y,
                       uint8_t *place, int stream)
 {
-  window_t w;
-
   for (int64_t row = 0; row < p->out[0]; row++) {
-    window_along(p, 0, row, &w);
+    span_t rows = span_of(p, 0, row);
     for (int64_t col = 0; col < p->out[1]; col++) {
       int64_t at = row * p->out[1] + col;
       mask_t from;
-      window_along(p, 1, col, &w);
-      vec_t v = any_window_max(p, step, lanes, x, &w, &from);
+      vec_t v = any_window_max(p, step, lanes, x, rows, span_of(p, 1, col), &from);
       if (p->relu) {
         from |= (v <= 0) & CPU__POOL_NONE;
         v = relu_of(v);
@@ -155,16 +146,15 @@ static void max_bwd(const cpu__pool_t *pool, cpu__pixels_t px, const uint8_t *pl
 static void average(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *x,
                     float *y)
 {
-  window_t w;
-
   for (int64_t row = 0; row < p->out[0]; row++) {
-    window_along(p, 0, row, &w);
+    span_t rows = span_of(p, 0, row);
     for (int64_t col = 0; col < p->out[1]; col++) {
+      span_t cols = span_of(p, 1, col);
+      const float *at = x + (rows.origin * p->in[1] + cols.origin) * px.step;
       vec_t sum = {0};
-      window_along(p, 1, col, &w);
-      for (int r = w.first[0]; r < w.end[0]; r++) {
-        for (int c = w.first[1]; c < w.end[1]; c++)
-          sum += load(x + ((w.origin[0] + r) * p->in[1] + w.origin[1] + c) * px.step, px.lanes);
+      for (int r = rows.from; r < rows.to; r++) {
+        for (int c = cols.from; c < cols.to; c++)
+          sum += load(at + (r * p->in[1] + c) * px.step, px.lanes);
       }
       sum *= p->share[0][row] * p->share[1][col];
       store(y + (row * p->out[1] + col) * py.step, sum, py.lanes);

@@ -28,12 +28,12 @@ typedef struct ct_value {
 /** An op of the plan. */
 typedef struct ct_plan_op {
   ct_op_desc_t desc;
-  int layer;       /**< whose parameters it has; -1: none (reorder, gradient sum, loss) */
-  int trained;     /**< 1: it has parameters to train */
-  int in[2];       /**< values; -1: none */
-  int out;         /**< value */
-  int saved;       /**< value, or -1 */
-  ct_op_t *op;     /**< owned */
+  int layer;   /**< whose parameters it has; -1: none (reorder, gradient sum, loss) */
+  int trained; /**< 1: it has parameters to train */
+  int in[2];   /**< values; -1: none */
+  int out;     /**< value */
+  int saved;   /**< value, or -1 */
+  ct_op_t *op; /**< owned */
   ct_op_info_t info;
 } ct_plan_op_t;
 
@@ -53,7 +53,7 @@ typedef struct ct_arena_map {
   int trained;         /**< how many */
   size_t weight_bytes; /**< of the weight arena; gradient and state arenas are the same size */
   size_t buffer_bytes;
-  uint64_t layout;     /**< hash of all layouts: ranks agree on it */
+  uint64_t layout; /**< hash of all layouts: ranks agree on it */
 } ct_arena_map_t;
 
 /** A slice of the gradient arena that is sent when the work \a after is done. */
@@ -63,10 +63,10 @@ typedef struct ct_bucket {
 } ct_bucket_t;
 
 typedef struct ct_plan {
-  const ct_backend_t *be; /**< borrowed */
-  ct_dev_t *dev;          /**< borrowed */
+  const ct_backend_t *be;  /**< borrowed */
+  ct_dev_t *dev;           /**< borrowed */
   const ct_graph_t *graph; /**< borrowed */
-  int n;                  /**< local batch */
+  int n;                   /**< local batch */
   int training;
   int64_t cap_ops, cap_values, cap_works;
   ct_plan_op_t *op;
@@ -75,10 +75,10 @@ typedef struct ct_plan {
   int values;
   ct_work_t *work;
   int works;
-  int loss_work;          /**< index of the loss: works before it are forward, after it backward */
-  int input, logits;      /**< values */
-  int *layer_op;          /**< per layer: the op that holds its parameters, or -1 */
-  size_t arena_bytes;     /**< activations, gradients, saved */
+  int loss_work;      /**< index of the loss: works before it are forward, after it backward */
+  int input, logits;  /**< values */
+  int *layer_op;      /**< per layer: the op that holds its parameters, or -1 */
+  size_t arena_bytes; /**< activations, gradients, saved */
   size_t scratch_bytes;
 } ct_plan_t;
 
@@ -103,11 +103,11 @@ typedef struct ct_bind {
   char *arena, *scratch;
   char *weight, *gradient, *buffer; /**< gradient may be NULL for evaluation */
   const ct_arena_map_t *map;
-  const void *x;            /**< the network's input, plain */
+  const void *x; /**< the network's input, plain */
   const int32_t *labels;
-  ct_loss_t *loss;          /**< staging memory */
-  float loss_scale;         /**< factor of the gradient: 1 / global batch */
-  uint64_t seed;            /**< dropout */
+  ct_loss_t *loss;  /**< staging memory */
+  float loss_scale; /**< factor of the gradient: 1 / global batch */
+  uint64_t seed;    /**< dropout */
   int64_t step, first;
 } ct_bind_t;
 

@@ -49,11 +49,20 @@ static int fuse_relu(lowering_t *lo, int i)
   if (!op) return 0;
   int *relu = NULL;
   switch (op->desc.kind) {
-  case CT_OP_CONV: relu = &op->desc.u.conv.relu; break;
-  case CT_OP_LINEAR: relu = &op->desc.u.linear.relu; break;
-  case CT_OP_BNORM: relu = &op->desc.u.bnorm.relu; break;
-  case CT_OP_ADD: relu = &op->desc.u.add.relu; break;
-  default: return 0;
+  case CT_OP_CONV:
+    relu = &op->desc.u.conv.relu;
+    break;
+  case CT_OP_LINEAR:
+    relu = &op->desc.u.linear.relu;
+    break;
+  case CT_OP_BNORM:
+    relu = &op->desc.u.bnorm.relu;
+    break;
+  case CT_OP_ADD:
+    relu = &op->desc.u.add.relu;
+    break;
+  default:
+    return 0;
   }
   if (*relu) return 0;
   /* max(relu(x)) == relu(max(x)), and the pooled tensor is smaller */
@@ -81,7 +90,8 @@ static int fuse_add(lowering_t *lo, int i)
   if (l->in[0] == l->in[1]) return 0;
   for (int k = 0; k < 2; k++) {
     const ct_plan_op_t *op = fusable(lo, l->in[k]);
-    if (!op || op->desc.kind != CT_OP_BNORM || op->desc.u.bnorm.relu || op->desc.u.bnorm.add) continue;
+    if (!op || op->desc.kind != CT_OP_BNORM || op->desc.u.bnorm.relu || op->desc.u.bnorm.add)
+      continue;
     if (made_by(lo, value_of(lo, l->in[1 - k])) > lo->maker[l->in[k]]) continue; /* not there yet */
     if (best < 0 || lo->maker[l->in[k]] > lo->maker[l->in[best]]) best = k;
   }
@@ -109,7 +119,8 @@ static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
   op->in[0] = value_of(lo, l->in[0]);
   op->in[1] = l->ops->inputs > 1 ? value_of(lo, l->in[1]) : -1;
   op->trained = has_trained(p->graph, i);
-  int grad = op->trained || p->value[op->in[0]].grad || (op->in[1] >= 0 && p->value[op->in[1]].grad);
+  int grad =
+      op->trained || p->value[op->in[0]].grad || (op->in[1] >= 0 && p->value[op->in[1]].grad);
   op->out = ct__plan_value(p, &op->desc.y, grad);
   int o = op->out < 0 ? -1 : ct__plan_op(p, op);
   if (o < 0) return CT_ERR_NOMEM;
@@ -172,7 +183,8 @@ int ct__plan_lower(ct_plan_t *p)
   if (!tables) return CT_ERR_NOMEM;
   lowering_t lo = {p, tables, tables + n, tables + 2 * n, tables + 3 * n};
   count_uses(&lo);
-  for (int i = 0; i < n; i++) CT_TRY(lower_layer(&lo, i));
+  for (int i = 0; i < n; i++)
+    CT_TRY(lower_layer(&lo, i));
   CT_TRY(lower_loss(&lo));
 out:
   ct_mem_free(tables);

@@ -18,7 +18,8 @@ static void life_times(ct_plan_t *p)
   for (int i = 0; i < p->works; i++) {
     const ct_work_t *w = &p->work[i];
     const int all[] = {w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2, p->op[w->op].saved};
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) touch(p, all[k], i);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+      touch(p, all[k], i);
   }
   p->value[p->logits].last = p->works - 1; /* predictions are read after the step */
 }
@@ -29,7 +30,8 @@ static void share(ct_plan_t *p, int i, int from, int to)
   if (from < 0 || to < 0 || from == to) return;
   int root = ct_plan_root(p, from);
   ct_value_t *r = &p->value[root], *v = &p->value[to];
-  if (r->external || r->last != i || v->first != i || r->bytes < v->bytes || v->same_as >= 0) return;
+  if (r->external || r->last != i || v->first != i || r->bytes < v->bytes || v->same_as >= 0)
+    return;
   v->same_as = root;
   r->last = v->last;
 }
@@ -77,7 +79,8 @@ int ct__place(int n, const size_t bytes[], const int first[], const int last[], 
   int placed = 0;
   *total = 0;
   if (!order) return CT_ERR_NOMEM;
-  for (int i = 0; i < n; i++) order[i] = i;
+  for (int i = 0; i < n; i++)
+    order[i] = i;
   qsort_r(order, (size_t)n, sizeof *order, larger_first, (void *)(uintptr_t)bytes);
   for (; placed < n && bytes[order[placed]]; placed++) {
     int b = order[placed];
@@ -104,7 +107,8 @@ int ct__plan_place(ct_plan_t *p)
     last[i] = v->last;
   }
   CT_TRY(ct__place(n, bytes, first, last, offset, &p->arena_bytes));
-  for (int i = 0; i < n; i++) p->value[i].offset = offset[i];
+  for (int i = 0; i < n; i++)
+    p->value[i].offset = offset[i];
 out:
   ct_mem_free(bytes);
   ct_mem_free(first);

@@ -47,7 +47,8 @@ int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op)
 
 int ct_plan_root(const ct_plan_t *p, int v)
 {
-  while (p->value[v].same_as >= 0) v = p->value[v].same_as;
+  while (p->value[v].same_as >= 0)
+    v = p->value[v].same_as;
   return v;
 }
 

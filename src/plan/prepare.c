@@ -123,9 +123,12 @@ int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like)
   p->ops = 0;
   p->cap_ops = 0;
   if (!alias) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
-  for (int i = 0; i < values; i++) alias[i] = i;
-  for (int i = 0; i < p->graph->layers; i++) p->layer_op[i] = -1;
-  for (int i = 0; i < n; i++) CT_TRY(prepare_next(p, lowered[i], alias, like));
+  for (int i = 0; i < values; i++)
+    alias[i] = i;
+  for (int i = 0; i < p->graph->layers; i++)
+    p->layer_op[i] = -1;
+  for (int i = 0; i < n; i++)
+    CT_TRY(prepare_next(p, lowered[i], alias, like));
   p->logits = p->op[p->ops - 1].in[0];
 out:
   ct_mem_free(alias);

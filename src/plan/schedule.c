@@ -152,14 +152,16 @@ int ct__plan_schedule(ct_plan_t *p)
   if (!p->training) return CT_OK;
   s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");
   if (!s.grad) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
-  for (int i = 0; i < p->values; i++) s.grad[i][0] = s.grad[i][1] = -1;
+  for (int i = 0; i < p->values; i++)
+    s.grad[i][0] = s.grad[i][1] = -1;
   ct_work_t *w = &p->work[p->loss_work];
   int dx;
   CT_TRY(new_value(p, &p->op[loss].desc.x, &dx));
   w->pass = CT_FWD | CT_BWD_DATA;
   w->dx = dx;
   CT_TRY(give(&s, p->logits, dx));
-  for (int o = loss - 1; o >= 0; o--) CT_TRY(backward(&s, o));
+  for (int o = loss - 1; o >= 0; o--)
+    CT_TRY(backward(&s, o));
 out:
   ct_mem_free(s.grad);
   return rc;

@@ -59,9 +59,9 @@ typedef struct ct_trainer_env {
   const ct_optim_opts_t *optim;
   double bucket_mb;
   uint64_t seed;
-  int max_batch;     /**< largest local batch of any rank, training */
-  int max_eval;      /**< the same of evaluation; 0: none */
-  int training;      /**< 0: evaluation only; no gradients, no states */
+  int max_batch; /**< largest local batch of any rank, training */
+  int max_eval;  /**< the same of evaluation; 0: none */
+  int training;  /**< 0: evaluation only; no gradients, no states */
 } ct_trainer_env_t;
 
 typedef struct ct_trainer ct_trainer_t;
@@ -80,8 +80,8 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
  * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part.
  * word->stop and times->data_s are the caller's, the rest is filled in.  After a failed step the weights are
  * undefined. */
-int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr, ct_step_word_t *word,
-                    ct_step_times_t *times);
+int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr,
+                    ct_step_word_t *word, ct_step_times_t *times);
 /** Local, Hot.  Forward only; adds to *sum. */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
 /** Collective.  Parameters and buffers of rank 0 to all: at the start, after restoring, before evaluation
@@ -115,14 +115,14 @@ typedef struct ct_loop_opts {
   const ct_train_opts_t *train;
   const ct_schedule_opts_t *schedule;
   const ct_ckpt_opts_t *ckpt;
-  const char *config_text;  /**< resolved configuration: goes into checkpoints */
-  const char *versions;     /**< likewise */
+  const char *config_text; /**< resolved configuration: goes into checkpoints */
+  const char *versions;    /**< likewise */
   const ct_store_ops_t *store;
   const ct_dataset_t *data, *val; /**< val may be NULL */
-  ct_sampler_t sampler;     /**< of training */
-  int64_t eval_batch;       /**< global */
+  ct_sampler_t sampler;           /**< of training */
+  int64_t eval_batch;             /**< global */
   int workers;
-  const char *dir;          /**< run directory, made by the caller */
+  const char *dir;            /**< run directory, made by the caller */
   struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
 } ct_loop_opts_t;
 
@@ -133,15 +133,16 @@ typedef struct ct_eval_result {
 
 /** What a finished run has to say. */
 typedef struct ct_loop_result {
-  ct_eval_result_t last;  /**< samples 0: never evaluated */
+  ct_eval_result_t last; /**< samples 0: never evaluated */
   ct_position_t at;
   double seconds, samples_per_s; /**< of training steps */
-  double train_loss;      /**< mean over the last epoch */
-  int stopped;            /**< 1: asked to stop; a checkpoint was written */
+  double train_loss;             /**< mean over the last epoch */
+  int stopped;                   /**< 1: asked to stop; a checkpoint was written */
 } ct_loop_result_t;
 
 /** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests. */
-int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out);
+int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at,
+                  ct_loop_result_t *out);
 /** Collective.  Each sample exactly once. */
 int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                 ct_eval_result_t *out);

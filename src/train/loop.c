@@ -16,16 +16,16 @@ typedef struct loop {
   ct_loop_result_t *out;
   ct_position_t at;
   ct_feed_t *feed;
-  ct_ckpt_t *ckpt;       /* rank 0 */
-  ct_ckpt_item_t *item;  /* rank 0 */
+  ct_ckpt_t *ckpt;      /* rank 0 */
+  ct_ckpt_item_t *item; /* rank 0 */
   int items;
   ct_ckpt_text_t text[2];
   char dir[CT_PATH_MAX]; /* of the checkpoints */
   int64_t saved_step;    /* of the newest checkpoint of this run; -1: none */
   int64_t begun_step, evaluated_step;
   double begin, trained_s, shown_at;
-  int64_t trained;       /* samples of this run */
-  double loss_sum;       /* of this epoch, as far as this run saw it */
+  int64_t trained; /* samples of this run */
+  double loss_sum; /* of this epoch, as far as this run saw it */
   int64_t loss_n;
 } loop_t;
 
@@ -106,8 +106,8 @@ static int first_step(const loop_t *l)
   return ct_metrics_end(m);
 }
 
-static int step_line(const loop_t *l, const ct_step_word_t *w, const ct_step_times_t *times, double lr,
-                     double seconds)
+static int step_line(const loop_t *l, const ct_step_word_t *w, const ct_step_times_t *times,
+                     double lr, double seconds)
 {
   ct_metrics_t *m = l->o->metrics;
   if (l->at.step % l->o->run->log_every && l->at.step != l->begun_step + 1) return CT_OK;
@@ -138,8 +138,8 @@ static void show_progress(loop_t *l, double loss)
   memset(bar, '#', (size_t)full);
   bar[30] = 0;
   snprintf(text, sizeof text, "epoch %lld/%lld [%s] step %lld  loss %.4f  %.0f samples/s",
-           (long long)shown_epoch(l), (long long)l->o->train->epochs, bar, (long long)l->at.step, loss,
-           (double)l->trained / (l->trained_s > 0 ? l->trained_s : 1));
+           (long long)shown_epoch(l), (long long)l->o->train->epochs, bar, (long long)l->at.step,
+           loss, (double)l->trained / (l->trained_s > 0 ? l->trained_s : 1));
   ct_log_progress(text);
 }
 
@@ -155,8 +155,8 @@ static int epoch_line(loop_t *l)
     return CT_OK;
   }
   ct_log(CT_LOG_INFO, "epoch %lld/%lld  loss %.4f  validation: loss %.4f  top-1 %.4f  top-5 %.4f",
-         (long long)shown_epoch(l), (long long)l->o->train->epochs, l->out->train_loss, e->loss, e->top1,
-         e->top5);
+         (long long)shown_epoch(l), (long long)l->o->train->epochs, l->out->train_loss, e->loss,
+         e->top1, e->top5);
   ct_metrics_begin(m, "eval");
   ct_metrics_int(m, "epoch", shown_epoch(l));
   ct_metrics_int(m, "step", l->at.step);
@@ -244,7 +244,8 @@ static int go(loop_t *l)
     if (own == CT_OK && (wanted_save(l, epoch_end) || l->out->stopped)) own = save(l);
   }
   int ends_unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
-  if (own == CT_OK && ends_unsaved && (l->o->ckpt->every_epochs || l->o->ckpt->every_steps)) own = save(l);
+  if (own == CT_OK && ends_unsaved && (l->o->ckpt->every_epochs || l->o->ckpt->every_steps))
+    own = save(l);
   if (own == CT_OK) own = finish_write(l, 1);
   CT_TRY(ct_agree(l->topo, own));
   if (l->out->stopped || l->evaluated_step == l->at.step) return CT_OK;
@@ -269,13 +270,20 @@ out:
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out)
 {
   int rc = CT_OK;
-  loop_t l = {.t = t, .topo = t->env.topo, .o = o, .out = out, .at = at, .saved_step = -1,
-              .begun_step = at.step, .evaluated_step = -1, .begin = ct_clock()};
+  loop_t l = {.t = t,
+              .topo = t->env.topo,
+              .o = o,
+              .out = out,
+              .at = at,
+              .saved_step = -1,
+              .begun_step = at.step,
+              .evaluated_step = -1,
+              .begin = ct_clock()};
   memset(out, 0, sizeof *out);
   CT_TRY_ALL(l.topo, prepare(&l));
   CT_TRY_ALL(l.topo, open_ckpt(&l));
-  CT_TRY_ALL(l.topo, ct_feed_open(o->data, &o->sampler, l.topo->rank, l.topo->size, at.epoch, at.cursor,
-                                  o->workers, 0, &l.feed));
+  CT_TRY_ALL(l.topo, ct_feed_open(o->data, &o->sampler, l.topo->rank, l.topo->size, at.epoch,
+                                  at.cursor, o->workers, 0, &l.feed));
   CT_TRY(go(&l));
 out:;
   ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */

@@ -75,8 +75,8 @@ typedef struct walk {
   const ct_store_ops_t *ops;
   ct_position_t *found;
   int with_optim;
-  ct_ckpt_item_t *item;    /* NULL: only count */
-  float *plain;            /* restoring: room for the largest parameter */
+  ct_ckpt_item_t *item; /* NULL: only count */
+  float *plain;         /* restoring: room for the largest parameter */
   int n, ints;
 } walk_t;
 

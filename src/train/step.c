@@ -51,9 +51,10 @@ static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
   const ct_bucket_t *b = &bucket[t->sent];
   double begin = ct_clock();
   int rc = t->env.be->queue->mark(t->q, &t->ready);
-  keep_first(&rc, t->env.comm_ops->allreduce(t->env.comm, rc == CT_OK ? t->ready : NULL,
-                                             (float *)(t->gradient + b->offset),
-                                             (int64_t)(b->bytes / sizeof(float)), &t->ticket[t->sent]));
+  keep_first(&rc,
+             t->env.comm_ops->allreduce(t->env.comm, rc == CT_OK ? t->ready : NULL,
+                                        (float *)(t->gradient + b->offset),
+                                        (int64_t)(b->bytes / sizeof(float)), &t->ticket[t->sent]));
   t->sent++;
   t->exposed_s += ct_clock() - begin;
   return rc;
@@ -79,7 +80,8 @@ static int forward_backward(ct_trainer_t *t, const ct_batch_t *b)
   for (int i = 0; i < v->plan->works; i++) {
     CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
     if (i <= v->plan->loss_work) continue;
-    while (t->sent < t->buckets && v->bucket[t->sent].after <= i) CT_TRY(send_bucket(t, v->bucket));
+    while (t->sent < t->buckets && v->bucket[t->sent].after <= i)
+      CT_TRY(send_bucket(t, v->bucket));
     CT_TRY(poke(t));
   }
 out:
@@ -93,7 +95,8 @@ static int send_rest(ct_trainer_t *t)
   if (t->sent == t->buckets) return CT_OK;
   size_t begin = bucket[t->sent].offset;
   int rc = t->env.be->mem->zero(t->q, t->gradient + begin, t->map.weight_bytes - begin);
-  while (t->sent < t->buckets) keep_first(&rc, send_bucket(t, bucket));
+  while (t->sent < t->buckets)
+    keep_first(&rc, send_bucket(t, bucket));
   return rc;
 }
 
@@ -102,7 +105,8 @@ static int update(ct_trainer_t *t, const ct_bucket_t *b, ct_op_args_t *a)
   a->w[0] = t->weight + b->offset;
   a->dy = t->gradient + b->offset;
   a->count = (int64_t)(b->bytes / sizeof(float));
-  for (int s = 0; s < t->states; s++) a->state[s] = t->state[s] + b->offset;
+  for (int s = 0; s < t->states; s++)
+    a->state[s] = t->state[s] + b->offset;
   return t->env.be->op->run(t->q, t->update, a);
 }
 
@@ -111,7 +115,8 @@ static int update(ct_trainer_t *t, const ct_bucket_t *b, ct_op_args_t *a)
 static int apply(ct_trainer_t *t, double lr)
 {
   int rc = CT_OK;
-  ct_op_args_t a = {.pass = CT_FWD, .scale = 1, .hyper = ct_optim_hyper(t->env.optim, lr, t->steps)};
+  ct_op_args_t a = {
+      .pass = CT_FWD, .scale = 1, .hyper = ct_optim_hyper(t->env.optim, lr, t->steps)};
   for (int i = 0; i < t->sent; i++) {
     double begin = ct_clock();
     keep_first(&rc, t->env.comm_ops->end(t->env.comm, t->ticket[i], t->q));
@@ -124,11 +129,12 @@ static int apply(ct_trainer_t *t, double lr)
 static int check_loss(const ct_trainer_t *t, const ct_batch_t *b)
 {
   if (isfinite(t->loss->sum)) return CT_OK;
-  return ct_err_set(CT_ERR_NONFINITE, __FILE__, __LINE__,
-                    "the loss is %g at step %lld (epoch %lld, samples %lld to %lld of it): lower the "
-                    "learning rate, or look for bad values in the data",
-                    t->loss->sum, (long long)t->steps + 1, (long long)b->epoch + 1,
-                    (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
+  return ct_err_set(
+      CT_ERR_NONFINITE, __FILE__, __LINE__,
+      "the loss is %g at step %lld (epoch %lld, samples %lld to %lld of it): lower the "
+      "learning rate, or look for bad values in the data",
+      t->loss->sum, (long long)t->steps + 1, (long long)b->epoch + 1,
+      (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
 }
 
 static void report(const ct_trainer_t *t, int rc, const ct_batch_t *b, ct_step_word_t *word)
@@ -142,8 +148,8 @@ static void report(const ct_trainer_t *t, int rc, const ct_batch_t *b, ct_step_w
   word->top5 = t->loss->top5;
 }
 
-int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr, ct_step_word_t *word,
-                    ct_step_times_t *times)
+int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr,
+                    ct_step_word_t *word, ct_step_times_t *times)
 {
   int rc = rc_in;
   double begin = ct_clock();
@@ -172,7 +178,8 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   CT_TRY(ct__trainer_variant(t, b->n, 0, &v));
   CT_TRY(ct__trainer_bind(t, b, &bind));
   t->last = v->plan;
-  for (int i = 0; i < v->plan->works; i++) CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
+  for (int i = 0; i < v->plan->works; i++)
+    CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
 out:
   return rc;
 }

@@ -137,7 +137,8 @@ static int alloc_arenas(ct_trainer_t *t)
   CT_TRY(alloc_batch(t));
   if (!t->env.training) return CT_OK;
   CT_TRY(make_update(t));
-  for (int i = 0; i < t->states; i++) CT_TRY(device_alloc(t, t->map.weight_bytes, &t->state[i]));
+  for (int i = 0; i < t->states; i++)
+    CT_TRY(device_alloc(t, t->map.weight_bytes, &t->state[i]));
 out:
   return rc;
 }
@@ -189,7 +190,8 @@ out:
 static void free_snapshot(ct_trainer_t *t)
 {
   int n = t->snap ? ct_trainer_items(t) : 0;
-  for (int i = 0; i < n; i++) ct_mem_free(t->snap[i]);
+  for (int i = 0; i < n; i++)
+    ct_mem_free(t->snap[i]);
   ct_mem_free(t->snap);
   ct_mem_free(t->snap_int);
 }
@@ -209,8 +211,10 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct_mem_free(t->variant);
   be->op->release(t->update);
   void *all[] = {t->arena, t->scratch, t->weight, t->buffer, t->x, t->labels};
-  for (int i = 0; i < CT_RULE_STATES; i++) be->mem->free(dev, CT_MEM_DEVICE, t->state[i]);
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) be->mem->free(dev, CT_MEM_DEVICE, all[i]);
+  for (int i = 0; i < CT_RULE_STATES; i++)
+    be->mem->free(dev, CT_MEM_DEVICE, t->state[i]);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    be->mem->free(dev, CT_MEM_DEVICE, all[i]);
   be->mem->free(dev, CT_MEM_STAGING, t->loss);
   ct_arena_map_clear(&t->map);
   ct_mem_free(t);

@@ -21,22 +21,22 @@ struct ct_trainer {
   ct_arena_map_t map;
   int buckets; /**< the same for every variant and rank */
   ct_op_t *update;
-  int states;  /**< float32 arrays of the optimizer */
+  int states; /**< float32 arrays of the optimizer */
 
   char *arena, *scratch, *weight, *gradient, *buffer, *state[CT_RULE_STATES];
   size_t arena_bytes, scratch_bytes;
-  float *x;            /**< the batch on the device; NULL where host memory is device memory */
+  float *x; /**< the batch on the device; NULL where host memory is device memory */
   int32_t *labels;
-  int max_n;           /**< samples for which there is room */
-  ct_loss_t *loss;     /**< staging */
+  int max_n;             /**< samples for which there is room */
+  ct_loss_t *loss;       /**< staging */
   const ct_plan_t *last; /**< of the last forward */
 
-  int64_t steps;       /**< optimizer steps, for the rule and dropout */
+  int64_t steps; /**< optimizer steps, for the rule and dropout */
   int ticket[CT_BUCKETS_MAX];
-  int sent;            /**< buckets of this step on their way */
-  double exposed_s;    /**< seconds of this step in the communicator */
-  float **snap;        /**< host arrays of the last snapshot, by item */
-  int64_t *snap_int;   /**< its integers */
+  int sent;          /**< buckets of this step on their way */
+  double exposed_s;  /**< seconds of this step in the communicator */
+  float **snap;      /**< host arrays of the last snapshot, by item */
+  int64_t *snap_int; /**< its integers */
 };
 
 /** Local.  The plan for n samples, made if it is new; grows the activation arena if it has to (no work may be

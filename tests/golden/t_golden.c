@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CAP 8192
-#define PROJ 16
-#define STEPS 20
+#define CAP       8192
+#define PROJ      16
+#define STEPS     20
 #define TOLERANCE 1e-4
 
 static const char *backend_name = "ref", *gold_path, *family;
@@ -79,14 +79,23 @@ static void set_up(fixture_t *f)
   ct_dev_opts_t dev = {.index = topo->local_rank, .threads = topo->threads};
   global_batch = resnet ? 8 : 16;
   memset(f, 0, sizeof *f);
-  f->optim = (ct_optim_opts_t){.lr = resnet ? 2e-5 : 1e-3, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
+  f->optim = (ct_optim_opts_t){
+      .lr = resnet ? 2e-5 : 1e-3, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
   if (CT_ASSERT_OK(ct_graph_make(&model, &input, 10, "test", &f->graph))) return;
   if (CT_ASSERT_OK(backend()->open(&dev, &f->dev))) return;
   if (CT_ASSERT_OK(ct_comm_mpi.open(topo, backend(), f->dev, &f->comm))) return;
   int64_t first, n = ct_sampler_share(global_batch, 0, topo->size, &first);
-  ct_trainer_env_t env = {.topo = topo, .be = backend(), .dev = f->dev, .comm_ops = &ct_comm_mpi,
-                          .comm = f->comm, .graph = f->graph, .optim = &f->optim, .bucket_mb = 0.05,
-                          .seed = 1, .max_batch = (int)n, .training = 1};
+  ct_trainer_env_t env = {.topo = topo,
+                          .be = backend(),
+                          .dev = f->dev,
+                          .comm_ops = &ct_comm_mpi,
+                          .comm = f->comm,
+                          .graph = f->graph,
+                          .optim = &f->optim,
+                          .bucket_mb = 0.05,
+                          .seed = 1,
+                          .max_batch = (int)n,
+                          .training = 1};
   if (CT_ASSERT_OK(ct_trainer_create(&env, &f->t))) return;
   int64_t per = ct_shape_count(&f->graph->input);
   f->batch.x = ct_mem_array(n * per, sizeof(float), "batch");
@@ -164,7 +173,8 @@ static double distance(const float *a, const float *b, int64_t n, int64_t stride
 static double projected(const float *g, int64_t count, const float *proj)
 {
   double norm = 0, sum = 0;
-  for (int64_t i = 0; i < count; i++) norm += (double)g[i] * g[i];
+  for (int64_t i = 0; i < count; i++)
+    norm += (double)g[i] * g[i];
   for (int j = 0; j < PROJ; j++) {
     double s = 0;
     for (int64_t i = 0; i < count; i++)
@@ -184,7 +194,8 @@ static void compare_gradient(fixture_t *f, int i)
   CU_ASSERT_PTR_NOT_NULL_FATAL(want);
   CU_ASSERT_PTR_NOT_NULL_FATAL(proj);
   CT_ASSERT_OK(ct_trainer_get_gradient(f->t, i, g));
-  double near = distance(g, want, n, (p->count + CAP - 1) / CAP), whole = projected(g, p->count, proj);
+  double near = distance(g, want, n, (p->count + CAP - 1) / CAP),
+         whole = projected(g, p->count, proj);
   if (near > TOLERANCE || whole > TOLERANCE) printf("# gradient of %s\n", p->name);
   CT_ASSERT_NEAR(near, 0, TOLERANCE);
   CT_ASSERT_NEAR(whole, 0, TOLERANCE);
@@ -228,7 +239,8 @@ static void twenty_losses(void)
     load_weights(&f);
     const float *want = record("", "losses", &n);
     CT_ASSERT_INT(n, STEPS);
-    for (int s = 0; s < STEPS; s++) CT_ASSERT_NEAR(train_step(&f, s, global_batch), want[s], TOLERANCE);
+    for (int s = 0; s < STEPS; s++)
+      CT_ASSERT_NEAR(train_step(&f, s, global_batch), want[s], TOLERANCE);
     ct_mem_free((void *)(uintptr_t)want);
   }
   tear_down(&f);

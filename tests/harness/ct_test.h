@@ -20,8 +20,14 @@ typedef struct ct_test {
   const char *name;
   void (*run)(void);
 } ct_test_t;
-#define CT_TEST(f) {#f, f}
-#define CT_TEST_END {0, 0}
+#define CT_TEST(f) \
+  {                \
+#    f, f          \
+  }
+#define CT_TEST_END \
+  {                 \
+    0, 0            \
+  }
 
 /** Runs the tests; prints TAP on stdout; returns 0 if all passed, 1 otherwise. */
 int ct_test_main(const char *suite, const ct_test_t *tests, int argc, char **argv);
@@ -40,15 +46,17 @@ void ct_test_skip(const char *reason);
 const char *ct_test_dir(void);
 
 /** CUnit's message-less asserts with the values in the message. */
-#define CT_ASSERT_INT(a, b) ct_test_int((int64_t)(a), (int64_t)(b), #a " == " #b, __FILE__, __LINE__)
+#define CT_ASSERT_INT(a, b) \
+  ct_test_int((int64_t)(a), (int64_t)(b), #a " == " #b, __FILE__, __LINE__)
 #define CT_ASSERT_NEAR(a, b, tol) ct_test_near((a), (b), (tol), #a " ~ " #b, __FILE__, __LINE__)
-#define CT_ASSERT_TEXT(a, b) ct_test_text((a), (b), #a, __FILE__, __LINE__)
+#define CT_ASSERT_TEXT(a, b)      ct_test_text((a), (b), #a, __FILE__, __LINE__)
 /** Text \a b occurs in text \a a. */
 #define CT_ASSERT_HAS(a, b) ct_test_has((a), (b), #a, __FILE__, __LINE__)
 /** The call returns CT_OK; else the recorded error's text is shown. */
 #define CT_ASSERT_OK(call) ct_test_ok((call), #call, __FILE__, __LINE__)
 /** The call fails with \a code, and the recorded text contains \a word. */
-#define CT_ASSERT_FAILS(call, code, word) ct_test_fails((call), (code), (word), #call, __FILE__, __LINE__)
+#define CT_ASSERT_FAILS(call, code, word) \
+  ct_test_fails((call), (code), (word), #call, __FILE__, __LINE__)
 
 #include <stdint.h>
 void ct_test_int(int64_t a, int64_t b, const char *what, const char *file, int line);
@@ -56,6 +64,7 @@ void ct_test_near(double a, double b, double tol, const char *what, const char *
 void ct_test_text(const char *a, const char *b, const char *what, const char *file, int line);
 void ct_test_has(const char *a, const char *b, const char *what, const char *file, int line);
 int ct_test_ok(int rc, const char *what, const char *file, int line);
-void ct_test_fails(int rc, int code, const char *word, const char *what, const char *file, int line);
+void ct_test_fails(int rc, int code, const char *word, const char *what, const char *file,
+                   int line);
 
 #endif

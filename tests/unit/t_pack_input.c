@@ -1,0 +1,243 @@
+/* What `pack` reads: csv, IDX, gzip. */
+#include <libdeflate.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/pack.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "tests/harness/ct_test.h"
+
+static const ct_pack_rows_t all = {.last = INT64_MAX};
+
+/* The path of a new file; static storage for three of them. */
+static const char *file(const void *data, size_t bytes)
+{
+  static char path[3][600];
+  static int n;
+  char *p = path[n++ % 3];
+  snprintf(p, sizeof path[0], "%s/f", ct_test_dir());
+  CT_ASSERT_OK(ct_file_write(p, data, bytes));
+  return p;
+}
+
+static const char *text_file(const char *text)
+{
+  return file(text, strlen(text));
+}
+
+/* ---- csv ---- */
+
+static int open_csv(const char *text, const ct_shape_t *shape, int64_t label, ct_pack_input_t *in)
+{
+  static const ct_shape_t flat;
+  return ct_pack_open_csv(text_file(text), shape ? shape : &flat, label, &all, in);
+}
+
+static void csv_of_bytes(void)
+{
+  ct_pack_input_t in;
+  uint8_t x[8];
+  int32_t y[2];
+  ct_shape_t shape = ct_shape(4, 1, 1, 2, 2);
+  if (CT_ASSERT_OK(open_csv("0,1,2,255,3\r\n4, 5 ;6\t,7,0\n\n", &shape, -1, &in)) != CT_OK) return;
+  CT_ASSERT_INT(in.src.samples, 2);
+  CT_ASSERT_INT(in.src.x.dtype, CT_U8);
+  CT_ASSERT_INT(in.src.x.ndim, 4);
+  CT_ASSERT_INT(in.classes, 4);
+  CT_ASSERT_OK(in.src.next(in.src.state, 1, x, y));
+  CT_ASSERT_OK(in.src.next(in.src.state, 1, x + 4, y + 1));
+  CT_ASSERT_INT(memcmp(x, (uint8_t[]){0, 1, 2, 255, 4, 5, 6, 7}, 8), 0);
+  CT_ASSERT_INT(y[0], 3);
+  CT_ASSERT_INT(y[1], 0);
+  in.close(in.src.state);
+}
+
+static void csv_of_floats_with_a_header(void)
+{
+  ct_pack_input_t in;
+  float x[4];
+  int32_t y[2];
+  if (CT_ASSERT_OK(open_csv("class,a,b\n1,-0.5,2\n0,1e3,256\n", NULL, 0, &in)) != CT_OK) return;
+  CT_ASSERT_INT(in.src.x.dtype, CT_F32);
+  CT_ASSERT_INT(ct_shape_sample(&in.src.x), 2);
+  CT_ASSERT_INT(in.src.samples, 2);
+  CT_ASSERT_OK(in.src.next(in.src.state, 2, x, y));
+  CT_ASSERT_NEAR(x[0], -0.5, 0);
+  CT_ASSERT_NEAR(x[2], 1000, 0);
+  CT_ASSERT_INT(y[0], 1);
+  in.close(in.src.state);
+}
+
+static void csv_label_in_the_middle(void)
+{
+  ct_pack_input_t in;
+  uint8_t x[2];
+  int32_t y;
+  if (CT_ASSERT_OK(open_csv("1,7,2\n", NULL, 1, &in)) != CT_OK) return;
+  CT_ASSERT_OK(in.src.next(in.src.state, 1, x, &y));
+  CT_ASSERT_INT(y, 7);
+  CT_ASSERT_INT(x[1], 2);
+  in.close(in.src.state);
+}
+
+static void check_csv_refused(const char *text, const ct_shape_t *shape, int64_t label,
+                              const char *word)
+{
+  ct_pack_input_t in;
+  CT_ASSERT_FAILS(open_csv(text, shape, label, &in), CT_ERR_FORMAT, word);
+}
+
+static void csv_mistakes_name_the_line(void)
+{
+  ct_shape_t four = ct_shape(2, 1, 4);
+  check_csv_refused("1,2,0\n1,2\n", NULL, -1, "f:2: found 2 numbers, expected 3");
+  check_csv_refused("a,b,c\n1,2,0\n1,x,0\n", NULL, -1, "f:3: column 1: 'x,0' is not a number");
+  check_csv_refused("1,2,0\n", &four, -1, "f:1: found 3 numbers, expected 5");
+  check_csv_refused("1,2,0.5\n", NULL, -1, "f:1: column 2: the label 0.5 is not a class number");
+  check_csv_refused("1,2,-1\n", NULL, -1, "the label -1");
+  check_csv_refused("1,nan,1\n", NULL, -1, "f:1: column 1 is not finite");
+  check_csv_refused("1,2,0\n", NULL, 3, "the label should be number 3");
+  check_csv_refused("1,,0\n", NULL, -1, "f:1: column 1: ',0' is not a number");
+}
+
+/* ---- which rows ---- */
+
+static void a_range_takes_some_rows(void)
+{
+  ct_pack_input_t in;
+  ct_shape_t flat = {0};
+  ct_pack_rows_t r = {.first = 1, .last = 3}, beyond = {.first = 9, .last = 12};
+  uint8_t x[2];
+  int32_t y[2];
+  const char *path = text_file("1,0\n2,0\n3,5\n4,1\n");
+  if (CT_ASSERT_OK(ct_pack_open_csv(path, &flat, -1, &r, &in)) != CT_OK) return;
+  CT_ASSERT_INT(in.src.samples, 2);
+  CT_ASSERT_INT(in.classes, 6);
+  CT_ASSERT_OK(in.src.next(in.src.state, 2, x, y));
+  CT_ASSERT_INT(x[0], 2);
+  CT_ASSERT_INT(x[1], 3);
+  in.close(in.src.state);
+  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, &beyond, &in), CT_ERR_USAGE, "has 4 rows");
+}
+
+/* Two ranges of one order share no row and leave none out. */
+static void shuffled_ranges_are_a_split(void)
+{
+  static const char text[] = "0,0\n1,0\n2,0\n3,0\n4,0\n5,0\n6,0\n7,0\n8,0\n9,0\n";
+  ct_shape_t flat = {0};
+  ct_pack_rows_t part[2] = {{.last = 7, .shuffle = 1, .seed = 3},
+                            {.first = 7, .last = 10, .shuffle = 1, .seed = 3}};
+  uint8_t x[10] = {0};
+  int32_t y[10];
+  int seen[10] = {0}, moved = 0, at = 0;
+  for (int i = 0; i < 2; i++) {
+    ct_pack_input_t in;
+    if (CT_ASSERT_OK(ct_pack_open_csv(text_file(text), &flat, -1, &part[i], &in)) != CT_OK) return;
+    CT_ASSERT_OK(in.src.next(in.src.state, (int)in.src.samples, x + at, y));
+    at += (int)in.src.samples;
+    in.close(in.src.state);
+  }
+  for (int i = 0; i < 10; i++) {
+    seen[x[i]]++;
+    moved += x[i] != i;
+  }
+  for (int i = 0; i < 10; i++)
+    CT_ASSERT_INT(seen[i], 1);
+  CU_ASSERT_TRUE(moved > 3);
+}
+
+/* ---- gzip ---- */
+
+static size_t gzip(const char *text, char *to, size_t cap)
+{
+  struct libdeflate_compressor *c = libdeflate_alloc_compressor(6);
+  size_t n = libdeflate_gzip_compress(c, text, strlen(text), to, cap);
+  libdeflate_free_compressor(c);
+  return n;
+}
+
+static void gzip_is_unpacked(void)
+{
+  char packed[2000], *data, zeros[20001];
+  size_t bytes, n = gzip("1,2,", packed, sizeof packed);
+  n += gzip("0\n", packed + n, sizeof packed - n); /* a second member */
+  if (CT_ASSERT_OK(ct_pack_read_file(file(packed, n), &data, &bytes)) != CT_OK) return;
+  CT_ASSERT_TEXT(data, "1,2,0\n");
+  ct_mem_free(data);
+  memset(zeros, '0', sizeof zeros - 1); /* much smaller when packed */
+  zeros[sizeof zeros - 1] = '\0';
+  n = gzip(zeros, packed, sizeof packed);
+  if (CT_ASSERT_OK(ct_pack_read_file(file(packed, n), &data, &bytes)) != CT_OK) return;
+  CT_ASSERT_INT(bytes, sizeof zeros - 1);
+  ct_mem_free(data);
+  packed[n / 2] ^= 0x55;
+  CT_ASSERT_FAILS(ct_pack_read_file(file(packed, n), &data, &bytes), CT_ERR_FORMAT,
+                  "gzip data is damaged");
+}
+
+/* ---- IDX ---- */
+
+static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 10, 11, 20, 21};
+static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 3, 1};
+
+static void idx_of_images(void)
+{
+  ct_pack_input_t in;
+  uint8_t x[4];
+  int32_t y[2];
+  const char *a = file(images, sizeof images), *b = file(labels, sizeof labels);
+  if (CT_ASSERT_OK(ct_pack_open_idx(a, b, &all, &in)) != CT_OK) return;
+  CT_ASSERT_INT(in.src.samples, 2);
+  CT_ASSERT_INT(in.classes, 4);
+  CT_ASSERT_INT(in.src.x.ndim, 4);
+  CT_ASSERT_INT(in.src.x.dim[2], 2);
+  CT_ASSERT_INT(in.src.x.dim[3], 1);
+  CT_ASSERT_OK(in.src.next(in.src.state, 2, x, y));
+  CT_ASSERT_INT(memcmp(x, images + 16, 4), 0);
+  CT_ASSERT_INT(y[1], 1);
+  in.close(in.src.state);
+}
+
+static void check_idx_refused(const uint8_t *a, size_t na, const uint8_t *b, size_t nb,
+                              const char *word)
+{
+  ct_pack_input_t in;
+  const char *pa = file(a, na), *pb = file(b, nb);
+  CT_ASSERT_FAILS(ct_pack_open_idx(pa, pb, &all, &in), CT_ERR_FORMAT, word);
+}
+
+static void idx_mistakes(void)
+{
+  static const uint8_t one[] = {0, 0, 8, 1, 0, 0, 0, 1, 3};
+  static const uint8_t floats[] = {0, 0, 13, 1, 0, 0, 0, 1, 3, 0, 0, 0};
+  check_idx_refused(images, sizeof images, one, sizeof one, "has 2 samples");
+  check_idx_refused(images, sizeof images - 1, labels, sizeof labels,
+                    "says 4 elements, but there are 3");
+  check_idx_refused(labels, sizeof labels, labels, sizeof labels, "has 1 dims, expected 2 to 4");
+  check_idx_refused(floats, sizeof floats, labels, sizeof labels, "IDX type 0x0d");
+  check_idx_refused((const uint8_t *)"not at all", 10, labels, sizeof labels, "is not an IDX file");
+  check_idx_refused(images, 6, labels, sizeof labels, "is not an IDX file");
+}
+
+static void nothing_stays_allocated(void)
+{
+  CT_ASSERT_INT(ct_mem_live(), 0);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(csv_of_bytes),
+                                    CT_TEST(csv_of_floats_with_a_header),
+                                    CT_TEST(csv_label_in_the_middle),
+                                    CT_TEST(csv_mistakes_name_the_line),
+                                    CT_TEST(a_range_takes_some_rows),
+                                    CT_TEST(shuffled_ranges_are_a_split),
+                                    CT_TEST(gzip_is_unpacked),
+                                    CT_TEST(idx_of_images),
+                                    CT_TEST(idx_mistakes),
+                                    CT_TEST(nothing_stays_allocated),
+                                    CT_TEST_END};
+  return ct_test_main("pack_input", tests, argc, argv);
+}
