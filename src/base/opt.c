@@ -81,12 +81,17 @@ static int has_range(const ct_opt_t *row)
   return row->min != 0 || row->max != 0;
 }
 
-/* "between 0 and 1", "at least 1": a bound of 1e18 or more is none. */
+/* A bound of 1e18 or more is none. */
+static int in_range(const ct_opt_t *row, double v)
+{
+  return !has_range(row) ||
+         ((v >= row->min || row->min <= -1e18) && (v <= row->max || row->max >= 1e18));
+}
+
+/* "between 0 and 1", "at least 1" */
 static const char *range_text(const ct_opt_t *row, char *buf, size_t cap)
 {
-  if (row->max >= 1e18 && row->min <= -1e18)
-    snprintf(buf, cap, "any number");
-  else if (row->max >= 1e18)
+  if (row->max >= 1e18)
     snprintf(buf, cap, "at least %.12g", row->min);
   else if (row->min <= -1e18)
     snprintf(buf, cap, "at most %.12g", row->max);
@@ -174,11 +179,9 @@ static int take_int(const place_t *at, const ct_opt_t *row, const ct_node_t *n, 
   if (!is_plain(n) || ct_text_double(n->text, &number) != CT_OK)
     return wrong_type(at, n, "an integer");
   if (ct_text_int(n->text, &value) != CT_OK) {
-    int too_big = number < -9e18 || number > 9e18;
-    return too_big && has_range(row) ? out_of_range(at, row, n) : wrong_type(at, n, "an integer");
+    return in_range(row, number) ? wrong_type(at, n, "an integer") : out_of_range(at, row, n);
   }
-  if (has_range(row) && ((double)value < row->min || (double)value > row->max))
-    return out_of_range(at, row, n);
+  if (!in_range(row, (double)value)) return out_of_range(at, row, n);
   *out = value;
   return CT_OK;
 }
@@ -188,7 +191,7 @@ static int take_double(const place_t *at, const ct_opt_t *row, const ct_node_t *
   double value;
   if (!is_plain(n) || ct_text_double(n->text, &value) != CT_OK)
     return wrong_type(at, n, "a number");
-  if (has_range(row) && !(value >= row->min && value <= row->max)) return out_of_range(at, row, n);
+  if (!in_range(row, value)) return out_of_range(at, row, n);
   *out = value;
   return CT_OK;
 }
@@ -587,12 +590,9 @@ int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
     else
       CT_TRY(ct_str_add(out, "  %-34s  %s", left, row->help));
     if (has_range(row)) CT_TRY(ct_str_add(out, "; %s", range_text(row, range, sizeof range)));
-    if (!row->def)
-      CT_TRY(ct_str_add(out, " (required)\n"));
-    else if (row->def[0])
-      CT_TRY(ct_str_add(out, " (default %s)\n", row->def));
-    else
-      CT_TRY(ct_str_add(out, "\n"));
+    if (!row->def) CT_TRY(ct_str_add(out, " (required)"));
+    if (row->def && row->def[0]) CT_TRY(ct_str_add(out, " (default %s)", row->def));
+    CT_TRY(ct_str_add(out, "\n"));
   }
 out:
   return rc;

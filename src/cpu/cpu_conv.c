@@ -36,8 +36,8 @@ typedef struct conv {
 /* Estimated cost in multiply-adds of each pass with each pair of layouts; INFINITY: cannot be. */
 typedef struct search {
   ct_dev_t *dev;
-  const ct_op_desc_t *d;
-  int by_hand; /* may be considered */
+  ct_op_desc_t d; /* of a batch of at least 1 */
+  int by_hand;    /* may be considered */
   double cost[PASSES][CANDIDATES];
   int winograd[PASSES][CANDIDATES];
 } search_t;
@@ -79,23 +79,23 @@ static double padded_work(const ct_dev_t *dev, const ct_op_desc_t *d, int i, lay
 static double efficiency(const search_t *s, int i, const char *name, layouts_t l)
 {
   if (strstr(name, "ref")) return 0.002;
-  if (strstr(name, "gemm:")) return s->d->u.conv.groups > 1 ? 0.05 : i == 2 ? 0.15 : 0.35;
+  if (strstr(name, "gemm:")) return s->d.u.conv.groups > 1 ? 0.05 : i == 2 ? 0.15 : 0.35;
   if (l.x == CT_NHWC) return 0.7;
   if (l.y == CT_C8 && s->dev->isa == CPU__AVX512) return 0.8;
   return 1;
 }
 
 /* How much faster Winograd's F(4x4, 3x3) is than the direct algorithm; 1 or less: do not use it.  It
- * multiplies 36 instead of 144 numbers per full tile of 4x4 outputs; transforming the weights costs as
- * much as some 32 tiles, and transforming a tile the more of the time the fewer channels share it.
- * The numbers are fitted to oneDNN 2.6 on Zen 4. */
-static double winograd_gain(const ct_op_desc_t *d, int i)
+ * multiplies 36 instead of 144 numbers per full tile of 4x4 outputs; transforming a tile takes the
+ * more of the time the fewer channels share it; transforming the weights takes as much as `extra`
+ * tiles, some 32.  The numbers are fitted to oneDNN 2.6 on Zen 4. */
+static double winograd_gain(const ct_op_desc_t *d, int i, double extra)
 {
   double in = (double)d->x.dim[1], out = (double)d->y.dim[1];
   double n = (double)d->y.dim[0], h = (double)d->y.dim[2], w = (double)d->y.dim[3];
   double tiles = n * ceil(h / 4) * ceil(w / 4);
   if (d->u.conv.groups != 1 || fmin(in, out) < 32) return 0;
-  double gain = n * h * w / (4 * (tiles + 32)) / (1.28 + 10 / in + 10 / out);
+  double gain = n * h * w / (4 * (tiles + extra)) / (1.28 + 10 / in + 10 / out);
   return (i == 2 ? 1.25 : 1) * gain / 1.15;
 }
 
@@ -133,18 +133,21 @@ out:
   return rc;
 }
 
+/* All costs are in proportion to the batch size, so that layouts do not depend on it: ranks may have
+ * batches of different sizes, but must agree on the layout of the weights.  Whether Winograd is run
+ * does depend on it; the weights lie the same for both. */
 static int estimate(search_t *s, int i, int k, const cpu__prim_t *forward, const cpu__prim_t *prim)
 {
   int rc = CT_OK;
   cpu__prim_t *winograd = NULL;
   layouts_t l = candidates[k];
-  double gain = winograd_gain(s->d, i);
-  s->cost[i][k] = padded_work(s->dev, s->d, i, l) / efficiency(s, i, cpu__prim_name(prim), l);
+  double gain = winograd_gain(&s->d, i, 0);
+  s->cost[i][k] = padded_work(s->dev, &s->d, i, l) / efficiency(s, i, cpu__prim_name(prim), l);
   if (gain <= 1 || s->dev->conv_direct || l.x != CT_C16) goto out;
-  CT_TRY(find(s->dev, s->d, i, k, 1, forward, &winograd));
+  CT_TRY(find(s->dev, &s->d, i, k, 1, forward, &winograd));
   if (!winograd) goto out;
   s->cost[i][k] /= gain;
-  s->winograd[i][k] = 1;
+  s->winograd[i][k] = winograd_gain(&s->d, i, 32) > 1;
 out:
   cpu__prim_free(winograd);
   return rc;
@@ -155,11 +158,11 @@ static int look_up(search_t *s, int k, int *perfect)
 {
   int rc = CT_OK;
   cpu__prim_t *prim[PASSES] = {NULL, NULL, NULL};
-  double work = padded_work(s->dev, s->d, 0, (layouts_t){CT_PLAIN, CT_PLAIN});
+  double work = padded_work(s->dev, &s->d, 0, (layouts_t){CT_PLAIN, CT_PLAIN});
   *perfect = 1;
   for (int i = 0; i < PASSES; i++) {
-    if (!is_wanted(s->d, i)) continue;
-    CT_TRY(find(s->dev, s->d, i, k, 0, prim[0], &prim[i]));
+    if (!is_wanted(&s->d, i)) continue;
+    CT_TRY(find(s->dev, &s->d, i, k, 0, prim[0], &prim[i]));
     if (prim[i]) CT_TRY(estimate(s, i, k, prim[0], prim[i]));
     *perfect &= s->cost[i][k] <= work;
   }
@@ -172,7 +175,8 @@ out:
 static int search(ct_dev_t *dev, const ct_op_desc_t *d, search_t *s)
 {
   int rc = CT_OK, perfect = 0;
-  *s = (search_t){.dev = dev, .d = d};
+  *s = (search_t){.dev = dev, .d = *d};
+  if (d->x.dim[0] == 0) s->d.x.dim[0] = s->d.y.dim[0] = 1;
   for (int i = 0; i < PASSES; i++)
     for (int k = 0; k < CANDIDATES; k++)
       s->cost[i][k] = INFINITY;
@@ -188,12 +192,12 @@ static int best(const search_t *s, int i, layouts_t outer, int by_hand, double *
 {
   int at = BY_HAND;
   *cost = INFINITY;
-  if (by_hand && outer.y == cpu__tiny_y_layout(s->dev, s->d))
-    *cost = cpu__tiny_cost(s->dev, s->d, 1 << i, outer.x);
+  if (by_hand && outer.y == cpu__tiny_y_layout(s->dev, &s->d))
+    *cost = cpu__tiny_cost(s->dev, &s->d, 1 << i, outer.x);
   for (int k = 0; k < CANDIDATES; k++) {
     double c = s->cost[i][k];
-    if (candidates[k].x != outer.x) c += reorder_cost(&s->d->x);
-    if (candidates[k].y != outer.y) c += reorder_cost(&s->d->y);
+    if (candidates[k].x != outer.x) c += reorder_cost(&s->d.x);
+    if (candidates[k].y != outer.y) c += reorder_cost(&s->d.y);
     if (c >= *cost) continue;
     *cost = c;
     at = k;
@@ -205,7 +209,7 @@ static double total(const search_t *s, layouts_t outer)
 {
   double sum = 0, cost;
   for (int i = 0; i < PASSES; i++) {
-    if (!is_wanted(s->d, i)) continue;
+    if (!is_wanted(&s->d, i)) continue;
     best(s, i, outer, s->by_hand, &cost);
     sum += cost;
   }
@@ -269,14 +273,19 @@ static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 static int add_primitive(cpu__product_op_t *op, const search_t *s, int i, int k, ct_op_info_t *info)
 {
   int rc = CT_OK;
-  cpu__prim_t *main = NULL;
-  CT_TRY(find(s->dev, s->d, i, k, s->winograd[i][k], op->pass[0].main, &main));
+  cpu__prim_t *main = NULL, *hint = NULL, *forward = op->pass[0].main;
+  if (i > 0 && !forward) {
+    CT_TRY(find(s->dev, &s->d, 0, k, 0, NULL, &hint));
+    forward = hint;
+  }
+  CT_TRY(find(s->dev, &s->d, i, k, s->winograd[i][k], forward, &main));
   if (!main) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no implementation of this convolution");
   if (!op->md[CPU__W]) CT_TRY(cpu__md_copy(cpu__prim_md(main, CPU__W), &op->md[CPU__W]));
   rc = cpu__product_add(op, 1 << i, main, info);
   main = NULL;
 out:
   cpu__prim_free(main);
+  cpu__prim_free(hint);
   return rc;
 }
 
@@ -286,10 +295,10 @@ static int add_passes(conv_t *op, const search_t *s, layouts_t outer, ct_op_info
   int rc = CT_OK, by_hand = 0, possible = s->by_hand;
   cpu__product_op_t *product = &op->product;
   cpu__md_t *weights = NULL;
-  if (possible) CT_TRY(cpu__tiny_weights(s->dev, s->d, &weights));
+  if (possible) CT_TRY(cpu__tiny_weights(s->dev, &s->d, &weights));
   for (int i = 0; i < PASSES; i++) {
     double cost;
-    if (!is_wanted(s->d, i)) continue;
+    if (!is_wanted(&s->d, i)) continue;
     cpu__md_t **own = &product->md[CPU__W];
     int k = best(s, i, outer, possible && (!*own || cpu__md_same(*own, weights)), &cost);
     if (i == 0 && k != BY_HAND) info->algorithm = s->winograd[i][k] ? "winograd" : "direct";
@@ -300,7 +309,7 @@ static int add_passes(conv_t *op, const search_t *s, layouts_t outer, ct_op_info
     if (!*own) CT_TRY(cpu__md_copy(weights, own));
     by_hand |= 1 << i;
   }
-  size_t scratch = by_hand ? cpu__tiny_init(&op->tiny, s->dev, s->d, by_hand) : 0;
+  size_t scratch = by_hand ? cpu__tiny_init(&op->tiny, s->dev, &product->head.desc, by_hand) : 0;
   if (scratch > info->scratch) info->scratch = scratch;
 out:
   cpu__md_free(weights);
@@ -317,8 +326,8 @@ static int conv_prepare(ct_op_t *head, const ct_op_t *like, ct_op_info_t *info)
   double cost;
   CT_TRY(search(head->dev, d, &s));
   layouts_t outer = best_layouts(&s, d->x.layout, &cost);
-  CT_TRY(cpu__md_new(4, d->x.dim, (int)outer.x, &product->md[CPU__X]));
-  CT_TRY(cpu__md_new(4, d->y.dim, (int)outer.y, &product->md[CPU__Y]));
+  CT_TRY(cpu__md_new(4, s.d.x.dim, (int)outer.x, &product->md[CPU__X]));
+  CT_TRY(cpu__md_new(4, s.d.y.dim, (int)outer.y, &product->md[CPU__Y]));
   if (like)
     CT_TRY(cpu__md_copy(((const cpu__product_op_t *)like)->md[CPU__W], &product->md[CPU__W]));
   CT_TRY(add_passes(op, &s, outer, info));
@@ -332,7 +341,7 @@ static int conv_run(ct_op_t *head, const ct_op_args_t *a)
 {
   conv_t *op = (conv_t *)head;
   ct_op_args_t rest = *a;
-  if (op->tiny.passes & a->pass) cpu__tiny_run(&op->tiny, a);
+  cpu__tiny_run(&op->tiny, a);
   rest.pass &= ~op->tiny.passes;
   return cpu__product_run(head, &rest);
 }

@@ -47,10 +47,10 @@ static int linear_prepare(ct_op_t *head, const ct_op_t *like, ct_op_info_t *info
   int rc = CT_OK;
   cpu__product_op_t *op = (cpu__product_op_t *)head;
   const ct_op_desc_t *d = &head->desc;
-  const int64_t w[2] = {d->y.dim[1], d->x.dim[1]};
+  const int64_t w[2] = {d->y.dim[1], d->x.dim[1]}, n = d->x.dim[0] > 0 ? d->x.dim[0] : 1;
   cpu__md_t *any = NULL;
-  CT_TRY(cpu__md_new(2, d->x.dim, CT_PLAIN, &op->md[CPU__X]));
-  CT_TRY(cpu__md_new(2, d->y.dim, CT_PLAIN, &op->md[CPU__Y]));
+  CT_TRY(cpu__md_new(2, (int64_t[]){n, d->x.dim[1]}, CT_PLAIN, &op->md[CPU__X]));
+  CT_TRY(cpu__md_new(2, (int64_t[]){n, d->y.dim[1]}, CT_PLAIN, &op->md[CPU__Y]));
   CT_TRY(cpu__md_new(2, w, CPU__ANY, &any));
   for (int pass = CT_FWD; pass <= CT_BWD_PARAM; pass <<= 1)
     if (pass == CT_FWD || d->passes & pass) CT_TRY(add_pass(op, pass, any, like, info));

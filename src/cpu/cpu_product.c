@@ -88,10 +88,20 @@ static void *readable(const void *p)
   return (void *)(uintptr_t)p;
 }
 
+static void zero_gradients(const cpu__product_op_t *op, const ct_op_args_t *a)
+{
+  for (int i = 0; i < 2 && a->pass & CT_BWD_PARAM; i++)
+    if (op->head.param_bytes[i]) memset(a->dw[i], 0, op->head.param_bytes[i]);
+}
+
 int cpu__product_run(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;
   cpu__product_op_t *op = (cpu__product_op_t *)head;
+  if (head->desc.x.dim[0] == 0) {
+    zero_gradients(op, a);
+    return rc;
+  }
   for (int i = 0; i < 3; i++) {
     const cpu__pass_t *p = &op->pass[i];
     if (!(a->pass & 1 << i)) continue;

@@ -24,7 +24,8 @@ int cpu__product_add(cpu__product_op_t *op, int pass, cpu__prim_t *main, ct_op_i
 /** Says in info what follows from op->md[] and the desc: parameters, what backward uses. */
 void cpu__product_info(const cpu__product_op_t *op, ct_op_info_t *info);
 
-/** Entries of the op tables. */
+/** Entries of the op tables.  A batch of 0 samples is prepared as one of 1, and run as nothing but zero
+ * gradients. */
 int cpu__product_run(ct_op_t *op, const ct_op_args_t *a);
 void cpu__product_clear(ct_op_t *op);
 int cpu__product_pack(ct_op_t *op, int param, const float *plain, void *own);

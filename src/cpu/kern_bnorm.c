@@ -3,17 +3,14 @@
  * A tensor is cut into tiles: one image of one block of channels.  Forward: sums of each tile; from the
  * sums of its tiles, in double and in fixed order, the statistics of each block; y.  Backward: sums of
  * the gradient of each tile; likewise the gradients of the parameters; dx.  So the numbers do not
- * depend on the number of threads.  A few blocks at a time go all the way, so that the second reading
- * of a tile finds it in the cache. */
+ * depend on the number of threads.  If blocks enough are there, each thread goes all the way with one
+ * block after the other: nobody waits, and the second reading of a tile finds it in the cache. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern_loops.h"
-
-/* Of a thread's cache, for tiles between their first and second reading. */
-#define CACHE_BYTES (512 << 10)
 
 /* Where channels are innermost an "image" of the tiling is a strip of pixels: no more of them than this,
  * and at least so many pixels each. */
@@ -23,19 +20,22 @@
 typedef struct bnorm {
   ct_op_t op;
   const cpu__loops_t *loops;
-  int64_t blocks, images, together; /* together: blocks worked on at a time */
-  int64_t channels;                 /* of a block */
-  cpu__rows_t rows;                 /* of a tile; the last tiles may be smaller: rows_of() */
-  int64_t all_rows, all_channels;   /* of the tensor, with padding */
-  int64_t image_step, group_step;   /* floats */
-  int64_t group_blocks;             /* blocks whose channels lie side by side */
+  int64_t blocks, images;
+  int64_t channels;               /* of a block */
+  cpu__rows_t rows;               /* of a tile; the last tiles may be smaller: rows_of() */
+  int64_t all_rows, all_channels; /* of the tensor, with padding */
+  int64_t image_step, group_step; /* floats */
+  int64_t group_blocks;           /* blocks whose channels lie side by side */
 } bnorm_t;
 
-/* The scratch memory. */
-typedef struct work {
-  float *sums;  /* [blocks][images][CPU__BN_SUMS][width] */
-  float *coefs; /* [blocks][CPU__BN_COEFS][width] */
-} work_t;
+/* One run. */
+typedef struct run {
+  const bnorm_t *k;
+  const ct_op_args_t *a;
+  int stream, stream2; /* outputs to store around the caches: y or dx; dx2 */
+  float *sums;         /* scratch: [blocks][images][CPU__BN_SUMS][width] */
+  float *coefs;        /* scratch: [blocks][CPU__BN_COEFS][width] */
+} run_t;
 
 static int64_t sums_size(const bnorm_t *k)
 {
@@ -47,21 +47,14 @@ static int64_t coefs_size(const bnorm_t *k)
   return CPU__BN_COEFS * k->loops->width;
 }
 
-static work_t work_of(const bnorm_t *k, void *scratch)
+static float *sums_of(const run_t *r, int64_t block, int64_t image)
 {
-  work_t w = {.coefs = scratch};
-  w.sums = w.coefs + k->blocks * coefs_size(k);
-  return w;
+  return r->sums + (block * r->k->images + image) * sums_size(r->k);
 }
 
-static float *sums_of(const bnorm_t *k, const work_t *w, int64_t block, int64_t image)
+static float *coefs_of(const run_t *r, int64_t block)
 {
-  return w->sums + (block * k->images + image) * sums_size(k);
-}
-
-static float *coefs_of(const bnorm_t *k, const work_t *w, int64_t block)
-{
-  return w->coefs + block * coefs_size(k);
+  return r->coefs + block * coefs_size(r->k);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -149,50 +142,53 @@ static int streams(const bnorm_t *k, const float *out)
 
 /* ---- statistics ---- */
 
-/* Elements of a tile in one lane. */
-static int64_t lane_count(const cpu__rows_t *r, int width, int lane)
-{
-  return r->rows * ((r->width - lane + width - 1) / width);
-}
-
-/* Elements, their mean, and the sum of their squared deviations from it. */
+/* Of each lane: elements, their mean, and the sum of their squared deviations from it. */
 typedef struct moments {
-  double n, mean, m2;
+  double n[CPU__LANES_MAX], mean[CPU__LANES_MAX], m2[CPU__LANES_MAX];
 } moments_t;
 
 /* Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983. */
-static void merge(moments_t *all, double n, double mean, double m2)
+static inline void merge(moments_t *all, int lane, double n, double mean, double m2)
 {
-  double total = all->n + n, off = mean - all->mean;
+  double total = all->n[lane] + n, share = total > 0 ? n / total : 0, off = mean - all->mean[lane];
 
-  all->mean += off * n / total;
-  all->m2 += m2 + off * off * all->n * n / total;
-  all->n = total;
+  all->mean[lane] += off * share;
+  all->m2[lane] += m2 + off * off * all->n[lane] * share;
+  all->n[lane] = total;
 }
 
-static void merge_tiles(const bnorm_t *k, const work_t *w, int64_t block, moments_t *all)
+static void merge_tile(moments_t *all, cpu__rows_t r, int width, const float *s)
 {
-  int width = k->loops->width;
+  double lower = (double)(r.rows * (r.width / width)), higher = lower + (double)r.rows;
+  int64_t rest = r.width % width;
 
-  for (int64_t image = 0; image < k->images; image++) {
-    const float *s = sums_of(k, w, block, image);
-    cpu__rows_t r = rows_of(k, block, image);
-    for (int lane = 0; lane < width && lane < r.width; lane++) {
-      double n = (double)lane_count(&r, width, lane), sum = s[CPU__BN_SUM * width + lane];
-      double m2 = s[CPU__BN_DOT * width + lane] - sum * sum / n; /* rounding may make it < 0 */
-      merge(&all[lane % k->channels], n, s[CPU__BN_SHIFT * width + lane] + sum / n,
-            m2 < 0 ? 0 : m2);
-    }
+#pragma omp simd
+  for (int lane = 0; lane < width; lane++) {
+    double n = lane < rest ? higher : lower, sum = s[CPU__BN_SUM * width + lane];
+    double off = n > 0 ? sum / n : 0, m2 = s[CPU__BN_DOT * width + lane] - off * sum;
+    merge(all, lane, n, s[CPU__BN_SHIFT * width + lane] + off, m2 < 0 ? 0 : m2); /* < 0: rounding */
   }
 }
 
-static void update_running(const bnorm_t *k, const ct_op_args_t *a, int64_t c, const moments_t *s)
+/* The moments of a block's channels, in its first lanes. */
+static void merge_tiles(const run_t *r, int64_t block, moments_t *all)
 {
-  double m = k->op.desc.u.bnorm.momentum, unbiased = s->m2 / (s->n > 1 ? s->n - 1 : 1);
-  float *mean = (float *)a->w[2] + c, *var = (float *)a->w[3] + c;
+  int width = r->k->loops->width;
 
-  *mean = (float)((1 - m) * *mean + m * s->mean);
-  *var = (float)((1 - m) * *var + m * unbiased);
+  memset(all, 0, sizeof *all);
+  for (int64_t image = 0; image < r->k->images; image++)
+    merge_tile(all, rows_of(r->k, block, image), width, sums_of(r, block, image));
+  for (int lane = (int)r->k->channels; lane < width; lane++)
+    merge(all, lane % (int)r->k->channels, all->n[lane], all->mean[lane], all->m2[lane]);
+}
+
+static void update_running(const run_t *r, int64_t c, double n, double mean, double m2)
+{
+  double m = r->k->op.desc.u.bnorm.momentum, unbiased = m2 / (n > 1 ? n - 1 : 1);
+  float *running_mean = (float *)r->a->w[2] + c, *running_var = (float *)r->a->w[3] + c;
+
+  *running_mean = (float)((1 - m) * *running_mean + m * mean);
+  *running_var = (float)((1 - m) * *running_var + m * unbiased);
 }
 
 /* What a channel is normalised with.  Backward takes the same float32 numbers as forward, so that it
@@ -207,20 +203,20 @@ static float invstd_of(const bnorm_t *k, double var)
 }
 
 /* Where forward keeps the batch statistics for backward; NULL: they are not needed. */
-static norm_t *saved_of(const bnorm_t *k, const ct_op_args_t *a)
+static norm_t *saved_of(const run_t *r)
 {
-  int back = k->op.desc.passes & (CT_BWD_DATA | CT_BWD_PARAM);
-  return back && k->op.desc.training ? a->saved : NULL;
+  int back = r->k->op.desc.passes & (CT_BWD_DATA | CT_BWD_PARAM);
+  return back && r->k->op.desc.training ? r->a->saved : NULL;
 }
 
 /* What is known before a pass: the batch statistics in backward, in evaluation the running ones. */
-static norm_t known_norm(const bnorm_t *k, const ct_op_args_t *a, int64_t c)
+static norm_t known_norm(const run_t *r, int64_t c)
 {
-  const norm_t *saved = saved_of(k, a);
-  const float *mean = a->w[2], *var = a->w[3];
+  const norm_t *saved = saved_of(r);
+  const float *mean = r->a->w[2], *var = r->a->w[3];
 
-  if (k->images == 0) return (norm_t){0, 0}; /* an empty batch: forward kept nothing */
-  return saved ? saved[c] : (norm_t){mean[c], invstd_of(k, var[c])};
+  if (r->k->images == 0) return (norm_t){0, 0}; /* an empty batch: forward kept nothing */
+  return saved ? saved[c] : (norm_t){mean[c], invstd_of(r->k, var[c])};
 }
 
 static int64_t channels_end(const bnorm_t *k, int64_t block)
@@ -229,215 +225,248 @@ static int64_t channels_end(const bnorm_t *k, int64_t block)
 }
 
 /* Sets one coefficient of a channel in all its lanes. */
-static void set_coef(const bnorm_t *k, const work_t *w, int64_t c, int which, double value)
+static void set_coef(const run_t *r, int64_t c, int which, double value)
 {
-  float *coefs = coefs_of(k, w, c / k->channels) + which * k->loops->width;
+  int64_t channels = r->k->channels, width = r->k->loops->width;
+  float *coefs = coefs_of(r, c / channels) + which * width;
 
-  for (int64_t lane = c % k->channels; lane < k->loops->width; lane += k->channels)
+  for (int64_t lane = c % channels; lane < width; lane += channels)
     coefs[lane] = (float)value;
 }
 
-static void set_norm(const bnorm_t *k, const ct_op_args_t *a, const work_t *w, int64_t c,
-                     norm_t norm)
+static void set_norm(const run_t *r, int64_t c, norm_t norm)
 {
-  set_coef(k, w, c, CPU__BN_MEAN, norm.mean);
-  set_coef(k, w, c, CPU__BN_SCALE, ((const float *)a->w[0])[c] * norm.invstd);
-  set_coef(k, w, c, CPU__BN_BIAS, ((const float *)a->w[1])[c]);
+  set_coef(r, c, CPU__BN_MEAN, norm.mean);
+  set_coef(r, c, CPU__BN_SCALE, ((const float *)r->a->w[0])[c] * norm.invstd);
+  set_coef(r, c, CPU__BN_BIAS, ((const float *)r->a->w[1])[c]);
 }
 
 /* The coefficients of padding lanes stay 0, and so do they. */
-static void clear_coefs(const bnorm_t *k, const work_t *w, int64_t block)
+static void clear_coefs(const run_t *r, int64_t block)
 {
-  memset(coefs_of(k, w, block), 0, (size_t)coefs_size(k) * sizeof(float));
+  memset(coefs_of(r, block), 0, (size_t)coefs_size(r->k) * sizeof(float));
 }
 
-static void batch_norms(const bnorm_t *k, const ct_op_args_t *a, const work_t *w, int64_t block)
+static void batch_norms(const run_t *r, int64_t block)
 {
-  moments_t all[CPU__LANES_MAX] = {{0}};
-  norm_t *saved = saved_of(k, a);
+  moments_t all;
+  norm_t *saved = saved_of(r);
 
-  merge_tiles(k, w, block, all);
-  clear_coefs(k, w, block);
-  for (int64_t c = block * k->channels; c < channels_end(k, block); c++) {
-    const moments_t *s = &all[c % k->channels];
-    norm_t norm = {(float)s->mean, invstd_of(k, s->m2 / s->n)};
-    update_running(k, a, c, s);
-    set_norm(k, a, w, c, norm);
+  merge_tiles(r, block, &all);
+  clear_coefs(r, block);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++) {
+    int64_t j = c - block * r->k->channels;
+    norm_t norm = {(float)all.mean[j], invstd_of(r->k, all.m2[j] / all.n[j])};
+    update_running(r, c, all.n[j], all.mean[j], all.m2[j]);
+    set_norm(r, c, norm);
     if (saved) saved[c] = norm;
   }
 }
 
-static void known_norms(const bnorm_t *k, const ct_op_args_t *a, const work_t *w, int64_t block)
+static void known_norms(const run_t *r, int64_t block)
 {
-  clear_coefs(k, w, block);
-  for (int64_t c = block * k->channels; c < channels_end(k, block); c++)
-    set_norm(k, a, w, c, known_norm(k, a, c));
+  clear_coefs(r, block);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++)
+    set_norm(r, c, known_norm(r, c));
+}
+
+/* Sums over the tiles of a block; those of a channel in its first lane. */
+static void add_tiles(const run_t *r, int64_t block, double *sum, double *dot)
+{
+  int width = r->k->loops->width, channels = (int)r->k->channels;
+
+  for (int64_t image = 0; image < r->k->images; image++) {
+    const float *s = sums_of(r, block, image);
+#pragma omp simd
+    for (int lane = 0; lane < width; lane++) {
+      sum[lane] += s[CPU__BN_SUM * width + lane];
+      dot[lane] += s[CPU__BN_DOT * width + lane];
+    }
+  }
+  for (int lane = channels; lane < width; lane++) {
+    sum[lane % channels] += sum[lane];
+    dot[lane % channels] += dot[lane];
+  }
 }
 
 /* The gradients of weight and bias, and what of dx is the same for a whole channel. */
-static void gradients(const bnorm_t *k, const ct_op_args_t *a, const work_t *w, int64_t block)
+static void gradients(const run_t *r, int64_t block)
 {
-  double sum[CPU__LANES_MAX] = {0}, dot[CPU__LANES_MAX] = {0};
-  double count = (double)k->op.desc.x.dim[0] * (double)cpu__view(&k->op.desc.x).inner;
-  int width = k->loops->width;
+  double sums[CPU__LANES_MAX] = {0}, dots[CPU__LANES_MAX] = {0};
+  const ct_op_desc_t *d = &r->k->op.desc;
+  double count = (double)(d->x.dim[0] * cpu__view(&d->x).inner);
 
-  for (int64_t image = 0; image < k->images; image++) {
-    const float *s = sums_of(k, w, block, image);
-    for (int lane = 0; lane < width; lane++) {
-      sum[lane % k->channels] += s[CPU__BN_SUM * width + lane];
-      dot[lane % k->channels] += s[CPU__BN_DOT * width + lane];
+  add_tiles(r, block, sums, dots);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++) {
+    int64_t j = c - block * r->k->channels;
+    double invstd = known_norm(r, c).invstd, dot = dots[j] * invstd;
+    if (r->a->pass & CT_BWD_PARAM) {
+      ((float *)r->a->dw[0])[c] = (float)dot;
+      ((float *)r->a->dw[1])[c] = (float)sums[j];
     }
-  }
-  for (int64_t c = block * k->channels; c < channels_end(k, block); c++) {
-    double invstd = known_norm(k, a, c).invstd, j_sum = sum[c % k->channels];
-    double j_dot = dot[c % k->channels] * invstd;
-    if (a->pass & CT_BWD_PARAM) {
-      ((float *)a->dw[0])[c] = (float)j_dot;
-      ((float *)a->dw[1])[c] = (float)j_sum;
-    }
-    if (k->op.desc.training && count > 0) {
-      set_coef(k, w, c, CPU__BN_DY_MEAN, j_sum / count);
-      set_coef(k, w, c, CPU__BN_DY_SLOPE, j_dot * invstd / count);
+    if (d->training && count > 0) {
+      set_coef(r, c, CPU__BN_DY_MEAN, sums[j] / count);
+      set_coef(r, c, CPU__BN_DY_SLOPE, dot * invstd / count);
     }
   }
 }
 
 /* ---- passes ---- */
 
-/* One run: all threads go through its functions together and share the tiles. */
-typedef struct run {
-  const bnorm_t *k;
-  const ct_op_args_t *a;
-  work_t w;
-  int64_t from, end; /* blocks */
-} run_t;
+/* Both directions have this form; what is NULL is left out. */
+typedef struct pass {
+  void (*begin)(const run_t *r, int64_t block);
+  void (*reads)(const run_t *r, int64_t block, int64_t image);
+  void (*between)(const run_t *r, int64_t block);
+  void (*writes)(const run_t *r, int64_t block, int64_t image);
+} pass_t;
 
-static void forward_sums(const run_t *r)
+static void go_by_block(const run_t *r, const pass_t *p, int64_t block)
 {
-#pragma omp for collapse(2) schedule(static)
-  for (int64_t block = r->from; block < r->end; block++) {
-    for (int64_t image = 0; image < r->k->images; image++)
-      r->k->loops->bn_sums(rows_of(r->k, block, image),
-                           (const float *)r->a->x + tile_at(r->k, block, image),
-                           sums_of(r->k, &r->w, block, image));
-  }
+  if (p->begin) p->begin(r, block);
+  for (int64_t image = 0; p->reads && image < r->k->images; image++)
+    p->reads(r, block, image);
+  if (p->between) p->between(r, block);
+  for (int64_t image = 0; p->writes && image < r->k->images; image++)
+    p->writes(r, block, image);
 }
 
-static void forward_norms(const run_t *r)
+/* All threads, which share out the tiles. */
+static void go_by_tile(const run_t *r, const pass_t *p)
 {
+  int64_t blocks = r->k->blocks, images = r->k->images, tiles = blocks * images;
+
 #pragma omp for schedule(static)
-  for (int64_t block = r->from; block < r->end; block++) {
-    if (r->k->op.desc.training) {
-      batch_norms(r->k, r->a, &r->w, block);
-    } else {
-      known_norms(r->k, r->a, &r->w, block);
-    }
+  for (int64_t block = 0; block < blocks; block++) {
+    if (p->begin) p->begin(r, block);
   }
+#pragma omp for schedule(static)
+  for (int64_t i = 0; i < (p->reads ? tiles : 0); i++)
+    p->reads(r, i / images, i % images);
+#pragma omp for schedule(static)
+  for (int64_t block = 0; block < blocks; block++) {
+    if (p->between) p->between(r, block);
+  }
+#pragma omp for schedule(static)
+  for (int64_t i = 0; i < (p->writes ? tiles : 0); i++)
+    p->writes(r, i / images, i % images);
 }
 
-static void forward_apply(const run_t *r, int stream)
+static void go(const run_t *r, const pass_t *p)
 {
-  const bnorm_t *k = r->k;
-  const float *x = r->a->x, *x2 = k->op.desc.u.bnorm.add ? r->a->x2 : NULL;
+  int64_t blocks = r->k->blocks, threads = r->k->op.dev->threads;
+  int64_t rounds = (blocks + threads - 1) / threads;
 
-#pragma omp for collapse(2) schedule(static) nowait
-  for (int64_t block = r->from; block < r->end; block++) {
-    for (int64_t image = 0; image < k->images; image++) {
-      int64_t at = tile_at(k, block, image);
-      cpu__bn_fwd_t f = {.x = x + at, .x2 = x2 ? x2 + at : NULL, .y = (float *)r->a->y + at};
-      f.relu = k->op.desc.u.bnorm.relu;
-      f.stream = stream;
-      k->loops->bn_apply(rows_of(k, block, image), &f, coefs_of(k, &r->w, block));
-    }
+  if (ct_shape_padded(&r->k->op.desc.x) <= CPU__PARALLEL_MIN) {
+    for (int64_t block = 0; block < blocks; block++)
+      go_by_block(r, p, block);
+  } else if (10 * blocks >= 9 * rounds * threads) { /* by blocks, few threads stay idle */
+#pragma omp parallel for schedule(static)
+    for (int64_t block = 0; block < blocks; block++)
+      go_by_block(r, p, block);
+  } else {
+#pragma omp parallel
+    go_by_tile(r, p);
   }
 }
 
-static void forward(const bnorm_t *k, const ct_op_args_t *a)
+static void forward_sums(const run_t *r, int64_t block, int64_t image)
 {
-  int stream = a->y != a->x && (!k->op.desc.u.bnorm.add || a->y != a->x2) && streams(k, a->y);
-
-  if (k->op.desc.x.dim[0] == 0) return;
-#pragma omp parallel if (ct_shape_padded(&k->op.desc.x) > CPU__PARALLEL_MIN)
-  for (int64_t from = 0; from < k->blocks; from += k->together) {
-    run_t r = {k, a, work_of(k, a->scratch), from, least(from + k->together, k->blocks)};
-    if (k->op.desc.training) forward_sums(&r);
-    forward_norms(&r);
-    forward_apply(&r, stream);
-  }
+  r->k->loops->bn_sums(rows_of(r->k, block, image),
+                       (const float *)r->a->x + tile_at(r->k, block, image),
+                       sums_of(r, block, image));
 }
 
-/* The arguments of the backward loops for one tile.  If the masked gradient is wanted as dx2, the
- * first reading stores it and the second finds it there. */
-static cpu__bn_bwd_t backward_tile(const run_t *r, int64_t block, int64_t image, int second)
+static void forward_write(const run_t *r, int64_t block, int64_t image)
+{
+  const ct_op_desc_t *d = &r->k->op.desc;
+  int64_t at = tile_at(r->k, block, image);
+  cpu__bn_fwd_t f = {.x = (const float *)r->a->x + at, .y = (float *)r->a->y + at};
+
+  if (d->u.bnorm.add) f.x2 = (const float *)r->a->x2 + at;
+  f.relu = d->u.bnorm.relu;
+  f.stream = r->stream;
+  r->k->loops->bn_apply(rows_of(r->k, block, image), &f, coefs_of(r, block));
+}
+
+static cpu__bn_bwd_t backward_tile(const run_t *r, int64_t block, int64_t image)
 {
   const ct_op_args_t *a = r->a;
   int relu = r->k->op.desc.u.bnorm.relu, add = r->k->op.desc.u.bnorm.add;
-  int keeps = add && a->dx2 && (a->pass & CT_BWD_DATA);
   int64_t at = tile_at(r->k, block, image);
-  cpu__bn_bwd_t b = {.x = (const float *)a->x + at};
+  cpu__bn_bwd_t b = {.x = (const float *)a->x + at, .dy = (const float *)a->dy + at};
 
-  if (second) b.dx = (float *)a->dx + at;
-  if (keeps && second) {
-    b.dy = (const float *)a->dx2 + at;
-    return b;
-  }
-  b.dy = (const float *)a->dy + at;
   if (a->dy2) b.dy2 = (const float *)a->dy2 + at;
-  if (keeps) b.dx2 = (float *)a->dx2 + at;
   b.mask = !relu ? CPU__MASK_NONE : add ? CPU__MASK_Y : CPU__MASK_X;
   if (b.mask == CPU__MASK_Y) b.y = (const float *)a->y + at;
   return b;
 }
 
-static void backward_sums(const run_t *r)
+static void backward_sums(const run_t *r, int64_t block, int64_t image)
 {
-#pragma omp for schedule(static)
-  for (int64_t block = r->from; block < r->end; block++)
-    known_norms(r->k, r->a, &r->w, block);
-#pragma omp for collapse(2) schedule(static)
-  for (int64_t block = r->from; block < r->end; block++) {
-    for (int64_t image = 0; image < r->k->images; image++) {
-      cpu__bn_bwd_t b = backward_tile(r, block, image, 0);
-      r->k->loops->bn_bwd_sums(rows_of(r->k, block, image), &b, coefs_of(r->k, &r->w, block),
-                               sums_of(r->k, &r->w, block, image));
-    }
-  }
-#pragma omp for schedule(static)
-  for (int64_t block = r->from; block < r->end; block++)
-    gradients(r->k, r->a, &r->w, block);
+  cpu__bn_bwd_t b = backward_tile(r, block, image);
+
+  r->k->loops->bn_bwd_sums(rows_of(r->k, block, image), &b, coefs_of(r, block),
+                           sums_of(r, block, image));
 }
 
-static void backward_apply(const run_t *r, int stream)
+static void backward_write(const run_t *r, int64_t block, int64_t image)
 {
-#pragma omp for collapse(2) schedule(static) nowait
-  for (int64_t block = r->from; block < r->end; block++) {
-    for (int64_t image = 0; image < r->k->images; image++) {
-      cpu__bn_bwd_t b = backward_tile(r, block, image, 1);
-      b.stream = stream;
-      r->k->loops->bn_bwd_apply(rows_of(r->k, block, image), &b, coefs_of(r->k, &r->w, block));
-    }
+  cpu__bn_bwd_t b = backward_tile(r, block, image);
+  int64_t at = tile_at(r->k, block, image);
+
+  b.dx = (float *)r->a->dx + at;
+  if (r->k->op.desc.u.bnorm.add && r->a->dx2) b.dx2 = (float *)r->a->dx2 + at;
+  b.stream = r->stream;
+  b.stream2 = r->stream2;
+  r->k->loops->bn_bwd_apply(rows_of(r->k, block, image), &b, coefs_of(r, block));
+}
+
+static void forward(const run_t *r)
+{
+  static const pass_t training = {NULL, forward_sums, batch_norms, forward_write};
+  static const pass_t evaluation = {known_norms, NULL, NULL, forward_write};
+
+  if (r->k->images == 0) return;
+  go(r, r->k->op.desc.training ? &training : &evaluation);
+}
+
+static void backward(const run_t *r)
+{
+  static const pass_t all = {known_norms, backward_sums, gradients, backward_write};
+  static const pass_t data = {known_norms, NULL, NULL, backward_write};
+  static const pass_t param = {known_norms, backward_sums, gradients, NULL};
+
+  if (!(r->a->pass & CT_BWD_DATA)) {
+    go(r, &param);
+  } else if (r->k->op.desc.training || (r->a->pass & CT_BWD_PARAM)) {
+    go(r, &all);
+  } else {
+    go(r, &data);
   }
 }
 
-static void backward(const bnorm_t *k, const ct_op_args_t *a)
+/* An output that shares memory with an input is in the cache already. */
+static int streams_beside(const bnorm_t *k, const void *out, const void *in, const void *in2)
 {
-  int data = a->pass & CT_BWD_DATA;
-  int stream = data && a->dx != a->dy && a->dx != a->dy2 && streams(k, a->dx);
-
-#pragma omp parallel if (ct_shape_padded(&k->op.desc.x) > CPU__PARALLEL_MIN)
-  for (int64_t from = 0; from < k->blocks; from += k->together) {
-    run_t r = {k, a, work_of(k, a->scratch), from, least(from + k->together, k->blocks)};
-    backward_sums(&r);
-    if (data) backward_apply(&r, stream);
-  }
+  return out != in && out != in2 && streams(k, out);
 }
 
 static int run(ct_op_t *op, const ct_op_args_t *a)
 {
   const bnorm_t *k = (const bnorm_t *)op;
+  run_t r = {.k = k, .a = a, .coefs = a->scratch};
 
-  if (a->pass & CT_FWD) forward(k, a);
-  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) backward(k, a);
+  r.sums = r.coefs + k->blocks * coefs_size(k);
+  if (a->pass & CT_FWD) {
+    r.stream = streams_beside(k, a->y, a->x, a->x2);
+    forward(&r);
+  }
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) {
+    r.stream = streams_beside(k, a->dx, a->dy, a->dy2);
+    r.stream2 = streams_beside(k, a->dx2, a->dy, a->dy2);
+    backward(&r);
+  }
   return CT_OK;
 }
 
@@ -468,9 +497,6 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   } else {
     tile_blocked(k, &v);
   }
-  int64_t block_bytes = (int64_t)ct_shape_bytes(&d->x) / k->blocks * (back ? 2 : 1) + 1;
-  k->together = op->dev->threads * CACHE_BYTES / block_bytes + 1;
-
   info->param_bytes[0] = info->param_bytes[1] = (size_t)v.c * sizeof(float);
   info->scratch = (size_t)(k->blocks * (coefs_size(k) + k->images * sums_size(k))) * sizeof(float);
   if (d->training && back) info->saved = (size_t)v.c * sizeof(norm_t);

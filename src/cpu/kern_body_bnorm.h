@@ -89,7 +89,6 @@ INLINE vec_t masked(const cpu__bn_bwd_t *a, norm_t k, vec_t centred, int64_t i, 
 INLINE void bwd_sums_step(sums_t *s, const cpu__bn_bwd_t *a, norm_t k, int64_t i, int n)
 {
   vec_t centred = load(a->x + i, n) - k.mean, g = masked(a, k, centred, i, n);
-  if (a->dx2) store(a->dx2 + i, g, n);
   s->sum[0] += g;
   s->dot[0] += g * centred;
 }
@@ -113,6 +112,7 @@ INLINE void bwd_apply_step(const cpu__bn_bwd_t *a, norm_t k, vec_t dy_mean, vec_
                            int64_t i, int n)
 {
   vec_t centred = load(a->x + i, n) - k.mean, g = masked(a, k, centred, i, n);
+  if (a->dx2) put(a->dx2 + i, g, n, a->stream2);
   put(a->dx + i, k.scale * (g - dy_mean - centred * dy_slope), n, a->stream);
 }
 

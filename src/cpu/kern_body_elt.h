@@ -42,16 +42,16 @@ static void add_bwd(int64_t count, const float *y, const float *dy, const float 
 
 /* A rule is scalar code (ct_rules.h), which the compiler makes a vector loop of.  A state that was not
  * allocated is one that the rule does not touch with these hyper-parameters: any address will do. */
-#define X(rule, function, states)                                                             \
-  static void update_##rule(const ct_op_args_t *a, int64_t first, int64_t count)              \
-  {                                                                                           \
-    const ct_hyper_t hyper = a->hyper;                                                        \
-    const float scale = a->scale, *restrict g = (const float *)a->dy + first;                 \
-    float *restrict w = (float *)a->w[0] + first, *restrict s[CT_RULE_STATES];                \
-    for (int k = 0; k < CT_RULE_STATES; k++)                                                  \
-      s[k] = k < (states) && a->state[k] ? (float *)a->state[k] + first : w;                  \
-    _Pragma("omp simd") for (int64_t i = 0; i < count; i++) w[i] =                            \
-        function(&hyper, w[i], g[i] * scale, s[0] + i, s[1] + i);                             \
+#define X(rule, function, states)                                                \
+  static void update_##rule(const ct_op_args_t *a, int64_t first, int64_t count) \
+  {                                                                              \
+    const ct_hyper_t hyper = a->hyper;                                           \
+    const float scale = a->scale, *restrict g = (const float *)a->dy + first;    \
+    float *restrict w = (float *)a->w[0] + first, *restrict s[CT_RULE_STATES];   \
+    for (int k = 0; k < CT_RULE_STATES; k++)                                     \
+      s[k] = k < (states) && a->state[k] ? (float *)a->state[k] + first : w;     \
+    _Pragma("omp simd") for (int64_t i = 0; i < count; i++) w[i] =               \
+        function(&hyper, w[i], g[i] * scale, s[0] + i, s[1] + i);                \
   }
 CT_RULE_LIST(X)
 #undef X
@@ -59,8 +59,8 @@ CT_RULE_LIST(X)
 static void update(ct_rule_t rule, const ct_op_args_t *a, int64_t first, int64_t count)
 {
   switch (rule) {
-#define X(name, function, states)          \
-  case name:                               \
+#define X(name, function, states)   \
+  case name:                        \
     update_##name(a, first, count); \
     break;
     CT_RULE_LIST(X)

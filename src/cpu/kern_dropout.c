@@ -4,31 +4,16 @@
 #include <string.h>
 
 #include "base/ct_err.h"
-#include "backend/ct_dropout.h"
 #include "cpu/kern_loops.h"
 
-/* `count` elements of the sample at `position`, from element `first` of its plain layout on; in memory
- * they are `step` floats apart. */
-static void drop_run(const ct_dropout_t *drop, int64_t position, int64_t first, int64_t count,
-                     int64_t step, const float *in, float *out)
-{
-  float factor[CT_DROPOUT_BLOCK];
-
-  for (int64_t i = 0; i < count; i++) {
-    int64_t element = first + i, k = element % CT_DROPOUT_BLOCK;
-    if (k == 0 || i == 0) ct_dropout_factors(drop, position, element / CT_DROPOUT_BLOCK, factor);
-    out[i * step] = factor[k] == 0 ? 0 : in[i * step] * factor[k];
-  }
-}
-
 /* One group of channels of one image, channel by channel; padding becomes 0. */
-static void drop_group(const ct_dropout_t *drop, const cpu__view_t *v, int64_t position,
-                       int64_t group, const float *in, float *out)
+static void drop_group(const cpu__loops_t *loops, const ct_dropout_t *drop, const cpu__view_t *v,
+                       int64_t position, int64_t group, const float *in, float *out)
 {
   for (int64_t lane = 0; lane < v->lanes; lane++) {
     int64_t c = group * v->lanes + lane;
     if (c < v->c) {
-      drop_run(drop, position, c * v->inner, v->inner, v->lanes, in + lane, out + lane);
+      loops->drop(drop, position, c * v->inner, v->inner, v->lanes, in + lane, out + lane);
     } else {
       for (int64_t i = 0; i < v->inner; i++)
         out[i * v->lanes + lane] = 0;
@@ -49,7 +34,8 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const float *in
   int64_t tasks = v.n * v.groups, size = v.inner * v.lanes;
 #pragma omp parallel for if (tasks * size > CPU__PARALLEL_MIN) schedule(static)
   for (int64_t i = 0; i < tasks; i++)
-    drop_group(&drop, &v, a->first + i / v.groups, i % v.groups, in + i * size, out + i * size);
+    drop_group(cpu__loops(op->dev), &drop, &v, a->first + i / v.groups, i % v.groups, in + i * size,
+               out + i * size);
 }
 
 /* In evaluation nothing is dropped. */

@@ -15,6 +15,7 @@
 #include "cpu/kern_body_elt.h"
 #include "cpu/kern_body_bnorm.h"
 #include "cpu/kern_body_pool.h"
+#include "cpu/kern_body_dropout.h"
 #include "cpu/kern_body_softmax.h"
 
 const cpu__loops_t CPU__LOOPS = {
@@ -30,6 +31,7 @@ const cpu__loops_t CPU__LOOPS = {
     .max_bwd = max_bwd,
     .average = average,
     .average_bwd = average_bwd,
+    .drop = drop,
     .exp_sum = exp_sum,
     .exp_scaled = exp_scaled,
 };

@@ -7,6 +7,7 @@
  * and call the table that fits. */
 #ifndef CT_KERN_LOOPS_H
 #define CT_KERN_LOOPS_H
+#include "backend/ct_dropout.h"
 #include "cpu/cpu_ops.h"
 
 /** Most floats of a vector. */
@@ -21,7 +22,7 @@ typedef struct cpu__rows {
 /** What batch normalisation knows of the channels of a piece: vectors that follow each other. */
 enum {
   CPU__BN_MEAN,
-  CPU__BN_SCALE,    /**< weight / std */
+  CPU__BN_SCALE, /**< weight / std */
   CPU__BN_BIAS,
   CPU__BN_DY_MEAN,  /**< backward: mean of dy */
   CPU__BN_DY_SLOPE, /**< backward: mean of dy * (x - mean), over the variance */
@@ -43,13 +44,17 @@ typedef struct cpu__bn_fwd {
 } cpu__bn_fwd_t;
 
 /** How the backward pass knows what the fused ReLU cut off. */
-typedef enum { CPU__MASK_NONE, CPU__MASK_X /**< computes y anew from x */, CPU__MASK_Y } cpu__mask_t;
+typedef enum {
+  CPU__MASK_NONE,
+  CPU__MASK_X /**< computes y anew from x */,
+  CPU__MASK_Y
+} cpu__mask_t;
 
 typedef struct cpu__bn_bwd {
   const float *x, *y, *dy, *dy2; /**< dy2: NULL or the second summand */
   float *dx, *dx2;               /**< dx2: NULL or where the masked gradient goes */
   cpu__mask_t mask;
-  int stream;
+  int stream, stream2; /**< of dx, dx2 */
 } cpu__bn_bwd_t;
 
 /** Pooling over one image of one vector of channels.  Windows are clipped to the image.  [0] is along
@@ -86,7 +91,7 @@ typedef struct cpu__loops {
   /** Sums of x. */
   void (*bn_sums)(cpu__rows_t r, const float *x, float *sums);
   void (*bn_apply)(cpu__rows_t r, const cpu__bn_fwd_t *a, const float *coefs);
-  /** Sums of the masked gradient; stores it to dx2. */
+  /** Sums of the masked gradient. */
   void (*bn_bwd_sums)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs, float *sums);
   void (*bn_bwd_apply)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs);
 
@@ -96,9 +101,15 @@ typedef struct cpu__loops {
               int stream);
   void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place, const float *dy,
                   float *dx, int stream);
-  void (*average)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *x, float *y);
+  void (*average)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *x,
+                  float *y);
   void (*average_bwd)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *dy,
                       float *dx);
+
+  /** Dropout of `count` elements of the sample at `position` of the global batch, from element `first`
+   * of its plain layout on; in memory they are `step` floats apart. */
+  void (*drop)(const ct_dropout_t *d, int64_t position, int64_t first, int64_t count, int64_t step,
+               const float *in, float *out);
 
   /** The largest x, and the sum of exp(x - largest). */
   void (*exp_sum)(int64_t count, const float *x, float *largest, float *sum);
@@ -106,7 +117,8 @@ typedef struct cpu__loops {
   void (*exp_scaled)(int64_t count, const float *x, float shift, float factor, float *dx);
 } cpu__loops_t;
 
-extern const cpu__loops_t cpu__loops_scalar, cpu__loops_portable, cpu__loops_avx2, cpu__loops_avx512;
+extern const cpu__loops_t cpu__loops_scalar, cpu__loops_portable, cpu__loops_avx2,
+    cpu__loops_avx512;
 
 /** The loops of the device's widest vectors. */
 const cpu__loops_t *cpu__loops(const ct_dev_t *dev);

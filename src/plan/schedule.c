@@ -93,12 +93,18 @@ static int forward_relu(const ct_op_desc_t *d)
   return (d->kind == CT_OP_CONV && d->u.conv.relu) || (d->kind == CT_OP_LINEAR && d->u.linear.relu);
 }
 
+/* A sum without ReLU: the gradient of its output is that of both inputs, and nothing is run. */
+static int passes_on(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_ADD && !d->u.add.relu;
+}
+
 /* The one or two gradients with which the op's backward starts. */
 static int incoming(scheduling_t *s, int o, int *dy, int *dy2)
 {
   int rc = CT_OK;
   ct_plan_t *p = s->p;
-  const ct_op_info_t *info = &p->op[o].info;
+  int takes_dy2 = p->op[o].info.takes_dy2 && !passes_on(&p->op[o].desc);
   int y = p->op[o].out;
   ct_shape_t shape = p->op[o].desc.y;
   *dy = s->grad[y][0];
@@ -107,7 +113,7 @@ static int incoming(scheduling_t *s, int o, int *dy, int *dy2)
   if (forward_relu(&p->op[o].desc)) {
     CT_TRY(helper(p, CT_OP_RELU, &shape, y, *dy, *dy2, dy));
     *dy2 = -1;
-  } else if (*dy2 >= 0 && !info->takes_dy2) {
+  } else if (*dy2 >= 0 && !takes_dy2) {
     CT_TRY(helper(p, CT_OP_ADD, &shape, -1, *dy, *dy2, dy));
     *dy2 = -1;
   }
@@ -125,7 +131,7 @@ static int backward(scheduling_t *s, int o)
   if (!w.pass) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
   if (dy < 0) return CT_OK; /* its output leads nowhere */
-  if (d.kind == CT_OP_ADD && !d.u.add.relu) {
+  if (passes_on(&d)) {
     CT_TRY(give(s, in[0], dy));
     CT_TRY(give(s, in[1], dy));
     return CT_OK;

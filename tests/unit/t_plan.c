@@ -1,42 +1,6 @@
-/* The planner: fusions, schedules, memory, buckets. */
-#include "base/ct_err.h"
-#include "base/ct_mem.h"
+/* The planner: fusions, schedules, layouts, memory, buckets; on every backend that runs here. */
 #include "base/ct_rng.h"
-#include "plan/ct_plan.h"
-#include "ref/ct_ref.h"
-#include "tests/harness/ct_test.h"
-#include <string.h>
-
-static ct_dev_t *dev;
-
-static ct_graph_t *family(const char *name, int64_t depth, ct_shape_t input)
-{
-  ct_graph_t *g = NULL;
-  ct_model_opts_t m = {.family = (char *)(uintptr_t)name, .depth = depth};
-  CT_ASSERT_OK(ct_graph_make(&m, &input, 10, "test", &g));
-  return g;
-}
-
-static ct_graph_t *layers(const char *yaml, ct_shape_t input)
-{
-  ct_graph_t *g = NULL;
-  ct_model_opts_t m = {.family = (char *)(uintptr_t) ""};
-  ct_node_t *root = NULL;
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "test", &root));
-  m.layers = root ? ct_node_find(root, "layers") : NULL;
-  CT_ASSERT_OK(ct_graph_make(&m, &input, 10, "test", &g));
-  CU_ASSERT_PTR_NOT_NULL_FATAL(g);
-  ct_node_free(root);
-  return g;
-}
-
-static ct_plan_t *plan(const ct_graph_t *g, int n, int training)
-{
-  ct_plan_t *p = NULL;
-  if (!dev) CT_ASSERT_OK(ct_backend_ref.open(&(ct_dev_opts_t){.threads = 1}, &dev));
-  CT_ASSERT_OK(ct_plan_make(g, &ct_backend_ref, dev, n, training, NULL, &p));
-  return p;
-}
+#include "tests/unit/plan_make.h"
 
 static int count_ops(const ct_plan_t *p, ct_op_kind_t kind, int layers_only)
 {
@@ -72,55 +36,151 @@ static void placed_blocks_never_overlap(void)
   }
 }
 
-static int root(const ct_plan_t *p, int v)
+/* What a work reads and writes; in_place: which read's memory the first write may take over, or -1. */
+enum { READS = 6, WRITES = 4 };
+typedef struct access {
+  int read[READS], write[WRITES];
+  int in_place;
+} access_t;
+
+static access_t access_of(const ct_plan_t *p, int i)
 {
-  while (p->value[v].same_as >= 0)
-    v = p->value[v].same_as;
-  return v;
+  const ct_work_t *w = &p->work[i];
+  const ct_plan_op_t *o = &p->op[w->op];
+  if (w->pass & CT_FWD) /* of the loss: with its backward */
+    return (access_t){{w->x, w->x2, w->dy, w->dy2, -1, -1},
+                      {w->y, w->dx, w->dx2, o->saved},
+                      o->info.inplace_fwd ? 0 : -1};
+  return (access_t){{w->x, w->x2, w->dy, w->dy2, w->y, o->saved},
+                    {w->dx, w->dx2, -1, -1},
+                    o->info.inplace_bwd ? 2 : -1};
 }
 
-/* Plays the works on labels: what a work reads is what was last written at that place. */
+static size_t offset_of(const ct_plan_t *p, int v)
+{
+  return p->value[ct_plan_root(p, v)].offset;
+}
+
+static int overlap(const ct_plan_t *p, int a, int b)
+{
+  if (a < 0 || b < 0 || p->value[a].external || p->value[b].external) return 0;
+  return offset_of(p, a) < offset_of(p, b) + p->value[b].bytes &&
+         offset_of(p, b) < offset_of(p, a) + p->value[a].bytes;
+}
+
+/* A work writes over nothing that it reads, but where its op is made for that. */
+static void check_operands(const access_t *a, const ct_plan_t *p)
+{
+  for (int k = 0; k < WRITES; k++) {
+    for (int r = 0; r < READS; r++) {
+      int in_place = k == 0 && r == a->in_place && a->write[0] >= 0 &&
+                     offset_of(p, a->write[0]) == offset_of(p, a->read[r]);
+      CU_ASSERT(in_place || !overlap(p, a->write[k], a->read[r]));
+    }
+    for (int other = 0; other < k; other++)
+      CU_ASSERT(!overlap(p, a->write[k], a->write[other]));
+  }
+}
+
+static int64_t bytes_not_of(const ct_plan_t *p, const int *holds, int v)
+{
+  int64_t wrong = 0;
+  if (p->value[v].external) return 0;
+  for (size_t b = 0; b < p->value[v].bytes; b++)
+    wrong += holds[offset_of(p, v) + b] != v + 1;
+  return wrong;
+}
+
+/* Plays the works on labels, a label for each byte: what a work reads is what was last written at that
+ * place, and the logits are still there at the end. */
 static void check_memory(const ct_plan_t *p)
 {
   int *holds = ct_mem_array((int64_t)p->arena_bytes + 1, sizeof *holds, "test");
   for (int i = 0; i < p->works; i++) {
-    const ct_work_t *w = &p->work[i];
-    int backward = !(w->pass & CT_FWD), saved = p->op[w->op].saved;
-    const int reads[] = {w->x, w->x2, w->dy, w->dy2, backward ? w->y : -1, backward ? saved : -1};
-    const int writes[] = {backward ? -1 : w->y, w->dx, w->dx2, backward ? -1 : saved};
-    for (int k = 0; k < 6; k++)
-      if (reads[k] >= 0 && !p->value[reads[k]].external)
-        CT_ASSERT_INT(holds[p->value[root(p, reads[k])].offset], reads[k] + 1);
-    for (int k = 0; k < 4; k++) {
-      if (writes[k] < 0) continue;
-      const ct_value_t *v = &p->value[root(p, writes[k])];
-      for (size_t b = 0; b < p->value[writes[k]].bytes; b++)
-        holds[v->offset + b] = 0;
-      holds[v->offset] = writes[k] + 1;
+    access_t a = access_of(p, i);
+    check_operands(&a, p);
+    for (int k = 0; k < READS; k++)
+      if (a.read[k] >= 0) CT_ASSERT_INT(bytes_not_of(p, holds, a.read[k]), 0);
+    for (int k = 0; k < WRITES; k++) {
+      if (a.write[k] < 0) continue;
+      size_t at = offset_of(p, a.write[k]), bytes = p->value[a.write[k]].bytes;
+      CU_ASSERT_FATAL(!p->value[ct_plan_root(p, a.write[k])].external);
+      CU_ASSERT_FATAL(at + bytes <= p->arena_bytes);
+      CT_ASSERT_INT(at % 64, 0);
+      for (size_t b = 0; b < bytes; b++)
+        holds[at + b] = a.write[k] + 1;
     }
   }
+  CT_ASSERT_INT(bytes_not_of(p, holds, p->logits), 0);
   ct_mem_free(holds);
+}
+
+/* An op gets each tensor in the layout, and with the bytes, for which it was prepared. */
+static void check_tensor(const ct_plan_t *p, int v, const ct_shape_t *as)
+{
+  if (v < 0) return;
+  CT_ASSERT_INT(p->value[v].shape.layout, as->layout);
+  CT_ASSERT_INT(p->value[v].bytes, ct_shape_bytes(as));
+}
+
+/* What is run is what was prepared, and no gradient is made or offered that nobody takes. */
+static void check_passes(const ct_plan_t *p, const ct_work_t *w)
+{
+  const ct_plan_op_t *o = &p->op[w->op];
+  int add = o->desc.kind == CT_OP_ADD;
+  CT_ASSERT_INT(w->pass & ~o->desc.passes, 0);
+  CU_ASSERT(o->trained || !(w->pass & CT_BWD_PARAM));
+  CU_ASSERT(o->info.takes_dy2 || w->dy2 < 0);
+  CT_ASSERT_INT(w->dx >= 0 || w->dx2 >= 0, (w->pass & CT_BWD_DATA) != 0);
+  if (w->dx >= 0 && o->in[0] >= 0 && !add) CT_ASSERT_INT(p->value[o->in[0]].grad, 1);
+  if (w->dx2 >= 0) CT_ASSERT_INT(p->value[o->in[1]].grad, 1);
+}
+
+static void check_layouts(const ct_plan_t *p)
+{
+  for (int i = 0; i < p->works; i++) {
+    const ct_work_t *w = &p->work[i];
+    const ct_plan_op_t *o = &p->op[w->op];
+    const int like_x[] = {w->x, w->x2, w->dx, w->dx2}, like_y[] = {w->y, w->dy, w->dy2};
+    for (int k = 0; k < 4; k++)
+      check_tensor(p, like_x[k], &o->desc.x);
+    for (int k = 0; k < 3; k++)
+      check_tensor(p, like_y[k], &o->desc.y);
+    CT_ASSERT_INT(o->saved >= 0 ? p->value[o->saved].bytes : 0, o->info.saved);
+    CU_ASSERT(o->info.scratch <= p->scratch_bytes);
+    check_passes(p, w);
+  }
+  CT_ASSERT_INT(p->work[p->loss_work].x, p->logits);
+  CT_ASSERT_INT(p->value[p->logits].shape.layout, CT_PLAIN);
+}
+
+static const struct {
+  const char *name;
+  int depth, channels, size;
+} models[] = {{"mlp", 0, 1, 8},
+              {"lenet", 0, 1, 8},
+              {"resnet", 20, 3, 8},
+              {"resnet", 18, 3, 16},
+              {"resnet", 50, 3, 16}};
+enum { FAMILIES = sizeof models / sizeof *models, MODELS = FAMILIES + ODD_GRAPHS };
+
+static ct_graph_t *model(int i)
+{
+  if (i >= FAMILIES) return odd_graph(i - FAMILIES);
+  return family(models[i].name, models[i].depth,
+                ct_shape(4, 1, models[i].channels, models[i].size, models[i].size));
 }
 
 static void every_read_sees_its_write(void)
 {
-  static const struct {
-    const char *name;
-    int depth, channels, size;
-  } models[] = {{"mlp", 0, 1, 8},
-                {"lenet", 0, 1, 8},
-                {"resnet", 20, 3, 8},
-                {"resnet", 18, 3, 16},
-                {"resnet", 50, 3, 16}};
-  for (size_t i = 0; i < sizeof models / sizeof *models; i++)
-    for (int training = 0; training < 2; training++) {
-      ct_graph_t *g = family(models[i].name, models[i].depth,
-                             ct_shape(4, 1, models[i].channels, models[i].size, models[i].size));
-      ct_plan_t *p = plan(g, 2, training);
-      if (p) check_memory(p);
-      ct_plan_free(p);
-      ct_graph_free(g);
-    }
+  for (int k = 0; k < MODELS * BACKENDS * 2; k++) {
+    ct_graph_t *g = model(k / BACKENDS / 2);
+    ct_plan_t *p = plan_on(k / 2 % BACKENDS, g, 2, k % 2, NULL);
+    check_memory(p);
+    check_layouts(p);
+    ct_plan_free(p);
+    ct_graph_free(g);
+  }
 }
 
 static void evaluation_needs_less_memory(void)
@@ -172,31 +232,19 @@ static void relu_goes_into_the_pool(void)
 
 static void what_is_read_twice_is_not_fused(void)
 {
-  ct_graph_t *g = layers("layers:\n- conv2d: {out: 4, kernel: 3, padding: 1}\n  name: a\n"
-                         "- relu:\n  name: r\n"
-                         "- add:\n  name: s\n  from: [a, r]\n"
-                         "- flatten:\n- linear: {out: 10}\n",
-                         ct_shape(4, 1, 1, 6, 6));
+  ct_graph_t *g = layers(read_twice, ct_shape(4, 1, 3, 6, 6));
   ct_plan_t *p = plan(g, 2, 1);
   CT_ASSERT_INT(count_ops(p, CT_OP_RELU, 1), 1);
   CT_ASSERT_INT(count_ops(p, CT_OP_ADD, 1), 1);
-  if (p) check_memory(p);
   ct_plan_free(p);
   ct_graph_free(g);
 }
 
 static void three_readers_get_their_gradients_summed(void)
 {
-  ct_graph_t *g = layers("layers:\n- conv2d: {out: 4, kernel: 3, padding: 1}\n  name: a\n"
-                         "- conv2d: {out: 4, kernel: 3, padding: 1}\n  name: b\n  from: a\n"
-                         "- conv2d: {out: 4, kernel: 3, padding: 1}\n  name: c\n  from: a\n"
-                         "- add:\n  name: s\n  from: [b, c]\n"
-                         "- add:\n  name: t\n  from: [s, a]\n"
-                         "- flatten:\n- linear: {out: 10}\n",
-                         ct_shape(4, 1, 1, 6, 6));
+  ct_graph_t *g = layers(three_readers, ct_shape(4, 1, 3, 6, 6));
   ct_plan_t *p = plan(g, 2, 1);
   CT_ASSERT_INT(count_ops(p, CT_OP_ADD, 0) - count_ops(p, CT_OP_ADD, 1), 2);
-  if (p) check_memory(p);
   ct_plan_free(p);
   ct_graph_free(g);
 }
@@ -214,50 +262,172 @@ static void dropout_is_nothing_in_evaluation(void)
   ct_graph_free(g);
 }
 
+/* ---- layouts ---- */
+
+static void the_cpu_keeps_its_layout_from_input_to_logits(void)
+{
+  ct_graph_t *g = family("resnet", 18, ct_shape(4, 1, 3, 32, 32));
+  ct_plan_t *p = plan_on(CPU, g, 2, 1, NULL);
+  CU_ASSERT(count_ops(p, CT_OP_REORDER, 0) <= 2);
+  ct_plan_free(p);
+  p = plan_on(FICKLE, g, 2, 1, NULL);
+  CU_ASSERT(count_ops(p, CT_OP_REORDER, 0) > 10);
+  ct_plan_free(p);
+  ct_graph_free(g);
+}
+
+static void every_batch_size_has_the_same_parameters(void)
+{
+  static const struct {
+    int n, training;
+  } others[] = {{1, 1}, {3, 1}, {1, 0}, {16, 0}};
+  for (int k = 0; k < MODELS * BACKENDS; k++) {
+    ct_graph_t *g = model(k / BACKENDS);
+    ct_plan_t *like = plan_on(k % BACKENDS, g, 8, 1, NULL);
+    ct_arena_map_t first, m;
+    CT_ASSERT_OK(ct_arena_map_make(like, &first));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+      ct_plan_t *p = plan_on(k % BACKENDS, g, others[i].n, others[i].training, like);
+      CT_ASSERT_OK(ct_arena_map_make(p, &m));
+      CU_ASSERT(m.layout == first.layout);
+      CT_ASSERT_INT(m.weight_bytes, first.weight_bytes);
+      CU_ASSERT(memcmp(m.offset, first.offset, (size_t)m.params * sizeof *m.offset) == 0);
+      ct_arena_map_clear(&m);
+      ct_plan_free(p);
+    }
+    ct_arena_map_clear(&first);
+    ct_plan_free(like);
+    ct_graph_free(g);
+  }
+}
+
 /* ---- arenas and buckets ---- */
+
+static void parameters_do_not_overlap(void)
+{
+  for (int k = 0; k < MODELS * BACKENDS; k++) {
+    ct_graph_t *g = model(k / BACKENDS);
+    ct_plan_t *p = plan_on(k % BACKENDS, g, 2, 1, NULL);
+    ct_arena_map_t m;
+    CT_ASSERT_OK(ct_arena_map_make(p, &m));
+    for (int i = 0; i < m.params; i++) {
+      int buffer = g->param[i].spec.buffer;
+      CT_ASSERT_INT(m.offset[i] % 64, 0);
+      CU_ASSERT(m.bytes[i] >= (size_t)g->param[i].count * sizeof(float));
+      CU_ASSERT(m.offset[i] + m.bytes[i] <= (buffer ? m.buffer_bytes : m.weight_bytes));
+      for (int j = 0; j < i; j++)
+        CU_ASSERT(g->param[j].spec.buffer != buffer || m.offset[j] + m.bytes[j] <= m.offset[i] ||
+                  m.offset[i] + m.bytes[i] <= m.offset[j]);
+    }
+    ct_arena_map_clear(&m);
+    ct_plan_free(p);
+    ct_graph_free(g);
+  }
+}
+
+/* The last work that writes a gradient within the bucket. */
+static int last_writer(const ct_plan_t *p, const ct_arena_map_t *m, const ct_bucket_t *b)
+{
+  int last = -1;
+  for (int i = 0; i < p->works; i++) {
+    int layer = p->op[p->work[i].op].layer;
+    if (layer < 0 || !(p->work[i].pass & CT_BWD_PARAM)) continue;
+    for (int k = 0; k < m->trained; k++) {
+      size_t at = m->offset[m->order[k]];
+      if (p->graph->param[m->order[k]].layer == layer && at >= b->offset &&
+          at < b->offset + b->bytes)
+        last = i;
+    }
+  }
+  return last;
+}
+
+static int params_in(const ct_arena_map_t *m, const ct_bucket_t *b, size_t *last_at)
+{
+  int n = 0;
+  for (int k = 0; k < m->trained; k++)
+    if (m->offset[m->order[k]] >= b->offset && m->offset[m->order[k]] < b->offset + b->bytes) {
+      *last_at = m->offset[m->order[k]];
+      n++;
+    }
+  return n;
+}
+
+/* Sent as early as can be, and not before every gradient in it is there. */
+static void check_buckets(const ct_plan_t *p, const ct_arena_map_t *m, size_t bytes, int cap)
+{
+  ct_bucket_t b[64];
+  int n = ct_buckets_make(p, m, bytes, cap, b);
+  size_t end = 0, last_at = 0;
+  CU_ASSERT_FATAL(n >= 1 && n <= cap);
+  for (int i = 0; i < n; i++) {
+    CT_ASSERT_INT(b[i].offset, end);
+    CT_ASSERT_INT(b[i].after, last_writer(p, m, &b[i]));
+    CU_ASSERT(b[i].after > p->loss_work && b[i].after < p->works);
+    CU_ASSERT(i == 0 || b[i].after >= b[i - 1].after);
+    CU_ASSERT(i == n - 1 || b[i].bytes >= bytes);
+    /* one parameter less would not have been enough */
+    int params = params_in(m, &b[i], &last_at);
+    CU_ASSERT(params == 1 || last_at - b[i].offset < bytes || (i == n - 1 && n == cap));
+    end = b[i].offset + b[i].bytes;
+  }
+  CT_ASSERT_INT(end, m->weight_bytes);
+}
 
 static void buckets_cover_the_arena_in_backward_order(void)
 {
   ct_graph_t *g = family("resnet", 20, ct_shape(4, 1, 3, 8, 8));
-  ct_plan_t *p = plan(g, 2, 1);
-  ct_arena_map_t m;
-  ct_bucket_t b[64];
-  CT_ASSERT_OK(ct_arena_map_make(p, &m));
-  for (size_t bytes = 1000; bytes < 4000000; bytes *= 3) {
-    int n = ct_buckets_make(p, &m, bytes, 64, b);
-    size_t end = 0;
-    CU_ASSERT(n >= 1 && n <= 64);
-    for (int i = 0; i < n; i++) {
-      CT_ASSERT_INT(b[i].offset, end);
-      CU_ASSERT(i == 0 || b[i].after >= b[i - 1].after);
-      CU_ASSERT(b[i].after > p->loss_work && b[i].after < p->works);
-      end = b[i].offset + b[i].bytes;
+  for (int k = 0; k < BACKENDS; k++) {
+    ct_plan_t *first = plan_on(k, g, 5, 1, NULL), *p = plan_on(k, g, 2, 1, first);
+    ct_arena_map_t m;
+    CT_ASSERT_OK(ct_arena_map_make(first, &m));
+    for (size_t bytes = 0; bytes < 4000000; bytes = 3 * bytes + 1000) {
+      check_buckets(first, &m, bytes, 64);
+      check_buckets(p, &m, bytes, 64);
+      check_buckets(p, &m, bytes, 3);
     }
-    CT_ASSERT_INT(end, m.weight_bytes);
+    CT_ASSERT_INT(m.order[0] >= g->params - 2, 1); /* the last layer's gradients are ready first */
+    ct_arena_map_clear(&m);
+    ct_plan_free(p);
+    ct_plan_free(first);
   }
-  CT_ASSERT_INT(m.order[0] >= g->params - 2, 1); /* the last layer's gradients are ready first */
-  ct_arena_map_clear(&m);
+  ct_graph_free(g);
+}
+
+/* ---- failures ---- */
+
+static void nothing_to_train_is_an_error(void)
+{
+  ct_graph_t *g = layers("layers:\n- avgpool: {kernel: 2}\n- flatten:\n", ct_shape(4, 1, 10, 2, 2));
+  ct_plan_t *p = NULL;
+  CT_ASSERT_FAILS(ct_plan_make(g, backends[REF], device(REF), 2, 1, NULL, &p), CT_ERR_USAGE,
+                  "no parameters");
+  CU_ASSERT_PTR_NULL(p);
+  CT_ASSERT_OK(ct_plan_make(g, backends[REF], device(REF), 2, 0, NULL, &p));
   ct_plan_free(p);
   ct_graph_free(g);
 }
 
 static void no_memory_is_an_error_and_leaks_nothing(void)
 {
-  ct_graph_t *g = family("lenet", 0, ct_shape(4, 1, 1, 8, 8));
-  ct_plan_t *p = plan(g, 2, 1);
-  ct_plan_free(p);
-  int64_t live = ct_mem_live();
-  for (int64_t n = 1;; n++) {
-    ct_mem_fail_at(n);
-    int rc = ct_plan_make(g, &ct_backend_ref, dev, 2, 1, NULL, &p);
-    ct_mem_fail_at(0);
-    if (rc == CT_OK) break;
-    CT_ASSERT_INT(rc, CT_ERR_NOMEM);
+  ct_graph_t *g = layers(residual, ct_shape(4, 1, 3, 6, 6));
+  for (int b = 0; b < BACKENDS; b++) {
+    ct_plan_t *like = plan_on(b, g, 3, 1, NULL), *p = plan_on(b, g, 2, 1, like);
+    ct_plan_free(p);
+    int64_t live = ct_mem_live();
+    for (int64_t n = 1; n < 10000; n++) {
+      ct_mem_fail_at(n);
+      int rc = ct_plan_make(g, backends[b], devs[b], 2, 1, like, &p);
+      ct_mem_fail_at(0);
+      if (rc == CT_OK) break;
+      CT_ASSERT_INT(rc, CT_ERR_NOMEM);
+      CT_ASSERT_INT(ct_mem_live(), live);
+      CU_ASSERT_PTR_NULL(p);
+    }
+    ct_plan_free(p);
     CT_ASSERT_INT(ct_mem_live(), live);
-    if (n > 10000) break;
+    ct_plan_free(like);
   }
-  ct_plan_free(p);
-  CT_ASSERT_INT(ct_mem_live(), live);
   ct_graph_free(g);
 }
 
@@ -271,10 +441,15 @@ int main(int argc, char **argv)
                                     CT_TEST(what_is_read_twice_is_not_fused),
                                     CT_TEST(three_readers_get_their_gradients_summed),
                                     CT_TEST(dropout_is_nothing_in_evaluation),
+
+                                    CT_TEST(the_cpu_keeps_its_layout_from_input_to_logits),
+                                    CT_TEST(every_batch_size_has_the_same_parameters),
+                                    CT_TEST(parameters_do_not_overlap),
                                     CT_TEST(buckets_cover_the_arena_in_backward_order),
+                                    CT_TEST(nothing_to_train_is_an_error),
                                     CT_TEST(no_memory_is_an_error_and_leaks_nothing),
                                     CT_TEST_END};
   int rc = ct_test_main("plan", tests, argc, argv);
-  ct_backend_ref.close(dev);
+  close_devices();
   return rc;
 }

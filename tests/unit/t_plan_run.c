@@ -1,0 +1,185 @@
+/* What a plan computes: the gradients of graphs that no family has. */
+#include "base/ct_rng.h"
+#include "tests/unit/plan_make.h"
+#include <math.h>
+
+enum { SAMPLES = 3 };
+typedef struct machine {
+  const ct_backend_t *be;
+  ct_dev_t *dev;
+  ct_queue_t *q;
+  ct_plan_t *p;
+  ct_arena_map_t map;
+  ct_bind_t b;
+} machine_t;
+
+static void *room(const machine_t *m, size_t bytes)
+{
+  void *p = NULL;
+  CT_ASSERT_OK(m->be->mem->alloc(m->dev, CT_MEM_DEVICE, bytes + 1, &p));
+  return p;
+}
+
+static void initial(const ct_graph_t *g, int param, float *out)
+{
+  ct_graph_init_param(g, param, 1, out);
+}
+
+static void noise(const ct_graph_t *g, int param, float *out)
+{
+  for (int64_t i = 0; i < g->param[param].count; i++)
+    out[i] = ct_rng_normal(2, CT_RNG_TEST, (uint32_t)param, (uint64_t)i);
+}
+
+/* Values for the parameters in the layouts of a plan's ops. */
+static void put_params(const machine_t *m, const ct_plan_t *p, char *weight,
+                       void (*values)(const ct_graph_t *g, int param, float *out))
+{
+  const ct_graph_t *g = p->graph;
+  for (int i = 0; i < g->params; i++) {
+    const ct_param_t *par = &g->param[i];
+    float *plain = ct_mem_array(par->count, sizeof *plain, "test");
+    values(g, i, plain);
+    if (par->spec.buffer)
+      memcpy(m->b.buffer + m->map.offset[i], plain, (size_t)par->count * sizeof *plain);
+    else
+      CT_ASSERT_OK(m->be->op->pack(m->q, p->op[p->layer_op[par->layer]].op, par->slot, plain,
+                                   weight + m->map.offset[i]));
+    ct_mem_free(plain);
+  }
+}
+
+static void machine_open(machine_t *m, int b, const ct_graph_t *g)
+{
+  ct_plan_t *like = plan_on(b, g, 8, 1, NULL);
+  *m = (machine_t){.be = backends[b], .dev = device(b), .p = plan_on(b, g, SAMPLES, 1, like)};
+  CT_ASSERT_OK(m->be->queue->create(m->dev, &m->q));
+  CT_ASSERT_OK(ct_arena_map_make(like, &m->map));
+  int64_t count = SAMPLES * ct_shape_count(&g->input);
+  float *x = room(m, (size_t)count * sizeof *x);
+  int32_t *labels = room(m, SAMPLES * sizeof *labels);
+  for (int64_t i = 0; i < count; i++)
+    x[i] = ct_rng_normal(1, CT_RNG_TEST, 0, (uint64_t)i);
+  for (int i = 0; i < SAMPLES; i++)
+    labels[i] = 3 * i;
+  m->b = (ct_bind_t){.arena = room(m, m->p->arena_bytes),
+                     .scratch = room(m, m->p->scratch_bytes),
+                     .weight = room(m, m->map.weight_bytes),
+                     .gradient = room(m, m->map.weight_bytes),
+                     .buffer = room(m, m->map.buffer_bytes),
+                     .map = &m->map,
+                     .x = x,
+                     .labels = labels,
+                     .loss = room(m, sizeof(ct_loss_t)),
+                     .loss_scale = 1,
+                     .seed = 5};
+  put_params(m, like, m->b.weight, initial); /* in the layouts of another batch size */
+  ct_plan_free(like);
+}
+
+static void machine_close(machine_t *m)
+{
+  void *all[] = {m->b.arena,
+                 m->b.scratch,
+                 m->b.weight,
+                 m->b.gradient,
+                 m->b.buffer,
+                 (void *)(uintptr_t)m->b.x,
+                 (void *)(uintptr_t)m->b.labels,
+                 m->b.loss};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    m->be->mem->free(m->dev, CT_MEM_DEVICE, all[i]);
+  m->be->queue->destroy(m->q);
+  ct_plan_free(m->p);
+  ct_arena_map_clear(&m->map);
+}
+
+/* The loss after the first so many works. */
+static double run(const machine_t *m, int works)
+{
+  for (int i = 0; i < works; i++)
+    CT_ASSERT_OK(ct_plan_run(m->p, i, &m->b, m->q));
+  CT_ASSERT_OK(m->be->queue->sync(m->q));
+  return m->b.loss->sum;
+}
+
+static double product(const float *a, const float *b, size_t count)
+{
+  double sum = 0;
+  for (size_t i = 0; i < count; i++)
+    sum += (double)a[i] * b[i];
+  return sum;
+}
+
+static double loss_at(const machine_t *m, const float *w, const float *direction, double step)
+{
+  float *now = (float *)m->b.weight;
+  for (size_t i = 0; i < m->map.weight_bytes / sizeof *w; i++)
+    now[i] = (float)(w[i] + step * direction[i]);
+  return run(m, m->p->loss_work + 1);
+}
+
+/* The loss rises along a direction as the gradient says; half of the direction is the gradient's own, half
+ * is noise, which a gradient that is missing altogether does not escape. */
+static void check_slope(int b, int graph)
+{
+  machine_t m;
+  ct_graph_t *g = odd_graph(graph);
+  machine_open(&m, b, g);
+  size_t count = m.map.weight_bytes / sizeof(float);
+  float *w = ct_mem_array((int64_t)count, sizeof *w, "test"), *d = room(&m, m.map.weight_bytes);
+  memcpy(w, m.b.weight, m.map.weight_bytes);
+  put_params(&m, m.p, (char *)d, noise);
+  run(&m, m.p->works);
+  const float *gradient = (float *)m.b.gradient;
+  double ratio = sqrt(product(gradient, gradient, count) / product(d, d, count));
+  for (size_t i = 0; i < count; i++)
+    d[i] = (float)(gradient[i] + ratio * d[i]);
+  double expected = product(gradient, d, count), step = 3e-3 / expected;
+  double slope = (loss_at(&m, w, d, step) - loss_at(&m, w, d, -step)) / (2 * step);
+  CT_ASSERT_NEAR(slope / expected, 1, 1e-3);
+  m.be->mem->free(m.dev, CT_MEM_DEVICE, d);
+  ct_mem_free(w);
+  machine_close(&m);
+  ct_graph_free(g);
+}
+
+static void gradients_are_those_of_the_loss(void)
+{
+  for (int b = 0; b < BACKENDS; b++)
+    for (int graph = 0; graph < ODD_GRAPHS; graph++)
+      check_slope(b, graph);
+}
+
+/* Seed, step and place in the batch reach the op that needs them. */
+static void dropout_is_drawn_for_the_place(void)
+{
+  for (int b = 0; b < BACKENDS; b++) {
+    machine_t m;
+    ct_graph_t *g = layers(touches_input, ct_shape(4, 1, 3, 6, 6));
+    machine_open(&m, b, g);
+    double loss[4];
+    for (int k = 0; k < 4; k++) {
+      ct_bind_t before = m.b;
+      if (k == 1) m.b.seed++;
+      if (k == 2) m.b.step++;
+      if (k == 3) m.b.first++;
+      loss[k] = run(&m, m.p->loss_work + 1);
+      m.b = before;
+      for (int other = 0; other < k; other++)
+        CU_ASSERT(loss[other] != loss[k]);
+    }
+    CU_ASSERT(run(&m, m.p->loss_work + 1) == loss[0]);
+    machine_close(&m);
+    ct_graph_free(g);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(gradients_are_those_of_the_loss),
+                                    CT_TEST(dropout_is_drawn_for_the_place), CT_TEST_END};
+  int rc = ct_test_main("plan_run", tests, argc, argv);
+  close_devices();
+  return rc;
+}
