@@ -5,9 +5,9 @@ TEST_LOG_DRIVER = $(LOG_DRIVER)
 TEST_LOG_COMPILER = bash
 AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
-EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/unit/h5_files.h %D%/unit/model_make.h %D%/unit/model_names.h \
+EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/unit/h5_files.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
   %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold \
-  %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt $(shell_tests)
+  %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
 
 shell_tests = \
   %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test \
@@ -15,7 +15,8 @@ shell_tests = \
   %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
-  %D%/mpi/train.test %D%/mpi/resume.test %D%/mpi/app.test
+  %D%/mpi/train.test %D%/mpi/resume.test %D%/mpi/app.test \
+  %D%/faults/points.test %D%/faults/inputs.test %D%/faults/kill.test
 
 if HAVE_CUNIT
 unit_tests = \
@@ -25,7 +26,7 @@ unit_tests = \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_dataset \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_pack %D%/unit/t_store \
   %D%/unit/t_optim %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input \
-  %D%/unit/t_plan
+  %D%/unit/t_plan %D%/unit/t_plan_run
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \
   %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm \
