@@ -59,7 +59,7 @@ optim: {{kind: sgd, lr: 0.01, momentum: 0.9}}
         out = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), check=True,
                              stdout=subprocess.PIPE, text=True).stdout
     r = json.loads(out)
-    return r["step_s_median"], r["peak_rss_bytes"]
+    return r["step_s"], r["peak_rss_bytes"]
 
 
 # ---- PyTorch ----

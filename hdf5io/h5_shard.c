@@ -125,16 +125,30 @@ static int see_as(ct__shard_t *s, const ct_reader_spec_t *spec)
   return CT_OK;
 }
 
+/* The type that a stored one is read as.  1, or 0 if there is none.  For those that this program does not
+ * have it is a wider one, and HDF5 converts. */
+static int find_readable(hid_t type, ct_dtype_t *out)
+{
+  static const ct_dtype_t wider[] = {[2] = CT_I32, [4] = CT_I64, [8] = CT_F64}; /* by bytes */
+  if (ct__h5_type_find(type, out)) {
+    if (*out == CT_F16 || *out == CT_BF16) *out = CT_F32;
+    return 1;
+  }
+  size_t bytes = H5Tget_size(type);
+  int is_unsigned = H5Tget_class(type) == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_NONE;
+  if (!is_unsigned || (bytes != 2 && bytes != 4 && bytes != 8)) return 0;
+  *out = wider[bytes];
+  return 1;
+}
+
 static int find_type(ct__shard_t *s, hid_t array, const char *name, int *is_native)
 {
   int rc = CT_OK;
   char text[40];
   hid_t type = H5Dget_type(array), native = -1;
-  if (!ct__h5_type_find(type, &s->x.dtype) || s->x.dtype == CT_BF16 || s->x.dtype == CT_F16)
-    CT_FAIL(CT_ERR_FORMAT,
-            "%s: array '%s' is of type %s, expected uint8, int8, int16, int32, int64, float32 or "
-            "float64",
-            s->path, name, ct__h5_type_text(type, text, sizeof text));
+  if (!find_readable(type, &s->x.dtype))
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' is of type %s, expected integers or floats", s->path,
+            name, ct__h5_type_text(type, text, sizeof text));
   native = ct__h5_type_native(s->x.dtype);
   *is_native = H5Tequal(type, native) > 0;
 out:
@@ -249,6 +263,28 @@ out:
 
 /* ---- reading ---- */
 
+/* HDF5's reason for a failed read, into buf (returned); a filter that its library lacks it does not name. */
+static const char *why_not(hid_t array, char *buf, size_t cap)
+{
+  ct__h5_why(buf, cap);
+  hid_t creation = array < 0 ? -1 : H5Dget_create_plist(array);
+  int n = creation < 0 ? 0 : H5Pget_nfilters(creation);
+  for (int i = 0; i < n; i++) {
+    char name[40] = "";
+    unsigned flags;
+    size_t nvalues = 0;
+    H5Z_filter_t id =
+        H5Pget_filter2(creation, (unsigned)i, &flags, &nvalues, NULL, sizeof name, name, NULL);
+    if (id >= 0 && H5Zfilter_avail(id) <= 0)
+      snprintf(buf, cap,
+               "this HDF5 library lacks filter %d (%s), with which they are compressed: set "
+               "HDF5_PLUGIN_PATH to where it is, or write them again with gzip",
+               (int)id, name);
+  }
+  ct__h5_drop(creation);
+  return buf;
+}
+
 int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, int64_t *to)
 {
   int rc = CT_OK;
@@ -256,7 +292,7 @@ int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, int64
   hid_t array = H5Dopen2(file, target, H5P_DEFAULT);
   if (array < 0 || H5Dread(array, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target,
-            ct__h5_why(why, sizeof why));
+            why_not(array, why, sizeof why));
 out:
   ct__h5_drop(array);
   return rc;
@@ -299,7 +335,7 @@ int ct__shard_fetch(const ct__shard_t *s, hid_t array, int64_t block, ct__decode
   if (s->chunk_raw && read_chunk(array, first, d)) return CT_OK;
   /* HDF5's own machinery knows every layout, filter and type */
   if (ct__h5_read_rows(array, s->x.dtype, first, rows, to)) return CT_OK;
-  return cannot_read(s, first, rows, ct__h5_why(why, sizeof why));
+  return cannot_read(s, first, rows, why_not(array, why, sizeof why));
 }
 
 int ct__shard_decode(const ct__shard_t *s, int64_t block, ct__decode_t *d, void *to)

@@ -5,7 +5,7 @@ TEST_LOG_DRIVER = $(LOG_DRIVER)
 TEST_LOG_COMPILER = bash
 AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
-EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/unit/h5_files.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
+EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
   %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold \
   %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
 
@@ -13,15 +13,17 @@ shell_tests = \
   %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
   %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test \
+  %D%/mpi/trainer.test %D%/mpi/trainer_state.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
   %D%/mpi/train.test %D%/mpi/resume.test %D%/mpi/app.test \
-  %D%/faults/points.test %D%/faults/inputs.test %D%/faults/kill.test
+  %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test \
+  %D%/faults/kill.test
 
 if HAVE_CUNIT
 unit_tests = \
   %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
-  %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math \
+  %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern \
   %D%/unit/t_model %D%/unit/t_model_layers \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_dataset \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_pack %D%/unit/t_store \
@@ -29,7 +31,7 @@ unit_tests = \
   %D%/unit/t_plan %D%/unit/t_plan_run
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \
-  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm \
+  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_trainer %D%/mpi/t_trainer_state \
   %D%/fuzz/fuzz_config %D%/fuzz/fuzz_run_config \
   %D%/tools/same_ckpt
 check_PROGRAMS += $(unit_tests) $(launched_tests)
@@ -40,6 +42,9 @@ TESTS += $(unit_tests) $(shell_tests)
 
 tests_conform_conform_backend_SOURCES = %D%/conform/conform_backend.c %D%/conform/cases.c %D%/conform/cases.h \
   %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/rig.c %D%/conform/rig.h
+trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mpi/flaky.c
+tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
+tests_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
 tests_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 tests_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
 

@@ -35,16 +35,18 @@ static int unknown_option(const ct_command_t *cmd, const char *given)
                     cmd->name);
 }
 
-/* What getopt_long() calls '?': a name it does not know, a value too many, or one letter. */
+/* What getopt_long() calls '?': an option of it that is given a value in vain, a letter, or a name it does
+ * not know. */
 static int bad_option(const ct_command_t *cmd, char **argv)
 {
-  char letter[2] = {(char)optopt, '\0'};
-  const char *given = argv[optind - 1];
-  for (const ct_flag_t *f = cmd->flags; f->name; f++)
-    if (!f->value && strncmp(given + 2, f->name, strlen(f->name)) == 0)
-      return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s: --%s takes no value", cmd->name,
-                        f->name);
-  return unknown_option(cmd, optopt > 0 && optopt < HELP ? letter : given);
+  if (optopt >= HELP)
+    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s: --%s takes no value", cmd->name,
+                      optopt == HELP ? "help" : cmd->flags[optopt - FIRST].name);
+  if (optopt > 0)
+    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                      "%s: unknown option -%c; see ctrain-hpc %s --help", cmd->name, optopt,
+                      cmd->name);
+  return unknown_option(cmd, argv[optind - 1]);
 }
 
 static int take_options(ct_args_t *a, int argc, char **argv)

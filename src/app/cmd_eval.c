@@ -1,8 +1,11 @@
+#include <string.h>
+
 #include "app/commands.h"
 #include "app/result.h"
 #include "app/setup.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
+#include "base/ct_mem.h"
 #include "hdf5io/ct_h5.h"
 
 /* Rank 0 opens the file, or the newest good one of the run directory. */
@@ -20,6 +23,33 @@ static int open_checkpoint(const ct_setup_t *s, const char *file, ct_store_t **s
   if (!*store)
     CT_FAIL(CT_ERR_USAGE, "%s: there is no checkpoint; name one with --checkpoint FILE", dir);
   ct_log(CT_LOG_INFO, "evaluates %s", path);
+out:
+  return rc;
+}
+
+/* Where the configuration leaves model.classes to the data, it is that of the training data: the samples
+ * evaluated here need not be of every class. */
+static int take_classes(ct_setup_t *s, ct_store_t *store)
+{
+  int rc = CT_OK;
+  char *text = NULL;
+  ct_node_t *root = NULL;
+  if (s->cfg.model.classes) return CT_OK;
+  CT_TRY(ct_store_hdf5.get_text(store, "/meta/config", &text));
+  CT_TRY(ct_node_parse(text, strlen(text), "configuration in the checkpoint", &root));
+  const ct_node_t *n = ct_node_find(ct_node_find(root, "model"), "classes");
+  if (n && n->kind == CT_NODE_SCALAR) (void)ct_text_int(n->text, &s->cfg.model.classes);
+out:
+  ct_node_free(root);
+  ct_mem_free(text);
+  return rc;
+}
+
+static int read_checkpoint(ct_setup_t *s, const char *file, ct_store_t **store)
+{
+  int rc = CT_OK;
+  CT_TRY(open_checkpoint(s, file, store));
+  CT_TRY(take_classes(s, *store));
 out:
   return rc;
 }
@@ -43,12 +73,12 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_config(&s, a->rest[0], a));
   if (s.cfg.data.val.n == 0)
     CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: there is nothing to evaluate on", s.cfg.where);
+  CT_TRY_ALL(topo,
+             topo->rank == 0 ? read_checkpoint(&s, ct_args_get(a, "checkpoint"), &store) : CT_OK);
   CT_TRY(ct_setup_device(&s));
   CT_TRY(ct_setup_data(&s, 0, 1));
   CT_TRY(ct_setup_model(&s));
   CT_TRY(ct_setup_trainer(&s, 0));
-  CT_TRY_ALL(topo,
-             topo->rank == 0 ? open_checkpoint(&s, ct_args_get(a, "checkpoint"), &store) : CT_OK);
   CT_TRY(ct_trainer_restore(s.trainer, &ct_store_hdf5, store, 0, NULL));
   CT_TRY(ct_evaluate(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &e));
   CT_TRY_ALL(topo, topo->rank == 0 ? print(&e) : CT_OK);

@@ -87,9 +87,9 @@ static int tell(const ct_pack_source_t *src, int64_t classes, int64_t shards, co
   char shape[64];
   ct_str_t text = {0};
   CT_TRY(ct_str_add(
-      &text, "%" PRId64 " samples (%s, %s), %" PRId64 " classes, in %" PRId64 " file%s: %s\n",
-      src->samples, ct_shape_text(&src->x, shape, sizeof shape), ct_dtype_name(src->x.dtype),
-      classes, shards, shards == 1 ? "" : "s", output));
+      &text, "%" PRId64 " sample%s (%s, %s), %" PRId64 " classes, in %" PRId64 " file%s: %s\n",
+      src->samples, src->samples == 1 ? "" : "s", ct_shape_text(&src->x, shape, sizeof shape),
+      ct_dtype_name(src->x.dtype), classes, shards, shards == 1 ? "" : "s", output));
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);

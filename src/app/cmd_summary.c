@@ -50,11 +50,13 @@ static int add_bytes(ct_str_t *t, const char *what, size_t bytes)
   return ct_str_add(t, "  %-34s %s\n", what, ct_text_bytes((double)bytes, text, sizeof text));
 }
 
-static int describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str_t *t)
+static int describe(const ct_config_t *c, const ct_graph_t *g, int64_t samples, int ranks,
+                    ct_str_t *t)
 {
   int rc = CT_OK;
   needs_t m = {0};
-  int64_t first, n = ct_sampler_share(c->data.batch, 0, ranks, &first);
+  int64_t first, batch = c->data.batch < samples ? c->data.batch : samples;
+  int64_t n = ct_sampler_share(batch, 0, ranks, &first);
   CT_TRY(ct_graph_summary(g, t));
   CT_TRY(plan_needs(c, g, (int)n, &m));
   CT_TRY(ct_str_add(t, "\nMemory of a rank that trains on %" PRId64 " samples at a time:\n", n));
@@ -82,7 +84,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_open_data(&c, &c.data.train, &data));
   CT_TRY(ct_setup_classes(&c, &data));
   CT_TRY(ct_graph_make(&c.model, &data.x, c.model.classes, c.where, &g));
-  CT_TRY(describe(&c, g, (int)ranks, &text));
+  CT_TRY(describe(&c, g, data.info.samples, (int)ranks, &text));
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);

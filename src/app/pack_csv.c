@@ -24,7 +24,7 @@ static int take_number(const char **p, double *value)
 {
   char *end;
   *value = strtod(*p, &end);
-  if (end == *p) return 0;
+  if (end == *p || !strchr(" \t,;", *end)) return 0; /* "info" begins like a number, with inf */
   end += strspn(end, " \t");
   if (*end == ',' || *end == ';') end++;
   *p = end;
@@ -65,7 +65,7 @@ static int check_line(csv_t *c, int64_t line, const char *text)
   double value;
   int64_t column = 0;
   for (; take_number(&text, &value); column++) {
-    if (!isfinite(value))
+    if (!isfinite((float)value))
       CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 " is not finite", c->path, line,
               column);
     if (column == c->label)
@@ -77,8 +77,10 @@ static int check_line(csv_t *c, int64_t line, const char *text)
     CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 ": '%.20s' is not a number", c->path,
             line, column, text);
   if (column != c->columns)
-    CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": found %" PRId64 " numbers, expected %" PRId64, c->path,
-            line, column, c->columns);
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s:%" PRId64 ": found %" PRId64 " numbers, expected %" PRId64
+            " (those of a sample, and its label)",
+            c->path, line, column, c->columns);
 out:
   return rc;
 }
@@ -105,6 +107,8 @@ static int read_rows(csv_t *c, const ct_shape_t *shape, int64_t label)
   int rc = CT_OK;
   int64_t number = 0;
   char *next = c->text;
+  if (strncmp(next, "\xEF\xBB\xBF", 3) == 0)
+    next += 3; /* the mark that some programs put before UTF-8 */
   for (char *line; next && *next;) {
     line = next;
     next = strchr(line, '\n');

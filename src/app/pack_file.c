@@ -67,10 +67,11 @@ int ct_pack_walk_begin(ct_pack_walk_t *w, const char *path, int64_t have,
       .order = {.seed = rows->seed, .samples = have, .batch = 1, .shuffle = rows->shuffle},
       .at = rows->first,
       .end = rows->last < have ? rows->last : have};
+  if (have == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", path);
   if (w->at >= w->end)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: has %" PRId64 " rows, and none of them lies in the range %" PRId64 ":%" PRId64,
-            path, have, rows->first, rows->last);
+            "%s: has %" PRId64 " rows, and none of them lies in the range that begins at %" PRId64,
+            path, have, rows->first);
 out:
   return rc;
 }

@@ -1,6 +1,7 @@
 #include "app/result.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "app/app.h"
 #include "base/ct_err.h"
@@ -22,26 +23,30 @@ out:
   return rc;
 }
 
-/* null where there was no evaluation. */
-static json_t *fraction(const ct_eval_result_t *e, double value)
+/* null for what was not measured, and for what JSON has no number for. */
+static json_t *real_or_null(int measured, double value)
 {
-  return e->samples ? json_real(value) : json_null();
+  return measured && isfinite(value) ? json_real(value) : json_null();
 }
 
+/* A run that had nothing left to train leaves the summary of the one that trained. */
 static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, trained = r->seconds > 0, evaluated = r->last.samples > 0;
   char path[CT_PATH_MAX];
   const ct_eval_result_t *e = &r->last;
   ct_str_t text = {0};
-  json_t *o = json_pack(
-      "{s:s, s:s, s:I, s:I, s:i, s:f, s:f, s:f, s:o, s:o, s:o, s:I}", "name", c->run.name, "reason",
-      r->stopped ? "signal" : "done", "epoch", (json_int_t)r->at.epoch, "step",
-      (json_int_t)r->at.step, "ranks", ranks, "train_s", r->seconds, "samples_per_s",
-      r->samples_per_s, "train_loss", r->train_loss, "val_loss", fraction(e, e->loss), "top1",
-      fraction(e, e->top1), "top5", fraction(e, e->top5), "val_samples", (json_int_t)e->samples);
-  CT_TRY(ct_result_json(o, &text));
+  json_t *o = NULL;
   CT_TRY(ct_path_join(path, sizeof path, c->run.dir, "summary.json"));
+  if (!trained && ct_file_exists(path)) goto out;
+  o = json_pack("{s:s, s:s, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:I}", "name", c->run.name,
+                "reason", r->stopped ? "signal" : "done", "epoch", (json_int_t)r->at.epoch, "step",
+                (json_int_t)r->at.step, "ranks", ranks, "train_s", r->seconds, "samples_per_s",
+                real_or_null(trained, r->samples_per_s), "train_loss",
+                real_or_null(trained, r->train_loss), "val_loss", real_or_null(evaluated, e->loss),
+                "top1", real_or_null(evaluated, e->top1), "top5", real_or_null(evaluated, e->top5),
+                "val_samples", (json_int_t)e->samples);
+  CT_TRY(ct_result_json(o, &text));
   CT_TRY(ct_file_write(path, text.data, text.len));
 out:
   json_decref(o);

@@ -94,7 +94,7 @@ static int resume(run_t *r, const ct_args_t *a)
   }
   const ct_train_opts_t *end = &r->s.cfg.train;
   if (r->at.epoch >= end->epochs || (end->steps && r->at.step >= end->steps))
-    ct_log(CT_LOG_INFO, "nothing is left to train; --resume never begins anew");
+    ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' begins anew");
   CT_TRY_ALL(topo, topo->rank == 0 ? ct_ckpt_set_aside(dir, r->at.step) : CT_OK);
 out:
   ct_store_hdf5.close(store);

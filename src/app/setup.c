@@ -105,7 +105,8 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
   int64_t shape[CT_MAX_DIMS - 1];
   ct_reader_spec_t spec;
   uint64_t seed = (uint64_t)c->run.seed + (files == &c->data.val); /* other synthetic samples */
-  CT_TRY(ct_data_spec(&c->data, files, "/", seed, shape, &spec));  /* all paths are absolute */
+  rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec);     /* all paths are absolute */
+  if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
   CT_TRY(ct_dataset_open(ct_builtin_reader(files), &spec, c->transforms, c->where, out));
 out:
   return rc;
@@ -125,9 +126,10 @@ out:
 }
 
 /* Rank 0 may have counted: the others take its word. */
-static int agree_classes(ct_setup_t *s, ct_dataset_t *d)
+static int agree_classes(ct_setup_t *s, const char *what, ct_dataset_t *d)
 {
   int rc = s->topo->rank == 0 ? ct_setup_classes(&s->cfg, d) : CT_OK;
+  if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", what);
   void *data = &s->cfg.model.classes;
   size_t bytes = sizeof s->cfg.model.classes;
   if (s->topo->rank != 0) data = NULL;
@@ -147,7 +149,7 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
   int rc = CT_OK;
   CT_TRY_ALL(s->topo, ct_setup_open_data(&s->cfg, files, d));
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
-  CT_TRY(agree_classes(s, d));
+  CT_TRY(agree_classes(s, what, d));
 out:
   return rc;
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,9 +67,15 @@ void ct_log_all(ct_log_level_t level, const char *fmt, ...)
   va_end(args);
 }
 
+/* Launchers put a pipe between a rank and the terminal: CTRAIN_PROGRESS says that there is one. */
+static int on_terminal(void)
+{
+  return isatty(STDERR_FILENO) || getenv("CTRAIN_PROGRESS");
+}
+
 void ct_log_progress(const char *text)
 {
-  if (log_rank != 0 || !isatty(STDERR_FILENO)) return;
+  if (log_rank != 0 || !on_terminal()) return;
   char line[512];
   int n = snprintf(line, sizeof line, CLEAR_LINE "%s", text ? text : "");
   if (text) {

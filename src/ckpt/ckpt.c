@@ -271,7 +271,7 @@ int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out,
     ct_log(CT_LOG_WARN, "checkpoint passed over: %s", ct_err_last()->text);
   }
   if (n > 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: none of the %d checkpoints is whole; --resume never starts afresh",
+    CT_FAIL(CT_ERR_FORMAT, "%s: none of the %d checkpoints is whole; '--resume never' begins anew",
             dir, n);
 out:
   ct_mem_free(step);

@@ -32,30 +32,6 @@ INLINE vec_t splat(float v)
   return v - (vec_t){0};
 }
 
-/** Lanes from n on are those of `rest`. */
-INLINE vec_t load_or(const float *p, int n, vec_t rest)
-{
-  if (n == CPU__VW) return *(const vec_mem_t *)p;
-  for (int j = 0; j < n; j++)
-    rest[j] = p[j];
-  return rest;
-}
-
-INLINE vec_t load(const float *p, int n)
-{
-  return load_or(p, n, (vec_t){0});
-}
-
-INLINE void store(float *p, vec_t v, int n)
-{
-  if (n == CPU__VW) {
-    *(vec_mem_t *)p = v;
-  } else {
-    for (int j = 0; j < n; j++)
-      p[j] = v[j];
-  }
-}
-
 /** a where the mask is set, else 0. */
 INLINE vec_t keep(mask_t m, vec_t a)
 {
@@ -73,7 +49,18 @@ INLINE vec_t relu_of(vec_t v)
   return keep(~(v <= 0), v);
 }
 
+/* load_some(), store_some(): n < CPU__VW lanes, the other loaded ones from `rest`. */
 #if CPU__VW == 16 && defined(__SSE2__)
+INLINE vec_t load_some(const float *p, int n, vec_t rest)
+{
+  return (vec_t)_mm512_mask_loadu_ps((__m512)rest, (__mmask16)((1u << n) - 1), p);
+}
+
+INLINE void store_some(float *p, vec_t v, int n)
+{
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+}
+
 INLINE void stream_whole(float *p, vec_t v)
 {
   _mm512_stream_ps(p, (__m512)v);
@@ -89,6 +76,22 @@ INLINE mask_t load_bytes(const uint8_t *p)
   return (mask_t)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
 }
 #elif CPU__VW == 8 && defined(__SSE2__)
+INLINE mask_t first_lanes(int n)
+{
+  return (mask_t){0, 1, 2, 3, 4, 5, 6, 7} < n;
+}
+
+INLINE vec_t load_some(const float *p, int n, vec_t rest)
+{
+  mask_t m = first_lanes(n);
+  return choose(m, (vec_t)_mm256_maskload_ps(p, (__m256i)m), rest);
+}
+
+INLINE void store_some(float *p, vec_t v, int n)
+{
+  _mm256_maskstore_ps(p, (__m256i)first_lanes(n), (__m256)v);
+}
+
 INLINE void stream_whole(float *p, vec_t v)
 {
   _mm256_stream_ps(p, (__m256)v);
@@ -106,9 +109,22 @@ INLINE mask_t load_bytes(const uint8_t *p)
   return (mask_t)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
 #else
+INLINE vec_t load_some(const float *p, int n, vec_t rest)
+{
+  for (int j = 0; j < n; j++)
+    rest[j] = p[j];
+  return rest;
+}
+
+INLINE void store_some(float *p, vec_t v, int n)
+{
+  for (int j = 0; j < n; j++)
+    p[j] = v[j];
+}
+
 INLINE void stream_whole(float *p, vec_t v)
 {
-  store(p, v, CPU__VW);
+  *(vec_mem_t *)p = v;
 }
 
 INLINE void store_bytes(uint8_t *p, mask_t v)
@@ -125,6 +141,27 @@ INLINE mask_t load_bytes(const uint8_t *p)
   return v;
 }
 #endif
+
+/** Lanes from n on are those of `rest`. */
+INLINE vec_t load_or(const float *p, int n, vec_t rest)
+{
+  if (n == CPU__VW) return *(const vec_mem_t *)p;
+  return load_some(p, n, rest);
+}
+
+INLINE vec_t load(const float *p, int n)
+{
+  return load_or(p, n, (vec_t){0});
+}
+
+INLINE void store(float *p, vec_t v, int n)
+{
+  if (n == CPU__VW) {
+    *(vec_mem_t *)p = v;
+  } else {
+    store_some(p, v, n);
+  }
+}
 
 /** A store around the caches if `stream`: then p of a whole vector is aligned to it. */
 INLINE void put(float *p, vec_t v, int n, int stream)

@@ -1,5 +1,7 @@
 #include "data/convert.h"
 
+#include <string.h>
+
 /* The loops below are the feed's arithmetic: vectorised also in a build with -O2. */
 #if defined __GNUC__ && !defined __clang__
 #  pragma GCC optimize("O3")
@@ -60,4 +62,26 @@ void ct__convert(const ct_dataset_t *d, int n, const void *stored, float *x)
               x + i * sample + c * plane);
     }
   }
+}
+
+/* Without its sign, the bits of a float that is not finite are 0x7f800000 or more: then the sum below
+ * reaches the top bit.  In integers, since compilers vectorise no sum of floats. */
+static int is_finite(const float *x, int64_t count)
+{
+  uint32_t top = 0;
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t bits;
+    memcpy(&bits, &x[i], sizeof bits);
+    top |= (bits & 0x7fffffff) + 0x00800000;
+  }
+  return !(top >> 31);
+}
+
+int ct__convert_check(const ct_dataset_t *d, int n, const float *x)
+{
+  int is_float = d->info.x.dtype == CT_F32 || d->info.x.dtype == CT_F64;
+  int64_t sample = ct_shape_sample(&d->info.x);
+  for (int i = 0; is_float && i < n; i++)
+    if (!is_finite(x + i * sample, sample)) return i;
+  return -1;
 }

@@ -10,7 +10,7 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_TEXTS(ct_data_opts_t, train, "", "files or globs to train on, or 'synthetic'"),
     CT_OPT_TEXTS(ct_data_opts_t, val, "", "files or globs to evaluate on, or 'synthetic'"),
     CT_OPT_TEXT(ct_data_opts_t, input, "images", "name of the array of samples"),
-    CT_OPT_TEXT(ct_data_opts_t, target, "labels", "name of the array of labels; empty: none"),
+    CT_OPT_TEXT(ct_data_opts_t, target, "labels", "name of the array of labels"),
     CT_OPT_INT(ct_data_opts_t, batch, "64", 1, 1e9, "global batch, in samples"),
     CT_OPT_INT(ct_data_opts_t, batch_per_rank, "0", 0, 1e9,
                "batch of one rank, in samples; 0: batch decides"),

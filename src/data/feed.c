@@ -77,6 +77,17 @@ static int bad_label(const ct_dataset_t *d, int64_t id, int64_t label)
                     (long long)d->classes - 1, (long long)d->classes);
 }
 
+/* A NaN would not show in the loss: the next ReLU may take it for 0, while the weights before it are lost. */
+static int check_samples(const ct_dataset_t *d, const ct_batch_t *b)
+{
+  char place[300];
+  int bad = ct__convert_check(d, b->n, b->x);
+  if (bad < 0) return CT_OK;
+  d->ops->place(d->reader, b->ids[bad], place, sizeof place);
+  return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                    "%s: holds a value that is not finite (NaN or infinite)", place);
+}
+
 static int make(const maker_t *m, ct_batch_t *b)
 {
   int rc = CT_OK;
@@ -88,6 +99,7 @@ static int make(const maker_t *m, ct_batch_t *b)
     b->ids[i] = ct_sampler_at(&f->sampler, b->epoch, b->cursor + b->first + i);
   CT_TRY(d->ops->read(d->reader, b->n, b->ids, m->stored, m->labels));
   ct__convert(d, b->n, m->stored, b->x);
+  CT_TRY(check_samples(d, b));
   for (int i = 0; i < b->n; i++) {
     if (m->labels[i] < 0 || m->labels[i] >= classes) CT_TRY(bad_label(d, b->ids[i], m->labels[i]));
     b->labels[i] = (int32_t)m->labels[i];

@@ -1,6 +1,8 @@
 #include "data/ct_feed.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -23,9 +25,20 @@ typedef struct map {
 static const char *const names[] = {"to_tensor", "normalize"};
 enum { NAMES = sizeof names / sizeof names[0] };
 
-static int usage(const char *where, int line, const char *what)
+static int usage(const char *where, int line, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "file:line: transforms…"; what came from the command line has no line. */
+static int usage(const char *where, int line, const char *fmt, ...)
 {
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s:%d: transforms: %s", where, line, what);
+  char text[sizeof ct_err_last()->text];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  if (line > 0)
+    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s:%d: transforms%s", where, line, text);
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "--set: transforms%s", text);
 }
 
 /* One number for all channels or one for each. */
@@ -33,10 +46,11 @@ static int check_length(const map_t *m, const ct_opt_doubles_t *v, const char *w
                         const char *key)
 {
   if (v->n == 1 || (v->n == m->channels && v->n <= CT_AFFINE_MAX)) return CT_OK;
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
-                    "%s:%d: transforms.normalize.%s: found %d values, expected one or one for each "
-                    "of the %d channels of a sample (up to %d)",
-                    where, line, key, v->n, m->channels, CT_AFFINE_MAX);
+  return usage(
+      where, line,
+      ".normalize.%s: found %d values, expected one or one for each of the %d channels of a "
+      "sample (up to %d)",
+      key, v->n, m->channels, CT_AFFINE_MAX);
 }
 
 static int normalize(map_t *m, const ct_node_t *node, const char *where)
@@ -51,7 +65,7 @@ static int normalize(map_t *m, const ct_node_t *node, const char *where)
   for (int c = 0; c < CT_AFFINE_MAX; c++) {
     double mean = o.mean.v[c < o.mean.n ? c : 0], std = o.std.v[c < o.std.n ? c : 0];
     if (std == 0 || !isfinite(std) || !isfinite(mean)) {
-      rc = usage(where, node->line, "normalize divides by std: it must not be 0, and finite");
+      rc = usage(where, node->line, ": normalize divides by std: it must not be 0, and finite");
       goto out;
     }
     m->a[c] /= std;
@@ -73,10 +87,8 @@ static void to_tensor(map_t *m)
 static int unknown(const char *name, const char *where, int line)
 {
   const char *nearest = ct_text_nearest(name, names, NAMES);
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s:%d: transforms: unknown '%.80s'; %s%s%s",
-                    where, line, name,
-                    nearest ? "did you mean '" : "there are to_tensor, normalize",
-                    nearest ? nearest : "", nearest ? "'?" : "");
+  if (nearest) return usage(where, line, ": unknown '%.80s'; did you mean '%s'?", name, nearest);
+  return usage(where, line, ": unknown '%.80s'; there are to_tensor, normalize", name);
 }
 
 /* `to_tensor`, or a map of one key: `normalize: {…}`. */
@@ -84,17 +96,17 @@ static int add(map_t *m, ct_node_t *item, const char *where)
 {
   int named = item->kind == CT_NODE_MAP && ct_node_count(item) == 1;
   if (item->kind != CT_NODE_SCALAR && !named)
-    return usage(where, item->line, "expected a name, or a name and its options: {name: {...}}");
+    return usage(where, item->line, ": expected a name, or a name and its options: {name: {...}}");
   ct_node_t *options = named ? item->child : NULL;
   const char *name = named ? options->key : item->text;
   item->used = 1;
   if (strcmp(name, "normalize") == 0) {
-    if (!named) return usage(where, item->line, "normalize needs {mean: [...], std: [...]}");
+    if (!named) return usage(where, item->line, ": normalize needs {mean: [...], std: [...]}");
     return normalize(m, options, where);
   }
   if (strcmp(name, "to_tensor") != 0) return unknown(name, where, item->line);
   if (named && ct_node_count(options) > 0)
-    return usage(where, item->line, "to_tensor has no options");
+    return usage(where, item->line, ": to_tensor has no options");
   if (named) options->used = 1;
   to_tensor(m);
   return CT_OK;
@@ -108,7 +120,7 @@ int ct_transforms_read(const ct_node_t *list, const char *where, int channels, c
     m.a[c] = 1;
   int nothing = !list || (list->kind == CT_NODE_SCALAR && !list->text[0]);
   if (!nothing && list->kind != CT_NODE_LIST)
-    return usage(where, list->line, "expected a list: [to_tensor, ...]");
+    return usage(where, list->line, ": expected a list: [to_tensor, ...]");
   for (ct_node_t *item = nothing ? NULL : list->child; item; item = item->next)
     CT_TRY(add(&m, item, where));
   out->channels = m.varies ? channels : 1;

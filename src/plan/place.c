@@ -96,7 +96,7 @@ int ct__plan_place(ct_plan_t *p)
   int rc = CT_OK, n = p->values;
   size_t *bytes = ct_mem_array(2 * (int64_t)n, sizeof *bytes, "plan"), *offset = bytes + n;
   int *first = ct_mem_array(2 * (int64_t)n, sizeof *first, "plan"), *last = first + n;
-  if (!bytes || !first) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  CT_TRY(bytes && first ? CT_OK : CT_ERR_NOMEM);
   life_times(p);
   share_all(p);
   for (int i = 0; i < n; i++) {

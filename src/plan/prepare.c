@@ -53,7 +53,7 @@ static int reordered(ct_plan_t *p, int v, const ct_shape_t *as, ct_layout_t layo
   op.desc.passes = passes_of(p, &op);
   CT_TRY(prepare_one(p, &op, NULL));
   op.out = ct__plan_value(p, &y, p->value[v].grad);
-  if (op.out < 0 || ct__plan_op(p, &op) < 0) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  CT_TRY(op.out < 0 || ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
   *out = op.out;
   op.op = NULL;
 out:
@@ -106,7 +106,7 @@ static int prepare_next(ct_plan_t *p, ct_plan_op_t op, int *alias, const ct_plan
   }
   CT_TRY(add_saved(p, &op));
   int o = ct__plan_op(p, &op);
-  if (o < 0) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  CT_TRY(o < 0 ? CT_ERR_NOMEM : CT_OK);
   if (op.layer >= 0) p->layer_op[op.layer] = o;
   op.op = NULL;
 out:
@@ -122,7 +122,7 @@ int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like)
   p->op = NULL;
   p->ops = 0;
   p->cap_ops = 0;
-  if (!alias) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  CT_TRY(alias ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < values; i++)
     alias[i] = i;
   for (int i = 0; i < p->graph->layers; i++)

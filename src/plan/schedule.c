@@ -55,7 +55,7 @@ static int helper(ct_plan_t *p, ct_op_kind_t kind, const ct_shape_t *shape, int 
   op.desc.training = 1;
   op.desc.passes = kind == CT_OP_ADD ? CT_FWD : CT_BWD_DATA;
   int o = ct__plan_op(p, &op);
-  if (o < 0) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  CT_TRY(o < 0 ? CT_ERR_NOMEM : CT_OK);
   CT_TRY(new_value(p, shape, out));
   ct_work_t w = work(o, op.desc.passes);
   if (kind == CT_OP_ADD) {
@@ -157,7 +157,7 @@ int ct__plan_schedule(ct_plan_t *p)
   CT_TRY(forward(p));
   if (!p->training) return CT_OK;
   s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");
-  if (!s.grad) CT_FAIL(CT_ERR_NOMEM, "out of memory for the plan");
+  CT_TRY(s.grad ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < p->values; i++)
     s.grad[i][0] = s.grad[i][1] = -1;
   ct_work_t *w = &p->work[p->loss_work];

@@ -73,11 +73,12 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out);
 void ct_trainer_destroy(ct_trainer_t *t);
 
 /** Local.  Makes the plans that this rank will need for a data set of so many samples in global batches, so
- * that no step makes one. */
+ * that no step makes one.  No forward pass may be on its way; its logits may be gone afterwards. */
 int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training);
 
 /** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the step word.
- * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part.
+ * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part, and \a b
+ * is not looked at.  CT_ERR_ARG: more samples than were announced; CT_ERR_NONFINITE: a loss is.
  * word->stop and times->data_s are the caller's, the rest is filled in.  After a failed step the weights are
  * undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr,
@@ -94,8 +95,9 @@ int ct_trainer_items(ct_trainer_t *t);
  * item[ct_trainer_items()].  The arrays change at the next snapshot only. */
 int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item);
 /** Collective.  Takes parameters, buffers and (if \a with_optim) states and the position from a checkpoint
- * that rank 0 has open (s is NULL on the others) and gives them to all ranks.  Names and shapes must fit:
- * CT_ERR_FORMAT says which does not. */
+ * that rank 0 has open (s is NULL on the others) and gives them to all ranks.  The names of the model's
+ * arrays must be the same (CT_ERR_FORMAT says which is not), and their shapes (CT_ERR_SHAPE).  After a failure
+ * the state is undefined. */
 int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
                        ct_position_t *at);
 
@@ -105,7 +107,7 @@ int ct_trainer_get(ct_trainer_t *t, int param, float *out);
 int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
 /** Overwrites one parameter or buffer from a plain host array. */
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
-/** Host copy of the last forward's logits of this rank, n x classes. */
+/** Host copy of the last forward's logits of this rank, n x classes.  CT_ERR_ARG: there are none. */
 int ct_trainer_logits(ct_trainer_t *t, float *out);
 
 /* ---- loop.c ---- */
@@ -136,7 +138,7 @@ typedef struct ct_loop_result {
   ct_eval_result_t last; /**< samples 0: never evaluated */
   ct_position_t at;
   double seconds, samples_per_s; /**< of training steps */
-  double train_loss;             /**< mean over the last epoch */
+  double train_loss;             /**< mean over the last epoch so far */
   int stopped;                   /**< 1: asked to stop; a checkpoint was written */
 } ct_loop_result_t;
 

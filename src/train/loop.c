@@ -89,12 +89,6 @@ out:
 
 /* ---- what the user sees ---- */
 
-/* The mean over this epoch so far. */
-static double mean_loss(const loop_t *l)
-{
-  return l->loss_sum / (double)l->loss_n;
-}
-
 /* The epoch, from 1, to which the last step belonged. */
 static int64_t shown_epoch(const loop_t *l)
 {
@@ -154,7 +148,6 @@ static int epoch_line(loop_t *l)
   int rc = CT_OK;
   ct_metrics_t *m = l->o->metrics;
   const ct_eval_result_t *e = &l->out->last;
-  if (l->loss_n) l->out->train_loss = mean_loss(l);
   if (!l->o->val) {
     ct_log(CT_LOG_INFO, "epoch %lld/%lld  loss %.4f", (long long)shown_epoch(l),
            (long long)l->o->train->epochs, l->out->train_loss);
@@ -215,6 +208,7 @@ static int one_step(loop_t *l, int *own, ct_step_word_t *word)
   l->trained += word->samples;
   l->loss_sum += word->loss_sum;
   l->loss_n += word->samples;
+  l->out->train_loss = l->loss_sum / (double)l->loss_n;
   advance(l, word->samples);
   show_progress(l, word->loss_sum / (double)word->samples);
   *own = step_line(l, word, &times, lr, seconds);

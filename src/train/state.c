@@ -93,7 +93,7 @@ static int visit_array(walk_t *w, const char *name, int param, char *arena)
     CT_TRY(put(t, param, arena, w->plain));
   } else if (w->item) {
     if (!t->snap[i]) t->snap[i] = ct_mem_array(p->count, sizeof(float), "checkpoint snapshot");
-    if (!t->snap[i]) CT_FAIL(CT_ERR_NOMEM, "out of memory for the snapshot of %s", p->name);
+    CT_TRY(t->snap[i] ? CT_OK : CT_ERR_NOMEM);
     CT_TRY(fetch(t, param, arena, t->snap[i]));
     it.data = t->snap[i];
     w->item[i] = it;
@@ -183,6 +183,23 @@ int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t
   return visit_all(&w);
 }
 
+/* A larger model's checkpoint may hold all that this one has, and more. */
+static int expect_no_more(const ct_graph_t *g, const ct_store_ops_t *ops, const ct_store_t *s)
+{
+  static const char ours[] = "/model/", counter[] = ".num_batches_tracked";
+  int rc = CT_OK;
+  ct_shape_t shape;
+  for (int i = 0, n = ops->count(s); i < n; i++) {
+    const char *name = ops->item(s, i, &shape);
+    if (strncmp(name, ours, strlen(ours)) != 0) continue;
+    const char *param = name + strlen(ours), *dot = strrchr(param, '.');
+    if (ct_graph_find_param(g, param) < 0 && !(dot && strcmp(dot, counter) == 0))
+      CT_FAIL(CT_ERR_FORMAT, "the checkpoint has '%s', which the model has not", name);
+  }
+out:
+  return rc;
+}
+
 static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
                         ct_position_t *at)
 {
@@ -193,8 +210,9 @@ static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *
   for (int i = 0; i < g->params; i++)
     if (g->param[i].count > most) most = g->param[i].count;
   w.plain = ct_mem_array(most, sizeof(float), "restored weights");
-  if (!w.plain) CT_FAIL(CT_ERR_NOMEM, "out of memory for restored weights");
+  CT_TRY(w.plain ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(visit_all(&w));
+  CT_TRY(expect_no_more(g, ops, s));
 out:
   ct_mem_free(w.plain);
   return rc;

@@ -14,8 +14,6 @@ int ct__trainer_bind(ct_trainer_t *t, const ct_batch_t *b, ct_bind_t *bind)
 {
   int rc = CT_OK;
   const ct_backend_t *be = t->env.be;
-  if (b->n > t->max_n)
-    CT_FAIL(CT_ERR_ARG, "a batch of %d samples, where at most %d were announced", b->n, t->max_n);
   *bind = (ct_bind_t){.arena = t->arena,
                       .scratch = t->scratch,
                       .weight = t->weight,
@@ -39,9 +37,21 @@ out:
   return rc;
 }
 
-static void keep_first(int *rc, int other)
+/* The first failure of a step is the one that is told, whatever fails after it. */
+static int note(ct_trainer_t *t, int rc)
 {
-  if (*rc == CT_OK) *rc = other;
+  if (rc != CT_OK && t->failed == CT_OK) {
+    t->failed = rc;
+    t->failure = *ct_err_last();
+  }
+  return rc;
+}
+
+/* The code of the step, with its record. */
+static int outcome(ct_trainer_t *t)
+{
+  if (t->failed != CT_OK) ct_err_put(&t->failure);
+  return t->failed;
 }
 
 /* The next bucket starts to travel when the queue has come this far.  It is sent whatever happened: the
@@ -50,14 +60,14 @@ static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
 {
   const ct_bucket_t *b = &bucket[t->sent];
   double begin = ct_clock();
-  int rc = t->env.be->queue->mark(t->q, &t->ready);
-  keep_first(&rc,
-             t->env.comm_ops->allreduce(t->env.comm, rc == CT_OK ? t->ready : NULL,
-                                        (float *)(t->gradient + b->offset),
-                                        (int64_t)(b->bytes / sizeof(float)), &t->ticket[t->sent]));
+  int marked = note(t, t->env.be->queue->mark(t->q, &t->ready));
+  int rc =
+      note(t, t->env.comm_ops->allreduce(t->env.comm, marked == CT_OK ? t->ready : NULL,
+                                         (float *)(t->gradient + b->offset),
+                                         (int64_t)(b->bytes / sizeof(float)), &t->ticket[t->sent]));
   t->sent++;
   t->exposed_s += ct_clock() - begin;
-  return rc;
+  return marked != CT_OK ? marked : rc;
 }
 
 static int poke(ct_trainer_t *t)
@@ -89,15 +99,14 @@ out:
 }
 
 /* Zeros for the buckets that this rank still owes. */
-static int send_rest(ct_trainer_t *t)
+static void send_rest(ct_trainer_t *t)
 {
   const ct_bucket_t *bucket = t->variant[0].bucket; /* the slices are the same in every variant */
-  if (t->sent == t->buckets) return CT_OK;
+  if (t->sent == t->buckets) return;
   size_t begin = bucket[t->sent].offset;
-  int rc = t->env.be->mem->zero(t->q, t->gradient + begin, t->map.weight_bytes - begin);
+  note(t, t->env.be->mem->zero(t->q, t->gradient + begin, t->map.weight_bytes - begin));
   while (t->sent < t->buckets)
-    keep_first(&rc, send_bucket(t, bucket));
-  return rc;
+    send_bucket(t, bucket);
 }
 
 static int update(ct_trainer_t *t, const ct_bucket_t *b, ct_op_args_t *a)
@@ -112,18 +121,16 @@ static int update(ct_trainer_t *t, const ct_bucket_t *b, ct_op_args_t *a)
 
 /* Each bucket is applied as soon as it has arrived, while later ones still travel.  Every transfer is ended,
  * also after an error: the peers need this rank for it. */
-static int apply(ct_trainer_t *t, double lr)
+static void apply(ct_trainer_t *t, double lr)
 {
-  int rc = CT_OK;
   ct_op_args_t a = {
       .pass = CT_FWD, .scale = 1, .hyper = ct_optim_hyper(t->env.optim, lr, t->steps)};
   for (int i = 0; i < t->sent; i++) {
     double begin = ct_clock();
-    keep_first(&rc, t->env.comm_ops->end(t->env.comm, t->ticket[i], t->q));
+    note(t, t->env.comm_ops->end(t->env.comm, t->ticket[i], t->q));
     t->exposed_s += ct_clock() - begin;
-    if (rc == CT_OK) rc = update(t, &t->variant[0].bucket[i], &a);
+    if (t->failed == CT_OK) note(t, update(t, &t->variant[0].bucket[i], &a));
   }
-  return rc;
 }
 
 static int check_loss(const ct_trainer_t *t, const ct_batch_t *b)
@@ -137,11 +144,15 @@ static int check_loss(const ct_trainer_t *t, const ct_batch_t *b)
       (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
 }
 
-static void report(const ct_trainer_t *t, int rc, const ct_batch_t *b, ct_step_word_t *word)
+static void report(ct_trainer_t *t, const ct_batch_t *b, const ct_step_times_t *times,
+                   ct_step_word_t *word)
 {
-  word->err = rc;
-  word->err_rank = t->env.topo->rank;
-  if (rc != CT_OK || !b->n) return;
+  *word = (ct_step_word_t){.err = outcome(t),
+                           .err_rank = t->env.topo->rank,
+                           .stop = word->stop,
+                           .compute_s_max = times->compute_s,
+                           .data_s_max = times->data_s};
+  if (t->failed != CT_OK || !b->n) return;
   word->loss_sum = t->loss->sum;
   word->samples = t->loss->samples;
   word->top1 = t->loss->top1;
@@ -151,20 +162,19 @@ static void report(const ct_trainer_t *t, int rc, const ct_batch_t *b, ct_step_w
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr,
                     ct_step_word_t *word, ct_step_times_t *times)
 {
-  int rc = rc_in;
   double begin = ct_clock();
   t->sent = 0;
   t->exposed_s = 0;
-  if (rc == CT_OK && b->n) rc = forward_backward(t, b);
-  keep_first(&rc, send_rest(t));
-  keep_first(&rc, apply(t, lr));
-  keep_first(&rc, t->env.be->queue->sync(t->q));
-  if (rc == CT_OK && b->n) rc = check_loss(t, b);
+  t->failed = CT_OK;
+  note(t, rc_in);
+  if (t->failed == CT_OK && b->n) note(t, forward_backward(t, b));
+  send_rest(t);
+  apply(t, lr);
+  note(t, t->env.be->queue->sync(t->q));
+  if (t->failed == CT_OK && b->n) note(t, check_loss(t, b));
   times->comm_exposed_s = t->exposed_s;
   times->compute_s = ct_clock() - begin - t->exposed_s;
-  report(t, rc, b, word);
-  word->compute_s_max = times->compute_s;
-  word->data_s_max = times->data_s;
+  report(t, b, times, word);
   t->steps++;
   return ct_step_agree(t->env.topo, word);
 }
@@ -186,9 +196,10 @@ out:
 
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
 {
-  int rc = forward(t, b);
-  keep_first(&rc, t->env.be->queue->sync(t->q)); /* nothing may be pending on the caller's batch */
-  if (rc != CT_OK) return rc;
+  t->failed = CT_OK;
+  note(t, forward(t, b));
+  note(t, t->env.be->queue->sync(t->q)); /* nothing may be pending on the caller's batch */
+  if (t->failed != CT_OK) return outcome(t);
   sum->sum += t->loss->sum;
   sum->samples += t->loss->samples;
   sum->top1 += t->loss->top1;

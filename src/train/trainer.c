@@ -42,7 +42,7 @@ static int add_variant(ct_trainer_t *t, int n, int training)
   if (!t->variants) CT_TRY(ct_arena_map_make(v.plan, &t->map));
   if (training) {
     v.bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *v.bucket, "buckets");
-    if (!v.bucket) CT_FAIL(CT_ERR_NOMEM, "out of memory for buckets");
+    CT_TRY(v.bucket ? CT_OK : CT_ERR_NOMEM);
     cut_buckets(t, &v);
   }
   CT_TRY(ct_mem_grow((void **)&t->variant, &t->cap_variants, t->variants + 1, sizeof v));
@@ -65,11 +65,14 @@ static const ct_variant_t *find_variant(const ct_trainer_t *t, int n, int traini
 int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t **out)
 {
   int rc = CT_OK;
+  if (n > t->max_n)
+    CT_FAIL(CT_ERR_ARG, "a batch of %d samples, where at most %d were announced", n, t->max_n);
   *out = find_variant(t, n, training);
   if (!*out) {
     CT_TRY(add_variant(t, n, training));
     *out = find_variant(t, n, training);
   }
+  if ((*out)->plan->arena_bytes > t->arena_bytes) t->last = NULL; /* its logits go with the arena */
   CT_TRY(grow(t, (*out)->plan->arena_bytes, &t->arena_bytes, &t->arena));
   CT_TRY(grow(t, (*out)->plan->scratch_bytes, &t->scratch_bytes, &t->scratch));
 out:
@@ -114,16 +117,15 @@ out:
 static int alloc_batch(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  int n = t->env.max_batch > t->env.max_eval ? t->env.max_batch : t->env.max_eval;
-  t->max_n = n;
+  size_t n = (size_t)t->max_n;
   void *loss = NULL;
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, sizeof *t->loss, &loss));
   t->loss = loss;
   if (t->env.be->in_place) return CT_OK;
   char *x, *labels;
-  CT_TRY(device_alloc(t, (size_t)n * ct_shape_bytes(&t->env.graph->input), &x));
+  CT_TRY(device_alloc(t, n * ct_shape_bytes(&t->env.graph->input), &x));
   t->x = (float *)x;
-  CT_TRY(device_alloc(t, (size_t)n * sizeof *t->labels, &labels));
+  CT_TRY(device_alloc(t, n * sizeof *t->labels, &labels));
   t->labels = (int32_t *)labels;
 out:
   return rc;
@@ -162,12 +164,20 @@ out:
   return rc;
 }
 
+static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
+{
+  ct_trainer_t *t = ct_mem_alloc(sizeof *t, "trainer");
+  if (!t) return NULL;
+  t->env = *env;
+  t->max_n = env->max_batch > env->max_eval ? env->max_batch : env->max_eval;
+  return t;
+}
+
 int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
-  ct_trainer_t *t = ct_mem_alloc(sizeof *t, "trainer");
-  if (t) t->env = *env;
+  ct_trainer_t *t = new_trainer(env);
   CT_TRY_ALL(env->topo, t ? CT_OK : CT_ERR_NOMEM);
   CT_TRY_ALL(env->topo, env->be->queue->create(env->dev, &t->q));
   CT_TRY_ALL(env->topo, make_plans(t));

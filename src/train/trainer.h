@@ -29,18 +29,20 @@ struct ct_trainer {
   int32_t *labels;
   int max_n;             /**< samples for which there is room */
   ct_loss_t *loss;       /**< staging */
-  const ct_plan_t *last; /**< of the last forward */
+  const ct_plan_t *last; /**< of the last forward, while its logits are there */
 
   int64_t steps; /**< optimizer steps, for the rule and dropout */
   int ticket[CT_BUCKETS_MAX];
-  int sent;          /**< buckets of this step on their way */
-  double exposed_s;  /**< seconds of this step in the communicator */
-  float **snap;      /**< host arrays of the last snapshot, by item */
-  int64_t *snap_int; /**< its integers */
+  int sent;              /**< buckets of this step on their way */
+  double exposed_s;      /**< seconds of this step in the communicator */
+  int failed;            /**< code of the step's first failure on this rank … */
+  ct_err_info_t failure; /**< … and its record */
+  float **snap;          /**< host arrays of the last snapshot, by item */
+  int64_t *snap_int;     /**< its integers */
 };
 
 /** Local.  The plan for n samples, made if it is new; grows the activation arena if it has to (no work may be
- * pending then). */
+ * pending then).  CT_ERR_ARG: more samples than were announced. */
 int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t **out);
 /** Everything a plan is run on, for batch \a b. */
 int ct__trainer_bind(ct_trainer_t *t, const ct_batch_t *b, ct_bind_t *bind);

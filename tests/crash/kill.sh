@@ -1,43 +1,88 @@
 #!/usr/bin/env bash
-# kill.sh [KILLS]: kill -9 of one of two ranks at random moments, KILLS times (50), started again each time.
-# After every kill the newest checkpoint must open, and when the run is over its weights must equal those of an
-# undisturbed run to the bit.  CTRAIN, CT_MPIEXEC, CT_SRC, CT_BUILD as in tests/env.sh (default: build/).
+# kill.sh [ROUNDS]: trains on two ranks and kills one of them with SIGKILL, ROUNDS times (50), starting again
+# each time.  After each kill every checkpoint must be whole, and when a run is over its weights must equal those
+# of an undisturbed one to the bit; then the next run begins.  CTRAIN, CT_MPIEXEC, CT_SRC, CT_BUILD as in
+# tests/env.sh (default: build/).
 set -u
-kills=${1:-50}
+rounds=${1:-50}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${CT_SRC:=$here}" "${CT_BUILD:=$here/build}" "${CT_MPIEXEC:=mpiexec}"
 : "${CTRAIN:=$CT_BUILD/ctrain-hpc}"
-export OMP_NUM_THREADS=1
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 same=$CT_BUILD/tests/tools/same_ckpt
 work=$(mktemp -d "${TMPDIR:-/tmp}/ctrain-kill.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
-die() { echo "kill.sh: $*" >&2; tail -n 5 "$work/err" >&2; exit 1; }
+kept=$work/cut/checkpoints
+kills=0 starts=0 runs=0 onward=0
 
-# long enough for KILLS kills: each run lasts a random part of half a second beyond its start
-train() {
-  exec $CT_MPIEXEC -n 2 "$CTRAIN" train "$CT_SRC/examples/digits/train.yaml" --set run.dir="$work/$1" \
-    --set checkpoint.every_steps=40 --set checkpoint.keep=2 --set train.epochs=$((kills * 3 + 10)) --set run.log_every=1000
+die() {
+  echo "kill.sh: $* (kill $kills, start $starts)" >&2
+  ls -l "$kept" >&2
+  tail -n 5 "$work/err" >&2
+  exit 1
+}
+
+train() { # DIRECTORY
+  exec timeout 100 $CT_MPIEXEC -n 2 "$CTRAIN" train "$CT_SRC/examples/digits/train.yaml" --set run.dir="$work/$1" \
+    --set checkpoint.every_steps=20 --set checkpoint.keep=2 --set train.epochs=25 --set run.log_every=1000
+}
+
+newest() { cat "$kept/latest" 2>/dev/null; }
+
+# Half of the kills hit at any moment from the start of MPI on, half in the steps behind a new checkpoint.
+wait_a_moment() { # JOB
+  local before
+  if [ $((RANDOM % 2)) = 0 ]; then
+    sleep "$(awk -v r=$RANDOM 'BEGIN { printf "%.3f", r / 32768 }')"
+    return
+  fi
+  before=$(newest)
+  while kill -0 "$1" 2>/dev/null && [ "$(newest)" = "$before" ]; do sleep 0.02; done
+  sleep "$(awk -v r=$RANDOM 'BEGIN { printf "%.3f", 0.1 * r / 32768 }')"
+}
+
+check_checkpoints() {
+  local file latest
+  for file in "$kept"/step-*.h5; do
+    [ -e "$file" ] || continue
+    "$same" "$file" "$file" >&2 || die "not whole: $file"
+  done
+  latest=$(newest)
+  [ -z "$latest" ] || [ -f "$kept/$latest" ] || die "'latest' names $latest, which is not there"
+}
+
+# The run is over: the very weights, and the next one begins.
+check_end() {
+  local last
+  last=$(cat "$work/whole/checkpoints/latest")
+  [ "$(newest)" = "$last" ] || die "ended with $(newest), the undisturbed run with $last"
+  "$same" "$work/whole/checkpoints/$last" "$kept/$last" >&2 || die "the weights differ"
+  ! find "$work/cut" -name '*.tmp' | grep . >&2 || die "a temporary file is left"
+  runs=$((runs + 1))
+  rm -rf "$work/cut"
+}
+
+# One start, which one rank does not survive, unless it is over before.
+one_start() {
+  local job victim before status=0
+  before=$(newest)
+  (train cut) >"$work/out" 2>"$work/err" &
+  job=$!
+  starts=$((starts + 1))
+  [ $kills -lt "$rounds" ] && wait_a_moment $job
+  victim=$(pgrep -f "^$CTRAIN train .*$work/cut" | shuf -n 1)
+  [ $kills -lt "$rounds" ] && [ -n "$victim" ] && kill -9 "$victim" 2>/dev/null && kills=$((kills + 1))
+  wait $job || status=$?
+  [ $status != 124 ] || die "a rank was killed and the other one hangs"
+  check_checkpoints
+  [ "$(newest)" = "$before" ] || onward=$((onward + 1))
+  [ $status != 0 ] || check_end
 }
 
 (train whole) >"$work/out" 2>"$work/err" || die "the undisturbed run failed"
-done_kills=0 finished_early=0
-while [ $done_kills -lt "$kills" ]; do
-  (train cut) >"$work/out" 2>"$work/err" &
-  job=$!
-  # at any moment from the start of MPI on
-  sleep "$(awk -v r=$RANDOM 'BEGIN { printf "%.3f", 0.05 + 0.35 * r / 32768 }')"
-  victim=$(pgrep -f "^$CTRAIN train .*$work/cut" | shuf -n 1)
-  if [ -n "$victim" ] && kill -9 "$victim" 2>/dev/null; then done_kills=$((done_kills + 1)); fi
-  wait $job && finished_early=$((finished_early + 1))
-  [ $finished_early -gt 3 ] && die "the run was over after $done_kills kills: too short for $kills"
-  if [ -s "$work/cut/checkpoints/latest" ]; then
-    latest=$work/cut/checkpoints/$(cat "$work/cut/checkpoints/latest")
-    "$same" "$latest" "$latest" >/dev/null || die "unreadable after kill $done_kills: $latest"
-  fi
+while [ $kills -lt "$rounds" ] || [ -d "$work/cut" ] || [ $runs = 0 ]; do
+  [ $starts -lt $((rounds * 4 + 10)) ] || die "too many starts: no run comes to its end, or each before the kill"
+  one_start
 done
-(train cut) >"$work/out" 2>"$work/err" || die "the last run failed"
-last=$(cat "$work/whole/checkpoints/latest")
-[ "$(cat "$work/cut/checkpoints/latest")" = "$last" ] || die "the runs ended at different steps"
-"$same" "$work/whole/checkpoints/$last" "$work/cut/checkpoints/$last" || die "the weights differ"
-warnings=$(grep -c ' W ' "$work/err")
-echo "$done_kills kills, $last: the weights equal those of the undisturbed run ($warnings warnings in the last run)"
+echo "$kills kills, $starts starts, $onward of them with new checkpoints, $runs runs came to their end:" \
+  "no checkpoint was damaged, and the weights equal those of the undisturbed run"

@@ -39,7 +39,7 @@ static const char read_sum[] = "layers:\n" CONV "  name: a\n"
 
 static const char with_itself[] =
     "layers:\n" CONV "  name: a\n"
-    "- add:\n  name: s\n  from: [a, a]\n- relu:\n  name: sr\n" CONV "  name: b\n"
+    "- add:\n  name: s\n  from: [a, a]\n- relu:\n  name: sr\n" CONV "- batchnorm:\n  name: b\n"
     "- add:\n  name: t\n  from: [b, b]\n" CONV "  name: c\n"
     "- add:\n  from: [c, t]\n" TAIL;
 

@@ -67,9 +67,11 @@ static void mistakes_name_the_nearest(void)
   check_refused("copy x --hepl", "did you mean --help?");
   check_refused("copy x --quite-another",
                 "unknown option --quite-another; see ctrain-hpc copy --help");
-  check_refused("copy x -q", "unknown option --q");
+  check_refused("copy x -q", "unknown option -q; see ctrain-hpc copy --help");
   check_refused("copy x --steps", "copy: --steps needs a value");
   check_refused("copy x --json=3", "copy: --json takes no value");
+  check_refused("copy x --help=3", "copy: --help takes no value");
+  check_refused("copy x --jsonn", "unknown option --jsonn; did you mean --json?");
   check_refused("copy", "an argument is missing: ctrain-hpc copy FILE");
   check_refused("copy x y", "unexpected argument 'y'");
 }

@@ -64,6 +64,11 @@ static void transforms_complain(void)
   ct_affine_t f;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
     CT_ASSERT_FAILS(read_transforms(bad[i].yaml, 3, &f), CT_ERR_USAGE, bad[i].says);
+  ct_node_t *set = ct_node_new(CT_NODE_MAP, NULL, NULL);
+  CT_ASSERT_OK(ct_node_set(set, "t", "[to_tensr]"));
+  CT_ASSERT_FAILS(ct_transforms_read(ct_node_find(set, "t"), "x.yaml", 3, &f), CT_ERR_USAGE,
+                  "--set: transforms: unknown 'to_tensr'");
+  ct_node_free(set);
   ct_str_t help = {0};
   CT_ASSERT_OK(ct_transforms_help(&help));
   CT_ASSERT_HAS(help.data, "normalize");

@@ -1,4 +1,5 @@
 /* The feed: the right samples in the right order, converted, and errors with their text. */
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 struct ct_reader {
   ct_reader_info_t info;
   int64_t bad_label_at, fail_at; /* sample numbers; -1: none */
+  double odd;                    /* last element of sample 5, if it is not 0 */
   atomic_int reads;
 };
 
@@ -60,6 +62,8 @@ static int fake_read(ct_reader_t *r, int n, const int64_t index[], void *x, int6
     if (index[k] == r->fail_at) CT_FAIL(CT_ERR_IO, "fake sample %d is gone", (int)index[k]);
     for (int64_t i = 0; x && i < elements; i++)
       store(r->info.x.dtype, x, k * elements + i, element(index[k], i));
+    if (x && r->odd != 0 && index[k] == 5)
+      store(r->info.x.dtype, x, (k + 1) * elements - 1, r->odd);
     y[k] = index[k] == r->bad_label_at ? 77 : index[k] % 10;
   }
 out:
@@ -327,6 +331,33 @@ static void bad_labels_are_named(void)
   ct_dataset_close(&d);
 }
 
+static void values_that_are_not_finite_are_named(void)
+{
+  static const struct {
+    ct_dtype_t type;
+    double value;
+    int bad;
+  } cases[] = {{CT_F32, NAN, 1},  {CT_F32, -INFINITY, 1}, {CT_F64, NAN, 1},
+               {CT_F64, 1e39, 1}, {CT_F32, -3.4e38, 0},   {CT_U8, 255, 0}};
+  for (int i = 0; i < 6; i++) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    ct_dataset_t d = open_fake(9);
+    ct_sampler_t s = sampler(9, 3);
+    s.shuffle = 0;
+    d.info.x.dtype = d.reader->info.x.dtype = cases[i].type;
+    d.affine = (ct_affine_t){.channels = 1, .a = {1}};
+    d.reader->odd = cases[i].value;
+    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 3, 0, 0, &f));
+    if (cases[i].bad)
+      CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA, "fake.h5, sample 5: holds a value that is");
+    else
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+    ct_feed_close(f);
+    ct_dataset_close(&d);
+  }
+}
+
 static void errors_of_the_reader_come_with_their_text(void)
 {
   ct_feed_t *f;
@@ -471,6 +502,7 @@ int main(int argc, char **argv)
       CT_TEST(nothing_is_allocated_after_open),
       CT_TEST(close_while_workers_work),
       CT_TEST(bad_labels_are_named),
+      CT_TEST(values_that_are_not_finite_are_named),
       CT_TEST(errors_of_the_reader_come_with_their_text),
       CT_TEST(fault_points),
       CT_TEST(wrong_arguments),

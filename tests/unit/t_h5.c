@@ -32,6 +32,48 @@ static void every_layout_and_type_is_read(void)
   }
 }
 
+/* Types that the program does not have are read as wider ones that hold their values. */
+static void other_types_are_widened(void)
+{
+  ct__h5_lock();
+  const struct {
+    hid_t stored;
+    ct_dtype_t type;
+    double value;
+  } cases[] = {{H5T_STD_U16LE, CT_I32, 60000},
+               {H5T_STD_U32BE, CT_I64, 4e9},
+               {H5T_STD_U64LE, CT_F64, 9223372036854775808.0},
+               {ct__h5_type_stored(CT_F16), CT_F32, 1.5},
+               {ct__h5_type_stored(CT_BF16), CT_F32, -3}};
+  ct__h5_unlock();
+  const char *dir = ct_test_dir();
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    ct_reader_t *r = NULL;
+    ct_reader_spec_t spec = spec_of(dir);
+    double x[4] = {0, 0, 0, cases[i].value};
+    _Alignas(8) char sample[16];
+    hsize_t dims[2] = {2, 2};
+    hid_t file = begin_file(dir, "a.h5"), space = H5Screate_simple(2, dims, NULL);
+    hid_t array =
+        H5Dcreate2(file, "images", cases[i].stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    CU_ASSERT(H5Dwrite(array, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0);
+    ct__h5_drop(array);
+    ct__h5_drop(space);
+    write_labels(file, "labels", CT_I64, 1, 2, 0);
+    end_file(file);
+    if (CT_ASSERT_OK(ops->open(&spec, &r)) == CT_OK) {
+      CT_ASSERT_INT(ops->info(r)->x.dtype, cases[i].type);
+      CT_ASSERT_OK(ops->read(r, 1, (int64_t[]){1}, sample, NULL));
+      double is = cases[i].type == CT_F32   ? ((float *)sample)[1]
+                  : cases[i].type == CT_F64 ? ((double *)sample)[1]
+                  : cases[i].type == CT_I32 ? ((int32_t *)sample)[1]
+                                            : (double)((int64_t *)sample)[1];
+      CT_ASSERT_NEAR(is, cases[i].value, 0);
+    }
+    ops->close(r);
+  }
+}
+
 /* Chunks that were never written read as fill values. */
 static void holes_are_read(void)
 {
@@ -296,6 +338,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
       CT_TEST(every_layout_and_type_is_read),
+      CT_TEST(other_types_are_widened),
       CT_TEST(holes_are_read),
       CT_TEST(more_shards_than_open_files),
       CT_TEST(large_reads),

@@ -125,8 +125,8 @@ static void odd_arrays_are_told(void)
   hsize_t dims[6] = {2, 2, 2, 2, 2, 2}, zero[2] = {3, 0};
   hid_t file = begin_file(dir, "a.h5"), space = H5Screate_simple(6, dims, NULL);
   hid_t scalar = H5Screate(H5S_SCALAR), empty = H5Screate_simple(2, zero, NULL);
-  static const char *const names[] = {"six", "scalar", "u16", "string", "empty"};
-  hid_t types[] = {H5T_STD_U8LE, H5T_STD_U8LE, H5T_STD_U16LE, H5T_C_S1, H5T_STD_U8LE};
+  static const char *const names[] = {"six", "scalar", "bits", "string", "empty"};
+  hid_t types[] = {H5T_STD_U8LE, H5T_STD_U8LE, H5T_STD_B8LE, H5T_C_S1, H5T_STD_U8LE};
   hid_t spaces[] = {space, scalar, space, space, empty};
   for (int i = 0; i < 5; i++)
     ct__h5_drop(
@@ -140,8 +140,8 @@ static void odd_arrays_are_told(void)
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "array 'six' has 6 dims, expected 1 to 5");
   spec.input = "scalar";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "has 0 dims");
-  spec.input = "u16";
-  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "is of type uint16, expected uint8, int8");
+  spec.input = "bits";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "is of type a bit field, expected integers");
   spec.input = "string";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "is of type a string");
   spec.input = "empty";
@@ -150,6 +150,45 @@ static void odd_arrays_are_told(void)
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "no array 'group'");
   spec.input = "";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "no array ''");
+}
+
+static size_t negate(unsigned flags, size_t nvalues, const unsigned values[], size_t bytes,
+                     size_t *size, void **data)
+{
+  (void)flags, (void)nvalues, (void)values, (void)size;
+  for (size_t i = 0; i < bytes; i++)
+    ((unsigned char *)*data)[i] ^= 0xff;
+  return bytes;
+}
+
+/* A filter that the library had when the file was written, and has no more. */
+static void a_missing_filter_is_named(void)
+{
+  const char *dir = ct_test_dir();
+  ct_reader_t *r = NULL;
+  ct_reader_spec_t spec = spec_of(dir);
+  const H5Z_class2_t filter = {H5Z_CLASS_T_VERS, 300, 1, 1, "negative", NULL, NULL, negate};
+  hsize_t dims[2] = {6, 5}, chunk[2] = {2, 5};
+  const char x[30] = {1};
+  char sample[5];
+  hid_t file = begin_file(dir, "a.h5"), space = H5Screate_simple(2, dims, NULL);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  CU_ASSERT(H5Zregister(&filter) >= 0);
+  H5Pset_chunk(list, 2, chunk);
+  H5Pset_filter(list, 300, 0, 0, NULL);
+  hid_t array = H5Dcreate2(file, "images", H5T_STD_I8LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  CU_ASSERT(H5Dwrite(array, H5T_NATIVE_INT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0);
+  write_labels(file, "labels", CT_I8, 1, 6, 0);
+  ct__h5_drop(array);
+  ct__h5_drop(list);
+  ct__h5_drop(space);
+  CU_ASSERT(H5Fclose(file) >= 0);
+  CU_ASSERT(H5Zunregister(300) >= 0);
+  ct__h5_unlock();
+  if (CT_ASSERT_OK(ops->open(&spec, &r)) == CT_OK)
+    CT_ASSERT_FAILS(ops->read(r, 1, (int64_t[]){3}, sample, NULL), CT_ERR_IO,
+                    "lacks filter 300 (negative)");
+  ops->close(r);
 }
 
 /* Compressed bytes overwritten in the file: told with the file and the samples, and only for those. */
@@ -290,6 +329,7 @@ int main(int argc, char **argv)
       CT_TEST(wrong_files_are_named),
       CT_TEST(shards_must_be_alike),
       CT_TEST(odd_arrays_are_told),
+      CT_TEST(a_missing_filter_is_named),
       CT_TEST(damaged_chunks_are_named),
       CT_TEST(a_shard_that_disappears),
       CT_TEST(indices_are_checked),

@@ -98,8 +98,24 @@ static void csv_mistakes_name_the_line(void)
   check_csv_refused("1,2,0.5\n", NULL, -1, "f:1: column 2: the label 0.5 is not a class number");
   check_csv_refused("1,2,-1\n", NULL, -1, "the label -1");
   check_csv_refused("1,nan,1\n", NULL, -1, "f:1: column 1 is not finite");
+  check_csv_refused("1,1e39,1\n", NULL, -1, "f:1: column 1 is not finite");
+  check_csv_refused("1,2,0\n1,2x,0\n", NULL, -1, "f:2: column 1: '2x,0' is not a number");
+  check_csv_refused("info,label\n", NULL, -1, "there is no sample in it");
+  check_csv_refused("", NULL, -1, "there is no sample in it");
   check_csv_refused("1,2,0\n", NULL, 3, "the label should be number 3");
   check_csv_refused("1,,0\n", NULL, -1, "f:1: column 1: ',0' is not a number");
+}
+
+/* Nor is a first line a header because of what an editor put before it. */
+static void csv_with_a_byte_order_mark(void)
+{
+  ct_pack_input_t in;
+  if (CT_ASSERT_OK(open_csv("\xEF\xBB\xBF"
+                            "1,2,0\n3,4,1\n",
+                            NULL, -1, &in)) != CT_OK)
+    return;
+  CT_ASSERT_INT(in.src.samples, 2);
+  in.close(in.src.state);
 }
 
 /* ---- which rows ---- */
@@ -232,6 +248,7 @@ int main(int argc, char **argv)
                                     CT_TEST(csv_of_floats_with_a_header),
                                     CT_TEST(csv_label_in_the_middle),
                                     CT_TEST(csv_mistakes_name_the_line),
+                                    CT_TEST(csv_with_a_byte_order_mark),
                                     CT_TEST(a_range_takes_some_rows),
                                     CT_TEST(shuffled_ranges_are_a_split),
                                     CT_TEST(gzip_is_unpacked),

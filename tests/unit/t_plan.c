@@ -240,6 +240,20 @@ static void what_is_read_twice_is_not_fused(void)
   ct_graph_free(g);
 }
 
+/* relu(bn(x)) + a is not relu(bn(x) + a), and a batchnorm adds once. */
+static void what_is_fused_takes_no_sum(void)
+{
+  ct_graph_t *g = layers(preactivation, ct_shape(4, 1, 3, 6, 6));
+  ct_plan_t *p = plan(g, 2, 1);
+  CT_ASSERT_INT(count_ops(p, CT_OP_ADD, 1), 2);
+  CT_ASSERT_INT(count_ops(p, CT_OP_BNORM, 1), 2);
+  for (int i = 0; i < p->ops; i++)
+    if (p->op[i].desc.kind == CT_OP_BNORM)
+      CT_ASSERT_INT(p->op[i].desc.u.bnorm.relu + p->op[i].desc.u.bnorm.add, 1);
+  ct_plan_free(p);
+  ct_graph_free(g);
+}
+
 static void three_readers_get_their_gradients_summed(void)
 {
   ct_graph_t *g = layers(three_readers, ct_shape(4, 1, 3, 6, 6));
@@ -439,6 +453,7 @@ int main(int argc, char **argv)
                                     CT_TEST(resnet_block_is_fused),
                                     CT_TEST(relu_goes_into_the_pool),
                                     CT_TEST(what_is_read_twice_is_not_fused),
+                                    CT_TEST(what_is_fused_takes_no_sum),
                                     CT_TEST(three_readers_get_their_gradients_summed),
                                     CT_TEST(dropout_is_nothing_in_evaluation),
 

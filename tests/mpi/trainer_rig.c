@@ -1,0 +1,244 @@
+#include "tests/mpi/trainer_rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+#include "comm/ct_agree.h"
+#include "comm/mpi_wait.h"
+#include "tests/mpi/flaky.h"
+
+const char *const rig_plain = "layers:\n"
+                              "- conv2d: {out: 3, kernel: 3, padding: 1}\n"
+                              "- relu:\n"
+                              "- maxpool: {kernel: 2}\n"
+                              "- flatten:\n"
+                              "- linear: {out: 12}\n"
+                              "- relu:\n"
+                              "- dropout: {p: 0.4}\n"
+                              "- linear: {out: 10}\n";
+
+#define NORM(middle, width)                                           \
+  "layers:\n"                                                         \
+  "- conv2d: {out: 3, kernel: 3, padding: 1}\n  name: conv\n"         \
+  "- batchnorm:\n  name: norm\n"                                      \
+  "- relu:\n  name: first\n"                                          \
+  "- conv2d: {out: 3, kernel: 3, padding: 1, bias: false}\n"          \
+  "- batchnorm:\n  name: norm2\n"                                     \
+  "- add:\n  from: [norm2, first]\n"                                  \
+  "- relu:\n"                                                         \
+  "- flatten:\n" middle "- linear: {out: " #width "}\n  name: wide\n" \
+  "- dropout: {p: 0.4}\n"                                             \
+  "- linear: {out: 10}\n  name: last\n"
+const char *const rig_norm = NORM("", 12);
+const char *const rig_wider = NORM("", 13);
+const char *const rig_longer = NORM("- linear: {out: 108}\n  name: more\n- relu:\n", 12);
+
+/* ---- a communicator that has moved everything when allreduce() returns ----
+ *
+ * Opening the real one takes MPI long where there are more ranks than cores, too long for a test that makes
+ * hundreds of trainers. */
+
+static void *taken; /* by the trainer that is being made */
+
+static int take(ct_comm_t *c, size_t bytes, void **out)
+{
+  (void)c;
+  *out = taken = ct_mem_alloc(bytes, "gradients");
+  return ct_agree(&ct_test_topo, taken ? CT_OK : CT_ERR_NOMEM);
+}
+
+/* In the order of the ranks, so that every way to cut the buffer gives the same bits. */
+static void sum_up(float *buf, int64_t n)
+{
+  enum { PIECE = 1024 };
+  const ct_topo_t *t = &ct_test_topo;
+  float sum[PIECE], from[PIECE];
+  for (int64_t at = 0; at < n; at += PIECE) {
+    size_t len = n - at < PIECE ? (size_t)(n - at) : PIECE;
+    for (int r = 0; r < t->size; r++) {
+      memcpy(from, buf + at, len * sizeof *from);
+      ct__mpi_bcast(t, t->world, from, len * sizeof *from, r);
+      for (size_t i = 0; i < len; i++)
+        sum[i] = r ? sum[i] + from[i] : from[i];
+    }
+    memcpy(buf + at, sum, len * sizeof *sum);
+  }
+}
+
+static int reduce_now(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, int *ticket)
+{
+  (void)c;
+  *ticket = 0;
+  int rc = after ? flaky_backend().queue->wait(after) : CT_OK;
+  if (ct_test_topo.size > 1) sum_up(buf, n);
+  return rc;
+}
+
+static int poke(ct_comm_t *c)
+{
+  (void)c;
+  return CT_OK;
+}
+
+static int end(ct_comm_t *c, int ticket, ct_queue_t *q)
+{
+  (void)c;
+  (void)ticket;
+  (void)q;
+  return CT_OK;
+}
+
+static int broadcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root)
+{
+  const ct_topo_t *t = &ct_test_topo;
+  (void)c;
+  int rc = ct_agree(t, flaky_backend().queue->sync(q));
+  if (rc == CT_OK && t->size > 1) ct__mpi_bcast(t, t->world, buf, bytes, root);
+  return rc;
+}
+
+static const ct_comm_ops_t blocking = {.size = sizeof(ct_comm_ops_t),
+                                       .name = "blocking",
+                                       .alloc = take,
+                                       .allreduce = reduce_now,
+                                       .poke = poke,
+                                       .end = end,
+                                       .bcast = broadcast};
+
+/* ---- the rig ---- */
+
+static ct_graph_t *make_graph(const char *yaml)
+{
+  ct_graph_t *g = NULL;
+  ct_node_t *root = NULL;
+  ct_shape_t input = ct_shape(4, 1, 2, 6, 6);
+  ct_model_opts_t m = {.family = (char[]){""}};
+  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "test", &root));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(root);
+  m.layers = ct_node_find(root, "layers");
+  CT_ASSERT_OK(ct_graph_make(&m, &input, RIG_CLASSES, "test", &g));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+  ct_node_free(root);
+  return g;
+}
+
+static void open_device(rig_t *r, const char *order)
+{
+  if (order) setenv("CTRAIN_REF_ORDER", order, 1);
+  CT_ASSERT_OK(r->be.open(&(ct_dev_opts_t){.threads = 1}, &r->dev));
+  unsetenv("CTRAIN_REF_ORDER");
+}
+
+void rig_open(rig_t *r, const rig_opts_t *o)
+{
+  *r = (rig_t){.be = flaky_backend(), .topo = ct_test_topo};
+  r->be.in_place = o->in_place;
+  if (o->alone) r->topo = (ct_topo_t){.size = 1, .local_size = 1, .nodes = 1, .threads = 1};
+  r->optim = (ct_optim_opts_t){.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3};
+  r->graph = make_graph(o->model);
+  open_device(r, o->order);
+  r->comm_ops = o->blocking ? &blocking : &ct_comm_mpi;
+  if (!o->blocking) CT_ASSERT_OK(ct_comm_mpi.open(&r->topo, &r->be, r->dev, &r->comm));
+  r->env = (ct_trainer_env_t){.topo = &r->topo,
+                              .be = &r->be,
+                              .dev = r->dev,
+                              .comm_ops = r->comm_ops,
+                              .comm = r->comm,
+                              .graph = r->graph,
+                              .optim = &r->optim,
+                              .bucket_mb = o->bucket_mb,
+                              .seed = o->seed ? o->seed : 1,
+                              .max_batch = o->max_batch ? o->max_batch : 4,
+                              .max_eval = o->max_eval,
+                              .training = !o->evaluation};
+  int64_t count = RIG_ROOM * ct_shape_count(&r->graph->input);
+  r->batch.x = ct_mem_array(count, sizeof *r->batch.x, "test");
+  r->batch.labels = ct_mem_array(RIG_ROOM, sizeof *r->batch.labels, "test");
+}
+
+int rig_create(rig_t *r)
+{
+  taken = NULL;
+  int rc = ct_trainer_create(&r->env, &r->t);
+  r->taken = taken;
+  return rc;
+}
+
+void rig_start(rig_t *r, const rig_opts_t *o)
+{
+  rig_open(r, o);
+  CT_ASSERT_OK(rig_create(r));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r->t);
+}
+
+void rig_close(rig_t *r)
+{
+  ct_trainer_destroy(r->t);
+  ct_comm_mpi.close(r->comm);
+  ct_mem_free(r->taken);
+  r->be.close(r->dev);
+  ct_graph_free(r->graph);
+  ct_mem_free(r->batch.x);
+  ct_mem_free(r->batch.labels);
+  ct_mem_free(r->item);
+}
+
+void rig_load(rig_t *r, int step, int global)
+{
+  ct_batch_t *b = &r->batch;
+  int64_t per = ct_shape_count(&r->graph->input);
+  b->global = global;
+  b->n = (int)ct_sampler_share(global, r->topo.rank, r->topo.size, &b->first);
+  CU_ASSERT_FATAL(b->n <= RIG_ROOM);
+  for (int64_t i = 0; i < b->n * per; i++)
+    b->x[i] = ct_rng_normal(1, CT_RNG_TEST, (uint32_t)step, (uint64_t)(b->first * per + i));
+  for (int i = 0; i < b->n; i++)
+    b->labels[i] = (int32_t)(((b->first + i) * 7 + step * 3) % RIG_CLASSES);
+}
+
+int rig_run(rig_t *r, ct_step_word_t *word)
+{
+  ct_step_times_t times = {0};
+  return ct_trainer_step(r->t, &r->batch, CT_OK, r->optim.lr, word, &times);
+}
+
+double rig_step(rig_t *r, int step, int global)
+{
+  ct_step_word_t word = {0};
+  rig_load(r, step, global);
+  CT_ASSERT_OK(rig_run(r, &word));
+  CT_ASSERT_INT(word.samples, global);
+  return word.loss_sum / (double)word.samples;
+}
+
+int rig_forward(rig_t *r, ct_loss_t *sum)
+{
+  return r->batch.n ? ct_trainer_forward(r->t, &r->batch, sum) : CT_OK;
+}
+
+uint64_t rig_snapshot(rig_t *r, const ct_position_t *at, int whole)
+{
+  uint64_t hash = 0;
+  r->items = ct_trainer_items(r->t);
+  if (!r->item) r->item = ct_mem_array(r->items, sizeof *r->item, "test");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r->item);
+  if (CT_ASSERT_OK(ct_trainer_snapshot(r->t, at, r->item))) return 0;
+  for (int i = 0; i < r->items; i++) {
+    const ct_ckpt_item_t *it = &r->item[i];
+    if (!whole && strstr(it->name, ".running_")) continue;
+    hash = ct_hash_text(it->name, hash);
+    size_t bytes = (size_t)ct_shape_count(&it->shape) * ct_dtype_size(it->shape.dtype);
+    hash = ct_hash(it->data, bytes, hash);
+  }
+  return hash;
+}
+
+uint64_t rig_hash(rig_t *r)
+{
+  ct_position_t none = {0};
+  return rig_snapshot(r, &none, 0);
+}
