@@ -2,7 +2,7 @@
 # run_np.sh PROGRAM RANKS...   one TAP stream from a test program at several rank counts
 #
 # RANKS is a number of ranks, or ranks/k: ranks of which each k count as a node (CTRAIN_NODE_SIZE).
-# Every launch has 60 s (CT_NP_TIMEOUT); its exit status is a case of its own.  MPIEXEC is the launcher
+# Every launch has 180 s (CT_NP_TIMEOUT); its exit status is a case of its own.  MPIEXEC is the launcher
 # with its options; without one everything is skipped.
 
 program=$1
@@ -23,7 +23,7 @@ for spec in "$@"; do
   unset CTRAIN_NODE_SIZE
   case $spec in */*) export CTRAIN_NODE_SIZE="${spec#*/}" ;; esac
   # shellcheck disable=SC2086
-  timeout -k 5 "${CT_NP_TIMEOUT:-60}" $launcher -n "$ranks" "$program" >"$log"
+  timeout -k 5 "${CT_NP_TIMEOUT:-180}" $launcher -n "$ranks" "$program" >"$log"
   status=$?
 
   # Lines of the launch get running numbers and the rank count; its plan is checked here.
