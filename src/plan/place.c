@@ -94,9 +94,11 @@ int ct__place(int n, const size_t bytes[], const int first[], const int last[], 
 int ct__plan_place(ct_plan_t *p)
 {
   int rc = CT_OK, n = p->values;
-  size_t *bytes = ct_mem_array(2 * (int64_t)n, sizeof *bytes, "plan"), *offset = bytes + n;
-  int *first = ct_mem_array(2 * (int64_t)n, sizeof *first, "plan"), *last = first + n;
+  size_t *bytes = ct_mem_array(2 * (int64_t)n, sizeof *bytes, "plan"), *offset = NULL;
+  int *first = ct_mem_array(2 * (int64_t)n, sizeof *first, "plan"), *last = NULL;
   CT_TRY(bytes && first ? CT_OK : CT_ERR_NOMEM);
+  offset = bytes + n;
+  last = first + n;
   life_times(p);
   share_all(p);
   for (int i = 0; i < n; i++) {
