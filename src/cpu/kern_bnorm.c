@@ -1,10 +1,11 @@
 /* Batch normalisation, with the semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
  *
- * A tensor is cut into tiles: one image of one block of channels.  Forward: sums of each tile; from the
- * sums of its tiles, in double and in fixed order, the statistics of each block; y.  Backward: sums of
- * the gradient of each tile; likewise the gradients of the parameters; dx.  So the numbers do not
- * depend on the number of threads.  If blocks enough are there, each thread goes all the way with one
- * block after the other: nobody waits, and the second reading of a tile finds it in the cache. */
+ * A tensor is cut into tiles: one image of one block of channels.  Forward: sums of each tile;
+ * from the sums of its tiles, in double and in fixed order, the statistics of each block; y.
+ * Backward: sums of the gradient of each tile; likewise the gradients of the parameters; dx.  So
+ * the numbers do not depend on the number of threads.  If blocks enough are there, each thread
+ * goes all the way with one block after the other: nobody waits, and the second reading of a
+ * tile finds it in the cache. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 #include "base/ct_err.h"
 #include "cpu/kern_loops.h"
 
-/* Where channels are innermost an "image" of the tiling is a strip of pixels: no more of them than this,
- * and at least so many pixels each. */
+/* Where channels are innermost an "image" of the tiling is a strip of pixels: no more of them
+ * than this, and at least so many pixels each. */
 #define STRIPS_MAX 256
 #define STRIP_MIN  64
 
@@ -191,8 +192,8 @@ static void update_running(const run_t *r, int64_t c, double n, double mean, dou
   *running_var = (float)((1 - m) * *running_var + m * unbiased);
 }
 
-/* What a channel is normalised with.  Backward takes the same float32 numbers as forward, so that it
- * computes the very y whose sign the ReLU saw. */
+/* What a channel is normalised with.  Backward takes the same float32 numbers as forward, so
+ * that it computes the very y whose sign the ReLU saw. */
 typedef struct norm {
   float mean, invstd;
 } norm_t;

@@ -4,9 +4,9 @@
 /* Blocks of factors made at a time. */
 #define DROP_BLOCKS 64
 
-/* What ct_dropout_factors() makes, for blocks from `first` on.  Philox4x32-10 as ct_rng_block() computes
- * it, in a loop without calls and branches, of which the compiler makes vectors: a random branch per
- * element would cost ten times as much. */
+/* What ct_dropout_factors() makes, for blocks from `first` on.  Philox4x32-10 as ct_rng_block()
+ * computes it, in a loop without calls and branches, of which the compiler makes vectors: a
+ * random branch per element would cost ten times as much. */
 static void drop_factors(const ct_dropout_t *d, int64_t position, int64_t first, int64_t blocks,
                          float *restrict out)
 {

@@ -1,4 +1,5 @@
-/** \file kern_body_elt.h  Inner loops of ReLU, addition and the optimizer rules.  Module-internal. */
+/** \file kern_body_elt.h  Inner loops of ReLU, addition and the optimizer rules.
+ * Module-internal. */
 #include "cpu/kern_vec.h"
 
 INLINE void add_step(const float *x, const float *x2, float *y, int64_t i, int n, int relu,
@@ -40,8 +41,9 @@ static void add_bwd(int64_t count, const float *y, const float *dy, const float 
   put_end(stream);
 }
 
-/* A rule is scalar code (ct_rules.h), which the compiler makes a vector loop of.  A state that was not
- * allocated is one that the rule does not touch with these hyper-parameters: any address will do. */
+/* A rule is scalar code (ct_rules.h), which the compiler makes a vector loop of.  A state that
+ * was not allocated is one that the rule does not touch with these hyper-parameters: any address
+ * will do. */
 #define X(rule, function, states)                                                \
   static void update_##rule(const ct_op_args_t *a, int64_t first, int64_t count) \
   {                                                                              \

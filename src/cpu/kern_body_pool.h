@@ -1,14 +1,16 @@
-/** \file kern_body_pool.h  Inner loops of pooling: one image of one vector of channels.  Module-internal. */
+/** \file kern_body_pool.h  Inner loops of pooling: one image of one vector of channels.
+ * Module-internal. */
 #include "cpu/kern_vec.h"
 
-/* The same pixels once the number of lanes is known to be the constant CPU__VW: loops over whole vectors
- * need no care for the rest then, and are compiled apart. */
+/* The same pixels once the number of lanes is known to be the constant CPU__VW: loops over whole
+ * vectors need no care for the rest then, and are compiled apart. */
 INLINE cpu__pixels_t whole_pixels(cpu__pixels_t p)
 {
   return (cpu__pixels_t){p.step, CPU__VW};
 }
 
-/* A window along one axis: where it begins, maybe in the padding, and its elements inside the image. */
+/* A window along one axis: where it begins, maybe in the padding, and its elements inside the
+ * image. */
 typedef struct span {
   int64_t origin;
   int from, to;
@@ -20,8 +22,8 @@ INLINE span_t span_of(const cpu__pool_t *p, int axis, int64_t out)
   return (span_t){at, at < 0 ? (int)-at : 0, left < p->kernel[axis] ? (int)left : p->kernel[axis]};
 }
 
-/* The maximum and where it was first; NaN counts as largest, as in PyTorch.  origin: of the window in x;
- * width: of the whole window. */
+/* The maximum and where it was first; NaN counts as largest, as in PyTorch.  origin: of the
+ * window in x; width: of the whole window. */
 INLINE vec_t window_max(const float *x, int64_t origin, int64_t row_step, cpu__pixels_t px,
                         span_t rows, span_t cols, int width, mask_t *place)
 {

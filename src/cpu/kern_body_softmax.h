@@ -1,8 +1,8 @@
 /** \file kern_body_softmax.h  Inner loops of the cross-entropy.  Module-internal. */
 #include "cpu/kern_vec.h"
 
-/* exp(x) for x <= 0 to about one unit in the last place; 0 below -87.  2^k e^r with |r| <= ln 2 / 2;
- * the polynomial for e^r and the split of ln 2 are those of Cephes' expf (S. L. Moshier). */
+/* exp(x) for x <= 0 to about one unit in the last place; 0 below -87.  2^k e^r with |r| <= ln 2
+ * / 2; the polynomial for e^r and the split of ln 2 are those of Cephes' expf (S. L. Moshier). */
 INLINE vec_t exp_of(vec_t x)
 {
   const float magic = 0x1.8p23f; /* a float of this size has no fraction: adding it rounds */

@@ -1,5 +1,5 @@
-/* Elementwise kernels: ReLU, addition, and the optimizer rules.  Layouts do not matter: the padding is
- * computed along, and 0 stays 0. */
+/* Elementwise kernels: ReLU, addition, and the optimizer rules.  Layouts do not matter: the
+ * padding is computed along, and 0 stays 0. */
 #include <stdio.h>
 
 #include "base/ct_err.h"

@@ -1,12 +1,12 @@
 /** \file kern_isa.h  All inner loops, compiled for the instruction set of the including file.
  * Module-internal.
  *
- * The including file defines CPU__VW, the floats of a vector, and CPU__LOOPS, the name of the table,
- * and has told the compiler the instruction set. */
+ * The including file defines CPU__VW, the floats of a vector, and CPU__LOOPS, the name of the
+ * table, and has told the compiler the instruction set. */
 #include <math.h>
 
-/* Loops branch on what is constant while they run: -O3 takes such branches out of them, and only then
- * makes vectors of the optimizer rules. */
+/* Loops branch on what is constant while they run: -O3 takes such branches out of them, and only
+ * then makes vectors of the optimizer rules. */
 #if defined(__GNUC__) && !defined(__clang__)
 #  pragma GCC optimize("O3")
 #endif

@@ -1,10 +1,10 @@
 /** \file kern_loops.h  The inner loops of the own kernels.  Module-internal.
  *
- * A loop works on one piece of a tensor for one thread; it knows neither threads nor layouts.  The
- * loops are written once, in kern_body_*.h, over a vector of CPU__VW floats (kern_vec.h), and compiled
- * once for each instruction set, in kern_isa_*.c; each of these gives one table of the type below.  The
- * kernels (kern_bnorm.c, kern_pool.c, ...) cut tensors into pieces, share them out among the threads,
- * and call the table that fits. */
+ * A loop works on one piece of a tensor for one thread; it knows neither threads nor layouts.
+ * The loops are written once, in kern_body_*.h, over a vector of CPU__VW floats (kern_vec.h),
+ * and compiled once for each instruction set, in kern_isa_*.c; each of these gives one table of
+ * the type below.  The kernels (kern_bnorm.c, kern_pool.c, ...) cut tensors into pieces, share
+ * them out among the threads, and call the table that fits. */
 #ifndef CT_KERN_LOOPS_H
 #define CT_KERN_LOOPS_H
 #include "backend/ct_dropout.h"
@@ -13,8 +13,8 @@
 /** Most floats of a vector. */
 #define CPU__LANES_MAX 16
 
-/** A piece of an activation: rows x width floats, rows `stride` floats apart.  Lane j of each vector of
- * a row belongs to the j-th channel of the piece, or every lane to its only channel. */
+/** A piece of an activation: rows x width floats, rows `stride` floats apart.  Lane j of each
+ * vector of a row belongs to the j-th channel of the piece, or every lane to its only channel. */
 typedef struct cpu__rows {
   int64_t rows, width, stride;
 } cpu__rows_t;
@@ -57,8 +57,8 @@ typedef struct cpu__bn_bwd {
   int stream, stream2; /**< of dx, dx2 */
 } cpu__bn_bwd_t;
 
-/** Pooling over one image of one vector of channels.  Windows are clipped to the image.  [0] is along
- * the height, [1] along the width. */
+/** Pooling over one image of one vector of channels.  Windows are clipped to the image.  [0] is
+ * along the height, [1] along the width. */
 typedef struct cpu__pool {
   int64_t in[2], out[2];
   int kernel[2], stride[2], pad[2];
@@ -95,8 +95,8 @@ typedef struct cpu__loops {
   void (*bn_bwd_sums)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs, float *sums);
   void (*bn_bwd_apply)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs);
 
-  /** place: for each output where in its window the maximum was, counted row by row; one byte per lane
-   * of a whole vector; NULL if no backward pass follows. */
+  /** place: for each output where in its window the maximum was, counted row by row; one byte
+   * per lane of a whole vector; NULL if no backward pass follows. */
   void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const float *x, float *y, uint8_t *place,
               int stream);
   void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place, const float *dy,
@@ -106,8 +106,8 @@ typedef struct cpu__loops {
   void (*average_bwd)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *dy,
                       float *dx);
 
-  /** Dropout of `count` elements of the sample at `position` of the global batch, from element `first`
-   * of its plain layout on; in memory they are `step` floats apart. */
+  /** Dropout of `count` elements of the sample at `position` of the global batch, from element
+   * `first` of its plain layout on; in memory they are `step` floats apart. */
   void (*drop)(const ct_dropout_t *d, int64_t position, int64_t first, int64_t count, int64_t step,
                const float *in, float *out);
 
@@ -122,11 +122,12 @@ extern const cpu__loops_t cpu__loops_scalar, cpu__loops_portable, cpu__loops_avx
 
 /** The loops of the device's widest vectors. */
 const cpu__loops_t *cpu__loops(const ct_dev_t *dev);
-/** The loops of the widest vectors that `lanes` channels side by side fill, as far as the device has
- * them; 1 lane: single floats. */
+/** The loops of the widest vectors that `lanes` channels side by side fill, as far as the device
+ * has them; 1 lane: single floats. */
 const cpu__loops_t *cpu__loops_for(const ct_dev_t *dev, int64_t lanes);
 
-/** 1 if an output of so many bytes is better stored around the caches, and may be, being aligned. */
+/** 1 if an output of so many bytes is better stored around the caches, and may be, being
+ * aligned. */
 static inline int cpu__streams(const void *p, size_t bytes)
 {
   return bytes > CPU__STREAM_MIN && (uintptr_t)p % 64 == 0;

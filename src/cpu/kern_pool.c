@@ -1,7 +1,7 @@
 /* Pooling, with the semantics of torch.nn.MaxPool2d, AvgPool2d and AdaptiveAvgPool2d(1).
  *
- * The forward pass of a maximum keeps one byte per output, where in the window it was.  Backward needs
- * neither x nor y then, and reads a sixteenth of what it would to find the place again. */
+ * The forward pass of a maximum keeps one byte per output, where in the window it was.  Backward
+ * needs neither x nor y then, and reads a sixteenth of what it would to find the place again. */
 #include <stdio.h>
 
 #include "base/ct_err.h"

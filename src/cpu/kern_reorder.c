@@ -1,5 +1,5 @@
-/* Another layout, or other dims (flatten).  With other dims one of the sides is plain, and then it is
- * the other side's plain layout too. */
+/* Another layout, or other dims (flatten).  With other dims one of the sides is plain, and then
+ * it is the other side's plain layout too. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,12 +1,12 @@
-/** \file kern_vec.h  A vector of CPU__VW floats, for the files that compile the inner loops for one
- * instruction set.  Module-internal.
+/** \file kern_vec.h  A vector of CPU__VW floats, for the files that compile the inner loops for
+ * one instruction set.  Module-internal.
  *
- * Arithmetic and comparison are those of the compilers' vector extensions: `a * b + c`, `a > b` (a
- * mask_t, each lane all ones or zero).  A product and a sum are fused where the instruction set can.
- * Below is what the extensions lack, or what compilers translate badly.
+ * Arithmetic and comparison are those of the compilers' vector extensions: `a * b + c`, `a > b`
+ * (a mask_t, each lane all ones or zero).  A product and a sum are fused where the instruction
+ * set can. Below is what the extensions lack, or what compilers translate badly.
  *
- * Loads and stores take the number of lanes that are there: a loop runs its step over whole vectors
- * with the constant CPU__VW, then once over the rest. */
+ * Loads and stores take the number of lanes that are there: a loop runs its step over whole
+ * vectors with the constant CPU__VW, then once over the rest. */
 #ifndef CT_KERN_VEC_H
 #define CT_KERN_VEC_H
 #include <stdint.h>

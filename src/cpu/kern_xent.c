@@ -1,4 +1,5 @@
-/* Softmax cross-entropy, as torch.nn.functional.cross_entropy with the sum of the samples' losses. */
+/* Softmax cross-entropy, as torch.nn.functional.cross_entropy with the sum of the samples'
+ * losses. */
 #include <math.h>
 #include <stdio.h>
 
@@ -28,8 +29,8 @@ static int check_labels(const ct_op_desc_t *d, const int32_t *labels)
   return CT_OK;
 }
 
-/* Ahead are larger logits, and equal ones with a lower index, as argmax orders them; and what cannot be
- * compared, so that NaN is never a correct answer. */
+/* Ahead are larger logits, and equal ones with a lower index, as argmax orders them; and what
+ * cannot be compared, so that NaN is never a correct answer. */
 static int64_t rank_of(const float *x, int64_t classes, int32_t label)
 {
   int64_t ahead = 0;

@@ -136,7 +136,8 @@ static int is_same(const memory_t *a, const memory_t *b)
   return same;
 }
 
-/* Each instruction set is near the loops for any processor; any number of threads gives the same bits. */
+/* Each instruction set is near the loops for any processor; any number of threads gives the same
+ * bits. */
 static void check(const ct_op_desc_t *d, double tolerance)
 {
   memory_t any, one, many;
