@@ -470,7 +470,7 @@ static void give_work(ct_reader_t *r, work_t *w)
   pthread_mutex_unlock(&r->lock);
 }
 
-static int hdf5_read(ct_reader_t *r, int n, const int64_t index[], void *x, int64_t *y)
+static int hdf5_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
 {
   int rc = CT_OK;
   work_t *w = NULL;

@@ -30,7 +30,7 @@ static int plan_needs(const ct_config_t *c, const ct_graph_t *g, int n, needs_t 
                      .conv_direct = c->cpu.conv_algo};
   CT_TRY(ct_builtin_backend(c->device, &be));
   CT_TRY(be->open(&o, &dev));
-  CT_TRY(ct_plan_make(g, be, dev, n, 1, NULL, &plan));
+  CT_TRY(ct_plan_make(g, be, dev, &(ct_plan_opts_t){.n = n, .training = 1}, NULL, &plan));
   CT_TRY(ct_arena_map_make(plan, &map));
   ct_optim_rule(&c->optim, &states);
   *out = (needs_t){.activations = plan->arena_bytes,

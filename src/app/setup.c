@@ -92,7 +92,7 @@ int ct_setup_device(ct_setup_t *s)
   int rc = CT_OK;
   CT_TRY_ALL(s->topo, open_device(s));
   s->comm_ops = &ct_comm_mpi;
-  CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &s->comm));
+  CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &(ct_comm_opts_t){0}, &s->comm));
 out:
   return rc;
 }

@@ -49,13 +49,15 @@ typedef struct ct_queue_ops {
 
 enum { CT_USES_X = 1, CT_USES_Y = 2 };
 
+#define CT_OP_PARAMS 4 /**< most trained parameters any op has */
+
 /** What `prepare` found out. */
 typedef struct ct_op_info {
   size_t scratch;       /**< bytes wanted during one run */
   size_t saved;         /**< bytes kept from forward to backward (masks, arg-max, statistics) */
   ct_layout_t y_layout; /**< the output's layout; dy has it too, dx that of x */
-  size_t param_bytes
-      [2]; /**< w[0], w[1] in the op's own layout (gradients and states alike); 0: none */
+  /** w[i] in the op's own layout, float32 (gradients and states alike); 0: none */
+  size_t param_bytes[CT_OP_PARAMS];
   uint64_t param_layout; /**< hash of that layout: equal on all ranks */
   int bwd_uses;          /**< CT_USES_X | CT_USES_Y: what must live until the backward pass */
   int takes_dy2;         /**< backward can add a second gradient on the fly */
@@ -64,31 +66,65 @@ typedef struct ct_op_info {
   const char *algorithm; /**< static text: "winograd", "direct", "by hand" */
 } ct_op_info_t;
 
-/** Numbers of one batch's loss; in staging memory; overwritten by each forward XENT. */
+/** Numbers of one batch's loss; in staging memory; overwritten by each forward LOSS. */
 typedef struct ct_loss {
-  double sum;                  /**< of the samples' losses (not the mean) */
-  int64_t samples, top1, top5; /**< samples seen; correct within the first 1 and 5 */
+  double sum;       /**< of the samples' losses (not the mean) */
+  double weight;    /**< what to divide it by: samples, or the sum of their class weights */
+  double abs_error; /**< sum over samples of the mean |output - target|; 0 for cross-entropy */
+  int64_t samples, top1,
+      top5; /**< samples seen (ignored ones not); correct within the first 1 and 5 */
 } ct_loss_t;
+
+/** What GRADSTAT found out, in staging memory; added to, so that an arena can be done in pieces: the caller
+ * zeroes it before the first. */
+typedef struct ct_grad_stat {
+  double power;      /**< sum of |g|^p, or the largest |g|: of the gradient times `scale` */
+  int64_t nonfinite; /**< elements that are infinite or NaN */
+} ct_grad_stat_t;
+
+/** What an UPDATE does to the gradient before the rule: g = clamp(g * scale * clip, ±clip_value), where clip
+ * = min(1, clip_norm / (norm + 1e-6)) with the norm of `stat`, as torch.nn.utils.clip_grad_norm_.  Nothing is
+ * updated if stat says nonfinite and skip_nonfinite is set (torch.amp.GradScaler). */
+typedef struct ct_grad_ctl {
+  const ct_grad_stat_t *stat; /**< NULL: no norm, no skipping */
+  double clip_norm;           /**< 0: off */
+  double clip_p;              /**< of the norm; infinity: the largest */
+  float clip_value;           /**< 0: off */
+  int skip_nonfinite;
+} ct_grad_ctl_t;
 
 /** Pointers for one run; which ones an op reads is said in ct_op.h; the rest may be anything. */
 typedef struct ct_op_args {
   int pass; /**< bits of CT_FWD | CT_BWD_DATA | CT_BWD_PARAM */
   const void *x, *x2;
   void *y;
-  const void *dy, *dy2; /**< dy2: second summand or NULL */
-  void *dx, *dx2;       /**< overwritten, not added to; NULL: not wanted */
-  void *w[4];           /**< parameters in the op's own layout; BNORM's running statistics plain */
-  void *dw[2];          /**< gradients, overwritten */
+  const void *dy, *dy2;  /**< dy2: second summand or NULL */
+  void *dx, *dx2;        /**< overwritten, not added to; NULL: not wanted */
+  void *w[CT_OP_PARAMS]; /**< parameters in the op's own layout; BNORM's running statistics plain */
+  void *dw[CT_OP_PARAMS]; /**< gradients, overwritten */
   void *saved, *scratch;
-  const int32_t *labels; /**< XENT: n labels; device memory */
-  ct_loss_t *loss;       /**< XENT */
-  float scale;           /**< XENT: factor of dx; UPDATE: factor of the gradient before the rule */
-  int64_t count;         /**< UPDATE: elements */
+  double *stats; /**< BNORM with sync, device memory: 2C + 1 numbers.  Forward: for each channel the
+                                  sums of x - s and of (x - s)^2, where s is its running mean (the same on all
+                                  ranks; Chan, Golub, LeVeque 1983), then the elements of a channel.
+                                  Backward: the sums of dy and of dy * (x - mean); the last is not used */
+  int keep_running;       /**< BNORM in training: 1 = the running statistics are left alone */
+  const int32_t *labels;  /**< LOSS: n labels; device memory */
+  const int32_t *labels2; /**< LOSS: with mix[i] < 1: the other label of a mixed sample; or NULL */
+  const float *mix;       /**< LOSS: share of labels[i]; NULL: 1 */
+  const float *targets;   /**< LOSS: [n, K] */
+  const float *class_weight; /**< LOSS: [K] */
+  ct_loss_t *loss;           /**< LOSS */
+  float scale;               /**< LOSS: factor of dx; GRADSTAT, MEASURE, UPDATE: of the gradient */
+  int64_t count;             /**< GRADSTAT, MEASURE, UPDATE: elements */
   void *state[CT_RULE_STATES];
-  ct_hyper_t hyper; /**< UPDATE */
-  uint64_t seed;    /**< DROPOUT: of the run */
-  int64_t step;     /**< DROPOUT: global step */
-  int64_t first;    /**< DROPOUT: position of this rank's first sample in the global batch */
+  ct_hyper_t hyper;     /**< MEASURE, UPDATE */
+  ct_grad_stat_t *stat; /**< GRADSTAT: added to */
+  ct_grad_ctl_t ctl;    /**< MEASURE, UPDATE */
+  double *norms;        /**< MEASURE: [2] sums of squares, of the weights and of what the rule says
+                             (ct_rules.h), overwritten; UPDATE: of the whole parameter; NULL: 0.  Device memory */
+  uint64_t seed;        /**< DROPOUT: of the run */
+  int64_t step;         /**< DROPOUT: global step */
+  int64_t first;        /**< DROPOUT: position of this rank's first sample in the global batch */
 } ct_op_args_t;
 
 typedef struct ct_op_ops {
@@ -104,7 +140,7 @@ typedef struct ct_op_ops {
   int (*run)(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
   /* NULL is fine */
   void (*release)(ct_op_t *op);
-  /* parameter 0 or 1 between the plain layout (host, float32, OIHW) and the op's own (device);
+  /* one parameter between the plain layout (host, float32, OIHW) and the op's own (device);
    * padding is written as zeros; complete on return */
   int (*pack)(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own);
   int (*unpack)(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain);

@@ -7,21 +7,59 @@
 #include "base/ct_types.h"
 
 typedef enum {
-  CT_OP_CONV,    /**< 2-D cross-correlation, optional bias, forward ReLU */
-  CT_OP_LINEAR,  /**< y = x w^T + b; forward ReLU */
+  CT_OP_CONV,    /**< cross-correlation over 2 or 3 dims, optional bias, forward ReLU */
+  CT_OP_LINEAR,  /**< y = x w^T + b over the last dim; forward ReLU */
   CT_OP_BNORM,   /**< batch normalisation over N and space, then + x2, then ReLU (both optional) */
   CT_OP_RELU,    /**< max(x, 0) */
+  CT_OP_ACT,     /**< another function, element by element */
   CT_OP_POOL,    /**< max or average over windows, or global average; ReLU optional (max only) */
   CT_OP_ADD,     /**< x + x2, then ReLU (optional) */
+  CT_OP_CONCAT,  /**< x, then x2, along dim 1 */
   CT_OP_DROPOUT, /**< x * mask / (1 - p) */
-  CT_OP_REORDER, /**< x in another layout, or with other dims (flatten) */
-  CT_OP_XENT,    /**< softmax cross-entropy of logits against labels, and top-1, top-5 */
-  CT_OP_UPDATE,  /**< one optimizer rule over flat ranges */
+  CT_OP_LNORM,   /**< layer normalisation over the last dim */
+  CT_OP_LSTM,    /**< one LSTM level over a sequence N x T x F */
+  CT_OP_ATTENTION, /**< multi-head self-attention of N x T x D */
+  CT_OP_TOKENS,    /**< N x D x H x W -> N x (1 + HW) x D: class token, patches, + positions */
+  CT_OP_SELECT,    /**< N x T x D -> N x D: one place of a sequence */
+  CT_OP_REORDER,   /**< x in another layout, dtype (a cast), or with other dims (flatten) */
+  CT_OP_LOSS,      /**< loss of outputs against targets, and its counts */
+  CT_OP_GRADSTAT,  /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
+  CT_OP_MEASURE,   /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
+  CT_OP_UPDATE,    /**< one optimizer rule over flat ranges */
   CT_OP_KINDS
 } ct_op_kind_t;
 
-/** Passes, a bit set.  A backward run with both bits does both in the order that is fastest. */
-enum { CT_FWD = 1, CT_BWD_DATA = 2, CT_BWD_PARAM = 4 };
+/** Passes, a bit set.  A backward run with both bits does both in the order that is fastest.  The two
+ * STATS passes are of a BNORM with `sync` only: they leave the local sums in ct_op_args_t.stats, which the
+ * caller sums over a group of ranks before the pass itself is run. */
+enum { CT_FWD = 1, CT_BWD_DATA = 2, CT_BWD_PARAM = 4, CT_FWD_STATS = 8, CT_BWD_STATS = 16 };
+
+/** What CT_OP_ACT computes, in PyTorch's words. */
+typedef enum {
+  CT_ACT_LEAKY_RELU, /**< alpha: negative_slope */
+  CT_ACT_RELU6,
+  CT_ACT_GELU, /**< exact, with erf */
+  CT_ACT_SIGMOID,
+  CT_ACT_TANH,
+  CT_ACT_SILU
+} ct_act_t;
+
+/** What CT_OP_LOSS computes.  A sample's loss is the mean over its outputs, but for cross-entropy. */
+typedef enum {
+  CT_LOSS_CROSS_ENTROPY, /**< softmax; labels */
+  CT_LOSS_MSE,           /**< targets, or labels as one-hot */
+  CT_LOSS_L1,
+  CT_LOSS_BCE /**< with logits */
+} ct_loss_kind_t;
+
+/** Which loss. */
+typedef struct ct_loss_spec {
+  int kind;                 /**< ct_loss_kind_t */
+  int one_hot;              /**< MSE, L1, BCE: 1 = of labels; 0 = of targets */
+  int weighted;             /**< CROSS_ENTROPY: class_weight is given */
+  int has_ignored, ignored; /**< CROSS_ENTROPY: samples with this label count for nothing */
+  double label_smoothing;   /**< CROSS_ENTROPY, as torch.nn.CrossEntropyLoss */
+} ct_loss_spec_t;
 
 /** What a kind computes, in PyTorch's words, and which arguments (ct_op_args_t) it takes:
  *
@@ -30,26 +68,45 @@ enum { CT_FWD = 1, CT_BWD_DATA = 2, CT_BWD_PARAM = 4 };
  *  LINEAR   x [N,in], w[0] [out,in], w[1] -> y    x, dy, w -> dx, dw[0], dw[1]
  *  BNORM    x, x2?, w[0] weight, w[1] bias,       x, y?, dy (+ dy2) -> dx, dx2?, dw[0], dw[1]
  *           w[2] running_mean, w[3] running_var
+ *           with sync: x -> stats, then          x, y?, dy (+ dy2) -> stats, dw[0], dw[1], then
+ *           stats, x, … -> y                      stats, x, … -> dx, dx2?
  *  RELU     x -> y                                y, dy (+ dy2) -> dx
+ *  ACT      x -> y                                x or y, dy -> dx
  *  POOL     x -> y                                x, y, dy -> dx
  *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (both inputs' gradient)
+ *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
+ *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy, w -> dx, dw[0], dw[1]
+ *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, dy, w, saved -> dx, dw[0..3]
+ *           w[1] weight_hh [4H,H], w[2] bias_ih,
+ *           w[3] bias_hh -> y [N,T,H]
+ *  ATTENTION x [N,T,D], w[0] in_proj_weight       x, dy, w, saved -> dx, dw[0..3]
+ *           [3D,D], w[1] in_proj_bias, w[2]
+ *           out_proj.weight, w[3] out_proj.bias
+ *           -> y [N,T,D]
+ *  TOKENS   x [N,D,H,W], w[0] class_token [D],    dy -> dx, dw[0], dw[1]
+ *           w[1] pos_embedding [1+HW,D] -> y
+ *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
  *  REORDER  x -> y                                dy -> dx
- *  XENT     x [N,K], labels -> result             x, labels -> dx = scale * (softmax - onehot)
- *  UPDATE   w[0] weights, dy gradient, state      -
+ *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of the samples' losses)/dx
+ *  GRADSTAT dy gradient, count -> stat            -
+ *  MEASURE  w[0] weights, dy gradient, state -> norms   -
+ *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
  *
  * The `relu` of CONV and LINEAR acts in the forward pass only: their backward takes dy as the gradient
  * of the value before the ReLU (the plan puts a RELU backward in front).  BNORM, POOL and ADD with
  * `relu` take dy as the gradient of their output and mask it themselves. */
 typedef struct ct_op_desc {
   ct_op_kind_t kind;
-  int passes;   /**< CT_FWD | ... : what will be run; others need not be prepared */
-  int training; /**< BNORM: batch statistics, updates running ones; DROPOUT: drops */
+  int passes; /**< CT_FWD | ... : what will be run; others need not be prepared */
+  int training; /**< BNORM: batch statistics, updates running ones (0: the running ones; backward takes them
+                     for constants); DROPOUT: drops */
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; its layout is the op's choice (ct_op_info_t), but REORDER's is given */
   union {
     struct {
-      int kernel[2], stride[2], pad[2], dilate[2]; /**< dilate 1 = dense, as PyTorch */
+      int kernel[3], stride[3], pad[3], dilate[3]; /**< one for each of the 2 (H, W) or 3 (D, H, W)
+                                                        spatial dims; dilate 1 = dense, as PyTorch */
       int groups, bias, relu;
     } conv;
     struct {
@@ -58,11 +115,16 @@ typedef struct ct_op_desc {
     struct {
       double eps, momentum; /**< running = (1 - momentum) * running + momentum * batch */
       int relu, add;        /**< add: x2 is summed in before the ReLU */
+      int sync;             /**< training: statistics of a group of ranks (SyncBN) */
     } bnorm;
     struct {
-      int kernel[2], stride[2], pad[2];
-      int average;     /**< 0: max */
-      int global;      /**< average over all of H x W; y is N x C x 1 x 1 */
+      int kind; /**< ct_act_t */
+      double alpha;
+    } act;
+    struct {
+      int kernel[3], stride[3], pad[3]; /**< as conv's */
+      int average;                      /**< 0: max */
+      int global;                       /**< average over all of the space; y is N x C x 1 x 1 */
       int include_pad; /**< averages divide by the whole window (PyTorch's count_include_pad) */
       int relu;        /**< max only */
     } pool;
@@ -74,7 +136,20 @@ typedef struct ct_op_desc {
       uint32_t layer; /**< number of the layer: its stream of random numbers */
     } dropout;
     struct {
-      int rule; /**< ct_rule_t, ct_rules.h */
+      double eps;
+    } lnorm;
+    struct {
+      int heads;
+    } attention;
+    struct {
+      int index; /**< from 0; -1: the last */
+    } select;
+    ct_loss_spec_t loss;
+    struct {
+      double p; /**< of the norm; infinity: the largest */
+    } gradstat;
+    struct {
+      int rule; /**< ct_rule_t, ct_rules.h; of MEASURE too */
     } update;
   } u;
 } ct_op_desc_t;

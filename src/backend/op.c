@@ -29,8 +29,11 @@ const char *ct_op_name(ct_op_kind_t kind)
   static const char *const name[CT_OP_KINDS] = {
       [CT_OP_CONV] = "conv",       [CT_OP_LINEAR] = "linear",   [CT_OP_BNORM] = "bnorm",
       [CT_OP_RELU] = "relu",       [CT_OP_POOL] = "pool",       [CT_OP_ADD] = "add",
-      [CT_OP_DROPOUT] = "dropout", [CT_OP_REORDER] = "reorder", [CT_OP_XENT] = "xent",
-      [CT_OP_UPDATE] = "update",
+      [CT_OP_DROPOUT] = "dropout", [CT_OP_REORDER] = "reorder", [CT_OP_LOSS] = "loss",
+      [CT_OP_UPDATE] = "update",   [CT_OP_ACT] = "act",         [CT_OP_CONCAT] = "concat",
+      [CT_OP_LNORM] = "lnorm",     [CT_OP_LSTM] = "lstm",       [CT_OP_ATTENTION] = "attention",
+      [CT_OP_TOKENS] = "tokens",   [CT_OP_SELECT] = "select",   [CT_OP_GRADSTAT] = "gradstat",
+      [CT_OP_MEASURE] = "measure",
   };
   return (unsigned)kind < CT_OP_KINDS ? name[kind] : "unknown";
 }
@@ -58,27 +61,39 @@ static void put_word(text_t *t, int on, const char *word)
   if (on) put(t, " %s", word);
 }
 
-/* " s2", or " s2x1" where the two directions differ */
-static void put_pair(text_t *t, const char *key, const int v[2])
+/* Spatial dims of the input. */
+static int space(const ct_op_desc_t *d)
 {
-  if (v[0] == v[1]) {
-    put(t, " %s%d", key, v[0]);
-  } else {
-    put(t, " %s%dx%d", key, v[0], v[1]);
-  }
+  return d->x.ndim - 2;
 }
 
-static void put_window(text_t *t, const int kernel[2], const int stride[2], const int pad[2])
+/* " k3x3" */
+static void put_each(text_t *t, const char *key, const int v[3], int n)
 {
-  put(t, " k%dx%d", kernel[0], kernel[1]);
-  put_pair(t, "s", stride);
-  put_pair(t, "p", pad);
+  for (int i = 0; i < n; i++)
+    put(t, "%s%s%d", i ? "x" : " ", i ? "" : key, v[i]);
+}
+
+/* " s2", or " s2x1" where the directions differ */
+static void put_short(text_t *t, const char *key, const int v[3], int n)
+{
+  int same = v[0] == v[1] && (n < 3 || v[0] == v[2]);
+  put_each(t, key, v, same ? 1 : n);
+}
+
+static void put_window(text_t *t, const int kernel[3], const int stride[3], const int pad[3], int n)
+{
+  put_each(t, "k", kernel, n);
+  put_short(t, "s", stride, n);
+  put_short(t, "p", pad, n);
 }
 
 static void put_conv(text_t *t, const ct_op_desc_t *d)
 {
-  put_window(t, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
-  if (d->u.conv.dilate[0] != 1 || d->u.conv.dilate[1] != 1) put_pair(t, "d", d->u.conv.dilate);
+  const int *dilate = d->u.conv.dilate;
+  put_window(t, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad, space(d));
+  if (dilate[0] != 1 || dilate[1] != 1 || (space(d) > 2 && dilate[2] != 1))
+    put_short(t, "d", dilate, space(d));
   if (d->u.conv.groups != 1) put(t, " g%d", d->u.conv.groups);
   put_word(t, d->u.conv.bias, "bias");
   put_word(t, d->u.conv.relu, "relu");
@@ -90,7 +105,7 @@ static void put_pool(text_t *t, const ct_op_desc_t *d)
   if (d->u.pool.global) {
     put_word(t, 1, "global");
   } else {
-    put_window(t, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
+    put_window(t, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad, space(d));
     put_word(t, d->u.pool.include_pad, "include_pad");
   }
   put_word(t, d->u.pool.relu, "relu");
@@ -104,6 +119,28 @@ static const char *rule_name(int rule)
 #undef X
   };
   return rule >= 0 && rule < CT_RULE_COUNT ? name[rule] + strlen("ct_rule_") : "unknown";
+}
+
+static const char *act_name(int kind)
+{
+  static const char *const name[] = {"leaky_relu", "relu6", "gelu", "sigmoid", "tanh", "silu"};
+  return kind >= CT_ACT_LEAKY_RELU && kind <= CT_ACT_SILU ? name[kind] : "unknown";
+}
+
+static const char *loss_name(int kind)
+{
+  static const char *const name[] = {"cross_entropy", "mse", "l1", "bce"};
+  return kind >= CT_LOSS_CROSS_ENTROPY && kind <= CT_LOSS_BCE ? name[kind] : "unknown";
+}
+
+static int has_output(ct_op_kind_t kind)
+{
+  return kind != CT_OP_UPDATE && kind != CT_OP_MEASURE && kind != CT_OP_GRADSTAT;
+}
+
+static int dtypes_shown(const ct_op_desc_t *d)
+{
+  return d->x.dtype != CT_F32 || (has_output(d->kind) && d->y.dtype != CT_F32);
 }
 
 static void put_details(text_t *t, const ct_op_desc_t *d)
@@ -120,6 +157,20 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     put_word(t, 1, d->training ? "training" : "inference");
     put_word(t, d->u.bnorm.add, "add");
     put_word(t, d->u.bnorm.relu, "relu");
+    put_word(t, d->u.bnorm.sync, "sync");
+    break;
+  case CT_OP_ACT:
+    put_word(t, 1, act_name(d->u.act.kind));
+    if (d->u.act.kind == CT_ACT_LEAKY_RELU) put(t, " %g", d->u.act.alpha);
+    break;
+  case CT_OP_ATTENTION:
+    put(t, " %d heads", d->u.attention.heads);
+    break;
+  case CT_OP_SELECT:
+    put(t, " %d", d->u.select.index);
+    break;
+  case CT_OP_LOSS:
+    put_word(t, 1, loss_name(d->u.loss.kind));
     break;
   case CT_OP_POOL:
     put_pool(t, d);
@@ -133,11 +184,16 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_REORDER:
     put(t, " %s -> %s", ct_layout_name(d->x.layout), ct_layout_name(d->y.layout));
     break;
+  case CT_OP_MEASURE:
   case CT_OP_UPDATE:
     put_word(t, 1, rule_name(d->u.update.rule));
     break;
   case CT_OP_RELU:
-  case CT_OP_XENT:
+  case CT_OP_CONCAT:
+  case CT_OP_LNORM:
+  case CT_OP_LSTM:
+  case CT_OP_TOKENS:
+  case CT_OP_GRADSTAT:
   case CT_OP_KINDS:
     break;
   }
@@ -150,8 +206,10 @@ const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
 
   if (cap > 0) buf[0] = 0;
   put(&t, "%s %s", ct_op_name(d->kind), ct_shape_text(&d->x, x, sizeof x));
-  if (d->kind != CT_OP_UPDATE) put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
+  if (has_output(d->kind)) put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
   put_details(&t, d);
+  if (dtypes_shown(d)) put(&t, " %s", ct_dtype_name(d->x.dtype));
+  if (dtypes_shown(d) && d->y.dtype != d->x.dtype) put(&t, " -> %s", ct_dtype_name(d->y.dtype));
   return buf;
 }
 
@@ -159,31 +217,55 @@ const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
 
 /* The bias and ReLU of CONV and LINEAR are left out, as is usual when networks are compared; the
  * small operations count what the textbook formula does to each element. */
+static double window_size(const int kernel[3], int n)
+{
+  double size = 1;
+  for (int i = 0; i < n; i++)
+    size *= kernel[i];
+  return size;
+}
+
 static double forward_flops(const ct_op_desc_t *d)
 {
   double x = (double)ct_shape_count(&d->x), y = (double)ct_shape_count(&d->y);
+  double wide = (double)d->x.dim[d->x.ndim - 1], length = (double)d->x.dim[1];
 
   switch (d->kind) {
   case CT_OP_CONV:
-    return 2 * y * (double)(d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] *
-           d->u.conv.kernel[1];
+    return 2 * y * (double)(d->x.dim[1] / d->u.conv.groups) *
+           window_size(d->u.conv.kernel, space(d));
   case CT_OP_LINEAR:
-    return 2 * y * (double)ct_shape_sample(&d->x);
+    return 2 * y * wide;
+  case CT_OP_LSTM: /* the products with both weights */
+    return 8 * y * (wide + (double)d->y.dim[2]);
+  case CT_OP_ATTENTION: /* projections; scores and their use */
+    return 8 * x * wide + 4 * x * length;
+  case CT_OP_LNORM:
+    return 7 * x;
+  case CT_OP_ACT:
+    return d->u.act.kind == CT_ACT_LEAKY_RELU || d->u.act.kind == CT_ACT_RELU6 ? x : 4 * x;
+  case CT_OP_TOKENS:
+    return y;
   case CT_OP_BNORM:
     /* scale and shift; sum and sum of squares when training */
     return x * ((d->training ? 5 : 2) + !!d->u.bnorm.add + !!d->u.bnorm.relu);
   case CT_OP_POOL:
     if (d->u.pool.global) return x;
-    return y * d->u.pool.kernel[0] * d->u.pool.kernel[1];
+    return y * window_size(d->u.pool.kernel, space(d));
   case CT_OP_ADD:
     return x * (1 + !!d->u.add.relu);
-  case CT_OP_XENT:
+  case CT_OP_LOSS:
     return 4 * x; /* maximum, difference, exponential, sum */
   case CT_OP_UPDATE:
     return 6 * x;
+  case CT_OP_GRADSTAT:
+  case CT_OP_MEASURE:
+    return 2 * x;
   case CT_OP_RELU:
   case CT_OP_DROPOUT:
     return x;
+  case CT_OP_CONCAT:
+  case CT_OP_SELECT:
   case CT_OP_REORDER:
   case CT_OP_KINDS:
     break;
@@ -196,10 +278,17 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   switch (d->kind) {
   case CT_OP_CONV:
   case CT_OP_LINEAR:
+  case CT_OP_LSTM:
     return forward_flops(d);
+  case CT_OP_ATTENTION: /* the scores are only of the data */
+    return forward_flops(d) -
+           (pass == CT_BWD_PARAM ? 4 * (double)ct_shape_count(&d->x) * (double)d->x.dim[1] : 0);
   case CT_OP_BNORM:
+  case CT_OP_LNORM:
     return (pass == CT_BWD_PARAM ? 4 : 5) * (double)ct_shape_count(&d->x);
   case CT_OP_UPDATE:
+  case CT_OP_GRADSTAT:
+  case CT_OP_MEASURE:
     return 0;
   default:
     return pass == CT_BWD_DATA ? forward_flops(d) : 0;

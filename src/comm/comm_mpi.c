@@ -173,10 +173,12 @@ static ct_comm_t *new_comm(const ct_topo_t *t, const ct_backend_t *be)
   return c;
 }
 
-static int open_comm(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev, ct_comm_t **out)
+static int open_comm(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev,
+                     const ct_comm_opts_t *o, ct_comm_t **out)
 {
   int rc = CT_OK;
   (void)dev;
+  (void)o;
   *out = NULL;
   ct_comm_t *c = new_comm(t, be);
   CT_TRY_ALL(t, c ? CT_OK : CT_ERR_NOMEM);
@@ -211,9 +213,11 @@ static void append(ct_comm_t *c, int transfer)
   c->last = transfer;
 }
 
-static int allreduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, int *ticket)
+static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
+                  int *ticket)
 {
   int rc = CT_OK;
+  (void)how;
   *ticket = c->unused;
   if (c->unused == NONE)
     CT_FAIL(CT_ERR_ARG, "more than %d transfers are open at once", CT_COMM_TICKETS);
@@ -283,7 +287,7 @@ const ct_comm_ops_t ct_comm_mpi = {.size = sizeof(ct_comm_ops_t),
                                    .name = "mpi",
                                    .open = open_comm,
                                    .alloc = alloc,
-                                   .allreduce = allreduce,
+                                   .reduce = reduce,
                                    .poke = poke,
                                    .end = end,
                                    .bcast = bcast,

@@ -10,7 +10,7 @@
 static const cpu__op_kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_CONV] = &cpu__conv,       [CT_OP_LINEAR] = &cpu__linear,   [CT_OP_BNORM] = &cpu__bnorm,
     [CT_OP_RELU] = &cpu__relu,       [CT_OP_POOL] = &cpu__pool,       [CT_OP_ADD] = &cpu__add,
-    [CT_OP_DROPOUT] = &cpu__dropout, [CT_OP_REORDER] = &cpu__reorder, [CT_OP_XENT] = &cpu__xent,
+    [CT_OP_DROPOUT] = &cpu__dropout, [CT_OP_REORDER] = &cpu__reorder, [CT_OP_LOSS] = &cpu__xent,
     [CT_OP_UPDATE] = &cpu__update,
 };
 
@@ -165,8 +165,8 @@ static void use_threads(const ct_dev_t *dev)
 static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   why[0] = 0;
-  if ((unsigned)d->kind >= CT_OP_KINDS) {
-    snprintf(why, 128, "the CPU backend knows no op kind %d", (int)d->kind);
+  if ((unsigned)d->kind >= CT_OP_KINDS || !kinds[d->kind]) {
+    snprintf(why, 128, "the CPU backend has no '%s' op", ct_op_name(d->kind));
     return 0;
   }
   if (d->x.dtype != CT_F32 || d->y.dtype != CT_F32) {
@@ -232,7 +232,7 @@ static int op_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 
 static int check_param(const ct_op_t *op, int param)
 {
-  if ((param == 0 || param == 1) && op->param_bytes[param]) return CT_OK;
+  if (param >= 0 && param < CT_OP_PARAMS && op->param_bytes[param]) return CT_OK;
   return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a %s op has no parameter %d",
                     ct_op_name(op->desc.kind), param);
 }

@@ -32,8 +32,8 @@ typedef struct cpu__op_kind cpu__op_kind_t;
 struct ct_op {
   const cpu__op_kind_t *kind;
   ct_dev_t *dev;
-  ct_op_desc_t desc;     /**< y.layout holds info->y_layout once prepared */
-  size_t param_bytes[2]; /**< as in ct_op_info_t */
+  ct_op_desc_t desc;                /**< y.layout holds info->y_layout once prepared */
+  size_t param_bytes[CT_OP_PARAMS]; /**< as in ct_op_info_t */
 };
 
 /** One kind of op.  Meanings are those of ct_op_ops_t; the backend checks arguments, allocates, and

@@ -13,6 +13,8 @@ typedef struct ct_reader_info {
   ct_shape_t x;      /**< one sample as stored, dim[0] == 1, in the reader's dtype, N C H W order */
   int channels_last; /**< 1: a sample's bytes are H W C and are to be transposed */
   int64_t classes;   /**< from the file's attribute `classes`; 0: unknown */
+  int64_t
+      targets; /**< 0: a sample has a class number; else so many real numbers (all dims together) */
   uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
 } ct_reader_info_t;
 
@@ -39,9 +41,10 @@ typedef struct ct_reader_ops {
    * array, what was expected. */
   int (*open)(const ct_reader_spec_t *spec, ct_reader_t **out);
   const ct_reader_info_t *(*info)(const ct_reader_t *r);
-  /* n samples in the order of index[]; x: n samples as stored; y: n labels; either may be NULL.
+  /* n samples in the order of index[]; x: n samples as stored; y: n int64 labels, or n times `targets`
+   * floats; either may be NULL.
    * Thread-safe, allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
-  int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, int64_t *y);
+  int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
   /* Where a sample lies, for messages: "train-001.h5, sample 17". */
   void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
   /* NULL is fine */

@@ -147,7 +147,7 @@ static void make_sample(const ct_reader_t *r, int64_t index, int64_t label, floa
   }
 }
 
-static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x, int64_t *y)
+static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
 {
   int rc = CT_OK;
   int64_t elements = ct_shape_sample(&r->info.x);
@@ -157,7 +157,7 @@ static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x,
               (long long)r->info.samples);
     int64_t label = index[i] % r->info.classes;
     if (x) make_sample(r, index[i], label, (float *)x + i * elements);
-    if (y) y[i] = label;
+    if (y) ((int64_t *)y)[i] = label;
   }
 out:
   return rc;

@@ -40,6 +40,7 @@ typedef struct ct_layer {
   int in[2];               /**< layer numbers; -1 is the network's input */
   ct_shape_t out;          /**< with dim[0] = 1 */
   int first_param, params; /**< its parameters: graph.param[first_param …] */
+  int keeps_stats; /**< batchnorm: normalises by its running statistics and leaves them, also in training */
 } ct_layer_t;
 
 /** One state-dict entry. */
@@ -49,6 +50,7 @@ typedef struct ct_param {
   int slot;               /**< index in the op's w[] */
   ct_param_spec_t spec;
   int64_t count; /**< elements */
+  int frozen;    /**< 1: stays as it is */
 } ct_param_t;
 
 typedef struct ct_graph {
@@ -87,6 +89,15 @@ void ct_graph_free(ct_graph_t *g);
  * graph can only be freed. */
 int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
                  const char *opts, ...) __attribute__((format(printf, 7, 8)));
+
+/** 1 if \a pattern means the parameter \a name: fnmatch without flags ('*' matches dots too); a pattern
+ * without '*', '?' and '[' also means everything below the layer of that name. */
+int ct_graph_matches(const char *pattern, const char *name);
+/** Local.  Freezes the trained parameters that a pattern matches.  \a freeze_bn: the batchnorms whose
+ * parameters are all frozen (with no pattern: all) keep their running statistics, as in PyTorch after
+ * .eval(); else *updating counts those of them that go on updating theirs.  CT_ERR_USAGE: a pattern that
+ * matches nothing; nothing is left to train. */
+int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
 /** Number of a parameter by name, or -1. */
 int ct_graph_find_param(const ct_graph_t *g, const char *name);

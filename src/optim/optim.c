@@ -37,12 +37,13 @@ const char *ct_optim_state_name(const ct_optim_opts_t *o, int state)
   return "momentum_buffer";
 }
 
-ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, double lr, int64_t step)
+ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, const ct_param_group_t *group,
+                          const ct_schedule_point_t *at, int64_t update)
 {
-  return (ct_hyper_t){.lr = (float)lr,
-                      .momentum = (float)o->momentum,
+  return (ct_hyper_t){.lr = (float)ct_schedule_lr(at, group->lr),
+                      .momentum = (float)ct_schedule_momentum(at, group->momentum),
                       .dampening = (float)o->dampening,
-                      .weight_decay = (float)o->weight_decay,
+                      .weight_decay = (float)group->weight_decay,
                       .nesterov = o->nesterov,
-                      .step = step + 1};
+                      .step = update + 1};
 }

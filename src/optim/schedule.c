@@ -49,14 +49,21 @@ const ct_opt_t ct_schedule_rows[] = {
     CT_OPT_DOUBLE(ct_schedule_opts_t, min_lr, "0", 0, 1e18, "cosine: rate at the end of the run"),
     CT_OPT_END};
 
-double ct_schedule_lr(const ct_schedule_opts_t *s, double lr, int64_t step, int64_t steps_per_epoch,
-                      int64_t total_steps)
+double ct_schedule_lr(const ct_schedule_point_t *at, double lr)
 {
-  int64_t warmup = llround(s->warmup_epochs * (double)steps_per_epoch);
-  if (step < warmup) return lr * (double)(step + 1) / (double)warmup;
+  const ct_schedule_opts_t *s = at->opts;
+  if (!s) return lr;
+  int64_t warmup = llround(s->warmup_epochs * (double)at->steps_per_epoch);
+  if (at->step < warmup) return lr * (double)(at->step + 1) / (double)warmup;
   point_t p = {.lr = lr,
-               .t = (double)(step - warmup),
-               .length = (double)(total_steps - warmup),
-               .steps_per_epoch = (double)steps_per_epoch};
+               .t = (double)(at->step - warmup),
+               .length = (double)(at->total_steps - warmup),
+               .steps_per_epoch = (double)at->steps_per_epoch};
   return schedules[s->kind](s, &p);
+}
+
+double ct_schedule_momentum(const ct_schedule_point_t *at, double momentum)
+{
+  (void)at;
+  return momentum;
 }

@@ -4,6 +4,7 @@
  * allocating anything.  It is made in four passes, a file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
+ *   precision.c which tensors are of the low type of mixed precision                 (pure)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
  *   schedule.c  the works of forward and backward                                    (pure)
  *   place.c     life times, in-place sharing, an offset in one arena for each tensor (pure)
@@ -44,14 +45,19 @@ typedef struct ct_work {
 } ct_work_t;
 
 /** Where each parameter lies: made by the first plan of a model, equal on all ranks.  Trained ones lie
- * in the order in which backward finishes their gradients, each on a 64-byte boundary. */
+ * in the order in which backward finishes their gradients, each on a 64-byte boundary; then the frozen
+ * ones of layers that are partly trained (backward writes their gradients too, and nobody reads them);
+ * then the other frozen ones. */
 typedef struct ct_arena_map {
   int params;
   size_t *offset;      /**< per graph parameter, bytes; in the weight arena, or the buffer arena */
   size_t *bytes;       /**< without the padding to the boundary */
   int *order;          /**< trained parameters by offset */
   int trained;         /**< how many */
-  size_t weight_bytes; /**< of the weight arena; gradient and state arenas are the same size */
+  size_t weight_bytes; /**< of the weight arena */
+  size_t gradient_bytes; /**< of the gradient arena */
+  size_t
+      trained_bytes; /**< of the trained ones: the state arenas, and what is reduced and updated */
   size_t buffer_bytes;
   uint64_t layout; /**< hash of all layouts: ranks agree on it */
 } ct_arena_map_t;
@@ -62,12 +68,20 @@ typedef struct ct_bucket {
   int after; /**< index into ct_plan_t.work */
 } ct_bucket_t;
 
+/** What a plan is for. */
+typedef struct ct_plan_opts {
+  int n; /**< samples, at least 1 */
+  int training;
+  ct_dtype_t compute; /**< CT_F32, or the low type of mixed precision: CT_BF16, CT_F16 */
+  int sync_bn;        /**< training: batchnorms take the statistics of a group of ranks */
+  ct_loss_spec_t loss;
+} ct_plan_opts_t;
+
 typedef struct ct_plan {
   const ct_backend_t *be;  /**< borrowed */
   ct_dev_t *dev;           /**< borrowed */
   const ct_graph_t *graph; /**< borrowed */
-  int n;                   /**< local batch */
-  int training;
+  ct_plan_opts_t o;
   int64_t cap_ops, cap_values, cap_works;
   ct_plan_op_t *op;
   int ops;
@@ -83,17 +97,17 @@ typedef struct ct_plan {
 } ct_plan_t;
 
 /** Local.  \a like: a plan of the same model and device whose parameter layouts are taken over, or NULL.
- * n ≥ 1.  CT_ERR_UNSUP names the layer and what the backend cannot do; CT_ERR_USAGE for training a model
+ * CT_ERR_UNSUP names the layer and what the backend cannot do; CT_ERR_USAGE for training a model
  * without parameters. */
-int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev, int n, int training,
-                 const ct_plan_t *like, ct_plan_t **out);
+int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
+                 const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out);
 void ct_plan_free(ct_plan_t *p);
 
 /** Local.  The arenas' map from a plan (the first one made for the model). */
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
 void ct_arena_map_clear(ct_arena_map_t *m);
 
-/** Pure.  Cuts [0, weight_bytes) into buckets of at least \a bucket_bytes (the last may be smaller), at
+/** Pure.  Cuts [0, trained_bytes) into buckets of at least \a bucket_bytes (the last may be smaller), at
  * parameter boundaries; bucket[cap]; returns how many, at least 1 if anything is trained. */
 int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_bytes, int cap,
                     ct_bucket_t *bucket);
@@ -104,9 +118,12 @@ typedef struct ct_bind {
   char *weight, *gradient, *buffer; /**< gradient may be NULL for evaluation */
   const ct_arena_map_t *map;
   const void *x; /**< the network's input, plain */
-  const int32_t *labels;
+  const int32_t *labels, *labels2;
+  const float *mix, *targets, *class_weight;
   ct_loss_t *loss;  /**< staging memory */
-  float loss_scale; /**< factor of the gradient: 1 / global batch */
+  double *stats;    /**< SyncBN: device memory, 2C + 1 for the largest C */
+  int keep_running; /**< running statistics are left alone */
+  float loss_scale; /**< factor of the gradient: 1 / global batch, times the loss scale */
   uint64_t seed;    /**< dropout */
   int64_t step, first;
 } ct_bind_t;
@@ -120,9 +137,11 @@ int ct_plan_root(const ct_plan_t *p, int v);
 /* ---- the passes, shared between the files of this folder and the tests ---- */
 
 /** Pure.  An empty plan with the network's input as value 0. */
-ct_plan_t *ct__plan_new(const ct_graph_t *g, int n, int training);
+ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o);
 /** Pure.  Ops with descriptors, fused; their values have no layout yet. */
 int ct__plan_lower(ct_plan_t *p);
+/** Pure.  Sets the dtypes of all descriptors and values, and puts casts (REORDER) where they change. */
+int ct__plan_precision(ct_plan_t *p);
 /** Layouts, reorders between them, prepared ops. */
 int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
 /** Pure.  Works; appends the helper ops that backward needs (ReLU masks, gradient sums), unprepared. */

@@ -137,14 +137,14 @@ static int lower_layer(lowering_t *lo, int i)
   ct_shape_t in[2], out = l->out;
   for (int k = 0; k < l->ops->inputs; k++) {
     in[k] = l->in[k] < 0 ? p->graph->input : p->graph->layer[l->in[k]].out;
-    in[k].dim[0] = p->n;
+    in[k].dim[0] = p->o.n;
   }
-  out.dim[0] = p->n;
+  out.dim[0] = p->o.n;
   l->ops->lower(l->opts, i, in, &out, &op.desc);
-  op.desc.training = p->training;
+  op.desc.training = p->o.training;
   if (op.desc.kind == CT_OP_RELU && fuse_relu(lo, i)) return CT_OK;
   if (op.desc.kind == CT_OP_ADD && fuse_add(lo, i)) return CT_OK;
-  if (op.desc.kind == CT_OP_DROPOUT && (!p->training || op.desc.u.dropout.p == 0)) {
+  if (op.desc.kind == CT_OP_DROPOUT && (!p->o.training || op.desc.u.dropout.p == 0)) {
     become(lo, i, l->in[0]);
     lo->maker[i] = -1;
     return CT_OK;
@@ -168,9 +168,9 @@ static int lower_loss(lowering_t *lo)
   ct_plan_op_t op = {.layer = -1, .saved = -1, .out = -1};
   p->logits = lo->value[p->graph->layers - 1];
   ct_shape_t x = p->graph->layer[p->graph->layers - 1].out;
-  x.dim[0] = p->n;
-  ct_op_desc_init(&op.desc, CT_OP_XENT, &x, &x);
-  op.desc.training = p->training;
+  x.dim[0] = p->o.n;
+  ct_op_desc_init(&op.desc, CT_OP_LOSS, &x, &x);
+  op.desc.training = p->o.training;
   op.in[0] = p->logits;
   op.in[1] = -1;
   return ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK;

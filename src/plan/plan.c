@@ -6,16 +6,15 @@
 
 #define ALIGN 64
 
-ct_plan_t *ct__plan_new(const ct_graph_t *g, int n, int training)
+ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o)
 {
   ct_plan_t *p = ct_mem_alloc(sizeof *p, "plan");
   if (!p) return NULL;
   p->graph = g;
-  p->n = n;
-  p->training = training;
+  p->o = *o;
   p->layer_op = ct_mem_array(g->layers, sizeof *p->layer_op, "plan");
   ct_shape_t in = g->input;
-  in.dim[0] = n;
+  in.dim[0] = o->n;
   p->input = ct__plan_value(p, &in, 0);
   if (!p->layer_op || p->input < 0) {
     ct_plan_free(p);
@@ -52,17 +51,17 @@ int ct_plan_root(const ct_plan_t *p, int v)
   return v;
 }
 
-int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev, int n, int training,
-                 const ct_plan_t *like, ct_plan_t **out)
+int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
+                 const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
-  ct_plan_t *p = ct__plan_new(g, n, training);
+  ct_plan_t *p = ct__plan_new(g, o);
   if (!p) return CT_ERR_NOMEM;
   p->be = be;
   p->dev = dev;
   CT_TRY(ct__plan_lower(p));
-  if (training && !p->value[p->logits].grad)
+  if (o->training && !p->value[p->logits].grad)
     CT_FAIL(CT_ERR_USAGE, "the model has no parameters that could be trained");
   CT_TRY(ct__plan_prepare(p, like));
   CT_TRY(ct__plan_schedule(p));

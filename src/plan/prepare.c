@@ -8,7 +8,7 @@
 static int passes_of(const ct_plan_t *p, const ct_plan_op_t *op)
 {
   int passes = CT_FWD;
-  if (!p->training) return passes;
+  if (!p->o.training) return passes;
   for (int k = 0; k < 2; k++)
     if (op->in[k] >= 0 && p->value[op->in[k]].grad) passes |= CT_BWD_DATA;
   if (op->trained) passes |= CT_BWD_PARAM;
@@ -49,7 +49,7 @@ static int reordered(ct_plan_t *p, int v, const ct_shape_t *as, ct_layout_t layo
   x.layout = p->value[v].shape.layout;
   y.layout = layout;
   ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
-  op.desc.training = p->training;
+  op.desc.training = p->o.training;
   op.desc.passes = passes_of(p, &op);
   CT_TRY(prepare_one(p, &op, NULL));
   op.out = ct__plan_value(p, &y, p->value[v].grad);

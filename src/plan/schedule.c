@@ -155,7 +155,7 @@ int ct__plan_schedule(ct_plan_t *p)
   int rc = CT_OK, loss = p->ops - 1;
   scheduling_t s = {p, NULL};
   CT_TRY(forward(p));
-  if (!p->training) return CT_OK;
+  if (!p->o.training) return CT_OK;
   s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");
   CT_TRY(s.grad ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < p->values; i++)

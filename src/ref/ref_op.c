@@ -11,7 +11,7 @@ static const ct__ref_kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_BNORM] = &ct__ref_bnorm,     [CT_OP_RELU] = &ct__ref_relu,
     [CT_OP_POOL] = &ct__ref_pool,       [CT_OP_ADD] = &ct__ref_add,
     [CT_OP_DROPOUT] = &ct__ref_dropout, [CT_OP_REORDER] = &ct__ref_reorder,
-    [CT_OP_XENT] = &ct__ref_xent,       [CT_OP_UPDATE] = &ct__ref_update,
+    [CT_OP_LOSS] = &ct__ref_xent,       [CT_OP_UPDATE] = &ct__ref_update,
 };
 
 /* An empty batch is fine: a rank may have no samples in the last step of an epoch. */
@@ -26,8 +26,10 @@ static int is_proper(const ct_shape_t *s)
 
 static const char *check(const ct_op_desc_t *d)
 {
-  if ((unsigned)d->kind >= CT_OP_KINDS) return "unknown kind of op";
-  if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM)) return "unknown pass";
+  if ((unsigned)d->kind >= CT_OP_KINDS || !kinds[d->kind])
+    return "the reference backend has no such op";
+  if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM | CT_FWD_STATS | CT_BWD_STATS))
+    return "unknown pass";
   if (!is_proper(&d->x) || (d->kind != CT_OP_UPDATE && !is_proper(&d->y)))
     return "a shape has an empty or missing dimension";
   if (d->x.dtype != CT_F32 || d->y.dtype != CT_F32)
@@ -69,7 +71,7 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
   op->info.algorithm = "reference";
   kinds[d->kind]->needs(d, &op->info);
   op->info.param_layout = ct_hash_text("plain", 0);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < CT_OP_PARAMS; i++) {
     if (like && like->info.param_bytes[i] != op->info.param_bytes[i])
       CT_FAIL(CT_ERR_SHAPE, "%s: parameter %d has %zu bytes, the layer's other op has %zu",
               ct_op_text(d, text, sizeof text), i, op->info.param_bytes[i],

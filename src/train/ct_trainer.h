@@ -78,10 +78,10 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
 
 /** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the step word.
  * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part, and \a b
- * is not looked at.  CT_ERR_ARG: more samples than were announced; CT_ERR_NONFINITE: a loss is.
+ * is not looked at.  \a at says the learning rates.  CT_ERR_ARG: more samples than were announced; CT_ERR_NONFINITE: a loss is.
  * word->stop and times->data_s are the caller's, the rest is filled in.  After a failed step the weights are
  * undefined. */
-int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr,
+int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_word_t *word, ct_step_times_t *times);
 /** Local, Hot.  Forward only; adds to *sum. */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);

@@ -197,12 +197,15 @@ static int one_step(loop_t *l, int *own, ct_step_word_t *word)
   int64_t per_epoch = ct_sampler_steps(&l->o->sampler);
   int64_t total = per_epoch * l->o->train->epochs;
   if (l->o->train->steps && l->o->train->steps < total) total = l->o->train->steps;
-  double lr = ct_schedule_lr(l->o->schedule, l->t->env.optim->lr, l->at.step, per_epoch, total);
+  ct_schedule_point_t at = {.opts = l->o->schedule,
+                            .step = l->at.step,
+                            .steps_per_epoch = per_epoch,
+                            .total_steps = total};
   int fed = ct_feed_next(l->feed, &b);
   if (rc == CT_OK) rc = fed;
   times.data_s = ct_clock() - begin;
   word->stop = ct_stop_asked();
-  CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, lr, word, &times));
+  CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &times));
   double seconds = ct_clock() - begin;
   l->trained_s += seconds;
   l->trained += word->samples;
@@ -211,7 +214,7 @@ static int one_step(loop_t *l, int *own, ct_step_word_t *word)
   l->out->train_loss = l->loss_sum / (double)l->loss_n;
   advance(l, word->samples);
   show_progress(l, word->loss_sum / (double)word->samples);
-  *own = step_line(l, word, &times, lr, seconds);
+  *own = step_line(l, word, &times, ct_schedule_lr(&at, l->t->env.optim->lr), seconds);
   if (*own == CT_OK) *own = first_step(l);
 out:
   return rc;

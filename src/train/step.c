@@ -61,10 +61,10 @@ static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
   const ct_bucket_t *b = &bucket[t->sent];
   double begin = ct_clock();
   int marked = note(t, t->env.be->queue->mark(t->q, &t->ready));
-  int rc =
-      note(t, t->env.comm_ops->allreduce(t->env.comm, marked == CT_OK ? t->ready : NULL,
-                                         (float *)(t->gradient + b->offset),
-                                         (int64_t)(b->bytes / sizeof(float)), &t->ticket[t->sent]));
+  int rc = note(t, t->env.comm_ops->reduce(t->env.comm, marked == CT_OK ? t->ready : NULL,
+                                           (float *)(t->gradient + b->offset),
+                                           (int64_t)(b->bytes / sizeof(float)), CT_REDUCE_ALL,
+                                           &t->ticket[t->sent]));
   t->sent++;
   t->exposed_s += ct_clock() - begin;
   return marked != CT_OK ? marked : rc;
@@ -121,10 +121,11 @@ static int update(ct_trainer_t *t, const ct_bucket_t *b, ct_op_args_t *a)
 
 /* Each bucket is applied as soon as it has arrived, while later ones still travel.  Every transfer is ended,
  * also after an error: the peers need this rank for it. */
-static void apply(ct_trainer_t *t, double lr)
+static void apply(ct_trainer_t *t, const ct_schedule_point_t *at)
 {
-  ct_op_args_t a = {
-      .pass = CT_FWD, .scale = 1, .hyper = ct_optim_hyper(t->env.optim, lr, t->steps)};
+  const ct_optim_opts_t *o = t->env.optim;
+  ct_param_group_t group = {o->lr, o->weight_decay, o->momentum};
+  ct_op_args_t a = {.pass = CT_FWD, .scale = 1, .hyper = ct_optim_hyper(o, &group, at, t->steps)};
   for (int i = 0; i < t->sent; i++) {
     double begin = ct_clock();
     note(t, t->env.comm_ops->end(t->env.comm, t->ticket[i], t->q));
@@ -159,7 +160,7 @@ static void report(ct_trainer_t *t, const ct_batch_t *b, const ct_step_times_t *
   word->top5 = t->loss->top5;
 }
 
-int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr,
+int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_word_t *word, ct_step_times_t *times)
 {
   double begin = ct_clock();
@@ -169,7 +170,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, double lr,
   note(t, rc_in);
   if (t->failed == CT_OK && b->n) note(t, forward_backward(t, b));
   send_rest(t);
-  apply(t, lr);
+  apply(t, at);
   note(t, t->env.be->queue->sync(t->q));
   if (t->failed == CT_OK && b->n) note(t, check_loss(t, b));
   times->comm_exposed_s = t->exposed_s;

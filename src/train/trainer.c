@@ -38,7 +38,8 @@ static int add_variant(ct_trainer_t *t, int n, int training)
 {
   int rc = CT_OK;
   ct_variant_t v = {0};
-  CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, n, training, first_plan(t), &v.plan));
+  ct_plan_opts_t o = {.n = n, .training = training};
+  CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, &o, first_plan(t), &v.plan));
   if (!t->variants) CT_TRY(ct_arena_map_make(v.plan, &t->map));
   if (training) {
     v.bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *v.bucket, "buckets");
@@ -57,7 +58,7 @@ out:
 static const ct_variant_t *find_variant(const ct_trainer_t *t, int n, int training)
 {
   for (int i = 0; i < t->variants; i++)
-    if (t->variant[i].plan->n == n && t->variant[i].plan->training == training)
+    if (t->variant[i].plan->o.n == n && t->variant[i].plan->o.training == training)
       return &t->variant[i];
   return NULL;
 }

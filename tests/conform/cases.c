@@ -262,7 +262,7 @@ int case_xent(int i, op_case_t *out)
 
   if (i >= COUNT(rows)) return 0;
   ct_shape_t x = ct_shape(2, rows[i].n, rows[i].classes);
-  start(out, CT_OP_XENT, &x, &x);
+  start(out, CT_OP_LOSS, &x, &x);
   out->data = rows[i].data;
   return 1;
 }
@@ -304,7 +304,7 @@ static int gradient_others(int i, op_case_t *out)
     make_pool(&pools[i], out);
     return 1;
   }
-  static const ct_op_kind_t kinds[] = {CT_OP_RELU, CT_OP_ADD, CT_OP_DROPOUT, CT_OP_XENT};
+  static const ct_op_kind_t kinds[] = {CT_OP_RELU, CT_OP_ADD, CT_OP_DROPOUT, CT_OP_LOSS};
   i -= COUNT(pools);
   if (i >= COUNT(kinds)) return 0;
   start(out, kinds[i], &flat, &flat);

@@ -397,7 +397,7 @@ static void a_bad_label_is_an_error(void)
   inputs_t in;
   rig_t r;
 
-  ct_op_desc_init(&d, CT_OP_XENT, &x, &x);
+  ct_op_desc_init(&d, CT_OP_LOSS, &x, &x);
   inputs_open(&in, &d, 1, DATA_RANDOM);
   for (int i = 0; i < 3; i++) {
     in.labels[2] = bad[i];

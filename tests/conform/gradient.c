@@ -36,7 +36,7 @@ static double value(probe_t *p)
   double sum = 0;
 
   if (rig_forward(&p->rig, &p->in) || rig_take(&p->rig, &p->now)) return NAN;
-  if (p->rig.desc.kind == CT_OP_XENT) return p->now.loss.sum;
+  if (p->rig.desc.kind == CT_OP_LOSS) return p->now.loss.sum;
   for (int64_t i = 0; i < p->count; i++) {
     sum += (double)p->in.dy[i] * p->now.y[i];
     p->switches[i] |= (p->now.y[i] > 0) != (p->base.y[i] > 0);

@@ -73,10 +73,10 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
   int back = how->flags & RIG_INPLACE_FWD ? 0 : how->passes;
   char why[80];
 
-  if (d->kind != CT_OP_XENT)
+  if (d->kind != CT_OP_LOSS)
     check(is_close(got->y, want->y, y, 0, tol, why), "%s: y: %s", name, why);
   if (back & CT_BWD_DATA) {
-    check(is_close(got->dx, want->dx, x, d->kind == CT_OP_XENT ? 0 : size, tol, why), "%s: dx: %s",
+    check(is_close(got->dx, want->dx, x, d->kind == CT_OP_LOSS ? 0 : size, tol, why), "%s: dx: %s",
           name, why);
     if (d->kind == CT_OP_BNORM && d->u.bnorm.add)
       check(is_close(got->dx2, want->dx2, x, size, tol, why), "%s: dx2: %s", name, why);
@@ -88,7 +88,7 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
     check(is_close(got->running[i], want->running[i], param_count(d, 2 + i), 0, tol, why),
           "%s: running[%d]: %s", name, i, why);
   }
-  if (d->kind != CT_OP_XENT) return;
+  if (d->kind != CT_OP_LOSS) return;
   check(fabs(got->loss.sum - want->loss.sum) <= tol * fabs(want->loss.sum),
         "%s: loss %.9g, not %.9g", name, got->loss.sum, want->loss.sum);
   check(got->loss.samples == want->loss.samples && got->loss.top1 == want->loss.top1 &&

@@ -171,7 +171,7 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   /* running_var */
   for (int64_t i = 0; in->w[3] && i < param_count(d, 3); i++)
     in->w[3][i] = 0.5f + fabsf(in->w[3][i]);
-  if (d->kind == CT_OP_XENT) {
+  if (d->kind == CT_OP_LOSS) {
     in->labels = host(d->x.dim[0], sizeof *in->labels);
     for (int64_t i = 0; i < d->x.dim[0]; i++) {
       in->labels[i] =
@@ -341,7 +341,7 @@ static int open_tensors(rig_t *r)
   int rc = CT_OK;
 
   CT_TRY(tensor_open(&r->x, r->side, &d->x, x));
-  if (d->kind == CT_OP_XENT) return tensor_open(&r->dx, r->side, &d->x, x);
+  if (d->kind == CT_OP_LOSS) return tensor_open(&r->dx, r->side, &d->x, x);
   CT_TRY(tensor_open(&r->y, r->side, &d->y, y));
   CT_TRY(tensor_open(&r->dy, r->side, &d->y, y));
   CT_TRY(tensor_open(&r->dy2, r->side, &d->y, y));
@@ -529,7 +529,7 @@ static int is_same(tensor_t *t, const float *data)
 
 const char *rig_inputs_changed(rig_t *r, const inputs_t *in)
 {
-  int back = r->done & CT_BWD_DATA && r->desc.kind != CT_OP_XENT;
+  int back = r->done & CT_BWD_DATA && r->desc.kind != CT_OP_LOSS;
 
   if (r->how.flags & RIG_INPLACE_FWD) return NULL;
   if (!is_same(&r->x, in->x)) return "x is changed";

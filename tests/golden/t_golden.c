@@ -83,7 +83,8 @@ static void set_up(fixture_t *f)
       .lr = resnet ? 2e-5 : 1e-3, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
   if (CT_ASSERT_OK(ct_graph_make(&model, &input, 10, "test", &f->graph))) return;
   if (CT_ASSERT_OK(backend()->open(&dev, &f->dev))) return;
-  if (CT_ASSERT_OK(ct_comm_mpi.open(topo, backend(), f->dev, &f->comm))) return;
+  if (CT_ASSERT_OK(ct_comm_mpi.open(topo, backend(), f->dev, &(ct_comm_opts_t){0}, &f->comm)))
+    return;
   int64_t first, n = ct_sampler_share(global_batch, 0, topo->size, &first);
   ct_trainer_env_t env = {.topo = topo,
                           .be = backend(),
@@ -150,7 +151,7 @@ static double train_step(fixture_t *f, int step, int global)
   ct_step_word_t word = {0};
   ct_step_times_t times = {0};
   load_batch(f, step, global);
-  CT_ASSERT_OK(ct_trainer_step(f->t, &f->batch, CT_OK, f->optim.lr, &word, &times));
+  CT_ASSERT_OK(ct_trainer_step(f->t, &f->batch, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
   CT_ASSERT_INT(word.samples, global);
   return word.loss_sum / (double)word.samples;
 }

@@ -53,7 +53,7 @@ static int open_comm(void)
   int rc = CT_OK;
   void *p = NULL;
   comm = NULL;
-  CT_TRY(ops->open(t, &backend, NULL, &comm));
+  CT_TRY(ops->open(t, &backend, NULL, &(ct_comm_opts_t){0}, &comm));
   CT_TRY(ops->alloc(comm, (BIG + 32) * sizeof *memory, &p));
   outside = ct_mem_array(BIG + 32, sizeof *outside, "a test");
   CT_TRY_ALL(t, outside ? CT_OK : CT_ERR_NOMEM);
@@ -123,7 +123,7 @@ static void sums_are_exact(void)
       float *buf = buffers[b];
       memory[0] = outside[0] = buf[n] = -1; /* around it nothing changes */
       fill(buf, n, i);
-      CT_ASSERT_OK(ops->allreduce(comm, NULL, buf, n, &ticket));
+      CT_ASSERT_OK(ops->reduce(comm, NULL, buf, n, CT_REDUCE_ALL, &ticket));
       CT_ASSERT_OK(ops->end(comm, ticket, &queue));
       wrong +=
           wrong_sums(buf, n, i) + (buf[n] != -1) + (offsets[i % 4] && buf[-offsets[i % 4]] != -1);
@@ -167,7 +167,7 @@ static void many_in_flight(void)
           (random_of_all((uint64_t)(round * TRANSFERS + k)) % 4 ? memory : outside) + k * SIZE;
       fill(memory + k * SIZE, SIZE, k + round);
       fill(outside + k * SIZE, SIZE, k + round);
-      CT_ASSERT_OK(ops->allreduce(comm, NULL, buf, SIZE - k % 3, &ticket[k]));
+      CT_ASSERT_OK(ops->reduce(comm, NULL, buf, SIZE - k % 3, CT_REDUCE_ALL, &ticket[k]));
       if (random_of_rank((uint64_t)k) % 3 == 0) CT_ASSERT_OK(ops->poke(comm));
       pause_a_while(random_of_rank((uint64_t)(k + 1000 * round)));
       order[k] = k;
@@ -206,7 +206,7 @@ static void steps_do_not_race(void)
       float *buf = memory + b * BUCKET;
       memset(buf, 0xff, BUCKET * sizeof *buf); /* gradients are written more than once */
       fill(buf, n, step + b);
-      ops->allreduce(comm, NULL, buf, n, &ticket[b]);
+      ops->reduce(comm, NULL, buf, n, CT_REDUCE_ALL, &ticket[b]);
       pause_a_while(random_of_rank((uint64_t)(step * BUCKETS + b)));
       if (random_of_rank((uint64_t)(step * BUCKETS + b)) & 1) ops->poke(comm);
     }
@@ -229,7 +229,7 @@ static void big_steps_do_not_race(void)
   for (int step = 0; step < 40; step++) {
     int ticket;
     fill(memory, BIG, step);
-    ops->allreduce(comm, NULL, memory, BIG, &ticket);
+    ops->reduce(comm, NULL, memory, BIG, CT_REDUCE_ALL, &ticket);
     pause_a_while(random_of_rank((uint64_t)step));
     ops->end(comm, ticket, &queue);
     wrong += wrong_sums(memory, BIG, step);
@@ -252,7 +252,7 @@ static void the_order_is_fixed(void)
       for (uint32_t i = 0; i < N; i++)
         buffers[b][i] = (float)(int64_t)random_of_rank(i) * 1e-9f;
       pause_a_while(8 * random_of_rank((uint64_t)(round * 2 + b)));
-      CT_ASSERT_OK(ops->allreduce(comm, NULL, buffers[b], N, &ticket));
+      CT_ASSERT_OK(ops->reduce(comm, NULL, buffers[b], N, CT_REDUCE_ALL, &ticket));
       CT_ASSERT_OK(ops->end(comm, ticket, &queue));
       uint64_t hash = ct_hash(buffers[b], N * sizeof(float), 0);
       if (round == 0) first[b] = hash;
@@ -275,7 +275,7 @@ static void the_order_is_that_of_the_ranks(void)
   CT_ASSERT_OK(open_comm());
   for (uint32_t i = 0; i < N; i++)
     memory[i] = ct_rng_normal(5, CT_RNG_TEST, (uint32_t)t->rank, i);
-  CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, N, &ticket));
+  CT_ASSERT_OK(ops->reduce(comm, NULL, memory, N, CT_REDUCE_ALL, &ticket));
   CT_ASSERT_OK(ops->end(comm, ticket, &queue));
   for (uint32_t i = 0; i < N; i++) {
     float sum = ct_rng_normal(5, CT_RNG_TEST, 0, i);
@@ -293,9 +293,10 @@ static void tickets_run_out(void)
   CT_ASSERT_OK(open_comm());
   for (int i = 0; i < CT_COMM_TICKETS; i++) {
     memory[i] = 1;
-    CT_ASSERT_OK(ops->allreduce(comm, NULL, memory + i, 1, &ticket[i]));
+    CT_ASSERT_OK(ops->reduce(comm, NULL, memory + i, 1, CT_REDUCE_ALL, &ticket[i]));
   }
-  CT_ASSERT_FAILS(ops->allreduce(comm, NULL, memory, 1, &one_more), CT_ERR_ARG, "1024 transfers");
+  CT_ASSERT_FAILS(ops->reduce(comm, NULL, memory, 1, CT_REDUCE_ALL, &one_more), CT_ERR_ARG,
+                  "1024 transfers");
   for (int i = 0; i < CT_COMM_TICKETS; i++) {
     CT_ASSERT_OK(ops->end(comm, ticket[i], &queue));
     CT_ASSERT_NEAR(memory[i], t->size, 0);
@@ -311,8 +312,8 @@ static void a_step_allocates_nothing(void)
   int ticket[2];
   CT_ASSERT_OK(open_comm());
   int64_t calls = ct_mem_calls();
-  ops->allreduce(comm, NULL, memory, BIG, &ticket[0]);
-  ops->allreduce(comm, NULL, outside, BIG, &ticket[1]);
+  ops->reduce(comm, NULL, memory, BIG, CT_REDUCE_ALL, &ticket[0]);
+  ops->reduce(comm, NULL, outside, BIG, CT_REDUCE_ALL, &ticket[1]);
   ops->poke(comm);
   ops->end(comm, ticket[1], &queue);
   ops->end(comm, ticket[0], &queue);
@@ -326,8 +327,8 @@ static void close_completes_and_frees(void)
   int ticket;
   CT_ASSERT_OK(open_comm());
   fill(outside, 5000, 3);
-  CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, BIG, &ticket));
-  CT_ASSERT_OK(ops->allreduce(comm, NULL, outside, 5000, &ticket));
+  CT_ASSERT_OK(ops->reduce(comm, NULL, memory, BIG, CT_REDUCE_ALL, &ticket));
+  CT_ASSERT_OK(ops->reduce(comm, NULL, outside, 5000, CT_REDUCE_ALL, &ticket));
   float *kept = outside;
   ops->close(comm);
   CT_ASSERT_INT(wrong_sums(kept, 5000, 3), 0);
@@ -365,8 +366,8 @@ static void broadcast_amid_transfers(void)
     fill(memory, N, round);
     fill(outside, N, round);
     pause_a_while(8 * random_of_rank((uint64_t)round));
-    CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, N, &ticket[0]));
-    CT_ASSERT_OK(ops->allreduce(comm, NULL, outside, N, &ticket[1]));
+    CT_ASSERT_OK(ops->reduce(comm, NULL, memory, N, CT_REDUCE_ALL, &ticket[0]));
+    CT_ASSERT_OK(ops->reduce(comm, NULL, outside, N, CT_REDUCE_ALL, &ticket[1]));
     word[3] = (float)(round * t->rank);
     CT_ASSERT_OK(ops->bcast(comm, &queue, word, sizeof word, t->size - 1));
     CT_ASSERT_INT((int)word[3], round * (t->size - 1));
@@ -386,7 +387,7 @@ static void an_event_fails(void)
     ct_event_t event = {t->rank == bad ? CT_ERR_DEVICE : CT_OK};
     int ticket;
     fill(memory, 5000, bad);
-    CT_ASSERT_INT(ops->allreduce(comm, &event, memory, 5000, &ticket), event.rc);
+    CT_ASSERT_INT(ops->reduce(comm, &event, memory, 5000, CT_REDUCE_ALL, &ticket), event.rc);
     CT_ASSERT_OK(ops->end(comm, ticket, &queue));
     CT_ASSERT_INT(wrong_sums(memory, 5000, bad), 0); /* nobody was left waiting */
   }
@@ -399,7 +400,8 @@ static void wrong_backend(void)
   device.host_memory = 0;
   device.name = "gpu";
   ct_comm_t *c;
-  CT_ASSERT_FAILS(ops->open(t, &device, NULL, &c), CT_ERR_UNSUP, "backend 'gpu'");
+  CT_ASSERT_FAILS(ops->open(t, &device, NULL, &(ct_comm_opts_t){0}, &c), CT_ERR_UNSUP,
+                  "backend 'gpu'");
   CU_ASSERT(c == NULL);
 }
 
@@ -410,7 +412,7 @@ static void no_memory(void)
     ct_comm_t *c;
     void *p;
     if (t->rank == t->size - 1) ct_mem_fail_at(nth);
-    int rc = ops->open(t, &backend, NULL, &c);
+    int rc = ops->open(t, &backend, NULL, &(ct_comm_opts_t){0}, &c);
     if (rc == CT_OK) {
       rc = ops->alloc(c, 1 << 16, &p);
       CU_ASSERT(rc == CT_OK || p == NULL);
@@ -437,7 +439,7 @@ static void no_shared_memory(void)
     ct_fault_setup(t->rank);
     CT_ASSERT_OK(open_comm());
     fill(memory, BIG, pass);
-    CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, BIG, &ticket));
+    CT_ASSERT_OK(ops->reduce(comm, NULL, memory, BIG, CT_REDUCE_ALL, &ticket));
     CT_ASSERT_OK(ops->end(comm, ticket, &queue));
     CT_ASSERT_INT(wrong_sums(memory, BIG, pass), 0);
     close_comm();
@@ -457,7 +459,7 @@ static void a_rank_gives_up(void)
   CT_ASSERT_OK(open_comm());
   int ticket;
   if (t->rank < t->size - 1) {
-    CT_ASSERT_OK(ops->allreduce(comm, NULL, memory, 100, &ticket));
+    CT_ASSERT_OK(ops->reduce(comm, NULL, memory, 100, CT_REDUCE_ALL, &ticket));
     CT_ASSERT_FAILS(ops->end(comm, ticket, &queue), CT_ERR_COMM, "has given up");
   }
   ops->abort(comm);

@@ -108,12 +108,12 @@ static void the_first_failure_is_the_one_told(void)
     ct_step_word_t word = {0};
     rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = orders[o]});
     if (topo->rank == last_rank()) {
-      flaky_order(FLAKY_RUN, CT_OP_XENT, 1);
+      flaky_order(FLAKY_RUN, CT_OP_LOSS, 1);
       for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         flaky_order(later[i], FLAKY_ANY, 1);
     }
     rig_load(&r, 0, 2 * topo->size);
-    told(rig_run(&r, &word), CT_ERR_DEVICE, last_rank(), "in run of xent");
+    told(rig_run(&r, &word), CT_ERR_DEVICE, last_rank(), "in run of loss");
     goes_on(&r);
     rig_close(&r);
   }
@@ -149,7 +149,7 @@ static void no_batch_on_one_rank(void)
   rig_load(&r, 0, 3 * topo->size);
   int bad = topo->rank == last_rank(), rc = CT_OK;
   if (bad) rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__, "shard.h5: sample 7 is torn");
-  rc = ct_trainer_step(r.t, bad ? NULL : &r.batch, rc, 0.1, &word, &times);
+  rc = ct_trainer_step(r.t, bad ? NULL : &r.batch, rc, &(ct_schedule_point_t){0}, &word, &times);
   told(rc, CT_ERR_DATA, last_rank(), "shard.h5: sample 7");
   goes_on(&r);
   rig_close(&r);
@@ -432,7 +432,7 @@ static void the_word_is_filled_in(void)
   memset(&word, 0x3f, sizeof word);
   word.stop = topo->rank == last_rank() ? 15 : 0;
   rig_load(&r, 0, 1); /* most ranks have nothing to report */
-  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, 0.1, &word, &times));
+  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
   CT_ASSERT_INT(word.err, CT_OK);
   CT_ASSERT_INT(word.stop, 15);
   CT_ASSERT_INT(word.samples, 1);

@@ -37,7 +37,7 @@ const char *const rig_norm = NORM("", 12);
 const char *const rig_wider = NORM("", 13);
 const char *const rig_longer = NORM("- linear: {out: 108}\n  name: more\n- relu:\n", 12);
 
-/* ---- a communicator that has moved everything when allreduce() returns ----
+/* ---- a communicator that has moved everything when reduce() returns ----
  *
  * Opening the real one takes MPI long where there are more ranks than cores, too long for a test that makes
  * hundreds of trainers. */
@@ -69,9 +69,11 @@ static void sum_up(float *buf, int64_t n)
   }
 }
 
-static int reduce_now(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, int *ticket)
+static int reduce_now(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
+                      int *ticket)
 {
   (void)c;
+  (void)how;
   *ticket = 0;
   int rc = after ? flaky_backend().queue->wait(after) : CT_OK;
   if (ct_test_topo.size > 1) sum_up(buf, n);
@@ -104,7 +106,7 @@ static int broadcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int r
 static const ct_comm_ops_t blocking = {.size = sizeof(ct_comm_ops_t),
                                        .name = "blocking",
                                        .alloc = take,
-                                       .allreduce = reduce_now,
+                                       .reduce = reduce_now,
                                        .poke = poke,
                                        .end = end,
                                        .bcast = broadcast};
@@ -142,7 +144,8 @@ void rig_open(rig_t *r, const rig_opts_t *o)
   r->graph = make_graph(o->model);
   open_device(r, o->order);
   r->comm_ops = o->blocking ? &blocking : &ct_comm_mpi;
-  if (!o->blocking) CT_ASSERT_OK(ct_comm_mpi.open(&r->topo, &r->be, r->dev, &r->comm));
+  if (!o->blocking)
+    CT_ASSERT_OK(ct_comm_mpi.open(&r->topo, &r->be, r->dev, &(ct_comm_opts_t){0}, &r->comm));
   r->env = (ct_trainer_env_t){.topo = &r->topo,
                               .be = &r->be,
                               .dev = r->dev,
@@ -203,7 +206,7 @@ void rig_load(rig_t *r, int step, int global)
 int rig_run(rig_t *r, ct_step_word_t *word)
 {
   ct_step_times_t times = {0};
-  return ct_trainer_step(r->t, &r->batch, CT_OK, r->optim.lr, word, &times);
+  return ct_trainer_step(r->t, &r->batch, CT_OK, &(ct_schedule_point_t){0}, word, &times);
 }
 
 double rig_step(rig_t *r, int step, int global)

@@ -124,7 +124,8 @@ static inline ct_plan_t *plan_on(int b, const ct_graph_t *g, int n, int training
                                  const ct_plan_t *like)
 {
   ct_plan_t *p = NULL;
-  CT_ASSERT_OK(ct_plan_make(g, backends[b], device(b), n, training, like, &p));
+  CT_ASSERT_OK(ct_plan_make(g, backends[b], device(b),
+                            &(ct_plan_opts_t){.n = n, .training = training}, like, &p));
   CU_ASSERT_PTR_NOT_NULL_FATAL(p);
   return p;
 }

@@ -54,7 +54,7 @@ static void store(ct_dtype_t type, void *x, int64_t i, double value)
   }
 }
 
-static int fake_read(ct_reader_t *r, int n, const int64_t index[], void *x, int64_t *y)
+static int fake_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
 {
   int rc = CT_OK;
   int64_t elements = ct_shape_sample(&r->info.x);
@@ -64,7 +64,7 @@ static int fake_read(ct_reader_t *r, int n, const int64_t index[], void *x, int6
       store(r->info.x.dtype, x, k * elements + i, element(index[k], i));
     if (x && r->odd != 0 && index[k] == 5)
       store(r->info.x.dtype, x, (k + 1) * elements - 1, r->odd);
-    y[k] = index[k] == r->bad_label_at ? 77 : index[k] % 10;
+    ((int64_t *)y)[k] = index[k] == r->bad_label_at ? 77 : index[k] % 10;
   }
 out:
   atomic_fetch_add(&r->reads, 1);

@@ -16,11 +16,19 @@ static void kinds_have_words(void)
 
 /* ---- schedules ---- */
 
+static double lr_at(const ct_schedule_opts_t *s, double lr, int64_t step, int64_t per_epoch,
+                    int64_t total)
+{
+  ct_schedule_point_t at = {
+      .opts = s, .step = step, .steps_per_epoch = per_epoch, .total_steps = total};
+  return ct_schedule_lr(&at, lr);
+}
+
 /* The first n rates of a run of \a total steps, 2 an epoch. */
 static void check_rates(const ct_schedule_opts_t *s, int n, int64_t total, const double *expected)
 {
   for (int t = 0; t < n; t++)
-    CT_ASSERT_NEAR(ct_schedule_lr(s, 0.1, t, 2, total), expected[t], 1e-10);
+    CT_ASSERT_NEAR(lr_at(s, 0.1, t, 2, total), expected[t], 1e-10);
 }
 
 static void constant_is_constant(void)
@@ -42,9 +50,9 @@ static void cosine_is_cosine_annealing(void)
 static void cosine_stays_at_its_end(void)
 {
   ct_schedule_opts_t s = {.kind = COSINE, .min_lr = 0.01};
-  CT_ASSERT_NEAR(ct_schedule_lr(&s, 0.1, 100, 2, 8), 0.01, 1e-12);
+  CT_ASSERT_NEAR(lr_at(&s, 0.1, 100, 2, 8), 0.01, 1e-12);
   s.warmup_epochs = 4; /* as long as the run */
-  CT_ASSERT_NEAR(ct_schedule_lr(&s, 0.1, 8, 2, 8), 0.01, 1e-12);
+  CT_ASSERT_NEAR(lr_at(&s, 0.1, 8, 2, 8), 0.01, 1e-12);
 }
 
 static void step_is_step_lr(void)
@@ -78,7 +86,8 @@ static void check_sgd(ct_optim_opts_t o, double w0, double w1)
   static const float g[3][2] = {{1, -2}, {0.25f, 0.5f}, {-3, 0.125f}};
   float w[2] = {0.5f, -1.25f}, state[2][CT_RULE_STATES] = {{0}};
   for (int step = 0; step < 3; step++) {
-    ct_hyper_t h = ct_optim_hyper(&o, 0.1, step);
+    ct_param_group_t group = {0.1, o.weight_decay, o.momentum};
+    ct_hyper_t h = ct_optim_hyper(&o, &group, &(ct_schedule_point_t){0}, step);
     for (int i = 0; i < 2; i++)
       w[i] = ct_rule_sgd(&h, w[i], g[step][i], &state[i][0], &state[i][1]);
   }
@@ -126,7 +135,7 @@ static void defaults_are_in_range(void)
   CT_ASSERT_OK(ct_opt_defaults(ct_optim_rows, &o));
   CT_ASSERT_OK(ct_opt_defaults(ct_schedule_rows, &s));
   CT_ASSERT_OK(ct_optim_check(&o));
-  CT_ASSERT_NEAR(ct_schedule_lr(&s, o.lr, 0, 10, 100), 0.1, 0);
+  CT_ASSERT_NEAR(lr_at(&s, o.lr, 0, 10, 100), 0.1, 0);
 }
 
 int main(int argc, char **argv)

@@ -414,10 +414,12 @@ static void nothing_to_train_is_an_error(void)
 {
   ct_graph_t *g = layers("layers:\n- avgpool: {kernel: 2}\n- flatten:\n", ct_shape(4, 1, 10, 2, 2));
   ct_plan_t *p = NULL;
-  CT_ASSERT_FAILS(ct_plan_make(g, backends[REF], device(REF), 2, 1, NULL, &p), CT_ERR_USAGE,
-                  "no parameters");
+  CT_ASSERT_FAILS(ct_plan_make(g, backends[REF], device(REF),
+                               &(ct_plan_opts_t){.n = 2, .training = 1}, NULL, &p),
+                  CT_ERR_USAGE, "no parameters");
   CU_ASSERT_PTR_NULL(p);
-  CT_ASSERT_OK(ct_plan_make(g, backends[REF], device(REF), 2, 0, NULL, &p));
+  CT_ASSERT_OK(ct_plan_make(g, backends[REF], device(REF), &(ct_plan_opts_t){.n = 2, .training = 0},
+                            NULL, &p));
   ct_plan_free(p);
   ct_graph_free(g);
 }
@@ -431,7 +433,8 @@ static void no_memory_is_an_error_and_leaks_nothing(void)
     int64_t live = ct_mem_live();
     for (int64_t n = 1; n < 10000; n++) {
       ct_mem_fail_at(n);
-      int rc = ct_plan_make(g, backends[b], devs[b], 2, 1, like, &p);
+      int rc =
+          ct_plan_make(g, backends[b], devs[b], &(ct_plan_opts_t){.n = 2, .training = 1}, like, &p);
       ct_mem_fail_at(0);
       if (rc == CT_OK) break;
       CT_ASSERT_INT(rc, CT_ERR_NOMEM);

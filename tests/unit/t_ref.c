@@ -261,7 +261,7 @@ static void late_errors_come_with_the_wait(void)
   bench_t b;
 
   bench_open(&b, "late");
-  ct_op_desc_init(&d, CT_OP_XENT, &s, &s);
+  ct_op_desc_init(&d, CT_OP_LOSS, &s, &s);
   CT_ASSERT_OK(ops->prepare(b.dev, &d, NULL, &op, &info));
   ct_op_args_t a = {.pass = CT_FWD, .x = x, .labels = labels, .loss = &loss};
   CT_ASSERT_OK(ops->run(b.q[0], op, &a));
@@ -306,9 +306,9 @@ static void wrong_descriptors_are_refused(void)
       {CT_OP_RELU, &y, 0, 1, "shape"},
       {CT_OP_POOL, &y, 0, 1, "channels"},
       {CT_OP_REORDER, &flat, 0, 1, "number of elements"},
-      {CT_OP_XENT, &x, 0, 1, "N x classes"},
+      {CT_OP_LOSS, &x, 0, 1, "N x classes"},
       {CT_OP_UPDATE, &x, 0, 2, "backward"},
-      {CT_OP_RELU, &x, 0, 8, "pass"},
+      {CT_OP_RELU, &x, 0, 64, "pass"},
   };
   bench_t b;
 

@@ -414,7 +414,7 @@ static void xent_is_torchs(void)
   float dx[18];
   ct_op_args_t a = {.x = x, .dx = dx, .labels = labels, .loss = &loss, .scale = 0.5f};
 
-  ct_op_desc_init(&d, CT_OP_XENT, &s, &s);
+  ct_op_desc_init(&d, CT_OP_LOSS, &s, &s);
   d.passes = CT_FWD | CT_BWD_DATA;
   carry_out(&d, &a);
   CT_ASSERT_NEAR(loss.sum, 17.993179175465755, 1e-13);
@@ -436,7 +436,7 @@ static void top_k_breaks_ties_by_the_lower_index(void)
   ct_op_desc_t d;
   ct_loss_t loss;
 
-  ct_op_desc_init(&d, CT_OP_XENT, &s, &s);
+  ct_op_desc_init(&d, CT_OP_LOSS, &s, &s);
   for (int i = 0; i < 3; i++) {
     ct_op_args_t a = {.x = x, .labels = cases[i].label, .loss = &loss};
     carry_out(&d, &a);
@@ -455,7 +455,7 @@ static void xent_does_not_overflow(void)
   ct_loss_t loss;
   ct_op_args_t a = {.x = x, .labels = &label, .loss = &loss};
 
-  ct_op_desc_init(&d, CT_OP_XENT, &s, &s);
+  ct_op_desc_init(&d, CT_OP_LOSS, &s, &s);
   carry_out(&d, &a);
   CT_ASSERT_NEAR(loss.sum, 1.3132616875182228, 1e-12); /* 1 + log(1 + 1/e) */
 }
