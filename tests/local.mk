@@ -28,7 +28,7 @@ unit_tests = \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_dataset \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_pack %D%/unit/t_store \
   %D%/unit/t_optim %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input \
-  %D%/unit/t_plan %D%/unit/t_plan_run
+  %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \
   %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_trainer %D%/mpi/t_trainer_state \

@@ -1,10 +1,11 @@
 #include "plan/ct_plan.h"
 
-/* The work that finishes the gradients of a layer. */
+/* The work that finishes the gradients of a layer.  A batchnorm with SyncBN has them with its sums. */
 static int finished_by(const ct_plan_t *p, int layer)
 {
   for (int i = p->works - 1; i > p->loss_work; i--)
-    if (p->work[i].op == p->layer_op[layer] && (p->work[i].pass & CT_BWD_PARAM)) return i;
+    if (p->work[i].op == p->layer_op[layer] && (p->work[i].pass & (CT_BWD_PARAM | CT_BWD_STATS)))
+      return i;
   return p->works - 1; /* never written in this plan: stays zero */
 }
 
@@ -15,7 +16,7 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
   size_t begin = 0;
   for (int k = 0; k < m->trained; k++) {
     int last = k == m->trained - 1;
-    size_t end = last ? m->weight_bytes : m->offset[m->order[k + 1]];
+    size_t end = last ? m->trained_bytes : m->offset[m->order[k + 1]];
     /* the one that would not fit any more takes all that is left */
     if (!last && (end - begin < bucket_bytes || n == cap - 1)) continue;
     bucket[n].offset = begin;

@@ -9,7 +9,8 @@
  *   schedule.c  the works of forward and backward                                    (pure)
  *   place.c     life times, in-place sharing, an offset in one arena for each tensor (pure)
  *
- * and buckets.c cuts the gradient arena into the slices that travel during backward (pure). */
+ * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the slices that travel
+ * during backward (pure). */
 #ifndef CT_PLAN_H
 #define CT_PLAN_H
 #include "backend/ct_backend.h"
@@ -38,7 +39,9 @@ typedef struct ct_plan_op {
   ct_op_info_t info;
 } ct_plan_op_t;
 
-/** One run of one op.  Members are values, -1 where the op does not take it. */
+/** One run of one op.  Members are values, -1 where the op does not take it.  A batchnorm with SyncBN has a
+ * work with the pass CT_FWD_STATS (CT_BWD_STATS) before its CT_FWD (CT_BWD_DATA); between the two the
+ * caller sums ct_bind_t.stats over the group.  All plans of a model have the same of them in the same order. */
 typedef struct ct_work {
   int op, pass;
   int x, x2, y, dy, dy2, dx, dx2;

@@ -106,7 +106,7 @@ static int fuse_add(lowering_t *lo, int i)
 static int has_trained(const ct_graph_t *g, int layer)
 {
   for (int i = 0; i < g->params; i++)
-    if (g->param[i].layer == layer && !g->param[i].spec.buffer) return 1;
+    if (g->param[i].layer == layer && !g->param[i].spec.buffer && !g->param[i].frozen) return 1;
   return 0;
 }
 
@@ -141,7 +141,8 @@ static int lower_layer(lowering_t *lo, int i)
   }
   out.dim[0] = p->o.n;
   l->ops->lower(l->opts, i, in, &out, &op.desc);
-  op.desc.training = p->o.training;
+  op.desc.training = p->o.training && !l->keeps_stats;
+  if (op.desc.kind == CT_OP_BNORM) op.desc.u.bnorm.sync = op.desc.training && p->o.sync_bn;
   if (op.desc.kind == CT_OP_RELU && fuse_relu(lo, i)) return CT_OK;
   if (op.desc.kind == CT_OP_ADD && fuse_add(lo, i)) return CT_OK;
   if (op.desc.kind == CT_OP_DROPOUT && (!p->o.training || op.desc.u.dropout.p == 0)) {

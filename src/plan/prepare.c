@@ -12,6 +12,10 @@ static int passes_of(const ct_plan_t *p, const ct_plan_op_t *op)
   for (int k = 0; k < 2; k++)
     if (op->in[k] >= 0 && p->value[op->in[k]].grad) passes |= CT_BWD_DATA;
   if (op->trained) passes |= CT_BWD_PARAM;
+  if (op->desc.kind == CT_OP_BNORM && op->desc.u.bnorm.sync) {
+    passes |= CT_FWD_STATS;
+    if (passes & CT_BWD_DATA) passes |= CT_BWD_STATS; /* only dx needs the other ranks */
+  }
   return passes;
 }
 
@@ -71,7 +75,7 @@ static int with_layouts(ct_plan_t *p, ct_plan_op_t *op)
     op->desc.x.layout = want;
   }
   if (op->in[1] >= 0 && p->value[op->in[1]].shape.layout != want)
-    CT_TRY(reordered(p, op->in[1], &op->desc.x, want, &op->in[1]));
+    CT_TRY(reordered(p, op->in[1], &p->value[op->in[1]].shape, want, &op->in[1]));
 out:
   return rc;
 }

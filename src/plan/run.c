@@ -15,7 +15,8 @@ static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op
     int slot = g->param[i].slot;
     size_t offset = b->map->offset[i];
     a->w[slot] = (g->param[i].spec.buffer ? b->buffer : b->weight) + offset;
-    if (!g->param[i].spec.buffer && b->gradient) a->dw[slot] = b->gradient + offset;
+    int written = !g->param[i].spec.buffer && offset < b->map->gradient_bytes;
+    if (written && b->gradient) a->dw[slot] = b->gradient + offset;
   }
 }
 
@@ -34,6 +35,8 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .dx2 = at(p, b, w->dx2),
       .saved = at(p, b, o->saved),
       .scratch = b->scratch,
+      .stats = b->stats,
+      .keep_running = b->keep_running,
       .labels = b->labels,
       .loss = b->loss,
       .scale = b->loss_scale,

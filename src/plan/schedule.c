@@ -1,5 +1,8 @@
 /* The works in order: forward, the loss, backward.
  *
+ * A batchnorm with SyncBN is two works each way: its sums, which the caller exchanges, and the rest.  They
+ * are the same in every plan of a model, because they depend on its layers alone.
+ *
  * Gradients are values that are written once.  A value that several ops read gets as many gradients; its
  * maker's backward takes two of them at once where it can, the rest is summed by helper ops. */
 #include "plan/ct_plan.h"
@@ -24,6 +27,16 @@ static ct_work_t work(int op, int pass)
   return (ct_work_t){op, pass, -1, -1, -1, -1, -1, -1, -1};
 }
 
+/* The sums that \a w, a work of a batchnorm, wants from all ranks: they read what it reads. */
+static int add_stats(ct_plan_t *p, const ct_work_t *w, int pass)
+{
+  ct_work_t stats = *w;
+  stats.pass = pass;
+  stats.y = pass == CT_FWD_STATS ? -1 : w->y;
+  stats.x2 = stats.dx = stats.dx2 = -1;
+  return add_work(p, &stats);
+}
+
 static int forward(ct_plan_t *p)
 {
   int rc = CT_OK;
@@ -32,6 +45,7 @@ static int forward(ct_plan_t *p)
     w.x = p->op[i].in[0];
     w.x2 = p->op[i].in[1];
     w.y = p->op[i].out;
+    if (p->op[i].desc.passes & CT_FWD_STATS) CT_TRY(add_stats(p, &w, CT_FWD_STATS));
     if (i == p->ops - 1) p->loss_work = p->works;
     CT_TRY(add_work(p, &w));
   }
@@ -121,13 +135,41 @@ out:
   return rc;
 }
 
+/* Gradients of the op's inputs, where somebody wants them. */
+static int outgoing(ct_plan_t *p, int o, ct_work_t *w)
+{
+  int rc = CT_OK;
+  const ct_op_desc_t d = p->op[o].desc;
+  const int *in = p->op[o].in;
+  int two = in[1] >= 0 && d.kind != CT_OP_ADD; /* a sum has one gradient for both */
+  if (p->value[in[0]].grad || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w->dx));
+  if (two && p->value[in[1]].grad) {
+    ct_shape_t shape = p->value[in[1]].shape;
+    CT_TRY(new_value(p, &shape, &w->dx2));
+  }
+out:
+  return rc;
+}
+
+static int add_backward(ct_plan_t *p, ct_work_t *w)
+{
+  int rc = CT_OK;
+  if (w->pass & CT_BWD_STATS) {
+    CT_TRY(add_stats(p, w, CT_BWD_STATS));
+    w->pass = CT_BWD_DATA;
+  }
+  CT_TRY(add_work(p, w));
+out:
+  return rc;
+}
+
 static int backward(scheduling_t *s, int o)
 {
   int rc = CT_OK, dy, dy2;
   ct_plan_t *p = s->p;
   const ct_op_desc_t d = p->op[o].desc;
   const int in[2] = {p->op[o].in[0], p->op[o].in[1]};
-  ct_work_t w = work(o, d.passes & ~CT_FWD);
+  ct_work_t w = work(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
   if (!w.pass) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
   if (dy < 0) return CT_OK; /* its output leads nowhere */
@@ -140,10 +182,8 @@ static int backward(scheduling_t *s, int o)
   w.dy2 = dy2;
   if (p->op[o].info.bwd_uses & CT_USES_X) w.x = in[0];
   if (p->op[o].info.bwd_uses & CT_USES_Y) w.y = p->op[o].out;
-  if (p->value[in[0]].grad || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w.dx));
-  if (in[1] >= 0 && p->value[in[1]].grad && d.kind == CT_OP_BNORM)
-    CT_TRY(new_value(p, &d.x, &w.dx2));
-  CT_TRY(add_work(p, &w));
+  CT_TRY(outgoing(p, o, &w));
+  CT_TRY(add_backward(p, &w));
   CT_TRY(give(s, in[0], w.dx));
   if (in[1] >= 0) CT_TRY(give(s, in[1], d.kind == CT_OP_ADD ? w.dx : w.dx2));
 out:

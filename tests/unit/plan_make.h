@@ -120,14 +120,19 @@ static inline ct_dev_t *device(int b)
   return devs[b];
 }
 
+static inline ct_plan_t *plan_with(int b, const ct_graph_t *g, const ct_plan_opts_t *o,
+                                   const ct_plan_t *like)
+{
+  ct_plan_t *p = NULL;
+  CT_ASSERT_OK(ct_plan_make(g, backends[b], device(b), o, like, &p));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+  return p;
+}
+
 static inline ct_plan_t *plan_on(int b, const ct_graph_t *g, int n, int training,
                                  const ct_plan_t *like)
 {
-  ct_plan_t *p = NULL;
-  CT_ASSERT_OK(ct_plan_make(g, backends[b], device(b),
-                            &(ct_plan_opts_t){.n = n, .training = training}, like, &p));
-  CU_ASSERT_PTR_NOT_NULL_FATAL(p);
-  return p;
+  return plan_with(b, g, &(ct_plan_opts_t){.n = n, .training = training}, like);
 }
 
 static inline ct_plan_t *plan(const ct_graph_t *g, int n, int training)

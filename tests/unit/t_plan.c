@@ -47,6 +47,7 @@ static access_t access_of(const ct_plan_t *p, int i)
 {
   const ct_work_t *w = &p->work[i];
   const ct_plan_op_t *o = &p->op[w->op];
+  if (w->pass == CT_FWD_STATS) return (access_t){{w->x, -1, -1, -1, -1, -1}, {-1, -1, -1, -1}, -1};
   if (w->pass & CT_FWD) /* of the loss: with its backward */
     return (access_t){{w->x, w->x2, w->dy, w->dy2, -1, -1},
                       {w->y, w->dx, w->dx2, o->saved},
@@ -173,9 +174,10 @@ static ct_graph_t *model(int i)
 
 static void every_read_sees_its_write(void)
 {
-  for (int k = 0; k < MODELS * BACKENDS * 2; k++) {
-    ct_graph_t *g = model(k / BACKENDS / 2);
-    ct_plan_t *p = plan_on(k / 2 % BACKENDS, g, 2, k % 2, NULL);
+  for (int k = 0; k < MODELS * BACKENDS * 3; k++) {
+    ct_graph_t *g = model(k / BACKENDS / 3);
+    ct_plan_opts_t o = {.n = 2, .training = k % 3 > 0, .sync_bn = k % 3 > 1};
+    ct_plan_t *p = plan_with(k / 3 % BACKENDS, g, &o, NULL);
     check_memory(p);
     check_layouts(p);
     ct_plan_free(p);
@@ -385,7 +387,7 @@ static void check_buckets(const ct_plan_t *p, const ct_arena_map_t *m, size_t by
     CU_ASSERT(params == 1 || last_at - b[i].offset < bytes || (i == n - 1 && n == cap));
     end = b[i].offset + b[i].bytes;
   }
-  CT_ASSERT_INT(end, m->weight_bytes);
+  CT_ASSERT_INT(end, m->trained_bytes);
 }
 
 static void buckets_cover_the_arena_in_backward_order(void)

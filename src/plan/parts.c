@@ -1,0 +1,60 @@
+/* What a plan is made of: its tables of values and ops, and their end. */
+#include "plan/ct_plan.h"
+#include "base/ct_mem.h"
+
+ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o)
+{
+  ct_plan_t *p = ct_mem_alloc(sizeof *p, "plan");
+  if (!p) return NULL;
+  p->graph = g;
+  p->o = *o;
+  p->layer_op = ct_mem_array(g->layers, sizeof *p->layer_op, "plan");
+  ct_shape_t in = g->input;
+  in.dim[0] = o->n;
+  p->input = ct__plan_value(p, &in, 0);
+  if (!p->layer_op || p->input < 0) {
+    ct_plan_free(p);
+    return NULL;
+  }
+  p->value[p->input].external = 1;
+  return p;
+}
+
+int ct__plan_value(ct_plan_t *p, const ct_shape_t *shape, int grad)
+{
+  if (ct_mem_grow((void **)&p->value, &p->cap_values, p->values + 1, sizeof *p->value)) return -1;
+  ct_value_t *v = &p->value[p->values];
+  v->shape = *shape;
+  v->grad = grad;
+  v->bytes = shape->ndim ? ct_shape_bytes(shape) : 0;
+  v->first = -1;
+  v->last = -1;
+  v->same_as = -1;
+  return p->values++;
+}
+
+int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op)
+{
+  if (ct_mem_grow((void **)&p->op, &p->cap_ops, p->ops + 1, sizeof *p->op)) return -1;
+  p->op[p->ops] = *op;
+  return p->ops++;
+}
+
+int ct_plan_root(const ct_plan_t *p, int v)
+{
+  while (p->value[v].same_as >= 0)
+    v = p->value[v].same_as;
+  return v;
+}
+
+void ct_plan_free(ct_plan_t *p)
+{
+  if (!p) return;
+  for (int i = 0; i < p->ops; i++)
+    if (p->op[i].op) p->be->op->release(p->op[i].op);
+  ct_mem_free(p->op);
+  ct_mem_free(p->value);
+  ct_mem_free(p->work);
+  ct_mem_free(p->layer_op);
+  ct_mem_free(p);
+}
