@@ -89,6 +89,13 @@ out:
   return rc;
 }
 
+void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n)
+{
+  enum { AT_ONCE = 1 << 20 }; /* MPI's counts are ints, and some libraries stage a whole message */
+  for (int64_t i = 0; i < n; i += AT_ONCE)
+    allreduce(t, count + i, (int)(n - i < AT_ONCE ? n - i : AT_ONCE), MPI_INT64_T, MPI_SUM);
+}
+
 static int64_t max_int(int64_t a, int64_t b)
 {
   return a > b ? a : b;
@@ -112,6 +119,8 @@ static void merge(void *in, void *io, int *n, MPI_Datatype *type)
     }
     b->stop = max_int(a->stop, b->stop);
     b->loss_sum += a->loss_sum;
+    b->loss_weight += a->loss_weight;
+    b->abs_error += a->abs_error;
     b->samples += a->samples;
     b->top1 += a->top1;
     b->top5 += a->top5;

@@ -24,11 +24,15 @@ int ct_agree_same(const ct_topo_t *t, const char *what, uint64_t value);
  * not looked at: if it is not CT_OK nothing is sent and every rank returns it with its text. */
 int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes);
 
+/** Collective.  Each of count[n] becomes its sum over the ranks; n is the same on all. */
+void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n);
+
 /** What all ranks learn once per step, in one small allreduce. */
 typedef struct ct_step_word {
   int64_t err, err_rank; /**< lowest code, with its lowest rank (out only) */
   int64_t stop;          /**< any rank was asked to stop (max) */
-  double loss_sum;       /**< sums */
+  double loss_sum;       /**< sums, as in ct_loss_t */
+  double loss_weight, abs_error;
   int64_t samples, top1, top5;
   double compute_s_max, data_s_max; /**< max: the slowest rank's seconds in this step */
 } ct_step_word_t;

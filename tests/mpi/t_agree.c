@@ -148,9 +148,27 @@ static void bytes_without_memory(void)
   CT_ASSERT_INT(ct_mem_live(), live);
 }
 
+/* More counts than one message takes. */
+static void counts_are_summed(void)
+{
+  enum { N = (1 << 20) + 3 };
+  int64_t *count = ct_mem_array(N, sizeof *count, "a test"), wrong = 0;
+  int64_t n = t->size, ranks = n * (n + 1) / 2;
+  CU_ASSERT_FATAL(count != NULL);
+  for (int64_t i = 0; i < N; i++)
+    count[i] = (t->rank + 1) * (i + ((int64_t)1 << 40));
+  ct_agree_sum(t, count, N);
+  for (int64_t i = 0; i < N; i++)
+    wrong += count[i] != ranks * (i + ((int64_t)1 << 40));
+  CT_ASSERT_INT(wrong, 0);
+  ct_mem_free(count);
+}
+
 static ct_step_word_t word(int step)
 {
   return (ct_step_word_t){.loss_sum = 0.5 * (t->rank + 1) * step,
+                          .loss_weight = 0.25 * (t->rank + 1),
+                          .abs_error = 2 * t->rank,
                           .samples = 8 + t->rank,
                           .top1 = t->rank,
                           .top5 = 2 * t->rank,
@@ -168,6 +186,8 @@ static void step_words_merge(void)
     CT_ASSERT_INT(w.err, CT_OK);
     CT_ASSERT_INT(w.stop, step % 3 == 0 ? 15 : 0);
     CT_ASSERT_NEAR(w.loss_sum, 0.5 * step * (pairs + n), 0);
+    CT_ASSERT_NEAR(w.loss_weight, 0.25 * (pairs + n), 0);
+    CT_ASSERT_NEAR(w.abs_error, 2 * pairs, 0);
     CT_ASSERT_INT(w.samples, 8 * n + pairs);
     CT_ASSERT_INT(w.top1, pairs);
     CT_ASSERT_INT(w.top5, 2 * pairs);
@@ -222,6 +242,7 @@ int main(int argc, char **argv)
                                     CT_TEST(bytes_arrive),
                                     CT_TEST(bytes_that_rank_0_lacks),
                                     CT_TEST(bytes_without_memory),
+                                    CT_TEST(counts_are_summed),
                                     CT_TEST(step_words_merge),
                                     CT_TEST(step_words_tell_errors),
                                     CT_TEST(one_rank_needs_no_mpi),
