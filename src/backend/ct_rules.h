@@ -1,43 +1,174 @@
 /** \file ct_rules.h  Optimizer rules, element by element.  Layer 1.
  *
- * A rule is one inline function of (hyper-parameters, weight, gradient, states), shared by every
- * backend: each expands CT_RULE_LIST into loops over flat ranges.  Adding an optimizer is one function
- * and one row here, and its options in optim/. */
+ * A rule is one inline function of (hyper-parameters, weight, gradient, states) that returns the new weight,
+ * shared by every backend: each expands CT_RULE_LIST into loops over flat ranges.  Adding an optimizer is
+ * one function and one row here, and its options in optim/.
+ *
+ * A rule that adapts its rate to a whole parameter has a second function, which gives for each element the
+ * value whose norm is wanted besides that of the weights, and may change the states.  For such a rule MEASURE
+ * is run for each parameter before UPDATE, also for those without weight decay. */
 #ifndef CT_RULES_H
 #define CT_RULES_H
+#include <math.h>
 #include <stdint.h>
 
-/** X(NAME, function, number of float32 states per weight) */
-#define CT_RULE_LIST(X) X(CT_RULE_SGD, ct_rule_sgd, 1)
+/** X(NAME, function, number of float32 states per weight, 1 if it wants MEASURE, its function for that) */
+#define CT_RULE_LIST(X)                                       \
+  X(CT_RULE_SGD, ct_rule_sgd, 1, 0, ct_rule_gradient)         \
+  X(CT_RULE_ADAM, ct_rule_adam, 2, 0, ct_rule_gradient)       \
+  X(CT_RULE_RMSPROP, ct_rule_rmsprop, 3, 0, ct_rule_gradient) \
+  X(CT_RULE_LARS, ct_rule_lars, 1, 1, ct_rule_gradient)       \
+  X(CT_RULE_LAMB, ct_rule_lamb, 2, 1, ct_rule_lamb_direction)
 
 typedef enum {
-#define X(name, f, n) name,
+#define X(name, f, n, measures, m) name,
   CT_RULE_LIST(X)
 #undef X
       CT_RULE_COUNT
 } ct_rule_t;
 
-#define CT_RULE_STATES 2 /**< most states any rule has */
+#define CT_RULE_STATES 3 /**< most states any rule has */
 
-/** Numbers of one step, equal for a whole range of weights.  A rule uses what it needs. */
+/** Numbers of one step, equal for a whole range of weights.  A rule uses what it needs.  What is a
+ * difference from 1, or a power of a beta, is worked out in double by optim/ and rounded once. */
 typedef struct ct_hyper {
-  float lr, momentum, dampening, weight_decay;
+  float lr;       /**< Adam: over the bias correction of the first moment */
+  float momentum; /**< Adam, LAMB: beta1 */
+  float dampening, weight_decay;
   int nesterov;
-  int64_t step; /**< from 1 */
+  int64_t step;       /**< from 1 */
+  float beta2;        /**< RMSprop: alpha */
+  float take1, take2; /**< 1 - beta1, 1 - beta2 */
+  float fix1, fix2;   /**< bias corrections: 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
+  float keep; /**< Adam: what the decoupled weight decay leaves of a weight; 1: there is none */
+  float eps;
+  int centered; /**< RMSprop */
+  float trust;  /**< LARS: trust coefficient */
+  float ratio;  /**< LARS, LAMB: the backend's to set, by ct_rule_ratio() */
 } ct_hyper_t;
 
-/** torch.optim.SGD: weight decay is added to the gradient; the momentum buffer starts as the first
- * gradient, undampened. */
-static inline float ct_rule_sgd(const ct_hyper_t *h, float w, float g, float *s0, float *s1)
+/** 1 if the rule wants MEASURE before UPDATE. */
+static inline int ct_rule_measures(int rule)
 {
+  static const int measures[] = {
+#define X(name, f, n, wants, m) wants,
+      CT_RULE_LIST(X)
+#undef X
+  };
+  return measures[rule];
+}
+
+/** Of LARS: the value that is measured is the gradient. */
+static inline float ct_rule_gradient(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                     float *s2)
+{
+  (void)h;
+  (void)w;
+  (void)s0;
   (void)s1;
-  g += h->weight_decay * w;
+  (void)s2;
+  return g;
+}
+
+/** What SGD and LARS share: the momentum buffer starts as the first gradient, undampened. */
+static inline float ct_rule_momentum(const ct_hyper_t *h, float w, float g, float *buffer)
+{
   if (h->momentum != 0) {
-    float b = h->step == 1 ? g : h->momentum * *s0 + (1 - h->dampening) * g;
-    *s0 = b;
+    float b = h->step == 1 ? g : h->momentum * *buffer + (1 - h->dampening) * g;
+    *buffer = b;
     g = h->nesterov ? g + h->momentum * b : b;
   }
   return w - h->lr * g;
+}
+
+/** torch.optim.SGD: weight decay is added to the gradient.  State: momentum_buffer. */
+static inline float ct_rule_sgd(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                float *s2)
+{
+  (void)s1;
+  (void)s2;
+  return ct_rule_momentum(h, w, g + h->weight_decay * w, s0);
+}
+
+/** torch.optim.Adam (weight_decay) and AdamW (keep).  States: exp_avg, exp_avg_sq. */
+static inline float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                 float *s2)
+{
+  (void)s2;
+  g += h->weight_decay * w;
+  float m = *s0 + h->take1 * (g - *s0), v = h->beta2 * *s1 + h->take2 * (g * g);
+  *s0 = m;
+  *s1 = v;
+  return h->keep * w - h->lr * (m / (sqrtf(v) * h->fix2 + h->eps));
+}
+
+/** torch.optim.RMSprop.  States: square_avg; grad_avg if centered; momentum_buffer if there is momentum. */
+static inline float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                    float *s2)
+{
+  g += h->weight_decay * w;
+  float v = h->beta2 * *s0 + h->take2 * (g * g), spread = v;
+  *s0 = v;
+  if (h->centered) {
+    float mean = *s1 + h->take2 * (g - *s1);
+    *s1 = mean;
+    spread = v - mean * mean;
+  }
+  float step = g / (sqrtf(spread) + h->eps);
+  if (h->momentum != 0) {
+    float *buffer = h->centered ? s2 : s1;
+    step += h->momentum * *buffer;
+    *buffer = step;
+  }
+  return w - h->lr * step;
+}
+
+/** LARS (You, Gitman, Ginsburg 2017) as timm.optim.Lars: SGD on the gradient and decay times the ratio.
+ * State: momentum_buffer. */
+static inline float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                 float *s2)
+{
+  (void)s1;
+  (void)s2;
+  return ct_rule_momentum(h, w, (g + h->weight_decay * w) * h->ratio, s0);
+}
+
+/** LAMB: the direction from the moments as they are. */
+static inline float ct_rule_lamb_of(const ct_hyper_t *h, float w, float m, float v)
+{
+  return m * h->fix1 / (sqrtf(v) * h->fix2 + h->eps) + h->weight_decay * w;
+}
+
+/** LAMB: takes the gradient into the moments; gives the direction. */
+static inline float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g, float *s0,
+                                           float *s1, float *s2)
+{
+  (void)s2;
+  float m = *s0 + h->take1 * (g - *s0), v = h->beta2 * *s1 + h->take2 * (g * g);
+  *s0 = m;
+  *s1 = v;
+  return ct_rule_lamb_of(h, w, m, v);
+}
+
+/** LAMB (You et al. 2020) as timm.optim.Lamb without its own clipping, after MEASURE: the gradient is in the
+ * moments.  States: exp_avg, exp_avg_sq. */
+static inline float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                 float *s2)
+{
+  (void)g;
+  (void)s2;
+  return w - h->lr * h->ratio * ct_rule_lamb_of(h, w, *s0, *s1);
+}
+
+/** What a parameter's step is multiplied by, from the sums of squares that MEASURE gave (NULL: none).  1
+ * without weight decay, as of biases: timm's always_adapt=False. */
+static inline float ct_rule_ratio(int rule, const ct_hyper_t *h, const double *norms)
+{
+  if (!norms || h->weight_decay == 0 || !(norms[0] > 0) || !(norms[1] > 0)) return 1;
+  double weights = sqrt(norms[0]), value = sqrt(norms[1]);
+  if (rule == CT_RULE_LARS)
+    return (float)(h->trust * weights / (value + weights * h->weight_decay + h->eps));
+  return rule == CT_RULE_LAMB ? (float)(weights / value) : 1;
 }
 
 #endif

@@ -58,7 +58,7 @@ struct cpu__op_kind {
 
 extern const cpu__op_kind_t cpu__conv, cpu__linear; /* cpu_conv.c, cpu_linear.c */
 extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
-    cpu__xent, cpu__update; /* kern_*.c */
+    cpu__xent, cpu__gradstat, cpu__measure, cpu__update; /* kern_*.c */
 
 /** An activation as n x groups x inner x lanes floats, whatever its layout: channel c lies in group
  * c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C lanes;
@@ -82,6 +82,18 @@ static inline cpu__view_t cpu__view(const ct_shape_t *s)
 static inline ct_layout_t cpu__blocked(const ct_dev_t *dev)
 {
   return dev->isa == CPU__AVX512 ? CT_C16 : CT_C8;
+}
+
+/** A thread's part of a flat range; begins at a cache line of an aligned tensor. */
+typedef struct cpu__part {
+  int64_t first, count;
+} cpu__part_t;
+
+static inline cpu__part_t cpu__part(int64_t count, int parts, int k)
+{
+  int64_t size = ((count + parts - 1) / parts + 15) / 16 * 16, first = k * size;
+  if (first >= count) return (cpu__part_t){0, 0};
+  return (cpu__part_t){first, count - first < size ? count - first : size};
 }
 
 /** Below this many elements a parallel region costs more than it saves:

@@ -1,5 +1,4 @@
-/** \file kern_body_elt.h  Inner loops of ReLU, addition and the optimizer rules.
- * Module-internal. */
+/** \file kern_body_elt.h  Inner loops of ReLU and addition.  Module-internal. */
 #include "cpu/kern_vec.h"
 
 INLINE void add_step(const float *x, const float *x2, float *y, int64_t i, int n, int relu,
@@ -39,35 +38,4 @@ static void add_bwd(int64_t count, const float *y, const float *dy, const float 
     add_bwd_step(y, dy, dy2, dx, i, CPU__VW, stream);
   if (i < count) add_bwd_step(y, dy, dy2, dx, i, (int)(count - i), stream);
   put_end(stream);
-}
-
-/* A rule is scalar code (ct_rules.h), which the compiler makes a vector loop of.  A state that
- * was not allocated is one that the rule does not touch with these hyper-parameters: any address
- * will do. */
-#define X(rule, function, states)                                                \
-  static void update_##rule(const ct_op_args_t *a, int64_t first, int64_t count) \
-  {                                                                              \
-    const ct_hyper_t hyper = a->hyper;                                           \
-    const float scale = a->scale, *restrict g = (const float *)a->dy + first;    \
-    float *restrict w = (float *)a->w[0] + first, *restrict s[CT_RULE_STATES];   \
-    for (int k = 0; k < CT_RULE_STATES; k++)                                     \
-      s[k] = k < (states) && a->state[k] ? (float *)a->state[k] + first : w;     \
-    _Pragma("omp simd") for (int64_t i = 0; i < count; i++) w[i] =               \
-        function(&hyper, w[i], g[i] * scale, s[0] + i, s[1] + i);                \
-  }
-CT_RULE_LIST(X)
-#undef X
-
-static void update(ct_rule_t rule, const ct_op_args_t *a, int64_t first, int64_t count)
-{
-  switch (rule) {
-#define X(name, function, states)   \
-  case name:                        \
-    update_##name(a, first, count); \
-    break;
-    CT_RULE_LIST(X)
-#undef X
-  case CT_RULE_COUNT:
-    break;
-  }
 }

@@ -1,21 +1,9 @@
-/* Elementwise kernels: ReLU, addition, and the optimizer rules.  Layouts do not matter: the
- * padding is computed along, and 0 stays 0. */
+/* Elementwise kernels: ReLU and addition.  Layouts do not matter: the padding is computed along,
+ * and 0 stays 0. */
 #include <stdio.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern_loops.h"
-
-/* A thread's part of a flat range; begins at a cache line of an aligned tensor. */
-typedef struct part {
-  int64_t first, count;
-} part_t;
-
-static part_t part_of(int64_t count, int parts, int k)
-{
-  int64_t size = ((count + parts - 1) / parts + 15) / 16 * 16, first = k * size;
-  if (first >= count) return (part_t){0, 0};
-  return (part_t){first, count - first < size ? count - first : size};
-}
 
 /* ---- ReLU and addition ---- */
 
@@ -28,7 +16,7 @@ static void forward(const ct_op_t *op, int64_t count, const float *x, const floa
 
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int k = 0; k < parts; k++) {
-    part_t p = part_of(count, parts, k);
+    cpu__part_t p = cpu__part(count, parts, k);
     loops->add(p.count, x + p.first, x2 ? x2 + p.first : NULL, y + p.first, relu, stream);
   }
 }
@@ -43,7 +31,7 @@ static void backward(const ct_op_t *op, int64_t count, const float *y, const ct_
 
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int k = 0; k < parts; k++) {
-    part_t p = part_of(count, parts, k);
+    cpu__part_t p = cpu__part(count, parts, k);
     loops->add_bwd(p.count, y ? y + p.first : NULL, dy + p.first, dy2 ? dy2 + p.first : NULL,
                    dx + p.first, stream);
   }
@@ -97,40 +85,3 @@ const cpu__op_kind_t cpu__relu = {
 
 const cpu__op_kind_t cpu__add = {
     .size = sizeof(ct_op_t), .supports = same_supports, .prepare = add_prepare, .run = add_run};
-
-/* ---- optimizer rules ---- */
-
-static int update_run(ct_op_t *op, const ct_op_args_t *a)
-{
-  const cpu__loops_t *loops = cpu__loops(op->dev);
-  ct_rule_t rule = (ct_rule_t)op->desc.u.update.rule;
-  int parts = op->dev->threads;
-
-#pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
-  for (int k = 0; k < parts; k++) {
-    part_t p = part_of(a->count, parts, k);
-    loops->update(rule, a, p.first, p.count);
-  }
-  return CT_OK;
-}
-
-static int update_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->u.update.rule >= 0 && d->u.update.rule < CT_RULE_COUNT) return 1;
-  snprintf(why, 128, "unknown optimizer rule");
-  return 0;
-}
-
-static int update_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
-{
-  (void)op;
-  (void)like;
-  (void)info;
-  return CT_OK;
-}
-
-const cpu__op_kind_t cpu__update = {.size = sizeof(ct_op_t),
-                                    .supports = update_supports,
-                                    .prepare = update_prepare,
-                                    .run = update_run};

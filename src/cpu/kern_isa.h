@@ -17,12 +17,12 @@
 #include "cpu/kern_body_pool.h"
 #include "cpu/kern_body_dropout.h"
 #include "cpu/kern_body_softmax.h"
+#include "cpu/kern_body_update.h"
 
 const cpu__loops_t CPU__LOOPS = {
     .width = CPU__VW,
     .add = add,
     .add_bwd = add_bwd,
-    .update = update,
     .bn_sums = bn_sums,
     .bn_apply = bn_apply,
     .bn_bwd_sums = bn_bwd_sums,
@@ -34,4 +34,7 @@ const cpu__loops_t CPU__LOOPS = {
     .drop = drop,
     .exp_sum = exp_sum,
     .exp_scaled = exp_scaled,
+    .powers = powers,
+    .measure = measure,
+    .update = update,
 };

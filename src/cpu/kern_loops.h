@@ -8,6 +8,7 @@
 #ifndef CT_KERN_LOOPS_H
 #define CT_KERN_LOOPS_H
 #include "backend/ct_dropout.h"
+#include "backend/ct_update.h"
 #include "cpu/cpu_ops.h"
 
 /** Most floats of a vector. */
@@ -77,6 +78,15 @@ typedef struct cpu__pixels {
 /** A window's place that no window has: the fused ReLU cut the output off. */
 #define CPU__POOL_NONE 255
 
+/** What an optimizer rule works on. */
+typedef struct cpu__update {
+  ct_rule_t rule;
+  ct_hyper_t hyper;
+  ct_grad_map_t map;
+  float *w, *state[CT_RULE_STATES]; /**< a state that the rule does not touch may be NULL */
+  const float *g;
+} cpu__update_t;
+
 typedef struct cpu__loops {
   int width; /**< floats of a vector */
 
@@ -85,9 +95,6 @@ typedef struct cpu__loops {
   /** dx = dy + dy2, but 0 where the ReLU with output y cut off; y and dy2 may be NULL. */
   void (*add_bwd)(int64_t count, const float *y, const float *dy, const float *dy2, float *dx,
                   int stream);
-  /** One optimizer rule over `count` elements from `first`. */
-  void (*update)(ct_rule_t rule, const ct_op_args_t *a, int64_t first, int64_t count);
-
   /** Sums of x. */
   void (*bn_sums)(cpu__rows_t r, const float *x, float *sums);
   void (*bn_apply)(cpu__rows_t r, const cpu__bn_fwd_t *a, const float *coefs);
@@ -115,6 +122,14 @@ typedef struct cpu__loops {
   void (*exp_sum)(int64_t count, const float *x, float *largest, float *sum);
   /** dx = factor * exp(x - shift), where x <= shift. */
   void (*exp_scaled)(int64_t count, const float *x, float shift, float factor, float *dx);
+
+  /** Sum of |g * scale|^p, or with p infinite the largest |g * scale|; not a finite number if one
+   * of them is not. */
+  double (*powers)(int64_t count, const float *g, float scale, double p);
+  /** Sums of squares of `count` weights from `first`, and of the values that the rule measures. */
+  void (*measure)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
+  /** The rule over `count` elements from `first`. */
+  void (*update)(const cpu__update_t *u, int64_t first, int64_t count);
 } cpu__loops_t;
 
 extern const cpu__loops_t cpu__loops_scalar, cpu__loops_portable, cpu__loops_avx2,

@@ -4,5 +4,5 @@ libctrain_a_SOURCES += \
   %D%/layer_maxpool.c %D%/layer_avgpool.c %D%/layer_global_avgpool.c \
   %D%/layer_flatten.c %D%/layer_dropout.c %D%/layer_add.c \
   %D%/ct_graph.h %D%/graph_internal.h %D%/graph.c %D%/graph_make.c %D%/graph_read.c \
-  %D%/graph_summary.c \
+  %D%/graph_summary.c %D%/graph_freeze.c \
   %D%/ct_family.h %D%/families.c %D%/family_mlp.c %D%/family_lenet.c %D%/family_resnet.c

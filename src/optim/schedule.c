@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/ct_err.h"
+
 /** Where a step stands after the warm-up. */
 typedef struct point {
   double lr;        /**< what the warm-up led to */
@@ -48,6 +50,12 @@ const ct_opt_t ct_schedule_rows[] = {
     CT_OPT_DOUBLE(ct_schedule_opts_t, gamma, "0.1", 0, 1e18, "step: factor"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, min_lr, "0", 0, 1e18, "cosine: rate at the end of the run"),
     CT_OPT_END};
+
+int ct_schedule_check(const ct_schedule_opts_t *s)
+{
+  (void)s;
+  return CT_OK;
+}
 
 double ct_schedule_lr(const ct_schedule_point_t *at, double lr)
 {

@@ -7,11 +7,12 @@
 #include "ref/ref.h"
 
 static const ct__ref_kind_t *const kinds[CT_OP_KINDS] = {
-    [CT_OP_CONV] = &ct__ref_conv,       [CT_OP_LINEAR] = &ct__ref_linear,
-    [CT_OP_BNORM] = &ct__ref_bnorm,     [CT_OP_RELU] = &ct__ref_relu,
-    [CT_OP_POOL] = &ct__ref_pool,       [CT_OP_ADD] = &ct__ref_add,
-    [CT_OP_DROPOUT] = &ct__ref_dropout, [CT_OP_REORDER] = &ct__ref_reorder,
-    [CT_OP_LOSS] = &ct__ref_xent,       [CT_OP_UPDATE] = &ct__ref_update,
+    [CT_OP_CONV] = &ct__ref_conv,         [CT_OP_LINEAR] = &ct__ref_linear,
+    [CT_OP_BNORM] = &ct__ref_bnorm,       [CT_OP_RELU] = &ct__ref_relu,
+    [CT_OP_POOL] = &ct__ref_pool,         [CT_OP_ADD] = &ct__ref_add,
+    [CT_OP_DROPOUT] = &ct__ref_dropout,   [CT_OP_REORDER] = &ct__ref_reorder,
+    [CT_OP_LOSS] = &ct__ref_xent,         [CT_OP_UPDATE] = &ct__ref_update,
+    [CT_OP_GRADSTAT] = &ct__ref_gradstat, [CT_OP_MEASURE] = &ct__ref_measure,
 };
 
 /* An empty batch is fine: a rank may have no samples in the last step of an epoch. */
@@ -24,13 +25,19 @@ static int is_proper(const ct_shape_t *s)
   return 1;
 }
 
+/* Ops of the optimizer have no output shape. */
+static int is_flat(ct_op_kind_t kind)
+{
+  return kind == CT_OP_GRADSTAT || kind == CT_OP_MEASURE || kind == CT_OP_UPDATE;
+}
+
 static const char *check(const ct_op_desc_t *d)
 {
   if ((unsigned)d->kind >= CT_OP_KINDS || !kinds[d->kind])
     return "the reference backend has no such op";
   if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM | CT_FWD_STATS | CT_BWD_STATS))
     return "unknown pass";
-  if (!is_proper(&d->x) || (d->kind != CT_OP_UPDATE && !is_proper(&d->y)))
+  if (!is_proper(&d->x) || (!is_flat(d->kind) && !is_proper(&d->y)))
     return "a shape has an empty or missing dimension";
   if (d->x.dtype != CT_F32 || d->y.dtype != CT_F32)
     return "the reference backend computes with float32 only";

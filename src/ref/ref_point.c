@@ -1,4 +1,4 @@
-/* Elementwise ops: ReLU, addition, dropout, the optimizer's rules; and the change of layout. */
+/* Elementwise ops: ReLU, addition, dropout; and the change of layout. */
 #include "ref/ref.h"
 
 #include <string.h>
@@ -174,45 +174,3 @@ static void reorder_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 }
 
 const ct__ref_kind_t ct__ref_reorder = {reorder_check, reorder_needs, reorder_run};
-
-/* ---- optimizer rules ---- */
-
-static float *state_at(const ct_op_args_t *a, int state, int states, int64_t i)
-{
-  return state < states && a->state[state] ? (float *)a->state[state] + i : NULL;
-}
-
-static int update_run(const ct_op_desc_t *d, const ct_op_args_t *a)
-{
-  const float *g = a->dy;
-  float *w = a->w[0];
-
-  for (int64_t i = 0; i < a->count; i++) {
-    switch ((ct_rule_t)d->u.update.rule) {
-#define X(rule, function, states)                                                \
-  case rule:                                                                     \
-    w[i] = function(&a->hyper, w[i], g[i] * a->scale, state_at(a, 0, states, i), \
-                    state_at(a, 1, states, i));                                  \
-    break;
-      CT_RULE_LIST(X)
-#undef X
-    case CT_RULE_COUNT:
-      break;
-    }
-  }
-  return CT_OK;
-}
-
-static const char *update_check(const ct_op_desc_t *d)
-{
-  if (d->u.update.rule < 0 || d->u.update.rule >= CT_RULE_COUNT) return "unknown optimizer rule";
-  return d->passes == CT_FWD ? NULL : "an update has no backward pass";
-}
-
-static void update_needs(const ct_op_desc_t *d, ct_op_info_t *info)
-{
-  (void)d;
-  (void)info;
-}
-
-const ct__ref_kind_t ct__ref_update = {update_check, update_needs, update_run};

@@ -89,7 +89,7 @@ static void check_sgd(ct_optim_opts_t o, double w0, double w1)
     ct_param_group_t group = {0.1, o.weight_decay, o.momentum};
     ct_hyper_t h = ct_optim_hyper(&o, &group, &(ct_schedule_point_t){0}, step);
     for (int i = 0; i < 2; i++)
-      w[i] = ct_rule_sgd(&h, w[i], g[step][i], &state[i][0], &state[i][1]);
+      w[i] = ct_rule_sgd(&h, w[i], g[step][i], &state[i][0], &state[i][1], &state[i][2]);
   }
   CT_ASSERT_NEAR(w[0], w0, 1e-6);
   CT_ASSERT_NEAR(w[1], w1, 1e-6);
@@ -118,13 +118,21 @@ static void momentum_needs_a_state(void)
   CT_ASSERT_INT(states, 0);
 }
 
+static ct_optim_opts_t usual(void)
+{
+  ct_optim_opts_t o = {0};
+  CT_ASSERT_OK(ct_opt_defaults(ct_optim_rows, &o));
+  return o;
+}
+
 static void nesterov_needs_momentum(void)
 {
-  ct_optim_opts_t o = {.nesterov = 1, .momentum = 0.9};
+  ct_optim_opts_t o = usual();
+  o.nesterov = 1;
   CT_ASSERT_OK(ct_optim_check(&o));
   o.dampening = 0.1;
   CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, "dampening is 0.1");
-  o = (ct_optim_opts_t){.nesterov = 1};
+  o.dampening = o.momentum = 0;
   CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, "momentum is 0");
 }
 

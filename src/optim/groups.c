@@ -1,0 +1,181 @@
+/* Which parameter belongs to which group. */
+#include "optim/ct_optim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "optim/optim_internal.h"
+
+/* One entry of optim.groups. */
+typedef struct entry {
+  ct_opt_texts_t match;
+  double lr, weight_decay, momentum;
+} entry_t;
+
+static const ct_opt_t rows[] = {CT_OPT_TEXTS(entry_t, match, NULL, "patterns of parameter names"),
+                                CT_OPT_DOUBLE(entry_t, lr, "0", 0, 1e18, "learning rate"),
+                                CT_OPT_DOUBLE(entry_t, weight_decay, "0", 0, 1e18, "weight decay"),
+                                CT_OPT_DOUBLE(entry_t, momentum, "0", 0, 1, "momentum"),
+                                CT_OPT_END};
+
+int ct__optim_groups_momentum(const ct_optim_opts_t *o)
+{
+  double value;
+  for (const ct_node_t *n = o->groups ? o->groups->child : NULL; n; n = n->next) {
+    const ct_node_t *momentum = n->kind == CT_NODE_MAP ? ct_node_find(n, "momentum") : NULL;
+    if (momentum && momentum->text && ct_text_double(momentum->text, &value) == CT_OK && value != 0)
+      return 1;
+  }
+  return 0;
+}
+
+/* ---- one parameter ---- */
+
+static int is_bias_or_norm(const ct_graph_t *g, const ct_param_t *p)
+{
+  return strstr(p->spec.suffix, "bias") || strstr(g->layer[p->layer].ops->kind, "norm");
+}
+
+static ct_param_group_t defaults(const ct_optim_opts_t *o, const ct_graph_t *g, const ct_param_t *p)
+{
+  return (ct_param_group_t){
+      .lr = o->lr,
+      .weight_decay = o->no_decay_bias_norm && p && is_bias_or_norm(g, p) ? 0 : o->weight_decay,
+      .momentum = ct__optim_has_betas(o) ? o->beta1 : o->momentum};
+}
+
+static int is_matched(const entry_t *e, const char *name)
+{
+  for (int i = 0; i < e->match.n; i++)
+    if (ct_graph_matches(e->match.v[i], name)) return 1;
+  return 0;
+}
+
+/* The number of the group with these numbers, which is made if there is none. */
+static int group_of(ct_param_groups_t *out, const ct_param_group_t *want)
+{
+  for (int i = 0; i < out->groups; i++) {
+    const ct_param_group_t *g = &out->group[i];
+    if (g->lr == want->lr && g->weight_decay == want->weight_decay && g->momentum == want->momentum)
+      return i;
+  }
+  out->group[out->groups] = *want;
+  return out->groups++;
+}
+
+/* ---- the list ---- */
+
+static int fail_at(const char *where, const ct_node_t *n, const char *text, const char *word)
+{
+  char line[24] = "";
+  if (n->line > 0) snprintf(line, sizeof line, "%d: ", n->line);
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s%s%soptim.groups: %s%s%s%s",
+                    n->line > 0 && where ? where : "", n->line > 0 && where ? ":" : "",
+                    where ? line : "", text, word ? " '" : "", word ? word : "", word ? "'" : "");
+}
+
+static int is_trained(const ct_param_t *p)
+{
+  return !p->spec.buffer;
+}
+
+/* Every pattern means something. */
+static int check_patterns(const entry_t *e, const ct_graph_t *g, const char *where,
+                          const ct_node_t *n)
+{
+  if (!e->match.n) return fail_at(where, n, "match names no pattern", NULL);
+  for (int k = 0; k < e->match.n; k++) {
+    int found = 0;
+    for (int i = 0; i < g->params && !found; i++)
+      found = is_trained(&g->param[i]) && ct_graph_matches(e->match.v[k], g->param[i].name);
+    if (!found) return fail_at(where, n, "no trained parameter has a name like", e->match.v[k]);
+  }
+  return CT_OK;
+}
+
+static void set(const entry_t *e, const ct_node_t *n, ct_param_group_t *group)
+{
+  if (ct_node_find(n, "lr")) group->lr = e->lr;
+  if (ct_node_find(n, "weight_decay")) group->weight_decay = e->weight_decay;
+  if (ct_node_find(n, "momentum")) group->momentum = e->momentum;
+}
+
+static int read_entries(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
+                        entry_t *entry)
+{
+  int rc = CT_OK;
+  int k = 0;
+  for (const ct_node_t *n = o->groups->child; n; n = n->next, k++) {
+    if (n->kind != CT_NODE_MAP)
+      return fail_at(where, n, "expected a map such as {match: fc, lr: 0.01}", NULL);
+    CT_TRY(ct_opt_defaults(rows, &entry[k]));
+    CT_TRY(ct_opt_read(rows, &entry[k], n, where, "optim.groups", NULL));
+    if (ct_node_find(n, "momentum") && ct__optim_has_betas(o))
+      return fail_at(where, n, "momentum: this optimizer has betas instead, the same for all",
+                     NULL);
+    CT_TRY(check_patterns(&entry[k], g, where, n));
+  }
+out:
+  return rc;
+}
+
+/* The first entry that matches decides. */
+static ct_param_group_t numbers_of(const ct_optim_opts_t *o, const ct_graph_t *g, int param,
+                                   const entry_t *entry)
+{
+  const ct_param_t *p = &g->param[param];
+  ct_param_group_t group = defaults(o, g, p);
+  int k = 0;
+  for (const ct_node_t *n = o->groups ? o->groups->child : NULL; n; n = n->next, k++) {
+    if (!is_matched(&entry[k], p->name)) continue;
+    set(&entry[k], n, &group);
+    break;
+  }
+  return group;
+}
+
+static int make(const ct_optim_opts_t *o, const ct_graph_t *g, const entry_t *entry,
+                ct_param_groups_t *out)
+{
+  ct_param_group_t all = defaults(o, g, NULL);
+  out->group = ct_mem_array(g->params + 1, sizeof *out->group, "parameter groups");
+  out->of = ct_mem_array(g->params + 1, sizeof *out->of, "parameter groups");
+  if (!out->group || !out->of) return CT_ERR_NOMEM;
+  group_of(out, &all);
+  for (int i = 0; i < g->params; i++) {
+    if (!is_trained(&g->param[i]) || g->param[i].frozen) continue;
+    ct_param_group_t want = numbers_of(o, g, i, entry);
+    out->of[i] = group_of(out, &want);
+  }
+  return CT_OK;
+}
+
+int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
+                         ct_param_groups_t *out)
+{
+  int rc = CT_OK;
+  entry_t *entry = NULL;
+  int entries = o->groups ? ct_node_count(o->groups) : 0;
+  *out = (ct_param_groups_t){0};
+  if (o->groups && o->groups->kind != CT_NODE_LIST)
+    return fail_at(where, o->groups, "expected a list of maps", NULL);
+  entry = ct_mem_array(entries + 1, sizeof *entry, "parameter groups");
+  if (!entry) return CT_ERR_NOMEM;
+  if (entries) CT_TRY(read_entries(o, g, where, entry));
+  CT_TRY(make(o, g, entry, out));
+out:
+  for (int k = 0; k < entries; k++)
+    ct_opt_clear(rows, &entry[k]);
+  ct_mem_free(entry);
+  if (rc != CT_OK) ct_param_groups_clear(out);
+  return rc;
+}
+
+void ct_param_groups_clear(ct_param_groups_t *p)
+{
+  ct_mem_free(p->group);
+  ct_mem_free(p->of);
+  *p = (ct_param_groups_t){0};
+}

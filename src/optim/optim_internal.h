@@ -1,0 +1,23 @@
+/** \file optim_internal.h  What the files of this folder share. */
+#ifndef CT_OPTIM_INTERNAL_H
+#define CT_OPTIM_INTERNAL_H
+#include "optim/ct_optim.h"
+
+/** An option that only some kinds of a section have. */
+typedef struct ct__used {
+  const char *key;
+  unsigned kinds; /**< bits CT__KIND(kind) */
+} ct__used_t;
+#define CT__KIND(kind) (1u << (kind))
+
+/** CT_ERR_USAGE if an option has another value than its default, though \a kind, which is the value of the
+ * row "kind", does not have it.  \a used ends with a NULL key; options that are not in it are everybody's. */
+int ct__optim_check_used(const ct_opt_t *rows, const void *values, const ct__used_t *used, int kind,
+                         const char *section);
+
+/** 1 if the optimizer has betas and no momentum: adam, adamw, lamb. */
+int ct__optim_has_betas(const ct_optim_opts_t *o);
+/** 1 if an entry of optim.groups has a momentum other than 0. */
+int ct__optim_groups_momentum(const ct_optim_opts_t *o);
+
+#endif

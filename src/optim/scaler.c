@@ -1,0 +1,33 @@
+/* Dynamic loss scaling. */
+#include "optim/ct_optim.h"
+
+#include <math.h>
+
+/* torch.amp.GradScaler: init_scale, growth_factor, backoff_factor, growth_interval. */
+#define FIRST_SCALE 65536.0
+#define GROWTH      2.0
+#define BACKOFF     0.5
+#define INTERVAL    2000
+
+void ct_scaler_init(ct_scaler_t *s, int on)
+{
+  *s = (ct_scaler_t){.on = on, .scale = FIRST_SCALE};
+}
+
+double ct_scaler_scale(const ct_scaler_t *s)
+{
+  return s->on ? s->scale : 1;
+}
+
+/* The scale is a float32 in PyTorch, and not made infinite. */
+void ct_scaler_update(ct_scaler_t *s, int nonfinite)
+{
+  if (!s->on) return;
+  if (nonfinite) {
+    s->scale = (float)(s->scale * BACKOFF);
+    s->good = 0;
+  } else if (++s->good == INTERVAL) {
+    if (isfinite((float)(s->scale * GROWTH))) s->scale *= GROWTH;
+    s->good = 0;
+  }
+}

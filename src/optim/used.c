@@ -1,0 +1,47 @@
+/* What a kind does not have may not be given: given values are known by not being the default. */
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "optim/optim_internal.h"
+
+static int is_default(const ct_opt_t *row, const void *value)
+{
+  int64_t integer = 0;
+  double number = 0;
+
+  switch (row->type) {
+  case CT_OPT_T_INT:
+    ct_text_int(row->def, &integer);
+    return *(const int64_t *)value == integer;
+  case CT_OPT_T_DOUBLE:
+    ct_text_double(row->def, &number);
+    return *(const double *)value == number;
+  case CT_OPT_T_BOOL:
+    return *(const int *)value == (strcmp(row->def, "true") == 0);
+  case CT_OPT_T_DOUBLES:
+    return ((const ct_opt_doubles_t *)value)->n == 0;
+  default:
+    return 1;
+  }
+}
+
+static const ct__used_t *find(const ct__used_t *used, const char *key)
+{
+  for (; used->key; used++)
+    if (strcmp(used->key, key) == 0) return used;
+  return NULL;
+}
+
+int ct__optim_check_used(const ct_opt_t *rows, const void *values, const ct__used_t *used, int kind,
+                         const char *section)
+{
+  for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
+    const ct__used_t *u = find(used, row->key);
+    if (!u || (u->kinds & CT__KIND(kind))) continue;
+    if (is_default(row, (const char *)values + row->offset)) continue;
+    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                      "%s.%s is given, but has no meaning with %s.kind %s", section, row->key,
+                      section, ct_opt_word(rows, "kind", kind));
+  }
+  return CT_OK;
+}
