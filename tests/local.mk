@@ -6,13 +6,13 @@ TEST_LOG_COMPILER = bash
 AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
 EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
-  %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold \
+  %D%/mpi/fake_queue.h %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold \
   %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
 
 shell_tests = \
   %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
-  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test \
+  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test \
   %D%/mpi/trainer.test %D%/mpi/trainer_state.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
@@ -31,7 +31,7 @@ unit_tests = \
   %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \
-  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_trainer %D%/mpi/t_trainer_state \
+  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_trainer %D%/mpi/t_trainer_state \
   %D%/fuzz/fuzz_config %D%/fuzz/fuzz_run_config \
   %D%/tools/same_ckpt
 check_PROGRAMS += $(unit_tests) $(launched_tests)

@@ -96,6 +96,12 @@ void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n)
     allreduce(t, count + i, (int)(n - i < AT_ONCE ? n - i : AT_ONCE), MPI_INT64_T, MPI_SUM);
 }
 
+int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max)
+{
+  allreduce(t, io, n, MPI_DOUBLE, max ? MPI_MAX : MPI_SUM);
+  return CT_OK;
+}
+
 static int64_t max_int(int64_t a, int64_t b)
 {
   return a > b ? a : b;

@@ -26,6 +26,9 @@ int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes);
 
 /** Collective.  Each of count[n] becomes its sum over the ranks; n is the same on all. */
 void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n);
+/** Collective, Hot.  In place: sums of n doubles over all ranks, or their maxima; the same bits
+ * everywhere, as MPI promises of an all-reduce (MPI 3.1, 5.9.6). */
+int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max);
 
 /** What all ranks learn once per step, in one small allreduce. */
 typedef struct ct_step_word {

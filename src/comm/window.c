@@ -35,6 +35,7 @@ typedef struct segment {
 struct ct__window {
   const ct_topo_t *t; /* borrowed */
   int sharing;
+  int tree; /* sums are made along a binary tree over the ranks */
   int warned;
   segment_t *segment; /* owned; what was allocated */
   int64_t segments, cap;
@@ -170,7 +171,7 @@ out:
   return rc;
 }
 
-int ct__window_open(const ct_topo_t *t, ct__window_t **out)
+int ct__window_open(const ct_topo_t *t, int may_share, int tree, ct__window_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
@@ -178,7 +179,8 @@ int ct__window_open(const ct_topo_t *t, ct__window_t **out)
   if (w) w->control.win = MPI_WIN_NULL;
   CT_TRY_ALL(t, w ? CT_OK : CT_ERR_NOMEM);
   w->t = t;
-  w->sharing = t->equal_nodes && t->local_size > 1;
+  w->tree = tree;
+  w->sharing = may_share && t->equal_nodes && t->local_size > 1;
   if (w->sharing) CT_TRY(open_counters(w));
   *out = w;
   w = NULL;
@@ -210,6 +212,11 @@ void ct__window_abort(ct__window_t *w)
 {
   if (w->sharing) atomic_store(&w->progress[0]->aborted, 1);
   free_tables(w);
+}
+
+int ct__window_sharing(const ct__window_t *w)
+{
+  return w->sharing;
 }
 
 int ct__window_aborted(const ct__window_t *w)
@@ -262,13 +269,37 @@ int ct__window_all_reduced(ct__window_t *w, int64_t number)
 
 /* ---- arithmetic ---- */
 
+void ct__window_cut(int64_t *from, int64_t *to, int parts, int index)
+{
+  int64_t n = *to - *from, end = *to;
+  int64_t step = (n + parts - 1) / parts;
+  step = (step + SLICE_STEP - 1) / SLICE_STEP * SLICE_STEP;
+  *from = index * step < n ? *from + index * step : end;
+  *to = end - *from > step ? *from + step : end;
+}
+
 void ct__window_slice(const ct__window_t *w, int64_t n, int64_t *from, int64_t *to)
 {
-  int64_t ranks = w->t->local_size, me = w->t->local_rank;
-  int64_t step = (n + ranks - 1) / ranks;
-  step = (step + SLICE_STEP - 1) / SLICE_STEP * SLICE_STEP;
-  *from = me * step < n ? me * step : n;
-  *to = *from + step < n ? *from + step : n;
+  *from = 0;
+  *to = n;
+  ct__window_cut(from, to, w->t->local_size, w->t->local_rank);
+}
+
+/* The sum of one block of 2, 4, 8 … ranks: those of its two halves. */
+static void sum_tree(float *sum, float *const *base, int ranks, int64_t at, int n)
+{
+  _Alignas(LINES) float other[BLOCK];
+  const float *a = sum, *b = other;
+  if (ranks == 2) {
+    a = base[0] + at;
+    b = base[1] + at;
+  } else {
+    sum_tree(sum, base, ranks / 2, at, n);
+    sum_tree(other, base + ranks / 2, ranks / 2, at, n);
+  }
+#pragma omp simd
+  for (int i = 0; i < n; i++)
+    sum[i] = a[i] + b[i];
 }
 
 /* The sum of one block of all ranks, in their order. */
@@ -295,7 +326,10 @@ void ct__window_sum(ct__window_t *w, ct__place_t place, int64_t from, int64_t n,
     _Alignas(LINES) float sum[BLOCK];
     int64_t at = place.at + from + i;
     int len = n - i < BLOCK ? (int)(n - i) : BLOCK;
-    sum_block(sum, place.base, ranks, at, len);
+    if (w->tree)
+      sum_tree(sum, place.base, ranks, at, len);
+    else
+      sum_block(sum, place.base, ranks, at, len);
     for (int r = first; r <= last; r++)
       memcpy(place.base[r] + at, sum, (size_t)len * sizeof *sum);
   }

@@ -32,13 +32,16 @@ typedef struct ct__place {
 
 /** Collective over the world.  Shares if every node has the same number of ranks, at least two,
  * and has the memory; else all ranks fall back to private memory together (a warning says why,
- * if the reason is a failure). */
-int ct__window_open(const ct_topo_t *t, ct__window_t **out);
+ * if the reason is a failure).  may_share, the same on all ranks: 0 = it must not.  tree: sums
+ * are made along a binary tree over the local ranks, of which there is a power of two. */
+int ct__window_open(const ct_topo_t *t, int may_share, int tree, ct__window_t **out);
 /** Collective over the world; NULL is fine. */
 void ct__window_close(ct__window_t *w);
-/** Local.  Tells the others, and frees what is only this rank's; the memory itself stays until the
- * process ends, for peers and MPI may still be at it. */
+/** Local.  Tells the others, and frees what is only this rank's; the memory itself stays until
+ * the process ends, for peers and MPI may still be at it. */
 void ct__window_abort(ct__window_t *w);
+/** 1: there is shared memory, unless there was no room for it. */
+int ct__window_sharing(const ct__window_t *w);
 /** 1: a peer on this node has called ct__window_abort(). */
 int ct__window_aborted(const ct__window_t *w);
 
@@ -48,6 +51,9 @@ int ct__window_alloc(ct__window_t *w, size_t bytes, void **out);
 /** 1 and the place, if all of buf[0..n) is shared memory. */
 int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__place_t *out);
 
+/** Part number \a index of the \a parts of [*from, *to): begins whole cache lines after its
+ * start; may be empty. */
+void ct__window_cut(int64_t *from, int64_t *to, int parts, int index);
 /** This rank's slice [*from, *to) of n elements; may be empty. */
 void ct__window_slice(const ct__window_t *w, int64_t n, int64_t *from, int64_t *to);
 /** Number of the next transfer, which is posted herewith. */
@@ -55,7 +61,8 @@ int64_t ct__window_post(ct__window_t *w);
 /** All ranks of the node have posted transfer \a number. */
 int ct__window_all_posted(ct__window_t *w, int64_t number);
 /** Elements [from, from + n) of the place: the sum over the ranks of the node in the order of
- * their local ranks, written to all of them (everywhere) or to this rank only. */
+ * their local ranks (or along the tree over them), written to all of them (everywhere) or to
+ * this rank only. */
 void ct__window_sum(ct__window_t *w, ct__place_t place, int64_t from, int64_t n, int everywhere);
 /** Copies this rank's elements [from, from + n) to the others. */
 void ct__window_spread(ct__window_t *w, ct__place_t place, int64_t from, int64_t n);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "tests/harness/ct_test_mpi.h"
@@ -231,6 +232,18 @@ static void one_rank_needs_no_mpi(void)
   CT_ASSERT_INT(ct_err_last()->rank, 0);
 }
 
+static void doubles_agree(void)
+{
+  double sum[3] = {1, t->rank, 0.1 * t->rank}, most[2] = {t->rank, -t->rank};
+  CT_ASSERT_OK(ct_agree_doubles(t, sum, 3, 0));
+  CT_ASSERT_NEAR(sum[0], t->size, 0);
+  CT_ASSERT_NEAR(sum[1], t->size * (t->size - 1) / 2, 0);
+  CT_ASSERT_OK(ct_agree_same(t, "the sum", ct_hash(sum, sizeof sum, 0)));
+  CT_ASSERT_OK(ct_agree_doubles(t, most, 2, 1));
+  CT_ASSERT_NEAR(most[0], t->size - 1, 0);
+  CT_ASSERT_NEAR(most[1], 0, 0);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(each_rank_fails_in_turn),
@@ -246,6 +259,7 @@ int main(int argc, char **argv)
                                     CT_TEST(step_words_merge),
                                     CT_TEST(step_words_tell_errors),
                                     CT_TEST(one_rank_needs_no_mpi),
+                                    CT_TEST(doubles_agree),
                                     CT_TEST_END};
   return ct_test_mpi_main("agree", tests, argc, argv);
 }

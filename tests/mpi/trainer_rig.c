@@ -103,13 +103,135 @@ static int broadcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int r
   return rc;
 }
 
+/* ---- its groups, slices and rows ---- */
+
+enum { MOST_RANKS = 16 };
+
+struct ct_group {
+  int color[MOST_RANKS]; /* of every rank */
+};
+
+static int make_group(ct_comm_t *c, int color, ct_group_t **out)
+{
+  static ct_group_t all[8];
+  static int used;
+  const ct_topo_t *t = &ct_test_topo;
+  (void)c;
+  ct_group_t *g = *out = &all[used++ % 8];
+  for (int r = 0; r < t->size; r++) {
+    g->color[r] = color;
+    if (t->size > 1) ct__mpi_bcast(t, t->world, &g->color[r], sizeof color, r);
+  }
+  return CT_OK;
+}
+
+/* All groups at once: every rank shows its numbers to all. */
+static int group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n)
+{
+  enum { PIECE = 512 };
+  const ct_topo_t *t = &ct_test_topo;
+  double sum[PIECE], from[PIECE];
+  int rc = flaky_backend().queue->sync(q);
+  for (int64_t at = 0; t->size > 1 && at < n; at += PIECE) {
+    size_t len = n - at < PIECE ? (size_t)(n - at) : PIECE;
+    memset(sum, 0, sizeof sum);
+    for (int r = 0; r < t->size; r++) {
+      memcpy(from, buf + at, len * sizeof *from);
+      ct__mpi_bcast(t, t->world, from, len * sizeof *from, r);
+      for (size_t i = 0; i < len && g->color[r] == g->color[t->rank]; i++)
+        sum[i] += from[i];
+    }
+    memcpy(buf + at, sum, len * sizeof *sum);
+  }
+  return rc;
+}
+
+static int64_t slice_begin(int64_t n, int rank)
+{
+  int64_t step = (n / ct_test_topo.size + 16) / 16 * 16;
+  return rank * step < n ? rank * step : n;
+}
+
+static void slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
+{
+  (void)c;
+  *from = slice_begin(n, ct_test_topo.rank);
+  *to = slice_begin(n, ct_test_topo.rank + 1);
+}
+
+static int gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
+{
+  int rc = CT_OK;
+  for (int r = 0; r < ct_test_topo.size; r++) {
+    int64_t from = slice_begin(n, r), to = slice_begin(n, r + 1);
+    CT_TRY(broadcast(c, q, buf + from, (size_t)(to - from) * sizeof *buf, r));
+  }
+out:
+  return rc;
+}
+
+static void counts_of(const int64_t bytes[], int count[], int offset[])
+{
+  for (int r = 0; r < ct_test_topo.size; r++) {
+    count[r] = (int)bytes[r];
+    offset[r] = r ? offset[r - 1] + count[r - 1] : 0;
+  }
+}
+
+static int scatter(ct_comm_t *c, ct_queue_t *q, const void *all, void *mine, const int64_t bytes[])
+{
+  int rc = CT_OK, count[MOST_RANKS], offset[MOST_RANKS];
+  const ct_topo_t *t = &ct_test_topo;
+  (void)c;
+  CT_TRY_ALL(t, flaky_backend().queue->sync(q));
+  counts_of(bytes, count, offset);
+  CT_MPI(t,
+         MPI_Scatterv(all, count, offset, MPI_BYTE, mine, count[t->rank], MPI_BYTE, 0, t->world));
+out:
+  return rc;
+}
+
+static int collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all, const int64_t bytes[])
+{
+  int rc = CT_OK, count[MOST_RANKS], offset[MOST_RANKS];
+  const ct_topo_t *t = &ct_test_topo;
+  (void)c;
+  CT_TRY_ALL(t, flaky_backend().queue->sync(q));
+  counts_of(bytes, count, offset);
+  CT_MPI(t, MPI_Gatherv(mine, count[t->rank], MPI_BYTE, all, count, offset, MPI_BYTE, 0, t->world));
+out:
+  return rc;
+}
+
+static int reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
+{
+  (void)c;
+  int rc = ct_agree(&ct_test_topo, flaky_backend().queue->sync(q));
+  if (rc == CT_OK && ct_test_topo.size > 1) sum_up(buf, n);
+  return rc;
+}
+
+static int64_t bytes_sent(const ct_comm_t *c)
+{
+  (void)c;
+  return 0;
+}
+
 static const ct_comm_ops_t blocking = {.size = sizeof(ct_comm_ops_t),
                                        .name = "blocking",
                                        .alloc = take,
                                        .reduce = reduce_now,
+                                       .slice = slice,
+                                       .gather = gather,
                                        .poke = poke,
                                        .end = end,
-                                       .bcast = broadcast};
+                                       .bcast = broadcast,
+                                       .group = make_group,
+                                       .group_sum = group_sum,
+                                       .scatter = scatter,
+                                       .collect = collect,
+                                       .reduce_root = reduce_root,
+                                       .bytes_sent = bytes_sent};
 
 /* ---- the rig ---- */
 

@@ -1,0 +1,583 @@
+/* The communicator over MPI, its other calls: groups, fixed trees, bfloat16, slices, rows. */
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/ct_err.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+#include "comm/ct_agree.h"
+#include "comm/ct_comm.h"
+#include "tests/harness/ct_test_mpi.h"
+#include "tests/mpi/fake_queue.h"
+
+static const ct_topo_t *t = &ct_test_topo;
+static const ct_comm_ops_t *ops = &ct_comm_mpi;
+
+enum { BIG = 600 * 1024 }; /* floats: more than two pieces in a slice of one rank */
+
+static ct_comm_t *comm;
+static float *memory, *outside; /* BIG floats and some each: of alloc(), and any */
+
+static int open_with(ct_comm_opts_t o)
+{
+  int rc = CT_OK;
+  void *p = NULL;
+  outside = NULL;
+  CT_TRY(ops->open(t, &backend, NULL, &o, &comm));
+  CT_TRY(ops->alloc(comm, (BIG + 32) * sizeof *memory, &p));
+  outside = ct_mem_array(BIG + 32, sizeof *outside, "a test");
+  CT_TRY_ALL(t, outside ? CT_OK : CT_ERR_NOMEM);
+out:
+  memory = p;
+  return rc;
+}
+
+static int open_plain(void)
+{
+  return open_with((ct_comm_opts_t){0});
+}
+
+static void close_comm(void)
+{
+  ops->close(comm);
+  ct_mem_free(outside);
+}
+
+static uint64_t random_of_rank(uint64_t index)
+{
+  return ct_rng_u64(21, CT_RNG_TEST, (uint32_t)t->rank, index);
+}
+
+static void pause_a_while(uint64_t choice)
+{
+  if (choice % 4 == 0) nanosleep(&(struct timespec){.tv_nsec = (long)(choice / 8 % 300000)}, NULL);
+  if (choice % 4 == 1) sched_yield();
+}
+
+/* Small whole numbers: their sums are exact in any order. */
+static float element(int rank, int64_t i, int64_t salt)
+{
+  return (float)((rank + 1) * ((i * 7 + salt * 13) % 1009));
+}
+
+static void fill(float *buf, int64_t n, int64_t salt)
+{
+  for (int64_t i = 0; i < n; i++)
+    buf[i] = element(t->rank, i, salt);
+}
+
+static int64_t wrong_sums(const float *buf, int64_t from, int64_t to, int64_t salt)
+{
+  int64_t wrong = 0;
+  float ranks = (float)(t->size * (t->size + 1) / 2);
+  for (int64_t i = from; i < to; i++)
+    wrong += buf[i] != ranks * element(0, i, salt);
+  return wrong;
+}
+
+static int reduce(float *buf, int64_t n, ct_reduce_t how)
+{
+  int rc = CT_OK, ticket;
+  CT_TRY(ops->reduce(comm, NULL, buf, n, how, &ticket));
+  CT_TRY(ops->end(comm, ticket, &queue));
+out:
+  return rc;
+}
+
+/* ---- groups ---- */
+
+enum { MOST = 2 * 4112 + 5 }; /* doubles: more than two messages */
+static double row[MOST];
+
+static double term(int rank, int64_t i)
+{
+  return (double)ct_rng_normal(6, CT_RNG_TEST, (uint32_t)rank, (uint64_t)i);
+}
+
+static double rank_order_sum(int color(int rank), int64_t i)
+{
+  double sum = 0;
+  int first = 1;
+  for (int r = 0; r < t->size; r++) {
+    if (color(r) != color(t->rank)) continue;
+    sum = first ? term(r, i) : sum + term(r, i);
+    first = 0;
+  }
+  return sum;
+}
+
+static int all_one(int rank)
+{
+  (void)rank;
+  return 3;
+}
+static int each_alone(int rank)
+{
+  return rank;
+}
+static int pairs(int rank)
+{
+  return rank / 2;
+}
+static int odd_and_even(int rank)
+{
+  return rank % 2;
+}
+
+static void groups_sum(void)
+{
+  static int (*const colors[])(int) = {all_one, each_alone, pairs, odd_and_even};
+  static const int64_t counts[] = {0, 1, 3, 65, 129, 4097, 4112, MOST};
+  CT_ASSERT_OK(open_plain());
+  for (int k = 0; k < 4; k++) {
+    ct_group_t *g;
+    CT_ASSERT_OK(ops->group(comm, colors[k](t->rank), &g));
+    for (int i = 0; i < 8; i++) {
+      int64_t n = counts[i], wrong = 0;
+      for (int64_t j = 0; j < MOST; j++)
+        row[j] = term(t->rank, j);
+      CT_ASSERT_OK(ops->group_sum(g, &queue, row, n));
+      for (int64_t j = 0; j < n; j++)
+        wrong += fabs(row[j] - rank_order_sum(colors[k], j)) > (t->nodes == 1 ? 0 : 1e-14);
+      for (int64_t j = n; j < MOST; j++)
+        wrong += row[j] != term(t->rank, j);
+      CT_ASSERT_INT(wrong, 0);
+    }
+  }
+  close_comm();
+}
+
+static void groups_have_the_same_bits(void)
+{
+  CT_ASSERT_OK(open_plain());
+  ct_group_t *g;
+  CT_ASSERT_OK(ops->group(comm, 0, &g));
+  uint64_t first = 0;
+  for (int round = 0; round < 20; round++) {
+    for (int64_t j = 0; j < 501; j++)
+      row[j] = term(t->rank, j) * 1e-3;
+    pause_a_while(random_of_rank((uint64_t)round));
+    CT_ASSERT_OK(ops->group_sum(g, &queue, row, 501));
+    uint64_t hash = ct_hash(row, 501 * sizeof *row, 0);
+    if (round == 0) first = hash;
+    CU_ASSERT(hash == first);
+    CT_ASSERT_OK(ct_agree_same(t, "the sum", hash));
+  }
+  close_comm();
+}
+
+/* Some ranks end transfers before the group's sum, some after, some are late. */
+static void groups_amid_transfers(void)
+{
+  enum { N = 20000, ROUNDS = 30 };
+  ct_group_t *all, *pair;
+  int64_t wrong = 0;
+  CT_ASSERT_OK(open_plain());
+  CT_ASSERT_OK(ops->group(comm, 0, &all));
+  CT_ASSERT_OK(ops->group(comm, pairs(t->rank), &pair));
+  int members = t->rank / 2 * 2 + 1 < t->size ? 2 : 1;
+  for (int round = 0; round < ROUNDS; round++) {
+    int ticket[3], late = (int)(random_of_rank((uint64_t)round) % 3);
+    fill(memory, N, round);
+    fill(outside, N, round);
+    fill(memory + N, N, round);
+    CT_ASSERT_OK(ops->reduce(comm, NULL, memory, N, CT_REDUCE_ALL, &ticket[0]));
+    CT_ASSERT_OK(ops->reduce(comm, NULL, outside, N, CT_REDUCE_ALL, &ticket[1]));
+    pause_a_while(random_of_rank((uint64_t)round + 1000));
+    if (late == 0) CT_ASSERT_OK(ops->end(comm, ticket[1], &queue));
+    row[0] = row[64] = 1;
+    CT_ASSERT_OK(ops->group_sum(all, &queue, row, 65));
+    wrong += (int)row[0] != t->size || (int)row[64] != t->size;
+    if (late == 1) CT_ASSERT_OK(ops->end(comm, ticket[1], &queue));
+    CT_ASSERT_OK(ops->reduce(comm, NULL, memory + N, N, CT_REDUCE_ALL, &ticket[2]));
+    row[0] = 1;
+    CT_ASSERT_OK(ops->group_sum(pair, &queue, row, 1));
+    wrong += (int)row[0] != members;
+    if (late == 2) CT_ASSERT_OK(ops->end(comm, ticket[1], &queue));
+    CT_ASSERT_OK(ops->end(comm, ticket[2], &queue));
+    CT_ASSERT_OK(ops->end(comm, ticket[0], &queue));
+    wrong += wrong_sums(memory, 0, N, round) + wrong_sums(outside, 0, N, round);
+    for (int64_t i = 0; i < N; i++)
+      wrong += memory[N + i] != memory[i];
+  }
+  CT_ASSERT_INT(wrong, 0);
+  close_comm();
+}
+
+static void a_queue_fails_in_a_group(void)
+{
+  ct_group_t *g;
+  CT_ASSERT_OK(open_plain());
+  CT_ASSERT_OK(ops->group(comm, 0, &g));
+  for (int bad = 0; bad < t->size; bad++) {
+    ct_queue_t broken = {t->rank == bad ? CT_ERR_DEVICE : CT_OK};
+    row[0] = 1;
+    CT_ASSERT_INT(ops->group_sum(g, &broken, row, 1), broken.rc);
+    CT_ASSERT_NEAR(row[0], t->size, 0); /* nobody was left waiting */
+  }
+  close_comm();
+}
+
+static void bad_groups(void)
+{
+  ct_group_t *g;
+  CT_ASSERT_OK(open_plain());
+  CT_ASSERT_FAILS(ops->group(comm, t->rank == t->size - 1 ? -1 : 0, &g), CT_ERR_ARG,
+                  "the number -1");
+  CU_ASSERT_PTR_NULL(g);
+  for (int nth = 1; nth <= 3; nth++) {
+    if (t->rank == t->size - 1) ct_mem_fail_at(nth);
+    int rc = ops->group(comm, 0, &g);
+    ct_mem_fail_at(0);
+    CU_ASSERT(rc == CT_OK || rc == CT_ERR_NOMEM);
+    CT_ASSERT_OK(ct_agree_same(t, "the code", (uint64_t)rc));
+  }
+  close_comm();
+}
+
+static void a_rank_gives_up_on_its_group(void)
+{
+  if (t->size == 1 || t->nodes > 1) {
+    ct_test_skip("needs several ranks on one node");
+    return;
+  }
+  ct_group_t *g;
+  CT_ASSERT_OK(open_plain());
+  CT_ASSERT_OK(ops->group(comm, 0, &g));
+  if (t->rank < t->size - 1)
+    CT_ASSERT_FAILS(ops->group_sum(g, &queue, row, 10), CT_ERR_COMM, "has given up");
+  ops->abort(comm);
+  ct_mem_free(outside);
+}
+
+/* ---- the fixed tree ---- */
+
+enum { PARTS = 4 };
+
+static float part(int number, int64_t i)
+{
+  return ct_rng_normal(7, CT_RNG_TEST, (uint32_t)number, (uint64_t)i);
+}
+
+/* Parts first .. first + count of the tree. */
+static float tree(int first, int count, int64_t i)
+{
+  if (count == 1) return part(first, i);
+  return tree(first, count / 2, i) + tree(first + count / 2, count / 2, i);
+}
+
+/* Each rank adds up its block of the parts along the tree; the whole has the same bits at 1, 2
+ * and 4 ranks, however they lie on nodes. */
+static void the_tree_does_not_know_the_ranks(void)
+{
+  static const int64_t counts[] = {0, 1, 5, 17, 1000, 4099, BIG};
+  if (PARTS % t->size) {
+    ct_test_skip("needs 1, 2 or 4 ranks");
+    return;
+  }
+  CT_ASSERT_OK(open_with((ct_comm_opts_t){.fixed_order = 1}));
+  float *sum = ct_mem_array(BIG, sizeof *sum, "a test");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(sum);
+  for (int64_t i = 0; i < BIG; i++)
+    sum[i] = tree(0, PARTS, i);
+  int own = PARTS / t->size;
+  for (int k = 0; k < 7; k++) {
+    float *buffers[] = {memory, outside + 3};
+    for (int b = 0; b < 2; b++) {
+      int64_t n = counts[k], wrong = 0;
+      for (int64_t i = 0; i < n; i++)
+        buffers[b][i] = tree(t->rank * own, own, i);
+      CT_ASSERT_OK(reduce(buffers[b], n, CT_REDUCE_ALL));
+      for (int64_t i = 0; i < n; i++)
+        wrong += buffers[b][i] != sum[i];
+      CT_ASSERT_INT(wrong, 0);
+    }
+  }
+  ct_mem_free(sum);
+  close_comm();
+}
+
+/* Many exchanges under way: what goes back does not overtake on any rank. */
+static void many_exchanges(void)
+{
+  enum { TRANSFERS = 60, SIZE = 3001 };
+  if (t->size & (t->size - 1)) {
+    ct_test_skip("needs 1, 2 or 4 ranks");
+    return;
+  }
+  CT_ASSERT_OK(open_with((ct_comm_opts_t){.fixed_order = 1}));
+  int64_t wrong = 0;
+  for (int round = 0; round < 6; round++) {
+    int ticket[TRANSFERS];
+    for (int k = 0; k < TRANSFERS; k++) {
+      float *buf = (k % 3 ? memory : outside) + k * SIZE;
+      fill(buf, SIZE, k + round);
+      CT_ASSERT_OK(ops->reduce(comm, NULL, buf, SIZE, CT_REDUCE_ALL, &ticket[k]));
+      pause_a_while(random_of_rank((uint64_t)(k + 100 * round)));
+      if (k % 4 == t->rank) CT_ASSERT_OK(ops->poke(comm));
+    }
+    for (int k = TRANSFERS - 1; k >= 0; k--) {
+      CT_ASSERT_OK(ops->end(comm, ticket[k], &queue));
+      wrong += wrong_sums((k % 3 ? memory : outside) + k * SIZE, 0, SIZE, k + round);
+    }
+  }
+  CT_ASSERT_INT(wrong, 0);
+  close_comm();
+}
+
+static void refused(void)
+{
+  ct_comm_t *c;
+  ct_comm_opts_t both = {.fixed_order = 1, .wire = CT_BF16}, half = {.wire = CT_F16};
+  if (t->size == 3)
+    CT_ASSERT_FAILS(ops->open(t, &backend, NULL, &(ct_comm_opts_t){.fixed_order = 1}, &c),
+                    CT_ERR_USAGE, "1, 2, 4, 8 … ranks, not 3");
+  else
+    CT_ASSERT_FAILS(ops->open(t, &backend, NULL, &both, &c), CT_ERR_USAGE, "rounded");
+  CU_ASSERT_PTR_NULL(c);
+  CT_ASSERT_FAILS(ops->open(t, &backend, NULL, &half, &c), CT_ERR_UNSUP, "float16");
+  CU_ASSERT_PTR_NULL(c);
+}
+
+/* ---- bfloat16 between nodes ---- */
+
+static void half_the_bytes_between_nodes(void)
+{
+  static const int64_t counts[] = {1, 2, 31, 1000, 4099, BIG};
+  CT_ASSERT_OK(open_with((ct_comm_opts_t){.wire = CT_BF16}));
+  double largest = 0;
+  for (int k = 0; k < 6; k++) {
+    float *buffers[] = {memory, outside};
+    for (int b = 0; b < 2; b++) {
+      int64_t n = counts[k], wrong = 0;
+      for (int64_t i = 0; i < n; i++)
+        buffers[b][i] = part(t->rank, i);
+      CT_ASSERT_OK(reduce(buffers[b], n, CT_REDUCE_ALL));
+      for (int64_t i = 0; i < n; i++) {
+        double sum = 0, size = 0;
+        for (int r = 0; r < t->size; r++) {
+          sum += (double)part(r, i);
+          size += fabs((double)part(r, i));
+        }
+        double error = fabs((double)buffers[b][i] - sum), allowed = t->nodes > 1 ? 0x1p-8 : 0x1p-22;
+        wrong += error > 1.01 * allowed * (size + fabs(sum));
+        if (error > largest) largest = error;
+      }
+      CT_ASSERT_INT(wrong, 0);
+      CT_ASSERT_OK(ct_agree_same(t, "the sum", ct_hash(buffers[b], (size_t)n * sizeof(float), 0)));
+    }
+  }
+  CU_ASSERT(t->nodes > 1 ? largest > 1e-3 : largest < 1e-5); /* it was rounded, or not */
+  close_comm();
+}
+
+static void no_number_is_lost_in_bf16(void)
+{
+  static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, 1e-40f, 3e38f};
+  CT_ASSERT_OK(open_with((ct_comm_opts_t){.wire = CT_BF16}));
+  for (int i = 0; i < 6; i++)
+    memory[i] = t->rank == 0 ? special[i] : 0;
+  memory[6] = t->rank == t->size - 1 ? NAN : 1;
+  CT_ASSERT_OK(reduce(memory, 7, CT_REDUCE_ALL));
+  CU_ASSERT(memory[0] == 0 && memory[1] == 0);
+  CU_ASSERT(memory[2] == INFINITY && memory[3] == -INFINITY);
+  CT_ASSERT_NEAR(memory[4], 1e-40, 1e-41); /* subnormal: few bits are left */
+  CT_ASSERT_NEAR(memory[5], 3e38, 1.2e36);
+  CU_ASSERT(isnan(memory[6]));
+  close_comm();
+}
+
+/* ---- slices ---- */
+
+static const int64_t lengths[] = {0, 1, 15, 16, 17, 33, 100, 1000, 4099, BIG};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+static void slices_cover_the_buffer(void)
+{
+  CT_ASSERT_OK(open_plain());
+  for (int k = 0; k < LENGTHS; k++) {
+    int64_t n = lengths[k], from, to, wrong = 0;
+    ops->slice(comm, n, &from, &to);
+    CU_ASSERT(from >= 0 && from <= to && to <= n);
+    if (from < to) CU_ASSERT(from % 16 == 0 && (to % 16 == 0 || to == n));
+    memset(outside, 0, (size_t)n * sizeof *outside);
+    for (int64_t i = from; i < to; i++)
+      outside[i] = 1;
+    CT_ASSERT_OK(reduce(outside, n, CT_REDUCE_ALL));
+    for (int64_t i = 0; i < n; i++)
+      wrong += outside[i] != 1;
+    CT_ASSERT_INT(wrong, 0);
+  }
+  close_comm();
+}
+
+/* Each rank gets its slice of the sum, changes it, and gives it to all. */
+static void slices_there_and_back(void)
+{
+  static const ct_comm_opts_t with[] = {{0}, {.fixed_order = 1}};
+  for (int o = 0; o < ((t->size & (t->size - 1)) ? 1 : 2); o++) {
+    CT_ASSERT_OK(open_with(with[o]));
+    for (int k = 0; k < LENGTHS; k++) {
+      float *buffers[] = {memory, outside};
+      for (int b = 0; b < 2; b++) {
+        int64_t n = lengths[k], from, to, wrong = 0;
+        buffers[b][n] = -1;
+        fill(buffers[b], n, k);
+        CT_ASSERT_OK(reduce(buffers[b], n, CT_REDUCE_SLICE));
+        ops->slice(comm, n, &from, &to);
+        wrong += wrong_sums(buffers[b], from, to, k);
+        for (int64_t i = 0; i < n; i++)
+          buffers[b][i] = i < from || i >= to ? NAN : (float)(i + k);
+        CT_ASSERT_OK(ops->gather(comm, &queue, buffers[b], n));
+        for (int64_t i = 0; i < n; i++)
+          wrong += buffers[b][i] != (float)(i + k);
+        CT_ASSERT_INT(wrong + (buffers[b][n] != -1), 0);
+      }
+    }
+    ct_queue_t broken = {t->rank == t->size - 1 ? CT_ERR_DEVICE : CT_OK};
+    CT_ASSERT_FAILS(ops->gather(comm, &broken, memory, 4), CT_ERR_DEVICE, "the queue broke");
+    close_comm();
+  }
+}
+
+/* ---- rows ---- */
+
+static void rows_there_and_back(void)
+{
+  enum { MOST_ROWS = 5000 };
+  CT_ASSERT_OK(open_plain());
+  char *mine = (char *)outside, *all = (char *)memory;
+  for (int round = 0; round < 12; round++) {
+    int64_t bytes[8], first = 0, total = 0, wrong = 0;
+    for (int r = 0; r < t->size; r++) {
+      bytes[r] = (int64_t)(ct_rng_u64(3, CT_RNG_TEST, (uint32_t)round, (uint64_t)r) % MOST_ROWS);
+      if (round % 4 == 3 && r == round % t->size) bytes[r] = 0;
+      if (r < t->rank) first += bytes[r];
+      total += bytes[r];
+    }
+    memset(memory, 0, 8 * MOST_ROWS);
+    memset(mine, -1, MOST_ROWS);
+    for (int64_t i = 0; t->rank == 0 && i < total; i++)
+      all[i] = (char)((i * 7 + round) % 101);
+    CT_ASSERT_OK(ops->scatter(comm, &queue, t->rank ? NULL : all, mine, bytes));
+    for (int64_t i = 0; i < bytes[t->rank]; i++) {
+      wrong += mine[i] != (char)(((first + i) * 7 + round) % 101);
+      mine[i]++;
+    }
+    wrong += mine[bytes[t->rank]] != -1;
+    CT_ASSERT_OK(ops->collect(comm, &queue, mine, t->rank ? NULL : all, bytes));
+    for (int64_t i = 0; t->rank == 0 && i < total; i++)
+      wrong += all[i] != (char)((i * 7 + round) % 101 + 1);
+    CT_ASSERT_INT(wrong + (t->rank == 0 && all[total] != 0), 0);
+  }
+  int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+  ct_queue_t broken = {t->rank == t->size - 1 ? CT_ERR_DEVICE : CT_OK};
+  CT_ASSERT_FAILS(ops->scatter(comm, &broken, all, mine, ones), CT_ERR_DEVICE, "the queue broke");
+  CT_ASSERT_FAILS(ops->collect(comm, &broken, mine, all, ones), CT_ERR_DEVICE, "the queue broke");
+  close_comm();
+}
+
+static void sums_at_rank_zero(void)
+{
+  CT_ASSERT_OK(open_plain());
+  for (int k = 0; k < LENGTHS; k++) {
+    float *buffers[] = {memory, outside};
+    for (int b = 0; b < 2; b++) {
+      fill(buffers[b], lengths[k], k);
+      CT_ASSERT_OK(ops->reduce_root(comm, &queue, buffers[b], lengths[k]));
+      CT_ASSERT_INT(t->rank == 0 ? wrong_sums(buffers[b], 0, lengths[k], k) : 0, 0);
+    }
+  }
+  ct_queue_t broken = {t->rank == t->size - 1 ? CT_ERR_DEVICE : CT_OK};
+  CT_ASSERT_FAILS(ops->reduce_root(comm, &broken, memory, 4), CT_ERR_DEVICE, "the queue broke");
+  close_comm();
+}
+
+/* ---- all of them ---- */
+
+static void bytes_are_counted(void)
+{
+  CT_ASSERT_OK(open_plain());
+  ct_group_t *g;
+  int64_t R = t->size, others = R - 1, want = 0, rows[8] = {40, 40, 40, 40, 40, 40, 40, 40};
+  CT_ASSERT_OK(ops->group(comm, 0, &g));
+  CT_ASSERT_INT(ops->bytes_sent(comm), 0);
+  CT_ASSERT_OK(reduce(memory, 1200, CT_REDUCE_ALL));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += 2 * others * 4800 / R);
+  CT_ASSERT_OK(reduce(memory, 1200, CT_REDUCE_SLICE));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += others * 4800 / R);
+  CT_ASSERT_OK(ops->gather(comm, &queue, memory, 1200));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += others * 4800 / R);
+  CT_ASSERT_OK(ops->bcast(comm, &queue, memory, 4800, 0));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += others * 4800 / R);
+  CT_ASSERT_OK(ops->group_sum(g, &queue, row, 120));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += 2 * others * 960 / R);
+  CT_ASSERT_OK(ops->scatter(comm, &queue, memory, outside, rows));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += t->rank ? 0 : 40 * others);
+  CT_ASSERT_OK(ops->collect(comm, &queue, outside, memory, rows));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += t->rank ? 40 : 0);
+  CT_ASSERT_OK(ops->reduce_root(comm, &queue, memory, 1200));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += t->rank ? 4800 : 0);
+  close_comm();
+}
+
+static void nothing_is_allocated_or_left(void)
+{
+  int64_t live = ct_mem_live(), rows[8] = {8, 8, 8, 8, 8, 8, 8, 8};
+  CT_ASSERT_OK(open_with((ct_comm_opts_t){.wire = CT_BF16}));
+  ct_group_t *g;
+  CT_ASSERT_OK(ops->group(comm, 0, &g));
+  int64_t calls = ct_mem_calls();
+  CT_ASSERT_OK(reduce(memory, BIG, CT_REDUCE_ALL));
+  CT_ASSERT_OK(reduce(outside, BIG, CT_REDUCE_SLICE));
+  CT_ASSERT_OK(ops->gather(comm, &queue, outside, BIG));
+  CT_ASSERT_OK(ops->group_sum(g, &queue, row, MOST));
+  CT_ASSERT_OK(ops->scatter(comm, &queue, memory, outside, rows));
+  CT_ASSERT_OK(ops->collect(comm, &queue, outside, memory, rows));
+  CT_ASSERT_OK(ops->reduce_root(comm, &queue, memory, BIG));
+  CT_ASSERT_INT(ct_mem_calls(), calls);
+  close_comm();
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+static void no_memory_for_exchanges(void)
+{
+  int64_t live = ct_mem_live();
+  for (int nth = 1; nth <= 32; nth += 6) {
+    ct_comm_t *c;
+    if (t->rank == t->size - 1) ct_mem_fail_at(nth);
+    int rc = ops->open(t, &backend, NULL, &(ct_comm_opts_t){.wire = CT_BF16}, &c);
+    ct_mem_fail_at(0);
+    CU_ASSERT(rc == CT_OK || (rc == CT_ERR_NOMEM && c == NULL));
+    CT_ASSERT_OK(ct_agree_same(t, "the code", (uint64_t)rc));
+    ops->close(c);
+  }
+  CT_ASSERT_INT(ct_mem_live(), live);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(groups_sum),
+                                    CT_TEST(groups_have_the_same_bits),
+                                    CT_TEST(groups_amid_transfers),
+                                    CT_TEST(a_queue_fails_in_a_group),
+                                    CT_TEST(bad_groups),
+                                    CT_TEST(a_rank_gives_up_on_its_group),
+                                    CT_TEST(the_tree_does_not_know_the_ranks),
+                                    CT_TEST(many_exchanges),
+                                    CT_TEST(refused),
+                                    CT_TEST(half_the_bytes_between_nodes),
+                                    CT_TEST(no_number_is_lost_in_bf16),
+                                    CT_TEST(slices_cover_the_buffer),
+                                    CT_TEST(slices_there_and_back),
+                                    CT_TEST(rows_there_and_back),
+                                    CT_TEST(sums_at_rank_zero),
+                                    CT_TEST(bytes_are_counted),
+                                    CT_TEST(nothing_is_allocated_or_left),
+                                    CT_TEST(no_memory_for_exchanges),
+                                    CT_TEST_END};
+  return ct_test_mpi_main("comm2", tests, argc, argv);
+}
