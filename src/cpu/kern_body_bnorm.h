@@ -113,7 +113,7 @@ INLINE void bwd_apply_step(const cpu__bn_bwd_t *a, norm_t k, vec_t dy_mean, vec_
 {
   vec_t centred = load(a->x + i, n) - k.mean, g = masked(a, k, centred, i, n);
   if (a->dx2) put(a->dx2 + i, g, n, a->stream2);
-  put(a->dx + i, k.scale * (g - dy_mean - centred * dy_slope), n, a->stream);
+  if (a->dx) put(a->dx + i, k.scale * (g - dy_mean - centred * dy_slope), n, a->stream);
 }
 
 static void bn_bwd_apply(cpu__rows_t r, const cpu__bn_bwd_t *args, const float *coefs)

@@ -53,7 +53,7 @@ typedef enum {
 
 typedef struct cpu__bn_bwd {
   const float *x, *y, *dy, *dy2; /**< dy2: NULL or the second summand */
-  float *dx, *dx2;               /**< dx2: NULL or where the masked gradient goes */
+  float *dx, *dx2;               /**< or NULL; dx2: the masked gradient */
   cpu__mask_t mask;
   int stream, stream2; /**< of dx, dx2 */
 } cpu__bn_bwd_t;

@@ -1,7 +1,7 @@
 /** \file ref.h  Inside the reference backend: its objects, and one table per kind of op.
  *
  * Arithmetic is written for the reader: plain layouts, one loop per dimension, sums in double, results
- * stored as float32.  Nothing here is fast, and nothing is clever. */
+ * rounded once, when they are stored in the type of the activation.  Parameters are float32.  Nothing here is fast, and nothing is clever. */
 #ifndef CT_REF_INTERNAL_H
 #define CT_REF_INTERNAL_H
 #include <pthread.h>
@@ -45,12 +45,32 @@ extern const ct__ref_kind_t ct__ref_conv, ct__ref_linear, ct__ref_bnorm, ct__ref
 extern const ct_queue_ops_t ct__ref_queue_ops;
 extern const ct_op_ops_t ct__ref_op_ops;
 
+/** A low type's bits as a number, and the bits of the nearest number: ref_low.c. */
+double ct__ref_widened(ct_dtype_t low, uint16_t bits);
+uint16_t ct__ref_narrowed(ct_dtype_t low, double v);
+
 /** Enqueues an op or does it at once, by the order of the device. */
 int ct__ref_enqueue_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
 /** Enqueues a copy; NULL as \a src writes zeros. */
 int ct__ref_enqueue_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
 /** Runs a prepared op now. */
 int ct__ref_run(const ct_op_t *op, const ct_op_args_t *args);
+
+/** Element i of an activation: float32, bfloat16 or float16. */
+static inline double ct__ref_get(ct_dtype_t t, const void *p, int64_t i)
+{
+  if (t == CT_F32) return ((const float *)p)[i];
+  return ct__ref_widened(t, ((const uint16_t *)p)[i]);
+}
+
+/** The nearest number of the type, to even from the middle; infinity beyond the largest. */
+static inline void ct__ref_set(ct_dtype_t t, void *p, int64_t i, double v)
+{
+  if (t == CT_F32)
+    ((float *)p)[i] = (float)v;
+  else
+    ((uint16_t *)p)[i] = ct__ref_narrowed(t, v);
+}
 
 /** PyTorch's ReLU: NaN stays NaN. */
 static inline double ct__ref_relu_of(double v)

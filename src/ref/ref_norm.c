@@ -10,6 +10,7 @@
 typedef struct channel {
   int64_t c, batch, space, sample;
   double mean, invstd, weight, bias;
+  double count; /* elements over which the statistics are: with sync those of all ranks */
 } channel_t;
 
 static int64_t at(const channel_t *k, int64_t n, int64_t i)
@@ -17,159 +18,201 @@ static int64_t at(const channel_t *k, int64_t n, int64_t i)
   return n * k->sample + k->c * k->space + i;
 }
 
-static channel_t channel(const ct_op_desc_t *d, int64_t c)
+static channel_t channel(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t c)
 {
   channel_t k = {.c = c, .batch = d->x.dim[0], .sample = ct_shape_sample(&d->x)};
   k.space = k.sample / d->x.dim[1];
+  k.count = (double)(k.batch * k.space);
+  k.weight = ((const float *)a->w[0])[c];
+  k.bias = ((const float *)a->w[1])[c];
   return k;
 }
 
-static void batch_statistics(const channel_t *k, const float *x, double *mean, double *var)
+/* Sums of x - about and of (x - about)^2. */
+static void sums_about(const ct_op_desc_t *d, const channel_t *k, const void *x, double about,
+                       double sums[2])
 {
-  double count = (double)(k->batch * k->space), sum = 0, squares = 0;
-
-  for (int64_t n = 0; n < k->batch; n++) {
-    for (int64_t i = 0; i < k->space; i++)
-      sum += x[at(k, n, i)];
-  }
-  *mean = sum / count;
+  sums[0] = sums[1] = 0;
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
-      double v = x[at(k, n, i)] - *mean;
-      squares += v * v;
+      double v = ct__ref_get(d->x.dtype, x, at(k, n, i)) - about;
+      sums[0] += v;
+      sums[1] += v * v;
     }
   }
-  *var = squares / count;
 }
 
 static void update_running(const ct_op_desc_t *d, const channel_t *k, double var,
                            const ct_op_args_t *a)
 {
   float *mean = (float *)a->w[2] + k->c, *running_var = (float *)a->w[3] + k->c;
-  double count = (double)(k->batch * k->space), m = d->u.bnorm.momentum;
+  double m = d->u.bnorm.momentum;
 
-  if (count > 1) var *= count / (count - 1);
+  if (k->count > 1) var *= k->count / (k->count - 1);
   *mean = (float)((1 - m) * *mean + m * k->mean);
   *running_var = (float)((1 - m) * *running_var + m * var);
 }
 
+static int goes_back(const ct_op_desc_t *d)
+{
+  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM | CT_BWD_STATS)) != 0;
+}
+
 static int keeps_statistics(const ct_op_desc_t *d)
 {
-  return d->training && (d->passes & (CT_BWD_DATA | CT_BWD_PARAM));
+  return d->training && goes_back(d);
+}
+
+/* Mean and biased variance of the batch. */
+static double batch_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
+{
+  double sums[2];
+
+  sums_about(d, k, a->x, 0, sums);
+  k->mean = sums[0] / k->count;
+  sums_about(d, k, a->x, k->mean, sums);
+  return sums[1] / k->count;
+}
+
+/* The same of the batches of all ranks, from sums about the running mean.  In double the difference loses
+ * nothing that matters: ((mean - running mean) / std)^2 * 2^-53 of the variance. */
+static double synced_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
+{
+  const double *sums = a->stats + 2 * k->c;
+
+  k->count = a->stats[2 * d->x.dim[1]];
+  double off = sums[0] / k->count, var = sums[1] / k->count - off * off;
+  k->mean = ((const float *)a->w[2])[k->c] + off;
+  return var < 0 ? 0 : var;
+}
+
+static void running_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
+{
+  k->mean = ((const float *)a->w[2])[k->c];
+  k->invstd = 1 / sqrt(((const float *)a->w[3])[k->c] + d->u.bnorm.eps);
 }
 
 /* Mean and 1/std of the forward pass: of the batch (then also kept) or the running ones. */
 static void forward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
-  double var;
-
-  if (d->training) {
-    batch_statistics(k, a->x, &k->mean, &var);
-    update_running(d, k, var, a);
-  } else {
-    k->mean = ((const float *)a->w[2])[k->c];
-    var = ((const float *)a->w[3])[k->c];
+  if (!d->training) {
+    running_statistics(d, k, a);
+    return;
   }
+  double var = d->u.bnorm.sync ? synced_statistics(d, k, a) : batch_statistics(d, k, a);
+  if (!a->keep_running) update_running(d, k, var, a);
   k->invstd = 1 / sqrt(var + d->u.bnorm.eps);
-  if (keeps_statistics(d)) {
-    ((double *)a->saved)[2 * k->c] = k->mean;
-    ((double *)a->saved)[2 * k->c + 1] = k->invstd;
-  }
-}
-
-static void forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a)
-{
-  const float *x = a->x, *x2 = a->x2;
-  float *y = a->y;
-
-  for (int64_t n = 0; n < k->batch; n++) {
-    for (int64_t i = 0; i < k->space; i++) {
-      int64_t e = at(k, n, i);
-      double v = (x[e] - k->mean) * k->invstd * k->weight + k->bias;
-      if (d->u.bnorm.add) v += x2[e];
-      y[e] = (float)(d->u.bnorm.relu ? ct__ref_relu_of(v) : v);
-    }
-  }
+  if (!keeps_statistics(d)) return;
+  double *saved = (double *)a->saved + 3 * k->c;
+  saved[0] = k->mean;
+  saved[1] = k->invstd;
+  saved[2] = k->count;
 }
 
 static void backward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
-  if (d->training) {
-    k->mean = ((const double *)a->saved)[2 * k->c];
-    k->invstd = ((const double *)a->saved)[2 * k->c + 1];
-  } else {
-    k->mean = ((const float *)a->w[2])[k->c];
-    k->invstd = 1 / sqrt(((const float *)a->w[3])[k->c] + d->u.bnorm.eps);
+  if (!d->training) {
+    running_statistics(d, k, a);
+    return;
+  }
+  if (k->batch == 0 && !d->u.bnorm.sync) return; /* forward kept nothing */
+  const double *saved = (const double *)a->saved + 3 * k->c;
+  k->mean = saved[0];
+  k->invstd = saved[1];
+  k->count = saved[2];
+}
+
+static void forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a)
+{
+  ct_dtype_t t = d->x.dtype;
+
+  for (int64_t n = 0; n < k->batch; n++) {
+    for (int64_t i = 0; i < k->space; i++) {
+      int64_t e = at(k, n, i);
+      double v = (ct__ref_get(t, a->x, e) - k->mean) * k->invstd * k->weight + k->bias;
+      if (d->u.bnorm.add) v += ct__ref_get(t, a->x2, e);
+      ct__ref_set(t, a->y, e, d->u.bnorm.relu ? ct__ref_relu_of(v) : v);
+    }
   }
 }
 
 /* Gradient of the sum before the ReLU. */
 static double gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t e)
 {
-  if (d->u.bnorm.relu && ((const float *)a->y)[e] <= 0) return 0;
-  double g = ((const float *)a->dy)[e];
-  return a->dy2 ? g + ((const float *)a->dy2)[e] : g;
+  ct_dtype_t t = d->y.dtype;
+
+  if (d->u.bnorm.relu && ct__ref_get(t, a->y, e) <= 0) return 0;
+  double g = ct__ref_get(t, a->dy, e);
+  return a->dy2 ? g + ct__ref_get(t, a->dy2, e) : g;
 }
 
-/* Sums of g and of g * normalised x: the gradients of bias and weight, and what dx needs of them. */
+/* Sums of g and of g * (x - mean): the gradients of bias and weight, and what dx needs of them. */
 static void gradient_sums(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a,
-                          double *sum, double *dot)
+                          double sums[2])
 {
-  const float *x = a->x;
-
-  *sum = *dot = 0;
+  sums[0] = sums[1] = 0;
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
       int64_t e = at(k, n, i);
       double g = gradient(d, a, e);
-      *sum += g;
-      *dot += g * (x[e] - k->mean) * k->invstd;
+      sums[0] += g;
+      sums[1] += g * (ct__ref_get(d->x.dtype, a->x, e) - k->mean);
     }
   }
 }
 
-static void backward_data(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a,
-                          double sum, double dot)
+static void backward_param(const channel_t *k, const ct_op_args_t *a, const double sums[2])
 {
-  const float *x = a->x;
-  float *dx = a->dx, *dx2 = a->dx2;
-  double count = (double)(k->batch * k->space);
+  ((float *)a->dw[0])[k->c] = (float)(sums[1] * k->invstd);
+  ((float *)a->dw[1])[k->c] = (float)sums[0];
+}
+
+static void backward_data(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a,
+                          const double sums[2])
+{
+  ct_dtype_t t = d->x.dtype;
+  double slope = d->training ? sums[1] * k->invstd * k->invstd / k->count : 0;
+  double middle = d->training ? sums[0] / k->count : 0;
 
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
       int64_t e = at(k, n, i);
       double g = gradient(d, a, e), v = g;
-      if (d->training) v -= (sum + (x[e] - k->mean) * k->invstd * dot) / count;
-      if (d->u.bnorm.add && dx2) dx2[e] = (float)g;
-      dx[e] = (float)(k->weight * k->invstd * v); /* last: dx may be dy */
+      if (d->training) v -= middle + (ct__ref_get(t, a->x, e) - k->mean) * slope;
+      if (d->u.bnorm.add && a->dx2) ct__ref_set(t, a->dx2, e, g);
+      if (a->dx) ct__ref_set(t, a->dx, e, k->weight * k->invstd * v); /* last: dx may be dy */
     }
   }
 }
 
 static void backward(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
-  double sum = 0, dot = 0;
+  double local[2] = {0, 0}, *sums = local;
 
   backward_statistics(d, k, a);
-  if (d->training || (a->pass & CT_BWD_PARAM)) gradient_sums(d, k, a, &sum, &dot);
-  if (a->pass & CT_BWD_PARAM) {
-    ((float *)a->dw[0])[k->c] = (float)dot;
-    ((float *)a->dw[1])[k->c] = (float)sum;
-  }
-  if (a->pass & CT_BWD_DATA) backward_data(d, k, a, sum, dot);
+  if (d->u.bnorm.sync && !(a->pass & CT_BWD_PARAM)) sums = a->stats + 2 * k->c;
+  if (a->pass != CT_BWD_DATA || (d->training && !d->u.bnorm.sync)) gradient_sums(d, k, a, sums);
+  if (a->pass & CT_BWD_PARAM || (a->pass & CT_BWD_STATS && d->passes & CT_BWD_PARAM))
+    backward_param(k, a, sums);
+  if (a->pass & CT_BWD_DATA) backward_data(d, k, a, sums);
 }
 
+/* SyncBN runs with an empty batch too: its sums are zeros, its running statistics those of the group. */
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  for (int64_t c = 0; c < d->x.dim[1]; c++) {
-    channel_t k = channel(d, c);
-    k.weight = ((const float *)a->w[0])[c];
-    k.bias = ((const float *)a->w[1])[c];
-    if ((a->pass & CT_FWD) && k.batch > 0) {
+  int64_t channels = d->x.dim[1];
+
+  for (int64_t c = 0; c < channels; c++) {
+    channel_t k = channel(d, a, c);
+    if (a->pass & CT_FWD_STATS) {
+      sums_about(d, &k, a->x, ((const float *)a->w[2])[c], a->stats + 2 * c);
+      a->stats[2 * channels] = k.count;
+    } else if (!(a->pass & CT_FWD)) {
+      backward(d, &k, a);
+    } else if (k.batch > 0 || d->u.bnorm.sync) {
       forward_statistics(d, &k, a);
       forward(d, &k, a);
     }
-    if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) backward(d, &k, a);
   }
   return CT_OK;
 }
@@ -179,16 +222,17 @@ static const char *check(const ct_op_desc_t *d)
   if (d->x.ndim < 2) return "batch normalisation takes N x C x ...";
   if (!ct_shape_same(&d->x, &d->y)) return "input and output differ in shape";
   if (!(d->u.bnorm.eps >= 0)) return "eps is negative";
+  if (d->u.bnorm.sync && !d->training) return "statistics of many ranks are of training only";
   return NULL;
 }
 
 static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  int back = d->passes & (CT_BWD_DATA | CT_BWD_PARAM);
+  int back = goes_back(d);
 
   info->param_bytes[0] = info->param_bytes[1] = (size_t)d->x.dim[1] * sizeof(float);
-  if (keeps_statistics(d)) info->saved = (size_t)d->x.dim[1] * 2 * sizeof(double);
-  if (back && (d->training || (back & CT_BWD_PARAM))) info->bwd_uses |= CT_USES_X;
+  if (keeps_statistics(d)) info->saved = (size_t)d->x.dim[1] * 3 * sizeof(double);
+  if (back && (d->training || (d->passes & CT_BWD_PARAM))) info->bwd_uses |= CT_USES_X;
   if (back && d->u.bnorm.relu) info->bwd_uses |= CT_USES_Y;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
 }

@@ -15,6 +15,11 @@ int is_close(const float *a, const float *b, int64_t n, double floor, double tol
 /** Runs the case in every layout that the backend works in and every way an op may be prepared and
  * run, and compares all results with the reference. */
 void check_parity(const op_case_t *c);
+/** A batchnorm's statistics of several ranks: parts of the batch, each with its own op, against one op on
+ * the whole of it. */
+void check_sync_bnorm(const op_case_t *c);
+/** A batchnorm that leaves running statistics alone, and one with only one of its two data gradients. */
+void check_bnorm_options(const op_case_t *c);
 /** Backward passes of the backend under test against central differences of its forward pass. */
 void check_gradient(const op_case_t *c);
 

@@ -141,6 +141,14 @@ static void bnorm(void)
 {
   run_all(case_bnorm, check_parity);
 }
+static void sync_bnorm(void)
+{
+  run_all(case_bnorm, check_sync_bnorm);
+}
+static void bnorm_options(void)
+{
+  run_all(case_bnorm, check_bnorm_options);
+}
 static void relu(void)
 {
   run_all(case_relu, check_parity);
@@ -452,6 +460,8 @@ int main(int argc, char **argv)
       CT_TEST(conv),
       CT_TEST(linear),
       CT_TEST(bnorm),
+      CT_TEST(sync_bnorm),
+      CT_TEST(bnorm_options),
       CT_TEST(relu),
       CT_TEST(pool),
       CT_TEST(add),

@@ -379,6 +379,8 @@ int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
   }
   block_open(&r->saved, s, r->info.saved);
   block_open(&r->scratch, s, r->info.scratch);
+  if (how->flags & RIG_STATS)
+    block_open(&r->stats, s, (size_t)(2 * d->x.dim[1] + 1) * sizeof(double));
   block_open(&r->labels, s, (size_t)d->x.dim[0] * sizeof(int32_t));
   must(s->be->mem->alloc(s->dev, CT_MEM_STAGING, sizeof *r->loss, &loss));
   r->loss = loss;
@@ -392,6 +394,7 @@ static int run(rig_t *r, int pass)
   r->args.pass = pass;
   CT_TRY(r->side->be->op->run(r->side->queue, r->op, &r->args));
   CT_TRY(r->side->be->queue->sync(r->side->queue));
+  if (pass == CT_BWD_STATS) r->done |= r->how.passes & CT_BWD_PARAM; /* with the sums */
   r->done = pass & CT_FWD ? pass : r->done | pass;
 out:
   return rc;
@@ -435,6 +438,8 @@ int rig_forward(rig_t *r, const inputs_t *in)
   r->args.scratch = r->info.scratch ? r->scratch.mem : unasked;
   r->args.labels = r->labels.mem;
   r->args.loss = r->loss;
+  r->args.stats = r->how.flags & RIG_STATS ? r->stats.mem : unasked;
+  if (r->how.flags & RIG_STATS) return run(r, CT_FWD_STATS);
   CT_TRY(run(r, r->how.flags & RIG_JOINT && in->labels ? r->how.passes : CT_FWD));
 out:
   return rc;
@@ -458,14 +463,28 @@ int rig_backward(rig_t *r, const inputs_t *in)
   a->dy2 = with_dy2 ? r->dy2.own.mem : NULL;
   a->dx = r->how.flags & RIG_INPLACE_BWD ? r->dy.own.mem : r->dx.own.mem;
   if (!(back & CT_BWD_DATA)) a->dx = unasked;
-  a->dx2 = r->dx2.own.mem;
+  a->dx2 = r->how.flags & RIG_NO_DX2 ? NULL : r->dx2.own.mem;
+  if (r->how.flags & RIG_NO_DX) a->dx = NULL;
   for (int i = 0; i < 2; i++)
     a->dw[i] = back & CT_BWD_PARAM && a->w[i] ? r->dw[i].mem : unasked;
+  if (r->how.flags & RIG_STATS) return run(r, CT_BWD_STATS);
   if (r->how.flags & RIG_JOINT) return run(r, back);
   if (back & CT_BWD_PARAM) CT_TRY(run(r, CT_BWD_PARAM)); /* before dx may overwrite dy */
   if (back & CT_BWD_DATA) CT_TRY(run(r, CT_BWD_DATA));
 out:
   return rc;
+}
+
+void rig_stats(const rig_t *r, double *sums)
+{
+  block_take(&r->stats, sums, r->stats.bytes);
+}
+
+int rig_finish(rig_t *r, const double *sums)
+{
+  block_put(&r->stats, sums, r->stats.bytes);
+  block_spoil(&r->scratch);
+  return run(r, r->done & CT_BWD_STATS ? CT_BWD_DATA : CT_FWD);
 }
 
 /* Gradients in the op's own layout are summed and hashed as they are: their padding must be zero. */
@@ -505,8 +524,9 @@ const char *rig_take(rig_t *r, outputs_t *out)
 
   if (r->y.own.mem && !tensor_take(&r->y, out->y)) return "y: padding not zero, or past its end";
   if (r->done & CT_BWD_DATA) {
-    if (!tensor_take(dx, out->dx)) return "dx: padding not zero, or past its end";
-    if (r->dx2.own.mem && !tensor_take(&r->dx2, out->dx2))
+    if (!(r->how.flags & RIG_NO_DX) && !tensor_take(dx, out->dx))
+      return "dx: padding not zero, or past its end";
+    if (r->dx2.own.mem && !(r->how.flags & RIG_NO_DX2) && !tensor_take(&r->dx2, out->dx2))
       return "dx2: padding not zero, or past its end";
   }
   for (int i = 0; i < 2; i++)
@@ -514,6 +534,7 @@ const char *rig_take(rig_t *r, outputs_t *out)
   out->loss = *r->loss;
   if (!block_intact(&r->saved)) return "written past the end of saved";
   if (!block_intact(&r->scratch)) return "written past the end of scratch";
+  if (r->stats.mem && !block_intact(&r->stats)) return "written past the end of stats";
   return take_params(r, out);
 }
 
@@ -551,6 +572,7 @@ void rig_close(rig_t *r)
     block_close(&r->dw[i]);
   block_close(&r->saved);
   block_close(&r->scratch);
+  block_close(&r->stats);
   block_close(&r->labels);
   s->be->mem->free(s->dev, CT_MEM_STAGING, r->loss);
   s->be->op->release(r->op);

@@ -40,7 +40,10 @@ enum {
   RIG_INPLACE_FWD = 2, /**< y in x's memory; no backward pass then */
   RIG_INPLACE_BWD = 4, /**< dx in dy's memory */
   RIG_DY2 = 8,         /**< with a second gradient */
-  RIG_LIKE = 16        /**< parameters are packed by an op of another batch size */
+  RIG_LIKE = 16,       /**< parameters are packed by an op of another batch size */
+  RIG_STATS = 32,  /**< SyncBN: forward and backward only leave their sums; rig_finish() goes on */
+  RIG_NO_DX = 64,  /**< BNORM with add: only dx2 is wanted */
+  RIG_NO_DX2 = 128 /**< only dx is */
 };
 typedef struct trial {
   const char *name;
@@ -95,7 +98,7 @@ typedef struct rig {
   ct_op_info_t info;
   ct_op_t *op, *like;
   tensor_t x, x2, y, dy, dy2, dx, dx2;
-  block_t w[4], dw[2], saved, scratch, labels;
+  block_t w[4], dw[2], saved, scratch, labels, stats;
   ct_loss_t *loss;
   int done;          /**< passes since the latest forward one */
   ct_op_args_t args; /**< of the latest run; seed, step, first, scale may be set before */
@@ -110,6 +113,10 @@ int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how);
 int rig_forward(rig_t *r, const inputs_t *in);
 /** The passes of the trial but the forward one. */
 int rig_backward(rig_t *r, const inputs_t *in);
+/** SyncBN: the sums of the latest run, 2C + 1. */
+void rig_stats(const rig_t *r, double *sums);
+/** SyncBN: the pass behind the latest sums, with those of all. */
+int rig_finish(rig_t *r, const double *sums);
 /** Results of what was run.  NULL, or what is wrong beside the numbers. */
 const char *rig_take(rig_t *r, outputs_t *out);
 /** NULL, or which input is not what it was, though no result was to take its place. */
