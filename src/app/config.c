@@ -21,6 +21,8 @@ const ct_opt_t ct__config_rows[] = {
     CT_OPT_CHOICE(ct_config_t, device, "auto", "auto|cpu|ref",
                   "where to compute; auto: the fastest there is; ref: slow and exact"),
     CT_OPT_NODE(ct_config_t, transforms, "list of what is done to each sample, see below"),
+    CT_OPT_NODE(ct_config_t, val_transforms,
+                "list for evaluation; default: transforms without the random ones"),
     CT_OPT_END};
 
 #define SECTION(name, rows, help)                  \

@@ -107,7 +107,9 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
   uint64_t seed = (uint64_t)c->run.seed + (files == &c->data.val); /* other synthetic samples */
   rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec);     /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
-  CT_TRY(ct_dataset_open(ct_builtin_reader(files), &spec, c->transforms, c->where, out));
+  ct_transforms_opts_t transforms = {
+      .list = c->transforms, .val_list = c->val_transforms, .training = files != &c->data.val};
+  CT_TRY(ct_dataset_open(ct_builtin_reader(files), &spec, &transforms, c->where, out));
 out:
   return rc;
 }

@@ -36,9 +36,15 @@ typedef struct ct_affine {
   int channels; /**< 1: the same map for all channels */
   float a[CT_AFFINE_MAX], b[CT_AFFINE_MAX];
 } ct_affine_t;
-/** Composes the list `transforms` (to_tensor: / 255; normalize: {mean, std}) for samples of \a channels
- * channels.  NULL list: identity.  \a where names the file.  CT_ERR_USAGE with file:line. */
-int ct_transforms_read(const ct_node_t *list, const char *where, int channels, ct_affine_t *out);
+
+/** What is done to the samples: lists of the configuration, borrowed while a data set is opened. */
+typedef struct ct_transforms_opts {
+  const ct_node_t *list;     /**< `transforms`; NULL: nothing */
+  const ct_node_t *val_list; /**< `val_transforms`; NULL: `transforms` without its random members */
+  int training;              /**< 0: the data set is for evaluation */
+} ct_transforms_opts_t;
+/** What of them cannot be folded into the map of the conversion. */
+typedef struct ct_transforms ct_transforms_t;
 /** Help text of the transforms. */
 int ct_transforms_help(ct_str_t *out);
 
@@ -47,14 +53,17 @@ typedef struct ct_dataset {
   const ct_reader_ops_t *ops;
   ct_reader_t *reader; /**< owned */
   ct_reader_info_t info;
-  ct_shape_t x; /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
-  ct_affine_t affine;
-  int64_t classes; /**< labels must lie in [0, classes); 0: only not below 0 */
+  ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
+  ct_affine_t affine;          /**< of the conversion to float32 */
+  ct_transforms_t *transforms; /**< owned: what is done after it; NULL: nothing */
+  int64_t classes;             /**< labels must lie in [0, classes); 0: only not below 0 */
 } ct_dataset_t;
 
-/** Local.  Opens with the given reader.  \a transforms may be NULL. */
+/** Local.  Opens with the given reader; d->x is the shape after the transforms.  \a transforms may be
+ * NULL; \a where names the file they stand in.  CT_ERR_USAGE names file:line, the transform, and what
+ * it needs; also if evaluation would see another shape than training for want of val_transforms. */
 int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
-                    const ct_node_t *transforms, const char *where, ct_dataset_t *out);
+                    const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out);
 void ct_dataset_close(ct_dataset_t *d);
 /** Reads labels of up to \a limit samples (0: all) to count classes when the file does not say: the
  * highest label + 1 becomes d->classes.  Local.  CT_ERR_DATA: a negative label. */

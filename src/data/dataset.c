@@ -5,6 +5,7 @@
 
 #include "base/ct_err.h"
 #include "data/convert.h"
+#include "data/transforms.h"
 
 const ct_opt_t ct_data_rows[] = {
     CT_OPT_TEXTS(ct_data_opts_t, train, "", "files or globs to train on, or 'synthetic'"),
@@ -68,7 +69,7 @@ out:
 }
 
 int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
-                    const ct_node_t *transforms, const char *where, ct_dataset_t *out)
+                    const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out)
 {
   int rc = CT_OK;
   ct_dataset_t d = {.ops = ops};
@@ -82,9 +83,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   d.x.dtype = CT_F32;
   d.x.layout = CT_PLAIN;
   d.classes = d.info.classes;
-  int64_t channels = d.x.dim[1];
-  CT_TRY(ct_transforms_read(transforms, where, channels < INT32_MAX ? (int)channels : INT32_MAX,
-                            &d.affine));
+  CT_TRY(ct__transforms_open(transforms, where, d.info.x.dtype, &d.x, &d.affine, &d.transforms));
   *out = d;
   d.reader = NULL;
 out:
@@ -96,6 +95,7 @@ void ct_dataset_close(ct_dataset_t *d)
 {
   if (!d || !d->ops) return;
   d->ops->close(d->reader);
+  ct__transforms_close(d->transforms);
   *d = (ct_dataset_t){0};
 }
 

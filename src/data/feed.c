@@ -8,6 +8,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_mem.h"
 #include "data/convert.h"
+#include "data/transforms.h"
 
 /* A batch on its way.  The worker that began it writes it without the lock until it is ready. */
 typedef struct slot {
@@ -22,6 +23,10 @@ typedef struct maker {
   ct_feed_t *feed;
   void *stored;    /* samples as the reader gives them */
   int64_t *labels; /* likewise */
+  float *work;     /* room for the transforms */
+  ct__mix_t *mix;  /* of each sample; NULL if samples are not mixed, as what follows */
+  int64_t *partner_ids;
+  float *partner; /* a sample */
   pthread_t thread;
 } maker_t;
 
@@ -78,14 +83,67 @@ static int bad_label(const ct_dataset_t *d, int64_t id, int64_t label)
 }
 
 /* A NaN would not show in the loss: the next ReLU may take it for 0, while the weights before it are lost. */
-static int check_samples(const ct_dataset_t *d, const ct_batch_t *b)
+static int not_finite(const ct_dataset_t *d, int64_t id)
 {
   char place[300];
-  int bad = ct__convert_check(d, b->n, b->x);
-  if (bad < 0) return CT_OK;
-  d->ops->place(d->reader, b->ids[bad], place, sizeof place);
+  d->ops->place(d->reader, id, place, sizeof place);
   return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                     "%s: holds a value that is not finite (NaN or infinite)", place);
+}
+
+/* n samples of those that were read. */
+static int make_samples(const maker_t *m, int64_t epoch, int n, const int64_t *ids,
+                        const void *stored, float *x)
+{
+  const ct_dataset_t *d = m->feed->data;
+  if (!d->transforms) {
+    ct__convert(d, n, stored, x);
+    int bad = ct__convert_check(d, n, x);
+    return bad < 0 ? CT_OK : not_finite(d, ids[bad]);
+  }
+  const char *from = stored;
+  size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
+  for (int i = 0; i < n; i++, from += bytes, x += ct_shape_sample(&d->x)) {
+    float *converted = ct__transforms_start(d->transforms, m->work, x);
+    ct__convert(d, 1, from, converted);
+    if (ct__convert_check(d, 1, converted) >= 0) return not_finite(d, ids[i]);
+    ct__transforms_run(d->transforms, m->feed->sampler.seed, epoch, ids[i], m->work, x);
+  }
+  return CT_OK;
+}
+
+static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
+{
+  int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
+  return label < 0 || label >= classes ? bad_label(d, id, label) : CT_OK;
+}
+
+/* The partners are a second read, into the room of the first. */
+static int mix_samples(const maker_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK, partners = 0;
+  const ct_feed_t *f = m->feed;
+  const ct_dataset_t *d = f->data;
+  int64_t sample = ct_shape_sample(&d->x), at = 0;
+  size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
+  for (int i = 0; i < b->n; i++) {
+    m->mix[i] =
+        ct__mix_draw(d->transforms, f->sampler.seed, b->epoch, b->ids[i], f->sampler.samples);
+    if (m->mix[i].partner >= 0) m->partner_ids[partners++] = m->mix[i].partner;
+    b->mix[i] = m->mix[i].share;
+    b->labels2[i] = b->labels[i];
+  }
+  CT_TRY(d->ops->read(d->reader, partners, m->partner_ids, m->stored, m->labels));
+  for (int i = 0; i < b->n; i++) {
+    if (m->mix[i].partner < 0) continue;
+    CT_TRY(make_samples(m, b->epoch, 1, &m->partner_ids[at],
+                        (const char *)m->stored + (size_t)at * bytes, m->partner));
+    ct__mix_apply(d->transforms, &m->mix[i], m->partner, b->x + i * sample);
+    CT_TRY(check_label(d, m->partner_ids[at], m->labels[at]));
+    b->labels2[i] = (int32_t)m->labels[at++];
+  }
+out:
+  return rc;
 }
 
 static int make(const maker_t *m, ct_batch_t *b)
@@ -93,17 +151,16 @@ static int make(const maker_t *m, ct_batch_t *b)
   int rc = CT_OK;
   const ct_feed_t *f = m->feed;
   const ct_dataset_t *d = f->data;
-  int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
   CT_TRY(ct_fault("feed.read"));
   for (int i = 0; i < b->n; i++)
     b->ids[i] = ct_sampler_at(&f->sampler, b->epoch, b->cursor + b->first + i);
   CT_TRY(d->ops->read(d->reader, b->n, b->ids, m->stored, m->labels));
-  ct__convert(d, b->n, m->stored, b->x);
-  CT_TRY(check_samples(d, b));
+  CT_TRY(make_samples(m, b->epoch, b->n, b->ids, m->stored, b->x));
   for (int i = 0; i < b->n; i++) {
-    if (m->labels[i] < 0 || m->labels[i] >= classes) CT_TRY(bad_label(d, b->ids[i], m->labels[i]));
+    CT_TRY(check_label(d, b->ids[i], m->labels[i]));
     b->labels[i] = (int32_t)m->labels[i];
   }
+  if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
 out:
   return rc;
 }
@@ -136,11 +193,35 @@ static void *work(void *arg)
 
 /* ---- opening ---- */
 
+static int makers_of(const ct_feed_t *f)
+{
+  return f->workers > 0 ? f->workers : 1;
+}
+
+static int alloc_mix(ct_feed_t *f, int64_t n)
+{
+  for (int i = 0; i < f->depth; i++) {
+    ct_batch_t *b = &f->slots[i].batch;
+    b->labels2 = ct_mem_array(n, sizeof *b->labels2, "the second labels of a batch");
+    b->mix = ct_mem_array(n, sizeof *b->mix, "the shares of a batch");
+    if (!b->labels2 || !b->mix) return CT_ERR_NOMEM;
+  }
+  for (int i = 0; i < makers_of(f); i++) {
+    maker_t *m = &f->makers[i];
+    m->mix = ct_mem_array(n, sizeof *m->mix, "the mixes of a batch");
+    m->partner_ids = ct_mem_array(n, sizeof *m->partner_ids, "the partners of a batch");
+    m->partner = ct_mem_array(ct_shape_sample(&f->data->x), sizeof *m->partner, "a sample");
+    if (!m->mix || !m->partner_ids || !m->partner) return CT_ERR_NOMEM;
+  }
+  return CT_OK;
+}
+
 static int alloc_buffers(ct_feed_t *f)
 {
+  const ct_transforms_t *t = f->data->transforms;
   int64_t n = f->max > 0 ? f->max : 1;
-  int64_t sample = ct_shape_sample(&f->data->info.x);
-  size_t stored = (size_t)sample * ct_dtype_size(f->data->info.x.dtype);
+  int64_t sample = ct_shape_sample(&f->data->x);
+  size_t stored = (size_t)ct_shape_sample(&f->data->info.x) * ct_dtype_size(f->data->info.x.dtype);
   for (int i = 0; i < f->depth; i++) {
     ct_batch_t *b = &f->slots[i].batch;
     b->x = ct_mem_array(n, (size_t)sample * sizeof *b->x, "the samples of a batch");
@@ -148,14 +229,16 @@ static int alloc_buffers(ct_feed_t *f)
     b->ids = ct_mem_array(n, sizeof *b->ids, "the sample numbers of a batch");
     if (!b->x || !b->labels || !b->ids) return CT_ERR_NOMEM;
   }
-  for (int i = 0; i < (f->workers > 0 ? f->workers : 1); i++) {
+  for (int i = 0; i < makers_of(f); i++) {
     maker_t *m = &f->makers[i];
     m->feed = f;
     m->stored = ct_mem_array(n, stored, "the stored samples of a batch");
     m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
     if (!m->stored || !m->labels) return CT_ERR_NOMEM;
+    if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
+    if (t && !m->work) return CT_ERR_NOMEM;
   }
-  return CT_OK;
+  return ct__transforms_mixes(t) ? alloc_mix(f, n) : CT_OK;
 }
 
 /* Signals are the main thread's: workers block them all. */
@@ -208,7 +291,7 @@ static int create(const ct_dataset_t *d, const ct_sampler_t *s, int workers, ct_
   f->workers = workers;
   f->depth = workers > 0 ? workers + 2 : 1;
   f->slots = ct_mem_array(f->depth, sizeof *f->slots, "the slots of the feed");
-  f->makers = ct_mem_array(workers > 0 ? workers : 1, sizeof *f->makers, "the feed's workers");
+  f->makers = ct_mem_array(makers_of(f), sizeof *f->makers, "the feed's workers");
   if (!f->slots || !f->makers) rc = CT_ERR_NOMEM;
   return rc;
 }
@@ -293,10 +376,16 @@ void ct_feed_close(ct_feed_t *f)
     ct_mem_free(f->slots[i].batch.x);
     ct_mem_free(f->slots[i].batch.labels);
     ct_mem_free(f->slots[i].batch.ids);
+    ct_mem_free(f->slots[i].batch.labels2);
+    ct_mem_free(f->slots[i].batch.mix);
   }
-  for (int i = 0; f->makers && i < (f->workers > 0 ? f->workers : 1); i++) {
+  for (int i = 0; f->makers && i < makers_of(f); i++) {
     ct_mem_free(f->makers[i].stored);
     ct_mem_free(f->makers[i].labels);
+    ct_mem_free(f->makers[i].work);
+    ct_mem_free(f->makers[i].mix);
+    ct_mem_free(f->makers[i].partner_ids);
+    ct_mem_free(f->makers[i].partner);
   }
   ct_mem_free(f->slots);
   ct_mem_free(f->makers);

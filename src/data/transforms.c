@@ -1,4 +1,5 @@
-#include "data/ct_feed.h"
+/* The list of transforms: reading, planning, running. */
+#include "data/transforms.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -6,140 +7,403 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_mem.h"
 
-typedef struct normalize {
-  ct_opt_doubles_t mean, std;
-} normalize_t;
-static const ct_opt_t normalize_rows[] = {
-    CT_OPT_DOUBLES(normalize_t, mean, NULL, "subtracted: one value, or one per channel"),
-    CT_OPT_DOUBLES(normalize_t, std, NULL, "divided by: one value, or one per channel; not 0"),
-    CT_OPT_END};
+static const ct__kind_t *const kinds[] = {
+    &ct__to_tensor,           &ct__normalize, &ct__random_crop, &ct__random_flip,
+    &ct__random_resized_crop, &ct__resize,    &ct__center_crop, &ct__color_jitter,
+    &ct__random_erasing,      &ct__mixup,     &ct__cutmix};
+enum {
+  KINDS = sizeof kinds / sizeof kinds[0],
+  MIXES = 2,    /* mixup and cutmix */
+  CHOICE = -1,  /* the position from which the choice between them is drawn */
+  ALIGNED = 16, /* floats */
+  MAX_SIDE = 1 << 30
+};
 
-/* The map so far, in double: rounded once at the end. */
-typedef struct map {
-  int channels; /* of a sample */
-  int varies;   /* channels differ */
-  double a[CT_AFFINE_MAX], b[CT_AFFINE_MAX];
-} map_t;
+struct ct_transforms {
+  ct__step_t *step; /* what is done to a sample of its own, after its conversion */
+  int steps, moves; /* moves: those of them that are not in place */
+  ct__step_t mix[MIXES];
+  int mixes;
+  int64_t widest, scratch; /* floats of the largest sample on the way, and of the largest scratch */
+};
 
-static const char *const names[] = {"to_tensor", "normalize"};
-enum { NAMES = sizeof names / sizeof names[0] };
+/* ---- what the kinds share ---- */
 
-static int usage(const char *where, int line, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* "file:line: transforms…"; what came from the command line has no line. */
-static int usage(const char *where, int line, const char *fmt, ...)
+int ct__refuse(const ct__place_t *at, const char *fmt, ...)
 {
-  char text[sizeof ct_err_last()->text];
+  char text[sizeof ct_err_last()->text], line[16] = "";
   va_list args;
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  if (line > 0)
-    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s:%d: transforms%s", where, line, text);
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "--set: transforms%s", text);
+  if (at->line > 0) snprintf(line, sizeof line, ":%d", at->line);
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s%s: %s%s%s: %s",
+                    at->line > 0 ? at->where : "--set", line, at->key, at->name ? "." : "",
+                    at->name ? at->name : "", text);
 }
 
-/* One number for all channels or one for each. */
-static int check_length(const map_t *m, const ct_opt_doubles_t *v, const char *where, int line,
-                        const char *key)
+int ct__whole(const ct__place_t *at, const char *option, const ct_opt_doubles_t *v, int64_t out[])
 {
-  if (v->n == 1 || (v->n == m->channels && v->n <= CT_AFFINE_MAX)) return CT_OK;
-  return usage(
-      where, line,
-      ".normalize.%s: found %d values, expected one or one for each of the %d channels of a "
-      "sample (up to %d)",
-      key, v->n, m->channels, CT_AFFINE_MAX);
-}
-
-static int normalize(map_t *m, const ct_node_t *node, const char *where)
-{
-  int rc = CT_OK;
-  normalize_t o = {0};
-  CT_TRY(ct_opt_defaults(normalize_rows, &o));
-  CT_TRY(ct_opt_read(normalize_rows, &o, node, where, "transforms.normalize", NULL));
-  CT_TRY(check_length(m, &o.mean, where, node->line, "mean"));
-  CT_TRY(check_length(m, &o.std, where, node->line, "std"));
-  m->varies |= o.mean.n > 1 || o.std.n > 1;
-  for (int c = 0; c < CT_AFFINE_MAX; c++) {
-    double mean = o.mean.v[c < o.mean.n ? c : 0], std = o.std.v[c < o.std.n ? c : 0];
-    if (std == 0 || !isfinite(std) || !isfinite(mean)) {
-      rc = usage(where, node->line, ": normalize divides by std: it must not be 0, and finite");
-      goto out;
-    }
-    m->a[c] /= std;
-    m->b[c] = (m->b[c] - mean) / std;
+  for (int i = 0; i < v->n; i++) {
+    if (v->v[i] != floor(v->v[i]))
+      return ct__refuse(at, "%s: %g is not a whole number", option, v->v[i]);
+    out[i] = (int64_t)v->v[i];
   }
-out:
-  ct_opt_clear(normalize_rows, &o);
-  return rc;
-}
-
-static void to_tensor(map_t *m)
-{
-  for (int c = 0; c < CT_AFFINE_MAX; c++) {
-    m->a[c] /= 255;
-    m->b[c] /= 255;
-  }
-}
-
-static int unknown(const char *name, const char *where, int line)
-{
-  const char *nearest = ct_text_nearest(name, names, NAMES);
-  if (nearest) return usage(where, line, ": unknown '%.80s'; did you mean '%s'?", name, nearest);
-  return usage(where, line, ": unknown '%.80s'; there are to_tensor, normalize", name);
-}
-
-/* `to_tensor`, or a map of one key: `normalize: {…}`. */
-static int add(map_t *m, ct_node_t *item, const char *where)
-{
-  int named = item->kind == CT_NODE_MAP && ct_node_count(item) == 1;
-  if (item->kind != CT_NODE_SCALAR && !named)
-    return usage(where, item->line, ": expected a name, or a name and its options: {name: {...}}");
-  ct_node_t *options = named ? item->child : NULL;
-  const char *name = named ? options->key : item->text;
-  item->used = 1;
-  if (strcmp(name, "normalize") == 0) {
-    if (!named) return usage(where, item->line, ": normalize needs {mean: [...], std: [...]}");
-    return normalize(m, options, where);
-  }
-  if (strcmp(name, "to_tensor") != 0) return unknown(name, where, item->line);
-  if (named && ct_node_count(options) > 0)
-    return usage(where, item->line, ": to_tensor has no options");
-  if (named) options->used = 1;
-  to_tensor(m);
   return CT_OK;
 }
 
-int ct_transforms_read(const ct_node_t *list, const char *where, int channels, ct_affine_t *out)
+int ct__range(const ct__place_t *at, const char *option, const ct_opt_doubles_t *v, double out[2])
+{
+  if (v->n != 2) return ct__refuse(at, "%s: expected [min, max]", option);
+  if (v->v[0] > v->v[1])
+    return ct__refuse(at, "%s: min %g is more than max %g", option, v->v[0], v->v[1]);
+  memcpy(out, v->v, 2 * sizeof *out);
+  return CT_OK;
+}
+
+ct__chw_t ct__chw(const ct_shape_t *s)
+{
+  return (ct__chw_t){s->dim[1], s->dim[2], s->dim[3]};
+}
+
+/* ---- reading ---- */
+
+/* A list on its way to a plan. */
+typedef struct build {
+  ct_transforms_t *t;
+  ct__place_t at;
+  int training;       /* 0: without its random members */
+  int converted;      /* the conversion has its map */
+  ct_affine_t *first; /* that of the conversion */
+  ct__map_t map;      /* what is to be folded into one */
+  ct_shape_t now;     /* a sample so far */
+} build_t;
+
+static void clear_step(ct__step_t *s)
+{
+  if (!s->o) return;
+  if (s->kind->clear) s->kind->clear(s->o);
+  if (s->kind->rows) ct_opt_clear(s->kind->rows, s->o);
+  ct_mem_free(s->o);
+  s->o = NULL;
+}
+
+void ct__transforms_close(ct_transforms_t *t)
+{
+  if (!t) return;
+  for (int i = 0; t->step && i < t->steps; i++)
+    clear_step(&t->step[i]);
+  for (int i = 0; i < t->mixes; i++)
+    clear_step(&t->mix[i]);
+  ct_mem_free(t->step);
+  ct_mem_free(t);
+}
+
+static int find(const build_t *b, const char *name, const ct__kind_t **out)
+{
+  const char *names[KINDS];
+  char all[400] = "";
+  ct__place_t at = b->at;
+  size_t len = 0;
+  at.name = NULL;
+  for (int i = 0; i < KINDS; i++) {
+    *out = kinds[i];
+    names[i] = kinds[i]->name;
+    if (strcmp(names[i], name) == 0) return CT_OK;
+    len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", names[i]);
+  }
+  const char *nearest = ct_text_nearest(name, names, KINDS);
+  if (nearest) return ct__refuse(&at, "unknown '%.80s'; did you mean '%s'?", name, nearest);
+  return ct__refuse(&at, "unknown '%.80s'; there are %s", name, all);
+}
+
+static int read_options(const build_t *b, ct__step_t *s, const ct_node_t *options)
 {
   int rc = CT_OK;
-  map_t m = {.channels = channels};
-  for (int c = 0; c < CT_AFFINE_MAX; c++)
-    m.a[c] = 1;
-  int nothing = !list || (list->kind == CT_NODE_SCALAR && !list->text[0]);
-  if (!nothing && list->kind != CT_NODE_LIST)
-    return usage(where, list->line, ": expected a list: [to_tensor, ...]");
-  for (ct_node_t *item = nothing ? NULL : list->child; item; item = item->next)
-    CT_TRY(add(&m, item, where));
-  out->channels = m.varies ? channels : 1;
-  for (int c = 0; c < CT_AFFINE_MAX; c++) {
-    out->a[c] = (float)m.a[c];
-    out->b[c] = (float)m.b[c];
+  char section[80];
+  ct_node_t nothing = {.kind = CT_NODE_SCALAR, .text = (char[]){""}, .line = b->at.line};
+  const ct__kind_t *k = s->kind;
+  s->o = ct_mem_alloc(k->size > 0 ? k->size : 1, "the options of a transform");
+  if (!s->o) return CT_ERR_NOMEM;
+  if (!k->rows && options && ct_node_count(options) > 0)
+    return ct__refuse(&b->at, "it has no options");
+  if (!k->rows) return CT_OK;
+  snprintf(section, sizeof section, "%s.%s", b->at.key, k->name);
+  CT_TRY(ct_opt_defaults(k->rows, s->o));
+  CT_TRY(ct_opt_read(k->rows, s->o, options ? options : &nothing, b->at.where, section, NULL));
+out:
+  return rc;
+}
+
+/* The map so far becomes that of the conversion, or a step of its own. */
+static int end_map(build_t *b)
+{
+  ct_transforms_t *t = b->t;
+  if (!b->converted) {
+    ct__map_end(&b->map, b->first);
+    b->converted = 1;
+    return CT_OK;
+  }
+  if (!b->map.used) return CT_OK;
+  ct__step_t *s = &t->step[t->steps++];
+  *s = (ct__step_t){.kind = &ct__affine, .in = b->now, .out = b->now};
+  s->o = ct_mem_alloc(sizeof(ct_affine_t), "a map of channels");
+  if (!s->o) return CT_ERR_NOMEM;
+  ct__map_end(&b->map, s->o);
+  return CT_OK;
+}
+
+static int check_shape(const build_t *b, const ct__kind_t *k)
+{
+  char shape[64];
+  if (k->flags & CT__ANY_SHAPE) return CT_OK;
+  if (b->now.ndim == 4 && b->now.dim[2] <= MAX_SIDE && b->now.dim[3] <= MAX_SIDE) return CT_OK;
+  ct_shape_text(&b->now, shape, sizeof shape);
+  return ct__refuse(&b->at, "needs samples of C x H x W, but these are %s", strchr(shape, 'x') + 1);
+}
+
+static int add_mix(build_t *b, ct__step_t *s)
+{
+  ct_transforms_t *t = b->t;
+  for (int i = 0; i < t->mixes; i++)
+    if (t->mix[i].kind == s->kind) return ct__refuse(&b->at, "stands twice in the list");
+  if (!b->training) return CT_OK;
+  t->mix[t->mixes++] = *s;
+  s->o = NULL;
+  return CT_OK;
+}
+
+static int add_step(build_t *b, ct__step_t *s)
+{
+  int rc = CT_OK;
+  ct_transforms_t *t = b->t;
+  CT_TRY(end_map(b));
+  s->in = s->out = b->now;
+  if (s->kind->plan) CT_TRY(s->kind->plan(s, &b->at));
+  if (ct_shape_sample(&s->out) > INT64_MAX / 64)
+    return ct__refuse(&b->at, "makes samples that are too large");
+  b->now = s->out;
+  t->moves += !(s->kind->flags & CT__IN_PLACE);
+  t->step[t->steps++] = *s;
+  s->o = NULL;
+out:
+  return rc;
+}
+
+/* `NAME`, or a map of one key: `NAME: {options}`. */
+static int add(build_t *b, ct_node_t *item, int position)
+{
+  int rc = CT_OK, named = item->kind == CT_NODE_MAP && ct_node_count(item) == 1;
+  ct__step_t s = {.position = position};
+  b->at.name = NULL;
+  b->at.line = item->line;
+  item->used = 1;
+  if (item->kind != CT_NODE_SCALAR && !named)
+    return ct__refuse(&b->at, "expected a name, or a name and its options: {name: {...}}");
+  ct_node_t *options = named ? item->child : NULL;
+  CT_TRY(find(b, named ? options->key : item->text, &s.kind));
+  b->at.name = s.kind->name;
+  if (named) options->used = 1;
+  CT_TRY(read_options(b, &s, options));
+  CT_TRY(check_shape(b, s.kind));
+  if (s.kind->map) {
+    CT_TRY(s.kind->map(s.o, &b->at, &b->map));
+    b->at.unscaled = 0;
+  } else if (s.kind->flags & CT__MIX) {
+    CT_TRY(add_mix(b, &s));
+  } else if (b->training || !(s.kind->flags & CT__RANDOM)) {
+    CT_TRY(add_step(b, &s));
   }
 out:
+  clear_step(&s);
+  return rc;
+}
+
+static int is_integer(ct_dtype_t t)
+{
+  return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
+}
+
+/* Nothing but a map needs no list. */
+static int finish(build_t *b, ct_transforms_t **out)
+{
+  int rc = CT_OK;
+  ct_transforms_t *t = b->t;
+  CT_TRY(end_map(b));
+  t->widest = ct_shape_sample(&b->now);
+  for (int i = 0; i < t->mixes; i++)
+    t->mix[i].in = t->mix[i].out = b->now;
+  for (int i = 0; i < t->steps; i++) {
+    int64_t in = ct_shape_sample(&t->step[i].in);
+    if (in > t->widest) t->widest = in;
+    if (t->step[i].scratch > t->scratch) t->scratch = t->step[i].scratch;
+  }
+  t->widest = (t->widest + ALIGNED - 1) / ALIGNED * ALIGNED;
+  if (t->steps + t->mixes > 0) {
+    *out = t;
+    b->t = NULL;
+  }
+out:
+  return rc;
+}
+
+static int build(const ct_node_t *list, const ct__place_t *at, int training, ct_shape_t *x,
+                 ct_affine_t *first, ct_transforms_t **out)
+{
+  int rc = CT_OK, position = 0;
+  build_t b = {.at = *at, .training = training, .first = first, .now = *x};
+  *out = NULL;
+  int nothing = !list || (list->kind == CT_NODE_SCALAR && !list->text[0]);
+  b.at.line = list ? list->line : 0;
+  if (!nothing && list->kind != CT_NODE_LIST)
+    return ct__refuse(&b.at, "expected a list: [to_tensor, ...]");
+  ct__map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
+  b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
+  if (!b.t) return CT_ERR_NOMEM;
+  b.t->step = ct_mem_array(2 * (nothing ? 0 : ct_node_count(list)) + 1, sizeof *b.t->step,
+                           "the transforms"); /* a map behind each at most */
+  if (!b.t->step) CT_TRY(CT_ERR_NOMEM);
+  for (ct_node_t *item = nothing ? NULL : list->child; item; item = item->next)
+    CT_TRY(add(&b, item, position++));
+  CT_TRY(finish(&b, out));
+  *x = b.now;
+out:
+  ct__transforms_close(b.t);
+  return rc;
+}
+
+static int check_val_list(const ct_node_t *list, const ct__place_t *at)
+{
+  for (const ct_node_t *n = list->kind == CT_NODE_LIST ? list->child : NULL; n; n = n->next) {
+    const char *name = n->kind == CT_NODE_MAP && n->child ? n->child->key : n->text;
+    ct__place_t here = *at;
+    here.line = n->line;
+    for (int i = 0; name && i < KINDS; i++)
+      if (strcmp(kinds[i]->name, name) == 0 && kinds[i]->flags & CT__RANDOM) {
+        here.name = name;
+        return ct__refuse(&here, "is random: for training only");
+      }
+  }
+  return CT_OK;
+}
+
+/* Evaluation takes the list without its random members: that must not change what the model sees. */
+static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation, ct__place_t *at,
+                      const ct_node_t *list)
+{
+  char a[64], b[64];
+  if (ct_shape_same(training, evaluation)) return CT_OK;
+  ct_shape_text(training, a, sizeof a);
+  ct_shape_text(evaluation, b, sizeof b);
+  at->line = list->line;
+  return ct__refuse(at,
+                    "samples become %s in training, but stay %s in evaluation, which has no "
+                    "random transforms: give a list val_transforms too",
+                    strchr(a, 'x') + 1, strchr(b, 'x') + 1);
+}
+
+int ct__transforms_open(const ct_transforms_opts_t *o, const char *where, ct_dtype_t stored,
+                        ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out)
+{
+  int rc = CT_OK;
+  static const ct_transforms_opts_t none = {.training = 1};
+  if (!o) o = &none;
+  ct__place_t at = {.where = where, .key = "transforms", .unscaled = is_integer(stored)};
+  ct_shape_t trained = *x;
+  *out = NULL;
+  if (o->training) return build(o->list, &at, 1, x, first, out);
+  if (o->val_list) {
+    at.key = "val_transforms";
+    CT_TRY(check_val_list(o->val_list, &at));
+    return build(o->val_list, &at, 0, x, first, out);
+  }
+  CT_TRY(build(o->list, &at, 1, &trained, first, out));
+  ct__transforms_close(*out);
+  CT_TRY(build(o->list, &at, 0, x, first, out));
+  CT_TRY(check_same(&trained, x, &at, o->list));
+out:
+  if (rc != CT_OK) {
+    ct__transforms_close(*out);
+    *out = NULL;
+  }
   return rc;
 }
 
 int ct_transforms_help(ct_str_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "  transforms: a list, applied in its order to every sample\n"
-                         "    to_tensor              divides by 255: bytes become 0 to 1\n"
-                         "    normalize: {mean, std} subtracts mean, divides by std; one value for "
-                         "all\n"
-                         "                           channels or one per channel\n"));
+  CT_TRY(ct_str_add(
+      out,
+      "  transforms is a list of `NAME` or `NAME: {options}`, applied in its order to every "
+      "sample.\n"
+      "  Evaluation goes without those that are random, or through the list val_transforms.  mixup "
+      "and\n"
+      "  cutmix come last, wherever they stand; of both, each sample gets one or the other.\n"));
+  for (int i = 0; i < KINDS; i++) {
+    CT_TRY(ct_str_add(out, " %s: %s%s\n", kinds[i]->name, kinds[i]->help,
+                      kinds[i]->flags & CT__RANDOM ? " (random: training only)" : ""));
+    if (kinds[i]->rows) CT_TRY(ct_opt_help(kinds[i]->rows, "", out));
+  }
 out:
   return rc;
+}
+
+/* ---- running ---- */
+
+int64_t ct__transforms_room(const ct_transforms_t *t)
+{
+  int64_t room;
+  if (__builtin_add_overflow(2 * t->widest, t->scratch, &room)) return INT64_MAX;
+  return room;
+}
+
+float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x)
+{
+  return t->moves > 0 ? work : x;
+}
+
+void ct__transforms_run(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
+                        float *work, float *x)
+{
+  float *now = ct__transforms_start(t, work, x), *other = work + t->widest;
+  int moves = t->moves;
+  for (int i = 0; i < t->steps; i++) {
+    const ct__step_t *s = &t->step[i];
+    ct__draws_t draws = {0};
+    float *to = now;
+    if (s->kind->flags & CT__RANDOM) draws = ct__draws(seed, epoch, s->position, id);
+    if (!(s->kind->flags & CT__IN_PLACE)) to = --moves == 0 ? x : other;
+    s->kind->apply(s, &draws, now, to, work + 2 * t->widest);
+    if (to != now) other = now;
+    now = to;
+  }
+}
+
+int ct__transforms_mixes(const ct_transforms_t *t)
+{
+  return t && t->mixes > 0;
+}
+
+ct__mix_t ct__mix_draw(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
+                       int64_t samples)
+{
+  const ct__step_t *s = &t->mix[0];
+  if (t->mixes == MIXES) {
+    ct__draws_t choice = ct__draws(seed, epoch, CHOICE, id);
+    s = &t->mix[ct__draw_below(&choice, MIXES)];
+  }
+  ct__draws_t draws = ct__draws(seed, epoch, s->position, id);
+  return ct__mix_draw_kind(s, &draws, samples);
+}
+
+void ct__mix_apply(const ct_transforms_t *t, const ct__mix_t *m, const float *partner, float *x)
+{
+  const ct_shape_t *shape = &t->mix[0].in;
+  if (m->partner < 0) return;
+  if (m->box.w > 0)
+    ct__paste(x, partner, ct__chw(shape), m->box);
+  else
+    ct__blend(x, partner, ct_shape_sample(shape), m->share);
 }

@@ -1,79 +1,10 @@
-/* Transforms, options, data sets and the synthetic reader. */
+/* Options, data sets and the synthetic reader. */
 #include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "data/ct_feed.h"
 #include "tests/harness/ct_test.h"
-
-/* ---- transforms ---- */
-
-static int read_transforms(const char *yaml, int channels, ct_affine_t *out)
-{
-  ct_node_t *n = NULL;
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
-  int rc = ct_transforms_read(ct_node_find(n, "t"), "x.yaml", channels, out);
-  ct_node_free(n);
-  return rc;
-}
-
-static void transforms_compose(void)
-{
-  ct_affine_t f;
-  CT_ASSERT_OK(ct_transforms_read(NULL, "x", 3, &f));
-  CT_ASSERT_INT(f.channels, 1);
-  CT_ASSERT_NEAR(f.a[0], 1, 0);
-  CT_ASSERT_NEAR(f.b[0], 0, 0);
-  CT_ASSERT_OK(read_transforms("t: [to_tensor]", 3, &f));
-  CT_ASSERT_NEAR(f.a[0], 1 / 255.0f, 0);
-  CT_ASSERT_OK(read_transforms("t: [to_tensor, {normalize: {mean: 0.5, std: 0.25}}]", 3, &f));
-  CT_ASSERT_INT(f.channels, 1);
-  CT_ASSERT_NEAR(f.a[0] * 255 + f.b[0], 2, 1e-6);
-  CT_ASSERT_NEAR(f.b[0], -2, 0);
-  CT_ASSERT_OK(
-      read_transforms("t:\n - to_tensor\n - normalize: {mean: [0, 1, 2], std: [4]}\n", 3, &f));
-  CT_ASSERT_INT(f.channels, 3);
-  CT_ASSERT_NEAR(f.b[2], -0.5, 0);
-  CT_ASSERT_NEAR(f.a[2] * 255, 0.25, 1e-7);
-  /* order matters: first normalised, then divided */
-  CT_ASSERT_OK(read_transforms("t: [{normalize: {mean: 255, std: 1}}, to_tensor]", 1, &f));
-  CT_ASSERT_NEAR(f.b[0], -1, 1e-7);
-  /* more features than the map has room for, but all alike */
-  CT_ASSERT_OK(read_transforms("t: [{normalize: {mean: 1, std: 2}}]", 1000, &f));
-  CT_ASSERT_INT(f.channels, 1);
-}
-
-static void transforms_complain(void)
-{
-  static const struct {
-    const char *yaml, *says;
-  } bad[] = {
-      {"t:\n - to_tensr\n", "x.yaml:2: transforms: unknown 'to_tensr'; did you mean 'to_tensor'?"},
-      {"t: [zzzzzzzzzzzz]", "there are to_tensor, normalize"},
-      {"t: to_tensor", "expected a list"},
-      {"t: [normalize]", "needs {mean"},
-      {"t: [[to_tensor]]", "expected a name"},
-      {"t: [{to_tensor: {}, normalize: {}}]", "expected a name"},
-      {"t: [{to_tensor: {by: 2}}]", "no options"},
-      {"t:\n\n - normalize: {mean: 0, std: 0}\n", "x.yaml:3: transforms: normalize divides by std"},
-      {"t: [{normalize: {mean: 0, std: [1, 2]}}]", "found 2 values, expected one or one for each"},
-      {"t: [{normalize: {mean: [], std: 1}}]", "normalize.mean: found 0 values"},
-      {"t: [{normalize: {mean: 0}}]", "std: missing"},
-      {"t: [{normalize: {mean: 0, sdt: 1}}]", "sdt: unknown key"},
-  };
-  ct_affine_t f;
-  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-    CT_ASSERT_FAILS(read_transforms(bad[i].yaml, 3, &f), CT_ERR_USAGE, bad[i].says);
-  ct_node_t *set = ct_node_new(CT_NODE_MAP, NULL, NULL);
-  CT_ASSERT_OK(ct_node_set(set, "t", "[to_tensr]"));
-  CT_ASSERT_FAILS(ct_transforms_read(ct_node_find(set, "t"), "x.yaml", 3, &f), CT_ERR_USAGE,
-                  "--set: transforms: unknown 'to_tensr'");
-  ct_node_free(set);
-  ct_str_t help = {0};
-  CT_ASSERT_OK(ct_transforms_help(&help));
-  CT_ASSERT_HAS(help.data, "normalize");
-  ct_str_clear(&help);
-}
 
 /* ---- options and data set ---- */
 
@@ -199,8 +130,6 @@ static void synthetic_can_be_learned(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
-      CT_TEST(transforms_compose),
-      CT_TEST(transforms_complain),
       CT_TEST(options_become_a_spec),
       CT_TEST(classes_are_counted),
       CT_TEST(synthetic_is_a_function_of_seed_and_number),

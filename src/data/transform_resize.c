@@ -1,0 +1,234 @@
+/* resize, random_resized_crop: bilinear with antialiasing. */
+#include <math.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "data/transforms.h"
+
+#if defined __GNUC__ && !defined __clang__
+#  pragma GCC optimize("O3")
+#endif
+
+/* ---- weights ---- */
+
+/* A triangle that is as wide as the scale where the image becomes smaller (ATen,
+ * aten/src/ATen/native/cpu/UpSampleKernel.cpp, _compute_indices_weights_aa). */
+static double support_of(int64_t in, int64_t out)
+{
+  double scale = (double)in / (double)out;
+  return scale > 1 ? scale : 1;
+}
+
+static int64_t span_of(int64_t in, int64_t out)
+{
+  return 2 * (int64_t)ceil(support_of(in, out)) + 1;
+}
+
+int64_t ct__taps_room(int64_t in, int64_t out)
+{
+  return out * (2 + span_of(in, out));
+}
+
+void ct__taps(int64_t in, int64_t out, float *room, ct__taps_t *t)
+{
+  double scale = (double)in / (double)out, support = support_of(in, out);
+  *t = (ct__taps_t){.outputs = out,
+                    .span = span_of(in, out),
+                    .first = (int32_t *)(void *)room,
+                    .n = (int32_t *)(void *)room + out,
+                    .weight = room + 2 * out};
+  for (int64_t i = 0; i < out; i++) {
+    double centre = scale * ((double)i + 0.5), sum = 0;
+    int64_t first = (int64_t)(centre - support + 0.5), end = (int64_t)(centre + support + 0.5);
+    if (centre - support + 0.5 < 0) first = 0;
+    if (end > in) end = in;
+    float *weight = t->weight + i * t->span;
+    for (int64_t k = first; k < end; k++) {
+      double w = 1 - fabs(((double)k - centre + 0.5) / support);
+      if (w < 0) w = 0;
+      weight[k - first] = (float)w;
+      sum += w;
+    }
+    for (int64_t k = 0; k < end - first; k++)
+      weight[k] = (float)(weight[k] / sum);
+    t->first[i] = (int32_t)first;
+    t->n[i] = (int32_t)(end - first);
+  }
+}
+
+/* ---- arithmetic ---- */
+
+/* row = sum of n rows of x with their weights */
+static void down(const float *restrict x, int64_t stride, int n, const float *weight,
+                 float *restrict row, int64_t w)
+{
+  for (int64_t i = 0; i < w; i++)
+    row[i] = weight[0] * x[i];
+  for (int k = 1; k < n; k++) {
+    x += stride;
+    for (int64_t i = 0; i < w; i++)
+      row[i] += weight[k] * x[i];
+  }
+}
+
+static void across(const float *restrict row, const ct__taps_t *t, float *restrict y)
+{
+  const float *weight = t->weight;
+  for (int64_t i = 0; i < t->outputs; i++, weight += t->span) {
+    const float *x = row + t->first[i];
+    float sum = 0;
+    for (int32_t k = 0; k < t->n[i]; k++)
+      sum += weight[k] * x[k];
+    y[i] = sum;
+  }
+}
+
+void ct__resize_box(const float *x, ct__chw_t in, ct__box_t b, const ct__taps_t t[2], float *row,
+                    float *y)
+{
+  for (int64_t c = 0; c < in.c; c++) {
+    const float *corner = x + (c * in.h + b.top) * in.w + b.left;
+    for (int64_t i = 0; i < t[0].outputs; i++, y += t[1].outputs) {
+      down(corner + t[0].first[i] * in.w, in.w, t[0].n[i], t[0].weight + i * t[0].span, row, b.w);
+      across(row, &t[1], y);
+    }
+  }
+}
+
+/* ---- resize ---- */
+
+typedef struct resize {
+  ct_opt_doubles_t size;
+  float *room; /* owned: of the taps */
+  ct__taps_t taps[2];
+} resize_t;
+static const ct_opt_t resize_rows[] = {
+    {"size", CT_OPT_T_DOUBLES, offsetof(resize_t, size), NULL, 1, 1e6, 0,
+     "[h, w], or the length of the shorter side, the other one follows"},
+    CT_OPT_END};
+
+static int plan_resize(ct__step_t *s, const ct__place_t *at)
+{
+  int rc = CT_OK;
+  resize_t *o = s->o;
+  int64_t h = s->in.dim[2], w = s->in.dim[3], size[2];
+  if (o->size.n < 1 || o->size.n > 2)
+    return ct__refuse(at, "size has %d numbers, not 1 or 2", o->size.n);
+  CT_TRY(ct__whole(at, "size", &o->size, size));
+  if (o->size.n == 1) {
+    int64_t side = size[0];
+    size[0] = h <= w ? side : side * h / w;
+    size[1] = h <= w ? side * w / h : side;
+  }
+  int64_t rows = ct__taps_room(h, size[0]);
+  o->room = ct_mem_array(rows + ct__taps_room(w, size[1]), sizeof *o->room, "resize's weights");
+  if (!o->room) return CT_ERR_NOMEM;
+  ct__taps(h, size[0], o->room, &o->taps[0]);
+  ct__taps(w, size[1], o->room + rows, &o->taps[1]);
+  s->out.dim[2] = size[0];
+  s->out.dim[3] = size[1];
+  s->scratch = w;
+out:
+  return rc;
+}
+
+static void resize(const ct__step_t *s, ct__draws_t *d, const float *in, float *out, float *scratch)
+{
+  const resize_t *o = s->o;
+  ct__chw_t from = ct__chw(&s->in);
+  (void)d;
+  ct__resize_box(in, from, (ct__box_t){0, 0, from.h, from.w}, o->taps, scratch, out);
+}
+
+static void clear_resize(void *o)
+{
+  ct_mem_free(((resize_t *)o)->room);
+}
+
+const ct__kind_t ct__resize = {.name = "resize",
+                               .help = "bilinear, with antialiasing",
+                               .size = sizeof(resize_t),
+                               .rows = resize_rows,
+                               .plan = plan_resize,
+                               .apply = resize,
+                               .clear = clear_resize};
+
+/* ---- random_resized_crop ---- */
+
+typedef struct resized {
+  int64_t size[2];
+  ct_opt_doubles_t scale, ratio;
+  double area[2], aspect[2]; /* scale and ratio */
+} resized_t;
+static const ct_opt_t resized_rows[] = {
+    CT_OPT_PAIR(resized_t, size, NULL, 1, 1e6, "of the result: one number or [h, w]"),
+    {"scale", CT_OPT_T_DOUBLES, offsetof(resized_t, scale), "[0.08, 1]", 1e-9, 1, 0,
+     "[min, max]: the window's part of the area"},
+    {"ratio", CT_OPT_T_DOUBLES, offsetof(resized_t, ratio), "[0.75, 1.3333333333333333]", 1e-3, 1e3,
+     0, "[min, max]: the window's width over its height"},
+    CT_OPT_END};
+
+static int plan_resized(ct__step_t *s, const ct__place_t *at)
+{
+  int rc = CT_OK;
+  resized_t *o = s->o;
+  CT_TRY(ct__range(at, "scale", &o->scale, o->area));
+  CT_TRY(ct__range(at, "ratio", &o->ratio, o->aspect));
+  s->out.dim[2] = o->size[0];
+  s->out.dim[3] = o->size[1];
+  int64_t h = s->in.dim[2], w = s->in.dim[3];
+  s->scratch = ct__taps_room(h, o->size[0]) + ct__taps_room(w, o->size[1]) + w;
+out:
+  return rc;
+}
+
+/* The whole image, or as much of its middle as the ratio allows. */
+static ct__box_t fallback(const resized_t *o, ct__chw_t s)
+{
+  ct__box_t b = {.h = s.h, .w = s.w};
+  double ratio = (double)s.w / (double)s.h;
+  if (ratio < o->aspect[0]) b.h = (int64_t)nearbyint((double)s.w / o->aspect[0]);
+  if (ratio > o->aspect[1]) b.w = (int64_t)nearbyint((double)s.h * o->aspect[1]);
+  b.h = b.h < 1 ? 1 : b.h;
+  b.w = b.w < 1 ? 1 : b.w;
+  b.top = (s.h - b.h) / 2;
+  b.left = (s.w - b.w) / 2;
+  return b;
+}
+
+static ct__box_t draw_box(const resized_t *o, ct__chw_t s, ct__draws_t *d)
+{
+  for (int attempt = 0; attempt < 10; attempt++) {
+    double area = (double)(s.h * s.w) * ct__draw_in(d, o->area[0], o->area[1]);
+    double aspect = exp(ct__draw_in(d, log(o->aspect[0]), log(o->aspect[1])));
+    ct__box_t b = {.w = (int64_t)nearbyint(sqrt(area * aspect)),
+                   .h = (int64_t)nearbyint(sqrt(area / aspect))};
+    if (b.w < 1 || b.w > s.w || b.h < 1 || b.h > s.h) continue;
+    b.top = ct__draw_below(d, s.h - b.h + 1);
+    b.left = ct__draw_below(d, s.w - b.w + 1);
+    return b;
+  }
+  return fallback(o, s);
+}
+
+static void random_resized_crop(const ct__step_t *s, ct__draws_t *d, const float *in, float *out,
+                                float *scratch)
+{
+  const resized_t *o = s->o;
+  ct__chw_t from = ct__chw(&s->in);
+  ct__box_t b = draw_box(o, from, d);
+  ct__taps_t taps[2];
+  ct__taps(b.h, o->size[0], scratch, &taps[0]);
+  scratch += ct__taps_room(b.h, o->size[0]);
+  ct__taps(b.w, o->size[1], scratch, &taps[1]);
+  scratch += ct__taps_room(b.w, o->size[1]);
+  ct__resize_box(in, from, b, taps, scratch, out);
+}
+
+const ct__kind_t ct__random_resized_crop = {.name = "random_resized_crop",
+                                            .help = "a window of any size and place, resized",
+                                            .flags = CT__RANDOM,
+                                            .size = sizeof(resized_t),
+                                            .rows = resized_rows,
+                                            .plan = plan_resized,
+                                            .apply = random_resized_crop};

@@ -1,0 +1,612 @@
+/* Transforms: parity with torchvision at fixed parameters, the draws, the list. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "data/transforms.h"
+#include "tests/harness/ct_test.h"
+
+/* ---- goldens (tests/golden/make_transform_golden.py) ---- */
+
+#define TOLERANCE 1e-5
+static char *gold;
+static size_t gold_bytes;
+
+static void load_gold(void)
+{
+  char path[CT_PATH_MAX];
+  const char *source = getenv("CT_SRC");
+  if (gold) return;
+  snprintf(path, sizeof path, "%s/tests/golden/transforms.gold", source ? source : ".");
+  CT_ASSERT_OK(ct_file_read(path, &gold, &gold_bytes));
+}
+
+/* As make_golden.py, moved to [0, 1). */
+static float pixel(uint64_t seed, uint64_t i)
+{
+  uint64_t z = (i + seed * 0x100000001u) * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  z = z ^ (z >> 31);
+  return (float)(z >> 40) / (float)(1 << 24);
+}
+
+static const ct__chw_t size = {3, 13, 17};
+
+static void image(uint64_t seed, ct__chw_t s, float *x)
+{
+  for (int64_t i = 0; i < s.c * s.h * s.w; i++)
+    x[i] = pixel(seed, (uint64_t)i);
+}
+
+/* The values of a record, which need not be aligned. */
+static const char *find(const char *name, int64_t *count)
+{
+  load_gold();
+  for (const char *p = gold; p && p < gold + gold_bytes;) {
+    const char *space = memchr(p, ' ', 80), *end = space ? memchr(space, '\n', 32) : NULL;
+    if (!end) break;
+    *count = strtoll(space, NULL, 10);
+    if ((size_t)(space - p) == strlen(name) && memcmp(p, name, strlen(name)) == 0) return end + 1;
+    p = end + 1 + (size_t)*count * sizeof(float);
+  }
+  printf("# no record %s\n", name);
+  CU_FAIL("no such record");
+  return NULL;
+}
+
+static void same_as(const char *name, const float *x, int64_t n)
+{
+  int64_t count;
+  float want, worst = 0;
+  const char *from = find(name, &count);
+  if (!from) return;
+  CT_ASSERT_INT(n, count);
+  for (int64_t i = 0; i < count && i < n; i++) {
+    memcpy(&want, from + (size_t)i * sizeof want, sizeof want);
+    if (!(fabsf(x[i] - want) <= worst)) worst = fabsf(x[i] - want);
+  }
+  if (!(worst <= TOLERANCE)) printf("# %s differs by %g\n", name, worst);
+  CT_ASSERT_NEAR(worst, 0, TOLERANCE);
+}
+
+static void crops_and_flips(void)
+{
+  float x[3 * 13 * 17], y[3 * 20 * 22];
+  static const struct {
+    const char *name;
+    ct__chw_t out;
+  } centres[] = {{"centre", {3, 8, 6}},
+                 {"centre_odd", {3, 10, 4}},
+                 {"centre_pad", {3, 16, 22}},
+                 {"centre_both", {3, 20, 9}}};
+  image(1, size, x);
+  ct__crop(x, size, 1 - 3, 4 - 2, y, (ct__chw_t){3, 11, 15}); /* padding: left 2, top 3 */
+  same_as("crop", y, 3 * 11 * 15);
+  for (int i = 0; i < 4; i++) {
+    int64_t top, left;
+    ct__chw_t out = centres[i].out;
+    ct__center(size, out, &top, &left);
+    ct__crop(x, size, top, left, y, out);
+    same_as(centres[i].name, y, out.c * out.h * out.w);
+  }
+  ct__crop(x, size, -50, 40, y, (ct__chw_t){3, 4, 4}); /* wholly outside */
+  for (int i = 0; i < 3 * 16; i++)
+    CT_ASSERT_NEAR(y[i], 0, 0);
+  ct__flip(x, size);
+  same_as("flip", x, 3 * 13 * 17);
+}
+
+static void resizes(void)
+{
+  static const struct {
+    const char *name;
+    ct__box_t box;
+    int64_t h, w;
+  } cases[] = {
+      {"resize_down", {0, 0, 13, 17}, 5, 7},      {"resize_up", {0, 0, 13, 17}, 29, 31},
+      {"resize_mixed", {0, 0, 13, 17}, 6, 40},    {"resize_tiny", {0, 0, 13, 17}, 1, 1},
+      {"resized_crop_down", {2, 3, 9, 12}, 4, 5}, {"resized_crop_up", {1, 0, 5, 7}, 12, 11},
+      {"resize_short", {0, 0, 13, 17}, 9, 11}};
+  float x[3 * 13 * 17], y[3 * 29 * 31], row[17];
+  image(1, size, x);
+  for (int i = 0; i < 7; i++) {
+    ct__taps_t taps[2];
+    ct__box_t b = cases[i].box;
+    int64_t rows = ct__taps_room(b.h, cases[i].h), columns = ct__taps_room(b.w, cases[i].w);
+    float *room = ct_mem_array(rows + columns, sizeof *room, "taps");
+    ct__taps(b.h, cases[i].h, room, &taps[0]);
+    ct__taps(b.w, cases[i].w, room + rows, &taps[1]);
+    ct__resize_box(x, size, b, taps, row, y);
+    same_as(cases[i].name, y, 3 * cases[i].h * cases[i].w);
+    ct_mem_free(room);
+  }
+}
+
+static void adjusts(const char *what, void (*adjust)(float *, ct__chw_t, float),
+                    const float *factors, int n)
+{
+  float x[3 * 13 * 17];
+  char name[40];
+  for (int64_t c = 1; c <= 3; c += 2)
+    for (int i = 0; i < n; i++) {
+      ct__chw_t s = {c, 13, 17};
+      image(2, s, x);
+      adjust(x, s, factors[i]);
+      snprintf(name, sizeof name, "%s%d%d", what, (int)c, i);
+      same_as(name, x, c * 13 * 17);
+    }
+}
+
+static void colors(void)
+{
+  static const float factors[] = {0, 0.4f, 1.7f}, turns[] = {-0.5f, -0.2f, 0.1f, 0.45f};
+  float x[3 * 16];
+  adjusts("brightness", ct__brightness, factors, 3);
+  adjusts("contrast", ct__contrast, factors, 3);
+  adjusts("saturation", ct__saturation, factors, 3);
+  adjusts("hue", ct__hue, turns, 4);
+  image(3, (ct__chw_t){1, 4, 4}, x);
+  for (int i = 0; i < 16; i++) {
+    x[16 + i] = x[32 + i] = x[i];
+    if (i < 4) x[i] += 0.25f;
+    if (x[i] > 1) x[i] = 1;
+  }
+  ct__hue(x, (ct__chw_t){3, 4, 4}, 0.3f);
+  same_as("hue_ties", x, 48);
+}
+
+static void erasing_and_mixing(void)
+{
+  static const float value[] = {0.5f, -1, 2};
+  static const struct {
+    double lambda;
+    int64_t x, y;
+  } cuts[] = {{0.3, 8, 6}, {0.5, 0, 0}, {0.1, 16, 12}, {0.99, 5, 5}, {0, 3, 9}};
+  enum { N = 3 * 13 * 17 };
+  float x[N], other[N];
+  char name[40];
+  image(1, size, x);
+  ct__erase(x, size, (ct__box_t){2, 5, 6, 3}, value);
+  same_as("erase", x, N);
+  image(1, size, x);
+  image(4, size, other);
+  ct__blend(x, other, N, 0.3f);
+  same_as("mixup", x, N);
+  for (int i = 0; i < 5; i++) {
+    image(1, size, x);
+    ct__box_t b = ct__cutmix_box(size, cuts[i].lambda, cuts[i].y, cuts[i].x);
+    ct__paste(x, other, size, b);
+    snprintf(name, sizeof name, "cutmix%d", i);
+    same_as(name, x, N);
+    float share = 1 - (float)(b.h * b.w) / (13 * 17);
+    snprintf(name, sizeof name, "cutmix_share%d", i);
+    same_as(name, &share, 1);
+  }
+}
+
+/* ---- draws ---- */
+
+static void draws_are_functions_of_their_place(void)
+{
+  ct__draws_t a = ct__draws(1, 2, 3, 4), b = a;
+  double first = ct__draw(&a);
+  CU_ASSERT(first == ct__draw(&b));
+  CU_ASSERT(first != ct__draw(&b));
+  ct__draws_t others[] = {ct__draws(9, 2, 3, 4), ct__draws(1, 9, 3, 4), ct__draws(1, 2, 9, 4),
+                          ct__draws(1, 2, 3, 9)};
+  for (int i = 0; i < 4; i++)
+    CU_ASSERT(first != ct__draw(&others[i]));
+}
+
+static void draws_have_their_moments(void)
+{
+  enum { N = 20000 };
+  double uniform = 0, normal = 0, squares = 0;
+  int counts[7] = {0};
+  for (int i = 0; i < N; i++) {
+    ct__draws_t d = ct__draws(5, 0, 0, i);
+    uniform += ct__draw_in(&d, 2, 4) / N;
+    counts[ct__draw_below(&d, 7)]++;
+    double z = ct__draw_normal(&d);
+    normal += z / N;
+    squares += z * z / N;
+  }
+  CT_ASSERT_NEAR(uniform, 3, 0.02);
+  CT_ASSERT_NEAR(normal, 0, 0.03);
+  CT_ASSERT_NEAR(squares, 1, 0.05);
+  for (int i = 0; i < 7; i++)
+    CT_ASSERT_NEAR(counts[i], N / 7.0, 5 * sqrt(N / 7.0));
+}
+
+/* Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)); with a = 1 it is uniform. */
+static void beta_has_its_moments(void)
+{
+  enum { N = 10000 };
+  static const double alphas[] = {0.001, 0.2, 1, 5, 1000};
+  for (int k = 0; k < 5; k++) {
+    double mean = 0, squares = 0, below = 0;
+    for (int i = 0; i < N; i++) {
+      ct__draws_t d = ct__draws(6, k, 0, i);
+      double b = ct__draw_beta(&d, alphas[k]);
+      CU_ASSERT(b >= 0 && b <= 1);
+      mean += b / N;
+      squares += (b - 0.5) * (b - 0.5) / N;
+      below += b < 0.3;
+    }
+    CT_ASSERT_NEAR(mean, 0.5, 0.02);
+    CT_ASSERT_NEAR(squares * 4 * (2 * alphas[k] + 1), 1, 0.06);
+    if (alphas[k] == 1) CT_ASSERT_NEAR(below / N, 0.3, 0.02);
+  }
+}
+
+/* ---- a list on one sample ---- */
+
+typedef struct list {
+  ct_transforms_t *t;
+  ct_affine_t first;
+  ct_shape_t x;
+  float *work;
+} list_t;
+
+static int open_shape(const char *yaml, int training, ct_dtype_t stored, ct_shape_t x, list_t *l)
+{
+  ct_node_t *n = NULL;
+  memset(l, 0, sizeof *l);
+  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
+  ct_transforms_opts_t o = {ct_node_find(n, "t"), ct_node_find(n, "v"), training};
+  l->x = x;
+  int rc = ct__transforms_open(&o, "x.yaml", stored, &l->x, &l->first, &l->t);
+  if (rc == CT_OK && l->t) l->work = ct_mem_array(ct__transforms_room(l->t), 4, "work");
+  ct_node_free(n);
+  return rc;
+}
+
+static int open_list(const char *yaml, int training, list_t *l)
+{
+  return open_shape(yaml, training, CT_F32, ct_shape(4, 1, 3, 8, 10), l);
+}
+
+static void close_list(list_t *l)
+{
+  ct__transforms_close(l->t);
+  ct_mem_free(l->work);
+}
+
+/* Sample number id, whose pixels are 1 + their place in the image / 1000. */
+static void run_list(const list_t *l, int64_t id, float *out)
+{
+  float *at = ct__transforms_start(l->t, l->work, out);
+  for (int i = 0; i < 240; i++)
+    at[i] = 1 + (float)i / 1000;
+  ct__transforms_run(l->t, 7, 0, id, l->work, out);
+}
+
+static void affine_maps_fold(void)
+{
+  list_t l;
+  CT_ASSERT_OK(open_list("t: ", 1, &l));
+  CU_ASSERT(!l.t && l.first.channels == 1 && l.first.a[0] == 1 && l.first.b[0] == 0);
+  CT_ASSERT_OK(open_list("t: [to_tensor, {normalize: {mean: 0.5, std: 0.25}}]", 1, &l));
+  CU_ASSERT(!l.t);
+  CT_ASSERT_INT(l.first.channels, 1);
+  CT_ASSERT_NEAR(l.first.a[0] * 255 + l.first.b[0], 2, 1e-6);
+  CT_ASSERT_OK(open_list("t:\n - to_tensor:\n - normalize: {mean: [0, 1, 2], std: [4]}\n", 0, &l));
+  CT_ASSERT_INT(l.first.channels, 3);
+  CT_ASSERT_NEAR(l.first.b[2], -0.5, 0);
+  CT_ASSERT_NEAR(l.first.a[2] * 255, 0.25, 1e-7);
+  /* order matters: first normalised, then divided */
+  CT_ASSERT_OK(open_list("t: [{normalize: {mean: 255, std: 1}}, to_tensor]", 1, &l));
+  CT_ASSERT_NEAR(l.first.b[0], -1, 1e-7);
+  /* more features than the map has room for, but all alike */
+  CT_ASSERT_OK(
+      open_shape("t: [{normalize: {mean: 1, std: 2}}]", 1, CT_U8, ct_shape(2, 1, 1000), &l));
+  CT_ASSERT_INT(l.first.channels, 1);
+}
+
+/* Zeros of the padding go through what stands behind it. */
+static void order_decides_what_padding_becomes(void)
+{
+  float out[240];
+  list_t l;
+  CT_ASSERT_OK(open_list(
+      "t: [{center_crop: {size: [1, 12]}}, {normalize: {mean: [1, 2, 3], std: 2}}]", 1, &l));
+  CT_ASSERT_INT(l.first.a[0], 1);
+  run_list(&l, 0, out);
+  CT_ASSERT_NEAR(out[0], -0.5, 0);
+  CT_ASSERT_NEAR(out[12], -1, 0);
+  CT_ASSERT_NEAR(out[24 + 11], -1.5, 0);
+  CU_ASSERT(out[1] > 0 && out[1] < 0.1);
+  close_list(&l);
+  CT_ASSERT_OK(open_list(
+      "t: [{normalize: {mean: [1, 2, 3], std: 2}}, {center_crop: {size: [1, 12]}}]", 1, &l));
+  CT_ASSERT_NEAR(l.first.b[2], -1.5, 0);
+  run_list(&l, 0, out);
+  CT_ASSERT_NEAR(out[0], 0, 0);
+  CT_ASSERT_NEAR(out[12], 0, 0);
+  close_list(&l);
+}
+
+/* Each offset of random_crop is as likely as the others, and half of the samples are flipped. */
+static void crops_and_flips_are_uniform(void)
+{
+  enum { N = 6000 };
+  int tops[5] = {0}, lefts[3] = {0}, flips = 0;
+  float out[240];
+  list_t l;
+  CT_ASSERT_OK(
+      open_list("t: [{random_crop: {size: [6, 10], padding: [1, 1, 1, 1]}}, random_flip]", 1, &l));
+  CT_ASSERT_INT(l.x.dim[2], 6);
+  for (int i = 0; i < N; i++) {
+    run_list(&l, i, out);
+    const float *row = out + 20; /* never of the padding; its middle says what it is */
+    int flipped = row[4] > row[5], from = (int)lrintf(1000 * (row[flipped ? 5 : 4] - 1));
+    int top = from / 10 - 2 + 1, left = from % 10 - 4 + 1;
+    CU_ASSERT_FATAL(top >= 0 && top < 5 && left >= 0 && left < 3);
+    tops[top]++;
+    lefts[left]++;
+    flips += flipped;
+  }
+  for (int i = 0; i < 5; i++)
+    CT_ASSERT_NEAR(tops[i], N / 5, 5 * sqrt(N / 5.0));
+  for (int i = 0; i < 3; i++)
+    CT_ASSERT_NEAR(lefts[i], N / 3, 5 * sqrt(N / 3.0));
+  CT_ASSERT_NEAR(flips, N / 2, 5 * sqrt(N / 4.0));
+  close_list(&l);
+}
+
+/* A box of p, of the areas and shapes it may have; what is outside of it is as before. */
+static void erased_boxes(void)
+{
+  enum { N = 2000 };
+  int erased = 0;
+  double area = 0;
+  float out[240];
+  list_t l;
+  CT_ASSERT_OK(
+      open_list("t: [{random_erasing: {p: 0.25, scale: [0.1, 0.3], value: [-1, -2, -3]}}]", 1, &l));
+  for (int i = 0; i < N; i++) {
+    run_list(&l, i, out);
+    int n = 0;
+    for (int k = 0; k < 240; k++) {
+      float before = 1 + (float)k / 1000, fill = -1 - (float)(k / 80);
+      CU_ASSERT_FATAL(out[k] == before || out[k] == fill);
+      n += out[k] == fill;
+    }
+    erased += n > 0;
+    area += n / 240.0;
+  }
+  CT_ASSERT_NEAR(erased, N / 4, 5 * sqrt(N * 3 / 16.0));
+  CT_ASSERT_NEAR(area / erased, 0.2, 0.03);
+  close_list(&l);
+  CT_ASSERT_OK(open_list(
+      "t: [{random_erasing: {p: 1, scale: [0.5, 0.5], ratio: [1, 1], value: random}}]", 1, &l));
+  double sum = 0, squares = 0;
+  int count = 0;
+  for (int i = 0; i < 50; i++) {
+    run_list(&l, i, out);
+    for (int k = 0; k < 240; k++) {
+      if (out[k] == 1 + (float)k / 1000) continue;
+      sum += out[k];
+      squares += out[k] * out[k];
+      count++;
+    }
+  }
+  CT_ASSERT_INT(count, 50 * 3 * 36);
+  CT_ASSERT_NEAR(sum / count, 0, 0.07);
+  CT_ASSERT_NEAR(squares / count, 1, 0.1);
+  close_list(&l);
+}
+
+/* A window of the whole image comes out as it was; else the mean of the middle is kept roughly. */
+static void resized_crops(void)
+{
+  float out[240];
+  list_t l;
+  CT_ASSERT_OK(open_list(
+      "t: [{random_resized_crop: {size: [8, 10], scale: [1, 1], ratio: [1.25, 1.25]}}]", 1, &l));
+  run_list(&l, 3, out);
+  for (int i = 0; i < 240; i++)
+    CT_ASSERT_NEAR(out[i], 1 + (double)i / 1000, 1e-6);
+  close_list(&l);
+  CT_ASSERT_OK(open_list("t: [{random_resized_crop: {size: 5}}]", 1, &l));
+  CT_ASSERT_INT(ct_shape_sample(&l.x), 75);
+  for (int i = 0; i < 200; i++) {
+    run_list(&l, i, out);
+    for (int k = 0; k < 75; k++) { /* within its channel, and growing to the right */
+      float first = 1 + 0.08f * (float)(k / 25);
+      CU_ASSERT(out[k] >= first - 1e-6f && out[k] <= first + 0.079f + 1e-6f);
+      CU_ASSERT(k % 5 == 0 || out[k] >= out[k - 1]);
+    }
+  }
+  close_list(&l);
+  /* no window is that wide: the middle, as wide as it may be */
+  CT_ASSERT_OK(open_list(
+      "t: [{random_resized_crop: {size: [1, 10], scale: [1, 1], ratio: [10, 10]}}]", 1, &l));
+  run_list(&l, 0, out);
+  CT_ASSERT_NEAR(out[4], 1.034, 1e-5); /* row 3 of 0 to 7 */
+  close_list(&l);
+}
+
+static void jitter_stays_in_range(void)
+{
+  float out[240];
+  int changed = 0;
+  list_t l;
+  CT_ASSERT_OK(open_list("t: [to_tensor, {color_jitter: {brightness: [0.5, 0.5]}}]", 1, &l));
+  run_list(&l, 0, out); /* after a list's map, which run_list leaves out */
+  CT_ASSERT_NEAR(out[7], 0.5 * 1.007, 1e-6);
+  close_list(&l);
+  CT_ASSERT_OK(
+      open_list("t: [{color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 2, hue: 0.5}},"
+                " {resize: {size: 8}}]",
+                1, &l));
+  for (int i = 0; i < 100; i++) {
+    run_list(&l, i, out);
+    for (int k = 0; k < 240; k++)
+      CU_ASSERT(out[k] >= 0 && out[k] <= 1);
+    changed += out[0] != 1;
+  }
+  CU_ASSERT(changed > 50);
+  close_list(&l);
+  CT_ASSERT_OK(open_list("t: [color_jitter]", 1, &l)); /* nothing is asked for */
+  run_list(&l, 0, out);
+  CT_ASSERT_NEAR(out[239], 1.239, 1e-6);
+  close_list(&l);
+}
+
+static void evaluation_has_no_random_transforms(void)
+{
+  float out[240];
+  list_t l;
+  static const char same[] =
+      "t: [to_tensor, {random_crop: {padding: 4}}, random_flip, mixup, cutmix,"
+      " {color_jitter: {hue: 0.1}}, {normalize: {mean: 2, std: 1}}]";
+  CT_ASSERT_OK(open_list(same, 0, &l));
+  CU_ASSERT(!l.t);
+  CT_ASSERT_NEAR(l.first.b[0], -2, 0); /* and what stood around them folds */
+  CT_ASSERT_OK(open_list(same, 1, &l));
+  CU_ASSERT(ct__transforms_mixes(l.t));
+  close_list(&l);
+  CT_ASSERT_OK(open_list("t: [{random_resized_crop: {size: 4}}]\nv: [{resize: {size: 6}},"
+                         " {center_crop: {size: 4}}]",
+                         0, &l));
+  CT_ASSERT_INT(l.x.dim[3], 4);
+  run_list(&l, 0, out);
+  close_list(&l);
+}
+
+static void lists_complain(void)
+{
+  static const struct {
+    const char *yaml, *says;
+  } bad[] = {
+      {"t:\n - to_tensr\n", "x.yaml:2: transforms: unknown 'to_tensr'; did you mean 'to_tensor'?"},
+      {"t: [zzzzzzzzzzzzzzzz]", "there are to_tensor, normalize, random_crop"},
+      {"t: to_tensor", "expected a list"},
+      {"t: [normalize]", "x.yaml:1: transforms.normalize.mean: missing"},
+      {"t:\n - to_tensor\n - resize\n", "x.yaml:3: transforms.resize.size: missing"},
+      {"t: [[to_tensor]]", "expected a name"},
+      {"t: [{to_tensor: {}, normalize: {}}]", "expected a name"},
+      {"t: [{to_tensor: {by: 2}}]", "transforms.to_tensor: it has no options"},
+      {"t:\n\n - normalize: {mean: 0, std: 0}\n", "x.yaml:3: transforms.normalize: divides by std"},
+      {"t: [{normalize: {mean: 0, std: [1, 2]}}]",
+       "std has 2 values, expected one or one for each"},
+      {"t: [{normalize: {mean: [], std: 1}}]", "normalize: mean has 0 values"},
+      {"t: [{normalize: {mean: 0, sdt: 1}}]", "sdt: unknown key"},
+      {"t: [{random_crop: {size: 11, padding: 1}}]",
+       "size 11x11 is larger than the padded sample, which is 10x12"},
+      {"t: [{random_crop: {size: [0, 3]}}]", "size is 0 in one direction"},
+      {"t: [{random_crop: {padding: 1.5}}]", "padding: 1.5 is not a whole number"},
+      {"t: [{random_crop: {padding: [1, 2, 3]}}]", "padding has 3 numbers"},
+      {"t: [{random_flip: {p: 2}}]", "transforms.random_flip.p"},
+      {"t: [{resize: {size: [1, 2, 3]}}]", "size has 3 numbers"},
+      {"t: [{random_resized_crop: {size: 4, scale: 1}}]", "scale: expected [min, max]"},
+      {"t: [{random_resized_crop: {size: 4, ratio: [2, 1]}}]", "min 2 is more than max 1"},
+      {"t: [{color_jitter: {hue: 0.6}}]", "transforms.color_jitter.hue"},
+      {"t: [{color_jitter: {hue: -0.1}}]", "hue is a single number below 0"},
+      {"t: [{random_erasing: {value: [1, 2]}}]", "value has 2 numbers"},
+      {"t: [{random_erasing: {value: noise}}]", "value is 'noise', not a number or 'random'"},
+      {"t: [mixup, to_tensor, mixup]", "transforms.mixup: stands twice"},
+      {"t: [{mixup: {alpha: 0}}]", "transforms.mixup.alpha"},
+  };
+  list_t l;
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    CT_ASSERT_FAILS(open_list(bad[i].yaml, 1, &l), CT_ERR_USAGE, bad[i].says);
+    CU_ASSERT(!l.t);
+  }
+}
+
+static void samples_that_do_not_fit(void)
+{
+  static const char *const images_only[] = {"random_crop",
+                                            "random_flip",
+                                            "random_resized_crop: {size: 3}",
+                                            "resize: {size: 3}",
+                                            "center_crop: {size: 3}",
+                                            "color_jitter",
+                                            "random_erasing",
+                                            "cutmix"};
+  ct_shape_t volume = ct_shape(5, 1, 2, 4, 5, 6), two = ct_shape(4, 1, 2, 8, 8);
+  list_t l;
+  char yaml[80], says[80];
+  for (int i = 0; i < 8; i++) {
+    snprintf(yaml, sizeof yaml, "t:\n - %s\n", images_only[i]);
+    snprintf(says, sizeof says, "%.*s: needs samples of C x H x W, but these are 2x4x5x6",
+             (int)strcspn(images_only[i], ":"), images_only[i]);
+    CT_ASSERT_FAILS(open_shape(yaml, 1, CT_F32, volume, &l), CT_ERR_USAGE, says);
+  }
+  CT_ASSERT_OK(open_shape("t: [{normalize: {mean: [1, 2], std: 1}}, mixup]", 1, CT_U8, volume, &l));
+  close_list(&l);
+  CT_ASSERT_FAILS(open_shape("t: [color_jitter]", 1, CT_F32, two, &l), CT_ERR_USAGE,
+                  "1 or 3 channels, not of 2");
+  CT_ASSERT_FAILS(open_shape("t: [random_flip, color_jitter, to_tensor]", 1, CT_U8,
+                             ct_shape(4, 1, 3, 8, 8), &l),
+                  CT_ERR_USAGE, "put to_tensor before it");
+}
+
+static void evaluation_complains(void)
+{
+  list_t l;
+  CT_ASSERT_FAILS(
+      open_list("t:\n - random_resized_crop: {size: 4}\n", 0, &l), CT_ERR_USAGE,
+      "samples become 3x4x4 in training, but stay 3x8x10 in evaluation, which has no random "
+      "transforms: give a list val_transforms too");
+  CU_ASSERT(!l.t);
+  CT_ASSERT_FAILS(open_list("t: [to_tensor]\nv:\n - to_tensor\n - random_flip\n", 0, &l),
+                  CT_ERR_USAGE,
+                  "x.yaml:4: val_transforms.random_flip: is random: for training only");
+  CT_ASSERT_FAILS(open_list("t: [to_tensor]\nv: [mixup: {alpha: 1}]\n", 0, &l), CT_ERR_USAGE,
+                  "val_transforms.mixup: is random");
+  CT_ASSERT_FAILS(open_list("t: [to_tensor]\nv: [resize]\n", 0, &l), CT_ERR_USAGE,
+                  "val_transforms.resize.size: missing");
+  ct_node_t *set = ct_node_new(CT_NODE_MAP, NULL, NULL);
+  CT_ASSERT_OK(ct_node_set(set, "t", "[to_tensr]"));
+  ct_shape_t x = ct_shape(4, 1, 1, 2, 2);
+  ct_transforms_opts_t o = {.list = ct_node_find(set, "t"), .training = 1};
+  CT_ASSERT_FAILS(ct__transforms_open(&o, "x.yaml", CT_U8, &x, &l.first, &l.t), CT_ERR_USAGE,
+                  "--set: transforms: unknown 'to_tensr'");
+  ct_node_free(set);
+}
+
+static void help_lists_every_transform_and_option(void)
+{
+  ct_str_t help = {0};
+  CT_ASSERT_OK(ct_transforms_help(&help));
+  CT_ASSERT_HAS(help.data, "normalize: subtracts");
+  CT_ASSERT_HAS(help.data, "saturation");
+  CT_ASSERT_HAS(help.data, "cutmix");
+  ct_str_clear(&help);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {
+      CT_TEST(crops_and_flips),
+      CT_TEST(resizes),
+      CT_TEST(colors),
+      CT_TEST(erasing_and_mixing),
+      CT_TEST(draws_are_functions_of_their_place),
+      CT_TEST(draws_have_their_moments),
+      CT_TEST(beta_has_its_moments),
+      CT_TEST(affine_maps_fold),
+      CT_TEST(order_decides_what_padding_becomes),
+      CT_TEST(crops_and_flips_are_uniform),
+      CT_TEST(erased_boxes),
+      CT_TEST(resized_crops),
+      CT_TEST(jitter_stays_in_range),
+      CT_TEST(evaluation_has_no_random_transforms),
+      CT_TEST(lists_complain),
+      CT_TEST(samples_that_do_not_fit),
+      CT_TEST(evaluation_complains),
+      CT_TEST(help_lists_every_transform_and_option),
+      CT_TEST_END,
+  };
+  int rc = ct_test_main("transforms", tests, argc, argv);
+  ct_mem_free(gold);
+  return rc;
+}
