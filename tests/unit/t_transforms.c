@@ -1,4 +1,4 @@
-/* Transforms: parity with torchvision at fixed parameters, the draws, the list. */
+/* Transforms: parity with torchvision at fixed parameters, the list. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,61 +186,6 @@ static void erasing_and_mixing(void)
     float share = 1 - (float)(b.h * b.w) / (13 * 17);
     snprintf(name, sizeof name, "cutmix_share%d", i);
     same_as(name, &share, 1);
-  }
-}
-
-/* ---- draws ---- */
-
-static void draws_are_functions_of_their_place(void)
-{
-  ct__draws_t a = ct__draws(1, 2, 3, 4), b = a;
-  double first = ct__draw(&a);
-  CU_ASSERT(first == ct__draw(&b));
-  CU_ASSERT(first != ct__draw(&b));
-  ct__draws_t others[] = {ct__draws(9, 2, 3, 4), ct__draws(1, 9, 3, 4), ct__draws(1, 2, 9, 4),
-                          ct__draws(1, 2, 3, 9)};
-  for (int i = 0; i < 4; i++)
-    CU_ASSERT(first != ct__draw(&others[i]));
-}
-
-static void draws_have_their_moments(void)
-{
-  enum { N = 20000 };
-  double uniform = 0, normal = 0, squares = 0;
-  int counts[7] = {0};
-  for (int i = 0; i < N; i++) {
-    ct__draws_t d = ct__draws(5, 0, 0, i);
-    uniform += ct__draw_in(&d, 2, 4) / N;
-    counts[ct__draw_below(&d, 7)]++;
-    double z = ct__draw_normal(&d);
-    normal += z / N;
-    squares += z * z / N;
-  }
-  CT_ASSERT_NEAR(uniform, 3, 0.02);
-  CT_ASSERT_NEAR(normal, 0, 0.03);
-  CT_ASSERT_NEAR(squares, 1, 0.05);
-  for (int i = 0; i < 7; i++)
-    CT_ASSERT_NEAR(counts[i], N / 7.0, 5 * sqrt(N / 7.0));
-}
-
-/* Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)); with a = 1 it is uniform. */
-static void beta_has_its_moments(void)
-{
-  enum { N = 10000 };
-  static const double alphas[] = {0.001, 0.2, 1, 5, 1000};
-  for (int k = 0; k < 5; k++) {
-    double mean = 0, squares = 0, below = 0;
-    for (int i = 0; i < N; i++) {
-      ct__draws_t d = ct__draws(6, k, 0, i);
-      double b = ct__draw_beta(&d, alphas[k]);
-      CU_ASSERT(b >= 0 && b <= 1);
-      mean += b / N;
-      squares += (b - 0.5) * (b - 0.5) / N;
-      below += b < 0.3;
-    }
-    CT_ASSERT_NEAR(mean, 0.5, 0.02);
-    CT_ASSERT_NEAR(squares * 4 * (2 * alphas[k] + 1), 1, 0.06);
-    if (alphas[k] == 1) CT_ASSERT_NEAR(below / N, 0.3, 0.02);
   }
 }
 
@@ -590,9 +535,6 @@ int main(int argc, char **argv)
       CT_TEST(resizes),
       CT_TEST(colors),
       CT_TEST(erasing_and_mixing),
-      CT_TEST(draws_are_functions_of_their_place),
-      CT_TEST(draws_have_their_moments),
-      CT_TEST(beta_has_its_moments),
       CT_TEST(affine_maps_fold),
       CT_TEST(order_decides_what_padding_becomes),
       CT_TEST(crops_and_flips_are_uniform),
