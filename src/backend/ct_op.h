@@ -77,7 +77,7 @@ typedef struct ct_loss_spec {
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
  *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy, w -> dx, dw[0], dw[1]
- *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, dy, w, saved -> dx, dw[0..3]
+ *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, y, dy, w, saved -> dx, dw[0..3]
  *           w[1] weight_hh [4H,H], w[2] bias_ih,
  *           w[3] bias_hh -> y [N,T,H]
  *  ATTENTION x [N,T,D], w[0] in_proj_weight       x, dy, w, saved -> dx, dw[0..3]

@@ -1,5 +1,5 @@
-/* Fully connected layers: oneDNN's inner product.  x and y are plain; the weights lie in the blocks
- * that its kernels want, the same for all passes and batch sizes. */
+/* Fully connected layers over the last dim: oneDNN's inner product of all rows.  x and y are plain; the
+ * weights lie in the blocks that its kernels want, the same for all passes and batch sizes. */
 #include "cpu/cpu_product.h"
 #include "base/ct_err.h"
 #include <stdio.h>
@@ -7,10 +7,12 @@
 static int linear_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
-  if (d->x.ndim == 2 && d->y.ndim == 2 && d->x.layout == CT_PLAIN && d->x.dim[0] == d->y.dim[0])
-    return 1;
-  snprintf(why, 128, "a linear op takes x of N x in and gives N x out, both plain");
-  return 0;
+  int fits = d->x.ndim >= 2 && d->y.ndim == d->x.ndim && d->x.layout == CT_PLAIN;
+  for (int i = 0; i < d->x.ndim - 1; i++)
+    fits &= d->x.dim[i] == d->y.dim[i];
+  if (!fits)
+    snprintf(why, 128, "a linear op takes N x ... x in and gives N x ... x out, both plain");
+  return fits;
 }
 
 static ct_layout_t linear_wants(ct_dev_t *dev, const ct_op_desc_t *d)
@@ -47,10 +49,11 @@ static int linear_prepare(ct_op_t *head, const ct_op_t *like, ct_op_info_t *info
   int rc = CT_OK;
   cpu__product_op_t *op = (cpu__product_op_t *)head;
   const ct_op_desc_t *d = &head->desc;
-  const int64_t w[2] = {d->y.dim[1], d->x.dim[1]}, n = d->x.dim[0] > 0 ? d->x.dim[0] : 1;
+  const int64_t in = d->x.dim[d->x.ndim - 1], out = d->y.dim[d->y.ndim - 1], w[2] = {out, in};
+  const int64_t n = d->x.dim[0] > 0 ? ct_shape_count(&d->x) / in : 1;
   cpu__md_t *any = NULL;
-  CT_TRY(cpu__md_new(2, (int64_t[]){n, d->x.dim[1]}, CT_PLAIN, &op->md[CPU__X]));
-  CT_TRY(cpu__md_new(2, (int64_t[]){n, d->y.dim[1]}, CT_PLAIN, &op->md[CPU__Y]));
+  CT_TRY(cpu__md_new(2, (int64_t[]){n, in}, CT_PLAIN, &op->md[CPU__X]));
+  CT_TRY(cpu__md_new(2, (int64_t[]){n, out}, CT_PLAIN, &op->md[CPU__Y]));
   CT_TRY(cpu__md_new(2, w, CPU__ANY, &any));
   for (int pass = CT_FWD; pass <= CT_BWD_PARAM; pass <<= 1)
     if (pass == CT_FWD || d->passes & pass) CT_TRY(add_pass(op, pass, any, like, info));

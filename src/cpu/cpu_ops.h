@@ -1,7 +1,7 @@
 /** \file cpu_ops.h  What the files of the CPU backend share.  Module-internal.
  *
  * cpu_backend.c owns the device and dispatches each op by its kind to one of the tables below; a kind
- * lives in one file: convolution and linear on oneDNN (cpu_conv.c, cpu_linear.c), the rest by hand
+ * lives in one file: what is mostly products on oneDNN (cpu_conv.c, cpu_linear.c, …), the rest by hand
  * (kern_*.c).  To add a kind, write its table and add it to the list in cpu_backend.c. */
 #ifndef CT_CPU_OPS_H
 #define CT_CPU_OPS_H
@@ -56,9 +56,11 @@ struct cpu__op_kind {
   int (*unpack)(ct_op_t *op, int param, const void *own, float *plain);
 };
 
-extern const cpu__op_kind_t cpu__conv, cpu__linear; /* cpu_conv.c, cpu_linear.c */
+extern const cpu__op_kind_t cpu__conv, cpu__linear;    /* cpu_conv.c, cpu_linear.c */
+extern const cpu__op_kind_t cpu__lstm, cpu__attention; /* cpu_lstm.c, cpu_attention.c */
 extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
-    cpu__xent, cpu__gradstat, cpu__measure, cpu__update; /* kern_*.c */
+    cpu__xent, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens,
+    cpu__select; /* kern_*.c */
 
 /** An activation as n x groups x inner x lanes floats, whatever its layout: channel c lies in group
  * c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C lanes;

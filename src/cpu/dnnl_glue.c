@@ -420,6 +420,11 @@ static void translate(const cpu__product_t *p, product_t *q)
   }
 }
 
+const int64_t *cpu__product_outputs(const ct_op_desc_t *d)
+{
+  return &d->y.dim[d->kind == CT_OP_CONV ? 1 : d->y.ndim - 1];
+}
+
 int cpu__prim_product(cpu__dnnl_t *dnnl, const cpu__product_t *p, cpu__prim_t **out)
 {
   int rc = CT_OK, conv = p->desc->kind == CT_OP_CONV;
@@ -430,7 +435,7 @@ int cpu__prim_product(cpu__dnnl_t *dnnl, const cpu__product_t *p, cpu__prim_t **
   *out = NULL;
   translate(p, &q);
   if (bias && p->pass != CT_BWD_DATA) {
-    CT_TRY(cpu__md_new(1, &p->desc->y.dim[1], CT_PLAIN, &bias_md));
+    CT_TRY(cpu__md_new(1, cpu__product_outputs(p->desc), CT_PLAIN, &bias_md));
     q.bias = md_arg(bias_md);
   }
   CT_TRY(attr_create(p, &q.attr));

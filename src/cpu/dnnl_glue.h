@@ -1,4 +1,4 @@
-/** \file dnnl_glue.h  oneDNN behind small functions: the only place that includes dnnl.h, and where the
+/** \file dnnl_glue.h  oneDNN behind small functions: beside cpu_gemm.c the only place that includes dnnl.h, and where the
  * difference between the C interfaces of oneDNN 2 and 3 ends.  Module-internal.
  *
  * A product (convolution, inner product) is between x, w and y in all its passes, and a reorder goes
@@ -56,6 +56,8 @@ typedef struct cpu__product {
   const cpu__prim_t *forward; /**< backward: a forward primitive of the same product */
 } cpu__product_t;
 
+/** The dim of y that has a bias each: channels, or the last. */
+const int64_t *cpu__product_outputs(const ct_op_desc_t *d);
 /** Local.  Chooses the implementation; cheap.  *out is NULL with CT_OK if oneDNN has none. */
 int cpu__prim_product(cpu__dnnl_t *dnnl, const cpu__product_t *p, cpu__prim_t **out);
 /** Local.  Always built already. */

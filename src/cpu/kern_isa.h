@@ -18,6 +18,7 @@
 #include "cpu/kern_body_dropout.h"
 #include "cpu/kern_body_softmax.h"
 #include "cpu/kern_body_update.h"
+#include "cpu/kern_body_seq.h"
 
 const cpu__loops_t CPU__LOOPS = {
     .width = CPU__VW,
@@ -37,4 +38,10 @@ const cpu__loops_t CPU__LOOPS = {
     .powers = powers,
     .measure = measure,
     .update = update,
+    .softmax_bwd = softmax_bwd,
+    .lstm = lstm,
+    .lstm_bwd = lstm_bwd,
+    .lnorm = lnorm,
+    .lnorm_bwd = lnorm_bwd,
+    .lnorm_sums = lnorm_sums,
 };

@@ -130,6 +130,25 @@ typedef struct cpu__loops {
   void (*measure)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
   /** The rule over `count` elements from `first`. */
   void (*update)(const cpu__update_t *u, int64_t first, int64_t count);
+  /** From the gradient of the softmax p to that of its input times `scale`, in place. */
+  void (*softmax_bwd)(int64_t count, const float *p, float scale, float *dp);
+
+  /** One step of one sample.  gates: the sums of i, f, g, o without their bias, h each; become the
+   * gates.  c0: the cells before, NULL: zero. */
+  void (*lstm)(int64_t h, const float *bias, float *gates, const float *c0, float *c, float *y);
+  /** Gradients of those sums.  dh: of y from the step after, NULL: zero; dc: of c from the step after,
+   * becomes that of c0. */
+  void (*lstm_bwd)(int64_t h, const float *gates, const float *c0, const float *c, const float *dy,
+                   const float *dh, float *dc, float *dgates);
+
+  /** Layer normalisation of one row; stats: its mean and 1 / std. */
+  void (*lnorm)(int64_t count, const float *x, const float *w, const float *b, float eps, float *y,
+                float *stats);
+  void (*lnorm_bwd)(int64_t count, const float *x, const float *w, const float *stats,
+                    const float *dy, float *dx);
+  /** Adds the row's part of the parameters' gradients. */
+  void (*lnorm_sums)(int64_t count, const float *x, const float *stats, const float *dy, float *dw,
+                     float *db);
 } cpu__loops_t;
 
 extern const cpu__loops_t cpu__loops_scalar, cpu__loops_portable, cpu__loops_avx2,

@@ -7,4 +7,6 @@ libctrain_a_SOURCES += \
   %D%/kern_body_elt.h %D%/kern_body_bnorm.h %D%/kern_body_pool.h %D%/kern_body_dropout.h \
   %D%/kern_body_softmax.h %D%/kern_body_update.h \
   %D%/kern_isa.h %D%/kern_isa_scalar.c %D%/kern_isa_portable.c %D%/kern_isa_avx2.c %D%/kern_isa_avx512.c \
-  %D%/cpu_tiny.c %D%/cpu_tiny.h %D%/tiny_avx2.c %D%/tiny_avx512.c %D%/tiny_body.h %D%/tiny_loops.h
+  %D%/cpu_tiny.c %D%/cpu_tiny.h %D%/tiny_avx2.c %D%/tiny_avx512.c %D%/tiny_body.h %D%/tiny_loops.h \
+  %D%/cpu_gemm.h %D%/cpu_gemm.c %D%/cpu_lstm.c %D%/cpu_attention.c %D%/kern_lnorm.c %D%/kern_tokens.c \
+  %D%/kern_body_seq.h

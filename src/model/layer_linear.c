@@ -1,4 +1,4 @@
-/* y = x w^T + b: torch.nn.Linear on N x features. */
+/* y = x w^T + b: torch.nn.Linear on N x features, or on each step of N x T x features. */
 #include "model/layer_common.h"
 
 #include "base/ct_err.h"
@@ -17,11 +17,12 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   int rc = CT_OK;
   const linear_t *o = opts;
   char shape[80];
-  if (in->ndim != 2)
+  if (in->ndim != 2 && in->ndim != 3)
     CT_FAIL(CT_ERR_SHAPE,
             "wants N x features, but its input is %s: put a `flatten` layer before it",
             ct_shape_text(in, shape, sizeof shape));
-  *out = ct_shape(2, in->dim[0], o->out);
+  *out = ct_shape_dims(in->ndim, in->dim);
+  out->dim[in->ndim - 1] = o->out;
 out:
   return rc;
 }
@@ -29,7 +30,7 @@ out:
 static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   const linear_t *o = opts;
-  int64_t features = in->dim[1];
+  int64_t features = in->dim[in->ndim - 1];
   spec[0] = ct__uniform_param("weight", ct_shape(2, o->out, features), features);
   spec[1] = ct__uniform_param("bias", ct_shape(1, o->out), features);
   return o->bias ? 2 : 1;
@@ -46,7 +47,7 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
 
 const ct_layer_ops_t ct__layer_linear = {
     .kind = "linear",
-    .help = "fully connected layer on N x features",
+    .help = "fully connected layer on N x features, or on each step of a sequence",
     .opts_bytes = sizeof(linear_t),
     .opts = rows,
     .inputs = 1,

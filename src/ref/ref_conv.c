@@ -245,14 +245,24 @@ static void conv_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 
 const ct__ref_kind_t ct__ref_conv = {conv_check, conv_needs, conv_run};
 
-/* ---- linear ---- */
+/* ---- linear: over the last dim, whose elements of x and y make a row each ---- */
+
+static int64_t width(const ct_shape_t *s)
+{
+  return s->dim[s->ndim - 1];
+}
+
+static int64_t rows_of(const ct_op_desc_t *d)
+{
+  return ct_shape_count(&d->x) / width(&d->x);
+}
 
 static void linear_forward(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t in = ct_shape_sample(&d->x), out = d->y.dim[1];
+  int64_t in = width(&d->x), out = width(&d->y), rows = rows_of(d);
   const float *w = a->w[0], *bias = a->w[1];
 
-  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+  for (int64_t n = 0; n < rows; n++) {
     const float *x = (const float *)a->x + n * in;
     float *y = (float *)a->y + n * out;
     for (int64_t o = 0; o < out; o++) {
@@ -266,10 +276,10 @@ static void linear_forward(const ct_op_desc_t *d, const ct_op_args_t *a)
 
 static void linear_data(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t in = ct_shape_sample(&d->x), out = d->y.dim[1];
+  int64_t in = width(&d->x), out = width(&d->y), rows = rows_of(d);
   const float *w = a->w[0];
 
-  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+  for (int64_t n = 0; n < rows; n++) {
     const float *dy = (const float *)a->dy + n * out;
     float *dx = (float *)a->dx + n * in;
     for (int64_t i = 0; i < in; i++) {
@@ -283,20 +293,20 @@ static void linear_data(const ct_op_desc_t *d, const ct_op_args_t *a)
 
 static void linear_param(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t in = ct_shape_sample(&d->x), out = d->y.dim[1], batch = d->x.dim[0];
+  int64_t in = width(&d->x), out = width(&d->y), rows = rows_of(d);
   const float *x = a->x, *dy = a->dy;
   float *dw = a->dw[0], *db = a->dw[1];
 
   for (int64_t o = 0; o < out; o++) {
     for (int64_t i = 0; i < in; i++) {
       double sum = 0;
-      for (int64_t n = 0; n < batch; n++)
+      for (int64_t n = 0; n < rows; n++)
         sum += (double)dy[n * out + o] * x[n * in + i];
       dw[o * in + i] = (float)sum;
     }
     if (!d->u.linear.bias) continue;
     double sum = 0;
-    for (int64_t n = 0; n < batch; n++)
+    for (int64_t n = 0; n < rows; n++)
       sum += dy[n * out + o];
     db[o] = (float)sum;
   }
@@ -312,16 +322,17 @@ static int linear_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 
 static const char *linear_check(const ct_op_desc_t *d)
 {
-  if (d->y.ndim != 2) return "the output of a linear layer is N x features";
-  if (d->x.ndim < 2) return "the input of a linear layer is N x features";
-  if (d->x.dim[0] != d->y.dim[0]) return "input and output differ in batch size";
+  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "a linear layer takes N x ... x features";
+  for (int i = 0; i < d->x.ndim - 1; i++) {
+    if (d->x.dim[i] != d->y.dim[i]) return "input and output differ before the last dimension";
+  }
   return NULL;
 }
 
 static void linear_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  info->param_bytes[0] = (size_t)(ct_shape_sample(&d->x) * d->y.dim[1]) * sizeof(float);
-  info->param_bytes[1] = d->u.linear.bias ? (size_t)d->y.dim[1] * sizeof(float) : 0;
+  info->param_bytes[0] = (size_t)(width(&d->x) * width(&d->y)) * sizeof(float);
+  info->param_bytes[1] = d->u.linear.bias ? (size_t)width(&d->y) * sizeof(float) : 0;
   info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
 }
 

@@ -83,10 +83,15 @@ int case_conv(int i, op_case_t *out)
 
 /* ---- linear ---- */
 
-static void make_linear(int n, int in, int features, int bias, int relu, op_case_t *out)
+/* steps 0: N x in; else a sequence of so many steps */
+static void make_linear(int n, int steps, int in, int features, int bias, int relu, op_case_t *out)
 {
   ct_shape_t x = ct_shape(2, n, in), y = ct_shape(2, n, features);
 
+  if (steps) {
+    x = ct_shape(3, n, steps, in);
+    y = ct_shape(3, n, steps, features);
+  }
   start(out, CT_OP_LINEAR, &x, &y);
   out->desc.u.linear.bias = bias;
   out->desc.u.linear.relu = relu;
@@ -94,12 +99,15 @@ static void make_linear(int n, int in, int features, int bias, int relu, op_case
 
 int case_linear(int i, op_case_t *out)
 {
-  static const int rows[][5] = {{1, 1, 1, 1, 0},      {3, 17, 5, 1, 0},    {2, 64, 10, 0, 0},
-                                {5, 33, 7, 1, 1},     {1, 400, 120, 1, 1}, {16, 32, 64, 1, 0},
-                                {4, 512, 1000, 1, 0}, {7, 13, 2, 0, 1}};
+  static const int rows[][6] = {
+      {1, 0, 1, 1, 1, 0},     {3, 0, 17, 5, 1, 0},   {2, 0, 64, 10, 0, 0},    {5, 0, 33, 7, 1, 1},
+      {1, 0, 400, 120, 1, 1}, {16, 0, 32, 64, 1, 0}, {4, 0, 512, 1000, 1, 0}, {7, 0, 13, 2, 0, 1},
+      {2, 5, 24, 40, 1, 0},   {3, 1, 17, 3, 1, 1},   {1, 9, 16, 16, 0, 0},
+  };
+  const int *r = rows[i];
 
   if (i >= COUNT(rows)) return 0;
-  make_linear(rows[i][0], rows[i][1], rows[i][2], rows[i][3], rows[i][4], out);
+  make_linear(r[0], r[1], r[2], r[3], r[4], r[5], out);
   return 1;
 }
 
@@ -267,7 +275,112 @@ int case_xent(int i, op_case_t *out)
   return 1;
 }
 
+/* ---- sequences ---- */
+
+static void make_lnorm(const int dim[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(dim[3] ? 4 : dim[2] ? 3 : 2, dim[0], dim[1], dim[2], dim[3]);
+
+  start(out, CT_OP_LNORM, &x, &x);
+  out->desc.u.lnorm.eps = 1e-5;
+}
+
+int case_lnorm(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{3, 7, 24, 0},   {1, 1, 5, 0},    {5, 33, 0, 0},
+                                {2, 65, 192, 0}, {4, 50, 100, 0}, {2, 3, 5, 17}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_lnorm(rows[i], out);
+  return 1;
+}
+
+/* {n, steps, features, hidden} */
+static void make_lstm(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(3, r[0], r[1], r[2]), y = ct_shape(3, r[0], r[1], r[3]);
+  start(out, CT_OP_LSTM, &x, &y);
+}
+
+int case_lstm(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{3, 5, 7, 16}, {1, 1, 1, 1},    {2, 1, 8, 17}, {4, 9, 28, 32},
+                                {5, 2, 3, 50}, {33, 6, 20, 64}, {1, 12, 40, 5}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_lstm(rows[i], out);
+  return 1;
+}
+
+/* {n, tokens, features, heads} */
+static void make_attention(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(3, r[0], r[1], r[2]);
+
+  start(out, CT_OP_ATTENTION, &x, &x);
+  out->desc.u.attention.heads = r[3];
+}
+
+int case_attention(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{2, 5, 16, 2}, {1, 1, 4, 1},   {3, 1, 6, 3},   {2, 17, 12, 4},
+                                {1, 9, 20, 1}, {2, 40, 48, 6}, {1, 65, 64, 4}, {3, 4, 5, 5}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_attention(rows[i], out);
+  return 1;
+}
+
+/* {n, features, height, width} */
+static void make_tokens(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(4, r[0], r[1], r[2], r[3]), y = ct_shape(3, r[0], 1 + r[2] * r[3], r[1]);
+  start(out, CT_OP_TOKENS, &x, &y);
+}
+
+int case_tokens(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{2, 16, 4, 4}, {1, 1, 1, 1}, {3, 17, 2, 5}, {4, 64, 8, 8}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_tokens(rows[i], out);
+  return 1;
+}
+
+/* {n, steps, features, index} */
+static void make_select(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(3, r[0], r[1], r[2]), y = ct_shape(2, r[0], r[2]);
+
+  start(out, CT_OP_SELECT, &x, &y);
+  out->desc.u.select.index = r[3];
+}
+
+int case_select(int i, op_case_t *out)
+{
+  static const int rows[][4] = {
+      {2, 5, 7, 0}, {3, 4, 16, -1}, {1, 1, 1, -1}, {4, 6, 33, 5}, {2, 3, 4, 1}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_select(rows[i], out);
+  return 1;
+}
+
 /* ---- for central differences ---- */
+
+static void gradient_sequences(int i, op_case_t *out)
+{
+  static const int lnorm[4] = {2, 3, 5, 0}, lstm[][4] = {{2, 3, 4, 3}, {1, 2, 1, 2}};
+  static const int attention[][4] = {{2, 3, 4, 2}, {1, 4, 3, 1}}, tokens[4] = {2, 3, 2, 2};
+  static const int choice[4] = {2, 3, 4, -1};
+
+  if (i == 0) make_lnorm(lnorm, out);
+  if (i == 1 || i == 2) make_lstm(lstm[i - 1], out);
+  if (i == 3 || i == 4) make_attention(attention[i - 3], out);
+  if (i == 5) make_tokens(tokens, out);
+  if (i == 6) make_select(choice, out);
+  if (i == 7) make_linear(2, 3, 5, 4, 1, 0, out);
+}
 
 static int gradient_layers(int i, op_case_t *out)
 {
@@ -286,7 +399,7 @@ static int gradient_layers(int i, op_case_t *out)
   }
   i -= COUNT(convs);
   if (i < COUNT(bnorms)) make_bnorm(&bnorms[i], out);
-  if (i == COUNT(bnorms)) make_linear(3, 5, 4, 1, 0, out);
+  if (i == COUNT(bnorms)) make_linear(3, 0, 5, 4, 1, 0, out);
   return COUNT(convs) + COUNT(bnorms) + 1;
 }
 
@@ -318,6 +431,11 @@ static int gradient_others(int i, op_case_t *out)
 
 int case_gradient(int i, op_case_t *out)
 {
+  enum { SEQUENCES = 8 };
   int layers = gradient_layers(i, out);
-  return i < layers ? 1 : gradient_others(i - layers, out);
+  if (i < layers) return 1;
+  i -= layers;
+  if (i >= SEQUENCES) return gradient_others(i - SEQUENCES, out);
+  gradient_sequences(i, out);
+  return 1;
 }

@@ -20,6 +20,11 @@ int case_add(int i, op_case_t *out);
 int case_dropout(int i, op_case_t *out);
 int case_flatten(int i, op_case_t *out);
 int case_xent(int i, op_case_t *out);
+int case_lnorm(int i, op_case_t *out);
+int case_lstm(int i, op_case_t *out);
+int case_attention(int i, op_case_t *out);
+int case_tokens(int i, op_case_t *out);
+int case_select(int i, op_case_t *out);
 /** Small ops for central differences, of all kinds. */
 int case_gradient(int i, op_case_t *out);
 

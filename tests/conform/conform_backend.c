@@ -173,6 +173,26 @@ static void xent(void)
 {
   run_all(case_xent, check_parity);
 }
+static void lnorm(void)
+{
+  run_all(case_lnorm, check_parity);
+}
+static void lstm(void)
+{
+  run_all(case_lstm, check_parity);
+}
+static void attention(void)
+{
+  run_all(case_attention, check_parity);
+}
+static void tokens(void)
+{
+  run_all(case_tokens, check_parity);
+}
+static void choice(void)
+{
+  run_all(case_select, check_parity);
+}
 static void gradients(void)
 {
   run_all(case_gradient, check_gradient);
@@ -371,9 +391,9 @@ static void update(void)
 
 static void a_run_allocates_nothing(void)
 {
-  int (*const kinds[])(int, op_case_t *) = {case_conv,    case_linear, case_bnorm,
-                                            case_relu,    case_pool,   case_dropout,
-                                            case_flatten, case_add,    case_xent};
+  int (*const kinds[])(int, op_case_t *) = {
+      case_conv, case_linear, case_bnorm, case_relu, case_pool,      case_dropout, case_flatten,
+      case_add,  case_xent,   case_lnorm, case_lstm, case_attention, case_tokens,  case_select};
 
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
     trial_t how = {"steady", CT_FWD | CT_BWD_DATA, 0, CT_PLAIN};
@@ -469,6 +489,11 @@ int main(int argc, char **argv)
       CT_TEST(dropout_follows_the_global_batch),
       CT_TEST(flatten),
       CT_TEST(xent),
+      CT_TEST(lnorm),
+      CT_TEST(lstm),
+      CT_TEST(attention),
+      CT_TEST(tokens),
+      CT_TEST(choice),
       CT_TEST(update),
       CT_TEST(gradients),
       CT_TEST(a_run_allocates_nothing),

@@ -86,6 +86,8 @@ static void visit_all(probe_t *p, const outputs_t *g)
   visit(p, "dx2", p->in.x2, g ? (d->kind == CT_OP_ADD ? g->dx : g->dx2) : NULL, n);
   visit(p, "dw[0]", p->in.w[0], g ? g->dw[0] : NULL, param_count(d, 0));
   visit(p, "dw[1]", p->in.w[1], g ? g->dw[1] : NULL, param_count(d, 1));
+  for (int i = 2; i < 4 && d->kind != CT_OP_BNORM; i++)
+    visit(p, i == 2 ? "dw[2]" : "dw[3]", p->in.w[i], g ? g->dw[i] : NULL, param_count(d, i));
 }
 
 static void leave_out_switches(probe_t *p)

@@ -103,7 +103,7 @@ void block_close(block_t *b)
 
 int64_t param_count(const ct_op_desc_t *d, int param)
 {
-  int64_t out = d->y.dim[1];
+  int64_t out = d->y.dim[1], wide = d->x.dim[d->x.ndim - 1];
 
   switch (d->kind) {
   case CT_OP_CONV:
@@ -111,10 +111,20 @@ int64_t param_count(const ct_op_desc_t *d, int param)
       return out * (d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1];
     return param == 1 && d->u.conv.bias ? out : 0;
   case CT_OP_LINEAR:
-    if (param == 0) return out * ct_shape_sample(&d->x);
+    out = d->y.dim[d->y.ndim - 1];
+    if (param == 0) return out * wide;
     return param == 1 && d->u.linear.bias ? out : 0;
   case CT_OP_BNORM:
     return out;
+  case CT_OP_LNORM:
+    return param < 2 ? wide : 0;
+  case CT_OP_LSTM:
+    out = 4 * d->y.dim[2];
+    return param == 0 ? out * wide : param == 1 ? out * d->y.dim[2] : out;
+  case CT_OP_ATTENTION:
+    return (param < 2 ? 3 : 1) * (param % 2 ? wide : wide * wide);
+  case CT_OP_TOKENS:
+    return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
   default:
     return 0;
   }
@@ -168,8 +178,13 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
     int64_t n = param_count(d, i);
     if (n > 0) in->w[i] = numbers(n, seed, 4 + (uint32_t)i, DATA_RANDOM);
   }
+  /* of a size at which gates and softmax do not saturate */
+  int saturates = d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
+  for (int k = 0; k < 4 && saturates; k++)
+    for (int64_t i = 0; i < param_count(d, k); i++)
+      in->w[k][i] /= sqrtf((float)d->x.dim[2]);
   /* running_var */
-  for (int64_t i = 0; in->w[3] && i < param_count(d, 3); i++)
+  for (int64_t i = 0; d->kind == CT_OP_BNORM && i < param_count(d, 3); i++)
     in->w[3][i] = 0.5f + fabsf(in->w[3][i]);
   if (d->kind == CT_OP_LOSS) {
     in->labels = host(d->x.dim[0], sizeof *in->labels);
@@ -200,10 +215,10 @@ void outputs_open(outputs_t *out, const ct_op_desc_t *d)
   out->y = host(y, sizeof *out->y);
   out->dx = host(x, sizeof *out->dx);
   out->dx2 = host(x, sizeof *out->dx2);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 4; i++)
     out->dw[i] = host(param_count(d, i), sizeof(float));
+  for (int i = 0; i < 2; i++)
     out->running[i] = host(param_count(d, 2 + i), sizeof(float));
-  }
 }
 
 void outputs_close(outputs_t *out)
@@ -211,10 +226,10 @@ void outputs_close(outputs_t *out)
   ct_mem_free(out->y);
   ct_mem_free(out->dx);
   ct_mem_free(out->dx2);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 4; i++)
     ct_mem_free(out->dw[i]);
+  for (int i = 0; i < 2; i++)
     ct_mem_free(out->running[i]);
-  }
   memset(out, 0, sizeof *out);
 }
 
@@ -372,10 +387,10 @@ int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
 
   CT_TRY(rig_prepare(r, s, d, how));
   CT_TRY(open_tensors(r));
-  for (int i = 0; i < 2; i++) {
-    block_open(&r->w[i], s, r->info.param_bytes[i]);
-    block_open(&r->dw[i], s, r->info.param_bytes[i]);
-    block_open(&r->w[2 + i], s, (size_t)param_count(d, 2 + i) * sizeof(float));
+  for (int i = 0; i < 4; i++) {
+    size_t own = r->info.param_bytes[i], plain = (size_t)param_count(d, i) * sizeof(float);
+    block_open(&r->w[i], s, own ? own : plain); /* running statistics are plain */
+    block_open(&r->dw[i], s, own);
   }
   block_open(&r->saved, s, r->info.saved);
   block_open(&r->scratch, s, r->info.scratch);
@@ -408,7 +423,7 @@ static int put_params(rig_t *r, const inputs_t *in)
   for (int i = 0; i < 4; i++) {
     r->args.w[i] = param_count(&r->desc, i) > 0 ? r->w[i].mem : NULL;
     if (!r->args.w[i]) continue;
-    if (i < 2) {
+    if (r->info.param_bytes[i]) {
       CT_TRY(s->be->op->pack(s->queue, r->like ? r->like : r->op, i, in->w[i], r->w[i].mem));
     } else {
       block_put(&r->w[i], in->w[i], r->w[i].bytes);
@@ -465,7 +480,7 @@ int rig_backward(rig_t *r, const inputs_t *in)
   if (!(back & CT_BWD_DATA)) a->dx = unasked;
   a->dx2 = r->how.flags & RIG_NO_DX2 ? NULL : r->dx2.own.mem;
   if (r->how.flags & RIG_NO_DX) a->dx = NULL;
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 4; i++)
     a->dw[i] = back & CT_BWD_PARAM && a->w[i] ? r->dw[i].mem : unasked;
   if (r->how.flags & RIG_STATS) return run(r, CT_BWD_STATS);
   if (r->how.flags & RIG_JOINT) return run(r, back);
@@ -507,8 +522,8 @@ static const char *take_params(rig_t *r, outputs_t *out)
 {
   side_t *s = r->side;
 
-  for (int i = 0; i < 2; i++) {
-    if (param_count(&r->desc, i) == 0 || !(r->done & CT_BWD_PARAM)) continue;
+  for (int i = 0; i < 4; i++) {
+    if (r->info.param_bytes[i] == 0 || !(r->done & CT_BWD_PARAM)) continue;
     if (s->be->op->unpack(s->queue, r->like ? r->like : r->op, i, r->dw[i].mem, out->dw[i]))
       return "unpack fails";
     if (!block_intact(&r->dw[i])) return "a parameter gradient is written past its end";
@@ -529,7 +544,7 @@ const char *rig_take(rig_t *r, outputs_t *out)
     if (r->dx2.own.mem && !(r->how.flags & RIG_NO_DX2) && !tensor_take(&r->dx2, out->dx2))
       return "dx2: padding not zero, or past its end";
   }
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2 && r->desc.kind == CT_OP_BNORM; i++)
     block_take(&r->w[2 + i], out->running[i], r->w[2 + i].bytes);
   out->loss = *r->loss;
   if (!block_intact(&r->saved)) return "written past the end of saved";
@@ -566,10 +581,10 @@ void rig_close(rig_t *r)
 
   for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
     tensor_close(tensors[i]);
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
     block_close(&r->w[i]);
-  for (int i = 0; i < 2; i++)
     block_close(&r->dw[i]);
+  }
   block_close(&r->saved);
   block_close(&r->scratch);
   block_close(&r->stats);

@@ -68,7 +68,7 @@ void inputs_close(inputs_t *in);
 
 /** Host results of an op. */
 typedef struct outputs {
-  float *y, *dx, *dx2, *dw[2], *running[2];
+  float *y, *dx, *dx2, *dw[4], *running[2];
   ct_loss_t loss;
 } outputs_t;
 
@@ -98,7 +98,7 @@ typedef struct rig {
   ct_op_info_t info;
   ct_op_t *op, *like;
   tensor_t x, x2, y, dy, dy2, dx, dx2;
-  block_t w[4], dw[2], saved, scratch, labels, stats;
+  block_t w[4], dw[4], saved, scratch, labels, stats;
   ct_loss_t *loss;
   int done;          /**< passes since the latest forward one */
   ct_op_args_t args; /**< of the latest run; seed, step, first, scale may be set before */

@@ -1,0 +1,227 @@
+/* What sequences N x T x D need besides products: layer normalisation, patches to tokens, the choice of
+ * one place. */
+#include "ref/ref.h"
+
+#include <math.h>
+#include <string.h>
+
+static int goes_back(const ct_op_desc_t *d)
+{
+  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
+}
+
+/* ---- layer normalisation (Ba, Kiros and Hinton, 2016), as torch.nn.LayerNorm over the last dim ---- */
+
+typedef struct row {
+  int64_t wide;
+  double mean, invstd;
+} row_t;
+
+static int64_t width(const ct_op_desc_t *d)
+{
+  return d->x.dim[d->x.ndim - 1];
+}
+
+static row_t row_statistics(const ct_op_desc_t *d, const float *x)
+{
+  row_t r = {.wide = width(d)};
+  double var = 0;
+
+  for (int64_t i = 0; i < r.wide; i++)
+    r.mean += x[i];
+  r.mean /= (double)r.wide;
+  for (int64_t i = 0; i < r.wide; i++)
+    var += (x[i] - r.mean) * (x[i] - r.mean);
+  r.invstd = 1 / sqrt(var / (double)r.wide + d->u.lnorm.eps);
+  return r;
+}
+
+static void row_forward(const row_t *r, const ct_op_args_t *a, const float *x, float *y)
+{
+  const float *w = a->w[0], *b = a->w[1];
+
+  for (int64_t i = 0; i < r->wide; i++)
+    y[i] = (float)((x[i] - r->mean) * r->invstd * w[i] + b[i]);
+}
+
+static void row_data(const row_t *r, const ct_op_args_t *a, const float *x, const float *dy,
+                     float *dx)
+{
+  const float *w = a->w[0];
+  double sum = 0, slope = 0;
+
+  for (int64_t i = 0; i < r->wide; i++) {
+    sum += (double)dy[i] * w[i];
+    slope += (double)dy[i] * w[i] * (x[i] - r->mean) * r->invstd;
+  }
+  for (int64_t i = 0; i < r->wide; i++) {
+    double normal = (x[i] - r->mean) * r->invstd;
+    dx[i] = (float)(r->invstd * ((double)dy[i] * w[i] - (sum + normal * slope) / (double)r->wide));
+  }
+}
+
+/* sum: gradients of the weight, then of the bias */
+static void row_param(const row_t *r, const float *x, const float *dy, double *sum)
+{
+  for (int64_t i = 0; i < r->wide; i++) {
+    sum[i] += dy[i] * (x[i] - r->mean) * r->invstd;
+    sum[r->wide + i] += dy[i];
+  }
+}
+
+static void lnorm_backward(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t wide = width(d), count = ct_shape_count(&d->x);
+  const float *x = a->x, *dy = a->dy;
+  double *sum = a->scratch;
+
+  memset(sum, 0, (size_t)(2 * wide) * sizeof *sum);
+  for (int64_t i = 0; i < count; i += wide) {
+    row_t r = row_statistics(d, x + i);
+    if (a->pass & CT_BWD_PARAM) row_param(&r, x + i, dy + i, sum);
+    if (a->pass & CT_BWD_DATA) row_data(&r, a, x + i, dy + i, (float *)a->dx + i);
+  }
+  for (int64_t i = 0; i < wide && a->pass & CT_BWD_PARAM; i++) {
+    ((float *)a->dw[0])[i] = (float)sum[i];
+    ((float *)a->dw[1])[i] = (float)sum[wide + i];
+  }
+}
+
+static int lnorm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t wide = width(d), count = ct_shape_count(&d->x);
+  const float *x = a->x;
+
+  for (int64_t i = 0; i < count && a->pass & CT_FWD; i += wide) {
+    row_t r = row_statistics(d, x + i);
+    row_forward(&r, a, x + i, (float *)a->y + i);
+  }
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) lnorm_backward(d, a);
+  return CT_OK;
+}
+
+static const char *lnorm_check(const ct_op_desc_t *d)
+{
+  if (d->x.ndim < 2) return "layer normalisation takes N x ... x features";
+  if (!ct_shape_same(&d->x, &d->y)) return "input and output differ in shape";
+  return d->u.lnorm.eps >= 0 ? NULL : "eps is negative";
+}
+
+static void lnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  info->param_bytes[0] = info->param_bytes[1] = (size_t)width(d) * sizeof(float);
+  info->inplace_fwd = info->inplace_bwd = 1;
+  if (!goes_back(d)) return;
+  info->bwd_uses = CT_USES_X;
+  info->scratch = (size_t)(2 * width(d)) * sizeof(double);
+}
+
+const ct__ref_kind_t ct__ref_lnorm = {lnorm_check, lnorm_needs, lnorm_run};
+
+/* ---- tokens: the patches' features behind a class token, plus positions (Dosovitskiy et al., 2020) ---- */
+
+/* Element of y at place t, feature i: where in x it comes from, or -1 for the class token. */
+static int64_t patch(const ct_op_desc_t *d, int64_t n, int64_t t, int64_t i)
+{
+  int64_t features = d->x.dim[1], space = d->x.dim[2] * d->x.dim[3];
+  return t == 0 ? -1 : (n * features + i) * space + t - 1;
+}
+
+static void tokens_forward(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  const float *x = a->x, *class_token = a->w[0], *position = a->w[1];
+  float *y = a->y;
+  int64_t wide = d->y.dim[2], sample = ct_shape_sample(&d->y);
+
+  for (int64_t n = 0; n < d->y.dim[0]; n++) {
+    for (int64_t e = 0; e < sample; e++) {
+      int64_t from = patch(d, n, e / wide, e % wide);
+      y[n * sample + e] = (from < 0 ? class_token[e] : x[from]) + position[e];
+    }
+  }
+}
+
+static void tokens_data(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t wide = d->y.dim[2], sample = ct_shape_sample(&d->y);
+
+  for (int64_t n = 0; n < d->y.dim[0]; n++) {
+    for (int64_t e = wide; e < sample; e++)
+      ((float *)a->dx)[patch(d, n, e / wide, e % wide)] = ((const float *)a->dy)[n * sample + e];
+  }
+}
+
+static void tokens_param(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  const float *dy = a->dy;
+  float *class_token = a->dw[0], *position = a->dw[1];
+  int64_t wide = d->y.dim[2], sample = ct_shape_sample(&d->y);
+
+  for (int64_t e = 0; e < sample; e++) {
+    double sum = 0;
+    for (int64_t n = 0; n < d->y.dim[0]; n++)
+      sum += dy[n * sample + e];
+    position[e] = (float)sum;
+    if (e < wide) class_token[e] = (float)sum;
+  }
+}
+
+static int tokens_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  if (a->pass & CT_FWD) tokens_forward(d, a);
+  if (a->pass & CT_BWD_DATA) tokens_data(d, a);
+  if (a->pass & CT_BWD_PARAM) tokens_param(d, a);
+  return CT_OK;
+}
+
+static const char *tokens_check(const ct_op_desc_t *d)
+{
+  if (d->x.ndim != 4 || d->y.ndim != 3) return "tokens are made from N x D x H x W";
+  if (d->y.dim[0] != d->x.dim[0] || d->y.dim[1] != 1 + d->x.dim[2] * d->x.dim[3] ||
+      d->y.dim[2] != d->x.dim[1])
+    return "the output is not N x (1 + H W) x D";
+  return NULL;
+}
+
+static void tokens_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  info->param_bytes[0] = (size_t)d->y.dim[2] * sizeof(float);
+  info->param_bytes[1] = (size_t)ct_shape_sample(&d->y) * sizeof(float);
+}
+
+const ct__ref_kind_t ct__ref_tokens = {tokens_check, tokens_needs, tokens_run};
+
+/* ---- select ---- */
+
+static int select_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t sample = ct_shape_sample(&d->x), wide = d->x.dim[2], index = d->u.select.index;
+  int64_t first = (index < 0 ? d->x.dim[1] + index : index) * wide;
+  size_t bytes = (size_t)wide * sizeof(float);
+
+  if (a->pass & CT_BWD_DATA) memset(a->dx, 0, ct_shape_bytes(&d->x));
+  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+    int64_t in = n * sample + first, out = n * wide;
+    if (a->pass & CT_FWD) memcpy((float *)a->y + out, (const float *)a->x + in, bytes);
+    if (a->pass & CT_BWD_DATA) memcpy((float *)a->dx + in, (const float *)a->dy + out, bytes);
+  }
+  return CT_OK;
+}
+
+static const char *select_check(const ct_op_desc_t *d)
+{
+  int64_t index = d->u.select.index;
+
+  if (d->x.ndim != 3 || d->y.ndim != 2) return "select takes N x T x D and gives N x D";
+  if (d->x.dim[0] != d->y.dim[0] || d->x.dim[2] != d->y.dim[1])
+    return "input and output differ in batch size or features";
+  return index >= -1 && index < d->x.dim[1] ? NULL : "the sequence has no such place";
+}
+
+static void select_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  (void)d;
+  (void)info;
+}
+
+const ct__ref_kind_t ct__ref_select = {select_check, select_needs, select_run};
