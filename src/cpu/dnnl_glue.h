@@ -1,5 +1,5 @@
-/** \file dnnl_glue.h  oneDNN behind small functions: beside cpu_gemm.c the only place that includes dnnl.h, and where the
- * difference between the C interfaces of oneDNN 2 and 3 ends.  Module-internal.
+/** \file dnnl_glue.h  oneDNN behind small functions: beside cpu_gemm.c the only place that includes
+ * dnnl.h, and where the difference between the C interfaces of oneDNN 2 and 3 ends.  Module-internal.
  *
  * A product (convolution, inner product) is between x, w and y in all its passes, and a reorder goes
  * from x to y; so five roles name every argument, gradients included.  All data are float32. */
