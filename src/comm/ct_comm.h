@@ -15,12 +15,12 @@ typedef struct ct_comm ct_comm_t;
 typedef struct ct_group ct_group_t; /**< some of the ranks */
 
 typedef struct ct_comm_opts {
-  /** 1: sums of a reduction are made along a fixed binary tree over the rank numbers: the ranks are a
-   * power of two, and a power-of-two block of ranks has the same partial sum as one rank that added up
-   * the same parts in the same tree. */
+  /** 1: sums of a reduction are made along a fixed binary tree over the rank numbers: the ranks
+   * are a power of two, and a power-of-two block of ranks has the same partial sum as one rank
+   * that added up the same parts in the same tree. */
   int fixed_order;
-  /** CT_BF16: what crosses nodes is rounded to bfloat16, sums are made in float32; CT_F32: as it is.
-   * Inside a node nothing is rounded. */
+  /** CT_BF16: what crosses nodes is rounded to bfloat16, sums are made in float32; CT_F32: as
+   * it is. Inside a node nothing is rounded. */
   ct_dtype_t wire;
 } ct_comm_opts_t;
 
@@ -42,17 +42,20 @@ typedef struct ct_comm_ops {
   int (*alloc)(ct_comm_t *c, size_t bytes, void **out);
   /* Collective, Hot.  Sum over all ranks, in place, of n floats, starting after the event (of
    * work that fills buf; NULL: it is filled).  The sum is made in a fixed order: the same bits
-   * in every run with the same ranks and nodes, and on every rank (`fixed_order` says more).  buf is untouchable until
-   * end().  It lies on all ranks in memory of alloc(), at the same place, or on none.  If the
-   * event brings an error the transfer goes its way all the same, since the others wait for it,
-   * and the ticket must be ended.  The event is the caller's again on return. */
+   * in every run with the same ranks and nodes, and on every rank (`fixed_order` says more).
+   * buf is untouchable until end().  It lies on all ranks in memory of alloc(), at the same
+   * place, or on none.  If the event brings an error the transfer goes its way all the same,
+   * since the others wait for it, and the ticket must be ended.  The event is the caller's
+   * again on return. CT_REDUCE_SLICE saves, inside a node, writing the sums to the others;
+   * across nodes it costs what CT_REDUCE_ALL does. */
   int (*reduce)(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
                 int *ticket);
-  /* Local, pure.  This rank's slice of a buffer of n floats: [*from, *to), whole units of 16 floats but
-   * for the last slice.  The slices of all ranks are disjoint and cover the buffer. */
+  /* Local, pure.  This rank's slice of a buffer of n floats: [*from, *to), whole units of 16
+   * floats but for the last slice.  The slices of all ranks are disjoint and cover the buffer.
+   */
   void (*slice)(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to);
-  /* Collective.  The other direction: each rank's slice of buf goes to all ranks.  Complete on return;
-   * q's earlier work is waited for. */
+  /* Collective.  The other direction: each rank's slice of buf goes to all ranks.  Complete on
+   * return; q's earlier work is waited for. */
   int (*gather)(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
   /* Local, Hot.  Moves open transfers along; cheap when there are none. */
   int (*poke)(ct_comm_t *c);
@@ -62,29 +65,32 @@ typedef struct ct_comm_ops {
   int (*bcast)(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root);
   /* Collective over all ranks.  Ranks with the same color become a group; close() frees it. */
   int (*group)(ct_comm_t *c, int color, ct_group_t **out);
-  /* Collective over the group, Hot.  Sum in place of n doubles in device memory, the same bits on all ranks
-   * of the group; after q's earlier work and before its later work.  May be called while transfers are
-   * open. */
+  /* Collective over the group, Hot.  Sum in place of n doubles in device memory, the same bits
+   * on all ranks of the group; after q's earlier work and before its later work.  May be called
+   * while transfers are open. */
   int (*group_sum)(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n);
-  /* Collective.  Rows of device memory between rank 0 and all, as MPI_Scatterv and MPI_Gatherv: bytes[r]
-   * of rank r, one after the other in `all`, which only rank 0 looks at.  Complete on return; q's earlier
-   * work is waited for. */
+  /* Collective.  Rows of device memory between rank 0 and all, as MPI_Scatterv and MPI_Gatherv:
+   * bytes[r] of rank r, one after the other in `all`, which only rank 0 looks at.  Complete on
+   * return; q's earlier work is waited for. */
   int (*scatter)(ct_comm_t *c, ct_queue_t *q, const void *all, void *mine, const int64_t bytes[]);
   int (*collect)(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all, const int64_t bytes[]);
-  /* Collective.  Sum over all ranks, at rank 0 alone; buf of the others is undefined after it. */
+  /* Collective.  Sum over all ranks, at rank 0 alone; buf of the others is undefined after it.
+   */
   int (*reduce_root)(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
-  /* Local.  Bytes that this rank has given to others since open(), by this library's own count: what an
-   * ideal implementation of each call would have to send. */
+  /* Local.  Bytes that this rank has given to others since open(), by this library's own count:
+   * what an ideal implementation of each call would send, of R ranks: an all-reduce 2 (R - 1) /
+   * R of the buffer; slices, gather() and bcast() (on average) half of that; reduce_root() all
+   * of it but on rank 0; rows once.  In bfloat16 half the bytes. */
   int64_t (*bytes_sent)(const ct_comm_t *c);
-  /* Local.  Frees without waiting for peers; those that wait for this rank get CT_ERR_COMM where
-   * they can be told.  Memory of alloc() stays until the process ends. */
+  /* Local.  Frees without waiting for peers; those that wait for this rank get CT_ERR_COMM
+   * where they can be told.  Memory of alloc() stays until the process ends. */
   void (*abort)(ct_comm_t *c);
   /* Collective; NULL is fine.  Open transfers are completed first. */
   void (*close)(ct_comm_t *c);
 } ct_comm_ops_t;
 
-/** Host memory over MPI.  Inside a node the ranks reduce straight in each other's part of an MPI-3
- * shared window, each its slice; across nodes the slices go through MPI_Iallreduce. */
+/** Host memory over MPI.  Inside a node the ranks reduce straight in each other's part of an
+ * MPI-3 shared window, each its slice; across nodes the slices go through MPI_Iallreduce. */
 extern const ct_comm_ops_t ct_comm_mpi;
 
 #endif
