@@ -133,6 +133,15 @@ static const char *loss_name(int kind)
   return kind >= CT_LOSS_CROSS_ENTROPY && kind <= CT_LOSS_BCE ? name[kind] : "unknown";
 }
 
+static void put_loss(text_t *t, const ct_loss_spec_t *o)
+{
+  put_word(t, 1, loss_name(o->kind));
+  put_word(t, o->one_hot, "one_hot");
+  put_word(t, o->weighted, "weighted");
+  if (o->label_smoothing != 0) put(t, " smoothing %g", o->label_smoothing);
+  if (o->has_ignored) put(t, " ignores %d", o->ignored);
+}
+
 static int has_output(ct_op_kind_t kind)
 {
   return kind != CT_OP_UPDATE && kind != CT_OP_MEASURE && kind != CT_OP_GRADSTAT;
@@ -170,7 +179,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     put(t, " %d", d->u.select.index);
     break;
   case CT_OP_LOSS:
-    put_word(t, 1, loss_name(d->u.loss.kind));
+    put_loss(t, &d->u.loss);
     break;
   case CT_OP_POOL:
     put_pool(t, d);

@@ -12,7 +12,7 @@ static const cpu__op_kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_BNORM] = &cpu__bnorm,         [CT_OP_RELU] = &cpu__relu,
     [CT_OP_POOL] = &cpu__pool,           [CT_OP_ADD] = &cpu__add,
     [CT_OP_DROPOUT] = &cpu__dropout,     [CT_OP_REORDER] = &cpu__reorder,
-    [CT_OP_LOSS] = &cpu__xent,           [CT_OP_UPDATE] = &cpu__update,
+    [CT_OP_LOSS] = &cpu__loss,           [CT_OP_UPDATE] = &cpu__update,
     [CT_OP_GRADSTAT] = &cpu__gradstat,   [CT_OP_MEASURE] = &cpu__measure,
     [CT_OP_LNORM] = &cpu__lnorm,         [CT_OP_LSTM] = &cpu__lstm,
     [CT_OP_ATTENTION] = &cpu__attention, [CT_OP_TOKENS] = &cpu__tokens,

@@ -59,7 +59,7 @@ struct cpu__op_kind {
 extern const cpu__op_kind_t cpu__conv, cpu__linear;    /* cpu_conv.c, cpu_linear.c */
 extern const cpu__op_kind_t cpu__lstm, cpu__attention; /* cpu_lstm.c, cpu_attention.c */
 extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
-    cpu__xent, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens,
+    cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens,
     cpu__select; /* kern_*.c */
 
 /** An activation as n x groups x inner x lanes floats, whatever its layout: channel c lies in group

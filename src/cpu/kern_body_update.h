@@ -8,11 +8,6 @@ typedef double wide_t __attribute__((vector_size(CPU__VW * 8)));
 /* Sums lie side by side, as many in every instruction set, so that all give the same result. */
 #define SUMS 16
 
-INLINE vec_t abs_of(vec_t v)
-{
-  return choose(v < 0, -v, v);
-}
-
 /* A wide vector may be none of the instruction set: it is not passed by value. */
 INLINE void add_power(wide_t *sum, vec_t v, double p)
 {

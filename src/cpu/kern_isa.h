@@ -19,6 +19,7 @@
 #include "cpu/kern_body_softmax.h"
 #include "cpu/kern_body_update.h"
 #include "cpu/kern_body_seq.h"
+#include "cpu/kern_body_loss.h"
 
 const cpu__loops_t CPU__LOOPS = {
     .width = CPU__VW,
@@ -44,4 +45,6 @@ const cpu__loops_t CPU__LOOPS = {
     .lnorm = lnorm,
     .lnorm_bwd = lnorm_bwd,
     .lnorm_sums = lnorm_sums,
+    .point_sums = point_sums,
+    .point_slopes = point_slopes,
 };

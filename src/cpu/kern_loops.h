@@ -149,6 +149,13 @@ typedef struct cpu__loops {
   /** Adds the row's part of the parameters' gradients. */
   void (*lnorm_sums)(int64_t count, const float *x, const float *stats, const float *dy, float *dw,
                      float *db);
+
+  /** Of outputs x with targets t: sums[0] of their losses, sums[1] of their absolute errors; kind
+   * is a ct_loss_kind_t, not cross-entropy. */
+  void (*point_sums)(int kind, int64_t count, const float *x, const float *t, float *sums);
+  /** dx = factor * d(loss)/dx of each output. */
+  void (*point_slopes)(int kind, int64_t count, const float *x, const float *t, float factor,
+                       float *dx);
 } cpu__loops_t;
 
 extern const cpu__loops_t cpu__loops_scalar, cpu__loops_portable, cpu__loops_avx2,

@@ -43,6 +43,11 @@ INLINE vec_t choose(mask_t m, vec_t a, vec_t b)
   return (vec_t)((m & (mask_t)a) | (~m & (mask_t)b));
 }
 
+INLINE vec_t abs_of(vec_t v)
+{
+  return (vec_t)((mask_t)v & 0x7fffffff);
+}
+
 /** PyTorch's ReLU: NaN stays NaN. */
 INLINE vec_t relu_of(vec_t v)
 {

@@ -172,6 +172,7 @@ static int lower_loss(lowering_t *lo)
   x.dim[0] = p->o.n;
   ct_op_desc_init(&op.desc, CT_OP_LOSS, &x, &x);
   op.desc.training = p->o.training;
+  op.desc.u.loss = p->o.loss;
   op.in[0] = p->logits;
   op.in[1] = -1;
   return ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK;

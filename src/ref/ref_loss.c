@@ -1,7 +1,64 @@
-/* Softmax cross-entropy, as torch.nn.functional.cross_entropy with the sum of the samples' losses. */
+/* Losses, as the classes of torch.nn with the sum over samples instead of their mean.
+ *
+ * Cross-entropy is written as that of a distribution q over the classes, -sum of q log(softmax(x)):
+ * a label, two mixed ones, label smoothing and class weights only make different q.  As in PyTorch a
+ * class weight is a factor of q of that class, smoothed or not, and q need not sum up to 1. */
 #include "ref/ref.h"
 
 #include <math.h>
+
+/* The labels of a sample with their shares; ignored ones are left out. */
+typedef struct aims {
+  int n;
+  int32_t label[2];
+  double share[2];
+} aims_t;
+
+static double share_of_first(const ct_op_args_t *a, int64_t n)
+{
+  return a->labels2 && a->mix ? a->mix[n] : 1;
+}
+
+static void add_aim(aims_t *to, const ct_loss_spec_t *o, int32_t label, double share)
+{
+  if (o->has_ignored && label == o->ignored) return;
+  to->label[to->n] = label;
+  to->share[to->n++] = share;
+}
+
+static aims_t aims_of(const ct_loss_spec_t *o, const ct_op_args_t *a, int64_t n)
+{
+  aims_t aims = {0};
+  double first = share_of_first(a, n);
+
+  add_aim(&aims, o, a->labels[n], first);
+  if (first < 1) add_aim(&aims, o, a->labels2[n], 1 - first);
+  return aims;
+}
+
+static int check_label(const ct_op_desc_t *d, int64_t n, int32_t label)
+{
+  const ct_loss_spec_t *o = &d->u.loss;
+  int64_t classes = ct_shape_sample(&d->x);
+
+  if (o->kind == CT_LOSS_CROSS_ENTROPY && o->has_ignored && label == o->ignored) return CT_OK;
+  if (label >= 0 && label < classes) return CT_OK;
+  return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                    "label %d of sample %lld of the batch is not in 0 to %lld", (int)label,
+                    (long long)n, (long long)classes - 1);
+}
+
+static int check_labels(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int rc = CT_OK;
+
+  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+    CT_TRY(check_label(d, n, a->labels[n]));
+    if (share_of_first(a, n) < 1) CT_TRY(check_label(d, n, a->labels2[n]));
+  }
+out:
+  return rc;
+}
 
 /* Logits ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One that
  * cannot be compared counts as ahead, so that NaN is never a correct answer. */
@@ -16,6 +73,16 @@ static int64_t rank_of(const float *x, int64_t classes, int32_t label)
   return ahead;
 }
 
+static void count_hits(const float *x, int64_t classes, int32_t label, ct_loss_t *loss)
+{
+  int64_t rank = rank_of(x, classes, label);
+
+  loss->top1 += rank < 1;
+  loss->top5 += rank < 5;
+}
+
+/* ---- cross-entropy ---- */
+
 /* log of the sum of exp(x) without overflow */
 static double log_sum(const float *x, int64_t classes)
 {
@@ -28,51 +95,152 @@ static double log_sum(const float *x, int64_t classes)
   return largest + log(sum);
 }
 
-static void gradient(const float *x, int64_t classes, int32_t label, double scale, float *dx)
+static double class_weight(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t i)
 {
+  return d->u.loss.weighted ? a->class_weight[i] : 1;
+}
+
+/* q of class i */
+static double wanted(const ct_op_desc_t *d, const ct_op_args_t *a, const aims_t *aims, int64_t i)
+{
+  double smoothing = d->u.loss.label_smoothing, sum = 0;
+
+  for (int k = 0; k < aims->n; k++) {
+    if (aims->label[k] == i) sum += aims->share[k] * (1 - smoothing);
+    sum += aims->share[k] * smoothing / (double)d->x.dim[1];
+  }
+  return sum * class_weight(d, a, i);
+}
+
+static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, ct_loss_t *loss)
+{
+  const ct_loss_spec_t *o = &d->u.loss;
+  int64_t classes = d->x.dim[1];
+  const float *x = (const float *)a->x + n * classes;
+  aims_t aims = aims_of(o, a, n);
   double all = log_sum(x, classes);
 
   for (int64_t i = 0; i < classes; i++) {
-    dx[i] = (float)(scale * (exp(x[i] - all) - (i == label)));
+    double q = wanted(d, a, &aims, i);
+    if (q != 0) loss->sum += q * (all - x[i]);
+  }
+  for (int k = 0; k < aims.n; k++)
+    loss->weight += aims.share[k] * class_weight(d, a, aims.label[k]);
+  if (o->has_ignored && a->labels[n] == o->ignored) return;
+  loss->samples++;
+  count_hits(x, classes, a->labels[n], loss);
+}
+
+static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n)
+{
+  int64_t classes = d->x.dim[1];
+  const float *x = (const float *)a->x + n * classes;
+  float *dx = (float *)a->dx + n * classes;
+  aims_t aims = aims_of(&d->u.loss, a, n);
+  double all = log_sum(x, classes), total = 0;
+
+  for (int64_t i = 0; i < classes; i++)
+    total += wanted(d, a, &aims, i);
+  for (int64_t i = 0; i < classes; i++)
+    dx[i] = (float)(a->scale * (total * exp(x[i] - all) - wanted(d, a, &aims, i)));
+}
+
+/* ---- output by output: mean squared error, L1, binary cross-entropy ---- */
+
+static double sigmoid(double v)
+{
+  return v >= 0 ? 1 / (1 + exp(-v)) : exp(v) / (1 + exp(v));
+}
+
+static double target_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, int64_t i)
+{
+  double first = share_of_first(a, n), sum = 0;
+
+  if (!d->u.loss.one_hot) return a->targets[n * ct_shape_sample(&d->x) + i];
+  if (a->labels[n] == i) sum += first;
+  if (first < 1 && a->labels2[n] == i) sum += 1 - first;
+  return sum;
+}
+
+static double point_loss(int kind, double x, double t)
+{
+  switch (kind) {
+  case CT_LOSS_MSE:
+    return (x - t) * (x - t);
+  case CT_LOSS_L1:
+    return fabs(x - t);
+  default: /* -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) without overflow */
+    return fmax(x, 0) - x * t + log1p(exp(-fabs(x)));
   }
 }
 
-static int check_labels(const ct_op_desc_t *d, const int32_t *labels)
+static double point_slope(int kind, double x, double t)
 {
-  for (int64_t n = 0; n < d->x.dim[0]; n++) {
-    if (labels[n] < 0 || labels[n] >= d->x.dim[1])
-      return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                        "label %d of sample %lld of the batch is not in 0 to %lld", (int)labels[n],
-                        (long long)n, (long long)d->x.dim[1] - 1);
+  switch (kind) {
+  case CT_LOSS_MSE:
+    return 2 * (x - t);
+  case CT_LOSS_L1:
+    return isnan(x - t) ? x - t : (x > t) - (x < t);
+  default:
+    return sigmoid(x) - t;
   }
-  return CT_OK;
 }
+
+static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, ct_loss_t *loss)
+{
+  int kind = d->u.loss.kind;
+  int64_t count = ct_shape_sample(&d->x);
+  const float *x = (const float *)a->x + n * count;
+  double sum = 0, abs_error = 0;
+
+  for (int64_t i = 0; i < count; i++) {
+    double t = target_of(d, a, n, i);
+    sum += point_loss(kind, x[i], t);
+    abs_error += fabs((kind == CT_LOSS_BCE ? sigmoid(x[i]) : x[i]) - t);
+  }
+  loss->sum += sum / (double)count;
+  loss->abs_error += abs_error / (double)count;
+  loss->weight++;
+  loss->samples++;
+  if (d->u.loss.one_hot) count_hits(x, count, a->labels[n], loss);
+}
+
+static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n)
+{
+  int64_t count = ct_shape_sample(&d->x);
+  const float *x = (const float *)a->x + n * count;
+  float *dx = (float *)a->dx + n * count;
+
+  for (int64_t i = 0; i < count; i++) {
+    double slope = point_slope(d->u.loss.kind, x[i], target_of(d, a, n, i));
+    dx[i] = (float)(a->scale * slope / (double)count);
+  }
+}
+
+/* ---- the op ---- */
 
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t batch = d->x.dim[0], classes = d->x.dim[1];
-  ct_loss_t loss = {.samples = batch};
+  int rc = CT_OK, is_xent = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY;
+  ct_loss_t loss = {0};
 
-  int rc = check_labels(d, a->labels);
-  if (rc != CT_OK) return rc;
-  for (int64_t n = 0; n < batch; n++) {
-    const float *x = (const float *)a->x + n * classes;
-    int32_t label = a->labels[n];
-    if (a->pass & CT_FWD) {
-      int64_t rank = rank_of(x, classes, label);
-      loss.sum += log_sum(x, classes) - x[label];
-      loss.top1 += rank < 1;
-      loss.top5 += rank < 5;
-    }
-    if (a->pass & CT_BWD_DATA) gradient(x, classes, label, a->scale, (float *)a->dx + n * classes);
+  if (is_xent || d->u.loss.one_hot) CT_TRY(check_labels(d, a));
+  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+    if (a->pass & CT_FWD) (is_xent ? xent_forward : points_forward)(d, a, n, &loss);
+    if (a->pass & CT_BWD_DATA) (is_xent ? xent_backward : points_backward)(d, a, n);
   }
   if (a->pass & CT_FWD) *a->loss = loss;
-  return CT_OK;
+out:
+  return rc;
 }
 
 static const char *check(const ct_op_desc_t *d)
 {
-  return d->x.ndim == 2 ? NULL : "logits are N x classes";
+  const ct_loss_spec_t *o = &d->u.loss;
+
+  if (o->kind < CT_LOSS_CROSS_ENTROPY || o->kind > CT_LOSS_BCE) return "unknown loss";
+  if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1)) return "smoothing is in 0 to 1";
+  return o->kind != CT_LOSS_CROSS_ENTROPY || d->x.ndim == 2 ? NULL : "logits are N x classes";
 }
 
 static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
@@ -80,4 +248,4 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->bwd_uses = d->passes & CT_BWD_DATA ? CT_USES_X : 0;
 }
 
-const ct__ref_kind_t ct__ref_xent = {check, needs, run};
+const ct__ref_kind_t ct__ref_loss = {check, needs, run};

@@ -259,19 +259,55 @@ int case_pool(int i, op_case_t *out)
 
 /* ---- loss ---- */
 
-int case_xent(int i, op_case_t *out)
-{
-  static const struct {
-    int n, classes;
-    data_kind_t data;
-  } rows[] = {{1, 2, DATA_RANDOM}, {7, 5, DATA_TIES},      {16, 10, DATA_RANDOM},
-              {33, 10, DATA_TIES}, {5, 1000, DATA_RANDOM}, {64, 17, DATA_TIES},
-              {3, 4, DATA_SPREAD}};
+typedef struct loss_row {
+  int n, outputs;
+  data_kind_t data;
+  ct_loss_spec_t spec;
+} loss_row_t;
 
-  if (i >= COUNT(rows)) return 0;
-  ct_shape_t x = ct_shape(2, rows[i].n, rows[i].classes);
+static void make_loss(const loss_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(2, r->n, r->outputs);
+
   start(out, CT_OP_LOSS, &x, &x);
-  out->data = rows[i].data;
+  out->desc.u.loss = r->spec;
+  out->data = r->data;
+}
+
+int case_loss(int i, op_case_t *out)
+{
+  static const loss_row_t rows[] = {
+      {1, 2, DATA_RANDOM, {0}},
+      {7, 5, DATA_TIES, {0}},
+      {16, 10, DATA_RANDOM, {0}},
+      {33, 10, DATA_TIES, {0}}, /* mixed */
+      {5, 1000, DATA_RANDOM, {0}},
+      {64, 17, DATA_TIES, {0}},
+      {3, 4, DATA_SPREAD, {0}},
+      {16, 10, DATA_RANDOM, {.label_smoothing = 0.1}},
+      {9, 10, DATA_RANDOM, {.label_smoothing = 0.2, .weighted = 1}},
+      {20, 33, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = -100}},
+      {33, 1000, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = 3}},
+      {24, 17, DATA_RANDOM, {.label_smoothing = 0.1, .has_ignored = 1, .ignored = 255}},
+      {5, 4, DATA_RANDOM, {.kind = CT_LOSS_MSE}},
+      {2, 9000, DATA_TIES, {.kind = CT_LOSS_MSE}},
+      {7, 17, DATA_RANDOM, {.kind = CT_LOSS_MSE, .one_hot = 1}},
+      {1, 1, DATA_RANDOM, {.kind = CT_LOSS_L1}},
+      {8, 3, DATA_TIES, {.kind = CT_LOSS_L1}},
+      {9, 100, DATA_RANDOM, {.kind = CT_LOSS_L1, .one_hot = 1}},
+      {5, 33, DATA_RANDOM, {.kind = CT_LOSS_BCE}},
+      {64, 200, DATA_TIES, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+      {6, 10, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+  };
+
+  if (i > COUNT(rows)) return 0;
+  if (i < COUNT(rows)) {
+    make_loss(&rows[i], out);
+  } else { /* a sample's outputs may be of any shape */
+    ct_shape_t x = ct_shape(4, 4, 3, 5, 7);
+    start(out, CT_OP_LOSS, &x, &x);
+    out->desc.u.loss.kind = CT_LOSS_BCE;
+  }
   return 1;
 }
 
@@ -416,7 +452,7 @@ static int gradient_others(int i, op_case_t *out)
     make_pool(&pools[i], out);
     return 1;
   }
-  static const ct_op_kind_t kinds[] = {CT_OP_RELU, CT_OP_ADD, CT_OP_DROPOUT, CT_OP_LOSS};
+  static const ct_op_kind_t kinds[] = {CT_OP_RELU, CT_OP_ADD, CT_OP_DROPOUT};
   i -= COUNT(pools);
   if (i >= COUNT(kinds)) return 0;
   start(out, kinds[i], &flat, &flat);
@@ -426,6 +462,23 @@ static int gradient_others(int i, op_case_t *out)
     out->desc.training = 1;
     out->desc.u.dropout.p = 0.4;
   }
+  return 1;
+}
+
+/* L1 has no derivative where an output is its target: the eight spread values are not near 0 or 1. */
+int case_loss_gradient(int i, op_case_t *out)
+{
+  static const loss_row_t rows[] = {
+      {4, 6, DATA_RANDOM, {0}},
+      {6, 5, DATA_RANDOM, {.label_smoothing = 0.2, .weighted = 1, .has_ignored = 1, .ignored = 2}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_MSE}},
+      {3, 5, DATA_RANDOM, {.kind = CT_LOSS_MSE, .one_hot = 1}},
+      {2, 4, DATA_SPREAD, {.kind = CT_LOSS_L1, .one_hot = 1}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_BCE}},
+      {3, 5, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_loss(&rows[i], out);
   return 1;
 }
 

@@ -19,7 +19,7 @@ int case_pool(int i, op_case_t *out);
 int case_add(int i, op_case_t *out);
 int case_dropout(int i, op_case_t *out);
 int case_flatten(int i, op_case_t *out);
-int case_xent(int i, op_case_t *out);
+int case_loss(int i, op_case_t *out);
 int case_lnorm(int i, op_case_t *out);
 int case_lstm(int i, op_case_t *out);
 int case_attention(int i, op_case_t *out);
@@ -27,5 +27,6 @@ int case_tokens(int i, op_case_t *out);
 int case_select(int i, op_case_t *out);
 /** Small ops for central differences, of all kinds. */
 int case_gradient(int i, op_case_t *out);
+int case_loss_gradient(int i, op_case_t *out);
 
 #endif

@@ -169,9 +169,9 @@ static void flatten(void)
 {
   run_all(case_flatten, check_parity);
 }
-static void xent(void)
+static void losses(void)
 {
-  run_all(case_xent, check_parity);
+  run_all(case_loss, check_parity);
 }
 static void lnorm(void)
 {
@@ -196,6 +196,7 @@ static void choice(void)
 static void gradients(void)
 {
   run_all(case_gradient, check_gradient);
+  run_all(case_loss_gradient, check_gradient);
 }
 
 /* Where element i of the plain layout lies: written down here once more, on purpose. */
@@ -393,7 +394,7 @@ static void a_run_allocates_nothing(void)
 {
   int (*const kinds[])(int, op_case_t *) = {
       case_conv, case_linear, case_bnorm, case_relu, case_pool,      case_dropout, case_flatten,
-      case_add,  case_xent,   case_lnorm, case_lstm, case_attention, case_tokens,  case_select};
+      case_add,  case_loss,   case_lnorm, case_lstm, case_attention, case_tokens,  case_select};
 
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
     trial_t how = {"steady", CT_FWD | CT_BWD_DATA, 0, CT_PLAIN};
@@ -488,7 +489,7 @@ int main(int argc, char **argv)
       CT_TEST(dropout),
       CT_TEST(dropout_follows_the_global_batch),
       CT_TEST(flatten),
-      CT_TEST(xent),
+      CT_TEST(losses),
       CT_TEST(lnorm),
       CT_TEST(lstm),
       CT_TEST(attention),

@@ -91,6 +91,10 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
   if (d->kind != CT_OP_LOSS) return;
   check(fabs(got->loss.sum - want->loss.sum) <= tol * fabs(want->loss.sum),
         "%s: loss %.9g, not %.9g", name, got->loss.sum, want->loss.sum);
+  check(fabs(got->loss.weight - want->loss.weight) <= tol * want->loss.weight,
+        "%s: loss weight %.9g, not %.9g", name, got->loss.weight, want->loss.weight);
+  check(fabs(got->loss.abs_error - want->loss.abs_error) <= tol * want->loss.abs_error,
+        "%s: absolute error %.9g, not %.9g", name, got->loss.abs_error, want->loss.abs_error);
   check(got->loss.samples == want->loss.samples && got->loss.top1 == want->loss.top1 &&
             got->loss.top5 == want->loss.top5,
         "%s: samples, top1, top5 are %d %d %d, not %d %d %d", name, (int)got->loss.samples,

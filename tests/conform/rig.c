@@ -186,13 +186,7 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   /* running_var */
   for (int64_t i = 0; d->kind == CT_OP_BNORM && i < param_count(d, 3); i++)
     in->w[3][i] = 0.5f + fabsf(in->w[3][i]);
-  if (d->kind == CT_OP_LOSS) {
-    in->labels = host(d->x.dim[0], sizeof *in->labels);
-    for (int64_t i = 0; i < d->x.dim[0]; i++) {
-      in->labels[i] =
-          (int32_t)(ct_rng_u64(seed, CT_RNG_TEST, 8, (uint64_t)i) % (uint64_t)d->x.dim[1]);
-    }
-  }
+  if (d->kind == CT_OP_LOSS) loss_inputs_open(in, d, seed);
 }
 
 void inputs_close(inputs_t *in)
@@ -203,7 +197,7 @@ void inputs_close(inputs_t *in)
   ct_mem_free(in->dy2);
   for (int i = 0; i < 4; i++)
     ct_mem_free(in->w[i]);
-  ct_mem_free(in->labels);
+  loss_inputs_close(in);
   memset(in, 0, sizeof *in);
 }
 
@@ -396,7 +390,6 @@ int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
   block_open(&r->scratch, s, r->info.scratch);
   if (how->flags & RIG_STATS)
     block_open(&r->stats, s, (size_t)(2 * d->x.dim[1] + 1) * sizeof(double));
-  block_open(&r->labels, s, (size_t)d->x.dim[0] * sizeof(int32_t));
   must(s->be->mem->alloc(s->dev, CT_MEM_STAGING, sizeof *r->loss, &loss));
   r->loss = loss;
 out:
@@ -444,14 +437,13 @@ int rig_forward(rig_t *r, const inputs_t *in)
   tensor_put(x, in->x);
   if (in->x2) tensor_put(&r->x2, in->x2);
   CT_TRY(put_params(r, in));
-  if (in->labels) block_put(&r->labels, in->labels, r->labels.bytes);
+  if (in->labels) loss_inputs_put(r, in);
   r->args.x = x->own.mem;
   r->args.x2 = r->x2.own.mem;
   r->args.y = r->y.own.mem;
-  r->args.dx = r->dx.own.mem; /* XENT may do both passes in one run */
+  r->args.dx = r->dx.own.mem; /* a loss may do both passes in one run */
   r->args.saved = r->info.saved ? r->saved.mem : unasked;
   r->args.scratch = r->info.scratch ? r->scratch.mem : unasked;
-  r->args.labels = r->labels.mem;
   r->args.loss = r->loss;
   r->args.stats = r->how.flags & RIG_STATS ? r->stats.mem : unasked;
   if (r->how.flags & RIG_STATS) return run(r, CT_FWD_STATS);
@@ -588,7 +580,8 @@ void rig_close(rig_t *r)
   block_close(&r->saved);
   block_close(&r->scratch);
   block_close(&r->stats);
-  block_close(&r->labels);
+  for (int i = 0; i < 5; i++)
+    block_close(&r->loss_in[i]);
   s->be->mem->free(s->dev, CT_MEM_STAGING, r->loss);
   s->be->op->release(r->op);
   s->be->op->release(r->like);

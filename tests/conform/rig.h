@@ -54,7 +54,8 @@ typedef struct trial {
 /** Host inputs of an op; what its kind does not take is NULL. */
 typedef struct inputs {
   float *x, *x2, *dy, *dy2, *w[4];
-  int32_t *labels;
+  int32_t *labels, *labels2;           /**< labels2, mix: where the batch is a multiple of 3 */
+  float *mix, *targets, *class_weight; /**< of a loss, whether it uses them or not */
 } inputs_t;
 
 typedef enum {
@@ -98,7 +99,7 @@ typedef struct rig {
   ct_op_info_t info;
   ct_op_t *op, *like;
   tensor_t x, x2, y, dy, dy2, dx, dx2;
-  block_t w[4], dw[4], saved, scratch, labels, stats;
+  block_t w[4], dw[4], saved, scratch, loss_in[5], stats;
   ct_loss_t *loss;
   int done;          /**< passes since the latest forward one */
   ct_op_args_t args; /**< of the latest run; seed, step, first, scale may be set before */
@@ -122,5 +123,12 @@ const char *rig_take(rig_t *r, outputs_t *out);
 /** NULL, or which input is not what it was, though no result was to take its place. */
 const char *rig_inputs_changed(rig_t *r, const inputs_t *in);
 void rig_close(rig_t *r);
+
+/* ---- rig_loss.c: what a loss takes beside the outputs ---- */
+
+void loss_inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed);
+void loss_inputs_close(inputs_t *in);
+/** Into device memory, and into r->args. */
+void loss_inputs_put(rig_t *r, const inputs_t *in);
 
 #endif

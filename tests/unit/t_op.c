@@ -77,6 +77,15 @@ static void text_names_everything(void)
   ct_op_desc_init(&d, CT_OP_REORDER, &x, &flat);
   d.x.layout = CT_C16;
   CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "reorder 2x4x8x8 -> 2x256 c16 -> plain");
+
+  x = ct_shape(2, 8, 10);
+  ct_op_desc_init(&d, CT_OP_LOSS, &x, &x);
+  d.u.loss =
+      (ct_loss_spec_t){.weighted = 1, .has_ignored = 1, .ignored = -1, .label_smoothing = 0.1};
+  CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf),
+                 "loss 8x10 -> 8x10 cross_entropy weighted smoothing 0.1 ignores -1");
+  d.u.loss = (ct_loss_spec_t){.kind = CT_LOSS_MSE, .one_hot = 1};
+  CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "loss 8x10 -> 8x10 mse one_hot");
   ct_op_desc_init(&d, CT_OP_UPDATE, &flat, &flat);
   CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "update 2x256 sgd");
   CT_ASSERT_TEXT(ct_op_text(&d, buf, 10), "update 2x");

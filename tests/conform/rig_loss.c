@@ -1,0 +1,80 @@
+/* What a loss takes beside the outputs. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+#include "tests/conform/rig.h"
+
+static void *host(int64_t n, size_t size)
+{
+  void *p = ct_mem_array(n, size, "test data");
+  if (p) return p;
+  printf("Bail out! no memory for test data\n");
+  exit(1);
+}
+
+static float *between(int64_t n, uint64_t seed, uint32_t stream, float lo, float hi)
+{
+  float *v = host(n, sizeof *v);
+  for (int64_t i = 0; i < n; i++)
+    v[i] = lo + (hi - lo) * ct_rng_uniform(seed, CT_RNG_TEST, stream, (uint64_t)i);
+  return v;
+}
+
+static int32_t *make_labels(const ct_op_desc_t *d, uint64_t seed, uint32_t stream)
+{
+  int64_t n = d->x.dim[0], outputs = ct_shape_sample(&d->x);
+  int32_t *label = host(n, sizeof *label);
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t random = ct_rng_u64(seed, CT_RNG_TEST, stream, (uint64_t)i);
+    label[i] = (int32_t)(random % (uint64_t)outputs);
+    if (d->u.loss.has_ignored && (random >> 40) % 4 == 0) label[i] = d->u.loss.ignored;
+  }
+  return label;
+}
+
+void loss_inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed)
+{
+  int64_t n = d->x.dim[0], count = ct_shape_count(&d->x);
+
+  in->labels = make_labels(d, seed, 8);
+  in->targets = between(count, seed, 9, d->u.loss.kind == CT_LOSS_BCE ? 0 : -2,
+                        d->u.loss.kind == CT_LOSS_BCE ? 1 : 2);
+  in->class_weight = between(ct_shape_sample(&d->x), seed, 10, 0.25f, 2);
+  if (n % 3) return;
+  in->labels2 = make_labels(d, seed, 11);
+  in->mix = between(n, seed, 12, 0, 1);
+  for (int64_t i = 0; i < n; i += 5)
+    in->mix[i] = 1;
+}
+
+void loss_inputs_close(inputs_t *in)
+{
+  ct_mem_free(in->labels);
+  ct_mem_free(in->labels2);
+  ct_mem_free(in->mix);
+  ct_mem_free(in->targets);
+  ct_mem_free(in->class_weight);
+}
+
+static const void *put(rig_t *r, int i, const void *data, int64_t count)
+{
+  size_t bytes = (size_t)count * 4;
+  if (!data) return NULL;
+  if (!r->loss_in[i].mem) block_open(&r->loss_in[i], r->side, bytes);
+  block_put(&r->loss_in[i], data, bytes);
+  return r->loss_in[i].mem;
+}
+
+void loss_inputs_put(rig_t *r, const inputs_t *in)
+{
+  const ct_shape_t *x = &r->desc.x;
+  ct_op_args_t *a = &r->args;
+
+  a->labels = put(r, 0, in->labels, x->dim[0]);
+  a->labels2 = put(r, 1, in->labels2, x->dim[0]);
+  a->mix = put(r, 2, in->mix, x->dim[0]);
+  a->targets = put(r, 3, in->targets, ct_shape_count(x));
+  a->class_weight = put(r, 4, in->class_weight, ct_shape_sample(x));
+}
