@@ -7,7 +7,8 @@
 
 typedef struct ct_family {
   const char *name;   /**< "resnet" */
-  const char *depths; /**< "18|34|50", or "" if depth means nothing to it; checked before build */
+  const char *depths; /**< "18|34|50", or "" if any will do; checked before build */
+  int64_t depth;      /**< the usual one, which model.depth 0 means */
   const char *help;   /**< one line */
   /** Appends the layers for samples of g->input; the last must give N x classes. */
   int (*build)(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes);

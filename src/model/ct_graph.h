@@ -65,11 +65,12 @@ typedef struct ct_graph {
 
 /** Which model, as the configuration says it (section `model`). */
 typedef struct ct_model_opts {
-  char *family;            /**< "resnet"; "" if layers are given */
-  int64_t depth;           /**< of the family */
-  int64_t classes;         /**< outputs; 0: as many as the data has */
-  ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers */
-  ct_node_t *layers;       /**< the list of layers, or NULL */
+  char *family;                   /**< "resnet"; "" if layers are given */
+  int64_t depth;                  /**< of the family; 0: its usual one */
+  int64_t classes;                /**< outputs; 0: as many as the data has */
+  ct_opt_doubles_t hidden;        /**< mlp: widths of the hidden layers; lstm: width of the state */
+  int64_t patch, dim, heads, mlp; /**< vit; mlp 0: 4 dim */
+  ct_node_t *layers;              /**< the list of layers, or NULL */
 } ct_model_opts_t;
 extern const ct_opt_t ct_model_rows[];
 

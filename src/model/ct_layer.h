@@ -12,8 +12,9 @@
 typedef enum {
   CT_INIT_ZERO,
   CT_INIT_ONE,
-  CT_INIT_UNIFORM, /**< in [-scale, scale) */
-  CT_INIT_NORMAL   /**< mean 0, standard deviation scale */
+  CT_INIT_UNIFORM,     /**< in [-scale, scale) */
+  CT_INIT_NORMAL,      /**< mean 0, standard deviation scale */
+  CT_INIT_TRUNC_NORMAL /**< the same, but in [-2, 2], as torch.nn.init.trunc_normal_ */
 } ct_init_t;
 
 typedef struct ct_param_spec {
@@ -34,6 +35,9 @@ typedef struct ct_layer_ops {
   int (*infer)(const void *opts, const ct_shape_t *in, ct_shape_t *out);
   /** Parameters in state-dict order, the op's w[] order; returns how many (0 … CT_LAYER_PARAMS). */
   int (*params)(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS]);
+  /** Begins the name of a parameter instead of the layer's name; "": nothing does.  NULL, or returns NULL:
+   * the layer's name. */
+  const char *(*prefix)(const void *opts, int slot);
   /** The one op of the layer; \a index is its number in the graph.  passes and training are the
    * plan's to set. */
   void (*lower)(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,

@@ -6,7 +6,8 @@
 #define FAMILIES(X) \
   X(mlp)            \
   X(lenet)          \
-  X(resnet)
+  X(resnet)         \
+  X(lstm)
 
 #define X(name) extern const ct_family_t ct__family_##name;
 FAMILIES(X)

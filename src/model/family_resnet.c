@@ -137,6 +137,7 @@ out:
 const ct_family_t ct__family_resnet = {
     .name = "resnet",
     .depths = "18|34|50|101|152|20|32|44|56|110",
+    .depth = 18,
     .help = "residual network; depths 20, 32, 44, 56, 110 (three stages) are for CIFAR",
     .build = build,
 };

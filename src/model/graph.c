@@ -94,6 +94,19 @@ out:
 
 /* ---- parameters ---- */
 
+static int name_param(const ct_graph_t *g, const ct_layer_t *l, int slot, const char *suffix,
+                      char name[CT_NAME_MAX])
+{
+  int rc = CT_OK;
+  const char *prefix = l->ops->prefix ? l->ops->prefix(l->opts, slot) : NULL;
+  if (!prefix) prefix = l->name;
+  CT_TRY(ct_text_format(name, CT_NAME_MAX, "%s%s%s", prefix, *prefix ? "." : "", suffix));
+  if (ct_graph_find_param(g, name) >= 0)
+    CT_FAIL(CT_ERR_USAGE, "there is a parameter %s already", name);
+out:
+  return rc;
+}
+
 static int add_params(ct_graph_t *g, ct_layer_t *l)
 {
   int rc = CT_OK;
@@ -106,7 +119,7 @@ static int add_params(ct_graph_t *g, ct_layer_t *l)
   g->param = list;
   for (int i = 0; i < n; i++) {
     ct_param_t *p = &g->param[g->params];
-    CT_TRY(ct_text_format(p->name, sizeof p->name, "%s.%s", l->name, spec[i].suffix));
+    CT_TRY(name_param(g, l, i, spec[i].suffix, p->name));
     p->layer = g->layers;
     p->slot = i;
     p->spec = spec[i];
@@ -209,6 +222,15 @@ int64_t ct_graph_count(const ct_graph_t *g)
   return n;
 }
 
+/* Normal numbers, drawn again until one is in [-2, 2]. */
+static float truncated(float scale, uint64_t seed, uint32_t sub, uint64_t i)
+{
+  for (uint64_t again = 0;; again++) {
+    float v = scale * ct_rng_normal(seed, CT_RNG_INIT, sub, i + (again << 40));
+    if (v >= -2 && v <= 2) return v;
+  }
+}
+
 void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *out)
 {
   const ct_param_t *p = &g->param[param];
@@ -227,6 +249,9 @@ void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *o
       break;
     case CT_INIT_NORMAL:
       out[i] = scale * ct_rng_normal(seed, CT_RNG_INIT, sub, (uint64_t)i);
+      break;
+    case CT_INIT_TRUNC_NORMAL:
+      out[i] = truncated(scale, seed, sub, (uint64_t)i);
       break;
     }
   }

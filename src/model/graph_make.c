@@ -11,10 +11,20 @@
 #include "base/ct_mem.h"
 
 const ct_opt_t ct_model_rows[] = {
-    CT_OPT_TEXT(ct_model_opts_t, family, "", "model family: mlp, lenet, resnet; or give layers"),
-    CT_OPT_INT(ct_model_opts_t, depth, "18", 1, 10000, "depth of the family, such as 50 (resnet)"),
+    CT_OPT_TEXT(ct_model_opts_t, family, "",
+                "model family: mlp, lenet, resnet, lstm; or give layers"),
+    CT_OPT_INT(ct_model_opts_t, depth, "0", 0, 10000,
+               "depth of the family, such as 50 (resnet); 0: its usual one"),
     CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "classes; 0: as many as the data has"),
-    CT_OPT_DOUBLES(ct_model_opts_t, hidden, "[128]", "widths of the hidden layers (mlp)"),
+    CT_OPT_DOUBLES(ct_model_opts_t, hidden, "[128]",
+                   "widths of the hidden layers (mlp), width of the state (lstm)"),
+    CT_OPT_INT(ct_model_opts_t, patch, "4", 1, 4096,
+               "height and width of a patch, in pixels (vit)"),
+    CT_OPT_INT(ct_model_opts_t, dim, "64", 1, 1 << 20, "features of a token (vit)"),
+    CT_OPT_INT(ct_model_opts_t, heads, "4", 1, 1 << 16,
+               "heads of attention, which share out dim (vit)"),
+    CT_OPT_INT(ct_model_opts_t, mlp, "0", 0, 1 << 24,
+               "width between the linear layers (vit); 0: 4 dim"),
     CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, instead of a family"),
     CT_OPT_END};
 
@@ -79,10 +89,12 @@ static int build_family(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes
   int rc = CT_OK;
   const char *name = o->family ? o->family : "";
   const ct_family_t *f = find_family(name);
+  ct_model_opts_t own = *o;
   char shape[80];
   if (!f) return unknown_family(name);
-  CT_TRY(check_depth(f, o->depth));
-  rc = f->build(g, o, classes);
+  if (!own.depth) own.depth = f->depth;
+  CT_TRY(check_depth(f, own.depth));
+  rc = f->build(g, &own, classes);
   if (rc == CT_OK) rc = ct__graph_check_output(g, classes);
   if (rc != CT_OK)
     ct_err_prefix(rc, "model %s for samples of %s: ", f->name,

@@ -18,6 +18,17 @@ out:
   return rc;
 }
 
+int ct__want_sequence(const ct_shape_t *in)
+{
+  int rc = CT_OK;
+  char shape[80];
+  if (in->ndim != 3)
+    CT_FAIL(CT_ERR_SHAPE, "wants a sequence (N x T x features), but its input is %s",
+            ct_shape_text(in, shape, sizeof shape));
+out:
+  return rc;
+}
+
 int ct__window_infer(const ct__window_t *w, const ct_shape_t *in, int64_t channels, ct_shape_t *out)
 {
   int rc = CT_OK;
@@ -96,4 +107,12 @@ int ct__no_params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
 ct_param_spec_t ct__uniform_param(const char *suffix, ct_shape_t shape, int64_t fan_in)
 {
   return (ct_param_spec_t){suffix, shape, CT_INIT_UNIFORM, 1 / sqrt((double)fan_in), 0};
+}
+
+ct_param_spec_t ct__xavier_param(const char *suffix, int64_t out, int64_t in)
+{
+  return (ct_param_spec_t){.suffix = suffix,
+                           .shape = ct_shape(2, out, in),
+                           .init = CT_INIT_UNIFORM,
+                           .scale = sqrt(6 / ((double)in + (double)out))};
 }

@@ -9,6 +9,9 @@ extern const ct_opt_t ct__no_options[];
 /** CT_OK if the shape is N x C x H x W, else CT_ERR_SHAPE. */
 int ct__want_image(const ct_shape_t *in);
 
+/** CT_OK if the shape is N x T x features, else CT_ERR_SHAPE. */
+int ct__want_sequence(const ct_shape_t *in);
+
 /** Geometry of a sliding window, {rows, columns}. */
 typedef struct ct__window {
   int64_t kernel[2], stride[2], padding[2], dilation[2];
@@ -36,5 +39,7 @@ int ct__no_params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
 /** PyTorch's default for Conv2d and Linear: uniform in +-1 / sqrt(fan_in), weight and bias alike
  * (what kaiming_uniform_(a = sqrt(5)) comes to). */
 ct_param_spec_t ct__uniform_param(const char *suffix, ct_shape_t shape, int64_t fan_in);
+/** A matrix with torch.nn.init.xavier_uniform_ (Glorot and Bengio, 2010). */
+ct_param_spec_t ct__xavier_param(const char *suffix, int64_t out, int64_t in);
 
 #endif

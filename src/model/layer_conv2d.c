@@ -6,7 +6,7 @@
 
 #include "base/ct_err.h"
 
-enum { INIT_DEFAULT, INIT_HE_FAN_OUT };
+enum { INIT_DEFAULT, INIT_HE_FAN_OUT, INIT_TRUNC_NORMAL };
 
 typedef struct {
   int64_t out;
@@ -24,8 +24,10 @@ static const ct_opt_t rows[] = {
     CT_OPT_PAIR(conv_t, dilation, "1", 1, 4096, "pixels from tap to tap"),
     CT_OPT_INT(conv_t, groups, "1", 1, 1 << 24, "groups of channels that do not see each other"),
     CT_OPT_BOOL(conv_t, bias, "true", "add a trained bias per channel"),
-    CT_OPT_CHOICE(conv_t, init, "default", "default|he_fan_out",
-                  "initial weights: as torch.nn.Conv2d, or normal by He et al. 2015 (fan out)"),
+    CT_OPT_CHOICE(
+        conv_t, init, "default", "default|he_fan_out|trunc_normal",
+        "initial weights: as torch.nn.Conv2d; normal by He et al. 2015 (fan out); truncated "
+        "normal, 1 / fan in, no bias"),
     CT_OPT_END};
 
 static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
@@ -57,6 +59,11 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   if (o->init == INIT_HE_FAN_OUT) {
     spec[0].init = CT_INIT_NORMAL;
     spec[0].scale = sqrt(2 / ((double)o->out * (double)taps));
+  }
+  if (o->init == INIT_TRUNC_NORMAL) {
+    spec[0].init = CT_INIT_TRUNC_NORMAL;
+    spec[0].scale = 1 / sqrt((double)in_channels * (double)taps);
+    spec[1].init = CT_INIT_ZERO;
   }
   return o->bias ? 2 : 1;
 }

@@ -3,14 +3,21 @@
 
 #include "base/ct_err.h"
 
+enum { INIT_DEFAULT, INIT_XAVIER, INIT_ZERO };
+
 typedef struct {
   int64_t out;
-  int bias;
+  int bias, init;
 } linear_t;
 
 static const ct_opt_t rows[] = {
     CT_OPT_INT(linear_t, out, NULL, 1, 1 << 30, "output features"),
-    CT_OPT_BOOL(linear_t, bias, "true", "add a trained bias per feature"), CT_OPT_END};
+    CT_OPT_BOOL(linear_t, bias, "true", "add a trained bias per feature"),
+    CT_OPT_CHOICE(
+        linear_t, init, "default", "default|xavier|zero",
+        "initial weights: as torch.nn.Linear; uniform by Glorot and Bengio 2010 with a bias "
+        "near zero; zero"),
+    CT_OPT_END};
 
 static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
@@ -33,6 +40,12 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   int64_t features = in->dim[in->ndim - 1];
   spec[0] = ct__uniform_param("weight", ct_shape(2, o->out, features), features);
   spec[1] = ct__uniform_param("bias", ct_shape(1, o->out), features);
+  if (o->init == INIT_XAVIER) {
+    spec[0] = ct__xavier_param("weight", o->out, features);
+    spec[1].init = CT_INIT_NORMAL;
+    spec[1].scale = 1e-6;
+  }
+  if (o->init == INIT_ZERO) spec[0].init = spec[1].init = CT_INIT_ZERO;
   return o->bias ? 2 : 1;
 }
 

@@ -13,7 +13,13 @@
   X(global_avgpool) \
   X(flatten)        \
   X(dropout)        \
-  X(add)
+  X(add)            \
+  X(layernorm)      \
+  X(attention)      \
+  X(tokens)         \
+  X(lstm)           \
+  X(sequence)       \
+  X(select)
 
 #define X(kind) extern const ct_layer_ops_t ct__layer_##kind;
 KINDS(X)

@@ -5,4 +5,6 @@ libctrain_a_SOURCES += \
   %D%/layer_flatten.c %D%/layer_dropout.c %D%/layer_add.c \
   %D%/ct_graph.h %D%/graph_internal.h %D%/graph.c %D%/graph_make.c %D%/graph_read.c \
   %D%/graph_summary.c %D%/graph_freeze.c \
-  %D%/ct_family.h %D%/families.c %D%/family_mlp.c %D%/family_lenet.c %D%/family_resnet.c
+  %D%/ct_family.h %D%/families.c %D%/family_mlp.c %D%/family_lenet.c %D%/family_resnet.c \
+  %D%/layer_layernorm.c %D%/layer_attention.c %D%/layer_tokens.c %D%/layer_lstm.c %D%/layer_sequence.c %D%/layer_select.c \
+  %D%/family_lstm.c

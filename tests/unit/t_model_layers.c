@@ -160,7 +160,7 @@ static void wrong_layers_are_refused(void)
 static void wrong_families_are_refused(void)
 {
   static const wrong_t cases[] = {
-      {"{}", CT_ERR_USAGE, "m.yaml: model: give a family (mlp, lenet, resnet) or layers"},
+      {"{}", CT_ERR_USAGE, "m.yaml: model: give a family (mlp, lenet, resnet, "},
       {"family: resnte", CT_ERR_USAGE, "did you mean 'resnet'?"},
       {"family: transformer", CT_ERR_USAGE, "there are mlp, lenet, resnet"},
       {"{family: resnet, depth: 19}", CT_ERR_USAGE,

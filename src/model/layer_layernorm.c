@@ -1,0 +1,38 @@
+/* torch.nn.LayerNorm over the last dim. */
+#include "model/layer_common.h"
+
+typedef struct {
+  double eps;
+} layernorm_t;
+
+static const ct_opt_t rows[] = {
+    CT_OPT_DOUBLE(layernorm_t, eps, "1e-5", 1e-12, 1, "added to the variance"), CT_OPT_END};
+
+static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  ct_shape_t features = ct_shape(1, in->dim[in->ndim - 1]);
+  (void)opts;
+  spec[0] = (ct_param_spec_t){.suffix = "weight", .shape = features, .init = CT_INIT_ONE};
+  spec[1] = (ct_param_spec_t){.suffix = "bias", .shape = features, .init = CT_INIT_ZERO};
+  return 2;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  const layernorm_t *o = opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_LNORM, in, out);
+  d->u.lnorm.eps = o->eps;
+}
+
+const ct_layer_ops_t ct__layer_layernorm = {
+    .kind = "layernorm",
+    .help = "normalisation over the last dimension, with trained scale and shift",
+    .opts_bytes = sizeof(layernorm_t),
+    .opts = rows,
+    .inputs = 1,
+    .infer = ct__same_shape,
+    .params = params,
+    .lower = lower,
+};

@@ -1,0 +1,77 @@
+/* One level of torch.nn.LSTM (batch_first) on N x T x features; gives the states of all steps.
+ *
+ * A module of several levels is as many layers, with `level` 0, 1, … and the module's name in `params`. */
+#include "model/layer_common.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/ct_err.h"
+
+typedef struct {
+  int64_t hidden, level;
+  char *params;
+} lstm_t;
+
+#define LEVELS 8
+#define NAMES(l)                                                       \
+  {                                                                    \
+    "weight_ih_l" #l, "weight_hh_l" #l, "bias_ih_l" #l, "bias_hh_l" #l \
+  }
+
+static const ct_opt_t rows[] = {
+    CT_OPT_INT(lstm_t, hidden, NULL, 1, 1 << 24, "features of the state"),
+    CT_OPT_INT(lstm_t, level, "0", 0, LEVELS - 1, "number at the end of the parameters' names"),
+    CT_OPT_TEXT(lstm_t, params, "",
+                "what the parameters' names begin with; empty: the layer's name"),
+    CT_OPT_END};
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  const lstm_t *o = opts;
+  CT_TRY(ct__want_sequence(in));
+  *out = ct_shape(3, in->dim[0], in->dim[1], o->hidden);
+out:
+  return rc;
+}
+
+static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  static const char *const names[LEVELS][4] = {NAMES(0), NAMES(1), NAMES(2), NAMES(3),
+                                               NAMES(4), NAMES(5), NAMES(6), NAMES(7)};
+  const lstm_t *o = opts;
+  int64_t gates = 4 * o->hidden;
+  const ct_shape_t shape[4] = {ct_shape(2, gates, in->dim[2]), ct_shape(2, gates, o->hidden),
+                               ct_shape(1, gates), ct_shape(1, gates)};
+  for (int i = 0; i < 4; i++)
+    spec[i] = ct__uniform_param(names[o->level][i], shape[i], o->hidden);
+  return 4;
+}
+
+static const char *prefix(const void *opts, int slot)
+{
+  const lstm_t *o = opts;
+  (void)slot;
+  return o->params[0] ? o->params : NULL;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  (void)opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_LSTM, in, out);
+}
+
+const ct_layer_ops_t ct__layer_lstm = {
+    .kind = "lstm",
+    .help = "long short-term memory over a sequence; gives the states of all steps",
+    .opts_bytes = sizeof(lstm_t),
+    .opts = rows,
+    .inputs = 1,
+    .infer = infer,
+    .params = params,
+    .prefix = prefix,
+    .lower = lower,
+};

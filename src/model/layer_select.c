@@ -1,0 +1,46 @@
+/* One place of a sequence: N x T x features -> N x features. */
+#include "model/layer_common.h"
+
+#include <inttypes.h>
+
+#include "base/ct_err.h"
+
+typedef struct {
+  int64_t index;
+} select_t;
+
+static const ct_opt_t rows[] = {
+    CT_OPT_INT(select_t, index, NULL, -1, 1 << 30, "place, from 0; -1: the last"), CT_OPT_END};
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  const select_t *o = opts;
+  CT_TRY(ct__want_sequence(in));
+  if (o->index >= in->dim[1])
+    CT_FAIL(CT_ERR_SHAPE, "there is no place %" PRId64 " in a sequence of %" PRId64, o->index,
+            in->dim[1]);
+  *out = ct_shape(2, in->dim[0], in->dim[2]);
+out:
+  return rc;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  const select_t *o = opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_SELECT, in, out);
+  d->u.select.index = (int)o->index;
+}
+
+const ct_layer_ops_t ct__layer_select = {
+    .kind = "select",
+    .help = "one place of a sequence",
+    .opts_bytes = sizeof(select_t),
+    .opts = rows,
+    .inputs = 1,
+    .infer = infer,
+    .params = ct__no_params,
+    .lower = lower,
+};

@@ -1,0 +1,36 @@
+/* N x 1 x T x features -> N x T x features: the rows of an image of one channel as steps. */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  char shape[80];
+  (void)opts;
+  if (in->ndim != 4 || in->dim[1] != 1)
+    CT_FAIL(CT_ERR_SHAPE, "wants images of one channel (N x 1 x T x features), but its input is %s",
+            ct_shape_text(in, shape, sizeof shape));
+  *out = ct_shape(3, in->dim[0], in->dim[2], in->dim[3]);
+out:
+  return rc;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  (void)opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_REORDER, in, out);
+}
+
+const ct_layer_ops_t ct__layer_sequence = {
+    .kind = "sequence",
+    .help = "the rows of an image of one channel as the steps of a sequence",
+    .opts_bytes = 0,
+    .opts = ct__no_options,
+    .inputs = 1,
+    .infer = infer,
+    .params = ct__no_params,
+    .lower = lower,
+};

@@ -1,0 +1,54 @@
+/* N x D x H x W -> N x (1 + HW) x D: a trained class token, then the places of the image, and a trained
+ * position added to each.  As in torchvision's VisionTransformer, the class token belongs to the model:
+ * its name has no prefix. */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  (void)opts;
+  CT_TRY(ct__want_image(in));
+  *out = ct_shape(3, in->dim[0], 1 + in->dim[2] * in->dim[3], in->dim[1]);
+out:
+  return rc;
+}
+
+static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  int64_t tokens = 1 + in->dim[2] * in->dim[3], d = in->dim[1];
+  (void)opts;
+  spec[0] = (ct_param_spec_t){.suffix = "class_token", .shape = ct_shape(3, 1, 1, d)};
+  spec[1] = (ct_param_spec_t){.suffix = "pos_embedding",
+                              .shape = ct_shape(3, 1, tokens, d),
+                              .init = CT_INIT_NORMAL,
+                              .scale = 0.02};
+  return 2;
+}
+
+static const char *prefix(const void *opts, int slot)
+{
+  (void)opts;
+  return slot == 0 ? "" : NULL;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  (void)opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_TOKENS, in, out);
+}
+
+const ct_layer_ops_t ct__layer_tokens = {
+    .kind = "tokens",
+    .help = "an image's places as a sequence behind a class token, with trained positions",
+    .opts_bytes = 0,
+    .opts = ct__no_options,
+    .inputs = 1,
+    .infer = infer,
+    .params = params,
+    .prefix = prefix,
+    .lower = lower,
+};
