@@ -167,7 +167,7 @@ static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   attention_op_t *k = (attention_op_t *)op;
   const ct_op_desc_t *d = &op->desc;
   (void)like;
-  k->loops = cpu__loops(op->dev);
+  k->loops = cpu__loops(op->dev, CT_F32);
   k->n = d->x.dim[0];
   k->t = d->x.dim[1];
   k->d = d->x.dim[2];

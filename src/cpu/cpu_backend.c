@@ -167,6 +167,21 @@ static void use_threads(const ct_dev_t *dev)
   omp_set_num_threads(dev->threads);
 }
 
+static int types_fit(const ct_op_desc_t *d, char why[128])
+{
+  ct_dtype_t x = d->x.dtype, y = d->y.dtype;
+  int bf16 = kinds[d->kind]->bf16, cast = d->kind == CT_OP_REORDER;
+  if (x == CT_F32 && y == CT_F32) return 1;
+  if (bf16 && x == CT_BF16 && y == CT_BF16) return 1;
+  if (cast && (x == CT_F32 || x == CT_BF16) && (y == CT_F32 || y == CT_BF16)) return 1;
+  if (x == CT_F16 || y == CT_F16)
+    snprintf(why, 128, "the CPU backend does not compute in float16: use bf16, or a GPU");
+  else
+    snprintf(why, 128, "the CPU backend has no '%s' op from %s to %s", ct_op_name(d->kind),
+             ct_dtype_name(x), ct_dtype_name(y));
+  return 0;
+}
+
 static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   why[0] = 0;
@@ -174,11 +189,7 @@ static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
     snprintf(why, 128, "the CPU backend has no '%s' op", ct_op_name(d->kind));
     return 0;
   }
-  if (d->x.dtype != CT_F32 || d->y.dtype != CT_F32) {
-    snprintf(why, 128, "the CPU backend computes in float32 only, not in %s",
-             ct_dtype_name(d->x.dtype != CT_F32 ? d->x.dtype : d->y.dtype));
-    return 0;
-  }
+  if (!types_fit(d, why)) return 0;
   const cpu__op_kind_t *kind = kinds[d->kind];
   return kind->supports ? kind->supports(dev, d, why) : 1;
 }

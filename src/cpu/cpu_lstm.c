@@ -176,7 +176,7 @@ static int lstm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   lstm_op_t *k = (lstm_op_t *)op;
   const ct_op_desc_t *d = &op->desc;
   (void)like;
-  k->loops = cpu__loops(op->dev);
+  k->loops = cpu__loops(op->dev, CT_F32);
   k->n = d->x.dim[0];
   k->t = d->x.dim[1];
   k->f = d->x.dim[2];

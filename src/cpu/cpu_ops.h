@@ -40,7 +40,8 @@ struct ct_op {
  * frees. */
 struct cpu__op_kind {
   size_t size; /**< of the kind's own struct: allocated zeroed by the backend, header filled */
-  /* as in ct_op_ops_t; NULL: everything float32 is supported */
+  int bf16;    /**< x and y may both be CT_BF16; a cast: one of them */
+  /* as in ct_op_ops_t, types apart; NULL: everything is supported */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
   /* NULL: the layout that is offered */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);
@@ -62,7 +63,7 @@ extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dro
     cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens,
     cpu__select; /* kern_*.c */
 
-/** An activation as n x groups x inner x lanes floats, whatever its layout: channel c lies in group
+/** An activation as n x groups x inner x lanes elements, whatever its layout: channel c lies in group
  * c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C lanes;
  * blocked: lanes 8 or 16, and the last group's lanes beyond c are padding. */
 typedef struct cpu__view {
@@ -93,7 +94,7 @@ typedef struct cpu__part {
 
 static inline cpu__part_t cpu__part(int64_t count, int parts, int k)
 {
-  int64_t size = ((count + parts - 1) / parts + 15) / 16 * 16, first = k * size;
+  int64_t size = ((count + parts - 1) / parts + 31) / 32 * 32, first = k * size;
   if (first >= count) return (cpu__part_t){0, 0};
   return (cpu__part_t){first, count - first < size ? count - first : size};
 }

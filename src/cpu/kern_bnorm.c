@@ -24,10 +24,16 @@ static int64_t tile_at(const cpu__bnorm_t *k, int64_t block, int64_t image)
          block % k->group_blocks * k->channels;
 }
 
+/* Where a tile of an activation lies; NULL stays NULL. */
+static void *tile_of(const cpu__bnorm_t *k, const void *tensor, int64_t block, int64_t image)
+{
+  return cpu__at(tensor, tile_at(k, block, image), k->op.desc.x.dtype);
+}
+
 /* One channel at a time, all vectors along its pixels. */
 static void tile_plain(cpu__bnorm_t *k, const cpu__view_t *v)
 {
-  k->loops = cpu__loops(k->op.dev);
+  k->loops = cpu__loops(k->op.dev, k->op.desc.x.dtype);
   k->channels = k->group_blocks = 1;
   k->blocks = v->groups;
   k->images = v->n;
@@ -43,7 +49,7 @@ static void tile_blocked(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   int64_t width;
 
-  k->loops = cpu__loops_for(k->op.dev, v->lanes);
+  k->loops = cpu__loops_for(k->op.dev, k->op.desc.x.dtype, v->lanes);
   k->channels = width = k->loops->width;
   k->group_blocks = v->lanes / width;
   k->blocks = v->groups * k->group_blocks;
@@ -65,7 +71,7 @@ static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
   int64_t rows = v->n * v->inner, strip = (rows + STRIPS_MAX - 1) / STRIPS_MAX;
 
   if (strip < STRIP_MIN) strip = STRIP_MIN;
-  k->loops = cpu__loops_for(k->op.dev, v->c);
+  k->loops = cpu__loops_for(k->op.dev, k->op.desc.x.dtype, v->c);
   k->channels = k->loops->width;
   k->blocks = k->group_blocks = (v->c + k->channels - 1) / k->channels;
   k->images = (rows + strip - 1) / strip;
@@ -77,7 +83,7 @@ static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
 }
 
 /* An output may be stored around the caches if each tile is contiguous and aligned to vectors. */
-static int streams(const cpu__bnorm_t *k, const float *out)
+static int streams(const cpu__bnorm_t *k, const void *out)
 {
   int width = k->loops->width;
 
@@ -146,18 +152,17 @@ static void go(const cpu__bn_run_t *r, const pass_t *p)
 
 static void forward_sums(const cpu__bn_run_t *r, int64_t block, int64_t image)
 {
-  r->k->loops->bn_sums(cpu__bn_rows_of(r->k, block, image),
-                       (const float *)r->a->x + tile_at(r->k, block, image),
+  r->k->loops->bn_sums(cpu__bn_rows_of(r->k, block, image), tile_of(r->k, r->a->x, block, image),
                        cpu__bn_sums_of(r, block, image));
 }
 
 static void forward_write(const cpu__bn_run_t *r, int64_t block, int64_t image)
 {
   const ct_op_desc_t *d = &r->k->op.desc;
-  int64_t at = tile_at(r->k, block, image);
-  cpu__bn_fwd_t f = {.x = (const float *)r->a->x + at, .y = (float *)r->a->y + at};
+  cpu__bn_fwd_t f = {.x = tile_of(r->k, r->a->x, block, image),
+                     .y = tile_of(r->k, r->a->y, block, image)};
 
-  if (d->u.bnorm.add) f.x2 = (const float *)r->a->x2 + at;
+  if (d->u.bnorm.add) f.x2 = tile_of(r->k, r->a->x2, block, image);
   f.relu = d->u.bnorm.relu;
   f.stream = r->stream;
   r->k->loops->bn_apply(cpu__bn_rows_of(r->k, block, image), &f, cpu__bn_coefs_of(r, block));
@@ -167,12 +172,12 @@ static cpu__bn_bwd_t backward_tile(const cpu__bn_run_t *r, int64_t block, int64_
 {
   const ct_op_args_t *a = r->a;
   int relu = r->k->op.desc.u.bnorm.relu, add = r->k->op.desc.u.bnorm.add;
-  int64_t at = tile_at(r->k, block, image);
-  cpu__bn_bwd_t b = {.x = (const float *)a->x + at, .dy = (const float *)a->dy + at};
+  cpu__bn_bwd_t b = {.x = tile_of(r->k, a->x, block, image),
+                     .dy = tile_of(r->k, a->dy, block, image),
+                     .dy2 = tile_of(r->k, a->dy2, block, image)};
 
-  if (a->dy2) b.dy2 = (const float *)a->dy2 + at;
   b.mask = !relu ? CPU__MASK_NONE : add ? CPU__MASK_Y : CPU__MASK_X;
-  if (b.mask == CPU__MASK_Y) b.y = (const float *)a->y + at;
+  if (b.mask == CPU__MASK_Y) b.y = tile_of(r->k, a->y, block, image);
   return b;
 }
 
@@ -187,10 +192,9 @@ static void backward_sums(const cpu__bn_run_t *r, int64_t block, int64_t image)
 static void backward_write(const cpu__bn_run_t *r, int64_t block, int64_t image)
 {
   cpu__bn_bwd_t b = backward_tile(r, block, image);
-  int64_t at = tile_at(r->k, block, image);
 
-  if (r->a->dx) b.dx = (float *)r->a->dx + at;
-  if (r->k->op.desc.u.bnorm.add && r->a->dx2) b.dx2 = (float *)r->a->dx2 + at;
+  b.dx = tile_of(r->k, r->a->dx, block, image);
+  if (r->k->op.desc.u.bnorm.add) b.dx2 = tile_of(r->k, r->a->dx2, block, image);
   b.stream = r->stream;
   b.stream2 = r->stream2;
   r->k->loops->bn_bwd_apply(cpu__bn_rows_of(r->k, block, image), &b, cpu__bn_coefs_of(r, block));
@@ -309,4 +313,4 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__bnorm = {
-    .size = sizeof(cpu__bnorm_t), .supports = supports, .prepare = prepare, .run = run};
+    .size = sizeof(cpu__bnorm_t), .bf16 = 1, .supports = supports, .prepare = prepare, .run = run};

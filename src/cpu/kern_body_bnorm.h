@@ -17,29 +17,29 @@ INLINE void sums_store(const sums_t *s, float *out)
   store(out + CPU__BN_DOT * CPU__VW, s->dot[0] + s->dot[1], CPU__VW);
 }
 
-INLINE void moment_step(sums_t *s, int k, const float *x, vec_t shift, int n)
+INLINE void moment_step(sums_t *s, int k, const void *x, int64_t i, vec_t shift, int n)
 {
-  vec_t v = load_or(x, n, shift) - shift;
+  vec_t v = get_or(x, i, n, shift) - shift;
   s->sum[k] += v;
   s->dot[k] += v * v;
 }
 
 /* Shifted sums (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983): the
  * variance comes out right even if it is tiny against the mean. */
-static void bn_sums(cpu__rows_t r, const float *x, float *out)
+static void bn_sums(cpu__rows_t r, const void *x, float *out)
 {
-  vec_t shift = load(x, r.width < CPU__VW ? (int)r.width : CPU__VW);
+  vec_t shift = get(x, 0, r.width < CPU__VW ? (int)r.width : CPU__VW);
   sums_t s = {0};
 
-  for (int64_t row = 0; row < r.rows; row++, x += r.stride) {
-    int64_t i = 0;
-    for (; i + 2 * CPU__VW <= r.width; i += 2 * CPU__VW) {
-      moment_step(&s, 0, x + i, shift, CPU__VW);
-      moment_step(&s, 1, x + i + CPU__VW, shift, CPU__VW);
+  for (int64_t row = 0; row < r.rows; row++) {
+    int64_t i = row * r.stride, end = i + r.width;
+    for (; i + 2 * CPU__VW <= end; i += 2 * CPU__VW) {
+      moment_step(&s, 0, x, i, shift, CPU__VW);
+      moment_step(&s, 1, x, i + CPU__VW, shift, CPU__VW);
     }
-    for (; i + CPU__VW <= r.width; i += CPU__VW)
-      moment_step(&s, row & 1, x + i, shift, CPU__VW);
-    if (i < r.width) moment_step(&s, 0, x + i, shift, (int)(r.width - i));
+    for (; i + CPU__VW <= end; i += CPU__VW)
+      moment_step(&s, row & 1, x, i, shift, CPU__VW);
+    if (i < end) moment_step(&s, 0, x, i, shift, (int)(end - i));
   }
   sums_store(&s, out);
   store(out + CPU__BN_SHIFT * CPU__VW, shift, CPU__VW);
@@ -56,10 +56,10 @@ INLINE norm_t norm_of(const float *coefs)
 
 INLINE void apply_step(const cpu__bn_fwd_t *a, norm_t k, int64_t i, int n)
 {
-  vec_t v = (load(a->x + i, n) - k.mean) * k.scale + k.bias;
-  if (a->x2) v += load(a->x2 + i, n);
+  vec_t v = (get(a->x, i, n) - k.mean) * k.scale + k.bias;
+  if (a->x2) v += get(a->x2, i, n);
   if (a->relu) v = relu_of(v);
-  put(a->y + i, v, n, a->stream);
+  put(a->y, i, v, n, a->stream);
 }
 
 static void bn_apply(cpu__rows_t r, const cpu__bn_fwd_t *args, const float *coefs)
@@ -79,16 +79,16 @@ static void bn_apply(cpu__rows_t r, const cpu__bn_fwd_t *args, const float *coef
 /* The gradient of the sum before the ReLU; centred: x - mean. */
 INLINE vec_t masked(const cpu__bn_bwd_t *a, norm_t k, vec_t centred, int64_t i, int n)
 {
-  vec_t g = load(a->dy + i, n);
-  if (a->dy2) g += load(a->dy2 + i, n);
+  vec_t g = get(a->dy, i, n);
+  if (a->dy2) g += get(a->dy2, i, n);
   if (a->mask == CPU__MASK_X) g = keep(~(centred * k.scale + k.bias <= 0), g);
-  if (a->mask == CPU__MASK_Y) g = keep(~(load(a->y + i, n) <= 0), g);
+  if (a->mask == CPU__MASK_Y) g = keep(~(get(a->y, i, n) <= 0), g);
   return g;
 }
 
 INLINE void bwd_sums_step(sums_t *s, const cpu__bn_bwd_t *a, norm_t k, int64_t i, int n)
 {
-  vec_t centred = load(a->x + i, n) - k.mean, g = masked(a, k, centred, i, n);
+  vec_t centred = get(a->x, i, n) - k.mean, g = masked(a, k, centred, i, n);
   s->sum[0] += g;
   s->dot[0] += g * centred;
 }
@@ -111,9 +111,9 @@ static void bn_bwd_sums(cpu__rows_t r, const cpu__bn_bwd_t *args, const float *c
 INLINE void bwd_apply_step(const cpu__bn_bwd_t *a, norm_t k, vec_t dy_mean, vec_t dy_slope,
                            int64_t i, int n)
 {
-  vec_t centred = load(a->x + i, n) - k.mean, g = masked(a, k, centred, i, n);
-  if (a->dx2) put(a->dx2 + i, g, n, a->stream2);
-  if (a->dx) put(a->dx + i, k.scale * (g - dy_mean - centred * dy_slope), n, a->stream);
+  vec_t centred = get(a->x, i, n) - k.mean, g = masked(a, k, centred, i, n);
+  if (a->dx2) put(a->dx2, i, g, n, a->stream2);
+  if (a->dx) put(a->dx, i, k.scale * (g - dy_mean - centred * dy_slope), n, a->stream);
 }
 
 static void bn_bwd_apply(cpu__rows_t r, const cpu__bn_bwd_t *args, const float *coefs)

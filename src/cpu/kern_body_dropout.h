@@ -33,25 +33,27 @@ static void drop_factors(const ct_dropout_t *d, int64_t position, int64_t first,
   }
 }
 
-INLINE void drop_step(const float *factors, const float *in, float *out, int n)
+INLINE void drop_step(const float *factors, const void *in, void *out, int64_t i, int n)
 {
-  vec_t f = load(factors, n);
-  store(out, keep(f != 0, load(in, n) * f), n);
+  vec_t f = load(factors + i, n);
+  put(out, i, keep(f != 0, get(in, i, n) * f), n, 0);
 }
 
 /* Elements that lie side by side. */
-static void drop_side_by_side(const float *factors, int64_t count, const float *in, float *out)
+static void drop_side_by_side(const float *factors, int64_t count, const void *in, void *out)
 {
   int64_t i = 0, end = whole(count);
 
   for (; i < end; i += CPU__VW)
-    drop_step(factors + i, in + i, out + i, CPU__VW);
-  if (i < count) drop_step(factors + i, in + i, out + i, (int)(count - i));
+    drop_step(factors, in, out, i, CPU__VW);
+  if (i < count) drop_step(factors, in, out, i, (int)(count - i));
 }
 
 static void drop(const ct_dropout_t *d, int64_t position, int64_t first, int64_t count,
-                 int64_t step, const float *in, float *out)
+                 int64_t step, const void *from, void *to)
 {
+  const elem_t *in = from;
+  elem_t *out = to;
   float factors[DROP_BLOCKS * CT_DROPOUT_BLOCK];
 
   while (count > 0) {
@@ -63,7 +65,8 @@ static void drop(const ct_dropout_t *d, int64_t position, int64_t first, int64_t
       drop_side_by_side(factors + skip, n, in, out);
     } else {
       for (int64_t i = 0; i < n; i++)
-        out[i * step] = factors[skip + i] == 0 ? 0 : in[i * step] * factors[skip + i];
+        put_one(out, i * step,
+                factors[skip + i] == 0 ? 0 : get_one(in, i * step) * factors[skip + i]);
     }
     in += n * step;
     out += n * step;

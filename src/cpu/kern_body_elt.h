@@ -1,16 +1,15 @@
 /** \file kern_body_elt.h  Inner loops of ReLU and addition.  Module-internal. */
 #include "cpu/kern_vec.h"
 
-INLINE void add_step(const float *x, const float *x2, float *y, int64_t i, int n, int relu,
-                     int stream)
+INLINE void add_step(const void *x, const void *x2, void *y, int64_t i, int n, int relu, int stream)
 {
-  vec_t v = load(x + i, n);
-  if (x2) v += load(x2 + i, n);
+  vec_t v = get(x, i, n);
+  if (x2) v += get(x2, i, n);
   if (relu) v = relu_of(v);
-  put(y + i, v, n, stream);
+  put(y, i, v, n, stream);
 }
 
-static void add(int64_t count, const float *x, const float *x2, float *y, int relu, int stream)
+static void add(int64_t count, const void *x, const void *x2, void *y, int relu, int stream)
 {
   int64_t i = 0, end = whole(count);
 
@@ -20,16 +19,16 @@ static void add(int64_t count, const float *x, const float *x2, float *y, int re
   put_end(stream);
 }
 
-INLINE void add_bwd_step(const float *y, const float *dy, const float *dy2, float *dx, int64_t i,
-                         int n, int stream)
+INLINE void add_bwd_step(const void *y, const void *dy, const void *dy2, void *dx, int64_t i, int n,
+                         int stream)
 {
-  vec_t g = load(dy + i, n);
-  if (dy2) g += load(dy2 + i, n);
-  if (y) g = keep(~(load(y + i, n) <= 0), g);
-  put(dx + i, g, n, stream);
+  vec_t g = get(dy, i, n);
+  if (dy2) g += get(dy2, i, n);
+  if (y) g = keep(~(get(y, i, n) <= 0), g);
+  put(dx, i, g, n, stream);
 }
 
-static void add_bwd(int64_t count, const float *y, const float *dy, const float *dy2, float *dx,
+static void add_bwd(int64_t count, const void *y, const void *dy, const void *dy2, void *dx,
                     int stream)
 {
   int64_t i = 0, end = whole(count);

@@ -24,7 +24,7 @@ INLINE span_t span_of(const cpu__pool_t *p, int axis, int64_t out)
 
 /* The maximum and where it was first; NaN counts as largest, as in PyTorch.  origin: of the
  * window in x; width: of the whole window. */
-INLINE vec_t window_max(const float *x, int64_t origin, int64_t row_step, cpu__pixels_t px,
+INLINE vec_t window_max(const void *x, int64_t origin, int64_t row_step, cpu__pixels_t px,
                         span_t rows, span_t cols, int width, mask_t *place)
 {
   vec_t best = splat(-INFINITY);
@@ -32,7 +32,7 @@ INLINE vec_t window_max(const float *x, int64_t origin, int64_t row_step, cpu__p
   *place = (mask_t){0} + (rows.from * width + cols.from);
   for (int row = rows.from; row < rows.to; row++) {
     for (int col = cols.from; col < cols.to; col++) {
-      vec_t v = load(x + (origin + row * row_step + col * px.step), px.lanes);
+      vec_t v = get(x, origin + row * row_step + col * px.step, px.lanes);
       mask_t larger = (v > best) | (v != v);
       best = choose(larger, v, best);
       *place = (larger & (row * width + col)) | (~larger & *place);
@@ -42,7 +42,7 @@ INLINE vec_t window_max(const float *x, int64_t origin, int64_t row_step, cpu__p
 }
 
 /* The usual windows with constant bounds, for which the compiler unrolls the loops. */
-INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const float *x, span_t rows,
+INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, span_t rows,
                             span_t cols, mask_t *place)
 {
   const span_t two = {0, 0, 2}, three = {0, 0, 3};
@@ -56,7 +56,7 @@ INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const float 
   return window_max(x, origin, row_step, px, rows, cols, p->kernel[1], place);
 }
 
-INLINE void max_image(const cpu__pool_t *p, cpu__pixels_t px, const float *x, float *y,
+INLINE void max_image(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y,
                       uint8_t *place, int stream)
 {
   for (int64_t row = 0; row < p->out[0]; row++) {
@@ -69,14 +69,14 @@ INLINE void max_image(const cpu__pool_t *p, cpu__pixels_t px, const float *x, fl
         from |= (v <= 0) & CPU__POOL_NONE;
         v = relu_of(v);
       }
-      put(y + at * px.step, v, px.lanes, stream);
+      put(y, at * px.step, v, px.lanes, stream);
       if (place) store_bytes(place + at * CPU__VW, from);
     }
   }
   put_end(stream);
 }
 
-static void max(const cpu__pool_t *pool, cpu__pixels_t px, const float *x, float *y, uint8_t *place,
+static void max(const cpu__pool_t *pool, cpu__pixels_t px, const void *x, void *y, uint8_t *place,
                 int stream)
 {
   const cpu__pool_t p = *pool;
@@ -90,17 +90,17 @@ static void max(const cpu__pool_t *pool, cpu__pixels_t px, const float *x, float
 
 /* Windows that tile the image: each output brings its gradient to its own pixels. */
 INLINE void max_bwd_tiles(const cpu__pool_t *p, const int kernel[2], cpu__pixels_t px,
-                          const uint8_t *place, const float *dy, float *dx, int stream)
+                          const uint8_t *place, const void *dy, void *dx, int stream)
 {
   for (int64_t row = 0; row < p->out[0]; row++) {
     for (int64_t col = 0; col < p->out[1]; col++) {
       int64_t at = row * p->out[1] + col;
-      float *to = dx + (row * kernel[0] * p->in[1] + col * kernel[1]) * px.step;
+      int64_t to = (row * kernel[0] * p->in[1] + col * kernel[1]) * px.step;
       mask_t from = load_bytes(place + at * CPU__VW);
-      vec_t g = load(dy + at * px.step, px.lanes);
+      vec_t g = get(dy, at * px.step, px.lanes);
       for (int r = 0; r < kernel[0]; r++) {
         for (int c = 0; c < kernel[1]; c++)
-          put(to + (r * p->in[1] + c) * px.step, keep(from == r * kernel[1] + c, g), px.lanes,
+          put(dx, to + (r * p->in[1] + c) * px.step, keep(from == r * kernel[1] + c, g), px.lanes,
               stream);
       }
     }
@@ -109,7 +109,7 @@ INLINE void max_bwd_tiles(const cpu__pool_t *p, const int kernel[2], cpu__pixels
 
 /* By input pixel: each is written once, with what all windows over it bring. */
 INLINE vec_t pixel_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
-                            const float *dy, int64_t row, int64_t col)
+                            const void *dy, int64_t row, int64_t col)
 {
   const int32_t *rows = p->cover[0][row], *cols = p->cover[1][col];
   vec_t g = {0};
@@ -119,23 +119,25 @@ INLINE vec_t pixel_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_
     for (int64_t c = cols[0]; c <= cols[1]; c++) {
       int64_t at = r * p->out[1] + c;
       mask_t from = load_bytes(place + at * CPU__VW);
-      g += keep(from == (int32_t)(first - c * p->stride[1]), load(dy + at * px.step, px.lanes));
+      g += keep(from == (int32_t)(first - c * p->stride[1]), get(dy, at * px.step, px.lanes));
     }
   }
   return g;
 }
 
 INLINE void max_bwd_pixels(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
-                           const float *dy, float *dx, int stream)
+                           const void *dy, void *dx, int stream)
 {
+  int64_t at = 0;
+
   for (int64_t row = 0; row < p->in[0]; row++) {
-    for (int64_t col = 0; col < p->in[1]; col++, dx += px.step)
-      put(dx, pixel_gradient(p, px, place, dy, row, col), px.lanes, stream);
+    for (int64_t col = 0; col < p->in[1]; col++, at += px.step)
+      put(dx, at, pixel_gradient(p, px, place, dy, row, col), px.lanes, stream);
   }
 }
 
 INLINE void max_bwd_image(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
-                          const float *dy, float *dx, int stream)
+                          const void *dy, void *dx, int stream)
 {
   if (p->tiles && p->kernel[0] == 2 && p->kernel[1] == 2) {
     max_bwd_tiles(p, (int[]){2, 2}, px, place, dy, dx, stream);
@@ -147,8 +149,8 @@ INLINE void max_bwd_image(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t 
   put_end(stream);
 }
 
-static void max_bwd(const cpu__pool_t *pool, cpu__pixels_t px, const uint8_t *place,
-                    const float *dy, float *dx, int stream)
+static void max_bwd(const cpu__pool_t *pool, cpu__pixels_t px, const uint8_t *place, const void *dy,
+                    void *dx, int stream)
 {
   const cpu__pool_t p = *pool;
 
@@ -159,8 +161,8 @@ static void max_bwd(const cpu__pool_t *pool, cpu__pixels_t px, const uint8_t *pl
   }
 }
 
-INLINE void average_image(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *x,
-                          float *y)
+INLINE void average_image(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *x,
+                          void *y)
 {
   for (int64_t row = 0; row < p->out[0]; row++) {
     span_t rows = span_of(p, 0, row);
@@ -170,16 +172,16 @@ INLINE void average_image(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t 
       vec_t sum = {0};
       for (int r = rows.from; r < rows.to; r++) {
         for (int c = cols.from; c < cols.to; c++)
-          sum += load(x + (origin + r * p->in[1] + c) * px.step, px.lanes);
+          sum += get(x, (origin + r * p->in[1] + c) * px.step, px.lanes);
       }
       sum *= p->share[0][row] * p->share[1][col];
-      store(y + (row * p->out[1] + col) * py.step, sum, py.lanes);
+      put(y, (row * p->out[1] + col) * py.step, sum, py.lanes, 0);
     }
   }
 }
 
-static void average(const cpu__pool_t *pool, cpu__pixels_t px, cpu__pixels_t py, const float *x,
-                    float *y)
+static void average(const cpu__pool_t *pool, cpu__pixels_t px, cpu__pixels_t py, const void *x,
+                    void *y)
 {
   const cpu__pool_t p = *pool;
 
@@ -191,25 +193,26 @@ static void average(const cpu__pool_t *pool, cpu__pixels_t px, cpu__pixels_t py,
 }
 
 INLINE void average_bwd_image(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py,
-                              const float *dy, float *dx)
+                              const void *dy, void *dx)
 {
+  int64_t at = 0;
+
   for (int64_t row = 0; row < p->in[0]; row++) {
     const int32_t *rows = p->cover[0][row];
-    for (int64_t col = 0; col < p->in[1]; col++, dx += px.step) {
+    for (int64_t col = 0; col < p->in[1]; col++, at += px.step) {
       const int32_t *cols = p->cover[1][col];
       vec_t g = {0};
       for (int64_t r = rows[0]; r <= rows[1]; r++) {
         for (int64_t c = cols[0]; c <= cols[1]; c++)
-          g += load(dy + (r * p->out[1] + c) * py.step, py.lanes) *
-               (p->share[0][r] * p->share[1][c]);
+          g += get(dy, (r * p->out[1] + c) * py.step, py.lanes) * (p->share[0][r] * p->share[1][c]);
       }
-      store(dx, g, px.lanes);
+      put(dx, at, g, px.lanes, 0);
     }
   }
 }
 
-static void average_bwd(const cpu__pool_t *pool, cpu__pixels_t px, cpu__pixels_t py,
-                        const float *dy, float *dx)
+static void average_bwd(const cpu__pool_t *pool, cpu__pixels_t px, cpu__pixels_t py, const void *dy,
+                        void *dx)
 {
   const cpu__pool_t p = *pool;
 

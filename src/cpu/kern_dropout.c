@@ -7,23 +7,29 @@
 #include "cpu/kern_loops.h"
 
 /* One group of channels of one image, channel by channel; padding becomes 0. */
-static void drop_group(const cpu__loops_t *loops, const ct_dropout_t *drop, const cpu__view_t *v,
-                       int64_t position, int64_t group, const float *in, float *out)
+static void drop_group(const ct_op_t *op, const ct_dropout_t *drop, const cpu__view_t *v,
+                       int64_t position, int64_t group, const void *in, void *out)
 {
+  ct_dtype_t t = op->desc.x.dtype;
+  size_t size = ct_dtype_size(t);
+
   for (int64_t lane = 0; lane < v->lanes; lane++) {
     int64_t c = group * v->lanes + lane;
     if (c < v->c) {
-      loops->drop(drop, position, c * v->inner, v->inner, v->lanes, in + lane, out + lane);
+      cpu__loops(op->dev, t)
+          ->drop(drop, position, c * v->inner, v->inner, v->lanes, cpu__at(in, lane, t),
+                 cpu__at(out, lane, t));
     } else {
       for (int64_t i = 0; i < v->inner; i++)
-        out[i * v->lanes + lane] = 0;
+        memset(cpu__at(out, i * v->lanes + lane, t), 0, size);
     }
   }
 }
 
-static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const float *in, float *out)
+static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in, void *out)
 {
   const ct_op_desc_t *d = &op->desc;
+  ct_dtype_t t = d->x.dtype;
   cpu__view_t v = cpu__view(&d->x);
   ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
 
@@ -34,8 +40,8 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const float *in
   int64_t tasks = v.n * v.groups, size = v.inner * v.lanes;
 #pragma omp parallel for if (tasks * size > CPU__PARALLEL_MIN) schedule(static)
   for (int64_t i = 0; i < tasks; i++)
-    drop_group(cpu__loops(op->dev), &drop, &v, a->first + i / v.groups, i % v.groups, in + i * size,
-               out + i * size);
+    drop_group(op, &drop, &v, a->first + i / v.groups, i % v.groups, cpu__at(in, i * size, t),
+               cpu__at(out, i * size, t));
 }
 
 /* In evaluation nothing is dropped. */
@@ -75,4 +81,4 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__dropout = {
-    .size = sizeof(ct_op_t), .supports = supports, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .bf16 = 1, .supports = supports, .prepare = prepare, .run = run};

@@ -7,52 +7,52 @@
 
 /* ---- ReLU and addition ---- */
 
-static void forward(const ct_op_t *op, int64_t count, const float *x, const float *x2, float *y,
-                    int relu)
+static void forward(const ct_op_t *op, const ct_op_args_t *a, const void *x2, int relu)
 {
-  const cpu__loops_t *loops = cpu__loops(op->dev);
+  ct_dtype_t t = op->desc.x.dtype;
+  const cpu__loops_t *loops = cpu__loops(op->dev, t);
+  int64_t count = ct_shape_padded(&op->desc.x);
   int parts = op->dev->threads;
-  int stream = y != x && y != x2 && cpu__streams(y, (size_t)count * sizeof(float));
+  int stream = a->y != a->x && a->y != x2 && cpu__streams(a->y, ct_shape_bytes(&op->desc.x));
 
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int k = 0; k < parts; k++) {
     cpu__part_t p = cpu__part(count, parts, k);
-    loops->add(p.count, x + p.first, x2 ? x2 + p.first : NULL, y + p.first, relu, stream);
+    loops->add(p.count, cpu__at(a->x, p.first, t), cpu__at(x2, p.first, t),
+               cpu__at(a->y, p.first, t), relu, stream);
   }
 }
 
-static void backward(const ct_op_t *op, int64_t count, const float *y, const ct_op_args_t *a)
+static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
 {
-  const cpu__loops_t *loops = cpu__loops(op->dev);
-  const float *dy = a->dy, *dy2 = a->dy2;
-  float *dx = a->dx;
+  ct_dtype_t t = op->desc.x.dtype;
+  const cpu__loops_t *loops = cpu__loops(op->dev, t);
+  int64_t count = ct_shape_padded(&op->desc.x);
   int parts = op->dev->threads;
-  int stream = dx != dy && dx != dy2 && cpu__streams(dx, (size_t)count * sizeof(float));
+  int stream =
+      a->dx != a->dy && a->dx != a->dy2 && cpu__streams(a->dx, ct_shape_bytes(&op->desc.x));
 
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int k = 0; k < parts; k++) {
     cpu__part_t p = cpu__part(count, parts, k);
-    loops->add_bwd(p.count, y ? y + p.first : NULL, dy + p.first, dy2 ? dy2 + p.first : NULL,
-                   dx + p.first, stream);
+    loops->add_bwd(p.count, cpu__at(y, p.first, t), cpu__at(a->dy, p.first, t),
+                   cpu__at(a->dy2, p.first, t), cpu__at(a->dx, p.first, t), stream);
   }
 }
 
 static int relu_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  int64_t count = ct_shape_padded(&op->desc.x);
-
-  if (a->pass & CT_FWD) forward(op, count, a->x, NULL, a->y, 1);
-  if (a->pass & CT_BWD_DATA) backward(op, count, a->y, a);
+  if (a->pass & CT_FWD) forward(op, a, NULL, 1);
+  if (a->pass & CT_BWD_DATA) backward(op, a, a->y);
   return CT_OK;
 }
 
 static int add_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  int64_t count = ct_shape_padded(&op->desc.x);
   int relu = op->desc.u.add.relu;
 
-  if (a->pass & CT_FWD) forward(op, count, a->x, a->x2, a->y, relu);
-  if (a->pass & CT_BWD_DATA) backward(op, count, relu ? a->y : NULL, a);
+  if (a->pass & CT_FWD) forward(op, a, a->x2, relu);
+  if (a->pass & CT_BWD_DATA) backward(op, a, relu ? a->y : NULL);
   return CT_OK;
 }
 
@@ -80,8 +80,14 @@ static int add_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__relu = {
-    .size = sizeof(ct_op_t), .supports = same_supports, .prepare = relu_prepare, .run = relu_run};
+const cpu__op_kind_t cpu__relu = {.size = sizeof(ct_op_t),
+                                  .bf16 = 1,
+                                  .supports = same_supports,
+                                  .prepare = relu_prepare,
+                                  .run = relu_run};
 
-const cpu__op_kind_t cpu__add = {
-    .size = sizeof(ct_op_t), .supports = same_supports, .prepare = add_prepare, .run = add_run};
+const cpu__op_kind_t cpu__add = {.size = sizeof(ct_op_t),
+                                 .bf16 = 1,
+                                 .supports = same_supports,
+                                 .prepare = add_prepare,
+                                 .run = add_run};

@@ -1,8 +1,9 @@
 /** \file kern_isa.h  All inner loops, compiled for the instruction set of the including file.
  * Module-internal.
  *
- * The including file defines CPU__VW, the floats of a vector, and CPU__LOOPS, the name of the
- * table, and has told the compiler the instruction set. */
+ * The including file defines CPU__VW, the floats of a vector, and CPU__ISA, the name of the
+ * instruction set, and has told the compiler that set.  With CPU__BF16 defined the activations are
+ * bfloat16. */
 #include <math.h>
 
 /* Loops branch on what is constant while they run: -O3 takes such branches out of them, and only
@@ -16,12 +17,19 @@
 #include "cpu/kern_body_bnorm.h"
 #include "cpu/kern_body_pool.h"
 #include "cpu/kern_body_dropout.h"
-#include "cpu/kern_body_softmax.h"
-#include "cpu/kern_body_update.h"
-#include "cpu/kern_body_seq.h"
-#include "cpu/kern_body_loss.h"
+#ifdef CPU__BF16
+#  include "cpu/kern_body_cast.h"
+#  define CPU__LOOPS(isa) CPU__PASTE(cpu__loops_bf16_, isa)
+#else
+#  include "cpu/kern_body_softmax.h"
+#  include "cpu/kern_body_update.h"
+#  include "cpu/kern_body_seq.h"
+#  include "cpu/kern_body_loss.h"
+#  define CPU__LOOPS(isa) CPU__PASTE(cpu__loops_, isa)
+#endif
+#define CPU__PASTE(a, b) a##b
 
-const cpu__loops_t CPU__LOOPS = {
+const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
     .width = CPU__VW,
     .add = add,
     .add_bwd = add_bwd,
@@ -34,6 +42,10 @@ const cpu__loops_t CPU__LOOPS = {
     .average = average,
     .average_bwd = average_bwd,
     .drop = drop,
+#ifdef CPU__BF16
+    .to_floats = to_floats,
+    .from_floats = from_floats,
+#else
     .exp_sum = exp_sum,
     .exp_scaled = exp_scaled,
     .powers = powers,
@@ -47,4 +59,5 @@ const cpu__loops_t CPU__LOOPS = {
     .lnorm_sums = lnorm_sums,
     .point_sums = point_sums,
     .point_slopes = point_slopes,
+#endif
 };

@@ -5,8 +5,8 @@
 #  else
 #    pragma GCC target("avx2,fma")
 #  endif
-#  define CPU__VW    8
-#  define CPU__LOOPS cpu__loops_avx2
+#  define CPU__VW  8
+#  define CPU__ISA avx2
 #  include "cpu/kern_isa.h"
 #  ifdef __clang__
 #    pragma clang attribute pop

@@ -6,8 +6,8 @@
 #  else
 #    pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
 #  endif
-#  define CPU__VW    16
-#  define CPU__LOOPS cpu__loops_avx512
+#  define CPU__VW  16
+#  define CPU__ISA avx512
 #  include "cpu/kern_isa.h"
 #  ifdef __clang__
 #    pragma clang attribute pop

@@ -1,4 +1,4 @@
 /* The inner loops for any processor: 4 floats. */
-#define CPU__VW    4
-#define CPU__LOOPS cpu__loops_portable
+#define CPU__VW  4
+#define CPU__ISA portable
 #include "cpu/kern_isa.h"

@@ -112,7 +112,7 @@ static int lnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->desc;
 
   (void)like;
-  k->loops = cpu__loops(op->dev);
+  k->loops = cpu__loops(op->dev, CT_F32);
   k->wide = d->x.dim[d->x.ndim - 1];
   k->rows = ct_shape_count(&d->x) / k->wide;
   info->param_bytes[0] = info->param_bytes[1] = (size_t)k->wide * sizeof(float);

@@ -2,11 +2,13 @@
  *
  * A loop works on one piece of a tensor for one thread; it knows neither threads nor layouts.
  * The loops are written once, in kern_body_*.h, over a vector of CPU__VW floats (kern_vec.h),
- * and compiled once for each instruction set, in kern_isa_*.c; each of these gives one table of
- * the type below.  The kernels (kern_bnorm.c, kern_pool.c, ...) cut tensors into pieces, share
- * them out among the threads, and call the table that fits. */
+ * and compiled once for each instruction set, in kern_isa_*.c, and once more for activations in
+ * bfloat16, in kern_bf16_*.c; each of these gives one table of the type below.  The kernels
+ * (kern_bnorm.c, kern_pool.c, ...) cut tensors into pieces, share them out among the threads, and
+ * call the table that fits. */
 #ifndef CT_KERN_LOOPS_H
 #define CT_KERN_LOOPS_H
+#include <string.h>
 #include "backend/ct_dropout.h"
 #include "backend/ct_update.h"
 #include "cpu/cpu_ops.h"
@@ -14,7 +16,7 @@
 /** Most floats of a vector. */
 #define CPU__LANES_MAX 16
 
-/** A piece of an activation: rows x width floats, rows `stride` floats apart.  Lane j of each
+/** A piece of an activation: rows x width elements, rows `stride` elements apart.  Lane j of each
  * vector of a row belongs to the j-th channel of the piece, or every lane to its only channel. */
 typedef struct cpu__rows {
   int64_t rows, width, stride;
@@ -39,8 +41,8 @@ enum {
 };
 
 typedef struct cpu__bn_fwd {
-  const float *x, *x2; /**< x2: NULL or the second summand */
-  float *y;
+  const void *x, *x2; /**< x2: NULL or the second summand */
+  void *y;
   int relu, stream;
 } cpu__bn_fwd_t;
 
@@ -52,8 +54,8 @@ typedef enum {
 } cpu__mask_t;
 
 typedef struct cpu__bn_bwd {
-  const float *x, *y, *dy, *dy2; /**< dy2: NULL or the second summand */
-  float *dx, *dx2;               /**< or NULL; dx2: the masked gradient */
+  const void *x, *y, *dy, *dy2; /**< dy2: NULL or the second summand */
+  void *dx, *dx2;               /**< or NULL; dx2: the masked gradient */
   cpu__mask_t mask;
   int stream, stream2; /**< of dx, dx2 */
 } cpu__bn_bwd_t;
@@ -71,7 +73,7 @@ typedef struct cpu__pool {
 
 /** One vector of channels within a layout. */
 typedef struct cpu__pixels {
-  int64_t step; /**< floats from one pixel to the next */
+  int64_t step; /**< elements from one pixel to the next */
   int lanes;    /**< channels that are there; the vector's others are 0 and not stored */
 } cpu__pixels_t;
 
@@ -88,15 +90,16 @@ typedef struct cpu__update {
 } cpu__update_t;
 
 typedef struct cpu__loops {
-  int width; /**< floats of a vector */
+  int width; /**< elements of a vector */
 
   /** y = x + x2, then ReLU if asked; x2 may be NULL. */
-  void (*add)(int64_t count, const float *x, const float *x2, float *y, int relu, int stream);
+  void (*add)(int64_t count, const void *x, const void *x2, void *y, int relu, int stream);
   /** dx = dy + dy2, but 0 where the ReLU with output y cut off; y and dy2 may be NULL. */
-  void (*add_bwd)(int64_t count, const float *y, const float *dy, const float *dy2, float *dx,
+  void (*add_bwd)(int64_t count, const void *y, const void *dy, const void *dy2, void *dx,
                   int stream);
+
   /** Sums of x. */
-  void (*bn_sums)(cpu__rows_t r, const float *x, float *sums);
+  void (*bn_sums)(cpu__rows_t r, const void *x, float *sums);
   void (*bn_apply)(cpu__rows_t r, const cpu__bn_fwd_t *a, const float *coefs);
   /** Sums of the masked gradient. */
   void (*bn_bwd_sums)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs, float *sums);
@@ -104,19 +107,20 @@ typedef struct cpu__loops {
 
   /** place: for each output where in its window the maximum was, counted row by row; one byte
    * per lane of a whole vector; NULL if no backward pass follows. */
-  void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const float *x, float *y, uint8_t *place,
+  void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *place,
               int stream);
-  void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place, const float *dy,
-                  float *dx, int stream);
-  void (*average)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *x,
-                  float *y);
-  void (*average_bwd)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const float *dy,
-                      float *dx);
+  void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place, const void *dy,
+                  void *dx, int stream);
+  void (*average)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *x, void *y);
+  void (*average_bwd)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *dy,
+                      void *dx);
 
   /** Dropout of `count` elements of the sample at `position` of the global batch, from element
    * `first` of its plain layout on; in memory they are `step` floats apart. */
   void (*drop)(const ct_dropout_t *d, int64_t position, int64_t first, int64_t count, int64_t step,
-               const float *in, float *out);
+               const void *in, void *out);
+
+  /* ---- of the tables for float32 only ---- */
 
   /** The largest x, and the sum of exp(x - largest). */
   void (*exp_sum)(int64_t count, const float *x, float *largest, float *sum);
@@ -156,16 +160,52 @@ typedef struct cpu__loops {
   /** dx = factor * d(loss)/dx of each output. */
   void (*point_slopes)(int kind, int64_t count, const float *x, const float *t, float factor,
                        float *dx);
+
+  /* ---- of the tables for bfloat16 only ---- */
+
+  void (*to_floats)(int64_t count, const void *x, float *y);
+  /** To nearest, ties to even; then ReLU if asked. */
+  void (*from_floats)(int64_t count, const float *x, void *y, int relu, int stream);
 } cpu__loops_t;
 
 extern const cpu__loops_t cpu__loops_scalar, cpu__loops_portable, cpu__loops_avx2,
     cpu__loops_avx512;
+extern const cpu__loops_t cpu__loops_bf16_scalar, cpu__loops_bf16_portable, cpu__loops_bf16_avx2,
+    cpu__loops_bf16_avx512;
 
-/** The loops of the device's widest vectors. */
-const cpu__loops_t *cpu__loops(const ct_dev_t *dev);
+/** The loops of the device's widest vectors, on activations of CT_F32 or CT_BF16. */
+const cpu__loops_t *cpu__loops(const ct_dev_t *dev, ct_dtype_t dtype);
 /** The loops of the widest vectors that `lanes` channels side by side fill, as far as the device
- * has them; 1 lane: single floats. */
-const cpu__loops_t *cpu__loops_for(const ct_dev_t *dev, int64_t lanes);
+ * has them; 1 lane: single elements. */
+const cpu__loops_t *cpu__loops_for(const ct_dev_t *dev, ct_dtype_t dtype, int64_t lanes);
+
+static inline float cpu__float_of_bf16(uint16_t v)
+{
+  uint32_t bits = (uint32_t)v << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+/** To nearest, ties to even; NaN stays NaN. */
+static inline uint16_t cpu__bf16_of_float(float f)
+{
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  if (f != f) return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/** Element i of an activation; NULL stays NULL. */
+static inline void *cpu__at(const void *p, int64_t i, ct_dtype_t dtype)
+{
+  return p ? (char *)(uintptr_t)p + i * (int64_t)ct_dtype_size(dtype) : NULL;
+}
+
+/** Whole activations between bfloat16 and float32, the same layout on both sides (kern_cast.c); to
+ * bfloat16 with a ReLU if asked. */
+void cpu__to_floats(const ct_dev_t *dev, int64_t count, const void *x, float *y);
+void cpu__from_floats(const ct_dev_t *dev, int64_t count, const float *x, void *y, int relu);
 
 /** 1 if an output of so many bytes is better stored around the caches, and may be, being
  * aligned. */

@@ -285,7 +285,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   loss_t *k = (loss_t *)op;
 
   (void)like;
-  k->loops = cpu__loops(op->dev);
+  k->loops = cpu__loops(op->dev, CT_F32);
   k->spec = op->desc.u.loss;
   if (k->spec.kind != CT_LOSS_CROSS_ENTROPY) {
     k->spec.has_ignored = 0; /* what is said to be cross-entropy's */

@@ -67,7 +67,7 @@ static int is_parallel(const pool_t *k)
   return ct_shape_padded(&k->op.desc.x) > CPU__PARALLEL_MIN;
 }
 
-static int streams(const pool_t *k, const float *out, const ct_shape_t *s)
+static int streams(const pool_t *k, const void *out, const ct_shape_t *s)
 {
   return k->loops->width == k->x.lanes && cpu__streams(out, ct_shape_bytes(s));
 }
@@ -76,13 +76,14 @@ static void forward(const pool_t *k, const ct_op_args_t *a)
 {
   int average = is_average(&k->op.desc), keeps = (k->op.desc.passes & CT_BWD_DATA) != 0;
   int stream = streams(k, a->y, &k->op.desc.y);
+  ct_dtype_t dtype = k->op.desc.x.dtype;
   int64_t tasks = task_count(k);
 
 #pragma omp parallel for if (is_parallel(k)) schedule(static)
   for (int64_t i = 0; i < tasks; i++) {
     task_t t = task_of(k, i);
-    const float *x = (const float *)a->x + t.x;
-    float *y = (float *)a->y + t.y;
+    const void *x = cpu__at(a->x, t.x, dtype);
+    void *y = cpu__at(a->y, t.y, dtype);
     if (average) {
       k->loops->average(&k->loop, t.px, t.py, x, y);
     } else {
@@ -95,13 +96,14 @@ static void forward(const pool_t *k, const ct_op_args_t *a)
 static void backward(const pool_t *k, const ct_op_args_t *a)
 {
   int average = is_average(&k->op.desc), stream = streams(k, a->dx, &k->op.desc.x);
+  ct_dtype_t dtype = k->op.desc.x.dtype;
   int64_t tasks = task_count(k);
 
 #pragma omp parallel for if (is_parallel(k)) schedule(static)
   for (int64_t i = 0; i < tasks; i++) {
     task_t t = task_of(k, i);
-    const float *dy = (const float *)a->dy + t.y;
-    float *dx = (float *)a->dx + t.x;
+    const void *dy = cpu__at(a->dy, t.y, dtype);
+    void *dx = cpu__at(a->dx, t.x, dtype);
     if (average) {
       k->loops->average_bwd(&k->loop, t.px, t.py, dy, dx);
     } else {
@@ -199,7 +201,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   set_window(d, p);
   k->x = cpu__view(&d->x);
   k->y = cpu__view(&d->y);
-  k->loops = cpu__loops_for(op->dev, k->x.lanes);
+  k->loops = cpu__loops_for(op->dev, d->x.dtype, k->x.lanes);
   k->vectors = (k->x.lanes + k->loops->width - 1) / k->loops->width;
 
   size_t cover = sizeof *p->cover[0], share = sizeof *p->share[0];
@@ -225,5 +227,9 @@ static void clear(ct_op_t *op)
   ct_mem_free(((pool_t *)op)->tables);
 }
 
-const cpu__op_kind_t cpu__pool = {
-    .size = sizeof(pool_t), .supports = supports, .prepare = prepare, .run = run, .clear = clear};
+const cpu__op_kind_t cpu__pool = {.size = sizeof(pool_t),
+                                  .bf16 = 1,
+                                  .supports = supports,
+                                  .prepare = prepare,
+                                  .run = run,
+                                  .clear = clear};

@@ -55,7 +55,7 @@ static ct_grad_stat_t count_nonfinite(int64_t count, const float *g, float scale
 
 static int gradstat_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  const cpu__loops_t *loops = cpu__loops(op->dev);
+  const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
   ct_grad_stat_t stat[PIECES];
   double p = op->desc.u.gradstat.p;
   int pieces = pieces_of(a->count);
@@ -99,7 +99,7 @@ static int begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t *u)
 
 static int measure_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  const cpu__loops_t *loops = cpu__loops(op->dev);
+  const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
   double sums[PIECES][2];
   int pieces = pieces_of(a->count);
   cpu__update_t u;
@@ -125,7 +125,7 @@ const cpu__op_kind_t cpu__measure = {.size = sizeof(ct_op_t),
 
 static int update_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  const cpu__loops_t *loops = cpu__loops(op->dev);
+  const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
   int parts = op->dev->threads;
   cpu__update_t u;
 

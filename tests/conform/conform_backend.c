@@ -193,6 +193,22 @@ static void choice(void)
 {
   run_all(case_select, check_parity);
 }
+/* All of them with activations in bfloat16, where the backend has it. */
+static void bf16(void)
+{
+  int (*const kinds[])(int, op_case_t *) = {case_conv, case_linear, case_bnorm,   case_relu,
+                                            case_pool, case_add,    case_dropout, case_flatten};
+
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    op_case_t c;
+    char why[128];
+    for (int i = 0; kinds[k](i, &c); i++) {
+      c.desc.x.dtype = c.desc.y.dtype = CT_BF16;
+      if (!c.big && tested.be->op->supports(tested.dev, &c.desc, why)) check_parity(&c);
+    }
+  }
+}
+
 static void gradients(void)
 {
   run_all(case_gradient, check_gradient);
@@ -215,7 +231,7 @@ static int64_t place(const ct_shape_t *s, int64_t i)
 static void check_reorder(const ct_shape_t *from, const ct_shape_t *to, int pass)
 {
   int64_t nx = ct_shape_padded(from), ny = ct_shape_padded(to), wrong = 0;
-  float *x = ct_mem_array(nx, sizeof *x, "test"), *y = ct_mem_array(ny, sizeof *y, "test");
+  void *x = ct_mem_array(nx, sizeof(float), "test"), *y = ct_mem_array(ny, sizeof(float), "test");
   float *want = ct_mem_array(ny, sizeof *want, "test");
   block_t bx, by;
   ct_op_desc_t d;
@@ -224,7 +240,10 @@ static void check_reorder(const ct_shape_t *from, const ct_shape_t *to, int pass
   char text[160];
 
   for (int64_t i = 0; i < ct_shape_count(from); i++) {
-    x[place(from, i)] = want[place(to, i)] = (float)(i + 1);
+    int64_t number = from->dtype == CT_F32 && to->dtype == CT_F32 ? i : i % 251; /* 8 bits */
+    float v = (float)(number + 1);
+    want[place(to, i)] = v;
+    element_put(x, from->dtype, place(from, i), v);
   }
   ct_op_desc_init(&d, CT_OP_REORDER, pass == CT_FWD ? from : to, pass == CT_FWD ? to : from);
   d.passes = CT_FWD | CT_BWD_DATA;
@@ -238,7 +257,7 @@ static void check_reorder(const ct_shape_t *from, const ct_shape_t *to, int pass
     CT_ASSERT_OK(tested.be->op->run(tested.queue, op, &a));
     block_take(&by, y, by.bytes);
     for (int64_t i = 0; i < ny; i++)
-      wrong += !(y[i] == want[i]);
+      wrong += !(element_take(y, to->dtype, i) == want[i]);
     check(wrong == 0 && block_intact(&by), "%s, %s: %d elements are wrong",
           ct_op_text(&d, text, sizeof text), pass == CT_FWD ? "forward" : "backward", (int)wrong);
     CT_ASSERT_INT(info.y_layout, d.y.layout);
@@ -249,6 +268,24 @@ static void check_reorder(const ct_shape_t *from, const ct_shape_t *to, int pass
   ct_mem_free(x);
   ct_mem_free(y);
   ct_mem_free(want);
+}
+
+/* Both directions, in every pair of types that the backend has. */
+static void check_reorder_types(const ct_shape_t *from, const ct_shape_t *to)
+{
+  static const ct_dtype_t types[] = {CT_F32, CT_BF16};
+
+  for (int pair = 0; pair < 4; pair++) {
+    ct_shape_t x = *from, y = *to;
+    ct_op_desc_t d;
+    char why[128];
+    x.dtype = types[pair / 2];
+    y.dtype = types[pair % 2];
+    ct_op_desc_init(&d, CT_OP_REORDER, &x, &y);
+    if (!tested.be->op->supports(tested.dev, &d, why)) continue;
+    check_reorder(&x, &y, CT_FWD);
+    check_reorder(&x, &y, CT_BWD_DATA);
+  }
 }
 
 static void reorder(void)
@@ -264,8 +301,7 @@ static void reorder(void)
       from.layout = (ct_layout_t)(pair / 4);
       to.layout = (ct_layout_t)(pair % 4);
       if (ct_shape_bytes(&from) > 8 << 20 && from.layout != CT_PLAIN) continue; /* enough of it */
-      check_reorder(&from, &to, CT_FWD);
-      check_reorder(&from, &to, CT_BWD_DATA);
+      check_reorder_types(&from, &to);
     }
   }
 }
@@ -496,6 +532,7 @@ int main(int argc, char **argv)
       CT_TEST(tokens),
       CT_TEST(choice),
       CT_TEST(update),
+      CT_TEST(bf16),
       CT_TEST(gradients),
       CT_TEST(a_run_allocates_nothing),
       CT_TEST(a_bad_label_is_an_error),

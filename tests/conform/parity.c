@@ -68,18 +68,20 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
 static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name, const inputs_t *in,
                     const outputs_t *got, const outputs_t *want, double tol)
 {
+  /* bfloat16 has 8 bits: an activation is rounded to them, and so may weights be */
+  double low = d->x.dtype == CT_BF16 ? 5e-3 : tol;
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
   double size = 0.01 * norm(in->dy, NULL, y);
   int back = how->flags & RIG_INPLACE_FWD ? 0 : how->passes;
   char why[80];
 
   if (d->kind != CT_OP_LOSS)
-    check(is_close(got->y, want->y, y, 0, tol, why), "%s: y: %s", name, why);
+    check(is_close(got->y, want->y, y, 0, low, why), "%s: y: %s", name, why);
   if (back & CT_BWD_DATA) {
-    check(is_close(got->dx, want->dx, x, d->kind == CT_OP_LOSS ? 0 : size, tol, why), "%s: dx: %s",
+    check(is_close(got->dx, want->dx, x, d->kind == CT_OP_LOSS ? 0 : size, low, why), "%s: dx: %s",
           name, why);
     if (d->kind == CT_OP_BNORM && d->u.bnorm.add)
-      check(is_close(got->dx2, want->dx2, x, size, tol, why), "%s: dx2: %s", name, why);
+      check(is_close(got->dx2, want->dx2, x, size, low, why), "%s: dx2: %s", name, why);
   }
   int params = d->kind == CT_OP_BNORM ? 2 : 4;
   for (int i = 0; i < params && back & CT_BWD_PARAM; i++)
@@ -128,13 +130,16 @@ typedef struct truth {
   outputs_t want[2];
 } truth_t;
 
+/* In float32, whatever the type of the case. */
 static int truth_find(const ct_op_desc_t *d, const inputs_t *in, outputs_t *want)
 {
   trial_t how = {"reference", passes_of(d), 0, CT_PLAIN};
+  ct_op_desc_t exact = *d;
   ct_op_info_t info;
   char text[160];
 
-  const char *wrong = carry_out(&reference, d, &how, in, want, &info);
+  exact.x.dtype = exact.y.dtype = CT_F32;
+  const char *wrong = carry_out(&reference, &exact, &how, in, want, &info);
   return check(!wrong, "%s: reference: %s", ct_op_text(d, text, sizeof text), wrong);
 }
 
@@ -170,8 +175,8 @@ static void try_one(const op_case_t *c, const trial_t *how, const truth_t *t)
   char text[160], name[260];
 
   outputs_open(&got, d);
-  snprintf(name, sizeof name, "%s (%s, offered %s)", ct_op_text(d, text, sizeof text), how->name,
-           ct_layout_name(how->offered));
+  snprintf(name, sizeof name, "%s (%s, %s, offered %s)", ct_op_text(d, text, sizeof text),
+           ct_dtype_name(d->x.dtype), how->name, ct_layout_name(how->offered));
   const char *wrong = carry_out(&tested, d, how, &t->in, &got, &info);
   if (check(!wrong, "%s: %s", name, wrong))
     compare(d, how, name, &t->in, &got, &t->want[how->flags & RIG_DY2 ? 1 : 0], tolerance(&info));
@@ -181,7 +186,7 @@ static void try_one(const op_case_t *c, const trial_t *how, const truth_t *t)
 static const struct way {
   const char *name;
   int passes, flags;
-  int big; /* also for cases of many megabytes */
+  int big; /* also for cases of many megabytes, and in bfloat16 */
 } ways[] = {
     {"each pass alone", ALL, 0, 1},
     {"passes together", ALL, RIG_JOINT, 0},
@@ -193,7 +198,7 @@ static const struct way {
     {"dx in place of dy", ALL, RIG_INPLACE_BWD, 0},
     {"second gradient", ALL, RIG_DY2, 0},
     {"second gradient, together, in place", ALL, RIG_DY2 | RIG_JOINT | RIG_INPLACE_BWD, 1},
-    {"like another batch", ALL, RIG_LIKE, 0},
+    {"like another batch", ALL, RIG_LIKE, 1},
 };
 
 static void try_layout(const op_case_t *c, ct_layout_t offered, const truth_t *t)
@@ -202,7 +207,7 @@ static void try_layout(const op_case_t *c, ct_layout_t offered, const truth_t *t
     int passes = ways[i].passes & passes_of(&c->desc);
     trial_t how = {ways[i].name, passes, ways[i].flags, offered};
     if (passes == CT_FWD && ways[i].passes != CT_FWD) continue;
-    if (c->big && !ways[i].big) continue;
+    if ((c->big || c->desc.x.dtype == CT_BF16) && !ways[i].big) continue;
     if (i == 0 || applies(&c->desc, &how)) try_one(c, &how, t);
   }
 }

@@ -1,33 +1,15 @@
 #include "tests/conform/rig.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "base/ct_rng.h"
 
 enum { GUARD = 64 };
 
 /* What an op did not ask for: neither to be read nor to be taken as a flag. */
 static void *const unasked = (void *)64;
-
-/* What every later case needs: without it the program ends. */
-static void must(int rc)
-{
-  if (rc == CT_OK) return;
-  printf("Bail out! %s\n", ct_err_last()->text);
-  exit(1);
-}
-
-static void *host(int64_t n, size_t size)
-{
-  void *p = ct_mem_array(n, size, "test data");
-  must(p ? CT_OK : CT_ERR_NOMEM);
-  return p;
-}
 
 /* ---- sides and blocks ---- */
 
@@ -77,7 +59,7 @@ void block_take(const block_t *b, void *data, size_t bytes)
 
 void block_spoil(block_t *b)
 {
-  void *nan = host((int64_t)b->bytes + GUARD, 1);
+  void *nan = host_array((int64_t)b->bytes + GUARD, 1);
   memset(nan, 0xff, b->bytes + GUARD);
   block_put(b, nan, b->bytes + GUARD);
   ct_mem_free(nan);
@@ -99,134 +81,6 @@ void block_close(block_t *b)
   memset(b, 0, sizeof *b);
 }
 
-/* ---- inputs and outputs ---- */
-
-int64_t param_count(const ct_op_desc_t *d, int param)
-{
-  int64_t out = d->y.dim[1], wide = d->x.dim[d->x.ndim - 1];
-
-  switch (d->kind) {
-  case CT_OP_CONV:
-    if (param == 0)
-      return out * (d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1];
-    return param == 1 && d->u.conv.bias ? out : 0;
-  case CT_OP_LINEAR:
-    out = d->y.dim[d->y.ndim - 1];
-    if (param == 0) return out * wide;
-    return param == 1 && d->u.linear.bias ? out : 0;
-  case CT_OP_BNORM:
-    return out;
-  case CT_OP_LNORM:
-    return param < 2 ? wide : 0;
-  case CT_OP_LSTM:
-    out = 4 * d->y.dim[2];
-    return param == 0 ? out * wide : param == 1 ? out * d->y.dim[2] : out;
-  case CT_OP_ATTENTION:
-    return (param < 2 ? 3 : 1) * (param % 2 ? wide : wide * wide);
-  case CT_OP_TOKENS:
-    return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
-  default:
-    return 0;
-  }
-}
-
-static int takes_x2(const ct_op_desc_t *d)
-{
-  return d->kind == CT_OP_ADD || (d->kind == CT_OP_BNORM && d->u.bnorm.add);
-}
-
-/* Triangular between -2.45 and 2.45: variance 1, four numbers of one random block. */
-static float *numbers(int64_t n, uint64_t seed, uint32_t stream, data_kind_t kind)
-{
-  float *v = host(n, sizeof *v);
-  uint32_t r[4];
-
-  for (int64_t i = 0; i < n; i++) {
-    if (i % 4 == 0) ct_rng_block(seed, CT_RNG_TEST, stream, (uint64_t)i, r);
-    float sum = (float)(r[i % 4] >> 16) + (float)(r[i % 4] & 0xffff);
-    v[i] = (sum * 0x1p-16f - 1) * 2.4494898f;
-    if (kind == DATA_TIES) v[i] = rintf(2 * v[i]) / 2;
-  }
-  return v;
-}
-
-/* ±0.15, ±0.35, ±0.55, … in random order */
-static void spread(float *v, int64_t n, uint64_t seed)
-{
-  for (int64_t i = 0; i < n; i++) {
-    v[i] = (float)(0.15 + 0.2 * (double)(i / 2)) * (i % 2 ? -1.0f : 1.0f);
-  }
-  for (int64_t i = n - 1; i > 0; i--) {
-    int64_t k = (int64_t)(ct_rng_u64(seed, CT_RNG_TEST, 99, (uint64_t)i) % (uint64_t)(i + 1));
-    float swap = v[i];
-    v[i] = v[k];
-    v[k] = swap;
-  }
-}
-
-void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t kind)
-{
-  int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
-
-  memset(in, 0, sizeof *in);
-  in->x = numbers(x, seed, 0, kind);
-  if (kind == DATA_SPREAD) spread(in->x, x, seed);
-  if (takes_x2(d)) in->x2 = numbers(x, seed, 1, kind);
-  in->dy = numbers(y, seed, 2, kind);
-  in->dy2 = numbers(y, seed, 3, kind);
-  for (int i = 0; i < 4; i++) {
-    int64_t n = param_count(d, i);
-    if (n > 0) in->w[i] = numbers(n, seed, 4 + (uint32_t)i, DATA_RANDOM);
-  }
-  /* of a size at which gates and softmax do not saturate */
-  int saturates = d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
-  for (int k = 0; k < 4 && saturates; k++)
-    for (int64_t i = 0; i < param_count(d, k); i++)
-      in->w[k][i] /= sqrtf((float)d->x.dim[2]);
-  /* running_var */
-  for (int64_t i = 0; d->kind == CT_OP_BNORM && i < param_count(d, 3); i++)
-    in->w[3][i] = 0.5f + fabsf(in->w[3][i]);
-  if (d->kind == CT_OP_LOSS) loss_inputs_open(in, d, seed);
-}
-
-void inputs_close(inputs_t *in)
-{
-  ct_mem_free(in->x);
-  ct_mem_free(in->x2);
-  ct_mem_free(in->dy);
-  ct_mem_free(in->dy2);
-  for (int i = 0; i < 4; i++)
-    ct_mem_free(in->w[i]);
-  loss_inputs_close(in);
-  memset(in, 0, sizeof *in);
-}
-
-void outputs_open(outputs_t *out, const ct_op_desc_t *d)
-{
-  int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
-
-  memset(out, 0, sizeof *out);
-  out->y = host(y, sizeof *out->y);
-  out->dx = host(x, sizeof *out->dx);
-  out->dx2 = host(x, sizeof *out->dx2);
-  for (int i = 0; i < 4; i++)
-    out->dw[i] = host(param_count(d, i), sizeof(float));
-  for (int i = 0; i < 2; i++)
-    out->running[i] = host(param_count(d, 2 + i), sizeof(float));
-}
-
-void outputs_close(outputs_t *out)
-{
-  ct_mem_free(out->y);
-  ct_mem_free(out->dx);
-  ct_mem_free(out->dx2);
-  for (int i = 0; i < 4; i++)
-    ct_mem_free(out->dw[i]);
-  for (int i = 0; i < 2; i++)
-    ct_mem_free(out->running[i]);
-  memset(out, 0, sizeof *out);
-}
-
 /* ---- tensors ---- */
 
 static int prepare_reorder(side_t *s, const ct_shape_t *from, const ct_shape_t *to, ct_op_t **op)
@@ -242,11 +96,12 @@ int tensor_open(tensor_t *t, side_t *s, const ct_shape_t *shape, ct_layout_t lay
   int rc = CT_OK;
   ct_shape_t plain = *shape;
 
-  plain.layout = CT_PLAIN;
-  t->shape = plain;
+  t->shape = *shape;
   t->shape.layout = layout;
+  plain.layout = CT_PLAIN;
+  plain.dtype = CT_F32;
   block_open(&t->own, s, ct_shape_bytes(&t->shape));
-  if (layout == CT_PLAIN) return CT_OK;
+  if (layout == CT_PLAIN && shape->dtype == CT_F32) return CT_OK;
   block_open(&t->plain, s, ct_shape_bytes(&plain));
   CT_TRY(prepare_reorder(s, &plain, &t->shape, &t->in));
   CT_TRY(prepare_reorder(s, &t->shape, &plain, &t->out));
@@ -279,11 +134,11 @@ static int padding_is_zero(const tensor_t *t)
   if (block == 0 || channels % block == 0) return 1;
   int64_t space = ct_shape_sample(&t->shape) / channels;
   int64_t blocks = (channels + block - 1) / block;
-  float *raw = host(count, sizeof *raw);
-  block_take(&t->own, raw, (size_t)count * sizeof *raw);
+  void *raw = host_array(count, sizeof(float));
+  block_take(&t->own, raw, ct_shape_bytes(&t->shape));
   for (int64_t i = 0; i < count; i++) {
     int64_t c = i / (space * block) % blocks * block + i % block;
-    if (c >= channels) bad += !(raw[i] == 0);
+    if (c >= channels) bad += !(element_take(raw, t->shape.dtype, i) == 0);
   }
   ct_mem_free(raw);
   return bad == 0;
@@ -498,7 +353,7 @@ int rig_finish(rig_t *r, const double *sums)
 static int padding_of_dw_is_zero(const rig_t *r, int param, const float *plain)
 {
   int64_t n = (int64_t)(r->info.param_bytes[param] / sizeof(float));
-  float *own = host(n, sizeof *own);
+  float *own = host_array(n, sizeof *own);
   double a = 0, b = 0;
 
   block_take(&r->dw[param], own, r->info.param_bytes[param]);
@@ -548,7 +403,7 @@ const char *rig_take(rig_t *r, outputs_t *out)
 static int is_same(tensor_t *t, const float *data)
 {
   size_t n = (size_t)ct_shape_count(&t->shape);
-  float *now = host((int64_t)n, sizeof *now);
+  float *now = host_array((int64_t)n, sizeof *now);
   tensor_take(t, now);
   int same = memcmp(now, data, n * sizeof *now) == 0;
   ct_mem_free(now);

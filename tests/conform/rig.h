@@ -1,12 +1,17 @@
 /** \file rig.h  Holds one op of one backend under test: its memory, its inputs, its results.
  *
- * Host data is always plain float32.  Activations travel to the op's layout and back by REORDER ops of
- * the same backend; parameters by pack and unpack.  All device memory is filled with NaN before a run
+ * Host data is always plain float32.  Activations travel to the op's layout and type and back by REORDER
+ * ops of the same backend; parameters by pack and unpack.  All device memory is filled with NaN before a run
  * and has a guard behind it, so that a result that was not written, a sum onto old content or a write
  * past the end is seen.  What an op did not ask for points nowhere. */
 #ifndef CONFORM_RIG_H
 #define CONFORM_RIG_H
 #include "backend/ct_backend.h"
+
+/** What every later case needs: the program ends if rc is not CT_OK. */
+void must(int rc);
+/** Zeroed, or the program ends; freed by ct_mem_free(). */
+void *host_array(int64_t n, size_t size);
 
 /** A backend with its device open. */
 typedef struct side {
@@ -64,6 +69,11 @@ typedef enum {
   DATA_SPREAD  /**< all values of x at least 0.2 apart, none near 0 */
 } data_kind_t;
 
+/** One element of host memory as a type, CT_F32 or CT_BF16 (the nearest; ties to even). */
+void element_put(void *mem, ct_dtype_t dtype, int64_t i, float v);
+float element_take(const void *mem, ct_dtype_t dtype, int64_t i);
+
+/** Activations are values that the type of d->x can hold. */
 void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t kind);
 void inputs_close(inputs_t *in);
 
@@ -78,12 +88,13 @@ void outputs_close(outputs_t *out);
 
 /** Elements of parameter 0 … 3 of an op in the plain layout; 0 if it has none. */
 int64_t param_count(const ct_op_desc_t *d, int param);
+int takes_x2(const ct_op_desc_t *d);
 
 /** An activation in an op's own layout. */
 typedef struct tensor {
   block_t own, plain;
   ct_shape_t shape;
-  ct_op_t *in, *out; /**< REORDER ops; NULL if the own layout is plain */
+  ct_op_t *in, *out; /**< REORDER ops; NULL if it is plain float32 */
 } tensor_t;
 
 int tensor_open(tensor_t *t, side_t *s, const ct_shape_t *shape, ct_layout_t layout);

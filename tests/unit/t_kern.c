@@ -9,7 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
-#include "cpu/cpu_ops.h"
+#include "cpu/kern_loops.h"
 #include "cpu/ct_cpu.h"
 #include "tests/harness/ct_test.h"
 
@@ -292,6 +292,155 @@ static void variance_survives_a_large_mean(void)
   }
 }
 
+/* ---- bfloat16 ---- */
+
+/* The memory of the float32 op is large enough. */
+static void check_bf16(ct_op_desc_t d)
+{
+  memory_t one, many;
+
+  open_memory(&one, &d, 0);
+  open_memory(&many, &d, 0);
+  d.x.dtype = d.y.dtype = CT_BF16;
+  for (int i = 0; i < INPUTS; i++) {
+    int64_t count = ct_shape_padded(i < DY ? &d.x : &d.y);
+    dev->isa = widest;
+    cpu__from_floats(dev, count, one.in[i], many.in[i], 0);
+    memcpy(one.in[i], many.in[i], (size_t)count * sizeof(uint16_t));
+  }
+  carry_out(&d, &one, widest, 1);
+  for (int threads = 2; threads <= 5; threads += 3) {
+    carry_out(&d, &many, widest, threads);
+    CU_ASSERT(is_same(&one, &many));
+  }
+  close_memory(&one);
+  close_memory(&many);
+}
+
+static void bf16_does_not_depend_on_threads(void)
+{
+  for (int i = 0; i < 4; i++) {
+    ct_shape_t x = ct_shape(4, INT64_C(6), INT64_C(37), INT64_C(20), INT64_C(21));
+    check_bf16(bnorm(x, layouts[i], 1, i % 2));
+    check_bf16(pool(x, layouts[i], 3, 2, i % 2));
+  }
+}
+
+static uint32_t bits_of(float f)
+{
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+/* What each instruction set's loops make of some floats, and what one of them is to become. */
+static void check_rounding(const uint32_t *in, const uint16_t *want, int64_t count)
+{
+  float *x = ct_mem_array(count, sizeof *x, "test");
+  uint16_t *y = ct_mem_array(count, sizeof *y, "test");
+
+  memcpy(x, in, (size_t)count * sizeof *x);
+  for (cpu__isa_t isa = CPU__PORTABLE; isa <= widest; isa++) {
+    int64_t wrong = 0;
+    dev->isa = isa;
+    memset(y, 0x55, (size_t)count * sizeof *y);
+    cpu__loops(dev, CT_BF16)->from_floats(count, x, y, 0, 0);
+    for (int64_t i = 0; i < count; i++)
+      wrong += y[i] != want[i] || cpu__bf16_of_float(x[i]) != want[i];
+    CT_ASSERT_INT(wrong, 0);
+  }
+  ct_mem_free(x);
+  ct_mem_free(y);
+}
+
+/* Every one there is: exact upwards, and back the same; a signalling NaN comes back quiet. */
+static void every_bf16_goes_up_and_back(void)
+{
+  enum { ALL = 1 << 16, ODD = 3 }; /* from an odd place: no loop runs over whole vectors only */
+  uint16_t *all = ct_mem_array(ALL, sizeof *all, "test");
+  uint16_t *want = ct_mem_array(ALL, sizeof *want, "test");
+  float *up = ct_mem_array(ALL, sizeof *up, "test");
+
+  for (int i = 0; i < ALL; i++) {
+    all[i] = want[i] = (uint16_t)i;
+    if ((i & 0x7fff) > 0x7f80) want[i] |= 0x40;
+  }
+  for (cpu__isa_t isa = CPU__PORTABLE; isa <= widest; isa++) {
+    int64_t wrong = 0;
+    dev->isa = isa;
+    cpu__loops(dev, CT_BF16)->to_floats(ALL - ODD, all + ODD, up);
+    for (int i = ODD; i < ALL; i++)
+      wrong += bits_of(up[i - ODD]) != (uint32_t)i << 16 ||
+               bits_of(cpu__float_of_bf16(all[i])) != (uint32_t)i << 16;
+    CT_ASSERT_INT(wrong, 0);
+    check_rounding((const uint32_t *)(const void *)up, want + ODD, ALL - ODD);
+  }
+  ct_mem_free(all);
+  ct_mem_free(want);
+  ct_mem_free(up);
+}
+
+static void floats_are_rounded_to_the_nearest(void)
+{
+  static const struct {
+    uint32_t in;
+    uint16_t want;
+  } rows[] = {
+      {0x3f808000, 0x3f80}, /* ties, to even */
+      {0x3f818000, 0x3f82}, {0xbf808000, 0xbf80}, {0xbf818000, 0xbf82},
+      {0x3f807fff, 0x3f80}, /* just below and above */
+      {0x3f808001, 0x3f81}, {0x3f817fff, 0x3f81}, {0x3fffffff, 0x4000},
+      {0x7f7fffff, 0x7f80}, /* the largest float is nearer to infinity */
+      {0x7f7f7fff, 0x7f7f}, {0x7f800000, 0x7f80}, {0xff800000, 0xff80},
+      {0x7f800001, 0x7fc0}, /* NaN, even if all its bits are lost */
+      {0x7fffffff, 0x7fff}, {0xff80ffff, 0xffc0}, {0x00000000, 0x0000},
+      {0x80000000, 0x8000}, /* denormal numbers */
+      {0x00000001, 0x0000}, {0x00008001, 0x0001}, {0x80018000, 0x8002},
+      {0x007fffff, 0x0080}, {0x00400000, 0x0040},
+  };
+  enum { COUNT = sizeof rows / sizeof rows[0] };
+  uint32_t in[COUNT];
+  uint16_t want[COUNT];
+
+  for (int i = 0; i < COUNT; i++) {
+    in[i] = rows[i].in;
+    want[i] = rows[i].want;
+  }
+  check_rounding(in, want, COUNT);
+}
+
+/* PyTorch's ReLU: what is not a number stays so, in every instruction set and type. */
+static void relu_keeps_nan(void)
+{
+  enum { COUNT = 37 };
+  float x[COUNT], y[COUNT];
+  uint16_t low[COUNT], low_y[COUNT];
+
+  for (int i = 0; i < COUNT; i++) {
+    x[i] = i % 3 == 0 ? float_of(0x7fc00000) : i % 3 == 1 ? -1 : 2;
+    low[i] = cpu__bf16_of_float(x[i]);
+  }
+  for (cpu__isa_t isa = CPU__PORTABLE; isa <= widest; isa++) {
+    int wrong = 0;
+    dev->isa = isa;
+    cpu__loops(dev, CT_F32)->add(COUNT, x, NULL, y, 1, 0);
+    cpu__loops(dev, CT_BF16)->add(COUNT, low, NULL, low_y, 1, 0);
+    for (int i = 0; i < COUNT; i++) {
+      float v = cpu__float_of_bf16(low_y[i]);
+      wrong += i % 3 == 0 ? !isnan(y[i]) || !isnan(v)
+                          : y[i] != (i % 3 == 1 ? 0 : 2) || v != (i % 3 == 1 ? 0 : 2);
+    }
+    CT_ASSERT_INT(wrong, 0);
+  }
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(all_agree_on_bnorm),
@@ -300,6 +449,10 @@ int main(int argc, char **argv)
                                     CT_TEST(all_drop_the_same),
                                     CT_TEST(large_tensors_come_out_whole),
                                     CT_TEST(variance_survives_a_large_mean),
+                                    CT_TEST(every_bf16_goes_up_and_back),
+                                    CT_TEST(floats_are_rounded_to_the_nearest),
+                                    CT_TEST(relu_keeps_nan),
+                                    CT_TEST(bf16_does_not_depend_on_threads),
                                     CT_TEST_END};
   ct_dev_opts_t opts = {.threads = 1};
 

@@ -1,0 +1,189 @@
+/* The host's side of the rig: parameters, inputs, results. */
+#include "tests/conform/rig.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+
+void must(int rc)
+{
+  if (rc == CT_OK) return;
+  printf("Bail out! %s\n", ct_err_last()->text);
+  exit(1);
+}
+
+void *host_array(int64_t n, size_t size)
+{
+  void *p = ct_mem_array(n, size, "test data");
+  must(p ? CT_OK : CT_ERR_NOMEM);
+  return p;
+}
+
+int64_t param_count(const ct_op_desc_t *d, int param)
+{
+  int64_t out = d->y.dim[1], wide = d->x.dim[d->x.ndim - 1];
+
+  switch (d->kind) {
+  case CT_OP_CONV:
+    if (param == 0)
+      return out * (d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1];
+    return param == 1 && d->u.conv.bias ? out : 0;
+  case CT_OP_LINEAR:
+    out = d->y.dim[d->y.ndim - 1];
+    if (param == 0) return out * wide;
+    return param == 1 && d->u.linear.bias ? out : 0;
+  case CT_OP_BNORM:
+    return out;
+  case CT_OP_LNORM:
+    return param < 2 ? wide : 0;
+  case CT_OP_LSTM:
+    out = 4 * d->y.dim[2];
+    return param == 0 ? out * wide : param == 1 ? out * d->y.dim[2] : out;
+  case CT_OP_ATTENTION:
+    return (param < 2 ? 3 : 1) * (param % 2 ? wide : wide * wide);
+  case CT_OP_TOKENS:
+    return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
+  default:
+    return 0;
+  }
+}
+
+int takes_x2(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_ADD || (d->kind == CT_OP_BNORM && d->u.bnorm.add);
+}
+
+/* Triangular between -2.45 and 2.45: variance 1, four numbers of one random block. */
+static float *numbers(int64_t n, uint64_t seed, uint32_t stream, data_kind_t kind)
+{
+  float *v = host_array(n, sizeof *v);
+  uint32_t r[4];
+
+  for (int64_t i = 0; i < n; i++) {
+    if (i % 4 == 0) ct_rng_block(seed, CT_RNG_TEST, stream, (uint64_t)i, r);
+    float sum = (float)(r[i % 4] >> 16) + (float)(r[i % 4] & 0xffff);
+    v[i] = (sum * 0x1p-16f - 1) * 2.4494898f;
+    if (kind == DATA_TIES) v[i] = rintf(2 * v[i]) / 2;
+  }
+  return v;
+}
+
+/* ±0.15, ±0.35, ±0.55, … in random order */
+static void spread(float *v, int64_t n, uint64_t seed)
+{
+  for (int64_t i = 0; i < n; i++) {
+    v[i] = (float)(0.15 + 0.2 * (double)(i / 2)) * (i % 2 ? -1.0f : 1.0f);
+  }
+  for (int64_t i = n - 1; i > 0; i--) {
+    int64_t k = (int64_t)(ct_rng_u64(seed, CT_RNG_TEST, 99, (uint64_t)i) % (uint64_t)(i + 1));
+    float swap = v[i];
+    v[i] = v[k];
+    v[k] = swap;
+  }
+}
+
+void element_put(void *mem, ct_dtype_t dtype, int64_t i, float v)
+{
+  uint32_t bits, upper;
+
+  memcpy(&bits, &v, sizeof bits);
+  upper = bits >> 16;
+  if ((bits & 0xffff) > 0x8000 || ((bits & 0xffff) == 0x8000 && upper % 2)) upper++;
+  uint16_t half = (uint16_t)(isnan(v) ? 0x7fc0 : upper);
+  size_t size = ct_dtype_size(dtype);
+  memcpy((char *)mem + (size_t)i * size, dtype == CT_BF16 ? (void *)&half : (void *)&v, size);
+}
+
+float element_take(const void *mem, ct_dtype_t dtype, int64_t i)
+{
+  uint32_t bits = 0;
+  float v;
+
+  if (dtype == CT_BF16) {
+    bits = (uint32_t)((const uint16_t *)mem)[i] << 16;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+  }
+  return ((const float *)mem)[i];
+}
+
+static void round_to(ct_dtype_t dtype, float *v, int64_t n)
+{
+  for (int64_t i = 0; v && i < n; i++) {
+    float one;
+    element_put(&one, dtype, 0, v[i]);
+    v[i] = element_take(&one, dtype, 0);
+  }
+}
+
+void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t kind)
+{
+  int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
+
+  memset(in, 0, sizeof *in);
+  in->x = numbers(x, seed, 0, kind);
+  if (kind == DATA_SPREAD) spread(in->x, x, seed);
+  if (takes_x2(d)) in->x2 = numbers(x, seed, 1, kind);
+  in->dy = numbers(y, seed, 2, kind);
+  in->dy2 = numbers(y, seed, 3, kind);
+  round_to(d->x.dtype, in->x, x);
+  round_to(d->x.dtype, in->x2, x);
+  round_to(d->y.dtype, in->dy, y);
+  round_to(d->y.dtype, in->dy2, y);
+  for (int i = 0; i < 4; i++) {
+    int64_t n = param_count(d, i);
+    if (n > 0) in->w[i] = numbers(n, seed, 4 + (uint32_t)i, DATA_RANDOM);
+  }
+  /* of a size at which gates and softmax do not saturate */
+  int saturates = d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
+  for (int k = 0; k < 4 && saturates; k++)
+    for (int64_t i = 0; i < param_count(d, k); i++)
+      in->w[k][i] /= sqrtf((float)d->x.dim[2]);
+  /* running_var */
+  for (int64_t i = 0; d->kind == CT_OP_BNORM && i < param_count(d, 3); i++)
+    in->w[3][i] = 0.5f + fabsf(in->w[3][i]);
+  if (d->kind == CT_OP_LOSS) loss_inputs_open(in, d, seed);
+}
+
+void inputs_close(inputs_t *in)
+{
+  ct_mem_free(in->x);
+  ct_mem_free(in->x2);
+  ct_mem_free(in->dy);
+  ct_mem_free(in->dy2);
+  for (int i = 0; i < 4; i++)
+    ct_mem_free(in->w[i]);
+  loss_inputs_close(in);
+  memset(in, 0, sizeof *in);
+}
+
+void outputs_open(outputs_t *out, const ct_op_desc_t *d)
+{
+  int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
+
+  memset(out, 0, sizeof *out);
+  out->y = host_array(y, sizeof *out->y);
+  out->dx = host_array(x, sizeof *out->dx);
+  out->dx2 = host_array(x, sizeof *out->dx2);
+  for (int i = 0; i < 4; i++)
+    out->dw[i] = host_array(param_count(d, i), sizeof(float));
+  for (int i = 0; i < 2; i++)
+    out->running[i] = host_array(param_count(d, 2 + i), sizeof(float));
+}
+
+void outputs_close(outputs_t *out)
+{
+  ct_mem_free(out->y);
+  ct_mem_free(out->dx);
+  ct_mem_free(out->dx2);
+  for (int i = 0; i < 4; i++)
+    ct_mem_free(out->dw[i]);
+  for (int i = 0; i < 2; i++)
+    ct_mem_free(out->running[i]);
+  memset(out, 0, sizeof *out);
+}
