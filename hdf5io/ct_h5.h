@@ -21,13 +21,15 @@ typedef struct ct_pack_source {
   ct_shape_t x;    /**< one sample; dim[0] == 1; CT_U8 or CT_F32 */
   int64_t samples; /**< how many there are */
   void *state;
-  /** Next n samples and labels; returns CT_OK or an error that names file and line. */
-  int (*next)(void *state, int n, void *x, int32_t *labels);
+  /** Next n samples, with as many labels (int32_t) or n times `targets` floats; returns CT_OK or an error
+   * that names file and line. */
+  int (*next)(void *state, int n, void *x, void *y);
+  int64_t targets; /**< real numbers that belong to a sample; 0: it has a label */
 } ct_pack_source_t;
 
 /** Local.  Shards named by a printf pattern with one %d ("train-%03d.h5"; with one shard a plain name will
- * do), samples dealt in contiguous parts; arrays `images` and `labels`, chunked, deflate level \a deflate
- * (0: none), attribute `classes`.  Each shard is written beside and renamed; on failure none of the new ones stays. */
+ * do), samples dealt in contiguous parts; arrays `images` and `labels` (`targets`: N x targets, float32), chunked, deflate level \a deflate
+ * (0: none), attribute `classes` (0: none).  Each shard is written beside and renamed; on failure none of the new ones stays. */
 int ct_pack_write(const ct_pack_source_t *src, const char *pattern, int shards, int deflate,
                   int64_t classes);
 

@@ -22,8 +22,8 @@ typedef struct pack {
   hid_t file, images, labels;
   int64_t count, chunk; /* samples of the shard and of a chunk */
   void *x;              /* [chunk] */
-  int32_t *y;
-  const char *path; /* of the temporary */
+  void *y;              /* [chunk] labels, or [chunk][targets] */
+  const char *path;     /* of the temporary */
 } pack_t;
 
 /* ---- names ---- */
@@ -110,6 +110,7 @@ static int create_arrays(pack_t *p)
 {
   int rc = CT_OK;
   ct_shape_t labels = {.dtype = CT_I32, .ndim = 1, .dim = {1}};
+  ct_shape_t targets = {.dtype = CT_F32, .ndim = 2, .dim = {1, p->src->targets}};
   ct__h5_lock();
   if (!ct__h5_put_attr_text(p->file, "format", "ctrain-hpc dataset 1")) CT_TRY(failed(p, "format"));
   if (p->classes > 0 && !ct__h5_put_attr_int(p->file, "classes", p->classes))
@@ -118,7 +119,10 @@ static int create_arrays(pack_t *p)
   if (p->src->x.ndim >= 4 &&
       !ct__h5_put_attr_text(p->images, "layout", p->src->x.ndim == 4 ? "NCHW" : "NCDHW"))
     CT_TRY(failed(p, "layout"));
-  CT_TRY(create_array(p, "labels", &labels, 0, &p->labels));
+  if (p->src->targets)
+    CT_TRY(create_array(p, "targets", &targets, 0, &p->labels));
+  else
+    CT_TRY(create_array(p, "labels", &labels, 0, &p->labels));
 out:
   ct__h5_unlock();
   return rc;
@@ -132,7 +136,7 @@ static int write_samples(pack_t *p)
     CT_TRY(p->src->next(p->src->state, (int)n, p->x, p->y));
     ct__h5_lock();
     if (!ct__h5_write_rows(p->images, p->src->x.dtype, first, n, p->x) ||
-        !ct__h5_write_rows(p->labels, CT_I32, first, n, p->y))
+        !ct__h5_write_rows(p->labels, p->src->targets ? CT_F32 : CT_I32, first, n, p->y))
       rc = failed(p, "samples");
     ct__h5_unlock();
     if (rc != CT_OK) goto out;
@@ -231,7 +235,8 @@ int ct_pack_write(const ct_pack_source_t *src, const char *pattern, int shards, 
   p.chunk = row < CHUNK_BYTES ? (int64_t)(CHUNK_BYTES / row) : 1;
   if (p.chunk > most) p.chunk = most;
   p.x = ct_mem_array(p.chunk, row, "a chunk of samples");
-  p.y = ct_mem_array(p.chunk, sizeof *p.y, "a chunk of labels");
+  size_t label = src->targets ? (size_t)src->targets * sizeof(float) : sizeof(int32_t);
+  p.y = ct_mem_array(p.chunk, label, "a chunk of labels");
   if (!p.x || !p.y) CT_TRY(CT_ERR_NOMEM);
   started = 1;
   CT_TRY(write_all(&p, pattern, shards));

@@ -50,7 +50,8 @@ struct ct_reader {
   int nshards;
   size_t sample_bytes;
 
-  int64_t *labels;         /* of all shards; read with a shard's first use */
+  char *labels;            /* or targets, of all shards; read with a shard's first use */
+  size_t label_bytes;      /* of one sample */
   atomic_char *has_labels; /* [nshards] */
 
   ct__cache_t *cache;
@@ -156,6 +157,9 @@ static int check_alike(const ct__shard_t *a, const ct__shard_t *b)
             ct_dtype_name(b->x.dtype), ct_shape_text(&b->x, x, sizeof x),
             b->channels_last ? " (channels last)" : "", a->path, ct_dtype_name(a->x.dtype),
             ct_shape_text(&a->x, y, sizeof y), a->channels_last ? " (channels last)" : "");
+  if (a->targets != b->targets)
+    CT_FAIL(CT_ERR_FORMAT, "%s: a sample has %lld targets, but in %s it has %lld (0: a label)",
+            b->path, (long long)b->targets, a->path, (long long)a->targets);
   if (a->classes != b->classes)
     CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, but in %s it is %lld (0: none)",
             b->path, (long long)b->classes, a->path, (long long)a->classes);
@@ -184,6 +188,8 @@ static int describe_all(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.x = r->shards[0].x;
   r->info.channels_last = r->shards[0].channels_last;
   r->info.classes = r->shards[0].classes;
+  r->info.targets = r->shards[0].targets;
+  r->label_bytes = r->info.targets ? (size_t)r->info.targets * sizeof(float) : sizeof(int64_t);
 out:
   return rc;
 }
@@ -254,7 +260,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   if (slots < r->nworks) slots = r->nworks; /* one each, whatever the budget says */
   if (slots > blocks) slots = blocks;
   CT_TRY(ct__cache_open(block, slots, &r->cache));
-  r->labels = ct_mem_array(r->info.samples, sizeof *r->labels, "the labels of all samples");
+  r->labels = ct_mem_array(r->info.samples, r->label_bytes, "the labels of all samples");
   r->has_labels = ct_mem_array(r->nshards, sizeof *r->has_labels, "the labels of all samples");
   if (!r->labels || !r->has_labels) rc = CT_ERR_NOMEM;
 out:
@@ -266,6 +272,7 @@ static uint64_t fingerprint(const ct_reader_t *r)
   const ct_shape_t *x = &r->info.x;
   uint64_t h = ct_hash_text(r->input, ct_hash_text(r->target, 0));
   h = ct_hash_int(x->dtype, ct_hash_int(r->info.channels_last, h));
+  h = ct_hash_int(r->info.targets, h);
   for (int i = 0; i < x->ndim; i++)
     h = ct_hash_int(x->dim[i], h);
   for (int i = 0; i < r->nshards; i++)
@@ -355,7 +362,8 @@ static int need_labels(ct_reader_t *r, int shard)
   ct__h5_lock();
   if (!atomic_load_explicit(&r->has_labels[shard], memory_order_relaxed)) {
     CT_TRY(open_file(r, shard, &f));
-    CT_TRY(ct__shard_labels(s, f->file, r->target, r->labels + s->first));
+    char *to = r->labels + (size_t)s->first * r->label_bytes;
+    CT_TRY(ct__shard_labels(s, f->file, r->target, to));
     atomic_store_explicit(&r->has_labels[shard], 1, memory_order_release);
   }
 out:
@@ -423,12 +431,13 @@ static int check_index(const ct_reader_t *r, int n, const int64_t index[])
   return CT_OK;
 }
 
-static int read_labels(ct_reader_t *r, int n, const int64_t index[], int64_t *y)
+static int read_labels(ct_reader_t *r, int n, const int64_t index[], char *y)
 {
   int rc = CT_OK;
   for (int i = 0; i < n; i++) {
     CT_TRY(need_labels(r, find_shard(r, index[i])));
-    y[i] = r->labels[index[i]];
+    memcpy(y + (size_t)i * r->label_bytes, r->labels + (size_t)index[i] * r->label_bytes,
+           r->label_bytes);
   }
 out:
   return rc;

@@ -202,7 +202,21 @@ static void find_blocks(ct__shard_t *s, hid_t array, const hsize_t *dims, int is
   ct__h5_drop(creation);
 }
 
-static int check_target(const ct__shard_t *s, hid_t file, const char *name)
+static int count_targets(ct__shard_t *s, const char *name, const hsize_t *dims, int ndim)
+{
+  int rc = CT_OK;
+  s->targets = 1;
+  for (int i = 1; i < ndim; i++)
+    if (dims[i] == 0 || __builtin_mul_overflow(s->targets, (int64_t)dims[i], &s->targets) ||
+        s->targets > INT32_MAX)
+      CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has an impossible dim %llu", s->path, name,
+              (unsigned long long)dims[i]);
+out:
+  return rc;
+}
+
+/* Integers are labels, floats are targets, of any shape. */
+static int check_target(ct__shard_t *s, hid_t file, const char *name)
 {
   int rc = CT_OK, ndim;
   char text[40];
@@ -211,15 +225,18 @@ static int check_target(const ct__shard_t *s, hid_t file, const char *name)
   CT_TRY(open_array(s, file, name, "target", &array));
   CT_TRY(read_dims(s, array, name, dims, &ndim));
   type = H5Dget_type(array);
-  if (H5Tget_class(type) != H5T_INTEGER)
-    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' is of type %s, expected integers (class numbers)",
+  int is_real = H5Tget_class(type) == H5T_FLOAT;
+  if (!is_real && H5Tget_class(type) != H5T_INTEGER)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: array '%s' is of type %s, expected integers (class numbers) or floats (targets)",
             s->path, name, ct__h5_type_text(type, text, sizeof text));
-  if (ndim > 2 || (ndim == 2 && dims[1] != 1))
+  if (is_real) CT_TRY(count_targets(s, name, dims, ndim));
+  if (!is_real && (ndim > 2 || (ndim == 2 && dims[1] != 1)))
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has more than one number for a sample, expected one",
             s->path, name);
   if (dims[0] != (hsize_t)s->count)
-    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu labels for %lld samples", s->path, name,
-            (unsigned long long)dims[0], (long long)s->count);
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,
+            (unsigned long long)dims[0], is_real ? "targets" : "labels", (long long)s->count);
 out:
   ct__h5_drop(type);
   ct__h5_drop(array);
@@ -285,12 +302,13 @@ static const char *why_not(hid_t array, char *buf, size_t cap)
   return buf;
 }
 
-int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, int64_t *to)
+int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, void *to)
 {
   int rc = CT_OK;
   char why[200];
   hid_t array = H5Dopen2(file, target, H5P_DEFAULT);
-  if (array < 0 || H5Dread(array, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
+  hid_t type = s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64;
+  if (array < 0 || H5Dread(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target,
             why_not(array, why, sizeof why));
 out:

@@ -16,6 +16,7 @@ typedef struct ct__shard {
   ct_shape_t x; /**< one sample as ct_reader_info_t tells it */
   int channels_last;
   int64_t classes; /**< 0: not said */
+  int64_t targets; /**< real numbers that belong to a sample; 0: it has a label */
 
   int ndim;            /**< of the stored array, with N */
   size_t row_bytes;    /**< one sample */
@@ -34,11 +35,12 @@ typedef struct ct__decode {
   uint32_t skipped; /**< its mask of filters */
 } ct__decode_t;
 
-/** With the lock.  Reads the headers of s->path, opened as \a file, and checks the labels' array.
+/** With the lock.  Reads the headers of s->path, opened as \a file, and checks the array of labels or targets.
  * CT_ERR_FORMAT names file, array, what was expected. */
 int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec);
-/** With the lock.  All labels of the shard to \a to; the array is \a target. */
-int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, int64_t *to);
+/** With the lock.  All labels of the shard to \a to as int64, or all targets as float; the array is
+ * \a target. */
+int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, void *to);
 /** Bytes of a block in memory; the last of a shard is read into as much. */
 size_t ct__shard_block_bytes(const ct__shard_t *s);
 /** With the lock.  Block \a block of the shard (from 0) from the opened \a array: a chunk as stored to

@@ -61,7 +61,7 @@ out:
 static int open_input(const ct_args_t *a, ct_pack_input_t *in)
 {
   int rc = CT_OK;
-  int64_t label, seed;
+  int64_t label, seed, targets;
   ct_shape_t shape;
   ct_pack_rows_t rows = {.last = INT64_MAX, .shuffle = ct_args_get(a, "shuffle") != NULL};
   const char *csv = ct_args_get(a, "csv"), *images = ct_args_get(a, "images");
@@ -71,11 +71,16 @@ static int open_input(const ct_args_t *a, ct_pack_input_t *in)
   CT_TRY(read_range(ct_args_get(a, "range"), &rows));
   CT_TRY(read_shape(ct_args_get(a, "shape"), &shape));
   CT_TRY(read_label(ct_args_get(a, "label"), &label));
-  if (csv && !images && !labels) return ct_pack_open_csv(csv, &shape, label, &rows, in);
+  CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &targets));
+  if (targets && (ct_args_get(a, "label") || ct_args_get(a, "classes")))
+    CT_FAIL(CT_ERR_USAGE,
+            "pack: --targets are instead of a label: give neither --label nor --classes");
+  if (csv && !images && !labels) return ct_pack_open_csv(csv, &shape, label, targets, &rows, in);
   if (csv || !images || !labels)
     CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX), or --csv FILE");
-  if (shape.ndim || ct_args_get(a, "label"))
-    CT_FAIL(CT_ERR_USAGE, "pack: --shape and --label are for --csv; an IDX file says its shape");
+  if (shape.ndim || ct_args_get(a, "label") || targets)
+    CT_FAIL(CT_ERR_USAGE,
+            "pack: --shape, --label and --targets are for --csv; an IDX file says its shape");
   CT_TRY(ct_pack_open_idx(images, labels, &rows, in));
 out:
   return rc;
@@ -87,9 +92,10 @@ static int tell(const ct_pack_source_t *src, int64_t classes, int64_t shards, co
   char shape[64];
   ct_str_t text = {0};
   CT_TRY(ct_str_add(
-      &text, "%" PRId64 " sample%s (%s, %s), %" PRId64 " classes, in %" PRId64 " file%s: %s\n",
+      &text, "%" PRId64 " sample%s (%s, %s), %" PRId64 " %s, in %" PRId64 " file%s: %s\n",
       src->samples, src->samples == 1 ? "" : "s", ct_shape_text(&src->x, shape, sizeof shape),
-      ct_dtype_name(src->x.dtype), classes, shards, shards == 1 ? "" : "s", output));
+      ct_dtype_name(src->x.dtype), src->targets ? src->targets : classes,
+      src->targets ? "targets" : "classes", shards, shards == 1 ? "" : "s", output));
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);

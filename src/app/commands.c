@@ -21,9 +21,10 @@ static const ct_flag_t summary_flags[] = {
 static const ct_flag_t pack_flags[] = {
     {"images", "FILE", "IDX file of samples, plain or gzipped"},
     {"labels", "FILE", "IDX file of labels, plain or gzipped"},
-    {"csv", "FILE", "a sample a line: numbers and a label, plain or gzipped"},
+    {"csv", "FILE", "a sample a line: numbers and a label, or targets, plain or gzipped"},
     {"shape", "C,H,W", "csv: shape of a sample (default: flat)"},
     {"label", "COLUMN", "csv: last (default), first, or a column number from 0"},
+    {"targets", "N", "csv: the last N columns are real-valued targets, instead of a label"},
     {"shuffle", "SEED", "put the rows into a random order, which depends on the seed alone"},
     {"range", "A:B", "then take rows A to B-1, counted from 0; either may be left out"},
     {"output", "PATTERN", "shards, such as 'train-%03d.h5'; a plain name for one shard"},

@@ -13,8 +13,9 @@ typedef struct csv {
   const char **row; /**< lines with numbers */
   int64_t rows, cap;
   int64_t columns;
-  int64_t label; /**< its column */
-  int is_u8;     /**< every value but the labels is an integer in 0 … 255 */
+  int64_t label;   /**< its column; -1: there are targets instead */
+  int64_t targets; /**< so many last columns */
+  int is_u8;       /**< every value of a sample is an integer in 0 … 255 */
   int64_t classes;
   ct_pack_walk_t walk;
 } csv_t;
@@ -59,6 +60,12 @@ out:
   return rc;
 }
 
+/* Of a column: a number of the sample, neither label nor target. */
+static int is_input(const csv_t *c, int64_t column)
+{
+  return column != c->label && column < c->columns - c->targets;
+}
+
 static int check_line(csv_t *c, int64_t line, const char *text)
 {
   int rc = CT_OK;
@@ -70,7 +77,7 @@ static int check_line(csv_t *c, int64_t line, const char *text)
               column);
     if (column == c->label)
       CT_TRY(check_label(c, line, value));
-    else if (value != floor(value) || value < 0 || value > 255)
+    else if (is_input(c, column) && (value != floor(value) || value < 0 || value > 255))
       c->is_u8 = 0;
   }
   if (*text)
@@ -79,19 +86,27 @@ static int check_line(csv_t *c, int64_t line, const char *text)
   if (column != c->columns)
     CT_FAIL(CT_ERR_FORMAT,
             "%s:%" PRId64 ": found %" PRId64 " numbers, expected %" PRId64
-            " (those of a sample, and its label)",
-            c->path, line, column, c->columns);
+            " (those of a sample, and its %s)",
+            c->path, line, column, c->columns, c->targets ? "targets" : "label");
 out:
   return rc;
 }
 
-/* The first line with numbers says how many columns there are. */
+/* The first line with numbers says how many columns there are.  \a label: -1: the last. */
 static int first_row(csv_t *c, const ct_shape_t *shape, int64_t label, const char *line)
 {
   int rc = CT_OK;
   int64_t found = count_numbers(&line);
   if (*line) return CT_OK; /* no number: check_line() says which */
-  c->columns = shape->ndim ? ct_shape_sample(shape) + 1 : found;
+  c->columns = shape->ndim ? ct_shape_sample(shape) + (c->targets ? c->targets : 1) : found;
+  if (c->targets) {
+    c->label = -1;
+    if (c->columns <= c->targets)
+      CT_FAIL(CT_ERR_FORMAT,
+              "%s: has %" PRId64 " columns, and the last %" PRId64 " of them should be targets",
+              c->path, c->columns, c->targets);
+    return CT_OK;
+  }
   c->label = label < 0 ? c->columns - 1 : label;
   if (c->columns < 2 || c->label >= c->columns)
     CT_FAIL(CT_ERR_FORMAT,
@@ -128,17 +143,20 @@ out:
 
 /* ---- the source ---- */
 
-static int next_rows(void *state, int n, void *x, int32_t *labels)
+static int next_rows(void *state, int n, void *x, void *y)
 {
   csv_t *c = state;
   uint8_t *u8 = x;
-  float *f32 = x;
+  float *f32 = x, *target = y;
+  int32_t *labels = y;
   for (int i = 0; i < n; i++) {
     const char *text = c->row[ct_pack_walk_next(&c->walk)];
     double value;
     for (int64_t column = 0; take_number(&text, &value); column++) {
       if (column == c->label)
         labels[i] = (int32_t)value;
+      else if (!is_input(c, column))
+        *target++ = (float)value;
       else if (c->is_u8)
         *u8++ = (uint8_t)value;
       else
@@ -157,7 +175,7 @@ static void close_csv(void *state)
   ct_mem_free(c);
 }
 
-int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label,
+int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label, int64_t targets,
                      const ct_pack_rows_t *rows, ct_pack_input_t *out)
 {
   int rc = CT_OK;
@@ -166,6 +184,7 @@ int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label,
   *out = (ct_pack_input_t){.close = close_csv};
   if (!c) return CT_ERR_NOMEM;
   c->path = path;
+  c->targets = targets;
   c->is_u8 = 1;
   CT_TRY(ct_pack_read_file(path, &c->text, &bytes));
   if (strlen(c->text) != bytes)
@@ -173,10 +192,11 @@ int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label,
   CT_TRY(read_rows(c, shape, label));
   CT_TRY(ct_pack_walk_begin(&c->walk, path, c->rows, rows));
   out->src.samples = c->walk.end - c->walk.at;
-  out->src.x = shape->ndim ? *shape : ct_shape(2, 1, c->columns - 1);
+  out->src.x = shape->ndim ? *shape : ct_shape(2, 1, c->columns - (targets ? targets : 1));
   out->src.x.dtype = c->is_u8 ? CT_U8 : CT_F32;
   out->src.state = c;
   out->src.next = next_rows;
+  out->src.targets = targets;
   out->classes = c->classes;
   c = NULL;
 out:

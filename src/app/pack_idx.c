@@ -64,14 +64,14 @@ static ct_shape_t sample_shape(const idx_t *images)
   return x;
 }
 
-static int next_rows(void *state, int n, void *x, int32_t *labels)
+static int next_rows(void *state, int n, void *x, void *y)
 {
   pair_t *p = state;
   char *to = x;
   for (int i = 0; i < n; i++, to += p->sample_bytes) {
     int64_t row = ct_pack_walk_next(&p->walk);
     memcpy(to, p->images.element + (size_t)row * p->sample_bytes, p->sample_bytes);
-    labels[i] = p->labels.element[row];
+    ((int32_t *)y)[i] = p->labels.element[row];
   }
   return CT_OK;
 }

@@ -19,7 +19,8 @@ typedef struct ct_data_opts {
   int layout;             /**< auto|nchw|nhwc */
   ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
   int64_t cache_mb;
-  int64_t samples, classes; /**< synthetic data */
+  int64_t samples, classes;  /**< synthetic data */
+  int64_t synthetic_targets; /**< synthetic data: real-valued targets of a sample; 0: classes */
 } ct_data_opts_t;
 extern const ct_opt_t ct_data_rows[];
 
@@ -56,7 +57,10 @@ typedef struct ct_dataset {
   ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
   ct_affine_t affine;          /**< of the conversion to float32 */
   ct_transforms_t *transforms; /**< owned: what is done after it; NULL: nothing */
-  int64_t classes;             /**< labels must lie in [0, classes); 0: only not below 0 */
+  int64_t classes; /**< labels must lie in [0, classes); 0: only not below 0.  With targets:
+                                    how many a sample has */
+  int has_ignored; /**< the label `ignored` is allowed too; the caller may set them */
+  int64_t ignored;
 } ct_dataset_t;
 
 /** Local.  Opens with the given reader; d->x is the shape after the transforms.  \a transforms may be
@@ -66,7 +70,8 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
                     const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out);
 void ct_dataset_close(ct_dataset_t *d);
 /** Reads labels of up to \a limit samples (0: all) to count classes when the file does not say: the
- * highest label + 1 becomes d->classes.  Local.  CT_ERR_DATA: a negative label. */
+ * highest label + 1, without the ignored one, becomes d->classes.  Local; not for data with targets.
+ * CT_ERR_DATA: a negative label. */
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
 
 /** One rank's part of one step, borrowed from the feed until the next ct_feed_next() or close. */

@@ -31,6 +31,7 @@ typedef struct ct_reader_spec {
   int threads;         /**< that read at once (more will wait); 0: as many as processors */
   int64_t samples;     /**< synthetic: how many */
   int64_t classes;     /**< synthetic: how many */
+  int64_t targets;     /**< synthetic: real-valued targets of a sample; 0: classes */
   uint64_t seed;       /**< synthetic */
 } ct_reader_spec_t;
 
@@ -51,7 +52,7 @@ typedef struct ct_reader_ops {
   void (*close)(ct_reader_t *r);
 } ct_reader_ops_t;
 
-/** Images of noise with a class-dependent pattern: learnable, any size, no file. */
+/** Images of noise with a pattern that depends on the class or the targets: learnable, any size, no file. */
 extern const ct_reader_ops_t ct_reader_synthetic;
 
 #endif

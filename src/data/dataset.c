@@ -28,6 +28,8 @@ const ct_opt_t ct_data_rows[] = {
                "decoded samples kept in memory by a rank, in MB"),
     CT_OPT_INT(ct_data_opts_t, samples, "1024", 1, 1e15, "synthetic: number of samples"),
     CT_OPT_INT(ct_data_opts_t, classes, "0", 0, 1e6, "synthetic: number of classes; 0: 10"),
+    CT_OPT_INT(ct_data_opts_t, synthetic_targets, "0", 0, 1e6,
+               "synthetic: real-valued targets of a sample, instead of a class; 0: a class"),
     CT_OPT_END};
 
 int ct_data_is_synthetic(const ct_opt_texts_t *files)
@@ -62,6 +64,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       .threads = o->workers > 0 ? (int)o->workers : 1,
       .samples = o->samples,
       .classes = o->classes,
+      .targets = o->synthetic_targets,
       .seed = seed,
   };
 out:
@@ -82,7 +85,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   d.x = d.info.x;
   d.x.dtype = CT_F32;
   d.x.layout = CT_PLAIN;
-  d.classes = d.info.classes;
+  d.classes = d.info.targets ? d.info.targets : d.info.classes;
   CT_TRY(ct__transforms_open(transforms, where, d.info.x.dtype, &d.x, &d.affine, &d.transforms));
   *out = d;
   d.reader = NULL;
@@ -112,6 +115,7 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
       ids[i] = first + i;
     CT_TRY(d->ops->read(d->reader, n, ids, NULL, labels));
     for (int i = 0; i < n; i++) {
+      if (d->has_ignored && labels[i] == d->ignored) continue;
       if (labels[i] > highest) highest = labels[i];
       if (labels[i] >= 0 && labels[i] < INT32_MAX) continue;
       d->ops->place(d->reader, ids[i], place, sizeof place);

@@ -1,5 +1,6 @@
 #include "data/ct_feed.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -22,11 +23,12 @@ typedef struct slot {
 typedef struct maker {
   ct_feed_t *feed;
   void *stored;    /* samples as the reader gives them */
-  int64_t *labels; /* likewise */
+  int64_t *labels; /* likewise; NULL if the data has targets */
   float *work;     /* room for the transforms */
   ct__mix_t *mix;  /* of each sample; NULL if samples are not mixed, as what follows */
   int64_t *partner_ids;
   float *partner; /* a sample */
+  float *partner_targets;
   pthread_t thread;
 } maker_t;
 
@@ -91,6 +93,19 @@ static int not_finite(const ct_dataset_t *d, int64_t id)
                     "%s: holds a value that is not finite (NaN or infinite)", place);
 }
 
+static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const float *targets)
+{
+  char place[300];
+  for (int64_t i = 0; i < n * d->info.targets; i++) {
+    if (isfinite(targets[i])) continue;
+    d->ops->place(d->reader, ids[i / d->info.targets], place, sizeof place);
+    return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                      "%s: target %lld is not finite (NaN or infinite)", place,
+                      (long long)(i % d->info.targets));
+  }
+  return CT_OK;
+}
+
 /* n samples of those that were read. */
 static int make_samples(const maker_t *m, int64_t epoch, int n, const int64_t *ids,
                         const void *stored, float *x)
@@ -115,7 +130,25 @@ static int make_samples(const maker_t *m, int64_t epoch, int n, const int64_t *i
 static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
 {
   int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
+  if (d->has_ignored && label == d->ignored) return CT_OK;
   return label < 0 || label >= classes ? bad_label(d, id, label) : CT_OK;
+}
+
+/* The other sample's labels or targets; \a at: its number among the partners. */
+static int mix_answers(const maker_t *m, ct_batch_t *b, int i, int64_t at)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = m->feed->data;
+  int64_t targets = d->info.targets;
+  for (int64_t k = 0; k < targets; k++) {
+    float *t = &b->targets[i * targets + k];
+    *t = b->mix[i] * *t + (1 - b->mix[i]) * m->partner_targets[at * targets + k];
+  }
+  if (targets) return CT_OK;
+  CT_TRY(check_label(d, m->partner_ids[at], m->labels[at]));
+  b->labels2[i] = (int32_t)m->labels[at];
+out:
+  return rc;
 }
 
 /* The partners are a second read, into the room of the first. */
@@ -133,14 +166,15 @@ static int mix_samples(const maker_t *m, ct_batch_t *b)
     b->mix[i] = m->mix[i].share;
     b->labels2[i] = b->labels[i];
   }
-  CT_TRY(d->ops->read(d->reader, partners, m->partner_ids, m->stored, m->labels));
+  CT_TRY(d->ops->read(d->reader, partners, m->partner_ids, m->stored,
+                      d->info.targets ? (void *)m->partner_targets : m->labels));
+  if (d->info.targets) CT_TRY(check_targets(d, partners, m->partner_ids, m->partner_targets));
   for (int i = 0; i < b->n; i++) {
     if (m->mix[i].partner < 0) continue;
     CT_TRY(make_samples(m, b->epoch, 1, &m->partner_ids[at],
                         (const char *)m->stored + (size_t)at * bytes, m->partner));
     ct__mix_apply(d->transforms, &m->mix[i], m->partner, b->x + i * sample);
-    CT_TRY(check_label(d, m->partner_ids[at], m->labels[at]));
-    b->labels2[i] = (int32_t)m->labels[at++];
+    CT_TRY(mix_answers(m, b, i, at++));
   }
 out:
   return rc;
@@ -154,9 +188,11 @@ static int make(const maker_t *m, ct_batch_t *b)
   CT_TRY(ct_fault("feed.read"));
   for (int i = 0; i < b->n; i++)
     b->ids[i] = ct_sampler_at(&f->sampler, b->epoch, b->cursor + b->first + i);
-  CT_TRY(d->ops->read(d->reader, b->n, b->ids, m->stored, m->labels));
+  CT_TRY(d->ops->read(d->reader, b->n, b->ids, m->stored,
+                      d->info.targets ? (void *)b->targets : m->labels));
   CT_TRY(make_samples(m, b->epoch, b->n, b->ids, m->stored, b->x));
-  for (int i = 0; i < b->n; i++) {
+  if (d->info.targets) CT_TRY(check_targets(d, b->n, b->ids, b->targets));
+  for (int i = 0; i < b->n && !d->info.targets; i++) {
     CT_TRY(check_label(d, b->ids[i], m->labels[i]));
     b->labels[i] = (int32_t)m->labels[i];
   }
@@ -212,6 +248,29 @@ static int alloc_mix(ct_feed_t *f, int64_t n)
     m->partner_ids = ct_mem_array(n, sizeof *m->partner_ids, "the partners of a batch");
     m->partner = ct_mem_array(ct_shape_sample(&f->data->x), sizeof *m->partner, "a sample");
     if (!m->mix || !m->partner_ids || !m->partner) return CT_ERR_NOMEM;
+    if (!f->data->info.targets) continue;
+    m->partner_targets = ct_mem_array(n * f->data->info.targets, sizeof *m->partner_targets,
+                                      "the partners' targets");
+    if (!m->partner_targets) return CT_ERR_NOMEM;
+  }
+  return CT_OK;
+}
+
+/* What the reader gives beside the samples: targets go where they are used, labels are made shorter. */
+static int alloc_answers(ct_feed_t *f, int64_t n)
+{
+  int64_t targets = f->data->info.targets;
+  for (int i = 0; i < f->depth; i++) {
+    ct_batch_t *b = &f->slots[i].batch;
+    b->labels = ct_mem_array(n, sizeof *b->labels, "the labels of a batch");
+    if (targets)
+      b->targets = ct_mem_array(n, (size_t)targets * sizeof *b->targets, "the targets of a batch");
+    if (!b->labels || (targets && !b->targets)) return CT_ERR_NOMEM;
+  }
+  for (int i = 0; i < makers_of(f) && !targets; i++) {
+    maker_t *m = &f->makers[i];
+    m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
+    if (!m->labels) return CT_ERR_NOMEM;
   }
   return CT_OK;
 }
@@ -225,19 +284,18 @@ static int alloc_buffers(ct_feed_t *f)
   for (int i = 0; i < f->depth; i++) {
     ct_batch_t *b = &f->slots[i].batch;
     b->x = ct_mem_array(n, (size_t)sample * sizeof *b->x, "the samples of a batch");
-    b->labels = ct_mem_array(n, sizeof *b->labels, "the labels of a batch");
     b->ids = ct_mem_array(n, sizeof *b->ids, "the sample numbers of a batch");
-    if (!b->x || !b->labels || !b->ids) return CT_ERR_NOMEM;
+    if (!b->x || !b->ids) return CT_ERR_NOMEM;
   }
   for (int i = 0; i < makers_of(f); i++) {
     maker_t *m = &f->makers[i];
     m->feed = f;
     m->stored = ct_mem_array(n, stored, "the stored samples of a batch");
-    m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
-    if (!m->stored || !m->labels) return CT_ERR_NOMEM;
+    if (!m->stored) return CT_ERR_NOMEM;
     if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
     if (t && !m->work) return CT_ERR_NOMEM;
   }
+  if (alloc_answers(f, n) != CT_OK) return CT_ERR_NOMEM;
   return ct__transforms_mixes(t) ? alloc_mix(f, n) : CT_OK;
 }
 
@@ -378,6 +436,7 @@ void ct_feed_close(ct_feed_t *f)
     ct_mem_free(f->slots[i].batch.ids);
     ct_mem_free(f->slots[i].batch.labels2);
     ct_mem_free(f->slots[i].batch.mix);
+    ct_mem_free(f->slots[i].batch.targets);
   }
   for (int i = 0; f->makers && i < makers_of(f); i++) {
     ct_mem_free(f->makers[i].stored);
@@ -386,6 +445,7 @@ void ct_feed_close(ct_feed_t *f)
     ct_mem_free(f->makers[i].mix);
     ct_mem_free(f->makers[i].partner_ids);
     ct_mem_free(f->makers[i].partner);
+    ct_mem_free(f->makers[i].partner_targets);
   }
   ct_mem_free(f->slots);
   ct_mem_free(f->makers);

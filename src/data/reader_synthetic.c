@@ -11,12 +11,15 @@
 
 /* A sample is uniform noise in [-2, 2) plus a plane wave of amplitude 1, whose frequencies (down, across)
  * are its class.  Wave and noise together have mean 0 and a standard deviation near 1.  The wave needs no
- * trigonometry per sample: cos(u + v) comes from tables of one period in each direction. */
+ * trigonometry per sample: cos(u + v) comes from tables of one period in each direction.
+ *
+ * With real-valued targets each of them is uniform in [-1, 1) and is the amplitude of a wave of its own; the
+ * noise is a quarter as large, so that a linear map finds them again but for a rest of it. */
 struct ct_reader {
   ct_reader_info_t info;
   uint64_t seed;
   int64_t channels, rows, width;
-  int64_t grid;             /* class k has the frequencies k / grid and k % grid */
+  int64_t grid;             /* class or target k has the frequencies k / grid and k % grid */
   float *row_cos, *row_sin; /* [rows] one period */
   float *col_cos, *col_sin; /* [width] one period */
 };
@@ -70,6 +73,7 @@ static uint64_t fingerprint(const ct_reader_info_t *info, uint64_t seed)
   uint64_t h = ct_hash_text("synthetic", seed);
   h = ct_hash_int(info->samples, h);
   h = ct_hash_int(info->classes, h);
+  h = ct_hash_int(info->targets, h);
   for (int i = 0; i < info->x.ndim; i++)
     h = ct_hash_int(info->x.dim[i], h);
   return h;
@@ -81,21 +85,24 @@ static int synthetic_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   ct_reader_t *r = NULL;
   *out = NULL;
   CT_TRY(ct_fault("reader.open"));
-  if (spec->samples < 1 || spec->classes < 0)
-    CT_FAIL(CT_ERR_USAGE, "synthetic data: samples must be at least 1 and classes not below 0");
+  if (spec->samples < 1 || spec->classes < 0 || spec->targets < 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "synthetic data: samples must be at least 1, classes and targets not below 0");
   r = ct_mem_alloc(sizeof *r, "the synthetic reader");
   if (!r) CT_TRY(CT_ERR_NOMEM);
   ct_shape_t *x = &r->info.x;
   CT_TRY(set_shape(spec, x));
   r->info.samples = spec->samples;
-  r->info.classes = spec->classes > 0 ? spec->classes : 10;
+  r->info.targets = spec->targets;
+  if (!spec->targets) r->info.classes = spec->classes > 0 ? spec->classes : 10;
   r->info.fingerprint = fingerprint(&r->info, spec->seed);
   r->seed = spec->seed;
   r->channels = x->ndim > 2 ? x->dim[1] : 1;
   r->width = x->dim[x->ndim - 1];
   r->rows = ct_shape_sample(x) / r->channels / r->width;
-  r->grid = (int64_t)ceil(sqrt((double)r->info.classes));
-  if (r->rows == 1) r->grid = r->info.classes; /* all frequencies lie along the one direction */
+  int64_t waves = r->info.targets ? r->info.targets : r->info.classes;
+  r->grid = (int64_t)ceil(sqrt((double)waves));
+  if (r->rows == 1) r->grid = waves; /* all frequencies lie along the one direction */
   CT_TRY(make_tables(r->rows, &r->row_cos, &r->row_sin));
   CT_TRY(make_tables(r->width, &r->col_cos, &r->col_sin));
   *out = r;
@@ -147,6 +154,42 @@ static void make_sample(const ct_reader_t *r, int64_t index, int64_t label, floa
   }
 }
 
+static float target_of(const ct_reader_t *r, int64_t index, int64_t k)
+{
+  return 2 * ct_rng_uniform(r->seed, CT_RNG_DATA, 1 + (uint32_t)k, (uint64_t)index) - 1;
+}
+
+static void add_wave(const ct_reader_t *r, int64_t wave, int64_t y, float amplitude, float *row)
+{
+  int64_t down = wave / r->grid % r->rows * y % r->rows, fx = wave % r->grid % r->width, at = 0;
+  for (int64_t i = 0; i < r->width; i++) {
+    row[i] += amplitude * (r->row_cos[down] * r->col_cos[at] - r->row_sin[down] * r->col_sin[at]);
+    at += fx;
+    if (at >= r->width) at -= r->width;
+  }
+}
+
+static void make_target_sample(const ct_reader_t *r, int64_t index, float *to)
+{
+  uint64_t state = ct_rng_u64(r->seed, CT_RNG_DATA, 0, (uint64_t)index) | 1;
+  for (int64_t c = 0; c < r->channels; c++) {
+    for (int64_t y = 0; y < r->rows; y++, to += r->width) {
+      make_row(r, 0, 0, 0, &state, to);
+      for (int64_t i = 0; i < r->width; i++)
+        to[i] *= 0.25f;
+      for (int64_t k = 0; k < r->info.targets; k++)
+        add_wave(r, k, y, target_of(r, index, k), to);
+    }
+  }
+}
+
+static void read_with_targets(const ct_reader_t *r, int64_t index, float *x, float *y)
+{
+  if (x) make_target_sample(r, index, x);
+  for (int64_t k = 0; y && k < r->info.targets; k++)
+    y[k] = target_of(r, index, k);
+}
+
 static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
 {
   int rc = CT_OK;
@@ -155,8 +198,13 @@ static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x,
     if (index[i] < 0 || index[i] >= r->info.samples)
       CT_FAIL(CT_ERR_ARG, "there is no synthetic sample %lld among %lld", (long long)index[i],
               (long long)r->info.samples);
+    float *sample = x ? (float *)x + i * elements : NULL;
+    if (r->info.targets) {
+      read_with_targets(r, index[i], sample, y ? (float *)y + i * r->info.targets : NULL);
+      continue;
+    }
     int64_t label = index[i] % r->info.classes;
-    if (x) make_sample(r, index[i], label, (float *)x + i * elements);
+    if (x) make_sample(r, index[i], label, sample);
     if (y) ((int64_t *)y)[i] = label;
   }
 out:

@@ -15,8 +15,9 @@ typedef struct source {
   int64_t given, fail_at;
 } source_t;
 
-static int give(void *state, int n, void *x, int32_t *labels)
+static int give(void *state, int n, void *x, void *y)
 {
+  int32_t *labels = y;
   source_t *s = state;
   int64_t elements = ct_shape_sample(&s->x);
   for (int k = 0; k < n; k++, s->given++) {
@@ -33,7 +34,7 @@ static int pack(const char *dir, const char *name, source_t *s, int64_t samples,
                 int deflate)
 {
   char pattern[700];
-  ct_pack_source_t src = {s->x, samples, s, give};
+  ct_pack_source_t src = {.x = s->x, .samples = samples, .state = s, .next = give};
   snprintf(pattern, sizeof pattern, "%s/%s", dir, name);
   s->given = 0;
   return ct_pack_write(&src, pattern, shards, deflate, 10);

@@ -32,7 +32,7 @@ static const char *text_file(const char *text)
 static int open_csv(const char *text, const ct_shape_t *shape, int64_t label, ct_pack_input_t *in)
 {
   static const ct_shape_t flat;
-  return ct_pack_open_csv(text_file(text), shape ? shape : &flat, label, &all, in);
+  return ct_pack_open_csv(text_file(text), shape ? shape : &flat, label, 0, &all, in);
 }
 
 static void csv_of_bytes(void)
@@ -128,14 +128,14 @@ static void a_range_takes_some_rows(void)
   uint8_t x[2];
   int32_t y[2];
   const char *path = text_file("1,0\n2,0\n3,5\n4,1\n");
-  if (CT_ASSERT_OK(ct_pack_open_csv(path, &flat, -1, &r, &in)) != CT_OK) return;
+  if (CT_ASSERT_OK(ct_pack_open_csv(path, &flat, -1, 0, &r, &in)) != CT_OK) return;
   CT_ASSERT_INT(in.src.samples, 2);
   CT_ASSERT_INT(in.classes, 6);
   CT_ASSERT_OK(in.src.next(in.src.state, 2, x, y));
   CT_ASSERT_INT(x[0], 2);
   CT_ASSERT_INT(x[1], 3);
   in.close(in.src.state);
-  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, &beyond, &in), CT_ERR_USAGE, "has 4 rows");
+  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, 0, &beyond, &in), CT_ERR_USAGE, "has 4 rows");
 }
 
 /* Two ranges of one order share no row and leave none out. */
@@ -150,7 +150,8 @@ static void shuffled_ranges_are_a_split(void)
   int seen[10] = {0}, moved = 0, at = 0;
   for (int i = 0; i < 2; i++) {
     ct_pack_input_t in;
-    if (CT_ASSERT_OK(ct_pack_open_csv(text_file(text), &flat, -1, &part[i], &in)) != CT_OK) return;
+    if (CT_ASSERT_OK(ct_pack_open_csv(text_file(text), &flat, -1, 0, &part[i], &in)) != CT_OK)
+      return;
     CT_ASSERT_OK(in.src.next(in.src.state, (int)in.src.samples, x + at, y));
     at += (int)in.src.samples;
     in.close(in.src.state);
