@@ -1,5 +1,6 @@
-/* One LSTM level: the products with the inputs of all steps at once, then step by step the products with
- * the states before and the gates' arithmetic.  The semantics are those of ref_lstm.c.
+/* One LSTM level: the products with the inputs of all steps at once; then each thread takes some samples
+ * step by step through the products with the states before and the gates' arithmetic.  The semantics
+ * are those of ref_lstm.c.
  *
  * Kept from forward to backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these lie
  * sample by sample, so the rows of one step are T rows apart. */
@@ -49,31 +50,52 @@ static buffers_t backward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
   return b;
 }
 
+/* Shares out the samples: a step waits for the one before, samples for nobody. */
+static int all_chunks(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
+                      int (*run)(const lstm_op_t *, const buffers_t *, const ct_op_args_t *,
+                                 int64_t first, int64_t n))
+{
+  int rc = CT_OK;
+  int chunks = k->n < k->head.dev->threads ? (int)k->n : k->head.dev->threads;
+
+#pragma omp parallel for if (k->n * k->t * k->h > CPU__PARALLEL_MIN) schedule(static)
+  for (int i = 0; i < chunks; i++) {
+    int64_t first = k->n * i / chunks;
+    int result = run(k, b, a, first, k->n * (i + 1) / chunks - first);
+    if (result != CT_OK) {
+#pragma omp atomic write
+      rc = result;
+    }
+  }
+  return rc;
+}
+
 /* ---- forward ---- */
 
-/* What the inputs, of all steps, give to the gates; what the state of the step before adds. */
+/* What the inputs of all steps give to the gates. */
 static cpu__dense_t of_inputs(const lstm_op_t *k)
 {
   return (cpu__dense_t){k->n * k->t, k->f, 4 * k->h};
 }
 
-static int add_state(const lstm_op_t *k, int64_t step, const float *w, const float *y, float *gates)
+/* Samples first … first + n - 1 through all steps, by one thread. */
+static int chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
+                         int64_t first, int64_t n)
 {
-  int64_t h = k->h;
-  return cpu__gemm('N', 'T', k->n, 4 * h, h, 1, y + (step - 1) * h, k->t * h, w, h, 1,
-                   gates + step * 4 * h, k->t * 4 * h);
-}
-
-static void step_forward(const lstm_op_t *k, int64_t step, const buffers_t *b, float *y)
-{
-  int64_t h = k->h;
-
-#pragma omp parallel for if (4 * k->n * h > CPU__PARALLEL_MIN) schedule(static)
-  for (int64_t n = 0; n < k->n; n++) {
-    int64_t at = (n * k->t + step) * h;
-    k->loops->lstm(h, b->bias, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL,
-                   b->cells + at, y + at);
+  int rc = CT_OK;
+  int64_t h = k->h, row = k->t * h;
+  float *y = a->y;
+  for (int64_t step = 0; step < k->t; step++) {
+    int64_t at = first * row + step * h;
+    if (step > 0)
+      CT_TRY(cpu__gemm('N', 'T', n, 4 * h, h, 1, y + at - h, row, a->w[1], h, 1, b->gates + 4 * at,
+                       4 * row));
+    for (int64_t i = 0; i < n; i++, at += row)
+      k->loops->lstm(h, b->bias, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL,
+                     b->cells + at, y + at);
   }
+out:
+  return rc;
 }
 
 static int forward(const lstm_op_t *k, const ct_op_args_t *a)
@@ -84,40 +106,31 @@ static int forward(const lstm_op_t *k, const ct_op_args_t *a)
   for (int64_t i = 0; i < 4 * k->h; i++)
     b.bias[i] = b_ih[i] + b_hh[i];
   CT_TRY(cpu__dense_forward(of_inputs(k), a->x, a->w[0], 0, b.gates));
-  for (int64_t step = 0; step < k->t; step++) {
-    if (step > 0) CT_TRY(add_state(k, step, a->w[1], a->y, b.gates));
-    step_forward(k, step, &b, a->y);
-  }
+  CT_TRY(all_chunks(k, &b, a, chunk_forward));
 out:
   return rc;
 }
 
 /* ---- backward ---- */
 
-static void step_backward(const lstm_op_t *k, int64_t step, const buffers_t *b, const float *dy)
-{
-  int64_t h = k->h;
-  int last = step == k->t - 1;
-
-#pragma omp parallel for if (4 * k->n * h > CPU__PARALLEL_MIN) schedule(static)
-  for (int64_t n = 0; n < k->n; n++) {
-    int64_t at = (n * k->t + step) * h;
-    k->loops->lstm_bwd(h, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL, b->cells + at,
-                       dy + at, last ? NULL : b->dh + n * h, b->dc + n * h, b->dgates + 4 * at);
-  }
-}
-
-/* Gradients of the gates' sums at all steps. */
-static int backward_gates(const lstm_op_t *k, const ct_op_args_t *a, const buffers_t *b)
+/* Gradients of the gates' sums at all steps of some samples. */
+static int chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
+                          int64_t first, int64_t n)
 {
   int rc = CT_OK;
-  int64_t h = k->h;
-  memset(b->dc, 0, (size_t)(k->n * h) * sizeof *b->dc);
+  int64_t h = k->h, row = k->t * h;
+  const float *dy = a->dy;
+  float *dh = b->dh + first * h, *dc = b->dc + first * h;
+  memset(dc, 0, (size_t)(n * h) * sizeof *dc);
   for (int64_t step = k->t - 1; step >= 0; step--) {
-    step_backward(k, step, b, a->dy);
+    int64_t begin = first * row + step * h, at = begin;
+    int last = step == k->t - 1;
+    for (int64_t i = 0; i < n; i++, at += row)
+      k->loops->lstm_bwd(h, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL, b->cells + at,
+                         dy + at, last ? NULL : dh + i * h, dc + i * h, b->dgates + 4 * at);
     if (step > 0)
-      CT_TRY(cpu__gemm('N', 'N', k->n, h, 4 * h, 1, b->dgates + step * 4 * h, k->t * 4 * h, a->w[1],
-                       h, 0, b->dh, h));
+      CT_TRY(cpu__gemm('N', 'N', n, h, 4 * h, 1, b->dgates + 4 * begin, 4 * row, a->w[1], h, 0, dh,
+                       h));
   }
 out:
   return rc;
@@ -138,7 +151,7 @@ static int backward(const lstm_op_t *k, const ct_op_args_t *a)
   int rc = CT_OK;
   buffers_t b = backward_buffers(k, a);
   cpu__dense_t of_states = {k->n * k->t, k->h, 4 * k->h};
-  CT_TRY(backward_gates(k, a, &b));
+  CT_TRY(all_chunks(k, &b, a, chunk_backward));
   if (a->pass & CT_BWD_DATA) CT_TRY(cpu__dense_data(of_inputs(k), b.dgates, a->w[0], a->dx));
   if (!(a->pass & CT_BWD_PARAM)) goto out;
   states_before(k, a->y, b.before);
