@@ -6,7 +6,7 @@
 Weights and batches are not stored: they come from `noise` below, a hash that t_golden.c has too.  A .gold
 file is a list of records, each a line "name count" and count little-endian float32 values:
 
-    init/NAME     scale, shift: the parameter is scale * noise + shift
+    init/NAME     scale, shift, seed: the parameter is scale * noise + shift (without a seed: 1000 and up)
     batch         seed and samples of the batch to which the next ones belong
     logits, loss
     grad/NAME     the gradient's elements 0, s, 2s, ... with s = ceil(count / CAP)
@@ -60,18 +60,33 @@ def resnet18():
     return net
 
 
+class Sequence(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.fc = nn.LSTM(9, 24, num_layers=2, batch_first=True), nn.Linear(24, 10)
+
+    def forward(self, x):
+        return self.fc(self.lstm(x.squeeze(1))[0][:, -1])
+
+
+def vit():
+    return torchvision.models.VisionTransformer(
+        image_size=16, patch_size=4, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=64, num_classes=10
+    )
+
+
 def init(net):
-    """A scale and a shift for each parameter, kept in float32 so that both sides agree to the bit."""
+    """A scale, a shift and a seed for each parameter, in float32 so that both sides agree to the bit."""
     table = {}
     for k, (name, p) in enumerate(net.named_parameters()):
         if p.dim() > 1:
             fan_in = p[0].numel()
             scale, shift = np.float32(np.sqrt(12.0 / fan_in)), np.float32(0)
-        elif name.endswith("weight"):  # batchnorm
+        elif name.endswith("weight"):  # batchnorm, layernorm
             scale, shift = np.float32(0.5), np.float32(1)
         else:
             scale, shift = np.float32(0.2), np.float32(0)
-        table[name] = (scale, shift)
+        table[name] = (scale, shift, 1000 + k)
         value = scale * noise(1000 + k, p.numel()) + shift
         p.data = torch.from_numpy(value.astype(np.float32)).view_as(p).clone()
     return table
@@ -87,6 +102,8 @@ def best_seed(net, n, shape):
     margin = []
     look = lambda module, x: margin.append(float(x[0].abs().min() / x[0].square().mean().sqrt()))
     hooks = [m.register_forward_pre_hook(look) for m in net.modules() if isinstance(m, nn.ReLU)]
+    if not hooks:
+        return SEEDS, float("inf")
     best = (0.0, 0)
     state = {k: v.clone() for k, v in net.state_dict().items()}
     with torch.no_grad():
@@ -104,8 +121,8 @@ def make(path, net, n_grad, n, shape, lr):
     records = []
     put = lambda name, v: records.append((name, np.asarray(v, dtype=np.float32).ravel()))
     torch.set_num_threads(1)
-    for name, (scale, shift) in init(net).items():
-        put("init/" + name, [scale, shift])
+    for name, row in init(net).items():
+        put("init/" + name, row)
     net.train()
     state = {k: v.clone() for k, v in net.state_dict().items()}
 
@@ -144,3 +161,5 @@ if __name__ == "__main__":
     out = sys.argv[1] if len(sys.argv) > 1 else "."
     make(f"{out}/lenet.gold", LeNet(), 8, 16, (1, 28, 28), 1e-3)
     make(f"{out}/resnet18.gold", resnet18(), 2, 8, (3, 32, 32), 2e-5)
+    make(f"{out}/lstm.gold", Sequence(), 5, 16, (1, 12, 9), 0.5)
+    make(f"{out}/vit.gold", vit(), 4, 8, (3, 16, 16), 5e-3)
