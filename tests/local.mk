@@ -9,6 +9,7 @@ EXTRA_DIST += %D%/golden/make_loss.py %D%/unit/loss_gold.h
 EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
   %D%/mpi/fake_queue.h %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold \
   %D%/golden/make_transform_golden.py %D%/golden/transforms.gold \
+  %D%/golden/make_optim_golden.py %D%/golden/optim.gold %D%/golden/gold.h \
   %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
 
 shell_tests = \
@@ -30,7 +31,7 @@ unit_tests = \
   %D%/unit/t_model %D%/unit/t_model_layers %D%/unit/t_model_seq \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_dataset %D%/unit/t_transforms %D%/unit/t_transform_feed \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_pack %D%/unit/t_store \
-  %D%/unit/t_optim %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input \
+  %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input \
   %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \
@@ -44,7 +45,7 @@ test_ldadd = libctest.a libctrain.a -lcunit
 TESTS += $(unit_tests) $(shell_tests)
 
 tests_conform_conform_backend_SOURCES = %D%/conform/conform_backend.c %D%/conform/cases.c %D%/conform/cases.h \
-  %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/sync.c %D%/conform/rig.c %D%/conform/rig_data.c %D%/conform/rig_loss.c %D%/conform/rig.h
+  %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/sync.c %D%/conform/update.c %D%/conform/rig.c %D%/conform/rig_data.c %D%/conform/rig_loss.c %D%/conform/rig.h
 trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mpi/flaky.c
 tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
 tests_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)

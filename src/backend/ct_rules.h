@@ -13,11 +13,12 @@
 #include <stdint.h>
 
 /** X(NAME, function, number of float32 states per weight, 1 if it wants MEASURE, its function for that) */
-#define CT_RULE_LIST(X)                                       \
-  X(CT_RULE_SGD, ct_rule_sgd, 1, 0, ct_rule_gradient)         \
-  X(CT_RULE_ADAM, ct_rule_adam, 2, 0, ct_rule_gradient)       \
-  X(CT_RULE_RMSPROP, ct_rule_rmsprop, 3, 0, ct_rule_gradient) \
-  X(CT_RULE_LARS, ct_rule_lars, 1, 1, ct_rule_gradient)       \
+#define CT_RULE_LIST(X)                                                         \
+  X(CT_RULE_SGD, ct_rule_sgd, 1, 0, ct_rule_gradient)                           \
+  X(CT_RULE_ADAM, ct_rule_adam, 2, 0, ct_rule_gradient)                         \
+  X(CT_RULE_RMSPROP, ct_rule_rmsprop, 2, 0, ct_rule_gradient)                   \
+  X(CT_RULE_RMSPROP_CENTERED, ct_rule_rmsprop_centered, 3, 0, ct_rule_gradient) \
+  X(CT_RULE_LARS, ct_rule_lars, 1, 1, ct_rule_gradient)                         \
   X(CT_RULE_LAMB, ct_rule_lamb, 2, 1, ct_rule_lamb_direction)
 
 typedef enum {
@@ -42,9 +43,8 @@ typedef struct ct_hyper {
   float fix1, fix2;   /**< bias corrections: 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
   float keep; /**< Adam: what the decoupled weight decay leaves of a weight; 1: there is none */
   float eps;
-  int centered; /**< RMSprop */
-  float trust;  /**< LARS: trust coefficient */
-  float ratio;  /**< LARS, LAMB: the backend's to set, by ct_rule_ratio() */
+  float trust; /**< LARS: trust coefficient */
+  float ratio; /**< LARS, LAMB: the backend's to set, by ct_rule_ratio() */
 } ct_hyper_t;
 
 /** 1 if the rule wants MEASURE before UPDATE. */
@@ -102,25 +102,33 @@ static inline float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s
   return h->keep * w - h->lr * (m / (sqrtf(v) * h->fix2 + h->eps));
 }
 
-/** torch.optim.RMSprop.  States: square_avg; grad_avg if centered; momentum_buffer if there is momentum. */
+/** What both RMSprops share: the step, from the squared gradient's mean or variance. */
+static inline float ct_rule_rms_step(const ct_hyper_t *h, float w, float g, float spread,
+                                     float *buffer)
+{
+  float step = g / (sqrtf(spread) + h->eps);
+  if (h->momentum != 0) *buffer = step += h->momentum * *buffer;
+  return w - h->lr * step;
+}
+
+/** torch.optim.RMSprop.  States: square_avg; momentum_buffer if there is momentum. */
 static inline float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                     float *s2)
 {
+  (void)s2;
   g += h->weight_decay * w;
-  float v = h->beta2 * *s0 + h->take2 * (g * g), spread = v;
-  *s0 = v;
-  if (h->centered) {
-    float mean = *s1 + h->take2 * (g - *s1);
-    *s1 = mean;
-    spread = v - mean * mean;
-  }
-  float step = g / (sqrtf(spread) + h->eps);
-  if (h->momentum != 0) {
-    float *buffer = h->centered ? s2 : s1;
-    step += h->momentum * *buffer;
-    *buffer = step;
-  }
-  return w - h->lr * step;
+  *s0 = h->beta2 * *s0 + h->take2 * (g * g);
+  return ct_rule_rms_step(h, w, g, *s0, s1);
+}
+
+/** The same with centered=True.  States: square_avg, grad_avg; momentum_buffer if there is momentum. */
+static inline float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float g, float *s0,
+                                             float *s1, float *s2)
+{
+  g += h->weight_decay * w;
+  *s0 = h->beta2 * *s0 + h->take2 * (g * g);
+  *s1 += h->take2 * (g - *s1);
+  return ct_rule_rms_step(h, w, g, *s0 - *s1 * *s1, s2);
 }
 
 /** LARS (You, Gitman, Ginsburg 2017) as timm.optim.Lars: SGD on the gradient and decay times the ratio.

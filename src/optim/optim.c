@@ -105,6 +105,7 @@ int ct_optim_rule(const ct_optim_opts_t *o, int *states)
 {
   const char *name[CT_RULE_STATES];
   *states = states_of(o, name);
+  if (o->kind == RMSPROP && o->centered) return CT_RULE_RMSPROP_CENTERED;
   return kinds[o->kind].rule;
 }
 
@@ -139,7 +140,6 @@ ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, const ct_param_group_t *grou
                   .step = update + 1,
                   .keep = 1,
                   .eps = (float)(o->eps > 0 ? o->eps : kinds[o->kind].eps),
-                  .centered = o->centered,
                   .trust = (float)o->trust,
                   .ratio = 1};
   if (kinds[o->kind].betas) set_betas(&h, momentum, o->beta2);

@@ -22,5 +22,8 @@ void check_sync_bnorm(const op_case_t *c);
 void check_bnorm_options(const op_case_t *c);
 /** Backward passes of the backend under test against central differences of its forward pass. */
 void check_gradient(const op_case_t *c);
+/** The optimizer's ops. */
+void check_gradstat(void);
+void check_update(void);
 
 #endif

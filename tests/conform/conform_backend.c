@@ -343,87 +343,6 @@ static void dropout_follows_the_global_batch(void)
   outputs_close(&part);
 }
 
-/* ---- optimizer rules ---- */
-
-/* Steps of the rule on weights that begin at an odd place of their memory; result in w and state. */
-static void update_steps(side_t *s, const ct_hyper_t *hyper, int64_t count, float scale, float *w,
-                         float *state)
-{
-  enum { ODD = 3, STEPS = 3 };
-  ct_shape_t shape = ct_shape(1, count);
-  size_t bytes = (size_t)(count + ODD) * sizeof(float);
-  block_t bw, bg, bs;
-  ct_op_desc_t d;
-  ct_op_info_t info;
-  ct_op_t *op;
-
-  ct_op_desc_init(&d, CT_OP_UPDATE, &shape, &shape);
-  d.u.update.rule = CT_RULE_SGD;
-  block_open(&bw, s, bytes);
-  block_open(&bg, s, bytes);
-  block_open(&bs, s, bytes);
-  block_put(&bw, w, bytes);
-  block_put(&bs, state, bytes);
-  if (CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info)) == CT_OK) {
-    ct_op_args_t a = {.pass = CT_FWD, .scale = scale, .count = count, .hyper = *hyper};
-    a.w[0] = (float *)bw.mem + ODD;
-    a.dy = (float *)bg.mem + ODD;
-    a.state[0] = (float *)bs.mem + ODD;
-    for (int step = 1; step <= STEPS; step++) {
-      float *g = ct_mem_array(count + ODD, sizeof *g, "test");
-      for (int64_t i = 0; i < count + ODD; i++) {
-        g[i] = ct_rng_normal(5, CT_RNG_TEST, (uint32_t)step, (uint64_t)i);
-      }
-      block_put(&bg, g, bytes);
-      ct_mem_free(g);
-      a.hyper.step = step;
-      CT_ASSERT_OK(s->be->op->run(s->queue, op, &a));
-      CT_ASSERT_OK(s->be->queue->sync(s->queue));
-    }
-    block_take(&bw, w, bytes);
-    block_take(&bs, state, bytes);
-    CU_ASSERT(block_intact(&bw) && block_intact(&bs));
-    s->be->op->release(op);
-  }
-  block_close(&bw);
-  block_close(&bg);
-  block_close(&bs);
-}
-
-static void update(void)
-{
-  static const ct_hyper_t hyper[] = {
-      {.lr = 0.1f},
-      {.lr = 0.1f, .weight_decay = 0.01f},
-      {.lr = 0.05f, .momentum = 0.9f},
-      {.lr = 0.05f, .momentum = 0.9f, .dampening = 0.5f, .weight_decay = 1e-4f},
-      {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f, .nesterov = 1},
-  };
-  static const int64_t counts[] = {1, 7, 16, 1000, 20011};
-  enum { MOST = 20011 + 3 };
-
-  for (size_t h = 0; h < sizeof hyper / sizeof hyper[0]; h++) {
-    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-      float *v[4]; /* weights and state of both sides */
-      char why[80];
-      for (int k = 0; k < 4; k++) {
-        v[k] = ct_mem_array(MOST, sizeof(float), "test");
-        for (uint64_t i = 0; i < MOST; i++) {
-          v[k][i] = ct_rng_normal(6, CT_RNG_TEST, (uint32_t)k % 2, i);
-        }
-      }
-      update_steps(&tested, &hyper[h], counts[c], 0.125f, v[0], v[1]);
-      update_steps(&reference, &hyper[h], counts[c], 0.125f, v[2], v[3]);
-      for (int k = 0; k < 2; k++) {
-        check(is_close(v[k], v[2 + k], counts[c] + 3, 0, 1e-6, why), "rule %d, %d elements: %s: %s",
-              (int)h, (int)counts[c], k ? "state" : "weights", why);
-      }
-      for (int k = 0; k < 4; k++)
-        ct_mem_free(v[k]);
-    }
-  }
-}
-
 /* ---- manners ---- */
 
 static void a_run_allocates_nothing(void)
@@ -531,7 +450,8 @@ int main(int argc, char **argv)
       CT_TEST(attention),
       CT_TEST(tokens),
       CT_TEST(choice),
-      CT_TEST(update),
+      CT_TEST(check_gradstat),
+      CT_TEST(check_update),
       CT_TEST(bf16),
       CT_TEST(gradients),
       CT_TEST(a_run_allocates_nothing),

@@ -258,7 +258,7 @@ static void the_help_has_every_key(void)
   CT_ASSERT_OK(ct_config_help(&help));
   CT_ASSERT_HAS(help.data, "device: auto|cpu|ref");
   CT_ASSERT_HAS(help.data, "optim.lr: NUMBER");
-  CT_ASSERT_HAS(help.data, "schedule.kind: constant|step|cosine");
+  CT_ASSERT_HAS(help.data, "schedule.kind: constant|step|multistep");
   CT_ASSERT_HAS(help.data, "cpu.threads: INTEGER");
   CT_ASSERT_HAS(help.data, "normalize");
   CT_ASSERT_HAS(help.data, "resnet");

@@ -1,133 +1,76 @@
-/* The expected numbers are PyTorch's (2.15, float32 parameters). */
+/* Options of optimizers and parameter groups; their arithmetic is in t_optim_gold.c. */
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "optim/ct_optim.h"
 #include "tests/harness/ct_test.h"
+#include "tests/unit/model_make.h"
 
-enum { CONSTANT, STEP, COSINE };
+enum { SGD, ADAM, ADAMW, RMSPROP, LARS, LAMB, KINDS };
 
-static void kinds_have_words(void)
-{
-  CT_ASSERT_TEXT(ct_opt_word(ct_schedule_rows, "kind", CONSTANT), "constant");
-  CT_ASSERT_TEXT(ct_opt_word(ct_schedule_rows, "kind", STEP), "step");
-  CT_ASSERT_TEXT(ct_opt_word(ct_schedule_rows, "kind", COSINE), "cosine");
-}
-
-/* ---- schedules ---- */
-
-static double lr_at(const ct_schedule_opts_t *s, double lr, int64_t step, int64_t per_epoch,
-                    int64_t total)
-{
-  ct_schedule_point_t at = {
-      .opts = s, .step = step, .steps_per_epoch = per_epoch, .total_steps = total};
-  return ct_schedule_lr(&at, lr);
-}
-
-/* The first n rates of a run of \a total steps, 2 an epoch. */
-static void check_rates(const ct_schedule_opts_t *s, int n, int64_t total, const double *expected)
-{
-  for (int t = 0; t < n; t++)
-    CT_ASSERT_NEAR(lr_at(s, 0.1, t, 2, total), expected[t], 1e-10);
-}
-
-static void constant_is_constant(void)
-{
-  ct_schedule_opts_t s = {.kind = CONSTANT};
-  check_rates(&s, 3, 3, (const double[]){0.1, 0.1, 0.1});
-}
-
-static void cosine_is_cosine_annealing(void)
-{
-  /* CosineAnnealingLR(SGD(lr=0.1), T_max=8, eta_min=0.01) */
-  static const double expected[] = {0.1,           0.09657457896, 0.08681980515,
-                                    0.07222075446, 0.055,         0.03777924554,
-                                    0.02318019485, 0.01342542104, 0.01};
-  ct_schedule_opts_t s = {.kind = COSINE, .min_lr = 0.01};
-  check_rates(&s, 9, 8, expected);
-}
-
-static void cosine_stays_at_its_end(void)
-{
-  ct_schedule_opts_t s = {.kind = COSINE, .min_lr = 0.01};
-  CT_ASSERT_NEAR(lr_at(&s, 0.1, 100, 2, 8), 0.01, 1e-12);
-  s.warmup_epochs = 4; /* as long as the run */
-  CT_ASSERT_NEAR(lr_at(&s, 0.1, 8, 2, 8), 0.01, 1e-12);
-}
-
-static void step_is_step_lr(void)
-{
-  /* StepLR(SGD(lr=0.1), step_size=3, gamma=0.5); 1.5 epochs of 2 steps */
-  static const double expected[] = {0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.025, 0.025, 0.025};
-  ct_schedule_opts_t s = {.kind = STEP, .step_epochs = 1.5, .gamma = 0.5};
-  check_rates(&s, 9, 100, expected);
-}
-
-static void step_of_less_than_a_step(void)
-{
-  ct_schedule_opts_t s = {.kind = STEP, .step_epochs = 1e-6, .gamma = 0.5};
-  check_rates(&s, 3, 3, (const double[]){0.1, 0.05, 0.025});
-}
-
-static void warmup_comes_first(void)
-{
-  /* SequentialLR([LambdaLR(lambda t: (t + 1) / 4), CosineAnnealingLR(T_max=6)], milestones=[4]) */
-  static const double expected[] = {0.025,         0.05,  0.075, 0.1,   0.1,
-                                    0.09330127019, 0.075, 0.05,  0.025, 0.006698729811};
-  ct_schedule_opts_t s = {.kind = COSINE, .warmup_epochs = 2};
-  check_rates(&s, 10, 10, expected);
-}
-
-/* ---- optimizer ---- */
-
-/* Weights after three steps on gradients that are exact in float32, at a rate of 0.1. */
-static void check_sgd(ct_optim_opts_t o, double w0, double w1)
-{
-  static const float g[3][2] = {{1, -2}, {0.25f, 0.5f}, {-3, 0.125f}};
-  float w[2] = {0.5f, -1.25f}, state[2][CT_RULE_STATES] = {{0}};
-  for (int step = 0; step < 3; step++) {
-    ct_param_group_t group = {0.1, o.weight_decay, o.momentum};
-    ct_hyper_t h = ct_optim_hyper(&o, &group, &(ct_schedule_point_t){0}, step);
-    for (int i = 0; i < 2; i++)
-      w[i] = ct_rule_sgd(&h, w[i], g[step][i], &state[i][0], &state[i][1], &state[i][2]);
-  }
-  CT_ASSERT_NEAR(w[0], w0, 1e-6);
-  CT_ASSERT_NEAR(w[1], w1, 1e-6);
-}
-
-static void sgd_is_pytorchs(void)
-{
-  /* w = Parameter([0.5, -1.25]); SGD([w], lr=0.1, …); three steps with the gradients above */
-  check_sgd((ct_optim_opts_t){0}, 0.675000012, -1.11249995);
-  check_sgd((ct_optim_opts_t){.momentum = 0.9}, 0.4815, -0.815499961);
-  check_sgd((ct_optim_opts_t){.momentum = 0.9, .dampening = 0.1, .weight_decay = 0.01}, 0.453954309,
-            -0.798748672);
-  check_sgd((ct_optim_opts_t){.momentum = 0.9, .nesterov = 1, .weight_decay = 0.01}, 0.655451834,
-            -0.713283896);
-}
-
-static void momentum_needs_a_state(void)
-{
-  int states;
-  ct_optim_opts_t o = {.momentum = 0.9};
-  CT_ASSERT_INT(ct_optim_rule(&o, &states), CT_RULE_SGD);
-  CT_ASSERT_INT(states, 1);
-  CT_ASSERT_TEXT(ct_optim_state_name(&o, 0), "momentum_buffer");
-  o.momentum = 0;
-  ct_optim_rule(&o, &states);
-  CT_ASSERT_INT(states, 0);
-}
-
-static ct_optim_opts_t usual(void)
+static ct_optim_opts_t usual(int kind)
 {
   ct_optim_opts_t o = {0};
   CT_ASSERT_OK(ct_opt_defaults(ct_optim_rows, &o));
+  o.kind = kind;
   return o;
 }
 
+static void kinds_have_words(void)
+{
+  static const char *const words[] = {"sgd", "adam", "adamw", "rmsprop", "lars", "lamb"};
+  static const int rules[] = {CT_RULE_SGD,     CT_RULE_ADAM, CT_RULE_ADAM,
+                              CT_RULE_RMSPROP, CT_RULE_LARS, CT_RULE_LAMB};
+  for (int i = 0; i < KINDS; i++) {
+    int states;
+    ct_optim_opts_t o = usual(i);
+    CT_ASSERT_TEXT(ct_opt_word(ct_optim_rows, "kind", i), words[i]);
+    CT_ASSERT_INT(ct_optim_rule(&o, &states), rules[i]);
+    CT_ASSERT_INT(ct_rule_measures(rules[i]), i == LARS || i == LAMB);
+    CT_ASSERT_OK(ct_optim_check(&o));
+  }
+}
+
+/* ---- states ---- */
+
+static void check_states(const ct_optim_opts_t *o, int n, const char *a, const char *b,
+                         const char *c)
+{
+  const char *const want[] = {a, b, c};
+  int states;
+  ct_optim_rule(o, &states);
+  CT_ASSERT_INT(states, n);
+  for (int i = 0; i < n; i++)
+    CT_ASSERT_TEXT(ct_optim_state_name(o, i), want[i]);
+  CT_ASSERT_TEXT(ct_optim_state_name(o, n), "unknown");
+}
+
+static void states_have_pytorchs_names(void)
+{
+  for (int kind = 0; kind < KINDS; kind++) {
+    ct_optim_opts_t o = usual(kind);
+    int sgd = kind == SGD || kind == LARS;
+    if (kind == RMSPROP) {
+      check_states(&o, 2, "square_avg", "momentum_buffer", NULL);
+      o.centered = 1;
+      check_states(&o, 3, "square_avg", "grad_avg", "momentum_buffer");
+      o.momentum = 0;
+      check_states(&o, 2, "square_avg", "grad_avg", NULL);
+      o.centered = 0;
+      check_states(&o, 1, "square_avg", NULL, NULL);
+    } else {
+      check_states(&o, sgd ? 1 : 2, sgd ? "momentum_buffer" : "exp_avg", "exp_avg_sq", NULL);
+      o.momentum = 0;
+      check_states(&o, sgd ? 0 : 2, "exp_avg", "exp_avg_sq", NULL);
+    }
+  }
+}
+
+/* ---- checks ---- */
+
 static void nesterov_needs_momentum(void)
 {
-  ct_optim_opts_t o = usual();
+  ct_optim_opts_t o = usual(SGD);
   o.nesterov = 1;
   CT_ASSERT_OK(ct_optim_check(&o));
   o.dampening = 0.1;
@@ -136,29 +79,221 @@ static void nesterov_needs_momentum(void)
   CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, "momentum is 0");
 }
 
-static void defaults_are_in_range(void)
+static void betas_are_below_one(void)
 {
-  ct_optim_opts_t o = {0};
-  ct_schedule_opts_t s = {0};
-  CT_ASSERT_OK(ct_opt_defaults(ct_optim_rows, &o));
-  CT_ASSERT_OK(ct_opt_defaults(ct_schedule_rows, &s));
-  CT_ASSERT_OK(ct_optim_check(&o));
-  CT_ASSERT_NEAR(lr_at(&s, o.lr, 0, 10, 100), 0.1, 0);
+  ct_optim_opts_t o = usual(ADAM);
+  o.beta2 = 1;
+  CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, "below 1");
+}
+
+/* An option other than its default, and which optimizers have it. */
+static void options_of_others_are_refused(void)
+{
+  enum { LETTERS = 6 };
+  static const struct {
+    const char *yaml, *kinds;
+  } rows[] = {
+      {"momentum: 0.8", "s  rl "},  {"dampening: 0.5", "s   l "}, {"nesterov: true", "s   l "},
+      {"beta1: 0.8", " aa  b"},     {"beta2: 0.9", " aa  b"},     {"alpha: 0.9", "   r  "},
+      {"centered: true", "   r  "}, {"eps: 1e-5", " aarlb"},      {"trust: 0.1", "    l "},
+      {"lr: 0.2", "saarlb"},        {"weight_decay: 1", "saarlb"}};
+  for (size_t i = 0; i < LETTERS * sizeof rows / sizeof rows[0]; i++) {
+    int kind = (int)i % LETTERS;
+    const char *yaml = rows[i / LETTERS].yaml;
+    ct_optim_opts_t o = usual(kind);
+    ct_node_t *map = NULL;
+    CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "o.yaml", &map));
+    CT_ASSERT_OK(ct_opt_read(ct_optim_rows, &o, map, "o.yaml", "optim", NULL));
+    if (rows[i / LETTERS].kinds[kind] != ' ')
+      CT_ASSERT_OK(ct_optim_check(&o));
+    else
+      CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, map->child->key);
+    ct_node_free(map);
+  }
+}
+
+/* ---- groups ---- */
+
+static const char model[] = "layers:\n"
+                            "  - conv2d: {out: 4, kernel: 3}\n"
+                            "    name: stem.conv\n"
+                            "  - batchnorm:\n"
+                            "    name: stem.norm\n"
+                            "  - flatten\n"
+                            "  - linear: {out: 8}\n"
+                            "    name: head.fc1\n"
+                            "  - linear: {out: 3}\n"
+                            "    name: head.fc2\n";
+
+typedef struct fixture {
+  ct_graph_t *graph;
+  ct_node_t *map;
+  ct_optim_opts_t o;
+  ct_param_groups_t groups;
+} fixture_t;
+
+/* Groups of the options in YAML. */
+static int open_groups(fixture_t *f, const char *yaml)
+{
+  int rc = CT_OK;
+  *f = (fixture_t){.graph = make(model, image(2, 6, 6), 3), .o = usual(SGD)};
+  CT_TRY(ct_node_parse(yaml, strlen(yaml), "g.yaml", &f->map));
+  CT_TRY(ct_opt_read(ct_optim_rows, &f->o, f->map, "g.yaml", "optim", NULL));
+  CT_TRY(ct_param_groups_make(&f->o, f->graph, "g.yaml", &f->groups));
+out:
+  return rc;
+}
+
+static void close_groups(fixture_t *f)
+{
+  ct_param_groups_clear(&f->groups);
+  ct_opt_clear(ct_optim_rows, &f->o);
+  ct_node_free(f->map);
+  ct_graph_free(f->graph);
+}
+
+static const ct_param_group_t *group_of(const fixture_t *f, const char *name)
+{
+  return &f->groups.group[f->groups.of[ct_graph_find_param(f->graph, name)]];
+}
+
+static void without_groups_there_is_one(void)
+{
+  fixture_t f;
+  CT_ASSERT_OK(open_groups(&f, "{lr: 0.5, momentum: 0.25, weight_decay: 0.125}"));
+  CT_ASSERT_INT(f.groups.groups, 1);
+  for (int i = 0; i < f.graph->params; i++)
+    CT_ASSERT_INT(f.groups.of[i], 0);
+  CT_ASSERT_NEAR(f.groups.group[0].lr, 0.5, 0);
+  CT_ASSERT_NEAR(f.groups.group[0].momentum, 0.25, 0);
+  CT_ASSERT_NEAR(f.groups.group[0].weight_decay, 0.125, 0);
+  close_groups(&f);
+}
+
+static void the_first_match_decides(void)
+{
+  fixture_t f;
+  CT_ASSERT_OK(open_groups(&f, "lr: 0.5\n"
+                               "weight_decay: 0.1\n"
+                               "groups:\n"
+                               "  - {match: head.fc2, lr: 1, momentum: 0}\n"
+                               "  - {match: ['head.*', 'stem.n?rm.*'], weight_decay: 0}\n"
+                               "  - {match: '*', lr: 2}\n"));
+  CT_ASSERT_INT(f.groups.groups, 4);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc2.weight")->lr, 1, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc2.bias")->lr, 1, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc2.bias")->momentum, 0, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc2.bias")->weight_decay, 0.1, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.weight")->lr, 0.5, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.weight")->momentum, 0.9, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.weight")->weight_decay, 0, 0);
+  CU_ASSERT(group_of(&f, "stem.norm.bias") == group_of(&f, "head.fc1.weight"));
+  CT_ASSERT_NEAR(group_of(&f, "stem.conv.weight")->lr, 2, 0);
+  CT_ASSERT_INT(f.groups.of[ct_graph_find_param(f.graph, "stem.norm.running_mean")], 0);
+  close_groups(&f);
+}
+
+static void equal_groups_are_one(void)
+{
+  fixture_t f;
+  CT_ASSERT_OK(open_groups(&f, "groups: [{match: head.fc1, lr: 1}, {match: head.fc2, lr: 1.0}, "
+                               "{match: stem, lr: 0.1}]"));
+  CT_ASSERT_INT(f.groups.groups, 2);
+  CU_ASSERT(group_of(&f, "head.fc1.weight") == group_of(&f, "head.fc2.bias"));
+  CT_ASSERT_INT(f.groups.of[ct_graph_find_param(f.graph, "stem.conv.weight")], 0);
+  close_groups(&f);
+}
+
+static void biases_and_norms_without_decay(void)
+{
+  fixture_t f;
+  CT_ASSERT_OK(open_groups(&f, "weight_decay: 0.1\n"
+                               "no_decay_bias_norm: true\n"
+                               "groups: [{match: head.fc2, weight_decay: 0.2}]\n"));
+  CT_ASSERT_INT(f.groups.groups, 3);
+  CT_ASSERT_NEAR(group_of(&f, "stem.conv.weight")->weight_decay, 0.1, 0);
+  CT_ASSERT_NEAR(group_of(&f, "stem.conv.bias")->weight_decay, 0, 0);
+  CT_ASSERT_NEAR(group_of(&f, "stem.norm.weight")->weight_decay, 0, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.bias")->weight_decay, 0, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc2.bias")->weight_decay, 0.2, 0); /* says it itself */
+  close_groups(&f);
+}
+
+static void groups_have_beta1_for_momentum(void)
+{
+  fixture_t f;
+  CT_ASSERT_OK(open_groups(&f, "{kind: adam, beta1: 0.8, groups: [{match: head, lr: 1}]}"));
+  CT_ASSERT_NEAR(f.groups.group[0].momentum, 0.8, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.bias")->momentum, 0.8, 0);
+  close_groups(&f);
+}
+
+/* A buffer is there if only a group has momentum. */
+static void momentum_of_a_group_is_a_state(void)
+{
+  fixture_t f;
+  CT_ASSERT_OK(open_groups(&f, "{momentum: 0, groups: [{match: head, momentum: 0.5}]}"));
+  check_states(&f.o, 1, "momentum_buffer", NULL, NULL);
+  close_groups(&f);
+  CT_ASSERT_OK(open_groups(&f, "{momentum: 0, groups: [{match: head, momentum: 0}]}"));
+  check_states(&f.o, 0, NULL, NULL, NULL);
+  close_groups(&f);
+}
+
+static void bad_groups_are_refused(void)
+{
+  static const struct {
+    const char *yaml, *word;
+  } rows[] = {{"groups:\n  - {match: hed, lr: 1}", "g.yaml:2: optim.groups: no trained"},
+              {"groups:\n  - {match: hed, lr: 1}", "'hed'"},
+              {"groups: [{match: [head, '*.running_mean']}]", "'*.running_mean'"},
+              {"groups:\n  - match: head\n    lrr: 1", "g.yaml:3: optim.groups.lrr"},
+              {"groups:\n  - match: head\n    lrr: 1", "did you mean 'lr'"},
+              {"groups: [{match: head, momentum: 2}]", "between 0 and 1"},
+              {"groups: [{lr: 1}]", "match: missing"},
+              {"groups: [{match: [], lr: 1}]", "no pattern"},
+              {"groups: [head]", "expected a map"},
+              {"groups: {match: head}", "expected a list"},
+              {"{kind: adam, groups: [{match: head, momentum: 0.5}]}", "betas"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    fixture_t f;
+    CT_ASSERT_FAILS(open_groups(&f, rows[i].yaml), CT_ERR_USAGE, rows[i].word);
+    CU_ASSERT_PTR_NULL(f.groups.group);
+    close_groups(&f);
+  }
+}
+
+static void no_memory_is_an_error(void)
+{
+  fixture_t f;
+  CT_ASSERT_OK(open_groups(&f, "groups: [{match: [head, stem], lr: 1}]"));
+  for (int n = 1; n < 50; n++) {
+    ct_param_groups_t groups;
+    ct_mem_fail_at(n);
+    int rc = ct_param_groups_make(&f.o, f.graph, "g.yaml", &groups);
+    ct_mem_fail_at(0);
+    ct_param_groups_clear(&groups);
+    if (rc == CT_OK) break;
+    CT_ASSERT_INT(rc, CT_ERR_NOMEM);
+  }
+  close_groups(&f);
 }
 
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(kinds_have_words),
-                                    CT_TEST(constant_is_constant),
-                                    CT_TEST(cosine_is_cosine_annealing),
-                                    CT_TEST(cosine_stays_at_its_end),
-                                    CT_TEST(step_is_step_lr),
-                                    CT_TEST(step_of_less_than_a_step),
-                                    CT_TEST(warmup_comes_first),
-                                    CT_TEST(sgd_is_pytorchs),
-                                    CT_TEST(momentum_needs_a_state),
+                                    CT_TEST(states_have_pytorchs_names),
                                     CT_TEST(nesterov_needs_momentum),
-                                    CT_TEST(defaults_are_in_range),
+                                    CT_TEST(betas_are_below_one),
+                                    CT_TEST(options_of_others_are_refused),
+                                    CT_TEST(without_groups_there_is_one),
+                                    CT_TEST(the_first_match_decides),
+                                    CT_TEST(equal_groups_are_one),
+                                    CT_TEST(biases_and_norms_without_decay),
+                                    CT_TEST(groups_have_beta1_for_momentum),
+                                    CT_TEST(momentum_of_a_group_is_a_state),
+                                    CT_TEST(bad_groups_are_refused),
+                                    CT_TEST(no_memory_is_an_error),
                                     CT_TEST_END};
   return ct_test_main("optim", tests, argc, argv);
 }

@@ -1,0 +1,247 @@
+/* The optimizer's ops: GRADSTAT, MEASURE, UPDATE of every rule, on ranges of odd lengths at places that are
+ * multiples of 16 floats. */
+#include <math.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+#include "tests/conform/check.h"
+#include "tests/harness/ct_test.h"
+
+enum { W, G, STATE, ARRAYS = STATE + CT_RULE_STATES, STEPS = 3, AHEAD = 48, BEHIND = 5 };
+static const int64_t counts[] = {1, 7, 16, 1000, 20011};
+
+/* What both sides get, and what comes out. */
+typedef struct arena {
+  int64_t count, all; /* of the range; with what is before and behind it */
+  float *v[ARRAYS];
+  double norms[2];
+} arena_t;
+
+static void arena_open(arena_t *m, int64_t count)
+{
+  *m = (arena_t){.count = count, .all = AHEAD + count + BEHIND};
+  for (int k = 0; k < ARRAYS; k++) {
+    m->v[k] = ct_mem_array(m->all, sizeof(float), "test");
+    for (int64_t i = 0; i < m->all; i++) {
+      float x = ct_rng_normal(6, CT_RNG_TEST, (uint32_t)k, (uint64_t)i);
+      /* a mean square may not be below the square of a mean */
+      m->v[k][i] = k == STATE + 2 ? 0.1f * x : k >= STATE ? 0.5f + fabsf(x) : x;
+    }
+  }
+}
+
+static void arena_close(arena_t *m)
+{
+  for (int k = 0; k < ARRAYS; k++)
+    ct_mem_free(m->v[k]);
+}
+
+static ct_op_t *prepare(side_t *s, ct_op_kind_t kind, int rule, double p)
+{
+  ct_shape_t all = ct_shape(1, 1 << 20);
+  ct_op_desc_t d;
+  ct_op_info_t info;
+  ct_op_t *op = NULL;
+  ct_op_desc_init(&d, kind, &all, &all);
+  if (kind == CT_OP_GRADSTAT)
+    d.u.gradstat.p = p;
+  else
+    d.u.update.rule = rule;
+  CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info));
+  return op;
+}
+
+static void *staging(side_t *s, size_t bytes)
+{
+  void *p = NULL;
+  CT_ASSERT_OK(s->be->mem->alloc(s->dev, CT_MEM_STAGING, bytes, &p));
+  return p;
+}
+
+/* ---- rules ---- */
+
+typedef struct trial_rule {
+  int rule;
+  ct_hyper_t hyper;
+  ct_grad_ctl_t ctl; /* with a norm: of the statistics { 9, 0 } */
+} trial_rule_t;
+
+/* Steps of a rule, each on gradients of its own. */
+static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
+{
+  size_t bytes = (size_t)m->all * sizeof(float);
+  block_t b[ARRAYS], norms;
+  ct_op_t *measure = prepare(s, CT_OP_MEASURE, t->rule, 0);
+  ct_op_t *update = prepare(s, CT_OP_UPDATE, t->rule, 0);
+  ct_grad_stat_t *stat = staging(s, sizeof *stat);
+  ct_op_args_t a = {.pass = CT_FWD, .scale = 0.125f, .count = m->count, .ctl = t->ctl};
+
+  for (int k = 0; k < ARRAYS; k++) {
+    block_open(&b[k], s, bytes);
+    block_put(&b[k], m->v[k], bytes);
+  }
+  block_open(&norms, s, sizeof m->norms);
+  stat->power = 9;
+  if (t->ctl.clip_norm > 0) a.ctl.stat = stat;
+  a.norms = norms.mem;
+  a.w[0] = (float *)b[W].mem + AHEAD;
+  a.dy = (float *)b[G].mem + AHEAD;
+  for (int k = 0; k < CT_RULE_STATES; k++)
+    a.state[k] = (float *)b[STATE + k].mem + AHEAD;
+  for (int step = 1; step <= STEPS; step++) {
+    a.hyper = t->hyper;
+    a.hyper.step = step;
+    if (ct_rule_measures(t->rule)) {
+      CT_ASSERT_OK(s->be->op->run(s->queue, measure, &a));
+    } else {
+      a.norms = NULL;
+    }
+    CT_ASSERT_OK(s->be->op->run(s->queue, update, &a));
+    CT_ASSERT_OK(s->be->queue->sync(s->queue));
+    for (int64_t i = 0; i < m->all; i++)
+      m->v[G][i] = ct_rng_normal(5, CT_RNG_TEST, (uint32_t)step, (uint64_t)i);
+    block_put(&b[G], m->v[G], bytes);
+  }
+  if (a.norms) block_take(&norms, m->norms, sizeof m->norms);
+  for (int k = 0; k < ARRAYS; k++) {
+    block_take(&b[k], m->v[k], bytes);
+    CU_ASSERT(block_intact(&b[k]));
+    block_close(&b[k]);
+  }
+  block_close(&norms);
+  s->be->mem->free(s->dev, CT_MEM_STAGING, stat);
+  s->be->op->release(measure);
+  s->be->op->release(update);
+}
+
+/* 1 if nothing was written beside the range. */
+static int is_kept_beside(const arena_t *m, const arena_t *before)
+{
+  size_t behind = AHEAD + (size_t)m->count;
+  for (int k = 0; k < ARRAYS; k++) {
+    if (k == G) continue;
+    if (memcmp(m->v[k], before->v[k], AHEAD * sizeof(float)) != 0) return 0;
+    if (memcmp(m->v[k] + behind, before->v[k] + behind, BEHIND * sizeof(float)) != 0) return 0;
+  }
+  return 1;
+}
+
+static void check_rule(const trial_rule_t *t, int number, int64_t count)
+{
+  static const char *const names[] = {"weights", "gradient", "state 0", "state 1", "state 2"};
+  arena_t got, want, before;
+  char why[80];
+  arena_open(&got, count);
+  arena_open(&want, count);
+  arena_open(&before, count);
+  take_steps(&tested, t, &got);
+  take_steps(&reference, t, &want);
+  for (int k = 0; k < ARRAYS; k++) {
+    check(is_close(got.v[k], want.v[k], got.all, 0, 2e-6, why), "trial %d, %d elements: %s: %s",
+          number, (int)count, names[k], why);
+  }
+  for (int k = 0; k < 2; k++)
+    CT_ASSERT_NEAR(got.norms[k], want.norms[k], 1e-6 * want.norms[k]);
+  check(is_kept_beside(&got, &before), "trial %d, %d elements: writes beside its range", number,
+        (int)count);
+  arena_close(&got);
+  arena_close(&want);
+  arena_close(&before);
+}
+
+/* Numbers of Adam's kind. */
+#define MOMENTS                                                                             \
+  .momentum = 0.9f, .beta2 = 0.99f, .take1 = 0.1f, .take2 = 0.01f, .fix1 = 1.5f, .fix2 = 2, \
+  .eps = 1e-6f, .keep = 1
+
+void check_update(void)
+{
+  static const trial_rule_t trials[] = {
+      {CT_RULE_SGD, {.lr = 0.1f}, {0}},
+      {CT_RULE_SGD, {.lr = 0.1f, .weight_decay = 0.01f}, {0}},
+      {CT_RULE_SGD, {.lr = 0.05f, .momentum = 0.9f}, {.clip_value = 0.1f}},
+      {CT_RULE_SGD,
+       {.lr = 0.1f, .momentum = 0.9f, .dampening = 0.5f},
+       {.clip_norm = 1, .clip_p = 2}},
+      {CT_RULE_SGD,
+       {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f, .nesterov = 1},
+       {.clip_norm = 2, .clip_p = 3, .clip_value = 0.05f}},
+      {CT_RULE_ADAM, {.lr = 0.1f, MOMENTS}, {0}},
+      {CT_RULE_ADAM, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {.clip_norm = 100, .clip_p = 1}},
+      {CT_RULE_RMSPROP, {.lr = 0.1f, MOMENTS}, {0}},
+      {CT_RULE_RMSPROP, {.lr = 0.1f, .weight_decay = 0.1f, .take2 = 0.1f, .eps = 0.1f}, {0}},
+      {CT_RULE_RMSPROP_CENTERED, {.lr = 0.1f, .take2 = 1, .eps = 0.1f}, {0}},
+      {CT_RULE_LARS, {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.1f, .trust = 0.1f}, {0}},
+      {CT_RULE_LARS,
+       {.lr = 0.1f, .momentum = 0.9f, .nesterov = 1, .trust = 0.1f},
+       {.clip_norm = 1, .clip_p = INFINITY}},
+      {CT_RULE_LAMB, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {.clip_value = 0.1f}},
+      {CT_RULE_LAMB, {.lr = 0.1f, MOMENTS}, {.clip_norm = 1, .clip_p = 2}},
+  };
+
+  for (size_t t = 0; t < sizeof trials / sizeof trials[0]; t++) {
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+      check_rule(&trials[t], (int)t, counts[c]);
+  }
+}
+
+/* ---- gradient statistics ---- */
+
+/* Of two ranges, the second a part of the first. */
+static ct_grad_stat_t count_up(side_t *s, double p, const float *g, int64_t count)
+{
+  block_t b;
+  ct_op_t *op = prepare(s, CT_OP_GRADSTAT, 0, p);
+  ct_grad_stat_t *stat = staging(s, sizeof *stat), result;
+  ct_op_args_t a = {.pass = CT_FWD, .scale = 0.5f, .count = count, .stat = stat};
+
+  *stat = (ct_grad_stat_t){0};
+  block_open(&b, s, (size_t)(AHEAD + count) * sizeof *g);
+  block_put(&b, g, b.bytes);
+  a.dy = (float *)b.mem + AHEAD;
+  CT_ASSERT_OK(s->be->op->run(s->queue, op, &a));
+  a.dy = (float *)b.mem + AHEAD / 3;
+  a.count = count / 2;
+  CT_ASSERT_OK(s->be->op->run(s->queue, op, &a));
+  CT_ASSERT_OK(s->be->queue->sync(s->queue));
+  result = *stat;
+  block_close(&b);
+  s->be->mem->free(s->dev, CT_MEM_STAGING, stat);
+  s->be->op->release(op);
+  return result;
+}
+
+static void check_count(double p, const float *g, int64_t count)
+{
+  ct_grad_stat_t got = count_up(&tested, p, g, count);
+  ct_grad_stat_t want = count_up(&reference, p, g, count);
+  int same = isnan(want.power) ? isnan(got.power)
+                               : got.power == want.power ||
+                                     fabs(got.power - want.power) <= 1e-12 * fabs(want.power);
+  check(same && got.nonfinite == want.nonfinite,
+        "p %g, %d elements: %.15g and %d, not %.15g and %d", p, (int)count, got.power,
+        (int)got.nonfinite, want.power, (int)want.nonfinite);
+}
+
+void check_gradstat(void)
+{
+  static const double norms[] = {1, 2, 3, 0.5, INFINITY};
+  enum { MOST = 20011 + AHEAD };
+  float *g = ct_mem_array(MOST, sizeof *g, "test");
+
+  for (size_t n = 0; n < 5 * sizeof counts / sizeof counts[0]; n++) {
+    int64_t count = counts[n / 5];
+    for (int64_t i = 0; i < AHEAD + count; i++)
+      g[i] = ct_rng_normal(7, CT_RNG_TEST, 0, (uint64_t)i);
+    check_count(norms[n % 5], g, count);
+    g[AHEAD + count - 1] = -INFINITY;
+    check_count(norms[n % 5], g, count);
+    g[AHEAD + count / 2] = NAN;
+    check_count(norms[n % 5], g, count);
+    g[AHEAD + count / 2] = 3e38f; /* its power is not finite as a float */
+    check_count(norms[n % 5], g, count);
+  }
+  ct_mem_free(g);
+}
