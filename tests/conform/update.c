@@ -26,8 +26,9 @@ static void arena_open(arena_t *m, int64_t count)
     m->v[k] = ct_mem_array(m->all, sizeof(float), "test");
     for (int64_t i = 0; i < m->all; i++) {
       float x = ct_rng_normal(6, CT_RNG_TEST, (uint32_t)k, (uint64_t)i);
-      /* a mean square may not be below the square of a mean */
-      m->v[k][i] = k == STATE + 2 ? 0.1f * x : k >= STATE ? 0.5f + fabsf(x) : x;
+      if (k == STATE) x = 0.5f + fabsf(x); /* a mean square is above the square of a mean … */
+      if (k == STATE + 1) x = 0.01f + 0.1f * fabsf(x); /* … and above 0 */
+      m->v[k][i] = x;
     }
   }
 }
@@ -172,7 +173,8 @@ void check_update(void)
       {CT_RULE_ADAM, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {.clip_norm = 100, .clip_p = 1}},
       {CT_RULE_RMSPROP, {.lr = 0.1f, MOMENTS}, {0}},
       {CT_RULE_RMSPROP, {.lr = 0.1f, .weight_decay = 0.1f, .take2 = 0.1f, .eps = 0.1f}, {0}},
-      {CT_RULE_RMSPROP_CENTERED, {.lr = 0.1f, .take2 = 1, .eps = 0.1f}, {0}},
+      {CT_RULE_RMSPROP_CENTERED, {.lr = 0.1f, .beta2 = 0.9f, .take2 = 0.1f, .eps = 0.1f}, {0}},
+      {CT_RULE_RMSPROP_CENTERED, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {0}},
       {CT_RULE_LARS, {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.1f, .trust = 0.1f}, {0}},
       {CT_RULE_LARS,
        {.lr = 0.1f, .momentum = 0.9f, .nesterov = 1, .trust = 0.1f},
