@@ -2,12 +2,14 @@
 """Steps per second of ctrain-hpc and of PyTorch, side by side on this machine.
 
     pip install torch torchvision; bench/compare.py [--case NAME]... [--rounds 5] [--program build/ctrain-hpc]
+    bench/compare.py --amp bf16                             # both sides in mixed precision
+    bench/compare.py --own train.sync_bn=world              # ctrain-hpc with this option against itself without
 
 Each round runs one after the other and the table gives medians over rounds; a side's figure of one round
 is its median step.  Both sides train on one synthetic float32 batch that stays in memory, with SGD and
 momentum, with the same model, global batch, ranks and threads.  PyTorch gets its faster memory format
 (tried in the first round) and DDP over gloo where there are several ranks.  Peak memory is the largest
-resident set of a rank.
+resident set of a rank; with --own the memory columns are the arena of activations and gradients.
 """
 import argparse
 import json
@@ -41,7 +43,7 @@ def steps_for(case):
 # ---- ctrain-hpc ----
 
 
-def run_ctrain(case, program, mpiexec):
+def run_ctrain(case, program, mpiexec, options=()):
     family, depth, classes, channels, size, batch, ranks, threads = CASES[case]
     steps = steps_for(case)
     model = f"{{family: {family}, depth: {depth}, classes: {classes}}}" if depth else f"{{family: {family}, classes: {classes}}}"
@@ -56,10 +58,12 @@ optim: {{kind: sgd, lr: 0.01, momentum: 0.9}}
         f.flush()
         command = [mpiexec, "-n", str(ranks), program, "bench", "step", f.name, "--json", "--steps", str(steps),
                    "--warmup", str(max(2, steps // 5))]
+        for option in options:
+            command += ["--set", option]
         out = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), check=True,
                              stdout=subprocess.PIPE, text=True).stdout
     r = json.loads(out)
-    return r["step_s"], r["peak_rss_bytes"]
+    return r["step_s"], r["peak_rss_bytes"], r["activation_bytes"]
 
 
 # ---- PyTorch ----
@@ -90,7 +94,7 @@ def torch_model(family, depth, classes, size):
     return net
 
 
-def torch_worker(case, layout):
+def torch_worker(case, layout, amp):
     """One rank; rank 0 prints a line of JSON."""
     import resource
     import torch
@@ -115,7 +119,8 @@ def torch_worker(case, layout):
             dist.barrier()
         begin = time.perf_counter()
         optim.zero_grad(set_to_none=True)
-        loss = loss_of(net(x), y)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=amp == "bf16"):
+            loss = loss_of(net(x), y)
         loss.backward()
         optim.step()
         loss.item()
@@ -125,11 +130,11 @@ def torch_worker(case, layout):
         print(json.dumps({"step_s": statistics.median(times[-steps:]), "rss": rss}))
 
 
-def run_torch(case, layout):
+def run_torch(case, layout, amp):
     ranks, threads = CASES[case][6:8]
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), MASTER_ADDR="127.0.0.1", MASTER_PORT="29517",
                WORLD_SIZE=str(ranks))
-    command = [sys.executable, os.path.abspath(__file__), "--worker", case, layout]
+    command = [sys.executable, os.path.abspath(__file__), "--worker", case, layout, amp]
     workers = [subprocess.Popen(command, env=dict(env, RANK=str(r)), stdout=subprocess.PIPE, text=True)
                for r in range(ranks)]
     outs = [w.communicate()[0] for w in workers]
@@ -142,37 +147,56 @@ def run_torch(case, layout):
 # ---- the table ----
 
 
-def compare(case, rounds, program, mpiexec):
+def compare(case, a):
+    """A row: ctrain-hpc against PyTorch."""
     layouts = ["nchw", "nhwc"]
     ours, theirs = [], []
-    for k in range(rounds):
-        ours.append(run_ctrain(case, program, mpiexec))
-        tried = {l: run_torch(case, l) for l in layouts}
+    options = a.set + ([f"train.amp={a.amp}"] if a.amp != "off" else [])
+    for k in range(a.rounds):
+        ours.append(run_ctrain(case, a.program, a.mpiexec, options))
+        tried = {l: run_torch(case, l, a.amp) for l in layouts}
         best = min(tried, key=lambda l: tried[l][0])
         theirs.append(tried[best])
         layouts = [best]
+    row(case, ours, theirs, layouts[0], 1)
+
+
+def compare_own(case, a):
+    """A row: ctrain-hpc with the option against itself without."""
+    pairs = [(run_ctrain(case, a.program, a.mpiexec, a.set + [a.own]),
+              run_ctrain(case, a.program, a.mpiexec, a.set)) for _ in range(a.rounds)]
+    row(case, [p[0] for p in pairs], [p[1] for p in pairs], "", 2)
+
+
+def row(case, ours, theirs, note, memory):
     med = lambda rows, i: statistics.median(r[i] for r in rows)
-    a, b = med(ours, 0), med(theirs, 0)
-    pairs = sorted(t[0] / o[0] for o, t in zip(ours, theirs))
-    print(f"{case:18} {a * 1e3:9.2f} {b * 1e3:9.2f} {layouts[0]} {statistics.median(pairs):6.2f} "
-          f"[{pairs[0]:.2f}-{pairs[-1]:.2f}] {med(ours, 1) / 2**20:7.0f} {med(theirs, 1) / 2**20:7.0f}", flush=True)
+    ratios = sorted(t[0] / o[0] for o, t in zip(ours, theirs))
+    print(f"{case:18} {med(ours, 0) * 1e3:9.2f} {med(theirs, 0) * 1e3:9.2f} {note:4} {statistics.median(ratios):6.2f} "
+          f"[{ratios[0]:.2f}-{ratios[-1]:.2f}] {med(ours, memory) / 2**20:9.1f} "
+          f"{med(theirs, min(memory, len(theirs[0]) - 1)) / 2**20:9.1f}", flush=True)
 
 
 def main():
     if sys.argv[1:2] == ["--worker"]:
-        return torch_worker(sys.argv[2], sys.argv[3])
+        return torch_worker(*sys.argv[2:5])
     here = os.path.dirname(os.path.abspath(__file__))
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--case", action="append", choices=CASES, help="only this one; may be repeated")
     p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--amp", choices=["off", "bf16"], default="off", help="mixed precision, on both sides")
+    p.add_argument("--set", action="append", default=[], help="KEY=VALUE for ctrain-hpc")
+    p.add_argument("--own", help="KEY=VALUE: compare with ctrain-hpc without it, not with PyTorch")
     p.add_argument("--program", default=os.path.join(here, "..", "build", "ctrain-hpc"))
     p.add_argument("--mpiexec", default="mpiexec")
     a = p.parse_args()
-    import torch
-    print(f"PyTorch {torch.__version__}, load {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores")
-    print(f"{'case':18} {'ours ms':>9} {'torch ms':>9}       ratio [min-max]   our MB torch MB")
+    peer = "without" if a.own else "torch"
+    if not a.own:
+        import torch
+        print(f"PyTorch {torch.__version__}", end=", ")
+    print(f"load {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores" + (f", {a.own}" if a.own else f", amp {a.amp}"))
+    print(f"{'case':18} {'ours ms':>9} {peer + ' ms':>9}       ratio [min-max]      our MB  {peer} MB")
     for case in a.case or CASES:
-        compare(case, a.rounds, a.program, a.mpiexec)
+        (compare_own if a.own else compare)(case, a)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ static int run_steps(ct_setup_t *s, const ct_batch_t *b, int warmup, times_t *t)
   int rc = CT_OK;
   for (int i = -warmup; i < t->n; i++) {
     ct_step_word_t word = {0};
-    ct_step_times_t times = {0};
+    ct_step_report_t times = {0};
     double begin = ct_clock();
     CT_TRY(ct_trainer_step(s->trainer, b, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
     if (i < 0) continue;
@@ -60,19 +60,20 @@ typedef struct verdict {
   int ranks, threads, steps;
   int64_t batch;
   double step, fastest, slowest, compute, comm_exposed, rate;
-  size_t peak;
+  size_t peak, activations, arenas;
 } verdict_t;
 
 static verdict_t judge(const ct_setup_t *s, times_t *t, int64_t batch)
 {
   verdict_t v = {.ranks = s->topo->size,
-                 .threads = s->cfg.cpu.threads ? (int)s->cfg.cpu.threads : s->topo->threads,
+                 .threads = ct_setup_threads(&s->cfg, s->topo->threads),
                  .steps = t->n,
                  .batch = batch,
                  .step = median(t->step, t->n),
                  .compute = median(t->compute, t->n),
                  .comm_exposed = median(t->comm_exposed, t->n),
                  .peak = ct_mem_peak_rss()};
+  ct_trainer_bytes(s->trainer, &v.activations, &v.arenas);
   v.fastest = t->step[0];
   v.slowest = t->step[t->n - 1];
   v.rate = (double)batch / v.step;
@@ -81,11 +82,12 @@ static verdict_t judge(const ct_setup_t *s, times_t *t, int64_t batch)
 
 static int as_json(const verdict_t *v, ct_str_t *out)
 {
-  json_t *o = json_pack("{s:i, s:i, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "ranks",
-                        v->ranks, "threads", v->threads, "batch", (json_int_t)v->batch, "steps",
-                        v->steps, "step_s", v->step, "step_s_min", v->fastest, "step_s_max",
-                        v->slowest, "compute_s", v->compute, "comm_exposed_s", v->comm_exposed,
-                        "samples_per_s", v->rate, "peak_rss_bytes", (json_int_t)v->peak);
+  json_t *o = json_pack(
+      "{s:i, s:i, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "ranks", v->ranks,
+      "threads", v->threads, "batch", (json_int_t)v->batch, "steps", v->steps, "step_s", v->step,
+      "step_s_min", v->fastest, "step_s_max", v->slowest, "compute_s", v->compute, "comm_exposed_s",
+      v->comm_exposed, "samples_per_s", v->rate, "peak_rss_bytes", (json_int_t)v->peak,
+      "activation_bytes", (json_int_t)v->activations, "arena_bytes", (json_int_t)v->arenas);
   int rc = ct_result_json(o, out);
   json_decref(o);
   return rc;
@@ -93,18 +95,21 @@ static int as_json(const verdict_t *v, ct_str_t *out)
 
 static int as_text(const verdict_t *v, ct_str_t *out)
 {
-  char bytes[32];
-  return ct_str_add(out,
-                    "%d rank%s x %d thread%s, global batch %lld, %d steps\n"
-                    "  step            %.3f ms (median; min %.3f, max %.3f)\n"
-                    "  compute         %.3f ms\n"
-                    "  communication   %.3f ms not hidden\n"
-                    "  samples/s       %.1f\n"
-                    "  peak memory     %s on rank 0\n",
-                    v->ranks, v->ranks == 1 ? "" : "s", v->threads, v->threads == 1 ? "" : "s",
-                    (long long)v->batch, v->steps, 1e3 * v->step, 1e3 * v->fastest,
-                    1e3 * v->slowest, 1e3 * v->compute, 1e3 * v->comm_exposed, v->rate,
-                    ct_text_bytes((double)v->peak, bytes, sizeof bytes));
+  char peak[32], activations[32], arenas[32];
+  return ct_str_add(
+      out,
+      "%d rank%s x %d thread%s, global batch %lld, %d steps\n"
+      "  step            %.3f ms (median; min %.3f, max %.3f)\n"
+      "  compute         %.3f ms\n"
+      "  communication   %.3f ms not hidden\n"
+      "  samples/s       %.1f\n"
+      "  memory          %s of activations, %s of arenas, %s at the peak, on rank 0\n",
+      v->ranks, v->ranks == 1 ? "" : "s", v->threads, v->threads == 1 ? "" : "s",
+      (long long)v->batch, v->steps, 1e3 * v->step, 1e3 * v->fastest, 1e3 * v->slowest,
+      1e3 * v->compute, 1e3 * v->comm_exposed, v->rate,
+      ct_text_bytes((double)v->activations, activations, sizeof activations),
+      ct_text_bytes((double)v->arenas, arenas, sizeof arenas),
+      ct_text_bytes((double)v->peak, peak, sizeof peak));
 }
 
 static int print(const verdict_t *v, int json)
@@ -125,7 +130,8 @@ static int open_batch(const ct_setup_t *s, ct_feed_t **feed, const ct_batch_t **
   ct_sampler_t sampler = {.seed = (uint64_t)s->cfg.run.seed,
                           .samples = s->data.info.samples,
                           .batch = s->cfg.data.batch,
-                          .shuffle = s->cfg.data.shuffle};
+                          .shuffle = s->cfg.data.shuffle,
+                          .parts = s->recipe.parts};
   CT_TRY(ct_feed_open(&s->data, &sampler, s->topo->rank, s->topo->size, 0, 0, 0, 1, feed));
   CT_TRY(ct_feed_next(*feed, out));
 out:

@@ -4,12 +4,13 @@
 
 #include "app/builtin.h"
 #include "app/commands.h"
+#include "app/describe.h"
 #include "app/setup.h"
 #include "base/ct_err.h"
 
 /* Bytes of one rank. */
 typedef struct needs {
-  size_t activations, scratch, weights, states;
+  size_t activations, scratch, weights, gradients, states, evaluation;
 } needs_t;
 
 static int threads_here(void)
@@ -18,27 +19,53 @@ static int threads_here(void)
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* What a rank with n samples of the batch would allocate: a plan is made, and nothing is run. */
-static int plan_needs(const ct_config_t *c, const ct_graph_t *g, int n, needs_t *out)
+/* Sums of earlier pieces' gradients that are kept. */
+static int partial_sums(const ct_recipe_t *how)
+{
+  int levels = 0;
+  if (!how->fixed_order) return how->parts > 1;
+  for (int parts = how->parts; parts > 1; parts /= 2)
+    levels++;
+  return levels;
+}
+
+static int count_needs(const ct_config_t *c, const ct_recipe_t *how, const ct_plan_t *plan,
+                       const ct_plan_t *eval, int ranks, needs_t *out)
 {
   int rc = CT_OK, states;
-  const ct_backend_t *be;
-  ct_dev_t *dev = NULL;
-  ct_plan_t *plan = NULL;
   ct_arena_map_t map = {0};
-  ct_dev_opts_t o = {.threads = c->cpu.threads ? (int)c->cpu.threads : threads_here(),
-                     .conv_direct = c->cpu.conv_algo};
-  CT_TRY(ct_builtin_backend(c->device, &be));
-  CT_TRY(be->open(&o, &dev));
-  CT_TRY(ct_plan_make(g, be, dev, &(ct_plan_opts_t){.n = n, .training = 1}, NULL, &plan));
   CT_TRY(ct_arena_map_make(plan, &map));
   ct_optim_rule(&c->optim, &states);
   *out = (needs_t){.activations = plan->arena_bytes,
                    .scratch = plan->scratch_bytes,
                    .weights = map.weight_bytes + map.buffer_bytes,
-                   .states = (size_t)(1 + states) * map.weight_bytes};
+                   .gradients = map.gradient_bytes + (size_t)partial_sums(how) * map.trained_bytes,
+                   .states = (size_t)states * map.trained_bytes / (size_t)(how->zero ? ranks : 1),
+                   .evaluation = eval->arena_bytes};
 out:
   ct_arena_map_clear(&map);
+  return rc;
+}
+
+/* What a rank with n samples at a time would allocate: plans are made, and nothing is run. */
+static int plan_needs(const ct_config_t *c, const ct_graph_t *g, const ct_recipe_t *how, int n,
+                      int ranks, needs_t *out)
+{
+  int rc = CT_OK;
+  const ct_backend_t *be;
+  ct_dev_t *dev = NULL;
+  ct_plan_t *plan = NULL, *eval = NULL;
+  ct_dev_opts_t o = {.threads = ct_setup_threads(c, threads_here()),
+                     .conv_direct = c->cpu.conv_algo};
+  ct_plan_opts_t p = {.n = n, .training = 1, .compute = how->compute, .sync_bn = how->sync_bn != 0};
+  CT_TRY(ct_builtin_backend(c->device, &be));
+  CT_TRY(be->open(&o, &dev));
+  CT_TRY(ct_plan_make(g, be, dev, &p, NULL, &plan));
+  p.training = 0;
+  CT_TRY(ct_plan_make(g, be, dev, &p, plan, &eval));
+  CT_TRY(count_needs(c, how, plan, eval, ranks, out));
+out:
+  ct_plan_free(eval);
   ct_plan_free(plan);
   if (dev) be->close(dev);
   return rc;
@@ -47,7 +74,7 @@ out:
 static int add_bytes(ct_str_t *t, const char *what, size_t bytes)
 {
   char text[32];
-  return ct_str_add(t, "  %-34s %s\n", what, ct_text_bytes((double)bytes, text, sizeof text));
+  return ct_str_add(t, "  %-46s %s\n", what, ct_text_bytes((double)bytes, text, sizeof text));
 }
 
 static int describe(const ct_config_t *c, const ct_graph_t *g, int64_t samples, int ranks,
@@ -55,16 +82,21 @@ static int describe(const ct_config_t *c, const ct_graph_t *g, int64_t samples, 
 {
   int rc = CT_OK;
   needs_t m = {0};
+  ct_recipe_t how;
   int64_t first, batch = c->data.batch < samples ? c->data.batch : samples;
-  int64_t n = ct_sampler_share(batch, 0, ranks, &first);
+  CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &how));
+  int64_t n = ct_sampler_share(batch, 0, ranks * how.parts, &first);
   CT_TRY(ct_graph_summary(g, t));
-  CT_TRY(plan_needs(c, g, (int)n, &m));
+  CT_TRY(ct_describe(c, g, ranks, t));
+  CT_TRY(plan_needs(c, g, &how, (int)n, ranks, &m));
   CT_TRY(ct_str_add(t, "\nMemory of a rank that trains on %" PRId64 " samples at a time:\n", n));
   CT_TRY(add_bytes(t, "activations and their gradients", m.activations));
   CT_TRY(add_bytes(t, "scratch", m.scratch));
   CT_TRY(add_bytes(t, "weights and buffers", m.weights));
-  CT_TRY(add_bytes(t, "gradients and optimizer states", m.states));
-  CT_TRY(add_bytes(t, "total", m.activations + m.scratch + m.weights + m.states));
+  CT_TRY(add_bytes(t, "gradients", m.gradients));
+  CT_TRY(add_bytes(t, "optimizer states", m.states));
+  CT_TRY(add_bytes(t, "total", m.activations + m.scratch + m.weights + m.gradients + m.states));
+  CT_TRY(add_bytes(t, "(activations of as many samples in evaluation)", m.evaluation));
 out:
   return rc;
 }
@@ -84,6 +116,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_open_data(&c, &c.data.train, &data));
   CT_TRY(ct_setup_classes(&c, &data));
   CT_TRY(ct_graph_make(&c.model, &data.x, c.model.classes, c.where, &g));
+  CT_TRY(ct_setup_freeze(&c, g));
   CT_TRY(describe(&c, g, data.info.samples, (int)ranks, &text));
   CT_TRY(ct_app_print(text.data));
 out:

@@ -70,6 +70,7 @@ enum { MAX_BATCH = 1000000000 }; /* as the range of data.batch */
 static int check_all(const ct_config_t *c, int ranks)
 {
   int rc = CT_OK;
+  ct_recipe_t recipe;
   if (strcmp(ct_opt_word(ct_parallel_rows, "mode", c->parallel.mode), "single") == 0 && ranks > 1)
     CT_FAIL(CT_ERR_USAGE,
             "parallel.mode is single, but there are %d ranks: set it to ddp, or start one", ranks);
@@ -79,7 +80,13 @@ static int check_all(const ct_config_t *c, int ranks)
             c->data.batch_per_rank, ranks, MAX_BATCH);
   if (!c->data.target[0])
     CT_FAIL(CT_ERR_USAGE, "data.target is empty: the loss is of labels, name their array");
+  CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &recipe));
   CT_TRY(ct_optim_check(&c->optim));
+  CT_TRY(ct_schedule_check(&c->schedule));
+  if (strcmp(ct_opt_word(ct_schedule_rows, "kind", c->schedule.kind), "plateau") == 0 &&
+      c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "schedule.kind is plateau: it looks at the validation loss, set data.val");
   if (c->train.steps == 0 && c->schedule.warmup_epochs > (double)c->train.epochs)
     CT_FAIL(CT_ERR_USAGE, "schedule.warmup_epochs is %g, more than train.epochs, which is %" PRId64,
             c->schedule.warmup_epochs, c->train.epochs);

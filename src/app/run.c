@@ -123,7 +123,7 @@ static int start_line(run_t *r)
   ct_metrics_text(m, "device", s->be->describe(s->dev));
   ct_metrics_int(m, "ranks", s->topo->size);
   ct_metrics_int(m, "nodes", s->topo->nodes);
-  ct_metrics_int(m, "threads", s->cfg.cpu.threads ? s->cfg.cpu.threads : s->topo->threads);
+  ct_metrics_int(m, "threads", ct_setup_threads(&s->cfg, s->topo->threads));
   ct_metrics_text(m, "config_hash", hash_text);
   ct_metrics_int(m, "parameters", ct_graph_count(s->graph));
   ct_metrics_int(m, "samples", s->data.info.samples);
@@ -190,7 +190,9 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .sampler = {.seed = (uint64_t)c->run.seed,
                                   .samples = s->data.info.samples,
                                   .batch = c->data.batch,
-                                  .shuffle = c->data.shuffle},
+                                  .shuffle = c->data.shuffle,
+                                  .parts = s->recipe.parts},
+                      .verify_every = c->parallel.verify_every,
                       .eval_batch = c->data.eval_batch,
                       .workers = (int)c->data.workers,
                       .dir = c->run.dir,
@@ -218,6 +220,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   char config[CT_PATH_MAX];
   run_t r = {.s.topo = topo};
   ct_loop_result_t result;
+  ct_plateau_init(&r.at.plateau);
   ct_stop_setup();
   CT_TRY_ALL(topo, choose_config(a, config, sizeof config));
   CT_TRY(ct_setup_config(&r.s, config, a));

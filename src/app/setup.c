@@ -71,12 +71,19 @@ out:
 
 /* ---- device ---- */
 
+/* With logical shards the bits must not depend on the ranks, so the threads of a rank must not either. */
+int ct_setup_threads(const ct_config_t *c, int share)
+{
+  if (c->cpu.threads) return (int)c->cpu.threads;
+  return c->parallel.shards ? 1 : share;
+}
+
 static int open_device(ct_setup_t *s)
 {
   int rc = CT_OK;
   const ct_cpu_opts_t *cpu = &s->cfg.cpu;
   ct_dev_opts_t o = {.index = s->topo->local_rank,
-                     .threads = cpu->threads ? (int)cpu->threads : s->topo->threads,
+                     .threads = ct_setup_threads(&s->cfg, s->topo->threads),
                      .conv_direct = cpu->conv_algo};
   CT_TRY(ct_builtin_backend(s->cfg.device, &s->be));
   CT_TRY(s->be->open(&o, &s->dev));
@@ -91,8 +98,12 @@ int ct_setup_device(ct_setup_t *s)
 {
   int rc = CT_OK;
   CT_TRY_ALL(s->topo, open_device(s));
+  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
+                        &s->recipe)); /* checked before */
+  ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
+                      .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
   s->comm_ops = &ct_comm_mpi;
-  CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &(ct_comm_opts_t){0}, &s->comm));
+  CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
 out:
   return rc;
 }
@@ -174,22 +185,40 @@ out:
 
 /* ---- model ---- */
 
+int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g)
+{
+  int rc = CT_OK, updating = 0;
+  const ct_train_opts_t *t = &c->train;
+  if (t->freeze.n == 0 && !t->freeze_bn) return CT_OK;
+  rc = ct_graph_freeze(g, &t->freeze, t->freeze_bn, &updating);
+  if (rc != CT_OK) return ct_err_prefix(rc, "%s: train.freeze: ", c->where);
+  if (updating)
+    ct_log(CT_LOG_WARN,
+           "%d batchnorm%s of the frozen part still update%s running statistics; train.freeze_bn: "
+           "true "
+           "stops that",
+           updating, updating == 1 ? "" : "s", updating == 1 ? "s its" : " their");
+  return rc;
+}
+
 int ct_setup_model(ct_setup_t *s)
 {
   int rc = CT_OK;
   const ct_shape_t *x = s->data.info.samples ? &s->data.x : &s->val.x;
   CT_TRY_ALL(s->topo,
              ct_graph_make(&s->cfg.model, x, s->cfg.model.classes, s->cfg.where, &s->graph));
+  CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
   CT_TRY(ct_agree_same(s->topo, "the model", ct_graph_hash(s->graph)));
 out:
   return rc;
 }
 
 /* The largest part of a batch that any rank gets. */
-static int largest_share(int64_t batch, int64_t samples, int ranks)
+static int largest_part(int64_t batch, int64_t samples, int ranks, int parts)
 {
   int64_t first;
-  return (int)ct_sampler_share(batch < samples ? batch : samples, 0, ranks, &first);
+  ct_sampler_t s = {.parts = parts};
+  return (int)ct_sampler_part(&s, batch < samples ? batch : samples, 0, ranks, &first);
 }
 
 int ct_setup_trainer(ct_setup_t *s, int training)
@@ -207,10 +236,14 @@ int ct_setup_trainer(ct_setup_t *s, int training)
       .comm = s->comm,
       .graph = s->graph,
       .optim = &c->optim,
+      .where = c->where,
+      .recipe = s->recipe,
       .bucket_mb = bucket_mb,
       .seed = (uint64_t)c->run.seed,
-      .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size) : 0,
-      .max_eval = largest_share(c->data.eval_batch, s->val.info.samples, s->topo->size),
+      .max_batch = training ? largest_part(c->data.batch, s->data.info.samples, s->topo->size,
+                                           s->recipe.parts)
+                            : 0,
+      .max_eval = largest_part(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
       .training = training};
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   s->plan_s = ct_clock() - begin;

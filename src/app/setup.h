@@ -16,18 +16,23 @@ typedef struct ct_setup {
   ct_comm_t *comm;
   ct_dataset_t data, val; /**< not opened: samples 0 */
   ct_graph_t *graph;
+  ct_recipe_t recipe;
   ct_trainer_t *trainer;
   double config_s, data_s, plan_s; /**< the ledger: seconds of start-up */
 } ct_setup_t;
 
 /** Rank 0 reads the file and the options of the command line, and sends the resolved text to all. */
 int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a);
+/** Threads of a rank: what the configuration says, or its share of the cores. */
+int ct_setup_threads(const ct_config_t *c, int share);
 /** Device and communicator. */
 int ct_setup_device(ct_setup_t *s);
 /** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes, counted in
  * the data if neither the file nor the configuration says. */
 int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
 int ct_setup_model(ct_setup_t *s);
+/** Local.  Freezes what `train.freeze` says; warns of batchnorms that go on in the frozen part. */
+int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g);
 /** training: 0 for evaluation only. */
 int ct_setup_trainer(ct_setup_t *s, int training);
 /** A zeroed one is fine. */

@@ -224,7 +224,8 @@ static void backward(const cpu__bn_run_t *r)
   }
 }
 
-/* Also with an empty batch: its sums are zeros, and its running statistics are those of the group. */
+/* Also with an empty batch: its sums are zeros, and its running statistics are those of the group, if
+ * that has any samples. */
 static void synced(const cpu__bn_run_t *r)
 {
   static const pass_t forward_stats = {NULL, forward_sums, cpu__bn_local_stats, NULL};
@@ -238,7 +239,7 @@ static void synced(const cpu__bn_run_t *r)
     go(r, &forward_stats);
     *count = (double)cpu__bn_elements(r);
   } else if (r->a->pass & CT_FWD) {
-    go(r, &forward_rest);
+    if (*count > 0) go(r, &forward_rest);
     if (saved) *saved = *count;
   } else {
     go(r, r->a->pass & CT_BWD_STATS ? &backward_stats : &backward_rest);

@@ -60,7 +60,7 @@ static slot_t *begin(ct_feed_t *f)
   b->epoch = f->epoch;
   b->cursor = f->cursor;
   b->global = ct_sampler_batch(&f->sampler, f->cursor);
-  b->n = (int)ct_sampler_share(b->global, f->rank, f->size, &b->first);
+  b->n = (int)ct_sampler_part(&f->sampler, b->global, f->rank, f->size, &b->first);
   s->ready = 0;
   f->cursor += b->global;
   if (f->cursor == f->sampler.samples) {
@@ -328,7 +328,7 @@ static int check_start(const ct_dataset_t *d, const ct_sampler_t *s, int rank, i
   if (cursor < 0 || cursor > s->samples)
     CT_FAIL(CT_ERR_ARG, "a feed from sample %lld of an epoch of %lld", (long long)cursor,
             (long long)s->samples);
-  if (ct_sampler_share(most, rank, size, &first) > INT32_MAX)
+  if (ct_sampler_part(s, most, rank, size, &first) > INT32_MAX)
     CT_FAIL(CT_ERR_ARG, "a batch of more than %d samples on one rank", INT32_MAX);
 out:
   return rc;
@@ -365,7 +365,7 @@ int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, int rank, int siz
   CT_TRY(create(d, s, workers, &f));
   f->rank = rank;
   f->size = size;
-  f->max = (int)ct_sampler_share(ct_sampler_batch(s, 0), rank, size, &first);
+  f->max = (int)ct_sampler_part(s, ct_sampler_batch(s, 0), rank, size, &first);
   f->one_epoch = one_epoch;
   f->epoch = epoch;
   f->cursor = cursor;

@@ -57,3 +57,12 @@ int64_t ct_sampler_share(int64_t total, int rank, int size, int64_t *first)
   *first = each * rank + (rank < extra ? rank : extra);
   return each + (rank < extra);
 }
+
+int64_t ct_sampler_part(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first)
+{
+  int parts = s->parts > 0 ? s->parts : 1;
+  int64_t end, n = ct_sampler_share(total, (rank + 1) * parts - 1, size * parts, &end);
+  end += n;
+  ct_sampler_share(total, rank * parts, size * parts, first);
+  return end - *first;
+}

@@ -30,12 +30,13 @@ typedef struct ct_value {
 /** An op of the plan. */
 typedef struct ct_plan_op {
   ct_op_desc_t desc;
-  int layer;   /**< whose parameters it has; -1: none (reorder, gradient sum, loss) */
-  int trained; /**< 1: it has parameters to train */
-  int in[2];   /**< values; -1: none */
-  int out;     /**< value */
-  int saved;   /**< value, or -1 */
-  ct_op_t *op; /**< owned */
+  int layer;      /**< whose parameters it has; -1: none (reorder, gradient sum, loss) */
+  int trained;    /**< 1: it has parameters to train */
+  int in[2];      /**< values; -1: none */
+  int out;        /**< value */
+  int saved;      /**< value, or -1 */
+  ct_op_t *op;    /**< owned */
+  ct_op_t *empty; /**< owned; SyncBN: the forward pass of an empty batch; else NULL */
   ct_op_info_t info;
 } ct_plan_op_t;
 
@@ -133,6 +134,10 @@ typedef struct ct_bind {
 
 /** Local, Hot.  Enqueues work \a i. */
 int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
+
+/** Local, Hot.  The same on a rank without samples: the sums of a SyncBN are zeros, and its running
+ * statistics become those of the group; all else is nothing. */
+int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
 
 /** The value in whose memory \a v lies: itself, or what it shares in place. */
 int ct_plan_root(const ct_plan_t *p, int v);

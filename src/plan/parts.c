@@ -47,11 +47,17 @@ int ct_plan_root(const ct_plan_t *p, int v)
   return v;
 }
 
+static void release_op(const ct_plan_t *p, const ct_plan_op_t *o)
+{
+  p->be->op->release(o->op);
+  p->be->op->release(o->empty);
+}
+
 void ct_plan_free(ct_plan_t *p)
 {
   if (!p) return;
   for (int i = 0; i < p->ops; i++)
-    if (p->op[i].op) p->be->op->release(p->op[i].op);
+    if (p->be) release_op(p, &p->op[i]);
   ct_mem_free(p->op);
   ct_mem_free(p->value);
   ct_mem_free(p->work);

@@ -33,6 +33,21 @@ out:
   return rc;
 }
 
+/* What a rank without samples runs in the place of a SyncBN's forward pass. */
+static int prepare_empty(ct_plan_t *p, ct_plan_op_t *op)
+{
+  int rc = CT_OK;
+  ct_op_desc_t d = op->desc;
+  ct_op_info_t info;
+  if (d.kind != CT_OP_BNORM || !d.u.bnorm.sync) return CT_OK;
+  d.passes = CT_FWD | CT_FWD_STATS;
+  d.x.dim[0] = d.y.dim[0] = 0;
+  CT_TRY(p->be->op->prepare(p->dev, &d, op->op, &op->empty, &info));
+  if (info.scratch > p->scratch_bytes) p->scratch_bytes = info.scratch;
+out:
+  return rc;
+}
+
 static int add_saved(ct_plan_t *p, ct_plan_op_t *op)
 {
   op->saved = -1;
@@ -90,7 +105,7 @@ static const ct_op_t *twin(const ct_plan_t *like, int layer)
 static int prepare_next(ct_plan_t *p, ct_plan_op_t op, int *alias, const ct_plan_t *like)
 {
   int rc = CT_OK;
-  op.op = NULL;
+  op.op = op.empty = NULL;
   for (int k = 0; k < 2; k++)
     if (op.in[k] >= 0) op.in[k] = alias[op.in[k]];
   if (op.desc.kind == CT_OP_REORDER && p->value[op.in[0]].shape.layout == CT_PLAIN) {
@@ -108,13 +123,15 @@ static int prepare_next(ct_plan_t *p, ct_plan_op_t op, int *alias, const ct_plan
     p->value[op.out].shape = op.desc.y;
     p->value[op.out].bytes = ct_shape_bytes(&op.desc.y);
   }
+  CT_TRY(prepare_empty(p, &op));
   CT_TRY(add_saved(p, &op));
   int o = ct__plan_op(p, &op);
   CT_TRY(o < 0 ? CT_ERR_NOMEM : CT_OK);
   if (op.layer >= 0) p->layer_op[op.layer] = o;
-  op.op = NULL;
+  op.op = op.empty = NULL;
 out:
-  if (op.op) p->be->op->release(op.op);
+  p->be->op->release(op.op);
+  p->be->op->release(op.empty);
   return rc;
 }
 

@@ -1,4 +1,5 @@
 #include "plan/ct_plan.h"
+#include "base/ct_err.h"
 
 static void *at(const ct_plan_t *p, const ct_bind_t *b, int v)
 {
@@ -50,4 +51,17 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
   };
   if (o->layer >= 0) bind_params(p, b, o->layer, &a);
   return p->be->op->run(q, o->op, &a);
+}
+
+int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
+{
+  const ct_work_t *w = &p->work[i];
+  const ct_plan_op_t *o = &p->op[w->op];
+  size_t sums = (size_t)(2 * o->desc.x.dim[1] + 1) * sizeof *b->stats;
+  ct_op_args_t a = {.pass = CT_FWD, .stats = b->stats, .scratch = b->scratch};
+  if (w->pass & (CT_FWD_STATS | CT_BWD_STATS)) return p->be->mem->zero(q, b->stats, sums);
+  if (!o->empty || !(w->pass & CT_FWD)) return CT_OK;
+  a.keep_running = b->keep_running;
+  bind_params(p, b, o->layer, &a);
+  return p->be->op->run(q, o->empty, &a);
 }

@@ -197,7 +197,8 @@ static void backward(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
   if (a->pass & CT_BWD_DATA) backward_data(d, k, a, sums);
 }
 
-/* SyncBN runs with an empty batch too: its sums are zeros, its running statistics those of the group. */
+/* SyncBN runs with an empty batch too: its sums are zeros, its running statistics those of the group,
+ * if that has any samples. */
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t channels = d->x.dim[1];
@@ -209,7 +210,7 @@ static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
       a->stats[2 * channels] = k.count;
     } else if (!(a->pass & CT_FWD)) {
       backward(d, &k, a);
-    } else if (k.batch > 0 || d->u.bnorm.sync) {
+    } else if (k.batch > 0 || (d->u.bnorm.sync && a->stats[2 * channels] > 0)) {
       forward_statistics(d, &k, a);
       forward(d, &k, a);
     }

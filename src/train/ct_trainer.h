@@ -1,7 +1,7 @@
 /** \file ct_trainer.h  The trainer: one model, its arenas and its plans on one rank.  Layer 4.
  *
- * trainer.c owns memory and plans, step.c runs one step, state.c turns the trainer into named arrays and
- * back, loop.c goes through epochs, eval.c counts. */
+ * trainer.c owns memory and plans, step.c runs one step, update.c applies the gradients, state.c turns the
+ * trainer into named arrays and back, loop.c goes through epochs, eval.c counts. */
 #ifndef CT_TRAINER_H
 #define CT_TRAINER_H
 #include "ckpt/ct_ckpt.h"
@@ -24,29 +24,65 @@ extern const ct_opt_t ct_run_rows[];
 typedef struct ct_parallel_opts {
   int mode; /**< ddp|single */
   double bucket_mb;
+  int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */
+  int64_t zero;         /**< 1: each rank has a slice of the optimizer states */
+  int grad_dtype;       /**< float32|bf16 */
+  int64_t verify_every; /**< steps; 0: never */
 } ct_parallel_opts_t;
 extern const ct_opt_t ct_parallel_rows[];
 
 /** Section `train`. */
 typedef struct ct_train_opts {
   int64_t epochs;
-  int64_t steps; /**< stop after so many steps; 0: epochs decide */
+  int64_t steps;        /**< stop after so many steps; 0: epochs decide */
+  int amp;              /**< off|bf16|fp16 */
+  char *sync_bn;        /**< off, world, node, or the ranks of a group */
+  int64_t accumulate;   /**< pieces of a rank's part of a batch, one after another */
+  double clip_norm;     /**< 0: off */
+  char *clip_norm_type; /**< p of the norm, or inf */
+  double clip_value;    /**< 0: off */
+  ct_opt_texts_t freeze;
+  int freeze_bn;
 } ct_train_opts_t;
 extern const ct_opt_t ct_train_rows[];
+
+#define CT_SYNC_NODE (-1) /**< the ranks of a node */
+
+/** How a step is made: sections `parallel` and `train`, as the trainer wants them. */
+typedef struct ct_recipe {
+  ct_dtype_t compute; /**< CT_F32, or the low type of mixed precision; fp16 scales the loss */
+  int parts;       /**< pieces that a rank's part of a batch is cut into, one after another; 0: 1 */
+  int fixed_order; /**< logical shards: their gradients are summed along a fixed binary tree */
+  int sync_bn;     /**< ranks of a group; 0: off; or CT_SYNC_NODE */
+  double clip_norm;  /**< 0: off */
+  double clip_p;     /**< infinity: the largest */
+  double clip_value; /**< 0: off */
+  int zero;
+} ct_recipe_t;
+
+/** Local.  From the options, for so many ranks.  What cannot be combined is refused: CT_ERR_USAGE names the
+ * keys and the reason. */
+int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
+                   ct_recipe_t *out);
 
 /** Where a run stands: what a checkpoint says besides arrays. */
 typedef struct ct_position {
   int64_t step;   /**< optimizer steps done */
   int64_t epoch;  /**< from 0 */
   int64_t cursor; /**< samples of this epoch done */
+  ct_plateau_t plateau;
 } ct_position_t;
 
-/** Seconds of one step on this rank. */
-typedef struct ct_step_times {
-  double data_s;         /**< waiting for the feed */
-  double compute_s;      /**< the rest */
-  double comm_exposed_s; /**< in the communicator: what backward did not hide */
-} ct_step_times_t;
+/** What one step was like on this rank. */
+typedef struct ct_step_report {
+  int want_norm;         /**< in: compute the norm also if nothing is clipped */
+  double data_s;         /**< in: seconds that were waited for the feed */
+  double compute_s;      /**< all other seconds, but for … */
+  double comm_exposed_s; /**< … those in the communicator: what backward did not hide */
+  double grad_norm;      /**< of the whole gradient, before clipping; NaN: not computed */
+  double loss_scale;     /**< of this step; 1 without loss scaling */
+  int skipped;           /**< 1: the gradient was not finite and the loss is scaled: no update */
+} ct_step_report_t;
 
 /** Everything a trainer borrows. */
 typedef struct ct_trainer_env {
@@ -57,17 +93,21 @@ typedef struct ct_trainer_env {
   ct_comm_t *comm;
   const ct_graph_t *graph;
   const ct_optim_opts_t *optim;
+  const char *where; /**< names the configuration in messages */
+  ct_recipe_t recipe;
+  ct_loss_spec_t loss;
+  const float *class_weight; /**< [outputs]; NULL: 1 */
   double bucket_mb;
   uint64_t seed;
-  int max_batch; /**< largest local batch of any rank, training */
+  int max_batch; /**< largest local batch of any rank, training: all its pieces */
   int max_eval;  /**< the same of evaluation; 0: none */
   int training;  /**< 0: evaluation only; no gradients, no states */
 } ct_trainer_env_t;
 
 typedef struct ct_trainer ct_trainer_t;
 
-/** Collective.  Plans, arenas, initial parameters (drawn on rank 0, broadcast).  Ranks agree on the
- * layout of the parameters. */
+/** Collective.  Plans, arenas, initial parameters (drawn on rank 0, broadcast, verified).  Ranks agree on
+ * the layout of the parameters. */
 int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out);
 /** Collective; NULL is fine. */
 void ct_trainer_destroy(ct_trainer_t *t);
@@ -79,10 +119,10 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
 /** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the step word.
  * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part, and \a b
  * is not looked at.  \a at says the learning rates.  CT_ERR_ARG: more samples than were announced; CT_ERR_NONFINITE: a loss is.
- * word->stop and times->data_s are the caller's, the rest is filled in.  After a failed step the weights are
+ * word->stop is the caller's, the rest is filled in.  After a failed step the weights are
  * undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
-                    ct_step_word_t *word, ct_step_times_t *times);
+                    ct_step_word_t *word, ct_step_report_t *report);
 /** Local, Hot.  Forward only; adds to *sum. */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
 /** Collective.  Parameters and buffers of rank 0 to all: at the start, after restoring, before evaluation
@@ -91,8 +131,11 @@ int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
 
 /** Local.  Number of state arrays: parameters, buffers and optimizer states. */
 int ct_trainer_items(ct_trainer_t *t);
-/** Local.  Copies the state into host arrays of the trainer's own (plain layouts) and lists them;
- * item[ct_trainer_items()].  The arrays change at the next snapshot only. */
+/** 1 if a snapshot is Collective, since the states are spread over the ranks. */
+int ct_trainer_snapshot_is_collective(const ct_trainer_t *t);
+/** Local, or Collective.  Copies the state into host arrays of the trainer's own (plain layouts) and lists
+ * them; item[ct_trainer_items()], or NULL on ranks that only give their part.  The arrays change at the next
+ * snapshot only. */
 int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item);
 /** Collective.  Takes parameters, buffers and (if \a with_optim) states and the position from a checkpoint
  * that rank 0 has open (s is NULL on the others) and gives them to all ranks.  The names of the model's
@@ -100,6 +143,13 @@ int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t
  * the state is undefined. */
 int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
                        ct_position_t *at);
+
+/** Collective.  CT_ERR_DIFFER names the first rank whose parameters are not the bits of rank 0's. */
+int ct_trainer_verify(ct_trainer_t *t);
+/** Learning rate of the first parameter group at a point of the schedule: for the metrics. */
+double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at);
+/** Bytes of this rank's arenas: activations, and everything. */
+void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all);
 
 /** Host copy of one parameter or buffer in plain layout. */
 int ct_trainer_get(ct_trainer_t *t, int param, float *out);
@@ -123,6 +173,7 @@ typedef struct ct_loop_opts {
   const ct_dataset_t *data, *val; /**< val may be NULL */
   ct_sampler_t sampler;           /**< of training */
   int64_t eval_batch;             /**< global */
+  int64_t verify_every;           /**< steps; 0: never */
   int workers;
   const char *dir;            /**< run directory, made by the caller */
   struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */

@@ -26,7 +26,7 @@ typedef struct loop {
   double begin, trained_s, shown_at;
   int64_t trained; /* samples of this run */
   double loss_sum; /* of this epoch, as far as this run saw it */
-  int64_t loss_n;
+  double loss_weight;
 } loop_t;
 
 /* ---- checkpoints ---- */
@@ -43,7 +43,7 @@ out:
   return rc;
 }
 
-/* Rank 0 copies the state and hands it to the writer; the others go on. */
+/* Rank 0 copies the state and hands it to the writer; the others give their part, or go on. */
 static int save(loop_t *l)
 {
   int rc = CT_OK;
@@ -51,9 +51,12 @@ static int save(loop_t *l)
   char file[32];
   ct_metrics_t *m = l->o->metrics;
   l->saved_step = l->at.step;
-  if (!l->ckpt) return CT_OK;
-  CT_TRY(finish_write(l, 1));
+  if (!l->ckpt)
+    return ct_trainer_snapshot_is_collective(l->t) ? ct_trainer_snapshot(l->t, &l->at, NULL)
+                                                   : CT_OK;
+  int waited = finish_write(l, 1); /* the snapshot may be Collective: nobody may leave before it */
   CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
+  CT_TRY(waited);
   CT_TRY(ct_ckpt_save(l->ckpt, l->at.step, l->item, l->items, l->text, 2));
   CT_TRY(ct_text_format(file, sizeof file, "step-%08lld.h5", (long long)l->at.step));
   ct_metrics_begin(m, "checkpoint");
@@ -63,6 +66,14 @@ static int save(loop_t *l)
   CT_TRY(ct_metrics_end(m));
 out:
   return rc;
+}
+
+/* \a own: this rank's code so far.  Where the snapshot is Collective, all save or none. */
+static int save_after(loop_t *l, int own)
+{
+  int rc = own;
+  if (ct_trainer_snapshot_is_collective(l->t)) rc = ct_agree(l->topo, own);
+  return rc == CT_OK ? save(l) : rc;
 }
 
 static int wanted_save(const loop_t *l, int epoch_end)
@@ -106,22 +117,36 @@ static int first_step(const loop_t *l)
   return ct_metrics_end(m);
 }
 
-static int step_line(const loop_t *l, const ct_step_word_t *w, const ct_step_times_t *times,
-                     double lr, double seconds)
+/* Steps that get a line in metrics.jsonl: \a step counts from 1. */
+static int logged(const loop_t *l, int64_t step)
+{
+  return step % l->o->run->log_every == 0 || step == l->begun_step + 1;
+}
+
+static double mean(double sum, double weight)
+{
+  return weight > 0 ? sum / weight : 0;
+}
+
+static int step_line(const loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r, double lr,
+                     double seconds)
 {
   ct_metrics_t *m = l->o->metrics;
-  if (l->at.step % l->o->run->log_every && l->at.step != l->begun_step + 1) return CT_OK;
+  if (!logged(l, l->at.step)) return CT_OK;
   ct_metrics_begin(m, "step");
   ct_metrics_int(m, "step", l->at.step);
   ct_metrics_int(m, "epoch", shown_epoch(l));
-  ct_metrics_num(m, "loss", w->loss_sum / (double)w->samples);
+  ct_metrics_num(m, "loss", mean(w->loss_sum, w->loss_weight));
   ct_metrics_num(m, "lr", lr);
   ct_metrics_num(m, "samples_per_s", (double)w->samples / seconds);
-  ct_metrics_num(m, "data_s", times->data_s);
-  ct_metrics_num(m, "compute_s", times->compute_s);
-  ct_metrics_num(m, "comm_exposed_s", times->comm_exposed_s);
+  ct_metrics_num(m, "data_s", r->data_s);
+  ct_metrics_num(m, "compute_s", r->compute_s);
+  ct_metrics_num(m, "comm_exposed_s", r->comm_exposed_s);
   ct_metrics_num(m, "data_s_max", w->data_s_max);
   ct_metrics_num(m, "compute_s_max", w->compute_s_max);
+  ct_metrics_num(m, "grad_norm", r->grad_norm);
+  ct_metrics_num(m, "loss_scale", r->loss_scale);
+  if (r->skipped) ct_metrics_int(m, "skipped", 1);
   ct_metrics_int(m, "samples", w->samples);
   return ct_metrics_end(m);
 }
@@ -187,34 +212,40 @@ static void advance(loop_t *l, int64_t samples)
 
 /* An error of this rank's own between two steps is carried into the next step, where all ranks learn of
  * it: *own goes in, and the next such error comes out. */
+static ct_schedule_point_t schedule_point(const loop_t *l)
+{
+  int64_t per_epoch = ct_sampler_steps(&l->o->sampler), total = per_epoch * l->o->train->epochs;
+  if (l->o->train->steps && l->o->train->steps < total) total = l->o->train->steps;
+  return (ct_schedule_point_t){.opts = l->o->schedule,
+                               .step = l->at.step,
+                               .steps_per_epoch = per_epoch,
+                               .total_steps = total,
+                               .batch = l->o->sampler.batch,
+                               .plateau = l->at.plateau.factor};
+}
+
 static int one_step(loop_t *l, int *own, ct_step_word_t *word)
 {
   int rc = *own;
-  ct_step_times_t times = {0};
+  ct_step_report_t report = {.want_norm = logged(l, l->at.step + 1)};
   const ct_batch_t *b = NULL;
   ct_batch_t none = {.epoch = l->at.epoch, .cursor = l->at.cursor, .global = 1};
   double begin = ct_clock();
-  int64_t per_epoch = ct_sampler_steps(&l->o->sampler);
-  int64_t total = per_epoch * l->o->train->epochs;
-  if (l->o->train->steps && l->o->train->steps < total) total = l->o->train->steps;
-  ct_schedule_point_t at = {.opts = l->o->schedule,
-                            .step = l->at.step,
-                            .steps_per_epoch = per_epoch,
-                            .total_steps = total};
+  ct_schedule_point_t at = schedule_point(l);
   int fed = ct_feed_next(l->feed, &b);
   if (rc == CT_OK) rc = fed;
-  times.data_s = ct_clock() - begin;
+  report.data_s = ct_clock() - begin;
   word->stop = ct_stop_asked();
-  CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &times));
+  CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &report));
   double seconds = ct_clock() - begin;
   l->trained_s += seconds;
   l->trained += word->samples;
   l->loss_sum += word->loss_sum;
-  l->loss_n += word->samples;
-  l->out->train_loss = l->loss_sum / (double)l->loss_n;
+  l->loss_weight += word->loss_weight;
+  l->out->train_loss = mean(l->loss_sum, l->loss_weight);
   advance(l, word->samples);
-  show_progress(l, word->loss_sum / (double)word->samples);
-  *own = step_line(l, word, &times, ct_schedule_lr(&at, l->t->env.optim->lr), seconds);
+  show_progress(l, mean(word->loss_sum, word->loss_weight));
+  *own = step_line(l, word, &report, ct_trainer_lr(l->t, &at), seconds);
   if (*own == CT_OK) *own = first_step(l);
 out:
   return rc;
@@ -225,10 +256,11 @@ static int between_epochs(loop_t *l)
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
   if (o->val) CT_TRY(ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &l->out->last));
+  if (o->val) ct_plateau_update(&l->at.plateau, o->schedule, l->out->last.loss);
   l->evaluated_step = l->at.step;
   CT_TRY_ALL(l->topo, epoch_line(l));
   l->loss_sum = 0;
-  l->loss_n = 0;
+  l->loss_weight = 0;
 out:
   return rc;
 }
@@ -244,11 +276,12 @@ static int go(loop_t *l)
     if (epoch_end && !word.stop) CT_TRY(between_epochs(l));
     l->out->stopped = word.stop && !finished(l);
     if (own == CT_OK) own = finish_write(l, 0);
-    if (own == CT_OK && (wanted_save(l, epoch_end) || l->out->stopped)) own = save(l);
+    if (wanted_save(l, epoch_end) || l->out->stopped) own = save_after(l, own);
+    if (l->o->verify_every && l->at.step % l->o->verify_every == 0) CT_TRY(ct_trainer_verify(l->t));
   }
   int ends_unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
-  if (own == CT_OK && ends_unsaved && (l->o->ckpt->every_epochs || l->o->ckpt->every_steps))
-    own = save(l);
+  if (ends_unsaved && (l->o->ckpt->every_epochs || l->o->ckpt->every_steps))
+    own = save_after(l, own);
   if (own == CT_OK) own = finish_write(l, 1);
   CT_TRY(ct_agree(l->topo, own));
   if (l->out->stopped || l->evaluated_step == l->at.step) return CT_OK;

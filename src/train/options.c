@@ -13,9 +13,37 @@ const ct_opt_t ct_parallel_rows[] = {
                   "ddp: gradients are averaged over all ranks; single: one rank only"),
     CT_OPT_DOUBLE(ct_parallel_opts_t, bucket_mb, "0", 0, 4096,
                   "MB of gradients sent at once; 0: what suits the device"),
+    CT_OPT_INT(ct_parallel_opts_t, shards, "0", 0, 65536,
+               "logical shards of a batch, a power of two: the same bits at every rank count that "
+               "divides it; 0: off"),
+    CT_OPT_INT(ct_parallel_opts_t, zero, "0", 0, 1,
+               "1: each rank has a slice of the optimizer's states (ZeRO-1)"),
+    CT_OPT_CHOICE(ct_parallel_opts_t, grad_dtype, "float32", "float32|bf16",
+                  "type in which gradients travel between nodes"),
+    CT_OPT_INT(ct_parallel_opts_t, verify_every, "0", 0, 1e18,
+               "steps after which all ranks compare their parameters; 0: at the start only"),
     CT_OPT_END};
 
 const ct_opt_t ct_train_rows[] = {
     CT_OPT_INT(ct_train_opts_t, epochs, "10", 1, 1e9, "passes over the training data"),
     CT_OPT_INT(ct_train_opts_t, steps, "0", 0, 1e18, "stop after so many steps; 0: epochs decide"),
+    CT_OPT_CHOICE(
+        ct_train_opts_t, amp, "off", "off|bf16|fp16",
+        "mixed precision: activations of this type, float32 weights; fp16 scales the loss"),
+    CT_OPT_TEXT(
+        ct_train_opts_t, sync_bn, "off",
+        "statistics of batchnorms over: off (each rank its own), world, node, or groups of so "
+        "many ranks"),
+    CT_OPT_INT(ct_train_opts_t, accumulate, "1", 1, 32768,
+               "pieces that a rank's part of data.batch is cut into, done one after another"),
+    CT_OPT_DOUBLE(ct_train_opts_t, clip_norm, "0", 0, 1e30,
+                  "largest norm of the whole gradient; 0: not clipped"),
+    CT_OPT_TEXT(ct_train_opts_t, clip_norm_type, "2", "p of that norm, or inf"),
+    CT_OPT_DOUBLE(ct_train_opts_t, clip_value, "0", 0, 1e30,
+                  "largest absolute value of a gradient's elements; 0: not clipped"),
+    CT_OPT_TEXTS(ct_train_opts_t, freeze, "[]",
+                 "patterns of parameters that stay as they are: conv1.*, layer1"),
+    CT_OPT_BOOL(ct_train_opts_t, freeze_bn, "false",
+                "batchnorms of the frozen part (of the whole model, if freeze is empty) use their "
+                "running statistics and keep them"),
     CT_OPT_END};

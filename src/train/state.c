@@ -74,10 +74,12 @@ typedef struct walk {
   ct_store_t *store;       /* what to restore from; NULL: save */
   const ct_store_ops_t *ops;
   ct_position_t *found;
+  ct_scaler_t scaler; /* found */
+  int64_t updates;    /* likewise */
   int with_optim;
   ct_ckpt_item_t *item; /* NULL: only count */
   float *plain;         /* restoring: room for the largest parameter */
-  int n, ints;
+  int n, numbers;
 } walk_t;
 
 static int visit_array(walk_t *w, const char *name, int param, char *arena)
@@ -102,20 +104,31 @@ out:
   return rc;
 }
 
-static int visit_int(walk_t *w, const char *name, int64_t save, int64_t *found)
+/* A scalar of 8 bytes; found NULL: restoring does not want it. */
+static int visit_number(walk_t *w, const char *name, ct_dtype_t type, const void *save, void *found)
 {
   int rc = CT_OK;
-  int i = w->n++, k = w->ints++;
-  ct_ckpt_item_t it = {.shape = {.dtype = CT_I64}}; /* a scalar */
+  int i = w->n++, k = w->numbers++;
+  ct_ckpt_item_t it = {.shape = {.dtype = type}};
   CT_TRY(ct_text_format(it.name, sizeof it.name, "%s", name));
   if (w->store && found) CT_TRY(w->ops->get(w->store, it.name, &it.shape, found));
   if (w->item) {
-    w->t->snap_int[k] = save;
-    it.data = &w->t->snap_int[k];
+    memcpy(&w->t->snap_number[k], save, sizeof *w->t->snap_number);
+    it.data = &w->t->snap_number[k];
     w->item[i] = it;
   }
 out:
   return rc;
+}
+
+static int visit_int(walk_t *w, const char *name, int64_t save, int64_t *found)
+{
+  return visit_number(w, name, CT_I64, &save, found);
+}
+
+static int visit_double(walk_t *w, const char *name, double save, double *found)
+{
+  return visit_number(w, name, CT_F64, &save, found);
 }
 
 static int visit_model(walk_t *w)
@@ -145,8 +158,13 @@ static int visit_optim(walk_t *w)
   for (int s = 0; s < t->states; s++) {
     CT_TRY(ct_text_format(name, sizeof name, "/optim/%s/", ct_optim_state_name(t->env.optim, s)));
     for (int i = 0; i < t->map.trained; i++)
-      CT_TRY(visit_array(w, name, t->map.order[i], t->state[s]));
+      CT_TRY(visit_array(w, name, t->map.order[i], t->full[s] ? t->full[s] : t->state[s]));
   }
+  ct_scaler_t *f = w->found ? &w->scaler : NULL;
+  CT_TRY(visit_int(w, "/optim/updates", t->updates, f ? &w->updates : NULL));
+  CT_TRY(visit_double(w, "/optim/loss_scale", t->scaler.on ? t->scaler.scale : 0,
+                      f ? &f->scale : NULL));
+  CT_TRY(visit_int(w, "/optim/good_steps", t->scaler.good, f ? &f->good : NULL));
 out:
   return rc;
 }
@@ -162,6 +180,10 @@ static int visit_all(walk_t *w)
     CT_TRY(visit_int(w, "/train/step", at->step, f ? &f->step : NULL));
     CT_TRY(visit_int(w, "/train/epoch", at->epoch, f ? &f->epoch : NULL));
     CT_TRY(visit_int(w, "/train/cursor", at->cursor, f ? &f->cursor : NULL));
+    ct_plateau_t *p = f ? &f->plateau : NULL;
+    CT_TRY(visit_double(w, "/train/plateau_best", at->plateau.best, p ? &p->best : NULL));
+    CT_TRY(visit_double(w, "/train/plateau_factor", at->plateau.factor, p ? &p->factor : NULL));
+    CT_TRY(visit_int(w, "/train/plateau_bad", at->plateau.bad, p ? &p->bad : NULL));
   }
 out:
   return rc;
@@ -173,14 +195,33 @@ int ct_trainer_items(ct_trainer_t *t)
   return visit_all(&w) == CT_OK ? w.n : 0;
 }
 
-int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
+int ct_trainer_snapshot_is_collective(const ct_trainer_t *t)
+{
+  return t->env.recipe.zero && t->states > 0;
+}
+
+static int snapshot_here(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
 {
   walk_t w = {.t = t, .at = at, .item = item, .with_optim = 1};
   int n = ct_trainer_items(t);
+  if (!item) return CT_OK;
   if (!t->snap) t->snap = ct_mem_array(n, sizeof *t->snap, "checkpoint snapshot");
-  if (!t->snap_int) t->snap_int = ct_mem_array(n, sizeof *t->snap_int, "checkpoint snapshot");
-  if (!t->snap || !t->snap_int) return CT_ERR_NOMEM;
+  if (!t->snap_number)
+    t->snap_number = ct_mem_array(n, sizeof *t->snap_number, "checkpoint snapshot");
+  if (!t->snap || !t->snap_number) return CT_ERR_NOMEM;
   return visit_all(&w);
+}
+
+int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
+{
+  int rc = CT_OK;
+  if (!ct_trainer_snapshot_is_collective(t)) return snapshot_here(t, at, item);
+  CT_TRY_ALL(t->env.topo, ct__update_room(t));
+  CT_TRY(ct__update_gather_states(t));
+  CT_TRY_ALL(t->env.topo, snapshot_here(t, at, item));
+out:
+  ct__update_drop(t);
+  return rc;
 }
 
 /* A larger model's checkpoint may hold all that this one has, and more. */
@@ -200,12 +241,19 @@ out:
   return rc;
 }
 
+/* What rank 0 finds besides arrays, as it is sent to the others. */
+typedef struct found {
+  ct_position_t at;
+  ct_scaler_t scaler;
+  int64_t updates;
+} found_t;
+
 static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
-                        ct_position_t *at)
+                        found_t *found)
 {
   int rc = CT_OK;
   const ct_graph_t *g = t->env.graph;
-  walk_t w = {.t = t, .ops = ops, .store = s, .with_optim = with_optim, .found = at};
+  walk_t w = {.t = t, .ops = ops, .store = s, .with_optim = with_optim, .found = &found->at};
   int64_t most = 1;
   for (int i = 0; i < g->params; i++)
     if (g->param[i].count > most) most = g->param[i].count;
@@ -213,9 +261,21 @@ static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *
   CT_TRY(w.plain ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(visit_all(&w));
   CT_TRY(expect_no_more(g, ops, s));
+  found->scaler = w.scaler;
+  found->updates = w.updates;
 out:
   ct_mem_free(w.plain);
   return rc;
+}
+
+/* A checkpoint of a run without loss scaling says nothing about the scale. */
+static void take(ct_trainer_t *t, const found_t *f)
+{
+  t->steps = f->at.step;
+  t->updates = f->updates;
+  if (!t->scaler.on || f->scaler.scale <= 0) return;
+  t->scaler.scale = f->scaler.scale;
+  t->scaler.good = f->scaler.good;
 }
 
 int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
@@ -223,9 +283,10 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
 {
   int rc = CT_OK;
   const ct_topo_t *topo = t->env.topo;
-  ct_position_t found = {0};
+  found_t found = {0};
   void *from_root = &found;
   size_t bytes = sizeof found;
+  if (ct_trainer_snapshot_is_collective(t)) CT_TRY_ALL(topo, ct__update_room(t));
   if (topo->rank == 0) rc = restore_here(t, ops, s, with_optim, &found);
   CT_TRY(ct_agree_bytes(topo, rc, &from_root, &bytes));
   if (topo->rank) {
@@ -233,8 +294,10 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
     ct_mem_free(from_root);
   }
   CT_TRY(ct_trainer_broadcast(t, 0));
-  t->steps = found.step;
-  if (at) *at = found;
+  if (with_optim && ct_trainer_snapshot_is_collective(t)) CT_TRY(ct__update_share_states(t));
+  take(t, &found);
+  if (at) *at = found.at;
 out:
+  ct__update_drop(t);
   return rc;
 }

@@ -1,8 +1,10 @@
 /* One training step.
  *
- * Backward fills the gradient arena from one end; as soon as a bucket is full it is on its way, and the
- * next ops are run while it travels.  A rank that fails, or has no samples, sends zeros in the same order
- * as the others, and says so in the step word: nobody waits for a message that never comes. */
+ * A rank's part of the batch is done in one or several pieces, one after another.  The last piece's backward
+ * fills the gradient arena from one end; as soon as a bucket is full (and the sums of the earlier pieces are
+ * added) it is on its way, and the next ops are run while it travels.  A rank that fails, or has no samples,
+ * sends zeros in the same order as the others, and says so in the step word: nobody waits for a message
+ * that never comes. */
 #include "train/trainer.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -10,41 +12,71 @@
 #include <math.h>
 #include <string.h>
 
-int ct__trainer_bind(ct_trainer_t *t, const ct_batch_t *b, ct_bind_t *bind)
+/* ---- the batch ---- */
+
+/* Arrays of the batch and where they go on the device. */
+typedef struct part {
+  const void *from;
+  void *to;
+  size_t bytes; /* of a sample */
+} part_t;
+
+int ct__trainer_upload(ct_trainer_t *t, const ct_batch_t *b)
 {
   int rc = CT_OK;
-  const ct_backend_t *be = t->env.be;
+  const part_t parts[] = {{b->x, t->x, ct_shape_bytes(&t->env.graph->input)},
+                          {b->labels, t->labels, sizeof *b->labels},
+                          {b->labels2, t->labels2, sizeof *b->labels2},
+                          {b->mix, t->mix, sizeof *b->mix},
+                          {b->targets, t->targets, (size_t)t->outputs * sizeof *b->targets}};
+  CT_TRY(ct__trainer_room(t, b->n));
+  if (t->env.be->in_place) return CT_OK;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (parts[i].from)
+      CT_TRY(t->env.be->mem->copy(t->q, parts[i].to, parts[i].from, (size_t)b->n * parts[i].bytes));
+out:
+  return rc;
+}
+
+/* The arrays as ops see them, from sample \a first of this rank on. */
+void ct__trainer_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, ct_bind_t *bind)
+{
+  int here = t->env.be->in_place;
+  const float *mix = here ? b->mix : t->mix, *targets = here ? b->targets : t->targets;
+  const int32_t *labels2 = here ? b->labels2 : t->labels2;
   *bind = (ct_bind_t){.arena = t->arena,
                       .scratch = t->scratch,
                       .weight = t->weight,
                       .gradient = t->gradient,
                       .buffer = t->buffer,
                       .map = &t->map,
-                      .x = b->x,
-                      .labels = b->labels,
+                      .x = (here ? b->x : t->x) + first * ct_shape_count(&t->env.graph->input),
+                      .labels = (here ? b->labels : t->labels) + first,
+                      .labels2 = b->labels2 ? labels2 + first : NULL,
+                      .mix = b->mix ? mix + first : NULL,
+                      .targets = b->targets ? targets + first * t->outputs : NULL,
+                      .class_weight = t->class_weight,
                       .loss = t->loss,
-                      .loss_scale = 1.0f / (float)b->global,
+                      .stats = t->stats,
                       .seed = t->env.seed,
                       .step = t->steps,
-                      .first = b->first};
-  if (be->in_place) return CT_OK;
-  size_t x = (size_t)b->n * ct_shape_bytes(&t->env.graph->input);
-  CT_TRY(be->mem->copy(t->q, t->x, b->x, x));
-  CT_TRY(be->mem->copy(t->q, t->labels, b->labels, (size_t)b->n * sizeof *b->labels));
-  bind->x = t->x;
-  bind->labels = t->labels;
-out:
-  return rc;
+                      .first = b->first + first};
 }
 
-/* The first failure of a step is the one that is told, whatever fails after it. */
-static int note(ct_trainer_t *t, int rc)
+/* ---- failures ---- */
+
+int ct__trainer_note(ct_trainer_t *t, int rc)
 {
   if (rc != CT_OK && t->failed == CT_OK) {
     t->failed = rc;
     t->failure = *ct_err_last();
   }
   return rc;
+}
+
+static int note(ct_trainer_t *t, int rc)
+{
+  return ct__trainer_note(t, rc);
 }
 
 /* The code of the step, with its record. */
@@ -54,17 +86,64 @@ static int outcome(ct_trainer_t *t)
   return t->failed;
 }
 
+/* ---- gradients of several pieces ---- */
+
+static int add(ct_trainer_t *t, int level, int bucket, const ct_bucket_t *b)
+{
+  char *gradient = t->gradient + b->offset;
+  ct_op_args_t a = {
+      .pass = CT_FWD, .x = gradient, .x2 = t->partial[level] + b->offset, .y = gradient};
+  return t->env.be->op->run(t->q, t->sum[bucket], &a);
+}
+
+/* Adds to a bucket of piece p what earlier pieces left, and leaves it for later ones.  In fixed order the
+ * pieces are the leaves of a binary tree, of which partial[level] holds the finished left halves: a binary
+ * counter.  Else there is one running sum. */
+static int fold(ct_trainer_t *t, int p, int bucket, const ct_bucket_t *b)
+{
+  int rc = CT_OK, level = 0;
+  if (t->parts == 1) return CT_OK;
+  if (t->env.recipe.fixed_order)
+    for (int done = p + 1; done % 2 == 0; done /= 2)
+      CT_TRY(add(t, level++, bucket, b));
+  else if (p > 0)
+    CT_TRY(add(t, 0, bucket, b));
+  if (p < t->parts - 1)
+    CT_TRY(t->env.be->mem->copy(t->q, t->partial[level] + b->offset, t->gradient + b->offset,
+                                b->bytes));
+out:
+  return rc;
+}
+
+static void fold_all(ct_trainer_t *t, int p)
+{
+  for (int k = 0; k < t->buckets && t->failed == CT_OK; k++)
+    note(t, fold(t, p, k, &t->variant[0].bucket[k]));
+}
+
+/* ---- buckets ---- */
+
+/* A fault point that is no failure: an overflow as half precision has it. */
+static int overflow(ct_trainer_t *t)
+{
+  static const float infinity = INFINITY;
+  if (!t->map.trained || ct_fault("step.overflow") == CT_OK) return CT_OK;
+  return t->env.be->mem->copy(t->q, t->gradient, &infinity, sizeof infinity);
+}
+
 /* The next bucket starts to travel when the queue has come this far.  It is sent whatever happened: the
  * peers wait for it. */
 static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
 {
   const ct_bucket_t *b = &bucket[t->sent];
   double begin = ct_clock();
+  if (t->sent == 0) note(t, overflow(t));
+  if (t->failed == CT_OK) note(t, fold(t, t->parts - 1, t->sent, b));
   int marked = note(t, t->env.be->queue->mark(t->q, &t->ready));
-  int rc = note(t, t->env.comm_ops->reduce(t->env.comm, marked == CT_OK ? t->ready : NULL,
-                                           (float *)(t->gradient + b->offset),
-                                           (int64_t)(b->bytes / sizeof(float)), CT_REDUCE_ALL,
-                                           &t->ticket[t->sent]));
+  int rc = note(t, t->env.comm_ops->reduce(
+                       t->env.comm, marked == CT_OK ? t->ready : NULL,
+                       (float *)(t->gradient + b->offset), (int64_t)(b->bytes / sizeof(float)),
+                       t->env.recipe.zero ? CT_REDUCE_SLICE : CT_REDUCE_ALL, &t->ticket[t->sent]));
   t->sent++;
   t->exposed_s += ct_clock() - begin;
   return marked != CT_OK ? marked : rc;
@@ -78,24 +157,9 @@ static int poke(ct_trainer_t *t)
   return rc;
 }
 
-static int forward_backward(ct_trainer_t *t, const ct_batch_t *b)
+static int zero_from(ct_trainer_t *t, size_t begin)
 {
-  int rc = CT_OK;
-  const ct_variant_t *v;
-  ct_bind_t bind;
-  CT_TRY(ct_fault("step"));
-  CT_TRY(ct__trainer_variant(t, b->n, 1, &v));
-  CT_TRY(ct__trainer_bind(t, b, &bind));
-  t->last = v->plan;
-  for (int i = 0; i < v->plan->works; i++) {
-    CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
-    if (i <= v->plan->loss_work) continue;
-    while (t->sent < t->buckets && v->bucket[t->sent].after <= i)
-      CT_TRY(send_bucket(t, v->bucket));
-    CT_TRY(poke(t));
-  }
-out:
-  return rc;
+  return t->env.be->mem->zero(t->q, t->gradient + begin, t->map.trained_bytes - begin);
 }
 
 /* Zeros for the buckets that this rank still owes. */
@@ -103,82 +167,193 @@ static void send_rest(ct_trainer_t *t)
 {
   const ct_bucket_t *bucket = t->variant[0].bucket; /* the slices are the same in every variant */
   if (t->sent == t->buckets) return;
-  size_t begin = bucket[t->sent].offset;
-  note(t, t->env.be->mem->zero(t->q, t->gradient + begin, t->map.weight_bytes - begin));
+  note(t, zero_from(t, bucket[t->sent].offset));
   while (t->sent < t->buckets)
     send_bucket(t, bucket);
 }
 
-static int update(ct_trainer_t *t, const ct_bucket_t *b, ct_op_args_t *a)
+/* ---- a piece ---- */
+
+/* Sums up the statistics of a batchnorm over the group. */
+static void exchange(ct_trainer_t *t, const ct_plan_t *p, int work)
 {
-  a->w[0] = t->weight + b->offset;
-  a->dy = t->gradient + b->offset;
-  a->count = (int64_t)(b->bytes / sizeof(float));
-  for (int s = 0; s < t->states; s++)
-    a->state[s] = t->state[s] + b->offset;
-  return t->env.be->op->run(t->q, t->update, a);
+  int64_t n = 2 * p->op[p->work[work].op].desc.x.dim[1] + 1;
+  double begin = ct_clock();
+  note(t, t->env.comm_ops->group_sum(t->group, t->q, t->stats, n));
+  t->exposed_s += ct_clock() - begin;
 }
 
-/* Each bucket is applied as soon as it has arrived, while later ones still travel.  Every transfer is ended,
- * also after an error: the peers need this rank for it. */
-static void apply(ct_trainer_t *t, const ct_schedule_point_t *at)
+static int work_behind(ct_trainer_t *t, const ct_variant_t *v, int i)
 {
-  const ct_optim_opts_t *o = t->env.optim;
-  ct_param_group_t group = {o->lr, o->weight_decay, o->momentum};
-  ct_op_args_t a = {.pass = CT_FWD, .scale = 1, .hyper = ct_optim_hyper(o, &group, at, t->steps)};
-  for (int i = 0; i < t->sent; i++) {
-    double begin = ct_clock();
-    note(t, t->env.comm_ops->end(t->env.comm, t->ticket[i], t->q));
-    t->exposed_s += ct_clock() - begin;
-    if (t->failed == CT_OK) note(t, update(t, &t->variant[0].bucket[i], &a));
+  int rc = CT_OK;
+  if (i <= v->plan->loss_work) return CT_OK;
+  while (t->sent < t->buckets && v->bucket[t->sent].after <= i)
+    CT_TRY(send_bucket(t, v->bucket));
+  CT_TRY(poke(t));
+out:
+  return rc;
+}
+
+static int begin_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n,
+                       const ct_variant_t **v, ct_bind_t *bind)
+{
+  int rc = CT_OK;
+  if (p == 0) CT_TRY(ct_fault("step"));
+  CT_TRY(ct__trainer_variant(t, (int)n, 1, v));
+  ct__trainer_bind(t, b, first, bind);
+  bind->loss = &t->loss[p];
+  bind->loss_scale = (float)(ct_scaler_scale(&t->scaler) / t->divisor);
+  bind->keep_running = t->env.recipe.fixed_order && b->first + first > 0;
+  t->last = (*v)->plan;
+out:
+  return rc;
+}
+
+static void begin_empty(const ct_trainer_t *t, const ct_variant_t **v, ct_bind_t *bind)
+{
+  *v = &t->variant[0];
+  *bind = (ct_bind_t){.scratch = t->scratch,
+                      .weight = t->weight,
+                      .buffer = t->buffer,
+                      .map = &t->map,
+                      .stats = t->stats};
+}
+
+/* Forward and backward of n samples from \a first on.  A rank that has none, or failed, goes through the
+ * plan all the same: there may be batchnorms that talk to other ranks, as many and in the same order in
+ * every plan. */
+static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n)
+{
+  const ct_variant_t *v = &t->variant[0];
+  ct_bind_t bind;
+  int last = p == t->parts - 1, live = t->failed == CT_OK && n > 0;
+  if (live) live = note(t, begin_piece(t, b, p, first, n, &v, &bind)) == CT_OK;
+  if (!live) begin_empty(t, &v, &bind);
+  for (int i = 0; i < v->plan->works && (live || t->group); i++) {
+    if (live) live = note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
+    if (!live) note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
+    if (v->plan->work[i].pass & (CT_FWD_STATS | CT_BWD_STATS)) exchange(t, v->plan, i);
+    if (live && last) live = note(t, work_behind(t, v, i)) == CT_OK;
+  }
+  if (last) return;
+  if (!live) note(t, zero_from(t, 0));
+  fold_all(t, p);
+}
+
+/* The samples of piece p of this rank. */
+static int64_t piece(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
+{
+  const ct_topo_t *topo = t->env.topo;
+  *first = 0;
+  if (t->parts == 1) return b->n;
+  int64_t n = ct_sampler_share(b->global, topo->rank * t->parts + p, topo->size * t->parts, first);
+  *first -= b->first;
+  return n;
+}
+
+static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
+{
+  if (t->failed == CT_OK && b->n) note(t, ct__trainer_upload(t, b));
+  for (int p = 0; p < t->parts; p++) {
+    int64_t first = 0, n = t->failed == CT_OK ? piece(t, b, p, &first) : 0;
+    t->loss[p] = (ct_loss_t){0};
+    run_piece(t, b, p, first, n);
   }
 }
 
-static int check_loss(const ct_trainer_t *t, const ct_batch_t *b)
+/* ---- the loss ---- */
+
+static double weight_of(const ct_trainer_t *t, int32_t label)
 {
-  if (isfinite(t->loss->sum)) return CT_OK;
+  const ct_loss_spec_t *l = &t->env.loss;
+  if (l->has_ignored && label == l->ignored) return 0;
+  return t->env.class_weight ? t->env.class_weight[label] : 1;
+}
+
+/* What the sum of the losses is divided by: the samples of all ranks, or the sum of their weights. */
+static void find_divisor(ct_trainer_t *t, const ct_batch_t *b)
+{
+  const ct_loss_spec_t *l = &t->env.loss;
+  double sum = 0;
+  t->divisor = t->failed == CT_OK ? (double)b->global : 1;
+  if (!l->weighted && !l->has_ignored) return;
+  for (int i = 0; t->failed == CT_OK && i < b->n; i++) {
+    double share = b->mix ? b->mix[i] : 1;
+    sum += share * weight_of(t, b->labels[i]);
+    if (share < 1) sum += (1 - share) * weight_of(t, b->labels2[i]);
+  }
+  note(t, ct_agree_doubles(t->env.topo, &sum, 1, 0));
+  t->divisor = sum > 0 ? sum : 1;
+}
+
+static ct_loss_t sum_of_pieces(const ct_trainer_t *t)
+{
+  ct_loss_t all = {0};
+  for (int p = 0; p < t->parts; p++) {
+    const ct_loss_t *l = &t->loss[p];
+    all.sum += l->sum;
+    all.weight += l->weight;
+    all.abs_error += l->abs_error;
+    all.samples += l->samples;
+    all.top1 += l->top1;
+    all.top5 += l->top5;
+  }
+  return all;
+}
+
+/* With loss scaling an overflow is nothing unusual, until nothing is left to scale down. */
+static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
+{
+  if (isfinite(sum) || (t->scaler.on && ct_scaler_scale(&t->scaler) > 1e-3)) return CT_OK;
   return ct_err_set(
       CT_ERR_NONFINITE, __FILE__, __LINE__,
       "the loss is %g at step %lld (epoch %lld, samples %lld to %lld of it): lower the "
       "learning rate, or look for bad values in the data",
-      t->loss->sum, (long long)t->steps + 1, (long long)b->epoch + 1,
-      (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
+      sum, (long long)t->steps + 1, (long long)b->epoch + 1, (long long)(b->cursor + b->first),
+      (long long)(b->cursor + b->first + b->n - 1));
 }
 
-static void report(ct_trainer_t *t, const ct_batch_t *b, const ct_step_times_t *times,
-                   ct_step_word_t *word)
+static void tell(ct_trainer_t *t, const ct_batch_t *b, const ct_step_report_t *r,
+                 ct_step_word_t *word)
 {
+  ct_loss_t all = sum_of_pieces(t);
+  if (t->failed == CT_OK && b->n) note(t, check_loss(t, b, all.sum));
   *word = (ct_step_word_t){.err = outcome(t),
                            .err_rank = t->env.topo->rank,
                            .stop = word->stop,
-                           .compute_s_max = times->compute_s,
-                           .data_s_max = times->data_s};
-  if (t->failed != CT_OK || !b->n) return;
-  word->loss_sum = t->loss->sum;
-  word->samples = t->loss->samples;
-  word->top1 = t->loss->top1;
-  word->top5 = t->loss->top5;
+                           .compute_s_max = r->compute_s,
+                           .data_s_max = r->data_s};
+  if (t->failed != CT_OK) return;
+  word->loss_sum = all.sum;
+  word->loss_weight = all.weight;
+  word->abs_error = all.abs_error;
+  word->samples = all.samples;
+  word->top1 = all.top1;
+  word->top5 = all.top5;
 }
 
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
-                    ct_step_word_t *word, ct_step_times_t *times)
+                    ct_step_word_t *word, ct_step_report_t *report)
 {
   double begin = ct_clock();
   t->sent = 0;
   t->exposed_s = 0;
   t->failed = CT_OK;
   note(t, rc_in);
-  if (t->failed == CT_OK && b->n) note(t, forward_backward(t, b));
+  find_divisor(t, b);
+  forward_backward(t, b);
   send_rest(t);
-  apply(t, at);
+  ct__update_apply(t, at, report);
   note(t, t->env.be->queue->sync(t->q));
-  if (t->failed == CT_OK && b->n) note(t, check_loss(t, b));
-  times->comm_exposed_s = t->exposed_s;
-  times->compute_s = ct_clock() - begin - t->exposed_s;
-  report(t, b, times, word);
+  ct__update_report(t, report);
+  report->comm_exposed_s = t->exposed_s;
+  report->compute_s = ct_clock() - begin - t->exposed_s;
+  tell(t, b, report, word);
   t->steps++;
   return ct_step_agree(t->env.topo, word);
 }
+
+/* ---- evaluation ---- */
 
 static int forward(ct_trainer_t *t, const ct_batch_t *b)
 {
@@ -186,8 +361,9 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   const ct_variant_t *v;
   ct_bind_t bind;
   CT_TRY(ct_fault("eval.forward"));
+  CT_TRY(ct__trainer_upload(t, b));
   CT_TRY(ct__trainer_variant(t, b->n, 0, &v));
-  CT_TRY(ct__trainer_bind(t, b, &bind));
+  ct__trainer_bind(t, b, 0, &bind);
   t->last = v->plan;
   for (int i = 0; i < v->plan->works; i++)
     CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
@@ -202,6 +378,8 @@ int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
   note(t, t->env.be->queue->sync(t->q)); /* nothing may be pending on the caller's batch */
   if (t->failed != CT_OK) return outcome(t);
   sum->sum += t->loss->sum;
+  sum->weight += t->loss->weight;
+  sum->abs_error += t->loss->abs_error;
   sum->samples += t->loss->samples;
   sum->top1 += t->loss->top1;
   sum->top5 += t->loss->top5;

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 #include "base/ct_err.h"
+#include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include <string.h>
 
@@ -38,7 +39,11 @@ static int add_variant(ct_trainer_t *t, int n, int training)
 {
   int rc = CT_OK;
   ct_variant_t v = {0};
-  ct_plan_opts_t o = {.n = n, .training = training};
+  ct_plan_opts_t o = {.n = n,
+                      .training = training,
+                      .compute = t->env.recipe.compute,
+                      .sync_bn = t->group != NULL,
+                      .loss = t->env.loss};
   CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, &o, first_plan(t), &v.plan));
   if (!t->variants) CT_TRY(ct_arena_map_make(v.plan, &t->map));
   if (training) {
@@ -63,11 +68,17 @@ static const ct_variant_t *find_variant(const ct_trainer_t *t, int n, int traini
   return NULL;
 }
 
+int ct__trainer_room(const ct_trainer_t *t, int n)
+{
+  if (n <= t->max_n) return CT_OK;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
+                    "a batch of %d samples, where at most %d were announced", n, t->max_n);
+}
+
 int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t **out)
 {
   int rc = CT_OK;
-  if (n > t->max_n)
-    CT_FAIL(CT_ERR_ARG, "a batch of %d samples, where at most %d were announced", n, t->max_n);
+  CT_TRY(ct__trainer_room(t, n));
   *out = find_variant(t, n, training);
   if (!*out) {
     CT_TRY(add_variant(t, n, training));
@@ -86,22 +97,14 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
   const ct_topo_t *topo = t->env.topo;
   const ct_variant_t *v;
   const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
-  for (int i = 0; i < 2; i++) {
-    int64_t first, n = ct_sampler_share(totals[i], topo->rank, topo->size, &first);
+  int parts = training ? t->parts : 1;
+  for (int i = 0; i < 2 * parts; i++) {
+    int64_t first, n = ct_sampler_share(totals[i / parts], topo->rank * parts + i % parts,
+                                        topo->size * parts, &first);
     if (n) CT_TRY(ct__trainer_variant(t, (int)n, training, &v));
   }
 out:
   return rc;
-}
-
-static int make_update(ct_trainer_t *t)
-{
-  ct_op_desc_t d;
-  ct_op_info_t info;
-  ct_shape_t all = ct_shape(1, (int64_t)(t->map.weight_bytes / sizeof(float)));
-  ct_op_desc_init(&d, CT_OP_UPDATE, &all, &all);
-  d.u.update.rule = ct_optim_rule(t->env.optim, &t->states);
-  return t->env.be->op->prepare(t->env.dev, &d, NULL, &t->update, &info);
 }
 
 static int make_plans(ct_trainer_t *t)
@@ -109,25 +112,108 @@ static int make_plans(ct_trainer_t *t)
   int rc = CT_OK;
   const ct_variant_t *v;
   int train = t->env.training;
-  CT_TRY(ct__trainer_variant(t, train ? t->env.max_batch : t->env.max_eval, train, &v));
+  int piece = (t->env.max_batch + t->parts - 1) / t->parts;
+  CT_TRY(ct__trainer_variant(t, train ? piece : t->env.max_eval, train, &v));
   if (train && t->env.max_eval) CT_TRY(ct__trainer_variant(t, t->env.max_eval, 0, &v));
 out:
   return rc;
 }
 
+static int alloc_loss(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  void *loss = NULL, *weight = NULL;
+  size_t bytes = (size_t)t->outputs * sizeof(float);
+  CT_TRY(
+      t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, (size_t)t->parts * sizeof *t->loss, &loss));
+  t->loss = loss;
+  if (!t->env.class_weight) return CT_OK;
+  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_DEVICE, bytes, &weight));
+  t->class_weight = weight;
+  CT_TRY(t->env.be->mem->copy(t->q, weight, t->env.class_weight, bytes));
+  CT_TRY(t->env.be->queue->sync(t->q));
+out:
+  return rc;
+}
+
+/* Room for a batch on the device; what a data set does not have stays NULL on the host and unused here. */
 static int alloc_batch(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  size_t n = (size_t)t->max_n;
-  void *loss = NULL;
-  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, sizeof *t->loss, &loss));
-  t->loss = loss;
+  size_t n = (size_t)t->max_n, targets = (size_t)t->outputs * sizeof(float);
+  char *x = NULL, *labels = NULL, *labels2 = NULL, *mix = NULL, *target = NULL;
   if (t->env.be->in_place) return CT_OK;
-  char *x, *labels;
   CT_TRY(device_alloc(t, n * ct_shape_bytes(&t->env.graph->input), &x));
   t->x = (float *)x;
   CT_TRY(device_alloc(t, n * sizeof *t->labels, &labels));
   t->labels = (int32_t *)labels;
+  CT_TRY(device_alloc(t, n * sizeof *t->labels2, &labels2));
+  t->labels2 = (int32_t *)labels2;
+  CT_TRY(device_alloc(t, n * sizeof *t->mix, &mix));
+  t->mix = (float *)mix;
+  CT_TRY(device_alloc(t, n * targets, &target));
+  t->targets = (float *)target;
+out:
+  return rc;
+}
+
+/* ---- several pieces a step; SyncBN ---- */
+
+static int levels_of(const ct_trainer_t *t)
+{
+  int levels = 0;
+  if (!t->env.recipe.fixed_order) return t->parts > 1;
+  for (int parts = t->parts; parts > 1; parts /= 2)
+    levels++;
+  return levels;
+}
+
+static int make_sum(ct_trainer_t *t, int bucket)
+{
+  ct_op_desc_t d;
+  ct_op_info_t info;
+  ct_shape_t flat = ct_shape(2, 1, (int64_t)(t->variant[0].bucket[bucket].bytes / sizeof(float)));
+  ct_op_desc_init(&d, CT_OP_ADD, &flat, &flat);
+  return t->env.be->op->prepare(t->env.dev, &d, NULL, &t->sum[bucket], &info);
+}
+
+static int alloc_partial(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  t->levels = levels_of(t);
+  for (int l = 0; l < t->levels; l++)
+    CT_TRY(device_alloc(t, t->map.trained_bytes, &t->partial[l]));
+  for (int k = 0; k < t->buckets && t->levels; k++)
+    CT_TRY(make_sum(t, k));
+out:
+  return rc;
+}
+
+static int64_t most_channels(const ct_graph_t *g)
+{
+  int64_t most = 0;
+  for (int i = 0; i < g->params; i++)
+    if (g->param[i].spec.buffer && g->param[i].count > most) most = g->param[i].count;
+  return most;
+}
+
+/* Groups of neighbouring ranks. */
+static int open_group(ct_trainer_t *t)
+{
+  const ct_topo_t *topo = t->env.topo;
+  int size = t->env.recipe.sync_bn;
+  if (!size || !t->env.training || !most_channels(t->env.graph)) return CT_OK;
+  int color = size == CT_SYNC_NODE ? topo->node_index : topo->rank / size;
+  return t->env.comm_ops->group(t->env.comm, color, &t->group);
+}
+
+static int alloc_stats(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  char *stats = NULL;
+  if (!t->group) return CT_OK;
+  CT_TRY(device_alloc(t, (size_t)(2 * most_channels(t->env.graph) + 1) * sizeof(double), &stats));
+  t->stats = (double *)stats;
 out:
   return rc;
 }
@@ -137,11 +223,12 @@ static int alloc_arenas(ct_trainer_t *t)
   int rc = CT_OK;
   CT_TRY(device_alloc(t, t->map.weight_bytes, &t->weight));
   CT_TRY(device_alloc(t, t->map.buffer_bytes, &t->buffer));
+  CT_TRY(alloc_loss(t));
   CT_TRY(alloc_batch(t));
   if (!t->env.training) return CT_OK;
-  CT_TRY(make_update(t));
-  for (int i = 0; i < t->states; i++)
-    CT_TRY(device_alloc(t, t->map.weight_bytes, &t->state[i]));
+  CT_TRY(alloc_stats(t));
+  CT_TRY(alloc_partial(t));
+  CT_TRY(ct__update_make(t));
 out:
   return rc;
 }
@@ -171,6 +258,9 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   if (!t) return NULL;
   t->env = *env;
   t->max_n = env->max_batch > env->max_eval ? env->max_batch : env->max_eval;
+  t->parts = env->training && env->recipe.parts ? env->recipe.parts : 1;
+  if (t->env.recipe.clip_p == 0) t->env.recipe.clip_p = 2;
+  t->outputs = ct_shape_sample(&env->graph->layer[env->graph->layers - 1].out);
   return t;
 }
 
@@ -181,16 +271,18 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
   ct_trainer_t *t = new_trainer(env);
   CT_TRY_ALL(env->topo, t ? CT_OK : CT_ERR_NOMEM);
   CT_TRY_ALL(env->topo, env->be->queue->create(env->dev, &t->q));
+  CT_TRY(open_group(t));
   CT_TRY_ALL(env->topo, make_plans(t));
   CT_TRY(ct_agree_same(env->topo, "layout of the parameters", t->map.layout));
   CT_TRY_ALL(env->topo, alloc_arenas(t));
   if (env->training) {
     void *p = NULL;
-    CT_TRY(env->comm_ops->alloc(env->comm, t->map.weight_bytes ? t->map.weight_bytes : 64, &p));
+    CT_TRY(env->comm_ops->alloc(env->comm, t->map.gradient_bytes ? t->map.gradient_bytes : 64, &p));
     t->gradient = p;
   }
   CT_TRY_ALL(env->topo, env->topo->rank == 0 ? init_params(t) : CT_OK);
   CT_TRY(ct_trainer_broadcast(t, 0));
+  CT_TRY(ct_trainer_verify(t));
   *out = t;
   t = NULL;
 out:
@@ -204,7 +296,7 @@ static void free_snapshot(ct_trainer_t *t)
   for (int i = 0; i < n; i++)
     ct_mem_free(t->snap[i]);
   ct_mem_free(t->snap);
-  ct_mem_free(t->snap_int);
+  ct_mem_free(t->snap_number);
 }
 
 void ct_trainer_destroy(ct_trainer_t *t)
@@ -220,10 +312,13 @@ void ct_trainer_destroy(ct_trainer_t *t)
     ct_mem_free(t->variant[i].bucket);
   }
   ct_mem_free(t->variant);
-  be->op->release(t->update);
-  void *all[] = {t->arena, t->scratch, t->weight, t->buffer, t->x, t->labels};
-  for (int i = 0; i < CT_RULE_STATES; i++)
-    be->mem->free(dev, CT_MEM_DEVICE, t->state[i]);
+  ct__update_free(t);
+  for (int i = 0; i < CT_BUCKETS_MAX; i++)
+    be->op->release(t->sum[i]);
+  for (int i = 0; i < CT_LEVELS_MAX; i++)
+    be->mem->free(dev, CT_MEM_DEVICE, t->partial[i]);
+  void *all[] = {t->arena,   t->scratch, t->weight,  t->buffer,       t->x,    t->labels,
+                 t->labels2, t->mix,     t->targets, t->class_weight, t->stats};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     be->mem->free(dev, CT_MEM_DEVICE, all[i]);
   be->mem->free(dev, CT_MEM_STAGING, t->loss);
@@ -239,8 +334,52 @@ int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
   if (b) CT_TRY(c->bcast(t->env.comm, t->q, t->buffer, b, 0));
   if (buffers_only) return CT_OK;
   if (w) CT_TRY(c->bcast(t->env.comm, t->q, t->weight, w, 0));
-  for (int i = 0; i < t->states && w; i++)
-    CT_TRY(c->bcast(t->env.comm, t->q, t->state[i], w, 0));
+  for (int i = 0; i < t->states && t->state_bytes && !t->env.recipe.zero; i++)
+    CT_TRY(c->bcast(t->env.comm, t->q, t->state[i], t->state_bytes, 0));
 out:
   return rc;
+}
+
+/* ---- what can be asked ---- */
+
+static int hash_weights(ct_trainer_t *t, uint64_t *out)
+{
+  enum { PIECE = 1 << 16 };
+  int rc = CT_OK;
+  uint64_t hash = 0;
+  char piece[PIECE];
+  for (size_t at = 0; at < t->map.weight_bytes; at += PIECE) {
+    size_t n = t->map.weight_bytes - at < PIECE ? t->map.weight_bytes - at : PIECE;
+    CT_TRY(t->env.be->mem->copy(t->q, piece, t->weight + at, n));
+    CT_TRY(t->env.be->queue->sync(t->q));
+    hash = ct_hash(piece, n, hash);
+  }
+  *out = hash;
+out:
+  return rc;
+}
+
+int ct_trainer_verify(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  char what[64];
+  uint64_t hash = 0;
+  CT_TRY_ALL(t->env.topo, hash_weights(t, &hash));
+  CT_TRY(ct_text_format(what, sizeof what, "the parameters after step %lld", (long long)t->steps));
+  CT_TRY(ct_agree_same(t->env.topo, what, hash));
+out:
+  return rc;
+}
+
+double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at)
+{
+  return ct_schedule_lr(at, t->env.optim->lr);
+}
+
+void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all)
+{
+  *activations = t->arena_bytes;
+  *all = t->arena_bytes + t->scratch_bytes + t->map.weight_bytes + t->map.buffer_bytes +
+         t->map.gradient_bytes + (size_t)t->states * t->state_bytes +
+         (size_t)t->levels * t->map.trained_bytes;
 }

@@ -4,12 +4,22 @@
 #include "train/ct_trainer.h"
 
 #define CT_BUCKETS_MAX 512
+#define CT_LEVELS_MAX  16 /**< partial sums that are kept: of up to 2^16 pieces */
 
-/** The plan for one local batch size. */
+/** The plan for one number of samples. */
 typedef struct ct_variant {
   ct_plan_t *plan;
   ct_bucket_t *bucket; /**< training only */
 } ct_variant_t;
+
+/** Neighbouring weights that are updated with the same numbers: whole parameters, or the slice of them that
+ * is this rank's to update (ZeRO-1). */
+typedef struct ct_range {
+  size_t offset, bytes; /**< in the weight and gradient arenas */
+  size_t state;         /**< offset in the state arenas */
+  int group, bucket;
+  int norms; /**< number of its pair in the array of norms */
+} ct_range_t;
 
 struct ct_trainer {
   ct_trainer_env_t env;
@@ -20,31 +30,83 @@ struct ct_trainer {
   int64_t cap_variants;
   ct_arena_map_t map;
   int buckets; /**< the same for every variant and rank */
-  ct_op_t *update;
-  int states; /**< float32 arrays of the optimizer */
+  int parts;   /**< pieces of a rank's part of a batch; at least 1 */
+  ct_group_t *group;
+
+  /* update.c */
+  ct_param_groups_t groups;
+  ct_hyper_t *hyper; /**< of each group, in this step */
+  ct_range_t *range;
+  int ranges;
+  int64_t cap_ranges;
+  int measures;  /**< pairs of norms; 0: the rule wants none */
+  double *norms; /**< device */
+  double *host_norms;
+  ct_op_t *update, *measure, *gradstat;
+  ct_grad_stat_t *stat; /**< staging */
+  int states;           /**< float32 arrays of the optimizer */
+  size_t state_bytes;   /**< of each: what this rank updates */
+  ct_scaler_t scaler;
+  int64_t updates; /**< made so far: the optimizer's own count */
 
   char *arena, *scratch, *weight, *gradient, *buffer, *state[CT_RULE_STATES];
+  char *full[CT_RULE_STATES];   /**< ZeRO-1, while a checkpoint is read or written: whole states */
+  char *partial[CT_LEVELS_MAX]; /**< sums of gradients of earlier pieces */
+  int levels;                   /**< of them */
+  ct_op_t *sum[CT_BUCKETS_MAX]; /**< adds up two arenas' slices, if there are several pieces */
   size_t arena_bytes, scratch_bytes;
   float *x; /**< the batch on the device; NULL where host memory is device memory */
-  int32_t *labels;
+  int32_t *labels, *labels2;
+  float *mix, *targets, *class_weight;
+  int64_t outputs;       /**< of a sample */
   int max_n;             /**< samples for which there is room */
-  ct_loss_t *loss;       /**< staging */
+  ct_loss_t *loss;       /**< staging: of each piece */
+  double *stats;         /**< device: SyncBN's message */
+  int64_t channels;      /**< most of any batchnorm */
   const ct_plan_t *last; /**< of the last forward, while its logits are there */
 
-  int64_t steps; /**< optimizer steps, for the rule and dropout */
+  int64_t steps;  /**< made so far, for dropout */
+  double divisor; /**< of the sum of the losses, in this step */
   int ticket[CT_BUCKETS_MAX];
   int sent;              /**< buckets of this step on their way */
   double exposed_s;      /**< seconds of this step in the communicator */
   int failed;            /**< code of the step's first failure on this rank … */
   ct_err_info_t failure; /**< … and its record */
   float **snap;          /**< host arrays of the last snapshot, by item */
-  int64_t *snap_int;     /**< its integers */
+  double *snap_number;   /**< its numbers, 8 bytes each */
 };
 
+/** Local.  CT_ERR_ARG: more samples than were announced. */
+int ct__trainer_room(const ct_trainer_t *t, int n);
 /** Local.  The plan for n samples, made if it is new; grows the activation arena if it has to (no work may be
- * pending then).  CT_ERR_ARG: more samples than were announced. */
+ * pending then). */
 int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t **out);
-/** Everything a plan is run on, for batch \a b. */
-int ct__trainer_bind(ct_trainer_t *t, const ct_batch_t *b, ct_bind_t *bind);
+/** What a plan is run on, for the samples from \a first of this rank on of a batch that
+ * ct__trainer_upload() brought to the device. */
+void ct__trainer_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, ct_bind_t *bind);
+/** Local.  The batch to the device, where it is not used in place.  CT_ERR_ARG: more samples than were
+ * announced. */
+int ct__trainer_upload(ct_trainer_t *t, const ct_batch_t *b);
+/** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
+int ct__trainer_note(ct_trainer_t *t, int rc);
+
+/* ---- update.c ---- */
+
+/** Local.  Groups, ranges, ops and states; the buckets are cut already. */
+int ct__update_make(ct_trainer_t *t);
+void ct__update_free(ct_trainer_t *t);
+/** Collective, Hot.  Ends every transfer of this step and updates the weights; after a failure of this rank
+ * it only takes its part in what others wait for. */
+void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report);
+/** Local, after the step's work is done: whether the update was made, and its norm. */
+void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
+
+/** Collective.  ZeRO-1: whole states of all ranks in t->full. */
+int ct__update_gather_states(ct_trainer_t *t);
+/** Collective.  The other direction: rank 0's t->full becomes everybody's slices. */
+int ct__update_share_states(ct_trainer_t *t);
+/** Local.  Room for the whole states; freed by _drop. */
+int ct__update_room(ct_trainer_t *t);
+void ct__update_drop(ct_trainer_t *t);
 
 #endif

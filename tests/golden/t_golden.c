@@ -162,7 +162,7 @@ static void load_batch(fixture_t *f, int step, int global)
 static double train_step(fixture_t *f, int step, int global)
 {
   ct_step_word_t word = {0};
-  ct_step_times_t times = {0};
+  ct_step_report_t times = {0};
   load_batch(f, step, global);
   CT_ASSERT_OK(ct_trainer_step(f->t, &f->batch, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
   CT_ASSERT_INT(word.samples, global);

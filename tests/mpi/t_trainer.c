@@ -144,7 +144,7 @@ static void no_batch_on_one_rank(void)
 {
   rig_t r;
   ct_step_word_t word = {0};
-  ct_step_times_t times = {0};
+  ct_step_report_t times = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   rig_load(&r, 0, 3 * topo->size);
   int bad = topo->rank == last_rank(), rc = CT_OK;
@@ -427,7 +427,7 @@ static void the_word_is_filled_in(void)
 {
   rig_t r;
   ct_step_word_t word;
-  ct_step_times_t times = {.data_s = 2 + topo->rank};
+  ct_step_report_t times = {.data_s = 2 + topo->rank};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
   memset(&word, 0x3f, sizeof word);
   word.stop = topo->rank == last_rank() ? 15 : 0;

@@ -250,6 +250,15 @@ static ct_graph_t *make_graph(const char *yaml)
   return g;
 }
 
+static void freeze(ct_graph_t *g, const rig_opts_t *o)
+{
+  int updating;
+  char *pattern = (char *)(uintptr_t)o->freeze;
+  ct_opt_texts_t patterns = {.v = &pattern, .n = o->freeze != NULL};
+  if (o->freeze || o->freeze_bn)
+    CT_ASSERT_OK(ct_graph_freeze(g, &patterns, o->freeze_bn, &updating));
+}
+
 static void open_device(rig_t *r, const char *order)
 {
   if (order) setenv("CTRAIN_REF_ORDER", order, 1);
@@ -262,12 +271,15 @@ void rig_open(rig_t *r, const rig_opts_t *o)
   *r = (rig_t){.be = flaky_backend(), .topo = ct_test_topo};
   r->be.in_place = o->in_place;
   if (o->alone) r->topo = (ct_topo_t){.size = 1, .local_size = 1, .nodes = 1, .threads = 1};
-  r->optim = (ct_optim_opts_t){.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3};
+  r->optim = o->optim;
+  if (r->optim.lr == 0)
+    r->optim = (ct_optim_opts_t){.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3};
   r->graph = make_graph(o->model);
+  freeze(r->graph, o);
   open_device(r, o->order);
+  ct_comm_opts_t comm_opts = {.fixed_order = o->recipe.fixed_order};
   r->comm_ops = o->blocking ? &blocking : &ct_comm_mpi;
-  if (!o->blocking)
-    CT_ASSERT_OK(ct_comm_mpi.open(&r->topo, &r->be, r->dev, &(ct_comm_opts_t){0}, &r->comm));
+  if (!o->blocking) CT_ASSERT_OK(ct_comm_mpi.open(&r->topo, &r->be, r->dev, &comm_opts, &r->comm));
   r->env = (ct_trainer_env_t){.topo = &r->topo,
                               .be = &r->be,
                               .dev = r->dev,
@@ -275,6 +287,10 @@ void rig_open(rig_t *r, const rig_opts_t *o)
                               .comm = r->comm,
                               .graph = r->graph,
                               .optim = &r->optim,
+                              .where = "test",
+                              .recipe = o->recipe,
+                              .loss = o->loss,
+                              .class_weight = o->class_weight,
                               .bucket_mb = o->bucket_mb,
                               .seed = o->seed ? o->seed : 1,
                               .max_batch = o->max_batch ? o->max_batch : 4,
@@ -317,7 +333,8 @@ void rig_load(rig_t *r, int step, int global)
   ct_batch_t *b = &r->batch;
   int64_t per = ct_shape_count(&r->graph->input);
   b->global = global;
-  b->n = (int)ct_sampler_share(global, r->topo.rank, r->topo.size, &b->first);
+  ct_sampler_t s = {.parts = r->env.recipe.parts};
+  b->n = (int)ct_sampler_part(&s, global, r->topo.rank, r->topo.size, &b->first);
   CU_ASSERT_FATAL(b->n <= RIG_ROOM);
   for (int64_t i = 0; i < b->n * per; i++)
     b->x[i] = ct_rng_normal(1, CT_RNG_TEST, (uint32_t)step, (uint64_t)(b->first * per + i));
@@ -327,7 +344,7 @@ void rig_load(rig_t *r, int step, int global)
 
 int rig_run(rig_t *r, ct_step_word_t *word)
 {
-  ct_step_times_t times = {0};
+  ct_step_report_t times = {0};
   return ct_trainer_step(r->t, &r->batch, CT_OK, &(ct_schedule_point_t){0}, word, &times);
 }
 

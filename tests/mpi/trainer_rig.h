@@ -24,6 +24,12 @@ typedef struct rig_opts {
   int blocking;            /**< a communicator of the rig's own, which is opened in no time */
   int evaluation;          /**< no training */
   uint64_t seed;           /**< 0: 1 */
+  ct_recipe_t recipe;
+  ct_loss_spec_t loss;
+  const float *class_weight;
+  ct_optim_opts_t optim; /**< lr 0: SGD of rate 0.05 with momentum and weight decay */
+  const char *freeze;    /**< a pattern; NULL: nothing is frozen */
+  int freeze_bn;
 } rig_opts_t;
 
 typedef struct rig {

@@ -1,0 +1,100 @@
+#include "train/ct_trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+
+/* off, world, node, or a number of ranks. */
+static int read_sync_bn(const char *text, int ranks, int *out)
+{
+  int rc = CT_OK;
+  int64_t n = 0;
+  if (strcmp(text, "off") == 0) {
+    *out = 0;
+  } else if (strcmp(text, "world") == 0) {
+    *out = ranks;
+  } else if (strcmp(text, "node") == 0) {
+    *out = CT_SYNC_NODE;
+  } else {
+    if (ct_text_int(text, &n) != CT_OK || n < 1)
+      CT_FAIL(CT_ERR_USAGE,
+              "train.sync_bn is '%s', expected off, world, node or the number of ranks of a group",
+              text);
+    *out = n < ranks ? (int)n : ranks;
+  }
+out:
+  return rc;
+}
+
+static int read_norm_type(const char *text, double *out)
+{
+  int rc = CT_OK;
+  if (strcmp(text, "inf") == 0) {
+    *out = INFINITY;
+  } else if (ct_text_double(text, out) != CT_OK || *out <= 0) {
+    CT_FAIL(CT_ERR_USAGE, "train.clip_norm_type is '%s', expected a number above 0, or inf", text);
+  }
+out:
+  return rc;
+}
+
+/* Logical shards promise the same bits at every rank count that divides them.  What cannot keep that is
+ * refused. */
+static int check_shards(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks)
+{
+  int rc = CT_OK;
+  int64_t v = p->shards;
+  if (v & (v - 1))
+    CT_FAIL(CT_ERR_USAGE,
+            "parallel.shards is %" PRId64
+            ", expected a power of two: only then each rank count that "
+            "divides it adds up the gradients in the same order",
+            v);
+  if (v % ranks)
+    CT_FAIL(CT_ERR_USAGE, "parallel.shards is %" PRId64 ", which %d ranks cannot share evenly", v,
+            ranks);
+  if (t->accumulate > 1)
+    CT_FAIL(
+        CT_ERR_USAGE,
+        "parallel.shards and train.accumulate both cut the batch into pieces: give one of them");
+  if (strcmp(t->sync_bn, "off") != 0)
+    CT_FAIL(CT_ERR_USAGE, "train.sync_bn needs all samples at the same time, but shards "
+                          "(parallel.shards) may run one "
+                          "after another: switch one of them off");
+  if (p->grad_dtype)
+    CT_FAIL(
+        CT_ERR_USAGE,
+        "parallel.grad_dtype: bf16 rounds what travels, so the result depends on the ranks: not "
+        "with parallel.shards");
+  if (p->zero)
+    CT_FAIL(CT_ERR_USAGE,
+            "parallel.zero adds up norms in an order that depends on the ranks: not with "
+            "parallel.shards");
+out:
+  return rc;
+}
+
+int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
+                   ct_recipe_t *out)
+{
+  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* words of train.amp */
+  int rc = CT_OK;
+  *out = (ct_recipe_t){.compute = types[t->amp],
+                       .parts = (int)t->accumulate,
+                       .clip_norm = t->clip_norm,
+                       .clip_value = t->clip_value,
+                       .zero = (int)p->zero};
+  if (p->shards) {
+    CT_TRY(check_shards(p, t, ranks));
+    out->parts = (int)p->shards / ranks;
+    out->fixed_order = 1;
+  }
+  if (t->clip_norm > 0 && t->clip_value > 0)
+    CT_FAIL(CT_ERR_USAGE, "train.clip_norm and train.clip_value are both given: choose one");
+  CT_TRY(read_sync_bn(t->sync_bn, ranks, &out->sync_bn));
+  CT_TRY(read_norm_type(t->clip_norm_type, &out->clip_p));
+out:
+  return rc;
+}
