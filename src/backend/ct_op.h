@@ -36,7 +36,7 @@ enum { CT_FWD = 1, CT_BWD_DATA = 2, CT_BWD_PARAM = 4, CT_FWD_STATS = 8, CT_BWD_S
 
 /** What CT_OP_ACT computes, in PyTorch's words. */
 typedef enum {
-  CT_ACT_LEAKY_RELU, /**< alpha: negative_slope */
+  CT_ACT_LEAKY_RELU,
   CT_ACT_RELU6,
   CT_ACT_GELU, /**< exact, with erf */
   CT_ACT_SIGMOID,
@@ -119,12 +119,15 @@ typedef struct ct_op_desc {
     } bnorm;
     struct {
       int kind; /**< ct_act_t */
-      double alpha;
+      double
+          alpha; /**< LEAKY_RELU: negative_slope, at least 0; TANH: factor of the result, above 0 */
     } act;
     struct {
       int kernel[3], stride[3], pad[3]; /**< as conv's */
       int average;                      /**< 0: max */
       int global;                       /**< average over all of the space; y is N x C x 1 x 1 */
+      int adaptive;    /**< average; output i of n is of the inputs floor(i in / n) up to
+                         ceil((i + 1) in / n), as torch.nn.AdaptiveAvgPool2d; no kernel, stride, pad */
       int include_pad; /**< averages divide by the whole window (PyTorch's count_include_pad) */
       int relu;        /**< max only */
     } pool;
@@ -156,6 +159,8 @@ typedef struct ct_op_desc {
 
 /** Zeroes the whole descriptor, padding included, and sets kind, passes = CT_FWD and the shapes. */
 void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
+/** The shape of x2: that of x, but CONCAT's has the channels of y that x leaves. */
+ct_shape_t ct_op_second(const ct_op_desc_t *d);
 /** "conv", "bnorm", … */
 const char *ct_op_name(ct_op_kind_t kind);
 /** "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu" into buf (returned). */

@@ -24,6 +24,13 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
   copy_shape(&d->y, y);
 }
 
+ct_shape_t ct_op_second(const ct_op_desc_t *d)
+{
+  ct_shape_t s = d->x;
+  if (d->kind == CT_OP_CONCAT) s.dim[1] = d->y.dim[1] - d->x.dim[1];
+  return s;
+}
+
 const char *ct_op_name(ct_op_kind_t kind)
 {
   static const char *const name[CT_OP_KINDS] = {
@@ -101,9 +108,10 @@ static void put_conv(text_t *t, const ct_op_desc_t *d)
 
 static void put_pool(text_t *t, const ct_op_desc_t *d)
 {
-  put_word(t, 1, d->u.pool.global || d->u.pool.average ? "average" : "max");
-  if (d->u.pool.global) {
-    put_word(t, 1, "global");
+  int average = d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
+  put_word(t, 1, average ? "average" : "max");
+  if (d->u.pool.global || d->u.pool.adaptive) {
+    put_word(t, 1, d->u.pool.global ? "global" : "adaptive");
   } else {
     put_window(t, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad, space(d));
     put_word(t, d->u.pool.include_pad, "include_pad");
@@ -170,7 +178,8 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_ACT:
     put_word(t, 1, act_name(d->u.act.kind));
-    if (d->u.act.kind == CT_ACT_LEAKY_RELU) put(t, " %g", d->u.act.alpha);
+    if (d->u.act.kind == CT_ACT_LEAKY_RELU || d->u.act.kind == CT_ACT_TANH)
+      put(t, " %g", d->u.act.alpha);
     break;
   case CT_OP_ATTENTION:
     put(t, " %d heads", d->u.attention.heads);
@@ -259,7 +268,7 @@ static double forward_flops(const ct_op_desc_t *d)
     /* scale and shift; sum and sum of squares when training */
     return x * ((d->training ? 5 : 2) + !!d->u.bnorm.add + !!d->u.bnorm.relu);
   case CT_OP_POOL:
-    if (d->u.pool.global) return x;
+    if (d->u.pool.global || d->u.pool.adaptive) return x;
     return y * window_size(d->u.pool.kernel, space(d));
   case CT_OP_ADD:
     return x * (1 + !!d->u.add.relu);

@@ -25,6 +25,7 @@ typedef enum {
   CT_OPT_T_TEXTS,   /**< ct_opt_texts_t: a scalar or a list of scalars */
   CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
   CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */
+  CT_OPT_T_TRIPLE,  /**< int64_t[3]: a scalar for all, or a list of three */
   CT_OPT_T_NODE     /**< ct_node_t *, owned copy of whatever stands there, or NULL */
 } ct_opt_type_t;
 
@@ -78,6 +79,10 @@ typedef struct ct_opt {
 #define CT_OPT_PAIR(T, f, def, lo, hi, help)                \
   {                                                         \
 #    f, CT_OPT_T_PAIR, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_TRIPLE(T, f, def, lo, hi, help)                \
+  {                                                           \
+#    f, CT_OPT_T_TRIPLE, offsetof(T, f), def, lo, hi, 0, help \
   }
 #define CT_OPT_NODE(T, f, help)                          \
   {                                                      \

@@ -302,15 +302,17 @@ out:
   return rc;
 }
 
-static int take_pair(const place_t *at, const ct_opt_t *row, const ct_node_t *n, int64_t *out)
+static int take_ints(const place_t *at, const ct_opt_t *row, const ct_node_t *n, int64_t *out)
 {
-  int rc = CT_OK, is_list = n->kind == CT_NODE_LIST;
-  int64_t pair[2];
-  if (n->kind == CT_NODE_MAP || (is_list && ct_node_count(n) != 2))
-    return wrong_type(at, n, "an integer or a list of two");
-  CT_TRY(take_int(at, row, is_list ? n->child : n, &pair[0]));
-  CT_TRY(take_int(at, row, is_list ? n->child->next : n, &pair[1]));
-  memcpy(out, pair, sizeof pair);
+  int rc = CT_OK, is_list = n->kind == CT_NODE_LIST, count = row->type == CT_OPT_T_PAIR ? 2 : 3;
+  int64_t v[3];
+  if (n->kind == CT_NODE_MAP || (is_list && ct_node_count(n) != count))
+    return wrong_type(at, n,
+                      count == 2 ? "an integer or a list of two" : "an integer or a list of three");
+  const ct_node_t *item = is_list ? n->child : n;
+  for (int i = 0; i < count; i++, item = is_list ? item->next : n)
+    CT_TRY(take_int(at, row, item, &v[i]));
+  memcpy(out, v, (size_t)count * sizeof *v);
 out:
   return rc;
 }
@@ -345,7 +347,8 @@ static int take(const place_t *at, const ct_opt_t *row, const ct_node_t *n, void
   case CT_OPT_T_DOUBLES:
     return take_doubles(at, row, n, to);
   case CT_OPT_T_PAIR:
-    return take_pair(at, row, n, to);
+  case CT_OPT_T_TRIPLE:
+    return take_ints(at, row, n, to);
   case CT_OPT_T_NODE:
     return take_node(n, to);
   case CT_OPT_T_END:
@@ -472,8 +475,8 @@ static ct_node_t *list_node(const ct_opt_t *row, const void *from)
     for (int i = 0; ok && i < d->n; i++)
       ok = add_item(list, double_node(NULL, d->v[i]));
   } else {
-    const int64_t *pair = from;
-    ok = add_item(list, int_node(NULL, pair[0])) && add_item(list, int_node(NULL, pair[1]));
+    for (int i = 0; ok && i < (row->type == CT_OPT_T_PAIR ? 2 : 3); i++)
+      ok = add_item(list, int_node(NULL, ((const int64_t *)from)[i]));
   }
   if (ok) return list;
   ct_node_free(list);
@@ -540,6 +543,7 @@ void ct_opt_clear(const ct_opt_t *rows, void *values)
                                  [CT_OPT_T_TEXTS] = sizeof(ct_opt_texts_t),
                                  [CT_OPT_T_DOUBLES] = sizeof(ct_opt_doubles_t),
                                  [CT_OPT_T_PAIR] = 2 * sizeof(int64_t),
+                                 [CT_OPT_T_TRIPLE] = 3 * sizeof(int64_t),
                                  [CT_OPT_T_NODE] = sizeof(ct_node_t *)};
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
     void *at = slot(row, values);
@@ -555,26 +559,16 @@ void ct_opt_clear(const ct_opt_t *rows, void *values)
 
 static const char *type_text(const ct_opt_t *row)
 {
-  switch (row->type) {
-  case CT_OPT_T_INT:
-    return "INTEGER";
-  case CT_OPT_T_DOUBLE:
-    return "NUMBER";
-  case CT_OPT_T_BOOL:
-    return "true|false";
-  case CT_OPT_T_TEXT:
-    return "TEXT";
-  case CT_OPT_T_CHOICE:
-    return row->choices;
-  case CT_OPT_T_TEXTS:
-    return "TEXT or LIST";
-  case CT_OPT_T_DOUBLES:
-    return "NUMBER or LIST";
-  case CT_OPT_T_PAIR:
-    return "INTEGER or PAIR";
-  default:
-    return "VALUE";
-  }
+  static const char *const words[] = {[CT_OPT_T_INT] = "INTEGER",
+                                      [CT_OPT_T_DOUBLE] = "NUMBER",
+                                      [CT_OPT_T_BOOL] = "true|false",
+                                      [CT_OPT_T_TEXT] = "TEXT",
+                                      [CT_OPT_T_TEXTS] = "TEXT or LIST",
+                                      [CT_OPT_T_DOUBLES] = "NUMBER or LIST",
+                                      [CT_OPT_T_PAIR] = "INTEGER or PAIR",
+                                      [CT_OPT_T_TRIPLE] = "INTEGER or TRIPLE",
+                                      [CT_OPT_T_NODE] = "VALUE"};
+  return row->type == CT_OPT_T_CHOICE ? row->choices : words[row->type];
 }
 
 int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)

@@ -16,8 +16,17 @@ static const cpu__op_kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_GRADSTAT] = &cpu__gradstat,   [CT_OP_MEASURE] = &cpu__measure,
     [CT_OP_LNORM] = &cpu__lnorm,         [CT_OP_LSTM] = &cpu__lstm,
     [CT_OP_ATTENTION] = &cpu__attention, [CT_OP_TOKENS] = &cpu__tokens,
-    [CT_OP_SELECT] = &cpu__select,
+    [CT_OP_SELECT] = &cpu__select,       [CT_OP_ACT] = &cpu__act,
+    [CT_OP_CONCAT] = &cpu__concat,
 };
+
+/* Windows over images with sizes of their own have faster loops than others. */
+static const cpu__op_kind_t *kind_of(const ct_op_desc_t *d)
+{
+  if ((unsigned)d->kind >= CT_OP_KINDS) return NULL;
+  if (d->kind == CT_OP_POOL && (d->x.ndim == 5 || d->u.pool.adaptive)) return &cpu__pool3;
+  return kinds[d->kind];
+}
 
 /* ---- device ---------------------------------------------------------------------------------- */
 
@@ -170,7 +179,7 @@ static void use_threads(const ct_dev_t *dev)
 static int types_fit(const ct_op_desc_t *d, char why[128])
 {
   ct_dtype_t x = d->x.dtype, y = d->y.dtype;
-  int bf16 = kinds[d->kind]->bf16, cast = d->kind == CT_OP_REORDER;
+  int bf16 = kind_of(d)->bf16, cast = d->kind == CT_OP_REORDER;
   if (x == CT_F32 && y == CT_F32) return 1;
   if (bf16 && x == CT_BF16 && y == CT_BF16) return 1;
   if (cast && (x == CT_F32 || x == CT_BF16) && (y == CT_F32 || y == CT_BF16)) return 1;
@@ -185,18 +194,18 @@ static int types_fit(const ct_op_desc_t *d, char why[128])
 static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   why[0] = 0;
-  if ((unsigned)d->kind >= CT_OP_KINDS || !kinds[d->kind]) {
+  const cpu__op_kind_t *kind = kind_of(d);
+  if (!kind) {
     snprintf(why, 128, "the CPU backend has no '%s' op", ct_op_name(d->kind));
     return 0;
   }
   if (!types_fit(d, why)) return 0;
-  const cpu__op_kind_t *kind = kinds[d->kind];
   return kind->supports ? kind->supports(dev, d, why) : 1;
 }
 
 static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
-  const cpu__op_kind_t *kind = kinds[d->kind];
+  const cpu__op_kind_t *kind = kind_of(d);
   use_threads(dev);
   return kind->wants ? kind->wants(dev, d) : d->x.layout;
 }
@@ -217,7 +226,7 @@ static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like,
   *out = NULL;
   *info = (ct_op_info_t){.y_layout = d->x.layout, .algorithm = "by hand"};
   if (!op_supports(dev, d, why)) CT_FAIL(CT_ERR_UNSUP, "%s", why);
-  const cpu__op_kind_t *kind = kinds[d->kind];
+  const cpu__op_kind_t *kind = kind_of(d);
   if (like && like->kind != kind)
     CT_FAIL(CT_ERR_ARG, "a %s op cannot take over the parameter layout of a %s op",
             ct_op_name(d->kind), ct_op_name(like->desc.kind));

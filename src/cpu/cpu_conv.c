@@ -65,8 +65,11 @@ static double padded_work(const ct_dev_t *dev, const ct_op_desc_t *d, int i, lay
 {
   int64_t in = d->x.dim[1], out = d->y.dim[1], groups = d->u.conv.groups;
   int64_t vector = lanes_of(cpu__blocked(dev));
-  double window = (double)d->u.conv.kernel[0] * d->u.conv.kernel[1];
-  double pixels = (double)d->y.dim[0] * (double)d->y.dim[2] * (double)d->y.dim[3];
+  double window = 1, pixels = (double)d->y.dim[0];
+  for (int k = 0; k < d->x.ndim - 2; k++) {
+    window *= d->u.conv.kernel[k];
+    pixels *= (double)d->y.dim[2 + k];
+  }
   int depthwise = groups > 1 && groups == in;
   if (groups == 1 || depthwise) {
     in = round_up(in, l.x == CT_NHWC && i == 1 ? vector : lanes_of(l.x));
@@ -94,7 +97,7 @@ static double winograd_gain(const ct_op_desc_t *d, int i, double extra)
   double in = (double)d->x.dim[1], out = (double)d->y.dim[1];
   double n = (double)d->y.dim[0], h = (double)d->y.dim[2], w = (double)d->y.dim[3];
   double tiles = n * ceil(h / 4) * ceil(w / 4);
-  if (d->u.conv.groups != 1 || fmin(in, out) < 32) return 0;
+  if (d->x.ndim != 4 || d->u.conv.groups != 1 || fmin(in, out) < 32) return 0;
   double gain = n * h * w / (4 * (tiles + extra)) / (1.28 + 10 / in + 10 / out);
   return (i == 2 ? 1.25 : 1) * gain / 1.15;
 }
@@ -110,14 +113,15 @@ static double reorder_cost(const ct_shape_t *s)
 static int find(const ct_dev_t *dev, const ct_op_desc_t *d, int i, int k, int winograd,
                 const cpu__prim_t *forward, cpu__prim_t **out)
 {
-  int rc = CT_OK, groups = d->u.conv.groups;
-  const int64_t w[5] = {groups, d->y.dim[1] / groups, d->x.dim[1] / groups, d->u.conv.kernel[0],
-                        d->u.conv.kernel[1]};
+  int rc = CT_OK, groups = d->u.conv.groups, ndim = d->x.ndim;
+  const int *kernel = d->u.conv.kernel;
+  const int64_t w[6] = {groups,   d->y.dim[1] / groups, d->x.dim[1] / groups, kernel[0], kernel[1],
+                        kernel[2]};
   cpu__md_t *x = NULL, *y = NULL, *any = NULL;
   *out = NULL;
-  CT_TRY(cpu__md_new(4, d->x.dim, (int)candidates[k].x, &x));
-  CT_TRY(cpu__md_new(4, d->y.dim, (int)candidates[k].y, &y));
-  CT_TRY(cpu__md_new(groups > 1 ? 5 : 4, groups > 1 ? w : w + 1, CPU__ANY, &any));
+  CT_TRY(cpu__md_new(ndim, d->x.dim, (int)candidates[k].x, &x));
+  CT_TRY(cpu__md_new(ndim, d->y.dim, (int)candidates[k].y, &y));
+  CT_TRY(cpu__md_new(ndim + (groups > 1), groups > 1 ? w : w + 1, CPU__ANY, &any));
   cpu__product_t p = {.pass = 1 << i,
                       .desc = d,
                       .winograd = winograd,
@@ -182,7 +186,7 @@ static int search(ct_dev_t *dev, const ct_op_desc_t *d, search_t *s)
       s->cost[i][k] = INFINITY;
   for (int k = 0; k < CANDIDATES && !perfect; k++)
     if (candidates[k].y != CT_C16 || dev->isa == CPU__AVX512) CT_TRY(look_up(s, k, &perfect));
-  s->by_hand = !perfect;
+  s->by_hand = !perfect && d->x.ndim == 4;
 out:
   return rc;
 }
@@ -223,13 +227,13 @@ static int conv_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   (void)dev;
   const char *wrong = NULL;
   int g = d->u.conv.groups;
-  if (d->x.ndim != 4 || d->y.ndim != 4)
-    wrong = "a convolution takes N x C x H x W";
+  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
+    wrong = "a convolution takes N x C x H x W or N x C x D x H x W";
   else if (d->x.dim[0] != d->y.dim[0])
     wrong = "a convolution keeps the batch size";
   else if (g < 1 || d->x.dim[1] % g || d->y.dim[1] % g)
     wrong = "the groups of a convolution divide its channels";
-  for (int i = 0; i < 2 && !wrong; i++)
+  for (int i = 0; i < d->x.ndim - 2 && !wrong; i++)
     if (d->y.dim[2 + i] != ct_op_window_out(d->x.dim[2 + i], d->u.conv.kernel[i],
                                             d->u.conv.stride[i], d->u.conv.pad[i],
                                             d->u.conv.dilate[i]))
@@ -326,8 +330,8 @@ static int conv_prepare(ct_op_t *head, const ct_op_t *like, ct_op_info_t *info)
   double cost;
   CT_TRY(search(head->dev, d, &s));
   layouts_t outer = best_layouts(&s, d->x.layout, &cost);
-  CT_TRY(cpu__md_new(4, s.d.x.dim, (int)outer.x, &product->md[CPU__X]));
-  CT_TRY(cpu__md_new(4, s.d.y.dim, (int)outer.y, &product->md[CPU__Y]));
+  CT_TRY(cpu__md_new(d->x.ndim, s.d.x.dim, (int)outer.x, &product->md[CPU__X]));
+  CT_TRY(cpu__md_new(d->x.ndim, s.d.y.dim, (int)outer.y, &product->md[CPU__Y]));
   if (like)
     CT_TRY(cpu__md_copy(((const cpu__product_op_t *)like)->md[CPU__W], &product->md[CPU__W]));
   CT_TRY(add_passes(op, &s, outer, info));

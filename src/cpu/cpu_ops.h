@@ -61,7 +61,8 @@ extern const cpu__op_kind_t cpu__conv, cpu__linear;    /* cpu_conv.c, cpu_linear
 extern const cpu__op_kind_t cpu__lstm, cpu__attention; /* cpu_lstm.c, cpu_attention.c */
 extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
     cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens,
-    cpu__select; /* kern_*.c */
+    cpu__select;                                               /* kern_*.c */
+extern const cpu__op_kind_t cpu__pool3, cpu__act, cpu__concat; /* kern_*.c */
 
 /** An activation as n x groups x inner x lanes elements, whatever its layout: channel c lies in group
  * c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C lanes;

@@ -275,7 +275,8 @@ static md_arg_t md_arg(const cpu__md_t *md)
 
 static dnnl_format_tag_t format_tag(int ndim, int format)
 {
-  static const dnnl_format_tag_t plain[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
+  static const dnnl_format_tag_t plain[] = {dnnl_a,    dnnl_ab,    dnnl_abc,
+                                            dnnl_abcd, dnnl_abcde, dnnl_abcdef};
   switch (format) {
   case CPU__ANY:
     return dnnl_format_tag_any;
@@ -284,11 +285,11 @@ static dnnl_format_tag_t format_tag(int ndim, int format)
   case CPU__O16:
     return dnnl_Abcd16a;
   case CT_C8:
-    return dnnl_nChw8c;
+    return ndim == 5 ? dnnl_nCdhw8c : dnnl_nChw8c;
   case CT_C16:
-    return dnnl_nChw16c;
+    return ndim == 5 ? dnnl_nCdhw16c : dnnl_nChw16c;
   case CT_NHWC:
-    return dnnl_nhwc;
+    return ndim == 5 ? dnnl_ndhwc : dnnl_nhwc;
   default:
     return plain[ndim - 1];
   }
@@ -413,7 +414,7 @@ static void translate(const cpu__product_t *p, product_t *q)
   q->w = md_arg(p->w);
   q->y = md_arg(p->y);
   if (d->kind != CT_OP_CONV) return;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < d->x.ndim - 2; i++) {
     q->stride[i] = d->u.conv.stride[i];
     q->dilate[i] = d->u.conv.dilate[i] - 1;
     q->pad[i] = d->u.conv.pad[i];

@@ -32,7 +32,7 @@ enum {
 };
 
 /** Local.  A new descriptor, freed by cpu__md_free().  CT_PLAIN is row-major for any number of dims;
- * the other layouts are for 4 dims. */
+ * the other layouts are for 4 or 5 dims. */
 int cpu__md_new(int ndim, const int64_t *dims, int format, cpu__md_t **out);
 /** Local.  An owned copy. */
 int cpu__md_copy(const cpu__md_t *md, cpu__md_t **out);
@@ -46,7 +46,7 @@ size_t cpu__md_bytes(const cpu__md_t *md);
 /** Equal for equal descriptors on every rank. */
 uint64_t cpu__md_hash(const cpu__md_t *md);
 
-/** One pass of a convolution (x, y, w with 4 dims, w with 5 if it has groups) or of an inner product
+/** One pass of a convolution (x, y, w with 4 or 5 dims, w with one more if it has groups) or of an inner product
  * (2 dims). */
 typedef struct cpu__product {
   int pass;                 /**< one of CT_FWD, CT_BWD_DATA, CT_BWD_PARAM */

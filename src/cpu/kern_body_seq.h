@@ -32,23 +32,6 @@ static void softmax_bwd(int64_t count, const float *p, float scale, float *dp)
 
 /* ---- LSTM ---- */
 
-#define SIGN ((mask_t)splat(-0.0f))
-
-/* exp_of() takes what is not positive; NaN stays NaN. */
-INLINE vec_t sigmoid_of(vec_t x)
-{
-  vec_t e = exp_of((vec_t)((mask_t)x | SIGN));
-  return choose(x > 0, splat(1), e) / (1 + e);
-}
-
-INLINE vec_t tanh_of(vec_t x)
-{
-  vec_t e = exp_of(2 * (vec_t)((mask_t)x | SIGN)), t = (1 - e) / (1 + e);
-  return (vec_t)(((mask_t)t & ~SIGN) | ((mask_t)x & SIGN));
-}
-
-#undef SIGN
-
 static void lstm(int64_t h, const float *bias, float *gates, const float *c0, float *c, float *y)
 {
   float *ig = gates, *fg = gates + h, *gg = gates + 2 * h, *og = gates + 3 * h;

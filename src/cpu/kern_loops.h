@@ -88,6 +88,27 @@ typedef struct cpu__update {
   float *w, *state[CT_RULE_STATES]; /**< a state that the rule does not touch may be NULL */
   const float *g;
 } cpu__update_t;
+/** A window along one axis: its first element and the one behind its last, within the image. */
+typedef struct cpu__extent {
+  int32_t from, to;
+} cpu__extent_t;
+
+/** Pooling over one volume (or image, then of depth 1) of one vector of channels.  [0] is along the
+ * depth, [1] the height, [2] the width. */
+typedef struct cpu__pool3 {
+  int64_t in[3], out[3];
+  cpu__extent_t *window[3];         /**< of each output */
+  cpu__extent_t *cover[3];          /**< of each input: the windows over it */
+  float *share[3];                  /**< average: for each output 1 / the elements that count */
+  int kernel[3], stride[3], pad[3]; /**< maximum only */
+  int relu;
+} cpu__pool3_t;
+
+/** An activation function. */
+typedef struct cpu__act {
+  int kind; /**< ct_act_t */
+  float alpha;
+} cpu__act_t;
 
 typedef struct cpu__loops {
   int width; /**< elements of a vector */
@@ -119,6 +140,18 @@ typedef struct cpu__loops {
    * `first` of its plain layout on; in memory they are `step` floats apart. */
   void (*drop)(const ct_dropout_t *d, int64_t position, int64_t first, int64_t count, int64_t step,
                const void *in, void *out);
+
+  void (*act)(cpu__act_t f, int64_t count, const void *x, void *y);
+  /** dx = (dy + dy2) f'; v is y, or x for GELU and SiLU; dy2 may be NULL. */
+  void (*act_bwd)(cpu__act_t f, int64_t count, const void *v, const void *dy, const void *dy2,
+                  void *dx);
+
+  /** As max, …, average_bwd. */
+  void (*max3)(const cpu__pool3_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *place);
+  void (*max3_bwd)(const cpu__pool3_t *p, cpu__pixels_t px, const uint8_t *place, const void *dy,
+                   void *dx);
+  void (*average3)(const cpu__pool3_t *p, cpu__pixels_t px, const void *x, void *y);
+  void (*average3_bwd)(const cpu__pool3_t *p, cpu__pixels_t px, const void *dy, void *dx);
 
   /* ---- of the tables for float32 only ---- */
 

@@ -11,3 +11,5 @@ libctrain_a_SOURCES += \
   %D%/cpu_tiny.c %D%/cpu_tiny.h %D%/tiny_avx2.c %D%/tiny_avx512.c %D%/tiny_body.h %D%/tiny_loops.h \
   %D%/cpu_gemm.h %D%/cpu_gemm.c %D%/cpu_lstm.c %D%/cpu_attention.c %D%/kern_lnorm.c %D%/kern_tokens.c \
   %D%/kern_body_seq.h
+libctrain_a_SOURCES += \
+  %D%/kern_act.c %D%/kern_concat.c %D%/kern_pool3.c %D%/kern_body_act.h %D%/kern_body_pool3.h

@@ -23,7 +23,7 @@
  *  - `name`: unique; letters, digits, '_', '.', '-'.  It is the prefix of the parameters' names in
  *    checkpoints.  Default: the kind and a running number: relu2 for the second relu of the list,
  *    whether the first has a name or not.
- *  - `from`: name of the layer that is the input, or a list of two for `add`; `input` is the
+ *  - `from`: name of the layer that is the input, or a list of two for `add` and `concat`; `input` is the
  *    network's input.  Only layers further up may be named.  Default: the layer before.
  *
  * The last layer is the output and must give N x classes; every other layer must be used. */

@@ -55,7 +55,7 @@ static void nearer(const char *word, const char *candidate, const char **best)
 static int unknown_kind(const char *word, const char *where, int line)
 {
   const char *best = NULL;
-  char kinds[200] = "";
+  char kinds[400] = "";
   size_t len = 0;
   for (int i = 0; ct_layer_kinds[i]; i++) {
     const char *kind = ct_layer_kinds[i]->kind;

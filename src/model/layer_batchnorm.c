@@ -1,4 +1,4 @@
-/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm1d on N x C. */
+/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm3d on N x C x D x H x W, BatchNorm1d on N x C. */
 #include "model/layer_common.h"
 
 #include "base/ct_err.h"
@@ -19,8 +19,8 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   char shape[80];
   (void)opts;
   /* N x H x W would pass its rows off as channels */
-  if (in->ndim != 2 && in->ndim != 4)
-    CT_FAIL(CT_ERR_SHAPE, "wants N x C or N x C x H x W, but its input is %s",
+  if (in->ndim == 3)
+    CT_FAIL(CT_ERR_SHAPE, "wants N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
   *out = *in;
 out:

@@ -7,12 +7,13 @@
 
 const ct_opt_t ct__no_options[] = {CT_OPT_END};
 
-int ct__want_image(const ct_shape_t *in)
+int ct__want_space(const ct_shape_t *in, int space)
 {
   int rc = CT_OK;
   char shape[80];
-  if (in->ndim != 4)
-    CT_FAIL(CT_ERR_SHAPE, "wants images (N x C x H x W), but its input is %s",
+  if (in->ndim != 2 + space)
+    CT_FAIL(CT_ERR_SHAPE, "wants %s, but its input is %s",
+            space == 2 ? "images (N x C x H x W)" : "volumes (N x C x D x H x W)",
             ct_shape_text(in, shape, sizeof shape));
 out:
   return rc;
@@ -29,31 +30,43 @@ out:
   return rc;
 }
 
+int ct__want_channels(const ct_shape_t *in)
+{
+  return ct__want_space(in, in->ndim == 5 ? 3 : 2);
+}
+
+/* "3x3" */
+static const char *size_text(int space, const int64_t size[3], char *buf, size_t cap)
+{
+  ct_shape_t s = ct_shape_dims(space, (const int64_t[CT_MAX_DIMS]){size[0], size[1], size[2]});
+  return ct_shape_text(&s, buf, cap);
+}
+
 int ct__window_infer(const ct__window_t *w, const ct_shape_t *in, int64_t channels, ct_shape_t *out)
 {
-  int rc = CT_OK;
-  int64_t size[2], span[2];
-  char shape[80];
-  for (int i = 0; i < 2; i++) {
+  int rc = CT_OK, fits = 1;
+  int64_t dim[CT_MAX_DIMS] = {in->dim[0], channels}, span[3];
+  char shape[80], spans[80], padding[80];
+  for (int i = 0; i < w->space; i++) {
     span[i] = w->dilation[i] * (w->kernel[i] - 1) + 1;
-    size[i] = ct_op_window_out(in->dim[2 + i], (int)w->kernel[i], (int)w->stride[i],
-                               (int)w->padding[i], (int)w->dilation[i]);
+    dim[2 + i] = ct_op_window_out(in->dim[2 + i], (int)w->kernel[i], (int)w->stride[i],
+                                  (int)w->padding[i], (int)w->dilation[i]);
+    fits &= dim[2 + i] >= 1;
   }
-  if (size[0] < 1 || size[1] < 1)
-    CT_FAIL(CT_ERR_SHAPE,
-            "its window spans %" PRId64 "x%" PRId64
-            " pixels, but its input %s with padding %" PRId64 "x%" PRId64 " is smaller",
-            span[0], span[1], ct_shape_text(in, shape, sizeof shape), w->padding[0], w->padding[1]);
-  *out = ct_shape(4, in->dim[0], channels, size[0], size[1]);
+  if (!fits)
+    CT_FAIL(CT_ERR_SHAPE, "its window spans %s pixels, but its input %s with padding %s is smaller",
+            size_text(w->space, span, spans, sizeof spans), ct_shape_text(in, shape, sizeof shape),
+            size_text(w->space, w->padding, padding, sizeof padding));
+  *out = ct_shape_dims(2 + w->space, dim);
 out:
   return rc;
 }
 
-ct__window_t ct__pool_window(const int64_t kernel[2], const int64_t stride[2],
-                             const int64_t padding[2])
+ct__window_t ct__pool_window(int space, const int64_t kernel[3], const int64_t stride[3],
+                             const int64_t padding[3])
 {
-  ct__window_t w = {.dilation = {1, 1}};
-  for (int i = 0; i < 2; i++) {
+  ct__window_t w = {.space = space, .dilation = {1, 1, 1}};
+  for (int i = 0; i < space; i++) {
     w.kernel[i] = kernel[i];
     w.stride[i] = stride[i] ? stride[i] : kernel[i];
     w.padding[i] = padding[i];
@@ -64,8 +77,8 @@ ct__window_t ct__pool_window(const int64_t kernel[2], const int64_t stride[2],
 int ct__pool_infer(const ct__window_t *w, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(ct__want_image(in));
-  for (int i = 0; i < 2; i++)
+  CT_TRY(ct__want_space(in, w->space));
+  for (int i = 0; i < w->space; i++)
     if (2 * w->padding[i] > w->kernel[i])
       CT_FAIL(CT_ERR_SHAPE, "padding %" PRId64 " is more than half of its kernel %" PRId64,
               w->padding[i], w->kernel[i]);
@@ -78,15 +91,15 @@ void ct__pool_lower(const ct__window_t *w, const ct_shape_t *in, const ct_shape_
                     ct_op_desc_t *d)
 {
   ct_op_desc_init(d, CT_OP_POOL, in, out);
-  ct__pair_to_int(w->kernel, d->u.pool.kernel);
-  ct__pair_to_int(w->stride, d->u.pool.stride);
-  ct__pair_to_int(w->padding, d->u.pool.pad);
+  ct__window_ints(w->space, w->kernel, d->u.pool.kernel);
+  ct__window_ints(w->space, w->stride, d->u.pool.stride);
+  ct__window_ints(w->space, w->padding, d->u.pool.pad);
 }
 
-void ct__pair_to_int(const int64_t from[2], int to[2])
+void ct__window_ints(int space, const int64_t from[3], int to[3])
 {
-  to[0] = (int)from[0];
-  to[1] = (int)from[1];
+  for (int i = 0; i < space; i++)
+    to[i] = (int)from[i];
 }
 
 int ct__same_shape(const void *opts, const ct_shape_t *in, ct_shape_t *out)

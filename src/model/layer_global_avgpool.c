@@ -1,4 +1,4 @@
-/* Average over H x W: torch.nn.AdaptiveAvgPool2d(1). */
+/* Average over H x W or D x H x W: torch.nn.AdaptiveAvgPool2d(1), AdaptiveAvgPool3d(1). */
 #include "model/layer_common.h"
 
 #include "base/ct_err.h"
@@ -7,8 +7,8 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   (void)opts;
-  CT_TRY(ct__want_image(in));
-  *out = ct_shape(4, in->dim[0], in->dim[1], 1, 1);
+  CT_TRY(ct__want_channels(in));
+  *out = ct_shape(in->ndim, in->dim[0], in->dim[1], 1, 1, 1);
 out:
   return rc;
 }
@@ -25,7 +25,7 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
 
 const ct_layer_ops_t ct__layer_global_avgpool = {
     .kind = "global_avgpool",
-    .help = "average over each whole channel: N x C x 1 x 1",
+    .help = "average over each whole channel",
     .opts_bytes = 0,
     .opts = ct__no_options,
     .inputs = 1,

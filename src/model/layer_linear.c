@@ -7,8 +7,11 @@ enum { INIT_DEFAULT, INIT_XAVIER, INIT_ZERO };
 
 typedef struct {
   int64_t out;
-  int bias, init;
+  int bias, init, bias_init;
+  double weight_std;
 } linear_t;
+
+enum { BIAS_DEFAULT, BIAS_ZERO };
 
 static const ct_opt_t rows[] = {
     CT_OPT_INT(linear_t, out, NULL, 1, 1 << 30, "output features"),
@@ -17,6 +20,10 @@ static const ct_opt_t rows[] = {
         linear_t, init, "default", "default|xavier|zero",
         "initial weights: as torch.nn.Linear; uniform by Glorot and Bengio 2010 with a bias "
         "near zero; zero"),
+    CT_OPT_DOUBLE(linear_t, weight_std, "0", 0, 1e3,
+                  "initial weights: standard deviation of a normal one; 0: PyTorch's default"),
+    CT_OPT_CHOICE(linear_t, bias_init, "default", "default|zero",
+                  "initial bias: PyTorch's default, or zero"),
     CT_OPT_END};
 
 static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
@@ -46,6 +53,11 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
     spec[1].scale = 1e-6;
   }
   if (o->init == INIT_ZERO) spec[0].init = spec[1].init = CT_INIT_ZERO;
+  if (o->weight_std > 0) {
+    spec[0].init = CT_INIT_NORMAL;
+    spec[0].scale = o->weight_std;
+  }
+  if (o->bias_init == BIAS_ZERO) spec[1].init = CT_INIT_ZERO;
   return o->bias ? 2 : 1;
 }
 

@@ -1,32 +1,42 @@
-/* torch.nn.MaxPool2d, ceil_mode = False. */
+/* torch.nn.MaxPool2d and MaxPool3d, ceil_mode = False. */
 #include "model/layer_common.h"
 
 typedef struct {
-  int64_t kernel[2], stride[2], padding[2];
+  int64_t kernel[3], stride[3], padding[3];
 } maxpool_t;
 
-static const ct_opt_t rows[] = {
-    CT_OPT_PAIR(maxpool_t, kernel, NULL, 1, 4096, "size of the window, in pixels: rows, columns"),
-    CT_OPT_PAIR(maxpool_t, stride, "0", 0, 4096, "pixels from window to window; 0: as kernel"),
-    CT_OPT_PAIR(maxpool_t, padding, "0", 0, 2048,
-                "pixels on each side, never the maximum; at most half the kernel"),
-    CT_OPT_END};
+#define ROWS(SIZE, order)                                                                  \
+  SIZE(maxpool_t, kernel, NULL, 1, 4096, "size of the window, in pixels: " order),         \
+      SIZE(maxpool_t, stride, "0", 0, 4096, "pixels from window to window; 0: as kernel"), \
+      SIZE(maxpool_t, padding, "0", 0, 2048,                                               \
+           "pixels on each side, never the maximum; at most half the kernel"),             \
+      CT_OPT_END
 
-static ct__window_t window(const maxpool_t *o)
+static const ct_opt_t rows2[] = {ROWS(CT_OPT_PAIR, "rows, columns")};
+static const ct_opt_t rows3[] = {ROWS(CT_OPT_TRIPLE, "depth, rows, columns")};
+
+static ct__window_t window(int space, const maxpool_t *o)
 {
-  return ct__pool_window(o->kernel, o->stride, o->padding);
+  return ct__pool_window(space, o->kernel, o->stride, o->padding);
 }
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int infer2(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
-  ct__window_t w = window(opts);
+  ct__window_t w = window(2, opts);
+  return ct__pool_infer(&w, in, out);
+}
+
+static int infer3(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  ct__window_t w = window(3, opts);
   return ct__pool_infer(&w, in, out);
 }
 
 static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
                   ct_op_desc_t *d)
 {
-  ct__window_t w = window(opts);
+  const maxpool_t *o = opts;
+  ct__window_t w = window(in->ndim - 2, o);
   (void)index;
   ct__pool_lower(&w, in, out, d);
 }
@@ -35,9 +45,20 @@ const ct_layer_ops_t ct__layer_maxpool = {
     .kind = "maxpool",
     .help = "maximum over windows",
     .opts_bytes = sizeof(maxpool_t),
-    .opts = rows,
+    .opts = rows2,
     .inputs = 1,
-    .infer = infer,
+    .infer = infer2,
+    .params = ct__no_params,
+    .lower = lower,
+};
+
+const ct_layer_ops_t ct__layer_maxpool3d = {
+    .kind = "maxpool3d",
+    .help = "maximum over windows of volumes",
+    .opts_bytes = sizeof(maxpool_t),
+    .opts = rows3,
+    .inputs = 1,
+    .infer = infer3,
     .params = ct__no_params,
     .lower = lower,
 };

@@ -9,7 +9,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   (void)opts;
-  CT_TRY(ct__want_image(in));
+  CT_TRY(ct__want_space(in, 2));
   *out = ct_shape(3, in->dim[0], 1 + in->dim[2] * in->dim[3], in->dim[1]);
 out:
   return rc;

@@ -3,22 +3,33 @@
 #include <string.h>
 
 /* One line a kind, in the order of the help. */
-#define KINDS(X)    \
-  X(conv2d)         \
-  X(linear)         \
-  X(batchnorm)      \
-  X(relu)           \
-  X(maxpool)        \
-  X(avgpool)        \
-  X(global_avgpool) \
-  X(flatten)        \
-  X(dropout)        \
-  X(add)            \
-  X(layernorm)      \
-  X(attention)      \
-  X(tokens)         \
-  X(lstm)           \
-  X(sequence)       \
+#define KINDS(X)      \
+  X(conv2d)           \
+  X(conv3d)           \
+  X(linear)           \
+  X(batchnorm)        \
+  X(relu)             \
+  X(leaky_relu)       \
+  X(relu6)            \
+  X(gelu)             \
+  X(sigmoid)          \
+  X(tanh)             \
+  X(silu)             \
+  X(maxpool)          \
+  X(maxpool3d)        \
+  X(avgpool)          \
+  X(avgpool3d)        \
+  X(global_avgpool)   \
+  X(adaptive_avgpool) \
+  X(flatten)          \
+  X(dropout)          \
+  X(add)              \
+  X(concat)           \
+  X(layernorm)        \
+  X(attention)        \
+  X(tokens)           \
+  X(lstm)             \
+  X(sequence)         \
   X(select)
 
 #define X(kind) extern const ct_layer_ops_t ct__layer_##kind;

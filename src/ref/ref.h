@@ -41,6 +41,7 @@ typedef struct ct__ref_kind {
 extern const ct__ref_kind_t ct__ref_conv, ct__ref_linear, ct__ref_bnorm, ct__ref_relu, ct__ref_pool,
     ct__ref_add, ct__ref_dropout, ct__ref_reorder, ct__ref_loss, ct__ref_gradstat, ct__ref_measure,
     ct__ref_update, ct__ref_lnorm, ct__ref_lstm, ct__ref_attention, ct__ref_tokens, ct__ref_select;
+extern const ct__ref_kind_t ct__ref_act, ct__ref_concat;
 
 extern const ct_queue_ops_t ct__ref_queue_ops;
 extern const ct_op_ops_t ct__ref_op_ops;
@@ -48,6 +49,21 @@ extern const ct_op_ops_t ct__ref_op_ops;
 /** A low type's bits as a number, and the bits of the nearest number: ref_low.c. */
 double ct__ref_widened(ct_dtype_t low, uint16_t bits);
 uint16_t ct__ref_narrowed(ct_dtype_t low, double v);
+
+/** Windows over 3 dims: depth, height, width; those over 2 have depth 1. */
+typedef struct ct__ref_window {
+  int64_t in[3], out[3];
+  int kernel[3], stride[3], pad[3], dilate[3];
+} ct__ref_window_t;
+
+/** From a convolution's or a pooling's geometry; \a dilate NULL: 1. */
+ct__ref_window_t ct__ref_window(const ct_op_desc_t *d, const int kernel[3], const int stride[3],
+                                const int pad[3], const int dilate[3]);
+/** in[0] in[1] in[2], or the like. */
+static inline int64_t ct__ref_volume(const int64_t size[3])
+{
+  return size[0] * size[1] * size[2];
+}
 
 /** Enqueues an op or does it at once, by the order of the device. */
 int ct__ref_enqueue_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);

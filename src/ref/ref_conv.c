@@ -1,8 +1,8 @@
 /* Convolution and linear layers.
  *
- * The kernel is taken apart into taps.  One tap (kh, kw) joins the output plane with a shifted, strided
- * view of the input plane; which outputs have their input inside the image is a span per direction.
- * The three passes differ only in which of the three factors is the sum. */
+ * The kernel is taken apart into taps.  One tap (kd, kh, kw) joins the output volume with a shifted,
+ * strided view of the input volume; which outputs have their input inside it is a span per direction.
+ * The three passes differ only in which of the three factors is the sum.  Images have depth 1. */
 #include "ref/ref.h"
 
 /* Outputs lo … hi-1 of one direction; output o meets input o * stride + at. */
@@ -11,71 +11,92 @@ typedef struct span {
 } span_t;
 
 typedef struct tap {
-  span_t row, col;
-  int64_t in_width, out_width;
+  span_t way[3];
+  const int64_t *in, *out; /* sizes */
 } tap_t;
 
 typedef struct geometry {
   int64_t n, groups, ic, oc; /* channels per group */
-  int64_t in[2], out[2];     /* height, width */
+  ct__ref_window_t w;
   int64_t in_plane, out_plane, taps;
   const ct_op_desc_t *d;
 } geometry_t;
 
 static geometry_t geometry(const ct_op_desc_t *d)
 {
-  geometry_t g = {.n = d->x.dim[0],
-                  .groups = d->u.conv.groups,
-                  .ic = d->x.dim[1] / d->u.conv.groups,
-                  .oc = d->y.dim[1] / d->u.conv.groups,
-                  .in = {d->x.dim[2], d->x.dim[3]},
-                  .out = {d->y.dim[2], d->y.dim[3]},
-                  .in_plane = d->x.dim[2] * d->x.dim[3],
-                  .out_plane = d->y.dim[2] * d->y.dim[3],
-                  .taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1],
-                  .d = d};
+  geometry_t g = {
+      .n = d->x.dim[0],
+      .groups = d->u.conv.groups,
+      .ic = d->x.dim[1] / d->u.conv.groups,
+      .oc = d->y.dim[1] / d->u.conv.groups,
+      .w = ct__ref_window(d, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad, d->u.conv.dilate),
+      .d = d};
+  g.in_plane = ct__ref_volume(g.w.in);
+  g.out_plane = ct__ref_volume(g.w.out);
+  g.taps = (int64_t)g.w.kernel[0] * g.w.kernel[1] * g.w.kernel[2];
   return g;
 }
 
 static span_t span(const geometry_t *g, int dir, int64_t k)
 {
-  int64_t stride = g->d->u.conv.stride[dir];
-  int64_t at = k * g->d->u.conv.dilate[dir] - g->d->u.conv.pad[dir];
-  int64_t last = g->in[dir] - 1 - at; /* o * stride must not be above */
+  int64_t stride = g->w.stride[dir];
+  int64_t at = k * g->w.dilate[dir] - g->w.pad[dir];
+  int64_t last = g->w.in[dir] - 1 - at; /* o * stride must not be above */
   span_t s = {0, 0, stride, at};
 
   if (at < 0) s.lo = (-at + stride - 1) / stride;
   if (last >= 0) s.hi = last / stride + 1;
-  if (s.hi > g->out[dir]) s.hi = g->out[dir];
+  if (s.hi > g->w.out[dir]) s.hi = g->w.out[dir];
   return s;
 }
 
 static tap_t tap(const geometry_t *g, int64_t t)
 {
-  int64_t width = g->d->u.conv.kernel[1];
-  tap_t r = {span(g, 0, t / width), span(g, 1, t % width), g->in[1], g->out[1]};
-  return r;
+  int64_t rows = g->w.kernel[1], cols = g->w.kernel[2];
+  return (tap_t){{span(g, 0, t / cols / rows), span(g, 1, t / cols % rows), span(g, 2, t % cols)},
+                 g->w.in,
+                 g->w.out};
+}
+
+/* One line of outputs, from out[0] on, and where the input of the first one lies. */
+typedef struct line {
+  int64_t in, out, count, stride;
+} line_t;
+
+static int64_t lines(const tap_t *t)
+{
+  int64_t depth = t->way[0].hi - t->way[0].lo, rows = t->way[1].hi - t->way[1].lo;
+  return depth > 0 && rows > 0 ? depth * rows : 0;
+}
+
+static line_t line(const tap_t *t, int64_t i)
+{
+  const span_t *z = &t->way[0], *r = &t->way[1], *c = &t->way[2];
+  int64_t rows = r->hi - r->lo, depth = z->lo + i / rows, row = r->lo + i % rows;
+  int64_t in_row = (depth * z->stride + z->at) * t->in[1] + row * r->stride + r->at;
+  return (line_t){.in = in_row * t->in[2] + c->lo * c->stride + c->at,
+                  .out = (depth * t->out[1] + row) * t->out[2] + c->lo,
+                  .count = c->hi - c->lo,
+                  .stride = c->stride};
 }
 
 /* y += w x */
 static void tap_forward(const tap_t *t, const float *x, double w, double *y)
 {
-  for (int64_t r = t->row.lo; r < t->row.hi; r++) {
-    const float *in = x + (r * t->row.stride + t->row.at) * t->in_width;
-    for (int64_t c = t->col.lo; c < t->col.hi; c++) {
-      y[r * t->out_width + c] += w * in[c * t->col.stride + t->col.at];
-    }
+  for (int64_t i = 0; i < lines(t); i++) {
+    line_t l = line(t, i);
+    for (int64_t k = 0; k < l.count; k++)
+      y[l.out + k] += w * x[l.in + k * l.stride];
   }
 }
 
 /* dx += w dy */
 static void tap_data(const tap_t *t, const float *dy, double w, double *dx)
 {
-  for (int64_t r = t->row.lo; r < t->row.hi; r++) {
-    double *in = dx + (r * t->row.stride + t->row.at) * t->in_width;
-    for (int64_t c = t->col.lo; c < t->col.hi; c++) {
-      in[c * t->col.stride + t->col.at] += w * dy[r * t->out_width + c];
-    }
+  for (int64_t i = 0; i < lines(t); i++) {
+    line_t l = line(t, i);
+    for (int64_t k = 0; k < l.count; k++)
+      dx[l.in + k * l.stride] += w * dy[l.out + k];
   }
 }
 
@@ -83,11 +104,10 @@ static void tap_data(const tap_t *t, const float *dy, double w, double *dx)
 static double tap_param(const tap_t *t, const float *x, const float *dy)
 {
   double sum = 0;
-  for (int64_t r = t->row.lo; r < t->row.hi; r++) {
-    const float *in = x + (r * t->row.stride + t->row.at) * t->in_width;
-    for (int64_t c = t->col.lo; c < t->col.hi; c++) {
-      sum += (double)in[c * t->col.stride + t->col.at] * dy[r * t->out_width + c];
-    }
+  for (int64_t i = 0; i < lines(t); i++) {
+    line_t l = line(t, i);
+    for (int64_t k = 0; k < l.count; k++)
+      sum += (double)x[l.in + k * l.stride] * dy[l.out + k];
   }
   return sum;
 }
@@ -217,17 +237,18 @@ static const char *conv_check(const ct_op_desc_t *d)
 {
   int groups = d->u.conv.groups;
 
-  if (d->x.ndim != 4 || d->y.ndim != 4) return "a convolution takes N x C x H x W";
+  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
+    return "a convolution takes N x C x H x W or N x C x D x H x W";
   if (d->x.dim[0] != d->y.dim[0]) return "input and output differ in batch size";
   if (groups < 1 || d->x.dim[1] % groups || d->y.dim[1] % groups)
     return "the channels are not a multiple of the groups";
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < d->x.ndim - 2; i++) {
     int kernel = d->u.conv.kernel[i], stride = d->u.conv.stride[i];
     int pad = d->u.conv.pad[i], dilate = d->u.conv.dilate[i];
     if (kernel < 1 || stride < 1 || pad < 0 || dilate < 1)
       return "kernel, stride and dilation must be at least 1, padding at least 0";
     if (d->y.dim[2 + i] != ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, dilate))
-      return "the output's height or width is not what the window gives";
+      return "the output's size is not what the window gives";
   }
   return NULL;
 }

@@ -15,7 +15,8 @@ static const ct__ref_kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_GRADSTAT] = &ct__ref_gradstat,   [CT_OP_MEASURE] = &ct__ref_measure,
     [CT_OP_LNORM] = &ct__ref_lnorm,         [CT_OP_LSTM] = &ct__ref_lstm,
     [CT_OP_ATTENTION] = &ct__ref_attention, [CT_OP_TOKENS] = &ct__ref_tokens,
-    [CT_OP_SELECT] = &ct__ref_select,
+    [CT_OP_SELECT] = &ct__ref_select,       [CT_OP_ACT] = &ct__ref_act,
+    [CT_OP_CONCAT] = &ct__ref_concat,
 };
 
 /* An empty batch is fine: a rank may have no samples in the last step of an epoch. */

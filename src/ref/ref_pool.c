@@ -1,33 +1,60 @@
-/* Pooling, with the semantics of torch.nn.MaxPool2d, AvgPool2d (floor mode) and
- * AdaptiveAvgPool2d(1). */
+/* Pooling, with the semantics of torch.nn.MaxPool2d and 3d, AvgPool2d and 3d (floor mode), and
+ * AdaptiveAvgPool2d and 3d.  Images have depth 1. */
 #include "ref/ref.h"
 
 #include <math.h>
 
 /* The part of one output's window that lies inside the image. */
 typedef struct window {
-  int64_t row, row_end, col, col_end;
+  int64_t from[3], to[3];
 } window_t;
 
-static window_t window(const ct_op_desc_t *d, int64_t i)
+static ct__ref_window_t geometry(const ct_op_desc_t *d)
 {
-  const int *kernel = d->u.pool.kernel, *stride = d->u.pool.stride, *pad = d->u.pool.pad;
-  int64_t height = d->x.dim[2], width = d->x.dim[3];
+  return ct__ref_window(d, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad, NULL);
+}
 
-  if (d->u.pool.global) return (window_t){0, height, 0, width};
+static int is_sized(const ct_op_desc_t *d)
+{
+  return !d->u.pool.global && !d->u.pool.adaptive;
+}
+
+/* Of output i. */
+static window_t window(const ct_op_desc_t *d, const ct__ref_window_t *g, int64_t i)
+{
   window_t w;
-  w.row = i / d->y.dim[3] * stride[0] - pad[0];
-  w.col = i % d->y.dim[3] * stride[1] - pad[1];
-  w.row_end = w.row + kernel[0] < height ? w.row + kernel[0] : height;
-  w.col_end = w.col + kernel[1] < width ? w.col + kernel[1] : width;
-  if (w.row < 0) w.row = 0;
-  if (w.col < 0) w.col = 0;
+  for (int k = 2; k >= 0; k--) {
+    int64_t at = i % g->out[k], in = g->in[k], out = g->out[k];
+    i /= out;
+    if (is_sized(d)) {
+      w.from[k] = at * g->stride[k] - g->pad[k];
+      w.to[k] = w.from[k] + g->kernel[k];
+      if (w.from[k] < 0) w.from[k] = 0;
+      if (w.to[k] > in) w.to[k] = in;
+    } else { /* a global average is an adaptive one with a single output */
+      w.from[k] = at * in / out;
+      w.to[k] = ((at + 1) * in + out - 1) / out;
+    }
+  }
   return w;
+}
+
+static int64_t elements(const window_t *w)
+{
+  return (w->to[0] - w->from[0]) * (w->to[1] - w->from[1]) * (w->to[2] - w->from[2]);
+}
+
+/* Where element i of the window lies in the image; i counts them in scan order. */
+static int64_t element(const ct__ref_window_t *g, const window_t *w, int64_t i)
+{
+  int64_t cols = w->to[2] - w->from[2], rows = w->to[1] - w->from[1];
+  int64_t depth = w->from[0] + i / cols / rows, row = w->from[1] + i / cols % rows;
+  return (depth * g->in[1] + row) * g->in[2] + w->from[2] + i % cols;
 }
 
 static int is_average(const ct_op_desc_t *d)
 {
-  return d->u.pool.global || d->u.pool.average;
+  return !is_sized(d) || d->u.pool.average;
 }
 
 static int keeps_origins(const ct_op_desc_t *d)
@@ -36,15 +63,13 @@ static int keeps_origins(const ct_op_desc_t *d)
 }
 
 /* The first largest element of the window, in scan order; NaN counts as largest, as in PyTorch. */
-static int64_t find_max(const ct_op_desc_t *d, const float *x, const window_t *w)
+static int64_t find_max(const ct__ref_window_t *g, const float *x, const window_t *w)
 {
-  int64_t best = w->row * d->x.dim[3] + w->col;
+  int64_t best = element(g, w, 0);
 
-  for (int64_t r = w->row; r < w->row_end; r++) {
-    for (int64_t c = w->col; c < w->col_end; c++) {
-      int64_t i = r * d->x.dim[3] + c;
-      if (x[i] > x[best] || isnan(x[i])) best = i;
-    }
+  for (int64_t k = 0; k < elements(w); k++) {
+    int64_t i = element(g, w, k);
+    if (x[i] > x[best] || isnan(x[i])) best = i;
   }
   return best;
 }
@@ -52,110 +77,118 @@ static int64_t find_max(const ct_op_desc_t *d, const float *x, const window_t *w
 /* saved: for each output where its maximum came from, or -1 where the ReLU cut it off */
 static void max_forward(const ct_op_desc_t *d, const float *x, float *y, int32_t *from)
 {
-  for (int64_t i = 0; i < d->y.dim[2] * d->y.dim[3]; i++) {
-    window_t w = window(d, i);
-    int64_t best = find_max(d, x, &w);
+  ct__ref_window_t g = geometry(d);
+  for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
+    window_t w = window(d, &g, i);
+    int64_t best = find_max(&g, x, &w);
     int cut = d->u.pool.relu && x[best] <= 0;
     y[i] = cut ? 0 : x[best];
     if (from) from[i] = cut ? -1 : (int32_t)best;
   }
 }
 
-static void max_backward(const ct_op_desc_t *d, const int32_t *from, const float *dy, double *dx)
+static void max_backward(int64_t out, const int32_t *from, const float *dy, double *dx)
 {
-  for (int64_t i = 0; i < d->y.dim[2] * d->y.dim[3]; i++) {
+  for (int64_t i = 0; i < out; i++) {
     if (from[i] >= 0) dx[from[i]] += dy[i];
   }
 }
 
-static double divisor(const ct_op_desc_t *d, const window_t *w)
+static double divisor(const ct_op_desc_t *d, const ct__ref_window_t *g, const window_t *w)
 {
-  if (!d->u.pool.global && d->u.pool.include_pad)
-    return (double)d->u.pool.kernel[0] * d->u.pool.kernel[1];
-  return (double)((w->row_end - w->row) * (w->col_end - w->col));
+  if (is_sized(d) && d->u.pool.include_pad)
+    return (double)g->kernel[0] * g->kernel[1] * g->kernel[2];
+  return (double)elements(w);
 }
 
 static void average_forward(const ct_op_desc_t *d, const float *x, float *y)
 {
-  for (int64_t i = 0; i < d->y.dim[2] * d->y.dim[3]; i++) {
-    window_t w = window(d, i);
+  ct__ref_window_t g = geometry(d);
+  for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
+    window_t w = window(d, &g, i);
     double sum = 0;
-    for (int64_t r = w.row; r < w.row_end; r++) {
-      for (int64_t c = w.col; c < w.col_end; c++)
-        sum += x[r * d->x.dim[3] + c];
-    }
-    y[i] = (float)(sum / divisor(d, &w));
+    for (int64_t k = 0; k < elements(&w); k++)
+      sum += x[element(&g, &w, k)];
+    y[i] = (float)(sum / divisor(d, &g, &w));
   }
 }
 
 static void average_backward(const ct_op_desc_t *d, const float *dy, double *dx)
 {
-  for (int64_t i = 0; i < d->y.dim[2] * d->y.dim[3]; i++) {
-    window_t w = window(d, i);
-    double share = dy[i] / divisor(d, &w);
-    for (int64_t r = w.row; r < w.row_end; r++) {
-      for (int64_t c = w.col; c < w.col_end; c++)
-        dx[r * d->x.dim[3] + c] += share;
-    }
+  ct__ref_window_t g = geometry(d);
+  for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
+    window_t w = window(d, &g, i);
+    double share = dy[i] / divisor(d, &g, &w);
+    for (int64_t k = 0; k < elements(&w); k++)
+      dx[element(&g, &w, k)] += share;
   }
+}
+
+static void forward(const ct_op_desc_t *d, const float *x, float *y, int32_t *from)
+{
+  if (is_average(d)) {
+    average_forward(d, x, y);
+  } else {
+    max_forward(d, x, y, from);
+  }
+}
+
+static void backward(const ct_op_desc_t *d, const int32_t *from, const float *dy, float *dx,
+                     double *sum)
+{
+  ct__ref_window_t g = geometry(d);
+  for (int64_t i = 0; i < ct__ref_volume(g.in); i++)
+    sum[i] = 0;
+  if (is_average(d)) {
+    average_backward(d, dy, sum);
+  } else {
+    max_backward(ct__ref_volume(g.out), from, dy, sum);
+  }
+  for (int64_t i = 0; i < ct__ref_volume(g.in); i++)
+    dx[i] = (float)sum[i];
 }
 
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t in = d->x.dim[2] * d->x.dim[3], out = d->y.dim[2] * d->y.dim[3];
+  ct__ref_window_t g = geometry(d);
+  int64_t in = ct__ref_volume(g.in), out = ct__ref_volume(g.out);
 
   for (int64_t plane = 0; plane < d->x.dim[0] * d->x.dim[1]; plane++) {
     int32_t *from = keeps_origins(d) ? (int32_t *)a->saved + plane * out : NULL;
-    if (a->pass & CT_FWD) {
-      const float *x = (const float *)a->x + plane * in;
-      float *y = (float *)a->y + plane * out;
-      if (is_average(d)) {
-        average_forward(d, x, y);
-      } else {
-        max_forward(d, x, y, from);
-      }
-    }
-    if (a->pass & CT_BWD_DATA) {
-      const float *dy = (const float *)a->dy + plane * out;
-      float *dx = (float *)a->dx + plane * in;
-      double *sum = a->scratch;
-      for (int64_t i = 0; i < in; i++)
-        sum[i] = 0;
-      if (is_average(d)) {
-        average_backward(d, dy, sum);
-      } else {
-        max_backward(d, from, dy, sum);
-      }
-      for (int64_t i = 0; i < in; i++)
-        dx[i] = (float)sum[i];
-    }
+    if (a->pass & CT_FWD)
+      forward(d, (const float *)a->x + plane * in, (float *)a->y + plane * out, from);
+    if (a->pass & CT_BWD_DATA)
+      backward(d, from, (const float *)a->dy + plane * out, (float *)a->dx + plane * in,
+               a->scratch);
   }
   return CT_OK;
 }
 
 static const char *check(const ct_op_desc_t *d)
 {
-  if (d->x.ndim != 4 || d->y.ndim != 4) return "pooling takes N x C x H x W";
+  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
+    return "pooling takes N x C x H x W or N x C x D x H x W";
   if (d->x.dim[0] != d->y.dim[0] || d->x.dim[1] != d->y.dim[1])
     return "input and output differ in batch size or channels";
   if (d->u.pool.relu && is_average(d)) return "only maximum pooling has a ReLU";
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < d->x.ndim - 2; i++) {
     int kernel = d->u.pool.kernel[i], stride = d->u.pool.stride[i], pad = d->u.pool.pad[i];
-    int64_t out = d->u.pool.global ? 1 : 0;
-    if (!d->u.pool.global) {
+    int64_t out = d->u.pool.global ? 1 : d->y.dim[2 + i];
+    if (is_sized(d)) {
       if (kernel < 1 || stride < 1) return "kernel and stride must be at least 1";
       if (pad < 0 || pad > kernel / 2) return "padding must be 0 to half of the kernel";
       out = ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, 1);
     }
-    if (d->y.dim[2 + i] != out) return "the output's height or width is not what the window gives";
+    if (d->y.dim[2 + i] != out) return "the output's size is not what the window gives";
   }
   return NULL;
 }
 
 static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
+  ct__ref_window_t g = geometry(d);
   if (!(d->passes & CT_BWD_DATA)) return;
-  info->scratch = (size_t)(d->x.dim[2] * d->x.dim[3]) * sizeof(double);
+  info->scratch = (size_t)ct__ref_volume(g.in) * sizeof(double);
   if (keeps_origins(d)) info->saved = (size_t)ct_shape_count(&d->y) * sizeof(int32_t);
 }
 

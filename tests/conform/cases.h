@@ -15,6 +15,10 @@ int case_conv(int i, op_case_t *out);
 int case_linear(int i, op_case_t *out);
 int case_bnorm(int i, op_case_t *out);
 int case_relu(int i, op_case_t *out);
+int case_act(int i, op_case_t *out);
+int case_concat(int i, op_case_t *out);
+/** Convolution, pooling and batch normalisation of volumes; adaptive averages. */
+int case_volume(int i, op_case_t *out);
 int case_pool(int i, op_case_t *out);
 int case_add(int i, op_case_t *out);
 int case_dropout(int i, op_case_t *out);
@@ -28,5 +32,6 @@ int case_select(int i, op_case_t *out);
 /** Small ops for central differences, of all kinds. */
 int case_gradient(int i, op_case_t *out);
 int case_loss_gradient(int i, op_case_t *out);
+int case_volume_gradient(int i, op_case_t *out);
 
 #endif

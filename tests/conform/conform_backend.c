@@ -153,6 +153,18 @@ static void relu(void)
 {
   run_all(case_relu, check_parity);
 }
+static void act(void)
+{
+  run_all(case_act, check_parity);
+}
+static void concat(void)
+{
+  run_all(case_concat, check_parity);
+}
+static void volume(void)
+{
+  run_all(case_volume, check_parity);
+}
 static void pool(void)
 {
   run_all(case_pool, check_parity);
@@ -213,6 +225,7 @@ static void gradients(void)
 {
   run_all(case_gradient, check_gradient);
   run_all(case_loss_gradient, check_gradient);
+  run_all(case_volume_gradient, check_gradient);
 }
 
 /* Where element i of the plain layout lies: written down here once more, on purpose. */
@@ -440,6 +453,9 @@ int main(int argc, char **argv)
       CT_TEST(bnorm_options),
       CT_TEST(relu),
       CT_TEST(pool),
+      CT_TEST(act),
+      CT_TEST(concat),
+      CT_TEST(volume),
       CT_TEST(add),
       CT_TEST(dropout),
       CT_TEST(dropout_follows_the_global_batch),

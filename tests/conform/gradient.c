@@ -83,7 +83,7 @@ static void visit_all(probe_t *p, const outputs_t *g)
   int64_t n = ct_shape_count(&d->x);
 
   visit(p, "dx", p->in.x, g ? g->dx : NULL, n);
-  visit(p, "dx2", p->in.x2, g ? (d->kind == CT_OP_ADD ? g->dx : g->dx2) : NULL, n);
+  visit(p, "dx2", p->in.x2, g ? (d->kind == CT_OP_ADD ? g->dx : g->dx2) : NULL, second_count(d));
   visit(p, "dw[0]", p->in.w[0], g ? g->dw[0] : NULL, param_count(d, 0));
   visit(p, "dw[1]", p->in.w[1], g ? g->dw[1] : NULL, param_count(d, 1));
   for (int i = 2; i < 4 && d->kind != CT_OP_BNORM; i++)

@@ -80,8 +80,9 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
   if (back & CT_BWD_DATA) {
     check(is_close(got->dx, want->dx, x, d->kind == CT_OP_LOSS ? 0 : size, low, why), "%s: dx: %s",
           name, why);
-    if (d->kind == CT_OP_BNORM && d->u.bnorm.add)
-      check(is_close(got->dx2, want->dx2, x, size, low, why), "%s: dx2: %s", name, why);
+    if (in->x2 && d->kind != CT_OP_ADD)
+      check(is_close(got->dx2, want->dx2, second_count(d), size, low, why), "%s: dx2: %s", name,
+            why);
   }
   int params = d->kind == CT_OP_BNORM ? 2 : 4;
   for (int i = 0; i < params && back & CT_BWD_PARAM; i++)
@@ -215,7 +216,7 @@ static void try_layout(const op_case_t *c, ct_layout_t offered, const truth_t *t
 void check_parity(const op_case_t *c)
 {
   static const ct_layout_t layouts[] = {CT_PLAIN, CT_C16, CT_C8, CT_NHWC};
-  int has_layouts = c->desc.x.ndim == 4 && c->desc.kind != CT_OP_REORDER;
+  int has_layouts = c->desc.x.ndim >= 4 && c->desc.kind != CT_OP_REORDER;
   int n_layouts = has_layouts ? (c->big ? 2 : 4) : 1;
   unsigned tried = 0;
   truth_t t;

@@ -210,9 +210,10 @@ static int open_tensors(rig_t *r)
   CT_TRY(tensor_open(&r->dy, r->side, &d->y, y));
   CT_TRY(tensor_open(&r->dy2, r->side, &d->y, y));
   CT_TRY(tensor_open(&r->dx, r->side, &d->x, x));
-  if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &d->x, x));
+  ct_shape_t x2 = ct_op_second(d);
+  if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, x));
   /* an addition has one gradient for both its inputs */
-  if (takes_x2(d) && d->kind == CT_OP_BNORM) CT_TRY(tensor_open(&r->dx2, r->side, &d->x, x));
+  if (takes_x2(d) && d->kind != CT_OP_ADD) CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));
 out:
   return rc;
 }

@@ -31,7 +31,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   switch (d->kind) {
   case CT_OP_CONV:
     if (param == 0)
-      return out * (d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1];
+      return out * (d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1] *
+             (d->x.ndim == 5 ? d->u.conv.kernel[2] : 1);
     return param == 1 && d->u.conv.bias ? out : 0;
   case CT_OP_LINEAR:
     out = d->y.dim[d->y.ndim - 1];
@@ -55,7 +56,14 @@ int64_t param_count(const ct_op_desc_t *d, int param)
 
 int takes_x2(const ct_op_desc_t *d)
 {
-  return d->kind == CT_OP_ADD || (d->kind == CT_OP_BNORM && d->u.bnorm.add);
+  return d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT ||
+         (d->kind == CT_OP_BNORM && d->u.bnorm.add);
+}
+
+int64_t second_count(const ct_op_desc_t *d)
+{
+  ct_shape_t x2 = ct_op_second(d);
+  return ct_shape_count(&x2);
 }
 
 /* Triangular between -2.45 and 2.45: variance 1, four numbers of one random block. */
@@ -128,11 +136,11 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   memset(in, 0, sizeof *in);
   in->x = numbers(x, seed, 0, kind);
   if (kind == DATA_SPREAD) spread(in->x, x, seed);
-  if (takes_x2(d)) in->x2 = numbers(x, seed, 1, kind);
+  if (takes_x2(d)) in->x2 = numbers(second_count(d), seed, 1, kind);
   in->dy = numbers(y, seed, 2, kind);
   in->dy2 = numbers(y, seed, 3, kind);
   round_to(d->x.dtype, in->x, x);
-  round_to(d->x.dtype, in->x2, x);
+  round_to(d->x.dtype, in->x2, second_count(d));
   round_to(d->y.dtype, in->dy, y);
   round_to(d->y.dtype, in->dy2, y);
   for (int i = 0; i < 4; i++) {
@@ -169,7 +177,7 @@ void outputs_open(outputs_t *out, const ct_op_desc_t *d)
   memset(out, 0, sizeof *out);
   out->y = host_array(y, sizeof *out->y);
   out->dx = host_array(x, sizeof *out->dx);
-  out->dx2 = host_array(x, sizeof *out->dx2);
+  out->dx2 = host_array(second_count(d), sizeof *out->dx2);
   for (int i = 0; i < 4; i++)
     out->dw[i] = host_array(param_count(d, i), sizeof(float));
   for (int i = 0; i < 2; i++)

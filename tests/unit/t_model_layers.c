@@ -153,7 +153,7 @@ static void wrong_layers_are_refused(void)
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     assert_wrong(&cases[i], image(3, 8, 8), 10);
-  wrong_t rows = {"layers:\n- batchnorm", CT_ERR_SHAPE, "wants N x C or N x C x H x W"};
+  wrong_t rows = {"layers:\n- batchnorm", CT_ERR_SHAPE, "wants N x C, N x C x H x W or"};
   assert_wrong(&rows, ct_shape(3, 1, 28, 28), 10);
 }
 

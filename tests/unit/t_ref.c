@@ -300,10 +300,10 @@ static void wrong_descriptors_are_refused(void)
     int groups, passes;
     const char *word;
   } cases[] = {
-      {CT_OP_CONV, &y, 1, 1, "height or width"}, {CT_OP_CONV, &x, 3, 1, "groups"},
-      {CT_OP_BNORM, &y, 0, 1, "shape"},          {CT_OP_RELU, &y, 0, 1, "shape"},
-      {CT_OP_POOL, &y, 0, 1, "channels"},        {CT_OP_REORDER, &flat, 0, 1, "number of elements"},
-      {CT_OP_LOSS, &x, 0, 1, "N x classes"},     {CT_OP_UPDATE, &x, 0, 2, "backward"},
+      {CT_OP_CONV, &y, 1, 1, "output's size"}, {CT_OP_CONV, &x, 3, 1, "groups"},
+      {CT_OP_BNORM, &y, 0, 1, "shape"},        {CT_OP_RELU, &y, 0, 1, "shape"},
+      {CT_OP_POOL, &y, 0, 1, "channels"},      {CT_OP_REORDER, &flat, 0, 1, "number of elements"},
+      {CT_OP_LOSS, &x, 0, 1, "N x classes"},   {CT_OP_UPDATE, &x, 0, 2, "backward"},
       {CT_OP_RELU, &x, 0, 64, "pass"},
   };
   bench_t b;

@@ -1,0 +1,43 @@
+/* torch.nn.AdaptiveAvgPool2d: windows whose sizes follow from those of input and output. */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+typedef struct {
+  int64_t out[2];
+} adaptive_t;
+
+static const ct_opt_t rows[] = {
+    CT_OPT_PAIR(adaptive_t, out, NULL, 1, 4096, "size of the output, in pixels: rows, columns"),
+    CT_OPT_END};
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  const adaptive_t *o = opts;
+  CT_TRY(ct__want_space(in, 2));
+  *out = ct_shape(4, in->dim[0], in->dim[1], o->out[0], o->out[1]);
+out:
+  return rc;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  (void)opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_POOL, in, out);
+  d->u.pool.average = 1;
+  d->u.pool.adaptive = 1;
+}
+
+const ct_layer_ops_t ct__layer_adaptive_avgpool = {
+    .kind = "adaptive_avgpool",
+    .help = "average over as many windows as the output has pixels",
+    .opts_bytes = sizeof(adaptive_t),
+    .opts = rows,
+    .inputs = 1,
+    .infer = infer,
+    .params = ct__no_params,
+    .lower = lower,
+};

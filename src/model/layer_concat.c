@@ -1,0 +1,39 @@
+/* Two layers one behind the other along the channels: torch.cat((a, b), 1). */
+#include "model/layer_common.h"
+
+#include "base/ct_err.h"
+
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK, fit = in[0].ndim == in[1].ndim && in[0].ndim >= 2;
+  char a[80], b[80];
+  (void)opts;
+  for (int i = 0; i < in[0].ndim; i++)
+    fit &= i == 1 || in[0].dim[i] == in[1].dim[i];
+  if (!fit)
+    CT_FAIL(CT_ERR_SHAPE, "wants two inputs that differ in channels only, but they are %s and %s",
+            ct_shape_text(&in[0], a, sizeof a), ct_shape_text(&in[1], b, sizeof b));
+  *out = in[0];
+  out->dim[1] += in[1].dim[1];
+out:
+  return rc;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  (void)opts;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_CONCAT, in, out);
+}
+
+const ct_layer_ops_t ct__layer_concat = {
+    .kind = "concat",
+    .help = "channels of two layers, one behind the other: from: [a, b]",
+    .opts_bytes = 0,
+    .opts = ct__no_options,
+    .inputs = 2,
+    .infer = infer,
+    .params = ct__no_params,
+    .lower = lower,
+};

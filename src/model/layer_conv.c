@@ -1,0 +1,130 @@
+/* Cross-correlation with zero padding: torch.nn.Conv2d and Conv3d. */
+#include "model/layer_common.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/ct_err.h"
+
+enum { INIT_DEFAULT, INIT_HE_FAN_OUT, INIT_HE_FAN_IN, INIT_TRUNC_NORMAL };
+enum { BIAS_DEFAULT, BIAS_ZERO };
+
+typedef struct {
+  int64_t out;
+  int64_t kernel[3], stride[3], padding[3], dilation[3];
+  int64_t groups;
+  int bias;
+  int init, bias_init;
+} conv_t;
+
+#define ROWS(SIZE, order)                                                                 \
+  CT_OPT_INT(conv_t, out, NULL, 1, 1 << 24, "output channels"),                           \
+      SIZE(conv_t, kernel, NULL, 1, 4096, "size of the window, in pixels: " order),       \
+      SIZE(conv_t, stride, "1", 1, 4096, "pixels from window to window"),                 \
+      SIZE(conv_t, padding, "0", 0, 4096, "zeros on each side, in pixels"),               \
+      SIZE(conv_t, dilation, "1", 1, 4096, "pixels from tap to tap"),                     \
+      CT_OPT_INT(conv_t, groups, "1", 1, 1 << 24,                                         \
+                 "groups of channels that do not see each other"),                        \
+      CT_OPT_BOOL(conv_t, bias, "true", "add a trained bias per channel"),                \
+      CT_OPT_CHOICE(conv_t, init, "default", "default|he_fan_out|he_fan_in|trunc_normal", \
+                    "initial weights: PyTorch's default; normal by He et al. 2015; "      \
+                    "truncated normal, 1 / fan in, no bias"),                             \
+      CT_OPT_CHOICE(conv_t, bias_init, "default", "default|zero",                         \
+                    "initial bias: PyTorch's default, or zero"),                          \
+      CT_OPT_END
+
+static const ct_opt_t rows2[] = {ROWS(CT_OPT_PAIR, "rows, columns")};
+static const ct_opt_t rows3[] = {ROWS(CT_OPT_TRIPLE, "depth, rows, columns")};
+
+static int infer(int space, const conv_t *o, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  ct__window_t w = {.space = space};
+  CT_TRY(ct__want_space(in, space));
+  if (in->dim[1] % o->groups || o->out % o->groups)
+    CT_FAIL(CT_ERR_SHAPE,
+            "%" PRId64 " groups must divide both its %" PRId64 " input and its %" PRId64
+            " output channels",
+            o->groups, in->dim[1], o->out);
+  for (int i = 0; i < space; i++) {
+    w.kernel[i] = o->kernel[i];
+    w.stride[i] = o->stride[i];
+    w.padding[i] = o->padding[i];
+    w.dilation[i] = o->dilation[i];
+  }
+  CT_TRY(ct__window_infer(&w, in, o->out, out));
+out:
+  return rc;
+}
+
+static int infer2(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  return infer(2, opts, in, out);
+}
+
+static int infer3(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  return infer(3, opts, in, out);
+}
+
+static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  const conv_t *o = opts;
+  int space = in->ndim - 2;
+  int64_t taps = 1, in_channels = in->dim[1] / o->groups;
+  int64_t dim[CT_MAX_DIMS] = {o->out, in_channels};
+  for (int i = 0; i < space; i++) {
+    dim[2 + i] = o->kernel[i];
+    taps *= o->kernel[i];
+  }
+  spec[0] = ct__uniform_param("weight", ct_shape_dims(2 + space, dim), in_channels * taps);
+  spec[1] = ct__uniform_param("bias", ct_shape(1, o->out), in_channels * taps);
+  if (o->init == INIT_HE_FAN_OUT || o->init == INIT_HE_FAN_IN) {
+    int64_t channels = o->init == INIT_HE_FAN_OUT ? o->out : in_channels;
+    spec[0].init = CT_INIT_NORMAL;
+    spec[0].scale = sqrt(2 / ((double)channels * (double)taps));
+  }
+  if (o->init == INIT_TRUNC_NORMAL) {
+    spec[0].init = CT_INIT_TRUNC_NORMAL;
+    spec[0].scale = 1 / sqrt((double)in_channels * (double)taps);
+  }
+  if (o->bias_init == BIAS_ZERO || o->init == INIT_TRUNC_NORMAL) spec[1].init = CT_INIT_ZERO;
+  return o->bias ? 2 : 1;
+}
+
+static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
+                  ct_op_desc_t *d)
+{
+  const conv_t *o = opts;
+  int space = in->ndim - 2;
+  (void)index;
+  ct_op_desc_init(d, CT_OP_CONV, in, out);
+  ct__window_ints(space, o->kernel, d->u.conv.kernel);
+  ct__window_ints(space, o->stride, d->u.conv.stride);
+  ct__window_ints(space, o->padding, d->u.conv.pad);
+  ct__window_ints(space, o->dilation, d->u.conv.dilate);
+  d->u.conv.groups = (int)o->groups;
+  d->u.conv.bias = o->bias;
+}
+
+const ct_layer_ops_t ct__layer_conv2d = {
+    .kind = "conv2d",
+    .help = "2-D convolution of images",
+    .opts_bytes = sizeof(conv_t),
+    .opts = rows2,
+    .inputs = 1,
+    .infer = infer2,
+    .params = params,
+    .lower = lower,
+};
+
+const ct_layer_ops_t ct__layer_conv3d = {
+    .kind = "conv3d",
+    .help = "3-D convolution of volumes",
+    .opts_bytes = sizeof(conv_t),
+    .opts = rows3,
+    .inputs = 1,
+    .infer = infer3,
+    .params = params,
+    .lower = lower,
+};

@@ -1,0 +1,137 @@
+/* Activations other than ReLU, as in torch.nn.functional; and concatenation. */
+#include "ref/ref.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double root_half = 0.70710678118654752440, root_2pi = 2.50662827463100050242;
+
+static double sigmoid(double x)
+{
+  return 1 / (1 + exp(-x));
+}
+
+static double value(const ct_op_desc_t *d, double x)
+{
+  switch ((ct_act_t)d->u.act.kind) {
+  case CT_ACT_LEAKY_RELU:
+    return x > 0 ? x : d->u.act.alpha * x;
+  case CT_ACT_RELU6:
+    return x < 0 ? 0 : x > 6 ? 6 : x; /* NaN stays NaN */
+  case CT_ACT_GELU:
+    return 0.5 * x * (1 + erf(x * root_half));
+  case CT_ACT_SIGMOID:
+    return sigmoid(x);
+  case CT_ACT_TANH:
+    return d->u.act.alpha * tanh(x);
+  case CT_ACT_SILU:
+    return x * sigmoid(x);
+  }
+  return 0;
+}
+
+static int needs_x(const ct_op_desc_t *d)
+{
+  return d->u.act.kind == CT_ACT_GELU || d->u.act.kind == CT_ACT_SILU;
+}
+
+/* The derivative; v is x where needs_x(), else y. */
+static double slope(const ct_op_desc_t *d, double v)
+{
+  switch ((ct_act_t)d->u.act.kind) {
+  case CT_ACT_LEAKY_RELU:
+    return v > 0 ? 1 : d->u.act.alpha;
+  case CT_ACT_RELU6:
+    return v > 0 && v < 6 ? 1 : 0;
+  case CT_ACT_GELU:
+    return 0.5 * (1 + erf(v * root_half)) + v * exp(-0.5 * v * v) / root_2pi;
+  case CT_ACT_SIGMOID:
+    return v * (1 - v);
+  case CT_ACT_TANH:
+    return d->u.act.alpha - v * v / d->u.act.alpha;
+  case CT_ACT_SILU:
+    return sigmoid(v) * (1 + v * (1 - sigmoid(v)));
+  }
+  return 0;
+}
+
+static int act_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  const float *x = a->x, *dy = a->dy, *dy2 = a->dy2;
+  float *y = a->y, *dx = a->dx;
+
+  for (int64_t i = 0; a->pass & CT_FWD && i < ct_shape_count(&d->x); i++)
+    y[i] = (float)value(d, x[i]);
+  for (int64_t i = 0; a->pass & CT_BWD_DATA && i < ct_shape_count(&d->x); i++) {
+    double g = dy2 ? (double)dy[i] + dy2[i] : dy[i];
+    dx[i] = (float)(g * slope(d, needs_x(d) ? x[i] : y[i]));
+  }
+  return CT_OK;
+}
+
+static const char *act_check(const ct_op_desc_t *d)
+{
+  int kind = d->u.act.kind;
+  if (!ct_shape_same(&d->x, &d->y)) return "input and output differ in shape";
+  if (kind < CT_ACT_LEAKY_RELU || kind > CT_ACT_SILU) return "unknown activation";
+  if (kind == CT_ACT_LEAKY_RELU && !(d->u.act.alpha >= 0)) return "the negative slope is below 0";
+  if (kind == CT_ACT_TANH && !(d->u.act.alpha > 0)) return "the factor is not above 0";
+  return NULL;
+}
+
+static void act_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  if (d->passes & CT_BWD_DATA) info->bwd_uses = needs_x(d) ? CT_USES_X : CT_USES_Y;
+  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+}
+
+const ct__ref_kind_t ct__ref_act = {act_check, act_needs, act_run};
+
+/* ---- concatenation ---- */
+
+/* One part's gradient: of each sample, `count` of the `all` elements, from `first` on. */
+static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t first,
+                          int64_t count, float *dx)
+{
+  int64_t all = ct_shape_sample(&d->y);
+
+  for (int64_t n = 0; n < d->y.dim[0]; n++) {
+    for (int64_t i = 0; i < count; i++) {
+      int64_t at = n * all + first + i;
+      float g = ((const float *)a->dy)[at];
+      dx[n * count + i] = a->dy2 ? g + ((const float *)a->dy2)[at] : g;
+    }
+  }
+}
+
+static int concat_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t one = ct_shape_sample(&d->x), two = ct_shape_sample(&d->y) - one;
+  const float *x = a->x, *x2 = a->x2;
+
+  for (int64_t n = 0; a->pass & CT_FWD && n < d->y.dim[0]; n++) {
+    float *y = (float *)a->y + n * (one + two);
+    memcpy(y, x + n * one, (size_t)one * sizeof *y);
+    memcpy(y + one, x2 + n * two, (size_t)two * sizeof *y);
+  }
+  if (a->pass & CT_BWD_DATA && a->dx) part_gradient(d, a, 0, one, a->dx);
+  if (a->pass & CT_BWD_DATA && a->dx2) part_gradient(d, a, one, two, a->dx2);
+  return CT_OK;
+}
+
+static const char *concat_check(const ct_op_desc_t *d)
+{
+  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "input and output differ in dimensions";
+  if (d->x.dim[1] >= d->y.dim[1]) return "there is no room for the second input";
+  for (int i = 0; i < d->x.ndim; i++)
+    if (i != 1 && d->x.dim[i] != d->y.dim[i]) return "only the channels may grow";
+  return NULL;
+}
+
+static void concat_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  (void)d;
+  info->takes_dy2 = 1;
+}
+
+const ct__ref_kind_t ct__ref_concat = {concat_check, concat_needs, concat_run};

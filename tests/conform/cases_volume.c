@@ -1,0 +1,203 @@
+/* Activations, concatenation, what works on volumes, and adaptive averages. */
+#include "tests/conform/cases.h"
+
+#include <string.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+static void start(op_case_t *out, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y)
+{
+  ct_op_desc_init(&out->desc, kind, x, y);
+  out->data = DATA_RANDOM;
+  out->big = 0;
+}
+
+/* ---- activations ---- */
+
+static void make_act(int kind, const ct_shape_t *x, op_case_t *out)
+{
+  start(out, CT_OP_ACT, x, x);
+  out->desc.u.act.kind = kind;
+  if (kind == CT_ACT_LEAKY_RELU) out->desc.u.act.alpha = 0.3;
+  if (kind == CT_ACT_TANH) out->desc.u.act.alpha = 1.2;
+}
+
+/* Spread out, so that some values are far beyond where the functions bend. */
+int case_act(int i, op_case_t *out)
+{
+  const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 4, 4), ct_shape(4, 3, 17, 5, 7),
+                               ct_shape(2, 7, 33), ct_shape(5, 2, 20, 2, 3, 2),
+                               ct_shape(4, 2, 32, 24, 24)};
+  int kinds = CT_ACT_SILU + 1;
+
+  if (i >= kinds * COUNT(shapes)) return 0;
+  make_act(i % kinds, &shapes[i / kinds], out);
+  if (i % 2) out->data = DATA_SPREAD;
+  return 1;
+}
+
+/* ---- concatenation ---- */
+
+static void make_concat(const ct_shape_t *x, int more, op_case_t *out)
+{
+  ct_shape_t y = *x;
+  y.dim[1] += more;
+  start(out, CT_OP_CONCAT, x, &y);
+}
+
+int case_concat(int i, op_case_t *out)
+{
+  /* the first fills its blocks of 16, of 8, or neither; so does the second */
+  const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 4, 5), ct_shape(4, 3, 32, 3, 3),
+                               ct_shape(4, 2, 8, 5, 4),  ct_shape(4, 1, 5, 3, 7),
+                               ct_shape(2, 4, 7),        ct_shape(5, 2, 16, 2, 3, 4),
+                               ct_shape(4, 2, 48, 1, 1), ct_shape(4, 4, 64, 12, 12)};
+  static const int more[] = {16, 12, 8, 6, 9, 17, 3, 32};
+
+  if (i >= COUNT(shapes)) return 0;
+  make_concat(&shapes[i], more[i], out);
+  return 1;
+}
+
+/* ---- volumes ---- */
+
+typedef struct conv3_row {
+  int n, c, size[3], out, kernel[3], stride[3], pad[3], dilate[3], groups, bias, relu;
+} conv3_row_t;
+
+static void make_conv3(const conv3_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(5, r->n, r->c, r->size[0], r->size[1], r->size[2]), y = x;
+
+  y.dim[1] = r->out;
+  for (int i = 0; i < 3; i++) {
+    y.dim[2 + i] =
+        ct_op_window_out(x.dim[2 + i], r->kernel[i], r->stride[i], r->pad[i], r->dilate[i]);
+  }
+  start(out, CT_OP_CONV, &x, &y);
+  memcpy(out->desc.u.conv.kernel, r->kernel, sizeof r->kernel);
+  memcpy(out->desc.u.conv.stride, r->stride, sizeof r->stride);
+  memcpy(out->desc.u.conv.pad, r->pad, sizeof r->pad);
+  memcpy(out->desc.u.conv.dilate, r->dilate, sizeof r->dilate);
+  out->desc.u.conv.groups = r->groups;
+  out->desc.u.conv.bias = r->bias;
+  out->desc.u.conv.relu = r->relu;
+}
+
+typedef struct pool3_row {
+  int n, c, size[3], kernel[3], stride[3], pad[3], average, include_pad, relu;
+  data_kind_t data;
+} pool3_row_t;
+
+static void make_pool3(const pool3_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(5, r->n, r->c, r->size[0], r->size[1], r->size[2]), y = x;
+  int global = r->kernel[0] == 0;
+
+  for (int i = 0; i < 3; i++) {
+    y.dim[2 + i] =
+        global ? 1 : ct_op_window_out(x.dim[2 + i], r->kernel[i], r->stride[i], r->pad[i], 1);
+  }
+  start(out, CT_OP_POOL, &x, &y);
+  memcpy(out->desc.u.pool.kernel, r->kernel, sizeof r->kernel);
+  memcpy(out->desc.u.pool.stride, r->stride, sizeof r->stride);
+  memcpy(out->desc.u.pool.pad, r->pad, sizeof r->pad);
+  out->desc.u.pool.average = r->average;
+  out->desc.u.pool.global = global;
+  out->desc.u.pool.include_pad = r->include_pad;
+  out->desc.u.pool.relu = r->relu;
+  out->data = r->data;
+}
+
+static void make_bnorm3(int training, int relu, int add, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(5, 2, 20, 3, 2, 5);
+
+  start(out, CT_OP_BNORM, &x, &x);
+  out->desc.training = training;
+  out->desc.u.bnorm.eps = 1e-5;
+  out->desc.u.bnorm.momentum = 0.1;
+  out->desc.u.bnorm.relu = relu;
+  out->desc.u.bnorm.add = add;
+}
+
+static void make_adaptive(const ct_shape_t *x, int d, int h, int w, op_case_t *out)
+{
+  ct_shape_t y = x->ndim == 4 ? ct_shape(4, x->dim[0], x->dim[1], h, w)
+                              : ct_shape(5, x->dim[0], x->dim[1], d, h, w);
+  start(out, CT_OP_POOL, x, &y);
+  out->desc.u.pool.average = out->desc.u.pool.adaptive = 1;
+}
+
+static int case_adaptive(int i, op_case_t *out)
+{
+  /* windows alike, of different sizes, overlapping, and fewer inputs than outputs */
+  const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 8, 6), ct_shape(4, 1, 17, 10, 11),
+                               ct_shape(4, 2, 32, 1, 2), ct_shape(5, 2, 5, 4, 5, 6)};
+  static const int sizes[][3] = {{0, 4, 3}, {0, 7, 7}, {0, 7, 7}, {2, 3, 4}};
+
+  if (i >= COUNT(shapes)) return 0;
+  make_adaptive(&shapes[i], sizes[i][0], sizes[i][1], sizes[i][2], out);
+  return 1;
+}
+
+int case_volume(int i, op_case_t *out)
+{
+  static const conv3_row_t convs[] = {
+      {2, 16, {4, 5, 6}, 16, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1, 1, 0},
+      {1, 32, {4, 4, 4}, 64, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1, 0, 1},
+      {2, 4, {8, 8, 8}, 16, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1, 1, 0},
+      {1, 17, {3, 5, 4}, 20, {1, 3, 2}, {1, 2, 1}, {0, 1, 0}, {1, 1, 2}, 1, 1, 1},
+      {2, 6, {4, 3, 5}, 12, {2, 2, 2}, {1, 1, 2}, {0, 1, 0}, {1, 1, 1}, 3, 1, 0},
+      {2, 1, {1, 1, 1}, 1, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 1, 1, 0},
+  };
+  static const pool3_row_t pools[] = {
+      {2, 16, {4, 6, 8}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, 0, 0, 0, DATA_RANDOM},
+      {1, 17, {5, 4, 7}, {3, 2, 3}, {2, 1, 2}, {1, 0, 1}, 0, 0, 1, DATA_TIES},
+      {2, 32, {3, 5, 4}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, 0, 0, 0, DATA_TIES},
+      {2, 16, {4, 4, 4}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, 1, 0, 0, DATA_RANDOM},
+      {1, 5, {5, 4, 7}, {3, 2, 3}, {2, 1, 2}, {1, 1, 1}, 1, 0, 0, DATA_RANDOM},
+      {2, 20, {5, 4, 3}, {3, 2, 3}, {2, 1, 2}, {1, 0, 1}, 1, 1, 0, DATA_RANDOM},
+      {2, 17, {3, 4, 2}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 1, 0, 0, DATA_RANDOM},
+  };
+
+  if (i < COUNT(convs)) {
+    make_conv3(&convs[i], out);
+    return 1;
+  }
+  i -= COUNT(convs);
+  if (i < COUNT(pools)) {
+    make_pool3(&pools[i], out);
+    return 1;
+  }
+  i -= COUNT(pools);
+  if (i < 3) {
+    make_bnorm3(i > 0, i > 1, i > 1, out);
+    return 1;
+  }
+  return case_adaptive(i - 3, out);
+}
+
+/* ---- for central differences ---- */
+
+int case_volume_gradient(int i, op_case_t *out)
+{
+  static const conv3_row_t conv = {1,         3,         {3, 2, 4}, 2, {2, 2, 3}, {1, 1, 2},
+                                   {0, 1, 1}, {1, 1, 1}, 1,         1, 0};
+  static const pool3_row_t pools[] = {
+      {1, 2, {3, 4, 2}, {2, 3, 2}, {1, 2, 2}, {1, 1, 0}, 0, 0, 0, DATA_SPREAD},
+      {1, 2, {3, 4, 2}, {2, 3, 2}, {1, 2, 2}, {1, 1, 0}, 1, 1, 0, DATA_RANDOM}};
+  const ct_shape_t image = ct_shape(4, 1, 2, 3, 5), flat = ct_shape(2, 4, 6);
+
+  if (i <= CT_ACT_SILU) {
+    make_act(i, &flat, out);
+    if (i <= CT_ACT_RELU6) out->data = DATA_SPREAD; /* where they bend there is no derivative */
+    return 1;
+  }
+  i -= CT_ACT_SILU + 1;
+  if (i == 0) make_conv3(&conv, out);
+  if (i == 1 || i == 2) make_pool3(&pools[i - 1], out);
+  if (i == 3) make_adaptive(&image, 0, 2, 7, out);
+  if (i == 4) make_concat(&image, 3, out);
+  return i < 5;
+}
