@@ -1,18 +1,20 @@
 /** \file ct_rules.h  Optimizer rules, element by element.  Layer 1.
  *
- * A rule is one inline function of (hyper-parameters, weight, gradient, states) that returns the new weight,
- * shared by every backend: each expands CT_RULE_LIST into loops over flat ranges.  Adding an optimizer is
- * one function and one row here, and its options in optim/.
+ * * A rule is one inline function of (hyper-parameters, weight, gradient, states) that returns
+ * the new weight, shared by every backend: each expands CT_RULE_LIST into loops over flat
+ * ranges.  Adding an optimizer is one function and one row here, and its options in optim/.
  *
- * A rule that adapts its rate to a whole parameter has a second function, which gives for each element the
- * value whose norm is wanted besides that of the weights, and may change the states.  For such a rule MEASURE
- * is run for each parameter before UPDATE, also for those without weight decay. */
+ * * A rule that adapts its rate to a whole parameter has a second function, which gives for
+ * each element the value whose norm is wanted besides that of the weights, and may change the
+ * states.  For such a rule MEASURE is run for each parameter before UPDATE, also for those
+ * without weight decay. */
 #ifndef CT_RULES_H
 #define CT_RULES_H
 #include <math.h>
 #include <stdint.h>
 
-/** X(NAME, function, number of float32 states per weight, 1 if it wants MEASURE, its function for that) */
+/** X(NAME, function, number of float32 states per weight, 1 if it wants MEASURE, its function
+ * for that) */
 #define CT_RULE_LIST(X)                                                         \
   X(CT_RULE_SGD, ct_rule_sgd, 1, 0, ct_rule_gradient)                           \
   X(CT_RULE_ADAM, ct_rule_adam, 2, 0, ct_rule_gradient)                         \
@@ -30,8 +32,9 @@ typedef enum {
 
 #define CT_RULE_STATES 3 /**< most states any rule has */
 
-/** Numbers of one step, equal for a whole range of weights.  A rule uses what it needs.  What is a
- * difference from 1, or a power of a beta, is worked out in double by optim/ and rounded once. */
+/** Numbers of one step, equal for a whole range of weights.  A rule uses what it needs.  What is
+ * a difference from 1, or a power of a beta, is worked out in double by optim/ and rounded
+ * once. */
 typedef struct ct_hyper {
   float lr;       /**< Adam: over the bias correction of the first moment */
   float momentum; /**< Adam, LAMB: beta1 */
@@ -121,7 +124,8 @@ static inline float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float
   return ct_rule_rms_step(h, w, g, *s0, s1);
 }
 
-/** The same with centered=True.  States: square_avg, grad_avg; momentum_buffer if there is momentum. */
+/** The same with centered=True.  States: square_avg, grad_avg; momentum_buffer if there is
+ * momentum. */
 static inline float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float g, float *s0,
                                              float *s1, float *s2)
 {
@@ -131,8 +135,8 @@ static inline float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float
   return ct_rule_rms_step(h, w, g, *s0 - *s1 * *s1, s2);
 }
 
-/** LARS (You, Gitman, Ginsburg 2017) as timm.optim.Lars: SGD on the gradient and decay times the ratio.
- * State: momentum_buffer. */
+/** LARS (You, Gitman, Ginsburg 2017) as timm.optim.Lars: SGD on the gradient and decay times the
+ * ratio. State: momentum_buffer. */
 static inline float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                  float *s2)
 {
@@ -158,8 +162,8 @@ static inline float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g
   return ct_rule_lamb_of(h, w, m, v);
 }
 
-/** LAMB (You et al. 2020) as timm.optim.Lamb without its own clipping, after MEASURE: the gradient is in the
- * moments.  States: exp_avg, exp_avg_sq. */
+/** LAMB (You et al. 2020) as timm.optim.Lamb without its own clipping, after MEASURE: the
+ * gradient is in the moments.  States: exp_avg, exp_avg_sq. */
 static inline float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                  float *s2)
 {
@@ -168,8 +172,8 @@ static inline float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s
   return w - h->lr * h->ratio * ct_rule_lamb_of(h, w, *s0, *s1);
 }
 
-/** What a parameter's step is multiplied by, from the sums of squares that MEASURE gave (NULL: none).  1
- * without weight decay, as of biases: timm's always_adapt=False. */
+/** What a parameter's step is multiplied by, from the sums of squares that MEASURE gave (NULL:
+ * none).  1 without weight decay, as of biases: timm's always_adapt=False. */
 static inline float ct_rule_ratio(int rule, const ct_hyper_t *h, const double *norms)
 {
   if (!norms || h->weight_decay == 0 || !(norms[0] > 0) || !(norms[1] > 0)) return 1;

@@ -1,5 +1,5 @@
-/** \file ct_update.h  What MEASURE and UPDATE do before the rule, and GRADSTAT's norms: shared by the
- * backends.  Layer 1. */
+/** \file ct_update.h  What MEASURE and UPDATE do before the rule, and GRADSTAT's norms: shared
+ * by the backends.  Layer 1. */
 #ifndef CT_UPDATE_H
 #define CT_UPDATE_H
 #include <math.h>

@@ -72,9 +72,9 @@ static double powers(int64_t count, const float *g, float scale, double p)
 
 /* ---- rules ---- */
 
-/* A rule is scalar code (ct_rules.h), which the compiler makes a vector loop of.  A state that was
- * not allocated is one that the rule does not touch with these hyper-parameters: any address will
- * do. */
+/* A rule is scalar code (ct_rules.h), which the compiler makes a vector loop of.  A state that
+ * was not allocated is one that the rule does not touch with these hyper-parameters: any
+ * address will do. */
 INLINE float *state_of(const cpu__update_t *u, int state, int64_t first)
 {
   return (u->state[state] ? u->state[state] : u->w) + first;

@@ -1,7 +1,7 @@
 /* The optimizer's ops over flat ranges: GRADSTAT, MEASURE, UPDATE.
  *
- * Sums are made of a range's pieces, whose number depends on the length of the range alone, in their order: the
- * result is the same with any number of threads. */
+ * * Sums are made of a range's pieces, whose number depends on the length of the range alone,
+ * in their order: the result is the same with any number of threads. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,10 +1,12 @@
-/** \file ct_optim.h  Optimizers, parameter groups, learning-rate schedules, loss scaling: options -> the
- * numbers of one step.  Layer 3, pure.
+/** \file ct_optim.h  Optimizers, parameter groups, learning-rate schedules, loss scaling:
+ * options -> the numbers of one step.  Layer 3, pure.
  *
  * optim.c     kinds of optimizer and their numbers
  * groups.c    which parameter belongs to which group
  * schedule.c  the learning rate over time
- * scaler.c    dynamic loss scaling */
+ * plateau.c   reduce-on-plateau
+ * scaler.c    dynamic loss scaling
+ * used.c      options that a kind does not have */
 #ifndef CT_OPTIM_H
 #define CT_OPTIM_H
 #include "backend/ct_backend.h"
@@ -26,10 +28,11 @@ typedef struct ct_optim_opts {
 } ct_optim_opts_t;
 extern const ct_opt_t ct_optim_rows[];
 
-/** Checks what single ranges cannot (Nesterov needs momentum and no dampening, as torch.optim.SGD).
- * CT_ERR_USAGE. */
+/** Checks what single ranges cannot (Nesterov needs momentum and no dampening, as
+ * torch.optim.SGD), and that options which the optimizer does not have are left at their
+ * defaults.  CT_ERR_USAGE. */
 int ct_optim_check(const ct_optim_opts_t *o);
-/** The rule and how many float32 states a weight has with these options. */
+/** The rule (ct_rule_t) and how many float32 states a weight has with these options and groups. */
 int ct_optim_rule(const ct_optim_opts_t *o, int *states);
 /** State-dict name of a state, as PyTorch's optimizer: "momentum_buffer", "exp_avg". */
 const char *ct_optim_state_name(const ct_optim_opts_t *o, int state);
@@ -38,7 +41,8 @@ const char *ct_optim_state_name(const ct_optim_opts_t *o, int state);
 
 /** Parameters with the same numbers. */
 typedef struct ct_param_group {
-  double lr, weight_decay, momentum;
+  double lr, weight_decay;
+  double momentum; /**< beta1 of adam, adamw, lamb */
 } ct_param_group_t;
 
 typedef struct ct_param_groups {
@@ -47,10 +51,10 @@ typedef struct ct_param_groups {
   int *of; /**< owned; per graph parameter: its group (buffers and frozen ones: 0) */
 } ct_param_groups_t;
 
-/** Local.  The first entry of `optim.groups` whose pattern matches a parameter's name decides what it
- * sets; the rest is as in the options.  Patterns are those of fnmatch without flags; one without '*', '?' or
- * '[' also means all parameters of the layer of that name.  CT_ERR_USAGE: a pattern that matches
- * nothing, an unknown key (file:line). */
+/** Local.  The first entry of `optim.groups` whose pattern matches a parameter's name decides
+ * what it sets; the rest is as in the options.  Patterns are those of fnmatch without flags;
+ * one without '*', '?' or '[' also means all parameters of the layer of that name.
+ * CT_ERR_USAGE: a pattern that matches nothing, an unknown key (file:line). */
 int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
                          ct_param_groups_t *out);
 void ct_param_groups_clear(ct_param_groups_t *p);
@@ -77,7 +81,8 @@ typedef struct ct_schedule_opts {
 } ct_schedule_opts_t;
 extern const ct_opt_t ct_schedule_rows[];
 
-/** Checks what single ranges cannot.  CT_ERR_USAGE. */
+/** As ct_optim_check(): what single ranges cannot check, and options of other kinds.
+ * CT_ERR_USAGE. */
 int ct_schedule_check(const ct_schedule_opts_t *s);
 
 /** Where a run stands. */
@@ -86,14 +91,15 @@ typedef struct ct_schedule_point {
   int64_t step;                   /**< from 0 */
   int64_t steps_per_epoch, total_steps;
   int64_t batch;  /**< global, for scale_lr */
-  double plateau; /**< factor of reduce-on-plateau, ct_plateau_t */
+  double plateau; /**< kind plateau: the factor of ct_plateau_t, 1 at first */
 } ct_schedule_point_t;
 
-/** Learning rate of a step for a group whose rate is \a lr: warm-up (Goyal et al. 2017), then the schedule
- * over what is left, per step.  cosine: min + (lr - min) (1 + cos(pi t / T)) / 2 (Loshchilov and Hutter
- * 2017). */
+/** Learning rate of a step for a group whose rate is \a lr: warm-up (Goyal et al. 2017), then
+ * the schedule over what is left, per step.  cosine: min + (lr - min) (1 + cos(pi t / T)) / 2
+ * (Loshchilov and Hutter 2017). */
 double ct_schedule_lr(const ct_schedule_point_t *at, double lr);
-/** Momentum (beta1 for Adam) of a step: changes only with one_cycle and cycle_momentum. */
+/** Momentum (beta1 for Adam) of a step: changes only with one_cycle and cycle_momentum, and not
+ * where it is 0: such a group has none. */
 double ct_schedule_momentum(const ct_schedule_point_t *at, double momentum);
 
 /** State of reduce-on-plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min"). */
@@ -105,15 +111,15 @@ void ct_plateau_init(ct_plateau_t *p);
 /** After an evaluation with this loss. */
 void ct_plateau_update(ct_plateau_t *p, const ct_schedule_opts_t *s, double loss);
 
-/** Numbers of an update for a group: its rate and momentum by the schedule; \a update counts the updates
- * made before, from 0 (a skipped one does not count). */
+/** Numbers of an update for a group: its rate and momentum by the schedule; \a update counts the
+ * updates made before, from 0 (a skipped one does not count). */
 ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, const ct_param_group_t *group,
                           const ct_schedule_point_t *at, int64_t update);
 
 /* ---- loss scaling ---- */
 
-/** torch.amp.GradScaler with its constants: 65536 at first, x 2 after 2000 good steps in a row, x 0.5
- * after one whose gradients are not finite. */
+/** torch.amp.GradScaler with its constants: 65536 at first, x 2 after 2000 good steps in a row,
+ * x 0.5 after one whose gradients are not finite. */
 typedef struct ct_scaler {
   int on;
   double scale;

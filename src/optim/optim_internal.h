@@ -10,8 +10,9 @@ typedef struct ct__used {
 } ct__used_t;
 #define CT__KIND(kind) (1u << (kind))
 
-/** CT_ERR_USAGE if an option has another value than its default, though \a kind, which is the value of the
- * row "kind", does not have it.  \a used ends with a NULL key; options that are not in it are everybody's. */
+/** CT_ERR_USAGE if an option has another value than its default, though \a kind, which is the
+ * value of the row "kind", does not have it.  \a used ends with a NULL key; options that are
+ * not in it are everybody's. */
 int ct__optim_check_used(const ct_opt_t *rows, const void *values, const ct__used_t *used, int kind,
                          const char *section);
 

@@ -1,5 +1,5 @@
-/* The optimizer's ops: GRADSTAT, MEASURE, UPDATE of every rule, on ranges of odd lengths at places that are
- * multiples of 16 floats. */
+/* The optimizer's ops: GRADSTAT, MEASURE, UPDATE of every rule, on ranges of odd lengths at
+ * places that are multiples of 16 floats. */
 #include <math.h>
 #include <string.h>
 

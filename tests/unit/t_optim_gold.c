@@ -1,5 +1,6 @@
-/* Optimizers, clipping and loss scaling against PyTorch, on both backends: tests/golden/optim.gold, made by
- * make_optim_golden.py, which has the same problem and options. */
+/* Optimizers, clipping and loss scaling against PyTorch, on both backends:
+ * tests/golden/optim.gold, made by make_optim_golden.py, which has the same problem and
+ * options. */
 #include <math.h>
 
 #include "backend/ct_update.h"

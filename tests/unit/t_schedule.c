@@ -1,5 +1,5 @@
-/* Learning-rate schedules against torch.optim.lr_scheduler over whole runs: tests/golden/optim.gold, made by
- * make_optim_golden.py. */
+/* Learning-rate schedules against torch.optim.lr_scheduler over whole runs:
+ * tests/golden/optim.gold, made by make_optim_golden.py. */
 #include <math.h>
 
 #include "optim/ct_optim.h"
