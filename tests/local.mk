@@ -15,7 +15,7 @@ EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h 
 shell_tests = \
   %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
-  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/recipe.test \
+  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/recipe.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
   %D%/mpi/train.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/app.test \
@@ -34,7 +34,7 @@ unit_tests = \
   %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \
-  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_trainer %D%/mpi/t_trainer_state %D%/mpi/t_recipe \
+  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_trainer %D%/mpi/t_trainer_state %D%/mpi/t_trainer_dp %D%/mpi/t_recipe \
   %D%/fuzz/fuzz_config %D%/fuzz/fuzz_run_config \
   %D%/tools/same_ckpt
 check_PROGRAMS += $(unit_tests) $(launched_tests)
@@ -49,6 +49,7 @@ trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mp
 tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
 tests_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)
 tests_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
+tests_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
 tests_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 tests_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
 

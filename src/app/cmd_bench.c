@@ -1,17 +1,21 @@
+/* `bench step`: steps on one batch that stays in memory. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/bench.h"
 #include "app/commands.h"
-#include "app/result.h"
 #include "app/setup.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
+/* ---- steps ---- */
+
 /* Seconds of every timed step on this rank. */
 typedef struct times {
   int n;
   double *step, *compute, *comm_exposed;
+  int64_t sent; /* bytes in all of them */
 } times_t;
 
 static int alloc_times(times_t *t, int n)
@@ -44,6 +48,7 @@ static int run_steps(ct_setup_t *s, const ct_batch_t *b, int warmup, times_t *t)
   for (int i = -warmup; i < t->n; i++) {
     ct_step_word_t word = {0};
     ct_step_report_t times = {0};
+    if (i == 0) t->sent = -s->comm_ops->bytes_sent(s->comm);
     double begin = ct_clock();
     CT_TRY(ct_trainer_step(s->trainer, b, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
     if (i < 0) continue;
@@ -51,104 +56,66 @@ static int run_steps(ct_setup_t *s, const ct_batch_t *b, int warmup, times_t *t)
     t->compute[i] = times.compute_s;
     t->comm_exposed[i] = times.comm_exposed_s;
   }
+  t->sent += s->comm_ops->bytes_sent(s->comm);
 out:
   return rc;
 }
 
-/* The result of one rank's clock; all ranks end each step together. */
-typedef struct verdict {
-  int ranks, threads, steps;
-  int64_t batch;
-  double step, fastest, slowest, compute, comm_exposed, rate;
-  size_t peak, activations, arenas;
-} verdict_t;
-
-static verdict_t judge(const ct_setup_t *s, times_t *t, int64_t batch)
-{
-  verdict_t v = {.ranks = s->topo->size,
-                 .threads = ct_setup_threads(&s->cfg, s->topo->threads),
-                 .steps = t->n,
-                 .batch = batch,
-                 .step = median(t->step, t->n),
-                 .compute = median(t->compute, t->n),
-                 .comm_exposed = median(t->comm_exposed, t->n),
-                 .peak = ct_mem_peak_rss()};
-  ct_trainer_bytes(s->trainer, &v.activations, &v.arenas);
-  v.fastest = t->step[0];
-  v.slowest = t->step[t->n - 1];
-  v.rate = (double)batch / v.step;
-  return v;
-}
-
-static int as_json(const verdict_t *v, ct_str_t *out)
-{
-  json_t *o = json_pack(
-      "{s:i, s:i, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "ranks", v->ranks,
-      "threads", v->threads, "batch", (json_int_t)v->batch, "steps", v->steps, "step_s", v->step,
-      "step_s_min", v->fastest, "step_s_max", v->slowest, "compute_s", v->compute, "comm_exposed_s",
-      v->comm_exposed, "samples_per_s", v->rate, "peak_rss_bytes", (json_int_t)v->peak,
-      "activation_bytes", (json_int_t)v->activations, "arena_bytes", (json_int_t)v->arenas);
-  int rc = ct_result_json(o, out);
-  json_decref(o);
-  return rc;
-}
-
-static int as_text(const verdict_t *v, ct_str_t *out)
-{
-  char peak[32], activations[32], arenas[32];
-  return ct_str_add(
-      out,
-      "%d rank%s x %d thread%s, global batch %lld, %d steps\n"
-      "  step            %.3f ms (median; min %.3f, max %.3f)\n"
-      "  compute         %.3f ms\n"
-      "  communication   %.3f ms not hidden\n"
-      "  samples/s       %.1f\n"
-      "  memory          %s of activations, %s of arenas, %s at the peak, on rank 0\n",
-      v->ranks, v->ranks == 1 ? "" : "s", v->threads, v->threads == 1 ? "" : "s",
-      (long long)v->batch, v->steps, 1e3 * v->step, 1e3 * v->fastest, 1e3 * v->slowest,
-      1e3 * v->compute, 1e3 * v->comm_exposed, v->rate,
-      ct_text_bytes((double)v->activations, activations, sizeof activations),
-      ct_text_bytes((double)v->arenas, arenas, sizeof arenas),
-      ct_text_bytes((double)v->peak, peak, sizeof peak));
-}
-
-static int print(const verdict_t *v, int json)
+/* Collective. */
+static int judge(const ct_setup_t *s, times_t *t, int64_t batch, ct_bench_t *b)
 {
   int rc = CT_OK;
-  ct_str_t out = {0};
-  CT_TRY(json ? as_json(v, &out) : as_text(v, &out));
-  CT_TRY(ct_app_print(out.data));
+  double most = (double)t->sent / t->n, sum = most;
+  CT_TRY(ct_agree_doubles(s->topo, &most, 1, 1));
+  CT_TRY(ct_agree_doubles(s->topo, &sum, 1, 0));
+  b->ranks = s->topo->size;
+  b->threads = ct_setup_threads(&s->cfg, s->topo->threads);
+  b->steps = t->n;
+  b->batch = batch;
+  b->step = median(t->step, t->n);
+  b->fastest = t->step[0];
+  b->slowest = t->step[t->n - 1];
+  b->compute = median(t->compute, t->n);
+  b->comm_exposed = median(t->comm_exposed, t->n);
+  b->rate = (double)batch / b->step;
+  b->sent = most;
+  b->sent_mean = sum / s->topo->size;
+  b->peak = ct_mem_peak_rss();
+  ct_trainer_bytes(s->trainer, &b->activations, &b->arenas);
 out:
-  ct_str_clear(&out);
   return rc;
 }
 
-/* The first batch of the data, kept by a feed that is not asked again. */
-static int open_batch(const ct_setup_t *s, ct_feed_t **feed, const ct_batch_t **out)
+/* The first batch of the data, kept by a feed that is not asked again.  In the mode dp rank 0
+ * has all of it, and the others know how large it is. */
+static int open_batch(const ct_setup_t *s, ct_feed_t **feed, ct_batch_t *none,
+                      const ct_batch_t **out)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, dp = s->recipe.dp;
   ct_sampler_t sampler = {.seed = (uint64_t)s->cfg.run.seed,
                           .samples = s->data.info.samples,
                           .batch = s->cfg.data.batch,
                           .shuffle = s->cfg.data.shuffle,
                           .parts = s->recipe.parts};
-  CT_TRY(ct_feed_open(&s->data, &sampler, s->topo->rank, s->topo->size, 0, 0, 0, 1, feed));
+  none->global = ct_sampler_batch(&sampler, 0);
+  *out = none;
+  if (dp && s->topo->rank) return CT_OK;
+  CT_TRY(ct_feed_open(&s->data, &sampler, s->topo->rank, dp ? 1 : s->topo->size, 0, 0, 0, 1, feed));
   CT_TRY(ct_feed_next(*feed, out));
 out:
   return rc;
 }
 
-int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
+/* Collective over topo: everything from the configuration to the verdict. */
+static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b)
 {
   int rc = CT_OK;
   int64_t steps, warmup;
   ct_setup_t s = {.topo = topo};
   ct_feed_t *feed = NULL;
+  ct_batch_t none = {0};
   const ct_batch_t *batch;
   times_t t = {0};
-  (void)status;
-  if (strcmp(a->rest[0], "step") != 0)
-    CT_FAIL(CT_ERR_USAGE, "bench: cannot measure '%s'; there is 'step'", a->rest[0]);
   CT_TRY(ct_args_int(a, "steps", 20, 1, 1000000, &steps));
   CT_TRY(ct_args_int(a, "warmup", 3, 0, 1000000, &warmup));
   CT_TRY(ct_setup_config(&s, a->rest[1], a));
@@ -156,14 +123,112 @@ int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_data(&s, 1, 0));
   CT_TRY(ct_setup_model(&s));
   CT_TRY(ct_setup_trainer(&s, 1));
-  CT_TRY_ALL(topo, open_batch(&s, &feed, &batch));
+  CT_TRY_ALL(topo, open_batch(&s, &feed, &none, &batch));
   CT_TRY_ALL(topo, alloc_times(&t, (int)steps));
   CT_TRY(run_steps(&s, batch, (int)warmup, &t));
-  verdict_t v = judge(&s, &t, batch->global);
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(&v, ct_args_get(a, "json") != NULL) : CT_OK);
+  CT_TRY(judge(&s, &t, batch->global, b));
 out:
   ct_mem_free(t.step);
   ct_feed_close(feed);
   ct_setup_close(&s);
+  return rc;
+}
+
+/* ---- modes ---- */
+
+enum { MODES_MAX = 8, KEYS = 2 };
+
+/* A mode is the configuration with other values of these keys. */
+typedef struct variety {
+  const char *name;
+  int alone; /* 1: rank 0 does all the work while the others wait */
+  const char *set[KEYS];
+} variety_t;
+
+static const variety_t varieties[] = {{"single", 1, {"parallel.mode=single", "parallel.zero=0"}},
+                                      {"ddp", 0, {"parallel.mode=ddp", "parallel.zero=0"}},
+                                      {"dp", 0, {"parallel.mode=dp", "parallel.zero=0"}},
+                                      {"zero", 0, {"parallel.mode=ddp", "parallel.zero=1"}}};
+enum { VARIETIES = sizeof varieties / sizeof *varieties };
+
+/* "ddp,dp" */
+static int read_modes(const char *text, const variety_t *out[], int *n)
+{
+  int rc = CT_OK;
+  for (*n = 0; *text; text += strcspn(text, ","), text += *text == ',') {
+    size_t len = strcspn(text, ",");
+    const variety_t *found = NULL;
+    for (int i = 0; i < VARIETIES; i++)
+      if (strlen(varieties[i].name) == len && memcmp(varieties[i].name, text, len) == 0)
+        found = &varieties[i];
+    if (!found)
+      CT_FAIL(CT_ERR_USAGE, "bench: unknown mode '%.*s'; there are single, ddp, dp and zero",
+              (int)len, text);
+    if (*n == MODES_MAX) CT_FAIL(CT_ERR_USAGE, "bench: more than %d modes", MODES_MAX);
+    out[(*n)++] = found;
+  }
+  if (*n == 0) CT_FAIL(CT_ERR_USAGE, "bench: --modes names none");
+out:
+  return rc;
+}
+
+/* As if this rank had been started by itself. */
+static int measure_alone(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b)
+{
+  ct_topo_t alone = *topo;
+  alone.world = alone.node = MPI_COMM_NULL;
+  alone.rank = alone.local_rank = alone.node_index = 0;
+  alone.size = alone.local_size = alone.nodes = alone.equal_nodes = 1;
+  return measure(a, &alone, b);
+}
+
+static int measure_mode(const ct_args_t *a, const ct_topo_t *topo, const variety_t *v,
+                        ct_bench_t *b)
+{
+  int rc = CT_OK;
+  ct_args_t with = *a;
+  int fresh = ct_mem_peak_reset();
+  with.set = ct_mem_array(a->sets + KEYS, sizeof *with.set, "arguments");
+  CT_TRY_ALL(topo, with.set ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < a->sets + KEYS; i++)
+    with.set[i] = i < a->sets ? a->set[i] : v->set[i - a->sets];
+  with.sets = a->sets + KEYS;
+  if (v->alone)
+    CT_TRY_ALL(topo, topo->rank == 0 ? measure_alone(&with, topo, b) : CT_OK);
+  else
+    CT_TRY(measure(&with, topo, b));
+  b->mode = v->name;
+  if (!fresh) b->peak = 0;
+out:
+  ct_mem_free(with.set);
+  return rc;
+}
+
+static int print(const ct_bench_t *b, int n, int json)
+{
+  int rc = CT_OK;
+  ct_str_t out = {0};
+  CT_TRY(json ? ct_bench_json(b, n, &out) : ct_bench_text(b, n, &out));
+  CT_TRY(ct_app_print(out.data));
+out:
+  ct_str_clear(&out);
+  return rc;
+}
+
+int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK, n = 1;
+  const char *text = ct_args_get(a, "modes");
+  const variety_t *mode[MODES_MAX];
+  ct_bench_t b[MODES_MAX] = {{0}};
+  (void)status;
+  if (strcmp(a->rest[0], "step") != 0)
+    CT_FAIL(CT_ERR_USAGE, "bench: cannot measure '%s'; there is 'step'", a->rest[0]);
+  if (text) CT_TRY(read_modes(text, mode, &n));
+  for (int i = 0; text && i < n; i++)
+    CT_TRY(measure_mode(a, topo, mode[i], &b[i]));
+  if (!text) CT_TRY(measure(a, topo, b));
+  CT_TRY_ALL(topo, topo->rank == 0 ? print(b, n, ct_args_get(a, "json") != NULL) : CT_OK);
+out:
   return rc;
 }

@@ -32,11 +32,13 @@ static const ct_flag_t pack_flags[] = {
     {"deflate", "LEVEL", "compression, 0 (none) to 9 (default 4)"},
     {"classes", "N", "number of classes (default: highest label + 1)"},
     {0}};
-static const ct_flag_t bench_flags[] = {{"steps", "N", "timed steps (default 20)"},
-                                        {"warmup", "N", "steps before them (default 3)"},
-                                        {"json", NULL, "as JSON"},
-                                        CT_CONFIG_FLAGS,
-                                        {0}};
+static const ct_flag_t bench_flags[] = {
+    {"steps", "N", "timed steps (default 20)"},
+    {"warmup", "N", "steps before them (default 3)"},
+    {"modes", "LIST", "compare modes in one table: of single,ddp,dp,zero, such as ddp,dp"},
+    {"json", NULL, "as JSON"},
+    CT_CONFIG_FLAGS,
+    {0}};
 
 const ct_command_t ct_commands[] = {
     {"train", "[CONFIG]", "Trains; without CONFIG ./ctrain.yaml, else the built-in digits example",

@@ -22,5 +22,7 @@ int64_t ct_mem_live(void);
 void ct_mem_fail_at(int64_t n);
 /** Peak resident set of this process in bytes (getrusage). */
 size_t ct_mem_peak_rss(void);
+/** Begins a new peak from here (Linux: /proc/self/clear_refs).  1: done; 0: the system does not let us. */
+int ct_mem_peak_reset(void);
 
 #endif

@@ -20,9 +20,12 @@ typedef struct ct_run_opts {
 } ct_run_opts_t;
 extern const ct_opt_t ct_run_rows[];
 
+/** Words of `parallel.mode`, in the order of its choices. */
+typedef enum { CT_MODE_DDP, CT_MODE_SINGLE, CT_MODE_DP } ct_mode_t;
+
 /** Section `parallel`. */
 typedef struct ct_parallel_opts {
-  int mode; /**< ddp|single */
+  int mode; /**< ct_mode_t */
   double bucket_mb;
   int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */
   int64_t zero;         /**< 1: each rank has a slice of the optimizer states */
@@ -58,6 +61,7 @@ typedef struct ct_recipe {
   double clip_p;     /**< infinity: the largest */
   double clip_value; /**< 0: off */
   int zero;
+  int dp; /**< rank 0 has the whole batch and makes the update, as torch.nn.DataParallel */
 } ct_recipe_t;
 
 /** Local.  From the options, for so many ranks.  What cannot be combined is refused: CT_ERR_USAGE names the
@@ -118,7 +122,8 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
 
 /** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the step word.
  * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part, and \a b
- * is not looked at.  \a at says the learning rates.  CT_ERR_ARG: more samples than were announced; CT_ERR_NONFINITE: a loss is.
+ * is not looked at.  With recipe.dp rank 0's b is the whole global batch; of the others' only `global` is
+ * looked at.  \a at says the learning rates.  CT_ERR_ARG: more samples than were announced; CT_ERR_NONFINITE: a loss is.
  * word->stop is the caller's, the rest is filled in.  After a failed step the weights are
  * undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,

@@ -229,10 +229,12 @@ static int one_step(loop_t *l, int *own, ct_step_word_t *word)
   int rc = *own;
   ct_step_report_t report = {.want_norm = logged(l, l->at.step + 1)};
   const ct_batch_t *b = NULL;
-  ct_batch_t none = {.epoch = l->at.epoch, .cursor = l->at.cursor, .global = 1};
+  ct_batch_t none = {.epoch = l->at.epoch,
+                     .cursor = l->at.cursor,
+                     .global = ct_sampler_batch(&l->o->sampler, l->at.cursor)};
   double begin = ct_clock();
   ct_schedule_point_t at = schedule_point(l);
-  int fed = ct_feed_next(l->feed, &b);
+  int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
   if (rc == CT_OK) rc = fed;
   report.data_s = ct_clock() - begin;
   word->stop = ct_stop_asked();
@@ -303,6 +305,16 @@ out:
   return rc;
 }
 
+/* In the mode dp rank 0 gets the whole batches, and the others none. */
+static int open_feed(loop_t *l)
+{
+  const ct_loop_opts_t *o = l->o;
+  int dp = l->t->env.recipe.dp, rank = dp ? 0 : l->topo->rank, size = dp ? 1 : l->topo->size;
+  if (dp && l->topo->rank) return CT_OK;
+  return ct_feed_open(o->data, &o->sampler, rank, size, l->at.epoch, l->at.cursor, o->workers, 0,
+                      &l->feed);
+}
+
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out)
 {
   int rc = CT_OK;
@@ -318,8 +330,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   memset(out, 0, sizeof *out);
   CT_TRY_ALL(l.topo, prepare(&l));
   CT_TRY_ALL(l.topo, open_ckpt(&l));
-  CT_TRY_ALL(l.topo, ct_feed_open(o->data, &o->sampler, l.topo->rank, l.topo->size, at.epoch,
-                                  at.cursor, o->workers, 0, &l.feed));
+  CT_TRY_ALL(l.topo, open_feed(&l));
   CT_TRY(go(&l));
 out:;
   ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */

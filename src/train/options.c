@@ -9,8 +9,9 @@ const ct_opt_t ct_run_rows[] = {
     CT_OPT_END};
 
 const ct_opt_t ct_parallel_rows[] = {
-    CT_OPT_CHOICE(ct_parallel_opts_t, mode, "ddp", "ddp|single",
-                  "ddp: gradients are averaged over all ranks; single: one rank only"),
+    CT_OPT_CHOICE(ct_parallel_opts_t, mode, "ddp", "ddp|single|dp",
+                  "ddp: gradients are averaged over all ranks; single: one rank only; dp: rank 0 "
+                  "deals out the batch and makes the update (to compare with; slower)"),
     CT_OPT_DOUBLE(ct_parallel_opts_t, bucket_mb, "0", 0, 4096,
                   "MB of gradients sent at once; 0: what suits the device"),
     CT_OPT_INT(ct_parallel_opts_t, shards, "0", 0, 65536,

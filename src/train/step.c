@@ -341,9 +341,13 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   t->failed = CT_OK;
   note(t, rc_in);
   find_divisor(t, b);
-  forward_backward(t, b);
-  send_rest(t);
-  ct__update_apply(t, at, report);
+  if (t->dp) {
+    ct__dp_step(t, b, at, report);
+  } else {
+    forward_backward(t, b);
+    send_rest(t);
+    ct__update_apply(t, at, report);
+  }
   note(t, t->env.be->queue->sync(t->q));
   ct__update_report(t, report);
   report->comm_exposed_s = t->exposed_s;

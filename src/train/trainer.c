@@ -102,6 +102,7 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
     int64_t first, n = ct_sampler_share(totals[i / parts], topo->rank * parts + i % parts,
                                         topo->size * parts, &first);
     if (n) CT_TRY(ct__trainer_variant(t, (int)n, training, &v));
+    if (training) CT_TRY(ct__dp_prepare(t, (int)totals[i / parts]));
   }
 out:
   return rc;
@@ -229,6 +230,7 @@ static int alloc_arenas(ct_trainer_t *t)
   CT_TRY(alloc_stats(t));
   CT_TRY(alloc_partial(t));
   CT_TRY(ct__update_make(t));
+  CT_TRY(ct__dp_make(t));
 out:
   return rc;
 }
@@ -258,6 +260,8 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   if (!t) return NULL;
   t->env = *env;
   t->max_n = env->max_batch > env->max_eval ? env->max_batch : env->max_eval;
+  if (env->training && env->recipe.dp && t->max_n < env->max_batch * env->topo->size)
+    t->max_n = env->max_batch * env->topo->size; /* rank 0 has the whole batch */
   t->parts = env->training && env->recipe.parts ? env->recipe.parts : 1;
   if (t->env.recipe.clip_p == 0) t->env.recipe.clip_p = 2;
   t->outputs = ct_shape_sample(&env->graph->layer[env->graph->layers - 1].out);
@@ -313,6 +317,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   }
   ct_mem_free(t->variant);
   ct__update_free(t);
+  ct__dp_free(t);
   for (int i = 0; i < CT_BUCKETS_MAX; i++)
     be->op->release(t->sum[i]);
   for (int i = 0; i < CT_LEVELS_MAX; i++)

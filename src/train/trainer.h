@@ -21,6 +21,8 @@ typedef struct ct_range {
   int norms; /**< number of its pair in the array of norms */
 } ct_range_t;
 
+typedef struct ct__dp ct__dp_t;
+
 struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
@@ -32,6 +34,8 @@ struct ct_trainer {
   int buckets; /**< the same for every variant and rank */
   int parts;   /**< pieces of a rank's part of a batch; at least 1 */
   ct_group_t *group;
+
+  ct__dp_t *dp; /**< owned, of step_dp.c; NULL in the other modes */
 
   /* update.c */
   ct_param_groups_t groups;
@@ -89,6 +93,17 @@ void ct__trainer_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first,
 int ct__trainer_upload(ct_trainer_t *t, const ct_batch_t *b);
 /** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
 int ct__trainer_note(ct_trainer_t *t, int rc);
+
+/* ---- step_dp.c: what a trainer of the mode dp has more; nothing happens in the others ---- */
+
+/** Local. */
+int ct__dp_make(ct_trainer_t *t);
+void ct__dp_free(ct_trainer_t *t);
+/** Local.  What a batch of n samples over all ranks needs. */
+int ct__dp_prepare(ct_trainer_t *t, int n);
+/** Collective, Hot.  All of a step but the step word; its outcome is noted. */
+void ct__dp_step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
+                 ct_step_report_t *report);
 
 /* ---- update.c ---- */
 

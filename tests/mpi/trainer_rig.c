@@ -334,7 +334,9 @@ void rig_load(rig_t *r, int step, int global)
   int64_t per = ct_shape_count(&r->graph->input);
   b->global = global;
   ct_sampler_t s = {.parts = r->env.recipe.parts};
-  b->n = (int)ct_sampler_part(&s, global, r->topo.rank, r->topo.size, &b->first);
+  int dp = r->env.recipe.dp; /* rank 0 has all of it */
+  b->n = (int)ct_sampler_part(&s, global, dp ? 0 : r->topo.rank, dp ? 1 : r->topo.size, &b->first);
+  if (dp && r->topo.rank) b->n = 0;
   CU_ASSERT_FATAL(b->n <= RIG_ROOM);
   for (int64_t i = 0; i < b->n * per; i++)
     b->x[i] = ct_rng_normal(1, CT_RNG_TEST, (uint32_t)step, (uint64_t)(b->first * per + i));

@@ -1,0 +1,29 @@
+/** \file bench.h  What `bench step` measures, and how it is shown.  Layer 5. */
+#ifndef CT_BENCH_H
+#define CT_BENCH_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/ct_text.h"
+
+/** One measurement.  Seconds are medians by rank 0's clock; all ranks end each step together.
+ */
+typedef struct ct_bench {
+  const char *mode; /**< "ddp", …; NULL: as the configuration says */
+  int ranks, threads, steps;
+  int64_t batch; /**< global */
+  double step, fastest, slowest, compute, comm_exposed;
+  double rate;                /**< samples/s */
+  double sent;                /**< bytes a step, of the rank that sends most */
+  double sent_mean;           /**< mean over the ranks */
+  size_t activations, arenas; /**< bytes of rank 0's, as ct_trainer_bytes() */
+  size_t peak; /**< resident set of rank 0; 0: cannot be told apart from that of earlier modes */
+} ct_bench_t;
+
+/** One measurement as a JSON object, several as an array.  Appended. */
+int ct_bench_json(const ct_bench_t *b, int n, ct_str_t *out);
+/** One as lines, several as a table in which the speed is that relative to "ddp" (to the first
+ * where ddp is not among them).  Appended. */
+int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out);
+
+#endif
