@@ -65,10 +65,11 @@ typedef struct ct_graph {
 
 /** Which model, as the configuration says it (section `model`). */
 typedef struct ct_model_opts {
-  char *family;                   /**< "resnet"; "" if layers are given */
-  int64_t depth;                  /**< of the family; 0: its usual one */
-  int64_t classes;                /**< outputs; 0: as many as the data has */
-  ct_opt_doubles_t hidden;        /**< mlp: widths of the hidden layers; lstm: width of the state */
+  char *family;            /**< "resnet"; "" if layers are given */
+  int64_t depth;           /**< of the family; 0: its usual one */
+  int64_t classes;         /**< outputs; 0: as many as the data has */
+  ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the state */
+  double dropout; /**< vgg, densenet, mobilenet_v2, cosmoflow; below 0: the family's usual one */
   int64_t patch, dim, heads, mlp; /**< vit; mlp 0: 4 dim */
   ct_node_t *layers;              /**< the list of layers, or NULL */
 } ct_model_opts_t;

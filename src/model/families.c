@@ -7,6 +7,11 @@
   X(mlp)            \
   X(lenet)          \
   X(resnet)         \
+  X(vgg)            \
+  X(vgg_bn)         \
+  X(densenet)       \
+  X(mobilenet_v2)   \
+  X(cosmoflow)      \
   X(lstm)
 
 #define X(name) extern const ct_family_t ct__family_##name;

@@ -11,13 +11,17 @@
 #include "base/ct_mem.h"
 
 const ct_opt_t ct_model_rows[] = {
-    CT_OPT_TEXT(ct_model_opts_t, family, "",
-                "model family: mlp, lenet, resnet, lstm; or give layers"),
+    CT_OPT_TEXT(
+        ct_model_opts_t, family, "",
+        "model family: mlp, lenet, resnet, vgg, vgg_bn, densenet, mobilenet_v2, cosmoflow, lstm; "
+        "or give layers"),
     CT_OPT_INT(ct_model_opts_t, depth, "0", 0, 10000,
                "depth of the family, such as 50 (resnet); 0: its usual one"),
     CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "classes; 0: as many as the data has"),
     CT_OPT_DOUBLES(ct_model_opts_t, hidden, "[128]",
                    "widths of the hidden layers (mlp), width of the state (lstm)"),
+    CT_OPT_DOUBLE(ct_model_opts_t, dropout, "-1", -1, 0.999,
+                  "probability to drop of the family's dropout layers; below 0: its usual one"),
     CT_OPT_INT(ct_model_opts_t, patch, "4", 1, 4096,
                "height and width of a patch, in pixels (vit)"),
     CT_OPT_INT(ct_model_opts_t, dim, "64", 1, 1 << 20, "features of a token (vit)"),

@@ -209,7 +209,8 @@ static void choice(void)
 static void bf16(void)
 {
   int (*const kinds[])(int, op_case_t *) = {case_conv, case_linear, case_bnorm,   case_relu,
-                                            case_pool, case_add,    case_dropout, case_flatten};
+                                            case_pool, case_add,    case_dropout, case_flatten,
+                                            case_act,  case_concat, case_volume};
 
   for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
     op_case_t c;

@@ -69,7 +69,8 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
                     const outputs_t *got, const outputs_t *want, double tol)
 {
   /* bfloat16 has 8 bits: an activation is rounded to them, and so may weights be */
-  double low = d->x.dtype == CT_BF16 ? 5e-3 : tol;
+  /* the slope of a sigmoid near its ends suffers from the rounding of y */
+  double low = d->x.dtype == CT_BF16 ? (d->kind == CT_OP_ACT ? 2e-2 : 5e-3) : tol;
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
   double size = 0.01 * norm(in->dy, NULL, y);
   int back = how->flags & RIG_INPLACE_FWD ? 0 : how->passes;
