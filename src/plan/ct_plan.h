@@ -4,7 +4,7 @@
  * allocating anything.  It is made in four passes, a file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
- *   precision.c which tensors are of the low type of mixed precision                 (pure)
+ *   precision.c which tensors are of the low type of mixed precision                 (device)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
  *   schedule.c  the works of forward and backward                                    (pure)
  *   place.c     life times, in-place sharing, an offset in one arena for each tensor (pure)
@@ -148,7 +148,9 @@ int ct_plan_root(const ct_plan_t *p, int v);
 ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o);
 /** Pure.  Ops with descriptors, fused; their values have no layout yet. */
 int ct__plan_lower(ct_plan_t *p);
-/** Pure.  Sets the dtypes of all descriptors and values, and puts casts (REORDER) where they change. */
+/** Mixed precision (o.compute): sets the dtypes of all descriptors and values by what the backend supports,
+ * and puts casts (REORDER) where they change.  CT_ERR_UNSUP names a layer that must not fall back to
+ * float32. */
 int ct__plan_precision(ct_plan_t *p);
 /** Layouts, reorders between them, prepared ops. */
 int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
@@ -165,5 +167,7 @@ int ct__place(int n, const size_t bytes[], const int first[], const int last[], 
 /** Appends; the index, or -1 without memory. */
 int ct__plan_value(ct_plan_t *p, const ct_shape_t *shape, int grad);
 int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op);
+/** Pure.  The passes that will be run of a forward op. */
+int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op);
 
 #endif

@@ -40,6 +40,20 @@ int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op)
   return p->ops++;
 }
 
+int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op)
+{
+  int passes = CT_FWD;
+  if (!p->o.training) return passes;
+  for (int k = 0; k < 2; k++)
+    if (op->in[k] >= 0 && p->value[op->in[k]].grad) passes |= CT_BWD_DATA;
+  if (op->trained) passes |= CT_BWD_PARAM;
+  if (op->desc.kind == CT_OP_BNORM && op->desc.u.bnorm.sync) {
+    passes |= CT_FWD_STATS;
+    if (passes & CT_BWD_DATA) passes |= CT_BWD_STATS; /* only dx needs the other ranks */
+  }
+  return passes;
+}
+
 int ct_plan_root(const ct_plan_t *p, int v)
 {
   while (p->value[v].same_as >= 0)

@@ -5,20 +5,6 @@
 #include "base/ct_mem.h"
 #include <string.h>
 
-static int passes_of(const ct_plan_t *p, const ct_plan_op_t *op)
-{
-  int passes = CT_FWD;
-  if (!p->o.training) return passes;
-  for (int k = 0; k < 2; k++)
-    if (op->in[k] >= 0 && p->value[op->in[k]].grad) passes |= CT_BWD_DATA;
-  if (op->trained) passes |= CT_BWD_PARAM;
-  if (op->desc.kind == CT_OP_BNORM && op->desc.u.bnorm.sync) {
-    passes |= CT_FWD_STATS;
-    if (passes & CT_BWD_DATA) passes |= CT_BWD_STATS; /* only dx needs the other ranks */
-  }
-  return passes;
-}
-
 static int prepare_one(ct_plan_t *p, ct_plan_op_t *op, const ct_op_t *like)
 {
   int rc = CT_OK;
@@ -69,7 +55,7 @@ static int reordered(ct_plan_t *p, int v, const ct_shape_t *as, ct_layout_t layo
   y.layout = layout;
   ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
   op.desc.training = p->o.training;
-  op.desc.passes = passes_of(p, &op);
+  op.desc.passes = ct__plan_passes(p, &op);
   CT_TRY(prepare_one(p, &op, NULL));
   op.out = ct__plan_value(p, &y, p->value[v].grad);
   CT_TRY(op.out < 0 || ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
@@ -101,22 +87,49 @@ static const ct_op_t *twin(const ct_plan_t *like, int layer)
   return like->op[like->layer_op[layer]].op;
 }
 
-/* alias[v]: the value that v turned out to be (a flatten of a plain tensor is that tensor). */
-static int prepare_next(ct_plan_t *p, ct_plan_op_t op, int *alias, const ct_plan_t *like)
+static int is_cast(const ct_plan_op_t *op)
+{
+  return op->desc.kind == CT_OP_REORDER && op->desc.x.dtype != op->desc.y.dtype;
+}
+
+/* A cast gives its output the layout that its first reader likes, if the backend does both at once. */
+static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
+                                  const ct_plan_op_t *rest, int n)
+{
+  char why[128];
+  for (int i = 1; i < n; i++) {
+    if (rest[i].in[0] != cast->out) continue;
+    ct_op_desc_t reader = rest[i].desc, both = cast->desc;
+    if (reader.kind == CT_OP_REORDER) break;
+    reader.x.layout = cast->desc.x.layout;
+    both.y.layout = p->be->op->wants(p->dev, &reader);
+    if (p->be->op->supports(p->dev, &both, why)) return both.y.layout;
+    break;
+  }
+  return cast->desc.x.layout;
+}
+
+/* Prepares rest[0], the next of n ops.  alias[v]: the value that v turned out to be (a flatten of a plain
+ * tensor is that tensor). */
+static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alias,
+                        const ct_plan_t *like)
 {
   int rc = CT_OK;
+  ct_plan_op_t op = *rest;
   op.op = op.empty = NULL;
   for (int k = 0; k < 2; k++)
     if (op.in[k] >= 0) op.in[k] = alias[op.in[k]];
-  if (op.desc.kind == CT_OP_REORDER && p->value[op.in[0]].shape.layout == CT_PLAIN) {
+  int plain = p->value[op.in[0]].shape.layout == CT_PLAIN;
+  if (op.desc.kind == CT_OP_REORDER && plain && !is_cast(&op)) {
     alias[op.out] = op.in[0];
     return CT_OK;
   }
-  op.desc.passes = passes_of(p, &op);
+  op.desc.passes = ct__plan_passes(p, &op);
   if (op.desc.kind == CT_OP_REORDER)
     op.desc.x.layout = p->value[op.in[0]].shape.layout;
   else
     CT_TRY(with_layouts(p, &op));
+  if (is_cast(&op)) op.desc.y.layout = layout_of_cast(p, &op, rest, n);
   CT_TRY(prepare_one(p, &op, twin(like, op.layer)));
   op.desc.y.layout = op.info.y_layout;
   if (op.out >= 0) {
@@ -149,7 +162,7 @@ int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like)
   for (int i = 0; i < p->graph->layers; i++)
     p->layer_op[i] = -1;
   for (int i = 0; i < n; i++)
-    CT_TRY(prepare_next(p, lowered[i], alias, like));
+    CT_TRY(prepare_next(p, &lowered[i], n - i, alias, like));
   p->logits = p->op[p->ops - 1].in[0];
 out:
   ct_mem_free(alias);

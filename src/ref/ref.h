@@ -88,6 +88,12 @@ static inline void ct__ref_set(ct_dtype_t t, void *p, int64_t i, double v)
     ((uint16_t *)p)[i] = ct__ref_narrowed(t, v);
 }
 
+/** Parameter i as an op of that type takes it: products round it first, as torch.autocast does. */
+static inline double ct__ref_weight(ct_dtype_t t, const float *w, int64_t i)
+{
+  return t == CT_F32 ? w[i] : ct__ref_widened(t, ct__ref_narrowed(t, w[i]));
+}
+
 /** PyTorch's ReLU: NaN stays NaN. */
 static inline double ct__ref_relu_of(double v)
 {

@@ -80,34 +80,46 @@ static line_t line(const tap_t *t, int64_t i)
                   .stride = c->stride};
 }
 
+/* A plane of an activation: its first element within the memory. */
+typedef struct plane {
+  ct_dtype_t t;
+  const void *p;
+  int64_t at;
+} plane_t;
+
+static double get(const plane_t *p, int64_t i)
+{
+  return ct__ref_get(p->t, p->p, p->at + i);
+}
+
 /* y += w x */
-static void tap_forward(const tap_t *t, const float *x, double w, double *y)
+static void tap_forward(const tap_t *t, plane_t x, double w, double *y)
 {
   for (int64_t i = 0; i < lines(t); i++) {
     line_t l = line(t, i);
     for (int64_t k = 0; k < l.count; k++)
-      y[l.out + k] += w * x[l.in + k * l.stride];
+      y[l.out + k] += w * get(&x, l.in + k * l.stride);
   }
 }
 
 /* dx += w dy */
-static void tap_data(const tap_t *t, const float *dy, double w, double *dx)
+static void tap_data(const tap_t *t, plane_t dy, double w, double *dx)
 {
   for (int64_t i = 0; i < lines(t); i++) {
     line_t l = line(t, i);
     for (int64_t k = 0; k < l.count; k++)
-      dx[l.in + k * l.stride] += w * dy[l.out + k];
+      dx[l.in + k * l.stride] += w * get(&dy, l.out + k);
   }
 }
 
 /* sum of x dy */
-static double tap_param(const tap_t *t, const float *x, const float *dy)
+static double tap_param(const tap_t *t, plane_t x, plane_t dy)
 {
   double sum = 0;
   for (int64_t i = 0; i < lines(t); i++) {
     line_t l = line(t, i);
     for (int64_t k = 0; k < l.count; k++)
-      sum += (double)x[l.in + k * l.stride] * dy[l.out + k];
+      sum += get(&x, l.in + k * l.stride) * get(&dy, l.out + k);
   }
   return sum;
 }
@@ -121,6 +133,14 @@ static int64_t y_at(const geometry_t *g, int64_t n, int64_t group, int64_t oc)
 {
   return ((n * g->groups + group) * g->oc + oc) * g->out_plane;
 }
+static plane_t x_plane(const geometry_t *g, const void *x, int64_t n, int64_t group, int64_t ic)
+{
+  return (plane_t){g->d->x.dtype, x, x_at(g, n, group, ic)};
+}
+static plane_t y_plane(const geometry_t *g, const void *y, int64_t n, int64_t group, int64_t oc)
+{
+  return (plane_t){g->d->y.dtype, y, y_at(g, n, group, oc)};
+}
 static int64_t w_at(const geometry_t *g, int64_t group, int64_t oc, int64_t ic)
 {
   return ((group * g->oc + oc) * g->ic + ic) * g->taps;
@@ -129,29 +149,29 @@ static int64_t w_at(const geometry_t *g, int64_t group, int64_t oc, int64_t ic)
 static void forward_plane(const geometry_t *g, int64_t n, int64_t group, int64_t oc,
                           const ct_op_args_t *a)
 {
-  const float *x = a->x, *w = a->w[0], *bias = a->w[1];
-  float *y = (float *)a->y + y_at(g, n, group, oc);
+  ct_dtype_t type = g->d->x.dtype;
   double *sum = a->scratch;
-  double start = g->d->u.conv.bias ? bias[group * g->oc + oc] : 0;
+  double start = g->d->u.conv.bias ? ct__ref_weight(type, a->w[1], group * g->oc + oc) : 0;
 
   for (int64_t i = 0; i < g->out_plane; i++)
     sum[i] = start;
   for (int64_t ic = 0; ic < g->ic; ic++) {
     for (int64_t t = 0; t < g->taps; t++) {
       tap_t k = tap(g, t);
-      tap_forward(&k, x + x_at(g, n, group, ic), w[w_at(g, group, oc, ic) + t], sum);
+      double w = ct__ref_weight(type, a->w[0], w_at(g, group, oc, ic) + t);
+      tap_forward(&k, x_plane(g, a->x, n, group, ic), w, sum);
     }
   }
   for (int64_t i = 0; i < g->out_plane; i++) {
-    y[i] = (float)(g->d->u.conv.relu ? ct__ref_relu_of(sum[i]) : sum[i]);
+    ct__ref_set(type, a->y, y_at(g, n, group, oc) + i,
+                g->d->u.conv.relu ? ct__ref_relu_of(sum[i]) : sum[i]);
   }
 }
 
 static void data_plane(const geometry_t *g, int64_t n, int64_t group, int64_t ic,
                        const ct_op_args_t *a)
 {
-  const float *dy = a->dy, *w = a->w[0];
-  float *dx = (float *)a->dx + x_at(g, n, group, ic);
+  ct_dtype_t type = g->d->x.dtype;
   double *sum = a->scratch;
 
   for (int64_t i = 0; i < g->in_plane; i++)
@@ -159,24 +179,24 @@ static void data_plane(const geometry_t *g, int64_t n, int64_t group, int64_t ic
   for (int64_t oc = 0; oc < g->oc; oc++) {
     for (int64_t t = 0; t < g->taps; t++) {
       tap_t k = tap(g, t);
-      tap_data(&k, dy + y_at(g, n, group, oc), w[w_at(g, group, oc, ic) + t], sum);
+      double w = ct__ref_weight(type, a->w[0], w_at(g, group, oc, ic) + t);
+      tap_data(&k, y_plane(g, a->dy, n, group, oc), w, sum);
     }
   }
   for (int64_t i = 0; i < g->in_plane; i++)
-    dx[i] = (float)sum[i];
+    ct__ref_set(type, a->dx, x_at(g, n, group, ic) + i, sum[i]);
 }
 
 static void param_kernel(const geometry_t *g, int64_t group, int64_t oc, int64_t ic,
                          const ct_op_args_t *a)
 {
-  const float *x = a->x, *dy = a->dy;
   float *dw = (float *)a->dw[0] + w_at(g, group, oc, ic);
 
   for (int64_t t = 0; t < g->taps; t++) {
     tap_t k = tap(g, t);
     double sum = 0;
     for (int64_t n = 0; n < g->n; n++) {
-      sum += tap_param(&k, x + x_at(g, n, group, ic), dy + y_at(g, n, group, oc));
+      sum += tap_param(&k, x_plane(g, a->x, n, group, ic), y_plane(g, a->dy, n, group, oc));
     }
     dw[t] = (float)sum;
   }
@@ -186,9 +206,9 @@ static void param_bias(const geometry_t *g, int64_t group, int64_t oc, const ct_
 {
   double sum = 0;
   for (int64_t n = 0; n < g->n; n++) {
-    const float *dy = (const float *)a->dy + y_at(g, n, group, oc);
+    plane_t dy = y_plane(g, a->dy, n, group, oc);
     for (int64_t i = 0; i < g->out_plane; i++)
-      sum += dy[i];
+      sum += get(&dy, i);
   }
   ((float *)a->dw[1])[group * g->oc + oc] = (float)sum;
 }
@@ -278,19 +298,31 @@ static int64_t rows_of(const ct_op_desc_t *d)
   return ct_shape_count(&d->x) / width(&d->x);
 }
 
+static double weight(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t o, int64_t i)
+{
+  return ct__ref_weight(d->x.dtype, a->w[0], o * width(&d->x) + i);
+}
+
+static double x_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, int64_t i)
+{
+  return ct__ref_get(d->x.dtype, a->x, n * width(&d->x) + i);
+}
+
+static double dy_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, int64_t o)
+{
+  return ct__ref_get(d->y.dtype, a->dy, n * width(&d->y) + o);
+}
+
 static void linear_forward(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t in = width(&d->x), out = width(&d->y), rows = rows_of(d);
-  const float *w = a->w[0], *bias = a->w[1];
 
   for (int64_t n = 0; n < rows; n++) {
-    const float *x = (const float *)a->x + n * in;
-    float *y = (float *)a->y + n * out;
     for (int64_t o = 0; o < out; o++) {
-      double sum = d->u.linear.bias ? bias[o] : 0;
+      double sum = d->u.linear.bias ? ct__ref_weight(d->x.dtype, a->w[1], o) : 0;
       for (int64_t i = 0; i < in; i++)
-        sum += (double)x[i] * w[o * in + i];
-      y[o] = (float)(d->u.linear.relu ? ct__ref_relu_of(sum) : sum);
+        sum += x_of(d, a, n, i) * weight(d, a, o, i);
+      ct__ref_set(d->y.dtype, a->y, n * out + o, d->u.linear.relu ? ct__ref_relu_of(sum) : sum);
     }
   }
 }
@@ -298,16 +330,13 @@ static void linear_forward(const ct_op_desc_t *d, const ct_op_args_t *a)
 static void linear_data(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t in = width(&d->x), out = width(&d->y), rows = rows_of(d);
-  const float *w = a->w[0];
 
   for (int64_t n = 0; n < rows; n++) {
-    const float *dy = (const float *)a->dy + n * out;
-    float *dx = (float *)a->dx + n * in;
     for (int64_t i = 0; i < in; i++) {
       double sum = 0;
       for (int64_t o = 0; o < out; o++)
-        sum += (double)dy[o] * w[o * in + i];
-      dx[i] = (float)sum;
+        sum += dy_of(d, a, n, o) * weight(d, a, o, i);
+      ct__ref_set(d->x.dtype, a->dx, n * in + i, sum);
     }
   }
 }
@@ -315,20 +344,19 @@ static void linear_data(const ct_op_desc_t *d, const ct_op_args_t *a)
 static void linear_param(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t in = width(&d->x), out = width(&d->y), rows = rows_of(d);
-  const float *x = a->x, *dy = a->dy;
   float *dw = a->dw[0], *db = a->dw[1];
 
   for (int64_t o = 0; o < out; o++) {
     for (int64_t i = 0; i < in; i++) {
       double sum = 0;
       for (int64_t n = 0; n < rows; n++)
-        sum += (double)dy[n * out + o] * x[n * in + i];
+        sum += dy_of(d, a, n, o) * x_of(d, a, n, i);
       dw[o * in + i] = (float)sum;
     }
     if (!d->u.linear.bias) continue;
     double sum = 0;
     for (int64_t n = 0; n < rows; n++)
-      sum += dy[n * out + o];
+      sum += dy_of(d, a, n, o);
     db[o] = (float)sum;
   }
 }

@@ -6,35 +6,40 @@
 
 typedef struct low {
   int digits;     /* binary, of the significand */
-  int smallest;   /* exponent of the smallest number above 0 */
+  double normal;  /* from here on numbers have all these digits */
+  double grid;    /* added to a number, leaves of it what the type has below that */
   double largest; /* finite number */
 } low_t;
 
-static const low_t bf16 = {8, -133, 0x1.fep127}, f16 = {11, -24, 65504};
+static const low_t bf16 = {8, 0x1p-126, 0x1.8p-81, 0x1.fep127};
+static const low_t f16 = {11, 0x1p-14, 0x1.8p28, 65504};
 
 double ct__ref_widened(ct_dtype_t low, uint16_t bits)
 {
-  if (low == CT_BF16) {
-    uint32_t wide = (uint32_t)bits << 16;
-    float v;
-    memcpy(&v, &wide, sizeof v);
-    return v;
+  uint32_t wide = (uint32_t)bits << 16;
+  float v;
+  if (low == CT_F16) {
+    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+    if (exponent == 0) return (bits >> 15 ? -0x1p-24 : 0x1p-24) * fraction;
+    exponent = exponent == 31 ? 255 : exponent + 112; /* infinity and NaN, or another bias */
+    wide = (uint32_t)(bits >> 15) << 31 | exponent << 23 | fraction << 13;
   }
-  int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double v = exponent == 0 ? fraction * 0x1p-24 : ldexp(1024 + fraction, exponent - 25);
-  if (exponent == 31) v = fraction ? NAN : INFINITY;
-  return bits >> 15 ? -v : v;
+  memcpy(&v, &wide, sizeof v);
+  return v;
 }
 
-/* To the nearest number of the type; the default rounding direction is to even. */
+/* To the nearest number of the type, to even from the middle. */
 static double rounded(const low_t *t, double v)
 {
-  int exponent;
-  if (v == 0 || !isfinite(v)) return v;
-  frexp(v, &exponent);
-  int unit = exponent - t->digits < t->smallest ? t->smallest : exponent - t->digits;
-  double near = ldexp(nearbyint(ldexp(v, -unit)), unit);
-  return fabs(near) > t->largest ? copysign(INFINITY, v) : near;
+  if (!isfinite(v)) return v;
+  if (fabs(v) < t->normal) return copysign(v + t->grid - t->grid, v);
+  int extra = 53 - t->digits;
+  uint64_t bits, unit = (uint64_t)1 << extra;
+  memcpy(&bits, &v, sizeof bits);
+  bits += unit / 2 - 1 + (bits >> extra & 1); /* a carry goes into the exponent, as it should */
+  bits &= ~(unit - 1);
+  memcpy(&v, &bits, sizeof v);
+  return fabs(v) > t->largest ? copysign(INFINITY, v) : v;
 }
 
 static uint16_t bits_of_f16(double v)

@@ -35,16 +35,53 @@ static int is_flat(ct_op_kind_t kind)
   return kind == CT_OP_GRADSTAT || kind == CT_OP_MEASURE || kind == CT_OP_UPDATE;
 }
 
+static int is_low(ct_dtype_t t)
+{
+  return t == CT_BF16 || t == CT_F16;
+}
+
+/* Those whose sums want all digits do not. */
+static int computes_low(ct_op_kind_t kind)
+{
+  switch (kind) {
+  case CT_OP_CONV:
+  case CT_OP_LINEAR:
+  case CT_OP_BNORM:
+  case CT_OP_RELU:
+  case CT_OP_POOL:
+  case CT_OP_ADD:
+  case CT_OP_DROPOUT:
+  case CT_OP_REORDER:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+/* Only a cast has two types. */
+static const char *check_dtypes(const ct_op_desc_t *d)
+{
+  ct_dtype_t x = d->x.dtype, y = is_flat(d->kind) ? x : d->y.dtype;
+
+  if ((x != CT_F32 && !is_low(x)) || (y != CT_F32 && !is_low(y)))
+    return "the reference backend computes with float32, bfloat16 and float16 only";
+  if (x != y && d->kind != CT_OP_REORDER) return "input and output differ in type";
+  if (is_low(x) && !computes_low(d->kind)) return "the reference backend does this in float32 only";
+  return NULL;
+}
+
 static const char *check(const ct_op_desc_t *d)
 {
+  const char *reason;
+
   if ((unsigned)d->kind >= CT_OP_KINDS || !kinds[d->kind])
     return "the reference backend has no such op";
   if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM | CT_FWD_STATS | CT_BWD_STATS))
     return "unknown pass";
   if (!is_proper(&d->x) || (!is_flat(d->kind) && !is_proper(&d->y)))
     return "a shape has an empty or missing dimension";
-  if (d->x.dtype != CT_F32 || d->y.dtype != CT_F32)
-    return "the reference backend computes with float32 only";
+  reason = check_dtypes(d);
+  if (reason) return reason;
   if (d->x.layout != CT_PLAIN && d->kind != CT_OP_REORDER)
     return "the reference backend works on the plain layout only";
   return kinds[d->kind]->check(d);

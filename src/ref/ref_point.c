@@ -16,11 +16,14 @@ static int goes_back(const ct_op_desc_t *d)
 }
 
 /* dx = dy + dy2, and with y only where y was not cut off; what the ReLU and the addition share. */
-static void masked_sum(int64_t count, const float *y, const float *dy, const float *dy2, float *dx)
+static void masked_sum(const ct_op_desc_t *d, const ct_op_args_t *a, const void *y)
 {
-  for (int64_t i = 0; i < count; i++) {
-    float g = dy2 ? dy[i] + dy2[i] : dy[i];
-    dx[i] = y && y[i] <= 0 ? 0 : g;
+  ct_dtype_t t = d->x.dtype;
+
+  for (int64_t i = 0; i < ct_shape_count(&d->x); i++) {
+    double g = ct__ref_get(t, a->dy, i);
+    if (a->dy2) g += ct__ref_get(t, a->dy2, i);
+    ct__ref_set(t, a->dx, i, y && ct__ref_get(t, y, i) <= 0 ? 0 : g);
   }
 }
 
@@ -28,15 +31,11 @@ static void masked_sum(int64_t count, const float *y, const float *dy, const flo
 
 static int relu_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t count = ct_shape_count(&d->x);
-  const float *x = a->x;
-  float *y = a->y;
+  ct_dtype_t t = d->x.dtype;
 
-  if (a->pass & CT_FWD) {
-    for (int64_t i = 0; i < count; i++)
-      y[i] = (float)ct__ref_relu_of(x[i]);
-  }
-  if (a->pass & CT_BWD_DATA) masked_sum(count, y, a->dy, a->dy2, a->dx);
+  for (int64_t i = 0; a->pass & CT_FWD && i < ct_shape_count(&d->x); i++)
+    ct__ref_set(t, a->y, i, ct__ref_relu_of(ct__ref_get(t, a->x, i)));
+  if (a->pass & CT_BWD_DATA) masked_sum(d, a, a->y);
   return CT_OK;
 }
 
@@ -52,17 +51,13 @@ const ct__ref_kind_t ct__ref_relu = {check_same, relu_needs, relu_run};
 
 static int add_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t count = ct_shape_count(&d->x);
-  const float *x = a->x, *x2 = a->x2;
-  float *y = a->y;
+  ct_dtype_t t = d->x.dtype;
 
-  if (a->pass & CT_FWD) {
-    for (int64_t i = 0; i < count; i++) {
-      double v = (double)x[i] + x2[i];
-      y[i] = (float)(d->u.add.relu ? ct__ref_relu_of(v) : v);
-    }
+  for (int64_t i = 0; a->pass & CT_FWD && i < ct_shape_count(&d->x); i++) {
+    double v = ct__ref_get(t, a->x, i) + ct__ref_get(t, a->x2, i);
+    ct__ref_set(t, a->y, i, d->u.add.relu ? ct__ref_relu_of(v) : v);
   }
-  if (a->pass & CT_BWD_DATA) masked_sum(count, d->u.add.relu ? y : NULL, a->dy, a->dy2, a->dx);
+  if (a->pass & CT_BWD_DATA) masked_sum(d, a, d->u.add.relu ? a->y : NULL);
   return CT_OK;
 }
 
@@ -76,30 +71,26 @@ const ct__ref_kind_t ct__ref_add = {check_same, add_needs, add_run};
 
 /* ---- dropout ---- */
 
-static void drop_sample(const ct_dropout_t *drop, int64_t position, int64_t count, const float *in,
-                        float *out)
+static void drop_sample(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, const void *in,
+                        void *out)
 {
+  int64_t count = ct_shape_sample(&d->x);
   float factor[CT_DROPOUT_BLOCK];
+  ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
 
   for (int64_t i = 0; i < count; i++) {
     int k = (int)(i % CT_DROPOUT_BLOCK);
-    if (k == 0) ct_dropout_factors(drop, position, i / CT_DROPOUT_BLOCK, factor);
-    out[i] = factor[k] == 0 ? 0 : in[i] * factor[k];
+    if (k == 0) ct_dropout_factors(&drop, a->first + n, i / CT_DROPOUT_BLOCK, factor);
+    double v = ct__ref_get(d->x.dtype, in, n * count + i);
+    ct__ref_set(d->x.dtype, out, n * count + i, factor[k] == 0 ? 0 : v * factor[k]);
   }
 }
 
-static void drop_batch(const ct_op_desc_t *d, const ct_op_args_t *a, const float *in, float *out)
+static void drop_batch(const ct_op_desc_t *d, const ct_op_args_t *a, const void *in, void *out)
 {
-  int64_t count = ct_shape_sample(&d->x);
-  ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
-
-  for (int64_t n = 0; n < d->x.dim[0]; n++) {
-    if (d->training) {
-      drop_sample(&drop, a->first + n, count, in + n * count, out + n * count);
-    } else if (out != in) {
-      memcpy(out + n * count, in + n * count, (size_t)count * sizeof *out);
-    }
-  }
+  if (!d->training && out != in) memcpy(out, in, ct_shape_bytes(&d->x));
+  for (int64_t n = 0; d->training && n < d->x.dim[0]; n++)
+    drop_sample(d, a, n, in, out);
 }
 
 /* The gradient is dropped and scaled like the value. */
@@ -146,12 +137,12 @@ static int64_t place(const ct_shape_t *s, int64_t i)
   return i;
 }
 
-static void move(const ct_shape_t *from, const float *in, const ct_shape_t *to, float *out)
+static void move(const ct_shape_t *from, const void *in, const ct_shape_t *to, void *out)
 {
   if (in == out) return; /* allowed where both are plain: then nothing moves */
   memset(out, 0, ct_shape_bytes(to));
   for (int64_t i = 0; i < ct_shape_count(from); i++)
-    out[place(to, i)] = in[place(from, i)];
+    ct__ref_set(to->dtype, out, place(to, i), ct__ref_get(from->dtype, in, place(from, i)));
 }
 
 static int reorder_run(const ct_op_desc_t *d, const ct_op_args_t *a)
@@ -170,7 +161,8 @@ static const char *reorder_check(const ct_op_desc_t *d)
 
 static void reorder_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  info->inplace_fwd = info->inplace_bwd = d->x.layout == CT_PLAIN && d->y.layout == CT_PLAIN;
+  info->inplace_fwd = info->inplace_bwd =
+      d->x.layout == CT_PLAIN && d->y.layout == CT_PLAIN && d->x.dtype == d->y.dtype;
 }
 
 const ct__ref_kind_t ct__ref_reorder = {reorder_check, reorder_needs, reorder_run};

@@ -4,6 +4,23 @@
 
 #include <math.h>
 
+/* A plane of an activation: its first element within the memory. */
+typedef struct plane {
+  ct_dtype_t t;
+  void *p;
+  int64_t at;
+} plane_t;
+
+static double get(const plane_t *p, int64_t i)
+{
+  return ct__ref_get(p->t, p->p, p->at + i);
+}
+
+static void set(const plane_t *p, int64_t i, double v)
+{
+  ct__ref_set(p->t, p->p, p->at + i, v);
+}
+
 /* The part of one output's window that lies inside the image. */
 typedef struct window {
   int64_t from[3], to[3];
@@ -63,34 +80,34 @@ static int keeps_origins(const ct_op_desc_t *d)
 }
 
 /* The first largest element of the window, in scan order; NaN counts as largest, as in PyTorch. */
-static int64_t find_max(const ct__ref_window_t *g, const float *x, const window_t *w)
+static int64_t find_max(const ct__ref_window_t *g, const plane_t *x, const window_t *w)
 {
   int64_t best = element(g, w, 0);
 
   for (int64_t k = 0; k < elements(w); k++) {
     int64_t i = element(g, w, k);
-    if (x[i] > x[best] || isnan(x[i])) best = i;
+    if (get(x, i) > get(x, best) || isnan(get(x, i))) best = i;
   }
   return best;
 }
 
 /* saved: for each output where its maximum came from, or -1 where the ReLU cut it off */
-static void max_forward(const ct_op_desc_t *d, const float *x, float *y, int32_t *from)
+static void max_forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y, int32_t *from)
 {
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
     window_t w = window(d, &g, i);
     int64_t best = find_max(&g, x, &w);
-    int cut = d->u.pool.relu && x[best] <= 0;
-    y[i] = cut ? 0 : x[best];
+    int cut = d->u.pool.relu && get(x, best) <= 0;
+    set(y, i, cut ? 0 : get(x, best));
     if (from) from[i] = cut ? -1 : (int32_t)best;
   }
 }
 
-static void max_backward(int64_t out, const int32_t *from, const float *dy, double *dx)
+static void max_backward(int64_t out, const int32_t *from, const plane_t *dy, double *dx)
 {
   for (int64_t i = 0; i < out; i++) {
-    if (from[i] >= 0) dx[from[i]] += dy[i];
+    if (from[i] >= 0) dx[from[i]] += get(dy, i);
   }
 }
 
@@ -101,30 +118,30 @@ static double divisor(const ct_op_desc_t *d, const ct__ref_window_t *g, const wi
   return (double)elements(w);
 }
 
-static void average_forward(const ct_op_desc_t *d, const float *x, float *y)
+static void average_forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y)
 {
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
     window_t w = window(d, &g, i);
     double sum = 0;
     for (int64_t k = 0; k < elements(&w); k++)
-      sum += x[element(&g, &w, k)];
-    y[i] = (float)(sum / divisor(d, &g, &w));
+      sum += get(x, element(&g, &w, k));
+    set(y, i, sum / divisor(d, &g, &w));
   }
 }
 
-static void average_backward(const ct_op_desc_t *d, const float *dy, double *dx)
+static void average_backward(const ct_op_desc_t *d, const plane_t *dy, double *dx)
 {
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
     window_t w = window(d, &g, i);
-    double share = dy[i] / divisor(d, &g, &w);
+    double share = get(dy, i) / divisor(d, &g, &w);
     for (int64_t k = 0; k < elements(&w); k++)
       dx[element(&g, &w, k)] += share;
   }
 }
 
-static void forward(const ct_op_desc_t *d, const float *x, float *y, int32_t *from)
+static void forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y, int32_t *from)
 {
   if (is_average(d)) {
     average_forward(d, x, y);
@@ -133,8 +150,8 @@ static void forward(const ct_op_desc_t *d, const float *x, float *y, int32_t *fr
   }
 }
 
-static void backward(const ct_op_desc_t *d, const int32_t *from, const float *dy, float *dx,
-                     double *sum)
+static void backward(const ct_op_desc_t *d, const int32_t *from, const plane_t *dy,
+                     const plane_t *dx, double *sum)
 {
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.in); i++)
@@ -145,21 +162,21 @@ static void backward(const ct_op_desc_t *d, const int32_t *from, const float *dy
     max_backward(ct__ref_volume(g.out), from, dy, sum);
   }
   for (int64_t i = 0; i < ct__ref_volume(g.in); i++)
-    dx[i] = (float)sum[i];
+    set(dx, i, sum[i]);
 }
 
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   ct__ref_window_t g = geometry(d);
+  ct_dtype_t t = d->x.dtype;
   int64_t in = ct__ref_volume(g.in), out = ct__ref_volume(g.out);
 
   for (int64_t plane = 0; plane < d->x.dim[0] * d->x.dim[1]; plane++) {
     int32_t *from = keeps_origins(d) ? (int32_t *)a->saved + plane * out : NULL;
-    if (a->pass & CT_FWD)
-      forward(d, (const float *)a->x + plane * in, (float *)a->y + plane * out, from);
-    if (a->pass & CT_BWD_DATA)
-      backward(d, from, (const float *)a->dy + plane * out, (float *)a->dx + plane * in,
-               a->scratch);
+    plane_t x = {t, (void *)(uintptr_t)a->x, plane * in}, y = {t, a->y, plane * out};
+    plane_t dy = {t, (void *)(uintptr_t)a->dy, plane * out}, dx = {t, a->dx, plane * in};
+    if (a->pass & CT_FWD) forward(d, &x, &y, from);
+    if (a->pass & CT_BWD_DATA) backward(d, from, &dy, &dx, a->scratch);
   }
   return CT_OK;
 }

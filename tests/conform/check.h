@@ -13,7 +13,7 @@ int is_close(const float *a, const float *b, int64_t n, double floor, double tol
              char why[80]);
 
 /** Runs the case in every layout that the backend works in and every way an op may be prepared and
- * run, and compares all results with the reference. */
+ * run, and compares all results with the reference: in float32, also where the case has a low type. */
 void check_parity(const op_case_t *c);
 /** A batchnorm's statistics of several ranks: parts of the batch, each with its own op, against one op on
  * the whole of it. */

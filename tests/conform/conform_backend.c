@@ -222,6 +222,22 @@ static void bf16(void)
   }
 }
 
+/* The same in float16, of the many cases some. */
+static void f16(void)
+{
+  int (*const kinds[])(int, op_case_t *) = {case_conv, case_linear, case_bnorm,   case_relu,
+                                            case_pool, case_add,    case_dropout, case_flatten};
+
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    op_case_t c;
+    char why[128];
+    for (int i = 0; kinds[k](i, &c); i += 3) {
+      c.desc.x.dtype = c.desc.y.dtype = CT_F16;
+      if (!c.big && tested.be->op->supports(tested.dev, &c.desc, why)) check_parity(&c);
+    }
+  }
+}
+
 static void gradients(void)
 {
   run_all(case_gradient, check_gradient);
@@ -470,6 +486,7 @@ int main(int argc, char **argv)
       CT_TEST(check_gradstat),
       CT_TEST(check_update),
       CT_TEST(bf16),
+      CT_TEST(f16),
       CT_TEST(gradients),
       CT_TEST(a_run_allocates_nothing),
       CT_TEST(a_bad_label_is_an_error),

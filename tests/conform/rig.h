@@ -92,7 +92,7 @@ int takes_x2(const ct_op_desc_t *d);
 /** Elements of x2. */
 int64_t second_count(const ct_op_desc_t *d);
 
-/** An activation in an op's own layout. */
+/** An activation in an op's own layout and type. */
 typedef struct tensor {
   block_t own, plain;
   ct_shape_t shape;

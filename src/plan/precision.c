@@ -1,0 +1,115 @@
+/* Which ops compute in the low type of mixed precision, as torch.autocast decides it but layer by layer
+ * ahead of time: most do if the backend can; sums over a sample that would lose too much (layer
+ * normalisation, the loss) stay in float32.  Products are what mixed precision is for: if the backend
+ * cannot do them in the low type, that is an error. */
+#include "plan/ct_plan.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+typedef struct casting {
+  ct_plan_t *p;
+  int *cast; /* per lowered value: the same in the other type; -1: none yet */
+} casting_t;
+
+static int always_float32(ct_op_kind_t kind)
+{
+  return kind == CT_OP_LNORM || kind == CT_OP_LOSS;
+}
+
+static int must_be_low(ct_op_kind_t kind)
+{
+  return kind == CT_OP_CONV || kind == CT_OP_LINEAR;
+}
+
+static int can_do_in(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t t, char why[128])
+{
+  ct_op_desc_t d = op->desc;
+  d.passes = ct__plan_passes(p, op);
+  d.x.dtype = d.y.dtype = t;
+  return p->be->op->supports(p->dev, &d, why);
+}
+
+static int refuse(const ct_plan_t *p, const ct_plan_op_t *op, const char *why)
+{
+  char text[160], none[128];
+  int bf16 = p->o.compute == CT_F16 && can_do_in(p, op, CT_BF16, none);
+  return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__,
+                    "layer %s: backend %s cannot compute '%s' in %s: %s; set train.amp to %s",
+                    p->graph->layer[op->layer].name, p->be->name,
+                    ct_op_text(&op->desc, text, sizeof text), ct_dtype_name(p->o.compute), why,
+                    bf16 ? "bf16" : "off");
+}
+
+static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
+{
+  char why[128] = "";
+  *out = CT_F32;
+  if (always_float32(op->desc.kind)) return CT_OK;
+  /* moving data is no reason to round it */
+  if (op->desc.kind == CT_OP_REORDER && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
+  if (can_do_in(p, op, p->o.compute, why))
+    *out = p->o.compute;
+  else if (must_be_low(op->desc.kind))
+    return refuse(p, op, why);
+  return CT_OK;
+}
+
+/* *v in type t.  A value is cast at most once, however many read it. */
+static int cast_to(casting_t *c, ct_dtype_t t, int *v)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = c->p;
+  if (p->value[*v].shape.dtype == t) return CT_OK;
+  if (c->cast[*v] < 0) {
+    ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {*v, -1}};
+    ct_shape_t x = p->value[*v].shape, y = x;
+    y.dtype = t;
+    ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
+    op.desc.training = p->o.training;
+    op.out = ct__plan_value(p, &y, p->value[*v].grad);
+    CT_TRY(op.out < 0 || ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
+    c->cast[*v] = op.out;
+  }
+  *v = c->cast[*v];
+out:
+  return rc;
+}
+
+static int place_op(casting_t *c, ct_plan_op_t op)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = c->p;
+  ct_dtype_t t;
+  CT_TRY(choose(p, &op, &t));
+  for (int k = 0; k < 2; k++)
+    if (op.in[k] >= 0) CT_TRY(cast_to(c, t, &op.in[k]));
+  op.desc.x.dtype = op.desc.y.dtype = t;
+  if (op.out >= 0) {
+    p->value[op.out].shape.dtype = t;
+    p->value[op.out].bytes = ct_shape_bytes(&p->value[op.out].shape);
+  }
+  CT_TRY(ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
+out:
+  return rc;
+}
+
+int ct__plan_precision(ct_plan_t *p)
+{
+  int rc = CT_OK, n = p->ops;
+  ct_plan_op_t *lowered = p->op;
+  if (p->o.compute == CT_F32) return CT_OK;
+  casting_t c = {p, ct_mem_array(p->values, sizeof *c.cast, "plan")};
+  CT_TRY(c.cast ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < p->values; i++)
+    c.cast[i] = -1;
+  p->op = NULL;
+  p->ops = 0;
+  p->cap_ops = 0;
+  for (int i = 0; i < n; i++)
+    CT_TRY(place_op(&c, lowered[i]));
+  p->logits = p->op[p->ops - 1].in[0];
+out:
+  if (p->op != lowered) ct_mem_free(lowered);
+  ct_mem_free(c.cast);
+  return rc;
+}
