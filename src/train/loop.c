@@ -241,11 +241,11 @@ static int one_step(loop_t *l, int *own, ct_step_word_t *word)
   CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &report));
   double seconds = ct_clock() - begin;
   l->trained_s += seconds;
-  l->trained += word->samples;
+  l->trained += none.global;
   l->loss_sum += word->loss_sum;
   l->loss_weight += word->loss_weight;
   l->out->train_loss = mean(l->loss_sum, l->loss_weight);
-  advance(l, word->samples);
+  advance(l, none.global); /* word->samples is without those that the loss ignores */
   show_progress(l, mean(word->loss_sum, word->loss_weight));
   *own = step_line(l, word, &report, ct_trainer_lr(l->t, &at), seconds);
   if (*own == CT_OK) *own = first_step(l);
