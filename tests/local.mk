@@ -24,7 +24,7 @@ shell_tests = \
 
 if HAVE_CUNIT
 unit_tests = \
-  %D%/unit/t_loss %D%/unit/t_targets \
+  %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \
   %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
   %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \
   %D%/unit/t_model %D%/unit/t_families %D%/unit/t_model_layers %D%/unit/t_model_seq \

@@ -54,11 +54,35 @@ out:
   return rc;
 }
 
-static int print(const ct_eval_result_t *e)
+/* Classes are counted where there are any, and not too many. */
+static int open_confusion(const ct_setup_t *s, const ct_args_t *a, ct_confusion_t *c)
 {
+  int rc = CT_OK;
+  int64_t classes = s->cfg.model.classes;
+  int counts = !s->val.info.targets && classes <= CT_CONFUSION_MAX;
+  if (!counts && ct_args_get(a, "confusion"))
+    CT_FAIL(CT_ERR_USAGE, "eval: --confusion needs class labels, and up to %d classes",
+            CT_CONFUSION_MAX);
+  if (counts) CT_TRY(ct_confusion_open(classes, c));
+out:
+  return rc;
+}
+
+/* Rank 0. */
+static int print(const ct_args_t *a, const ct_eval_result_t *e, const ct_confusion_t *c)
+{
+  int rc = CT_OK;
   ct_str_t text = {0};
-  int rc = ct_result_eval(e, &text);
-  if (rc == CT_OK) rc = ct_app_print(text.data);
+  const char *file = ct_args_get(a, "confusion");
+  if (file) CT_TRY(ct_result_confusion(c, file));
+  if (ct_args_get(a, "json")) {
+    CT_TRY(ct_result_eval_json(e, c, &text));
+  } else {
+    CT_TRY(ct_result_eval(e, &text));
+    if (c) CT_TRY(ct_result_classes(c, &text));
+  }
+  CT_TRY(ct_app_print(text.data));
+out:
   ct_str_clear(&text);
   return rc;
 }
@@ -69,6 +93,7 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_setup_t s = {.topo = topo};
   ct_store_t *store = NULL;
   ct_eval_result_t e;
+  ct_confusion_t confusion = {0}, *counted;
   (void)status;
   CT_TRY(ct_setup_config(&s, a->rest[0], a));
   if (s.cfg.data.val.n == 0)
@@ -80,9 +105,13 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_model(&s));
   CT_TRY(ct_setup_trainer(&s, 0));
   CT_TRY(ct_trainer_restore(s.trainer, &ct_store_hdf5, store, 0, NULL));
-  CT_TRY(ct_evaluate(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &e));
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(&e) : CT_OK);
+  CT_TRY_ALL(topo, open_confusion(&s, a, &confusion));
+  counted = confusion.classes ? &confusion : NULL;
+  CT_TRY(ct_evaluate_classes(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &e,
+                             counted));
+  CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &e, counted) : CT_OK);
 out:
+  ct_confusion_close(&confusion);
   ct_store_hdf5.close(store);
   ct_setup_close(&s);
   return rc;

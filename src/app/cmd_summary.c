@@ -49,7 +49,7 @@ out:
 
 /* What a rank with n samples at a time would allocate: plans are made, and nothing is run. */
 static int plan_needs(const ct_config_t *c, const ct_graph_t *g, const ct_recipe_t *how, int n,
-                      int ranks, needs_t *out)
+                      int has_targets, int ranks, needs_t *out)
 {
   int rc = CT_OK;
   const ct_backend_t *be;
@@ -58,6 +58,7 @@ static int plan_needs(const ct_config_t *c, const ct_graph_t *g, const ct_recipe
   ct_dev_opts_t o = {.threads = ct_setup_threads(c, threads_here()),
                      .conv_direct = c->cpu.conv_algo};
   ct_plan_opts_t p = {.n = n, .training = 1, .compute = how->compute, .sync_bn = how->sync_bn != 0};
+  CT_TRY(ct_loss_spec(&c->loss, has_targets, &p.loss));
   CT_TRY(ct_builtin_backend(c->device, &be));
   CT_TRY(be->open(&o, &dev));
   CT_TRY(ct_plan_make(g, be, dev, &p, NULL, &plan));
@@ -77,18 +78,18 @@ static int add_bytes(ct_str_t *t, const char *what, size_t bytes)
   return ct_str_add(t, "  %-46s %s\n", what, ct_text_bytes((double)bytes, text, sizeof text));
 }
 
-static int describe(const ct_config_t *c, const ct_graph_t *g, int64_t samples, int ranks,
-                    ct_str_t *t)
+static int describe(const ct_config_t *c, const ct_graph_t *g, const ct_reader_info_t *data,
+                    int ranks, ct_str_t *t)
 {
   int rc = CT_OK;
   needs_t m = {0};
   ct_recipe_t how;
-  int64_t first, batch = c->data.batch < samples ? c->data.batch : samples;
+  int64_t first, batch = c->data.batch < data->samples ? c->data.batch : data->samples;
   CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &how));
   int64_t n = ct_sampler_share(batch, 0, ranks * how.parts, &first);
   CT_TRY(ct_graph_summary(g, t));
   CT_TRY(ct_describe(c, g, ranks, t));
-  CT_TRY(plan_needs(c, g, &how, (int)n, ranks, &m));
+  CT_TRY(plan_needs(c, g, &how, (int)n, data->targets > 0, ranks, &m));
   CT_TRY(ct_str_add(t, "\nMemory of a rank that trains on %" PRId64 " samples at a time:\n", n));
   CT_TRY(add_bytes(t, "activations and their gradients", m.activations));
   CT_TRY(add_bytes(t, "scratch", m.scratch));
@@ -116,8 +117,9 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_open_data(&c, &c.data.train, &data));
   CT_TRY(ct_setup_classes(&c, &data));
   CT_TRY(ct_graph_make(&c.model, &data.x, c.model.classes, c.where, &g));
+  CT_TRY(ct_loss_check(&c.loss, g, c.model.classes, data.info.targets));
   CT_TRY(ct_setup_freeze(&c, g));
-  CT_TRY(describe(&c, g, data.info.samples, (int)ranks, &text));
+  CT_TRY(describe(&c, g, &data.info, (int)ranks, &text));
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);

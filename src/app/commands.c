@@ -12,6 +12,8 @@ static const ct_flag_t train_flags[] = {
     {0}};
 static const ct_flag_t eval_flags[] = {
     {"checkpoint", "FILE", "what to evaluate; default: the newest good checkpoint of the run"},
+    {"confusion", "FILE.csv", "write how many samples of each class are taken for which"},
+    {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t summary_flags[] = {

@@ -6,10 +6,6 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-static const ct_opt_t loss_rows[] = {
-    CT_OPT_CHOICE(ct_loss_opts_t, kind, "cross_entropy", "cross_entropy", "softmax cross-entropy"),
-    CT_OPT_END};
-
 static const ct_opt_t cpu_rows[] = {
     CT_OPT_CHOICE(ct_cpu_opts_t, conv_algo, "auto", "auto|direct",
                   "auto: Winograd convolution where it is faster; direct: never"),
@@ -38,7 +34,7 @@ const ct_section_t ct__config_sections[] = {
     SECTION(train, ct_train_rows, "how long to train"),
     SECTION(optim, ct_optim_rows, "the optimizer"),
     SECTION(schedule, ct_schedule_rows, "the learning rate over time"),
-    SECTION(loss, loss_rows, "what is minimised"),
+    SECTION(loss, ct_loss_rows, "what is minimised"),
     SECTION(checkpoint, ct_ckpt_rows, "when to save, and how many to keep"),
     SECTION(cpu, cpu_rows, "the CPU backend"),
     {0}};

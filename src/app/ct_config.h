@@ -4,15 +4,11 @@
  * defaults, ranges, help, dump and hash follow from the list.  Everything is local and free of MPI. */
 #ifndef CT_CONFIG_H
 #define CT_CONFIG_H
+#include "plan/ct_loss.h"
 #include "train/ct_trainer.h"
 
 /** Words of the key `device`, in the order of its choices. */
 typedef enum { CT_DEVICE_AUTO, CT_DEVICE_CPU, CT_DEVICE_REF } ct_device_choice_t;
-
-/** Section `loss`. */
-typedef struct ct_loss_opts {
-  int kind; /**< cross_entropy */
-} ct_loss_opts_t;
 
 /** Section `cpu`. */
 typedef struct ct_cpu_opts {

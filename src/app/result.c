@@ -29,6 +29,22 @@ static json_t *real_or_null(int measured, double value)
   return measured && isfinite(value) ? json_real(value) : json_null();
 }
 
+/* Top-k of classes; the mean absolute error of targets, or of a loss that has one of one-hot labels. */
+static int has_mae(const ct_eval_result_t *e)
+{
+  return e->regression || e->mae > 0;
+}
+
+/* Into an object, if there is one. */
+static void add_scores(json_t *o, const ct_eval_result_t *e)
+{
+  int evaluated = e->samples > 0;
+  if (!o) return;
+  if (!e->regression) json_object_set_new(o, "top1", real_or_null(evaluated, e->top1));
+  if (!e->regression) json_object_set_new(o, "top5", real_or_null(evaluated, e->top5));
+  if (has_mae(e)) json_object_set_new(o, "mae", real_or_null(evaluated, e->mae));
+}
+
 /* A run that had nothing left to train leaves the summary of the one that trained. */
 static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r)
 {
@@ -39,13 +55,13 @@ static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r
   json_t *o = NULL;
   CT_TRY(ct_path_join(path, sizeof path, c->run.dir, "summary.json"));
   if (!trained && ct_file_exists(path)) goto out;
-  o = json_pack("{s:s, s:s, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:I}", "name", c->run.name,
-                "reason", r->stopped ? "signal" : "done", "epoch", (json_int_t)r->at.epoch, "step",
+  o = json_pack("{s:s, s:s, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:I}", "name", c->run.name, "reason",
+                r->stopped ? "signal" : "done", "epoch", (json_int_t)r->at.epoch, "step",
                 (json_int_t)r->at.step, "ranks", ranks, "train_s", r->seconds, "samples_per_s",
                 real_or_null(trained, r->samples_per_s), "train_loss",
                 real_or_null(trained, r->train_loss), "val_loss", real_or_null(evaluated, e->loss),
-                "top1", real_or_null(evaluated, e->top1), "top5", real_or_null(evaluated, e->top5),
                 "val_samples", (json_int_t)e->samples);
+  add_scores(o, e);
   CT_TRY(ct_result_json(o, &text));
   CT_TRY(ct_file_write(path, text.data, text.len));
 out:
@@ -58,10 +74,72 @@ int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "  validation loss   %.4f\n", e->loss));
-  CT_TRY(ct_str_add(out, "  top-1             %.4f\n", e->top1));
-  CT_TRY(ct_str_add(out, "  top-5             %.4f\n", e->top5));
+  if (!e->regression) {
+    CT_TRY(ct_str_add(out, "  top-1             %.4f\n", e->top1));
+    CT_TRY(ct_str_add(out, "  top-5             %.4f\n", e->top5));
+  }
+  if (has_mae(e)) CT_TRY(ct_str_add(out, "  mae               %.4f\n", e->mae));
   CT_TRY(ct_str_add(out, "  samples           %" PRId64 "\n", e->samples));
 out:
+  return rc;
+}
+
+int ct_result_classes(const ct_confusion_t *c, ct_str_t *out)
+{
+  enum { MOST = 100 }; /* more than that nobody reads */
+  int rc = CT_OK;
+  if (c->classes > MOST)
+    return ct_str_add(out, "  classes           %" PRId64 "; --json or --confusion list them\n",
+                      c->classes);
+  CT_TRY(ct_str_add(out, "\n  class   samples   accuracy\n"));
+  for (int64_t k = 0; k < c->classes; k++) {
+    int64_t n = ct_confusion_samples(c, k);
+    if (n)
+      CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f\n", k, n,
+                        (double)ct_confusion_right(c, k) / (double)n));
+    else
+      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -\n", k));
+  }
+out:
+  return rc;
+}
+
+int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_str_t *out)
+{
+  json_t *list = c ? json_array() : NULL;
+  json_t *o = json_pack("{s:o, s:I}", "loss", real_or_null(e->samples > 0, e->loss), "samples",
+                        (json_int_t)e->samples);
+  add_scores(o, e);
+  for (int64_t k = 0; c && k < c->classes; k++) {
+    int64_t n = ct_confusion_samples(c, k), right = ct_confusion_right(c, k);
+    json_array_append_new(list, json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, "samples",
+                                          (json_int_t)n, "accuracy",
+                                          real_or_null(n > 0, (double)right / (double)n)));
+  }
+  if (o && list) json_object_set(o, "classes", list);
+  int rc = ct_result_json(o, out);
+  json_decref(list);
+  json_decref(o);
+  return rc;
+}
+
+int ct_result_confusion(const ct_confusion_t *c, const char *path)
+{
+  int rc = CT_OK;
+  ct_str_t t = {0};
+  CT_TRY(ct_str_add(&t, "label"));
+  for (int64_t i = 0; i < c->classes; i++)
+    CT_TRY(ct_str_add(&t, ",%" PRId64, i));
+  CT_TRY(ct_str_add(&t, "\n"));
+  for (int64_t k = 0; k < c->classes; k++) {
+    CT_TRY(ct_str_add(&t, "%" PRId64, k));
+    for (int64_t i = 0; i < c->classes; i++)
+      CT_TRY(ct_str_add(&t, ",%" PRId64, c->count[k * c->classes + i]));
+    CT_TRY(ct_str_add(&t, "\n"));
+  }
+  CT_TRY(ct_file_write(path, t.data, t.len));
+out:
+  ct_str_clear(&t);
   return rc;
 }
 

@@ -4,11 +4,20 @@
 #include <jansson.h>
 
 #include "app/ct_config.h"
+#include "train/ct_confusion.h"
 
 /** Local; rank 0.  summary.json in the run directory, and the final table on stdout. */
 int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result);
 /** The lines of an evaluation for people.  Appended. */
 int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out);
+/** The lines below them: accuracy of each class.  Appended. */
+int ct_result_classes(const ct_confusion_t *c, ct_str_t *out);
+/** An evaluation as a JSON object: loss, samples, top1 and top5 or mae, classes.  \a c may be NULL.
+ * Appended. */
+int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_str_t *out);
+/** Local; rank 0.  The matrix as csv: a line for each label, a column for each predicted class.  The file is
+ * there whole or not at all. */
+int ct_result_confusion(const ct_confusion_t *c, const char *path);
 /** An object as indented text and a newline; NULL is an object there was no memory for.  Appended. */
 int ct_result_json(const json_t *o, ct_str_t *out);
 

@@ -110,6 +110,18 @@ out:
 
 /* ---- data ---- */
 
+/* The label that the loss leaves out need not be a class. */
+static int allow_ignored(const ct_loss_opts_t *o, ct_dataset_t *d)
+{
+  int rc = CT_OK;
+  ct_loss_spec_t loss;
+  CT_TRY(ct_loss_spec(o, d->info.targets > 0, &loss));
+  d->has_ignored = loss.has_ignored;
+  d->ignored = loss.ignored;
+out:
+  return rc;
+}
+
 int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out)
 {
   int rc = CT_OK;
@@ -121,6 +133,7 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
   ct_transforms_opts_t transforms = {
       .list = c->transforms, .val_list = c->val_transforms, .training = files != &c->data.val};
   CT_TRY(ct_dataset_open(ct_builtin_reader(files), &spec, &transforms, c->where, out));
+  CT_TRY(allow_ignored(&c->loss, out));
 out:
   return rc;
 }
@@ -130,6 +143,11 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
   int rc = CT_OK;
   if (!c->model.classes && !d->classes) CT_TRY(ct_dataset_count_classes(d, 0));
   if (!c->model.classes) c->model.classes = d->classes;
+  if (d->info.targets && c->model.classes != d->info.targets)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.classes, the model's outputs, is %" PRId64 ", but a sample has %" PRId64
+            " targets",
+            c->model.classes, d->info.targets);
   if (c->model.classes < d->classes)
     CT_FAIL(CT_ERR_USAGE, "model.classes is %" PRId64 ", but the data has %" PRId64 " classes",
             c->model.classes, d->classes);
@@ -178,6 +196,11 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
     CT_FAIL(CT_ERR_SHAPE, "samples of data.train are %s, but those of data.val are %s",
             ct_shape_text(&s->data.x, a, sizeof a), ct_shape_text(&s->val.x, b, sizeof b));
   }
+  if (want_train && want_val && s->data.info.targets != s->val.info.targets)
+    CT_FAIL(CT_ERR_FORMAT,
+            "samples of data.train have %" PRId64 " targets, but those of data.val %" PRId64
+            " (0: labels)",
+            s->data.info.targets, s->val.info.targets);
   s->data_s = ct_clock() - begin;
 out:
   return rc;
@@ -204,9 +227,12 @@ int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g)
 int ct_setup_model(ct_setup_t *s)
 {
   int rc = CT_OK;
-  const ct_shape_t *x = s->data.info.samples ? &s->data.x : &s->val.x;
-  CT_TRY_ALL(s->topo,
-             ct_graph_make(&s->cfg.model, x, s->cfg.model.classes, s->cfg.where, &s->graph));
+  const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
+  int64_t outputs = s->cfg.model.classes;
+  CT_TRY_ALL(s->topo, ct_graph_make(&s->cfg.model, &d->x, outputs, s->cfg.where, &s->graph));
+  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets);
+  if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
+  CT_TRY_ALL(s->topo, rc);
   CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
   CT_TRY(ct_agree_same(s->topo, "the model", ct_graph_hash(s->graph)));
 out:
@@ -219,6 +245,22 @@ static int largest_part(int64_t batch, int64_t samples, int ranks, int parts)
   int64_t first;
   ct_sampler_t s = {.parts = parts};
   return (int)ct_sampler_part(&s, batch < samples ? batch : samples, 0, ranks, &first);
+}
+
+static int set_loss(ct_setup_t *s, ct_trainer_env_t *env)
+{
+  int rc = CT_OK;
+  const ct_loss_opts_t *o = &s->cfg.loss;
+  const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
+  CT_TRY(ct_loss_spec(o, d->info.targets > 0, &env->loss));
+  if (!env->loss.weighted) return CT_OK;
+  s->class_weight =
+      ct_mem_array(o->class_weights.n, sizeof *s->class_weight, "the weights of the classes");
+  if (!s->class_weight) return CT_ERR_NOMEM;
+  ct_loss_class_weights(o, s->class_weight);
+  env->class_weight = s->class_weight;
+out:
+  return rc;
 }
 
 int ct_setup_trainer(ct_setup_t *s, int training)
@@ -245,6 +287,7 @@ int ct_setup_trainer(ct_setup_t *s, int training)
                             : 0,
       .max_eval = largest_part(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
       .training = training};
+  CT_TRY_ALL(s->topo, set_loss(s, &env));
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   s->plan_s = ct_clock() - begin;
 out:
@@ -254,6 +297,7 @@ out:
 void ct_setup_close(ct_setup_t *s)
 {
   ct_trainer_destroy(s->trainer);
+  ct_mem_free(s->class_weight);
   ct_graph_free(s->graph);
   ct_dataset_close(&s->val);
   ct_dataset_close(&s->data);

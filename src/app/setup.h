@@ -17,6 +17,7 @@ typedef struct ct_setup {
   ct_dataset_t data, val; /**< not opened: samples 0 */
   ct_graph_t *graph;
   ct_recipe_t recipe;
+  float *class_weight; /**< of the loss; NULL: none */
   ct_trainer_t *trainer;
   double config_s, data_s, plan_s; /**< the ledger: seconds of start-up */
 } ct_setup_t;

@@ -26,7 +26,7 @@
  *  - `from`: name of the layer that is the input, or a list of two for `add` and `concat`; `input` is the
  *    network's input.  Only layers further up may be named.  Default: the layer before.
  *
- * The last layer is the output and must give N x classes; every other layer must be used. */
+ * The last layer is the output and must give `classes` values of a sample; every other layer must be used. */
 #ifndef CT_GRAPH_H
 #define CT_GRAPH_H
 #include "model/ct_layer.h"

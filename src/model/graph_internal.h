@@ -19,7 +19,7 @@ int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_op
                      void *opts, const int in[2]);
 /** Appends the layers of a YAML list, whose last one must give \a classes values. */
 int ct__graph_read(ct_graph_t *g, const ct_node_t *list, int64_t classes, const char *where);
-/** CT_OK if the last layer gives N x classes. */
+/** CT_OK if the last layer gives so many values of a sample, in any shape. */
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes);
 /** Shapes of the inputs of a layer. */
 void ct__graph_inputs(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2]);

@@ -79,10 +79,10 @@ int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
   int rc = CT_OK;
   const ct_layer_t *last = &g->layer[g->layers - 1];
   char shape[80];
-  if (last->out.ndim != 2 || last->out.dim[1] != classes)
+  if (ct_shape_sample(&last->out) != classes)
     CT_FAIL(CT_ERR_SHAPE,
             "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
-            " values, one per class",
+            " values, one for each class or target",
             last->name, last->ops->kind, ct__sample_text(&last->out, shape, sizeof shape), classes);
 out:
   return rc;

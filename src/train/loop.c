@@ -178,15 +178,21 @@ static int epoch_line(loop_t *l)
            (long long)l->o->train->epochs, l->out->train_loss);
     return CT_OK;
   }
-  ct_log(CT_LOG_INFO, "epoch %lld/%lld  loss %.4f  validation: loss %.4f  top-1 %.4f  top-5 %.4f",
-         (long long)shown_epoch(l), (long long)l->o->train->epochs, l->out->train_loss, e->loss,
-         e->top1, e->top5);
+  if (e->regression)
+    ct_log(CT_LOG_INFO, "epoch %lld/%lld  loss %.4f  validation: loss %.4f  mae %.4f",
+           (long long)shown_epoch(l), (long long)l->o->train->epochs, l->out->train_loss, e->loss,
+           e->mae);
+  else
+    ct_log(CT_LOG_INFO, "epoch %lld/%lld  loss %.4f  validation: loss %.4f  top-1 %.4f  top-5 %.4f",
+           (long long)shown_epoch(l), (long long)l->o->train->epochs, l->out->train_loss, e->loss,
+           e->top1, e->top5);
   ct_metrics_begin(m, "eval");
   ct_metrics_int(m, "epoch", shown_epoch(l));
   ct_metrics_int(m, "step", l->at.step);
   ct_metrics_num(m, "loss", e->loss);
-  ct_metrics_num(m, "top1", e->top1);
-  ct_metrics_num(m, "top5", e->top5);
+  if (!e->regression) ct_metrics_num(m, "top1", e->top1);
+  if (!e->regression) ct_metrics_num(m, "top5", e->top5);
+  if (e->regression || e->mae > 0) ct_metrics_num(m, "mae", e->mae);
   ct_metrics_int(m, "samples", e->samples);
   CT_TRY(ct_metrics_end(m));
 out:

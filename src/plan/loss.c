@@ -1,0 +1,104 @@
+#include "plan/ct_loss.h"
+
+#include <inttypes.h>
+
+#include "base/ct_err.h"
+#include "base/ct_text.h"
+
+const ct_opt_t ct_loss_rows[] = {
+    CT_OPT_CHOICE(ct_loss_opts_t, kind, "cross_entropy", "cross_entropy|mse|l1|bce",
+                  "softmax cross-entropy; or, output by output, squared error, absolute error, "
+                  "binary cross-entropy with logits, of targets or of labels as one-hot"),
+    CT_OPT_DOUBLE(ct_loss_opts_t, label_smoothing, "0", 0, 1,
+                  "cross_entropy: share of the label that is spread over all classes"),
+    CT_OPT_DOUBLES(ct_loss_opts_t, class_weights, "",
+                   "cross_entropy: a weight for each class; none: all 1"),
+    CT_OPT_TEXT(ct_loss_opts_t, ignore_index, "",
+                "cross_entropy: samples with this label count for nothing, such as -100"),
+    CT_OPT_END};
+
+static const char *kind_name(const ct_loss_opts_t *o)
+{
+  return ct_opt_word(ct_loss_rows, "kind", o->kind);
+}
+
+/* What only cross-entropy has. */
+static int check_kind(const ct_loss_opts_t *o)
+{
+  int rc = CT_OK;
+  const char *key = o->label_smoothing != 0 ? "label_smoothing"
+                    : o->class_weights.n    ? "class_weights"
+                    : o->ignore_index[0]    ? "ignore_index"
+                                            : NULL;
+  if (key && o->kind != CT_LOSS_CROSS_ENTROPY)
+    CT_FAIL(CT_ERR_USAGE, "loss.%s is for cross_entropy, but loss.kind is %s", key, kind_name(o));
+out:
+  return rc;
+}
+
+int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out)
+{
+  int rc = CT_OK;
+  int64_t ignored = 0;
+  int has_ignored = o->ignore_index && o->ignore_index[0];
+  CT_TRY(check_kind(o));
+  if (has_ignored && (ct_text_int(o->ignore_index, &ignored) != CT_OK || ignored < INT32_MIN ||
+                      ignored > INT32_MAX))
+    CT_FAIL(CT_ERR_USAGE, "loss.ignore_index: '%s' is no label, expected a whole number",
+            o->ignore_index);
+  *out = (ct_loss_spec_t){.kind = o->kind,
+                          .one_hot = o->kind != CT_LOSS_CROSS_ENTROPY && !has_targets,
+                          .weighted = o->class_weights.n > 0,
+                          .has_ignored = has_ignored,
+                          .ignored = (int)ignored,
+                          .label_smoothing = o->label_smoothing};
+out:
+  return rc;
+}
+
+static int check_weights(const ct_loss_opts_t *o, int64_t outputs)
+{
+  int rc = CT_OK;
+  const ct_opt_doubles_t *w = &o->class_weights;
+  if (w->n && w->n != outputs)
+    CT_FAIL(CT_ERR_USAGE,
+            "loss.class_weights has %d numbers, expected one for each of %" PRId64 " classes", w->n,
+            outputs);
+  for (int i = 0; i < w->n; i++)
+    if (!(w->v[i] > 0 && w->v[i] < 1e30))
+      CT_FAIL(CT_ERR_USAGE, "loss.class_weights: %g, of class %d, is not above 0", w->v[i], i);
+out:
+  return rc;
+}
+
+int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets)
+{
+  int rc = CT_OK, is_xent = o->kind == CT_LOSS_CROSS_ENTROPY;
+  ct_loss_spec_t spec;
+  char shape[80];
+  const ct_layer_t *last = &g->layer[g->layers - 1];
+  CT_TRY(ct_loss_spec(o, targets > 0, &spec));
+  if (is_xent && targets)
+    CT_FAIL(CT_ERR_USAGE, "loss.kind is cross_entropy, which is of class labels, but data.target "
+                          "holds real numbers: choose mse, l1 or bce");
+  if (targets && outputs != targets)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.classes is %" PRId64 ", the model's outputs, but a sample has %" PRId64
+            " targets",
+            outputs, targets);
+  if (is_xent && last->out.ndim != 2)
+    CT_FAIL(CT_ERR_SHAPE,
+            "the last layer '%s' (%s) gives %s, but cross_entropy (loss.kind) is of N x "
+            "classes: end with flatten or linear",
+            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape));
+  CT_TRY(check_weights(o, outputs));
+out:
+  return rc;
+}
+
+int ct_loss_class_weights(const ct_loss_opts_t *o, float *out)
+{
+  for (int i = 0; i < o->class_weights.n; i++)
+    out[i] = (float)o->class_weights.v[i];
+  return o->class_weights.n;
+}

@@ -1,0 +1,177 @@
+/* Section `loss`, and the confusion matrix. */
+#include <math.h>
+#include <string.h>
+
+#include "app/result.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "plan/ct_loss.h"
+#include "tests/harness/ct_test.h"
+
+static ct_loss_opts_t read_opts(const char *yaml)
+{
+  ct_loss_opts_t o = {0};
+  ct_node_t *n = NULL;
+  CT_ASSERT_OK(ct_opt_defaults(ct_loss_rows, &o));
+  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
+  CT_ASSERT_OK(ct_opt_read(ct_loss_rows, &o, n, "x.yaml", "loss", NULL));
+  ct_node_free(n);
+  return o;
+}
+
+static void options_become_a_spec(void)
+{
+  static const struct {
+    const char *yaml;
+    int has_targets;
+    ct_loss_spec_t want;
+  } cases[] = {
+      {"{}", 0, {0}},
+      {"{label_smoothing: 0.1, class_weights: [1, 2]}", 0, {.weighted = 1, .label_smoothing = 0.1}},
+      {"{ignore_index: -100}", 0, {.has_ignored = 1, .ignored = -100}},
+      {"{ignore_index: 0}", 0, {.has_ignored = 1, .ignored = 0}},
+      {"{kind: mse}", 1, {.kind = CT_LOSS_MSE}},
+      {"{kind: l1}", 0, {.kind = CT_LOSS_L1, .one_hot = 1}},
+      {"{kind: bce}", 0, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const ct_loss_spec_t *want = &cases[i].want;
+    ct_loss_opts_t o = read_opts(cases[i].yaml);
+    ct_loss_spec_t s;
+    CT_ASSERT_OK(ct_loss_spec(&o, cases[i].has_targets, &s));
+    CT_ASSERT_INT(s.kind, want->kind);
+    CT_ASSERT_INT(s.one_hot, want->one_hot);
+    CT_ASSERT_INT(s.weighted, want->weighted);
+    CT_ASSERT_INT(s.has_ignored, want->has_ignored);
+    CT_ASSERT_INT(s.ignored, want->ignored);
+    CT_ASSERT_NEAR(s.label_smoothing, want->label_smoothing, 0);
+    ct_opt_clear(ct_loss_rows, &o);
+  }
+}
+
+static void class_weights_become_floats(void)
+{
+  ct_loss_opts_t o = read_opts("{class_weights: [0.5, 2, 1e-3]}");
+  float w[3];
+  CT_ASSERT_INT(ct_loss_class_weights(&o, w), 3);
+  CT_ASSERT_NEAR(w[0], 0.5, 0);
+  CT_ASSERT_NEAR(w[2], 1e-3f, 0);
+  ct_opt_clear(ct_loss_rows, &o);
+}
+
+static ct_graph_t *make_model(const char *layers, int64_t outputs)
+{
+  ct_graph_t *g = NULL;
+  ct_shape_t x = ct_shape(4, 1, 1, 2, 2);
+  ct_model_opts_t o = {0};
+  CT_ASSERT_OK(ct_node_parse(layers, strlen(layers), "x.yaml", &o.layers));
+  CT_ASSERT_OK(ct_graph_make(&o, &x, outputs, "x.yaml", &g));
+  ct_node_free(o.layers);
+  return g;
+}
+
+static void options_must_fit_model_and_data(void)
+{
+  static const struct {
+    const char *yaml;
+    int64_t targets;
+    int code;
+    const char *word;
+  } cases[] = {
+      {"{}", 0, CT_OK, ""},
+      {"{class_weights: [1, 2, 3, 4]}", 0, CT_OK, ""},
+      {"{kind: mse}", 4, CT_OK, ""},
+      {"{kind: bce}", 0, CT_OK, ""},
+      {"{}", 4, CT_ERR_USAGE, "loss.kind is cross_entropy, which is of class labels"},
+      {"{kind: l1}", 3, CT_ERR_USAGE, "model.classes is 4, the model's outputs"},
+      {"{class_weights: [1, 2]}", 0, CT_ERR_USAGE, "loss.class_weights has 2 numbers"},
+      {"{class_weights: [1, 0, 1, 1]}", 0, CT_ERR_USAGE, "loss.class_weights: 0, of class 1"},
+      {"{kind: mse, label_smoothing: 0.1}", 4, CT_ERR_USAGE,
+       "loss.label_smoothing is for cross_entropy, but loss.kind is mse"},
+      {"{kind: bce, class_weights: 1}", 4, CT_ERR_USAGE, "loss.class_weights is for cross_entropy"},
+      {"{kind: l1, ignore_index: 3}", 4, CT_ERR_USAGE, "loss.ignore_index is for cross_entropy"},
+      {"{ignore_index: none}", 0, CT_ERR_USAGE, "loss.ignore_index: 'none' is no label"},
+      {"{ignore_index: 3000000000}", 0, CT_ERR_USAGE, "loss.ignore_index: '3000000000'"},
+  };
+  ct_graph_t *g = make_model("[flatten, {linear: {out: 4}}]", 4);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    ct_loss_opts_t o = read_opts(cases[i].yaml);
+    if (cases[i].code == CT_OK)
+      CT_ASSERT_OK(ct_loss_check(&o, g, 4, cases[i].targets));
+    else
+      CT_ASSERT_FAILS(ct_loss_check(&o, g, 4, cases[i].targets), cases[i].code, cases[i].word);
+    ct_opt_clear(ct_loss_rows, &o);
+  }
+  ct_graph_free(g);
+}
+
+/* Cross-entropy is of N x classes, the others of any shape. */
+static void outputs_of_any_shape(void)
+{
+  ct_graph_t *g = make_model("[{conv2d: {out: 3, kernel: 1}}]", 12);
+  ct_loss_opts_t o = read_opts("{kind: mse}");
+  CT_ASSERT_OK(ct_loss_check(&o, g, 12, 12));
+  o.kind = CT_LOSS_CROSS_ENTROPY;
+  CT_ASSERT_FAILS(ct_loss_check(&o, g, 12, 0), CT_ERR_SHAPE, "the last layer 'conv2d1' (conv2d)");
+  ct_opt_clear(ct_loss_rows, &o);
+  ct_graph_free(g);
+}
+
+/* ---- the matrix ---- */
+
+static void predictions_are_counted(void)
+{
+  static const float logits[] = {1, 2, 3, 3, 2, 1, 0, 5, 5, 1, NAN, 9, 1, 2, 3};
+  static const int32_t labels[] = {2, 1, 1, 2, -100};
+  static const int64_t want[] = {0, 0, 0, 1, 1, 0, 0, 1, 1};
+  ct_confusion_t c;
+  ct_eval_result_t e = {.loss = 0.5, .top1 = 0.5, .top5 = 1, .samples = 4};
+  ct_str_t text = {0};
+  char path[700], *file = NULL;
+  size_t bytes;
+  CT_ASSERT_OK(ct_confusion_open(3, &c));
+  ct_confusion_add(&c, 5, logits, labels);
+  for (int i = 0; i < 9; i++)
+    CT_ASSERT_INT(c.count[i], want[i]);
+  CT_ASSERT_INT(ct_confusion_samples(&c, 1), 2);
+  CT_ASSERT_INT(ct_confusion_right(&c, 1), 1);
+  CT_ASSERT_OK(ct_result_classes(&c, &text));
+  CT_ASSERT_HAS(text.data, "    0         0          -\n      1         2     0.5000\n");
+  ct_str_clear(&text);
+  CT_ASSERT_OK(ct_result_eval_json(&e, &c, &text));
+  CT_ASSERT_HAS(text.data, "\"top1\": 0.5");
+  CT_ASSERT_HAS(text.data, "\"accuracy\": null");
+  CU_ASSERT(strstr(text.data, "mae") == NULL);
+  ct_str_clear(&text);
+  snprintf(path, sizeof path, "%s/c.csv", ct_test_dir());
+  CT_ASSERT_OK(ct_result_confusion(&c, path));
+  CT_ASSERT_OK(ct_file_read(path, &file, &bytes));
+  CT_ASSERT_TEXT(file, "label,0,1,2\n0,0,0,0\n1,1,1,0\n2,0,1,1\n");
+  ct_mem_free(file);
+  ct_confusion_close(&c);
+}
+
+static void regression_has_no_top_k(void)
+{
+  ct_eval_result_t e = {.loss = 0.5, .mae = 0.25, .regression = 1, .samples = 4};
+  ct_str_t text = {0};
+  CT_ASSERT_OK(ct_result_eval(&e, &text));
+  CT_ASSERT_OK(ct_result_eval_json(&e, NULL, &text));
+  CT_ASSERT_HAS(text.data, "  mae               0.2500\n");
+  CT_ASSERT_HAS(text.data, "\"mae\": 0.25");
+  CU_ASSERT(strstr(text.data, "top") == NULL);
+  ct_str_clear(&text);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(options_become_a_spec),
+                                    CT_TEST(class_weights_become_floats),
+                                    CT_TEST(options_must_fit_model_and_data),
+                                    CT_TEST(outputs_of_any_shape),
+                                    CT_TEST(predictions_are_counted),
+                                    CT_TEST(regression_has_no_top_k),
+                                    CT_TEST_END};
+  return ct_test_main("loss options", tests, argc, argv);
+}
