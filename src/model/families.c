@@ -12,7 +12,8 @@
   X(densenet)       \
   X(mobilenet_v2)   \
   X(cosmoflow)      \
-  X(lstm)
+  X(lstm)           \
+  X(vit)
 
 #define X(name) extern const ct_family_t ct__family_##name;
 FAMILIES(X)

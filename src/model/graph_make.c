@@ -11,10 +11,10 @@
 #include "base/ct_mem.h"
 
 const ct_opt_t ct_model_rows[] = {
-    CT_OPT_TEXT(
-        ct_model_opts_t, family, "",
-        "model family: mlp, lenet, resnet, vgg, vgg_bn, densenet, mobilenet_v2, cosmoflow, lstm; "
-        "or give layers"),
+    CT_OPT_TEXT(ct_model_opts_t, family, "",
+                "model family: mlp, lenet, resnet, vgg, vgg_bn, densenet, mobilenet_v2, cosmoflow, "
+                "lstm, vit; "
+                "or give layers"),
     CT_OPT_INT(ct_model_opts_t, depth, "0", 0, 10000,
                "depth of the family, such as 50 (resnet); 0: its usual one"),
     CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "classes; 0: as many as the data has"),

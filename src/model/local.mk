@@ -8,6 +8,6 @@ libctrain_a_SOURCES += \
   %D%/graph_summary.c %D%/graph_freeze.c \
   %D%/ct_family.h %D%/families.c %D%/family_mlp.c %D%/family_lenet.c %D%/family_resnet.c \
   %D%/layer_layernorm.c %D%/layer_attention.c %D%/layer_tokens.c %D%/layer_lstm.c %D%/layer_sequence.c %D%/layer_select.c \
-  %D%/family_lstm.c
+  %D%/family_lstm.c %D%/family_vit.c
 libctrain_a_SOURCES += \
   %D%/family_vgg.c %D%/family_densenet.c %D%/family_mobilenet_v2.c %D%/family_cosmoflow.c

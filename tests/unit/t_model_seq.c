@@ -73,6 +73,26 @@ static void tokens_of_an_image(void)
   ct_graph_free(g);
 }
 
+static void vit_is_torchvisions(void)
+{
+  ct_graph_t *g = make("{family: vit, depth: 12, patch: 16, dim: 768, heads: 12, mlp: 3072}",
+                       image(3, 224, 224), 1000);
+  if (!g) return;
+  CT_ASSERT_INT(ct_graph_count(g), 86567656); /* vit_b_16 */
+  CT_ASSERT_INT(g->params, 152);
+  assert_param(g, "class_token", "1x1x768");
+  assert_param(g, "conv_proj.weight", "768x3x16x16");
+  assert_param(g, "encoder.pos_embedding", "1x197x768");
+  assert_param(g, "encoder.layers.encoder_layer_11.ln_1.weight", "768");
+  assert_param(g, "encoder.layers.encoder_layer_11.self_attention.in_proj_weight", "2304x768");
+  assert_param(g, "encoder.layers.encoder_layer_11.self_attention.out_proj.bias", "768");
+  assert_param(g, "encoder.layers.encoder_layer_11.mlp.0.weight", "3072x768");
+  assert_param(g, "encoder.layers.encoder_layer_11.mlp.3.bias", "768");
+  assert_param(g, "encoder.ln.bias", "768");
+  assert_param(g, "heads.head.weight", "1000x768");
+  ct_graph_free(g);
+}
+
 static void truncated_normal_stays_within_two(void)
 {
   enum { N = 4096 };
@@ -105,6 +125,8 @@ static void what_does_not_fit_is_refused(void)
       {"layers: [tokens, sequence]", CT_ERR_SHAPE, "images of one channel"},
       {"layers: [sequence, lstm: {hidden: 4, params: a}, lstm: {hidden: 4, params: a}]",
        CT_ERR_USAGE, "there is a parameter a.weight_ih_l0 already"},
+      {"{family: vit, patch: 3}", CT_ERR_SHAPE, "3 does not divide the image"},
+      {"{family: vit, heads: 5}", CT_ERR_USAGE, "5 does not divide model.dim"},
       {"{family: lstm, hidden: [3, 4]}", CT_ERR_USAGE, "model.hidden"},
       {"{family: lstm, depth: 9}", CT_ERR_USAGE, "lstm has no depth 9"},
   };
@@ -118,13 +140,10 @@ static void what_does_not_fit_is_refused(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
-      CT_TEST(lstm_has_torchs_names),
-      CT_TEST(lstm_takes_sequences_as_they_are),
-      CT_TEST(linear_acts_on_each_step),
-      CT_TEST(tokens_of_an_image),
-      CT_TEST(truncated_normal_stays_within_two),
-      CT_TEST(what_does_not_fit_is_refused),
-      CT_TEST_END,
+      CT_TEST(lstm_has_torchs_names),        CT_TEST(lstm_takes_sequences_as_they_are),
+      CT_TEST(linear_acts_on_each_step),     CT_TEST(tokens_of_an_image),
+      CT_TEST(vit_is_torchvisions),          CT_TEST(truncated_normal_stays_within_two),
+      CT_TEST(what_does_not_fit_is_refused), CT_TEST_END,
   };
   return ct_test_main("models of sequences", tests, argc, argv);
 }
