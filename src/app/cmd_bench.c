@@ -221,9 +221,9 @@ int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
   const char *text = ct_args_get(a, "modes");
   const variety_t *mode[MODES_MAX];
   ct_bench_t b[MODES_MAX] = {{0}};
-  (void)status;
+  if (strcmp(a->rest[0], "io") == 0) return ct_cmd_bench_io(a, topo, status);
   if (strcmp(a->rest[0], "step") != 0)
-    CT_FAIL(CT_ERR_USAGE, "bench: cannot measure '%s'; there is 'step'", a->rest[0]);
+    CT_FAIL(CT_ERR_USAGE, "bench: cannot measure '%s'; there are 'step' and 'io'", a->rest[0]);
   if (text) CT_TRY(read_modes(text, mode, &n));
   for (int i = 0; text && i < n; i++)
     CT_TRY(measure_mode(a, topo, mode[i], &b[i]));

@@ -35,9 +35,11 @@ static const ct_flag_t pack_flags[] = {
     {"classes", "N", "number of classes (default: highest label + 1)"},
     {0}};
 static const ct_flag_t bench_flags[] = {
-    {"steps", "N", "timed steps (default 20)"},
-    {"warmup", "N", "steps before them (default 3)"},
-    {"modes", "LIST", "compare modes in one table: of single,ddp,dp,zero, such as ddp,dp"},
+    {"steps", "N", "step: timed steps (default 20)"},
+    {"warmup", "N", "step: steps before them (default 3)"},
+    {"modes", "LIST", "step: compare modes in one table: of single,ddp,dp,zero, such as ddp,dp"},
+    {"workers", "N", "io: threads of a rank (default: data.workers)"},
+    {"seconds", "S", "io: for how long (default 5)"},
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
@@ -50,8 +52,8 @@ const ct_command_t ct_commands[] = {
     {"summary", "CONFIG", "Shows the layers, their parameters and FLOPs, and the memory needed", 1,
      1, 0, summary_flags, ct_cmd_summary, NULL},
     {"pack", "", "Makes HDF5 shards from IDX or csv files", 0, 0, 0, pack_flags, ct_cmd_pack, NULL},
-    {"bench", "step CONFIG", "Measures training steps on one batch kept in memory", 2, 2, 1,
-     bench_flags, ct_cmd_bench, NULL},
+    {"bench", "step|io CONFIG", "Measures steps on one batch kept in memory, or reading batches", 2,
+     2, 1, bench_flags, ct_cmd_bench, NULL},
     {0}};
 
 int ct_command_find(const char *name, const ct_command_t **out)

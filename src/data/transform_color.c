@@ -2,9 +2,10 @@
 #include "base/ct_err.h"
 #include "data/transforms.h"
 
-/* The loops below are most of the time of a list that has a color_jitter: vectorised also in a build with -O2. */
+/* The loops below are most of the time of a list that has a color_jitter: vectorised also in a build with -O2.  A
+ * comparison may then be made for nothing; nobody looks at the flags it leaves. */
 #if defined __GNUC__ && !defined __clang__
-#  pragma GCC optimize("O3")
+#  pragma GCC optimize("O3", "no-trapping-math")
 #endif
 
 static inline float clamp(float v)
@@ -88,9 +89,10 @@ static void turn(float *restrict r, float *restrict g, float *restrict b, int64_
     high = high > blue ? high : blue;
     low = low < blue ? low : blue;
     float range = high - low, scale = 1 / (range > 0 ? range : 1);
-    float h6 = high == red     ? (green - blue) * scale
-               : high == green ? (blue - red) * scale + 2
-                               : (red - green) * scale + 4;
+    float from_red = (green - blue) * scale, from_green = (blue - red) * scale + 2;
+    float from_blue = (red - green) * scale + 4;
+    float h6 = high == green ? from_green : from_blue;
+    h6 = high == red ? from_red : h6;
     h6 += by; /* -1 to 11 */
     h6 = h6 < 0 ? h6 + 6 : h6;
     h6 = h6 >= 6 ? h6 - 6 : h6;

@@ -208,15 +208,22 @@ static void the_dump_reads_back_to_the_same(void)
 
 static void the_hash_knows_what_matters(void)
 {
-  static const char *const matters[] = {
-      "run.seed=8",      "data.batch=16",          "model.depth=34",  "optim.lr=0.3",
-      "train.epochs=11", "transforms=[to_tensor]", "data.train=x.h5", "schedule.kind=step"};
+  static const char *const matters[] = {"val_transforms=[to_tensor]",
+                                        "run.seed=8",
+                                        "data.batch=16",
+                                        "model.depth=34",
+                                        "optim.lr=0.3",
+                                        "train.epochs=11",
+                                        "transforms=[to_tensor]",
+                                        "data.train=x.h5",
+                                        "schedule.kind=step"};
   static const char *const does_not[] = {"run.name=other", "run.dir=/else",       "run.log_every=3",
                                          "data.workers=4", "checkpoint.keep=9",   "cpu.threads=3",
                                          "device=ref",     "parallel.bucket_mb=2"};
   uint64_t h = hash_with(NULL);
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < 9; i++)
     if (hash_with(matters[i]) == h) CT_ASSERT_TEXT("the same hash", matters[i]);
+  for (int i = 0; i < 8; i++) {
     if (hash_with(does_not[i]) != h) CT_ASSERT_TEXT("another hash", does_not[i]);
   }
 }
