@@ -29,7 +29,7 @@ static double largest_difference(rig_t *a, rig_t *b, int buffers)
   return largest;
 }
 
-static void compare(rig_opts_t o, int buffers)
+static void compare(rig_opts_t o, int buffers, double allowed)
 {
   rig_t one, other;
   rig_start(&one, &o);
@@ -38,10 +38,10 @@ static void compare(rig_opts_t o, int buffers)
   int batch[] = {3 * topo->size + 1, 2 * topo->size, 1, 4 * topo->size};
   for (int step = 0; step < 4; step++) {
     double a = rig_step(&one, step, batch[step]), b = rig_step(&other, step, batch[step]);
-    CT_ASSERT_NEAR(a, b, 2e-5);
+    CT_ASSERT_NEAR(a, b, allowed);
     CT_ASSERT_OK(ct_trainer_verify(other.t));
   }
-  CU_ASSERT(topo->rank > 0 || largest_difference(&one, &other, buffers) < 2e-5);
+  CU_ASSERT(topo->rank > 0 || largest_difference(&one, &other, buffers) < allowed);
   rig_close(&other);
   rig_close(&one);
 }
@@ -50,19 +50,25 @@ static void the_numbers_are_those_of_ddp(void)
 {
   static const char *const orders[] = {"inline", "late", "random:1"};
   for (int i = 0; i < 3; i++)
-    compare((rig_opts_t){.model = rig_plain, .order = orders[i], .in_place = i % 2}, 0);
+    compare((rig_opts_t){.model = rig_plain, .order = orders[i], .in_place = i % 2}, 0, 2e-5);
 }
 
 static void with_clipping_and_momentum(void)
 {
-  compare((rig_opts_t){.model = rig_plain, .recipe = {.clip_norm = 0.3, .clip_p = 2}}, 0);
+  compare((rig_opts_t){.model = rig_plain, .recipe = {.clip_norm = 0.3, .clip_p = 2}}, 0, 2e-5);
+}
+
+static void with_mixed_precision(void)
+{
+  compare((rig_opts_t){.model = rig_plain, .recipe = {.compute = CT_BF16}}, 0, 5e-3);
+  compare((rig_opts_t){.model = rig_plain, .recipe = {.compute = CT_F16}}, 0, 1e-3);
 }
 
 /* Each rank normalizes its own samples in both modes; rank 0's running statistics count. */
 static void batchnorms(void)
 {
   rig_t r;
-  compare((rig_opts_t){.model = rig_norm}, 1);
+  compare((rig_opts_t){.model = rig_norm}, 1, 2e-5);
   rig_start(&r, &(rig_opts_t){.model = rig_norm, .recipe = dp});
   ct_position_t none = {0};
   for (int step = 0; step < 2; step++) {
@@ -168,6 +174,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(the_numbers_are_those_of_ddp),
                                     CT_TEST(with_clipping_and_momentum),
+                                    CT_TEST(with_mixed_precision),
                                     CT_TEST(batchnorms),
                                     CT_TEST(any_call_may_fail),
                                     CT_TEST(no_batch),
