@@ -29,7 +29,7 @@ unit_tests = \
   %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
   %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \
   %D%/unit/t_model %D%/unit/t_families %D%/unit/t_model_layers %D%/unit/t_model_seq \
-  %D%/unit/t_ref_low \
+  %D%/unit/t_ref_low %D%/unit/t_plan_low \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_dataset %D%/unit/t_transforms %D%/unit/t_transform_feed \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_pack %D%/unit/t_store \
   %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input \

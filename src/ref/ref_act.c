@@ -57,14 +57,14 @@ static double slope(const ct_op_desc_t *d, double v)
 
 static int act_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  const float *x = a->x, *dy = a->dy, *dy2 = a->dy2;
-  float *y = a->y, *dx = a->dx;
+  ct_dtype_t t = d->x.dtype;
 
   for (int64_t i = 0; a->pass & CT_FWD && i < ct_shape_count(&d->x); i++)
-    y[i] = (float)value(d, x[i]);
+    ct__ref_set(t, a->y, i, value(d, ct__ref_get(t, a->x, i)));
   for (int64_t i = 0; a->pass & CT_BWD_DATA && i < ct_shape_count(&d->x); i++) {
-    double g = dy2 ? (double)dy[i] + dy2[i] : dy[i];
-    dx[i] = (float)(g * slope(d, needs_x(d) ? x[i] : y[i]));
+    double g = ct__ref_get(t, a->dy, i);
+    if (a->dy2) g += ct__ref_get(t, a->dy2, i);
+    ct__ref_set(t, a->dx, i, g * slope(d, ct__ref_get(t, needs_x(d) ? a->x : a->y, i)));
   }
   return CT_OK;
 }
@@ -91,15 +91,17 @@ const ct__ref_kind_t ct__ref_act = {act_check, act_needs, act_run};
 
 /* One part's gradient: of each sample, `count` of the `all` elements, from `first` on. */
 static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t first,
-                          int64_t count, float *dx)
+                          int64_t count, void *dx)
 {
+  ct_dtype_t t = d->y.dtype;
   int64_t all = ct_shape_sample(&d->y);
 
   for (int64_t n = 0; n < d->y.dim[0]; n++) {
     for (int64_t i = 0; i < count; i++) {
       int64_t at = n * all + first + i;
-      float g = ((const float *)a->dy)[at];
-      dx[n * count + i] = a->dy2 ? g + ((const float *)a->dy2)[at] : g;
+      double g = ct__ref_get(t, a->dy, at);
+      if (a->dy2) g += ct__ref_get(t, a->dy2, at);
+      ct__ref_set(t, dx, n * count + i, g);
     }
   }
 }
@@ -107,12 +109,13 @@ static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t 
 static int concat_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t one = ct_shape_sample(&d->x), two = ct_shape_sample(&d->y) - one;
-  const float *x = a->x, *x2 = a->x2;
+  size_t first = (size_t)one * ct_dtype_size(d->x.dtype);
+  size_t second = (size_t)two * ct_dtype_size(d->x.dtype);
 
-  for (int64_t n = 0; a->pass & CT_FWD && n < d->y.dim[0]; n++) {
-    float *y = (float *)a->y + n * (one + two);
-    memcpy(y, x + n * one, (size_t)one * sizeof *y);
-    memcpy(y + one, x2 + n * two, (size_t)two * sizeof *y);
+  for (size_t n = 0; a->pass & CT_FWD && n < (size_t)d->y.dim[0]; n++) {
+    char *y = (char *)a->y + n * (first + second);
+    memcpy(y, (const char *)a->x + n * first, first);
+    memcpy(y + first, (const char *)a->x2 + n * second, second);
   }
   if (a->pass & CT_BWD_DATA && a->dx) part_gradient(d, a, 0, one, a->dx);
   if (a->pass & CT_BWD_DATA && a->dx2) part_gradient(d, a, one, two, a->dx2);

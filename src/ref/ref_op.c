@@ -48,6 +48,8 @@ static int computes_low(ct_op_kind_t kind)
   case CT_OP_LINEAR:
   case CT_OP_BNORM:
   case CT_OP_RELU:
+  case CT_OP_ACT:
+  case CT_OP_CONCAT:
   case CT_OP_POOL:
   case CT_OP_ADD:
   case CT_OP_DROPOUT:

@@ -149,10 +149,11 @@ static void round_to(ct_dtype_t t, float *v, int64_t n)
 /* The reference in float32 must see the same numbers; products round their weights too. */
 static void round_inputs(const ct_op_desc_t *d, inputs_t *in)
 {
+  ct_shape_t second = ct_op_second(d);
   int products = d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR;
 
   round_to(d->x.dtype, in->x, ct_shape_count(&d->x));
-  round_to(d->x.dtype, in->x2, ct_shape_count(&d->x));
+  round_to(d->x.dtype, in->x2, ct_shape_count(&second));
   round_to(d->x.dtype, in->dy, ct_shape_count(&d->y));
   round_to(d->x.dtype, in->dy2, ct_shape_count(&d->y));
   for (int i = 0; products && i < 2; i++)

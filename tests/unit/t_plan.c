@@ -174,10 +174,15 @@ static ct_graph_t *model(int i)
 
 static void every_read_sees_its_write(void)
 {
-  for (int k = 0; k < MODELS * BACKENDS * 3; k++) {
-    ct_graph_t *g = model(k / BACKENDS / 3);
-    ct_plan_opts_t o = {.n = 2, .training = k % 3 > 0, .sync_bn = k % 3 > 1};
-    ct_plan_t *p = plan_with(k / 3 % BACKENDS, g, &o, NULL);
+  static const ct_plan_opts_t opts[] = {{.n = 2},
+                                        {.n = 2, .training = 1},
+                                        {.n = 2, .training = 1, .sync_bn = 1},
+                                        {.n = 2, .training = 1, .compute = CT_F16}};
+  for (int k = 0; k < MODELS * BACKENDS * 4; k++) {
+    int b = k / 4 % BACKENDS;
+    if (b != REF && opts[k % 4].compute != CT_F32) continue;
+    ct_graph_t *g = model(k / BACKENDS / 4);
+    ct_plan_t *p = plan_with(b, g, &opts[k % 4], NULL);
     check_memory(p);
     check_layouts(p);
     ct_plan_free(p);

@@ -49,10 +49,12 @@ static void put_params(const machine_t *m, const ct_plan_t *p, char *weight,
   }
 }
 
-static void machine_open(machine_t *m, int b, const ct_graph_t *g)
+static void machine_open_in(machine_t *m, int b, const ct_graph_t *g, ct_dtype_t compute)
 {
-  ct_plan_t *like = plan_on(b, g, 8, 1, NULL);
-  *m = (machine_t){.be = backends[b], .dev = device(b), .p = plan_on(b, g, SAMPLES, 1, like)};
+  ct_plan_opts_t o = {.n = 8, .training = 1, .compute = compute};
+  ct_plan_t *like = plan_with(b, g, &o, NULL);
+  o.n = SAMPLES;
+  *m = (machine_t){.be = backends[b], .dev = device(b), .p = plan_with(b, g, &o, like)};
   CT_ASSERT_OK(m->be->queue->create(m->dev, &m->q));
   CT_ASSERT_OK(ct_arena_map_make(like, &m->map));
   int64_t count = SAMPLES * ct_shape_count(&g->input);
@@ -75,6 +77,11 @@ static void machine_open(machine_t *m, int b, const ct_graph_t *g)
                      .seed = 5};
   put_params(m, like, m->b.weight, initial); /* in the layouts of another batch size */
   ct_plan_free(like);
+}
+
+static void machine_open(machine_t *m, int b, const ct_graph_t *g)
+{
+  machine_open_in(m, b, g, CT_F32);
 }
 
 static void machine_close(machine_t *m)
@@ -151,6 +158,36 @@ static void gradients_are_those_of_the_loss(void)
       check_slope(b, graph);
 }
 
+/* The gradient in a low type is that in float32 up to its few digits: a wrong cast or a lost gradient would
+ * be seen. */
+static void check_low(int graph, ct_dtype_t compute, double tolerance)
+{
+  machine_t m, low;
+  double off = 0;
+  ct_graph_t *g = odd_graph(graph);
+  machine_open(&m, REF, g);
+  machine_open_in(&low, REF, g, compute);
+  double loss = run(&m, m.p->works);
+  CT_ASSERT_NEAR(run(&low, low.p->works) / loss, 1, tolerance);
+  const float *a = (float *)m.b.gradient, *b = (float *)low.b.gradient;
+  size_t count = m.map.weight_bytes / sizeof *a;
+  for (size_t i = 0; i < count; i++)
+    off += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+  CT_ASSERT_NEAR(sqrt(off / product(a, a, count)), 0, tolerance);
+  CU_ASSERT(off > 0);
+  machine_close(&low);
+  machine_close(&m);
+  ct_graph_free(g);
+}
+
+static void low_types_give_the_gradients_roughly(void)
+{
+  for (int graph = 0; graph < ODD_GRAPHS; graph++) {
+    check_low(graph, CT_BF16, 0.1);
+    check_low(graph, CT_F16, 0.02);
+  }
+}
+
 /* Seed, step and place in the batch reach the op that needs them. */
 static void dropout_is_drawn_for_the_place(void)
 {
@@ -178,6 +215,7 @@ static void dropout_is_drawn_for_the_place(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(gradients_are_those_of_the_loss),
+                                    CT_TEST(low_types_give_the_gradients_roughly),
                                     CT_TEST(dropout_is_drawn_for_the_place), CT_TEST_END};
   int rc = ct_test_main("plan_run", tests, argc, argv);
   close_devices();
