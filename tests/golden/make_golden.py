@@ -14,6 +14,7 @@ file is a list of records, each a line "name count" and count little-endian floa
     zero/NAME       instead of the two: the gradient is zero but for rounding
     cap, tolerance  of grad/; allowed relative error of gradients; losses_tolerance likewise
     losses        of 20 steps of SGD, each on a batch of its own
+    amp_losses    of 50 steps of SGD on three batches in turn, with autocast to bfloat16
 
 A ReLU whose input is zero up to rounding has a gradient that is 0 in one program and not in the other; among
 millions of inputs there are always some.  So that gradients can be compared at 1e-4, the batch for them is
@@ -176,10 +177,34 @@ def make(path, net, n_grad, n, shape, lr, cap=CAP, seeds=SEEDS, tolerance=1e-4, 
         optim.step()
         losses.append(loss.item())
     put("losses", losses)
+    write(path, records)
+    print(path, "torch", torch.__version__, "margin", margin, "losses", losses[0], "->", losses[-1])
+
+
+def make_amp(path, net, n, shape, lr):
+    """Float32's losses are up to 1 % away from these."""
+    torch.set_num_threads(1)
+    records = [("init/" + name, row) for name, row in init(net).items()]
+    net.train()
+    optim = torch.optim.SGD(net.parameters(), lr=lr, **SGD)
+    losses = []
+    for step in range(50):
+        x, y = batch(step % 3, n, shape)
+        optim.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optim.step()
+        losses.append(loss.item())
+    write(path, records + [("amp_losses", losses)])
+    print(path, "torch", torch.__version__, "losses", losses[0], "->", losses[-1])
+
+
+def write(path, records):
     with open(path, "wb") as f:
         for name, v in records:
-            f.write(f"{name} {v.size}\n".encode() + v.astype("<f4").tobytes())
-    print(path, "torch", torch.__version__, "margin", margin, "losses", losses[0], "->", losses[-1])
+            v = np.asarray(v, dtype="<f4").ravel()
+            f.write(f"{name} {v.size}\n".encode() + v.tobytes())
 
 
 if __name__ == "__main__":
@@ -195,3 +220,4 @@ if __name__ == "__main__":
     make(f"{out}/densenet121.gold", dense, 4, 4, (3, 64, 64), 1e-6, cap=32, seeds=20, tolerance=3e-2,
          losses_tolerance=1e-3)
     make(f"{out}/cosmoflow.gold", CosmoFlow(4, 10), 2, 8, (4, 16, 16, 16), 1e-3, cap=512, seeds=20)
+    make_amp(f"{out}/resnet18-amp.gold", resnet18(), 8, (3, 32, 32), 1e-4)

@@ -1,6 +1,6 @@
 /* Parity with PyTorch: logits, loss, every gradient, and the losses of 20 SGD steps, from the same weights
- * and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY; under mpiexec the global batch is
- * shared among the ranks. */
+ * and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY [amp]; under mpiexec the global batch is
+ * shared among the ranks.  amp: the losses of 50 steps in mixed precision, against autocast's. */
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
@@ -17,6 +17,9 @@
 #define CAP       8192
 #define PROJ      16
 #define STEPS     20
+#define AMP_STEPS 50
+#define AMP_LR    1e-4
+#define AMP_NEAR  0.02 /* of the loss */
 #define TOLERANCE 1e-4
 
 /* What make_golden.py trains. */
@@ -39,6 +42,7 @@ static const struct config {
 
 static const char *backend_name = "ref", *gold_path;
 static const struct config *config;
+static int amp;
 static char *gold;
 static size_t gold_bytes;
 
@@ -96,7 +100,7 @@ static void set_up(fixture_t *f)
   ct_dev_opts_t dev = {.index = topo->local_rank, .threads = topo->threads};
   memset(f, 0, sizeof *f);
   f->optim =
-      (ct_optim_opts_t){.lr = config->lr, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
+      (ct_optim_opts_t){.lr = amp ? AMP_LR : config->lr, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
   if (CT_ASSERT_OK(ct_graph_make(&config->model, &input, 10, "test", &f->graph))) return;
   if (CT_ASSERT_OK(backend()->open(&dev, &f->dev))) return;
   if (CT_ASSERT_OK(ct_comm_mpi.open(topo, backend(), f->dev, &(ct_comm_opts_t){0}, &f->comm)))
@@ -109,6 +113,7 @@ static void set_up(fixture_t *f)
                           .comm = f->comm,
                           .graph = f->graph,
                           .optim = &f->optim,
+                          .recipe = {.compute = amp ? CT_BF16 : CT_F32},
                           .bucket_mb = 0.05,
                           .seed = 1,
                           .max_batch = (int)n,
@@ -292,9 +297,27 @@ static void twenty_losses(void)
   tear_down(&f);
 }
 
+static void fifty_losses_in_bf16(void)
+{
+  fixture_t f;
+  int64_t n;
+  set_up(&f);
+  CU_ASSERT_PTR_NOT_NULL(f.t);
+  if (f.t) {
+    load_weights(&f);
+    const float *want = record("", "amp_losses", &n);
+    CT_ASSERT_INT(n, AMP_STEPS);
+    for (int s = 0; s < AMP_STEPS; s++)
+      CT_ASSERT_NEAR(train_step(&f, s % 3, config->batch) / want[s], 1, AMP_NEAR);
+    ct_mem_free((void *)(uintptr_t)want);
+  }
+  tear_down(&f);
+}
+
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(first_step), CT_TEST(twenty_losses), CT_TEST_END};
+  static const ct_test_t float32[] = {CT_TEST(first_step), CT_TEST(twenty_losses), CT_TEST_END};
+  static const ct_test_t mixed[] = {CT_TEST(fifty_losses_in_bf16), CT_TEST_END};
   char suite[64];
   if (argc < 4) return 2;
   backend_name = argv[1];
@@ -302,9 +325,10 @@ int main(int argc, char **argv)
   for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
     if (strcmp(configs[i].model.family, argv[3]) == 0) config = &configs[i];
   if (!config) return 2;
+  amp = argc > 4 && strcmp(argv[4], "amp") == 0;
   snprintf(suite, sizeof suite, "golden %s on %s", argv[3], backend_name);
   if (ct_file_read(gold_path, &gold, &gold_bytes) != CT_OK) return 1;
-  int rc = ct_test_mpi_main(suite, tests, 1, argv);
+  int rc = ct_test_mpi_main(suite, amp ? mixed : float32, 1, argv);
   ct_mem_free(gold);
   return rc;
 }
