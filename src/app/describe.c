@@ -35,6 +35,19 @@ out:
   return rc;
 }
 
+static int loss(const ct_config_t *c, ct_str_t *t)
+{
+  int rc = CT_OK;
+  const ct_loss_opts_t *o = &c->loss;
+  CT_TRY(ct_str_add(t, "  %-14s %s", "loss", word(ct_loss_rows, "kind", o->kind)));
+  if (o->label_smoothing > 0) CT_TRY(ct_str_add(t, ", label smoothing %g", o->label_smoothing));
+  if (o->class_weights.n) CT_TRY(ct_str_add(t, ", weighted classes"));
+  if (o->ignore_index[0]) CT_TRY(ct_str_add(t, ", label %s ignored", o->ignore_index));
+  CT_TRY(ct_str_add(t, "\n"));
+out:
+  return rc;
+}
+
 static int precision(const ct_config_t *c, ct_str_t *t)
 {
   const char *amp = word(ct_train_rows, "amp", c->train.amp);
@@ -103,6 +116,7 @@ int ct_describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str_t *
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "\nTraining:\n"));
   CT_TRY(optimizer(c, out));
+  CT_TRY(loss(c, out));
   CT_TRY(precision(c, out));
   CT_TRY(batches(c, ranks, out));
   CT_TRY(gradients(c, out));
