@@ -46,7 +46,7 @@ test_ldadd = libctest.a libctrain.a -lcunit
 TESTS += $(unit_tests) $(shell_tests)
 
 tests_conform_conform_backend_SOURCES = %D%/conform/conform_backend.c %D%/conform/cases.c %D%/conform/cases_volume.c %D%/conform/cases.h \
-  %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/sync.c %D%/conform/update.c %D%/conform/rig.c %D%/conform/rig_data.c %D%/conform/rig_loss.c %D%/conform/rig.h
+  %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/sync.c %D%/conform/update.c %D%/conform/rig.c %D%/conform/rig_data.c %D%/conform/types.c %D%/conform/rig_loss.c %D%/conform/rig.h
 trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mpi/flaky.c
 tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
 tests_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)

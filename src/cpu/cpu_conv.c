@@ -7,6 +7,9 @@
  * and the cheapest are taken, reorders between the graph's layouts and the pass's own included.  What
  * is done by hand (cpu_tiny.h) is one more candidate.
  *
+ * A convolution of bfloat16 is one of oneDNN's own, or, where the processor is slow at those or
+ * Winograd's algorithm is fast, one of float32 between casts: again what is estimated to cost less.
+ *
  * Nothing is timed: the choice, and with it every bit of the result, is a function of the descriptor,
  * the instruction set and oneDNN's version. */
 #include "cpu/cpu_product.h"
@@ -78,11 +81,17 @@ static double padded_work(const ct_dev_t *dev, const ct_op_desc_t *d, int i, lay
   return pixels * window * (double)out * (depthwise ? 1 : (double)in / (double)groups);
 }
 
+/* The best speed that there is for the types of a convolution, against float32. */
+static double rate_of(const search_t *s)
+{
+  return s->d.x.dtype == CT_BF16 ? s->dev->bf16_rate : 1;
+}
+
 /* Speed of an implementation against the best, as measured. */
 static double efficiency(const search_t *s, int i, const char *name, layouts_t l)
 {
   if (strstr(name, "ref")) return 0.002;
-  if (strstr(name, "gemm:")) return s->d.u.conv.groups > 1 ? 0.05 : i == 2 ? 0.15 : 0.35;
+  if (strstr(name, "gemm")) return s->d.u.conv.groups > 1 ? 0.05 : i == 2 ? 0.15 : 0.35;
   if (l.x == CT_NHWC) return 0.7;
   if (l.y == CT_C8 && s->dev->isa == CPU__AVX512) return 0.8;
   return 1;
@@ -119,9 +128,10 @@ static int find(const ct_dev_t *dev, const ct_op_desc_t *d, int i, int k, int wi
                         kernel[2]};
   cpu__md_t *x = NULL, *y = NULL, *any = NULL;
   *out = NULL;
-  CT_TRY(cpu__md_new(ndim, d->x.dim, (int)candidates[k].x, &x));
-  CT_TRY(cpu__md_new(ndim, d->y.dim, (int)candidates[k].y, &y));
-  CT_TRY(cpu__md_new(ndim + (groups > 1), groups > 1 ? w : w + 1, CPU__ANY, &any));
+  ct_dtype_t dtype = d->x.dtype, weights = 1 << i == CT_BWD_PARAM ? CT_F32 : dtype;
+  CT_TRY(cpu__md_typed(dtype, ndim, d->x.dim, (int)candidates[k].x, &x));
+  CT_TRY(cpu__md_typed(dtype, ndim, d->y.dim, (int)candidates[k].y, &y));
+  CT_TRY(cpu__md_typed(weights, ndim + (groups > 1), groups > 1 ? w : w + 1, CPU__ANY, &any));
   cpu__product_t p = {.pass = 1 << i,
                       .desc = d,
                       .winograd = winograd,
@@ -146,8 +156,9 @@ static int estimate(search_t *s, int i, int k, const cpu__prim_t *forward, const
   cpu__prim_t *winograd = NULL;
   layouts_t l = candidates[k];
   double gain = winograd_gain(&s->d, i, 0);
-  s->cost[i][k] = padded_work(s->dev, &s->d, i, l) / efficiency(s, i, cpu__prim_name(prim), l);
-  if (gain <= 1 || s->dev->conv_direct || l.x != CT_C16) goto out;
+  s->cost[i][k] =
+      padded_work(s->dev, &s->d, i, l) / (rate_of(s) * efficiency(s, i, cpu__prim_name(prim), l));
+  if (s->d.x.dtype == CT_BF16 || gain <= 1 || s->dev->conv_direct || l.x != CT_C16) goto out;
   CT_TRY(find(s->dev, &s->d, i, k, 1, forward, &winograd));
   if (!winograd) goto out;
   s->cost[i][k] /= gain;
@@ -168,7 +179,7 @@ static int look_up(search_t *s, int k, int *perfect)
     if (!is_wanted(&s->d, i)) continue;
     CT_TRY(find(s->dev, &s->d, i, k, 0, prim[0], &prim[i]));
     if (prim[i]) CT_TRY(estimate(s, i, k, prim[0], prim[i]));
-    *perfect &= s->cost[i][k] <= work;
+    *perfect &= s->cost[i][k] * rate_of(s) <= work;
   }
 out:
   for (int i = 0; i < PASSES; i++)
@@ -186,7 +197,7 @@ static int search(ct_dev_t *dev, const ct_op_desc_t *d, search_t *s)
       s->cost[i][k] = INFINITY;
   for (int k = 0; k < CANDIDATES && !perfect; k++)
     if (candidates[k].y != CT_C16 || dev->isa == CPU__AVX512) CT_TRY(look_up(s, k, &perfect));
-  s->by_hand = !perfect && d->x.ndim == 4;
+  s->by_hand = !perfect && d->x.ndim == 4 && d->x.dtype == CT_F32;
 out:
   return rc;
 }
@@ -257,6 +268,28 @@ static layouts_t best_layouts(const search_t *s, ct_layout_t x, double *least)
   return chosen;
 }
 
+/* A cast reads and writes both its sides; each pass of a convolution casts two activations. */
+static double cast_cost(const ct_op_desc_t *d)
+{
+  int passes = 1 + !!(d->passes & CT_BWD_DATA) + !!(d->passes & CT_BWD_PARAM);
+  return 35.0 * passes * (double)(ct_shape_count(&d->x) + ct_shape_count(&d->y));
+}
+
+/* In which type an op of bfloat16 costs less, casts included.  Float32 has to be clearly better: it takes
+ * more memory, and where both are near each other its estimates are rather too low (measured on Zen 4). */
+static int conv_stores(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  search_t low, full;
+  ct_op_desc_t wide = *d;
+  double low_cost, full_cost;
+  wide.x.dtype = wide.y.dtype = CT_F32;
+  if (dev->bf16_rate == 0 || search(dev, d, &low) != CT_OK) return 1;
+  if (search(dev, &wide, &full) != CT_OK) return 1; /* prepare will say why */
+  best_layouts(&low, d->x.layout, &low_cost);
+  best_layouts(&full, d->x.layout, &full_cost);
+  return full_cost + cast_cost(&full.d) < 0.9 * low_cost;
+}
+
 static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   search_t s;
@@ -274,6 +307,24 @@ static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)
   return wanted;
 }
 
+/* How the weights lie in the arena: as the forward pass takes them; in bfloat16, which works on a copy
+ * of them, as their gradient comes. */
+static int own_weights(const search_t *s, int k, const cpu__prim_t *forward, cpu__md_t **out)
+{
+  int rc = CT_OK;
+  cpu__prim_t *gradient = NULL;
+  const cpu__prim_t *from = forward;
+  if (s->d.x.dtype == CT_BF16) {
+    CT_TRY(find(s->dev, &s->d, 2, k, 0, forward, &gradient));
+    if (!gradient) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no gradient of this convolution's weights");
+    from = gradient;
+  }
+  CT_TRY(cpu__md_copy(cpu__prim_md(from, CPU__W), out));
+out:
+  cpu__prim_free(gradient);
+  return rc;
+}
+
 static int add_primitive(cpu__product_op_t *op, const search_t *s, int i, int k, ct_op_info_t *info)
 {
   int rc = CT_OK;
@@ -284,13 +335,18 @@ static int add_primitive(cpu__product_op_t *op, const search_t *s, int i, int k,
   }
   CT_TRY(find(s->dev, &s->d, i, k, s->winograd[i][k], forward, &main));
   if (!main) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no implementation of this convolution");
-  if (!op->md[CPU__W]) CT_TRY(cpu__md_copy(cpu__prim_md(main, CPU__W), &op->md[CPU__W]));
+  if (!op->md[CPU__W]) CT_TRY(own_weights(s, k, main, &op->md[CPU__W]));
   rc = cpu__product_add(op, 1 << i, main, info);
   main = NULL;
 out:
   cpu__prim_free(main);
   cpu__prim_free(hint);
   return rc;
+}
+
+static const char *algorithm(const search_t *s, int k)
+{
+  return s->d.x.dtype == CT_BF16 ? "bf16" : s->winograd[0][k] ? "winograd" : "direct";
 }
 
 /* Decides how each pass is done; the first pass, forward, decides on the weights' layout. */
@@ -305,7 +361,7 @@ static int add_passes(conv_t *op, const search_t *s, layouts_t outer, ct_op_info
     if (!is_wanted(&s->d, i)) continue;
     cpu__md_t **own = &product->md[CPU__W];
     int k = best(s, i, outer, possible && (!*own || cpu__md_same(*own, weights)), &cost);
-    if (i == 0 && k != BY_HAND) info->algorithm = s->winograd[i][k] ? "winograd" : "direct";
+    if (i == 0 && k != BY_HAND) info->algorithm = algorithm(s, k);
     if (k != BY_HAND) {
       CT_TRY(add_primitive(product, s, i, k, info));
       continue;
@@ -330,8 +386,8 @@ static int conv_prepare(ct_op_t *head, const ct_op_t *like, ct_op_info_t *info)
   double cost;
   CT_TRY(search(head->dev, d, &s));
   layouts_t outer = best_layouts(&s, d->x.layout, &cost);
-  CT_TRY(cpu__md_new(d->x.ndim, s.d.x.dim, (int)outer.x, &product->md[CPU__X]));
-  CT_TRY(cpu__md_new(d->x.ndim, s.d.y.dim, (int)outer.y, &product->md[CPU__Y]));
+  CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, s.d.x.dim, (int)outer.x, &product->md[CPU__X]));
+  CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, s.d.y.dim, (int)outer.y, &product->md[CPU__Y]));
   if (like)
     CT_TRY(cpu__md_copy(((const cpu__product_op_t *)like)->md[CPU__W], &product->md[CPU__W]));
   CT_TRY(add_passes(op, &s, outer, info));
@@ -353,6 +409,8 @@ static int conv_run(ct_op_t *head, const ct_op_args_t *a)
 const cpu__op_kind_t cpu__conv = {
     .size = sizeof(conv_t),
     .supports = conv_supports,
+    .bf16 = 1,
+    .stores = conv_stores,
     .wants = conv_wants,
     .prepare = conv_prepare,
     .run = conv_run,

@@ -22,6 +22,7 @@ struct ct_dev {
                     table below, so a plain `#pragma omp parallel for` is right */
   int conv_direct;
   cpu__isa_t isa;
+  double bf16_rate; /**< speed of oneDNN's products of bfloat16 against those of float32; 0: none */
   cpu__dnnl_t *dnnl;
   char describe[96];
 };
@@ -48,6 +49,9 @@ struct cpu__op_kind {
   /* fills op and info; info comes with y_layout = layout of x, algorithm "by hand", the rest zero.
    * like: of the same kind, or NULL.  On failure clear() is called. */
   int (*prepare)(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
+  /* 1: an op of bfloat16 is better done in float32 on copies of its activations (cpu_storage.c).  Does
+   * not depend on the batch size.  NULL: never */
+  int (*stores)(ct_dev_t *dev, const ct_op_desc_t *d);
   /* Hot; complete on return */
   int (*run)(ct_op_t *op, const ct_op_args_t *a);
   /* frees what prepare made besides the struct itself; may see a half-prepared op; NULL: nothing */
@@ -59,10 +63,19 @@ struct cpu__op_kind {
 
 extern const cpu__op_kind_t cpu__conv, cpu__linear;    /* cpu_conv.c, cpu_linear.c */
 extern const cpu__op_kind_t cpu__lstm, cpu__attention; /* cpu_lstm.c, cpu_attention.c */
+extern const cpu__op_kind_t cpu__storage;              /* cpu_storage.c: around one of these */
 extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
     cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens,
     cpu__select;                                               /* kern_*.c */
 extern const cpu__op_kind_t cpu__pool3, cpu__act, cpu__concat; /* kern_*.c */
+
+/** Local.  A new op of a kind, prepared; freed by cpu__op_free(), which takes NULL. */
+int cpu__op_new(const cpu__op_kind_t *kind, ct_dev_t *dev, const ct_op_desc_t *d,
+                const ct_op_t *like, ct_op_t **out, ct_op_info_t *info);
+void cpu__op_free(ct_op_t *op);
+
+/** ReLU in place. */
+void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x);
 
 /** An activation as n x groups x inner x lanes elements, whatever its layout: channel c lies in group
  * c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C lanes;

@@ -94,6 +94,12 @@ static void zero_gradients(const cpu__product_op_t *op, const ct_op_args_t *a)
     if (op->head.param_bytes[i]) memset(a->dw[i], 0, op->head.param_bytes[i]);
 }
 
+static int has_relu(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_CONV ? d->u.conv.relu : d->u.linear.relu;
+}
+
+/* oneDNN's own ReLU makes 0 of NaN, unlike PyTorch's: it is done apart. */
 int cpu__product_run(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;
@@ -113,6 +119,7 @@ int cpu__product_run(ct_op_t *head, const ct_op_args_t *a)
       at[CPU__BIAS] = a->dw[1];
     }
     CT_TRY(run_pass(head->dev->dnnl, p, at, a->scratch));
+    if (i == 0 && has_relu(&head->desc)) cpu__relu_of(head->dev, &head->desc.y, a->y);
   }
 out:
   return rc;

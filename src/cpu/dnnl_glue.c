@@ -74,6 +74,16 @@ int cpu__dnnl_has_avx2(void)
   return has_isa(dnnl_cpu_isa_avx2);
 }
 
+int cpu__dnnl_has_bf16(void)
+{
+  return has_isa(dnnl_cpu_isa_avx512_core_bf16);
+}
+
+int cpu__dnnl_has_amx(void)
+{
+  return has_isa(dnnl_cpu_isa_avx512_core_amx);
+}
+
 /* ---- the two C interfaces ------------------------------------------------------------------- */
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -94,9 +104,9 @@ typedef struct product {
 #if DNNL_VERSION_MAJOR >= 3
 
 static dnnl_status_t md_create(cpu__md_t **out, int ndim, const dnnl_dims_t dims,
-                               dnnl_format_tag_t tag)
+                               dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
-  return dnnl_memory_desc_create_with_tag((dnnl_memory_desc_t *)out, ndim, dims, dnnl_f32, tag);
+  return dnnl_memory_desc_create_with_tag((dnnl_memory_desc_t *)out, ndim, dims, type, tag);
 }
 
 static dnnl_status_t md_clone(cpu__md_t **out, md_arg_t md)
@@ -147,11 +157,6 @@ static int md_numbers(md_arg_t md, int64_t out[], int cap)
   return n;
 }
 
-static dnnl_status_t append_relu(dnnl_post_ops_t ops)
-{
-  return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0);
-}
-
 static dnnl_status_t conv_create(dnnl_engine_t e, const product_t *p, dnnl_primitive_desc_t hint,
                                  dnnl_primitive_desc_t *out)
 {
@@ -193,10 +198,10 @@ static dnnl_status_t md_clone(cpu__md_t **out, md_arg_t md)
 }
 
 static dnnl_status_t md_create(cpu__md_t **out, int ndim, const dnnl_dims_t dims,
-                               dnnl_format_tag_t tag)
+                               dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
   dnnl_memory_desc_t m;
-  dnnl_status_t s = dnnl_memory_desc_init_by_tag(&m, ndim, dims, dnnl_f32, tag);
+  dnnl_status_t s = dnnl_memory_desc_init_by_tag(&m, ndim, dims, type, tag);
   return s == dnnl_success ? md_clone(out, &m) : s;
 }
 
@@ -225,11 +230,6 @@ static int md_numbers(md_arg_t md, int64_t out[], int cap)
     for (int i = 0; i < b->inner_nblks && n < cap; i++)
       out[n++] = per_block[k][i];
   return n;
-}
-
-static dnnl_status_t append_relu(dnnl_post_ops_t ops)
-{
-  return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0, 0);
 }
 
 static dnnl_status_t conv_create(dnnl_engine_t e, const product_t *p, dnnl_primitive_desc_t hint,
@@ -295,12 +295,18 @@ static dnnl_format_tag_t format_tag(int ndim, int format)
   }
 }
 
-int cpu__md_new(int ndim, const int64_t *dims, int format, cpu__md_t **out)
+int cpu__md_typed(ct_dtype_t dtype, int ndim, const int64_t *dims, int format, cpu__md_t **out)
 {
   dnnl_dims_t v = {0};
+  dnnl_data_type_t type = dtype == CT_BF16 ? dnnl_bf16 : dnnl_f32;
   memcpy(v, dims, (size_t)ndim * sizeof *dims);
   *out = NULL;
-  return check(md_create(out, ndim, v, format_tag(ndim, format)), "describing a tensor");
+  return check(md_create(out, ndim, v, type, format_tag(ndim, format)), "describing a tensor");
+}
+
+int cpu__md_new(int ndim, const int64_t *dims, int format, cpu__md_t **out)
+{
+  return cpu__md_typed(CT_F32, ndim, dims, format, out);
 }
 
 int cpu__md_copy(const cpu__md_t *md, cpu__md_t **out)
@@ -340,22 +346,14 @@ uint64_t cpu__md_hash(const cpu__md_t *md)
 
 /* ---- primitives ------------------------------------------------------------------------------ */
 
-/* Scratch memory is the caller's; a ReLU is fused in the forward pass only. */
-static int attr_create(const cpu__product_t *p, dnnl_primitive_attr_t *out)
+/* Scratch memory is the caller's. */
+static int attr_create(dnnl_primitive_attr_t *out)
 {
   int rc = CT_OK;
-  dnnl_post_ops_t ops = NULL;
-  const ct_op_desc_t *d = p->desc;
-  int relu = d->kind == CT_OP_CONV ? d->u.conv.relu : d->u.linear.relu;
   CT_TRY(check(dnnl_primitive_attr_create(out), "creating attributes"));
   CT_TRY(check(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user),
                "setting the scratchpad mode"));
-  if (!relu || p->pass != CT_FWD) goto out;
-  CT_TRY(check(dnnl_post_ops_create(&ops), "creating post-ops"));
-  CT_TRY(check(append_relu(ops), "appending a ReLU"));
-  CT_TRY(check(dnnl_primitive_attr_set_post_ops(*out, ops), "setting post-ops"));
 out:
-  if (ops) dnnl_post_ops_destroy(ops);
   return rc;
 }
 
@@ -439,7 +437,7 @@ int cpu__prim_product(cpu__dnnl_t *dnnl, const cpu__product_t *p, cpu__prim_t **
     CT_TRY(cpu__md_new(1, cpu__product_outputs(p->desc), CT_PLAIN, &bias_md));
     q.bias = md_arg(bias_md);
   }
-  CT_TRY(attr_create(p, &q.attr));
+  CT_TRY(attr_create(&q.attr));
   dnnl_status_t s = (conv ? conv_create : linear_create)(dnnl->engine, &q, hint, &pd);
   if (s == dnnl_unimplemented) goto out;
   CT_TRY(check(s, "describing a product"));
@@ -457,9 +455,7 @@ int cpu__prim_reorder(cpu__dnnl_t *dnnl, const cpu__md_t *from, const cpu__md_t 
   dnnl_primitive_attr_t attr = NULL;
   dnnl_primitive_desc_t pd = NULL;
   *out = NULL;
-  CT_TRY(check(dnnl_primitive_attr_create(&attr), "creating attributes"));
-  CT_TRY(check(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
-               "setting the scratchpad mode"));
+  CT_TRY(attr_create(&attr));
   CT_TRY(check(dnnl_reorder_primitive_desc_create(&pd, md_arg(from), dnnl->engine, md_arg(to),
                                                   dnnl->engine, attr),
                "describing a reorder"));

@@ -2,7 +2,8 @@
  * dnnl.h, and where the difference between the C interfaces of oneDNN 2 and 3 ends.  Module-internal.
  *
  * A product (convolution, inner product) is between x, w and y in all its passes, and a reorder goes
- * from x to y; so five roles name every argument, gradients included.  All data are float32. */
+ * from x to y; so five roles name every argument, gradients included.  Data are float32, or activations and copies
+ * of weights bfloat16. */
 #ifndef CT_DNNL_GLUE_H
 #define CT_DNNL_GLUE_H
 #include "backend/ct_op.h"
@@ -23,6 +24,9 @@ const char *cpu__dnnl_version(char *buf, size_t cap);
 /** What the processor has and ONEDNN_MAX_CPU_ISA allows: 1 for AVX-512 (core), AVX2. */
 int cpu__dnnl_has_avx512(void);
 int cpu__dnnl_has_avx2(void);
+/** 1 for products of bfloat16: with vectors, with tiles. */
+int cpu__dnnl_has_bf16(void);
+int cpu__dnnl_has_amx(void);
 
 /** Formats of a descriptor besides those of ct_layout_t, whose values are accepted as well. */
 enum {
@@ -31,9 +35,11 @@ enum {
   CPU__O16 = 101, /**< in blocks of 16 */
 };
 
-/** Local.  A new descriptor, freed by cpu__md_free().  CT_PLAIN is row-major for any number of dims;
- * the other layouts are for 4 or 5 dims. */
+/** Local.  A new descriptor of float32, freed by cpu__md_free().  CT_PLAIN is row-major for any number
+ * of dims; the other layouts are for 4 or 5 dims. */
 int cpu__md_new(int ndim, const int64_t *dims, int format, cpu__md_t **out);
+/** Local.  The same of CT_F32 or CT_BF16. */
+int cpu__md_typed(ct_dtype_t dtype, int ndim, const int64_t *dims, int format, cpu__md_t **out);
 /** Local.  An owned copy. */
 int cpu__md_copy(const cpu__md_t *md, cpu__md_t **out);
 /** Local.  The same dims, row-major. */
@@ -50,7 +56,7 @@ uint64_t cpu__md_hash(const cpu__md_t *md);
  * (2 dims). */
 typedef struct cpu__product {
   int pass;                 /**< one of CT_FWD, CT_BWD_DATA, CT_BWD_PARAM */
-  const ct_op_desc_t *desc; /**< kind, window, bias, relu (acts in CT_FWD) */
+  const ct_op_desc_t *desc; /**< kind, window, bias; its relu is the caller's business */
   int winograd;             /**< convolution: Winograd or nothing; 0: direct */
   const cpu__md_t *x, *w, *y;
   const cpu__prim_t *forward; /**< backward: a forward primitive of the same product */

@@ -99,5 +99,9 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__concat = {
-    .size = sizeof(concat_t), .wants = wants, .supports = supports, .prepare = prepare, .run = run};
+const cpu__op_kind_t cpu__concat = {.size = sizeof(concat_t),
+                                    .bf16 = 1,
+                                    .wants = wants,
+                                    .supports = supports,
+                                    .prepare = prepare,
+                                    .run = run};

@@ -7,20 +7,25 @@
 
 /* ---- ReLU and addition ---- */
 
-static void forward(const ct_op_t *op, const ct_op_args_t *a, const void *x2, int relu)
+static void add(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,
+                int relu)
 {
-  ct_dtype_t t = op->desc.x.dtype;
-  const cpu__loops_t *loops = cpu__loops(op->dev, t);
-  int64_t count = ct_shape_padded(&op->desc.x);
-  int parts = op->dev->threads;
-  int stream = a->y != a->x && a->y != x2 && cpu__streams(a->y, ct_shape_bytes(&op->desc.x));
+  ct_dtype_t t = s->dtype;
+  const cpu__loops_t *loops = cpu__loops(dev, t);
+  int64_t count = ct_shape_padded(s);
+  int parts = dev->threads, stream = y != x && y != x2 && cpu__streams(y, ct_shape_bytes(s));
 
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int k = 0; k < parts; k++) {
     cpu__part_t p = cpu__part(count, parts, k);
-    loops->add(p.count, cpu__at(a->x, p.first, t), cpu__at(x2, p.first, t),
-               cpu__at(a->y, p.first, t), relu, stream);
+    loops->add(p.count, cpu__at(x, p.first, t), cpu__at(x2, p.first, t), cpu__at(y, p.first, t),
+               relu, stream);
   }
+}
+
+void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x)
+{
+  add(dev, s, x, NULL, x, 1);
 }
 
 static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
@@ -42,7 +47,7 @@ static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
 
 static int relu_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  if (a->pass & CT_FWD) forward(op, a, NULL, 1);
+  if (a->pass & CT_FWD) add(op->dev, &op->desc.x, a->x, NULL, a->y, 1);
   if (a->pass & CT_BWD_DATA) backward(op, a, a->y);
   return CT_OK;
 }
@@ -51,7 +56,7 @@ static int add_run(ct_op_t *op, const ct_op_args_t *a)
 {
   int relu = op->desc.u.add.relu;
 
-  if (a->pass & CT_FWD) forward(op, a, a->x2, relu);
+  if (a->pass & CT_FWD) add(op->dev, &op->desc.x, a->x, a->x2, a->y, relu);
   if (a->pass & CT_BWD_DATA) backward(op, a, relu ? a->y : NULL);
   return CT_OK;
 }

@@ -1,7 +1,7 @@
 libctrain_a_SOURCES += \
   %D%/ct_cpu.h %D%/cpu_backend.c %D%/cpu_ops.h \
   %D%/dnnl_glue.h %D%/dnnl_glue.c \
-  %D%/cpu_product.h %D%/cpu_product.c %D%/cpu_conv.c %D%/cpu_linear.c \
+  %D%/cpu_product.h %D%/cpu_product.c %D%/cpu_conv.c %D%/cpu_linear.c %D%/cpu_storage.c \
   %D%/kern_bnorm.h %D%/kern_bnorm.c %D%/kern_bnorm_stats.c %D%/kern_elt.c %D%/kern_pool.c %D%/kern_dropout.c %D%/kern_reorder.c %D%/kern_loss.c %D%/kern_cast.c %D%/kern_update.c \
   %D%/kern_loops.h %D%/kern_loops.c %D%/kern_vec.h \
   %D%/kern_body_elt.h %D%/kern_body_bnorm.h %D%/kern_body_pool.h %D%/kern_body_dropout.h \

@@ -20,6 +20,12 @@ void check_parity(const op_case_t *c);
 void check_sync_bnorm(const op_case_t *c);
 /** A batchnorm that leaves running statistics alone, and one with only one of its two data gradients. */
 void check_bnorm_options(const op_case_t *c);
+/** Parity of all kinds with activations in bfloat16 and float16, where the backend has them; of the many
+ * cases in float16 some. */
+void check_bf16(void);
+void check_f16(void);
+/** As in PyTorch, a NaN in x is in y after every op that has a ReLU. */
+void check_relu_keeps_nan(void);
 /** Backward passes of the backend under test against central differences of its forward pass. */
 void check_gradient(const op_case_t *c);
 /** The optimizer's ops. */
