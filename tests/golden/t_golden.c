@@ -99,8 +99,8 @@ static void set_up(fixture_t *f)
   ct_shape_t input = ct_shape(shape[3] ? 5 : 4, 1, shape[0], shape[1], shape[2], shape[3]);
   ct_dev_opts_t dev = {.index = topo->local_rank, .threads = topo->threads};
   memset(f, 0, sizeof *f);
-  f->optim =
-      (ct_optim_opts_t){.lr = amp ? AMP_LR : config->lr, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
+  f->optim = (ct_optim_opts_t){
+      .lr = amp ? AMP_LR : config->lr, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
   if (CT_ASSERT_OK(ct_graph_make(&config->model, &input, 10, "test", &f->graph))) return;
   if (CT_ASSERT_OK(backend()->open(&dev, &f->dev))) return;
   if (CT_ASSERT_OK(ct_comm_mpi.open(topo, backend(), f->dev, &(ct_comm_opts_t){0}, &f->comm)))
