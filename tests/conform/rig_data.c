@@ -1,4 +1,5 @@
 /* The host's side of the rig: parameters, inputs, results. */
+#include "ref/ref.h"
 #include "tests/conform/rig.h"
 
 #include <math.h>
@@ -95,29 +96,15 @@ static void spread(float *v, int64_t n, uint64_t seed)
   }
 }
 
+/* t_ref_low checks the conversions against PyTorch's. */
 void element_put(void *mem, ct_dtype_t dtype, int64_t i, float v)
 {
-  uint32_t bits, upper;
-
-  memcpy(&bits, &v, sizeof bits);
-  upper = bits >> 16;
-  if ((bits & 0xffff) > 0x8000 || ((bits & 0xffff) == 0x8000 && upper % 2)) upper++;
-  uint16_t half = (uint16_t)(isnan(v) ? 0x7fc0 : upper);
-  size_t size = ct_dtype_size(dtype);
-  memcpy((char *)mem + (size_t)i * size, dtype == CT_BF16 ? (void *)&half : (void *)&v, size);
+  ct__ref_set(dtype, mem, i, v);
 }
 
 float element_take(const void *mem, ct_dtype_t dtype, int64_t i)
 {
-  uint32_t bits = 0;
-  float v;
-
-  if (dtype == CT_BF16) {
-    bits = (uint32_t)((const uint16_t *)mem)[i] << 16;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-  }
-  return ((const float *)mem)[i];
+  return (float)ct__ref_get(dtype, mem, i);
 }
 
 static void round_to(ct_dtype_t dtype, float *v, int64_t n)
