@@ -268,26 +268,44 @@ static layouts_t best_layouts(const search_t *s, ct_layout_t x, double *least)
   return chosen;
 }
 
-/* A cast reads and writes both its sides; each pass of a convolution casts two activations. */
+/* A cast reads and writes both its sides; each of three passes casts two activations. */
 static double cast_cost(const ct_op_desc_t *d)
 {
-  int passes = 1 + !!(d->passes & CT_BWD_DATA) + !!(d->passes & CT_BWD_PARAM);
-  return 35.0 * passes * (double)(ct_shape_count(&d->x) + ct_shape_count(&d->y));
+  return 35.0 * 3 * (double)(ct_shape_count(&d->x) + ct_shape_count(&d->y));
+}
+
+/* Cost of a training step in the best layouts there are. */
+static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
+{
+  int rc = CT_OK;
+  search_t s;
+  double cost;
+  *out = INFINITY;
+  CT_TRY(search(dev, d, &s));
+  for (int k = 0; k < 4; k++) {
+    best_layouts(&s, all_layouts[k], &cost);
+    if (cost < *out) *out = cost;
+  }
+out:
+  return rc;
 }
 
 /* In which type an op of bfloat16 costs less, casts included.  Float32 has to be clearly better: it takes
- * more memory, and where both are near each other its estimates are rather too low (measured on Zen 4). */
+ * more memory, and where both are near each other its estimates are rather too low (measured on Zen 4).
+ * The answer is of the layer alone, whatever the batch, the passes and the layout that is offered: all its
+ * ops share one layout of the parameters. */
 static int conv_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
-  search_t low, full;
-  ct_op_desc_t wide = *d;
-  double low_cost, full_cost;
+  enum { USUAL_BATCH = 16 };
+  ct_op_desc_t low = *d, wide;
+  double low_cost, wide_cost;
+  low.passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM;
+  low.x.dim[0] = low.y.dim[0] = USUAL_BATCH;
+  wide = low;
   wide.x.dtype = wide.y.dtype = CT_F32;
-  if (dev->bf16_rate == 0 || search(dev, d, &low) != CT_OK) return 1;
-  if (search(dev, &wide, &full) != CT_OK) return 1; /* prepare will say why */
-  best_layouts(&low, d->x.layout, &low_cost);
-  best_layouts(&full, d->x.layout, &full_cost);
-  return full_cost + cast_cost(&full.d) < 0.9 * low_cost;
+  if (dev->bf16_rate == 0 || least_cost(dev, &low, &low_cost) != CT_OK) return 1;
+  if (least_cost(dev, &wide, &wide_cost) != CT_OK) return 1; /* prepare will say why */
+  return wide_cost + cast_cost(&wide) < 0.9 * low_cost;
 }
 
 static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)

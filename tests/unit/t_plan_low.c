@@ -138,6 +138,22 @@ static void a_product_never_stays_in_float32(void)
   ct_graph_free(g);
 }
 
+/* How a layer computes must not depend on the batch or the passes: they share its parameters. */
+static void plans_of_other_batches_and_passes_share_parameters(void)
+{
+  static const int batches[] = {1, 3, 40};
+  ct_graph_t *g = family("resnet", 18, ct_shape(4, 1, 3, 224, 224));
+  ct_plan_opts_t o = {.n = 16, .training = 1, .compute = CT_BF16};
+  ct_plan_t *first = plan_with(CPU, g, &o, NULL);
+  for (int i = 0; i < 6; i++) {
+    o.n = batches[i / 2];
+    o.training = i % 2;
+    ct_plan_free(plan_with(CPU, g, &o, first));
+  }
+  ct_plan_free(first);
+  ct_graph_free(g);
+}
+
 static void no_memory_is_an_error_and_leaks_nothing(void)
 {
   ct_graph_t *g = layers(residual, ct_shape(4, 1, 3, 6, 6));
@@ -164,6 +180,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_network_is_cast_at_its_ends_only),
                                     CT_TEST(what_the_backend_cannot_stays_in_float32),
                                     CT_TEST(a_product_never_stays_in_float32),
+                                    CT_TEST(plans_of_other_batches_and_passes_share_parameters),
                                     CT_TEST(no_memory_is_an_error_and_leaks_nothing),
                                     CT_TEST_END};
   int rc = ct_test_main("plan_low", tests, argc, argv);
