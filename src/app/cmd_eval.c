@@ -87,6 +87,22 @@ out:
   return rc;
 }
 
+/* How a run's ranks shared the work is no matter here: there may be others. */
+static int config(const ct_args_t *a, ct_setup_t *s)
+{
+  int rc = CT_OK;
+  ct_args_t with = *a;
+  with.set = ct_mem_array(a->sets + 1, sizeof *with.set, "arguments");
+  CT_TRY_ALL(s->topo, with.set ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < a->sets; i++)
+    with.set[i] = a->set[i];
+  with.set[with.sets++] = "parallel={}";
+  CT_TRY(ct_setup_config(s, a->rest[0], &with));
+out:
+  ct_mem_free(with.set);
+  return rc;
+}
+
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
@@ -95,7 +111,7 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_eval_result_t e;
   ct_confusion_t confusion = {0}, *counted;
   (void)status;
-  CT_TRY(ct_setup_config(&s, a->rest[0], a));
+  CT_TRY(config(a, &s));
   if (s.cfg.data.val.n == 0)
     CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: there is nothing to evaluate on", s.cfg.where);
   CT_TRY_ALL(topo,

@@ -67,6 +67,19 @@ out:
 
 enum { MAX_BATCH = 1000000000 }; /* as the range of data.batch */
 
+static int check_plateau(const ct_config_t *c)
+{
+  int rc = CT_OK;
+  if (c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "schedule.kind is plateau: it looks at the validation loss, set data.val");
+  if (c->parallel.shards)
+    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau looks at the validation loss, whose last bits "
+                          "depend on the ranks: not with parallel.shards");
+out:
+  return rc;
+}
+
 static int check_all(const ct_config_t *c, int ranks)
 {
   int rc = CT_OK;
@@ -86,10 +99,7 @@ static int check_all(const ct_config_t *c, int ranks)
   CT_TRY(ct_loss_spec(&c->loss, 0, &loss));
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));
-  if (strcmp(ct_opt_word(ct_schedule_rows, "kind", c->schedule.kind), "plateau") == 0 &&
-      c->data.val.n == 0)
-    CT_FAIL(CT_ERR_USAGE,
-            "schedule.kind is plateau: it looks at the validation loss, set data.val");
+  if (ct_schedule_needs_loss(&c->schedule)) CT_TRY(check_plateau(c));
   if (c->train.steps == 0 && c->schedule.warmup_epochs > (double)c->train.epochs)
     CT_FAIL(CT_ERR_USAGE, "schedule.warmup_epochs is %g, more than train.epochs, which is %" PRId64,
             c->schedule.warmup_epochs, c->train.epochs);

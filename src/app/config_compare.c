@@ -5,10 +5,20 @@
 #include "base/ct_hash.h"
 
 /* Keys and sections that name, place or speed up a run, but do not change what it computes. */
-static const char *const no_effect[] = {"run.dir",         "run.name",     "run.log_every",
-                                        "device",          "parallel",     "data.batch_per_rank",
-                                        "data.eval_batch", "data.workers", "data.cache_mb",
-                                        "checkpoint",      "cpu"};
+static const char *const no_effect[] = {"run.dir",
+                                        "run.name",
+                                        "run.log_every",
+                                        "device",
+                                        "parallel.mode",
+                                        "parallel.bucket_mb",
+                                        "parallel.zero",
+                                        "parallel.verify_every",
+                                        "data.batch_per_rank",
+                                        "data.eval_batch",
+                                        "data.workers",
+                                        "data.cache_mb",
+                                        "checkpoint",
+                                        "cpu"};
 
 static int has_effect(const char *key)
 {

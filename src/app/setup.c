@@ -214,7 +214,7 @@ int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g)
   const ct_train_opts_t *t = &c->train;
   if (t->freeze.n == 0 && !t->freeze_bn) return CT_OK;
   rc = ct_graph_freeze(g, &t->freeze, t->freeze_bn, &updating);
-  if (rc != CT_OK) return ct_err_prefix(rc, "%s: train.freeze: ", c->where);
+  if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
   if (updating)
     ct_log(CT_LOG_WARN,
            "%d batchnorm%s of the frozen part still update%s running statistics; train.freeze_bn: "
@@ -233,7 +233,8 @@ int ct_setup_model(ct_setup_t *s)
   rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
   CT_TRY_ALL(s->topo, rc);
-  CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
+  if (s->data.info.samples) /* else nothing is trained */
+    CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
   CT_TRY(ct_agree_same(s->topo, "the model", ct_graph_hash(s->graph)));
 out:
   return rc;

@@ -102,6 +102,9 @@ double ct_schedule_lr(const ct_schedule_point_t *at, double lr);
  * where it is 0: such a group has none. */
 double ct_schedule_momentum(const ct_schedule_point_t *at, double momentum);
 
+/** 1 if the rate depends on the losses of evaluations: kind plateau. */
+int ct_schedule_needs_loss(const ct_schedule_opts_t *s);
+
 /** State of reduce-on-plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min"). */
 typedef struct ct_plateau {
   double best, factor; /**< factor: of the learning rate */

@@ -180,6 +180,11 @@ out:
   return rc;
 }
 
+int ct_schedule_needs_loss(const ct_schedule_opts_t *s)
+{
+  return s->kind == KIND_plateau;
+}
+
 /* ---- a step ---- */
 
 static int64_t warmup_steps(const ct_schedule_point_t *at)

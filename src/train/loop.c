@@ -264,13 +264,25 @@ static int between_epochs(loop_t *l)
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
   if (o->val) CT_TRY(ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &l->out->last));
-  if (o->val) ct_plateau_update(&l->at.plateau, o->schedule, l->out->last.loss);
+  if (o->val && ct_schedule_needs_loss(o->schedule))
+    ct_plateau_update(&l->at.plateau, o->schedule, l->out->last.loss);
   l->evaluated_step = l->at.step;
   CT_TRY_ALL(l->topo, epoch_line(l));
   l->loss_sum = 0;
   l->loss_weight = 0;
 out:
   return rc;
+}
+
+static int verified(const loop_t *l)
+{
+  return l->o->verify_every && l->at.step % l->o->verify_every == 0;
+}
+
+/* Who is asked to stop does so at once, unless the rates to come depend on this evaluation. */
+static int evaluates(const loop_t *l, int epoch_end, int stop)
+{
+  return epoch_end && (!stop || ct_schedule_needs_loss(l->o->schedule));
 }
 
 static int go(loop_t *l)
@@ -281,11 +293,11 @@ static int go(loop_t *l)
     int64_t epoch = l->at.epoch;
     CT_TRY(one_step(l, &own, &word));
     int epoch_end = l->at.epoch > epoch;
-    if (epoch_end && !word.stop) CT_TRY(between_epochs(l));
+    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
+    if (evaluates(l, epoch_end, word.stop != 0)) CT_TRY(between_epochs(l));
     l->out->stopped = word.stop && !finished(l);
     if (own == CT_OK) own = finish_write(l, 0);
     if (wanted_save(l, epoch_end) || l->out->stopped) own = save_after(l, own);
-    if (l->o->verify_every && l->at.step % l->o->verify_every == 0) CT_TRY(ct_trainer_verify(l->t));
   }
   int ends_unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
   if (ends_unsaved && (l->o->ckpt->every_epochs || l->o->ckpt->every_steps))

@@ -282,7 +282,9 @@ static void find_divisor(ct_trainer_t *t, const ct_batch_t *b)
     sum += share * weight_of(t, b->labels[i]);
     if (share < 1) sum += (1 - share) * weight_of(t, b->labels2[i]);
   }
+  double begin = ct_clock();
   note(t, ct_agree_doubles(t->env.topo, &sum, 1, 0));
+  t->exposed_s += ct_clock() - begin;
   t->divisor = sum > 0 ? sum : 1;
 }
 

@@ -216,14 +216,17 @@ static void the_hash_knows_what_matters(void)
                                         "train.epochs=11",
                                         "transforms=[to_tensor]",
                                         "data.train=x.h5",
-                                        "schedule.kind=step"};
-  static const char *const does_not[] = {"run.name=other", "run.dir=/else",       "run.log_every=3",
-                                         "data.workers=4", "checkpoint.keep=9",   "cpu.threads=3",
-                                         "device=ref",     "parallel.bucket_mb=2"};
+                                        "schedule.kind=step",
+                                        "parallel.shards=4",
+                                        "train.amp=bf16"};
+  static const char *const does_not[] = {
+      "run.name=other", "run.dir=/else",        "run.log_every=3",
+      "data.workers=4", "checkpoint.keep=9",    "cpu.threads=3",
+      "device=ref",     "parallel.bucket_mb=2", "parallel.zero=1"};
   uint64_t h = hash_with(NULL);
-  for (int i = 0; i < 9; i++)
+  for (int i = 0; i < 11; i++)
     if (hash_with(matters[i]) == h) CT_ASSERT_TEXT("the same hash", matters[i]);
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < 9; i++) {
     if (hash_with(does_not[i]) != h) CT_ASSERT_TEXT("another hash", does_not[i]);
   }
 }
