@@ -10,7 +10,7 @@ static const ct_opt_t cpu_rows[] = {
     CT_OPT_CHOICE(ct_cpu_opts_t, conv_algo, "auto", "auto|direct",
                   "auto: Winograd convolution where it is faster; direct: never"),
     CT_OPT_INT(ct_cpu_opts_t, threads, "0", 0, 4096,
-               "threads of a rank; 0: its share of the cores"),
+               "threads of a rank; 0: its share of the cores, or 1 with parallel.shards"),
     CT_OPT_END};
 
 const ct_opt_t ct__config_rows[] = {
@@ -31,7 +31,7 @@ const ct_section_t ct__config_sections[] = {
     SECTION(data, ct_data_rows,
             "what to train on; files are relative to the configuration's directory"),
     SECTION(model, ct_model_rows, "what to train: a family, or `layers`"),
-    SECTION(train, ct_train_rows, "how long to train"),
+    SECTION(train, ct_train_rows, "how long to train, and how a step is made"),
     SECTION(optim, ct_optim_rows, "the optimizer"),
     SECTION(schedule, ct_schedule_rows, "the learning rate over time"),
     SECTION(loss, ct_loss_rows, "what is minimised"),

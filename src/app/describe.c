@@ -48,6 +48,19 @@ out:
   return rc;
 }
 
+/* Their names; what stands in the list has been read before. */
+static int transforms(const char *what, const ct_node_t *list, ct_str_t *t)
+{
+  int rc = CT_OK;
+  if (!list || !list->child) return CT_OK;
+  CT_TRY(ct_str_add(t, "  %-14s ", what));
+  for (const ct_node_t *n = list->child; n; n = n->next)
+    CT_TRY(ct_str_add(t, "%s%s", n->kind == CT_NODE_MAP && n->child ? n->child->key : n->text,
+                      n->next ? ", " : "\n"));
+out:
+  return rc;
+}
+
 static int precision(const ct_config_t *c, ct_str_t *t)
 {
   const char *amp = word(ct_train_rows, "amp", c->train.amp);
@@ -89,6 +102,9 @@ static int gradients(const ct_config_t *c, ct_str_t *t)
     CT_TRY(ct_str_add(t, "  %-14s as bfloat16 between nodes\n", "traffic"));
   if (c->parallel.zero)
     CT_TRY(ct_str_add(t, "  %-14s each rank has a slice of them (ZeRO-1)\n", "states"));
+  if (c->parallel.verify_every)
+    CT_TRY(ct_str_add(t, "  %-14s parameters of all ranks every %" PRId64 " steps\n", "compared",
+                      c->parallel.verify_every));
 out:
   return rc;
 }
@@ -104,7 +120,8 @@ static int frozen(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
   for (int i = 0; i < g->layers; i++)
     keeps += g->layer[i].keeps_stats;
   if (n == 0 && keeps == 0) return CT_OK;
-  CT_TRY(ct_str_add(t, "  %-14s %d parameters (%" PRId64 " values)", "frozen", n, elements));
+  CT_TRY(ct_str_add(t, "  %-14s %d parameter%s (%" PRId64 " values)", "frozen", n,
+                    n == 1 ? "" : "s", elements));
   if (c->train.freeze_bn) CT_TRY(ct_str_add(t, ", statistics of %d batchnorms", keeps));
   CT_TRY(ct_str_add(t, "\n"));
 out:
@@ -117,6 +134,8 @@ int ct_describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str_t *
   CT_TRY(ct_str_add(out, "\nTraining:\n"));
   CT_TRY(optimizer(c, out));
   CT_TRY(loss(c, out));
+  CT_TRY(transforms("transforms", c->transforms, out));
+  CT_TRY(transforms("in evaluation", c->val_transforms, out));
   CT_TRY(precision(c, out));
   CT_TRY(batches(c, ranks, out));
   CT_TRY(gradients(c, out));

@@ -6,6 +6,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
+#include "base/ct_mem.h"
 #include "tests/mpi/flaky.h"
 #include "tests/mpi/trainer_rig.h"
 
@@ -328,20 +329,43 @@ static void a_rank_that_differs_is_named(void)
   rig_close(&r);
 }
 
+/* Nor do pieces, groups of ranks, slices of states or norms. */
+static void a_step_allocates_nothing(void)
+{
+  static const float weight[RIG_CLASSES] = {1, 5, 0.1f, 2, 1, 1, 3, 1, 0.5f, 1};
+  const ct_recipe_t recipes[] = {
+      {.parts = 3, .sync_bn = topo->size, .zero = 1, .clip_norm = 1},
+      {.compute = CT_F16, .parts = 2, .sync_bn = 1, .clip_value = 1, .zero = 1},
+      {.compute = CT_BF16, .parts = 4, .fixed_order = 1, .clip_norm = 1, .clip_p = INFINITY}};
+  for (int k = 0; k < (power_of_two(topo->size) ? 3 : 2); k++) {
+    rig_t r;
+    rig_opts_t o = opts(rig_norm);
+    o.recipe = recipes[k];
+    o.class_weight = weight;
+    o.loss = (ct_loss_spec_t){.weighted = 1};
+    o.optim = (ct_optim_opts_t){.kind = 5, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999}; /* LAMB */
+    o.optim.weight_decay = 0.1;
+    rig_start(&r, &o);
+    CT_ASSERT_OK(ct_trainer_prepare(r.t, 4 * topo->size + 1, 4 * topo->size, 1));
+    rig_step(&r, 0, 4 * topo->size);
+    int64_t calls = ct_mem_calls();
+    for (int s = 1; s < 6; s++)
+      rig_step(&r, s, s % 2 ? 4 * topo->size : 1);
+    CT_ASSERT_INT(ct_mem_calls(), calls);
+    CT_ASSERT_OK(ct_trainer_verify(r.t));
+    rig_close(&r);
+  }
+}
+
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(pieces_equal_the_whole_batch),
-                                    CT_TEST(shards_have_the_same_bits),
-                                    CT_TEST(sync_bn_equals_one_big_batch),
-                                    CT_TEST(groups_of_one_are_no_sync_bn),
-                                    CT_TEST(sync_bn_survives_a_failure),
-                                    CT_TEST(zero_changes_nothing),
-                                    CT_TEST(frozen_ones_keep_their_bits),
-                                    CT_TEST(clipping_bounds_the_update),
-                                    CT_TEST(an_overflow_is_skipped_by_all),
-                                    CT_TEST(half_precision_is_near),
-                                    CT_TEST(weights_of_classes_are_global),
-                                    CT_TEST(a_rank_that_differs_is_named),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(pieces_equal_the_whole_batch),  CT_TEST(shards_have_the_same_bits),
+      CT_TEST(sync_bn_equals_one_big_batch),  CT_TEST(groups_of_one_are_no_sync_bn),
+      CT_TEST(sync_bn_survives_a_failure),    CT_TEST(zero_changes_nothing),
+      CT_TEST(frozen_ones_keep_their_bits),   CT_TEST(clipping_bounds_the_update),
+      CT_TEST(an_overflow_is_skipped_by_all), CT_TEST(half_precision_is_near),
+      CT_TEST(weights_of_classes_are_global), CT_TEST(a_rank_that_differs_is_named),
+      CT_TEST(a_step_allocates_nothing),      CT_TEST_END};
   return ct_test_mpi_main("recipe", tests, argc, argv);
 }
