@@ -3,6 +3,7 @@ nobase_dist_pkgdata_DATA = \
   examples/digits/train-000.h5 examples/digits/train-001.h5 examples/digits/train-002.h5 examples/digits/train-003.h5 \
   examples/digits/val-000.h5 \
   examples/mnist/README.md examples/mnist/train.yaml \
+  examples/cosmoflow/README.md examples/cosmoflow/train.yaml \
   examples/regression/README.md examples/regression/train.yaml \
   examples/layers/README.md examples/layers/train.yaml \
   examples/sequence/README.md examples/sequence/train.yaml

@@ -7,7 +7,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
 EXTRA_DIST += %D%/golden/make_loss.py %D%/unit/loss_gold.h
 EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
-  %D%/mpi/fake_queue.h %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold %D%/golden/mobilenet_v2.gold %D%/golden/densenet121.gold %D%/golden/cosmoflow.gold %D%/golden/vit.gold %D%/golden/resnet18-amp.gold \
+  %D%/mpi/fake_queue.h %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold %D%/golden/mobilenet_v2.gold %D%/golden/densenet121.gold %D%/golden/cosmoflow.gold %D%/golden/vgg_bn.gold %D%/golden/vit.gold %D%/golden/resnet18-amp.gold \
   %D%/golden/make_transform_golden.py %D%/golden/transforms.gold \
   %D%/golden/make_optim_golden.py %D%/golden/optim.gold %D%/golden/gold.h \
   %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)

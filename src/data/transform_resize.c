@@ -71,26 +71,51 @@ static void down(const float *restrict x, int64_t stride, int n, const float *we
   }
 }
 
-static void across(const float *restrict row, const ct__taps_t *t, float *restrict y)
+/* Rows one below the other become rows whose pixels lie side by side. */
+static void interleave(const float *restrict from, int64_t w, float *restrict to)
+{
+  for (int64_t i = 0; i < w; i++)
+    for (int r = 0; r < CT__RESIZE_ROWS; r++)
+      to[i * CT__RESIZE_ROWS + r] = from[r * w + i];
+}
+
+/* n rows of y: a vector of pixels side by side has the same weights. */
+static void across(const float *restrict rows, const ct__taps_t *t, int n, float *restrict y)
 {
   const float *weight = t->weight;
   for (int64_t i = 0; i < t->outputs; i++, weight += t->span) {
-    const float *x = row + t->first[i];
-    float sum = 0;
-    for (int32_t k = 0; k < t->n[i]; k++)
-      sum += weight[k] * x[k];
-    y[i] = sum;
+    const float *x = rows + (int64_t)t->first[i] * CT__RESIZE_ROWS;
+    float sum[CT__RESIZE_ROWS] = {0};
+    for (int32_t k = 0; k < t->n[i]; k++, x += CT__RESIZE_ROWS)
+      for (int r = 0; r < CT__RESIZE_ROWS; r++)
+        sum[r] += weight[k] * x[r];
+    for (int r = 0; r < n; r++)
+      y[r * t->outputs + i] = sum[r];
   }
 }
 
-void ct__resize_box(const float *x, ct__chw_t in, ct__box_t b, const ct__taps_t t[2], float *row,
-                    float *y)
+int64_t ct__resize_room(int64_t w)
 {
+  return 2 * CT__RESIZE_ROWS * w;
+}
+
+void ct__resize_box(const float *x, ct__chw_t in, ct__box_t b, const ct__taps_t t[2],
+                    float *scratch, float *y)
+{
+  float *rows = scratch, *mixed = scratch + CT__RESIZE_ROWS * b.w;
   for (int64_t c = 0; c < in.c; c++) {
     const float *corner = x + (c * in.h + b.top) * in.w + b.left;
-    for (int64_t i = 0; i < t[0].outputs; i++, y += t[1].outputs) {
-      down(corner + t[0].first[i] * in.w, in.w, t[0].n[i], t[0].weight + i * t[0].span, row, b.w);
-      across(row, &t[1], y);
+    for (int64_t i = 0; i < t[0].outputs; i += CT__RESIZE_ROWS) {
+      int64_t left = t[0].outputs - i;
+      int n = left < CT__RESIZE_ROWS ? (int)left : CT__RESIZE_ROWS;
+      for (int r = 0; r < CT__RESIZE_ROWS; r++) {
+        int64_t k = i + (r < n ? r : n - 1); /* the last one fills the vector */
+        down(corner + t[0].first[k] * in.w, in.w, t[0].n[k], t[0].weight + k * t[0].span,
+             rows + r * b.w, b.w);
+      }
+      interleave(rows, b.w, mixed);
+      across(mixed, &t[1], n, y);
+      y += n * t[1].outputs;
     }
   }
 }
@@ -127,7 +152,7 @@ static int plan_resize(ct__step_t *s, const ct__place_t *at)
   ct__taps(w, size[1], o->room + rows, &o->taps[1]);
   s->out.dim[2] = size[0];
   s->out.dim[3] = size[1];
-  s->scratch = w;
+  s->scratch = ct__resize_room(w);
 out:
   return rc;
 }
@@ -177,7 +202,7 @@ static int plan_resized(ct__step_t *s, const ct__place_t *at)
   s->out.dim[2] = o->size[0];
   s->out.dim[3] = o->size[1];
   int64_t h = s->in.dim[2], w = s->in.dim[3];
-  s->scratch = ct__taps_room(h, o->size[0]) + ct__taps_room(w, o->size[1]) + w;
+  s->scratch = ct__taps_room(h, o->size[0]) + ct__taps_room(w, o->size[1]) + ct__resize_room(w);
 out:
   return rc;
 }

@@ -139,9 +139,12 @@ typedef struct ct__taps {
 int64_t ct__taps_room(int64_t in, int64_t out);
 /** Bilinear weights with antialiasing, in \a room. */
 void ct__taps(int64_t in, int64_t out, float *room, ct__taps_t *t);
-/** Resizes the box of x to y, which has t[0].outputs rows (t[0]: down, t[1]: across); row: b.w floats. */
-void ct__resize_box(const float *x, ct__chw_t in, ct__box_t b, const ct__taps_t t[2], float *row,
-                    float *y);
+enum { CT__RESIZE_ROWS = 8 }; /**< that are resized across together */
+/** Floats of scratch for boxes of up to \a w columns. */
+int64_t ct__resize_room(int64_t w);
+/** Resizes the box of x to y, which has t[0].outputs rows (t[0]: down, t[1]: across). */
+void ct__resize_box(const float *x, ct__chw_t in, ct__box_t b, const ct__taps_t t[2],
+                    float *scratch, float *y);
 
 /* ---- reading and running a list ---- */
 

@@ -112,16 +112,17 @@ static void resizes(void)
       {"resize_mixed", {0, 0, 13, 17}, 6, 40},    {"resize_tiny", {0, 0, 13, 17}, 1, 1},
       {"resized_crop_down", {2, 3, 9, 12}, 4, 5}, {"resized_crop_up", {1, 0, 5, 7}, 12, 11},
       {"resize_short", {0, 0, 13, 17}, 9, 11}};
-  float x[3 * 13 * 17], y[3 * 29 * 31], row[17];
+  float x[3 * 13 * 17], y[3 * 29 * 31];
   image(1, size, x);
   for (int i = 0; i < 7; i++) {
     ct__taps_t taps[2];
     ct__box_t b = cases[i].box;
     int64_t rows = ct__taps_room(b.h, cases[i].h), columns = ct__taps_room(b.w, cases[i].w);
-    float *room = ct_mem_array(rows + columns, sizeof *room, "taps");
+    int64_t all = rows + columns + ct__resize_room(b.w);
+    float *room = ct_mem_array(all, sizeof *room, "taps");
     ct__taps(b.h, cases[i].h, room, &taps[0]);
     ct__taps(b.w, cases[i].w, room + rows, &taps[1]);
-    ct__resize_box(x, size, b, taps, row, y);
+    ct__resize_box(x, size, b, taps, room + rows + columns, y);
     same_as(cases[i].name, y, 3 * cases[i].h * cases[i].w);
     ct_mem_free(room);
   }
