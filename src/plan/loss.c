@@ -12,7 +12,7 @@ const ct_opt_t ct_loss_rows[] = {
     CT_OPT_DOUBLE(ct_loss_opts_t, label_smoothing, "0", 0, 1,
                   "cross_entropy: share of the label that is spread over all classes"),
     CT_OPT_DOUBLES(ct_loss_opts_t, class_weights, "",
-                   "cross_entropy: a weight for each class; none: all 1"),
+                   "cross_entropy: a weight for each class, from 0 on; none: all 1"),
     CT_OPT_TEXT(ct_loss_opts_t, ignore_index, "",
                 "cross_entropy: samples with this label count for nothing, such as -100"),
     CT_OPT_END};
@@ -60,13 +60,18 @@ static int check_weights(const ct_loss_opts_t *o, int64_t outputs)
 {
   int rc = CT_OK;
   const ct_opt_doubles_t *w = &o->class_weights;
+  double sum = 0;
   if (w->n && w->n != outputs)
     CT_FAIL(CT_ERR_USAGE,
             "loss.class_weights has %d numbers, expected one for each of %" PRId64 " classes", w->n,
             outputs);
-  for (int i = 0; i < w->n; i++)
-    if (!(w->v[i] > 0 && w->v[i] < 1e30))
-      CT_FAIL(CT_ERR_USAGE, "loss.class_weights: %g, of class %d, is not above 0", w->v[i], i);
+  for (int i = 0; i < w->n; i++) {
+    if (!(w->v[i] >= 0 && w->v[i] < 1e30))
+      CT_FAIL(CT_ERR_USAGE, "loss.class_weights: %g, of class %d, is not from 0 to 1e30", w->v[i],
+              i);
+    sum += w->v[i];
+  }
+  if (w->n && sum == 0) CT_FAIL(CT_ERR_USAGE, "loss.class_weights are all 0");
 out:
   return rc;
 }
