@@ -81,12 +81,19 @@ static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
     CT_TRY(ct_str_add(t, ", in %" PRId64 " logical shards: the same bits at every rank count",
                       p->shards));
   CT_TRY(ct_str_add(t, "\n"));
-  if (!is(c->train.sync_bn, "off"))
-    CT_TRY(
-        ct_str_add(t, "  %-14s statistics over %s%s\n", "batchnorm", c->train.sync_bn,
-                   is(c->train.sync_bn, "world") || is(c->train.sync_bn, "node") ? "" : " ranks"));
 out:
   return rc;
+}
+
+static int batchnorms(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
+{
+  const char *over = c->train.sync_bn;
+  int n = 0, is_number = !is(over, "world") && !is(over, "node");
+  if (is(over, "off")) return CT_OK;
+  for (int i = 0; i < g->layers; i++)
+    n += is(g->layer[i].ops->kind, "batchnorm") && !g->layer[i].keeps_stats;
+  return ct_str_add(t, "  %-14s statistics of %d batchnorm%s over %s%s\n", "sync_bn", n,
+                    n == 1 ? "" : "s", over, is_number ? " ranks" : "");
 }
 
 static int gradients(const ct_config_t *c, ct_str_t *t)
@@ -138,6 +145,7 @@ int ct_describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str_t *
   CT_TRY(transforms("in evaluation", c->val_transforms, out));
   CT_TRY(precision(c, out));
   CT_TRY(batches(c, ranks, out));
+  CT_TRY(batchnorms(c, g, out));
   CT_TRY(gradients(c, out));
   CT_TRY(frozen(c, g, out));
 out:

@@ -138,10 +138,11 @@ static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const i
   if (t->rank == 0 && bytes[0])
     memcpy(from_root ? mine : all, from_root ? all : mine, (size_t)bytes[0]);
   for (int64_t at = 0; at < longest; at += BYTES_AT_ONCE) {
+    int n = piece_of(bytes[t->rank], at);
     if (t->rank == 0)
       post_rows(c, all, bytes, at, from_root);
     else
-      post_row(c, mine + at, piece_of(bytes[t->rank], at), !from_root);
+      post_row(c, n ? mine + at : NULL, n, !from_root); /* without rows `mine` may be NULL */
     for (int r = 0; r < (t->rank == 0 ? t->size : 1); r++)
       CT_TRY(ct__comm_wait(c, &c->request[r]));
   }
