@@ -175,6 +175,14 @@ static int add_mix(build_t *b, ct__step_t *s)
   return CT_OK;
 }
 
+static int is_too_large(const ct_shape_t *s)
+{
+  int64_t n = 1;
+  for (int i = 0; i < s->ndim; i++)
+    if (__builtin_mul_overflow(n, s->dim[i], &n)) return 1;
+  return n > INT64_MAX / 64;
+}
+
 static int add_step(build_t *b, ct__step_t *s)
 {
   int rc = CT_OK;
@@ -182,8 +190,7 @@ static int add_step(build_t *b, ct__step_t *s)
   CT_TRY(end_map(b));
   s->in = s->out = b->now;
   if (s->kind->plan) CT_TRY(s->kind->plan(s, &b->at));
-  if (ct_shape_sample(&s->out) > INT64_MAX / 64)
-    return ct__refuse(&b->at, "makes samples that are too large");
+  if (is_too_large(&s->out)) return ct__refuse(&b->at, "makes samples that are too large");
   b->now = s->out;
   t->moves += !(s->kind->flags & CT__IN_PLACE);
   t->step[t->steps++] = *s;

@@ -490,6 +490,9 @@ static void samples_that_do_not_fit(void)
   close_list(&l);
   CT_ASSERT_FAILS(open_shape("t: [color_jitter]", 1, CT_F32, two, &l), CT_ERR_USAGE,
                   "1 or 3 channels, not of 2");
+  CT_ASSERT_FAILS(open_shape("t: [{center_crop: {size: 1000000}}]", 1, CT_U8,
+                             ct_shape(4, 1, 1 << 24, 1, 1), &l),
+                  CT_ERR_USAGE, "center_crop: makes samples that are too large");
   CT_ASSERT_FAILS(open_shape("t: [{color_jitter: {contrast: 1, hue: 0.1}}]", 1, CT_F32,
                              ct_shape(4, 1, 1, 8, 8), &l),
                   CT_ERR_USAGE, "hue is of 3 channels, but the samples have 1");
