@@ -172,7 +172,7 @@ out:
   return rc;
 }
 
-/* As if this rank had been started by itself. */
+/* As if there were only this rank, with the cores it has. */
 static int measure_alone(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b)
 {
   ct_topo_t alone = *topo;
