@@ -8,6 +8,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
 
 typedef struct gold {
@@ -24,22 +25,31 @@ static inline int gold_open(gold_t *g, const char *file)
   return ct_file_read(path, &g->data, &g->bytes);
 }
 
+/** A record's numbers within the data, not aligned, and how many; NULL if there is none of that name. */
+static inline const char *gold_find(const gold_t *g, const char *name, int64_t *count)
+{
+  for (char *p = g->data; p < g->data + g->bytes;) {
+    char *space = memchr(p, ' ', 160), *end = space ? memchr(space, '\n', 32) : NULL;
+    if (!end) return NULL;
+    *count = strtoll(space, NULL, 10);
+    if ((size_t)(space - p) == strlen(name) && memcmp(p, name, strlen(name)) == 0) return end + 1;
+    p = end + 1 + (size_t)*count * sizeof(float);
+  }
+  return NULL;
+}
+
 /** Copies a record of \a n numbers; a failed assertion, and zeros, if there is none. */
 static inline void gold_take(const gold_t *g, const char *name, int64_t n, float *out)
 {
+  int64_t count = 0;
+  const char *found = gold_find(g, name, &count);
   memset(out, 0, (size_t)n * sizeof *out);
-  for (char *p = g->data; p < g->data + g->bytes;) {
-    char *space = memchr(p, ' ', 160), *end = space ? memchr(space, '\n', 32) : NULL;
-    if (!end) break;
-    int64_t count = strtoll(space, NULL, 10);
-    if ((size_t)(space - p) == strlen(name) && memcmp(p, name, strlen(name)) == 0) {
-      CT_ASSERT_INT(count, n);
-      if (count == n) memcpy(out, end + 1, (size_t)n * sizeof *out);
-      return;
-    }
-    p = end + 1 + (size_t)count * sizeof(float);
+  if (!found) {
+    CT_ASSERT_TEXT("no such record", name);
+    return;
   }
-  CT_ASSERT_TEXT("no such record", name);
+  CT_ASSERT_INT(count, n);
+  if (count == n) memcpy(out, found, (size_t)n * sizeof *out);
 }
 
 /** The numbers that `noise` of make_golden.py gives. */

@@ -7,6 +7,7 @@
 #include "base/ct_mem.h"
 #include "cpu/ct_cpu.h"
 #include "ref/ct_ref.h"
+#include "tests/golden/gold.h"
 #include "tests/harness/ct_test.h"
 #include "tests/harness/ct_test_mpi.h"
 #include "train/ct_trainer.h"
@@ -45,37 +46,18 @@ static const char *backend_name = "ref", *gold_path;
 static const struct config *config;
 static int amp;
 static char *frozen; /* a parameter */
-static char *gold;
-static size_t gold_bytes;
-
-/* ---- the numbers that make_golden.py makes too ---- */
-
-static float noise(uint64_t seed, uint64_t i)
-{
-  uint64_t z = (i + seed * 0x100000001u) * 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  z = z ^ (z >> 31);
-  return (float)(z >> 40) / (float)(1 << 24) - 0.5f;
-}
+static gold_t gold;
 
 /* A record of the file; NULL if it has none of that name. */
 static const float *record(const char *group, const char *name, int64_t *count)
 {
   char want[160];
   snprintf(want, sizeof want, "%s%s", group, name);
-  for (char *p = gold; p < gold + gold_bytes;) {
-    char *space = memchr(p, ' ', 160), *end = space ? memchr(space, '\n', 32) : NULL;
-    if (!end) return NULL;
-    *count = strtoll(space, NULL, 10);
-    if ((size_t)(space - p) == strlen(want) && memcmp(p, want, strlen(want)) == 0) {
-      float *copy = ct_mem_array(*count, sizeof *copy, "golden record");
-      memcpy(copy, end + 1, (size_t)*count * sizeof *copy);
-      return copy;
-    }
-    p = end + 1 + (size_t)*count * sizeof(float);
-  }
-  return NULL;
+  const char *found = gold_find(&gold, want, count);
+  if (!found) return NULL;
+  float *copy = ct_mem_array(*count, sizeof *copy, "golden record");
+  memcpy(copy, found, (size_t)*count * sizeof *copy);
+  return copy;
 }
 
 /* ---- a trainer on it ---- */
@@ -159,7 +141,7 @@ static void load_weights(fixture_t *f)
     float *w = ct_mem_array(p->count, sizeof *w, "weights");
     uint64_t seed = n > 2 ? (uint64_t)init[2] : (uint64_t)(1000 + trained);
     for (int64_t k = 0; k < p->count; k++) {
-      float scaled = init[0] * noise(seed, (uint64_t)k);
+      float scaled = init[0] * gold_noise(seed, (uint64_t)k);
       w[k] = scaled + init[1];
     }
     CT_ASSERT_OK(ct_trainer_set(f->t, i, w));
@@ -176,7 +158,7 @@ static void load_batch(fixture_t *f, int step, int global)
   f->batch.n = (int)ct_sampler_share(global, topo->rank, topo->size, &f->batch.first);
   int64_t per = ct_shape_count(&f->graph->input);
   for (int64_t i = 0; i < f->batch.n * per; i++)
-    f->batch.x[i] = 3.4641016f * noise((uint64_t)step, (uint64_t)(f->batch.first * per + i));
+    f->batch.x[i] = 3.4641016f * gold_noise((uint64_t)step, (uint64_t)(f->batch.first * per + i));
   for (int i = 0; i < f->batch.n; i++)
     f->batch.labels[i] = (int32_t)(((f->batch.first + i) * 7 + step * 3) % 10);
 }
@@ -214,7 +196,7 @@ static double projected(const float *g, int64_t count, const float *proj)
   for (int j = 0; j < PROJ; j++) {
     double s = 0;
     for (int64_t i = 0; i < count; i++)
-      s += noise((uint64_t)(5000 + j), (uint64_t)i) < 0 ? -(double)g[i] : g[i];
+      s += gold_noise((uint64_t)(5000 + j), (uint64_t)i) < 0 ? -(double)g[i] : g[i];
     double d = s / sqrt(norm) - proj[j];
     sum += d * d;
   }
@@ -346,8 +328,8 @@ int main(int argc, char **argv)
   amp = argc > 4 && strcmp(argv[4], "amp") == 0;
   frozen = argc > 5 && strcmp(argv[4], "freeze") == 0 ? argv[5] : NULL;
   snprintf(suite, sizeof suite, "golden %s on %s", argv[3], backend_name);
-  if (ct_file_read(gold_path, &gold, &gold_bytes) != CT_OK) return 1;
+  if (ct_file_read(gold_path, &gold.data, &gold.bytes) != CT_OK) return 1;
   int rc = ct_test_mpi_main(suite, amp ? mixed : frozen ? one_step : float32, 1, argv);
-  ct_mem_free(gold);
+  ct_mem_free(gold.data);
   return rc;
 }

@@ -7,6 +7,7 @@
 #include "base/ct_mem.h"
 #include "cpu/ct_cpu.h"
 #include "ref/ct_ref.h"
+#include "tests/golden/gold.h"
 #include "tests/harness/ct_test.h"
 #include "tests/unit/loss_gold.h"
 
@@ -17,30 +18,20 @@ typedef struct inputs {
   int32_t labels[N], labels2[N];
 } inputs_t;
 
-/* As in make_golden.py. */
-static float noise(uint64_t seed, uint64_t i)
-{
-  uint64_t z = (i + seed * 0x100000001u) * 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  z = z ^ (z >> 31);
-  return (float)(z >> 40) / (float)(1 << 24) - 0.5f;
-}
-
 /* As in make_loss.py. */
 static void inputs_make(inputs_t *in, int ignore)
 {
   for (int i = 0; i < N * K; i++) {
-    in->x[i] = 8 * noise(1, (uint64_t)i);
-    in->real[i] = 4 * noise(4, (uint64_t)i);
-    in->share[i] = 0.5f + noise(5, (uint64_t)i);
+    in->x[i] = 8 * gold_noise(1, (uint64_t)i);
+    in->real[i] = 4 * gold_noise(4, (uint64_t)i);
+    in->share[i] = 0.5f + gold_noise(5, (uint64_t)i);
   }
   for (int i = 0; i < K; i++)
-    in->weight[i] = 1.25f + noise(3, (uint64_t)i);
+    in->weight[i] = 1.25f + gold_noise(3, (uint64_t)i);
   for (int i = 0; i < N; i++) {
     in->labels[i] = (i * 5 + 2) % K;
     in->labels2[i] = (i * 3 + 1) % K;
-    in->mix[i] = i == 3 ? 1 : 0.5f + noise(2, (uint64_t)i);
+    in->mix[i] = i == 3 ? 1 : 0.5f + gold_noise(2, (uint64_t)i);
   }
   if (ignore) in->labels[1] = in->labels[4] = in->labels2[2] = in->labels2[4] = IGNORED;
 }
