@@ -19,16 +19,6 @@ static int threads_here(void)
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Sums of earlier pieces' gradients that are kept. */
-static int partial_sums(const ct_recipe_t *how)
-{
-  int levels = 0;
-  if (!how->fixed_order) return how->parts > 1;
-  for (int parts = how->parts; parts > 1; parts /= 2)
-    levels++;
-  return levels;
-}
-
 static int count_needs(const ct_config_t *c, const ct_recipe_t *how, const ct_plan_t *plan,
                        const ct_plan_t *eval, int ranks, needs_t *out)
 {
@@ -36,12 +26,13 @@ static int count_needs(const ct_config_t *c, const ct_recipe_t *how, const ct_pl
   ct_arena_map_t map = {0};
   CT_TRY(ct_arena_map_make(plan, &map));
   ct_optim_rule(&c->optim, &states);
-  *out = (needs_t){.activations = plan->arena_bytes,
-                   .scratch = plan->scratch_bytes,
-                   .weights = map.weight_bytes + map.buffer_bytes,
-                   .gradients = map.gradient_bytes + (size_t)partial_sums(how) * map.trained_bytes,
-                   .states = (size_t)states * map.trained_bytes / (size_t)(how->zero ? ranks : 1),
-                   .evaluation = eval->arena_bytes};
+  *out =
+      (needs_t){.activations = plan->arena_bytes,
+                .scratch = plan->scratch_bytes,
+                .weights = map.weight_bytes + map.buffer_bytes,
+                .gradients = map.gradient_bytes + (size_t)ct_recipe_levels(how) * map.trained_bytes,
+                .states = (size_t)states * map.trained_bytes / (size_t)(how->zero ? ranks : 1),
+                .evaluation = eval->arena_bytes};
 out:
   ct_arena_map_clear(&map);
   return rc;

@@ -159,6 +159,8 @@ typedef struct ct_op_desc {
 
 /** Zeroes the whole descriptor, padding included, and sets kind, passes = CT_FWD and the shapes. */
 void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
+/** The same for GRADSTAT (which looks at p), MEASURE and UPDATE (at the rule), over \a count elements. */
+void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
 /** The shape of x2: that of x, but CONCAT's has the channels of y that x leaves. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
 /** "conv", "bnorm", … */

@@ -31,6 +31,16 @@ ct_shape_t ct_op_second(const ct_op_desc_t *d)
   return s;
 }
 
+void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p)
+{
+  ct_shape_t all = ct_shape(1, count);
+  ct_op_desc_init(d, kind, &all, &all);
+  if (kind == CT_OP_GRADSTAT)
+    d->u.gradstat.p = p;
+  else
+    d->u.update.rule = rule;
+}
+
 const char *ct_op_name(ct_op_kind_t kind)
 {
   static const char *const name[CT_OP_KINDS] = {

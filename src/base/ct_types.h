@@ -6,6 +6,7 @@
 #define CT_TYPES_H
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define CT_MAX_DIMS 5
 
@@ -44,6 +45,22 @@ size_t ct_shape_bytes(const ct_shape_t *s);
 int ct_shape_same(const ct_shape_t *a, const ct_shape_t *b);
 /** "64x3x32x32" into buf (returned). */
 const char *ct_shape_text(const ct_shape_t *s, char *buf, size_t cap);
+/** bfloat16 is the upper half of a float32; to nearest, ties to even; NaN stays NaN. */
+static inline float ct_bf16_float(uint16_t v)
+{
+  uint32_t bits = (uint32_t)v << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+static inline uint16_t ct_bf16_of(float f)
+{
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  if (f != f) return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 size_t ct_dtype_size(ct_dtype_t t);
 /** "float32", "uint8", …: NumPy's names. */
 const char *ct_dtype_name(ct_dtype_t t);

@@ -54,29 +54,12 @@ void ct__exchange_close(ct__exchange_t *x)
   ct_mem_free(x);
 }
 
-/* ---- bfloat16: the upper half of a float32 ---- */
-
-/* To the nearest, ties to even; a NaN stays one. */
-static uint16_t rounded(float f)
-{
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  uint32_t up = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : up);
-}
-
-static float widened(uint16_t h)
-{
-  uint32_t bits = (uint32_t)h << 16;
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
+/* ---- bfloat16 ---- */
 
 static void pack(uint16_t *to, const float *from, int n)
 {
   for (int i = 0; i < n; i++)
-    to[i] = rounded(from[i]);
+    to[i] = ct_bf16_of(from[i]);
 }
 
 /* ---- arithmetic ---- */
@@ -85,11 +68,11 @@ static void sum_in_bf16(ct__exchange_t *x, float *sum, int n)
 {
   const uint16_t *part = x->parts;
   for (int i = 0; i < n; i++)
-    sum[i] = widened(part[i]);
+    sum[i] = ct_bf16_float(part[i]);
   for (int r = 1; r < x->ranks; r++) {
     part += n;
     for (int i = 0; i < n; i++)
-      sum[i] += widened(part[i]);
+      sum[i] += ct_bf16_float(part[i]);
   }
 }
 
@@ -156,5 +139,5 @@ void ct__exchange_finish(ct__exchange_t *x)
 {
   if (x->wire != CT_BF16) return;
   for (int i = 0; i < x->n; i++)
-    x->buf[i] = widened(x->packed[i]);
+    x->buf[i] = ct_bf16_float(x->packed[i]);
 }

@@ -212,23 +212,6 @@ const cpu__loops_t *cpu__loops(const ct_dev_t *dev, ct_dtype_t dtype);
  * has them; 1 lane: single elements. */
 const cpu__loops_t *cpu__loops_for(const ct_dev_t *dev, ct_dtype_t dtype, int64_t lanes);
 
-static inline float cpu__float_of_bf16(uint16_t v)
-{
-  uint32_t bits = (uint32_t)v << 16;
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
-
-/** To nearest, ties to even; NaN stays NaN. */
-static inline uint16_t cpu__bf16_of_float(float f)
-{
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  if (f != f) return (uint16_t)(bits >> 16 | 0x40);
-  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 /** Element i of an activation; NULL stays NULL. */
 static inline void *cpu__at(const void *p, int64_t i, ct_dtype_t dtype)
 {

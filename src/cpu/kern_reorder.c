@@ -47,8 +47,8 @@ typedef struct side {
   }
 MOVE(move_float, float, float, )
 MOVE(move_bf16, uint16_t, uint16_t, )
-MOVE(widen, uint16_t, float, cpu__float_of_bf16)
-MOVE(narrow, float, uint16_t, cpu__bf16_of_float)
+MOVE(widen, uint16_t, float, ct_bf16_float)
+MOVE(narrow, float, uint16_t, ct_bf16_of)
 #undef MOVE
 
 static void move_pixels(int64_t count, const side_t *from, int64_t i, const side_t *to, int64_t o)

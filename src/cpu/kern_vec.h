@@ -183,18 +183,18 @@ INLINE elems_t elems_of(vec_t v)
 
 INLINE float get_one(const void *p, int64_t i)
 {
-  return cpu__float_of_bf16(((const elem_t *)p)[i]);
+  return ct_bf16_float(((const elem_t *)p)[i]);
 }
 
 INLINE void put_one(void *p, int64_t i, float v)
 {
-  ((elem_t *)p)[i] = cpu__bf16_of_float(v);
+  ((elem_t *)p)[i] = ct_bf16_of(v);
 }
 
 INLINE vec_t get_some(const elem_t *p, int n, vec_t rest)
 {
   for (int j = 0; j < n; j++)
-    rest[j] = cpu__float_of_bf16(p[j]);
+    rest[j] = ct_bf16_float(p[j]);
   return rest;
 }
 

@@ -68,6 +68,9 @@ typedef struct ct_recipe {
  * keys and the reason. */
 int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
                    ct_recipe_t *out);
+/** Sums of earlier pieces' gradients that are kept, each as large as the trained parameters: one, or with
+ * fixed_order one for each level of the tree. */
+int ct_recipe_levels(const ct_recipe_t *r);
 
 /** Where a run stands: what a checkpoint says besides arrays. */
 typedef struct ct_position {

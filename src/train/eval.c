@@ -67,14 +67,8 @@ int ct_evaluate_classes(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, i
   int rc = ct_trainer_broadcast(t, 1);
   if (rc != CT_OK) return rc;
   rc = count_all(&c, batch, workers);
-  ct_step_word_t w = {.err = rc,
-                      .err_rank = topo->rank,
-                      .loss_sum = c.sum.sum,
-                      .loss_weight = c.sum.weight,
-                      .abs_error = c.sum.abs_error,
-                      .samples = c.sum.samples,
-                      .top1 = c.sum.top1,
-                      .top5 = c.sum.top5};
+  ct_step_word_t w = {.err = rc, .err_rank = topo->rank};
+  ct__loss_tell(&c.sum, &w);
   if ((rc = ct_step_agree(topo, &w)) != CT_OK) return rc;
   if (confusion) ct_agree_sum(topo, confusion->count, confusion->classes * confusion->classes);
   double n = w.samples ? (double)w.samples : 1;

@@ -99,6 +99,15 @@ out:
   return rc;
 }
 
+int ct_recipe_levels(const ct_recipe_t *r)
+{
+  int levels = 0;
+  if (!r->fixed_order) return r->parts > 1;
+  for (int parts = r->parts; parts > 1; parts /= 2)
+    levels++;
+  return levels;
+}
+
 int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
                    ct_recipe_t *out)
 {

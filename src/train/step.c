@@ -288,19 +288,24 @@ static void find_divisor(ct_trainer_t *t, const ct_batch_t *b)
   t->divisor = sum > 0 ? sum : 1;
 }
 
-static ct_loss_t sum_of_pieces(const ct_trainer_t *t)
+void ct__loss_add(ct_loss_t *sum, const ct_loss_t *l)
 {
-  ct_loss_t all = {0};
-  for (int p = 0; p < t->parts; p++) {
-    const ct_loss_t *l = &t->loss[p];
-    all.sum += l->sum;
-    all.weight += l->weight;
-    all.abs_error += l->abs_error;
-    all.samples += l->samples;
-    all.top1 += l->top1;
-    all.top5 += l->top5;
-  }
-  return all;
+  sum->sum += l->sum;
+  sum->weight += l->weight;
+  sum->abs_error += l->abs_error;
+  sum->samples += l->samples;
+  sum->top1 += l->top1;
+  sum->top5 += l->top5;
+}
+
+void ct__loss_tell(const ct_loss_t *l, ct_step_word_t *word)
+{
+  word->loss_sum = l->sum;
+  word->loss_weight = l->weight;
+  word->abs_error = l->abs_error;
+  word->samples = l->samples;
+  word->top1 = l->top1;
+  word->top5 = l->top5;
 }
 
 /* With loss scaling an overflow is nothing unusual, until nothing is left to scale down. */
@@ -318,20 +323,16 @@ static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
 static void tell(ct_trainer_t *t, const ct_batch_t *b, const ct_step_report_t *r,
                  ct_step_word_t *word)
 {
-  ct_loss_t all = sum_of_pieces(t);
+  ct_loss_t all = {0};
+  for (int p = 0; p < t->parts; p++)
+    ct__loss_add(&all, &t->loss[p]);
   if (t->failed == CT_OK && b->n) note(t, check_loss(t, b, all.sum));
   *word = (ct_step_word_t){.err = outcome(t),
                            .err_rank = t->env.topo->rank,
                            .stop = word->stop,
                            .compute_s_max = r->compute_s,
                            .data_s_max = r->data_s};
-  if (t->failed != CT_OK) return;
-  word->loss_sum = all.sum;
-  word->loss_weight = all.weight;
-  word->abs_error = all.abs_error;
-  word->samples = all.samples;
-  word->top1 = all.top1;
-  word->top5 = all.top5;
+  if (t->failed == CT_OK) ct__loss_tell(&all, word);
 }
 
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
@@ -383,11 +384,6 @@ int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
   note(t, forward(t, b));
   note(t, t->env.be->queue->sync(t->q)); /* nothing may be pending on the caller's batch */
   if (t->failed != CT_OK) return outcome(t);
-  sum->sum += t->loss->sum;
-  sum->weight += t->loss->weight;
-  sum->abs_error += t->loss->abs_error;
-  sum->samples += t->loss->samples;
-  sum->top1 += t->loss->top1;
-  sum->top5 += t->loss->top5;
+  ct__loss_add(sum, t->loss);
   return CT_OK;
 }

@@ -35,14 +35,6 @@ struct ct__dp {
 
 /* ---- life ---- */
 
-static int device_alloc(ct_trainer_t *t, size_t bytes, char **out)
-{
-  void *p = NULL;
-  int rc = t->env.be->mem->alloc(t->env.dev, CT_MEM_DEVICE, bytes ? bytes : 64, &p);
-  *out = p;
-  return rc;
-}
-
 int ct__dp_make(ct_trainer_t *t)
 {
   int rc = CT_OK;
@@ -53,10 +45,10 @@ int ct__dp_make(ct_trainer_t *t)
   size_t all = (size_t)t->max_n * (size_t)t->outputs * sizeof(float);
   d->bytes = ct_mem_array(e->topo->size, sizeof *d->bytes, "the parameter server");
   if (!d->bytes) return CT_ERR_NOMEM;
-  CT_TRY(device_alloc(t, (size_t)e->max_batch * ct_shape_bytes(&e->graph->input), &d->mine));
+  CT_TRY(ct__trainer_alloc(t, (size_t)e->max_batch * ct_shape_bytes(&e->graph->input), &d->mine));
   if (e->topo->rank) return CT_OK;
-  CT_TRY(device_alloc(t, all, &d->outputs));
-  CT_TRY(device_alloc(t, all, &d->gradient));
+  CT_TRY(ct__trainer_alloc(t, all, &d->outputs));
+  CT_TRY(ct__trainer_alloc(t, all, &d->gradient));
 out:
   return rc;
 }

@@ -4,7 +4,7 @@
 #include "base/ct_mem.h"
 #include <string.h>
 
-static int device_alloc(ct_trainer_t *t, size_t bytes, char **out)
+int ct__trainer_alloc(ct_trainer_t *t, size_t bytes, char **out)
 {
   void *p = NULL;
   int rc = t->env.be->mem->alloc(t->env.dev, CT_MEM_DEVICE, bytes ? bytes : 64, &p);
@@ -18,7 +18,7 @@ static int grow(ct_trainer_t *t, size_t want, size_t *have, char **p)
   t->env.be->mem->free(t->env.dev, CT_MEM_DEVICE, *p);
   *p = NULL;
   *have = 0;
-  int rc = device_alloc(t, want, p);
+  int rc = ct__trainer_alloc(t, want, p);
   if (rc == CT_OK) *have = want;
   return rc;
 }
@@ -144,30 +144,21 @@ static int alloc_batch(ct_trainer_t *t)
   size_t n = (size_t)t->max_n, targets = (size_t)t->outputs * sizeof(float);
   char *x = NULL, *labels = NULL, *labels2 = NULL, *mix = NULL, *target = NULL;
   if (t->env.be->in_place) return CT_OK;
-  CT_TRY(device_alloc(t, n * ct_shape_bytes(&t->env.graph->input), &x));
+  CT_TRY(ct__trainer_alloc(t, n * ct_shape_bytes(&t->env.graph->input), &x));
   t->x = (float *)x;
-  CT_TRY(device_alloc(t, n * sizeof *t->labels, &labels));
+  CT_TRY(ct__trainer_alloc(t, n * sizeof *t->labels, &labels));
   t->labels = (int32_t *)labels;
-  CT_TRY(device_alloc(t, n * sizeof *t->labels2, &labels2));
+  CT_TRY(ct__trainer_alloc(t, n * sizeof *t->labels2, &labels2));
   t->labels2 = (int32_t *)labels2;
-  CT_TRY(device_alloc(t, n * sizeof *t->mix, &mix));
+  CT_TRY(ct__trainer_alloc(t, n * sizeof *t->mix, &mix));
   t->mix = (float *)mix;
-  CT_TRY(device_alloc(t, n * targets, &target));
+  CT_TRY(ct__trainer_alloc(t, n * targets, &target));
   t->targets = (float *)target;
 out:
   return rc;
 }
 
 /* ---- several pieces a step; SyncBN ---- */
-
-static int levels_of(const ct_trainer_t *t)
-{
-  int levels = 0;
-  if (!t->env.recipe.fixed_order) return t->parts > 1;
-  for (int parts = t->parts; parts > 1; parts /= 2)
-    levels++;
-  return levels;
-}
 
 static int make_sum(ct_trainer_t *t, int bucket)
 {
@@ -181,9 +172,9 @@ static int make_sum(ct_trainer_t *t, int bucket)
 static int alloc_partial(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  t->levels = levels_of(t);
+  t->levels = ct_recipe_levels(&t->env.recipe);
   for (int l = 0; l < t->levels; l++)
-    CT_TRY(device_alloc(t, t->map.trained_bytes, &t->partial[l]));
+    CT_TRY(ct__trainer_alloc(t, t->map.trained_bytes, &t->partial[l]));
   for (int k = 0; k < t->buckets && t->levels; k++)
     CT_TRY(make_sum(t, k));
 out:
@@ -213,7 +204,8 @@ static int alloc_stats(ct_trainer_t *t)
   int rc = CT_OK;
   char *stats = NULL;
   if (!t->group) return CT_OK;
-  CT_TRY(device_alloc(t, (size_t)(2 * most_channels(t->env.graph) + 1) * sizeof(double), &stats));
+  CT_TRY(
+      ct__trainer_alloc(t, (size_t)(2 * most_channels(t->env.graph) + 1) * sizeof(double), &stats));
   t->stats = (double *)stats;
 out:
   return rc;
@@ -222,8 +214,8 @@ out:
 static int alloc_arenas(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  CT_TRY(device_alloc(t, t->map.weight_bytes, &t->weight));
-  CT_TRY(device_alloc(t, t->map.buffer_bytes, &t->buffer));
+  CT_TRY(ct__trainer_alloc(t, t->map.weight_bytes, &t->weight));
+  CT_TRY(ct__trainer_alloc(t, t->map.buffer_bytes, &t->buffer));
   CT_TRY(alloc_loss(t));
   CT_TRY(alloc_batch(t));
   if (!t->env.training) return CT_OK;

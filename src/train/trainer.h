@@ -66,7 +66,6 @@ struct ct_trainer {
   int max_n;             /**< samples for which there is room */
   ct_loss_t *loss;       /**< staging: of each piece */
   double *stats;         /**< device: SyncBN's message */
-  int64_t channels;      /**< most of any batchnorm */
   const ct_plan_t *last; /**< of the last forward, while its logits are there */
 
   int64_t steps;  /**< made so far, for dropout */
@@ -80,6 +79,8 @@ struct ct_trainer {
   double *snap_number;   /**< its numbers, 8 bytes each */
 };
 
+/** Local.  Device memory, also for no bytes; *out is NULL on failure. */
+int ct__trainer_alloc(ct_trainer_t *t, size_t bytes, char **out);
 /** Local.  CT_ERR_ARG: more samples than were announced. */
 int ct__trainer_room(const ct_trainer_t *t, int n);
 /** Local.  The plan for n samples, made if it is new; grows the activation arena if it has to (no work may be
@@ -104,6 +105,10 @@ int ct__dp_prepare(ct_trainer_t *t, int n);
 /** Collective, Hot.  All of a step but the step word; its outcome is noted. */
 void ct__dp_step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
                  ct_step_report_t *report);
+
+/** Adds one batch's numbers to those of others; into a step word. */
+void ct__loss_add(ct_loss_t *sum, const ct_loss_t *l);
+void ct__loss_tell(const ct_loss_t *l, ct_step_word_t *word);
 
 /* ---- update.c ---- */
 

@@ -74,33 +74,25 @@ static int make_op(ct_trainer_t *t, ct_op_kind_t kind, int rule, ct_op_t **out)
 {
   ct_op_desc_t d;
   ct_op_info_t info;
-  ct_shape_t all = ct_shape(1, (int64_t)(t->map.trained_bytes / sizeof(float)));
-  ct_op_desc_init(&d, kind, &all, &all);
-  if (kind == CT_OP_GRADSTAT)
-    d.u.gradstat.p = t->env.recipe.clip_p;
-  else
-    d.u.update.rule = rule;
+  int64_t count = (int64_t)(t->map.trained_bytes / sizeof(float));
+  ct_op_desc_flat(&d, kind, count, rule, t->env.recipe.clip_p);
   return t->env.be->op->prepare(t->env.dev, &d, NULL, out, &info);
-}
-
-static int alloc(ct_trainer_t *t, ct_mem_kind_t kind, size_t bytes, void **out)
-{
-  return t->env.be->mem->alloc(t->env.dev, kind, bytes ? bytes : 64, out);
 }
 
 static int make_ops(ct_trainer_t *t, int rule)
 {
   int rc = CT_OK;
-  void *stat = NULL, *norms = NULL;
+  void *stat = NULL;
+  char *norms = NULL;
   CT_TRY(make_op(t, CT_OP_UPDATE, rule, &t->update));
   CT_TRY(make_op(t, CT_OP_GRADSTAT, rule, &t->gradstat));
-  CT_TRY(alloc(t, CT_MEM_STAGING, sizeof *t->stat, &stat));
+  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, sizeof *t->stat, &stat));
   t->stat = stat;
   if (!t->measures) return CT_OK;
   size_t bytes = 2 * (size_t)t->measures * sizeof *t->norms;
   CT_TRY(make_op(t, CT_OP_MEASURE, rule, &t->measure));
-  CT_TRY(alloc(t, CT_MEM_DEVICE, bytes, &norms));
-  t->norms = norms;
+  CT_TRY(ct__trainer_alloc(t, bytes, &norms));
+  t->norms = (double *)norms;
   t->host_norms = ct_mem_alloc(bytes, "norms");
   if (!t->host_norms) rc = CT_ERR_NOMEM;
 out:
@@ -118,11 +110,8 @@ int ct__update_make(ct_trainer_t *t)
   t->measures = ct_rule_measures((ct_rule_t)rule) ? t->map.trained : 0;
   CT_TRY(make_ranges(t));
   CT_TRY(make_ops(t, rule));
-  for (int s = 0; s < t->states; s++) {
-    void *state = NULL;
-    CT_TRY(alloc(t, CT_MEM_DEVICE, t->state_bytes, &state));
-    t->state[s] = state;
-  }
+  for (int s = 0; s < t->states; s++)
+    CT_TRY(ct__trainer_alloc(t, t->state_bytes, &t->state[s]));
 out:
   return rc;
 }
@@ -286,11 +275,8 @@ void ct__update_report(ct_trainer_t *t, ct_step_report_t *report)
 int ct__update_room(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  for (int s = 0; s < t->states; s++) {
-    void *p = t->full[s];
-    if (!p) CT_TRY(alloc(t, CT_MEM_DEVICE, t->map.trained_bytes, &p));
-    t->full[s] = p;
-  }
+  for (int s = 0; s < t->states; s++)
+    if (!t->full[s]) CT_TRY(ct__trainer_alloc(t, t->map.trained_bytes, &t->full[s]));
 out:
   return rc;
 }

@@ -41,15 +41,10 @@ static void arena_close(arena_t *m)
 
 static ct_op_t *prepare(side_t *s, ct_op_kind_t kind, int rule, double p)
 {
-  ct_shape_t all = ct_shape(1, 1 << 20);
   ct_op_desc_t d;
   ct_op_info_t info;
   ct_op_t *op = NULL;
-  ct_op_desc_init(&d, kind, &all, &all);
-  if (kind == CT_OP_GRADSTAT)
-    d.u.gradstat.p = p;
-  else
-    d.u.update.rule = rule;
+  ct_op_desc_flat(&d, kind, 1 << 20, rule, p);
   CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info));
   return op;
 }

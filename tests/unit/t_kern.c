@@ -353,7 +353,7 @@ static void check_rounding(const uint32_t *in, const uint16_t *want, int64_t cou
     memset(y, 0x55, (size_t)count * sizeof *y);
     cpu__loops(dev, CT_BF16)->from_floats(count, x, y, 0, 0);
     for (int64_t i = 0; i < count; i++)
-      wrong += y[i] != want[i] || cpu__bf16_of_float(x[i]) != want[i];
+      wrong += y[i] != want[i] || ct_bf16_of(x[i]) != want[i];
     CT_ASSERT_INT(wrong, 0);
   }
   ct_mem_free(x);
@@ -378,7 +378,7 @@ static void every_bf16_goes_up_and_back(void)
     cpu__loops(dev, CT_BF16)->to_floats(ALL - ODD, all + ODD, up);
     for (int i = ODD; i < ALL; i++)
       wrong += bits_of(up[i - ODD]) != (uint32_t)i << 16 ||
-               bits_of(cpu__float_of_bf16(all[i])) != (uint32_t)i << 16;
+               bits_of(ct_bf16_float(all[i])) != (uint32_t)i << 16;
     CT_ASSERT_INT(wrong, 0);
     check_rounding((const uint32_t *)(const void *)up, want + ODD, ALL - ODD);
   }
@@ -425,7 +425,7 @@ static void relu_keeps_nan(void)
 
   for (int i = 0; i < COUNT; i++) {
     x[i] = i % 3 == 0 ? float_of(0x7fc00000) : i % 3 == 1 ? -1 : 2;
-    low[i] = cpu__bf16_of_float(x[i]);
+    low[i] = ct_bf16_of(x[i]);
   }
   for (cpu__isa_t isa = CPU__PORTABLE; isa <= widest; isa++) {
     int wrong = 0;
@@ -433,7 +433,7 @@ static void relu_keeps_nan(void)
     cpu__loops(dev, CT_F32)->add(COUNT, x, NULL, y, 1, 0);
     cpu__loops(dev, CT_BF16)->add(COUNT, low, NULL, low_y, 1, 0);
     for (int i = 0; i < COUNT; i++) {
-      float v = cpu__float_of_bf16(low_y[i]);
+      float v = ct_bf16_float(low_y[i]);
       wrong += i % 3 == 0 ? !isnan(y[i]) || !isnan(v)
                           : y[i] != (i % 3 == 1 ? 0 : 2) || v != (i % 3 == 1 ? 0 : 2);
     }

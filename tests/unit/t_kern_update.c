@@ -20,15 +20,10 @@ static cpu__isa_t widest;
 
 static ct_op_t *prepare(ct_op_kind_t kind, int rule, double p)
 {
-  ct_shape_t all = ct_shape(1, (int64_t)COUNT);
   ct_op_desc_t d;
   ct_op_info_t info;
   ct_op_t *op = NULL;
-  ct_op_desc_init(&d, kind, &all, &all);
-  if (kind == CT_OP_GRADSTAT)
-    d.u.gradstat.p = p;
-  else
-    d.u.update.rule = rule;
+  ct_op_desc_flat(&d, kind, (int64_t)COUNT, rule, p);
   CT_ASSERT_OK(ct_backend_cpu.op->prepare(dev, &d, NULL, &op, &info));
   return op;
 }

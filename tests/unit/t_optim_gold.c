@@ -39,15 +39,10 @@ static void run_op(run_t *r, ct_op_t *op, const ct_op_args_t *a)
 
 static ct_op_t *prepare(side_t *s, ct_op_kind_t kind, int rule, double p)
 {
-  ct_shape_t all = ct_shape(1, ARENA);
   ct_op_desc_t d;
   ct_op_info_t info;
   ct_op_t *op = NULL;
-  ct_op_desc_init(&d, kind, &all, &all);
-  if (kind == CT_OP_GRADSTAT)
-    d.u.gradstat.p = p;
-  else
-    d.u.update.rule = rule;
+  ct_op_desc_flat(&d, kind, ARENA, rule, p);
   CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info));
   return op;
 }
