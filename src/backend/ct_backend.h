@@ -29,6 +29,8 @@ typedef struct ct_mem_ops {
   int (*copy)(ct_queue_t *q, void *dst, const void *src, size_t bytes);
   /* enqueued */
   int (*zero)(ct_queue_t *q, void *dst, size_t bytes);
+  /* bytes of device memory that are free; SIZE_MAX: not known, as of a host's memory */
+  size_t (*room)(ct_dev_t *dev);
 } ct_mem_ops_t;
 
 typedef struct ct_queue_ops {
@@ -45,7 +47,21 @@ typedef struct ct_queue_ops {
   int (*sync)(ct_queue_t *q);
   /* frees an event; NULL is fine */
   void (*unmark)(ct_event_t *ev);
+
+  /* A step that is repeated with the same ops on the same memory, and other numbers (learning rate, loss
+   * scale, dropout's step), can be started as a whole: a CUDA graph.  Between begin() and end() what is
+   * enqueued is only noted; the host must not wait for it.  \a key, 0 … CT_REPEATS - 1, tells apart
+   * steps that differ in their memory.  end() compares with the last step of that key and makes a
+   * graph where they differ; then start() runs it: \a whole 1 as the graph that end() left (or, if there
+   * was a begin() but no end(), as the last one was), 0 piece by piece, which needs no end().  Where a
+   * backend has nothing to gain (flag `repeats` is 0) begin() and end() do nothing, and all
+   * is done as it is enqueued. */
+  int (*begin)(ct_queue_t *q, int key);
+  int (*end)(ct_queue_t *q);
+  int (*start)(ct_queue_t *q, int whole);
 } ct_queue_ops_t;
+
+#define CT_REPEATS 4
 
 enum { CT_USES_X = 1, CT_USES_Y = 2 };
 
@@ -101,7 +117,10 @@ typedef struct ct_op_args {
   const void *dy, *dy2;  /**< dy2: second summand or NULL */
   void *dx, *dx2;        /**< overwritten, not added to; NULL: not wanted */
   void *w[CT_OP_PARAMS]; /**< parameters in the op's own layout; BNORM's running statistics plain */
-  void *dw[CT_OP_PARAMS]; /**< gradients, overwritten */
+  const void
+      *w_low[CT_OP_PARAMS]; /**< the same rounded to the low type of the op, if it has one and
+                                        the backend wants them (ct_backend_t.low_weights) */
+  void *dw[CT_OP_PARAMS];   /**< gradients, overwritten */
   void *saved, *scratch;
   double *stats; /**< BNORM with sync, device memory: 2C + 1 numbers.  Forward: for each channel the
                                   sums of x - s and of (x - s)^2, where s is its running mean (the same on all
@@ -148,10 +167,20 @@ typedef struct ct_op_ops {
 
 /** How a device is opened. */
 typedef struct ct_dev_opts {
-  int index;       /**< node-local device number (the local rank) */
+  int index;       /**< number of the device among those of this node that this process sees */
   int threads;     /**< CPU: threads of this rank */
   int conv_direct; /**< CPU: 1 = never Winograd */
+  int tf32;        /**< GPU: 1 = products of float32 may round their factors to TF32 */
+  int autotune;    /**< GPU: 1 = convolutions are measured to choose their algorithms */
+  const char *plan_cache; /**< GPU: directory of what was measured; NULL or "": not kept */
+  double timeout_s;       /**< GPU: a wait that takes longer is an error; 0: never */
 } ct_dev_opts_t;
+
+/** Which piece of hardware a device is; empty strings where there is nothing to tell apart. */
+typedef struct ct_dev_id {
+  char uuid[48], bus[32], name[64];
+  int numa; /**< NUMA node; -1: not known */
+} ct_dev_id_t;
 
 typedef struct ct_backend {
   size_t size;      /**< sizeof(ct_backend_t) */
@@ -162,8 +191,11 @@ typedef struct ct_backend {
   void (*close)(ct_dev_t *dev);
   int host_memory; /**< 1: device memory is the host's: MPI may work on it (after waiting) */
   int in_place;    /**< 1: batches are used where they lie; else they are copied to the device */
+  int low_weights; /**< 1: ops in a low type want args->w_low, and UPDATE keeps it */
+  int repeats;     /**< 1: queue->begin() makes steps faster */
   /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);
+  void (*identify)(ct_dev_t *dev, ct_dev_id_t *out);
   const ct_mem_ops_t *mem;
   const ct_queue_ops_t *queue;
   const ct_op_ops_t *op;

@@ -17,6 +17,7 @@
 #ifndef CT_DROPOUT_H
 #define CT_DROPOUT_H
 #include "base/ct_rng.h"
+#include "base/ct_types.h"
 
 #define CT_DROPOUT_BLOCK 4 /**< elements per block */
 
@@ -28,7 +29,7 @@ typedef struct ct_dropout {
   float factor;  /**< of kept elements: 1 / (1 - p) */
 } ct_dropout_t;
 
-static inline uint64_t ct_dropout_mix(uint64_t z)
+CT_INLINE uint64_t ct_dropout_mix(uint64_t z)
 {
   z += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -37,7 +38,7 @@ static inline uint64_t ct_dropout_mix(uint64_t z)
 }
 
 /** \a p in [0, 1]: the probability to drop; at 1 nothing is kept. */
-static inline ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t layer, double p)
+CT_INLINE ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t layer, double p)
 {
   ct_dropout_t d;
   d.seed = ct_dropout_mix(ct_dropout_mix(seed) + (uint64_t)step);
@@ -49,8 +50,8 @@ static inline ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t
 
 /** The factors (0 or d->factor) of elements 4 \a block … 4 \a block + 3 of the sample at \a position of
  * the global batch. */
-static inline void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
-                                      float out[CT_DROPOUT_BLOCK])
+CT_INLINE void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
+                                  float out[CT_DROPOUT_BLOCK])
 {
   uint32_t r[CT_DROPOUT_BLOCK];
   ct_rng_block(d->seed, CT_RNG_DROPOUT, d->layer, (uint64_t)position << 32 | (uint64_t)block, r);

@@ -92,6 +92,7 @@ typedef struct ct_loss_spec {
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
+ *           -> w[0], state, y: the weights in y's type, if that is a low one
  *
  * The `relu` of CONV and LINEAR acts in the forward pass only: their backward takes dy as the gradient
  * of the value before the ReLU (the plan puts a RELU backward in front).  BNORM, POOL and ADD with

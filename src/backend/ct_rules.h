@@ -10,8 +10,8 @@
  * without weight decay. */
 #ifndef CT_RULES_H
 #define CT_RULES_H
+#include "base/ct_types.h"
 #include <math.h>
-#include <stdint.h>
 
 /** X(NAME, function, number of float32 states per weight, 1 if it wants MEASURE, its function
  * for that) */
@@ -51,9 +51,9 @@ typedef struct ct_hyper {
 } ct_hyper_t;
 
 /** 1 if the rule wants MEASURE before UPDATE. */
-static inline int ct_rule_measures(int rule)
+CT_INLINE int ct_rule_measures(int rule)
 {
-  static const int measures[] = {
+  const int measures[] = {
 #define X(name, f, n, wants, m) wants,
       CT_RULE_LIST(X)
 #undef X
@@ -62,8 +62,8 @@ static inline int ct_rule_measures(int rule)
 }
 
 /** Of LARS: the value that is measured is the gradient. */
-static inline float ct_rule_gradient(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
-                                     float *s2)
+CT_INLINE float ct_rule_gradient(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                 float *s2)
 {
   (void)h;
   (void)w;
@@ -74,7 +74,7 @@ static inline float ct_rule_gradient(const ct_hyper_t *h, float w, float g, floa
 }
 
 /** What SGD and LARS share: the momentum buffer starts as the first gradient, undampened. */
-static inline float ct_rule_momentum(const ct_hyper_t *h, float w, float g, float *buffer)
+CT_INLINE float ct_rule_momentum(const ct_hyper_t *h, float w, float g, float *buffer)
 {
   if (h->momentum != 0) {
     float b = h->step == 1 ? g : h->momentum * *buffer + (1 - h->dampening) * g;
@@ -85,8 +85,7 @@ static inline float ct_rule_momentum(const ct_hyper_t *h, float w, float g, floa
 }
 
 /** torch.optim.SGD: weight decay is added to the gradient.  State: momentum_buffer. */
-static inline float ct_rule_sgd(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
-                                float *s2)
+CT_INLINE float ct_rule_sgd(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)s1;
   (void)s2;
@@ -94,8 +93,7 @@ static inline float ct_rule_sgd(const ct_hyper_t *h, float w, float g, float *s0
 }
 
 /** torch.optim.Adam (weight_decay) and AdamW (keep).  States: exp_avg, exp_avg_sq. */
-static inline float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
-                                 float *s2)
+CT_INLINE float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)s2;
   g += h->weight_decay * w;
@@ -106,8 +104,7 @@ static inline float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s
 }
 
 /** What both RMSprops share: the step, from the squared gradient's mean or variance. */
-static inline float ct_rule_rms_step(const ct_hyper_t *h, float w, float g, float spread,
-                                     float *buffer)
+CT_INLINE float ct_rule_rms_step(const ct_hyper_t *h, float w, float g, float spread, float *buffer)
 {
   float step = g / (sqrtf(spread) + h->eps);
   if (h->momentum != 0) *buffer = step += h->momentum * *buffer;
@@ -115,8 +112,8 @@ static inline float ct_rule_rms_step(const ct_hyper_t *h, float w, float g, floa
 }
 
 /** torch.optim.RMSprop.  States: square_avg; momentum_buffer if there is momentum. */
-static inline float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
-                                    float *s2)
+CT_INLINE float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                float *s2)
 {
   (void)s2;
   g += h->weight_decay * w;
@@ -126,8 +123,8 @@ static inline float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float
 
 /** The same with centered=True.  States: square_avg, grad_avg; momentum_buffer if there is
  * momentum. */
-static inline float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float g, float *s0,
-                                             float *s1, float *s2)
+CT_INLINE float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float g, float *s0,
+                                         float *s1, float *s2)
 {
   g += h->weight_decay * w;
   *s0 = h->beta2 * *s0 + h->take2 * (g * g);
@@ -137,8 +134,7 @@ static inline float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float
 
 /** LARS (You, Gitman, Ginsburg 2017) as timm.optim.Lars: SGD on the gradient and decay times the
  * ratio. State: momentum_buffer. */
-static inline float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
-                                 float *s2)
+CT_INLINE float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)s1;
   (void)s2;
@@ -146,14 +142,14 @@ static inline float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s
 }
 
 /** LAMB: the direction from the moments as they are. */
-static inline float ct_rule_lamb_of(const ct_hyper_t *h, float w, float m, float v)
+CT_INLINE float ct_rule_lamb_of(const ct_hyper_t *h, float w, float m, float v)
 {
   return m * h->fix1 / (sqrtf(v) * h->fix2 + h->eps) + h->weight_decay * w;
 }
 
 /** LAMB: takes the gradient into the moments; gives the direction. */
-static inline float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g, float *s0,
-                                           float *s1, float *s2)
+CT_INLINE float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                       float *s2)
 {
   (void)s2;
   float m = *s0 + h->take1 * (g - *s0), v = h->beta2 * *s1 + h->take2 * (g * g);
@@ -164,8 +160,7 @@ static inline float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g
 
 /** LAMB (You et al. 2020) as timm.optim.Lamb without its own clipping, after MEASURE: the
  * gradient is in the moments.  States: exp_avg, exp_avg_sq. */
-static inline float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
-                                 float *s2)
+CT_INLINE float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)g;
   (void)s2;
@@ -174,7 +169,7 @@ static inline float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s
 
 /** What a parameter's step is multiplied by, from the sums of squares that MEASURE gave (NULL:
  * none).  1 without weight decay, as of biases: timm's always_adapt=False. */
-static inline float ct_rule_ratio(int rule, const ct_hyper_t *h, const double *norms)
+CT_INLINE float ct_rule_ratio(int rule, const ct_hyper_t *h, const double *norms)
 {
   if (!norms || h->weight_decay == 0 || !(norms[0] > 0) || !(norms[1] > 0)) return 1;
   double weights = sqrt(norms[0]), value = sqrt(norms[1]);

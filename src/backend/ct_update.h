@@ -13,14 +13,14 @@ typedef struct ct_grad_map {
 } ct_grad_map_t;
 
 /** The norm that a GRADSTAT's result stands for. */
-static inline double ct_grad_norm(const ct_grad_stat_t *stat, double p)
+CT_INLINE double ct_grad_norm(const ct_grad_stat_t *stat, double p)
 {
   if (p == 2) return sqrt(stat->power);
   return p == 1 || isinf(p) ? stat->power : pow(stat->power, 1 / p);
 }
 
 /** Adds a piece's result.  NaN stays NaN. */
-static inline void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *piece, double p)
+CT_INLINE void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *piece, double p)
 {
   sum->nonfinite += piece->nonfinite;
   if (!isinf(p))
@@ -30,7 +30,7 @@ static inline void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *p
 }
 
 /** 0: the step is skipped, and weights and states stay as they are. */
-static inline int ct_grad_map(const ct_op_args_t *a, ct_grad_map_t *map)
+CT_INLINE int ct_grad_map(const ct_op_args_t *a, ct_grad_map_t *map)
 {
   const ct_grad_ctl_t *c = &a->ctl;
   if (c->stat && c->skip_nonfinite && c->stat->nonfinite) return 0;
@@ -45,7 +45,7 @@ static inline int ct_grad_map(const ct_op_args_t *a, ct_grad_map_t *map)
 }
 
 /** NaN stays NaN. */
-static inline float ct_grad_mapped(ct_grad_map_t map, float g)
+CT_INLINE float ct_grad_mapped(ct_grad_map_t map, float g)
 {
   g *= map.factor;
   g = g > map.limit ? map.limit : g;

@@ -8,6 +8,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/** Of functions in headers that a GPU's kernels share with the host. */
+#ifdef __CUDACC__
+#  define CT_INLINE static inline __host__ __device__
+#else
+#  define CT_INLINE static inline
+#endif
+
 #define CT_MAX_DIMS 5
 
 typedef enum { CT_F32, CT_BF16, CT_F16, CT_F64, CT_U8, CT_I8, CT_I16, CT_I32, CT_I64 } ct_dtype_t;
@@ -46,14 +53,14 @@ int ct_shape_same(const ct_shape_t *a, const ct_shape_t *b);
 /** "64x3x32x32" into buf (returned). */
 const char *ct_shape_text(const ct_shape_t *s, char *buf, size_t cap);
 /** bfloat16 is the upper half of a float32; to nearest, ties to even; NaN stays NaN. */
-static inline float ct_bf16_float(uint16_t v)
+CT_INLINE float ct_bf16_float(uint16_t v)
 {
   uint32_t bits = (uint32_t)v << 16;
   float f;
   memcpy(&f, &bits, sizeof f);
   return f;
 }
-static inline uint16_t ct_bf16_of(float f)
+CT_INLINE uint16_t ct_bf16_of(float f)
 {
   uint32_t bits;
   memcpy(&bits, &f, sizeof bits);

@@ -1,6 +1,7 @@
 /* The CPU backend: device, memory, a queue that works inline, and the dispatch of ops by kind. */
 #include "cpu/ct_cpu.h"
 #include "cpu/cpu_ops.h"
+#include "backend/ct_host.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <omp.h>
@@ -320,6 +321,7 @@ static const ct_mem_ops_t mem_ops = {
     .free = cpu_free,
     .copy = cpu_copy,
     .zero = cpu_zero,
+    .room = ct_host_room,
 };
 
 static const ct_queue_ops_t queue_ops = {
@@ -330,6 +332,9 @@ static const ct_queue_ops_t queue_ops = {
     .wait = queue_wait,
     .sync = queue_sync,
     .unmark = queue_unmark,
+    .begin = ct_host_begin,
+    .end = ct_host_end,
+    .start = ct_host_start,
 };
 
 static const ct_op_ops_t op_ops = {
@@ -351,6 +356,7 @@ const ct_backend_t ct_backend_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,
+    .identify = ct_host_identify,
     .mem = &mem_ops,
     .queue = &queue_ops,
     .op = &op_ops,

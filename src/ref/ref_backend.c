@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/ct_host.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "ref/ref.h"
@@ -88,8 +89,11 @@ static int mem_zero(ct_queue_t *q, void *dst, size_t bytes)
   return ct__ref_enqueue_copy(q, dst, NULL, bytes);
 }
 
-static const ct_mem_ops_t mem_ops = {
-    .alloc = mem_alloc, .free = mem_free, .copy = ct__ref_enqueue_copy, .zero = mem_zero};
+static const ct_mem_ops_t mem_ops = {.alloc = mem_alloc,
+                                     .free = mem_free,
+                                     .copy = ct__ref_enqueue_copy,
+                                     .zero = mem_zero,
+                                     .room = ct_host_room};
 
 const ct_backend_t ct_backend_ref = {
     .size = sizeof(ct_backend_t),
@@ -99,6 +103,7 @@ const ct_backend_t ct_backend_ref = {
     .open = open_device,
     .close = close_device,
     .describe = describe,
+    .identify = ct_host_identify,
     .mem = &mem_ops,
     .queue = &ct__ref_queue_ops,
     .op = &ct__ref_op_ops,

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "backend/ct_host.h"
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
 
@@ -278,4 +279,7 @@ const ct_queue_ops_t ct__ref_queue_ops = {.create = create,
                                           .after = after,
                                           .wait = wait_event,
                                           .sync = sync_queue,
-                                          .unmark = unmark};
+                                          .unmark = unmark,
+                                          .begin = ct_host_begin,
+                                          .end = ct_host_end,
+                                          .start = ct_host_start};

@@ -1,5 +1,6 @@
 #include "tests/mpi/flaky.h"
 
+#include "backend/ct_host.h"
 #include "base/ct_err.h"
 #include "ref/ref.h"
 #include "ref/ct_ref.h"
@@ -121,7 +122,7 @@ static int op_unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, flo
 
 ct_backend_t flaky_backend(void)
 {
-  static const ct_mem_ops_t mem = {mem_alloc, mem_free, mem_copy, mem_zero};
+  static const ct_mem_ops_t mem = {mem_alloc, mem_free, mem_copy, mem_zero, ct_host_room};
   static ct_queue_ops_t queue;
   static ct_op_ops_t op;
   ct_backend_t be = ct_backend_ref;

@@ -1,0 +1,13 @@
+/** \file ct_host.h  The entries of a backend's tables that have nothing to do where device memory is the
+ * host's.  Layer 1. */
+#ifndef CT_HOST_H
+#define CT_HOST_H
+#include "backend/ct_backend.h"
+
+size_t ct_host_room(ct_dev_t *dev);
+void ct_host_identify(ct_dev_t *dev, ct_dev_id_t *out);
+int ct_host_begin(ct_queue_t *q, int key);
+int ct_host_end(ct_queue_t *q);
+int ct_host_start(ct_queue_t *q, int whole);
+
+#endif

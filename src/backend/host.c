@@ -1,0 +1,34 @@
+#include "base/ct_err.h"
+#include "backend/ct_host.h"
+
+size_t ct_host_room(ct_dev_t *dev)
+{
+  (void)dev;
+  return SIZE_MAX;
+}
+
+void ct_host_identify(ct_dev_t *dev, ct_dev_id_t *out)
+{
+  (void)dev;
+  *out = (ct_dev_id_t){.numa = -1};
+}
+
+int ct_host_begin(ct_queue_t *q, int key)
+{
+  (void)q;
+  (void)key;
+  return CT_OK;
+}
+
+int ct_host_end(ct_queue_t *q)
+{
+  (void)q;
+  return CT_OK;
+}
+
+int ct_host_start(ct_queue_t *q, int whole)
+{
+  (void)q;
+  (void)whole;
+  return CT_OK;
+}
