@@ -7,7 +7,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
 EXTRA_DIST += %D%/golden/make_loss.py %D%/unit/loss_gold.h
 EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
-  %D%/mpi/fake_queue.h %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold %D%/golden/mobilenet_v2.gold %D%/golden/densenet121.gold %D%/golden/cosmoflow.gold %D%/golden/vgg_bn.gold %D%/golden/vit.gold %D%/golden/resnet18-amp.gold \
+  %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold %D%/golden/mobilenet_v2.gold %D%/golden/densenet121.gold %D%/golden/cosmoflow.gold %D%/golden/vgg_bn.gold %D%/golden/vit.gold %D%/golden/resnet18-amp.gold \
   %D%/golden/make_transform_golden.py %D%/golden/transforms.gold \
   %D%/golden/make_optim_golden.py %D%/golden/optim.gold %D%/golden/gold.h \
   %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
@@ -16,7 +16,7 @@ shell_tests = \
   %D%/mpi/loss.test %D%/mpi/implementations.test \
   %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
-  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/recipe.test \
+  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/staged.test %D%/mpi/staged2.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/recipe.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
   %D%/mpi/train.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test \
@@ -47,6 +47,9 @@ TESTS += $(unit_tests) $(shell_tests)
 
 tests_conform_conform_backend_SOURCES = %D%/conform/conform_backend.c %D%/conform/cases.c %D%/conform/cases_volume.c %D%/conform/cases.h \
   %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/sync.c %D%/conform/update.c %D%/conform/rig.c %D%/conform/rig_data.c %D%/conform/types.c %D%/conform/rig_loss.c %D%/conform/rig.h
+comm_rig = %D%/mpi/comm_rig.h %D%/mpi/comm_rig.c
+tests_mpi_t_comm_SOURCES = %D%/mpi/t_comm.c $(comm_rig)
+tests_mpi_t_comm2_SOURCES = %D%/mpi/t_comm2.c $(comm_rig)
 trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mpi/flaky.c
 tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
 tests_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)

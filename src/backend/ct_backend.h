@@ -25,6 +25,10 @@ typedef struct ct_mem_ops {
   int (*alloc)(ct_dev_t *dev, ct_mem_kind_t kind, size_t bytes, void **out);
   /* NULL is fine */
   void (*free)(ct_dev_t *dev, ct_mem_kind_t kind, void *p);
+  /* host memory of the caller's, which the device copies fast until unpin(); a failure costs
+   * speed only */
+  int (*pin)(ct_dev_t *dev, void *p, size_t bytes);
+  void (*unpin)(ct_dev_t *dev, void *p);
   /* enqueued; any direction */
   int (*copy)(ct_queue_t *q, void *dst, const void *src, size_t bytes);
   /* enqueued */
@@ -43,6 +47,8 @@ typedef struct ct_queue_ops {
   int (*after)(ct_queue_t *q, ct_event_t *ev);
   /* the host waits for the event */
   int (*wait)(ct_event_t *ev);
+  /* 1 the work before the event is done, 0 not yet, or a code; does not wait */
+  int (*done)(ct_event_t *ev);
   /* the host waits for all work of q; returns the first error of earlier work */
   int (*sync)(ct_queue_t *q);
   /* frees an event; NULL is fine */

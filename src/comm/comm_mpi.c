@@ -146,6 +146,11 @@ out:
   return rc;
 }
 
+int ct__comm_complete(ct_comm_t *c, int ticket)
+{
+  return complete(c, &c->transfer[ticket]);
+}
+
 int ct__comm_wait(ct_comm_t *c, MPI_Request *request)
 {
   int rc = CT_OK, done;

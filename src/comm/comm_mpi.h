@@ -2,7 +2,7 @@
  */
 #ifndef CT_COMM_MPI_H
 #define CT_COMM_MPI_H
-#include "comm/ct_comm.h"
+#include "comm/comm_turn.h"
 #include "comm/exchange.h"
 #include "comm/window.h"
 
@@ -54,9 +54,6 @@ struct ct_comm {
   int64_t sent;         /**< bytes given to others */
 };
 
-/** One turn of a loop that waits: moves open transfers, gives the core away.  CT_ERR_COMM if a
- * rank of this node has given up. */
-int ct__comm_turn(ct_comm_t *c, unsigned turn);
 /** Waits for a request of another call's while open transfers go on. */
 int ct__comm_wait(ct_comm_t *c, MPI_Request *request);
 /** Adds to what bytes_sent() says: \a share / ranks of \a bytes. */

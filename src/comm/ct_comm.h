@@ -33,6 +33,8 @@ typedef enum {
 typedef struct ct_comm_ops {
   size_t size;
   const char *name; /* "mpi", "nccl", "staged" */
+  int repeatable;   /* 1: reduce(), end() and group_sum() may be part of a step that the device
+                       repeats by itself */
   /* Collective.  Borrows the first three. */
   int (*open)(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev, const ct_comm_opts_t *o,
               ct_comm_t **out);
@@ -92,5 +94,12 @@ typedef struct ct_comm_ops {
 /** Host memory over MPI.  Inside a node the ranks reduce straight in each other's part of an
  * MPI-3 shared window, each its slice; across nodes the slices go through MPI_Iallreduce. */
 extern const ct_comm_ops_t ct_comm_mpi;
+/** Memory of any device over MPI, by way of the host's memory: what alloc() gives has a twin in
+ * memory of ct_comm_mpi, which makes the sums there, so that they are the same bits.  A copy to
+ * the host goes behind the event on a queue of this communicator's own, and its transfer starts
+ * in the call that finds it arrived; the copy back goes on the queue of end().  An error of the
+ * work before the event is told by that work's own queue.  What is not in memory of alloc()
+ * wants staging memory of its size the first time. */
+extern const ct_comm_ops_t ct_comm_staged;
 
 #endif

@@ -167,6 +167,12 @@ static int queue_wait(ct_event_t *ev)
   return CT_OK;
 }
 
+static int queue_done(ct_event_t *ev)
+{
+  (void)ev;
+  return 1;
+}
+
 static int queue_sync(ct_queue_t *q)
 {
   (void)q;
@@ -319,6 +325,8 @@ out:
 static const ct_mem_ops_t mem_ops = {
     .alloc = cpu_alloc,
     .free = cpu_free,
+    .pin = ct_host_pin,
+    .unpin = ct_host_unpin,
     .copy = cpu_copy,
     .zero = cpu_zero,
     .room = ct_host_room,
@@ -330,6 +338,7 @@ static const ct_queue_ops_t queue_ops = {
     .mark = queue_mark,
     .after = queue_after,
     .wait = queue_wait,
+    .done = queue_done,
     .sync = queue_sync,
     .unmark = queue_unmark,
     .begin = ct_host_begin,

@@ -91,6 +91,8 @@ static int mem_zero(ct_queue_t *q, void *dst, size_t bytes)
 
 static const ct_mem_ops_t mem_ops = {.alloc = mem_alloc,
                                      .free = mem_free,
+                                     .pin = ct_host_pin,
+                                     .unpin = ct_host_unpin,
                                      .copy = ct__ref_enqueue_copy,
                                      .zero = mem_zero,
                                      .room = ct_host_room};

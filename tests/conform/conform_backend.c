@@ -68,6 +68,24 @@ static void memory_is_aligned_and_zeroed(void)
   mem->free(tested.dev, CT_MEM_DEVICE, NULL);
 }
 
+static void memory_is_pinned(void)
+{
+  enum { N = 5000 };
+  const ct_mem_ops_t *mem = tested.be->mem;
+  float *host = ct_mem_array(N, sizeof *host, "test"), last = 0;
+  block_t b;
+  block_open(&b, &tested, N * sizeof *host);
+  CT_ASSERT_OK(mem->pin(tested.dev, host, N * sizeof *host));
+  host[N - 1] = 3;
+  CT_ASSERT_OK(mem->copy(tested.queue, b.mem, host, N * sizeof *host));
+  CT_ASSERT_OK(mem->copy(tested.queue, &last, (float *)b.mem + N - 1, sizeof last));
+  CT_ASSERT_OK(tested.be->queue->sync(tested.queue));
+  CT_ASSERT_NEAR(last, 3, 0);
+  mem->unpin(tested.dev, host);
+  block_close(&b);
+  ct_mem_free(host);
+}
+
 static void copies_and_zeros_are_exact(void)
 {
   unsigned char in[300], out[300], want[300];
@@ -111,8 +129,11 @@ static void queues_wait_for_each_other(void)
   }
   CT_ASSERT_OK(tested.be->mem->copy(tested.queue, &last, slot + SLOTS - 1, sizeof last));
   CT_ASSERT_OK(ops->mark(tested.queue, &ev));
+  int done = ops->done(ev);
+  CU_ASSERT(done == 0 || (done == 1 && last == 1));
   CT_ASSERT_OK(ops->wait(ev));
   CT_ASSERT_NEAR(last, 1, 0);
+  CT_ASSERT_INT(ops->done(ev), 1);
   ops->unmark(ev);
   ops->unmark(NULL);
   ops->destroy(other);
@@ -429,6 +450,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {
       CT_TEST(device),
       CT_TEST(memory_is_aligned_and_zeroed),
+      CT_TEST(memory_is_pinned),
       CT_TEST(copies_and_zeros_are_exact),
       CT_TEST(queues_wait_for_each_other),
       CT_TEST(reorder),

@@ -1,7 +1,8 @@
 #!/bin/sh
 # run_np.sh PROGRAM RANKS...   one TAP stream from a test program at several rank counts
 #
-# RANKS is a number of ranks, or ranks/k: ranks of which each k count as a node (CTRAIN_NODE_SIZE).
+# RANKS is a number of ranks, or ranks/k: ranks of which each k count as a node (CTRAIN_NODE_SIZE), each with
+# or without @order: when the reference backend does its work (CTRAIN_REF_ORDER).
 # Every launch has 180 s (CT_NP_TIMEOUT); its exit status is a case of its own.  MPIEXEC is the launcher
 # with its options; without one everything is skipped.
 
@@ -19,9 +20,11 @@ log=$(mktemp "${TMPDIR:-/tmp}/ct-np-XXXXXX") || exit 99
 trap 'rm -f "$log"' EXIT
 
 for spec in "$@"; do
-  ranks=${spec%/*}
-  unset CTRAIN_NODE_SIZE
-  case $spec in */*) export CTRAIN_NODE_SIZE="${spec#*/}" ;; esac
+  nodes=${spec%@*}
+  ranks=${nodes%/*}
+  unset CTRAIN_NODE_SIZE CTRAIN_REF_ORDER
+  case $nodes in */*) export CTRAIN_NODE_SIZE="${nodes#*/}" ;; esac
+  case $spec in *@*) export CTRAIN_REF_ORDER="${spec#*@}" ;; esac
   # shellcheck disable=SC2086
   timeout -k 5 "${CT_NP_TIMEOUT:-180}" $launcher -n "$ranks" "$program" >"$log"
   status=$?
