@@ -37,8 +37,8 @@ struct ct_dev {
   int index;
   int sms; /**< multiprocessors */
   int tf32, autotune;
-  const char *plan_cache; /**< owned; "": none */
-  double timeout_s;       /**< of every wait; 0: none */
+  char *plan_cache; /**< owned; "": none */
+  double timeout_s; /**< of every wait; 0: none */
   gpu__products_t *products;
   struct {
     gpu__watch_fn *fn;
@@ -127,6 +127,9 @@ struct gpu__kind {
   /* frees what prepare made; may see a half-prepared op; NULL: nothing */
   void (*clear)(ct_op_t *op);
 };
+
+/** Writes the reason; 0, for `supports`. */
+int gpu__cannot(char why[128], const char *reason);
 
 extern const gpu__kind_t gpu__kind_conv, gpu__kind_linear, gpu__kind_bnorm, gpu__kind_relu,
     gpu__kind_act, gpu__kind_pool, gpu__kind_add, gpu__kind_concat, gpu__kind_dropout,

@@ -1,0 +1,62 @@
+#include "cuda/kernels/reorder.h"
+
+#include "cuda/kernels/kernel.h"
+
+enum { TILE = 32, HIGH = 8 };
+
+/* A tile goes through shared memory, so that both sides are accessed along their lines; one more element per
+ * line keeps its columns in different banks.  Blocks take tile after tile. */
+template <class From, class To>
+CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x, To *y)
+{
+  CT_SHARED(float, tile, TILE *(TILE + 1));
+  int64_t across = (columns + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
+  for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+    int64_t image = t / (across * down), r0 = t / across % down * TILE, c0 = t % across * TILE;
+    const From *from = x + image * rows * columns;
+    To *to = y + image * rows * columns;
+    for (int k = threadIdx.y; k < TILE; k += HIGH)
+      if (r0 + k < rows && c0 + threadIdx.x < columns)
+        tile[k * (TILE + 1) + threadIdx.x] = gpu_load(&from[(r0 + k) * columns + c0 + threadIdx.x]);
+    __syncthreads();
+    for (int k = threadIdx.y; k < TILE; k += HIGH)
+      if (c0 + k < columns && r0 + threadIdx.x < rows)
+        gpu_store(&to[(c0 + k) * rows + r0 + threadIdx.x], tile[threadIdx.x * (TILE + 1) + k]);
+    __syncthreads();
+  }
+}
+
+/* Few channels, as of images: tiles would be nearly empty. */
+template <class From, class To>
+CT_KERNEL void turn_narrow(int64_t n, int64_t rows, int64_t columns, const From *x, To *y)
+{
+  GPU_LOOP(i, n)
+  {
+    int64_t r = i % rows, c = i / rows % columns, image = i / (rows * columns);
+    gpu_store(&y[i], gpu_load(&x[(image * rows + r) * columns + c]));
+  }
+}
+
+template <class From, class To>
+static cudaError_t launch(int64_t batch, int64_t rows, int64_t columns, const From *x, To *y,
+                          cudaStream_t stream)
+{
+  int64_t n = batch * rows * columns;
+  int64_t tiles = batch * ((rows + TILE - 1) / TILE) * ((columns + TILE - 1) / TILE);
+  if (n == 0) return cudaSuccess;
+  if (rows < TILE / 2 || columns < TILE / 2)
+    CT_LAUNCH((turn_narrow<From, To>), gpu_grid(n, 256), 256, stream, n, rows, columns, x, y);
+  else
+    CT_LAUNCH((turn<From, To>), gpu_grid(tiles, 1), dim3(TILE, HIGH), stream, tiles, rows, columns,
+              x, y);
+  return cudaGetLastError();
+}
+
+extern "C" cudaError_t gpu__turn(ct_dtype_t from, ct_dtype_t to, int64_t batch, int64_t rows,
+                                 int64_t columns, const void *x, void *y, cudaStream_t stream)
+{
+  GPU_BY_TYPE(
+      from, From,
+      GPU_BY_TYPE(to, To, return launch(batch, rows, columns, (const From *)x, (To *)y, stream)))
+  return cudaSuccess;
+}

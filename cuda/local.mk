@@ -1,0 +1,32 @@
+# The CUDA backend: one module, loaded when the program runs.  nvcc compiles the kernels, mpicc all C.
+cuda_c = \
+  %D%/gpu.h %D%/product.h %D%/kernels/dial.h %D%/kernels/kernel.h %D%/kernels/elt.h \
+  %D%/kernels/map.h %D%/kernels/reorder.h \
+  %D%/backend.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
+  %D%/op_elt.c %D%/op_reorder.c
+# what is behind the seam product.h
+cuda_products_c = 
+cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu
+EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
+
+AM_V_NVCC = $(am__v_NVCC_@AM_V@)
+am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
+am__v_NVCC_0 = @echo "  NVCC    " $@;
+SUFFIXES = .cu
+.cu.o:
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCC) $(NVCC_GENCODE) -O3 -std=c++17 -lineinfo -Xfatbin=-compress-all -ccbin "$(CXX)" \
+	  -I$(top_srcdir)/src -I$(top_srcdir) $(RANDOM123_CPPFLAGS) $(NVCCFLAGS) \
+	  --compiler-options=-fPIC,-fno-exceptions,-fno-rtti,-Wall,-fvisibility=hidden \
+	  -MD -MP -MT $@ -MF $(@:.o=.cud) -c -o $@ $<
+CLEANFILES += cuda/kernels/*.cud cuda/kernels/*.o
+-include cuda/kernels/*.cud
+
+if HAVE_CUDA
+module_PROGRAMS += ctrain-cuda.so
+ctrain_cuda_so_SOURCES = $(cuda_c) $(cuda_products_c)
+ctrain_cuda_so_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+ctrain_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
+ctrain_cuda_so_LDFLAGS = -shared $(CT_SAN) $(CUDA_LDFLAGS) $(CUDA_RPATH)
+ctrain_cuda_so_LDADD = $(cuda_cu:.cu=.o) $(CUDA_LIBS) -lstdc++
+ctrain_cuda_so_DEPENDENCIES = $(cuda_cu:.cu=.o)
+endif

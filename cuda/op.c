@@ -1,0 +1,217 @@
+/* The op table of the CUDA backend: checks and bookkeeping that all kinds share, and parameters between the
+ * plain layout and an op's own. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "cuda/gpu.h"
+
+static const gpu__kind_t *const kinds[CT_OP_KINDS] = {
+    [CT_OP_RELU] = &gpu__kind_relu,
+    [CT_OP_ADD] = &gpu__kind_add,
+    [CT_OP_REORDER] = &gpu__kind_reorder,
+};
+
+static const gpu__kind_t *kind_of(ct_op_kind_t kind)
+{
+  return (unsigned)kind < CT_OP_KINDS ? kinds[kind] : NULL;
+}
+
+/* ---- what can be done ---- */
+
+static int is_low(ct_dtype_t t)
+{
+  return t == CT_BF16 || t == CT_F16;
+}
+
+static int types_fit(const ct_op_desc_t *d, const gpu__kind_t *k, char why[128])
+{
+  ct_dtype_t x = d->x.dtype, y = d->y.dtype;
+  int known = (x == CT_F32 || is_low(x)) && (y == CT_F32 || is_low(y));
+  int two = d->kind == CT_OP_REORDER || d->kind == CT_OP_UPDATE; /* may change the type */
+  if (known && (x == y || two) && (x == CT_F32 || k->low)) return 1;
+  snprintf(why, 128, "the CUDA backend has no '%s' op from %s to %s", ct_op_name(d->kind),
+           ct_dtype_name(x), ct_dtype_name(y));
+  return 0;
+}
+
+static int layout_fits(const ct_op_desc_t *d, const gpu__kind_t *k)
+{
+  ct_layout_t l = d->x.layout;
+  if (l != CT_PLAIN && l != CT_NHWC) return 0;
+  if (d->x.ndim < 4) return l == CT_PLAIN;
+  return k->nhwc > 0 ? l == CT_NHWC : k->nhwc < 0 ? l == CT_PLAIN : 1;
+}
+
+int gpu__cannot(char why[128], const char *reason)
+{
+  snprintf(why, 128, "%s", reason);
+  return 0;
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  const gpu__kind_t *k = kind_of(d->kind);
+  why[0] = '\0';
+  if (!k) {
+    snprintf(why, 128, "the CUDA backend has no op '%s'", ct_op_name(d->kind));
+    return 0;
+  }
+  if (!types_fit(d, k, why)) return 0;
+  return k->supports ? k->supports(dev, d, why) : 1;
+}
+
+static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  const gpu__kind_t *k = kind_of(d->kind);
+  (void)dev;
+  if (!k || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
+  return d->x.ndim >= 4 && k->nhwc >= 0 ? CT_NHWC : CT_PLAIN;
+}
+
+int64_t gpu__rows(const ct_shape_t *s)
+{
+  int64_t rows = s->dim[0];
+  for (int i = 2; i < s->ndim; i++)
+    rows *= s->dim[i];
+  return rows;
+}
+
+/* ---- life ---- */
+
+static void release(ct_op_t *op)
+{
+  if (!op) return;
+  if (op->kind->clear) op->kind->clear(op);
+  ct_mem_free(op);
+}
+
+static uint64_t layout_hash(const ct_op_t *op)
+{
+  uint64_t h = ct_hash_text("cuda", 0);
+  for (int i = 0; i < CT_OP_PARAMS; i++) {
+    h = ct_hash_int((int64_t)op->param_bytes[i], h);
+    h = ct_hash_int(op->turn[i].outer ? op->turn[i].middle : 0, h);
+  }
+  return h;
+}
+
+static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
+                   ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  char why[128], text[160];
+  const gpu__kind_t *k = kind_of(d->kind);
+  ct_op_t *op = NULL;
+  *out = NULL;
+  if (!supports(dev, d, why))
+    CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
+  if (d->kind != CT_OP_REORDER && !layout_fits(d, k))
+    CT_FAIL(CT_ERR_UNSUP, "%s: the CUDA backend cannot do it in the layout %s",
+            ct_op_text(d, text, sizeof text), ct_layout_name(d->x.layout));
+  op = ct_mem_alloc(k->size, "CUDA op");
+  if (!op) return CT_ERR_NOMEM;
+  op->kind = k;
+  op->dev = dev;
+  memcpy(&op->desc, d, sizeof *d);
+  *info = (ct_op_info_t){.y_layout = d->kind == CT_OP_REORDER ? d->y.layout : d->x.layout,
+                         .algorithm = "kernel"};
+  op->desc.y.layout = info->y_layout;
+  if (k->prepare) CT_TRY(k->prepare(op, info));
+  op->desc.y.layout = info->y_layout;
+  memcpy(op->param_bytes, info->param_bytes, sizeof op->param_bytes);
+  info->param_layout = layout_hash(op);
+  if (like && layout_hash(like) != info->param_layout)
+    CT_FAIL(CT_ERR_SHAPE, "%s: its parameters differ from those of the layer's other op",
+            ct_op_text(d, text, sizeof text));
+  *out = op;
+  op = NULL;
+out:
+  release(op);
+  return rc;
+}
+
+/* ---- running ---- */
+
+gpu__dial_t gpu__dial(const ct_op_args_t *a)
+{
+  return (gpu__dial_t){.scale = a->scale,
+                       .hyper = a->hyper,
+                       .ctl = a->ctl,
+                       .seed = a->seed,
+                       .step = a->step,
+                       .first = a->first};
+}
+
+int gpu__run_op(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  return op->kind->run(op, a, at, s);
+}
+
+static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a)
+{
+  if (a->pass == 0 || (a->pass & ~op->desc.passes)) {
+    char text[160];
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "%s: was prepared for passes %d, not for %d",
+                      ct_op_text(&op->desc, text, sizeof text), op->desc.passes, a->pass);
+  }
+  if (q->noting) return gpu__note_op(q, op, a);
+  return gpu__run_op(op, a, NULL, q->stream);
+}
+
+/* ---- parameters ---- */
+
+/* [outer][rows][columns] to [outer][columns][rows]. */
+static void turn(const float *from, float *to, int64_t outer, int64_t rows, int64_t columns)
+{
+  for (int64_t o = 0; o < outer; o++)
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t c = 0; c < columns; c++)
+        to[(o * columns + c) * rows + r] = from[(o * rows + r) * columns + c];
+}
+
+static int transfer(ct_queue_t *q, void *dst, const void *src, size_t bytes)
+{
+  int rc = CT_OK;
+  CT_TRY(gpu__mem_ops.copy(q, dst, src, bytes));
+  CT_TRY(gpu__queue_ops.sync(q));
+out:
+  return rc;
+}
+
+static int pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
+{
+  int rc = CT_OK;
+  const gpu__turn_t *t = &op->turn[param];
+  size_t bytes = op->param_bytes[param];
+  if (t->outer == 0) return transfer(q, own, plain, bytes);
+  float *turned = ct_mem_alloc(bytes, "weights in the GPU's layout");
+  if (!turned) return CT_ERR_NOMEM;
+  turn(plain, turned, t->outer, t->middle, t->inner);
+  rc = transfer(q, own, turned, bytes);
+  ct_mem_free(turned);
+  return rc;
+}
+
+static int unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
+{
+  int rc = CT_OK;
+  const gpu__turn_t *t = &op->turn[param];
+  size_t bytes = op->param_bytes[param];
+  if (t->outer == 0) return transfer(q, plain, own, bytes);
+  float *turned = ct_mem_alloc(bytes, "weights in the GPU's layout");
+  if (!turned) return CT_ERR_NOMEM;
+  rc = transfer(q, turned, own, bytes);
+  if (rc == CT_OK) turn(turned, plain, t->outer, t->inner, t->middle);
+  ct_mem_free(turned);
+  return rc;
+}
+
+const ct_op_ops_t gpu__op_ops = {.supports = supports,
+                                 .wants = wants,
+                                 .prepare = prepare,
+                                 .run = run,
+                                 .release = release,
+                                 .pack = pack,
+                                 .unpack = unpack};

@@ -1,0 +1,37 @@
+/* ReLU and addition. */
+#include "cuda/gpu.h"
+#include "cuda/kernels/elt.h"
+
+static int same_shape(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (ct_shape_same(&d->x, &d->y)) return 1;
+  return gpu__cannot(why, "input and output differ in shape");
+}
+
+static int prepare(ct_op_t *op, ct_op_info_t *info)
+{
+  int relu = op->desc.kind == CT_OP_RELU || op->desc.u.add.relu;
+  info->bwd_uses = op->desc.passes & CT_BWD_DATA && relu ? CT_USES_Y : 0;
+  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+  return CT_OK;
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const ct_op_desc_t *d = &op->desc;
+  int adds = d->kind == CT_OP_ADD, relu = !adds || d->u.add.relu;
+  int64_t n = ct_shape_count(&d->x);
+  (void)at;
+  if (a->pass & CT_FWD) GPU_TRY(gpu__sum(d->x.dtype, n, a->x, adds ? a->x2 : NULL, relu, a->y, s));
+  if (a->pass & CT_BWD_DATA)
+    GPU_TRY(gpu__masked_sum(d->x.dtype, n, a->dy, a->dy2, relu ? a->y : NULL, a->dx, s));
+out:
+  return rc;
+}
+
+const gpu__kind_t gpu__kind_relu = {
+    .size = sizeof(ct_op_t), .low = 1, .supports = same_shape, .prepare = prepare, .run = run};
+const gpu__kind_t gpu__kind_add = {
+    .size = sizeof(ct_op_t), .low = 1, .supports = same_shape, .prepare = prepare, .run = run};

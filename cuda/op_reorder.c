@@ -1,0 +1,67 @@
+/* Another layout, another type, other dims: a turn of matrices, or a cast. */
+#include "cuda/gpu.h"
+#include "cuda/kernels/elt.h"
+#include "cuda/kernels/reorder.h"
+
+/* 1: channels first and last are the same. */
+static int is_either(const ct_shape_t *s)
+{
+  return s->ndim < 3 || s->dim[1] == 1 || ct_shape_sample(s) == s->dim[1];
+}
+
+static int known(const ct_shape_t *s)
+{
+  return s->layout == CT_PLAIN || s->layout == CT_NHWC;
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (!known(&d->x) || !known(&d->y))
+    return gpu__cannot(why, "the CUDA backend knows the layouts plain and nhwc only");
+  if (ct_shape_count(&d->x) != ct_shape_count(&d->y) || d->x.dim[0] != d->y.dim[0])
+    return gpu__cannot(why, "input and output differ in their elements");
+  if (d->x.layout == CT_NHWC && d->y.layout == CT_NHWC && !ct_shape_same(&d->x, &d->y))
+    return gpu__cannot(why, "other dims of nhwc into nhwc");
+  return 1;
+}
+
+static int prepare(ct_op_t *op, ct_op_info_t *info)
+{
+  const ct_op_desc_t *d = &op->desc;
+  info->inplace_fwd = info->inplace_bwd = d->x.layout == d->y.layout && d->x.dtype == d->y.dtype;
+  return CT_OK;
+}
+
+static int move(const ct_shape_t *from, const void *x, const ct_shape_t *to, void *y,
+                cudaStream_t s)
+{
+  int64_t n = ct_shape_count(from);
+  const ct_shape_t *image = from->layout == CT_NHWC ? from : to;
+  int64_t channels = image->ndim > 1 ? image->dim[1] : 1;
+  if (from->layout == to->layout || is_either(image)) {
+    if (from->dtype == to->dtype)
+      return x == y || n == 0
+                 ? CT_OK
+                 : GPU_CHECK(cudaMemcpyAsync(y, x, ct_shape_bytes(from), cudaMemcpyDefault, s));
+    return GPU_CHECK(gpu__cast(from->dtype, to->dtype, n, x, y, s));
+  }
+  int64_t batch = from->dim[0], space = batch && channels ? n / batch / channels : 0;
+  int first = from->layout == CT_PLAIN; /* channels come first */
+  return GPU_CHECK(gpu__turn(from->dtype, to->dtype, batch, first ? channels : space,
+                             first ? space : channels, x, y, s));
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const ct_op_desc_t *d = &op->desc;
+  (void)at;
+  if (a->pass & CT_FWD) CT_TRY(move(&d->x, a->x, &d->y, a->y, s));
+  if (a->pass & CT_BWD_DATA) CT_TRY(move(&d->y, a->dy, &d->x, a->dx, s));
+out:
+  return rc;
+}
+
+const gpu__kind_t gpu__kind_reorder = {
+    .size = sizeof(ct_op_t), .low = 1, .supports = supports, .prepare = prepare, .run = run};

@@ -1,0 +1,151 @@
+/* Queues are streams, marks are events.  The host waits by asking, never in a call of CUDA that does not
+ * return: a peer's failure must be seen, and a wait must end. */
+#include <sched.h>
+#include <time.h>
+
+#include "base/ct_clock.h"
+#include "base/ct_mem.h"
+#include "cuda/gpu.h"
+
+static int create(ct_dev_t *dev, ct_queue_t **out)
+{
+  int rc = CT_OK;
+  *out = NULL;
+  ct_queue_t *q = ct_mem_alloc(sizeof *q, "CUDA queue");
+  if (!q) return CT_ERR_NOMEM;
+  q->dev = dev;
+  GPU_TRY(cudaStreamCreateWithFlags(&q->stream, cudaStreamNonBlocking));
+  *out = q;
+  q = NULL;
+out:
+  ct_mem_free(q);
+  return rc;
+}
+
+static void destroy(ct_queue_t *q)
+{
+  if (!q) return;
+  (void)gpu__wait_stream(q->dev, q->stream);
+  gpu__repeats_free(q->repeats);
+  (void)cudaStreamDestroy(q->stream);
+  ct_mem_free(q);
+}
+
+/* ---- waiting ---- */
+
+/* The first microseconds are spun, since short steps end in them; then other processes get the core. */
+static void pause_for(double waited)
+{
+  struct timespec nap = {.tv_nsec = 50 * 1000};
+  if (waited > 1e-2)
+    nanosleep(&nap, NULL);
+  else if (waited > 1e-4)
+    sched_yield();
+}
+
+static int ask_watches(ct_dev_t *dev)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < GPU_WATCHES; i++)
+    if (dev->watch[i].fn) CT_TRY(dev->watch[i].fn(dev->watch[i].ctx));
+out:
+  return rc;
+}
+
+static int keep_waiting(ct_dev_t *dev, double begin)
+{
+  int rc = CT_OK;
+  double waited = ct_clock() - begin;
+  if (waited > 1e-2) CT_TRY(ask_watches(dev));
+  if (dev->timeout_s > 0 && waited > dev->timeout_s)
+    CT_FAIL(CT_ERR_DEVICE, "the GPU (%s, %s) has not finished its work in %.0f s", dev->id.name,
+            dev->id.uuid, dev->timeout_s);
+  pause_for(waited);
+out:
+  return rc;
+}
+
+int gpu__wait_stream(ct_dev_t *dev, cudaStream_t s)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  cudaError_t e;
+  while ((e = cudaStreamQuery(s)) == cudaErrorNotReady)
+    CT_TRY(keep_waiting(dev, begin));
+  rc = gpu__check(e, "work of the GPU", __FILE__, __LINE__);
+out:
+  return rc;
+}
+
+int gpu__wait_event(ct_dev_t *dev, cudaEvent_t ev)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  cudaError_t e;
+  while ((e = cudaEventQuery(ev)) == cudaErrorNotReady)
+    CT_TRY(keep_waiting(dev, begin));
+  rc = gpu__check(e, "work of the GPU", __FILE__, __LINE__);
+out:
+  return rc;
+}
+
+/* ---- marks ---- */
+
+/* While work is noted there is nothing to mark yet: the event only says of which queue it is. */
+static int mark(ct_queue_t *q, ct_event_t **io)
+{
+  int rc = CT_OK;
+  ct_event_t *ev = *io;
+  if (!ev) {
+    ev = ct_mem_alloc(sizeof *ev, "CUDA event");
+    if (!ev) return CT_ERR_NOMEM;
+    rc = GPU_CHECK(cudaEventCreateWithFlags(&ev->event, cudaEventDisableTiming));
+    if (rc != CT_OK) {
+      ct_mem_free(ev);
+      return rc;
+    }
+    *io = ev;
+  }
+  ev->queue = q;
+  if (!q->noting) GPU_TRY(cudaEventRecord(ev->event, q->stream));
+out:
+  return rc;
+}
+
+static int after(ct_queue_t *q, ct_event_t *ev)
+{
+  if (q->noting || ev->queue->noting)
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a queue cannot wait within a repeated step");
+  return GPU_CHECK(cudaStreamWaitEvent(q->stream, ev->event, 0));
+}
+
+static int wait_event(ct_event_t *ev)
+{
+  return gpu__wait_event(ev->queue->dev, ev->event);
+}
+
+static int sync_queue(ct_queue_t *q)
+{
+  if (q->noting)
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
+                      "the host cannot wait within a repeated step");
+  return gpu__wait_stream(q->dev, q->stream);
+}
+
+static void unmark(ct_event_t *ev)
+{
+  if (!ev) return;
+  (void)cudaEventDestroy(ev->event);
+  ct_mem_free(ev);
+}
+
+const ct_queue_ops_t gpu__queue_ops = {.create = create,
+                                       .destroy = destroy,
+                                       .mark = mark,
+                                       .after = after,
+                                       .wait = wait_event,
+                                       .sync = sync_queue,
+                                       .unmark = unmark,
+                                       .begin = gpu__begin,
+                                       .end = gpu__end,
+                                       .start = gpu__start};

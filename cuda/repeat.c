@@ -1,0 +1,266 @@
+/* Steps that are started as a whole.
+ *
+ * Between begin() and end() work is noted in a list.  end() compares the list with that of the key's last
+ * step: if only dials (dial.h) differ, the graph that was made of it is good, and the dials are written to
+ * where its first node copies them from; else the list is run once into a stream that captures, and
+ * becomes a new graph.  So nothing has to be known in advance about what may be repeated. */
+#include <string.h>
+
+#include "base/ct_mem.h"
+#include "cuda/gpu.h"
+
+typedef struct entry {
+  enum { OP, COPY, CALL } what;
+  union {
+    struct {
+      ct_op_t *op;
+      ct_op_args_t args;
+    } op;
+    struct {
+      void *dst;
+      const void *src; /* NULL: zeros */
+      size_t bytes;
+    } copy;
+    struct {
+      gpu__call_fn *fn;
+      unsigned char arg[GPU_CALL_ARG];
+      size_t bytes;
+    } call;
+  } u;
+} entry_t;
+
+typedef struct list {
+  entry_t *at;
+  int64_t cap;
+  int n;
+} list_t;
+
+typedef struct repeat {
+  list_t last; /* what the graph was made of */
+  cudaGraphExec_t graph;
+  gpu__dial_t *host; /* staging: of each entry */
+  gpu__dial_t *dev;
+  int64_t dials; /* there is room for */
+} repeat_t;
+
+struct gpu__repeats {
+  repeat_t of[CT_REPEATS];
+  int key;    /* of the step that is noted, or was noted last */
+  list_t now; /* being noted */
+};
+
+static void drop_graph(repeat_t *r)
+{
+  if (r->graph) (void)cudaGraphExecDestroy(r->graph);
+  r->graph = NULL;
+  r->last.n = 0;
+}
+
+void gpu__repeats_free(gpu__repeats_t *r)
+{
+  if (!r) return;
+  for (int i = 0; i < CT_REPEATS; i++) {
+    drop_graph(&r->of[i]);
+    ct_mem_free(r->of[i].last.at);
+    (void)cudaFreeHost(r->of[i].host);
+    (void)cudaFree(r->of[i].dev);
+  }
+  ct_mem_free(r->now.at);
+  ct_mem_free(r);
+}
+
+/* ---- noting ---- */
+
+static int note(ct_queue_t *q, const entry_t *e)
+{
+  list_t *l = &q->repeats->now;
+  int rc = ct_mem_grow((void **)&l->at, &l->cap, l->n + 1, sizeof *l->at);
+  if (rc == CT_OK) l->at[l->n++] = *e;
+  return rc;
+}
+
+int gpu__note_op(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
+{
+  entry_t e = {.what = OP, .u.op = {op, *args}};
+  return note(q, &e);
+}
+
+int gpu__note_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes)
+{
+  entry_t e = {.what = COPY, .u.copy = {dst, src, bytes}};
+  return note(q, &e);
+}
+
+int gpu__enqueue_call(ct_queue_t *q, gpu__call_fn *fn, const void *arg, size_t bytes)
+{
+  entry_t e = {.what = CALL, .u.call = {.fn = fn, .bytes = bytes}};
+  memcpy(e.u.call.arg, arg, bytes);
+  if (q->noting) return note(q, &e);
+  return fn(e.u.call.arg, q->stream);
+}
+
+int gpu__begin(ct_queue_t *q, int key)
+{
+  int rc = CT_OK;
+  if (key < 0 || key >= CT_REPEATS || q->noting)
+    CT_FAIL(CT_ERR_ARG, "a repeated step %d within another, or beyond %d", key, CT_REPEATS);
+  if (!q->repeats) q->repeats = ct_mem_alloc(sizeof *q->repeats, "repeated steps");
+  if (!q->repeats) return CT_ERR_NOMEM;
+  q->repeats->key = key;
+  q->repeats->now.n = 0;
+  q->noting = 1;
+out:
+  return rc;
+}
+
+/* ---- comparing ---- */
+
+static int same_pointers(void *const *a, void *const *b, int n)
+{
+  for (int i = 0; i < n; i++)
+    if (a[i] != b[i]) return 0;
+  return 1;
+}
+
+/* All but what is in a dial. */
+static int same_args(const ct_op_args_t *a, const ct_op_args_t *b)
+{
+  for (int i = 0; i < CT_OP_PARAMS; i++)
+    if (a->w_low[i] != b->w_low[i]) return 0;
+  return a->pass == b->pass && a->x == b->x && a->x2 == b->x2 && a->y == b->y && a->dy == b->dy &&
+         a->dy2 == b->dy2 && a->dx == b->dx && a->dx2 == b->dx2 &&
+         same_pointers(a->w, b->w, CT_OP_PARAMS) && same_pointers(a->dw, b->dw, CT_OP_PARAMS) &&
+         a->saved == b->saved && a->scratch == b->scratch && a->stats == b->stats &&
+         a->keep_running == b->keep_running && a->labels == b->labels && a->labels2 == b->labels2 &&
+         a->mix == b->mix && a->targets == b->targets && a->class_weight == b->class_weight &&
+         a->loss == b->loss && a->count == b->count && a->stat == b->stat &&
+         same_pointers(a->state, b->state, CT_RULE_STATES) && a->norms == b->norms;
+}
+
+static int same_entry(const entry_t *a, const entry_t *b)
+{
+  if (a->what != b->what) return 0;
+  switch (a->what) {
+  case OP:
+    return a->u.op.op == b->u.op.op && same_args(&a->u.op.args, &b->u.op.args);
+  case COPY:
+    return a->u.copy.dst == b->u.copy.dst && a->u.copy.src == b->u.copy.src &&
+           a->u.copy.bytes == b->u.copy.bytes;
+  case CALL:
+    return a->u.call.fn == b->u.call.fn && a->u.call.bytes == b->u.call.bytes &&
+           memcmp(a->u.call.arg, b->u.call.arg, a->u.call.bytes) == 0;
+  }
+  return 0;
+}
+
+static int same_list(const list_t *a, const list_t *b)
+{
+  if (a->n != b->n) return 0;
+  for (int i = 0; i < a->n; i++)
+    if (!same_entry(&a->at[i], &b->at[i])) return 0;
+  return 1;
+}
+
+/* ---- running a list ---- */
+
+static int run_entry(entry_t *e, const gpu__dial_t *at, cudaStream_t s)
+{
+  switch (e->what) {
+  case OP:
+    return gpu__run_op(e->u.op.op, &e->u.op.args, at, s);
+  case COPY:
+    if (!e->u.copy.src) return GPU_CHECK(cudaMemsetAsync(e->u.copy.dst, 0, e->u.copy.bytes, s));
+    return GPU_CHECK(
+        cudaMemcpyAsync(e->u.copy.dst, e->u.copy.src, e->u.copy.bytes, cudaMemcpyDefault, s));
+  case CALL:
+    return e->u.call.fn(e->u.call.arg, s);
+  }
+  return CT_OK;
+}
+
+/* dials NULL: by value. */
+static int run_list(list_t *l, const gpu__dial_t *dials, cudaStream_t s)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < l->n; i++)
+    CT_TRY(run_entry(&l->at[i], dials ? dials + i : NULL, s));
+out:
+  return rc;
+}
+
+/* ---- graphs ---- */
+
+static int room_for_dials(repeat_t *r, int n)
+{
+  int rc = CT_OK;
+  if (n <= r->dials) return CT_OK;
+  (void)cudaFreeHost(r->host);
+  (void)cudaFree(r->dev);
+  r->host = r->dev = NULL;
+  r->dials = 0;
+  GPU_TRY(cudaHostAlloc((void **)&r->host, (size_t)n * sizeof *r->host, cudaHostAllocPortable));
+  GPU_TRY(cudaMalloc((void **)&r->dev, (size_t)n * sizeof *r->dev));
+  r->dials = n;
+out:
+  return rc;
+}
+
+static void write_dials(repeat_t *r, const list_t *l)
+{
+  for (int i = 0; i < l->n; i++)
+    if (l->at[i].what == OP) r->host[i] = gpu__dial(&l->at[i].u.op.args);
+}
+
+static int capture(ct_queue_t *q, repeat_t *r, list_t *l)
+{
+  int rc = CT_OK;
+  cudaGraph_t graph = NULL;
+  GPU_TRY(cudaStreamBeginCapture(q->stream, cudaStreamCaptureModeThreadLocal));
+  rc = GPU_CHECK(cudaMemcpyAsync(r->dev, r->host, (size_t)l->n * sizeof *r->dev,
+                                 cudaMemcpyHostToDevice, q->stream));
+  if (rc == CT_OK) rc = run_list(l, r->dev, q->stream);
+  int ended = gpu__check(cudaStreamEndCapture(q->stream, &graph), "cudaStreamEndCapture", __FILE__,
+                         __LINE__); /* also after a failure, else the stream stays unusable */
+  if (rc == CT_OK) rc = ended;
+  if (rc == CT_OK) rc = GPU_CHECK(cudaGraphInstantiate(&r->graph, graph, 0));
+  if (graph) (void)cudaGraphDestroy(graph);
+out:
+  return rc;
+}
+
+int gpu__end(ct_queue_t *q)
+{
+  int rc = CT_OK;
+  gpu__repeats_t *all = q->repeats;
+  repeat_t *r = &all->of[all->key];
+  list_t *l = &all->now;
+  q->noting = 0;
+  if (l->n == 0) return CT_OK;
+  if (!r->graph || !same_list(&r->last, l)) {
+    drop_graph(r);
+    CT_TRY(room_for_dials(r, l->n));
+    write_dials(r, l);
+    CT_TRY(capture(q, r, l));
+    list_t spare = r->last;
+    r->last = *l;
+    *l = spare;
+  } else {
+    write_dials(r, l);
+  }
+  l->n = 0;
+out:
+  return rc;
+}
+
+int gpu__start(ct_queue_t *q, int whole)
+{
+  gpu__repeats_t *all = q->repeats;
+  repeat_t *r = &all->of[all->key];
+  q->noting = 0;
+  if (whole && r->graph) return GPU_CHECK(cudaGraphLaunch(r->graph, q->stream));
+  /* after an end() the list is the graph's */
+  list_t *l = all->now.n ? &all->now : &r->last;
+  int rc = run_list(l, NULL, q->stream);
+  all->now.n = 0;
+  return rc;
+}
