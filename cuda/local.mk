@@ -5,7 +5,7 @@ cuda_c = \
   %D%/backend.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
 # what is behind the seam product.h
-cuda_products_c = 
+cuda_products_c = %D%/products.h %D%/products.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
 
@@ -14,7 +14,7 @@ am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 SUFFIXES = .cu
 .cu.o:
-	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCC) $(NVCC_GENCODE) -O3 -std=c++17 -lineinfo -Xfatbin=-compress-all -ccbin "$(CXX)" \
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCC) $(NVCC_GENCODE) -O3 -std=c++17 -lineinfo -Xfatbin=-compress-all \
 	  -I$(top_srcdir)/src -I$(top_srcdir) $(RANDOM123_CPPFLAGS) $(NVCCFLAGS) \
 	  --compiler-options=-fPIC,-fno-exceptions,-fno-rtti,-Wall,-fvisibility=hidden \
 	  -MD -MP -MT $@ -MF $(@:.o=.cud) -c -o $@ $<

@@ -7,7 +7,7 @@ __attribute__((visibility("default"))) const ct_module_t *ctrain_module(void)
 {
   static const ct_module_t module = {
       .size = sizeof(ct_module_t),
-      .backend_size = sizeof(ct_backend_t) + sizeof(ct_op_args_t) + sizeof(ct_comm_ops_t),
+      .backend_size = CT_MODULE_BACKEND_SIZE,
       .version = PACKAGE_VERSION,
       .backend = &gpu__backend,
       .comm = NULL,

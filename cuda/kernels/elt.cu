@@ -4,21 +4,21 @@
 
 /* PyTorch's ReLU: NaN stays NaN. */
 struct sum {
-  CT_D float operator()(float a, float b, float) const
+  CT_METHOD float operator()(float a, float b, float) const
   {
     return a + b;
   }
 };
 
 struct sum_relu {
-  CT_D float operator()(float a, float b, float) const
+  CT_METHOD float operator()(float a, float b, float) const
   {
     return a + b <= 0 ? 0 : a + b;
   }
 };
 
 struct masked {
-  CT_D float operator()(float dy, float dy2, float y) const
+  CT_METHOD float operator()(float dy, float dy2, float y) const
   {
     return y <= 0 ? 0 : dy + dy2;
   }

@@ -1,7 +1,7 @@
 /** \file map.h  Element by element: one kernel for all functions of up to three inputs.  Module-internal.
  *
  *     struct halve {
- *       CT_D float operator()(float a, float, float) const { return a / 2; }
+ *       CT_METHOD float operator()(float a, float, float) const { return a / 2; }
  *     };
  *     GPU_BY_TYPE(type, T, return gpu_map<T>(n, x, nullptr, nullptr, y, halve{}, stream));
  *
@@ -10,6 +10,13 @@
 #ifndef GPU_MAP_H
 #define GPU_MAP_H
 #include "cuda/kernels/kernel.h"
+
+/** Of member functions: CT_D without static. */
+#ifdef __CUDACC__
+#  define CT_METHOD __device__ __forceinline__
+#else
+#  define CT_METHOD inline
+#endif
 
 template <class T> struct gpu_inputs {
   const T *a, *b, *c;

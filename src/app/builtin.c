@@ -9,27 +9,52 @@
 #include "app/config_parts.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_log.h"
+#include "comm/ct_module.h"
 #include "config.h"
 #include "cpu/ct_cpu.h"
 #include "hdf5io/ct_h5.h"
 #include "ref/ct_ref.h"
 
-/* The fastest first. */
-static const ct_backend_t *const backends[] = {&ct_backend_cpu, &ct_backend_ref};
+/* The fastest first.  One without tables is a module. */
+static const struct {
+  const char *name;
+  const ct_backend_t *backend;
+} backends[] = {{"cuda", NULL}, {"cpu", &ct_backend_cpu}, {"ref", &ct_backend_ref}};
 enum { BACKENDS = sizeof backends / sizeof *backends };
 
-int ct_builtin_backend(int choice, const ct_backend_t **out)
+/* The tables if there is a device.  CT_ERR_UNSUP: not in this build. */
+static int usable(int i, const ct_backend_t **be, const ct_comm_ops_t **comm)
 {
   int rc = CT_OK;
-  char why[128] = "not in this build", word[16];
-  snprintf(word, sizeof word, "%s", ct_opt_word(ct__config_rows, "device", choice));
-  *out = NULL;
-  for (int i = 0; i < BACKENDS && !*out; i++)
-    if (choice == CT_DEVICE_AUTO || strcmp(word, backends[i]->name) == 0)
-      *out = backends[i]->probe(why) > 0 ? backends[i] : NULL;
-  if (!*out) CT_FAIL(CT_ERR_DEVICE, "device %s is not there: %s", word, why);
+  char why[128];
+  const ct_module_t *module;
+  *be = backends[i].backend;
+  *comm = &ct_comm_mpi;
+  if (!*be) {
+    CT_TRY(ct_module_load(backends[i].name, &module));
+    *be = module->backend;
+    *comm = module->comm;
+  }
+  if ((*be)->probe(why) > 0) return CT_OK;
+  CT_FAIL(CT_ERR_DEVICE, "%s", why);
 out:
+  *be = NULL;
   return rc;
+}
+
+int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t **comm)
+{
+  int rc = CT_OK;
+  const char *word = ct_opt_word(ct__config_rows, "device", choice);
+  *be = NULL;
+  for (int i = 0; i < BACKENDS && !*be; i++) {
+    if (choice != CT_DEVICE_AUTO && strcmp(word, backends[i].name) != 0) continue;
+    rc = usable(i, be, comm);
+    if (choice == CT_DEVICE_AUTO && rc == CT_ERR_DEVICE)
+      ct_log(CT_LOG_INFO, "device auto: not %s, since %s", backends[i].name, ct_err_last()->text);
+  }
+  return *be ? CT_OK : ct_err_prefix(rc, "device %s is not usable: ", word);
 }
 
 const ct_reader_ops_t *ct_builtin_reader(const ct_opt_texts_t *files)
@@ -39,11 +64,16 @@ const ct_reader_ops_t *ct_builtin_reader(const ct_opt_texts_t *files)
 
 /* ---- versions ---- */
 
-static int backend_version(const ct_backend_t *be, const char *separator, ct_str_t *out)
+static int backend_version(int i, const char *separator, ct_str_t *out)
 {
   ct_dev_t *dev = NULL;
   ct_dev_opts_t one = {.threads = 1};
-  int rc = be->open(&one, &dev);
+  const ct_backend_t *be;
+  const ct_comm_ops_t *comm;
+  int rc = usable(i, &be, &comm);
+  if (rc != CT_OK)
+    return ct_str_add(out, "%s%s: %s", separator, backends[i].name, ct_err_last()->text);
+  rc = be->open(&one, &dev);
   if (rc == CT_OK) {
     rc = ct_str_add(out, "%s%s", separator, be->describe(dev));
     be->close(dev);
@@ -62,7 +92,7 @@ int ct_builtin_versions(const char *separator, ct_str_t *out)
   CT_TRY(ct_str_add(out, "ctrain-hpc " PACKAGE_VERSION "%s%s%sHDF5 %s", separator, mpi, separator,
                     ct_h5_version()));
   for (int i = 0; i < BACKENDS; i++)
-    CT_TRY(backend_version(backends[i], separator, out));
+    CT_TRY(backend_version(i, separator, out));
 out:
   return rc;
 }

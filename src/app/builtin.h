@@ -3,9 +3,10 @@
 #define CT_BUILTIN_H
 #include "app/ct_config.h"
 
-/** Local.  The backend of a device choice; auto is the first one that finds a device.  CT_ERR_DEVICE says
- * why there is none. */
-int ct_builtin_backend(int choice, const ct_backend_t **out);
+/** Local.  The backend of a device choice, and the communicator for its memory (NULL: there is none but
+ * ct_comm_staged); auto is the first backend that finds a device, and says why it is not a faster one.
+ * CT_ERR_DEVICE says why there is none. */
+int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t **comm);
 /** The reader for the files of data.train or data.val. */
 const ct_reader_ops_t *ct_builtin_reader(const ct_opt_texts_t *files);
 /** This program and its libraries, \a separator between them.  Appended. */

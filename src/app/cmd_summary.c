@@ -44,13 +44,14 @@ static int plan_needs(const ct_config_t *c, const ct_graph_t *g, const ct_recipe
 {
   int rc = CT_OK;
   const ct_backend_t *be;
+  const ct_comm_ops_t *comm;
   ct_dev_t *dev = NULL;
   ct_plan_t *plan = NULL, *eval = NULL;
   ct_dev_opts_t o = {.threads = ct_setup_threads(c, threads_here()),
                      .conv_direct = c->cpu.conv_algo};
   ct_plan_opts_t p = {.n = n, .training = 1, .compute = how->compute, .sync_bn = how->sync_bn != 0};
   CT_TRY(ct_loss_spec(&c->loss, has_targets, &p.loss));
-  CT_TRY(ct_builtin_backend(c->device, &be));
+  CT_TRY(ct_builtin_backend(c->device, &be, &comm));
   CT_TRY(be->open(&o, &dev));
   CT_TRY(ct_plan_make(g, be, dev, &p, NULL, &plan));
   p.training = 0;

@@ -13,8 +13,25 @@ static const ct_opt_t cpu_rows[] = {
                "threads of a rank; 0: its share of the cores, or 1 with parallel.shards"),
     CT_OPT_END};
 
+static const ct_opt_t cuda_rows[] = {
+    CT_OPT_BOOL(ct_cuda_opts_t, tf32, "false",
+                "products of float32 may round their factors to TF32: faster, 10 bits"),
+    CT_OPT_BOOL(
+        ct_cuda_opts_t, autotune, "true",
+        "measure the algorithms of each convolution at the start (cudnn.benchmark); false: the "
+        "library's first choice"),
+    CT_OPT_TEXT(
+        ct_cuda_opts_t, cache, "",
+        "directory that keeps what autotune measured; empty: ctrain-hpc in $XDG_CACHE_HOME or "
+        "~/.cache; off: nowhere"),
+    CT_OPT_BOOL(ct_cuda_opts_t, graph, "true",
+                "record a step as a CUDA graph and start it as a whole, where that is sound"),
+    CT_OPT_DOUBLE(ct_cuda_opts_t, timeout_s, "600", 0, 1e6,
+                  "seconds that the GPU's work or a peer may take before the run ends; 0: forever"),
+    CT_OPT_END};
+
 const ct_opt_t ct__config_rows[] = {
-    CT_OPT_CHOICE(ct_config_t, device, "auto", "auto|cpu|ref",
+    CT_OPT_CHOICE(ct_config_t, device, "auto", "auto|cpu|cuda|ref",
                   "where to compute; auto: the fastest there is; ref: slow and exact"),
     CT_OPT_NODE(ct_config_t, transforms, "list of what is done to each sample, see below"),
     CT_OPT_NODE(ct_config_t, val_transforms,
@@ -37,6 +54,7 @@ const ct_section_t ct__config_sections[] = {
     SECTION(loss, ct_loss_rows, "what is minimised"),
     SECTION(checkpoint, ct_ckpt_rows, "when to save, and how many to keep"),
     SECTION(cpu, cpu_rows, "the CPU backend"),
+    SECTION(cuda, cuda_rows, "the CUDA backend"),
     {0}};
 
 enum { MAX_SECTIONS = 16 };

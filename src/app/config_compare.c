@@ -18,7 +18,9 @@ static const char *const no_effect[] = {"run.dir",
                                         "data.workers",
                                         "data.cache_mb",
                                         "checkpoint",
-                                        "cpu"};
+                                        "parallel.share_gpu",
+                                        "cpu",
+                                        "cuda"};
 
 static int has_effect(const char *key)
 {

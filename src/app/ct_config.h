@@ -8,13 +8,23 @@
 #include "train/ct_trainer.h"
 
 /** Words of the key `device`, in the order of its choices. */
-typedef enum { CT_DEVICE_AUTO, CT_DEVICE_CPU, CT_DEVICE_REF } ct_device_choice_t;
+typedef enum { CT_DEVICE_AUTO, CT_DEVICE_CPU, CT_DEVICE_CUDA, CT_DEVICE_REF } ct_device_choice_t;
 
 /** Section `cpu`. */
 typedef struct ct_cpu_opts {
   int conv_algo;   /**< auto|direct */
   int64_t threads; /**< of a rank; 0: its share of the cores */
 } ct_cpu_opts_t;
+
+/** Section `cuda`. */
+typedef struct ct_cuda_opts {
+  int tf32;     /**< products of float32 may round their factors */
+  int autotune; /**< cudnn.benchmark */
+  char
+      *cache; /**< directory of what autotune found; "": $XDG_CACHE_HOME or ~/.cache, "off": none */
+  int graph;  /**< a step is started as a whole */
+  double timeout_s; /**< of waits for the GPU */
+} ct_cuda_opts_t;
 
 typedef struct ct_config {
   ct_run_opts_t run;
@@ -30,6 +40,7 @@ typedef struct ct_config {
   ct_loss_opts_t loss;
   ct_ckpt_opts_t checkpoint;
   ct_cpu_opts_t cpu;
+  ct_cuda_opts_t cuda;
   char where[CT_PATH_MAX]; /**< the file's name, for messages */
 } ct_config_t;
 

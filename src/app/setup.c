@@ -78,14 +78,30 @@ int ct_setup_threads(const ct_config_t *c, int share)
   return c->parallel.shards ? 1 : share;
 }
 
+/* Where the algorithms that were measured are kept. */
+static int cache_dir(const ct_cuda_opts_t *o, char *out, size_t cap)
+{
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (strcmp(o->cache, "off") == 0) return ct_text_format(out, cap, "%s", "");
+  if (*o->cache) return ct_text_format(out, cap, "%s", o->cache);
+  if (cache && *cache) return ct_text_format(out, cap, "%s/ctrain-hpc", cache);
+  return ct_text_format(out, cap, "%s%s", home ? home : "", home ? "/.cache/ctrain-hpc" : "");
+}
+
 static int open_device(ct_setup_t *s)
 {
   int rc = CT_OK;
-  const ct_cpu_opts_t *cpu = &s->cfg.cpu;
-  ct_dev_opts_t o = {.index = s->topo->local_rank,
-                     .threads = ct_setup_threads(&s->cfg, s->topo->threads),
-                     .conv_direct = cpu->conv_algo};
-  CT_TRY(ct_builtin_backend(s->cfg.device, &s->be));
+  char cache[CT_PATH_MAX], why[128];
+  const ct_config_t *c = &s->cfg;
+  CT_TRY(ct_builtin_backend(c->device, &s->be, &s->comm_ops));
+  CT_TRY(cache_dir(&c->cuda, cache, sizeof cache));
+  ct_dev_opts_t o = {.index = s->topo->local_rank % s->be->probe(why),
+                     .threads = ct_setup_threads(c, s->topo->threads),
+                     .conv_direct = c->cpu.conv_algo,
+                     .tf32 = c->cuda.tf32,
+                     .autotune = c->cuda.autotune,
+                     .plan_cache = cache,
+                     .timeout_s = c->cuda.timeout_s};
   CT_TRY(s->be->open(&o, &s->dev));
   ct_log(CT_LOG_INFO, "%d rank%s on %d node%s, %d thread%s each; %s: %s", s->topo->size,
          s->topo->size == 1 ? "" : "s", s->topo->nodes, s->topo->nodes == 1 ? "" : "s", o.threads,
@@ -102,7 +118,6 @@ int ct_setup_device(ct_setup_t *s)
                         &s->recipe)); /* checked before */
   ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
-  s->comm_ops = &ct_comm_mpi;
   CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
 out:
   return rc;

@@ -37,12 +37,14 @@ enum ct_err_code {
 };
 
 /** What went wrong, where it was first noticed.  Fixed size: sent between ranks as bytes. */
+#define CT_ERR_TEXT 600
+
 typedef struct ct_err_info {
   int code;
   int rank; /**< rank that failed first; -1 before an agreement */
   int line;
   char file[44];
-  char text[600];
+  char text[CT_ERR_TEXT];
 } ct_err_info_t;
 
 /** Local.  Record an error in this thread's slot and return \a code.  The text names the file, the

@@ -31,6 +31,7 @@ typedef struct ct_parallel_opts {
   int64_t zero;         /**< 1: each rank has a slice of the optimizer states */
   int grad_dtype;       /**< float32|bf16 */
   int64_t verify_every; /**< steps; 0: never */
+  int share_gpu;        /**< several ranks may use one device */
 } ct_parallel_opts_t;
 extern const ct_opt_t ct_parallel_rows[];
 

@@ -23,6 +23,8 @@ const ct_opt_t ct_parallel_rows[] = {
                   "type in which gradients travel between nodes"),
     CT_OPT_INT(ct_parallel_opts_t, verify_every, "0", 0, 1e18,
                "steps after which all ranks compare their parameters; 0: at the start only"),
+    CT_OPT_BOOL(ct_parallel_opts_t, share_gpu, "false",
+                "several ranks may use one GPU; their gradients travel through the host's memory"),
     CT_OPT_END};
 
 const ct_opt_t ct_train_rows[] = {

@@ -14,11 +14,13 @@
 #include "tests/conform/check.h"
 #include "tests/harness/ct_test.h"
 #ifndef CT_CONFORM_REF_ONLY
+#  include "comm/ct_module.h"
 #  include "cpu/ct_cpu.h"
 #endif
 
 side_t tested, reference;
 
+/* One without tables is a module. */
 static const struct {
   const char *name;
   const ct_backend_t *backend;
@@ -28,8 +30,19 @@ static const struct {
 #ifndef CT_CONFORM_REF_ONLY
     {"cpu", &ct_backend_cpu, {.threads = 2}},
     {"cpu-direct", &ct_backend_cpu, {.threads = 1, .conv_direct = 1}},
+    {"cuda", NULL, {.timeout_s = 60}},
 #endif
 };
+
+static const ct_backend_t *backend_of(size_t i)
+{
+#ifndef CT_CONFORM_REF_ONLY
+  const ct_module_t *module;
+  if (!registry[i].backend)
+    return ct_module_load(registry[i].name, &module) == CT_OK ? module->backend : NULL;
+#endif
+  return registry[i].backend;
+}
 
 /* ---- device, memory, queue ---- */
 
@@ -497,8 +510,9 @@ int main(int argc, char **argv)
     printf("Bail out! no backend is called '%s'\n", name);
     return 1;
   }
-  if (side_open(&reference, &ct_backend_ref, &one) ||
-      side_open(&tested, registry[i].backend, &registry[i].opts)) {
+  const ct_backend_t *be = backend_of(i);
+  if (!be || side_open(&reference, &ct_backend_ref, &one) ||
+      side_open(&tested, be, &registry[i].opts)) {
     printf("Bail out! %s\n", ct_err_last()->text);
     return 1;
   }

@@ -264,6 +264,25 @@ out:
   return rc;
 }
 
+/* A parameter in the low type of the op, as a trainer keeps it for backends that want that. */
+static int put_low(rig_t *r, int i)
+{
+  side_t *s = r->side;
+  int rc = CT_OK;
+  ct_op_t *cast = NULL;
+  ct_shape_t from = ct_shape(2, 1, (int64_t)(r->info.param_bytes[i] / sizeof(float))), to = from;
+
+  to.dtype = r->desc.x.dtype;
+  if (!s->be->low_weights || to.dtype == CT_F32 || from.dim[1] == 0) return CT_OK;
+  if (!r->low[i].mem) block_open(&r->low[i], s, ct_shape_bytes(&to));
+  CT_TRY(prepare_reorder(s, &from, &to, &cast));
+  reorder(s, cast, r->w[i].mem, r->low[i].mem);
+  r->args.w_low[i] = r->low[i].mem;
+out:
+  s->be->op->release(cast);
+  return rc;
+}
+
 static int put_params(rig_t *r, const inputs_t *in)
 {
   side_t *s = r->side;
@@ -277,6 +296,7 @@ static int put_params(rig_t *r, const inputs_t *in)
     } else {
       block_put(&r->w[i], in->w[i], r->w[i].bytes);
     }
+    CT_TRY(put_low(r, i));
   }
 out:
   return rc;
@@ -431,6 +451,7 @@ void rig_close(rig_t *r)
     tensor_close(tensors[i]);
   for (int i = 0; i < 4; i++) {
     block_close(&r->w[i]);
+    block_close(&r->low[i]);
     block_close(&r->dw[i]);
   }
   block_close(&r->saved);

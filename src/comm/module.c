@@ -1,0 +1,76 @@
+#include "config.h"
+
+#include "comm/ct_module.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_text.h"
+
+/* dir/ctrain-NAME.so into path; 1 if it is there. */
+static int is_in(const char *dir, const char *name, char *path, size_t cap)
+{
+  char file[64];
+  return ct_text_format(file, sizeof file, "ctrain-%s.so", name) == CT_OK &&
+         ct_path_join(path, cap, dir, file) == CT_OK && ct_file_exists(path);
+}
+
+/* Beside the program, as in a build tree, or where it was installed, also if that was moved since. */
+static int find_beside(const char *name, char *path, size_t cap)
+{
+  char exe[PATH_MAX], dir[CT_PATH_MAX], lib[CT_PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  if (n <= 0) return 0;
+  exe[n] = '\0';
+  if (ct_path_dir(dir, sizeof dir, exe) != CT_OK) return 0;
+  if (is_in(dir, name, path, cap)) return 1;
+  return ct_path_join(lib, sizeof lib, dir, "../lib/ctrain-hpc") == CT_OK &&
+         is_in(lib, name, path, cap);
+}
+
+static int find(const char *name, char *path, size_t cap)
+{
+  const char *set = getenv("CTRAIN_PLUGIN_DIR");
+  if (set && *set) {
+    if (is_in(set, name, path, cap)) return CT_OK;
+    return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__,
+                      "CTRAIN_PLUGIN_DIR is '%s', but there is no ctrain-%s.so", set, name);
+  }
+  if (find_beside(name, path, cap) || is_in(CT_MODULE_DIR, name, path, cap)) return CT_OK;
+  return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__, "this build has no ctrain-%s.so", name);
+}
+
+static int check(const ct_module_t *m, const char *path)
+{
+  if (m->size == sizeof *m && m->backend_size == CT_MODULE_BACKEND_SIZE &&
+      strcmp(m->version, PACKAGE_VERSION) == 0)
+    return CT_OK;
+  return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__,
+                    "%s is of another build than this program (ctrain-hpc " PACKAGE_VERSION ")",
+                    path);
+}
+
+int ct_module_load(const char *name, const ct_module_t **out)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  void *handle = NULL;
+  ct_module_fn *entry;
+  *out = NULL;
+  CT_TRY(find(name, path, sizeof path));
+  handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) CT_FAIL(CT_ERR_DEVICE, "%s", dlerror());
+  *(void **)&entry = dlsym(handle, "ctrain_module");
+  if (!entry) CT_FAIL(CT_ERR_DEVICE, "%s is no module of ctrain-hpc", path);
+  CT_TRY(check(entry(), path));
+  *out = entry();
+  handle = NULL;
+out:
+  if (handle) dlclose(handle);
+  return rc;
+}
