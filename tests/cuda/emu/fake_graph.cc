@@ -1,0 +1,198 @@
+/* Captures and graphs (fake_cuda.h). */
+#include <algorithm>
+
+#include "tests/cuda/emu/fake.h"
+
+typedef std::shared_ptr<std::vector<fake_node_t>> nodes_t;
+
+/* ---- captures ---- */
+
+fake_capture_t *fake_capturing(void)
+{
+  for (auto &c : fake->captures)
+    if (c->valid &&
+        (c->mode == cudaStreamCaptureModeGlobal ||
+         (c->mode == cudaStreamCaptureModeThreadLocal && pthread_equal(c->thread, pthread_self()))))
+      return c.get();
+  return NULL;
+}
+
+void fake_invalidate(fake_capture_t *capture)
+{
+  capture->valid = false;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  CUstream_st *s = fake_stream(stream);
+  if (!s) return call.done(cudaErrorInvalidResourceHandle);
+  if (s == fake->device[fake_current()].legacy) return call.done(cudaErrorStreamCaptureUnsupported);
+  if (s->capture) return call.done(cudaErrorIllegalState);
+  s->capture = std::make_shared<fake_capture_t>();
+  s->capture->valid = true;
+  s->capture->origin = s;
+  s->capture->thread = pthread_self();
+  s->capture->mode = mode;
+  s->capture->streams.insert(s);
+  s->last.clear();
+  fake->captures.push_back(s->capture);
+  return cudaSuccess;
+}
+
+/* Every node of the capture comes before the end of the stream in which it began. */
+static bool is_joined(const fake_capture_t *c)
+{
+  std::vector<bool> before(c->nodes.size(), false);
+  std::vector<int> open = c->origin->last;
+  while (!open.empty()) {
+    int node = open.back();
+    open.pop_back();
+    if (before[(size_t)node]) continue;
+    before[(size_t)node] = true;
+    for (int other : c->nodes[(size_t)node].after)
+      open.push_back(other);
+  }
+  return std::find(before.begin(), before.end(), false) == before.end();
+}
+
+static cudaError_t end_capture(CUstream_st *s, cudaGraph_t *out)
+{
+  std::shared_ptr<fake_capture_t> c = s->capture;
+  bool joined = c->valid && is_joined(c.get());
+  for (CUstream_st *member : c->streams) {
+    member->capture = nullptr;
+    member->last.clear();
+  }
+  fake->captures.erase(std::find(fake->captures.begin(), fake->captures.end(), c));
+  if (!c->valid) return cudaErrorStreamCaptureInvalidated;
+  c->valid = false; /* for events that were recorded in it */
+  if (!joined) return cudaErrorStreamCaptureUnjoined;
+  *out = new CUgraph_st{std::make_shared<std::vector<fake_node_t>>(c->nodes)};
+  fake->graphs.insert(*out);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  CUstream_st *s = fake_stream(stream);
+  *out = NULL;
+  if (!s) return call.done(cudaErrorInvalidResourceHandle);
+  if (!s->capture) return call.done(cudaErrorIllegalState);
+  if (s->capture->origin != s) {
+    fake_invalidate(s->capture.get());
+    return call.done(cudaErrorStreamCaptureUnmatched);
+  }
+  if (s->capture->mode != cudaStreamCaptureModeRelaxed &&
+      !pthread_equal(s->capture->thread, pthread_self()))
+    return call.done(cudaErrorStreamCaptureWrongThread);
+  return call.done(end_capture(s, out));
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *out)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  CUstream_st *s = fake_stream(stream);
+  if (!s) return call.done(cudaErrorInvalidResourceHandle);
+  *out = !s->capture         ? cudaStreamCaptureStatusNone
+         : s->capture->valid ? cudaStreamCaptureStatusActive
+                             : cudaStreamCaptureStatusInvalidated;
+  return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  if (!fake->graphs.count(graph) || nodes)
+    return call.done(cudaErrorInvalidValue); /* only counts */
+  *count = graph->nodes->size();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  *out = NULL;
+  if (!fake->graphs.count(graph)) return call.done(cudaErrorInvalidValue);
+  *out = new CUgraphExec_st{fake_current(), graph->nodes};
+  fake->execs.insert(*out);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph,
+                                          unsigned long long flags)
+{
+  return cudaGraphInstantiate(out, graph, flags);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  if (!fake->graphs.erase(graph)) return call.done(cudaErrorInvalidValue);
+  delete graph;
+  return cudaSuccess;
+}
+
+/* Launches of it go on. */
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  if (!fake->execs.erase(exec)) return call.done(cudaErrorInvalidValue);
+  delete exec;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  return call.done(fake->execs.count(exec) ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+/* One launch: what of it is done. */
+struct run_t {
+  std::vector<bool> done;
+  size_t left;
+};
+
+static bool is_ready(const fake_node_t &node, const run_t &run)
+{
+  for (int other : node.after)
+    if (!run.done[(size_t)other]) return false;
+  return true;
+}
+
+/* One node that may be done now, the first or any. */
+static cudaError_t do_node(const nodes_t &nodes, run_t *run)
+{
+  size_t n = nodes->size(), from = 0;
+  if (fake->order == fake_state_t::RANDOM && n > 0) from = fake_draw() % n;
+  for (size_t i = 0; i < n; i++) {
+    size_t at = (from + i) % n;
+    const fake_node_t &node = (*nodes)[at];
+    if (run->done[at] || !is_ready(node, *run)) continue;
+    cudaError_t rc = node.action();
+    if (rc == cudaErrorNotReady) continue;
+    if (rc != cudaSuccess) return rc;
+    run->done[at] = true;
+    return --run->left > 0 ? FAKE_AGAIN : cudaSuccess;
+  }
+  return n > 0 ? cudaErrorNotReady : cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  CUstream_st *s = fake_stream(stream);
+  if (!s || !fake->execs.count(exec) || s->device != exec->device)
+    return call.done(cudaErrorInvalidValue);
+  if (s->capture) { /* graphs in graphs are not made here */
+    fake_invalidate(s->capture.get());
+    return call.done(cudaErrorStreamCaptureUnsupported);
+  }
+  nodes_t nodes = exec->nodes;
+  auto run = std::make_shared<run_t>(run_t{std::vector<bool>(nodes->size(), false), nodes->size()});
+  return call.done(fake_put(s, [=] { return do_node(nodes, run.get()); }));
+}

@@ -1,0 +1,240 @@
+/* Memory and copies (fake_cuda.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "tests/cuda/emu/fake.h"
+
+/* ---- what lies where ---- */
+
+const fake_memory_t *fake_memory_of(const void *p, const unsigned char **start)
+{
+  const unsigned char *at = (const unsigned char *)p;
+  if (!fake) return NULL;
+  auto next = fake->memory.upper_bound(at);
+  if (next == fake->memory.begin()) return NULL;
+  --next;
+  *start = next->first;
+  return at <= next->first + next->second.bytes ? &next->second : NULL;
+}
+
+/* A word that looks like the address of something that is there, but not on the stack. */
+int fake_is_host_heap(const void *p)
+{
+  uintptr_t word = (uintptr_t)p, here = (uintptr_t)&word, page = 4096;
+  if (word < (uintptr_t)1 << 32 || word >> 47) return 0;
+  if (word > here - (8 << 20) && word < here + (8 << 20)) return 0;
+  return msync((void *)(word / page * page), 1, MS_ASYNC) == 0;
+}
+
+/* n bytes at p: inside of what is known there. */
+static cudaError_t check_range(const void *p, size_t n)
+{
+  const unsigned char *start;
+  const fake_memory_t *m = fake_memory_of(p, &start);
+  if (!p) return cudaErrorInvalidValue;
+  return m && (const unsigned char *)p + n > start + m->bytes ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+static bool is_device(const void *p)
+{
+  const unsigned char *start;
+  const fake_memory_t *m = fake_memory_of(p, &start);
+  return m && m->kind == FAKE_DEVICE;
+}
+
+static bool is_pageable(const void *p)
+{
+  const unsigned char *start;
+  return fake_memory_of(p, &start) == NULL;
+}
+
+/* ---- allocation ---- */
+
+static cudaError_t allocate(void **out, size_t bytes, fake_kind_t kind)
+{
+  fake_device_t *device = &fake->device[fake_current()];
+  *out = NULL;
+  if (bytes == 0) return cudaSuccess;
+  if (kind == FAKE_DEVICE && bytes > fake->memory_bytes - device->used)
+    return cudaErrorMemoryAllocation;
+  if (posix_memalign(out, 256, bytes) != 0) return cudaErrorMemoryAllocation;
+  memset(*out, 0xa5, bytes);
+  fake->memory[(unsigned char *)*out] = {kind, fake_current(), bytes};
+  if (kind == FAKE_DEVICE) device->used += bytes;
+  return cudaSuccess;
+}
+
+/* Waits for all work of the device, as CUDA does. */
+static cudaError_t release(void *p, fake_kind_t kind)
+{
+  auto m = fake->memory.find((unsigned char *)p);
+  if (!p) return cudaSuccess;
+  if (m == fake->memory.end() || m->second.kind != kind)
+    return kind == FAKE_REGISTERED ? cudaErrorHostMemoryNotRegistered : cudaErrorInvalidValue;
+  cudaError_t rc = fake_run_device(m->second.device);
+  if (kind == FAKE_DEVICE) fake->device[m->second.device].used -= m->second.bytes;
+  fake->memory.erase(m);
+  if (kind != FAKE_REGISTERED) free(p);
+  return rc;
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+  FAKE_CALL(FAKE_UNSAFE);
+  return call.done(allocate(out, bytes, FAKE_DEVICE));
+}
+
+cudaError_t cudaFree(void *p)
+{
+  FAKE_CALL(FAKE_UNSAFE);
+  return call.done(release(p, FAKE_DEVICE));
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int)
+{
+  FAKE_CALL(FAKE_UNSAFE);
+  return call.done(allocate(out, bytes, FAKE_PINNED));
+}
+
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+  return cudaHostAlloc(out, bytes, cudaHostAllocDefault);
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+  FAKE_CALL(FAKE_UNSAFE);
+  return call.done(release(p, FAKE_PINNED));
+}
+
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int)
+{
+  FAKE_CALL(FAKE_UNSAFE);
+  const unsigned char *start, *end = (unsigned char *)p + bytes;
+  if (!p || bytes == 0) return call.done(cudaErrorInvalidValue);
+  const fake_memory_t *m = fake_memory_of(end - 1, &start);
+  if ((m && start + m->bytes > p) || !is_pageable(p))
+    return call.done(cudaErrorHostMemoryAlreadyRegistered);
+  fake->memory[(unsigned char *)p] = {FAKE_REGISTERED, fake_current(), bytes};
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *p)
+{
+  FAKE_CALL(FAKE_UNSAFE);
+  return call.done(p ? release(p, FAKE_REGISTERED) : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **out, void *p, unsigned int)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  *out = p;
+  return call.done(is_pageable(p) || is_device(p) ? cudaErrorInvalidValue : cudaSuccess);
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  *total = fake->memory_bytes;
+  *left = fake->memory_bytes - fake->device[fake_current()].used;
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *p)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  const unsigned char *start;
+  const fake_memory_t *m = fake_memory_of(p, &start);
+  memset(a, 0, sizeof *a);
+  a->type = !m                       ? cudaMemoryTypeUnregistered
+            : m->kind == FAKE_DEVICE ? cudaMemoryTypeDevice
+                                     : cudaMemoryTypeHost;
+  a->device = m ? m->device : -2;
+  a->devicePointer = m ? (void *)p : NULL;
+  a->hostPointer = m && m->kind == FAKE_DEVICE ? NULL : (void *)p;
+  return cudaSuccess;
+}
+
+/* ---- copies ---- */
+
+static cudaError_t check_copy(const void *dst, const void *src, size_t n, enum cudaMemcpyKind kind)
+{
+  bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (check_range(dst, n) != cudaSuccess || check_range(src, n) != cudaSuccess)
+    return cudaErrorInvalidValue;
+  if (kind == cudaMemcpyDefault) return cudaSuccess;
+  return to_device == is_device(dst) && from_device == is_device(src) ? cudaSuccess
+                                                                      : cudaErrorInvalidValue;
+}
+
+/* From pageable memory is read before the call returns; to pageable memory everything is done by then;
+ * the rest is done later. */
+static cudaError_t copy(CUstream_st *s, void *dst, const void *src, size_t n)
+{
+  cudaError_t rc;
+  if (s->capture && (is_pageable(src) || is_pageable(dst))) {
+    fake_invalidate(s->capture.get());
+    return cudaErrorStreamCaptureUnsupported;
+  }
+  if (is_pageable(src) && !is_pageable(dst)) {
+    auto staged = std::make_shared<std::vector<unsigned char>>((const unsigned char *)src,
+                                                               (const unsigned char *)src + n);
+    return fake_put(s, [=] {
+      memcpy(dst, staged->data(), n);
+      return cudaSuccess;
+    });
+  }
+  rc = fake_put(s, [=] {
+    memcpy(dst, src, n);
+    return cudaSuccess;
+  });
+  return rc == cudaSuccess && is_pageable(dst) ? fake_run_until(s->line, s->line->put) : rc;
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  CUstream_st *s = fake_stream(stream);
+  if (!s) return call.done(cudaErrorInvalidResourceHandle);
+  if (n == 0) return cudaSuccess;
+  cudaError_t rc = check_copy(dst, src, n, kind);
+  return call.done(rc == cudaSuccess ? copy(s, dst, src, n) : rc);
+}
+
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind)
+{
+  FAKE_CALL(FAKE_UNSAFE);
+  CUstream_st *s = fake_stream(NULL);
+  if (n == 0) return cudaSuccess;
+  cudaError_t rc = check_copy(dst, src, n, kind);
+  if (rc == cudaSuccess) rc = copy(s, dst, src, n);
+  return call.done(rc == cudaSuccess ? fake_run_until(s->line, s->line->put) : rc);
+}
+
+static cudaError_t set(CUstream_st *s, void *dst, int value, size_t n)
+{
+  if (is_pageable(dst) || check_range(dst, n) != cudaSuccess) return cudaErrorInvalidValue;
+  return fake_put(s, [=] {
+    memset(dst, value, n);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemsetAsync(void *dst, int value, size_t n, cudaStream_t stream)
+{
+  FAKE_CALL(FAKE_HARMLESS);
+  CUstream_st *s = fake_stream(stream);
+  if (!s) return call.done(cudaErrorInvalidResourceHandle);
+  return call.done(n > 0 ? set(s, dst, value, n) : cudaSuccess);
+}
+
+cudaError_t cudaMemset(void *dst, int value, size_t n)
+{
+  FAKE_CALL(FAKE_UNSAFE);
+  CUstream_st *s = fake_stream(NULL);
+  cudaError_t rc = n > 0 ? set(s, dst, value, n) : cudaSuccess;
+  return call.done(rc == cudaSuccess ? fake_run_until(s->line, s->line->put) : rc);
+}
