@@ -1,8 +1,8 @@
 # The emulated module: the CUDA backend's own sources and kernels, compiled for the host, over a fake CUDA
 # runtime, plain loops for the products and a fake NCCL.  CTRAIN_PLUGIN_DIR=tests/cuda/emu loads it.
 emu_c = $(cuda_c)
-emu_cc = %D%/emu/emu.cc
-emu_h = %D%/emu/emu.h
+emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fake_memory.cc %D%/emu/fake_graph.cc
+emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
 cuda_tests =
 EXTRA_DIST += $(emu_cc) $(emu_h) $(cuda_tests)
