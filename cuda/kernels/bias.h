@@ -1,0 +1,27 @@
+/** \file bias.h  Kernels over rows of channels: biases and their gradients.  Module-internal; for C and
+ * kernels. */
+#ifndef GPU_KERNELS_BIAS_H
+#define GPU_KERNELS_BIAS_H
+#include <cuda_runtime_api.h>
+
+#include "base/ct_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** y[rows][channels] += bias[channels] (NULL: nothing), then ReLU if \a relu; both of \a type.  NaN stays
+ * NaN. */
+cudaError_t gpu__bias_relu(ct_dtype_t type, void *y, const void *bias, int relu, int64_t rows,
+                           int64_t channels, cudaStream_t s);
+
+/** Bytes that gpu__column_sums() wants. */
+size_t gpu__column_sums_scratch(int64_t rows, int64_t channels);
+/** out[c] = sum over the rows of dy[rows][channels]: in float32, always in the same order. */
+cudaError_t gpu__column_sums(ct_dtype_t type, const void *dy, int64_t rows, int64_t channels,
+                             float *out, void *scratch, cudaStream_t s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
