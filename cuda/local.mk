@@ -1,12 +1,12 @@
 # The CUDA backend: one module, loaded when the program runs.  nvcc compiles the kernels, mpicc all C.
 cuda_c = \
   %D%/gpu.h %D%/product.h %D%/kernels/dial.h %D%/kernels/kernel.h %D%/kernels/elt.h \
-  %D%/kernels/map.h %D%/kernels/reorder.h \
+  %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bias.h \
   %D%/backend.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
 # what is behind the seam product.h
 cuda_products_c = %D%/products.h %D%/products.c
-cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu
+cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bias.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
