@@ -279,6 +279,12 @@ out:
   return rc;
 }
 
+static int64_t repeat_batch(const ct_setup_t *s)
+{
+  int64_t batch = s->cfg.data.batch, samples = s->data.info.samples;
+  return !s->cfg.cuda.graph ? 0 : batch < samples ? batch : samples;
+}
+
 int ct_setup_trainer(ct_setup_t *s, int training)
 {
   int rc = CT_OK;
@@ -302,6 +308,7 @@ int ct_setup_trainer(ct_setup_t *s, int training)
                                            s->recipe.parts)
                             : 0,
       .max_eval = largest_part(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
+      .repeat_batch = repeat_batch(s),
       .training = training};
   CT_TRY_ALL(s->topo, set_loss(s, &env));
   CT_TRY(ct_trainer_create(&env, &s->trainer));

@@ -120,6 +120,8 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
 typedef struct ct_bind {
   char *arena, *scratch;
   char *weight, *gradient, *buffer; /**< gradient may be NULL for evaluation */
+  const char
+      *low; /**< the weights in the low type, at half their offsets; NULL: the backend wants none */
   const ct_arena_map_t *map;
   const void *x; /**< the network's input, plain */
   const int32_t *labels, *labels2;

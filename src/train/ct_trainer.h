@@ -109,7 +109,10 @@ typedef struct ct_trainer_env {
   uint64_t seed;
   int max_batch; /**< largest local batch of any rank, training: all its pieces */
   int max_eval;  /**< the same of evaluation; 0: none */
-  int training;  /**< 0: evaluation only; no gradients, no states */
+  int64_t
+      repeat_batch; /**< global samples of a whole batch, whose steps may be started as a whole (CUDA
+                           graphs); 0: none are */
+  int training;     /**< 0: evaluation only; no gradients, no states */
 } ct_trainer_env_t;
 
 typedef struct ct_trainer ct_trainer_t;

@@ -47,6 +47,7 @@ void ct__trainer_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first,
   *bind = (ct_bind_t){.arena = t->arena,
                       .scratch = t->scratch,
                       .weight = t->weight,
+                      .low = t->low,
                       .gradient = t->gradient,
                       .buffer = t->buffer,
                       .map = &t->map,
@@ -253,7 +254,6 @@ static int64_t piece(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t 
 
 static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
 {
-  if (t->failed == CT_OK && b->n) note(t, ct__trainer_upload(t, b));
   for (int p = 0; p < t->parts; p++) {
     int64_t first = 0, n = t->failed == CT_OK ? piece(t, b, p, &first) : 0;
     t->loss[p] = (ct_loss_t){0};
@@ -344,12 +344,16 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   t->failed = CT_OK;
   note(t, rc_in);
   find_divisor(t, b);
+  note(t, ct__low_refresh(t));
   if (t->dp) {
     ct__dp_step(t, b, at, report);
   } else {
+    if (t->failed == CT_OK && b->n) note(t, ct__trainer_upload(t, b));
+    ct__repeat_begin(t, b, 0, report->want_norm);
     forward_backward(t, b);
     send_rest(t);
     ct__update_apply(t, at, report);
+    ct__repeat_end(t);
   }
   note(t, t->env.be->queue->sync(t->q));
   ct__update_report(t, report);
@@ -369,6 +373,7 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   ct_bind_t bind;
   CT_TRY(ct_fault("eval.forward"));
   CT_TRY(ct__trainer_upload(t, b));
+  CT_TRY(ct__low_refresh(t));
   CT_TRY(ct__trainer_variant(t, b->n, 0, &v));
   ct__trainer_bind(t, b, 0, &bind);
   t->last = v->plan;

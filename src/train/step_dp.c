@@ -161,6 +161,7 @@ static int share_weights(ct_trainer_t *t)
   if (t->map.buffer_bytes) CT_TRY(ops->bcast(t->env.comm, t->q, t->buffer, t->map.buffer_bytes, 0));
   if (t->map.trained_bytes)
     CT_TRY(ops->bcast(t->env.comm, t->q, t->weight, t->map.trained_bytes, 0));
+  t->low_stale = 1;
 out:
   t->exposed_s += ct_clock() - begin;
   return rc;
@@ -187,6 +188,7 @@ static int begin_step(dp_step_t *s)
   s->bind = (ct_bind_t){.arena = t->arena,
                         .scratch = t->scratch,
                         .weight = t->weight,
+                        .low = t->low,
                         .gradient = t->gradient,
                         .buffer = t->buffer,
                         .map = &t->map,

@@ -2,6 +2,7 @@
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
+#include <math.h>
 #include <string.h>
 
 int ct__trainer_alloc(ct_trainer_t *t, size_t bytes, char **out)
@@ -75,6 +76,20 @@ int ct__trainer_room(const ct_trainer_t *t, int n)
                     "a batch of %d samples, where at most %d were announced", n, t->max_n);
 }
 
+/* What would fit; activations grow with the samples. */
+static int no_room(const ct_trainer_t *t, int n, size_t want)
+{
+  size_t left = t->env.be->mem->room(t->env.dev);
+  if (left == SIZE_MAX) return CT_ERR_NOMEM; /* the record says what is known */
+  return ct_err_set(
+      CT_ERR_NOMEM, __FILE__, __LINE__,
+      "the activations of %d samples need %.0f MB, but %.0f MB are free on %s; about "
+      "%.0f samples at a time would fit: lower data.batch, which is over all ranks, or "
+      "cut a rank's part into pieces with train.accumulate",
+      n, (double)want / 1e6, (double)left / 1e6, t->env.be->describe(t->env.dev),
+      floor((double)left / (double)want * n));
+}
+
 int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t **out)
 {
   int rc = CT_OK;
@@ -85,7 +100,9 @@ int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t
     *out = find_variant(t, n, training);
   }
   if ((*out)->plan->arena_bytes > t->arena_bytes) t->last = NULL; /* its logits go with the arena */
-  CT_TRY(grow(t, (*out)->plan->arena_bytes, &t->arena_bytes, &t->arena));
+  rc = grow(t, (*out)->plan->arena_bytes, &t->arena_bytes, &t->arena);
+  if (rc == CT_ERR_NOMEM) rc = no_room(t, n, (*out)->plan->arena_bytes);
+  CT_TRY(rc);
   CT_TRY(grow(t, (*out)->plan->scratch_bytes, &t->scratch_bytes, &t->scratch));
 out:
   return rc;
@@ -216,6 +233,7 @@ static int alloc_arenas(ct_trainer_t *t)
   int rc = CT_OK;
   CT_TRY(ct__trainer_alloc(t, t->map.weight_bytes, &t->weight));
   CT_TRY(ct__trainer_alloc(t, t->map.buffer_bytes, &t->buffer));
+  CT_TRY(ct__low_make(t));
   CT_TRY(alloc_loss(t));
   CT_TRY(alloc_batch(t));
   if (!t->env.training) return CT_OK;
@@ -271,6 +289,7 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
   CT_TRY_ALL(env->topo, make_plans(t));
   CT_TRY(ct_agree_same(env->topo, "layout of the parameters", t->map.layout));
   CT_TRY_ALL(env->topo, alloc_arenas(t));
+  ct__repeat_make(t);
   if (env->training) {
     void *p = NULL;
     CT_TRY(env->comm_ops->alloc(env->comm, t->map.gradient_bytes ? t->map.gradient_bytes : 64, &p));
@@ -309,6 +328,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   }
   ct_mem_free(t->variant);
   ct__update_free(t);
+  ct__low_free(t);
   ct__dp_free(t);
   for (int i = 0; i < CT_BUCKETS_MAX; i++)
     be->op->release(t->sum[i]);
@@ -331,6 +351,7 @@ int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
   if (b) CT_TRY(c->bcast(t->env.comm, t->q, t->buffer, b, 0));
   if (buffers_only) return CT_OK;
   if (w) CT_TRY(c->bcast(t->env.comm, t->q, t->weight, w, 0));
+  t->low_stale = 1;
   for (int i = 0; i < t->states && t->state_bytes && !t->env.recipe.zero; i++)
     CT_TRY(c->bcast(t->env.comm, t->q, t->state[i], t->state_bytes, 0));
 out:
@@ -378,5 +399,5 @@ void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all)
   *activations = t->arena_bytes;
   *all = t->arena_bytes + t->scratch_bytes + t->map.weight_bytes + t->map.buffer_bytes +
          t->map.gradient_bytes + (size_t)t->states * t->state_bytes +
-         (size_t)t->levels * t->map.trained_bytes;
+         (size_t)t->levels * t->map.trained_bytes + (t->low ? t->map.weight_bytes / 2 : 0);
 }

@@ -23,6 +23,15 @@ typedef struct ct_range {
 
 typedef struct ct__dp ct__dp_t;
 
+/** Steps that are started as a whole (repeat.c). */
+typedef struct ct__repeat {
+  int on;                 /**< 0: this trainer's steps are not */
+  int key;                /**< of the step that is being noted; -1: none */
+  int64_t full;           /**< samples of a whole batch, over all ranks */
+  int seen[CT_REPEATS];   /**< steps of the key so far */
+  int agreed[CT_REPEATS]; /**< 1: all ranks can start them as a whole */
+} ct__repeat_t;
+
 struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
@@ -68,6 +77,14 @@ struct ct_trainer {
   double *stats;         /**< device: SyncBN's message */
   const ct_plan_t *last; /**< of the last forward, while its logits are there */
 
+  char *
+      low; /**< the weights in the low type of mixed precision, for backends that want them; offsets are half
+                of those in `weight` */
+  ct_op_t *lower; /**< casts all of them */
+  int low_stale;  /**< 1: `weight` was written by other than UPDATE */
+
+  ct__repeat_t repeat;
+
   int64_t steps;  /**< made so far, for dropout */
   double divisor; /**< of the sum of the losses, in this step */
   int ticket[CT_BUCKETS_MAX];
@@ -94,6 +111,23 @@ void ct__trainer_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first,
 int ct__trainer_upload(ct_trainer_t *t, const ct_batch_t *b);
 /** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
 int ct__trainer_note(ct_trainer_t *t, int rc);
+
+/* ---- low.c: nothing happens where the backend does not want low weights ---- */
+
+/** Local. */
+int ct__low_make(ct_trainer_t *t);
+void ct__low_free(ct_trainer_t *t);
+/** Local, Hot.  Enqueues what makes them equal to the weights again, if those were written otherwise. */
+int ct__low_refresh(ct_trainer_t *t);
+
+/* ---- repeat.c ---- */
+
+void ct__repeat_make(ct_trainer_t *t);
+/** Local, Hot.  From here on the step's work is noted, if it may be repeated: a whole batch, as all ranks
+ * see alike.  \a slot: 0 or 1, which of the batch's buffers it reads. */
+void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_norm);
+/** Collective, Hot.  Starts what was noted.  After a failure of this rank it does what the peers wait for. */
+void ct__repeat_end(ct_trainer_t *t);
 
 /* ---- step_dp.c: what a trainer of the mode dp has more; nothing happens in the others ---- */
 

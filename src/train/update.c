@@ -76,6 +76,7 @@ static int make_op(ct_trainer_t *t, ct_op_kind_t kind, int rule, ct_op_t **out)
   ct_op_info_t info;
   int64_t count = (int64_t)(t->map.trained_bytes / sizeof(float));
   ct_op_desc_flat(&d, kind, count, rule, t->env.recipe.clip_p);
+  if (kind == CT_OP_UPDATE && t->low) d.y.dtype = t->env.recipe.compute;
   return t->env.be->op->prepare(t->env.dev, &d, NULL, out, &info);
 }
 
@@ -140,6 +141,7 @@ static ct_op_args_t args_of(const ct_trainer_t *t, const ct_range_t *r, int with
   const ct_recipe_t *how = &t->env.recipe;
   ct_op_args_t a = {.pass = CT_FWD,
                     .w = {t->weight + r->offset},
+                    .y = t->low ? t->low + r->offset / 2 : NULL,
                     .dy = t->gradient + r->offset,
                     .count = (int64_t)(r->bytes / sizeof(float)),
                     .scale = (float)(1 / ct_scaler_scale(&t->scaler)),
@@ -213,6 +215,7 @@ static void gather_weights(ct_trainer_t *t)
                                                 (int64_t)(b->bytes / sizeof(float))));
   }
   t->exposed_s += ct_clock() - begin;
+  t->low_stale = 1; /* those of other ranks */
 }
 
 /* Every transfer is ended, also after an error: the peers need this rank for it. */

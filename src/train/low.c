@@ -1,0 +1,34 @@
+/* A copy of the weights in the low type of mixed precision, which UPDATE writes along with the weights.  Whoever
+ * writes weights otherwise (initial values, checkpoints, other ranks) says so by low_stale. */
+#include "train/trainer.h"
+#include "base/ct_err.h"
+
+int ct__low_make(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  ct_op_desc_t d;
+  ct_op_info_t info;
+  ct_shape_t from = ct_shape(2, 1, (int64_t)(t->map.weight_bytes / sizeof(float))), to = from;
+  to.dtype = t->env.recipe.compute;
+  if (!t->env.be->low_weights || to.dtype == CT_F32 || from.dim[1] == 0) return CT_OK;
+  CT_TRY(ct__trainer_alloc(t, ct_shape_bytes(&to), &t->low));
+  ct_op_desc_init(&d, CT_OP_REORDER, &from, &to);
+  CT_TRY(t->env.be->op->prepare(t->env.dev, &d, NULL, &t->lower, &info));
+  t->low_stale = 1;
+out:
+  return rc;
+}
+
+void ct__low_free(ct_trainer_t *t)
+{
+  t->env.be->op->release(t->lower);
+  t->env.be->mem->free(t->env.dev, CT_MEM_DEVICE, t->low);
+}
+
+int ct__low_refresh(ct_trainer_t *t)
+{
+  ct_op_args_t a = {.pass = CT_FWD, .x = t->weight, .y = t->low};
+  if (!t->low || !t->low_stale) return CT_OK;
+  t->low_stale = 0;
+  return t->env.be->op->run(t->q, t->lower, &a);
+}
