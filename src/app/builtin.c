@@ -1,5 +1,6 @@
 #include "app/builtin.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +17,14 @@
 #include "hdf5io/ct_h5.h"
 #include "ref/ct_ref.h"
 
-/* The fastest first.  One without tables is a module. */
+/* The fastest first.  One without tables is a module, of no use without its driver. */
 static const struct {
   const char *name;
   const ct_backend_t *backend;
-} backends[] = {{"cuda", NULL}, {"cpu", &ct_backend_cpu}, {"ref", &ct_backend_ref}};
+  const char *driver, *driver_name;
+} backends[] = {{"cuda", NULL, "libcuda.so.1", "NVIDIA"},
+                {"cpu", &ct_backend_cpu, NULL, NULL},
+                {"ref", &ct_backend_ref, NULL, NULL}};
 enum { BACKENDS = sizeof backends / sizeof *backends };
 
 /* The tables if there is a device.  CT_ERR_UNSUP: not in this build. */
@@ -43,13 +47,27 @@ out:
   return rc;
 }
 
+/* To look for the driver is fast; to load the module, with all its libraries, is not. */
+static int worth_trying(int i)
+{
+  const char *driver = backends[i].driver;
+  if (!driver || !ct_module_exists(backends[i].name)) return !driver;
+  void *handle = dlopen(driver, RTLD_LAZY | RTLD_LOCAL);
+  if (!handle)
+    ct_log(CT_LOG_INFO, "device auto: not %s, since there is no %s driver", backends[i].name,
+           backends[i].driver_name);
+  else
+    dlclose(handle);
+  return handle != NULL;
+}
+
 int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t **comm)
 {
   int rc = CT_OK;
   const char *word = ct_opt_word(ct__config_rows, "device", choice);
   *be = NULL;
   for (int i = 0; i < BACKENDS && !*be; i++) {
-    if (choice != CT_DEVICE_AUTO && strcmp(word, backends[i].name) != 0) continue;
+    if (choice == CT_DEVICE_AUTO ? !worth_trying(i) : strcmp(word, backends[i].name) != 0) continue;
     rc = usable(i, be, comm);
     if (choice == CT_DEVICE_AUTO && rc == CT_ERR_DEVICE)
       ct_log(CT_LOG_INFO, "device auto: not %s, since %s", backends[i].name, ct_err_last()->text);

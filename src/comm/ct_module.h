@@ -21,6 +21,8 @@ typedef struct ct_module {
 typedef const ct_module_t *ct_module_fn(void);
 const ct_module_t *ctrain_module(void);
 
+/** Local.  1 if there is a ctrain-NAME.so, where ct_module_load() looks. */
+int ct_module_exists(const char *name);
 /** Local.  Loads ctrain-NAME.so: from $CTRAIN_PLUGIN_DIR if that is set, else from beside the program or
  * from where it is installed.  It stays loaded.  CT_ERR_UNSUP: there is none; CT_ERR_DEVICE: it
  * wants a library or a function that is not there, or is of another build. */

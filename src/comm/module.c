@@ -45,6 +45,12 @@ static int find(const char *name, char *path, size_t cap)
   return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__, "this build has no ctrain-%s.so", name);
 }
 
+int ct_module_exists(const char *name)
+{
+  char path[CT_PATH_MAX];
+  return find(name, path, sizeof path) == CT_OK;
+}
+
 static int check(const ct_module_t *m, const char *path)
 {
   if (m->size == sizeof *m && m->backend_size == CT_MODULE_BACKEND_SIZE &&

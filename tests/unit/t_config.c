@@ -96,7 +96,7 @@ static void mistakes_name_file_line_and_nearest(void)
   check_refused("optim:\n  lrr: 1\n", NULL,
                 "run.yaml:2: optim.lrr: unknown key; did you mean 'lr'?");
   check_refused("devise: cpu\n", NULL, "did you mean 'device'?");
-  check_refused("device: cuda\n", NULL, "run.yaml:1: device: expected one of auto, cpu, ref");
+  check_refused("device: tpu\n", NULL, "run.yaml:1: device: expected one of auto, cpu, cuda, ref");
   check_refused("optim: {lr: fast}\n", NULL, "optim.lr: expected a number");
   check_refused("optim: {momentum: 2}\n", NULL, "optim.momentum: must be between 0 and 1");
   check_refused("optim: 3\n", NULL, "optim");
@@ -266,7 +266,7 @@ static void the_help_has_every_key(void)
 {
   ct_str_t help = {0};
   CT_ASSERT_OK(ct_config_help(&help));
-  CT_ASSERT_HAS(help.data, "device: auto|cpu|ref");
+  CT_ASSERT_HAS(help.data, "device: auto|cpu|cuda|ref");
   CT_ASSERT_HAS(help.data, "optim.lr: NUMBER");
   CT_ASSERT_HAS(help.data, "schedule.kind: constant|step|multistep");
   CT_ASSERT_HAS(help.data, "cpu.threads: INTEGER");
