@@ -4,9 +4,15 @@ cuda_c = \
   %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bias.h \
   %D%/backend.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
+# products of matrices and what is made of them
+cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c \
+  %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
+  %D%/op_attention.c %D%/kernels/heads.h %D%/kernels/softmax.h
 # what is behind the seam product.h
 cuda_products_c = %D%/products.h %D%/products.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bias.cu
+cuda_products_c += %D%/gemm_lt.c
+cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)

@@ -50,16 +50,22 @@ typedef struct gpu__gemm_spec {
   int64_t step_a, step_b, step_c; /**< elements between the matrices of a batch */
   int a_turned, b_turned;         /**< 1: stored as [k,m] ([n,k]) */
   ct_dtype_t in, out;             /**< of A and B; of C (in, or CT_F32) */
-  int bias, relu;                 /**< bias is of type `in`; only with batch 1 */
-  int adds;                       /**< 1: C += ..., without bias and ReLU */
+  int bias, relu; /**< bias is of type `in`; both only with batch 1; ReLU: NaN stays NaN */
+  int adds;       /**< 1: C += ..., without bias and ReLU */
+  int unaligned; /**< 1: pointers may be at any element; 0: they are multiples of 16 bytes (bias and
+                      scratch always are) */
 } gpu__gemm_spec_t;
 
 typedef struct gpu__gemm gpu__gemm_t;
 
+/** Chooses how it is done.  The sums of a product are made in the same order in every run of one choice, and
+ * the library's first choice is the same on GPUs of one kind; with dev->autotune the fastest of several
+ * is measured, so the next program may sum in another order.  *scratch: bytes that a run wants.  A spec
+ * that makes no sense is CT_ERR_ARG; CT_ERR_UNSUP: cuBLASLt has nothing for it. */
 int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, size_t *scratch);
 /** NULL is fine. */
 void gpu__gemm_free(gpu__gemm_t *g);
-/** C = factor * A B + ... */
+/** C = factor * A B + ...; with k 0 the product is zeros. */
 int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
                   void *c, void *scratch, cudaStream_t s);
 

@@ -56,6 +56,7 @@ static int keep_waiting(ct_dev_t *dev, double begin)
 {
   int rc = CT_OK;
   double waited = ct_clock() - begin;
+  cudaGetLastError(); /* "not ready" is remembered as if it were an error */
   if (waited > 1e-2) CT_TRY(ask_watches(dev));
   if (dev->timeout_s > 0 && waited > dev->timeout_s)
     CT_FAIL(CT_ERR_DEVICE, "the GPU (%s, %s) has not finished its work in %.0f s", dev->id.name,

@@ -1,11 +1,13 @@
 # The emulated module: the CUDA backend's own sources and kernels, compiled for the host, over a fake CUDA
 # runtime, plain loops for the products and a fake NCCL.  CTRAIN_PLUGIN_DIR=tests/cuda/emu loads it.
 emu_c = $(cuda_c)
+# what is behind the seam product.h
+emu_products_c = %D%/emu/host_products.c %D%/emu/host_gemm.c
 emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fake_memory.cc %D%/emu/fake_graph.cc
 emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
 cuda_tests =
-EXTRA_DIST += $(emu_cc) $(emu_h) $(cuda_tests)
+EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(cuda_tests)
 
 %D%/emu/kernels/%.o: cuda/kernels/%.cu
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -std=gnu++17 -Wall -Wextra -Wshadow -O2 -g -fPIC -fvisibility=hidden $(CT_SAN) \
@@ -16,7 +18,7 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 check_PROGRAMS += %D%/emu/ctrain-cuda.so
-%C%_emu_ctrain_cuda_so_SOURCES = $(emu_c) $(emu_cc) $(emu_h)
+%C%_emu_ctrain_cuda_so_SOURCES = $(emu_c) $(emu_products_c) $(emu_cc) $(emu_h)
 %C%_emu_ctrain_cuda_so_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_emu_ctrain_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 %C%_emu_ctrain_cuda_so_CXXFLAGS = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN)

@@ -1,0 +1,276 @@
+/* Products of matrices by cuBLASLt.
+ *
+ * Sums are made in float32; factors in float32 are rounded to TF32 first if the device was opened so.
+ * A sum over k may be split between blocks, but only with the parts in the workspace and added up by a
+ * separate kernel (reduction scheme COMPUTE_TYPE): a fixed order, in float32.  The other schemes, which add
+ * to C as the parts come or round them to its type, are left out.
+ *
+ * The bias is added by the library.  What its ReLU makes of NaN it does not say, so that is a kernel's. */
+#include "cuda/gemm_map.h"
+#include "cuda/gpu.h"
+#include "cuda/kernels/bias.h"
+#include "cuda/products.h"
+#include "base/ct_mem.h"
+
+enum {
+  CHOICES = 8,                /* of the heuristics, measured with dev->autotune */
+  REPEATS = 5,                /* of a choice that is measured */
+  WORKSPACE_LIMIT = 32 << 20, /* bytes */
+  WORKSPACE_ALIGN = 256       /* as cublasLtMatmul() wants it */
+};
+
+struct gpu__gemm {
+  cublasLtHandle_t lt; /* borrowed */
+  gpu__gemm_spec_t spec;
+  cublasLtMatmulDesc_t desc; /* NULL: the spec is empty */
+  cublasLtMatrixLayout_t first, second, d;
+  cublasLtMatmulAlgo_t algo;
+  size_t workspace; /* bytes that algo wants */
+};
+
+static cudaDataType_t data_type(ct_dtype_t t)
+{
+  return t == CT_F32 ? CUDA_R_32F : t == CT_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+/* ---- descriptors ---- */
+
+static int describe_matrix(const gpu__lt_matrix_t *m, int64_t batch, cublasLtMatrixLayout_t *out)
+{
+  int rc = CT_OK;
+  int32_t count = (int32_t)batch;
+  CT_TRY(GPU_LT_CHECK(cublasLtMatrixLayoutCreate(out, data_type(m->type), (uint64_t)m->rows,
+                                                 (uint64_t)m->cols, m->ld)));
+  CT_TRY(GPU_LT_CHECK(cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                       &count, sizeof count)));
+  CT_TRY(GPU_LT_CHECK(cublasLtMatrixLayoutSetAttribute(
+      *out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &m->step, sizeof m->step)));
+out:
+  return rc;
+}
+
+static int set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const void *value,
+               size_t size)
+{
+  return GPU_LT_CHECK(cublasLtMatmulDescSetAttribute(desc, what, value, size));
+}
+
+static int describe(gpu__gemm_t *g, const gpu__lt_problem_t *p, int tf32)
+{
+  int rc = CT_OK;
+  int32_t first = p->first.turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+  int32_t second = p->second.turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+  uint32_t epilogue = p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  /* the heuristics do not read the bias, but want to know how it will be aligned */
+  const void *bias = (const void *)(uintptr_t)16;
+  cublasComputeType_t compute =
+      tf32 && p->first.type == CT_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  CT_TRY(GPU_LT_CHECK(cublasLtMatmulDescCreate(&g->desc, compute, CUDA_R_32F)));
+  CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
+  CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
+  CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+  if (p->bias) CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  CT_TRY(describe_matrix(&p->first, p->batch, &g->first));
+  CT_TRY(describe_matrix(&p->second, p->batch, &g->second));
+  CT_TRY(describe_matrix(&p->d, p->batch, &g->d));
+out:
+  return rc;
+}
+
+/* ---- the choice of an algorithm ---- */
+
+static int prefer(cublasLtMatmulPreference_t pref, cublasLtMatmulPreferenceAttributes_t what,
+                  uint32_t value)
+{
+  return GPU_LT_CHECK(cublasLtMatmulPreferenceSetAttribute(pref, what, &value, sizeof value));
+}
+
+/* The heuristics' best, the best first; at least one. */
+static int ask(const gpu__gemm_t *g, const gpu__lt_problem_t *p, int want,
+               cublasLtMatmulHeuristicResult_t *found, int *count)
+{
+  int rc = CT_OK;
+  uint64_t limit = WORKSPACE_LIMIT;
+  uint32_t d_align = (uint32_t)p->d.align;
+  cublasLtMatmulPreference_t pref = NULL;
+  *count = 0;
+  CT_TRY(GPU_LT_CHECK(cublasLtMatmulPreferenceCreate(&pref)));
+  CT_TRY(GPU_LT_CHECK(cublasLtMatmulPreferenceSetAttribute(
+      pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit)));
+  CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)p->first.align));
+  CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)p->second.align));
+  CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d_align));
+  CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d_align));
+  CT_TRY(GPU_LT_CHECK(cublasLtMatmulAlgoGetHeuristic(g->lt, g->desc, g->first, g->second, g->d,
+                                                     g->d, pref, want, found, count)));
+  if (*count == 0)
+    CT_FAIL(CT_ERR_UNSUP, "cuBLASLt has no algorithm for a product %lld x %lld x %lld",
+            (long long)g->spec.m, (long long)g->spec.n, (long long)g->spec.k);
+out:
+  if (pref) cublasLtMatmulPreferenceDestroy(pref);
+  return rc;
+}
+
+static void choose(gpu__gemm_t *g, const cublasLtMatmulHeuristicResult_t *choice)
+{
+  g->algo = choice->algo;
+  g->workspace = choice->workspaceSize;
+}
+
+/* ---- measuring ---- */
+
+/* Memory to try algorithms on, and what takes the time. */
+typedef struct bench {
+  char *memory; /* zeros: bias; then B, A, C, workspace */
+  size_t at[5];
+  cudaStream_t stream;
+  cudaEvent_t begin, end;
+} bench_t;
+
+static void bench_close(bench_t *b)
+{
+  if (b->end) cudaEventDestroy(b->end);
+  if (b->begin) cudaEventDestroy(b->begin);
+  if (b->stream) cudaStreamDestroy(b->stream);
+  cudaFree(b->memory);
+}
+
+static size_t place(size_t *end, const gpu__lt_matrix_t *m, int64_t batch)
+{
+  size_t at = *end, bytes = (size_t)gpu__lt_extent(m, batch) * ct_dtype_size(m->type);
+  *end += (bytes + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN;
+  return at;
+}
+
+static int bench_open(bench_t *b, const gpu__lt_problem_t *p)
+{
+  int rc = CT_OK;
+  size_t bytes = 0;
+  gpu__lt_matrix_t bias = {.type = p->d.type, .rows = p->d.rows, .cols = 1, .ld = p->d.rows};
+  *b = (bench_t){.at = {place(&bytes, &bias, 1)}};
+  b->at[1] = place(&bytes, &p->first, p->batch);
+  b->at[2] = place(&bytes, &p->second, p->batch);
+  b->at[3] = place(&bytes, &p->d, p->batch);
+  b->at[4] = bytes;
+  bytes += WORKSPACE_LIMIT + WORKSPACE_ALIGN;
+  GPU_TRY(cudaMalloc((void **)&b->memory, bytes));
+  GPU_TRY(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
+  GPU_TRY(cudaMemsetAsync(b->memory, 0, bytes, b->stream));
+  GPU_TRY(cudaEventCreate(&b->begin));
+  GPU_TRY(cudaEventCreate(&b->end));
+out:
+  if (rc != CT_OK) bench_close(b);
+  return rc;
+}
+
+/* Time of the algorithm in g; the first run is not counted. */
+static int bench_run(const bench_t *b, gpu__gemm_t *g, float *ms)
+{
+  int rc = CT_OK;
+  const char *m = b->memory;
+  for (int i = 0; i <= REPEATS; i++) {
+    CT_TRY(gpu__gemm_run(g, 1, m + b->at[2], m + b->at[1], m + b->at[0], b->memory + b->at[3],
+                         b->memory + b->at[4], b->stream));
+    if (i == 0) GPU_TRY(cudaEventRecord(b->begin, b->stream));
+  }
+  GPU_TRY(cudaEventRecord(b->end, b->stream));
+  GPU_TRY(cudaEventSynchronize(b->end));
+  GPU_TRY(cudaEventElapsedTime(ms, b->begin, b->end));
+out:
+  return rc;
+}
+
+/* The fastest of the choices.  One that does not run is passed over, and so is the measurement where there
+ * is no memory for it: then the first choice stays. */
+static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
+                    const cublasLtMatmulHeuristicResult_t *found, int count)
+{
+  int fastest = 0;
+  float least = 0, ms = 0;
+  bench_t b;
+  if (count < 2) return;
+  if (bench_open(&b, p) != CT_OK) {
+    cudaGetLastError();
+    return;
+  }
+  for (int i = 0; i < count; i++) {
+    choose(g, &found[i]);
+    if (bench_run(&b, g, &ms) != CT_OK) continue;
+    if (least == 0 || ms < least) {
+      least = ms;
+      fastest = i;
+    }
+  }
+  choose(g, &found[fastest]);
+  bench_close(&b);
+}
+
+/* ---- the seam ---- */
+
+int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *spec, gpu__gemm_t **out, size_t *scratch)
+{
+  int rc = CT_OK, count = 0;
+  gpu__gemm_t *g = NULL;
+  cublasLtMatmulHeuristicResult_t found[CHOICES];
+  *out = NULL;
+  *scratch = 0;
+  CT_TRY(gpu__gemm_check(spec));
+  g = ct_mem_alloc(sizeof *g, "matrix product");
+  if (!g) return CT_ERR_NOMEM;
+  g->lt = dev->products->lt;
+  g->spec = *spec;
+  if (!gpu__gemm_is_empty(spec)) {
+    gpu__lt_problem_t p = gpu__gemm_problem(spec);
+    CT_TRY(describe(g, &p, dev->tf32));
+    CT_TRY(ask(g, &p, dev->autotune ? CHOICES : 1, found, &count));
+    choose(g, &found[0]);
+    measure(g, &p, found, count);
+    if (g->workspace > 0) *scratch = g->workspace + WORKSPACE_ALIGN;
+  }
+  *out = g;
+  g = NULL;
+out:
+  gpu__gemm_free(g);
+  return rc;
+}
+
+void gpu__gemm_free(gpu__gemm_t *g)
+{
+  if (!g) return;
+  if (g->d) cublasLtMatrixLayoutDestroy(g->d);
+  if (g->second) cublasLtMatrixLayoutDestroy(g->second);
+  if (g->first) cublasLtMatrixLayoutDestroy(g->first);
+  if (g->desc) cublasLtMatmulDescDestroy(g->desc);
+  ct_mem_free(g);
+}
+
+/* The sum over nothing. */
+static int write_zeros(const gpu__gemm_spec_t *g, char *c, cudaStream_t s)
+{
+  int rc = CT_OK;
+  size_t size = ct_dtype_size(g->out), row = (size_t)g->n * size;
+  if (g->m == 0 || g->n == 0 || g->adds) return CT_OK;
+  for (int64_t i = 0; i < g->batch; i++)
+    GPU_TRY(cudaMemset2DAsync(c + (size_t)(i * g->step_c) * size, (size_t)g->ldc * size, 0, row,
+                              (size_t)g->m, s));
+out:
+  return rc;
+}
+
+int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
+                  void *c, void *scratch, cudaStream_t s)
+{
+  int rc = CT_OK;
+  float beta = g->spec.adds ? 1 : 0;
+  uintptr_t end = (uintptr_t)scratch + WORKSPACE_ALIGN - 1;
+  void *workspace = g->workspace > 0 ? (void *)(end - end % WORKSPACE_ALIGN) : NULL;
+  if (!g->desc) return write_zeros(&g->spec, c, s);
+  if (g->spec.bias) CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  CT_TRY(GPU_LT_CHECK(cublasLtMatmul(g->lt, g->desc, &factor, b, g->first, a, g->second, &beta, c,
+                                     g->d, c, g->d, &g->algo, workspace, g->workspace, s)));
+  if (g->spec.relu) GPU_TRY(gpu__bias_relu(g->spec.out, c, NULL, 1, g->spec.m, g->spec.n, s));
+out:
+  return rc;
+}

@@ -1,0 +1,67 @@
+/* From row-major products to cuBLASLt's column-major ones; see gemm_map.h. */
+#include "cuda/gemm_map.h"
+#include "base/ct_err.h"
+
+static int is_type(ct_dtype_t t)
+{
+  return t == CT_F32 || t == CT_BF16 || t == CT_F16;
+}
+
+static const char *wrong(const gpu__gemm_spec_t *g)
+{
+  if (g->m < 0 || g->n < 0 || g->k < 0 || g->batch < 1) return "a size is negative";
+  if (g->lda < (g->a_turned ? g->m : g->k)) return "lda is less than a row of A";
+  if (g->ldb < (g->b_turned ? g->k : g->n)) return "ldb is less than a row of B";
+  if (g->ldc < g->n) return "ldc is less than a row of C";
+  if (!is_type(g->in) || (g->out != g->in && g->out != CT_F32))
+    return "the types do not go together";
+  if (g->bias && (g->batch > 1 || g->out != g->in))
+    return "a bias is of single products whose result is of the type of the factors";
+  if (g->relu && (g->batch > 1 || g->ldc != g->n)) return "a ReLU is of single, dense products";
+  if (g->adds && (g->bias || g->relu)) return "a product that adds has neither bias nor ReLU";
+  return NULL;
+}
+
+int gpu__gemm_check(const gpu__gemm_spec_t *g)
+{
+  const char *what = wrong(g);
+  if (!what) return CT_OK;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "product %lld x %lld x %lld: %s",
+                    (long long)g->m, (long long)g->n, (long long)g->k, what);
+}
+
+int gpu__gemm_is_empty(const gpu__gemm_spec_t *g)
+{
+  return g->m == 0 || g->n == 0 || g->k == 0;
+}
+
+/* Row-major [rows,cols] with ld between rows. */
+static gpu__lt_matrix_t matrix(const gpu__gemm_spec_t *g, ct_dtype_t type, int64_t rows,
+                               int64_t cols, int64_t ld, int64_t step)
+{
+  int64_t size = (int64_t)ct_dtype_size(type);
+  gpu__lt_matrix_t m = {
+      .type = type, .rows = cols, .cols = rows, .ld = ld, .step = step, .align = 16};
+  if (g->unaligned) m.align = (int)size;
+  while (g->batch > 1 && step * size % m.align != 0)
+    m.align /= 2;
+  return m;
+}
+
+gpu__lt_problem_t gpu__gemm_problem(const gpu__gemm_spec_t *g)
+{
+  gpu__lt_problem_t p = {.batch = g->batch, .beta = g->adds ? 1 : 0, .bias = g->bias};
+  p.first = g->b_turned ? matrix(g, g->in, g->n, g->k, g->ldb, g->step_b)
+                        : matrix(g, g->in, g->k, g->n, g->ldb, g->step_b);
+  p.second = g->a_turned ? matrix(g, g->in, g->k, g->m, g->lda, g->step_a)
+                         : matrix(g, g->in, g->m, g->k, g->lda, g->step_a);
+  p.d = matrix(g, g->out, g->m, g->n, g->ldc, g->step_c);
+  p.first.turned = g->b_turned;
+  p.second.turned = g->a_turned;
+  return p;
+}
+
+int64_t gpu__lt_extent(const gpu__lt_matrix_t *m, int64_t batch)
+{
+  return (batch - 1) * m->step + (m->cols - 1) * m->ld + m->rows;
+}

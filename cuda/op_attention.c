@@ -1,0 +1,269 @@
+/* Multi-head self-attention, with the semantics of ref_attention.c: projections of all places, and products
+ * in which the heads of all samples are one batch, for which their rows are moved apart (heads.h).
+ *
+ * Kept from forward to backward, in the type of x: q, k and v of the heads apart, and what the heads give,
+ * N x T x D.  The scores, which are the most memory, are computed again.  In a low type scores and the
+ * gradients of probabilities are float32 all the same; what is a factor of a product is rounded. */
+#include "cuda/dense.h"
+#include "cuda/kernels/heads.h"
+#include "cuda/kernels/softmax.h"
+#include <math.h>
+
+typedef struct attention_op {
+  ct_op_t head;
+  ct_dtype_t type;
+  float scale;
+  gpu__heads_t qkv, single; /* q, k and v; a tensor like c */
+  gpu__dense_t in, out;     /* projections */
+  /* of the heads: rows [T,D'] by rows, to [T,T] in float32; [T,T] by rows; the first transposed */
+  gpu__gemm_t *pairs, *mix, *mix_turned;
+  struct {
+    size_t qkv, c;    /* kept; of inference in scratch */
+    size_t rows, one; /* q, k, v as rows; a tensor like c, apart */
+    size_t scores, p, ds;
+    size_t dqkv, dc; /* backward: gradients apart, and as rows */
+    size_t work;     /* of products and sums; last */
+  } at;              /* bytes from the begin of their memory */
+} attention_op_t;
+
+static int goes_back(const ct_op_desc_t *d)
+{
+  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
+}
+
+/* ---- memory ---- */
+
+/* Elements of a tensor like c, and of the scores. */
+static int64_t tokens(const attention_op_t *k)
+{
+  return k->single.n * k->single.t * k->single.heads * k->single.wide;
+}
+
+static int64_t scores(const attention_op_t *k)
+{
+  return k->single.n * k->single.t * k->single.heads * k->single.t;
+}
+
+/* Cuts saved and scratch memory. */
+static void place(attention_op_t *k, ct_op_info_t *info)
+{
+  int back = goes_back(&k->head.desc);
+  size_t size = ct_dtype_size(k->type), end = 0, *kept = back ? &info->saved : &end;
+  k->at.qkv = gpu__take(kept, 3 * tokens(k), size);
+  k->at.c = gpu__take(kept, tokens(k), size);
+  k->at.rows = gpu__take(&end, 3 * tokens(k), size);
+  k->at.one = gpu__take(&end, tokens(k), size);
+  k->at.scores = k->at.p = gpu__take(&end, scores(k), sizeof(float));
+  if (k->type != CT_F32) k->at.p = gpu__take(&end, scores(k), size);
+  if (back) {
+    k->at.ds = gpu__take(&end, scores(k), size);
+    k->at.dqkv = gpu__take(&end, 3 * tokens(k), size);
+    k->at.dc = gpu__take(&end, tokens(k), size);
+  }
+  k->at.work = end;
+}
+
+/* Memory of a run. */
+typedef struct buffers {
+  char *q, *k, *v, *c, *rows, *one, *dq, *dk, *dv, *dc;
+  float *scores, *dp;
+  void *p, *ds, *work;
+} buffers_t;
+
+static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
+{
+  size_t part = (size_t)tokens(k) * ct_dtype_size(k->type);
+  char *scratch = a->scratch, *kept = goes_back(&k->head.desc) ? a->saved : scratch;
+  buffers_t b = {.q = kept + k->at.qkv,
+                 .c = kept + k->at.c,
+                 .rows = scratch + k->at.rows,
+                 .one = scratch + k->at.one,
+                 .dq = scratch + k->at.dqkv,
+                 .dc = scratch + k->at.dc,
+                 .scores = (float *)(scratch + k->at.scores),
+                 .p = scratch + k->at.p,
+                 .ds = scratch + k->at.ds,
+                 .work = scratch + k->at.work};
+  b.k = b.q + part;
+  b.v = b.k + part;
+  b.dk = b.dq + part;
+  b.dv = b.dk + part;
+  /* in float32 the probabilities lie over the scores, and ds over dp */
+  b.dp = k->type == CT_F32 ? b.ds : b.scores;
+  return b;
+}
+
+/* ---- passes ---- */
+
+/* p = softmax(q k^T / sqrt(D')) of all heads. */
+static int find_probabilities(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const gpu__heads_t *h = &k->single;
+  CT_TRY(gpu__gemm_run(k->pairs, k->scale, b->q, b->k, NULL, b->scores, b->work, s));
+  GPU_TRY(gpu__softmax(k->type, h->n * h->heads * h->t, h->t, b->scores, b->p, s));
+out:
+  return rc;
+}
+
+static int forward(const attention_op_t *k, const ct_op_args_t *a, cudaStream_t s)
+{
+  int rc = CT_OK;
+  size_t size = ct_dtype_size(k->type);
+  const ct_op_t *op = &k->head;
+  buffers_t b = buffers(k, a);
+  CT_TRY(gpu__dense_forward(&k->in, a->x, gpu__factor(op, a, 0), gpu__factor(op, a, 1), b.rows,
+                            b.work, s));
+  GPU_TRY(gpu__heads_apart(&k->qkv, size, b.rows, b.q, s));
+  CT_TRY(find_probabilities(k, &b, s));
+  CT_TRY(gpu__gemm_run(k->mix, 1, b.p, b.v, NULL, b.one, b.work, s));
+  GPU_TRY(gpu__heads_together(&k->single, size, b.one, b.c, s));
+  CT_TRY(gpu__dense_forward(&k->out, b.c, gpu__factor(op, a, 2), gpu__factor(op, a, 3), a->y,
+                            b.work, s));
+out:
+  return rc;
+}
+
+/* From dc, the heads' gradient apart in b->one, to those of q, k and v. */
+static int heads_backward(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const gpu__heads_t *h = &k->single;
+  CT_TRY(find_probabilities(k, b, s));
+  CT_TRY(gpu__gemm_run(k->mix_turned, 1, b->p, b->one, NULL, b->dv, b->work, s));
+  CT_TRY(gpu__gemm_run(k->pairs, 1, b->one, b->v, NULL, b->dp, b->work, s));
+  GPU_TRY(gpu__softmax_backward(k->type, h->n * h->heads * h->t, h->t, b->p, b->dp, b->ds, s));
+  CT_TRY(gpu__gemm_run(k->mix, k->scale, b->ds, b->k, NULL, b->dq, b->work, s));
+  CT_TRY(gpu__gemm_run(k->mix_turned, k->scale, b->ds, b->q, NULL, b->dk, b->work, s));
+out:
+  return rc;
+}
+
+static int backward(const attention_op_t *k, const ct_op_args_t *a, cudaStream_t s)
+{
+  int rc = CT_OK;
+  size_t size = ct_dtype_size(k->type);
+  const ct_op_t *op = &k->head;
+  buffers_t b = buffers(k, a);
+  CT_TRY(gpu__dense_data(&k->out, a->dy, gpu__factor(op, a, 2), b.dc, b.work, s));
+  GPU_TRY(gpu__heads_apart(&k->single, size, b.dc, b.one, s));
+  CT_TRY(heads_backward(k, &b, s));
+  GPU_TRY(gpu__heads_together(&k->qkv, size, b.dq, b.rows, s));
+  if (a->pass & CT_BWD_PARAM) {
+    CT_TRY(gpu__dense_param(&k->in, a->x, b.rows, a->dw[0], a->dw[1], b.work, s));
+    CT_TRY(gpu__dense_param(&k->out, b.c, a->dy, a->dw[2], a->dw[3], b.work, s));
+  }
+  if (a->pass & CT_BWD_DATA)
+    CT_TRY(gpu__dense_data(&k->in, b.rows, gpu__factor(op, a, 0), a->dx, b.work, s));
+out:
+  return rc;
+}
+
+/* ---- the table ---- */
+
+static int attention_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const attention_op_t *k = (const attention_op_t *)op;
+  (void)at;
+  if (a->pass & CT_FWD) CT_TRY(forward(k, a, s));
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) CT_TRY(backward(k, a, s));
+out:
+  return rc;
+}
+
+static int attention_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  int heads = d->u.attention.heads;
+  (void)dev;
+  if (d->x.ndim == 3 && ct_shape_same(&d->x, &d->y) && heads > 0 && d->x.dim[2] % heads == 0)
+    return 1;
+  return gpu__cannot(why, "an attention op takes and gives N x T x D, and its heads divide D");
+}
+
+static int make_projections(attention_op_t *k, size_t *work)
+{
+  int rc = CT_OK;
+  const ct_op_desc_t *d = &k->head.desc;
+  int64_t wide = d->x.dim[2];
+  gpu__dense_spec_t spec = {.passes = d->passes,
+                            .rows = d->x.dim[0] * d->x.dim[1],
+                            .in = wide,
+                            .out = 3 * wide,
+                            .type = k->type,
+                            .y_type = k->type,
+                            .bias = 1};
+  CT_TRY(gpu__dense_make(k->head.dev, &spec, &k->in, work));
+  spec.out = wide;
+  if (goes_back(d)) spec.passes |= CT_BWD_DATA;
+  CT_TRY(gpu__dense_make(k->head.dev, &spec, &k->out, work));
+out:
+  return rc;
+}
+
+static int make_products(attention_op_t *k, size_t *work)
+{
+  int rc = CT_OK;
+  ct_dev_t *dev = k->head.dev;
+  int64_t t = k->single.t, wide = k->single.wide, rows = t * wide, pairs = t * t;
+  gpu__gemm_spec_t by_rows = {.m = t, .n = t, .k = wide, .lda = wide, .ldb = wide, .ldc = t};
+  gpu__gemm_spec_t by_pairs = {.m = t, .n = wide, .k = t, .lda = t, .ldb = wide, .ldc = wide};
+  by_rows.batch = by_pairs.batch = k->single.n * k->single.heads;
+  by_rows.step_a = by_rows.step_b = by_pairs.step_b = by_pairs.step_c = rows;
+  by_rows.step_c = by_pairs.step_a = pairs;
+  by_rows.in = by_pairs.in = by_pairs.out = k->type;
+  by_rows.out = CT_F32;
+  by_rows.b_turned = 1;
+  /* k and v begin where q and k end */
+  by_rows.unaligned = by_pairs.unaligned = (size_t)tokens(k) * ct_dtype_size(k->type) % 16 != 0;
+  CT_TRY(gpu__gemm_add(dev, &by_rows, &k->pairs, work));
+  CT_TRY(gpu__gemm_add(dev, &by_pairs, &k->mix, work));
+  by_pairs.a_turned = 1;
+  if (goes_back(&k->head.desc)) CT_TRY(gpu__gemm_add(dev, &by_pairs, &k->mix_turned, work));
+out:
+  return rc;
+}
+
+static int attention_prepare(ct_op_t *op, ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  attention_op_t *k = (attention_op_t *)op;
+  const ct_op_desc_t *d = &op->desc;
+  int64_t wide = d->x.dim[2];
+  size_t work = 0;
+  k->type = d->x.dtype;
+  k->single = (gpu__heads_t){.n = d->x.dim[0], .t = d->x.dim[1], .parts = 1};
+  k->single.heads = d->u.attention.heads;
+  k->single.wide = wide / k->single.heads;
+  k->qkv = k->single;
+  k->qkv.parts = 3;
+  k->scale = 1 / sqrtf((float)k->single.wide);
+  CT_TRY(make_projections(k, &work));
+  CT_TRY(make_products(k, &work));
+  for (int i = 0; i < 4; i++)
+    info->param_bytes[i] = (size_t)((i < 2 ? 3 : 1) * wide * (i % 2 ? 1 : wide)) * sizeof(float);
+  place(k, info);
+  info->scratch = k->at.work + work;
+  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
+  info->algorithm = "products";
+out:
+  return rc;
+}
+
+static void attention_clear(ct_op_t *op)
+{
+  attention_op_t *k = (attention_op_t *)op;
+  gpu__dense_clear(&k->in);
+  gpu__dense_clear(&k->out);
+  gpu__gemm_free(k->pairs);
+  gpu__gemm_free(k->mix);
+  gpu__gemm_free(k->mix_turned);
+}
+
+const gpu__kind_t gpu__kind_attention = {.size = sizeof(attention_op_t),
+                                         .low = 1,
+                                         .supports = attention_supports,
+                                         .nhwc = -1,
+                                         .prepare = attention_prepare,
+                                         .run = attention_run,
+                                         .clear = attention_clear};

@@ -1,0 +1,58 @@
+/* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each row. */
+#include "cuda/gpu.h"
+#include "cuda/kernels/lnorm.h"
+
+typedef struct lnorm_op {
+  ct_op_t head;
+  int64_t rows, wide;
+} lnorm_op_t;
+
+static int goes_back(const ct_op_desc_t *d)
+{
+  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
+}
+
+static int lnorm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (d->x.ndim >= 2 && ct_shape_same(&d->x, &d->y)) return 1;
+  return gpu__cannot(why, "an lnorm op takes and gives N x ... x D");
+}
+
+static int lnorm_prepare(ct_op_t *op, ct_op_info_t *info)
+{
+  lnorm_op_t *k = (lnorm_op_t *)op;
+  const ct_op_desc_t *d = &op->desc;
+  k->wide = d->x.dim[d->x.ndim - 1];
+  k->rows = ct_shape_count(&d->x) / k->wide;
+  info->param_bytes[0] = info->param_bytes[1] = (size_t)k->wide * sizeof(float);
+  info->inplace_fwd = info->inplace_bwd = 1;
+  if (d->passes & CT_BWD_PARAM) info->scratch = gpu__lnorm_scratch(k->rows, k->wide);
+  if (!goes_back(d)) return CT_OK;
+  info->saved = (size_t)(2 * k->rows) * sizeof(float);
+  info->bwd_uses = CT_USES_X;
+  return CT_OK;
+}
+
+static int lnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const lnorm_op_t *k = (const lnorm_op_t *)op;
+  float *stats = goes_back(&op->desc) ? a->saved : NULL, eps = (float)op->desc.u.lnorm.eps;
+  (void)at;
+  if (a->pass & CT_FWD)
+    GPU_TRY(gpu__lnorm(k->rows, k->wide, eps, a->x, a->w[0], a->w[1], a->y, stats, s));
+  if (a->pass & CT_BWD_PARAM) /* first: dx may lie over dy */
+    GPU_TRY(
+        gpu__lnorm_param(k->rows, k->wide, a->x, stats, a->dy, a->dw[0], a->dw[1], a->scratch, s));
+  if (a->pass & CT_BWD_DATA)
+    GPU_TRY(gpu__lnorm_data(k->rows, k->wide, a->x, a->w[0], stats, a->dy, a->dx, s));
+out:
+  return rc;
+}
+
+const gpu__kind_t gpu__kind_lnorm = {.size = sizeof(lnorm_op_t),
+                                     .supports = lnorm_supports,
+                                     .nhwc = -1,
+                                     .prepare = lnorm_prepare,
+                                     .run = lnorm_run};

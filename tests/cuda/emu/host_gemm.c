@@ -1,0 +1,126 @@
+/* Products of matrices as plain loops: what cuda/gemm_lt.c is in the emulated module.
+ *
+ * Besides the result it looks after what a library would rely on: that pointers are aligned as the spec
+ * says, and that the scratch memory is there, into all of which it writes.  A run counts as one of a library:
+ * its memory is not the project's. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "cuda/gemm_map.h"
+#include "ref/ref.h"
+#include "tests/cuda/emu/fake_cuda.h"
+
+enum { SCRATCH = 1000 };
+
+struct gpu__gemm {
+  gpu__gemm_spec_t spec;
+};
+
+/* One run; copied into the stream's work. */
+typedef struct job {
+  gpu__gemm_spec_t g;
+  float factor;
+  const void *a, *b, *bias;
+  void *c, *scratch;
+} job_t;
+
+/* Stored [rows,cols], or that transposed, of any type, to dense float32. */
+static float *widen(ct_dtype_t type, const void *from, int64_t first, int64_t rows, int64_t cols,
+                    int64_t ld, int turned)
+{
+  float *to = malloc((size_t)(rows * cols + 1) * sizeof *to);
+  for (int64_t r = 0; to && r < rows; r++)
+    for (int64_t i = 0; i < cols; i++)
+      to[r * cols + i] = (float)ct__ref_get(type, from, first + (turned ? i * ld + r : r * ld + i));
+  return to;
+}
+
+/* Row r of C from the products' sums. */
+static void finish(const job_t *j, const float *sum, int64_t first)
+{
+  const gpu__gemm_spec_t *g = &j->g;
+  for (int64_t i = 0; i < g->n; i++) {
+    double v = (double)j->factor * sum[i];
+    if (g->bias) v += ct__ref_get(g->in, j->bias, i);
+    if (g->adds) v += ct__ref_get(g->out, j->c, first + i);
+    if (g->relu) v = ct__ref_relu_of(v);
+    ct__ref_set(g->out, j->c, first + i, (float)v);
+  }
+}
+
+/* Matrix number `which` of the batch; row by row, so that the inner loop goes along rows of B and C. */
+static int multiply(const job_t *j, int64_t which)
+{
+  int rc = CT_ERR_NOMEM;
+  const gpu__gemm_spec_t *g = &j->g;
+  float *a = widen(g->in, j->a, which * g->step_a, g->m, g->k, g->lda, g->a_turned);
+  float *b = widen(g->in, j->b, which * g->step_b, g->k, g->n, g->ldb, g->b_turned);
+  float *sum = malloc((size_t)(g->n + 1) * sizeof *sum);
+  if (!a || !b || !sum) goto out;
+  for (int64_t r = 0; r < g->m; r++) {
+    memset(sum, 0, (size_t)g->n * sizeof *sum);
+    for (int64_t k = 0; k < g->k; k++) {
+      const float factor = a[r * g->k + k], *row = b + k * g->n;
+      for (int64_t i = 0; i < g->n; i++)
+        sum[i] += factor * row[i];
+    }
+    finish(j, sum, which * g->step_c + r * g->ldc);
+  }
+  rc = CT_OK;
+out:
+  free(a);
+  free(b);
+  free(sum);
+  return rc;
+}
+
+static cudaError_t work(void *args)
+{
+  const job_t *j = args;
+  memset(j->scratch, 0xff, SCRATCH);
+  for (int64_t i = 0; i < j->g.batch; i++)
+    if (multiply(j, i) != CT_OK) return cudaErrorMemoryAllocation;
+  return cudaSuccess;
+}
+
+int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, size_t *scratch)
+{
+  (void)dev;
+  *out = NULL;
+  *scratch = SCRATCH;
+  int rc = gpu__gemm_check(g);
+  if (rc != CT_OK) return rc;
+  *out = ct_mem_alloc(sizeof **out, "matrix product");
+  if (!*out) return CT_ERR_NOMEM;
+  (*out)->spec = *g;
+  return CT_OK;
+}
+
+void gpu__gemm_free(gpu__gemm_t *g)
+{
+  ct_mem_free(g);
+}
+
+static int is_aligned(const void *p, int align)
+{
+  return (uintptr_t)p % (uintptr_t)align == 0;
+}
+
+int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
+                  void *c, void *scratch, cudaStream_t s)
+{
+  const gpu__gemm_spec_t *spec = &g->spec;
+  job_t j = {*spec, factor, a, b, bias, c, scratch};
+  gpu__lt_problem_t p = gpu__gemm_problem(spec);
+  if (!gpu__gemm_is_empty(spec) &&
+      (!is_aligned(a, p.second.align) || !is_aligned(b, p.first.align) ||
+       !is_aligned(c, p.d.align) || (spec->bias && !is_aligned(bias, 16))))
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
+                      "product %d x %d x %d: a pointer is not aligned as its spec says",
+                      (int)spec->m, (int)spec->n, (int)spec->k);
+  if (fake_cuda_work(s, work, &j, sizeof j) == cudaSuccess) return CT_OK;
+  return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__, "a product could not be enqueued");
+}
