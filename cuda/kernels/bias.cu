@@ -28,8 +28,7 @@ template <class T>
 CT_KERNEL void bias_relu(int64_t n, int64_t channels, T *y, const T *bias, int relu)
 {
   int64_t c = gpu_first() % channels, step = gpu_stride() % channels;
-  GPU_LOOP(i, n)
-  {
+  GPU_LOOP (i, n) {
     gpu_store(&y[i], biased(&y[i], bias ? &bias[c] : bias, relu));
     c += step;
     if (c >= channels) c -= channels;
@@ -41,8 +40,7 @@ CT_KERNEL void bias_relu_packs(int64_t n, int64_t channels, T *y, const T *bias,
 {
   constexpr int width = gpu_pack<T>::n;
   int64_t c = gpu_first() % channels, step = gpu_stride() % channels;
-  GPU_LOOP(i, n)
-  {
+  GPU_LOOP (i, n) {
     gpu_pack<T> v = gpu_load_pack(y + i * width), b = {};
     if (bias) b = gpu_load_pack(bias + c * width);
     for (int k = 0; k < width; k++)

@@ -47,8 +47,8 @@ extern "C" cudaError_t gpu__masked_sum(ct_dtype_t type, int64_t n, const void *d
 /* Two packs of the narrow type would be one more special case; a warp's loads are contiguous as it is. */
 template <class From, class To> CT_KERNEL void cast(int64_t n, const From *x, To *y)
 {
-  GPU_LOOP(i, n)
-  gpu_store(&y[i], gpu_load(&x[i]));
+  GPU_LOOP (i, n)
+    gpu_store(&y[i], gpu_load(&x[i]));
 }
 
 extern "C" cudaError_t gpu__cast(ct_dtype_t from, ct_dtype_t to, int64_t n, const void *x, void *y,

@@ -35,16 +35,15 @@ template <class T> CT_D gpu_pack<T> gpu_pack_or_zero(const T *p, int64_t i)
 
 template <class T, class F> CT_KERNEL void gpu_map_one(int64_t n, gpu_inputs<T> in, T *out, F f)
 {
-  GPU_LOOP(i, n)
-  gpu_store(&out[i], f(gpu_or_zero(in.a, i), gpu_or_zero(in.b, i), gpu_or_zero(in.c, i)));
+  GPU_LOOP (i, n)
+    gpu_store(&out[i], f(gpu_or_zero(in.a, i), gpu_or_zero(in.b, i), gpu_or_zero(in.c, i)));
 }
 
 /* By packs; n is a multiple of theirs. */
 template <class T, class F> CT_KERNEL void gpu_map_packs(int64_t n, gpu_inputs<T> in, T *out, F f)
 {
   constexpr int width = gpu_pack<T>::n;
-  GPU_LOOP(i, n / width)
-  {
+  GPU_LOOP (i, n / width) {
     gpu_pack<T> a = gpu_pack_or_zero(in.a, i * width), b = gpu_pack_or_zero(in.b, i * width),
                 c = gpu_pack_or_zero(in.c, i * width), y;
     for (int k = 0; k < width; k++)

@@ -30,8 +30,7 @@ CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x,
 template <class From, class To>
 CT_KERNEL void turn_narrow(int64_t n, int64_t rows, int64_t columns, const From *x, To *y)
 {
-  GPU_LOOP(i, n)
-  {
+  GPU_LOOP (i, n) {
     int64_t r = i % rows, c = i / rows % columns, image = i / (rows * columns);
     gpu_store(&y[i], gpu_load(&x[(image * rows + r) * columns + c]));
   }
