@@ -184,6 +184,7 @@ static __attribute__((noinline)) void switch_to(fiber_t *to)
   arrive(current->fake);
 }
 
+/* The stacks begin at different lines of the cache. */
 static fiber_t *idle_fiber(void)
 {
   if (idles > 0) return idle[--idles];
@@ -195,7 +196,7 @@ static fiber_t *idle_fiber(void)
     abort();
   }
   f->stack = (unsigned char *)p + GUARD_BYTES;
-  f->bytes = STACK_BYTES;
+  f->bytes = STACK_BYTES - (size_t)(nfibers % 64) * 64;
   return f;
 }
 
@@ -322,16 +323,17 @@ static void run_fresh(int t)
 {
   thread_t *me = &threads[t];
   dim3 dim = kernel->block;
+  unsigned x = (unsigned)t, y = 0, z = 0;
   self = t;
   me->state = RUNS;
-  me->index.x = (unsigned)t;
-  me->index.y = me->index.z = 0;
   if (dim.x != (unsigned)nthreads) {
-    me->index.x = (unsigned)t % dim.x;
-    me->index.y = (unsigned)t / dim.x % dim.y;
-    me->index.z = (unsigned)t / dim.x / dim.y;
+    x = (unsigned)t % dim.x;
+    y = (unsigned)t / dim.x % dim.y;
+    z = (unsigned)t / dim.x / dim.y;
   }
-  threadIdx = me->index;
+  threadIdx.x = me->index.x = x; /* one by one: what was just written is slow to copy as a whole */
+  threadIdx.y = me->index.y = y;
+  threadIdx.z = me->index.z = z;
   kernel->body(arguments);
   me->state = ENDED;
   ended++;
@@ -380,6 +382,11 @@ int emu_lane(void)
   return self % WARP;
 }
 
+static bool is_here(const char *file, int line, const char *other_file, int other_line)
+{
+  return line == other_line && (file == other_file || strcmp(file, other_file) == 0);
+}
+
 static void wait_at(state_t state, const char *file, int line)
 {
   threads[self].state = state;
@@ -395,7 +402,7 @@ int emu_join_block(int vote, const char *file, int line)
     first_file = file;
     first_line = line;
     votes = 0;
-  } else if (line != first_line || strcmp(file, first_file) != 0) {
+  } else if (!is_here(file, line, first_file, first_line)) {
     emu_fail(file, line, "__syncthreads, but other threads of the block are at %s:%d", first_file,
              first_line);
   }
@@ -438,7 +445,7 @@ static void complete(emu_join_t what, unsigned mask, const char *file, int line)
   for (int i = 0; i < WARP; i++) {
     const thread_t *t = &warp[i];
     if (!(mask >> i & 1)) continue;
-    if (t->what != what || t->mask != mask || t->line != line || strcmp(t->file, file) != 0)
+    if (t->what != what || t->mask != mask || !is_here(file, line, t->file, t->line))
       emu_fail(file, line,
                "%s with the mask %08x, but lane %d is in %s with the mask %08x at %s:%d",
                name_of(what), mask, i, name_of(t->what), t->mask, t->file, t->line);

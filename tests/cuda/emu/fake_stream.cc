@@ -270,7 +270,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 /* Who asks again and again gets to an end. */
 static cudaError_t asked(const line_t &line, int64_t number)
 {
-  if (line->done < number) do_some(line);
+  int pieces = 1 + (int)(fake_draw() % 64);
+  while (line->done < number && pieces-- > 0 && do_some(line)) {
+  }
   if (fake->device[line->device].broken != cudaSuccess) return fake->device[line->device].broken;
   return line->done < number ? cudaErrorNotReady : cudaSuccess;
 }
