@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "app/setup.h"
 #include "base/ct_text.h"
 
 /** One measurement.  Seconds are medians by rank 0's clock; all ranks end each step together.
@@ -25,5 +26,9 @@ int ct_bench_json(const ct_bench_t *b, int n, ct_str_t *out);
 /** One as lines, several as a table in which the speed is that relative to "ddp" (to the first
  * where ddp is not among them).  Appended. */
 int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out);
+
+/** Local.  Times every op of a step on its own, and two ops that only move or only multiply for the floor below
+ * each.  Text: a line each, and sums by kind; JSON: an object.  Appended. */
+int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, int json, ct_str_t *out);
 
 #endif

@@ -107,7 +107,7 @@ out:
 }
 
 /* Collective over topo: everything from the configuration to the verdict. */
-static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b)
+static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_str_t *ops)
 {
   int rc = CT_OK;
   int64_t steps, warmup;
@@ -127,6 +127,9 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b)
   CT_TRY_ALL(topo, alloc_times(&t, (int)steps));
   CT_TRY(run_steps(&s, batch, (int)warmup, &t));
   CT_TRY(judge(&s, &t, batch->global, b));
+  if (ct_args_get(a, "ops"))
+    CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_ops(&s, batch, ct_args_get(a, "json") != NULL, ops)
+                                     : CT_OK);
 out:
   ct_mem_free(t.step);
   ct_feed_close(feed);
@@ -179,7 +182,7 @@ static int measure_alone(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *
   alone.world = alone.node = MPI_COMM_NULL;
   alone.rank = alone.local_rank = alone.node_index = 0;
   alone.size = alone.local_size = alone.nodes = alone.equal_nodes = 1;
-  return measure(a, &alone, b);
+  return measure(a, &alone, b, NULL);
 }
 
 static int measure_mode(const ct_args_t *a, const ct_topo_t *topo, const variety_t *v,
@@ -196,7 +199,7 @@ static int measure_mode(const ct_args_t *a, const ct_topo_t *topo, const variety
   if (v->alone)
     CT_TRY_ALL(topo, topo->rank == 0 ? measure_alone(&with, topo, b) : CT_OK);
   else
-    CT_TRY(measure(&with, topo, b));
+    CT_TRY(measure(&with, topo, b, NULL));
   b->mode = v->name;
   if (!fresh) b->peak = 0;
 out:
@@ -204,12 +207,13 @@ out:
   return rc;
 }
 
-static int print(const ct_bench_t *b, int n, int json)
+static int print(const ct_bench_t *b, int n, int json, const ct_str_t *ops)
 {
   int rc = CT_OK;
   ct_str_t out = {0};
   CT_TRY(json ? ct_bench_json(b, n, &out) : ct_bench_text(b, n, &out));
   CT_TRY(ct_app_print(out.data));
+  if (ops->data) CT_TRY(ct_app_print(ops->data));
 out:
   ct_str_clear(&out);
   return rc;
@@ -221,14 +225,18 @@ int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
   const char *text = ct_args_get(a, "modes");
   const variety_t *mode[MODES_MAX];
   ct_bench_t b[MODES_MAX] = {{0}};
+  ct_str_t ops = {0};
   if (strcmp(a->rest[0], "io") == 0) return ct_cmd_bench_io(a, topo, status);
   if (strcmp(a->rest[0], "step") != 0)
     CT_FAIL(CT_ERR_USAGE, "bench: cannot measure '%s'; there are 'step' and 'io'", a->rest[0]);
+  if (text && ct_args_get(a, "ops"))
+    CT_FAIL(CT_ERR_USAGE, "bench: --ops is of one mode: not with --modes");
   if (text) CT_TRY(read_modes(text, mode, &n));
   for (int i = 0; text && i < n; i++)
     CT_TRY(measure_mode(a, topo, mode[i], &b[i]));
-  if (!text) CT_TRY(measure(a, topo, b));
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(b, n, ct_args_get(a, "json") != NULL) : CT_OK);
+  if (!text) CT_TRY(measure(a, topo, b, &ops));
+  CT_TRY_ALL(topo, topo->rank == 0 ? print(b, n, ct_args_get(a, "json") != NULL, &ops) : CT_OK);
 out:
+  ct_str_clear(&ops);
   return rc;
 }

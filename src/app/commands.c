@@ -38,6 +38,7 @@ static const ct_flag_t bench_flags[] = {
     {"steps", "N", "step: timed steps (default 20)"},
     {"warmup", "N", "step: steps before them (default 3)"},
     {"modes", "LIST", "step: compare modes in one table: of single,ddp,dp,zero, such as ddp,dp"},
+    {"ops", NULL, "step: also time each op on its own, against the device's floor for it"},
     {"workers", "N", "io: threads of a rank (default: data.workers)"},
     {"seconds", "S", "io: for how long (default 5)"},
     {"json", NULL, "as JSON"},

@@ -135,6 +135,21 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
  * undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_word_t *word, ct_step_report_t *report);
+/** One work of a step, on its own. */
+typedef struct ct_work_time {
+  const ct_op_desc_t *desc; /**< borrowed */
+  int pass;
+  const char *algorithm;
+  double seconds;
+  double bytes; /**< of all operands, each once */
+  double flops; /**< by the direct algorithm */
+} ct_work_time_t;
+
+/** Local.  Runs each work of a step on the samples of \a b so many times in a row, and tells \a each, which may
+ * end it with a code.  Weights stay as they are; gradients and running statistics do not.  Sums over
+ * ranks are left out. */
+int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
+                          int (*each)(void *ctx, const ct_work_time_t *w), void *ctx);
 /** Local, Hot.  Forward only; adds to *sum. */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
 /** Collective.  Parameters and buffers of rank 0 to all: at the start, after restoring, before evaluation

@@ -1,0 +1,72 @@
+/* How long each work of a plan takes on its own. */
+#include "train/trainer.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+
+static double value_bytes(const ct_plan_t *p, int v)
+{
+  return v < 0 ? 0 : (double)p->value[v].bytes;
+}
+
+static double param_bytes(const ct_plan_op_t *o)
+{
+  double sum = 0;
+  for (int i = 0; i < CT_OP_PARAMS; i++)
+    sum += (double)o->info.param_bytes[i];
+  return sum;
+}
+
+/* What an ideal run moves: every operand once. */
+static double moved_bytes(const ct_plan_t *p, const ct_work_t *w)
+{
+  const ct_plan_op_t *o = &p->op[w->op];
+  const int all[] = {w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2};
+  double sum = o->saved >= 0 ? value_bytes(p, o->saved) : 0;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    sum += value_bytes(p, all[i]);
+  /* read forward and for the data's gradient, written as the parameters' */
+  int times =
+      ((w->pass & CT_FWD) != 0) + ((w->pass & CT_BWD_DATA) != 0) + ((w->pass & CT_BWD_PARAM) != 0);
+  return sum + times * param_bytes(o);
+}
+
+static int time_work(ct_trainer_t *t, const ct_plan_t *p, int i, const ct_bind_t *bind, int repeats,
+                     double *seconds)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_plan_run(p, i, bind, t->q)); /* caches and clocks as in a step */
+  CT_TRY(t->env.be->queue->sync(t->q));
+  double begin = ct_clock();
+  for (int r = 0; r < repeats; r++)
+    CT_TRY(ct_plan_run(p, i, bind, t->q));
+  CT_TRY(t->env.be->queue->sync(t->q));
+  *seconds = (ct_clock() - begin) / repeats;
+out:
+  return rc;
+}
+
+int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
+                          int (*each)(void *ctx, const ct_work_time_t *w), void *ctx)
+{
+  int rc = CT_OK;
+  const ct_variant_t *v;
+  ct_bind_t bind;
+  CT_TRY(ct__trainer_upload(t, b));
+  CT_TRY(ct__low_refresh(t));
+  CT_TRY(ct__trainer_variant(t, b->n, 1, &v));
+  ct__trainer_bind(t, b, 0, &bind);
+  bind.loss_scale = 1;
+  for (int i = 0; i < v->plan->works; i++) {
+    const ct_work_t *w = &v->plan->work[i];
+    const ct_plan_op_t *o = &v->plan->op[w->op];
+    ct_work_time_t one = {.desc = &o->desc,
+                          .pass = w->pass,
+                          .algorithm = o->info.algorithm,
+                          .bytes = moved_bytes(v->plan, w),
+                          .flops = ct_op_flops(&o->desc, w->pass)};
+    CT_TRY(time_work(t, v->plan, i, &bind, repeats, &one.seconds));
+    CT_TRY(each(ctx, &one));
+  }
+out:
+  return rc;
+}
