@@ -41,7 +41,7 @@ launched_tests = \
   %D%/tools/same_ckpt
 check_PROGRAMS += $(unit_tests) $(launched_tests)
 check_LIBRARIES += libctest.a
-libctest_a_SOURCES = %D%/harness/ct_test.h %D%/harness/test.c %D%/harness/ct_test_mpi.h %D%/harness/test_mpi.c
+libctest_a_SOURCES = %D%/harness/ct_test.h %D%/harness/test.c %D%/harness/ct_test_mpi.h %D%/harness/test_mpi.c %D%/harness/ct_test_backend.h %D%/harness/test_backend.c
 test_ldadd = libctest.a libctrain.a -lcunit
 TESTS += $(unit_tests) $(shell_tests)
 
@@ -53,6 +53,7 @@ tests_mpi_t_comm2_SOURCES = %D%/mpi/t_comm2.c $(comm_rig)
 # It loads modules, which use functions of the program.
 load_modules = -Wl,--export-dynamic -Wl,--whole-archive,libctrain.a,--no-whole-archive
 tests_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+tests_golden_t_golden_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mpi/flaky.c
 tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
 tests_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)

@@ -1,14 +1,13 @@
 /* Parity with PyTorch: logits, loss, every gradient, and the losses of some SGD steps, from the same weights
- * and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY [amp | freeze NAME]; under mpiexec the global batch is
- * shared among the ranks.  amp: the losses of 50 steps in mixed precision, against autocast's.
+ * and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY [amp | fp16 | freeze NAME]; under mpiexec the global batch is
+ * shared among the ranks.  amp, fp16: the losses of 50 steps in mixed precision, against autocast's.
  * freeze: one step, in which a parameter only takes part. */
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
-#include "cpu/ct_cpu.h"
-#include "ref/ct_ref.h"
 #include "tests/golden/gold.h"
 #include "tests/harness/ct_test.h"
+#include "tests/harness/ct_test_backend.h"
 #include "tests/harness/ct_test_mpi.h"
 #include "train/ct_trainer.h"
 #include <math.h>
@@ -42,10 +41,12 @@ static const struct config {
     {{.family = (char *)"vgg_bn", .depth = 11}, {3, 32, 32}, 2, 0},
 };
 
-static const char *backend_name = "ref", *gold_path;
+static const char *gold_path;
+static const ct_backend_t *backend;
+static const ct_comm_ops_t *comm;
 static const struct config *config;
-static int amp;
-static char *frozen; /* a parameter */
+static ct_dtype_t amp; /* CT_F32: off */
+static char *frozen;   /* a parameter */
 static gold_t gold;
 
 /* A record of the file; NULL if it has none of that name. */
@@ -71,11 +72,6 @@ typedef struct fixture {
   ct_batch_t batch;
 } fixture_t;
 
-static const ct_backend_t *backend(void)
-{
-  return strcmp(backend_name, "cpu") == 0 ? &ct_backend_cpu : &ct_backend_ref;
-}
-
 static int freeze(ct_graph_t *g)
 {
   int updating;
@@ -89,7 +85,11 @@ static void set_up(fixture_t *f)
   const ct_topo_t *topo = &ct_test_topo;
   const int *shape = config->shape;
   ct_shape_t input = ct_shape(shape[3] ? 5 : 4, 1, shape[0], shape[1], shape[2], shape[3]);
-  ct_dev_opts_t dev = {.index = topo->local_rank, .threads = topo->threads};
+  char why[128];
+  int devices = backend->probe(why);
+  ct_dev_opts_t dev = {.index = devices > 0 ? topo->local_rank % devices : 0,
+                       .threads = topo->threads,
+                       .timeout_s = 120};
   memset(f, 0, sizeof *f);
   f->optim = (ct_optim_opts_t){
       .lr = amp ? AMP_LR : config->lr, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
@@ -97,21 +97,21 @@ static void set_up(fixture_t *f)
   if (freeze(f->graph)) return;
   for (int i = 0; i < f->graph->params; i++) /* load_weights() overwrites them: save the time */
     if (!f->graph->param[i].spec.buffer) f->graph->param[i].spec.init = CT_INIT_ZERO;
-  if (CT_ASSERT_OK(backend()->open(&dev, &f->dev))) return;
-  if (CT_ASSERT_OK(ct_comm_mpi.open(topo, backend(), f->dev, &(ct_comm_opts_t){0}, &f->comm)))
-    return;
+  if (CT_ASSERT_OK(backend->open(&dev, &f->dev))) return;
+  if (CT_ASSERT_OK(comm->open(topo, backend, f->dev, &(ct_comm_opts_t){0}, &f->comm))) return;
   int64_t first, n = ct_sampler_share(config->batch, 0, topo->size, &first);
   ct_trainer_env_t env = {.topo = topo,
-                          .be = backend(),
+                          .be = backend,
                           .dev = f->dev,
-                          .comm_ops = &ct_comm_mpi,
+                          .comm_ops = comm,
                           .comm = f->comm,
                           .graph = f->graph,
                           .optim = &f->optim,
-                          .recipe = {.compute = amp ? CT_BF16 : CT_F32},
+                          .recipe = {.compute = amp},
                           .bucket_mb = 0.05,
                           .seed = 1,
                           .max_batch = (int)n,
+                          .repeat_batch = config->batch,
                           .training = 1};
   if (CT_ASSERT_OK(ct_trainer_create(&env, &f->t))) return;
   int64_t per = ct_shape_count(&f->graph->input);
@@ -122,8 +122,8 @@ static void set_up(fixture_t *f)
 static void tear_down(fixture_t *f)
 {
   ct_trainer_destroy(f->t);
-  ct_comm_mpi.close(f->comm);
-  backend()->close(f->dev);
+  comm->close(f->comm);
+  backend->close(f->dev);
   ct_graph_free(f->graph);
   ct_mem_free(f->batch.x);
   ct_mem_free(f->batch.labels);
@@ -296,7 +296,7 @@ static void losses(void)
   tear_down(&f);
 }
 
-static void fifty_losses_in_bf16(void)
+static void fifty_losses_in_mixed_precision(void)
 {
   fixture_t f;
   int64_t n;
@@ -317,17 +317,22 @@ int main(int argc, char **argv)
 {
   static const ct_test_t float32[] = {CT_TEST(first_step), CT_TEST(losses), CT_TEST_END};
   static const ct_test_t one_step[] = {CT_TEST(first_step), CT_TEST_END};
-  static const ct_test_t mixed[] = {CT_TEST(fifty_losses_in_bf16), CT_TEST_END};
+  static const ct_test_t mixed[] = {CT_TEST(fifty_losses_in_mixed_precision), CT_TEST_END};
   char suite[64];
   if (argc < 4) return 2;
-  backend_name = argv[1];
+  backend = ct_test_backend(argv[1], &comm);
+  if (!backend) {
+    printf("Bail out! %s\n", ct_err_last()->text);
+    return 1;
+  }
   gold_path = argv[2];
   for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
     if (strcmp(configs[i].model.family, argv[3]) == 0) config = &configs[i];
   if (!config) return 2;
-  amp = argc > 4 && strcmp(argv[4], "amp") == 0;
+  if (argc > 4)
+    amp = strcmp(argv[4], "amp") == 0 ? CT_BF16 : strcmp(argv[4], "fp16") == 0 ? CT_F16 : CT_F32;
   frozen = argc > 5 && strcmp(argv[4], "freeze") == 0 ? argv[5] : NULL;
-  snprintf(suite, sizeof suite, "golden %s on %s", argv[3], backend_name);
+  snprintf(suite, sizeof suite, "golden %s on %s", argv[3], argv[1]);
   if (ct_file_read(gold_path, &gold.data, &gold.bytes) != CT_OK) return 1;
   int rc = ct_test_mpi_main(suite, amp ? mixed : frozen ? one_step : float32, 1, argv);
   ct_mem_free(gold.data);
