@@ -2,6 +2,7 @@
 cuda_c = \
   %D%/gpu.h %D%/product.h %D%/kernels/dial.h %D%/kernels/kernel.h %D%/kernels/elt.h \
   %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bias.h \
+  %D%/op_conv.c \
   %D%/backend.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
 # products of matrices and what is made of them
@@ -9,7 +10,10 @@ cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c 
   %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
   %D%/op_attention.c %D%/kernels/heads.h %D%/kernels/softmax.h
 # what is behind the seam product.h
-cuda_products_c = %D%/products.h %D%/products.c
+cuda_products_c = %D%/products.h %D%/products.c \
+  %D%/conv_dnn.c %D%/conv_run.c %D%/conv_store.c %D%/conv_tune.c $(cuda_dnn_c)
+# the part of it that needs no device
+cuda_dnn_c = %D%/dnn.h %D%/dnn_graph.c %D%/dnn_plan.c %D%/conv_plan.h %D%/conv_graph.c %D%/conv_plan.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bias.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu

@@ -11,7 +11,7 @@ static const gpu__kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_RELU] = &gpu__kind_relu,           [CT_OP_ADD] = &gpu__kind_add,
     [CT_OP_REORDER] = &gpu__kind_reorder,     [CT_OP_LINEAR] = &gpu__kind_linear,
     [CT_OP_LNORM] = &gpu__kind_lnorm,         [CT_OP_LSTM] = &gpu__kind_lstm,
-    [CT_OP_ATTENTION] = &gpu__kind_attention,
+    [CT_OP_ATTENTION] = &gpu__kind_attention, [CT_OP_CONV] = &gpu__kind_conv,
 };
 
 static const gpu__kind_t *kind_of(ct_op_kind_t kind)

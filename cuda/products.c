@@ -1,24 +1,9 @@
-/* The handles of cuDNN and cuBLASLt, and their errors. */
+/* The handles of cuDNN and cuBLASLt. */
 #include "cuda/products.h"
+#include "cuda/dnn.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <stdio.h>
-
-int gpu__dnn_check(cudnnStatus_t status, const char *call, const char *file, int line)
-{
-  char detail[384] = "";
-  int code = CT_ERR_DEVICE;
-  if (status == CUDNN_STATUS_SUCCESS) return CT_OK;
-  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) code = CT_ERR_UNSUP;
-  if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
-      status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
-    code = CT_ERR_NOMEM;
-  cudnnGetLastErrorString(detail, sizeof detail);
-  for (char *c = detail; *c; c++)
-    if (*c == '\n') *c = ' ';
-  return ct_err_set(code, file, line, "%s: %s%s%s", call, cudnnGetErrorString(status),
-                    *detail ? ": " : "", detail);
-}
 
 int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int line)
 {
@@ -36,7 +21,7 @@ int gpu__products_open(ct_dev_t *dev, gpu__products_t **out)
   (void)dev; /* the handles are those of the current device */
   gpu__products_t *p = ct_mem_alloc(sizeof *p, "handles of cuDNN and cuBLASLt");
   if (!p) return CT_ERR_NOMEM;
-  CT_TRY(GPU_DNN_CHECK(cudnnCreate(&p->dnn)));
+  CT_TRY(GPU_DNN_CHECK(cudnnCreate(&p->dnn), "handle"));
   CT_TRY(GPU_LT_CHECK(cublasLtCreate(&p->lt)));
   *out = p;
   p = NULL;

@@ -18,11 +18,8 @@ struct gpu__products {
 /** Frees what the table holds; NULL is fine. */
 void gpu__conv_plans_free(gpu__conv_plans_t *p);
 
-/** Local.  CT_OK for CUDNN_STATUS_SUCCESS; else records what failed with cuDNN's own text: CT_ERR_UNSUP,
+/** Local.  CT_OK for CUBLAS_STATUS_SUCCESS; else records what failed with cuBLASLt's own text: CT_ERR_UNSUP,
  * CT_ERR_NOMEM or CT_ERR_DEVICE. */
-int gpu__dnn_check(cudnnStatus_t status, const char *call, const char *file, int line);
-#define GPU_DNN_CHECK(call) gpu__dnn_check((call), #call, __FILE__, __LINE__)
-/** The same for cuBLASLt. */
 int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int line);
 #define GPU_LT_CHECK(call) gpu__lt_check((call), #call, __FILE__, __LINE__)
 

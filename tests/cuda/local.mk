@@ -2,7 +2,7 @@
 # runtime, plain loops for the products and a fake NCCL.  CTRAIN_PLUGIN_DIR=tests/cuda/emu loads it.
 emu_c = $(cuda_c)
 # what is behind the seam product.h
-emu_products_c = %D%/emu/host_products.c %D%/emu/host_gemm.c
+emu_products_c = %D%/emu/host_products.c %D%/emu/host_gemm.c %D%/emu/host_conv.c
 emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fake_memory.cc %D%/emu/fake_graph.cc
 emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)

@@ -1,0 +1,262 @@
+/* Convolutions as plain loops: what cuda/conv_dnn.c is in the emulated module.
+ *
+ * Like cuDNN's plans they want aligned pointers and scratch memory, into all of which they write.  Sums
+ * are exact and rounded once to the type; so is the gradient of low weights, before it becomes float32.  A run
+ * counts as one of a library: its memory is not the project's. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "cuda/product.h"
+#include "ref/ref.h"
+#include "tests/cuda/emu/fake_cuda.h"
+
+enum { SCRATCH = 1000 };
+
+struct gpu__conv {
+  ct_op_desc_t d;
+};
+
+/* One run; copied into the stream's work.  x, w and y are gradients where the pass makes or takes those. */
+typedef struct job {
+  ct_op_desc_t d;
+  int pass;
+  void *x, *w, *y, *bias, *scratch;
+} job_t;
+
+/* The same with values widened, and sums.  Channels are per group; images have depth 1. */
+typedef struct loops {
+  const ct_op_desc_t *d;
+  int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilate[3];
+  int64_t n, groups, ic, oc, taps;
+  float *x, *w, *y; /* NULL: the pass makes it */
+  double *sum;
+} loops_t;
+
+static int64_t volume(const int64_t v[3])
+{
+  return v[0] * v[1] * v[2];
+}
+
+static loops_t loops_of(const ct_op_desc_t *d)
+{
+  int images = d->x.ndim == 4;
+  loops_t l = {.d = d,
+               .n = d->x.dim[0],
+               .groups = d->u.conv.groups,
+               .ic = d->x.dim[1] / d->u.conv.groups,
+               .oc = d->y.dim[1] / d->u.conv.groups};
+  for (int i = 0; i < 3; i++) {
+    int from = i - images, flat = from < 0;
+    l.in[i] = flat ? 1 : d->x.dim[2 + from];
+    l.out[i] = flat ? 1 : d->y.dim[2 + from];
+    l.kernel[i] = flat ? 1 : d->u.conv.kernel[from];
+    l.stride[i] = flat ? 1 : d->u.conv.stride[from];
+    l.pad[i] = flat ? 0 : d->u.conv.pad[from];
+    l.dilate[i] = flat ? 1 : d->u.conv.dilate[from];
+  }
+  l.taps = volume(l.kernel);
+  return l;
+}
+
+static int64_t x_count(const loops_t *l)
+{
+  return ct_shape_count(&l->d->x);
+}
+static int64_t y_count(const loops_t *l)
+{
+  return ct_shape_count(&l->d->y);
+}
+static int64_t w_count(const loops_t *l)
+{
+  return l->groups * l->oc * l->ic * l->taps;
+}
+
+/* ---- one output pixel and one tap, for one group: rows of channels ---- */
+
+static void forward(const loops_t *l, int64_t x, int64_t w, int64_t y)
+{
+  for (int64_t o = 0; o < l->oc; o++, w += l->taps * l->ic)
+    for (int64_t i = 0; i < l->ic; i++)
+      l->sum[y + o] += (double)l->x[x + i] * l->w[w + i];
+}
+
+static void backward_data(const loops_t *l, int64_t x, int64_t w, int64_t y)
+{
+  for (int64_t o = 0; o < l->oc; o++, w += l->taps * l->ic)
+    for (int64_t i = 0; i < l->ic; i++)
+      l->sum[x + i] += (double)l->y[y + o] * l->w[w + i];
+}
+
+static void backward_weight(const loops_t *l, int64_t x, int64_t w, int64_t y)
+{
+  for (int64_t o = 0; o < l->oc; o++, w += l->taps * l->ic)
+    for (int64_t i = 0; i < l->ic; i++)
+      l->sum[w + i] += (double)l->y[y + o] * l->x[x + i];
+}
+
+/* ---- all of them ---- */
+
+typedef void at_fn(const loops_t *l, int64_t x, int64_t w, int64_t y);
+
+static void unfold(int64_t i, const int64_t size[3], int64_t at[3])
+{
+  at[2] = i % size[2];
+  at[1] = i / size[2] % size[1];
+  at[0] = i / size[2] / size[1];
+}
+
+/* The input pixel under a tap, or -1 for padding. */
+static int64_t pixel_under(const loops_t *l, const int64_t out[3], const int64_t tap[3])
+{
+  int64_t pixel = 0;
+  for (int i = 0; i < 3; i++) {
+    int64_t at = out[i] * l->stride[i] - l->pad[i] + tap[i] * l->dilate[i];
+    if (at < 0 || at >= l->in[i]) return -1;
+    pixel = pixel * l->in[i] + at;
+  }
+  return pixel;
+}
+
+static void each(const loops_t *l, at_fn *at)
+{
+  int64_t pixels = volume(l->out), all = l->n * pixels;
+  for (int64_t p = 0; p < all; p++) {
+    int64_t out[3], tap[3];
+    unfold(p % pixels, l->out, out);
+    for (int64_t t = 0; t < l->taps; t++) {
+      unfold(t, l->kernel, tap);
+      int64_t under = pixel_under(l, out, tap);
+      if (under < 0) continue;
+      under += p / pixels * volume(l->in);
+      for (int64_t g = 0; g < l->groups; g++)
+        at(l, (under * l->groups + g) * l->ic, (g * l->oc * l->taps + t) * l->ic,
+           (p * l->groups + g) * l->oc);
+    }
+  }
+}
+
+/* ---- a run ---- */
+
+static float *widen(ct_dtype_t type, const void *from, int64_t n)
+{
+  float *to = malloc((size_t)(n + 1) * sizeof *to);
+  for (int64_t i = 0; to && i < n; i++)
+    to[i] = (float)ct__ref_get(type, from, i);
+  return to;
+}
+
+static void finish_forward(const job_t *j, const loops_t *l)
+{
+  for (int64_t i = 0, n = y_count(l); i < n; i++) {
+    double v = l->sum[i];
+    if (j->d.u.conv.bias) v += ct__ref_get(j->d.x.dtype, j->bias, i % j->d.y.dim[1]);
+    ct__ref_set(j->d.y.dtype, j->y, i, j->d.u.conv.relu ? ct__ref_relu_of(v) : v);
+  }
+}
+
+static void finish_data(const job_t *j, const loops_t *l)
+{
+  for (int64_t i = 0, n = x_count(l); i < n; i++)
+    ct__ref_set(j->d.x.dtype, j->x, i, l->sum[i]);
+}
+
+static void finish_weight(const job_t *j, const loops_t *l)
+{
+  float rounded, *dw = j->w;
+  for (int64_t i = 0, n = w_count(l); i < n; i++) {
+    ct__ref_set(j->d.x.dtype, &rounded, 0, l->sum[i]);
+    dw[i] = (float)ct__ref_get(j->d.x.dtype, &rounded, 0);
+  }
+}
+
+static cudaError_t work(void *args)
+{
+  const job_t *j = args;
+  ct_dtype_t type = j->d.x.dtype;
+  loops_t l = loops_of(&j->d);
+  int64_t made = j->pass == CT_FWD        ? y_count(&l)
+                 : j->pass == CT_BWD_DATA ? x_count(&l)
+                                          : w_count(&l);
+  memset(j->scratch, 0xff, SCRATCH);
+  l.x = j->pass == CT_BWD_DATA ? NULL : widen(type, j->x, x_count(&l));
+  l.w = j->pass == CT_BWD_PARAM ? NULL : widen(type, j->w, w_count(&l));
+  l.y = j->pass == CT_FWD ? NULL : widen(type, j->y, y_count(&l));
+  l.sum = calloc((size_t)made + 1, sizeof *l.sum);
+  int enough = !!l.x + !!l.w + !!l.y == 2 && l.sum;
+  if (enough) {
+    each(&l, j->pass == CT_FWD        ? forward
+             : j->pass == CT_BWD_DATA ? backward_data
+                                      : backward_weight);
+    (j->pass == CT_FWD        ? finish_forward
+     : j->pass == CT_BWD_DATA ? finish_data
+                              : finish_weight)(j, &l);
+  }
+  free(l.x);
+  free(l.w);
+  free(l.y);
+  free(l.sum);
+  return enough ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+/* ---- product.h ---- */
+
+int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
+                   const char **algorithm)
+{
+  (void)dev;
+  *scratch = SCRATCH;
+  *algorithm = "plain loops";
+  *out = ct_mem_alloc(sizeof **out, "convolution");
+  if (!*out) return CT_ERR_NOMEM;
+  (*out)->d = *d;
+  return CT_OK;
+}
+
+void gpu__conv_free(gpu__conv_t *c)
+{
+  ct_mem_free(c);
+}
+
+static int is_aligned(const void *p)
+{
+  return (uintptr_t)p % 16 == 0;
+}
+
+static int enqueue(const job_t *j, cudaStream_t s)
+{
+  int reads_bias = j->pass == CT_FWD && j->d.u.conv.bias;
+  if (!is_aligned(j->x) || !is_aligned(j->w) || !is_aligned(j->y) || !is_aligned(j->scratch) ||
+      (reads_bias && !is_aligned(j->bias)))
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a pointer of a convolution is not aligned");
+  if (fake_cuda_work(s, work, j, sizeof *j) == cudaSuccess) return CT_OK;
+  return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__, "a convolution could not be enqueued");
+}
+
+static void *input(const void *p)
+{
+  return (void *)(uintptr_t)p;
+}
+
+int gpu__conv_forward(gpu__conv_t *c, const void *x, const void *w, const void *bias, void *y,
+                      void *scratch, cudaStream_t s)
+{
+  job_t j = {c->d, CT_FWD, input(x), input(w), y, input(bias), scratch};
+  return enqueue(&j, s);
+}
+
+int gpu__conv_backward_data(gpu__conv_t *c, const void *dy, const void *w, void *dx, void *scratch,
+                            cudaStream_t s)
+{
+  job_t j = {c->d, CT_BWD_DATA, dx, input(w), input(dy), NULL, scratch};
+  return enqueue(&j, s);
+}
+
+int gpu__conv_backward_weight(gpu__conv_t *c, const void *x, const void *dy, float *dw,
+                              void *scratch, cudaStream_t s)
+{
+  job_t j = {c->d, CT_BWD_PARAM, input(x), dw, input(dy), NULL, scratch};
+  return enqueue(&j, s);
+}
