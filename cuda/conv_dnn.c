@@ -25,6 +25,16 @@ static int is_empty(const ct_op_desc_t *d)
   return d->x.dim[0] == 0;
 }
 
+/* What is worth knowing about the numbers. */
+static const char *algorithm_of(const gpu__conv_t *c)
+{
+  int winograd = 0;
+  for (int i = 0; i < PASSES; i++)
+    winograd |= c->way[i] && c->way[i]->notes & 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+  if (c->d.x.dtype != CT_F32) return "cuDNN, low gradient";
+  return winograd ? "cuDNN, winograd" : "cuDNN";
+}
+
 int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
                    const char **algorithm)
 {
@@ -34,7 +44,6 @@ int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size
   c->dev = dev;
   c->d = *d;
   *scratch = 0;
-  *algorithm = dev->autotune ? "cuDNN, measured" : "cuDNN";
   for (int i = 0; i < PASSES && !is_empty(d); i++) {
     gpu__conv_pass_t p = pass_of(c, i);
     if (!(d->passes & pass_bit[i])) continue;
@@ -42,6 +51,7 @@ int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size
     size_t wanted = gpu__conv_way_scratch(&p, c->way[i]);
     if (wanted > *scratch) *scratch = wanted;
   }
+  *algorithm = algorithm_of(c);
   *out = c;
   c = NULL;
 out:

@@ -22,9 +22,9 @@ typedef struct search {
   gpu__conv_way_t big; /* of those with too large a workspace the one with the smallest */
 } search_t;
 
-static void take(search_t *s, gpu__dnn_plan_t *plan)
+static void take(search_t *s, gpu__dnn_plan_t *plan, unsigned notes)
 {
-  gpu__conv_way_t way = {.plan = *plan, .fused = s->fused};
+  gpu__conv_way_t way = {.plan = *plan, .fused = s->fused, .notes = notes};
   if (plan->workspace <= GPU_CONV_WORKSPACE) {
     s->out[s->n++] = way;
   } else if (!s->big.plan.plan || plan->workspace < s->big.plan.workspace) {
@@ -46,7 +46,7 @@ static int try_configs(search_t *s, const gpu__dnn_graph_t *g, cudnnBackendHeurM
     gpu__dnn_plan_t plan;
     CT_TRY(gpu__dnn_notes(c.at[i], &notes));
     if (notes & forbidden(s->p)) continue;
-    if (gpu__dnn_plan_make(s->t, &c.at[i], &plan) == CT_OK) take(s, &plan);
+    if (gpu__dnn_plan_make(s->t, &c.at[i], &plan) == CT_OK) take(s, &plan, notes);
   }
 out:
   gpu__dnn_configs_clear(&c);

@@ -19,7 +19,8 @@ typedef struct gpu__conv_pass {
 /** A way to do it. */
 typedef struct gpu__conv_way {
   gpu__dnn_plan_t plan;
-  int fused; /**< CT_FWD: bias and ReLU are in the plan; 0: they follow as a kernel */
+  int fused;      /**< CT_FWD: bias and ReLU are in the plan; 0: they follow as a kernel */
+  unsigned notes; /**< as gpu__dnn_notes() */
 } gpu__conv_way_t;
 
 /** "forward", "backward data", "backward weight". */

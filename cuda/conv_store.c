@@ -91,16 +91,18 @@ static int read_file(ct_dev_t *dev, const char *key, gpu__conv_way_t *out)
   gpu__dnn_target_t t = {.handle = dev->products->dnn};
   char path[CT_PATH_MAX], *data = NULL;
   size_t bytes;
-  int read = 0, at = 0, fused = 0;
+  int read = 0, at = 0;
+  gpu__conv_way_t way = {.fused = 0};
   uint64_t hash = 0;
   if (path_of(dev, key, path) != CT_OK || !ct_file_exists(path)) return 0;
   if (ct_file_read(path, &data, &bytes) != CT_OK) return 0;
   const char *rest = behind(behind(data, first_line), key);
-  if (rest && sscanf(rest, "fused %d, hash %16" SCNx64 "\n%n", &fused, &hash, &at) == 2 && at > 0) {
+  if (rest && sscanf(rest, "fused %d, notes %x, hash %16" SCNx64 "\n%n", &way.fused, &way.notes,
+                     &hash, &at) == 3) {
     rest += at;
-    read = ct_hash_text(rest, (uint64_t)fused) == hash &&
-           gpu__dnn_plan_read(&t, rest, &out->plan) == CT_OK;
-    out->fused = fused;
+    read =
+        at > 0 && ct_hash_text(rest, 0) == hash && gpu__dnn_plan_read(&t, rest, &way.plan) == CT_OK;
+    if (read) *out = way;
   }
   ct_mem_free(data);
   return read;
@@ -117,8 +119,8 @@ static int write_file(const ct_dev_t *dev, const char *key, const gpu__conv_way_
   CT_TRY(ct_text_format(mine, sizeof mine, "%s.%s-%ld", path, host, (long)getpid()));
   CT_TRY(ct_file_mkdirs(dev->plan_cache));
   CT_TRY(gpu__dnn_plan_write(&way->plan, &json));
-  CT_TRY(ct_str_add(&text, "%s\n%s\nfused %d, hash %016" PRIx64 "\n%s", first_line, key, way->fused,
-                    ct_hash_text(json.data, (uint64_t)way->fused), json.data));
+  CT_TRY(ct_str_add(&text, "%s\n%s\nfused %d, notes %x, hash %016" PRIx64 "\n%s", first_line, key,
+                    way->fused, way->notes, ct_hash_text(json.data, 0), json.data));
   CT_TRY(ct_file_write(mine, text.data, text.len));
   CT_TRY(ct_file_commit(mine, path));
 out:

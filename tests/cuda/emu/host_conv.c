@@ -208,7 +208,7 @@ int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size
 {
   (void)dev;
   *scratch = SCRATCH;
-  *algorithm = "plain loops";
+  *algorithm = d->x.dtype == CT_F32 ? "plain loops" : "plain loops, low gradient";
   *out = ct_mem_alloc(sizeof **out, "convolution");
   if (!*out) return CT_ERR_NOMEM;
   (*out)->d = *d;
