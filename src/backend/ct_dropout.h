@@ -37,26 +37,43 @@ CT_INLINE uint64_t ct_dropout_mix(uint64_t z)
   return z ^ (z >> 31);
 }
 
+/** What takes the place of the seed in a step. */
+CT_INLINE uint64_t ct_dropout_seed(uint64_t seed, int64_t step)
+{
+  return ct_dropout_mix(ct_dropout_mix(seed) + (uint64_t)step);
+}
+
 /** \a p in [0, 1]: the probability to drop; at 1 nothing is kept. */
 CT_INLINE ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t layer, double p)
 {
   ct_dropout_t d;
-  d.seed = ct_dropout_mix(ct_dropout_mix(seed) + (uint64_t)step);
+  d.seed = ct_dropout_seed(seed, step);
   d.layer = layer;
   d.drop = (uint32_t)(p * 0x1p24 + 0.5);
   d.factor = p < 1 ? (float)(1 / (1 - p)) : 0;
   return d;
 }
 
-/** The factors (0 or d->factor) of elements 4 \a block … 4 \a block + 3 of the sample at \a position of
- * the global batch. */
-CT_INLINE void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
-                                  float out[CT_DROPOUT_BLOCK])
+/** The index of a block of the sample at \a position of the global batch. */
+CT_INLINE uint64_t ct_dropout_index(int64_t position, int64_t block)
+{
+  return (uint64_t)position << 32 | (uint64_t)block;
+}
+
+/** 0 or d->factor, by an element's number. */
+CT_INLINE float ct_dropout_factor(const ct_dropout_t *d, uint32_t number)
+{
+  return number >> 8 >= d->drop ? d->factor : 0;
+}
+
+/** The factors of elements 4 \a block … 4 \a block + 3 of the sample at \a position of the global batch. */
+static inline void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
+                                      float out[CT_DROPOUT_BLOCK])
 {
   uint32_t r[CT_DROPOUT_BLOCK];
-  ct_rng_block(d->seed, CT_RNG_DROPOUT, d->layer, (uint64_t)position << 32 | (uint64_t)block, r);
+  ct_rng_block(d->seed, CT_RNG_DROPOUT, d->layer, ct_dropout_index(position, block), r);
   for (int k = 0; k < CT_DROPOUT_BLOCK; k++)
-    out[k] = r[k] >> 8 >= d->drop ? d->factor : 0;
+    out[k] = ct_dropout_factor(d, r[k]);
 }
 
 #endif

@@ -7,7 +7,7 @@
 #include "backend/ct_backend.h"
 
 /** From a gradient to what the rule sees: clamp(g * factor, ±limit). */
-typedef struct ct_grad_map {
+typedef struct {
   float factor;
   float limit; /**< infinity: none */
 } ct_grad_map_t;
@@ -30,16 +30,15 @@ CT_INLINE void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *piece
 }
 
 /** 0: the step is skipped, and weights and states stay as they are. */
-CT_INLINE int ct_grad_map(const ct_op_args_t *a, ct_grad_map_t *map)
+CT_INLINE int ct_grad_map(const ct_grad_ctl_t *c, float scale, ct_grad_map_t *map)
 {
-  const ct_grad_ctl_t *c = &a->ctl;
   if (c->stat && c->skip_nonfinite && c->stat->nonfinite) return 0;
   double clip = 1;
   if (c->stat && c->clip_norm > 0) {
     clip = c->clip_norm / (ct_grad_norm(c->stat, c->clip_p) + 1e-6);
     if (clip > 1) clip = 1; /* NaN stays, as in PyTorch */
   }
-  map->factor = (float)(a->scale * clip);
+  map->factor = (float)(scale * clip);
   map->limit = c->clip_value > 0 ? c->clip_value : INFINITY;
   return 1;
 }

@@ -94,7 +94,7 @@ static int begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t *u)
       .rule = (ct_rule_t)op->desc.u.update.rule, .hyper = a->hyper, .w = a->w[0], .g = a->dy};
   for (int k = 0; k < CT_RULE_STATES; k++)
     u->state[k] = a->state[k];
-  return ct_grad_map(a, &u->map);
+  return ct_grad_map(&a->ctl, a->scale, &u->map);
 }
 
 static int measure_run(ct_op_t *op, const ct_op_args_t *a)

@@ -56,7 +56,7 @@ static int measure_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   ct_grad_map_t map;
 
   a->norms[0] = a->norms[1] = 0;
-  if (!ct_grad_map(a, &map)) return CT_OK;
+  if (!ct_grad_map(&a->ctl, a->scale, &map)) return CT_OK;
   for (int64_t i = 0; i < a->count; i++) {
     double value = 0;
     switch ((ct_rule_t)d->u.update.rule) {
@@ -85,7 +85,7 @@ static int update_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   ct_hyper_t hyper = a->hyper;
   ct_grad_map_t map;
 
-  if (!ct_grad_map(a, &map)) return CT_OK;
+  if (!ct_grad_map(&a->ctl, a->scale, &map)) return CT_OK;
   hyper.ratio = ct_rule_ratio(d->u.update.rule, &hyper, a->norms);
   for (int64_t i = 0; i < a->count; i++) {
     switch ((ct_rule_t)d->u.update.rule) {

@@ -1,0 +1,93 @@
+/* The optimizer's ops over flat ranges: GRADSTAT, MEASURE, UPDATE. */
+#include "cuda/gpu.h"
+#include "cuda/kernels/update.h"
+
+typedef struct flat_op {
+  ct_op_t head;
+  void *work; /* device memory, for one run at a time: see kernels/update.h */
+} flat_op_t;
+
+static int prepare(ct_op_t *op, ct_op_info_t *info)
+{
+  (void)info;
+  return gpu__mem_ops.alloc(op->dev, CT_MEM_DEVICE, gpu__update_bytes(), &((flat_op_t *)op)->work);
+}
+
+static void clear(ct_op_t *op)
+{
+  (void)cudaFree(((flat_op_t *)op)->work);
+}
+
+static int flat_supports(const ct_op_desc_t *d, char why[128])
+{
+  return d->passes == CT_FWD ? 1 : gpu__cannot(why, "it has no backward pass");
+}
+
+/* ---- gradient statistics ---- */
+
+static int gradstat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  return d->u.gradstat.p > 0 ? flat_supports(d, why)
+                             : gpu__cannot(why, "the norm's p is not above 0");
+}
+
+static int gradstat_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  gpu__dial_t dial = gpu__dial(a);
+  return GPU_CHECK(gpu__gradstat(op->desc.u.gradstat.p, a->count, a->dy, &dial, at, a->stat,
+                                 ((flat_op_t *)op)->work, s));
+}
+
+const gpu__kind_t gpu__kind_gradstat = {.size = sizeof(flat_op_t),
+                                        .supports = gradstat_supports,
+                                        .prepare = prepare,
+                                        .run = gradstat_run,
+                                        .clear = clear};
+
+/* ---- rules ---- */
+
+static int rule_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (d->u.update.rule < 0 || d->u.update.rule >= CT_RULE_COUNT)
+    return gpu__cannot(why, "unknown optimizer rule");
+  return flat_supports(d, why);
+}
+
+static gpu__range_t range_of(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  gpu__range_t r = {.count = a->count, .g = a->dy, .w = a->w[0], .low_type = d->y.dtype};
+  for (int k = 0; k < CT_RULE_STATES; k++)
+    r.state[k] = a->state[k];
+  return r;
+}
+
+static int measure_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  gpu__range_t r = range_of(&op->desc, a);
+  gpu__dial_t dial = gpu__dial(a);
+  return GPU_CHECK(gpu__measure((ct_rule_t)op->desc.u.update.rule, &r, &dial, at, a->norms,
+                                ((flat_op_t *)op)->work, s));
+}
+
+const gpu__kind_t gpu__kind_measure = {.size = sizeof(flat_op_t),
+                                       .supports = rule_supports,
+                                       .prepare = prepare,
+                                       .run = measure_run,
+                                       .clear = clear};
+
+static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  gpu__range_t r = range_of(&op->desc, a);
+  gpu__dial_t dial = gpu__dial(a);
+  if (r.low_type != CT_F32) r.low = a->y;
+  return GPU_CHECK(gpu__update((ct_rule_t)op->desc.u.update.rule, &r, &dial, at, a->norms,
+                               ((flat_op_t *)op)->work, s));
+}
+
+const gpu__kind_t gpu__kind_update = {.size = sizeof(flat_op_t),
+                                      .supports = rule_supports,
+                                      .prepare = prepare,
+                                      .run = update_run,
+                                      .clear = clear};
