@@ -1,8 +1,8 @@
 /** \file conv_plan.h  With which of cuDNN's plans a pass of a convolution is run.  Module-internal.
  *
  * conv_graph.c describes a pass to cuDNN, conv_plan.c finds plans for it, conv_run.c runs them,
- * conv_tune.c measures them, and conv_store.c keeps what was chosen: for this process, and in files for the
- * next.  conv_dnn.c puts passes together to a convolution. */
+ * conv_tune.c measures them, and conv_store.c keeps what was chosen: for this process, and in files
+ * (conv_file.c) for the next.  conv_dnn.c puts passes together to a convolution. */
 #ifndef GPU_CONV_PLAN_H
 #define GPU_CONV_PLAN_H
 #include "backend/ct_backend.h"
@@ -65,6 +65,13 @@ int gpu__conv_way_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu
 /** Local.  Measures ways on memory of its own and keeps the fastest; CT_ERR_NOMEM where there is not enough
  * memory for that. */
 int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_way_t *out);
+
+/** Local.  What was measured earlier, from a file in \a dir; \a key: a line that says all on which the choice
+ * depends.  1: there was a sound one. */
+int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
+                   gpu__conv_way_t *out);
+/** Local.  Makes the directory too; several processes may write the same at once. */
+int gpu__conv_write(const char *dir, const char *key, const gpu__conv_way_t *way);
 
 /** Local.  The way of a pass on \a dev: found once in a process, and with dev->autotune in what earlier ones
  * wrote to dev->plan_cache.  It belongs to the device's products. */

@@ -1,15 +1,8 @@
 /* The ways of convolutions' passes that were chosen: in a table, so that the many layers of one
- * description share one, and in files, so that the next process need not measure again.
- *
- * A file holds what it is for as text, and the hash of what follows: a file of another device, a half one or one
- * that cuDNN does not take is as good as none, and is written anew. */
-#include <inttypes.h>
+ * description share one, and in files, so that the next process need not measure again. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/ct_err.h"
-#include "base/ct_file.h"
-#include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "cuda/conv_plan.h"
@@ -67,68 +60,6 @@ static void key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p, ch
            gpu__conv_pass_name(p->pass), ct_op_text(&d, text, sizeof text));
 }
 
-/* ---- files ---- */
-
-static const char first_line[] = "ctrain-hpc: plan of a convolution, 1";
-
-static int path_of(const ct_dev_t *dev, const char *key, char path[CT_PATH_MAX])
-{
-  char name[40];
-  snprintf(name, sizeof name, "conv-%016" PRIx64 ".plan", ct_hash_text(key, 0));
-  return ct_path_join(path, CT_PATH_MAX, dev->plan_cache, name);
-}
-
-/* If text goes on with a line that is `line`: what comes behind it; else NULL. */
-static const char *behind(const char *text, const char *line)
-{
-  size_t n = strlen(line);
-  return text && !strncmp(text, line, n) && text[n] == '\n' ? text + n + 1 : NULL;
-}
-
-/* 1: read. */
-static int read_file(ct_dev_t *dev, const char *key, gpu__conv_way_t *out)
-{
-  gpu__dnn_target_t t = {.handle = dev->products->dnn};
-  char path[CT_PATH_MAX], *data = NULL;
-  size_t bytes;
-  int read = 0, at = 0;
-  gpu__conv_way_t way = {.fused = 0};
-  uint64_t hash = 0;
-  if (path_of(dev, key, path) != CT_OK || !ct_file_exists(path)) return 0;
-  if (ct_file_read(path, &data, &bytes) != CT_OK) return 0;
-  const char *rest = behind(behind(data, first_line), key);
-  if (rest && sscanf(rest, "fused %d, notes %x, hash %16" SCNx64 "\n%n", &way.fused, &way.notes,
-                     &hash, &at) == 3) {
-    rest += at;
-    read =
-        at > 0 && ct_hash_text(rest, 0) == hash && gpu__dnn_plan_read(&t, rest, &way.plan) == CT_OK;
-    if (read) *out = way;
-  }
-  ct_mem_free(data);
-  return read;
-}
-
-/* Ranks of several nodes may write the same file at once: each has a temporary of its own. */
-static int write_file(const ct_dev_t *dev, const char *key, const gpu__conv_way_t *way)
-{
-  int rc = CT_OK;
-  char path[CT_PATH_MAX], mine[CT_PATH_MAX], host[64] = "";
-  ct_str_t json = {0}, text = {0};
-  gethostname(host, sizeof host - 1);
-  CT_TRY(path_of(dev, key, path));
-  CT_TRY(ct_text_format(mine, sizeof mine, "%s.%s-%ld", path, host, (long)getpid()));
-  CT_TRY(ct_file_mkdirs(dev->plan_cache));
-  CT_TRY(gpu__dnn_plan_write(&way->plan, &json));
-  CT_TRY(ct_str_add(&text, "%s\n%s\nfused %d, notes %x, hash %016" PRIx64 "\n%s", first_line, key,
-                    way->fused, way->notes, ct_hash_text(json.data, 0), json.data));
-  CT_TRY(ct_file_write(mine, text.data, text.len));
-  CT_TRY(ct_file_commit(mine, path));
-out:
-  ct_str_clear(&json);
-  ct_str_clear(&text);
-  return rc;
-}
-
 /* ---- what was chosen ---- */
 
 static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu__conv_way_t *out)
@@ -136,9 +67,9 @@ static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu
   gpu__dnn_target_t t = {.handle = dev->products->dnn};
   int keep = dev->plan_cache && *dev->plan_cache, *warned = &dev->products->conv_plans->warned;
   if (!dev->autotune) return gpu__conv_first_way(&t, p, out);
-  if (keep && read_file(dev, key, out)) return CT_OK;
+  if (keep && gpu__conv_read(&t, dev->plan_cache, key, out)) return CT_OK;
   if (gpu__conv_tune(dev, p, out) != CT_OK) return gpu__conv_first_way(&t, p, out);
-  if (keep && write_file(dev, key, out) != CT_OK && !*warned) {
+  if (keep && gpu__conv_write(dev->plan_cache, key, out) != CT_OK && !*warned) {
     ct_log(CT_LOG_WARN, "what was measured of convolutions is not kept: %s", ct_err_last()->text);
     *warned = 1;
   }

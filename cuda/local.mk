@@ -13,7 +13,7 @@ cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c 
 cuda_products_c = %D%/products.h %D%/products.c \
   %D%/conv_dnn.c %D%/conv_run.c %D%/conv_store.c %D%/conv_tune.c $(cuda_dnn_c)
 # the part of it that needs no device
-cuda_dnn_c = %D%/dnn.h %D%/dnn_graph.c %D%/dnn_plan.c %D%/conv_plan.h %D%/conv_graph.c %D%/conv_plan.c
+cuda_dnn_c = %D%/dnn.h %D%/dnn_graph.c %D%/dnn_plan.c %D%/conv_plan.h %D%/conv_graph.c %D%/conv_plan.c %D%/conv_file.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bias.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu

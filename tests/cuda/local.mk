@@ -7,6 +7,7 @@ emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fa
 emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
 cuda_tests =
+EXTRA_DIST += %D%/deviceprop/a100.json %D%/deviceprop/h100.json %D%/deviceprop/b200.json
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(cuda_tests)
 
 %D%/emu/kernels/%.o: cuda/kernels/%.cu
@@ -25,5 +26,13 @@ check_PROGRAMS += %D%/emu/ctrain-cuda.so
 %C%_emu_ctrain_cuda_so_LDFLAGS = -shared $(CT_SAN)
 %C%_emu_ctrain_cuda_so_LDADD = $(emu_kernels)
 %C%_emu_ctrain_cuda_so_DEPENDENCIES = $(emu_kernels)
+if HAVE_CUNIT
+check_PROGRAMS += %D%/t_dnn
+%C%_t_dnn_SOURCES = %D%/t_dnn.c $(cuda_dnn_c)
+%C%_t_dnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_dnn_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS) $(CUDA_RPATH)
+%C%_t_dnn_LDADD = $(test_ldadd) -lcudnn
+TESTS += %D%/t_dnn
+endif
 TESTS += $(cuda_tests)
 endif
