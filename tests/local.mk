@@ -6,7 +6,7 @@ TEST_LOG_COMPILER = bash
 AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
 EXTRA_DIST += %D%/golden/make_loss.py %D%/unit/loss_gold.h
-EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
+EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h %D%/unit/feed_fake.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
   %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold %D%/golden/mobilenet_v2.gold %D%/golden/densenet121.gold %D%/golden/cosmoflow.gold %D%/golden/vgg_bn.gold %D%/golden/vit.gold %D%/golden/resnet18-amp.gold \
   %D%/golden/make_transform_golden.py %D%/golden/transforms.gold \
   %D%/golden/make_optim_golden.py %D%/golden/optim.gold %D%/golden/gold.h \
@@ -16,7 +16,7 @@ shell_tests = \
   %D%/mpi/loss.test %D%/mpi/implementations.test \
   %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
-  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/staged.test %D%/mpi/staged2.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/recipe.test \
+  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/staged.test %D%/mpi/staged2.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/trainer_ahead.test %D%/mpi/recipe.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
   %D%/mpi/train.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test \
@@ -30,13 +30,13 @@ unit_tests = \
   %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \
   %D%/unit/t_model %D%/unit/t_families %D%/unit/t_model_layers %D%/unit/t_model_seq \
   %D%/unit/t_ref_low %D%/unit/t_plan_low \
-  %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_dataset %D%/unit/t_transforms %D%/unit/t_transform_feed \
+  %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_feed_ahead %D%/unit/t_dataset %D%/unit/t_transforms %D%/unit/t_transform_feed \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_pack %D%/unit/t_store \
   %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input \
   %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \
-  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_trainer %D%/mpi/t_trainer_state %D%/mpi/t_trainer_dp %D%/mpi/t_recipe \
+  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_trainer %D%/mpi/t_trainer_state %D%/mpi/t_trainer_dp %D%/mpi/t_trainer_ahead %D%/mpi/t_recipe \
   %D%/fuzz/fuzz_config %D%/fuzz/fuzz_run_config \
   %D%/tools/same_ckpt
 check_PROGRAMS += $(unit_tests) $(launched_tests)
@@ -58,6 +58,7 @@ trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mp
 tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
 tests_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)
 tests_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
+tests_mpi_t_trainer_ahead_SOURCES = %D%/mpi/t_trainer_ahead.c $(trainer_rig)
 tests_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
 tests_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 tests_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c

@@ -40,7 +40,9 @@ static int measure(const ct_setup_t *s, double seconds, rates_t *r)
                           .samples = s->data.info.samples,
                           .batch = s->cfg.data.batch,
                           .shuffle = s->cfg.data.shuffle};
-  CT_TRY(ct_feed_open(&s->data, &sampler, s->topo->rank, s->topo->size, 0, 0, workers, 0, &f));
+  CT_TRY(ct_feed_open(
+      &s->data, &sampler,
+      &(ct_feed_opts_t){.rank = s->topo->rank, .size = s->topo->size, .workers = workers}, &f));
   CT_TRY(run(f, workers + 2, seconds, r));
 out:
   ct_feed_close(f);

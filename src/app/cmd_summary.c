@@ -10,7 +10,7 @@
 
 /* Bytes of one rank. */
 typedef struct needs {
-  size_t activations, scratch, weights, gradients, states, evaluation;
+  size_t activations, scratch, weights, gradients, states, evaluation, batches;
 } needs_t;
 
 static int threads_here(void)
@@ -26,13 +26,14 @@ static int count_needs(const ct_config_t *c, const ct_recipe_t *how, const ct_pl
   ct_arena_map_t map = {0};
   CT_TRY(ct_arena_map_make(plan, &map));
   ct_optim_rule(&c->optim, &states);
-  *out =
-      (needs_t){.activations = plan->arena_bytes,
-                .scratch = plan->scratch_bytes,
-                .weights = map.weight_bytes + map.buffer_bytes,
-                .gradients = map.gradient_bytes + (size_t)ct_recipe_levels(how) * map.trained_bytes,
-                .states = (size_t)states * map.trained_bytes / (size_t)(how->zero ? ranks : 1),
-                .evaluation = eval->arena_bytes};
+  *out = (needs_t){
+      .activations = plan->arena_bytes,
+      .scratch = plan->scratch_bytes,
+      .weights = map.weight_bytes + map.buffer_bytes,
+      .gradients = map.gradient_bytes + (size_t)ct_recipe_levels(how) * map.trained_bytes,
+      .states = (size_t)states * map.trained_bytes / (size_t)(how->zero ? ranks : 1),
+      .evaluation = eval->arena_bytes,
+      .batches = ct_trainer_input_bytes(plan->be, plan->graph, (int64_t)plan->o.n * how->parts)};
 out:
   ct_arena_map_clear(&map);
   return rc;
@@ -88,7 +89,9 @@ static int describe(const ct_config_t *c, const ct_graph_t *g, const ct_reader_i
   CT_TRY(add_bytes(t, "weights and buffers", m.weights));
   CT_TRY(add_bytes(t, "gradients", m.gradients));
   CT_TRY(add_bytes(t, "optimizer states", m.states));
-  CT_TRY(add_bytes(t, "total", m.activations + m.scratch + m.weights + m.gradients + m.states));
+  if (m.batches) CT_TRY(add_bytes(t, "batches: one in use, one on its way", m.batches));
+  CT_TRY(add_bytes(t, "total",
+                   m.activations + m.scratch + m.weights + m.gradients + m.states + m.batches));
   CT_TRY(add_bytes(t, "(activations of as many samples in evaluation)", m.evaluation));
 out:
   return rc;

@@ -102,6 +102,11 @@ void ct_dataset_close(ct_dataset_t *d)
   *d = (ct_dataset_t){0};
 }
 
+int ct_dataset_is_bytes(const ct_dataset_t *d)
+{
+  return d->info.x.dtype == CT_U8 && !d->transforms;
+}
+
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
 {
   enum { AT_ONCE = 512 };

@@ -37,8 +37,9 @@ typedef struct maker {
 struct ct_feed {
   const ct_dataset_t *data;
   ct_sampler_t sampler;
-  int rank, size, max, one_epoch;
+  int rank, size, max, one_epoch, bytes;
   int workers, running, depth;
+  ct_feed_mem_t mem; /* of the arrays of batches */
   slot_t *slots;
   maker_t *makers;
 
@@ -188,9 +189,9 @@ static int make(const maker_t *m, ct_batch_t *b)
   CT_TRY(ct_fault("feed.read"));
   for (int i = 0; i < b->n; i++)
     b->ids[i] = ct_sampler_at(&f->sampler, b->epoch, b->cursor + b->first + i);
-  CT_TRY(d->ops->read(d->reader, b->n, b->ids, m->stored,
+  CT_TRY(d->ops->read(d->reader, b->n, b->ids, f->bytes ? b->bytes : m->stored,
                       d->info.targets ? (void *)b->targets : m->labels));
-  CT_TRY(make_samples(m, b->epoch, b->n, b->ids, m->stored, b->x));
+  if (!f->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, m->stored, b->x));
   if (d->info.targets) CT_TRY(check_targets(d, b->n, b->ids, b->targets));
   for (int i = 0; i < b->n && !d->info.targets; i++) {
     CT_TRY(check_label(d, b->ids[i], m->labels[i]));
@@ -229,74 +230,99 @@ static void *work(void *arg)
 
 /* ---- opening ---- */
 
+static int host_alloc(void *ctx, size_t bytes, void **out)
+{
+  (void)ctx;
+  *out = ct_mem_alloc(bytes, "the batches of a feed");
+  return *out ? CT_OK : CT_ERR_NOMEM;
+}
+
+static void host_free(void *ctx, void *p)
+{
+  (void)ctx;
+  ct_mem_free(p);
+}
+
 static int makers_of(const ct_feed_t *f)
 {
   return f->workers > 0 ? f->workers : 1;
 }
 
-static int alloc_mix(ct_feed_t *f, int64_t n)
+/* One of the arrays of a batch, for n samples. */
+static int alloc_array(const ct_feed_t *f, int64_t n, size_t sample, void **out)
 {
-  for (int i = 0; i < f->depth; i++) {
-    ct_batch_t *b = &f->slots[i].batch;
-    b->labels2 = ct_mem_array(n, sizeof *b->labels2, "the second labels of a batch");
-    b->mix = ct_mem_array(n, sizeof *b->mix, "the shares of a batch");
-    if (!b->labels2 || !b->mix) return CT_ERR_NOMEM;
-  }
-  for (int i = 0; i < makers_of(f); i++) {
-    maker_t *m = &f->makers[i];
-    m->mix = ct_mem_array(n, sizeof *m->mix, "the mixes of a batch");
-    m->partner_ids = ct_mem_array(n, sizeof *m->partner_ids, "the partners of a batch");
-    m->partner = ct_mem_array(ct_shape_sample(&f->data->x), sizeof *m->partner, "a sample");
-    if (!m->mix || !m->partner_ids || !m->partner) return CT_ERR_NOMEM;
-    if (!f->data->info.targets) continue;
-    m->partner_targets = ct_mem_array(n * f->data->info.targets, sizeof *m->partner_targets,
-                                      "the partners' targets");
-    if (!m->partner_targets) return CT_ERR_NOMEM;
-  }
-  return CT_OK;
+  size_t bytes;
+  if (__builtin_mul_overflow((size_t)n, sample, &bytes)) bytes = SIZE_MAX;
+  return f->mem.alloc(f->mem.ctx, bytes, out);
 }
 
-/* What the reader gives beside the samples: targets go where they are used, labels are made shorter. */
-static int alloc_answers(ct_feed_t *f, int64_t n)
+static int alloc_batch(ct_feed_t *f, int64_t n, ct_batch_t *b)
 {
-  int64_t targets = f->data->info.targets;
-  for (int i = 0; i < f->depth; i++) {
-    ct_batch_t *b = &f->slots[i].batch;
-    b->labels = ct_mem_array(n, sizeof *b->labels, "the labels of a batch");
-    if (targets)
-      b->targets = ct_mem_array(n, (size_t)targets * sizeof *b->targets, "the targets of a batch");
-    if (!b->labels || (targets && !b->targets)) return CT_ERR_NOMEM;
-  }
-  for (int i = 0; i < makers_of(f) && !targets; i++) {
-    maker_t *m = &f->makers[i];
+  int rc = CT_OK, mixes = ct__transforms_mixes(f->data->transforms);
+  size_t targets = (size_t)f->data->info.targets;
+  size_t sample = (size_t)ct_shape_sample(&f->data->x);
+  if (f->bytes)
+    CT_TRY(alloc_array(f, n, sample, (void **)&b->bytes));
+  else
+    CT_TRY(alloc_array(f, n, sample * sizeof *b->x, (void **)&b->x));
+  CT_TRY(alloc_array(f, n, sizeof *b->labels, (void **)&b->labels));
+  if (targets) CT_TRY(alloc_array(f, n, targets * sizeof *b->targets, (void **)&b->targets));
+  if (mixes) CT_TRY(alloc_array(f, n, sizeof *b->labels2, (void **)&b->labels2));
+  if (mixes) CT_TRY(alloc_array(f, n, sizeof *b->mix, (void **)&b->mix));
+  b->ids = ct_mem_array(n, sizeof *b->ids, "the sample numbers of a batch");
+  if (!b->ids) rc = CT_ERR_NOMEM;
+out:
+  return rc;
+}
+
+static void free_batch(const ct_feed_t *f, ct_batch_t *b)
+{
+  void *arrays[] = {b->x, b->bytes, b->labels, b->labels2, b->mix, b->targets};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+    f->mem.release(f->mem.ctx, arrays[i]);
+  ct_mem_free(b->ids);
+}
+
+static int alloc_mix(maker_t *m, int64_t n)
+{
+  const ct_dataset_t *d = m->feed->data;
+  m->mix = ct_mem_array(n, sizeof *m->mix, "the mixes of a batch");
+  m->partner_ids = ct_mem_array(n, sizeof *m->partner_ids, "the partners of a batch");
+  m->partner = ct_mem_array(ct_shape_sample(&d->x), sizeof *m->partner, "a sample");
+  if (!m->mix || !m->partner_ids || !m->partner) return CT_ERR_NOMEM;
+  if (!d->info.targets) return CT_OK;
+  m->partner_targets =
+      ct_mem_array(n * d->info.targets, sizeof *m->partner_targets, "the partners' targets");
+  return m->partner_targets ? CT_OK : CT_ERR_NOMEM;
+}
+
+/* What the reader gives: targets go where they are used, and so do bytes; labels are made shorter. */
+static int alloc_maker(ct_feed_t *f, int64_t n, maker_t *m)
+{
+  const ct_dataset_t *d = f->data;
+  const ct_transforms_t *t = d->transforms;
+  size_t stored = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
+  m->feed = f;
+  if (!f->bytes) m->stored = ct_mem_array(n, stored, "the stored samples of a batch");
+  if (!f->bytes && !m->stored) return CT_ERR_NOMEM;
+  if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
+  if (t && !m->work) return CT_ERR_NOMEM;
+  if (!d->info.targets)
     m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
-    if (!m->labels) return CT_ERR_NOMEM;
-  }
-  return CT_OK;
+  if (!d->info.targets && !m->labels) return CT_ERR_NOMEM;
+  return ct__transforms_mixes(t) ? alloc_mix(m, n) : CT_OK;
 }
 
 static int alloc_buffers(ct_feed_t *f)
 {
-  const ct_transforms_t *t = f->data->transforms;
+  int rc = CT_OK;
   int64_t n = f->max > 0 ? f->max : 1;
-  int64_t sample = ct_shape_sample(&f->data->x);
-  size_t stored = (size_t)ct_shape_sample(&f->data->info.x) * ct_dtype_size(f->data->info.x.dtype);
-  for (int i = 0; i < f->depth; i++) {
-    ct_batch_t *b = &f->slots[i].batch;
-    b->x = ct_mem_array(n, (size_t)sample * sizeof *b->x, "the samples of a batch");
-    b->ids = ct_mem_array(n, sizeof *b->ids, "the sample numbers of a batch");
-    if (!b->x || !b->ids) return CT_ERR_NOMEM;
-  }
-  for (int i = 0; i < makers_of(f); i++) {
-    maker_t *m = &f->makers[i];
-    m->feed = f;
-    m->stored = ct_mem_array(n, stored, "the stored samples of a batch");
-    if (!m->stored) return CT_ERR_NOMEM;
-    if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
-    if (t && !m->work) return CT_ERR_NOMEM;
-  }
-  if (alloc_answers(f, n) != CT_OK) return CT_ERR_NOMEM;
-  return ct__transforms_mixes(t) ? alloc_mix(f, n) : CT_OK;
+  for (int i = 0; i < f->depth; i++)
+    CT_TRY(alloc_batch(f, n, &f->slots[i].batch));
+  for (int i = 0; i < makers_of(f); i++)
+    CT_TRY(alloc_maker(f, n, &f->makers[i]));
+out:
+  return rc;
 }
 
 /* Signals are the main thread's: workers block them all. */
@@ -316,27 +342,31 @@ out:
   return rc;
 }
 
-static int check_start(const ct_dataset_t *d, const ct_sampler_t *s, int rank, int size,
-                       int64_t cursor)
+static int check_start(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opts_t *o)
 {
   int rc = CT_OK;
   int64_t first, most = s->batch < s->samples ? s->batch : s->samples;
   if (s->samples < 1 || s->samples > d->info.samples || s->batch < 1)
     CT_FAIL(CT_ERR_ARG, "a feed of %lld samples in batches of %lld from a data set of %lld",
             (long long)s->samples, (long long)s->batch, (long long)d->info.samples);
-  if (rank < 0 || rank >= size) CT_FAIL(CT_ERR_ARG, "a feed for rank %d of %d", rank, size);
-  if (cursor < 0 || cursor > s->samples)
-    CT_FAIL(CT_ERR_ARG, "a feed from sample %lld of an epoch of %lld", (long long)cursor,
+  if (o->rank < 0 || o->rank >= o->size)
+    CT_FAIL(CT_ERR_ARG, "a feed for rank %d of %d", o->rank, o->size);
+  if (o->cursor < 0 || o->cursor > s->samples)
+    CT_FAIL(CT_ERR_ARG, "a feed from sample %lld of an epoch of %lld", (long long)o->cursor,
             (long long)s->samples);
-  if (ct_sampler_part(s, most, rank, size, &first) > INT32_MAX)
+  if (ct_sampler_part(s, most, o->rank, o->size, &first) > INT32_MAX)
     CT_FAIL(CT_ERR_ARG, "a batch of more than %d samples on one rank", INT32_MAX);
+  if (o->bytes && !ct_dataset_is_bytes(d))
+    CT_FAIL(CT_ERR_ARG, "a feed of bytes from samples that are not stored so, or are transformed");
 out:
   return rc;
 }
 
-static int create(const ct_dataset_t *d, const ct_sampler_t *s, int workers, ct_feed_t **out)
+static int create(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opts_t *o,
+                  ct_feed_t **out)
 {
   int rc = CT_OK;
+  int64_t first;
   ct_feed_t *f = ct_mem_alloc(sizeof *f, "the feed");
   *out = f;
   if (!f) return CT_ERR_NOMEM;
@@ -345,34 +375,35 @@ static int create(const ct_dataset_t *d, const ct_sampler_t *s, int workers, ct_
   pthread_cond_init(&f->room, NULL);
   f->data = d;
   f->sampler = *s;
+  f->rank = o->rank;
+  f->size = o->size;
+  f->max = (int)ct_sampler_part(s, ct_sampler_batch(s, 0), o->rank, o->size, &first);
+  f->one_epoch = o->one_epoch;
+  f->bytes = o->bytes;
+  f->mem = o->mem.alloc ? o->mem : (ct_feed_mem_t){host_alloc, host_free, NULL};
   /* one batch in use, one ready, one in the hands of each worker */
-  f->workers = workers;
-  f->depth = workers > 0 ? workers + 2 : 1;
+  f->workers = o->workers;
+  f->depth = f->workers > 0 ? f->workers + 2 : 1;
   f->slots = ct_mem_array(f->depth, sizeof *f->slots, "the slots of the feed");
   f->makers = ct_mem_array(makers_of(f), sizeof *f->makers, "the feed's workers");
   if (!f->slots || !f->makers) rc = CT_ERR_NOMEM;
   return rc;
 }
 
-int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, int rank, int size, int64_t epoch,
-                 int64_t cursor, int workers, int one_epoch, ct_feed_t **out)
+int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opts_t *o,
+                 ct_feed_t **out)
 {
   int rc = CT_OK;
-  int64_t first;
   ct_feed_t *f = NULL;
   *out = NULL;
-  CT_TRY(check_start(d, s, rank, size, cursor));
-  CT_TRY(create(d, s, workers, &f));
-  f->rank = rank;
-  f->size = size;
-  f->max = (int)ct_sampler_part(s, ct_sampler_batch(s, 0), rank, size, &first);
-  f->one_epoch = one_epoch;
-  f->epoch = epoch;
-  f->cursor = cursor;
-  if (cursor == s->samples) { /* a checkpoint at the very end of an epoch */
+  CT_TRY(check_start(d, s, o));
+  CT_TRY(create(d, s, o, &f));
+  f->epoch = o->epoch;
+  f->cursor = o->cursor;
+  if (o->cursor == s->samples) { /* a checkpoint at the very end of an epoch */
     f->cursor = 0;
     f->epoch++;
-    f->ended = one_epoch;
+    f->ended = o->one_epoch;
   }
   CT_TRY(alloc_buffers(f));
   CT_TRY(start_workers(f));
@@ -416,6 +447,15 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
   return CT_OK;
 }
 
+const ct_batch_t *ct_feed_ahead(ct_feed_t *f)
+{
+  pthread_mutex_lock(&f->lock);
+  const slot_t *s = f->taken < f->begun ? &f->slots[f->taken % f->depth] : NULL;
+  int ready = s && s->ready && s->rc == CT_OK;
+  pthread_mutex_unlock(&f->lock);
+  return ready ? &s->batch : NULL;
+}
+
 int ct_feed_max(const ct_feed_t *f)
 {
   return f->max;
@@ -430,14 +470,8 @@ void ct_feed_close(ct_feed_t *f)
   pthread_mutex_unlock(&f->lock);
   for (int i = 0; i < f->running; i++)
     pthread_join(f->makers[i].thread, NULL);
-  for (int i = 0; f->slots && i < f->depth; i++) {
-    ct_mem_free(f->slots[i].batch.x);
-    ct_mem_free(f->slots[i].batch.labels);
-    ct_mem_free(f->slots[i].batch.ids);
-    ct_mem_free(f->slots[i].batch.labels2);
-    ct_mem_free(f->slots[i].batch.mix);
-    ct_mem_free(f->slots[i].batch.targets);
-  }
+  for (int i = 0; f->slots && i < f->depth; i++)
+    free_batch(f, &f->slots[i].batch);
   for (int i = 0; f->makers && i < makers_of(f); i++) {
     ct_mem_free(f->makers[i].stored);
     ct_mem_free(f->makers[i].labels);

@@ -127,6 +127,22 @@ void ct_trainer_destroy(ct_trainer_t *t);
  * that no step makes one.  No forward pass may be on its way; its logits may be gone afterwards. */
 int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training);
 
+/** Where a feed's batches should lie: memory that the device copies fast.  The feed is closed before the
+ * trainer. */
+ct_feed_mem_t ct_trainer_memory(ct_trainer_t *t);
+/** Where the batch after this one is found: ahead() returns NULL if it is not there yet. */
+typedef struct ct_look {
+  const ct_batch_t *(*ahead)(void *ctx); /**< NULL: nowhere */
+  void *ctx;
+} ct_look_t;
+/** In a feed (borrowed), or nowhere (NULL). */
+ct_look_t ct_trainer_feed(ct_feed_t *f);
+/** Local.  From now on, while a step or a forward pass runs, the batch after it is copied to the device already,
+ * where batches are not used in place.  Nothing else changes: batches are given as ever, and if another is
+ * given, that copy was in vain.  When this returns, no batch found by the look before it is in use.
+ * Returns that look. */
+ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
+
 /** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the step word.
  * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part, and \a b
  * is not looked at.  With recipe.dp rank 0's b is the whole global batch; of the others' only `global` is
@@ -175,6 +191,8 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
 int ct_trainer_verify(ct_trainer_t *t);
 /** Learning rate of the first parameter group at a point of the schedule: for the metrics. */
 double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at);
+/** Pure.  Bytes on the device of batches of up to n samples: of the one in use and the next. */
+size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int64_t n);
 /** Bytes of this rank's arenas: activations, and everything. */
 void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all);
 

@@ -45,13 +45,20 @@ static int count_all(counting_t *c, int64_t batch, int workers)
   int rc = CT_OK;
   const ct_topo_t *topo = c->t->env.topo;
   ct_sampler_t in_order = {.samples = c->data->info.samples, .batch = batch};
-  CT_TRY(ct_feed_open(c->data, &in_order, topo->rank, topo->size, 0, 0, workers, 1, &c->feed));
+  ct_feed_opts_t o = {.rank = topo->rank,
+                      .size = topo->size,
+                      .workers = workers,
+                      .one_epoch = 1,
+                      .mem = ct_trainer_memory(c->t)};
+  CT_TRY(ct_feed_open(c->data, &in_order, &o, &c->feed));
   if (c->confusion) {
     int64_t n = ct_feed_max(c->feed) > 0 ? ct_feed_max(c->feed) : 1;
     c->logits = ct_mem_array(n * c->confusion->classes, sizeof *c->logits, "the logits");
     CT_TRY(c->logits ? CT_OK : CT_ERR_NOMEM);
   }
-  CT_TRY(count_mine(c));
+  ct_look_t before = ct_trainer_follow(c->t, ct_trainer_feed(c->feed));
+  rc = count_mine(c);
+  ct_trainer_follow(c->t, before);
 out:
   ct_mem_free(c->logits);
   ct_feed_close(c->feed);

@@ -326,11 +326,20 @@ out:
 /* In the mode dp rank 0 gets the whole batches, and the others none. */
 static int open_feed(loop_t *l)
 {
+  int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
   int dp = l->t->env.recipe.dp, rank = dp ? 0 : l->topo->rank, size = dp ? 1 : l->topo->size;
   if (dp && l->topo->rank) return CT_OK;
-  return ct_feed_open(o->data, &o->sampler, rank, size, l->at.epoch, l->at.cursor, o->workers, 0,
-                      &l->feed);
+  ct_feed_opts_t f = {.rank = rank,
+                      .size = size,
+                      .epoch = l->at.epoch,
+                      .cursor = l->at.cursor,
+                      .workers = o->workers,
+                      .mem = ct_trainer_memory(l->t)};
+  CT_TRY(ct_feed_open(o->data, &o->sampler, &f, &l->feed));
+  ct_trainer_follow(l->t, ct_trainer_feed(l->feed));
+out:
+  return rc;
 }
 
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out)
@@ -353,6 +362,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
 out:;
   ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */
   ct_log_progress(NULL);
+  ct_trainer_follow(t, (ct_look_t){0});
   ct_feed_close(l.feed);
   ct_ckpt_close(l.ckpt);
   ct_mem_free(l.item);

@@ -12,58 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- the batch ---- */
-
-/* Arrays of the batch and where they go on the device. */
-typedef struct part {
-  const void *from;
-  void *to;
-  size_t bytes; /* of a sample */
-} part_t;
-
-int ct__trainer_upload(ct_trainer_t *t, const ct_batch_t *b)
-{
-  int rc = CT_OK;
-  const part_t parts[] = {{b->x, t->x, ct_shape_bytes(&t->env.graph->input)},
-                          {b->labels, t->labels, sizeof *b->labels},
-                          {b->labels2, t->labels2, sizeof *b->labels2},
-                          {b->mix, t->mix, sizeof *b->mix},
-                          {b->targets, t->targets, (size_t)t->outputs * sizeof *b->targets}};
-  CT_TRY(ct__trainer_room(t, b->n));
-  if (t->env.be->in_place) return CT_OK;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    if (parts[i].from)
-      CT_TRY(t->env.be->mem->copy(t->q, parts[i].to, parts[i].from, (size_t)b->n * parts[i].bytes));
-out:
-  return rc;
-}
-
-/* The arrays as ops see them, from sample \a first of this rank on. */
-void ct__trainer_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, ct_bind_t *bind)
-{
-  int here = t->env.be->in_place;
-  const float *mix = here ? b->mix : t->mix, *targets = here ? b->targets : t->targets;
-  const int32_t *labels2 = here ? b->labels2 : t->labels2;
-  *bind = (ct_bind_t){.arena = t->arena,
-                      .scratch = t->scratch,
-                      .weight = t->weight,
-                      .low = t->low,
-                      .gradient = t->gradient,
-                      .buffer = t->buffer,
-                      .map = &t->map,
-                      .x = (here ? b->x : t->x) + first * ct_shape_count(&t->env.graph->input),
-                      .labels = (here ? b->labels : t->labels) + first,
-                      .labels2 = b->labels2 ? labels2 + first : NULL,
-                      .mix = b->mix ? mix + first : NULL,
-                      .targets = b->targets ? targets + first * t->outputs : NULL,
-                      .class_weight = t->class_weight,
-                      .loss = t->loss,
-                      .stats = t->stats,
-                      .seed = t->env.seed,
-                      .step = t->steps,
-                      .first = b->first + first};
-}
-
 /* ---- failures ---- */
 
 int ct__trainer_note(ct_trainer_t *t, int rc)
@@ -201,7 +149,7 @@ static int begin_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t firs
   int rc = CT_OK;
   if (p == 0) CT_TRY(ct_fault("step"));
   CT_TRY(ct__trainer_variant(t, (int)n, 1, v));
-  ct__trainer_bind(t, b, first, bind);
+  ct__input_bind(t, b, first, bind);
   bind->loss = &t->loss[p];
   bind->loss_scale = (float)(ct_scaler_scale(&t->scaler) / t->divisor);
   bind->keep_running = t->env.recipe.fixed_order && b->first + first > 0;
@@ -339,6 +287,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
                     ct_step_word_t *word, ct_step_report_t *report)
 {
   double begin = ct_clock();
+  int slot = (int)(t->steps % 2); /* as on all ranks, also on those without samples */
   t->sent = 0;
   t->exposed_s = 0;
   t->failed = CT_OK;
@@ -348,13 +297,14 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   if (t->dp) {
     ct__dp_step(t, b, at, report);
   } else {
-    if (t->failed == CT_OK && b->n) note(t, ct__trainer_upload(t, b));
-    ct__repeat_begin(t, b, 0, report->want_norm);
+    if (t->failed == CT_OK && b->n) note(t, ct__input_take(t, b, slot));
+    ct__repeat_begin(t, b, slot, report->want_norm);
     forward_backward(t, b);
     send_rest(t);
     ct__update_apply(t, at, report);
     ct__repeat_end(t);
   }
+  ct__input_look(t);
   note(t, t->env.be->queue->sync(t->q));
   ct__update_report(t, report);
   report->comm_exposed_s = t->exposed_s;
@@ -372,10 +322,10 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   const ct_variant_t *v;
   ct_bind_t bind;
   CT_TRY(ct_fault("eval.forward"));
-  CT_TRY(ct__trainer_upload(t, b));
+  CT_TRY(ct__input_take(t, b, !t->slot));
   CT_TRY(ct__low_refresh(t));
   CT_TRY(ct__trainer_variant(t, b->n, 0, &v));
-  ct__trainer_bind(t, b, 0, &bind);
+  ct__input_bind(t, b, 0, &bind);
   t->last = v->plan;
   for (int i = 0; i < v->plan->works; i++)
     CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
@@ -387,6 +337,7 @@ int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
 {
   t->failed = CT_OK;
   note(t, forward(t, b));
+  ct__input_look(t);
   note(t, t->env.be->queue->sync(t->q)); /* nothing may be pending on the caller's batch */
   if (t->failed != CT_OK) return outcome(t);
   ct__loss_add(sum, t->loss);

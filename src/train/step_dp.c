@@ -197,7 +197,7 @@ static int begin_step(dp_step_t *s)
                         .step = t->steps,
                         .first = first};
   if (topo->rank) return CT_OK;
-  CT_TRY(ct__trainer_upload(t, s->b));
+  CT_TRY(ct__input_take(t, s->b, !t->slot));
   CT_TRY(find_whole(t, s->b->n, &s->whole));
 out:
   return rc;
@@ -235,7 +235,7 @@ static int whole_loss(dp_step_t *s)
   ct_trainer_t *t = s->t;
   ct_bind_t all;
   if (t->env.topo->rank) return CT_OK;
-  ct__trainer_bind(t, s->b, 0, &all);
+  ct__input_bind(t, s->b, 0, &all);
   ct_op_args_t a = {.pass = CT_FWD | CT_BWD_DATA,
                     .x = t->dp->outputs,
                     .dx = t->dp->gradient,
@@ -284,7 +284,8 @@ static int run(dp_step_t *s, const ct_schedule_point_t *at, ct_step_report_t *re
   size_t input = ct_shape_bytes(&t->env.graph->input);
   size_t output = ct_shape_bytes(&loss->x) / (size_t)loss->x.dim[0];
   CT_TRY(agree(t, begin_step(s)));
-  CT_TRY(move_rows(s, 1, input, t->env.be->in_place ? s->b->x : t->x, d->mine));
+  char *x = t->env.be->in_place ? (char *)s->b->x : t->input[t->slot].part[CT_INPUT_X];
+  CT_TRY(move_rows(s, 1, input, x, d->mine));
   CT_TRY(agree(t, forward(s)));
   CT_TRY(move_rows(s, 0, output, d->outputs, at_loss(s, 0)));
   CT_TRY(agree(t, whole_loss(s)));

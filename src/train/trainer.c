@@ -154,27 +154,6 @@ out:
   return rc;
 }
 
-/* Room for a batch on the device; what a data set does not have stays NULL on the host and unused here. */
-static int alloc_batch(ct_trainer_t *t)
-{
-  int rc = CT_OK;
-  size_t n = (size_t)t->max_n, targets = (size_t)t->outputs * sizeof(float);
-  char *x = NULL, *labels = NULL, *labels2 = NULL, *mix = NULL, *target = NULL;
-  if (t->env.be->in_place) return CT_OK;
-  CT_TRY(ct__trainer_alloc(t, n * ct_shape_bytes(&t->env.graph->input), &x));
-  t->x = (float *)x;
-  CT_TRY(ct__trainer_alloc(t, n * sizeof *t->labels, &labels));
-  t->labels = (int32_t *)labels;
-  CT_TRY(ct__trainer_alloc(t, n * sizeof *t->labels2, &labels2));
-  t->labels2 = (int32_t *)labels2;
-  CT_TRY(ct__trainer_alloc(t, n * sizeof *t->mix, &mix));
-  t->mix = (float *)mix;
-  CT_TRY(ct__trainer_alloc(t, n * targets, &target));
-  t->targets = (float *)target;
-out:
-  return rc;
-}
-
 /* ---- several pieces a step; SyncBN ---- */
 
 static int make_sum(ct_trainer_t *t, int bucket)
@@ -235,7 +214,7 @@ static int alloc_arenas(ct_trainer_t *t)
   CT_TRY(ct__trainer_alloc(t, t->map.buffer_bytes, &t->buffer));
   CT_TRY(ct__low_make(t));
   CT_TRY(alloc_loss(t));
-  CT_TRY(alloc_batch(t));
+  CT_TRY(ct__input_make(t));
   if (!t->env.training) return CT_OK;
   CT_TRY(alloc_stats(t));
   CT_TRY(alloc_partial(t));
@@ -320,6 +299,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   const ct_backend_t *be = t->env.be;
   ct_dev_t *dev = t->env.dev;
   be->queue->destroy(t->q);
+  ct__input_free(t);
   be->queue->unmark(t->ready);
   free_snapshot(t);
   for (int i = 0; i < t->variants; i++) {
@@ -334,8 +314,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
     be->op->release(t->sum[i]);
   for (int i = 0; i < CT_LEVELS_MAX; i++)
     be->mem->free(dev, CT_MEM_DEVICE, t->partial[i]);
-  void *all[] = {t->arena,   t->scratch, t->weight,  t->buffer,       t->x,    t->labels,
-                 t->labels2, t->mix,     t->targets, t->class_weight, t->stats};
+  void *all[] = {t->arena, t->scratch, t->weight, t->buffer, t->class_weight, t->stats};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     be->mem->free(dev, CT_MEM_DEVICE, all[i]);
   be->mem->free(dev, CT_MEM_STAGING, t->loss);
@@ -399,5 +378,6 @@ void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all)
   *activations = t->arena_bytes;
   *all = t->arena_bytes + t->scratch_bytes + t->map.weight_bytes + t->map.buffer_bytes +
          t->map.gradient_bytes + (size_t)t->states * t->state_bytes +
-         (size_t)t->levels * t->map.trained_bytes + (t->low ? t->map.weight_bytes / 2 : 0);
+         (size_t)t->levels * t->map.trained_bytes + (t->low ? t->map.weight_bytes / 2 : 0) +
+         ct_trainer_input_bytes(t->env.be, t->env.graph, t->max_n);
 }

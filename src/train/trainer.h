@@ -21,6 +21,22 @@ typedef struct ct_range {
   int norms; /**< number of its pair in the array of norms */
 } ct_range_t;
 
+/** The arrays of a batch that go to the device. */
+enum {
+  CT_INPUT_X,
+  CT_INPUT_LABELS,
+  CT_INPUT_LABELS2,
+  CT_INPUT_MIX,
+  CT_INPUT_TARGETS,
+  CT_INPUT_PARTS
+};
+
+/** Room for a batch on the device. */
+typedef struct ct_input {
+  char *part[CT_INPUT_PARTS];
+  ct_event_t *ready; /**< end of the copies */
+} ct_input_t;
+
 typedef struct ct__dp ct__dp_t;
 
 /** Steps that are started as a whole (repeat.c). */
@@ -43,6 +59,14 @@ struct ct_trainer {
   int buckets; /**< the same for every variant and rank */
   int parts;   /**< pieces of a rank's part of a batch; at least 1 */
   ct_group_t *group;
+
+  /* input.c */
+  ct_queue_t *copies; /**< of batches; NULL where they are used where they lie */
+  ct_input_t input[2];
+  int slot; /**< number of the one in use: a step's pointers alternate with it */
+  ct_look_t look;
+  int has_next;    /**< the other one holds, or will when its copies are done, … */
+  ct_batch_t next; /**< … this batch */
 
   ct__dp_t *dp; /**< owned, of step_dp.c; NULL in the other modes */
 
@@ -68,9 +92,7 @@ struct ct_trainer {
   int levels;                   /**< of them */
   ct_op_t *sum[CT_BUCKETS_MAX]; /**< adds up two arenas' slices, if there are several pieces */
   size_t arena_bytes, scratch_bytes;
-  float *x; /**< the batch on the device; NULL where host memory is device memory */
-  int32_t *labels, *labels2;
-  float *mix, *targets, *class_weight;
+  float *class_weight;
   int64_t outputs;       /**< of a sample */
   int max_n;             /**< samples for which there is room */
   ct_loss_t *loss;       /**< staging: of each piece */
@@ -103,12 +125,6 @@ int ct__trainer_room(const ct_trainer_t *t, int n);
 /** Local.  The plan for n samples, made if it is new; grows the activation arena if it has to (no work may be
  * pending then). */
 int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t **out);
-/** What a plan is run on, for the samples from \a first of this rank on of a batch that
- * ct__trainer_upload() brought to the device. */
-void ct__trainer_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, ct_bind_t *bind);
-/** Local.  The batch to the device, where it is not used in place.  CT_ERR_ARG: more samples than were
- * announced. */
-int ct__trainer_upload(ct_trainer_t *t, const ct_batch_t *b);
 /** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
 int ct__trainer_note(ct_trainer_t *t, int rc);
 
@@ -128,6 +144,22 @@ void ct__repeat_make(ct_trainer_t *t);
 void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_norm);
 /** Collective, Hot.  Starts what was noted.  After a failure of this rank it does what the peers wait for. */
 void ct__repeat_end(ct_trainer_t *t);
+
+/* ---- input.c ---- */
+
+/** Local. */
+int ct__input_make(ct_trainer_t *t);
+void ct__input_free(ct_trainer_t *t);
+/** Local, Hot.  The batch to place \a slot (0 or 1) of the device, where it is not used in place; t->q waits for
+ * it, the host does not.  If it was looked ahead at, and !t->slot is the slot, it is there already.
+ * CT_ERR_ARG: more samples than were announced. */
+int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
+/** Local, Hot.  Begins to copy the batch that comes after the one that was taken, if it is there and not begun
+ * yet: to be called while the device has work.  What fails here is tried again, and told, when the batch is
+ * taken. */
+void ct__input_look(ct_trainer_t *t);
+/** What a plan is run on, for the samples from \a first of this rank on of the batch that was taken. */
+void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, ct_bind_t *bind);
 
 /* ---- step_dp.c: what a trainer of the mode dp has more; nothing happens in the others ---- */
 

@@ -102,7 +102,13 @@ static void zeros_may_fail(void)
 
 static void the_first_failure_is_the_one_told(void)
 {
-  static const flaky_call_t later[] = {FLAKY_ZERO, FLAKY_MARK, FLAKY_WAIT, FLAKY_SYNC};
+  static const struct {
+    flaky_call_t call;
+    int64_t nth;
+  } later[] = {{FLAKY_ZERO, 1},
+               {FLAKY_MARK, 2},
+               {FLAKY_WAIT, 1},
+               {FLAKY_SYNC, 1}}; /* mark 1: of the batch */
   for (int o = 0; o < ORDERS; o++) {
     rig_t r;
     ct_step_word_t word = {0};
@@ -110,7 +116,7 @@ static void the_first_failure_is_the_one_told(void)
     if (topo->rank == last_rank()) {
       flaky_order(FLAKY_RUN, CT_OP_LOSS, 1);
       for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        flaky_order(later[i], FLAKY_ANY, 1);
+        flaky_order(later[i].call, FLAKY_ANY, later[i].nth);
     }
     rig_load(&r, 0, 2 * topo->size);
     told(rig_run(&r, &word), CT_ERR_DEVICE, last_rank(), "in run of loss");

@@ -1,141 +1,16 @@
 /* The feed: the right samples in the right order, converted, and errors with their text. */
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_mem.h"
 #include "data/ct_feed.h"
-#include "tests/harness/ct_test.h"
-
-/* ---- a reader made for the tests: its samples are functions of their numbers ---- */
-
-struct ct_reader {
-  ct_reader_info_t info;
-  int64_t bad_label_at, fail_at; /* sample numbers; -1: none */
-  double odd;                    /* last element of sample 5, if it is not 0 */
-  atomic_int reads;
-};
-
-static double element(int64_t index, int64_t i)
-{
-  return (double)((index * 7 + i) % 100);
-}
-
-static void store(ct_dtype_t type, void *x, int64_t i, double value)
-{
-  switch (type) {
-  case CT_F32:
-    ((float *)x)[i] = (float)value;
-    break;
-  case CT_F64:
-    ((double *)x)[i] = value;
-    break;
-  case CT_U8:
-    ((uint8_t *)x)[i] = (uint8_t)value;
-    break;
-  case CT_I8:
-    ((int8_t *)x)[i] = (int8_t)value;
-    break;
-  case CT_I16:
-    ((int16_t *)x)[i] = (int16_t)value;
-    break;
-  case CT_I32:
-    ((int32_t *)x)[i] = (int32_t)value;
-    break;
-  default:
-    ((int64_t *)x)[i] = (int64_t)value;
-    break;
-  }
-}
-
-static int fake_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
-{
-  int rc = CT_OK;
-  int64_t elements = ct_shape_sample(&r->info.x);
-  for (int k = 0; k < n; k++) {
-    if (index[k] == r->fail_at) CT_FAIL(CT_ERR_IO, "fake sample %d is gone", (int)index[k]);
-    for (int64_t i = 0; x && i < elements; i++)
-      store(r->info.x.dtype, x, k * elements + i, element(index[k], i));
-    if (x && r->odd != 0 && index[k] == 5)
-      store(r->info.x.dtype, x, (k + 1) * elements - 1, r->odd);
-    ((int64_t *)y)[k] = index[k] == r->bad_label_at ? 77 : index[k] % 10;
-  }
-out:
-  atomic_fetch_add(&r->reads, 1);
-  return rc;
-}
-
-static const ct_reader_info_t *fake_info(const ct_reader_t *r)
-{
-  return &r->info;
-}
-
-static void fake_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
-{
-  (void)r;
-  snprintf(buf, cap, "fake.h5, sample %d", (int)index);
-}
-
-static void fake_close(ct_reader_t *r)
-{
-  ct_mem_free(r);
-}
-
-static int fake_open(const ct_reader_spec_t *spec, ct_reader_t **out)
-{
-  ct_reader_t *r = ct_mem_alloc(sizeof *r, "a fake");
-  *out = r;
-  if (!r) return CT_ERR_NOMEM;
-  r->info.samples = spec->samples;
-  r->info.classes = spec->classes;
-  r->info.x = (ct_shape_t){.dtype = CT_U8, .ndim = 4, .dim = {1, 3, 2, 5, 1}};
-  r->bad_label_at = r->fail_at = -1;
-  return CT_OK;
-}
-
-static const ct_reader_ops_t fake = {
-    sizeof(ct_reader_ops_t), "fake", fake_open, fake_info, fake_read, fake_place, fake_close};
-
-static ct_dataset_t open_fake(int64_t samples)
-{
-  ct_dataset_t d;
-  ct_reader_spec_t spec = {.samples = samples, .classes = 10};
-  CT_ASSERT_OK(ct_dataset_open(&fake, &spec, NULL, "x.yaml", &d));
-  return d;
-}
-
-static ct_sampler_t sampler(int64_t samples, int64_t batch)
-{
-  return (ct_sampler_t){.seed = 5, .samples = samples, .batch = batch, .shuffle = 1};
-}
+#include "tests/unit/feed_fake.h"
 
 /* ---- order ---- */
-
-static void check_batch(const ct_batch_t *b, const ct_sampler_t *s, int64_t epoch, int64_t cursor,
-                        int rank, int size)
-{
-  int64_t first, n = ct_sampler_share(ct_sampler_batch(s, cursor), rank, size, &first);
-  CU_ASSERT_FATAL(b != NULL);
-  CT_ASSERT_INT(b->epoch, epoch);
-  CT_ASSERT_INT(b->cursor, cursor);
-  CT_ASSERT_INT(b->global, ct_sampler_batch(s, cursor));
-  CT_ASSERT_INT(b->first, first);
-  CT_ASSERT_INT(b->n, n);
-  CT_ASSERT_INT((uintptr_t)b->x % 64, 0);
-  for (int i = 0; i < b->n; i++) {
-    int64_t id = ct_sampler_at(s, epoch, cursor + first + i);
-    CT_ASSERT_INT(b->ids[i], id);
-    CT_ASSERT_INT(b->labels[i], id % 10);
-    for (int k = 0; k < 30; k++)
-      CT_ASSERT_INT(b->x[30 * i + k], element(id, k));
-  }
-}
 
 /* All steps of two epochs and a bit, from a cursor inside the first. */
 static void batches_come_in_step_order(void)
@@ -146,7 +21,11 @@ static void batches_come_in_step_order(void)
     ct_feed_t *f;
     const ct_batch_t *b;
     int64_t epoch = 3, cursor = 16;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 1, 3, epoch, cursor, workers, 0, &f));
+    CT_ASSERT_OK(ct_feed_open(
+        &d, &s,
+        &(ct_feed_opts_t){
+            .rank = 1, .size = 3, .epoch = epoch, .cursor = cursor, .workers = workers},
+        &f));
     CT_ASSERT_INT(ct_feed_max(f), 3);
     for (int step = 0; step < 17; step++) {
       CT_ASSERT_OK(ct_feed_next(f, &b));
@@ -166,7 +45,8 @@ static void one_epoch_ends(void)
   for (int workers = 0; workers <= 3; workers++) {
     ct_feed_t *f;
     const ct_batch_t *b;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 2, 0, workers, 1, &f));
+    CT_ASSERT_OK(ct_feed_open(
+        &d, &s, &(ct_feed_opts_t){.size = 1, .epoch = 2, .workers = workers, .one_epoch = 1}, &f));
     for (int64_t cursor = 0; cursor < 20; cursor += 8) {
       CT_ASSERT_OK(ct_feed_next(f, &b));
       check_batch(b, &s, 2, cursor, 0, 1);
@@ -188,11 +68,15 @@ static void start_at_the_end_of_an_epoch(void)
   for (int workers = 0; workers <= 1; workers++) {
     ct_feed_t *f;
     const ct_batch_t *b;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 2, 20, workers, 0, &f));
+    CT_ASSERT_OK(ct_feed_open(
+        &d, &s, &(ct_feed_opts_t){.size = 1, .epoch = 2, .cursor = 20, .workers = workers}, &f));
     CT_ASSERT_OK(ct_feed_next(f, &b));
     check_batch(b, &s, 3, 0, 0, 1);
     ct_feed_close(f);
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 2, 20, workers, 1, &f));
+    CT_ASSERT_OK(ct_feed_open(
+        &d, &s,
+        &(ct_feed_opts_t){.size = 1, .epoch = 2, .cursor = 20, .workers = workers, .one_epoch = 1},
+        &f));
     CT_ASSERT_OK(ct_feed_next(f, &b));
     CU_ASSERT(b == NULL);
     ct_feed_close(f);
@@ -209,7 +93,8 @@ static void ranks_together_see_every_sample_once(void)
   for (int rank = 0; rank < 4; rank++) {
     ct_feed_t *f;
     const ct_batch_t *b;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, rank, 4, 0, 0, 1, 1, &f));
+    CT_ASSERT_OK(ct_feed_open(
+        &d, &s, &(ct_feed_opts_t){.rank = rank, .size = 4, .workers = 1, .one_epoch = 1}, &f));
     for (int step = 0; step < 3; step++) {
       CT_ASSERT_OK(ct_feed_next(f, &b));
       CU_ASSERT_FATAL(b != NULL);
@@ -230,7 +115,8 @@ static void a_rank_without_samples(void)
   const ct_batch_t *b;
   ct_dataset_t d = open_fake(10);
   ct_sampler_t s = sampler(10, 2);
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 3, 4, 0, 0, 1, 1, &f));
+  CT_ASSERT_OK(ct_feed_open(
+      &d, &s, &(ct_feed_opts_t){.rank = 3, .size = 4, .workers = 1, .one_epoch = 1}, &f));
   CT_ASSERT_INT(ct_feed_max(f), 0);
   for (int step = 0; step < 5; step++) {
     CT_ASSERT_OK(ct_feed_next(f, &b));
@@ -244,13 +130,6 @@ static void a_rank_without_samples(void)
 
 /* ---- threads ---- */
 
-static int waits_for(atomic_int *counter, int value)
-{
-  for (int i = 0; i < 2000 && atomic_load(counter) < value; i++)
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-  return atomic_load(counter);
-}
-
 /* Nobody asks, and the workers fill all slots but not one more. */
 static void workers_read_ahead_as_far_as_there_is_room(void)
 {
@@ -258,7 +137,7 @@ static void workers_read_ahead_as_far_as_there_is_room(void)
   const ct_batch_t *b;
   ct_dataset_t d = open_fake(1000);
   ct_sampler_t s = sampler(1000, 8);
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 2, 0, &f));
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 2}, &f));
   CT_ASSERT_INT(waits_for(&d.reader->reads, 4), 4);
   CT_ASSERT_OK(ct_feed_next(f, &b)); /* borrowed: its slot is not free yet */
   CT_ASSERT_INT(atomic_load(&d.reader->reads), 4);
@@ -275,7 +154,7 @@ static void nothing_is_allocated_after_open(void)
   for (int workers = 0; workers <= 2; workers += 2) {
     ct_feed_t *f;
     const ct_batch_t *b;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, workers, 0, &f));
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = workers}, &f));
     int64_t before = ct_mem_calls();
     for (int step = 0; step < 200; step++)
       CT_ASSERT_OK(ct_feed_next(f, &b));
@@ -292,7 +171,7 @@ static void close_while_workers_work(void)
   for (int i = 0; i < 50; i++) {
     ct_feed_t *f;
     const ct_batch_t *b;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 3, 0, &f));
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 3}, &f));
     for (int k = 0; k < i % 4; k++)
       CT_ASSERT_OK(ct_feed_next(f, &b));
     ct_feed_close(f);
@@ -312,7 +191,7 @@ static void bad_labels_are_named(void)
   for (int workers = 0; workers <= 2; workers++) {
     ct_feed_t *f;
     const ct_batch_t *b;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, workers, 0, &f));
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = workers}, &f));
     CT_ASSERT_OK(ct_feed_next(f, &b));
     CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA,
                     "fake.h5, sample 5: label 77 is not in 0 to 9 (10 classes)");
@@ -324,7 +203,7 @@ static void bad_labels_are_named(void)
   d.classes = 0; /* unknown: then any class number will do */
   ct_feed_t *f;
   const ct_batch_t *b;
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 4, 0, 0, &f));
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = 4}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   CT_ASSERT_INT(b->labels[1], 77);
   ct_feed_close(f);
@@ -348,7 +227,7 @@ static void values_that_are_not_finite_are_named(void)
     d.info.x.dtype = d.reader->info.x.dtype = cases[i].type;
     d.affine = (ct_affine_t){.channels = 1, .a = {1}};
     d.reader->odd = cases[i].value;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 3, 0, 0, &f));
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = 3}, &f));
     if (cases[i].bad)
       CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA, "fake.h5, sample 5: holds a value that is");
     else
@@ -366,7 +245,7 @@ static void errors_of_the_reader_come_with_their_text(void)
   ct_sampler_t s = sampler(16, 4);
   s.shuffle = 0;
   d.reader->fail_at = 9;
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 4, 1, 0, &f));
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = 4, .workers = 1}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   waits_for(&d.reader->reads, 3);
   ct_err_set(CT_ERR_ARG, "x", 1, "another thread's text");
@@ -383,7 +262,7 @@ static void fault_points(void)
   ct_sampler_t s = sampler(16, 4);
   setenv("CTRAIN_FAULTS", "feed.read@0:2,reader.open@0:1", 1);
   ct_fault_setup(0);
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 1, 0, &f));
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 1}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_FAULT, "feed.read");
   ct_feed_close(f);
@@ -400,10 +279,14 @@ static void wrong_arguments(void)
   ct_feed_t *f;
   ct_dataset_t d = open_fake(16);
   ct_sampler_t s = sampler(16, 4), larger = sampler(17, 4);
-  CT_ASSERT_FAILS(ct_feed_open(&d, &s, 0, 1, 0, 17, 0, 0, &f), CT_ERR_ARG, "from sample 17");
-  CT_ASSERT_FAILS(ct_feed_open(&d, &s, 0, 1, 0, -1, 0, 0, &f), CT_ERR_ARG, "from sample -1");
-  CT_ASSERT_FAILS(ct_feed_open(&d, &s, 2, 2, 0, 0, 0, 0, &f), CT_ERR_ARG, "rank 2 of 2");
-  CT_ASSERT_FAILS(ct_feed_open(&d, &larger, 0, 1, 0, 0, 0, 0, &f), CT_ERR_ARG, "17 samples");
+  CT_ASSERT_FAILS(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = 17}, &f), CT_ERR_ARG,
+                  "from sample 17");
+  CT_ASSERT_FAILS(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = -1}, &f), CT_ERR_ARG,
+                  "from sample -1");
+  CT_ASSERT_FAILS(ct_feed_open(&d, &s, &(ct_feed_opts_t){.rank = 2, .size = 2}, &f), CT_ERR_ARG,
+                  "rank 2 of 2");
+  CT_ASSERT_FAILS(ct_feed_open(&d, &larger, &(ct_feed_opts_t){.size = 1}, &f), CT_ERR_ARG,
+                  "17 samples");
   CU_ASSERT(f == NULL);
   ct_dataset_close(&d);
 }
@@ -419,7 +302,7 @@ static void no_memory_at_any_point(void)
     ct_feed_t *f = NULL;
     ct_mem_fail_at(nth);
     rc = ct_dataset_open(&ct_reader_synthetic, &spec, NULL, "x", &d);
-    if (rc == CT_OK) rc = ct_feed_open(&d, &s, 0, 1, 0, 0, 2, 0, &f);
+    if (rc == CT_OK) rc = ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 2}, &f);
     ct_mem_fail_at(0);
     CU_ASSERT(rc == CT_OK || rc == CT_ERR_NOMEM);
     ct_feed_close(f);
@@ -436,7 +319,7 @@ static const float *one_batch(ct_dataset_t *d, ct_feed_t **f)
   const ct_batch_t *b;
   ct_sampler_t s = sampler(d->info.samples, 3);
   s.shuffle = 0;
-  CT_ASSERT_OK(ct_feed_open(d, &s, 0, 1, 0, 0, 0, 0, f));
+  CT_ASSERT_OK(ct_feed_open(d, &s, &(ct_feed_opts_t){.size = 1}, f));
   CT_ASSERT_OK(ct_feed_next(*f, &b));
   return b->x;
 }

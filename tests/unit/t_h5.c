@@ -249,7 +249,8 @@ static void channels_last_reaches_the_batch_transposed(void)
   ct_reader_spec_t spec = spec_of(dir);
   CT_ASSERT_OK(ct_dataset_open(ops, &spec, NULL, "x", &d));
   d.classes = 10;
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 1, 1, &f));
+  CT_ASSERT_OK(
+      ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 1, .one_epoch = 1}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   for (int n = 0; n < 6; n++)
     for (int c = 0; c < 3; c++)

@@ -163,7 +163,8 @@ static void batches_have_targets(void)
     ct_feed_t *f;
     const ct_batch_t *b;
     float y[3];
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 1, 2, 0, 0, workers, 1, &f));
+    CT_ASSERT_OK(ct_feed_open(
+        &d, &s, &(ct_feed_opts_t){.rank = 1, .size = 2, .workers = workers, .one_epoch = 1}, &f));
     for (int step = 0; step < 4; step++) {
       CT_ASSERT_OK(ct_feed_next(f, &b));
       for (int i = 0; i < b->n; i++) {
@@ -185,7 +186,7 @@ static void targets_are_mixed(void)
   ct_feed_t *f;
   const ct_batch_t *b;
   int64_t found = 0, mixed = 0;
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 0, 1, &f));
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .one_epoch = 1}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   for (int64_t i = 0; i < 50; i++) {
     float own, other;
@@ -224,7 +225,8 @@ static void targets_that_are_not_finite_are_named(void)
   ct_feed_t *f;
   const ct_batch_t *b;
   if (CT_ASSERT_OK(ct_dataset_open(ops, &spec, NULL, "x.yaml", &d)) != CT_OK) return;
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 1, 1, &f));
+  CT_ASSERT_OK(
+      ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 1, .one_epoch = 1}, &f));
   CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA, "a.h5, sample 2: target 1 is not finite");
   ct_feed_close(f);
   ct_dataset_close(&d);
@@ -238,7 +240,7 @@ static void no_memory_at_any_point(void)
   int64_t live = ct_mem_live(), at = 1;
   for (;; at++) {
     ct_mem_fail_at(at);
-    int rc = ct_feed_open(&d, &s, 0, 1, 0, 0, 1, 1, &f);
+    int rc = ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 1, .one_epoch = 1}, &f);
     ct_mem_fail_at(0);
     if (rc == CT_OK) break;
     CT_ASSERT_INT(rc, CT_ERR_NOMEM);
@@ -263,7 +265,7 @@ static void the_ignored_label_is_allowed(void)
   CT_ASSERT_INT(d.classes, 9);
   for (int allowed = 1; allowed >= 0; allowed--) {
     d.has_ignored = allowed;
-    CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 0, 1, &f));
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .one_epoch = 1}, &f));
     if (allowed) {
       CT_ASSERT_OK(ct_feed_next(f, &b));
       CT_ASSERT_INT(b->labels[9], 9);

@@ -111,7 +111,14 @@ static void see_epoch(const ct_dataset_t *d, uint64_t seed, int64_t epoch, int64
   for (int rank = 0; rank < ranks; rank++) {
     ct_feed_t *f;
     const ct_batch_t *b;
-    CT_ASSERT_OK(ct_feed_open(d, &sampler, rank, ranks, epoch, cursor, workers, 1, &f));
+    CT_ASSERT_OK(ct_feed_open(d, &sampler,
+                              &(ct_feed_opts_t){.rank = rank,
+                                                .size = ranks,
+                                                .epoch = epoch,
+                                                .cursor = cursor,
+                                                .workers = workers,
+                                                .one_epoch = 1},
+                              &f));
     for (;;) {
       CT_ASSERT_OK(ct_feed_next(f, &b));
       if (!b) break;
@@ -172,12 +179,12 @@ static void mixtures_are_of_two_samples(void)
   CT_ASSERT_OK(open_data("t: [random_flip]", 1, &plain));
   CT_ASSERT_OK(open_data("t: [random_flip, mixup, cutmix]", 1, &both));
   ct_sampler_t s = {.seed = 3, .samples = SAMPLES, .batch = SAMPLES};
-  CT_ASSERT_OK(ct_feed_open(&plain, &s, 0, 1, 0, 0, 0, 1, &f));
+  CT_ASSERT_OK(ct_feed_open(&plain, &s, &(ct_feed_opts_t){.size = 1, .one_epoch = 1}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   CU_ASSERT(!b->labels2 && !b->mix);
   memcpy(x, b->x, sizeof x);
   ct_feed_close(f);
-  CT_ASSERT_OK(ct_feed_open(&both, &s, 0, 1, 0, 0, 0, 1, &f));
+  CT_ASSERT_OK(ct_feed_open(&both, &s, &(ct_feed_opts_t){.size = 1, .one_epoch = 1}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   for (int i = 0; i < SAMPLES; i++) {
     const float *y = b->x + (size_t)i * 360;
@@ -230,7 +237,7 @@ static void nothing_is_allocated_after_open(void)
   const ct_batch_t *b;
   ct_sampler_t s = {.seed = 3, .samples = SAMPLES, .batch = BATCH, .shuffle = 1};
   CT_ASSERT_OK(open_data(all, 1, &d));
-  CT_ASSERT_OK(ct_feed_open(&d, &s, 0, 1, 0, 0, 2, 0, &f));
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 2}, &f));
   int64_t before = ct_mem_calls();
   for (int step = 0; step < 20; step++)
     CT_ASSERT_OK(ct_feed_next(f, &b));
@@ -251,7 +258,7 @@ static void no_memory_at_any_point(void)
       ct_feed_t *f = NULL;
       ct_mem_fail_at(nth);
       rc = open_data(yaml, training, &d);
-      if (rc == CT_OK) rc = ct_feed_open(&d, &s, 0, 1, 0, 0, 2, 0, &f);
+      if (rc == CT_OK) rc = ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 2}, &f);
       ct_mem_fail_at(0);
       CU_ASSERT(rc == CT_OK || rc == CT_ERR_NOMEM);
       ct_feed_close(f);

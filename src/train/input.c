@@ -1,0 +1,187 @@
+/* Batches on their way to the device.
+ *
+ * All copies are made in a queue of their own, into two places in turn: while a step works on the batch in
+ * one of them, the next batch is copied into the other.  A step ends with its work done, so whoever takes
+ * a batch finds the other place free, and two copies into it are kept apart by their queue. */
+#include "train/trainer.h"
+#include "base/ct_err.h"
+
+/* ---- memory ---- */
+
+static int host_alloc(void *ctx, size_t bytes, void **out)
+{
+  const ct_trainer_t *t = ctx;
+  return t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, bytes, out);
+}
+
+static void host_free(void *ctx, void *p)
+{
+  const ct_trainer_t *t = ctx;
+  t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, p);
+}
+
+ct_feed_mem_t ct_trainer_memory(ct_trainer_t *t)
+{
+  return (ct_feed_mem_t){host_alloc, host_free, t};
+}
+
+/* Of one sample. */
+static void list_bytes(const ct_graph_t *g, size_t out[CT_INPUT_PARTS])
+{
+  int64_t outputs = ct_shape_sample(&g->layer[g->layers - 1].out);
+  out[CT_INPUT_X] = ct_shape_bytes(&g->input);
+  out[CT_INPUT_LABELS] = out[CT_INPUT_LABELS2] = sizeof(int32_t);
+  out[CT_INPUT_MIX] = sizeof(float);
+  out[CT_INPUT_TARGETS] = (size_t)outputs * sizeof(float);
+}
+
+/* What the data set does not have is NULL. */
+static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_PARTS])
+{
+  out[CT_INPUT_X] = b->x;
+  out[CT_INPUT_LABELS] = b->labels;
+  out[CT_INPUT_LABELS2] = b->labels2;
+  out[CT_INPUT_MIX] = b->mix;
+  out[CT_INPUT_TARGETS] = b->targets;
+}
+
+size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int64_t n)
+{
+  size_t bytes[CT_INPUT_PARTS], sum = 0;
+  if (be->in_place) return 0;
+  list_bytes(g, bytes);
+  for (int i = 0; i < CT_INPUT_PARTS; i++)
+    sum += bytes[i];
+  return 2 * (size_t)n * sum;
+}
+
+int ct__input_make(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  size_t bytes[CT_INPUT_PARTS];
+  if (t->env.be->in_place) return CT_OK;
+  CT_TRY(t->env.be->queue->create(t->env.dev, &t->copies));
+  list_bytes(t->env.graph, bytes);
+  for (int k = 0; k < 2; k++)
+    CT_TRY(t->env.be->queue->mark(t->copies, &t->input[k].ready));
+  for (int i = 0; i < 2 * CT_INPUT_PARTS; i++)
+    CT_TRY(ct__trainer_alloc(t, (size_t)t->max_n * bytes[i / 2], &t->input[i % 2].part[i / 2]));
+out:
+  return rc;
+}
+
+void ct__input_free(ct_trainer_t *t)
+{
+  const ct_backend_t *be = t->env.be;
+  be->queue->destroy(t->copies);
+  for (int k = 0; k < 2; k++) {
+    be->queue->unmark(t->input[k].ready);
+    for (int i = 0; i < CT_INPUT_PARTS; i++)
+      be->mem->free(t->env.dev, CT_MEM_DEVICE, t->input[k].part[i]);
+  }
+}
+
+/* ---- copies ---- */
+
+static int copy(ct_trainer_t *t, const ct_batch_t *b, ct_input_t *in)
+{
+  int rc = CT_OK;
+  size_t bytes[CT_INPUT_PARTS];
+  const void *from[CT_INPUT_PARTS];
+  list_bytes(t->env.graph, bytes);
+  list_arrays(b, from);
+  for (int i = 0; i < CT_INPUT_PARTS; i++)
+    if (from[i])
+      CT_TRY(t->env.be->mem->copy(t->copies, in->part[i], from[i], (size_t)b->n * bytes[i]));
+  CT_TRY(t->env.be->queue->mark(t->copies, &in->ready));
+out:
+  if (rc != CT_OK) { /* the batch is ours no longer */
+    ct_err_info_t failure = *ct_err_last();
+    (void)t->env.be->queue->sync(t->copies);
+    ct_err_put(&failure);
+  }
+  return rc;
+}
+
+/* A feed uses its arrays again: the same pointer alone does not make the same batch. */
+static int is_next(const ct_trainer_t *t, const ct_batch_t *b)
+{
+  const ct_batch_t *next = &t->next;
+  return t->has_next && b->x == next->x && b->epoch == next->epoch && b->cursor == next->cursor &&
+         b->n == next->n;
+}
+
+int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
+{
+  int rc = CT_OK;
+  CT_TRY(ct__trainer_room(t, b->n));
+  if (t->env.be->in_place) return CT_OK;
+  int there = is_next(t, b) && slot == !t->slot;
+  t->has_next = 0;
+  t->slot = slot;
+  if (!there) CT_TRY(copy(t, b, &t->input[slot]));
+  CT_TRY(t->env.be->queue->after(t->q, t->input[slot].ready));
+  ct__input_look(t);
+out:
+  return rc;
+}
+
+void ct__input_look(ct_trainer_t *t)
+{
+  const ct_batch_t *b = NULL;
+  if (t->copies && t->look.ahead) b = t->look.ahead(t->look.ctx);
+  if (!b || !b->n || b->n > t->max_n || is_next(t, b)) return;
+  t->has_next = copy(t, b, &t->input[!t->slot]) == CT_OK;
+  t->next = *b;
+}
+
+ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look)
+{
+  ct_look_t before = t->look;
+  t->look = look;
+  t->has_next = 0;
+  if (t->copies) (void)t->env.be->queue->sync(t->copies);
+  return before;
+}
+
+static const ct_batch_t *ahead_in(void *feed)
+{
+  return ct_feed_ahead(feed);
+}
+
+ct_look_t ct_trainer_feed(ct_feed_t *f)
+{
+  return (ct_look_t){f ? ahead_in : NULL, f};
+}
+
+/* ---- use ---- */
+
+void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, ct_bind_t *bind)
+{
+  const void *at[CT_INPUT_PARTS];
+  size_t bytes[CT_INPUT_PARTS];
+  list_bytes(t->env.graph, bytes);
+  list_arrays(b, at);
+  for (int i = 0; i < CT_INPUT_PARTS; i++) {
+    if (at[i] && !t->env.be->in_place) at[i] = t->input[t->slot].part[i];
+    if (at[i]) at[i] = (const char *)at[i] + (size_t)first * bytes[i];
+  }
+  *bind = (ct_bind_t){.arena = t->arena,
+                      .scratch = t->scratch,
+                      .weight = t->weight,
+                      .low = t->low,
+                      .gradient = t->gradient,
+                      .buffer = t->buffer,
+                      .map = &t->map,
+                      .x = at[CT_INPUT_X],
+                      .labels = at[CT_INPUT_LABELS],
+                      .labels2 = at[CT_INPUT_LABELS2],
+                      .mix = at[CT_INPUT_MIX],
+                      .targets = at[CT_INPUT_TARGETS],
+                      .class_weight = t->class_weight,
+                      .loss = t->loss,
+                      .stats = t->stats,
+                      .seed = t->env.seed,
+                      .step = t->steps,
+                      .first = b->first + first};
+}

@@ -1,0 +1,120 @@
+/* The feed for a device with memory of its own: where batches lie, and looking ahead. */
+#include "tests/unit/feed_fake.h"
+
+/* ---- memory of the caller's ---- */
+
+typedef struct store {
+  int64_t arrays;  /* not yet freed */
+  int64_t fail_at; /* the nth allocation; 0: none */
+} store_t;
+
+static int store_alloc(void *ctx, size_t bytes, void **out)
+{
+  store_t *s = ctx;
+  *out = NULL;
+  if (s->fail_at && --s->fail_at == 0)
+    return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__, "no page can be locked");
+  *out = ct_mem_alloc(bytes, "a test");
+  s->arrays++;
+  return CT_OK;
+}
+
+static void store_release(void *ctx, void *p)
+{
+  store_t *s = ctx;
+  s->arrays -= p != NULL;
+  ct_mem_free(p);
+}
+
+/* x and labels of each batch: workers + 2 of them. */
+static void batches_lie_in_the_memory_that_is_given(void)
+{
+  store_t store = {0};
+  ct_dataset_t d = open_fake(20);
+  ct_sampler_t s = sampler(20, 8);
+  ct_feed_opts_t o = {.size = 1, .workers = 2, .mem = {store_alloc, store_release, &store}};
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &o, &f));
+  CT_ASSERT_INT(store.arrays, 2 * 4);
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  check_batch(b, &s, 0, 0, 0, 1);
+  ct_feed_close(f);
+  CT_ASSERT_INT(store.arrays, 0);
+  for (int nth = 1; nth <= 2 * 4; nth++) {
+    store.fail_at = nth;
+    CT_ASSERT_FAILS(ct_feed_open(&d, &s, &o, &f), CT_ERR_DEVICE, "no page can be locked");
+    CT_ASSERT_INT(store.arrays, 0);
+  }
+  ct_dataset_close(&d);
+}
+
+/* ---- looking ahead ---- */
+
+static const ct_batch_t *wait_ahead(ct_feed_t *f)
+{
+  const ct_batch_t *b = NULL;
+  for (int i = 0; i < 2000 && !(b = ct_feed_ahead(f)); i++)
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  return b;
+}
+
+/* What was seen ahead is what comes, and stays as it is while the batch before it is in use, and then as long as
+ * any batch. */
+static void one_can_look_ahead(void)
+{
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_dataset_t d = open_fake(40);
+  ct_sampler_t s = sampler(40, 8);
+  CT_ASSERT_OK(
+      ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 2, .one_epoch = 1}, &f));
+  for (int64_t cursor = 0; cursor < 40; cursor += 8) {
+    const ct_batch_t *ahead = wait_ahead(f);
+    check_batch(ahead, &s, 0, cursor, 0, 1);
+    CU_ASSERT(ct_feed_ahead(f) == ahead);
+    CT_ASSERT_OK(ct_feed_next(f, &b));
+    CU_ASSERT(b == ahead);
+    check_batch(b, &s, 0, cursor, 0, 1);
+  }
+  CU_ASSERT(ct_feed_ahead(f) == NULL); /* the end */
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  CU_ASSERT(b == NULL);
+  ct_feed_close(f);
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1}, &f));
+  CU_ASSERT(ct_feed_ahead(f) == NULL); /* made when asked for */
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  check_batch(b, &s, 0, 0, 0, 1);
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+/* A failure is told by the call that it concerns, and nothing before. */
+static void a_failed_batch_is_not_seen_ahead(void)
+{
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_dataset_t d = open_fake(16);
+  ct_sampler_t s = sampler(16, 4);
+  s.shuffle = 0;
+  d.reader->bad_label_at = 5;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 1}, &f));
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  CT_ASSERT_INT(waits_for(&d.reader->reads, 3), 3);
+  CU_ASSERT(ct_feed_ahead(f) == NULL);
+  CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA, "sample 5: label 77");
+  check_batch(wait_ahead(f), &s, 0, 8, 0, 1);
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {
+      CT_TEST(batches_lie_in_the_memory_that_is_given),
+      CT_TEST(one_can_look_ahead),
+      CT_TEST(a_failed_batch_is_not_seen_ahead),
+      CT_TEST_END,
+  };
+  return ct_test_main("feed_ahead", tests, argc, argv);
+}
