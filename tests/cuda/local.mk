@@ -5,6 +5,7 @@ emu_c = $(cuda_c)
 emu_products_c = %D%/emu/host_products.c %D%/emu/host_gemm.c %D%/emu/host_conv.c
 emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fake_memory.cc %D%/emu/fake_graph.cc
 emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
+emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN)
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
 cuda_tests =
 EXTRA_DIST += %D%/deviceprop/a100.json %D%/deviceprop/h100.json %D%/deviceprop/b200.json
@@ -19,13 +20,19 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 check_PROGRAMS += %D%/emu/ctrain-cuda.so
-%C%_emu_ctrain_cuda_so_SOURCES = $(emu_c) $(emu_products_c) $(emu_cc) $(emu_h)
+%C%_emu_ctrain_cuda_so_SOURCES = $(emu_c) $(emu_products_c) $(emu_h)
 %C%_emu_ctrain_cuda_so_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_emu_ctrain_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
-%C%_emu_ctrain_cuda_so_CXXFLAGS = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN)
+%C%_emu_ctrain_cuda_so_CXXFLAGS = $(emu_cxxflags)
 %C%_emu_ctrain_cuda_so_LDFLAGS = -shared $(CT_SAN)
-%C%_emu_ctrain_cuda_so_LDADD = $(emu_kernels)
-%C%_emu_ctrain_cuda_so_DEPENDENCIES = $(emu_kernels)
+%C%_emu_ctrain_cuda_so_LDADD = $(emu_kernels) libfakecuda.a -lstdc++
+%C%_emu_ctrain_cuda_so_DEPENDENCIES = $(emu_kernels) libfakecuda.a
+
+# the emulator and the fake runtime alone
+check_LIBRARIES += libfakecuda.a
+libfakecuda_a_SOURCES = $(emu_cc)
+libfakecuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+libfakecuda_a_CXXFLAGS = $(emu_cxxflags)
 if HAVE_CUNIT
 check_PROGRAMS += %D%/t_dnn
 %C%_t_dnn_SOURCES = %D%/t_dnn.c $(cuda_dnn_c)
@@ -33,6 +40,13 @@ check_PROGRAMS += %D%/t_dnn
 %C%_t_dnn_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS) $(CUDA_RPATH)
 %C%_t_dnn_LDADD = $(test_ldadd) -lcudnn
 TESTS += %D%/t_dnn
+fake_tests = %D%/t_emu
+check_PROGRAMS += $(fake_tests)
+TESTS += $(fake_tests)
+tests_cuda_t_emu_SOURCES = %D%/t_emu.cc
+tests_cuda_t_emu_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cuda_t_emu_CXXFLAGS = $(emu_cxxflags)
+tests_cuda_t_emu_LDADD = libfakecuda.a $(test_ldadd)
 endif
 TESTS += $(cuda_tests)
 endif

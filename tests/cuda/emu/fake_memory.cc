@@ -18,13 +18,18 @@ const fake_memory_t *fake_memory_of(const void *p, const unsigned char **start)
   return at <= next->first + next->second.bytes ? &next->second : NULL;
 }
 
-/* A word that looks like the address of something that is there, but not on the stack. */
+/* The sanitizer's, in a program that has it. */
+extern "C" int __asan_address_is_poisoned(const volatile void *p) __attribute__((weak));
+
+/* A word that is the address of something that is there, but not on the stack.  The padding behind an int
+ * or a float may be the upper half of some address. */
 int fake_is_host_heap(const void *p)
 {
   uintptr_t word = (uintptr_t)p, here = (uintptr_t)&word, page = 4096;
-  if (word < (uintptr_t)1 << 32 || word >> 47) return 0;
+  if (word < 0x100080000000 || word >> 47) return 0; /* below: nothing, or the sanitizer's own */
   if (word > here - (8 << 20) && word < here + (8 << 20)) return 0;
-  return msync((void *)(word / page * page), 1, MS_ASYNC) == 0;
+  if (msync((void *)(word / page * page), 1, MS_ASYNC) != 0) return 0;
+  return __asan_address_is_poisoned ? !__asan_address_is_poisoned(p) : (uint32_t)word >= 1 << 16;
 }
 
 /* n bytes at p: inside of what is known there. */
