@@ -1,10 +1,13 @@
-/* Convolution: the product is cuDNN's (product.h), the bias's gradient is not. */
+/* Convolution: products of a library (product.h), or, where each channel of an image has a filter of its own,
+ * kernels.  The bias's gradient is a sum over the rows of dy either way. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
+#include "cuda/kernels/depthwise.h"
 
 typedef struct conv {
   ct_op_t op;
-  gpu__conv_t *product;
+  gpu__conv_t *product; /* NULL: depthwise */
+  gpu__depthwise_t depthwise;
 } conv_t;
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
@@ -35,12 +38,43 @@ static int64_t taps(const ct_op_desc_t *d)
   return n;
 }
 
+static int is_depthwise(const ct_op_desc_t *d)
+{
+  return d->x.ndim == 4 && d->u.conv.groups == d->x.dim[1] && d->x.dim[1] == d->y.dim[1] &&
+         d->x.dim[1] > 1 && taps(d) <= GPU_DEPTHWISE_TAPS;
+}
+
+static gpu__depthwise_t depthwise_of(const ct_op_desc_t *d)
+{
+  gpu__depthwise_t out = {.n = d->x.dim[0], .channels = d->x.dim[1]};
+  for (int i = 0; i < 2; i++) {
+    out.in[i] = (int)d->x.dim[2 + i];
+    out.out[i] = (int)d->y.dim[2 + i];
+    out.kernel[i] = d->u.conv.kernel[i];
+    out.stride[i] = d->u.conv.stride[i];
+    out.pad[i] = d->u.conv.pad[i];
+    out.dilate[i] = d->u.conv.dilate[i];
+  }
+  return out;
+}
+
+static int prepare_product(conv_t *c, ct_op_info_t *info)
+{
+  const ct_op_desc_t *d = &c->op.desc;
+  if (!is_depthwise(d))
+    return gpu__conv_make(c->op.dev, d, &c->product, &info->scratch, &info->algorithm);
+  c->depthwise = depthwise_of(d);
+  info->algorithm = "depthwise";
+  if (d->passes & CT_BWD_PARAM) info->scratch = gpu__depthwise_scratch(&c->depthwise);
+  return CT_OK;
+}
+
 static int prepare(ct_op_t *op, ct_op_info_t *info)
 {
   int rc = CT_OK;
   conv_t *c = (conv_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  CT_TRY(gpu__conv_make(op->dev, d, &c->product, &info->scratch, &info->algorithm));
+  CT_TRY(prepare_product(c, info));
   op->turn[0] = (gpu__turn_t){
       .outer = d->y.dim[1], .middle = d->x.dim[1] / d->u.conv.groups, .inner = taps(d)};
   info->param_bytes[0] =
@@ -55,11 +89,38 @@ out:
   return rc;
 }
 
-static int run_weights(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
+/* In the type of x. */
+static const void *weights(const conv_t *c, const ct_op_args_t *a, int i)
+{
+  return c->op.desc.x.dtype == CT_F32 ? a->w[i] : a->w_low[i];
+}
+
+static int forward(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
+{
+  const ct_op_desc_t *d = &c->op.desc;
+  const void *w = weights(c, a, 0), *bias = d->u.conv.bias ? weights(c, a, 1) : NULL;
+  if (c->product) return gpu__conv_forward(c->product, a->x, w, bias, a->y, a->scratch, s);
+  return GPU_CHECK(
+      gpu__depthwise_forward(d->x.dtype, &c->depthwise, a->x, w, bias, d->u.conv.relu, a->y, s));
+}
+
+static int backward_data(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
+{
+  const void *w = weights(c, a, 0);
+  if (c->product) return gpu__conv_backward_data(c->product, a->dy, w, a->dx, a->scratch, s);
+  return GPU_CHECK(
+      gpu__depthwise_backward_data(c->op.desc.x.dtype, &c->depthwise, a->dy, w, a->dx, s));
+}
+
+static int backward_weight(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &c->op.desc;
-  CT_TRY(gpu__conv_backward_weight(c->product, a->x, a->dy, a->dw[0], a->scratch, s));
+  if (c->product)
+    CT_TRY(gpu__conv_backward_weight(c->product, a->x, a->dy, a->dw[0], a->scratch, s));
+  else
+    GPU_TRY(gpu__depthwise_backward_weight(d->x.dtype, &c->depthwise, a->x, a->dy, a->dw[0],
+                                           a->scratch, s));
   if (d->u.conv.bias)
     GPU_TRY(gpu__column_sums(d->y.dtype, a->dy, gpu__rows(&d->y), d->y.dim[1], a->dw[1], a->scratch,
                              s));
@@ -70,14 +131,11 @@ out:
 static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
-  conv_t *c = (conv_t *)op;
-  int low = op->desc.x.dtype != CT_F32;
-  const void *w = low ? a->w_low[0] : a->w[0], *bias = low ? a->w_low[1] : a->w[1];
+  const conv_t *c = (const conv_t *)op;
   (void)at;
-  if (a->pass & CT_FWD) CT_TRY(gpu__conv_forward(c->product, a->x, w, bias, a->y, a->scratch, s));
-  if (a->pass & CT_BWD_DATA && a->dx)
-    CT_TRY(gpu__conv_backward_data(c->product, a->dy, w, a->dx, a->scratch, s));
-  if (a->pass & CT_BWD_PARAM) CT_TRY(run_weights(c, a, s));
+  if (a->pass & CT_FWD) CT_TRY(forward(c, a, s));
+  if (a->pass & CT_BWD_DATA && a->dx) CT_TRY(backward_data(c, a, s));
+  if (a->pass & CT_BWD_PARAM) CT_TRY(backward_weight(c, a, s));
 out:
   return rc;
 }

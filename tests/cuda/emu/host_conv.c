@@ -9,7 +9,8 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "cuda/product.h"
+#include "cuda/gpu.h"
+#include "cuda/kernels/bias.h"
 #include "ref/ref.h"
 #include "tests/cuda/emu/fake_cuda.h"
 
@@ -243,8 +244,15 @@ static void *input(const void *p)
 int gpu__conv_forward(gpu__conv_t *c, const void *x, const void *w, const void *bias, void *y,
                       void *scratch, cudaStream_t s)
 {
-  job_t j = {c->d, CT_FWD, input(x), input(w), y, input(bias), scratch};
-  return enqueue(&j, s);
+  const ct_op_desc_t *d = &c->d;
+  job_t j = {*d, CT_FWD, input(x), input(w), y, input(bias), scratch};
+  if (d->u.conv.groups == 1) return enqueue(&j, s);
+  /* as if there were no plan for all of it */
+  j.d.u.conv.bias = j.d.u.conv.relu = 0;
+  int rc = enqueue(&j, s);
+  if (rc != CT_OK || (!d->u.conv.bias && !d->u.conv.relu)) return rc;
+  return GPU_CHECK(gpu__bias_relu(d->y.dtype, y, d->u.conv.bias ? bias : NULL, d->u.conv.relu,
+                                  gpu__rows(&d->y), d->y.dim[1], s));
 }
 
 int gpu__conv_backward_data(gpu__conv_t *c, const void *dy, const void *w, void *dx, void *scratch,
