@@ -13,7 +13,7 @@ static const gpu__kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_LNORM] = &gpu__kind_lnorm,         [CT_OP_LSTM] = &gpu__kind_lstm,
     [CT_OP_ATTENTION] = &gpu__kind_attention, [CT_OP_CONV] = &gpu__kind_conv,
     [CT_OP_GRADSTAT] = &gpu__kind_gradstat,   [CT_OP_MEASURE] = &gpu__kind_measure,
-    [CT_OP_UPDATE] = &gpu__kind_update,
+    [CT_OP_UPDATE] = &gpu__kind_update,       [CT_OP_POOL] = &gpu__kind_pool,
 };
 
 static const gpu__kind_t *kind_of(ct_op_kind_t kind)
