@@ -11,6 +11,7 @@
 #include "backend/ct_backend.h"
 #include "base/ct_err.h"
 #include "cuda/kernels/dial.h"
+#include "cuda/kernels/loss.h"
 #include "cuda/product.h"
 
 /* ---- errors of the CUDA runtime ---- */
@@ -44,6 +45,7 @@ struct ct_dev {
     gpu__watch_fn *fn;
     void *ctx;
   } watch[GPU_WATCHES];
+  gpu__bad_label_t *bad_label; /**< owned, staging; NULL until the first loss is prepared */
   ct_dev_id_t id;
   char describe[160];
 };
@@ -69,7 +71,8 @@ struct ct_event {
 };
 
 /** Local.  Until all work of the stream is done.  Polls, so that the device's watches are asked and the
- * deadline is kept: CT_ERR_COMM or CT_ERR_DEVICE says for what was waited. */
+ * deadline is kept: CT_ERR_COMM or CT_ERR_DEVICE says for what was waited, CT_ERR_DATA that a loss met a
+ * bad label. */
 int gpu__wait_stream(ct_dev_t *dev, cudaStream_t s);
 int gpu__wait_event(ct_dev_t *dev, cudaEvent_t e);
 
@@ -141,6 +144,9 @@ extern const ct_queue_ops_t gpu__queue_ops;
 extern const ct_mem_ops_t gpu__mem_ops;
 extern const ct_backend_t gpu__backend;
 
+/** Local.  What the losses whose work is done found out, once (op_loss.c): CT_ERR_DATA: a label that is no
+ * output. */
+int gpu__check_labels(ct_dev_t *dev);
 /** The numbers of a run that change from step to step. */
 gpu__dial_t gpu__dial(const ct_op_args_t *a);
 /** Runs a prepared op now; \a at may be NULL. */

@@ -20,9 +20,9 @@ cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/ker
 # the optimizer
 cuda_c += %D%/kernels/update.h %D%/op_update.c
 cuda_cu += %D%/kernels/update.cu
-# pooling
-cuda_c += %D%/op_pool.c %D%/kernels/pool.h
-cuda_cu += %D%/kernels/pool.cu
+# pooling, losses
+cuda_c += %D%/op_pool.c %D%/kernels/pool.h %D%/op_loss.c %D%/kernels/loss.h
+cuda_cu += %D%/kernels/pool.cu %D%/kernels/loss.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)

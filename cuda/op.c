@@ -14,6 +14,7 @@ static const gpu__kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_ATTENTION] = &gpu__kind_attention, [CT_OP_CONV] = &gpu__kind_conv,
     [CT_OP_GRADSTAT] = &gpu__kind_gradstat,   [CT_OP_MEASURE] = &gpu__kind_measure,
     [CT_OP_UPDATE] = &gpu__kind_update,       [CT_OP_POOL] = &gpu__kind_pool,
+    [CT_OP_LOSS] = &gpu__kind_loss,
 };
 
 static const gpu__kind_t *kind_of(ct_op_kind_t kind)

@@ -73,7 +73,8 @@ int gpu__wait_stream(ct_dev_t *dev, cudaStream_t s)
   cudaError_t e;
   while ((e = cudaStreamQuery(s)) == cudaErrorNotReady)
     CT_TRY(keep_waiting(dev, begin));
-  rc = gpu__check(e, "work of the GPU", __FILE__, __LINE__);
+  CT_TRY(gpu__check(e, "work of the GPU", __FILE__, __LINE__));
+  rc = gpu__check_labels(dev);
 out:
   return rc;
 }
@@ -85,7 +86,8 @@ int gpu__wait_event(ct_dev_t *dev, cudaEvent_t ev)
   cudaError_t e;
   while ((e = cudaEventQuery(ev)) == cudaErrorNotReady)
     CT_TRY(keep_waiting(dev, begin));
-  rc = gpu__check(e, "work of the GPU", __FILE__, __LINE__);
+  CT_TRY(gpu__check(e, "work of the GPU", __FILE__, __LINE__));
+  rc = gpu__check_labels(dev);
 out:
   return rc;
 }

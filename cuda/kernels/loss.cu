@@ -1,0 +1,281 @@
+/* Losses, with the formulas of src/ref/ref_loss.c.
+ *
+ * A block does one sample after another.  What is exponential is float32, every sum is double.  Samples
+ * leave what they add in a table of their own, and one block sums it up: so the numbers do not depend on
+ * which block was faster. */
+#include "cuda/kernels/loss.h"
+
+#include "cuda/kernels/kernel.h"
+
+/* ---- labels ---- */
+
+/* The labels of a sample with their shares; none: -1 with share 0. */
+struct aims {
+  int32_t label[2];
+  double share[2];
+  int32_t bad, bad_label;
+};
+
+CT_D void set_aim(const gpu__loss_of_t &of, aims &to, int which, int32_t label, double share)
+{
+  const ct_loss_spec_t &spec = of.spec;
+  to.label[which] = -1;
+  to.share[which] = 0;
+  if (spec.kind == CT_LOSS_CROSS_ENTROPY && spec.has_ignored && label == spec.ignored) return;
+  if (label < 0 || label >= of.outputs) {
+    to.bad = 1;
+    to.bad_label = label;
+    return;
+  }
+  to.label[which] = label;
+  to.share[which] = share;
+}
+
+CT_D aims aims_of(const gpu__loss_of_t &of, int64_t n)
+{
+  aims a = {{-1, -1}, {0, 0}, 0, 0};
+  double first = of.mix ? of.mix[n] : 1;
+  if (!of.labels) return a;
+  set_aim(of, a, 0, of.labels[n], first);
+  if (first < 1 && !a.bad) set_aim(of, a, 1, of.labels2[n], 1 - first);
+  return a;
+}
+
+/* Outputs ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One that
+ * cannot be compared counts as ahead, so that NaN is never a correct answer. */
+CT_D void count_hits(const float *x, int64_t outputs, int32_t label, gpu__loss_row_t &row)
+{
+  int ahead = 0;
+  float own = x[label];
+  for (int64_t i = threadIdx.x; i < outputs; i += blockDim.x)
+    ahead += i < label ? !(x[i] < own) : i > label && !(x[i] <= own);
+  ahead = gpu_block_sum(ahead);
+  row.top1 = ahead < 1;
+  row.top5 = ahead < 5;
+}
+
+/* ---- cross-entropy: of a distribution q over the classes, -sum of q log(softmax(x)) ---- */
+
+CT_D double class_weight(const gpu__loss_of_t &of, int64_t i)
+{
+  return of.class_weight ? of.class_weight[i] : 1;
+}
+
+/* q of class i */
+CT_D double wanted(const gpu__loss_of_t &of, const aims &a, int64_t i)
+{
+  double smoothing = of.spec.label_smoothing;
+  double q = (a.share[0] + a.share[1]) * smoothing / (double)of.outputs;
+  if (i == a.label[0]) q += a.share[0] * (1 - smoothing);
+  if (i == a.label[1]) q += a.share[1] * (1 - smoothing);
+  return q * class_weight(of, i);
+}
+
+CT_D float largest_of(const float *x, int64_t n)
+{
+  float max = -INFINITY;
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+    max = gpu_larger(max, x[i]);
+  return gpu_block_max(max);
+}
+
+/* Sums over the classes: of exp(x - largest), of q, and of q (largest - x).  The loss is
+ * q log(exp) + below. */
+struct softmax_sums {
+  float largest;
+  double exp, q, below;
+};
+
+CT_D softmax_sums sums_of(const gpu__loss_of_t &of, const float *x, const aims &a)
+{
+  softmax_sums s = {largest_of(x, of.outputs), 0, 0, 0};
+  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
+    double q = wanted(of, a, i);
+    s.exp += expf(x[i] - s.largest);
+    if (q == 0) continue; /* 0 times infinity would be NaN */
+    s.q += q;
+    s.below += q * ((double)s.largest - x[i]);
+  }
+  s.exp = gpu_block_sum(s.exp);
+  s.q = gpu_block_sum(s.q);
+  s.below = gpu_block_sum(s.below);
+  return s;
+}
+
+CT_D gpu__loss_row_t cross_entropy(const gpu__loss_of_t &of, int64_t n)
+{
+  const float *x = of.x + n * of.outputs;
+  aims a = aims_of(of, n);
+  softmax_sums s = sums_of(of, x, a);
+  gpu__loss_row_t row = {s.q * log(s.exp) + s.below, 0, 0, 0, 0, 0, a.bad, a.bad_label};
+  for (int k = 0; k < 2; k++)
+    if (a.label[k] >= 0) row.weight += a.share[k] * class_weight(of, a.label[k]);
+  if (a.label[0] < 0) return row;
+  row.samples = 1;
+  count_hits(x, of.outputs, a.label[0], row);
+  return row;
+}
+
+CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, float scale, float *dx)
+{
+  const float *x = of.x + n * of.outputs;
+  aims a = aims_of(of, n);
+  softmax_sums s = sums_of(of, x, a);
+  float part = (float)(s.q / s.exp);
+  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x)
+    dx[n * of.outputs + i] = scale * (part * expf(x[i] - s.largest) - (float)wanted(of, a, i));
+}
+
+/* ---- output by output: mean squared error, L1, binary cross-entropy ---- */
+
+CT_D float target_of(const gpu__loss_of_t &of, const aims &a, int64_t n, int64_t i)
+{
+  if (!of.labels) return of.targets[n * of.outputs + i];
+  return (float)((i == a.label[0] ? a.share[0] : 0) + (i == a.label[1] ? a.share[1] : 0));
+}
+
+CT_D float sigmoid(float v)
+{
+  float e = expf(-fabsf(v));
+  return (v >= 0 ? 1 : e) / (1 + e);
+}
+
+CT_D float point_loss(int kind, float x, float t)
+{
+  switch (kind) {
+  case CT_LOSS_MSE:
+    return (x - t) * (x - t);
+  case CT_LOSS_L1:
+    return fabsf(x - t);
+  default: /* -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) without overflow */
+    return (x > 0 ? x : 0) - x * t + log1pf(expf(-fabsf(x)));
+  }
+}
+
+CT_D float point_slope(int kind, float x, float t)
+{
+  switch (kind) {
+  case CT_LOSS_MSE:
+    return 2 * (x - t);
+  case CT_LOSS_L1:
+    return x != x || t != t ? x - t : (float)(x > t) - (float)(x < t);
+  default:
+    return sigmoid(x) - t;
+  }
+}
+
+CT_D gpu__loss_row_t points(const gpu__loss_of_t &of, int64_t n)
+{
+  int kind = of.spec.kind;
+  const float *x = of.x + n * of.outputs;
+  aims a = aims_of(of, n);
+  double sum = 0, abs_error = 0;
+  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
+    float t = target_of(of, a, n, i);
+    sum += point_loss(kind, x[i], t);
+    abs_error += fabsf((kind == CT_LOSS_BCE ? sigmoid(x[i]) : x[i]) - t);
+  }
+  gpu__loss_row_t row = {gpu_block_sum(sum) / (double)of.outputs,
+                         1,
+                         gpu_block_sum(abs_error) / (double)of.outputs,
+                         1,
+                         0,
+                         0,
+                         a.bad,
+                         a.bad_label};
+  if (a.label[0] >= 0) count_hits(x, of.outputs, a.label[0], row);
+  return row;
+}
+
+CT_D void point_slopes(const gpu__loss_of_t &of, int64_t n, float scale, float *dx)
+{
+  int64_t first = n * of.outputs;
+  aims a = aims_of(of, n);
+  float share = scale / (float)of.outputs;
+  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x)
+    dx[first + i] = share * point_slope(of.spec.kind, of.x[first + i], target_of(of, a, n, i));
+}
+
+/* ---- all samples ---- */
+
+CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
+{
+  for (int64_t n = blockIdx.x; n < of.samples; n += gridDim.x) {
+    gpu__loss_row_t row =
+        of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy(of, n) : points(of, n);
+    if (threadIdx.x == 0) rows[n] = row;
+  }
+}
+
+CT_KERNEL void backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *at, float *dx)
+{
+  float scale = at ? at->scale : dial.scale;
+  for (int64_t n = blockIdx.x; n < of.samples; n += gridDim.x) {
+    if (of.spec.kind == CT_LOSS_CROSS_ENTROPY)
+      cross_entropy_slopes(of, n, scale, dx);
+    else
+      point_slopes(of, n, scale, dx);
+  }
+}
+
+/* By one thread. */
+CT_D void tell_bad(const gpu__loss_of_t &of, const gpu__loss_row_t *rows, gpu__bad_label_t *bad)
+{
+  int64_t n = 0;
+  while (!rows[n].bad)
+    n++;
+  *bad = {n, of.outputs, rows[n].label, 1};
+}
+
+/* One block. */
+CT_KERNEL void sum_up(gpu__loss_of_t of, const gpu__loss_row_t *rows, ct_loss_t *loss,
+                      gpu__bad_label_t *bad)
+{
+  ct_loss_t all = {0, 0, 0, 0, 0, 0};
+  int wrong = 0;
+  for (int64_t n = threadIdx.x; n < of.samples; n += blockDim.x) {
+    all.sum += rows[n].sum;
+    all.weight += rows[n].weight;
+    all.abs_error += rows[n].abs_error;
+    all.samples += rows[n].samples;
+    all.top1 += rows[n].top1;
+    all.top5 += rows[n].top5;
+    wrong += rows[n].bad;
+  }
+  all = {gpu_block_sum(all.sum),     gpu_block_sum(all.weight), gpu_block_sum(all.abs_error),
+         gpu_block_sum(all.samples), gpu_block_sum(all.top1),   gpu_block_sum(all.top5)};
+  wrong = gpu_block_sum(wrong);
+  if (threadIdx.x != 0) return;
+  if (wrong) {
+    all.sum = NAN;
+    tell_bad(of, rows, bad);
+  }
+  *loss = all;
+}
+
+/* ---- launches ---- */
+
+/* A warp for what a few classes are, more where each thread has several outputs to do. */
+static unsigned threads_for(int64_t outputs)
+{
+  unsigned threads = GPU_WARP;
+  while (threads < 512 && threads * 4 < outputs)
+    threads *= 2;
+  return threads;
+}
+
+extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
+                                 gpu__bad_label_t *bad, cudaStream_t stream)
+{
+  CT_LAUNCH(forward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, rows);
+  CT_LAUNCH(sum_up, 1, 256, stream, *of, rows, loss, bad);
+  return cudaGetLastError();
+}
+
+extern "C" cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
+                                          const gpu__dial_t *at, float *dx, cudaStream_t stream)
+{
+  CT_LAUNCH(backward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, dial, at,
+            dx);
+  return cudaGetLastError();
+}

@@ -1,0 +1,69 @@
+/* Losses.  Labels are looked at on the GPU; a bad one is told by the next wait. */
+#include "cuda/gpu.h"
+#include "cuda/kernels/loss.h"
+
+static int takes_labels(const ct_loss_spec_t *o)
+{
+  return o->kind == CT_LOSS_CROSS_ENTROPY || o->one_hot;
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  const ct_loss_spec_t *o = &d->u.loss;
+  (void)dev;
+  if (o->kind < CT_LOSS_CROSS_ENTROPY || o->kind > CT_LOSS_BCE)
+    return gpu__cannot(why, "unknown loss");
+  if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
+    return gpu__cannot(why, "smoothing is in 0 to 1");
+  if (o->kind == CT_LOSS_CROSS_ENTROPY && d->x.ndim != 2)
+    return gpu__cannot(why, "logits are N x classes");
+  return 1;
+}
+
+static int prepare(ct_op_t *op, ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  ct_dev_t *dev = op->dev;
+  void *bad = NULL;
+  if (!dev->bad_label) {
+    CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_label, &bad));
+    dev->bad_label = bad;
+  }
+  info->bwd_uses = op->desc.passes & CT_BWD_DATA ? CT_USES_X : 0;
+  info->scratch = (size_t)op->desc.x.dim[0] * sizeof(gpu__loss_row_t);
+out:
+  return rc;
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const ct_op_desc_t *d = &op->desc;
+  const ct_loss_spec_t *o = &d->u.loss;
+  gpu__loss_of_t of = {
+      .spec = *o, .samples = d->x.dim[0], .outputs = ct_shape_sample(&d->x), .x = a->x};
+  if (takes_labels(o)) of.labels = a->labels;
+  if (takes_labels(o) && a->labels2 && a->mix) {
+    of.labels2 = a->labels2;
+    of.mix = a->mix;
+  }
+  if (!takes_labels(o)) of.targets = a->targets;
+  if (o->kind == CT_LOSS_CROSS_ENTROPY && o->weighted) of.class_weight = a->class_weight;
+  if (a->pass & CT_FWD) GPU_TRY(gpu__loss(&of, a->scratch, a->loss, op->dev->bad_label, s));
+  if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__loss_backward(&of, gpu__dial(a), at, a->dx, s));
+out:
+  return rc;
+}
+
+int gpu__check_labels(ct_dev_t *dev)
+{
+  gpu__bad_label_t *bad = dev->bad_label;
+  if (!bad || !bad->found) return CT_OK;
+  bad->found = 0;
+  return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                    "label %d of sample %lld of the batch is not in 0 to %lld", (int)bad->label,
+                    (long long)bad->sample, (long long)bad->outputs - 1);
+}
+
+const gpu__kind_t gpu__kind_loss = {
+    .size = sizeof(ct_op_t), .supports = supports, .nhwc = -1, .prepare = prepare, .run = run};
