@@ -95,7 +95,7 @@ static void close_device(ct_dev_t *dev)
 {
   if (!dev) return;
   gpu__products_close(dev->products);
-  gpu__mem_ops.free(dev, CT_MEM_STAGING, dev->bad_label);
+  (void)cudaFreeHost(dev->bad_label);
   ct_mem_free(dev->plan_cache);
   ct_mem_free(dev);
 }
