@@ -9,8 +9,8 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
+#include "cuda/product.h"
 #include "ref/ref.h"
 #include "tests/cuda/emu/fake_cuda.h"
 
@@ -251,8 +251,10 @@ int gpu__conv_forward(gpu__conv_t *c, const void *x, const void *w, const void *
   j.d.u.conv.bias = j.d.u.conv.relu = 0;
   int rc = enqueue(&j, s);
   if (rc != CT_OK || (!d->u.conv.bias && !d->u.conv.relu)) return rc;
-  return GPU_CHECK(gpu__bias_relu(d->y.dtype, y, d->u.conv.bias ? bias : NULL, d->u.conv.relu,
-                                  gpu__rows(&d->y), d->y.dim[1], s));
+  if (gpu__bias_relu(d->y.dtype, y, d->u.conv.bias ? bias : NULL, d->u.conv.relu,
+                     ct_shape_count(&d->y) / d->y.dim[1], d->y.dim[1], s) == cudaSuccess)
+    return CT_OK;
+  return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__, "a bias could not be added");
 }
 
 int gpu__conv_backward_data(gpu__conv_t *c, const void *dy, const void *w, void *dx, void *scratch,
