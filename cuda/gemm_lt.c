@@ -250,11 +250,9 @@ void gpu__gemm_free(gpu__gemm_t *g)
 static int write_zeros(const gpu__gemm_spec_t *g, char *c, cudaStream_t s)
 {
   int rc = CT_OK;
-  size_t size = ct_dtype_size(g->out), row = (size_t)g->n * size;
-  if (g->m == 0 || g->n == 0 || g->adds) return CT_OK;
-  for (int64_t i = 0; i < g->batch; i++)
-    GPU_TRY(cudaMemset2DAsync(c + (size_t)(i * g->step_c) * size, (size_t)g->ldc * size, 0, row,
-                              (size_t)g->m, s));
+  size_t size = ct_dtype_size(g->out), bytes = (size_t)(g->m * g->n) * size;
+  for (int64_t i = 0; i < g->batch && bytes > 0 && !g->adds; i++)
+    GPU_TRY(cudaMemsetAsync(c + (size_t)(i * g->step_c) * size, 0, bytes, s));
 out:
   return rc;
 }

@@ -18,6 +18,7 @@ static const char *wrong(const gpu__gemm_spec_t *g)
   if (g->bias && (g->batch > 1 || g->out != g->in))
     return "a bias is of single products whose result is of the type of the factors";
   if (g->relu && (g->batch > 1 || g->ldc != g->n)) return "a ReLU is of single, dense products";
+  if (g->k == 0 && (g->bias || g->ldc != g->n)) return "an empty sum has no bias and is dense";
   if (g->adds && (g->bias || g->relu)) return "a product that adds has neither bias nor ReLU";
   return NULL;
 }

@@ -1,0 +1,299 @@
+#include "tests/cuda/emu/fake_lt.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ref/ref.h"
+#include "tests/cuda/emu/fake_cuda.h"
+
+fake_lt_t fake_lt;
+
+void fake_lt_reset(void)
+{
+  fake_lt = (fake_lt_t){.found = 1, .broken = -1, .alive = fake_lt.alive};
+}
+
+static int fails(void)
+{
+  return fake_lt.fail_call > 0 && --fake_lt.fail_call == 0;
+}
+
+/* ---- descriptors ---- */
+
+typedef struct layout {
+  cudaDataType type;
+  uint64_t rows, cols;
+  int64_t ld, step;
+  int32_t batch;
+} layout_t;
+
+typedef struct desc {
+  cublasComputeType_t compute;
+  int32_t turned[2];
+  uint32_t epilogue;
+  const void *bias;
+} desc_t;
+
+typedef struct preference {
+  uint64_t workspace;
+  uint32_t reduction, align[4];
+} preference_t;
+
+static cublasStatus_t create(void *out, const void *value, size_t size)
+{
+  if (fails()) return CUBLAS_STATUS_ALLOC_FAILED;
+  void *p = malloc(size);
+  memcpy(p, value, size);
+  memcpy(out, &p, sizeof p);
+  fake_lt.alive++;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t destroy(void *p)
+{
+  free(p);
+  fake_lt.alive--;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/* An attribute of `size` bytes; to NULL: not known here. */
+static cublasStatus_t set(void *to, size_t size, const void *from, size_t given)
+{
+  if (!to || size != given || fails()) return CUBLAS_STATUS_INVALID_VALUE;
+  memcpy(to, from, size);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type,
+                                          uint64_t rows, uint64_t cols, int64_t ld)
+{
+  layout_t l = {.type = type, .rows = rows, .cols = cols, .ld = ld, .batch = 1};
+  return create(out, &l, sizeof l);
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
+{
+  return destroy(l);
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t what,
+                                                const void *value, size_t size)
+{
+  layout_t *l = (layout_t *)layout;
+  if (what == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
+    return set(&l->batch, sizeof l->batch, value, size);
+  if (what == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET)
+    return set(&l->step, sizeof l->step, value, size);
+  return set(NULL, 0, value, size);
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
+                                        cudaDataType_t scale)
+{
+  desc_t d = {.compute = compute, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
+  if (scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  fake_lt.compute = compute;
+  return create(out, &d, sizeof d);
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
+{
+  return destroy(d);
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t what,
+                                              const void *value, size_t size)
+{
+  desc_t *d = (desc_t *)desc;
+  if (what == CUBLASLT_MATMUL_DESC_TRANSA) return set(&d->turned[0], sizeof(int32_t), value, size);
+  if (what == CUBLASLT_MATMUL_DESC_TRANSB) return set(&d->turned[1], sizeof(int32_t), value, size);
+  if (what == CUBLASLT_MATMUL_DESC_EPILOGUE)
+    return set(&d->epilogue, sizeof d->epilogue, value, size);
+  if (what == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return set(&d->bias, sizeof d->bias, value, size);
+  return set(NULL, 0, value, size);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
+{
+  preference_t p = {.reduction = CUBLASLT_REDUCTION_SCHEME_MASK, .align = {256, 256, 256, 256}};
+  return create(out, &p, sizeof p);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
+{
+  return destroy(p);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t what,
+                                                    const void *value, size_t size)
+{
+  preference_t *p = (preference_t *)preference;
+  switch (what) {
+  case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+    return set(&p->workspace, sizeof p->workspace, value, size);
+  case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+    return set(&p->reduction, sizeof p->reduction, value, size);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+    return set(&p->align[0], sizeof p->align[0], value, size);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+    return set(&p->align[1], sizeof p->align[1], value, size);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+    return set(&p->align[2], sizeof p->align[2], value, size);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+    return set(&p->align[3], sizeof p->align[3], value, size);
+  default:
+    return set(NULL, 0, value, size);
+  }
+}
+
+/* ---- the product ---- */
+
+/* One run; copied into the stream's work. */
+typedef struct job {
+  desc_t desc;
+  layout_t a, b, d;
+  float alpha, beta;
+  const void *a_at, *b_at;
+  void *d_at, *workspace;
+  size_t workspace_bytes;
+  int algorithm;
+} job_t;
+
+static ct_dtype_t dtype(const layout_t *l)
+{
+  return l->type == CUDA_R_32F ? CT_F32 : l->type == CUDA_R_16BF ? CT_BF16 : CT_F16;
+}
+
+static uint64_t rows_of(const layout_t *l, int32_t turned)
+{
+  return turned == CUBLAS_OP_T ? l->cols : l->rows;
+}
+
+static uint64_t cols_of(const layout_t *l, int32_t turned)
+{
+  return turned == CUBLAS_OP_T ? l->rows : l->cols;
+}
+
+static int is_sound(const desc_t *k, const layout_t *a, const layout_t *b, const layout_t *d)
+{
+  int fits = rows_of(a, k->turned[0]) == d->rows && cols_of(b, k->turned[1]) == d->cols &&
+             cols_of(a, k->turned[0]) == rows_of(b, k->turned[1]);
+  int types = a->type == b->type && (d->type == a->type || d->type == CUDA_R_32F);
+  return fits && types && a->ld >= (int64_t)a->rows && b->ld >= (int64_t)b->rows &&
+         d->ld >= (int64_t)d->rows && a->batch == b->batch && a->batch == d->batch && a->rows > 0 &&
+         a->cols > 0 && b->cols > 0;
+}
+
+static double element(const layout_t *l, const void *at, int batch, int32_t turned, uint64_t row,
+                      uint64_t col)
+{
+  int64_t r = (int64_t)(turned == CUBLAS_OP_T ? col : row);
+  int64_t c = (int64_t)(turned == CUBLAS_OP_T ? row : col);
+  return ct__ref_get(dtype(l), at, batch * l->step + c * l->ld + r);
+}
+
+static void one_element(const job_t *j, int batch, uint64_t row, uint64_t col)
+{
+  int64_t at = batch * j->d.step + (int64_t)col * j->d.ld + (int64_t)row;
+  float sum = 0;
+  for (uint64_t k = 0; k < cols_of(&j->a, j->desc.turned[0]); k++)
+    sum += (float)(element(&j->a, j->a_at, batch, j->desc.turned[0], row, k) *
+                   element(&j->b, j->b_at, batch, j->desc.turned[1], k, col));
+  double v = (double)j->alpha * sum;
+  if (j->beta != 0) v += (double)j->beta * ct__ref_get(dtype(&j->d), j->d_at, at);
+  if (j->desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
+    v += ct__ref_get(dtype(&j->d), j->desc.bias, (int64_t)row);
+  ct__ref_set(dtype(&j->d), j->d_at, at, v);
+}
+
+static cudaError_t work(void *args)
+{
+  const job_t *j = args;
+  if (j->workspace_bytes > 0) memset(j->workspace, 0xff, j->workspace_bytes);
+  for (int batch = 0; batch < j->d.batch; batch++)
+    for (uint64_t col = 0; col < j->d.cols; col++)
+      for (uint64_t row = 0; row < j->d.rows; row++)
+        one_element(j, batch, row, col);
+  struct timespec slow = {.tv_nsec = 1000000};
+  if (j->algorithm != fake_lt.fastest && fake_lt.found > 1) nanosleep(&slow, NULL);
+  return cudaSuccess;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int want,
+                                              cublasLtMatmulHeuristicResult_t *found, int *count)
+{
+  const preference_t *p = (preference_t *)preference;
+  const desc_t *k = (desc_t *)desc;
+  (void)lt;
+  if (fails()) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (c != d || !is_sound(k, (layout_t *)a, (layout_t *)b, (layout_t *)d))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (k->epilogue == CUBLASLT_EPILOGUE_BIAS && (uintptr_t)k->bias % 32 != 16)
+    return CUBLAS_STATUS_INVALID_VALUE; /* it would rely on more than 16 bytes */
+  fake_lt.asked = want;
+  fake_lt.workspace = p->workspace;
+  fake_lt.reduction = p->reduction;
+  memcpy(fake_lt.align, p->align, sizeof p->align);
+  *count = want < fake_lt.found ? want : fake_lt.found;
+  for (int i = 0; i < *count; i++) {
+    found[i] = (cublasLtMatmulHeuristicResult_t){.workspaceSize = (size_t)i * FAKE_LT_WORKSPACE,
+                                                 .state = CUBLAS_STATUS_SUCCESS};
+    found[i].algo.data[0] = (uint64_t)i;
+    for (int m = 0; m < 4; m++)
+      found[i].algo.data[1 + m] = p->align[m];
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static int is_aligned(const void *p, uint64_t align)
+{
+  return (uintptr_t)p % align == 0;
+}
+
+/* All matrices of a batch. */
+static int all_aligned(const layout_t *l, const void *p, uint64_t align)
+{
+  uint64_t step = (uint64_t)l->step * ct_dtype_size(dtype(l));
+  return is_aligned(p, align) && (l->batch == 1 || step % align == 0);
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
+                              void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+  job_t j = {.desc = *(desc_t *)desc,
+             .a = *(layout_t *)a_layout,
+             .b = *(layout_t *)b_layout,
+             .d = *(layout_t *)d_layout,
+             .alpha = *(const float *)alpha,
+             .beta = *(const float *)beta,
+             .a_at = a,
+             .b_at = b,
+             .d_at = d,
+             .workspace = workspace,
+             .workspace_bytes = workspace_bytes,
+             .algorithm = (int)algo->data[0]};
+  (void)lt;
+  if (fails() || j.algorithm == fake_lt.broken) return CUBLAS_STATUS_EXECUTION_FAILED;
+  int sound = c == d && c_layout == d_layout && is_sound(&j.desc, &j.a, &j.b, &j.d) &&
+              all_aligned(&j.a, a, algo->data[1]) && all_aligned(&j.b, b, algo->data[2]) &&
+              all_aligned(&j.d, d, algo->data[3]) && all_aligned(&j.d, d, algo->data[4]) &&
+              is_aligned(workspace, 256) && workspace_bytes >= algo->data[0] * FAKE_LT_WORKSPACE;
+  if (j.desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
+    sound &= j.desc.bias && is_aligned(j.desc.bias, 16);
+  if (!sound) return CUBLAS_STATUS_INVALID_VALUE;
+  fake_lt.runs++;
+  fake_lt.ran = j.algorithm;
+  return fake_cuda_work(stream, work, &j, sizeof j) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                                   : CUBLAS_STATUS_EXECUTION_FAILED;
+}

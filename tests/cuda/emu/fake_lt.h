@@ -1,0 +1,30 @@
+/* fake_lt.h  A fake cuBLASLt: what cuda/gemm_lt.c uses of it, as plain loops over column-major matrices, in the
+ * streams of the fake runtime.  It refuses what the library would refuse, or be undefined with. */
+#ifndef FAKE_LT_H
+#define FAKE_LT_H
+#include <cublasLt.h>
+
+typedef struct fake_lt {
+  /* set by a test */
+  int found;     /* algorithms that the heuristics find */
+  int fastest;   /* of them */
+  int broken;    /* this one does not run; -1: none */
+  int fail_call; /* the n-th call from now fails; 0: none */
+  /* what was seen */
+  int alive;          /* descriptors not destroyed */
+  int asked;          /* algorithms wanted of the heuristics, the last time; 0: never */
+  int runs, ran;      /* products; algorithm of the last one */
+  uint64_t workspace; /* limit */
+  uint32_t reduction; /* mask of schemes */
+  uint32_t align[4];  /* of A, B, C, D, promised to the heuristics */
+  cublasComputeType_t compute;
+} fake_lt_t;
+extern fake_lt_t fake_lt;
+
+/* Algorithm i wants i * FAKE_LT_WORKSPACE bytes. */
+enum { FAKE_LT_WORKSPACE = 1000 };
+
+/* As at the start, with one algorithm; `alive` goes on. */
+void fake_lt_reset(void);
+
+#endif
