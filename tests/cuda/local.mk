@@ -51,6 +51,12 @@ tests_cuda_t_emu_SOURCES = %D%/t_emu.cc %D%/emu_rig.h
 tests_cuda_t_emu_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_t_emu_CXXFLAGS = $(emu_cxxflags)
 tests_cuda_t_emu_LDADD = libfakecuda.a $(test_ldadd)
+# products on a fake cuBLASLt
+check_PROGRAMS += %D%/t_gemm
+%C%_t_gemm_SOURCES = %D%/t_gemm.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c cuda/gemm_lt.c cuda/gemm_map.c
+%C%_t_gemm_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_gemm_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
+TESTS += %D%/t_gemm
 endif
 TESTS += $(cuda_tests)
 endif

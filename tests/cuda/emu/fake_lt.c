@@ -14,6 +14,16 @@ void fake_lt_reset(void)
   fake_lt = (fake_lt_t){.found = 1, .broken = -1, .alive = fake_lt.alive};
 }
 
+double fake_lt_get(ct_dtype_t type, const void *p, int64_t i)
+{
+  return ct__ref_get(type, p, i);
+}
+
+void fake_lt_set(ct_dtype_t type, void *p, int64_t i, double v)
+{
+  ct__ref_set(type, p, i, v);
+}
+
 static int fails(void)
 {
   return fake_lt.fail_call > 0 && --fake_lt.fail_call == 0;

@@ -4,6 +4,8 @@
 #define FAKE_LT_H
 #include <cublasLt.h>
 
+#include "base/ct_types.h"
+
 typedef struct fake_lt {
   /* set by a test */
   int found;     /* algorithms that the heuristics find */
@@ -26,5 +28,8 @@ enum { FAKE_LT_WORKSPACE = 1000 };
 
 /* As at the start, with one algorithm; `alive` goes on. */
 void fake_lt_reset(void);
+/* Element i of a matrix of any type. */
+double fake_lt_get(ct_dtype_t type, const void *p, int64_t i);
+void fake_lt_set(ct_dtype_t type, void *p, int64_t i, double v);
 
 #endif
