@@ -13,6 +13,7 @@
 #include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "comm/ct_devices.h"
 
 /* ---- configuration ---- */
 
@@ -93,9 +94,13 @@ static int open_device(ct_setup_t *s)
   int rc = CT_OK;
   char cache[CT_PATH_MAX], why[128];
   const ct_config_t *c = &s->cfg;
+  int index = 0;
   CT_TRY(ct_builtin_backend(c->device, &s->be, &s->comm_ops));
   CT_TRY(cache_dir(&c->cuda, cache, sizeof cache));
-  ct_dev_opts_t o = {.index = s->topo->local_rank % s->be->probe(why),
+  if (!s->be->host_memory)
+    CT_TRY(
+        ct_devices_choose(s->topo->local_rank, s->be->probe(why), c->parallel.share_gpu, &index));
+  ct_dev_opts_t o = {.index = index,
                      .threads = ct_setup_threads(c, s->topo->threads),
                      .conv_direct = c->cpu.conv_algo,
                      .tf32 = c->cuda.tf32,
@@ -110,12 +115,30 @@ out:
   return rc;
 }
 
+/* Memory that MPI cannot reach: NCCL, where it can be had, else by way of the host's.  NCCL refuses ranks that
+ * share a device, and its sums have no fixed order. */
+static int choose_comm(ct_setup_t *s)
+{
+  int rc = CT_OK, shared = 0;
+  ct_dev_id_t id;
+  s->be->identify(s->dev, &id);
+  CT_TRY(ct_devices_agree(s->topo, &id, s->cfg.parallel.share_gpu, &shared));
+  if (s->be->host_memory) return CT_OK;
+  if (!s->comm_ops || shared || s->recipe.fixed_order) s->comm_ops = &ct_comm_staged;
+  if (s->topo->size > 1)
+    ct_log(CT_LOG_INFO, "gradients travel by %s",
+           s->comm_ops == &ct_comm_staged ? "MPI, through the host's memory" : s->comm_ops->name);
+out:
+  return rc;
+}
+
 int ct_setup_device(ct_setup_t *s)
 {
   int rc = CT_OK;
   CT_TRY_ALL(s->topo, open_device(s));
   CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
                         &s->recipe)); /* checked before */
+  CT_TRY(choose_comm(s));
   ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
   CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
