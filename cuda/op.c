@@ -14,7 +14,9 @@ static const gpu__kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_ATTENTION] = &gpu__kind_attention, [CT_OP_CONV] = &gpu__kind_conv,
     [CT_OP_GRADSTAT] = &gpu__kind_gradstat,   [CT_OP_MEASURE] = &gpu__kind_measure,
     [CT_OP_UPDATE] = &gpu__kind_update,       [CT_OP_POOL] = &gpu__kind_pool,
-    [CT_OP_LOSS] = &gpu__kind_loss,
+    [CT_OP_LOSS] = &gpu__kind_loss,           [CT_OP_ACT] = &gpu__kind_act,
+    [CT_OP_CONCAT] = &gpu__kind_concat,       [CT_OP_DROPOUT] = &gpu__kind_dropout,
+    [CT_OP_TOKENS] = &gpu__kind_tokens,       [CT_OP_SELECT] = &gpu__kind_select,
 };
 
 static const gpu__kind_t *kind_of(ct_op_kind_t kind)

@@ -1,7 +1,7 @@
 #include "cuda/kernels/update.h"
 
 #include "backend/ct_update.h"
-#include "cuda/kernels/kernel.h"
+#include "cuda/kernels/few.h"
 
 enum { THREADS = 256, WIDTH = 4, PIECES = 1024, PIECE_MIN = 16 * THREADS };
 
@@ -33,36 +33,25 @@ static unsigned pieces_of(int64_t count)
 
 /* ---- four elements at a time ---- */
 
-struct four_t {
-  float v[WIDTH];
-};
+typedef gpu_few<float, WIDTH> four_t;
 
 /* 0 behind the end.  Which way they are loaded changes no result. */
 CT_D four_t load_four(const float *p, int64_t first, int64_t count, int packs)
 {
-  four_t q = {};
-  if (packs && first + WIDTH <= count) {
-    gpu_pack<float> pack = gpu_load_pack(p + first);
-    for (int k = 0; k < WIDTH; k++)
-      q.v[k] = pack.v[k];
-  } else {
-    for (int k = 0; k < WIDTH && first + k < count; k++)
-      q.v[k] = p[first + k];
-  }
-  return q;
+  four_t four = {};
+  if (packs && first + WIDTH <= count) return *(const four_t *)(p + first);
+  for (int k = 0; k < WIDTH && first + k < count; k++)
+    four.v[k] = p[first + k];
+  return four;
 }
 
-CT_D void store_four(float *p, int64_t first, int64_t count, int packs, const four_t &q)
+CT_D void store_four(float *p, int64_t first, int64_t count, int packs, const four_t &four)
 {
-  if (packs && first + WIDTH <= count) {
-    gpu_pack<float> pack;
-    for (int k = 0; k < WIDTH; k++)
-      pack.v[k] = q.v[k];
-    gpu_store_pack(p + first, pack);
-  } else {
+  if (packs && first + WIDTH <= count)
+    *(four_t *)(p + first) = four;
+  else
     for (int k = 0; k < WIDTH && first + k < count; k++)
-      p[first + k] = q.v[k];
-  }
+      p[first + k] = four.v[k];
 }
 
 /* ---- gradient statistics ---- */
@@ -182,19 +171,15 @@ template <rule_t *RULE> CT_D float follow(const step_t &step, elements_t *e, int
               &e->state[1].v[k], &e->state[2].v[k]);
 }
 
-template <class T> struct alignas(WIDTH * sizeof(T)) low_four_t {
-  T v[WIDTH];
-};
-
 template <class T>
 CT_D void store_low(void *low, int64_t first, int64_t count, int packs, const four_t &w)
 {
-  low_four_t<T> q;
+  gpu_few<T, WIDTH> q;
   T *to = (T *)low + first;
   for (int k = 0; k < WIDTH; k++)
     gpu_store(&q.v[k], w.v[k]);
   if (packs && first + WIDTH <= count)
-    *(low_four_t<T> *)to = q;
+    *(gpu_few<T, WIDTH> *)to = q;
   else
     for (int k = 0; k < WIDTH && first + k < count; k++)
       to[k] = q.v[k];
@@ -252,8 +237,8 @@ CT_KERNEL void measure_all(int pieces, const double (*piece)[2], double *norms)
 
 static int all_aligned(const gpu__range_t *r)
 {
-  int aligned = gpu_is_aligned(r->w) && gpu_is_aligned(r->g) &&
-                (uintptr_t)r->low % sizeof(low_four_t<gpu_bf16>) == 0;
+  int aligned =
+      gpu_is_aligned(r->w) && gpu_is_aligned(r->g) && gpu_few_fit<gpu_bf16, WIDTH>(r->low);
   for (int s = 0; s < CT_RULE_STATES; s++)
     aligned = aligned && gpu_is_aligned(r->state[s]);
   return aligned;
