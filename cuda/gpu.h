@@ -29,8 +29,8 @@ int gpu__check(cudaError_t e, const char *call, const char *file, int line);
 /* ---- device ---- */
 
 /** Looks after something that may fail while the host waits for the GPU, as a communicator does: CT_OK, or
- * the code that ends the wait. */
-typedef int gpu__watch_fn(void *ctx);
+ * the code that ends the wait.  \a late: the deadline has passed. */
+typedef int gpu__watch_fn(void *ctx, int late);
 
 #define GPU_WATCHES 8
 

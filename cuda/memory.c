@@ -46,6 +46,19 @@ static void mem_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
   (void)(kind == CT_MEM_DEVICE ? cudaFree(p) : cudaFreeHost(p));
 }
 
+/* Pages of a file that several processes map can be pinned by each of them. */
+static int mem_pin(ct_dev_t *dev, void *p, size_t bytes)
+{
+  (void)dev;
+  return bytes ? GPU_CHECK(cudaHostRegister(p, bytes, cudaHostRegisterPortable)) : CT_OK;
+}
+
+static void mem_unpin(ct_dev_t *dev, void *p)
+{
+  (void)dev;
+  if (cudaHostUnregister(p) != cudaSuccess) (void)cudaGetLastError(); /* it was not pinned */
+}
+
 static int mem_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes)
 {
   if (bytes == 0) return CT_OK;
@@ -67,5 +80,10 @@ static size_t mem_room(ct_dev_t *dev)
   return cudaMemGetInfo(&left, &all) == cudaSuccess ? left : SIZE_MAX;
 }
 
-const ct_mem_ops_t gpu__mem_ops = {
-    .alloc = mem_alloc, .free = mem_free, .copy = mem_copy, .zero = mem_zero, .room = mem_room};
+const ct_mem_ops_t gpu__mem_ops = {.alloc = mem_alloc,
+                                   .free = mem_free,
+                                   .pin = mem_pin,
+                                   .unpin = mem_unpin,
+                                   .copy = mem_copy,
+                                   .zero = mem_zero,
+                                   .room = mem_room};

@@ -43,11 +43,11 @@ static void pause_for(double waited)
     sched_yield();
 }
 
-static int ask_watches(ct_dev_t *dev)
+static int ask_watches(ct_dev_t *dev, int late)
 {
   int rc = CT_OK;
   for (int i = 0; i < GPU_WATCHES; i++)
-    if (dev->watch[i].fn) CT_TRY(dev->watch[i].fn(dev->watch[i].ctx));
+    if (dev->watch[i].fn) CT_TRY(dev->watch[i].fn(dev->watch[i].ctx, late));
 out:
   return rc;
 }
@@ -56,9 +56,10 @@ static int keep_waiting(ct_dev_t *dev, double begin)
 {
   int rc = CT_OK;
   double waited = ct_clock() - begin;
+  int late = dev->timeout_s > 0 && waited > dev->timeout_s;
   cudaGetLastError(); /* "not ready" is remembered as if it were an error */
-  if (waited > 1e-2) CT_TRY(ask_watches(dev));
-  if (dev->timeout_s > 0 && waited > dev->timeout_s)
+  if (waited > 1e-2) CT_TRY(ask_watches(dev, late));
+  if (late)
     CT_FAIL(CT_ERR_DEVICE, "the GPU (%s, %s) has not finished its work in %.0f s", dev->id.name,
             dev->id.uuid, dev->timeout_s);
   pause_for(waited);
@@ -127,6 +128,14 @@ static int wait_event(ct_event_t *ev)
   return gpu__wait_event(ev->queue->dev, ev->event);
 }
 
+static int event_done(ct_event_t *ev)
+{
+  cudaError_t e = cudaEventQuery(ev->event);
+  if (e == cudaErrorNotReady) cudaGetLastError(); /* it is none */
+  if (e == cudaErrorNotReady) return 0;
+  return e == cudaSuccess ? 1 : gpu__check(e, "work of the GPU", __FILE__, __LINE__);
+}
+
 static int sync_queue(ct_queue_t *q)
 {
   if (q->noting)
@@ -147,6 +156,7 @@ const ct_queue_ops_t gpu__queue_ops = {.create = create,
                                        .mark = mark,
                                        .after = after,
                                        .wait = wait_event,
+                                       .done = event_done,
                                        .sync = sync_queue,
                                        .unmark = unmark,
                                        .begin = gpu__begin,
