@@ -9,6 +9,12 @@ cuda_c = \
 cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c \
   %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
   %D%/op_attention.c %D%/kernels/heads.h %D%/kernels/softmax.h
+# the communicator over NCCL
+cuda_nccl_all_c = %D%/comm_nccl.h %D%/comm_nccl.c %D%/comm_nccl_calls.c %D%/nccl_check.c
+EXTRA_DIST += $(cuda_nccl_all_c)
+if HAVE_NCCL
+cuda_nccl_c = $(cuda_nccl_all_c)
+endif
 # what is behind the seam product.h
 cuda_products_c = %D%/products.h %D%/products.c \
   %D%/conv_dnn.c %D%/conv_run.c %D%/conv_store.c %D%/conv_tune.c $(cuda_dnn_c)
@@ -43,7 +49,7 @@ CLEANFILES += cuda/kernels/*.cud cuda/kernels/*.o
 
 if HAVE_CUDA
 module_PROGRAMS += ctrain-cuda.so
-ctrain_cuda_so_SOURCES = $(cuda_c) $(cuda_products_c)
+ctrain_cuda_so_SOURCES = $(cuda_c) $(cuda_nccl_c) $(cuda_products_c)
 ctrain_cuda_so_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 ctrain_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 ctrain_cuda_so_LDFLAGS = -shared $(CT_SAN) $(CUDA_LDFLAGS) $(CUDA_RPATH)

@@ -2,6 +2,12 @@
 
 #include "comm/ct_module.h"
 #include "cuda/gpu.h"
+#ifdef HAVE_NCCL
+#  include "cuda/comm_nccl.h"
+#  define COMM &gpu__comm_nccl
+#else
+#  define COMM NULL
+#endif
 
 __attribute__((visibility("default"))) const ct_module_t *ctrain_module(void)
 {
@@ -10,7 +16,7 @@ __attribute__((visibility("default"))) const ct_module_t *ctrain_module(void)
       .backend_size = CT_MODULE_BACKEND_SIZE,
       .version = PACKAGE_VERSION,
       .backend = &gpu__backend,
-      .comm = NULL,
+      .comm = COMM,
   };
   return &module;
 }

@@ -50,6 +50,8 @@ tests_conform_conform_backend_SOURCES = %D%/conform/conform_backend.c %D%/confor
 comm_rig = %D%/mpi/comm_rig.h %D%/mpi/comm_rig.c
 tests_mpi_t_comm_SOURCES = %D%/mpi/t_comm.c $(comm_rig)
 tests_mpi_t_comm2_SOURCES = %D%/mpi/t_comm2.c $(comm_rig)
+tests_mpi_t_comm_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+tests_mpi_t_comm2_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 # It loads modules, which use functions of the program.
 load_modules = -Wl,--export-dynamic -Wl,--whole-archive,libctrain.a,--no-whole-archive
 tests_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)

@@ -47,16 +47,22 @@ void ct_alarm_raise(ct_alarm_t *a)
              MPI_Isend(&a->mine, (int)sizeof a->mine, MPI_BYTE, r, TAG, a->comm, &a->request[r]));
 }
 
-int ct_alarm_heard(ct_alarm_t *a)
+/* 1: one has come. */
+static int receive(ct_alarm_t *a, ct_err_info_t *out)
 {
   int there = 0;
-  if (a->heard.code == CT_OK && a->t->size > 1) {
-    MPI_Status status;
-    CT_MPI(a->t, MPI_Iprobe(MPI_ANY_SOURCE, TAG, a->comm, &there, &status));
-    if (there)
-      CT_MPI(a->t, MPI_Recv(&a->heard, (int)sizeof a->heard, MPI_BYTE, status.MPI_SOURCE, TAG,
-                            a->comm, MPI_STATUS_IGNORE));
-  }
+  MPI_Status status;
+  if (a->t->size == 1) return 0;
+  CT_MPI(a->t, MPI_Iprobe(MPI_ANY_SOURCE, TAG, a->comm, &there, &status));
+  if (there)
+    CT_MPI(a->t, MPI_Recv(out, (int)sizeof *out, MPI_BYTE, status.MPI_SOURCE, TAG, a->comm,
+                          MPI_STATUS_IGNORE));
+  return there;
+}
+
+int ct_alarm_heard(ct_alarm_t *a)
+{
+  if (a->heard.code == CT_OK) receive(a, &a->heard);
   if (a->heard.code != CT_OK) ct_err_put(&a->heard);
   return a->heard.code;
 }
@@ -66,6 +72,8 @@ void ct_alarm_close(ct_alarm_t *a, int alone)
 {
   int sent = 1, done;
   if (!a) return;
+  while (receive(a, &a->heard)) /* MPI complains about what nobody takes */
+    ;
   for (int r = 0; a->raised && r < a->t->size; r++) {
     CT_MPI(a->t, MPI_Test(&a->request[r], &done, MPI_STATUS_IGNORE));
     sent &= done;

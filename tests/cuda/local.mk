@@ -6,6 +6,12 @@ emu_products_c = %D%/emu/host_products.c %D%/emu/host_gemm.c %D%/emu/host_conv.c
 emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fake_memory.cc %D%/emu/fake_graph.cc
 emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
 emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN)
+emu_nccl_all_c = %D%/emu/fake_nccl.h %D%/emu/fake_nccl.c %D%/emu/fake_nccl_work.c
+nccl_tests = %D%/nccl.test %D%/nccl2.test %D%/nccl_fails.test
+EXTRA_DIST += $(emu_nccl_all_c) $(nccl_tests) %D%/staged.test
+if HAVE_NCCL
+emu_nccl_c = $(cuda_nccl_c) $(emu_nccl_all_c)
+endif
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
 cuda_tests =
 EXTRA_DIST += %D%/deviceprop/a100.json %D%/deviceprop/h100.json %D%/deviceprop/b200.json
@@ -19,8 +25,17 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 -include tests/cuda/emu/kernels/*.d
 
 if HAVE_CUDA
+if HAVE_CUNIT
+TESTS += %D%/staged.test
+if HAVE_NCCL
+TESTS += $(nccl_tests)
+endif
+check_PROGRAMS += %D%/t_nccl
+%C%_t_nccl_SOURCES = %D%/t_nccl.c $(comm_rig)
+%C%_t_nccl_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+endif
 check_PROGRAMS += %D%/emu/ctrain-cuda.so
-%C%_emu_ctrain_cuda_so_SOURCES = $(emu_c) $(emu_products_c) $(emu_h)
+%C%_emu_ctrain_cuda_so_SOURCES = $(emu_c) $(emu_nccl_c) $(emu_products_c) $(emu_h)
 %C%_emu_ctrain_cuda_so_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_emu_ctrain_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 %C%_emu_ctrain_cuda_so_CXXFLAGS = $(emu_cxxflags)

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
 #include "backend/ct_host.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_module.h"
 #include "ref/ct_ref.h"
 
 const ct_topo_t *t = &ct_test_topo;
@@ -152,13 +154,46 @@ static int alloc(int64_t n, size_t size, void *out)
   return rc;
 }
 
+static int is_set(const char *variable, const char *value)
+{
+  const char *text = getenv(variable);
+  return text && strcmp(text, value) == 0;
+}
+
+static int load_cuda(void)
+{
+  int rc = CT_OK;
+  const ct_module_t *module;
+  CT_TRY(ct_module_load("cuda", &module));
+  be = module->backend;
+  if (is_set("CT_TEST_COMM", "nccl")) ops = module->comm;
+  if (!ops) CT_FAIL(CT_ERR_UNSUP, "the module has no NCCL");
+out:
+  return rc;
+}
+
+int is_nccl(void)
+{
+  return strcmp(ops->name, "nccl") == 0;
+}
+
+void share_host(int shared)
+{
+  char pid[32];
+  snprintf(pid, sizeof pid, "%d", (int)getpid());
+  setenv("NCCL_HOSTID", shared ? "one" : pid, 1);
+}
+
 static int open_rig(void)
 {
   int rc = CT_OK;
-  const char *name = getenv("CT_TEST_COMM");
-  ops = name && strcmp(name, "staged") == 0 ? &ct_comm_staged : &ct_comm_mpi;
+  const char *limit = getenv("CT_TEST_TIMEOUT");
+  ops = is_set("CT_TEST_COMM", "staged") ? &ct_comm_staged : &ct_comm_mpi;
   be = getenv("CTRAIN_REF_ORDER") ? &ct_backend_ref : &fake;
-  if (!is_fake()) CT_TRY(be->open(&(ct_dev_opts_t){0}, &dev));
+  if (is_set("CT_TEST_DEVICE", "cuda")) CT_TRY(load_cuda());
+  share_host(0);
+  ct_dev_opts_t o = {.plan_cache = "", .timeout_s = limit ? atof(limit) : 0};
+  if (!is_fake()) CT_TRY(be->open(&o, &dev));
   CT_TRY(be->queue->create(dev, &queue));
   CT_TRY(alloc(MOST, sizeof *row, &row));
 out:

@@ -1,8 +1,9 @@
 /** \file comm_rig.h  The communicator under test, with a device and some of its memory.
  *
- * CT_TEST_COMM in the environment: `mpi` (or nothing), `staged`.  The device is a fake whose queue
- * is always done, or fails on request; with CTRAIN_REF_ORDER it is the reference backend, whose
- * queue does its work when it has to.  The device's memory is the host's. */
+ * CT_TEST_COMM in the environment: `mpi` (or nothing), `staged`, `nccl`.  The device is a fake whose
+ * queue is always done, or fails on request; with CTRAIN_REF_ORDER it is the reference backend, whose
+ * queue does its work when it has to; with CT_TEST_DEVICE=cuda that of a module, the emulated one,
+ * whose waits end after CT_TEST_TIMEOUT seconds.  The device's memory is the host's. */
 #ifndef COMM_RIG_H
 #define COMM_RIG_H
 #include "comm/ct_comm.h"
@@ -33,6 +34,10 @@ int finish(int ticket);
 
 /** 1: the device is the fake. */
 int is_fake(void);
+/** 1: the communicator is NCCL's. */
+int is_nccl(void);
+/** The ranks of NCCL have one GPU each, though all devices have the same number, or one together. */
+void share_host(int shared);
 /** The fake's: a queue whose sync() returns rc, an event whose work did. */
 ct_queue_t *queue_with(int rc);
 ct_queue_t *broken_queue(void); /**< on the last rank; elsewhere it is fine */

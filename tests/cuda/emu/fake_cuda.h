@@ -30,6 +30,9 @@ extern "C" {
  * error, which stays.  It must not call the runtime. */
 cudaError_t fake_cuda_work(cudaStream_t stream, cudaError_t (*work)(void *args), const void *args,
                            size_t bytes);
+/** Does some piece of work of any stream, as a GPU does while its process is busy with something else.
+ * 0: there is none that could be done now. */
+int fake_cuda_progress(void);
 /** Forgets everything (streams, memory that was not freed, errors) and reads the environment again. */
 void fake_cuda_reset(void);
 /** Allocations of cudaMalloc, cudaHostAlloc and cudaHostRegister that are not freed, and streams, events

@@ -1,0 +1,197 @@
+/* What an operation of the fake NCCL does (fake_nccl.h).
+ *
+ * Collectives go in rounds.  In round k a rank writes its chunk when all have taken round k - 1, and
+ * takes the others' when all have posted k. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_types.h"
+#include "tests/cuda/emu/fake_nccl.h"
+
+typedef enum { WAITS, MOVED, DONE } outcome_t;
+
+size_t fake_type_size(ncclDataType_t t)
+{
+  switch (t) {
+  case ncclFloat64:
+    return 8;
+  case ncclFloat32:
+    return 4;
+  case ncclBfloat16:
+  case ncclFloat16:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+/* ---- collectives ---- */
+
+static int all_have(const struct ncclComm *c, int posted, int64_t rounds)
+{
+  for (int r = 0; r < c->size; r++) {
+    const fake_seat_t *s = &c->room->seat[r];
+    if (atomic_load(posted ? &s->posted : &s->taken) < rounds) return 0;
+  }
+  return 1;
+}
+
+static size_t total(const fake_part_t *p, int ranks)
+{
+  return p->header.what == FAKE_REDUCE_SCATTER ? p->header.count * (size_t)ranks : p->header.count;
+}
+
+static size_t chunk_of(const fake_part_t *p, int ranks)
+{
+  size_t most = FAKE_CHUNK / fake_type_size((ncclDataType_t)p->header.type);
+  size_t left = total(p, ranks) - p->at;
+  return left < most ? left : most;
+}
+
+static void post(struct ncclComm *c, const fake_part_t *p)
+{
+  fake_seat_t *s = &c->room->seat[c->rank];
+  size_t size = fake_type_size((ncclDataType_t)p->header.type);
+  s->header = p->header;
+  if (p->header.what != FAKE_BROADCAST || p->header.root == c->rank)
+    memcpy(s->data, p->send + p->at * size, chunk_of(p, c->size) * size);
+  atomic_store(&s->posted, c->rounds + 1);
+}
+
+/* Element i of the chunks, added up over the ranks. */
+static void sum_element(const struct ncclComm *c, int type, size_t i, char *out)
+{
+  double wide = 0;
+  float sum = 0;
+  for (int r = 0; r < c->size; r++) {
+    const unsigned char *data = c->room->seat[r].data;
+    if (type == ncclFloat64)
+      wide += ((const double *)(const void *)data)[i];
+    else if (type == ncclFloat32)
+      sum += ((const float *)(const void *)data)[i];
+    else
+      sum += ct_bf16_float(((const uint16_t *)(const void *)data)[i]);
+  }
+  uint16_t low = ct_bf16_of(sum);
+  if (type == ncclFloat64)
+    memcpy(out, &wide, sizeof wide);
+  else if (type == ncclFloat32)
+    memcpy(out, &sum, sizeof sum);
+  else
+    memcpy(out, &low, sizeof low);
+}
+
+static void take(const struct ncclComm *c, const fake_part_t *p)
+{
+  const fake_header_t *h = &p->header;
+  size_t size = fake_type_size((ncclDataType_t)h->type), n = chunk_of(p, c->size);
+  size_t mine = (size_t)c->rank * h->count;
+  switch (h->what) {
+  case FAKE_BROADCAST:
+    memcpy(p->recv + p->at * size, c->room->seat[h->root].data, n * size);
+    break;
+  case FAKE_ALL_GATHER:
+    for (int r = 0; r < c->size; r++)
+      memcpy(p->recv + ((size_t)r * h->count + p->at) * size, c->room->seat[r].data, n * size);
+    break;
+  case FAKE_REDUCE_SCATTER:
+    for (size_t i = 0; i < n; i++)
+      if (p->at + i >= mine && p->at + i < mine + h->count)
+        sum_element(c, h->type, i, p->recv + (p->at + i - mine) * size);
+    break;
+  default:
+    for (size_t i = 0; i < n && (h->what == FAKE_ALL_REDUCE || h->root == c->rank); i++)
+      sum_element(c, h->type, i, p->recv + (p->at + i) * size);
+  }
+}
+
+/* All ranks called the same. */
+static int agree(struct ncclComm *c, const fake_header_t *h)
+{
+  for (int r = 0; r < c->size; r++) {
+    const fake_header_t *other = &c->room->seat[r].header;
+    if (other->what == h->what && other->type == h->type && other->root == h->root &&
+        other->count == h->count)
+      continue;
+    c->async = ncclInvalidUsage;
+    snprintf(c->last, sizeof c->last, "ranks %d and %d called different collectives", c->rank, r);
+    return 0;
+  }
+  return 1;
+}
+
+static outcome_t collective(struct ncclComm *c, fake_op_t *op)
+{
+  fake_part_t *p = &op->part[0];
+  if (p->at >= total(p, c->size)) return DONE;
+  if (!op->posted) {
+    if (!all_have(c, 0, c->rounds)) return WAITS;
+    post(c, p);
+    op->posted = 1;
+    return MOVED;
+  }
+  if (!all_have(c, 1, c->rounds + 1) || !agree(c, &p->header)) return WAITS;
+  take(c, p);
+  p->at += chunk_of(p, c->size);
+  op->posted = 0;
+  atomic_store(&c->room->seat[c->rank].taken, ++c->rounds);
+  return MOVED;
+}
+
+/* ---- messages ---- */
+
+static outcome_t message(struct ncclComm *c, fake_part_t *p)
+{
+  int sends = p->header.what == FAKE_SEND, peer = p->header.root;
+  fake_box_t *box = sends ? &c->room->box[c->rank][peer] : &c->room->box[peer][c->rank];
+  if (p->at >= p->header.count) return DONE;
+  if (atomic_load(&box->full) == sends) return WAITS;
+  if (sends) {
+    size_t left = p->header.count - p->at;
+    box->bytes = left < FAKE_CHUNK ? left : FAKE_CHUNK;
+    memcpy(box->data, p->send + p->at, box->bytes);
+  } else {
+    memcpy(p->recv + p->at, box->data, box->bytes);
+  }
+  p->at += box->bytes;
+  atomic_store(&box->full, sends);
+  return MOVED;
+}
+
+static outcome_t messages(struct ncclComm *c, fake_op_t *op)
+{
+  outcome_t all = DONE;
+  for (int i = 0; i < op->parts; i++) {
+    outcome_t one = message(c, &op->part[i]);
+    if (one == MOVED || all == MOVED)
+      all = MOVED;
+    else if (one == WAITS)
+      all = WAITS;
+  }
+  return all;
+}
+
+/* ---- both ---- */
+
+/* Ready for another launch of its graph. */
+static cudaError_t finish(struct ncclComm *c, fake_op_t *op)
+{
+  for (int i = 0; i < op->parts; i++)
+    op->part[i].at = 0;
+  op->posted = 0;
+  c->active = NULL;
+  return cudaSuccess;
+}
+
+cudaError_t fake_nccl_work(void *args)
+{
+  fake_op_t *op = args;
+  struct ncclComm *c = op->comm;
+  outcome_t o = MOVED;
+  if (atomic_load(&c->aborted)) return finish(c, op);
+  if (op->hangs || (c->active && c->active != op)) return cudaErrorNotReady;
+  c->active = op;
+  while (o == MOVED)
+    o = op->part[0].header.what >= FAKE_SEND ? messages(c, op) : collective(c, op);
+  return o == DONE ? finish(c, op) : cudaErrorNotReady;
+}
