@@ -30,21 +30,6 @@ static gpu__dnn_window_t window(const ct_op_desc_t *d)
   return w;
 }
 
-/* y = relu(sum + bias), either of them optional. */
-static void add_epilogue(gpu__dnn_graph_t *g, const ct_op_desc_t *d, gpu__dnn_desc_t sum,
-                         gpu__dnn_desc_t y)
-{
-  int n = d->y.ndim;
-  if (d->u.conv.bias) {
-    int64_t dim[CT_MAX_DIMS] = {1, d->y.dim[1], 1, 1, 1};
-    gpu__dnn_desc_t bias = gpu__dnn_tensor(g, GPU_CONV_BIAS, d->x.dtype, n, dim);
-    gpu__dnn_desc_t out = d->u.conv.relu ? gpu__dnn_between(g, n, d->y.dim) : y;
-    gpu__dnn_pointwise(g, CUDNN_POINTWISE_ADD, sum, bias, out);
-    sum = out;
-  }
-  if (d->u.conv.relu) gpu__dnn_pointwise(g, CUDNN_POINTWISE_RELU_FWD, sum, NULL, y);
-}
-
 int gpu__conv_graph(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused,
                     gpu__dnn_graph_t *out)
 {
@@ -60,7 +45,10 @@ int gpu__conv_graph(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int f
   gpu__dnn_desc_t y = gpu__dnn_tensor(g, GPU_CONV_Y, d->x.dtype, n, d->y.dim);
   gpu__dnn_desc_t sum = fused ? gpu__dnn_between(g, n, d->y.dim) : y;
   gpu__dnn_conv(g, p->pass, &win, x, w, sum);
-  if (fused) add_epilogue(g, d, sum, y);
+  if (fused) {
+    int64_t dim[CT_MAX_DIMS] = {1, d->y.dim[1], 1, 1, 1};
+    gpu__dnn_add(g, sum, gpu__dnn_tensor(g, GPU_CONV_BIAS, d->x.dtype, n, dim), y);
+  }
   rc = gpu__dnn_finish(g, t);
   if (rc) gpu__dnn_graph_clear(g);
   return rc;

@@ -82,16 +82,16 @@ const char *gpu__conv_pass_name(int pass)
   return pass == CT_FWD ? "forward" : pass == CT_BWD_DATA ? "backward data" : "backward weight";
 }
 
-int gpu__conv_has_epilogue(const gpu__conv_pass_t *p)
+int gpu__conv_may_fuse(const gpu__conv_pass_t *p)
 {
-  return p->pass == CT_FWD && (p->d->u.conv.bias || p->d->u.conv.relu);
+  return p->pass == CT_FWD && p->d->u.conv.bias && !p->d->u.conv.relu;
 }
 
 int gpu__conv_first_way(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, gpu__conv_way_t *out)
 {
   int rc = CT_OK, n = 0;
   char text[160];
-  if (gpu__conv_has_epilogue(p)) CT_TRY(gpu__conv_ways(t, p, 1, 1, out, &n));
+  if (gpu__conv_may_fuse(p)) CT_TRY(gpu__conv_ways(t, p, 1, 1, out, &n));
   if (n == 0) CT_TRY(gpu__conv_ways(t, p, 0, 1, out, &n));
   if (n == 0)
     CT_FAIL(CT_ERR_UNSUP, "cuDNN %d has no deterministic plan for the %s pass of %s",

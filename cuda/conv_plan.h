@@ -19,14 +19,14 @@ typedef struct gpu__conv_pass {
 /** A way to do it. */
 typedef struct gpu__conv_way {
   gpu__dnn_plan_t plan;
-  int fused;      /**< CT_FWD: bias and ReLU are in the plan; 0: they follow as a kernel */
+  int fused;      /**< 1: the bias is in the plan; 0: bias and ReLU, if any, follow as a kernel */
   unsigned notes; /**< as gpu__dnn_notes() */
 } gpu__conv_way_t;
 
 /** "forward", "backward data", "backward weight". */
 const char *gpu__conv_pass_name(int pass);
-/** 1: it has a bias or a ReLU to do. */
-int gpu__conv_has_epilogue(const gpu__conv_pass_t *p);
+/** 1: the bias may be left to cuDNN; not with a ReLU: cuDNN's makes 0 of NaN, and a kernel does both. */
+int gpu__conv_may_fuse(const gpu__conv_pass_t *p);
 
 enum { GPU_CONV_WAYS = 8 }; /**< most that are looked at */
 
@@ -36,7 +36,7 @@ int64_t gpu__conv_filter_count(const ct_op_desc_t *d);
 /** Ids of the tensors of a graph: the gradients of x, w and y have theirs. */
 enum { GPU_CONV_X = 1, GPU_CONV_W, GPU_CONV_Y, GPU_CONV_BIAS };
 
-/** Local.  The graph of a pass.  fused: with its bias and ReLU. */
+/** Local.  The graph of a pass.  fused: with its bias. */
 int gpu__conv_graph(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused,
                     gpu__dnn_graph_t *out);
 

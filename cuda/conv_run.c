@@ -29,11 +29,11 @@ int gpu__conv_way_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu
   const ct_op_desc_t *d = p->d;
   void *weights = low ? (char *)at->scratch + aligned(w->plan.workspace) : at->w;
   void *const pointers[GPU_DNN_POINTERS] = {at->x, weights, at->y, at->bias};
-  int n = w->fused && d->u.conv.bias ? GPU_CONV_BIAS : GPU_CONV_Y;
+  int n = w->fused ? GPU_CONV_BIAS : GPU_CONV_Y;
   CT_TRY(gpu__dnn_run(handle, &w->plan, m, n, pointers, at->scratch, s));
   if (low)
     GPU_TRY(gpu__cast(d->x.dtype, CT_F32, gpu__conv_filter_count(d), weights, at->w, s));
-  else if (gpu__conv_has_epilogue(p) && !w->fused)
+  else if (p->pass == CT_FWD && !w->fused && (d->u.conv.bias || d->u.conv.relu))
     GPU_TRY(gpu__bias_relu(d->y.dtype, at->y, d->u.conv.bias ? at->bias : NULL, d->u.conv.relu,
                            ct_shape_count(&d->y) / d->y.dim[1], d->y.dim[1], s));
 out:

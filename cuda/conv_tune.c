@@ -84,7 +84,7 @@ static int gather(const bench_t *b, gpu__conv_way_t way[CANDIDATES], int *n)
   int rc = CT_OK, plain = 0;
   gpu__dnn_target_t t = {.handle = b->dev->products->dnn};
   *n = 0;
-  if (gpu__conv_has_epilogue(b->p)) CT_TRY(gpu__conv_ways(&t, b->p, 1, GPU_CONV_WAYS, way, n));
+  if (gpu__conv_may_fuse(b->p)) CT_TRY(gpu__conv_ways(&t, b->p, 1, GPU_CONV_WAYS, way, n));
   CT_TRY(gpu__conv_ways(&t, b->p, 0, GPU_CONV_WAYS, way + *n, &plain));
   *n += plain;
 out:

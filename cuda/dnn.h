@@ -33,7 +33,7 @@ void gpu__dnn_free(gpu__dnn_desc_t d);
 
 /* ---- graphs ---- */
 
-enum { GPU_DNN_OPS = 3, GPU_DNN_DESCS = 24 };
+enum { GPU_DNN_OPS = 2, GPU_DNN_DESCS = 16 };
 
 typedef struct gpu__dnn_graph {
   int rc; /**< the first failure; what follows it is not done */
@@ -60,9 +60,8 @@ gpu__dnn_desc_t gpu__dnn_between(gpu__dnn_graph_t *g, int ndim, const int64_t *d
  * and y, CT_BWD_PARAM w of x and y (then they are the gradients).  x has groups times the channels of w. */
 void gpu__dnn_conv(gpu__dnn_graph_t *g, int pass, const gpu__dnn_window_t *window,
                    gpu__dnn_desc_t x, gpu__dnn_desc_t w, gpu__dnn_desc_t y);
-/** Adds y = mode(x) or, with b, mode(x, b); in float32; dims of b that are 1 are repeated. */
-void gpu__dnn_pointwise(gpu__dnn_graph_t *g, cudnnPointwiseMode_t mode, gpu__dnn_desc_t x,
-                        gpu__dnn_desc_t b, gpu__dnn_desc_t y);
+/** Adds y = a + b, in float32; dims of b that are 1 are repeated. */
+void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y);
 /** Local.  Closes the graph, which can have plans now. */
 int gpu__dnn_finish(gpu__dnn_graph_t *g, const gpu__dnn_target_t *t);
 /** Frees all of it; plans that were made of it stay. */

@@ -175,18 +175,18 @@ void gpu__dnn_conv(gpu__dnn_graph_t *g, int pass, const gpu__dnn_window_t *windo
   add_op(g, d);
 }
 
-void gpu__dnn_pointwise(gpu__dnn_graph_t *g, cudnnPointwiseMode_t mode, gpu__dnn_desc_t x,
-                        gpu__dnn_desc_t b, gpu__dnn_desc_t y)
+void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y)
 {
   gpu__dnn_desc_t how = create(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
   finalize(g, how);
   gpu__dnn_desc_t d = create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-  set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
-  if (b) set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, a);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
   add_op(g, d);
 }

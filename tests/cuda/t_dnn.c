@@ -184,16 +184,18 @@ static void odd_convolutions_have_plans(void)
     }
 }
 
-static void bias_and_relu_are_fused(void)
+/* But not with a ReLU: cuDNN's loses NaN. */
+static void a_bias_is_fused(void)
 {
   ct_op_desc_t d = conv(16, 32, 0, 14, 3, 1, 1, 1, 1);
   gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD};
   gpu__conv_way_t way = {.fused = 0};
-  d.u.conv.bias = d.u.conv.relu = 1;
-  for (int i = 0; i < TYPES; i++) {
-    d.x.dtype = d.y.dtype = types[i];
-    if (CT_ASSERT_OK(gpu__conv_first_way(on(i), &p, &way))) continue;
-    CT_ASSERT_INT(way.fused, 1);
+  for (int i = 0; i < 3 * TYPES; i++) {
+    d.x.dtype = d.y.dtype = types[i / 3];
+    d.u.conv.bias = i % 3 > 0;
+    d.u.conv.relu = i % 3 > 1;
+    if (CT_ASSERT_OK(gpu__conv_first_way(on(i / 3), &p, &way))) continue;
+    CT_ASSERT_INT(way.fused, i % 3 == 1);
     gpu__dnn_plan_clear(&way.plan);
   }
 }
@@ -317,7 +319,7 @@ static void memory_is_freed(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(bias_and_relu_are_fused),
+  static const ct_test_t tests[] = {CT_TEST(a_bias_is_fused),
                                     CT_TEST(many_ways_are_there_to_be_measured),
                                     CT_TEST(tf32_is_used_if_it_may_be),
                                     CT_TEST(measured_plans_are_kept_in_files),
