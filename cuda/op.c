@@ -142,12 +142,15 @@ out:
 
 gpu__dial_t gpu__dial(const ct_op_args_t *a)
 {
-  return (gpu__dial_t){.scale = a->scale,
-                       .hyper = a->hyper,
-                       .ctl = a->ctl,
-                       .seed = a->seed,
-                       .step = a->step,
-                       .first = a->first};
+  gpu__dial_t d;
+  memset(&d, 0, sizeof d); /* padding too, which the emulator might take for half an address */
+  d.scale = a->scale;
+  d.hyper = a->hyper;
+  d.ctl = a->ctl;
+  d.seed = a->seed;
+  d.step = a->step;
+  d.first = a->first;
+  return d;
 }
 
 int gpu__run_op(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
