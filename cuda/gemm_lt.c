@@ -85,6 +85,15 @@ static int prefer(cublasLtMatmulPreference_t pref, cublasLtMatmulPreferenceAttri
   return GPU_LT_CHECK(cublasLtMatmulPreferenceSetAttribute(pref, what, &value, sizeof value));
 }
 
+/* Leaves out what the heuristics found not to work after all. */
+static int sound_ones(cublasLtMatmulHeuristicResult_t *found, int count)
+{
+  int sound = 0;
+  for (int i = 0; i < count; i++)
+    if (found[i].state == CUBLAS_STATUS_SUCCESS) found[sound++] = found[i];
+  return sound;
+}
+
 /* The heuristics' best, the best first; at least one. */
 static int ask(const gpu__gemm_t *g, const gpu__lt_problem_t *p, int want,
                cublasLtMatmulHeuristicResult_t *found, int *count)
@@ -105,6 +114,7 @@ static int ask(const gpu__gemm_t *g, const gpu__lt_problem_t *p, int want,
   CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d_align));
   CT_TRY(GPU_LT_CHECK(cublasLtMatmulAlgoGetHeuristic(g->lt, g->desc, g->first, g->second, g->d,
                                                      g->d, pref, want, found, count)));
+  *count = sound_ones(found, *count);
   if (*count == 0)
     CT_FAIL(CT_ERR_UNSUP, "cuBLASLt has no algorithm for a product %lld x %lld x %lld",
             (long long)g->spec.m, (long long)g->spec.n, (long long)g->spec.k);

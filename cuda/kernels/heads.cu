@@ -5,40 +5,50 @@
 
 enum { BLOCK = 256 };
 
-/* Where unit i of the tensor of heads apart lies among the rows. */
-CT_D int64_t among_rows(const gpu__heads_t &h, int64_t i)
+/* Where unit i of the tensor of heads apart lies among the rows.  I: divisions of 32 bits cost a fraction. */
+template <class I> CT_D int64_t among_rows(const gpu__heads_t &h, I i)
 {
-  int64_t unit = i % h.wide, t = i / h.wide % h.t;
-  int64_t head = i / (h.wide * h.t) % h.heads, sample = i / (h.wide * h.t * h.heads);
-  int64_t part = sample / h.n;
-  return ((((sample % h.n) * h.t + t) * h.parts + part) * h.heads + head) * h.wide + unit;
+  I unit = i % (I)h.wide;
+  i /= (I)h.wide;
+  I t = i % (I)h.t;
+  i /= (I)h.t;
+  I head = i % (I)h.heads;
+  i /= (I)h.heads;
+  I sample = i % (I)h.n, part = i / (I)h.n;
+  return (((sample * h.t + t) * h.parts + part) * h.heads + head) * h.wide + unit;
 }
 
-CT_D int64_t units(const gpu__heads_t &h)
+template <class U, class I> CT_KERNEL void apart(int64_t n, gpu__heads_t h, const U *from, U *to)
 {
-  return h.n * h.t * h.parts * h.heads * h.wide;
+  GPU_LOOP (i, n)
+    to[i] = from[among_rows(h, (I)i)];
 }
 
-template <class U> CT_KERNEL void apart(gpu__heads_t h, const U *from, U *to)
+template <class U, class I> CT_KERNEL void together(int64_t n, gpu__heads_t h, const U *from, U *to)
 {
-  GPU_LOOP (i, units(h))
-    to[i] = from[among_rows(h, i)];
+  GPU_LOOP (i, n)
+    to[among_rows(h, (I)i)] = from[i];
 }
 
-template <class U> CT_KERNEL void together(gpu__heads_t h, const U *from, U *to)
+template <class U, class I>
+static void launch(int64_t n, gpu__heads_t h, int is_apart, const void *from, void *to,
+                   cudaStream_t stream)
 {
-  GPU_LOOP (i, units(h))
-    to[among_rows(h, i)] = from[i];
+  unsigned grid = gpu_grid(n, BLOCK);
+  if (is_apart)
+    CT_LAUNCH((apart<U, I>), grid, BLOCK, stream, n, h, (const U *)from, (U *)to);
+  else
+    CT_LAUNCH((together<U, I>), grid, BLOCK, stream, n, h, (const U *)from, (U *)to);
 }
 
 template <class U>
 static void move(gpu__heads_t h, int is_apart, const void *from, void *to, cudaStream_t stream)
 {
-  unsigned grid = gpu_grid(h.n * h.t * h.parts * h.heads * h.wide, BLOCK);
-  if (is_apart)
-    CT_LAUNCH(apart<U>, grid, BLOCK, stream, h, (const U *)from, (U *)to);
+  int64_t n = h.n * h.t * h.parts * h.heads * h.wide;
+  if (n <= INT32_MAX)
+    launch<U, uint32_t>(n, h, is_apart, from, to, stream);
   else
-    CT_LAUNCH(together<U>, grid, BLOCK, stream, h, (const U *)from, (U *)to);
+    launch<U, int64_t>(n, h, is_apart, from, to, stream);
 }
 
 static cudaError_t any(const gpu__heads_t *heads, size_t size, int is_apart, const void *from,

@@ -301,6 +301,8 @@ static void the_fastest_is_kept(void)
   CT_ASSERT_INT(fake_lt.asked, 8);
   CT_ASSERT_INT(tuned(3, 0), 3);
   CT_ASSERT_INT(tuned(0, -1), 0);
+  fake_lt.unsound = 0;
+  CU_ASSERT(tuned(0, -1) != 0);
 }
 
 /* No memory to measure in: the first choice. */

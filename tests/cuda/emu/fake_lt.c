@@ -11,7 +11,7 @@ fake_lt_t fake_lt;
 
 void fake_lt_reset(void)
 {
-  fake_lt = (fake_lt_t){.found = 1, .broken = -1, .alive = fake_lt.alive};
+  fake_lt = (fake_lt_t){.found = 1, .broken = -1, .unsound = -1, .alive = fake_lt.alive};
 }
 
 double fake_lt_get(ct_dtype_t type, const void *p, int64_t i)
@@ -255,6 +255,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lt, cublasLtMatmu
   for (int i = 0; i < *count; i++) {
     found[i] = (cublasLtMatmulHeuristicResult_t){.workspaceSize = (size_t)i * FAKE_LT_WORKSPACE,
                                                  .state = CUBLAS_STATUS_SUCCESS};
+    if (i == fake_lt.unsound) found[i].state = CUBLAS_STATUS_NOT_SUPPORTED;
     found[i].algo.data[0] = (uint64_t)i;
     for (int m = 0; m < 4; m++)
       found[i].algo.data[1 + m] = p->align[m];

@@ -11,6 +11,7 @@ typedef struct fake_lt {
   int found;     /* algorithms that the heuristics find */
   int fastest;   /* of them */
   int broken;    /* this one does not run; -1: none */
+  int unsound;   /* this one is found, but marked as not supported; -1: none */
   int fail_call; /* the n-th call from now fails; 0: none */
   /* what was seen */
   int alive;          /* descriptors not destroyed */
