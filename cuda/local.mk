@@ -23,6 +23,9 @@ cuda_dnn_c = %D%/dnn.h %D%/dnn_graph.c %D%/dnn_plan.c %D%/conv_plan.h %D%/conv_g
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu
+# batch normalisation
+cuda_c += %D%/op_bnorm.c %D%/kernels/bnorm.h %D%/kernels/bnorm_lanes.h
+cuda_cu += %D%/kernels/bnorm.cu %D%/kernels/bnorm_merge.cu %D%/kernels/bnorm_back.cu
 # the optimizer
 cuda_c += %D%/kernels/update.h %D%/op_update.c
 cuda_cu += %D%/kernels/update.cu

@@ -40,7 +40,10 @@
 /** Enqueues a kernel; what is wrong with the launch is told by cudaGetLastError(). */
 #  define CT_LAUNCH(kernel, grid, block, stream, ...) \
     kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
+/** Before a loop of constant length whose arrays are to stay in registers. */
+#  define GPU_UNROLL _Pragma("unroll")
 #else
+#  define GPU_UNROLL
 #  include "tests/cuda/emu/emu.h"
 #endif
 
