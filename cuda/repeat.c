@@ -36,7 +36,7 @@ typedef struct list {
 } list_t;
 
 typedef struct repeat {
-  list_t last; /* what the graph was made of */
+  list_t last; /* what the graph was made of, with the newest numbers */
   cudaGraphExec_t graph;
   gpu__dial_t *host; /* staging: of each entry */
   gpu__dial_t *dev;
@@ -46,6 +46,7 @@ typedef struct repeat {
 struct gpu__repeats {
   repeat_t of[CT_REPEATS];
   int key;    /* of the step that is noted, or was noted last */
+  int ended;  /* 1: it has been through end(), and its list is its key's last */
   list_t now; /* being noted */
 };
 
@@ -108,6 +109,7 @@ int gpu__begin(ct_queue_t *q, int key)
   if (!q->repeats) return CT_ERR_NOMEM;
   q->repeats->key = key;
   q->repeats->now.n = 0;
+  q->repeats->ended = 0;
   q->noting = 1;
 out:
   return rc;
@@ -236,18 +238,17 @@ int gpu__end(ct_queue_t *q)
   list_t *l = &all->now;
   q->noting = 0;
   if (l->n == 0) return CT_OK;
-  if (!r->graph || !same_list(&r->last, l)) {
+  int known = r->graph && same_list(&r->last, l);
+  if (!known) {
     drop_graph(r);
     CT_TRY(room_for_dials(r, l->n));
-    write_dials(r, l);
-    CT_TRY(capture(q, r, l));
-    list_t spare = r->last;
-    r->last = *l;
-    *l = spare;
-  } else {
-    write_dials(r, l);
   }
-  l->n = 0;
+  write_dials(r, l);
+  if (!known) CT_TRY(capture(q, r, l));
+  list_t spare = r->last;
+  r->last = *l;
+  *l = spare;
+  all->ended = 1;
 out:
   return rc;
 }
@@ -258,9 +259,5 @@ int gpu__start(ct_queue_t *q, int whole)
   repeat_t *r = &all->of[all->key];
   q->noting = 0;
   if (whole && r->graph) return GPU_CHECK(cudaGraphLaunch(r->graph, q->stream));
-  /* after an end() the list is the graph's */
-  list_t *l = all->now.n ? &all->now : &r->last;
-  int rc = run_list(l, NULL, q->stream);
-  all->now.n = 0;
-  return rc;
+  return run_list(all->ended ? &r->last : &all->now, NULL, q->stream);
 }

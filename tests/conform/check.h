@@ -31,5 +31,8 @@ void check_gradient(const op_case_t *c);
 /** The optimizer's ops. */
 void check_gradstat(void);
 void check_update(void);
+/** Steps that are started as a whole. */
+void check_repeat(void);
+void check_repeat_refuses(void);
 
 #endif

@@ -489,6 +489,8 @@ int main(int argc, char **argv)
       CT_TEST(choice),
       CT_TEST(check_gradstat),
       CT_TEST(check_update),
+      CT_TEST(check_repeat),
+      CT_TEST(check_repeat_refuses),
       {"bf16", check_bf16},
       {"f16", check_f16},
       {"relu_keeps_nan", check_relu_keeps_nan},
