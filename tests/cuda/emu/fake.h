@@ -18,7 +18,7 @@
 enum { FAKE_MAX_GPUS = 64 };
 
 /* A piece of work.  Besides CUDA's codes: cudaErrorNotReady, nothing could be done now; and */
-static const cudaError_t FAKE_AGAIN = (cudaError_t)-1; /* something was done, there is more of it */
+static const cudaError_t FAKE_AGAIN = cudaErrorApiFailureBase; /* there is more of it to do */
 typedef std::function<cudaError_t()> fake_action_t;
 
 /* The work of a stream; may outlive it. */

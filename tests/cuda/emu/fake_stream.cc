@@ -193,7 +193,7 @@ extern "C" cudaError_t fake_cuda_work(cudaStream_t stream, cudaError_t (*work)(v
   CUstream_st *s = fake_stream(stream);
   if (!s) return call.done(cudaErrorInvalidResourceHandle);
   std::shared_ptr<char> copy(new char[bytes], std::default_delete<char[]>());
-  memcpy(copy.get(), args, bytes);
+  if (bytes > 0) memcpy(copy.get(), args, bytes);
   return call.done(fake_put(s, [=] { return work(copy.get()); }));
 }
 
