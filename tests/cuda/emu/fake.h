@@ -17,7 +17,7 @@
 
 enum { FAKE_MAX_GPUS = 64 };
 
-/* A piece of work.  Besides CUDA's codes: cudaErrorNotReady, nothing could be done now; and */
+/* A piece of work.  Of what it returns, two are not its end: cudaErrorNotReady, nothing could be done; and */
 static const cudaError_t FAKE_AGAIN = cudaErrorApiFailureBase; /* there is more of it to do */
 typedef std::function<cudaError_t()> fake_action_t;
 
