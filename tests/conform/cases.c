@@ -252,8 +252,24 @@ int case_pool(int i, op_case_t *out)
       {2, 64, 7, 7, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
       {1, 17, 5, 7, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
       {3, 20, 1, 1, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
+      {2, 300, 9, 11, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
+      /* inputs between the windows */
+      {2, 16, 9, 10, {2, 1}, {3, 4}, {1, 0}, 0, 0, 1, DATA_TIES},
+      {1, 17, 10, 9, {1, 3}, {4, 5}, {0, 1}, 1, 0, 0, DATA_RANDOM},
   };
 
+  if (i >= COUNT(rows)) return 0;
+  make_pool(&rows[i], out);
+  return 1;
+}
+
+int case_wide_pool(int i, op_case_t *out)
+{
+  static const pool_row_t rows[] = {
+      {2, 16, 20, 17, {16, 16}, {3, 2}, {8, 5}, 0, 0, 1, DATA_TIES},
+      {1, 5, 17, 40, {3, 86}, {2, 1}, {1, 43}, 0, 0, 0, DATA_RANDOM},
+      {1, 8, 300, 2, {255, 1}, {9, 1}, {0, 0}, 0, 0, 0, DATA_TIES},
+  };
   if (i >= COUNT(rows)) return 0;
   make_pool(&rows[i], out);
   return 1;
@@ -286,6 +302,8 @@ int case_loss(int i, op_case_t *out)
       {5, 1000, DATA_RANDOM, {0}},
       {64, 17, DATA_TIES, {0}},
       {3, 4, DATA_SPREAD, {0}},
+      {3, 50001, DATA_RANDOM, {.label_smoothing = 0.1}},
+      {2, 3000, DATA_TIES, {.weighted = 1}},
       {16, 10, DATA_RANDOM, {.label_smoothing = 0.1}},
       {9, 10, DATA_RANDOM, {.label_smoothing = 0.2, .weighted = 1}},
       {20, 33, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = -100}},

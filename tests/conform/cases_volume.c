@@ -131,10 +131,11 @@ static void make_adaptive(const ct_shape_t *x, int d, int h, int w, op_case_t *o
 
 static int case_adaptive(int i, op_case_t *out)
 {
-  /* windows alike, of different sizes, overlapping, and fewer inputs than outputs */
+  /* windows alike, of different sizes, overlapping, fewer inputs than outputs, and all in one */
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 8, 6), ct_shape(4, 1, 17, 10, 11),
-                               ct_shape(4, 2, 32, 1, 2), ct_shape(5, 2, 5, 4, 5, 6)};
-  static const int sizes[][3] = {{0, 4, 3}, {0, 7, 7}, {0, 7, 7}, {2, 3, 4}};
+                               ct_shape(4, 2, 32, 1, 2), ct_shape(5, 2, 5, 4, 5, 6),
+                               ct_shape(5, 3, 8, 3, 4, 5)};
+  static const int sizes[][3] = {{0, 4, 3}, {0, 7, 7}, {0, 7, 7}, {2, 3, 4}, {1, 1, 1}};
 
   if (i >= COUNT(shapes)) return 0;
   make_adaptive(&shapes[i], sizes[i][0], sizes[i][1], sizes[i][2], out);
