@@ -1,4 +1,4 @@
-/* The optimizer's ops: GRADSTAT, MEASURE, UPDATE of every rule, on ranges of odd lengths at
+/* The optimizer's ops: GRADSTAT, MEASURE, UPDATE of every rule, on ranges of odd lengths, most at
  * places that are multiples of 16 floats. */
 #include <math.h>
 #include <string.h>
@@ -10,18 +10,27 @@
 #include "tests/harness/ct_test.h"
 
 enum { W, G, STATE, ARRAYS = STATE + CT_RULE_STATES, STEPS = 3, AHEAD = 48, BEHIND = 5 };
-static const int64_t counts[] = {1, 7, 16, 1000, 20011};
+static const int64_t counts[] = {1, 7, 16, 1000, 1001, 20011};
+
+/* Elements before a range: slices of ZeRO-1 begin anywhere. */
+static int64_t ahead(int64_t count)
+{
+  return count == 1001 ? AHEAD - 3 : AHEAD;
+}
 
 /* What both sides get, and what comes out. */
 typedef struct arena {
   int64_t count, all; /* of the range; with what is before and behind it */
   float *v[ARRAYS];
   double norms[2];
+  ct_dtype_t low_type; /* of the weights' copy, which not all backends keep; CT_F32: none */
+  uint16_t *low;
 } arena_t;
 
-static void arena_open(arena_t *m, int64_t count)
+static void arena_open(arena_t *m, int64_t count, ct_dtype_t low_type)
 {
-  *m = (arena_t){.count = count, .all = AHEAD + count + BEHIND};
+  *m = (arena_t){.count = count, .all = ahead(count) + count + BEHIND, .low_type = low_type};
+  m->low = ct_mem_array(m->all, sizeof *m->low, "test");
   for (int k = 0; k < ARRAYS; k++) {
     m->v[k] = ct_mem_array(m->all, sizeof(float), "test");
     for (int64_t i = 0; i < m->all; i++) {
@@ -37,14 +46,16 @@ static void arena_close(arena_t *m)
 {
   for (int k = 0; k < ARRAYS; k++)
     ct_mem_free(m->v[k]);
+  ct_mem_free(m->low);
 }
 
-static ct_op_t *prepare(side_t *s, ct_op_kind_t kind, int rule, double p)
+static ct_op_t *prepare(side_t *s, ct_op_kind_t kind, int rule, double p, ct_dtype_t low_type)
 {
   ct_op_desc_t d;
   ct_op_info_t info;
   ct_op_t *op = NULL;
   ct_op_desc_flat(&d, kind, 1 << 20, rule, p);
+  d.y.dtype = low_type;
   CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info));
   return op;
 }
@@ -64,13 +75,19 @@ typedef struct trial_rule {
   ct_grad_ctl_t ctl; /* with a norm: of the statistics { 9, 0 } */
 } trial_rule_t;
 
+/* Where skipping is all that is asked for, there is something to skip for. */
+static int is_skipped(const trial_rule_t *t)
+{
+  return t->ctl.skip_nonfinite && t->ctl.clip_norm == 0;
+}
+
 /* Steps of a rule, each on gradients of its own. */
 static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
 {
   size_t bytes = (size_t)m->all * sizeof(float);
-  block_t b[ARRAYS], norms;
-  ct_op_t *measure = prepare(s, CT_OP_MEASURE, t->rule, 0);
-  ct_op_t *update = prepare(s, CT_OP_UPDATE, t->rule, 0);
+  block_t b[ARRAYS], norms, low;
+  ct_op_t *measure = prepare(s, CT_OP_MEASURE, t->rule, 0, CT_F32);
+  ct_op_t *update = prepare(s, CT_OP_UPDATE, t->rule, 0, s->be->low_weights ? m->low_type : CT_F32);
   ct_grad_stat_t *stat = staging(s, sizeof *stat);
   ct_op_args_t a = {.pass = CT_FWD, .scale = 0.125f, .count = m->count, .ctl = t->ctl};
 
@@ -79,13 +96,16 @@ static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
     block_put(&b[k], m->v[k], bytes);
   }
   block_open(&norms, s, sizeof m->norms);
+  block_open(&low, s, bytes / 2);
   stat->power = 9;
-  if (t->ctl.clip_norm > 0) a.ctl.stat = stat;
+  stat->nonfinite = is_skipped(t);
+  if (t->ctl.clip_norm > 0 || is_skipped(t)) a.ctl.stat = stat;
   a.norms = norms.mem;
-  a.w[0] = (float *)b[W].mem + AHEAD;
-  a.dy = (float *)b[G].mem + AHEAD;
+  a.w[0] = (float *)b[W].mem + ahead(m->count);
+  a.y = (uint16_t *)low.mem + ahead(m->count);
+  a.dy = (float *)b[G].mem + ahead(m->count);
   for (int k = 0; k < CT_RULE_STATES; k++)
-    a.state[k] = (float *)b[STATE + k].mem + AHEAD;
+    a.state[k] = (float *)b[STATE + k].mem + ahead(m->count);
   for (int step = 1; step <= STEPS; step++) {
     a.hyper = t->hyper;
     a.hyper.step = step;
@@ -106,6 +126,9 @@ static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
     CU_ASSERT(block_intact(&b[k]));
     block_close(&b[k]);
   }
+  block_take(&low, m->low, low.bytes);
+  CU_ASSERT(block_intact(&low));
+  block_close(&low);
   block_close(&norms);
   s->be->mem->free(s->dev, CT_MEM_STAGING, stat);
   s->be->op->release(measure);
@@ -115,23 +138,39 @@ static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
 /* 1 if nothing was written beside the range. */
 static int is_kept_beside(const arena_t *m, const arena_t *before)
 {
-  size_t behind = AHEAD + (size_t)m->count;
+  int64_t behind = ahead(m->count) + m->count;
   for (int k = 0; k < ARRAYS; k++) {
     if (k == G) continue;
-    if (memcmp(m->v[k], before->v[k], AHEAD * sizeof(float)) != 0) return 0;
+    if (memcmp(m->v[k], before->v[k], (size_t)ahead(m->count) * sizeof(float)) != 0) return 0;
     if (memcmp(m->v[k] + behind, before->v[k] + behind, BEHIND * sizeof(float)) != 0) return 0;
+  }
+  return 1;
+}
+
+/* 1 if the copy holds the rounded weights of the range, unless the step was skipped, and the NaN that were there
+ * beside it. */
+static int is_copied(const arena_t *m, int written)
+{
+  int64_t first = ahead(m->count);
+  for (int64_t i = 0; i < m->all; i++) {
+    uint16_t want = 0xffff;
+    if (written && i >= first && i < first + m->count)
+      element_put(&want, m->low_type, 0, m->v[W][i]);
+    if (m->low[i] != want) return 0;
   }
   return 1;
 }
 
 static void check_rule(const trial_rule_t *t, int number, int64_t count)
 {
+  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16};
+  ct_dtype_t type = types[(number + count) % 3];
   static const char *const names[] = {"weights", "gradient", "state 0", "state 1", "state 2"};
   arena_t got, want, before;
   char why[80];
-  arena_open(&got, count);
-  arena_open(&want, count);
-  arena_open(&before, count);
+  arena_open(&got, count, type);
+  arena_open(&want, count, type);
+  arena_open(&before, count, type);
   take_steps(&tested, t, &got);
   take_steps(&reference, t, &want);
   for (int k = 0; k < ARRAYS; k++) {
@@ -142,6 +181,8 @@ static void check_rule(const trial_rule_t *t, int number, int64_t count)
     CT_ASSERT_NEAR(got.norms[k], want.norms[k], 1e-6 * want.norms[k]);
   check(is_kept_beside(&got, &before), "trial %d, %d elements: writes beside its range", number,
         (int)count);
+  check(is_copied(&got, tested.be->low_weights && type != CT_F32 && !is_skipped(t)),
+        "trial %d, %d elements: the weights in %s", number, (int)count, ct_dtype_name(type));
   arena_close(&got);
   arena_close(&want);
   arena_close(&before);
@@ -175,7 +216,9 @@ void check_update(void)
        {.lr = 0.1f, .momentum = 0.9f, .nesterov = 1, .trust = 0.1f},
        {.clip_norm = 1, .clip_p = INFINITY}},
       {CT_RULE_LAMB, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {.clip_value = 0.1f}},
-      {CT_RULE_LAMB, {.lr = 0.1f, MOMENTS}, {.clip_norm = 1, .clip_p = 2}},
+      {CT_RULE_LAMB, {.lr = 0.1f, MOMENTS}, {.clip_norm = 1, .clip_p = 2, .skip_nonfinite = 1}},
+      {CT_RULE_ADAM, {.lr = 0.1f, MOMENTS}, {.skip_nonfinite = 1}},
+      {CT_RULE_LAMB, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {.skip_nonfinite = 1}},
   };
 
   for (size_t t = 0; t < sizeof trials / sizeof trials[0]; t++) {
@@ -190,7 +233,7 @@ void check_update(void)
 static ct_grad_stat_t count_up(side_t *s, double p, const float *g, int64_t count)
 {
   block_t b;
-  ct_op_t *op = prepare(s, CT_OP_GRADSTAT, 0, p);
+  ct_op_t *op = prepare(s, CT_OP_GRADSTAT, 0, p, CT_F32);
   ct_grad_stat_t *stat = staging(s, sizeof *stat), result;
   ct_op_args_t a = {.pass = CT_FWD, .scale = 0.5f, .count = count, .stat = stat};
 
