@@ -150,13 +150,15 @@ static void memory(void)
 
 static void registered_memory(void)
 {
-  int host[N] = {0};
+  int host[2 * N] = {0};
   open_fake("late");
-  WELL(cudaHostRegister(host, sizeof host, cudaHostRegisterDefault));
+  WELL(cudaHostRegister(host, N * sizeof *host, cudaHostRegisterDefault));
   IS(cudaHostRegister(host + 1, 4, cudaHostRegisterDefault), cudaErrorHostMemoryAlreadyRegistered);
   enqueue(0, host, 0, 5);
   CT_ASSERT_INT(host[3], 0);
-  WELL(cudaHostUnregister(host)); /* waits */
+  int *x = device_ints();
+  WELL(cudaMemcpyAsync(x, host + N, N * sizeof *x, cudaMemcpyDefault, 0)); /* what is behind it */
+  WELL(cudaHostUnregister(host));                                          /* waits */
   CT_ASSERT_INT(host[3], 5);
   IS(cudaHostUnregister(host), cudaErrorHostMemoryNotRegistered);
   close_fake();

@@ -15,7 +15,7 @@ const fake_memory_t *fake_memory_of(const void *p, const unsigned char **start)
   if (next == fake->memory.begin()) return NULL;
   --next;
   *start = next->first;
-  return at <= next->first + next->second.bytes ? &next->second : NULL;
+  return at < next->first + next->second.bytes ? &next->second : NULL;
 }
 
 /* The sanitizer's, in a program that has it. */

@@ -138,11 +138,12 @@ static void tell_host_memory(const char *kernel, const void *p)
   fprintf(stderr, "fake cuda: kernel %s gets a pointer to the host's memory, %p\n", kernel, p);
 }
 
+/* The end of an array is not foreign. */
 static bool is_foreign(const void *p)
 {
   const unsigned char *start;
   fake_call call("", FAKE_HARMLESS, false);
-  return fake_memory_of(p, &start) == NULL;
+  return !fake_memory_of(p, &start) && !fake_memory_of((const char *)p - 1, &start);
 }
 
 void emu_see_pointer(const char *kernel, const void *p)
