@@ -66,7 +66,7 @@ int gpu__conv_ways(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fu
   if (s.n == 0) CT_TRY(try_configs(&s, &g, CUDNN_HEUR_MODE_FALLBACK));
   if (s.n == 0 && s.big.plan.plan) {
     s.out[s.n++] = s.big;
-    s.big.plan.plan = NULL;
+    s.big.plan = (gpu__dnn_plan_t){.plan = NULL};
   }
 out:
   while (rc != CT_OK && s.n > 0)

@@ -55,6 +55,13 @@ check_PROGRAMS += %D%/t_dnn
 %C%_t_dnn_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS) $(CUDA_RPATH)
 %C%_t_dnn_LDADD = $(test_ldadd) -lcudnn
 TESTS += %D%/t_dnn
+# which plans are taken, on an invented cuDNN
+check_PROGRAMS += %D%/t_conv
+%C%_t_conv_SOURCES = %D%/t_conv.c cuda/conv_dnn.c cuda/conv_run.c cuda/conv_store.c cuda/conv_tune.c \
+  cuda/conv_graph.c cuda/conv_plan.c cuda/conv_file.c
+%C%_t_conv_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_conv_LDADD = %D%/emu/kernels/bias.o %D%/emu/kernels/elt.o libfakecuda.a $(test_ldadd) -lstdc++
+TESTS += %D%/t_conv
 fake_tests = %D%/t_emu %D%/t_emu_sync %D%/t_fake_cuda %D%/t_fake_graph
 check_PROGRAMS += $(fake_tests)
 TESTS += $(fake_tests)
