@@ -110,13 +110,13 @@ static void check_notes(const ct_op_desc_t *d, unsigned notes)
 
 static int tried;
 
-static void has_plan(int arch, const ct_op_desc_t *d, int pass)
+static void has_plan(const gpu__dnn_target_t *t, const ct_op_desc_t *d, int pass)
 {
   gpu__conv_pass_t p = {.d = d, .pass = pass};
   gpu__conv_way_t way = {.fused = 0};
   if (!(d->passes & pass)) return;
   tried++;
-  if (CT_ASSERT_OK(gpu__conv_first_way(on(arch), &p, &way))) return;
+  if (CT_ASSERT_OK(gpu__conv_first_way(t, &p, &way))) return;
   check_notes(d, way.notes);
   CU_ASSERT(way.plan.workspace <= GPU_CONV_WORKSPACE);
   gpu__dnn_plan_clear(&way.plan);
@@ -137,7 +137,7 @@ static void every_convolution_of_the_families_has_a_plan(void)
     d.x.dtype = d.y.dtype = types[type];
     /* each pass of each convolution once */
     if (whole || ((conv + pass) % ARCHS == arch && (conv / ARCHS + pass) % TYPES == type))
-      has_plan(arch, &d, 1 << pass);
+      has_plan(on(arch), &d, 1 << pass);
   }
   printf("# %d plans of %d convolutions\n", tried, founds);
   CU_ASSERT(tried > 300);
@@ -165,7 +165,8 @@ static ct_op_desc_t conv(int64_t channels, int64_t out, int64_t depth, int64_t s
   return d;
 }
 
-static void odd_convolutions_have_plans(void)
+/* t NULL: one architecture after the other. */
+static void try_odd(const gpu__dnn_target_t *t)
 {
   ct_op_desc_t odd[] = {
       conv(3, 5, 0, 17, 3, 2, 1, 1, 1),    conv(1, 1, 0, 1, 1, 1, 0, 1, 1),
@@ -180,8 +181,41 @@ static void odd_convolutions_have_plans(void)
       odd[i].x.dtype = odd[i].y.dtype = types[k / PASSES];
       odd[i].u.conv.bias = i % 2;
       odd[i].u.conv.relu = i % 3 == 1;
-      has_plan((int)i % ARCHS, &odd[i], 1 << k % PASSES);
+      has_plan(t ? t : on((int)i % ARCHS), &odd[i], 1 << k % PASSES);
     }
+}
+
+static void odd_convolutions_have_plans(void)
+{
+  try_odd(NULL);
+}
+
+/* For tests/cuda/deviceprop. */
+static void print_properties(cudnnHandle_t handle)
+{
+  gpu__dnn_desc_t d = NULL;
+  char json[4096] = "";
+  int64_t n = 0;
+  if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d) ||
+      cudnnBackendSetAttribute(d, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) ||
+      cudnnBackendFinalize(d) ||
+      cudnnBackendGetAttribute(d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                               sizeof json - 1, &n, json))
+    CU_FAIL("cuDNN does not tell the properties of its device");
+  printf("# %s\n", json);
+  gpu__dnn_free(d);
+}
+
+static void the_gpu_that_is_here_has_plans_too(void)
+{
+  gpu__dnn_target_t here = {.handle = NULL};
+  if (cudnnCreate(&here.handle) != CUDNN_STATUS_SUCCESS) {
+    ct_test_skip("no GPU");
+    return;
+  }
+  print_properties(here.handle);
+  try_odd(&here);
+  cudnnDestroy(here.handle);
 }
 
 /* But not with a ReLU: cuDNN's loses NaN. */
@@ -325,6 +359,7 @@ int main(int argc, char **argv)
                                     CT_TEST(measured_plans_are_kept_in_files),
                                     CT_TEST(a_directory_that_cannot_be_made_is_an_error),
                                     CT_TEST(odd_convolutions_have_plans),
+                                    CT_TEST(the_gpu_that_is_here_has_plans_too),
                                     CT_TEST(every_convolution_of_the_families_has_a_plan),
                                     CT_TEST(what_cudnn_cannot_do_is_said),
                                     CT_TEST(memory_is_freed),
