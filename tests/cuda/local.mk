@@ -8,7 +8,7 @@ emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
 emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN)
 emu_nccl_all_c = %D%/emu/fake_nccl.h %D%/emu/fake_nccl.c %D%/emu/fake_nccl_work.c
 nccl_tests = %D%/nccl_app.test %D%/nccl.test %D%/nccl2.test %D%/nccl_fails.test
-EXTRA_DIST += $(emu_nccl_all_c) $(nccl_tests) %D%/staged.test %D%/train.test
+EXTRA_DIST += $(emu_nccl_all_c) $(nccl_tests) %D%/staged.test %D%/train.test %D%/conform.test
 if HAVE_NCCL
 emu_nccl_c = $(cuda_nccl_c) $(emu_nccl_all_c)
 endif
@@ -81,6 +81,15 @@ tests_cuda_t_emu_SOURCES = %D%/t_emu.cc %D%/emu_rig.h
 tests_cuda_t_emu_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_t_emu_CXXFLAGS = $(emu_cxxflags)
 tests_cuda_t_emu_LDADD = libfakecuda.a $(test_ldadd)
+# kernels of batchnorm
+check_PROGRAMS += %D%/t_bnorm
+bnorm_kernels = %D%/emu/kernels/bnorm.o %D%/emu/kernels/bnorm_merge.o %D%/emu/kernels/bnorm_back.o
+%C%_t_bnorm_SOURCES = %D%/t_bnorm.cc %D%/emu_rig.h
+%C%_t_bnorm_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_bnorm_CXXFLAGS = $(emu_cxxflags)
+%C%_t_bnorm_LDADD = $(bnorm_kernels) libfakecuda.a $(test_ldadd)
+%C%_t_bnorm_DEPENDENCIES = $(bnorm_kernels) libfakecuda.a
+TESTS += %D%/t_bnorm %D%/conform.test
 # products on a fake cuBLASLt
 check_PROGRAMS += %D%/t_gemm
 %C%_t_gemm_SOURCES = %D%/t_gemm.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c cuda/gemm_lt.c cuda/gemm_map.c
