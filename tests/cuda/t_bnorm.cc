@@ -162,6 +162,26 @@ static void check_numbers(const rig_t *r)
     check_near(r, names[k], &d[k], sqrt((double)r->n));
 }
 
+/* The sums of a SyncBN of one rank lead to the same statistics. */
+static void check_synced(const rig_t *r)
+{
+  int64_t c = r->s->channels;
+  double *stats = (double *)device((size_t)(2 * c + 1) * sizeof *stats), *count = stats + 2 * c;
+  gpu__bn_taken_t taken = {1e-5, 0, r->slopes, r->slopes + c, r->param[2], r->param[3], count};
+  distance_t d = {};
+  gpu__bn_moments(&r->g, r->tensor[X], r->partial, 0);
+  gpu__bn_local(&r->g, r->partial, r->param[2], stats, 0);
+  CT_ASSERT_NEAR(*count, (double)r->s->rows, 0);
+  gpu__bn_take_synced(c, stats, &taken, 0);
+  expect_right();
+  for (int64_t i = 0; i < 2 * c; i++)
+    differ(&d, r->slopes[i], r->norm[i]);
+  if (!(sqrt(d.error) <= 1e-6 * sqrt(d.size)))
+    printf("# %d x %d: statistics of one rank differ by %g of %g\n", (int)r->s->rows, (int)c,
+           sqrt(d.error), sqrt(d.size));
+  CU_ASSERT(sqrt(d.error) <= 1e-6 * sqrt(d.size));
+}
+
 /* FNV-1a of all results. */
 static uint64_t fingerprint(const rig_t *r)
 {
@@ -189,6 +209,7 @@ static void odd_shapes(void)
       if (o == 0) check_numbers(&r);
       if (o == 0) first = fingerprint(&r);
       CU_ASSERT(fingerprint(&r) == first);
+      check_synced(&r);
       fake_cuda_reset(); /* frees */
     }
   }
