@@ -299,6 +299,7 @@ static void close_comm(ct_comm_t *c)
     int rc = gpu__wait_stream(c->dev, c->stream);
     if (rc != CT_OK) gpu__nccl_give_up(c, rc);
   }
+  gpu__drop_graphs(c->dev); /* NCCL would wait for them */
   for (int64_t i = 0; i < c->blocks; i++) {
     free_memory(c, &c->block[i].whole);
     free_memory(c, &c->block[i].low);

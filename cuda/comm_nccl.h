@@ -66,7 +66,8 @@ int gpu__nccl_done(ct_comm_t *c, ncclComm_t comm, ncclResult_t r, const char *ca
 /** Local.  An error of this rank that is recorded ends the communicator: the others are told.  Returns
  * \a rc. */
 int gpu__nccl_give_up(ct_comm_t *c, int rc);
-/** Local.  ncclCommAbort for everything. */
+/** Local.  Ends everything, on this rank: ncclCommAbort, and no graph starts any more.  Later, if a step
+ * is just becoming a graph. */
 void gpu__nccl_kill(ct_comm_t *c);
 /** The communicator's watch (gpu__watch). */
 int gpu__nccl_watch(void *comm, int late);

@@ -45,7 +45,9 @@ struct ct_dev {
     gpu__watch_fn *fn;
     void *ctx;
   } watch[GPU_WATCHES];
-  gpu__bad_label_t *bad_label; /**< owned, staging; NULL until the first loss is prepared */
+  gpu__bad_label_t *bad_label;  /**< owned, staging; NULL until the first loss is prepared */
+  struct gpu__repeats *repeats; /**< borrowed; list of those of all queues */
+  int capturing;                /**< 1: a step is just becoming a graph */
   ct_dev_id_t id;
   char describe[160];
 };
@@ -93,6 +95,9 @@ int gpu__begin(ct_queue_t *q, int key);
 int gpu__end(ct_queue_t *q);
 int gpu__start(ct_queue_t *q, int whole);
 void gpu__repeats_free(gpu__repeats_t *r);
+/** Local.  Destroys the graphs of all queues, which then do not start: a communicator that has work in them
+ * cannot end before.  Not while a step is becoming a graph. */
+void gpu__drop_graphs(ct_dev_t *dev);
 
 /* ---- ops ---- */
 

@@ -3,29 +3,73 @@
  * A kernel of NCCL waits for its peers without end, so who fails tells them by MPI (ct_alarm.h), and who
  * waits listens while it does (gpu__watch).  Whoever fails or hears it aborts its part of the
  * communicator, which ends the kernels; every later call returns the same error. */
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/ct_clock.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
 #include "cuda/comm_nccl.h"
+
+/* What is to be aborted: groups first. */
+typedef struct ending {
+  int device, n;
+  ncclComm_t comm[];
+} ending_t;
+
+static void *abort_all(void *arg)
+{
+  ending_t *e = arg;
+  (void)cudaSetDevice(e->device); /* a new thread would wake device 0 */
+  for (int i = 0; i < e->n; i++)
+    (void)ncclCommAbort(e->comm[i]);
+  ct_mem_free(e);
+  return NULL;
+}
+
+static ending_t *take_all(ct_comm_t *c)
+{
+  int n = 1;
+  for (ct_group_t *g = c->groups; g; g = g->next)
+    n++;
+  ending_t *e = ct_mem_alloc(sizeof *e + (size_t)n * sizeof *e->comm, "NCCL's communicators");
+  if (!e) return NULL;
+  e->device = c->dev->index;
+  for (ct_group_t *g = c->groups; g; g = g->next) {
+    if (g->nccl) e->comm[e->n++] = g->nccl;
+    g->nccl = NULL;
+  }
+  e->comm[e->n++] = c->nccl;
+  c->nccl = NULL;
+  return e;
+}
+
+/* NCCL frees nothing that a graph still holds, so those go first.  ncclCommAbort() may still take its
+ * time, even for ever where a peer is dead: a thread does it, which is not waited for long. */
+void gpu__nccl_kill(ct_comm_t *c)
+{
+  enum { PATIENCE_S = 10 };
+  pthread_t thread;
+  struct timespec until;
+  if (!c->nccl || c->dev->capturing) return; /* or later */
+  gpu__drop_graphs(c->dev);
+  ending_t *e = take_all(c);
+  if (!e || pthread_create(&thread, NULL, abort_all, e) != 0) return;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += PATIENCE_S;
+  if (pthread_timedjoin_np(thread, NULL, &until) == 0) return;
+  (void)pthread_detach(thread);
+  ct_log_all(CT_LOG_DEBUG, "NCCL has not ended its part in %d s", PATIENCE_S);
+}
 
 int gpu__nccl_alive(ct_comm_t *c)
 {
-  if (c->failure.code != CT_OK) ct_err_put(&c->failure);
+  if (c->failure.code == CT_OK) return CT_OK;
+  gpu__nccl_kill(c);
+  ct_err_put(&c->failure);
   return c->failure.code;
-}
-
-static void abort_one(ncclComm_t *comm)
-{
-  if (*comm) (void)ncclCommAbort(*comm);
-  *comm = NULL;
-}
-
-void gpu__nccl_kill(ct_comm_t *c)
-{
-  for (ct_group_t *g = c->groups; g; g = g->next)
-    abort_one(&g->nccl);
-  abort_one(&c->nccl);
 }
 
 int gpu__nccl_give_up(ct_comm_t *c, int rc)

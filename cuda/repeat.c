@@ -44,6 +44,8 @@ typedef struct repeat {
 } repeat_t;
 
 struct gpu__repeats {
+  ct_dev_t *dev;        /* borrowed */
+  gpu__repeats_t *next; /* of this device */
   repeat_t of[CT_REPEATS];
   int key;    /* of the step that is noted, or was noted last */
   int ended;  /* 1: it has been through end(), and its list is its key's last */
@@ -57,9 +59,21 @@ static void drop_graph(repeat_t *r)
   r->last.n = 0;
 }
 
+void gpu__drop_graphs(ct_dev_t *dev)
+{
+  for (gpu__repeats_t *r = dev->repeats; r; r = r->next)
+    for (int i = 0; i < CT_REPEATS; i++)
+      drop_graph(&r->of[i]);
+}
+
 void gpu__repeats_free(gpu__repeats_t *r)
 {
   if (!r) return;
+  for (gpu__repeats_t **at = &r->dev->repeats; *at; at = &(*at)->next) {
+    if (*at != r) continue;
+    *at = r->next;
+    break;
+  }
   for (int i = 0; i < CT_REPEATS; i++) {
     drop_graph(&r->of[i]);
     ct_mem_free(r->of[i].last.at);
@@ -100,13 +114,22 @@ int gpu__enqueue_call(ct_queue_t *q, gpu__call_fn *fn, const void *arg, size_t b
   return fn(e.u.call.arg, q->stream);
 }
 
+static int open_repeats(ct_queue_t *q)
+{
+  gpu__repeats_t *r = q->repeats = ct_mem_alloc(sizeof *r, "repeated steps");
+  if (!r) return CT_ERR_NOMEM;
+  r->dev = q->dev;
+  r->next = q->dev->repeats;
+  q->dev->repeats = r;
+  return CT_OK;
+}
+
 int gpu__begin(ct_queue_t *q, int key)
 {
   int rc = CT_OK;
   if (key < 0 || key >= CT_REPEATS || q->noting)
     CT_FAIL(CT_ERR_ARG, "a repeated step %d within another, or beyond %d", key, CT_REPEATS);
-  if (!q->repeats) q->repeats = ct_mem_alloc(sizeof *q->repeats, "repeated steps");
-  if (!q->repeats) return CT_ERR_NOMEM;
+  if (!q->repeats) CT_TRY(open_repeats(q));
   q->repeats->key = key;
   q->repeats->now.n = 0;
   q->repeats->ended = 0;
@@ -218,11 +241,13 @@ static int capture(ct_queue_t *q, repeat_t *r, list_t *l)
   int rc = CT_OK;
   cudaGraph_t graph = NULL;
   GPU_TRY(cudaStreamBeginCapture(q->stream, cudaStreamCaptureModeThreadLocal));
+  q->dev->capturing = 1;
   rc = GPU_CHECK(cudaMemcpyAsync(r->dev, r->host, (size_t)l->n * sizeof *r->dev,
                                  cudaMemcpyHostToDevice, q->stream));
   if (rc == CT_OK) rc = run_list(l, r->dev, q->stream);
   int ended = gpu__check(cudaStreamEndCapture(q->stream, &graph), "cudaStreamEndCapture", __FILE__,
                          __LINE__); /* also after a failure, else the stream stays unusable */
+  q->dev->capturing = 0;
   if (rc == CT_OK) rc = ended;
   if (rc == CT_OK) rc = GPU_CHECK(cudaGraphInstantiate(&r->graph, graph, 0));
   if (graph) (void)cudaGraphDestroy(graph);

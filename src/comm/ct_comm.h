@@ -20,7 +20,8 @@ typedef struct ct_comm_opts {
    * that added up the same parts in the same tree. */
   int fixed_order;
   /** CT_BF16: what crosses nodes is rounded to bfloat16, sums are made in float32; CT_F32: as
-   * it is. Inside a node nothing is rounded. */
+   * it is. Inside a node nothing is rounded. NCCL has one way for all: with more than one node it
+   * rounds everywhere, also the sums that it passes on. */
   ct_dtype_t wire;
 } ct_comm_opts_t;
 

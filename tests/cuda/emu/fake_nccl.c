@@ -21,7 +21,7 @@ typedef enum { FINE, FAILS, HANGS, ASYNC } fate_t;
 static fate_t fate_of(const char *function)
 {
   static int64_t calls;
-  static char seen[128];
+  static char seen[256];
   const char *text = getenv("CTRAIN_FAKE_NCCL_FAIL");
   size_t len = strlen(function);
   long long n;
