@@ -8,7 +8,7 @@ emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
 emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN)
 emu_nccl_all_c = %D%/emu/fake_nccl.h %D%/emu/fake_nccl.c %D%/emu/fake_nccl_work.c
 nccl_tests = %D%/nccl_app.test %D%/nccl.test %D%/nccl2.test %D%/nccl_fails.test
-EXTRA_DIST += $(emu_nccl_all_c) $(nccl_tests) %D%/staged.test %D%/train.test %D%/conform.test
+EXTRA_DIST += $(emu_nccl_all_c) $(nccl_tests) %D%/staged.test %D%/train.test %D%/conform.test %D%/compose.test
 if HAVE_NCCL
 emu_nccl_c = $(cuda_nccl_c) $(emu_nccl_all_c)
 endif
@@ -26,7 +26,7 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 if HAVE_CUNIT
-TESTS += %D%/staged.test %D%/train.test
+TESTS += %D%/staged.test %D%/train.test %D%/compose.test
 if HAVE_NCCL
 TESTS += $(nccl_tests)
 endif
