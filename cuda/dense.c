@@ -42,6 +42,11 @@ int gpu__dense_make(ct_dev_t *dev, const gpu__dense_spec_t *spec, gpu__dense_t *
   forward.relu = spec->relu;
   param.out = CT_F32;
   param.a_turned = 1;
+  /* a piece of a batch begins at any of its rows */
+  if ((size_t)in * ct_dtype_size(spec->type) % 16 != 0) {
+    forward.unaligned = GPU_GEMM_A;
+    param.unaligned = GPU_GEMM_B;
+  }
   *d = (gpu__dense_t){.spec = *spec};
   if (spec->passes & CT_FWD) CT_TRY(gpu__gemm_add(dev, &forward, &d->forward, scratch));
   if (spec->passes & CT_BWD_DATA) CT_TRY(gpu__gemm_add(dev, &data, &d->data, scratch));

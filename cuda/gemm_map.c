@@ -37,14 +37,16 @@ int gpu__gemm_is_empty(const gpu__gemm_spec_t *g)
 }
 
 /* Row-major [rows,cols] with ld between rows. */
-static gpu__lt_matrix_t matrix(const gpu__gemm_spec_t *g, ct_dtype_t type, int64_t rows,
-                               int64_t cols, int64_t ld, int64_t step)
+static gpu__lt_matrix_t matrix(const gpu__gemm_spec_t *g, int which, int64_t rows, int64_t cols)
 {
-  int64_t size = (int64_t)ct_dtype_size(type);
-  gpu__lt_matrix_t m = {
-      .type = type, .rows = cols, .cols = rows, .ld = ld, .step = step, .align = 16};
-  if (g->unaligned) m.align = (int)size;
-  while (g->batch > 1 && step * size % m.align != 0)
+  gpu__lt_matrix_t m = {.type = g->in, .rows = cols, .cols = rows, .align = 16};
+  m.ld = which == GPU_GEMM_A ? g->lda : which == GPU_GEMM_B ? g->ldb : g->ldc;
+  m.step = which == GPU_GEMM_A ? g->step_a : which == GPU_GEMM_B ? g->step_b : g->step_c;
+  m.turned = which == GPU_GEMM_A ? g->a_turned : which == GPU_GEMM_B ? g->b_turned : 0;
+  if (which == GPU_GEMM_C) m.type = g->out;
+  int64_t size = (int64_t)ct_dtype_size(m.type);
+  if (g->unaligned & which) m.align = (int)size;
+  while (g->batch > 1 && m.step * size % m.align != 0)
     m.align /= 2;
   return m;
 }
@@ -52,13 +54,9 @@ static gpu__lt_matrix_t matrix(const gpu__gemm_spec_t *g, ct_dtype_t type, int64
 gpu__lt_problem_t gpu__gemm_problem(const gpu__gemm_spec_t *g)
 {
   gpu__lt_problem_t p = {.batch = g->batch, .beta = g->adds ? 1 : 0, .bias = g->bias};
-  p.first = g->b_turned ? matrix(g, g->in, g->n, g->k, g->ldb, g->step_b)
-                        : matrix(g, g->in, g->k, g->n, g->ldb, g->step_b);
-  p.second = g->a_turned ? matrix(g, g->in, g->k, g->m, g->lda, g->step_a)
-                         : matrix(g, g->in, g->m, g->k, g->lda, g->step_a);
-  p.d = matrix(g, g->out, g->m, g->n, g->ldc, g->step_c);
-  p.first.turned = g->b_turned;
-  p.second.turned = g->a_turned;
+  p.first = g->b_turned ? matrix(g, GPU_GEMM_B, g->n, g->k) : matrix(g, GPU_GEMM_B, g->k, g->n);
+  p.second = g->a_turned ? matrix(g, GPU_GEMM_A, g->k, g->m) : matrix(g, GPU_GEMM_A, g->m, g->k);
+  p.d = matrix(g, GPU_GEMM_C, g->m, g->n);
   return p;
 }
 

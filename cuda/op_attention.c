@@ -215,7 +215,10 @@ static int make_products(attention_op_t *k, size_t *work)
   by_rows.out = CT_F32;
   by_rows.b_turned = 1;
   /* k and v begin where q and k end */
-  by_rows.unaligned = by_pairs.unaligned = (size_t)tokens(k) * ct_dtype_size(k->type) % 16 != 0;
+  if ((size_t)tokens(k) * ct_dtype_size(k->type) % 16 != 0) {
+    by_rows.unaligned = GPU_GEMM_A | GPU_GEMM_B;
+    by_pairs.unaligned = GPU_GEMM_B | GPU_GEMM_C;
+  }
   CT_TRY(gpu__gemm_add(dev, &by_rows, &k->pairs, work));
   CT_TRY(gpu__gemm_add(dev, &by_pairs, &k->mix, work));
   by_pairs.a_turned = 1;

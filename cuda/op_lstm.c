@@ -143,6 +143,7 @@ static int make_products(lstm_op_t *k, int64_t features, size_t *work)
   const gpu__lstm_t *c = &k->cells;
   int passes = k->head.desc.passes;
   int64_t h = c->h, gates = 4 * h;
+  size_t state = (size_t)h * ct_dtype_size(c->type);
   gpu__dense_spec_t inputs = {.passes = passes,
                               .rows = c->n * c->t,
                               .in = features,
@@ -156,7 +157,9 @@ static int make_products(lstm_op_t *k, int64_t features, size_t *work)
   states.ldc = back.lda = c->t * gates;
   states.b_turned = 1;
   states.in = back.in = c->type;
-  states.unaligned = back.unaligned = (size_t)h * ct_dtype_size(c->type) % 16 != 0;
+  /* a step begins at its row of the first sample */
+  if (state % 16 != 0) states.unaligned = GPU_GEMM_A;
+  if (4 * state % 16 != 0) back.unaligned = GPU_GEMM_A;
   all_states.in = h;
   all_states.passes &= CT_BWD_PARAM;
   CT_TRY(gpu__dense_make(dev, &inputs, &k->inputs, work));

@@ -41,6 +41,8 @@ int gpu__conv_backward_weight(gpu__conv_t *c, const void *x, const void *dy, flo
 
 /* ---- matrices ---- */
 
+enum { GPU_GEMM_A = 1, GPU_GEMM_B = 2, GPU_GEMM_C = 4 };
+
 /** C[m,n] = A[m,k] B[k,n] (+ bias[n], ReLU) for a batch of matrices; all are row-major.  Sums are made in
  * float32. */
 typedef struct gpu__gemm_spec {
@@ -52,8 +54,8 @@ typedef struct gpu__gemm_spec {
   ct_dtype_t in, out;             /**< of A and B; of C (in, or CT_F32) */
   int bias, relu; /**< bias is of type `in`; both only with batch 1; ReLU: NaN stays NaN */
   int adds;       /**< 1: C += ..., without bias and ReLU */
-  int unaligned; /**< 1: pointers may be at any element; 0: they are multiples of 16 bytes (bias and
-                      scratch always are) */
+  int unaligned; /**< GPU_GEMM_A | …: whose pointers may be at any element; the others, bias and scratch
+                      are multiples of 16 bytes */
 } gpu__gemm_spec_t;
 
 typedef struct gpu__gemm gpu__gemm_t;

@@ -239,10 +239,14 @@ static void alignment(void)
   check_product(&g, 0, 1);
   for (int i = 0; i < 4; i++)
     CT_ASSERT_INT(fake_lt.align[i], 16);
-  g.unaligned = 1;
+  g.unaligned = GPU_GEMM_A | GPU_GEMM_B | GPU_GEMM_C;
   check_product(&g, 2, 1);
   for (int i = 0; i < 4; i++)
     CT_ASSERT_INT(fake_lt.align[i], 2);
+  g.unaligned = GPU_GEMM_A;
+  check_product(&g, 0, 1);
+  for (int i = 0; i < 4; i++)
+    CT_ASSERT_INT(fake_lt.align[i], i == 1 ? 2 : 16); /* the library's second factor is A */
   g = dense(3, 4, 5);
   g.batch = 2;
   g.step_a = 16;
