@@ -429,8 +429,9 @@ static int group(ct_comm_t *c, int color, ct_group_t **out)
   ct_group_t *g = ct_mem_alloc(sizeof *g, "a group of ranks");
   if (g) g->c = c;
   CT_TRY_ALL(c->t, g ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY_ALL(c->t, c->be->mem->alloc(c->dev, CT_MEM_STAGING, DOUBLES * sizeof *g->host, &p));
+  rc = c->be->mem->alloc(c->dev, CT_MEM_STAGING, DOUBLES * sizeof *g->host, &p);
   g->host = p;
+  CT_TRY_ALL(c->t, rc);
   CT_TRY(mpi->group(c->inner, color, &g->inner));
   g->next = c->groups;
   c->groups = g;

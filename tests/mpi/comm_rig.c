@@ -23,6 +23,7 @@ ct_queue_t *queue;
 ct_comm_t *comm;
 float *memory, *outside;
 double *row;
+void *abandoned[4];
 
 /* ---- the fake ---- */
 
@@ -245,6 +246,14 @@ void close_memory(void)
 void close_comm(void)
 {
   ops->close(comm);
+  close_memory();
+}
+
+void abandon_comm(void)
+{
+  static int n;
+  ops->abort(comm);
+  abandoned[n++ % 4] = memory;
   close_memory();
 }
 

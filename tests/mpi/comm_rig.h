@@ -20,6 +20,7 @@ extern ct_queue_t *queue;
 extern ct_comm_t *comm;
 extern float *memory, *outside; /**< BIG floats and some each: of alloc(), and any */
 extern double *row;             /**< MOST doubles */
+extern void *abandoned[4]; /**< what alloc() gave before abort() stays to the end: it is no leak */
 
 /** ct_test_mpi_main() with all of the above but the communicator and its memory. */
 int rig_main(const char *suite, const ct_test_t *tests, int argc, char **argv);
@@ -29,6 +30,8 @@ int open_plain(void);
 void close_comm(void);
 /** Local.  Frees what close_comm() frees besides the communicator. */
 void close_memory(void);
+/** abort() instead of close(). */
+void abandon_comm(void);
 /** end(), and the queue's work is done. */
 int finish(int ticket);
 

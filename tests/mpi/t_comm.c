@@ -388,8 +388,7 @@ static void a_rank_gives_up(void)
     CT_ASSERT_OK(ops->reduce(comm, NULL, memory, 100, CT_REDUCE_ALL, &ticket));
     CT_ASSERT_FAILS(finish(ticket), CT_ERR_COMM, "has given up");
   }
-  ops->abort(comm);
-  close_memory();
+  abandon_comm();
 }
 
 int main(int argc, char **argv)

@@ -194,8 +194,7 @@ static void a_rank_gives_up_on_its_group(void)
   CT_ASSERT_OK(open_plain());
   CT_ASSERT_OK(ops->group(comm, 0, &g));
   if (t->rank < t->size - 1) CT_ASSERT_FAILS(sum_in_group(g, 10), CT_ERR_COMM, "has given up");
-  ops->abort(comm);
-  close_memory();
+  abandon_comm();
 }
 
 /* ---- the fixed tree ---- */
