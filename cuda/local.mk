@@ -1,7 +1,7 @@
 # The CUDA backend: one module, loaded when the program runs.  nvcc compiles the kernels, mpicc all C.
 cuda_c = \
   %D%/gpu.h %D%/product.h %D%/kernels/dial.h %D%/kernels/kernel.h %D%/kernels/elt.h \
-  %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bias.h %D%/kernels/depthwise.h \
+  %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bytes.h %D%/kernels/bias.h %D%/kernels/depthwise.h \
   %D%/op_conv.c \
   %D%/backend.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
@@ -20,7 +20,7 @@ cuda_products_c = %D%/products.h %D%/products.c \
   %D%/conv_dnn.c %D%/conv_run.c %D%/conv_store.c %D%/conv_tune.c $(cuda_dnn_c)
 # the part of it that needs no device
 cuda_dnn_c = %D%/dnn.h %D%/dnn_graph.c %D%/dnn_plan.c %D%/conv_plan.h %D%/conv_graph.c %D%/conv_plan.c %D%/conv_file.c
-cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
+cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu
 # batch normalisation

@@ -35,6 +35,7 @@ static int is_low(ct_dtype_t t)
 static int types_fit(const ct_op_desc_t *d, const gpu__kind_t *k, char why[128])
 {
   ct_dtype_t x = d->x.dtype, y = d->y.dtype;
+  if (x == CT_U8 && d->kind == CT_OP_REORDER && d->passes == CT_FWD) x = CT_F32; /* it may change */
   int known = (x == CT_F32 || is_low(x)) && (y == CT_F32 || is_low(y));
   int two = d->kind == CT_OP_REORDER || d->kind == CT_OP_UPDATE; /* may change the type */
   if (known && (x == y || two) && (x == CT_F32 || k->low)) return 1;

@@ -1,5 +1,6 @@
-/* Another layout, another type, other dims: a turn of matrices, or a cast. */
+/* Another layout, another type, other dims: a turn of matrices, or a cast; or bytes that become numbers. */
 #include "cuda/gpu.h"
+#include "cuda/kernels/bytes.h"
 #include "cuda/kernels/elt.h"
 #include "cuda/kernels/reorder.h"
 
@@ -23,6 +24,8 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
     return gpu__cannot(why, "input and output differ in their elements");
   if (d->x.layout == CT_NHWC && d->y.layout == CT_NHWC && !ct_shape_same(&d->x, &d->y))
     return gpu__cannot(why, "other dims of nhwc into nhwc");
+  if (d->x.dtype == CT_U8 && !ct_shape_same(&d->x, &d->y))
+    return gpu__cannot(why, "bytes into other dims");
   return 1;
 }
 
@@ -52,11 +55,20 @@ static int move(const ct_shape_t *from, const void *x, const ct_shape_t *to, voi
                              first ? space : channels, x, y, s));
 }
 
+static int convert(const ct_op_desc_t *d, const ct_op_args_t *a, cudaStream_t s)
+{
+  int64_t batch = d->x.dim[0], channels = d->x.dim[1];
+  return GPU_CHECK(gpu__from_bytes(d->y.dtype, batch, channels, ct_shape_sample(&d->x) / channels,
+                                   d->x.layout == CT_NHWC, d->y.layout == CT_NHWC, a->x, a->affine,
+                                   a->y, s));
+}
+
 static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
   (void)at;
+  if (d->x.dtype == CT_U8) return convert(d, a, s);
   if (a->pass & CT_FWD) CT_TRY(move(&d->x, a->x, &d->y, a->y, s));
   if (a->pass & CT_BWD_DATA) CT_TRY(move(&d->y, a->dy, &d->x, a->dx, s));
 out:

@@ -46,7 +46,7 @@ test_ldadd = libctest.a libctrain.a -lcunit
 TESTS += $(unit_tests) $(shell_tests)
 
 tests_conform_conform_backend_SOURCES = %D%/conform/conform_backend.c %D%/conform/cases.c %D%/conform/cases_volume.c %D%/conform/cases.h \
-  %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/sync.c %D%/conform/update.c %D%/conform/repeat.c %D%/conform/rig.c %D%/conform/rig_data.c %D%/conform/types.c %D%/conform/rig_loss.c %D%/conform/rig.h
+  %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/sync.c %D%/conform/update.c %D%/conform/repeat.c %D%/conform/rig.c %D%/conform/rig_data.c %D%/conform/types.c %D%/conform/bytes.c %D%/conform/rig_loss.c %D%/conform/rig.h
 comm_rig = %D%/mpi/comm_rig.h %D%/mpi/comm_rig.c
 tests_mpi_t_comm_SOURCES = %D%/mpi/t_comm.c $(comm_rig)
 tests_mpi_t_comm2_SOURCES = %D%/mpi/t_comm2.c $(comm_rig)

@@ -107,10 +107,10 @@ static int open_batch(const ct_setup_t *s, ct_feed_t **feed, ct_batch_t *none,
   none->global = ct_sampler_batch(&sampler, 0);
   *out = none;
   if (dp && s->topo->rank) return CT_OK;
-  ct_feed_opts_t o = {.rank = s->topo->rank,
-                      .size = dp ? 1 : s->topo->size,
-                      .one_epoch = 1,
-                      .mem = ct_trainer_memory(s->trainer)};
+  ct_feed_opts_t o = ct_trainer_feed_opts(s->trainer, 1);
+  o.rank = s->topo->rank;
+  o.size = dp ? 1 : s->topo->size;
+  o.one_epoch = 1;
   CT_TRY(ct_feed_open(&s->data, &sampler, &o, feed));
   CT_TRY(ct_feed_next(*feed, out));
 out:

@@ -26,14 +26,15 @@ static int count_needs(const ct_config_t *c, const ct_recipe_t *how, const ct_pl
   ct_arena_map_t map = {0};
   CT_TRY(ct_arena_map_make(plan, &map));
   ct_optim_rule(&c->optim, &states);
-  *out = (needs_t){
-      .activations = plan->arena_bytes,
-      .scratch = plan->scratch_bytes,
-      .weights = map.weight_bytes + map.buffer_bytes,
-      .gradients = map.gradient_bytes + (size_t)ct_recipe_levels(how) * map.trained_bytes,
-      .states = (size_t)states * map.trained_bytes / (size_t)(how->zero ? ranks : 1),
-      .evaluation = eval->arena_bytes,
-      .batches = ct_trainer_input_bytes(plan->be, plan->graph, (int64_t)plan->o.n * how->parts)};
+  *out =
+      (needs_t){.activations = plan->arena_bytes,
+                .scratch = plan->scratch_bytes,
+                .weights = map.weight_bytes + map.buffer_bytes,
+                .gradients = map.gradient_bytes + (size_t)ct_recipe_levels(how) * map.trained_bytes,
+                .states = (size_t)states * map.trained_bytes / (size_t)(how->zero ? ranks : 1),
+                .evaluation = eval->arena_bytes,
+                .batches = ct_trainer_input_bytes(plan->be, plan->graph, plan->o.bytes,
+                                                  (int64_t)plan->o.n * how->parts)};
 out:
   ct_arena_map_clear(&map);
   return rc;
@@ -41,7 +42,7 @@ out:
 
 /* What a rank with n samples at a time would allocate: plans are made, and nothing is run. */
 static int plan_needs(const ct_config_t *c, const ct_graph_t *g, const ct_recipe_t *how, int n,
-                      int has_targets, int ranks, needs_t *out)
+                      const ct_dataset_t *data, int ranks, needs_t *out)
 {
   int rc = CT_OK;
   const ct_backend_t *be;
@@ -51,9 +52,11 @@ static int plan_needs(const ct_config_t *c, const ct_graph_t *g, const ct_recipe
   ct_dev_opts_t o = {.threads = ct_setup_threads(c, threads_here()),
                      .conv_direct = c->cpu.conv_algo};
   ct_plan_opts_t p = {.n = n, .training = 1, .compute = how->compute, .sync_bn = how->sync_bn != 0};
-  CT_TRY(ct_loss_spec(&c->loss, has_targets, &p.loss));
+  CT_TRY(ct_loss_spec(&c->loss, data->info.targets > 0, &p.loss));
   CT_TRY(ct_builtin_backend(c->device, &be, &comm));
   CT_TRY(be->open(&o, &dev));
+  p.bytes = !how->dp && ct_trainer_takes_bytes(be, dev, data);
+  p.channels_last = data->info.channels_last;
   CT_TRY(ct_plan_make(g, be, dev, &p, NULL, &plan));
   p.training = 0;
   CT_TRY(ct_plan_make(g, be, dev, &p, plan, &eval));
@@ -71,18 +74,18 @@ static int add_bytes(ct_str_t *t, const char *what, size_t bytes)
   return ct_str_add(t, "  %-46s %s\n", what, ct_text_bytes((double)bytes, text, sizeof text));
 }
 
-static int describe(const ct_config_t *c, const ct_graph_t *g, const ct_reader_info_t *data,
-                    int ranks, ct_str_t *t)
+static int describe(const ct_config_t *c, const ct_graph_t *g, const ct_dataset_t *data, int ranks,
+                    ct_str_t *t)
 {
   int rc = CT_OK;
   needs_t m = {0};
   ct_recipe_t how;
-  int64_t first, batch = c->data.batch < data->samples ? c->data.batch : data->samples;
+  int64_t first, batch = c->data.batch < data->info.samples ? c->data.batch : data->info.samples;
   CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &how));
   int64_t n = ct_sampler_share(batch, 0, ranks * how.parts, &first);
   CT_TRY(ct_graph_summary(g, t));
   CT_TRY(ct_describe(c, g, ranks, t));
-  CT_TRY(plan_needs(c, g, &how, (int)n, data->targets > 0, ranks, &m));
+  CT_TRY(plan_needs(c, g, &how, (int)n, data, ranks, &m));
   CT_TRY(ct_str_add(t, "\nMemory of a rank that trains on %" PRId64 " samples at a time:\n", n));
   CT_TRY(add_bytes(t, "activations and their gradients", m.activations));
   CT_TRY(add_bytes(t, "scratch", m.scratch));
@@ -114,7 +117,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_graph_make(&c.model, &data.x, c.model.classes, c.where, &g));
   CT_TRY(ct_loss_check(&c.loss, g, c.model.classes, data.info.targets));
   CT_TRY(ct_setup_freeze(&c, g));
-  CT_TRY(describe(&c, g, &data.info, (int)ranks, &text));
+  CT_TRY(describe(&c, g, &data, (int)ranks, &text));
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);

@@ -133,6 +133,7 @@ typedef struct ct_op_args {
                                   ranks; Chan, Golub, LeVeque 1983), then the elements of a channel.
                                   Backward: the sums of dy and of dy * (x - mean); the last is not used */
   int keep_running;       /**< BNORM in training: 1 = the running statistics are left alone */
+  const float *affine;    /**< REORDER of CT_U8: a[C], then b[C]; device memory */
   const int32_t *labels;  /**< LOSS: n labels; device memory */
   const int32_t *labels2; /**< LOSS: with mix[i] < 1: the other label of a mixed sample; or NULL */
   const float *mix;       /**< LOSS: share of labels[i]; NULL: 1 */

@@ -21,11 +21,12 @@ typedef enum {
   CT_OP_ATTENTION, /**< multi-head self-attention of N x T x D */
   CT_OP_TOKENS,    /**< N x D x H x W -> N x (1 + HW) x D: class token, patches, + positions */
   CT_OP_SELECT,    /**< N x T x D -> N x D: one place of a sequence */
-  CT_OP_REORDER,   /**< x in another layout, dtype (a cast), or with other dims (flatten) */
-  CT_OP_LOSS,      /**< loss of outputs against targets, and its counts */
-  CT_OP_GRADSTAT,  /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
-  CT_OP_MEASURE,   /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
-  CT_OP_UPDATE,    /**< one optimizer rule over flat ranges */
+  CT_OP_REORDER, /**< x in another layout, dtype (a cast), or with other dims (flatten); of CT_U8: stored
+                      samples become numbers by a map of channels */
+  CT_OP_LOSS,     /**< loss of outputs against targets, and its counts */
+  CT_OP_GRADSTAT, /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
+  CT_OP_MEASURE,  /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
+  CT_OP_UPDATE,   /**< one optimizer rule over flat ranges */
   CT_OP_KINDS
 } ct_op_kind_t;
 
@@ -88,6 +89,7 @@ typedef struct ct_loss_spec {
  *           w[1] pos_embedding [1+HW,D] -> y
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
  *  REORDER  x -> y                                dy -> dx
+ *           x CT_U8: x, affine -> y = a[c] x + b[c], rounded to float32 twice  -
  *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of the samples' losses)/dx
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -

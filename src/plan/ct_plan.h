@@ -78,6 +78,8 @@ typedef struct ct_plan_opts {
   int training;
   ct_dtype_t compute; /**< CT_F32, or the low type of mixed precision: CT_BF16, CT_F16 */
   int sync_bn;        /**< training: batchnorms take the statistics of a group of ranks */
+  int bytes;          /**< 1: the input comes as uint8, and an op makes numbers of it … */
+  int channels_last;  /**< … and 1: in CT_NHWC */
   ct_loss_spec_t loss;
 } ct_plan_opts_t;
 
@@ -123,7 +125,8 @@ typedef struct ct_bind {
   const char
       *low; /**< the weights in the low type, at half their offsets; NULL: the backend wants none */
   const ct_arena_map_t *map;
-  const void *x; /**< the network's input, plain */
+  const void *x;       /**< the network's input, plain float32, or what the options say */
+  const float *affine; /**< of ct_plan_opts_t.bytes: ct_op_args_t.affine */
   const int32_t *labels, *labels2;
   const float *mix, *targets, *class_weight;
   ct_loss_t *loss;  /**< staging memory */

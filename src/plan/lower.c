@@ -2,6 +2,7 @@
  *   - ReLU goes into the conv, linear, batchnorm or add before it, or into the max-pool behind it;
  *   - a residual add goes into the batchnorm that feeds it;
  *   - dropout outside training is nothing.
+ * An input of bytes gets an op of its own in front.
  * Everything is decided from the graph alone. */
 #include "plan/ct_plan.h"
 #include "base/ct_err.h"
@@ -10,6 +11,7 @@
 
 typedef struct lowering {
   ct_plan_t *p;
+  int input;  /* the value that the first layers read */
   int *value; /* per layer: the value it ends in */
   int *maker; /* per layer: the op that makes that value and may still be fused into; -1: none */
   int *uses;  /* per layer: how many layers read it (the loss counts as one) */
@@ -18,7 +20,7 @@ typedef struct lowering {
 
 static int value_of(const lowering_t *lo, int layer)
 {
-  return layer < 0 ? lo->p->input : lo->value[layer];
+  return layer < 0 ? lo->input : lo->value[layer];
 }
 
 /* The op behind \a layer if nobody else reads its output. */
@@ -129,6 +131,19 @@ static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
   return CT_OK;
 }
 
+static int lower_bytes(lowering_t *lo)
+{
+  ct_plan_t *p = lo->p;
+  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {p->input, -1}};
+  ct_shape_t x = p->value[p->input].shape, y = p->graph->input;
+  if (!p->o.bytes) return CT_OK;
+  y.dim[0] = p->o.n;
+  ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
+  op.desc.training = p->o.training;
+  lo->input = op.out = ct__plan_value(p, &y, 0);
+  return op.out < 0 || ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK;
+}
+
 static int lower_layer(lowering_t *lo, int i)
 {
   ct_plan_t *p = lo->p;
@@ -183,8 +198,9 @@ int ct__plan_lower(ct_plan_t *p)
   int rc = CT_OK, n = p->graph->layers;
   int *tables = ct_mem_array(4 * (int64_t)n, sizeof *tables, "plan");
   if (!tables) return CT_ERR_NOMEM;
-  lowering_t lo = {p, tables, tables + n, tables + 2 * n, tables + 3 * n};
+  lowering_t lo = {p, p->input, tables, tables + n, tables + 2 * n, tables + 3 * n};
   count_uses(&lo);
+  CT_TRY(lower_bytes(&lo));
   for (int i = 0; i < n; i++)
     CT_TRY(lower_layer(&lo, i));
   CT_TRY(lower_loss(&lo));

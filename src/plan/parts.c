@@ -11,6 +11,8 @@ ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o)
   p->layer_op = ct_mem_array(g->layers, sizeof *p->layer_op, "plan");
   ct_shape_t in = g->input;
   in.dim[0] = o->n;
+  if (o->bytes) in.dtype = CT_U8;
+  if (o->bytes && o->channels_last) in.layout = CT_NHWC;
   p->input = ct__plan_value(p, &in, 0);
   if (!p->layer_op || p->input < 0) {
     ct_plan_free(p);

@@ -75,11 +75,47 @@ out:
   return rc;
 }
 
-static int place_op(casting_t *c, ct_plan_op_t op)
+/* What makes numbers of bytes makes those that its readers take, if they agree.  op[0] of n. */
+static int type_of_bytes(const ct_plan_t *p, const ct_plan_op_t *op, int n, ct_dtype_t *out)
+{
+  int rc = CT_OK;
+  char why[128];
+  ct_op_desc_t low = op->desc;
+  low.passes = CT_FWD;
+  low.y.dtype = p->o.compute;
+  *out = CT_F32;
+  if (!p->be->op->supports(p->dev, &low, why)) return CT_OK;
+  for (int i = 1; i < n; i++) {
+    ct_dtype_t t;
+    if (op[i].in[0] != op->out && op[i].in[1] != op->out) continue;
+    CT_TRY(choose(p, &op[i], &t));
+    if (t == CT_F32) return CT_OK;
+  }
+  *out = p->o.compute;
+out:
+  return rc;
+}
+
+static int place_bytes(casting_t *c, const ct_plan_op_t *rest, int n)
 {
   int rc = CT_OK;
   ct_plan_t *p = c->p;
+  ct_plan_op_t op = *rest;
+  CT_TRY(type_of_bytes(p, rest, n, &op.desc.y.dtype));
+  p->value[op.out].shape.dtype = op.desc.y.dtype;
+  p->value[op.out].bytes = ct_shape_bytes(&p->value[op.out].shape);
+  CT_TRY(ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
+out:
+  return rc;
+}
+
+static int place_op(casting_t *c, const ct_plan_op_t *rest, int n)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = c->p;
+  ct_plan_op_t op = *rest;
   ct_dtype_t t;
+  if (op.desc.x.dtype == CT_U8) return place_bytes(c, rest, n);
   CT_TRY(choose(p, &op, &t));
   for (int k = 0; k < 2; k++)
     if (op.in[k] >= 0) CT_TRY(cast_to(c, t, &op.in[k]));
@@ -106,7 +142,7 @@ int ct__plan_precision(ct_plan_t *p)
   p->ops = 0;
   p->cap_ops = 0;
   for (int i = 0; i < n; i++)
-    CT_TRY(place_op(&c, lowered[i]));
+    CT_TRY(place_op(&c, &lowered[i], n - i));
   p->logits = p->op[p->ops - 1].in[0];
 out:
   if (p->op != lowered) ct_mem_free(lowered);

@@ -97,16 +97,17 @@ static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
                                   const ct_plan_op_t *rest, int n)
 {
   char why[128];
+  ct_layout_t own = cast->desc.x.dtype == CT_U8 ? CT_PLAIN : cast->desc.x.layout;
   for (int i = 1; i < n; i++) {
     if (rest[i].in[0] != cast->out) continue;
     ct_op_desc_t reader = rest[i].desc, both = cast->desc;
     if (reader.kind == CT_OP_REORDER) break;
-    reader.x.layout = cast->desc.x.layout;
+    reader.x.layout = own;
     both.y.layout = p->be->op->wants(p->dev, &reader);
     if (p->be->op->supports(p->dev, &both, why)) return both.y.layout;
     break;
   }
-  return cast->desc.x.layout;
+  return own;
 }
 
 /* Prepares rest[0], the next of n ops.  alias[v]: the value that v turned out to be (a flatten of a plain

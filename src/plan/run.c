@@ -39,6 +39,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .scratch = b->scratch,
       .stats = b->stats,
       .keep_running = b->keep_running,
+      .affine = b->affine,
       .labels = b->labels,
       .labels2 = b->labels2,
       .mix = b->mix,

@@ -65,6 +65,7 @@ static const char *check_dtypes(const ct_op_desc_t *d)
 {
   ct_dtype_t x = d->x.dtype, y = is_flat(d->kind) ? x : d->y.dtype;
 
+  if (x == CT_U8 && d->kind == CT_OP_REORDER && d->passes == CT_FWD) x = CT_F32;
   if ((x != CT_F32 && !is_low(x)) || (y != CT_F32 && !is_low(y)))
     return "the reference backend computes with float32, bfloat16 and float16 only";
   if (x != y && d->kind != CT_OP_REORDER) return "input and output differ in type";

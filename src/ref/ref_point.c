@@ -145,8 +145,26 @@ static void move(const ct_shape_t *from, const void *in, const ct_shape_t *to, v
     ct__ref_set(to->dtype, out, place(to, i), ct__ref_get(from->dtype, in, place(from, i)));
 }
 
+/* In float32, as the host converts samples. */
+static void convert(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  const uint8_t *x = a->x;
+  int64_t channels = d->x.dim[1], space = ct_shape_sample(&d->x) / channels;
+
+  memset(a->y, 0, ct_shape_bytes(&d->y));
+  for (int64_t i = 0; i < ct_shape_count(&d->x); i++) {
+    int64_t c = i / space % channels;
+    float v = a->affine[c] * (float)x[place(&d->x, i)] + a->affine[channels + c];
+    ct__ref_set(d->y.dtype, a->y, place(&d->y, i), v);
+  }
+}
+
 static int reorder_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
+  if (d->x.dtype == CT_U8) {
+    convert(d, a);
+    return CT_OK;
+  }
   if (a->pass & CT_FWD) move(&d->x, a->x, &d->y, a->y);
   if (a->pass & CT_BWD_DATA) move(&d->y, a->dy, &d->x, a->dx);
   return CT_OK;

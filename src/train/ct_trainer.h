@@ -113,6 +113,9 @@ typedef struct ct_trainer_env {
       repeat_batch; /**< global samples of a whole batch, whose steps may be started as a whole (CUDA
                            graphs); 0: none are */
   int training;     /**< 0: evaluation only; no gradients, no states */
+  /** of evaluation, of training: the data set, if its batches come as bytes (ct_trainer_takes_bytes());
+   * NULL: as float32 */
+  const ct_dataset_t *bytes_of[2];
 } ct_trainer_env_t;
 
 typedef struct ct_trainer ct_trainer_t;
@@ -127,9 +130,12 @@ void ct_trainer_destroy(ct_trainer_t *t);
  * that no step makes one.  No forward pass may be on its way; its logits may be gone afterwards. */
 int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training);
 
-/** Where a feed's batches should lie: memory that the device copies fast.  The feed is closed before the
- * trainer. */
-ct_feed_mem_t ct_trainer_memory(ct_trainer_t *t);
+/** 1 if batches of the data set should come as bytes: to be converted on a device with memory of its own. */
+int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d);
+/** What the feed of training's or evaluation's batches has to do for this trainer; the rest is the caller's:
+ * where they lie (memory that the device copies fast; the feed is closed before the trainer), and
+ * whether samples stay bytes. */
+ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training);
 /** Where the batch after this one is found: ahead() returns NULL if it is not there yet. */
 typedef struct ct_look {
   const ct_batch_t *(*ahead)(void *ctx); /**< NULL: nowhere */
@@ -191,8 +197,9 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
 int ct_trainer_verify(ct_trainer_t *t);
 /** Learning rate of the first parameter group at a point of the schedule: for the metrics. */
 double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at);
-/** Pure.  Bytes on the device of batches of up to n samples: of the one in use and the next. */
-size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int64_t n);
+/** Pure.  Bytes on the device of batches of up to n samples, as bytes or float32: of the one in use and the
+ * next. */
+size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int bytes, int64_t n);
 /** Bytes of this rank's arenas: activations, and everything. */
 void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all);
 

@@ -45,11 +45,11 @@ static int count_all(counting_t *c, int64_t batch, int workers)
   int rc = CT_OK;
   const ct_topo_t *topo = c->t->env.topo;
   ct_sampler_t in_order = {.samples = c->data->info.samples, .batch = batch};
-  ct_feed_opts_t o = {.rank = topo->rank,
-                      .size = topo->size,
-                      .workers = workers,
-                      .one_epoch = 1,
-                      .mem = ct_trainer_memory(c->t)};
+  ct_feed_opts_t o = ct_trainer_feed_opts(c->t, 0);
+  o.rank = topo->rank;
+  o.size = topo->size;
+  o.workers = workers;
+  o.one_epoch = 1;
   CT_TRY(ct_feed_open(c->data, &in_order, &o, &c->feed));
   if (c->confusion) {
     int64_t n = ct_feed_max(c->feed) > 0 ? ct_feed_max(c->feed) : 1;

@@ -5,6 +5,7 @@
  * a batch finds the other place free, and two copies into it are kept apart by their queue. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
+#include "base/ct_mem.h"
 
 /* ---- memory ---- */
 
@@ -20,16 +21,17 @@ static void host_free(void *ctx, void *p)
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, p);
 }
 
-ct_feed_mem_t ct_trainer_memory(ct_trainer_t *t)
+ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training)
 {
-  return (ct_feed_mem_t){host_alloc, host_free, t};
+  return (ct_feed_opts_t){.bytes = t->env.bytes_of[training] != NULL,
+                          .mem = {host_alloc, host_free, t}};
 }
 
 /* Of one sample. */
-static void list_bytes(const ct_graph_t *g, size_t out[CT_INPUT_PARTS])
+static void list_bytes(const ct_graph_t *g, int bytes, size_t out[CT_INPUT_PARTS])
 {
   int64_t outputs = ct_shape_sample(&g->layer[g->layers - 1].out);
-  out[CT_INPUT_X] = ct_shape_bytes(&g->input);
+  out[CT_INPUT_X] = (size_t)ct_shape_sample(&g->input) * (bytes ? 1 : sizeof(float));
   out[CT_INPUT_LABELS] = out[CT_INPUT_LABELS2] = sizeof(int32_t);
   out[CT_INPUT_MIX] = sizeof(float);
   out[CT_INPUT_TARGETS] = (size_t)outputs * sizeof(float);
@@ -38,21 +40,66 @@ static void list_bytes(const ct_graph_t *g, size_t out[CT_INPUT_PARTS])
 /* What the data set does not have is NULL. */
 static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_PARTS])
 {
-  out[CT_INPUT_X] = b->x;
+  out[CT_INPUT_X] = b->bytes ? (const void *)b->bytes : b->x;
   out[CT_INPUT_LABELS] = b->labels;
   out[CT_INPUT_LABELS2] = b->labels2;
   out[CT_INPUT_MIX] = b->mix;
   out[CT_INPUT_TARGETS] = b->targets;
 }
 
-size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int64_t n)
+size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int bytes, int64_t n)
 {
-  size_t bytes[CT_INPUT_PARTS], sum = 0;
+  size_t part[CT_INPUT_PARTS], sum = 0;
   if (be->in_place) return 0;
-  list_bytes(g, bytes);
+  list_bytes(g, bytes, part);
   for (int i = 0; i < CT_INPUT_PARTS; i++)
-    sum += bytes[i];
+    sum += part[i];
   return 2 * (size_t)n * sum;
+}
+
+/* 1: no batch will be of float32. */
+static int all_bytes(const ct_trainer_env_t *e)
+{
+  return (!e->training || e->bytes_of[1]) && (!e->max_eval || e->bytes_of[0]);
+}
+
+size_t ct__input_size(const ct_trainer_t *t)
+{
+  return ct_trainer_input_bytes(t->env.be, t->env.graph, all_bytes(&t->env), t->max_n);
+}
+
+int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d)
+{
+  char why[128];
+  ct_op_desc_t convert;
+  ct_shape_t x = d->x;
+  if (be->in_place || !ct_dataset_is_bytes(d)) return 0;
+  x.dtype = CT_U8;
+  x.layout = d->info.channels_last ? CT_NHWC : CT_PLAIN;
+  ct_op_desc_init(&convert, CT_OP_REORDER, &x, &d->x);
+  return be->op->supports(dev, &convert, why);
+}
+
+/* The map of a data set, written out for each channel. */
+static int make_affine(ct_trainer_t *t, const ct_dataset_t *d, float **out)
+{
+  int rc = CT_OK;
+  int64_t channels = t->env.graph->input.dim[1];
+  size_t bytes = 2 * (size_t)channels * sizeof(float);
+  char *p = NULL;
+  float *map = ct_mem_alloc(bytes, "the map of the channels");
+  if (!map) return CT_ERR_NOMEM;
+  for (int64_t c = 0; c < channels; c++) {
+    map[c] = d->affine.a[d->affine.channels == 1 ? 0 : c];
+    map[channels + c] = d->affine.b[d->affine.channels == 1 ? 0 : c];
+  }
+  CT_TRY(ct__trainer_alloc(t, bytes, &p));
+  *out = (float *)p;
+  CT_TRY(t->env.be->mem->copy(t->copies, p, map, bytes));
+  CT_TRY(t->env.be->queue->sync(t->copies));
+out:
+  ct_mem_free(map);
+  return rc;
 }
 
 int ct__input_make(ct_trainer_t *t)
@@ -61,9 +108,11 @@ int ct__input_make(ct_trainer_t *t)
   size_t bytes[CT_INPUT_PARTS];
   if (t->env.be->in_place) return CT_OK;
   CT_TRY(t->env.be->queue->create(t->env.dev, &t->copies));
-  list_bytes(t->env.graph, bytes);
-  for (int k = 0; k < 2; k++)
+  list_bytes(t->env.graph, all_bytes(&t->env), bytes);
+  for (int k = 0; k < 2; k++) {
+    if (t->env.bytes_of[k]) CT_TRY(make_affine(t, t->env.bytes_of[k], &t->affine[k]));
     CT_TRY(t->env.be->queue->mark(t->copies, &t->input[k].ready));
+  }
   for (int i = 0; i < 2 * CT_INPUT_PARTS; i++)
     CT_TRY(ct__trainer_alloc(t, (size_t)t->max_n * bytes[i / 2], &t->input[i % 2].part[i / 2]));
 out:
@@ -76,6 +125,7 @@ void ct__input_free(ct_trainer_t *t)
   be->queue->destroy(t->copies);
   for (int k = 0; k < 2; k++) {
     be->queue->unmark(t->input[k].ready);
+    be->mem->free(t->env.dev, CT_MEM_DEVICE, t->affine[k]);
     for (int i = 0; i < CT_INPUT_PARTS; i++)
       be->mem->free(t->env.dev, CT_MEM_DEVICE, t->input[k].part[i]);
   }
@@ -88,7 +138,7 @@ static int copy(ct_trainer_t *t, const ct_batch_t *b, ct_input_t *in)
   int rc = CT_OK;
   size_t bytes[CT_INPUT_PARTS];
   const void *from[CT_INPUT_PARTS];
-  list_bytes(t->env.graph, bytes);
+  list_bytes(t->env.graph, b->bytes != NULL, bytes);
   list_arrays(b, from);
   for (int i = 0; i < CT_INPUT_PARTS; i++)
     if (from[i])
@@ -107,8 +157,8 @@ out:
 static int is_next(const ct_trainer_t *t, const ct_batch_t *b)
 {
   const ct_batch_t *next = &t->next;
-  return t->has_next && b->x == next->x && b->epoch == next->epoch && b->cursor == next->cursor &&
-         b->n == next->n;
+  return t->has_next && b->labels == next->labels && b->epoch == next->epoch &&
+         b->cursor == next->cursor && b->n == next->n;
 }
 
 int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
@@ -156,11 +206,12 @@ ct_look_t ct_trainer_feed(ct_feed_t *f)
 
 /* ---- use ---- */
 
-void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, ct_bind_t *bind)
+void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
+                    ct_bind_t *bind)
 {
   const void *at[CT_INPUT_PARTS];
   size_t bytes[CT_INPUT_PARTS];
-  list_bytes(t->env.graph, bytes);
+  list_bytes(t->env.graph, b->bytes != NULL, bytes);
   list_arrays(b, at);
   for (int i = 0; i < CT_INPUT_PARTS; i++) {
     if (at[i] && !t->env.be->in_place) at[i] = t->input[t->slot].part[i];
@@ -174,6 +225,7 @@ void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, c
                       .buffer = t->buffer,
                       .map = &t->map,
                       .x = at[CT_INPUT_X],
+                      .affine = t->affine[training],
                       .labels = at[CT_INPUT_LABELS],
                       .labels2 = at[CT_INPUT_LABELS2],
                       .mix = at[CT_INPUT_MIX],

@@ -330,12 +330,12 @@ static int open_feed(loop_t *l)
   const ct_loop_opts_t *o = l->o;
   int dp = l->t->env.recipe.dp, rank = dp ? 0 : l->topo->rank, size = dp ? 1 : l->topo->size;
   if (dp && l->topo->rank) return CT_OK;
-  ct_feed_opts_t f = {.rank = rank,
-                      .size = size,
-                      .epoch = l->at.epoch,
-                      .cursor = l->at.cursor,
-                      .workers = o->workers,
-                      .mem = ct_trainer_memory(l->t)};
+  ct_feed_opts_t f = ct_trainer_feed_opts(l->t, 1);
+  f.rank = rank;
+  f.size = size;
+  f.epoch = l->at.epoch;
+  f.cursor = l->at.cursor;
+  f.workers = o->workers;
   CT_TRY(ct_feed_open(o->data, &o->sampler, &f, &l->feed));
   ct_trainer_follow(l->t, ct_trainer_feed(l->feed));
 out:

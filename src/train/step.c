@@ -149,7 +149,7 @@ static int begin_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t firs
   int rc = CT_OK;
   if (p == 0) CT_TRY(ct_fault("step"));
   CT_TRY(ct__trainer_variant(t, (int)n, 1, v));
-  ct__input_bind(t, b, first, bind);
+  ct__input_bind(t, b, 1, first, bind);
   bind->loss = &t->loss[p];
   bind->loss_scale = (float)(ct_scaler_scale(&t->scaler) / t->divisor);
   bind->keep_running = t->env.recipe.fixed_order && b->first + first > 0;
@@ -325,7 +325,7 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   CT_TRY(ct__input_take(t, b, !t->slot));
   CT_TRY(ct__low_refresh(t));
   CT_TRY(ct__trainer_variant(t, b->n, 0, &v));
-  ct__input_bind(t, b, 0, &bind);
+  ct__input_bind(t, b, 0, 0, &bind);
   t->last = v->plan;
   for (int i = 0; i < v->plan->works; i++)
     CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));

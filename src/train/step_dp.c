@@ -235,7 +235,7 @@ static int whole_loss(dp_step_t *s)
   ct_trainer_t *t = s->t;
   ct_bind_t all;
   if (t->env.topo->rank) return CT_OK;
-  ct__input_bind(t, s->b, 0, &all);
+  ct__input_bind(t, s->b, 1, 0, &all);
   ct_op_args_t a = {.pass = CT_FWD | CT_BWD_DATA,
                     .x = t->dp->outputs,
                     .dx = t->dp->gradient,

@@ -54,7 +54,7 @@ int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
   CT_TRY(ct__input_take(t, b, !t->slot));
   CT_TRY(ct__low_refresh(t));
   CT_TRY(ct__trainer_variant(t, b->n, 1, &v));
-  ct__input_bind(t, b, 0, &bind);
+  ct__input_bind(t, b, 1, 0, &bind);
   bind.loss_scale = 1;
   for (int i = 0; i < v->plan->works; i++) {
     const ct_work_t *w = &v->plan->work[i];

@@ -44,6 +44,9 @@ static int add_variant(ct_trainer_t *t, int n, int training)
                       .training = training,
                       .compute = t->env.recipe.compute,
                       .sync_bn = t->group != NULL,
+                      .bytes = t->env.bytes_of[training] != NULL,
+                      .channels_last = t->env.bytes_of[training] &&
+                                       t->env.bytes_of[training]->info.channels_last,
                       .loss = t->env.loss};
   CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, &o, first_plan(t), &v.plan));
   if (!t->variants) CT_TRY(ct_arena_map_make(v.plan, &t->map));
@@ -379,5 +382,5 @@ void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all)
   *all = t->arena_bytes + t->scratch_bytes + t->map.weight_bytes + t->map.buffer_bytes +
          t->map.gradient_bytes + (size_t)t->states * t->state_bytes +
          (size_t)t->levels * t->map.trained_bytes + (t->low ? t->map.weight_bytes / 2 : 0) +
-         ct_trainer_input_bytes(t->env.be, t->env.graph, t->max_n);
+         ct__input_size(t);
 }

@@ -63,7 +63,8 @@ struct ct_trainer {
   /* input.c */
   ct_queue_t *copies; /**< of batches; NULL where they are used where they lie */
   ct_input_t input[2];
-  int slot; /**< number of the one in use: a step's pointers alternate with it */
+  float *affine[2]; /**< device: of evaluation, of training, if batches come as bytes */
+  int slot;         /**< number of the one in use: a step's pointers alternate with it */
   ct_look_t look;
   int has_next;    /**< the other one holds, or will when its copies are done, … */
   ct_batch_t next; /**< … this batch */
@@ -150,6 +151,8 @@ void ct__repeat_end(ct_trainer_t *t);
 /** Local. */
 int ct__input_make(ct_trainer_t *t);
 void ct__input_free(ct_trainer_t *t);
+/** Bytes on the device of the batches there is room for. */
+size_t ct__input_size(const ct_trainer_t *t);
 /** Local, Hot.  The batch to place \a slot (0 or 1) of the device, where it is not used in place; t->q waits for
  * it, the host does not.  If it was looked ahead at, and !t->slot is the slot, it is there already.
  * CT_ERR_ARG: more samples than were announced. */
@@ -159,7 +162,8 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
  * taken. */
 void ct__input_look(ct_trainer_t *t);
 /** What a plan is run on, for the samples from \a first of this rank on of the batch that was taken. */
-void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int64_t first, ct_bind_t *bind);
+void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
+                    ct_bind_t *bind);
 
 /* ---- step_dp.c: what a trainer of the mode dp has more; nothing happens in the others ---- */
 

@@ -24,6 +24,8 @@ void check_bnorm_options(const op_case_t *c);
  * cases in float16 some. */
 void check_bf16(void);
 void check_f16(void);
+/** Bytes that become numbers, where the backend does that. */
+void check_bytes(void);
 /** As in PyTorch, a NaN in x is in y after every op that has a ReLU. */
 void check_relu_keeps_nan(void);
 /** Backward passes of the backend under test against central differences of its forward pass. */

@@ -499,6 +499,7 @@ int main(int argc, char **argv)
       CT_TEST(check_repeat),
       CT_TEST(check_repeat_refuses),
       {"bf16", check_bf16},
+      {"bytes", check_bytes},
       {"f16", check_f16},
       {"relu_keeps_nan", check_relu_keeps_nan},
       CT_TEST(gradients),

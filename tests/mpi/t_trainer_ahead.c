@@ -4,7 +4,9 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "base/ct_rng.h"
 #include "comm/ct_agree.h"
+#include "data/convert.h"
 #include "tests/mpi/flaky.h"
 #include "tests/mpi/trainer_rig.h"
 #include "train/trainer.h"
@@ -181,10 +183,94 @@ static void a_copy_ahead_may_fail(void)
   rig_close(&r);
 }
 
+/* ---- samples as bytes ---- */
+
+static ct_dataset_t stored_as_bytes(const rig_t *r, int channels_last)
+{
+  ct_dataset_t d = {.x = r->graph->input, .info = {.x = r->graph->input}};
+  d.info.x.dtype = CT_U8;
+  d.info.channels_last = channels_last;
+  d.affine = (ct_affine_t){2, {1 / 57.3f, 1 / 60.1f}, {-2.1f, -1.7f}};
+  if (channels_last) d.affine = (ct_affine_t){1, {1 / 57.3f}, {-2.1f}};
+  return d;
+}
+
+/* Steps on stored samples, which this host or the device converts, and an evaluation. */
+static uint64_t run_stored(const rig_opts_t *o, int channels_last, int bytes, ct_loss_t *sum)
+{
+  rig_t r;
+  uint8_t stored[RIG_ROOM * 2 * 6 * 6];
+  rig_open(&r, o);
+  ct_dataset_t d = stored_as_bytes(&r, channels_last);
+  float *x = r.batch.x;
+  int64_t per = ct_shape_count(&r.graph->input);
+  for (int k = 0; k < 2 && bytes; k++)
+    r.env.bytes_of[k] = &d;
+  CU_ASSERT(ct_trainer_takes_bytes(&r.be, r.dev, &d) == !o->in_place);
+  CT_ASSERT_OK(rig_create(&r));
+  CT_ASSERT_INT(ct_trainer_feed_opts(r.t, 1).bytes, bytes);
+  for (int s = 0; s < 4; s++) {
+    ct_step_word_t word = {0};
+    rig_load(&r, s, 4 * topo->size - s);
+    for (int64_t i = 0; i < r.batch.n * per; i++)
+      stored[i] =
+          (uint8_t)ct_rng_u64(3, CT_RNG_TEST, (uint32_t)s, (uint64_t)(r.batch.first * per + i));
+    ct__convert(&d, r.batch.n, stored, x);
+    r.batch.bytes = bytes ? stored : NULL;
+    r.batch.x = bytes ? NULL : x;
+    if (s < 3)
+      CT_ASSERT_OK(rig_run(&r, &word));
+    else
+      CT_ASSERT_OK(rig_forward(&r, sum));
+    r.batch.x = x;
+  }
+  uint64_t hash = rig_hash(&r);
+  rig_close(&r);
+  return hash;
+}
+
+static void it_does_not_matter_who_converts_bytes(void)
+{
+  static const char *const ways[] = {"inline", "late", "random:1"};
+  for (int k = 0; k < 3 * 2 * 3; k++) {
+    static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16};
+    ct_loss_t want = {0}, sum = {0};
+    rig_opts_t o = {.model = rig_norm,
+                    .blocking = 1,
+                    .order = ways[k % 3],
+                    .max_eval = 4,
+                    .recipe = {.compute = types[k / 6]}};
+    uint64_t hash = run_stored(&o, k / 3 % 2, 0, &want);
+    CU_ASSERT(run_stored(&o, k / 3 % 2, 1, &sum) == hash);
+    CT_ASSERT_NEAR(sum.sum, want.sum, 0);
+    CT_ASSERT_INT(sum.samples, want.samples);
+  }
+}
+
+/* A quarter of the float32 ones, if no batch is of those. */
+static void bytes_need_less_room(void)
+{
+  const size_t of_x = 2 * 4 * 2 * 6 * 6; /* two batches of four */
+  size_t bytes[3];
+  for (int k = 0; k < 3; k++) {
+    rig_t r;
+    rig_open(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .max_eval = 4});
+    ct_dataset_t d = stored_as_bytes(&r, 0);
+    r.env.bytes_of[1] = k > 0 ? &d : NULL;
+    r.env.bytes_of[0] = k > 1 ? &d : NULL;
+    CT_ASSERT_OK(rig_create(&r));
+    bytes[k] = ct__input_size(r.t);
+    rig_close(&r);
+  }
+  CT_ASSERT_INT(bytes[1], bytes[0]);
+  CT_ASSERT_INT(bytes[0] - bytes[2], 3 * of_x);
+}
+
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(looking_ahead_changes_nothing),
-                                    CT_TEST(who_follows_no_more_may_free_the_batches),
-                                    CT_TEST(a_copy_ahead_may_fail), CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(looking_ahead_changes_nothing), CT_TEST(who_follows_no_more_may_free_the_batches),
+      CT_TEST(a_copy_ahead_may_fail),         CT_TEST(it_does_not_matter_who_converts_bytes),
+      CT_TEST(bytes_need_less_room),          CT_TEST_END};
   return ct_test_mpi_main("trainer_ahead", tests, argc, argv);
 }

@@ -108,12 +108,64 @@ static void a_failed_batch_is_not_seen_ahead(void)
   ct_dataset_close(&d);
 }
 
+/* ---- samples that stay bytes ---- */
+
+/* The stored bytes, and the feed has no other array of samples. */
+static void samples_can_stay_bytes(void)
+{
+  store_t store = {0};
+  ct_dataset_t d = open_fake(20);
+  ct_sampler_t s = sampler(20, 8);
+  CU_ASSERT(ct_dataset_is_bytes(&d));
+  for (int workers = 0; workers <= 2; workers += 2) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    ct_feed_opts_t o = {.size = 1,
+                        .workers = workers,
+                        .one_epoch = 1,
+                        .bytes = 1,
+                        .mem = {store_alloc, store_release, &store}};
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &o, &f));
+    CT_ASSERT_INT(store.arrays, workers ? 8 : 2);
+    for (int64_t cursor = 0; cursor < 20; cursor += 8) {
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+      CU_ASSERT(b->x == NULL);
+      CT_ASSERT_INT(b->n, cursor < 16 ? 8 : 4);
+      for (int i = 0; i < 30 * b->n; i++)
+        CT_ASSERT_INT(b->bytes[i], element(b->ids[i / 30], i % 30));
+      CT_ASSERT_INT(b->labels[1], b->ids[1] % 10);
+    }
+    ct_feed_close(f);
+    CT_ASSERT_INT(store.arrays, 0);
+  }
+  ct_dataset_close(&d);
+}
+
+static void only_bytes_can_stay_bytes(void)
+{
+  ct_feed_t *f;
+  ct_dataset_t d = open_fake(20);
+  ct_sampler_t s = sampler(20, 8);
+  ct_feed_opts_t o = {.size = 1, .bytes = 1};
+  d.info.x.dtype = CT_I8;
+  CU_ASSERT(!ct_dataset_is_bytes(&d));
+  CT_ASSERT_FAILS(ct_feed_open(&d, &s, &o, &f), CT_ERR_ARG, "a feed of bytes");
+  d.info.x.dtype = CT_U8;
+  d.transforms = (ct_transforms_t *)&d; /* not looked into */
+  CU_ASSERT(!ct_dataset_is_bytes(&d));
+  CT_ASSERT_FAILS(ct_feed_open(&d, &s, &o, &f), CT_ERR_ARG, "a feed of bytes");
+  d.transforms = NULL;
+  ct_dataset_close(&d);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
       CT_TEST(batches_lie_in_the_memory_that_is_given),
       CT_TEST(one_can_look_ahead),
       CT_TEST(a_failed_batch_is_not_seen_ahead),
+      CT_TEST(samples_can_stay_bytes),
+      CT_TEST(only_bytes_can_stay_bytes),
       CT_TEST_END,
   };
   return ct_test_main("feed_ahead", tests, argc, argv);

@@ -49,7 +49,8 @@ static void check_types(const ct_plan_t *p)
   }
   for (int i = 0; i < p->ops; i++) {
     const ct_plan_op_t *before = maker(p, p->op[i].in[0]);
-    CU_ASSERT(!is_cast(&p->op[i]) || !before || !is_cast(before));
+    int of_bytes = before && before->desc.x.dtype == CT_U8;
+    CU_ASSERT(!is_cast(&p->op[i]) || !before || !is_cast(before) || of_bytes);
   }
 }
 
@@ -85,6 +86,41 @@ static void a_network_is_cast_at_its_ends_only(void)
       ct_plan_free(p);
     }
   ct_graph_free(g);
+}
+
+/* ---- an input of bytes ---- */
+
+static void bytes_become_what_their_readers_take(void)
+{
+  static const ct_dtype_t all[] = {CT_F32, CT_BF16, CT_F16};
+  ct_graph_t *g = family("resnet", 20, ct_shape(4, 1, 3, 8, 8));
+  for (int k = 0; k < 3 * 2 * 2; k++) {
+    ct_plan_opts_t o = {
+        .n = 2, .training = k % 2, .compute = all[k / 4], .bytes = 1, .channels_last = k / 2 % 2};
+    ct_plan_t *p = plan_with(REF, g, &o, NULL);
+    const ct_plan_op_t *first = &p->op[0];
+    check_types(p);
+    CT_ASSERT_INT(count_casts(p, -1), all[k / 4] == CT_F32 ? 1 : 2);
+    CT_ASSERT_INT(first->in[0], p->input);
+    CT_ASSERT_INT(first->desc.passes, CT_FWD);
+    CT_ASSERT_INT(first->desc.x.dtype, CT_U8);
+    CT_ASSERT_INT(first->desc.x.layout, o.channels_last ? CT_NHWC : CT_PLAIN);
+    CT_ASSERT_INT(first->desc.y.dtype, all[k / 4]);
+    CT_ASSERT_INT(p->value[p->input].bytes, 2 * 3 * 8 * 8);
+    CT_ASSERT_INT(p->op[1].in[0], first->out);
+    ct_plan_free(p);
+  }
+  ct_graph_free(g);
+  for (int t = 0; t < 2; t++)
+    for (int k = 0; k < ODD_GRAPHS; k++) {
+      g = odd_graph(k);
+      ct_plan_t *p = plan_with(
+          REF, g, &(ct_plan_opts_t){.n = 2, .training = 1, .compute = types[t], .bytes = 1}, NULL);
+      check_types(p);
+      CT_ASSERT_INT(count_casts(p, p->input), 1);
+      ct_plan_free(p);
+      ct_graph_free(g);
+    }
 }
 
 /* ---- backends that cannot do everything ---- */
@@ -178,6 +214,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(every_op_reads_and_writes_its_type),
                                     CT_TEST(a_network_is_cast_at_its_ends_only),
+                                    CT_TEST(bytes_become_what_their_readers_take),
                                     CT_TEST(what_the_backend_cannot_stays_in_float32),
                                     CT_TEST(a_product_never_stays_in_float32),
                                     CT_TEST(plans_of_other_batches_and_passes_share_parameters),

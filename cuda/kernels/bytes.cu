@@ -1,0 +1,42 @@
+#include "cuda/kernels/bytes.h"
+
+#include "cuda/kernels/kernel.h"
+
+/* Rounded twice, as the host's conversion is: not contracted to one operation. */
+CT_D float affine_of(float a, float x, float b)
+{
+#ifdef __CUDACC__
+  return __fadd_rn(__fmul_rn(a, x), b);
+#else
+  return a * x + b;
+#endif
+}
+
+/* A thread does the channels of a place.  Images have few of them, and what a warp reads and writes lies
+ * together in any layout. */
+template <class T>
+CT_KERNEL void from_bytes(int64_t places, int64_t channels, int64_t space, int x_last, int y_last,
+                          const uint8_t *x, const float *affine, T *y)
+{
+  GPU_LOOP (i, places) {
+    int64_t first =
+        i / space * channels * space + i % space; /* of channel 0, if channels are first */
+    for (int64_t c = 0; c < channels; c++) {
+      int64_t from = x_last ? i * channels + c : first + c * space;
+      int64_t to = y_last ? i * channels + c : first + c * space;
+      gpu_store(&y[to], affine_of(affine[c], (float)x[from], affine[channels + c]));
+    }
+  }
+}
+
+extern "C" cudaError_t gpu__from_bytes(ct_dtype_t to, int64_t batch, int64_t channels,
+                                       int64_t space, int x_last, int y_last, const uint8_t *x,
+                                       const float *affine, void *y, cudaStream_t stream)
+{
+  int64_t places = batch * space;
+  if (places == 0) return cudaSuccess;
+  GPU_BY_TYPE(to, T,
+              CT_LAUNCH(from_bytes<T>, gpu_grid(places, 256), 256, stream, places, channels, space,
+                        x_last, y_last, x, affine, (T *)y))
+  return cudaGetLastError();
+}
