@@ -65,6 +65,10 @@ check_training() {
   ok "  in all weights" same_bits graph eager
   ok "two runs have the same bits" gpu 1 again
   ok "  in all weights" same_bits graph again
+  ok "no batch is copied ahead: the same bits" gpu 1 behind --set data.workers=0
+  ok "  in all weights" same_bits graph behind
+  ok "the host converts the samples: the same bits" gpu 1 host --set "transforms=[center_crop: {size: [8, 8]}, normalize: {mean: [4.88], std: [6.02]}]"
+  ok "  in all weights" same_bits graph host
   ok "bf16" train_like bf16 cpu 0.05 1 --set train.amp=bf16
   ok "fp16 with loss scaling" train_like fp16 cpu 0.05 1 --set train.amp=fp16
   ok "fp16 as CUDA graphs and piece by piece: the same bits" gpu 1 fp16-eager --set train.amp=fp16 --set cuda.graph=false
