@@ -9,6 +9,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -106,19 +107,20 @@ static int poke(ct_trainer_t *t)
   return rc;
 }
 
-static int zero_from(ct_trainer_t *t, size_t begin)
+/* Zeros for the buckets that this rank still owes when work \a i is done. */
+static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 {
-  return t->env.be->mem->zero(t->q, t->gradient + begin, t->map.trained_bytes - begin);
+  while (t->sent < t->buckets && bucket[t->sent].after <= i) {
+    const ct_bucket_t *b = &bucket[t->sent];
+    note(t, t->env.be->mem->zero(t->q, t->gradient + b->offset, b->bytes));
+    send_bucket(t, bucket);
+  }
 }
 
-/* Zeros for the buckets that this rank still owes. */
+/* The slices are the same in every variant. */
 static void send_rest(ct_trainer_t *t)
 {
-  const ct_bucket_t *bucket = t->variant[0].bucket; /* the slices are the same in every variant */
-  if (t->sent == t->buckets) return;
-  note(t, zero_from(t, bucket[t->sent].offset));
-  while (t->sent < t->buckets)
-    send_bucket(t, bucket);
+  send_zeros(t, t->variant[0].bucket, INT_MAX);
 }
 
 /* ---- a piece ---- */
@@ -170,7 +172,7 @@ static void begin_empty(const ct_trainer_t *t, const ct_variant_t **v, ct_bind_t
 
 /* Forward and backward of n samples from \a first on.  A rank that has none, or failed, goes through the
  * plan all the same: there may be batchnorms that talk to other ranks, as many and in the same order in
- * every plan. */
+ * every plan, and between them the same buckets: on a GPU each message waits for the one before it. */
 static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n)
 {
   const ct_variant_t *v = &t->variant[0];
@@ -183,9 +185,10 @@ static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first
     if (!live) note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
     if (v->plan->work[i].pass & (CT_FWD_STATS | CT_BWD_STATS)) exchange(t, v->plan, i);
     if (live && last) live = note(t, work_behind(t, v, i)) == CT_OK;
+    if (!live && last && i > v->plan->loss_work) send_zeros(t, v->bucket, i);
   }
   if (last) return;
-  if (!live) note(t, zero_from(t, 0));
+  if (!live) note(t, t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes));
   fold_all(t, p);
 }
 
