@@ -5,7 +5,7 @@ emu_c = $(cuda_c)
 emu_products_c = %D%/emu/host_products.c %D%/emu/host_gemm.c %D%/emu/host_conv.c
 emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fake_memory.cc %D%/emu/fake_graph.cc
 emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
-emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN)
+emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN_CXX)
 emu_nccl_all_c = %D%/emu/fake_nccl.h %D%/emu/fake_nccl.c %D%/emu/fake_nccl_work.c
 nccl_tests = %D%/nccl_app.test %D%/nccl.test %D%/nccl2.test %D%/nccl_fails.test
 EXTRA_DIST += $(emu_nccl_all_c) $(nccl_tests) %D%/staged.test %D%/train.test %D%/conform.test %D%/compose.test
@@ -18,7 +18,7 @@ EXTRA_DIST += %D%/deviceprop/a100.json %D%/deviceprop/h100.json %D%/deviceprop/b
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(cuda_tests)
 
 %D%/emu/kernels/%.o: cuda/kernels/%.cu
-	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -std=gnu++17 -Wall -Wextra -Wshadow -O2 -g -fPIC -fvisibility=hidden $(CT_SAN) \
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -std=gnu++17 -Wall -Wextra -Wshadow -O2 -g -fPIC -fvisibility=hidden $(CT_SAN_CXX) \
 	  -fno-math-errno -ffp-contract=off -fno-exceptions -fno-rtti -I$(top_srcdir)/src -I$(top_srcdir) $(RANDOM123_CPPFLAGS) $(CUDA_CPPFLAGS) \
 	  -MD -MP -MF $(@:.o=.d) -c -o $@ $<
 CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
