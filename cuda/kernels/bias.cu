@@ -87,7 +87,7 @@ template <class T, int W> CT_D void add_to(float sum[W], const T *from)
 }
 
 /* A block sums a chunk of the rows for blockDim.x times W columns: blockDim.y rows side by side, and those, a
- * power of two, by halves at the end. */
+ * power of two, by halves at the end.  part: [W][threads], so that neighbours are in different banks. */
 template <class T, int W>
 CT_KERNEL void column_sums(int64_t rows, int64_t channels, int64_t chunk, const T *dy, float *out)
 {
@@ -95,21 +95,21 @@ CT_KERNEL void column_sums(int64_t rows, int64_t channels, int64_t chunk, const 
   int64_t c = gpu_first() * W, first = blockIdx.y * chunk;
   int64_t end = first + chunk < rows ? first + chunk : rows;
   float sum[W] = {};
-  float *mine = part + gpu_thread() * W;
+  float *mine = part + gpu_thread();
   if (c < channels)
     for (int64_t r = first + threadIdx.y; r < end; r += blockDim.y)
       add_to<T, W>(sum, dy + r * channels + c);
   for (int k = 0; k < W; k++)
-    mine[k] = sum[k];
+    mine[k * THREADS] = sum[k];
   for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.y < half)
       for (int k = 0; k < W; k++)
-        mine[k] += mine[half * blockDim.x * W + k];
+        mine[k * THREADS] += mine[k * THREADS + half * blockDim.x];
   }
   if (threadIdx.y > 0 || c >= channels) return;
   for (int k = 0; k < W; k++)
-    out[blockIdx.y * channels + c + k] = mine[k];
+    out[blockIdx.y * channels + c + k] = mine[k * THREADS];
 }
 
 static int64_t chunks_of(int64_t rows)

@@ -21,12 +21,12 @@ static int share_out(int64_t bands, int64_t blocks, int64_t least)
   return (int)quotient_up(bands, each);
 }
 
-/* Sums are made by as many blocks as run at a time, to have few of them to merge; but a thread's sum in
- * float32 is of some hundreds of rows at most.  Results are written by several times as many, so that
- * no multiprocessor is idle at the end. */
+/* Sums are made by as many blocks as run at a time, to have few of them to merge, or by a multiple of it: a
+ * thread's sum in float32 is of some hundreds of rows at most.  Results are written by several times as
+ * many, so that no multiprocessor is idle at the end. */
 extern "C" gpu__bn_grid_t gpu__bn_share(ct_dtype_t type, int64_t rows, int64_t channels, int sms)
 {
-  enum { RESIDENT = 2, WRITING = 12, BANDS_MAX = 64, BLOCKS_MAX = 65535 };
+  enum { RESIDENT = 2, WRITING = 12, BANDS_MAX = 128, BLOCKS_MAX = 65535 };
   int pack = type == CT_F32 ? gpu_pack<float>::n : gpu_pack<gpu_f16>::n;
   gpu__bn_grid_t g = {};
   g.type = type;
@@ -39,7 +39,7 @@ extern "C" gpu__bn_grid_t gpu__bn_share(ct_dtype_t type, int64_t rows, int64_t c
   g.columns = (int)quotient_up(channels, (int64_t)g.across * g.width);
   int64_t lines = BN_THREADS / g.across, sums = quotient_up(rows, lines * BN_ONE_ROWS);
   int64_t blocks = quotient_up((int64_t)sms * RESIDENT, g.columns);
-  if (blocks < sums / BANDS_MAX) blocks = sums / BANDS_MAX;
+  blocks *= quotient_up(sums, blocks * BANDS_MAX);
   g.splits = share_out(sums, smaller(blocks, BLOCKS_MAX), 1);
   blocks = quotient_up((int64_t)sms * WRITING, g.columns);
   g.spread = share_out(quotient_up(rows, lines * BN_BOTH_ROWS), smaller(blocks, BLOCKS_MAX), 2);
@@ -95,7 +95,7 @@ CT_D void settle(bn_some<V> &a, const float shift[V], const float sum[V], const 
 }
 
 template <class T, int V>
-CT_KERNEL void __launch_bounds__(BN_THREADS, 2)
+CT_KERNEL void __launch_bounds__(BN_THREADS, 3)
     moments(gpu__bn_grid_t g, const T *x, int packed, float *partial)
 {
   constexpr int U = BN_ONE_ROWS;

@@ -41,6 +41,7 @@ CT_D float gradient(const bn_rows<T, V, U> &r, const bn_coefs<V> &coefs, int add
 
 template <int V> struct bn_sums {
   float sum[V], dot[V];
+  float apart; /* no sum: in shared memory neighbours begin in different banks */
 };
 
 /* Those of all lines of the block, in line 0. */

@@ -42,12 +42,24 @@ static dim3 merging_grid(const gpu__bn_grid_t *g)
 
 /* ---- forward ---- */
 
-/* Rows of a split of the moments: bands are dealt out from the last, which may be smaller, to the first. */
-CT_D double rows_of(const gpu__bn_grid_t &g, int64_t split)
+/* Rows of the splits of the moments: bands are dealt out from the last, which may be smaller, to the first.
+ * Their number is divided once, not for each split: such divisions cost more than all else here. */
+struct dealt {
+  int64_t band, each,
+      more;        /* rows of a band; bands of a split, and how many splits have one more */
+  int64_t missing; /* rows of the last band */
+};
+
+CT_D dealt deal(const gpu__bn_grid_t &g)
 {
   int64_t band = BN_THREADS / g.across * BN_ONE_ROWS, bands = (g.rows + band - 1) / band;
-  int64_t rows = (bands - split + g.splits - 1) / g.splits * band;
-  return (double)(split == 0 ? rows - (bands * band - g.rows) : rows);
+  return {band, bands / g.splits, bands % g.splits, bands * band - g.rows};
+}
+
+CT_D double rows_of(const dealt &d, int64_t split)
+{
+  int64_t rows = (d.each + (split < d.more)) * d.band;
+  return (double)(split == 0 ? rows - d.missing : rows);
 }
 
 /* Sums of x - about and of (x - about)^2 over all rows of a channel.  In double what cancels, when moments are
@@ -56,8 +68,10 @@ CT_D pair sums_about(const gpu__bn_grid_t &g, const float *partial, int64_t chan
 {
   const float *mean = partial + channel, *m2 = mean + g.splits * g.channels;
   pair s = {0, 0};
+  dealt rows = {};
+  if (g.splits > 0) rows = deal(g);
   for (int64_t i = threadIdx.y; channel < g.channels && i < g.splits; i += LINES) {
-    double n = rows_of(g, i), off = mean[i * g.channels] - about;
+    double n = rows_of(rows, i), off = mean[i * g.channels] - about;
     s.a += n * off;
     s.b += m2[i * g.channels] + n * off * off;
   }

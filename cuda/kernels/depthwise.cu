@@ -148,7 +148,8 @@ CT_D void sum_taps(const gpu__depthwise_t &d, int first, const T *x, const T *dy
   }
 }
 
-/* blockIdx.x counts chunks of pixels, blockIdx.z groups of TAPS taps.  out [chunks][channels][taps]. */
+/* blockIdx.x counts chunks of pixels, blockIdx.z groups of TAPS taps.  out [chunks][channels][taps].
+ * part: [W][threads], so that neighbours are in different banks. */
 template <class T, int W>
 CT_KERNEL void correlate(gpu__depthwise_t d, int64_t pixels, int64_t chunk, const T *x, const T *dy,
                          float *out)
@@ -157,21 +158,21 @@ CT_KERNEL void correlate(gpu__depthwise_t d, int64_t pixels, int64_t chunk, cons
   int taps = d.kernel[0] * d.kernel[1], first = (int)blockIdx.z * TAPS;
   int64_t c = ((int64_t)blockIdx.y * blockDim.x + threadIdx.x) * W;
   int64_t begin = blockIdx.x * chunk, end = begin + chunk < pixels ? begin + chunk : pixels;
-  float sum[TAPS][W] = {}, *mine = part + gpu_thread() * W;
+  float sum[TAPS][W] = {}, *mine = part + gpu_thread();
   if (c < d.channels) sum_taps<T, W>(d, first, x + c, dy + c, begin, end, sum);
   out += (blockIdx.x * d.channels + c) * taps;
   for (int k = 0; k < TAPS && first + k < taps; k++) {
     for (int i = 0; i < W; i++)
-      mine[i] = sum[k][i];
+      mine[i * THREADS] = sum[k][i];
     for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
       __syncthreads();
       if (threadIdx.y < half)
         for (int i = 0; i < W; i++)
-          mine[i] += mine[half * blockDim.x * W + i];
+          mine[i * THREADS] += mine[i * THREADS + half * blockDim.x];
     }
     if (threadIdx.y == 0 && c < d.channels)
       for (int i = 0; i < W; i++)
-        out[i * taps + first + k] = mine[i];
+        out[i * taps + first + k] = mine[i * THREADS];
     __syncthreads();
   }
 }

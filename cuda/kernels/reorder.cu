@@ -26,12 +26,13 @@ CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x,
   }
 }
 
-/* Few channels, as of images: tiles would be nearly empty. */
-template <class From, class To>
-CT_KERNEL void turn_narrow(int64_t n, int64_t rows, int64_t columns, const From *x, To *y)
+/* Few channels, as of images: tiles would be nearly empty.  I: divisions of 32 bits cost a fraction. */
+template <class From, class To, class I>
+CT_KERNEL void turn_narrow(int64_t n, I rows, I columns, const From *x, To *y)
 {
   GPU_LOOP (i, n) {
-    int64_t r = i % rows, c = i / rows % columns, image = i / (rows * columns);
+    I line = (I)i / rows, r = (I)i - line * rows, image = line / columns;
+    I c = line - image * columns;
     gpu_store(&y[i], gpu_load(&x[(image * rows + r) * columns + c]));
   }
 }
@@ -43,8 +44,12 @@ static cudaError_t launch(int64_t batch, int64_t rows, int64_t columns, const Fr
   int64_t n = batch * rows * columns;
   int64_t tiles = batch * ((rows + TILE - 1) / TILE) * ((columns + TILE - 1) / TILE);
   if (n == 0) return cudaSuccess;
-  if (rows < TILE / 2 || columns < TILE / 2)
-    CT_LAUNCH((turn_narrow<From, To>), gpu_grid(n, 256), 256, stream, n, rows, columns, x, y);
+  if ((rows < TILE / 2 || columns < TILE / 2) && n <= INT32_MAX)
+    CT_LAUNCH((turn_narrow<From, To, uint32_t>), gpu_grid(n, 256), 256, stream, n, (uint32_t)rows,
+              (uint32_t)columns, x, y);
+  else if (rows < TILE / 2 || columns < TILE / 2)
+    CT_LAUNCH((turn_narrow<From, To, int64_t>), gpu_grid(n, 256), 256, stream, n, rows, columns, x,
+              y);
   else
     CT_LAUNCH((turn<From, To>), gpu_grid(tiles, 1), dim3(TILE, HIGH), stream, tiles, rows, columns,
               x, y);
