@@ -3,7 +3,13 @@
 #include "backend/ct_update.h"
 #include "cuda/kernels/few.h"
 
-enum { THREADS = 256, WIDTH = 4, PIECES = 1024, PIECE_MIN = 16 * THREADS };
+enum {
+  THREADS = 256,
+  WIDTH = 4,
+  PIECES = 1024,
+  PIECE_MIN = 16 * THREADS,
+  FEW_BLOCKS = 64 /* so many make their plan themselves, and a launch is saved */
+};
 
 /* What is the same for all elements of a run. */
 struct step_t {
@@ -130,14 +136,48 @@ extern "C" cudaError_t gpu__gradstat(double p, int64_t count, const float *g,
 
 /* ---- rules ---- */
 
-/* One thread. */
-CT_KERNEL void plan_step(int rule, gpu__dial_t dial, const gpu__dial_t *at, const double *norms,
-                         step_t *step)
+/* What a step is made of. */
+struct plan_t {
+  int rule;
+  gpu__dial_t dial;
+  const gpu__dial_t *at;
+  const double *norms;
+  const step_t *ready; /* made by a kernel ahead; NULL: the blocks make it */
+};
+
+CT_D void make_step(const plan_t &p, step_t *step)
 {
-  if (at) dial = *at;
-  step->skip = !ct_grad_map(&dial.ctl, dial.scale, &step->map);
-  step->hyper = dial.hyper;
-  step->hyper.ratio = ct_rule_ratio(rule, &dial.hyper, norms);
+  const gpu__dial_t *dial = p.at ? p.at : &p.dial;
+  step->skip = !ct_grad_map(&dial->ctl, dial->scale, &step->map);
+  step->hyper = dial->hyper;
+  step->hyper.ratio = ct_rule_ratio(p.rule, &dial->hyper, p.norms);
+}
+
+/* One thread. */
+CT_KERNEL void make_ready(plan_t p, step_t *step)
+{
+  make_step(p, step);
+}
+
+/* Every thread of the block gets it. */
+CT_D step_t block_step(const plan_t &p)
+{
+  CT_SHARED(step_t, step, 1);
+  if (p.ready) return *p.ready;
+  if (threadIdx.x == 0) make_step(p, step);
+  __syncthreads();
+  return *step;
+}
+
+/* The plan of a kernel with so many blocks. */
+static plan_t plan(int rule, unsigned blocks, const gpu__dial_t *dial, const gpu__dial_t *at,
+                   const double *norms, work_t *work, cudaStream_t stream)
+{
+  plan_t p = {rule, *dial, at, norms, nullptr};
+  if (blocks <= FEW_BLOCKS) return p;
+  CT_LAUNCH(make_ready, 1, 1, stream, p, &work->step);
+  p.ready = &work->step;
+  return p;
 }
 
 typedef float rule_t(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2);
@@ -185,10 +225,9 @@ CT_D void store_low(void *low, int64_t first, int64_t count, int packs, const fo
       to[k] = q.v[k];
 }
 
-template <rule_t *RULE, int STATES>
-CT_KERNEL void update(gpu__range_t r, int packs, const step_t *plan)
+template <rule_t *RULE, int STATES> CT_KERNEL void update(gpu__range_t r, int packs, plan_t plan)
 {
-  const step_t step = *plan;
+  const step_t step = block_step(plan);
   if (step.skip) return;
   GPU_LOOP (i, (r.count + WIDTH - 1) / WIDTH) {
     elements_t e = load_elements<STATES>(r, i * WIDTH, packs);
@@ -202,9 +241,9 @@ CT_KERNEL void update(gpu__range_t r, int packs, const step_t *plan)
 }
 
 template <rule_t *RULE, int STATES>
-CT_KERNEL void measure_pieces(gpu__range_t r, int packs, const step_t *plan, double (*piece)[2])
+CT_KERNEL void measure_pieces(gpu__range_t r, int packs, plan_t plan, double (*piece)[2])
 {
-  const step_t step = *plan;
+  const step_t step = block_step(plan);
   double weights = 0, values = 0;
   for (int64_t i = step.skip ? r.count : gpu_first(); i * WIDTH < r.count; i += gpu_stride()) {
     elements_t e = load_elements<STATES>(r, i * WIDTH, packs);
@@ -254,19 +293,20 @@ extern "C" cudaError_t gpu__measure(ct_rule_t rule, const gpu__range_t *r, const
   work_t *w = (work_t *)work;
   unsigned pieces = pieces_of(r->count);
   if (r->count == 0) return cudaMemsetAsync(norms, 0, 2 * sizeof *norms, stream);
-  CT_LAUNCH(plan_step, 1, 1, stream, (int)rule, *dial, at, nullptr, &w->step);
+  plan_t p = plan((int)rule, pieces, dial, at, nullptr, w, stream);
+  double(*piece)[2] = pieces > 1 ? w->norms : (double(*)[2])norms;
   switch (rule) {
 #define X(name, function, states, measures, measure)                                        \
   case name:                                                                                \
     CT_LAUNCH((measure_pieces<measure, MEASURED_STATES(measure, states)>), pieces, THREADS, \
-              stream, *r, all_aligned(r), &w->step, w->norms);                              \
+              stream, *r, all_aligned(r), p, piece);                                        \
     break;
     CT_RULE_LIST(X)
 #undef X
   default:
     return cudaErrorInvalidValue;
   }
-  CT_LAUNCH(measure_all, 1, THREADS, stream, (int)pieces, w->norms, norms);
+  if (pieces > 1) CT_LAUNCH(measure_all, 1, THREADS, stream, (int)pieces, w->norms, norms);
   return cudaGetLastError();
 }
 
@@ -274,14 +314,13 @@ extern "C" cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r, const 
                                    const gpu__dial_t *at, const double *norms, void *work,
                                    cudaStream_t stream)
 {
-  work_t *w = (work_t *)work;
+  unsigned blocks = gpu_grid((r->count + WIDTH - 1) / WIDTH, THREADS);
   if (r->count == 0) return cudaSuccess;
-  CT_LAUNCH(plan_step, 1, 1, stream, (int)rule, *dial, at, norms, &w->step);
+  plan_t p = plan((int)rule, blocks, dial, at, norms, (work_t *)work, stream);
   switch (rule) {
-#define X(name, function, states, measures, measure)                                         \
-  case name:                                                                                 \
-    CT_LAUNCH((update<function, states>), gpu_grid((r->count + WIDTH - 1) / WIDTH, THREADS), \
-              THREADS, stream, *r, all_aligned(r), &w->step);                                \
+#define X(name, function, states, measures, measure)                                       \
+  case name:                                                                               \
+    CT_LAUNCH((update<function, states>), blocks, THREADS, stream, *r, all_aligned(r), p); \
     break;
     CT_RULE_LIST(X)
 #undef X

@@ -2,8 +2,9 @@
  *
  * What a run of MEASURE or UPDATE needs to know of the whole step (is it skipped, by how much is the gradient
  * clipped, the trust ratio) is worked out once, by one thread, into the op's work space: the statistics lie
- * in the host's memory, which thousands of blocks should not read.  A run overwrites the work space
- * of the run before it: all runs of an op are enqueued on one stream, in order. */
+ * in the host's memory, which thousands of blocks should not read.  Of a short range, which has few blocks,
+ * each of them works it out.  A run overwrites the work space of the run before it: all runs of an op
+ * are enqueued on one stream, in order. */
 #ifndef GPU_UPDATE_H
 #define GPU_UPDATE_H
 #include <cuda_runtime_api.h>

@@ -235,7 +235,7 @@ static void shares(void)
     if (g.rows * g.channels > 1 << 20) {
       CU_ASSERT((int64_t)g.columns * g.splits >= 132);
       CU_ASSERT((int64_t)g.columns * g.spread >= 2 * 132);
-      CU_ASSERT(g.rows <= 65 * 4 * lines * g.splits);
+      CU_ASSERT(g.rows <= 129 * 4 * lines * g.splits);
     }
   }
   CT_ASSERT_INT(gpu__bn_share(CT_F16, 10, 20, 4).width, 1);
