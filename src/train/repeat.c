@@ -17,15 +17,23 @@ void ct__repeat_make(ct_trainer_t *t)
                  env->comm_ops->repeatable && !env->recipe.zero && !env->recipe.dp;
 }
 
+/* Before the first graph of a key: a rank that failed does not know what batch the others have. */
+static int all_have_whole(ct_trainer_t *t, const ct_batch_t *b)
+{
+  double others = t->failed != CT_OK || b->global != t->repeat.full;
+  ct__trainer_note(t, ct_agree_doubles(t->env.topo, &others, 1, 0));
+  return others == 0;
+}
+
 void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_norm)
 {
   ct__repeat_t *r = &t->repeat;
   int key = 2 * slot + (want_norm != 0);
   r->key = -1;
   if (!r->on) return;
-  /* a rank that failed has no batch to look at: most are whole */
+  if (!r->agreed[key] && (!all_have_whole(t, b) || r->seen[key]++ == 0)) return;
+  /* a rank that failed starts its last graph: its messages are those of any batch */
   if (t->failed == CT_OK && b->global != r->full) return;
-  if (r->seen[key]++ == 0) return;
   if (ct__trainer_note(t, t->env.be->queue->begin(t->q, key)) == CT_OK) r->key = key;
 }
 
@@ -38,7 +46,7 @@ static int agree(ct_trainer_t *t, int rc)
   r->agreed[r->key] = rc == CT_OK;
   if (rc == CT_OK) return 1;
   r->on = 0;
-  if (failed == CT_OK)
+  if (failed == CT_OK && rc != CT_ERR_COMM) /* that ends the run, and is told then */
     ct_log(CT_LOG_INFO, "steps are not repeated as CUDA graphs: %s", ct_err_last()->text);
   return 0;
 }

@@ -140,7 +140,7 @@ int ct__low_refresh(ct_trainer_t *t);
 /* ---- repeat.c ---- */
 
 void ct__repeat_make(ct_trainer_t *t);
-/** Local, Hot.  From here on the step's work is noted, if it may be repeated: a whole batch, as all ranks
+/** Collective, Hot.  From here on the step's work is noted, if it may be repeated: a whole batch, as all ranks
  * see alike.  \a slot: 0 or 1, which of the batch's buffers it reads. */
 void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_norm);
 /** Collective, Hot.  Starts what was noted.  After a failure of this rank it does what the peers wait for. */
