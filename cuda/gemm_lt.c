@@ -215,6 +215,7 @@ static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
   }
   choose(g, &found[fastest]);
   bench_close(&b);
+  cudaGetLastError(); /* of one that did not run: no news for the next kernel */
 }
 
 /* ---- the seam ---- */
