@@ -106,9 +106,8 @@ int case_linear(int i, op_case_t *out)
       {1, 0, 400, 120, 1, 1}, {16, 0, 32, 64, 1, 0}, {4, 0, 512, 1000, 1, 0}, {7, 0, 13, 2, 0, 1},
       {2, 5, 24, 40, 1, 0},   {3, 1, 17, 3, 1, 1},   {1, 9, 16, 16, 0, 0},
   };
-  const int *r = rows[i];
-
   if (i >= COUNT(rows)) return 0;
+  const int *r = rows[i];
   make_linear(r[0], r[1], r[2], r[3], r[4], r[5], out);
   return 1;
 }
