@@ -5,7 +5,8 @@
  * separate kernel (reduction scheme COMPUTE_TYPE): a fixed order, in float32.  The other schemes, which add
  * to C as the parts come or round them to its type, are left out.
  *
- * The bias is added by the library.  What its ReLU makes of NaN it does not say, so that is a kernel's. */
+ * The bias is added by the library, where it has an algorithm that does; else by a kernel.  What its ReLU makes of
+ * NaN it does not say, so that is always the kernel's. */
 #include "cuda/gemm_map.h"
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
@@ -22,6 +23,7 @@ enum {
 struct gpu__gemm {
   cublasLtHandle_t lt; /* borrowed */
   gpu__gemm_spec_t spec;
+  int fused;                 /* 1: the library adds the bias */
   cublasLtMatmulDesc_t desc; /* NULL: the spec is empty */
   cublasLtMatrixLayout_t first, second, d;
   cublasLtMatmulAlgo_t algo;
@@ -112,8 +114,12 @@ static int ask(const gpu__gemm_t *g, const gpu__lt_problem_t *p, int want,
   CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)p->second.align));
   CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d_align));
   CT_TRY(prefer(pref, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d_align));
-  CT_TRY(GPU_LT_CHECK(cublasLtMatmulAlgoGetHeuristic(g->lt, g->desc, g->first, g->second, g->d,
-                                                     g->d, pref, want, found, count)));
+  cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(g->lt, g->desc, g->first, g->second, g->d,
+                                                         g->d, pref, want, found, count);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED)
+    *count = 0;
+  else
+    CT_TRY(GPU_LT_CHECK(status));
   *count = sound_ones(found, *count);
   if (*count == 0)
     CT_FAIL(CT_ERR_UNSUP, "cuBLASLt has no algorithm for a product %lld x %lld x %lld",
@@ -220,11 +226,35 @@ static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
 
 /* ---- the seam ---- */
 
-int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *spec, gpu__gemm_t **out, size_t *scratch)
+static void forget(gpu__gemm_t *g)
+{
+  if (g->d) cublasLtMatrixLayoutDestroy(g->d);
+  if (g->second) cublasLtMatrixLayoutDestroy(g->second);
+  if (g->first) cublasLtMatrixLayoutDestroy(g->first);
+  if (g->desc) cublasLtMatmulDescDestroy(g->desc);
+  g->d = g->second = g->first = NULL;
+  g->desc = NULL;
+}
+
+static int find(gpu__gemm_t *g, const ct_dev_t *dev, int fused)
 {
   int rc = CT_OK, count = 0;
-  gpu__gemm_t *g = NULL;
   cublasLtMatmulHeuristicResult_t found[CHOICES];
+  gpu__gemm_spec_t spec = g->spec;
+  spec.bias = g->fused = fused;
+  gpu__lt_problem_t p = gpu__gemm_problem(&spec);
+  CT_TRY(describe(g, &p, dev->tf32));
+  CT_TRY(ask(g, &p, dev->autotune ? CHOICES : 1, found, &count));
+  choose(g, &found[0]);
+  measure(g, &p, found, count);
+out:
+  return rc;
+}
+
+int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *spec, gpu__gemm_t **out, size_t *scratch)
+{
+  int rc = CT_OK;
+  gpu__gemm_t *g = NULL;
   *out = NULL;
   *scratch = 0;
   CT_TRY(gpu__gemm_check(spec));
@@ -233,11 +263,12 @@ int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *spec, gpu__gemm_t **ou
   g->lt = dev->products->lt;
   g->spec = *spec;
   if (!gpu__gemm_is_empty(spec)) {
-    gpu__lt_problem_t p = gpu__gemm_problem(spec);
-    CT_TRY(describe(g, &p, dev->tf32));
-    CT_TRY(ask(g, &p, dev->autotune ? CHOICES : 1, found, &count));
-    choose(g, &found[0]);
-    measure(g, &p, found, count);
+    rc = find(g, dev, spec->bias);
+    if (rc == CT_ERR_UNSUP && spec->bias && spec->ldc == spec->n) {
+      forget(g);
+      rc = find(g, dev, 0);
+    }
+    CT_TRY(rc);
     if (g->workspace > 0) *scratch = g->workspace + WORKSPACE_ALIGN;
   }
   *out = g;
@@ -250,10 +281,7 @@ out:
 void gpu__gemm_free(gpu__gemm_t *g)
 {
   if (!g) return;
-  if (g->d) cublasLtMatrixLayoutDestroy(g->d);
-  if (g->second) cublasLtMatrixLayoutDestroy(g->second);
-  if (g->first) cublasLtMatrixLayoutDestroy(g->first);
-  if (g->desc) cublasLtMatmulDescDestroy(g->desc);
+  forget(g);
   ct_mem_free(g);
 }
 
@@ -276,10 +304,12 @@ int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, co
   uintptr_t end = (uintptr_t)scratch + WORKSPACE_ALIGN - 1;
   void *workspace = g->workspace > 0 ? (void *)(end - end % WORKSPACE_ALIGN) : NULL;
   if (!g->desc) return write_zeros(&g->spec, c, s);
-  if (g->spec.bias) CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  if (g->fused) CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
   CT_TRY(GPU_LT_CHECK(cublasLtMatmul(g->lt, g->desc, &factor, b, g->first, a, g->second, &beta, c,
                                      g->d, c, g->d, &g->algo, workspace, g->workspace, s)));
-  if (g->spec.relu) GPU_TRY(gpu__bias_relu(g->spec.out, c, NULL, 1, g->spec.m, g->spec.n, s));
+  const void *behind = g->fused || !g->spec.bias ? NULL : bias;
+  if (behind || g->spec.relu)
+    GPU_TRY(gpu__bias_relu(g->spec.out, c, behind, g->spec.relu, g->spec.m, g->spec.n, s));
 out:
   return rc;
 }

@@ -39,10 +39,11 @@ out:
   return rc;
 }
 
+/* A graph of a step may work on what is freed, and be started once more by a rank whose step failed. */
 static void mem_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
 {
-  (void)dev;
   if (!p) return;
+  if (kind == CT_MEM_DEVICE) gpu__drop_graphs(dev);
   (void)(kind == CT_MEM_DEVICE ? cudaFree(p) : cudaFreeHost(p));
 }
 

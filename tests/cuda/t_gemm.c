@@ -32,25 +32,30 @@ int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int
   return ct_err_set(CT_ERR_DEVICE, file, line, "%s: status %d", call, (int)status);
 }
 
-typedef struct relu_job {
+typedef struct after_job {
   ct_dtype_t type;
   void *y;
-  int64_t n;
-} relu_job_t;
+  const void *bias; /* NULL: none */
+  int is_relu;
+  int64_t count, channels;
+} after_job_t;
 
-static cudaError_t relu(void *args)
+static cudaError_t after(void *arg)
 {
-  const relu_job_t *j = args;
-  for (int64_t i = 0; i < j->n; i++)
-    fake_lt_set(j->type, j->y, i, fmax(fake_lt_get(j->type, j->y, i), 0));
+  const after_job_t *j = arg;
+  for (int64_t i = 0; i < j->count; i++) {
+    double v = fake_lt_get(j->type, j->y, i);
+    if (j->bias) v += fake_lt_get(j->type, j->bias, i % j->channels);
+    fake_lt_set(j->type, j->y, i, j->is_relu && v <= 0 ? 0 : v);
+  }
   return cudaSuccess;
 }
 
 cudaError_t gpu__bias_relu(ct_dtype_t type, void *y, const void *bias, int is_relu, int64_t rows,
                            int64_t channels, cudaStream_t s)
 {
-  relu_job_t j = {type, y, rows * channels};
-  return bias || !is_relu ? cudaErrorInvalidValue : fake_cuda_work(s, relu, &j, sizeof j);
+  after_job_t j = {type, y, bias, is_relu, rows * channels, channels};
+  return !bias && !is_relu ? cudaErrorInvalidValue : fake_cuda_work(s, after, &j, sizeof j);
 }
 
 /* ---- a product and what it means ---- */
@@ -138,7 +143,9 @@ static void trial_close(trial_t *t)
 /* Elements of C that are wrong; what is not of a matrix must be what it was. */
 static int64_t wrong(const trial_t *t)
 {
-  double tolerance = t->g.out == CT_F32 ? 1e-5 : t->g.out == CT_F16 ? 1e-3 : 8e-3;
+  double tolerance = t->g.out == CT_F32   ? 1e-5
+                     : t->g.out == CT_F16 ? 2e-3
+                                          : 16e-3; /* rounded twice */
   int64_t bad = 0;
   for (int64_t i = 0; i < t->count[C]; i++) {
     double want = t->want[i], v = get(t, C, i);
@@ -211,10 +218,9 @@ static void layouts(void)
   }
 }
 
-static void bias_relu_and_sums(void)
+static void check_epilogues(void)
 {
   static const ct_dtype_t types[] = {CT_F32, CT_F16, CT_BF16};
-  fake_lt_reset();
   for (int i = 0; i < 3 * 3; i++) {
     gpu__gemm_spec_t g = dense(6, 10, 9);
     g.in = g.out = types[i / 3];
@@ -228,6 +234,15 @@ static void bias_relu_and_sums(void)
     g.out = CT_F32;
     check_product(&g, 0, 1);
   }
+}
+
+/* Also where the library has no algorithm that adds a bias: a kernel does. */
+static void bias_relu_and_sums(void)
+{
+  fake_lt_reset();
+  check_epilogues();
+  fake_lt.no_bias = 1;
+  check_epilogues();
 }
 
 /* The library is told no more than what holds: here the fake refuses, there a GPU would fault. */

@@ -252,6 +252,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lt, cublasLtMatmu
   fake_lt.reduction = p->reduction;
   memcpy(fake_lt.align, p->align, sizeof p->align);
   *count = want < fake_lt.found ? want : fake_lt.found;
+  if (fake_lt.no_bias && k->epilogue == CUBLASLT_EPILOGUE_BIAS) *count = 0;
   for (int i = 0; i < *count; i++) {
     found[i] = (cublasLtMatmulHeuristicResult_t){.workspaceSize = (size_t)i * FAKE_LT_WORKSPACE,
                                                  .state = CUBLAS_STATUS_SUCCESS};

@@ -10,6 +10,7 @@ typedef struct fake_lt {
   /* set by a test */
   int found;     /* algorithms that the heuristics find */
   int fastest;   /* of them */
+  int no_bias;   /* 1: none of them adds a bias */
   int broken;    /* this one does not run; -1: none */
   int unsound;   /* this one is found, but marked as not supported; -1: none */
   int fail_call; /* the n-th call from now fails; 0: none */
