@@ -91,6 +91,8 @@ int gpu__enqueue_call(ct_queue_t *q, gpu__call_fn *fn, const void *arg, size_t b
 int gpu__note_op(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
 /** src NULL: zeros. */
 int gpu__note_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
+/** The numbers of a run that change from step to step. */
+gpu__dial_t gpu__dial(const ct_op_args_t *a);
 int gpu__begin(ct_queue_t *q, int key);
 int gpu__end(ct_queue_t *q);
 int gpu__start(ct_queue_t *q, int whole);
@@ -152,10 +154,6 @@ extern const ct_backend_t gpu__backend;
 /** Local.  What the losses whose work is done found out, once (op_loss.c): CT_ERR_DATA: a label that is no
  * output. */
 int gpu__check_labels(ct_dev_t *dev);
-/** The numbers of a run that change from step to step. */
-gpu__dial_t gpu__dial(const ct_op_args_t *a);
-/** Runs a prepared op now; \a at may be NULL. */
-int gpu__run_op(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s);
 /** Pure.  Elements of a shape between one value of a channel and the next of the same sample, and so on:
  * \a s as rows of channels, [rows, dim[1]] in CT_NHWC or with two dims. */
 int64_t gpu__rows(const ct_shape_t *s);

@@ -142,24 +142,6 @@ out:
 
 /* ---- running ---- */
 
-gpu__dial_t gpu__dial(const ct_op_args_t *a)
-{
-  gpu__dial_t d;
-  memset(&d, 0, sizeof d); /* padding too, which the emulator might take for half an address */
-  d.scale = a->scale;
-  d.hyper = a->hyper;
-  d.ctl = a->ctl;
-  d.seed = a->seed;
-  d.step = a->step;
-  d.first = a->first;
-  return d;
-}
-
-int gpu__run_op(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
-{
-  return op->kind->run(op, a, at, s);
-}
-
 static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a)
 {
   if (a->pass == 0 || (a->pass & ~op->desc.passes)) {
@@ -168,7 +150,7 @@ static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a)
                       ct_op_text(&op->desc, text, sizeof text), op->desc.passes, a->pass);
   }
   if (q->noting) return gpu__note_op(q, op, a);
-  return gpu__run_op(op, a, NULL, q->stream);
+  return op->kind->run(op, a, NULL, q->stream);
 }
 
 /* ---- parameters ---- */

@@ -187,13 +187,28 @@ static int same_list(const list_t *a, const list_t *b)
   return 1;
 }
 
+/* ---- dials ---- */
+
+gpu__dial_t gpu__dial(const ct_op_args_t *a)
+{
+  gpu__dial_t d;
+  memset(&d, 0, sizeof d); /* padding too, which the emulator might take for half an address */
+  d.scale = a->scale;
+  d.hyper = a->hyper;
+  d.ctl = a->ctl;
+  d.seed = a->seed;
+  d.step = a->step;
+  d.first = a->first;
+  return d;
+}
+
 /* ---- running a list ---- */
 
 static int run_entry(entry_t *e, const gpu__dial_t *at, cudaStream_t s)
 {
   switch (e->what) {
   case OP:
-    return gpu__run_op(e->u.op.op, &e->u.op.args, at, s);
+    return e->u.op.op->kind->run(e->u.op.op, &e->u.op.args, at, s);
   case COPY:
     if (!e->u.copy.src) return GPU_CHECK(cudaMemsetAsync(e->u.copy.dst, 0, e->u.copy.bytes, s));
     return GPU_CHECK(
