@@ -1,4 +1,6 @@
 /* The optimizer's ops over flat ranges: GRADSTAT, MEASURE, UPDATE. */
+#include <string.h>
+
 #include "cuda/gpu.h"
 #include "cuda/kernels/update.h"
 
@@ -57,7 +59,12 @@ static int rule_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 
 static gpu__range_t range_of(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  gpu__range_t r = {.count = a->count, .g = a->dy, .w = a->w[0], .low_type = d->y.dtype};
+  gpu__range_t r;
+  memset(&r, 0, sizeof r); /* padding too, which the emulator might take for half an address */
+  r.count = a->count;
+  r.g = a->dy;
+  r.w = a->w[0];
+  r.low_type = d->y.dtype;
   for (int k = 0; k < CT_RULE_STATES; k++)
     r.state[k] = a->state[k];
   return r;

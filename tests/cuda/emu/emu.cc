@@ -22,16 +22,19 @@
 #    define WITH_ASAN 1
 #  endif
 #endif
-#ifdef WITH_ASAN
+#if defined(WITH_ASAN)
 #  include <sanitizer/asan_interface.h>
 #  include <sanitizer/common_interface_defs.h>
 #else
+#  define WITH_ASAN                                           0
 #  define __sanitizer_start_switch_fiber(fake, stack, bytes)  ((void)0)
 #  define __sanitizer_finish_switch_fiber(fake, stack, bytes) ((void)(fake))
 #  define __sanitizer_set_death_callback(f)                   ((void)(f))
 #  define __asan_poison_memory_region(p, bytes)               ((void)0)
 #  define __asan_unpoison_memory_region(p, bytes)             ((void)0)
 #endif
+
+const bool emu_has_asan = WITH_ASAN;
 
 enum {
   MAX_THREADS = 1024, /* of a block */

@@ -66,6 +66,7 @@ void emu_order(const char *order);
 void emu_enqueue(cudaStream_t stream, const emu_kernel_t *kernel, const void *args, size_t bytes);
 void emu_see_pointer(const char *kernel, const void *p);
 void emu_see_words(const char *kernel, const void *words, size_t bytes);
+extern const bool emu_has_asan; /* this build has the address sanitizer */
 
 template <class T> static inline void emu_see(const char *kernel, T *p)
 {
