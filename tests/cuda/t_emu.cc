@@ -272,9 +272,11 @@ static void host_pointers(void)
   CT_LAUNCH((add_number<float, 1>), 1, 32, 0, 32, heap);
   CT_ASSERT_INT(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
   CT_ASSERT_INT(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
-  begin("asc");
-  CT_LAUNCH(fill_all, 1, 32, 0, pointers_t{{numbers, heap}, 2});
-  CT_ASSERT_INT(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  if (!emu_has_asan) { /* in structs they are not looked for then */
+    begin("asc");
+    CT_LAUNCH(fill_all, 1, 32, 0, pointers_t{{numbers, heap}, 2});
+    CT_ASSERT_INT(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  }
   begin("asc");
   float *pinned;
   cudaHostAlloc((void **)&pinned, 128, cudaHostAllocDefault);
