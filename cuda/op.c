@@ -144,11 +144,8 @@ out:
 
 static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a)
 {
-  if (a->pass == 0 || (a->pass & ~op->desc.passes)) {
-    char text[160];
-    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "%s: was prepared for passes %d, not for %d",
-                      ct_op_text(&op->desc, text, sizeof text), op->desc.passes, a->pass);
-  }
+  int rc = ct_op_check_pass(&op->desc, a->pass);
+  if (rc != CT_OK) return rc;
   if (q->noting) return gpu__note_op(q, op, a);
   return op->kind->run(op, a, NULL, q->stream);
 }

@@ -67,12 +67,13 @@ out:
   return rc;
 }
 
-int gpu__wait_stream(ct_dev_t *dev, cudaStream_t s)
+/* For the event, or without one for all work of the stream. */
+static int wait_for(ct_dev_t *dev, cudaStream_t s, cudaEvent_t ev)
 {
   int rc = CT_OK;
   double begin = ct_clock();
   cudaError_t e;
-  while ((e = cudaStreamQuery(s)) == cudaErrorNotReady)
+  while ((e = ev ? cudaEventQuery(ev) : cudaStreamQuery(s)) == cudaErrorNotReady)
     CT_TRY(keep_waiting(dev, begin));
   CT_TRY(gpu__check(e, "work of the GPU", __FILE__, __LINE__));
   rc = gpu__check_labels(dev);
@@ -80,17 +81,14 @@ out:
   return rc;
 }
 
+int gpu__wait_stream(ct_dev_t *dev, cudaStream_t s)
+{
+  return wait_for(dev, s, NULL);
+}
+
 int gpu__wait_event(ct_dev_t *dev, cudaEvent_t ev)
 {
-  int rc = CT_OK;
-  double begin = ct_clock();
-  cudaError_t e;
-  while ((e = cudaEventQuery(ev)) == cudaErrorNotReady)
-    CT_TRY(keep_waiting(dev, begin));
-  CT_TRY(gpu__check(e, "work of the GPU", __FILE__, __LINE__));
-  rc = gpu__check_labels(dev);
-out:
-  return rc;
+  return wait_for(dev, NULL, ev);
 }
 
 /* ---- marks ---- */

@@ -1,11 +1,9 @@
 #include "app/builtin.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app/config_parts.h"
 #include "base/ct_err.h"
@@ -127,11 +125,8 @@ static int example_in(const char *dir, char *path, size_t cap)
 static int example_beside(char *path, size_t cap)
 {
   static const char *const places[] = {"../share/ctrain-hpc/examples", "../examples"};
-  char exe[PATH_MAX], dir[CT_PATH_MAX], examples[CT_PATH_MAX];
-  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-  if (n <= 0) return 0;
-  exe[n] = '\0';
-  if (ct_path_dir(dir, sizeof dir, exe) != CT_OK) return 0;
+  char dir[CT_PATH_MAX], examples[CT_PATH_MAX];
+  if (ct_file_program_dir(dir, sizeof dir) != CT_OK) return 0;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
     if (ct_path_join(examples, sizeof examples, dir, places[i]) == CT_OK &&
         example_in(examples, path, cap))

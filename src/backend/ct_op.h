@@ -166,6 +166,8 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
 /** The shape of x2: that of x, but CONCAT's has the channels of y that x leaves. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
+/** Local.  CT_ERR_ARG: a run of no pass, or of one that the op was not prepared for. */
+int ct_op_check_pass(const ct_op_desc_t *d, int pass);
 /** "conv", "bnorm", … */
 const char *ct_op_name(ct_op_kind_t kind);
 /** "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu" into buf (returned). */

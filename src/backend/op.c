@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/ct_rules.h"
+#include "base/ct_err.h"
 
 static void copy_shape(ct_shape_t *to, const ct_shape_t *from)
 {
@@ -39,6 +40,14 @@ void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule
     d->u.gradstat.p = p;
   else
     d->u.update.rule = rule;
+}
+
+int ct_op_check_pass(const ct_op_desc_t *d, int pass)
+{
+  char text[160];
+  if (pass != 0 && !(pass & ~d->passes)) return CT_OK;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "%s: was prepared for passes %d, not for %d",
+                    ct_op_text(d, text, sizeof text), d->passes, pass);
 }
 
 const char *ct_op_name(ct_op_kind_t kind)

@@ -20,4 +20,7 @@ int ct_file_exists(const char *path);
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n);
 void ct_file_list_free(char **list, int n);
 
+/** Local.  The directory that this program's file lies in.  CT_ERR_IO where the system does not tell. */
+int ct_file_program_dir(char *out, size_t cap);
+
 #endif

@@ -205,3 +205,15 @@ void ct_file_list_free(char **list, int n)
     ct_mem_free(list[i]);
   ct_mem_free(list);
 }
+
+int ct_file_program_dir(char *out, size_t cap)
+{
+  int rc = CT_OK;
+  char exe[CT_PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  if (n <= 0) CT_FAIL(CT_ERR_IO, "/proc/self/exe: %s", strerror(errno));
+  exe[n] = '\0';
+  CT_TRY(ct_path_dir(out, cap, exe));
+out:
+  return rc;
+}

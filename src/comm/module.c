@@ -3,10 +3,8 @@
 #include "comm/ct_module.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
@@ -23,11 +21,8 @@ static int is_in(const char *dir, const char *name, char *path, size_t cap)
 /* Beside the program, as in a build tree, or where it was installed, also if that was moved since. */
 static int find_beside(const char *name, char *path, size_t cap)
 {
-  char exe[PATH_MAX], dir[CT_PATH_MAX], lib[CT_PATH_MAX];
-  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-  if (n <= 0) return 0;
-  exe[n] = '\0';
-  if (ct_path_dir(dir, sizeof dir, exe) != CT_OK) return 0;
+  char dir[CT_PATH_MAX], lib[CT_PATH_MAX];
+  if (ct_file_program_dir(dir, sizeof dir) != CT_OK) return 0;
   if (is_in(dir, name, path, cap)) return 1;
   return ct_path_join(lib, sizeof lib, dir, "../lib/ctrain-hpc") == CT_OK &&
          is_in(lib, name, path, cap);

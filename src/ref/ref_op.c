@@ -139,11 +139,8 @@ out:
 
 static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 {
-  if (args->pass == 0 || (args->pass & ~op->desc.passes)) {
-    char text[160];
-    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "%s: was prepared for passes %d, not for %d",
-                      ct_op_text(&op->desc, text, sizeof text), op->desc.passes, args->pass);
-  }
+  int rc = ct_op_check_pass(&op->desc, args->pass);
+  if (rc != CT_OK) return rc;
   return ct__ref_enqueue_run(q, op, args);
 }
 

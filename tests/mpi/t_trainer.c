@@ -16,32 +16,6 @@ enum { ORDERS = sizeof orders / sizeof *orders };
 
 /* ---- helpers ---- */
 
-static int last_rank(void)
-{
-  return topo->size - 1;
-}
-
-static void same_everywhere(const char *what, uint64_t value)
-{
-  CT_ASSERT_OK(ct_agree_same(topo, what, value));
-}
-
-/* All ranks know what happened, and where. */
-static void told(int rc, int code, int rank, const char *word)
-{
-  CT_ASSERT_FAILS(rc, code, word);
-  CT_ASSERT_INT(ct_err_last()->rank, rank);
-}
-
-/* The ranks hold the same weights again, and go on together. */
-static void goes_on(rig_t *r)
-{
-  flaky_clear();
-  CT_ASSERT_OK(ct_trainer_broadcast(r->t, 0));
-  CU_ASSERT(isfinite(rig_step(r, 0, 2 * topo->size)));
-  same_everywhere("the state", rig_hash(r));
-}
-
 /* ---- failures of a step ---- */
 
 /* The nth call of the kind fails on the rank.  0: there are not so many. */
@@ -53,7 +27,7 @@ static int fail_once(rig_t *r, flaky_call_t call, int bad, int64_t nth, const ch
   rig_load(r, 1, 3 * topo->size);
   int rc = rig_run(r, &out);
   if (rc == CT_OK) return 0;
-  told(rc, CT_ERR_DEVICE, bad, word);
+  rig_told(rc, CT_ERR_DEVICE, bad, word);
   CT_ASSERT_INT(out.err_rank, bad);
   return 1;
 }
@@ -74,11 +48,11 @@ static void any_call_of_a_step_may_fail(void)
     rig_start(&r, &(rig_opts_t){.model = rig_plain, .order = orders[o]});
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
       int64_t nth = 1;
-      while (fail_once(&r, calls[c].call, last_rank(), nth, calls[c].word) && nth < 200)
+      while (fail_once(&r, calls[c].call, rig_last_rank(), nth, calls[c].word) && nth < 200)
         nth++;
       CU_ASSERT(nth > calls[c].least && nth < 200);
       fail_once(&r, calls[c].call, 0, 1, calls[c].word);
-      goes_on(&r);
+      rig_goes_on(&r);
     }
     rig_close(&r);
   }
@@ -93,10 +67,10 @@ static void zeros_may_fail(void)
     return;
   }
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
-  if (topo->rank == last_rank()) flaky_order(FLAKY_ZERO, FLAKY_ANY, 1);
+  if (topo->rank == rig_last_rank()) flaky_order(FLAKY_ZERO, FLAKY_ANY, 1);
   rig_load(&r, 0, 1);
-  told(rig_run(&r, &word), CT_ERR_DEVICE, last_rank(), "in zero");
-  goes_on(&r);
+  rig_told(rig_run(&r, &word), CT_ERR_DEVICE, rig_last_rank(), "in zero");
+  rig_goes_on(&r);
   rig_close(&r);
 }
 
@@ -113,14 +87,14 @@ static void the_first_failure_is_the_one_told(void)
     rig_t r;
     ct_step_word_t word = {0};
     rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = orders[o]});
-    if (topo->rank == last_rank()) {
+    if (topo->rank == rig_last_rank()) {
       flaky_order(FLAKY_RUN, CT_OP_LOSS, 1);
       for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         flaky_order(later[i].call, FLAKY_ANY, later[i].nth);
     }
     rig_load(&r, 0, 2 * topo->size);
-    told(rig_run(&r, &word), CT_ERR_DEVICE, last_rank(), "in run of loss");
-    goes_on(&r);
+    rig_told(rig_run(&r, &word), CT_ERR_DEVICE, rig_last_rank(), "in run of loss");
+    rig_goes_on(&r);
     rig_close(&r);
   }
 }
@@ -135,13 +109,13 @@ static void work_may_fail_late(void)
     rig_start(&r,
               &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = orders[o], .max_eval = 4});
     rig_load(&r, 0, 2 * topo->size);
-    if (topo->rank == last_rank()) r.batch.labels[1] = 99;
-    told(rig_run(&r, &word), CT_ERR_DATA, last_rank(), "label 99 of sample 1");
-    CT_ASSERT_INT(word.samples, 2 * last_rank()); /* of those that did not fail */
+    if (topo->rank == rig_last_rank()) r.batch.labels[1] = 99;
+    rig_told(rig_run(&r, &word), CT_ERR_DATA, rig_last_rank(), "label 99 of sample 1");
+    CT_ASSERT_INT(word.samples, 2 * rig_last_rank()); /* of those that did not fail */
     int rc = rig_forward(&r, &sum);
-    CT_ASSERT_INT(rc, topo->rank == last_rank() ? CT_ERR_DATA : CT_OK);
-    CT_ASSERT_INT(sum.samples, topo->rank == last_rank() ? 0 : 2);
-    goes_on(&r);
+    CT_ASSERT_INT(rc, topo->rank == rig_last_rank() ? CT_ERR_DATA : CT_OK);
+    CT_ASSERT_INT(sum.samples, topo->rank == rig_last_rank() ? 0 : 2);
+    rig_goes_on(&r);
     rig_close(&r);
   }
 }
@@ -153,11 +127,11 @@ static void no_batch_on_one_rank(void)
   ct_step_report_t times = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   rig_load(&r, 0, 3 * topo->size);
-  int bad = topo->rank == last_rank(), rc = CT_OK;
+  int bad = topo->rank == rig_last_rank(), rc = CT_OK;
   if (bad) rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__, "shard.h5: sample 7 is torn");
   rc = ct_trainer_step(r.t, bad ? NULL : &r.batch, rc, &(ct_schedule_point_t){0}, &word, &times);
-  told(rc, CT_ERR_DATA, last_rank(), "shard.h5: sample 7");
-  goes_on(&r);
+  rig_told(rc, CT_ERR_DATA, rig_last_rank(), "shard.h5: sample 7");
+  rig_goes_on(&r);
   rig_close(&r);
 }
 
@@ -174,7 +148,7 @@ static void a_loss_that_is_no_number(void)
       r.batch.cursor = 100;
       if (topo->rank == bad) r.batch.x[5] = NAN;
       CT_ASSERT_OK(ct_trainer_broadcast(r.t, 0));
-      told(rig_run(&r, &word), CT_ERR_NONFINITE, bad, "(epoch 4, ");
+      rig_told(rig_run(&r, &word), CT_ERR_NONFINITE, bad, "(epoch 4, ");
       snprintf(range, sizeof range, "samples %d to %d of it", 100 + 2 * bad, 101 + 2 * bad);
       CT_ASSERT_HAS(ct_err_last()->text, range);
       for (int i = 0; i < r.graph->params; i++) { /* the step has spoilt the weights */
@@ -196,15 +170,16 @@ static void more_samples_than_announced(void)
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .max_batch = 3, .max_eval = 2});
   rig_step(&r, 0, 3 * topo->size);
   rig_load(&r, 1, 3 * topo->size);
-  if (topo->rank == last_rank()) r.batch.n = 4;
+  if (topo->rank == rig_last_rank()) r.batch.n = 4;
   int64_t calls = ct_mem_calls();
-  told(rig_run(&r, &word), CT_ERR_ARG, last_rank(), "4 samples, where at most 3 were announced");
+  rig_told(rig_run(&r, &word), CT_ERR_ARG, rig_last_rank(),
+           "4 samples, where at most 3 were announced");
   CT_ASSERT_INT(ct_mem_calls(), calls); /* nothing is planned for it */
   r.batch.n = 4;
   CT_ASSERT_FAILS(ct_trainer_forward(r.t, &r.batch, &sum), CT_ERR_ARG, "at most 3");
   CT_ASSERT_FAILS(ct_trainer_prepare(r.t, 100, 4 * topo->size, 1), CT_ERR_ARG, "at most 3");
   CT_ASSERT_INT(sum.samples, 0);
-  goes_on(&r);
+  rig_goes_on(&r);
   rig_close(&r);
 }
 
@@ -222,7 +197,7 @@ static void a_plan_may_fail_in_a_step(void)
   for (int o = 0; o < ORDERS; o++) {
     rig_t r;
     int64_t nth = 1;
-    int rc, bad = topo->rank == last_rank();
+    int rc, bad = topo->rank == rig_last_rank();
     rig_start(
         &r,
         &(rig_opts_t){
@@ -231,7 +206,7 @@ static void a_plan_may_fail_in_a_step(void)
       flaky_clear();
       if (bad) flaky_order(FLAKY_PREPARE, FLAKY_ANY, nth);
       if ((rc = new_size(&r, 4)) == CT_OK) break;
-      told(rc, CT_ERR_DEVICE, last_rank(), "in prepare of ");
+      rig_told(rc, CT_ERR_DEVICE, rig_last_rank(), "in prepare of ");
     }
     flaky_clear();
     CU_ASSERT(nth > 5 && nth < 1000);
@@ -240,10 +215,10 @@ static void a_plan_may_fail_in_a_step(void)
       rc = new_size(&r, 3);
       ct_mem_fail_at(0);
       if (rc == CT_OK) break;
-      told(rc, CT_ERR_NOMEM, last_rank(), "cannot allocate");
+      rig_told(rc, CT_ERR_NOMEM, rig_last_rank(), "cannot allocate");
     }
     CU_ASSERT(nth > 10 && nth < 1000);
-    goes_on(&r);
+    rig_goes_on(&r);
     rig_close(&r);
   }
 }
@@ -261,7 +236,7 @@ static void the_arena_may_fail_to_grow(void)
   rig_load(&r, 1, 2 * topo->size);
   CT_ASSERT_OK(rig_forward(&r, &sum));
   CT_ASSERT_OK(ct_trainer_logits(r.t, logits));
-  if (topo->rank == last_rank()) flaky_order(FLAKY_ALLOC, FLAKY_ANY, 1);
+  if (topo->rank == rig_last_rank()) flaky_order(FLAKY_ALLOC, FLAKY_ANY, 1);
   int rc = new_size(&r, 2); /* training needs more than evaluation, but it came first */
   CT_ASSERT_OK(rc);
   CT_ASSERT_OK(ct_trainer_logits(r.t, logits));
@@ -273,13 +248,13 @@ static void the_arena_may_fail_to_grow(void)
                 .model = rig_plain, .blocking = 1, .order = "late", .max_batch = 2, .max_eval = 8});
   CU_ASSERT(isfinite(rig_step(&r, 0, 2 * topo->size)));
   CT_ASSERT_OK(ct_trainer_logits(r.t, logits));
-  if (topo->rank == last_rank()) flaky_order(FLAKY_ALLOC, FLAKY_ANY, 1);
-  told(new_size(&r, 8), CT_ERR_NOMEM, last_rank(), "in alloc");
-  if (topo->rank == last_rank())
+  if (topo->rank == rig_last_rank()) flaky_order(FLAKY_ALLOC, FLAKY_ANY, 1);
+  rig_told(new_size(&r, 8), CT_ERR_NOMEM, rig_last_rank(), "in alloc");
+  if (topo->rank == rig_last_rank())
     CT_ASSERT_FAILS(ct_trainer_logits(r.t, logits), CT_ERR_ARG, "no forward pass");
   CT_ASSERT_OK(new_size(&r, 8));
   CT_ASSERT_OK(ct_trainer_logits(r.t, logits));
-  goes_on(&r);
+  rig_goes_on(&r);
   rig_close(&r);
 }
 
@@ -295,7 +270,7 @@ static int made_without(int bad, int64_t nth)
   int rc = rig_create(&r);
   ct_mem_fail_at(0);
   if (rc != CT_OK) {
-    told(rc, CT_ERR_NOMEM, bad, "cannot allocate");
+    rig_told(rc, CT_ERR_NOMEM, bad, "cannot allocate");
     CU_ASSERT_PTR_NULL(r.t);
   }
   rig_close(&r);
@@ -306,7 +281,7 @@ static int made_without(int bad, int64_t nth)
 static void a_trainer_needs_memory_on_all_ranks(void)
 {
   int64_t nth = 1;
-  while (!made_without(last_rank(), nth) && nth < 300)
+  while (!made_without(rig_last_rank(), nth) && nth < 300)
     nth++;
   CU_ASSERT(nth > 50 && nth < 300);
   for (nth--; !made_without(0, nth) && nth < 300;) /* rank 0 draws the weights besides */
@@ -327,14 +302,14 @@ static void a_trainer_needs_a_device_on_all_ranks(void)
                {FLAKY_PACK, CT_ERR_DEVICE, 0, "in pack"},
                {FLAKY_COPY, CT_ERR_DEVICE, 0, "in copy"}};
   for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
-    int bad = calls[c].everywhere ? last_rank() : 0;
+    int bad = calls[c].everywhere ? rig_last_rank() : 0;
     for (int64_t nth = 1;; nth++) {
       rig_t r;
       int64_t live = ct_mem_live();
       rig_open(&r, &(rig_opts_t){.model = rig_norm, .blocking = 1, .order = orders[nth % ORDERS]});
       if (topo->rank == bad) flaky_order(calls[c].call, FLAKY_ANY, nth);
       int rc = rig_create(&r);
-      if (rc != CT_OK) told(rc, calls[c].code, bad, calls[c].word);
+      if (rc != CT_OK) rig_told(rc, calls[c].code, bad, calls[c].word);
       flaky_clear();
       rig_close(&r);
       CT_ASSERT_INT(ct_mem_live(), live);
@@ -358,7 +333,7 @@ static void the_rank_count_changes_nothing(void)
     rig_start(&one, &(rig_opts_t){.model = rig_plain, .alone = 1, .max_batch = 7, .bucket_mb = 1});
     for (int s = 0; s < 8; s++)
       CT_ASSERT_NEAR(rig_step(&all, s, batches[s]), rig_step(&one, s, batches[s]), 1e-6);
-    same_everywhere("the state", rig_hash(&all));
+    rig_same("the state", rig_hash(&all));
     for (int i = 0; i < all.graph->params; i++) {
       int64_t n = all.graph->param[i].count;
       float *a = ct_mem_array(n, sizeof *a, "test"), *b = ct_mem_array(n, sizeof *b, "test");
@@ -436,7 +411,7 @@ static void the_word_is_filled_in(void)
   ct_step_report_t times = {.data_s = 2 + topo->rank};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
   memset(&word, 0x3f, sizeof word);
-  word.stop = topo->rank == last_rank() ? 15 : 0;
+  word.stop = topo->rank == rig_last_rank() ? 15 : 0;
   rig_load(&r, 0, 1); /* most ranks have nothing to report */
   CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
   CT_ASSERT_INT(word.err, CT_OK);
@@ -444,7 +419,7 @@ static void the_word_is_filled_in(void)
   CT_ASSERT_INT(word.samples, 1);
   CU_ASSERT(word.loss_sum > 0 && word.loss_sum < 100);
   CU_ASSERT(word.top1 >= 0 && word.top1 <= word.top5 && word.top5 <= 1);
-  CU_ASSERT(word.data_s_max == 2 + last_rank());
+  CU_ASSERT(word.data_s_max == 2 + rig_last_rank());
   CU_ASSERT(word.compute_s_max >= times.compute_s && word.compute_s_max < 60);
   CU_ASSERT(times.compute_s > 0 && times.comm_exposed_s >= 0);
   rig_close(&r);

@@ -13,32 +13,6 @@
 
 static const ct_topo_t *topo = &ct_test_topo;
 
-static int last_rank(void)
-{
-  return topo->size - 1;
-}
-
-static void same_everywhere(const char *what, uint64_t value)
-{
-  CT_ASSERT_OK(ct_agree_same(topo, what, value));
-}
-
-/* All ranks know what happened, and where. */
-static void told(int rc, int code, int rank, const char *word)
-{
-  CT_ASSERT_FAILS(rc, code, word);
-  CT_ASSERT_INT(ct_err_last()->rank, rank);
-}
-
-/* The ranks hold the same weights again, and go on together. */
-static void goes_on(rig_t *r)
-{
-  flaky_clear();
-  CT_ASSERT_OK(ct_trainer_broadcast(r->t, 0));
-  CU_ASSERT(isfinite(rig_step(r, 0, 2 * topo->size)));
-  same_everywhere("the state", rig_hash(r));
-}
-
 enum { STEPS = 6 };
 
 typedef struct ahead {
@@ -168,17 +142,17 @@ static void a_copy_ahead_may_fail(void)
   make_batches(&r, &a);
   ct_trainer_follow(r.t, (ct_look_t){next_of, &a});
   if (topo->rank ==
-      last_rank()) { /* two copies of the first batch, those of the next; again at the end */
+      rig_last_rank()) { /* two copies of the first batch, those of the next; again at the end */
     flaky_order(FLAKY_COPY, FLAKY_ANY, 4);
     flaky_order(FLAKY_COPY, FLAKY_ANY, 5);
     flaky_order(FLAKY_COPY, FLAKY_ANY, 6);
   }
   CT_ASSERT_OK(ct_trainer_step(r.t, &a.batch[0], CT_OK, &at, &word, &times));
   a.now = 1;
-  told(ct_trainer_step(r.t, &a.batch[1], CT_OK, &at, &word, &times), CT_ERR_DEVICE, last_rank(),
-       "in copy");
+  rig_told(ct_trainer_step(r.t, &a.batch[1], CT_OK, &at, &word, &times), CT_ERR_DEVICE,
+           rig_last_rank(), "in copy");
   ct_trainer_follow(r.t, (ct_look_t){0});
-  goes_on(&r);
+  rig_goes_on(&r);
   free_batches(&a);
   rig_close(&r);
 }

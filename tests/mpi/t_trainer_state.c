@@ -19,11 +19,6 @@ enum { ORDERS = sizeof orders / sizeof *orders };
 
 /* ---- helpers ---- */
 
-static void same_everywhere(const char *what, uint64_t value)
-{
-  CT_ASSERT_OK(ct_agree_same(topo, what, value));
-}
-
 static void told_by_zero(int rc, int code, const char *word)
 {
   CT_ASSERT_FAILS(rc, code, word);
@@ -84,7 +79,7 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
     rig_start(&whole, &opts);
     steps(&whole, 0, 4);
     uint64_t all = rig_snapshot(&whole, &at, 1), shared = rig_snapshot(&whole, &at, 0);
-    same_everywhere("the state", shared);
+    rig_same("the state", shared);
     save(&whole, path);
     steps(&whole, 4, 7);
 
@@ -97,10 +92,10 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
     CU_ASSERT(rig_snapshot(&cut, &found, 0) == shared);
     uint64_t restored = rig_snapshot(&cut, &found, 1);
     CU_ASSERT(topo->rank || restored == all);
-    same_everywhere("all of it", restored); /* the running statistics are rank 0's now */
+    rig_same("all of it", restored); /* the running statistics are rank 0's now */
     steps(&cut, 4, 7);
     CU_ASSERT(rig_hash(&cut) == rig_hash(&whole));
-    same_everywhere("the state", rig_hash(&cut));
+    rig_same("the state", rig_hash(&cut));
     rig_close(&whole);
     rig_close(&cut);
   }

@@ -1,5 +1,6 @@
 #include "tests/mpi/trainer_rig.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -385,4 +386,28 @@ uint64_t rig_hash(rig_t *r)
 {
   ct_position_t none = {0};
   return rig_snapshot(r, &none, 0);
+}
+
+int rig_last_rank(void)
+{
+  return ct_test_topo.size - 1;
+}
+
+void rig_same(const char *what, uint64_t value)
+{
+  CT_ASSERT_OK(ct_agree_same(&ct_test_topo, what, value));
+}
+
+void rig_told(int rc, int code, int rank, const char *word)
+{
+  CT_ASSERT_FAILS(rc, code, word);
+  CT_ASSERT_INT(ct_err_last()->rank, rank);
+}
+
+void rig_goes_on(rig_t *r)
+{
+  flaky_clear();
+  CT_ASSERT_OK(ct_trainer_broadcast(r->t, 0));
+  CU_ASSERT(isfinite(rig_step(r, 0, 2 * ct_test_topo.size)));
+  rig_same("the state", rig_hash(r));
 }

@@ -73,4 +73,12 @@ uint64_t rig_snapshot(rig_t *r, const ct_position_t *at, int whole);
 /** Local.  The same of a position that does not matter: what all ranks share. */
 uint64_t rig_hash(rig_t *r);
 
+int rig_last_rank(void);
+/** Collective.  Asserts that all ranks have the same value. */
+void rig_same(const char *what, uint64_t value);
+/** Asserts what this rank knows of a failure: its code, the rank, a part of the text. */
+void rig_told(int rc, int code, int rank, const char *word);
+/** Collective.  After a failure: asserts that the ranks hold the same weights again, and go on together. */
+void rig_goes_on(rig_t *r);
+
 #endif
