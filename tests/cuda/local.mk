@@ -88,7 +88,7 @@ bnorm_kernels = %D%/emu/kernels/bnorm.o %D%/emu/kernels/bnorm_merge.o %D%/emu/ke
 %C%_t_bnorm_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_bnorm_CXXFLAGS = $(emu_cxxflags)
 %C%_t_bnorm_LDADD = $(bnorm_kernels) libfakecuda.a $(test_ldadd)
-%C%_t_bnorm_DEPENDENCIES = $(bnorm_kernels) libfakecuda.a
+%C%_t_bnorm_DEPENDENCIES = $(bnorm_kernels) libfakecuda.a libctest.a libctrain.a
 TESTS += %D%/t_bnorm %D%/conform.test
 # products on a fake cuBLASLt
 check_PROGRAMS += %D%/t_gemm
