@@ -1,0 +1,8 @@
+# Tests that need a real Slurm: they bring one up, on nodes made of namespaces (see cluster).
+slurm_tests = %D%/launch.test
+TESTS += $(slurm_tests)
+EXTRA_DIST += %D%/cluster %D%/common.sh $(slurm_tests)
+
+check-slurm: $(check_PROGRAMS) $(bin_PROGRAMS)
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS="$(slurm_tests)"
+.PHONY: check-slurm
