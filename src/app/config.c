@@ -53,6 +53,7 @@ const ct_section_t ct__config_sections[] = {
     SECTION(schedule, ct_schedule_rows, "the learning rate over time"),
     SECTION(loss, ct_loss_rows, "what is minimised"),
     SECTION(checkpoint, ct_ckpt_rows, "when to save, and how many to keep"),
+    SECTION(job, ct_job_rows, "life on a batch cluster"),
     SECTION(cpu, cpu_rows, "the CPU backend"),
     SECTION(cuda, cuda_rows, "the CUDA backend"),
     {0}};

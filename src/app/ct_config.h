@@ -39,6 +39,7 @@ typedef struct ct_config {
   ct_schedule_opts_t schedule;
   ct_loss_opts_t loss;
   ct_ckpt_opts_t checkpoint;
+  ct_job_opts_t job;
   ct_cpu_opts_t cpu;
   ct_cuda_opts_t cuda;
   char where[CT_PATH_MAX]; /**< the file's name, for messages */

@@ -182,6 +182,7 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .train = &c->train,
                       .schedule = &c->schedule,
                       .ckpt = &c->checkpoint,
+                      .job = &c->job,
                       .config_text = r->config.data,
                       .versions = r->versions.data,
                       .store = &ct_store_hdf5,

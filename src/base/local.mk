@@ -7,6 +7,7 @@ libctrain_a_SOURCES += \
   %D%/ct_file.h %D%/file.c \
   %D%/ct_rng.h %D%/rng.c \
   %D%/ct_hash.h %D%/hash.c \
+  %D%/ct_beat.h %D%/beat.c \
   %D%/ct_fault.h %D%/fault.c \
   %D%/ct_clock.h %D%/clock.c \
   %D%/ct_node.h %D%/node.c \

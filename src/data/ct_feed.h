@@ -19,6 +19,9 @@ typedef struct ct_data_opts {
   int layout;             /**< auto|nchw|nhwc */
   ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
   int64_t cache_mb;
+  char *
+      stage; /**< directory on each node that the files are copied to; may hold $VARIABLES; "": off */
+  int stage_keep;            /**< leave the copies there */
   int64_t samples, classes;  /**< synthetic data */
   int64_t synthetic_targets; /**< synthetic data: real-valued targets of a sample; 0: classes */
 } ct_data_opts_t;

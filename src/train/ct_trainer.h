@@ -1,7 +1,7 @@
 /** \file ct_trainer.h  The trainer: one model, its arenas and its plans on one rank.  Layer 4.
  *
  * trainer.c owns memory and plans, step.c runs one step, update.c applies the gradients, state.c turns the
- * trainer into named arrays and back, loop.c goes through epochs, eval.c counts. */
+ * trainer into named arrays and back, loop.c goes through epochs (saves.c, lines.c), eval.c counts. */
 #ifndef CT_TRAINER_H
 #define CT_TRAINER_H
 #include "ckpt/ct_ckpt.h"
@@ -49,6 +49,15 @@ typedef struct ct_train_opts {
   int freeze_bn;
 } ct_train_opts_t;
 extern const ct_opt_t ct_train_rows[];
+
+/** Section `job`: life on a batch cluster.  Nothing here changes what is computed. */
+typedef struct ct_job_opts {
+  char *walltime;           /**< auto, off, or a duration from the start of the program */
+  double margin_s;          /**< to spare at the end of the job, beyond a step and a checkpoint */
+  double watchdog_s;        /**< without progress until the run is ended; 0: never */
+  int64_t stragglers_every; /**< steps between two looks for slow ranks; 0: never */
+} ct_job_opts_t;
+extern const ct_opt_t ct_job_rows[];
 
 #define CT_SYNC_NODE (-1) /**< the ranks of a node */
 
@@ -219,6 +228,7 @@ typedef struct ct_loop_opts {
   const ct_train_opts_t *train;
   const ct_schedule_opts_t *schedule;
   const ct_ckpt_opts_t *ckpt;
+  const ct_job_opts_t *job;
   const char *config_text; /**< resolved configuration: goes into checkpoints */
   const char *versions;    /**< likewise */
   const ct_store_ops_t *store;

@@ -50,3 +50,18 @@ const ct_opt_t ct_train_rows[] = {
                 "batchnorms of the frozen part (of the whole model, if freeze is empty) use their "
                 "running statistics and keep them"),
     CT_OPT_END};
+
+const ct_opt_t ct_job_rows[] = {
+    CT_OPT_TEXT(
+        ct_job_opts_t, walltime, "auto",
+        "when the job ends, to stop with a checkpoint before that: auto (the batch system says "
+        "it), off, or [days-]hours:minutes:seconds from the start of the program"),
+    CT_OPT_DOUBLE(ct_job_opts_t, margin_s, "30", 0, 1e6,
+                  "seconds to spare at the end of the job, beyond a step and a checkpoint"),
+    CT_OPT_DOUBLE(
+        ct_job_opts_t, watchdog_s, "600", 0, 1e6,
+        "seconds without progress after which the run is ended, and the late ranks are named; "
+        "0: never"),
+    CT_OPT_INT(ct_job_opts_t, stragglers_every, "100", 0, 1e18,
+               "steps between two looks for slow ranks; 0: never"),
+    CT_OPT_END};

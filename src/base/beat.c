@@ -1,0 +1,46 @@
+#include "base/ct_beat.h"
+
+#include <stdatomic.h>
+
+#include "base/ct_clock.h"
+
+static _Atomic int64_t step, calls, detail = -1;
+static _Atomic(const char *) doing = "the start";
+static _Atomic double since_s, progress_s;
+
+#define STORE(to, value) atomic_store_explicit(&(to), (value), memory_order_relaxed)
+#define LOAD(from)       atomic_load_explicit(&(from), memory_order_relaxed)
+
+void ct_beat_at(const char *what, int64_t number)
+{
+  STORE(doing, what);
+  STORE(detail, number);
+  STORE(since_s, ct_clock());
+}
+
+void ct_beat_enter(const char *what, int64_t number)
+{
+  STORE(calls, LOAD(calls) + 1);
+  ct_beat_at(what, number);
+}
+
+void ct_beat_progress(void)
+{
+  STORE(progress_s, ct_clock());
+}
+
+void ct_beat_step(int64_t done)
+{
+  STORE(step, done);
+  ct_beat_progress();
+}
+
+void ct_beat_read(ct_beat_t *out)
+{
+  *out = (ct_beat_t){.step = LOAD(step),
+                     .calls = LOAD(calls),
+                     .doing = LOAD(doing),
+                     .detail = LOAD(detail),
+                     .since_s = LOAD(since_s),
+                     .progress_s = LOAD(progress_s)};
+}

@@ -1,0 +1,30 @@
+/** \file ct_beat.h  What this process is doing, for those who watch it.  Layer 0.
+ *
+ * The main thread says what it enters; any thread may look.  Nothing here waits or allocates: a call
+ * costs a clock reading and a few stores. */
+#ifndef CT_BEAT_H
+#define CT_BEAT_H
+#include <stdint.h>
+
+typedef struct ct_beat {
+  int64_t step;      /**< steps done */
+  int64_t calls;     /**< collective operations entered: the same sequence on every rank */
+  const char *doing; /**< the operation entered last */
+  int64_t detail;    /**< its number, such as that of a bucket; -1: none */
+  double since_s;    /**< ct_clock() of that */
+  double progress_s; /**< ct_clock() of the last progress */
+} ct_beat_t;
+
+/** Local, main thread only.  A collective operation is entered, which counts; \a doing is a string
+ * literal, such as "the all-reduce of a bucket". */
+void ct_beat_enter(const char *doing, int64_t detail);
+/** The same of local work, such as "reading the batch". */
+void ct_beat_at(const char *doing, int64_t detail);
+/** Something was finished: a step, a batch of an evaluation, a piece of a copy. */
+void ct_beat_progress(void);
+/** Likewise: so many steps are done. */
+void ct_beat_step(int64_t step);
+/** Local, any thread.  The fields may be a moment apart. */
+void ct_beat_read(ct_beat_t *out);
+
+#endif

@@ -1,0 +1,60 @@
+/** \file loop.h  What the files of the training loop share: loop.c goes through steps and epochs, saves.c
+ * makes checkpoints between them, lines.c tells the user and metrics.jsonl. */
+#ifndef CT_LOOP_PRIVATE_H
+#define CT_LOOP_PRIVATE_H
+#include "train/ct_metrics.h"
+#include "train/trainer.h"
+
+typedef struct ct__loop {
+  ct_trainer_t *t;
+  const ct_topo_t *topo;
+  const ct_loop_opts_t *o;
+  ct_loop_result_t *out;
+  ct_position_t at;
+  ct_feed_t *feed;
+  ct_ckpt_t *ckpt;      /* rank 0 */
+  ct_ckpt_item_t *item; /* rank 0 */
+  int items;
+  ct_ckpt_text_t text[2];
+  char dir[CT_PATH_MAX]; /* of the checkpoints */
+  int64_t saved_step;    /* of the newest checkpoint of this run; -1: none */
+  int64_t begun_step, evaluated_step;
+  double begin, trained_s, shown_at;
+  int64_t trained; /* samples of this run */
+  double loss_sum; /* of this epoch, as far as this run saw it */
+  double loss_weight;
+} ct__loop_t;
+
+static inline double ct__loop_mean(double sum, double weight)
+{
+  return weight > 0 ? sum / weight : 0;
+}
+
+/* ---- saves.c ---- */
+
+/** Local.  Opens what rank 0 needs to save; the other ranks learn the directory alone. */
+int ct__saves_open(ct__loop_t *l);
+void ct__saves_close(ct__loop_t *l);
+/** 1 if a checkpoint is due after the step that was made last; alike on all ranks. */
+int ct__saves_due(const ct__loop_t *l, int epoch_end);
+/** Collective where the snapshot is, else local.  Copies the state and begins to write it; \a own is this
+ * rank's code so far, and nothing is saved unless it is CT_OK. */
+int ct__saves_begin(ct__loop_t *l, int own);
+/** Local.  The result of the write before, if it is over (or \a wait: then this waits). */
+int ct__saves_end(ct__loop_t *l, int wait);
+
+/* ---- lines.c ---- */
+
+/** The epoch, from 1, to which the last step belonged. */
+int64_t ct__lines_epoch(const ct__loop_t *l);
+/** 1: \a step, counted from 1, gets a line in metrics.jsonl. */
+int ct__lines_logged(const ct__loop_t *l, int64_t step);
+/** Local.  The line of a step that took so long, where it gets one, and that of the first step. */
+int ct__lines_step(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
+                   double lr, double seconds);
+/** Redraws the progress bar. */
+void ct__lines_progress(ct__loop_t *l, double loss);
+/** Local.  The lines at the end of an epoch. */
+int ct__lines_epoch_end(ct__loop_t *l);
+
+#endif
