@@ -6,17 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
 enum { MAX_FAULTS = 16 };
-typedef enum { DO_FAIL, DO_KILL, DO_SLEEP } action_t;
+typedef enum { DO_FAIL, DO_KILL, DO_SLEEP, DO_SLOW } action_t;
 
 typedef struct fault {
   char point[64];
-  long long nth; /* which pass fails, from 1 */
+  long long nth; /* which pass fails, from 1; from which on it is slow */
   action_t action;
   atomic_llong passes;
 } fault_t;
@@ -37,6 +38,8 @@ static int parse(const char *text, int rank, fault_t *f)
     f->action = DO_KILL;
   else if (strcmp(action, "sleep") == 0)
     f->action = DO_SLEEP;
+  else if (strcmp(action, "slow") == 0)
+    f->action = DO_SLOW;
   else
     return -1;
   atomic_store(&f->passes, 0);
@@ -75,13 +78,22 @@ static int happen(const fault_t *f)
                     f->nth);
 }
 
+static void dawdle(void)
+{
+  struct timespec left = {.tv_nsec = 20 * 1000 * 1000};
+  while (nanosleep(&left, &left) != 0) {
+  } /* a signal is no reason to be quick */
+}
+
 int ct_fault(const char *point)
 {
   int rc = CT_OK;
   for (int i = 0; i < nfaults; i++) {
     fault_t *f = &faults[i];
     if (strcmp(f->point, point) != 0) continue;
-    if (atomic_fetch_add(&f->passes, 1) + 1 == f->nth) rc = happen(f);
+    long long pass = atomic_fetch_add(&f->passes, 1) + 1;
+    if (f->action == DO_SLOW && pass >= f->nth) dawdle();
+    if (f->action != DO_SLOW && pass == f->nth) rc = happen(f);
   }
   return rc;
 }

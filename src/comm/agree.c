@@ -102,6 +102,17 @@ int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max)
   return CT_OK;
 }
 
+void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all)
+{
+  if (t->size == 1) {
+    memcpy(all, mine, (size_t)bytes);
+    return;
+  }
+  MPI_Request request;
+  CT_MPI(t, MPI_Igather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, t->world, &request));
+  ct__mpi_wait(t, &request);
+}
+
 static int64_t max_int(int64_t a, int64_t b)
 {
   return a > b ? a : b;

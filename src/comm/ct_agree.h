@@ -30,6 +30,10 @@ void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n);
  * everywhere, as MPI promises of an all-reduce (MPI 3.1, 5.9.6). */
 int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max);
 
+/** Collective, Hot.  So many bytes of each rank, in the order of the ranks, into \a all of rank 0, which has room
+ * for `bytes` times the ranks; NULL on the others. */
+void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all);
+
 /** What all ranks learn once per step, in one small allreduce. */
 typedef struct ct_step_word {
   int64_t err, err_rank; /**< lowest code, with its lowest rank (out only) */

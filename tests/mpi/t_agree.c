@@ -244,6 +244,19 @@ static void doubles_agree(void)
   CT_ASSERT_NEAR(most[1], 0, 0);
 }
 
+static void bytes_are_gathered(void)
+{
+  double mine[2] = {t->rank, -0.5 * t->rank}, all[2 * 64];
+  CU_ASSERT_FATAL(t->size <= 64);
+  for (int pass = 0; pass < 3; pass++, mine[0]++) {
+    ct_agree_gather(t, mine, sizeof mine, t->rank == 0 ? all : NULL);
+    for (int r = 0; r < t->size && t->rank == 0; r++) {
+      CT_ASSERT_NEAR(all[2 * r], r + pass, 0);
+      CT_ASSERT_NEAR(all[2 * r + 1], -0.5 * r, 0);
+    }
+  }
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(each_rank_fails_in_turn),
@@ -260,6 +273,7 @@ int main(int argc, char **argv)
                                     CT_TEST(step_words_tell_errors),
                                     CT_TEST(one_rank_needs_no_mpi),
                                     CT_TEST(doubles_agree),
+                                    CT_TEST(bytes_are_gathered),
                                     CT_TEST_END};
   return ct_test_mpi_main("agree", tests, argc, argv);
 }
