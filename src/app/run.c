@@ -10,18 +10,19 @@
 #include "app/setup.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
-#include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_stop.h"
 #include "hdf5io/ct_h5.h"
 #include "train/ct_metrics.h"
+#include "train/ct_rundir.h"
 
 typedef struct run {
   ct_setup_t s;
   ct_position_t at; /**< where training begins */
   ct_str_t config;  /**< resolved; rank 0, as what follows */
   ct_str_t versions;
+  ct_rundir_t *dir; /**< rank 0, as what follows */
   ct_metrics_t *metrics;
 } run_t;
 
@@ -141,14 +142,10 @@ static int start_line(run_t *r)
 static int open_directory(run_t *r)
 {
   int rc = CT_OK;
-  char path[CT_PATH_MAX];
-  const char *dir = r->s.cfg.run.dir;
   CT_TRY(ct_config_dump(&r->s.cfg, &r->config));
   CT_TRY(ct_builtin_versions("; ", &r->versions));
-  CT_TRY(ct_file_mkdirs(dir));
-  CT_TRY(ct_path_join(path, sizeof path, dir, "config.yaml"));
-  CT_TRY(ct_file_write(path, r->config.data, r->config.len));
-  CT_TRY(ct_metrics_open(dir, &r->metrics));
+  CT_TRY(ct_rundir_config(r->dir, r->config.data, r->config.len));
+  CT_TRY(ct_metrics_open(r->s.cfg.run.dir, &r->metrics));
   CT_TRY(start_line(r));
 out:
   return rc;
@@ -197,7 +194,8 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .eval_batch = c->data.eval_batch,
                       .workers = (int)c->data.workers,
                       .dir = c->run.dir,
-                      .metrics = r->metrics};
+                      .metrics = r->metrics,
+                      .rundir = r->dir};
   rc = ct_train_loop(s->trainer, &o, r->at, result);
   if (rc != CT_OK) {
     end_with_error(r, result);
@@ -229,12 +227,14 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(&r.s));
   CT_TRY(ct_setup_trainer(&r.s, 1));
+  CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &r.dir) : CT_OK);
   CT_TRY(resume(&r, a));
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
   CT_TRY(train(&r, &result));
   if (result.stopped) *status = CT_EXIT_STOPPED;
 out:
   ct_metrics_close(r.metrics);
+  ct_rundir_close(r.dir);
   ct_str_clear(&r.versions);
   ct_str_clear(&r.config);
   ct_setup_close(&r.s);

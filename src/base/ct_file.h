@@ -14,6 +14,8 @@ int ct_file_commit(const char *temporary, const char *path);
 int ct_file_mkdirs(const char *path);
 /** 1 if it exists. */
 int ct_file_exists(const char *path);
+/** Bytes that an ordinary user may still write on the file system of \a path; -1: it does not tell. */
+int64_t ct_file_free(const char *path);
 /** Expands one shell pattern in byte order (glob(3)) relative to \a dir; without a magic character
  * the path itself.  *list: n strings in one allocation each, freed by ct_file_list_free().  No match:
  * CT_ERR_IO that names the pattern and the directory. */

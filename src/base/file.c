@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/ct_err.h"
@@ -136,6 +137,13 @@ out:
 int ct_file_exists(const char *path)
 {
   return access(path, F_OK) == 0;
+}
+
+int64_t ct_file_free(const char *path)
+{
+  struct statvfs fs;
+  if (statvfs(path, &fs) != 0 || fs.f_blocks == 0) return -1;
+  return (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
 }
 
 /* The pattern below dir, with the directory's own magic characters made harmless. */

@@ -5,6 +5,7 @@ libctrain_a_SOURCES += \
   %D%/ct_mem.h %D%/mem.c \
   %D%/ct_text.h %D%/text.c \
   %D%/ct_file.h %D%/file.c \
+  %D%/ct_lock.h %D%/lock.c \
   %D%/ct_rng.h %D%/rng.c \
   %D%/ct_hash.h %D%/hash.c \
   %D%/ct_beat.h %D%/beat.c \

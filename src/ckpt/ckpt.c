@@ -8,21 +8,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "ckpt/room.h"
 
 const ct_opt_t ct_ckpt_rows[] = {
     CT_OPT_INT(ct_ckpt_opts_t, every_epochs, "1", 0, 1e18, "epochs between checkpoints; 0: none"),
     CT_OPT_INT(ct_ckpt_opts_t, every_steps, "0", 0, 1e18, "steps between checkpoints; 0: none"),
     CT_OPT_INT(ct_ckpt_opts_t, keep, "3", 0, 1e18, "newest checkpoints that are kept; 0: all"),
+    CT_OPT_CHOICE(
+        ct_ckpt_opts_t, on_error, "stop", "stop|continue",
+        "a checkpoint cannot be written: stop ends the run; continue warns and tries again "
+        "when the next is due, but the run's last one must be written"),
     CT_OPT_END};
 
-enum { NAME_CAP = 64 };
+enum { NAME_CAP = sizeof((ct_ckpt_done_t *)0)->name };
 
 struct ct_ckpt {
   char dir[CT_PATH_MAX];
@@ -30,12 +37,12 @@ struct ct_ckpt {
   int64_t keep;
 
   /* one write: set by save, used by the thread until it is joined */
-  int64_t step;
   ct_ckpt_item_t *item; /**< owned list; the data is the caller's */
   ct_ckpt_text_t *text;
   int64_t item_cap, text_cap;
   int items, texts;
-  char name[NAME_CAP];
+  double begun; /**< ct_clock() */
+  ct_ckpt_done_t done;
   pthread_t thread;
   int started;         /**< a thread is to be joined */
   atomic_int finished; /**< and has come to its end */
@@ -136,10 +143,26 @@ out:
   return rc;
 }
 
+/* A directory that somebody removed is made anew; one that has no room is not written to. */
+static int prepare_dir(const ct_ckpt_t *c, const char *path)
+{
+  int rc = CT_OK;
+  if (!ct_file_exists(c->dir)) {
+    CT_TRY(ct_file_mkdirs(c->dir));
+    ct_log(CT_LOG_WARN, "%s was removed while the run goes on; it is made anew", c->dir);
+  }
+  int64_t room = ct_file_free(c->dir);
+  if (room >= 0 && room < ct__room_needed(c->item, c->items, c->text, c->texts))
+    CT_FAIL(CT_ERR_IO, "%s: cannot be written: %s", path, strerror(ENOSPC));
+out:
+  return rc;
+}
+
 static int write_store(const ct_ckpt_t *c, const char *path)
 {
   int rc = CT_OK;
   ct_store_t *s = NULL;
+  CT_TRY(prepare_dir(c, path));
   CT_TRY(c->ops->create(path, &s));
   for (int i = 0; i < c->items; i++) {
     CT_TRY(ct_fault("ckpt.write"));
@@ -155,7 +178,8 @@ out:
   return rc;
 }
 
-/* Checkpoints beyond the one just written are not of this run's past, and not counted. */
+/* Checkpoints beyond the one just written are not of this run's past, and not counted.  One that cannot
+ * be removed does no harm. */
 static int remove_old(const ct_ckpt_t *c)
 {
   int rc = CT_OK, n;
@@ -163,9 +187,10 @@ static int remove_old(const ct_ckpt_t *c)
   char path[CT_PATH_MAX];
   CT_TRY(list_steps(c->dir, &step, &n));
   for (int i = 0; c->keep > 0 && i < n; i++) {
-    if (step[i] > c->step || ++kept <= c->keep) continue;
+    if (step[i] > c->done.step || ++kept <= c->keep) continue;
     CT_TRY(path_of(path, sizeof path, c->dir, step[i]));
-    if (unlink(path) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+    if (unlink(path) != 0 && errno != ENOENT)
+      ct_log(CT_LOG_WARN, "%s: cannot be removed: %s", path, strerror(errno));
   }
 out:
   ct_mem_free(step);
@@ -185,23 +210,48 @@ out:
   return rc;
 }
 
-static int write_all(const ct_ckpt_t *c)
+/* It is durable; and is it still there?  Before that is sure no older one goes. */
+static int look(ct_ckpt_t *c, const char *path)
+{
+  int rc = CT_OK;
+  struct stat st;
+  if (stat(path, &st) != 0) CT_FAIL(CT_ERR_IO, "%s: is gone: %s", path, strerror(errno));
+  c->done.bytes = st.st_size;
+  c->done.write_s = ct_clock() - c->begun;
+out:
+  return rc;
+}
+
+static int write_all(ct_ckpt_t *c)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
-  CT_TRY(ct_path_join(path, sizeof path, c->dir, c->name));
-  CT_TRY(write_store(c, path));
+  CT_TRY(ct_path_join(path, sizeof path, c->dir, c->done.name));
+  rc = write_store(c, path);
+  if (rc != CT_OK && !ct_file_exists(c->dir)) rc = write_store(c, path); /* removed meanwhile */
+  CT_TRY(rc);
+  CT_TRY(look(c, path));
   CT_TRY(ct_fault("ckpt.latest"));
-  CT_TRY(write_latest(c->dir, c->step));
+  CT_TRY(write_latest(c->dir, c->done.step));
   CT_TRY(remove_old(c));
 out:
   return rc;
 }
 
+static int explained(const ct_ckpt_t *c, int rc)
+{
+  char text[CT_ERR_TEXT];
+  if (rc != CT_ERR_IO) return rc;
+  ct_err_info_t e = *ct_err_last();
+  ct__room_explain(e.text, ct__room_needed(c->item, c->items, c->text, c->texts),
+                   ct_file_free(c->dir), text, sizeof text);
+  return ct_err_set(rc, e.file, e.line, "%s", text);
+}
+
 static void *writer(void *arg)
 {
   ct_ckpt_t *c = arg;
-  c->rc = write_all(c);
+  c->rc = explained(c, write_all(c));
   c->err = *ct_err_last(); /* errors are recorded per thread */
   atomic_store(&c->finished, 1);
   return NULL;
@@ -216,10 +266,11 @@ int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int ite
   CT_TRY(ct_mem_grow((void **)&c->text, &c->text_cap, texts, sizeof *text));
   if (items > 0) memcpy(c->item, item, (size_t)items * sizeof *item);
   if (texts > 0) memcpy(c->text, text, (size_t)texts * sizeof *text);
-  c->step = step;
   c->items = items;
   c->texts = texts;
-  make_name(c->name, step);
+  c->begun = ct_clock();
+  c->done = (ct_ckpt_done_t){.step = step};
+  make_name(c->done.name, step);
   atomic_store(&c->finished, 0);
   int why = pthread_create(&c->thread, NULL, writer, c);
   if (why != 0) CT_FAIL(CT_ERR_NOMEM, "no thread to write a checkpoint: %s", strerror(why));
@@ -228,16 +279,16 @@ out:
   return rc;
 }
 
-int ct_ckpt_wait(ct_ckpt_t *c, const char **file)
+int ct_ckpt_wait(ct_ckpt_t *c, const ct_ckpt_done_t **done)
 {
-  if (file) *file = NULL;
+  if (done) *done = NULL;
   if (!c->started) return CT_OK;
   pthread_join(c->thread, NULL);
   c->started = 0;
   if (c->rc != CT_OK)
     ct_err_put(&c->err);
-  else if (file)
-    *file = c->name;
+  else if (done)
+    *done = &c->done;
   return c->rc;
 }
 

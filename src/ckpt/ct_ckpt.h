@@ -7,11 +7,15 @@
 #include "base/ct_opt.h"
 #include "ckpt/ct_store.h"
 
+/** Words of `checkpoint.on_error`, in the order of its choices. */
+typedef enum { CT_CKPT_STOP, CT_CKPT_CONTINUE } ct_ckpt_on_error_t;
+
 /** Section `checkpoint`. */
 typedef struct ct_ckpt_opts {
   int64_t every_epochs; /**< 0: never at epoch ends */
   int64_t every_steps;  /**< 0: never within epochs */
   int64_t keep;         /**< newest ones kept; 0: all */
+  int on_error;         /**< ct_ckpt_on_error_t */
 } ct_ckpt_opts_t;
 extern const ct_opt_t ct_ckpt_rows[];
 
@@ -25,19 +29,30 @@ typedef struct ct_ckpt_text {
   const char *name, *text; /**< "/meta/config"; borrowed */
 } ct_ckpt_text_t;
 
+/** What a write that ended well has made. */
+typedef struct ct_ckpt_done {
+  int64_t step;
+  int64_t bytes;  /**< of the file */
+  double write_s; /**< from ct_ckpt_save() until it was durable */
+  char name[64];  /**< "step-00000120.h5" */
+} ct_ckpt_done_t;
+
 typedef struct ct_ckpt ct_ckpt_t;
 
 /** Makes \a dir; removes temporaries that a crash left.  keep: newest ones kept, 0: all. */
 int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ckpt_t **out);
 /** Begins to write step-%08d.h5 in a thread of its own.  The write before must be over (ct_ckpt_wait).
  * The two lists are copied; the data and texts they point to are borrowed until the write is over.
- * When it is durable, `latest` is rewritten and old ones go: of those up to this step the newest \a keep
- * stay, this one among them; files of other names are never touched. */
+ * A directory that was removed meanwhile is made anew, with a warning; too little room for the file is told
+ * before anything is written.  When it is durable, `latest` is rewritten and old ones go: of those up to
+ * this step the newest \a keep stay, this one among them; files of other names are never touched.  After
+ * a failure all that was there stays, and nothing half-written does. */
 int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
                  const ct_ckpt_text_t *text, int texts);
-/** Waits for the write in progress; its result, with its text.  CT_OK if there is none.  *file (may be
- * NULL): name of the finished checkpoint the first time it is asked after the write, else NULL. */
-int ct_ckpt_wait(ct_ckpt_t *c, const char **file);
+/** Waits for the write in progress; its result.  The text of a CT_ERR_IO says what is needed, what is
+ * free and what to do.  CT_OK if there is none.  *done (may be NULL): the finished checkpoint the
+ * first time it is asked for after the write, else NULL; borrowed until the next one. */
+int ct_ckpt_wait(ct_ckpt_t *c, const ct_ckpt_done_t **done);
 /** 1 if a write is still going on. */
 int ct_ckpt_busy(const ct_ckpt_t *c);
 /** Waits, frees; NULL is fine. */

@@ -1,1 +1,1 @@
-libctrain_a_SOURCES += %D%/ct_store.h %D%/ct_ckpt.h %D%/ckpt.c
+libctrain_a_SOURCES += %D%/ct_store.h %D%/ct_ckpt.h %D%/ckpt.c %D%/room.h %D%/room.c

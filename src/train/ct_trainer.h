@@ -239,6 +239,7 @@ typedef struct ct_loop_opts {
   int workers;
   const char *dir;            /**< run directory, made by the caller */
   struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
+  struct ct_rundir *rundir;   /**< likewise; looked at before each checkpoint; may be NULL */
 } ct_loop_opts_t;
 
 typedef struct ct_eval_result {

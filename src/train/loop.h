@@ -17,7 +17,11 @@ typedef struct ct__loop {
   int items;
   ct_ckpt_text_t text[2];
   char dir[CT_PATH_MAX]; /* of the checkpoints */
-  int64_t saved_step;    /* of the newest checkpoint of this run; -1: none */
+  int64_t saved_step;    /* of the newest checkpoint of this run that was begun; -1: none */
+  int64_t good_step;     /* rank 0: of the newest one that can be gone back to; 0: none */
+  int64_t good_bytes;    /* of its file, if this run wrote it */
+  double stall_s;        /* that training waited for the one begun last */
+  double save_s;         /* longest from the beginning of a checkpoint until it was durable */
   int64_t begun_step, evaluated_step;
   double begin, trained_s, shown_at;
   int64_t trained; /* samples of this run */
@@ -40,8 +44,15 @@ int ct__saves_due(const ct__loop_t *l, int epoch_end);
 /** Collective where the snapshot is, else local.  Copies the state and begins to write it; \a own is this
  * rank's code so far, and nothing is saved unless it is CT_OK. */
 int ct__saves_begin(ct__loop_t *l, int own);
-/** Local.  The result of the write before, if it is over (or \a wait: then this waits). */
-int ct__saves_end(ct__loop_t *l, int wait);
+/** Local.  The result of the write before, if it is over; metrics.jsonl gets its line.  A write that
+ * failed is an error with checkpoint.on_error: stop; with continue a warning, and the next one that is due
+ * tries again.  \a last: it is the run's last one and is waited for, and its failure always is an
+ * error: exit status 0 and 75 promise a checkpoint of the point where the run ended. */
+int ct__saves_end(ct__loop_t *l, int last);
+/** Local, rank 0 (0 elsewhere).  The longest seconds from the beginning of a checkpoint of this run until it
+ * was durable, the copying of the state included, and the bytes of the last file; 0: none is
+ * complete yet. */
+double ct__saves_seconds(const ct__loop_t *l, int64_t *bytes);
 
 /* ---- lines.c ---- */
 

@@ -5,9 +5,12 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
@@ -17,7 +20,9 @@ struct ct_metrics {
   json_t *line;  /**< the object between begin and end */
   char *text;    /**< room for the longest line so far */
   int64_t cap;
-  int rc; /**< first error */
+  int rc;      /**< first error */
+  int forgive; /**< errors of writing are none */
+  int losing;  /**< lines are being left out */
   char path[CT_PATH_MAX];
 };
 
@@ -58,6 +63,32 @@ out:
   return rc;
 }
 
+/* The descriptor may be of a file that has no name any more. */
+static int is_lost(const ct_metrics_t *m)
+{
+  struct stat named, open;
+  if (stat(m->path, &named) != 0) return errno == ENOENT || errno == ENOTDIR || errno == ESTALE;
+  if (fstat(m->fd, &open) != 0) return 1;
+  return named.st_ino != open.st_ino || named.st_dev != open.st_dev;
+}
+
+static int begin_anew(ct_metrics_t *m)
+{
+  int rc = CT_OK;
+  char dir[CT_PATH_MAX];
+  CT_TRY(ct_path_dir(dir, sizeof dir, m->path));
+  CT_TRY(ct_file_mkdirs(dir));
+  int fd = open(m->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", m->path, strerror(errno));
+  close(m->fd);
+  m->fd = fd;
+  CT_TRY(find_end(m));
+  ct_log(CT_LOG_WARN,
+         "%s was removed while the run goes on; the lines from here on are in a new one", m->path);
+out:
+  return rc;
+}
+
 static void set(ct_metrics_t *m, const char *name, json_t *value)
 {
   if (json_object_set_new(m->line, name, value) != 0 && m->rc == CT_OK)
@@ -91,6 +122,7 @@ void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v)
 static int write_line(ct_metrics_t *m, const char *line, size_t bytes)
 {
   int rc = CT_OK;
+  if (is_lost(m)) CT_TRY(begin_anew(m));
   errno = 0;
   ssize_t n = write(m->fd, line, bytes);
   if (n != (ssize_t)bytes) {
@@ -101,6 +133,20 @@ static int write_line(ct_metrics_t *m, const char *line, size_t bytes)
   m->bytes += n;
 out:
   return rc;
+}
+
+static int forgiven(ct_metrics_t *m, int rc)
+{
+  if (!m->forgive) return rc;
+  if (rc != CT_OK && !m->losing)
+    ct_log(CT_LOG_WARN, "%s; its lines are left out until that works again", ct_err_last()->text);
+  m->losing = rc != CT_OK;
+  return CT_OK;
+}
+
+void ct_metrics_forgive(ct_metrics_t *m)
+{
+  if (m) m->forgive = 1;
 }
 
 int ct_metrics_end(ct_metrics_t *m)
@@ -114,7 +160,7 @@ int ct_metrics_end(ct_metrics_t *m)
   CT_TRY(ct_mem_grow((void **)&m->text, &m->cap, (int64_t)n + 1, 1));
   json_dumpb(m->line, m->text, n, flags);
   m->text[n] = '\n';
-  CT_TRY(write_line(m, m->text, n + 1));
+  CT_TRY(forgiven(m, write_line(m, m->text, n + 1)));
 out:
   json_decref(m->line);
   m->line = NULL;

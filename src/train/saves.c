@@ -4,17 +4,87 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "train/ct_rundir.h"
+#include <inttypes.h>
 
-/* The write before this one, if it is over (or \a wait): its error. */
-int ct__saves_end(ct__loop_t *l, int wait)
+/* In front of the end of an error's sentence: what there is to go back to. */
+static void name_last_good(const ct__loop_t *l)
+{
+  ct_err_info_t e = *ct_err_last();
+  if (e.code != CT_ERR_IO) return;
+  if (l->good_step > 0)
+    ct_err_set(e.code, e.file, e.line, "%s; the last good checkpoint is of step %" PRId64, e.text,
+               l->good_step);
+  else
+    ct_err_set(e.code, e.file, e.line, "%s; there is no checkpoint of this run yet", e.text);
+}
+
+/* The error stays the one that is reported. */
+static void failed_line(ct__loop_t *l)
+{
+  ct_err_info_t first = *ct_err_last();
+  ct_metrics_t *m = l->o->metrics;
+  ct_metrics_begin(m, "checkpoint_failed");
+  ct_metrics_int(m, "step", l->saved_step);
+  ct_metrics_text(m, "error", first.text);
+  ct_metrics_end(m);
+  ct_err_put(&first);
+}
+
+static int done_line(ct__loop_t *l, const ct_ckpt_done_t *d)
+{
+  ct_metrics_t *m = l->o->metrics;
+  ct_metrics_begin(m, "checkpoint");
+  ct_metrics_int(m, "step", d->step);
+  ct_metrics_text(m, "file", d->name);
+  ct_metrics_num(m, "stall_s", l->stall_s);
+  ct_metrics_num(m, "write_s", d->write_s);
+  ct_metrics_int(m, "bytes", d->bytes);
+  return ct_metrics_end(m);
+}
+
+/* Waits for the write before this one, if there is one, and says what came of it. */
+static int end_write(ct__loop_t *l)
 {
   int rc = CT_OK;
-  const char *file = NULL;
-  if (!l->ckpt || (!wait && ct_ckpt_busy(l->ckpt))) return CT_OK;
-  CT_TRY(ct_ckpt_wait(l->ckpt, &file));
-  if (file) ct_log(CT_LOG_DEBUG, "checkpoint %s is complete", file);
+  const ct_ckpt_done_t *d;
+  rc = ct_ckpt_wait(l->ckpt, &d);
+  if (rc != CT_OK) {
+    name_last_good(l);
+    failed_line(l);
+    return rc;
+  }
+  if (!d) return CT_OK;
+  ct_log(CT_LOG_DEBUG, "checkpoint %s is complete", d->name);
+  l->good_step = d->step;
+  l->good_bytes = d->bytes;
+  if (l->stall_s + d->write_s > l->save_s) l->save_s = l->stall_s + d->write_s;
+  CT_TRY(done_line(l, d));
 out:
   return rc;
+}
+
+/* With checkpoint.on_error: continue a write that failed is a warning, unless it was the run's last. */
+static int end_one_of_many(ct__loop_t *l)
+{
+  int rc = end_write(l);
+  if (rc == CT_OK || l->o->ckpt->on_error == CT_CKPT_STOP) return rc;
+  ct_log(CT_LOG_WARN, "the checkpoint of step %" PRId64 " is left out: %s", l->saved_step,
+         ct_err_last()->text);
+  return CT_OK;
+}
+
+int ct__saves_end(ct__loop_t *l, int last)
+{
+  if (!l->ckpt) return CT_OK;
+  if (last) return end_write(l);
+  return ct_ckpt_busy(l->ckpt) ? CT_OK : end_one_of_many(l);
+}
+
+double ct__saves_seconds(const ct__loop_t *l, int64_t *bytes)
+{
+  *bytes = l->good_bytes;
+  return l->save_s;
 }
 
 /* Rank 0 copies the state and hands it to the writer; the others give their part, or go on. */
@@ -22,22 +92,18 @@ static int save(ct__loop_t *l)
 {
   int rc = CT_OK;
   double begin = ct_clock();
-  char file[32];
-  ct_metrics_t *m = l->o->metrics;
-  l->saved_step = l->at.step;
-  if (!l->ckpt)
+  if (!l->ckpt) {
+    l->saved_step = l->at.step;
     return ct_trainer_snapshot_is_collective(l->t) ? ct_trainer_snapshot(l->t, &l->at, NULL)
                                                    : CT_OK;
-  int waited = ct__saves_end(l, 1); /* the snapshot may be Collective: nobody may leave before it */
+  }
+  int waited = end_one_of_many(l); /* the snapshot may be Collective: nobody may leave before it */
+  l->saved_step = l->at.step;
   CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
   CT_TRY(waited);
+  CT_TRY(ct_rundir_check(l->o->rundir));
   CT_TRY(ct_ckpt_save(l->ckpt, l->at.step, l->item, l->items, l->text, 2));
-  CT_TRY(ct_text_format(file, sizeof file, "step-%08lld.h5", (long long)l->at.step));
-  ct_metrics_begin(m, "checkpoint");
-  ct_metrics_int(m, "step", l->at.step);
-  ct_metrics_text(m, "file", file);
-  ct_metrics_num(m, "stall_s", ct_clock() - begin);
-  CT_TRY(ct_metrics_end(m));
+  l->stall_s = ct_clock() - begin;
 out:
   return rc;
 }
@@ -67,13 +133,17 @@ int ct__saves_open(ct__loop_t *l)
   if (!l->item) CT_FAIL(CT_ERR_NOMEM, "out of memory for checkpoints");
   l->text[0] = (ct_ckpt_text_t){"/meta/config", l->o->config_text};
   l->text[1] = (ct_ckpt_text_t){"/meta/versions", l->o->versions};
+  l->good_step = l->begun_step;
+  if (l->o->ckpt->on_error == CT_CKPT_CONTINUE) ct_metrics_forgive(l->o->metrics);
   CT_TRY(ct_ckpt_open(l->dir, l->o->store, l->o->ckpt->keep, &l->ckpt));
 out:
   return rc;
 }
 
+/* After an error elsewhere a write may still be going on: its line is written all the same. */
 void ct__saves_close(ct__loop_t *l)
 {
+  if (l->ckpt) end_write(l);
   ct_ckpt_close(l->ckpt);
   ct_mem_free(l->item);
 }

@@ -186,17 +186,18 @@ static void faults(const char *text)
 
 static void a_checkpoint_is_written_and_named(void)
 {
-  const char *dir = ct_test_dir(), *file;
+  const char *dir = ct_test_dir();
+  const ct_ckpt_done_t *done;
   ct_ckpt_t *c;
   if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 3, &c)) != CT_OK) return;
-  CT_ASSERT_OK(ct_ckpt_wait(c, &file));
-  CU_ASSERT_PTR_NULL(file);
+  CT_ASSERT_OK(ct_ckpt_wait(c, &done));
+  CU_ASSERT_PTR_NULL(done);
   CT_ASSERT_OK(save(c, 120));
-  CT_ASSERT_OK(ct_ckpt_wait(c, &file));
-  CT_ASSERT_TEXT(file ? file : "", "step-00000120.h5");
+  CT_ASSERT_OK(ct_ckpt_wait(c, &done));
+  CT_ASSERT_TEXT(done ? done->name : "", "step-00000120.h5");
   CT_ASSERT_INT(ct_ckpt_busy(c), 0);
-  CT_ASSERT_OK(ct_ckpt_wait(c, &file));
-  CU_ASSERT_PTR_NULL(file);
+  CT_ASSERT_OK(ct_ckpt_wait(c, &done));
+  CU_ASSERT_PTR_NULL(done);
   CT_ASSERT_TEXT(content(dir, "step-00000120.h5"),
                  "/model/a 1 1.5\n/model/b 1 1.5\n/meta/config seed 1\nend\n");
   CT_ASSERT_TEXT(content(dir, "latest"), "step-00000120.h5\n");
@@ -265,14 +266,15 @@ static void temporaries_of_a_crash_are_removed(void)
 
 static void a_failed_write_is_told_and_leaves_nothing(void)
 {
-  const char *dir = ct_test_dir(), *file;
+  const char *dir = ct_test_dir();
+  const ct_ckpt_done_t *done;
   ct_ckpt_t *c;
   CT_ASSERT_OK(SAVE_ALL(dir, 1, 10));
   if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 1, &c)) != CT_OK) return;
   faults("ckpt.write@0:2");
   CT_ASSERT_OK(save(c, 20));
-  CT_ASSERT_FAILS(ct_ckpt_wait(c, &file), CT_ERR_FAULT, "ckpt.write");
-  CU_ASSERT_PTR_NULL(file);
+  CT_ASSERT_FAILS(ct_ckpt_wait(c, &done), CT_ERR_FAULT, "ckpt.write");
+  CU_ASSERT_PTR_NULL(done);
   CT_ASSERT_TEXT(names(dir), "step-00000010.h5");
   CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
   faults("");

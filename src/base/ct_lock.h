@@ -1,0 +1,47 @@
+/** \file ct_lock.h  A file that one process at a time holds.  Layer 0.  All functions are local.
+ *
+ * An open-file-description lock (fcntl(2), F_OFD_SETLK): it ends with the process, however that
+ * dies, and other nodes see it where the file system carries locks.  The file's one line says who
+ * holds it. */
+#ifndef CT_LOCK_H
+#define CT_LOCK_H
+#include <stddef.h>
+#include <stdint.h>
+
+/** Who holds a lock. */
+typedef struct ct_lock_owner {
+  char host[256];
+  int64_t pid;
+  char job[64];    /**< Slurm's job id; "-": none */
+  int64_t restart; /**< how often Slurm has requeued that job */
+  char since[32];  /**< "2026-01-31T23:59:59Z" */
+} ct_lock_owner_t;
+
+/** This process, now. */
+void ct_lock_self(ct_lock_owner_t *out);
+/** Pure.  The line of a lock's file into buf (returned), and back: 1, or 0 if it is none. */
+const char *ct_lock_line(const ct_lock_owner_t *o, char *buf, size_t cap);
+int ct_lock_parse(const char *line, ct_lock_owner_t *out);
+/** Pure.  1: \a me is the same Slurm job as \a holder, requeued since, so that the holder's node must
+ * be lost, though the file server still keeps its lock. */
+int ct_lock_inherits(const ct_lock_owner_t *me, const ct_lock_owner_t *holder);
+
+typedef struct ct_lock ct_lock_t;
+
+/** Takes the lock of the file \a path, which is made.  One that is held is tried again for
+ * \a wait_s seconds: a killed process takes a moment to end.  CT_ERR_IO: still held, and by whom; or
+ * the file cannot be made.  Where the file system has no locks, *out is one that protects nothing
+ * (a note at DEBUG).  One whose holder's job \a me inherits is taken over, with a warning. */
+int ct_lock_take(const char *path, const ct_lock_owner_t *me, double wait_s, ct_lock_t **out);
+
+/** What has become of the file since. */
+typedef enum {
+  CT_LOCK_HELD, /**< it is ours */
+  CT_LOCK_GONE, /**< there is no such file any more */
+  CT_LOCK_TAKEN /**< another one stands in its place: somebody has taken over */
+} ct_lock_state_t;
+ct_lock_state_t ct_lock_look(const ct_lock_t *l);
+/** Removes the file, if it is still ours, and gives the lock back; NULL is fine. */
+void ct_lock_release(ct_lock_t *l);
+
+#endif

@@ -1,0 +1,173 @@
+#include "base/ct_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+
+struct ct_lock {
+  int fd;
+  char path[CT_PATH_MAX];
+};
+
+/* ---- who ---- */
+
+void ct_lock_self(ct_lock_owner_t *out)
+{
+  time_t now = time(NULL);
+  struct tm tm;
+  const char *job = getenv("SLURM_JOB_ID"), *restart = getenv("SLURM_RESTART_COUNT");
+  *out = (ct_lock_owner_t){.pid = getpid(), .restart = restart ? atoll(restart) : 0};
+  if (gethostname(out->host, sizeof out->host - 1) != 0) strcpy(out->host, "?");
+  snprintf(out->job, sizeof out->job, "%s", job && *job ? job : "-");
+  strftime(out->since, sizeof out->since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+}
+
+const char *ct_lock_line(const ct_lock_owner_t *o, char *buf, size_t cap)
+{
+  snprintf(buf, cap, "host=%s pid=%" PRId64 " job=%s restart=%" PRId64 " since=%s\n", o->host,
+           o->pid, o->job, o->restart, o->since);
+  return buf;
+}
+
+int ct_lock_parse(const char *line, ct_lock_owner_t *out)
+{
+  *out = (ct_lock_owner_t){0};
+  return sscanf(line, "host=%255s pid=%" SCNd64 " job=%63s restart=%" SCNd64 " since=%31s",
+                out->host, &out->pid, out->job, &out->restart, out->since) == 5;
+}
+
+int ct_lock_inherits(const ct_lock_owner_t *me, const ct_lock_owner_t *holder)
+{
+  return strcmp(me->job, "-") != 0 && strcmp(me->job, holder->job) == 0 &&
+         me->restart > holder->restart;
+}
+
+static void read_owner(const char *path, ct_lock_owner_t *out)
+{
+  char line[512] = "";
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd >= 0 ? pread(fd, line, sizeof line - 1, 0) : 0;
+  if (n < 0 || !ct_lock_parse(line, out)) *out = (ct_lock_owner_t){0};
+  if (fd >= 0) close(fd);
+}
+
+/* ---- the lock ---- */
+
+typedef enum { GOT, HELD, NO_LOCKS } attempt_t;
+
+static attempt_t attempt(int fd)
+{
+  struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  if (fcntl(fd, F_OFD_SETLK, &whole) == 0) return GOT;
+  return errno == EAGAIN || errno == EACCES ? HELD : NO_LOCKS;
+}
+
+ct_lock_state_t ct_lock_look(const ct_lock_t *l)
+{
+  struct stat named, mine;
+  if (fstat(l->fd, &mine) != 0) return CT_LOCK_GONE; /* a file server that has forgotten it */
+  if (stat(l->path, &named) != 0)
+    return errno == ENOENT || errno == ENOTDIR || errno == ESTALE ? CT_LOCK_GONE : CT_LOCK_HELD;
+  int same = named.st_ino == mine.st_ino && named.st_dev == mine.st_dev;
+  return same ? CT_LOCK_HELD : CT_LOCK_TAKEN;
+}
+
+/* A full disk may have no room for the line: the lock holds all the same. */
+static void sign(const ct_lock_t *l, const ct_lock_owner_t *me)
+{
+  char line[512];
+  ct_lock_line(me, line, sizeof line);
+  if (ftruncate(l->fd, 0) != 0 || pwrite(l->fd, line, strlen(line), 0) < 0)
+    ct_log(CT_LOG_DEBUG, "%s: cannot be written: %s", l->path, strerror(errno));
+}
+
+/* Held by somebody: CT_OK if \a me may take it over, and then the file is gone. */
+static int take_over(const ct_lock_t *l, const ct_lock_owner_t *me)
+{
+  int rc = CT_OK;
+  ct_lock_owner_t holder;
+  char dir[CT_PATH_MAX], job[80] = "";
+  read_owner(l->path, &holder);
+  CT_TRY(ct_path_dir(dir, sizeof dir, l->path));
+  if (strcmp(holder.job, "-") != 0) snprintf(job, sizeof job, ", Slurm job %s", holder.job);
+  if (!holder.host[0])
+    CT_FAIL(CT_ERR_IO,
+            "%s: another run is at work in this directory (it holds '%s'): wait for its "
+            "end, or choose another run.dir",
+            dir, l->path);
+  if (!ct_lock_inherits(me, &holder))
+    CT_FAIL(CT_ERR_IO,
+            "%s: another run is at work in this directory, process %" PRId64
+            " on %s%s, since %s: wait for its end or end it, or choose another run.dir",
+            dir, holder.pid, holder.host, job, holder.since);
+  ct_log(CT_LOG_WARN,
+         "%s: process %" PRId64 " on %s still seems to hold it; it was of this job "
+         "before the requeue, whose files are taken over",
+         dir, holder.pid, holder.host);
+  if (unlink(l->path) != 0 && errno != ENOENT)
+    CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", l->path, strerror(errno));
+out:
+  return rc;
+}
+
+/* Opens and tries once.  *held: by somebody else, and nothing was taken. */
+static int try_once(ct_lock_t *l, int *held)
+{
+  int rc = CT_OK;
+  *held = 0;
+  if (l->fd >= 0) close(l->fd);
+  l->fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (l->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be made: %s", l->path, strerror(errno));
+  attempt_t a = attempt(l->fd);
+  if (a == NO_LOCKS)
+    ct_log(CT_LOG_DEBUG, "%s: no locks on this file system (%s): nothing keeps a second run away",
+           l->path, strerror(errno));
+  /* who held it before may have removed the file meanwhile: then this lock is of no file */
+  *held = a == HELD || (a == GOT && ct_lock_look(l) != CT_LOCK_HELD);
+out:
+  return rc;
+}
+
+int ct_lock_take(const char *path, const ct_lock_owner_t *me, double wait_s, ct_lock_t **out)
+{
+  int rc = CT_OK, held;
+  double end = ct_clock() + wait_s;
+  *out = NULL;
+  ct_lock_t *l = ct_mem_alloc(sizeof *l, "a lock");
+  if (!l) return CT_ERR_NOMEM;
+  l->fd = -1;
+  CT_TRY(ct_text_format(l->path, sizeof l->path, "%s", path));
+  CT_TRY(try_once(l, &held));
+  while (held) {
+    if (ct_clock() >= end) CT_TRY(take_over(l, me));
+    nanosleep(&(struct timespec){.tv_nsec = 50 * 1000000}, NULL);
+    CT_TRY(try_once(l, &held));
+  }
+  sign(l, me);
+  *out = l;
+  l = NULL;
+out:
+  if (l && l->fd >= 0) close(l->fd);
+  ct_mem_free(l);
+  return rc;
+}
+
+void ct_lock_release(ct_lock_t *l)
+{
+  if (!l) return;
+  if (ct_lock_look(l) == CT_LOCK_HELD) unlink(l->path);
+  close(l->fd);
+  ct_mem_free(l);
+}
