@@ -77,13 +77,32 @@ const char *ct__h5_why(char *buf, size_t cap)
   return buf;
 }
 
+/* Any of the errors: was it a lock that could not be had? */
+static herr_t look_for_lock(unsigned n, const H5E_error2_t *e, void *found)
+{
+  (void)n;
+  if (e->min_num == H5E_CANTLOCKFILE) *(int *)found = 1;
+  return 0;
+}
+
+/* Locks are taken only where the user's environment asks for them: then it is what must change. */
+static const char *lock_cure(void)
+{
+  int at_lock = 0;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look_for_lock, &at_lock);
+  return at_lock ? "; HDF5_USE_FILE_LOCKING in the environment asks for file locks, which "
+                   "this file system does not have or somebody else holds: unset it"
+                 : "";
+}
+
 /* ---- files ---- */
 
 hid_t ct__h5_file_access(void)
 {
   hid_t list = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
-  /* File locks fail or hang on many parallel file systems, and nobody else writes our files. */
+  /* File locks fail or hang on many parallel file systems, and a file of ours has one writer, which
+   * gives it its name when it is whole.  HDF5_USE_FILE_LOCKING in the environment overrides this. */
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
   H5Pset_file_locking(list, 0, 1);
 #else
@@ -92,19 +111,26 @@ hid_t ct__h5_file_access(void)
   return list;
 }
 
-int ct__h5_open(const char *path, hid_t *file)
+/* Only now is the file system asked what is wrong: opening is one request to it. */
+static int cannot_open(const char *path)
 {
   int rc = CT_OK;
   char why[200];
-  hid_t access_list = -1;
-  *file = -1;
+  const char *cure = lock_cure();
+  ct__h5_why(why, sizeof why);
+  if (*cure) CT_FAIL(CT_ERR_IO, "%s: cannot be locked: %s%s", path, why, cure);
   if (access(path, R_OK) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-  access_list = ct__h5_file_access();
-  *file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
-  if (*file < 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: cannot be read as an HDF5 file: %s", path,
-            ct__h5_why(why, sizeof why));
+  CT_FAIL(CT_ERR_FORMAT, "%s: cannot be read as an HDF5 file: %s", path, why);
 out:
+  return rc;
+}
+
+int ct__h5_open(const char *path, hid_t *file)
+{
+  int rc = CT_OK;
+  hid_t access_list = ct__h5_file_access();
+  *file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
+  if (*file < 0) rc = cannot_open(path);
   ct__h5_drop(access_list);
   return rc;
 }
@@ -116,7 +142,8 @@ int ct__h5_create(const char *path, hid_t *file)
   ct__h5_lock();
   hid_t access_list = ct__h5_file_access();
   *file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list);
-  if (*file < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", path, ct__h5_why(why, sizeof why));
+  if (*file < 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot create: %s%s", path, ct__h5_why(why, sizeof why), lock_cure());
 out:
   ct__h5_drop(access_list);
   ct__h5_unlock();

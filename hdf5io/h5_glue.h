@@ -18,8 +18,8 @@ void ct__h5_drop(hid_t id);
  * operating system; into buf (returned). */
 const char *ct__h5_why(char *buf, size_t cap);
 
-/** Opens for reading, without file locks where HDF5 can.  CT_ERR_IO: cannot be opened; CT_ERR_FORMAT: is
- * no HDF5 file. */
+/** Opens for reading, in one request to the file system.  CT_ERR_IO: cannot be opened; CT_ERR_FORMAT: is
+ * no HDF5 file.  No file lock is taken, unless HDF5_USE_FILE_LOCKING in the environment asks for it. */
 int ct__h5_open(const char *path, hid_t *file);
 /** Property list for files: no HDF5 file locks, closing closes all that is open in it. */
 hid_t ct__h5_file_access(void);

@@ -6,17 +6,16 @@
 
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
-#include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/h5_cache.h"
-#include "hdf5io/h5_shard.h"
+#include "hdf5io/h5_files.h"
+#include "hdf5io/h5_list.h"
 
 enum {
-  MAX_OPEN = 64,  /* files open at once */
   AT_ONCE = 1024, /* samples sorted by place together */
   LARGE_ROWS =
       256 << 10, /* bytes of a block of an array without chunks, if all of them fit in memory */
@@ -37,22 +36,15 @@ typedef struct work {
   struct work *next; /* free ones */
 } work_t;
 
-typedef struct open_file {
-  int shard; /* -1: none */
-  hid_t file, array;
-  uint64_t used; /* the time of its last use */
-} open_file_t;
-
 struct ct_reader {
   ct_reader_info_t info;
   char *input, *target;
-  ct__shard_t *shards;
-  int nshards;
+  ct__list_t shards;
   size_t sample_bytes;
 
   char *labels;            /* or targets, of all shards; read with a shard's first use */
   size_t label_bytes;      /* of one sample */
-  atomic_char *has_labels; /* [nshards] */
+  atomic_char *has_labels; /* [shards] */
 
   ct__cache_t *cache;
   work_t *works, *free_works;
@@ -60,138 +52,57 @@ struct ct_reader {
   pthread_mutex_t lock;  /* of free_works */
   pthread_cond_t worked; /* one became free */
 
-  open_file_t open[MAX_OPEN]; /* under HDF5's lock */
-  uint64_t time;
+  ct__files_t files; /* under HDF5's lock */
 };
-
-/* ---- opened files: with HDF5's lock ---- */
-
-static void close_file(open_file_t *f)
-{
-  if (f->shard < 0) return;
-  ct__h5_drop(f->array);
-  ct__h5_drop(f->file);
-  f->shard = -1;
-}
-
-/* An empty entry, or the one whose use is the longest ago. */
-static open_file_t *oldest_file(ct_reader_t *r)
-{
-  open_file_t *oldest = &r->open[0];
-  for (int i = 0; i < MAX_OPEN; i++) {
-    if (r->open[i].shard < 0) return &r->open[i];
-    if (r->open[i].used < oldest->used) oldest = &r->open[i];
-  }
-  return oldest;
-}
-
-static int open_file(ct_reader_t *r, int shard, open_file_t **out)
-{
-  int rc = CT_OK;
-  char why[200];
-  hid_t file = -1, array = -1;
-  const char *path = r->shards[shard].path;
-  *out = NULL;
-  for (int i = 0; i < MAX_OPEN && !*out; i++)
-    if (r->open[i].shard == shard) *out = &r->open[i];
-  if (!*out) {
-    CT_TRY(ct__h5_open(path, &file));
-    array = H5Dopen2(file, r->input, H5P_DEFAULT);
-    if (array < 0)
-      CT_FAIL(CT_ERR_FORMAT, "%s: cannot open array '%s': %s", path, r->input,
-              ct__h5_why(why, sizeof why));
-    *out = oldest_file(r);
-    close_file(*out);
-    **out = (open_file_t){.shard = shard, .file = file, .array = array};
-    file = -1;
-  }
-  (*out)->used = ++r->time;
-out:
-  ct__h5_drop(file);
-  return rc;
-}
 
 /* ---- opening ---- */
 
-/* Appends the files of one pattern. */
-static int add_files(ct_reader_t *r, const char *dir, const char *pattern, int64_t *cap)
-{
-  int rc = CT_OK, n;
-  char **list = NULL;
-  CT_TRY(ct_file_glob(dir, pattern, &list, &n));
-  CT_TRY(ct_mem_grow((void **)&r->shards, cap, r->nshards + n, sizeof *r->shards));
-  for (int i = 0; i < n; i++) {
-    ct__shard_t *s = &r->shards[r->nshards];
-    s->path = ct_mem_strdup(list[i]);
-    if (!s->path) CT_TRY(CT_ERR_NOMEM);
-    const char *slash = strrchr(s->path, '/');
-    s->name = slash ? slash + 1 : s->path;
-    r->nshards++;
-  }
-out:
-  ct_file_list_free(list, n);
-  return rc;
-}
-
+/* The file stays open: its samples are likely to be read soon. */
 static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
-  hid_t file = -1;
-  ct__shard_t *s = &r->shards[shard];
+  ct__file_t *f;
+  ct__shard_t *s = &r->shards.v[shard];
   ct__h5_lock();
-  CT_TRY(ct__h5_open(s->path, &file));
-  CT_TRY(ct__shard_describe(s, file, spec));
+  CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
+  CT_TRY(ct__shard_describe(s, f->file, spec));
 out:
-  ct__h5_drop(file);
   ct__h5_unlock();
   return rc;
 }
 
-static int check_alike(const ct__shard_t *a, const ct__shard_t *b)
+/* What another process found out, or what the files say. */
+static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
-  char x[64], y[64];
-  if (a->x.dtype != b->x.dtype || !ct_shape_same(&a->x, &b->x) ||
-      a->channels_last != b->channels_last)
-    CT_FAIL(CT_ERR_FORMAT, "%s: samples are %s %s%s, but those of %s are %s %s%s", b->path,
-            ct_dtype_name(b->x.dtype), ct_shape_text(&b->x, x, sizeof x),
-            b->channels_last ? " (channels last)" : "", a->path, ct_dtype_name(a->x.dtype),
-            ct_shape_text(&a->x, y, sizeof y), a->channels_last ? " (channels last)" : "");
-  if (a->targets != b->targets)
-    CT_FAIL(CT_ERR_FORMAT, "%s: a sample has %lld targets, but in %s it has %lld (0: a label)",
-            b->path, (long long)b->targets, a->path, (long long)a->targets);
-  if (a->classes != b->classes)
-    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, but in %s it is %lld (0: none)",
-            b->path, (long long)b->classes, a->path, (long long)a->classes);
+  if (spec->known)
+    CT_TRY(ct__list_unpack(&r->shards, spec->known, spec->known_bytes));
+  else
+    CT_TRY(ct__list_find(&r->shards, spec));
+  CT_TRY(ct__files_make(&r->files, r->shards.n));
+  for (int i = 0; i < r->shards.n && !spec->known; i++)
+    CT_TRY(describe(r, i, spec));
+  CT_TRY(ct__list_finish(&r->shards));
+  const ct__shard_t *first = &r->shards.v[0];
+  r->sample_bytes = first->row_bytes;
+  r->info.samples = r->shards.samples;
+  r->info.x = first->x;
+  r->info.channels_last = first->channels_last;
+  r->info.classes = first->classes;
+  r->info.targets = first->targets;
+  r->label_bytes = r->info.targets ? (size_t)r->info.targets * sizeof(float) : sizeof(int64_t);
 out:
   return rc;
 }
 
-static int describe_all(ct_reader_t *r, const ct_reader_spec_t *spec)
+static void warn_of_files(const ct__list_t *l)
 {
-  int rc = CT_OK;
-  int64_t cap = 0;
-  for (int i = 0; i < spec->files->n; i++)
-    CT_TRY(add_files(r, spec->dir, spec->files->v[i], &cap));
-  for (int i = 0; i < r->nshards; i++) {
-    ct__shard_t *s = &r->shards[i];
-    CT_TRY(describe(r, i, spec));
-    CT_TRY(check_alike(&r->shards[0], s));
-    s->first = r->info.samples;
-    r->info.samples += s->count;
-  }
-  if (r->info.samples == 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it%s",
-            r->nshards ? r->shards[0].path : "data",
-            r->nshards > 1 ? ", nor in the other files" : "");
-  r->sample_bytes = r->shards[0].row_bytes;
-  r->info.x = r->shards[0].x;
-  r->info.channels_last = r->shards[0].channels_last;
-  r->info.classes = r->shards[0].classes;
-  r->info.targets = r->shards[0].targets;
-  r->label_bytes = r->info.targets ? (size_t)r->info.targets * sizeof(float) : sizeof(int64_t);
-out:
-  return rc;
+  if (l->n > CT__FILES_OPEN)
+    ct_log(
+        CT_LOG_WARN,
+        "%s and the others are %d files, of which a rank keeps %d open: in random order most reads "
+        "open one; write the data again as fewer, larger files",
+        l->v[0].path, l->n, CT__FILES_OPEN);
 }
 
 /* In random order each sample would cost the reading of a whole chunk. */
@@ -211,10 +122,10 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
 {
   int64_t blocks = 0;
   int fits = (double)r->info.samples * (double)r->sample_bytes <= (double)cache_bytes;
-  if (!fits) warn_of_chunks(&r->shards[0]);
+  if (!fits) warn_of_chunks(&r->shards.v[0]);
   int64_t rows = (fits ? LARGE_ROWS : SMALL_ROWS) / (int64_t)r->sample_bytes;
-  for (int i = 0; i < r->nshards; i++) {
-    ct__shard_t *s = &r->shards[i];
+  for (int i = 0; i < r->shards.n; i++) {
+    ct__shard_t *s = &r->shards.v[i];
     if (s->block_rows == 0) s->block_rows = rows > 0 ? rows : 1;
     s->first_block = blocks;
     blocks += (s->count + s->block_rows - 1) / s->block_rows;
@@ -249,8 +160,8 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   int rc = CT_OK;
   size_t block = 0, chunk = 1;
   int64_t blocks = number_blocks(r, spec->cache_bytes);
-  for (int i = 0; i < r->nshards; i++) {
-    const ct__shard_t *s = &r->shards[i];
+  for (int i = 0; i < r->shards.n; i++) {
+    const ct__shard_t *s = &r->shards.v[i];
     size_t bytes = ct__shard_block_bytes(s);
     if (bytes > block) block = bytes;
     if (s->chunk_raw && bytes > chunk) chunk = bytes;
@@ -261,7 +172,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   if (slots > blocks) slots = blocks;
   CT_TRY(ct__cache_open(block, slots, &r->cache));
   r->labels = ct_mem_array(r->info.samples, r->label_bytes, "the labels of all samples");
-  r->has_labels = ct_mem_array(r->nshards, sizeof *r->has_labels, "the labels of all samples");
+  r->has_labels = ct_mem_array(r->shards.n, sizeof *r->has_labels, "the labels of all samples");
   if (!r->labels || !r->has_labels) rc = CT_ERR_NOMEM;
 out:
   return rc;
@@ -275,8 +186,8 @@ static uint64_t fingerprint(const ct_reader_t *r)
   h = ct_hash_int(r->info.targets, h);
   for (int i = 0; i < x->ndim; i++)
     h = ct_hash_int(x->dim[i], h);
-  for (int i = 0; i < r->nshards; i++)
-    h = ct_hash_int(r->shards[i].count, ct_hash_text(r->shards[i].name, h));
+  for (int i = 0; i < r->shards.n; i++)
+    h = ct_hash_int(r->shards.v[i].count, ct_hash_text(r->shards.v[i].name, h));
   return h;
 }
 
@@ -284,8 +195,7 @@ static void hdf5_close(ct_reader_t *r)
 {
   if (!r) return;
   ct__h5_lock();
-  for (int i = 0; i < MAX_OPEN; i++)
-    close_file(&r->open[i]);
+  ct__files_clear(&r->files);
   ct__h5_unlock();
   for (int i = 0; r->works && i < r->nworks; i++) {
     ct__decode_t *d = &r->works[i].decode;
@@ -295,9 +205,7 @@ static void hdf5_close(ct_reader_t *r)
   }
   ct_mem_free(r->works);
   ct__cache_close(r->cache);
-  for (int i = 0; i < r->nshards; i++)
-    ct_mem_free(r->shards[i].path);
-  ct_mem_free(r->shards);
+  ct__list_clear(&r->shards);
   ct_mem_free(r->labels);
   ct_mem_free(r->has_labels);
   ct_mem_free(r->input);
@@ -317,12 +225,11 @@ static int hdf5_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   if (!r) CT_TRY(CT_ERR_NOMEM);
   pthread_mutex_init(&r->lock, NULL);
   pthread_cond_init(&r->worked, NULL);
-  for (int i = 0; i < MAX_OPEN; i++)
-    r->open[i].shard = -1;
   r->input = ct_mem_strdup(spec->input);
   r->target = ct_mem_strdup(spec->target);
   if (!r->input || !r->target) CT_TRY(CT_ERR_NOMEM);
-  CT_TRY(describe_all(r, spec));
+  CT_TRY(know_shards(r, spec));
+  warn_of_files(&r->shards);
   CT_TRY(make_buffers(r, spec));
   r->info.fingerprint = fingerprint(r);
   *out = r;
@@ -330,6 +237,28 @@ static int hdf5_open(const ct_reader_spec_t *spec, ct_reader_t **out)
 out:
   hdf5_close(r);
   return rc;
+}
+
+static int hdf5_share(const ct_reader_t *r, void **bytes, size_t *n)
+{
+  return ct__list_pack(&r->shards, bytes, n);
+}
+
+static const char *hdf5_file(const ct_reader_t *r, int i)
+{
+  return i < r->shards.n ? r->shards.v[i].path : NULL;
+}
+
+static int hdf5_move(ct_reader_t *r, int i, const char *path)
+{
+  char *copy = ct_mem_strdup(path);
+  if (!copy) return CT_ERR_NOMEM;
+  ct__h5_lock();
+  ct__files_shut(&r->files, i);
+  ct_mem_free(r->shards.v[i].path);
+  r->shards.v[i].path = copy;
+  ct__h5_unlock();
+  return CT_OK;
 }
 
 static const ct_reader_info_t *hdf5_info(const ct_reader_t *r)
@@ -342,10 +271,10 @@ static const ct_reader_info_t *hdf5_info(const ct_reader_t *r)
 /* The shard that holds a sample: the last that begins at it or before, of those that are not empty. */
 static int find_shard(const ct_reader_t *r, int64_t index)
 {
-  int low = 0, high = r->nshards - 1;
+  int low = 0, high = r->shards.n - 1;
   while (low < high) {
     int middle = (low + high + 1) / 2;
-    if (r->shards[middle].first <= index)
+    if (r->shards.v[middle].first <= index)
       low = middle;
     else
       high = middle - 1;
@@ -356,12 +285,12 @@ static int find_shard(const ct_reader_t *r, int64_t index)
 static int need_labels(ct_reader_t *r, int shard)
 {
   int rc = CT_OK;
-  open_file_t *f;
-  const ct__shard_t *s = &r->shards[shard];
+  ct__file_t *f;
+  const ct__shard_t *s = &r->shards.v[shard];
   if (!r->target[0] || atomic_load_explicit(&r->has_labels[shard], memory_order_acquire)) return rc;
   ct__h5_lock();
   if (!atomic_load_explicit(&r->has_labels[shard], memory_order_relaxed)) {
-    CT_TRY(open_file(r, shard, &f));
+    CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
     char *to = r->labels + (size_t)s->first * r->label_bytes;
     CT_TRY(ct__shard_labels(s, f->file, r->target, to));
     atomic_store_explicit(&r->has_labels[shard], 1, memory_order_release);
@@ -371,15 +300,39 @@ out:
   return rc;
 }
 
+/* With HDF5's lock: the array of samples of a shard, opened. */
+static int open_array(ct_reader_t *r, int shard, hid_t *array)
+{
+  int rc = CT_OK;
+  char why[200];
+  ct__file_t *f;
+  const ct__shard_t *s = &r->shards.v[shard];
+  CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
+  if (f->array < 0) {
+    hid_t opened = H5Dopen2(f->file, r->input, H5P_DEFAULT);
+    if (opened < 0)
+      CT_FAIL(CT_ERR_FORMAT, "%s: cannot open array '%s': %s", s->path, r->input,
+              ct__h5_why(why, sizeof why));
+    rc = ct__shard_check(s, opened);
+    if (rc == CT_OK)
+      f->array = opened;
+    else
+      ct__h5_drop(opened);
+  }
+  *array = f->array;
+out:
+  return rc;
+}
+
 static int load_block(ct_reader_t *r, const pick_t *p, ct__decode_t *d, void *to)
 {
   int rc = CT_OK;
-  open_file_t *f;
-  const ct__shard_t *s = &r->shards[p->shard];
+  hid_t array = -1;
+  const ct__shard_t *s = &r->shards.v[p->shard];
   int64_t block = p->block - s->first_block;
   ct__h5_lock();
-  rc = open_file(r, p->shard, &f);
-  if (rc == CT_OK) rc = ct__shard_fetch(s, f->array, block, d, to);
+  rc = open_array(r, p->shard, &array);
+  if (rc == CT_OK) rc = ct__shard_fetch(s, array, block, d, to);
   ct__h5_unlock();
   if (rc == CT_OK) rc = ct__shard_decode(s, block, d, to);
   return rc;
@@ -404,7 +357,7 @@ static void sort_picks(pick_t *p, int n)
 static int copy_block(ct_reader_t *r, work_t *w, const pick_t *p, int n, const int64_t index[],
                       char *x, int *used)
 {
-  const ct__shard_t *s = &r->shards[p->shard];
+  const ct__shard_t *s = &r->shards.v[p->shard];
   int64_t first = s->first + (p->block - s->first_block) * s->block_rows;
   ct__block_t b = ct__cache_hold(r->cache, p->block);
   if (b.load) {
@@ -448,7 +401,7 @@ static int read_samples(ct_reader_t *r, work_t *w, int n, const int64_t index[],
   int rc = CT_OK, used = 0;
   for (int i = 0; i < n; i++) {
     int shard = find_shard(r, index[i]);
-    const ct__shard_t *s = &r->shards[shard];
+    const ct__shard_t *s = &r->shards.v[shard];
     int64_t block = s->first_block + (index[i] - s->first) / s->block_rows;
     w->picks[i] = (pick_t){block, shard, i};
   }
@@ -498,7 +451,7 @@ out:
 
 static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
-  const ct__shard_t *s = &r->shards[find_shard(r, index)];
+  const ct__shard_t *s = &r->shards.v[find_shard(r, index)];
   snprintf(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
 }
 
@@ -506,6 +459,9 @@ const ct_reader_ops_t ct_reader_hdf5 = {
     .size = sizeof(ct_reader_ops_t),
     .name = "hdf5",
     .open = hdf5_open,
+    .share = hdf5_share,
+    .file = hdf5_file,
+    .move = hdf5_move,
     .info = hdf5_info,
     .read = hdf5_read,
     .place = hdf5_place,

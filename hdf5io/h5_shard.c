@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_hash.h"
 #include "base/ct_text.h"
 
 enum {
@@ -243,6 +244,38 @@ out:
   return rc;
 }
 
+/* What the bytes of a sample and their place depend on. */
+static uint64_t hash_stored(hid_t array)
+{
+  hsize_t dims[MAX_STORED_DIMS] = {0}, chunk[MAX_STORED_DIMS] = {0};
+  hid_t space = H5Dget_space(array), type = H5Dget_type(array),
+        creation = H5Dget_create_plist(array);
+  H5T_class_t class = H5Tget_class(type);
+  int ndim = H5Sget_simple_extent_ndims(space), layout = H5Pget_layout(creation);
+  if (ndim > 0 && ndim <= MAX_STORED_DIMS) H5Sget_simple_extent_dims(space, dims, NULL);
+  if (layout == H5D_CHUNKED) H5Pget_chunk(creation, MAX_STORED_DIMS, chunk);
+  uint64_t h = ct_hash_int(ndim, ct_hash_int(layout, class));
+  h = ct_hash(chunk, sizeof chunk, ct_hash(dims, sizeof dims, h));
+  h = ct_hash_int((int64_t)H5Tget_size(type), h);
+  h = ct_hash_int(H5Tget_order(type), h);
+  if (class == H5T_INTEGER) h = ct_hash_int(H5Tget_sign(type), h);
+  h = ct_hash_int(H5Pget_nfilters(creation), h);
+  ct__h5_drop(creation);
+  ct__h5_drop(type);
+  ct__h5_drop(space);
+  return h;
+}
+
+int ct__shard_check(const ct__shard_t *s, hid_t array)
+{
+  if (hash_stored(array) == s->stored) return CT_OK;
+  return ct_err_set(
+      CT_ERR_FORMAT, __FILE__, __LINE__,
+      "%s: its samples are stored in another way than when the run began: the file was "
+      "replaced, or this node sees another one",
+      s->path);
+}
+
 static int describe_input(ct__shard_t *s, hid_t array, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK, is_native = 0;
@@ -259,6 +292,7 @@ static int describe_input(ct__shard_t *s, hid_t array, const ct_reader_spec_t *s
   see_dims(s, dims);
   if (spec->shape) CT_TRY(see_as(s, spec));
   find_blocks(s, array, dims, is_native);
+  s->stored = hash_stored(array);
 out:
   return rc;
 }
@@ -306,12 +340,19 @@ int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, void 
 {
   int rc = CT_OK;
   char why[200];
-  hid_t array = H5Dopen2(file, target, H5P_DEFAULT);
+  hid_t array = H5Dopen2(file, target, H5P_DEFAULT), space = array < 0 ? -1 : H5Dget_space(array);
   hid_t type = s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64;
+  int64_t want = s->count * (s->targets ? s->targets : 1);
+  if (space >= 0 && H5Sget_simple_extent_npoints(space) != want)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: array '%s' has not the %lld values that it had when the run began: the file was "
+            "replaced, or this node sees another one",
+            s->path, target, (long long)want);
   if (array < 0 || H5Dread(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target,
             why_not(array, why, sizeof why));
 out:
+  ct__h5_drop(space);
   ct__h5_drop(array);
   return rc;
 }

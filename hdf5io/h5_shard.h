@@ -8,16 +8,17 @@
 #include "hdf5io/h5_glue.h"
 
 typedef struct ct__shard {
-  char *path;       /**< owned */
-  const char *name; /**< the last part of path */
-  int64_t count;    /**< samples */
-  int64_t first;    /**< number of its first sample in the data set */
+  char *path;    /**< owned; where it is read, which may be a copy */
+  char *name;    /**< owned; the last part of the path that was asked for */
+  int64_t count; /**< samples */
+  int64_t first; /**< number of its first sample in the data set */
 
   ct_shape_t x; /**< one sample as ct_reader_info_t tells it */
   int channels_last;
   int64_t classes; /**< 0: not said */
   int64_t targets; /**< real numbers that belong to a sample; 0: it has a label */
 
+  uint64_t stored;     /**< hash of type, dims and chunks of the stored array */
   int ndim;            /**< of the stored array, with N */
   size_t row_bytes;    /**< one sample */
   int64_t block_rows;  /**< samples of a block; 0: to be chosen (not chunked) */
@@ -38,6 +39,8 @@ typedef struct ct__decode {
 /** With the lock.  Reads the headers of s->path, opened as \a file, and checks the array of labels or targets.
  * CT_ERR_FORMAT names file, array, what was expected. */
 int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec);
+/** With the lock.  CT_ERR_FORMAT unless the opened \a array is as it was when the shard was described. */
+int ct__shard_check(const ct__shard_t *s, hid_t array);
 /** With the lock.  All labels of the shard to \a to as int64, or all targets as float; the array is
  * \a target. */
 int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, void *to);

@@ -160,7 +160,9 @@ out:
   return rc;
 }
 
-int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out)
+/* \a known, \a bytes: what rank 0 has found out about the files; NULL: nothing yet. */
+static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, const void *known,
+                     size_t bytes, ct_dataset_t *out)
 {
   int rc = CT_OK;
   int64_t shape[CT_MAX_DIMS - 1];
@@ -168,12 +170,19 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
   uint64_t seed = (uint64_t)c->run.seed + (files == &c->data.val); /* other synthetic samples */
   rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec);     /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
+  spec.known = known;
+  spec.known_bytes = bytes;
   ct_transforms_opts_t transforms = {
       .list = c->transforms, .val_list = c->val_transforms, .training = files != &c->data.val};
   CT_TRY(ct_dataset_open(ct_builtin_reader(files), &spec, &transforms, c->where, out));
   CT_TRY(allow_ignored(&c->loss, out));
 out:
   return rc;
+}
+
+int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out)
+{
+  return open_data(c, files, NULL, 0, out);
 }
 
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
@@ -212,14 +221,22 @@ out:
   return rc;
 }
 
+/* Rank 0 lists the files and reads their headers; the others open a file when they need a sample of it. */
 static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *what,
                        ct_dataset_t *d)
 {
   int rc = CT_OK;
-  CT_TRY_ALL(s->topo, ct_setup_open_data(&s->cfg, files, d));
+  void *known = NULL;
+  size_t bytes = 0;
+  if (s->topo->rank == 0) rc = open_data(&s->cfg, files, NULL, 0, d);
+  if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known, &bytes);
+  CT_TRY(ct_agree_bytes(s->topo, rc, &known, &bytes));
+  if (s->topo->rank != 0) rc = open_data(&s->cfg, files, bytes ? known : NULL, bytes, d);
+  CT_TRY_ALL(s->topo, rc);
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
   CT_TRY(agree_classes(s, what, d));
 out:
+  ct_mem_free(known);
   return rc;
 }
 

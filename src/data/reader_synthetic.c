@@ -112,6 +112,27 @@ out:
   return rc;
 }
 
+static int synthetic_share(const ct_reader_t *r, void **bytes, size_t *n)
+{
+  (void)r;
+  *bytes = NULL;
+  *n = 0;
+  return CT_OK;
+}
+
+static const char *synthetic_file(const ct_reader_t *r, int i)
+{
+  (void)r, (void)i;
+  return NULL;
+}
+
+static int synthetic_move(ct_reader_t *r, int i, const char *path)
+{
+  (void)r;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "synthetic data have no file %d to read at %s",
+                    i, path);
+}
+
 static const ct_reader_info_t *synthetic_info(const ct_reader_t *r)
 {
   return &r->info;
@@ -221,6 +242,9 @@ const ct_reader_ops_t ct_reader_synthetic = {
     .size = sizeof(ct_reader_ops_t),
     .name = "synthetic",
     .open = synthetic_open,
+    .share = synthetic_share,
+    .file = synthetic_file,
+    .move = synthetic_move,
     .info = synthetic_info,
     .read = synthetic_read,
     .place = synthetic_place,

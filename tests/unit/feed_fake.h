@@ -94,8 +94,13 @@ static int fake_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   return CT_OK;
 }
 
-static const ct_reader_ops_t fake = {
-    sizeof(ct_reader_ops_t), "fake", fake_open, fake_info, fake_read, fake_place, fake_close};
+static const ct_reader_ops_t fake = {.size = sizeof(ct_reader_ops_t),
+                                     .name = "fake",
+                                     .open = fake_open,
+                                     .info = fake_info,
+                                     .read = fake_read,
+                                     .place = fake_place,
+                                     .close = fake_close};
 
 static ct_dataset_t open_fake(int64_t samples)
 {

@@ -218,22 +218,6 @@ static void damaged_chunks_are_named(void)
   ops->close(r);
 }
 
-static void a_shard_that_disappears(void)
-{
-  const char *dir = ct_test_dir();
-  char path[700], x[8];
-  int64_t index[] = {1}, y[1];
-  ct_reader_t *r;
-  array_t a = {CHUNKED, CT_U8, 2, {20, 8}, 10};
-  write_shard(dir, "a.h5", &a, 0);
-  ct_reader_spec_t spec = spec_of(dir);
-  CT_ASSERT_OK(ops->open(&spec, &r));
-  snprintf(path, sizeof path, "%s/a.h5", dir);
-  unlink(path);
-  CT_ASSERT_FAILS(ops->read(r, 1, index, x, y), CT_ERR_IO, "a.h5: cannot open");
-  ops->close(r);
-}
-
 static void indices_are_checked(void)
 {
   const char *dir = ct_test_dir();
@@ -328,7 +312,6 @@ int main(int argc, char **argv)
       CT_TEST(odd_arrays_are_told),
       CT_TEST(a_missing_filter_is_named),
       CT_TEST(damaged_chunks_are_named),
-      CT_TEST(a_shard_that_disappears),
       CT_TEST(indices_are_checked),
       CT_TEST(fingerprints_tell_data_sets_apart),
       CT_TEST(no_memory_at_any_point),
