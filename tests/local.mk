@@ -32,7 +32,7 @@ unit_tests = \
   %D%/unit/t_ref_low %D%/unit/t_plan_low \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_feed_ahead %D%/unit/t_dataset %D%/unit/t_transforms %D%/unit/t_transform_feed \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_h5_share %D%/unit/t_pack %D%/unit/t_store \
-  %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input \
+  %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input %D%/unit/t_stop \
   %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes
 check_PROGRAMS += %D%/tools/fs_shim.so
 %C%_tools_fs_shim_so_SOURCES = %D%/tools/fs_shim.c

@@ -5,6 +5,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "comm/ct_walltime.h"
 
 /* ---- what the text left open ---- */
 
@@ -99,6 +100,7 @@ static int check_all(const ct_config_t *c, int ranks)
   CT_TRY(ct_loss_spec(&c->loss, 0, &loss));
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));
+  CT_TRY(ct_walltime_check(c->job.walltime));
   if (ct_schedule_needs_loss(&c->schedule)) CT_TRY(check_plateau(c));
   if (c->train.steps == 0 && c->schedule.warmup_epochs > (double)c->train.epochs)
     CT_FAIL(CT_ERR_USAGE, "schedule.warmup_epochs is %g, more than train.epochs, which is %" PRId64,

@@ -54,9 +54,9 @@ static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r
   ct_str_t text = {0};
   json_t *o = NULL;
   CT_TRY(ct_path_join(path, sizeof path, c->run.dir, "summary.json"));
-  if (!trained && ct_file_exists(path)) goto out;
+  if (r->idle && ct_file_exists(path)) goto out;
   o = json_pack("{s:s, s:s, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:I}", "name", c->run.name, "reason",
-                r->stopped ? "signal" : "done", "epoch", (json_int_t)r->at.epoch, "step",
+                ct_stop_name(r->stopped), "epoch", (json_int_t)r->at.epoch, "step",
                 (json_int_t)r->at.step, "ranks", ranks, "train_s", r->seconds, "samples_per_s",
                 real_or_null(trained, r->samples_per_s), "train_loss",
                 real_or_null(trained, r->train_loss), "val_loss", real_or_null(evaluated, e->loss),

@@ -201,7 +201,7 @@ static int train(run_t *r, ct_loop_result_t *result)
     end_with_error(r, result);
     return rc;
   }
-  CT_TRY_ALL(s->topo, end_line(r, result->stopped ? "signal" : "done", result));
+  CT_TRY_ALL(s->topo, end_line(r, ct_stop_name(result->stopped), result));
   CT_TRY_ALL(s->topo, s->topo->rank == 0 ? ct_result_write(c, s->topo->size, result) : CT_OK);
 out:
   return rc;

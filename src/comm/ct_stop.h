@@ -1,11 +1,38 @@
-/** \file ct_stop.h  Being asked to stop.  Layer 1. */
+/** \file ct_stop.h  Being asked to stop: by whom, and how all ranks hear of it.  Layer 1.
+ *
+ * A signal sets a flag; nothing is done in the handler, so that it may come at any moment and any number of
+ * times.  Each rank puts its request into the step word, of which the ranks agree on the largest. */
 #ifndef CT_STOP_H
 #define CT_STOP_H
+#include <stddef.h>
+#include <stdint.h>
 
-/** Local.  SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 set a flag and nothing else; a second SIGINT
- * kills. */
+/** Why training ends early.  The later outranks the earlier. */
+typedef enum { CT_STOP_NO, CT_STOP_WALLTIME, CT_STOP_SIGNAL } ct_stop_reason_t;
+
+/** A request. */
+typedef struct ct_stop {
+  ct_stop_reason_t reason;
+  int rank;   /**< who was asked */
+  int signal; /**< with CT_STOP_SIGNAL: the first one that came */
+} ct_stop_t;
+
+/** Local.  From now on SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only set a flag; a second SIGINT kills.
+ * Checkpoints stand it in any case: they are written beside and renamed. */
 void ct_stop_setup(void);
-/** The first signal that came, or 0.  The trainer puts it into the step word. */
+/** Local, Hot.  The first signal that came, or 0. */
 int ct_stop_asked(void);
+
+/** Pure.  A request as a number for ct_step_word_t.stop: 0 if nothing is asked for; the larger of two is
+ * of the graver reason, then of the lower rank. */
+int64_t ct_stop_pack(ct_stop_t s);
+ct_stop_t ct_stop_unpack(int64_t word);
+/** Local, Hot.  The larger of \a word and what this rank was asked by a signal. */
+int64_t ct_stop_with_signal(int64_t word, int rank);
+
+/** "signal", "walltime" or "done": the `reason` of a run's end. */
+const char *ct_stop_name(ct_stop_reason_t reason);
+/** Pure.  Who was asked by what, into \a buf (returned): "rank 2 got SIGUSR1". */
+const char *ct_stop_text(ct_stop_t s, char *buf, size_t cap);
 
 #endif

@@ -10,5 +10,5 @@ libctrain_a_SOURCES += \
   %D%/ct_comm.h %D%/comm_turn.h %D%/comm_staged.c %D%/comm_mpi.h %D%/comm_mpi.c %D%/comm_group.c %D%/comm_rows.c \
   %D%/exchange.h %D%/exchange.c \
   %D%/window.h %D%/window.c \
-  %D%/ct_stop.h %D%/stop.c \
+  %D%/ct_stop.h %D%/stop.c %D%/ct_walltime.h %D%/walltime.c \
   %D%/ct_module.h %D%/module.c

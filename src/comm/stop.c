@@ -1,7 +1,14 @@
 #include "comm/ct_stop.h"
 
 #include <signal.h>
-#include <stddef.h>
+#include <stdio.h>
+
+static const struct {
+  int number;
+  const char *name;
+} signals[] = {
+    {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
+enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static volatile sig_atomic_t asked;
 
@@ -17,16 +24,58 @@ static void note(int sig)
 
 void ct_stop_setup(void)
 {
-  static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
   struct sigaction act = {.sa_handler = note, .sa_flags = SA_RESTART};
   sigemptyset(&act.sa_mask);
-  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-    sigaddset(&act.sa_mask, signals[i]);
-  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-    sigaction(signals[i], &act, NULL);
+  for (int i = 0; i < SIGNALS; i++)
+    sigaddset(&act.sa_mask, signals[i].number);
+  for (int i = 0; i < SIGNALS; i++)
+    sigaction(signals[i].number, &act, NULL);
 }
 
 int ct_stop_asked(void)
 {
   return asked;
+}
+
+/* Reason, rank (the lowest is the largest) and signal, from the highest bits to the lowest. */
+enum { RANK_SHIFT = 8, REASON_SHIFT = 40, SIGNAL_MASK = 0xff };
+
+int64_t ct_stop_pack(ct_stop_t s)
+{
+  if (s.reason == CT_STOP_NO) return 0;
+  return (int64_t)s.reason << REASON_SHIFT | (int64_t)(INT32_MAX - s.rank) << RANK_SHIFT |
+         (s.signal & SIGNAL_MASK);
+}
+
+ct_stop_t ct_stop_unpack(int64_t word)
+{
+  if (word == 0) return (ct_stop_t){0};
+  return (ct_stop_t){.reason = (ct_stop_reason_t)(word >> REASON_SHIFT),
+                     .rank = INT32_MAX - (int32_t)(word >> RANK_SHIFT & INT32_MAX),
+                     .signal = (int)(word & SIGNAL_MASK)};
+}
+
+int64_t ct_stop_with_signal(int64_t word, int rank)
+{
+  if (!asked) return word;
+  int64_t mine = ct_stop_pack((ct_stop_t){CT_STOP_SIGNAL, rank, asked});
+  return mine > word ? mine : word;
+}
+
+const char *ct_stop_name(ct_stop_reason_t reason)
+{
+  static const char *const names[] = {"done", "walltime", "signal"};
+  return names[reason];
+}
+
+const char *ct_stop_text(ct_stop_t s, char *buf, size_t cap)
+{
+  const char *name = "a signal";
+  for (int i = 0; i < SIGNALS; i++)
+    if (signals[i].number == s.signal) name = signals[i].name;
+  if (s.reason == CT_STOP_SIGNAL)
+    snprintf(buf, cap, "rank %d got %s", s.rank, name);
+  else
+    snprintf(buf, cap, "%s", s.reason == CT_STOP_WALLTIME ? "the job's time is over" : "");
+  return buf;
 }

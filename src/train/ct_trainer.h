@@ -1,12 +1,13 @@
 /** \file ct_trainer.h  The trainer: one model, its arenas and its plans on one rank.  Layer 4.
  *
  * trainer.c owns memory and plans, step.c runs one step, update.c applies the gradients, state.c turns the
- * trainer into named arrays and back, loop.c goes through epochs (saves.c, lines.c), eval.c counts. */
+ * trainer into named arrays and back, loop.c goes through epochs (saves.c, lines.c, stops.c), eval.c counts. */
 #ifndef CT_TRAINER_H
 #define CT_TRAINER_H
 #include "ckpt/ct_ckpt.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_comm.h"
+#include "comm/ct_stop.h"
 #include "data/ct_feed.h"
 #include "optim/ct_optim.h"
 #include "plan/ct_plan.h"
@@ -162,7 +163,7 @@ ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
  * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part, and \a b
  * is not looked at.  With recipe.dp rank 0's b is the whole global batch; of the others' only `global` is
  * looked at.  \a at says the learning rates.  CT_ERR_ARG: more samples than were announced; CT_ERR_NONFINITE: a loss is.
- * word->stop is the caller's, the rest is filled in.  After a failed step the weights are
+ * word->stop is the caller's, or what a signal asks this rank for; the rest is filled in.  After a failed step the weights are
  * undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_word_t *word, ct_step_report_t *report);
@@ -255,14 +256,28 @@ typedef struct ct_loop_result {
   ct_position_t at;
   double seconds, samples_per_s; /**< of training steps */
   double train_loss;             /**< mean over the last epoch so far */
-  int stopped;                   /**< 1: asked to stop; a checkpoint was written */
+  ct_stop_reason_t stopped;      /**< asked to stop before the end; a checkpoint was written */
+  int idle;                      /**< 1: nothing was left to do */
 } ct_loop_result_t;
 
-/** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests. */
+/** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests.
+ *
+ * Whoever asks to stop, a signal to any rank or the end of the job's time (job.walltime, by rank 0's clock), all
+ * ranks stop after the same step, and at least one step is made.  An evaluation is broken off and not
+ * told; its checkpoint stands at the end of the epoch (cursor: all samples), and the run that goes on from
+ * there makes the evaluation first. */
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at,
                   ct_loop_result_t *out);
-/** Collective.  Each sample exactly once. */
+/** Who is asked after each batch of an evaluation, on every rank, whether to break it off: returns a stop
+ * word (ct_stop.h), 0 to go on. */
+typedef struct ct_ask {
+  int64_t (*stop)(void *ctx);
+  void *ctx;
+} ct_ask_t;
+/** Collective.  Each sample exactly once.  Ranks agree after each batch: a failure on one of them, or a
+ * request to stop, ends it for all.  \a ask may be NULL.  *stop: the request that broke it off, *out is
+ * zero then; 0: it came to its end. */
 int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
-                ct_eval_result_t *out);
+                const ct_ask_t *ask, int64_t *stop, ct_eval_result_t *out);
 
 #endif

@@ -81,19 +81,20 @@ int ct__lines_epoch_end(ct__loop_t *l)
   int rc = CT_OK;
   ct_metrics_t *m = l->o->metrics;
   const ct_eval_result_t *e = &l->out->last;
+  char epoch[80];
+  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)ct__lines_epoch(l),
+                              (long long)l->o->train->epochs);
+  if (l->loss_weight > 0) /* else it was trained by the run before */
+    snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", l->out->train_loss);
   if (!l->o->val) {
-    ct_log(CT_LOG_INFO, "epoch %lld/%lld  loss %.4f", (long long)ct__lines_epoch(l),
-           (long long)l->o->train->epochs, l->out->train_loss);
+    ct_log(CT_LOG_INFO, "%s", epoch);
     return CT_OK;
   }
   if (e->regression)
-    ct_log(CT_LOG_INFO, "epoch %lld/%lld  loss %.4f  validation: loss %.4f  mae %.4f",
-           (long long)ct__lines_epoch(l), (long long)l->o->train->epochs, l->out->train_loss,
-           e->loss, e->mae);
+    ct_log(CT_LOG_INFO, "%s  validation: loss %.4f  mae %.4f", epoch, e->loss, e->mae);
   else
-    ct_log(CT_LOG_INFO, "epoch %lld/%lld  loss %.4f  validation: loss %.4f  top-1 %.4f  top-5 %.4f",
-           (long long)ct__lines_epoch(l), (long long)l->o->train->epochs, l->out->train_loss,
-           e->loss, e->top1, e->top5);
+    ct_log(CT_LOG_INFO, "%s  validation: loss %.4f  top-1 %.4f  top-5 %.4f", epoch, e->loss,
+           e->top1, e->top5);
   ct_metrics_begin(m, "eval");
   ct_metrics_int(m, "epoch", ct__lines_epoch(l));
   ct_metrics_int(m, "step", l->at.step);

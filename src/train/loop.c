@@ -4,7 +4,6 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
-#include "comm/ct_stop.h"
 #include <string.h>
 
 static int finished(const ct__loop_t *l)
@@ -13,13 +12,11 @@ static int finished(const ct__loop_t *l)
   return l->at.epoch >= o->epochs || (o->steps && l->at.step >= o->steps);
 }
 
-static void advance(ct__loop_t *l, int64_t samples)
+/* 1: all samples of the epoch are done; what is left of it is its end.  A run that is stopped here leaves this
+ * position in its checkpoint, and the one that goes on begins with the end of the epoch. */
+static int is_epoch_trained(const ct__loop_t *l)
 {
-  l->at.step++;
-  l->at.cursor += samples;
-  if (l->at.cursor < l->o->sampler.samples) return;
-  l->at.cursor = 0;
-  l->at.epoch++;
+  return l->at.cursor == l->o->sampler.samples;
 }
 
 static ct_schedule_point_t schedule_point(const ct__loop_t *l)
@@ -49,27 +46,45 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
   if (rc == CT_OK) rc = fed;
   report.data_s = ct_clock() - begin;
-  word->stop = ct_stop_asked();
+  word->stop = ct__stops_before_step(l);
   CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &report));
   double seconds = ct_clock() - begin;
+  l->slow_step_s = ct_walltime_slowest(l->slow_step_s, seconds);
   l->trained_s += seconds;
   l->trained += none.global;
   l->loss_sum += word->loss_sum;
   l->loss_weight += word->loss_weight;
   l->out->train_loss = ct__loop_mean(l->loss_sum, l->loss_weight);
-  ct_beat_step(l->at.step + 1);
-  advance(l, none.global); /* word->samples is without those that the loss ignores */
+  l->at.step++;
+  l->at.cursor += none.global; /* word->samples is without those that the loss ignores */
+  ct_beat_step(l->at.step);
   ct__lines_progress(l, ct__loop_mean(word->loss_sum, word->loss_weight));
   *own = ct__lines_step(l, word, &report, ct_trainer_lr(l->t, &at), seconds);
 out:
   return rc;
 }
 
-static int between_epochs(ct__loop_t *l)
+/* *stop: what broke it off, so that there is no result. */
+static int evaluate(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
-  if (o->val) CT_TRY(ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &l->out->last));
+  ct_eval_result_t result;
+  ct__stops_asker_t asker;
+  ct_ask_t ask = ct__stops_during(l, &asker);
+  CT_TRY(ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &ask, stop, &result));
+  if (!*stop) l->out->last = result;
+out:
+  return rc;
+}
+
+/* Evaluation and its lines, unless *stop says, or comes to say, that there is no time for it. */
+static int tell_where_it_stands(ct__loop_t *l, int64_t *stop)
+{
+  int rc = CT_OK;
+  const ct_loop_opts_t *o = l->o;
+  if (o->val && !*stop) CT_TRY(evaluate(l, stop));
+  if (o->val && *stop) return CT_OK;
   if (o->val && ct_schedule_needs_loss(o->schedule))
     ct_plateau_update(&l->at.plateau, o->schedule, l->out->last.loss);
   l->evaluated_step = l->at.step;
@@ -80,41 +95,90 @@ out:
   return rc;
 }
 
+/* Stopped in the evaluation the epoch goes on to be at its end: the next run evaluates. */
+static int end_epoch(ct__loop_t *l, int64_t *stop)
+{
+  int rc = CT_OK;
+  CT_TRY(tell_where_it_stands(l, stop));
+  if (l->evaluated_step != l->at.step) return CT_OK;
+  l->at.cursor = 0;
+  l->at.epoch++;
+out:
+  return rc;
+}
+
 static int verified(const ct__loop_t *l)
 {
   return l->o->verify_every && l->at.step % l->o->verify_every == 0;
 }
 
-/* Who is asked to stop does so at once, unless the rates to come depend on this evaluation. */
-static int evaluates(const ct__loop_t *l, int epoch_end, int stop)
+/* Steps, until the end or until all are asked to stop.  *own: this rank's code of what it did alone. */
+static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
-  return epoch_end && (!stop || ct_schedule_needs_loss(l->o->schedule));
+  int rc = CT_OK;
+  while (!finished(l) && !*stop) {
+    ct_step_word_t word = {0};
+    CT_TRY(one_step(l, own, &word));
+    *stop = word.stop;
+    int epoch_end = is_epoch_trained(l);
+    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
+    if (epoch_end) CT_TRY(end_epoch(l, stop));
+    if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left that could be stopped */
+    if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
+    if (*own == CT_OK) *own = ct__saves_end(l, 0);
+    if (ct__saves_due(l, epoch_end) || *stop) *own = ct__saves_begin(l, *own);
+  }
+out:
+  return rc;
+}
+
+/* The end of an epoch whose samples were done by the run before; saved, so that it is made up for once. */
+static int make_up(ct__loop_t *l, int *own, int64_t *stop)
+{
+  int rc = CT_OK;
+  if (!is_epoch_trained(l)) return CT_OK;
+  CT_TRY(end_epoch(l, stop));
+  if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
+  *own = ct__saves_begin(l, *own);
+out:
+  return rc;
+}
+
+/* What is saved is durable then. */
+static int save_rest(ct__loop_t *l, int own, int64_t stop)
+{
+  int unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
+  if (unsaved && (stop || l->o->ckpt->every_epochs || l->o->ckpt->every_steps))
+    own = ct__saves_begin(l, own);
+  if (own == CT_OK) own = ct__saves_end(l, 1);
+  return ct_agree(l->topo, own);
+}
+
+/* The result of a run that ended within an epoch, or that had nothing left to do. */
+static int last_evaluation(ct__loop_t *l, int64_t *stop)
+{
+  int rc = CT_OK;
+  l->out->idle = l->at.step == l->begun_step;
+  if (!l->out->idle)
+    CT_TRY(tell_where_it_stands(l, stop));
+  else if (l->o->val)
+    CT_TRY(evaluate(l, stop));
+  if (!*stop) return CT_OK;
+  ct__stops_tell(l, *stop, ", in the evaluation at the end");
+  CT_TRY(save_rest(l, CT_OK, *stop));
+out:
+  return rc;
 }
 
 static int go(ct__loop_t *l)
 {
   int rc = CT_OK, own = CT_OK;
-  while (!finished(l) && !l->out->stopped) {
-    ct_step_word_t word = {0};
-    int64_t epoch = l->at.epoch;
-    CT_TRY(one_step(l, &own, &word));
-    int epoch_end = l->at.epoch > epoch;
-    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
-    if (evaluates(l, epoch_end, word.stop != 0)) CT_TRY(between_epochs(l));
-    l->out->stopped = word.stop && !finished(l);
-    if (own == CT_OK) own = ct__saves_end(l, 0);
-    if (ct__saves_due(l, epoch_end) || l->out->stopped) own = ct__saves_begin(l, own);
-  }
-  int ends_unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
-  if (ends_unsaved && (l->o->ckpt->every_epochs || l->o->ckpt->every_steps))
-    own = ct__saves_begin(l, own);
-  if (own == CT_OK) own = ct__saves_end(l, 1);
-  CT_TRY(ct_agree(l->topo, own));
-  if (l->out->stopped || l->evaluated_step == l->at.step) return CT_OK;
-  if (l->at.step > l->begun_step)
-    CT_TRY(between_epochs(l)); /* ended within an epoch */
-  else if (l->o->val)
-    CT_TRY(ct_evaluate(l->t, l->o->val, l->o->eval_batch, l->o->workers, &l->out->last));
+  int64_t stop = 0;
+  CT_TRY(make_up(l, &own, &stop));
+  CT_TRY(steps(l, &own, &stop));
+  CT_TRY(save_rest(l, own, stop));
+  if (!stop && l->evaluated_step != l->at.step) CT_TRY(last_evaluation(l, &stop));
+  l->out->stopped = ct_stop_unpack(stop).reason;
 out:
   return rc;
 }
@@ -139,8 +203,8 @@ static int open_feed(ct__loop_t *l)
   ct_feed_opts_t f = ct_trainer_feed_opts(l->t, 1);
   f.rank = rank;
   f.size = size;
-  f.epoch = l->at.epoch;
-  f.cursor = l->at.cursor;
+  f.epoch = l->at.epoch + is_epoch_trained(l);
+  f.cursor = is_epoch_trained(l) ? 0 : l->at.cursor;
   f.workers = o->workers;
   CT_TRY(ct_feed_open(o->data, &o->sampler, &f, &l->feed));
   ct_trainer_follow(l->t, ct_trainer_feed(l->feed));
@@ -164,6 +228,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY_ALL(l.topo, prepare(&l));
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
   CT_TRY_ALL(l.topo, open_feed(&l));
+  CT_TRY_ALL(l.topo, ct__stops_open(&l));
   CT_TRY(go(&l));
 out:;
   ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */

@@ -1,7 +1,8 @@
 /** \file loop.h  What the files of the training loop share: loop.c goes through steps and epochs, saves.c
- * makes checkpoints between them, lines.c tells the user and metrics.jsonl. */
+ * makes checkpoints between them, stops.c knows when to stop, lines.c tells the user and metrics.jsonl. */
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
+#include "comm/ct_walltime.h"
 #include "train/ct_metrics.h"
 #include "train/trainer.h"
 
@@ -19,14 +20,15 @@ typedef struct ct__loop {
   char dir[CT_PATH_MAX]; /* of the checkpoints */
   int64_t saved_step;    /* of the newest checkpoint of this run that was begun; -1: none */
   int64_t good_step;     /* rank 0: of the newest one that can be gone back to; 0: none */
-  int64_t good_bytes;    /* of its file, if this run wrote it */
   double stall_s;        /* that training waited for the one begun last */
-  double save_s;         /* longest from the beginning of a checkpoint until it was durable */
+  double save_s;         /* rank 0: ct__saves_seconds(), 0 if no checkpoint is complete yet */
   int64_t begun_step, evaluated_step;
   double begin, trained_s, shown_at;
   int64_t trained; /* samples of this run */
   double loss_sum; /* of this epoch, as far as this run saw it */
   double loss_weight;
+  ct_walltime_t walltime;
+  double slow_step_s; /* rank 0: the slowest step of late */
 } ct__loop_t;
 
 static inline double ct__loop_mean(double sum, double weight)
@@ -49,10 +51,27 @@ int ct__saves_begin(ct__loop_t *l, int own);
  * tries again.  \a last: it is the run's last one and is waited for, and its failure always is an
  * error: exit status 0 and 75 promise a checkpoint of the point where the run ended. */
 int ct__saves_end(ct__loop_t *l, int last);
-/** Local, rank 0 (0 elsewhere).  The longest seconds from the beginning of a checkpoint of this run until it
- * was durable, the copying of the state included, and the bytes of the last file; 0: none is
- * complete yet. */
-double ct__saves_seconds(const ct__loop_t *l, int64_t *bytes);
+/** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, the copying of the state
+ * included: the slowest of late; before one is complete, guessed from the bytes. */
+double ct__saves_seconds(const ct__loop_t *l);
+
+/* ---- stops.c ---- */
+
+/** Local.  When the job ends, and what is known of it at the start, as a line of the log. */
+int ct__stops_open(ct__loop_t *l);
+/** Local, Hot.  Asked before a step: the stop word of rank 0, if the job's time allows no step behind it; 0 on
+ * the others.  Signals are looked at when the step ends. */
+int64_t ct__stops_before_step(const ct__loop_t *l);
+/** Local.  One line: who asked, and what happens now. */
+void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now);
+
+/** Who asks the questions of one evaluation. */
+typedef struct ct__stops_asker {
+  const ct__loop_t *l;
+  double asked_at, slow_batch_s; /* rank 0 */
+} ct__stops_asker_t;
+/** For ct_evaluate(); borrows \a a. */
+ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
 
 /* ---- lines.c ---- */
 

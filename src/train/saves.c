@@ -57,8 +57,7 @@ static int end_write(ct__loop_t *l)
   if (!d) return CT_OK;
   ct_log(CT_LOG_DEBUG, "checkpoint %s is complete", d->name);
   l->good_step = d->step;
-  l->good_bytes = d->bytes;
-  if (l->stall_s + d->write_s > l->save_s) l->save_s = l->stall_s + d->write_s;
+  l->save_s = ct_walltime_slowest(l->save_s, l->stall_s + d->write_s);
   CT_TRY(done_line(l, d));
 out:
   return rc;
@@ -81,10 +80,11 @@ int ct__saves_end(ct__loop_t *l, int last)
   return ct_ckpt_busy(l->ckpt) ? CT_OK : end_one_of_many(l);
 }
 
-double ct__saves_seconds(const ct__loop_t *l, int64_t *bytes)
+double ct__saves_seconds(const ct__loop_t *l)
 {
-  *bytes = l->good_bytes;
-  return l->save_s;
+  if (l->save_s > 0) return l->save_s;
+  double arrays = 1 + l->t->states; /* as large as the parameters */
+  return ct_walltime_guess_save(arrays * (double)ct_graph_count(l->t->env.graph) * sizeof(float));
 }
 
 /* Rank 0 copies the state and hands it to the writer; the others give their part, or go on. */

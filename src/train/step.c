@@ -280,7 +280,7 @@ static void tell(ct_trainer_t *t, const ct_batch_t *b, const ct_step_report_t *r
   if (t->failed == CT_OK && b->n) note(t, check_loss(t, b, all.sum));
   *word = (ct_step_word_t){.err = outcome(t),
                            .err_rank = t->env.topo->rank,
-                           .stop = word->stop,
+                           .stop = ct_stop_with_signal(word->stop, t->env.topo->rank),
                            .compute_s_max = r->compute_s,
                            .data_s_max = r->data_s};
   if (t->failed == CT_OK) ct__loss_tell(&all, word);
