@@ -7,6 +7,7 @@ program=$CTRAIN
 export program work
 cat >"$work/rank" <<'E1'
 #!/bin/sh
+trap : TERM USR1 USR2 # a launcher's signal is for the rank too, and its status is still to come
 "$program" "$@"
 code=$?
 echo $code >>"$work/codes"

@@ -1,8 +1,9 @@
 # What the Slurm tests share, beside tests/lib.sh and tests/faults/common.sh: a cluster of their own,
 # tests/slurm/cluster, which goes down with the test, however it ends.
-. "$CT_SRC/tests/faults/common.sh"
+. "${CT_SRC:?see tests/env.sh}/tests/faults/common.sh" || exit 99
 
-cluster() { "$CT_SRC/tests/slurm/cluster" "$@"; }
+# Nothing that a test asks of it takes longer than three minutes.
+cluster() { timeout -k 10 180 "$CT_SRC/tests/slurm/cluster" "$@"; }
 
 # Why there can be no cluster here; nothing if there can.
 no_cluster() {
@@ -25,7 +26,7 @@ cluster_up() {
   [ -z "$reason" ] || skip_all "$reason"
   CLUSTER_DIR=$(CLUSTER_OWNER=$$ cluster up "$@") || { echo "Bail out! no cluster"; exit 99; }
   export CLUSTER_DIR
-  trap 'cluster down; rm -rf "$work"' EXIT
+  trap 'cluster down; rm -rf "${work:?}"' EXIT
 }
 
 # on_head SECONDS COMMAND...: stdout in $work/out, stderr in $work/err, exit status in $status, as ctrain
