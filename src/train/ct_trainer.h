@@ -97,9 +97,11 @@ typedef struct ct_step_report {
   double data_s;         /**< in: seconds that were waited for the feed */
   double compute_s;      /**< all other seconds, but for … */
   double comm_exposed_s; /**< … those in the communicator: what backward did not hide */
-  double grad_norm;      /**< of the whole gradient, before clipping; NaN: not computed */
-  double loss_scale;     /**< of this step; 1 without loss scaling */
-  int skipped;           /**< 1: the gradient was not finite and the loss is scaled: no update */
+  double
+      before_comm_s; /**< own seconds up to the first gradients that are sent; compute_s if none */
+  double grad_norm;  /**< of the whole gradient, before clipping; NaN: not computed */
+  double loss_scale; /**< of this step; 1 without loss scaling */
+  int skipped;       /**< 1: the gradient was not finite and the loss is scaled: no update */
 } ct_step_report_t;
 
 /** Everything a trainer borrows. */

@@ -60,6 +60,8 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   ct_beat_step(l->at.step);
   ct__lines_progress(l, ct__loop_mean(word->loss_sum, word->loss_weight));
   *own = ct__lines_step(l, word, &report, ct_trainer_lr(l->t, &at), seconds);
+  int judged = ct__stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
+  if (*own == CT_OK) *own = judged;
 out:
   return rc;
 }
@@ -229,10 +231,14 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
   CT_TRY_ALL(l.topo, open_feed(&l));
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
+  int64_t every = t->env.recipe.dp ? 0 : o->job->stragglers_every; /* there rank 0 has more to do */
+  CT_TRY(ct__stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
   CT_TRY(go(&l));
+  ct__stragglers_summary(l.stragglers);
 out:;
   ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */
   ct_log_progress(NULL);
+  ct__stragglers_close(l.stragglers);
   ct_trainer_follow(t, (ct_look_t){0});
   ct_feed_close(l.feed);
   ct__saves_close(&l);

@@ -4,6 +4,7 @@
 #define CT_LOOP_PRIVATE_H
 #include "comm/ct_walltime.h"
 #include "train/ct_metrics.h"
+#include "train/stragglers.h"
 #include "train/trainer.h"
 
 typedef struct ct__loop {
@@ -13,8 +14,9 @@ typedef struct ct__loop {
   ct_loop_result_t *out;
   ct_position_t at;
   ct_feed_t *feed;
-  ct_ckpt_t *ckpt;      /* rank 0 */
-  ct_ckpt_item_t *item; /* rank 0 */
+  ct__stragglers_t *stragglers; /* NULL: nobody is looked for */
+  ct_ckpt_t *ckpt;              /* rank 0 */
+  ct_ckpt_item_t *item;         /* rank 0 */
   int items;
   ct_ckpt_text_t text[2];
   char dir[CT_PATH_MAX]; /* of the checkpoints */

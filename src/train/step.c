@@ -87,7 +87,10 @@ static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
 {
   const ct_bucket_t *b = &bucket[t->sent];
   double begin = ct_clock();
-  if (t->sent == 0) note(t, overflow(t));
+  if (t->sent == 0) {
+    t->before_s = begin - t->begun - t->exposed_s;
+    note(t, overflow(t));
+  }
   if (t->failed == CT_OK) note(t, fold(t, t->parts - 1, t->sent, b));
   int marked = note(t, t->env.be->queue->mark(t->q, &t->ready));
   int rc = note(t, t->env.comm_ops->reduce(
@@ -289,8 +292,9 @@ static void tell(ct_trainer_t *t, const ct_batch_t *b, const ct_step_report_t *r
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_word_t *word, ct_step_report_t *report)
 {
-  double begin = ct_clock();
   int slot = (int)(t->steps % 2); /* as on all ranks, also on those without samples */
+  t->begun = ct_clock();
+  t->before_s = -1;
   t->sent = 0;
   t->exposed_s = 0;
   t->failed = CT_OK;
@@ -311,7 +315,8 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   note(t, t->env.be->queue->sync(t->q));
   ct__update_report(t, report);
   report->comm_exposed_s = t->exposed_s;
-  report->compute_s = ct_clock() - begin - t->exposed_s;
+  report->compute_s = ct_clock() - t->begun - t->exposed_s;
+  report->before_comm_s = t->before_s < 0 ? report->compute_s : t->before_s;
   tell(t, b, report, word);
   t->steps++;
   return ct_step_agree(t->env.topo, word);

@@ -113,6 +113,8 @@ struct ct_trainer {
   int ticket[CT_BUCKETS_MAX];
   int sent;              /**< buckets of this step on their way */
   double exposed_s;      /**< seconds of this step in the communicator */
+  double begun;          /**< ct_clock() of this step's start … */
+  double before_s;       /**< … and seconds up to the first bucket; -1: none was sent */
   int failed;            /**< code of the step's first failure on this rank … */
   ct_err_info_t failure; /**< … and its record */
   float **snap;          /**< host arrays of the last snapshot, by item */

@@ -1,13 +1,11 @@
 /* Base layer: types, errors, memory, text, random numbers, hashes, clock. */
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
-#include "base/ct_fault.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
@@ -453,21 +451,6 @@ static void clock_runs(void)
   CU_ASSERT(ct_clock_since_exec() > since);
 }
 
-/* ---- fault points ---- */
-
-static void a_slow_point_fails_nothing(void)
-{
-  setenv("CTRAIN_FAULTS", "step@0:2:slow", 1);
-  ct_fault_setup(0);
-  CT_ASSERT_OK(ct_fault("step"));
-  double begin = ct_clock();
-  for (int i = 0; i < 3; i++)
-    CT_ASSERT_OK(ct_fault("step"));
-  CU_ASSERT(ct_clock() - begin >= 0.06);
-  unsetenv("CTRAIN_FAULTS");
-  ct_fault_setup(0);
-}
-
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(shape_counts),
@@ -497,7 +480,6 @@ int main(int argc, char **argv)
                                     CT_TEST(random_streams_differ),
                                     CT_TEST(hash_known_values),
                                     CT_TEST(clock_runs),
-                                    CT_TEST(a_slow_point_fails_nothing),
                                     CT_TEST_END};
   return ct_test_main("base", tests, argc, argv);
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_log.h"
@@ -161,6 +162,19 @@ static void fault_can_kill_and_sleep(void)
   }
 }
 
+static void fault_can_be_slow(void)
+{
+  setenv("CTRAIN_FAULTS", "step@0:2:slow", 1);
+  ct_fault_setup(0);
+  CT_ASSERT_OK(ct_fault("step"));
+  double begin = ct_clock();
+  for (int i = 0; i < 3; i++)
+    CT_ASSERT_OK(ct_fault("step"));
+  CU_ASSERT(ct_clock() - begin >= 0.06);
+  unsetenv("CTRAIN_FAULTS");
+  ct_fault_setup(0);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(log_lines),
@@ -168,6 +182,7 @@ int main(int argc, char **argv)
                                     CT_TEST(fault_hits_its_rank_and_pass),
                                     CT_TEST(fault_nonsense_is_reported),
                                     CT_TEST(fault_can_kill_and_sleep),
+                                    CT_TEST(fault_can_be_slow),
                                     CT_TEST_END};
   return ct_test_main("log", tests, argc, argv);
 }
