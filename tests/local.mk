@@ -19,7 +19,7 @@ shell_tests = \
   %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/staged.test %D%/mpi/staged2.test %D%/mpi/devices.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/trainer_ahead.test %D%/mpi/recipe.test %D%/mpi/stragglers.test %D%/mpi/stragglers_lines.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
-  %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test \
+  %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/stage.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test \
   %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test \
   %D%/faults/kill.test
 
@@ -30,7 +30,7 @@ unit_tests = \
   %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \
   %D%/unit/t_model %D%/unit/t_families %D%/unit/t_model_layers %D%/unit/t_model_seq \
   %D%/unit/t_ref_low %D%/unit/t_plan_low \
-  %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_feed_ahead %D%/unit/t_dataset %D%/unit/t_transforms %D%/unit/t_transform_feed \
+  %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_feed_ahead %D%/unit/t_dataset %D%/unit/t_stage %D%/unit/t_transforms %D%/unit/t_transform_feed \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_h5_share %D%/unit/t_pack %D%/unit/t_store \
   %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_pack_input %D%/unit/t_stop \
   %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes %D%/unit/t_pace

@@ -229,6 +229,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_trainer(&r.s, 1));
   CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &r.dir) : CT_OK);
   CT_TRY(resume(&r, a));
+  CT_TRY(ct_setup_stage(&r.s)); /* last: the longest, and in vain if anything else is wrong */
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
   CT_TRY(train(&r, &result));
   if (result.stopped) *status = CT_EXIT_STOPPED;

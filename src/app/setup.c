@@ -368,6 +368,7 @@ void ct_setup_close(ct_setup_t *s)
   ct_graph_free(s->graph);
   ct_dataset_close(&s->val);
   ct_dataset_close(&s->data);
+  ct_stage_close(s->stage, s->cfg.data.stage_keep);
   if (s->comm) s->comm_ops->close(s->comm);
   if (s->dev) s->be->close(s->dev);
   ct_config_clear(&s->cfg);

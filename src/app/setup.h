@@ -6,6 +6,7 @@
 #define CT_SETUP_H
 #include "app/app.h"
 #include "app/ct_config.h"
+#include "data/ct_stage.h"
 
 typedef struct ct_setup {
   const ct_topo_t *topo; /**< borrowed */
@@ -15,6 +16,7 @@ typedef struct ct_setup {
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
   ct_dataset_t data, val; /**< not opened: samples 0 */
+  ct_stage_t *stage;      /**< copies of their files; owned, by one rank of each node; else NULL */
   ct_graph_t *graph;
   ct_recipe_t recipe;
   float *class_weight; /**< of the loss; NULL: none */
@@ -31,6 +33,9 @@ int ct_setup_device(ct_setup_t *s);
 /** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes, counted in
  * the data if neither the file nor the configuration says. */
 int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
+/** With data.stage: one rank of each node copies the files of the opened data sets there, and all ranks of the
+ * node read the copies from now on. */
+int ct_setup_stage(ct_setup_t *s);
 int ct_setup_model(ct_setup_t *s);
 /** Local.  Freezes what `train.freeze` says; warns of batchnorms that go on in the frozen part. */
 int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g);

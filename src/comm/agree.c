@@ -89,6 +89,11 @@ out:
   return rc;
 }
 
+void ct_agree_node(const ct_topo_t *t, void *data, size_t bytes)
+{
+  if (t->local_size > 1) ct__mpi_bcast(t, t->node, data, bytes, 0);
+}
+
 void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n)
 {
   enum { AT_ONCE = 1 << 20 }; /* MPI's counts are ints, and some libraries stage a whole message */

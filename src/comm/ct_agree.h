@@ -24,6 +24,9 @@ int ct_agree_same(const ct_topo_t *t, const char *what, uint64_t value);
  * not looked at: if it is not CT_OK nothing is sent and every rank returns it with its text. */
 int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes);
 
+/** Collective.  Bytes from the first rank of each node to the others of it, in place. */
+void ct_agree_node(const ct_topo_t *t, void *data, size_t bytes);
+
 /** Collective.  Each of count[n] becomes its sum over the ranks; n is the same on all. */
 void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n);
 /** Collective, Hot.  In place: sums of n doubles over all ranks, or their maxima; the same bits

@@ -5,4 +5,5 @@ libctrain_a_SOURCES += \
   %D%/transforms.h %D%/transforms.c %D%/transform_draw.c %D%/transform_affine.c \
   %D%/transform_crop.c %D%/transform_resize.c %D%/transform_color.c %D%/transform_erase.c \
   %D%/transform_mix.c \
+  %D%/ct_stage.h %D%/stage.h %D%/stage.c %D%/stage_copy.c \
   %D%/convert.h %D%/convert.c

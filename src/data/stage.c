@@ -1,0 +1,332 @@
+#include "data/stage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/ct_beat.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_hash.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+
+struct ct_stage {
+  char dir[CT_PATH_MAX];
+  int users; /* the lock file, locked for sharing */
+  int locks; /* 0: the file system has none */
+  int64_t copied;
+};
+
+/* ---- names ---- */
+
+int ct_stage_look(ct_stage_file_t *f)
+{
+  int rc = CT_OK;
+  struct stat st;
+  if (stat(f->path, &st) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", f->path, strerror(errno));
+  f->bytes = st.st_size;
+  f->mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+out:
+  return rc;
+}
+
+/* Other files, changed files and other users' have a directory of their own. */
+static int name_dir(const char *dir, const ct_stage_file_t *files, int n, char *out, size_t cap)
+{
+  uint64_t h = ct_hash_int((int64_t)geteuid(), 0);
+  for (int i = 0; i < n; i++)
+    h = ct_hash_int(files[i].mtime_ns, ct_hash_int(files[i].bytes, ct_hash_text(files[i].path, h)));
+  return ct_text_format(out, cap, "%s/ctrain-stage-%016" PRIx64, dir, h);
+}
+
+/* Files of different directories may have the same name. */
+int ct_stage_path(const char *stage_dir, const char *path, char *out, size_t cap)
+{
+  const char *slash = strrchr(path, '/');
+  return ct_text_format(out, cap, "%s/%016" PRIx64 "-%s", stage_dir, ct_hash_text(path, 0),
+                        slash ? slash + 1 : path);
+}
+
+const char *ct_stage_dir(const ct_stage_t *s)
+{
+  return s->dir;
+}
+
+int64_t ct_stage_copied(const ct_stage_t *s)
+{
+  return s->copied;
+}
+
+/* ---- the directory and who uses it ---- */
+
+/* The name can be guessed: in a directory for all it might be somebody else's. */
+static int make_dir(const char *dir)
+{
+  int rc = CT_OK;
+  struct stat st;
+  if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+    CT_FAIL(CT_ERR_IO, "%s: cannot create the directory: %s; " CT__STAGE_CURE, dir,
+            strerror(errno));
+  if (lstat(dir, &st) != 0) return CT_OK; /* removed just now: the caller tries again */
+  if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+    CT_FAIL(CT_ERR_IO, "%s: is not a directory of this user; " CT__STAGE_CURE, dir);
+out:
+  return rc;
+}
+
+static int lock(int fd, int operation)
+{
+  int status;
+  do
+    status = flock(fd, operation);
+  while (status != 0 && errno == EINTR);
+  return status;
+}
+
+/* 1 if the name still means the file: the last user may just have removed it. */
+static int is_there(int fd, const char *path)
+{
+  struct stat a, b;
+  return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+static int open_lock(const char *dir, const char *name, int *fd)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  *fd = -1;
+  CT_TRY(ct_text_format(path, sizeof path, "%s/%s", dir, name));
+  *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (*fd < 0 && errno != ENOENT)
+    CT_FAIL(CT_ERR_IO, "%s: cannot create: %s; " CT__STAGE_CURE, path, strerror(errno));
+out:
+  return rc;
+}
+
+/* Makes the directory and says that it is in use, so that nobody removes it. */
+static int join(ct_stage_t *s)
+{
+  enum { TRIES = 1000 };
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  CT_TRY(ct_text_format(path, sizeof path, "%s/users", s->dir));
+  for (int i = 0; i < TRIES; i++) {
+    CT_TRY(make_dir(s->dir));
+    CT_TRY(open_lock(s->dir, "users", &s->users));
+    if (s->users < 0) continue;
+    s->locks = lock(s->users, LOCK_SH) == 0;
+    if (!s->locks || is_there(s->users, path)) return CT_OK;
+    close(s->users);
+    s->users = -1;
+  }
+  CT_FAIL(CT_ERR_IO, "%s: other runs remove it again and again", s->dir);
+out:
+  return rc;
+}
+
+/* Removes what is in the directory: all, or the names that end with \a only.  Nobody else uses it. */
+static void empty(const char *dir, const char *only)
+{
+  DIR *d = opendir(dir);
+  const struct dirent *e;
+  while (d && (e = readdir(d))) {
+    size_t n = strlen(e->d_name), end = only ? strlen(only) : 0;
+    if (e->d_name[0] != '.' && n > end && (!only || strcmp(e->d_name + n - end, only) == 0))
+      unlinkat(dirfd(d), e->d_name, 0);
+  }
+  if (d) closedir(d);
+}
+
+static void leave(ct_stage_t *s, int keep)
+{
+  if (s->users < 0) return;
+  if (!s->locks && !keep)
+    ct_log_all(CT_LOG_WARN, "%s stays: without file locks there it is not known who else uses it",
+               s->dir);
+  if (s->locks && !keep && lock(s->users, LOCK_EX | LOCK_NB) == 0) {
+    empty(s->dir, NULL);
+    if (rmdir(s->dir) != 0 && errno != ENOENT)
+      ct_log_all(CT_LOG_WARN, "%s stays: %s", s->dir, strerror(errno));
+  }
+  close(s->users);
+  s->users = -1;
+}
+
+/* ---- one at a time ---- */
+
+/* Waits for another run of the same files, which shows in its lock file that it moves. */
+static int wait_to_copy(const ct_stage_t *s, int *copying)
+{
+  static const struct timespec while_it_copies = {.tv_nsec = 20000000};
+  int rc = CT_OK, held = 0;
+  int64_t seen = -1, now = 0;
+  CT_TRY(open_lock(s->dir, "copying", copying));
+  for (int waits = 0; s->locks && !held; waits++) {
+    held = lock(*copying, LOCK_EX | LOCK_NB) == 0;
+    if (!held && errno != EWOULDBLOCK) break;
+    if (waits == 100)
+      ct_log(CT_LOG_INFO, "data.stage: waits for another run, which copies the same files to %s",
+             s->dir);
+    if (pread(*copying, &now, sizeof now, 0) == sizeof now && now != seen) ct_beat_progress();
+    seen = now;
+    if (!held) nanosleep(&while_it_copies, NULL);
+  }
+  if (held) empty(s->dir, CT__STAGE_PART); /* of runs that were killed */
+out:
+  return rc;
+}
+
+/* ---- room ---- */
+
+static int check_room(const char *dir, int64_t bytes)
+{
+  enum { MARGIN = 16 << 20 };
+  int rc = CT_OK;
+  char need[32], free_text[32];
+  struct statvfs fs;
+  if (bytes == 0) return CT_OK;
+  if (statvfs(dir, &fs) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot be asked for its room: %s", dir, strerror(errno));
+  double want = (double)bytes * 1.01 + MARGIN, room = (double)fs.f_bavail * (double)fs.f_frsize;
+  if (room < want)
+    CT_FAIL(CT_ERR_IO, "%s: the copies need %s there, and %s are free; " CT__STAGE_CURE, dir,
+            ct_text_bytes(want, need, sizeof need),
+            ct_text_bytes(room, free_text, sizeof free_text));
+out:
+  return rc;
+}
+
+/* ---- all files ---- */
+
+/* A copy that is there and whole is taken over; one that is not is made again. */
+static int bring(ct_stage_t *s, const ct_stage_file_t *f, ct__stage_pace_t *pace)
+{
+  int rc = CT_OK;
+  char copy[CT_PATH_MAX];
+  CT_TRY(ct_stage_path(s->dir, f->path, copy, sizeof copy));
+  if (ct__stage_has(f, copy)) {
+    if (ct__stage_check(f, copy, pace) == CT_OK) return CT_OK;
+    ct_log_all(CT_LOG_WARN, "%s: is copied again", ct_err_last()->text);
+    unlink(copy);
+  }
+  CT_TRY(ct__stage_copy(f, copy, pace));
+  s->copied += f->bytes;
+out:
+  return rc;
+}
+
+static int bring_all(ct_stage_t *s, const ct_stage_file_t *files, int n)
+{
+  int rc = CT_OK;
+  int64_t missing = 0;
+  char copy[CT_PATH_MAX];
+  ct__stage_pace_t pace = {.copying = -1, .told_s = ct_clock()};
+  CT_TRY(wait_to_copy(s, &pace.copying));
+  for (int i = 0; i < n; i++) {
+    CT_TRY(ct_stage_path(s->dir, files[i].path, copy, sizeof copy));
+    pace.all += 2 * files[i].bytes;
+    if (!ct__stage_has(&files[i], copy)) missing += files[i].bytes;
+  }
+  CT_TRY(check_room(s->dir, missing));
+  for (int i = 0; i < n; i++)
+    CT_TRY(bring(s, &files[i], &pace));
+out:
+  if (pace.copying >= 0) close(pace.copying);
+  return rc;
+}
+
+int ct_stage_open(const char *dir, const ct_stage_file_t *files, int n, ct_stage_t **out)
+{
+  int rc = CT_OK;
+  ct_stage_t *s = ct_mem_alloc(sizeof *s, "the stage");
+  *out = NULL;
+  if (!s) return CT_ERR_NOMEM;
+  s->users = -1;
+  CT_TRY(ct_file_mkdirs(dir));
+  CT_TRY(name_dir(dir, files, n, s->dir, sizeof s->dir));
+  CT_TRY(join(s));
+  CT_TRY(bring_all(s, files, n));
+  *out = s;
+  s = NULL;
+out:
+  ct_stage_close(s, 0);
+  return rc;
+}
+
+void ct_stage_close(ct_stage_t *s, int keep)
+{
+  if (!s) return;
+  leave(s, keep);
+  ct_mem_free(s);
+}
+
+/* ---- the directory's name ---- */
+
+static int is_name(char c)
+{
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The variable at *text, which is moved behind it; NULL: none is named there. */
+static int take_variable(const char *text, const char **rest, char *name, size_t cap)
+{
+  int rc = CT_OK, braces = text[1] == '{';
+  const char *from = text + 1 + braces, *end = from;
+  while (is_name(*end))
+    end++;
+  if (end == from || (braces && *end != '}') || (size_t)(end - from) >= cap)
+    CT_FAIL(CT_ERR_USAGE, "'%s': expected $NAME or ${NAME}", text);
+  snprintf(name, cap, "%.*s", (int)(end - from), from);
+  *rest = end + braces;
+out:
+  return rc;
+}
+
+static int append_variable(ct_str_t *s, const char *name)
+{
+  int rc = CT_OK;
+  const char *value = getenv(name);
+  if (!value || !*value)
+    CT_FAIL(CT_ERR_USAGE, "the variable %s is not set in the environment", name);
+  CT_TRY(ct_str_add(s, "%s", value));
+out:
+  return rc;
+}
+
+int ct_stage_expand(const char *text, char *out, size_t cap)
+{
+  int rc = CT_OK;
+  char name[128];
+  ct_str_t s = {0};
+  const char *at = text;
+  if (at[0] == '~' && (at[1] == '/' || !at[1])) {
+    CT_TRY(append_variable(&s, "HOME"));
+    at++;
+  }
+  while (*at) {
+    size_t plain = strcspn(at, "$");
+    CT_TRY(ct_str_add(&s, "%.*s", (int)plain, at));
+    at += plain;
+    if (!*at) break;
+    CT_TRY(take_variable(at, &at, name, sizeof name));
+    CT_TRY(append_variable(&s, name));
+  }
+  if (!s.data || s.data[0] != '/')
+    CT_FAIL(CT_ERR_USAGE, "'%s': expected an absolute path, such as $TMPDIR", text);
+  CT_TRY(ct_text_format(out, cap, "%s", s.data));
+out:
+  ct_str_clear(&s);
+  return rc;
+}
