@@ -12,4 +12,5 @@ libctrain_a_SOURCES += \
   %D%/ct_fault.h %D%/fault.c \
   %D%/ct_clock.h %D%/clock.c \
   %D%/ct_node.h %D%/node.c \
-  %D%/ct_opt.h %D%/opt.c
+  %D%/ct_opt.h %D%/opt.c \
+  %D%/ct_machine.h %D%/machine.c %D%/machine_parse.c %D%/volume.c

@@ -2,6 +2,7 @@
 #ifndef CT_TOPO_H
 #define CT_TOPO_H
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct ct_topo {
@@ -35,5 +36,8 @@ int ct_topo_open(ct_topo_t *t, int *argc, char ***argv);
 /** Collective.  Frees the communicators, then a barrier (every message of ours is received; MPICH
  * before 4.2 needs it) and MPI_Finalize. */
 void ct_topo_close(ct_topo_t *t);
+
+/** Local.  "MPICH Version: 4.0.2": MPI's own name, without the rest of what it tells. */
+void ct_topo_library(char *buf, size_t cap);
 
 #endif

@@ -1,5 +1,8 @@
 #include "comm/launch.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/ct_err.h"
 #include "base/ct_text.h"
 
@@ -88,4 +91,33 @@ int ct__launch_check(ct__launch_env_t env, int world, const char *library, int *
       l->name, l->tasks[0] ? "" : "at least ", (long long)tasks, world, library);
 out:
   return rc;
+}
+
+/* A task of an ordinary step of srun; how MPI is told is in SLURM_MPI_TYPE. */
+static int started_by_srun(ct__launch_env_t env)
+{
+  static const char *const step[2] = {"SLURM_STEP_ID", "SLURM_STEPID"};
+  int64_t number_of_step = number(env, step);
+  return number_of_step >= 0 && number_of_step < first_pseudo_step;
+}
+
+void ct__launch_read(ct__launch_env_t env, ct_launch_t *out)
+{
+  const char *pmi = env("SLURM_MPI_TYPE");
+  *out = (ct_launch_t){.kind = CT_LAUNCH_NONE};
+  if (env("HYDI_CONTROL_FD") || (env("PMI_SIZE") && env("MPI_LOCALNRANKS"))) {
+    *out = (ct_launch_t){CT_LAUNCH_HYDRA, "mpiexec (hydra)"};
+  } else if (env("OMPI_COMM_WORLD_SIZE")) {
+    *out = (ct_launch_t){CT_LAUNCH_OPENMPI, "mpirun (Open MPI)"};
+  } else if (env("FLUX_TASK_RANK")) {
+    *out = (ct_launch_t){CT_LAUNCH_FLUX, "Flux"};
+  } else if (started_by_srun(env)) {
+    out->kind = CT_LAUNCH_SRUN;
+    if (!pmi || !*pmi) pmi = env("PMIX_RANK") ? "pmix" : env("PMI_SIZE") ? "pmi2" : "no PMI";
+    snprintf(out->name, sizeof out->name, "srun (%s)", strcmp(pmi, "none") == 0 ? "no PMI" : pmi);
+  } else if (env("PMI_SIZE") || env("PMIX_RANK") || env("PALS_RANKID") || env("ALPS_APP_PE")) {
+    *out = (ct_launch_t){CT_LAUNCH_OTHER, "a launcher"};
+    const char *name = env("PALS_RANKID") ? "PALS" : env("ALPS_APP_PE") ? "aprun" : NULL;
+    if (name) snprintf(out->name, sizeof out->name, "%s", name);
+  }
 }

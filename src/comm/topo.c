@@ -23,8 +23,7 @@ static const char *lookup(const char *name)
   return getenv(name);
 }
 
-/* "MPICH Version: 4.0.2" from a text of many lines and tabs. */
-static void library_name(char *buf, size_t cap)
+void ct_topo_library(char *buf, size_t cap)
 {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int len;
@@ -41,7 +40,7 @@ static int check_launch(void)
   int rank, size, speaker;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  library_name(library, sizeof library);
+  ct_topo_library(library, sizeof library);
   int rc = ct__launch_check(lookup, size, library, &speaker);
   if (rc != CT_OK) ct_log_setup(speaker ? 0 : 1, 1, CT_LOG_INFO);
   return rc;
