@@ -47,6 +47,7 @@ struct ct_reader {
   atomic_char *has_labels; /* [shards] */
 
   ct__cache_t *cache;
+  int fits; /* 1: it holds all samples */
   work_t *works, *free_works;
   int nworks;
   pthread_mutex_t lock;  /* of free_works */
@@ -122,6 +123,7 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
 {
   int64_t blocks = 0;
   int fits = (double)r->info.samples * (double)r->sample_bytes <= (double)cache_bytes;
+  r->fits = fits;
   if (!fits) warn_of_chunks(&r->shards.v[0]);
   int64_t rows = (fits ? LARGE_ROWS : SMALL_ROWS) / (int64_t)r->sample_bytes;
   for (int i = 0; i < r->shards.n; i++) {
@@ -453,6 +455,18 @@ static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t ca
 {
   const ct__shard_t *s = &r->shards.v[find_shard(r, index)];
   snprintf(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
+}
+
+void ct_h5_layout(const ct_reader_t *r, ct_h5_layout_t *out)
+{
+  const ct__shard_t *first = &r->shards.v[0], *last = &r->shards.v[r->shards.n - 1];
+  *out = (ct_h5_layout_t){.files = r->shards.n,
+                          .blocks = last->first_block +
+                                    (last->count + last->block_rows - 1) / last->block_rows,
+                          .block_rows = first->block_rows,
+                          .block_bytes = ct__shard_block_bytes(first),
+                          .compressed = first->chunk_raw && first->filters.deflate >= 0,
+                          .cached = r->fits};
 }
 
 const ct_reader_ops_t ct_reader_hdf5 = {

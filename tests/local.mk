@@ -19,14 +19,14 @@ shell_tests = \
   %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/staged.test %D%/mpi/staged2.test %D%/mpi/devices.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/trainer_ahead.test %D%/mpi/recipe.test %D%/mpi/stragglers.test %D%/mpi/stragglers_lines.test \
   %D%/golden/golden.test \
   %D%/fuzz/fuzz.test \
-  %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/stage.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test \
+  %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/stage.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test %D%/mpi/doctor.test \
   %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test \
   %D%/faults/kill.test
 
 if HAVE_CUNIT
 unit_tests = \
   %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \
-  %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
+  %D%/unit/t_machine %D%/unit/t_doctor %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
   %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \
   %D%/unit/t_model %D%/unit/t_families %D%/unit/t_model_layers %D%/unit/t_model_seq \
   %D%/unit/t_ref_low %D%/unit/t_plan_low \

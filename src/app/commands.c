@@ -20,6 +20,7 @@ static const ct_flag_t summary_flags[] = {
     {"ranks", "N", "share the batch among so many ranks in the memory estimate (default 1)"},
     CT_CONFIG_FLAGS,
     {0}};
+static const ct_flag_t doctor_flags[] = {{"json", NULL, "as JSON"}, CT_CONFIG_FLAGS, {0}};
 static const ct_flag_t pack_flags[] = {
     {"images", "FILE", "IDX file of samples, plain or gzipped"},
     {"labels", "FILE", "IDX file of labels, plain or gzipped"},
@@ -52,6 +53,8 @@ const ct_command_t ct_commands[] = {
      eval_flags, ct_cmd_eval, NULL},
     {"summary", "CONFIG", "Shows the layers, their parameters and FLOPs, and the memory needed", 1,
      1, 0, summary_flags, ct_cmd_summary, NULL},
+    {"doctor", "[CONFIG]", "Says if ranks, cores, memory and files are set up well; 1: not so", 0,
+     1, 1, doctor_flags, ct_cmd_doctor, NULL},
     {"pack", "", "Makes HDF5 shards from IDX or csv files", 0, 0, 0, pack_flags, ct_cmd_pack, NULL},
     {"bench", "step|io CONFIG", "Measures steps on one batch kept in memory, or reading batches", 2,
      2, 1, bench_flags, ct_cmd_bench, NULL},

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/builtin.h"
+#include "app/doctor.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
@@ -89,7 +90,7 @@ static int cache_dir(const ct_cuda_opts_t *o, char *out, size_t cap)
   return ct_text_format(out, cap, "%s%s", home ? home : "", home ? "/.cache/ctrain-hpc" : "");
 }
 
-static int open_device(ct_setup_t *s)
+int ct_setup_open_device(ct_setup_t *s)
 {
   int rc = CT_OK;
   char cache[CT_PATH_MAX], why[128];
@@ -108,9 +109,6 @@ static int open_device(ct_setup_t *s)
                      .plan_cache = cache,
                      .timeout_s = c->cuda.timeout_s};
   CT_TRY(s->be->open(&o, &s->dev));
-  ct_log(CT_LOG_INFO, "%d rank%s on %d node%s, %d thread%s each; %s: %s", s->topo->size,
-         s->topo->size == 1 ? "" : "s", s->topo->nodes, s->topo->nodes == 1 ? "" : "s", o.threads,
-         o.threads == 1 ? "" : "s", s->be->name, s->be->describe(s->dev));
 out:
   return rc;
 }
@@ -135,10 +133,11 @@ out:
 int ct_setup_device(ct_setup_t *s)
 {
   int rc = CT_OK;
-  CT_TRY_ALL(s->topo, open_device(s));
+  CT_TRY_ALL(s->topo, ct_setup_open_device(s));
   CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
                         &s->recipe)); /* checked before */
   CT_TRY(choose_comm(s));
+  CT_TRY(ct_doctor_start(s, ct_setup_threads(&s->cfg, s->topo->threads)));
   ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
   CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));

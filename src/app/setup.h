@@ -28,7 +28,9 @@ typedef struct ct_setup {
 int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a);
 /** Threads of a rank: what the configuration says, or its share of the cores. */
 int ct_setup_threads(const ct_config_t *c, int share);
-/** Device and communicator. */
+/** Local.  This rank's device alone. */
+int ct_setup_open_device(ct_setup_t *s);
+/** Device and communicator; tells the log who runs where, and what is bad about it. */
 int ct_setup_device(ct_setup_t *s);
 /** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes, counted in
  * the data if neither the file nor the configuration says. */

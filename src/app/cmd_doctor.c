@@ -1,0 +1,87 @@
+/* `doctor`: is this a good way to start a run? */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/commands.h"
+#include "app/doctor.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "comm/ct_agree.h"
+
+/* Without a configuration that of all defaults, changed by --set. */
+static int config(const ct_args_t *a, ct_setup_t *s)
+{
+  int rc = CT_OK;
+  if (a->rests) return ct_setup_config(s, a->rest[0], a);
+  CT_TRY_ALL(s->topo, ct_config_parse(&s->cfg, "", 0, "the command line", a->set, a->sets));
+out:
+  return rc;
+}
+
+static int look_at_directory(const ct_setup_t *s, int has_config, ct_job_t *job)
+{
+  int rc = CT_OK;
+  if (has_config)
+    CT_TRY(ct_text_format(job->dir, sizeof job->dir, "%s", s->cfg.run.dir));
+  else if (!getcwd(job->dir, sizeof job->dir))
+    CT_FAIL(CT_ERR_IO, "the working directory cannot be found");
+  ct_volume_read(job->dir, &job->volume);
+out:
+  return rc;
+}
+
+/* Rank 0.  *bad: findings that need a cure. */
+static int tell(const ct_args_t *a, const ct_facts_t *all, const ct_job_t *job, int64_t *bad)
+{
+  int rc = CT_OK;
+  ct_str_t text = {0};
+  ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "what is to be said of the job");
+  if (!findings) CT_TRY(CT_ERR_NOMEM);
+  CT_TRY(ct_doctor_judge(all, job, findings));
+  if (ct_args_get(a, "json"))
+    CT_TRY(ct_doctor_json(all, job, findings, &text));
+  else
+    CT_TRY(ct_doctor_report(all, job, findings, &text));
+  CT_TRY(ct_app_print(text.data));
+  *bad = ct_doctor_count(findings, CT_FINDING_BAD);
+out:
+  ct_mem_free(findings);
+  ct_str_clear(&text);
+  return rc;
+}
+
+/* Rank 0. */
+static int begin(const ct_setup_t *s, int has_config, ct_job_t **job)
+{
+  int rc = CT_OK;
+  *job = ct_mem_alloc(sizeof **job, "the facts of the job");
+  if (!*job) CT_TRY(CT_ERR_NOMEM);
+  ct_doctor_job(s->topo, &s->cfg, *job);
+  CT_TRY(look_at_directory(s, has_config, *job));
+out:
+  return rc;
+}
+
+int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK, first = topo->rank == 0;
+  int64_t bad = 0;
+  char why[CT_ERR_TEXT] = "";
+  ct_setup_t s = {.topo = topo};
+  ct_facts_t *all = NULL;
+  ct_job_t *job = NULL;
+  CT_TRY(config(a, &s));
+  if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
+  CT_TRY(ct_doctor_gather(&s, ct_setup_threads(&s.cfg, topo->threads), why, 1, &all));
+  CT_TRY_ALL(topo, first ? begin(&s, a->rests > 0, &job) : CT_OK);
+  if (a->rests) CT_TRY(ct_doctor_config(&s, job));
+  CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);
+  ct_agree_sum(topo, &bad, 1);
+  if (bad) *status = 1;
+out:
+  ct_mem_free(job);
+  ct_mem_free(all);
+  ct_setup_close(&s);
+  return rc;
+}
