@@ -21,10 +21,12 @@ shell_tests = \
   %D%/fuzz/fuzz.test \
   %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/stage.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test %D%/mpi/doctor.test \
   %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test \
+  %D%/faults/rundir.test \
   %D%/faults/kill.test
 
 if HAVE_CUNIT
 unit_tests = \
+  %D%/unit/t_rundir \
   %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \
   %D%/unit/t_machine %D%/unit/t_doctor %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
   %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \
@@ -69,6 +71,12 @@ tests_mpi_t_trainer_ahead_SOURCES = %D%/mpi/t_trainer_ahead.c $(trainer_rig)
 tests_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
 tests_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 tests_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
+
+check_PROGRAMS += %D%/tools/disk_shim.so
+%C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
+%C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_disk_shim_so_LDFLAGS = -shared
+%C%_tools_disk_shim_so_LDADD = -ldl
 
 LDADD = $(test_ldadd)
 endif

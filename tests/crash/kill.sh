@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# kill.sh [ROUNDS]: trains on two ranks and kills one of them with SIGKILL, ROUNDS times (50), starting again
-# each time.  After each kill every checkpoint must be whole, and when a run is over its weights must equal those
-# of an undisturbed one to the bit; then the next run begins.  CTRAIN, CT_MPIEXEC, CT_SRC, CT_BUILD as in
-# tests/env.sh (default: build/).
+# kill.sh [ROUNDS]: trains on two ranks and kills one of them or both with SIGKILL, ROUNDS times (50), starting
+# again each time.  After each kill every checkpoint must be whole and the next start must succeed, and when a run
+# is over its weights must equal those of an undisturbed one to the bit; then the next run begins.  CTRAIN,
+# CT_MPIEXEC, CT_SRC, CT_BUILD as in tests/env.sh (default: build/).
 set -u
 rounds=${1:-50}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -13,7 +13,7 @@ same=$CT_BUILD/tests/tools/same_ckpt
 work=$(mktemp -d "${TMPDIR:-/tmp}/ctrain-kill.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 kept=$work/cut/checkpoints
-kills=0 starts=0 runs=0 onward=0
+kills=0 of_all=0 halves=0 starts=0 runs=0 onward=0
 
 die() {
   echo "kill.sh: $* (kill $kills, start $starts)" >&2
@@ -24,21 +24,48 @@ die() {
 
 train() { # DIRECTORY
   exec timeout 100 $CT_MPIEXEC -n 2 "$CTRAIN" train "$CT_SRC/examples/digits/train.yaml" --set run.dir="$work/$1" \
-    --set checkpoint.every_steps=20 --set checkpoint.keep=2 --set train.epochs=25 --set run.log_every=1000
+    --set checkpoint.every_steps=20 --set checkpoint.keep=2 --set train.epochs=25 --set run.log_every=1000 \
+    --set model.family=mlp --set 'model.hidden=[800,800]' # whose checkpoints take a moment to write
 }
 
 newest() { cat "$kept/latest" 2>/dev/null; }
 
-# Half of the kills hit at any moment from the start of MPI on, half in the steps behind a new checkpoint.
+pause() { sleep "$(awk -v r=$RANDOM -v most="$1" 'BEGIN { printf "%.3f", most * r / 32768 }')"; } # up to so many seconds
+running() { kill -0 "$1" 2>/dev/null; }
+half_written() { compgen -G "$kept/*.tmp" >/dev/null; }
+
+# A third of the kills hits at any moment from the start of MPI on, a third in the steps behind a new checkpoint, a
+# third while one is being written.
 wait_a_moment() { # JOB
   local before
-  if [ $((RANDOM % 2)) = 0 ]; then
-    sleep "$(awk -v r=$RANDOM 'BEGIN { printf "%.3f", r / 32768 }')"
-    return
-  fi
-  before=$(newest)
-  while kill -0 "$1" 2>/dev/null && [ "$(newest)" = "$before" ]; do sleep 0.02; done
-  sleep "$(awk -v r=$RANDOM 'BEGIN { printf "%.3f", 0.1 * r / 32768 }')"
+  case $((RANDOM % 3)) in
+  0) pause 1 ;;
+  1)
+    before=$(newest)
+    while running "$1" && [ "$(newest)" = "$before" ]; do sleep 0.02; done
+    pause 0.1
+    ;;
+  2)
+    while running "$1" && ! half_written; do sleep 0.002; done
+    [ $((RANDOM % 2)) = 0 ] || pause 0.05
+    ;;
+  esac
+}
+
+# The process ids of both ranks, once they are there.
+find_ranks() { # JOB
+  ranks=
+  while running "$1" && [ "$(wc -w <<<"$ranks")" -lt 2 ]; do
+    ranks=$(pgrep -f "^$CTRAIN train .*$work/cut" | shuf | tr '\n' ' ')
+  done
+}
+
+# One rank or both.  1: there was none left.
+kill_some() {
+  case $((RANDOM % 2)) in
+  0) kill -9 $ranks 2>/dev/null && of_all=$((of_all + 1)) ;;
+  1) kill -9 "${ranks%% *}" 2>/dev/null ;;
+  esac && kills=$((kills + 1))
 }
 
 check_checkpoints() {
@@ -62,18 +89,22 @@ check_end() {
   rm -rf "$work/cut"
 }
 
-# One start, which one rank does not survive, unless it is over before.
+# One start, which some rank does not survive, unless it is over before.
 one_start() {
-  local job victim before status=0
+  local job before status=0 killed=0
   before=$(newest)
   (train cut) >"$work/out" 2>"$work/err" &
   job=$!
   starts=$((starts + 1))
-  [ $kills -lt "$rounds" ] && wait_a_moment $job
-  victim=$(pgrep -f "^$CTRAIN train .*$work/cut" | shuf -n 1)
-  [ $kills -lt "$rounds" ] && [ -n "$victim" ] && kill -9 "$victim" 2>/dev/null && kills=$((kills + 1))
+  if [ $kills -lt "$rounds" ]; then
+    find_ranks $job
+    wait_a_moment $job
+    kill_some && killed=1
+  fi
   wait $job || status=$?
   [ $status != 124 ] || die "a rank was killed and the other one hangs"
+  [ $status = 0 ] || [ $killed = 1 ] || die "a start failed, though nobody was killed"
+  ! half_written || halves=$((halves + 1))
   check_checkpoints
   [ "$(newest)" = "$before" ] || onward=$((onward + 1))
   [ $status != 0 ] || check_end
@@ -84,5 +115,6 @@ while [ $kills -lt "$rounds" ] || [ -d "$work/cut" ] || [ $runs = 0 ]; do
   [ $starts -lt $((rounds * 4 + 10)) ] || die "too many starts: no run comes to its end, or each before the kill"
   one_start
 done
-echo "$kills kills, $starts starts, $onward of them with new checkpoints, $runs runs came to their end:" \
+echo "$kills kills ($of_all of all ranks, $halves left a half-written file), $starts starts, $onward of them with new" \
+  "checkpoints, $runs runs came to their end:" \
   "no checkpoint was damaged, and the weights equal those of the undisturbed run"

@@ -22,6 +22,38 @@ launch() {
   launched=$1
 }
 
+# begin RANKS ARGUMENTS...: the same in the background; $job
+begin() {
+  : >"$work/codes"
+  launched=$1
+  shift
+  if [ "$launched" = 1 ]; then
+    timeout 120 "$work/rank" "$@" >"$work/out" 2>"$work/err" &
+  else
+    timeout 120 $CT_MPIEXEC -n "$launched" "$work/rank" "$@" >"$work/out" 2>"$work/err" &
+  fi
+  job=$!
+}
+
+# await COMMAND...: until it succeeds, or what was begun is over
+await() {
+  while kill -0 "$job" 2>/dev/null; do
+    "$@" >"$work/.await" 2>&1 && return 0
+    sleep 0.05
+  done
+  return 1
+}
+
+# a_rank: process id of one rank of what was begun in $work
+a_rank() { pgrep -f "^$program train .*$work" | head -n 1; }
+
+# over [SIGNAL]: what was begun has come to its end, if need be by a signal to a rank
+over() {
+  [ -z "${1-}" ] || kill "-$1" "$(a_rank)"
+  status=0
+  wait "$job" || status=$?
+}
+
 # every_rank STATUS: each rank of the last launch ended with it, and so did mpiexec
 every_rank() {
   echo "mpiexec: $status; ranks: $(tr '\n' ' ' <"$work/codes")"

@@ -11,7 +11,7 @@
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-#include "ckpt/ct_ckpt.h"
+#include "ckpt/room.h"
 #include "tests/harness/ct_test.h"
 
 /* ---- a container: lines "name text", and "end" as the last one of a whole file ---- */
@@ -314,6 +314,110 @@ static void killed_before_latest(void)
   check_death("ckpt.latest@0:1:kill", "step-00000020.h5");
 }
 
+static void what_was_written_is_measured(void)
+{
+  const ct_ckpt_done_t *done;
+  ct_ckpt_t *c;
+  if (CT_ASSERT_OK(ct_ckpt_open(ct_test_dir(), &fake, 3, &c)) != CT_OK) return;
+  CT_ASSERT_OK(save(c, 7));
+  CT_ASSERT_OK(ct_ckpt_wait(c, &done));
+  CU_ASSERT_FATAL(done != NULL);
+  CT_ASSERT_INT(done->step, 7);
+  CT_ASSERT_INT(done->bytes, strlen("/model/a 1 1.5\n/model/b 1 1.5\n/meta/config seed 1\nend\n"));
+  CU_ASSERT(done->write_s > 0);
+  ct_ckpt_close(c);
+}
+
+static void a_removed_directory_is_made_anew(void)
+{
+  char dir[600], moved[610];
+  ct_ckpt_t *c;
+  snprintf(dir, sizeof dir, "%s/run/checkpoints", ct_test_dir());
+  snprintf(moved, sizeof moved, "%s.moved", dir);
+  if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 1, &c)) != CT_OK) return;
+  CT_ASSERT_OK(save(c, 1));
+  CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
+  CT_ASSERT_INT(rename(dir, moved), 0);
+  CT_ASSERT_OK(save(c, 2));
+  CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
+  CT_ASSERT_TEXT(names(dir), "step-00000002.h5");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000002.h5\n");
+  CT_ASSERT_TEXT(names(moved), "step-00000001.h5");
+  ct_ckpt_close(c);
+}
+
+/* The write was whole before, and is whole now: what cannot be removed is no reason to fail. */
+static void an_old_one_that_cannot_be_removed_stays(void)
+{
+  const char *dir = ct_test_dir();
+  char path[600];
+  snprintf(path, sizeof path, "%s/step-00000001.h5", dir);
+  CT_ASSERT_OK(ct_file_mkdirs(path)); /* a directory of such a name */
+  CT_ASSERT_OK(SAVE_ALL(dir, 1, 10, 20));
+  CT_ASSERT_TEXT(names(dir), "step-00000001.h5 step-00000020.h5");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000020.h5\n");
+}
+
+/* The new one is written, but `latest` is not: the old one it names must stay. */
+static void latest_names_what_is_there(void)
+{
+  const char *dir = ct_test_dir();
+  ct_ckpt_t *c;
+  CT_ASSERT_OK(SAVE_ALL(dir, 1, 10));
+  if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 1, &c)) != CT_OK) return;
+  faults("ckpt.latest@0:1");
+  CT_ASSERT_OK(save(c, 20));
+  CT_ASSERT_FAILS(ct_ckpt_wait(c, NULL), CT_ERR_FAULT, "ckpt.latest");
+  faults("");
+  CT_ASSERT_TEXT(names(dir), "step-00000010.h5 step-00000020.h5");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
+  ct_ckpt_close(c);
+}
+
+/* ---- room ---- */
+
+static const ct_ckpt_item_t enormous = {
+    .name = "/model/a",
+    .shape = {.dtype = CT_F32, .ndim = 1, .dim = {(int64_t)1 << 55, 1, 1, 1, 1}}};
+
+/* Nothing is written, not even begun: the data is not there to be read. */
+static void too_little_room_is_told_first(void)
+{
+  const char *dir = ct_test_dir();
+  ct_ckpt_t *c;
+  CT_ASSERT_OK(SAVE_ALL(dir, 1, 10));
+  if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 1, &c)) != CT_OK) return;
+  CT_ASSERT_OK(ct_ckpt_save(c, 20, &enormous, 1, NULL, 0));
+  CT_ASSERT_FAILS(ct_ckpt_wait(c, NULL), CT_ERR_IO,
+                  "step-00000020.h5: cannot be written: No space left on device; the checkpoint "
+                  "needs 128 PiB, ");
+  CT_ASSERT_HAS(ct_err_last()->text, "free; free space there, choose another run.dir, or keep");
+  CT_ASSERT_TEXT(names(dir), "step-00000010.h5");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
+  ct_ckpt_close(c);
+}
+
+static void room_and_cure(void)
+{
+  char buf[600];
+  static const ct_ckpt_text_t text = {"/meta/config", "12345"};
+  int64_t one = ct__room_needed(&enormous, 1, NULL, 0), both;
+  both = ct__room_needed(&enormous, 1, &text, 1);
+  CU_ASSERT(one > (int64_t)1 << 57 && both > one + 5);
+  CT_ASSERT_INT(ct__room_needed(NULL, 0, NULL, 0), 0);
+  CT_ASSERT_HAS(ct__room_cure("x: cannot write: Disk quota exceeded"), "larger quota");
+  CT_ASSERT_HAS(ct__room_cure("x: cannot write: Read-only file system"), "read-only");
+  CT_ASSERT_HAS(ct__room_cure("x: Stale file handle"), "file server");
+  CT_ASSERT_HAS(ct__room_cure("x: Permission denied"), "writable");
+  CT_ASSERT_HAS(ct__room_cure("x: No such file or directory"), "removed");
+  CT_ASSERT_TEXT(ct__room_cure("x: something else"), "");
+  CT_ASSERT_TEXT(ct__room_explain("x: odd", 2048, -1, buf, sizeof buf),
+                 "x: odd; the checkpoint needs 2.0 KiB");
+  CT_ASSERT_TEXT(ct__room_explain("x: File too large", 2048, 1024, buf, sizeof buf),
+                 "x: File too large; the checkpoint needs 2.0 KiB, 1.0 KiB are free; raise the "
+                 "limit of file sizes (ulimit -f), or choose another run.dir");
+}
+
 /* ---- finding ---- */
 
 static void no_checkpoint_is_no_error(void)
@@ -371,6 +475,12 @@ int main(int argc, char **argv)
                                     CT_TEST(a_failed_write_is_told_and_leaves_nothing),
                                     CT_TEST(killed_while_it_writes),
                                     CT_TEST(killed_before_latest),
+                                    CT_TEST(what_was_written_is_measured),
+                                    CT_TEST(a_removed_directory_is_made_anew),
+                                    CT_TEST(an_old_one_that_cannot_be_removed_stays),
+                                    CT_TEST(latest_names_what_is_there),
+                                    CT_TEST(too_little_room_is_told_first),
+                                    CT_TEST(room_and_cure),
                                     CT_TEST(no_checkpoint_is_no_error),
                                     CT_TEST(damaged_ones_are_passed_over),
                                     CT_TEST(only_damaged_ones_are_an_error),

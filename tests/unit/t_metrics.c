@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test.h"
 #include "train/ct_metrics.h"
@@ -126,6 +128,55 @@ static void a_full_disk_is_an_error_and_leaves_whole_lines(void)
   CT_ASSERT_TEXT(content(dir), "{\"event\":\"first\"}\n");
 }
 
+static void lines_are_left_out_while_the_disk_is_full(void)
+{
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  struct rlimit old, small;
+  getrlimit(RLIMIT_FSIZE, &old);
+  if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+  ct_metrics_forgive(m);
+  small = old;
+  small.rlim_cur = 10;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  for (int i = 0; i < 2; i++) {
+    ct_metrics_begin(m, "lost");
+    CT_ASSERT_OK(ct_metrics_end(m));
+  }
+  setrlimit(RLIMIT_FSIZE, &old);
+  ct_metrics_begin(m, "later");
+  CT_ASSERT_OK(ct_metrics_end(m));
+  CT_ASSERT_OK(ct_metrics_close(m));
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"later\"}\n");
+}
+
+static void write_event(ct_metrics_t *m, const char *event)
+{
+  ct_metrics_begin(m, event);
+  CT_ASSERT_OK(ct_metrics_end(m));
+}
+
+static void a_removed_file_is_begun_anew(void)
+{
+  char dir[600], moved[610], path[620];
+  ct_metrics_t *m;
+  snprintf(dir, sizeof dir, "%s/a/run", ct_test_dir());
+  snprintf(moved, sizeof moved, "%s.moved", dir);
+  snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+  write_event(m, "one");
+  CT_ASSERT_INT(unlink(path), 0);
+  write_event(m, "two");
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"two\"}\n");
+  CT_ASSERT_INT(rename(dir, moved), 0);
+  write_event(m, "three");
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"three\"}\n");
+  CT_ASSERT_TEXT(content(moved), "{\"event\":\"two\"}\n");
+  CT_ASSERT_OK(ct_metrics_close(m));
+}
+
 static void a_missing_directory_is_an_error(void)
 {
   ct_metrics_t *m;
@@ -157,9 +208,12 @@ int main(int argc, char **argv)
                                     CT_TEST(appends_and_drops_a_torn_line),
                                     CT_TEST(a_file_of_one_torn_line_is_emptied),
                                     CT_TEST(a_full_disk_is_an_error_and_leaves_whole_lines),
+                                    CT_TEST(lines_are_left_out_while_the_disk_is_full),
+                                    CT_TEST(a_removed_file_is_begun_anew),
                                     CT_TEST(a_missing_directory_is_an_error),
                                     CT_TEST(no_metrics_is_fine),
                                     CT_TEST(nothing_stays_allocated),
                                     CT_TEST_END};
+  ct_log_setup(0, 1, CT_LOG_ERROR); /* the warnings are meant */
   return ct_test_main("metrics", tests, argc, argv);
 }
