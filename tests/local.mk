@@ -14,7 +14,7 @@ EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/unit/h5_files.h 
 
 shell_tests = \
   %D%/mpi/loss.test %D%/mpi/implementations.test \
-  %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test \
+  %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test %D%/lint/jobs.test \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
   %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/staged.test %D%/mpi/staged2.test %D%/mpi/devices.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/trainer_ahead.test %D%/mpi/recipe.test %D%/mpi/stragglers.test %D%/mpi/stragglers_lines.test \
   %D%/golden/golden.test \

@@ -1,0 +1,142 @@
+# shellcheck shell=bash
+# What the job templates share; they source it.  From top to bottom: the settings and the program,
+# ranks that outlive the signals to their job, and what becomes of the job after their exit status.
+
+# The job as Slurm's commands know it.  The number of an array's last task is also that of the array.
+jobid=${SLURM_JOB_ID:-}
+[ -z "${SLURM_ARRAY_TASK_ID:-}" ] || jobid=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+
+say() { printf '%s: %s\n' "job ${jobid:-script}" "$*" >&2; }
+
+die() {
+  say "error: $*"
+  exit 2
+}
+
+# ---- What is run.
+
+# Reads the site's settings; JOBS is the directory of the templates.
+settings() { # JOBS
+  local file=${CTRAIN_ENV:-$1/env.sh}
+  [ -r "$file" ] || die "cannot read the settings $file${CTRAIN_ENV:+, which CTRAIN_ENV names}"
+  bash -n "$file" || die "the settings $file are no shell script"
+  # shellcheck source=jobs/env.sh
+  . "$file"
+  settings_file=$file
+}
+
+# Sets $program.
+find_program() { # JOBS
+  local built=${SLURM_SUBMIT_DIR:-$PWD}/build/ctrain-hpc installed
+  installed=$(cd "$1/../../../bin" 2>/dev/null && pwd)/ctrain-hpc # where `make install` puts both
+  if [ -n "${CTRAIN:-}" ]; then
+    program=$(command -v "$CTRAIN") ||
+      die "CTRAIN=$CTRAIN is no program on $(hostname); it is set in the environment of sbatch or in $settings_file"
+  elif ! program=$(command -v ctrain-hpc) && ! program=$(command -v "$built") &&
+    ! program=$(command -v "$installed"); then
+    die "no ctrain-hpc on the PATH of $(hostname), and no $built: load its module in $settings_file, or set CTRAIN=/path/to/ctrain-hpc there"
+  fi
+}
+
+# A field of Slurm's record of this job, such as JobState.
+fact() { # NAME
+  SLURM_TIME_FORMAT=standard scontrol -o show job "$jobid" 2>/dev/null |
+    tr ' ' '\n' | sed -n "s/^$1=//p" | head -n 1
+}
+
+# Tells the program when the job ends, in seconds since the epoch: it stops in time by itself.  Newer
+# versions of Slurm do it as SLURM_JOB_END_TIME.
+tell_end_time() {
+  local end
+  unset CTRAIN_END_TIME # of a job that this one was submitted from
+  [ -z "${SLURM_JOB_END_TIME:-}" ] && [ "$(fact TimeLimit)" != UNLIMITED ] || return 0
+  end=$(fact EndTime)
+  [ -n "$end" ] && end=$(date -d "$end" +%s 2>/dev/null) && export CTRAIN_END_TIME="$end"
+}
+
+# Settings, program and end of a Slurm job; a line about them.
+prepare() { # JOBS
+  export SLURM_EXPORT_ENV=ALL # after `sbatch --export=…` too, the ranks get what is set here
+  settings "$1"
+  find_program "$1"
+  tell_end_time
+  say "$program, $SLURM_NTASKS ranks on $SLURM_JOB_NODELIST, settings of $settings_file${SLURM_RESTART_COUNT:+, restart $SLURM_RESTART_COUNT}"
+}
+
+# ---- The run.
+
+# Runs a launcher of ranks and returns its exit status.  Signals to this shell go to the ranks: as
+# USR1, which launchers hand on and which means: stop after this step, with a checkpoint.  $signals
+# counts them.  bash runs a trap only between commands, hence `wait` in a loop.
+signals=0
+launch() { # COMMAND...
+  local child seen status
+  "$@" &
+  child=$!
+  trap 'signals=$((signals + 1)); kill -USR1 "$child" 2>/dev/null' TERM USR1 USR2
+  while :; do
+    seen=$signals
+    wait "$child"
+    status=$?
+    [ "$seen" != "$signals" ] || break
+  done
+  trap - TERM USR1 USR2
+  return $status
+}
+
+# The ranks of a Slurm job, one world.  One that fails ends all of them.
+launch_ranks() { # [OPTION OF SRUN...] PROGRAM...
+  # shellcheck disable=SC2086
+  launch srun --mpi="$CTRAIN_MPI" --kill-on-bad-exit=1 $CTRAIN_SRUN "$@"
+}
+
+# ---- After the run.
+
+# What becomes of a Slurm job whose ranks ended with STATUS; does not return.
+finish() { # STATUS
+  case $1 in
+  0) end_chain "the run is finished" ;;
+  75) go_on ;;
+  *)
+    say "failed with exit status $1"
+    end_chain "the run has failed"
+    ;;
+  esac
+  exit "$1"
+}
+
+# The run has stopped with a checkpoint: back into the queue, unless somebody wants it to end.
+go_on() {
+  local state reason preempted restarts=${SLURM_RESTART_COUNT:-0}
+  state=$(fact JobState) reason=$(fact Reason) preempted=$(fact PreemptTime)
+  if [ -z "$state" ]; then
+    say "not requeued: Slurm does not answer.  Submit it again, and it goes on"
+  elif [ "$state" != RUNNING ] && [ "$reason" != TimeLimit ]; then
+    # Slurm would also requeue a cancelled job.
+    say "ended by Slurm: it was cancelled, or Slurm puts it back into the queue by itself"
+    case $preempted in '' | None) end_chain "it was cancelled" ;; esac
+  elif [ "$(fact Requeue)" != 1 ]; then
+    say "not requeued: Slurm may not (--no-requeue).  The next job goes on"
+  elif [ "$restarts" -ge "$CTRAIN_REQUEUES" ]; then
+    say "not requeued: it has been $restarts times, and CTRAIN_REQUEUES is $CTRAIN_REQUEUES.  Submit it again, and it goes on"
+  else
+    say "stopped with a checkpoint: back into the queue"
+    scontrol requeue "$jobid" || say "not requeued: scontrol failed"
+  fi
+}
+
+# In a chain (chain.sh): cancels the jobs behind this one, the last first, since each begins when the
+# one before it is gone.
+end_chain() { # REASON
+  [ -n "${CTRAIN_CHAIN:-}" ] || return 0
+  local waiting next last=$jobid behind=
+  waiting=$(squeue -h --me -t PENDING -n "$SLURM_JOB_NAME" -o '%i %E')
+  while next=$(awk -v after="afterany:$last" '$2 "(" ~ "^" after "\\(" { print $1 }' <<<"$waiting") && [ -n "$next" ]; do
+    behind="$next $behind"
+    last=$next
+  done
+  [ -n "$behind" ] || return 0
+  say "$1: cancels the rest of the chain, $behind"
+  # shellcheck disable=SC2086
+  scancel $behind
+}
