@@ -43,6 +43,14 @@ sruns() {
   on_head 120 srun -N"$1" --ntasks-per-node="$2" --mpi=pmi2 --kill-on-bad-exit=1 "$work/rank" "${@:3}"
 }
 
+# mpiexecs NODES RANKS_PER_NODE ARGUMENTS...: the same without Slurm
+mpiexecs() {
+  : >"$work/codes"
+  status=0 launched=$(($1 * $2))
+  cluster mpiexec -hosts "$(seq -s , -f node%g "$1")" -n $launched -ppn "$2" "$work/rank" "${@:3}" \
+    >"$work/out" 2>"$work/err" </dev/null || status=$?
+}
+
 # wait_for SECONDS COMMAND...: until the command succeeds
 wait_for() {
   local end=$((SECONDS + $1))
@@ -59,6 +67,29 @@ has_metrics() { [ "$(grep -c "^{\"event\": *\"$1\"" "${3:-$work/run/metrics.json
 
 # ranks_of NODE: the process ids, inside the node, of the program's ranks there, in the order of their birth
 ranks_of() { cluster on "$1" -- pgrep -f "^$program train"; }
+
+# begin COMMAND...: sruns or mpiexecs of a training in the background, until it is under way
+begin() {
+  rm -rf "${work:?}/run"
+  ("$@"; exit $status) &
+  job=$!
+  wait_for_metric first_step
+}
+
+# ended RANKS: waits for that, and sets $status and $launched as they do
+ended() {
+  launched=$1 status=0
+  wait $job || status=$?
+}
+
+# the job is over, with an error, and not by its time limit
+failed() { [ $status != 0 ] && [ $status != 124 ]; }
+
+# no rank is left on the nodes
+nobody_on() {
+  local node
+  for node; do [ -z "$(ranks_of "$node")" ] || return 1; done
+}
 
 # crossed NODE: bytes that have gone through the cable of the node so far, both ways
 crossed() {
