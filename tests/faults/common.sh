@@ -85,3 +85,51 @@ refused() {
 }
 
 ended_well() { every_rank 0 && [ "$(metric end reason | tail -n 1)" = done ] && nothing_half_written "$work/run"; }
+
+# begin RANKS ARGUMENTS...: as launch, but this returns; `finished` waits for the end
+begin() {
+  local ranks=$1
+  shift
+  : >"$work/codes"
+  launched=$ranks
+  timeout 100 $CT_MPIEXEC -n "$ranks" "$work/rank" "$@" >"$work/out" 2>"$work/err" &
+  job=$!
+}
+
+# seen COMMAND...: waits until it succeeds, or the launch is over
+seen() {
+  for _ in $(seq 600); do
+    "$@" 2>/dev/null && return
+    kill -0 $job 2>/dev/null || return
+    sleep 0.05
+  done
+}
+
+# ranks: process ids of the launch's ranks, a line each; pid_of RANK: that of one
+ranks() { pgrep -f "^$program train .*$work/run"; }
+pid_of() {
+  local pid
+  for pid in $(ranks); do
+    tr '\0' '\n' <"/proc/$pid/environ" | grep -qxE "(PMI_RANK|PMIX_RANK|OMPI_COMM_WORLD_RANK)=$1" && echo "$pid"
+  done
+}
+
+finished() {
+  status=0
+  wait $job || status=$?
+}
+
+# stopped REASON: on all ranks with 75, and a checkpoint of the very step that the run ended with
+stopped() {
+  local step
+  step=$(metric end step | tail -n 1)
+  every_rank 75 && nothing_half_written "$work/run" && [ "$(metric end reason | tail -n 1)" = "$1" ] &&
+    [ "$(cat "$work/run/checkpoints/latest")" = "$(printf 'step-%08d.h5' "$step")" ] &&
+    grep -q ": stopping after step $step" "$work/err" && ! grep error: "$work/err"
+}
+
+# same_end DIRECTORY: the run's last checkpoint holds what that of the run in DIRECTORY does
+same_end() {
+  "$CT_BUILD/tests/tools/same_ckpt" "$1/checkpoints/$(cat "$1/checkpoints/latest")" \
+    "$work/run/checkpoints/$(cat "$work/run/checkpoints/latest")"
+}
