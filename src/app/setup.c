@@ -113,6 +113,24 @@ out:
   return rc;
 }
 
+/* `device: auto` looks at each node for itself, but ranks of different backends would wait for each other. */
+static int agree_on_backend(const ct_setup_t *s)
+{
+  int rc = CT_OK;
+  void *first = (void *)(uintptr_t)s->be->name; /* of rank 0 */
+  size_t bytes = strlen(s->be->name);
+  CT_TRY(ct_agree_bytes(s->topo, CT_OK, &first, &bytes));
+  if (strcmp(first, s->be->name) != 0)
+    rc = ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__,
+                    "device auto means %s here, but %s on rank 0: set device to what all nodes "
+                    "have, or leave this node out",
+                    s->be->name, (const char *)first);
+  if (s->topo->rank) ct_mem_free(first);
+  CT_TRY(ct_agree(s->topo, rc));
+out:
+  return rc;
+}
+
 /* Memory that MPI cannot reach: NCCL, where it can be had, else by way of the host's.  NCCL refuses ranks that
  * share a device, and its sums have no fixed order. */
 static int choose_comm(ct_setup_t *s)
@@ -134,6 +152,7 @@ int ct_setup_device(ct_setup_t *s)
 {
   int rc = CT_OK;
   CT_TRY_ALL(s->topo, ct_setup_open_device(s));
+  CT_TRY(agree_on_backend(s));
   CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
                         &s->recipe)); /* checked before */
   CT_TRY(choose_comm(s));
