@@ -22,7 +22,7 @@ shell_tests = \
   %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/stage.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test %D%/mpi/doctor.test \
   %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test \
   %D%/faults/rundir.test \
-  %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test %D%/faults/stop_eval.test %D%/faults/walltime.test \
+  %D%/faults/stop_eval.test %D%/faults/walltime.test \
   %D%/faults/kill.test
 
 if HAVE_CUNIT

@@ -53,8 +53,7 @@ typedef struct ct_walltime_need {
 int ct_walltime_is_last(double left_s, const ct_walltime_need_t *need);
 /** Pure.  The slowest of late: of the \a before and a new one; one slow step is forgotten by and by. */
 double ct_walltime_slowest(double before_s, double now_s);
-/** Pure.  Before a checkpoint was ever written: seconds for so many bytes at the rate of a slow file system,
- * 50 MB/s. */
+/** Pure.  Before a checkpoint was ever written: seconds for so many bytes on a slow file system: 1 s, and 50 MB/s. */
 double ct_walltime_guess_save(double bytes);
 
 #endif

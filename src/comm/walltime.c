@@ -156,5 +156,5 @@ double ct_walltime_slowest(double before_s, double now_s)
 
 double ct_walltime_guess_save(double bytes)
 {
-  return bytes / 50e6;
+  return 1 + bytes / 50e6;
 }

@@ -16,12 +16,13 @@ int ct__stops_open(ct__loop_t *l)
   if (!l->walltime.source) return CT_OK;
   time_t end = (time_t)l->walltime.end_s;
   if (localtime_r(&end, &tm)) strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
-  ct_log(CT_LOG_INFO,
-         "the job ends at %s, in %s (%s); training stops so that a step and a checkpoint still "
-         "fit, and %g s are left (until the first checkpoint is written it is taken to need %s)",
-         when, ct_text_seconds(ct_walltime_left_now(&l->walltime), left, sizeof left),
-         l->walltime.source, l->o->job->margin_s,
-         ct_text_seconds(ct__saves_seconds(l), save, sizeof save));
+  ct_log(
+      CT_LOG_INFO,
+      "the job ends at %s, in %s (%s); training stops so that a step, a checkpoint and %g s still "
+      "fit (a checkpoint is taken to need %s until one is written)",
+      when, ct_text_seconds(ct_walltime_left_now(&l->walltime), left, sizeof left),
+      l->walltime.source, l->o->job->margin_s,
+      ct_text_seconds(ct__saves_seconds(l), save, sizeof save));
 out:
   return rc;
 }
