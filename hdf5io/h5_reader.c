@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_hash.h"
@@ -67,6 +68,7 @@ static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
   ct__h5_lock();
   CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
   CT_TRY(ct__shard_describe(s, f->file, spec));
+  ct_beat_progress();
 out:
   ct__h5_unlock();
   return rc;

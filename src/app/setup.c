@@ -8,6 +8,7 @@
 
 #include "app/builtin.h"
 #include "app/doctor.h"
+#include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
@@ -224,7 +225,11 @@ out:
 /* Rank 0 may have counted: the others take its word. */
 static int agree_classes(ct_setup_t *s, const char *what, ct_dataset_t *d)
 {
-  int rc = s->topo->rank == 0 ? ct_setup_classes(&s->cfg, d) : CT_OK;
+  int rc = CT_OK;
+  if (s->topo->rank == 0) {
+    ct_beat_at("counting the classes", -1);
+    rc = ct_setup_classes(&s->cfg, d);
+  }
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", what);
   void *data = &s->cfg.model.classes;
   size_t bytes = sizeof s->cfg.model.classes;
@@ -246,7 +251,10 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
   int rc = CT_OK;
   void *known = NULL;
   size_t bytes = 0;
-  if (s->topo->rank == 0) rc = open_data(&s->cfg, files, NULL, 0, d);
+  if (s->topo->rank == 0) {
+    ct_beat_at("reading the headers of the data", -1);
+    rc = open_data(&s->cfg, files, NULL, 0, d);
+  }
   if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known, &bytes);
   CT_TRY(ct_agree_bytes(s->topo, rc, &known, &bytes));
   if (s->topo->rank != 0) rc = open_data(&s->cfg, files, bytes ? known : NULL, bytes, d);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "app/setup.h"
+#include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
@@ -61,6 +62,7 @@ static int copy_files(ct_setup_t *s, const files_t *f, char *stage_dir, size_t c
   int rc = CT_OK;
   char dir[CT_PATH_MAX];
   if (s->topo->local_rank != 0) return CT_OK;
+  ct_beat_at("copying the data", -1);
   CT_TRY(ct_stage_expand(s->cfg.data.stage, dir, sizeof dir));
   CT_TRY(ct_stage_open(dir, f->v, f->n, &s->stage));
   CT_TRY(ct_text_format(stage_dir, cap, "%s", ct_stage_dir(s->stage)));
