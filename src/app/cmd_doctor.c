@@ -1,4 +1,5 @@
 /* `doctor`: is this a good way to start a run? */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_walltime.h"
 
 /* Without a configuration that of all defaults, changed by --set. */
 static int config(const ct_args_t *a, ct_setup_t *s)
@@ -51,6 +53,18 @@ out:
   return rc;
 }
 
+/* When the job ends, as a run would understand it. */
+static int look_at_end(const ct_config_t *c, ct_job_t *job)
+{
+  int rc = CT_OK;
+  ct_walltime_t end;
+  if (strcmp(c->job.walltime, "off") == 0) return CT_OK;
+  CT_TRY(ct_walltime_open(c->job.walltime, &end));
+  job->left_s = end.source ? fmax(ct_walltime_left_now(&end), 0) : -1;
+out:
+  return rc;
+}
+
 /* Rank 0. */
 static int begin(const ct_setup_t *s, int has_config, ct_job_t **job)
 {
@@ -58,6 +72,7 @@ static int begin(const ct_setup_t *s, int has_config, ct_job_t **job)
   *job = ct_mem_alloc(sizeof **job, "the facts of the job");
   if (!*job) CT_TRY(CT_ERR_NOMEM);
   ct_doctor_job(s->topo, &s->cfg, *job);
+  CT_TRY(look_at_end(&s->cfg, *job));
   CT_TRY(look_at_directory(s, has_config, *job));
 out:
   return rc;

@@ -50,7 +50,7 @@ typedef struct ct_job {
   char mpi[128], thread_level[16];
   char batch_system[16], id[64]; /**< "Slurm", "1234_5"; "" outside of one */
   int job_nodes, job_tasks;      /**< what the batch system says; 0: not known */
-  double left_s;                 /**< until the time limit; < 0: not known */
+  double left_s;                 /**< until the time limit; < 0: nobody says; INFINITY: not asked */
   char dir[CT_PATH_MAX];         /**< run.dir, or the working directory */
   ct_volume_t volume;            /**< type "": not looked at */
   char file_locking[16];         /**< HDF5_USE_FILE_LOCKING; "" if not set */
@@ -130,7 +130,7 @@ void ct__doctor_fewer(const ct_job_t *job, int ranks, char *buf, size_t cap);
  * s->be may be NULL and \a why says the reason.  \a thorough: as ct_machine_read(). */
 int ct_doctor_gather(const ct_setup_t *s, int threads, const char *why, int thorough,
                      ct_facts_t **all);
-/** Local; rank 0.  What the environment tells of the job. */
+/** Local; rank 0.  What the environment tells of the job, but for its end. */
 void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_t *job);
 
 /** Collective.  Opens data and model of s->cfg as a run would; what goes wrong is a fact.  job: rank 0's, NULL

@@ -1,4 +1,5 @@
 /* What is so: asked of the system, the environment and MPI. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,9 +116,6 @@ static void batch_system(ct_job_t *job)
   if (array && task) snprintf(job->id, sizeof job->id, "%.30s_%.30s", array, task);
   job->job_nodes = (int)number("SLURM_JOB_NUM_NODES", 0);
   job->job_tasks = (int)number("SLURM_NTASKS", 0);
-  int64_t end = number("CTRAIN_END_TIME", number("SLURM_JOB_END_TIME", 0));
-  double left = (double)end - wall_clock();
-  job->left_s = !end ? -1 : left > 0 ? left : 0;
 }
 
 void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_t *job)
@@ -129,6 +127,7 @@ void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_t *job)
   const char *locking = getenv("HDF5_USE_FILE_LOCKING");
   memset(job, 0, sizeof *job);
   ct__launch_read(lookup, &job->launch);
+  job->left_s = INFINITY;
   job->ranks = topo->size;
   job->nodes = topo->nodes;
   job->equal_nodes = topo->equal_nodes;

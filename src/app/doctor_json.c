@@ -1,4 +1,6 @@
 /* The report for programs. */
+#include <math.h>
+
 #include "app/doctor.h"
 #include "app/result.h"
 
@@ -85,6 +87,10 @@ int ct_doctor_json(const ct_facts_t *f, const ct_job_t *job, const ct_findings_t
                 "mpi", job->mpi, "mpi_threads", job->thread_level, "batch_system",
                 text_or_null(job->batch_system), "job_id", text_or_null(job->id), "directory",
                 directory(job), "data", data(job), "ranks", ranks, "findings", list);
+  if (o)
+    json_object_set_new(o, "left_s",
+                        isfinite(job->left_s) && job->left_s >= 0 ? json_real(job->left_s)
+                                                                  : json_null());
   int rc = ct_result_json(o, out);
   json_decref(o);
   return rc;

@@ -65,16 +65,43 @@ static void batch_job(const ct_job_t *job, ct_findings_t *out)
                    "srun with as many --nodes and --ntasks-per-node as the job has",
                    "the job has %d nodes, but ranks run on %d", job->job_nodes, job->nodes);
   }
+  if (job->left_s < 0 && *job->batch_system)
+    ct__doctor_add(
+        out, CT_FINDING_NOTE, "no_end", NULL,
+        strcmp(job->batch_system, "Slurm") == 0
+            ? "export CTRAIN_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID -o %e)\" "
+              "+%s) before srun, or --set job.walltime=DURATION"
+            : "export CTRAIN_END_TIME=SECONDS_SINCE_1970, or --set job.walltime=DURATION",
+        "nobody says when this job ends, so a run cannot stop in time by itself");
   if (job->left_s >= 0 && job->left_s < 300) {
     ct__doctor_add(out, CT_FINDING_NOTE, "walltime", NULL, "",
                    "the job reaches its time limit in %.0f s", job->left_s);
   }
 }
 
+/* In each step all ranks wait for the slowest. */
+static void uneven(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+{
+  char cure[300];
+  int least = 0, most = 0;
+  for (int r = 1; r < job->ranks; r++) {
+    if (f[r].threads < f[least].threads) least = r;
+    if (f[r].threads > f[most].threads) most = r;
+  }
+  const ct_facts_t *a = &f[least], *b = &f[most];
+  if (a->on_gpu || a->threads * 2 > b->threads) return;
+  ct__doctor_bind(job, b->threads, cure, sizeof cure);
+  ct__doctor_add(
+      out, CT_FINDING_BAD, "uneven", NULL, cure,
+      "rank %d on %s has %d thread%s, but rank %d on %s has %d: all wait for the slowest", a->rank,
+      a->machine.host, a->threads, S(a->threads), b->rank, b->machine.host, b->threads);
+}
+
 void ct__doctor_launch(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
 {
   versions(f, job, out);
   clocks(f, job, out);
+  uneven(f, job, out);
   batch_job(job, out);
   if (!job->equal_nodes)
     ct__doctor_add(out, CT_FINDING_NOTE, "unequal_nodes", NULL,

@@ -145,13 +145,16 @@ static void far_from_cores(const ct_doctor_node_t *d, ct_findings_t *out)
 
 static void same_gpu(const ct_doctor_node_t *d, ct_findings_t *out)
 {
+  char fewer[160], cure[300];
+  ct__doctor_fewer(d->job, d->rank[0]->gpus, fewer, sizeof fewer);
+  snprintf(cure, sizeof cure, "one rank for each GPU: %s", fewer);
   for (int i = 0; i < d->n; i++)
     for (int j = i + 1; j < d->n; j++) {
       const ct_facts_t *a = d->rank[i], *b = d->rank[j];
       if (!a->gpu.uuid[0] || strcmp(a->gpu.uuid, b->gpu.uuid) != 0) continue;
       ct__doctor_add(out, d->job->share_gpu ? CT_FINDING_NOTE : CT_FINDING_BAD, "gpu_shared", d,
-                     "one rank for each GPU: srun --ntasks-per-node=GPUS",
-                     "ranks %d and %d have the same GPU, at %s", a->rank, b->rank, a->gpu.bus);
+                     cure, "ranks %d and %d have the same GPU, at %s", a->rank, b->rank,
+                     a->gpu.bus);
     }
 }
 

@@ -1,5 +1,6 @@
 /* The report for people. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -116,7 +117,7 @@ static int launch(const ct_facts_t *f, const ct_job_t *job, ct_str_t *out)
   if (!*job->batch_system) goto out;
   CT_TRY(ct_str_add(out, "  job         %s %s", job->batch_system, job->id));
   if (job->job_nodes) CT_TRY(ct_str_add(out, ", %d node%s", job->job_nodes, S(job->job_nodes)));
-  if (job->left_s >= 0)
+  if (job->left_s >= 0 && isfinite(job->left_s))
     CT_TRY(ct_str_add(out, ", ends in %s", ct_text_seconds(job->left_s, left, sizeof left)));
   CT_TRY(ct_str_add(out, "\n"));
 out:

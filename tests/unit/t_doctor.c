@@ -1,4 +1,5 @@
 /* The judge, on made-up jobs of many clusters; who launched them; the binding line. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,17 @@ static void masks_that_overlap(void)
   CT_ASSERT_INT(ct_doctor_count(&found, CT_FINDING_BAD), 0);
 }
 
+static void uneven_ranks(void)
+{
+  make((shape_t){2, 2, 16, 8, 8}, CT_LAUNCH_SRUN);
+  facts[3].threads = 5;
+  expect_good();
+  facts[3].threads = 1;
+  judge();
+  expect("uneven", CT_FINDING_BAD, "rank 3 on n002 has 1 thread, but rank 0 on n001 has 8",
+         "--cpus-per-task=8");
+}
+
 static void several_numa_nodes(void)
 {
   make((shape_t){1, 1, 64, 0, 64}, CT_LAUNCH_HYDRA);
@@ -288,7 +300,8 @@ static void gpus_far_from_cores(void)
   CU_ASSERT(find("gpu_far") == NULL && find("gpu_shared") == NULL);
   snprintf(facts[1].gpu.uuid, sizeof facts[1].gpu.uuid, "GPU-0");
   judge();
-  expect("gpu_shared", CT_FINDING_BAD, "ranks 0 and 1 have the same GPU", "one rank for each GPU");
+  expect("gpu_shared", CT_FINDING_BAD, "ranks 0 and 1 have the same GPU",
+         "one rank for each GPU: srun --ntasks-per-node=4");
   job.share_gpu = 1;
   judge();
   expect("gpu_shared", CT_FINDING_NOTE, "ranks 0 and 1", "");
@@ -339,6 +352,13 @@ static void nodes_of_the_job(void)
   expect("walltime", CT_FINDING_NOTE, "in 20 s", "");
   expect("unequal_nodes", CT_FINDING_NOTE, "more ranks than others", "");
   expect("clock", CT_FINDING_NOTE, "the clock of n002 is 90 s before that of n001", "");
+  snprintf(job.batch_system, sizeof job.batch_system, "Slurm");
+  job.left_s = -1;
+  judge();
+  expect("no_end", CT_FINDING_NOTE, "nobody says when", "export CTRAIN_END_TIME=$(date");
+  job.left_s = INFINITY;
+  judge();
+  CU_ASSERT(find("no_end") == NULL && find("walltime") == NULL);
   make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCH_NONE);
   job.job_tasks = 16;
   judge();
@@ -507,28 +527,14 @@ static void no_memory(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(plain_and_good),
-                                    CT_TEST(all_on_one_core),
-                                    CT_TEST(too_many_threads),
-                                    CT_TEST(threads_on_gpus),
-                                    CT_TEST(idle_cores),
-                                    CT_TEST(masks_that_overlap),
-                                    CT_TEST(several_numa_nodes),
-                                    CT_TEST(hyperthreads_and_quota),
-                                    CT_TEST(small_shm),
-                                    CT_TEST(locked_memory),
-                                    CT_TEST(other_limits),
-                                    CT_TEST(little_memory),
-                                    CT_TEST(gpus_far_from_cores),
-                                    CT_TEST(gpus_not_used),
-                                    CT_TEST(other_versions),
-                                    CT_TEST(nodes_of_the_job),
-                                    CT_TEST(run_directory),
-                                    CT_TEST(data_of_the_run),
-                                    CT_TEST(launchers),
-                                    CT_TEST(binding_lines),
-                                    CT_TEST(many_nodes),
-                                    CT_TEST(no_memory),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(plain_and_good),  CT_TEST(all_on_one_core),     CT_TEST(too_many_threads),
+      CT_TEST(threads_on_gpus), CT_TEST(idle_cores),          CT_TEST(masks_that_overlap),
+      CT_TEST(uneven_ranks),    CT_TEST(several_numa_nodes),  CT_TEST(hyperthreads_and_quota),
+      CT_TEST(small_shm),       CT_TEST(locked_memory),       CT_TEST(other_limits),
+      CT_TEST(little_memory),   CT_TEST(gpus_far_from_cores), CT_TEST(gpus_not_used),
+      CT_TEST(other_versions),  CT_TEST(nodes_of_the_job),    CT_TEST(run_directory),
+      CT_TEST(data_of_the_run), CT_TEST(launchers),           CT_TEST(binding_lines),
+      CT_TEST(many_nodes),      CT_TEST(no_memory),           CT_TEST_END};
   return ct_test_main("doctor", tests, argc, argv);
 }
