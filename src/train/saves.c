@@ -7,7 +7,7 @@
 #include "train/ct_rundir.h"
 #include <inttypes.h>
 
-/* In front of the end of an error's sentence: what there is to go back to. */
+/* Adds to an error's sentence what there is to go back to. */
 static void name_last_good(const ct__loop_t *l)
 {
   ct_err_info_t e = *ct_err_last();

@@ -24,7 +24,7 @@ die() {
 
 train() { # DIRECTORY
   exec timeout 100 $CT_MPIEXEC -n 2 "$CTRAIN" train "$CT_SRC/examples/digits/train.yaml" --set run.dir="$work/$1" \
-    --set checkpoint.every_steps=20 --set checkpoint.keep=2 --set train.epochs=25 --set run.log_every=1000 \
+    --set checkpoint.every_steps=20 --set checkpoint.keep=2 --set train.epochs=12 --set run.log_every=1000 \
     --set model.family=mlp --set 'model.hidden=[800,800]' # whose checkpoints take a moment to write
 }
 

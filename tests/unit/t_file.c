@@ -165,9 +165,17 @@ static void glob_single_and_none(void)
   CT_ASSERT_INT(ct_mem_live(), live);
 }
 
+static void free_bytes(void)
+{
+  CU_ASSERT(ct_file_free(ct_test_dir()) > 0);
+  CT_ASSERT_INT(ct_file_free("/nowhere/at/all"), -1);
+  CT_ASSERT_INT(ct_file_free("/proc"), -1); /* no blocks */
+}
+
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(write_and_read),
+  static const ct_test_t tests[] = {CT_TEST(free_bytes),
+                                    CT_TEST(write_and_read),
                                     CT_TEST(read_what_has_no_size),
                                     CT_TEST(read_errors),
                                     CT_TEST(failed_write_leaves_the_old_file),
