@@ -40,7 +40,7 @@ unit_tests = \
 check_PROGRAMS += %D%/tools/fs_shim.so
 %C%_tools_fs_shim_so_SOURCES = %D%/tools/fs_shim.c
 %C%_tools_fs_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
-%C%_tools_fs_shim_so_LDFLAGS = -shared
+%C%_tools_fs_shim_so_LDFLAGS = -shared $(CT_SAN)
 %C%_tools_fs_shim_so_LDADD = -ldl
 launched_tests = \
   %D%/conform/conform_backend %D%/golden/t_golden \

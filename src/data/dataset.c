@@ -27,9 +27,9 @@ const ct_opt_t ct_data_rows[] = {
                    "C, H, W of a sample, for flat arrays and synthetic data"),
     CT_OPT_INT(ct_data_opts_t, cache_mb, "256", 0, 1e7,
                "decoded samples kept in memory by a rank, in MB"),
-    CT_OPT_TEXT(
-        ct_data_opts_t, stage, "",
-        "directory on each node that the files are copied to first, such as $TMPDIR; empty: off"),
+    CT_OPT_TEXT(ct_data_opts_t, stage, "",
+                "directory on each node that train and bench io copy the files to first, such as "
+                "$TMPDIR; empty: off"),
     CT_OPT_BOOL(ct_data_opts_t, stage_keep, "false", "leave the copies there at the end"),
     CT_OPT_INT(ct_data_opts_t, samples, "1024", 1, 1e15, "synthetic: number of samples"),
     CT_OPT_INT(ct_data_opts_t, classes, "0", 0, 1e6, "synthetic: number of classes; 0: 10"),

@@ -257,6 +257,15 @@ static void bytes_are_gathered(void)
   }
 }
 
+static void a_node_hears_its_first_rank(void)
+{
+  int64_t said[2] = {t->rank, -t->rank},
+          first = t->rank - t->local_rank; /* ranks of a node follow */
+  ct_agree_node(t, said, sizeof said);
+  CT_ASSERT_INT(said[0], first);
+  CT_ASSERT_INT(said[1], -first);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(each_rank_fails_in_turn),
@@ -274,6 +283,7 @@ int main(int argc, char **argv)
                                     CT_TEST(one_rank_needs_no_mpi),
                                     CT_TEST(doubles_agree),
                                     CT_TEST(bytes_are_gathered),
+                                    CT_TEST(a_node_hears_its_first_rank),
                                     CT_TEST_END};
   return ct_test_mpi_main("agree", tests, argc, argv);
 }
