@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
@@ -136,6 +137,7 @@ out:
 
 static int check_hash(const ct_store_t *s, const ct__item_t *item, const void *data, size_t bytes)
 {
+  ct_beat_progress();
   if (ct_hash(data, bytes, 0) == item->hash) return CT_OK;
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
                     "%s: item '%s' is damaged: its checksum differs", s->path, item->name);

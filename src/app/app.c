@@ -87,12 +87,6 @@ out:
 
 /* ---- errors ---- */
 
-static void print_error(void)
-{
-  ct_log_progress(NULL);
-  fprintf(stderr, "ctrain-hpc: error: %s\n", ct_err_last()->text);
-}
-
 /* Collective.  All ranks have the same record; whoever failed adds its host, which only it knows, and
  * rank 0 prints. */
 static void report(const ct_topo_t *topo, int code)
@@ -107,7 +101,7 @@ static void report(const ct_topo_t *topo, int code)
     ct_err_put(&info);
     ct_agree(topo, topo->rank == culprit ? code : CT_OK);
   }
-  if (topo->rank == 0) print_error();
+  if (topo->rank == 0) ct_log_fatal(ct_err_last()->text);
 }
 
 /* ---- running a command ---- */
@@ -200,7 +194,7 @@ int ct_app_run(int argc, char **argv)
   ct_err_info_t info = *ct_err_last();
   if (speaks_for_all()) {
     ct_err_put(&info);
-    print_error();
+    ct_log_fatal(ct_err_last()->text);
   }
   return ct_err_exit_status(rc);
 }

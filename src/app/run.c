@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/result.h"
 #include "app/setup.h"
+#include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
@@ -67,6 +68,7 @@ static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct
   int rc = CT_OK, here = 0;
   void *data = &here;
   size_t bytes = sizeof here;
+  ct_beat_at("looking for a checkpoint", -1);
   if (r->s.topo->rank == 0) {
     rc = open_checkpoint(what, dir, store, path, cap);
     if (rc == CT_OK && *store) rc = check_same(r, *store, path);
@@ -230,6 +232,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &r.dir) : CT_OK);
   CT_TRY(resume(&r, a));
   CT_TRY(ct_setup_stage(&r.s)); /* last: the longest, and in vain if anything else is wrong */
+  ct_beat_at("opening the run directory", -1);
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
   CT_TRY(train(&r, &result));
   if (result.stopped) *status = CT_EXIT_STOPPED;

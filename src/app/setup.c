@@ -65,6 +65,7 @@ int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
   if (rc == CT_OK) rc = ct_config_hash(&s->cfg, &hash);
   CT_TRY(ct_agree(s->topo, rc));
   CT_TRY(ct_agree_same(s->topo, "the configuration", hash));
+  CT_TRY(ct_watch_open(s->topo, s->cfg.job.watchdog_s, &s->watch));
   s->config_s = ct_clock() - begin;
 out:
   if (data != text.data) ct_mem_free(data);
@@ -152,6 +153,7 @@ out:
 int ct_setup_device(ct_setup_t *s)
 {
   int rc = CT_OK;
+  ct_beat_at("opening the device", -1);
   CT_TRY_ALL(s->topo, ct_setup_open_device(s));
   CT_TRY(agree_on_backend(s));
   CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
@@ -257,6 +259,7 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
   }
   if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known, &bytes);
   CT_TRY(ct_agree_bytes(s->topo, rc, &known, &bytes));
+  ct_beat_at("opening a data set", -1);
   if (s->topo->rank != 0) rc = open_data(&s->cfg, files, bytes ? known : NULL, bytes, d);
   CT_TRY_ALL(s->topo, rc);
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
@@ -310,6 +313,7 @@ int ct_setup_model(ct_setup_t *s)
   int rc = CT_OK;
   const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
   int64_t outputs = s->cfg.model.classes;
+  ct_beat_at("making the model", -1);
   CT_TRY_ALL(s->topo, ct_graph_make(&s->cfg.model, &d->x, outputs, s->cfg.where, &s->graph));
   rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
@@ -355,6 +359,7 @@ int ct_setup_trainer(ct_setup_t *s, int training)
 {
   int rc = CT_OK;
   double begin = ct_clock();
+  ct_beat_at("making the plan", -1);
   const ct_config_t *c = &s->cfg;
   double bucket_mb = c->parallel.bucket_mb;
   if (bucket_mb == 0) bucket_mb = s->be->host_memory ? 1 : 25;
@@ -397,5 +402,6 @@ void ct_setup_close(ct_setup_t *s)
   ct_stage_close(s->stage, s->cfg.data.stage_keep);
   if (s->comm) s->comm_ops->close(s->comm);
   if (s->dev) s->be->close(s->dev);
+  ct_watch_close(s->watch);
   ct_config_clear(&s->cfg);
 }

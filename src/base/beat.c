@@ -5,23 +5,30 @@
 #include "base/ct_clock.h"
 
 static _Atomic int64_t step, calls, detail = -1;
+static _Atomic int local = 1;
 static _Atomic(const char *) doing = "the start";
 static _Atomic double since_s, progress_s;
 
 #define STORE(to, value) atomic_store_explicit(&(to), (value), memory_order_relaxed)
 #define LOAD(from)       atomic_load_explicit(&(from), memory_order_relaxed)
 
-void ct_beat_at(const char *what, int64_t number)
+static void set(const char *what, int64_t number, int alone)
 {
   STORE(doing, what);
   STORE(detail, number);
+  STORE(local, alone);
   STORE(since_s, ct_clock());
+}
+
+void ct_beat_at(const char *what, int64_t number)
+{
+  set(what, number, 1);
 }
 
 void ct_beat_enter(const char *what, int64_t number)
 {
   STORE(calls, LOAD(calls) + 1);
-  ct_beat_at(what, number);
+  set(what, number, 0);
 }
 
 void ct_beat_progress(void)
@@ -41,6 +48,7 @@ void ct_beat_read(ct_beat_t *out)
                      .calls = LOAD(calls),
                      .doing = LOAD(doing),
                      .detail = LOAD(detail),
+                     .local = LOAD(local),
                      .since_s = LOAD(since_s),
                      .progress_s = LOAD(progress_s)};
 }

@@ -11,6 +11,7 @@ typedef struct ct_beat {
   int64_t calls;     /**< collective operations entered: the same sequence on every rank */
   const char *doing; /**< the operation entered last */
   int64_t detail;    /**< its number, such as that of a bucket; -1: none */
+  int local;         /**< 1: it is work of this process alone */
   double since_s;    /**< ct_clock() of that */
   double progress_s; /**< ct_clock() of the last progress */
 } ct_beat_t;
@@ -20,7 +21,8 @@ typedef struct ct_beat {
 void ct_beat_enter(const char *doing, int64_t detail);
 /** The same of local work, such as "reading the batch". */
 void ct_beat_at(const char *doing, int64_t detail);
-/** Something was finished: a step, a batch of an evaluation, a piece of a copy. */
+/** Something was finished: a step, a batch of an evaluation, a piece of a copy.  What is entered counts as
+ * progress anyway. */
 void ct_beat_progress(void);
 /** Likewise: so many steps are done. */
 void ct_beat_step(int64_t step);

@@ -67,6 +67,16 @@ void ct_log_all(ct_log_level_t level, const char *fmt, ...)
   va_end(args);
 }
 
+void ct_log_fatal(const char *text)
+{
+  char line[4096];
+  const char *clear = atomic_exchange(&bar_shown, 0) ? CLEAR_LINE : "";
+  int n = snprintf(line, sizeof line, "%sctrain-hpc: error: %s", clear, text);
+  size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+  line[len++] = '\n'; /* over the end of the text */
+  put(line, len);
+}
+
 /* Launchers put a pipe between a rank and the terminal: CTRAIN_PROGRESS says that there is one. */
 static int on_terminal(void)
 {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -166,6 +167,7 @@ static int write_store(const ct_ckpt_t *c, const char *path)
   CT_TRY(c->ops->create(path, &s));
   for (int i = 0; i < c->items; i++) {
     CT_TRY(ct_fault("ckpt.write"));
+    ct_beat_progress(); /* a run that waits for this is no run that hangs */
     CT_TRY(c->ops->put(s, c->item[i].name, &c->item[i].shape, c->item[i].data));
   }
   for (int i = 0; i < c->texts; i++)

@@ -6,18 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "comm/ct_watch.h"
 #include "comm/mpi_wait.h"
 
-static void allreduce(const ct_topo_t *t, void *io, int count, MPI_Datatype type, MPI_Op op)
+static const char comparison[] = "a comparison of all ranks", from_zero[] = "what rank 0 sends";
+
+static void allreduce(const ct_topo_t *t, const char *what, void *io, int count, MPI_Datatype type,
+                      MPI_Op op)
 {
-  if (t->size > 1) ct__mpi_allreduce(t, t->world, io, count, type, op);
+  if (t->size == 1) return;
+  ct_beat_enter(what, -1);
+  ct__mpi_allreduce(t, t->world, io, count, type, op);
 }
 
-static void bcast(const ct_topo_t *t, void *data, size_t bytes, int root)
+static void bcast(const ct_topo_t *t, const char *what, void *data, size_t bytes, int root)
 {
-  if (t->size > 1) ct__mpi_bcast(t, t->world, data, bytes, root);
+  if (t->size == 1) return;
+  ct_beat_enter(what, -1);
+  ct__mpi_bcast(t, t->world, data, bytes, root);
 }
 
 /* Everybody gets the record of \a culprit, who failed with \a code. */
@@ -30,7 +39,7 @@ static int share_error(const ct_topo_t *t, int code, int culprit)
     info = *ct_err_last();
     if (info.rank < 0) info.rank = culprit;
   }
-  bcast(t, &info, sizeof info, culprit);
+  bcast(t, "telling an error to all ranks", &info, sizeof info, culprit);
   ct_err_put(&info);
   return code;
 }
@@ -40,7 +49,7 @@ int ct_agree(const ct_topo_t *t, int rc)
   struct {
     int code, rank;
   } worst = {rc, t->rank};
-  allreduce(t, &worst, 1, MPI_2INT, MPI_MINLOC);
+  allreduce(t, "an agreement of all ranks", &worst, 1, MPI_2INT, MPI_MINLOC);
   return worst.code == CT_OK ? CT_OK : share_error(t, worst.code, worst.rank);
 }
 
@@ -48,9 +57,9 @@ int ct_agree(const ct_topo_t *t, int rc)
 static int name_the_first(const ct_topo_t *t, const char *what, uint64_t value)
 {
   uint64_t of_zero = value;
-  bcast(t, &of_zero, sizeof of_zero, 0);
+  bcast(t, comparison, &of_zero, sizeof of_zero, 0);
   int first = value != of_zero ? t->rank : t->size;
-  allreduce(t, &first, 1, MPI_INT, MPI_MIN);
+  allreduce(t, comparison, &first, 1, MPI_INT, MPI_MIN);
   if (t->rank == first)
     ct_err_set(CT_ERR_DIFFER, __FILE__, __LINE__,
                "%s differs between ranks: %016" PRIx64 " on rank 0, %016" PRIx64 " on rank %d",
@@ -62,7 +71,7 @@ int ct_agree_same(const ct_topo_t *t, const char *what, uint64_t value)
 {
   /* max(~x) is ~min(x): one message tells both ends of the range. */
   uint64_t ends[2] = {value, ~value};
-  allreduce(t, ends, 2, MPI_UINT64_T, MPI_MAX);
+  allreduce(t, comparison, ends, 2, MPI_UINT64_T, MPI_MAX);
   return ends[0] == ~ends[1] ? CT_OK : name_the_first(t, what, value);
 }
 
@@ -75,7 +84,7 @@ int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes)
   }
   CT_TRY_ALL(t, rc);
   uint64_t n = *bytes;
-  bcast(t, &n, sizeof n, 0);
+  bcast(t, from_zero, &n, sizeof n, 0);
   if (t->rank != 0) mine = ct_mem_alloc(n + 1, "what rank 0 sends");
   CT_TRY_ALL(t, t->rank == 0 || mine ? CT_OK : CT_ERR_NOMEM);
   if (t->rank != 0) {
@@ -83,7 +92,7 @@ int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes)
     *bytes = n;
     mine = NULL;
   }
-  bcast(t, *data, n, 0);
+  bcast(t, from_zero, *data, n, 0);
 out:
   ct_mem_free(mine);
   return rc;
@@ -98,12 +107,13 @@ void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n)
 {
   enum { AT_ONCE = 1 << 20 }; /* MPI's counts are ints, and some libraries stage a whole message */
   for (int64_t i = 0; i < n; i += AT_ONCE)
-    allreduce(t, count + i, (int)(n - i < AT_ONCE ? n - i : AT_ONCE), MPI_INT64_T, MPI_SUM);
+    allreduce(t, "a sum of counts", count + i, (int)(n - i < AT_ONCE ? n - i : AT_ONCE),
+              MPI_INT64_T, MPI_SUM);
 }
 
 int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max)
 {
-  allreduce(t, io, n, MPI_DOUBLE, max ? MPI_MAX : MPI_SUM);
+  allreduce(t, "a sum of a few numbers", io, n, MPI_DOUBLE, max ? MPI_MAX : MPI_SUM);
   return CT_OK;
 }
 
@@ -114,6 +124,7 @@ void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all)
     return;
   }
   MPI_Request request;
+  ct_beat_enter("what rank 0 collects", -1);
   CT_MPI(t, MPI_Igather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, t->world, &request));
   ct__mpi_wait(t, &request);
 }
@@ -167,7 +178,7 @@ void ct__step_word_close(ct_topo_t *t)
 int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io)
 {
   io->err_rank = t->rank;
-  allreduce(t, io, 1, t->step_type, t->step_op);
+  allreduce(t, "the step word", io, 1, t->step_type, t->step_op);
   return io->err == CT_OK ? CT_OK : share_error(t, (int)io->err, (int)io->err_rank);
 }
 
@@ -181,6 +192,7 @@ void ct_panic(const ct_topo_t *t, const char *fmt, ...)
   va_end(args);
   ct_log_all(CT_LOG_ERROR, "%s%s%s: this cannot be repaired, the run ends", t ? t->host : "",
              t && t->host[0] ? ": " : "", text);
+  ct__watch_farewell();
   MPI_Initialized(&inside);
   MPI_Finalized(&after);
   if (inside && !after) MPI_Abort(MPI_COMM_WORLD, 1);
@@ -191,6 +203,7 @@ void ct__mpi_panic(const ct_topo_t *t, const char *call, int mpi_rc)
 {
   char text[MPI_MAX_ERROR_STRING] = "";
   int len = 0;
+  ct__watch_await_cause();
   MPI_Error_string(mpi_rc, text, &len);
   ct_panic(t, "MPI failed in %s: %s", call, text);
 }

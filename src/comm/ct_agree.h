@@ -55,7 +55,7 @@ int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io);
 void ct__step_word_open(ct_topo_t *t);
 void ct__step_word_close(ct_topo_t *t);
 
-/** Local, does not return: last words to the log, MPI_Abort with exit status 1.  For a dead MPI.
+/** Local, does not return: last words to the log and to the other ranks, MPI_Abort with exit status 1.  For a dead MPI.
  * \a t may be NULL. */
 _Noreturn void ct_panic(const ct_topo_t *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

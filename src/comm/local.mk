@@ -5,6 +5,7 @@ libctrain_a_SOURCES += \
   %D%/ct_agree.h %D%/agree.c \
   %D%/ct_alarm.h %D%/alarm.c \
   %D%/ct_devices.h %D%/devices.c \
+  %D%/ct_watch.h %D%/watch.h %D%/watch_thread.h %D%/watch.c %D%/watch_ask.c %D%/watch_net.c %D%/watch_proc.c %D%/watch_verdict.c \
   %D%/mpi_wait.h %D%/mpi_wait.c \
   %D%/mpich_finalize.c \
   %D%/ct_comm.h %D%/comm_turn.h %D%/comm_staged.c %D%/comm_mpi.h %D%/comm_mpi.c %D%/comm_group.c %D%/comm_rows.c \

@@ -1,6 +1,7 @@
 /* Goes through the ops in order: each gets its input in a layout it likes (a reorder is put in front where
  * the offered one is another), is prepared, and says the layout of its output. */
 #include "plan/ct_plan.h"
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <string.h>
@@ -13,6 +14,7 @@ static int prepare_one(ct_plan_t *p, ct_plan_op_t *op, const ct_op_t *like)
   if (!p->be->op->supports(p->dev, &op->desc, why))
     CT_FAIL(CT_ERR_UNSUP, "layer %s: backend %s cannot do '%s': %s", name, p->be->name,
             ct_op_text(&op->desc, text, sizeof text), why);
+  ct_beat_progress(); /* algorithms may be measured */
   CT_TRY(p->be->op->prepare(p->dev, &op->desc, like, &op->op, &op->info));
   if (op->info.scratch > p->scratch_bytes) p->scratch_bytes = op->info.scratch;
 out:

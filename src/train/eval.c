@@ -50,10 +50,10 @@ static int count_batch(counting_t *c)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
+  ct_beat_at("evaluation", -1);
   CT_TRY(ct_feed_next(c->feed, &b));
   if (b && b->n) CT_TRY(ct_trainer_forward(c->t, b, &c->sum));
   if (b && b->n && c->confusion) CT_TRY(count_classes(c, b));
-  ct_beat_progress();
 out:
   return rc;
 }

@@ -43,6 +43,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
                      .global = ct_sampler_batch(&l->o->sampler, l->at.cursor)};
   double begin = ct_clock();
   ct_schedule_point_t at = schedule_point(l);
+  ct_beat_at("reading a batch", -1);
   int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
   if (rc == CT_OK) rc = fed;
   report.data_s = ct_clock() - begin;

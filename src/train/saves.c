@@ -1,5 +1,6 @@
 /* Checkpoints of the loop: rank 0 copies the state and goes on while a thread writes. */
 #include "train/loop.h"
+#include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
@@ -48,6 +49,7 @@ static int end_write(ct__loop_t *l)
 {
   int rc = CT_OK;
   const ct_ckpt_done_t *d;
+  ct_beat_at("waiting for a checkpoint to be written", -1);
   rc = ct_ckpt_wait(l->ckpt, &d);
   if (rc != CT_OK) {
     name_last_good(l);
@@ -99,6 +101,7 @@ static int save(ct__loop_t *l)
   }
   int waited = end_one_of_many(l); /* the snapshot may be Collective: nobody may leave before it */
   l->saved_step = l->at.step;
+  ct_beat_at("copying the state for a checkpoint", -1);
   CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
   CT_TRY(waited);
   CT_TRY(ct_rundir_check(l->o->rundir));

@@ -1,5 +1,6 @@
 /* The trainer as named arrays in plain layouts, and back. */
 #include "train/trainer.h"
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <string.h>
@@ -91,6 +92,7 @@ static int visit_array(walk_t *w, const char *name, int param, char *arena)
   int i = w->n++;
   ct_ckpt_item_t it = {.shape = p->spec.shape};
   CT_TRY(ct_text_format(it.name, sizeof it.name, "%s%s", name, p->name));
+  ct_beat_progress();
   if (w->store) {
     CT_TRY(w->ops->get(w->store, it.name, &it.shape, w->plain));
     CT_TRY(put(t, param, arena, w->plain));

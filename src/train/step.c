@@ -6,6 +6,7 @@
  * sends zeros in the same order as the others, and says so in the step word: nobody waits for a message
  * that never comes. */
 #include "train/trainer.h"
+#include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -92,6 +93,7 @@ static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
     note(t, overflow(t));
   }
   if (t->failed == CT_OK) note(t, fold(t, t->parts - 1, t->sent, b));
+  ct__trainer_enter(t, "the all-reduce of bucket", t->sent);
   int marked = note(t, t->env.be->queue->mark(t->q, &t->ready));
   int rc = note(t, t->env.comm_ops->reduce(
                        t->env.comm, marked == CT_OK ? t->ready : NULL,
@@ -133,6 +135,7 @@ static void exchange(ct_trainer_t *t, const ct_plan_t *p, int work)
 {
   int64_t n = 2 * p->op[p->work[work].op].desc.x.dim[1] + 1;
   double begin = ct_clock();
+  ct__trainer_enter(t, "the sum of a batchnorm's statistics, op", work);
   note(t, t->env.comm_ops->group_sum(t->group, t->q, t->stats, n));
   t->exposed_s += ct_clock() - begin;
 }
@@ -295,6 +298,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   int slot = (int)(t->steps % 2); /* as on all ranks, also on those without samples */
   t->begun = ct_clock();
   t->before_s = -1;
+  ct_beat_at("forward and backward", -1);
   t->sent = 0;
   t->exposed_s = 0;
   t->failed = CT_OK;

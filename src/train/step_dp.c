@@ -138,6 +138,7 @@ static int move_rows(const dp_step_t *s, int out, size_t sample, void *all, void
     int64_t first;
     t->dp->bytes[r] = ct_sampler_share(s->b->global, r, topo->size, &first) * (int64_t)sample;
   }
+  ct__trainer_enter(t, out ? "giving out samples" : "collecting outputs", -1);
   int rc = out ? ops->scatter(t->env.comm, t->q, all, mine, t->dp->bytes)
                : ops->collect(t->env.comm, t->q, mine, all, t->dp->bytes);
   t->exposed_s += ct_clock() - begin;
@@ -147,6 +148,7 @@ static int move_rows(const dp_step_t *s, int out, size_t sample, void *all, void
 static int sum_gradients(ct_trainer_t *t)
 {
   double begin = ct_clock();
+  ct__trainer_enter(t, "the sum of the gradients", -1);
   int rc = t->env.comm_ops->reduce_root(t->env.comm, t->q, (float *)t->gradient,
                                         (int64_t)(t->map.trained_bytes / sizeof(float)));
   t->exposed_s += ct_clock() - begin;
@@ -158,6 +160,7 @@ static int share_weights(ct_trainer_t *t)
   int rc = CT_OK;
   double begin = ct_clock();
   const ct_comm_ops_t *ops = t->env.comm_ops;
+  ct__trainer_enter(t, "the broadcast of the weights", -1);
   if (t->map.buffer_bytes) CT_TRY(ops->bcast(t->env.comm, t->q, t->buffer, t->map.buffer_bytes, 0));
   if (t->map.trained_bytes)
     CT_TRY(ops->bcast(t->env.comm, t->q, t->weight, t->map.trained_bytes, 0));

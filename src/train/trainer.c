@@ -1,4 +1,5 @@
 #include "train/trainer.h"
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
@@ -325,17 +326,30 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct_mem_free(t);
 }
 
+void ct__trainer_enter(const ct_trainer_t *t, const char *doing, int64_t detail)
+{
+  if (t->env.topo->size > 1)
+    ct_beat_enter(doing, detail);
+  else
+    ct_beat_at(doing, detail);
+}
+
+static int bcast(ct_trainer_t *t, void *buf, size_t bytes)
+{
+  ct__trainer_enter(t, "the broadcast of the state", -1);
+  return t->env.comm_ops->bcast(t->env.comm, t->q, buf, bytes, 0);
+}
+
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
 {
   int rc = CT_OK;
-  const ct_comm_ops_t *c = t->env.comm_ops;
   size_t w = t->map.weight_bytes, b = t->map.buffer_bytes;
-  if (b) CT_TRY(c->bcast(t->env.comm, t->q, t->buffer, b, 0));
+  if (b) CT_TRY(bcast(t, t->buffer, b));
   if (buffers_only) return CT_OK;
-  if (w) CT_TRY(c->bcast(t->env.comm, t->q, t->weight, w, 0));
+  if (w) CT_TRY(bcast(t, t->weight, w));
   t->low_stale = 1;
   for (int i = 0; i < t->states && t->state_bytes && !t->env.recipe.zero; i++)
-    CT_TRY(c->bcast(t->env.comm, t->q, t->state[i], t->state_bytes, 0));
+    CT_TRY(bcast(t, t->state[i], t->state_bytes));
 out:
   return rc;
 }

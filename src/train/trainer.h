@@ -130,6 +130,8 @@ int ct__trainer_room(const ct_trainer_t *t, int n);
 int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t **out);
 /** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
 int ct__trainer_note(ct_trainer_t *t, int rc);
+/** Before every collective call of the communicator: ct_beat_enter(), if there are other ranks. */
+void ct__trainer_enter(const ct_trainer_t *t, const char *doing, int64_t detail);
 
 /* ---- low.c: nothing happens where the backend does not want low weights ---- */
 

@@ -172,6 +172,7 @@ static void end_transfer(ct_trainer_t *t, int k)
 {
   double begin = ct_clock();
   if (t->dp) return; /* the gradients are there already */
+  ct__trainer_enter(t, "waiting for the all-reduce of bucket", k);
   ct__trainer_note(t, t->env.comm_ops->end(t->env.comm, t->ticket[k], t->q));
   t->exposed_s += ct_clock() - begin;
 }
@@ -211,6 +212,7 @@ static void gather_weights(ct_trainer_t *t)
   double begin = ct_clock();
   for (int k = 0; k < t->buckets; k++) {
     const ct_bucket_t *b = &t->variant[0].bucket[k];
+    ct__trainer_enter(t, "the gathering of the weights of bucket", k);
     ct__trainer_note(t, t->env.comm_ops->gather(t->env.comm, t->q, (float *)(t->weight + b->offset),
                                                 (int64_t)(b->bytes / sizeof(float))));
   }
@@ -311,6 +313,7 @@ int ct__update_gather_states(ct_trainer_t *t)
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 1));
     for (int k = 0; k < t->buckets; k++) {
       const ct_bucket_t *b = &t->variant[0].bucket[k];
+      ct__trainer_enter(t, "the gathering of the optimizer's state, bucket", k);
       CT_TRY(t->env.comm_ops->gather(t->env.comm, t->q, (float *)(t->full[s] + b->offset),
                                      (int64_t)(b->bytes / sizeof(float))));
     }
@@ -323,6 +326,7 @@ int ct__update_share_states(ct_trainer_t *t)
 {
   int rc = CT_OK;
   for (int s = 0; s < t->states; s++) {
+    ct__trainer_enter(t, "the broadcast of the state", -1);
     CT_TRY(t->env.comm_ops->bcast(t->env.comm, t->q, t->full[s], t->map.trained_bytes, 0));
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 0));
   }
