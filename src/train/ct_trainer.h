@@ -87,7 +87,7 @@ int ct_recipe_levels(const ct_recipe_t *r);
 typedef struct ct_position {
   int64_t step;   /**< optimizer steps done */
   int64_t epoch;  /**< from 0 */
-  int64_t cursor; /**< samples of this epoch done */
+  int64_t cursor; /**< samples of this epoch done; all: it is still to be evaluated */
   ct_plateau_t plateau;
 } ct_position_t;
 
