@@ -63,7 +63,8 @@ static int copy_files(ct_setup_t *s, const files_t *f, char *stage_dir, size_t c
   char dir[CT_PATH_MAX];
   if (s->topo->local_rank != 0) return CT_OK;
   ct_beat_at("copying the data", -1);
-  CT_TRY(ct_stage_expand(s->cfg.data.stage, dir, sizeof dir));
+  rc = ct_stage_expand(s->cfg.data.stage, dir, sizeof dir);
+  if (rc != CT_OK) CT_TRY(ct_err_prefix(rc, "on %s: ", s->topo->host));
   CT_TRY(ct_stage_open(dir, f->v, f->n, &s->stage));
   CT_TRY(ct_text_format(stage_dir, cap, "%s", ct_stage_dir(s->stage)));
 out:
