@@ -1,8 +1,9 @@
 /** \file doctor.h  How this job was started: facts, findings with cures, a verdict.  Layer 5.
  *
- * Facts of all ranks are gathered on rank 0 (doctor_facts.c); a judge without effects makes findings of
- * them (doctor_judge.c, with a file for each kind); doctor_report.c tells them to people, doctor_json.c to
- * programs.  `doctor` prints all, and every start of a run one line and what is bad. */
+ * Facts of all ranks are gathered on rank 0 (doctor_facts.c, and doctor_config.c of the run to come); a
+ * judge without effects makes findings of them (doctor_judge.c, with doctor_cores.c, doctor_memory.c and
+ * doctor_job.c); doctor_report.c tells them to people, doctor_json.c to programs.  `doctor` prints all,
+ * and every start of a run says one line and what is bad (doctor_start.c). */
 #ifndef CT_DOCTOR_H
 #define CT_DOCTOR_H
 #include "app/needs.h"
@@ -92,7 +93,7 @@ int ct_doctor_count(const ct_findings_t *f, int level);
 /** The ranks of one node, and what they have together. */
 typedef struct ct_doctor_node {
   int index, n;
-  const ct_facts_t *const *rank; /**< [n] */
+  const ct_facts_t **rank; /**< [n] */
   const ct_job_t *job;
   int cores;   /**< that any of them may use */
   int allowed; /**< that the job may use on this node */

@@ -26,6 +26,7 @@ static size_t mask_bytes(const ct_doctor_node_t *d)
   return bytes;
 }
 
+/* Cores that rank \a from and those whose masks overlap with its may use together; -1: all ranks. */
 static int count_union(const ct_doctor_node_t *d, int from, size_t bytes)
 {
   unsigned char all[CT_MASK_BYTES] = {0};
@@ -99,7 +100,7 @@ void ct_doctor_nodes(const ct_facts_t *f, const ct_job_t *job, const ct_facts_t 
   }
   for (int r = 0; r < job->ranks; r++) {
     ct_doctor_node_t *d = &nodes[f[r].node];
-    order[d->rank - (const ct_facts_t *const *)order + d->n++] = &f[r];
+    d->rank[d->n++] = &f[r];
   }
   for (int i = 0; i < job->nodes; i++)
     describe_node(&nodes[i]);

@@ -7,5 +7,5 @@ libctrain_a_SOURCES += \
   %D%/cmd_eval.c %D%/cmd_summary.c %D%/describe.h %D%/describe.c %D%/cmd_bench.c %D%/cmd_bench_io.c %D%/bench.h %D%/bench.c %D%/bench_ops.c \
   %D%/cmd_pack.c %D%/pack.h %D%/pack_file.c %D%/pack_idx.c %D%/pack_csv.c \
   %D%/needs.h %D%/needs.c \
-  %D%/doctor.h %D%/doctor_facts.c %D%/doctor_judge.c %D%/doctor_cores.c %D%/doctor_memory.c %D%/doctor_judge_job.c \
+  %D%/doctor.h %D%/doctor_facts.c %D%/doctor_judge.c %D%/doctor_cores.c %D%/doctor_memory.c %D%/doctor_job.c \
   %D%/doctor_start.c %D%/doctor_config.c %D%/doctor_report.c %D%/doctor_json.c %D%/cmd_doctor.c

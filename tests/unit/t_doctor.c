@@ -351,7 +351,7 @@ static void nodes_of_the_job(void)
   expect("idle_nodes", CT_FINDING_NOTE, "the job has 4 nodes, but ranks run on 2", "--nodes");
   expect("walltime", CT_FINDING_NOTE, "in 20 s", "");
   expect("unequal_nodes", CT_FINDING_NOTE, "more ranks than others", "");
-  expect("clock", CT_FINDING_NOTE, "the clock of n002 is 90 s before that of n001", "");
+  expect("clock", CT_FINDING_NOTE, "the clock of n002 is 90 s ahead of that of n001", "");
   snprintf(job.batch_system, sizeof job.batch_system, "Slurm");
   job.left_s = -1;
   judge();

@@ -51,7 +51,7 @@ static void clocks(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
   ct__doctor_add(out, CT_FINDING_NOTE, "clock", NULL,
                  "ask for time synchronisation (chrony, NTP): times of files and logs mislead",
                  "the clock of %s is %.0f s %s that of %s", f[far].machine.host, fabs(off),
-                 off > 0 ? "before" : "behind", f[0].machine.host);
+                 off > 0 ? "ahead of" : "behind", f[0].machine.host);
 }
 
 static void batch_job(const ct_job_t *job, ct_findings_t *out)
