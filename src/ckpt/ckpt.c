@@ -119,7 +119,8 @@ static int remove_temporaries(const char *dir)
   for (struct dirent *e; (e = readdir(d));) {
     if (step_of(e->d_name, ".tmp") < 0 && strcmp(e->d_name, "latest.tmp") != 0) continue;
     CT_TRY(ct_path_join(path, sizeof path, dir, e->d_name));
-    if (unlink(path) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+    if (unlink(path) != 0 && errno != ENOENT)
+      CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
   }
 out:
   if (d) closedir(d);
@@ -340,7 +341,7 @@ int ct_ckpt_set_aside(const char *dir, int64_t step)
   for (i = 0; i < n && all[i] > step; i++) {
     CT_TRY(path_of(path, sizeof path, dir, all[i]));
     CT_TRY(ct_text_format(aside, sizeof aside, "%s.aside", path));
-    if (rename(path, aside) != 0)
+    if (rename(path, aside) != 0 && errno != ENOENT)
       CT_FAIL(CT_ERR_IO, "%s: cannot be renamed: %s", path, strerror(errno));
     ct_log(CT_LOG_INFO, "%s was set aside: this run goes on from step %" PRId64, path, step);
   }
