@@ -1,6 +1,7 @@
 # Tests that need a real Slurm: they bring one up, on nodes made of namespaces (see cluster).
-slurm_tests = %D%/cluster.test %D%/launch.test %D%/fail.test %D%/slow.test %D%/finalize.test
-slurm_tests += %D%/jobs.test %D%/stage.test
+# the long ones first, beside which others run
+slurm_tests = %D%/jobs.test %D%/fail.test %D%/finalize.test %D%/hang.test %D%/launch.test \
+  %D%/slow.test %D%/stage.test %D%/cluster.test
 TESTS += $(slurm_tests)
 EXTRA_DIST += %D%/cluster %D%/common.sh $(slurm_tests)
 
