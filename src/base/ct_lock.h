@@ -41,7 +41,8 @@ typedef enum {
   CT_LOCK_TAKEN /**< another one stands in its place: somebody has taken over */
 } ct_lock_state_t;
 ct_lock_state_t ct_lock_look(const ct_lock_t *l);
-/** Removes the file, if it is still ours, and gives the lock back; NULL is fine. */
+/** Empties the file and gives the lock back; NULL is fine.  The file stays, so that one who was taken over
+ * finds another in its place, also when that is over. */
 void ct_lock_release(ct_lock_t *l);
 
 #endif

@@ -167,7 +167,8 @@ out:
 void ct_lock_release(ct_lock_t *l)
 {
   if (!l) return;
-  if (ct_lock_look(l) == CT_LOCK_HELD) unlink(l->path);
+  if (ftruncate(l->fd, 0) != 0)
+    ct_log(CT_LOG_DEBUG, "%s: cannot be emptied: %s", l->path, strerror(errno));
   close(l->fd);
   ct_mem_free(l);
 }
