@@ -56,6 +56,7 @@ tell_end_time() {
 
 # Settings, program and end of a Slurm job; a line about them.
 prepare() { # JOBS
+  [ -n "$jobid" ] || die "this is for Slurm: sbatch $0"
   export SLURM_EXPORT_ENV=ALL # after `sbatch --export=…` too, the ranks get what is set here
   settings "$1"
   find_program "$1"
