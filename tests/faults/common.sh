@@ -1,5 +1,5 @@
 # What the fault tests share, beside tests/lib.sh.
-. "$CT_SRC/tests/lib.sh"
+. "${CT_SRC:?see tests/env.sh}/tests/lib.sh" || exit 99
 digits=$CT_SRC/examples/digits/train.yaml
 
 # Each rank goes through this script, which notes its exit status: what mpiexec returns is that of some rank.

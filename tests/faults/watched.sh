@@ -1,5 +1,5 @@
 # What the tests of hanging and dying ranks share, beside common.sh: runs in the background, whose ranks get signals.
-. "$CT_SRC/tests/faults/common.sh"
+. "${CT_SRC:?see tests/env.sh}/tests/faults/common.sh" || exit 99
 [ -n "$CT_MPIEXEC" ] || skip_all "no MPI launcher"
 
 # Each rank goes through this script, which notes the rank's process and its exit status.
