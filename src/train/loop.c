@@ -135,12 +135,29 @@ out:
   return rc;
 }
 
+/* The evaluation that this run began with was broken off.  By the job's time: it would be so in each job
+ * to come, for ever, and exit status 75 would ask for them. */
+static int refuse_time(const ct__loop_t *l, int64_t stop)
+{
+  int rc = CT_OK;
+  char text[32];
+  if (ct_stop_unpack(stop).reason != CT_STOP_WALLTIME) return CT_OK;
+  CT_FAIL(CT_ERR_USAGE,
+          "the job's time is too short: the evaluation that this run began with was broken off "
+          "after %s, so that %g s (job.margin_s) are left; ask for more time, raise "
+          "data.eval_batch, or evaluate on fewer samples (data.val)",
+          ct_text_seconds(ct_clock() - l->begin, text, sizeof text), l->o->job->margin_s);
+out:
+  return rc;
+}
+
 /* The end of an epoch whose samples were done by the run before; saved, so that it is made up for once. */
 static int make_up(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK;
   if (!is_epoch_trained(l)) return CT_OK;
   CT_TRY(end_epoch(l, stop));
+  CT_TRY(refuse_time(l, *stop));
   if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
   *own = ct__saves_begin(l, *own);
 out:
@@ -167,6 +184,7 @@ static int last_evaluation(ct__loop_t *l, int64_t *stop)
   else if (l->o->val)
     CT_TRY(evaluate(l, stop));
   if (!*stop) return CT_OK;
+  if (l->out->idle) CT_TRY(refuse_time(l, *stop));
   ct__stops_tell(l, *stop, ", in the evaluation at the end");
   CT_TRY(save_rest(l, CT_OK, *stop));
 out:

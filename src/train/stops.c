@@ -58,6 +58,18 @@ ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a)
   return (ct_ask_t){.stop = ask, .ctx = a};
 }
 
+/* The next job would do no better. */
+static void warn_of_short_time(const ct__loop_t *l)
+{
+  char start[32], save[32];
+  if (l->at.step != l->begun_step + 1) return;
+  ct_log(CT_LOG_WARN,
+         "the job's time is enough for one step only: the start took %s, a checkpoint is taken to "
+         "need %s, and job.margin_s is %g; ask for more time",
+         ct_text_seconds(ct_clock_since_exec() - (ct_clock() - l->begin), start, sizeof start),
+         ct_text_seconds(ct__saves_seconds(l), save, sizeof save), l->o->job->margin_s);
+}
+
 void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now)
 {
   char who[64], left[32];
@@ -68,4 +80,5 @@ void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now)
   else
     ct_stop_text(s, who, sizeof who);
   ct_log(CT_LOG_INFO, "%s: stopping after step %lld%s", who, (long long)l->at.step, now);
+  if (s.reason == CT_STOP_WALLTIME) warn_of_short_time(l);
 }
