@@ -61,6 +61,20 @@ out:
   return rc;
 }
 
+/* The position is one in the data.  Alike on all ranks but for the path, which rank 0 knows. */
+static int check_place(const run_t *r, const char *path)
+{
+  int rc = CT_OK;
+  int64_t samples = r->s.data.info.samples;
+  if (r->at.cursor < 0 || r->at.cursor > samples)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: was made when %" PRId64 " samples of the epoch were done, but data.train has only "
+            "%" PRId64 ": give it the data it had, or begin anew with '--resume never'",
+            path, r->at.cursor, samples);
+out:
+  return rc;
+}
+
 /* Rank 0 opens the checkpoint; all learn whether there is one. */
 static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct_store_t **store,
                            char *path, size_t cap, int *found)
@@ -92,6 +106,7 @@ static int resume(run_t *r, const ct_args_t *a)
   CT_TRY(find_checkpoint(r, what ? what : "auto", dir, &store, path, sizeof path, &found));
   if (found) {
     CT_TRY(ct_trainer_restore(r->s.trainer, &ct_store_hdf5, store, 1, &r->at));
+    CT_TRY(check_place(r, path));
     ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, path, r->at.epoch + 1,
            r->at.step);
   }
