@@ -261,6 +261,18 @@ static int works(ct_watch_t *w, int open)
   return 0;
 }
 
+/* The end of the thread, not of the rank: what neighbours are told they find in the connection before its
+ * end. */
+static void part(ct_watch_t *w)
+{
+  static const char bye = 'B';
+  int to[] = {atomic_load(&w->next.fd), atomic_load(&w->prev.fd)};
+  for (int i = 0; i < 2; i++)
+    if (to[i] >= 0) (void)!send(to[i], &bye, 1, MSG_NOSIGNAL);
+  stop_thread(w);
+  ct__watch_stack_close();
+}
+
 int ct_watch_open(const ct_topo_t *t, double limit_s, ct_watch_t **out)
 {
   int rc = CT_OK;
@@ -275,24 +287,18 @@ int ct_watch_open(const ct_topo_t *t, double limit_s, ct_watch_t **out)
     return CT_OK;
   }
   ct_log(CT_LOG_WARN, "a rank that hangs or dies will not be noticed");
-  stop_thread(w);
-  ct__watch_stack_close();
+  part(w);
 out:
   if (w) free_watch(w);
   return rc;
 }
 
-/* Nobody leaves before all are here: until then the others are watched.  What neighbours are told
- * then, they find in the connection before its end. */
+/* Nobody leaves before all are here: until then the others are watched. */
 void ct_watch_close(ct_watch_t *w)
 {
-  static const char bye = 'B';
   if (!w) return;
   if (w->ranks > 1) ct__mpi_barrier(w->t, w->t->world);
   atomic_store(&watching, NULL);
-  if (w->next.fd >= 0) (void)!send(w->next.fd, &bye, 1, MSG_NOSIGNAL);
-  if (w->prev.fd >= 0) (void)!send(w->prev.fd, &bye, 1, MSG_NOSIGNAL);
-  stop_thread(w);
-  ct__watch_stack_close();
+  part(w);
   free_watch(w);
 }
