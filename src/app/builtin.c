@@ -91,7 +91,9 @@ static int backend_version(int i, const char *separator, ct_str_t *out)
     return ct_str_add(out, "%s%s: %s", separator, backends[i].name, ct_err_last()->text);
   rc = be->open(&one, &dev);
   if (rc == CT_OK) {
-    rc = ct_str_add(out, "%s%s", separator, be->describe(dev));
+    const char *text = be->describe(dev), *thread = strstr(text, ", 1 thread");
+    rc = ct_str_add(out, "%s%.*s", separator, (int)(thread ? thread - text : (long)strlen(text)),
+                    text);
     be->close(dev);
   }
   return rc;

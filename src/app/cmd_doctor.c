@@ -21,10 +21,19 @@ out:
   return rc;
 }
 
-static int look_at_directory(const ct_setup_t *s, int has_config, ct_job_t *job)
+/* Without a configuration there is no run, unless its directory was given. */
+static int has_directory(const ct_args_t *a)
+{
+  int has = a->rests > 0;
+  for (int i = 0; i < a->sets; i++)
+    has |= strncmp(a->set[i], "run.dir=", 8) == 0;
+  return has;
+}
+
+static int look_at_directory(const ct_setup_t *s, int has_dir, ct_job_t *job)
 {
   int rc = CT_OK;
-  if (has_config)
+  if (has_dir)
     CT_TRY(ct_text_format(job->dir, sizeof job->dir, "%s", s->cfg.run.dir));
   else if (!getcwd(job->dir, sizeof job->dir))
     CT_FAIL(CT_ERR_IO, "the working directory cannot be found");
@@ -66,14 +75,14 @@ out:
 }
 
 /* Rank 0. */
-static int begin(const ct_setup_t *s, int has_config, ct_job_t **job)
+static int begin(const ct_setup_t *s, int has_dir, ct_job_t **job)
 {
   int rc = CT_OK;
   *job = ct_mem_alloc(sizeof **job, "the facts of the job");
   if (!*job) CT_TRY(CT_ERR_NOMEM);
   ct_doctor_job(s->topo, &s->cfg, *job);
   CT_TRY(look_at_end(&s->cfg, *job));
-  CT_TRY(look_at_directory(s, has_config, *job));
+  CT_TRY(look_at_directory(s, has_dir, *job));
 out:
   return rc;
 }
@@ -89,7 +98,7 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(config(a, &s));
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
   CT_TRY(ct_doctor_gather(&s, ct_setup_threads(&s.cfg, topo->threads), why, 1, &all));
-  CT_TRY_ALL(topo, first ? begin(&s, a->rests > 0, &job) : CT_OK);
+  CT_TRY_ALL(topo, first ? begin(&s, has_directory(a), &job) : CT_OK);
   if (a->rests) CT_TRY(ct_doctor_config(&s, job));
   CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);
   ct_agree_sum(topo, &bad, 1);

@@ -105,7 +105,9 @@ static int too_many(const ct_doctor_node_t *d, ct_findings_t *out)
 static int idle(const ct_doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
-  if (d->allowed < 4 || d->cores * 2 > d->allowed) return 0;
+  if (d->allowed < 4 || d->cores * 2 >= d->allowed)
+    return 0; /* half: maybe one of two hyperthreads */
+  if (d->rank[0]->on_gpu && d->cores >= 4 * d->n) return 0; /* enough to feed them */
   ct__doctor_bind(d->job, share(d), cure, sizeof cure);
   ct__doctor_add(out, CT_FINDING_BAD, "idle_cores", d, cure,
                  "%d rank%s may use %d core%s of %d: the others stay idle", d->n, S(d->n), d->cores,
@@ -116,7 +118,7 @@ static int idle(const ct_doctor_node_t *d, ct_findings_t *out)
 static int few_threads(const ct_doctor_node_t *d, ct_findings_t *out)
 {
   int from = asked_for(d);
-  if (d->rank[0]->on_gpu || d->cores < 4 || d->threads * 2 > d->cores) return 0;
+  if (d->rank[0]->on_gpu || d->cores < 4 || d->threads * 2 >= d->cores) return 0;
   ct__doctor_add(out, CT_FINDING_NOTE, "few_threads", d,
                  from == CT_THREADS_OMP ? "unset OMP_NUM_THREADS"
                                         : "--set cpu.threads, or more ranks on a node",

@@ -158,7 +158,7 @@ static int directory(const ct_job_t *job, ct_str_t *out)
                       v->flock_error ? strerror(v->flock_error) : "works",
                       v->fcntl_error ? strerror(v->fcntl_error) : "works"));
   CT_TRY(ct_str_add(out, "; HDF5_USE_FILE_LOCKING %s\n",
-                    *job->file_locking ? job->file_locking : "not set: FALSE"));
+                    *job->file_locking ? job->file_locking : "not set: HDF5 takes no locks"));
 out:
   return rc;
 }

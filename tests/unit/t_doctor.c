@@ -174,6 +174,26 @@ static void idle_cores(void)
   expect("few_threads", CT_FINDING_NOTE, "1 thread on 64 cores", "unset OMP_NUM_THREADS");
 }
 
+/* One thread on each physical core of two hyperthreads, by the launcher's masks or by OMP_NUM_THREADS. */
+static void one_hyperthread_of_two(void)
+{
+  make((shape_t){2, 4, 128, 16, 16}, CT_LAUNCH_SRUN);
+  expect_good();
+  make((shape_t){2, 8, 128, 16, 8}, CT_LAUNCH_SRUN);
+  for (int r = 0; r < job.ranks; r++)
+    facts[r].threads_from = CT_THREADS_OMP;
+  expect_good();
+}
+
+/* Whoever has the whole node need not use all of it, if the GPUs are fed. */
+static void gpus_with_enough_cores(void)
+{
+  make((shape_t){2, 4, 128, 8, 8}, CT_LAUNCH_SRUN);
+  for (int r = 0; r < job.ranks; r++)
+    facts[r].on_gpu = 1, facts[r].gpus = 4;
+  expect_good();
+}
+
 static void masks_that_overlap(void)
 {
   make((shape_t){1, 4, 8, 0, 2}, CT_LAUNCH_HYDRA);
@@ -527,14 +547,31 @@ static void no_memory(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(plain_and_good),  CT_TEST(all_on_one_core),     CT_TEST(too_many_threads),
-      CT_TEST(threads_on_gpus), CT_TEST(idle_cores),          CT_TEST(masks_that_overlap),
-      CT_TEST(uneven_ranks),    CT_TEST(several_numa_nodes),  CT_TEST(hyperthreads_and_quota),
-      CT_TEST(small_shm),       CT_TEST(locked_memory),       CT_TEST(other_limits),
-      CT_TEST(little_memory),   CT_TEST(gpus_far_from_cores), CT_TEST(gpus_not_used),
-      CT_TEST(other_versions),  CT_TEST(nodes_of_the_job),    CT_TEST(run_directory),
-      CT_TEST(data_of_the_run), CT_TEST(launchers),           CT_TEST(binding_lines),
-      CT_TEST(many_nodes),      CT_TEST(no_memory),           CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(plain_and_good),
+                                    CT_TEST(all_on_one_core),
+                                    CT_TEST(too_many_threads),
+                                    CT_TEST(threads_on_gpus),
+                                    CT_TEST(idle_cores),
+                                    CT_TEST(masks_that_overlap),
+                                    CT_TEST(one_hyperthread_of_two),
+                                    CT_TEST(gpus_with_enough_cores),
+                                    CT_TEST(uneven_ranks),
+                                    CT_TEST(several_numa_nodes),
+                                    CT_TEST(hyperthreads_and_quota),
+                                    CT_TEST(small_shm),
+                                    CT_TEST(locked_memory),
+                                    CT_TEST(other_limits),
+                                    CT_TEST(little_memory),
+                                    CT_TEST(gpus_far_from_cores),
+                                    CT_TEST(gpus_not_used),
+                                    CT_TEST(other_versions),
+                                    CT_TEST(nodes_of_the_job),
+                                    CT_TEST(run_directory),
+                                    CT_TEST(data_of_the_run),
+                                    CT_TEST(launchers),
+                                    CT_TEST(binding_lines),
+                                    CT_TEST(many_nodes),
+                                    CT_TEST(no_memory),
+                                    CT_TEST_END};
   return ct_test_main("doctor", tests, argc, argv);
 }
