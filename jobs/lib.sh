@@ -23,17 +23,21 @@ settings() { # JOBS
   # shellcheck source=jobs/env.sh
   . "$file"
   settings_file=$file
+  # what a file of one's own need not say
+  CTRAIN_MPI=${CTRAIN_MPI:-pmi2} CTRAIN_REQUEUES=${CTRAIN_REQUEUES:-100}
+  [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export SRUN_CPUS_PER_TASK="${SRUN_CPUS_PER_TASK:-$SLURM_CPUS_PER_TASK}"
 }
 
 # Sets $program.
 find_program() { # JOBS
-  local built=${SLURM_SUBMIT_DIR:-$PWD}/build/ctrain-hpc installed
+  local built=${SLURM_SUBMIT_DIR:-$PWD}/build/ctrain-hpc beside installed
+  beside=$(cd "$1/../build" 2>/dev/null && pwd)/ctrain-hpc        # a source tree
   installed=$(cd "$1/../../../bin" 2>/dev/null && pwd)/ctrain-hpc # where `make install` puts both
   if [ -n "${CTRAIN:-}" ]; then
     program=$(command -v "$CTRAIN") ||
       die "CTRAIN=$CTRAIN is no program on $(hostname); it is set in the environment of sbatch or in $settings_file"
   elif ! program=$(command -v ctrain-hpc) && ! program=$(command -v "$built") &&
-    ! program=$(command -v "$installed"); then
+    ! program=$(command -v "$beside") && ! program=$(command -v "$installed"); then
     die "no ctrain-hpc on the PATH of $(hostname), and no $built: load its module in $settings_file, or set CTRAIN=/path/to/ctrain-hpc there"
   fi
 }
@@ -61,7 +65,7 @@ prepare() { # JOBS
   settings "$1"
   find_program "$1"
   tell_end_time
-  say "$program, $SLURM_NTASKS ranks on $SLURM_JOB_NODELIST, settings of $settings_file${SLURM_RESTART_COUNT:+, restart $SLURM_RESTART_COUNT}"
+  say "$program, $SLURM_NTASKS rank$([ "$SLURM_NTASKS" = 1 ] || echo s) on $SLURM_JOB_NODELIST, settings of $settings_file${SLURM_RESTART_COUNT:+, restart $SLURM_RESTART_COUNT}"
 }
 
 # ---- The run.
