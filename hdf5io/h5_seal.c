@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
@@ -45,6 +46,7 @@ static int hash_file(int fd, const char *path, int64_t length, uint64_t *hash)
     size_t bytes = length - at < HASH_BYTES ? (size_t)(length - at) : HASH_BYTES;
     CT_TRY(read_at(fd, path, piece, bytes, at));
     *hash = ct_hash(piece, bytes, *hash);
+    ct_beat_progress(); /* a large file takes its time */
   }
 out:
   ct_mem_free(piece);
