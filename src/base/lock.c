@@ -29,7 +29,7 @@ void ct_lock_self(ct_lock_owner_t *out)
   struct tm tm;
   const char *job = getenv("SLURM_JOB_ID"), *restart = getenv("SLURM_RESTART_COUNT");
   *out = (ct_lock_owner_t){.pid = getpid(), .restart = restart ? atoll(restart) : 0};
-  if (gethostname(out->host, sizeof out->host - 1) != 0) strcpy(out->host, "?");
+  gethostname(out->host, sizeof out->host - 1); /* never fails: a name has at most 64 characters */
   snprintf(out->job, sizeof out->job, "%s", job && *job ? job : "-");
   strftime(out->since, sizeof out->since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 }
