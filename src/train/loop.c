@@ -135,18 +135,27 @@ out:
   return rc;
 }
 
-/* The evaluation that this run began with was broken off.  By the job's time: it would be so in each job
- * to come, for ever, and exit status 75 would ask for them. */
-static int refuse_time(const ct__loop_t *l, int64_t stop)
+/* The evaluation that this run began with was broken off, so it came no further than the run before.  By
+ * the job's time it would be so in each job to come, for ever, and exit status 75 would ask for them; a
+ * signal may have come for other reasons. */
+static int no_further(const ct__loop_t *l, int64_t stop)
 {
+  static const char cure[] =
+      "ask for more time, raise data.eval_batch, or evaluate on fewer samples (data.val)";
   int rc = CT_OK;
   char text[32];
-  if (ct_stop_unpack(stop).reason != CT_STOP_WALLTIME) return CT_OK;
-  CT_FAIL(CT_ERR_USAGE,
-          "the job's time is too short: the evaluation that this run began with was broken off "
-          "after %s, so that %g s (job.margin_s) are left; ask for more time, raise "
-          "data.eval_batch, or evaluate on fewer samples (data.val)",
-          ct_text_seconds(ct_clock() - l->begin, text, sizeof text), l->o->job->margin_s);
+  ct_stop_reason_t reason = ct_stop_unpack(stop).reason;
+  ct_text_seconds(ct_clock() - l->begin, text, sizeof text);
+  if (reason == CT_STOP_WALLTIME)
+    CT_FAIL(CT_ERR_USAGE,
+            "the job's time is too short: the evaluation that this run began with was broken off "
+            "after %s, so that %g s (job.margin_s) are left; %s",
+            text, l->o->job->margin_s, cure);
+  if (reason == CT_STOP_SIGNAL)
+    ct_log(CT_LOG_WARN,
+           "this run did nothing but an evaluation, which was broken off after %s; the next one "
+           "begins it anew: if the jobs are too short for it, %s",
+           text, cure);
 out:
   return rc;
 }
@@ -157,7 +166,7 @@ static int make_up(ct__loop_t *l, int *own, int64_t *stop)
   int rc = CT_OK;
   if (!is_epoch_trained(l)) return CT_OK;
   CT_TRY(end_epoch(l, stop));
-  CT_TRY(refuse_time(l, *stop));
+  CT_TRY(no_further(l, *stop));
   if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
   *own = ct__saves_begin(l, *own);
 out:
@@ -184,7 +193,7 @@ static int last_evaluation(ct__loop_t *l, int64_t *stop)
   else if (l->o->val)
     CT_TRY(evaluate(l, stop));
   if (!*stop) return CT_OK;
-  if (l->out->idle) CT_TRY(refuse_time(l, *stop));
+  if (l->out->idle) CT_TRY(no_further(l, *stop));
   ct__stops_tell(l, *stop, ", in the evaluation at the end");
   CT_TRY(save_rest(l, CT_OK, *stop));
 out:
