@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/ct_clock.h"
@@ -146,7 +147,9 @@ void ct__watch_farewell(void)
 
 void ct__watch_await_cause(void)
 {
-  if (atomic_load(&watching)) sleep(3);
+  struct timespec left = {.tv_sec = 3};
+  while (atomic_load(&watching) && nanosleep(&left, &left) != 0) {
+  } /* launchers send signals to those that are left over */
 }
 
 /* ---- life ---- */
