@@ -62,7 +62,7 @@ static int print_commands(void)
   CT_TRY(ct_str_add(&text, "ctrain-hpc trains neural networks on all ranks of an MPI job.\n\n"
                            "Usage: [mpirun -np N] ctrain-hpc COMMAND [CONFIG] [options]\n\n"));
   for (const ct_command_t *c = ct_commands; c->name; c++)
-    CT_TRY(ct_str_add(&text, "  %-9s%-12s %s\n", c->name, c->args, c->help));
+    CT_TRY(ct_str_add(&text, "  %-9s%-14s %s\n", c->name, c->args, c->help));
   CT_TRY(ct_str_add(
       &text,
       "\nWithout a command: train.  ctrain-hpc COMMAND --help lists the options; the help of\n"
