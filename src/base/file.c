@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
@@ -51,12 +52,29 @@ out:
   return rc;
 }
 
+/* Writes a large file to the disk piece by piece, so that who watches sees that it goes on.  An error is
+ * told only once, here or by fsync() behind it. */
+static int write_back(int fd)
+{
+  const off_t piece = 16 << 20;
+  const unsigned all =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  struct stat st;
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
+  for (off_t at = 0; at < st.st_size; at += piece) {
+    if (sync_file_range(fd, at, piece, all) != 0)
+      return errno == EIO || errno == ENOSPC || errno == EDQUOT ? -1 : 0; /* else: not known here */
+    ct_beat_progress();
+  }
+  return 0;
+}
+
 /* fsync() by name.  A file system that cannot sync a directory says EINVAL. */
 static int sync_path(const char *path, int flags)
 {
   int rc = CT_OK;
   int fd = open(path, flags | O_CLOEXEC);
-  if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+  if (fd < 0 || write_back(fd) != 0 || (fsync(fd) != 0 && errno != EINVAL))
     CT_FAIL(CT_ERR_IO, "%s: cannot write to the disk: %s", path, strerror(errno));
 out:
   if (fd >= 0) close(fd);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
@@ -111,6 +112,18 @@ static void commit_renames(void)
   expect_content(to, "data", 4);
 }
 
+static void commit_of_a_large_file_is_progress(void)
+{
+  const char *dir = ct_test_dir(), *from = in(dir, "large.partial"), *to = in(dir, "large.h5");
+  ct_beat_t before, after;
+  CT_ASSERT_OK(ct_file_write(from, "data", 4));
+  CT_ASSERT_INT(truncate(from, 40 << 20), 0);
+  ct_beat_read(&before);
+  CT_ASSERT_OK(ct_file_commit(from, to));
+  ct_beat_read(&after);
+  CU_ASSERT_TRUE(after.progress_s > before.progress_s);
+}
+
 static void make_directories(void)
 {
   struct stat st;
@@ -180,6 +193,7 @@ int main(int argc, char **argv)
                                     CT_TEST(read_errors),
                                     CT_TEST(failed_write_leaves_the_old_file),
                                     CT_TEST(commit_renames),
+                                    CT_TEST(commit_of_a_large_file_is_progress),
                                     CT_TEST(make_directories),
                                     CT_TEST(glob_in_byte_order),
                                     CT_TEST(glob_single_and_none),
