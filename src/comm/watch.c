@@ -152,6 +152,22 @@ void ct__watch_await_cause(void)
   } /* launchers send signals to those that are left over */
 }
 
+static struct sigaction before_abort;
+
+/* UCX aborts a process whose peer has died within a message.  When this returns, abort() goes on. */
+static void note_abort(int sig)
+{
+  (void)sig;
+  ct__watch_await_cause();
+}
+
+static void catch_abort(void)
+{
+  struct sigaction act = {.sa_handler = note_abort};
+  sigemptyset(&act.sa_mask);
+  sigaction(SIGABRT, &act, &before_abort);
+}
+
 /* ---- life ---- */
 
 static void free_watch(ct_watch_t *w)
@@ -286,6 +302,7 @@ int ct_watch_open(const ct_topo_t *t, double limit_s, ct_watch_t **out)
   ct__watch_stack_open();
   if (works(w, exchange(w))) {
     atomic_store(&watching, w);
+    if (t->size > 1) catch_abort();
     *out = w;
     return CT_OK;
   }
@@ -301,6 +318,7 @@ void ct_watch_close(ct_watch_t *w)
 {
   if (!w) return;
   if (w->ranks > 1) ct__mpi_barrier(w->t, w->t->world);
+  if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
   atomic_store(&watching, NULL);
   part(w);
   free_watch(w);
