@@ -154,7 +154,7 @@ void ct__watch_await_cause(void)
 
 static struct sigaction before_abort;
 
-/* UCX aborts a process whose peer has died within a message.  When this returns, abort() goes on. */
+/* UCX aborts a process whose peer has died within a message.  When this returns, the abort goes on. */
 static void note_abort(int sig)
 {
   (void)sig;
