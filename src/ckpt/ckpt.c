@@ -225,17 +225,25 @@ out:
   return rc;
 }
 
+static int write_files(ct_ckpt_t *c, const char *path)
+{
+  int rc = CT_OK;
+  CT_TRY(write_store(c, path));
+  CT_TRY(look(c, path));
+  CT_TRY(ct_fault("ckpt.latest"));
+  CT_TRY(write_latest(c->dir, c->done.step));
+out:
+  return rc;
+}
+
 static int write_all(ct_ckpt_t *c)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
   CT_TRY(ct_path_join(path, sizeof path, c->dir, c->done.name));
-  rc = write_store(c, path);
-  if (rc != CT_OK && !ct_file_exists(c->dir)) rc = write_store(c, path); /* removed meanwhile */
+  rc = write_files(c, path);
+  if (rc != CT_OK && !ct_file_exists(c->dir)) rc = write_files(c, path); /* removed meanwhile */
   CT_TRY(rc);
-  CT_TRY(look(c, path));
-  CT_TRY(ct_fault("ckpt.latest"));
-  CT_TRY(write_latest(c->dir, c->done.step));
   CT_TRY(remove_old(c));
 out:
   return rc;
