@@ -14,6 +14,15 @@ int ct_file_commit(const char *temporary, const char *path);
 int ct_file_mkdirs(const char *path);
 /** 1 if it exists. */
 int ct_file_exists(const char *path);
+/** What a name means, compared with an open file. */
+typedef enum {
+  CT_NAME_SAME,
+  CT_NAME_OTHER,  /**< another file has its name now */
+  CT_NAME_GONE,   /**< nothing has the name, or a file server has forgotten the file */
+  CT_NAME_UNKNOWN /**< the file system does not tell */
+} ct_name_t;
+/** Whether \a path is still the name of the open file \a fd. */
+ct_name_t ct_file_name(int fd, const char *path);
 /** Bytes that an ordinary user may still write on the file system of \a path; -1: it does not tell. */
 int64_t ct_file_free(const char *path);
 /** Expands one shell pattern in byte order (glob(3)) relative to \a dir; without a magic character

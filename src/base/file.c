@@ -157,6 +157,16 @@ int ct_file_exists(const char *path)
   return access(path, F_OK) == 0;
 }
 
+ct_name_t ct_file_name(int fd, const char *path)
+{
+  struct stat named, open;
+  if (stat(path, &named) != 0)
+    return errno == ENOENT || errno == ENOTDIR || errno == ESTALE ? CT_NAME_GONE : CT_NAME_UNKNOWN;
+  if (fstat(fd, &open) != 0) return CT_NAME_GONE;
+  int same = named.st_ino == open.st_ino && named.st_dev == open.st_dev;
+  return same ? CT_NAME_SAME : CT_NAME_OTHER;
+}
+
 int64_t ct_file_free(const char *path)
 {
   struct statvfs fs;

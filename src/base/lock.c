@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
@@ -76,12 +76,8 @@ static attempt_t attempt(int fd)
 
 ct_lock_state_t ct_lock_look(const ct_lock_t *l)
 {
-  struct stat named, mine;
-  if (fstat(l->fd, &mine) != 0) return CT_LOCK_GONE; /* a file server that has forgotten it */
-  if (stat(l->path, &named) != 0)
-    return errno == ENOENT || errno == ENOTDIR || errno == ESTALE ? CT_LOCK_GONE : CT_LOCK_HELD;
-  int same = named.st_ino == mine.st_ino && named.st_dev == mine.st_dev;
-  return same ? CT_LOCK_HELD : CT_LOCK_TAKEN;
+  ct_name_t name = ct_file_name(l->fd, l->path);
+  return name == CT_NAME_GONE ? CT_LOCK_GONE : name == CT_NAME_OTHER ? CT_LOCK_TAKEN : CT_LOCK_HELD;
 }
 
 /* A full disk may have no room for the line: the lock holds all the same. */

@@ -95,13 +95,6 @@ static int lock(int fd, int operation)
   return status;
 }
 
-/* 1 if the name still means the file: the last user may just have removed it. */
-static int is_there(int fd, const char *path)
-{
-  struct stat a, b;
-  return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
-}
-
 static int open_lock(const char *dir, const char *name, int *fd)
 {
   int rc = CT_OK;
@@ -127,7 +120,8 @@ static int join(ct_stage_t *s)
     CT_TRY(open_lock(s->dir, "users", &s->users));
     if (s->users < 0) continue;
     s->locks = lock(s->users, LOCK_SH) == 0;
-    if (!s->locks || is_there(s->users, path)) return CT_OK;
+    /* the last user may just have removed it */
+    if (!s->locks || ct_file_name(s->users, path) == CT_NAME_SAME) return CT_OK;
     close(s->users);
     s->users = -1;
   }

@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/ct_err.h"
@@ -66,10 +65,8 @@ out:
 /* The descriptor may be of a file that has no name any more. */
 static int is_lost(const ct_metrics_t *m)
 {
-  struct stat named, open;
-  if (stat(m->path, &named) != 0) return errno == ENOENT || errno == ENOTDIR || errno == ESTALE;
-  if (fstat(m->fd, &open) != 0) return 1;
-  return named.st_ino != open.st_ino || named.st_dev != open.st_dev;
+  ct_name_t name = ct_file_name(m->fd, m->path);
+  return name == CT_NAME_GONE || name == CT_NAME_OTHER;
 }
 
 static int begin_anew(ct_metrics_t *m)
