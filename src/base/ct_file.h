@@ -14,6 +14,9 @@ int ct_file_commit(const char *temporary, const char *path);
 int ct_file_mkdirs(const char *path);
 /** 1 if it exists. */
 int ct_file_exists(const char *path);
+/** CT_OK if \a path is a regular file, through links.  CT_ERR_IO says why it cannot be opened or what it is:
+ * to open a FIFO would wait for its other end. */
+int ct_file_regular(const char *path);
 /** What a name means, compared with an open file. */
 typedef enum {
   CT_NAME_SAME,

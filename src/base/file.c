@@ -157,6 +157,31 @@ int ct_file_exists(const char *path)
   return access(path, F_OK) == 0;
 }
 
+static const char *kind_of(mode_t mode)
+{
+  switch (mode & S_IFMT) {
+  case S_IFDIR:
+    return "a directory";
+  case S_IFIFO:
+    return "a FIFO";
+  case S_IFSOCK:
+    return "a socket";
+  default:
+    return "a device";
+  }
+}
+
+int ct_file_regular(const char *path)
+{
+  int rc = CT_OK;
+  struct stat st;
+  if (stat(path, &st) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (!S_ISREG(st.st_mode))
+    CT_FAIL(CT_ERR_IO, "%s: is %s, expected a regular file", path, kind_of(st.st_mode));
+out:
+  return rc;
+}
+
 ct_name_t ct_file_name(int fd, const char *path)
 {
   struct stat named, open;

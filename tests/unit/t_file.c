@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/ct_beat.h"
@@ -70,6 +72,29 @@ static void read_what_has_no_size(void)
   CU_ASSERT(data && strlen(data) == N && strcmp(data + N - 3, "abc") == 0);
   ct_mem_free(data);
   close(ends[0]);
+}
+
+static void only_files_are_regular(void)
+{
+  const char *dir = ct_test_dir(), *fifo = in(dir, "fifo"), *link = in(dir, "link");
+  struct sockaddr_un at = {.sun_family = AF_UNIX};
+  int sock = socket(AF_UNIX, SOCK_STREAM, 0);
+  CT_ASSERT_OK(ct_file_write(in(dir, "file"), "x", 1));
+  CU_ASSERT_EQUAL(symlink("file", link), 0);
+  CT_ASSERT_OK(ct_file_regular(in(dir, "file")));
+  CT_ASSERT_OK(ct_file_regular(link));
+  CU_ASSERT_EQUAL(unlink(link), 0);
+  CU_ASSERT_EQUAL(mkfifo(fifo, 0600), 0);
+  CU_ASSERT_EQUAL(symlink("fifo", link), 0);
+  CT_ASSERT_FAILS(ct_file_regular(fifo), CT_ERR_IO, "/fifo: is a FIFO, expected a regular file");
+  CT_ASSERT_FAILS(ct_file_regular(link), CT_ERR_IO, "/link: is a FIFO, expected a regular file");
+  CT_ASSERT_FAILS(ct_file_regular(dir), CT_ERR_IO, ": is a directory, expected");
+  CT_ASSERT_FAILS(ct_file_regular("/dev/null"), CT_ERR_IO, "/dev/null: is a device, expected");
+  snprintf(at.sun_path, sizeof at.sun_path, "%s/socket", dir);
+  CU_ASSERT_EQUAL(bind(sock, (struct sockaddr *)&at, sizeof at), 0);
+  CT_ASSERT_FAILS(ct_file_regular(at.sun_path), CT_ERR_IO, "/socket: is a socket, expected");
+  close(sock);
+  CT_ASSERT_FAILS(ct_file_regular(in(dir, "none")), CT_ERR_IO, "/none: cannot open: No such file");
 }
 
 static void read_errors(void)
@@ -190,6 +215,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(free_bytes),
                                     CT_TEST(write_and_read),
                                     CT_TEST(read_what_has_no_size),
+                                    CT_TEST(only_files_are_regular),
                                     CT_TEST(read_errors),
                                     CT_TEST(failed_write_leaves_the_old_file),
                                     CT_TEST(commit_renames),
