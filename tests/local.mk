@@ -29,6 +29,7 @@ shell_tests = \
 if HAVE_CUNIT
 unit_tests = \
   %D%/unit/t_rundir \
+  %D%/unit/t_compare \
   %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \
   %D%/unit/t_machine %D%/unit/t_doctor %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
   %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \
@@ -50,7 +51,7 @@ launched_tests = \
   %D%/tools/same_ckpt
 check_PROGRAMS += $(unit_tests) $(launched_tests)
 check_LIBRARIES += libctest.a
-libctest_a_SOURCES = %D%/harness/ct_test.h %D%/harness/test.c %D%/harness/ct_test_mpi.h %D%/harness/test_mpi.c %D%/harness/ct_test_backend.h %D%/harness/test_backend.c
+libctest_a_SOURCES = %D%/harness/ct_test.h %D%/harness/test.c %D%/harness/compare.c %D%/harness/ct_test_mpi.h %D%/harness/test_mpi.c %D%/harness/ct_test_backend.h %D%/harness/test_backend.c
 test_ldadd = libctest.a libctrain.a -lcunit
 TESTS += $(unit_tests) $(shell_tests)
 

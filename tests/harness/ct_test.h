@@ -57,10 +57,39 @@ const char *ct_test_dir(void);
 /** The call fails with \a code, and the recorded text contains \a word. */
 #define CT_ASSERT_FAILS(call, code, word) \
   ct_test_fails((call), (code), (word), #call, __FILE__, __LINE__)
+/** Arrays of \a n float32 numbers differ by no more than \a tol anywhere, see ct_test_off(); the same in
+ * relation to what is wanted, and for doubles. */
+#define CT_ASSERT_ARRAY(got, want, n, tol) CT__ASSERT_OFF(float, ct_test_off, got, want, n, tol)
+#define CT_ASSERT_ARRAY_REL(got, want, n, tol) \
+  CT__ASSERT_OFF(float, ct_test_off_rel, got, want, n, tol)
+#define CT_ASSERT_DOUBLES(got, want, n, tol) \
+  CT__ASSERT_OFF(double, ct_test_off_double, got, want, n, tol)
+#define CT__ASSERT_OFF(type, off, got, want, n, tol)                                    \
+  do {                                                                                  \
+    const type *got_ = (got), *want_ = (want);                                          \
+    ct_test_off_t off_ = off(got_, want_, (n));                                         \
+    double a_ = off_.at < 0 ? 0 : got_[off_.at], b_ = off_.at < 0 ? 0 : want_[off_.at]; \
+    ct_test_arrays(off_, a_, b_, (tol), #got " ~ " #want, __FILE__, __LINE__);          \
+  } while (0)
 
 #include <stdint.h>
+
+/** Where two arrays differ most. */
+typedef struct ct_test_off {
+  double most; /* INFINITY: one number is NaN or infinite and the other is not equal to it */
+  int64_t at;  /* the first index where they differ so much; -1: they are equal */
+} ct_test_off_t;
+/** The largest |got - want|.  Infinities of the same sign are equal.  A NaN differs from everything,
+ * also from a NaN: what nobody could compute agrees with nothing; a test that wants one asks isnan(). */
+ct_test_off_t ct_test_off(const float *got, const float *want, int64_t n);
+ct_test_off_t ct_test_off_double(const double *got, const double *want, int64_t n);
+/** The largest |got - want| / max(|want|, 1), otherwise the same. */
+ct_test_off_t ct_test_off_rel(const float *got, const float *want, int64_t n);
+
 void ct_test_int(int64_t a, int64_t b, const char *what, const char *file, int line);
 void ct_test_near(double a, double b, double tol, const char *what, const char *file, int line);
+void ct_test_arrays(ct_test_off_t off, double got, double want, double tol, const char *what,
+                    const char *file, int line);
 void ct_test_text(const char *a, const char *b, const char *what, const char *file, int line);
 void ct_test_has(const char *a, const char *b, const char *what, const char *file, int line);
 int ct_test_ok(int rc, const char *what, const char *file, int line);

@@ -81,12 +81,29 @@ void ct_test_int(int64_t a, int64_t b, const char *what, const char *file, int l
   verdict(a == b, text, file, line);
 }
 
+/* A tolerance that was computed may be infinite itself. */
+static int is_within(double most, double tol)
+{
+  return most <= tol && most < INFINITY;
+}
+
 void ct_test_near(double a, double b, double tol, const char *what, const char *file, int line)
 {
   char text[400];
+  double most = ct_test_off_double(&a, &b, 1).most;
   snprintf(text, sizeof text, "%s: %.17g and %.17g differ by %.3g, more than %.3g", what, a, b,
-           fabs(a - b), tol);
-  verdict(fabs(a - b) <= tol || a == b, text, file, line);
+           most, tol);
+  verdict(is_within(most, tol), text, file, line);
+}
+
+void ct_test_arrays(ct_test_off_t off, double got, double want, double tol, const char *what,
+                    const char *file, int line)
+{
+  char text[400];
+  snprintf(text, sizeof text,
+           "%s: element %" PRId64 " is %.9g, not %.9g: off by %.3g, more than %.3g", what, off.at,
+           got, want, off.most, tol);
+  verdict(is_within(off.most, tol), text, file, line);
 }
 
 void ct_test_text(const char *a, const char *b, const char *what, const char *file, int line)

@@ -1,38 +1,23 @@
 /* Transforms: parity with torchvision at fixed parameters, the list. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/ct_err.h"
-#include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "data/transforms.h"
+#include "tests/golden/gold.h"
 #include "tests/harness/ct_test.h"
 
 /* ---- goldens (tests/golden/make_transform_golden.py) ---- */
 
 #define TOLERANCE 1e-5
-static char *gold;
-static size_t gold_bytes;
-
-static void load_gold(void)
-{
-  char path[CT_PATH_MAX];
-  const char *source = getenv("CT_SRC");
-  if (gold) return;
-  snprintf(path, sizeof path, "%s/tests/golden/transforms.gold", source ? source : ".");
-  CT_ASSERT_OK(ct_file_read(path, &gold, &gold_bytes));
-}
+static gold_t gold;
 
 /* As make_golden.py, moved to [0, 1). */
 static float pixel(uint64_t seed, uint64_t i)
 {
-  uint64_t z = (i + seed * 0x100000001u) * 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  z = z ^ (z >> 31);
-  return (float)(z >> 40) / (float)(1 << 24);
+  return gold_noise(seed, i) + 0.5f;
 }
 
 static const ct__chw_t size = {3, 13, 17};
@@ -43,35 +28,15 @@ static void image(uint64_t seed, ct__chw_t s, float *x)
     x[i] = pixel(seed, (uint64_t)i);
 }
 
-/* The values of a record, which need not be aligned. */
-static const char *find(const char *name, int64_t *count)
-{
-  load_gold();
-  for (const char *p = gold; p && p < gold + gold_bytes;) {
-    const char *space = memchr(p, ' ', 80), *end = space ? memchr(space, '\n', 32) : NULL;
-    if (!end) break;
-    *count = strtoll(space, NULL, 10);
-    if ((size_t)(space - p) == strlen(name) && memcmp(p, name, strlen(name)) == 0) return end + 1;
-    p = end + 1 + (size_t)*count * sizeof(float);
-  }
-  printf("# no record %s\n", name);
-  CU_FAIL("no such record");
-  return NULL;
-}
-
 static void same_as(const char *name, const float *x, int64_t n)
 {
-  int64_t count;
-  float want, worst = 0;
-  const char *from = find(name, &count);
-  if (!from) return;
-  CT_ASSERT_INT(n, count);
-  for (int64_t i = 0; i < count && i < n; i++) {
-    memcpy(&want, from + (size_t)i * sizeof want, sizeof want);
-    if (!(fabsf(x[i] - want) <= worst)) worst = fabsf(x[i] - want);
-  }
-  if (!(worst <= TOLERANCE)) printf("# %s differs by %g\n", name, worst);
-  CT_ASSERT_NEAR(worst, 0, TOLERANCE);
+  float *want = ct_mem_array(n, sizeof *want, "golden record");
+  if (!gold.data) CT_ASSERT_OK(gold_open(&gold, "transforms.gold"));
+  gold_take(&gold, name, n, want);
+  ct_test_off_t off = ct_test_off(x, want, n);
+  if (off.most > TOLERANCE) printf("# %s\n", name);
+  CT_ASSERT_ARRAY(x, want, n, TOLERANCE);
+  ct_mem_free(want);
 }
 
 static void crops_and_flips(void)
@@ -559,6 +524,6 @@ int main(int argc, char **argv)
       CT_TEST_END,
   };
   int rc = ct_test_main("transforms", tests, argc, argv);
-  ct_mem_free(gold);
+  ct_mem_free(gold.data);
   return rc;
 }
