@@ -49,11 +49,18 @@ metric() {
   sed -n "s/^{\"event\": *\"$1\".*\"$2\": *\"\{0,1\}\([^,}\"]*\).*/\1/p" "${3:-$work/run/metrics.jsonl}"
 }
 
+# What is not a number, NaN and null too, is near nothing.
+near_in_awk='function near(a, b, t, d) {
+  d = a < b ? b - a : a - b
+  return a ~ number && b ~ number && d <= t
+}
+BEGIN { number = "^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$" }'
+
 # near A B TOLERANCE
-near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b != "" && d <= t) }'; }
+near() { awk -v a="$1" -v b="$2" -v t="$3" "$near_in_awk"' BEGIN { exit !near(a, b, t) }'; }
 
 # columns_near FILE-A FILE-B TOLERANCE: as many numbers, each as near.
 columns_near() {
   [ "$(wc -l <"$1")" = "$(wc -l <"$2")" ] && [ -s "$1" ] &&
-    paste "$1" "$2" | awk -v t="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (d > t) { print "line " NR ": " $0; bad = 1 } } END { exit bad }'
+    paste "$1" "$2" | awk -v t="$3" "$near_in_awk"' !near($1, $2, t) { print "line " NR ": " $0; bad = 1 } END { exit bad }'
 }

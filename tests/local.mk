@@ -13,6 +13,7 @@ EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.s
   %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
 
 shell_tests = \
+  %D%/harness/lib.test \
   %D%/mpi/loss.test %D%/mpi/implementations.test \
   %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test %D%/lint/jobs.test \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \

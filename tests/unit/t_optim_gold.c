@@ -87,14 +87,8 @@ static ct_op_args_t args_of(run_t *r, int k)
 
 static void check_near(const float *got, const float *want, int n, double tol, const char *what)
 {
-  double worst = 0;
-  for (int i = 0; i < n; i++) {
-    double far = fabs((double)got[i] - want[i]) / fmax(fabs(want[i]), 1);
-    if (!(far <= worst)) worst = far;
-  }
-  char text[160];
-  snprintf(text, sizeof text, "%s: off by %g", what, worst);
-  if (!(worst <= tol)) CT_ASSERT_TEXT(text, "near");
+  if (ct_test_off_rel(got, want, n).most > tol) printf("# %s\n", what);
+  CT_ASSERT_ARRAY_REL(got, want, n, tol);
 }
 
 /* ---- rules ---- */

@@ -41,10 +41,7 @@ static void carry_out(const ct_op_desc_t *d, ct_op_args_t *a)
   ops->release(op);
 }
 
-#define CHECK(got, want)                                                      \
-  for (size_t i_ = 0; i_ < sizeof(want) / sizeof((want)[0]); i_++) {          \
-    CT_ASSERT_NEAR((got)[i_], (want)[i_], 2e-6 * fmax(1, fabsf((want)[i_]))); \
-  }
+#define CHECK(got, want) CT_ASSERT_ARRAY_REL(got, want, sizeof(want) / sizeof((want)[0]), 2e-6)
 
 static ct_op_desc_t make_conv(ct_shape_t x, int64_t out, const int window[4][2], int groups)
 {
