@@ -5,6 +5,7 @@ TEST_LOG_DRIVER = $(LOG_DRIVER)
 TEST_LOG_COMPILER = bash
 AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
+EXTRA_DIST += %D%/mutants
 EXTRA_DIST += %D%/golden/make_loss.py %D%/unit/loss_gold.h
 EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.sh %D%/unit/h5_files.h %D%/unit/feed_fake.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
   %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold %D%/golden/mobilenet_v2.gold %D%/golden/densenet121.gold %D%/golden/cosmoflow.gold %D%/golden/vgg_bn.gold %D%/golden/vit.gold %D%/golden/resnet18-amp.gold \
@@ -14,6 +15,7 @@ EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.s
 
 shell_tests = \
   %D%/harness/lib.test \
+  %D%/lint/mutants.test \
   %D%/mpi/loss.test %D%/mpi/implementations.test \
   %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test %D%/lint/jobs.test \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
