@@ -1,4 +1,4 @@
-/* Augmentation in the feed: the draws, and samples that depend on (seed, epoch, sample) alone. */
+/* Augmentation in the feed: samples that depend on (seed, epoch, sample) alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,61 +8,6 @@
 #include "base/ct_mem.h"
 #include "data/transforms.h"
 #include "tests/harness/ct_test.h"
-
-/* ---- draws ---- */
-
-static void draws_are_functions_of_their_place(void)
-{
-  ct__draws_t a = ct__draws(1, 2, 3, 4), b = a;
-  double first = ct__draw(&a);
-  CU_ASSERT(first == ct__draw(&b));
-  CU_ASSERT(first != ct__draw(&b));
-  ct__draws_t others[] = {ct__draws(9, 2, 3, 4), ct__draws(1, 9, 3, 4), ct__draws(1, 2, 9, 4),
-                          ct__draws(1, 2, 3, 9)};
-  for (int i = 0; i < 4; i++)
-    CU_ASSERT(first != ct__draw(&others[i]));
-}
-
-static void draws_have_their_moments(void)
-{
-  enum { N = 20000 };
-  double uniform = 0, normal = 0, squares = 0;
-  int counts[7] = {0};
-  for (int i = 0; i < N; i++) {
-    ct__draws_t d = ct__draws(5, 0, 0, i);
-    uniform += ct__draw_in(&d, 2, 4) / N;
-    counts[ct__draw_below(&d, 7)]++;
-    double z = ct__draw_normal(&d);
-    normal += z / N;
-    squares += z * z / N;
-  }
-  CT_ASSERT_NEAR(uniform, 3, 0.02);
-  CT_ASSERT_NEAR(normal, 0, 0.03);
-  CT_ASSERT_NEAR(squares, 1, 0.05);
-  for (int i = 0; i < 7; i++)
-    CT_ASSERT_NEAR(counts[i], N / 7.0, 5 * sqrt(N / 7.0));
-}
-
-/* Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)); with a = 1 it is uniform. */
-static void beta_has_its_moments(void)
-{
-  enum { N = 10000 };
-  static const double alphas[] = {0.001, 0.2, 1, 5, 1000};
-  for (int k = 0; k < 5; k++) {
-    double mean = 0, squares = 0, below = 0;
-    for (int i = 0; i < N; i++) {
-      ct__draws_t d = ct__draws(6, k, 0, i);
-      double b = ct__draw_beta(&d, alphas[k]);
-      CU_ASSERT(b >= 0 && b <= 1);
-      mean += b / N;
-      squares += (b - 0.5) * (b - 0.5) / N;
-      below += b < 0.3;
-    }
-    CT_ASSERT_NEAR(mean, 0.5, 0.02);
-    CT_ASSERT_NEAR(squares * 4 * (2 * alphas[k] + 1), 1, 0.06);
-    if (alphas[k] == 1) CT_ASSERT_NEAR(below / N, 0.3, 0.02);
-  }
-}
 
 /* ---- a data set ---- */
 
@@ -210,24 +155,6 @@ static void mixtures_are_of_two_samples(void)
   ct_dataset_close(&both);
 }
 
-static void partners_are_uniform(void)
-{
-  enum { N = 8000, OF = 8 };
-  int partners[OF] = {0}, cuts = 0;
-  ct_dataset_t d;
-  CT_ASSERT_OK(open_data("t: [mixup, cutmix]", 1, &d));
-  for (int i = 0; i < N; i++) {
-    ct__mix_t m = ct__mix_draw(d.transforms, 1, 0, i, OF);
-    if (m.partner >= 0) partners[m.partner]++;
-    cuts += m.box.w > 0 || m.partner < 0;
-    CU_ASSERT(m.share >= 0 && m.share <= 1);
-  }
-  CT_ASSERT_NEAR(cuts, N / 2, 5 * sqrt(N / 4.0));
-  for (int i = 1; i < OF; i++)
-    CT_ASSERT_NEAR(partners[i], partners[0], 7 * sqrt(N / 8.0));
-  ct_dataset_close(&d);
-}
-
 /* ---- memory ---- */
 
 static void nothing_is_allocated_after_open(void)
@@ -272,13 +199,9 @@ static void no_memory_at_any_point(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
-      CT_TEST(draws_are_functions_of_their_place),
-      CT_TEST(draws_have_their_moments),
-      CT_TEST(beta_has_its_moments),
       CT_TEST(the_same_at_any_rank_count_and_worker_count),
       CT_TEST(going_on_in_mid_epoch),
       CT_TEST(mixtures_are_of_two_samples),
-      CT_TEST(partners_are_uniform),
       CT_TEST(nothing_is_allocated_after_open),
       CT_TEST(no_memory_at_any_point),
       CT_TEST_END,

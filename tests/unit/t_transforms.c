@@ -5,9 +5,8 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "data/transforms.h"
 #include "tests/golden/gold.h"
-#include "tests/harness/ct_test.h"
+#include "tests/unit/transform_list.h"
 
 /* ---- goldens (tests/golden/make_transform_golden.py) ---- */
 
@@ -157,44 +156,18 @@ static void erasing_and_mixing(void)
 
 /* ---- a list on one sample ---- */
 
-typedef struct list {
-  ct_transforms_t *t;
-  ct_affine_t first;
-  ct_shape_t x;
-  float *work;
-} list_t;
-
-static int open_shape(const char *yaml, int training, ct_dtype_t stored, ct_shape_t x, list_t *l)
-{
-  ct_node_t *n = NULL;
-  memset(l, 0, sizeof *l);
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
-  ct_transforms_opts_t o = {ct_node_find(n, "t"), ct_node_find(n, "v"), training};
-  l->x = x;
-  int rc = ct__transforms_open(&o, "x.yaml", stored, &l->x, &l->first, &l->t);
-  if (rc == CT_OK && l->t) l->work = ct_mem_array(ct__transforms_room(l->t), 4, "work");
-  ct_node_free(n);
-  return rc;
-}
-
 static int open_list(const char *yaml, int training, list_t *l)
 {
   return open_shape(yaml, training, CT_F32, ct_shape(4, 1, 3, 8, 10), l);
 }
 
-static void close_list(list_t *l)
-{
-  ct__transforms_close(l->t);
-  ct_mem_free(l->work);
-}
-
 /* Sample number id, whose pixels are 1 + their place in the image / 1000. */
 static void run_list(const list_t *l, int64_t id, float *out)
 {
-  float *at = ct__transforms_start(l->t, l->work, out);
+  float x[240];
   for (int i = 0; i < 240; i++)
-    at[i] = 1 + (float)i / 1000;
-  ct__transforms_run(l->t, 7, 0, id, l->work, out);
+    x[i] = 1 + (float)i / 1000;
+  run_on(l, id, x, 240, out);
 }
 
 static void affine_maps_fold(void)
@@ -225,48 +198,37 @@ static void order_decides_what_padding_becomes(void)
   float out[240];
   list_t l;
   CT_ASSERT_OK(open_list(
-      "t: [{center_crop: {size: [1, 12]}}, {normalize: {mean: [1, 2, 3], std: 2}}]", 1, &l));
+      "t: [{center_crop: {size: [1, 12]}}, {normalize: {mean: [1, 2, 3], std: [2, 4, 8]}}]", 1,
+      &l));
   CT_ASSERT_INT(l.first.a[0], 1);
   run_list(&l, 0, out);
   CT_ASSERT_NEAR(out[0], -0.5, 0);
-  CT_ASSERT_NEAR(out[12], -1, 0);
-  CT_ASSERT_NEAR(out[24 + 11], -1.5, 0);
-  CU_ASSERT(out[1] > 0 && out[1] < 0.1);
+  CT_ASSERT_NEAR(out[12], -0.5, 0);
+  CT_ASSERT_NEAR(out[24 + 11], -0.375, 0);
+  CT_ASSERT_NEAR(out[1], (1.04 - 1) / 2, 1e-6);
+  CT_ASSERT_NEAR(out[24 + 10], (1.209 - 3) / 8, 1e-6);
   close_list(&l);
   CT_ASSERT_OK(open_list(
-      "t: [{normalize: {mean: [1, 2, 3], std: 2}}, {center_crop: {size: [1, 12]}}]", 1, &l));
-  CT_ASSERT_NEAR(l.first.b[2], -1.5, 0);
+      "t: [{normalize: {mean: [1, 2, 3], std: [2, 4, 8]}}, {center_crop: {size: [1, 12]}}]", 1,
+      &l));
+  CT_ASSERT_NEAR(l.first.b[2], -0.375, 0);
   run_list(&l, 0, out);
   CT_ASSERT_NEAR(out[0], 0, 0);
   CT_ASSERT_NEAR(out[12], 0, 0);
   close_list(&l);
 }
 
-/* Each offset of random_crop is as likely as the others, and half of the samples are flipped. */
-static void crops_and_flips_are_uniform(void)
+/* torchvision: int(size * long / short). */
+static void one_size_is_of_the_shorter_side(void)
 {
-  enum { N = 6000 };
-  int tops[5] = {0}, lefts[3] = {0}, flips = 0;
-  float out[240];
   list_t l;
-  CT_ASSERT_OK(
-      open_list("t: [{random_crop: {size: [6, 10], padding: [1, 1, 1, 1]}}, random_flip]", 1, &l));
-  CT_ASSERT_INT(l.x.dim[2], 6);
-  for (int i = 0; i < N; i++) {
-    run_list(&l, i, out);
-    const float *row = out + 20; /* never of the padding; its middle says what it is */
-    int flipped = row[4] > row[5], from = (int)lrintf(1000 * (row[flipped ? 5 : 4] - 1));
-    int top = from / 10 - 2 + 1, left = from % 10 - 4 + 1;
-    CU_ASSERT_FATAL(top >= 0 && top < 5 && left >= 0 && left < 3);
-    tops[top]++;
-    lefts[left]++;
-    flips += flipped;
-  }
-  for (int i = 0; i < 5; i++)
-    CT_ASSERT_NEAR(tops[i], N / 5, 5 * sqrt(N / 5.0));
-  for (int i = 0; i < 3; i++)
-    CT_ASSERT_NEAR(lefts[i], N / 3, 5 * sqrt(N / 3.0));
-  CT_ASSERT_NEAR(flips, N / 2, 5 * sqrt(N / 4.0));
+  CT_ASSERT_OK(open_shape("t: [{resize: {size: 5}}]", 1, CT_F32, ct_shape(4, 1, 3, 8, 10), &l));
+  CT_ASSERT_INT(l.x.dim[2], 5);
+  CT_ASSERT_INT(l.x.dim[3], 6);
+  close_list(&l);
+  CT_ASSERT_OK(open_shape("t: [{resize: {size: 12}}]", 1, CT_F32, ct_shape(4, 1, 3, 11, 7), &l));
+  CT_ASSERT_INT(l.x.dim[2], 18);
+  CT_ASSERT_INT(l.x.dim[3], 12);
   close_list(&l);
 }
 
@@ -512,7 +474,7 @@ int main(int argc, char **argv)
       CT_TEST(erasing_and_mixing),
       CT_TEST(affine_maps_fold),
       CT_TEST(order_decides_what_padding_becomes),
-      CT_TEST(crops_and_flips_are_uniform),
+      CT_TEST(one_size_is_of_the_shorter_side),
       CT_TEST(erased_boxes),
       CT_TEST(resized_crops),
       CT_TEST(jitter_stays_in_range),

@@ -1,0 +1,56 @@
+/** \file transform_list.h  A list of transforms and a sample to run it on, for tests. */
+#ifndef TRANSFORM_LIST_H
+#define TRANSFORM_LIST_H
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "data/transforms.h"
+#include "tests/harness/ct_test.h"
+
+typedef struct list {
+  ct_transforms_t *t;
+  ct_affine_t first;
+  ct_shape_t x; /* behind the list */
+  float *work;
+} list_t;
+
+/* yaml: its key t is the list, v that of evaluation. */
+static inline int open_shape(const char *yaml, int training, ct_dtype_t stored, ct_shape_t x,
+                             list_t *l)
+{
+  ct_node_t *n = NULL;
+  memset(l, 0, sizeof *l);
+  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
+  ct_transforms_opts_t o = {ct_node_find(n, "t"), ct_node_find(n, "v"), training};
+  l->x = x;
+  int rc = ct__transforms_open(&o, "x.yaml", stored, &l->x, &l->first, &l->t);
+  if (rc == CT_OK && l->t) l->work = ct_mem_array(ct__transforms_room(l->t), 4, "work");
+  ct_node_free(n);
+  return rc;
+}
+
+/* A training list, without its brackets, on samples of c x h x w. */
+static inline void open_on(const char *list, int64_t c, int64_t h, int64_t w, list_t *l)
+{
+  char yaml[300];
+  snprintf(yaml, sizeof yaml, "t: [%s]", list);
+  CT_ASSERT_OK(open_shape(yaml, 1, CT_F32, ct_shape(4, 1, c, h, w), l));
+  CU_ASSERT_FATAL(l->t != NULL);
+}
+
+static inline void close_list(list_t *l)
+{
+  ct__transforms_close(l->t);
+  ct_mem_free(l->work);
+}
+
+/* What becomes of the n numbers x as sample number id. */
+static inline void run_on(const list_t *l, int64_t id, const float *x, int n, float *out)
+{
+  memcpy(ct__transforms_start(l->t, l->work, out), x, (size_t)n * sizeof *x);
+  ct__transforms_run(l->t, 7, 0, id, l->work, out);
+}
+
+#endif
