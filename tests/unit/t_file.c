@@ -1,9 +1,12 @@
 /* Small files: whole or not at all; directories; patterns. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,6 +16,38 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
+
+/* ---- what is asked of the disk: these stand in for the C library's ---- */
+
+static char asked[1000];  /* "sync NAME, rename NAME, ...", in order */
+static int sync_error[2]; /* errno of fsync() on a file, on a directory; 0: it is done */
+
+static void note(const char *what, const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  size_t n = strlen(asked);
+  snprintf(asked + n, sizeof asked - n, "%s%s %s", n ? ", " : "", what, slash ? slash + 1 : path);
+}
+
+int fsync(int fd)
+{
+  char link[64], path[CT_PATH_MAX];
+  struct stat st;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(link, path, sizeof path - 1);
+  path[n > 0 ? n : 0] = '\0';
+  note("sync", path);
+  errno = fstat(fd, &st) == 0 ? sync_error[S_ISDIR(st.st_mode)] : 0;
+  return errno ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+  note("rename", from);
+  return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+/* ---- helpers ---- */
 
 static char path_buf[4][CT_PATH_MAX];
 
@@ -137,6 +172,44 @@ static void commit_renames(void)
   expect_content(to, "data", 4);
 }
 
+/* After a power failure a name may be lost whose directory was not written, or be that of an empty file whose
+ * data was not. */
+static void commit_is_durable(void)
+{
+  char dir[CT_PATH_MAX], from[CT_PATH_MAX], to[CT_PATH_MAX];
+  CT_ASSERT_OK(ct_path_join(dir, sizeof dir, ct_test_dir(), "run"));
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  CT_ASSERT_OK(ct_path_join(from, sizeof from, dir, "x.partial"));
+  CT_ASSERT_OK(ct_path_join(to, sizeof to, dir, "x.h5"));
+  asked[0] = '\0';
+  CT_ASSERT_OK(ct_file_write(from, "data", 4));
+  CT_ASSERT_TEXT(asked, "sync x.partial.tmp, rename x.partial.tmp, sync run");
+  asked[0] = '\0';
+  CT_ASSERT_OK(ct_file_commit(from, to));
+  CT_ASSERT_TEXT(asked, "sync x.partial, rename x.partial, sync run");
+}
+
+/* EINVAL: not a thing that this file system can sync.  A file whose data may be lost gets no name. */
+static void what_cannot_be_synced_is_told(void)
+{
+  char dir[CT_PATH_MAX];
+  CT_ASSERT_OK(ct_path_join(dir, sizeof dir, ct_test_dir(), "run"));
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  const char *path = in(dir, "a.txt");
+  sync_error[0] = sync_error[1] = EINVAL;
+  CT_ASSERT_OK(ct_file_write(path, "old", 3));
+  sync_error[0] = EIO;
+  CT_ASSERT_FAILS(ct_file_write(path, "new", 3), CT_ERR_IO,
+                  "run/a.txt.tmp: cannot write to the disk: Input/output error");
+  expect_content(path, "old", 3);
+  CU_ASSERT_FALSE(ct_file_exists(in(dir, "a.txt.tmp")));
+  sync_error[0] = 0;
+  sync_error[1] = EIO;
+  CT_ASSERT_FAILS(ct_file_write(path, "new", 3), CT_ERR_IO,
+                  "run: cannot write to the disk: Input/output error");
+  sync_error[1] = 0;
+}
+
 static void commit_of_a_large_file_is_progress(void)
 {
   const char *dir = ct_test_dir(), *from = in(dir, "large.partial"), *to = in(dir, "large.h5");
@@ -219,6 +292,8 @@ int main(int argc, char **argv)
                                     CT_TEST(read_errors),
                                     CT_TEST(failed_write_leaves_the_old_file),
                                     CT_TEST(commit_renames),
+                                    CT_TEST(commit_is_durable),
+                                    CT_TEST(what_cannot_be_synced_is_told),
                                     CT_TEST(commit_of_a_large_file_is_progress),
                                     CT_TEST(make_directories),
                                     CT_TEST(glob_in_byte_order),
