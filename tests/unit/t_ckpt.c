@@ -24,6 +24,7 @@ struct ct_store {
 static int fake_create(const char *path, ct_store_t **out)
 {
   *out = ct_mem_alloc(sizeof **out, "fake store");
+  if (!*out) return CT_ERR_NOMEM;
   snprintf((*out)->path, sizeof(*out)->path, "%s", path);
   char temporary[610];
   snprintf(temporary, sizeof temporary, "%s.tmp", path);
@@ -79,6 +80,8 @@ static int fake_open(const char *path, ct_store_t **out)
   CT_TRY(fake_create(path, out));
   CT_TRY(ct_str_add(&(*out)->text, "%s", data));
 out:
+  if (rc != CT_OK) fake_close(*out);
+  if (rc != CT_OK) *out = NULL;
   ct_mem_free(data);
   return rc;
 }
@@ -444,6 +447,21 @@ static void only_damaged_ones_are_an_error(void)
   CT_ASSERT_HAS(ct_err_last()->text, "none of the 2 checkpoints is whole");
 }
 
+/* The newest is whole: that there is no memory to read it now is no reason to go back to an older one. */
+static void no_memory_is_no_damage(void)
+{
+  const char *dir = ct_test_dir(), *found = "CT_ERR_NOMEM";
+  int nth = 0;
+  CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 20));
+  while (nth < 100 && strcmp(found, "CT_ERR_NOMEM") == 0) {
+    ct_mem_fail_at(++nth);
+    found = newest(dir);
+    ct_mem_fail_at(0);
+  }
+  CT_ASSERT_TEXT(found, "step-00000020.h5");
+  CU_ASSERT(nth > 4); /* the list of the names, and what opening takes */
+}
+
 static void later_ones_are_set_aside(void)
 {
   const char *dir = ct_test_dir();
@@ -484,6 +502,7 @@ int main(int argc, char **argv)
                                     CT_TEST(no_checkpoint_is_no_error),
                                     CT_TEST(damaged_ones_are_passed_over),
                                     CT_TEST(only_damaged_ones_are_an_error),
+                                    CT_TEST(no_memory_is_no_damage),
                                     CT_TEST(later_ones_are_set_aside),
                                     CT_TEST(nothing_stays_allocated),
                                     CT_TEST_END};
