@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "data/ct_sampler.h"
-#include "tests/harness/ct_test.h"
+#include "tests/unit/distribution.h"
 
 static ct_sampler_t sampler(int64_t samples, int64_t batch, uint64_t seed)
 {
@@ -100,26 +100,20 @@ static void the_order_is_this_one(void)
     CT_ASSERT_INT(ct_sampler_at(&s, 3, i), known[i]);
 }
 
-/* Chi-square of where position 0 and the pair of positions (0, 1) go, over many epochs. */
+/* Where position 0 and the pair of positions (0, 1) go, over many epochs. */
 static void places_are_uniform(void)
 {
   enum { EPOCHS = 20000, MOST = 12 };
   for (int n = 2; n <= MOST; n += 5) {
     ct_sampler_t s = sampler(n, 4, 5);
-    double single[MOST] = {0}, pair[MOST * MOST] = {0}, chi1 = 0, chi2 = 0;
+    int single[MOST] = {0}, pair[MOST * (MOST - 1)] = {0};
     for (int64_t e = 0; e < EPOCHS; e++) {
       int64_t a = ct_sampler_at(&s, e, 0), b = ct_sampler_at(&s, e, 1);
       single[a]++;
-      pair[a * n + b]++;
+      pair[a * (n - 1) + b - (b > a)]++;
     }
-    double want1 = EPOCHS / (double)n, want2 = EPOCHS / (double)(n * (n - 1));
-    for (int i = 0; i < n; i++)
-      chi1 += (single[i] - want1) * (single[i] - want1) / want1;
-    for (int i = 0; i < n * n; i++)
-      if (i / n != i % n) chi2 += (pair[i] - want2) * (pair[i] - want2) / want2;
-    /* mean d, standard deviation sqrt(2 d): 6 deviations and a little for d = 1 */
-    CT_ASSERT_NEAR(chi1, n - 1, 10 + 8.5 * n);
-    CT_ASSERT_NEAR(chi2, n * (n - 1) - 1, 10 + 8.5 * n);
+    expect_even("position 0", single, n);
+    expect_even("positions 0 and 1", pair, n * (n - 1));
   }
 }
 
@@ -135,6 +129,24 @@ static void steps_cover_an_epoch(void)
   s.batch = 1000;
   CT_ASSERT_INT(ct_sampler_steps(&s), 1);
   CT_ASSERT_INT(ct_sampler_batch(&s, 0), 96);
+}
+
+/* No sample is left out and no step is empty, whatever is left for the last step: one sample, too. */
+static void every_sample_has_a_step(void)
+{
+  for (int64_t samples = 1; samples <= 70; samples++) {
+    for (int64_t batch = 1; batch <= 24; batch++) {
+      ct_sampler_t s = sampler(samples, batch, 1);
+      int64_t cursor = 0, steps = 0;
+      for (; cursor < samples; steps++) {
+        int64_t n = ct_sampler_batch(&s, cursor);
+        CU_ASSERT_FATAL(n > 0 && (n == batch || cursor + n == samples));
+        cursor += n;
+      }
+      CT_ASSERT_INT(cursor, samples);
+      CT_ASSERT_INT(ct_sampler_steps(&s), steps);
+    }
+  }
 }
 
 static void shares_partition_the_batch(void)
@@ -188,6 +200,7 @@ int main(int argc, char **argv)
       CT_TEST(the_order_is_this_one),
       CT_TEST(places_are_uniform),
       CT_TEST(steps_cover_an_epoch),
+      CT_TEST(every_sample_has_a_step),
       CT_TEST(shares_partition_the_batch),
       CT_TEST(world_size_changes_nothing),
       CT_TEST_END,
