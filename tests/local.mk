@@ -15,6 +15,7 @@ EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.s
   %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
 
 shell_tests = \
+  %D%/mpi/oracle.test \
   %D%/harness/lib.test \
   %D%/lint/mutants.test \
   %D%/mpi/loss.test %D%/mpi/implementations.test \
@@ -50,6 +51,7 @@ check_PROGRAMS += %D%/tools/fs_shim.so
 %C%_tools_fs_shim_so_LDFLAGS = -shared $(CT_SAN)
 %C%_tools_fs_shim_so_LDADD = -ldl
 launched_tests = \
+  %D%/mpi/t_oracle \
   %D%/conform/conform_backend %D%/golden/t_golden \
   %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_devices %D%/mpi/t_trainer %D%/mpi/t_trainer_state %D%/mpi/t_trainer_dp %D%/mpi/t_trainer_ahead %D%/mpi/t_recipe %D%/mpi/t_stragglers \
   %D%/fuzz/fuzz_config %D%/fuzz/fuzz_run_config \
@@ -73,6 +75,7 @@ tests_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 tests_golden_t_golden_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mpi/flaky.c
 tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
+tests_mpi_t_oracle_SOURCES = %D%/mpi/t_oracle.c $(trainer_rig)
 tests_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)
 tests_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
 tests_mpi_t_trainer_ahead_SOURCES = %D%/mpi/t_trainer_ahead.c $(trainer_rig)

@@ -162,6 +162,20 @@ static void a_loss_that_is_no_number(void)
   }
 }
 
+/* Infinite from the first sample on, with no NaN anywhere. */
+static void an_infinite_loss(void)
+{
+  rig_t r;
+  ct_step_word_t word = {0};
+  const ct_loss_spec_t mse = {.kind = CT_LOSS_MSE, .one_hot = 1};
+  rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .loss = mse});
+  float bias[RIG_CLASSES] = {INFINITY};
+  CT_ASSERT_OK(ct_trainer_set(r.t, r.graph->params - 1, bias));
+  rig_load(&r, 0, 2 * topo->size);
+  rig_told(rig_run(&r, &word), CT_ERR_NONFINITE, 0, "the loss is inf at step 1");
+  rig_close(&r);
+}
+
 static void more_samples_than_announced(void)
 {
   rig_t r;
@@ -450,6 +464,7 @@ int main(int argc, char **argv)
                                     CT_TEST(work_may_fail_late),
                                     CT_TEST(no_batch_on_one_rank),
                                     CT_TEST(a_loss_that_is_no_number),
+                                    CT_TEST(an_infinite_loss),
                                     CT_TEST(more_samples_than_announced),
                                     CT_TEST(a_plan_may_fail_in_a_step),
                                     CT_TEST(the_arena_may_fail_to_grow),

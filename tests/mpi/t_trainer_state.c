@@ -70,7 +70,8 @@ static int has_item(const rig_t *r, const char *name)
 
 static void it_goes_on_as_if_it_had_not_stopped(void)
 {
-  static const ct_position_t at = {.step = 4, .epoch = 2, .cursor = 31};
+  static const ct_position_t at = {
+      .step = 4, .epoch = 2, .cursor = 31, .plateau = {.best = 0.75, .factor = 0.125, .bad = 3}};
   for (int o = 0; o < ORDERS; o++) {
     rig_t whole, cut;
     ct_position_t found = {0};
@@ -89,6 +90,9 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
     CT_ASSERT_INT(found.step, at.step);
     CT_ASSERT_INT(found.epoch, at.epoch);
     CT_ASSERT_INT(found.cursor, at.cursor);
+    CT_ASSERT_NEAR(found.plateau.best, at.plateau.best, 0);
+    CT_ASSERT_NEAR(found.plateau.factor, at.plateau.factor, 0);
+    CT_ASSERT_INT(found.plateau.bad, at.plateau.bad);
     CU_ASSERT(rig_snapshot(&cut, &found, 0) == shared);
     uint64_t restored = rig_snapshot(&cut, &found, 1);
     CU_ASSERT(topo->rank || restored == all);

@@ -329,6 +329,16 @@ void rig_close(rig_t *r)
   ct_mem_free(r->item);
 }
 
+float rig_element(int step, int64_t i)
+{
+  return ct_rng_normal(1, CT_RNG_TEST, (uint32_t)step, (uint64_t)i);
+}
+
+int32_t rig_label(int step, int64_t place)
+{
+  return (int32_t)((place * 7 + step * 3) % RIG_CLASSES);
+}
+
 void rig_load(rig_t *r, int step, int global)
 {
   ct_batch_t *b = &r->batch;
@@ -340,9 +350,9 @@ void rig_load(rig_t *r, int step, int global)
   if (dp && r->topo.rank) b->n = 0;
   CU_ASSERT_FATAL(b->n <= RIG_ROOM);
   for (int64_t i = 0; i < b->n * per; i++)
-    b->x[i] = ct_rng_normal(1, CT_RNG_TEST, (uint32_t)step, (uint64_t)(b->first * per + i));
+    b->x[i] = rig_element(step, b->first * per + i);
   for (int i = 0; i < b->n; i++)
-    b->labels[i] = (int32_t)(((b->first + i) * 7 + step * 3) % RIG_CLASSES);
+    b->labels[i] = rig_label(step, b->first + i);
 }
 
 int rig_run(rig_t *r, ct_step_word_t *word)

@@ -59,6 +59,10 @@ void rig_start(rig_t *r, const rig_opts_t *o);
 /** Collective. */
 void rig_close(rig_t *r);
 
+/** Element \a i of the samples of a step's global batch, one behind another; the label of the sample at that
+ * place. */
+float rig_element(int step, int64_t i);
+int32_t rig_label(int step, int64_t place);
 /** This rank's part of a step's global batch into r->batch. */
 void rig_load(rig_t *r, int step, int global);
 /** Collective.  One step on what is loaded. */
