@@ -7,6 +7,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
 EXTRA_DIST += %D%/mutants
 EXTRA_DIST += %D%/unit/transform_list.h %D%/unit/distribution.h
+EXTRA_DIST += %D%/golden/make_runs.py %D%/golden/runs.gold
 EXTRA_DIST += %D%/golden/make_loss.py %D%/unit/loss_gold.h
 EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.sh %D%/unit/h5_files.h %D%/unit/feed_fake.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
   %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold %D%/golden/mobilenet_v2.gold %D%/golden/densenet121.gold %D%/golden/cosmoflow.gold %D%/golden/vgg_bn.gold %D%/golden/vit.gold %D%/golden/resnet18-amp.gold \
@@ -23,6 +24,7 @@ shell_tests = \
   %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
   %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/staged.test %D%/mpi/staged2.test %D%/mpi/devices.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/trainer_ahead.test %D%/mpi/recipe.test %D%/mpi/stragglers.test %D%/mpi/stragglers_lines.test \
   %D%/golden/golden.test \
+  %D%/golden/runs.test \
   %D%/fuzz/fuzz.test \
   %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/stage.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test %D%/mpi/doctor.test \
   %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test \
@@ -88,6 +90,8 @@ check_PROGRAMS += %D%/tools/disk_shim.so
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_disk_shim_so_LDFLAGS = -shared
 %C%_tools_disk_shim_so_LDADD = -ldl
+
+check_PROGRAMS += %D%/golden/draws
 
 LDADD = $(test_ldadd)
 endif
