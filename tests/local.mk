@@ -16,6 +16,7 @@ EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.s
   %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
 
 shell_tests = \
+  %D%/mpi/window.test \
   %D%/mpi/oracle.test \
   %D%/harness/lib.test \
   %D%/lint/mutants.test \
@@ -53,6 +54,7 @@ check_PROGRAMS += %D%/tools/fs_shim.so
 %C%_tools_fs_shim_so_LDFLAGS = -shared $(CT_SAN)
 %C%_tools_fs_shim_so_LDADD = -ldl
 launched_tests = \
+  %D%/mpi/t_window \
   %D%/mpi/t_oracle \
   %D%/conform/conform_backend %D%/golden/t_golden \
   %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_devices %D%/mpi/t_trainer %D%/mpi/t_trainer_state %D%/mpi/t_trainer_dp %D%/mpi/t_trainer_ahead %D%/mpi/t_recipe %D%/mpi/t_stragglers \
