@@ -40,6 +40,10 @@ static void shape_padding(void)
   CT_ASSERT_INT(ct_shape_padded(&s), 2 * 32 * 15);
   CT_ASSERT_INT(ct_shape_bytes(&s), 2 * 2 * 32 * 15);
   CT_ASSERT_INT(ct_shape_count(&s), 2 * 17 * 15);
+  s.dim[1] = 32; /* whole blocks */
+  CT_ASSERT_INT(ct_shape_padded(&s), 2 * 32 * 15);
+  s.layout = CT_C8;
+  CT_ASSERT_INT(ct_shape_padded(&s), 2 * 32 * 15);
   features.layout = CT_C16;
   CT_ASSERT_INT(ct_shape_padded(&features), 2 * 16);
   vector.layout = CT_C16;
@@ -419,6 +423,16 @@ static void random_numbers_are_distributed(void)
   CT_ASSERT_NEAR(nvar, 1, 0.05);
 }
 
+/* A word of 0, which comes once in 2^32, has no logarithm. */
+static void normal_numbers_are_finite(void)
+{
+  const uint64_t index = 6697285289;
+  uint32_t r[4];
+  ct_rng_block(1, CT_RNG_TEST, 0, index, r);
+  CT_ASSERT_INT(r[0], 0);
+  CT_ASSERT_NEAR(fabs(ct_rng_normal(1, CT_RNG_TEST, 0, index)), 0, 7);
+}
+
 static void random_streams_differ(void)
 {
   uint64_t a = ct_rng_u64(1, CT_RNG_TEST, 0, 5);
@@ -477,6 +491,7 @@ int main(int argc, char **argv)
                                     CT_TEST(paths),
                                     CT_TEST(philox_known_answers),
                                     CT_TEST(random_numbers_are_distributed),
+                                    CT_TEST(normal_numbers_are_finite),
                                     CT_TEST(random_streams_differ),
                                     CT_TEST(hash_known_values),
                                     CT_TEST(clock_runs),

@@ -264,6 +264,21 @@ static void dump_is_readable(void)
   ct_opt_clear(rows, &v);
 }
 
+/* Other readers of YAML would take it for a number or a truth value. */
+static void dump_quotes_what_is_text(void)
+{
+  all_t v;
+  ct_str_t text = {0};
+  CT_ASSERT_OK(read_text("epochs: 2\nname: '1e3'\nfiles: ['12', 'true', '~', a.h5]\n", &v));
+  ct_node_t *n = ct_opt_dump(rows, &v, NULL);
+  CT_ASSERT_OK(ct_node_dump(n, 0, &text));
+  CT_ASSERT_HAS(text.data, "name: \"1e3\"\n");
+  CT_ASSERT_HAS(text.data, "files: [\"12\", \"true\", \"~\", a.h5]\n");
+  ct_node_free(n);
+  ct_str_clear(&text);
+  ct_opt_clear(rows, &v);
+}
+
 static void help_text(void)
 {
   ct_str_t text = {0};
@@ -320,6 +335,7 @@ int main(int argc, char **argv)
                                     CT_TEST(keys_of_others_and_used_marks),
                                     CT_TEST(dump_reads_back),
                                     CT_TEST(dump_is_readable),
+                                    CT_TEST(dump_quotes_what_is_text),
                                     CT_TEST(help_text),
                                     CT_TEST(words_of_choices),
                                     CT_TEST(out_of_memory_anywhere),
