@@ -164,6 +164,9 @@ static void dropout_depends_on_all_of_its_key(void)
     if (i > 0) CT_ASSERT_NEAR(same, 128, 48);
   }
   CU_ASSERT(memcmp(f[0], f[0] + 4, 4 * sizeof(float)) || memcmp(f[0], f[0] + 8, 4 * sizeof(float)));
+  /* runs with seeds that follow each other do not repeat each other's steps */
+  CU_ASSERT(ct_dropout_seed(1, 2) != ct_dropout_seed(2, 1));
+  CU_ASSERT(ct_dropout_seed(0, 3) != ct_dropout_seed(3, 0));
 }
 
 int main(int argc, char **argv)
