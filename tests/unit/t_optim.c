@@ -228,6 +228,27 @@ static void groups_have_beta1_for_momentum(void)
   close_groups(&f);
 }
 
+/* torch.optim.AdamW: a weight is multiplied by 1 - lr * weight_decay with the scheduler's lr; Adam's decay is part of
+ * the gradient. */
+static void adamw_decays_by_the_rate_of_the_step(void)
+{
+  ct_optim_opts_t o = usual(ADAMW);
+  ct_schedule_opts_t s = {0};
+  CT_ASSERT_OK(ct_opt_defaults(ct_schedule_rows, &s));
+  s.warmup_epochs = 1;
+  ct_schedule_point_t at = {.opts = &s, .step = 1, .steps_per_epoch = 8, .total_steps = 80};
+  ct_param_group_t group = {.lr = 0.5, .weight_decay = 0.25, .momentum = 0.9};
+  CT_ASSERT_NEAR(ct_optim_hyper(&o, &group, &at, 1).keep, 1 - 0.125 * 0.25, 1e-7);
+  at.step = 20;
+  CT_ASSERT_NEAR(ct_optim_hyper(&o, &group, &at, 20).keep, 1 - 0.5 * 0.25, 1e-7);
+  CT_ASSERT_NEAR(ct_optim_hyper(&o, &group, &at, 20).weight_decay, 0, 0);
+  o.kind = ADAM;
+  CT_ASSERT_NEAR(ct_optim_hyper(&o, &group, &at, 20).keep, 1, 0);
+  CT_ASSERT_NEAR(ct_optim_hyper(&o, &group, &at, 20).weight_decay, 0.25, 0);
+  ct_opt_clear(ct_schedule_rows, &s);
+  ct_opt_clear(ct_optim_rows, &o);
+}
+
 /* A buffer is there if only a group has momentum. */
 static void momentum_of_a_group_is_a_state(void)
 {
@@ -292,6 +313,7 @@ int main(int argc, char **argv)
                                     CT_TEST(biases_and_norms_without_decay),
                                     CT_TEST(groups_have_beta1_for_momentum),
                                     CT_TEST(momentum_of_a_group_is_a_state),
+                                    CT_TEST(adamw_decays_by_the_rate_of_the_step),
                                     CT_TEST(bad_groups_are_refused),
                                     CT_TEST(no_memory_is_an_error),
                                     CT_TEST_END};
