@@ -322,6 +322,27 @@ static void every_batch_size_has_the_same_parameters(void)
   }
 }
 
+/* By this number ranks see that their processors lay out weights in different ways. */
+static void the_map_tells_other_layouts(void)
+{
+  ct_graph_t *g = family("lenet", 0, ct_shape(4, 1, 1, 28, 28));
+  ct_plan_t *p = plan_on(CPU, g, 2, 1, NULL);
+  ct_arena_map_t first, m;
+  CT_ASSERT_OK(ct_arena_map_make(p, &first));
+  for (int l = 0; l < g->layers; l++) {
+    if (!g->layer[l].params) continue;
+    ct_op_info_t *info = &p->op[p->layer_op[l]].info;
+    info->param_layout++;
+    CT_ASSERT_OK(ct_arena_map_make(p, &m));
+    CU_ASSERT(m.layout != first.layout);
+    info->param_layout--;
+    ct_arena_map_clear(&m);
+  }
+  ct_arena_map_clear(&first);
+  ct_plan_free(p);
+  ct_graph_free(g);
+}
+
 /* ---- arenas and buckets ---- */
 
 static void parameters_do_not_overlap(void)
@@ -469,6 +490,7 @@ int main(int argc, char **argv)
 
                                     CT_TEST(the_cpu_keeps_its_layout_from_input_to_logits),
                                     CT_TEST(every_batch_size_has_the_same_parameters),
+                                    CT_TEST(the_map_tells_other_layouts),
                                     CT_TEST(parameters_do_not_overlap),
                                     CT_TEST(buckets_cover_the_arena_in_backward_order),
                                     CT_TEST(nothing_to_train_is_an_error),
