@@ -31,15 +31,15 @@ skip_all() { # REASON
 }
 
 # ctrain RANKS ARGUMENTS...: stdout in $work/out, stderr in $work/err, exit status in $status.  It never
-# takes longer than 120 s.
+# takes longer than 130 s.
 ctrain() {
   local ranks=$1
   shift
   status=0
   if [ "$ranks" = 1 ]; then
-    timeout 120 "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
+    timeout -k 10 120 "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
   else
-    timeout 120 $CT_MPIEXEC -n "$ranks" "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
+    timeout -k 10 120 $CT_MPIEXEC -n "$ranks" "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
   fi
   return 0
 }

@@ -87,6 +87,12 @@ tests_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
 tests_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 tests_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
 
+check_PROGRAMS += %D%/tools/mpi_shim.so
+%C%_tools_mpi_shim_so_SOURCES = %D%/tools/mpi_shim.c
+%C%_tools_mpi_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_mpi_shim_so_LDFLAGS = -shared
+%C%_tools_mpi_shim_so_LDADD =
+
 check_PROGRAMS += %D%/tools/disk_shim.so
 %C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC

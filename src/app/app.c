@@ -127,7 +127,7 @@ out:
 static int run_on_ranks(const ct_args_t *a, ct_log_level_t level, int *status)
 {
   ct_topo_t topo;
-  if (a->cmd->run == ct_cmd_train) ct_stop_setup(); /* MPI takes its time to start large jobs */
+  if (a->cmd->stops) ct_stop_setup(); /* MPI takes its time to start large jobs */
   int rc = ct_topo_open(&topo, NULL, NULL);
   if (rc != CT_OK) {
     ct_log(CT_LOG_ERROR, "%s", ct_err_last()->text); /* it knows who is to say it */

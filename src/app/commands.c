@@ -48,16 +48,17 @@ static const ct_flag_t bench_flags[] = {
 
 const ct_command_t ct_commands[] = {
     {"train", "[CONFIG]", "Trains; without CONFIG ./ctrain.yaml, else the built-in digits example",
-     0, 1, 1, train_flags, ct_cmd_train, ct_config_help},
-    {"eval", "CONFIG", "Evaluates a checkpoint: each validation sample exactly once", 1, 1, 1,
+     0, 1, 1, 1, train_flags, ct_cmd_train, ct_config_help},
+    {"eval", "CONFIG", "Evaluates a checkpoint: each validation sample exactly once", 1, 1, 1, 0,
      eval_flags, ct_cmd_eval, NULL},
     {"summary", "CONFIG", "Shows the layers, their parameters and FLOPs, and the memory needed", 1,
-     1, 0, summary_flags, ct_cmd_summary, NULL},
+     1, 0, 0, summary_flags, ct_cmd_summary, NULL},
     {"doctor", "[CONFIG]", "Says if ranks, cores, memory and files are set up well; 1: not so", 0,
-     1, 1, doctor_flags, ct_cmd_doctor, NULL},
-    {"pack", "", "Makes HDF5 shards from IDX or csv files", 0, 0, 0, pack_flags, ct_cmd_pack, NULL},
+     1, 1, 0, doctor_flags, ct_cmd_doctor, NULL},
+    {"pack", "", "Makes HDF5 shards from IDX or csv files", 0, 0, 0, 0, pack_flags, ct_cmd_pack,
+     NULL},
     {"bench", "step|io CONFIG", "Measures steps on one batch kept in memory, or reading batches", 2,
-     2, 1, bench_flags, ct_cmd_bench, NULL},
+     2, 1, 0, bench_flags, ct_cmd_bench, NULL},
     {0}};
 
 int ct_command_find(const char *name, const ct_command_t **out)

@@ -237,7 +237,6 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   run_t r = {.s.topo = topo};
   ct_loop_result_t result;
   ct_plateau_init(&r.at.plateau);
-  ct_stop_setup(); /* again: MPICH has put a handler of its own for SIGUSR1 */
   CT_TRY_ALL(topo, choose_config(a, config, sizeof config));
   CT_TRY(ct_setup_config(&r.s, config, a));
   CT_TRY(ct_setup_device(&r.s));

@@ -4,6 +4,7 @@
  * times.  Each rank puts its request into the step word, of which the ranks agree on the largest. */
 #ifndef CT_STOP_H
 #define CT_STOP_H
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,18 @@ typedef struct ct_stop {
 /** Local.  From now on SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only set a flag; a second SIGINT kills.
  * Checkpoints stand it in any case: they are written beside and renamed. */
 void ct_stop_setup(void);
+enum { CT_STOP_SIGNALS = 4 };
+/** What these signals do, while a library may change it. */
+typedef struct ct_stop_held {
+  struct sigaction act[CT_STOP_SIGNALS];
+  sigset_t mask;
+} ct_stop_held_t;
+/** Local.  Around a call of a library that puts handlers of its own in place, as MPI_Init_thread() of MPICH does:
+ * its handler of SIGUSR1 makes MPI_Finalize look for a process manager, and wait for ever where there is none.
+ * SIGUSR1 and SIGUSR2 wait in between (in the library's threads for ever: they are for the caller's); then all four
+ * do again what they did before, handled or not. */
+void ct_stop_hold(ct_stop_held_t *h);
+void ct_stop_release(const ct_stop_held_t *h);
 /** Local, Hot.  The first signal that came, or 0. */
 int ct_stop_asked(void);
 

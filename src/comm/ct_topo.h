@@ -20,6 +20,7 @@ typedef struct ct_topo {
 } ct_topo_t;
 
 /** Collective.  MPI_Init_thread (FUNNELED) and everything above; sets up log and fault points.
+ * Signals do what they did before, whatever MPI has in mind (ct_stop_hold()).
  * Before that it refuses N singletons: a launcher's variables (SLURM_NTASKS with SLURM_PROCID in
  * a step of srun, PMI_SIZE, OMPI_COMM_WORLD_SIZE, PMIX_RANK …) that say more tasks than the
  * world has is CT_ERR_USAGE with the cure.  MPI is finalized then, and ct_log() is silent in all

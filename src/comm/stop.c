@@ -1,14 +1,13 @@
 #include "comm/ct_stop.h"
 
-#include <signal.h>
+#include <pthread.h>
 #include <stdio.h>
 
 static const struct {
   int number;
   const char *name;
-} signals[] = {
+} signals[CT_STOP_SIGNALS] = {
     {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
-enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static volatile sig_atomic_t asked;
 
@@ -26,10 +25,28 @@ void ct_stop_setup(void)
 {
   struct sigaction act = {.sa_handler = note, .sa_flags = SA_RESTART};
   sigemptyset(&act.sa_mask);
-  for (int i = 0; i < SIGNALS; i++)
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
     sigaddset(&act.sa_mask, signals[i].number);
-  for (int i = 0; i < SIGNALS; i++)
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
     sigaction(signals[i].number, &act, NULL);
+}
+
+void ct_stop_hold(ct_stop_held_t *h)
+{
+  sigset_t free; /* to be used by programs and libraries */
+  sigemptyset(&free);
+  sigaddset(&free, SIGUSR1);
+  sigaddset(&free, SIGUSR2);
+  pthread_sigmask(SIG_BLOCK, &free, &h->mask);
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
+    sigaction(signals[i].number, NULL, &h->act[i]);
+}
+
+void ct_stop_release(const ct_stop_held_t *h)
+{
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
+    sigaction(signals[i].number, &h->act[i], NULL);
+  pthread_sigmask(SIG_SETMASK, &h->mask, NULL);
 }
 
 int ct_stop_asked(void)
@@ -71,7 +88,7 @@ const char *ct_stop_name(ct_stop_reason_t reason)
 const char *ct_stop_text(ct_stop_t s, char *buf, size_t cap)
 {
   const char *name = "a signal";
-  for (int i = 0; i < SIGNALS; i++)
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
     if (signals[i].number == s.signal) name = signals[i].name;
   if (s.reason == CT_STOP_SIGNAL)
     snprintf(buf, cap, "rank %d got %s", s.rank, name);

@@ -12,6 +12,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_stop.h"
 #include "comm/launch.h"
 #include "comm/mpi_wait.h"
 #include "comm/places.h"
@@ -121,12 +122,15 @@ int ct_topo_open(ct_topo_t *t, int *argc, char ***argv)
 {
   int rc = CT_OK, provided;
   MPI_Comm shared = MPI_COMM_NULL;
+  ct_stop_held_t held;
   *t = (ct_topo_t){.world = MPI_COMM_NULL,
                    .node = MPI_COMM_NULL,
                    .step_type = MPI_DATATYPE_NULL,
                    .step_op = MPI_OP_NULL};
   double start = ct_clock();
+  ct_stop_hold(&held);
   MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided); /* its errors abort by themselves */
+  ct_stop_release(&held);
   t->init_s = ct_clock() - start;
   CT_TRY(check_launch());
 

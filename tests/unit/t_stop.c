@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/ct_clock.h"
 #include "comm/ct_stop.h"
@@ -52,6 +54,40 @@ static void without_a_signal_a_request_stays(void)
 {
   CT_ASSERT_INT(ct_stop_with_signal(0, 3), 0);
   CT_ASSERT_INT(ct_stop_with_signal(by_walltime(0), 3), by_walltime(0));
+}
+
+static void nothing(int sig)
+{
+  (void)sig;
+}
+
+/* What is left of a child's stop signals after a library has put its own handler in the place of that of SIGUSR1. */
+static int child_with_a_library(int stops)
+{
+  ct_stop_held_t held;
+  if (stops) ct_stop_setup();
+  ct_stop_hold(&held);
+  signal(SIGUSR1, nothing);
+  raise(SIGUSR1);
+  if (ct_stop_asked() != 0) return 1;
+  ct_stop_release(&held);
+  if (ct_stop_asked() != SIGUSR1) return 2;
+  return 0;
+}
+
+static void a_library_does_not_get_the_signals(void)
+{
+  for (int stops = 0; stops < 2; stops++) {
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) _exit(child_with_a_library(stops));
+    waitpid(child, &status, 0);
+    CT_ASSERT_INT(WIFEXITED(status), stops);
+    if (stops)
+      CT_ASSERT_INT(WEXITSTATUS(status), 0);
+    else
+      CT_ASSERT_INT(WTERMSIG(status), SIGUSR1); /* what it does where nobody handles it */
+  }
 }
 
 static void requests_have_words(void)
@@ -204,6 +240,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(a_request_is_a_number),
                                     CT_TEST(the_graver_request_is_larger),
                                     CT_TEST(without_a_signal_a_request_stays),
+                                    CT_TEST(a_library_does_not_get_the_signals),
                                     CT_TEST(requests_have_words),
                                     CT_TEST(durations_are_read),
                                     CT_TEST(what_is_no_duration_is_refused),
