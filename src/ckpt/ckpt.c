@@ -340,6 +340,17 @@ out:
   return rc;
 }
 
+/* The first of NAME.aside, NAME.aside.2 … that is not there: nothing that was trained is written over. */
+static int aside_of(char *aside, size_t cap, const char *path)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_text_format(aside, cap, "%s.aside", path));
+  for (int k = 2; ct_file_exists(aside); k++)
+    CT_TRY(ct_text_format(aside, cap, "%s.aside.%d", path, k));
+out:
+  return rc;
+}
+
 int ct_ckpt_set_aside(const char *dir, int64_t step)
 {
   int rc = CT_OK, n, i;
@@ -348,10 +359,11 @@ int ct_ckpt_set_aside(const char *dir, int64_t step)
   CT_TRY(list_steps(dir, &all, &n));
   for (i = 0; i < n && all[i] > step; i++) {
     CT_TRY(path_of(path, sizeof path, dir, all[i]));
-    CT_TRY(ct_text_format(aside, sizeof aside, "%s.aside", path));
+    CT_TRY(aside_of(aside, sizeof aside, path));
     if (rename(path, aside) != 0 && errno != ENOENT)
       CT_FAIL(CT_ERR_IO, "%s: cannot be renamed: %s", path, strerror(errno));
-    ct_log(CT_LOG_INFO, "%s was set aside: this run goes on from step %" PRId64, path, step);
+    ct_log(CT_LOG_INFO, "%s was set aside as %s: this run goes on from step %" PRId64, path,
+           strrchr(aside, '/') + 1, step);
   }
   if (i == 0) goto out; /* `latest` is right */
   if (i < n) {

@@ -64,7 +64,8 @@ void ct_ckpt_close(ct_ckpt_t *c);
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
 /** A run goes on from \a step: later checkpoints in \a dir (damaged ones, or of a run that was begun anew)
- * become NAME.aside, so that no later resume takes them for this run's.  A missing \a dir is fine. */
+ * become NAME.aside, so that no later resume takes them for this run's; if there is one, NAME.aside.2 and so
+ * on: none is ever written over.  A missing \a dir is fine. */
 int ct_ckpt_set_aside(const char *dir, int64_t step);
 
 #endif

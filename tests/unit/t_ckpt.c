@@ -476,6 +476,21 @@ static void later_ones_are_set_aside(void)
   CT_ASSERT_TEXT(content(dir, "latest"), "");
 }
 
+static void none_that_was_set_aside_is_lost(void)
+{
+  const char *dir = ct_test_dir();
+  static const char *const lives[] = {"first", "second", "third"};
+  for (int i = 0; i < 3; i++) {
+    put(dir, "step-00000020.h5", lives[i]);
+    CT_ASSERT_OK(ct_ckpt_set_aside(dir, 10));
+  }
+  CT_ASSERT_TEXT(names(dir), "step-00000020.h5.aside step-00000020.h5.aside.2 "
+                             "step-00000020.h5.aside.3");
+  CT_ASSERT_TEXT(content(dir, "step-00000020.h5.aside"), "first");
+  CT_ASSERT_TEXT(content(dir, "step-00000020.h5.aside.2"), "second");
+  CT_ASSERT_TEXT(content(dir, "step-00000020.h5.aside.3"), "third");
+}
+
 static void nothing_stays_allocated(void)
 {
   CT_ASSERT_INT(ct_mem_live(), 0);
@@ -504,6 +519,7 @@ int main(int argc, char **argv)
                                     CT_TEST(only_damaged_ones_are_an_error),
                                     CT_TEST(no_memory_is_no_damage),
                                     CT_TEST(later_ones_are_set_aside),
+                                    CT_TEST(none_that_was_set_aside_is_lost),
                                     CT_TEST(nothing_stays_allocated),
                                     CT_TEST_END};
   ct_log_setup(0, 1, CT_LOG_ERROR); /* the warnings are meant */
