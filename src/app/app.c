@@ -1,5 +1,6 @@
 #include "app/app.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,7 @@ static int run_command(const ct_command_t *cmd, int argc, char **argv, int *stat
     goto out;
   }
   CT_TRY(log_level(&a, &level));
+  signal(SIGPIPE, SIG_IGN); /* what it does goes on when nobody reads what it says */
   CT_TRY(cmd->ranks ? run_on_ranks(&a, level, status) : run_alone(&a, level, status));
 out:
   ct_args_clear(&a);
