@@ -294,16 +294,18 @@ void ct__update_drop(ct_trainer_t *t)
   }
 }
 
+/* They are made when this returns: the whole state may be freed then. */
 static int copy_slices(ct_trainer_t *t, int s, int to_full)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, done;
   for (int i = 0; i < t->ranges; i++) {
     const ct_range_t *r = &t->range[i];
     char *full = t->full[s] + r->offset, *own = t->state[s] + r->state;
     CT_TRY(t->env.be->mem->copy(t->q, to_full ? full : own, to_full ? own : full, r->bytes));
   }
 out:
-  return rc;
+  done = t->env.be->queue->sync(t->q);
+  return rc != CT_OK ? rc : done;
 }
 
 int ct__update_gather_states(ct_trainer_t *t)

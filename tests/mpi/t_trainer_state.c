@@ -72,11 +72,13 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
 {
   static const ct_position_t at = {
       .step = 4, .epoch = 2, .cursor = 31, .plateau = {.best = 0.75, .factor = 0.125, .bad = 3}};
-  for (int o = 0; o < ORDERS; o++) {
+  static const ct_recipe_t recipes[] = {{0}, {.zero = 1}, {.compute = CT_F16}};
+  for (int k = 0; k < 3 * ORDERS; k++) {
     rig_t whole, cut;
     ct_position_t found = {0};
     const char *path = new_path();
-    const rig_opts_t opts = {.model = rig_norm, .order = orders[o], .blocking = 1};
+    const rig_opts_t opts = {
+        .model = rig_norm, .order = orders[k / 3], .blocking = 1, .recipe = recipes[k % 3]};
     rig_start(&whole, &opts);
     steps(&whole, 0, 4);
     uint64_t all = rig_snapshot(&whole, &at, 1), shared = rig_snapshot(&whole, &at, 0);
