@@ -124,17 +124,17 @@ static rig_opts_t opts(double lr)
 
 /* ---- steps ---- */
 
-/* The mean is that over the weights of both labels, of all ranks. */
+/* The mean is that over the weights of both labels, of all ranks: in one piece, in two, by way of rank 0. */
 static void weights_of_mixed_labels(void)
 {
   static const int batches[] = {9, 4, 1, 16}; /* also fewer than ranks */
-  for (int k = 0; k < 4; k++) {
+  for (int k = 0; k < 6; k++) {
     rig_t r;
     rig_opts_t o = opts(1);
     int mixed = k % 2;
     o.loss = weighted;
     o.class_weight = class_weight;
-    o.recipe.parts = 1 + k / 2;
+    o.recipe = (ct_recipe_t){.parts = k / 2 == 1 ? 2 : 1, .dp = k / 2 == 2};
     rig_start(&r, &o);
     for (int s = 0; s < 4; s++) {
       ct_step_word_t word = {0};
@@ -189,6 +189,38 @@ static void clipping_by_every_norm(void)
     for (int i = 0; i < ALL; i++)
       m.v[i] -= (float)(t.slope[i] * o.recipe.clip_norm / norm);
     CT_ASSERT_ARRAY(after.v, m.v, ALL, 1e-6);
+    rig_close(&r);
+  }
+}
+
+/* SGD as torch.optim.SGD with Nesterov's momentum, where only the weights decay: each parameter by its own
+ * numbers, whatever buckets and slices it lies in. */
+static void momentum_and_decay(void)
+{
+  enum { BATCH = 10, STEPS = 4 };
+  const double lr = 0.5, momentum = 0.75, decay = 0.125;
+  for (int k = 0; k < 4; k++) {
+    rig_t r;
+    rig_opts_t o = opts(lr);
+    double buffer[ALL] = {0};
+    o.optim =
+        (ct_optim_opts_t){.lr = lr, .momentum = momentum, .nesterov = 1, .weight_decay = decay};
+    o.optim.no_decay_bias_norm = 1;
+    o.recipe.zero = k / 2;
+    o.bucket_mb = k % 2; /* one bucket, or one for each parameter */
+    rig_start(&r, &o);
+    for (int s = 0; s < STEPS; s++) {
+      linear_t m = get(&r), after;
+      truth_t t = truth_of(&m, &o.loss, s, BATCH, 0);
+      rig_step(&r, s, BATCH);
+      after = get(&r);
+      for (int i = 0; i < ALL; i++) {
+        double g = t.slope[i] / BATCH + (i < WEIGHTS ? decay * m.v[i] : 0);
+        buffer[i] = momentum * buffer[i] + g;
+        m.v[i] -= (float)(lr * (g + momentum * buffer[i]));
+      }
+      CT_ASSERT_ARRAY(after.v, m.v, ALL, 5e-6);
+    }
     rig_close(&r);
   }
 }
@@ -382,8 +414,11 @@ static void evaluations(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(weights_of_mixed_labels), CT_TEST(clipping_by_every_norm),
-      CT_TEST(a_skipped_update_is_none), CT_TEST(evaluations), CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(weights_of_mixed_labels),
+                                    CT_TEST(clipping_by_every_norm),
+                                    CT_TEST(momentum_and_decay),
+                                    CT_TEST(a_skipped_update_is_none),
+                                    CT_TEST(evaluations),
+                                    CT_TEST_END};
   return ct_test_mpi_main("oracle", tests, argc, argv);
 }

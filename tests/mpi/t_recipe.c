@@ -164,13 +164,19 @@ static void sync_bn_survives_a_failure(void)
     }
 }
 
+/* Also where a rule needs norms of whole parameters: LARS, LAMB. */
 static void zero_changes_nothing(void)
 {
-  static const double clips[] = {0, 0.5};
-  for (int c = 0; c < 2; c++) {
+  static const ct_optim_opts_t optims[] = {
+      {0},
+      {0},
+      {.kind = 4, .lr = 0.5, .momentum = 0.9, .weight_decay = 1e-3, .trust = 0.01},
+      {.kind = 5, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .weight_decay = 0.1}};
+  for (int c = 0; c < 4; c++) {
     rig_t zero, all;
     rig_opts_t o = opts(rig_norm);
-    o.recipe.clip_norm = clips[c];
+    o.optim = optims[c];
+    o.recipe.clip_norm = c % 2 ? 0.5 : 0;
     rig_start(&all, &o);
     o.recipe.zero = 1;
     rig_start(&zero, &o);
