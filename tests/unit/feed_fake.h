@@ -13,7 +13,8 @@
 struct ct_reader {
   ct_reader_info_t info;
   int64_t bad_label_at, fail_at; /* sample numbers; -1: none */
-  double odd;                    /* last element of sample 5, if it is not 0 */
+  int64_t bad_label;
+  double odd; /* last element of sample 5, if it is not 0 */
   atomic_int reads;
 };
 
@@ -59,7 +60,7 @@ static int fake_read(ct_reader_t *r, int n, const int64_t index[], void *x, void
       store(r->info.x.dtype, x, k * elements + i, element(index[k], i));
     if (x && r->odd != 0 && index[k] == 5)
       store(r->info.x.dtype, x, (k + 1) * elements - 1, r->odd);
-    ((int64_t *)y)[k] = index[k] == r->bad_label_at ? 77 : index[k] % 10;
+    ((int64_t *)y)[k] = index[k] == r->bad_label_at ? r->bad_label : index[k] % 10;
   }
 out:
   atomic_fetch_add(&r->reads, 1);
@@ -91,6 +92,7 @@ static int fake_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   r->info.classes = spec->classes;
   r->info.x = (ct_shape_t){.dtype = CT_U8, .ndim = 4, .dim = {1, 3, 2, 5, 1}};
   r->bad_label_at = r->fail_at = -1;
+  r->bad_label = 77;
   return CT_OK;
 }
 

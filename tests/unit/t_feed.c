@@ -1,8 +1,10 @@
 /* The feed: the right samples in the right order, converted, and errors with their text. */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -180,6 +182,37 @@ static void close_while_workers_work(void)
   ct_dataset_close(&d);
 }
 
+static atomic_int signals;
+
+static void count_signal(int number)
+{
+  (void)number;
+  atomic_fetch_add(&signals, 1);
+}
+
+/* While the main thread keeps a signal waiting, no worker takes it instead. */
+static void signals_are_the_main_threads(void)
+{
+  ct_feed_t *f;
+  ct_dataset_t d = open_fake(1000);
+  ct_sampler_t s = sampler(1000, 8);
+  struct sigaction count = {.sa_handler = count_signal}, before;
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  sigaction(SIGUSR1, &count, &before);
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 3}, &f));
+  CT_ASSERT_INT(waits_for(&d.reader->reads, 5), 5);
+  pthread_sigmask(SIG_BLOCK, &one, NULL);
+  kill(getpid(), SIGUSR1);
+  ct_feed_close(f);
+  CT_ASSERT_INT(atomic_load(&signals), 0);
+  pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+  CT_ASSERT_INT(atomic_load(&signals), 1);
+  sigaction(SIGUSR1, &before, NULL);
+  ct_dataset_close(&d);
+}
+
 /* ---- errors ---- */
 
 static void bad_labels_are_named(void)
@@ -210,6 +243,53 @@ static void bad_labels_are_named(void)
   ct_dataset_close(&d);
 }
 
+static void labels_below_0_are_named(void)
+{
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_dataset_t d = open_fake(16);
+  ct_sampler_t s = sampler(16, 4);
+  s.shuffle = 0;
+  d.reader->bad_label_at = 5;
+  d.reader->bad_label = -1;
+  for (d.classes = 10; d.classes >= 0; d.classes -= 10) {
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = 4}, &f));
+    CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA,
+                    d.classes ? "fake.h5, sample 5: label -1 is not in 0 to 9 (10 classes)"
+                              : "fake.h5, sample 5: label -1 is no class number");
+    ct_feed_close(f);
+  }
+  ct_dataset_close(&d);
+}
+
+/* Beyond the 512 samples that are asked for at once. */
+static void all_labels_are_counted(void)
+{
+  ct_dataset_t d = open_fake(700);
+  d.reader->bad_label_at = 600;
+  CT_ASSERT_OK(ct_dataset_count_classes(&d, 600));
+  CT_ASSERT_INT(d.classes, 10);
+  CT_ASSERT_OK(ct_dataset_count_classes(&d, 0));
+  CT_ASSERT_INT(d.classes, 78);
+  d.reader->bad_label = -1;
+  CT_ASSERT_FAILS(ct_dataset_count_classes(&d, 0), CT_ERR_DATA,
+                  "fake.h5, sample 600: label -1 is no class number (they count from 0)");
+  ct_dataset_close(&d);
+}
+
+static ct_dataset_t open_flipped(int64_t samples)
+{
+  static const char yaml[] = "[random_flip]";
+  ct_dataset_t d;
+  ct_node_t *list;
+  ct_reader_spec_t spec = {.samples = samples, .classes = 10};
+  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &list));
+  ct_transforms_opts_t o = {.list = list, .training = 1};
+  CT_ASSERT_OK(ct_dataset_open(&fake, &spec, &o, "x.yaml", &d));
+  ct_node_free(list);
+  return d;
+}
+
 static void values_that_are_not_finite_are_named(void)
 {
   static const struct {
@@ -218,10 +298,11 @@ static void values_that_are_not_finite_are_named(void)
     int bad;
   } cases[] = {{CT_F32, NAN, 1},  {CT_F32, -INFINITY, 1}, {CT_F64, NAN, 1},
                {CT_F64, 1e39, 1}, {CT_F32, -3.4e38, 0},   {CT_U8, 255, 0}};
-  for (int i = 0; i < 6; i++) {
+  for (int k = 0; k < 12; k++) {
+    int i = k / 2;
     ct_feed_t *f;
     const ct_batch_t *b;
-    ct_dataset_t d = open_fake(9);
+    ct_dataset_t d = k % 2 ? open_flipped(9) : open_fake(9);
     ct_sampler_t s = sampler(9, 3);
     s.shuffle = 0;
     d.info.x.dtype = d.reader->info.x.dtype = cases[i].type;
@@ -384,7 +465,10 @@ int main(int argc, char **argv)
       CT_TEST(workers_read_ahead_as_far_as_there_is_room),
       CT_TEST(nothing_is_allocated_after_open),
       CT_TEST(close_while_workers_work),
+      CT_TEST(signals_are_the_main_threads),
       CT_TEST(bad_labels_are_named),
+      CT_TEST(labels_below_0_are_named),
+      CT_TEST(all_labels_are_counted),
       CT_TEST(values_that_are_not_finite_are_named),
       CT_TEST(errors_of_the_reader_come_with_their_text),
       CT_TEST(fault_points),

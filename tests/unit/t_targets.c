@@ -205,7 +205,8 @@ static void targets_are_mixed(void)
   ct_dataset_close(&d);
 }
 
-static void targets_that_are_not_finite_are_named(void)
+/* Four samples of two targets; target 1 of sample 2 is infinite. */
+static int open_infinite(const char *transforms, ct_dataset_t *d)
 {
   const char *dir = ct_test_dir();
   array_t images = {PLAIN, CT_U8, 2, {4, 4}, 1};
@@ -219,16 +220,51 @@ static void targets_that_are_not_finite_are_named(void)
   ct__h5_drop(array);
   ct__h5_drop(space);
   end_file(file);
+  ct_node_t *list = NULL;
   ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ct_node_parse(transforms, strlen(transforms), "x.yaml", &list));
+  ct_transforms_opts_t o = {.list = list, .training = 1};
+  int rc = CT_ASSERT_OK(ct_dataset_open(ops, &spec, &o, "x.yaml", d));
+  ct_node_free(list);
+  return rc;
+}
+
+static void targets_that_are_not_finite_are_named(void)
+{
   ct_sampler_t s = {.samples = 4, .batch = 4};
   ct_dataset_t d;
   ct_feed_t *f;
   const ct_batch_t *b;
-  if (CT_ASSERT_OK(ct_dataset_open(ops, &spec, NULL, "x.yaml", &d)) != CT_OK) return;
+  if (open_infinite("[]", &d) != CT_OK) return;
   CT_ASSERT_OK(
       ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .workers = 1, .one_epoch = 1}, &f));
   CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA, "a.h5, sample 2: target 1 is not finite");
   ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+/* Sample 3 alone: what fails is the partner. */
+static void mixed_in_targets_that_are_not_finite_are_named(void)
+{
+  ct_sampler_t s = {.samples = 4, .batch = 1};
+  int bad = 0, good = 0;
+  ct_dataset_t d;
+  if (open_infinite("[mixup]", &d) != CT_OK) return;
+  for (int64_t epoch = 0; epoch < 30; epoch++) {
+    ct_feed_t *f;
+    const ct_batch_t *b;
+    ct_feed_opts_t o = {.size = 1, .epoch = epoch, .cursor = 3, .one_epoch = 1};
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &o, &f));
+    int rc = ct_feed_next(f, &b);
+    if (rc != CT_OK)
+      CT_ASSERT_FAILS(rc, CT_ERR_DATA, "a.h5, sample 2: target 1 is not finite");
+    else
+      CU_ASSERT(isfinite(b->targets[0]) && isfinite(b->targets[1]));
+    bad += rc != CT_OK;
+    good += rc == CT_OK;
+    ct_feed_close(f);
+  }
+  CU_ASSERT(bad > 2 && good > 10);
   ct_dataset_close(&d);
 }
 
@@ -286,6 +322,7 @@ int main(int argc, char **argv)
                                     CT_TEST(batches_have_targets),
                                     CT_TEST(targets_are_mixed),
                                     CT_TEST(targets_that_are_not_finite_are_named),
+                                    CT_TEST(mixed_in_targets_that_are_not_finite_are_named),
                                     CT_TEST(no_memory_at_any_point),
                                     CT_TEST(the_ignored_label_is_allowed),
                                     CT_TEST_END};

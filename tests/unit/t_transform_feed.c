@@ -155,6 +155,36 @@ static void mixtures_are_of_two_samples(void)
   ct_dataset_close(&both);
 }
 
+/* The classes are 0 to 8: label 9 of samples 9, 19 and 29 is none, and is told also where it is mixed in. */
+static void labels_of_partners_are_checked(void)
+{
+  enum { EPOCHS = 3 };
+  char says[100];
+  ct_dataset_t d;
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  int by_partner = 0;
+  ct_sampler_t s = {.seed = 3, .samples = SAMPLES, .batch = 1};
+  CT_ASSERT_OK(open_data("t: [mixup]", 1, &d));
+  d.classes = 9;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1}, &f));
+  for (int64_t i = 0; i < EPOCHS * SAMPLES; i++) {
+    int64_t id = i % SAMPLES;
+    int64_t partner = ct__mix_draw(d.transforms, 3, i / SAMPLES, id, SAMPLES).partner;
+    if (id % 10 != 9 && partner % 10 != 9) {
+      CT_ASSERT_OK(ct_feed_next(f, &b));
+      continue;
+    }
+    by_partner += id % 10 != 9;
+    snprintf(says, sizeof says, "synthetic sample %d: label 9 is not in 0 to 8",
+             (int)(id % 10 == 9 ? id : partner));
+    CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA, says);
+  }
+  CU_ASSERT(by_partner > 2);
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
 /* ---- memory ---- */
 
 static void nothing_is_allocated_after_open(void)
@@ -202,6 +232,7 @@ int main(int argc, char **argv)
       CT_TEST(the_same_at_any_rank_count_and_worker_count),
       CT_TEST(going_on_in_mid_epoch),
       CT_TEST(mixtures_are_of_two_samples),
+      CT_TEST(labels_of_partners_are_checked),
       CT_TEST(nothing_is_allocated_after_open),
       CT_TEST(no_memory_at_any_point),
       CT_TEST_END,
