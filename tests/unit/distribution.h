@@ -9,7 +9,8 @@
 
 #include "tests/harness/ct_test.h"
 
-/* Classes that are equally likely: chi-square within 6 deviations of its mean, and none is empty. */
+/* Classes that are equally likely: chi-square below what less than one of a million right distributions exceeds,
+ * and none is empty. */
 static inline void expect_even(const char *what, const int *count, int n)
 {
   double all = 0, chi = 0;
@@ -20,7 +21,7 @@ static inline void expect_even(const char *what, const int *count, int n)
     chi += pow(count[i] - all / n, 2) / (all / n);
     empty += count[i] == 0;
   }
-  int even = chi <= n - 1 + 6 * sqrt(2.0 * (n - 1)) && empty == 0;
+  int even = chi <= n + 6 * sqrt(2.0 * n) + 12 && empty == 0;
   if (!even) printf("# %s: chi-square of %d classes is %g, %d are empty\n", what, n, chi, empty);
   CU_ASSERT(even);
 }

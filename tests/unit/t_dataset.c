@@ -4,14 +4,16 @@
 
 #include "base/ct_err.h"
 #include "data/ct_feed.h"
-#include "tests/harness/ct_test.h"
+#include "tests/unit/distribution.h"
 
 /* ---- options and data set ---- */
 
 static void options_become_a_spec(void)
 {
   static const char yaml[] = "train: [a.h5, b.h5]\nval: synthetic\nshape: [1, 8, 8]\n"
-                             "layout: nhwc\ncache_mb: 2\nworkers: 3\n";
+                             "layout: nhwc\ncache_mb: 2\nworkers: 3\nclasses: 6\n"
+                             "synthetic_targets: 5\n";
+  double five[] = {1, 1, 1, 1, 1};
   ct_data_opts_t o = {0};
   ct_node_t *n;
   int64_t shape[CT_MAX_DIMS - 1];
@@ -36,8 +38,22 @@ static void options_become_a_spec(void)
   CT_ASSERT_INT(spec.cache_bytes, 2000000);
   CT_ASSERT_INT(spec.threads, 3);
   CT_ASSERT_INT(spec.seed, 9);
+  CT_ASSERT_INT(spec.samples, 1024);
+  CT_ASSERT_INT(spec.classes, 6);
+  CT_ASSERT_INT(spec.targets, 5);
+  o.workers = 0; /* the main thread reads */
+  CT_ASSERT_OK(ct_data_spec(&o, &o.train, "d", 9, shape, &spec));
+  CT_ASSERT_INT(spec.threads, 1);
   o.shape.v[1] = 2.5;
   CT_ASSERT_FAILS(ct_data_spec(&o, &o.train, "d", 9, shape, &spec), CT_ERR_USAGE, "2.5");
+  ct_opt_doubles_t given = o.shape;
+  o.shape = (ct_opt_doubles_t){.v = five, .n = 5};
+  CT_ASSERT_FAILS(ct_data_spec(&o, &o.train, "d", 9, shape, &spec), CT_ERR_USAGE,
+                  "data.shape: has 5 numbers, a sample up to 4");
+  o.shape = (ct_opt_doubles_t){0};
+  CT_ASSERT_OK(ct_data_spec(&o, &o.train, "d", 9, shape, &spec));
+  CU_ASSERT_PTR_NULL(spec.shape);
+  o.shape = given;
   ct_node_free(n);
   ct_opt_clear(ct_data_rows, &o);
 }
@@ -127,6 +143,97 @@ static void synthetic_can_be_learned(void)
   ct_reader_synthetic.close(r);
 }
 
+/* Whoever goes on with other data must be told: each of their numbers counts. */
+static void synthetic_fingerprints_differ(void)
+{
+  enum { KINDS = 8 };
+  int64_t dims[][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {1, 6, 1}};
+  const ct_reader_spec_t base = {
+      .samples = 9, .classes = 5, .shape = dims[0], .shape_dims = 3, .seed = 1};
+  ct_reader_spec_t spec[KINDS];
+  uint64_t print[KINDS];
+  for (int i = 0; i < KINDS; i++)
+    spec[i] = base;
+  spec[1].samples = 5;
+  spec[2].classes = 9;
+  spec[3].targets = 5;
+  spec[4].seed = 2;
+  for (int i = 5; i < KINDS; i++)
+    spec[i].shape = dims[i - 4];
+  for (int i = 0; i < KINDS; i++) {
+    ct_reader_t *r;
+    CT_ASSERT_OK(ct_reader_synthetic.open(&spec[i], &r));
+    print[i] = ct_reader_synthetic.info(r)->fingerprint;
+    for (int k = 0; k < i; k++)
+      CU_ASSERT(print[k] != print[i]);
+    ct_reader_synthetic.close(r);
+  }
+}
+
+/* Column x of row y of the wave: class or target k has the frequencies k / grid down and k % grid across. */
+static double wave(int64_t k, int64_t grid, int64_t y, int64_t rows, int64_t x, int64_t width)
+{
+  double down = (double)(k / grid * y) / (double)rows;
+  return cos(2 * M_PI * (down + (double)(k % grid * x) / (double)width));
+}
+
+/* What is left without its wave is noise: uniform from -2 to 2, other numbers in each pixel and channel. */
+static void a_class_is_a_wave_in_noise(void)
+{
+  enum { N = 60, C = 2, H = 6, W = 7, D = C * H * W, GRID = 3, CLASSES = 8 };
+  static float x[D];
+  static double noise[N * D];
+  int64_t shape[] = {C, H, W}, y, same = 0;
+  ct_reader_t *r;
+  ct_reader_spec_t spec = {
+      .samples = N, .classes = CLASSES, .shape = shape, .shape_dims = 3, .seed = 1};
+  CT_ASSERT_OK(ct_reader_synthetic.open(&spec, &r));
+  for (int64_t i = 0; i < N; i++) {
+    CT_ASSERT_OK(ct_reader_synthetic.read(r, 1, &i, x, &y));
+    CT_ASSERT_INT(y, i % CLASSES);
+    for (int k = 0; k < D; k++)
+      noise[i * D + k] = x[k] - wave(y, GRID, k / W % H, H, k % W, W);
+    for (int k = 1; k < D; k++)
+      same += fabs(noise[i * D + k] - noise[i * D + k - 1]) < 1e-5;
+    for (int k = H * W; k < D; k++)
+      same += fabs(noise[i * D + k] - noise[i * D + k - H * W]) < 1e-5;
+  }
+  expect_uniform("synthetic noise", noise, N * D, -2, 2, 1e-4);
+  CU_ASSERT(same < 10);
+  ct_reader_synthetic.close(r);
+}
+
+/* Targets are uniform from -1 to 1 and independent, and each is the amplitude of its wave. */
+static void a_target_is_an_amplitude(void)
+{
+  enum { N = 3000, H = 6, W = 7, K = 3, GRID = 2 };
+  static float x[H * W];
+  static double target[K][N], noise[N * H * W];
+  float y[K];
+  int pair[16] = {0};
+  int64_t shape[] = {1, H, W};
+  ct_reader_t *r;
+  ct_reader_spec_t spec = {.samples = N, .targets = K, .shape = shape, .shape_dims = 3, .seed = 1};
+  CT_ASSERT_OK(ct_reader_synthetic.open(&spec, &r));
+  for (int64_t i = 0; i < N; i++) {
+    CT_ASSERT_OK(ct_reader_synthetic.read(r, 1, &i, x, y));
+    for (int k = 0; k < K; k++)
+      target[k][i] = y[k];
+    pair[4 * (int)(2 * y[0] + 2) + (int)(2 * y[1] + 2)]++;
+    for (int p = 0; p < H * W; p++) {
+      double sum = 0;
+      for (int k = 0; k < K; k++)
+        sum += y[k] * wave(k, GRID, p / W, H, p % W, W);
+      noise[i * H * W + p] = x[p] - sum;
+    }
+  }
+  for (int k = 0; k < K; k++)
+    expect_uniform("synthetic targets", target[k], N, -1, 1, 0);
+  expect_even("two targets", pair, 16);
+  expect_uniform("synthetic noise", noise, N * H * W, -0.5, 0.5, 1e-4);
+  ct_reader_synthetic.close(r);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
@@ -134,6 +241,9 @@ int main(int argc, char **argv)
       CT_TEST(classes_are_counted),
       CT_TEST(synthetic_is_a_function_of_seed_and_number),
       CT_TEST(synthetic_can_be_learned),
+      CT_TEST(synthetic_fingerprints_differ),
+      CT_TEST(a_class_is_a_wave_in_noise),
+      CT_TEST(a_target_is_an_amplitude),
       CT_TEST_END,
   };
   return ct_test_main("dataset", tests, argc, argv);
