@@ -37,12 +37,14 @@ typedef struct ct_pack_source {
   /** Next n samples, with as many labels (int32_t) or n times `targets` floats; returns CT_OK or an error
    * that names file and line. */
   int (*next)(void *state, int n, void *x, void *y);
-  int64_t targets; /**< real numbers that belong to a sample; 0: it has a label */
+  int64_t targets;       /**< real numbers that belong to a sample; 0: it has a label */
+  const char *inputs[2]; /**< files they come from, which no shard may replace; NULL: none */
 } ct_pack_source_t;
 
 /** Local.  Shards named by a printf pattern with one %d ("train-%03d.h5"; with one shard a plain name will
  * do), samples dealt in contiguous parts; arrays `images` and `labels` (`targets`: N x targets, float32), chunked, deflate level \a deflate
- * (0: none), attribute `classes` (0: none).  Each shard is written beside and renamed; on failure none of the new ones stays. */
+ * (0: none), attribute `classes` (0: none).  Each shard is written beside and renamed; on failure none of the new ones stays.
+ * CT_ERR_USAGE before anything is written: a pattern without its %d, or one that names a file of src->inputs. */
 int ct_pack_write(const ct_pack_source_t *src, const char *pattern, int shards, int deflate,
                   int64_t classes);
 

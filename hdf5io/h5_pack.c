@@ -205,10 +205,35 @@ out:
   return rc;
 }
 
-static int check(const ct_pack_source_t *src, const char *pattern, int shards, int deflate)
+/* What is written takes the place of what had its name, be it a link to a file that is read. */
+static int check_inputs(const ct_pack_source_t *src, const char *path)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < 2; i++)
+    if (src->inputs[i] && ct_file_same(path, src->inputs[i]))
+      CT_FAIL(CT_ERR_USAGE, "output '%s' is the file '%s', which is read: choose another name",
+              path, src->inputs[i]);
+out:
+  return rc;
+}
+
+static int check_names(const ct_pack_source_t *src, const char *pattern, int shards)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
+  for (int i = 0; i < shards; i++) {
+    CT_TRY(shard_name(pattern, shards, i, path, sizeof path));
+    CT_TRY(check_inputs(src, path));
+    CT_TRY(temporary_name(pattern, shards, i, path, sizeof path));
+    CT_TRY(check_inputs(src, path));
+  }
+out:
+  return rc;
+}
+
+static int check(const ct_pack_source_t *src, const char *pattern, int shards, int deflate)
+{
+  int rc = CT_OK;
   if (src->samples < 1) CT_FAIL(CT_ERR_ARG, "there is no sample to write");
   if (src->x.dtype != CT_U8 && src->x.dtype != CT_F32)
     CT_FAIL(CT_ERR_ARG, "samples of %s cannot be packed, only uint8 and float32",
@@ -218,7 +243,7 @@ static int check(const ct_pack_source_t *src, const char *pattern, int shards, i
             (long long)src->samples, (long long)src->samples);
   if (deflate < 0 || deflate > 9)
     CT_FAIL(CT_ERR_USAGE, "deflate level %d: expected 0 (none) to 9", deflate);
-  CT_TRY(temporary_name(pattern, shards, shards - 1, path, sizeof path));
+  CT_TRY(check_names(src, pattern, shards));
 out:
   return rc;
 }

@@ -30,7 +30,7 @@ int ct_pack_open_idx(const char *images, const char *labels, const ct_pack_rows_
                      ct_pack_input_t *out);
 /** shape: of a sample, dim[0] = 1; ndim 0: flat, as wide as the file.  label: its column; -1: the last.
  * targets: so many last columns are real-valued targets (then there is no label); 0: none.
- * A first line that is no numbers is a header.  Values that are all integers in 0 … 255 become uint8, any
+ * Lines end in LF, CR LF or CR, all in the same.  A first line that is no numbers is a header.  Values that are all integers in 0 … 255 become uint8, any
  * others float32. */
 int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label, int64_t targets,
                      const ct_pack_rows_t *rows, ct_pack_input_t *out);

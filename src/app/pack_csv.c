@@ -117,19 +117,41 @@ out:
   return rc;
 }
 
+static const char *name_of_end(const char *end)
+{
+  return end[0] == '\n' ? "LF" : end[1] ? "CR LF" : "CR";
+}
+
+/* Ends the line in NUL and finds the next one.  *ends, the file's kind of line end, is that of its first line:
+ * with two kinds in a file, or a carriage return inside of a line, nobody knows what a row is. */
+static int end_line(const csv_t *c, int64_t number, char *line, const char **ends, char **next)
+{
+  int rc = CT_OK;
+  char *at = line + strcspn(line, "\r\n");
+  const char *end = !*at ? "" : *at == '\n' ? "\n" : at[1] == '\n' ? "\r\n" : "\r";
+  if (!*ends) *ends = end;
+  if (*end && strcmp(end, *ends) != 0)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s:%" PRId64
+            ": ends in %s, but the lines before it in %s: expected one kind of line end",
+            c->path, number, name_of_end(end), name_of_end(*ends));
+  *at = '\0';
+  *next = at + strlen(end);
+out:
+  return rc;
+}
+
 static int read_rows(csv_t *c, const ct_shape_t *shape, int64_t label)
 {
   int rc = CT_OK;
   int64_t number = 0;
+  const char *ends = NULL;
   char *next = c->text;
   if (strncmp(next, "\xEF\xBB\xBF", 3) == 0)
     next += 3; /* the mark that some programs put before UTF-8 */
-  for (char *line; next && *next;) {
+  for (char *line; *next;) {
     line = next;
-    next = strchr(line, '\n');
-    if (next) *next++ = '\0';
-    number++;
-    line[strcspn(line, "\r")] = '\0';
+    CT_TRY(end_line(c, ++number, line, &ends, &next));
     if (!line[strspn(line, " \t")]) continue;
     if (number == 1 && is_header(line)) continue;
     if (c->rows == 0) CT_TRY(first_row(c, shape, label, line));
@@ -197,6 +219,7 @@ int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label, i
   out->src.state = c;
   out->src.next = next_rows;
   out->src.targets = targets;
+  out->src.inputs[0] = path;
   out->classes = c->classes;
   c = NULL;
 out:

@@ -105,6 +105,8 @@ int ct_pack_open_idx(const char *images, const char *labels, const ct_pack_rows_
   p->sample_bytes = (size_t)ct_shape_sample(&out->src.x);
   out->src.state = p;
   out->src.next = next_rows;
+  out->src.inputs[0] = images;
+  out->src.inputs[1] = labels;
   p = NULL;
 out:
   close_pair(p);

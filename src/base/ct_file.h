@@ -17,6 +17,8 @@ int ct_file_exists(const char *path);
 /** CT_OK if \a path is a regular file, through links.  CT_ERR_IO says why it cannot be opened or what it is:
  * to open a FIFO would wait for its other end. */
 int ct_file_regular(const char *path);
+/** 1 if both are names of one file that exists. */
+int ct_file_same(const char *a, const char *b);
 /** What a name means, compared with an open file. */
 typedef enum {
   CT_NAME_SAME,

@@ -182,14 +182,24 @@ out:
   return rc;
 }
 
+static int same_inode(const struct stat *a, const struct stat *b)
+{
+  return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+int ct_file_same(const char *a, const char *b)
+{
+  struct stat sa, sb;
+  return stat(a, &sa) == 0 && stat(b, &sb) == 0 && same_inode(&sa, &sb);
+}
+
 ct_name_t ct_file_name(int fd, const char *path)
 {
   struct stat named, open;
   if (stat(path, &named) != 0)
     return errno == ENOENT || errno == ENOTDIR || errno == ESTALE ? CT_NAME_GONE : CT_NAME_UNKNOWN;
   if (fstat(fd, &open) != 0) return CT_NAME_GONE;
-  int same = named.st_ino == open.st_ino && named.st_dev == open.st_dev;
-  return same ? CT_NAME_SAME : CT_NAME_OTHER;
+  return same_inode(&named, &open) ? CT_NAME_SAME : CT_NAME_OTHER;
 }
 
 int64_t ct_file_free(const char *path)

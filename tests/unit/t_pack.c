@@ -13,6 +13,7 @@ static const ct_reader_ops_t *const ops = &ct_reader_hdf5;
 typedef struct source {
   ct_shape_t x;
   int64_t given, fail_at;
+  const char *input[2];
 } source_t;
 
 static int give(void *state, int n, void *x, void *y)
@@ -34,7 +35,11 @@ static int pack(const char *dir, const char *name, source_t *s, int64_t samples,
                 int deflate)
 {
   char pattern[700];
-  ct_pack_source_t src = {.x = s->x, .samples = samples, .state = s, .next = give};
+  ct_pack_source_t src = {.x = s->x,
+                          .samples = samples,
+                          .state = s,
+                          .next = give,
+                          .inputs = {s->input[0], s->input[1]}};
   snprintf(pattern, sizeof pattern, "%s/%s", dir, name);
   s->given = 0;
   return ct_pack_write(&src, pattern, shards, deflate, 10);
@@ -54,7 +59,8 @@ static void packed_data_come_back(void)
   for (int f32 = 0; f32 <= 1; f32++) {
     for (int deflate = 0; deflate <= 4; deflate += 4) {
       const char *dir = ct_test_dir();
-      source_t s = {{.dtype = f32 ? CT_F32 : CT_U8, .ndim = 4, .dim = {1, 3, 16, 16}}, 0, -1};
+      source_t s = {
+          {.dtype = f32 ? CT_F32 : CT_U8, .ndim = 4, .dim = {1, 3, 16, 16}}, 0, -1, {NULL, NULL}};
       ct_reader_t *r;
       char place[64];
       CT_ASSERT_OK(pack(dir, "t-%03d.h5", &s, 1000, 3, deflate));
@@ -73,7 +79,7 @@ static void packed_data_come_back(void)
 static void packed_features_come_back(void)
 {
   const char *dir = ct_test_dir();
-  source_t s = {{.dtype = CT_F32, .ndim = 2, .dim = {1, 7}}, 0, -1};
+  source_t s = {{.dtype = CT_F32, .ndim = 2, .dim = {1, 7}}, 0, -1, {NULL, NULL}};
   ct_reader_t *r;
   CT_ASSERT_OK(pack(dir, "one.h5", &s, 5, 1, 9));
   ct_reader_spec_t spec = spec_of(dir);
@@ -86,7 +92,7 @@ static void the_same_data_are_the_same_files(void)
 {
   const char *dir = ct_test_dir();
   char path[700];
-  source_t s = {{.dtype = CT_U8, .ndim = 4, .dim = {1, 1, 8, 8}}, 0, -1};
+  source_t s = {{.dtype = CT_U8, .ndim = 4, .dim = {1, 1, 8, 8}}, 0, -1, {NULL, NULL}};
   char *data[2];
   size_t bytes[2];
   for (int i = 0; i < 2; i++) {
@@ -102,7 +108,7 @@ static void the_same_data_are_the_same_files(void)
 static void a_failed_pack_leaves_what_was_there(void)
 {
   const char *dir = ct_test_dir();
-  source_t s = {{.dtype = CT_U8, .ndim = 4, .dim = {1, 1, 8, 8}}, 0, -1};
+  source_t s = {{.dtype = CT_U8, .ndim = 4, .dim = {1, 1, 8, 8}}, 0, -1, {NULL, NULL}};
   ct_reader_t *r;
   CT_ASSERT_OK(pack(dir, "t-%d.h5", &s, 60, 3, 0));
   s.fail_at = 70;
@@ -118,7 +124,7 @@ static void a_failed_pack_leaves_what_was_there(void)
 static void pack_checks_its_arguments(void)
 {
   const char *dir = ct_test_dir();
-  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 8}}, 0, -1};
+  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 8}}, 0, -1, {NULL, NULL}};
   CT_ASSERT_FAILS(pack(dir, "t.h5", &s, 10, 2, 0), CT_ERR_USAGE, "2 shards need a %d");
   CT_ASSERT_FAILS(pack(dir, "t-%s.h5", &s, 10, 2, 0), CT_ERR_USAGE, "expected one %d");
   CT_ASSERT_FAILS(pack(dir, "t-%d-%d.h5", &s, 10, 2, 0), CT_ERR_USAGE, "expected one %d");
@@ -132,6 +138,53 @@ static void pack_checks_its_arguments(void)
   CT_ASSERT_INT(files_in(dir), 0);
 }
 
+static void put(const char *path)
+{
+  CT_ASSERT_OK(ct_file_write(path, "1,2,0\n", 6));
+}
+
+static void expect_input_kept(const char *dir, const char *name, source_t *s, int shards)
+{
+  char *data;
+  size_t bytes;
+  int files = files_in(dir);
+  CT_ASSERT_FAILS(pack(dir, name, s, 10, shards, 0), CT_ERR_USAGE, "which is read: choose another");
+  CT_ASSERT_INT(files_in(dir), files);
+  for (int i = 0; i < 2; i++) {
+    if (!s->input[i] || CT_ASSERT_OK(ct_file_read(s->input[i], &data, &bytes)) != CT_OK) continue;
+    CT_ASSERT_TEXT(data, "1,2,0\n");
+    ct_mem_free(data);
+  }
+}
+
+/* By whatever name: of a shard or of what is renamed to it, of a link to either. */
+static void no_input_is_overwritten(void)
+{
+  const char *dir = ct_test_dir();
+  char in[2][700], name[4][700];
+  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 8}}, 0, -1, {in[0], NULL}};
+  for (int i = 0; i < 4; i++)
+    snprintf(name[i], sizeof name[i], "%s/%s", dir,
+             (const char *[]){"soft.h5", "hard.h5", "t-2.h5.tmp", "u-1.h5"}[i]);
+  snprintf(in[0], sizeof in[0], "%s/in.csv", dir);
+  snprintf(in[1], sizeof in[1], "%s/v-1.h5.tmp", dir);
+  put(in[0]);
+  put(in[1]);
+  CU_ASSERT_EQUAL_FATAL(symlink("in.csv", name[0]), 0);
+  CU_ASSERT_EQUAL_FATAL(link(in[0], name[1]), 0);
+  CU_ASSERT_EQUAL_FATAL(symlink(name[0], name[2]), 0);
+  CU_ASSERT_EQUAL_FATAL(link(in[0], name[3]), 0);
+  expect_input_kept(dir, "in.csv", &s, 1);
+  expect_input_kept(dir, "./in.csv", &s, 1);
+  expect_input_kept(dir, "soft.h5", &s, 1);
+  expect_input_kept(dir, "hard.h5", &s, 1);
+  expect_input_kept(dir, "t-%d.h5", &s, 3);
+  expect_input_kept(dir, "u-%d.h5", &s, 2);
+  s.input[1] = in[1]; /* the second one, as a temporary */
+  expect_input_kept(dir, "v-%d.h5", &s, 2);
+  CT_ASSERT_OK(pack(dir, "w-%d.h5", &s, 10, 2, 0));
+}
+
 static void a_full_disk_stops_pack(void)
 {
   const char *dir = ct_test_dir();
@@ -141,7 +194,7 @@ static void a_full_disk_stops_pack(void)
     pid_t child = fork();
     if (child == 0) {
       struct rlimit l = {limit, limit};
-      source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 100}}, 0, -1};
+      source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 100}}, 0, -1, {NULL, NULL}};
       signal(SIGXFSZ, SIG_IGN);
       setrlimit(RLIMIT_FSIZE, &l);
       int rc = pack(dir, "t-%d.h5", &s, 3000, 2, 0);
@@ -163,6 +216,7 @@ int main(int argc, char **argv)
       CT_TEST(the_same_data_are_the_same_files),
       CT_TEST(a_failed_pack_leaves_what_was_there),
       CT_TEST(pack_checks_its_arguments),
+      CT_TEST(no_input_is_overwritten),
       CT_TEST(a_full_disk_stops_pack),
       CT_TEST_END,
   };

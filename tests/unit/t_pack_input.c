@@ -41,7 +41,8 @@ static void csv_of_bytes(void)
   uint8_t x[8];
   int32_t y[2];
   ct_shape_t shape = ct_shape(4, 1, 1, 2, 2);
-  if (CT_ASSERT_OK(open_csv("0,1,2,255,3\r\n4, 5 ;6\t,7,0\n\n", &shape, -1, &in)) != CT_OK) return;
+  if (CT_ASSERT_OK(open_csv("0,1,2,255,3\r\n4, 5 ;6\t,7,0\r\n\r\n", &shape, -1, &in)) != CT_OK)
+    return;
   CT_ASSERT_INT(in.src.samples, 2);
   CT_ASSERT_INT(in.src.x.dtype, CT_U8);
   CT_ASSERT_INT(in.src.x.ndim, 4);
@@ -104,6 +105,37 @@ static void csv_mistakes_name_the_line(void)
   check_csv_refused("", NULL, -1, "there is no sample in it");
   check_csv_refused("1,2,0\n", NULL, 3, "the label should be number 3");
   check_csv_refused("1,,0\n", NULL, -1, "f:1: column 1: ',0' is not a number");
+}
+
+/* The same three samples, whichever way the lines end, and the last one need not. */
+static void csv_lines_end_in_three_ways(void)
+{
+  static const char *const texts[] = {
+      "1,2,0\n3,4,1\n5,6,0\n",           "1,2,0\r\n3,4,1\r\n5,6,0\r\n",
+      "1,2,0\r3,4,1\r5,6,0\r",           "1,2,0\n3,4,1\n5,6,0",
+      "1,2,0\r\n3,4,1\r\n5,6,0",         "1,2,0\r3,4,1\r5,6,0",
+      "a,b,c\r1,2,0\r\r3,4,1\r5,6,0\r\r"};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    ct_pack_input_t in;
+    uint8_t x[6];
+    int32_t y[3];
+    if (CT_ASSERT_OK(open_csv(texts[i], NULL, -1, &in)) != CT_OK) continue;
+    CT_ASSERT_INT(in.src.samples, 3);
+    if (in.src.samples == 3) {
+      CT_ASSERT_OK(in.src.next(in.src.state, 3, x, y));
+      CT_ASSERT_INT(memcmp(x, (uint8_t[]){1, 2, 3, 4, 5, 6}, 6), 0);
+      CT_ASSERT_INT(memcmp(y, (int32_t[]){0, 1, 0}, sizeof y), 0);
+    }
+    in.close(in.src.state);
+  }
+  check_csv_refused("1,2,0\n3,4,1\r\n", NULL, -1,
+                    "f:2: ends in CR LF, but the lines before it in LF");
+  check_csv_refused("1,2,0\r\n3,4,1\n", NULL, -1,
+                    "f:2: ends in LF, but the lines before it in CR LF");
+  check_csv_refused("1,2,0\r\n3,4,1\r5,6,0\r\n", NULL, -1, "f:2: ends in CR, but");
+  check_csv_refused("1,2,0\n\n3,4,1\r5,6,0\n", NULL, -1, "f:3: ends in CR, but");
+  check_csv_refused("1,2,0\r3,4,1\r5,6,0\n", NULL, -1,
+                    "f:3: ends in LF, but the lines before it in CR:");
 }
 
 /* Nor is a first line a header because of what an editor put before it. */
@@ -250,6 +282,7 @@ int main(int argc, char **argv)
                                     CT_TEST(csv_label_in_the_middle),
                                     CT_TEST(csv_mistakes_name_the_line),
                                     CT_TEST(csv_with_a_byte_order_mark),
+                                    CT_TEST(csv_lines_end_in_three_ways),
                                     CT_TEST(a_range_takes_some_rows),
                                     CT_TEST(shuffled_ranges_are_a_split),
                                     CT_TEST(gzip_is_unpacked),
