@@ -243,6 +243,15 @@ static int copy_list(char *const *paths, int n, char ***list)
   return CT_OK;
 }
 
+/* Files may be in a directory that cannot be read: without them the list would look complete. */
+static int cannot_list(const char *dir, int why)
+{
+  if (why == ENOENT || why == ENOTDIR) return 0; /* nothing of that name: no match */
+  ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "the directory '%s' cannot be read: %s", dir,
+             strerror(why));
+  return 1;
+}
+
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
 {
   int rc = CT_OK;
@@ -257,8 +266,11 @@ int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
     goto out;
   }
   CT_TRY(full_pattern(path, sizeof path, dir, pattern));
-  int status = glob(path, GLOB_NOSORT, NULL, &found);
+  int status = glob(path, GLOB_NOSORT, cannot_list, &found);
   if (status == GLOB_NOSPACE) CT_FAIL(CT_ERR_NOMEM, "no memory to list '%s'", path);
+  if (status == GLOB_ABORTED) CT_TRY(ct_err_prefix(CT_ERR_IO, "pattern '%s': ", pattern));
+  if ((status != 0 || found.gl_pathc == 0) && pattern[0] == '/')
+    CT_FAIL(CT_ERR_IO, "no file matches '%s'", pattern);
   if (status != 0 || found.gl_pathc == 0)
     CT_FAIL(CT_ERR_IO, "no file matches '%s' in the directory '%s'", pattern, *dir ? dir : ".");
   /* glob() sorts by locale: every rank must see the same order */

@@ -257,6 +257,32 @@ static void glob_in_byte_order(void)
   CT_ASSERT_INT(ct_mem_live(), live);
 }
 
+/* Its files would be left out without a word. */
+static void glob_of_a_directory_that_cannot_be_read(void)
+{
+  const char *root = ct_test_dir();
+  char **list, dir[CT_PATH_MAX];
+  int n = 0, is_root = geteuid() == 0; /* who may read everything */
+  CU_ASSERT_EQUAL_FATAL(symlink("loop", in(root, "loop")), 0);
+  CT_ASSERT_FAILS(ct_file_glob(root, "loop/*.h5", &list, &n), CT_ERR_IO,
+                  "pattern 'loop/*.h5': the directory '");
+  CT_ASSERT_HAS(ct_err_last()->text, "/loop' cannot be read: Too many levels of symbolic links");
+  CT_ASSERT_OK(ct_path_join(dir, sizeof dir, root, "b"));
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  CT_ASSERT_OK(ct_file_mkdirs(in(root, "a")));
+  CT_ASSERT_OK(ct_file_write(in(root, "a/1.h5"), "", 0));
+  chmod(root, 0755);
+  chmod(dir, 0);
+  if (!is_root || seteuid(65534) == 0)
+    CT_ASSERT_FAILS(ct_file_glob(root, "*/*.h5", &list, &n), CT_ERR_IO,
+                    "cannot be read: Permission denied");
+  if (is_root) CT_ASSERT_INT(seteuid(0), 0);
+  chmod(dir, 0700);
+  CT_ASSERT_OK(ct_file_glob(root, "*/*.h5", &list, &n));
+  CT_ASSERT_INT(n, 1);
+  ct_file_list_free(list, n);
+}
+
 static void glob_single_and_none(void)
 {
   char **list;
@@ -269,6 +295,9 @@ static void glob_single_and_none(void)
   CT_ASSERT_FAILS(ct_file_glob("some/dir", "x-*.h5", &list, &n), CT_ERR_IO, "'x-*.h5'");
   CT_ASSERT_HAS(ct_err_last()->text, "'some/dir'");
   CT_ASSERT_INT(n, 0);
+  CT_ASSERT_FAILS(ct_file_glob("/", "/some/dir/x-*.h5", &list, &n), CT_ERR_IO,
+                  "no file matches '/some/dir/x-*.h5'");
+  CU_ASSERT_PTR_NULL(strstr(ct_err_last()->text, "in the directory"));
   for (int i = 1; i <= 2; i++) {
     ct_mem_fail_at(i);
     CT_ASSERT_FAILS(ct_file_glob(".", "x", &list, &n), CT_ERR_NOMEM, "");
@@ -297,6 +326,7 @@ int main(int argc, char **argv)
                                     CT_TEST(commit_of_a_large_file_is_progress),
                                     CT_TEST(make_directories),
                                     CT_TEST(glob_in_byte_order),
+                                    CT_TEST(glob_of_a_directory_that_cannot_be_read),
                                     CT_TEST(glob_single_and_none),
                                     CT_TEST_END};
   return ct_test_main("file", tests, argc, argv);
