@@ -77,9 +77,9 @@ extern const ct_opt_t ct_model_rows[];
 
 /** Local.  Builds the graph for samples of shape \a input (dim[0] = 1) and \a classes outputs (at
  * least 1; o->classes is not looked at).  \a where names the file for messages, or is NULL.
- * CT_ERR_USAGE (unknown family or kind, with the nearest; no such input; two layers of one name;
- * line numbers where layers came from YAML), CT_ERR_SHAPE.  *out is NULL on failure, else freed by
- * ct_graph_free(). */
+ * CT_ERR_USAGE (unknown family or kind, with the nearest; no such input; two layers of one name; shapes that do
+ * not fit; line numbers where layers came from YAML), CT_ERR_SHAPE for samples that no model can take.  *out is
+ * NULL on failure, else freed by ct_graph_free(). */
 int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t classes,
                   const char *where, ct_graph_t **out);
 void ct_graph_free(ct_graph_t *g);

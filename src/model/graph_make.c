@@ -135,6 +135,12 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes, const
   return rc;
 }
 
+/* Layers that do not fit together, or not to the samples, are a wrong configuration. */
+static int as_usage(int rc)
+{
+  return rc == CT_ERR_SHAPE ? ct_err_prefix(CT_ERR_USAGE, "%s", "") : rc;
+}
+
 int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t classes,
                   const char *where, ct_graph_t **out)
 {
@@ -145,7 +151,7 @@ int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t cla
   g = ct_mem_alloc(sizeof *g, "the model");
   if (!g) return CT_ERR_NOMEM;
   g->input = ct_shape_dims(input->ndim, input->dim);
-  CT_TRY(build(g, o, classes, where));
+  CT_TRY(as_usage(build(g, o, classes, where)));
   *out = g;
   g = NULL;
 out:

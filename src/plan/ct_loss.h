@@ -19,8 +19,8 @@ extern const ct_opt_t ct_loss_rows[];
  * that is no number. */
 int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
 /** The options against model and data.  \a outputs: model.classes; \a targets: real-valued targets of a
- * sample, 0 if it has a label.  CT_ERR_USAGE names the key; CT_ERR_SHAPE: cross-entropy of a model whose
- * output is not N x classes. */
+ * sample, 0 if it has a label.  CT_ERR_USAGE names the key, or the layer where cross-entropy
+ * is of a model whose output is not N x classes. */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets);
 /** The weights of the classes as an op takes them into out[o->class_weights.n]; returns how many: 0 if
  * there are none. */

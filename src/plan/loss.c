@@ -92,7 +92,7 @@ int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs,
             " targets",
             outputs, targets);
   if (is_xent && last->out.ndim != 2)
-    CT_FAIL(CT_ERR_SHAPE,
+    CT_FAIL(CT_ERR_USAGE,
             "the last layer '%s' (%s) gives %s, but cross_entropy (loss.kind) is of N x "
             "classes: end with flatten or linear",
             last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape));

@@ -156,7 +156,7 @@ static void cosmoflow_scales_with_the_volume(void)
     ct_graph_free(g);
   }
   ct_graph_t *g;
-  CT_ASSERT_FAILS(make_for("family: cosmoflow", image(3, 16, 16), 4, &g), CT_ERR_SHAPE, "volumes");
+  CT_ASSERT_FAILS(make_for("family: cosmoflow", image(3, 16, 16), 4, &g), CT_ERR_USAGE, "volumes");
 }
 
 static void infers_volumes_as_pytorch(void)
@@ -215,7 +215,7 @@ static void concatenation_adds_channels(void)
       make_for("layers: [{maxpool: {kernel: 2}, name: a}, {concat: , from: [a, input]}, "
                "flatten, linear: {out: 2}]",
                image(3, 4, 6), 2, &bad),
-      CT_ERR_SHAPE, "differ in channels only");
+      CT_ERR_USAGE, "differ in channels only");
 }
 
 int main(int argc, char **argv)

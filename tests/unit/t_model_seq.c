@@ -119,13 +119,13 @@ static void what_does_not_fit_is_refused(void)
     int code;
     const char *text;
   } cases[] = {
-      {"layers: [lstm: {hidden: 4}]", CT_ERR_SHAPE, "wants a sequence"},
-      {"layers: [sequence, attention: {heads: 3}]", CT_ERR_SHAPE, "3 heads must divide its 8"},
-      {"layers: [sequence, select: {index: 8}]", CT_ERR_SHAPE, "no place 8 in a sequence of 8"},
-      {"layers: [tokens, sequence]", CT_ERR_SHAPE, "images of one channel"},
+      {"layers: [lstm: {hidden: 4}]", CT_ERR_USAGE, "wants a sequence"},
+      {"layers: [sequence, attention: {heads: 3}]", CT_ERR_USAGE, "3 heads must divide its 8"},
+      {"layers: [sequence, select: {index: 8}]", CT_ERR_USAGE, "no place 8 in a sequence of 8"},
+      {"layers: [tokens, sequence]", CT_ERR_USAGE, "images of one channel"},
       {"layers: [sequence, lstm: {hidden: 4, params: a}, lstm: {hidden: 4, params: a}]",
        CT_ERR_USAGE, "there is a parameter a.weight_ih_l0 already"},
-      {"{family: vit, patch: 3}", CT_ERR_SHAPE, "3 does not divide the image"},
+      {"{family: vit, patch: 3}", CT_ERR_USAGE, "3 does not divide the image"},
       {"{family: vit, heads: 5}", CT_ERR_USAGE, "5 does not divide model.dim"},
       {"{family: lstm, hidden: [3, 4]}", CT_ERR_USAGE, "model.hidden"},
       {"{family: lstm, depth: 9}", CT_ERR_USAGE, "lstm has no depth 9"},
