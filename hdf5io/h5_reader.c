@@ -456,7 +456,7 @@ out:
 static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   const ct__shard_t *s = &r->shards.v[find_shard(r, index)];
-  snprintf(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
+  ct_text_fit(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
 }
 
 void ct_h5_layout(const ct_reader_t *r, ct_h5_layout_t *out)

@@ -38,6 +38,7 @@ if HAVE_CUNIT
 unit_tests = \
   %D%/unit/t_rundir \
   %D%/unit/t_compare \
+  %D%/unit/t_text \
   %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \
   %D%/unit/t_machine %D%/unit/t_doctor %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
   %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \

@@ -94,14 +94,9 @@ out:
  * rank 0 prints. */
 static void report(const ct_topo_t *topo, int code)
 {
-  char suffix[sizeof topo->host + 40] = "";
   int culprit = ct_err_last()->rank;
   if (code != CT_ERR_USAGE && topo->size > 1 && culprit >= 0) {
-    snprintf(suffix, sizeof suffix, " (rank %d on %s)", culprit, topo->host);
-    ct_err_info_t info = *ct_err_last();
-    snprintf(info.text + strnlen(info.text, sizeof info.text - sizeof suffix), sizeof suffix, "%s",
-             suffix);
-    ct_err_put(&info);
+    ct_err_suffix(" (rank %d on %s)", culprit, topo->host);
     ct_agree(topo, topo->rank == culprit ? code : CT_OK);
   }
   if (topo->rank == 0) ct_log_fatal(ct_err_last()->text);

@@ -6,6 +6,7 @@
 #include "app/doctor.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
 
 /* ---- nodes ---- */
 
@@ -126,7 +127,7 @@ void ct__doctor_add(ct_findings_t *out, int level, const char *key, const ct_doc
   if (node) memcpy(f->host, node->rank[0]->machine.host, sizeof f->host);
   va_list args;
   va_start(args, fmt);
-  vsnprintf(f->what, sizeof f->what, fmt, args);
+  ct_text_vfit(f->what, sizeof f->what, fmt, args);
   va_end(args);
   snprintf(f->cure, sizeof f->cure, "%s", cure);
 }

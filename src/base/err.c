@@ -1,8 +1,9 @@
 #include "base/ct_err.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/ct_text.h"
 
 static _Thread_local ct_err_info_t last = {.rank = -1};
 
@@ -21,13 +22,10 @@ static void one_line(char *text)
     if (*text == '\n' || *text == '\r') *text = ' ';
 }
 
-int ct_err_set(int code, const char *file, int line, const char *fmt, ...)
+int ct_err_vset(int code, const char *file, int line, const char *fmt, va_list args)
 {
   char text[sizeof last.text]; /* the arguments may point into the old record */
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
+  ct_text_vfit(text, sizeof text, fmt, args);
   one_line(text);
   last = (ct_err_info_t){.code = code, .rank = -1, .line = line};
   snprintf(last.file, sizeof last.file, "%s", two_parts(file));
@@ -35,22 +33,49 @@ int ct_err_set(int code, const char *file, int line, const char *fmt, ...)
   return code;
 }
 
+int ct_err_set(int code, const char *file, int line, const char *fmt, ...)
+{
+  va_list args;
+  va_start(args, fmt);
+  ct_err_vset(code, file, line, fmt, args);
+  va_end(args);
+  return code;
+}
+
+static void join(const char *before, const char *behind)
+{
+  char text[sizeof last.text];
+  ct_text_fit(text, sizeof text, "%s%s", before, behind);
+  one_line(text);
+  memcpy(last.text, text, sizeof text);
+}
+
 int ct_err_prefix(int code, const char *fmt, ...)
 {
   char text[sizeof last.text];
   va_list args;
   va_start(args, fmt);
-  int n = vsnprintf(text, sizeof text, fmt, args);
+  ct_text_vfit(text, sizeof text, fmt, args);
   va_end(args);
-  if (n >= 0 && (size_t)n < sizeof text) {
-    size_t room = sizeof text - (size_t)n, len = strnlen(last.text, room - 1);
-    memcpy(text + n, last.text, len);
-    text[(size_t)n + len] = '\0';
-  }
-  one_line(text);
-  memcpy(last.text, text, sizeof text);
+  join(text, last.text);
   last.code = code;
   return code;
+}
+
+int ct_err_place(int code, const char *where, int line)
+{
+  if (!where) return code;
+  return line > 0 ? ct_err_prefix(code, "%s:%d: ", where, line) : ct_err_prefix(code, "--set: ");
+}
+
+void ct_err_suffix(const char *fmt, ...)
+{
+  char text[sizeof last.text];
+  va_list args;
+  va_start(args, fmt);
+  ct_text_vfit(text, sizeof text, fmt, args);
+  va_end(args);
+  join(last.text, text);
 }
 
 const ct_err_info_t *ct_err_last(void)

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/ct_text.h"
+
 #define CLEAR_LINE "\r\033[K"
 
 static int log_rank;
@@ -40,8 +42,8 @@ static void write_line(ct_log_level_t level, int with_rank, const char *fmt, va_
   const char *clear = atomic_exchange(&bar_shown, 0) ? CLEAR_LINE : "";
   int head = snprintf(line, sizeof line, "%s%s %s%s", clear, clock, who, letters[level]);
   size_t room = sizeof line - (size_t)head - 1; /* the last byte is for the newline */
-  int n = vsnprintf(line + head, room, fmt, args);
-  size_t len = n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+  ct_text_vfit(line + head, room, fmt, args);
+  size_t len = strlen(line + head);
   for (char *p = line + head; p < line + head + len; p++)
     if (*p == '\n' || *p == '\r') *p = ' ';
   len += (size_t)head;

@@ -108,19 +108,14 @@ static int complain(const place_t *at, int line, const char *fmt, ...)
 /* "file:line: section.key: text". */
 static int complain(const place_t *at, int line, const char *fmt, ...)
 {
-  char text[sizeof ct_err_last()->text], file[300] = "";
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  int rc = ct_err_vset(CT_ERR_USAGE, __FILE__, __LINE__, fmt, args);
   va_end(args);
-  if (line > 0 && at->where)
-    snprintf(file, sizeof file, "%.255s:%d: ", at->where, line);
-  else if (at->where)
-    snprintf(file, sizeof file, "--set: ");
   int has_section = at->section && at->section[0];
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s%s%s%s%s%s", file,
-                    has_section ? at->section : "", has_section && at->key ? "." : "",
-                    at->key ? at->key : "", has_section || at->key ? ": " : "", text);
+  ct_err_prefix(rc, "%s%s%s%s", has_section ? at->section : "", has_section && at->key ? "." : "",
+                at->key ? at->key : "", has_section || at->key ? ": " : "");
+  return ct_err_place(rc, at->where, line);
 }
 
 static int wrong_type(const place_t *at, const ct_node_t *n, const char *expected)

@@ -1,8 +1,8 @@
 #include "base/ct_text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +47,165 @@ int ct_text_format(char *buf, size_t cap, const char *fmt, ...)
   int n = vsnprintf(buf, cap, fmt, args);
   va_end(args);
   if (n >= 0 && (size_t)n < cap) return CT_OK;
-  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
-                    "name too long: '%.80s...' has more than the %zu bytes allowed", buf, cap - 1);
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                    "name too long: '%s...' has more than the %zu bytes allowed", buf, cap - 1);
 }
+
+/* ---- characters ---- */
+
+int ct_text_utf8(const char *text, uint32_t *code)
+{
+  static const unsigned char lead[] = {0, 0xC0, 0xE0, 0xF0};
+  static const uint32_t least[] = {1, 0x80, 0x800, 0x10000};
+  const unsigned char *p = (const unsigned char *)text;
+  int more = p[0] >= 0xF0 ? 3 : p[0] >= 0xE0 ? 2 : p[0] >= 0xC0 ? 1 : 0;
+  *code = p[0] - (uint32_t)lead[more];
+  if (more == 0 && p[0] >= 0x80) return 0;
+  for (int i = 1; i <= more; i++) {
+    if ((p[i] & 0xC0) != 0x80) return 0;
+    *code = *code << 6 | (p[i] & 0x3F);
+  }
+  int is_surrogate = *code >= 0xD800 && *code <= 0xDFFF;
+  return *code < least[more] || *code > 0x10FFFF || is_surrogate ? 0 : more + 1;
+}
+
+int ct_text_is_utf8(const char *text)
+{
+  uint32_t code;
+  for (int n; *text; text += n)
+    if ((n = ct_text_utf8(text, &code)) == 0) return 0;
+  return 1;
+}
+
+int ct_text_is_name(const char *text)
+{
+  enum { LONGEST = 255 }; /* bytes, on any file system */
+  size_t len = strlen(text);
+  if (len == 0 || len > LONGEST || strcmp(text, ".") == 0 || strcmp(text, "..") == 0) return 0;
+  for (const char *p = text; *p; p++)
+    if (*p == '/' || iscntrl((unsigned char)*p)) return 0;
+  return ct_text_is_utf8(text); /* it also stands in JSON */
+}
+
+char *ct_text_utf8_copy(const char *text)
+{
+  uint32_t code;
+  char *copy = ct_mem_strdup(text), *p = copy;
+  for (int n; p && *p; p += n > 0 ? n : 1)
+    if ((n = ct_text_utf8(p, &code)) == 0) *p = '?';
+  return copy;
+}
+
+static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+int ct_text_base64(const char *text, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const unsigned char *p = (const unsigned char *)text;
+  for (size_t left = strlen(text); left > 0; left -= left < 3 ? left : 3, p += 3) {
+    uint32_t three = (uint32_t)p[0] << 16 | (left > 1 ? (uint32_t)p[1] << 8 : 0) |
+                     (left > 2 ? (uint32_t)p[2] : 0);
+    CT_TRY(ct_str_add(out, "%c%c%c%c", digits64[three >> 18], digits64[three >> 12 & 63],
+                      left > 1 ? digits64[three >> 6 & 63] : '=',
+                      left > 2 ? digits64[three & 63] : '='));
+  }
+out:
+  return rc;
+}
+
+int ct_text_unbase64(char *text, size_t *len)
+{
+  uint32_t bits = 0;
+  int digits = 0, padding = 0;
+  char *to = text;
+  for (const char *p = text; *p; p++) {
+    const char *digit = strchr(digits64, *p);
+    if (strchr(" \t\r\n", *p)) continue;
+    if (*p == '=')
+      padding++;
+    else if (!digit || padding)
+      return CT_ERR_ARG;
+    bits = bits << 6 | (digit ? (uint32_t)(digit - digits64) : 0);
+    if (++digits % 4) continue;
+    for (int i = 2; i >= padding; i--)
+      *to++ = (char)(bits >> 8 * i);
+    if (padding > 2) return CT_ERR_ARG;
+  }
+  *len = (size_t)(to - text);
+  *to = '\0';
+  return digits % 4 == 0 ? CT_OK : CT_ERR_ARG;
+}
+
+/* ---- messages ---- */
+
+/* Where to cut a word: at a slash from \a at on, so many bytes further at most, else between two characters. */
+static size_t find_cut(const char *word, size_t at, size_t reach, int step)
+{
+  size_t cut = at;
+  for (size_t i = 0; i < reach; i++, cut += (size_t)step)
+    if (word[step < 0 ? cut - 1 : cut] == '/') return cut;
+  cut = at;
+  for (int i = 0; i < 3 && cut > 0 && (word[cut] & 0xC0) == 0x80; i++)
+    cut += (size_t)step;
+  return (word[cut] & 0xC0) == 0x80 ? at : cut; /* no character of UTF-8 is longer */
+}
+
+/* A word of len bytes, without its middle if it is longer than \a limit; returns the end of what it wrote. */
+static char *put_word(char *to, const char *word, size_t len, size_t limit)
+{
+  static const char gap[] = "…";
+  if (len <= limit) return (char *)memcpy(to, word, len) + len;
+  size_t half = (limit - strlen(gap)) / 2;
+  size_t head = find_cut(word, half, half / 2, -1), tail = find_cut(word, len - half, half / 2, 1);
+  to = (char *)memcpy(to, word, head) + head;
+  to = (char *)memcpy(to, gap, strlen(gap)) + strlen(gap);
+  return (char *)memcpy(to, word + tail, len - tail) + (len - tail);
+}
+
+/* The text with no word longer than \a limit; 0 if that is still too long. */
+static int put_words(char *buf, size_t cap, const char *text, size_t limit)
+{
+  char *to = buf;
+  while (*text) {
+    size_t len = strcspn(text, " ");
+    if (len == 0) len = 1;
+    if ((size_t)(to - buf) + (len < limit ? len : limit) >= cap) return 0;
+    to = put_word(to, text, len, limit);
+    text += len;
+  }
+  *to = '\0';
+  return 1;
+}
+
+void ct_text_vfit(char *buf, size_t cap, const char *fmt, va_list args)
+{
+  enum {
+    SHORTEST = 40
+  }; /* bytes of a word; many blanks may be in a path too: then the middle of the text goes */
+  va_list again;
+  va_copy(again, args);
+  int n = vsnprintf(buf, cap, fmt, args);
+  char *whole = n >= 0 && (size_t)n >= cap ? ct_mem_alloc((size_t)n + 1, "a message") : NULL;
+  if (whole) {
+    size_t limit = cap;
+    vsnprintf(whole, (size_t)n + 1, fmt, again);
+    while (limit >= SHORTEST && !put_words(buf, cap, whole, limit))
+      limit -= limit / 8;
+    if (limit < SHORTEST) *put_word(buf, whole, (size_t)n, cap - 1) = '\0';
+  }
+  va_end(again);
+  ct_mem_free(whole);
+}
+
+void ct_text_fit(char *buf, size_t cap, const char *fmt, ...)
+{
+  va_list args;
+  va_start(args, fmt);
+  ct_text_vfit(buf, cap, fmt, args);
+  va_end(args);
+}
+
+/* ---- words ---- */
 
 /* Levenshtein distance with one row; words of more than MAX_WORD letters are not compared. */
 enum { MAX_WORD = 64 };
@@ -111,6 +267,8 @@ int ct_text_match(const char *pattern, const char *name)
   return *pattern == '\0';
 }
 
+/* ---- numbers ---- */
+
 int ct_text_int(const char *text, int64_t *out)
 {
   if (!*text || strspn(text, "+-0123456789") != strlen(text)) return CT_ERR_ARG;
@@ -131,6 +289,15 @@ int ct_text_double(const char *text, double *out)
   if (end == text || *end || !isfinite(value)) return CT_ERR_ARG;
   *out = value;
   return CT_OK;
+}
+
+const char *ct_text_number(double value, char *buf, size_t cap)
+{
+  for (int digits = 6; digits <= 17; digits++) {
+    snprintf(buf, cap, "%.*g", digits, value);
+    if (strtod(buf, NULL) == value) break;
+  }
+  return buf;
 }
 
 const char *ct_text_bytes(double bytes, char *buf, size_t cap)
@@ -158,6 +325,8 @@ const char *ct_text_seconds(double s, char *buf, size_t cap)
   }
   return buf;
 }
+
+/* ---- paths ---- */
 
 int ct_path_join(char *buf, size_t cap, const char *dir, const char *name)
 {

@@ -33,15 +33,12 @@ struct ct_transforms {
 
 int ct__refuse(const ct__place_t *at, const char *fmt, ...)
 {
-  char text[sizeof ct_err_last()->text], line[16] = "";
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  int rc = ct_err_vset(CT_ERR_USAGE, __FILE__, __LINE__, fmt, args);
   va_end(args);
-  if (at->line > 0) snprintf(line, sizeof line, ":%d", at->line);
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s%s: %s%s%s: %s",
-                    at->line > 0 ? at->where : "--set", line, at->key, at->name ? "." : "",
-                    at->name ? at->name : "", text);
+  ct_err_prefix(rc, "%s%s%s: ", at->key, at->name ? "." : "", at->name ? at->name : "");
+  return ct_err_place(rc, at->where, at->line);
 }
 
 int ct__whole(const ct__place_t *at, const char *option, const ct_opt_doubles_t *v, int64_t out[])

@@ -16,30 +16,16 @@ typedef struct item {
   const ct_node_t *from; /* NULL: not given */
 } item_t;
 
-/* "file:12: ", or "--set: " for what came from the command line. */
-static const char *place(const char *where, int line, char *buf, size_t cap)
-{
-  if (!where)
-    buf[0] = '\0';
-  else if (line > 0)
-    snprintf(buf, cap, "%.255s:%d: ", where, line);
-  else
-    snprintf(buf, cap, "--set: ");
-  return buf;
-}
-
 static int fail_at(const char *where, int line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 static int fail_at(const char *where, int line, const char *fmt, ...)
 {
-  char text[sizeof ct_err_last()->text], at[280];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  int rc = ct_err_vset(CT_ERR_USAGE, __FILE__, __LINE__, fmt, args);
   va_end(args);
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s%s", place(where, line, at, sizeof at),
-                    text);
+  return ct_err_place(rc, where, line);
 }
 
 /* ---- an item ---- */
@@ -161,14 +147,14 @@ static int read_layer(ct_graph_t *g, const ct_node_t *node, const char *where)
   int rc = CT_OK, id, in[2];
   item_t it;
   void *opts;
-  char name[CT_NAME_MAX], at[280];
+  char name[CT_NAME_MAX];
   ct_node_t none = {.kind = CT_NODE_MAP, .line = node->line};
   CT_TRY(take_item(node, where, &it));
   CT_TRY(read_inputs(g, &it, where, in));
   CT_TRY(ct__layer_options(it.ops, it.opts ? it.opts : &none, where, &opts));
   if (!it.name) number_name(g, it.ops, name, sizeof name);
   rc = ct__graph_append(g, &id, it.name ? it.name : name, it.ops, opts, in);
-  if (rc != CT_OK) ct_err_prefix(rc, "%s", place(where, node->line, at, sizeof at));
+  if (rc != CT_OK) ct_err_place(rc, where, node->line);
 out:
   return rc;
 }
@@ -193,7 +179,6 @@ static int check_used(const ct_graph_t *g, const ct_node_t *list, const char *wh
 int ct__graph_read(ct_graph_t *g, const ct_node_t *list, int64_t classes, const char *where)
 {
   int rc = CT_OK, line = list->line;
-  char at[280];
   if (list->kind != CT_NODE_LIST || !list->child)
     return fail_at(where, line, "model.layers: expected a list of layers");
   for (const ct_node_t *node = list->child; node; node = node->next) {
@@ -202,7 +187,7 @@ int ct__graph_read(ct_graph_t *g, const ct_node_t *list, int64_t classes, const 
   }
   CT_TRY(check_used(g, list, where));
   rc = ct__graph_check_output(g, classes);
-  if (rc != CT_OK) ct_err_prefix(rc, "%s", place(where, line, at, sizeof at));
+  if (rc != CT_OK) ct_err_place(rc, where, line);
 out:
   return rc;
 }

@@ -69,11 +69,9 @@ static int group_of(ct_param_groups_t *out, const ct_param_group_t *want)
 
 static int fail_at(const char *where, const ct_node_t *n, const char *text, const char *word)
 {
-  char line[24] = "";
-  if (n->line > 0) snprintf(line, sizeof line, "%d: ", n->line);
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s%s%soptim.groups: %s%s%s%s",
-                    n->line > 0 && where ? where : "", n->line > 0 && where ? ":" : "",
-                    where ? line : "", text, word ? " '" : "", word ? word : "", word ? "'" : "");
+  int rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "optim.groups: %s%s%s%s", text,
+                      word ? " '" : "", word ? word : "", word ? "'" : "");
+  return ct_err_place(rc, where, n->line);
 }
 
 static int is_trained(const ct_param_t *p)

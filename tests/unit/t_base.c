@@ -1,6 +1,5 @@
-/* Base layer: types, errors, memory, text, random numbers, hashes, clock. */
+/* Base layer: types, memory, random numbers, hashes, clock. */
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,97 +83,6 @@ static void dtype_names_and_sizes(void)
   }
   CT_ASSERT_TEXT(ct_dtype_name((ct_dtype_t)99), "unknown");
   CT_ASSERT_TEXT(ct_layout_name(CT_C16), "c16");
-}
-
-/* ---- errors ---- */
-
-static int fails_inside(int fail)
-{
-  int rc = CT_OK;
-  if (fail) CT_FAIL(CT_ERR_FORMAT, "%s: expected %d\nlines", "a.csv", 3);
-  rc = CT_ERR_ARG; /* not reached with fail */
-out:
-  return rc;
-}
-
-static int tries(int fail)
-{
-  int rc = CT_OK;
-  CT_TRY(fails_inside(fail));
-out:
-  return rc;
-}
-
-static void err_is_recorded_once(void)
-{
-  CT_ASSERT_FAILS(tries(1), CT_ERR_FORMAT, "a.csv: expected 3 lines");
-  CT_ASSERT_TEXT(ct_err_last()->file, "unit/t_base.c");
-  CU_ASSERT(ct_err_last()->line > 0);
-  CT_ASSERT_INT(ct_err_last()->rank, -1);
-  CT_ASSERT_INT(tries(0), CT_ERR_ARG);
-}
-
-static void err_prefix_goes_in_front(void)
-{
-  ct_err_set(CT_ERR_USAGE, "f.c", 1, "unknown key");
-  CT_ASSERT_INT(ct_err_prefix(CT_ERR_USAGE, "%s:%d: ", "train.yaml", 3), CT_ERR_USAGE);
-  CT_ASSERT_TEXT(ct_err_last()->text, "train.yaml:3: unknown key");
-}
-
-static void err_text_is_cut_not_overrun(void)
-{
-  char longer[2000];
-  memset(longer, 'x', sizeof longer - 1);
-  longer[sizeof longer - 1] = '\0';
-  ct_err_set(CT_ERR_IO, longer, 1, "%s", longer);
-  CT_ASSERT_INT(strlen(ct_err_last()->text), sizeof ct_err_last()->text - 1);
-  CT_ASSERT_INT(strlen(ct_err_last()->file), sizeof ct_err_last()->file - 1);
-  ct_err_prefix(CT_ERR_IO, "front: ");
-  CT_ASSERT_INT(strlen(ct_err_last()->text), sizeof ct_err_last()->text - 1);
-  CT_ASSERT_INT(strncmp(ct_err_last()->text, "front: xxx", 10), 0);
-  ct_err_prefix(CT_ERR_IO, "%s", longer);
-  CT_ASSERT_INT(strlen(ct_err_last()->text), sizeof ct_err_last()->text - 1);
-}
-
-static void err_text_may_quote_the_last(void)
-{
-  ct_err_set(CT_ERR_IO, "f.c", 1, "no space");
-  ct_err_set(CT_ERR_IO, "f.c", 2, "checkpoint: %s", ct_err_last()->text);
-  CT_ASSERT_TEXT(ct_err_last()->text, "checkpoint: no space");
-}
-
-static void *other_thread(void *arg)
-{
-  ct_err_set(CT_ERR_DATA, "f.c", 1, "in the feed");
-  *(ct_err_info_t *)arg = *ct_err_last();
-  return NULL;
-}
-
-static void err_is_per_thread_and_can_be_adopted(void)
-{
-  pthread_t thread;
-  ct_err_info_t info;
-  ct_err_set(CT_ERR_IO, "f.c", 1, "mine");
-  CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, other_thread, &info), 0);
-  pthread_join(thread, NULL);
-  CT_ASSERT_TEXT(ct_err_last()->text, "mine");
-  info.rank = 3;
-  ct_err_put(&info);
-  CT_ASSERT_TEXT(ct_err_last()->text, "in the feed");
-  CT_ASSERT_INT(ct_err_last()->rank, 3);
-  CT_ASSERT_INT(ct_err_last()->code, CT_ERR_DATA);
-}
-
-static void err_names_and_exit_codes(void)
-{
-  CT_ASSERT_TEXT(ct_err_name(CT_ERR_IO), "CT_ERR_IO");
-  CT_ASSERT_TEXT(ct_err_name(12345), "CT_ERR_UNKNOWN");
-  CT_ASSERT_TEXT(ct_err_meaning(CT_ERR_FAULT), "injected fault");
-  CT_ASSERT_TEXT(ct_err_meaning(-1), "unknown error");
-  CT_ASSERT_INT(ct_err_exit_status(CT_OK), 0);
-  CT_ASSERT_INT(ct_err_exit_status(CT_ERR_USAGE), 2);
-  CT_ASSERT_INT(ct_err_exit_status(CT_ERR_COMM), 1);
-  CU_ASSERT(CT_ERR_LAST_ < 0);
 }
 
 /* ---- memory ---- */
@@ -261,119 +169,6 @@ static void mem_grow_keeps_and_zeroes(void)
   CT_ASSERT_FAILS(ct_mem_grow((void **)&v, &cap, INT64_MAX, sizeof *v), CT_ERR_NOMEM, "");
   ct_mem_free(v);
   CT_ASSERT_INT(ct_mem_live(), live);
-}
-
-/* ---- text ---- */
-
-static void str_grows(void)
-{
-  ct_str_t s = {0};
-  for (int i = 0; i < 1000; i++)
-    CT_ASSERT_OK(ct_str_add(&s, "%03d,", i));
-  CT_ASSERT_INT(s.len, 4000);
-  CT_ASSERT_INT(strlen(s.data), 4000);
-  CT_ASSERT_TEXT(s.data + 3996, "999,");
-  ct_str_clear(&s);
-  CU_ASSERT_PTR_NULL(s.data);
-  ct_mem_fail_at(1);
-  CT_ASSERT_FAILS(ct_str_add(&s, "x"), CT_ERR_NOMEM, "text");
-  ct_str_clear(&s);
-}
-
-static void text_format_says_if_it_fitted(void)
-{
-  char buf[8];
-  CT_ASSERT_OK(ct_text_format(buf, sizeof buf, "%s", "1234567"));
-  CT_ASSERT_TEXT(buf, "1234567");
-  CT_ASSERT_FAILS(ct_text_format(buf, sizeof buf, "%s", "12345678"), CT_ERR_ARG, "name too long");
-}
-
-static void text_nearest_word(void)
-{
-  static const char *const keys[] = {"lr", "momentum", "weight_decay"};
-  CT_ASSERT_TEXT(ct_text_nearest("lrr", keys, 3), "lr");
-  CT_ASSERT_TEXT(ct_text_nearest("momentun", keys, 3), "momentum");
-  CT_ASSERT_TEXT(ct_text_nearest("weightdecay", keys, 3), "weight_decay");
-  CU_ASSERT_PTR_NULL(ct_text_nearest("nesterov", keys, 3));
-  CU_ASSERT_PTR_NULL(ct_text_nearest("x", keys, 3));
-  CU_ASSERT_PTR_NULL(ct_text_nearest("", keys, 3));
-  char longer[300];
-  memset(longer, 'l', sizeof longer - 1);
-  longer[sizeof longer - 1] = '\0';
-  CU_ASSERT_PTR_NULL(ct_text_nearest(longer, keys, 3));
-}
-
-static void text_pattern(void)
-{
-  CU_ASSERT_TRUE(ct_text_match("layer4.*", "layer4.0.conv1.weight"));
-  CU_ASSERT_TRUE(ct_text_match("*.weight", "layer4.0.conv1.weight"));
-  CU_ASSERT_TRUE(ct_text_match("layer?.*.bn*.bias", "layer1.0.bn2.bias"));
-  CU_ASSERT_TRUE(ct_text_match("*a*b*", "xxaxxbaab"));
-  CU_ASSERT_TRUE(ct_text_match("", ""));
-  CU_ASSERT_TRUE(ct_text_match("**", ""));
-  CU_ASSERT_FALSE(ct_text_match("fc", "fc.bias"));
-  CU_ASSERT_FALSE(ct_text_match("*.bias", "fc.biased"));
-  CU_ASSERT_FALSE(ct_text_match("?", ""));
-  CU_ASSERT_FALSE(ct_text_match("", "a"));
-}
-
-static void text_numbers(void)
-{
-  int64_t i = 0;
-  double d = 0;
-  CT_ASSERT_INT(ct_text_int("-9223372036854775808", &i), CT_OK);
-  CT_ASSERT_INT(i, INT64_MIN);
-  CT_ASSERT_INT(ct_text_int("+12", &i), CT_OK);
-  CT_ASSERT_INT(i, 12);
-  static const char *const no_int[] = {"",  " 1", "1 ", "1.0", "0x10", "9223372036854775808",
-                                       "-", "1-"};
-  for (size_t k = 0; k < sizeof no_int / sizeof no_int[0]; k++)
-    CT_ASSERT_INT(ct_text_int(no_int[k], &i), CT_ERR_ARG);
-  CT_ASSERT_INT(i, 12);
-  CT_ASSERT_INT(ct_text_double("1e-4", &d), CT_OK);
-  CT_ASSERT_NEAR(d, 1e-4, 0);
-  CT_ASSERT_INT(ct_text_double("-.5", &d), CT_OK);
-  CT_ASSERT_NEAR(d, -0.5, 0);
-  static const char *const no_double[] = {"",    " 1",    "1 ", "0x1p3", "inf",
-                                          "nan", "1e999", "1e", "."};
-  for (size_t k = 0; k < sizeof no_double / sizeof no_double[0]; k++)
-    CT_ASSERT_INT(ct_text_double(no_double[k], &d), CT_ERR_ARG);
-}
-
-static void text_sizes_and_times(void)
-{
-  char b[32];
-  CT_ASSERT_TEXT(ct_text_bytes(0, b, sizeof b), "0 B");
-  CT_ASSERT_TEXT(ct_text_bytes(1023, b, sizeof b), "1023 B");
-  CT_ASSERT_TEXT(ct_text_bytes(12 * 1024, b, sizeof b), "12 KiB");
-  CT_ASSERT_TEXT(ct_text_bytes(1.5 * (1 << 30), b, sizeof b), "1.5 GiB");
-  CT_ASSERT_TEXT(ct_text_bytes(1024.0 * 1024 - 1, b, sizeof b), "1.0 MiB");
-  CT_ASSERT_TEXT(ct_text_seconds(0.0123, b, sizeof b), "0.012 s");
-  CT_ASSERT_TEXT(ct_text_seconds(12.34, b, sizeof b), "12.3 s");
-  CT_ASSERT_TEXT(ct_text_seconds(59.99, b, sizeof b), "1m00s");
-  CT_ASSERT_TEXT(ct_text_seconds(190, b, sizeof b), "3m10s");
-  CT_ASSERT_TEXT(ct_text_seconds(3599.9, b, sizeof b), "1h00m");
-  CT_ASSERT_TEXT(ct_text_seconds(3720, b, sizeof b), "1h02m");
-}
-
-static void paths(void)
-{
-  char b[32];
-  CT_ASSERT_OK(ct_path_join(b, sizeof b, "runs/a", "x.h5"));
-  CT_ASSERT_TEXT(b, "runs/a/x.h5");
-  CT_ASSERT_OK(ct_path_join(b, sizeof b, "runs/", "x.h5"));
-  CT_ASSERT_TEXT(b, "runs/x.h5");
-  CT_ASSERT_OK(ct_path_join(b, sizeof b, "runs", "/x.h5"));
-  CT_ASSERT_TEXT(b, "/x.h5");
-  CT_ASSERT_OK(ct_path_join(b, sizeof b, "", "x.h5"));
-  CT_ASSERT_TEXT(b, "x.h5");
-  CT_ASSERT_FAILS(ct_path_join(b, 8, "runs/a", "x.h5"), CT_ERR_ARG, "too long");
-  static const char *const dirs[][2] = {{"a/b/c", "a/b"}, {"a", "."},    {"/a", "/"}, {"a/b/", "a"},
-                                        {"/", "/"},       {"a//b", "a"}, {"", "."}};
-  for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++) {
-    CT_ASSERT_OK(ct_path_dir(b, sizeof b, dirs[i][0]));
-    CT_ASSERT_TEXT(b, dirs[i][1]);
-  }
 }
 
 /* ---- random numbers and hashes ---- */
@@ -472,23 +267,10 @@ int main(int argc, char **argv)
                                     CT_TEST(shape_overflow_saturates),
                                     CT_TEST(shape_same_ignores_type_and_layout),
                                     CT_TEST(dtype_names_and_sizes),
-                                    CT_TEST(err_is_recorded_once),
-                                    CT_TEST(err_prefix_goes_in_front),
-                                    CT_TEST(err_text_is_cut_not_overrun),
-                                    CT_TEST(err_text_may_quote_the_last),
-                                    CT_TEST(err_is_per_thread_and_can_be_adopted),
-                                    CT_TEST(err_names_and_exit_codes),
                                     CT_TEST(mem_is_aligned_zero_and_counted),
                                     CT_TEST(mem_large_block_is_not_touched),
                                     CT_TEST(mem_fails_on_request_and_when_too_large),
                                     CT_TEST(mem_grow_keeps_and_zeroes),
-                                    CT_TEST(str_grows),
-                                    CT_TEST(text_format_says_if_it_fitted),
-                                    CT_TEST(text_nearest_word),
-                                    CT_TEST(text_pattern),
-                                    CT_TEST(text_numbers),
-                                    CT_TEST(text_sizes_and_times),
-                                    CT_TEST(paths),
                                     CT_TEST(philox_known_answers),
                                     CT_TEST(random_numbers_are_distributed),
                                     CT_TEST(normal_numbers_are_finite),
