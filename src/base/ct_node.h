@@ -1,6 +1,7 @@
 /** \file ct_node.h  A parsed YAML document as a tree that remembers its places.  Layer 0.
  *
- * Only what a configuration needs: maps, lists and scalars; no anchors, no tags, one document. */
+ * Only what a configuration needs: maps, lists and scalars; no anchors, one document; no tags but
+ * `!!binary`, as which a text that is not UTF-8 (the name of a directory) is written and read. */
 #ifndef CT_NODE_H
 #define CT_NODE_H
 #include "base/ct_text.h"
@@ -15,6 +16,7 @@ typedef struct ct_node {
   int line;              /**< 1-based, where the key or value stands; 0: from the command line */
   int used;              /**< set by readers: what stays 0 was not understood by anybody */
   struct ct_node *child; /**< first child, owned */
+  struct ct_node *last;  /**< last child */
   struct ct_node *next;  /**< next sibling, owned by the parent */
 } ct_node_t;
 
@@ -22,7 +24,7 @@ typedef struct ct_node {
  * CT_ERR_USAGE with name:line for a syntax error, a duplicate key, an anchor or a second document. */
 int ct_node_parse(const char *text, size_t bytes, const char *name, ct_node_t **out);
 void ct_node_free(ct_node_t *n);
-/** Child of a map by key, or NULL. */
+/** Child of a map by key, or NULL; looks at one after the other. */
 ct_node_t *ct_node_find(const ct_node_t *map, const char *key);
 /** Children of a list or map. */
 int ct_node_count(const ct_node_t *n);

@@ -1,5 +1,6 @@
 #include "base/ct_node.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <yaml.h>
@@ -58,10 +59,11 @@ int ct_node_count(const ct_node_t *n)
 
 void ct_node_append(ct_node_t *parent, ct_node_t *child)
 {
-  ct_node_t **end = &parent->child;
-  while (*end)
-    end = &(*end)->next;
-  *end = child;
+  if (parent->last)
+    parent->last->next = child;
+  else
+    parent->child = child;
+  parent->last = child;
 }
 
 ct_node_t *ct_node_copy(const ct_node_t *n)
@@ -71,13 +73,13 @@ ct_node_t *ct_node_copy(const ct_node_t *n)
   copy->quoted = n->quoted;
   copy->line = n->line;
   copy->used = n->used;
-  ct_node_t **end = &copy->child;
-  for (const ct_node_t *c = n->child; c; c = c->next, end = &(*end)->next) {
-    *end = ct_node_copy(c);
-    if (!*end) {
+  for (const ct_node_t *c = n->child; c; c = c->next) {
+    ct_node_t *child = ct_node_copy(c);
+    if (!child) {
       ct_node_free(copy);
       return NULL;
     }
+    ct_node_append(copy, child);
   }
   return copy;
 }
@@ -116,6 +118,15 @@ static int line_of(const yaml_event_t *e)
   return (int)e->start_mark.line + 1;
 }
 
+/* Text that is not UTF-8: its bytes in base64. */
+static int is_binary(const yaml_event_t *e)
+{
+  return e->type == YAML_SCALAR_EVENT && e->data.scalar.tag &&
+         strcmp((const char *)e->data.scalar.tag, "tag:yaml.org,2002:binary") == 0;
+}
+
+static const char no_tags[] = "a tag ('!name') is not supported";
+
 /* What YAML has and a configuration does not. */
 static const char *refused(const yaml_event_t *e)
 {
@@ -140,24 +151,15 @@ static const char *refused(const yaml_event_t *e)
     break;
   }
   if (anchor) return "an anchor ('&name') is not supported";
-  return tag ? "a tag ('!name') is not supported" : NULL;
+  return tag && !is_binary(e) ? no_tags : NULL;
 }
 
-/* Length of the UTF-8 sequence at p if YAML holds it as it is, else 0: for control
- * characters, byte order marks and the line separators of Unicode, which YAML folds. */
-static int raw_length(const unsigned char *p)
+/* What YAML does not hold as it is: control characters, byte order marks and the line separators of Unicode,
+ * which it folds. */
+static int is_odd(uint32_t code)
 {
-  static const unsigned char lead[] = {0xC0, 0xE0, 0xF0};
-  if (p[0] < 0x80) return p[0] >= ' ' && p[0] != 0x7F;
-  int more = p[0] >= 0xF0 ? 3 : p[0] >= 0xE0 ? 2 : p[0] >= 0xC2 ? 1 : 0;
-  uint32_t code = more ? p[0] - lead[more - 1] : 0;
-  for (int i = 1; i <= more; i++) {
-    if ((p[i] & 0xC0) != 0x80) return 0;
-    code = code << 6 | (p[i] & 0x3F);
-  }
-  int odd = code < 0xA0 || code == 0x2028 || code == 0x2029 || code == 0xFEFF || code == 0xFFFE ||
-            code == 0xFFFF || code > 0x10FFFF;
-  return odd ? 0 : more + 1;
+  return code < ' ' || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
+         code == 0xFEFF || code == 0xFFFE || code == 0xFFFF;
 }
 
 /* 1 if the text stands for itself without quotes, on one line, in a block. */
@@ -170,10 +172,10 @@ static int plain_safe(const char *text)
   if (text[0] == '-' && (text[1] == '\0' || text[1] == ' ')) return 0;
   if (strncmp(text, "---", 3) == 0 || strncmp(text, "...", 3) == 0) return 0;
   if (strstr(text, ": ") || strstr(text, " #")) return 0;
-  for (const unsigned char *p = (const unsigned char *)text; *p;) {
-    int length = raw_length(p);
-    if (length == 0) return 0;
-    p += length;
+  uint32_t code;
+  for (int length; *text; text += length) {
+    length = ct_text_utf8(text, &code);
+    if (length == 0 || is_odd(code)) return 0;
   }
   return 1;
 }
@@ -182,19 +184,26 @@ static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_node_t 
 
 /* A plain text that only its place or its line breaks made possible (such as `-` in `[-]`) is
  * marked as quoted: it is no number either, and the dump can then write it anywhere. */
-static int parse_scalar(const yaml_event_t *e, ct_node_t **out)
+static int parse_scalar(const reader_t *r, const yaml_event_t *e, ct_node_t **out)
 {
+  int rc = CT_OK;
+  size_t len;
   const char *text = (const char *)e->data.scalar.value;
   *out = ct_node_new(CT_NODE_SCALAR, NULL, text);
   if (!*out) return CT_ERR_NOMEM;
   (*out)->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || !plain_safe(text);
-  return CT_OK;
+  if (!is_binary(e)) return CT_OK;
+  (*out)->quoted = 1;
+  if (ct_text_unbase64((*out)->text, &len) != CT_OK || strlen((*out)->text) != len)
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: '!!binary' is not base64 of a text", r->name, line_of(e));
+out:
+  return rc;
 }
 
-static int check_key(const reader_t *r, const yaml_event_t *e, const ct_node_t *map)
+static int check_key(const reader_t *r, const yaml_event_t *e)
 {
   int rc = CT_OK, line = line_of(e);
-  const char *why = refused(e);
+  const char *why = is_binary(e) ? no_tags : refused(e);
   if (why) CT_FAIL(CT_ERR_USAGE, "%s:%d: %s", r->name, line, why);
   if (e->type != YAML_SCALAR_EVENT)
     CT_FAIL(CT_ERR_USAGE, "%s:%d: a key must be a word, not a list or map", r->name, line);
@@ -202,20 +211,48 @@ static int check_key(const reader_t *r, const yaml_event_t *e, const ct_node_t *
   if (!*key) CT_FAIL(CT_ERR_USAGE, "%s:%d: a key is empty", r->name, line);
   if (strlen(key) > MAX_KEY)
     CT_FAIL(CT_ERR_USAGE, "%s:%d: a key is longer than %d bytes", r->name, line, MAX_KEY);
-  const ct_node_t *first = ct_node_find(map, key);
-  if (first)
-    CT_FAIL(CT_ERR_USAGE, "%s:%d: duplicate key '%s', first given in line %d", r->name, line, key,
-            first->line);
 out:
   return rc;
 }
 
-static int parse_pair(reader_t *r, const yaml_event_t *key, ct_node_t *map, int depth,
-                      ct_node_t **out)
+static int by_key_and_line(const void *a, const void *b)
+{
+  const ct_node_t *p = *(ct_node_t *const *)a, *q = *(ct_node_t *const *)b;
+  int order = strcmp(p->key, q->key);
+  return order ? order : (p->line > q->line) - (p->line < q->line);
+}
+
+/* Sorts the keys: to look for each of many among those before it would take the square of their number. */
+static int check_unique(const reader_t *r, const ct_node_t *map)
+{
+  int rc = CT_OK, n = 0;
+  const ct_node_t *first = NULL, *again = NULL, **sorted;
+  if (map->kind != CT_NODE_MAP || map->child == map->last) return CT_OK;
+  sorted = ct_mem_array(ct_node_count(map), sizeof *sorted, "the keys of a map");
+  if (!sorted) return CT_ERR_NOMEM;
+  for (const ct_node_t *c = map->child; c; c = c->next)
+    sorted[n++] = c;
+  qsort(sorted, (size_t)n, sizeof *sorted, by_key_and_line);
+  for (int i = 1; i < n; i++)
+    if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0 &&
+        (!again || sorted[i]->line < again->line)) {
+      first = sorted[i - 1];
+      again = sorted[i];
+    }
+  if (again)
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: duplicate key '%s', first given in line %d", r->name, again->line,
+            again->key, first->line);
+out:
+  ct_mem_free(sorted);
+  return rc;
+}
+
+static int parse_pair(reader_t *r, const yaml_event_t *key, int depth, ct_node_t **out)
 {
   int rc = CT_OK;
   yaml_event_t e = {0};
-  CT_TRY(check_key(r, key, map));
+  *out = NULL;
+  CT_TRY(check_key(r, key));
   CT_TRY(next_event(r, &e));
   CT_TRY(parse_value(r, &e, depth, out));
   (*out)->line = line_of(key);
@@ -234,15 +271,16 @@ static int parse_children(reader_t *r, ct_node_t *parent, int depth)
 {
   int rc = CT_OK;
   yaml_event_t e = {0};
-  for (ct_node_t **end = &parent->child;; end = &(*end)->next) {
+  for (ct_node_t *child = NULL;; ct_node_append(parent, child)) {
     CT_TRY(next_event(r, &e));
     if (e.type == YAML_SEQUENCE_END_EVENT || e.type == YAML_MAPPING_END_EVENT) break;
     if (parent->kind == CT_NODE_MAP)
-      CT_TRY(parse_pair(r, &e, parent, depth, end));
+      CT_TRY(parse_pair(r, &e, depth, &child));
     else
-      CT_TRY(parse_value(r, &e, depth, end));
+      CT_TRY(parse_value(r, &e, depth, &child));
     yaml_event_delete(&e);
   }
+  CT_TRY(check_unique(r, parent));
 out:
   yaml_event_delete(&e);
   return rc;
@@ -257,7 +295,7 @@ static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_node_t 
   if (depth > MAX_DEPTH)
     CT_FAIL(CT_ERR_USAGE, "%s:%d: more than %d levels of nesting", r->name, line_of(e), MAX_DEPTH);
   if (e->type == YAML_SCALAR_EVENT) {
-    CT_TRY(parse_scalar(e, &n));
+    CT_TRY(parse_scalar(r, e, &n));
   } else {
     int is_map = e->type == YAML_MAPPING_START_EVENT;
     n = ct_node_new(is_map ? CT_NODE_MAP : CT_NODE_LIST, NULL, NULL);
@@ -347,6 +385,7 @@ static void replace_content(ct_node_t *to, ct_node_t *from)
   to->quoted = from->quoted;
   to->line = from->line;
   to->child = from->child;
+  to->last = from->last;
   to->used = 0;
   from->text = old.text;
   from->child = old.child;
@@ -417,36 +456,26 @@ out:
 
 /* ---- writing ---- */
 
-/* Escapes one character and says how many bytes it had. */
-static int dump_escape(const unsigned char *p, ct_str_t *out, int *length)
+/* A character between quotes. */
+static int dump_character(const char *text, int length, uint32_t code, ct_str_t *out)
 {
-  *length = 1;
-  if (p[0] == '"' || p[0] == '\\') return ct_str_add(out, "\\%c", p[0]);
-  if (p[0] == '\n') return ct_str_add(out, "\\n");
-  if (p[0] == '\t') return ct_str_add(out, "\\t");
-  if (p[0] == 0xC2 && (p[1] & 0xC0) == 0x80) {
-    *length = 2;
-    return ct_str_add(out, "\\x%02X", p[1]);
-  }
-  if ((p[0] & 0xF0) == 0xE0 && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80) {
-    *length = 3;
-    return ct_str_add(out, "\\u%04X", (p[0] & 0xFu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu));
-  }
-  return ct_str_add(out, "\\x%02X", p[0]);
+  if (code == '"' || code == '\\') return ct_str_add(out, "\\%c", text[0]);
+  if (code == '\n') return ct_str_add(out, "\\n");
+  if (code == '\t') return ct_str_add(out, "\\t");
+  if (is_odd(code)) return ct_str_add(out, code < 0x100 ? "\\x%02X" : "\\u%04X", code);
+  return ct_str_add(out, "%.*s", length, text);
 }
 
 static int dump_text(const char *text, int quoted, ct_str_t *out)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, is_text = ct_text_is_utf8(text);
+  uint32_t code;
   if (!quoted && plain_safe(text)) return ct_str_add(out, "%s", text);
-  CT_TRY(ct_str_add(out, "\""));
-  for (const unsigned char *p = (const unsigned char *)text; *p;) {
-    int length = *p == '"' || *p == '\\' ? 0 : raw_length(p);
-    if (length > 0)
-      CT_TRY(ct_str_add(out, "%.*s", length, (const char *)p));
-    else
-      CT_TRY(dump_escape(p, out, &length));
-    p += length;
+  CT_TRY(ct_str_add(out, is_text ? "\"" : "!!binary \""));
+  if (!is_text) CT_TRY(ct_text_base64(text, out));
+  for (int length; is_text && *text; text += length) {
+    length = ct_text_utf8(text, &code);
+    CT_TRY(dump_character(text, length, code, out));
   }
   CT_TRY(ct_str_add(out, "\""));
 out:
@@ -461,7 +490,7 @@ static int is_flow_list(const ct_node_t *n)
   if (n->kind != CT_NODE_LIST) return 0;
   for (const ct_node_t *c = n->child; c; c = c->next) {
     if (c->kind != CT_NODE_SCALAR) return 0;
-    if (c->quoted) continue;
+    if (c->quoted || !ct_text_is_utf8(c->text)) continue;
     if (!c->text[0] || !plain_safe(c->text) || c->text[strspn(c->text, safe)]) return 0;
   }
   return 1;

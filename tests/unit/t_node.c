@@ -171,6 +171,9 @@ static void set_errors(void)
   CT_ASSERT_FAILS(ct_node_set(n, "", "1"), CT_ERR_USAGE, "expected a dotted key");
   CT_ASSERT_FAILS(ct_node_set(n, "optim..lr", "1"), CT_ERR_USAGE, "expected a dotted key");
   CT_ASSERT_FAILS(ct_node_set(n, "optim.", "1"), CT_ERR_USAGE, "expected a dotted key");
+  char longer[300] = "optim.";
+  memset(longer + 6, 'k', sizeof longer - 7);
+  CT_ASSERT_FAILS(ct_node_set(n, longer, "1"), CT_ERR_USAGE, "expected a dotted key");
   expect_dump(n, "optim:\n  lr: 0.1\nlist: [1]\n");
   ct_node_free(n);
 }
@@ -244,6 +247,59 @@ static void dump_indents(void)
   ct_node_free(n);
 }
 
+/* The bytes of a name of a file, as PyYAML writes them too. */
+static void bytes_survive(void)
+{
+  ct_node_t *n = ct_node_new(CT_NODE_MAP, NULL, NULL), *list = ct_node_new(CT_NODE_LIST, "b", NULL);
+  ct_str_t out = {0};
+  ct_node_append(n, ct_node_new(CT_NODE_SCALAR, "a", "/d\xE9j\xFF x"));
+  ct_node_append(n, list);
+  ct_node_append(list, ct_node_new(CT_NODE_SCALAR, NULL, "\xFF"));
+  ct_node_append(list, ct_node_new(CT_NODE_SCALAR, NULL, "c"));
+  expect_dump(n, "a: !!binary \"L2Tpav8geA==\"\nb: [!!binary \"/w==\", c]\n");
+  CT_ASSERT_OK(ct_node_dump(n, 0, &out));
+  ct_node_t *back = parsed(out.data);
+  CT_ASSERT_TEXT(text_at(back, "a"), "/d\xE9j\xFF x");
+  CT_ASSERT_TEXT(ct_node_find(back, "b")->child->text, "\xFF");
+  expect_dump(back, out.data);
+  ct_node_free(back);
+  ct_node_free(n);
+  ct_str_clear(&out);
+  n = parsed("a: !!binary |\n  Zm9v\n  YmFy\nb: [!!binary MQ==]\n");
+  CT_ASSERT_TEXT(text_at(n, "a"), "foobar");
+  CT_ASSERT_INT(ct_node_find(n, "b")->child->quoted, 1); /* a text, no number */
+  ct_node_free(n);
+  expect_refused("\na: !!binary x\n", "t.yaml:2: '!!binary' is not base64 of a text");
+  expect_refused("a: !!binary YQBi\n", "'!!binary' is not base64 of a text"); /* a zero byte */
+  expect_refused("!!binary YQ== : 1\n", "a tag");
+  expect_refused("a: !!binary [x]\n", "a tag");
+}
+
+/* So many that a look at each among those before it would never end. */
+static void many_keys_and_items(void)
+{
+  enum { MANY = 400000 };
+  ct_str_t text = {0}, out = {0};
+  for (int i = 0; i < MANY; i++)
+    CT_ASSERT_INT(ct_str_add(&text, "k%d: %d\n", i, i), CT_OK);
+  ct_node_t *n = parsed(text.data), *list = ct_node_new(CT_NODE_LIST, NULL, NULL);
+  CT_ASSERT_INT(n ? ct_node_count(n) : 0, MANY);
+  CT_ASSERT_TEXT(text_at(n, "k399999"), "399999");
+  CT_ASSERT_OK(ct_str_add(&text, "k7: 1\nk5: 1\nk7: 1\n"));
+  expect_refused(text.data, "t.yaml:400001: duplicate key 'k7', first given in line 8");
+  for (int i = 0; i < MANY; i++)
+    ct_node_append(list, ct_node_new(CT_NODE_SCALAR, NULL, "1"));
+  CT_ASSERT_INT(ct_node_count(list), MANY);
+  ct_node_t *copy = ct_node_copy(list);
+  CT_ASSERT_INT(ct_node_dump(copy, 0, &out), CT_OK);
+  CT_ASSERT_INT(out.len, strlen("[]\n") + 3 * MANY - 2);
+  ct_node_free(copy);
+  ct_node_free(list);
+  ct_node_free(n);
+  ct_str_clear(&text);
+  ct_str_clear(&out);
+}
+
 /* Each allocation of ours fails once: an error each time, and nothing is lost. */
 static void out_of_memory_anywhere(void)
 {
@@ -281,6 +337,8 @@ int main(int argc, char **argv)
                                     CT_TEST(built_by_hand),
                                     CT_TEST(dump_parses_back),
                                     CT_TEST(dump_indents),
+                                    CT_TEST(bytes_survive),
+                                    CT_TEST(many_keys_and_items),
                                     CT_TEST(out_of_memory_anywhere),
                                     CT_TEST_END};
   return ct_test_main("node", tests, argc, argv);
