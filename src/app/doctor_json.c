@@ -3,6 +3,8 @@
 
 #include "app/doctor.h"
 #include "app/result.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
 
 /* null for what is not known or has no limit */
 static json_t *count_or_null(int64_t n)
@@ -10,9 +12,18 @@ static json_t *count_or_null(int64_t n)
   return n < 0 || n == CT_NO_LIMIT ? json_null() : json_integer((json_int_t)n);
 }
 
+/* With the names of files in it. */
+static json_t *words(const char *text)
+{
+  char *copy = ct_text_utf8_copy(text);
+  json_t *o = json_string(copy);
+  ct_mem_free(copy);
+  return o;
+}
+
 static json_t *text_or_null(const char *text)
 {
-  return *text ? json_string(text) : json_null();
+  return *text ? words(text) : json_null();
 }
 
 /* The cores of a mask as numbers. */
@@ -46,17 +57,17 @@ static json_t *rank(const ct_facts_t *f)
 
 static json_t *finding(const ct_finding_t *f)
 {
-  static const char *const words[] = {"ok", "note", "bad"};
-  return json_pack("{s:s, s:s, s:o, s:i, s:s, s:o}", "level", words[f->level], "key", f->key,
-                   "host", text_or_null(f->host), "nodes", f->nodes, "what", f->what, "cure",
+  static const char *const levels[] = {"ok", "note", "bad"};
+  return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o}", "level", levels[f->level], "key", f->key,
+                   "host", text_or_null(f->host), "nodes", f->nodes, "what", words(f->what), "cure",
                    text_or_null(f->cure));
 }
 
 static json_t *directory(const ct_job_t *job)
 {
   const ct_volume_t *v = &job->volume;
-  return json_pack("{s:s, s:s, s:o, s:b, s:b, s:b}", "path", job->dir, "type", v->type, "free",
-                   count_or_null(v->free), "writable", v->writable, "flock",
+  return json_pack("{s:o, s:s, s:o, s:b, s:b, s:b}", "path", words(job->dir), "type", v->type,
+                   "free", count_or_null(v->free), "writable", v->writable, "flock",
                    v->writable && !v->flock_error, "fcntl", v->writable && !v->fcntl_error);
 }
 

@@ -112,7 +112,10 @@ void ct_metrics_num(ct_metrics_t *m, const char *name, double v)
 
 void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v)
 {
-  if (m) set(m, name, json_string(v));
+  if (!m) return;
+  char *text = ct_text_utf8_copy(v); /* an error's text may have any file's name in it */
+  set(m, name, json_string(text));
+  ct_mem_free(text);
 }
 
 /* One write, whole or taken back. */

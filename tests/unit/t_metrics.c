@@ -49,6 +49,19 @@ static void fields_keep_their_order(void)
                                "\"a \\\"name\\\"\":\"two\\nlines\"}\n{\"event\":\"end\"}\n");
 }
 
+/* JSON has no other bytes, and an error's text may name any file. */
+static void texts_become_utf8(void)
+{
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+  ct_metrics_begin(m, "end");
+  ct_metrics_text(m, "error", "/d\xE9j\xC3\xA0/a.h5");
+  CT_ASSERT_OK(ct_metrics_end(m));
+  CT_ASSERT_OK(ct_metrics_close(m));
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"end\",\"error\":\"/d?j\xC3\xA0/a.h5\"}\n");
+}
+
 static void numbers_read_back_exactly(void)
 {
   static const double values[] = {1.0 / 3, 2.3025850929940459, 1e-300, 123456789.123456789};
@@ -203,6 +216,7 @@ static void nothing_stays_allocated(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(fields_keep_their_order),
+                                    CT_TEST(texts_become_utf8),
                                     CT_TEST(numbers_read_back_exactly),
                                     CT_TEST(what_is_not_finite_is_null),
                                     CT_TEST(appends_and_drops_a_torn_line),
