@@ -75,13 +75,14 @@ void ct_config_clear(ct_config_t *c)
 static int apply_set(ct_node_t *root, const char *set)
 {
   int rc = CT_OK;
-  char key[256];
+  ct_str_t key = {0};
   const char *equal = strchr(set, '=');
   if (!equal || equal == set)
     CT_FAIL(CT_ERR_USAGE, "--set %s: expected KEY=VALUE, such as optim.lr=0.1", set);
-  CT_TRY(ct_text_format(key, sizeof key, "%.*s", (int)(equal - set), set));
-  CT_TRY(ct_node_set(root, key, equal + 1));
+  CT_TRY(ct_str_add(&key, "%.*s", (int)(equal - set), set));
+  CT_TRY(ct_node_set(root, key.data, equal + 1));
 out:
+  ct_str_clear(&key);
   return rc;
 }
 

@@ -21,6 +21,7 @@ typedef enum {
   CT_OPT_T_DOUBLE,  /**< double */
   CT_OPT_T_BOOL,    /**< int, 0 or 1: true/false/yes/no/on/off */
   CT_OPT_T_TEXT,    /**< char *, owned, never NULL after defaults */
+  CT_OPT_T_NAME,    /**< a text that can be the name of a file: no '/', no control characters */
   CT_OPT_T_CHOICE,  /**< int, index into the words of `choices` */
   CT_OPT_T_TEXTS,   /**< ct_opt_texts_t: a scalar or a list of scalars */
   CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
@@ -63,6 +64,10 @@ typedef struct ct_opt {
 #define CT_OPT_TEXT(T, f, def, help)                      \
   {                                                       \
 #    f, CT_OPT_T_TEXT, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_NAME(T, f, def, help)                      \
+  {                                                       \
+#    f, CT_OPT_T_NAME, offsetof(T, f), def, 0, 0, 0, help \
   }
 #define CT_OPT_CHOICE(T, f, def, choices, help)                   \
   {                                                               \

@@ -218,19 +218,27 @@ static int take_choice(const place_t *at, const ct_opt_t *row, const ct_node_t *
   return wrong_type(at, n, expected);
 }
 
-static char *copy_text(const ct_node_t *n)
+static const char *text_of(const ct_node_t *n)
 {
-  return ct_mem_strdup(is_plain(n) && is_null_word(n->text) ? "" : n->text);
+  return is_plain(n) && is_null_word(n->text) ? "" : n->text;
 }
 
 static int take_text(const place_t *at, const ct_node_t *n, char **out)
 {
   if (n->kind != CT_NODE_SCALAR) return wrong_type(at, n, "text");
-  char *text = copy_text(n);
+  char *text = ct_mem_strdup(text_of(n));
   if (!text) return CT_ERR_NOMEM;
   ct_mem_free(*out);
   *out = text;
   return CT_OK;
+}
+
+static int take_name(const place_t *at, const ct_node_t *n, char **out)
+{
+  static const char what[] = "a plain name: not empty, '.' or '..', without '/' and control "
+                             "characters, of up to 255 bytes";
+  if (n->kind != CT_NODE_SCALAR || !ct_text_is_name(text_of(n))) return wrong_type(at, n, what);
+  return take_text(at, n, out);
 }
 
 static void clear_texts(ct_opt_texts_t *t)
@@ -266,7 +274,7 @@ static int take_texts(const place_t *at, const ct_node_t *n, ct_opt_texts_t *out
       rc = wrong_type(at, item, "text or a list of texts");
       goto out;
     }
-    t.v[t.n] = copy_text(item);
+    t.v[t.n] = ct_mem_strdup(text_of(item));
     if (!t.v[t.n++]) CT_TRY(CT_ERR_NOMEM);
   }
   clear_texts(out);
@@ -335,6 +343,8 @@ static int take(const place_t *at, const ct_opt_t *row, const ct_node_t *n, void
     return take_bool(at, n, to);
   case CT_OPT_T_TEXT:
     return take_text(at, n, to);
+  case CT_OPT_T_NAME:
+    return take_name(at, n, to);
   case CT_OPT_T_CHOICE:
     return take_choice(at, row, n, to);
   case CT_OPT_T_TEXTS:
@@ -359,7 +369,7 @@ static int take_default(const ct_opt_t *row, void *to)
   int rc = CT_OK;
   const char *def = row->def;
   ct_node_t *n = NULL;
-  if (!def && row->type != CT_OPT_T_TEXT) return CT_OK;
+  if (!def && row->type != CT_OPT_T_TEXT) return CT_OK; /* a text is never NULL */
   if (def && def[0])
     CT_TRY(ct_node_parse(def, strlen(def), "default", &n));
   else
@@ -504,6 +514,7 @@ static ct_node_t *dump_row(const ct_opt_t *row, const void *from)
   case CT_OPT_T_BOOL:
     return ct_node_new(CT_NODE_SCALAR, row->key, *(const int *)from ? "true" : "false");
   case CT_OPT_T_TEXT:
+  case CT_OPT_T_NAME:
     return text_node(row->key, *(char *const *)from);
   case CT_OPT_T_CHOICE:
     return choice_node(row, *(const int *)from);
@@ -534,6 +545,7 @@ void ct_opt_clear(const ct_opt_t *rows, void *values)
                                  [CT_OPT_T_DOUBLE] = sizeof(double),
                                  [CT_OPT_T_BOOL] = sizeof(int),
                                  [CT_OPT_T_TEXT] = sizeof(char *),
+                                 [CT_OPT_T_NAME] = sizeof(char *),
                                  [CT_OPT_T_CHOICE] = sizeof(int),
                                  [CT_OPT_T_TEXTS] = sizeof(ct_opt_texts_t),
                                  [CT_OPT_T_DOUBLES] = sizeof(ct_opt_doubles_t),
@@ -542,7 +554,7 @@ void ct_opt_clear(const ct_opt_t *rows, void *values)
                                  [CT_OPT_T_NODE] = sizeof(ct_node_t *)};
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
     void *at = slot(row, values);
-    if (row->type == CT_OPT_T_TEXT) ct_mem_free(*(char **)at);
+    if (row->type == CT_OPT_T_TEXT || row->type == CT_OPT_T_NAME) ct_mem_free(*(char **)at);
     if (row->type == CT_OPT_T_TEXTS) clear_texts(at);
     if (row->type == CT_OPT_T_DOUBLES) ct_mem_free(((ct_opt_doubles_t *)at)->v);
     if (row->type == CT_OPT_T_NODE) ct_node_free(*(ct_node_t **)at);
@@ -558,6 +570,7 @@ static const char *type_text(const ct_opt_t *row)
                                       [CT_OPT_T_DOUBLE] = "NUMBER",
                                       [CT_OPT_T_BOOL] = "true|false",
                                       [CT_OPT_T_TEXT] = "TEXT",
+                                      [CT_OPT_T_NAME] = "NAME",
                                       [CT_OPT_T_TEXTS] = "TEXT or LIST",
                                       [CT_OPT_T_DOUBLES] = "NUMBER or LIST",
                                       [CT_OPT_T_PAIR] = "INTEGER or PAIR",

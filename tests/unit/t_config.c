@@ -111,6 +111,12 @@ static void mistakes_on_the_command_line(void)
   check_refused(usual, "optim.lrr=3", "--set: optim.lrr: unknown key; did you mean 'lr'?");
   check_refused(usual, "optim.lr=[1", "not valid YAML");
   check_refused(usual, "run.name.x=1", "is not a map");
+  check_refused(usual, "run.name=..", "--set: run.name: expected a plain name");
+  check_refused("run:\n  name: a/b\n", NULL, "run.yaml:2: run.name: expected a plain name");
+  char longer[400] = "optim.";
+  memset(longer + 6, 'k', 300);
+  strcpy(longer + 306, "=1");
+  check_refused(usual, longer, "expected a dotted key");
 }
 
 /* ---- resolving and checking ---- */
