@@ -1,9 +1,10 @@
 #include "base/ct_opt.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -65,15 +66,6 @@ const char *ct_opt_word(const ct_opt_t *rows, const char *key, int value)
   const char *p = row && row->choices ? choice_word(row->choices, value, &len) : NULL;
   snprintf(word, sizeof word, "%.*s", p ? len : 1, p ? p : "?");
   return word;
-}
-
-/* The shortest text that reads back to the same number. */
-static void double_text(double value, char *buf, size_t cap)
-{
-  for (int digits = 6; digits <= 17; digits++) {
-    snprintf(buf, cap, "%.*g", digits, value);
-    if (strtod(buf, NULL) == value) break;
-  }
 }
 
 static int has_range(const ct_opt_t *row)
@@ -181,12 +173,16 @@ static int take_int(const place_t *at, const ct_opt_t *row, const ct_node_t *n, 
   return CT_OK;
 }
 
+/* Most numbers are used in float32: none becomes 0 or infinity there. */
 static int take_double(const place_t *at, const ct_opt_t *row, const ct_node_t *n, double *out)
 {
   double value;
   if (!is_plain(n) || ct_text_double(n->text, &value) != CT_OK)
     return wrong_type(at, n, "a number");
   if (!in_range(row, value)) return out_of_range(at, row, n);
+  if (value != 0 && !(fabs(value) >= FLT_MIN && fabs(value) <= FLT_MAX))
+    return complain(at, n->line, "must be 0 or, but for its sign, between %.3g and %.3g, not %.40s",
+                    (double)FLT_MIN, (double)FLT_MAX, n->text);
   *out = value;
   return CT_OK;
 }
@@ -444,8 +440,7 @@ static ct_node_t *int_node(const char *key, int64_t value)
 static ct_node_t *double_node(const char *key, double value)
 {
   char text[40];
-  double_text(value, text, sizeof text);
-  return ct_node_new(CT_NODE_SCALAR, key, text);
+  return ct_node_new(CT_NODE_SCALAR, key, ct_text_number(value, text, sizeof text));
 }
 
 /* Text that YAML would take for something else is quoted. */

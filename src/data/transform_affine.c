@@ -1,4 +1,5 @@
 /* to_tensor, normalize: maps that fold into one. */
+#include <float.h>
 #include <math.h>
 
 #include "data/transforms.h"
@@ -64,6 +65,12 @@ static int check_length(const ct__map_t *m, const ct_opt_doubles_t *v, const ct_
                     key, v->n, m->channels, CT_AFFINE_MAX);
 }
 
+/* Neither rounded to 0 nor to infinity, nor without most of its digits. */
+static int is_float(double v)
+{
+  return fabs(v) >= FLT_MIN && fabs(v) <= FLT_MAX;
+}
+
 static int normalize(const void *options, const ct__place_t *at, ct__map_t *m)
 {
   const normalize_t *o = options;
@@ -73,10 +80,15 @@ static int normalize(const void *options, const ct__place_t *at, ct__map_t *m)
   m->varies |= o->mean.n > 1 || o->std.n > 1;
   for (int c = 0; c < CT_AFFINE_MAX; c++) {
     double mean = o->mean.v[c < o->mean.n ? c : 0], std = o->std.v[c < o->std.n ? c : 0];
-    if (std == 0 || !isfinite(std) || !isfinite(mean))
-      return ct__refuse(at, "divides by std: it must not be 0, and finite");
+    if (std == 0) return ct__refuse(at, "std: divides by it: it must not be 0");
+    if (!is_float(1 / std))
+      return ct__refuse(at, "std: %g divides to less than %.3g", std, (double)FLT_MIN);
     m->a[c] /= std;
     m->b[c] = (m->b[c] - mean) / std;
+    if (!is_float(m->a[c]) || !(fabs(m->b[c]) <= FLT_MAX))
+      return ct__refuse(
+          at, "with what is before it makes %g * x + %g of a value x, which float32 cannot hold",
+          m->a[c], m->b[c]);
   }
   m->used = 1;
   return 0;

@@ -1,4 +1,5 @@
 /* random_erasing */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,8 +35,10 @@ static int read_value(erasing_t *o, int64_t channels, const ct__place_t *at)
   for (int64_t c = 0; c < channels; c++) {
     double v;
     const char *text = o->value.v[o->value.n == 1 ? 0 : c];
-    if (ct_text_double(text, &v) != CT_OK || !isfinite(v))
+    if (ct_text_double(text, &v) != CT_OK)
       return ct__refuse(at, "value is '%.80s', not a number or 'random'", text);
+    if (fabs(v) > FLT_MAX)
+      return ct__refuse(at, "value: %g is no number in float32, whose largest is %.2g", v, FLT_MAX);
     o->fill[c] = (float)v;
   }
   return CT_OK;

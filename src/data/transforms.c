@@ -134,6 +134,12 @@ out:
   return rc;
 }
 
+/* Sizes in bytes, of several samples, have to be numbers. */
+static int is_too_large(const ct_shape_t *s)
+{
+  return ct_shape_sample(s) > INT64_MAX / 64;
+}
+
 /* The map so far becomes that of the conversion, or a step of its own. */
 static int end_map(build_t *b)
 {
@@ -170,14 +176,6 @@ static int add_mix(build_t *b, ct__step_t *s)
   t->mix[t->mixes++] = *s;
   s->o = NULL;
   return CT_OK;
-}
-
-static int is_too_large(const ct_shape_t *s)
-{
-  int64_t n = 1;
-  for (int i = 0; i < s->ndim; i++)
-    if (__builtin_mul_overflow(n, s->dim[i], &n)) return 1;
-  return n > INT64_MAX / 64;
 }
 
 static int add_step(build_t *b, ct__step_t *s)
@@ -312,11 +310,14 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where, ct_dty
                         ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out)
 {
   int rc = CT_OK;
+  char shape[128];
   static const ct_transforms_opts_t none = {.training = 1};
   if (!o) o = &none;
+  *out = NULL;
+  if (is_too_large(x))
+    CT_FAIL(CT_ERR_FORMAT, "samples of %s are too large", ct_shape_text(x, shape, sizeof shape));
   ct__place_t at = {.where = where, .key = "transforms", .unscaled = is_integer(stored)};
   ct_shape_t trained = *x;
-  *out = NULL;
   if (o->training) return build(o->list, &at, 1, x, first, out);
   if (o->val_list) {
     at.key = "val_transforms";

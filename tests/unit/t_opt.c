@@ -1,4 +1,5 @@
 /* Option tables: every type, defaults, ranges, messages, dump, help. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -127,6 +128,81 @@ static void unknown_keys(void)
   expect_refused("nestrov: 2\n", "t.yaml:1: optim.nestrov: unknown key; did you mean 'nesterov'?");
   expect_refused("zzzzzzzz: 2\n",
                  "optim.zzzzzzzz: unknown key; the keys here are: steps, lr, nesterov, name");
+}
+
+/* What float32 would take for 0 or infinity. */
+static void numbers_that_no_float_holds(void)
+{
+  all_t v;
+  expect_refused("lr: 1e-300\n", "t.yaml:1: optim.lr: must be 0 or, but for its sign, between "
+                                 "1.18e-38 and 3.4e+38, not 1e-300");
+  expect_refused("lr: 1e300\n", "optim.lr: must be 0 or");
+  expect_refused(
+      "mean: [1, -1e39]\n",
+      "optim.mean: must be 0 or, but for its sign, between 1.18e-38 and 3.4e+38, not -1e39");
+  CT_ASSERT_OK(read_text("lr: 1.2e-38\nmean: [0, -3.4e38]\nepochs: 1\n", &v));
+  ct_opt_clear(rows, &v);
+}
+
+/* More than anything that looks at all of them for each could do. */
+static void many_items(void)
+{
+  enum { MANY = 400000 };
+  all_t v;
+  ct_str_t text = {0};
+  CT_ASSERT_OK(ct_str_add(&text, "epochs: 1\nmean: [1"));
+  for (int i = 1; i < MANY; i++)
+    CT_ASSERT_INT(ct_str_add(&text, ", %d", i), CT_OK);
+  CT_ASSERT_OK(ct_str_add(&text, "]\n"));
+  CT_ASSERT_OK(read_text(text.data, &v));
+  CT_ASSERT_INT(v.mean.n, MANY);
+  ct_node_t *map = ct_opt_dump(rows, &v, NULL), *mean = map ? ct_node_find(map, "mean") : NULL;
+  CT_ASSERT_INT(mean ? ct_node_count(mean) : 0, MANY);
+  ct_node_free(map);
+  ct_opt_clear(rows, &v);
+  ct_str_clear(&text);
+}
+
+typedef struct named {
+  char *name;
+} named_t;
+static const ct_opt_t named_rows[] = {CT_OPT_NAME(named_t, name, "train", "name of the run"),
+                                      CT_OPT_END};
+
+static int read_name(const char *text, named_t *v)
+{
+  ct_node_t *map = parsed(text);
+  *v = (named_t){0};
+  CT_ASSERT_OK(ct_opt_defaults(named_rows, v));
+  int rc = ct_opt_read(named_rows, v, map, "t.yaml", "run", NULL);
+  ct_node_free(map);
+  return rc;
+}
+
+/* The name of a file or directory, beside others of its kind. */
+static void names(void)
+{
+  static const char *const bad[] = {
+      "..",   ".",         "",           "\"\"",      "null",          "a/b", "/",
+      "../x", "\"a\\nb\"", "\"\\e[2J\"", "\"\\x7F\"", "!!binary /w==", "[a]", "{a: b}"};
+  static const char *const good[][2] = {
+      {"a.b", "a.b"}, {"...", "..."}, {"'null'", "null"}, {"a b", "a b"}, {"\xC3\xA9", "\xC3\xA9"}};
+  char text[300];
+  named_t v;
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    snprintf(text, sizeof text, "\nname: %s\n", bad[i]);
+    CT_ASSERT_FAILS(read_name(text, &v), CT_ERR_USAGE, "t.yaml:2: run.name: expected a plain name");
+    ct_opt_clear(named_rows, &v);
+  }
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    snprintf(text, sizeof text, "name: %s\n", good[i][0]);
+    CT_ASSERT_OK(read_name(text, &v));
+    CT_ASSERT_TEXT(v.name, good[i][1]);
+    ct_opt_clear(named_rows, &v);
+  }
+  snprintf(text, sizeof text, "name: %0256d\n", 1);
+  CT_ASSERT_FAILS(read_name(text, &v), CT_ERR_USAGE, "up to 255 bytes");
+  ct_opt_clear(named_rows, &v);
 }
 
 static void wrong_types(void)
@@ -330,6 +406,9 @@ int main(int argc, char **argv)
                                     CT_TEST(reads_nothing_as_empty),
                                     CT_TEST(unknown_keys),
                                     CT_TEST(wrong_types),
+                                    CT_TEST(numbers_that_no_float_holds),
+                                    CT_TEST(many_items),
+                                    CT_TEST(names),
                                     CT_TEST(ranges),
                                     CT_TEST(required_and_absent),
                                     CT_TEST(keys_of_others_and_used_marks),

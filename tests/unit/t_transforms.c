@@ -366,9 +366,21 @@ static void lists_complain(void)
       {"t: [[to_tensor]]", "expected a name"},
       {"t: [{to_tensor: {}, normalize: {}}]", "expected a name"},
       {"t: [{to_tensor: {by: 2}}]", "transforms.to_tensor: it has no options"},
-      {"t:\n\n - normalize: {mean: 0, std: 0}\n", "x.yaml:3: transforms.normalize: divides by std"},
+      {"t:\n\n - normalize: {mean: 0, std: 0}\n",
+       "x.yaml:3: transforms.normalize: std: divides by it"},
       {"t: [{normalize: {mean: 0, std: [1, 2]}}]",
        "std has 2 values, expected one or one for each"},
+      {"t: [{normalize: {mean: 0, std: 1e-300}}]", "transforms.normalize.std: must be 0 or"},
+      {"t: [{normalize: {mean: 0, std: [1, 1, 3.3e38]}}]",
+       "normalize: std: 3.3e+38 divides to less"},
+      {"t: [{normalize: {mean: 1e300, std: 1}}]", "transforms.normalize.mean: must be 0 or"},
+      {"t: [{normalize: {mean: 1e20, std: 1e-20}}]", "normalize: with what is before it makes"},
+      {"t:\n - normalize: {mean: 0, std: 1e-30}\n - normalize: {mean: 0, std: 1e-30}\n",
+       "x.yaml:3: transforms.normalize: with what is before it makes"},
+      {"t: [{normalize: {mean: 0, std: 1e30}}, {normalize: {mean: 0, std: 1e30}}]",
+       "transforms.normalize: with what is before it makes"},
+      {"t: [{random_erasing: {value: 1e39}}]", "value: 1e+39 is no number in float32"},
+      {"t: [{random_erasing: {value: [0, 1, -1e300]}}]", "value: -1e+300 is no number in float32"},
       {"t: [{normalize: {mean: [], std: 1}}]", "normalize: mean has 0 values"},
       {"t: [{normalize: {mean: 0, sdt: 1}}]", "sdt: unknown key"},
       {"t: [{random_crop: {size: 11, padding: 1}}]",
@@ -420,6 +432,11 @@ static void samples_that_do_not_fit(void)
   CT_ASSERT_FAILS(open_shape("t: [{center_crop: {size: 1000000}}]", 1, CT_U8,
                              ct_shape(4, 1, 1 << 24, 1, 1), &l),
                   CT_ERR_USAGE, "center_crop: makes samples that are too large");
+  CT_ASSERT_FAILS(
+      open_shape("t: [mixup]", 1, CT_U8, ct_shape(4, 1, INT64_C(1) << 32, INT64_C(1) << 31, 2), &l),
+      CT_ERR_FORMAT, "samples of 1x4294967296x2147483648x2 are too large");
+  CT_ASSERT_FAILS(open_shape("t: ", 1, CT_F32, ct_shape(3, 1, INT64_MAX, 1), &l), CT_ERR_FORMAT,
+                  "too large");
   CT_ASSERT_FAILS(open_shape("t: [{color_jitter: {contrast: 1, hue: 0.1}}]", 1, CT_F32,
                              ct_shape(4, 1, 1, 8, 8), &l),
                   CT_ERR_USAGE, "hue is of 3 channels, but the samples have 1");
