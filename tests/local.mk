@@ -37,6 +37,7 @@ shell_tests = \
 if HAVE_CUNIT
 unit_tests = \
   %D%/unit/t_rundir \
+  %D%/unit/t_seal \
   %D%/unit/t_compare \
   %D%/unit/t_text \
   %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \

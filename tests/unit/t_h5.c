@@ -4,6 +4,7 @@
 
 #include "base/ct_mem.h"
 #include "data/ct_feed.h"
+#include "hdf5io/h5_chunk.h"
 #include "hdf5io/h5_files.h"
 #include "tests/unit/h5_files.h"
 
@@ -104,6 +105,56 @@ static void holes_are_read(void)
   ops->close(r);
 }
 
+/* Elements of a sample, and samples of a chunk. */
+enum { WIDE = 6, LONG = 4 };
+
+/* Writes a chunk past HDF5's filters, as if those of the mask \a skipped had been left out. */
+static void write_chunk(hid_t array, int chunk, uint32_t skipped)
+{
+  enum { BYTES = LONG * WIDE * 2 };
+  hsize_t at[2] = {(hsize_t)chunk * LONG, 0};
+  int16_t x[LONG * WIDE];
+  char plain[BYTES], packed[BYTES + 64];
+  size_t n = 0;
+  for (int i = 0; i < LONG * WIDE; i++)
+    x[i] = (int16_t)element(chunk * LONG + i / WIDE, i % WIDE);
+  for (int i = 0; i < BYTES; i++) /* the low bytes of all numbers, then the high ones */
+    plain[i] = ((char *)x)[skipped & 1 ? i : i < BYTES / 2 ? 2 * i : 2 * (i - BYTES / 2) + 1];
+  struct libdeflate_compressor *c = libdeflate_alloc_compressor(6);
+  if (!(skipped & 2)) n = libdeflate_zlib_compress(c, plain, BYTES, packed, sizeof packed);
+  libdeflate_free_compressor(c);
+  CU_ASSERT(H5Dwrite_chunk(array, H5P_DEFAULT, skipped, at, n ? n : BYTES, n ? packed : plain) >=
+            0);
+}
+
+/* A writer may leave out filters of single chunks; the file says which. */
+static void skipped_filters_are_skipped(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {SHUFFLED_DEFLATED, CT_I16, 2, {4 * LONG, WIDE}, LONG};
+  hid_t file = begin_file(dir, "a.h5");
+  write_array(file, "images", &a, 0);
+  write_labels(file, "labels", CT_I64, 1, a.dims[0], 0);
+  hid_t array = H5Dopen2(file, "images", H5P_DEFAULT);
+  for (uint32_t skipped = 0; skipped < 4; skipped++)
+    write_chunk(array, (int)skipped, skipped);
+  ct__h5_drop(array);
+  end_file(file);
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  check_all(r, 4 * LONG);
+  ops->close(r);
+}
+
+static int64_t files_open(void)
+{
+  ct__h5_lock();
+  int64_t n = H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_FILE);
+  ct__h5_unlock();
+  return n;
+}
+
 static void more_shards_than_open_files(void)
 {
   enum { FILES = CT__FILES_OPEN + 6 };
@@ -119,7 +170,9 @@ static void more_shards_than_open_files(void)
   spec.cache_bytes = 0;
   CT_ASSERT_OK(ops->open(&spec, &r));
   check_all(r, 3 * FILES);
+  CT_ASSERT_INT(files_open(), CT__FILES_OPEN);
   ops->close(r);
+  CT_ASSERT_INT(files_open(), 0);
 }
 
 /* More samples in a call than are sorted at once. */
@@ -343,6 +396,7 @@ int main(int argc, char **argv)
       CT_TEST(every_layout_and_type_is_read),
       CT_TEST(other_types_are_widened),
       CT_TEST(holes_are_read),
+      CT_TEST(skipped_filters_are_skipped),
       CT_TEST(more_shards_than_open_files),
       CT_TEST(large_reads),
       CT_TEST(shapes_are_understood),

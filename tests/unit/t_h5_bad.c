@@ -112,6 +112,11 @@ static void shards_must_be_alike(void)
   a.type = CT_F32;
   write_shard(dir, "b.h5", &a, 0);
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "b.h5: samples are float32 1x1x8x8");
+  a = (array_t){PLAIN, CT_U8, 4, {5, 3, 8, 8}, 1}, b = (array_t){PLAIN, CT_U8, 4, {5, 8, 8, 3}, 1};
+  write_shard(dir, "a.h5", &a, 0);
+  write_shard(dir, "b.h5", &b, 0);
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
+                  "b.h5: samples are uint8 1x3x8x8 (channels last), but those");
 }
 
 static void odd_arrays_are_told(void)
