@@ -183,6 +183,16 @@ static void keys_that_do_not_fit_together(void)
               "with 2 ranks a step has more than 1000000000 samples");
   check_unfit("data.target=", "data.target is empty");
   check_unfit("model.layers=[relu]", "model.family and model.layers");
+  check_unfit("train={clip_norm: 1, clip_value: 1}", "both given");
+  static const char *const no_norms[] = {"0", "-2", "nan", "two"};
+  for (int i = 0; i < 4; i++) {
+    char set[64], word[64];
+    snprintf(set, sizeof set, "train.clip_norm_type=%s", no_norms[i]);
+    snprintf(word, sizeof word, "train.clip_norm_type is '%s', expected a number above 0, or inf",
+             no_norms[i]);
+    check_unfit(set, word);
+  }
+  check_unfit("train.sync_bn=0", "train.sync_bn is '0', expected off, world, node");
   if (CT_ASSERT_OK(parse(&c, usual, "parallel.mode=single")) != CT_OK) return;
   CT_ASSERT_OK(ct_config_check(&c, 1));
   ct_config_clear(&c);

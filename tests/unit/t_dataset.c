@@ -68,6 +68,10 @@ static void classes_are_counted(void)
   CT_ASSERT_INT(d.classes, 4);
   CT_ASSERT_OK(ct_dataset_count_classes(&d, 0));
   CT_ASSERT_INT(d.classes, 7);
+  d.has_ignored = 1;
+  d.ignored = 6; /* the loss leaves it out: it is no class */
+  CT_ASSERT_OK(ct_dataset_count_classes(&d, 0));
+  CT_ASSERT_INT(d.classes, 6);
   ct_dataset_close(&d);
   ct_dataset_close(&d); /* closed already */
 }

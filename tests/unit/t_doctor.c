@@ -212,6 +212,9 @@ static void uneven_ranks(void)
   make((shape_t){2, 2, 16, 8, 8}, CT_LAUNCH_SRUN);
   facts[3].threads = 5;
   expect_good();
+  facts[3].threads = 4; /* half as many are too few */
+  judge();
+  expect("uneven", CT_FINDING_BAD, "rank 3 on n002 has 4 threads", "--cpus-per-task=8");
   facts[3].threads = 1;
   judge();
   expect("uneven", CT_FINDING_BAD, "rank 3 on n002 has 1 thread, but rank 0 on n001 has 8",

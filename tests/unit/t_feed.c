@@ -233,9 +233,14 @@ static void bad_labels_are_named(void)
     check_batch(b, &s, 0, 8, 0, 1);
     ct_feed_close(f);
   }
-  d.classes = 0; /* unknown: then any class number will do */
+  d.classes = 9; /* the first number that is none */
   ct_feed_t *f;
   const ct_batch_t *b;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = 8}, &f));
+  CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA,
+                  "fake.h5, sample 9: label 9 is not in 0 to 8 (9 classes)");
+  ct_feed_close(f);
+  d.classes = 0; /* unknown: then any class number will do */
   CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = 4}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   CT_ASSERT_INT(b->labels[1], 77);

@@ -9,6 +9,7 @@
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
 #include "train/ct_metrics.h"
 
@@ -120,6 +121,35 @@ static void a_file_of_one_torn_line_is_emptied(void)
   CT_ASSERT_TEXT(content(dir), "");
 }
 
+/* The end is looked for block by block, from behind. */
+static void a_torn_line_of_a_long_file(void)
+{
+  enum { LINES = 300, LONG = 5000 };
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  ct_str_t text = {0};
+  char torn[LONG + 1], path[600];
+  memset(torn, 'x', LONG);
+  torn[LONG] = '\0';
+  snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+  for (int bytes = 1; bytes <= LONG; bytes += LONG - 1) {
+    text.len = 0;
+    for (int i = 0; i < LINES; i++)
+      CT_ASSERT_OK(ct_str_add(&text, "{\"event\":\"step\",\"step\":%d}\n", i));
+    size_t whole = text.len, n = 0;
+    char *now = NULL;
+    CT_ASSERT_OK(ct_str_add(&text, "%.*s", bytes, torn));
+    put(dir, text.data);
+    CT_ASSERT_OK(ct_metrics_open(dir, &m));
+    CT_ASSERT_OK(ct_metrics_close(m));
+    CT_ASSERT_OK(ct_file_read(path, &now, &n));
+    CT_ASSERT_INT(n, whole);
+    CU_ASSERT(now && memcmp(now, text.data, whole) == 0);
+    ct_mem_free(now);
+  }
+  ct_str_clear(&text);
+}
+
 static void a_full_disk_is_an_error_and_leaves_whole_lines(void)
 {
   const char *dir = ct_test_dir();
@@ -221,6 +251,7 @@ int main(int argc, char **argv)
                                     CT_TEST(what_is_not_finite_is_null),
                                     CT_TEST(appends_and_drops_a_torn_line),
                                     CT_TEST(a_file_of_one_torn_line_is_emptied),
+                                    CT_TEST(a_torn_line_of_a_long_file),
                                     CT_TEST(a_full_disk_is_an_error_and_leaves_whole_lines),
                                     CT_TEST(lines_are_left_out_while_the_disk_is_full),
                                     CT_TEST(a_removed_file_is_begun_anew),

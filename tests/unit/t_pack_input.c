@@ -249,6 +249,24 @@ static void idx_of_images(void)
   in.close(in.src.state);
 }
 
+/* Dims are of four bytes, the highest first; with four of them the second is that of channels. */
+static void idx_of_large_images(void)
+{
+  enum { ROWS = 0x010203, HEADER = 20 };
+  static uint8_t large[HEADER + ROWS] = {0, 0, 8, 4, 0, 0, 0, 1, 0, 0,
+                                         0, 1, 0, 1, 2, 3, 0, 0, 0, 1};
+  static const uint8_t one[] = {0, 0, 8, 1, 0, 0, 0, 1, 9};
+  ct_pack_input_t in;
+  const char *a = file(large, sizeof large), *b = file(one, sizeof one);
+  if (CT_ASSERT_OK(ct_pack_open_idx(a, b, &all, &in)) != CT_OK) return;
+  CT_ASSERT_INT(in.src.x.ndim, 4);
+  CT_ASSERT_INT(in.src.x.dim[1], 1);
+  CT_ASSERT_INT(in.src.x.dim[2], ROWS);
+  CT_ASSERT_INT(in.src.x.dim[3], 1);
+  CT_ASSERT_INT(in.classes, 10);
+  in.close(in.src.state);
+}
+
 static void check_idx_refused(const uint8_t *a, size_t na, const uint8_t *b, size_t nb,
                               const char *word)
 {
@@ -287,6 +305,7 @@ int main(int argc, char **argv)
                                     CT_TEST(shuffled_ranges_are_a_split),
                                     CT_TEST(gzip_is_unpacked),
                                     CT_TEST(idx_of_images),
+                                    CT_TEST(idx_of_large_images),
                                     CT_TEST(idx_mistakes),
                                     CT_TEST(nothing_stays_allocated),
                                     CT_TEST_END};
