@@ -189,6 +189,33 @@ static void zero_changes_nothing(void)
   }
 }
 
+/* Also where neighbours of other groups lie in the same bucket. */
+static void groups_have_their_own_numbers(void)
+{
+  static const char yaml[] = "- {match: '*.bias', lr: 0}\n";
+  for (int zero = 0; zero < 2; zero++) {
+    rig_t r, before;
+    ct_node_t *groups = NULL;
+    rig_opts_t o = opts(rig_plain);
+    CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "test", &groups));
+    o.optim = (ct_optim_opts_t){.lr = 0.05, .groups = groups};
+    o.bucket_mb = 1;
+    o.blocking = 1;
+    o.recipe.zero = zero;
+    rig_start(&before, &o);
+    rig_start(&r, &o);
+    rig_step(&r, 0, 8);
+    for (int p = 0; p < r.graph->params; p++) {
+      const ct_param_t *par = &r.graph->param[p];
+      int stays = strstr(par->name, ".bias") != NULL;
+      if (same(&r, &before, p) != stays) CT_ASSERT_TEXT(par->name, stays ? "stays" : "moves");
+    }
+    rig_close(&r);
+    rig_close(&before);
+    ct_node_free(groups);
+  }
+}
+
 static void frozen_ones_keep_their_bits(void)
 {
   for (int bn = 0; bn < 2; bn++) {
@@ -365,13 +392,20 @@ static void a_step_allocates_nothing(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(pieces_equal_the_whole_batch),  CT_TEST(shards_have_the_same_bits),
-      CT_TEST(sync_bn_equals_one_big_batch),  CT_TEST(groups_of_one_are_no_sync_bn),
-      CT_TEST(sync_bn_survives_a_failure),    CT_TEST(zero_changes_nothing),
-      CT_TEST(frozen_ones_keep_their_bits),   CT_TEST(clipping_bounds_the_update),
-      CT_TEST(an_overflow_is_skipped_by_all), CT_TEST(half_precision_is_near),
-      CT_TEST(weights_of_classes_are_global), CT_TEST(a_rank_that_differs_is_named),
-      CT_TEST(a_step_allocates_nothing),      CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(pieces_equal_the_whole_batch),
+                                    CT_TEST(shards_have_the_same_bits),
+                                    CT_TEST(sync_bn_equals_one_big_batch),
+                                    CT_TEST(groups_of_one_are_no_sync_bn),
+                                    CT_TEST(sync_bn_survives_a_failure),
+                                    CT_TEST(zero_changes_nothing),
+                                    CT_TEST(groups_have_their_own_numbers),
+                                    CT_TEST(frozen_ones_keep_their_bits),
+                                    CT_TEST(clipping_bounds_the_update),
+                                    CT_TEST(an_overflow_is_skipped_by_all),
+                                    CT_TEST(half_precision_is_near),
+                                    CT_TEST(weights_of_classes_are_global),
+                                    CT_TEST(a_rank_that_differs_is_named),
+                                    CT_TEST(a_step_allocates_nothing),
+                                    CT_TEST_END};
   return ct_test_mpi_main("recipe", tests, argc, argv);
 }
