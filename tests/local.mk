@@ -38,6 +38,7 @@ if HAVE_CUNIT
 unit_tests = \
   %D%/unit/t_rundir \
   %D%/unit/t_seal \
+  %D%/unit/t_setup \
   %D%/unit/t_compare \
   %D%/unit/t_text \
   %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \
