@@ -193,6 +193,32 @@ static void clipping_by_every_norm(void)
   }
 }
 
+/* Of the mean over the batch, also where the loss was scaled for half precision. */
+static void clipping_by_value(void)
+{
+  enum { BATCH = 10 };
+  const double limit = 0.0625;
+  for (int half = 0; half < 2; half++) {
+    rig_t r;
+    rig_opts_t o = opts(1);
+    o.recipe = (ct_recipe_t){.compute = half ? CT_F16 : CT_F32, .clip_value = limit};
+    rig_start(&r, &o);
+    linear_t m = get(&r), after;
+    truth_t t = truth_of(&m, &o.loss, 7, BATCH, 0);
+    int64_t clipped = 0;
+    rig_step(&r, 7, BATCH);
+    after = get(&r);
+    for (int i = 0; i < ALL; i++) {
+      double g = t.slope[i] / BATCH;
+      clipped += fabs(g) > limit;
+      m.v[i] -= (float)fmax(fmin(g, limit), -limit);
+    }
+    CU_ASSERT(clipped > ALL / 8 && clipped < ALL);
+    CT_ASSERT_ARRAY(after.v, m.v, ALL, half ? 2e-3 : 1e-6);
+    rig_close(&r);
+  }
+}
+
 /* SGD as torch.optim.SGD with Nesterov's momentum, where only the weights decay: each parameter by its own
  * numbers, whatever buckets and slices it lies in. */
 static void momentum_and_decay(void)
@@ -416,6 +442,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(weights_of_mixed_labels),
                                     CT_TEST(clipping_by_every_norm),
+                                    CT_TEST(clipping_by_value),
                                     CT_TEST(momentum_and_decay),
                                     CT_TEST(a_skipped_update_is_none),
                                     CT_TEST(evaluations),

@@ -1,9 +1,11 @@
 /* The trainer's state: into a checkpoint file and back, at every rank, and what does not fit. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_fault.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
@@ -53,6 +55,13 @@ static int restore(rig_t *r, const char *path, int with_optim, ct_position_t *at
   return rc;
 }
 
+static void inject(const char *faults)
+{
+  if (faults) setenv("CTRAIN_FAULTS", faults, 1);
+  if (!faults) unsetenv("CTRAIN_FAULTS");
+  ct_fault_setup(topo->rank);
+}
+
 static void steps(rig_t *r, int from, int to)
 {
   for (int s = from; s < to; s++)
@@ -80,7 +89,10 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
     const rig_opts_t opts = {
         .model = rig_norm, .order = orders[k / 3], .blocking = 1, .recipe = recipes[k % 3]};
     rig_start(&whole, &opts);
+    if (opts.recipe.compute == CT_F16)
+      inject("step.overflow@0:2"); /* and the scale is another one */
     steps(&whole, 0, 4);
+    inject(NULL);
     uint64_t all = rig_snapshot(&whole, &at, 1), shared = rig_snapshot(&whole, &at, 0);
     rig_same("the state", shared);
     save(&whole, path);
