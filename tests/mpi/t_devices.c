@@ -71,6 +71,9 @@ static void a_device_of_two_ranks(void)
   CT_ASSERT_OK(ct_devices_check(table, 2, 0, &shared));
   CT_ASSERT_OK(ct_devices_check(table, 3, 1, &shared));
   CT_ASSERT_INT(shared, 1);
+  table[2] = table[0];
+  CT_ASSERT_FAILS(ct_devices_check(table, 3, 0, &shared), CT_ERR_USAGE,
+                  "rank 0 on a and rank 2 on a have the same GPU, NVIDIA H100 at 3b (GPU-1)");
 }
 
 static void slices_of_a_device(void)

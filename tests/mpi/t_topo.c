@@ -177,6 +177,7 @@ static void panic_has_last_words(void)
 static void nodes_are_numbered(void)
 {
   static const int equal[] = {0, 1, 0, 1, 4, 4}, uneven[] = {0, 0, 2}, one[] = {0, 0, 0};
+  static const int uneven_amid[] = {0, 0, 2, 3, 3};
   ct__nodes_t n = ct__places_nodes(equal, 6, 5);
   CT_ASSERT_INT(n.nodes, 3);
   CT_ASSERT_INT(n.index, 2);
@@ -185,6 +186,10 @@ static void nodes_are_numbered(void)
   n = ct__places_nodes(uneven, 3, 2);
   CT_ASSERT_INT(n.nodes, 2);
   CT_ASSERT_INT(n.index, 1);
+  CT_ASSERT_INT(n.equal, 0);
+  n = ct__places_nodes(uneven_amid, 5, 4);
+  CT_ASSERT_INT(n.nodes, 3);
+  CT_ASSERT_INT(n.index, 2);
   CT_ASSERT_INT(n.equal, 0);
   n = ct__places_nodes(one, 3, 2);
   CT_ASSERT_INT(n.nodes, 1);
