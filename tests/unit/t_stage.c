@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,24 @@
 #include "base/ct_text.h"
 #include "data/stage.h"
 #include "tests/harness/ct_test.h"
+
+/* Stands in for the C library's: a disk that keeps another byte of a copy than was written. */
+static int disk_spoils;
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t n = disk_spoils ? readlink(link, path, sizeof path - 1) : -1;
+  path[n > 0 ? n : 0] = '\0';
+  if (!strstr(path, CT__STAGE_PART) || bytes < 1000) return syscall(SYS_write, fd, data, bytes);
+  char *other = malloc(bytes);
+  memcpy(other, data, bytes);
+  other[bytes / 2] ^= 1;
+  n = syscall(SYS_write, fd, other, bytes);
+  free(other);
+  return n;
+}
 
 enum { FILES = 3, PATH = 700 };
 
@@ -82,6 +101,17 @@ static void leave_kept(const char *in, const sources_t *s, char dir[2 * PATH])
   if (CT_ASSERT_OK(ct_stage_open(in, s->f, FILES, &stage)) != CT_OK) return;
   snprintf(dir, 2 * PATH, "%s", ct_stage_dir(stage));
   ct_stage_close(stage, 1);
+}
+
+/* Another byte in the middle of the first \a bytes of a file. */
+static void spoil(const char *path, int64_t bytes)
+{
+  char byte = 0;
+  int fd = open(path, O_RDWR);
+  CT_ASSERT_INT(pread(fd, &byte, 1, bytes / 2), 1);
+  byte ^= 1;
+  CT_ASSERT_INT(pwrite(fd, &byte, 1, bytes / 2), 1);
+  close(fd);
 }
 
 /* What the next stage of the same files has to copy. */
@@ -157,11 +187,11 @@ static void what_is_whole_is_taken_over(void)
   make_sources(&s);
   leave_kept(in, &s, dir);
   CT_ASSERT_INT(copied_again(in, &s), 0);
-  /* a byte of the copy is another, as after a crash of the node */
-  int fd = open(copy_of(dir, s.path[0]), O_WRONLY);
-  CT_ASSERT_INT(pwrite(fd, "\xff", 1, 500), 1);
-  close(fd);
+  /* a byte of a copy is another, as after a crash of the node: of its only block, or of the first of two */
+  spoil(copy_of(dir, s.path[0]), 1000);
   CT_ASSERT_INT(copied_again(in, &s), 1000);
+  spoil(copy_of(dir, s.path[1]), 1 << 20);
+  CT_ASSERT_INT(copied_again(in, &s), s.f[1].bytes);
   CT_ASSERT_INT(truncate(copy_of(dir, s.path[0]), 999), 0);
   CT_ASSERT_INT(copied_again(in, &s), 1000);
   snprintf(sum, sizeof sum, "%s.sum", copy_of(dir, s.path[1]));
@@ -177,6 +207,42 @@ static void what_is_whole_is_taken_over(void)
   s.f[2].mtime_ns++;
   leave_kept(in, &s, other);
   CU_ASSERT(strcmp(dir, other) != 0);
+}
+
+/* Its time is as before: on some file systems it has whole seconds. */
+static void what_has_grown_is_another_file(void)
+{
+  sources_t s;
+  char dir[2 * PATH], other[2 * PATH];
+  const char *in = ct_test_dir();
+  make_sources(&s);
+  leave_kept(in, &s, dir);
+  int fd = open(s.path[0], O_WRONLY | O_APPEND);
+  CT_ASSERT_INT(syscall(SYS_write, fd, "x", 1), 1);
+  close(fd);
+  s.f[0].bytes++;
+  leave_kept(in, &s, other);
+  CU_ASSERT(strcmp(dir, other) != 0);
+}
+
+static void files_of_one_name_have_copies_each(void)
+{
+  static const char *const content[] = {"one", "two"};
+  char path[2][PATH], copy[2 * PATH];
+  ct_stage_file_t f[2];
+  ct_stage_t *stage;
+  for (int i = 0; i < 2; i++) {
+    snprintf(path[i], PATH, "%s/a.h5", ct_test_dir());
+    CT_ASSERT_OK(ct_file_write(path[i], content[i], 3));
+    f[i] = (ct_stage_file_t){.path = path[i]};
+    CT_ASSERT_OK(ct_stage_look(&f[i]));
+  }
+  if (CT_ASSERT_OK(ct_stage_open(ct_test_dir(), f, 2, &stage)) != CT_OK) return;
+  for (int i = 0; i < 2; i++) {
+    snprintf(copy, sizeof copy, "%s", copy_of(ct_stage_dir(stage), path[i]));
+    CU_ASSERT(same_content(path[i], copy));
+  }
+  ct_stage_close(stage, 0);
 }
 
 static void one_that_ends_leaves_them_to_the_other(void)
@@ -301,6 +367,37 @@ static void directories_that_will_not_do(void)
   CU_ASSERT(ct_file_exists(path));
 }
 
+/* In a directory for all, anybody can make one of that name first. */
+static void the_directory_of_another_user_will_not_do(void)
+{
+  enum { SOMEBODY = 65534 };
+  sources_t s;
+  ct_stage_t *stage;
+  char dir[2 * PATH];
+  const char *in = ct_test_dir();
+  make_sources(&s);
+  leave_kept(in, &s, dir);
+  if (chown(dir, SOMEBODY, SOMEBODY) != 0) {
+    ct_test_skip("a directory cannot be given away");
+    return;
+  }
+  CT_ASSERT_FAILS(ct_stage_open(in, s.f, FILES, &stage), CT_ERR_IO,
+                  "is not a directory of this user");
+}
+
+static void a_disk_that_keeps_something_else(void)
+{
+  sources_t s;
+  ct_stage_t *stage;
+  const char *in = ct_test_dir();
+  make_sources(&s);
+  disk_spoils = 1;
+  CT_ASSERT_FAILS(ct_stage_open(in, s.f, FILES, &stage), CT_ERR_IO,
+                  "other bytes are read than were written: the disk is not to be trusted");
+  disk_spoils = 0;
+  CT_ASSERT_INT(count_entries(in), 0);
+}
+
 static void no_room_is_told_before_copying(void)
 {
   sources_t s;
@@ -354,11 +451,15 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(variables_are_expanded),
                                     CT_TEST(files_are_copied_and_removed),
                                     CT_TEST(what_is_whole_is_taken_over),
+                                    CT_TEST(what_has_grown_is_another_file),
+                                    CT_TEST(files_of_one_name_have_copies_each),
                                     CT_TEST(one_that_ends_leaves_them_to_the_other),
                                     CT_TEST(many_at_once_copy_once),
                                     CT_TEST(coming_and_going),
                                     CT_TEST(bad_sources_are_told),
                                     CT_TEST(directories_that_will_not_do),
+                                    CT_TEST(the_directory_of_another_user_will_not_do),
+                                    CT_TEST(a_disk_that_keeps_something_else),
                                     CT_TEST(no_room_is_told_before_copying),
                                     CT_TEST(faults_and_no_memory),
                                     CT_TEST_END};
