@@ -178,6 +178,26 @@ static void shares_partition_the_batch(void)
   }
 }
 
+/* A rank's part is what its pieces are together, which are the shares of so many ranks more. */
+static void parts_are_neighbouring_shares(void)
+{
+  for (int size = 1; size <= 5; size++) {
+    for (int parts = 0; parts <= 4; parts++) {
+      ct_sampler_t s = {.samples = 100, .batch = 100, .parts = parts};
+      int each = parts > 0 ? parts : 1;
+      for (int64_t total = 0; total <= 40; total++) {
+        for (int rank = 0; rank < size; rank++) {
+          int64_t first, begin = 0, n = ct_sampler_part(&s, total, rank, size, &first);
+          for (int k = each - 1; k >= 0; k--) /* ends with the first piece */
+            n -= ct_sampler_share(total, rank * each + k, size * each, &begin);
+          CT_ASSERT_INT(first, begin);
+          CT_ASSERT_INT(n, 0);
+        }
+      }
+    }
+  }
+}
+
 /* What all ranks together see in each step of an epoch: the same list at every size. */
 static void world_size_changes_nothing(void)
 {
@@ -212,6 +232,7 @@ int main(int argc, char **argv)
       CT_TEST(steps_cover_an_epoch),
       CT_TEST(every_sample_has_a_step),
       CT_TEST(shares_partition_the_batch),
+      CT_TEST(parts_are_neighbouring_shares),
       CT_TEST(world_size_changes_nothing),
       CT_TEST_END,
   };

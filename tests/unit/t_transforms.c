@@ -218,6 +218,20 @@ static void order_decides_what_padding_becomes(void)
   close_list(&l);
 }
 
+/* A list that ends with few numbers needs room for the many before. */
+static void there_is_room_for_the_largest_sample(void)
+{
+  float out[240];
+  list_t l;
+  CT_ASSERT_OK(open_list("t: [{center_crop: {size: 2}}]", 1, &l));
+  CU_ASSERT(ct__transforms_room(l.t) >= 240);
+  close_list(&l);
+  CT_ASSERT_OK(open_list("t: [{center_crop: {size: 20}}, {center_crop: {size: 2}}]", 1, &l));
+  CU_ASSERT(ct__transforms_room(l.t) >= 240 + 3 * 20 * 20);
+  run_list(&l, 0, out);
+  close_list(&l);
+}
+
 /* torchvision: int(size * long / short). */
 static void one_size_is_of_the_shorter_side(void)
 {
@@ -491,6 +505,7 @@ int main(int argc, char **argv)
       CT_TEST(erasing_and_mixing),
       CT_TEST(affine_maps_fold),
       CT_TEST(order_decides_what_padding_becomes),
+      CT_TEST(there_is_room_for_the_largest_sample),
       CT_TEST(one_size_is_of_the_shorter_side),
       CT_TEST(erased_boxes),
       CT_TEST(resized_crops),
