@@ -6,7 +6,7 @@ TEST_LOG_COMPILER = bash
 AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
 EXTRA_DIST += %D%/mutants
-EXTRA_DIST += %D%/unit/transform_list.h %D%/unit/distribution.h
+EXTRA_DIST += %D%/unit/transform_list.h %D%/unit/distribution.h %D%/unit/ckpt_fake.h
 EXTRA_DIST += %D%/golden/make_runs.py %D%/golden/runs.gold
 EXTRA_DIST += %D%/golden/make_loss.py %D%/unit/loss_gold.h
 EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.sh %D%/unit/h5_files.h %D%/unit/feed_fake.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
@@ -47,7 +47,7 @@ unit_tests = \
   %D%/unit/t_model %D%/unit/t_families %D%/unit/t_model_layers %D%/unit/t_model_seq \
   %D%/unit/t_ref_low %D%/unit/t_plan_low \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_feed_ahead %D%/unit/t_dataset %D%/unit/t_stage %D%/unit/t_transforms %D%/unit/t_transform_feed \
-  %D%/unit/t_transform_draws %D%/unit/t_transform_boxes \
+  %D%/unit/t_transform_draws %D%/unit/t_transform_boxes %D%/unit/t_ckpt_write \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_h5_share %D%/unit/t_pack %D%/unit/t_store \
   %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_watch_verdict %D%/unit/t_pack_input %D%/unit/t_stop \
   %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes %D%/unit/t_pace

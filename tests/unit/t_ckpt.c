@@ -1,183 +1,12 @@
-/* The checkpoint service on a container of plain text files, which a test can damage at will. */
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* The checkpoint service: what it writes, keeps, finds and sets aside. */
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/ct_err.h"
 #include "base/ct_fault.h"
-#include "base/ct_file.h"
 #include "base/ct_log.h"
-#include "base/ct_mem.h"
 #include "ckpt/room.h"
-#include "tests/harness/ct_test.h"
-
-/* ---- a container: lines "name text", and "end" as the last one of a whole file ---- */
-
-struct ct_store {
-  char path[600];
-  ct_str_t text;
-};
-
-static int fake_create(const char *path, ct_store_t **out)
-{
-  *out = ct_mem_alloc(sizeof **out, "fake store");
-  if (!*out) return CT_ERR_NOMEM;
-  snprintf((*out)->path, sizeof(*out)->path, "%s", path);
-  char temporary[610];
-  snprintf(temporary, sizeof temporary, "%s.tmp", path);
-  FILE *f = fopen(temporary, "w");
-  if (f) fclose(f);
-  return CT_OK;
-}
-
-static int fake_put(ct_store_t *s, const char *name, const ct_shape_t *shape, const void *data)
-{
-  return ct_str_add(&s->text, "%s %lld %g\n", name, (long long)ct_shape_count(shape),
-                    *(const float *)data);
-}
-
-static int fake_put_text(ct_store_t *s, const char *name, const char *text)
-{
-  return ct_str_add(&s->text, "%s %s\n", name, text);
-}
-
-static void fake_close(ct_store_t *s)
-{
-  if (!s) return;
-  ct_str_clear(&s->text);
-  ct_mem_free(s);
-}
-
-static void fake_discard(ct_store_t *s)
-{
-  if (!s) return;
-  char temporary[610];
-  snprintf(temporary, sizeof temporary, "%s.tmp", s->path);
-  unlink(temporary);
-  fake_close(s);
-}
-
-static int fake_commit(ct_store_t *s)
-{
-  int rc = ct_str_add(&s->text, "end\n");
-  if (rc == CT_OK) rc = ct_file_write(s->path, s->text.data, s->text.len);
-  fake_close(s);
-  return rc;
-}
-
-static int fake_open(const char *path, ct_store_t **out)
-{
-  int rc = CT_OK;
-  char *data = NULL;
-  size_t bytes;
-  *out = NULL;
-  CT_TRY(ct_file_read(path, &data, &bytes));
-  if (bytes < 4 || strcmp(data + bytes - 4, "end\n") != 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: is damaged", path);
-  CT_TRY(fake_create(path, out));
-  CT_TRY(ct_str_add(&(*out)->text, "%s", data));
-out:
-  if (rc != CT_OK) fake_close(*out);
-  if (rc != CT_OK) *out = NULL;
-  ct_mem_free(data);
-  return rc;
-}
-
-static const ct_store_ops_t fake = {.size = sizeof fake,
-                                    .name = "fake",
-                                    .create = fake_create,
-                                    .put = fake_put,
-                                    .put_text = fake_put_text,
-                                    .commit = fake_commit,
-                                    .discard = fake_discard,
-                                    .open = fake_open,
-                                    .close = fake_close};
+#include "tests/unit/ckpt_fake.h"
 
 /* ---- helpers ---- */
-
-static int save(ct_ckpt_t *c, int64_t step)
-{
-  static float value = 1.5f;
-#define ONE                                              \
-  {                                                      \
-    .dtype = CT_F32, .ndim = 1, .dim = { 1, 1, 1, 1, 1 } \
-  }
-  static const ct_ckpt_item_t item[] = {{.name = "/model/a", .shape = ONE, .data = &value},
-                                        {.name = "/model/b", .shape = ONE, .data = &value}};
-#undef ONE
-  static const ct_ckpt_text_t text[] = {{"/meta/config", "seed 1"}};
-  return ct_ckpt_save(c, step, item, 2, text, 1);
-}
-
-static int save_all(const char *dir, int64_t keep, const int64_t *step, int n)
-{
-  int rc = CT_OK;
-  ct_ckpt_t *c = NULL;
-  CT_TRY(ct_ckpt_open(dir, &fake, keep, &c));
-  for (int i = 0; i < n; i++) {
-    CT_TRY(save(c, step[i]));
-    CT_TRY(ct_ckpt_wait(c, NULL));
-  }
-out:
-  ct_ckpt_close(c);
-  return rc;
-}
-#define SAVE_ALL(dir, keep, ...)                    \
-  save_all((dir), (keep), (int64_t[]){__VA_ARGS__}, \
-           (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
-
-/* All names but `latest`, sorted, with spaces between. */
-static const char *names(const char *dir)
-{
-  static char text[1000];
-  struct dirent **entry;
-  int n = scandir(dir, &entry, NULL, alphasort);
-  text[0] = '\0';
-  for (int i = 0; i < n; i++) {
-    const char *name = entry[i]->d_name;
-    if (name[0] != '.' && strcmp(name, "latest") != 0) {
-      if (text[0]) strcat(text, " ");
-      strcat(text, name);
-    }
-    free(entry[i]);
-  }
-  if (n >= 0) free(entry);
-  return text;
-}
-
-static void put(const char *dir, const char *name, const char *text)
-{
-  char path[600];
-  snprintf(path, sizeof path, "%s/%s", dir, name);
-  CT_ASSERT_OK(ct_file_write(path, text, strlen(text)));
-}
-
-static const char *content(const char *dir, const char *name)
-{
-  static char text[300];
-  char path[600];
-  snprintf(path, sizeof path, "%s/%s", dir, name);
-  FILE *f = fopen(path, "r");
-  size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-  text[n] = '\0';
-  if (f) fclose(f);
-  return text;
-}
-
-/* Name of the checkpoint that would be restored, or the error's. */
-static const char *newest(const char *dir)
-{
-  static char path[600];
-  ct_store_t *s;
-  int rc = ct_ckpt_newest(dir, &fake, &s, path, sizeof path);
-  if (rc != CT_OK) return ct_err_name(rc);
-  if (!s) return "none";
-  fake_close(s);
-  return strrchr(path, '/') + 1;
-}
 
 static void faults(const char *text)
 {
@@ -277,6 +106,7 @@ static void a_failed_write_is_told_and_leaves_nothing(void)
   faults("ckpt.write@0:2");
   CT_ASSERT_OK(save(c, 20));
   CT_ASSERT_FAILS(ct_ckpt_wait(c, &done), CT_ERR_FAULT, "ckpt.write");
+  CU_ASSERT_PTR_NULL(strstr(ct_err_last()->text, "needs")); /* room is not what was missing */
   CU_ASSERT_PTR_NULL(done);
   CT_ASSERT_TEXT(names(dir), "step-00000010.h5");
   CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
@@ -427,6 +257,8 @@ static void no_checkpoint_is_no_error(void)
 {
   CT_ASSERT_TEXT(newest(ct_test_dir()), "none");
   CT_ASSERT_TEXT(newest("/nowhere/at/all"), "none");
+  CT_ASSERT_TEXT(newest("/dev/null"), "CT_ERR_IO"); /* no directory: who knows what was there */
+  CT_ASSERT_HAS(ct_err_last()->text, "/dev/null: the directory cannot be read: Not a directory");
 }
 
 static void damaged_ones_are_passed_over(void)
@@ -466,9 +298,9 @@ static void later_ones_are_set_aside(void)
 {
   const char *dir = ct_test_dir();
   CT_ASSERT_OK(ct_ckpt_set_aside("/nowhere/at/all", 0));
-  CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 20, 30));
+  CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 11, 30));
   CT_ASSERT_OK(ct_ckpt_set_aside(dir, 10));
-  CT_ASSERT_TEXT(names(dir), "step-00000010.h5 step-00000020.h5.aside step-00000030.h5.aside");
+  CT_ASSERT_TEXT(names(dir), "step-00000010.h5 step-00000011.h5.aside step-00000030.h5.aside");
   CT_ASSERT_TEXT(newest(dir), "step-00000010.h5");
   CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
   CT_ASSERT_OK(ct_ckpt_set_aside(dir, 0));
