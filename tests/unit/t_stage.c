@@ -152,7 +152,7 @@ static void variables_are_expanded(void)
   static const char *const odd[] = {"/x/$", "/x/${CT_A", "/x/${}", "/x/$$", "/x/${CT A}"};
   for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
     CT_ASSERT_FAILS(ct_stage_expand(odd[i], out, sizeof out), CT_ERR_USAGE, "expected $NAME");
-  CT_ASSERT_FAILS(ct_stage_expand("/a/long/name", out, 5), CT_ERR_ARG, "too long");
+  CT_ASSERT_FAILS(ct_stage_expand("/a/long/name", out, 5), CT_ERR_USAGE, "too long");
 }
 
 /* ---- copies ---- */
