@@ -9,6 +9,7 @@
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 
@@ -81,10 +82,11 @@ int ct__seal_check(const char *path)
   struct stat st;
   uint64_t hash;
   seal_t seal;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = -1;
+  CT_TRY(ct_file_regular(path));
+  fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-  if (!S_ISREG(st.st_mode)) CT_FAIL(CT_ERR_IO, "%s: cannot open: not a file", path);
   int64_t length = st.st_size - (int64_t)sizeof seal;
   if (length > 0) CT_TRY(read_at(fd, path, &seal, sizeof seal, length));
   if (length <= 0 || memcmp(seal.mark, mark, sizeof mark) != 0)

@@ -364,19 +364,37 @@ static void every_other_length_is_found(void)
 /* A seal that fits damaged data (a program's bug, not the disk's) leaves the items' own checksums. */
 static void items_have_their_own_checksum(void)
 {
+  static const struct {
+    const void *bytes;
+    size_t n;
+    const char *says;
+  } items[] = {
+      {weights, sizeof weights, "'/model/layer1.0.conv1.weight' is damaged: its checksum differs"},
+      {"run: {seed: 1}\n", 15, "'/meta/config' is damaged: its checksum differs"}};
   const char *path = file_in(ct_test_dir(), "item.h5");
-  char *data;
-  size_t bytes, at = 0;
-  CT_ASSERT_OK(write_small(path));
-  CT_ASSERT_OK(ct_file_read(path, &data, &bytes));
-  while (at + sizeof weights < bytes && memcmp(data + at, weights, sizeof weights) != 0)
-    at++;
-  data[at + 5] ^= 1;
-  write_bytes(path, data, bytes - 32);
-  CT_ASSERT_OK(ct__seal_write(path));
-  CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT,
-                  "'/model/layer1.0.conv1.weight' is damaged: its checksum differs");
-  ct_mem_free(data);
+  for (int i = 0; i < 2; i++) {
+    char *data;
+    size_t bytes, at = 0;
+    CT_ASSERT_OK(write_small(path));
+    CT_ASSERT_OK(ct_file_read(path, &data, &bytes));
+    while (at + items[i].n < bytes && memcmp(data + at, items[i].bytes, items[i].n) != 0)
+      at++;
+    data[at + 5] ^= 1;
+    write_bytes(path, data, bytes - 32);
+    CT_ASSERT_OK(ct__seal_write(path));
+    CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, items[i].says);
+    ct_mem_free(data);
+  }
+}
+
+/* To open a FIFO would wait for a writer. */
+static void what_is_no_regular_file_is_refused(void)
+{
+  const char *dir = ct_test_dir(), *path = file_in(dir, "pipe.h5");
+  ct_store_t *s;
+  CT_ASSERT_INT(mkfifo(path, 0600), 0);
+  CT_ASSERT_FAILS(ops->open(path, &s), CT_ERR_IO, "pipe.h5: is a FIFO, expected a regular file");
+  CT_ASSERT_FAILS(ops->open(dir, &s), CT_ERR_IO, "is a directory, expected a regular file");
 }
 
 static void other_files_are_no_checkpoints(void)
@@ -561,6 +579,7 @@ int main(int argc, char **argv)
       CT_TEST(every_flipped_byte_is_found),
       CT_TEST(every_other_length_is_found),
       CT_TEST(items_have_their_own_checksum),
+      CT_TEST(what_is_no_regular_file_is_refused),
       CT_TEST(other_files_are_no_checkpoints),
       CT_TEST(missing_items_are_named),
       CT_TEST(a_file_may_not_grow),
