@@ -24,6 +24,8 @@ typedef struct ct_h5_layout {
 /** Of a reader of ct_reader_hdf5. */
 void ct_h5_layout(const ct_reader_t *r, ct_h5_layout_t *out);
 
+/** HDF5_USE_FILE_LOCKING as the environment had it at the start; "": not set.  Borrowed. */
+const char *ct_h5_locking(void);
 /** "1.10.8" */
 const char *ct_h5_version(void);
 

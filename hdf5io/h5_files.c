@@ -17,7 +17,7 @@ int ct__files_make(ct__files_t *f, int shards)
 static void shut(ct__file_t *f)
 {
   if (f->shard < 0) return;
-  ct__h5_drop(f->array);
+  ct__array_shut(&f->array);
   ct__h5_drop(f->file);
   f->shard = -1;
 }
@@ -49,7 +49,7 @@ int ct__files_open(ct__files_t *f, int shard, const char *path, ct__file_t **out
   if (!*out) {
     CT_TRY(ct__h5_open(path, &file));
     *out = make_place(f);
-    **out = (ct__file_t){.shard = shard, .file = file, .array = -1};
+    **out = (ct__file_t){.shard = shard, .file = file, .array = {.id = -1}};
   }
   (*out)->used = ++f->time;
 out:

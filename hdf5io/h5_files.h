@@ -4,15 +4,15 @@
  * is what costs.  Only if there are very many shards the one whose use is the longest ago is closed. */
 #ifndef CT_H5_FILES_H
 #define CT_H5_FILES_H
-#include "hdf5io/h5_glue.h"
+#include "hdf5io/h5_array.h"
 
 enum { CT__FILES_OPEN = 256 }; /**< at once; HDF5 takes 0.6 MB for each */
 
 typedef struct ct__file {
   int shard; /**< -1: none */
   hid_t file;
-  hid_t array;   /**< of samples; -1: not opened yet, which is the caller's to do */
-  uint64_t used; /**< the time of its last use */
+  ct__array_t array; /**< of samples; not opened yet: the caller's to do */
+  uint64_t used;     /**< the time of its last use */
 } ct__file_t;
 
 /** {0}: not made yet. */

@@ -12,10 +12,24 @@
 #include "hdf5io/ct_h5.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char locking[16]; /* HDF5_USE_FILE_LOCKING */
+
+/* File locks fail or hang on many parallel file systems, and a file of ours has one writer, which gives it its name
+ * when it is whole.  So there are none, unless the environment asks for them.  It is the variable that says so
+ * because HDF5 hands a property of ours not on to the sources of virtual arrays, and then refuses one that is open
+ * without locks here: it would be zeros. */
+static void prepare(void)
+{
+  const char *asked = getenv("HDF5_USE_FILE_LOCKING");
+  snprintf(locking, sizeof locking, "%s", asked ? asked : "");
+  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+}
 
 void ct__h5_lock(void)
 {
   static _Thread_local int silenced; /* HDF5 keeps its error stack and its printer per thread */
+  pthread_once(&once, prepare);
   pthread_mutex_lock(&lock);
   if (silenced) return;
   /* At exit HDF5 would write again what it could not write before (disk full), and crash. */
@@ -35,6 +49,12 @@ void ct__h5_drop(hid_t id)
   hid_t errors = H5Eget_current_stack(); /* every other call forgets them */
   H5Idec_ref(id);
   H5Eset_current_stack(errors);
+}
+
+const char *ct_h5_locking(void)
+{
+  pthread_once(&once, prepare);
+  return locking;
 }
 
 const char *ct_h5_version(void)
@@ -97,17 +117,13 @@ static const char *lock_cure(void)
 
 /* ---- files ---- */
 
-hid_t ct__h5_file_access(void)
+/* How files are opened.  Through descriptors, which can be asked what became of a file.  One that is read may be a
+ * source of a virtual array too, which HDF5 opens with H5F_CLOSE_WEAK, and not if it is open otherwise. */
+static hid_t file_access(H5F_close_degree_t degree)
 {
   hid_t list = H5Pcreate(H5P_FILE_ACCESS);
-  H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
-  /* File locks fail or hang on many parallel file systems, and a file of ours has one writer, which
-   * gives it its name when it is whole.  HDF5_USE_FILE_LOCKING in the environment overrides this. */
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-  H5Pset_file_locking(list, 0, 1);
-#else
-  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
-#endif
+  H5Pset_fapl_sec2(list);
+  H5Pset_fclose_degree(list, degree);
   return list;
 }
 
@@ -128,7 +144,7 @@ out:
 int ct__h5_open(const char *path, hid_t *file)
 {
   int rc = CT_OK;
-  hid_t access_list = ct__h5_file_access();
+  hid_t access_list = file_access(H5F_CLOSE_WEAK);
   *file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
   if (*file < 0) rc = cannot_open(path);
   ct__h5_drop(access_list);
@@ -140,7 +156,7 @@ int ct__h5_create(const char *path, hid_t *file)
   int rc = CT_OK;
   char why[200];
   ct__h5_lock();
-  hid_t access_list = ct__h5_file_access();
+  hid_t access_list = file_access(H5F_CLOSE_STRONG);
   *file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list);
   if (*file < 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot create: %s%s", path, ct__h5_why(why, sizeof why), lock_cure());
@@ -323,18 +339,28 @@ int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows,
 
 /* ---- attributes ---- */
 
+int ct__h5_has_attr(hid_t object, const char *name)
+{
+  return H5Aexists(object, name) > 0;
+}
+
 static hid_t open_attr(hid_t object, const char *name)
 {
-  return H5Aexists(object, name) > 0 ? H5Aopen(object, name, H5P_DEFAULT) : -1;
+  return ct__h5_has_attr(object, name) ? H5Aopen(object, name, H5P_DEFAULT) : -1;
 }
 
 /* Attributes of ours are one element; a list where one is expected counts as none. */
-static int is_single(hid_t attr)
+static int64_t count_values(hid_t attr)
 {
   hid_t space = H5Aget_space(attr);
-  int single = H5Sget_simple_extent_npoints(space) == 1;
+  int64_t n = H5Sget_simple_extent_npoints(space);
   ct__h5_drop(space);
-  return single;
+  return n;
+}
+
+static int is_single(hid_t attr)
+{
+  return count_values(attr) == 1;
 }
 
 int ct__h5_attr_int(hid_t object, const char *name, int64_t *out)
@@ -380,6 +406,20 @@ int ct__h5_attr_text(hid_t object, const char *name, char *buf, size_t cap)
   ct__h5_drop(type);
   ct__h5_drop(attr);
   return found;
+}
+
+const char *ct__h5_attr_kind(hid_t object, const char *name, char *buf, size_t cap)
+{
+  char type_text[40];
+  hid_t attr = open_attr(object, name), type = attr < 0 ? -1 : H5Aget_type(attr);
+  ct__h5_type_text(type, type_text, sizeof type_text);
+  if (attr >= 0 && !is_single(attr))
+    snprintf(buf, cap, "%lld values of %s", (long long)count_values(attr), type_text);
+  else
+    snprintf(buf, cap, "%s", type_text);
+  ct__h5_drop(type);
+  ct__h5_drop(attr);
+  return buf;
 }
 
 static int put_attr(hid_t object, const char *name, hid_t stored, hid_t native, const void *value)

@@ -19,10 +19,10 @@ void ct__h5_drop(hid_t id);
 const char *ct__h5_why(char *buf, size_t cap);
 
 /** Opens for reading, in one request to the file system.  CT_ERR_IO: cannot be opened; CT_ERR_FORMAT: is
- * no HDF5 file.  No file lock is taken, unless HDF5_USE_FILE_LOCKING in the environment asks for it. */
+ * no HDF5 file.  To open a FIFO would wait for its other end: ct_file_regular() comes before the first opening of a
+ * file, by one rank.  No file lock is taken, unless HDF5_USE_FILE_LOCKING in the environment asks for it.  The file
+ * stays open until all that is open in it is closed too. */
 int ct__h5_open(const char *path, hid_t *file);
-/** Property list for files: no HDF5 file locks, closing closes all that is open in it. */
-hid_t ct__h5_file_access(void);
 
 /** How a type is stored in files (little-endian) or lies in memory (native); to be dropped. */
 hid_t ct__h5_type_stored(ct_dtype_t type);
@@ -37,10 +37,14 @@ const char *ct__h5_type_text(hid_t type, char *buf, size_t cap);
 int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to);
 int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from);
 
-/** Attribute of an object (which may be a file) as an integer: 1; 0: there is none such. */
+/** 1 if an object (which may be a file) has the attribute. */
+int ct__h5_has_attr(hid_t object, const char *name);
+/** An attribute as an integer: 1; 0: there is none, or it is not one integer. */
 int ct__h5_attr_int(hid_t object, const char *name, int64_t *out);
 /** Likewise a text of either kind of string, cut to \a cap. */
 int ct__h5_attr_text(hid_t object, const char *name, char *buf, size_t cap);
+/** What an attribute is, for messages ("a string", "3 values of int64"), into buf (returned). */
+const char *ct__h5_attr_kind(hid_t object, const char *name, char *buf, size_t cap);
 /** 1 if written. */
 int ct__h5_put_attr_int(hid_t object, const char *name, int64_t value);
 int ct__h5_put_attr_text(hid_t object, const char *name, const char *value);

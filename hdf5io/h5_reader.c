@@ -7,6 +7,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
+#include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
@@ -54,7 +55,8 @@ struct ct_reader {
   pthread_mutex_t lock;  /* of free_works */
   pthread_cond_t worked; /* one became free */
 
-  ct__files_t files; /* under HDF5's lock */
+  ct__files_t files;  /* under HDF5's lock */
+  int told_of_change; /* likewise */
 };
 
 /* ---- opening ---- */
@@ -66,6 +68,7 @@ static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
   ct__file_t *f;
   ct__shard_t *s = &r->shards.v[shard];
   ct__h5_lock();
+  CT_TRY(ct_file_regular(s->path));
   CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
   CT_TRY(ct__shard_describe(s, f->file, spec));
   ct_beat_progress();
@@ -261,6 +264,7 @@ static int hdf5_move(ct_reader_t *r, int i, const char *path)
   ct__files_shut(&r->files, i);
   ct_mem_free(r->shards.v[i].path);
   r->shards.v[i].path = copy;
+  r->shards.v[i].stamp.inode = 0;
   ct__h5_unlock();
   return CT_OK;
 }
@@ -286,17 +290,29 @@ static int find_shard(const ct_reader_t *r, int64_t index)
   return low;
 }
 
+/* Once: who writes to one file of a data set may do so to all, and there may be thousands. */
+static void tell_of_change(ct_reader_t *r, const ct__shard_t *s)
+{
+  if (r->told_of_change++) return;
+  ct_log_all(
+      CT_LOG_WARN,
+      "%s: it, or a file that it takes samples from, was modified after its header was read: "
+      "samples may be mixed from before and after that (files after this one are not told)",
+      s->path);
+}
+
 static int need_labels(ct_reader_t *r, int shard)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, changed = 0;
   ct__file_t *f;
-  const ct__shard_t *s = &r->shards.v[shard];
+  ct__shard_t *s = &r->shards.v[shard];
   if (!r->target[0] || atomic_load_explicit(&r->has_labels[shard], memory_order_acquire)) return rc;
   ct__h5_lock();
   if (!atomic_load_explicit(&r->has_labels[shard], memory_order_relaxed)) {
     CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
     char *to = r->labels + (size_t)s->first * r->label_bytes;
-    CT_TRY(ct__shard_labels(s, f->file, r->target, to));
+    CT_TRY(ct__shard_labels(s, f->file, r->target, to, &changed));
+    if (changed) tell_of_change(r, s);
     atomic_store_explicit(&r->has_labels[shard], 1, memory_order_release);
   }
 out:
@@ -305,25 +321,14 @@ out:
 }
 
 /* With HDF5's lock: the array of samples of a shard, opened. */
-static int open_array(ct_reader_t *r, int shard, hid_t *array)
+static int open_array(ct_reader_t *r, int shard, ct__array_t **array)
 {
   int rc = CT_OK;
-  char why[200];
   ct__file_t *f;
-  const ct__shard_t *s = &r->shards.v[shard];
+  ct__shard_t *s = &r->shards.v[shard];
   CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
-  if (f->array < 0) {
-    hid_t opened = H5Dopen2(f->file, r->input, H5P_DEFAULT);
-    if (opened < 0)
-      CT_FAIL(CT_ERR_FORMAT, "%s: cannot open array '%s': %s", s->path, r->input,
-              ct__h5_why(why, sizeof why));
-    rc = ct__shard_check(s, opened);
-    if (rc == CT_OK)
-      f->array = opened;
-    else
-      ct__h5_drop(opened);
-  }
-  *array = f->array;
+  if (f->array.id < 0) CT_TRY(ct__shard_open(s, f->file, r->input, &f->array));
+  *array = &f->array;
 out:
   return rc;
 }
@@ -331,12 +336,13 @@ out:
 static int load_block(ct_reader_t *r, const pick_t *p, ct__decode_t *d, void *to)
 {
   int rc = CT_OK;
-  hid_t array = -1;
+  ct__array_t *array;
   const ct__shard_t *s = &r->shards.v[p->shard];
   int64_t block = p->block - s->first_block;
   ct__h5_lock();
   rc = open_array(r, p->shard, &array);
   if (rc == CT_OK) rc = ct__shard_fetch(s, array, block, d, to);
+  if (rc == CT_OK && array->changed) tell_of_change(r, s);
   ct__h5_unlock();
   if (rc == CT_OK) rc = ct__shard_decode(s, block, d, to);
   return rc;

@@ -15,35 +15,6 @@ enum {
 
 /* ---- what is in the file ---- */
 
-/* "images, labels": the names at the top of the file, into buf (returned). */
-static const char *list_names(hid_t file, char *buf, size_t cap)
-{
-  H5G_info_t info = {0};
-  size_t len = 0;
-  snprintf(buf, cap, "nothing");
-  if (H5Gget_info(file, &info) < 0) return buf;
-  for (hsize_t i = 0; i < info.nlinks && i < 20; i++) {
-    char name[64];
-    if (H5Lget_name_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, 0) < 0)
-      continue;
-    int n = snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", name);
-    if (n < 0 || (size_t)n >= cap - len) break;
-    len += (size_t)n;
-  }
-  return buf;
-}
-
-static int open_array(const ct__shard_t *s, hid_t file, const char *name, const char *key,
-                      hid_t *array)
-{
-  char names[200];
-  *array = name[0] ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
-  if (*array >= 0) return CT_OK;
-  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
-                    "%s: there is no array '%.80s' (data.%s) in it; it has: %s", s->path, name, key,
-                    list_names(file, names, sizeof names));
-}
-
 static int read_dims(const ct__shard_t *s, hid_t array, const char *name, hsize_t *dims, int *ndim)
 {
   int rc = CT_OK;
@@ -74,7 +45,9 @@ static int find_order(ct__shard_t *s, hid_t array, const ct_reader_spec_t *spec,
   if (s->ndim < 4 || spec->layout == 1) return CT_OK;
   s->channels_last = 1;
   if (spec->layout == 2) return CT_OK;
-  if (ct__h5_attr_text(array, "layout", word, sizeof word)) {
+  if (ct__h5_has_attr(array, "layout")) {
+    if (!ct__h5_attr_text(array, "layout", word, sizeof word))
+      ct__h5_attr_kind(array, "layout", word, sizeof word);
     if (strcmp(word, "NHWC") == 0 || strcmp(word, "NDHWC") == 0) return CT_OK;
     s->channels_last = 0;
     if (strcmp(word, "NCHW") == 0 || strcmp(word, "NCDHW") == 0) return CT_OK;
@@ -222,10 +195,11 @@ static int check_target(ct__shard_t *s, hid_t file, const char *name)
   int rc = CT_OK, ndim;
   char text[40];
   hsize_t dims[MAX_STORED_DIMS];
-  hid_t array = -1, type = -1;
-  CT_TRY(open_array(s, file, name, "target", &array));
-  CT_TRY(read_dims(s, array, name, dims, &ndim));
-  type = H5Dget_type(array);
+  hid_t type = -1;
+  ct__array_t array;
+  CT_TRY(ct__array_open(&array, file, s->path, name, "target"));
+  CT_TRY(read_dims(s, array.id, name, dims, &ndim));
+  type = H5Dget_type(array.id);
   int is_real = H5Tget_class(type) == H5T_FLOAT;
   if (!is_real && H5Tget_class(type) != H5T_INTEGER)
     CT_FAIL(CT_ERR_FORMAT,
@@ -238,9 +212,10 @@ static int check_target(ct__shard_t *s, hid_t file, const char *name)
   if (dims[0] != (hsize_t)s->count)
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,
             (unsigned long long)dims[0], is_real ? "targets" : "labels", (long long)s->count);
+  CT_TRY(ct__array_need(&array, 0, s->count));
 out:
   ct__h5_drop(type);
-  ct__h5_drop(array);
+  ct__array_shut(&array);
   return rc;
 }
 
@@ -266,14 +241,28 @@ static uint64_t hash_stored(hid_t array)
   return h;
 }
 
-int ct__shard_check(const ct__shard_t *s, hid_t array)
+/* A copy has a stamp of its own. */
+static int check_stamp(ct__shard_t *s, ct__array_t *a)
 {
-  if (hash_stored(array) == s->stored) return CT_OK;
-  return ct_err_set(
-      CT_ERR_FORMAT, __FILE__, __LINE__,
-      "%s: its samples are stored in another way than when the run began: the file was "
-      "replaced, or this node sees another one",
-      s->path);
+  if (a->elsewhere) return CT_OK;
+  int rc = ct__stamp_compare(s->path, &s->stamp, &a->stamp, &a->changed);
+  if (rc == CT_OK && s->stamp.inode == 0) s->stamp = a->stamp;
+  return rc;
+}
+
+int ct__shard_open(ct__shard_t *s, hid_t file, const char *input, ct__array_t *a)
+{
+  int rc = CT_OK;
+  CT_TRY(ct__array_open(a, file, s->path, input, "input"));
+  if (hash_stored(a->id) != s->stored)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: its samples are stored in another way than when the run began: the file was "
+            "replaced, or this node sees another one",
+            s->path);
+  CT_TRY(check_stamp(s, a));
+out:
+  if (rc != CT_OK) ct__array_shut(a);
+  return rc;
 }
 
 static int describe_input(ct__shard_t *s, hid_t array, const ct_reader_spec_t *spec)
@@ -297,18 +286,33 @@ out:
   return rc;
 }
 
-int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec)
+static int read_classes(ct__shard_t *s, hid_t file)
 {
   int rc = CT_OK;
-  hid_t array = -1;
-  CT_TRY(open_array(s, file, spec->input, "input", &array));
-  CT_TRY(describe_input(s, array, spec));
-  if (spec->target[0]) CT_TRY(check_target(s, file, spec->target));
-  if (ct__h5_attr_int(file, "classes", &s->classes) && (s->classes < 1 || s->classes > INT32_MAX))
-    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, expected a number of classes", s->path,
-            (long long)s->classes);
+  char kind[60];
+  if (!ct__h5_has_attr(file, "classes")) return CT_OK;
+  if (!ct__h5_attr_int(file, "classes", &s->classes))
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %s, expected one integer", s->path,
+            ct__h5_attr_kind(file, "classes", kind, sizeof kind));
+  if (s->classes < 1 || s->classes > CT_CLASSES_MAX)
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, expected 1 to %d classes", s->path,
+            (long long)s->classes, CT_CLASSES_MAX);
 out:
-  ct__h5_drop(array);
+  return rc;
+}
+
+int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK, fd;
+  ct__array_t array = {.id = -1};
+  CT_TRY(ct__stamp_take(file, s->path, &fd, &s->stamp));
+  CT_TRY(ct__array_open(&array, file, s->path, spec->input, "input"));
+  CT_TRY(describe_input(s, array.id, spec));
+  CT_TRY(ct__array_need(&array, 0, s->count));
+  if (spec->target[0]) CT_TRY(check_target(s, file, spec->target));
+  CT_TRY(read_classes(s, file));
+out:
+  ct__array_shut(&array);
   return rc;
 }
 
@@ -336,24 +340,30 @@ static const char *why_not(hid_t array, char *buf, size_t cap)
   return buf;
 }
 
-int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, void *to)
+int ct__shard_labels(ct__shard_t *s, hid_t file, const char *target, void *to, int *changed)
 {
   int rc = CT_OK;
   char why[200];
-  hid_t array = H5Dopen2(file, target, H5P_DEFAULT), space = array < 0 ? -1 : H5Dget_space(array);
-  hid_t type = s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64;
+  ct__array_t array;
+  hid_t type = s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, space = -1;
   int64_t want = s->count * (s->targets ? s->targets : 1);
-  if (space >= 0 && H5Sget_simple_extent_npoints(space) != want)
+  CT_TRY(ct__array_open(&array, file, s->path, target, "target"));
+  space = H5Dget_space(array.id);
+  if (H5Sget_simple_extent_npoints(space) != want)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: array '%s' has not the %lld values that it had when the run began: the file was "
             "replaced, or this node sees another one",
             s->path, target, (long long)want);
-  if (array < 0 || H5Dread(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
-    CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target,
-            why_not(array, why, sizeof why));
+  CT_TRY(check_stamp(s, &array));
+  CT_TRY(ct__array_need(&array, 0, s->count));
+  int done = H5Dread(array.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) >= 0;
+  if (!done) why_not(array.id, why, sizeof why);
+  CT_TRY(ct__array_check(&array, 0, s->count));
+  if (!done) CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target, why);
+  *changed |= array.changed;
 out:
   ct__h5_drop(space);
-  ct__h5_drop(array);
+  ct__array_shut(&array);
   return rc;
 }
 
@@ -385,16 +395,22 @@ static int cannot_read(const ct__shard_t *s, int64_t first, int64_t rows, const 
                     s->path, (long long)first, (long long)(first + rows - 1), why);
 }
 
-int ct__shard_fetch(const ct__shard_t *s, hid_t array, int64_t block, ct__decode_t *d, void *to)
+int ct__shard_fetch(const ct__shard_t *s, ct__array_t *a, int64_t block, ct__decode_t *d, void *to)
 {
+  int rc = CT_OK;
   char why[200];
   int64_t first = block * s->block_rows, rows = s->count - first;
   if (rows > s->block_rows) rows = s->block_rows;
   d->raw_bytes = 0;
-  if (s->chunk_raw && read_chunk(array, first, d)) return CT_OK;
-  /* HDF5's own machinery knows every layout, filter and type */
-  if (ct__h5_read_rows(array, s->x.dtype, first, rows, to)) return CT_OK;
-  return cannot_read(s, first, rows, why_not(array, why, sizeof why));
+  CT_TRY(ct__array_need(a, first, rows));
+  /* what is not a chunk that is decoded here is for HDF5, which knows every layout, filter and type */
+  int done = (s->chunk_raw && read_chunk(a->id, first, d)) ||
+             ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
+  if (!done) why_not(a->id, why, sizeof why);
+  CT_TRY(ct__array_check(a, first, rows)); /* the better reason, if it is one */
+  if (!done) rc = cannot_read(s, first, rows, why);
+out:
+  return rc;
 }
 
 int ct__shard_decode(const ct__shard_t *s, int64_t block, ct__decode_t *d, void *to)

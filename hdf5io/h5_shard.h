@@ -5,7 +5,7 @@
 #define CT_H5_SHARD_H
 #include "data/ct_reader.h"
 #include "hdf5io/h5_chunk.h"
-#include "hdf5io/h5_glue.h"
+#include "hdf5io/h5_array.h"
 
 typedef struct ct__shard {
   char *path;    /**< owned; where it is read, which may be a copy */
@@ -18,6 +18,8 @@ typedef struct ct__shard {
   int64_t classes; /**< 0: not said */
   int64_t targets; /**< real numbers that belong to a sample; 0: it has a label */
 
+  ct__stamp_t
+      stamp; /**< of the file when its header was read; of a copy without inode until it is opened */
   uint64_t stored;     /**< hash of type, dims and chunks of the stored array */
   int ndim;            /**< of the stored array, with N */
   size_t row_bytes;    /**< one sample */
@@ -39,16 +41,17 @@ typedef struct ct__decode {
 /** With the lock.  Reads the headers of s->path, opened as \a file, and checks the array of labels or targets.
  * CT_ERR_FORMAT names file, array, what was expected. */
 int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec);
-/** With the lock.  CT_ERR_FORMAT unless the opened \a array is as it was when the shard was described. */
-int ct__shard_check(const ct__shard_t *s, hid_t array);
+/** With the lock.  Opens the array of samples.  CT_ERR_FORMAT, CT_ERR_IO unless it is as it was when the shard was
+ * described; a->changed: a warning is due. */
+int ct__shard_open(ct__shard_t *s, hid_t file, const char *input, ct__array_t *a);
 /** With the lock.  All labels of the shard to \a to as int64, or all targets as float; the array is
- * \a target. */
-int ct__shard_labels(const ct__shard_t *s, hid_t file, const char *target, void *to);
+ * \a target.  *changed is set to 1 if a warning is due. */
+int ct__shard_labels(ct__shard_t *s, hid_t file, const char *target, void *to, int *changed);
 /** Bytes of a block in memory; the last of a shard is read into as much. */
 size_t ct__shard_block_bytes(const ct__shard_t *s);
-/** With the lock.  Block \a block of the shard (from 0) from the opened \a array: a chunk as stored to
+/** With the lock.  Block \a block of the shard (from 0) from the opened array \a a: a chunk as stored to
  * d->raw, anything else decoded by HDF5 to \a to. */
-int ct__shard_fetch(const ct__shard_t *s, hid_t array, int64_t block, ct__decode_t *d, void *to);
+int ct__shard_fetch(const ct__shard_t *s, ct__array_t *a, int64_t block, ct__decode_t *d, void *to);
 /** Without the lock.  What was fetched as stored, to \a to. */
 int ct__shard_decode(const ct__shard_t *s, int64_t block, ct__decode_t *d, void *to);
 

@@ -3,6 +3,7 @@ libctrain_a_SOURCES += \
   %D%/h5_glue.h %D%/h5_glue.c \
   %D%/h5_cache.h %D%/h5_cache.c \
   %D%/h5_chunk.h %D%/h5_chunk.c \
+  %D%/h5_stamp.h %D%/h5_stamp.c %D%/h5_source.h %D%/h5_source.c %D%/h5_array.h %D%/h5_array.c \
   %D%/h5_files.h %D%/h5_files.c %D%/h5_list.h %D%/h5_list.c \
   %D%/h5_shard.h %D%/h5_shard.c %D%/h5_reader.c \
   %D%/h5_seal.h %D%/h5_seal.c \

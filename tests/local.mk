@@ -30,6 +30,7 @@ shell_tests = \
   %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/stage.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test %D%/mpi/doctor.test \
   %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test \
   %D%/faults/rundir.test \
+  %D%/faults/truncate.test \
   %D%/faults/stop_eval.test %D%/faults/walltime.test \
   %D%/faults/hang.test %D%/faults/death.test \
   %D%/faults/kill.test
@@ -48,6 +49,7 @@ unit_tests = \
   %D%/unit/t_ref_low %D%/unit/t_plan_low \
   %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_feed_ahead %D%/unit/t_dataset %D%/unit/t_stage %D%/unit/t_transforms %D%/unit/t_transform_feed \
   %D%/unit/t_transform_draws %D%/unit/t_transform_boxes %D%/unit/t_ckpt_write \
+  %D%/unit/t_h5_sources \
   %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_h5_share %D%/unit/t_pack %D%/unit/t_store \
   %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_watch_verdict %D%/unit/t_pack_input %D%/unit/t_stop \
   %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes %D%/unit/t_pace

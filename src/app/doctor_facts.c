@@ -11,6 +11,7 @@
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
+#include "hdf5io/ct_h5.h"
 
 static const char *lookup(const char *name)
 {
@@ -124,7 +125,6 @@ void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_t *job)
   static const int numbers[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
                                 MPI_THREAD_MULTIPLE};
   int level;
-  const char *locking = getenv("HDF5_USE_FILE_LOCKING");
   memset(job, 0, sizeof *job);
   ct__launch_read(lookup, &job->launch);
   job->left_s = INFINITY;
@@ -135,7 +135,7 @@ void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_t *job)
   MPI_Query_thread(&level);
   for (int i = 0; i < 4; i++)
     if (numbers[i] == level) snprintf(job->thread_level, sizeof job->thread_level, "%s", levels[i]);
-  snprintf(job->file_locking, sizeof job->file_locking, "%s", locking ? locking : "");
+  snprintf(job->file_locking, sizeof job->file_locking, "%s", ct_h5_locking());
   job->share_gpu = c->parallel.share_gpu;
   job->wants_gpu = c->device == CT_DEVICE_AUTO || c->device == CT_DEVICE_CUDA;
   batch_system(job);

@@ -8,6 +8,9 @@
 
 typedef struct ct_reader ct_reader_t;
 
+/** More classes than this, in what files say, are taken for damage. */
+#define CT_CLASSES_MAX 10000000
+
 typedef struct ct_reader_info {
   int64_t samples;   /**< all shards together */
   ct_shape_t x;      /**< one sample as stored, dim[0] == 1, in the reader's dtype, N C H W order */

@@ -1,0 +1,136 @@
+#include "hdf5io/h5_array.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+
+/* ---- why it cannot be opened ---- */
+
+/* "images, labels": the names at the top of the file, into buf (returned). */
+static const char *list_names(hid_t file, char *buf, size_t cap)
+{
+  H5G_info_t info = {0};
+  size_t len = 0;
+  snprintf(buf, cap, "nothing");
+  if (H5Gget_info(file, &info) < 0) return buf;
+  for (hsize_t i = 0; i < info.nlinks && i < 20; i++) {
+    char name[64];
+    if (H5Lget_name_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, 0) < 0)
+      continue;
+    int n = snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", name);
+    if (n < 0 || (size_t)n >= cap - len) break;
+    len += (size_t)n;
+  }
+  return buf;
+}
+
+/* "'/x' of other.h5": where a soft or external link leads to.  1, or 0: it is no such link. */
+static int follow(hid_t file, const char *name, char *buf, size_t cap)
+{
+  H5L_info_t info;
+  char value[2048];
+  const char *other = NULL, *object = value;
+  if (H5Lget_info(file, name, &info, H5P_DEFAULT) < 0 || info.type == H5L_TYPE_HARD ||
+      info.u.val_size > sizeof value ||
+      H5Lget_val(file, name, value, sizeof value, H5P_DEFAULT) < 0)
+    return 0;
+  if (info.type == H5L_TYPE_EXTERNAL &&
+      H5Lunpack_elink_val(value, info.u.val_size, NULL, &other, &object) < 0)
+    return 0;
+  snprintf(buf, cap, "'%s' of %s", object, other ? other : "the same file");
+  return 1;
+}
+
+/* The first name on the way whose link leads nowhere.  1, or 0: there is none. */
+static int find_broken(hid_t file, const char *name, char *part, char *to, size_t cap)
+{
+  size_t length = strlen(name);
+  for (size_t end = 1; length < CT_PATH_MAX && end <= length; end++) {
+    if (name[end] != '/' && name[end] != '\0') continue;
+    snprintf(part, CT_PATH_MAX, "%.*s", (int)end, name);
+    if (H5Lexists(file, part, H5P_DEFAULT) <= 0) return 0;
+    if (H5Oexists_by_name(file, part, H5P_DEFAULT) <= 0) return follow(file, part, to, cap);
+  }
+  return 0;
+}
+
+static int cannot_open(const ct__array_t *a, hid_t file, const char *key)
+{
+  int rc = CT_OK;
+  char names[200], why[200], part[CT_PATH_MAX], to[400];
+  ct__h5_why(why, sizeof why);
+  if (a->name[0] && find_broken(file, a->name, part, to, sizeof to))
+    CT_FAIL(CT_ERR_FORMAT, "%s: '%.80s' (data.%s) is a link to %s, which cannot be opened: %s",
+            a->path, part, key, to, why);
+  CT_FAIL(CT_ERR_FORMAT, "%s: there is no array '%.80s' (data.%s) in it; it has: %s", a->path,
+          a->name, key, list_names(file, names, sizeof names));
+out:
+  return rc;
+}
+
+/* ---- opening and checking ---- */
+
+/* A link may have led to another file. */
+static int find_file(ct__array_t *a)
+{
+  int rc = CT_OK;
+  char name[CT_PATH_MAX];
+  if (H5Fget_name(a->id, name, sizeof name) < 0 || strcmp(name, a->path) == 0) return CT_OK;
+  a->elsewhere = ct_mem_strdup(name);
+  if (!a->elsewhere) rc = CT_ERR_NOMEM;
+  return rc;
+}
+
+static const char *path_of(const ct__array_t *a)
+{
+  return a->elsewhere ? a->elsewhere : a->path;
+}
+
+/* Which array an error of another file is about. */
+static int blame(const ct__array_t *a, int rc)
+{
+  return ct_err_prefix(rc, "%s: array '%s': ", a->path, a->name);
+}
+
+int ct__array_open(ct__array_t *a, hid_t file, const char *path, const char *name, const char *key)
+{
+  int rc = CT_OK;
+  *a = (ct__array_t){.path = path, .name = name, .fd = -1};
+  a->id = name[0] ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
+  if (a->id < 0) return cannot_open(a, file, key);
+  CT_TRY(find_file(a));
+  CT_TRY(ct__stamp_take(a->id, path_of(a), &a->fd, &a->stamp));
+  CT_TRY(ct__sources_list(&a->sources, a->id));
+out:
+  if (rc != CT_OK) ct__array_shut(a);
+  return rc;
+}
+
+int ct__array_need(ct__array_t *a, int64_t first, int64_t rows)
+{
+  int rc = ct__sources_need(&a->sources, first, rows);
+  return rc == CT_OK ? rc : blame(a, rc);
+}
+
+int ct__array_check(ct__array_t *a, int64_t first, int64_t rows)
+{
+  int rc = CT_OK;
+  ct__stamp_t now;
+  CT_TRY(ct__stamp_look(a->fd, path_of(a), &now));
+  CT_TRY(ct__stamp_compare(path_of(a), &a->stamp, &now, &a->changed));
+  rc = ct__sources_check(&a->sources, first, rows, &a->changed);
+  if (rc != CT_OK) return blame(a, rc);
+out:
+  return rc == CT_OK || !a->elsewhere ? rc : blame(a, rc);
+}
+
+void ct__array_shut(ct__array_t *a)
+{
+  ct__sources_clear(&a->sources);
+  ct_mem_free(a->elsewhere);
+  ct__h5_drop(a->id);
+  *a = (ct__array_t){.id = -1};
+}
