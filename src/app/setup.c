@@ -209,6 +209,7 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
 {
   int rc = CT_OK;
+  const char *file = d->ops->file(d->reader, 0);
   if (!c->model.classes && !d->classes) CT_TRY(ct_dataset_count_classes(d, 0));
   if (!c->model.classes) c->model.classes = d->classes;
   if (d->info.targets && c->model.classes != d->info.targets)
@@ -217,8 +218,10 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
             " targets",
             c->model.classes, d->info.targets);
   if (c->model.classes < d->classes)
-    CT_FAIL(CT_ERR_USAGE, "model.classes is %" PRId64 ", but the data has %" PRId64 " classes",
-            c->model.classes, d->classes);
+    CT_FAIL(CT_ERR_USAGE,
+            "model.classes is %" PRId64 ", but the data has %" PRId64 " classes (%s%s)",
+            c->model.classes, d->classes, file ? "attribute 'classes' of " : "data.classes",
+            file ? file : "");
   d->classes = c->model.classes; /* labels are checked against it */
 out:
   return rc;

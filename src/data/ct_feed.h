@@ -73,8 +73,8 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
                     const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out);
 void ct_dataset_close(ct_dataset_t *d);
 /** Reads labels of up to \a limit samples (0: all) to count classes when the file does not say: the
- * highest label + 1, without the ignored one, becomes d->classes.  Local; not for data with targets.
- * CT_ERR_DATA: a negative label. */
+ * highest label + 1, without the ignored one, becomes d->classes, with a warning if that is more than there are
+ * samples.  Local; not for data with targets.  CT_ERR_DATA: a label that is negative or beyond CT_CLASSES_MAX. */
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
 
 /** 1 if samples are stored as uint8 and nothing is done to them but the map of their conversion: then a feed

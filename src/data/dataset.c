@@ -5,6 +5,7 @@
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
+#include "base/ct_log.h"
 #include "data/convert.h"
 #include "data/transforms.h"
 
@@ -112,11 +113,23 @@ int ct_dataset_is_bytes(const ct_dataset_t *d)
   return d->info.x.dtype == CT_U8 && !d->transforms;
 }
 
+/* A damaged label would be all that is odd. */
+static void warn_of_label(const ct_dataset_t *d, int64_t id, int64_t label)
+{
+  char place[256];
+  d->ops->place(d->reader, id, place, sizeof place);
+  ct_log(
+      CT_LOG_WARN,
+      "%s: has label %lld, so there are %lld classes for %lld samples: if it is right, say so in "
+      "model.classes",
+      place, (long long)label, (long long)label + 1, (long long)d->info.samples);
+}
+
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
 {
   enum { AT_ONCE = 512 };
   int rc = CT_OK;
-  int64_t ids[AT_ONCE], labels[AT_ONCE], highest = -1;
+  int64_t ids[AT_ONCE], labels[AT_ONCE], highest = -1, highest_id = 0;
   int64_t end = limit > 0 && limit < d->info.samples ? limit : d->info.samples;
   char place[256];
   for (int64_t first = 0; first < end; first += AT_ONCE) {
@@ -127,14 +140,20 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
     ct_beat_progress();
     for (int i = 0; i < n; i++) {
       if (d->has_ignored && labels[i] == d->ignored) continue;
-      if (labels[i] > highest) highest = labels[i];
-      if (labels[i] >= 0 && labels[i] < INT32_MAX) continue;
+      if (labels[i] > highest) {
+        highest = labels[i];
+        highest_id = ids[i];
+      }
+      if (labels[i] >= 0 && labels[i] < CT_CLASSES_MAX) continue;
       d->ops->place(d->reader, ids[i], place, sizeof place);
-      CT_FAIL(CT_ERR_DATA, "%s: label %lld is no class number (they count from 0)", place,
-              (long long)labels[i]);
+      CT_FAIL(
+          CT_ERR_DATA,
+          "%s: label %lld is no class number (they count from 0); up to %d classes are expected",
+          place, (long long)labels[i], CT_CLASSES_MAX);
     }
   }
   d->classes = highest + 1;
+  if (highest >= d->info.samples) warn_of_label(d, highest_id, highest);
 out:
   return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "data/ct_feed.h"
 #include "tests/unit/h5_files.h"
 
 static const ct_reader_ops_t *const ops = &ct_reader_hdf5;
@@ -74,6 +75,45 @@ static void classes_come_from_the_attribute(void)
     ops->close(r);
   }
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "b.h5: attribute 'classes' is 18, but in ");
+}
+
+/* One label that is far from the others. */
+static void an_odd_label_is_named(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 2, {5, 4}, 1};
+  char text[500] = "";
+  ct_dataset_t d;
+  ct_reader_spec_t spec = spec_of(dir);
+  for (int i = 0; i < 2; i++) {
+    hsize_t n = 5;
+    int32_t y[5] = {0, 1, 2, i ? 10000000 : 5, 1};
+    hid_t file = begin_file(dir, "a.h5"), space = H5Screate_simple(1, &n, NULL);
+    write_array(file, "images", &a, 0);
+    hid_t array =
+        H5Dcreate2(file, "labels", H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    CU_ASSERT(H5Dwrite(array, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, y) >= 0);
+    ct__h5_drop(array);
+    ct__h5_drop(space);
+    end_file(file);
+    if (CT_ASSERT_OK(ct_dataset_open(ops, &spec, NULL, "x", &d)) != CT_OK) return;
+    if (i) {
+      CT_ASSERT_FAILS(ct_dataset_count_classes(&d, 0), CT_ERR_DATA,
+                      "a.h5, sample 3: label 10000000 is no class number");
+    } else {
+      int ends[2], saved = dup(STDERR_FILENO);
+      CT_ASSERT_INT(pipe(ends), 0);
+      dup2(ends[1], STDERR_FILENO);
+      CT_ASSERT_OK(ct_dataset_count_classes(&d, 0));
+      dup2(saved, STDERR_FILENO);
+      close(saved);
+      close(ends[1]);
+      CU_ASSERT(read(ends[0], text, sizeof text - 1) > 0);
+      close(ends[0]);
+      CT_ASSERT_HAS(text, "a.h5, sample 3: has label 5, so there are 6 classes for 5 samples");
+    }
+    ct_dataset_close(&d);
+  }
 }
 
 /* ---- bad input ---- */
@@ -272,6 +312,79 @@ static void fingerprints_tell_data_sets_apart(void)
   CU_ASSERT(fingerprint(dir) != first);
 }
 
+/* 4x4x4 is the same shape either way. */
+static void fingerprints_tell_orders_apart(void)
+{
+  const char *dir[] = {ct_test_dir(), ct_test_dir()};
+  array_t a = {PLAIN, CT_U8, 4, {5, 4, 4, 4}, 1};
+  uint64_t print[2];
+  for (int i = 0; i < 2; i++) {
+    hid_t file = begin_file(dir[i], "a.h5");
+    write_array(file, "images", &a, 0);
+    write_labels(file, "labels", CT_I32, 1, 5, 0);
+    hid_t array = H5Dopen2(file, "images", H5P_DEFAULT);
+    CU_ASSERT(ct__h5_put_attr_text(array, "layout", i ? "NHWC" : "NCHW"));
+    ct__h5_drop(array);
+    end_file(file);
+    print[i] = fingerprint(dir[i]);
+  }
+  CU_ASSERT(print[0] != print[1]);
+}
+
+/* ---- attributes ---- */
+
+static void put_classes(hid_t file, hid_t type, hsize_t n, const void *value)
+{
+  hid_t space = n == 1 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &n, NULL);
+  hid_t attr = H5Acreate2(file, "classes", type, space, H5P_DEFAULT, H5P_DEFAULT);
+  CU_ASSERT(H5Awrite(attr, type, value) >= 0);
+  ct__h5_drop(attr);
+  ct__h5_drop(space);
+}
+
+static void wrong_classes_are_told(void)
+{
+  static const char *const texts[] = {
+      "a.h5: attribute 'classes' is a string, expected one integer",
+      "a.h5: attribute 'classes' is float64, expected one integer",
+      "a.h5: attribute 'classes' is 2 values of int64, expected one integer",
+      "a.h5: attribute 'classes' is 0, expected 1 to 10000000 classes",
+      "a.h5: attribute 'classes' is 1000000000, expected 1 to 10000000 classes"};
+  static const int64_t numbers[] = {10, 10, 0, 1000000000};
+  const double real = 10;
+  const char *dir = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 2, {5, 4}, 1};
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  for (int i = 0; i < 5; i++) {
+    hid_t file = begin_file(dir, "a.h5");
+    write_array(file, "images", &a, 0);
+    write_labels(file, "labels", CT_I32, 1, 5, 0);
+    if (i == 0) CU_ASSERT(ct__h5_put_attr_text(file, "classes", "10"));
+    if (i == 1) put_classes(file, H5T_NATIVE_DOUBLE, 1, &real);
+    if (i >= 2) put_classes(file, H5T_NATIVE_INT64, i == 2 ? 2 : 1, numbers + (i == 2 ? 0 : i - 1));
+    end_file(file);
+    CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, texts[i]);
+  }
+}
+
+static void a_layout_that_is_no_text_is_told(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 4, {5, 4, 4, 4}, 1};
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  hid_t file = begin_file(dir, "a.h5");
+  write_array(file, "images", &a, 0);
+  write_labels(file, "labels", CT_I32, 1, 5, 0);
+  hid_t array = H5Dopen2(file, "images", H5P_DEFAULT);
+  CU_ASSERT(ct__h5_put_attr_int(array, "layout", 1));
+  ct__h5_drop(array);
+  end_file(file);
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
+                  "attribute 'layout' of array 'images' is 'int64', expected NCHW or NHWC");
+}
+
 /* ---- memory and faults ---- */
 
 static void no_memory_at_any_point(void)
@@ -312,6 +425,7 @@ int main(int argc, char **argv)
       CT_TEST(labels_of_all_kinds),
       CT_TEST(wrong_labels_are_told),
       CT_TEST(classes_come_from_the_attribute),
+      CT_TEST(an_odd_label_is_named),
       CT_TEST(wrong_files_are_named),
       CT_TEST(shards_must_be_alike),
       CT_TEST(odd_arrays_are_told),
@@ -319,6 +433,9 @@ int main(int argc, char **argv)
       CT_TEST(damaged_chunks_are_named),
       CT_TEST(indices_are_checked),
       CT_TEST(fingerprints_tell_data_sets_apart),
+      CT_TEST(fingerprints_tell_orders_apart),
+      CT_TEST(wrong_classes_are_told),
+      CT_TEST(a_layout_that_is_no_text_is_told),
       CT_TEST(no_memory_at_any_point),
       CT_TEST(fault_point),
       CT_TEST_END,
