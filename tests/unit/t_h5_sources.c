@@ -1,6 +1,7 @@
 /* Samples that lie in other files, and files that do not stay as they were: what is missing is never zeros. */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/ct_file.h"
@@ -285,6 +286,36 @@ static void raw_files_are_checked(void)
   CT_ASSERT_FAILS(open_file(dir, "e.h5", &r), CT_ERR_IO, "a.raw: cannot open: No such file");
 }
 
+static void labels_may_lie_elsewhere_too(void)
+{
+  const char *dir = ct_test_dir(), *raw = path_of(dir, "l.raw");
+  hsize_t n = ALL;
+  int64_t y[ALL];
+  ct_reader_t *r;
+  array_t a = {PLAIN, CT_U8, 2, {ALL, WIDTH}, 1};
+  for (int i = 0; i < ALL; i++)
+    y[i] = i % 10;
+  CT_ASSERT_OK(ct_file_write(raw, y, sizeof y));
+  hid_t file = begin_file(dir, "e.h5"), space = H5Screate_simple(1, &n, NULL);
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  write_array(file, "images", &a, 0);
+  H5Pset_external(list, raw, 0, sizeof y);
+  ct__h5_drop(H5Dcreate2(file, "labels", H5T_STD_I64LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
+  ct__h5_drop(list);
+  ct__h5_drop(space);
+  end_file(file);
+  check_file(dir, "e.h5", ALL);
+  for (int late = 1; late >= 0; late--) {
+    int rc = late ? CT_ASSERT_OK(open_file(dir, "e.h5", &r)) : CT_OK;
+    CT_ASSERT_INT(truncate(path_of(dir, "l.raw"), sizeof y - 1), 0);
+    if (late && rc == CT_OK) rc = ops->read(r, 1, (int64_t[]){0}, NULL, y);
+    if (late) ops->close(r);
+    CT_ASSERT_FAILS(late ? rc : open_file(dir, "e.h5", &r), CT_ERR_IO,
+                    "e.h5: array 'labels': source of samples 0 to 39: ");
+    CT_ASSERT_HAS(ct_err_last()->text, "l.raw: has 319 bytes, expected at least 320");
+  }
+}
+
 /* ---- links ---- */
 
 static void broken_links_say_where_they_lead(void)
@@ -437,7 +468,32 @@ static void a_modified_file_is_warned_of(void)
   }
 }
 
-/* A node's own copy is another file, older than the run: nothing is said.  One that came there since is told. */
+/* A node's own copy is another file, but older than the run. */
+static void a_copy_of_a_node_is_nothing_to_warn_of(void)
+{
+  static const struct timespec over_a_second = {.tv_sec = 1, .tv_nsec = 200000000};
+  const char *dir[] = {two_sources(), two_sources()}, *names = ct_test_dir();
+  char text[2000];
+  ct_reader_t *r;
+  CT_ASSERT_INT(symlink(path_of(dir[0], "a.src"), path_of(names, "a.h5")), 0);
+  CT_ASSERT_INT(symlink(path_of(dir[0], "b.src"), path_of(names, "b.h5")), 0);
+  nanosleep(&over_a_second, NULL);
+  ct_reader_spec_t spec = spec_of(names);
+  void *bytes;
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  CT_ASSERT_OK(ops->share(r, &bytes, &spec.known_bytes));
+  ops->close(r);
+  spec.known = bytes;
+  unlink(path_of(names, "a.h5"));
+  CT_ASSERT_INT(symlink(path_of(dir[1], "a.src"), path_of(names, "a.h5")), 0);
+  if (CT_ASSERT_OK(ops->open(&spec, &r)) != CT_OK) return;
+  said(r, text, sizeof text);
+  CT_ASSERT_TEXT(text, "");
+  ops->close(r);
+  ct_mem_free(bytes);
+}
+
+/* One that came there since. */
 static void another_file_of_the_name_is_warned_of(void)
 {
   const char *dir = two_sources();
@@ -525,11 +581,13 @@ int main(int argc, char **argv)
       CT_TEST(sources_of_sources),
       CT_TEST(numbered_sources),
       CT_TEST(raw_files_are_checked),
+      CT_TEST(labels_may_lie_elsewhere_too),
       CT_TEST(broken_links_say_where_they_lead),
       CT_TEST(cut_off_files_are_told),
       CT_TEST(cut_off_labels_are_told),
       CT_TEST(a_file_of_another_size_is_told_by_the_other_ranks),
       CT_TEST(a_modified_file_is_warned_of),
+      CT_TEST(a_copy_of_a_node_is_nothing_to_warn_of),
       CT_TEST(another_file_of_the_name_is_warned_of),
       CT_TEST(a_copy_has_a_stamp_of_its_own),
       CT_TEST(what_is_no_regular_file_is_refused),
