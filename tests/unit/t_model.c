@@ -352,13 +352,14 @@ static void initial_values_depend_on_seed_and_name_only(void)
   ct_graph_t *a =
       make("layers: [flatten, {linear: {out: 64}, name: x}, {linear: {out: 64}, name: y}]",
            image(1, 8, 8), 64);
-  ct_graph_t *b = make("layers: [dropout, {conv2d: {out: 1, kernel: 1}, name: z}, flatten, "
-                       "{linear: {out: 64}, name: y}]",
+  ct_graph_t *b = make("layers: [dropout, {conv2d: {out: 1, kernel: 1, bias: false}, name: z}, "
+                       "flatten, {linear: {out: 64}, name: y}]",
                        image(1, 8, 8), 64);
   if (!a || !b) return;
   int64_t n = 64 * 64;
   float *y = values(a, "y.weight", 1), *other = values(b, "y.weight", 1);
   float *x = values(a, "x.weight", 1), *seed = values(a, "y.weight", 2);
+  CU_ASSERT(ct_graph_find_param(a, "y.weight") != ct_graph_find_param(b, "y.weight"));
   CU_ASSERT(same_values(y, other, n));
   CU_ASSERT(!same_values(y, x, n));
   CU_ASSERT(!same_values(y, seed, n));
