@@ -87,6 +87,13 @@ static void integers_have_a_range(void)
                     "--steps must be an integer between 1 and 9");
     ct_args_clear(&a);
   }
+  static const char *const good[] = {"copy x --steps 1", "copy x --steps 9"};
+  for (int i = 0; i < 2; i++) {
+    if (CT_ASSERT_OK(parse(&a, good[i])) != CT_OK) return;
+    CT_ASSERT_OK(ct_args_int(&a, "steps", 5, 1, 9, &steps));
+    CT_ASSERT_INT(steps, i == 0 ? 1 : 9);
+    ct_args_clear(&a);
+  }
 }
 
 static void help_needs_no_arguments(void)
