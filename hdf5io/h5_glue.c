@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "hdf5io/ct_h5.h"
 
@@ -40,6 +41,7 @@ void ct__h5_lock(void)
 
 void ct__h5_unlock(void)
 {
+  ct_beat_file(NULL);
   pthread_mutex_unlock(&lock);
 }
 

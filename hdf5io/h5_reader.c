@@ -68,6 +68,7 @@ static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
   ct__file_t *f;
   ct__shard_t *s = &r->shards.v[shard];
   ct__h5_lock();
+  ct_beat_file(s->path); /* to ask what it is may hang as well */
   CT_TRY(ct_file_regular(s->path));
   CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
   CT_TRY(ct__shard_describe(s, f->file, spec));

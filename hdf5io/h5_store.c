@@ -197,6 +197,7 @@ static int store_open(const char *path, ct_store_t **out)
   char format[64] = "";
   ct_store_t *s = NULL;
   *out = NULL;
+  ct_beat_file(path);
   CT_TRY(ct__seal_check(path));
   CT_TRY(ct__store_new(path, &s));
   ct__h5_lock();
@@ -210,6 +211,7 @@ static int store_open(const char *path, ct_store_t **out)
   *out = s;
   s = NULL;
 out:
+  ct_beat_file(NULL);
   store_close(s);
   return rc;
 }

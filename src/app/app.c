@@ -11,6 +11,7 @@
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_stop.h"
+#include "comm/ct_watch.h"
 #include "comm/launch.h"
 
 int ct_app_print(const char *text)
@@ -123,6 +124,7 @@ out:
 static int run_on_ranks(const ct_args_t *a, ct_log_level_t level, int *status)
 {
   ct_topo_t topo;
+  ct_watch_t *watch = NULL;
   if (a->cmd->stops) ct_stop_setup(); /* MPI takes its time to start large jobs */
   int rc = ct_topo_open(&topo, NULL, NULL);
   if (rc != CT_OK) {
@@ -131,12 +133,15 @@ static int run_on_ranks(const ct_args_t *a, ct_log_level_t level, int *status)
     return CT_OK;
   }
   ct_log_setup(topo.rank, topo.size, level);
-  int code = a->cmd->run(a, &topo, status);
+  int code = ct_watch_open(&topo, &watch);
+  if (code == CT_OK) code = a->cmd->run(a, &topo, status);
   if (code != CT_OK) {
     *status = ct_err_exit_status(code);
     report(&topo, code);
   }
+  ct_watch_end(watch, *status);
   ct_topo_close(&topo);
+  ct_watch_close(watch);
   return CT_OK;
 }
 

@@ -16,6 +16,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_devices.h"
+#include "comm/ct_watch.h"
 
 /* ---- configuration ---- */
 
@@ -24,6 +25,7 @@ int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, i
   int rc = CT_OK;
   char *text = NULL, real[CT_PATH_MAX], dir[CT_PATH_MAX], cwd[CT_PATH_MAX];
   size_t bytes;
+  CT_TRY(ct_file_regular(path)); /* the directory of a pipe is not to be had */
   CT_TRY(ct_file_read(path, &text, &bytes));
   CT_TRY(ct_config_parse(c, text, bytes, path, a->set, a->sets));
   if (!realpath(path, real) || !getcwd(cwd, sizeof cwd))
@@ -56,6 +58,7 @@ int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
   size_t bytes = 0;
   uint64_t hash = 0;
   if (s->topo->rank == 0) {
+    ct_beat_at("reading the configuration", -1);
     rc = read_and_dump(&s->cfg, path, a, s->topo->size, &text);
     data = text.data;
     bytes = text.len;
@@ -65,7 +68,7 @@ int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
   if (rc == CT_OK) rc = ct_config_hash(&s->cfg, &hash);
   CT_TRY(ct_agree(s->topo, rc));
   CT_TRY(ct_agree_same(s->topo, "the configuration", hash));
-  CT_TRY(ct_watch_open(s->topo, s->cfg.job.watchdog_s, &s->watch));
+  ct_watch_limit(s->cfg.job.watchdog_s);
   s->config_s = ct_clock() - begin;
 out:
   if (data != text.data) ct_mem_free(data);
@@ -405,6 +408,5 @@ void ct_setup_close(ct_setup_t *s)
   ct_stage_close(s->stage, s->cfg.data.stage_keep);
   if (s->comm) s->comm_ops->close(s->comm);
   if (s->dev) s->be->close(s->dev);
-  ct_watch_close(s->watch);
   ct_config_clear(&s->cfg);
 }

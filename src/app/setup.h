@@ -6,12 +6,10 @@
 #define CT_SETUP_H
 #include "app/app.h"
 #include "app/ct_config.h"
-#include "comm/ct_watch.h"
 #include "data/ct_stage.h"
 
 typedef struct ct_setup {
   const ct_topo_t *topo; /**< borrowed */
-  ct_watch_t *watch;     /**< from the configuration on; NULL: there is none */
   ct_config_t cfg;
   const ct_backend_t *be;
   ct_dev_t *dev;
@@ -26,8 +24,7 @@ typedef struct ct_setup {
   double config_s, data_s, plan_s; /**< the ledger: seconds of start-up */
 } ct_setup_t;
 
-/** Rank 0 reads the file and the options of the command line, and sends the resolved text to all.  From here on the ranks are
- * watched. */
+/** Rank 0 reads the file and the options of the command line, and sends the resolved text to all. */
 int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a);
 /** Threads of a rank: what the configuration says, or its share of the cores. */
 int ct_setup_threads(const ct_config_t *c, int share);

@@ -1,11 +1,14 @@
 #include "base/ct_beat.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/ct_clock.h"
 
 static _Atomic int64_t step, calls, detail = -1;
-static _Atomic int local = 1;
+static _Atomic int local = 1, begun;
 static _Atomic(const char *) doing = "the start";
 static _Atomic double since_s, progress_s;
 
@@ -39,6 +42,7 @@ void ct_beat_progress(void)
 void ct_beat_step(int64_t done)
 {
   STORE(step, done);
+  STORE(begun, 1);
   ct_beat_progress();
 }
 
@@ -50,5 +54,30 @@ void ct_beat_read(ct_beat_t *out)
                      .detail = LOAD(detail),
                      .local = LOAD(local),
                      .since_s = LOAD(since_s),
-                     .progress_s = LOAD(progress_s)};
+                     .progress_s = LOAD(progress_s),
+                     .begun = LOAD(begun)};
+}
+
+/* ---- the file ---- */
+
+static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
+static char file[256];
+
+void ct_beat_file(const char *path)
+{
+  size_t n = path ? strlen(path) : 0;
+  if (path) ct_beat_progress();
+  pthread_mutex_lock(&file_lock);
+  if (n < sizeof file)
+    snprintf(file, sizeof file, "%s", path ? path : "");
+  else
+    snprintf(file, sizeof file, "...%s", path + n - (sizeof file - 4));
+  pthread_mutex_unlock(&file_lock);
+}
+
+void ct_beat_file_read(char *buf, size_t cap)
+{
+  pthread_mutex_lock(&file_lock);
+  snprintf(buf, cap, "%s", file);
+  pthread_mutex_unlock(&file_lock);
 }

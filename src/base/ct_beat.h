@@ -1,9 +1,10 @@
 /** \file ct_beat.h  What this process is doing, for those who watch it.  Layer 0.
  *
- * The main thread says what it enters; any thread may look.  Nothing here waits or allocates: a call
- * costs a clock reading and a few stores. */
+ * The main thread says what it enters; any thread may look.  Nothing here allocates: a call costs a clock
+ * reading and a few stores. */
 #ifndef CT_BEAT_H
 #define CT_BEAT_H
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct ct_beat {
@@ -14,6 +15,7 @@ typedef struct ct_beat {
   int local;         /**< 1: it is work of this process alone */
   double since_s;    /**< ct_clock() of that */
   double progress_s; /**< ct_clock() of the last progress */
+  int begun;         /**< a step was done */
 } ct_beat_t;
 
 /** Local, main thread only.  A collective operation is entered, which counts; \a doing is a string
@@ -26,6 +28,11 @@ void ct_beat_at(const char *doing, int64_t detail);
 void ct_beat_progress(void);
 /** Likewise: so many steps are done. */
 void ct_beat_step(int64_t step);
+/** Local, any thread.  The file system is asked for this file from now on; NULL: that is over.  A file is
+ * progress.  Of several threads the last one counts. */
+void ct_beat_file(const char *path);
+/** Local, any thread.  That file into \a buf, a long path without its beginning; "" if there is none. */
+void ct_beat_file_read(char *buf, size_t cap);
 /** Local, any thread.  The fields may be a moment apart. */
 void ct_beat_read(ct_beat_t *out);
 

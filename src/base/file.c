@@ -30,6 +30,7 @@ int ct_file_read(const char *path, char **data, size_t *bytes)
   struct stat st;
   char *buf = NULL;
   int64_t cap = 0, len = 0;
+  ct_beat_file(path);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
@@ -47,6 +48,7 @@ int ct_file_read(const char *path, char **data, size_t *bytes)
   *bytes = (size_t)len;
   buf = NULL;
 out:
+  ct_beat_file(NULL);
   ct_mem_free(buf);
   if (fd >= 0) close(fd);
   return rc;

@@ -9,6 +9,11 @@
  * with a stack where it can be had, and every rank ends with exit status 1.  Seconds are counted in
  * the thread's own ticks: a job that is suspended as a whole and resumed is not late.
  *
+ * A start that blocks, before any rank has done a step: a signal that asks one rank to stop (ct_stop.h) is heard
+ * by all, and a rank that is in work of its own, without progress and without using a core for some seconds,
+ * ends the job with its name and that of the file (ct_beat_file()).  A start that goes on is not touched: it
+ * stops after the first step.
+ *
  * A rank that dies: the ranks hold TCP connections in a ring.  The kernel closes those of a process
  * that is gone, so its neighbours notice, on its node or not. */
 #ifndef CT_WATCH_H
@@ -17,12 +22,18 @@
 
 typedef struct ct_watch ct_watch_t;
 
-/** Collective.  \a limit_s: seconds in which something must end on some rank; 0: any time is fine, and
- * only ranks that die are noticed.  Called by each rank's main thread, whose stack is shown.  A
- * network that lets no packets through is warned about, and *out is NULL: nothing is watched then.
- * CT_ERR_NOMEM. */
-int ct_watch_open(const ct_topo_t *t, double limit_s, ct_watch_t **out);
-/** Collective.  Waits until all ranks are here.  NULL is fine. */
+/** Collective, first thing of all: with 600 s until ct_watch_limit() says otherwise.  Called by each rank's main
+ * thread, whose stack is shown.  A network that lets no packets through is warned about, and *out is NULL:
+ * nothing is watched then.  CT_ERR_NOMEM. */
+int ct_watch_open(const ct_topo_t *t, ct_watch_t **out);
+/** Local.  Seconds in which something must end on some rank; 0: any time is fine, and only ranks that die are
+ * noticed. */
+void ct_watch_limit(double limit_s);
+/** Collective.  Waits until all ranks are here; from now on each may leave.  MPI_Finalize is to follow: if it takes
+ * longer than the limit, or some seconds after a signal, the process ends without it, with exit status
+ * \a status.  NULL is fine. */
+void ct_watch_end(ct_watch_t *w, int status);
+/** Local, after MPI_Finalize.  NULL is fine. */
 void ct_watch_close(ct_watch_t *w);
 
 /** Local.  This rank is about to end with a message of its own: the others end without one.  For

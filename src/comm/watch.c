@@ -15,12 +15,15 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_stop.h"
 #include "comm/mpi_wait.h"
 #include "comm/watch_thread.h"
 
 enum { STACK_BYTES = 512 << 10 };
 
 static const double tick_s = 1, gap_s = 3; /* a longer one: the whole process stood still */
+static const double start_limit_s = 600;   /* the default of job.watchdog_s */
+static const double blocked_s = 4, end_s = 10;
 
 static ct_watch_t *_Atomic watching; /* for last words */
 
@@ -32,13 +35,32 @@ static int moved(const ct_beat_t *a, const ct_beat_t *b)
          a->step != b->step;
 }
 
+static double cpu_time(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What waits for a file system uses no core, but for this thread. */
+static void feel_pulse(ct_watch_t *w, double passed, int has_moved)
+{
+  double cpu = cpu_time();
+  int works = cpu - w->cpu_s > 0.02 * passed + 0.005;
+  w->cpu_s = cpu;
+  w->quiet_s = works || has_moved ? 0 : w->quiet_s + passed;
+}
+
 void ct__watch_tick(ct_watch_t *w)
 {
   ct_beat_t b;
   double now = ct_clock(), passed = now - w->ticked_at;
   w->ticked_at = now;
-  w->idle_s += passed < gap_s ? passed : tick_s;
+  if (passed >= gap_s) passed = tick_s;
+  w->idle_s += passed;
+  w->asked_s += passed;
   ct_beat_read(&b);
+  feel_pulse(w, passed, moved(&w->beat, &b));
   if (moved(&w->beat, &b)) {
     double ago = now - (b.since_s > b.progress_s ? b.since_s : b.progress_s);
     w->idle_s = ago < w->idle_s ? ago : w->idle_s;
@@ -55,10 +77,41 @@ static double patience(const ct_watch_t *w)
 
 static void look_at_time(ct_watch_t *w)
 {
-  ct__watch_tick(w);
-  if (!w->limit_s || w->idle_s < w->limit_s) return;
+  double limit_s = atomic_load(&w->limit_s);
+  if (!limit_s || w->idle_s < limit_s) return;
   if (w->ask_at == 0) w->ask_at = ct_clock() + patience(w);
   if (ct_clock() >= w->ask_at) ct__watch_ask(w);
+}
+
+/* ---- the start ---- */
+
+/* A request to any rank counts for all of them, also if those that hear of it are blocked. */
+static void look_at_start(ct_watch_t *w)
+{
+  if (w->beat.begun) return;
+  if (!w->request) {
+    w->request = ct_stop_with_signal(0, w->rank);
+    w->asked_s = 0;
+    return;
+  }
+  if (!w->told && w->asked_s >= patience(w)) ct__watch_tell_request(w);
+  if (w->beat.local && w->quiet_s >= blocked_s && w->asked_s >= patience(w))
+    ct__watch_report_blocked(w);
+}
+
+/* ---- the end ---- */
+
+/* Each rank is on its own: others may have left. */
+static void look_at_end(ct_watch_t *w)
+{
+  double limit_s = atomic_load(&w->limit_s);
+  if (ct_stop_asked() && (!limit_s || limit_s > end_s)) limit_s = end_s;
+  if (!limit_s || w->idle_s < limit_s) return;
+  ct_log(
+      CT_LOG_WARN,
+      "MPI_Finalize has not come to its end in %.0f s: left without it, when everything was done",
+      w->idle_s);
+  _Exit(atomic_load(&w->status));
 }
 
 /* ---- what comes ---- */
@@ -124,13 +177,20 @@ static void *run(void *arg)
 {
   ct_watch_t *w = arg;
   w->ticked_at = ct_clock();
+  w->cpu_s = cpu_time();
   ct_beat_read(&w->beat);
   while (!atomic_load(&w->closing)) {
     int soon = w->next.died_at > 0 || w->prev.died_at > 0 || w->ask_at > 0;
     ct__watch_pump(w, soon ? tick_s / 10 : tick_s);
+    ct__watch_tick(w);
+    if (atomic_load(&w->ending)) {
+      look_at_end(w);
+      continue;
+    }
     look_at_link(w, &w->next);
     look_at_link(w, &w->prev);
     look_at_time(w);
+    look_at_start(w);
   }
   return NULL;
 }
@@ -182,12 +242,12 @@ static void free_watch(ct_watch_t *w)
   ct_mem_free(w);
 }
 
-static ct_watch_t *new_watch(const ct_topo_t *t, double limit_s)
+static ct_watch_t *new_watch(const ct_topo_t *t)
 {
   ct_watch_t *w = ct_mem_alloc(sizeof *w, "the watch");
   if (!w) return NULL;
   w->t = t;
-  w->limit_s = limit_s;
+  w->limit_s = start_limit_s;
   w->rank = t->rank;
   w->ranks = t->size;
   w->awaited = -1;
@@ -280,24 +340,20 @@ static int works(ct_watch_t *w, int open)
   return 0;
 }
 
-/* The end of the thread, not of the rank: what neighbours are told they find in the connection before its
- * end. */
-static void part(ct_watch_t *w)
+/* This rank takes its leave: what neighbours are told they find in the connection before its end. */
+static void say_bye(const ct_watch_t *w)
 {
   static const char bye = 'B';
   int to[] = {atomic_load(&w->next.fd), atomic_load(&w->prev.fd)};
   for (int i = 0; i < 2; i++)
     if (to[i] >= 0) (void)!send(to[i], &bye, 1, MSG_NOSIGNAL);
-  stop_thread(w);
-  ct__watch_stack_close();
 }
 
-int ct_watch_open(const ct_topo_t *t, double limit_s, ct_watch_t **out)
+int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
-  if (t->size == 1 && limit_s == 0) return CT_OK;
-  ct_watch_t *w = new_watch(t, limit_s);
+  ct_watch_t *w = new_watch(t);
   CT_TRY_ALL(t, w ? CT_OK : CT_ERR_NOMEM);
   ct__watch_stack_open();
   if (works(w, exchange(w))) {
@@ -307,19 +363,38 @@ int ct_watch_open(const ct_topo_t *t, double limit_s, ct_watch_t **out)
     return CT_OK;
   }
   ct_log(CT_LOG_WARN, "a rank that hangs or dies will not be noticed");
-  part(w);
+  say_bye(w);
+  ct_watch_close(w);
+  return CT_OK;
 out:
   if (w) free_watch(w);
   return rc;
 }
 
+void ct_watch_limit(double limit_s)
+{
+  ct_watch_t *w = atomic_load(&watching);
+  if (w) atomic_store(&w->limit_s, limit_s);
+}
+
 /* Nobody leaves before all are here: until then the others are watched. */
-void ct_watch_close(ct_watch_t *w)
+void ct_watch_end(ct_watch_t *w, int status)
 {
   if (!w) return;
+  ct_beat_enter("the end of all ranks", -1);
   if (w->ranks > 1) ct__mpi_barrier(w->t, w->t->world);
   if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
   atomic_store(&watching, NULL);
-  part(w);
+  ct_beat_enter("MPI_Finalize", -1);
+  atomic_store(&w->status, status);
+  atomic_store(&w->ending, 1);
+  say_bye(w);
+}
+
+void ct_watch_close(ct_watch_t *w)
+{
+  if (!w) return;
+  stop_thread(w);
+  ct__watch_stack_close();
   free_watch(w);
 }

@@ -33,7 +33,8 @@ typedef struct ct__watch_state {
   int64_t step, calls, detail;
   double doing_s, idle_s; /**< since it entered that; since anything ended, in its own ticks */
   char doing[64];
-  char seen[96]; /**< what the system says of its main thread, "sleeps in futex_wait" */
+  char file[256]; /**< the file that it waits for, if it does; "" */
+  char seen[96];  /**< what the system says of its main thread, "sleeps in futex_wait" */
 } ct__watch_state_t;
 
 /* ---- watch_verdict.c: pure ---- */
@@ -60,6 +61,9 @@ void ct__watch_judge(const ct__watch_state_t *state, int n, double limit_s,
 /** The sentence that ends the job. */
 void ct__watch_sentence(const ct__watch_verdict_t *v, const ct__watch_card_t *card,
                         const ct__watch_state_t *state, int n, char *buf, size_t cap);
+/** The sentence that ends a start: a rank is blocked, and a signal came. */
+void ct__watch_blocked(const ct__watch_card_t *card, const ct__watch_state_t *state,
+                       const char *request, int rank, char *buf, size_t cap);
 /** A line about one rank. */
 void ct__watch_line(const ct__watch_card_t *card, const ct__watch_state_t *state, int rank,
                     char *buf, size_t cap);

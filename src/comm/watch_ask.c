@@ -8,6 +8,7 @@
 
 #include "base/ct_clock.h"
 #include "base/ct_log.h"
+#include "comm/ct_stop.h"
 #include "comm/watch_thread.h"
 
 enum { ROUNDS = 3, AT_ONCE = 32, QUIET_S = 12 };
@@ -19,6 +20,7 @@ typedef enum {
   LOOK,   /* what does the system say of that rank of your machine? */
   STACK,  /* where is your main thread? */
   TELL,   /* the answer to these two: a text */
+  STOP,   /* somebody was asked to stop before the first step */
   KILL,   /* that rank of your machine does not answer */
   END     /* the job ends */
 } kind_t;
@@ -30,12 +32,14 @@ typedef struct packet {
   union {
     ct__watch_state_t state;
     char text[CT__WATCH_TEXT];
+    int64_t request; /* ct_stop_pack() */
   } u;
 } packet_t;
 
 static size_t size_of(const packet_t *p)
 {
   size_t head = offsetof(packet_t, u);
+  if (p->kind == STOP) return head + sizeof p->u.request;
   if (p->kind == ANSWER) return head + sizeof p->u.state;
   if (p->kind == TELL) return head + strlen(p->u.text) + 1;
   return head;
@@ -77,6 +81,7 @@ static void own_state(ct_watch_t *w, ct__watch_state_t *out)
                              .doing_s = b.since_s > 0 ? ct_clock() - b.since_s : 0,
                              .idle_s = w->idle_s};
   snprintf(out->doing, sizeof out->doing, "%s", b.doing);
+  ct_beat_file_read(out->file, sizeof out->file);
   ct__watch_see_thread(w->main_thread, out->seen, sizeof out->seen);
 }
 
@@ -134,7 +139,7 @@ static void take_answer(ct_watch_t *w, const packet_t *p)
   atomic_store(&w->heard, 1);
   *s = p->u.state;
   s->answered = 1;
-  s->doing[sizeof s->doing - 1] = s->seen[sizeof s->seen - 1] = '\0';
+  s->doing[sizeof s->doing - 1] = s->file[sizeof s->file - 1] = s->seen[sizeof s->seen - 1] = '\0';
 }
 
 static void take_text(ct_watch_t *w, const packet_t *p)
@@ -168,6 +173,11 @@ void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes)
     break;
   case TELL:
     take_text(w, &p);
+    break;
+  case STOP:
+    if (!w->request) w->asked_s = 0;
+    if (p.u.request > w->request) w->request = p.u.request;
+    w->told = 1;
     break;
   case KILL:
     if (same_machine(w, w->rank, p.about)) ct__watch_kill(&w->card[p.about]);
@@ -221,6 +231,24 @@ void ct__watch_report_death(ct_watch_t *w, int rank)
            "rank %d (%s, pid %d) has died: killed, or out of memory?  The log of %s (dmesg) or the "
            "job's accounting may tell; start it again to go on from the last checkpoint",
            rank, c->host, c->pid, c->host);
+  ct_log_fatal(text);
+  end_job(w);
+}
+
+void ct__watch_tell_request(ct_watch_t *w)
+{
+  packet_t p = {.kind = STOP, .u.request = w->request};
+  for (int r = 0; r < w->ranks; r++)
+    if (r != w->rank) send_packet(w, r, &p);
+  w->told = 1;
+}
+
+void ct__watch_report_blocked(ct_watch_t *w)
+{
+  char request[64], text[1000];
+  own_state(w, &w->state[w->rank]);
+  ct_stop_text(ct_stop_unpack(w->request), request, sizeof request);
+  ct__watch_blocked(w->card, w->state, request, w->rank, text, sizeof text);
   ct_log_fatal(text);
   end_job(w);
 }
@@ -296,14 +324,14 @@ static void log_stack(ct_watch_t *w, int rank)
 
 static void log_rank(const ct_watch_t *w, const char *what, int rank)
 {
-  char text[400];
+  char text[800];
   ct__watch_line(w->card, w->state, rank, text, sizeof text);
   ct_log_all(CT_LOG_ERROR, "%s %s", what, text);
 }
 
 static void log_verdict(ct_watch_t *w, const ct__watch_verdict_t *v)
 {
-  char text[800];
+  char text[1000];
   int named = v->late < CT__WATCH_NAMED ? v->late : CT__WATCH_NAMED;
   for (int i = 0; i < named && v->finding == CT__WATCH_SILENT; i++)
     see_silent(w, v->named[i]);

@@ -18,7 +18,7 @@ typedef struct ct__watch_link {
 
 struct ct_watch {
   const ct_topo_t *t; /* borrowed */
-  double limit_s;
+  _Atomic double limit_s;
   uint64_t key; /* of this job: packets without it are not ours */
   int rank, ranks;
   ct__watch_card_t *card;   /* owned; of all ranks */
@@ -30,11 +30,17 @@ struct ct_watch {
   pid_t main_thread;
   int wake;                  /* eventfd: look at `closing` */
   atomic_int closing, heard; /* asked to end; a rank has answered */
+  atomic_int ending,
+      status; /* MPI is being finalized; exit status if it does not come to its end */
 
   /* the thread's own */
   ct_beat_t beat; /* when last looked at */
   double ticked_at, idle_s;
-  double ask_at; /* ct_clock(); 0: nothing is wrong */
+  double cpu_s, quiet_s; /* of the process; since it used a core, or anything ended */
+  int64_t request;       /* to stop: of this rank, or of another (ct_stop_pack()) */
+  double asked_s;        /* since then */
+  int told;              /* all have heard of it */
+  double ask_at;         /* ct_clock(); 0: nothing is wrong */
   int answers, asking, given_way;
   int awaited; /* a text about this rank; -1: none */
   char text[CT__WATCH_TEXT];
@@ -55,6 +61,10 @@ void ct__watch_greet(ct_watch_t *w, int rank);
 void ct__watch_ask(ct_watch_t *w);
 /** Ends the job, since that rank has died. */
 void ct__watch_report_death(ct_watch_t *w, int rank);
+/** Tells all ranks that this one was asked to stop. */
+void ct__watch_tell_request(ct_watch_t *w);
+/** Ends the job, since this rank blocks the start, and somebody was asked to stop. */
+void ct__watch_report_blocked(ct_watch_t *w);
 /** Tells all ranks that the job ends. */
 void ct__watch_tell_end(ct_watch_t *w);
 /** Ends this process, and by its connections the others. */

@@ -63,28 +63,29 @@ void ct__watch_judge(const ct__watch_state_t *state, int n, double limit_s,
   }
 }
 
-/* "the all-reduce of a bucket 3" */
+enum { WORK_CAP = 400 };
+
+/* "the all-reduce of a bucket 3"; "opening a data set" (/data/train-001.h5) */
 static void name_work(const ct__watch_state_t *s, char *buf, size_t cap)
 {
-  if (s->detail >= 0)
-    snprintf(buf, cap, "%s %lld", s->doing, (long long)s->detail);
-  else
-    snprintf(buf, cap, "%s", s->doing);
+  char number[24] = "";
+  const char *open = s->file[0] ? " (" : "", *close = s->file[0] ? ")" : "";
+  if (s->detail >= 0) snprintf(number, sizeof number, " %lld", (long long)s->detail);
+  snprintf(buf, cap, "\"%s%s\"%s%s%s", s->doing, number, open, s->file, close);
 }
 
 void ct__watch_line(const ct__watch_card_t *card, const ct__watch_state_t *state, int rank,
                     char *buf, size_t cap)
 {
   const ct__watch_state_t *s = &state[rank];
-  char work[96];
+  char work[WORK_CAP];
   name_work(s, work, sizeof work);
   int len = snprintf(buf, cap, "rank %d (%s, pid %d): ", rank, card[rank].host, card[rank].pid);
   if (len < 0 || (size_t)len >= cap) return;
   if (s->answered)
-    snprintf(
-        buf + len, cap - (size_t)len,
-        "step %lld, in \"%s\" for %.0f s, %lld collective operations begun; its main thread %s",
-        (long long)s->step, work, s->doing_s, (long long)s->calls, s->seen);
+    snprintf(buf + len, cap - (size_t)len,
+             "step %lld, in %s for %.0f s, %lld collective operations begun; its main thread %s",
+             (long long)s->step, work, s->doing_s, (long long)s->calls, s->seen);
   else
     snprintf(buf + len, cap - (size_t)len, "does not answer%s%s", s->seen[0] ? ": it " : "",
              s->seen);
@@ -94,13 +95,13 @@ void ct__watch_line(const ct__watch_card_t *card, const ct__watch_state_t *state
 static void blame(const ct__watch_verdict_t *v, const ct__watch_card_t *card,
                   const ct__watch_state_t *state, int n, char *buf, size_t cap)
 {
-  char work[96];
+  char work[WORK_CAP];
   int first = v->named[0];
   name_work(&state[v->late ? first : 0], work, sizeof work);
   if (v->finding == CT__WATCH_TOGETHER && n == 1)
-    snprintf(buf, cap, "it is in \"%s\"", work);
+    snprintf(buf, cap, "it is in %s", work);
   else if (v->finding == CT__WATCH_TOGETHER)
-    snprintf(buf, cap, "all %d ranks are in \"%s\": %s", n, work,
+    snprintf(buf, cap, "all %d ranks are in %s: %s", n, work,
              state[0].local ? "what they share, such as a file system, is stuck"
                             : "the network or a library is stuck");
   else if (v->late > 1)
@@ -111,19 +112,31 @@ static void blame(const ct__watch_verdict_t *v, const ct__watch_card_t *card,
     snprintf(buf, cap, "rank %d (%s, pid %d) does not answer%s%s", first, card[first].host,
              card[first].pid, state[first].seen[0] ? ": it " : "", state[first].seen);
   else
-    snprintf(buf, cap, "rank %d (%s, pid %d) is late, in \"%s\"", first, card[first].host,
+    snprintf(buf, cap, "rank %d (%s, pid %d) is late, in %s", first, card[first].host,
              card[first].pid, work);
 }
 
 void ct__watch_sentence(const ct__watch_verdict_t *v, const ct__watch_card_t *card,
                         const ct__watch_state_t *state, int n, char *buf, size_t cap)
 {
-  char who[400];
+  char who[WORK_CAP + 200];
   blame(v, card, state, n, who, sizeof who);
   snprintf(buf, cap,
            "the run hangs: no rank has got any further in %.0f s; %s; start it again to go on from "
            "the last checkpoint",
            v->idle_s, who);
+}
+
+void ct__watch_blocked(const ct__watch_card_t *card, const ct__watch_state_t *state,
+                       const char *request, int rank, char *buf, size_t cap)
+{
+  char work[WORK_CAP];
+  name_work(&state[rank], work, sizeof work);
+  snprintf(
+      buf, cap,
+      "%s before the first step, and the start is blocked: rank %d (%s, pid %d) is in %s, and its "
+      "main thread %s; start it again when that is mended: nothing is lost",
+      request, rank, card[rank].host, card[rank].pid, work, state[rank].seen);
 }
 
 void ct__watch_words(char letter, const char *sleeps_in, char *buf, size_t cap)

@@ -180,6 +180,7 @@ static int fill_and_check(const ct_stage_file_t *f, const char *temporary, ct__s
   int rc = CT_OK;
   int64_t bytes;
   uint64_t again;
+  ct_beat_file(f->path);
   int from = open(f->path, O_RDONLY | O_CLOEXEC);
   if (from < 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", f->path, strerror(errno));
   CT_TRY(fill(f, from, temporary, pace, sum));
@@ -190,6 +191,7 @@ static int fill_and_check(const ct_stage_file_t *f, const char *temporary, ct__s
             "trusted; " CT__STAGE_CURE,
             temporary);
 out:
+  ct_beat_file(NULL);
   if (from >= 0) close(from);
   return rc;
 }

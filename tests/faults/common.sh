@@ -47,6 +47,12 @@ await() {
 # a_rank: process id of one rank of what was begun in $work
 a_rank() { pgrep -f "^$program train .*$work" | head -n 1; }
 
+# catches_usr1 PID: that process handles SIGUSR1, be it that MPI starts
+catches_usr1() {
+  local mask
+  mask=$(sed -n 's/^SigCgt:[[:blank:]]*//p' "/proc/$1/status") && [ $((0x${mask:-0} & 0x200)) != 0 ]
+}
+
 # over [SIGNAL]: what was begun has come to its end, if need be by a signal to a rank
 over() {
   [ -z "${1-}" ] || kill "-$1" "$(a_rank)"

@@ -1,5 +1,6 @@
 /* A file system for tests, to be preloaded: it has no file locks (flock() fails with ENOSYS), and notes in the
- * file $FS_SHIM_LOG who opens, asks about or locks which HDF5 file: "open PID PATH". */
+ * file $FS_SHIM_LOG who opens, asks about or locks which HDF5 file: "open PID PATH".  To open one with $FS_SHIM_STUCK in its name
+ * never comes to an end. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,13 @@ static void note(const char *what, const char *path)
   close(fd);
 }
 
+static void get_stuck(const char *path)
+{
+  const char *stuck = getenv("FS_SHIM_STUCK");
+  while (stuck && *stuck && strstr(path, stuck))
+    pause();
+}
+
 #define OPENS(name)                                                         \
   int name(const char *path, int flags, ...)                                \
   {                                                                         \
@@ -39,6 +47,7 @@ static void note(const char *what, const char *path)
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0; \
     va_end(args);                                                           \
     if (is_ours(path)) note("open", path);                                  \
+    get_stuck(path);                                                        \
     return real(path, flags, mode);                                         \
   }
 OPENS(open)

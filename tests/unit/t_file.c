@@ -222,6 +222,25 @@ static void commit_of_a_large_file_is_progress(void)
   CU_ASSERT_TRUE(after.progress_s > before.progress_s);
 }
 
+static void a_long_name_is_told_by_its_end(void)
+{
+  char path[400], told[64], whole[300];
+  memset(path, 'a', sizeof path);
+  snprintf(path + 350, sizeof path - 350, "/b.h5");
+  ct_beat_file(path);
+  ct_beat_file_read(told, sizeof told);
+  ct_beat_file_read(whole, sizeof whole);
+  CT_ASSERT_INT(strlen(told), sizeof told - 1);
+  CT_ASSERT_INT(strncmp(whole, "...aaa", 6), 0);
+  CT_ASSERT_TEXT(strchr(whole, '/'), "/b.h5");
+  ct_beat_file("/c.h5");
+  ct_beat_file_read(told, sizeof told);
+  CT_ASSERT_TEXT(told, "/c.h5");
+  ct_beat_file(NULL);
+  ct_beat_file_read(told, sizeof told);
+  CT_ASSERT_TEXT(told, "");
+}
+
 static void make_directories(void)
 {
   struct stat st;
@@ -324,6 +343,7 @@ int main(int argc, char **argv)
                                     CT_TEST(commit_is_durable),
                                     CT_TEST(what_cannot_be_synced_is_told),
                                     CT_TEST(commit_of_a_large_file_is_progress),
+                                    CT_TEST(a_long_name_is_told_by_its_end),
                                     CT_TEST(make_directories),
                                     CT_TEST(glob_in_byte_order),
                                     CT_TEST(glob_of_a_directory_that_cannot_be_read),

@@ -99,6 +99,23 @@ static void who_has_entered_less_is_late(void)
                  "49 collective operations begun; its main thread runs");
 }
 
+static void the_file_is_named(void)
+{
+  char text[600];
+  all_wait();
+  state[3].calls = 49;
+  busy(3);
+  state[3].detail = 2;
+  snprintf(state[3].file, sizeof state[3].file, "/data/a.h5");
+  CT_ASSERT_HAS(sentence(RANKS), "rank 3 (node0, pid 1003) is late, in \"forward and backward 2\" "
+                                 "(/data/a.h5); start");
+  CT_ASSERT_HAS(line(3), "step 7, in \"forward and backward 2\" (/data/a.h5) for 100 s");
+  ct__watch_blocked(card, state, "rank 2 got SIGTERM", 3, text, sizeof text);
+  CT_ASSERT_HAS(text, "rank 2 got SIGTERM before the first step, and the start is blocked: rank 3 "
+                      "(node0, pid 1003) is in \"forward and backward 2\" (/data/a.h5), and its "
+                      "main thread runs; ");
+}
+
 static void only_the_last_are_late(void)
 {
   all_wait();
@@ -173,6 +190,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(progress_anywhere_is_fine),
                                     CT_TEST(who_does_not_answer_is_late),
                                     CT_TEST(who_has_entered_less_is_late),
+                                    CT_TEST(the_file_is_named),
                                     CT_TEST(only_the_last_are_late),
                                     CT_TEST(who_does_not_wait_is_late),
                                     CT_TEST(all_in_the_same),
