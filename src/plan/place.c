@@ -2,6 +2,7 @@
 #include "plan/ct_plan.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
 #include <stdlib.h>
 
 #define ALIGN 64
@@ -91,6 +92,21 @@ int ct__place(int n, const size_t bytes[], const int first[], const int last[], 
   return CT_OK;
 }
 
+/* Places are sums of sizes, and a size that does not fit is SIZE_MAX. */
+static int check_sum(int n, const size_t bytes[])
+{
+  int rc = CT_OK;
+  double sum = 0;
+  char text[32];
+  for (int i = 0; i < n; i++)
+    sum += (double)bytes[i] + ALIGN;
+  if (sum > 0x1p60)
+    CT_FAIL(CT_ERR_NOMEM, "a step would need about %s: choose a smaller batch",
+            ct_text_bytes(sum, text, sizeof text));
+out:
+  return rc;
+}
+
 int ct__plan_place(ct_plan_t *p)
 {
   int rc = CT_OK, n = p->values;
@@ -108,6 +124,7 @@ int ct__plan_place(ct_plan_t *p)
     first[i] = v->first;
     last[i] = v->last;
   }
+  CT_TRY(check_sum(n, bytes));
   CT_TRY(ct__place(n, bytes, first, last, offset, &p->arena_bytes));
   for (int i = 0; i < n; i++)
     p->value[i].offset = offset[i];

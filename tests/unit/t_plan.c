@@ -452,6 +452,21 @@ static void nothing_to_train_is_an_error(void)
   ct_graph_free(g);
 }
 
+/* A thousand million samples of 2^36 values: their bytes are more than a size can tell. */
+static void a_step_beyond_all_memory_is_an_error(void)
+{
+  ct_graph_t *g =
+      layers("layers:\n- batchnorm:\n- relu:\n- global_avgpool:\n- flatten:\n- linear: {out: 10}\n",
+             ct_shape(4, 1, 4096, 4096, 4096));
+  ct_plan_t *p = NULL;
+  for (int n = 1000000000; n > 100000000; n /= 2)
+    CT_ASSERT_FAILS(ct_plan_make(g, backends[REF], device(REF),
+                                 &(ct_plan_opts_t){.n = n, .training = 1}, NULL, &p),
+                    CT_ERR_NOMEM, "choose a smaller batch");
+  CU_ASSERT_PTR_NULL(p);
+  ct_graph_free(g);
+}
+
 static void no_memory_is_an_error_and_leaks_nothing(void)
 {
   ct_graph_t *g = layers(residual, ct_shape(4, 1, 3, 6, 6));
@@ -494,6 +509,7 @@ int main(int argc, char **argv)
                                     CT_TEST(parameters_do_not_overlap),
                                     CT_TEST(buckets_cover_the_arena_in_backward_order),
                                     CT_TEST(nothing_to_train_is_an_error),
+                                    CT_TEST(a_step_beyond_all_memory_is_an_error),
                                     CT_TEST(no_memory_is_an_error_and_leaks_nothing),
                                     CT_TEST_END};
   int rc = ct_test_main("plan", tests, argc, argv);
