@@ -21,6 +21,7 @@
 
 static char asked[1000];  /* "sync NAME, rename NAME, ...", in order */
 static int sync_error[2]; /* errno of fsync() on a file, on a directory; 0: it is done */
+static int range_error;   /* likewise of sync_file_range() */
 
 static void note(const char *what, const char *path)
 {
@@ -39,6 +40,12 @@ int fsync(int fd)
   note("sync", path);
   errno = fstat(fd, &st) == 0 ? sync_error[S_ISDIR(st.st_mode)] : 0;
   return errno ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int sync_file_range(int fd, off_t from, off_t bytes, unsigned how)
+{
+  errno = range_error;
+  return errno ? -1 : (int)syscall(SYS_sync_file_range, fd, from, bytes, how);
 }
 
 int rename(const char *from, const char *to)
@@ -204,6 +211,13 @@ static void what_cannot_be_synced_is_told(void)
   expect_content(path, "old", 3);
   CU_ASSERT_FALSE(ct_file_exists(in(dir, "a.txt.tmp")));
   sync_error[0] = 0;
+  range_error = EIO; /* told only once: fsync() would say that all is well */
+  CT_ASSERT_FAILS(ct_file_write(path, "new", 3), CT_ERR_IO,
+                  "run/a.txt.tmp: cannot write to the disk: Input/output error");
+  expect_content(path, "old", 3);
+  range_error = ENOSYS;
+  CT_ASSERT_OK(ct_file_write(path, "old", 3));
+  range_error = 0;
   sync_error[1] = EIO;
   CT_ASSERT_FAILS(ct_file_write(path, "new", 3), CT_ERR_IO,
                   "run: cannot write to the disk: Input/output error");

@@ -173,6 +173,24 @@ static void a_killed_process_holds_nothing(void)
   close(ready[1]);
 }
 
+/* A killed run leaves its line, which may be longer. */
+static void the_file_has_one_line(void)
+{
+  static char old[300];
+  const char *path = file_in(ct_test_dir(), "lock");
+  char line[512], *data = NULL;
+  size_t bytes = 0;
+  ct_lock_owner_t me = owner("-", 0);
+  ct_lock_t *l;
+  memset(old, 'x', sizeof old);
+  CT_ASSERT_OK(ct_file_write(path, old, sizeof old));
+  if (CT_ASSERT_OK(ct_lock_take(path, &me, 0, &l)) != CT_OK) return;
+  CT_ASSERT_OK(ct_file_read(path, &data, &bytes));
+  CT_ASSERT_TEXT(data, ct_lock_line(&me, line, sizeof line));
+  ct_mem_free(data);
+  ct_lock_release(l);
+}
+
 /* Whoever comes next makes a file of that name and would hold a lock as well. */
 static void a_lock_of_a_removed_file_is_none(void)
 {
@@ -245,6 +263,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_held_lock_names_its_holder),
                                     CT_TEST(a_requeued_job_takes_over),
                                     CT_TEST(a_killed_process_holds_nothing),
+                                    CT_TEST(the_file_has_one_line),
                                     CT_TEST(a_lock_of_a_removed_file_is_none),
                                     CT_TEST(no_directory_is_an_error),
                                     CT_TEST(what_was_removed_is_made_anew),
