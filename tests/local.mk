@@ -18,6 +18,7 @@ EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.s
 shell_tests = \
   %D%/mpi/window.test \
   %D%/mpi/oracle.test \
+  %D%/mpi/loop.test \
   %D%/harness/lib.test \
   %D%/lint/mutants.test \
   %D%/mpi/loss.test %D%/mpi/implementations.test \
@@ -40,6 +41,7 @@ unit_tests = \
   %D%/unit/t_rundir \
   %D%/unit/t_seal \
   %D%/unit/t_setup \
+  %D%/unit/t_h5_cache \
   %D%/unit/t_compare \
   %D%/unit/t_text \
   %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \
@@ -61,6 +63,7 @@ check_PROGRAMS += %D%/tools/fs_shim.so
 launched_tests = \
   %D%/mpi/t_window \
   %D%/mpi/t_oracle \
+  %D%/mpi/t_loop \
   %D%/conform/conform_backend %D%/golden/t_golden \
   %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_devices %D%/mpi/t_trainer %D%/mpi/t_trainer_state %D%/mpi/t_trainer_dp %D%/mpi/t_trainer_ahead %D%/mpi/t_recipe %D%/mpi/t_stragglers \
   %D%/fuzz/fuzz_config %D%/fuzz/fuzz_run_config \
@@ -85,6 +88,7 @@ tests_golden_t_golden_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mpi/flaky.c
 tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
 tests_mpi_t_oracle_SOURCES = %D%/mpi/t_oracle.c $(trainer_rig)
+tests_mpi_t_loop_SOURCES = %D%/mpi/t_loop.c $(trainer_rig)
 tests_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)
 tests_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
 tests_mpi_t_trainer_ahead_SOURCES = %D%/mpi/t_trainer_ahead.c $(trainer_rig)

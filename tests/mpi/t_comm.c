@@ -102,6 +102,25 @@ static void many_in_flight(void)
   close_comm();
 }
 
+/* The end of a transfer only puts the sum into a queue: the next transfer, which may go through the same
+ * memory, must not be there before. */
+static void a_sum_is_not_overtaken(void)
+{
+  enum { N = 3000 };
+  int ticket[2];
+  CT_ASSERT_OK(open_plain());
+  float *buffers[] = {outside, outside + N};
+  for (int b = 0; b < 2; b++) {
+    fill(buffers[b], N, b);
+    CT_ASSERT_OK(ops->reduce(comm, NULL, buffers[b], N, CT_REDUCE_ALL, &ticket[b]));
+    CT_ASSERT_OK(ops->end(comm, ticket[b], queue));
+  }
+  CT_ASSERT_OK(be->queue->sync(queue));
+  for (int b = 0; b < 2; b++)
+    CT_ASSERT_INT(wrong_sums(buffers[b], 0, N, b), 0);
+  close_comm();
+}
+
 /* Steps as a trainer makes them: one buffer in buckets, filled again right after the last end()
  * while slower ranks may still be at the step before.  Some rank is slow in each. */
 static void steps_do_not_race(void)
@@ -398,6 +417,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(sums_are_exact),
                                     CT_TEST(alloc_gives_zeroes),
                                     CT_TEST(many_in_flight),
+                                    CT_TEST(a_sum_is_not_overtaken),
                                     CT_TEST(steps_do_not_race),
                                     CT_TEST(big_steps_do_not_race),
                                     CT_TEST(the_order_is_fixed),

@@ -7,6 +7,7 @@
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_mem.h"
+#include "comm/ct_agree.h"
 #include "tests/mpi/flaky.h"
 #include "tests/mpi/trainer_rig.h"
 
@@ -141,6 +142,29 @@ static void groups_of_one_are_no_sync_bn(void)
   near(&grouped, &off, 1e-5, 1);
   rig_close(&grouped);
   rig_close(&off);
+}
+
+/* Neighbouring ranks are a group: they alone have the same statistics. */
+static void statistics_are_those_of_the_group(void)
+{
+  const struct {
+    int sync_bn, size;
+  } cases[] = {{1, 1}, {2, 2}, {3, 3}, {topo->size, topo->size}, {CT_SYNC_NODE, topo->local_size}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rig_t r;
+    uint64_t all[16] = {0};
+    rig_opts_t o = opts(rig_norm);
+    o.recipe.sync_bn = cases[i].sync_bn;
+    o.blocking = 1;
+    rig_start(&r, &o);
+    rig_step(&r, 0, 12);
+    uint64_t mine = rig_snapshot(&r, &(ct_position_t){0}, 1);
+    ct_agree_gather(topo, &mine, sizeof mine, all);
+    for (int a = 0; a < topo->size && topo->rank == 0; a++)
+      for (int b = 0; b < a; b++)
+        CT_ASSERT_INT(all[a] == all[b], a / cases[i].size == b / cases[i].size);
+    rig_close(&r);
+  }
 }
 
 /* A rank fails in the middle: nobody waits for its statistics. */
@@ -396,6 +420,7 @@ int main(int argc, char **argv)
                                     CT_TEST(shards_have_the_same_bits),
                                     CT_TEST(sync_bn_equals_one_big_batch),
                                     CT_TEST(groups_of_one_are_no_sync_bn),
+                                    CT_TEST(statistics_are_those_of_the_group),
                                     CT_TEST(sync_bn_survives_a_failure),
                                     CT_TEST(zero_changes_nothing),
                                     CT_TEST(groups_have_their_own_numbers),

@@ -110,6 +110,49 @@ static void looking_ahead_changes_nothing(void)
   }
 }
 
+/* Steps with all that a batch can have besides its samples: targets, or second labels and their shares. */
+static uint64_t run_besides(const rig_opts_t *o)
+{
+  rig_t r;
+  float targets[RIG_ROOM * RIG_CLASSES], mix[RIG_ROOM];
+  int32_t labels2[RIG_ROOM];
+  rig_start(&r, o);
+  for (int s = 0; s < 3; s++) {
+    ct_step_word_t word = {0};
+    rig_load(&r, s, 4 * topo->size);
+    for (int i = 0; i < r.batch.n; i++) {
+      mix[i] = 0.2f + 0.1f * (float)i;
+      labels2[i] = (r.batch.labels[i] + i + 1) % RIG_CLASSES;
+      for (int k = 0; k < RIG_CLASSES; k++)
+        targets[i * RIG_CLASSES + k] = (float)(i * 3 + k * 7 + s) / 50;
+    }
+    if (o->loss.kind == CT_LOSS_MSE) {
+      r.batch.targets = targets;
+    } else {
+      r.batch.mix = mix;
+      r.batch.labels2 = labels2;
+    }
+    CT_ASSERT_OK(rig_run(&r, &word));
+  }
+  uint64_t hash = rig_hash(&r);
+  rig_close(&r);
+  return hash;
+}
+
+static void targets_reach_the_device_too(void)
+{
+  for (int k = 0; k < 4; k++) {
+    rig_opts_t o = {.model = rig_plain, .blocking = 1, .in_place = 1};
+    if (k % 2) o.loss.kind = CT_LOSS_MSE;
+    o.recipe.parts = 1 + k / 2;
+    uint64_t want = run_besides(&o);
+    o.in_place = 0;
+    CU_ASSERT(run_besides(&o) == want);
+    o.order = "late";
+    CU_ASSERT(run_besides(&o) == want);
+  }
+}
+
 /* A feed uses its arrays again: what lies in them is another batch if its place is another. */
 static const ct_batch_t *the_same(void *ctx)
 {
@@ -272,6 +315,7 @@ static void bytes_need_less_room(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(looking_ahead_changes_nothing),
+                                    CT_TEST(targets_reach_the_device_too),
                                     CT_TEST(the_same_arrays_are_no_same_batch),
                                     CT_TEST(who_follows_no_more_may_free_the_batches),
                                     CT_TEST(a_copy_ahead_may_fail),

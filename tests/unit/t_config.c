@@ -198,6 +198,9 @@ static void keys_that_do_not_fit_together(void)
     check_unfit(set, word);
   }
   check_unfit("train.sync_bn=0", "train.sync_bn is '0', expected off, world, node");
+  static const char by_steps[] = "data: {train: a.h5}\nmodel: {family: mlp}\ntrain: {steps: 5}\n"
+                                 "schedule: {warmup_epochs: 11}\n"; /* it need not end */
+  if (CT_ASSERT_OK(parse_run(&c, by_steps, NULL)) == CT_OK) ct_config_clear(&c);
   if (CT_ASSERT_OK(parse(&c, usual, "parallel.mode=single")) != CT_OK) return;
   CT_ASSERT_OK(ct_config_check(&c, 1));
   ct_config_clear(&c);

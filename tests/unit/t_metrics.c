@@ -171,9 +171,18 @@ static void a_full_disk_is_an_error_and_leaves_whole_lines(void)
   CT_ASSERT_TEXT(content(dir), "{\"event\":\"first\"}\n");
 }
 
+static void write_event(ct_metrics_t *m, const char *event)
+{
+  ct_metrics_begin(m, event);
+  CT_ASSERT_OK(ct_metrics_end(m));
+}
+
+/* Each time it is told once. */
 static void lines_are_left_out_while_the_disk_is_full(void)
 {
   const char *dir = ct_test_dir();
+  char text[4096] = "";
+  int ends[2], saved = dup(STDERR_FILENO), told = 0;
   ct_metrics_t *m;
   struct rlimit old, small;
   getrlimit(RLIMIT_FSIZE, &old);
@@ -182,22 +191,27 @@ static void lines_are_left_out_while_the_disk_is_full(void)
   small = old;
   small.rlim_cur = 10;
   signal(SIGXFSZ, SIG_IGN);
-  setrlimit(RLIMIT_FSIZE, &small);
-  for (int i = 0; i < 2; i++) {
-    ct_metrics_begin(m, "lost");
-    CT_ASSERT_OK(ct_metrics_end(m));
+  CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+  dup2(ends[1], STDERR_FILENO);
+  ct_log_setup(0, 1, CT_LOG_WARN);
+  for (int times = 0; times < 2; times++) {
+    setrlimit(RLIMIT_FSIZE, &small);
+    write_event(m, "lost");
+    write_event(m, "lost");
+    setrlimit(RLIMIT_FSIZE, &old);
+    write_event(m, "later");
   }
-  setrlimit(RLIMIT_FSIZE, &old);
-  ct_metrics_begin(m, "later");
-  CT_ASSERT_OK(ct_metrics_end(m));
+  ct_log_setup(0, 1, CT_LOG_ERROR);
+  dup2(saved, STDERR_FILENO);
+  close(saved);
+  close(ends[1]);
   CT_ASSERT_OK(ct_metrics_close(m));
-  CT_ASSERT_TEXT(content(dir), "{\"event\":\"later\"}\n");
-}
-
-static void write_event(ct_metrics_t *m, const char *event)
-{
-  ct_metrics_begin(m, event);
-  CT_ASSERT_OK(ct_metrics_end(m));
+  CT_ASSERT_TEXT(content(dir), "{\"event\":\"later\"}\n{\"event\":\"later\"}\n");
+  CU_ASSERT(read(ends[0], text, sizeof text - 1) > 0);
+  close(ends[0]);
+  for (const char *p = text; (p = strstr(p, "its lines are left out")); p++)
+    told++;
+  CT_ASSERT_INT(told, 2);
 }
 
 static void a_removed_file_is_begun_anew(void)
