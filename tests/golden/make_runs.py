@@ -205,7 +205,8 @@ def runs():
               optim=adam, clip=clip_norm(0.1, math.inf))
     yield Run("groups", ["cpu 1", "ref 2 parallel.zero=1"],
               ["train.sync_bn=world", "optim={lr: 0.05, weight_decay: 0.1, no_decay_bias_norm: true, groups: "
-               "[{match: conv2, lr: 0.02, weight_decay: 0.3}, {match: fc.weight, weight_decay: 0, momentum: 0.5}]}"],
+               "[{match: conv2, lr: 0.02, weight_decay: 0.3}, {match: fc.weight, weight_decay: 0, momentum: 0.5}, "
+               "{match: ['conv*', fc], lr: 0.03}]}"],
               model=Net, optim=grouped)
     yield Run("frozen", ["ref 1", "cpu 2"],
               ["train.freeze=[conv1, bn1]", "train.freeze_bn=true", "train.sync_bn=world", "optim={lr: 0.05}"],
@@ -216,13 +217,13 @@ def runs():
 
 
 def grouped(net):
-    norms_and_biases = [net.bn1.weight, net.bn1.bias, net.bn2.weight, net.bn2.bias, net.fc.bias]
     return torch.optim.SGD([
-        dict(params=[net.conv1.weight], weight_decay=0.1),
-        dict(params=norms_and_biases, weight_decay=0),
+        dict(params=[net.bn1.weight, net.bn1.bias, net.bn2.weight, net.bn2.bias]),
         dict(params=net.conv2.parameters(), lr=0.02, weight_decay=0.3),
-        dict(params=[net.fc.weight], weight_decay=0, momentum=0.5),
-    ], lr=0.05, momentum=0.9)
+        dict(params=[net.fc.weight], momentum=0.5),
+        dict(params=[net.conv1.weight], lr=0.03, weight_decay=0.1),
+        dict(params=[net.fc.bias], lr=0.03),
+    ], lr=0.05, momentum=0.9, weight_decay=0)
 
 
 # ---- what comes from the program ----
