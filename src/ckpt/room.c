@@ -44,11 +44,13 @@ const char *ct__room_cure(const char *error)
 const char *ct__room_explain(const char *error, int64_t needed, int64_t free, char *buf, size_t cap)
 {
   char need[32], left[32], room[64] = "";
-  const char *cure = ct__room_cure(error);
+  const char *cure = ct__room_cure(error), *but = "";
   ct_text_bytes((double)needed, need, sizeof need);
   if (free >= 0)
     snprintf(room, sizeof room, ", %s are free", ct_text_bytes((double)free, left, sizeof left));
-  snprintf(buf, cap, "%s; the checkpoint needs %s%s%s%s", error, need, room, *cure ? "; " : "",
-           cure);
+  if (free >= needed && strstr(error, strerror(ENOSPC)))
+    but = ", but the file system needs room of its own, or has no more files to give (df -i)";
+  snprintf(buf, cap, "%s; the checkpoint needs %s%s%s%s%s", error, need, room, but,
+           *cure ? "; " : "", cure);
   return buf;
 }

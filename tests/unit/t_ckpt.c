@@ -249,6 +249,13 @@ static void room_and_cure(void)
   CT_ASSERT_TEXT(ct__room_explain("x: File too large", 2048, 1024, buf, sizeof buf),
                  "x: File too large; the checkpoint needs 2.0 KiB, 1.0 KiB are free; raise the "
                  "limit of file sizes (ulimit -f), or choose another run.dir");
+  /* a disk can be full with room to spare; then the numbers alone would be a riddle */
+  CT_ASSERT_HAS(
+      ct__room_explain("x: No space left on device", 2048, 4096, buf, sizeof buf),
+      "needs 2.0 KiB, 4.0 KiB are free, but the file system needs room of its own, or has "
+      "no more files to give (df -i); free space there");
+  CT_ASSERT_HAS(ct__room_explain("x: No space left on device", 2048, 1024, buf, sizeof buf),
+                "needs 2.0 KiB, 1.0 KiB are free; free space there");
 }
 
 /* ---- finding ---- */
