@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "app/builtin.h"
 #include "app/commands.h"
@@ -158,6 +159,21 @@ out:
   return rc;
 }
 
+/* The program and its libraries overrun a smaller one. */
+static int check_stack(void)
+{
+  enum { LEAST = 256 << 10 };
+  int rc = CT_OK;
+  char has[32], least[32];
+  struct rlimit stack;
+  if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= LEAST) return CT_OK;
+  CT_FAIL(CT_ERR_NOMEM, "the stack is limited to %s, and %s are needed: ulimit -s 8192",
+          ct_text_bytes((double)stack.rlim_cur, has, sizeof has),
+          ct_text_bytes(LEAST, least, sizeof least));
+out:
+  return rc;
+}
+
 static int run_command(const ct_command_t *cmd, int argc, char **argv, int *status)
 {
   int rc = CT_OK;
@@ -168,6 +184,7 @@ static int run_command(const ct_command_t *cmd, int argc, char **argv, int *stat
     if (speaks_for_all()) CT_TRY(print_help(cmd));
     goto out;
   }
+  CT_TRY(check_stack());
   CT_TRY(log_level(&a, &level));
   signal(SIGPIPE, SIG_IGN); /* what it does goes on when nobody reads what it says */
   CT_TRY(cmd->ranks ? run_on_ranks(&a, level, status) : run_alone(&a, level, status));
