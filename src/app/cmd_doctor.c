@@ -2,11 +2,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app/commands.h"
 #include "app/doctor.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_walltime.h"
@@ -35,8 +35,8 @@ static int look_at_directory(const ct_setup_t *s, int has_dir, ct_job_t *job)
   int rc = CT_OK;
   if (has_dir)
     CT_TRY(ct_text_format(job->dir, sizeof job->dir, "%s", s->cfg.run.dir));
-  else if (!getcwd(job->dir, sizeof job->dir))
-    CT_FAIL(CT_ERR_IO, "the working directory cannot be found");
+  else
+    CT_TRY(ct_file_cwd(job->dir, sizeof job->dir));
   ct_volume_read(job->dir, &job->volume);
 out:
   return rc;

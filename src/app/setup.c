@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app/builtin.h"
 #include "app/doctor.h"
@@ -25,10 +24,12 @@ int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, i
   int rc = CT_OK;
   char *text = NULL, real[CT_PATH_MAX], dir[CT_PATH_MAX], cwd[CT_PATH_MAX];
   size_t bytes;
+  rc = ct_file_cwd(cwd, sizeof cwd);
+  if (rc != CT_OK) return rc;
   CT_TRY(ct_file_regular(path)); /* the directory of a pipe is not to be had */
   CT_TRY(ct_file_read(path, &text, &bytes));
   CT_TRY(ct_config_parse(c, text, bytes, path, a->set, a->sets));
-  if (!realpath(path, real) || !getcwd(cwd, sizeof cwd))
+  if (!realpath(path, real))
     CT_FAIL(CT_ERR_IO, "%s: its directory cannot be found: %s", path, strerror(errno));
   CT_TRY(ct_path_dir(dir, sizeof dir, real));
   CT_TRY(ct_config_resolve(c, dir, cwd, ranks));

@@ -36,6 +36,8 @@ int64_t ct_file_free(const char *path);
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n);
 void ct_file_list_free(char **list, int n);
 
+/** Local.  The working directory.  CT_ERR_IO says if it was removed. */
+int ct_file_cwd(char *out, size_t cap);
 /** Local.  The directory that this program's file lies in.  CT_ERR_IO where the system does not tell. */
 int ct_file_program_dir(char *out, size_t cap);
 

@@ -291,6 +291,16 @@ void ct_file_list_free(char **list, int n)
   ct_mem_free(list);
 }
 
+int ct_file_cwd(char *out, size_t cap)
+{
+  int rc = CT_OK;
+  if (getcwd(out, cap)) return CT_OK;
+  if (errno == ENOENT) CT_FAIL(CT_ERR_IO, "the working directory was removed: go to another one");
+  CT_FAIL(CT_ERR_IO, "the working directory cannot be found: %s", strerror(errno));
+out:
+  return rc;
+}
+
 int ct_file_program_dir(char *out, size_t cap)
 {
   int rc = CT_OK;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/ct_beat.h"
@@ -255,6 +256,26 @@ static void a_long_name_is_told_by_its_end(void)
   CT_ASSERT_TEXT(told, "");
 }
 
+/* In a child, which leaves its directory for ever. */
+static int child_without_a_directory(const char *gone)
+{
+  char dir[CT_PATH_MAX], expected[CT_PATH_MAX];
+  if (mkdir(gone, 0700) != 0 || chdir(gone) != 0 || !getcwd(expected, sizeof expected)) return 1;
+  if (ct_file_cwd(dir, sizeof dir) != CT_OK || strcmp(dir, expected) != 0) return 2;
+  if (rmdir(gone) != 0 || ct_file_cwd(dir, sizeof dir) != CT_ERR_IO) return 3;
+  return !strstr(ct_err_last()->text, "the working directory was removed");
+}
+
+static void a_removed_working_directory_is_told(void)
+{
+  int status = -1;
+  const char *gone = in(ct_test_dir(), "gone");
+  pid_t child = fork();
+  if (child == 0) _exit(child_without_a_directory(gone));
+  waitpid(child, &status, 0);
+  CT_ASSERT_INT(status, 0);
+}
+
 static void make_directories(void)
 {
   struct stat st;
@@ -358,6 +379,7 @@ int main(int argc, char **argv)
                                     CT_TEST(what_cannot_be_synced_is_told),
                                     CT_TEST(commit_of_a_large_file_is_progress),
                                     CT_TEST(a_long_name_is_told_by_its_end),
+                                    CT_TEST(a_removed_working_directory_is_told),
                                     CT_TEST(make_directories),
                                     CT_TEST(glob_in_byte_order),
                                     CT_TEST(glob_of_a_directory_that_cannot_be_read),
