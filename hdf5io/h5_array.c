@@ -57,6 +57,15 @@ static int find_broken(hid_t file, const char *name, char *part, char *to, size_
   return 0;
 }
 
+/* Something is there, but damaged, newer than this HDF5, or no array. */
+static int is_there(hid_t file, const char *name)
+{
+  if (!name[0] || H5Lexists(file, name, H5P_DEFAULT) <= 0) return 0;
+  hid_t group = H5Gopen2(file, name, H5P_DEFAULT);
+  ct__h5_drop(group);
+  return group < 0;
+}
+
 static int cannot_open(const ct__array_t *a, hid_t file, const char *key)
 {
   int rc = CT_OK;
@@ -65,6 +74,9 @@ static int cannot_open(const ct__array_t *a, hid_t file, const char *key)
   if (a->name[0] && find_broken(file, a->name, part, to, sizeof to))
     CT_FAIL(CT_ERR_FORMAT, "%s: '%.80s' (data.%s) is a link to %s, which cannot be opened: %s",
             a->path, part, key, to, why);
+  if (is_there(file, a->name))
+    CT_FAIL(CT_ERR_FORMAT, "%s: '%.80s' (data.%s) cannot be opened as an array: %s", a->path,
+            a->name, key, why);
   CT_FAIL(CT_ERR_FORMAT, "%s: there is no array '%.80s' (data.%s) in it; it has: %s", a->path,
           a->name, key, list_names(file, names, sizeof names));
 out:

@@ -328,16 +328,21 @@ static void broken_links_say_where_they_lead(void)
   write_labels(file, "labels", CT_I64, 1, ALL, 0);
   H5Lcreate_external("gone.src", "/images", file, "other", H5P_DEFAULT, H5P_DEFAULT);
   H5Lcreate_external("a.src", "/images", file, "images", H5P_DEFAULT, H5P_DEFAULT);
+  hid_t type = ct__h5_type_stored(CT_U8);
+  H5Tcommit2(file, "type", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  ct__h5_drop(type);
   H5Lcreate_soft("/nothing", file, "soft", H5P_DEFAULT, H5P_DEFAULT);
   end_file(file);
   check_file(dir, "l.h5", ALL);
   spec.input = "other";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
                   "l.h5: 'other' (data.input) is a link to '/images' of gone.src, which cannot");
+  spec.input = "type";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
+                  "l.h5: 'type' (data.input) cannot be opened as an array: not a dataset");
   spec.input = "other/below";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "'other' (data.input) is a link to");
-  spec.input = "images";
-  spec.target = "soft";
+  spec.input = "images", spec.target = "soft";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
                   "'soft' (data.target) is a link to '/nothing' of the same file, which cannot");
   /* the linked file is watched as the shard itself */
@@ -388,7 +393,6 @@ static void cut_off_files_are_told(void)
   cut_off(two_raw_files(), "e.h5", "b.raw");
 }
 
-/* What is cut off when only the header was read. */
 static void cut_off_labels_are_told(void)
 {
   const char *dir = ct_test_dir();
@@ -396,7 +400,7 @@ static void cut_off_labels_are_told(void)
   ct_reader_t *r;
   write_source(dir, "a.h5", 0, ALL);
   if (CT_ASSERT_OK(open_file(dir, "a.h5", &r)) != CT_OK) return;
-  CT_ASSERT_INT(truncate(path_of(dir, "a.h5"), size_of(path_of(dir, "a.h5")) - 100), 0);
+  CT_ASSERT_INT(truncate(path_of(dir, "a.h5"), 20000), 0);
   CT_ASSERT_FAILS(ops->read(r, 1, (int64_t[]){0}, NULL, y), CT_ERR_IO, "a.h5: has ");
   ops->close(r);
 }
@@ -458,9 +462,7 @@ static void a_modified_file_is_warned_of(void)
     }
     set_time(path_of(dir, names[i % 2]), 1000000000);
     said(r, text, sizeof text);
-    if (i == 1)
-      CT_ASSERT_TEXT(text, ""); /* the first that is seen of it here */
-    else
+    if (i != 1) /* the source was not opened before */
       CT_ASSERT_HAS(text, "v.h5: it, or a file that it takes samples from, was modified");
     said(r, text, sizeof text);
     CT_ASSERT_TEXT(text, "");
@@ -475,11 +477,11 @@ static void a_copy_of_a_node_is_nothing_to_warn_of(void)
   const char *dir[] = {two_sources(), two_sources()}, *names = ct_test_dir();
   char text[2000];
   ct_reader_t *r;
+  void *bytes;
+  ct_reader_spec_t spec = spec_of(names);
   CT_ASSERT_INT(symlink(path_of(dir[0], "a.src"), path_of(names, "a.h5")), 0);
   CT_ASSERT_INT(symlink(path_of(dir[0], "b.src"), path_of(names, "b.h5")), 0);
   nanosleep(&over_a_second, NULL);
-  ct_reader_spec_t spec = spec_of(names);
-  void *bytes;
   CT_ASSERT_OK(ops->open(&spec, &r));
   CT_ASSERT_OK(ops->share(r, &bytes, &spec.known_bytes));
   ops->close(r);
@@ -493,7 +495,6 @@ static void a_copy_of_a_node_is_nothing_to_warn_of(void)
   ct_mem_free(bytes);
 }
 
-/* One that came there since. */
 static void another_file_of_the_name_is_warned_of(void)
 {
   const char *dir = two_sources();
