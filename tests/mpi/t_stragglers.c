@@ -149,8 +149,8 @@ static times_t last_computes(int64_t step)
 static void a_rank_is_named_by_compute(void)
 {
   char word[200];
-  if (topo.size == 1) return;
-  run(40, topo.size, last_computes);
+  if (ct_test_topo.size == 1) return;
+  run(40, ct_test_topo.size, last_computes);
   snprintf(word, sizeof word,
            " W slow ranks in steps 11-20: rank %d (node1) by compute, 36.0 ms before its first "
            "message (compute 35.0, data 1.0); the others 21.0 ms (compute 20.0, data 1.0)\n",
@@ -177,8 +177,8 @@ static times_t last_waits(int64_t step)
 
 static void a_rank_is_named_by_data(void)
 {
-  if (topo.size == 1) return;
-  run(20, topo.size, last_waits);
+  if (ct_test_topo.size == 1) return;
+  run(20, ct_test_topo.size, last_waits);
   said_has("by data, 36.0 ms before its first message (compute 20.0, data 16.0); the others", 1);
 }
 
@@ -191,7 +191,7 @@ static times_t second_host_computes(int64_t step)
 
 static void a_host_is_named_as_one(void)
 {
-  if (topo.size < 4) return;
+  if (ct_test_topo.size < 4) return;
   setenv("SLURM_JOB_ID", "7", 1);
   run(40, 2, second_host_computes);
   said_has(
@@ -212,7 +212,7 @@ static void a_host_is_named_as_one(void)
 
 static void several_hosts_are_named(void)
 {
-  if (topo.size < 4) return;
+  if (ct_test_topo.size < 4) return;
   run(40, 1, second_host_computes); /* nodes 3 and 4 */
   said_has(" W slow ranks in steps 11-20: rank 2 (node3) by compute, 41.0 ms", 1);
   said_has("data 1.0); rank 3 (node4) by compute, 41.0 ms", 1);
@@ -233,7 +233,7 @@ static void one_window_is_not_enough(void)
 
 static void a_line_is_said_again_much_later(void)
 {
-  if (topo.size == 1) return;
+  if (ct_test_topo.size == 1) return;
   run(250, 1, last_computes);
   said_has(" W slow ranks in steps ", 3);
   said_has(" W slow ranks in steps 11-20", 1);
@@ -246,7 +246,7 @@ static void a_line_is_said_again_much_later(void)
 static void windows_end_alike_after_a_resume(void)
 {
   ct__stragglers_t *s;
-  if (topo.size == 1) return;
+  if (ct_test_topo.size == 1) return;
   set_hosts(1);
   CT_ASSERT_OK(ct__stragglers_open(&topo, EVERY, &sampler, &s));
   int64_t calls = ct_mem_calls();
@@ -259,7 +259,8 @@ static void out_of_memory(void)
 {
   int64_t live = ct_mem_live();
   ct__stragglers_t *s;
-  if (topo.size == 1) return;
+  if (ct_test_topo.size == 1) return;
+  set_hosts(1);
   for (int64_t n = 1; n <= 8; n++) {
     if (topo.rank == 0) ct_mem_fail_at(n);
     CT_ASSERT_FAILS(ct__stragglers_open(&topo, EVERY, &sampler, &s), CT_ERR_NOMEM, "");
