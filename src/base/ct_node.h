@@ -28,8 +28,8 @@ void ct_node_free(ct_node_t *n);
 ct_node_t *ct_node_find(const ct_node_t *map, const char *key);
 /** Children of a list or map. */
 int ct_node_count(const ct_node_t *n);
-/** Sets a dotted key ("optim.lr") to a value parsed as YAML ("0.1", "[1, 2]"): the way of --set.
- * Creates the maps on the way. */
+/** Sets a dotted key ("optim.lr") to a value parsed as YAML ("0.1", "[1, 2]"), or to a text that is not UTF-8 (a
+ * path) as it is: the way of --set.  Creates the maps on the way. */
 int ct_node_set(ct_node_t *root, const char *dotted, const char *yaml);
 /** New empty map, or scalar if text is given; key may be NULL.  NULL: no memory. */
 ct_node_t *ct_node_new(ct_node_kind_t kind, const char *key, const char *text);

@@ -427,16 +427,27 @@ out:
   return rc;
 }
 
+/* What --set gives a key. */
+static int parse_set(const char *yaml, const char *dotted, int depth, ct_node_t **out)
+{
+  int rc = CT_OK;
+  ct_str_t name = {0};
+  *out = NULL;
+  CT_TRY(ct_str_add(&name, "--set %s", dotted));
+  if (ct_text_is_utf8(yaml)) CT_TRY(parse_text(yaml, strlen(yaml), name.data, depth, out));
+  if (!*out) *out = ct_node_new(CT_NODE_SCALAR, NULL, ct_text_is_utf8(yaml) ? "" : yaml);
+  if (!*out) rc = CT_ERR_NOMEM;
+out:
+  ct_str_clear(&name);
+  return rc;
+}
+
 int ct_node_set(ct_node_t *root, const char *dotted, const char *yaml)
 {
   int rc = CT_OK, depth;
   ct_node_t *value = NULL, *n = root;
-  ct_str_t name = {0};
   CT_TRY(check_dotted(dotted, &depth));
-  CT_TRY(ct_str_add(&name, "--set %s", dotted));
-  CT_TRY(parse_text(yaml, strlen(yaml), name.data, depth, &value));
-  if (!value) value = ct_node_new(CT_NODE_SCALAR, NULL, "");
-  if (!value) CT_TRY(CT_ERR_NOMEM);
+  CT_TRY(parse_set(yaml, dotted, depth, &value));
   for (const char *p = dotted; depth > 0; depth--) {
     char key[MAX_KEY + 1];
     size_t len = strcspn(p, ".");
@@ -450,7 +461,6 @@ int ct_node_set(ct_node_t *root, const char *dotted, const char *yaml)
   value = NULL;
 out:
   ct_node_free(value);
-  ct_str_clear(&name);
   return rc;
 }
 

@@ -268,6 +268,8 @@ static void bytes_survive(void)
   n = parsed("a: !!binary |\n  Zm9v\n  YmFy\nb: [!!binary MQ==]\n");
   CT_ASSERT_TEXT(text_at(n, "a"), "foobar");
   CT_ASSERT_INT(ct_node_find(n, "b")->child->quoted, 1); /* a text, no number */
+  CT_ASSERT_OK(ct_node_set(n, "a", "/d\xE9j: ["));       /* no YAML */
+  CT_ASSERT_TEXT(text_at(n, "a"), "/d\xE9j: [");
   ct_node_free(n);
   expect_refused("\na: !!binary x\n", "t.yaml:2: '!!binary' is not base64 of a text");
   expect_refused("a: !!binary YQBi\n", "'!!binary' is not base64 of a text"); /* a zero byte */
