@@ -20,10 +20,10 @@ typedef struct pack {
   int deflate;
   int64_t classes;
   hid_t file, images, labels;
-  int64_t count, chunk; /* samples of the shard and of a chunk */
-  void *x;              /* [chunk] */
-  void *y;              /* [chunk] labels, or [chunk][targets] */
-  const char *path;     /* of the temporary */
+  int64_t count, chunk;   /* samples of the shard and of a chunk */
+  void *x;                /* [chunk] */
+  void *y;                /* [chunk] labels, or [chunk][targets] */
+  char path[CT_PATH_MAX]; /* of the temporary */
 } pack_t;
 
 /* ---- names ---- */
@@ -178,12 +178,10 @@ out:
 static int write_all(pack_t *p, const char *pattern, int shards)
 {
   int rc = CT_OK;
-  char path[CT_PATH_MAX];
-  p->path = path;
   for (int i = 0; i < shards; i++) {
     int64_t first;
     p->count = ct_sampler_share(p->src->samples, i, shards, &first);
-    CT_TRY(temporary_name(pattern, shards, i, path, sizeof path));
+    CT_TRY(temporary_name(pattern, shards, i, p->path, sizeof p->path));
     CT_TRY(write_shard(p));
   }
 out:
