@@ -63,7 +63,8 @@ static int add_mapping(ct__sources_t *s, const ct__source_t *like, hid_t creatio
   H5Pget_virtual_dsetname(creation, like->mapping, array, sizeof array);
   int along = counting_dim(space, start, other, count, block);
   if (along < 0 || (!has_number(file) && !has_number(array))) {
-    if (H5Sget_select_bounds(space, start, other) >= 0) narrow(&source, start[0], other[0] + 1);
+    if (H5Sget_select_bounds(space, start, other) >= 0)
+      narrow(&source, start[0], other[0] == H5S_UNLIMITED ? dims[0] : other[0] + 1);
     CT_TRY(add(s, &source));
     goto out;
   }
@@ -150,7 +151,7 @@ static void try_in(search_t *s, const char *dir)
   if (s->rc == CT_OK) s->rc = ct__h5_open(path, &s->file);
 }
 
-/* A directory of a variable of HDF5's, with its one way to name the file's own. */
+/* The text of a variable of HDF5's, with its one way to name the file's own directory: at the beginning. */
 static int expand_origin(const char *dir, const char *origin, char *buf, size_t cap)
 {
   static const char word[] = "${ORIGIN}";
@@ -159,16 +160,17 @@ static int expand_origin(const char *dir, const char *origin, char *buf, size_t 
                         at_origin ? dir + strlen(word) : dir);
 }
 
+/* Each of the directories as it is, and then all of the text as one. */
 static void try_prefixes(search_t *s, const char *dirs)
 {
-  char one[CT_PATH_MAX], dir[CT_PATH_MAX];
-  for (; dirs && *dirs; dirs += strspn(dirs, ":")) {
-    size_t length = strcspn(dirs, ":");
-    if (ct_text_format(one, sizeof one, "%.*s", (int)length, dirs) == CT_OK &&
-        expand_origin(one, s->origin, dir, sizeof dir) == CT_OK)
-      try_in(s, dir);
-    dirs += length;
+  char dir[CT_PATH_MAX];
+  if (!dirs || !*dirs) return;
+  for (const char *one = dirs; *one; one += strspn(one, ":")) {
+    size_t length = strcspn(one, ":");
+    if (ct_text_format(dir, sizeof dir, "%.*s", (int)length, one) == CT_OK) try_in(s, dir);
+    one += length;
   }
+  if (expand_origin(dirs, s->origin, dir, sizeof dir) == CT_OK) try_in(s, dir);
 }
 
 static int find_origin(hid_t of, char *path, size_t cap, char *origin)
@@ -190,7 +192,8 @@ static int open_file(hid_t of, const char *name, hid_t *file)
   try_prefixes(&s, getenv("HDF5_VDS_PREFIX"));
   try_in(&s, s.origin);
   try_in(&s, ".");
-  if (realpath(path, real) && ct_path_dir(dir, sizeof dir, real) == CT_OK) try_in(&s, dir);
+  if (s.file < 0 && realpath(path, real) && ct_path_dir(dir, sizeof dir, real) == CT_OK)
+    try_in(&s, dir);
   *file = s.file;
   if (s.file >= 0) return CT_OK;
   CT_TRY(s.rc);
@@ -363,13 +366,28 @@ static int blame(const ct__source_t *s, int rc)
                        (long long)s->end - 1);
 }
 
+static void drop_creation(ct__sources_t *s)
+{
+  if (s->creation_of) ct__h5_drop(s->creation);
+  s->creation_of = 0;
+}
+
+/* Kept, since HDF5 copies all mappings each time: for each source that would take the square of their number. */
+static hid_t creation_of(ct__sources_t *s, hid_t array)
+{
+  if (s->creation_of != array) {
+    drop_creation(s);
+    s->creation = H5Dget_create_plist(array);
+    s->creation_of = array;
+  }
+  return s->creation;
+}
+
 static int need(ct__sources_t *all, int i)
 {
-  int rc = CT_OK;
   ct__source_t *s = &all->v[i];
-  hid_t creation = H5Dget_create_plist(s->of);
-  rc = s->raw_bytes >= 0 ? need_raw(s, creation) : need_array(s, creation);
-  ct__h5_drop(creation);
+  hid_t creation = creation_of(all, s->of);
+  int rc = s->raw_bytes >= 0 ? need_raw(s, creation) : need_array(s, creation);
   ct_beat_progress();
   if (rc != CT_OK) {
     forget(s); /* looked for again next time */
@@ -410,6 +428,7 @@ int ct__sources_check(const ct__sources_t *s, int64_t first, int64_t rows, int *
 
 void ct__sources_clear(ct__sources_t *s)
 {
+  drop_creation(s);
   for (int i = 0; i < s->n; i++)
     forget(&s->v[i]);
   ct_mem_free(s->v);

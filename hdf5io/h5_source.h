@@ -5,7 +5,7 @@
  * cannot be opened, or is too small for it, is an error here.
  *
  * Files are looked for as HDF5 does.  Sources of virtual arrays: under an absolute name, else under the last part of
- * it as under a relative one, in the directories of HDF5_VDS_PREFIX, beside the file, in the working directory, beside
+ * it as under a relative one, in the directories of HDF5_VDS_PREFIX (in which ${ORIGIN} counts only where all of it is one), beside the file, in the working directory, beside
  * what the file's name is a link to; `.` is the file itself; %b counts the blocks of an unlimited mapping.  Raw files: below
  * HDF5_EXTFILE_PREFIX, else in the working directory.  ${ORIGIN} in these variables is the directory of the file. */
 #ifndef CT_H5_SOURCE_H
@@ -31,6 +31,7 @@ typedef struct ct__sources {
   ct__source_t *v; /**< owned */
   int n;
   int64_t cap;
+  hid_t creation, creation_of; /**< the property list of an array, and the array; 0: none */
 } ct__sources_t;
 
 /** Lists the sources of an opened \a array, which is borrowed; nothing but its header is read. */

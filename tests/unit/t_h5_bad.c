@@ -1,5 +1,6 @@
 /* The HDF5 reader's labels, and what it says about files that are not as they should be. */
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/ct_fault.h"
@@ -419,6 +420,20 @@ static void fault_point(void)
   ct_fault_setup(0);
 }
 
+static void what_is_no_regular_file_is_refused(void)
+{
+  const char *dir[] = {ct_test_dir(), ct_test_dir()};
+  char path[2][CT_PATH_MAX];
+  for (int i = 0; i < 2; i++) {
+    ct_reader_t *r;
+    ct_reader_spec_t spec = spec_of(dir[i]);
+    CT_ASSERT_OK(ct_path_join(path[i], sizeof path[i], dir[i], "a.h5"));
+    CT_ASSERT_INT(i ? mkdir(path[i], 0700) : mkfifo(path[i], 0600), 0);
+    CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_IO,
+                    i ? "a.h5: is a directory" : "a.h5: is a FIFO, expected a regular file");
+  }
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
@@ -438,6 +453,7 @@ int main(int argc, char **argv)
       CT_TEST(a_layout_that_is_no_text_is_told),
       CT_TEST(no_memory_at_any_point),
       CT_TEST(fault_point),
+      CT_TEST(what_is_no_regular_file_is_refused),
       CT_TEST_END,
   };
   return ct_test_main("h5_bad", tests, argc, argv);
