@@ -44,9 +44,8 @@ int ct__stamp_compare(const char *path, const ct__stamp_t *was, const ct__stamp_
                       "replaced or written again during the run, or this node sees another one",
                       path, (long long)is->bytes, (long long)was->bytes);
   if (was->inode == 0) return CT_OK;
-  if (is->inode == was->inode ? is->modified_ns != was->modified_ns
-                              : is->changed_ns > was->taken_ns - SECOND)
-    *changed = 1;
+  int is_other = is->inode != was->inode || is->modified_ns != was->modified_ns;
+  if (is_other && is->changed_ns > was->taken_ns - SECOND) *changed = 1;
   return CT_OK;
 }
 
