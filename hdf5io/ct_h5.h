@@ -1,8 +1,8 @@
 /** \file ct_h5.h  Everything that touches HDF5: the reader, the checkpoint container, the dataset writer.
  *
  * HDF5 libraries are often built without thread safety: every call is made under one lock of ours, which
- * is released between pieces of long transfers.  Files are opened for reading without HDF5's file locks
- * where the library allows it.  The on-disk layouts are described in FORMAT.md. */
+ * is released between pieces of long transfers.  HDF5 takes no file
+ * locks, unless HDF5_USE_FILE_LOCKING asks for them (TRUE, 1 or BEST_EFFORT).  The on-disk layouts are described in FORMAT.md. */
 #ifndef CT_H5_H
 #define CT_H5_H
 #include "ckpt/ct_store.h"
@@ -24,6 +24,9 @@ typedef struct ct_h5_layout {
 /** Of a reader of ct_reader_hdf5. */
 void ct_h5_layout(const ct_reader_t *r, ct_h5_layout_t *out);
 
+/** Local.  Changes the environment (HDF5_USE_FILE_LOCKING), so it is best called before there are other threads; the first
+ * use of HDF5 does it otherwise. */
+void ct_h5_setup(void);
 /** HDF5_USE_FILE_LOCKING as the environment had it at the start; "": not set.  Borrowed. */
 const char *ct_h5_locking(void);
 /** "1.10.8" */

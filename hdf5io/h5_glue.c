@@ -16,6 +16,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char locking[16]; /* HDF5_USE_FILE_LOCKING */
 
+static int asks_for_locks(const char *word)
+{
+  static const char *const words[] = {"TRUE", "1",
+                                      "BEST_EFFORT"}; /* HDF5 takes what it does not know for one */
+  for (int i = 0; i < 3; i++)
+    if (strcmp(word, words[i]) == 0) return 1;
+  return 0;
+}
+
 /* File locks fail or hang on many parallel file systems, and a file of ours has one writer, which gives it its name
  * when it is whole.  So there are none, unless the environment asks for them.  It is the variable that says so
  * because HDF5 hands a property of ours not on to the sources of virtual arrays, and then refuses one that is open
@@ -24,13 +33,18 @@ static void prepare(void)
 {
   const char *asked = getenv("HDF5_USE_FILE_LOCKING");
   snprintf(locking, sizeof locking, "%s", asked ? asked : "");
-  setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+  if (!asks_for_locks(locking)) setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
+}
+
+void ct_h5_setup(void)
+{
+  pthread_once(&once, prepare);
 }
 
 void ct__h5_lock(void)
 {
   static _Thread_local int silenced; /* HDF5 keeps its error stack and its printer per thread */
-  pthread_once(&once, prepare);
+  ct_h5_setup();
   pthread_mutex_lock(&lock);
   if (silenced) return;
   /* At exit HDF5 would write again what it could not write before (disk full), and crash. */
@@ -55,7 +69,7 @@ void ct__h5_drop(hid_t id)
 
 const char *ct_h5_locking(void)
 {
-  pthread_once(&once, prepare);
+  ct_h5_setup();
   return locking;
 }
 
@@ -351,7 +365,6 @@ static hid_t open_attr(hid_t object, const char *name)
   return ct__h5_has_attr(object, name) ? H5Aopen(object, name, H5P_DEFAULT) : -1;
 }
 
-/* Attributes of ours are one element; a list where one is expected counts as none. */
 static int64_t count_values(hid_t attr)
 {
   hid_t space = H5Aget_space(attr);
@@ -360,6 +373,7 @@ static int64_t count_values(hid_t attr)
   return n;
 }
 
+/* Attributes of ours are one element. */
 static int is_single(hid_t attr)
 {
   return count_values(attr) == 1;

@@ -68,7 +68,6 @@ static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
   ct__file_t *f;
   ct__shard_t *s = &r->shards.v[shard];
   ct__h5_lock();
-  ct_beat_file(s->path); /* to ask what it is may hang as well */
   CT_TRY(ct_file_regular(s->path));
   CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
   CT_TRY(ct__shard_describe(s, f->file, spec));
@@ -294,7 +293,8 @@ static int find_shard(const ct_reader_t *r, int64_t index)
 /* Once: who writes to one file of a data set may do so to all, and there may be thousands. */
 static void tell_of_change(ct_reader_t *r, const ct__shard_t *s)
 {
-  if (r->told_of_change++) return;
+  if (r->told_of_change) return;
+  r->told_of_change = 1;
   ct_log_all(
       CT_LOG_WARN,
       "%s: it, or a file that it takes samples from, was modified after its header was read: "

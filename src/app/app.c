@@ -14,6 +14,7 @@
 #include "comm/ct_stop.h"
 #include "comm/ct_watch.h"
 #include "comm/launch.h"
+#include "hdf5io/ct_h5.h"
 
 int ct_app_print(const char *text)
 {
@@ -186,6 +187,7 @@ static int run_command(const ct_command_t *cmd, int argc, char **argv, int *stat
   }
   CT_TRY(check_stack());
   CT_TRY(log_level(&a, &level));
+  ct_h5_setup();
   signal(SIGPIPE, SIG_IGN); /* what it does goes on when nobody reads what it says */
   CT_TRY(cmd->ranks ? run_on_ranks(&a, level, status) : run_alone(&a, level, status));
 out:
