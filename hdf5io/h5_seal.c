@@ -84,6 +84,7 @@ int ct__seal_check(const char *path)
   seal_t seal;
   int fd = -1;
   CT_TRY(ct_file_regular(path));
+  ct_beat_file(path);
   fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
@@ -99,6 +100,7 @@ int ct__seal_check(const char *path)
     CT_FAIL(CT_ERR_FORMAT, "%s: is damaged: its checksum is %016llx, expected %016llx", path,
             (unsigned long long)hash, (unsigned long long)le64toh(seal.hash));
 out:
+  ct_beat_file(NULL);
   if (fd >= 0) close(fd);
   return rc;
 }

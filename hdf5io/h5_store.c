@@ -197,10 +197,10 @@ static int store_open(const char *path, ct_store_t **out)
   char format[64] = "";
   ct_store_t *s = NULL;
   *out = NULL;
-  ct_beat_file(path);
   CT_TRY(ct__seal_check(path));
   CT_TRY(ct__store_new(path, &s));
   ct__h5_lock();
+  ct_beat_file(path);
   rc = ct__h5_open(path, &s->file);
   if (rc == CT_OK) ct__h5_attr_text(s->file, "format", format, sizeof format);
   ct__h5_unlock();
@@ -211,7 +211,6 @@ static int store_open(const char *path, ct_store_t **out)
   *out = s;
   s = NULL;
 out:
-  ct_beat_file(NULL);
   store_close(s);
   return rc;
 }

@@ -32,7 +32,8 @@ ct_name_t ct_file_name(int fd, const char *path);
 int64_t ct_file_free(const char *path);
 /** Expands one shell pattern in byte order (glob(3)) relative to \a dir; without a magic character
  * the path itself.  *list: n strings in one allocation each, freed by ct_file_list_free().  No match, or
- * a directory on the way that cannot be read: CT_ERR_IO that names the pattern and the directory. */
+ * a directory on the way that fails: CT_ERR_IO that names the pattern and the directory.  A directory that this user
+ * may not read is left out with a warning, unless nothing else matches. */
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n);
 void ct_file_list_free(char **list, int n);
 

@@ -12,6 +12,7 @@
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
@@ -177,10 +178,12 @@ int ct_file_regular(const char *path)
 {
   int rc = CT_OK;
   struct stat st;
+  ct_beat_file(path); /* to ask may hang as well */
   if (stat(path, &st) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   if (!S_ISREG(st.st_mode))
     CT_FAIL(CT_ERR_IO, "%s: is %s, expected a regular file", path, kind_of(st.st_mode));
 out:
+  ct_beat_file(NULL);
   return rc;
 }
 
@@ -245,13 +248,17 @@ static int copy_list(char *const *paths, int n, char ***list)
   return CT_OK;
 }
 
-/* Files may be in a directory that cannot be read: without them the list would look complete. */
+static _Thread_local int unread; /* directories; glob() has no argument for its error function */
+
+/* Directories of other people are left out, with a word; a file system that fails ends the search, since the list
+ * would look complete. */
 static int cannot_list(const char *dir, int why)
 {
   if (why == ENOENT || why == ENOTDIR) return 0; /* nothing of that name: no match */
-  ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "the directory '%s' cannot be read: %s", dir,
-             strerror(why));
-  return 1;
+  if (!unread++)
+    ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "the directory '%s' cannot be read: %s", dir,
+               strerror(why));
+  return why != EACCES && why != EPERM;
 }
 
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
@@ -268,13 +275,15 @@ int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
     goto out;
   }
   CT_TRY(full_pattern(path, sizeof path, dir, pattern));
-  int status = glob(path, GLOB_NOSORT, cannot_list, &found);
+  unread = 0;
+  int status = glob(path, GLOB_NOSORT, cannot_list, &found), none = found.gl_pathc == 0;
   if (status == GLOB_NOSPACE) CT_FAIL(CT_ERR_NOMEM, "no memory to list '%s'", path);
-  if (status == GLOB_ABORTED) CT_TRY(ct_err_prefix(CT_ERR_IO, "pattern '%s': ", pattern));
-  if ((status != 0 || found.gl_pathc == 0) && pattern[0] == '/')
-    CT_FAIL(CT_ERR_IO, "no file matches '%s'", pattern);
-  if (status != 0 || found.gl_pathc == 0)
+  if (status == GLOB_ABORTED || (none && unread))
+    CT_TRY(ct_err_prefix(CT_ERR_IO, "pattern '%s': ", pattern));
+  if (none && pattern[0] == '/') CT_FAIL(CT_ERR_IO, "no file matches '%s'", pattern);
+  if (none)
     CT_FAIL(CT_ERR_IO, "no file matches '%s' in the directory '%s'", pattern, *dir ? dir : ".");
+  if (unread) ct_log(CT_LOG_WARN, "pattern '%s': left out: %s", pattern, ct_err_last()->text);
   /* glob() sorts by locale: every rank must see the same order */
   qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
   CT_TRY(copy_list(found.gl_pathv, (int)found.gl_pathc, list));

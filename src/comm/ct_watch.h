@@ -10,7 +10,7 @@
  * the thread's own ticks: a job that is suspended as a whole and resumed is not late.
  *
  * A start that blocks, before any rank has done a step: a signal that asks one rank to stop (ct_stop.h) is heard
- * by all, and a rank that is in work of its own, without progress and without using a core for some seconds,
+ * by all, and a rank that is in work of its own, without progress and without using a core for 15 s from then on,
  * ends the job with its name and that of the file (ct_beat_file()).  A start that goes on is not touched: it
  * stops after the first step.
  *
@@ -30,7 +30,7 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out);
  * noticed. */
 void ct_watch_limit(double limit_s);
 /** Collective.  Waits until all ranks are here; from now on each may leave.  MPI_Finalize is to follow: if it takes
- * longer than the limit, or some seconds after a signal, the process ends without it, with exit status
+ * longer than the limit, or than a minute after a signal, the process ends without it, with exit status
  * \a status.  NULL is fine. */
 void ct_watch_end(ct_watch_t *w, int status);
 /** Local, after MPI_Finalize.  NULL is fine. */

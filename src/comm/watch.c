@@ -23,7 +23,9 @@ enum { STACK_BYTES = 512 << 10 };
 
 static const double tick_s = 1, gap_s = 3; /* a longer one: the whole process stood still */
 static const double start_limit_s = 600;   /* the default of job.watchdog_s */
-static const double blocked_s = 4, end_s = 10;
+/* A slow file system pauses too, and Slurm kills 30 s after its signal. */
+static const double blocked_s = 15;
+static const double end_s = 60;
 
 static ct_watch_t *_Atomic watching; /* for last words */
 
@@ -85,6 +87,14 @@ static void look_at_time(ct_watch_t *w)
 
 /* ---- the start ---- */
 
+/* Who waits for a core is not blocked. */
+static int main_thread_runs(const ct_watch_t *w)
+{
+  char seen[sizeof w->state->seen];
+  ct__watch_see_thread(w->main_thread, seen, sizeof seen);
+  return strcmp(seen, "runs") == 0;
+}
+
 /* A request to any rank counts for all of them, also if those that hear of it are blocked. */
 static void look_at_start(ct_watch_t *w)
 {
@@ -94,8 +104,12 @@ static void look_at_start(ct_watch_t *w)
     w->asked_s = 0;
     return;
   }
+  double quiet_s = w->quiet_s < w->asked_s ? w->quiet_s : w->asked_s;
   if (!w->told && w->asked_s >= patience(w)) ct__watch_tell_request(w);
-  if (w->beat.local && w->quiet_s >= blocked_s && w->asked_s >= patience(w))
+  if (!w->beat.local || quiet_s < blocked_s + patience(w)) return;
+  if (main_thread_runs(w))
+    w->quiet_s = 0;
+  else
     ct__watch_report_blocked(w);
 }
 
@@ -109,7 +123,7 @@ static void look_at_end(ct_watch_t *w)
   if (!limit_s || w->idle_s < limit_s) return;
   ct_log(
       CT_LOG_WARN,
-      "MPI_Finalize has not come to its end in %.0f s: left without it, when everything was done",
+      "MPI_Finalize has not come to its end in %.0f s: left without it, when all the rest was done",
       w->idle_s);
   _Exit(atomic_load(&w->status));
 }
@@ -353,6 +367,7 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
+  ct_beat_enter("opening the watch", -1);
   ct_watch_t *w = new_watch(t);
   CT_TRY_ALL(t, w ? CT_OK : CT_ERR_NOMEM);
   ct__watch_stack_open();

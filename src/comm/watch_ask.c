@@ -125,17 +125,18 @@ static void give_way(ct_watch_t *w, int to)
 }
 
 /* Ranks do not stop at the same moment. */
-static double soonest(const ct_watch_t *w)
+static double soonest(double limit_s)
 {
-  double slack = w->limit_s / 10;
-  return w->limit_s - (slack < 2 ? slack : 2);
+  double slack = limit_s / 10;
+  return limit_s - (slack < 2 ? slack : 2);
 }
 
 static void take_answer(ct_watch_t *w, const packet_t *p)
 {
   ct__watch_state_t *s = &w->state[p->from];
   if (!s->answered) w->answers++;
-  if (p->idle_s < soonest(w)) w->answers = w->ranks; /* all is well: no need to hear more */
+  if (p->idle_s < soonest(atomic_load(&w->limit_s)))
+    w->answers = w->ranks; /* all is well: no need to hear more */
   atomic_store(&w->heard, 1);
   *s = p->u.state;
   s->answered = 1;
@@ -363,10 +364,11 @@ static void kill_silent(ct_watch_t *w)
 void ct__watch_ask(ct_watch_t *w)
 {
   ct__watch_verdict_t v;
+  double limit_s = atomic_load(&w->limit_s); /* the main thread may change it meanwhile */
   int alone = ask_all(w);
   w->asking = 0;
   if (!alone) return;
-  ct__watch_judge(w->state, w->ranks, soonest(w), &v);
+  ct__watch_judge(w->state, w->ranks, soonest(limit_s), &v);
   if (v.finding != CT__WATCH_FINE) {
     log_verdict(w, &v);
     kill_silent(w);

@@ -311,7 +311,7 @@ static void glob_in_byte_order(void)
   CT_ASSERT_INT(ct_mem_live(), live);
 }
 
-/* Its files would be left out without a word. */
+/* Others may match; where none does, it may be the reason. */
 static void glob_of_a_directory_that_cannot_be_read(void)
 {
   const char *root = ct_test_dir();
@@ -325,11 +325,16 @@ static void glob_of_a_directory_that_cannot_be_read(void)
   CT_ASSERT_OK(ct_file_mkdirs(dir));
   CT_ASSERT_OK(ct_file_mkdirs(in(root, "a")));
   CT_ASSERT_OK(ct_file_write(in(root, "a/1.h5"), "", 0));
+  chmod(in(root, ".."), 0755);
   chmod(root, 0755);
   chmod(dir, 0);
-  if (!is_root || seteuid(65534) == 0)
-    CT_ASSERT_FAILS(ct_file_glob(root, "*/*.h5", &list, &n), CT_ERR_IO,
+  if (!is_root || seteuid(65534) == 0) {
+    CT_ASSERT_FAILS(ct_file_glob(root, "*/2*.h5", &list, &n), CT_ERR_IO,
                     "cannot be read: Permission denied");
+    CT_ASSERT_OK(ct_file_glob(root, "*/*.h5", &list, &n));
+    CT_ASSERT_INT(n, 1);
+    ct_file_list_free(list, n);
+  }
   if (is_root) CT_ASSERT_INT(seteuid(0), 0);
   chmod(dir, 0700);
   CT_ASSERT_OK(ct_file_glob(root, "*/*.h5", &list, &n));
