@@ -104,7 +104,8 @@ finish() { # STATUS
   75) go_on ;;
   *)
     say "failed with exit status $1"
-    end_chain "the run has failed"
+    # Slurm itself puts a preempted job back into the queue
+    case $(fact PreemptTime) in '' | None) end_chain "the run has failed" ;; esac
     ;;
   esac
   exit "$1"
