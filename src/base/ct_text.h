@@ -21,7 +21,8 @@ void ct_str_clear(ct_str_t *s);
 int ct_text_format(char *buf, size_t cap, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /** vsnprintf for messages: what does not fit loses the middle of its longest words ("/very/long/…/tail.h5"),
- * so that both ends and all that is short stay.  No character of UTF-8 is cut in two. */
+ * so that both ends and all that is short stay.  No character of UTF-8 is cut in two.  \a cap is at least 1; below 41 the
+ * end is cut off. */
 void ct_text_vfit(char *buf, size_t cap, const char *fmt, va_list args)
     __attribute__((format(printf, 3, 0)));
 void ct_text_fit(char *buf, size_t cap, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -185,7 +185,10 @@ void ct_text_vfit(char *buf, size_t cap, const char *fmt, va_list args)
   va_list again;
   va_copy(again, args);
   int n = vsnprintf(buf, cap, fmt, args);
-  char *whole = n >= 0 && (size_t)n >= cap ? ct_mem_alloc((size_t)n + 1, "a message") : NULL;
+  if (n < 0) *buf = '\0';
+  char *whole = n >= 0 && (size_t)n >= cap && cap > SHORTEST
+                    ? ct_mem_alloc((size_t)n + 1, "a message")
+                    : NULL;
   if (whole) {
     size_t limit = cap;
     vsnprintf(whole, (size_t)n + 1, fmt, again);

@@ -82,7 +82,8 @@ static int normalize(const void *options, const ct__place_t *at, ct__map_t *m)
     double mean = o->mean.v[c < o->mean.n ? c : 0], std = o->std.v[c < o->std.n ? c : 0];
     if (std == 0) return ct__refuse(at, "std: divides by it: it must not be 0");
     if (!is_float(1 / std))
-      return ct__refuse(at, "std: %g divides to less than %.3g", std, (double)FLT_MIN);
+      return ct__refuse(at, "std: its inverse, %g, must be between %.3g and %.3g", 1 / std,
+                        (double)FLT_MIN, (double)FLT_MAX);
     m->a[c] /= std;
     m->b[c] = (m->b[c] - mean) / std;
     if (!is_float(m->a[c]) || !(fabs(m->b[c]) <= FLT_MAX))

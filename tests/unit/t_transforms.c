@@ -386,7 +386,7 @@ static void lists_complain(void)
        "std has 2 values, expected one or one for each"},
       {"t: [{normalize: {mean: 0, std: 1e-300}}]", "transforms.normalize.std: must be 0 or"},
       {"t: [{normalize: {mean: 0, std: [1, 1, 3.3e38]}}]",
-       "normalize: std: 3.3e+38 divides to less"},
+       "normalize: std: its inverse, 3.0303e-39, must be between"},
       {"t: [{normalize: {mean: 1e300, std: 1}}]", "transforms.normalize.mean: must be 0 or"},
       {"t: [{normalize: {mean: 1e20, std: 1e-20}}]", "normalize: with what is before it makes"},
       {"t:\n - normalize: {mean: 0, std: 1e-30}\n - normalize: {mean: 0, std: 1e-30}\n",
