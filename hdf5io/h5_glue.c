@@ -16,10 +16,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char locking[16]; /* HDF5_USE_FILE_LOCKING */
 
+/* HDF5 itself takes any word that it does not know for a wish for locks. */
 static int asks_for_locks(const char *word)
 {
-  static const char *const words[] = {"TRUE", "1",
-                                      "BEST_EFFORT"}; /* HDF5 takes what it does not know for one */
+  static const char *const words[] = {"TRUE", "1", "BEST_EFFORT"};
   for (int i = 0; i < 3; i++)
     if (strcmp(word, words[i]) == 0) return 1;
   return 0;

@@ -18,8 +18,7 @@ typedef struct ct__shard {
   int64_t classes; /**< 0: not said */
   int64_t targets; /**< real numbers that belong to a sample; 0: it has a label */
 
-  ct__stamp_t
-      stamp; /**< of the file when its header was read; of a copy without inode until it is opened */
+  ct__stamp_t stamp;   /**< of the file when its header was read; of a copy: when it was opened */
   uint64_t stored;     /**< hash of type, dims and chunks of the stored array */
   int ndim;            /**< of the stored array, with N */
   size_t row_bytes;    /**< one sample */

@@ -179,9 +179,8 @@ static int put_words(char *buf, size_t cap, const char *text, size_t limit)
 
 void ct_text_vfit(char *buf, size_t cap, const char *fmt, va_list args)
 {
-  enum {
-    SHORTEST = 40
-  }; /* bytes of a word; many blanks may be in a path too: then the middle of the text goes */
+  /* bytes of a word; many blanks may be in a path too: then the middle of the text goes */
+  enum { SHORTEST = 40 };
   va_list again;
   va_copy(again, args);
   int n = vsnprintf(buf, cap, fmt, args);

@@ -62,8 +62,9 @@ void ct__watch_tick(ct_watch_t *w)
   w->idle_s += passed;
   w->asked_s += passed;
   ct_beat_read(&b);
-  feel_pulse(w, passed, moved(&w->beat, &b));
-  if (moved(&w->beat, &b)) {
+  int has_moved = moved(&w->beat, &b);
+  feel_pulse(w, passed, has_moved);
+  if (has_moved) {
     double ago = now - (b.since_s > b.progress_s ? b.since_s : b.progress_s);
     w->idle_s = ago < w->idle_s ? ago : w->idle_s;
     w->ask_at = 0;

@@ -30,8 +30,8 @@ struct ct_watch {
   pid_t main_thread;
   int wake;                  /* eventfd: look at `closing` */
   atomic_int closing, heard; /* asked to end; a rank has answered */
-  atomic_int ending,
-      status; /* MPI is being finalized; exit status if it does not come to its end */
+  atomic_int ending;         /* MPI is being finalized */
+  atomic_int status;         /* exit status if it does not come to its end */
 
   /* the thread's own */
   ct_beat_t beat; /* when last looked at */

@@ -40,15 +40,20 @@ static ct_node_t *parsed(const char *text)
   return n;
 }
 
-/* Defaults, then the keys of a text. */
-static int read_text(const char *text, all_t *v)
+/* Defaults, then the keys of a text, into values that are all 0. */
+static int read_rows(const ct_opt_t *of, const char *section, const char *text, void *values)
 {
   ct_node_t *map = parsed(text);
-  *v = (all_t){0};
-  CT_ASSERT_OK(ct_opt_defaults(rows, v));
-  int rc = ct_opt_read(rows, v, map, "t.yaml", "optim", NULL);
+  CT_ASSERT_OK(ct_opt_defaults(of, values));
+  int rc = ct_opt_read(of, values, map, "t.yaml", section, NULL);
   ct_node_free(map);
   return rc;
+}
+
+static int read_text(const char *text, all_t *v)
+{
+  *v = (all_t){0};
+  return read_rows(rows, "optim", text, v);
 }
 
 static void expect_refused(const char *text, const char *message)
@@ -171,12 +176,8 @@ static const ct_opt_t named_rows[] = {CT_OPT_NAME(named_t, name, "train", "name 
 
 static int read_name(const char *text, named_t *v)
 {
-  ct_node_t *map = parsed(text);
   *v = (named_t){0};
-  CT_ASSERT_OK(ct_opt_defaults(named_rows, v));
-  int rc = ct_opt_read(named_rows, v, map, "t.yaml", "run", NULL);
-  ct_node_free(map);
-  return rc;
+  return read_rows(named_rows, "run", text, v);
 }
 
 /* The name of a file or directory, beside others of its kind. */
