@@ -11,9 +11,9 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
-#include "comm/ct_stop.h"
-#include "comm/ct_watch.h"
-#include "comm/launch.h"
+#include "job/ct_stop.h"
+#include "watch/ct_watch.h"
+#include "job/ct_launch.h"
 #include "hdf5io/ct_h5.h"
 
 int ct_app_print(const char *text)

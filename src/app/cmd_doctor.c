@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "app/commands.h"
-#include "app/doctor.h"
+#include "doctor/doctor.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "comm/ct_walltime.h"
+#include "job/ct_walltime.h"
 
 /* Without a configuration that of all defaults, changed by --set. */
 static int config(const ct_args_t *a, ct_setup_t *s)

@@ -5,7 +5,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "comm/ct_walltime.h"
+#include "job/ct_walltime.h"
 
 /* ---- what the text left open ---- */
 

@@ -3,9 +3,8 @@ libctrain_a_SOURCES += \
   %D%/app.h %D%/app.c %D%/args.c %D%/commands.h %D%/commands.c \
   %D%/builtin.h %D%/builtin.c \
   %D%/ct_config.h %D%/config_parts.h %D%/config.c %D%/config_check.c %D%/config_compare.c %D%/config_help.c \
-  %D%/setup.h %D%/setup.c %D%/setup_stage.c %D%/run.c %D%/result.h %D%/result.c \
+  %D%/setup.h %D%/setup.c %D%/setup_stage.c %D%/cmd_train.c %D%/result.h %D%/result.c \
   %D%/cmd_eval.c %D%/cmd_summary.c %D%/describe.h %D%/describe.c %D%/cmd_bench.c %D%/cmd_bench_io.c %D%/bench.h %D%/bench.c %D%/bench_ops.c \
   %D%/cmd_pack.c %D%/pack.h %D%/pack_file.c %D%/pack_idx.c %D%/pack_csv.c \
   %D%/needs.h %D%/needs.c \
-  %D%/doctor.h %D%/doctor_facts.c %D%/doctor_judge.c %D%/doctor_cores.c %D%/doctor_memory.c %D%/doctor_job.c \
-  %D%/doctor_start.c %D%/doctor_config.c %D%/doctor_report.c %D%/doctor_json.c %D%/cmd_doctor.c
+  %D%/cmd_doctor.c

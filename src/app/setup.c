@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "app/builtin.h"
-#include "app/doctor.h"
+#include "doctor/doctor.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -15,7 +15,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_devices.h"
-#include "comm/ct_watch.h"
+#include "watch/ct_watch.h"
 
 /* ---- configuration ---- */
 

@@ -9,7 +9,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-#include "comm/ct_watch.h"
+#include "watch/ct_watch.h"
 #include "comm/mpi_wait.h"
 
 static const char comparison[] = "a comparison of all ranks", from_zero[] = "what rank 0 sends";

@@ -1,15 +1,12 @@
 libctrain_a_SOURCES += \
   %D%/ct_topo.h %D%/topo.c \
-  %D%/launch.h %D%/launch.c \
   %D%/places.h %D%/places.c \
   %D%/ct_agree.h %D%/agree.c \
   %D%/ct_alarm.h %D%/alarm.c \
   %D%/ct_devices.h %D%/devices.c \
-  %D%/ct_watch.h %D%/watch.h %D%/watch_thread.h %D%/watch.c %D%/watch_ask.c %D%/watch_net.c %D%/watch_proc.c %D%/watch_verdict.c \
   %D%/mpi_wait.h %D%/mpi_wait.c \
   %D%/mpich_finalize.c \
   %D%/ct_comm.h %D%/comm_turn.h %D%/comm_staged.c %D%/comm_mpi.h %D%/comm_mpi.c %D%/comm_group.c %D%/comm_rows.c \
   %D%/exchange.h %D%/exchange.c \
   %D%/window.h %D%/window.c \
-  %D%/ct_stop.h %D%/stop.c %D%/ct_walltime.h %D%/walltime.c \
   %D%/ct_module.h %D%/module.c

@@ -12,8 +12,8 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "comm/ct_agree.h"
-#include "comm/ct_stop.h"
-#include "comm/launch.h"
+#include "job/ct_stop.h"
+#include "job/ct_launch.h"
 #include "comm/mpi_wait.h"
 #include "comm/places.h"
 

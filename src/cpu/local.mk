@@ -1,15 +1,22 @@
 libctrain_a_SOURCES += \
-  %D%/ct_cpu.h %D%/cpu_backend.c %D%/cpu_ops.h \
-  %D%/dnnl_glue.h %D%/dnnl_glue.c \
-  %D%/cpu_product.h %D%/cpu_product.c %D%/cpu_conv.c %D%/cpu_linear.c %D%/cpu_storage.c \
-  %D%/kern_bnorm.h %D%/kern_bnorm.c %D%/kern_bnorm_stats.c %D%/kern_elt.c %D%/kern_pool.c %D%/kern_dropout.c %D%/kern_reorder.c %D%/kern_loss.c %D%/kern_cast.c %D%/kern_update.c \
-  %D%/kern_loops.h %D%/kern_loops.c %D%/kern_vec.h \
-  %D%/kern_body_elt.h %D%/kern_body_bnorm.h %D%/kern_body_pool.h %D%/kern_body_dropout.h \
-  %D%/kern_body_softmax.h %D%/kern_body_update.h %D%/kern_body_loss.h %D%/kern_body_cast.h \
-  %D%/kern_isa.h %D%/kern_isa_scalar.c %D%/kern_isa_portable.c %D%/kern_isa_avx2.c %D%/kern_isa_avx512.c \
-  %D%/kern_bf16_scalar.c %D%/kern_bf16_portable.c %D%/kern_bf16_avx2.c %D%/kern_bf16_avx512.c \
-  %D%/cpu_tiny.c %D%/cpu_tiny.h %D%/tiny_avx2.c %D%/tiny_avx512.c %D%/tiny_body.h %D%/tiny_loops.h \
-  %D%/cpu_gemm.h %D%/cpu_gemm.c %D%/cpu_lstm.c %D%/cpu_attention.c %D%/kern_lnorm.c %D%/kern_tokens.c \
-  %D%/kern_body_seq.h
+  %D%/ct_cpu.h %D%/ops.h %D%/backend.c %D%/storage.c %D%/linear.c %D%/lstm.c %D%/attention.c
+# on oneDNN
 libctrain_a_SOURCES += \
-  %D%/kern_act.c %D%/kern_concat.c %D%/kern_pool3.c %D%/kern_body_act.h %D%/kern_body_pool3.h
+  %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/product.h %D%/onednn/product.c %D%/onednn/gemm.h %D%/onednn/gemm.c
+# ways to convolve
+libctrain_a_SOURCES += \
+  %D%/conv/conv.c %D%/conv/few_channels.h %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
+  %D%/conv/few_channels_body.h %D%/conv/few_channels_avx2.c %D%/conv/few_channels_avx512.c
+# own kernels: ops, …
+libctrain_a_SOURCES += \
+  %D%/kern/act.c %D%/kern/bnorm.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
+  %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c %D%/kern/pool3.c \
+  %D%/kern/reorder.c %D%/kern/tokens.c %D%/kern/update.c
+# … and their inner loops for each instruction set
+libctrain_a_SOURCES += \
+  %D%/kern/loops.h %D%/kern/loops.c %D%/kern/vec.h %D%/kern/isa.h \
+  %D%/kern/body_act.h %D%/kern/body_bnorm.h %D%/kern/body_cast.h %D%/kern/body_dropout.h %D%/kern/body_elt.h \
+  %D%/kern/body_loss.h %D%/kern/body_pool.h %D%/kern/body_pool3.h %D%/kern/body_seq.h %D%/kern/body_softmax.h \
+  %D%/kern/body_update.h \
+  %D%/kern/isa_scalar.c %D%/kern/isa_portable.c %D%/kern/isa_avx2.c %D%/kern/isa_avx512.c \
+  %D%/kern/bf16_scalar.c %D%/kern/bf16_portable.c %D%/kern/bf16_avx2.c %D%/kern/bf16_avx512.c

@@ -69,7 +69,7 @@ struct ct_trainer {
   int has_next;    /**< the other one holds, or will when its copies are done, … */
   ct_batch_t next; /**< … this batch */
 
-  ct__dp_t *dp; /**< owned, of step_dp.c; NULL in the other modes */
+  ct__dp_t *dp; /**< owned, of dp.c; NULL in the other modes */
 
   /* update.c */
   ct_param_groups_t groups;
@@ -169,7 +169,7 @@ void ct__input_look(ct_trainer_t *t);
 void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
                     ct_bind_t *bind);
 
-/* ---- step_dp.c: what a trainer of the mode dp has more; nothing happens in the others ---- */
+/* ---- dp.c: what a trainer of the mode dp has more; nothing happens in the others ---- */
 
 /** Local. */
 int ct__dp_make(ct_trainer_t *t);

@@ -9,7 +9,7 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test_mpi.h"
-#include "train/stragglers.h"
+#include "run/stragglers.h"
 
 enum { EVERY = 10 };
 

@@ -9,8 +9,8 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
-#include "comm/ct_stop.h"
-#include "comm/launch.h"
+#include "job/ct_stop.h"
+#include "job/ct_launch.h"
 #include "comm/places.h"
 #include "tests/harness/ct_test_mpi.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/doctor.h"
+#include "doctor/doctor.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test.h"

@@ -9,7 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
-#include "cpu/kern_loops.h"
+#include "cpu/kern/loops.h"
 #include "cpu/ct_cpu.h"
 #include "tests/harness/ct_test.h"
 

@@ -11,7 +11,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
-#include "train/ct_metrics.h"
+#include "run/ct_metrics.h"
 
 /* The whole file; a static buffer. */
 static const char *content(const char *dir)

@@ -3,7 +3,7 @@
 
 #include "base/ct_rng.h"
 #include "tests/harness/ct_test.h"
-#include "train/pace.h"
+#include "run/pace.h"
 
 enum { RANKS_MAX = 64 };
 

@@ -16,7 +16,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test.h"
-#include "train/ct_rundir.h"
+#include "run/ct_rundir.h"
 
 /* Stands in for the C library's: removes the file lost_at_lock[] just before it would be locked, as one may
  * who takes the directory over. */

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/ct_clock.h"
-#include "comm/ct_stop.h"
-#include "comm/ct_walltime.h"
+#include "job/ct_stop.h"
+#include "job/ct_walltime.h"
 #include "tests/harness/ct_test.h"
 
 /* ---- requests ---- */

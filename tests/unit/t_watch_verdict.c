@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "comm/watch.h"
+#include "watch/watch.h"
 #include "tests/harness/ct_test.h"
 
 enum { RANKS = 20 };

@@ -1,0 +1,260 @@
+/* `train`: the whole story of a run, top to bottom. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "app/builtin.h"
+#include "app/commands.h"
+#include "app/result.h"
+#include "app/setup.h"
+#include "base/ct_beat.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "job/ct_stop.h"
+#include "hdf5io/ct_h5.h"
+#include "run/ct_metrics.h"
+#include "run/ct_rundir.h"
+
+typedef struct run {
+  ct_setup_t s;
+  ct_position_t at; /**< where training begins */
+  ct_str_t config;  /**< resolved; rank 0, as what follows */
+  ct_str_t versions;
+  ct_rundir_t *dir; /**< rank 0, as what follows */
+  ct_metrics_t *metrics;
+} run_t;
+
+/* ---- resume ---- */
+
+/* The checkpoint that --resume means; *store is NULL if the run begins at step 0. */
+static int open_checkpoint(const char *what, const char *dir, ct_store_t **store, char *path,
+                           size_t cap)
+{
+  int rc = CT_OK;
+  if (strcmp(what, "never") == 0) return CT_OK;
+  if (strcmp(what, "auto") == 0) return ct_ckpt_newest(dir, &ct_store_hdf5, store, path, cap);
+  CT_TRY(ct_text_format(path, cap, "%s", what));
+  CT_TRY(ct_store_hdf5.open(path, store));
+out:
+  return rc;
+}
+
+/* Another model cannot go on from these arrays; another seed or batch can, but not as the same run. */
+static int check_same(const run_t *r, ct_store_t *store, const char *path)
+{
+  int rc = CT_OK;
+  char *old = NULL;
+  ct_str_t changed = {0};
+  int have = ct_store_hdf5.count(store), want = ct_trainer_items(r->s.trainer);
+  CT_TRY(ct_store_hdf5.get_text(store, "/meta/config", &old));
+  CT_TRY(ct_config_differences(&r->s.cfg, old, &changed));
+  if (have != want)
+    CT_FAIL(CT_ERR_FORMAT, "%s: holds %d arrays, but this model and optimizer have %d%s%s", path,
+            have, want, changed.len ? ": " : "", changed.len ? changed.data : "");
+  if (changed.len) ct_log(CT_LOG_WARN, "%s is of another configuration: %s", path, changed.data);
+out:
+  ct_mem_free(old);
+  ct_str_clear(&changed);
+  return rc;
+}
+
+/* The position is one in the data.  Alike on all ranks but for the path, which rank 0 knows. */
+static int check_place(const run_t *r, const char *path)
+{
+  int rc = CT_OK;
+  int64_t samples = r->s.data.info.samples;
+  if (r->at.cursor < 0 || r->at.cursor > samples)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: was made when %" PRId64 " samples of the epoch were done, but data.train has only "
+            "%" PRId64 ": give it the data it had, or begin anew with '--resume never'",
+            path, r->at.cursor, samples);
+out:
+  return rc;
+}
+
+/* Rank 0 opens the checkpoint; all learn whether there is one. */
+static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct_store_t **store,
+                           char *path, size_t cap, int *found)
+{
+  int rc = CT_OK, here = 0;
+  void *data = &here;
+  size_t bytes = sizeof here;
+  ct_beat_at("looking for a checkpoint", -1);
+  if (r->s.topo->rank == 0) {
+    rc = open_checkpoint(what, dir, store, path, cap);
+    if (rc == CT_OK && *store) rc = check_same(r, *store, path);
+    here = *store != NULL;
+  }
+  CT_TRY(ct_agree_bytes(r->s.topo, rc, &data, &bytes));
+  memcpy(found, data, sizeof *found);
+  if (data != &here) ct_mem_free(data);
+out:
+  return rc;
+}
+
+static int resume(run_t *r, const ct_args_t *a)
+{
+  int rc = CT_OK, found;
+  char dir[CT_PATH_MAX], path[CT_PATH_MAX] = "";
+  const char *what = ct_args_get(a, "resume");
+  const ct_topo_t *topo = r->s.topo;
+  ct_store_t *store = NULL;
+  CT_TRY(ct_path_join(dir, sizeof dir, r->s.cfg.run.dir, "checkpoints"));
+  CT_TRY(find_checkpoint(r, what ? what : "auto", dir, &store, path, sizeof path, &found));
+  if (found) {
+    CT_TRY(ct_trainer_restore(r->s.trainer, &ct_store_hdf5, store, 1, &r->at));
+    CT_TRY(check_place(r, path));
+    ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, path, r->at.epoch + 1,
+           r->at.step);
+  }
+  const ct_train_opts_t *end = &r->s.cfg.train;
+  if (r->at.epoch >= end->epochs || (end->steps && r->at.step >= end->steps))
+    ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' begins anew");
+  CT_TRY_ALL(topo, topo->rank == 0 ? ct_ckpt_set_aside(dir, r->at.step) : CT_OK);
+out:
+  ct_store_hdf5.close(store);
+  return rc;
+}
+
+/* ---- the run directory ---- */
+
+static int start_line(run_t *r)
+{
+  char now[32], hash_text[20];
+  uint64_t hash = 0;
+  time_t t = time(NULL);
+  struct tm tm;
+  const ct_setup_t *s = &r->s;
+  ct_metrics_t *m = r->metrics;
+  int rc = ct_config_hash(&s->cfg, &hash);
+  if (rc != CT_OK) return rc;
+  strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+  snprintf(hash_text, sizeof hash_text, "%016" PRIx64, hash);
+  ct_metrics_begin(m, "start");
+  ct_metrics_text(m, "time", now);
+  ct_metrics_text(m, "name", s->cfg.run.name);
+  ct_metrics_text(m, "versions", r->versions.data);
+  ct_metrics_text(m, "backend", s->be->name);
+  ct_metrics_text(m, "device", s->be->describe(s->dev));
+  ct_metrics_int(m, "ranks", s->topo->size);
+  ct_metrics_int(m, "nodes", s->topo->nodes);
+  ct_metrics_int(m, "threads", ct_setup_threads(&s->cfg, s->topo->threads));
+  ct_metrics_text(m, "config_hash", hash_text);
+  ct_metrics_int(m, "parameters", ct_graph_count(s->graph));
+  ct_metrics_int(m, "samples", s->data.info.samples);
+  ct_metrics_int(m, "batch", s->cfg.data.batch);
+  ct_metrics_int(m, "step", r->at.step);
+  ct_metrics_num(m, "mpi_s", s->topo->init_s);
+  ct_metrics_num(m, "config_s", s->config_s);
+  ct_metrics_num(m, "data_s", s->data_s);
+  ct_metrics_num(m, "plan_s", s->plan_s);
+  ct_metrics_num(m, "since_exec_s", ct_clock_since_exec());
+  return ct_metrics_end(m);
+}
+
+/* Rank 0 alone. */
+static int open_directory(run_t *r)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_config_dump(&r->s.cfg, &r->config));
+  CT_TRY(ct_builtin_versions("; ", &r->versions));
+  CT_TRY(ct_rundir_config(r->dir, r->config.data, r->config.len));
+  CT_TRY(ct_metrics_open(r->s.cfg.run.dir, &r->metrics));
+  CT_TRY(start_line(r));
+out:
+  return rc;
+}
+
+/* The last line of metrics.jsonl. */
+static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result)
+{
+  ct_metrics_begin(r->metrics, "end");
+  ct_metrics_int(r->metrics, "step", result->at.step);
+  ct_metrics_text(r->metrics, "reason", reason);
+  return ct_metrics_end(r->metrics);
+}
+
+/* The same after an error, which stays the one that is reported. */
+static void end_with_error(run_t *r, const ct_loop_result_t *result)
+{
+  ct_err_info_t first = *ct_err_last();
+  end_line(r, "error", result);
+  ct_err_put(&first);
+}
+
+/* ---- training ---- */
+
+static int train(run_t *r, ct_loop_result_t *result)
+{
+  int rc = CT_OK;
+  const ct_setup_t *s = &r->s;
+  const ct_config_t *c = &s->cfg;
+  ct_loop_opts_t o = {.run = &c->run,
+                      .train = &c->train,
+                      .schedule = &c->schedule,
+                      .ckpt = &c->checkpoint,
+                      .job = &c->job,
+                      .config_text = r->config.data,
+                      .versions = r->versions.data,
+                      .store = &ct_store_hdf5,
+                      .data = &s->data,
+                      .val = s->val.info.samples ? &s->val : NULL,
+                      .sampler = {.seed = (uint64_t)c->run.seed,
+                                  .samples = s->data.info.samples,
+                                  .batch = c->data.batch,
+                                  .shuffle = c->data.shuffle,
+                                  .parts = s->recipe.parts},
+                      .verify_every = c->parallel.verify_every,
+                      .eval_batch = c->data.eval_batch,
+                      .workers = (int)c->data.workers,
+                      .dir = c->run.dir,
+                      .metrics = r->metrics,
+                      .rundir = r->dir};
+  rc = ct_train_loop(s->trainer, &o, r->at, result);
+  if (rc != CT_OK) {
+    end_with_error(r, result);
+    return rc;
+  }
+  CT_TRY_ALL(s->topo, end_line(r, ct_stop_name(result->stopped), result));
+  CT_TRY_ALL(s->topo, s->topo->rank == 0 ? ct_result_write(c, s->topo->size, result) : CT_OK);
+out:
+  return rc;
+}
+
+static int choose_config(const ct_args_t *a, char *path, size_t cap)
+{
+  if (a->rests > 0) return ct_text_format(path, cap, "%s", a->rest[0]);
+  return ct_builtin_config(path, cap);
+}
+
+int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK;
+  char config[CT_PATH_MAX];
+  run_t r = {.s.topo = topo};
+  ct_loop_result_t result;
+  ct_plateau_init(&r.at.plateau);
+  CT_TRY_ALL(topo, choose_config(a, config, sizeof config));
+  CT_TRY(ct_setup_config(&r.s, config, a));
+  CT_TRY(ct_setup_device(&r.s));
+  CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
+  CT_TRY(ct_setup_model(&r.s));
+  CT_TRY(ct_setup_trainer(&r.s, 1));
+  CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &r.dir) : CT_OK);
+  CT_TRY(resume(&r, a));
+  CT_TRY(ct_setup_stage(&r.s)); /* last: the longest, and in vain if anything else is wrong */
+  ct_beat_at("opening the run directory", -1);
+  CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
+  CT_TRY(train(&r, &result));
+  if (result.stopped) *status = CT_EXIT_STOPPED;
+out:
+  ct_metrics_close(r.metrics);
+  ct_rundir_close(r.dir);
+  ct_str_clear(&r.versions);
+  ct_str_clear(&r.config);
+  ct_setup_close(&r.s);
+  return rc;
+}

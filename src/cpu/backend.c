@@ -1,0 +1,372 @@
+/* The CPU backend: device, memory, a queue that works inline, and the dispatch of ops by kind. */
+#include "cpu/ct_cpu.h"
+#include "cpu/ops.h"
+#include "backend/ct_host.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+static const cpu__op_kind_t *const kinds[CT_OP_KINDS] = {
+    [CT_OP_CONV] = &cpu__conv,           [CT_OP_LINEAR] = &cpu__linear,
+    [CT_OP_BNORM] = &cpu__bnorm,         [CT_OP_RELU] = &cpu__relu,
+    [CT_OP_POOL] = &cpu__pool,           [CT_OP_ADD] = &cpu__add,
+    [CT_OP_DROPOUT] = &cpu__dropout,     [CT_OP_REORDER] = &cpu__reorder,
+    [CT_OP_LOSS] = &cpu__loss,           [CT_OP_UPDATE] = &cpu__update,
+    [CT_OP_GRADSTAT] = &cpu__gradstat,   [CT_OP_MEASURE] = &cpu__measure,
+    [CT_OP_LNORM] = &cpu__lnorm,         [CT_OP_LSTM] = &cpu__lstm,
+    [CT_OP_ATTENTION] = &cpu__attention, [CT_OP_TOKENS] = &cpu__tokens,
+    [CT_OP_SELECT] = &cpu__select,       [CT_OP_ACT] = &cpu__act,
+    [CT_OP_CONCAT] = &cpu__concat,
+};
+
+/* Windows over images with sizes of their own have faster loops than others. */
+static const cpu__op_kind_t *kind_of(const ct_op_desc_t *d)
+{
+  if ((unsigned)d->kind >= CT_OP_KINDS) return NULL;
+  if (d->kind == CT_OP_POOL && (d->x.ndim == 5 || d->u.pool.adaptive)) return &cpu__pool3;
+  return kinds[d->kind];
+}
+
+/* ---- device ---------------------------------------------------------------------------------- */
+
+static int cpu_probe(char why[128])
+{
+  why[0] = 0;
+  return 1;
+}
+
+static cpu__isa_t widest_isa(void)
+{
+  __builtin_cpu_init();
+  if (cpu__dnnl_has_avx512() && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return CPU__AVX512;
+  if (cpu__dnnl_has_avx2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return CPU__AVX2;
+  return CPU__PORTABLE;
+}
+
+/* Measured: AMD's vdpbf16ps does twice the multiply-adds of a float32 vector (Zen 4), Intel's, of
+ * processors without tiles, half of them. */
+static double bf16_rate(void)
+{
+  if (cpu__dnnl_has_amx()) return 4;
+  if (!cpu__dnnl_has_bf16()) return 0;
+  return __builtin_cpu_is("amd") ? 2 : 0.5;
+}
+
+static void cpu_close(ct_dev_t *dev)
+{
+  if (!dev) return;
+  cpu__dnnl_close(dev->dnnl);
+  ct_mem_free(dev);
+}
+
+static int cpu_open(const ct_dev_opts_t *o, ct_dev_t **out)
+{
+  int rc = CT_OK;
+  static const char *const isa_names[] = {"no vectors", "AVX2", "AVX-512"};
+  char version[32];
+  *out = NULL;
+  ct_dev_t *dev = ct_mem_alloc(sizeof *dev, "CPU device");
+  if (!dev) return CT_ERR_NOMEM;
+  dev->threads = o->threads > 0 ? o->threads : omp_get_num_procs();
+  dev->conv_direct = o->conv_direct;
+  CT_TRY(cpu__dnnl_open(&dev->dnnl));
+  dev->isa = widest_isa();
+  dev->bf16_rate = bf16_rate();
+  snprintf(dev->describe, sizeof dev->describe, "oneDNN %s, %s, %d thread%s",
+           cpu__dnnl_version(version, sizeof version), isa_names[dev->isa], dev->threads,
+           dev->threads == 1 ? "" : "s");
+  *out = dev;
+  dev = NULL;
+out:
+  cpu_close(dev);
+  return rc;
+}
+
+static const char *cpu_describe(ct_dev_t *dev)
+{
+  return dev->describe;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int cpu_alloc(ct_dev_t *dev, ct_mem_kind_t kind, size_t bytes, void **out)
+{
+  (void)dev;
+  *out =
+      ct_mem_alloc(bytes ? bytes : 1, kind == CT_MEM_DEVICE ? "device memory" : "staging memory");
+  return *out ? CT_OK : CT_ERR_NOMEM;
+}
+
+static void cpu_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
+{
+  (void)dev;
+  (void)kind;
+  ct_mem_free(p);
+}
+
+static int cpu_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes)
+{
+  (void)q;
+  if (bytes) memcpy(dst, src, bytes);
+  return CT_OK;
+}
+
+static int cpu_zero(ct_queue_t *q, void *dst, size_t bytes)
+{
+  (void)q;
+  if (bytes) memset(dst, 0, bytes);
+  return CT_OK;
+}
+
+/* ---- queue: all work is done when the call that enqueues it returns ------------------------------ */
+
+struct ct_queue {
+  ct_dev_t *dev;
+};
+
+struct ct_event {
+  char none;
+};
+
+static int queue_create(ct_dev_t *dev, ct_queue_t **out)
+{
+  ct_queue_t *q = *out = ct_mem_alloc(sizeof *q, "queue");
+  if (!q) return CT_ERR_NOMEM;
+  q->dev = dev;
+  return CT_OK;
+}
+
+static void queue_destroy(ct_queue_t *q)
+{
+  ct_mem_free(q);
+}
+
+static int queue_mark(ct_queue_t *q, ct_event_t **io)
+{
+  (void)q;
+  if (!*io) *io = ct_mem_alloc(sizeof **io, "event");
+  return *io ? CT_OK : CT_ERR_NOMEM;
+}
+
+static int queue_after(ct_queue_t *q, ct_event_t *ev)
+{
+  (void)q;
+  (void)ev;
+  return CT_OK;
+}
+
+static int queue_wait(ct_event_t *ev)
+{
+  (void)ev;
+  return CT_OK;
+}
+
+static int queue_done(ct_event_t *ev)
+{
+  (void)ev;
+  return 1;
+}
+
+static int queue_sync(ct_queue_t *q)
+{
+  (void)q;
+  return CT_OK;
+}
+
+static void queue_unmark(ct_event_t *ev)
+{
+  ct_mem_free(ev);
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+/* oneDNN cuts up the work for a number of threads when a primitive is made, so it must be run by as
+ * many; the number belongs to the calling thread, who may be another one each time. */
+static void use_threads(const ct_dev_t *dev)
+{
+  omp_set_num_threads(dev->threads);
+}
+
+static int types_fit(const ct_op_desc_t *d, char why[128])
+{
+  ct_dtype_t x = d->x.dtype, y = d->y.dtype;
+  int bf16 = kind_of(d)->bf16, cast = d->kind == CT_OP_REORDER;
+  if (x == CT_F32 && y == CT_F32) return 1;
+  if (bf16 && x == CT_BF16 && y == CT_BF16) return 1;
+  if (cast && (x == CT_F32 || x == CT_BF16) && (y == CT_F32 || y == CT_BF16)) return 1;
+  if (x == CT_F16 || y == CT_F16)
+    snprintf(why, 128, "the CPU backend does not compute in float16: use bf16, or a GPU");
+  else
+    snprintf(why, 128, "the CPU backend has no '%s' op from %s to %s", ct_op_name(d->kind),
+             ct_dtype_name(x), ct_dtype_name(y));
+  return 0;
+}
+
+static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  why[0] = 0;
+  const cpu__op_kind_t *kind = kind_of(d);
+  if (!kind) {
+    snprintf(why, 128, "the CPU backend has no '%s' op", ct_op_name(d->kind));
+    return 0;
+  }
+  if (!types_fit(d, why)) return 0;
+  return kind->supports ? kind->supports(dev, d, why) : 1;
+}
+
+static const cpu__op_kind_t *kind_for(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  const cpu__op_kind_t *kind = kind_of(d);
+  return d->x.dtype == CT_BF16 && kind->stores && kind->stores(dev, d) ? &cpu__storage : kind;
+}
+
+static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  use_threads(dev);
+  const cpu__op_kind_t *kind = kind_for(dev, d);
+  return kind->wants ? kind->wants(dev, d) : d->x.layout;
+}
+
+void cpu__op_free(ct_op_t *op)
+{
+  if (!op) return;
+  if (op->kind->clear) op->kind->clear(op);
+  ct_mem_free(op);
+}
+
+int cpu__op_new(const cpu__op_kind_t *kind, ct_dev_t *dev, const ct_op_desc_t *d,
+                const ct_op_t *like, ct_op_t **out, ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  ct_op_t *op = NULL;
+  *out = NULL;
+  *info = (ct_op_info_t){.y_layout = d->x.layout, .algorithm = "by hand"};
+  if (like && like->kind != kind)
+    CT_FAIL(CT_ERR_ARG, "a %s op cannot take over the parameter layout of a %s op",
+            ct_op_name(d->kind), ct_op_name(like->desc.kind));
+  if (!(op = ct_mem_alloc(kind->size, "prepared op"))) return CT_ERR_NOMEM;
+  op->kind = kind;
+  op->dev = dev;
+  op->desc = *d;
+  CT_TRY(kind->prepare(op, like, info));
+  op->desc.y.layout = info->y_layout;
+  memcpy(op->param_bytes, info->param_bytes, sizeof op->param_bytes);
+  *out = op;
+  op = NULL;
+out:
+  cpu__op_free(op);
+  return rc;
+}
+
+static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
+                      ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  char why[128];
+  *out = NULL;
+  if (!op_supports(dev, d, why)) CT_FAIL(CT_ERR_UNSUP, "%s", why);
+  use_threads(dev);
+  CT_TRY(cpu__op_new(kind_for(dev, d), dev, d, like, out, info));
+out:
+  return rc;
+}
+
+static int op_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
+{
+  (void)q;
+  if (args->pass & ~op->desc.passes)
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a %s op was not prepared for pass %d",
+                      ct_op_name(op->desc.kind), args->pass);
+  use_threads(op->dev);
+  return op->kind->run(op, args);
+}
+
+static int check_param(const ct_op_t *op, int param)
+{
+  if (param >= 0 && param < CT_OP_PARAMS && op->param_bytes[param]) return CT_OK;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a %s op has no parameter %d",
+                    ct_op_name(op->desc.kind), param);
+}
+
+static int op_pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
+{
+  int rc = CT_OK;
+  (void)q;
+  CT_TRY(check_param(op, param));
+  use_threads(op->dev);
+  if (op->kind->pack)
+    CT_TRY(op->kind->pack(op, param, plain, own));
+  else
+    memcpy(own, plain, op->param_bytes[param]);
+out:
+  return rc;
+}
+
+static int op_unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
+{
+  int rc = CT_OK;
+  (void)q;
+  CT_TRY(check_param(op, param));
+  use_threads(op->dev);
+  if (op->kind->unpack)
+    CT_TRY(op->kind->unpack(op, param, own, plain));
+  else
+    memcpy(plain, own, op->param_bytes[param]);
+out:
+  return rc;
+}
+
+static const ct_mem_ops_t mem_ops = {
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .pin = ct_host_pin,
+    .unpin = ct_host_unpin,
+    .copy = cpu_copy,
+    .zero = cpu_zero,
+    .room = ct_host_room,
+};
+
+static const ct_queue_ops_t queue_ops = {
+    .create = queue_create,
+    .destroy = queue_destroy,
+    .mark = queue_mark,
+    .after = queue_after,
+    .wait = queue_wait,
+    .done = queue_done,
+    .sync = queue_sync,
+    .unmark = queue_unmark,
+    .begin = ct_host_begin,
+    .end = ct_host_end,
+    .start = ct_host_start,
+};
+
+static const ct_op_ops_t op_ops = {
+    .supports = op_supports,
+    .wants = op_wants,
+    .prepare = op_prepare,
+    .run = op_run,
+    .release = cpu__op_free,
+    .pack = op_pack,
+    .unpack = op_unpack,
+};
+
+const ct_backend_t ct_backend_cpu = {
+    .size = sizeof(ct_backend_t),
+    .name = "cpu",
+    .host_memory = 1,
+    .in_place = 1,
+    .probe = cpu_probe,
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .identify = ct_host_identify,
+    .mem = &mem_ops,
+    .queue = &queue_ops,
+    .op = &op_ops,
+};

@@ -1,0 +1,297 @@
+/* Convolution with few channels: what surrounds the loops of conv/few_channels_loops.h.
+ *
+ * The batch is cut into as many chunks as there are threads, always in the same way; each chunk sums up
+ * its own gradient of the weights, and these are added in order. */
+#include "cpu/conv/few_channels.h"
+#include <math.h>
+#include <string.h>
+
+enum { CHANNELS_MAX = 32, IMAGE_MAX = 1 << 16 /* floats: what a level-2 cache holds easily */ };
+
+static const cpu__tiny_loops_t *loops_for(const ct_dev_t *dev, int lanes)
+{
+#ifdef __x86_64__
+  if (dev->isa == CPU__AVX512 && lanes == 16) return &cpu__tiny_avx512_16;
+  if (dev->isa == CPU__AVX512 && lanes == 8) return &cpu__tiny_avx512_8;
+  if (dev->isa == CPU__AVX2 && lanes == 8) return &cpu__tiny_avx2_8;
+#else
+  (void)dev;
+  (void)lanes;
+#endif
+  return NULL;
+}
+
+static int64_t groups_of(int64_t channels, int lanes)
+{
+  return (channels + lanes - 1) / lanes;
+}
+
+static int y_lanes(const ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  int64_t oc = d->y.dim[1];
+  return dev->isa == CPU__AVX512 && 16 * groups_of(oc, 16) == 8 * groups_of(oc, 8) ? 16 : 8;
+}
+
+static int lanes_of(ct_layout_t layout)
+{
+  return layout == CT_C16 ? 16 : layout == CT_C8 ? 8 : 1;
+}
+
+ct_layout_t cpu__tiny_y_layout(const ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  return y_lanes(dev, d) == 16 ? CT_C16 : CT_C8;
+}
+
+static int fits(const ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  int k = d->u.conv.kernel[0], fit = 1;
+  for (int i = 0; i < 2; i++)
+    fit &= d->u.conv.kernel[i] == k && d->u.conv.stride[i] == 1 && d->u.conv.dilate[i] == 1;
+  fit &= (k == 3 || k == 5) && d->u.conv.groups == 1;
+  fit &= d->x.dim[1] <= CHANNELS_MAX && d->y.dim[1] <= CHANNELS_MAX;
+  fit &= 16 * groups_of(d->x.dim[1], 16) * (d->x.dim[2] + k) * (d->x.dim[3] + k) <= IMAGE_MAX;
+  return fit && loops_for(dev, y_lanes(dev, d));
+}
+
+double cpu__tiny_cost(const ct_dev_t *dev, const ct_op_desc_t *d, int pass, ct_layout_t x)
+{
+  int data = pass == CT_BWD_DATA, lanes = data ? lanes_of(x) : y_lanes(dev, d);
+  if (!fits(dev, d) || x == CT_NHWC || !loops_for(dev, lanes)) return INFINITY;
+  double read = (double)(data ? d->y.dim[1] : d->x.dim[1]);
+  double written = (double)(lanes * groups_of(data ? d->x.dim[1] : d->y.dim[1], lanes));
+  double taps = (double)d->u.conv.kernel[0] * d->u.conv.kernel[1];
+  double pixels = (double)d->y.dim[0] * (double)d->y.dim[2] * (double)d->y.dim[3];
+  return pixels * taps * read * written / (lanes == 16 ? 1 : 0.9);
+}
+
+int cpu__tiny_weights(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__md_t **out)
+{
+  const int64_t dims[4] = {d->y.dim[1], d->x.dim[1], d->u.conv.kernel[0], d->u.conv.kernel[1]};
+  return cpu__md_new(4, dims, y_lanes(dev, d) == 16 ? CPU__O16 : CPU__O8, out);
+}
+
+size_t cpu__tiny_init(cpu__tiny_conv_t *t, const ct_dev_t *dev, const ct_op_desc_t *d, int passes)
+{
+  int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
+  t->passes = passes;
+  t->desc = d;
+  t->threads = dev->threads;
+  t->x_lanes = lanes_of(d->x.layout);
+  t->y_lanes = y_lanes(dev, d);
+  t->x_loops = loops_for(dev, t->x_lanes);
+  t->y_loops = loops_for(dev, t->y_lanes);
+  t->x_groups = groups_of(d->x.dim[1], t->x_lanes);
+  t->y_groups = groups_of(d->y.dim[1], t->y_lanes);
+  t->rows = d->x.dim[2] + 2 * d->u.conv.pad[0];
+  t->cols = d->x.dim[3] + 2 * d->u.conv.pad[1];
+  t->weights = t->y_groups * t->y_lanes * d->x.dim[1] * taps;
+  t->image = (t->x_groups * t->rows * t->cols * t->x_lanes + 15) & ~(int64_t)15;
+  t->shared = t->x_groups * t->x_lanes * d->y.dim[1] * taps;
+  if (t->shared < t->y_groups * t->y_lanes) t->shared = t->y_groups * t->y_lanes;
+  t->shared = (t->shared + 15) & ~(int64_t)15;
+  int64_t chunk = t->image + t->weights + t->y_groups * t->y_lanes;
+  return (size_t)(t->shared + t->threads * chunk) * sizeof(float);
+}
+
+/* ---- what the passes share --------------------------------------------------------------------- */
+
+/* One chunk of the batch and its part of scratch. */
+typedef struct chunk {
+  int64_t first, end; /* images */
+  float *shared, *image, *dw, *db;
+} chunk_t;
+
+static chunk_t chunk_of(const cpu__tiny_conv_t *t, const ct_op_args_t *a, int k)
+{
+  int64_t n = t->desc->x.dim[0], bias = t->y_groups * t->y_lanes;
+  chunk_t c = {.first = n * k / t->threads, .end = n * (k + 1) / t->threads, .shared = a->scratch};
+  c.image = c.shared + t->shared + k * (t->image + t->weights + bias);
+  c.dw = c.image + t->image;
+  c.db = c.dw + t->weights;
+  return c;
+}
+
+/* Copies the pixels of one image between x and the padded copy. */
+static void copy_inner(const cpu__tiny_conv_t *t, float *x, float *padded, int to_padded)
+{
+  const ct_op_desc_t *d = t->desc;
+  int64_t h = d->x.dim[2], w = d->x.dim[3], top = d->u.conv.pad[0], left = d->u.conv.pad[1];
+  for (int64_t g = 0; g < t->x_groups; g++)
+    for (int64_t i = 0; i < h; i++) {
+      float *outer = x + (g * h + i) * w * t->x_lanes;
+      float *inner = padded + ((g * t->rows + i + top) * t->cols + left) * t->x_lanes;
+      memcpy(to_padded ? inner : outer, to_padded ? outer : inner,
+             (size_t)(w * t->x_lanes) * sizeof(float));
+    }
+}
+
+static int is_padded(const cpu__tiny_conv_t *t)
+{
+  return t->desc->u.conv.pad[0] || t->desc->u.conv.pad[1];
+}
+
+static int64_t x_image(const cpu__tiny_conv_t *t)
+{
+  return t->x_groups * t->x_lanes * t->desc->x.dim[2] * t->desc->x.dim[3];
+}
+
+static int64_t y_group(const cpu__tiny_conv_t *t)
+{
+  return t->y_lanes * t->desc->y.dim[2] * t->desc->y.dim[3];
+}
+
+/* Image n of x with zeros around it; the borders of the copy are zero already. */
+static cpu__tiny_image_t padded_x(const cpu__tiny_conv_t *t, const ct_op_args_t *a, int64_t n,
+                                  const chunk_t *c)
+{
+  float *x = (float *)(uintptr_t)a->x + n * x_image(t);
+  if (is_padded(t)) copy_inner(t, x, c->image, 1);
+  return (cpu__tiny_image_t){.data = is_padded(t) ? c->image : x,
+                             .group = t->rows * t->cols * t->x_lanes,
+                             .width = t->cols,
+                             .step = t->x_lanes,
+                             .channels = (int)t->desc->x.dim[1]};
+}
+
+static void clear(float *p, int64_t count)
+{
+  memset(p, 0, (size_t)count * sizeof *p);
+}
+
+/* ---- passes ------------------------------------------------------------------------------------ */
+
+static void forward(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chunk_t *c)
+{
+  const ct_op_desc_t *d = t->desc;
+  int64_t weights = t->weights / t->y_groups;
+  clear(c->image, t->image);
+  for (int64_t n = c->first; n < c->end; n++) {
+    cpu__tiny_t one = {.in = padded_x(t, a, n, c),
+                       .kernel = d->u.conv.kernel[0],
+                       .rows = d->y.dim[2],
+                       .cols = d->y.dim[3],
+                       .relu = d->u.conv.relu};
+    for (int64_t g = 0; g < t->y_groups; g++) {
+      one.w = (float *)a->w[0] + g * weights;
+      one.bias = c->shared + g * t->y_lanes;
+      one.out = (float *)a->y + (n * t->y_groups + g) * y_group(t);
+      t->y_loops->correlate(&one);
+    }
+  }
+}
+
+static void data(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chunk_t *c)
+{
+  const ct_op_desc_t *d = t->desc;
+  int64_t plane = t->rows * t->cols * t->x_lanes;
+  int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
+  int64_t weights = d->y.dim[1] * taps * t->x_lanes;
+  for (int64_t n = c->first; n < c->end; n++) {
+    float *dx = (float *)a->dx + n * x_image(t), *to = is_padded(t) ? c->image : dx;
+    cpu__tiny_t one = {.in = {.data = (const float *)a->dy + n * t->y_groups * y_group(t),
+                              .group = y_group(t),
+                              .width = d->y.dim[3],
+                              .step = t->y_lanes,
+                              .channels = (int)d->y.dim[1]},
+                       .kernel = d->u.conv.kernel[0],
+                       .rows = t->rows,
+                       .cols = t->cols};
+    clear(to, t->x_groups * plane);
+    for (int64_t g = 0; g < t->x_groups; g++) {
+      one.w = c->shared + g * weights;
+      one.out = to + g * plane;
+      t->x_loops->spread(&one);
+    }
+    if (is_padded(t)) copy_inner(t, dx, to, 0);
+  }
+}
+
+static void gradient(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chunk_t *c)
+{
+  const ct_op_desc_t *d = t->desc;
+  int64_t weights = t->weights / t->y_groups;
+  clear(c->image, t->image);
+  clear(c->dw, t->weights);
+  clear(c->db, t->y_groups * t->y_lanes);
+  for (int64_t n = c->first; n < c->end; n++) {
+    cpu__tiny_t one = {.in = padded_x(t, a, n, c),
+                       .kernel = d->u.conv.kernel[0],
+                       .rows = d->y.dim[2],
+                       .cols = d->y.dim[3]};
+    for (int64_t g = 0; g < t->y_groups; g++) {
+      one.w = c->dw + g * weights;
+      one.bias = c->db + g * t->y_lanes;
+      one.out = (float *)(uintptr_t)a->dy + (n * t->y_groups + g) * y_group(t);
+      t->y_loops->gradient(&one);
+    }
+  }
+}
+
+/* ---- around the chunks -------------------------------------------------------------------------- */
+
+/* The bias with its padding, into the shared scratch. */
+static void pad_bias(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
+{
+  float *to = a->scratch;
+  clear(to, t->y_groups * t->y_lanes);
+  if (t->desc->u.conv.bias) memcpy(to, a->w[1], (size_t)t->desc->y.dim[1] * sizeof *to);
+}
+
+/* The weights as [ic / lanes][oc][kernel][kernel][lanes] into the shared scratch. */
+static void transpose_weights(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
+{
+  const ct_op_desc_t *d = t->desc;
+  int64_t ic = d->x.dim[1], oc = d->y.dim[1];
+  int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
+  const float *w = a->w[0];
+  float *to = a->scratch;
+  clear(to, t->shared);
+  for (int64_t c = 0; c < ic; c++)
+    for (int64_t o = 0; o < oc; o++)
+      for (int64_t k = 0; k < taps; k++)
+        to[((c / t->x_lanes * oc + o) * taps + k) * t->x_lanes + c % t->x_lanes] =
+            w[((o / t->y_lanes * ic + c) * taps + k) * t->y_lanes + o % t->y_lanes];
+}
+
+static void add_chunks(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
+{
+  float *dw = a->dw[0], *db = a->dw[1];
+  int64_t biases = t->desc->u.conv.bias ? t->desc->y.dim[1] : 0;
+  clear(dw, t->weights);
+  if (biases) clear(db, biases);
+  for (int k = 0; k < t->threads; k++) {
+    chunk_t c = chunk_of(t, a, k);
+    for (int64_t i = 0; i < t->weights; i++)
+      dw[i] += c.dw[i];
+    for (int64_t i = 0; i < biases; i++)
+      db[i] += c.db[i];
+  }
+}
+
+static void run_chunks(const cpu__tiny_conv_t *t, const ct_op_args_t *a,
+                       void (*pass)(const cpu__tiny_conv_t *, const ct_op_args_t *,
+                                    const chunk_t *))
+{
+#pragma omp parallel for schedule(static, 1)
+  for (int k = 0; k < t->threads; k++) {
+    chunk_t c = chunk_of(t, a, k);
+    pass(t, a, &c);
+  }
+}
+
+void cpu__tiny_run(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
+{
+  int passes = t->passes & a->pass;
+  if (passes & CT_FWD) {
+    pad_bias(t, a);
+    run_chunks(t, a, forward);
+  }
+  if (passes & CT_BWD_DATA) {
+    transpose_weights(t, a);
+    run_chunks(t, a, data);
+  }
+  if (passes & CT_BWD_PARAM) {
+    run_chunks(t, a, gradient);
+    add_chunks(t, a);
+  }
+}

@@ -1,0 +1,17 @@
+/* Convolutions with few channels, for AVX2 and FMA. */
+#ifdef __x86_64__
+#  include "cpu/conv/few_channels_loops.h"
+#  ifdef __clang__
+#    pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#  else
+#    pragma GCC target("avx2,fma")
+#    pragma GCC optimize("O3", "no-predictive-commoning")
+#  endif
+#  define TINY_LANES 8
+#  define TINY_ROWS5 2
+#  define TINY_TABLE cpu__tiny_avx2_8
+#  include "cpu/conv/few_channels_body.h"
+#  ifdef __clang__
+#    pragma clang attribute pop
+#  endif
+#endif

@@ -1,0 +1,3 @@
+/* The same as in kern/isa_portable.c, on bfloat16 in memory. */
+#define CPU__BF16
+#include "cpu/kern/isa_portable.c"

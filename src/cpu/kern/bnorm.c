@@ -1,0 +1,317 @@
+/* Batch normalisation, with the semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
+ *
+ * A tensor is cut into tiles: one image of one block of channels.  Forward: sums of each tile;
+ * from the sums of its tiles, in double and in fixed order, the statistics of each block; y.
+ * Backward: sums of the gradient of each tile; likewise the gradients of the parameters; dx.  So
+ * the numbers do not depend on the number of threads.  If blocks enough are there, each thread
+ * goes all the way with one block after the other: nobody waits, and the second reading of a
+ * tile finds it in the cache. */
+#include <stdio.h>
+
+#include "base/ct_err.h"
+#include "cpu/kern/bnorm.h"
+
+/* Where channels are innermost an "image" of the tiling is a strip of pixels: no more of them
+ * than this, and at least so many pixels each. */
+#define STRIPS_MAX 256
+#define STRIP_MIN  64
+
+/* ---- tiles ---- */
+
+static int64_t tile_at(const cpu__bnorm_t *k, int64_t block, int64_t image)
+{
+  return image * k->image_step + block / k->group_blocks * k->group_step +
+         block % k->group_blocks * k->channels;
+}
+
+/* Where a tile of an activation lies; NULL stays NULL. */
+static void *tile_of(const cpu__bnorm_t *k, const void *tensor, int64_t block, int64_t image)
+{
+  return cpu__at(tensor, tile_at(k, block, image), k->op.desc.x.dtype);
+}
+
+/* One channel at a time, all vectors along its pixels. */
+static void tile_plain(cpu__bnorm_t *k, const cpu__view_t *v)
+{
+  k->loops = cpu__loops(k->op.dev, k->op.desc.x.dtype);
+  k->channels = k->group_blocks = 1;
+  k->blocks = v->groups;
+  k->images = v->n;
+  k->rows = (cpu__rows_t){1, v->inner, 0};
+  k->all_rows = v->n;
+  k->all_channels = v->c;
+  k->group_step = v->inner;
+  k->image_step = v->groups * v->inner;
+}
+
+/* A vector's width of channels at a time. */
+static void tile_blocked(cpu__bnorm_t *k, const cpu__view_t *v)
+{
+  int64_t width;
+
+  k->loops = cpu__loops_for(k->op.dev, k->op.desc.x.dtype, v->lanes);
+  k->channels = width = k->loops->width;
+  k->group_blocks = v->lanes / width;
+  k->blocks = v->groups * k->group_blocks;
+  k->images = v->n;
+  if (width == v->lanes) {
+    k->rows = (cpu__rows_t){1, v->inner * width, 0};
+  } else {
+    k->rows = (cpu__rows_t){v->inner, width, v->lanes};
+  }
+  k->all_rows = v->n * k->rows.rows;
+  k->all_channels = v->groups * v->lanes;
+  k->group_step = v->inner * v->lanes;
+  k->image_step = v->groups * k->group_step;
+}
+
+/* NHWC, or no space at all: all pixels of all images are rows of C. */
+static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
+{
+  int64_t rows = v->n * v->inner, strip = (rows + STRIPS_MAX - 1) / STRIPS_MAX;
+
+  if (strip < STRIP_MIN) strip = STRIP_MIN;
+  k->loops = cpu__loops_for(k->op.dev, k->op.desc.x.dtype, v->c);
+  k->channels = k->loops->width;
+  k->blocks = k->group_blocks = (v->c + k->channels - 1) / k->channels;
+  k->images = (rows + strip - 1) / strip;
+  k->rows = (cpu__rows_t){strip, k->channels, v->c};
+  k->all_rows = rows;
+  k->all_channels = v->c;
+  k->group_step = 0;
+  k->image_step = strip * v->c;
+}
+
+/* An output may be stored around the caches if each tile is contiguous and aligned to vectors. */
+static int streams(const cpu__bnorm_t *k, const void *out)
+{
+  int width = k->loops->width;
+
+  return k->rows.stride == 0 && k->group_step % width == 0 &&
+         cpu__streams(out, ct_shape_bytes(&k->op.desc.x));
+}
+
+/* ---- passes ---- */
+
+/* Both directions have this form; what is NULL is left out. */
+typedef struct pass {
+  void (*begin)(const cpu__bn_run_t *r, int64_t block);
+  void (*reads)(const cpu__bn_run_t *r, int64_t block, int64_t image);
+  void (*between)(const cpu__bn_run_t *r, int64_t block);
+  void (*writes)(const cpu__bn_run_t *r, int64_t block, int64_t image);
+} pass_t;
+
+static void go_by_block(const cpu__bn_run_t *r, const pass_t *p, int64_t block)
+{
+  if (p->begin) p->begin(r, block);
+  for (int64_t image = 0; p->reads && image < r->k->images; image++)
+    p->reads(r, block, image);
+  if (p->between) p->between(r, block);
+  for (int64_t image = 0; p->writes && image < r->k->images; image++)
+    p->writes(r, block, image);
+}
+
+/* All threads, which share out the tiles. */
+static void go_by_tile(const cpu__bn_run_t *r, const pass_t *p)
+{
+  int64_t blocks = r->k->blocks, images = r->k->images, tiles = blocks * images;
+
+#pragma omp for schedule(static)
+  for (int64_t block = 0; block < blocks; block++) {
+    if (p->begin) p->begin(r, block);
+  }
+#pragma omp for schedule(static)
+  for (int64_t i = 0; i < (p->reads ? tiles : 0); i++)
+    p->reads(r, i / images, i % images);
+#pragma omp for schedule(static)
+  for (int64_t block = 0; block < blocks; block++) {
+    if (p->between) p->between(r, block);
+  }
+#pragma omp for schedule(static)
+  for (int64_t i = 0; i < (p->writes ? tiles : 0); i++)
+    p->writes(r, i / images, i % images);
+}
+
+static void go(const cpu__bn_run_t *r, const pass_t *p)
+{
+  int64_t blocks = r->k->blocks, threads = r->k->op.dev->threads;
+  int64_t rounds = (blocks + threads - 1) / threads;
+
+  if (ct_shape_padded(&r->k->op.desc.x) <= CPU__PARALLEL_MIN) {
+    for (int64_t block = 0; block < blocks; block++)
+      go_by_block(r, p, block);
+  } else if (10 * blocks >= 9 * rounds * threads) { /* by blocks, few threads stay idle */
+#pragma omp parallel for schedule(static)
+    for (int64_t block = 0; block < blocks; block++)
+      go_by_block(r, p, block);
+  } else {
+#pragma omp parallel
+    go_by_tile(r, p);
+  }
+}
+
+static void forward_sums(const cpu__bn_run_t *r, int64_t block, int64_t image)
+{
+  r->k->loops->bn_sums(cpu__bn_rows_of(r->k, block, image), tile_of(r->k, r->a->x, block, image),
+                       cpu__bn_sums_of(r, block, image));
+}
+
+static void forward_write(const cpu__bn_run_t *r, int64_t block, int64_t image)
+{
+  const ct_op_desc_t *d = &r->k->op.desc;
+  cpu__bn_fwd_t f = {.x = tile_of(r->k, r->a->x, block, image),
+                     .y = tile_of(r->k, r->a->y, block, image)};
+
+  if (d->u.bnorm.add) f.x2 = tile_of(r->k, r->a->x2, block, image);
+  f.relu = d->u.bnorm.relu;
+  f.stream = r->stream;
+  r->k->loops->bn_apply(cpu__bn_rows_of(r->k, block, image), &f, cpu__bn_coefs_of(r, block));
+}
+
+static cpu__bn_bwd_t backward_tile(const cpu__bn_run_t *r, int64_t block, int64_t image)
+{
+  const ct_op_args_t *a = r->a;
+  int relu = r->k->op.desc.u.bnorm.relu, add = r->k->op.desc.u.bnorm.add;
+  cpu__bn_bwd_t b = {.x = tile_of(r->k, a->x, block, image),
+                     .dy = tile_of(r->k, a->dy, block, image),
+                     .dy2 = tile_of(r->k, a->dy2, block, image)};
+
+  b.mask = !relu ? CPU__MASK_NONE : add ? CPU__MASK_Y : CPU__MASK_X;
+  if (b.mask == CPU__MASK_Y) b.y = tile_of(r->k, a->y, block, image);
+  return b;
+}
+
+static void backward_sums(const cpu__bn_run_t *r, int64_t block, int64_t image)
+{
+  cpu__bn_bwd_t b = backward_tile(r, block, image);
+
+  r->k->loops->bn_bwd_sums(cpu__bn_rows_of(r->k, block, image), &b, cpu__bn_coefs_of(r, block),
+                           cpu__bn_sums_of(r, block, image));
+}
+
+static void backward_write(const cpu__bn_run_t *r, int64_t block, int64_t image)
+{
+  cpu__bn_bwd_t b = backward_tile(r, block, image);
+
+  b.dx = tile_of(r->k, r->a->dx, block, image);
+  if (r->k->op.desc.u.bnorm.add) b.dx2 = tile_of(r->k, r->a->dx2, block, image);
+  b.stream = r->stream;
+  b.stream2 = r->stream2;
+  r->k->loops->bn_bwd_apply(cpu__bn_rows_of(r->k, block, image), &b, cpu__bn_coefs_of(r, block));
+}
+
+static void forward(const cpu__bn_run_t *r)
+{
+  static const pass_t training = {NULL, forward_sums, cpu__bn_batch_norms, forward_write};
+  static const pass_t evaluation = {cpu__bn_known_norms, NULL, NULL, forward_write};
+
+  if (r->k->images == 0) return;
+  go(r, r->k->op.desc.training ? &training : &evaluation);
+}
+
+static void backward(const cpu__bn_run_t *r)
+{
+  static const pass_t all = {cpu__bn_known_norms, backward_sums, cpu__bn_gradients, backward_write};
+  static const pass_t data = {cpu__bn_known_norms, NULL, NULL, backward_write};
+  static const pass_t param = {cpu__bn_known_norms, backward_sums, cpu__bn_gradients, NULL};
+
+  if (!(r->a->pass & CT_BWD_DATA)) {
+    go(r, &param);
+  } else if (r->k->op.desc.training || (r->a->pass & CT_BWD_PARAM)) {
+    go(r, &all);
+  } else {
+    go(r, &data);
+  }
+}
+
+/* Also with an empty batch: its sums are zeros, and its running statistics are those of the group, if
+ * that has any samples. */
+static void synced(const cpu__bn_run_t *r)
+{
+  static const pass_t forward_stats = {NULL, forward_sums, cpu__bn_local_stats, NULL};
+  static const pass_t forward_rest = {cpu__bn_synced_norms, NULL, NULL, forward_write};
+  static const pass_t backward_stats = {cpu__bn_known_norms, backward_sums, cpu__bn_local_gradients,
+                                        NULL};
+  static const pass_t backward_rest = {cpu__bn_synced_gradients, NULL, NULL, backward_write};
+  double *count = &r->a->stats[2 * r->k->op.desc.x.dim[1]], *saved = cpu__bn_saved_count(r);
+
+  if (r->a->pass & CT_FWD_STATS) {
+    go(r, &forward_stats);
+    *count = (double)cpu__bn_elements(r);
+  } else if (r->a->pass & CT_FWD) {
+    if (*count > 0) go(r, &forward_rest);
+    if (saved) *saved = *count;
+  } else {
+    go(r, r->a->pass & CT_BWD_STATS ? &backward_stats : &backward_rest);
+  }
+}
+
+/* An output that shares memory with an input is in the cache already. */
+static int streams_beside(const cpu__bnorm_t *k, const void *out, const void *in, const void *in2)
+{
+  return out != in && out != in2 && streams(k, out);
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a)
+{
+  const cpu__bnorm_t *k = (const cpu__bnorm_t *)op;
+  cpu__bn_run_t r = {.k = k, .a = a, .coefs = a->scratch};
+
+  r.sums = r.coefs + k->blocks * cpu__bn_coefs_size(k);
+  if (a->pass & CT_FWD) {
+    r.stream = streams_beside(k, a->y, a->x, a->x2);
+  } else {
+    r.stream = streams_beside(k, a->dx, a->dy, a->dy2);
+    r.stream2 = streams_beside(k, a->dx2, a->dy, a->dy2);
+  }
+  /* without a gradient of the input there is nothing to wait for in the other ranks */
+  if (op->desc.u.bnorm.sync && a->pass != CT_BWD_PARAM) {
+    synced(&r);
+  } else if (a->pass & CT_FWD) {
+    forward(&r);
+  } else {
+    backward(&r);
+  }
+  return CT_OK;
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  const char *reason = NULL;
+
+  (void)dev;
+  if (d->x.ndim < 2) reason = "batch normalisation takes N x C x ...";
+  if (!ct_shape_same(&d->x, &d->y)) reason = "input and output differ in shape";
+  if (!(d->u.bnorm.eps >= 0)) reason = "eps is negative";
+  if (d->u.bnorm.sync && !d->training) reason = "statistics of many ranks are of training only";
+  snprintf(why, 128, "%s", reason ? reason : "");
+  return reason == NULL;
+}
+
+static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  cpu__bnorm_t *k = (cpu__bnorm_t *)op;
+  const ct_op_desc_t *d = &op->desc;
+  cpu__view_t v = cpu__view(&d->x);
+  int back = cpu__bn_goes_back(d);
+
+  (void)like;
+  if (d->x.layout == CT_NHWC || (d->x.layout == CT_PLAIN && v.inner == 1)) {
+    tile_innermost(k, &v);
+  } else if (d->x.layout == CT_PLAIN) {
+    tile_plain(k, &v);
+  } else {
+    tile_blocked(k, &v);
+  }
+  info->param_bytes[0] = info->param_bytes[1] = (size_t)v.c * sizeof(float);
+  info->scratch = (size_t)(k->blocks * (cpu__bn_coefs_size(k) + k->images * cpu__bn_sums_size(k))) *
+                  sizeof(float);
+  info->saved = cpu__bn_saved_bytes(d);
+  if (back) info->bwd_uses = CT_USES_X;
+  if (back && d->u.bnorm.relu && d->u.bnorm.add) info->bwd_uses |= CT_USES_Y;
+  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__bnorm = {
+    .size = sizeof(cpu__bnorm_t), .bf16 = 1, .supports = supports, .prepare = prepare, .run = run};

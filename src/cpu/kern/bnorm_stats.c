@@ -1,0 +1,262 @@
+/* The statistics of batch normalisation: from sums of tiles to what is done to a channel.
+ *
+ * With SyncBN each direction is cut in two behind the sums, which then are those of all ranks of a
+ * group: forward of x - s and of (x - s)^2, where s is the running mean, the same on all ranks.  Sums in
+ * double around the running mean are enough: the local ones come from moments merged around means, so
+ * nothing cancels there, and the variance of all loses ((mean - s) / std)^2 * 2^-53 of itself.  A mean a
+ * thousand standard deviations away, as before the first step of a badly scaled network, leaves nine
+ * digits, more than float32 has; afterwards the running mean is near. */
+#include <math.h>
+#include <string.h>
+
+#include "cpu/kern/bnorm.h"
+
+/* Of each lane: elements, their mean, and the sum of their squared deviations from it. */
+typedef struct moments {
+  double n[CPU__LANES_MAX], mean[CPU__LANES_MAX], m2[CPU__LANES_MAX];
+} moments_t;
+
+/* Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983. */
+static inline void merge(moments_t *all, int lane, double n, double mean, double m2)
+{
+  double total = all->n[lane] + n, share = total > 0 ? n / total : 0, off = mean - all->mean[lane];
+
+  all->mean[lane] += off * share;
+  all->m2[lane] += m2 + off * off * all->n[lane] * share;
+  all->n[lane] = total;
+}
+
+static void merge_tile(moments_t *all, cpu__rows_t r, int width, const float *s)
+{
+  double lower = (double)(r.rows * (r.width / width)), higher = lower + (double)r.rows;
+  int64_t rest = r.width % width;
+
+#pragma omp simd
+  for (int lane = 0; lane < width; lane++) {
+    double n = lane < rest ? higher : lower, sum = s[CPU__BN_SUM * width + lane];
+    double off = n > 0 ? sum / n : 0, m2 = s[CPU__BN_DOT * width + lane] - off * sum;
+    merge(all, lane, n, s[CPU__BN_SHIFT * width + lane] + off, m2 < 0 ? 0 : m2); /* < 0: rounding */
+  }
+}
+
+/* The moments of a block's channels, in its first lanes. */
+static void merge_tiles(const cpu__bn_run_t *r, int64_t block, moments_t *all)
+{
+  int width = r->k->loops->width;
+
+  memset(all, 0, sizeof *all);
+  for (int64_t image = 0; image < r->k->images; image++)
+    merge_tile(all, cpu__bn_rows_of(r->k, block, image), width, cpu__bn_sums_of(r, block, image));
+  for (int lane = (int)r->k->channels; lane < width; lane++)
+    merge(all, lane % (int)r->k->channels, all->n[lane], all->mean[lane], all->m2[lane]);
+}
+
+static void update_running(const cpu__bn_run_t *r, int64_t c, double n, double mean, double m2)
+{
+  double m = r->k->op.desc.u.bnorm.momentum, unbiased = m2 / (n > 1 ? n - 1 : 1);
+  float *running_mean = (float *)r->a->w[2] + c, *running_var = (float *)r->a->w[3] + c;
+
+  *running_mean = (float)((1 - m) * *running_mean + m * mean);
+  *running_var = (float)((1 - m) * *running_var + m * unbiased);
+}
+
+/* What a channel is normalised with.  Backward takes the same float32 numbers as forward, so
+ * that it computes the very y whose sign the ReLU saw. */
+typedef struct norm {
+  float mean, invstd;
+} norm_t;
+
+static float invstd_of(const cpu__bnorm_t *k, double var)
+{
+  return (float)(1 / sqrt(var + k->op.desc.u.bnorm.eps));
+}
+
+static int keeps_norms(const ct_op_desc_t *d)
+{
+  return d->training && cpu__bn_goes_back(d);
+}
+
+/* Where forward keeps the batch statistics for backward; NULL: they are not needed. */
+static norm_t *saved_of(const cpu__bn_run_t *r)
+{
+  return keeps_norms(&r->k->op.desc) ? r->a->saved : NULL;
+}
+
+size_t cpu__bn_saved_bytes(const ct_op_desc_t *d)
+{
+  size_t count = d->u.bnorm.sync ? sizeof(double) : 0;
+  return keeps_norms(d) ? (size_t)d->x.dim[1] * sizeof(norm_t) + count : 0;
+}
+
+double *cpu__bn_saved_count(const cpu__bn_run_t *r)
+{
+  norm_t *saved = saved_of(r);
+  return saved ? (double *)(saved + r->k->op.desc.x.dim[1]) : NULL;
+}
+
+/* What is known before a pass: the batch statistics in backward, in evaluation the running ones. */
+static norm_t known_norm(const cpu__bn_run_t *r, int64_t c)
+{
+  const norm_t *saved = saved_of(r);
+  const float *mean = r->a->w[2], *var = r->a->w[3];
+
+  if (r->k->images == 0 && !r->k->op.desc.u.bnorm.sync) return (norm_t){0, 0}; /* nothing is kept */
+  return saved ? saved[c] : (norm_t){mean[c], invstd_of(r->k, var[c])};
+}
+
+static int64_t channels_end(const cpu__bnorm_t *k, int64_t block)
+{
+  return cpu__bn_least(k->op.desc.x.dim[1], (block + 1) * k->channels);
+}
+
+/* Sets one coefficient of a channel in all its lanes. */
+static void set_coef(const cpu__bn_run_t *r, int64_t c, int which, double value)
+{
+  int64_t channels = r->k->channels, width = r->k->loops->width;
+  float *coefs = cpu__bn_coefs_of(r, c / channels) + which * width;
+
+  for (int64_t lane = c % channels; lane < width; lane += channels)
+    coefs[lane] = (float)value;
+}
+
+static void set_norm(const cpu__bn_run_t *r, int64_t c, norm_t norm)
+{
+  set_coef(r, c, CPU__BN_MEAN, norm.mean);
+  set_coef(r, c, CPU__BN_SCALE, ((const float *)r->a->w[0])[c] * norm.invstd);
+  set_coef(r, c, CPU__BN_BIAS, ((const float *)r->a->w[1])[c]);
+}
+
+/* The coefficients of padding lanes stay 0, and so do they. */
+static void clear_coefs(const cpu__bn_run_t *r, int64_t block)
+{
+  memset(cpu__bn_coefs_of(r, block), 0, (size_t)cpu__bn_coefs_size(r->k) * sizeof(float));
+}
+
+static void take_norm(const cpu__bn_run_t *r, int64_t c, double n, double mean, double m2)
+{
+  norm_t norm = {(float)mean, invstd_of(r->k, m2 / n)}, *saved = saved_of(r);
+
+  if (!r->a->keep_running) update_running(r, c, n, mean, m2);
+  set_norm(r, c, norm);
+  if (saved) saved[c] = norm;
+}
+
+void cpu__bn_batch_norms(const cpu__bn_run_t *r, int64_t block)
+{
+  moments_t all;
+
+  merge_tiles(r, block, &all);
+  clear_coefs(r, block);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++) {
+    int64_t j = c - block * r->k->channels;
+    take_norm(r, c, all.n[j], all.mean[j], all.m2[j]);
+  }
+}
+
+void cpu__bn_local_stats(const cpu__bn_run_t *r, int64_t block)
+{
+  moments_t all;
+  const float *running_mean = r->a->w[2];
+
+  merge_tiles(r, block, &all);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++) {
+    int64_t j = c - block * r->k->channels;
+    double n = all.n[j], off = all.mean[j] - running_mean[c];
+    r->a->stats[2 * c] = n > 0 ? n * off : 0;
+    r->a->stats[2 * c + 1] = n > 0 ? all.m2[j] + n * off * off : 0;
+  }
+}
+
+void cpu__bn_synced_norms(const cpu__bn_run_t *r, int64_t block)
+{
+  const double *stats = r->a->stats;
+  double n = stats[2 * r->k->op.desc.x.dim[1]];
+
+  clear_coefs(r, block);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++) {
+    double off = stats[2 * c] / n, m2 = stats[2 * c + 1] - stats[2 * c] * off;
+    take_norm(r, c, n, ((const float *)r->a->w[2])[c] + off, m2 < 0 ? 0 : m2);
+  }
+}
+
+void cpu__bn_known_norms(const cpu__bn_run_t *r, int64_t block)
+{
+  clear_coefs(r, block);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++)
+    set_norm(r, c, known_norm(r, c));
+}
+
+/* Sums over the tiles of a block; those of a channel in its first lane. */
+static void add_tiles(const cpu__bn_run_t *r, int64_t block, double *sum, double *dot)
+{
+  int width = r->k->loops->width, channels = (int)r->k->channels;
+
+  for (int64_t image = 0; image < r->k->images; image++) {
+    const float *s = cpu__bn_sums_of(r, block, image);
+#pragma omp simd
+    for (int lane = 0; lane < width; lane++) {
+      sum[lane] += s[CPU__BN_SUM * width + lane];
+      dot[lane] += s[CPU__BN_DOT * width + lane];
+    }
+  }
+  for (int lane = channels; lane < width; lane++) {
+    sum[lane % channels] += sum[lane];
+    dot[lane % channels] += dot[lane];
+  }
+}
+
+/* What of dx is the same for a whole channel. */
+static void set_slopes(const cpu__bn_run_t *r, int64_t c, double sum, double dot, double count)
+{
+  double invstd = known_norm(r, c).invstd;
+
+  set_coef(r, c, CPU__BN_DY_MEAN, sum / count);
+  set_coef(r, c, CPU__BN_DY_SLOPE, dot * invstd * invstd / count);
+}
+
+static void set_gradients(const cpu__bn_run_t *r, int64_t c, double sum, double dot)
+{
+  ((float *)r->a->dw[0])[c] = (float)(dot * known_norm(r, c).invstd);
+  ((float *)r->a->dw[1])[c] = (float)sum;
+}
+
+int64_t cpu__bn_elements(const cpu__bn_run_t *r)
+{
+  const ct_shape_t *x = &r->k->op.desc.x;
+  return x->dim[0] * cpu__view(x).inner;
+}
+
+void cpu__bn_gradients(const cpu__bn_run_t *r, int64_t block)
+{
+  double sums[CPU__LANES_MAX] = {0}, dots[CPU__LANES_MAX] = {0};
+  int64_t count = cpu__bn_elements(r);
+
+  add_tiles(r, block, sums, dots);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++) {
+    int64_t j = c - block * r->k->channels;
+    if (r->a->pass & CT_BWD_PARAM) set_gradients(r, c, sums[j], dots[j]);
+    if (r->k->op.desc.training && count > 0) set_slopes(r, c, sums[j], dots[j], (double)count);
+  }
+}
+
+void cpu__bn_local_gradients(const cpu__bn_run_t *r, int64_t block)
+{
+  double sums[CPU__LANES_MAX] = {0}, dots[CPU__LANES_MAX] = {0};
+
+  add_tiles(r, block, sums, dots);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++) {
+    int64_t j = c - block * r->k->channels;
+    if (r->k->op.desc.passes & CT_BWD_PARAM) set_gradients(r, c, sums[j], dots[j]);
+    r->a->stats[2 * c] = sums[j];
+    r->a->stats[2 * c + 1] = dots[j];
+  }
+}
+
+void cpu__bn_synced_gradients(const cpu__bn_run_t *r, int64_t block)
+{
+  const double *stats = r->a->stats;
+
+  cpu__bn_known_norms(r, block);
+  for (int64_t c = block * r->k->channels; c < channels_end(r->k, block); c++)
+    set_slopes(r, c, stats[2 * c], stats[2 * c + 1], *cpu__bn_saved_count(r));
+}

@@ -1,0 +1,134 @@
+/** \file kern/body_seq.h  Inner loops of LSTM, attention and layer normalisation.  Module-internal. */
+#include "cpu/kern/vec.h"
+
+INLINE float lanes_sum(vec_t v)
+{
+  float sum = 0;
+  for (int j = 0; j < CPU__VW; j++)
+    sum += v[j];
+  return sum;
+}
+
+/* Lanes that there are of the vector at element i. */
+INLINE int lanes(int64_t count, int64_t i)
+{
+  return count - i < CPU__VW ? (int)(count - i) : CPU__VW;
+}
+
+/* ---- softmax ---- */
+
+static void softmax_bwd(int64_t count, const float *p, float scale, float *dp)
+{
+  vec_t sum = {0};
+
+  for (int64_t i = 0; i < count; i += CPU__VW)
+    sum += load(p + i, lanes(count, i)) * load(dp + i, lanes(count, i));
+  float mean = lanes_sum(sum);
+  for (int64_t i = 0; i < count; i += CPU__VW) {
+    int n = lanes(count, i);
+    store(dp + i, load(p + i, n) * (load(dp + i, n) - mean) * scale, n);
+  }
+}
+
+/* ---- LSTM ---- */
+
+static void lstm(int64_t h, const float *bias, float *gates, const float *c0, float *c, float *y)
+{
+  float *ig = gates, *fg = gates + h, *gg = gates + 2 * h, *og = gates + 3 * h;
+
+  for (int64_t j = 0; j < h; j += CPU__VW) {
+    int n = lanes(h, j);
+    vec_t i = sigmoid_of(load(ig + j, n) + load(bias + j, n));
+    vec_t f = sigmoid_of(load(fg + j, n) + load(bias + h + j, n));
+    vec_t g = tanh_of(load(gg + j, n) + load(bias + 2 * h + j, n));
+    vec_t o = sigmoid_of(load(og + j, n) + load(bias + 3 * h + j, n));
+    vec_t cell = i * g;
+    if (c0) cell += f * load(c0 + j, n);
+    store(ig + j, i, n);
+    store(fg + j, f, n);
+    store(gg + j, g, n);
+    store(og + j, o, n);
+    store(c + j, cell, n);
+    store(y + j, o * tanh_of(cell), n);
+  }
+}
+
+static void lstm_bwd(int64_t h, const float *gates, const float *c0, const float *c,
+                     const float *dy, const float *dh, float *dc, float *dgates)
+{
+  for (int64_t j = 0; j < h; j += CPU__VW) {
+    int n = lanes(h, j);
+    vec_t i = load(gates + j, n), f = load(gates + h + j, n);
+    vec_t g = load(gates + 2 * h + j, n), o = load(gates + 3 * h + j, n);
+    vec_t t = tanh_of(load(c + j, n)), dout = load(dy + j, n), before = {0};
+    if (dh) dout += load(dh + j, n);
+    if (c0) before = load(c0 + j, n);
+    vec_t dcell = load(dc + j, n) + dout * o * (1 - t * t);
+    store(dgates + j, dcell * g * i * (1 - i), n);
+    store(dgates + h + j, dcell * before * f * (1 - f), n);
+    store(dgates + 2 * h + j, dcell * i * (1 - g * g), n);
+    store(dgates + 3 * h + j, dout * t * o * (1 - o), n);
+    store(dc + j, dcell * f, n);
+  }
+}
+
+/* ---- layer normalisation ---- */
+
+/* Lanes beyond the row are zero, those of x - mean as well. */
+INLINE vec_t centred(const float *x, int n, float mean)
+{
+  return load_or(x, n, splat(mean)) - mean;
+}
+
+static void lnorm(int64_t count, const float *x, const float *w, const float *b, float eps,
+                  float *y, float *stats)
+{
+  vec_t sum = {0}, squares = {0};
+
+  for (int64_t i = 0; i < count; i += CPU__VW)
+    sum += load(x + i, lanes(count, i));
+  float mean = lanes_sum(sum) / (float)count;
+  for (int64_t i = 0; i < count; i += CPU__VW) {
+    vec_t v = centred(x + i, lanes(count, i), mean);
+    squares += v * v;
+  }
+  float invstd = 1 / sqrtf(lanes_sum(squares) / (float)count + eps);
+  for (int64_t i = 0; i < count; i += CPU__VW) {
+    int n = lanes(count, i);
+    store(y + i, centred(x + i, n, mean) * invstd * load(w + i, n) + load(b + i, n), n);
+  }
+  stats[0] = mean;
+  stats[1] = invstd;
+}
+
+static void lnorm_bwd(int64_t count, const float *x, const float *w, const float *stats,
+                      const float *dy, float *dx)
+{
+  const float mean = stats[0], invstd = stats[1];
+  vec_t sum = {0}, slope = {0};
+
+  for (int64_t i = 0; i < count; i += CPU__VW) {
+    int n = lanes(count, i);
+    vec_t g = load(dy + i, n) * load(w + i, n);
+    sum += g;
+    slope += g * centred(x + i, n, mean);
+  }
+  float g_mean = lanes_sum(sum) / (float)count;
+  float g_slope = lanes_sum(slope) / (float)count * invstd * invstd;
+  for (int64_t i = 0; i < count; i += CPU__VW) {
+    int n = lanes(count, i);
+    vec_t g = load(dy + i, n) * load(w + i, n);
+    store(dx + i, (g - g_mean - centred(x + i, n, mean) * g_slope) * invstd, n);
+  }
+}
+
+static void lnorm_sums(int64_t count, const float *x, const float *stats, const float *dy,
+                       float *dw, float *db)
+{
+  for (int64_t i = 0; i < count; i += CPU__VW) {
+    int n = lanes(count, i);
+    vec_t g = load(dy + i, n);
+    store(dw + i, load(dw + i, n) + g * centred(x + i, n, stats[0]) * stats[1], n);
+    store(db + i, load(db + i, n) + g, n);
+  }
+}

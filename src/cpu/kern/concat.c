@@ -1,0 +1,107 @@
+/* Concatenation along the channels: stretches of the two inputs in turn.  A stretch is all channels of
+ * one image, or in NHWC those of one pixel.  In the blocked layouts the second input begins at a block's
+ * beginning only if the first fills its blocks; where it does not, the plain layout is asked for. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "cpu/kern/loops.h"
+
+typedef struct concat {
+  ct_op_t op;
+  int64_t stretches, one, two; /* how many of each; elements of the first and second input */
+} concat_t;
+
+static void forward(const concat_t *k, const ct_op_args_t *a)
+{
+  ct_dtype_t t = k->op.desc.x.dtype;
+  size_t element = ct_dtype_size(t);
+  int64_t both = k->one + k->two;
+
+#pragma omp parallel for if (k->stretches * both > CPU__PARALLEL_MIN)
+  for (int64_t i = 0; i < k->stretches; i++) {
+    memcpy(cpu__at(a->y, i * both, t), cpu__at(a->x, i * k->one, t), (size_t)k->one * element);
+    memcpy(cpu__at(a->y, i * both + k->one, t), cpu__at(a->x2, i * k->two, t),
+           (size_t)k->two * element);
+  }
+}
+
+static void backward(const concat_t *k, const ct_op_args_t *a)
+{
+  ct_dtype_t t = k->op.desc.x.dtype;
+  const cpu__loops_t *loops = cpu__loops(k->op.dev, t);
+  int64_t both = k->one + k->two;
+
+#pragma omp parallel for if (k->stretches * both > CPU__PARALLEL_MIN)
+  for (int64_t i = 0; i < k->stretches; i++) {
+    int64_t at = i * both, at2 = at + k->one;
+    if (a->dx)
+      loops->add(k->one, cpu__at(a->dy, at, t), cpu__at(a->dy2, at, t),
+                 cpu__at(a->dx, i * k->one, t), 0, 0);
+    if (a->dx2)
+      loops->add(k->two, cpu__at(a->dy, at2, t), cpu__at(a->dy2, at2, t),
+                 cpu__at(a->dx2, i * k->two, t), 0, 0);
+  }
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a)
+{
+  const concat_t *k = (const concat_t *)op;
+
+  if (a->pass & CT_FWD) forward(k, a);
+  if (a->pass & CT_BWD_DATA) backward(k, a);
+  return CT_OK;
+}
+
+/* 1 if the second input can follow the first in this layout. */
+static int fits(const ct_shape_t *x)
+{
+  return x->layout == CT_NHWC || x->dim[1] % cpu__view(x).lanes == 0;
+}
+
+static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  return fits(&d->x) ? d->x.layout : CT_PLAIN;
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  const char *reason = NULL;
+
+  (void)dev;
+  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) reason = "input and output differ in dimensions";
+  if (d->x.dim[1] >= d->y.dim[1]) reason = "there is no room for the second input";
+  for (int i = 0; i < d->x.ndim; i++)
+    if (i != 1 && d->x.dim[i] != d->y.dim[i]) reason = "only the channels may grow";
+  if (!fits(&d->x)) reason = "the first input does not fill its last block of channels";
+  snprintf(why, 128, "%s", reason ? reason : "");
+  return reason == NULL;
+}
+
+static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  concat_t *k = (concat_t *)op;
+  ct_shape_t x2 = ct_op_second(&op->desc);
+  cpu__view_t v = cpu__view(&x2), first = cpu__view(&op->desc.x);
+
+  (void)like;
+  if (op->desc.x.layout == CT_NHWC) {
+    k->stretches = v.n * v.inner;
+    k->one = first.c;
+    k->two = v.c;
+  } else {
+    k->stretches = v.n;
+    k->one = first.groups * v.inner * v.lanes;
+    k->two = v.groups * v.inner * v.lanes;
+  }
+  info->takes_dy2 = 1;
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__concat = {.size = sizeof(concat_t),
+                                    .bf16 = 1,
+                                    .wants = wants,
+                                    .supports = supports,
+                                    .prepare = prepare,
+                                    .run = run};

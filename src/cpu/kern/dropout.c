@@ -1,0 +1,84 @@
+/* Dropout: x * mask / (1 - p), the gradient likewise.  The mask is made anew in each pass
+ * (ct_dropout.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "cpu/kern/loops.h"
+
+/* One group of channels of one image, channel by channel; padding becomes 0. */
+static void drop_group(const ct_op_t *op, const ct_dropout_t *drop, const cpu__view_t *v,
+                       int64_t position, int64_t group, const void *in, void *out)
+{
+  ct_dtype_t t = op->desc.x.dtype;
+  size_t size = ct_dtype_size(t);
+
+  for (int64_t lane = 0; lane < v->lanes; lane++) {
+    int64_t c = group * v->lanes + lane;
+    if (c < v->c) {
+      cpu__loops(op->dev, t)
+          ->drop(drop, position, c * v->inner, v->inner, v->lanes, cpu__at(in, lane, t),
+                 cpu__at(out, lane, t));
+    } else {
+      for (int64_t i = 0; i < v->inner; i++)
+        memset(cpu__at(out, i * v->lanes + lane, t), 0, size);
+    }
+  }
+}
+
+static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in, void *out)
+{
+  const ct_op_desc_t *d = &op->desc;
+  ct_dtype_t t = d->x.dtype;
+  cpu__view_t v = cpu__view(&d->x);
+  ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
+
+  if (v.lanes == 1) { /* plain: a sample is one run */
+    v.inner *= v.groups;
+    v.groups = v.c = 1;
+  }
+  int64_t tasks = v.n * v.groups, size = v.inner * v.lanes;
+#pragma omp parallel for if (tasks * size > CPU__PARALLEL_MIN) schedule(static)
+  for (int64_t i = 0; i < tasks; i++)
+    drop_group(op, &drop, &v, a->first + i / v.groups, i % v.groups, cpu__at(in, i * size, t),
+               cpu__at(out, i * size, t));
+}
+
+/* In evaluation nothing is dropped. */
+static void pass(const ct_op_t *op, const ct_op_args_t *a, const void *in, void *out)
+{
+  if (op->desc.training) {
+    drop_batch(op, a, in, out);
+  } else if (out != in) {
+    memcpy(out, in, ct_shape_bytes(&op->desc.x));
+  }
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a)
+{
+  if (a->pass & CT_FWD) pass(op, a, a->x, a->y);
+  if (a->pass & CT_BWD_DATA) pass(op, a, a->dy, a->dx);
+  return CT_OK;
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  const char *reason = NULL;
+
+  (void)dev;
+  if (!ct_shape_same(&d->x, &d->y)) reason = "input and output differ in shape";
+  if (!(d->u.dropout.p >= 0 && d->u.dropout.p <= 1)) reason = "p is not in 0 to 1";
+  snprintf(why, 128, "%s", reason ? reason : "");
+  return reason == NULL;
+}
+
+static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  (void)op;
+  (void)like;
+  info->inplace_fwd = info->inplace_bwd = 1;
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__dropout = {
+    .size = sizeof(ct_op_t), .bf16 = 1, .supports = supports, .prepare = prepare, .run = run};

@@ -1,0 +1,98 @@
+/* Elementwise kernels: ReLU and addition.  Layouts do not matter: the padding is computed along,
+ * and 0 stays 0. */
+#include <stdio.h>
+
+#include "base/ct_err.h"
+#include "cpu/kern/loops.h"
+
+/* ---- ReLU and addition ---- */
+
+static void add(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,
+                int relu)
+{
+  ct_dtype_t t = s->dtype;
+  const cpu__loops_t *loops = cpu__loops(dev, t);
+  int64_t count = ct_shape_padded(s);
+  int parts = dev->threads, stream = y != x && y != x2 && cpu__streams(y, ct_shape_bytes(s));
+
+#pragma omp parallel for if (count > CPU__PARALLEL_MIN)
+  for (int k = 0; k < parts; k++) {
+    cpu__part_t p = cpu__part(count, parts, k);
+    loops->add(p.count, cpu__at(x, p.first, t), cpu__at(x2, p.first, t), cpu__at(y, p.first, t),
+               relu, stream);
+  }
+}
+
+void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x)
+{
+  add(dev, s, x, NULL, x, 1);
+}
+
+static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
+{
+  ct_dtype_t t = op->desc.x.dtype;
+  const cpu__loops_t *loops = cpu__loops(op->dev, t);
+  int64_t count = ct_shape_padded(&op->desc.x);
+  int parts = op->dev->threads;
+  int stream =
+      a->dx != a->dy && a->dx != a->dy2 && cpu__streams(a->dx, ct_shape_bytes(&op->desc.x));
+
+#pragma omp parallel for if (count > CPU__PARALLEL_MIN)
+  for (int k = 0; k < parts; k++) {
+    cpu__part_t p = cpu__part(count, parts, k);
+    loops->add_bwd(p.count, cpu__at(y, p.first, t), cpu__at(a->dy, p.first, t),
+                   cpu__at(a->dy2, p.first, t), cpu__at(a->dx, p.first, t), stream);
+  }
+}
+
+static int relu_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  if (a->pass & CT_FWD) add(op->dev, &op->desc.x, a->x, NULL, a->y, 1);
+  if (a->pass & CT_BWD_DATA) backward(op, a, a->y);
+  return CT_OK;
+}
+
+static int add_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  int relu = op->desc.u.add.relu;
+
+  if (a->pass & CT_FWD) add(op->dev, &op->desc.x, a->x, a->x2, a->y, relu);
+  if (a->pass & CT_BWD_DATA) backward(op, a, relu ? a->y : NULL);
+  return CT_OK;
+}
+
+static int same_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (ct_shape_same(&d->x, &d->y)) return 1;
+  snprintf(why, 128, "input and output differ in shape");
+  return 0;
+}
+
+static int relu_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  (void)like;
+  if (op->desc.passes & CT_BWD_DATA) info->bwd_uses = CT_USES_Y;
+  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+  return CT_OK;
+}
+
+static int add_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  (void)like;
+  if ((op->desc.passes & CT_BWD_DATA) && op->desc.u.add.relu) info->bwd_uses = CT_USES_Y;
+  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__relu = {.size = sizeof(ct_op_t),
+                                  .bf16 = 1,
+                                  .supports = same_supports,
+                                  .prepare = relu_prepare,
+                                  .run = relu_run};
+
+const cpu__op_kind_t cpu__add = {.size = sizeof(ct_op_t),
+                                 .bf16 = 1,
+                                 .supports = same_supports,
+                                 .prepare = add_prepare,
+                                 .run = add_run};

@@ -1,0 +1,71 @@
+/** \file kern/isa.h  All inner loops, compiled for the instruction set of the including file.
+ * Module-internal.
+ *
+ * The including file defines CPU__VW, the floats of a vector, and CPU__ISA, the name of the
+ * instruction set, and has told the compiler that set.  With CPU__BF16 defined the activations are
+ * bfloat16. */
+#include <math.h>
+
+/* Loops branch on what is constant while they run: -O3 takes such branches out of them, and only
+ * then makes vectors of the optimizer rules. */
+#if defined(__GNUC__) && !defined(__clang__)
+#  pragma GCC optimize("O3")
+#endif
+
+#include "cpu/kern/loops.h"
+#include "cpu/kern/body_elt.h"
+#include "cpu/kern/body_bnorm.h"
+#include "cpu/kern/body_pool.h"
+#include "cpu/kern/body_dropout.h"
+#include "cpu/kern/body_act.h"
+#include "cpu/kern/body_pool3.h"
+#ifdef CPU__BF16
+#  include "cpu/kern/body_cast.h"
+#  define CPU__LOOPS(isa) CPU__PASTE(cpu__loops_bf16_, isa)
+#else
+#  include "cpu/kern/body_softmax.h"
+#  include "cpu/kern/body_update.h"
+#  include "cpu/kern/body_seq.h"
+#  include "cpu/kern/body_loss.h"
+#  define CPU__LOOPS(isa) CPU__PASTE(cpu__loops_, isa)
+#endif
+#define CPU__PASTE(a, b) a##b
+
+const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
+    .width = CPU__VW,
+    .add = add,
+    .add_bwd = add_bwd,
+    .bn_sums = bn_sums,
+    .bn_apply = bn_apply,
+    .bn_bwd_sums = bn_bwd_sums,
+    .bn_bwd_apply = bn_bwd_apply,
+    .max = max,
+    .max_bwd = max_bwd,
+    .average = average,
+    .average_bwd = average_bwd,
+    .drop = drop,
+    .act = act,
+    .act_bwd = act_bwd,
+    .max3 = max3,
+    .max3_bwd = max3_bwd,
+    .average3 = average3,
+    .average3_bwd = average3_bwd,
+#ifdef CPU__BF16
+    .to_floats = to_floats,
+    .from_floats = from_floats,
+#else
+    .exp_sum = exp_sum,
+    .exp_scaled = exp_scaled,
+    .powers = powers,
+    .measure = measure,
+    .update = update,
+    .softmax_bwd = softmax_bwd,
+    .lstm = lstm,
+    .lstm_bwd = lstm_bwd,
+    .lnorm = lnorm,
+    .lnorm_bwd = lnorm_bwd,
+    .lnorm_sums = lnorm_sums,
+    .point_sums = point_sums,
+    .point_slopes = point_slopes,
+#endif
+};

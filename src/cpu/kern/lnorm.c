@@ -1,0 +1,131 @@
+/* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each row. */
+#include "cpu/kern/loops.h"
+#include "base/ct_err.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The parameters' gradients are summed over so many groups of rows, then over the groups: a fixed number,
+ * so that the result does not depend on the threads. */
+enum { GROUPS = 16 };
+
+typedef struct lnorm_op {
+  ct_op_t head;
+  const cpu__loops_t *loops;
+  int64_t rows, wide;
+} lnorm_op_t;
+
+static int goes_back(const ct_op_desc_t *d)
+{
+  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
+}
+
+static int is_parallel(const lnorm_op_t *k)
+{
+  return k->rows * k->wide > CPU__PARALLEL_MIN;
+}
+
+static void forward(const lnorm_op_t *k, const ct_op_args_t *a)
+{
+  const float *x = a->x, *w = a->w[0], *b = a->w[1];
+  float *y = a->y, *stats = a->saved;
+  int keep = goes_back(&k->head.desc);
+
+#pragma omp parallel for if (is_parallel(k)) schedule(static)
+  for (int64_t r = 0; r < k->rows; r++) {
+    float own[2];
+    k->loops->lnorm(k->wide, x + r * k->wide, w, b, (float)k->head.desc.u.lnorm.eps,
+                    y + r * k->wide, keep ? stats + 2 * r : own);
+  }
+}
+
+/* sums: for each group the gradients of weight and bias. */
+static void group_sums(const lnorm_op_t *k, const ct_op_args_t *a, float *sums)
+{
+  const float *x = a->x, *dy = a->dy, *stats = a->saved;
+  int64_t size = (k->rows + GROUPS - 1) / GROUPS;
+
+  memset(sums, 0, (size_t)(GROUPS * 2 * k->wide) * sizeof *sums);
+#pragma omp parallel for if (is_parallel(k)) schedule(static)
+  for (int64_t g = 0; g < GROUPS; g++) {
+    float *dw = sums + g * 2 * k->wide;
+    for (int64_t r = g * size; r < (g + 1) * size && r < k->rows; r++)
+      k->loops->lnorm_sums(k->wide, x + r * k->wide, stats + 2 * r, dy + r * k->wide, dw,
+                           dw + k->wide);
+  }
+}
+
+static void backward_param(const lnorm_op_t *k, const ct_op_args_t *a)
+{
+  float *sums = a->scratch, *dw = a->dw[0], *db = a->dw[1];
+
+  group_sums(k, a, sums);
+  for (int64_t i = 0; i < k->wide; i++) {
+    double weight = 0, bias = 0;
+    for (int64_t g = 0; g < GROUPS; g++) {
+      weight += sums[g * 2 * k->wide + i];
+      bias += sums[(g * 2 + 1) * k->wide + i];
+    }
+    dw[i] = (float)weight;
+    db[i] = (float)bias;
+  }
+}
+
+static void backward_data(const lnorm_op_t *k, const ct_op_args_t *a)
+{
+  const float *x = a->x, *w = a->w[0], *dy = a->dy, *stats = a->saved;
+  float *dx = a->dx;
+
+#pragma omp parallel for if (is_parallel(k)) schedule(static)
+  for (int64_t r = 0; r < k->rows; r++)
+    k->loops->lnorm_bwd(k->wide, x + r * k->wide, w, stats + 2 * r, dy + r * k->wide,
+                        dx + r * k->wide);
+}
+
+static int lnorm_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  const lnorm_op_t *k = (const lnorm_op_t *)op;
+
+  if (a->pass & CT_FWD) forward(k, a);
+  if (a->pass & CT_BWD_PARAM) backward_param(k, a); /* first: dx may lie over dy */
+  if (a->pass & CT_BWD_DATA) backward_data(k, a);
+  return CT_OK;
+}
+
+static int lnorm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (d->x.ndim >= 2 && ct_shape_same(&d->x, &d->y) && d->x.layout == CT_PLAIN) return 1;
+  snprintf(why, 128, "an lnorm op takes and gives N x ... x D, plain");
+  return 0;
+}
+
+static ct_layout_t lnorm_wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  (void)d;
+  return CT_PLAIN;
+}
+
+static int lnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  lnorm_op_t *k = (lnorm_op_t *)op;
+  const ct_op_desc_t *d = &op->desc;
+
+  (void)like;
+  k->loops = cpu__loops(op->dev, CT_F32);
+  k->wide = d->x.dim[d->x.ndim - 1];
+  k->rows = ct_shape_count(&d->x) / k->wide;
+  info->param_bytes[0] = info->param_bytes[1] = (size_t)k->wide * sizeof(float);
+  info->inplace_fwd = info->inplace_bwd = 1;
+  if (d->passes & CT_BWD_PARAM) info->scratch = (size_t)(GROUPS * 2 * k->wide) * sizeof(float);
+  if (!goes_back(d)) return CT_OK;
+  info->saved = (size_t)(2 * k->rows) * sizeof(float);
+  info->bwd_uses = CT_USES_X;
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__lnorm = {.size = sizeof(lnorm_op_t),
+                                   .supports = lnorm_supports,
+                                   .wants = lnorm_wants,
+                                   .prepare = lnorm_prepare,
+                                   .run = lnorm_run};

@@ -1,0 +1,302 @@
+/* Losses, as the classes of torch.nn with the sum over samples instead of their mean.  Samples are
+ * shared out among the threads; their results are summed in fixed order, whatever the threads. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "cpu/kern/loops.h"
+
+typedef struct loss {
+  ct_op_t op;
+  const cpu__loops_t *loops;
+  ct_loss_spec_t spec;
+  int64_t outputs; /* of a sample */
+  int is_parallel;
+} loss_t;
+
+/* A sample's result: scratch of the forward pass. */
+typedef struct result {
+  double loss, weight, abs_error;
+  int64_t rank; /* logits ahead of the label's; -1: the sample is not counted */
+} result_t;
+
+/* The labels of a sample with their shares; ignored ones are left out. */
+typedef struct aims {
+  int n;
+  int32_t label[2];
+  float share[2];
+} aims_t;
+
+static float share_of_first(const ct_op_args_t *a, int64_t n)
+{
+  return a->labels2 && a->mix ? a->mix[n] : 1;
+}
+
+static int is_ignored(const loss_t *k, int32_t label)
+{
+  return k->spec.has_ignored && label == k->spec.ignored;
+}
+
+static aims_t aims_of(const loss_t *k, const ct_op_args_t *a, int64_t n)
+{
+  aims_t aims = {0};
+  float first = share_of_first(a, n);
+
+  if (!is_ignored(k, a->labels[n])) {
+    aims.label[aims.n] = a->labels[n];
+    aims.share[aims.n++] = first;
+  }
+  if (first < 1 && !is_ignored(k, a->labels2[n])) {
+    aims.label[aims.n] = a->labels2[n];
+    aims.share[aims.n++] = 1 - first;
+  }
+  return aims;
+}
+
+static int check_label(const loss_t *k, int64_t n, int32_t label)
+{
+  if ((label >= 0 && label < k->outputs) || is_ignored(k, label)) return CT_OK;
+  return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                    "label %d of sample %lld of the batch is not in 0 to %lld", (int)label,
+                    (long long)n, (long long)k->outputs - 1);
+}
+
+static int check_labels(const loss_t *k, const ct_op_args_t *a)
+{
+  int rc = CT_OK;
+
+  for (int64_t n = 0; n < k->op.desc.x.dim[0]; n++) {
+    CT_TRY(check_label(k, n, a->labels[n]));
+    if (share_of_first(a, n) < 1) CT_TRY(check_label(k, n, a->labels2[n]));
+  }
+out:
+  return rc;
+}
+
+/* Ahead are larger logits, and equal ones with a lower index, as argmax orders them; and what
+ * cannot be compared, so that NaN is never a correct answer. */
+static int64_t rank_of(const float *x, int64_t classes, int32_t label)
+{
+  int64_t ahead = 0;
+
+  for (int64_t i = 0; i < label; i++)
+    ahead += !(x[i] < x[label]);
+  for (int64_t i = label + 1; i < classes; i++)
+    ahead += !(x[i] <= x[label]);
+  return ahead;
+}
+
+/* ---- cross-entropy: of a distribution that is a label, two mixed ones, smoothed, weighted ---- */
+
+static float class_weight(const loss_t *k, const ct_op_args_t *a, int64_t i)
+{
+  return k->spec.weighted ? a->class_weight[i] : 1;
+}
+
+static double sum_of_weights(const loss_t *k, const ct_op_args_t *a)
+{
+  double sum = 0;
+
+  if (!k->spec.weighted) return (double)k->outputs;
+  for (int64_t i = 0; i < k->outputs; i++)
+    sum += a->class_weight[i];
+  return sum;
+}
+
+/* Share of the label or labels that is spread over all classes, to each one's weight. */
+static double spread_of(const loss_t *k, const aims_t *aims)
+{
+  double share = 0;
+
+  for (int i = 0; i < aims->n; i++)
+    share += aims->share[i];
+  return share * k->spec.label_smoothing / (double)k->outputs;
+}
+
+static void xent_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, result_t *out)
+{
+  const float *x = (const float *)a->x + n * k->outputs;
+  aims_t aims = aims_of(k, a, n);
+  double spread = spread_of(k, &aims), smoothed = 0;
+  float largest, sum;
+
+  k->loops->exp_sum(k->outputs, x, &largest, &sum);
+  double rest = log(sum);
+  for (int i = 0; i < aims.n; i++) {
+    double weight = (double)aims.share[i] * class_weight(k, a, aims.label[i]);
+    out->weight += weight;
+    out->loss +=
+        (1 - k->spec.label_smoothing) * weight * (rest + ((double)largest - x[aims.label[i]]));
+  }
+  for (int64_t i = 0; spread > 0 && i < k->outputs; i++)
+    smoothed += class_weight(k, a, i) * (rest + ((double)largest - x[i]));
+  out->loss += spread * smoothed;
+  out->rank = is_ignored(k, a->labels[n]) ? -1 : rank_of(x, k->outputs, a->labels[n]);
+}
+
+static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights, int64_t n)
+{
+  const float *x = (const float *)a->x + n * k->outputs;
+  float *dx = (float *)a->dx + n * k->outputs, part[2] = {0}, largest, sum;
+  aims_t aims = aims_of(k, a, n);
+  double spread = spread_of(k, &aims), total = spread * weights;
+
+  for (int i = 0; i < aims.n; i++) {
+    part[i] =
+        (float)(1 - k->spec.label_smoothing) * aims.share[i] * class_weight(k, a, aims.label[i]);
+    total += part[i];
+  }
+  k->loops->exp_sum(k->outputs, x, &largest, &sum);
+  k->loops->exp_scaled(k->outputs, x, largest, a->scale * (float)total / sum, dx);
+  for (int i = 0; i < aims.n; i++)
+    dx[aims.label[i]] -= a->scale * part[i];
+  for (int64_t i = 0; spread > 0 && i < k->outputs; i++)
+    dx[i] -= a->scale * (float)spread * class_weight(k, a, i);
+}
+
+/* ---- output by output: mean squared error, L1, binary cross-entropy ---- */
+
+/* Targets of a sample; made from labels in the sample's part of the scratch. */
+static const float *targets_of(const loss_t *k, const ct_op_args_t *a, int64_t n)
+{
+  if (!k->spec.one_hot) return a->targets + n * k->outputs;
+  float *t = (float *)a->scratch + n * k->outputs;
+  aims_t aims = aims_of(k, a, n);
+  memset(t, 0, (size_t)k->outputs * sizeof *t);
+  for (int i = 0; i < aims.n; i++)
+    t[aims.label[i]] += aims.share[i];
+  return t;
+}
+
+static void points_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, result_t *out)
+{
+  enum { AT_ONCE = 4096 }; /* so few floats are summed in float */
+  const float *x = (const float *)a->x + n * k->outputs, *t = targets_of(k, a, n);
+
+  for (int64_t i = 0; i < k->outputs; i += AT_ONCE) {
+    int64_t left = k->outputs - i;
+    float sums[2];
+    k->loops->point_sums(k->spec.kind, left < AT_ONCE ? left : AT_ONCE, x + i, t + i, sums);
+    out->loss += sums[0];
+    out->abs_error += sums[1];
+  }
+  out->loss /= (double)k->outputs;
+  out->abs_error /= (double)k->outputs;
+  out->weight = 1;
+  out->rank = k->spec.one_hot ? rank_of(x, k->outputs, a->labels[n]) : INT64_MAX;
+}
+
+static void points_backward(const loss_t *k, const ct_op_args_t *a, int64_t n)
+{
+  const float *x = (const float *)a->x + n * k->outputs;
+
+  k->loops->point_slopes(k->spec.kind, k->outputs, x, targets_of(k, a, n),
+                         a->scale / (float)k->outputs, (float *)a->dx + n * k->outputs);
+}
+
+/* ---- the op ---- */
+
+static size_t target_bytes(const loss_t *k)
+{
+  size_t count = (size_t)ct_shape_count(&k->op.desc.x);
+  int made = k->spec.kind != CT_LOSS_CROSS_ENTROPY && k->spec.one_hot;
+
+  return made ? (count * sizeof(float) + 63) / 64 * 64 : 0;
+}
+
+static void forward(const loss_t *k, const ct_op_args_t *a)
+{
+  int64_t batch = k->op.desc.x.dim[0];
+  result_t *result = (result_t *)((char *)a->scratch + target_bytes(k));
+  ct_loss_t loss = {0};
+
+#pragma omp parallel for if (k->is_parallel) schedule(static)
+  for (int64_t n = 0; n < batch; n++) {
+    result[n] = (result_t){0};
+    if (k->spec.kind == CT_LOSS_CROSS_ENTROPY)
+      xent_forward(k, a, n, &result[n]);
+    else
+      points_forward(k, a, n, &result[n]);
+  }
+  for (int64_t n = 0; n < batch; n++) {
+    const result_t *r = &result[n];
+    loss.sum += r->loss;
+    loss.weight += r->weight;
+    loss.abs_error += r->abs_error;
+    loss.samples += r->rank >= 0;
+    loss.top1 += r->rank >= 0 && r->rank < 1;
+    loss.top5 += r->rank >= 0 && r->rank < 5;
+  }
+  *a->loss = loss;
+}
+
+static void backward(const loss_t *k, const ct_op_args_t *a)
+{
+  int is_xent = k->spec.kind == CT_LOSS_CROSS_ENTROPY;
+  double weights = is_xent ? sum_of_weights(k, a) : 0;
+
+#pragma omp parallel for if (k->is_parallel) schedule(static)
+  for (int64_t n = 0; n < k->op.desc.x.dim[0]; n++) {
+    if (is_xent)
+      xent_backward(k, a, weights, n);
+    else
+      points_backward(k, a, n);
+  }
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a)
+{
+  const loss_t *k = (const loss_t *)op;
+  int rc = CT_OK;
+
+  if (k->spec.kind == CT_LOSS_CROSS_ENTROPY || k->spec.one_hot) CT_TRY(check_labels(k, a));
+  if (a->pass & CT_FWD) forward(k, a);
+  if (a->pass & CT_BWD_DATA) backward(k, a);
+out:
+  return rc;
+}
+
+static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  (void)d;
+  return CT_PLAIN;
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  const ct_loss_spec_t *o = &d->u.loss;
+
+  (void)dev;
+  if (o->kind < CT_LOSS_CROSS_ENTROPY || o->kind > CT_LOSS_BCE)
+    snprintf(why, 128, "unknown loss");
+  else if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
+    snprintf(why, 128, "label smoothing is in 0 to 1");
+  else if (d->x.layout != CT_PLAIN || (o->kind == CT_LOSS_CROSS_ENTROPY && d->x.ndim != 2))
+    snprintf(why, 128, "outputs are plain, for cross-entropy N x classes");
+  else
+    return 1;
+  return 0;
+}
+
+static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  loss_t *k = (loss_t *)op;
+
+  (void)like;
+  k->loops = cpu__loops(op->dev, CT_F32);
+  k->spec = op->desc.u.loss;
+  if (k->spec.kind != CT_LOSS_CROSS_ENTROPY) {
+    k->spec.has_ignored = 0; /* what is said to be cross-entropy's */
+    k->spec.label_smoothing = 0;
+  }
+  k->outputs = ct_shape_sample(&op->desc.x);
+  k->is_parallel = ct_shape_count(&op->desc.x) > CPU__PARALLEL_MIN;
+  info->scratch = target_bytes(k) + (size_t)op->desc.x.dim[0] * sizeof(result_t);
+  if (op->desc.passes & CT_BWD_DATA) info->bwd_uses = CT_USES_X;
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__loss = {
+    .size = sizeof(loss_t), .supports = supports, .wants = wants, .prepare = prepare, .run = run};

@@ -1,0 +1,143 @@
+/* The optimizer's ops over flat ranges: GRADSTAT, MEASURE, UPDATE.
+ *
+ * * Sums are made of a range's pieces, whose number depends on the length of the range alone,
+ * in their order: the result is the same with any number of threads. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/ct_err.h"
+#include "cpu/kern/loops.h"
+
+enum { PIECES = 128, PIECE_MIN = 2048 };
+
+static int pieces_of(int64_t count)
+{
+  int64_t n = (count + PIECE_MIN - 1) / PIECE_MIN;
+  return n < PIECES ? (int)n : PIECES;
+}
+
+static int flat_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  (void)op;
+  (void)like;
+  (void)info;
+  return CT_OK;
+}
+
+static int flat_supports(const ct_op_desc_t *d, char why[128])
+{
+  if (d->passes == CT_FWD) return 1;
+  snprintf(why, 128, "a %s op has no backward pass", ct_op_name(d->kind));
+  return 0;
+}
+
+/* ---- gradient statistics ---- */
+
+static int gradstat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (d->u.gradstat.p > 0) return flat_supports(d, why);
+  snprintf(why, 128, "the norm's p is not above 0");
+  return 0;
+}
+
+/* One by one, what the vector loop could not make a finite number of. */
+static ct_grad_stat_t count_nonfinite(int64_t count, const float *g, float scale, double p)
+{
+  ct_grad_stat_t sum = {0};
+  for (int64_t i = 0; i < count; i++) {
+    double v = fabsf(g[i] * scale);
+    ct_grad_stat_t one = {isinf(p) ? v : pow(v, p), !isfinite(v)};
+    ct_grad_stat_add(&sum, &one, p);
+  }
+  return sum;
+}
+
+static int gradstat_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
+  ct_grad_stat_t stat[PIECES];
+  double p = op->desc.u.gradstat.p;
+  int pieces = pieces_of(a->count);
+
+#pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
+  for (int k = 0; k < pieces; k++) {
+    cpu__part_t at = cpu__part(a->count, pieces, k);
+    const float *g = (const float *)a->dy + at.first;
+    stat[k] = (ct_grad_stat_t){.power = loops->powers(at.count, g, a->scale, p)};
+    if (!isfinite(stat[k].power)) stat[k] = count_nonfinite(at.count, g, a->scale, p);
+  }
+  for (int k = 0; k < pieces; k++)
+    ct_grad_stat_add(a->stat, &stat[k], p);
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__gradstat = {.size = sizeof(ct_op_t),
+                                      .supports = gradstat_supports,
+                                      .prepare = flat_prepare,
+                                      .run = gradstat_run};
+
+/* ---- rules ---- */
+
+static int rule_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (d->u.update.rule >= 0 && d->u.update.rule < CT_RULE_COUNT) return flat_supports(d, why);
+  snprintf(why, 128, "unknown optimizer rule");
+  return 0;
+}
+
+/* What the loops need; 0: the step is skipped. */
+static int begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t *u)
+{
+  *u = (cpu__update_t){
+      .rule = (ct_rule_t)op->desc.u.update.rule, .hyper = a->hyper, .w = a->w[0], .g = a->dy};
+  for (int k = 0; k < CT_RULE_STATES; k++)
+    u->state[k] = a->state[k];
+  return ct_grad_map(&a->ctl, a->scale, &u->map);
+}
+
+static int measure_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
+  double sums[PIECES][2];
+  int pieces = pieces_of(a->count);
+  cpu__update_t u;
+
+  a->norms[0] = a->norms[1] = 0;
+  if (!begin(op, a, &u)) return CT_OK;
+#pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
+  for (int k = 0; k < pieces; k++) {
+    cpu__part_t at = cpu__part(a->count, pieces, k);
+    loops->measure(&u, at.first, at.count, sums[k]);
+  }
+  for (int k = 0; k < pieces; k++) {
+    a->norms[0] += sums[k][0];
+    a->norms[1] += sums[k][1];
+  }
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__measure = {.size = sizeof(ct_op_t),
+                                     .supports = rule_supports,
+                                     .prepare = flat_prepare,
+                                     .run = measure_run};
+
+static int update_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
+  int parts = op->dev->threads;
+  cpu__update_t u;
+
+  if (!begin(op, a, &u)) return CT_OK;
+  u.hyper.ratio = ct_rule_ratio((int)u.rule, &u.hyper, a->norms);
+#pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
+  for (int k = 0; k < parts; k++) {
+    cpu__part_t at = cpu__part(a->count, parts, k);
+    loops->update(&u, at.first, at.count);
+  }
+  return CT_OK;
+}
+
+const cpu__op_kind_t cpu__update = {
+    .size = sizeof(ct_op_t), .supports = rule_supports, .prepare = flat_prepare, .run = update_run};

@@ -1,0 +1,294 @@
+/** \file kern/vec.h  A vector of CPU__VW floats, for the files that compile the inner loops for
+ * one instruction set.  Module-internal.
+ *
+ * Arithmetic is in float32 throughout.  Activations lie in memory as float32 or, with CPU__BF16
+ * defined, as bfloat16: get() and put() move their elements; load() and store() move floats.
+ *
+ * Arithmetic and comparison are those of the compilers' vector extensions: `a * b + c`, `a > b`
+ * (a mask_t, each lane all ones or zero).  A product and a sum are fused where the instruction
+ * set can. Below is what the extensions lack, or what compilers translate badly.
+ *
+ * Loads and stores take the number of lanes that are there: a loop runs its step over whole
+ * vectors with the constant CPU__VW, then once over the rest. */
+#ifndef CT_KERN_VEC_H
+#define CT_KERN_VEC_H
+#include <stdint.h>
+#include <string.h>
+#include "cpu/kern/loops.h"
+#ifdef __SSE2__
+#  include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vec_t __attribute__((vector_size(CPU__VW * 4)));
+typedef int32_t mask_t __attribute__((vector_size(CPU__VW * 4)));
+typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
+
+/** Count without the rest that does not fill a vector. */
+INLINE int64_t whole(int64_t count)
+{
+  return count - count % CPU__VW;
+}
+
+INLINE vec_t splat(float v)
+{
+  return v - (vec_t){0};
+}
+
+/** a where the mask is set, else 0. */
+INLINE vec_t keep(mask_t m, vec_t a)
+{
+  return (vec_t)(m & (mask_t)a);
+}
+
+INLINE vec_t choose(mask_t m, vec_t a, vec_t b)
+{
+  return (vec_t)((m & (mask_t)a) | (~m & (mask_t)b));
+}
+
+INLINE vec_t abs_of(vec_t v)
+{
+  return (vec_t)((mask_t)v & 0x7fffffff);
+}
+
+/** PyTorch's ReLU: NaN stays NaN. */
+INLINE vec_t relu_of(vec_t v)
+{
+  return keep(~(v <= 0), v);
+}
+
+/* load_some(), store_some(): n < CPU__VW lanes, the other loaded ones from `rest`. */
+#if CPU__VW == 16 && defined(__SSE2__)
+INLINE vec_t load_some(const float *p, int n, vec_t rest)
+{
+  return (vec_t)_mm512_mask_loadu_ps((__m512)rest, (__mmask16)((1u << n) - 1), p);
+}
+
+INLINE void store_some(float *p, vec_t v, int n)
+{
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+}
+
+INLINE void store_bytes(uint8_t *p, mask_t v)
+{
+  _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8((__m512i)v));
+}
+
+INLINE mask_t load_bytes(const uint8_t *p)
+{
+  return (mask_t)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+#elif CPU__VW == 8 && defined(__SSE2__)
+INLINE mask_t first_lanes(int n)
+{
+  return (mask_t){0, 1, 2, 3, 4, 5, 6, 7} < n;
+}
+
+INLINE vec_t load_some(const float *p, int n, vec_t rest)
+{
+  mask_t m = first_lanes(n);
+  return choose(m, (vec_t)_mm256_maskload_ps(p, (__m256i)m), rest);
+}
+
+INLINE void store_some(float *p, vec_t v, int n)
+{
+  _mm256_maskstore_ps(p, (__m256i)first_lanes(n), (__m256)v);
+}
+
+INLINE void store_bytes(uint8_t *p, mask_t v)
+{
+  __m256i i = (__m256i)v;
+  __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
+  _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+}
+
+INLINE mask_t load_bytes(const uint8_t *p)
+{
+  return (mask_t)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+#else
+INLINE vec_t load_some(const float *p, int n, vec_t rest)
+{
+  for (int j = 0; j < n; j++)
+    rest[j] = p[j];
+  return rest;
+}
+
+INLINE void store_some(float *p, vec_t v, int n)
+{
+  for (int j = 0; j < n; j++)
+    p[j] = v[j];
+}
+
+INLINE void store_bytes(uint8_t *p, mask_t v)
+{
+  for (int j = 0; j < CPU__VW; j++)
+    p[j] = (uint8_t)v[j];
+}
+
+INLINE mask_t load_bytes(const uint8_t *p)
+{
+  mask_t v = {0};
+  for (int j = 0; j < CPU__VW; j++)
+    v[j] = p[j];
+  return v;
+}
+#endif
+
+/** Lanes from n on are those of `rest`. */
+INLINE vec_t load_or(const float *p, int n, vec_t rest)
+{
+  if (n == CPU__VW) return *(const vec_mem_t *)p;
+  return load_some(p, n, rest);
+}
+
+INLINE vec_t load(const float *p, int n)
+{
+  return load_or(p, n, (vec_t){0});
+}
+
+INLINE void store(float *p, vec_t v, int n)
+{
+  if (n == CPU__VW) {
+    *(vec_mem_t *)p = v;
+  } else {
+    store_some(p, v, n);
+  }
+}
+
+/* ---- elements of an activation ---- */
+
+#ifdef CPU__BF16
+#  define ELEMS_BYTES (CPU__VW * 2)
+/* The upper halves of floats. */
+typedef uint32_t bits_t __attribute__((vector_size(CPU__VW * 4)));
+typedef uint16_t elems_t __attribute__((vector_size(CPU__VW * 2)));
+typedef elems_t elems_mem_t __attribute__((aligned(2), may_alias));
+typedef uint16_t elem_t;
+
+INLINE vec_t floats_of(elems_t e)
+{
+  return (vec_t)(__builtin_convertvector(e, bits_t) << 16);
+}
+
+/* To nearest, ties to even; NaN stays NaN.  The processor's own instruction would take denormal
+ * numbers for 0. */
+INLINE elems_t elems_of(vec_t v)
+{
+  bits_t b = (bits_t)v, upper = b >> 16, nan = (bits_t)(v != v);
+  bits_t rounded = (b + 0x7fff + (upper & 1)) >> 16;
+  return __builtin_convertvector((nan & (upper | 0x40)) | (~nan & rounded), elems_t);
+}
+
+INLINE float get_one(const void *p, int64_t i)
+{
+  return ct_bf16_float(((const elem_t *)p)[i]);
+}
+
+INLINE void put_one(void *p, int64_t i, float v)
+{
+  ((elem_t *)p)[i] = ct_bf16_of(v);
+}
+
+INLINE vec_t get_some(const elem_t *p, int n, vec_t rest)
+{
+  for (int j = 0; j < n; j++)
+    rest[j] = ct_bf16_float(p[j]);
+  return rest;
+}
+
+INLINE void put_some(elem_t *p, elems_t e, int n)
+{
+  for (int j = 0; j < n; j++)
+    p[j] = e[j];
+}
+#else
+#  define ELEMS_BYTES (CPU__VW * 4)
+typedef vec_t elems_t;
+typedef vec_mem_t elems_mem_t;
+typedef float elem_t;
+
+INLINE vec_t floats_of(elems_t e)
+{
+  return e;
+}
+
+INLINE elems_t elems_of(vec_t v)
+{
+  return v;
+}
+
+INLINE float get_one(const void *p, int64_t i)
+{
+  return ((const elem_t *)p)[i];
+}
+
+INLINE void put_one(void *p, int64_t i, float v)
+{
+  ((elem_t *)p)[i] = v;
+}
+
+INLINE vec_t get_some(const elem_t *p, int n, vec_t rest)
+{
+  return load_some(p, n, rest);
+}
+
+INLINE void put_some(elem_t *p, elems_t e, int n)
+{
+  store_some(p, e, n);
+}
+#endif
+
+/* Around the caches; p is aligned to the vector's size in memory. */
+INLINE void stream_whole(elem_t *p, elems_t e)
+{
+#if ELEMS_BYTES == 64 && defined(__SSE2__)
+  _mm512_stream_si512((__m512i *)p, (__m512i)e);
+#elif ELEMS_BYTES == 32 && defined(__SSE2__)
+  _mm256_stream_si256((__m256i *)p, (__m256i)e);
+#elif ELEMS_BYTES == 16 && defined(__SSE2__)
+  _mm_stream_si128((__m128i *)p, (__m128i)e);
+#else
+  *(elems_mem_t *)p = e;
+#endif
+}
+
+/** Elements i to i + n of the activation p; lanes from n on are those of `rest`. */
+INLINE vec_t get_or(const void *p, int64_t i, int n, vec_t rest)
+{
+  const elem_t *from = (const elem_t *)p + i;
+  if (n == CPU__VW) return floats_of(*(const elems_mem_t *)from);
+  return get_some(from, n, rest);
+}
+
+INLINE vec_t get(const void *p, int64_t i, int n)
+{
+  return get_or(p, i, n, (vec_t){0});
+}
+
+/** A store around the caches if `stream`: then p + i of a whole vector is aligned to it. */
+INLINE void put(void *p, int64_t i, vec_t v, int n, int stream)
+{
+  elem_t *to = (elem_t *)p + i;
+  elems_t e = elems_of(v);
+  if (n < CPU__VW) {
+    put_some(to, e, n);
+  } else if (stream) {
+    stream_whole(to, e);
+  } else {
+    *(elems_mem_t *)to = e;
+  }
+}
+
+/** Ends a loop that stored around the caches: its stores become visible before all later ones. */
+INLINE void put_end(int stream)
+{
+#ifdef __SSE2__
+  if (stream) _mm_sfence();
+#else
+  (void)stream;
+#endif
+}
+
+#endif

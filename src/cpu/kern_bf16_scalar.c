@@ -1,3 +1,0 @@
-/* The same as in kern_isa_scalar.c, on bfloat16 in memory. */
-#define CPU__BF16
-#include "cpu/kern_isa_scalar.c"

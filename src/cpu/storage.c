@@ -1,0 +1,129 @@
+/* Convolution and linear with activations in bfloat16, computed in float32: bfloat16 is how they are
+ * stored.  Around an op of float32, what it reads is cast into scratch before it runs, what it writes
+ * after; weights, gradients and sums are float32 anyway. */
+#include "base/ct_err.h"
+#include "cpu/kern/loops.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct storage {
+  ct_op_t op;
+  ct_op_t *inner;
+  int relu;        /* done by the cast of y */
+  int64_t nx, ny;  /* elements */
+  size_t y_at, at; /* in scratch, behind the copy of x: that of y, and the inner op's own */
+} storage_t;
+
+static const cpu__op_kind_t *inner_kind(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_CONV ? &cpu__conv : &cpu__linear;
+}
+
+static ct_op_desc_t inner_desc(const ct_op_desc_t *d)
+{
+  ct_op_desc_t inner = *d;
+  inner.x.dtype = inner.y.dtype = CT_F32;
+  if (d->kind == CT_OP_CONV)
+    inner.u.conv.relu = 0;
+  else
+    inner.u.linear.relu = 0;
+  return inner;
+}
+
+static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  ct_op_desc_t inner = inner_desc(d);
+  return inner_kind(d)->wants(dev, &inner);
+}
+
+static const char *algorithm(const char *inner)
+{
+  static const struct {
+    const char *inner, *own;
+  } names[] = {{"winograd", "bf16 storage, winograd"},
+               {"direct", "bf16 storage, direct"},
+               {"by hand", "bf16 storage, by hand"},
+               {"inner product", "bf16 storage, inner product"}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strcmp(inner, names[i].inner) == 0) return names[i].own;
+  return "bf16 storage";
+}
+
+static size_t float_bytes(int64_t count)
+{
+  return ((size_t)count * sizeof(float) + 63) / 64 * 64;
+}
+
+static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  storage_t *k = (storage_t *)op;
+  ct_op_desc_t inner = inner_desc(&op->desc);
+  CT_TRY(cpu__op_new(inner_kind(&inner), op->dev, &inner,
+                     like ? ((const storage_t *)like)->inner : NULL, &k->inner, info));
+  k->relu = op->desc.kind == CT_OP_CONV ? op->desc.u.conv.relu : op->desc.u.linear.relu;
+  k->nx = ct_shape_padded(&k->inner->desc.x);
+  k->ny = ct_shape_padded(&k->inner->desc.y);
+  k->y_at = float_bytes(k->nx);
+  k->at = k->y_at + float_bytes(k->ny);
+  info->scratch += k->at;
+  info->algorithm = algorithm(info->algorithm);
+out:
+  return rc;
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a)
+{
+  int rc = CT_OK, back = a->pass & (CT_BWD_DATA | CT_BWD_PARAM);
+  storage_t *k = (storage_t *)op;
+  float *x = a->scratch, *y = (float *)((char *)a->scratch + k->y_at);
+  ct_op_args_t inner = *a;
+  inner.x = x;
+  inner.y = y;
+  inner.scratch = (char *)a->scratch + k->at;
+  if (a->pass & (CT_FWD | CT_BWD_PARAM)) cpu__to_floats(op->dev, k->nx, a->x, x);
+  if (a->pass & CT_FWD) {
+    inner.pass = CT_FWD;
+    CT_TRY(k->inner->kind->run(k->inner, &inner));
+    cpu__from_floats(op->dev, k->ny, y, a->y, k->relu);
+  }
+  if (!back) goto out;
+  inner.dy = y;
+  inner.dx = x;
+  cpu__to_floats(op->dev, k->ny, a->dy, y);
+  inner.pass = CT_BWD_PARAM; /* before dx may take the place of x */
+  if (back & CT_BWD_PARAM) CT_TRY(k->inner->kind->run(k->inner, &inner));
+  inner.pass = CT_BWD_DATA;
+  if (back & CT_BWD_DATA) {
+    CT_TRY(k->inner->kind->run(k->inner, &inner));
+    cpu__from_floats(op->dev, k->nx, x, a->dx, 0);
+  }
+out:
+  return rc;
+}
+
+static void clear(ct_op_t *op)
+{
+  cpu__op_free(((storage_t *)op)->inner);
+}
+
+static int pack(ct_op_t *op, int param, const float *plain, void *own)
+{
+  ct_op_t *inner = ((storage_t *)op)->inner;
+  return inner->kind->pack(inner, param, plain, own);
+}
+
+static int unpack(ct_op_t *op, int param, const void *own, float *plain)
+{
+  ct_op_t *inner = ((storage_t *)op)->inner;
+  return inner->kind->unpack(inner, param, own, plain);
+}
+
+const cpu__op_kind_t cpu__storage = {.size = sizeof(storage_t),
+                                     .bf16 = 1,
+                                     .wants = wants,
+                                     .prepare = prepare,
+                                     .run = run,
+                                     .clear = clear,
+                                     .pack = pack,
+                                     .unpack = unpack};

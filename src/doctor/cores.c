@@ -1,0 +1,207 @@
+/* Findings about cores: who has how many, and are they its own? */
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor/doctor.h"
+
+#define S(n) ((n) == 1 ? "" : "s")
+
+void ct__doctor_bind(const ct_job_t *job, int cores, char *buf, size_t cap)
+{
+  int n = cores > 0 ? cores : 1;
+  switch (job->launch.kind) {
+  case CT_LAUNCH_SRUN:
+    snprintf(buf, cap, "srun --cpus-per-task=%d --cpu-bind=cores", n);
+    break;
+  case CT_LAUNCH_HYDRA:
+    snprintf(buf, cap, "mpiexec -bind-to core:%d", n);
+    break;
+  case CT_LAUNCH_OPENMPI:
+    snprintf(buf, cap, "mpirun --map-by slot:PE=%d --bind-to core", n);
+    break;
+  case CT_LAUNCH_FLUX:
+    snprintf(buf, cap, "flux run --cores-per-task=%d", n);
+    break;
+  case CT_LAUNCH_NONE:
+    snprintf(buf, cap, "start it without taskset or numactl, or with more cores: taskset -c 0-%d",
+             n - 1);
+    break;
+  default:
+    snprintf(buf, cap, "tell the launcher to give each rank %d core%s of its own", n, S(n));
+  }
+}
+
+void ct__doctor_fewer(const ct_job_t *job, int ranks, char *buf, size_t cap)
+{
+  int n = ranks > 0 ? ranks : 1;
+  switch (job->launch.kind) {
+  case CT_LAUNCH_SRUN:
+    snprintf(buf, cap, "srun --ntasks-per-node=%d", n);
+    break;
+  case CT_LAUNCH_HYDRA:
+    snprintf(buf, cap, job->nodes > 1 ? "mpiexec -ppn %d" : "mpiexec -n %d", n);
+    break;
+  case CT_LAUNCH_OPENMPI:
+    snprintf(buf, cap, "mpirun --map-by ppr:%d:node", n);
+    break;
+  case CT_LAUNCH_FLUX:
+    snprintf(buf, cap, "flux run --tasks-per-node=%d", n);
+    break;
+  default:
+    snprintf(buf, cap, "start at most %d rank%s on a node", n, S(n));
+  }
+}
+
+static int share(const ct_doctor_node_t *d)
+{
+  int cores = d->allowed / d->n;
+  return cores > 0 ? cores : 1;
+}
+
+static int asked_for(const ct_doctor_node_t *d)
+{
+  int from = CT_THREADS_SHARE;
+  for (int i = 0; i < d->n; i++)
+    if (d->rank[i]->threads_from != CT_THREADS_SHARE) from = d->rank[i]->threads_from;
+  return from;
+}
+
+/* More threads than cores, by what led to it: too many ranks; too many threads; masks that are too narrow. */
+static void cure_too_many(const ct_doctor_node_t *d, char *cure, size_t cap)
+{
+  char bind[160] = "";
+  int from = asked_for(d), wide = d->threads > d->allowed;
+  if (d->n > d->allowed) {
+    ct__doctor_fewer(d->job, d->allowed, cure, cap);
+    return;
+  }
+  if (d->group_cores < d->allowed) ct__doctor_bind(d->job, share(d), bind, sizeof bind);
+  if (wide && from == CT_THREADS_OMP)
+    snprintf(cure, cap, "export OMP_NUM_THREADS=%d%s%s", share(d), *bind ? "; " : "", bind);
+  else if (wide && from == CT_THREADS_CONFIG)
+    snprintf(cure, cap, "--set cpu.threads=%d%s%s", share(d), *bind ? "; " : "", bind);
+  else
+    snprintf(cure, cap, "%s", *bind ? bind : "start fewer ranks on a node");
+}
+
+static int too_many(const ct_doctor_node_t *d, ct_findings_t *out)
+{
+  char cure[300], of[40] = "";
+  int ranks = d->group_ranks, threads = d->group_threads, cores = d->group_cores;
+  if (threads <= cores) return 0;
+  if (d->allowed > cores) snprintf(of, sizeof of, " of %d", d->allowed);
+  cure_too_many(d, cure, sizeof cure);
+  const char *key = cores == 1 && d->allowed > 1 ? "one_core" : "oversubscribed";
+  if (ranks > 1 && threads == ranks)
+    ct__doctor_add(out, CT_FINDING_BAD, key, d, cure, "%d ranks share %d core%s%s", ranks, cores,
+                   S(cores), of);
+  else
+    ct__doctor_add(out, CT_FINDING_BAD, key, d, cure,
+                   "%d rank%s with %d threads together %s %d core%s%s", ranks, S(ranks), threads,
+                   ranks == 1 ? "has" : "share", cores, S(cores), of);
+  return 1;
+}
+
+static int idle(const ct_doctor_node_t *d, ct_findings_t *out)
+{
+  char cure[300];
+  if (d->allowed < 4 || d->cores * 2 >= d->allowed)
+    return 0; /* half: maybe one of two hyperthreads */
+  if (d->rank[0]->on_gpu && d->cores >= 4 * d->n) return 0; /* enough to feed them */
+  ct__doctor_bind(d->job, share(d), cure, sizeof cure);
+  ct__doctor_add(out, CT_FINDING_BAD, "idle_cores", d, cure,
+                 "%d rank%s may use %d core%s of %d: the others stay idle", d->n, S(d->n), d->cores,
+                 S(d->cores), d->allowed);
+  return 1;
+}
+
+static int few_threads(const ct_doctor_node_t *d, ct_findings_t *out)
+{
+  int from = asked_for(d);
+  if (d->rank[0]->on_gpu || d->cores < 4 || d->threads * 2 >= d->cores) return 0;
+  ct__doctor_add(out, CT_FINDING_NOTE, "few_threads", d,
+                 from == CT_THREADS_OMP ? "unset OMP_NUM_THREADS"
+                                        : "--set cpu.threads, or more ranks on a node",
+                 "%d thread%s on %d cores: the others stay idle", d->threads, S(d->threads),
+                 d->cores);
+  return 1;
+}
+
+/* Nothing keeps these ranks' threads from meeting on a core, although there are enough cores. */
+static int shared(const ct_doctor_node_t *d, ct_findings_t *out)
+{
+  char cure[300];
+  if (!d->sharing) return 0;
+  ct__doctor_bind(d->job, share(d), cure, sizeof cure);
+  if (d->alike)
+    ct__doctor_add(out, CT_FINDING_NOTE, "not_bound", d, cure,
+                   "%d ranks are not bound: they share %d cores", d->n, d->cores);
+  else
+    ct__doctor_add(out, CT_FINDING_NOTE, "overlap", d, cure,
+                   "cores of several ranks overlap, although there are enough");
+  return 1;
+}
+
+/* Time that the cgroup gives is not seen in the mask: threads are stopped until the next period. */
+static void quota(const ct_doctor_node_t *d, ct_findings_t *out)
+{
+  char cure[300];
+  double cores = d->rank[0]->machine.quota;
+  if (cores <= 0 || d->threads <= cores + 0.5) return;
+  snprintf(cure, sizeof cure, "docker run --cpus=%d; or OMP_NUM_THREADS=%d", d->threads,
+           (int)cores > d->n ? (int)cores / d->n : 1);
+  ct__doctor_add(out, CT_FINDING_BAD, "quota", d, cure,
+                 "%d thread%s, but the cgroup gives them the time of %.1f core%s", d->threads,
+                 S(d->threads), cores, S(cores));
+}
+
+static void hyperthreads(const ct_doctor_node_t *d, ct_findings_t *out)
+{
+  char cure[300];
+  for (int i = 0; i < d->n; i++) {
+    const ct_facts_t *f = d->rank[i];
+    int physical = f->machine.physical;
+    if (f->on_gpu || physical == 0 || f->threads <= physical || f->threads > f->machine.cores)
+      continue;
+    if (d->job->launch.kind == CT_LAUNCH_SRUN)
+      snprintf(cure, sizeof cure, "srun --hint=nomultithread");
+    else
+      snprintf(cure, sizeof cure, "export OMP_NUM_THREADS=%d", physical);
+    ct__doctor_add(out, CT_FINDING_NOTE, "hyperthreads", d, cure,
+                   "%d threads of rank %d run on %d physical core%s", f->threads, f->rank, physical,
+                   S(physical));
+  }
+}
+
+/* A rank on several NUMA nodes: its memory is partly far from its threads. */
+static void numa(const ct_doctor_node_t *d, ct_findings_t *out)
+{
+  char cure[300];
+  for (int i = 0; i < d->n; i++) {
+    const ct_facts_t *f = d->rank[i];
+    int touched = 0, most = 0;
+    for (int k = 0; k < CT_NUMA_MAX; k++) {
+      touched += f->machine.numa_cores[k] > 0;
+      if (f->machine.numa_cores[k] > most) most = f->machine.numa_cores[k];
+    }
+    if (f->on_gpu || touched < 2) continue;
+    if (f->threads <= most)
+      ct__doctor_bind(d->job, share(d) < most ? share(d) : most, cure, sizeof cure);
+    else
+      snprintf(cure, sizeof cure, "%d ranks on a node, with %d cores each, are often faster",
+               d->n * touched, most);
+    ct__doctor_add(out, CT_FINDING_NOTE, "numa", d, cure,
+                   "rank %d, with %d thread%s, may use cores of %d NUMA nodes", f->rank, f->threads,
+                   S(f->threads), touched);
+  }
+}
+
+void ct__doctor_cores(const ct_doctor_node_t *d, ct_findings_t *out)
+{
+  if (d->cores == 0) return; /* the system did not tell */
+  int told = too_many(d, out) || idle(d, out) || few_threads(d, out);
+  if (!told) shared(d, out);
+  quota(d, out);
+  hyperthreads(d, out);
+  numa(d, out);
+}

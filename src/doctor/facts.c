@@ -1,0 +1,142 @@
+/* What is so: asked of the system, the environment and MPI. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "doctor/doctor.h"
+#include "base/ct_err.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "comm/ct_agree.h"
+#include "hdf5io/ct_h5.h"
+
+static const char *lookup(const char *name)
+{
+  return getenv(name);
+}
+
+/* A number in the environment; \a otherwise if there is none. */
+static int64_t number(const char *name, int64_t otherwise)
+{
+  int64_t value;
+  const char *text = getenv(name);
+  return text && ct_text_int(text, &value) == CT_OK && value >= 0 ? value : otherwise;
+}
+
+/* ---- a rank ---- */
+
+/* "64(x2),32" is two nodes of 64 and one of 32: which of them this is it does not say, so the least.  0: not
+ * known. */
+static int cpus_of_the_job(void)
+{
+  const char *text = getenv("SLURM_JOB_CPUS_PER_NODE");
+  int least = 0;
+  if (!text) return (int)number("SLURM_CPUS_ON_NODE", 0);
+  while (*text) {
+    long n = strtol(text, NULL, 10);
+    if (n > 0 && n < INT32_MAX && (least == 0 || n < least)) least = (int)n;
+    text += strcspn(text, ",");
+    text += *text == ',';
+  }
+  return least;
+}
+
+static int threads_from(const ct_config_t *c)
+{
+  const char *omp = getenv("OMP_NUM_THREADS");
+  if (c->cpu.threads || c->parallel.shards) return CT_THREADS_CONFIG;
+  return omp && atoi(omp) > 0 ? CT_THREADS_OMP : CT_THREADS_SHARE;
+}
+
+static double wall_clock(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void fill(const ct_setup_t *s, int threads, const char *why, int thorough, ct_facts_t *f)
+{
+  char mpi[128], reason[128];
+  memset(f, 0, sizeof *f); /* with the padding: it is sent as bytes */
+  ct_machine_read(&f->machine, thorough);
+  f->rank = s->topo->rank;
+  f->node = s->topo->node_index;
+  f->threads = threads;
+  f->threads_from = threads_from(&s->cfg);
+  f->cpus_of_the_job = cpus_of_the_job();
+  ct_topo_library(mpi, sizeof mpi);
+  f->mpi = ct_hash_text(mpi, 0);
+  snprintf(f->no_device, sizeof f->no_device, "%s", why);
+  if (!s->dev) return;
+  f->on_gpu = !s->be->host_memory;
+  if (f->on_gpu) f->gpus = s->be->probe(reason);
+  if (f->on_gpu) s->be->identify(s->dev, &f->gpu);
+}
+
+int ct_doctor_gather(const ct_setup_t *s, int threads, const char *why, int thorough,
+                     ct_facts_t **all)
+{
+  int rc = CT_OK, first = s->topo->rank == 0;
+  ct_facts_t *mine = ct_mem_alloc(sizeof *mine, "the facts of a rank");
+  *all = first ? ct_mem_array(s->topo->size, sizeof **all, "the facts of all ranks") : NULL;
+  if (!mine || (first && !*all)) rc = CT_ERR_NOMEM;
+  if (rc == CT_OK) fill(s, threads, why, thorough, mine);
+  CT_TRY(ct_agree(s->topo, rc));
+  mine->clock_s = wall_clock(); /* all have come from the agreement just now */
+  ct_agree_gather(s->topo, mine, (int)sizeof *mine, *all);
+out:
+  ct_mem_free(mine);
+  if (rc != CT_OK) {
+    ct_mem_free(*all);
+    *all = NULL;
+  }
+  return rc;
+}
+
+/* ---- the job ---- */
+
+static void batch_system(ct_job_t *job)
+{
+  static const struct {
+    const char *variable, *name;
+  } systems[] = {{"SLURM_JOB_ID", "Slurm"},
+                 {"PBS_JOBID", "PBS"},
+                 {"LSB_JOBID", "LSF"},
+                 {"FLUX_JOB_ID", "Flux"}};
+  const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");
+  for (size_t i = 0; i < sizeof systems / sizeof *systems && !*job->batch_system; i++) {
+    const char *id = getenv(systems[i].variable);
+    if (!id) continue;
+    snprintf(job->batch_system, sizeof job->batch_system, "%s", systems[i].name);
+    snprintf(job->id, sizeof job->id, "%s", id);
+  }
+  if (array && task) snprintf(job->id, sizeof job->id, "%.30s_%.30s", array, task);
+  job->job_nodes = (int)number("SLURM_JOB_NUM_NODES", 0);
+  job->job_tasks = (int)number("SLURM_NTASKS", 0);
+}
+
+void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_t *job)
+{
+  static const char *const levels[] = {"SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE"};
+  static const int numbers[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
+                                MPI_THREAD_MULTIPLE};
+  int level;
+  memset(job, 0, sizeof *job);
+  ct__launch_read(lookup, &job->launch);
+  job->left_s = INFINITY;
+  job->ranks = topo->size;
+  job->nodes = topo->nodes;
+  job->equal_nodes = topo->equal_nodes;
+  ct_topo_library(job->mpi, sizeof job->mpi);
+  MPI_Query_thread(&level);
+  for (int i = 0; i < 4; i++)
+    if (numbers[i] == level) snprintf(job->thread_level, sizeof job->thread_level, "%s", levels[i]);
+  snprintf(job->file_locking, sizeof job->file_locking, "%s", ct_h5_locking());
+  job->share_gpu = c->parallel.share_gpu;
+  job->wants_gpu = c->device == CT_DEVICE_AUTO || c->device == CT_DEVICE_CUDA;
+  batch_system(job);
+}

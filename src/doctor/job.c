@@ -1,0 +1,217 @@
+/* Findings about the job as a whole: launch, versions, the run directory, data. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor/doctor.h"
+
+#define S(n) ((n) == 1 ? "" : "s")
+#define MIB  ((int64_t)1 << 20)
+
+/* ---- launch and versions ---- */
+
+/* The first rank that differs from rank 0 in a number; 0: none does. */
+static int first_other(const ct_facts_t *f, int ranks, size_t at)
+{
+  for (int r = 1; r < ranks; r++)
+    if (memcmp((const char *)&f[r] + at, (const char *)&f[0] + at, sizeof(uint64_t)) != 0) return r;
+  return 0;
+}
+
+static void versions(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+{
+  static const struct {
+    size_t at;
+    int level;
+    const char *key, *what, *cure;
+  } checks[] = {{offsetof(ct_facts_t, machine.program), CT_FINDING_BAD, "program",
+                 "runs another program",
+                 "start the same file everywhere: name it with its path on a shared file system"},
+                {offsetof(ct_facts_t, mpi), CT_FINDING_BAD, "mpi", "has another MPI library",
+                 "load the same modules on all nodes, and check LD_LIBRARY_PATH"},
+                {offsetof(ct_facts_t, machine.libraries), CT_FINDING_NOTE, "libraries",
+                 "has other versions of some library", "compare the output of ldd on both nodes"}};
+  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+    int r = first_other(f, job->ranks, checks[i].at);
+    if (!r) continue;
+    ct__doctor_add(out, checks[i].level, checks[i].key, NULL, checks[i].cure,
+                   "rank %d on %s %s than rank 0 on %s", r, f[r].machine.host, checks[i].what,
+                   f[0].machine.host);
+  }
+}
+
+static void clocks(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+{
+  int far = 0;
+  for (int r = 1; r < job->ranks; r++)
+    if (fabs(f[r].clock_s - f[0].clock_s) > fabs(f[far].clock_s - f[0].clock_s)) far = r;
+  double off = f[far].clock_s - f[0].clock_s;
+  if (fabs(off) < 5 || f[far].node == f[0].node) return; /* less can be waiting, not the clock */
+  ct__doctor_add(out, CT_FINDING_NOTE, "clock", NULL,
+                 "ask for time synchronisation (chrony, NTP): times of files and logs mislead",
+                 "the clock of %s is %.0f s %s that of %s", f[far].machine.host, fabs(off),
+                 off > 0 ? "ahead of" : "behind", f[0].machine.host);
+}
+
+static void batch_job(const ct_job_t *job, ct_findings_t *out)
+{
+  if (job->launch.kind == CT_LAUNCH_NONE && job->job_tasks > 1) {
+    ct__doctor_add(out, CT_FINDING_NOTE, "alone", NULL,
+                   "srun --mpi=pmi2 --kill-on-bad-exit=1 ctrain-hpc",
+                   "one process alone, in a job of %d tasks", job->job_tasks);
+  } else if (job->job_nodes > job->nodes) {
+    ct__doctor_add(out, CT_FINDING_NOTE, "idle_nodes", NULL,
+                   "srun with as many --nodes and --ntasks-per-node as the job has",
+                   "the job has %d nodes, but ranks run on %d", job->job_nodes, job->nodes);
+  }
+  if (job->left_s < 0 && *job->batch_system)
+    ct__doctor_add(
+        out, CT_FINDING_NOTE, "no_end", NULL,
+        strcmp(job->batch_system, "Slurm") == 0
+            ? "export CTRAIN_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID -o %e)\" "
+              "+%s) before srun, or --set job.walltime=DURATION"
+            : "export CTRAIN_END_TIME=SECONDS_SINCE_1970, or --set job.walltime=DURATION",
+        "nobody says when this job ends, so a run cannot stop in time by itself");
+  if (job->left_s >= 0 && job->left_s < 300) {
+    ct__doctor_add(out, CT_FINDING_NOTE, "walltime", NULL, "",
+                   "the job reaches its time limit in %.0f s", job->left_s);
+  }
+}
+
+/* In each step all ranks wait for the slowest. */
+static void uneven(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+{
+  char cure[300];
+  int least = 0, most = 0;
+  for (int r = 1; r < job->ranks; r++) {
+    if (f[r].threads < f[least].threads) least = r;
+    if (f[r].threads > f[most].threads) most = r;
+  }
+  const ct_facts_t *a = &f[least], *b = &f[most];
+  if (a->on_gpu || a->threads * 2 > b->threads) return;
+  ct__doctor_bind(job, b->threads, cure, sizeof cure);
+  ct__doctor_add(
+      out, CT_FINDING_BAD, "uneven", NULL, cure,
+      "rank %d on %s has %d thread%s, but rank %d on %s has %d: all wait for the slowest", a->rank,
+      a->machine.host, a->threads, S(a->threads), b->rank, b->machine.host, b->threads);
+}
+
+void ct__doctor_launch(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+{
+  versions(f, job, out);
+  clocks(f, job, out);
+  uneven(f, job, out);
+  batch_job(job, out);
+  if (!job->equal_nodes)
+    ct__doctor_add(out, CT_FINDING_NOTE, "unequal_nodes", NULL,
+                   "a number of ranks that the nodes divide, and --ntasks-per-node or -ppn",
+                   "some nodes have more ranks than others: gradients take a slower way");
+}
+
+/* ---- the run directory ---- */
+
+static int is_true(const char *word)
+{
+  return strcmp(word, "TRUE") == 0 || strcmp(word, "1") == 0;
+}
+
+static void space(const ct_job_t *job, ct_findings_t *out)
+{
+  char a[32], b[32];
+  const ct_volume_t *v = &job->volume;
+  int64_t want = 2 * (int64_t)job->checkpoint_bytes; /* a new one is written beside the last */
+  if (v->free < 0) return;
+  ct_text_bytes((double)v->free, a, sizeof a);
+  ct_text_bytes((double)job->checkpoint_bytes, b, sizeof b);
+  if (v->free < want || v->files == 0) {
+    ct__doctor_add(out, CT_FINDING_BAD, "space", NULL,
+                   "make room, or --set run.dir=SOMEWHERE_LARGER",
+                   "%s has room for %s%s, but a checkpoint is about %s", job->dir, a,
+                   v->files == 0 ? " and no more files" : "", b);
+  } else if (v->free < 1024 * MIB) {
+    ct__doctor_add(out, CT_FINDING_NOTE, "space", NULL, "", "%s has room for %s", job->dir, a);
+  }
+}
+
+void ct__doctor_files(const ct_job_t *job, ct_findings_t *out)
+{
+  const ct_volume_t *v = &job->volume;
+  if (!v->type[0]) return;
+  if (!v->writable) {
+    ct__doctor_add(out, CT_FINDING_BAD, "directory", NULL,
+                   "--set run.dir=$SCRATCH/runs/NAME, or another directory of yours",
+                   "%s cannot be written: %s", job->dir, strerror(v->error));
+  } else {
+    space(job, out);
+  }
+  if (v->local && strcmp(v->type, "overlay") != 0) {
+    ct__doctor_add(out, *job->batch_system ? CT_FINDING_BAD : CT_FINDING_NOTE, "local", NULL,
+                   "--set run.dir= a directory that all nodes share and that stays",
+                   "%s is %s: what is in it is gone with this node or job", job->dir, v->type);
+  }
+  if (v->writable && v->flock_error && is_true(job->file_locking)) {
+    ct__doctor_add(out, CT_FINDING_BAD, "locking", NULL, "unset HDF5_USE_FILE_LOCKING",
+                   "%s (%s) has no file locks (%s), but HDF5_USE_FILE_LOCKING is %s", job->dir,
+                   v->type, strerror(v->flock_error), job->file_locking);
+  }
+}
+
+/* ---- data ---- */
+
+static void batch(const ct_job_t *job, ct_findings_t *out)
+{
+  char cure[300];
+  const ct_data_facts_t *d = &job->data;
+  if (d->batch < job->ranks) {
+    snprintf(cure, sizeof cure, "--set data.batch=%d or more, or fewer ranks", job->ranks);
+    ct__doctor_add(out, CT_FINDING_BAD, "batch", NULL, cure,
+                   "data.batch is %" PRId64 ", so %" PRId64 " of %d ranks never have a sample",
+                   d->batch, job->ranks - d->batch, job->ranks);
+  } else if (d->batch % job->ranks) {
+    snprintf(cure, sizeof cure, "--set data.batch=%" PRId64,
+             (d->batch / job->ranks + 1) * job->ranks);
+    ct__doctor_add(out, CT_FINDING_NOTE, "batch", NULL, cure,
+                   "data.batch %" PRId64
+                   " is no multiple of %d ranks: some wait for the others in each "
+                   "step",
+                   d->batch, job->ranks);
+  }
+  if (d->samples < d->batch) {
+    ct__doctor_add(out, CT_FINDING_NOTE, "few_samples", NULL, "",
+                   "data.train has %" PRId64 " samples, fewer than data.batch (%" PRId64 ")",
+                   d->samples, d->batch);
+  }
+}
+
+/* A block is read and decoded as a whole for any of its samples. */
+static void blocks(const ct_job_t *job, ct_findings_t *out)
+{
+  char size[32];
+  const ct_data_facts_t *d = &job->data;
+  if (d->files == 0 || d->cached) return;
+  if (d->block_bytes >= (size_t)(16 * MIB) && d->block_rows > 1) {
+    ct__doctor_add(out, d->shuffled ? CT_FINDING_BAD : CT_FINDING_NOTE, "chunks", NULL,
+                   "pack the data again (ctrain-hpc pack), or h5repack -l images:CHUNK=16x...; or "
+                   "a data.cache_mb that holds all",
+                   "a chunk of data.train is %s (%" PRId64
+                   " samples), read as a whole for each of them",
+                   ct_text_bytes((double)d->block_bytes, size, sizeof size), d->block_rows);
+  } else if (d->blocks < job->ranks) {
+    ct__doctor_add(out, CT_FINDING_NOTE, "chunks", NULL,
+                   "pack the data again with --shards, in smaller chunks",
+                   "data.train has %" PRId64 " chunk%s for %d ranks: several read "
+                   "the same ones",
+                   d->blocks, S(d->blocks), job->ranks);
+  }
+}
+
+void ct__doctor_data(const ct_job_t *job, ct_findings_t *out)
+{
+  if (job->data.error[0]) {
+    ct__doctor_add(out, CT_FINDING_BAD, "data", NULL, "", "%s", job->data.error);
+    return;
+  }
+  batch(job, out);
+  blocks(job, out);
+}

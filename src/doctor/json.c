@@ -1,0 +1,108 @@
+/* The report for programs. */
+#include <math.h>
+
+#include "doctor/doctor.h"
+#include "app/result.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+
+/* null for what is not known or has no limit */
+static json_t *count_or_null(int64_t n)
+{
+  return n < 0 || n == CT_NO_LIMIT ? json_null() : json_integer((json_int_t)n);
+}
+
+/* With the names of files in it. */
+static json_t *words(const char *text)
+{
+  char *copy = ct_text_utf8_copy(text);
+  json_t *o = json_string(copy);
+  ct_mem_free(copy);
+  return o;
+}
+
+static json_t *text_or_null(const char *text)
+{
+  return *text ? words(text) : json_null();
+}
+
+/* The cores of a mask as numbers. */
+static json_t *cores(const ct_machine_t *m)
+{
+  json_t *list = json_array();
+  for (int i = 0; i < CT_MASK_BYTES * 8; i++)
+    if (m->mask[i / 8] >> i % 8 & 1) json_array_append_new(list, json_integer(i));
+  return list;
+}
+
+static json_t *rank(const ct_facts_t *f)
+{
+  const ct_machine_t *m = &f->machine;
+  json_t *o = json_pack("{s:i, s:s, s:i, s:i, s:o, s:i, s:i, s:i, s:i}", "rank", f->rank, "host",
+                        m->host, "node", f->node, "threads", f->threads, "cores", cores(m),
+                        "physical_cores", m->physical, "online_cores", m->online, "allowed_cores",
+                        m->allowed, "numa_nodes", m->numa_nodes);
+  if (!o) return NULL;
+  json_object_set_new(o, "memory_total", count_or_null(m->memory_total));
+  json_object_set_new(o, "memory_free", count_or_null(m->memory_free));
+  json_object_set_new(o, "memory_limit", count_or_null(m->memory_limit));
+  json_object_set_new(o, "stack", count_or_null(m->stack));
+  json_object_set_new(o, "open_files", count_or_null(m->files));
+  json_object_set_new(o, "locked_memory", count_or_null(m->locked));
+  json_object_set_new(o, "shm_total", count_or_null(m->shm_total));
+  json_object_set_new(o, "shm_free", count_or_null(m->shm_free));
+  json_object_set_new(o, "gpu", text_or_null(f->gpu.bus));
+  return o;
+}
+
+static json_t *finding(const ct_finding_t *f)
+{
+  static const char *const levels[] = {"ok", "note", "bad"};
+  return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o}", "level", levels[f->level], "key", f->key,
+                   "host", text_or_null(f->host), "nodes", f->nodes, "what", words(f->what), "cure",
+                   text_or_null(f->cure));
+}
+
+static json_t *directory(const ct_job_t *job)
+{
+  const ct_volume_t *v = &job->volume;
+  return json_pack("{s:o, s:s, s:o, s:b, s:b, s:b}", "path", words(job->dir), "type", v->type,
+                   "free", count_or_null(v->free), "writable", v->writable, "flock",
+                   v->writable && !v->flock_error, "fcntl", v->writable && !v->fcntl_error);
+}
+
+static json_t *data(const ct_job_t *job)
+{
+  const ct_data_facts_t *d = &job->data;
+  if (!job->has_config || !d->samples) return json_null();
+  return json_pack("{s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I}", "samples",
+                   (json_int_t)d->samples, "val_samples", (json_int_t)d->val_samples, "classes",
+                   (json_int_t)d->classes, "batch", (json_int_t)d->batch, "files", d->files,
+                   "chunks", (json_int_t)d->blocks, "chunk_bytes", (json_int_t)d->block_bytes,
+                   "rank_bytes", (json_int_t)ct_needs_total(&job->needs), "checkpoint_bytes",
+                   (json_int_t)job->checkpoint_bytes);
+}
+
+int ct_doctor_json(const ct_facts_t *f, const ct_job_t *job, const ct_findings_t *findings,
+                   ct_str_t *out)
+{
+  json_t *ranks = json_array(), *list = json_array();
+  for (int r = 0; r < job->ranks; r++)
+    json_array_append_new(ranks, rank(&f[r]));
+  for (int i = 0; i < findings->n; i++)
+    json_array_append_new(list, finding(&findings->list[i]));
+  json_t *o =
+      json_pack("{s:s, s:i, s:i, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
+                ct_doctor_count(findings, CT_FINDING_BAD) ? "bad" : "good", "ranks_total",
+                job->ranks, "nodes", job->nodes, "launched_by", text_or_null(job->launch.name),
+                "mpi", job->mpi, "mpi_threads", job->thread_level, "batch_system",
+                text_or_null(job->batch_system), "job_id", text_or_null(job->id), "directory",
+                directory(job), "data", data(job), "ranks", ranks, "findings", list);
+  if (o)
+    json_object_set_new(o, "left_s",
+                        isfinite(job->left_s) && job->left_s >= 0 ? json_real(job->left_s)
+                                                                  : json_null());
+  int rc = ct_result_json(o, out);
+  json_decref(o);
+  return rc;
+}

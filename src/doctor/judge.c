@@ -1,0 +1,190 @@
+/* Facts to findings, in order.  Nothing here asks the system. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor/doctor.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+
+/* ---- nodes ---- */
+
+static int overlap(const ct_facts_t *a, const ct_facts_t *b, size_t bytes)
+{
+  for (size_t i = 0; i < bytes; i++)
+    if (a->machine.mask[i] & b->machine.mask[i]) return 1;
+  return 0;
+}
+
+/* The bytes of masks that can hold a core: the machine's, and as masks say it. */
+static size_t mask_bytes(const ct_doctor_node_t *d)
+{
+  size_t bytes = 0;
+  for (int i = 0; i < d->n; i++)
+    for (size_t b = CT_MASK_BYTES; b > bytes; b--)
+      if (d->rank[i]->machine.mask[b - 1]) bytes = b;
+  return bytes;
+}
+
+/* Cores that rank \a from and those whose masks overlap with its may use together; -1: all ranks. */
+static int count_union(const ct_doctor_node_t *d, int from, size_t bytes)
+{
+  unsigned char all[CT_MASK_BYTES] = {0};
+  int count = 0;
+  const ct_facts_t *first = from < 0 ? NULL : d->rank[from];
+  for (int i = 0; i < d->n; i++) {
+    if (first && i != from && !overlap(first, d->rank[i], bytes)) continue;
+    for (size_t b = 0; b < bytes; b++)
+      all[b] |= d->rank[i]->machine.mask[b];
+  }
+  for (size_t b = 0; b < bytes; b++)
+    count += __builtin_popcount(all[b]);
+  return count;
+}
+
+/* On a GPU the threads of a rank only feed it: one core is what it needs at least. */
+static int busy_threads(const ct_facts_t *f)
+{
+  return f->on_gpu ? 1 : f->threads;
+}
+
+/* The ranks that share cores with rank \a i, if they want for cores more than those found before. */
+static void judge_group(ct_doctor_node_t *d, int i, size_t bytes)
+{
+  int ranks = 0, threads = 0;
+  for (int j = 0; j < d->n; j++) {
+    if (j != i && !overlap(d->rank[i], d->rank[j], bytes)) continue;
+    if (j < i && d->alike) return; /* was looked at with that one */
+    d->sharing |= j != i;
+    ranks++;
+    threads += busy_threads(d->rank[j]);
+  }
+  int cores = d->alike ? d->cores : count_union(d, i, bytes);
+  if (d->group_ranks && threads - cores <= d->group_threads - d->group_cores) return;
+  d->group_ranks = ranks;
+  d->group_threads = threads;
+  d->group_cores = cores;
+}
+
+static void describe_node(ct_doctor_node_t *d)
+{
+  size_t bytes = mask_bytes(d);
+  int of_the_job = d->rank[0]->cpus_of_the_job;
+  d->alike = 1;
+  d->cores = count_union(d, -1, bytes);
+  d->allowed = d->rank[0]->machine.allowed;
+  for (int i = 0; i < d->n; i++) {
+    d->threads += busy_threads(d->rank[i]);
+    d->alike &= memcmp(d->rank[i]->machine.mask, d->rank[0]->machine.mask, bytes) == 0;
+    if (d->rank[i]->machine.allowed > d->allowed) d->allowed = d->rank[i]->machine.allowed;
+  }
+  if (of_the_job > 0 && of_the_job < d->allowed) d->allowed = of_the_job;
+  if (d->allowed < d->cores) d->allowed = d->cores;
+  for (int i = 0; i < d->n; i++)
+    judge_group(d, i, bytes);
+}
+
+void ct_doctor_nodes(const ct_facts_t *f, const ct_job_t *job, const ct_facts_t **order,
+                     ct_doctor_node_t *nodes)
+{
+  int at = 0;
+  memset(nodes, 0, (size_t)job->nodes * sizeof *nodes);
+  for (int r = 0; r < job->ranks; r++)
+    nodes[f[r].node].n++;
+  for (int i = 0; i < job->nodes; i++) {
+    nodes[i].index = i;
+    nodes[i].job = job;
+    nodes[i].rank = order + at;
+    at += nodes[i].n;
+    nodes[i].n = 0; /* counts again below */
+  }
+  for (int r = 0; r < job->ranks; r++) {
+    ct_doctor_node_t *d = &nodes[f[r].node];
+    d->rank[d->n++] = &f[r];
+  }
+  for (int i = 0; i < job->nodes; i++)
+    describe_node(&nodes[i]);
+}
+
+/* ---- findings ---- */
+
+void ct__doctor_add(ct_findings_t *out, int level, const char *key, const ct_doctor_node_t *node,
+                    const char *cure, const char *fmt, ...)
+{
+  ct_finding_t *f = out->list, *end = out->list + out->n;
+  while (f < end && (strcmp(f->key, key) != 0 || f->level != level))
+    f++;
+  if (f < end) { /* on another node, or of another rank of this one */
+    f->nodes += node && f->node != node->index;
+    f->node = node ? node->index : f->node;
+    return;
+  }
+  if (out->n == CT_FINDINGS_MAX) return;
+  out->n++;
+  *f = (ct_finding_t){
+      .level = level, .key = key, .node = node ? node->index : -1, .nodes = node != NULL};
+  if (node) memcpy(f->host, node->rank[0]->machine.host, sizeof f->host);
+  va_list args;
+  va_start(args, fmt);
+  ct_text_vfit(f->what, sizeof f->what, fmt, args);
+  va_end(args);
+  snprintf(f->cure, sizeof f->cure, "%s", cure);
+}
+
+int ct_doctor_count(const ct_findings_t *f, int level)
+{
+  int n = 0;
+  for (int i = 0; i < f->n; i++)
+    n += f->list[i].level == level;
+  return n;
+}
+
+/* What is fine is said once for each subject, if nothing in \a found since was said against it. */
+static void add_fine(ct_findings_t *out, int before, const char *key, const char *what)
+{
+  if (out->n == before) ct__doctor_add(out, CT_FINDING_OK, key, NULL, "", "%s", what);
+}
+
+static void judge_nodes(const ct_doctor_node_t *nodes, const ct_job_t *job, ct_findings_t *out)
+{
+  int before = out->n, gpus = 0;
+  for (int i = 0; i < job->nodes; i++)
+    ct__doctor_cores(&nodes[i], out);
+  add_fine(out, before, "cores", "cores: every thread has one of its own");
+  before = out->n;
+  for (int i = 0; i < job->nodes; i++)
+    ct__doctor_memory(&nodes[i], out);
+  add_fine(out, before, "limits", "memory, /dev/shm and resource limits suffice");
+  before = out->n;
+  for (int i = 0; i < job->nodes; i++) {
+    ct__doctor_gpus(&nodes[i], out);
+    gpus += nodes[i].rank[0]->on_gpu;
+  }
+  if (gpus) add_fine(out, before, "gpus", "GPUs: one for each rank, near its cores");
+}
+
+int ct_doctor_judge(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+{
+  int rc = CT_OK, before;
+  ct_doctor_node_t *nodes = ct_mem_array(job->nodes, sizeof *nodes, "the table of nodes");
+  const ct_facts_t **order = ct_mem_array(job->ranks, sizeof *order, "the ranks of the nodes");
+  out->n = 0;
+  if (!nodes || !order) CT_TRY(CT_ERR_NOMEM);
+  ct_doctor_nodes(f, job, order, nodes);
+  ct__doctor_launch(f, job, out);
+  add_fine(out, 0, "launch", "launch: one world, the same program and libraries on all ranks");
+  judge_nodes(nodes, job, out);
+  before = out->n;
+  ct__doctor_files(job, out);
+  if (job->volume.type[0]) add_fine(out, before, "files", "the run directory can be written");
+  before = out->n;
+  if (job->has_config) {
+    ct__doctor_data(job, out);
+    add_fine(out, before, "data", "data, model and batch fit together, and the memory");
+  }
+out:
+  ct_mem_free(order);
+  ct_mem_free(nodes);
+  return rc;
+}

@@ -1,0 +1,252 @@
+/* The report for people. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/builtin.h"
+#include "doctor/doctor.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+#define S(n) ((n) == 1 ? "" : "s")
+
+static const char *bytes_or_none(int64_t n, char buf[32])
+{
+  if (n == CT_NO_LIMIT) return "unlimited";
+  return n < 0 ? "unknown" : ct_text_bytes((double)n, buf, 32);
+}
+
+/* ---- the table of nodes ---- */
+
+static void range_text(const ct_doctor_node_t *d, int (*of)(const ct_facts_t *), char *buf,
+                       size_t cap)
+{
+  int least = of(d->rank[0]), most = least;
+  for (int i = 1; i < d->n; i++) {
+    int n = of(d->rank[i]);
+    least = n < least ? n : least;
+    most = n > most ? n : most;
+  }
+  snprintf(buf, cap, least == most ? "%d" : "%d-%d", least, most);
+}
+
+static int threads_of(const ct_facts_t *f)
+{
+  return f->threads;
+}
+
+static int cores_of(const ct_facts_t *f)
+{
+  return f->machine.cores;
+}
+
+static int numa_of(const ct_facts_t *f)
+{
+  int n = 0;
+  for (int i = 0; i < CT_NUMA_MAX; i++)
+    n += f->machine.numa_cores[i] > 0;
+  return n;
+}
+
+/* A row without the host. */
+static int node_row(const ct_doctor_node_t *d, ct_str_t *row)
+{
+  int rc = CT_OK;
+  ct_str_clear(row);
+  char cores[48], each[24], threads[24], numa[24], memory[32], gpus[40], of[40];
+  const ct_machine_t *m = &d->rank[0]->machine;
+  range_text(d, cores_of, each, sizeof each);
+  range_text(d, threads_of, threads, sizeof threads);
+  range_text(d, numa_of, numa, sizeof numa);
+  snprintf(cores, sizeof cores, "%s%s", each, d->sharing ? " shared" : "");
+  int64_t most = m->memory_limit < m->memory_total ? m->memory_limit : m->memory_total;
+  if (d->rank[0]->on_gpu)
+    snprintf(gpus, sizeof gpus, "%d of %d", d->n < d->rank[0]->gpus ? d->n : d->rank[0]->gpus,
+             d->rank[0]->gpus);
+  else
+    snprintf(gpus, sizeof gpus, "%s", m->nvidia ? "not used" : "none");
+  snprintf(of, sizeof of, "%s of %d", numa, m->numa_nodes);
+  CT_TRY(ct_str_add(row, "%6d  %-11s %-8d %-8s %-11s %-8s %s", d->n, cores, d->allowed, threads, of,
+                    bytes_or_none(most, memory), gpus));
+out:
+  return rc;
+}
+
+static int node_table(const ct_doctor_node_t *nodes, const ct_job_t *job, ct_str_t *out)
+{
+  int rc = CT_OK, wide = 4;
+  ct_str_t row = {0}, next = {0};
+  for (int i = 0; i < job->nodes; i++) {
+    int len = (int)strlen(nodes[i].rank[0]->machine.host);
+    wide = len > wide ? len : wide;
+  }
+  CT_TRY(ct_str_add(out,
+                    "  %-*s   ranks  cores each  allowed  threads  NUMA nodes  memory   GPUs\n",
+                    wide, "node"));
+  for (int i = 0, end; i < job->nodes; i = end) {
+    CT_TRY(node_row(&nodes[i], &row));
+    for (end = i + 1; end < job->nodes; end++) {
+      CT_TRY(node_row(&nodes[end], &next));
+      if (strcmp(row.data, next.data) != 0) break;
+    }
+    CT_TRY(ct_str_add(out, "  %-*s  %s\n", wide, nodes[i].rank[0]->machine.host, row.data));
+    if (end == i + 2)
+      CT_TRY(ct_str_add(out, "  %s: the same\n", nodes[i + 1].rank[0]->machine.host));
+    if (end > i + 2)
+      CT_TRY(ct_str_add(out, "  %s to %s, %d nodes: the same\n", nodes[i + 1].rank[0]->machine.host,
+                        nodes[end - 1].rank[0]->machine.host, end - i - 1));
+  }
+out:
+  ct_str_clear(&row);
+  ct_str_clear(&next);
+  return rc;
+}
+
+/* ---- what else is known ---- */
+
+static int launch(const ct_facts_t *f, const ct_job_t *job, ct_str_t *out)
+{
+  static const char *const from[] = {"their share of the cores", "OMP_NUM_THREADS",
+                                     "the configuration"};
+  int rc = CT_OK;
+  char left[32];
+  CT_TRY(ct_str_add(out, "  launch      %s; %s, MPI_THREAD_%s\n",
+                    *job->launch.name ? job->launch.name : "by hand", job->mpi, job->thread_level));
+  CT_TRY(ct_str_add(out, "  threads     by %s\n", from[f->threads_from]));
+  if (!*job->batch_system) goto out;
+  CT_TRY(ct_str_add(out, "  job         %s %s", job->batch_system, job->id));
+  if (job->job_nodes) CT_TRY(ct_str_add(out, ", %d node%s", job->job_nodes, S(job->job_nodes)));
+  if (job->left_s >= 0 && isfinite(job->left_s))
+    CT_TRY(ct_str_add(out, ", ends in %s", ct_text_seconds(job->left_s, left, sizeof left)));
+  CT_TRY(ct_str_add(out, "\n"));
+out:
+  return rc;
+}
+
+static int system_facts(const ct_machine_t *m, ct_str_t *out)
+{
+  int rc = CT_OK;
+  char a[32], b[32], c[32], d[32];
+  CT_TRY(ct_str_add(out, "  memory      %s free, cgroup limit %s, addresses %s\n",
+                    bytes_or_none(m->memory_free, a),
+                    m->memory_limit == CT_NO_LIMIT ? "none" : bytes_or_none(m->memory_limit, b),
+                    bytes_or_none(m->address_space, c)));
+  CT_TRY(ct_str_add(out, "  /dev/shm    %s, %s free\n", bytes_or_none(m->shm_total, a),
+                    bytes_or_none(m->shm_free, b)));
+  CT_TRY(ct_str_add(out, "  limits      stack %s, open files %" PRId64 ", locked memory %s, ",
+                    bytes_or_none(m->stack, a), m->files, bytes_or_none(m->locked, b)));
+  CT_TRY(ct_str_add(out, "core files %s\n", m->core == 0 ? "off" : bytes_or_none(m->core, d)));
+  if (m->quota > 0) CT_TRY(ct_str_add(out, "  cgroup      time of %.1f cores\n", m->quota));
+  if (m->infiniband)
+    CT_TRY(
+        ct_str_add(out, "  network     %d InfiniBand device%s\n", m->infiniband, S(m->infiniband)));
+out:
+  return rc;
+}
+
+static int directory(const ct_job_t *job, ct_str_t *out)
+{
+  int rc = CT_OK;
+  char free_text[32];
+  const ct_volume_t *v = &job->volume;
+  if (!v->type[0]) return CT_OK;
+  CT_TRY(ct_str_add(out, "  directory   %s: %s, %s free", job->dir, v->type,
+                    bytes_or_none(v->free, free_text)));
+  if (v->writable)
+    CT_TRY(ct_str_add(out, "; file locks: flock %s, fcntl %s",
+                      v->flock_error ? strerror(v->flock_error) : "works",
+                      v->fcntl_error ? strerror(v->fcntl_error) : "works"));
+  CT_TRY(ct_str_add(out, "; HDF5_USE_FILE_LOCKING %s\n",
+                    *job->file_locking ? job->file_locking : "not set: HDF5 takes no locks"));
+out:
+  return rc;
+}
+
+static int run_facts(const ct_job_t *job, ct_str_t *out)
+{
+  int rc = CT_OK;
+  char a[32], b[32];
+  const ct_data_facts_t *d = &job->data;
+  if (!job->has_config || !d->samples) return CT_OK;
+  CT_TRY(ct_str_add(
+      out, "  data        %" PRId64 " samples (%s), %" PRId64 " %s, %" PRId64 " for evaluation\n",
+      d->samples, d->sample, d->targets ? d->targets : d->classes,
+      d->targets ? "targets" : "classes", d->val_samples));
+  if (d->files)
+    CT_TRY(ct_str_add(out,
+                      "  files       %d, in %" PRId64 " chunk%s of %" PRId64 " sample%s (%s%s)%s\n",
+                      d->files, d->blocks, S(d->blocks), d->block_rows, S(d->block_rows),
+                      ct_text_bytes((double)d->block_bytes, a, sizeof a),
+                      d->compressed ? ", deflate" : "", d->cached ? "; all fit in the cache" : ""));
+  CT_TRY(ct_str_add(out, "  batch       %" PRId64 " over %d rank%s\n", d->batch, job->ranks,
+                    S(job->ranks)));
+  if (job->needs.weights)
+    CT_TRY(ct_str_add(out, "  needs       about %s of memory for each rank; checkpoints of %s\n",
+                      ct_text_bytes((double)ct_needs_total(&job->needs), a, sizeof a),
+                      ct_text_bytes((double)job->checkpoint_bytes, b, sizeof b)));
+out:
+  return rc;
+}
+
+static int libraries(ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "  versions    "));
+  CT_TRY(ct_builtin_versions("\n              ", out));
+  CT_TRY(ct_str_add(out, "\n"));
+out:
+  return rc;
+}
+
+/* ---- findings ---- */
+
+static int findings_of(const ct_findings_t *f, int level, ct_str_t *out)
+{
+  static const char *const words[] = {"ok", "note", "BAD"};
+  int rc = CT_OK;
+  for (int i = 0; i < f->n; i++) {
+    if (f->list[i].level != level) continue;
+    CT_TRY(ct_str_add(out, "  %-5s ", words[level]));
+    CT_TRY(ct_doctor_sentence(&f->list[i], out));
+    CT_TRY(ct_str_add(out, "\n"));
+    if (f->list[i].cure[0]) CT_TRY(ct_str_add(out, "        cure: %s\n", f->list[i].cure));
+  }
+out:
+  return rc;
+}
+
+static int verdict(const ct_findings_t *f, ct_str_t *out)
+{
+  int bad = ct_doctor_count(f, CT_FINDING_BAD), notes = ct_doctor_count(f, CT_FINDING_NOTE);
+  if (bad) return ct_str_add(out, "\nVerdict: %d thing%s to cure before a long run\n", bad, S(bad));
+  if (notes) return ct_str_add(out, "\nVerdict: good, with %d note%s\n", notes, S(notes));
+  return ct_str_add(out, "\nVerdict: good\n");
+}
+
+int ct_doctor_report(const ct_facts_t *f, const ct_job_t *job, const ct_findings_t *findings,
+                     ct_str_t *out)
+{
+  int rc = CT_OK;
+  ct_doctor_node_t *nodes = ct_mem_array(job->nodes, sizeof *nodes, "the table of nodes");
+  const ct_facts_t **order = ct_mem_array(job->ranks, sizeof *order, "the ranks of the nodes");
+  if (!nodes || !order) CT_TRY(CT_ERR_NOMEM);
+  ct_doctor_nodes(f, job, order, nodes);
+  CT_TRY(ct_doctor_line(nodes, job, out));
+  CT_TRY(ct_str_add(out, "\n\n"));
+  CT_TRY(node_table(nodes, job, out));
+  CT_TRY(ct_str_add(out, "\n"));
+  CT_TRY(launch(f, job, out));
+  CT_TRY(system_facts(&f->machine, out));
+  CT_TRY(directory(job, out));
+  CT_TRY(run_facts(job, out));
+  CT_TRY(libraries(out));
+  CT_TRY(ct_str_add(out, "\n"));
+  for (int level = CT_FINDING_BAD; level >= CT_FINDING_OK; level--)
+    CT_TRY(findings_of(findings, level, out));
+  CT_TRY(verdict(findings, out));
+out:
+  ct_mem_free(order);
+  ct_mem_free(nodes);
+  return rc;
+}

@@ -1,0 +1,123 @@
+#include "job/ct_launch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_text.h"
+
+/* Launchers leave their variables to everything that is started below them, so the innermost one
+ * counts: the rows stand in the order in which launchers are nested in practice, innermost
+ * first, and the first row that applies decides.
+ *
+ * - PMI_SIZE comes from a process manager that spoke PMI to this very process: hydra's mpiexec,
+ *   srun --mpi=pmi2, Flux.  Under mpiexec inside a Slurm job the variables of Slurm are those of
+ *   hydra's proxy (one per node), so they must not be asked before it; likewise under Open MPI.
+ * - Flux often runs inside a Slurm allocation, never the other way round.
+ * - Slurm sets SLURM_NTASKS for a whole job as well: in the batch script and in the shell of
+ *   salloc, where one process on its own (`ctrain-hpc summary`) is what was meant, and harmless.
+ *   Tasks that srun started are known by a step number; those of the batch script and of
+ *   salloc's interactive shell are pseudo steps, if they are set at all (slurm.h:
+ *   SLURM_MAX_NORMAL_STEP_ID).
+ * - PMIx, PALS and ALPS tell a task its number but not how many there are.  A number that the
+ *   world does not have gives them away as well; only the first task cannot know. */
+typedef struct launcher {
+  const char *name;
+  const char *tasks[2]; /* how many; the first that is set.  None: not told */
+  const char *task[2];  /* which one */
+  const char *step[2];  /* if named: applies to ordinary Slurm steps only */
+  const char *cure;     /* NULL: the general one */
+} launcher_t;
+
+static const launcher_t launchers[] = {
+    {"mpiexec", {"PMI_SIZE"}, {"PMI_RANK"}, {0}, 0},
+    {"Open MPI's mpirun", {"OMPI_COMM_WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK"}, {0}, 0},
+    {"Flux", {"FLUX_JOB_SIZE"}, {"FLUX_TASK_RANK"}, {0}, 0},
+    {"srun",
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     {"SLURM_PROCID"},
+     {"SLURM_STEP_ID", "SLURM_STEPID"},
+     "start it with 'srun --mpi=pmi2' ('srun --mpi=list' shows what this Slurm has) or with "
+     "mpiexec"},
+    {"PMIx", {0}, {"PMIX_RANK"}, {0}, 0},
+    {"PALS", {0}, {"PALS_RANKID"}, {0}, 0},
+    {"aprun", {0}, {"ALPS_APP_PE"}, {0}, 0},
+};
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
+
+static const int64_t first_pseudo_step = 0xfffffff0;
+
+/* The value of the first of two variables that is a number; -1: neither. */
+static int64_t number(ct__launch_env_t env, const char *const name[2])
+{
+  for (int i = 0; i < 2 && name[i]; i++) {
+    const char *text = env(name[i]);
+    int64_t value;
+    if (text && ct_text_int(text, &value) == CT_OK && value >= 0) return value;
+  }
+  return -1;
+}
+
+static int applies(ct__launch_env_t env, const launcher_t *l)
+{
+  if (l->step[0]) {
+    int64_t step = number(env, l->step);
+    if (step < 0 || step >= first_pseudo_step) return 0;
+  }
+  return number(env, l->tasks[0] ? l->tasks : l->task) >= 0;
+}
+
+int ct__launch_check(ct__launch_env_t env, int world, const char *library, int *speaker)
+{
+  int rc = CT_OK;
+  *speaker = 1;
+  const launcher_t *l = launchers;
+  while (l < launchers + LAUNCHERS && !applies(env, l))
+    l++;
+  if (l == launchers + LAUNCHERS) return CT_OK;
+
+  int64_t tasks = number(env, l->tasks), task = number(env, l->task);
+  if (tasks < 0) tasks = task + 1; /* at least */
+  if (tasks <= world) return CT_OK;
+  int64_t first = l->tasks[0] ? 0 : world; /* the first that can know */
+  *speaker = task < 0 || task == first;
+  if (l->cure)
+    CT_FAIL(CT_ERR_USAGE, "%s started %s%lld tasks but MPI sees %d, so each would train alone: %s",
+            l->name, l->tasks[0] ? "" : "at least ", (long long)tasks, world, l->cure);
+  CT_FAIL(
+      CT_ERR_USAGE,
+      "%s started %s%lld tasks but MPI sees %d, so each would train alone: use the launcher that "
+      "belongs to the MPI library of this program (%s)",
+      l->name, l->tasks[0] ? "" : "at least ", (long long)tasks, world, library);
+out:
+  return rc;
+}
+
+/* A task of an ordinary step of srun; how MPI is told is in SLURM_MPI_TYPE. */
+static int started_by_srun(ct__launch_env_t env)
+{
+  static const char *const step[2] = {"SLURM_STEP_ID", "SLURM_STEPID"};
+  int64_t number_of_step = number(env, step);
+  return number_of_step >= 0 && number_of_step < first_pseudo_step;
+}
+
+void ct__launch_read(ct__launch_env_t env, ct_launch_t *out)
+{
+  const char *pmi = env("SLURM_MPI_TYPE");
+  *out = (ct_launch_t){.kind = CT_LAUNCH_NONE};
+  if (env("HYDI_CONTROL_FD") || (env("PMI_SIZE") && env("MPI_LOCALNRANKS"))) {
+    *out = (ct_launch_t){CT_LAUNCH_HYDRA, "mpiexec (hydra)"};
+  } else if (env("OMPI_COMM_WORLD_SIZE")) {
+    *out = (ct_launch_t){CT_LAUNCH_OPENMPI, "mpirun (Open MPI)"};
+  } else if (env("FLUX_TASK_RANK")) {
+    *out = (ct_launch_t){CT_LAUNCH_FLUX, "Flux"};
+  } else if (started_by_srun(env)) {
+    out->kind = CT_LAUNCH_SRUN;
+    if (!pmi || !*pmi) pmi = env("PMIX_RANK") ? "pmix" : env("PMI_SIZE") ? "pmi2" : "no PMI";
+    snprintf(out->name, sizeof out->name, "srun (%s)", strcmp(pmi, "none") == 0 ? "no PMI" : pmi);
+  } else if (env("PMI_SIZE") || env("PMIX_RANK") || env("PALS_RANKID") || env("ALPS_APP_PE")) {
+    *out = (ct_launch_t){CT_LAUNCH_OTHER, "a launcher"};
+    const char *name = env("PALS_RANKID") ? "PALS" : env("ALPS_APP_PE") ? "aprun" : NULL;
+    if (name) snprintf(out->name, sizeof out->name, "%s", name);
+  }
+}

@@ -1,0 +1,98 @@
+#include "job/ct_stop.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+static const struct {
+  int number;
+  const char *name;
+} signals[CT_STOP_SIGNALS] = {
+    {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
+
+static volatile sig_atomic_t asked;
+
+static void note(int sig)
+{
+  static volatile sig_atomic_t interrupts;
+  if (!asked) asked = sig;
+  if (sig == SIGINT && interrupts++) {
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT); /* delivered on return from this handler */
+  }
+}
+
+void ct_stop_setup(void)
+{
+  struct sigaction act = {.sa_handler = note, .sa_flags = SA_RESTART};
+  sigemptyset(&act.sa_mask);
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
+    sigaddset(&act.sa_mask, signals[i].number);
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
+    sigaction(signals[i].number, &act, NULL);
+}
+
+void ct_stop_hold(ct_stop_held_t *h)
+{
+  sigset_t free; /* to be used by programs and libraries */
+  sigemptyset(&free);
+  sigaddset(&free, SIGUSR1);
+  sigaddset(&free, SIGUSR2);
+  pthread_sigmask(SIG_BLOCK, &free, &h->mask);
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
+    sigaction(signals[i].number, NULL, &h->act[i]);
+}
+
+void ct_stop_release(const ct_stop_held_t *h)
+{
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
+    sigaction(signals[i].number, &h->act[i], NULL);
+  pthread_sigmask(SIG_SETMASK, &h->mask, NULL);
+}
+
+int ct_stop_asked(void)
+{
+  return asked;
+}
+
+/* Reason, rank (the lowest is the largest) and signal, from the highest bits to the lowest. */
+enum { RANK_SHIFT = 8, REASON_SHIFT = 40, SIGNAL_MASK = 0xff };
+
+int64_t ct_stop_pack(ct_stop_t s)
+{
+  if (s.reason == CT_STOP_NO) return 0;
+  return (int64_t)s.reason << REASON_SHIFT | (int64_t)(INT32_MAX - s.rank) << RANK_SHIFT |
+         (s.signal & SIGNAL_MASK);
+}
+
+ct_stop_t ct_stop_unpack(int64_t word)
+{
+  if (word == 0) return (ct_stop_t){0};
+  return (ct_stop_t){.reason = (ct_stop_reason_t)(word >> REASON_SHIFT),
+                     .rank = INT32_MAX - (int32_t)(word >> RANK_SHIFT & INT32_MAX),
+                     .signal = (int)(word & SIGNAL_MASK)};
+}
+
+int64_t ct_stop_with_signal(int64_t word, int rank)
+{
+  if (!asked) return word;
+  int64_t mine = ct_stop_pack((ct_stop_t){CT_STOP_SIGNAL, rank, asked});
+  return mine > word ? mine : word;
+}
+
+const char *ct_stop_name(ct_stop_reason_t reason)
+{
+  static const char *const names[] = {"done", "walltime", "signal"};
+  return names[reason];
+}
+
+const char *ct_stop_text(ct_stop_t s, char *buf, size_t cap)
+{
+  const char *name = "a signal";
+  for (int i = 0; i < CT_STOP_SIGNALS; i++)
+    if (signals[i].number == s.signal) name = signals[i].name;
+  if (s.reason == CT_STOP_SIGNAL)
+    snprintf(buf, cap, "rank %d got %s", s.rank, name);
+  else
+    snprintf(buf, cap, "%s", s.reason == CT_STOP_WALLTIME ? "the job's time is over" : "");
+  return buf;
+}

@@ -1,0 +1,47 @@
+#include "run/ct_confusion.h"
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+int ct_confusion_open(int64_t classes, ct_confusion_t *out)
+{
+  out->classes = classes;
+  out->count = ct_mem_array(classes * classes, sizeof *out->count, "the confusion matrix");
+  return out->count ? CT_OK : CT_ERR_NOMEM;
+}
+
+void ct_confusion_close(ct_confusion_t *c)
+{
+  ct_mem_free(c->count);
+  *c = (ct_confusion_t){0};
+}
+
+/* A NaN is larger than all numbers, as for torch.argmax. */
+static int64_t predicted(const float *logits, int64_t classes)
+{
+  int64_t best = 0;
+  for (int64_t i = 1; i < classes; i++)
+    if (logits[best] == logits[best] && !(logits[i] <= logits[best])) best = i;
+  return best;
+}
+
+void ct_confusion_add(ct_confusion_t *c, int64_t n, const float *logits, const int32_t *labels)
+{
+  for (int64_t i = 0; i < n; i++) {
+    if (labels[i] < 0 || labels[i] >= c->classes) continue; /* ignored */
+    c->count[labels[i] * c->classes + predicted(logits + i * c->classes, c->classes)]++;
+  }
+}
+
+int64_t ct_confusion_samples(const ct_confusion_t *c, int64_t label)
+{
+  int64_t sum = 0;
+  for (int64_t i = 0; i < c->classes; i++)
+    sum += c->count[label * c->classes + i];
+  return sum;
+}
+
+int64_t ct_confusion_right(const ct_confusion_t *c, int64_t label)
+{
+  return c->count[label * c->classes + label];
+}

@@ -1,0 +1,130 @@
+#include "run/ct_confusion.h"
+#include "train/trainer.h"
+#include "base/ct_beat.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+/* What one rank counts, and with what. */
+typedef struct counting {
+  ct_trainer_t *t;
+  ct_feed_t *feed;
+  ct_confusion_t *confusion; /* NULL: not asked for */
+  const ct_dataset_t *data;
+  float *logits; /* of a batch */
+  ct_loss_t sum;
+} counting_t;
+
+static int count_classes(counting_t *c, const ct_batch_t *b)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_trainer_logits(c->t, c->logits));
+  for (int64_t i = 0; i < b->n; i++) {
+    if (c->data->has_ignored && b->labels[i] == c->data->ignored) continue;
+    ct_confusion_add(c->confusion, 1, c->logits + i * c->confusion->classes, &b->labels[i]);
+  }
+out:
+  return rc;
+}
+
+static int open_counting(counting_t *c, const ct_sampler_t *in_order, int workers)
+{
+  int rc = CT_OK;
+  const ct_topo_t *topo = c->t->env.topo;
+  ct_feed_opts_t o = ct_trainer_feed_opts(c->t, 0);
+  o.rank = topo->rank;
+  o.size = topo->size;
+  o.workers = workers;
+  o.one_epoch = 1;
+  CT_TRY(ct_feed_open(c->data, in_order, &o, &c->feed));
+  if (c->confusion) {
+    int64_t n = ct_feed_max(c->feed) > 0 ? ct_feed_max(c->feed) : 1;
+    c->logits = ct_mem_array(n * c->confusion->classes, sizeof *c->logits, "the logits");
+    CT_TRY(c->logits ? CT_OK : CT_ERR_NOMEM);
+  }
+out:
+  return rc;
+}
+
+/* This rank's part of the next batch. */
+static int count_batch(counting_t *c)
+{
+  int rc = CT_OK;
+  const ct_batch_t *b;
+  ct_beat_at("evaluation", -1);
+  CT_TRY(ct_feed_next(c->feed, &b));
+  if (b && b->n) CT_TRY(ct_trainer_forward(c->t, b, &c->sum));
+  if (b && b->n && c->confusion) CT_TRY(count_classes(c, b));
+out:
+  return rc;
+}
+
+/* Batch by batch, on all ranks alike; \a own is this rank's code so far.  Behind the last batch nobody is
+ * asked: all is counted. */
+static int count_all(counting_t *c, int64_t batches, int own, const ct_ask_t *ask, int64_t *stop)
+{
+  int rc = CT_OK;
+  const ct_topo_t *topo = c->t->env.topo;
+  CT_TRY(ct_agree(topo, own));
+  ct_look_t before = ct_trainer_follow(c->t, ct_trainer_feed(c->feed));
+  for (int64_t i = 1; i <= batches && rc == CT_OK && !*stop; i++) {
+    ct_step_word_t w = {.err = count_batch(c)};
+    if (ask && i < batches) w.stop = ask->stop(ask->ctx);
+    rc = ct_step_agree(topo, &w);
+    *stop = w.stop;
+  }
+  ct_trainer_follow(c->t, before);
+out:
+  return rc;
+}
+
+static int sum_up(const counting_t *c, ct_eval_result_t *out)
+{
+  int rc = CT_OK;
+  const ct_topo_t *topo = c->t->env.topo;
+  ct_step_word_t w = {0};
+  ct__loss_tell(&c->sum, &w);
+  CT_TRY(ct_step_agree(topo, &w));
+  if (c->confusion)
+    ct_agree_sum(topo, c->confusion->count, c->confusion->classes * c->confusion->classes);
+  double n = w.samples ? (double)w.samples : 1;
+  *out = (ct_eval_result_t){.loss = w.loss_sum / (w.loss_weight > 0 ? w.loss_weight : n),
+                            .top1 = (double)w.top1 / n,
+                            .top5 = (double)w.top5 / n,
+                            .mae = w.abs_error / n,
+                            .regression = c->data->info.targets > 0,
+                            .samples = w.samples};
+out:
+  return rc;
+}
+
+static int evaluate(counting_t *c, int64_t batch, int workers, const ct_ask_t *ask, int64_t *stop,
+                    ct_eval_result_t *out)
+{
+  int rc = CT_OK;
+  ct_sampler_t in_order = {.samples = c->data->info.samples, .batch = batch};
+  *out = (ct_eval_result_t){0};
+  *stop = 0;
+  CT_TRY(ct_trainer_broadcast(c->t, 1));
+  int own = open_counting(c, &in_order, workers);
+  CT_TRY(count_all(c, ct_sampler_steps(&in_order), own, ask, stop));
+  if (!*stop) CT_TRY(sum_up(c, out));
+out:
+  ct_mem_free(c->logits);
+  ct_feed_close(c->feed);
+  return rc;
+}
+
+int ct_evaluate_classes(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
+                        ct_eval_result_t *out, ct_confusion_t *confusion)
+{
+  int64_t never;
+  counting_t c = {.t = t, .confusion = confusion, .data = d};
+  return evaluate(&c, batch, workers, NULL, &never, out);
+}
+
+int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
+                const ct_ask_t *ask, int64_t *stop, ct_eval_result_t *out)
+{
+  counting_t c = {.t = t, .data = d};
+  return evaluate(&c, batch, workers, ask, stop, out);
+}

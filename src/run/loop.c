@@ -1,0 +1,278 @@
+/* Through the epochs: steps, then what happens between them. */
+#include "run/loop.h"
+#include "base/ct_beat.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include <string.h>
+
+static int finished(const ct__loop_t *l)
+{
+  const ct_train_opts_t *o = l->o->train;
+  return l->at.epoch >= o->epochs || (o->steps && l->at.step >= o->steps);
+}
+
+/* 1: all samples of the epoch are done; what is left of it is its end.  A run that is stopped here leaves this
+ * position in its checkpoint, and the one that goes on begins with the end of the epoch. */
+static int is_epoch_trained(const ct__loop_t *l)
+{
+  return l->at.cursor == l->o->sampler.samples;
+}
+
+static ct_schedule_point_t schedule_point(const ct__loop_t *l)
+{
+  int64_t per_epoch = ct_sampler_steps(&l->o->sampler), total = per_epoch * l->o->train->epochs;
+  if (l->o->train->steps && l->o->train->steps < total) total = l->o->train->steps;
+  return (ct_schedule_point_t){.opts = l->o->schedule,
+                               .step = l->at.step,
+                               .steps_per_epoch = per_epoch,
+                               .total_steps = total,
+                               .batch = l->o->sampler.batch,
+                               .plateau = l->at.plateau.factor};
+}
+
+/* An error of this rank's own between two steps is carried into the next step, where all ranks learn of
+ * it: *own goes in, and the next such error comes out. */
+static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
+{
+  int rc = *own;
+  ct_step_report_t report = {.want_norm = ct__lines_logged(l, l->at.step + 1)};
+  const ct_batch_t *b = NULL;
+  ct_batch_t none = {.epoch = l->at.epoch,
+                     .cursor = l->at.cursor,
+                     .global = ct_sampler_batch(&l->o->sampler, l->at.cursor)};
+  double begin = ct_clock();
+  ct_schedule_point_t at = schedule_point(l);
+  ct_beat_at("reading a batch", -1);
+  int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
+  if (rc == CT_OK) rc = fed;
+  report.data_s = ct_clock() - begin;
+  word->stop = ct__stops_before_step(l);
+  CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &report));
+  double seconds = ct_clock() - begin;
+  l->slow_step_s = ct_walltime_slowest(l->slow_step_s, seconds);
+  l->trained_s += seconds;
+  l->trained += none.global;
+  l->loss_sum += word->loss_sum;
+  l->loss_weight += word->loss_weight;
+  l->out->train_loss = ct__loop_mean(l->loss_sum, l->loss_weight);
+  l->at.step++;
+  l->at.cursor += none.global; /* word->samples is without those that the loss ignores */
+  ct_beat_step(l->at.step);
+  ct__lines_progress(l, ct__loop_mean(word->loss_sum, word->loss_weight));
+  *own = ct__lines_step(l, word, &report, ct_trainer_lr(l->t, &at), seconds);
+  int judged = ct__stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
+  if (*own == CT_OK) *own = judged;
+out:
+  return rc;
+}
+
+/* *stop: what broke it off, so that there is no result. */
+static int evaluate(ct__loop_t *l, int64_t *stop)
+{
+  int rc = CT_OK;
+  const ct_loop_opts_t *o = l->o;
+  ct_eval_result_t result;
+  ct__stops_asker_t asker;
+  ct_ask_t ask = ct__stops_during(l, &asker);
+  CT_TRY(ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &ask, stop, &result));
+  if (!*stop) l->out->last = result;
+out:
+  return rc;
+}
+
+/* Evaluation and its lines, unless *stop says, or comes to say, that there is no time for it. */
+static int tell_where_it_stands(ct__loop_t *l, int64_t *stop)
+{
+  int rc = CT_OK;
+  const ct_loop_opts_t *o = l->o;
+  if (o->val && !*stop) CT_TRY(evaluate(l, stop));
+  if (o->val && *stop) return CT_OK;
+  if (o->val && ct_schedule_needs_loss(o->schedule))
+    ct_plateau_update(&l->at.plateau, o->schedule, l->out->last.loss);
+  l->evaluated_step = l->at.step;
+  CT_TRY_ALL(l->topo, ct__lines_epoch_end(l));
+  l->loss_sum = 0;
+  l->loss_weight = 0;
+out:
+  return rc;
+}
+
+/* Stopped in the evaluation the epoch goes on to be at its end: the next run evaluates. */
+static int end_epoch(ct__loop_t *l, int64_t *stop)
+{
+  int rc = CT_OK;
+  CT_TRY(tell_where_it_stands(l, stop));
+  if (l->evaluated_step != l->at.step) return CT_OK;
+  l->at.cursor = 0;
+  l->at.epoch++;
+out:
+  return rc;
+}
+
+static int verified(const ct__loop_t *l)
+{
+  return l->o->verify_every && l->at.step % l->o->verify_every == 0;
+}
+
+/* Steps, until the end or until all are asked to stop.  *own: this rank's code of what it did alone. */
+static int steps(ct__loop_t *l, int *own, int64_t *stop)
+{
+  int rc = CT_OK;
+  while (!finished(l) && !*stop) {
+    ct_step_word_t word = {0};
+    CT_TRY(one_step(l, own, &word));
+    *stop = word.stop;
+    int epoch_end = is_epoch_trained(l);
+    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
+    if (epoch_end) CT_TRY(end_epoch(l, stop));
+    if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left that could be stopped */
+    if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
+    if (*own == CT_OK) *own = ct__saves_end(l, 0);
+    if (ct__saves_due(l, epoch_end) || *stop) *own = ct__saves_begin(l, *own);
+  }
+out:
+  return rc;
+}
+
+/* The evaluation that this run began with was broken off, so it came no further than the run before.  By
+ * the job's time it would be so in each job to come, for ever, and exit status 75 would ask for them; a
+ * signal may have come for other reasons. */
+static int no_further(const ct__loop_t *l, int64_t stop)
+{
+  static const char cure[] =
+      "ask for more time, raise data.eval_batch, or evaluate on fewer samples (data.val)";
+  int rc = CT_OK;
+  char text[32];
+  ct_stop_reason_t reason = ct_stop_unpack(stop).reason;
+  ct_text_seconds(ct_clock() - l->begin, text, sizeof text);
+  if (reason == CT_STOP_WALLTIME)
+    CT_FAIL(CT_ERR_USAGE,
+            "the job's time is too short: the evaluation that this run began with was broken off "
+            "after %s, so that %g s (job.margin_s) are left; %s",
+            text, l->o->job->margin_s, cure);
+  if (reason == CT_STOP_SIGNAL)
+    ct_log(CT_LOG_WARN,
+           "this run did nothing but an evaluation, which was broken off after %s; the next one "
+           "begins it anew: if the jobs are too short for it, %s",
+           text, cure);
+out:
+  return rc;
+}
+
+/* The end of an epoch whose samples were done by the run before; saved, so that it is made up for once. */
+static int make_up(ct__loop_t *l, int *own, int64_t *stop)
+{
+  int rc = CT_OK;
+  if (!is_epoch_trained(l)) return CT_OK;
+  CT_TRY(end_epoch(l, stop));
+  CT_TRY(no_further(l, *stop));
+  if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
+  *own = ct__saves_begin(l, *own);
+out:
+  return rc;
+}
+
+/* What is saved is durable then. */
+static int save_rest(ct__loop_t *l, int own, int64_t stop)
+{
+  int unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
+  if (unsaved && (stop || l->o->ckpt->every_epochs || l->o->ckpt->every_steps))
+    own = ct__saves_begin(l, own);
+  if (own == CT_OK) own = ct__saves_end(l, 1);
+  return ct_agree(l->topo, own);
+}
+
+/* The result of a run that ended within an epoch, or that had nothing left to do. */
+static int last_evaluation(ct__loop_t *l, int64_t *stop)
+{
+  int rc = CT_OK;
+  l->out->idle = l->at.step == l->begun_step;
+  if (!l->out->idle)
+    CT_TRY(tell_where_it_stands(l, stop));
+  else if (l->o->val)
+    CT_TRY(evaluate(l, stop));
+  if (!*stop) return CT_OK;
+  if (l->out->idle) CT_TRY(no_further(l, *stop));
+  ct__stops_tell(l, *stop, ", in the evaluation at the end");
+  CT_TRY(save_rest(l, CT_OK, *stop));
+out:
+  return rc;
+}
+
+static int go(ct__loop_t *l)
+{
+  int rc = CT_OK, own = CT_OK;
+  int64_t stop = 0;
+  CT_TRY(make_up(l, &own, &stop));
+  CT_TRY(steps(l, &own, &stop));
+  CT_TRY(save_rest(l, own, stop));
+  if (!stop && l->evaluated_step != l->at.step) CT_TRY(last_evaluation(l, &stop));
+  l->out->stopped = ct_stop_unpack(stop).reason;
+out:
+  return rc;
+}
+
+static int prepare(ct__loop_t *l)
+{
+  int rc = CT_OK;
+  const ct_loop_opts_t *o = l->o;
+  CT_TRY(ct_trainer_prepare(l->t, o->sampler.samples, o->sampler.batch, 1));
+  if (o->val) CT_TRY(ct_trainer_prepare(l->t, o->val->info.samples, o->eval_batch, 0));
+out:
+  return rc;
+}
+
+/* In the mode dp rank 0 gets the whole batches, and the others none. */
+static int open_feed(ct__loop_t *l)
+{
+  int rc = CT_OK;
+  const ct_loop_opts_t *o = l->o;
+  int dp = l->t->env.recipe.dp, rank = dp ? 0 : l->topo->rank, size = dp ? 1 : l->topo->size;
+  if (dp && l->topo->rank) return CT_OK;
+  ct_feed_opts_t f = ct_trainer_feed_opts(l->t, 1);
+  f.rank = rank;
+  f.size = size;
+  f.epoch = l->at.epoch + is_epoch_trained(l);
+  f.cursor = is_epoch_trained(l) ? 0 : l->at.cursor;
+  f.workers = o->workers;
+  CT_TRY(ct_feed_open(o->data, &o->sampler, &f, &l->feed));
+  ct_trainer_follow(l->t, ct_trainer_feed(l->feed));
+out:
+  return rc;
+}
+
+int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out)
+{
+  int rc = CT_OK;
+  ct__loop_t l = {.t = t,
+                  .topo = t->env.topo,
+                  .o = o,
+                  .out = out,
+                  .at = at,
+                  .saved_step = -1,
+                  .begun_step = at.step,
+                  .evaluated_step = -1,
+                  .begin = ct_clock()};
+  memset(out, 0, sizeof *out);
+  CT_TRY_ALL(l.topo, prepare(&l));
+  CT_TRY_ALL(l.topo, ct__saves_open(&l));
+  CT_TRY_ALL(l.topo, open_feed(&l));
+  CT_TRY_ALL(l.topo, ct__stops_open(&l));
+  int64_t every = t->env.recipe.dp ? 0 : o->job->stragglers_every; /* there rank 0 has more to do */
+  CT_TRY(ct__stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
+  CT_TRY(go(&l));
+  ct__stragglers_summary(l.stragglers);
+out:;
+  ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */
+  ct_log_progress(NULL);
+  ct__stragglers_close(l.stragglers);
+  ct_trainer_follow(t, (ct_look_t){0});
+  ct_feed_close(l.feed);
+  ct__saves_close(&l);
+  if (rc != CT_OK) ct_err_put(&error);
+  out->at = l.at;
+  out->seconds = l.trained_s;
+  out->samples_per_s = l.trained_s > 0 ? (double)l.trained / l.trained_s : 0;
+  return rc;
+}

@@ -1,0 +1,92 @@
+/** \file loop.h  What the files of the training loop share: loop.c goes through steps and epochs, saves.c
+ * makes checkpoints between them, stops.c knows when to stop, lines.c tells the user and metrics.jsonl. */
+#ifndef CT_LOOP_PRIVATE_H
+#define CT_LOOP_PRIVATE_H
+#include "job/ct_walltime.h"
+#include "run/ct_metrics.h"
+#include "run/stragglers.h"
+#include "train/trainer.h"
+
+typedef struct ct__loop {
+  ct_trainer_t *t;
+  const ct_topo_t *topo;
+  const ct_loop_opts_t *o;
+  ct_loop_result_t *out;
+  ct_position_t at;
+  ct_feed_t *feed;
+  ct__stragglers_t *stragglers; /* NULL: nobody is looked for */
+  ct_ckpt_t *ckpt;              /* rank 0 */
+  ct_ckpt_item_t *item;         /* rank 0 */
+  int items;
+  ct_ckpt_text_t text[2];
+  char dir[CT_PATH_MAX]; /* of the checkpoints */
+  int64_t saved_step;    /* of the newest checkpoint of this run that was begun; -1: none */
+  int64_t good_step;     /* rank 0: of the newest one that can be gone back to; 0: none */
+  double stall_s;        /* that training waited for the one begun last */
+  double save_s;         /* rank 0: ct__saves_seconds(), 0 if no checkpoint is complete yet */
+  int64_t begun_step, evaluated_step;
+  double begin, trained_s, shown_at;
+  int64_t trained; /* samples of this run */
+  double loss_sum; /* of this epoch, as far as this run saw it */
+  double loss_weight;
+  ct_walltime_t walltime;
+  double slow_step_s; /* rank 0: the slowest step of late */
+} ct__loop_t;
+
+static inline double ct__loop_mean(double sum, double weight)
+{
+  return weight > 0 ? sum / weight : 0;
+}
+
+/* ---- saves.c ---- */
+
+/** Local.  Opens what rank 0 needs to save; the other ranks learn the directory alone. */
+int ct__saves_open(ct__loop_t *l);
+void ct__saves_close(ct__loop_t *l);
+/** 1 if a checkpoint is due after the step that was made last; alike on all ranks. */
+int ct__saves_due(const ct__loop_t *l, int epoch_end);
+/** Collective where the snapshot is, else local.  Copies the state and begins to write it; \a own is this
+ * rank's code so far, and nothing is saved unless it is CT_OK. */
+int ct__saves_begin(ct__loop_t *l, int own);
+/** Local.  The result of the write before, if it is over; metrics.jsonl gets its line.  A write that
+ * failed is an error with checkpoint.on_error: stop; with continue a warning, and the next one that is due
+ * tries again.  \a last: it is the run's last one and is waited for, and its failure always is an
+ * error: exit status 0 and 75 promise a checkpoint of the point where the run ended. */
+int ct__saves_end(ct__loop_t *l, int last);
+/** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, the copying of the state
+ * included: the slowest of late; before one is complete, guessed from the bytes. */
+double ct__saves_seconds(const ct__loop_t *l);
+
+/* ---- stops.c ---- */
+
+/** Local.  When the job ends, and what is known of it at the start, as a line of the log. */
+int ct__stops_open(ct__loop_t *l);
+/** Local, Hot.  Asked before a step: the stop word of rank 0, if the job's time allows no step behind it; 0 on
+ * the others.  Signals are looked at when the step ends. */
+int64_t ct__stops_before_step(const ct__loop_t *l);
+/** Local.  One line: who asked, and what happens now. */
+void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now);
+
+/** Who asks the questions of one evaluation. */
+typedef struct ct__stops_asker {
+  const ct__loop_t *l;
+  double asked_at, slow_batch_s; /* rank 0 */
+} ct__stops_asker_t;
+/** For ct_evaluate(); borrows \a a. */
+ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
+
+/* ---- lines.c ---- */
+
+/** The epoch, from 1, to which the last step belonged. */
+int64_t ct__lines_epoch(const ct__loop_t *l);
+/** 1: \a step, counted from 1, gets a line in metrics.jsonl. */
+int ct__lines_logged(const ct__loop_t *l, int64_t step);
+/** Local.  The line of a step that took so long, where it gets one, and that of the first step. */
+int ct__lines_step(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
+                   double lr, double seconds);
+/** Redraws the progress bar. */
+void ct__lines_progress(ct__loop_t *l, double loss);
+/** Local.  The lines at the end of an epoch. */
+int ct__lines_epoch_end(ct__loop_t *l);
+
+#endif

@@ -1,0 +1,84 @@
+/* When to stop: rank 0 looks at the job's time, every rank at the signals that it got. */
+#include "run/loop.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+int ct__stops_open(ct__loop_t *l)
+{
+  int rc = CT_OK;
+  char when[32] = "", left[32], save[32];
+  struct tm tm;
+  CT_TRY(ct_walltime_open(l->o->job->walltime, &l->walltime));
+  if (!l->walltime.source) return CT_OK;
+  time_t end = (time_t)l->walltime.end_s;
+  if (localtime_r(&end, &tm)) strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
+  ct_log(
+      CT_LOG_INFO,
+      "the job ends at %s, in %s (%s); training stops so that a step, a checkpoint and %g s still "
+      "fit (a checkpoint is taken to need %s until one is written)",
+      when, ct_text_seconds(ct_walltime_left_now(&l->walltime), left, sizeof left),
+      l->walltime.source, l->o->job->margin_s,
+      ct_text_seconds(ct__saves_seconds(l), save, sizeof save));
+out:
+  return rc;
+}
+
+static int64_t by_walltime(const ct__loop_t *l, double slow_s)
+{
+  if (l->topo->rank || !l->walltime.source) return 0;
+  ct_walltime_need_t need = {.step_s = slow_s,
+                             .save_s = ct__saves_seconds(l),
+                             .writing = l->ckpt && ct_ckpt_busy(l->ckpt),
+                             .margin_s = l->o->job->margin_s};
+  if (!ct_walltime_is_last(ct_walltime_left_now(&l->walltime), &need)) return 0;
+  return ct_stop_pack((ct_stop_t){.reason = CT_STOP_WALLTIME});
+}
+
+int64_t ct__stops_before_step(const ct__loop_t *l)
+{
+  return by_walltime(l, l->slow_step_s);
+}
+
+static int64_t ask(void *ctx)
+{
+  ct__stops_asker_t *a = ctx;
+  double now = ct_clock();
+  a->slow_batch_s = ct_walltime_slowest(a->slow_batch_s, now - a->asked_at);
+  a->asked_at = now;
+  return ct_stop_with_signal(by_walltime(a->l, a->slow_batch_s), a->l->topo->rank);
+}
+
+ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a)
+{
+  *a = (ct__stops_asker_t){.l = l, .asked_at = ct_clock()};
+  return (ct_ask_t){.stop = ask, .ctx = a};
+}
+
+/* The next job would do no better. */
+static void warn_of_short_time(const ct__loop_t *l)
+{
+  char start[32], save[32];
+  if (l->at.step != l->begun_step + 1) return;
+  ct_log(CT_LOG_WARN,
+         "the job's time is enough for one step only: the start took %s, a checkpoint is taken to "
+         "need %s, and job.margin_s is %g; ask for more time",
+         ct_text_seconds(ct_clock_since_exec() - (ct_clock() - l->begin), start, sizeof start),
+         ct_text_seconds(ct__saves_seconds(l), save, sizeof save), l->o->job->margin_s);
+}
+
+void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now)
+{
+  char who[64], left[32];
+  ct_stop_t s = ct_stop_unpack(stop);
+  if (s.reason == CT_STOP_WALLTIME)
+    snprintf(who, sizeof who, "the job ends in %s",
+             ct_text_seconds(fmax(0, ct_walltime_left_now(&l->walltime)), left, sizeof left));
+  else
+    ct_stop_text(s, who, sizeof who);
+  ct_log(CT_LOG_INFO, "%s: stopping after step %lld%s", who, (long long)l->at.step, now);
+  if (s.reason == CT_STOP_WALLTIME) warn_of_short_time(l);
+}

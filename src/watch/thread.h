@@ -1,0 +1,73 @@
+/** \file thread.h  What the watch's thread knows and does.  Internal to comm. */
+#ifndef CT_COMM_WATCH_THREAD_H
+#define CT_COMM_WATCH_THREAD_H
+#include <stdatomic.h>
+
+#include "base/ct_beat.h"
+#include "watch/ct_watch.h"
+#include "watch/watch.h"
+
+/** A connection to a neighbour in the ring. */
+typedef struct ct__watch_link {
+  int peer;        /**< rank */
+  atomic_int fd;   /**< -1: none (any more) */
+  int bye;         /**< it has said that it closes */
+  double silent_s; /**< how long its neighbours leave it to others to tell of its death */
+  double died_at;  /**< ct_clock(); 0: it lives */
+} ct__watch_link_t;
+
+struct ct_watch {
+  const ct_topo_t *t; /* borrowed */
+  _Atomic double limit_s;
+  uint64_t key; /* of this job: packets without it are not ours */
+  int rank, ranks;
+  ct__watch_card_t *card;   /* owned; of all ranks */
+  ct__watch_state_t *state; /* owned; of all ranks: what they answered last */
+  ct__watch_net_t net;
+  ct__watch_link_t next, prev;
+  pthread_t thread;
+  int runs; /* there is a thread */
+  pid_t main_thread;
+  int wake;                  /* eventfd: look at `closing` */
+  atomic_int closing, heard; /* asked to end; a rank has answered */
+  atomic_int ending;         /* MPI is being finalized */
+  atomic_int status;         /* exit status if it does not come to its end */
+
+  /* the thread's own */
+  ct_beat_t beat; /* when last looked at */
+  double ticked_at, idle_s;
+  double cpu_s, quiet_s; /* of the process; since it used a core, or anything ended */
+  int64_t request;       /* to stop: of this rank, or of another (ct_stop_pack()) */
+  double asked_s;        /* since then */
+  int told;              /* all have heard of it */
+  double ask_at;         /* ct_clock(); 0: nothing is wrong */
+  int answers, asking, given_way;
+  int awaited; /* a text about this rank; -1: none */
+  char text[CT__WATCH_TEXT];
+};
+
+/** Handles what comes within so many seconds, or up to the first thing that does. */
+void ct__watch_pump(ct_watch_t *w, double seconds);
+/** Counts the seconds in which nothing ended on this rank. */
+void ct__watch_tick(ct_watch_t *w);
+
+/* ---- ask.c: packets, and what follows from them ---- */
+
+/** One packet of ours, from \a bytes at \a data. */
+void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes);
+/** Asks one rank for a sign of life. */
+void ct__watch_greet(ct_watch_t *w, int rank);
+/** Asks all where they are; ends the job if it hangs, if no lower rank is about to. */
+void ct__watch_ask(ct_watch_t *w);
+/** Ends the job, since that rank has died. */
+void ct__watch_report_death(ct_watch_t *w, int rank);
+/** Tells all ranks that this one was asked to stop. */
+void ct__watch_tell_request(ct_watch_t *w);
+/** Ends the job, since this rank blocks the start, and somebody was asked to stop. */
+void ct__watch_report_blocked(ct_watch_t *w);
+/** Tells all ranks that the job ends. */
+void ct__watch_tell_end(ct_watch_t *w);
+/** Ends this process, and by its connections the others. */
+_Noreturn void ct__watch_leave(ct_watch_t *w);
+
+#endif

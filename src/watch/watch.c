@@ -1,0 +1,416 @@
+#include "watch/ct_watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/ct_clock.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "comm/ct_agree.h"
+#include "job/ct_stop.h"
+#include "comm/mpi_wait.h"
+#include "watch/thread.h"
+
+enum { STACK_BYTES = 512 << 10 };
+
+static const double tick_s = 1, gap_s = 3; /* a longer one: the whole process stood still */
+static const double start_limit_s = 600;   /* the default of job.watchdog_s */
+/* A slow file system pauses too, and Slurm kills 30 s after its signal. */
+static const double blocked_s = 15;
+static const double end_s = 60;
+
+static ct_watch_t *_Atomic watching; /* for last words */
+
+/* ---- time ---- */
+
+static int moved(const ct_beat_t *a, const ct_beat_t *b)
+{
+  return a->progress_s != b->progress_s || a->since_s != b->since_s || a->calls != b->calls ||
+         a->step != b->step;
+}
+
+static double cpu_time(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What waits for a file system uses no core, but for this thread. */
+static void feel_pulse(ct_watch_t *w, double passed, int has_moved)
+{
+  double cpu = cpu_time();
+  int works = cpu - w->cpu_s > 0.02 * passed + 0.005;
+  w->cpu_s = cpu;
+  w->quiet_s = works || has_moved ? 0 : w->quiet_s + passed;
+}
+
+void ct__watch_tick(ct_watch_t *w)
+{
+  ct_beat_t b;
+  double now = ct_clock(), passed = now - w->ticked_at;
+  w->ticked_at = now;
+  if (passed >= gap_s) passed = tick_s;
+  w->idle_s += passed;
+  w->asked_s += passed;
+  ct_beat_read(&b);
+  int has_moved = moved(&w->beat, &b);
+  feel_pulse(w, passed, has_moved);
+  if (has_moved) {
+    double ago = now - (b.since_s > b.progress_s ? b.since_s : b.progress_s);
+    w->idle_s = ago < w->idle_s ? ago : w->idle_s;
+    w->ask_at = 0;
+  }
+  w->beat = b;
+}
+
+/* All ranks notice at about the same time, and one is to ask. */
+static double patience(const ct_watch_t *w)
+{
+  return w->rank ? 1.5 + 0.05 * (w->rank < 50 ? w->rank : 50) : 0;
+}
+
+static void look_at_time(ct_watch_t *w)
+{
+  double limit_s = atomic_load(&w->limit_s);
+  if (!limit_s || w->idle_s < limit_s) return;
+  if (w->ask_at == 0) w->ask_at = ct_clock() + patience(w);
+  if (ct_clock() >= w->ask_at) ct__watch_ask(w);
+}
+
+/* ---- the start ---- */
+
+/* Who waits for a core is not blocked. */
+static int main_thread_runs(const ct_watch_t *w)
+{
+  char seen[sizeof w->state->seen];
+  ct__watch_see_thread(w->main_thread, seen, sizeof seen);
+  return strcmp(seen, "runs") == 0;
+}
+
+/* A request to any rank counts for all of them, also if those that hear of it are blocked. */
+static void look_at_start(ct_watch_t *w)
+{
+  if (w->beat.begun) return;
+  if (!w->request) {
+    w->request = ct_stop_with_signal(0, w->rank);
+    w->asked_s = 0;
+    return;
+  }
+  double quiet_s = w->quiet_s < w->asked_s ? w->quiet_s : w->asked_s;
+  if (!w->told && w->asked_s >= patience(w)) ct__watch_tell_request(w);
+  if (!w->beat.local || quiet_s < blocked_s + patience(w)) return;
+  if (main_thread_runs(w))
+    w->quiet_s = 0;
+  else
+    ct__watch_report_blocked(w);
+}
+
+/* ---- the end ---- */
+
+/* Each rank is on its own: others may have left. */
+static void look_at_end(ct_watch_t *w)
+{
+  double limit_s = atomic_load(&w->limit_s);
+  if (ct_stop_asked() && (!limit_s || limit_s > end_s)) limit_s = end_s;
+  if (!limit_s || w->idle_s < limit_s) return;
+  ct_log(
+      CT_LOG_WARN,
+      "MPI_Finalize has not come to its end in %.0f s: left without it, when all the rest was done",
+      w->idle_s);
+  _Exit(atomic_load(&w->status));
+}
+
+/* ---- what comes ---- */
+
+static void take_packets(ct_watch_t *w)
+{
+  _Alignas(8) char data[2048];
+  ssize_t n;
+  while ((n = recv(w->net.udp, data, sizeof data, MSG_DONTWAIT)) >= 0)
+    ct__watch_take(w, data, (size_t)n);
+}
+
+/* A neighbour speaks once at most; then its connection ends, sooner or later. */
+static void take_word(ct_watch_t *w, ct__watch_link_t *l)
+{
+  char word = 0;
+  int fd = atomic_load(&l->fd);
+  ssize_t n = recv(fd, &word, 1, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n == 1 && word == 'E') ct__watch_leave(w);
+  if (n == 1) {
+    l->bye = 1;
+    return;
+  }
+  atomic_store(&l->fd, -1);
+  close(fd);
+  if (!l->bye) l->died_at = ct_clock();
+}
+
+static void look_at_link(ct_watch_t *w, const ct__watch_link_t *l)
+{
+  if (l->died_at > 0 && ct_clock() - l->died_at >= l->silent_s && !atomic_load(&w->closing))
+    ct__watch_report_death(w, l->peer);
+}
+
+static void accept_neighbour(ct_watch_t *w)
+{
+  ct__watch_hello_t expected = {.key = w->key, .from = w->prev.peer, .to = w->rank};
+  int fd = ct__watch_net_accept(&w->net, &expected);
+  if (fd >= 0) atomic_store(&w->prev.fd, fd);
+}
+
+void ct__watch_pump(ct_watch_t *w, double seconds)
+{
+  enum { PACKETS, NEIGHBOUR, NEXT, PREV, WAKE, FDS };
+  int prev = atomic_load(&w->prev.fd);
+  struct pollfd p[FDS] = {
+      [PACKETS] = {.fd = w->net.udp, .events = POLLIN},
+      [NEIGHBOUR] = {.fd = prev < 0 && !w->prev.died_at ? w->net.listener : -1, .events = POLLIN},
+      [NEXT] = {.fd = atomic_load(&w->next.fd), .events = POLLIN},
+      [PREV] = {.fd = prev, .events = POLLIN},
+      [WAKE] = {.fd = w->wake, .events = POLLIN}};
+  if (poll(p, FDS, (int)(seconds * 1000) + 1) <= 0) return;
+  if (p[PACKETS].revents) take_packets(w);
+  if (p[NEIGHBOUR].revents) accept_neighbour(w);
+  if (p[NEXT].revents) take_word(w, &w->next);
+  if (p[PREV].revents) take_word(w, &w->prev);
+  uint64_t times;
+  if (p[WAKE].revents) (void)!read(w->wake, &times, sizeof times);
+}
+
+static void *run(void *arg)
+{
+  ct_watch_t *w = arg;
+  w->ticked_at = ct_clock();
+  w->cpu_s = cpu_time();
+  ct_beat_read(&w->beat);
+  while (!atomic_load(&w->closing)) {
+    int soon = w->next.died_at > 0 || w->prev.died_at > 0 || w->ask_at > 0;
+    ct__watch_pump(w, soon ? tick_s / 10 : tick_s);
+    ct__watch_tick(w);
+    if (atomic_load(&w->ending)) {
+      look_at_end(w);
+      continue;
+    }
+    look_at_link(w, &w->next);
+    look_at_link(w, &w->prev);
+    look_at_time(w);
+    look_at_start(w);
+  }
+  return NULL;
+}
+
+/* ---- last words ---- */
+
+void ct__watch_farewell(void)
+{
+  ct_watch_t *w = atomic_load(&watching);
+  if (!w) return;
+  atomic_store(&w->closing, 1);
+  ct__watch_tell_end(w);
+}
+
+void ct__watch_await_cause(void)
+{
+  struct timespec left = {.tv_sec = 3};
+  while (atomic_load(&watching) && nanosleep(&left, &left) != 0) {
+  } /* launchers send signals to those that are left over */
+}
+
+static struct sigaction before_abort;
+
+/* UCX aborts a process whose peer has died within a message.  When this returns, the abort goes on. */
+static void note_abort(int sig)
+{
+  (void)sig;
+  ct__watch_await_cause();
+}
+
+static void catch_abort(void)
+{
+  struct sigaction act = {.sa_handler = note_abort};
+  sigemptyset(&act.sa_mask);
+  sigaction(SIGABRT, &act, &before_abort);
+}
+
+/* ---- life ---- */
+
+static void free_watch(ct_watch_t *w)
+{
+  ct__watch_link_t *link[] = {&w->next, &w->prev};
+  for (int i = 0; i < 2; i++)
+    if (link[i]->fd >= 0) close(link[i]->fd);
+  ct__watch_net_close(&w->net);
+  if (w->wake >= 0) close(w->wake);
+  ct_mem_free(w->card);
+  ct_mem_free(w->state);
+  ct_mem_free(w);
+}
+
+static ct_watch_t *new_watch(const ct_topo_t *t)
+{
+  ct_watch_t *w = ct_mem_alloc(sizeof *w, "the watch");
+  if (!w) return NULL;
+  w->t = t;
+  w->limit_s = start_limit_s;
+  w->rank = t->rank;
+  w->ranks = t->size;
+  w->awaited = -1;
+  w->main_thread = gettid();
+  w->net = (ct__watch_net_t){.udp = -1, .listener = -1};
+  w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  w->next = (ct__watch_link_t){.peer = (t->rank + 1) % t->size, .fd = -1, .silent_s = 0.7};
+  w->prev =
+      (ct__watch_link_t){.peer = (t->rank + t->size - 1) % t->size, .fd = -1, .silent_s = 1.4};
+  w->card = ct_mem_array(t->size, sizeof *w->card, "the watch");
+  w->state = ct_mem_array(t->size, sizeof *w->state, "the watch");
+  if (w->card && w->state) return w;
+  free_watch(w);
+  return NULL;
+}
+
+static int start_thread(ct_watch_t *w)
+{
+  sigset_t all, old;
+  pthread_attr_t attr;
+  sigfillset(&all);
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the others */
+  w->runs = pthread_create(&w->thread, &attr, run, w) == 0;
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attr);
+  return w->runs;
+}
+
+static void stop_thread(ct_watch_t *w)
+{
+  static const uint64_t once = 1;
+  if (!w->runs) return;
+  atomic_store(&w->closing, 1);
+  (void)!write(w->wake, &once, sizeof once);
+  pthread_join(w->thread, NULL);
+  w->runs = 0;
+}
+
+/* All cards, and the key.  0: this rank has no sockets. */
+static int exchange(ct_watch_t *w)
+{
+  const ct_topo_t *t = w->t;
+  ct__watch_card_t mine = {0};
+  ct__watch_describe(&mine, t->host);
+  int open = t->size == 1 || ct__watch_net_open(&w->net, &mine) == 0;
+  if (getrandom(&w->key, sizeof w->key, 0) != sizeof w->key) w->key = (uint64_t)(ct_clock() * 1e9);
+  w->card[0] = mine;
+  if (t->size == 1) return 1;
+  ct__mpi_bcast(t, t->world, &w->key, sizeof w->key, 0);
+  CT_MPI(t, MPI_Allgather(&mine, sizeof mine, MPI_BYTE, w->card, sizeof mine, MPI_BYTE, t->world));
+  return open;
+}
+
+/* The next rank in the ring can be connected to, and gets packets. */
+static int reach_next(ct_watch_t *w)
+{
+  enum { TRIES = 300, PAUSE_US = 10000, ASK_EVERY = 50 };
+  int next = w->next.peer;
+  ct__watch_hello_t hello = {.key = w->key, .from = w->rank, .to = next};
+  int fd = ct__watch_net_connect(&w->net, &w->card[w->rank], &w->card[next], &hello);
+  if (fd < 0) return 0;
+  atomic_store(&w->next.fd, fd);
+  for (int i = 0; i < TRIES && !atomic_load(&w->heard); i++) {
+    if (i % ASK_EVERY == 0) ct__watch_greet(w, next);
+    usleep(PAUSE_US);
+  }
+  return atomic_load(&w->heard);
+}
+
+/* Why a rank cannot take part, lowest rank first; the same answer on all ranks. */
+static int works(ct_watch_t *w, int open)
+{
+  const ct_topo_t *t = w->t;
+  int first = open && start_thread(w) ? t->size : t->rank;
+  if (t->size > 1) ct__mpi_allreduce(t, t->world, &first, 1, MPI_INT, MPI_MIN);
+  if (first < t->size) {
+    ct_log(CT_LOG_WARN, "rank %d (%s) has no sockets or no thread to spare", first,
+           w->card[first].host);
+    return 0;
+  }
+  if (t->size == 1) return 1;
+  first = reach_next(w) ? t->size : t->rank;
+  ct__mpi_allreduce(t, t->world, &first, 1, MPI_INT, MPI_MIN);
+  if (first == t->size) return 1;
+  int next = (first + 1) % t->size;
+  ct_log(CT_LOG_WARN, "rank %d (%s) does not reach rank %d (%s) over TCP and UDP", first,
+         w->card[first].host, next, w->card[next].host);
+  return 0;
+}
+
+/* This rank takes its leave: what neighbours are told they find in the connection before its end. */
+static void say_bye(const ct_watch_t *w)
+{
+  static const char bye = 'B';
+  int to[] = {atomic_load(&w->next.fd), atomic_load(&w->prev.fd)};
+  for (int i = 0; i < 2; i++)
+    if (to[i] >= 0) (void)!send(to[i], &bye, 1, MSG_NOSIGNAL);
+}
+
+int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
+{
+  int rc = CT_OK;
+  *out = NULL;
+  ct_beat_enter("opening the watch", -1);
+  ct_watch_t *w = new_watch(t);
+  CT_TRY_ALL(t, w ? CT_OK : CT_ERR_NOMEM);
+  ct__watch_stack_open();
+  if (works(w, exchange(w))) {
+    atomic_store(&watching, w);
+    if (t->size > 1) catch_abort();
+    *out = w;
+    return CT_OK;
+  }
+  ct_log(CT_LOG_WARN, "a rank that hangs or dies will not be noticed");
+  say_bye(w);
+  ct_watch_close(w);
+  return CT_OK;
+out:
+  if (w) free_watch(w);
+  return rc;
+}
+
+void ct_watch_limit(double limit_s)
+{
+  ct_watch_t *w = atomic_load(&watching);
+  if (w) atomic_store(&w->limit_s, limit_s);
+}
+
+/* Nobody leaves before all are here: until then the others are watched. */
+void ct_watch_end(ct_watch_t *w, int status)
+{
+  if (!w) return;
+  ct_beat_enter("the end of all ranks", -1);
+  if (w->ranks > 1) ct__mpi_barrier(w->t, w->t->world);
+  if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
+  atomic_store(&watching, NULL);
+  ct_beat_enter("MPI_Finalize", -1);
+  atomic_store(&w->status, status);
+  atomic_store(&w->ending, 1);
+  say_bye(w);
+}
+
+void ct_watch_close(ct_watch_t *w)
+{
+  if (!w) return;
+  stop_thread(w);
+  ct__watch_stack_close();
+  free_watch(w);
+}
