@@ -5,110 +5,260 @@ TEST_LOG_DRIVER = $(LOG_DRIVER)
 TEST_LOG_COMPILER = bash
 AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
-EXTRA_DIST += %D%/mutants
-EXTRA_DIST += %D%/unit/transform_list.h %D%/unit/distribution.h %D%/unit/ckpt_fake.h
-EXTRA_DIST += %D%/golden/make_runs.py %D%/golden/runs.gold
-EXTRA_DIST += %D%/golden/make_loss.py %D%/unit/loss_gold.h
-EXTRA_DIST += %D%/lsan.supp %D%/lib.sh %D%/faults/common.sh %D%/faults/watched.sh %D%/unit/h5_files.h %D%/unit/feed_fake.h %D%/unit/plan_make.h %D%/unit/model_make.h %D%/unit/model_names.h \
-  %D%/mpi/run_np.sh %D%/golden/make_golden.py %D%/golden/lenet.gold %D%/golden/resnet18.gold %D%/golden/lstm.gold %D%/golden/mobilenet_v2.gold %D%/golden/densenet121.gold %D%/golden/cosmoflow.gold %D%/golden/vgg_bn.gold %D%/golden/vit.gold %D%/golden/resnet18-amp.gold \
-  %D%/golden/make_transform_golden.py %D%/golden/transforms.gold \
-  %D%/golden/make_optim_golden.py %D%/golden/optim.gold %D%/golden/gold.h \
-  %D%/fuzz/corpus-config %D%/fuzz/corpus-run-config %D%/lint/layers.txt %D%/crash/kill.sh $(shell_tests)
+# Lists have one name a line, sorted.
 
+# Scripts.  Those of mpi/ start programs of launched_tests, those of cli/ the program itself.
 shell_tests = \
-  %D%/mpi/window.test \
-  %D%/mpi/oracle.test \
-  %D%/mpi/loop.test \
-  %D%/harness/lib.test \
-  %D%/lint/mutants.test \
-  %D%/mpi/loss.test %D%/mpi/implementations.test \
-  %D%/lint/layers.test %D%/lint/size.test %D%/lint/format.test %D%/lint/habits.test %D%/lint/jobs.test \
-  %D%/conform/ref.test %D%/conform/cpu.test %D%/conform/cpu-direct.test \
-  %D%/mpi/topo.test %D%/mpi/agree.test %D%/mpi/comm.test %D%/mpi/comm2.test %D%/mpi/staged.test %D%/mpi/staged2.test %D%/mpi/devices.test %D%/mpi/trainer.test %D%/mpi/trainer_state.test %D%/mpi/trainer_dp.test %D%/mpi/trainer_ahead.test %D%/mpi/recipe.test %D%/mpi/stragglers.test %D%/mpi/stragglers_lines.test \
+  %D%/cli/app.test \
+  %D%/cli/augment.test \
+  %D%/cli/compose.test \
+  %D%/cli/doctor.test \
+  %D%/cli/examples.test \
+  %D%/cli/files.test \
+  %D%/cli/implementations.test \
+  %D%/cli/loss.test \
+  %D%/cli/recipe_resume.test \
+  %D%/cli/resume.test \
+  %D%/cli/shards.test \
+  %D%/cli/stage.test \
+  %D%/cli/stragglers.test \
+  %D%/cli/train.test \
+  %D%/conform/cpu-direct.test \
+  %D%/conform/cpu.test \
+  %D%/conform/ref.test \
+  %D%/faults/death.test \
+  %D%/faults/disk.test \
+  %D%/faults/hang.test \
+  %D%/faults/inputs.test \
+  %D%/faults/kill.test \
+  %D%/faults/points.test \
+  %D%/faults/rundir.test \
+  %D%/faults/stop.test \
+  %D%/faults/stop_eval.test \
+  %D%/faults/truncate.test \
+  %D%/faults/walltime.test \
+  %D%/fuzz/fuzz.test \
   %D%/golden/golden.test \
   %D%/golden/runs.test \
-  %D%/fuzz/fuzz.test \
-  %D%/mpi/train.test %D%/mpi/files.test %D%/mpi/stage.test %D%/mpi/shards.test %D%/mpi/compose.test %D%/mpi/resume.test %D%/mpi/recipe_resume.test %D%/mpi/examples.test %D%/mpi/app.test %D%/mpi/augment.test %D%/mpi/doctor.test \
-  %D%/faults/points.test %D%/faults/inputs.test %D%/faults/disk.test %D%/faults/stop.test \
-  %D%/faults/rundir.test \
-  %D%/faults/truncate.test \
-  %D%/faults/stop_eval.test %D%/faults/walltime.test \
-  %D%/faults/hang.test %D%/faults/death.test \
-  %D%/faults/kill.test
+  %D%/harness/lib.test \
+  %D%/lint/format.test \
+  %D%/lint/habits.test \
+  %D%/lint/jobs.test \
+  %D%/lint/layers.test \
+  %D%/lint/mutants.test \
+  %D%/lint/size.test \
+  %D%/mpi/agree.test \
+  %D%/mpi/comm.test \
+  %D%/mpi/comm_calls.test \
+  %D%/mpi/comm_calls_staged.test \
+  %D%/mpi/comm_staged.test \
+  %D%/mpi/devices.test \
+  %D%/mpi/loop.test \
+  %D%/mpi/oracle.test \
+  %D%/mpi/recipe.test \
+  %D%/mpi/stragglers.test \
+  %D%/mpi/topo.test \
+  %D%/mpi/trainer.test \
+  %D%/mpi/trainer_ahead.test \
+  %D%/mpi/trainer_dp.test \
+  %D%/mpi/trainer_state.test \
+  %D%/mpi/window.test
+
+# What scripts and programs read.
+EXTRA_DIST += $(shell_tests) \
+  %D%/crash/kill.sh \
+  %D%/faults/common.sh \
+  %D%/faults/watched.sh \
+  %D%/fuzz/corpus-config \
+  %D%/fuzz/corpus-run-config \
+  %D%/golden/cosmoflow.gold \
+  %D%/golden/densenet121.gold \
+  %D%/golden/gold.h \
+  %D%/golden/lenet.gold \
+  %D%/golden/lstm.gold \
+  %D%/golden/make_golden.py \
+  %D%/golden/make_loss.py \
+  %D%/golden/make_optim_golden.py \
+  %D%/golden/make_runs.py \
+  %D%/golden/make_transform_golden.py \
+  %D%/golden/mobilenet_v2.gold \
+  %D%/golden/optim.gold \
+  %D%/golden/resnet18-amp.gold \
+  %D%/golden/resnet18.gold \
+  %D%/golden/runs.gold \
+  %D%/golden/transforms.gold \
+  %D%/golden/vgg_bn.gold \
+  %D%/golden/vit.gold \
+  %D%/lib.sh \
+  %D%/lint/layers.txt \
+  %D%/lsan.supp \
+  %D%/mpi/run_np.sh \
+  %D%/mutants \
+  %D%/unit/ckpt_fake.h \
+  %D%/unit/distribution.h \
+  %D%/unit/feed_fake.h \
+  %D%/unit/h5_files.h \
+  %D%/unit/loss_gold.h \
+  %D%/unit/model_make.h \
+  %D%/unit/model_names.h \
+  %D%/unit/plan_make.h \
+  %D%/unit/transform_list.h
 
 if HAVE_CUNIT
+
+# What every test program is linked with.
+check_LIBRARIES += libctest.a
+libctest_a_SOURCES = \
+  %D%/harness/compare.c \
+  %D%/harness/ct_test.h \
+  %D%/harness/ct_test_backend.h \
+  %D%/harness/ct_test_mpi.h \
+  %D%/harness/test.c \
+  %D%/harness/test_backend.c \
+  %D%/harness/test_mpi.c
+test_ldadd = libctest.a libctrain.a -lcunit
+LDADD = $(test_ldadd)
+# A program that loads modules exports all functions, as they use some that it does not use itself.
+load_modules = -Wl,--export-dynamic -Wl,--whole-archive,libctrain.a,--no-whole-archive
+
+# Programs of one source file each, which run alone.
 unit_tests = \
+  %D%/unit/t_args \
+  %D%/unit/t_base \
+  %D%/unit/t_ckpt \
+  %D%/unit/t_ckpt_write \
+  %D%/unit/t_compare \
+  %D%/unit/t_config \
+  %D%/unit/t_dataset \
+  %D%/unit/t_doctor \
+  %D%/unit/t_families \
+  %D%/unit/t_feed \
+  %D%/unit/t_feed_ahead \
+  %D%/unit/t_file \
+  %D%/unit/t_freeze \
+  %D%/unit/t_h5 \
+  %D%/unit/t_h5_bad \
+  %D%/unit/t_h5_cache \
+  %D%/unit/t_h5_share \
+  %D%/unit/t_h5_sources \
+  %D%/unit/t_kern \
+  %D%/unit/t_kern_update \
+  %D%/unit/t_log \
+  %D%/unit/t_loss \
+  %D%/unit/t_loss_opts \
+  %D%/unit/t_machine \
+  %D%/unit/t_metrics \
+  %D%/unit/t_model \
+  %D%/unit/t_model_layers \
+  %D%/unit/t_model_seq \
+  %D%/unit/t_node \
+  %D%/unit/t_op \
+  %D%/unit/t_opt \
+  %D%/unit/t_optim \
+  %D%/unit/t_optim_gold \
+  %D%/unit/t_pace \
+  %D%/unit/t_pack \
+  %D%/unit/t_pack_input \
+  %D%/unit/t_plan \
+  %D%/unit/t_plan_low \
+  %D%/unit/t_plan_modes \
+  %D%/unit/t_plan_run \
+  %D%/unit/t_ref \
+  %D%/unit/t_ref_low \
+  %D%/unit/t_ref_math \
   %D%/unit/t_rundir \
+  %D%/unit/t_sampler \
+  %D%/unit/t_schedule \
   %D%/unit/t_seal \
   %D%/unit/t_setup \
-  %D%/unit/t_h5_cache \
-  %D%/unit/t_compare \
+  %D%/unit/t_stage \
+  %D%/unit/t_stop \
+  %D%/unit/t_store \
+  %D%/unit/t_targets \
   %D%/unit/t_text \
-  %D%/unit/t_loss %D%/unit/t_loss_opts %D%/unit/t_targets \
-  %D%/unit/t_machine %D%/unit/t_doctor %D%/unit/t_base %D%/unit/t_file %D%/unit/t_log %D%/unit/t_node %D%/unit/t_opt \
-  %D%/unit/t_op %D%/unit/t_ref %D%/unit/t_ref_math %D%/unit/t_kern %D%/unit/t_kern_update \
-  %D%/unit/t_model %D%/unit/t_families %D%/unit/t_model_layers %D%/unit/t_model_seq \
-  %D%/unit/t_ref_low %D%/unit/t_plan_low \
-  %D%/unit/t_sampler %D%/unit/t_feed %D%/unit/t_feed_ahead %D%/unit/t_dataset %D%/unit/t_stage %D%/unit/t_transforms %D%/unit/t_transform_feed \
-  %D%/unit/t_transform_draws %D%/unit/t_transform_boxes %D%/unit/t_ckpt_write \
-  %D%/unit/t_h5_sources \
-  %D%/unit/t_h5 %D%/unit/t_h5_bad %D%/unit/t_h5_share %D%/unit/t_pack %D%/unit/t_store \
-  %D%/unit/t_optim %D%/unit/t_optim_gold %D%/unit/t_schedule %D%/unit/t_freeze %D%/unit/t_ckpt %D%/unit/t_metrics %D%/unit/t_config %D%/unit/t_args %D%/unit/t_watch_verdict %D%/unit/t_pack_input %D%/unit/t_stop \
-  %D%/unit/t_plan %D%/unit/t_plan_run %D%/unit/t_plan_modes %D%/unit/t_pace
-check_PROGRAMS += %D%/tools/fs_shim.so
+  %D%/unit/t_transform_boxes \
+  %D%/unit/t_transform_draws \
+  %D%/unit/t_transform_feed \
+  %D%/unit/t_transforms \
+  %D%/unit/t_watch_verdict
+
+# Programs that a script starts.
+launched_tests = \
+  %D%/conform/conform_backend \
+  %D%/fuzz/fuzz_config \
+  %D%/fuzz/fuzz_run_config \
+  %D%/golden/t_golden \
+  %D%/mpi/t_agree \
+  %D%/mpi/t_comm \
+  %D%/mpi/t_comm_calls \
+  %D%/mpi/t_devices \
+  %D%/mpi/t_loop \
+  %D%/mpi/t_oracle \
+  %D%/mpi/t_recipe \
+  %D%/mpi/t_stragglers \
+  %D%/mpi/t_topo \
+  %D%/mpi/t_trainer \
+  %D%/mpi/t_trainer_ahead \
+  %D%/mpi/t_trainer_dp \
+  %D%/mpi/t_trainer_state \
+  %D%/mpi/t_window \
+  %D%/tools/same_ckpt
+
+check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
+TESTS += $(unit_tests) $(shell_tests)
+
+%C%_conform_conform_backend_SOURCES = \
+  %D%/conform/bytes.c \
+  %D%/conform/cases.c \
+  %D%/conform/cases.h \
+  %D%/conform/cases_volume.c \
+  %D%/conform/check.h \
+  %D%/conform/conform_backend.c \
+  %D%/conform/gradient.c \
+  %D%/conform/parity.c \
+  %D%/conform/repeat.c \
+  %D%/conform/rig.c \
+  %D%/conform/rig.h \
+  %D%/conform/rig_data.c \
+  %D%/conform/rig_loss.c \
+  %D%/conform/sync.c \
+  %D%/conform/types.c \
+  %D%/conform/update.c
+%C%_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+
+%C%_golden_t_golden_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+
+comm_rig = %D%/mpi/comm_rig.c %D%/mpi/comm_rig.h
+%C%_mpi_t_comm_SOURCES = %D%/mpi/t_comm.c $(comm_rig)
+%C%_mpi_t_comm_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+%C%_mpi_t_comm_calls_SOURCES = %D%/mpi/t_comm_calls.c $(comm_rig)
+%C%_mpi_t_comm_calls_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+
+trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trainer_rig.h
+%C%_mpi_t_loop_SOURCES = %D%/mpi/t_loop.c $(trainer_rig)
+%C%_mpi_t_oracle_SOURCES = %D%/mpi/t_oracle.c $(trainer_rig)
+%C%_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)
+%C%_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
+%C%_mpi_t_trainer_ahead_SOURCES = %D%/mpi/t_trainer_ahead.c $(trainer_rig)
+%C%_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
+%C%_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
+
+%C%_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
+%C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
+
+# Libraries to preload, which play a full disk, a file system or an MPI.
+check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so
+%C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
+%C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_disk_shim_so_LDFLAGS = -shared
+%C%_tools_disk_shim_so_LDADD = -ldl
 %C%_tools_fs_shim_so_SOURCES = %D%/tools/fs_shim.c
 %C%_tools_fs_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_fs_shim_so_LDFLAGS = -shared $(CT_SAN)
 %C%_tools_fs_shim_so_LDADD = -ldl
-launched_tests = \
-  %D%/mpi/t_window \
-  %D%/mpi/t_oracle \
-  %D%/mpi/t_loop \
-  %D%/conform/conform_backend %D%/golden/t_golden \
-  %D%/mpi/t_topo %D%/mpi/t_agree %D%/mpi/t_comm %D%/mpi/t_comm2 %D%/mpi/t_devices %D%/mpi/t_trainer %D%/mpi/t_trainer_state %D%/mpi/t_trainer_dp %D%/mpi/t_trainer_ahead %D%/mpi/t_recipe %D%/mpi/t_stragglers \
-  %D%/fuzz/fuzz_config %D%/fuzz/fuzz_run_config \
-  %D%/tools/same_ckpt
-check_PROGRAMS += $(unit_tests) $(launched_tests)
-check_LIBRARIES += libctest.a
-libctest_a_SOURCES = %D%/harness/ct_test.h %D%/harness/test.c %D%/harness/compare.c %D%/harness/ct_test_mpi.h %D%/harness/test_mpi.c %D%/harness/ct_test_backend.h %D%/harness/test_backend.c
-test_ldadd = libctest.a libctrain.a -lcunit
-TESTS += $(unit_tests) $(shell_tests)
-
-tests_conform_conform_backend_SOURCES = %D%/conform/conform_backend.c %D%/conform/cases.c %D%/conform/cases_volume.c %D%/conform/cases.h \
-  %D%/conform/check.h %D%/conform/gradient.c %D%/conform/parity.c %D%/conform/sync.c %D%/conform/update.c %D%/conform/repeat.c %D%/conform/rig.c %D%/conform/rig_data.c %D%/conform/types.c %D%/conform/bytes.c %D%/conform/rig_loss.c %D%/conform/rig.h
-comm_rig = %D%/mpi/comm_rig.h %D%/mpi/comm_rig.c
-tests_mpi_t_comm_SOURCES = %D%/mpi/t_comm.c $(comm_rig)
-tests_mpi_t_comm2_SOURCES = %D%/mpi/t_comm2.c $(comm_rig)
-tests_mpi_t_comm_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
-tests_mpi_t_comm2_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
-# It loads modules, which use functions of the program.
-load_modules = -Wl,--export-dynamic -Wl,--whole-archive,libctrain.a,--no-whole-archive
-tests_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
-tests_golden_t_golden_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
-trainer_rig = %D%/mpi/trainer_rig.h %D%/mpi/trainer_rig.c %D%/mpi/flaky.h %D%/mpi/flaky.c
-tests_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
-tests_mpi_t_oracle_SOURCES = %D%/mpi/t_oracle.c $(trainer_rig)
-tests_mpi_t_loop_SOURCES = %D%/mpi/t_loop.c $(trainer_rig)
-tests_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)
-tests_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
-tests_mpi_t_trainer_ahead_SOURCES = %D%/mpi/t_trainer_ahead.c $(trainer_rig)
-tests_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
-tests_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
-tests_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
-
-check_PROGRAMS += %D%/tools/mpi_shim.so
 %C%_tools_mpi_shim_so_SOURCES = %D%/tools/mpi_shim.c
 %C%_tools_mpi_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_mpi_shim_so_LDFLAGS = -shared
 %C%_tools_mpi_shim_so_LDADD =
 
-check_PROGRAMS += %D%/tools/disk_shim.so
-%C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
-%C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
-%C%_tools_disk_shim_so_LDFLAGS = -shared
-%C%_tools_disk_shim_so_LDADD = -ldl
-
-check_PROGRAMS += %D%/golden/draws
-
-LDADD = $(test_ldadd)
 endif

@@ -7,7 +7,7 @@ emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fa
 emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
 emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN_CXX)
 emu_nccl_all_c = %D%/emu/fake_nccl.h %D%/emu/fake_nccl.c %D%/emu/fake_nccl_work.c
-nccl_tests = %D%/nccl_app.test %D%/nccl.test %D%/nccl2.test %D%/nccl_fails.test
+nccl_tests = %D%/nccl_app.test %D%/nccl.test %D%/nccl_calls.test %D%/nccl_fails.test
 EXTRA_DIST += $(emu_nccl_all_c) $(nccl_tests) %D%/staged.test %D%/train.test %D%/conform.test %D%/compose.test
 if HAVE_NCCL
 emu_nccl_c = $(cuda_nccl_c) $(emu_nccl_all_c)

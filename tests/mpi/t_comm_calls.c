@@ -534,5 +534,5 @@ int main(int argc, char **argv)
                                     CT_TEST(nothing_is_allocated_or_left),
                                     CT_TEST(no_memory_for_exchanges),
                                     CT_TEST_END};
-  return rig_main("comm2", tests, argc, argv);
+  return rig_main("comm_calls", tests, argc, argv);
 }
