@@ -2,6 +2,7 @@
 #ifndef CT_BUILTIN_H
 #define CT_BUILTIN_H
 #include "app/ct_config.h"
+#include "comm/ct_comm.h"
 
 /** Local.  The backend of a device choice, and the communicator for its memory (NULL: there is none but
  * ct_comm_staged); auto is the first backend that finds a device, and says why it is not a faster one.

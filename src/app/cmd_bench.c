@@ -93,12 +93,12 @@ out:
   return rc;
 }
 
-/* The first batch of the data, kept by a feed that is not asked again.  In the mode dp rank 0
- * has all of it, and the others know how large it is. */
+/* The first batch of the data, kept by a feed that is not asked again.  A rank that gets none of it knows
+ * how large it is. */
 static int open_batch(const ct_setup_t *s, ct_feed_t **feed, ct_batch_t *none,
                       const ct_batch_t **out)
 {
-  int rc = CT_OK, dp = s->recipe.dp;
+  int rc = CT_OK;
   ct_sampler_t sampler = {.seed = (uint64_t)s->cfg.run.seed,
                           .samples = s->data.info.samples,
                           .batch = s->cfg.data.batch,
@@ -106,10 +106,8 @@ static int open_batch(const ct_setup_t *s, ct_feed_t **feed, ct_batch_t *none,
                           .parts = s->recipe.parts};
   none->global = ct_sampler_batch(&sampler, 0);
   *out = none;
-  if (dp && s->topo->rank) return CT_OK;
   ct_feed_opts_t o = ct_trainer_feed_opts(s->trainer, 1);
-  o.rank = s->topo->rank;
-  o.size = dp ? 1 : s->topo->size;
+  if (o.size == 0) return CT_OK;
   o.one_epoch = 1;
   CT_TRY(ct_feed_open(&s->data, &sampler, &o, feed));
   CT_TRY(ct_feed_next(*feed, out));

@@ -6,6 +6,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "job/ct_walltime.h"
+#include "train/ct_recipe.h"
 
 /* ---- what the text left open ---- */
 

@@ -4,8 +4,13 @@
  * defaults, ranges, help, dump and hash follow from the list.  Everything is local and free of MPI. */
 #ifndef CT_CONFIG_H
 #define CT_CONFIG_H
+#include "ckpt/ct_ckpt.h"
+#include "data/ct_feed.h"
+#include "model/ct_graph.h"
+#include "optim/ct_optim.h"
 #include "plan/ct_loss.h"
-#include "train/ct_trainer.h"
+#include "run/ct_run_opts.h"
+#include "train/ct_train_opts.h"
 
 /** Words of the key `device`, in the order of its choices. */
 typedef enum { CT_DEVICE_AUTO, CT_DEVICE_CPU, CT_DEVICE_CUDA, CT_DEVICE_REF } ct_device_choice_t;

@@ -2,6 +2,7 @@
 #ifndef CT_NEEDS_H
 #define CT_NEEDS_H
 #include "app/ct_config.h"
+#include "train/ct_trainer.h"
 
 /** Bytes of one rank; evaluation is used instead of activations, not besides. */
 typedef struct ct_needs {

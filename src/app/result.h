@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "app/ct_config.h"
-#include "run/ct_confusion.h"
+#include "run/ct_loop.h"
 
 /** Local; rank 0.  summary.json in the run directory, and the final table on stdout. */
 int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result);

@@ -7,6 +7,7 @@
 #include "app/app.h"
 #include "app/ct_config.h"
 #include "data/ct_stage.h"
+#include "train/ct_trainer.h"
 
 typedef struct ct_setup {
   const ct_topo_t *topo; /**< borrowed */

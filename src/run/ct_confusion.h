@@ -1,7 +1,7 @@
 /** \file ct_confusion.h  Which classes are taken for which.  Layer 4. */
 #ifndef CT_CONFUSION_H
 #define CT_CONFUSION_H
-#include "train/ct_trainer.h"
+#include <stdint.h>
 
 /** More classes are not counted: the matrix would be larger than 128 MB. */
 #define CT_CONFUSION_MAX 4096
@@ -21,10 +21,5 @@ void ct_confusion_add(ct_confusion_t *c, int64_t n, const float *logits, const i
 /** Samples with this label, and how many of them were predicted right. */
 int64_t ct_confusion_samples(const ct_confusion_t *c, int64_t label);
 int64_t ct_confusion_right(const ct_confusion_t *c, int64_t label);
-
-/** Collective.  ct_evaluate(), and counts into *c, which is the same on all ranks then; classes is the
- * model's number of outputs.  Not for data with real-valued targets. */
-int ct_evaluate_classes(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
-                        ct_eval_result_t *out, ct_confusion_t *c);
 
 #endif

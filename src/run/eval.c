@@ -1,5 +1,4 @@
-#include "run/ct_confusion.h"
-#include "train/trainer.h"
+#include "run/ct_eval.h"
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -29,10 +28,7 @@ out:
 static int open_counting(counting_t *c, const ct_sampler_t *in_order, int workers)
 {
   int rc = CT_OK;
-  const ct_topo_t *topo = c->t->env.topo;
   ct_feed_opts_t o = ct_trainer_feed_opts(c->t, 0);
-  o.rank = topo->rank;
-  o.size = topo->size;
   o.workers = workers;
   o.one_epoch = 1;
   CT_TRY(ct_feed_open(c->data, in_order, &o, &c->feed));
@@ -63,7 +59,7 @@ out:
 static int count_all(counting_t *c, int64_t batches, int own, const ct_ask_t *ask, int64_t *stop)
 {
   int rc = CT_OK;
-  const ct_topo_t *topo = c->t->env.topo;
+  const ct_topo_t *topo = ct_trainer_topo(c->t);
   CT_TRY(ct_agree(topo, own));
   ct_look_t before = ct_trainer_follow(c->t, ct_trainer_feed(c->feed));
   for (int64_t i = 1; i <= batches && rc == CT_OK && !*stop; i++) {
@@ -80,9 +76,9 @@ out:
 static int sum_up(const counting_t *c, ct_eval_result_t *out)
 {
   int rc = CT_OK;
-  const ct_topo_t *topo = c->t->env.topo;
+  const ct_topo_t *topo = ct_trainer_topo(c->t);
   ct_step_word_t w = {0};
-  ct__loss_tell(&c->sum, &w);
+  ct_loss_tell(&c->sum, &w);
   CT_TRY(ct_step_agree(topo, &w));
   if (c->confusion)
     ct_agree_sum(topo, c->confusion->count, c->confusion->classes * c->confusion->classes);

@@ -223,16 +223,12 @@ out:
   return rc;
 }
 
-/* In the mode dp rank 0 gets the whole batches, and the others none. */
 static int open_feed(ct__loop_t *l)
 {
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
-  int dp = l->t->env.recipe.dp, rank = dp ? 0 : l->topo->rank, size = dp ? 1 : l->topo->size;
-  if (dp && l->topo->rank) return CT_OK;
   ct_feed_opts_t f = ct_trainer_feed_opts(l->t, 1);
-  f.rank = rank;
-  f.size = size;
+  if (f.size == 0) return CT_OK;
   f.epoch = l->at.epoch + is_epoch_trained(l);
   f.cursor = is_epoch_trained(l) ? 0 : l->at.cursor;
   f.workers = o->workers;
@@ -246,7 +242,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
 {
   int rc = CT_OK;
   ct__loop_t l = {.t = t,
-                  .topo = t->env.topo,
+                  .topo = ct_trainer_topo(t),
                   .o = o,
                   .out = out,
                   .at = at,
@@ -259,7 +255,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
   CT_TRY_ALL(l.topo, open_feed(&l));
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
-  int64_t every = t->env.recipe.dp ? 0 : o->job->stragglers_every; /* there rank 0 has more to do */
+  int64_t every = ct_trainer_is_even(t) ? o->job->stragglers_every : 0;
   CT_TRY(ct__stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
   CT_TRY(go(&l));
   ct__stragglers_summary(l.stragglers);

@@ -3,9 +3,9 @@
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
 #include "job/ct_walltime.h"
+#include "run/ct_loop.h"
 #include "run/ct_metrics.h"
 #include "run/stragglers.h"
-#include "train/trainer.h"
 
 typedef struct ct__loop {
   ct_trainer_t *t;

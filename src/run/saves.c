@@ -85,8 +85,7 @@ int ct__saves_end(ct__loop_t *l, int last)
 double ct__saves_seconds(const ct__loop_t *l)
 {
   if (l->save_s > 0) return l->save_s;
-  double arrays = 1 + l->t->states; /* as large as the parameters */
-  return ct_walltime_guess_save(arrays * (double)ct_graph_count(l->t->env.graph) * sizeof(float));
+  return ct_walltime_guess_save(ct_trainer_snapshot_bytes(l->t));
 }
 
 /* Rank 0 copies the state and hands it to the writer; the others give their part, or go on. */

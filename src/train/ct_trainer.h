@@ -1,87 +1,16 @@
 /** \file ct_trainer.h  The trainer: one model, its arenas and its plans on one rank.  Layer 4.
  *
- * trainer.c owns memory and plans, step.c runs one step, update.c applies the gradients, state.c turns the
- * trainer into named arrays and back, loop.c goes through epochs (saves.c, lines.c, stops.c), eval.c counts. */
+ * It makes steps and forward passes, and turns its state into named arrays and back.  It knows neither
+ * epochs nor files: those are of the folder run. */
 #ifndef CT_TRAINER_H
 #define CT_TRAINER_H
 #include "ckpt/ct_ckpt.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_comm.h"
-#include "job/ct_stop.h"
 #include "data/ct_feed.h"
 #include "optim/ct_optim.h"
 #include "plan/ct_plan.h"
-
-/** Section `run`. */
-typedef struct ct_run_opts {
-  char *dir;
-  int64_t seed;
-  char *name;
-  int64_t log_every; /**< steps between lines of `step` metrics */
-} ct_run_opts_t;
-extern const ct_opt_t ct_run_rows[];
-
-/** Words of `parallel.mode`, in the order of its choices. */
-typedef enum { CT_MODE_DDP, CT_MODE_SINGLE, CT_MODE_DP } ct_mode_t;
-
-/** Section `parallel`. */
-typedef struct ct_parallel_opts {
-  int mode; /**< ct_mode_t */
-  double bucket_mb;
-  int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */
-  int64_t zero;         /**< 1: each rank has a slice of the optimizer states */
-  int grad_dtype;       /**< float32|bf16 */
-  int64_t verify_every; /**< steps; 0: never */
-  int share_gpu;        /**< several ranks may use one device */
-} ct_parallel_opts_t;
-extern const ct_opt_t ct_parallel_rows[];
-
-/** Section `train`. */
-typedef struct ct_train_opts {
-  int64_t epochs;
-  int64_t steps;        /**< stop after so many steps; 0: epochs decide */
-  int amp;              /**< off|bf16|fp16 */
-  char *sync_bn;        /**< off, world, node, or the ranks of a group */
-  int64_t accumulate;   /**< pieces of a rank's part of a batch, one after another */
-  double clip_norm;     /**< 0: off */
-  char *clip_norm_type; /**< p of the norm, or inf */
-  double clip_value;    /**< 0: off */
-  ct_opt_texts_t freeze;
-  int freeze_bn;
-} ct_train_opts_t;
-extern const ct_opt_t ct_train_rows[];
-
-/** Section `job`: life on a batch cluster.  Nothing here changes what is computed. */
-typedef struct ct_job_opts {
-  char *walltime;           /**< auto, off, or a duration from the start of the program */
-  double margin_s;          /**< to spare at the end of the job, beyond a step and a checkpoint */
-  double watchdog_s;        /**< without progress until the run is ended; 0: never */
-  int64_t stragglers_every; /**< steps between two looks for slow ranks; 0: never */
-} ct_job_opts_t;
-extern const ct_opt_t ct_job_rows[];
-
-#define CT_SYNC_NODE (-1) /**< the ranks of a node */
-
-/** How a step is made: sections `parallel` and `train`, as the trainer wants them. */
-typedef struct ct_recipe {
-  ct_dtype_t compute; /**< CT_F32, or the low type of mixed precision; fp16 scales the loss */
-  int parts;       /**< pieces that a rank's part of a batch is cut into, one after another; 0: 1 */
-  int fixed_order; /**< logical shards: their gradients are summed along a fixed binary tree */
-  int sync_bn;     /**< ranks of a group; 0: off; or CT_SYNC_NODE */
-  double clip_norm;  /**< 0: off */
-  double clip_p;     /**< infinity: the largest */
-  double clip_value; /**< 0: off */
-  int zero;
-  int dp; /**< rank 0 has the whole batch and makes the update, as torch.nn.DataParallel */
-} ct_recipe_t;
-
-/** Local.  From the options, for so many ranks.  What cannot be combined is refused: CT_ERR_USAGE names the
- * keys and the reason. */
-int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
-                   ct_recipe_t *out);
-/** Sums of earlier pieces' gradients that are kept, each as large as the trained parameters: one, or with
- * fixed_order one for each level of the tree. */
-int ct_recipe_levels(const ct_recipe_t *r);
+#include "train/ct_recipe.h"
 
 /** Where a run stands: what a checkpoint says besides arrays. */
 typedef struct ct_position {
@@ -145,8 +74,9 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
 /** 1 if batches of the data set should come as bytes: to be converted on a device with memory of its own. */
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d);
 /** What the feed of training's or evaluation's batches has to do for this trainer; the rest is the caller's:
- * where they lie (memory that the device copies fast; the feed is closed before the trainer), and
- * whether samples stay bytes. */
+ * whose part of the batch (size 0: this rank gets none, another has the whole batch), where they lie
+ * (memory that the device copies fast; the feed is closed before the trainer), and whether samples
+ * stay bytes. */
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training);
 /** Where the batch after this one is found: ahead() returns NULL if it is not there yet. */
 typedef struct ct_look {
@@ -186,14 +116,23 @@ int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                           int (*each)(void *ctx, const ct_work_time_t *w), void *ctx);
 /** Local, Hot.  Forward only; adds to *sum. */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
+/** Writes sums of losses into a step word. */
+void ct_loss_tell(const ct_loss_t *sum, ct_step_word_t *word);
 /** Collective.  Parameters and buffers of rank 0 to all: at the start, after restoring, before evaluation
  * (buffers only), as DDP does. */
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
+
+/** The ranks that it was made for; borrowed. */
+const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t);
+/** 1 if all ranks have alike to do for each sample of a batch: only then one of them can be called slow. */
+int ct_trainer_is_even(const ct_trainer_t *t);
 
 /** Local.  Number of state arrays: parameters, buffers and optimizer states. */
 int ct_trainer_items(ct_trainer_t *t);
 /** 1 if a snapshot is Collective, since the states are spread over the ranks. */
 int ct_trainer_snapshot_is_collective(const ct_trainer_t *t);
+/** About the bytes of a snapshot: of parameters and optimizer states. */
+double ct_trainer_snapshot_bytes(const ct_trainer_t *t);
 /** Local, or Collective.  Copies the state into host arrays of the trainer's own (plain layouts) and lists
  * them; item[ct_trainer_items()], or NULL on ranks that only give their part.  The arrays change at the next
  * snapshot only. */
@@ -223,63 +162,5 @@ int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
 /** Host copy of the last forward's logits of this rank, n x classes.  CT_ERR_ARG: there are none. */
 int ct_trainer_logits(ct_trainer_t *t, float *out);
-
-/* ---- loop.c ---- */
-
-typedef struct ct_loop_opts {
-  const ct_run_opts_t *run;
-  const ct_train_opts_t *train;
-  const ct_schedule_opts_t *schedule;
-  const ct_ckpt_opts_t *ckpt;
-  const ct_job_opts_t *job;
-  const char *config_text; /**< resolved configuration: goes into checkpoints */
-  const char *versions;    /**< likewise */
-  const ct_store_ops_t *store;
-  const ct_dataset_t *data, *val; /**< val may be NULL */
-  ct_sampler_t sampler;           /**< of training */
-  int64_t eval_batch;             /**< global */
-  int64_t verify_every;           /**< steps; 0: never */
-  int workers;
-  const char *dir;            /**< run directory, made by the caller */
-  struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
-  struct ct_rundir *rundir;   /**< likewise; looked at before each checkpoint; may be NULL */
-} ct_loop_opts_t;
-
-typedef struct ct_eval_result {
-  double loss, top1, top5; /**< top1, top5: fractions */
-  double mae;              /**< mean |output - target|; 0 with cross-entropy */
-  int regression;          /**< the data has real-valued targets: top1 and top5 mean nothing */
-  int64_t samples;
-} ct_eval_result_t;
-
-/** What a finished run has to say. */
-typedef struct ct_loop_result {
-  ct_eval_result_t last; /**< samples 0: never evaluated */
-  ct_position_t at;
-  double seconds, samples_per_s; /**< of training steps */
-  double train_loss;             /**< mean over the last epoch so far */
-  ct_stop_reason_t stopped;      /**< asked to stop before the end; a checkpoint was written */
-  int idle;                      /**< 1: nothing was left to do */
-} ct_loop_result_t;
-
-/** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests.
- *
- * Whoever asks to stop, a signal to any rank or the end of the job's time (job.walltime, by rank 0's clock), all
- * ranks stop after the same step, and at least one step is made.  An evaluation is broken off and not
- * told; its checkpoint stands at the end of the epoch (cursor: all samples), and the run that goes on from
- * there makes the evaluation first.  If the job's time is not even enough for that: CT_ERR_USAGE. */
-int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at,
-                  ct_loop_result_t *out);
-/** Who is asked after each batch of an evaluation, on every rank, whether to break it off: returns a stop
- * word (ct_stop.h), 0 to go on. */
-typedef struct ct_ask {
-  int64_t (*stop)(void *ctx);
-  void *ctx;
-} ct_ask_t;
-/** Collective.  Each sample exactly once.  Ranks agree after each batch: a failure on one of them, or a
- * request to stop, ends it for all.  \a ask may be NULL.  *stop: the request that broke it off, *out is
- * zero then; 0: it came to its end. */
-int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
-                const ct_ask_t *ask, int64_t *stop, ct_eval_result_t *out);
 
 #endif

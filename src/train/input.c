@@ -23,7 +23,11 @@ static void host_free(void *ctx, void *p)
 
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training)
 {
-  return (ct_feed_opts_t){.bytes = t->env.bytes_of[training] != NULL,
+  const ct_topo_t *topo = t->env.topo;
+  int whole = training && t->env.recipe.dp; /* rank 0 has the whole batch */
+  return (ct_feed_opts_t){.rank = topo->rank,
+                          .size = !whole ? topo->size : topo->rank == 0,
+                          .bytes = t->env.bytes_of[training] != NULL,
                           .mem = {host_alloc, host_free, t}};
 }
 

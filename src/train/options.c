@@ -1,12 +1,4 @@
-#include "train/ct_trainer.h"
-
-const ct_opt_t ct_run_rows[] = {
-    CT_OPT_TEXT(ct_run_opts_t, dir, "",
-                "run directory, relative to the current one; empty: runs/NAME"),
-    CT_OPT_INT(ct_run_opts_t, seed, "1", 0, 1e18, "seed of weights, sample order and dropout"),
-    CT_OPT_NAME(ct_run_opts_t, name, "train", "name of the run, and of its directory"),
-    CT_OPT_INT(ct_run_opts_t, log_every, "10", 1, 1e18, "steps between lines in metrics.jsonl"),
-    CT_OPT_END};
+#include "train/ct_train_opts.h"
 
 const ct_opt_t ct_parallel_rows[] = {
     CT_OPT_CHOICE(ct_parallel_opts_t, mode, "ddp", "ddp|single|dp",
@@ -49,19 +41,4 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_BOOL(ct_train_opts_t, freeze_bn, "false",
                 "batchnorms of the frozen part (of the whole model, if freeze is empty) use their "
                 "running statistics and keep them"),
-    CT_OPT_END};
-
-const ct_opt_t ct_job_rows[] = {
-    CT_OPT_TEXT(
-        ct_job_opts_t, walltime, "auto",
-        "when the job ends, to stop with a checkpoint before that: auto (the batch system says "
-        "it), off, or [days-]hours:minutes:seconds from the start of the program"),
-    CT_OPT_DOUBLE(ct_job_opts_t, margin_s, "30", 0, 1e6,
-                  "seconds to spare at the end of the job, beyond a step and a checkpoint"),
-    CT_OPT_DOUBLE(
-        ct_job_opts_t, watchdog_s, "600", 0, 1e6,
-        "seconds without progress after which the run is ended, and the late ranks are named; "
-        "0: never"),
-    CT_OPT_INT(ct_job_opts_t, stragglers_every, "100", 0, 1e18,
-               "steps between two looks for slow ranks; 0: never"),
     CT_OPT_END};

@@ -1,4 +1,4 @@
-#include "train/ct_trainer.h"
+#include "train/ct_recipe.h"
 
 #include <inttypes.h>
 #include <math.h>

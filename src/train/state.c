@@ -203,6 +203,12 @@ int ct_trainer_snapshot_is_collective(const ct_trainer_t *t)
   return t->env.recipe.zero && t->states > 0;
 }
 
+double ct_trainer_snapshot_bytes(const ct_trainer_t *t)
+{
+  double arrays = 1 + t->states; /* as large as the parameters */
+  return arrays * (double)ct_graph_count(t->env.graph) * sizeof(float);
+}
+
 static int snapshot_here(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
 {
   walk_t w = {.t = t, .at = at, .item = item, .with_optim = 1};

@@ -10,6 +10,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
+#include "job/ct_stop.h"
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -255,7 +256,7 @@ void ct__loss_add(ct_loss_t *sum, const ct_loss_t *l)
   sum->top5 += l->top5;
 }
 
-void ct__loss_tell(const ct_loss_t *l, ct_step_word_t *word)
+void ct_loss_tell(const ct_loss_t *l, ct_step_word_t *word)
 {
   word->loss_sum = l->sum;
   word->loss_weight = l->weight;
@@ -289,7 +290,7 @@ static void tell(ct_trainer_t *t, const ct_batch_t *b, const ct_step_report_t *r
                            .stop = ct_stop_with_signal(word->stop, t->env.topo->rank),
                            .compute_s_max = r->compute_s,
                            .data_s_max = r->data_s};
-  if (t->failed == CT_OK) ct__loss_tell(&all, word);
+  if (t->failed == CT_OK) ct_loss_tell(&all, word);
 }
 
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,

@@ -390,6 +390,16 @@ double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at)
   return ct_schedule_lr(at, t->env.optim->lr);
 }
 
+const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t)
+{
+  return t->env.topo;
+}
+
+int ct_trainer_is_even(const ct_trainer_t *t)
+{
+  return !t->env.recipe.dp;
+}
+
 void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all)
 {
   *activations = t->arena_bytes;

@@ -180,9 +180,8 @@ int ct__dp_prepare(ct_trainer_t *t, int n);
 void ct__dp_step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
                  ct_step_report_t *report);
 
-/** Adds one batch's numbers to those of others; into a step word. */
+/** Adds one batch's numbers to those of others. */
 void ct__loss_add(ct_loss_t *sum, const ct_loss_t *l);
-void ct__loss_tell(const ct_loss_t *l, ct_step_word_t *word);
 
 /* ---- update.c ---- */
 

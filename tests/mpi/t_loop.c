@@ -4,6 +4,7 @@
 
 #include "base/ct_err.h"
 #include "hdf5io/ct_h5.h"
+#include "run/ct_loop.h"
 #include "tests/mpi/trainer_rig.h"
 
 static const ct_topo_t *const topo = &ct_test_topo;

@@ -1,0 +1,45 @@
+/** \file ct_loop.h  The training loop: steps, and what happens between them.  Layer 4. */
+#ifndef CT_LOOP_H
+#define CT_LOOP_H
+#include "job/ct_stop.h"
+#include "run/ct_eval.h"
+#include "run/ct_run_opts.h"
+
+typedef struct ct_loop_opts {
+  const ct_run_opts_t *run;
+  const ct_train_opts_t *train;
+  const ct_schedule_opts_t *schedule;
+  const ct_ckpt_opts_t *ckpt;
+  const ct_job_opts_t *job;
+  const char *config_text; /**< resolved configuration: goes into checkpoints */
+  const char *versions;    /**< likewise */
+  const ct_store_ops_t *store;
+  const ct_dataset_t *data, *val; /**< val may be NULL */
+  ct_sampler_t sampler;           /**< of training */
+  int64_t eval_batch;             /**< global */
+  int64_t verify_every;           /**< steps; 0: never */
+  int workers;
+  const char *dir;            /**< run directory, made by the caller */
+  struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
+  struct ct_rundir *rundir;   /**< likewise; looked at before each checkpoint; may be NULL */
+} ct_loop_opts_t;
+
+/** What a finished run has to say. */
+typedef struct ct_loop_result {
+  ct_eval_result_t last; /**< samples 0: never evaluated */
+  ct_position_t at;
+  double seconds, samples_per_s; /**< of training steps */
+  double train_loss;             /**< mean over the last epoch so far */
+  ct_stop_reason_t stopped;      /**< asked to stop before the end; a checkpoint was written */
+  int idle;                      /**< 1: nothing was left to do */
+} ct_loop_result_t;
+
+/** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests.
+ *
+ * Whoever asks to stop, a signal to any rank or the end of the job's time (job.walltime, by rank 0's clock), all
+ * ranks stop after the same step, and at least one step is made.  An evaluation is broken off and not
+ * told; its checkpoint stands at the end of the epoch (cursor: all samples), and the run that goes on from
+ * there makes the evaluation first.  If the job's time is not even enough for that: CT_ERR_USAGE. */
+int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at,
+                  ct_loop_result_t *out);
+#endif

@@ -1,0 +1,24 @@
+/** \file ct_run_opts.h  Sections `run` and `job` of the configuration.  Layer 4.  Free of MPI. */
+#ifndef CT_RUN_OPTS_H
+#define CT_RUN_OPTS_H
+#include "base/ct_opt.h"
+
+/** Section `run`. */
+typedef struct ct_run_opts {
+  char *dir;
+  int64_t seed;
+  char *name;
+  int64_t log_every; /**< steps between lines of `step` metrics */
+} ct_run_opts_t;
+extern const ct_opt_t ct_run_rows[];
+
+/** Section `job`: life on a batch cluster.  Nothing here changes what is computed. */
+typedef struct ct_job_opts {
+  char *walltime;           /**< auto, off, or a duration from the start of the program */
+  double margin_s;          /**< to spare at the end of the job, beyond a step and a checkpoint */
+  double watchdog_s;        /**< without progress until the run is ended; 0: never */
+  int64_t stragglers_every; /**< steps between two looks for slow ranks; 0: never */
+} ct_job_opts_t;
+extern const ct_opt_t ct_job_rows[];
+
+#endif

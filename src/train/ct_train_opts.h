@@ -1,0 +1,36 @@
+/** \file ct_train_opts.h  Sections `parallel` and `train` of the configuration.  Layer 4.  Free of MPI. */
+#ifndef CT_TRAIN_OPTS_H
+#define CT_TRAIN_OPTS_H
+#include "base/ct_opt.h"
+
+/** Words of `parallel.mode`, in the order of its choices. */
+typedef enum { CT_MODE_DDP, CT_MODE_SINGLE, CT_MODE_DP } ct_mode_t;
+
+/** Section `parallel`. */
+typedef struct ct_parallel_opts {
+  int mode; /**< ct_mode_t */
+  double bucket_mb;
+  int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */
+  int64_t zero;         /**< 1: each rank has a slice of the optimizer states */
+  int grad_dtype;       /**< float32|bf16 */
+  int64_t verify_every; /**< steps; 0: never */
+  int share_gpu;        /**< several ranks may use one device */
+} ct_parallel_opts_t;
+extern const ct_opt_t ct_parallel_rows[];
+
+/** Section `train`. */
+typedef struct ct_train_opts {
+  int64_t epochs;
+  int64_t steps;        /**< stop after so many steps; 0: epochs decide */
+  int amp;              /**< off|bf16|fp16 */
+  char *sync_bn;        /**< off, world, node, or the ranks of a group */
+  int64_t accumulate;   /**< pieces of a rank's part of a batch, one after another */
+  double clip_norm;     /**< 0: off */
+  char *clip_norm_type; /**< p of the norm, or inf */
+  double clip_value;    /**< 0: off */
+  ct_opt_texts_t freeze;
+  int freeze_bn;
+} ct_train_opts_t;
+extern const ct_opt_t ct_train_rows[];
+
+#endif
