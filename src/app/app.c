@@ -36,7 +36,7 @@ static const char *lookup(const char *name)
  * whether this one speaks for them. */
 static int is_one_of_many(int *speaks)
 {
-  return ct__launch_check(lookup, 1, "", speaks) != CT_OK;
+  return ct_launch_check(lookup, 1, "", speaks) != CT_OK;
 }
 
 static int speaks_for_all(void)

@@ -30,7 +30,7 @@ static int has_directory(const ct_args_t *a)
   return has;
 }
 
-static int look_at_directory(const ct_setup_t *s, int has_dir, ct_job_t *job)
+static int look_at_directory(const ct_setup_t *s, int has_dir, ct_job_facts_t *job)
 {
   int rc = CT_OK;
   if (has_dir)
@@ -43,7 +43,7 @@ out:
 }
 
 /* Rank 0.  *bad: findings that need a cure. */
-static int tell(const ct_args_t *a, const ct_facts_t *all, const ct_job_t *job, int64_t *bad)
+static int tell(const ct_args_t *a, const ct_facts_t *all, const ct_job_facts_t *job, int64_t *bad)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
@@ -63,7 +63,7 @@ out:
 }
 
 /* When the job ends, as a run would understand it. */
-static int look_at_end(const ct_config_t *c, ct_job_t *job)
+static int look_at_end(const ct_config_t *c, ct_job_facts_t *job)
 {
   int rc = CT_OK;
   ct_walltime_t end;
@@ -75,7 +75,7 @@ out:
 }
 
 /* Rank 0. */
-static int begin(const ct_setup_t *s, int has_dir, ct_job_t **job)
+static int begin(const ct_setup_t *s, int has_dir, ct_job_facts_t **job)
 {
   int rc = CT_OK;
   *job = ct_mem_alloc(sizeof **job, "the facts of the job");
@@ -94,7 +94,7 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   char why[CT_ERR_TEXT] = "";
   ct_setup_t s = {.topo = topo};
   ct_facts_t *all = NULL;
-  ct_job_t *job = NULL;
+  ct_job_facts_t *job = NULL;
   CT_TRY(config(a, &s));
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
   CT_TRY(ct_doctor_gather(&s, ct_setup_threads(&s.cfg, topo->threads), why, 1, &all));

@@ -41,7 +41,7 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
 }
 
 /* Of rank 0, whose part of a batch is as large as any. */
-static int plan(const ct_setup_t *s, ct_job_t *job)
+static int plan(const ct_setup_t *s, ct_job_facts_t *job)
 {
   int rc = CT_OK, ranks = s->topo->size;
   int n = ct_needs_samples(&s->cfg, &s->recipe, s->data.info.samples, ranks);
@@ -52,7 +52,7 @@ out:
   return rc;
 }
 
-int ct_doctor_config(ct_setup_t *s, ct_job_t *job)
+int ct_doctor_config(ct_setup_t *s, ct_job_facts_t *job)
 {
   int rc = open_run(s);
   if (!job) return CT_OK;

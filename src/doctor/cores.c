@@ -6,7 +6,7 @@
 
 #define S(n) ((n) == 1 ? "" : "s")
 
-void ct__doctor_bind(const ct_job_t *job, int cores, char *buf, size_t cap)
+void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap)
 {
   int n = cores > 0 ? cores : 1;
   switch (job->launch.kind) {
@@ -31,7 +31,7 @@ void ct__doctor_bind(const ct_job_t *job, int cores, char *buf, size_t cap)
   }
 }
 
-void ct__doctor_fewer(const ct_job_t *job, int ranks, char *buf, size_t cap)
+void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t cap)
 {
   int n = ranks > 0 ? ranks : 1;
   switch (job->launch.kind) {

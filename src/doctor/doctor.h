@@ -45,7 +45,7 @@ typedef struct ct_data_facts {
 } ct_data_facts_t;
 
 /** What is known of the job as a whole; rank 0 alone. */
-typedef struct ct_job {
+typedef struct ct_job_facts {
   ct_launch_t launch;
   int ranks, nodes, equal_nodes;
   char mpi[128], thread_level[16];
@@ -61,7 +61,7 @@ typedef struct ct_job {
   ct_data_facts_t data;
   ct_needs_t needs;        /**< all 0: not known */
   size_t checkpoint_bytes; /**< of one checkpoint, about */
-} ct_job_t;
+} ct_job_facts_t;
 
 /* ---- findings ---- */
 
@@ -86,7 +86,7 @@ typedef struct ct_findings {
 } ct_findings_t;
 
 /** Local, pure.  Facts of all ranks, in their order.  CT_ERR_NOMEM. */
-int ct_doctor_judge(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out);
+int ct_doctor_judge(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out);
 /** How many have a level. */
 int ct_doctor_count(const ct_findings_t *f, int level);
 
@@ -94,7 +94,7 @@ int ct_doctor_count(const ct_findings_t *f, int level);
 typedef struct ct_doctor_node {
   int index, n;
   const ct_facts_t **rank; /**< [n] */
-  const ct_job_t *job;
+  const ct_job_facts_t *job;
   int cores;   /**< that any of them may use */
   int allowed; /**< that the job may use on this node */
   int threads; /**< that want a core, together */
@@ -105,7 +105,7 @@ typedef struct ct_doctor_node {
 } ct_doctor_node_t;
 
 /** Sorts the ranks by nodes: nodes[job->nodes], and order[job->ranks] that they point into. */
-void ct_doctor_nodes(const ct_facts_t *f, const ct_job_t *job, const ct_facts_t **order,
+void ct_doctor_nodes(const ct_facts_t *f, const ct_job_facts_t *job, const ct_facts_t **order,
                      ct_doctor_node_t *nodes);
 
 /* ---- the kinds of findings: internal ---- */
@@ -116,13 +116,13 @@ void ct__doctor_add(ct_findings_t *out, int level, const char *key, const ct_doc
 void ct__doctor_cores(const ct_doctor_node_t *node, ct_findings_t *out);
 void ct__doctor_memory(const ct_doctor_node_t *node, ct_findings_t *out);
 void ct__doctor_gpus(const ct_doctor_node_t *node, ct_findings_t *out);
-void ct__doctor_launch(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out);
-void ct__doctor_files(const ct_job_t *job, ct_findings_t *out);
-void ct__doctor_data(const ct_job_t *job, ct_findings_t *out);
+void ct__doctor_launch(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out);
+void ct__doctor_files(const ct_job_facts_t *job, ct_findings_t *out);
+void ct__doctor_data(const ct_job_facts_t *job, ct_findings_t *out);
 /** "srun --cpus-per-task=8 --cpu-bind=cores": \a cores for each rank, none of them shared. */
-void ct__doctor_bind(const ct_job_t *job, int cores, char *buf, size_t cap);
+void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap);
 /** "srun --ntasks-per-node=4": at most \a ranks on a node. */
-void ct__doctor_fewer(const ct_job_t *job, int ranks, char *buf, size_t cap);
+void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t cap);
 
 /* ---- facts ---- */
 
@@ -132,20 +132,20 @@ void ct__doctor_fewer(const ct_job_t *job, int ranks, char *buf, size_t cap);
 int ct_doctor_gather(const ct_setup_t *s, int threads, const char *why, int thorough,
                      ct_facts_t **all);
 /** Local; rank 0.  What the environment tells of the job, but for its end. */
-void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_t *job);
+void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_facts_t *job);
 
 /** Collective.  Opens data and model of s->cfg as a run would; what goes wrong is a fact.  job: rank 0's, NULL
  * on the others. */
-int ct_doctor_config(ct_setup_t *s, ct_job_t *job);
+int ct_doctor_config(ct_setup_t *s, ct_job_facts_t *job);
 
 /* ---- telling ---- */
 
 /** "2 nodes x 2 ranks x 1 thread on 2 cores each, launched by srun (pmi2)".  Appended. */
-int ct_doctor_line(const ct_doctor_node_t *nodes, const ct_job_t *job, ct_str_t *out);
+int ct_doctor_line(const ct_doctor_node_t *nodes, const ct_job_facts_t *job, ct_str_t *out);
 /** The whole report for people, and as JSON.  Appended. */
-int ct_doctor_report(const ct_facts_t *f, const ct_job_t *job, const ct_findings_t *findings,
+int ct_doctor_report(const ct_facts_t *f, const ct_job_facts_t *job, const ct_findings_t *findings,
                      ct_str_t *out);
-int ct_doctor_json(const ct_facts_t *f, const ct_job_t *job, const ct_findings_t *findings,
+int ct_doctor_json(const ct_facts_t *f, const ct_job_facts_t *job, const ct_findings_t *findings,
                    ct_str_t *out);
 /** "node3 and 2 more nodes: …"; the finding in a sentence.  Appended. */
 int ct_doctor_sentence(const ct_finding_t *finding, ct_str_t *out);

@@ -99,7 +99,7 @@ out:
 
 /* ---- the job ---- */
 
-static void batch_system(ct_job_t *job)
+static void batch_system(ct_job_facts_t *job)
 {
   static const struct {
     const char *variable, *name;
@@ -119,14 +119,14 @@ static void batch_system(ct_job_t *job)
   job->job_tasks = (int)number("SLURM_NTASKS", 0);
 }
 
-void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_t *job)
+void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_facts_t *job)
 {
   static const char *const levels[] = {"SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE"};
   static const int numbers[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
                                 MPI_THREAD_MULTIPLE};
   int level;
   memset(job, 0, sizeof *job);
-  ct__launch_read(lookup, &job->launch);
+  ct_launch_read(lookup, &job->launch);
   job->left_s = INFINITY;
   job->ranks = topo->size;
   job->nodes = topo->nodes;

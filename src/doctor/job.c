@@ -19,7 +19,7 @@ static int first_other(const ct_facts_t *f, int ranks, size_t at)
   return 0;
 }
 
-static void versions(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+static void versions(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   static const struct {
     size_t at;
@@ -41,7 +41,7 @@ static void versions(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *ou
   }
 }
 
-static void clocks(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+static void clocks(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   int far = 0;
   for (int r = 1; r < job->ranks; r++)
@@ -54,7 +54,7 @@ static void clocks(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
                  off > 0 ? "ahead of" : "behind", f[0].machine.host);
 }
 
-static void batch_job(const ct_job_t *job, ct_findings_t *out)
+static void batch_job(const ct_job_facts_t *job, ct_findings_t *out)
 {
   if (job->launch.kind == CT_LAUNCH_NONE && job->job_tasks > 1) {
     ct__doctor_add(out, CT_FINDING_NOTE, "alone", NULL,
@@ -80,7 +80,7 @@ static void batch_job(const ct_job_t *job, ct_findings_t *out)
 }
 
 /* In each step all ranks wait for the slowest. */
-static void uneven(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+static void uneven(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   char cure[300];
   int least = 0, most = 0;
@@ -97,7 +97,7 @@ static void uneven(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
       a->machine.host, a->threads, S(a->threads), b->rank, b->machine.host, b->threads);
 }
 
-void ct__doctor_launch(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+void ct__doctor_launch(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   versions(f, job, out);
   clocks(f, job, out);
@@ -116,7 +116,7 @@ static int is_true(const char *word)
   return strcmp(word, "TRUE") == 0 || strcmp(word, "1") == 0;
 }
 
-static void space(const ct_job_t *job, ct_findings_t *out)
+static void space(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char a[32], b[32];
   const ct_volume_t *v = &job->volume;
@@ -134,7 +134,7 @@ static void space(const ct_job_t *job, ct_findings_t *out)
   }
 }
 
-void ct__doctor_files(const ct_job_t *job, ct_findings_t *out)
+void ct__doctor_files(const ct_job_facts_t *job, ct_findings_t *out)
 {
   const ct_volume_t *v = &job->volume;
   if (!v->type[0]) return;
@@ -159,7 +159,7 @@ void ct__doctor_files(const ct_job_t *job, ct_findings_t *out)
 
 /* ---- data ---- */
 
-static void batch(const ct_job_t *job, ct_findings_t *out)
+static void batch(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char cure[300];
   const ct_data_facts_t *d = &job->data;
@@ -185,7 +185,7 @@ static void batch(const ct_job_t *job, ct_findings_t *out)
 }
 
 /* A block is read and decoded as a whole for any of its samples. */
-static void blocks(const ct_job_t *job, ct_findings_t *out)
+static void blocks(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char size[32];
   const ct_data_facts_t *d = &job->data;
@@ -206,7 +206,7 @@ static void blocks(const ct_job_t *job, ct_findings_t *out)
   }
 }
 
-void ct__doctor_data(const ct_job_t *job, ct_findings_t *out)
+void ct__doctor_data(const ct_job_facts_t *job, ct_findings_t *out)
 {
   if (job->data.error[0]) {
     ct__doctor_add(out, CT_FINDING_BAD, "data", NULL, "", "%s", job->data.error);

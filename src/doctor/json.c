@@ -63,7 +63,7 @@ static json_t *finding(const ct_finding_t *f)
                    text_or_null(f->cure));
 }
 
-static json_t *directory(const ct_job_t *job)
+static json_t *directory(const ct_job_facts_t *job)
 {
   const ct_volume_t *v = &job->volume;
   return json_pack("{s:o, s:s, s:o, s:b, s:b, s:b}", "path", words(job->dir), "type", v->type,
@@ -71,7 +71,7 @@ static json_t *directory(const ct_job_t *job)
                    v->writable && !v->flock_error, "fcntl", v->writable && !v->fcntl_error);
 }
 
-static json_t *data(const ct_job_t *job)
+static json_t *data(const ct_job_facts_t *job)
 {
   const ct_data_facts_t *d = &job->data;
   if (!job->has_config || !d->samples) return json_null();
@@ -83,7 +83,7 @@ static json_t *data(const ct_job_t *job)
                    (json_int_t)job->checkpoint_bytes);
 }
 
-int ct_doctor_json(const ct_facts_t *f, const ct_job_t *job, const ct_findings_t *findings,
+int ct_doctor_json(const ct_facts_t *f, const ct_job_facts_t *job, const ct_findings_t *findings,
                    ct_str_t *out)
 {
   json_t *ranks = json_array(), *list = json_array();

@@ -85,7 +85,7 @@ static void describe_node(ct_doctor_node_t *d)
     judge_group(d, i, bytes);
 }
 
-void ct_doctor_nodes(const ct_facts_t *f, const ct_job_t *job, const ct_facts_t **order,
+void ct_doctor_nodes(const ct_facts_t *f, const ct_job_facts_t *job, const ct_facts_t **order,
                      ct_doctor_node_t *nodes)
 {
   int at = 0;
@@ -146,7 +146,8 @@ static void add_fine(ct_findings_t *out, int before, const char *key, const char
   if (out->n == before) ct__doctor_add(out, CT_FINDING_OK, key, NULL, "", "%s", what);
 }
 
-static void judge_nodes(const ct_doctor_node_t *nodes, const ct_job_t *job, ct_findings_t *out)
+static void judge_nodes(const ct_doctor_node_t *nodes, const ct_job_facts_t *job,
+                        ct_findings_t *out)
 {
   int before = out->n, gpus = 0;
   for (int i = 0; i < job->nodes; i++)
@@ -164,7 +165,7 @@ static void judge_nodes(const ct_doctor_node_t *nodes, const ct_job_t *job, ct_f
   if (gpus) add_fine(out, before, "gpus", "GPUs: one for each rank, near its cores");
 }
 
-int ct_doctor_judge(const ct_facts_t *f, const ct_job_t *job, ct_findings_t *out)
+int ct_doctor_judge(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   int rc = CT_OK, before;
   ct_doctor_node_t *nodes = ct_mem_array(job->nodes, sizeof *nodes, "the table of nodes");

@@ -73,7 +73,7 @@ out:
   return rc;
 }
 
-static int node_table(const ct_doctor_node_t *nodes, const ct_job_t *job, ct_str_t *out)
+static int node_table(const ct_doctor_node_t *nodes, const ct_job_facts_t *job, ct_str_t *out)
 {
   int rc = CT_OK, wide = 4;
   ct_str_t row = {0}, next = {0};
@@ -105,7 +105,7 @@ out:
 
 /* ---- what else is known ---- */
 
-static int launch(const ct_facts_t *f, const ct_job_t *job, ct_str_t *out)
+static int launch(const ct_facts_t *f, const ct_job_facts_t *job, ct_str_t *out)
 {
   static const char *const from[] = {"their share of the cores", "OMP_NUM_THREADS",
                                      "the configuration"};
@@ -145,7 +145,7 @@ out:
   return rc;
 }
 
-static int directory(const ct_job_t *job, ct_str_t *out)
+static int directory(const ct_job_facts_t *job, ct_str_t *out)
 {
   int rc = CT_OK;
   char free_text[32];
@@ -163,7 +163,7 @@ out:
   return rc;
 }
 
-static int run_facts(const ct_job_t *job, ct_str_t *out)
+static int run_facts(const ct_job_facts_t *job, ct_str_t *out)
 {
   int rc = CT_OK;
   char a[32], b[32];
@@ -224,7 +224,7 @@ static int verdict(const ct_findings_t *f, ct_str_t *out)
   return ct_str_add(out, "\nVerdict: good\n");
 }
 
-int ct_doctor_report(const ct_facts_t *f, const ct_job_t *job, const ct_findings_t *findings,
+int ct_doctor_report(const ct_facts_t *f, const ct_job_facts_t *job, const ct_findings_t *findings,
                      ct_str_t *out)
 {
   int rc = CT_OK;

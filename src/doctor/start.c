@@ -28,7 +28,7 @@ out:
   return rc;
 }
 
-int ct_doctor_line(const ct_doctor_node_t *nodes, const ct_job_t *job, ct_str_t *out)
+int ct_doctor_line(const ct_doctor_node_t *nodes, const ct_job_facts_t *job, ct_str_t *out)
 {
   int rc = CT_OK, sharing = 0;
   range_t ranks = {0}, threads = {0}, each = {0}, together = {0};
@@ -67,7 +67,7 @@ out:
   return rc;
 }
 
-static int binding_line(const ct_setup_t *s, const ct_facts_t *f, const ct_job_t *job)
+static int binding_line(const ct_setup_t *s, const ct_facts_t *f, const ct_job_facts_t *job)
 {
   int rc = CT_OK;
   ct_str_t line = {0};
@@ -108,7 +108,7 @@ out:
 static int tell(const ct_setup_t *s, const ct_facts_t *all)
 {
   int rc = CT_OK;
-  ct_job_t *job = ct_mem_alloc(sizeof *job, "the facts of the job");
+  ct_job_facts_t *job = ct_mem_alloc(sizeof *job, "the facts of the job");
   ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "what is to be said of the job");
   if (!job || !findings) CT_TRY(CT_ERR_NOMEM);
   ct_doctor_job(s->topo, &s->cfg, job);

@@ -48,7 +48,7 @@ enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 static const int64_t first_pseudo_step = 0xfffffff0;
 
 /* The value of the first of two variables that is a number; -1: neither. */
-static int64_t number(ct__launch_env_t env, const char *const name[2])
+static int64_t number(ct_launch_env_t env, const char *const name[2])
 {
   for (int i = 0; i < 2 && name[i]; i++) {
     const char *text = env(name[i]);
@@ -58,7 +58,7 @@ static int64_t number(ct__launch_env_t env, const char *const name[2])
   return -1;
 }
 
-static int applies(ct__launch_env_t env, const launcher_t *l)
+static int applies(ct_launch_env_t env, const launcher_t *l)
 {
   if (l->step[0]) {
     int64_t step = number(env, l->step);
@@ -67,7 +67,7 @@ static int applies(ct__launch_env_t env, const launcher_t *l)
   return number(env, l->tasks[0] ? l->tasks : l->task) >= 0;
 }
 
-int ct__launch_check(ct__launch_env_t env, int world, const char *library, int *speaker)
+int ct_launch_check(ct_launch_env_t env, int world, const char *library, int *speaker)
 {
   int rc = CT_OK;
   *speaker = 1;
@@ -94,14 +94,14 @@ out:
 }
 
 /* A task of an ordinary step of srun; how MPI is told is in SLURM_MPI_TYPE. */
-static int started_by_srun(ct__launch_env_t env)
+static int started_by_srun(ct_launch_env_t env)
 {
   static const char *const step[2] = {"SLURM_STEP_ID", "SLURM_STEPID"};
   int64_t number_of_step = number(env, step);
   return number_of_step >= 0 && number_of_step < first_pseudo_step;
 }
 
-void ct__launch_read(ct__launch_env_t env, ct_launch_t *out)
+void ct_launch_read(ct_launch_env_t env, ct_launch_t *out)
 {
   const char *pmi = env("SLURM_MPI_TYPE");
   *out = (ct_launch_t){.kind = CT_LAUNCH_NONE};

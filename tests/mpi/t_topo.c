@@ -84,7 +84,7 @@ static void launchers(void)
     char text[200];
     int speaks;
     variables = l->variables;
-    int rc = ct__launch_check(look_up, l->world, "MPICH Version: 4.0.2", &speaks);
+    int rc = ct_launch_check(look_up, l->world, "MPICH Version: 4.0.2", &speaks);
     snprintf(text, sizeof text, "%s: %s %d", l->what, ct_err_name(l->rc), l->speaks);
     char got[200];
     snprintf(got, sizeof got, "%s: %s %d", l->what, ct_err_name(rc), speaks);
@@ -96,14 +96,14 @@ static void launchers_cure(void)
 {
   int speaks;
   variables = "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_ID=0";
-  CT_ASSERT_FAILS(ct__launch_check(look_up, 1, "MPICH", &speaks), CT_ERR_USAGE,
+  CT_ASSERT_FAILS(ct_launch_check(look_up, 1, "MPICH", &speaks), CT_ERR_USAGE,
                   "srun started 4 tasks but MPI sees 1");
   CT_ASSERT_HAS(ct_err_last()->text, "srun --mpi=pmi2");
   variables = "PMI_SIZE=2 PMI_RANK=0";
-  CT_ASSERT_FAILS(ct__launch_check(look_up, 1, "Open MPI v4", &speaks), CT_ERR_USAGE,
+  CT_ASSERT_FAILS(ct_launch_check(look_up, 1, "Open MPI v4", &speaks), CT_ERR_USAGE,
                   "MPI library of this program (Open MPI v4)");
   variables = "PMIX_RANK=3";
-  CT_ASSERT_FAILS(ct__launch_check(look_up, 1, "MPICH", &speaks), CT_ERR_USAGE, "at least 4 tasks");
+  CT_ASSERT_FAILS(ct_launch_check(look_up, 1, "MPICH", &speaks), CT_ERR_USAGE, "at least 4 tasks");
 }
 
 /* This program as a singleton in the given environment; its stderr is read back.  Its exit

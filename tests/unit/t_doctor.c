@@ -13,7 +13,7 @@
 
 enum { MOST = 1024 };
 static ct_facts_t facts[MOST];
-static ct_job_t job;
+static ct_job_facts_t job;
 static ct_findings_t found;
 
 /* ---- made-up jobs ---- */
@@ -481,7 +481,7 @@ static void launchers(void)
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ct_launch_t l;
     variables = cases[i].variables;
-    ct__launch_read(look_up, &l);
+    ct_launch_read(look_up, &l);
     CT_ASSERT_TEXT(l.name, cases[i].name);
     CT_ASSERT_INT(l.kind, cases[i].kind);
   }
