@@ -1,8 +1,10 @@
-/** \file ct_h5.h  Everything that touches HDF5: the reader, the checkpoint container, the dataset writer.
+/** \file ct_h5.h  Everything that touches HDF5: the reader, the checkpoint container, the dataset
+ * writer.
  *
- * HDF5 libraries are often built without thread safety: every call is made under one lock of ours, which
- * is released between pieces of long transfers.  HDF5 takes no file
- * locks, unless HDF5_USE_FILE_LOCKING asks for them (TRUE, 1 or BEST_EFFORT).  The on-disk layouts are described in FORMAT.md. */
+ * HDF5 libraries are often built without thread safety: every call is made under one lock of ours,
+ * which is released between pieces of long transfers.  HDF5 takes no file locks, unless
+ * HDF5_USE_FILE_LOCKING asks for them (TRUE, 1 or BEST_EFFORT).  The on-disk layouts are described
+ * in FORMAT.md. */
 #ifndef CT_H5_H
 #define CT_H5_H
 #include "ckpt/ct_store.h"
@@ -11,8 +13,8 @@
 extern const ct_reader_ops_t ct_reader_hdf5;
 extern const ct_store_ops_t ct_store_hdf5;
 
-/** How samples lie in their files.  A block is read as a whole for any of its samples: a chunk of a chunked
- * array, some rows of any other. */
+/** How samples lie in their files.  A block is read as a whole for any of its samples: a chunk of a
+ * chunked array, some rows of any other. */
 typedef struct ct_h5_layout {
   int files;
   int64_t blocks;     /**< of all files */
@@ -24,8 +26,8 @@ typedef struct ct_h5_layout {
 /** Of a reader of ct_reader_hdf5. */
 void ct_h5_layout(const ct_reader_t *r, ct_h5_layout_t *out);
 
-/** Local.  Changes the environment (HDF5_USE_FILE_LOCKING), so it is best called before there are other threads; the first
- * use of HDF5 does it otherwise. */
+/** Local.  Changes the environment (HDF5_USE_FILE_LOCKING), so it is best called before there are
+ * other threads; the first use of HDF5 does it otherwise. */
 void ct_h5_setup(void);
 /** HDF5_USE_FILE_LOCKING as the environment had it at the start; "": not set.  Borrowed. */
 const char *ct_h5_locking(void);
@@ -39,17 +41,18 @@ typedef struct ct_pack_source {
   ct_shape_t x;    /**< one sample; dim[0] == 1; CT_U8 or CT_F32 */
   int64_t samples; /**< how many there are */
   void *state;
-  /** Next n samples, with as many labels (int32_t) or n times `targets` floats; returns CT_OK or an error
-   * that names file and line. */
+  /** Next n samples, with as many labels (int32_t) or n times `targets` floats; returns CT_OK or an
+   * error that names file and line. */
   int (*next)(void *state, int n, void *x, void *y);
   int64_t targets;       /**< real numbers that belong to a sample; 0: it has a label */
   const char *inputs[2]; /**< files they come from, which no shard may replace; NULL: none */
 } ct_pack_source_t;
 
-/** Local.  Shards named by a printf pattern with one %d ("train-%03d.h5"; with one shard a plain name will
- * do), samples dealt in contiguous parts; arrays `images` and `labels` (`targets`: N x targets, float32), chunked, deflate level \a deflate
- * (0: none), attribute `classes` (0: none).  Each shard is written beside and renamed; on failure none of the new ones stays.
- * CT_ERR_USAGE before anything is written: a pattern without its %d, or one that names a file of src->inputs. */
+/** Local.  Shards named by a printf pattern with one %d ("train-%03d.h5"; with one shard a plain
+ * name will do), samples dealt in contiguous parts; arrays `images` and `labels` (`targets`: N x
+ * targets, float32), chunked, deflate level \a deflate (0: none), attribute `classes` (0: none).
+ * Each shard is written beside and renamed; on failure none of the new ones stays. CT_ERR_USAGE
+ * before anything is written: a pattern without its %d, or one that names a file of src->inputs. */
 int ct_pack_write(const ct_pack_source_t *src, const char *pattern, int shards, int deflate,
                   int64_t classes);
 

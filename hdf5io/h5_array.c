@@ -66,7 +66,7 @@ static int is_there(hid_t file, const char *name)
   return group < 0;
 }
 
-static int cannot_open(const ct__array_t *a, hid_t file, const char *key)
+static int cannot_open(const ct__h5_array_t *a, hid_t file, const char *key)
 {
   int rc = CT_OK;
   char names[200], why[200], part[CT_PATH_MAX], to[400];
@@ -86,7 +86,7 @@ out:
 /* ---- opening and checking ---- */
 
 /* A link may have led to another file. */
-static int find_file(ct__array_t *a)
+static int find_file(ct__h5_array_t *a)
 {
   int rc = CT_OK;
   char name[CT_PATH_MAX];
@@ -96,53 +96,54 @@ static int find_file(ct__array_t *a)
   return rc;
 }
 
-static const char *path_of(const ct__array_t *a)
+static const char *path_of(const ct__h5_array_t *a)
 {
   return a->elsewhere ? a->elsewhere : a->path;
 }
 
 /* Which array an error of another file is about. */
-static int blame(const ct__array_t *a, int rc)
+static int blame(const ct__h5_array_t *a, int rc)
 {
   return ct_err_prefix(rc, "%s: array '%s': ", a->path, a->name);
 }
 
-int ct__array_open(ct__array_t *a, hid_t file, const char *path, const char *name, const char *key)
+int ct__h5_array_open(ct__h5_array_t *a, hid_t file, const char *path, const char *name,
+                      const char *key)
 {
   int rc = CT_OK;
-  *a = (ct__array_t){.path = path, .name = name, .fd = -1};
+  *a = (ct__h5_array_t){.path = path, .name = name, .fd = -1};
   a->id = name[0] ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
   if (a->id < 0) return cannot_open(a, file, key);
   CT_TRY(find_file(a));
-  CT_TRY(ct__stamp_take(a->id, path_of(a), &a->fd, &a->stamp));
-  CT_TRY(ct__sources_list(&a->sources, a->id));
+  CT_TRY(ct__h5_stamp_take(a->id, path_of(a), &a->fd, &a->stamp));
+  CT_TRY(ct__h5_sources_list(&a->sources, a->id));
 out:
-  if (rc != CT_OK) ct__array_shut(a);
+  if (rc != CT_OK) ct__h5_array_shut(a);
   return rc;
 }
 
-int ct__array_need(ct__array_t *a, int64_t first, int64_t rows)
+int ct__h5_array_need(ct__h5_array_t *a, int64_t first, int64_t rows)
 {
-  int rc = ct__sources_need(&a->sources, first, rows);
+  int rc = ct__h5_sources_need(&a->sources, first, rows);
   return rc == CT_OK ? rc : blame(a, rc);
 }
 
-int ct__array_check(ct__array_t *a, int64_t first, int64_t rows)
+int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows)
 {
   int rc = CT_OK;
-  ct__stamp_t now;
-  CT_TRY(ct__stamp_look(a->fd, path_of(a), &now));
-  CT_TRY(ct__stamp_compare(path_of(a), &a->stamp, &now, &a->changed));
-  rc = ct__sources_check(&a->sources, first, rows, &a->changed);
+  ct__h5_stamp_t now;
+  CT_TRY(ct__h5_stamp_look(a->fd, path_of(a), &now));
+  CT_TRY(ct__h5_stamp_compare(path_of(a), &a->stamp, &now, &a->changed));
+  rc = ct__h5_sources_check(&a->sources, first, rows, &a->changed);
   if (rc != CT_OK) return blame(a, rc);
 out:
   return rc == CT_OK || !a->elsewhere ? rc : blame(a, rc);
 }
 
-void ct__array_shut(ct__array_t *a)
+void ct__h5_array_shut(ct__h5_array_t *a)
 {
-  ct__sources_clear(&a->sources);
+  ct__h5_sources_clear(&a->sources);
   ct_mem_free(a->elsewhere);
   ct__h5_drop(a->id);
-  *a = (ct__array_t){.id = -1};
+  *a = (ct__h5_array_t){.id = -1};
 }

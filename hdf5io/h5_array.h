@@ -1,30 +1,32 @@
-/** \file h5_array.h  An opened array of a shard, and what keeps its reading honest.  Internal.  Called with HDF5's
- * lock.
+/** \file h5_array.h  An opened array of a shard, and what keeps its reading honest.  Internal.
+ * Called with HDF5's lock.
  *
- * Every reading stands between ct__array_need() and ct__array_check(): h5_stamp.h and h5_source.h say why. */
+ * Every reading stands between ct__h5_array_need() and ct__h5_array_check(): h5_stamp.h and
+ * h5_source.h say why. */
 #ifndef CT_H5_ARRAY_H
 #define CT_H5_ARRAY_H
 #include "hdf5io/h5_source.h"
 
-typedef struct ct__array {
+typedef struct ct__h5_array {
   hid_t id;         /**< -1: not opened */
   const char *path; /**< of the shard; borrowed */
   const char *name; /**< borrowed */
   char *elsewhere;  /**< owned; the file that a link leads to; NULL: the shard itself */
   int fd;           /**< of the file that it lies in */
-  ct__stamp_t stamp;
-  ct__sources_t sources;
-  int changed; /**< 1: a warning is due, see ct__stamp_compare() */
-} ct__array_t;
+  ct__h5_stamp_t stamp;
+  ct__h5_sources_t sources;
+  int changed; /**< 1: a warning is due, see ct__h5_stamp_compare() */
+} ct__h5_array_t;
 
-/** Opens \a name of \a file, the shard at \a path.  CT_ERR_FORMAT says where a link leads to, or what there is
- * instead; \a key is that of the configuration, for messages. */
-int ct__array_open(ct__array_t *a, hid_t file, const char *path, const char *name, const char *key);
+/** Opens \a name of \a file, the shard at \a path.  CT_ERR_FORMAT says where a link leads to, or
+ * what there is instead; \a key is that of the configuration, for messages. */
+int ct__h5_array_open(ct__h5_array_t *a, hid_t file, const char *path, const char *name,
+                      const char *key);
 /** Before samples are read.  CT_ERR_IO, CT_ERR_FORMAT: a source of them is missing or too small. */
-int ct__array_need(ct__array_t *a, int64_t first, int64_t rows);
+int ct__h5_array_need(ct__h5_array_t *a, int64_t first, int64_t rows);
 /** After they were read.  CT_ERR_IO: a file of them has become shorter or longer. */
-int ct__array_check(ct__array_t *a, int64_t first, int64_t rows);
+int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows);
 /** One that is not opened is fine. */
-void ct__array_shut(ct__array_t *a);
+void ct__h5_array_shut(ct__h5_array_t *a);
 
 #endif

@@ -7,7 +7,8 @@
 
 enum { NONE = -1 };
 
-/* A place for one block.  If nobody holds it, it stands in the list of those that may be given away. */
+/* A place for one block.  If nobody holds it, it stands in the list of those that may be given
+ * away. */
 typedef struct slot {
   int64_t key; /* NONE: empty */
   int holders;
@@ -16,7 +17,7 @@ typedef struct slot {
   int older, newer; /* neighbours in the list, or NONE */
 } slot_t;
 
-struct ct__cache {
+struct ct__h5_cache {
   pthread_mutex_t lock;
   pthread_cond_t changed; /* a block was loaded, or given up, or nobody holds it any more */
   size_t block_bytes;
@@ -27,11 +28,11 @@ struct ct__cache {
   int oldest, newest;
 };
 
-int ct__cache_open(size_t block_bytes, int64_t slots, ct__cache_t **out)
+int ct__h5_cache_open(size_t block_bytes, int64_t slots, ct__h5_cache_t **out)
 {
   int rc = CT_OK;
   if (slots > INT32_MAX / 4) slots = INT32_MAX / 4;
-  ct__cache_t *c = ct_mem_alloc(sizeof *c, "the cache of samples");
+  ct__h5_cache_t *c = ct_mem_alloc(sizeof *c, "the cache of samples");
   *out = NULL;
   if (!c) return CT_ERR_NOMEM;
   pthread_mutex_init(&c->lock, NULL);
@@ -52,11 +53,11 @@ int ct__cache_open(size_t block_bytes, int64_t slots, ct__cache_t **out)
   *out = c;
   c = NULL;
 out:
-  ct__cache_close(c);
+  ct__h5_cache_close(c);
   return rc;
 }
 
-void ct__cache_close(ct__cache_t *c)
+void ct__h5_cache_close(ct__h5_cache_t *c)
 {
   if (!c) return;
   ct_mem_free(c->memory);
@@ -69,14 +70,14 @@ void ct__cache_close(ct__cache_t *c)
 
 /* ---- the list of slots that nobody holds, and the table of keys ---- */
 
-static void list_remove(ct__cache_t *c, int i)
+static void list_remove(ct__h5_cache_t *c, int i)
 {
   slot_t *s = &c->slots[i];
   *(s->older == NONE ? &c->oldest : &c->slots[s->older].newer) = s->newer;
   *(s->newer == NONE ? &c->newest : &c->slots[s->newer].older) = s->older;
 }
 
-static void list_add_newest(ct__cache_t *c, int i)
+static void list_add_newest(ct__h5_cache_t *c, int i)
 {
   c->slots[i].older = c->newest;
   c->slots[i].newer = NONE;
@@ -84,7 +85,7 @@ static void list_add_newest(ct__cache_t *c, int i)
   c->newest = i;
 }
 
-static void list_add_oldest(ct__cache_t *c, int i)
+static void list_add_oldest(ct__h5_cache_t *c, int i)
 {
   c->slots[i].older = NONE;
   c->slots[i].newer = c->oldest;
@@ -92,12 +93,12 @@ static void list_add_oldest(ct__cache_t *c, int i)
   c->oldest = i;
 }
 
-static int *head_of(ct__cache_t *c, int64_t key)
+static int *head_of(ct__h5_cache_t *c, int64_t key)
 {
   return &c->heads[((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & (uint64_t)(c->nheads - 1)];
 }
 
-static int find(ct__cache_t *c, int64_t key)
+static int find(ct__h5_cache_t *c, int64_t key)
 {
   int i = *head_of(c, key);
   while (i != NONE && c->slots[i].key != key)
@@ -105,7 +106,7 @@ static int find(ct__cache_t *c, int64_t key)
   return i;
 }
 
-static void forget(ct__cache_t *c, int i)
+static void forget(ct__h5_cache_t *c, int i)
 {
   slot_t *s = &c->slots[i];
   if (s->key == NONE) return;
@@ -119,7 +120,7 @@ static void forget(ct__cache_t *c, int i)
 /* ---- using ---- */
 
 /* The oldest slot gets the key, held by the caller, who is to load it. */
-static int take_oldest(ct__cache_t *c, int64_t key)
+static int take_oldest(ct__h5_cache_t *c, int64_t key)
 {
   int i = c->oldest, *head = head_of(c, key);
   list_remove(c, i);
@@ -132,7 +133,7 @@ static int take_oldest(ct__cache_t *c, int64_t key)
   return i;
 }
 
-ct__block_t ct__cache_hold(ct__cache_t *c, int64_t key)
+ct__h5_block_t ct__h5_cache_hold(ct__h5_cache_t *c, int64_t key)
 {
   int i, load = 0;
   pthread_mutex_lock(&c->lock);
@@ -150,10 +151,10 @@ ct__block_t ct__cache_hold(ct__cache_t *c, int64_t key)
     pthread_cond_wait(&c->changed, &c->lock);
   }
   pthread_mutex_unlock(&c->lock);
-  return (ct__block_t){c->memory + (size_t)i * c->block_bytes, i, load};
+  return (ct__h5_block_t){c->memory + (size_t)i * c->block_bytes, i, load};
 }
 
-void ct__cache_loaded(ct__cache_t *c, const ct__block_t *b, int ok)
+void ct__h5_cache_loaded(ct__h5_cache_t *c, const ct__h5_block_t *b, int ok)
 {
   pthread_mutex_lock(&c->lock);
   slot_t *s = &c->slots[b->slot];
@@ -167,7 +168,7 @@ void ct__cache_loaded(ct__cache_t *c, const ct__block_t *b, int ok)
   pthread_mutex_unlock(&c->lock);
 }
 
-void ct__cache_release(ct__cache_t *c, const ct__block_t *b)
+void ct__h5_cache_release(ct__h5_cache_t *c, const ct__h5_block_t *b)
 {
   pthread_mutex_lock(&c->lock);
   if (--c->slots[b->slot].holders == 0) {

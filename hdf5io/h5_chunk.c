@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-size_t ct__chunk_bound(size_t bytes)
+size_t ct__h5_chunk_bound(size_t bytes)
 {
   return bytes + bytes / 500 + 64; /* more than zlib's compressBound() */
 }
 
-/* Shuffled: the first bytes of all elements, then all second bytes, …; a rest that is no whole element
- * stands at the end as it is (H5Zshuffle.c). */
+/* Shuffled: the first bytes of all elements, then all second bytes, …; a rest that is no whole
+ * element stands at the end as it is (H5Zshuffle.c). */
 static void unshuffle(const uint8_t *from, size_t bytes, size_t item, uint8_t *to)
 {
   size_t n = bytes / item;
@@ -18,8 +18,9 @@ static void unshuffle(const uint8_t *from, size_t bytes, size_t item, uint8_t *t
   memcpy(to + n * item, from + n * item, bytes - n * item);
 }
 
-int ct__chunk_decode(struct libdeflate_decompressor *d, const ct__filters_t *f, uint32_t skipped,
-                     const void *raw, size_t raw_bytes, void *scratch, void *out, size_t bytes)
+int ct__h5_chunk_decode(struct libdeflate_decompressor *d, const ct__h5_filters_t *f,
+                        uint32_t skipped, const void *raw, size_t raw_bytes, void *scratch,
+                        void *out, size_t bytes)
 {
   int shuffled = f->shuffle >= 0 && !(skipped >> f->shuffle & 1) && f->item > 1;
   int deflated = f->deflate >= 0 && !(skipped >> f->deflate & 1);

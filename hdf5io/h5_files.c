@@ -4,9 +4,9 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-int ct__files_make(ct__files_t *f, int shards)
+int ct__h5_files_make(ct__h5_files_t *f, int shards)
 {
-  int n = shards < CT__FILES_OPEN ? shards : CT__FILES_OPEN;
+  int n = shards < CT__H5_FILES_OPEN ? shards : CT__H5_FILES_OPEN;
   f->v = ct_mem_array(n, sizeof *f->v, "the opened files");
   if (!f->v) return CT_ERR_NOMEM;
   f->n = n;
@@ -15,15 +15,15 @@ int ct__files_make(ct__files_t *f, int shards)
   return CT_OK;
 }
 
-static void shut(ct__file_t *f)
+static void shut(ct__h5_file_t *f)
 {
   if (f->shard < 0) return;
-  ct__array_shut(&f->array);
+  ct__h5_array_shut(&f->array);
   ct__h5_drop(f->file);
   f->shard = -1;
 }
 
-static ct__file_t *find(ct__files_t *f, int shard)
+static ct__h5_file_t *find(ct__h5_files_t *f, int shard)
 {
   for (int i = 0; i < f->n; i++)
     if (f->v[i].shard == shard) return &f->v[i];
@@ -31,9 +31,9 @@ static ct__file_t *find(ct__files_t *f, int shard)
 }
 
 /* An empty place, or that of the file whose use is the longest ago. */
-static ct__file_t *make_place(ct__files_t *f)
+static ct__h5_file_t *make_place(ct__h5_files_t *f)
 {
-  ct__file_t *oldest = &f->v[0];
+  ct__h5_file_t *oldest = &f->v[0];
   for (int i = 0; i < f->n; i++) {
     if (f->v[i].shard < 0) return &f->v[i];
     if (f->v[i].used < oldest->used) oldest = &f->v[i];
@@ -42,7 +42,7 @@ static ct__file_t *make_place(ct__files_t *f)
   return oldest;
 }
 
-int ct__files_open(ct__files_t *f, int shard, const char *path, ct__file_t **out)
+int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_file_t **out)
 {
   int rc = CT_OK;
   hid_t file;
@@ -51,23 +51,23 @@ int ct__files_open(ct__files_t *f, int shard, const char *path, ct__file_t **out
   if (!*out) {
     CT_TRY(ct__h5_open(path, &file));
     *out = make_place(f);
-    **out = (ct__file_t){.shard = shard, .file = file, .array = {.id = -1}};
+    **out = (ct__h5_file_t){.shard = shard, .file = file, .array = {.id = -1}};
   }
   (*out)->used = ++f->time;
 out:
   return rc;
 }
 
-void ct__files_shut(ct__files_t *f, int shard)
+void ct__h5_files_shut(ct__h5_files_t *f, int shard)
 {
-  ct__file_t *file = find(f, shard);
+  ct__h5_file_t *file = find(f, shard);
   if (file) shut(file);
 }
 
-void ct__files_clear(ct__files_t *f)
+void ct__h5_files_clear(ct__h5_files_t *f)
 {
   for (int i = 0; i < f->n; i++)
     shut(&f->v[i]);
   ct_mem_free(f->v);
-  *f = (ct__files_t){0};
+  *f = (ct__h5_files_t){0};
 }

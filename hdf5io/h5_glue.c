@@ -25,10 +25,10 @@ static int asks_for_locks(const char *word)
   return 0;
 }
 
-/* File locks fail or hang on many parallel file systems, and a file of ours has one writer, which gives it its name
- * when it is whole.  So there are none, unless the environment asks for them.  It is the variable that says so
- * because HDF5 hands a property of ours not on to the sources of virtual arrays, and then refuses one that is open
- * without locks here: it would be zeros. */
+/* File locks fail or hang on many parallel file systems, and a file of ours has one writer, which
+ * gives it its name when it is whole.  So there are none, unless the environment asks for them.  It
+ * is the variable that says so because HDF5 hands a property of ours not on to the sources of
+ * virtual arrays, and then refuses one that is open without locks here: it would be zeros. */
 static void prepare(void)
 {
   const char *asked = getenv("HDF5_USE_FILE_LOCKING");
@@ -133,8 +133,9 @@ static const char *lock_cure(void)
 
 /* ---- files ---- */
 
-/* How files are opened.  Through descriptors, which can be asked what became of a file.  One that is read may be a
- * source of a virtual array too, which HDF5 opens with H5F_CLOSE_WEAK, and not if it is open otherwise. */
+/* How files are opened.  Through descriptors, which can be asked what became of a file.  One that
+ * is read may be a source of a virtual array too, which HDF5 opens with H5F_CLOSE_WEAK, and not if
+ * it is open otherwise. */
 static hid_t file_access(H5F_close_degree_t degree)
 {
   hid_t list = H5Pcreate(H5P_FILE_ACCESS);
@@ -183,8 +184,8 @@ out:
   return rc;
 }
 
-/* HDF5 cannot close a file without writing what it still holds, which fails again after an error.  So
- * its descriptor is made to mean a file in memory. */
+/* HDF5 cannot close a file without writing what it still holds, which fails again after an error.
+ * So its descriptor is made to mean a file in memory. */
 static void close_unwritten(hid_t file)
 {
   int *descriptor = NULL;

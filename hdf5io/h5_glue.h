@@ -1,14 +1,15 @@
 /** \file h5_glue.h  What every file of this folder needs of HDF5.  Internal.
  *
- * Unless it says otherwise a function here is called with the lock held.  HDF5 handles are released with
- * ct__h5_drop(), which takes any kind and ignores invalid ones. */
+ * Unless it says otherwise a function here is called with the lock held.  HDF5 handles are released
+ * with ct__h5_drop(), which takes any kind and ignores invalid ones. */
 #ifndef CT_H5_GLUE_H
 #define CT_H5_GLUE_H
 #include <hdf5.h>
 
 #include "base/ct_types.h"
 
-/** Called without the lock.  The one lock of all HDF5 calls; it also silences HDF5's own printing. */
+/** Called without the lock.  The one lock of all HDF5 calls; it also silences HDF5's own
+ * printing. */
 void ct__h5_lock(void);
 void ct__h5_unlock(void);
 
@@ -18,10 +19,11 @@ void ct__h5_drop(hid_t id);
  * operating system; into buf (returned). */
 const char *ct__h5_why(char *buf, size_t cap);
 
-/** Opens for reading, in one request to the file system.  CT_ERR_IO: cannot be opened; CT_ERR_FORMAT: is
- * no HDF5 file.  To open a FIFO would wait for its other end: ct_file_regular() comes before the first opening of a
- * file, by one rank.  No file lock is taken, unless HDF5_USE_FILE_LOCKING in the environment asks for it.  The file
- * stays open until all that is open in it is closed too. */
+/** Opens for reading, in one request to the file system.  CT_ERR_IO: cannot be opened;
+ * CT_ERR_FORMAT: is no HDF5 file.  To open a FIFO would wait for its other end: ct_file_regular()
+ * comes before the first opening of a file, by one rank.  No file lock is taken, unless
+ * HDF5_USE_FILE_LOCKING in the environment asks for it.  The file stays open until all that is open
+ * in it is closed too. */
 int ct__h5_open(const char *path, hid_t *file);
 
 /** How a type is stored in files (little-endian) or lies in memory (native); to be dropped. */
@@ -32,8 +34,8 @@ int ct__h5_type_find(hid_t type, ct_dtype_t *out);
 /** The stored type in words for messages ("uint16", "string"), into buf (returned). */
 const char *ct__h5_type_text(hid_t type, char *buf, size_t cap);
 
-/** Rows \a first to \a first + \a rows - 1 of an array, all of it in the other dims, from or to memory with
- * elements of \a type.  An array without dims is one row.  1, or 0: ct__h5_why(). */
+/** Rows \a first to \a first + \a rows - 1 of an array, all of it in the other dims, from or to
+ * memory with elements of \a type.  An array without dims is one row.  1, or 0: ct__h5_why(). */
 int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to);
 int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from);
 

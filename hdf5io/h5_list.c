@@ -6,7 +6,7 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 
-static int set_names(ct__shard_t *s, const char *path)
+static int set_names(ct__h5_shard_t *s, const char *path)
 {
   const char *slash = strrchr(path, '/');
   s->path = ct_mem_strdup(path);
@@ -15,7 +15,7 @@ static int set_names(ct__shard_t *s, const char *path)
 }
 
 /* Appends the files of one pattern. */
-static int add_files(ct__list_t *l, const char *dir, const char *pattern, int64_t *cap)
+static int add_files(ct__h5_list_t *l, const char *dir, const char *pattern, int64_t *cap)
 {
   int rc = CT_OK, n;
   char **found = NULL;
@@ -28,7 +28,7 @@ out:
   return rc;
 }
 
-int ct__list_find(ct__list_t *l, const ct_reader_spec_t *spec)
+int ct__h5_list_find(ct__h5_list_t *l, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
   int64_t cap = 0;
@@ -38,7 +38,7 @@ out:
   return rc;
 }
 
-static int check_alike(const ct__shard_t *a, const ct__shard_t *b)
+static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
 {
   int rc = CT_OK;
   char x[64], y[64];
@@ -58,7 +58,7 @@ out:
   return rc;
 }
 
-int ct__list_finish(ct__list_t *l)
+int ct__h5_list_finish(ct__h5_list_t *l)
 {
   int rc = CT_OK;
   for (int i = 0; i < l->n; i++) {
@@ -73,9 +73,9 @@ out:
   return rc;
 }
 
-/* ---- for other processes: how many, the shards as they lie in memory, their paths one after another ---- */
+/* ---- for other processes: how many, the shards as in memory, their paths ---- */
 
-int ct__list_pack(const ct__list_t *l, void **bytes, size_t *n)
+int ct__h5_list_pack(const ct__h5_list_t *l, void **bytes, size_t *n)
 {
   size_t shards = (size_t)l->n * sizeof *l->v, total = sizeof l->n + shards;
   for (int i = 0; i < l->n; i++)
@@ -94,7 +94,7 @@ int ct__list_pack(const ct__list_t *l, void **bytes, size_t *n)
   return CT_OK;
 }
 
-int ct__list_unpack(ct__list_t *l, const void *bytes, size_t n)
+int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
 {
   int rc = CT_OK, shards = 0;
   const char *from = bytes, *end = from + n;
@@ -106,7 +106,7 @@ int ct__list_unpack(ct__list_t *l, const void *bytes, size_t n)
   if (!l->v) CT_TRY(CT_ERR_NOMEM);
   const char *path = from + (size_t)shards * sizeof *l->v;
   for (int i = 0; i < shards; i++, path += strlen(path) + 1) {
-    ct__shard_t *s = &l->v[l->n++];
+    ct__h5_shard_t *s = &l->v[l->n++];
     memcpy(s, from + (size_t)i * sizeof *s, sizeof *s);
     s->path = s->name = NULL; /* those of the other process */
     if (path >= end || !memchr(path, 0, (size_t)(end - path)))
@@ -117,12 +117,12 @@ out:
   return rc;
 }
 
-void ct__list_clear(ct__list_t *l)
+void ct__h5_list_clear(ct__h5_list_t *l)
 {
   for (int i = 0; i < l->n; i++) {
     ct_mem_free(l->v[i].path);
     ct_mem_free(l->v[i].name);
   }
   ct_mem_free(l->v);
-  *l = (ct__list_t){0};
+  *l = (ct__h5_list_t){0};
 }

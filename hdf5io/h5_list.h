@@ -4,21 +4,23 @@
 #include "hdf5io/h5_shard.h"
 
 /** {0} is empty. */
-typedef struct ct__list {
-  ct__shard_t *v; /**< [n], owned */
+typedef struct ct__h5_list {
+  ct__h5_shard_t *v; /**< [n], owned */
   int n;
   int64_t samples; /**< of all */
-} ct__list_t;
+} ct__h5_list_t;
 
-/** The files that the patterns of a specification mean; nothing is opened.  CT_ERR_IO: no file matches. */
-int ct__list_find(ct__list_t *l, const ct_reader_spec_t *spec);
-/** After each shard is described: numbers the samples, and makes sure that all shards are alike.  CT_ERR_FORMAT
- * names the one that is not. */
-int ct__list_finish(ct__list_t *l);
-/** What is known of the shards, as bytes for another process of this program: *bytes is allocated. */
-int ct__list_pack(const ct__list_t *l, void **bytes, size_t *n);
+/** The files that the patterns of a specification mean; nothing is opened.  CT_ERR_IO: no file
+ * matches. */
+int ct__h5_list_find(ct__h5_list_t *l, const ct_reader_spec_t *spec);
+/** After each shard is described: numbers the samples, and makes sure that all shards are alike.
+ * CT_ERR_FORMAT names the one that is not. */
+int ct__h5_list_finish(ct__h5_list_t *l);
+/** What is known of the shards, as bytes for another process of this program: *bytes is
+ * allocated. */
+int ct__h5_list_pack(const ct__h5_list_t *l, void **bytes, size_t *n);
 /** The same list of such bytes. */
-int ct__list_unpack(ct__list_t *l, const void *bytes, size_t n);
-void ct__list_clear(ct__list_t *l);
+int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n);
+void ct__h5_list_clear(ct__h5_list_t *l);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct pick {
 
 /* What one thread needs during a read. */
 typedef struct work {
-  ct__decode_t decode;
+  ct__h5_decode_t decode;
   pick_t picks[AT_ONCE];
   struct work *next; /* free ones */
 } work_t;
@@ -41,22 +41,22 @@ typedef struct work {
 struct ct_reader {
   ct_reader_info_t info;
   char *input, *target;
-  ct__list_t shards;
+  ct__h5_list_t shards;
   size_t sample_bytes;
 
   char *labels;            /* or targets, of all shards; read with a shard's first use */
   size_t label_bytes;      /* of one sample */
   atomic_char *has_labels; /* [shards] */
 
-  ct__cache_t *cache;
+  ct__h5_cache_t *cache;
   int fits; /* 1: it holds all samples */
   work_t *works, *free_works;
   int nworks;
   pthread_mutex_t lock;  /* of free_works */
   pthread_cond_t worked; /* one became free */
 
-  ct__files_t files;  /* under HDF5's lock */
-  int told_of_change; /* likewise */
+  ct__h5_files_t files; /* under HDF5's lock */
+  int told_of_change;   /* likewise */
 };
 
 /* ---- opening ---- */
@@ -65,12 +65,12 @@ struct ct_reader {
 static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
-  ct__file_t *f;
-  ct__shard_t *s = &r->shards.v[shard];
+  ct__h5_file_t *f;
+  ct__h5_shard_t *s = &r->shards.v[shard];
   ct__h5_lock();
   CT_TRY(ct_file_regular(s->path));
-  CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
-  CT_TRY(ct__shard_describe(s, f->file, spec));
+  CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
+  CT_TRY(ct__h5_shard_describe(s, f->file, spec));
   ct_beat_progress();
 out:
   ct__h5_unlock();
@@ -82,14 +82,14 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
   if (spec->known)
-    CT_TRY(ct__list_unpack(&r->shards, spec->known, spec->known_bytes));
+    CT_TRY(ct__h5_list_unpack(&r->shards, spec->known, spec->known_bytes));
   else
-    CT_TRY(ct__list_find(&r->shards, spec));
-  CT_TRY(ct__files_make(&r->files, r->shards.n));
+    CT_TRY(ct__h5_list_find(&r->shards, spec));
+  CT_TRY(ct__h5_files_make(&r->files, r->shards.n));
   for (int i = 0; i < r->shards.n && !spec->known; i++)
     CT_TRY(describe(r, i, spec));
-  CT_TRY(ct__list_finish(&r->shards));
-  const ct__shard_t *first = &r->shards.v[0];
+  CT_TRY(ct__h5_list_finish(&r->shards));
+  const ct__h5_shard_t *first = &r->shards.v[0];
   r->sample_bytes = first->row_bytes;
   r->info.samples = r->shards.samples;
   r->info.x = first->x;
@@ -101,26 +101,26 @@ out:
   return rc;
 }
 
-static void warn_of_files(const ct__list_t *l)
+static void warn_of_files(const ct__h5_list_t *l)
 {
-  if (l->n > CT__FILES_OPEN)
+  if (l->n > CT__H5_FILES_OPEN)
     ct_log(
         CT_LOG_WARN,
         "%s and the others are %d files, of which a rank keeps %d open: in random order most reads "
         "open one; write the data again as fewer, larger files",
-        l->v[0].path, l->n, CT__FILES_OPEN);
+        l->v[0].path, l->n, CT__H5_FILES_OPEN);
 }
 
 /* In random order each sample would cost the reading of a whole chunk. */
-static void warn_of_chunks(const ct__shard_t *s)
+static void warn_of_chunks(const ct__h5_shard_t *s)
 {
   char size[32];
-  if (s->block_rows < 2 || ct__shard_block_bytes(s) < LARGE_CHUNK) return;
+  if (s->block_rows < 2 || ct__h5_shard_block_bytes(s) < LARGE_CHUNK) return;
   ct_log(CT_LOG_WARN,
          "%s: each sample read costs a block of %lld samples (%s), and the data do not fit in "
          "data.cache_mb: raise it, or write the data again with smaller chunks",
          s->path, (long long)s->block_rows,
-         ct_text_bytes((double)ct__shard_block_bytes(s), size, sizeof size));
+         ct_text_bytes((double)ct__h5_shard_block_bytes(s), size, sizeof size));
 }
 
 /* Numbers the blocks of all shards; returns how many there are. */
@@ -132,7 +132,7 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
   if (!fits) warn_of_chunks(&r->shards.v[0]);
   int64_t rows = (fits ? LARGE_ROWS : SMALL_ROWS) / (int64_t)r->sample_bytes;
   for (int i = 0; i < r->shards.n; i++) {
-    ct__shard_t *s = &r->shards.v[i];
+    ct__h5_shard_t *s = &r->shards.v[i];
     if (s->block_rows == 0) s->block_rows = rows > 0 ? rows : 1;
     s->first_block = blocks;
     blocks += (s->count + s->block_rows - 1) / s->block_rows;
@@ -148,10 +148,10 @@ static int make_works(ct_reader_t *r, int threads, size_t block_bytes)
   if (!r->works) return CT_ERR_NOMEM;
   for (int i = 0; i < r->nworks; i++) {
     work_t *w = &r->works[i];
-    ct__decode_t *d = &w->decode;
+    ct__h5_decode_t *d = &w->decode;
     w->next = r->free_works;
     r->free_works = w;
-    d->raw_cap = ct__chunk_bound(block_bytes);
+    d->raw_cap = ct__h5_chunk_bound(block_bytes);
     d->raw = ct_mem_alloc(d->raw_cap, "a stored chunk");
     d->scratch = ct_mem_alloc(block_bytes, "a shuffled chunk");
     d->inflate = libdeflate_alloc_decompressor();
@@ -168,8 +168,8 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   size_t block = 0, chunk = 1;
   int64_t blocks = number_blocks(r, spec->cache_bytes);
   for (int i = 0; i < r->shards.n; i++) {
-    const ct__shard_t *s = &r->shards.v[i];
-    size_t bytes = ct__shard_block_bytes(s);
+    const ct__h5_shard_t *s = &r->shards.v[i];
+    size_t bytes = ct__h5_shard_block_bytes(s);
     if (bytes > block) block = bytes;
     if (s->chunk_raw && bytes > chunk) chunk = bytes;
   }
@@ -177,7 +177,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   int64_t slots = spec->cache_bytes / (int64_t)block;
   if (slots < r->nworks) slots = r->nworks; /* one each, whatever the budget says */
   if (slots > blocks) slots = blocks;
-  CT_TRY(ct__cache_open(block, slots, &r->cache));
+  CT_TRY(ct__h5_cache_open(block, slots, &r->cache));
   r->labels = ct_mem_array(r->info.samples, r->label_bytes, "the labels of all samples");
   r->has_labels = ct_mem_array(r->shards.n, sizeof *r->has_labels, "the labels of all samples");
   if (!r->labels || !r->has_labels) rc = CT_ERR_NOMEM;
@@ -202,17 +202,17 @@ static void hdf5_close(ct_reader_t *r)
 {
   if (!r) return;
   ct__h5_lock();
-  ct__files_clear(&r->files);
+  ct__h5_files_clear(&r->files);
   ct__h5_unlock();
   for (int i = 0; r->works && i < r->nworks; i++) {
-    ct__decode_t *d = &r->works[i].decode;
+    ct__h5_decode_t *d = &r->works[i].decode;
     ct_mem_free(d->raw);
     ct_mem_free(d->scratch);
     if (d->inflate) libdeflate_free_decompressor(d->inflate);
   }
   ct_mem_free(r->works);
-  ct__cache_close(r->cache);
-  ct__list_clear(&r->shards);
+  ct__h5_cache_close(r->cache);
+  ct__h5_list_clear(&r->shards);
   ct_mem_free(r->labels);
   ct_mem_free(r->has_labels);
   ct_mem_free(r->input);
@@ -248,7 +248,7 @@ out:
 
 static int hdf5_share(const ct_reader_t *r, void **bytes, size_t *n)
 {
-  return ct__list_pack(&r->shards, bytes, n);
+  return ct__h5_list_pack(&r->shards, bytes, n);
 }
 
 static const char *hdf5_file(const ct_reader_t *r, int i)
@@ -261,7 +261,7 @@ static int hdf5_move(ct_reader_t *r, int i, const char *path)
   char *copy = ct_mem_strdup(path);
   if (!copy) return CT_ERR_NOMEM;
   ct__h5_lock();
-  ct__files_shut(&r->files, i);
+  ct__h5_files_shut(&r->files, i);
   ct_mem_free(r->shards.v[i].path);
   r->shards.v[i].path = copy;
   r->shards.v[i].stamp.inode = 0;
@@ -276,7 +276,8 @@ static const ct_reader_info_t *hdf5_info(const ct_reader_t *r)
 
 /* ---- reading ---- */
 
-/* The shard that holds a sample: the last that begins at it or before, of those that are not empty. */
+/* The shard that holds a sample: the last that begins at it or before, of those that are not
+ * empty. */
 static int find_shard(const ct_reader_t *r, int64_t index)
 {
   int low = 0, high = r->shards.n - 1;
@@ -291,7 +292,7 @@ static int find_shard(const ct_reader_t *r, int64_t index)
 }
 
 /* Once: who writes to one file of a data set may do so to all, and there may be thousands. */
-static void tell_of_change(ct_reader_t *r, const ct__shard_t *s)
+static void tell_of_change(ct_reader_t *r, const ct__h5_shard_t *s)
 {
   if (r->told_of_change) return;
   r->told_of_change = 1;
@@ -305,14 +306,14 @@ static void tell_of_change(ct_reader_t *r, const ct__shard_t *s)
 static int need_labels(ct_reader_t *r, int shard)
 {
   int rc = CT_OK, changed = 0;
-  ct__file_t *f;
-  ct__shard_t *s = &r->shards.v[shard];
+  ct__h5_file_t *f;
+  ct__h5_shard_t *s = &r->shards.v[shard];
   if (!r->target[0] || atomic_load_explicit(&r->has_labels[shard], memory_order_acquire)) return rc;
   ct__h5_lock();
   if (!atomic_load_explicit(&r->has_labels[shard], memory_order_relaxed)) {
-    CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
+    CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
     char *to = r->labels + (size_t)s->first * r->label_bytes;
-    CT_TRY(ct__shard_labels(s, f->file, r->target, to, &changed));
+    CT_TRY(ct__h5_shard_labels(s, f->file, r->target, to, &changed));
     if (changed) tell_of_change(r, s);
     atomic_store_explicit(&r->has_labels[shard], 1, memory_order_release);
   }
@@ -322,30 +323,30 @@ out:
 }
 
 /* With HDF5's lock: the array of samples of a shard, opened. */
-static int open_array(ct_reader_t *r, int shard, ct__array_t **array)
+static int open_array(ct_reader_t *r, int shard, ct__h5_array_t **array)
 {
   int rc = CT_OK;
-  ct__file_t *f;
-  ct__shard_t *s = &r->shards.v[shard];
-  CT_TRY(ct__files_open(&r->files, shard, s->path, &f));
-  if (f->array.id < 0) CT_TRY(ct__shard_open(s, f->file, r->input, &f->array));
+  ct__h5_file_t *f;
+  ct__h5_shard_t *s = &r->shards.v[shard];
+  CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
+  if (f->array.id < 0) CT_TRY(ct__h5_shard_open(s, f->file, r->input, &f->array));
   *array = &f->array;
 out:
   return rc;
 }
 
-static int load_block(ct_reader_t *r, const pick_t *p, ct__decode_t *d, void *to)
+static int load_block(ct_reader_t *r, const pick_t *p, ct__h5_decode_t *d, void *to)
 {
   int rc = CT_OK;
-  ct__array_t *array;
-  const ct__shard_t *s = &r->shards.v[p->shard];
+  ct__h5_array_t *array;
+  const ct__h5_shard_t *s = &r->shards.v[p->shard];
   int64_t block = p->block - s->first_block;
   ct__h5_lock();
   rc = open_array(r, p->shard, &array);
-  if (rc == CT_OK) rc = ct__shard_fetch(s, array, block, d, to);
+  if (rc == CT_OK) rc = ct__h5_shard_fetch(s, array, block, d, to);
   if (rc == CT_OK && array->changed) tell_of_change(r, s);
   ct__h5_unlock();
-  if (rc == CT_OK) rc = ct__shard_decode(s, block, d, to);
+  if (rc == CT_OK) rc = ct__h5_shard_decode(s, block, d, to);
   return rc;
 }
 
@@ -368,12 +369,12 @@ static void sort_picks(pick_t *p, int n)
 static int copy_block(ct_reader_t *r, work_t *w, const pick_t *p, int n, const int64_t index[],
                       char *x, int *used)
 {
-  const ct__shard_t *s = &r->shards.v[p->shard];
+  const ct__h5_shard_t *s = &r->shards.v[p->shard];
   int64_t first = s->first + (p->block - s->first_block) * s->block_rows;
-  ct__block_t b = ct__cache_hold(r->cache, p->block);
+  ct__h5_block_t b = ct__h5_cache_hold(r->cache, p->block);
   if (b.load) {
     int rc = load_block(r, p, &w->decode, b.data);
-    ct__cache_loaded(r->cache, &b, rc == CT_OK);
+    ct__h5_cache_loaded(r->cache, &b, rc == CT_OK);
     if (rc != CT_OK) return rc;
   }
   int i = 0;
@@ -381,7 +382,7 @@ static int copy_block(ct_reader_t *r, work_t *w, const pick_t *p, int n, const i
     const char *row = (const char *)b.data + (size_t)(index[p[i].to] - first) * s->row_bytes;
     memcpy(x + (size_t)p[i].to * s->row_bytes, row, s->row_bytes);
   }
-  ct__cache_release(r->cache, &b);
+  ct__h5_cache_release(r->cache, &b);
   *used = i;
   return CT_OK;
 }
@@ -412,7 +413,7 @@ static int read_samples(ct_reader_t *r, work_t *w, int n, const int64_t index[],
   int rc = CT_OK, used = 0;
   for (int i = 0; i < n; i++) {
     int shard = find_shard(r, index[i]);
-    const ct__shard_t *s = &r->shards.v[shard];
+    const ct__h5_shard_t *s = &r->shards.v[shard];
     int64_t block = s->first_block + (index[i] - s->first) / s->block_rows;
     w->picks[i] = (pick_t){block, shard, i};
   }
@@ -462,18 +463,18 @@ out:
 
 static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
-  const ct__shard_t *s = &r->shards.v[find_shard(r, index)];
+  const ct__h5_shard_t *s = &r->shards.v[find_shard(r, index)];
   ct_text_fit(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
 }
 
 void ct_h5_layout(const ct_reader_t *r, ct_h5_layout_t *out)
 {
-  const ct__shard_t *first = &r->shards.v[0], *last = &r->shards.v[r->shards.n - 1];
+  const ct__h5_shard_t *first = &r->shards.v[0], *last = &r->shards.v[r->shards.n - 1];
   *out = (ct_h5_layout_t){.files = r->shards.n,
                           .blocks = last->first_block +
                                     (last->count + last->block_rows - 1) / last->block_rows,
                           .block_rows = first->block_rows,
-                          .block_bytes = ct__shard_block_bytes(first),
+                          .block_bytes = ct__h5_shard_block_bytes(first),
                           .compressed = first->chunk_raw && first->filters.deflate >= 0,
                           .cached = r->fits};
 }

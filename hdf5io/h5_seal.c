@@ -54,7 +54,7 @@ out:
   return rc;
 }
 
-int ct__seal_write(const char *path)
+int ct__h5_seal_write(const char *path)
 {
   int rc = CT_OK;
   struct stat st;
@@ -76,7 +76,7 @@ out:
   return rc;
 }
 
-int ct__seal_check(const char *path)
+int ct__h5_seal_check(const char *path)
 {
   int rc = CT_OK;
   struct stat st;

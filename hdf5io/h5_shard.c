@@ -15,7 +15,8 @@ enum {
 
 /* ---- what is in the file ---- */
 
-static int read_dims(const ct__shard_t *s, hid_t array, const char *name, hsize_t *dims, int *ndim)
+static int read_dims(const ct__h5_shard_t *s, hid_t array, const char *name, hsize_t *dims,
+                     int *ndim)
 {
   int rc = CT_OK;
   hid_t space = H5Dget_space(array);
@@ -37,7 +38,7 @@ static int looks_like_channels(hsize_t dim)
 }
 
 /* The option decides, else the array's attribute `layout`, else the dims. */
-static int find_order(ct__shard_t *s, hid_t array, const ct_reader_spec_t *spec,
+static int find_order(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec,
                       const hsize_t *dims)
 {
   char word[32] = "";
@@ -68,7 +69,7 @@ static void set_dims(ct_shape_t *x, int n, const int64_t *sample)
 }
 
 /* N: one feature; N D: features; N H W: one channel; N C H W and N C D H W, or channels last. */
-static void see_dims(ct__shard_t *s, const hsize_t *dims)
+static void see_dims(ct__h5_shard_t *s, const hsize_t *dims)
 {
   int n = s->ndim - 1, last = s->channels_last;
   int64_t sample[MAX_STORED_DIMS] = {1, 1, 1, 1, 1};
@@ -84,7 +85,7 @@ static void see_dims(ct__shard_t *s, const hsize_t *dims)
 }
 
 /* The shape that the user gave: for arrays with no dim of channels, or the same. */
-static int see_as(ct__shard_t *s, const ct_reader_spec_t *spec)
+static int see_as(ct__h5_shard_t *s, const ct_reader_spec_t *spec)
 {
   char is[64], given[64];
   ct_shape_t x = s->x;
@@ -99,8 +100,8 @@ static int see_as(ct__shard_t *s, const ct_reader_spec_t *spec)
   return CT_OK;
 }
 
-/* The type that a stored one is read as.  1, or 0 if there is none.  For those that this program does not
- * have it is a wider one, and HDF5 converts. */
+/* The type that a stored one is read as.  1, or 0 if there is none.  For those that this program
+ * does not have it is a wider one, and HDF5 converts. */
 static int find_readable(hid_t type, ct_dtype_t *out)
 {
   static const ct_dtype_t wider[] = {[2] = CT_I32, [4] = CT_I64, [8] = CT_F64}; /* by bytes */
@@ -115,7 +116,7 @@ static int find_readable(hid_t type, ct_dtype_t *out)
   return 1;
 }
 
-static int find_type(ct__shard_t *s, hid_t array, const char *name, int *is_native)
+static int find_type(ct__h5_shard_t *s, hid_t array, const char *name, int *is_native)
 {
   int rc = CT_OK;
   char text[40];
@@ -133,11 +134,11 @@ out:
 
 /* ---- how it is read ---- */
 
-/* 1 if the pipeline is one that ct__chunk_decode() knows. */
-static int know_filters(hid_t creation, ct__filters_t *f)
+/* 1 if the pipeline is one that ct__h5_chunk_decode() knows. */
+static int know_filters(hid_t creation, ct__h5_filters_t *f)
 {
   int n = H5Pget_nfilters(creation), known = n >= 0;
-  *f = (ct__filters_t){.shuffle = -1, .deflate = -1};
+  *f = (ct__h5_filters_t){.shuffle = -1, .deflate = -1};
   for (int i = 0; i < n && known; i++) {
     unsigned flags, values[8] = {0};
     size_t nvalues = 8;
@@ -155,8 +156,9 @@ static int know_filters(hid_t creation, ct__filters_t *f)
   return known && (f->shuffle < 0 || f->item > 0);
 }
 
-/* A chunk of the array is a block of whole samples if it is as large as they are in the other dims. */
-static void find_blocks(ct__shard_t *s, hid_t array, const hsize_t *dims, int is_native)
+/* A chunk of the array is a block of whole samples if it is as large as they are in the other
+ * dims. */
+static void find_blocks(ct__h5_shard_t *s, hid_t array, const hsize_t *dims, int is_native)
 {
   hid_t creation = H5Dget_create_plist(array);
   hsize_t chunk[MAX_STORED_DIMS] = {0};
@@ -176,7 +178,7 @@ static void find_blocks(ct__shard_t *s, hid_t array, const hsize_t *dims, int is
   ct__h5_drop(creation);
 }
 
-static int count_targets(ct__shard_t *s, const char *name, const hsize_t *dims, int ndim)
+static int count_targets(ct__h5_shard_t *s, const char *name, const hsize_t *dims, int ndim)
 {
   int rc = CT_OK;
   s->targets = 1;
@@ -190,14 +192,14 @@ out:
 }
 
 /* Integers are labels, floats are targets, of any shape. */
-static int check_target(ct__shard_t *s, hid_t file, const char *name)
+static int check_target(ct__h5_shard_t *s, hid_t file, const char *name)
 {
   int rc = CT_OK, ndim;
   char text[40];
   hsize_t dims[MAX_STORED_DIMS];
   hid_t type = -1;
-  ct__array_t array;
-  CT_TRY(ct__array_open(&array, file, s->path, name, "target"));
+  ct__h5_array_t array;
+  CT_TRY(ct__h5_array_open(&array, file, s->path, name, "target"));
   CT_TRY(read_dims(s, array.id, name, dims, &ndim));
   type = H5Dget_type(array.id);
   int is_real = H5Tget_class(type) == H5T_FLOAT;
@@ -212,10 +214,10 @@ static int check_target(ct__shard_t *s, hid_t file, const char *name)
   if (dims[0] != (hsize_t)s->count)
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,
             (unsigned long long)dims[0], is_real ? "targets" : "labels", (long long)s->count);
-  CT_TRY(ct__array_need(&array, 0, s->count));
+  CT_TRY(ct__h5_array_need(&array, 0, s->count));
 out:
   ct__h5_drop(type);
-  ct__array_shut(&array);
+  ct__h5_array_shut(&array);
   return rc;
 }
 
@@ -242,18 +244,18 @@ static uint64_t hash_stored(hid_t array)
 }
 
 /* A copy has a stamp of its own. */
-static int check_stamp(ct__shard_t *s, ct__array_t *a)
+static int check_stamp(ct__h5_shard_t *s, ct__h5_array_t *a)
 {
   if (a->elsewhere) return CT_OK;
-  int rc = ct__stamp_compare(s->path, &s->stamp, &a->stamp, &a->changed);
+  int rc = ct__h5_stamp_compare(s->path, &s->stamp, &a->stamp, &a->changed);
   if (rc == CT_OK && s->stamp.inode == 0) s->stamp = a->stamp;
   return rc;
 }
 
-int ct__shard_open(ct__shard_t *s, hid_t file, const char *input, ct__array_t *a)
+int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_array_t *a)
 {
   int rc = CT_OK;
-  CT_TRY(ct__array_open(a, file, s->path, input, "input"));
+  CT_TRY(ct__h5_array_open(a, file, s->path, input, "input"));
   if (hash_stored(a->id) != s->stored)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: its samples are stored in another way than when the run began: the file was "
@@ -261,11 +263,11 @@ int ct__shard_open(ct__shard_t *s, hid_t file, const char *input, ct__array_t *a
             s->path);
   CT_TRY(check_stamp(s, a));
 out:
-  if (rc != CT_OK) ct__array_shut(a);
+  if (rc != CT_OK) ct__h5_array_shut(a);
   return rc;
 }
 
-static int describe_input(ct__shard_t *s, hid_t array, const ct_reader_spec_t *spec)
+static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK, is_native = 0;
   hsize_t dims[MAX_STORED_DIMS];
@@ -286,7 +288,7 @@ out:
   return rc;
 }
 
-static int read_classes(ct__shard_t *s, hid_t file)
+static int read_classes(ct__h5_shard_t *s, hid_t file)
 {
   int rc = CT_OK;
   char kind[60];
@@ -301,24 +303,25 @@ out:
   return rc;
 }
 
-int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec)
+int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK, fd;
-  ct__array_t array = {.id = -1};
-  CT_TRY(ct__stamp_take(file, s->path, &fd, &s->stamp));
-  CT_TRY(ct__array_open(&array, file, s->path, spec->input, "input"));
+  ct__h5_array_t array = {.id = -1};
+  CT_TRY(ct__h5_stamp_take(file, s->path, &fd, &s->stamp));
+  CT_TRY(ct__h5_array_open(&array, file, s->path, spec->input, "input"));
   CT_TRY(describe_input(s, array.id, spec));
-  CT_TRY(ct__array_need(&array, 0, s->count));
+  CT_TRY(ct__h5_array_need(&array, 0, s->count));
   if (spec->target[0]) CT_TRY(check_target(s, file, spec->target));
   CT_TRY(read_classes(s, file));
 out:
-  ct__array_shut(&array);
+  ct__h5_array_shut(&array);
   return rc;
 }
 
 /* ---- reading ---- */
 
-/* HDF5's reason for a failed read, into buf (returned); a filter that its library lacks it does not name. */
+/* HDF5's reason for a failed read, into buf (returned); a filter that its library lacks it does not
+ * name. */
 static const char *why_not(hid_t array, char *buf, size_t cap)
 {
   ct__h5_why(buf, cap);
@@ -340,14 +343,14 @@ static const char *why_not(hid_t array, char *buf, size_t cap)
   return buf;
 }
 
-int ct__shard_labels(ct__shard_t *s, hid_t file, const char *target, void *to, int *changed)
+int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed)
 {
   int rc = CT_OK;
   char why[200];
-  ct__array_t array;
+  ct__h5_array_t array;
   hid_t type = s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, space = -1;
   int64_t want = s->count * (s->targets ? s->targets : 1);
-  CT_TRY(ct__array_open(&array, file, s->path, target, "target"));
+  CT_TRY(ct__h5_array_open(&array, file, s->path, target, "target"));
   space = H5Dget_space(array.id);
   if (H5Sget_simple_extent_npoints(space) != want)
     CT_FAIL(CT_ERR_FORMAT,
@@ -355,25 +358,25 @@ int ct__shard_labels(ct__shard_t *s, hid_t file, const char *target, void *to, i
             "replaced, or this node sees another one",
             s->path, target, (long long)want);
   CT_TRY(check_stamp(s, &array));
-  CT_TRY(ct__array_need(&array, 0, s->count));
+  CT_TRY(ct__h5_array_need(&array, 0, s->count));
   int done = H5Dread(array.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) >= 0;
   if (!done) why_not(array.id, why, sizeof why);
-  CT_TRY(ct__array_check(&array, 0, s->count));
+  CT_TRY(ct__h5_array_check(&array, 0, s->count));
   if (!done) CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target, why);
   *changed |= array.changed;
 out:
   ct__h5_drop(space);
-  ct__array_shut(&array);
+  ct__h5_array_shut(&array);
   return rc;
 }
 
-size_t ct__shard_block_bytes(const ct__shard_t *s)
+size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s)
 {
   return (size_t)s->block_rows * s->row_bytes;
 }
 
 /* A chunk as it is stored; 0 if it is none (never written: it reads as fill values) or odd. */
-static int read_chunk(hid_t array, int64_t first, ct__decode_t *d)
+static int read_chunk(hid_t array, int64_t first, ct__h5_decode_t *d)
 {
   hsize_t offset[MAX_STORED_DIMS] = {(hsize_t)first}, bytes = 0;
   if (H5Dget_chunk_storage_size(array, offset, &bytes) < 0 || bytes == 0 || bytes > d->raw_cap)
@@ -389,34 +392,37 @@ static int read_chunk(hid_t array, int64_t first, ct__decode_t *d)
   return 1;
 }
 
-static int cannot_read(const ct__shard_t *s, int64_t first, int64_t rows, const char *why)
+static int cannot_read(const ct__h5_shard_t *s, int64_t first, int64_t rows, const char *why)
 {
   return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot read samples %lld to %lld: %s",
                     s->path, (long long)first, (long long)(first + rows - 1), why);
 }
 
-int ct__shard_fetch(const ct__shard_t *s, ct__array_t *a, int64_t block, ct__decode_t *d, void *to)
+int ct__h5_shard_fetch(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t block,
+                       ct__h5_decode_t *d, void *to)
 {
   int rc = CT_OK;
   char why[200];
   int64_t first = block * s->block_rows, rows = s->count - first;
   if (rows > s->block_rows) rows = s->block_rows;
   d->raw_bytes = 0;
-  CT_TRY(ct__array_need(a, first, rows));
-  /* what is not a chunk that is decoded here is for HDF5, which knows every layout, filter and type */
+  CT_TRY(ct__h5_array_need(a, first, rows));
+  /* what is not a chunk that is decoded here is for HDF5, which knows every layout, filter and
+   * type */
   int done = (s->chunk_raw && read_chunk(a->id, first, d)) ||
              ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
   if (!done) why_not(a->id, why, sizeof why);
-  CT_TRY(ct__array_check(a, first, rows)); /* the better reason, if it is one */
+  CT_TRY(ct__h5_array_check(a, first, rows)); /* the better reason, if it is one */
   if (!done) rc = cannot_read(s, first, rows, why);
 out:
   return rc;
 }
 
-int ct__shard_decode(const ct__shard_t *s, int64_t block, ct__decode_t *d, void *to)
+int ct__h5_shard_decode(const ct__h5_shard_t *s, int64_t block, ct__h5_decode_t *d, void *to)
 {
-  if (d->raw_bytes == 0 || ct__chunk_decode(d->inflate, &s->filters, d->skipped, d->raw,
-                                            d->raw_bytes, d->scratch, to, ct__shard_block_bytes(s)))
+  if (d->raw_bytes == 0 ||
+      ct__h5_chunk_decode(d->inflate, &s->filters, d->skipped, d->raw, d->raw_bytes, d->scratch, to,
+                          ct__h5_shard_block_bytes(s)))
     return CT_OK;
   int64_t first = block * s->block_rows, left = s->count - first;
   int64_t last = first + (left < s->block_rows ? left : s->block_rows) - 1;

@@ -7,7 +7,7 @@
 #include "hdf5io/h5_chunk.h"
 #include "hdf5io/h5_array.h"
 
-typedef struct ct__shard {
+typedef struct ct__h5_shard {
   char *path;    /**< owned; where it is read, which may be a copy */
   char *name;    /**< owned; the last part of the path that was asked for */
   int64_t count; /**< samples */
@@ -18,40 +18,41 @@ typedef struct ct__shard {
   int64_t classes; /**< 0: not said */
   int64_t targets; /**< real numbers that belong to a sample; 0: it has a label */
 
-  ct__stamp_t stamp;   /**< of the file when its header was read; of a copy: when it was opened */
-  uint64_t stored;     /**< hash of type, dims and chunks of the stored array */
-  int ndim;            /**< of the stored array, with N */
-  size_t row_bytes;    /**< one sample */
-  int64_t block_rows;  /**< samples of a block; 0: to be chosen (not chunked) */
-  int64_t first_block; /**< number of its first block in the data set */
-  int chunk_raw;       /**< chunks are read as stored and decoded by ct__chunk_decode() */
-  ct__filters_t filters;
-} ct__shard_t;
+  ct__h5_stamp_t stamp; /**< of the file when its header was read; of a copy: when it was opened */
+  uint64_t stored;      /**< hash of type, dims and chunks of the stored array */
+  int ndim;             /**< of the stored array, with N */
+  size_t row_bytes;     /**< one sample */
+  int64_t block_rows;   /**< samples of a block; 0: to be chosen (not chunked) */
+  int64_t first_block;  /**< number of its first block in the data set */
+  int chunk_raw;        /**< chunks are read as stored and decoded by ct__h5_chunk_decode() */
+  ct__h5_filters_t filters;
+} ct__h5_shard_t;
 
 /** What a thread needs to decode a chunk, and the chunk that it has fetched. */
-typedef struct ct__decode {
+typedef struct ct__h5_decode {
   struct libdeflate_decompressor *inflate;
   void *raw, *scratch;
   size_t raw_cap;   /**< room at raw */
   size_t raw_bytes; /**< of the fetched chunk; 0: nothing is left to decode */
   uint32_t skipped; /**< its mask of filters */
-} ct__decode_t;
+} ct__h5_decode_t;
 
-/** With the lock.  Reads the headers of s->path, opened as \a file, and checks the array of labels or targets.
- * CT_ERR_FORMAT names file, array, what was expected. */
-int ct__shard_describe(ct__shard_t *s, hid_t file, const ct_reader_spec_t *spec);
-/** With the lock.  Opens the array of samples.  CT_ERR_FORMAT, CT_ERR_IO unless it is as it was when the shard was
- * described; a->changed: a warning is due. */
-int ct__shard_open(ct__shard_t *s, hid_t file, const char *input, ct__array_t *a);
+/** With the lock.  Reads the headers of s->path, opened as \a file, and checks the array of labels
+ * or targets. CT_ERR_FORMAT names file, array, what was expected. */
+int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec);
+/** With the lock.  Opens the array of samples.  CT_ERR_FORMAT, CT_ERR_IO unless it is as it was
+ * when the shard was described; a->changed: a warning is due. */
+int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_array_t *a);
 /** With the lock.  All labels of the shard to \a to as int64, or all targets as float; the array is
  * \a target.  *changed is set to 1 if a warning is due. */
-int ct__shard_labels(ct__shard_t *s, hid_t file, const char *target, void *to, int *changed);
+int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed);
 /** Bytes of a block in memory; the last of a shard is read into as much. */
-size_t ct__shard_block_bytes(const ct__shard_t *s);
-/** With the lock.  Block \a block of the shard (from 0) from the opened array \a a: a chunk as stored to
- * d->raw, anything else decoded by HDF5 to \a to. */
-int ct__shard_fetch(const ct__shard_t *s, ct__array_t *a, int64_t block, ct__decode_t *d, void *to);
+size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s);
+/** With the lock.  Block \a block of the shard (from 0) from the opened array \a a: a chunk as
+ * stored to d->raw, anything else decoded by HDF5 to \a to. */
+int ct__h5_shard_fetch(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t block,
+                       ct__h5_decode_t *d, void *to);
 /** Without the lock.  What was fetched as stored, to \a to. */
-int ct__shard_decode(const ct__shard_t *s, int64_t block, ct__decode_t *d, void *to);
+int ct__h5_shard_decode(const ct__h5_shard_t *s, int64_t block, ct__h5_decode_t *d, void *to);
 
 #endif

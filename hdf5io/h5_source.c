@@ -16,7 +16,7 @@ enum { MOST_DEPTH = 8 }; /* of virtual arrays of virtual arrays; one may take fr
 
 /* ---- listing ---- */
 
-static int add(ct__sources_t *s, const ct__source_t *source)
+static int add(ct__h5_sources_t *s, const ct__h5_source_t *source)
 {
   int rc = ct_mem_grow((void **)&s->v, &s->cap, s->n + 1, sizeof *s->v);
   if (rc == CT_OK) s->v[s->n++] = *source;
@@ -24,7 +24,7 @@ static int add(ct__sources_t *s, const ct__source_t *source)
 }
 
 /* Narrows the samples that a source of the outermost array concerns. */
-static void narrow(ct__source_t *source, hsize_t first, hsize_t end)
+static void narrow(ct__h5_source_t *source, hsize_t first, hsize_t end)
 {
   if (source->depth > 0) return;
   if ((hsize_t)source->first < first) source->first = (int64_t)first;
@@ -51,13 +51,13 @@ static int counting_dim(hid_t space, hsize_t *start, hsize_t *stride, hsize_t *c
 }
 
 /* One source, or one for each block that the array's present dims reach. */
-static int add_mapping(ct__sources_t *s, const ct__source_t *like, hid_t creation,
+static int add_mapping(ct__h5_sources_t *s, const ct__h5_source_t *like, hid_t creation,
                        const hsize_t *dims)
 {
   int rc = CT_OK;
   char file[CT_PATH_MAX] = "", array[CT_PATH_MAX] = "";
   hsize_t start[H5S_MAX_RANK], other[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK];
-  ct__source_t source = *like;
+  ct__h5_source_t source = *like;
   hid_t space = H5Pget_virtual_vspace(creation, like->mapping);
   H5Pget_virtual_filename(creation, like->mapping, file, sizeof file);
   H5Pget_virtual_dsetname(creation, like->mapping, array, sizeof array);
@@ -81,14 +81,14 @@ out:
 }
 
 /* Raw files hold the elements one after another. */
-static int add_raw(ct__sources_t *s, const ct__source_t *like, hid_t creation, hsize_t row,
+static int add_raw(ct__h5_sources_t *s, const ct__h5_source_t *like, hid_t creation, hsize_t row,
                    hsize_t bytes)
 {
   int rc = CT_OK, n = H5Pget_external_count(creation);
   hsize_t at = 0, size;
   off_t offset;
   for (int i = 0; i < n && at < bytes; i++) {
-    ct__source_t source = *like;
+    ct__h5_source_t source = *like;
     H5Pget_external(creation, (unsigned)i, 0, NULL, &offset, &size);
     if (size > bytes - at) size = bytes - at; /* the last may have no end */
     source.mapping = (size_t)i;
@@ -102,7 +102,7 @@ out:
 }
 
 /* Those of an array that is one itself, or of which \a like takes its samples. */
-static int list(ct__sources_t *s, const ct__source_t *like)
+static int list(ct__h5_sources_t *s, const ct__h5_source_t *like)
 {
   int rc = CT_OK;
   size_t n = 0;
@@ -112,7 +112,7 @@ static int list(ct__sources_t *s, const ct__source_t *like)
   hsize_t bytes = (hsize_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type);
   H5D_layout_t layout = H5Pget_layout(creation);
   H5Sget_simple_extent_dims(space, dims, NULL);
-  ct__source_t source = *like;
+  ct__h5_source_t source = *like;
   source.end = like->depth > 0 ? like->end : (int64_t)dims[0];
   if (layout == H5D_VIRTUAL) H5Pget_virtual_count(creation, &n);
   for (source.mapping = 0; source.mapping < n; source.mapping++)
@@ -126,9 +126,9 @@ out:
   return rc;
 }
 
-int ct__sources_list(ct__sources_t *s, hid_t array)
+int ct__h5_sources_list(ct__h5_sources_t *s, hid_t array)
 {
-  const ct__source_t outermost = {.of = array, .raw_bytes = -1, .array = -1, .fd = -1};
+  const ct__h5_source_t outermost = {.of = array, .raw_bytes = -1, .array = -1, .fd = -1};
   return list(s, &outermost);
 }
 
@@ -151,7 +151,8 @@ static void try_in(search_t *s, const char *dir)
   if (s->rc == CT_OK) s->rc = ct__h5_open(path, &s->file);
 }
 
-/* The text of a variable of HDF5's, with its one way to name the file's own directory: at the beginning. */
+/* The text of a variable of HDF5's, with its one way to name the file's own directory: at the
+ * beginning. */
 static int expand_origin(const char *dir, const char *origin, char *buf, size_t cap)
 {
   static const char word[] = "${ORIGIN}";
@@ -226,7 +227,7 @@ out:
 }
 
 /* Opens the array that a mapping takes its samples from. */
-static int open_array(ct__source_t *s, hid_t creation)
+static int open_array(ct__h5_source_t *s, hid_t creation)
 {
   int rc = CT_OK;
   char text[CT_PATH_MAX] = "", name[CT_PATH_MAX];
@@ -244,7 +245,7 @@ static int open_array(ct__source_t *s, hid_t creation)
   CT_TRY(expand_number(text, s->block, name, sizeof name));
   s->array = H5Dopen2(file, name, H5P_DEFAULT);
   if (s->array < 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no array '%s' in it", s->path, name);
-  CT_TRY(ct__stamp_take(s->array, s->path, &s->fd, &s->stamp));
+  CT_TRY(ct__h5_stamp_take(s->array, s->path, &s->fd, &s->stamp));
 out:
   ct__h5_drop(file);
   return rc;
@@ -265,7 +266,7 @@ static hssize_t count_mapped(hid_t creation, size_t mapping)
 }
 
 /* Whether what is selected of the source lies in it. */
-static int check_extent(const ct__source_t *s, hid_t creation)
+static int check_extent(const ct__h5_source_t *s, hid_t creation)
 {
   int rc = CT_OK;
   hsize_t dims[H5S_MAX_RANK] = {0}, first[H5S_MAX_RANK], last[H5S_MAX_RANK];
@@ -292,7 +293,7 @@ out:
 }
 
 /* HDF5 opens the file once more, and has zeros instead if it cannot. */
-static int check_room(const ct__source_t *s)
+static int check_room(const ct__h5_source_t *s)
 {
   int spare = dup(s->fd);
   if (spare < 0)
@@ -302,7 +303,7 @@ static int check_room(const ct__source_t *s)
   return CT_OK;
 }
 
-static int need_array(ct__source_t *s, hid_t creation)
+static int need_array(ct__h5_source_t *s, hid_t creation)
 {
   int rc = CT_OK;
   if (s->depth > MOST_DEPTH)
@@ -315,7 +316,7 @@ out:
   return rc;
 }
 
-static int find_raw(const ct__source_t *s, hid_t creation, char *path, size_t cap)
+static int find_raw(const ct__h5_source_t *s, hid_t creation, char *path, size_t cap)
 {
   int rc = CT_OK;
   char name[CT_PATH_MAX] = "", of[CT_PATH_MAX], origin[CT_PATH_MAX], dir[CT_PATH_MAX];
@@ -330,7 +331,7 @@ out:
   return rc;
 }
 
-static int need_raw(ct__source_t *s, hid_t creation)
+static int need_raw(ct__h5_source_t *s, hid_t creation)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
@@ -338,7 +339,7 @@ static int need_raw(ct__source_t *s, hid_t creation)
   CT_TRY(ct_file_regular(path));
   s->path = ct_mem_strdup(path);
   if (!s->path) CT_TRY(CT_ERR_NOMEM);
-  CT_TRY(ct__stamp_look(-1, s->path, &s->stamp));
+  CT_TRY(ct__h5_stamp_look(-1, s->path, &s->stamp));
   if (s->stamp.bytes < s->raw_bytes)
     CT_FAIL(CT_ERR_IO, "%s: has %lld bytes, expected at least %lld", s->path,
             (long long)s->stamp.bytes, (long long)s->raw_bytes);
@@ -346,7 +347,7 @@ out:
   return rc;
 }
 
-static void forget(ct__source_t *s)
+static void forget(ct__h5_source_t *s)
 {
   ct__h5_drop(s->array);
   ct_mem_free(s->path);
@@ -354,26 +355,27 @@ static void forget(ct__source_t *s)
   s->path = NULL;
 }
 
-static int concerns(const ct__source_t *s, int64_t first, int64_t rows)
+static int concerns(const ct__h5_source_t *s, int64_t first, int64_t rows)
 {
   return s->first < first + rows && first < s->end;
 }
 
 /* Those that an error is about. */
-static int blame(const ct__source_t *s, int rc)
+static int blame(const ct__h5_source_t *s, int rc)
 {
   return ct_err_prefix(rc, "source of samples %lld to %lld: ", (long long)s->first,
                        (long long)s->end - 1);
 }
 
-static void drop_creation(ct__sources_t *s)
+static void drop_creation(ct__h5_sources_t *s)
 {
   if (s->creation_of) ct__h5_drop(s->creation);
   s->creation_of = 0;
 }
 
-/* Kept, since HDF5 copies all mappings each time: for each source that would take the square of their number. */
-static hid_t creation_of(ct__sources_t *s, hid_t array)
+/* Kept, since HDF5 copies all mappings each time: for each source that would take the square of
+ * their number. */
+static hid_t creation_of(ct__h5_sources_t *s, hid_t array)
 {
   if (s->creation_of != array) {
     drop_creation(s);
@@ -383,9 +385,9 @@ static hid_t creation_of(ct__sources_t *s, hid_t array)
   return s->creation;
 }
 
-static int need(ct__sources_t *all, int i)
+static int need(ct__h5_sources_t *all, int i)
 {
-  ct__source_t *s = &all->v[i];
+  ct__h5_source_t *s = &all->v[i];
   hid_t creation = creation_of(all, s->of);
   int rc = s->raw_bytes >= 0 ? need_raw(s, creation) : need_array(s, creation);
   ct_beat_progress();
@@ -394,17 +396,17 @@ static int need(ct__sources_t *all, int i)
     return blame(s, rc);
   }
   if (s->array < 0) return CT_OK;
-  ct__source_t inner = {.first = s->first,
-                        .end = s->end,
-                        .of = s->array,
-                        .depth = s->depth + 1,
-                        .raw_bytes = -1,
-                        .array = -1,
-                        .fd = -1};
+  ct__h5_source_t inner = {.first = s->first,
+                           .end = s->end,
+                           .of = s->array,
+                           .depth = s->depth + 1,
+                           .raw_bytes = -1,
+                           .array = -1,
+                           .fd = -1};
   return list(all, &inner);
 }
 
-int ct__sources_need(ct__sources_t *s, int64_t first, int64_t rows)
+int ct__h5_sources_need(ct__h5_sources_t *s, int64_t first, int64_t rows)
 {
   int rc = CT_OK;
   for (int i = 0; i < s->n; i++) /* which may become more */
@@ -413,24 +415,24 @@ out:
   return rc;
 }
 
-int ct__sources_check(const ct__sources_t *s, int64_t first, int64_t rows, int *changed)
+int ct__h5_sources_check(const ct__h5_sources_t *s, int64_t first, int64_t rows, int *changed)
 {
-  ct__stamp_t now;
+  ct__h5_stamp_t now;
   for (int i = 0; i < s->n; i++) {
-    const ct__source_t *source = &s->v[i];
+    const ct__h5_source_t *source = &s->v[i];
     if (!concerns(source, first, rows)) continue;
-    int rc = ct__stamp_look(source->fd, source->path, &now);
-    if (rc == CT_OK) rc = ct__stamp_compare(source->path, &source->stamp, &now, changed);
+    int rc = ct__h5_stamp_look(source->fd, source->path, &now);
+    if (rc == CT_OK) rc = ct__h5_stamp_compare(source->path, &source->stamp, &now, changed);
     if (rc != CT_OK) return blame(source, rc);
   }
   return CT_OK;
 }
 
-void ct__sources_clear(ct__sources_t *s)
+void ct__h5_sources_clear(ct__h5_sources_t *s)
 {
   drop_creation(s);
   for (int i = 0; i < s->n; i++)
     forget(&s->v[i]);
   ct_mem_free(s->v);
-  *s = (ct__sources_t){0};
+  *s = (ct__h5_sources_t){0};
 }

@@ -20,23 +20,24 @@ static int look(int fd, const char *path, struct stat *st)
   return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot read: %s", path, strerror(errno));
 }
 
-int ct__stamp_look(int fd, const char *path, ct__stamp_t *out)
+int ct__h5_stamp_look(int fd, const char *path, ct__h5_stamp_t *out)
 {
   int rc = CT_OK;
   struct stat st;
   struct timespec now;
   CT_TRY(look(fd, path, &st));
   clock_gettime(CLOCK_REALTIME, &now);
-  *out = (ct__stamp_t){.bytes = st.st_size,
-                       .inode = (int64_t)st.st_ino,
-                       .modified_ns = ns_of(st.st_mtim),
-                       .changed_ns = ns_of(st.st_ctim),
-                       .taken_ns = ns_of(now)};
+  *out = (ct__h5_stamp_t){.bytes = st.st_size,
+                          .inode = (int64_t)st.st_ino,
+                          .modified_ns = ns_of(st.st_mtim),
+                          .changed_ns = ns_of(st.st_ctim),
+                          .taken_ns = ns_of(now)};
 out:
   return rc;
 }
 
-int ct__stamp_compare(const char *path, const ct__stamp_t *was, const ct__stamp_t *is, int *changed)
+int ct__h5_stamp_compare(const char *path, const ct__h5_stamp_t *was, const ct__h5_stamp_t *is,
+                         int *changed)
 {
   if (is->bytes != was->bytes)
     return ct_err_set(CT_ERR_IO, __FILE__, __LINE__,
@@ -64,15 +65,15 @@ out:
   return rc;
 }
 
-int ct__stamp_take(hid_t object, const char *path, int *fd, ct__stamp_t *out)
+int ct__h5_stamp_take(hid_t object, const char *path, int *fd, ct__h5_stamp_t *out)
 {
   int rc = CT_OK, changed;
   hsize_t bytes; /* that HDF5 saw */
-  ct__stamp_t opened;
+  ct__h5_stamp_t opened;
   CT_TRY(find_descriptor(object, path, fd, &bytes));
-  CT_TRY(ct__stamp_look(*fd, path, out));
-  opened = (ct__stamp_t){.bytes = (int64_t)bytes};
-  CT_TRY(ct__stamp_compare(path, &opened, out, &changed));
+  CT_TRY(ct__h5_stamp_look(*fd, path, out));
+  opened = (ct__h5_stamp_t){.bytes = (int64_t)bytes};
+  CT_TRY(ct__h5_stamp_compare(path, &opened, out, &changed));
 out:
   return rc;
 }

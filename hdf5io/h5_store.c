@@ -14,26 +14,27 @@ enum { SLAB_BYTES = 8 << 20 }; /* HDF5's lock is given back between slabs */
 
 /* ---- what both halves need ---- */
 
-int ct__store_failed(const char *path, const char *name, const char *what)
+int ct__h5_store_failed(const char *path, const char *name, const char *what)
 {
   char why[200];
   ct__h5_why(why, sizeof why);
   return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot %s '%s': %s", path, what, name, why);
 }
 
-int ct__store_add(ct_store_t *s, const char *name, int is_text, uint64_t hash, ct__item_t **out)
+int ct__h5_store_add(ct_store_t *s, const char *name, int is_text, uint64_t hash,
+                     ct__h5_item_t **out)
 {
   int rc = ct_mem_grow((void **)&s->items, &s->cap, s->nitems + 1, sizeof *s->items);
   if (rc != CT_OK) return rc;
-  ct__item_t *item = &s->items[s->nitems];
-  *item = (ct__item_t){.name = ct_mem_strdup(name), .is_text = is_text, .hash = hash};
+  ct__h5_item_t *item = &s->items[s->nitems];
+  *item = (ct__h5_item_t){.name = ct_mem_strdup(name), .is_text = is_text, .hash = hash};
   if (!item->name) return CT_ERR_NOMEM;
   s->nitems++;
   *out = item;
   return CT_OK;
 }
 
-void ct__store_free(ct_store_t *s)
+void ct__h5_store_free(ct_store_t *s)
 {
   if (!s) return;
   for (int i = 0; i < s->nitems; i++)
@@ -44,7 +45,7 @@ void ct__store_free(ct_store_t *s)
   ct_mem_free(s);
 }
 
-int ct__store_new(const char *path, ct_store_t **out)
+int ct__h5_store_new(const char *path, ct_store_t **out)
 {
   ct_store_t *s = ct_mem_alloc(sizeof *s, "a checkpoint");
   *out = s;
@@ -54,7 +55,7 @@ int ct__store_new(const char *path, ct_store_t **out)
   return s->path ? CT_OK : CT_ERR_NOMEM;
 }
 
-int64_t ct__store_rows(const ct_shape_t *shape, size_t *row_bytes)
+int64_t ct__h5_store_rows(const ct_shape_t *shape, size_t *row_bytes)
 {
   int64_t rows = shape->ndim > 0 ? shape->dim[0] : 1;
   *row_bytes = 0;
@@ -62,10 +63,10 @@ int64_t ct__store_rows(const ct_shape_t *shape, size_t *row_bytes)
   return rows;
 }
 
-int64_t ct__store_step(const ct_shape_t *shape)
+int64_t ct__h5_store_step(const ct_shape_t *shape)
 {
   size_t row;
-  int64_t rows = ct__store_rows(shape, &row);
+  int64_t rows = ct__h5_store_rows(shape, &row);
   if (row == 0) return rows > 0 ? rows : 1;
   return row < SLAB_BYTES ? (int64_t)(SLAB_BYTES / row) : 1;
 }
@@ -78,11 +79,11 @@ static void store_close(ct_store_t *s)
   ct__h5_lock();
   ct__h5_drop(s->file);
   ct__h5_unlock();
-  ct__store_free(s);
+  ct__h5_store_free(s);
 }
 
 /* With the lock.  Shape of an array, or bytes of a text. */
-static int describe_item(const ct_store_t *s, ct__item_t *item)
+static int describe_item(const ct_store_t *s, ct__h5_item_t *item)
 {
   int rc = CT_OK;
   hsize_t dims[H5S_MAX_RANK] = {0};
@@ -112,7 +113,7 @@ out:
   return rc;
 }
 
-static int read_text(ct_store_t *s, const ct__item_t *item, char **out)
+static int read_text(ct_store_t *s, const ct__h5_item_t *item, char **out)
 {
   int rc = CT_OK;
   hid_t array = -1, type = -1;
@@ -123,7 +124,7 @@ static int read_text(ct_store_t *s, const ct__item_t *item, char **out)
   array = H5Dopen2(s->file, item->name, H5P_DEFAULT);
   type = H5Dget_type(array);
   if (H5Dread(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)
-    rc = ct__store_failed(s->path, item->name, "read");
+    rc = ct__h5_store_failed(s->path, item->name, "read");
   ct__h5_drop(type);
   ct__h5_drop(array);
   ct__h5_unlock();
@@ -135,7 +136,8 @@ out:
   return rc;
 }
 
-static int check_hash(const ct_store_t *s, const ct__item_t *item, const void *data, size_t bytes)
+static int check_hash(const ct_store_t *s, const ct__h5_item_t *item, const void *data,
+                      size_t bytes)
 {
   ct_beat_progress();
   if (ct_hash(data, bytes, 0) == item->hash) return CT_OK;
@@ -160,10 +162,10 @@ static int take_line(ct_store_t *s, const char *line)
   int rc = CT_OK, is_text;
   uint64_t hash;
   const char *name;
-  ct__item_t *item;
+  ct__h5_item_t *item;
   if (!parse_line(line, &is_text, &hash, &name))
     CT_FAIL(CT_ERR_FORMAT, "%s: the manifest has an odd line '%.80s'", s->path, line);
-  CT_TRY(ct__store_add(s, name, is_text, hash, &item));
+  CT_TRY(ct__h5_store_add(s, name, is_text, hash, &item));
   ct__h5_lock();
   rc = describe_item(s, item);
   ct__h5_unlock();
@@ -174,7 +176,7 @@ out:
 static int read_manifest(ct_store_t *s)
 {
   int rc = CT_OK;
-  ct__item_t manifest = {.name = (char[]){CT__STORE_MANIFEST}, .is_text = 1};
+  ct__h5_item_t manifest = {.name = (char[]){CT__H5_STORE_MANIFEST}, .is_text = 1};
   char *text = NULL;
   ct__h5_lock();
   rc = describe_item(s, &manifest);
@@ -197,16 +199,17 @@ static int store_open(const char *path, ct_store_t **out)
   char format[64] = "";
   ct_store_t *s = NULL;
   *out = NULL;
-  CT_TRY(ct__seal_check(path));
-  CT_TRY(ct__store_new(path, &s));
+  CT_TRY(ct__h5_seal_check(path));
+  CT_TRY(ct__h5_store_new(path, &s));
   ct__h5_lock();
   ct_beat_file(path);
   rc = ct__h5_open(path, &s->file);
   if (rc == CT_OK) ct__h5_attr_text(s->file, "format", format, sizeof format);
   ct__h5_unlock();
   CT_TRY(rc);
-  if (strcmp(format, CT__STORE_FORMAT) != 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: its format is '%s', expected '%s'", path, format, CT__STORE_FORMAT);
+  if (strcmp(format, CT__H5_STORE_FORMAT) != 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: its format is '%s', expected '%s'", path, format,
+            CT__H5_STORE_FORMAT);
   CT_TRY(read_manifest(s));
   *out = s;
   s = NULL;
@@ -228,7 +231,7 @@ static int store_count(const ct_store_t *s)
 static const char *store_item(const ct_store_t *s, int i, ct_shape_t *shape)
 {
   for (int k = 0; k < s->nitems; k++) {
-    const ct__item_t *item = &s->items[k];
+    const ct__h5_item_t *item = &s->items[k];
     if (item->is_text || i-- > 0) continue;
     *shape = item->shape;
     return item->name;
@@ -236,7 +239,7 @@ static const char *store_item(const ct_store_t *s, int i, ct_shape_t *shape)
   return NULL;
 }
 
-static const ct__item_t *find_item(const ct_store_t *s, const char *name, int is_text)
+static const ct__h5_item_t *find_item(const ct_store_t *s, const char *name, int is_text)
 {
   for (int i = 0; i < s->nitems; i++)
     if (s->items[i].is_text == is_text && strcmp(s->items[i].name, name) == 0) return &s->items[i];
@@ -247,17 +250,17 @@ static const ct__item_t *find_item(const ct_store_t *s, const char *name, int is
 
 static int store_find(const ct_store_t *s, const char *name, ct_shape_t *shape)
 {
-  const ct__item_t *item = find_item(s, name, 0);
+  const ct__h5_item_t *item = find_item(s, name, 0);
   if (!item) return CT_ERR_FORMAT;
   *shape = item->shape;
   return CT_OK;
 }
 
-static int read_array(ct_store_t *s, const ct__item_t *item, char *data)
+static int read_array(ct_store_t *s, const ct__h5_item_t *item, char *data)
 {
   int rc = CT_OK;
   size_t row;
-  int64_t rows = ct__store_rows(&item->shape, &row), step = ct__store_step(&item->shape);
+  int64_t rows = ct__h5_store_rows(&item->shape, &row), step = ct__h5_store_step(&item->shape);
   ct__h5_lock();
   hid_t array = H5Dopen2(s->file, item->name, H5P_DEFAULT);
   ct__h5_unlock();
@@ -265,7 +268,7 @@ static int read_array(ct_store_t *s, const ct__item_t *item, char *data)
     int64_t n = rows - first < step ? rows - first : step;
     ct__h5_lock();
     if (!ct__h5_read_rows(array, item->shape.dtype, first, n, data + (size_t)first * row))
-      rc = ct__store_failed(s->path, item->name, "read");
+      rc = ct__h5_store_failed(s->path, item->name, "read");
     ct__h5_unlock();
   }
   ct__h5_lock();
@@ -278,7 +281,7 @@ static int store_get(ct_store_t *s, const char *name, const ct_shape_t *shape, v
 {
   int rc = CT_OK;
   char is[64], wanted[64];
-  const ct__item_t *item = find_item(s, name, 0);
+  const ct__h5_item_t *item = find_item(s, name, 0);
   if (!item) return CT_ERR_FORMAT;
   if (shape->dtype != item->shape.dtype || !ct_shape_same(shape, &item->shape))
     CT_FAIL(CT_ERR_SHAPE, "%s: item '%s' is %s %s, expected %s %s", s->path, name,
@@ -294,7 +297,7 @@ out:
 static int store_get_text(ct_store_t *s, const char *name, char **out)
 {
   int rc = CT_OK;
-  const ct__item_t *item = find_item(s, name, 1);
+  const ct__h5_item_t *item = find_item(s, name, 1);
   *out = NULL;
   if (!item) return CT_ERR_FORMAT;
   CT_TRY(read_text(s, item, out));
@@ -310,11 +313,11 @@ out:
 const ct_store_ops_t ct_store_hdf5 = {
     .size = sizeof(ct_store_ops_t),
     .name = "hdf5",
-    .create = ct__store_create,
-    .put = ct__store_put,
-    .put_text = ct__store_put_text,
-    .commit = ct__store_commit,
-    .discard = ct__store_discard,
+    .create = ct__h5_store_create,
+    .put = ct__h5_store_put,
+    .put_text = ct__h5_store_put_text,
+    .commit = ct__h5_store_commit,
+    .discard = ct__h5_store_discard,
     .open = store_open,
     .count = store_count,
     .item = store_item,

@@ -4,43 +4,44 @@
 #include "ckpt/ct_store.h"
 #include "hdf5io/h5_glue.h"
 
-#define CT__STORE_FORMAT   "ctrain-hpc checkpoint 1"
-#define CT__STORE_MANIFEST "/manifest" /**< the text that lists all items */
+#define CT__H5_STORE_FORMAT   "ctrain-hpc checkpoint 1"
+#define CT__H5_STORE_MANIFEST "/manifest" /**< the text that lists all items */
 
-typedef struct ct__item {
+typedef struct ct__h5_item {
   char *name; /**< owned */
   int is_text;
   uint64_t hash;
   ct_shape_t shape; /**< of an array */
   size_t bytes;     /**< of a text, with its NUL */
-} ct__item_t;
+} ct__h5_item_t;
 
 struct ct_store {
   char *path;      /**< owned */
   char *temporary; /**< owned; NULL: opened for reading */
   hid_t file;
-  ct__item_t *items; /**< in the order they were put */
+  ct__h5_item_t *items; /**< in the order they were put */
   int nitems;
   int64_t cap;
   int broken; /**< a put failed: never to be committed */
 };
 
 /** Without file; *out is to be freed also after a failure. */
-int ct__store_new(const char *path, ct_store_t **out);
+int ct__h5_store_new(const char *path, ct_store_t **out);
 /** All but the file; NULL is fine. */
-void ct__store_free(ct_store_t *s);
-int ct__store_add(ct_store_t *s, const char *name, int is_text, uint64_t hash, ct__item_t **out);
+void ct__h5_store_free(ct_store_t *s);
+int ct__h5_store_add(ct_store_t *s, const char *name, int is_text, uint64_t hash,
+                     ct__h5_item_t **out);
 /** Rows of an array that go through HDF5 in one piece, at least 1. */
-int64_t ct__store_step(const ct_shape_t *shape);
+int64_t ct__h5_store_step(const ct_shape_t *shape);
 /** Rows of an array and the bytes of one. */
-int64_t ct__store_rows(const ct_shape_t *shape, size_t *row_bytes);
+int64_t ct__h5_store_rows(const ct_shape_t *shape, size_t *row_bytes);
 /** With the lock.  CT_ERR_IO: "path: cannot \a what '\a name': " and HDF5's reason. */
-int ct__store_failed(const char *path, const char *name, const char *what);
+int ct__h5_store_failed(const char *path, const char *name, const char *what);
 
-int ct__store_create(const char *path, ct_store_t **out);
-int ct__store_put(ct_store_t *s, const char *name, const ct_shape_t *shape, const void *data);
-int ct__store_put_text(ct_store_t *s, const char *name, const char *text);
-int ct__store_commit(ct_store_t *s);
-void ct__store_discard(ct_store_t *s);
+int ct__h5_store_create(const char *path, ct_store_t **out);
+int ct__h5_store_put(ct_store_t *s, const char *name, const ct_shape_t *shape, const void *data);
+int ct__h5_store_put_text(ct_store_t *s, const char *name, const char *text);
+int ct__h5_store_commit(ct_store_t *s);
+void ct__h5_store_discard(ct_store_t *s);
 
 #endif

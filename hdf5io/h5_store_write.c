@@ -12,34 +12,34 @@
 #include "hdf5io/h5_seal.h"
 #include "hdf5io/h5_store.h"
 
-void ct__store_discard(ct_store_t *s)
+void ct__h5_store_discard(ct_store_t *s)
 {
   if (!s) return;
   if (s->temporary) ct__h5_abandon(s->temporary, s->file);
-  ct__store_free(s);
+  ct__h5_store_free(s);
 }
 
-int ct__store_create(const char *path, ct_store_t **out)
+int ct__h5_store_create(const char *path, ct_store_t **out)
 {
   int rc = CT_OK;
   char temporary[CT_PATH_MAX];
   ct_store_t *s = NULL;
   *out = NULL;
   CT_TRY(ct_fault("store.create"));
-  CT_TRY(ct__store_new(path, &s));
+  CT_TRY(ct__h5_store_new(path, &s));
   CT_TRY(ct_text_format(temporary, sizeof temporary, "%s.tmp", path));
   s->temporary = ct_mem_strdup(temporary);
   if (!s->temporary) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct__h5_create(s->temporary, &s->file));
   ct__h5_lock();
-  if (!ct__h5_put_attr_text(s->file, "format", CT__STORE_FORMAT))
-    rc = ct__store_failed(temporary, "format", "write");
+  if (!ct__h5_put_attr_text(s->file, "format", CT__H5_STORE_FORMAT))
+    rc = ct__h5_store_failed(temporary, "format", "write");
   ct__h5_unlock();
   CT_TRY(rc);
   *out = s;
   s = NULL;
 out:
-  ct__store_discard(s);
+  ct__h5_store_discard(s);
   return rc;
 }
 
@@ -48,7 +48,7 @@ static int check_name(const ct_store_t *s, const char *name)
   int rc = CT_OK;
   size_t len = strlen(name);
   if (name[0] != '/' || len < 2 || name[len - 1] == '/' || strchr(name, '\n') ||
-      strstr(name, "//") || strcmp(name, CT__STORE_MANIFEST) == 0)
+      strstr(name, "//") || strcmp(name, CT__H5_STORE_MANIFEST) == 0)
     CT_FAIL(CT_ERR_ARG, "%s: '%s' is no name for an item: expected /group/name", s->path, name);
 out:
   return rc;
@@ -95,36 +95,36 @@ static int write_array(const ct_store_t *s, const char *name, const ct_shape_t *
 {
   int rc = CT_OK;
   size_t row;
-  int64_t rows = ct__store_rows(shape, &row), step = ct__store_step(shape);
+  int64_t rows = ct__h5_store_rows(shape, &row), step = ct__h5_store_step(shape);
   ct__h5_lock();
   hid_t array = create_plain(s, name, shape, hash);
-  if (array < 0) rc = ct__store_failed(s->temporary, name, "write");
+  if (array < 0) rc = ct__h5_store_failed(s->temporary, name, "write");
   ct__h5_unlock();
   for (int64_t first = 0; rc == CT_OK && row > 0 && first < rows; first += step) {
     int64_t n = rows - first < step ? rows - first : step;
     ct__h5_lock();
     if (!ct__h5_write_rows(array, shape->dtype, first, n, data + (size_t)first * row))
-      rc = ct__store_failed(s->temporary, name, "write");
+      rc = ct__h5_store_failed(s->temporary, name, "write");
     ct__h5_unlock();
   }
   ct__h5_lock();
   /* HDF5 may hold back small writes until now */
   if (array >= 0 && H5Dclose(array) < 0 && rc == CT_OK)
-    rc = ct__store_failed(s->temporary, name, "write");
+    rc = ct__h5_store_failed(s->temporary, name, "write");
   ct__h5_unlock();
   return rc;
 }
 
-int ct__store_put(ct_store_t *s, const char *name, const ct_shape_t *shape, const void *data)
+int ct__h5_store_put(ct_store_t *s, const char *name, const ct_shape_t *shape, const void *data)
 {
   int rc = CT_OK;
-  ct__item_t *item;
+  ct__h5_item_t *item;
   CT_TRY(check_name(s, name));
   CT_TRY(ct_fault("store.put"));
   size_t bytes = (size_t)ct_shape_count(shape) * ct_dtype_size(shape->dtype);
   uint64_t hash = ct_hash(data, bytes, 0);
   CT_TRY(write_array(s, name, shape, hash, data));
-  CT_TRY(ct__store_add(s, name, 0, hash, &item));
+  CT_TRY(ct__h5_store_add(s, name, 0, hash, &item));
   item->shape = *shape;
 out:
   s->broken |= rc != CT_OK;
@@ -140,25 +140,25 @@ static int write_text(const ct_store_t *s, const char *name, const char *text, u
   H5Tset_cset(type, H5T_CSET_UTF8);
   array = create_array(s, name, type, space, hash);
   if (array < 0 || H5Dwrite(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)
-    CT_TRY(ct__store_failed(s->temporary, name, "write"));
+    CT_TRY(ct__h5_store_failed(s->temporary, name, "write"));
 out:
   if (array >= 0 && H5Dclose(array) < 0 && rc == CT_OK)
-    rc = ct__store_failed(s->temporary, name, "write");
+    rc = ct__h5_store_failed(s->temporary, name, "write");
   ct__h5_drop(space);
   ct__h5_drop(type);
   ct__h5_unlock();
   return rc;
 }
 
-int ct__store_put_text(ct_store_t *s, const char *name, const char *text)
+int ct__h5_store_put_text(ct_store_t *s, const char *name, const char *text)
 {
   int rc = CT_OK;
-  ct__item_t *item;
+  ct__h5_item_t *item;
   CT_TRY(check_name(s, name));
   CT_TRY(ct_fault("store.put"));
   uint64_t hash = ct_hash(text, strlen(text), 0);
   CT_TRY(write_text(s, name, text, hash));
-  CT_TRY(ct__store_add(s, name, 1, hash, &item));
+  CT_TRY(ct__h5_store_add(s, name, 1, hash, &item));
   item->bytes = strlen(text) + 1;
 out:
   s->broken |= rc != CT_OK;
@@ -174,13 +174,13 @@ static int write_manifest(const ct_store_t *s)
   for (int i = 0; i < s->nitems; i++)
     CT_TRY(ct_str_add(&text, "%s %016" PRIx64 " %s\n", s->items[i].is_text ? "text" : "array",
                       s->items[i].hash, s->items[i].name));
-  CT_TRY(write_text(s, CT__STORE_MANIFEST, text.data, ct_hash(text.data, text.len, 0)));
+  CT_TRY(write_text(s, CT__H5_STORE_MANIFEST, text.data, ct_hash(text.data, text.len, 0)));
 out:
   ct_str_clear(&text);
   return rc;
 }
 
-int ct__store_commit(ct_store_t *s)
+int ct__h5_store_commit(ct_store_t *s)
 {
   int rc = CT_OK;
   CT_TRY(ct_fault("store.commit"));
@@ -189,10 +189,10 @@ int ct__store_commit(ct_store_t *s)
   hid_t file = s->file;
   s->file = -1;
   CT_TRY(ct__h5_finish(s->temporary, file));
-  CT_TRY(ct__seal_write(s->temporary));
+  CT_TRY(ct__h5_seal_write(s->temporary));
   CT_TRY(ct_file_commit(s->temporary, s->path));
 out:
   if (rc != CT_OK && s->file < 0) unlink(s->temporary);
-  ct__store_discard(s);
+  ct__h5_store_discard(s);
   return rc;
 }

@@ -181,8 +181,8 @@ out:
   return rc;
 }
 
-/* Checkpoints beyond the one just written are not of this run's past, and not counted.  One that cannot
- * be removed does no harm. */
+/* Checkpoints beyond the one just written are not of this run's past, and not counted.  One that
+ * cannot be removed does no harm. */
 static int remove_old(const ct_ckpt_t *c)
 {
   int rc = CT_OK, n;
@@ -340,7 +340,8 @@ out:
   return rc;
 }
 
-/* The first of NAME.aside, NAME.aside.2 … that is not there: nothing that was trained is written over. */
+/* The first of NAME.aside, NAME.aside.2 … that is not there: nothing that was trained is written
+ * over. */
 static int aside_of(char *aside, size_t cap, const char *path)
 {
   int rc = CT_OK;

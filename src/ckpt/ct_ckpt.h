@@ -1,4 +1,5 @@
-/** \file ct_ckpt.h  Checkpoints of a run: written behind the next steps, kept, found again.  Layer 3.
+/** \file ct_ckpt.h  Checkpoints of a run: written behind the next steps, kept, found again.
+ * Layer 3.
  *
  * One rank calls these functions; all are local.  A run directory's checkpoints/ holds
  * step-00000120.h5 …, and `latest`, a text with the newest one's name. */
@@ -41,31 +42,32 @@ typedef struct ct_ckpt ct_ckpt_t;
 
 /** Makes \a dir; removes temporaries that a crash left.  keep: newest ones kept, 0: all. */
 int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ckpt_t **out);
-/** Begins to write step-%08d.h5 in a thread of its own.  The write before must be over (ct_ckpt_wait).
- * The two lists are copied; the data and texts they point to are borrowed until the write is over.
- * A directory that was removed meanwhile is made anew, with a warning; too little room for the file is told
- * before anything is written.  When it is durable, `latest` is rewritten and old ones go: of those up to
- * this step the newest \a keep stay, this one among them; files of other names are never touched.  After
- * a failure all that was there stays, and nothing half-written does. */
+/** Begins to write step-%08d.h5 in a thread of its own.  The write before must be over
+ * (ct_ckpt_wait). The two lists are copied; the data and texts they point to are borrowed until the
+ * write is over. A directory that was removed meanwhile is made anew, with a warning; too little
+ * room for the file is told before anything is written.  When it is durable, `latest` is rewritten
+ * and old ones go: of those up to this step the newest \a keep stay, this one among them; files of
+ * other names are never touched.  After a failure all that was there stays, and nothing
+ * half-written does. */
 int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
                  const ct_ckpt_text_t *text, int texts);
-/** Waits for the write in progress; its result.  The text of a CT_ERR_IO says what is needed, what is
- * free and what to do.  CT_OK if there is none.  *done (may be NULL): the finished checkpoint the
- * first time it is asked for after the write, else NULL; borrowed until the next one. */
+/** Waits for the write in progress; its result.  The text of a CT_ERR_IO says what is needed, what
+ * is free and what to do.  CT_OK if there is none.  *done (may be NULL): the finished checkpoint
+ * the first time it is asked for after the write, else NULL; borrowed until the next one. */
 int ct_ckpt_wait(ct_ckpt_t *c, const ct_ckpt_done_t **done);
 /** 1 if a write is still going on. */
 int ct_ckpt_busy(const ct_ckpt_t *c);
 /** Waits, frees; NULL is fine. */
 void ct_ckpt_close(ct_ckpt_t *c);
 
-/** The newest checkpoint in \a dir that opens and verifies; damaged ones are warned about and passed over.
- * *out is NULL (and CT_OK) if there is none at all; CT_ERR_FORMAT if there are some but none is good.
- * \a path gets its path. */
+/** The newest checkpoint in \a dir that opens and verifies; damaged ones are warned about and
+ * passed over. *out is NULL (and CT_OK) if there is none at all; CT_ERR_FORMAT if there are some
+ * but none is good. \a path gets its path. */
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
-/** A run goes on from \a step: later checkpoints in \a dir (damaged ones, or of a run that was begun anew)
- * become NAME.aside, so that no later resume takes them for this run's; if there is one, NAME.aside.2 and so
- * on: none is ever written over.  A missing \a dir is fine. */
+/** A run goes on from \a step: later checkpoints in \a dir (damaged ones, or of a run that was
+ * begun anew) become NAME.aside, so that no later resume takes them for this run's; if there is
+ * one, NAME.aside.2 and so on: none is ever written over.  A missing \a dir is fine. */
 int ct_ckpt_set_aside(const char *dir, int64_t step);
 
 #endif

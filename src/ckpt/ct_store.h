@@ -1,7 +1,7 @@
 /** \file ct_store.h  Checkpoint container: named arrays and named texts in one file.  Layer 3.
  *
- * create … put … commit writes beside, checksums, fsyncs and renames: after a crash the file is there
- * whole or not at all.  All functions are local (one rank writes). */
+ * create … put … commit writes beside, checksums, fsyncs and renames: after a crash the file is
+ * there whole or not at all.  All functions are local (one rank writes). */
 #ifndef CT_STORE_H
 #define CT_STORE_H
 #include "base/ct_types.h"
@@ -17,7 +17,8 @@ typedef struct ct_store_ops {
   int (*put)(ct_store_t *s, const char *name, const ct_shape_t *shape, const void *data);
   /* A text under a name ("/meta/config"). */
   int (*put_text)(ct_store_t *s, const char *name, const char *text);
-  /* Checksums of everything, flush, fsync, rename, fsync of the directory; frees s also on failure */
+  /* Checksums of everything, flush, fsync, rename, fsync of the directory; frees s also on
+   * failure */
   int (*commit)(ct_store_t *s);
   /* Removes the temporary; frees s; NULL is fine */
   void (*discard)(ct_store_t *s);

@@ -64,8 +64,8 @@ void ct__convert(const ct_dataset_t *d, int n, const void *stored, float *x)
   }
 }
 
-/* Without its sign, the bits of a float that is not finite are 0x7f800000 or more: then the sum below
- * reaches the top bit.  In integers, since compilers vectorise no sum of floats. */
+/* Without its sign, the bits of a float that is not finite are 0x7f800000 or more: then the sum
+ * below reaches the top bit.  In integers, since compilers vectorise no sum of floats. */
 static int is_finite(const float *x, int64_t count)
 {
   uint32_t top = 0;

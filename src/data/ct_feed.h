@@ -1,7 +1,7 @@
 /** \file ct_feed.h  Batches, read and converted ahead of their use.  Layer 2.  Everything is local.
  *
- * A feed runs through the steps of an epoch from a cursor on, for one rank.  Worker threads keep the
- * next batches ready; with 0 workers a batch is made when it is asked for. */
+ * A feed runs through the steps of an epoch from a cursor on, for one rank.  Worker threads keep
+ * the next batches ready; with 0 workers a batch is made when it is asked for. */
 #ifndef CT_FEED_H
 #define CT_FEED_H
 #include "data/ct_reader.h"
@@ -19,9 +19,9 @@ typedef struct ct_data_opts {
   int layout;             /**< auto|nchw|nhwc */
   ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
   int64_t cache_mb;
-  char *
-      stage; /**< directory on each node that the files are copied to; may hold $VARIABLES; "": off */
-  int stage_keep;            /**< leave the copies there */
+  char *stage;    /**< directory on each node that the files are copied to; may hold $VARIABLES; "":
+                     off */
+  int stage_keep; /**< leave the copies there */
   int64_t samples, classes;  /**< synthetic data */
   int64_t synthetic_targets; /**< synthetic data: real-valued targets of a sample; 0: classes */
 } ct_data_opts_t;
@@ -29,8 +29,9 @@ extern const ct_opt_t ct_data_rows[];
 
 /** 1 if \a files is the one word "synthetic". */
 int ct_data_is_synthetic(const ct_opt_texts_t *files);
-/** Local.  What a reader of \a files (o->train or o->val) is told.  It borrows from \a o, \a dir and
- * \a shape, which receives the sample shape.  CT_ERR_USAGE: no files, or a shape of no whole numbers. */
+/** Local.  What a reader of \a files (o->train or o->val) is told.  It borrows from \a o, \a dir
+ * and \a shape, which receives the sample shape.  CT_ERR_USAGE: no files, or a shape of no whole
+ * numbers. */
 int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const char *dir,
                  uint64_t seed, int64_t shape[CT_MAX_DIMS - 1], ct_reader_spec_t *out);
 
@@ -66,19 +67,22 @@ typedef struct ct_dataset {
   int64_t ignored;
 } ct_dataset_t;
 
-/** Local.  Opens with the given reader; d->x is the shape after the transforms.  \a transforms may be
- * NULL; \a where names the file they stand in.  CT_ERR_USAGE names file:line, the transform, and what
- * it needs; also if evaluation would see another shape than training for want of val_transforms. */
+/** Local.  Opens with the given reader; d->x is the shape after the transforms.  \a transforms may
+ * be NULL; \a where names the file they stand in.  CT_ERR_USAGE names file:line, the transform, and
+ * what it needs; also if evaluation would see another shape than training for want of
+ * val_transforms. */
 int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
                     const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out);
 void ct_dataset_close(ct_dataset_t *d);
 /** Reads labels of up to \a limit samples (0: all) to count classes when the file does not say: the
- * highest label + 1, without the ignored one, becomes d->classes, with a warning if that is more than there are
- * samples.  Local; not for data with targets.  CT_ERR_DATA: a label that is negative or beyond CT_CLASSES_MAX. */
+ * highest label + 1, without the ignored one, becomes d->classes, with a warning if that is more
+ * than there are samples.  Local; not for data with targets.  CT_ERR_DATA: a label that is negative
+ * or beyond CT_CLASSES_MAX. */
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
 
-/** 1 if samples are stored as uint8 and nothing is done to them but the map of their conversion: then a feed
- * can leave them as they are, a quarter of the bytes, for a device that converts them itself. */
+/** 1 if samples are stored as uint8 and nothing is done to them but the map of their conversion:
+ * then a feed can leave them as they are, a quarter of the bytes, for a device that converts them
+ * itself. */
 int ct_dataset_is_bytes(const ct_dataset_t *d);
 
 /** One rank's part of one step, borrowed from the feed until the next ct_feed_next() or close. */
@@ -98,8 +102,8 @@ typedef struct ct_batch {
 
 typedef struct ct_feed ct_feed_t;
 
-/** Where the arrays of batches lie: memory that a device copies fast.  Called by the thread that opens and
- * closes the feed. */
+/** Where the arrays of batches lie: memory that a device copies fast.  Called by the thread that
+ * opens and closes the feed. */
 typedef struct ct_feed_mem {
   int (*alloc)(void *ctx, size_t bytes, void **out); /**< 64-byte aligned; CT_OK or a code */
   void (*release)(void *ctx, void *p);               /**< NULL is fine */
@@ -115,18 +119,21 @@ typedef struct ct_feed_opts {
   ct_feed_mem_t mem; /**< alloc NULL: plain host memory */
 } ct_feed_opts_t;
 
-/** Local.  From (epoch, cursor) through the end of that epoch and on into the next ones for ever (the
- * caller stops asking), or with one_epoch to its end.  Borrows the data set, which must outlive
- * it; reads are under the reader's own lock.  workers + 2 batches are allocated now, none later (with
- * 0 workers one).  CT_ERR_ARG: a cursor beyond the samples; bytes of a data set that has none. */
+/** Local.  From (epoch, cursor) through the end of that epoch and on into the next ones for ever
+ * (the caller stops asking), or with one_epoch to its end.  Borrows the data set, which must
+ * outlive it; reads are under the reader's own lock.  workers + 2 batches are allocated now, none
+ * later (with 0 workers one).  CT_ERR_ARG: a cursor beyond the samples; bytes of a data set that
+ * has none. */
 int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opts_t *o,
                  ct_feed_t **out);
-/** Hot.  The next batch, waiting for it if it is not ready; *out is NULL after the last one (one_epoch).
- * A worker's error (unreadable shard, label out of range: CT_ERR_DATA, names file, sample, label, classes)
- * is returned here, at the batch it concerns; the next call goes on with the batch after it. */
+/** Hot.  The next batch, waiting for it if it is not ready; *out is NULL after the last one
+ * (one_epoch). A worker's error (unreadable shard, label out of range: CT_ERR_DATA, names file,
+ * sample, label, classes) is returned here, at the batch it concerns; the next call goes on with
+ * the batch after it. */
 int ct_feed_next(ct_feed_t *f, const ct_batch_t **out);
-/** Hot.  The batch that the next ct_feed_next() will return, if it is ready and without an error; else NULL.
- * Does not wait.  It stays as it is until the ct_feed_next() behind the one that returns it. */
+/** Hot.  The batch that the next ct_feed_next() will return, if it is ready and without an error;
+ * else NULL. Does not wait.  It stays as it is until the ct_feed_next() behind the one that returns
+ * it. */
 const ct_batch_t *ct_feed_ahead(ct_feed_t *f);
 /** Largest n this rank can get. */
 int ct_feed_max(const ct_feed_t *f);

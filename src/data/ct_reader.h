@@ -44,22 +44,22 @@ typedef struct ct_reader_spec {
 typedef struct ct_reader_ops {
   size_t size;
   const char *name; /* "hdf5", "synthetic" */
-  /* Reads headers only (every shard's shape and count), or with spec->known takes them over and touches no
-   * file: on a parallel file system each opening is a request to one server.  CT_ERR_IO, CT_ERR_FORMAT: names
-   * the file, the array, what was expected. */
+  /* Reads headers only (every shard's shape and count), or with spec->known takes them over and
+   * touches no file: on a parallel file system each opening is a request to one server.  CT_ERR_IO,
+   * CT_ERR_FORMAT: names the file, the array, what was expected. */
   int (*open)(const ct_reader_spec_t *spec, ct_reader_t **out);
-  /* What a reader of another rank needs to know to open the same data: *bytes is allocated, NULL if that is
-   * nothing.  CT_ERR_NOMEM */
+  /* What a reader of another rank needs to know to open the same data: *bytes is allocated, NULL if
+   * that is nothing.  CT_ERR_NOMEM */
   int (*share)(const ct_reader_t *r, void **bytes, size_t *n);
   /* Where the i-th of its files is read; NULL beyond the last. */
   const char *(*file)(const ct_reader_t *r, int i);
-  /* From now on the i-th file is read at path, where a copy of it lies; place() still names the original.  Not
-   * while another thread reads.  CT_ERR_NOMEM */
+  /* From now on the i-th file is read at path, where a copy of it lies; place() still names the
+   * original.  Not while another thread reads.  CT_ERR_NOMEM */
   int (*move)(ct_reader_t *r, int i, const char *path);
   const ct_reader_info_t *(*info)(const ct_reader_t *r);
-  /* n samples in the order of index[]; x: n samples as stored; y: n int64 labels, or n times `targets`
-   * floats; either may be NULL.
-   * Thread-safe, allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
+  /* n samples in the order of index[]; x: n samples as stored; y: n int64 labels, or n times
+   * `targets` floats; either may be NULL. Thread-safe, allocates nothing.  CT_ERR_IO,
+   * CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
   int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
   /* Where a sample lies, for messages: "train-001.h5, sample 17". */
   void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
@@ -67,7 +67,8 @@ typedef struct ct_reader_ops {
   void (*close)(ct_reader_t *r);
 } ct_reader_ops_t;
 
-/** Images of noise with a pattern that depends on the class or the targets: learnable, any size, no file. */
+/** Images of noise with a pattern that depends on the class or the targets: learnable, any size, no
+ * file. */
 extern const ct_reader_ops_t ct_reader_synthetic;
 
 #endif

@@ -2,8 +2,8 @@
  *
  * The order of an epoch is a keyed permutation of [0, samples): a balanced Feistel network with
  * cycle-walking (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002), keyed by
- * (seed, epoch).  It takes no memory and any position can be asked alone, so the union over ranks is the
- * same at every world size and a checkpoint stores one number: the cursor. */
+ * (seed, epoch).  It takes no memory and any position can be asked alone, so the union over ranks
+ * is the same at every world size and a checkpoint stores one number: the cursor. */
 #ifndef CT_SAMPLER_H
 #define CT_SAMPLER_H
 #include <stdint.h>
@@ -20,10 +20,11 @@ typedef struct ct_sampler {
 int64_t ct_sampler_steps(const ct_sampler_t *s);
 /** Sample at a position of an epoch. */
 int64_t ct_sampler_at(const ct_sampler_t *s, int64_t epoch, int64_t position);
-/** Global samples of the step that begins at \a cursor (0 … samples-1): min(batch, what is left). */
+/** Global samples of the step that begins at \a cursor (0 … samples-1): min(batch, what is
+ * left). */
 int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor);
-/** The part of \a total that belongs to \a rank: *first and the count (returned).  Parts are contiguous,
- * in rank order, and differ by at most one; low ranks have the larger. */
+/** The part of \a total that belongs to \a rank: *first and the count (returned).  Parts are
+ * contiguous, in rank order, and differ by at most one; low ranks have the larger. */
 int64_t ct_sampler_share(int64_t total, int rank, int size, int64_t *first);
 /** A rank's part of \a total: its `parts` neighbouring shares of size * parts shares. */
 int64_t ct_sampler_part(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first);

@@ -22,10 +22,10 @@ typedef struct slot {
 /* What a thread needs to make a batch; with 0 workers the caller is the one maker. */
 typedef struct maker {
   ct_feed_t *feed;
-  void *stored;    /* samples as the reader gives them */
-  int64_t *labels; /* likewise; NULL if the data has targets */
-  float *work;     /* room for the transforms */
-  ct__mix_t *mix;  /* of each sample; NULL if samples are not mixed, as what follows */
+  void *stored;             /* samples as the reader gives them */
+  int64_t *labels;          /* likewise; NULL if the data has targets */
+  float *work;              /* room for the transforms */
+  ct__transform_mix_t *mix; /* of each sample; NULL if samples are not mixed, as what follows */
   int64_t *partner_ids;
   float *partner; /* a sample */
   float *partner_targets;
@@ -85,7 +85,8 @@ static int bad_label(const ct_dataset_t *d, int64_t id, int64_t label)
                     (long long)d->classes - 1, (long long)d->classes);
 }
 
-/* A NaN would not show in the loss: the next ReLU may take it for 0, while the weights before it are lost. */
+/* A NaN would not show in the loss: the next ReLU may take it for 0, while the weights before it
+ * are lost. */
 static int not_finite(const ct_dataset_t *d, int64_t id)
 {
   char place[300];
@@ -161,8 +162,8 @@ static int mix_samples(const maker_t *m, ct_batch_t *b)
   int64_t sample = ct_shape_sample(&d->x), at = 0;
   size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
   for (int i = 0; i < b->n; i++) {
-    m->mix[i] =
-        ct__mix_draw(d->transforms, f->sampler.seed, b->epoch, b->ids[i], f->sampler.samples);
+    m->mix[i] = ct__transform_mix_draw(d->transforms, f->sampler.seed, b->epoch, b->ids[i],
+                                       f->sampler.samples);
     if (m->mix[i].partner >= 0) m->partner_ids[partners++] = m->mix[i].partner;
     b->mix[i] = m->mix[i].share;
     b->labels2[i] = b->labels[i];
@@ -174,7 +175,7 @@ static int mix_samples(const maker_t *m, ct_batch_t *b)
     if (m->mix[i].partner < 0) continue;
     CT_TRY(make_samples(m, b->epoch, 1, &m->partner_ids[at],
                         (const char *)m->stored + (size_t)at * bytes, m->partner));
-    ct__mix_apply(d->transforms, &m->mix[i], m->partner, b->x + i * sample);
+    ct__transform_mix_apply(d->transforms, &m->mix[i], m->partner, b->x + i * sample);
     CT_TRY(mix_answers(m, b, i, at++));
   }
 out:
@@ -296,7 +297,8 @@ static int alloc_mix(maker_t *m, int64_t n)
   return m->partner_targets ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* What the reader gives: targets go where they are used, and so do bytes; labels are made shorter. */
+/* What the reader gives: targets go where they are used, and so do bytes; labels are made
+ * shorter. */
 static int alloc_maker(ct_feed_t *f, int64_t n, maker_t *m)
 {
   const ct_dataset_t *d = f->data;

@@ -9,12 +9,14 @@
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
 
-/* A sample is uniform noise in [-2, 2) plus a plane wave of amplitude 1, whose frequencies (down, across)
- * are its class.  Wave and noise together have mean 0 and a standard deviation near 1.  The wave needs no
- * trigonometry per sample: cos(u + v) comes from tables of one period in each direction.
+/* A sample is uniform noise in [-2, 2) plus a plane wave of amplitude 1, whose frequencies (down,
+ * across) are its class.  Wave and noise together have mean 0 and a standard deviation near 1.  The
+ * wave needs no trigonometry per sample: cos(u + v) comes from tables of one period in each
+ * direction.
  *
- * With real-valued targets each of them is uniform in [-1, 1) and is the amplitude of a wave of its own; the
- * noise is a quarter as large, so that a linear map finds them again but for a rest of it. */
+ * With real-valued targets each of them is uniform in [-1, 1) and is the amplitude of a wave of its
+ * own; the noise is a quarter as large, so that a linear map finds them again but for a rest of
+ * it. */
 struct ct_reader {
   ct_reader_info_t info;
   uint64_t seed;

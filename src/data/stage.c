@@ -130,7 +130,8 @@ out:
   return rc;
 }
 
-/* Removes what is in the directory: all, or the names that end with \a only.  Nobody else uses it. */
+/* Removes what is in the directory: all, or the names that end with \a only.  Nobody else uses
+ * it. */
 static void empty(const char *dir, const char *only)
 {
   DIR *d = opendir(dir);

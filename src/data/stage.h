@@ -13,7 +13,8 @@ typedef struct ct__stage_pace {
   int copying; /**< the lock file, which shows those who wait that something moves; -1: none */
 } ct__stage_pace_t;
 
-/** 1 if \a copy seems to be one of \a f: of its length, with a checksum on record.  Nothing of it is read. */
+/** 1 if \a copy seems to be one of \a f: of its length, with a checksum on record.  Nothing of it
+ * is read. */
 int ct__stage_has(const ct_stage_file_t *f, const char *copy);
 /** Reads \a copy.  CT_ERR_IO unless it is what the record says. */
 int ct__stage_check(const ct_stage_file_t *f, const char *copy, ct__stage_pace_t *pace);

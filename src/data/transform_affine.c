@@ -8,26 +8,26 @@
 #  pragma GCC optimize("O3")
 #endif
 
-void ct__map_begin(ct__map_t *m, int channels)
+void ct__transform_map_begin(ct__transform_map_t *m, int channels)
 {
-  *m = (ct__map_t){.channels = channels};
+  *m = (ct__transform_map_t){.channels = channels};
   for (int c = 0; c < CT_AFFINE_MAX; c++)
     m->a[c] = 1;
 }
 
-void ct__map_end(ct__map_t *m, ct_affine_t *out)
+void ct__transform_map_end(ct__transform_map_t *m, ct_affine_t *out)
 {
   out->channels = m->varies ? m->channels : 1;
   for (int c = 0; c < CT_AFFINE_MAX; c++) {
     out->a[c] = (float)m->a[c];
     out->b[c] = (float)m->b[c];
   }
-  ct__map_begin(m, m->channels);
+  ct__transform_map_begin(m, m->channels);
 }
 
 /* ---- to_tensor ---- */
 
-static int to_tensor(const void *o, const ct__place_t *at, ct__map_t *m)
+static int to_tensor(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m)
 {
   (void)o;
   (void)at;
@@ -39,10 +39,10 @@ static int to_tensor(const void *o, const ct__place_t *at, ct__map_t *m)
   return 0;
 }
 
-const ct__kind_t ct__to_tensor = {.name = "to_tensor",
-                                  .help = "divides by 255: bytes become 0 to 1",
-                                  .flags = CT__ANY_SHAPE,
-                                  .map = to_tensor};
+const ct__transform_kind_t ct__transform_to_tensor = {.name = "to_tensor",
+                                                      .help = "divides by 255: bytes become 0 to 1",
+                                                      .flags = CT__TRANSFORM_ANY_SHAPE,
+                                                      .map = to_tensor};
 
 /* ---- normalize ---- */
 
@@ -55,14 +55,15 @@ static const ct_opt_t normalize_rows[] = {
     CT_OPT_END};
 
 /* One number for all channels or one for each. */
-static int check_length(const ct__map_t *m, const ct_opt_doubles_t *v, const ct__place_t *at,
-                        const char *key)
+static int check_length(const ct__transform_map_t *m, const ct_opt_doubles_t *v,
+                        const ct__transform_place_t *at, const char *key)
 {
   if (v->n == 1 || (v->n == m->channels && v->n <= CT_AFFINE_MAX)) return 0;
-  return ct__refuse(at,
-                    "%s has %d values, expected one or one for each of the %d channels of a "
-                    "sample (up to %d)",
-                    key, v->n, m->channels, CT_AFFINE_MAX);
+  return ct__transform_refuse(
+      at,
+      "%s has %d values, expected one or one for each of the %d channels of a "
+      "sample (up to %d)",
+      key, v->n, m->channels, CT_AFFINE_MAX);
 }
 
 /* Neither rounded to 0 nor to infinity, nor without most of its digits. */
@@ -71,7 +72,7 @@ static int is_float(double v)
   return fabs(v) >= FLT_MIN && fabs(v) <= FLT_MAX;
 }
 
-static int normalize(const void *options, const ct__place_t *at, ct__map_t *m)
+static int normalize(const void *options, const ct__transform_place_t *at, ct__transform_map_t *m)
 {
   const normalize_t *o = options;
   int rc = check_length(m, &o->mean, at, "mean");
@@ -80,14 +81,14 @@ static int normalize(const void *options, const ct__place_t *at, ct__map_t *m)
   m->varies |= o->mean.n > 1 || o->std.n > 1;
   for (int c = 0; c < CT_AFFINE_MAX; c++) {
     double mean = o->mean.v[c < o->mean.n ? c : 0], std = o->std.v[c < o->std.n ? c : 0];
-    if (std == 0) return ct__refuse(at, "std: divides by it: it must not be 0");
+    if (std == 0) return ct__transform_refuse(at, "std: divides by it: it must not be 0");
     if (!is_float(1 / std))
-      return ct__refuse(at, "std: its inverse, %g, must be between %.3g and %.3g", 1 / std,
-                        (double)FLT_MIN, (double)FLT_MAX);
+      return ct__transform_refuse(at, "std: its inverse, %g, must be between %.3g and %.3g",
+                                  1 / std, (double)FLT_MIN, (double)FLT_MAX);
     m->a[c] /= std;
     m->b[c] = (m->b[c] - mean) / std;
     if (!is_float(m->a[c]) || !(fabs(m->b[c]) <= FLT_MAX))
-      return ct__refuse(
+      return ct__transform_refuse(
           at, "with what is before it makes %g * x + %g of a value x, which float32 cannot hold",
           m->a[c], m->b[c]);
   }
@@ -95,16 +96,16 @@ static int normalize(const void *options, const ct__place_t *at, ct__map_t *m)
   return 0;
 }
 
-const ct__kind_t ct__normalize = {.name = "normalize",
-                                  .help = "subtracts mean and divides by std",
-                                  .flags = CT__ANY_SHAPE,
-                                  .size = sizeof(normalize_t),
-                                  .rows = normalize_rows,
-                                  .map = normalize};
+const ct__transform_kind_t ct__transform_normalize = {.name = "normalize",
+                                                      .help = "subtracts mean and divides by std",
+                                                      .flags = CT__TRANSFORM_ANY_SHAPE,
+                                                      .size = sizeof(normalize_t),
+                                                      .rows = normalize_rows,
+                                                      .map = normalize};
 
 /* ---- behind another transform ---- */
 
-static void apply_affine(const ct__step_t *s, ct__draws_t *d, const float *in, float *out,
+static void apply_affine(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                          float *scratch)
 {
   const ct_affine_t *f = s->o;
@@ -119,7 +120,8 @@ static void apply_affine(const ct__step_t *s, ct__draws_t *d, const float *in, f
   }
 }
 
-const ct__kind_t ct__affine = {.name = "affine",
-                               .flags = CT__IN_PLACE | CT__ANY_SHAPE,
-                               .size = sizeof(ct_affine_t),
-                               .apply = apply_affine};
+const ct__transform_kind_t ct__transform_affine = {.name = "affine",
+                                                   .flags = CT__TRANSFORM_IN_PLACE |
+                                                            CT__TRANSFORM_ANY_SHAPE,
+                                                   .size = sizeof(ct_affine_t),
+                                                   .apply = apply_affine};

@@ -2,8 +2,9 @@
 #include "base/ct_err.h"
 #include "data/transforms.h"
 
-/* The loops below are most of the time of a list that has a color_jitter: vectorised also in a build with -O2.  A
- * comparison may then be made for nothing; nobody looks at the flags it leaves. */
+/* The loops below are most of the time of a list that has a color_jitter: vectorised also in a
+ * build with -O2.  A comparison may then be made for nothing; nobody looks at the flags it
+ * leaves. */
 #if defined __GNUC__ && !defined __clang__
 #  pragma GCC optimize("O3", "no-trapping-math")
 #endif
@@ -19,15 +20,16 @@ static inline float gray(float r, float g, float b)
   return 0.2989f * r + 0.587f * g + 0.114f * b;
 }
 
-void ct__brightness(float *x, ct__chw_t s, float factor)
+void ct__image_brightness(float *x, ct__image_size_t s, float factor)
 {
   int64_t n = s.c * s.h * s.w;
   for (int64_t i = 0; i < n; i++)
     x[i] = clamp(factor * x[i]);
 }
 
-/* Mean of the gray image (of the image itself if it is gray), in partial sums that can be vectors. */
-static float mean_gray(const float *x, ct__chw_t s)
+/* Mean of the gray image (of the image itself if it is gray), in partial sums that can be
+ * vectors. */
+static float mean_gray(const float *x, ct__image_size_t s)
 {
   enum { LANES = 16 };
   float sums[LANES] = {0};
@@ -45,7 +47,7 @@ static float mean_gray(const float *x, ct__chw_t s)
   return (float)(sum / (double)n);
 }
 
-void ct__contrast(float *x, ct__chw_t s, float factor)
+void ct__image_contrast(float *x, ct__image_size_t s, float factor)
 {
   float rest = (1 - factor) * mean_gray(x, s);
   int64_t n = s.c * s.h * s.w;
@@ -64,14 +66,14 @@ static void saturate(float *restrict r, float *restrict g, float *restrict b, in
   }
 }
 
-void ct__saturation(float *x, ct__chw_t s, float factor)
+void ct__image_saturation(float *x, ct__image_size_t s, float factor)
 {
   int64_t n = s.h * s.w;
   if (s.c == 3) saturate(x, x + n, x + 2 * n, n, factor);
 }
 
-/* A channel of the colour of hue h6 (0 to 6): v on a third of the circle, v - range on the opposite third, and
- * straight lines between. */
+/* A channel of the colour of hue h6 (0 to 6): v on a third of the circle, v - range on the opposite
+ * third, and straight lines between. */
 static inline float channel(float h6, float offset, float v, float range)
 {
   float k = h6 + offset;
@@ -102,7 +104,7 @@ static void turn(float *restrict r, float *restrict g, float *restrict b, int64_
   }
 }
 
-void ct__hue(float *x, ct__chw_t s, float factor)
+void ct__image_hue(float *x, ct__image_size_t s, float factor)
 {
   int64_t n = s.h * s.w;
   if (s.c == 3) turn(x, x + n, x + 2 * n, n, factor);
@@ -130,32 +132,35 @@ static const ct_opt_t jitter_rows[] = {
     CT_OPT_END};
 
 /* torchvision leaves gray images as they are: here nobody is to wonder why. */
-static int check_gray(const ct__step_t *s, const ct__place_t *at)
+static int check_gray(const ct__transform_t *s, const ct__transform_place_t *at)
 {
   const jitter_t *o = s->o;
   for (int i = SATURATION; i <= HUE && s->in.dim[1] == 1; i++) {
     double nothing = i == HUE ? 0 : 1;
     if (o->range[i][0] != nothing || o->range[i][1] != nothing)
-      return ct__refuse(at, "%s is of 3 channels, but the samples have 1", jitter_rows[i].key);
+      return ct__transform_refuse(at, "%s is of 3 channels, but the samples have 1",
+                                  jitter_rows[i].key);
   }
   return CT_OK;
 }
 
-static int plan_jitter(ct__step_t *s, const ct__place_t *at)
+static int plan_jitter(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
   jitter_t *o = s->o;
   if (s->in.dim[1] != 1 && s->in.dim[1] != 3)
-    return ct__refuse(at, "needs samples of 1 or 3 channels, not of %lld", (long long)s->in.dim[1]);
-  if (at->unscaled) return ct__refuse(at, "works on values in 0 to 1: put to_tensor before it");
+    return ct__transform_refuse(at, "needs samples of 1 or 3 channels, not of %lld",
+                                (long long)s->in.dim[1]);
+  if (at->unscaled)
+    return ct__transform_refuse(at, "works on values in 0 to 1: put to_tensor before it");
   for (int i = 0; i < JITTERS; i++) {
     double centre = i == HUE ? 0 : 1, *range = o->range[i];
     if (o->given[i].n != 1) {
-      CT_TRY(ct__range(at, jitter_rows[i].key, &o->given[i], range));
+      CT_TRY(ct__transform_range(at, jitter_rows[i].key, &o->given[i], range));
       continue;
     }
     double v = o->given[i].v[0];
-    if (v < 0) return ct__refuse(at, "%s is a single number below 0", jitter_rows[i].key);
+    if (v < 0) return ct__transform_refuse(at, "%s is a single number below 0", jitter_rows[i].key);
     range[0] = i != HUE && v > 1 ? 0 : centre - v;
     range[1] = centre + v;
   }
@@ -164,19 +169,19 @@ out:
   return rc;
 }
 
-static void adjust(int which, float *x, ct__chw_t s, float factor)
+static void adjust(int which, float *x, ct__image_size_t s, float factor)
 {
-  static void (*const adjusts[])(float *, ct__chw_t, float) = {
-      [BRIGHTNESS] = ct__brightness,
-      [CONTRAST] = ct__contrast,
-      [SATURATION] = ct__saturation,
-      [HUE] = ct__hue,
+  static void (*const adjusts[])(float *, ct__image_size_t, float) = {
+      [BRIGHTNESS] = ct__image_brightness,
+      [CONTRAST] = ct__image_contrast,
+      [SATURATION] = ct__image_saturation,
+      [HUE] = ct__image_hue,
   };
   if (factor != (which == HUE ? 0.0f : 1.0f)) adjusts[which](x, s, factor);
 }
 
 /* In a random order, as torchvision. */
-static void color_jitter(const ct__step_t *s, ct__draws_t *d, const float *in, float *out,
+static void color_jitter(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                          float *scratch)
 {
   const jitter_t *o = s->o;
@@ -189,14 +194,14 @@ static void color_jitter(const ct__step_t *s, ct__draws_t *d, const float *in, f
   for (int left = JITTERS; left > 0; left--) {
     int k = (int)ct__draw_below(d, left), which = order[k];
     order[k] = order[left - 1];
-    adjust(which, out, ct__chw(&s->in), factor[which]);
+    adjust(which, out, ct__image_size(&s->in), factor[which]);
   }
 }
 
-const ct__kind_t ct__color_jitter = {
+const ct__transform_kind_t ct__transform_color_jitter = {
     .name = "color_jitter",
     .help = "brightness, contrast, saturation and hue, in a random order; after to_tensor",
-    .flags = CT__RANDOM | CT__IN_PLACE,
+    .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_IN_PLACE,
     .size = sizeof(jitter_t),
     .rows = jitter_rows,
     .plan = plan_jitter,

@@ -10,7 +10,8 @@ static int64_t least(int64_t a, int64_t b)
   return a < b ? a : b;
 }
 
-void ct__crop(const float *x, ct__chw_t in, int64_t top, int64_t left, float *y, ct__chw_t out)
+void ct__image_crop(const float *x, ct__image_size_t in, int64_t top, int64_t left, float *y,
+                    ct__image_size_t out)
 {
   /* columns from..to-1 of the window lie within the image */
   int64_t from = least(left < 0 ? -left : 0, out.w), to = least(in.w - left, out.w);
@@ -43,54 +44,56 @@ static const ct_opt_t crop_rows[] = {
      "zeros around the sample: all sides, [left-right, top-bottom] or [left, top, right, bottom]"},
     CT_OPT_END};
 
-static int read_padding(crop_t *o, const ct__place_t *at)
+static int read_padding(crop_t *o, const ct__transform_place_t *at)
 {
   int rc = CT_OK, n = o->padding.n;
   int64_t p[4];
-  if (n != 1 && n != 2 && n != 4) return ct__refuse(at, "padding has %d numbers, not 1, 2 or 4", n);
-  CT_TRY(ct__whole(at, "padding", &o->padding, p));
+  if (n != 1 && n != 2 && n != 4)
+    return ct__transform_refuse(at, "padding has %d numbers, not 1, 2 or 4", n);
+  CT_TRY(ct__transform_whole(at, "padding", &o->padding, p));
   for (int i = 0; i < 4; i++)
     o->pad[i] = p[i % n];
 out:
   return rc;
 }
 
-static int plan_crop(ct__step_t *s, const ct__place_t *at)
+static int plan_crop(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
   crop_t *o = s->o;
   CT_TRY(read_padding(o, at));
   int64_t h = s->in.dim[2] + o->pad[1] + o->pad[3], w = s->in.dim[3] + o->pad[0] + o->pad[2];
   if ((o->size[0] == 0) != (o->size[1] == 0))
-    return ct__refuse(at, "size is 0 in one direction only");
+    return ct__transform_refuse(at, "size is 0 in one direction only");
   for (int i = 0; o->size[0] > 0 && i < 2; i++)
     s->out.dim[2 + i] = o->size[i];
   if (s->out.dim[2] > h || s->out.dim[3] > w)
-    return ct__refuse(at, "size %lldx%lld is larger than the padded sample, which is %lldx%lld",
-                      (long long)s->out.dim[2], (long long)s->out.dim[3], (long long)h,
-                      (long long)w);
+    return ct__transform_refuse(
+        at, "size %lldx%lld is larger than the padded sample, which is %lldx%lld",
+        (long long)s->out.dim[2], (long long)s->out.dim[3], (long long)h, (long long)w);
 out:
   return rc;
 }
 
-static void random_crop(const ct__step_t *s, ct__draws_t *d, const float *in, float *out,
+static void random_crop(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                         float *scratch)
 {
   const crop_t *o = s->o;
-  ct__chw_t from = ct__chw(&s->in), to = ct__chw(&s->out);
+  ct__image_size_t from = ct__image_size(&s->in), to = ct__image_size(&s->out);
   int64_t top = ct__draw_below(d, from.h + o->pad[1] + o->pad[3] - to.h + 1);
   int64_t left = ct__draw_below(d, from.w + o->pad[0] + o->pad[2] - to.w + 1);
   (void)scratch;
-  ct__crop(in, from, top - o->pad[1], left - o->pad[0], out, to);
+  ct__image_crop(in, from, top - o->pad[1], left - o->pad[0], out, to);
 }
 
-const ct__kind_t ct__random_crop = {.name = "random_crop",
-                                    .help = "a window of the zero-padded sample, anywhere",
-                                    .flags = CT__RANDOM,
-                                    .size = sizeof(crop_t),
-                                    .rows = crop_rows,
-                                    .plan = plan_crop,
-                                    .apply = random_crop};
+const ct__transform_kind_t ct__transform_random_crop = {
+    .name = "random_crop",
+    .help = "a window of the zero-padded sample, anywhere",
+    .flags = CT__TRANSFORM_RANDOM,
+    .size = sizeof(crop_t),
+    .rows = crop_rows,
+    .plan = plan_crop,
+    .apply = random_crop};
 
 /* ---- center_crop ---- */
 
@@ -100,7 +103,7 @@ typedef struct center {
 static const ct_opt_t center_rows[] = {
     CT_OPT_PAIR(center_t, size, NULL, 1, 1e6, "of the window: one number or [h, w]"), CT_OPT_END};
 
-static int plan_center(ct__step_t *s, const ct__place_t *at)
+static int plan_center(ct__transform_t *s, const ct__transform_place_t *at)
 {
   const center_t *o = s->o;
   (void)at;
@@ -115,28 +118,29 @@ static int64_t middle(int64_t in, int64_t out)
   return out > in ? -((out - in) / 2) : (int64_t)nearbyint((double)(in - out) / 2);
 }
 
-void ct__center(ct__chw_t in, ct__chw_t out, int64_t *top, int64_t *left)
+void ct__image_center(ct__image_size_t in, ct__image_size_t out, int64_t *top, int64_t *left)
 {
   *top = middle(in.h, out.h);
   *left = middle(in.w, out.w);
 }
 
-static void center_crop(const ct__step_t *s, ct__draws_t *d, const float *in, float *out,
+static void center_crop(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                         float *scratch)
 {
   int64_t top, left;
   (void)d;
   (void)scratch;
-  ct__center(ct__chw(&s->in), ct__chw(&s->out), &top, &left);
-  ct__crop(in, ct__chw(&s->in), top, left, out, ct__chw(&s->out));
+  ct__image_center(ct__image_size(&s->in), ct__image_size(&s->out), &top, &left);
+  ct__image_crop(in, ct__image_size(&s->in), top, left, out, ct__image_size(&s->out));
 }
 
-const ct__kind_t ct__center_crop = {.name = "center_crop",
-                                    .help = "the middle, zero-padded if it is too small",
-                                    .size = sizeof(center_t),
-                                    .rows = center_rows,
-                                    .plan = plan_center,
-                                    .apply = center_crop};
+const ct__transform_kind_t ct__transform_center_crop = {
+    .name = "center_crop",
+    .help = "the middle, zero-padded if it is too small",
+    .size = sizeof(center_t),
+    .rows = center_rows,
+    .plan = plan_center,
+    .apply = center_crop};
 
 /* ---- random_flip ---- */
 
@@ -146,7 +150,7 @@ typedef struct flip {
 static const ct_opt_t flip_rows[] = {CT_OPT_DOUBLE(flip_t, p, "0.5", 0, 1, "probability"),
                                      CT_OPT_END};
 
-void ct__flip(float *x, ct__chw_t s)
+void ct__image_flip(float *x, ct__image_size_t s)
 {
   for (int64_t row = 0; row < s.c * s.h; row++, x += s.w) {
     for (int64_t i = 0; i < s.w / 2; i++) {
@@ -157,18 +161,19 @@ void ct__flip(float *x, ct__chw_t s)
   }
 }
 
-static void random_flip(const ct__step_t *s, ct__draws_t *d, const float *in, float *out,
+static void random_flip(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                         float *scratch)
 {
   const flip_t *o = s->o;
   (void)in;
   (void)scratch;
-  if (ct__draw(d) < o->p) ct__flip(out, ct__chw(&s->in));
+  if (ct__draw(d) < o->p) ct__image_flip(out, ct__image_size(&s->in));
 }
 
-const ct__kind_t ct__random_flip = {.name = "random_flip",
-                                    .help = "mirrored left to right",
-                                    .flags = CT__RANDOM | CT__IN_PLACE,
-                                    .size = sizeof(flip_t),
-                                    .rows = flip_rows,
-                                    .apply = random_flip};
+const ct__transform_kind_t ct__transform_random_flip = {.name = "random_flip",
+                                                        .help = "mirrored left to right",
+                                                        .flags = CT__TRANSFORM_RANDOM |
+                                                                 CT__TRANSFORM_IN_PLACE,
+                                                        .size = sizeof(flip_t),
+                                                        .rows = flip_rows,
+                                                        .apply = random_flip};

@@ -24,19 +24,19 @@ static int64_t span_of(int64_t in, int64_t out)
   return 2 * (int64_t)ceil(support_of(in, out)) + 1;
 }
 
-int64_t ct__taps_room(int64_t in, int64_t out)
+int64_t ct__image_taps_room(int64_t in, int64_t out)
 {
   return out * (2 + span_of(in, out));
 }
 
-void ct__taps(int64_t in, int64_t out, float *room, ct__taps_t *t)
+void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t)
 {
   double scale = (double)in / (double)out, support = support_of(in, out);
-  *t = (ct__taps_t){.outputs = out,
-                    .span = span_of(in, out),
-                    .first = (int32_t *)(void *)room,
-                    .n = (int32_t *)(void *)room + out,
-                    .weight = room + 2 * out};
+  *t = (ct__image_taps_t){.outputs = out,
+                          .span = span_of(in, out),
+                          .first = (int32_t *)(void *)room,
+                          .n = (int32_t *)(void *)room + out,
+                          .weight = room + 2 * out};
   for (int64_t i = 0; i < out; i++) {
     double centre = scale * ((double)i + 0.5), sum = 0;
     int64_t first = (int64_t)(centre - support + 0.5), end = (int64_t)(centre + support + 0.5);
@@ -75,40 +75,40 @@ static void down(const float *restrict x, int64_t stride, int n, const float *we
 static void interleave(const float *restrict from, int64_t w, float *restrict to)
 {
   for (int64_t i = 0; i < w; i++)
-    for (int r = 0; r < CT__RESIZE_ROWS; r++)
-      to[i * CT__RESIZE_ROWS + r] = from[r * w + i];
+    for (int r = 0; r < CT__IMAGE_RESIZE_ROWS; r++)
+      to[i * CT__IMAGE_RESIZE_ROWS + r] = from[r * w + i];
 }
 
 /* n rows of y: a vector of pixels side by side has the same weights. */
-static void across(const float *restrict rows, const ct__taps_t *t, int n, float *restrict y)
+static void across(const float *restrict rows, const ct__image_taps_t *t, int n, float *restrict y)
 {
   const float *weight = t->weight;
   for (int64_t i = 0; i < t->outputs; i++, weight += t->span) {
-    const float *x = rows + (int64_t)t->first[i] * CT__RESIZE_ROWS;
-    float sum[CT__RESIZE_ROWS] = {0};
-    for (int32_t k = 0; k < t->n[i]; k++, x += CT__RESIZE_ROWS)
-      for (int r = 0; r < CT__RESIZE_ROWS; r++)
+    const float *x = rows + (int64_t)t->first[i] * CT__IMAGE_RESIZE_ROWS;
+    float sum[CT__IMAGE_RESIZE_ROWS] = {0};
+    for (int32_t k = 0; k < t->n[i]; k++, x += CT__IMAGE_RESIZE_ROWS)
+      for (int r = 0; r < CT__IMAGE_RESIZE_ROWS; r++)
         sum[r] += weight[k] * x[r];
     for (int r = 0; r < n; r++)
       y[r * t->outputs + i] = sum[r];
   }
 }
 
-int64_t ct__resize_room(int64_t w)
+int64_t ct__image_resize_room(int64_t w)
 {
-  return 2 * CT__RESIZE_ROWS * w;
+  return 2 * CT__IMAGE_RESIZE_ROWS * w;
 }
 
-void ct__resize_box(const float *x, ct__chw_t in, ct__box_t b, const ct__taps_t t[2],
-                    float *scratch, float *y)
+void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
+                      const ct__image_taps_t t[2], float *scratch, float *y)
 {
-  float *rows = scratch, *mixed = scratch + CT__RESIZE_ROWS * b.w;
+  float *rows = scratch, *mixed = scratch + CT__IMAGE_RESIZE_ROWS * b.w;
   for (int64_t c = 0; c < in.c; c++) {
     const float *corner = x + (c * in.h + b.top) * in.w + b.left;
-    for (int64_t i = 0; i < t[0].outputs; i += CT__RESIZE_ROWS) {
+    for (int64_t i = 0; i < t[0].outputs; i += CT__IMAGE_RESIZE_ROWS) {
       int64_t left = t[0].outputs - i;
-      int n = left < CT__RESIZE_ROWS ? (int)left : CT__RESIZE_ROWS;
-      for (int r = 0; r < CT__RESIZE_ROWS; r++) {
+      int n = left < CT__IMAGE_RESIZE_ROWS ? (int)left : CT__IMAGE_RESIZE_ROWS;
+      for (int r = 0; r < CT__IMAGE_RESIZE_ROWS; r++) {
         int64_t k = i + (r < n ? r : n - 1); /* the last one fills the vector */
         down(corner + t[0].first[k] * in.w, in.w, t[0].n[k], t[0].weight + k * t[0].span,
              rows + r * b.w, b.w);
@@ -125,44 +125,46 @@ void ct__resize_box(const float *x, ct__chw_t in, ct__box_t b, const ct__taps_t 
 typedef struct resize {
   ct_opt_doubles_t size;
   float *room; /* owned: of the taps */
-  ct__taps_t taps[2];
+  ct__image_taps_t taps[2];
 } resize_t;
 static const ct_opt_t resize_rows[] = {
     {"size", CT_OPT_T_DOUBLES, offsetof(resize_t, size), NULL, 1, 1e6, 0,
      "[h, w], or the length of the shorter side, the other one follows"},
     CT_OPT_END};
 
-static int plan_resize(ct__step_t *s, const ct__place_t *at)
+static int plan_resize(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
   resize_t *o = s->o;
   int64_t h = s->in.dim[2], w = s->in.dim[3], size[2];
   if (o->size.n < 1 || o->size.n > 2)
-    return ct__refuse(at, "size has %d numbers, not 1 or 2", o->size.n);
-  CT_TRY(ct__whole(at, "size", &o->size, size));
+    return ct__transform_refuse(at, "size has %d numbers, not 1 or 2", o->size.n);
+  CT_TRY(ct__transform_whole(at, "size", &o->size, size));
   if (o->size.n == 1) {
     int64_t side = size[0];
     size[0] = h <= w ? side : side * h / w;
     size[1] = h <= w ? side * w / h : side;
   }
-  int64_t rows = ct__taps_room(h, size[0]);
-  o->room = ct_mem_array(rows + ct__taps_room(w, size[1]), sizeof *o->room, "resize's weights");
+  int64_t rows = ct__image_taps_room(h, size[0]);
+  o->room =
+      ct_mem_array(rows + ct__image_taps_room(w, size[1]), sizeof *o->room, "resize's weights");
   if (!o->room) return CT_ERR_NOMEM;
-  ct__taps(h, size[0], o->room, &o->taps[0]);
-  ct__taps(w, size[1], o->room + rows, &o->taps[1]);
+  ct__image_taps(h, size[0], o->room, &o->taps[0]);
+  ct__image_taps(w, size[1], o->room + rows, &o->taps[1]);
   s->out.dim[2] = size[0];
   s->out.dim[3] = size[1];
-  s->scratch = ct__resize_room(w);
+  s->scratch = ct__image_resize_room(w);
 out:
   return rc;
 }
 
-static void resize(const ct__step_t *s, ct__draws_t *d, const float *in, float *out, float *scratch)
+static void resize(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
+                   float *scratch)
 {
   const resize_t *o = s->o;
-  ct__chw_t from = ct__chw(&s->in);
+  ct__image_size_t from = ct__image_size(&s->in);
   (void)d;
-  ct__resize_box(in, from, (ct__box_t){0, 0, from.h, from.w}, o->taps, scratch, out);
+  ct__image_resize(in, from, (ct__image_box_t){0, 0, from.h, from.w}, o->taps, scratch, out);
 }
 
 static void clear_resize(void *o)
@@ -170,13 +172,13 @@ static void clear_resize(void *o)
   ct_mem_free(((resize_t *)o)->room);
 }
 
-const ct__kind_t ct__resize = {.name = "resize",
-                               .help = "bilinear, with antialiasing",
-                               .size = sizeof(resize_t),
-                               .rows = resize_rows,
-                               .plan = plan_resize,
-                               .apply = resize,
-                               .clear = clear_resize};
+const ct__transform_kind_t ct__transform_resize = {.name = "resize",
+                                                   .help = "bilinear, with antialiasing",
+                                                   .size = sizeof(resize_t),
+                                                   .rows = resize_rows,
+                                                   .plan = plan_resize,
+                                                   .apply = resize,
+                                                   .clear = clear_resize};
 
 /* ---- random_resized_crop ---- */
 
@@ -193,24 +195,25 @@ static const ct_opt_t resized_rows[] = {
      0, "[min, max]: the window's width over its height"},
     CT_OPT_END};
 
-static int plan_resized(ct__step_t *s, const ct__place_t *at)
+static int plan_resized(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
   resized_t *o = s->o;
-  CT_TRY(ct__range(at, "scale", &o->scale, o->area));
-  CT_TRY(ct__range(at, "ratio", &o->ratio, o->aspect));
+  CT_TRY(ct__transform_range(at, "scale", &o->scale, o->area));
+  CT_TRY(ct__transform_range(at, "ratio", &o->ratio, o->aspect));
   s->out.dim[2] = o->size[0];
   s->out.dim[3] = o->size[1];
   int64_t h = s->in.dim[2], w = s->in.dim[3];
-  s->scratch = ct__taps_room(h, o->size[0]) + ct__taps_room(w, o->size[1]) + ct__resize_room(w);
+  s->scratch = ct__image_taps_room(h, o->size[0]) + ct__image_taps_room(w, o->size[1]) +
+               ct__image_resize_room(w);
 out:
   return rc;
 }
 
 /* The whole image, or as much of its middle as the ratio allows. */
-static ct__box_t fallback(const resized_t *o, ct__chw_t s)
+static ct__image_box_t fallback(const resized_t *o, ct__image_size_t s)
 {
-  ct__box_t b = {.h = s.h, .w = s.w};
+  ct__image_box_t b = {.h = s.h, .w = s.w};
   double ratio = (double)s.w / (double)s.h;
   if (ratio < o->aspect[0]) b.h = (int64_t)nearbyint((double)s.w / o->aspect[0]);
   if (ratio > o->aspect[1]) b.w = (int64_t)nearbyint((double)s.h * o->aspect[1]);
@@ -221,13 +224,13 @@ static ct__box_t fallback(const resized_t *o, ct__chw_t s)
   return b;
 }
 
-static ct__box_t draw_box(const resized_t *o, ct__chw_t s, ct__draws_t *d)
+static ct__image_box_t draw_box(const resized_t *o, ct__image_size_t s, ct__draws_t *d)
 {
   for (int attempt = 0; attempt < 10; attempt++) {
     double area = (double)(s.h * s.w) * ct__draw_in(d, o->area[0], o->area[1]);
     double aspect = exp(ct__draw_in(d, log(o->aspect[0]), log(o->aspect[1])));
-    ct__box_t b = {.w = (int64_t)nearbyint(sqrt(area * aspect)),
-                   .h = (int64_t)nearbyint(sqrt(area / aspect))};
+    ct__image_box_t b = {.w = (int64_t)nearbyint(sqrt(area * aspect)),
+                         .h = (int64_t)nearbyint(sqrt(area / aspect))};
     if (b.w < 1 || b.w > s.w || b.h < 1 || b.h > s.h) continue;
     b.top = ct__draw_below(d, s.h - b.h + 1);
     b.left = ct__draw_below(d, s.w - b.w + 1);
@@ -236,24 +239,25 @@ static ct__box_t draw_box(const resized_t *o, ct__chw_t s, ct__draws_t *d)
   return fallback(o, s);
 }
 
-static void random_resized_crop(const ct__step_t *s, ct__draws_t *d, const float *in, float *out,
-                                float *scratch)
+static void random_resized_crop(const ct__transform_t *s, ct__draws_t *d, const float *in,
+                                float *out, float *scratch)
 {
   const resized_t *o = s->o;
-  ct__chw_t from = ct__chw(&s->in);
-  ct__box_t b = draw_box(o, from, d);
-  ct__taps_t taps[2];
-  ct__taps(b.h, o->size[0], scratch, &taps[0]);
-  scratch += ct__taps_room(b.h, o->size[0]);
-  ct__taps(b.w, o->size[1], scratch, &taps[1]);
-  scratch += ct__taps_room(b.w, o->size[1]);
-  ct__resize_box(in, from, b, taps, scratch, out);
+  ct__image_size_t from = ct__image_size(&s->in);
+  ct__image_box_t b = draw_box(o, from, d);
+  ct__image_taps_t taps[2];
+  ct__image_taps(b.h, o->size[0], scratch, &taps[0]);
+  scratch += ct__image_taps_room(b.h, o->size[0]);
+  ct__image_taps(b.w, o->size[1], scratch, &taps[1]);
+  scratch += ct__image_taps_room(b.w, o->size[1]);
+  ct__image_resize(in, from, b, taps, scratch, out);
 }
 
-const ct__kind_t ct__random_resized_crop = {.name = "random_resized_crop",
-                                            .help = "a window of any size and place, resized",
-                                            .flags = CT__RANDOM,
-                                            .size = sizeof(resized_t),
-                                            .rows = resized_rows,
-                                            .plan = plan_resized,
-                                            .apply = random_resized_crop};
+const ct__transform_kind_t ct__transform_random_resized_crop = {
+    .name = "random_resized_crop",
+    .help = "a window of any size and place, resized",
+    .flags = CT__TRANSFORM_RANDOM,
+    .size = sizeof(resized_t),
+    .rows = resized_rows,
+    .plan = plan_resized,
+    .apply = random_resized_crop};

@@ -9,10 +9,17 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-static const ct__kind_t *const kinds[] = {
-    &ct__to_tensor,           &ct__normalize, &ct__random_crop, &ct__random_flip,
-    &ct__random_resized_crop, &ct__resize,    &ct__center_crop, &ct__color_jitter,
-    &ct__random_erasing,      &ct__mixup,     &ct__cutmix};
+static const ct__transform_kind_t *const kinds[] = {&ct__transform_to_tensor,
+                                                    &ct__transform_normalize,
+                                                    &ct__transform_random_crop,
+                                                    &ct__transform_random_flip,
+                                                    &ct__transform_random_resized_crop,
+                                                    &ct__transform_resize,
+                                                    &ct__transform_center_crop,
+                                                    &ct__transform_color_jitter,
+                                                    &ct__transform_random_erasing,
+                                                    &ct__transform_mixup,
+                                                    &ct__transform_cutmix};
 enum {
   KINDS = sizeof kinds / sizeof kinds[0],
   MIXES = 2,    /* mixup and cutmix */
@@ -22,16 +29,16 @@ enum {
 };
 
 struct ct_transforms {
-  ct__step_t *step; /* what is done to a sample of its own, after its conversion */
-  int steps, moves; /* moves: those of them that are not in place */
-  ct__step_t mix[MIXES];
+  ct__transform_t *step; /* what is done to a sample of its own, after its conversion */
+  int steps, moves;      /* moves: those of them that are not in place */
+  ct__transform_t mix[MIXES];
   int mixes;
   int64_t widest, scratch; /* floats of the largest sample on the way, and of the largest scratch */
 };
 
 /* ---- what the kinds share ---- */
 
-int ct__refuse(const ct__place_t *at, const char *fmt, ...)
+int ct__transform_refuse(const ct__transform_place_t *at, const char *fmt, ...)
 {
   va_list args;
   va_start(args, fmt);
@@ -41,28 +48,30 @@ int ct__refuse(const ct__place_t *at, const char *fmt, ...)
   return ct_err_place(rc, at->where, at->line);
 }
 
-int ct__whole(const ct__place_t *at, const char *option, const ct_opt_doubles_t *v, int64_t out[])
+int ct__transform_whole(const ct__transform_place_t *at, const char *option,
+                        const ct_opt_doubles_t *v, int64_t out[])
 {
   for (int i = 0; i < v->n; i++) {
     if (v->v[i] != floor(v->v[i]))
-      return ct__refuse(at, "%s: %g is not a whole number", option, v->v[i]);
+      return ct__transform_refuse(at, "%s: %g is not a whole number", option, v->v[i]);
     out[i] = (int64_t)v->v[i];
   }
   return CT_OK;
 }
 
-int ct__range(const ct__place_t *at, const char *option, const ct_opt_doubles_t *v, double out[2])
+int ct__transform_range(const ct__transform_place_t *at, const char *option,
+                        const ct_opt_doubles_t *v, double out[2])
 {
-  if (v->n != 2) return ct__refuse(at, "%s: expected [min, max]", option);
+  if (v->n != 2) return ct__transform_refuse(at, "%s: expected [min, max]", option);
   if (v->v[0] > v->v[1])
-    return ct__refuse(at, "%s: min %g is more than max %g", option, v->v[0], v->v[1]);
+    return ct__transform_refuse(at, "%s: min %g is more than max %g", option, v->v[0], v->v[1]);
   memcpy(out, v->v, 2 * sizeof *out);
   return CT_OK;
 }
 
-ct__chw_t ct__chw(const ct_shape_t *s)
+ct__image_size_t ct__image_size(const ct_shape_t *s)
 {
-  return (ct__chw_t){s->dim[1], s->dim[2], s->dim[3]};
+  return (ct__image_size_t){s->dim[1], s->dim[2], s->dim[3]};
 }
 
 /* ---- reading ---- */
@@ -70,15 +79,15 @@ ct__chw_t ct__chw(const ct_shape_t *s)
 /* A list on its way to a plan. */
 typedef struct build {
   ct_transforms_t *t;
-  ct__place_t at;
-  int training;       /* 0: without its random members */
-  int converted;      /* the conversion has its map */
-  ct_affine_t *first; /* that of the conversion */
-  ct__map_t map;      /* what is to be folded into one */
-  ct_shape_t now;     /* a sample so far */
+  ct__transform_place_t at;
+  int training;            /* 0: without its random members */
+  int converted;           /* the conversion has its map */
+  ct_affine_t *first;      /* that of the conversion */
+  ct__transform_map_t map; /* what is to be folded into one */
+  ct_shape_t now;          /* a sample so far */
 } build_t;
 
-static void clear_step(ct__step_t *s)
+static void clear_step(ct__transform_t *s)
 {
   if (!s->o) return;
   if (s->kind->clear) s->kind->clear(s->o);
@@ -98,11 +107,11 @@ void ct__transforms_close(ct_transforms_t *t)
   ct_mem_free(t);
 }
 
-static int find(const build_t *b, const char *name, const ct__kind_t **out)
+static int find(const build_t *b, const char *name, const ct__transform_kind_t **out)
 {
   const char *names[KINDS];
   char all[400] = "";
-  ct__place_t at = b->at;
+  ct__transform_place_t at = b->at;
   size_t len = 0;
   at.name = NULL;
   for (int i = 0; i < KINDS; i++) {
@@ -112,20 +121,21 @@ static int find(const build_t *b, const char *name, const ct__kind_t **out)
     len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", names[i]);
   }
   const char *nearest = ct_text_nearest(name, names, KINDS);
-  if (nearest) return ct__refuse(&at, "unknown '%.80s'; did you mean '%s'?", name, nearest);
-  return ct__refuse(&at, "unknown '%.80s'; there are %s", name, all);
+  if (nearest)
+    return ct__transform_refuse(&at, "unknown '%.80s'; did you mean '%s'?", name, nearest);
+  return ct__transform_refuse(&at, "unknown '%.80s'; there are %s", name, all);
 }
 
-static int read_options(const build_t *b, ct__step_t *s, const ct_node_t *options)
+static int read_options(const build_t *b, ct__transform_t *s, const ct_node_t *options)
 {
   int rc = CT_OK;
   char section[80];
   ct_node_t nothing = {.kind = CT_NODE_SCALAR, .text = (char[]){""}, .line = b->at.line};
-  const ct__kind_t *k = s->kind;
+  const ct__transform_kind_t *k = s->kind;
   s->o = ct_mem_alloc(k->size > 0 ? k->size : 1, "the options of a transform");
   if (!s->o) return CT_ERR_NOMEM;
   if (!k->rows && options && ct_node_count(options) > 0)
-    return ct__refuse(&b->at, "it has no options");
+    return ct__transform_refuse(&b->at, "it has no options");
   if (!k->rows) return CT_OK;
   snprintf(section, sizeof section, "%s.%s", b->at.key, k->name);
   CT_TRY(ct_opt_defaults(k->rows, s->o));
@@ -145,49 +155,51 @@ static int end_map(build_t *b)
 {
   ct_transforms_t *t = b->t;
   if (!b->converted) {
-    ct__map_end(&b->map, b->first);
+    ct__transform_map_end(&b->map, b->first);
     b->converted = 1;
     return CT_OK;
   }
   if (!b->map.used) return CT_OK;
-  ct__step_t *s = &t->step[t->steps++];
-  *s = (ct__step_t){.kind = &ct__affine, .in = b->now, .out = b->now};
+  ct__transform_t *s = &t->step[t->steps++];
+  *s = (ct__transform_t){.kind = &ct__transform_affine, .in = b->now, .out = b->now};
   s->o = ct_mem_alloc(sizeof(ct_affine_t), "a map of channels");
   if (!s->o) return CT_ERR_NOMEM;
-  ct__map_end(&b->map, s->o);
+  ct__transform_map_end(&b->map, s->o);
   return CT_OK;
 }
 
-static int check_shape(const build_t *b, const ct__kind_t *k)
+static int check_shape(const build_t *b, const ct__transform_kind_t *k)
 {
   char shape[64];
-  if (k->flags & CT__ANY_SHAPE) return CT_OK;
+  if (k->flags & CT__TRANSFORM_ANY_SHAPE) return CT_OK;
   if (b->now.ndim == 4 && b->now.dim[2] <= MAX_SIDE && b->now.dim[3] <= MAX_SIDE) return CT_OK;
   ct_shape_text(&b->now, shape, sizeof shape);
-  return ct__refuse(&b->at, "needs samples of C x H x W, but these are %s", strchr(shape, 'x') + 1);
+  return ct__transform_refuse(&b->at, "needs samples of C x H x W, but these are %s",
+                              strchr(shape, 'x') + 1);
 }
 
-static int add_mix(build_t *b, ct__step_t *s)
+static int add_mix(build_t *b, ct__transform_t *s)
 {
   ct_transforms_t *t = b->t;
   for (int i = 0; i < t->mixes; i++)
-    if (t->mix[i].kind == s->kind) return ct__refuse(&b->at, "stands twice in the list");
+    if (t->mix[i].kind == s->kind) return ct__transform_refuse(&b->at, "stands twice in the list");
   if (!b->training) return CT_OK;
   t->mix[t->mixes++] = *s;
   s->o = NULL;
   return CT_OK;
 }
 
-static int add_step(build_t *b, ct__step_t *s)
+static int add_step(build_t *b, ct__transform_t *s)
 {
   int rc = CT_OK;
   ct_transforms_t *t = b->t;
   CT_TRY(end_map(b));
   s->in = s->out = b->now;
   if (s->kind->plan) CT_TRY(s->kind->plan(s, &b->at));
-  if (is_too_large(&s->out)) return ct__refuse(&b->at, "makes samples that are too large");
+  if (is_too_large(&s->out))
+    return ct__transform_refuse(&b->at, "makes samples that are too large");
   b->now = s->out;
-  t->moves += !(s->kind->flags & CT__IN_PLACE);
+  t->moves += !(s->kind->flags & CT__TRANSFORM_IN_PLACE);
   t->step[t->steps++] = *s;
   s->o = NULL;
 out:
@@ -198,12 +210,13 @@ out:
 static int add(build_t *b, ct_node_t *item, int position)
 {
   int rc = CT_OK, named = item->kind == CT_NODE_MAP && ct_node_count(item) == 1;
-  ct__step_t s = {.position = position};
+  ct__transform_t s = {.position = position};
   b->at.name = NULL;
   b->at.line = item->line;
   item->used = 1;
   if (item->kind != CT_NODE_SCALAR && !named)
-    return ct__refuse(&b->at, "expected a name, or a name and its options: {name: {...}}");
+    return ct__transform_refuse(&b->at,
+                                "expected a name, or a name and its options: {name: {...}}");
   ct_node_t *options = named ? item->child : NULL;
   CT_TRY(find(b, named ? options->key : item->text, &s.kind));
   b->at.name = s.kind->name;
@@ -213,9 +226,9 @@ static int add(build_t *b, ct_node_t *item, int position)
   if (s.kind->map) {
     CT_TRY(s.kind->map(s.o, &b->at, &b->map));
     b->at.unscaled = 0;
-  } else if (s.kind->flags & CT__MIX) {
+  } else if (s.kind->flags & CT__TRANSFORM_MIX) {
     CT_TRY(add_mix(b, &s));
-  } else if (b->training || !(s.kind->flags & CT__RANDOM)) {
+  } else if (b->training || !(s.kind->flags & CT__TRANSFORM_RANDOM)) {
     CT_TRY(add_step(b, &s));
   }
 out:
@@ -251,8 +264,8 @@ out:
   return rc;
 }
 
-static int build(const ct_node_t *list, const ct__place_t *at, int training, ct_shape_t *x,
-                 ct_affine_t *first, ct_transforms_t **out)
+static int build(const ct_node_t *list, const ct__transform_place_t *at, int training,
+                 ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out)
 {
   int rc = CT_OK, position = 0;
   build_t b = {.at = *at, .training = training, .first = first, .now = *x};
@@ -260,8 +273,8 @@ static int build(const ct_node_t *list, const ct__place_t *at, int training, ct_
   int nothing = !list || (list->kind == CT_NODE_SCALAR && !list->text[0]);
   b.at.line = list ? list->line : 0;
   if (!nothing && list->kind != CT_NODE_LIST)
-    return ct__refuse(&b.at, "expected a list: [to_tensor, ...]");
-  ct__map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
+    return ct__transform_refuse(&b.at, "expected a list: [to_tensor, ...]");
+  ct__transform_map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
   b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
   if (!b.t) return CT_ERR_NOMEM;
   b.t->step = ct_mem_array(2 * (nothing ? 0 : ct_node_count(list)) + 1, sizeof *b.t->step,
@@ -276,34 +289,36 @@ out:
   return rc;
 }
 
-static int check_val_list(const ct_node_t *list, const ct__place_t *at)
+static int check_val_list(const ct_node_t *list, const ct__transform_place_t *at)
 {
   for (const ct_node_t *n = list->kind == CT_NODE_LIST ? list->child : NULL; n; n = n->next) {
     const char *name = n->kind == CT_NODE_MAP && n->child ? n->child->key : n->text;
-    ct__place_t here = *at;
+    ct__transform_place_t here = *at;
     here.line = n->line;
     for (int i = 0; name && i < KINDS; i++)
-      if (strcmp(kinds[i]->name, name) == 0 && kinds[i]->flags & CT__RANDOM) {
+      if (strcmp(kinds[i]->name, name) == 0 && kinds[i]->flags & CT__TRANSFORM_RANDOM) {
         here.name = name;
-        return ct__refuse(&here, "is random: for training only");
+        return ct__transform_refuse(&here, "is random: for training only");
       }
   }
   return CT_OK;
 }
 
-/* Evaluation takes the list without its random members: that must not change what the model sees. */
-static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation, ct__place_t *at,
-                      const ct_node_t *list)
+/* Evaluation takes the list without its random members: that must not change what the model
+ * sees. */
+static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation,
+                      ct__transform_place_t *at, const ct_node_t *list)
 {
   char a[64], b[64];
   if (ct_shape_same(training, evaluation)) return CT_OK;
   ct_shape_text(training, a, sizeof a);
   ct_shape_text(evaluation, b, sizeof b);
   at->line = list->line;
-  return ct__refuse(at,
-                    "samples become %s in training, but stay %s in evaluation, which has no "
-                    "random transforms: give a list val_transforms too",
-                    strchr(a, 'x') + 1, strchr(b, 'x') + 1);
+  return ct__transform_refuse(
+      at,
+      "samples become %s in training, but stay %s in evaluation, which has no "
+      "random transforms: give a list val_transforms too",
+      strchr(a, 'x') + 1, strchr(b, 'x') + 1);
 }
 
 int ct__transforms_open(const ct_transforms_opts_t *o, const char *where, ct_dtype_t stored,
@@ -316,7 +331,7 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where, ct_dty
   *out = NULL;
   if (is_too_large(x))
     CT_FAIL(CT_ERR_FORMAT, "samples of %s are too large", ct_shape_text(x, shape, sizeof shape));
-  ct__place_t at = {.where = where, .key = "transforms", .unscaled = is_integer(stored)};
+  ct__transform_place_t at = {.where = where, .key = "transforms", .unscaled = is_integer(stored)};
   ct_shape_t trained = *x;
   if (o->training) return build(o->list, &at, 1, x, first, out);
   if (o->val_list) {
@@ -348,7 +363,7 @@ int ct_transforms_help(ct_str_t *out)
       "  cutmix come last, wherever they stand; of both, each sample gets one or the other.\n"));
   for (int i = 0; i < KINDS; i++) {
     CT_TRY(ct_str_add(out, " %s: %s%s\n", kinds[i]->name, kinds[i]->help,
-                      kinds[i]->flags & CT__RANDOM ? " (random: training only)" : ""));
+                      kinds[i]->flags & CT__TRANSFORM_RANDOM ? " (random: training only)" : ""));
     if (kinds[i]->rows) CT_TRY(ct_opt_help(kinds[i]->rows, "", out));
   }
 out:
@@ -375,11 +390,11 @@ void ct__transforms_run(const ct_transforms_t *t, uint64_t seed, int64_t epoch, 
   float *now = ct__transforms_start(t, work, x), *other = work + t->widest;
   int moves = t->moves;
   for (int i = 0; i < t->steps; i++) {
-    const ct__step_t *s = &t->step[i];
+    const ct__transform_t *s = &t->step[i];
     ct__draws_t draws = {0};
     float *to = now;
-    if (s->kind->flags & CT__RANDOM) draws = ct__draws(seed, epoch, s->position, id);
-    if (!(s->kind->flags & CT__IN_PLACE)) to = --moves == 0 ? x : other;
+    if (s->kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s->position, id);
+    if (!(s->kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? x : other;
     s->kind->apply(s, &draws, now, to, work + 2 * t->widest);
     if (to != now) other = now;
     now = to;
@@ -391,24 +406,25 @@ int ct__transforms_mixes(const ct_transforms_t *t)
   return t && t->mixes > 0;
 }
 
-ct__mix_t ct__mix_draw(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
-                       int64_t samples)
+ct__transform_mix_t ct__transform_mix_draw(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
+                                           int64_t id, int64_t samples)
 {
-  const ct__step_t *s = &t->mix[0];
+  const ct__transform_t *s = &t->mix[0];
   if (t->mixes == MIXES) {
     ct__draws_t choice = ct__draws(seed, epoch, CHOICE, id);
     s = &t->mix[ct__draw_below(&choice, MIXES)];
   }
   ct__draws_t draws = ct__draws(seed, epoch, s->position, id);
-  return ct__mix_draw_kind(s, &draws, samples);
+  return ct__transform_mix_draw_kind(s, &draws, samples);
 }
 
-void ct__mix_apply(const ct_transforms_t *t, const ct__mix_t *m, const float *partner, float *x)
+void ct__transform_mix_apply(const ct_transforms_t *t, const ct__transform_mix_t *m,
+                             const float *partner, float *x)
 {
   const ct_shape_t *shape = &t->mix[0].in;
   if (m->partner < 0) return;
   if (m->box.w > 0)
-    ct__paste(x, partner, ct__chw(shape), m->box);
+    ct__image_paste(x, partner, ct__image_size(shape), m->box);
   else
-    ct__blend(x, partner, ct_shape_sample(shape), m->share);
+    ct__image_blend(x, partner, ct_shape_sample(shape), m->share);
 }

@@ -1,7 +1,8 @@
 /** \file transforms.h  What a transform is, and how a list of them is run.  Internal to data.
  *
- * Each kind is one row of the table in transforms.c: its name, its options, what it makes of a shape and
- * what it does to a sample.  The semantics are those of torchvision.transforms.v2 on float tensors.
+ * Each kind is one row of the table in transforms.c: its name, its options, what it makes of a
+ * shape and what it does to a sample.  The semantics are those of torchvision.transforms.v2 on
+ * float tensors.
  *
  * Every draw is a pure function of (seed, epoch, sample, position in the list, number of the draw):
  * the same at any rank count, thread count and batch size. */
@@ -32,125 +33,131 @@ double ct__draw_beta(ct__draws_t *d, double alpha);
 /* ---- kinds ---- */
 
 /** C x H x W. */
-typedef struct ct__chw {
+typedef struct ct__image_size {
   int64_t c, h, w;
-} ct__chw_t;
+} ct__image_size_t;
 
 /** A rectangle of an image; top and left may lie outside of it where that is said. */
-typedef struct ct__box {
+typedef struct ct__image_box {
   int64_t top, left, h, w;
-} ct__box_t;
+} ct__image_box_t;
 
 /** Where a transform stands, for messages, and what is known of the samples that reach it. */
-typedef struct ct__place {
+typedef struct ct__transform_place {
   const char *where, *key, *name; /**< "train.yaml", "transforms", "random_crop" */
   int line;                       /**< 0: from the command line */
   int unscaled;                   /**< stored integers that nothing has mapped yet */
-} ct__place_t;
+} ct__transform_place_t;
 
 /** CT_ERR_USAGE: "file:line: transforms.random_crop: " and the text. */
-int ct__refuse(const ct__place_t *at, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int ct__transform_refuse(const ct__transform_place_t *at, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /** n options that have to be whole numbers.  CT_ERR_USAGE names \a option. */
-int ct__whole(const ct__place_t *at, const char *option, const ct_opt_doubles_t *v, int64_t out[]);
+int ct__transform_whole(const ct__transform_place_t *at, const char *option,
+                        const ct_opt_doubles_t *v, int64_t out[]);
 /** A range [lo, hi] of two numbers, lo <= hi.  CT_ERR_USAGE names \a option. */
-int ct__range(const ct__place_t *at, const char *option, const ct_opt_doubles_t *v, double out[2]);
+int ct__transform_range(const ct__transform_place_t *at, const char *option,
+                        const ct_opt_doubles_t *v, double out[2]);
 
 /** The affine map so far, in double: rounded once at the end. */
-typedef struct ct__map {
+typedef struct ct__transform_map {
   int channels; /**< of a sample */
   int used;     /**< it is not empty */
   int varies;   /**< channels differ */
   double a[CT_AFFINE_MAX], b[CT_AFFINE_MAX];
-} ct__map_t;
+} ct__transform_map_t;
 
 enum {
-  CT__RANDOM = 1,    /**< for training only */
-  CT__IN_PLACE = 2,  /**< apply() gets in == out, and the shape stays */
-  CT__ANY_SHAPE = 4, /**< not only for C x H x W */
-  CT__MIX = 8        /**< mixes two samples: is not applied in the list but after it */
+  CT__TRANSFORM_RANDOM = 1,    /**< for training only */
+  CT__TRANSFORM_IN_PLACE = 2,  /**< apply() gets in == out, and the shape stays */
+  CT__TRANSFORM_ANY_SHAPE = 4, /**< not only for C x H x W */
+  CT__TRANSFORM_MIX = 8        /**< mixes two samples: is not applied in the list but after it */
 };
 
-typedef struct ct__step ct__step_t;
+typedef struct ct__transform ct__transform_t;
 
-typedef struct ct__kind {
+typedef struct ct__transform_kind {
   const char *name, *help;
   int flags;
   size_t size;          /**< of its struct, which begins with the options */
   const ct_opt_t *rows; /**< NULL: no options */
   /** Affine kinds have this one only: puts itself behind the map. */
-  int (*map)(const void *o, const ct__place_t *at, ct__map_t *m);
+  int (*map)(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m);
   /** Checks the options, sets s->out (it is s->in before) and s->scratch (0 before). */
-  int (*plan)(ct__step_t *s, const ct__place_t *at);
+  int (*plan)(ct__transform_t *s, const ct__transform_place_t *at);
   /** Hot.  One sample; \a scratch has room for s->scratch floats. */
-  void (*apply)(const ct__step_t *s, ct__draws_t *d, const float *in, float *out, float *scratch);
+  void (*apply)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
+                float *scratch);
   /** Frees what plan() allocated, besides the options; NULL: nothing. */
   void (*clear)(void *o);
-} ct__kind_t;
+} ct__transform_kind_t;
 
 /** A transform in a list. */
-struct ct__step {
-  const ct__kind_t *kind;
+struct ct__transform {
+  const ct__transform_kind_t *kind;
   void *o;      /**< owned: the kind's struct */
   int position; /**< in the list, from 0 */
   ct_shape_t in, out;
   int64_t scratch;
 };
 
-extern const ct__kind_t ct__to_tensor, ct__normalize, ct__random_crop, ct__center_crop,
-    ct__random_flip, ct__resize, ct__random_resized_crop, ct__color_jitter, ct__random_erasing,
-    ct__mixup, ct__cutmix;
+extern const ct__transform_kind_t ct__transform_to_tensor, ct__transform_normalize,
+    ct__transform_random_crop, ct__transform_center_crop, ct__transform_random_flip,
+    ct__transform_resize, ct__transform_random_resized_crop, ct__transform_color_jitter,
+    ct__transform_random_erasing, ct__transform_mixup, ct__transform_cutmix;
 /** Folded to_tensor and normalize behind another transform; not in the table. */
-extern const ct__kind_t ct__affine;
+extern const ct__transform_kind_t ct__transform_affine;
 
-ct__chw_t ct__chw(const ct_shape_t *s);
+ct__image_size_t ct__image_size(const ct_shape_t *s);
 /** The map without an effect, for so many channels. */
-void ct__map_begin(ct__map_t *m, int channels);
+void ct__transform_map_begin(ct__transform_map_t *m, int channels);
 /** The map in float; it is empty then. */
-void ct__map_end(ct__map_t *m, ct_affine_t *out);
+void ct__transform_map_end(ct__transform_map_t *m, ct_affine_t *out);
 
 /* ---- what the kinds do, at given parameters ---- */
 
 /** The window of y's size whose corner is (top, left) of x; zeros outside of x. */
-void ct__crop(const float *x, ct__chw_t in, int64_t top, int64_t left, float *y, ct__chw_t out);
+void ct__image_crop(const float *x, ct__image_size_t in, int64_t top, int64_t left, float *y,
+                    ct__image_size_t out);
 /** Where center_crop's window lies: negative if it is larger than the image. */
-void ct__center(ct__chw_t in, ct__chw_t out, int64_t *top, int64_t *left);
-void ct__flip(float *x, ct__chw_t s);
-void ct__brightness(float *x, ct__chw_t s, float factor);
-void ct__contrast(float *x, ct__chw_t s, float factor);
-void ct__saturation(float *x, ct__chw_t s, float factor);
+void ct__image_center(ct__image_size_t in, ct__image_size_t out, int64_t *top, int64_t *left);
+void ct__image_flip(float *x, ct__image_size_t s);
+void ct__image_brightness(float *x, ct__image_size_t s, float factor);
+void ct__image_contrast(float *x, ct__image_size_t s, float factor);
+void ct__image_saturation(float *x, ct__image_size_t s, float factor);
 /** factor in -0.5 to 0.5: of the colour circle. */
-void ct__hue(float *x, ct__chw_t s, float factor);
+void ct__image_hue(float *x, ct__image_size_t s, float factor);
 /** value: one for each channel. */
-void ct__erase(float *x, ct__chw_t s, ct__box_t b, const float *value);
+void ct__image_erase(float *x, ct__image_size_t s, ct__image_box_t b, const float *value);
 /** y = share * y + (1 - share) * other. */
-void ct__blend(float *y, const float *other, int64_t n, float share);
+void ct__image_blend(float *y, const float *other, int64_t n, float share);
 /** Copies the box from another image. */
-void ct__paste(float *y, const float *other, ct__chw_t s, ct__box_t b);
+void ct__image_paste(float *y, const float *other, ct__image_size_t s, ct__image_box_t b);
 /** CutMix' box of area 1 - lambda around (y, x), cut off at the borders. */
-ct__box_t ct__cutmix_box(ct__chw_t s, double lambda, int64_t y, int64_t x);
+ct__image_box_t ct__image_cutmix_box(ct__image_size_t s, double lambda, int64_t y, int64_t x);
 
 /** Weights of one direction of a resize: output i is the sum of n[i] inputs from first[i] on. */
-typedef struct ct__taps {
+typedef struct ct__image_taps {
   int64_t outputs, span; /**< span: room for the weights of an output */
   int32_t *first, *n;
   float *weight;
-} ct__taps_t;
+} ct__image_taps_t;
 /** Floats of memory for the taps from up to \a in inputs to \a out outputs. */
-int64_t ct__taps_room(int64_t in, int64_t out);
+int64_t ct__image_taps_room(int64_t in, int64_t out);
 /** Bilinear weights with antialiasing, in \a room. */
-void ct__taps(int64_t in, int64_t out, float *room, ct__taps_t *t);
-enum { CT__RESIZE_ROWS = 8 }; /**< that are resized across together */
+void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t);
+enum { CT__IMAGE_RESIZE_ROWS = 8 }; /**< that are resized across together */
 /** Floats of scratch for boxes of up to \a w columns. */
-int64_t ct__resize_room(int64_t w);
+int64_t ct__image_resize_room(int64_t w);
 /** Resizes the box of x to y, which has t[0].outputs rows (t[0]: down, t[1]: across). */
-void ct__resize_box(const float *x, ct__chw_t in, ct__box_t b, const ct__taps_t t[2],
-                    float *scratch, float *y);
+void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
+                      const ct__image_taps_t t[2], float *scratch, float *y);
 
 /* ---- reading and running a list ---- */
 
-/** Local.  Plans the list for samples of shape *x (float32), which were stored as \a stored: *first is the
- * map of the conversion, *out the rest, NULL if that is all, *x becomes the shape behind the list.  o NULL:
- * nothing is done.  CT_ERR_USAGE with file:line and the transform. */
+/** Local.  Plans the list for samples of shape *x (float32), which were stored as \a stored: *first
+ * is the map of the conversion, *out the rest, NULL if that is all, *x becomes the shape behind the
+ * list.  o NULL: nothing is done.  CT_ERR_USAGE with file:line and the transform. */
 int ct__transforms_open(const ct_transforms_opts_t *o, const char *where, ct_dtype_t stored,
                         ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out);
 /** NULL is fine. */
@@ -165,19 +172,21 @@ void ct__transforms_run(const ct_transforms_t *t, uint64_t seed, int64_t epoch, 
                         float *work, float *x);
 
 /** What is mixed into a sample. */
-typedef struct ct__mix {
-  int64_t partner; /**< sample number; -1: nothing is mixed in */
-  float share;     /**< of the sample itself, in its label too */
-  ct__box_t box;   /**< cutmix: this box is the partner's; w == 0: mixup */
-} ct__mix_t;
+typedef struct ct__transform_mix {
+  int64_t partner;     /**< sample number; -1: nothing is mixed in */
+  float share;         /**< of the sample itself, in its label too */
+  ct__image_box_t box; /**< cutmix: this box is the partner's; w == 0: mixup */
+} ct__transform_mix_t;
 /** 1 if there is a mixup or cutmix in the list; \a t may be NULL. */
 int ct__transforms_mixes(const ct_transforms_t *t);
-/** The draws of one of the two, for ct__mix_draw(). */
-ct__mix_t ct__mix_draw_kind(const ct__step_t *s, ct__draws_t *d, int64_t samples);
+/** The draws of one of the two, for ct__transform_mix_draw(). */
+ct__transform_mix_t ct__transform_mix_draw_kind(const ct__transform_t *s, ct__draws_t *d,
+                                                int64_t samples);
 /** Hot.  Draws what to mix into sample \a id of a data set of so many samples. */
-ct__mix_t ct__mix_draw(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
-                       int64_t samples);
+ct__transform_mix_t ct__transform_mix_draw(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
+                                           int64_t id, int64_t samples);
 /** Hot.  Mixes the partner's finished sample into \a x. */
-void ct__mix_apply(const ct_transforms_t *t, const ct__mix_t *m, const float *partner, float *x);
+void ct__transform_mix_apply(const ct_transforms_t *t, const ct__transform_mix_t *m,
+                             const float *partner, float *x);
 
 #endif

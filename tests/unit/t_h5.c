@@ -157,7 +157,7 @@ static int64_t files_open(void)
 
 static void more_shards_than_open_files(void)
 {
-  enum { FILES = CT__FILES_OPEN + 6 };
+  enum { FILES = CT__H5_FILES_OPEN + 6 };
   const char *dir = ct_test_dir();
   char name[32];
   array_t a = {CHUNKED, CT_U8, 2, {3, 5}, 2};
@@ -170,7 +170,7 @@ static void more_shards_than_open_files(void)
   spec.cache_bytes = 0;
   CT_ASSERT_OK(ops->open(&spec, &r));
   check_all(r, 3 * FILES);
-  CT_ASSERT_INT(files_open(), CT__FILES_OPEN);
+  CT_ASSERT_INT(files_open(), CT__H5_FILES_OPEN);
   ops->close(r);
   CT_ASSERT_INT(files_open(), 0);
 }

@@ -7,16 +7,16 @@
 #include "tests/unit/h5_files.h"
 
 /* 1 if the block had to be loaded. */
-static int use(ct__cache_t *c, int64_t key)
+static int use(ct__h5_cache_t *c, int64_t key)
 {
-  ct__block_t b = ct__cache_hold(c, key);
+  ct__h5_block_t b = ct__h5_cache_hold(c, key);
   int load = b.load;
   if (load) {
     *(int64_t *)b.data = key;
-    ct__cache_loaded(c, &b, 1);
+    ct__h5_cache_loaded(c, &b, 1);
   }
   CT_ASSERT_INT(*(int64_t *)b.data, key);
-  ct__cache_release(c, &b);
+  ct__h5_cache_release(c, &b);
   return load;
 }
 
@@ -29,37 +29,37 @@ static void the_newest_blocks_stay(void)
               {1, 0}, {3, 0}, {2, 1},                         /* for 4 */
               {3, 0}, {4, 1},                                 /* for 1 */
               {2, 0}, {1, 1}, {3, 1}};
-  ct__cache_t *c;
-  if (CT_ASSERT_OK(ct__cache_open(sizeof(int64_t), 3, &c)) != CT_OK) return;
+  ct__h5_cache_t *c;
+  if (CT_ASSERT_OK(ct__h5_cache_open(sizeof(int64_t), 3, &c)) != CT_OK) return;
   for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
     CT_ASSERT_INT(use(c, uses[i].key), uses[i].load);
-  ct__cache_close(c);
+  ct__h5_cache_close(c);
 }
 
 /* A block in use is nobody's place, and one that could not be loaded is the first. */
 static void held_blocks_stay(void)
 {
-  ct__cache_t *c;
-  if (CT_ASSERT_OK(ct__cache_open(sizeof(int64_t), 2, &c)) != CT_OK) return;
+  ct__h5_cache_t *c;
+  if (CT_ASSERT_OK(ct__h5_cache_open(sizeof(int64_t), 2, &c)) != CT_OK) return;
   CT_ASSERT_INT(use(c, 1), 1);
-  ct__block_t held = ct__cache_hold(c, 1), again = ct__cache_hold(c, 1);
+  ct__h5_block_t held = ct__h5_cache_hold(c, 1), again = ct__h5_cache_hold(c, 1);
   CT_ASSERT_INT(held.load + again.load, 0);
   for (int64_t key = 2; key < 6; key++)
     CT_ASSERT_INT(use(c, key), 1);
-  ct__cache_release(c, &again);
+  ct__h5_cache_release(c, &again);
   CT_ASSERT_INT(use(c, 6), 1);
   CT_ASSERT_INT(*(int64_t *)held.data, 1);
-  ct__cache_release(c, &held);
-  ct__block_t failed = ct__cache_hold(c, 7);
+  ct__h5_cache_release(c, &held);
+  ct__h5_block_t failed = ct__h5_cache_hold(c, 7);
   CT_ASSERT_INT(failed.load, 1);
-  ct__cache_loaded(c, &failed, 0);
+  ct__h5_cache_loaded(c, &failed, 0);
   CT_ASSERT_INT(use(c, 1), 0);
   CT_ASSERT_INT(use(c, 7), 1);
   CT_ASSERT_INT(use(c, 1), 0);
-  ct__cache_close(c);
+  ct__h5_cache_close(c);
 }
 
-static int is_open(const ct__files_t *f, int shard)
+static int is_open(const ct__h5_files_t *f, int shard)
 {
   for (int i = 0; i < f->n; i++)
     if (f->v[i].shard == shard) return 1;
@@ -68,23 +68,23 @@ static int is_open(const ct__files_t *f, int shard)
 
 static void files_used_last_stay_open(void)
 {
-  enum { SHARDS = CT__FILES_OPEN + 2 };
+  enum { SHARDS = CT__H5_FILES_OPEN + 2 };
   const char *dir = ct_test_dir();
   char path[700];
-  ct__files_t f = {0};
-  ct__file_t *file;
+  ct__h5_files_t f = {0};
+  ct__h5_file_t *file;
   end_file(begin_file(dir, "a.h5"));
   snprintf(path, sizeof path, "%s/a.h5", dir);
   ct__h5_lock();
-  CT_ASSERT_OK(ct__files_make(&f, SHARDS));
-  for (int i = 0; i < CT__FILES_OPEN; i++)
-    CT_ASSERT_OK(ct__files_open(&f, i, path, &file));
-  CT_ASSERT_OK(ct__files_open(&f, 0, path, &file)); /* used again */
-  for (int i = CT__FILES_OPEN; i < SHARDS; i++)
-    CT_ASSERT_OK(ct__files_open(&f, i, path, &file));
+  CT_ASSERT_OK(ct__h5_files_make(&f, SHARDS));
+  for (int i = 0; i < CT__H5_FILES_OPEN; i++)
+    CT_ASSERT_OK(ct__h5_files_open(&f, i, path, &file));
+  CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &file)); /* used again */
+  for (int i = CT__H5_FILES_OPEN; i < SHARDS; i++)
+    CT_ASSERT_OK(ct__h5_files_open(&f, i, path, &file));
   for (int i = 0; i < SHARDS; i++)
     CT_ASSERT_INT(is_open(&f, i), i != 1 && i != 2);
-  ct__files_clear(&f);
+  ct__h5_files_clear(&f);
   ct__h5_unlock();
 }
 

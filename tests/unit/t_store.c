@@ -381,7 +381,7 @@ static void items_have_their_own_checksum(void)
       at++;
     data[at + 5] ^= 1;
     write_bytes(path, data, bytes - 32);
-    CT_ASSERT_OK(ct__seal_write(path));
+    CT_ASSERT_OK(ct__h5_seal_write(path));
     CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, items[i].says);
     ct_mem_free(data);
   }
@@ -405,7 +405,7 @@ static void other_files_are_no_checkpoints(void)
   size_t bytes;
   write_bytes(path, text, sizeof text);
   CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "no checkpoint");
-  CT_ASSERT_OK(ct__seal_write(path));
+  CT_ASSERT_OK(ct__h5_seal_write(path));
   CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "cannot be read as an HDF5 file");
   /* an HDF5 file of ours, but of another kind */
   CT_ASSERT_OK(write_small(path));
@@ -413,7 +413,7 @@ static void other_files_are_no_checkpoints(void)
   for (size_t i = 0; i + 12 < bytes; i++)
     if (memcmp(data + i, "checkpoint 1", 12) == 0) data[i + 11] = '2';
   write_bytes(path, data, bytes - 32);
-  CT_ASSERT_OK(ct__seal_write(path));
+  CT_ASSERT_OK(ct__h5_seal_write(path));
   CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "its format is 'ctrain-hpc checkpoint 2'");
   ct_mem_free(data);
 }
@@ -429,7 +429,7 @@ static void missing_items_are_named(void)
   for (size_t i = 0; i + 12 < bytes; i++)
     if (memcmp(data + i, "bn1.num_bat", 12 - 1) == 0 && data[i - 1] != '/') data[i] = 'c';
   write_bytes(path, data, bytes - 32);
-  CT_ASSERT_OK(ct__seal_write(path));
+  CT_ASSERT_OK(ct__h5_seal_write(path));
   CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "'/model/bn1.num_batches_tracked' is missing");
   ct_mem_free(data);
 }

@@ -16,10 +16,10 @@ static double spread(int64_t n)
 {
   static double known[LONGEST + 1];
   double mean[2] = {0};
-  ct__taps_t t;
+  ct__image_taps_t t;
   if (n < 2 || known[n] > 0) return n < 2 ? 0 : known[n];
-  float *room = ct_mem_array(ct__taps_room(n, 2), sizeof *room, "taps");
-  ct__taps(n, 2, room, &t);
+  float *room = ct_mem_array(ct__image_taps_room(n, 2), sizeof *room, "taps");
+  ct__image_taps(n, 2, room, &t);
   for (int i = 0; i < 2; i++)
     for (int k = 0; k < t.n[i]; k++)
       mean[i] += (double)t.weight[i * t.span + k] * (t.first[i] + k);
@@ -56,10 +56,10 @@ static void open_window(const char *options, int64_t h, int64_t w, window_t *o)
   }
 }
 
-static ct__box_t window_of(const window_t *o, int64_t id)
+static ct__image_box_t window_of(const window_t *o, int64_t id)
 {
   float out[8];
-  ct__box_t b;
+  ct__image_box_t b;
   run_on(&o->l, id, o->x, o->n, out);
   find_run(out[0], out[1], &b.left, &b.w);
   find_run(out[4], out[6], &b.top, &b.h);
@@ -79,7 +79,7 @@ static void windows_are_anywhere(void)
   window_t o;
   open_window("scale: [0.1111111111, 0.1111111111], ratio: [1.5, 1.5]", 6, 9, &o);
   for (int i = 0; i < DRAWS; i++) {
-    ct__box_t b = window_of(&o, i);
+    ct__image_box_t b = window_of(&o, i);
     CU_ASSERT_FATAL(b.h == 2 && b.w == 3 && b.top >= 0 && b.top < ROWS && b.left >= 0 &&
                     b.left < COLUMNS);
     count[b.top * COLUMNS + b.left]++;
@@ -96,7 +96,7 @@ static void windows_have_areas_and_ratios(void)
   window_t o;
   open_window("scale: [0.1, 0.9], ratio: [100, 100]", 10, LONGEST, &o);
   for (int i = 0; i < DRAWS; i++) {
-    ct__box_t b = window_of(&o, i);
+    ct__image_box_t b = window_of(&o, i);
     area[i] = pow((double)b.w / LONGEST, 2);
     CT_ASSERT_NEAR(b.h, 10 * sqrt(area[i]), 0.53);
   }
@@ -104,7 +104,7 @@ static void windows_have_areas_and_ratios(void)
   close_window(&o);
   open_window("scale: [0.2, 0.2], ratio: [32, 320]", 10, LONGEST, &o);
   for (int i = 0; i < DRAWS; i++) {
-    ct__box_t b = window_of(&o, i);
+    ct__image_box_t b = window_of(&o, i);
     aspect[i] = log10(pow((double)b.w, 2) / 2000 / 32);
     CT_ASSERT_NEAR(b.h, 2000.0 / (double)b.w, 0.53);
   }
@@ -133,7 +133,7 @@ static void a_window_that_never_fits_is_in_the_middle(void)
   static const struct {
     int64_t h, w;
     const char *ratio;
-    ct__box_t box; /* top, left, h, w */
+    ct__image_box_t box; /* top, left, h, w */
   } cases[] = {{8, 10, "[2, 3]", {1, 0, 5, 10}},       {8, 10, "[0.5, 0.75]", {0, 2, 8, 6}},
                {8, 10, "[4, 5]", {3, 0, 2, 10}},       {5, 8, "[0.25, 0.5]", {0, 3, 5, 2}},
                {9, 10, "[3, 5]", {3, 0, 3, 10}},       {7, 8, "[0.3, 0.5]", {0, 2, 7, 4}},
@@ -145,7 +145,7 @@ static void a_window_that_never_fits_is_in_the_middle(void)
     snprintf(options, sizeof options, "scale: [1, 1], ratio: %s", cases[i].ratio);
     open_window(options, cases[i].h, cases[i].w, &o);
     for (int id = 0; id < 20; id++) {
-      ct__box_t b = window_of(&o, id), want = cases[i].box;
+      ct__image_box_t b = window_of(&o, id), want = cases[i].box;
       CT_ASSERT_INT(b.top, want.top);
       CT_ASSERT_INT(b.left, want.left);
       CT_ASSERT_INT(b.h, want.h);
@@ -162,7 +162,7 @@ static void ten_windows_are_tried(void)
   window_t o;
   open_window("scale: [1e-9, 1], ratio: [1, 1]", 10, 100, &o);
   for (int i = 0; i < DRAWS; i++) {
-    ct__box_t b = window_of(&o, i);
+    ct__image_box_t b = window_of(&o, i);
     CT_ASSERT_INT(b.w, b.h);
     whole += b.h == 10 && b.left == 45;
     middle += b.h == 10;
@@ -177,10 +177,11 @@ static void ten_windows_are_tried(void)
 /* ---- random_erasing ---- */
 
 /* The box of -1 in an image of 1; .h 0: there is none. */
-static ct__box_t erased(const list_t *l, int64_t id, ct__chw_t s, const float *x, float *out)
+static ct__image_box_t erased(const list_t *l, int64_t id, ct__image_size_t s, const float *x,
+                              float *out)
 {
   int64_t n = 0, bottom = -1, right = -1;
-  ct__box_t b = {.top = s.h, .left = s.w};
+  ct__image_box_t b = {.top = s.h, .left = s.w};
   run_on(l, id, x, (int)(s.h * s.w), out);
   for (int64_t i = 0; i < s.h * s.w; i++) {
     if (out[i] == 1) continue;
@@ -191,7 +192,7 @@ static ct__box_t erased(const list_t *l, int64_t id, ct__chw_t s, const float *x
     bottom = i / s.w;
     if (i % s.w > right) right = i % s.w;
   }
-  if (n == 0) return (ct__box_t){0};
+  if (n == 0) return (ct__image_box_t){0};
   b.h = bottom - b.top + 1;
   b.w = right - b.left + 1;
   CT_ASSERT_INT(n, b.h * b.w);
@@ -200,7 +201,7 @@ static ct__box_t erased(const list_t *l, int64_t id, ct__chw_t s, const float *x
 
 typedef struct eraser {
   list_t l;
-  ct__chw_t s;
+  ct__image_size_t s;
   float *x, *out;
 } eraser_t;
 
@@ -209,14 +210,14 @@ static void open_eraser(const char *options, int64_t h, int64_t w, eraser_t *e)
   char yaml[200];
   snprintf(yaml, sizeof yaml, "random_erasing: {value: -1, %s}", options);
   open_on(yaml, 1, h, w, &e->l);
-  e->s = (ct__chw_t){1, h, w};
+  e->s = (ct__image_size_t){1, h, w};
   e->x = ct_mem_array(2 * h * w, sizeof *e->x, "an image");
   e->out = e->x + h * w;
   for (int64_t i = 0; i < h * w; i++)
     e->x[i] = 1;
 }
 
-static ct__box_t erased_by(const eraser_t *e, int64_t id)
+static ct__image_box_t erased_by(const eraser_t *e, int64_t id)
 {
   return erased(&e->l, id, e->s, e->x, e->out);
 }
@@ -235,7 +236,7 @@ static void erased_boxes_are_anywhere(void)
   open_eraser("p: 0.8, scale: [0.1111111111, 0.1111111111], ratio: [0.6666667, 0.6666667]", 6, 9,
               &e);
   for (int i = 0; i < DRAWS; i++) {
-    ct__box_t b = erased_by(&e, i);
+    ct__image_box_t b = erased_by(&e, i);
     if (b.h == 0) continue;
     CU_ASSERT_FATAL(b.h == 2 && b.w == 3);
     count[b.top * COLUMNS + b.left]++;
@@ -253,7 +254,7 @@ static void erased_boxes_have_areas_and_ratios(void)
   eraser_t e;
   open_eraser("p: 1, scale: [0.1, 0.8], ratio: [0.01, 0.01]", 10, LONGEST, &e);
   for (int i = 0; i < DRAWS; i++) {
-    ct__box_t b = erased_by(&e, i);
+    ct__image_box_t b = erased_by(&e, i);
     area[i] = pow((double)b.w / LONGEST, 2);
     CT_ASSERT_NEAR(b.h, 10 * sqrt(area[i]), 0.53);
   }
@@ -261,7 +262,7 @@ static void erased_boxes_have_areas_and_ratios(void)
   close_eraser(&e);
   open_eraser("p: 1, scale: [0.2, 0.2], ratio: [0.004, 0.04]", 10, LONGEST, &e);
   for (int i = 0; i < DRAWS; i++) {
-    ct__box_t b = erased_by(&e, i);
+    ct__image_box_t b = erased_by(&e, i);
     aspect[i] = log10(2000 / pow((double)b.w, 2) / 0.004);
     CT_ASSERT_NEAR(b.h, 2000.0 / (double)b.w, 0.53);
   }
@@ -277,7 +278,7 @@ static void ten_boxes_are_tried(void)
   eraser_t e;
   open_eraser("p: 1, scale: [0, 1], ratio: [1, 1]", 10, 100, &e);
   for (int i = 0; i < DRAWS; i++) {
-    ct__box_t b = erased_by(&e, i);
+    ct__image_box_t b = erased_by(&e, i);
     CU_ASSERT(b.h < 10);
     none += b.h == 0;
   }

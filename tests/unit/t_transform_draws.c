@@ -230,13 +230,13 @@ static void factors_are_independent(void)
 }
 
 /* The four adjustments at fixed factors, in the order that is a digit of base 4 each. */
-static void adjust_in_order(int order, float *x, ct__chw_t s)
+static void adjust_in_order(int order, float *x, ct__image_size_t s)
 {
   for (int k = 0; k < 4; k++, order /= 4) {
-    if (order % 4 == BRIGHTNESS) ct__brightness(x, s, 1.6f);
-    if (order % 4 == CONTRAST) ct__contrast(x, s, 1.8f);
-    if (order % 4 == SATURATION) ct__saturation(x, s, 1.7f);
-    if (order % 4 == HUE) ct__hue(x, s, 0.2f);
+    if (order % 4 == BRIGHTNESS) ct__image_brightness(x, s, 1.6f);
+    if (order % 4 == CONTRAST) ct__image_contrast(x, s, 1.8f);
+    if (order % 4 == SATURATION) ct__image_saturation(x, s, 1.7f);
+    if (order % 4 == HUE) ct__image_hue(x, s, 0.2f);
   }
 }
 
@@ -252,7 +252,7 @@ static void all_orders_are_as_likely(void)
     int used = 1 << order % 4 | 1 << order / 4 % 4 | 1 << order / 16 % 4 | 1 << order / 64;
     if (used != 15) continue;
     memcpy(result[n], x, sizeof x);
-    adjust_in_order(order, result[n], (ct__chw_t){3, 4, 4});
+    adjust_in_order(order, result[n], (ct__image_size_t){3, 4, 4});
     for (int k = 0; k < n; k++)
       CU_ASSERT(ct_test_off(result[k], result[n], N).most > 0.01);
     n++;
@@ -283,7 +283,7 @@ static void mixtures_are_uniform(void)
   list_t l;
   open_on("mixup, cutmix", 1, 8, 10, &l);
   for (int i = 0; i < DRAWS; i++) {
-    ct__mix_t m = ct__mix_draw(l.t, 1, 0, i, OF);
+    ct__transform_mix_t m = ct__transform_mix_draw(l.t, 1, 0, i, OF);
     int cut = m.box.w > 0 || m.partner < 0;
     cuts[cut]++;
     if (m.partner >= 0) partners[m.partner]++;
@@ -303,8 +303,8 @@ static void cut_boxes_are_anywhere(void)
   list_t l;
   open_on("cutmix: {alpha: 1000}", 1, H, W, &l);
   for (int i = 0; i < DRAWS; i++) {
-    ct__mix_t m = ct__mix_draw(l.t, 1, 0, i, 5);
-    ct__box_t b = m.box;
+    ct__transform_mix_t m = ct__transform_mix_draw(l.t, 1, 0, i, 5);
+    ct__image_box_t b = m.box;
     CU_ASSERT_FATAL(m.partner >= 0);
     int64_t y = b.top > 0 ? b.top + 2 : b.h - 2, x = b.left > 0 ? b.left + 3 : b.w - 3;
     CU_ASSERT_FATAL(y >= 0 && y < H && x >= 0 && x < W);

@@ -134,7 +134,7 @@ static void mixtures_are_of_two_samples(void)
   for (int i = 0; i < SAMPLES; i++) {
     const float *y = b->x + (size_t)i * 360;
     float share = b->mix[i];
-    ct__mix_t m = ct__mix_draw(both.transforms, 3, 0, i, SAMPLES);
+    ct__transform_mix_t m = ct__transform_mix_draw(both.transforms, 3, 0, i, SAMPLES);
     CT_ASSERT_INT(b->labels[i], i % 10);
     CT_ASSERT_INT(b->labels2[i], (m.partner < 0 ? i : m.partner) % 10);
     CT_ASSERT_NEAR(share, m.share, 0);
@@ -170,7 +170,7 @@ static void labels_of_partners_are_checked(void)
   CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1}, &f));
   for (int64_t i = 0; i < EPOCHS * SAMPLES; i++) {
     int64_t id = i % SAMPLES;
-    int64_t partner = ct__mix_draw(d.transforms, 3, i / SAMPLES, id, SAMPLES).partner;
+    int64_t partner = ct__transform_mix_draw(d.transforms, 3, i / SAMPLES, id, SAMPLES).partner;
     if (id % 10 != 9 && partner % 10 != 9) {
       CT_ASSERT_OK(ct_feed_next(f, &b));
       continue;

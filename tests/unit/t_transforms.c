@@ -19,9 +19,9 @@ static float pixel(uint64_t seed, uint64_t i)
   return gold_noise(seed, i) + 0.5f;
 }
 
-static const ct__chw_t size = {3, 13, 17};
+static const ct__image_size_t size = {3, 13, 17};
 
-static void image(uint64_t seed, ct__chw_t s, float *x)
+static void image(uint64_t seed, ct__image_size_t s, float *x)
 {
   for (int64_t i = 0; i < s.c * s.h * s.w; i++)
     x[i] = pixel(seed, (uint64_t)i);
@@ -43,25 +43,26 @@ static void crops_and_flips(void)
   float x[3 * 13 * 17], y[3 * 20 * 22];
   static const struct {
     const char *name;
-    ct__chw_t out;
+    ct__image_size_t out;
   } centres[] = {{"centre", {3, 8, 6}},
                  {"centre_odd", {3, 10, 4}},
                  {"centre_pad", {3, 16, 22}},
                  {"centre_both", {3, 20, 9}}};
   image(1, size, x);
-  ct__crop(x, size, 1 - 3, 4 - 2, y, (ct__chw_t){3, 11, 15}); /* padding: left 2, top 3 */
+  ct__image_crop(x, size, 1 - 3, 4 - 2, y,
+                 (ct__image_size_t){3, 11, 15}); /* padding: left 2, top 3 */
   same_as("crop", y, 3 * 11 * 15);
   for (int i = 0; i < 4; i++) {
     int64_t top, left;
-    ct__chw_t out = centres[i].out;
-    ct__center(size, out, &top, &left);
-    ct__crop(x, size, top, left, y, out);
+    ct__image_size_t out = centres[i].out;
+    ct__image_center(size, out, &top, &left);
+    ct__image_crop(x, size, top, left, y, out);
     same_as(centres[i].name, y, out.c * out.h * out.w);
   }
-  ct__crop(x, size, -50, 40, y, (ct__chw_t){3, 4, 4}); /* wholly outside */
+  ct__image_crop(x, size, -50, 40, y, (ct__image_size_t){3, 4, 4}); /* wholly outside */
   for (int i = 0; i < 3 * 16; i++)
     CT_ASSERT_NEAR(y[i], 0, 0);
-  ct__flip(x, size);
+  ct__image_flip(x, size);
   same_as("flip", x, 3 * 13 * 17);
 }
 
@@ -69,7 +70,7 @@ static void resizes(void)
 {
   static const struct {
     const char *name;
-    ct__box_t box;
+    ct__image_box_t box;
     int64_t h, w;
   } cases[] = {
       {"resize_down", {0, 0, 13, 17}, 5, 7},      {"resize_up", {0, 0, 13, 17}, 29, 31},
@@ -79,27 +80,28 @@ static void resizes(void)
   float x[3 * 13 * 17], y[3 * 29 * 31];
   image(1, size, x);
   for (int i = 0; i < 7; i++) {
-    ct__taps_t taps[2];
-    ct__box_t b = cases[i].box;
-    int64_t rows = ct__taps_room(b.h, cases[i].h), columns = ct__taps_room(b.w, cases[i].w);
-    int64_t all = rows + columns + ct__resize_room(b.w);
+    ct__image_taps_t taps[2];
+    ct__image_box_t b = cases[i].box;
+    int64_t rows = ct__image_taps_room(b.h, cases[i].h),
+            columns = ct__image_taps_room(b.w, cases[i].w);
+    int64_t all = rows + columns + ct__image_resize_room(b.w);
     float *room = ct_mem_array(all, sizeof *room, "taps");
-    ct__taps(b.h, cases[i].h, room, &taps[0]);
-    ct__taps(b.w, cases[i].w, room + rows, &taps[1]);
-    ct__resize_box(x, size, b, taps, room + rows + columns, y);
+    ct__image_taps(b.h, cases[i].h, room, &taps[0]);
+    ct__image_taps(b.w, cases[i].w, room + rows, &taps[1]);
+    ct__image_resize(x, size, b, taps, room + rows + columns, y);
     same_as(cases[i].name, y, 3 * cases[i].h * cases[i].w);
     ct_mem_free(room);
   }
 }
 
-static void adjusts(const char *what, void (*adjust)(float *, ct__chw_t, float),
+static void adjusts(const char *what, void (*adjust)(float *, ct__image_size_t, float),
                     const float *factors, int n)
 {
   float x[3 * 13 * 17];
   char name[40];
   for (int64_t c = 1; c <= 3; c += 2)
     for (int i = 0; i < n; i++) {
-      ct__chw_t s = {c, 13, 17};
+      ct__image_size_t s = {c, 13, 17};
       image(2, s, x);
       adjust(x, s, factors[i]);
       snprintf(name, sizeof name, "%s%d%d", what, (int)c, i);
@@ -111,17 +113,17 @@ static void colors(void)
 {
   static const float factors[] = {0, 0.4f, 1.7f}, turns[] = {-0.5f, -0.2f, 0.1f, 0.45f};
   float x[3 * 16];
-  adjusts("brightness", ct__brightness, factors, 3);
-  adjusts("contrast", ct__contrast, factors, 3);
-  adjusts("saturation", ct__saturation, factors, 3);
-  adjusts("hue", ct__hue, turns, 4);
-  image(3, (ct__chw_t){1, 4, 4}, x);
+  adjusts("brightness", ct__image_brightness, factors, 3);
+  adjusts("contrast", ct__image_contrast, factors, 3);
+  adjusts("saturation", ct__image_saturation, factors, 3);
+  adjusts("hue", ct__image_hue, turns, 4);
+  image(3, (ct__image_size_t){1, 4, 4}, x);
   for (int i = 0; i < 16; i++) {
     x[16 + i] = x[32 + i] = x[i];
     if (i < 4) x[i] += 0.25f;
     if (x[i] > 1) x[i] = 1;
   }
-  ct__hue(x, (ct__chw_t){3, 4, 4}, 0.3f);
+  ct__image_hue(x, (ct__image_size_t){3, 4, 4}, 0.3f);
   same_as("hue_ties", x, 48);
 }
 
@@ -136,16 +138,16 @@ static void erasing_and_mixing(void)
   float x[N], other[N];
   char name[40];
   image(1, size, x);
-  ct__erase(x, size, (ct__box_t){2, 5, 6, 3}, value);
+  ct__image_erase(x, size, (ct__image_box_t){2, 5, 6, 3}, value);
   same_as("erase", x, N);
   image(1, size, x);
   image(4, size, other);
-  ct__blend(x, other, N, 0.3f);
+  ct__image_blend(x, other, N, 0.3f);
   same_as("mixup", x, N);
   for (int i = 0; i < 5; i++) {
     image(1, size, x);
-    ct__box_t b = ct__cutmix_box(size, cuts[i].lambda, cuts[i].y, cuts[i].x);
-    ct__paste(x, other, size, b);
+    ct__image_box_t b = ct__image_cutmix_box(size, cuts[i].lambda, cuts[i].y, cuts[i].x);
+    ct__image_paste(x, other, size, b);
     snprintf(name, sizeof name, "cutmix%d", i);
     same_as(name, x, N);
     float share = 1 - (float)(b.h * b.w) / (13 * 17);
