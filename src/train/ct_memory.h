@@ -1,0 +1,28 @@
+/** \file ct_memory.h  The device memory of one rank's trainer, by what it is for.  Layer 4.
+ *
+ * The same list is said before a run (ct_memory_plan(), for `summary` and `doctor`), is what the trainer
+ * allocates by, and is counted as it allocates (ct_trainer_memory()). */
+#ifndef CT_MEMORY_H
+#define CT_MEMORY_H
+#include <stddef.h>
+
+typedef enum {
+  CT_MEMORY_WEIGHTS,
+  CT_MEMORY_BUFFERS,      /**< running statistics */
+  CT_MEMORY_LOW_WEIGHTS,  /**< copy of the weights in the low type of mixed precision */
+  CT_MEMORY_GRADIENTS,    /**< the communicator allocates them */
+  CT_MEMORY_PARTIAL_SUMS, /**< of the gradients of earlier pieces of a batch */
+  CT_MEMORY_STATES,       /**< of the optimizer: what this rank updates */
+  CT_MEMORY_WHOLE_STATES, /**< ZeRO-1: of all ranks, while a checkpoint is read or written */
+  CT_MEMORY_ACTIVATIONS,  /**< of the largest plan, of training or evaluation */
+  CT_MEMORY_SCRATCH,      /**< likewise */
+  CT_MEMORY_BATCHES,      /**< where batches are copied to a device: one in use, one on its way */
+  CT_MEMORY_OTHER,        /**< class weights, statistics, norms, maps of channels, rank 0's in dp */
+  CT_MEMORY_COUNT
+} ct_memory_kind_t;
+
+typedef struct ct_memory {
+  size_t bytes[CT_MEMORY_COUNT];
+} ct_memory_t;
+
+#endif
