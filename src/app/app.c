@@ -93,8 +93,8 @@ out:
 
 /* ---- errors ---- */
 
-/* Collective.  All ranks have the same record; whoever failed adds its host, which only it knows, and
- * rank 0 prints. */
+/* Collective.  All ranks have the same record; whoever failed adds its host, which only it knows,
+ * and rank 0 prints. */
 static void report(const ct_topo_t *topo, int code)
 {
   int culprit = ct_err_last()->rank;

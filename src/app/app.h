@@ -23,7 +23,8 @@ typedef struct ct_command {
   int ranks;        /**< 1: runs on all ranks of an MPI world; 0: one process, no MPI */
   int stops;        /**< 1: signals ask it to stop (ct_stop.h); 0: they end the process */
   const ct_flag_t *flags;
-  /** Collective if `ranks`, else \a topo is NULL.  *status: exit status if it returns CT_OK; it is 0 before. */
+  /** Collective if `ranks`, else \a topo is NULL.  *status: exit status if it returns CT_OK; it is
+   * 0 before. */
   int (*run)(const struct ct_args *a, const ct_topo_t *topo, int *status);
   /** More help, below the options; or NULL. */
   int (*more)(ct_str_t *out);

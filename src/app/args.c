@@ -35,8 +35,8 @@ static int unknown_option(const ct_command_t *cmd, const char *given)
                     cmd->name);
 }
 
-/* What getopt_long() calls '?': an option of it that is given a value in vain, a letter, or a name it does
- * not know. */
+/* What getopt_long() calls '?': an option of it that is given a value in vain, a letter, or a name
+ * it does not know. */
 static int bad_option(const ct_command_t *cmd, char **argv)
 {
   if (optopt >= HELP)

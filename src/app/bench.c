@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/result.h"
 #include "base/ct_err.h"
+#include "base/ct_json.h"
 
 static json_t *as_object(const ct_bench_t *b)
 {
@@ -28,7 +28,7 @@ int ct_bench_json(const ct_bench_t *b, int n, ct_str_t *out)
   json_t *o = b->mode ? json_array() : as_object(b);
   for (int i = 0; o && b->mode && i < n; i++)
     json_array_append_new(o, as_object(&b[i]));
-  int rc = ct_result_json(o, out);
+  int rc = ct_json_add(o, out);
   json_decref(o);
   return rc;
 }

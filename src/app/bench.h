@@ -27,8 +27,8 @@ int ct_bench_json(const ct_bench_t *b, int n, ct_str_t *out);
  * where ddp is not among them).  Appended. */
 int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out);
 
-/** Local.  Times every op of a step on its own, and two ops that only move or only multiply for the floor below
- * each.  Text: a line each, and sums by kind; JSON: an object.  Appended. */
+/** Local.  Times every op of a step on its own, and two ops that only move or only multiply for the
+ * floor below each.  Text: a line each, and sums by kind; JSON: an object.  Appended. */
 int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, int json, ct_str_t *out);
 
 #endif

@@ -1,15 +1,15 @@
 /* `bench step --ops`: where the time of a step goes, and what the device could do at best.
  *
- * The floor of an op is the longer of two times: its operands at the rate of a copy, its arithmetic at the
- * rate of a large product in the same precision; both rates are measured here (the roofline model: Williams,
- * Waterman, Patterson 2009). */
+ * The floor of an op is the longer of two times: its operands at the rate of a copy, its arithmetic
+ * at the rate of a large product in the same precision; both rates are measured here (the roofline
+ * model: Williams, Waterman, Patterson 2009). */
 #include <stdio.h>
 #include <string.h>
 
 #include "app/bench.h"
-#include "app/result.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
+#include "base/ct_json.h"
 #include "base/ct_mem.h"
 
 enum { REPEATS = 10, PASSES = 3 };
@@ -217,7 +217,7 @@ int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, int json, ct_str_t *out)
   if (json) {
     json_t *o = json_pack("{s:f, s:f, s:O}", "copy_bytes_per_s", t.copy_rate, "flop_per_s",
                           t.flop_rate, "ops", t.list);
-    rc = ct_result_json(o, out);
+    rc = ct_json_add(o, out);
     json_decref(o);
   }
 out:

@@ -1,11 +1,12 @@
-/* `bench io`: how fast samples are read, converted and transformed, as in training but without a model. */
+/* `bench io`: how fast samples are read, converted and transformed, as in training but without a
+ * model. */
 #include <stdio.h>
 
 #include "app/commands.h"
-#include "app/result.h"
 #include "app/setup.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
+#include "base/ct_json.h"
 
 typedef struct rates {
   int ranks, threads; /* threads: of a rank, that make batches */
@@ -71,7 +72,7 @@ static int as_json(const rates_t *r, ct_str_t *out)
                         r->threads, "batch", (json_int_t)r->batch, "stored", r->from, "sample",
                         r->to, "seconds", r->seconds, "samples_per_s", r->all,
                         "samples_per_s_per_thread", r->all / (r->ranks * r->threads));
-  int rc = ct_result_json(o, out);
+  int rc = ct_json_add(o, out);
   json_decref(o);
   return rc;
 }

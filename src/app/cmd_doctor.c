@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "app/commands.h"
-#include "doctor/doctor.h"
+#include "app/builtin.h"
+#include "app/needs.h"
+#include "app/setup.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
+#include "hdf5io/ct_h5.h"
 #include "job/ct_walltime.h"
 
 /* Without a configuration that of all defaults, changed by --set. */
@@ -43,7 +46,8 @@ out:
 }
 
 /* Rank 0.  *bad: findings that need a cure. */
-static int tell(const ct_args_t *a, const ct_facts_t *all, const ct_job_facts_t *job, int64_t *bad)
+static int tell(const ct_args_t *a, const ct_rank_facts_t *all, const ct_job_facts_t *job,
+                int64_t *bad)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
@@ -53,7 +57,7 @@ static int tell(const ct_args_t *a, const ct_facts_t *all, const ct_job_facts_t 
   if (ct_args_get(a, "json"))
     CT_TRY(ct_doctor_json(all, job, findings, &text));
   else
-    CT_TRY(ct_doctor_report(all, job, findings, &text));
+    CT_TRY(ct_doctor_report(all, job, findings, ct_builtin_versions, &text));
   CT_TRY(ct_app_print(text.data));
   *bad = ct_doctor_count(findings, CT_FINDING_BAD);
 out:
@@ -75,17 +79,81 @@ out:
 }
 
 /* Rank 0. */
-static int begin(const ct_setup_t *s, int has_dir, ct_job_facts_t **job)
+static int begin(const ct_setup_t *s, const ct_doctor_env_t *env, int has_dir, ct_job_facts_t **job)
 {
   int rc = CT_OK;
   *job = ct_mem_alloc(sizeof **job, "the facts of the job");
   if (!*job) CT_TRY(CT_ERR_NOMEM);
-  ct_doctor_job(s->topo, &s->cfg, *job);
+  ct_doctor_job(env, *job);
   CT_TRY(look_at_end(&s->cfg, *job));
   CT_TRY(look_at_directory(s, has_dir, *job));
 out:
   return rc;
 }
+
+static int open_run(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size, &s->recipe));
+  CT_TRY(ct_setup_data(s, 1, s->cfg.data.val.n > 0));
+  CT_TRY(ct_setup_model(s));
+out:
+  return rc;
+}
+
+static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
+{
+  char stored[64], seen[64];
+  const ct_dataset_t *data = &s->data;
+  snprintf(d->sample, sizeof d->sample, "%s %s to %s", ct_dtype_name(data->info.x.dtype),
+           ct_shape_text(&data->info.x, stored, sizeof stored),
+           ct_shape_text(&data->x, seen, sizeof seen));
+  d->samples = data->info.samples;
+  d->classes = s->cfg.model.classes;
+  d->targets = data->info.targets;
+  d->val_samples = s->val.info.samples;
+  d->batch = s->cfg.data.batch;
+  d->shuffled = s->cfg.data.shuffle;
+  if (data->ops != &ct_reader_hdf5) return;
+  ct_h5_layout_t l;
+  ct_h5_layout(data->reader, &l);
+  d->files = l.files;
+  d->blocks = l.blocks;
+  d->block_rows = l.block_rows;
+  d->block_bytes = l.block_bytes;
+  d->compressed = l.compressed;
+  d->cached = l.cached;
+}
+
+/* Of rank 0, whose share of a batch is as large as any. */
+static int describe_memory(const ct_setup_t *s, ct_data_facts_t *d)
+{
+  int rc = CT_OK, ranks = s->topo->size;
+  ct_needs_t needs;
+  int n = ct_needs_samples(&s->cfg, &s->recipe, s->data.info.samples, ranks);
+  CT_TRY(
+      ct_needs_of_plans(&s->cfg, s->graph, &s->recipe, n, &s->data, ranks, s->be, s->dev, &needs));
+  d->rank_bytes = ct_needs_total(&needs);
+  d->gradient_bytes = needs.gradients;
+  d->checkpoint_bytes = needs.weights + needs.states * (size_t)(s->recipe.zero ? ranks : 1);
+out:
+  return rc;
+}
+
+/* Collective.  Opens data and model as a run would; what goes wrong is a fact.  job: rank 0's, NULL
+ * on the others. */
+static int look_at_run(ct_setup_t *s, ct_job_facts_t *job)
+{
+  int rc = open_run(s);
+  if (!job) return CT_OK;
+  job->has_config = 1;
+  if (rc == CT_OK) describe_data(s, &job->data);
+  if (rc == CT_OK && s->dev) rc = describe_memory(s, &job->data);
+  if (rc != CT_OK) snprintf(job->data.error, sizeof job->data.error, "%s", ct_err_last()->text);
+  return CT_OK;
+}
+
+/* ---- the command ---- */
 
 int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
@@ -93,13 +161,14 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   int64_t bad = 0;
   char why[CT_ERR_TEXT] = "";
   ct_setup_t s = {.topo = topo};
-  ct_facts_t *all = NULL;
+  ct_rank_facts_t *all = NULL;
   ct_job_facts_t *job = NULL;
   CT_TRY(config(a, &s));
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
-  CT_TRY(ct_doctor_gather(&s, ct_setup_threads(&s.cfg, topo->threads), why, 1, &all));
-  CT_TRY_ALL(topo, first ? begin(&s, has_directory(a), &job) : CT_OK);
-  if (a->rests) CT_TRY(ct_doctor_config(&s, job));
+  ct_doctor_env_t env = ct_setup_doctor(&s, why);
+  CT_TRY(ct_doctor_gather(&env, 1, &all));
+  CT_TRY_ALL(topo, first ? begin(&s, &env, has_directory(a), &job) : CT_OK);
+  if (a->rests) CT_TRY(look_at_run(&s, job));
   CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);
   ct_agree_sum(topo, &bad, 1);
   if (bad) *status = 1;

@@ -42,7 +42,8 @@ out:
   return rc;
 }
 
-/* Another model cannot go on from these arrays; another seed or batch can, but not as the same run. */
+/* Another model cannot go on from these arrays; another seed or batch can, but not as the same run.
+ */
 static int check_same(const run_t *r, ct_store_t *store, const char *path)
 {
   int rc = CT_OK;

@@ -70,7 +70,8 @@ out:
   return rc;
 }
 
-/* The keys of the root, and those of its sections.  A key that the old tree lacks is new, not changed. */
+/* The keys of the root, and those of its sections.  A key that the old tree lacks is new, not
+ * changed. */
 static int visit_tree(visit_t *v, const char *prefix, const ct_node_t *now, const ct_node_t *old)
 {
   int rc = CT_OK;

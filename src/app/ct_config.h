@@ -1,7 +1,8 @@
 /** \file ct_config.h  The whole configuration of a run.  Layer 5.
  *
- * Every section is one option table of the module it configures; config.c lists the tables, and parsing,
- * defaults, ranges, help, dump and hash follow from the list.  Everything is local and free of MPI. */
+ * Every section is one option table of the module it configures; config.c lists the tables, and
+ * parsing, defaults, ranges, help, dump and hash follow from the list.  Everything is local and
+ * free of MPI. */
 #ifndef CT_CONFIG_H
 #define CT_CONFIG_H
 #include "ckpt/ct_ckpt.h"
@@ -50,16 +51,17 @@ typedef struct ct_config {
   char where[CT_PATH_MAX]; /**< the file's name, for messages */
 } ct_config_t;
 
-/** Reads YAML text into *c, which is zeroed first; \a where names the file.  set[sets]: KEY=VALUE texts
- * from the command line, which win.  CT_ERR_USAGE with file, line, key and the nearest valid key. */
+/** Reads YAML text into *c, which is zeroed first; \a where names the file.  set[sets]: KEY=VALUE
+ * texts from the command line, which win.  CT_ERR_USAGE with file, line, key and the nearest valid
+ * key. */
 int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *where,
                     const char *const *set, int sets);
 /** Frees what *c owns; a zeroed one is fine. */
 void ct_config_clear(ct_config_t *c);
 
 /** Fills in what the text left open, so that the dump means the same everywhere: data files become
- * absolute (they were relative to \a dir, the file's directory), run.dir too (relative to \a cwd), the global
- * batch follows from data.batch_per_rank and \a ranks. */
+ * absolute (they were relative to \a dir, the file's directory), run.dir too (relative to \a cwd),
+ * the global batch follows from data.batch_per_rank and \a ranks. */
 int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int ranks);
 /** What the range of a single key cannot say.  CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks);
@@ -68,8 +70,8 @@ int ct_config_check(const ct_config_t *c, int ranks);
 int ct_config_dump(const ct_config_t *c, ct_str_t *out);
 /** Hash of the keys that can change the result of a run: not of names, places, threads and such. */
 int ct_config_hash(const ct_config_t *c, uint64_t *out);
-/** Lists the keys that can change the result and have another value in \a old (a dump): "data.batch was
- * 64 and is 128; …".  Empty if there are none.  Appended. */
+/** Lists the keys that can change the result and have another value in \a old (a dump): "data.batch
+ * was 64 and is 128; …".  Empty if there are none.  Appended. */
 int ct_config_differences(const ct_config_t *c, const char *old, ct_str_t *out);
 /** Every section with its keys, defaults, ranges; transforms, families, layer kinds.  Appended. */
 int ct_config_help(ct_str_t *out);

@@ -3,8 +3,8 @@
 #define CT_DESCRIBE_H
 #include "app/ct_config.h"
 
-/** Local.  What is on, for so many ranks: a line for each part of the recipe that is not the plainest one.
- * Appended. */
+/** Local.  What is on, for so many ranks: a line for each part of the recipe that is not the
+ * plainest one. Appended. */
 int ct_describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str_t *out);
 
 #endif

@@ -6,22 +6,7 @@
 #include "app/app.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
-#include "base/ct_mem.h"
-
-static int add_chunk(const char *text, size_t bytes, void *out)
-{
-  return ct_str_add(out, "%.*s", (int)bytes, text);
-}
-
-int ct_result_json(const json_t *o, ct_str_t *out)
-{
-  int rc = CT_OK;
-  if (!o || json_dump_callback(o, add_chunk, out, JSON_INDENT(2)) != 0)
-    CT_FAIL(CT_ERR_NOMEM, "no memory to write JSON");
-  CT_TRY(ct_str_add(out, "\n"));
-out:
-  return rc;
-}
+#include "base/ct_json.h"
 
 /* null for what was not measured, and for what JSON has no number for. */
 static json_t *real_or_null(int measured, double value)
@@ -29,7 +14,8 @@ static json_t *real_or_null(int measured, double value)
   return measured && isfinite(value) ? json_real(value) : json_null();
 }
 
-/* Top-k of classes; the mean absolute error of targets, or of a loss that has one of one-hot labels. */
+/* Top-k of classes; the mean absolute error of targets, or of a loss that has one of one-hot
+ * labels. */
 static int has_mae(const ct_eval_result_t *e)
 {
   return e->regression || e->mae > 0;
@@ -62,7 +48,7 @@ static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r
                 real_or_null(trained, r->train_loss), "val_loss", real_or_null(evaluated, e->loss),
                 "val_samples", (json_int_t)e->samples);
   add_scores(o, e);
-  CT_TRY(ct_result_json(o, &text));
+  CT_TRY(ct_json_add(o, &text));
   CT_TRY(ct_file_write(path, text.data, text.len));
 out:
   json_decref(o);
@@ -117,7 +103,7 @@ int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_s
                                           real_or_null(n > 0, (double)right / (double)n)));
   }
   if (o && list) json_object_set(o, "classes", list);
-  int rc = ct_result_json(o, out);
+  int rc = ct_json_add(o, out);
   json_decref(list);
   json_decref(o);
   return rc;

@@ -1,8 +1,6 @@
 /** \file result.h  What a finished run leaves behind and says.  Layer 5. */
 #ifndef CT_RESULT_H
 #define CT_RESULT_H
-#include <jansson.h>
-
 #include "app/ct_config.h"
 #include "run/ct_loop.h"
 
@@ -15,10 +13,8 @@ int ct_result_classes(const ct_confusion_t *c, ct_str_t *out);
 /** An evaluation as a JSON object: loss, samples, top1 and top5 or mae, classes.  \a c may be NULL.
  * Appended. */
 int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_str_t *out);
-/** Local; rank 0.  The matrix as csv: a line for each label, a column for each predicted class.  The file is
- * there whole or not at all. */
+/** Local; rank 0.  The matrix as csv: a line for each label, a column for each predicted class. The
+ * file is there whole or not at all. */
 int ct_result_confusion(const ct_confusion_t *c, const char *path);
-/** An object as indented text and a newline; NULL is an object there was no memory for.  Appended. */
-int ct_result_json(const json_t *o, ct_str_t *out);
 
 #endif

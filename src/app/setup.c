@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "app/builtin.h"
-#include "doctor/doctor.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -15,6 +14,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_devices.h"
+#include "hdf5io/ct_h5.h"
 #include "watch/ct_watch.h"
 
 /* ---- configuration ---- */
@@ -79,7 +79,8 @@ out:
 
 /* ---- device ---- */
 
-/* With logical shards the bits must not depend on the ranks, so the threads of a rank must not either. */
+/* With logical shards the bits must not depend on the ranks, so the threads of a rank must not
+ * either. */
 int ct_setup_threads(const ct_config_t *c, int share)
 {
   if (c->cpu.threads) return (int)c->cpu.threads;
@@ -119,7 +120,22 @@ out:
   return rc;
 }
 
-/* `device: auto` looks at each node for itself, but ranks of different backends would wait for each other. */
+ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device)
+{
+  const ct_config_t *c = &s->cfg;
+  return (ct_doctor_env_t){.topo = s->topo,
+                           .be = s->be,
+                           .dev = s->dev,
+                           .no_device = no_device,
+                           .threads = ct_setup_threads(c, s->topo->threads),
+                           .threads_set = c->cpu.threads || c->parallel.shards,
+                           .share_gpu = c->parallel.share_gpu,
+                           .wants_gpu = c->device == CT_DEVICE_AUTO || c->device == CT_DEVICE_CUDA,
+                           .locking = ct_h5_locking()};
+}
+
+/* `device: auto` looks at each node for itself, but ranks of different backends would wait for each
+ * other. */
 static int agree_on_backend(const ct_setup_t *s)
 {
   int rc = CT_OK;
@@ -137,8 +153,8 @@ out:
   return rc;
 }
 
-/* Memory that MPI cannot reach: NCCL, where it can be had, else by way of the host's.  NCCL refuses ranks that
- * share a device, and its sums have no fixed order. */
+/* Memory that MPI cannot reach: NCCL, where it can be had, else by way of the host's.  NCCL refuses
+ * ranks that share a device, and its sums have no fixed order. */
 static int choose_comm(ct_setup_t *s)
 {
   int rc = CT_OK, shared = 0;
@@ -163,7 +179,8 @@ int ct_setup_device(ct_setup_t *s)
   CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
                         &s->recipe)); /* checked before */
   CT_TRY(choose_comm(s));
-  CT_TRY(ct_doctor_start(s, ct_setup_threads(&s->cfg, s->topo->threads)));
+  ct_doctor_env_t doctor = ct_setup_doctor(s, "");
+  CT_TRY(ct_doctor_start(&doctor));
   ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
   CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
@@ -253,7 +270,8 @@ out:
   return rc;
 }
 
-/* Rank 0 lists the files and reads their headers; the others open a file when they need a sample of it. */
+/* Rank 0 lists the files and reads their headers; the others open a file when they need a sample of
+ * it. */
 static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *what,
                        ct_dataset_t *d)
 {

@@ -1,12 +1,13 @@
 /** \file setup.h  What train, eval and bench have in common, up to a trainer.  Layer 5.
  *
- * Each function opens one part, in the order in which they stand here; all are collective.  ct_setup_close()
- * closes what was opened, in reverse order. */
+ * Each function opens one part, in the order in which they stand here; all are collective.
+ * ct_setup_close() closes what was opened, in reverse order. */
 #ifndef CT_SETUP_H
 #define CT_SETUP_H
 #include "app/app.h"
 #include "app/ct_config.h"
 #include "data/ct_stage.h"
+#include "doctor/ct_doctor.h"
 #include "train/ct_trainer.h"
 
 typedef struct ct_setup {
@@ -25,19 +26,23 @@ typedef struct ct_setup {
   double config_s, data_s, plan_s; /**< the ledger: seconds of start-up */
 } ct_setup_t;
 
-/** Rank 0 reads the file and the options of the command line, and sends the resolved text to all. */
+/** Rank 0 reads the file and the options of the command line, and sends the resolved text to all.
+ */
 int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a);
 /** Threads of a rank: what the configuration says, or its share of the cores. */
 int ct_setup_threads(const ct_config_t *c, int share);
 /** Local.  This rank's device alone. */
 int ct_setup_open_device(ct_setup_t *s);
+/** Local.  What the doctor is told of this rank.  Without a device \a no_device says why, else it
+ * is "". */
+ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device);
 /** Device and communicator; tells the log who runs where, and what is bad about it. */
 int ct_setup_device(ct_setup_t *s);
-/** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes, counted in
- * the data if neither the file nor the configuration says. */
+/** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes,
+ * counted in the data if neither the file nor the configuration says. */
 int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
-/** With data.stage: one rank of each node copies the files of the opened data sets there, and all ranks of the
- * node read the copies from now on. */
+/** With data.stage: one rank of each node copies the files of the opened data sets there, and all
+ * ranks of the node read the copies from now on. */
 int ct_setup_stage(ct_setup_t *s);
 int ct_setup_model(ct_setup_t *s);
 /** Local.  Freezes what `train.freeze` says; warns of batchnorms that go on in the frozen part. */

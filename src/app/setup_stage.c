@@ -1,4 +1,5 @@
-/* Copies of the data on the nodes' own disks: one rank of a node makes them, all of it read them. */
+/* Copies of the data on the nodes' own disks: one rank of a node makes them, all of it read them.
+ */
 #include <stdio.h>
 
 #include "app/setup.h"

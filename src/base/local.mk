@@ -3,6 +3,7 @@ libctrain_a_SOURCES += \
   %D%/ct_err.h %D%/err.c \
   %D%/ct_log.h %D%/log.c \
   %D%/ct_mem.h %D%/mem.c \
+  %D%/ct_json.h %D%/json.c \
   %D%/ct_text.h %D%/text.c \
   %D%/ct_file.h %D%/file.c \
   %D%/ct_lock.h %D%/lock.c \

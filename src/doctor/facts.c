@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include "doctor/doctor.h"
-#include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "hdf5io/ct_h5.h"
 
 static const char *lookup(const char *name)
 {
@@ -28,8 +26,8 @@ static int64_t number(const char *name, int64_t otherwise)
 
 /* ---- a rank ---- */
 
-/* "64(x2),32" is two nodes of 64 and one of 32: which of them this is it does not say, so the least.  0: not
- * known. */
+/* "64(x2),32" is two nodes of 64 and one of 32: which of them this is it does not say, so the
+ * least.  0: not known. */
 static int cpus_of_the_job(void)
 {
   const char *text = getenv("SLURM_JOB_CPUS_PER_NODE");
@@ -44,10 +42,10 @@ static int cpus_of_the_job(void)
   return least;
 }
 
-static int threads_from(const ct_config_t *c)
+static int threads_from(int set)
 {
   const char *omp = getenv("OMP_NUM_THREADS");
-  if (c->cpu.threads || c->parallel.shards) return CT_THREADS_CONFIG;
+  if (set) return CT_THREADS_CONFIG;
   return omp && atoi(omp) > 0 ? CT_THREADS_OMP : CT_THREADS_SHARE;
 }
 
@@ -58,36 +56,35 @@ static double wall_clock(void)
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void fill(const ct_setup_t *s, int threads, const char *why, int thorough, ct_facts_t *f)
+static void fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
 {
   char mpi[128], reason[128];
   memset(f, 0, sizeof *f); /* with the padding: it is sent as bytes */
   ct_machine_read(&f->machine, thorough);
-  f->rank = s->topo->rank;
-  f->node = s->topo->node_index;
-  f->threads = threads;
-  f->threads_from = threads_from(&s->cfg);
+  f->rank = env->topo->rank;
+  f->node = env->topo->node_index;
+  f->threads = env->threads;
+  f->threads_from = threads_from(env->threads_set);
   f->cpus_of_the_job = cpus_of_the_job();
   ct_topo_library(mpi, sizeof mpi);
   f->mpi = ct_hash_text(mpi, 0);
-  snprintf(f->no_device, sizeof f->no_device, "%s", why);
-  if (!s->dev) return;
-  f->on_gpu = !s->be->host_memory;
-  if (f->on_gpu) f->gpus = s->be->probe(reason);
-  if (f->on_gpu) s->be->identify(s->dev, &f->gpu);
+  snprintf(f->no_device, sizeof f->no_device, "%s", env->no_device);
+  if (!env->dev) return;
+  f->on_gpu = !env->be->host_memory;
+  if (f->on_gpu) f->gpus = env->be->probe(reason);
+  if (f->on_gpu) env->be->identify(env->dev, &f->gpu);
 }
 
-int ct_doctor_gather(const ct_setup_t *s, int threads, const char *why, int thorough,
-                     ct_facts_t **all)
+int ct_doctor_gather(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t **all)
 {
-  int rc = CT_OK, first = s->topo->rank == 0;
-  ct_facts_t *mine = ct_mem_alloc(sizeof *mine, "the facts of a rank");
-  *all = first ? ct_mem_array(s->topo->size, sizeof **all, "the facts of all ranks") : NULL;
+  int rc = CT_OK, first = env->topo->rank == 0;
+  ct_rank_facts_t *mine = ct_mem_alloc(sizeof *mine, "the facts of a rank");
+  *all = first ? ct_mem_array(env->topo->size, sizeof **all, "the facts of all ranks") : NULL;
   if (!mine || (first && !*all)) rc = CT_ERR_NOMEM;
-  if (rc == CT_OK) fill(s, threads, why, thorough, mine);
-  CT_TRY(ct_agree(s->topo, rc));
+  if (rc == CT_OK) fill(env, thorough, mine);
+  CT_TRY(ct_agree(env->topo, rc));
   mine->clock_s = wall_clock(); /* all have come from the agreement just now */
-  ct_agree_gather(s->topo, mine, (int)sizeof *mine, *all);
+  ct_agree_gather(env->topo, mine, (int)sizeof *mine, *all);
 out:
   ct_mem_free(mine);
   if (rc != CT_OK) {
@@ -119,7 +116,7 @@ static void batch_system(ct_job_facts_t *job)
   job->job_tasks = (int)number("SLURM_NTASKS", 0);
 }
 
-void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_facts_t *job)
+void ct_doctor_job(const ct_doctor_env_t *env, ct_job_facts_t *job)
 {
   static const char *const levels[] = {"SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE"};
   static const int numbers[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
@@ -128,15 +125,15 @@ void ct_doctor_job(const ct_topo_t *topo, const ct_config_t *c, ct_job_facts_t *
   memset(job, 0, sizeof *job);
   ct_launch_read(lookup, &job->launch);
   job->left_s = INFINITY;
-  job->ranks = topo->size;
-  job->nodes = topo->nodes;
-  job->equal_nodes = topo->equal_nodes;
+  job->ranks = env->topo->size;
+  job->nodes = env->topo->nodes;
+  job->equal_nodes = env->topo->equal_nodes;
   ct_topo_library(job->mpi, sizeof job->mpi);
   MPI_Query_thread(&level);
   for (int i = 0; i < 4; i++)
     if (numbers[i] == level) snprintf(job->thread_level, sizeof job->thread_level, "%s", levels[i]);
-  snprintf(job->file_locking, sizeof job->file_locking, "%s", ct_h5_locking());
-  job->share_gpu = c->parallel.share_gpu;
-  job->wants_gpu = c->device == CT_DEVICE_AUTO || c->device == CT_DEVICE_CUDA;
+  snprintf(job->file_locking, sizeof job->file_locking, "%s", env->locking);
+  job->share_gpu = env->share_gpu;
+  job->wants_gpu = env->wants_gpu;
   batch_system(job);
 }

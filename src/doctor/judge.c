@@ -10,7 +10,7 @@
 
 /* ---- nodes ---- */
 
-static int overlap(const ct_facts_t *a, const ct_facts_t *b, size_t bytes)
+static int overlap(const ct_rank_facts_t *a, const ct_rank_facts_t *b, size_t bytes)
 {
   for (size_t i = 0; i < bytes; i++)
     if (a->machine.mask[i] & b->machine.mask[i]) return 1;
@@ -18,7 +18,7 @@ static int overlap(const ct_facts_t *a, const ct_facts_t *b, size_t bytes)
 }
 
 /* The bytes of masks that can hold a core: the machine's, and as masks say it. */
-static size_t mask_bytes(const ct_doctor_node_t *d)
+static size_t mask_bytes(const ct__doctor_node_t *d)
 {
   size_t bytes = 0;
   for (int i = 0; i < d->n; i++)
@@ -27,12 +27,13 @@ static size_t mask_bytes(const ct_doctor_node_t *d)
   return bytes;
 }
 
-/* Cores that rank \a from and those whose masks overlap with its may use together; -1: all ranks. */
-static int count_union(const ct_doctor_node_t *d, int from, size_t bytes)
+/* Cores that rank \a from and those whose masks overlap with its may use together; -1: all ranks.
+ */
+static int count_union(const ct__doctor_node_t *d, int from, size_t bytes)
 {
   unsigned char all[CT_MASK_BYTES] = {0};
   int count = 0;
-  const ct_facts_t *first = from < 0 ? NULL : d->rank[from];
+  const ct_rank_facts_t *first = from < 0 ? NULL : d->rank[from];
   for (int i = 0; i < d->n; i++) {
     if (first && i != from && !overlap(first, d->rank[i], bytes)) continue;
     for (size_t b = 0; b < bytes; b++)
@@ -44,13 +45,14 @@ static int count_union(const ct_doctor_node_t *d, int from, size_t bytes)
 }
 
 /* On a GPU the threads of a rank only feed it: one core is what it needs at least. */
-static int busy_threads(const ct_facts_t *f)
+static int busy_threads(const ct_rank_facts_t *f)
 {
   return f->on_gpu ? 1 : f->threads;
 }
 
-/* The ranks that share cores with rank \a i, if they want for cores more than those found before. */
-static void judge_group(ct_doctor_node_t *d, int i, size_t bytes)
+/* The ranks that share cores with rank \a i, if they want for cores more than those found before.
+ */
+static void judge_group(ct__doctor_node_t *d, int i, size_t bytes)
 {
   int ranks = 0, threads = 0;
   for (int j = 0; j < d->n; j++) {
@@ -67,7 +69,7 @@ static void judge_group(ct_doctor_node_t *d, int i, size_t bytes)
   d->group_cores = cores;
 }
 
-static void describe_node(ct_doctor_node_t *d)
+static void describe_node(ct__doctor_node_t *d)
 {
   size_t bytes = mask_bytes(d);
   int of_the_job = d->rank[0]->cpus_of_the_job;
@@ -85,11 +87,10 @@ static void describe_node(ct_doctor_node_t *d)
     judge_group(d, i, bytes);
 }
 
-void ct_doctor_nodes(const ct_facts_t *f, const ct_job_facts_t *job, const ct_facts_t **order,
-                     ct_doctor_node_t *nodes)
+static void sort(const ct_rank_facts_t *f, const ct_job_facts_t *job, const ct_rank_facts_t **order,
+                 ct__doctor_node_t *nodes)
 {
   int at = 0;
-  memset(nodes, 0, (size_t)job->nodes * sizeof *nodes);
   for (int r = 0; r < job->ranks; r++)
     nodes[f[r].node].n++;
   for (int i = 0; i < job->nodes; i++) {
@@ -100,16 +101,32 @@ void ct_doctor_nodes(const ct_facts_t *f, const ct_job_facts_t *job, const ct_fa
     nodes[i].n = 0; /* counts again below */
   }
   for (int r = 0; r < job->ranks; r++) {
-    ct_doctor_node_t *d = &nodes[f[r].node];
+    ct__doctor_node_t *d = &nodes[f[r].node];
     d->rank[d->n++] = &f[r];
   }
   for (int i = 0; i < job->nodes; i++)
     describe_node(&nodes[i]);
 }
 
+int ct__doctor_nodes_make(const ct_rank_facts_t *f, const ct_job_facts_t *job,
+                          ct__doctor_nodes_t *out)
+{
+  out->node = ct_mem_array(job->nodes, sizeof *out->node, "the table of nodes");
+  out->order = ct_mem_array(job->ranks, sizeof *out->order, "the ranks of the nodes");
+  if (!out->node || !out->order) return CT_ERR_NOMEM;
+  sort(f, job, out->order, out->node);
+  return CT_OK;
+}
+
+void ct__doctor_nodes_clear(ct__doctor_nodes_t *n)
+{
+  ct_mem_free(n->order);
+  ct_mem_free(n->node);
+}
+
 /* ---- findings ---- */
 
-void ct__doctor_add(ct_findings_t *out, int level, const char *key, const ct_doctor_node_t *node,
+void ct__doctor_add(ct_findings_t *out, int level, const char *key, const ct__doctor_node_t *node,
                     const char *cure, const char *fmt, ...)
 {
   ct_finding_t *f = out->list, *end = out->list + out->n;
@@ -146,7 +163,7 @@ static void add_fine(ct_findings_t *out, int before, const char *key, const char
   if (out->n == before) ct__doctor_add(out, CT_FINDING_OK, key, NULL, "", "%s", what);
 }
 
-static void judge_nodes(const ct_doctor_node_t *nodes, const ct_job_facts_t *job,
+static void judge_nodes(const ct__doctor_node_t *nodes, const ct_job_facts_t *job,
                         ct_findings_t *out)
 {
   int before = out->n, gpus = 0;
@@ -165,17 +182,15 @@ static void judge_nodes(const ct_doctor_node_t *nodes, const ct_job_facts_t *job
   if (gpus) add_fine(out, before, "gpus", "GPUs: one for each rank, near its cores");
 }
 
-int ct_doctor_judge(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
+int ct_doctor_judge(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   int rc = CT_OK, before;
-  ct_doctor_node_t *nodes = ct_mem_array(job->nodes, sizeof *nodes, "the table of nodes");
-  const ct_facts_t **order = ct_mem_array(job->ranks, sizeof *order, "the ranks of the nodes");
+  ct__doctor_nodes_t nodes;
   out->n = 0;
-  if (!nodes || !order) CT_TRY(CT_ERR_NOMEM);
-  ct_doctor_nodes(f, job, order, nodes);
+  CT_TRY(ct__doctor_nodes_make(f, job, &nodes));
   ct__doctor_launch(f, job, out);
   add_fine(out, 0, "launch", "launch: one world, the same program and libraries on all ranks");
-  judge_nodes(nodes, job, out);
+  judge_nodes(nodes.node, job, out);
   before = out->n;
   ct__doctor_files(job, out);
   if (job->volume.type[0]) add_fine(out, before, "files", "the run directory can be written");
@@ -185,7 +200,6 @@ int ct_doctor_judge(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_
     add_fine(out, before, "data", "data, model and batch fit together, and the memory");
   }
 out:
-  ct_mem_free(order);
-  ct_mem_free(nodes);
+  ct__doctor_nodes_clear(&nodes);
   return rc;
 }

@@ -4,12 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/builtin.h"
 #include "doctor/doctor.h"
-#include "base/ct_err.h"
-#include "base/ct_mem.h"
-
-#define S(n) ((n) == 1 ? "" : "s")
 
 static const char *bytes_or_none(int64_t n, char buf[32])
 {
@@ -19,7 +14,7 @@ static const char *bytes_or_none(int64_t n, char buf[32])
 
 /* ---- the table of nodes ---- */
 
-static void range_text(const ct_doctor_node_t *d, int (*of)(const ct_facts_t *), char *buf,
+static void range_text(const ct__doctor_node_t *d, int (*of)(const ct_rank_facts_t *), char *buf,
                        size_t cap)
 {
   int least = of(d->rank[0]), most = least;
@@ -31,17 +26,17 @@ static void range_text(const ct_doctor_node_t *d, int (*of)(const ct_facts_t *),
   snprintf(buf, cap, least == most ? "%d" : "%d-%d", least, most);
 }
 
-static int threads_of(const ct_facts_t *f)
+static int threads_of(const ct_rank_facts_t *f)
 {
   return f->threads;
 }
 
-static int cores_of(const ct_facts_t *f)
+static int cores_of(const ct_rank_facts_t *f)
 {
   return f->machine.cores;
 }
 
-static int numa_of(const ct_facts_t *f)
+static int numa_of(const ct_rank_facts_t *f)
 {
   int n = 0;
   for (int i = 0; i < CT_NUMA_MAX; i++)
@@ -50,7 +45,7 @@ static int numa_of(const ct_facts_t *f)
 }
 
 /* A row without the host. */
-static int node_row(const ct_doctor_node_t *d, ct_str_t *row)
+static int node_row(const ct__doctor_node_t *d, ct_str_t *row)
 {
   int rc = CT_OK;
   ct_str_clear(row);
@@ -73,7 +68,7 @@ out:
   return rc;
 }
 
-static int node_table(const ct_doctor_node_t *nodes, const ct_job_facts_t *job, ct_str_t *out)
+static int node_table(const ct__doctor_node_t *nodes, const ct_job_facts_t *job, ct_str_t *out)
 {
   int rc = CT_OK, wide = 4;
   ct_str_t row = {0}, next = {0};
@@ -105,7 +100,7 @@ out:
 
 /* ---- what else is known ---- */
 
-static int launch(const ct_facts_t *f, const ct_job_facts_t *job, ct_str_t *out)
+static int launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_str_t *out)
 {
   static const char *const from[] = {"their share of the cores", "OMP_NUM_THREADS",
                                      "the configuration"};
@@ -181,20 +176,10 @@ static int run_facts(const ct_job_facts_t *job, ct_str_t *out)
                       d->compressed ? ", deflate" : "", d->cached ? "; all fit in the cache" : ""));
   CT_TRY(ct_str_add(out, "  batch       %" PRId64 " over %d rank%s\n", d->batch, job->ranks,
                     S(job->ranks)));
-  if (job->needs.weights)
+  if (job->data.rank_bytes)
     CT_TRY(ct_str_add(out, "  needs       about %s of memory for each rank; checkpoints of %s\n",
-                      ct_text_bytes((double)ct_needs_total(&job->needs), a, sizeof a),
-                      ct_text_bytes((double)job->checkpoint_bytes, b, sizeof b)));
-out:
-  return rc;
-}
-
-static int libraries(ct_str_t *out)
-{
-  int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "  versions    "));
-  CT_TRY(ct_builtin_versions("\n              ", out));
-  CT_TRY(ct_str_add(out, "\n"));
+                      ct_text_bytes((double)job->data.rank_bytes, a, sizeof a),
+                      ct_text_bytes((double)job->data.checkpoint_bytes, b, sizeof b)));
 out:
   return rc;
 }
@@ -208,7 +193,7 @@ static int findings_of(const ct_findings_t *f, int level, ct_str_t *out)
   for (int i = 0; i < f->n; i++) {
     if (f->list[i].level != level) continue;
     CT_TRY(ct_str_add(out, "  %-5s ", words[level]));
-    CT_TRY(ct_doctor_sentence(&f->list[i], out));
+    CT_TRY(ct__doctor_sentence(&f->list[i], out));
     CT_TRY(ct_str_add(out, "\n"));
     if (f->list[i].cure[0]) CT_TRY(ct_str_add(out, "        cure: %s\n", f->list[i].cure));
   }
@@ -224,29 +209,28 @@ static int verdict(const ct_findings_t *f, ct_str_t *out)
   return ct_str_add(out, "\nVerdict: good\n");
 }
 
-int ct_doctor_report(const ct_facts_t *f, const ct_job_facts_t *job, const ct_findings_t *findings,
-                     ct_str_t *out)
+int ct_doctor_report(const ct_rank_facts_t *f, const ct_job_facts_t *job,
+                     const ct_findings_t *findings,
+                     int (*versions)(const char *separator, ct_str_t *out), ct_str_t *out)
 {
   int rc = CT_OK;
-  ct_doctor_node_t *nodes = ct_mem_array(job->nodes, sizeof *nodes, "the table of nodes");
-  const ct_facts_t **order = ct_mem_array(job->ranks, sizeof *order, "the ranks of the nodes");
-  if (!nodes || !order) CT_TRY(CT_ERR_NOMEM);
-  ct_doctor_nodes(f, job, order, nodes);
-  CT_TRY(ct_doctor_line(nodes, job, out));
+  ct__doctor_nodes_t nodes;
+  CT_TRY(ct__doctor_nodes_make(f, job, &nodes));
+  CT_TRY(ct__doctor_line(nodes.node, job, out));
   CT_TRY(ct_str_add(out, "\n\n"));
-  CT_TRY(node_table(nodes, job, out));
+  CT_TRY(node_table(nodes.node, job, out));
   CT_TRY(ct_str_add(out, "\n"));
   CT_TRY(launch(f, job, out));
   CT_TRY(system_facts(&f->machine, out));
   CT_TRY(directory(job, out));
   CT_TRY(run_facts(job, out));
-  CT_TRY(libraries(out));
-  CT_TRY(ct_str_add(out, "\n"));
+  CT_TRY(ct_str_add(out, "  versions    "));
+  CT_TRY(versions("\n              ", out));
+  CT_TRY(ct_str_add(out, "\n\n"));
   for (int level = CT_FINDING_BAD; level >= CT_FINDING_OK; level--)
     CT_TRY(findings_of(findings, level, out));
   CT_TRY(verdict(findings, out));
 out:
-  ct_mem_free(order);
-  ct_mem_free(nodes);
+  ct__doctor_nodes_clear(&nodes);
   return rc;
 }

@@ -2,16 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_json.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-#include "base/ct_text.h"
 
 struct ct_metrics {
   int fd;
@@ -112,10 +111,7 @@ void ct_metrics_num(ct_metrics_t *m, const char *name, double v)
 
 void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v)
 {
-  if (!m) return;
-  char *text = ct_text_utf8_copy(v); /* an error's text may have any file's name in it */
-  set(m, name, json_string(text));
-  ct_mem_free(text);
+  if (m) set(m, name, ct_json_words(v)); /* an error's text may have any file's name in it */
 }
 
 /* One write, whole or taken back. */

@@ -12,7 +12,7 @@
 #define GIB ((int64_t)1 << 30)
 
 enum { MOST = 1024 };
-static ct_facts_t facts[MOST];
+static ct_rank_facts_t facts[MOST];
 static ct_job_facts_t job;
 static ct_findings_t found;
 
@@ -54,7 +54,7 @@ static void make(shape_t s, ct_launch_kind_t by)
   job.equal_nodes = 1;
   job.left_s = -1;
   for (int r = 0; r < job.ranks; r++) {
-    ct_facts_t *f = &facts[r];
+    ct_rank_facts_t *f = &facts[r];
     int place = r % s.ranks, first = s.each ? place * s.each % s.cores : 0;
     f->rank = r;
     f->node = r / s.ranks;
@@ -174,7 +174,8 @@ static void idle_cores(void)
   expect("few_threads", CT_FINDING_NOTE, "1 thread on 64 cores", "unset OMP_NUM_THREADS");
 }
 
-/* One thread on each physical core of two hyperthreads, by the launcher's masks or by OMP_NUM_THREADS. */
+/* One thread on each physical core of two hyperthreads, by the launcher's masks or by
+ * OMP_NUM_THREADS. */
 static void one_hyperthread_of_two(void)
 {
   make((shape_t){2, 4, 128, 16, 16}, CT_LAUNCH_SRUN);
@@ -296,7 +297,7 @@ static void little_memory(void)
   facts[0].machine.memory_limit = 8 * GIB;
   job.has_config = 1;
   job.data.batch = job.data.samples = 64;
-  job.needs.activations = 3 * GIB;
+  job.data.rank_bytes = 3 * GIB;
   snprintf(job.batch_system, sizeof job.batch_system, "Slurm");
   judge();
   expect("memory", CT_FINDING_BAD, "4 ranks of about 3.0 GiB each, but its cgroup has only 8.0 GiB",
@@ -341,7 +342,7 @@ static void gpus_not_used(void)
   snprintf(facts[0].no_device, sizeof facts[0].no_device, "no CUDA driver");
   judge();
   expect("device", CT_FINDING_BAD, "no CUDA driver", "");
-  facts[0] = (ct_facts_t){.machine = facts[0].machine, .on_gpu = 1, .gpus = 4, .mpi = 5};
+  facts[0] = (ct_rank_facts_t){.machine = facts[0].machine, .on_gpu = 1, .gpus = 4, .mpi = 5};
   judge();
   expect("gpu_idle", CT_FINDING_NOTE, "4 GPUs are visible", "one rank for each GPU");
 }
@@ -398,7 +399,7 @@ static void run_directory(void)
   snprintf(job.file_locking, sizeof job.file_locking, "TRUE");
   judge();
   expect("locking", CT_FINDING_BAD, "(lustre) has no file locks", "unset HDF5_USE_FILE_LOCKING");
-  job.checkpoint_bytes = (size_t)(60 * GIB);
+  job.data.checkpoint_bytes = (size_t)(60 * GIB);
   judge();
   expect("space", CT_FINDING_BAD, "/scratch/run has room for 100 GiB", "run.dir");
   job.volume = (ct_volume_t){.type = "ext4", .error = 30, .free = GIB};
@@ -489,12 +490,12 @@ static void launchers(void)
 
 static void expect_line(const char *line)
 {
-  static ct_doctor_node_t nodes[MOST];
-  static const ct_facts_t *order[MOST];
+  ct__doctor_nodes_t nodes;
   ct_str_t text = {0};
-  ct_doctor_nodes(facts, &job, order, nodes);
-  CT_ASSERT_OK(ct_doctor_line(nodes, &job, &text));
+  CT_ASSERT_OK(ct__doctor_nodes_make(facts, &job, &nodes));
+  CT_ASSERT_OK(ct__doctor_line(nodes.node, &job, &text));
   CT_ASSERT_TEXT(text.data, line);
+  ct__doctor_nodes_clear(&nodes);
   ct_str_clear(&text);
 }
 
@@ -520,7 +521,7 @@ static void many_nodes(void)
   make((shape_t){64, 16, 128, 8, 8}, CT_LAUNCH_SRUN);
   expect_good();
   for (int r = 0; r < job.ranks; r++) { /* cyclic: rank r is on node r % 64 */
-    ct_facts_t *f = &facts[r];
+    ct_rank_facts_t *f = &facts[r];
     f->node = r % 64;
     snprintf(f->machine.host, sizeof f->machine.host, "n%03d", f->node + 1);
     f->machine.cores = 0;

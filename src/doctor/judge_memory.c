@@ -1,18 +1,13 @@
-/* Findings about a node's memory and limits, and about its GPUs. */
+/* Findings about a node's memory, its /dev/shm and the limits of its processes: what is too small
+ * for its ranks together. */
 #include <stdio.h>
-#include <string.h>
 
 #include "doctor/doctor.h"
-
-#define S(n) ((n) == 1 ? "" : "s")
-#define MIB  ((int64_t)1 << 20)
 
 static const char *bytes_text(int64_t n, char buf[32])
 {
   return ct_text_bytes((double)n, buf, 32);
 }
-
-/* ---- memory ---- */
 
 /* What the ranks of a node can have together, and what limits it. */
 static int64_t have_memory(const ct_machine_t *m, const char **by)
@@ -21,14 +16,14 @@ static int64_t have_memory(const ct_machine_t *m, const char **by)
   return m->memory_limit < m->memory_free ? m->memory_limit : m->memory_free;
 }
 
-static void memory(const ct_doctor_node_t *d, ct_findings_t *out)
+static void memory(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char a[32], b[32];
   const char *by;
   const int64_t least = 256 * MIB;
   const ct_machine_t *m = &d->rank[0]->machine;
   int64_t have = have_memory(m, &by),
-          want = d->rank[0]->on_gpu ? 0 : (int64_t)ct_needs_total(&d->job->needs);
+          want = d->rank[0]->on_gpu ? 0 : (int64_t)d->job->data.rank_bytes;
   if (have < 0) return;
   if (want * d->n > have) {
     ct__doctor_add(out, CT_FINDING_BAD, "memory", d,
@@ -46,11 +41,11 @@ static void memory(const ct_doctor_node_t *d, ct_findings_t *out)
 }
 
 /* MPI and the gradients of ranks that share a node travel through /dev/shm. */
-static void shm(const ct_doctor_node_t *d, ct_findings_t *out)
+static void shm(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char a[32], b[32];
   const ct_machine_t *m = &d->rank[0]->machine;
-  int64_t need = 32 * MIB * d->n + 2 * (int64_t)d->job->needs.gradients;
+  int64_t need = 32 * MIB * d->n + 2 * (int64_t)d->job->data.gradient_bytes;
   if (d->n < 2) return;
   if (need < 128 * MIB) need = 128 * MIB;
   if (m->shm_total < need) {
@@ -67,10 +62,8 @@ static void shm(const ct_doctor_node_t *d, ct_findings_t *out)
   }
 }
 
-/* ---- limits ---- */
-
 /* InfiniBand's buffers are locked in memory. */
-static void locked(const ct_doctor_node_t *d, ct_findings_t *out)
+static void locked(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char a[32];
   const ct_machine_t *m = &d->rank[0]->machine;
@@ -86,7 +79,7 @@ static void locked(const ct_doctor_node_t *d, ct_findings_t *out)
       bytes_text(m->locked, a));
 }
 
-static void limits(const ct_doctor_node_t *d, ct_findings_t *out)
+static void limits(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300], a[32];
   const ct_machine_t *m = &d->rank[0]->machine;
@@ -109,80 +102,10 @@ static void limits(const ct_doctor_node_t *d, ct_findings_t *out)
   }
 }
 
-void ct__doctor_memory(const ct_doctor_node_t *d, ct_findings_t *out)
+void ct__doctor_memory(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   memory(d, out);
   shm(d, out);
   locked(d, out);
   limits(d, out);
-}
-
-/* ---- GPUs ---- */
-
-static void far_from_cores(const ct_doctor_node_t *d, ct_findings_t *out)
-{
-  static const char *const cures[] = {
-      [CT_LAUNCH_SRUN] = "srun --gpu-bind=closest --cpu-bind=cores, with --gpus-per-node",
-      [CT_LAUNCH_HYDRA] = "mpiexec -bind-to numa",
-      [CT_LAUNCH_OPENMPI] = "mpirun --map-by numa --bind-to numa",
-      [CT_LAUNCH_FLUX] = "flux run -o cpu-affinity=per-task -o gpu-affinity=per-task",
-      [CT_LAUNCH_OTHER] = "bind each rank to cores of its GPU's NUMA node"};
-  char cure[300];
-  for (int i = 0; i < d->n; i++) {
-    const ct_facts_t *f = d->rank[i];
-    int numa = f->gpu.numa;
-    if (!f->on_gpu || numa < 0 || numa >= CT_NUMA_MAX || f->machine.numa_nodes < 2) continue;
-    if (f->machine.numa_cores[numa] > 0) continue;
-    if (d->job->launch.kind == CT_LAUNCH_NONE)
-      snprintf(cure, sizeof cure, "numactl --cpunodebind=%d", numa);
-    else
-      snprintf(cure, sizeof cure, "%s", cures[d->job->launch.kind]);
-    ct__doctor_add(out, CT_FINDING_BAD, "gpu_far", d, cure,
-                   "rank %d uses the GPU at %s, on NUMA node %d, but has no cores there", f->rank,
-                   f->gpu.bus, numa);
-  }
-}
-
-static void same_gpu(const ct_doctor_node_t *d, ct_findings_t *out)
-{
-  char fewer[160], cure[300];
-  ct__doctor_fewer(d->job, d->rank[0]->gpus, fewer, sizeof fewer);
-  snprintf(cure, sizeof cure, "one rank for each GPU: %s", fewer);
-  for (int i = 0; i < d->n; i++)
-    for (int j = i + 1; j < d->n; j++) {
-      const ct_facts_t *a = d->rank[i], *b = d->rank[j];
-      if (!a->gpu.uuid[0] || strcmp(a->gpu.uuid, b->gpu.uuid) != 0) continue;
-      ct__doctor_add(out, d->job->share_gpu ? CT_FINDING_NOTE : CT_FINDING_BAD, "gpu_shared", d,
-                     cure, "ranks %d and %d have the same GPU, at %s", a->rank, b->rank,
-                     a->gpu.bus);
-    }
-}
-
-/* There is a GPU, and nothing of it is used. */
-static void not_used(const ct_doctor_node_t *d, ct_findings_t *out)
-{
-  const ct_facts_t *f = d->rank[0];
-  int n = f->machine.nvidia;
-  if (f->on_gpu && f->gpus > d->n && d->n > 0) {
-    ct__doctor_add(out, CT_FINDING_NOTE, "gpu_idle", d, "one rank for each GPU",
-                   "%d GPUs are visible, but there %s %d rank%s", f->gpus, d->n == 1 ? "is" : "are",
-                   d->n, S(d->n));
-  } else if (!f->on_gpu && d->job->wants_gpu && n > 0 && !f->no_device[0]) {
-    ct__doctor_add(out, CT_FINDING_BAD, "gpu_unused", d,
-                   "docker run --gpus all, or load the driver; '--set device=cuda' tells the "
-                   "reason, '--set device=cpu' says that it is meant",
-                   "%d NVIDIA GPU%s there, but cannot be used: no driver, or no CUDA "
-                   "in this build",
-                   n, n == 1 ? " is" : "s are");
-  }
-}
-
-void ct__doctor_gpus(const ct_doctor_node_t *d, ct_findings_t *out)
-{
-  for (int i = 0; i < d->n; i++)
-    if (d->rank[i]->no_device[0])
-      ct__doctor_add(out, CT_FINDING_BAD, "device", d, "", "%s", d->rank[i]->no_device);
-  far_from_cores(d, out);
-  same_gpu(d, out);
-  not_used(d, out);
 }

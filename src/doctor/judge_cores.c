@@ -4,8 +4,6 @@
 
 #include "doctor/doctor.h"
 
-#define S(n) ((n) == 1 ? "" : "s")
-
 void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap)
 {
   int n = cores > 0 ? cores : 1;
@@ -52,13 +50,13 @@ void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t ca
   }
 }
 
-static int share(const ct_doctor_node_t *d)
+static int share(const ct__doctor_node_t *d)
 {
   int cores = d->allowed / d->n;
   return cores > 0 ? cores : 1;
 }
 
-static int asked_for(const ct_doctor_node_t *d)
+static int asked_for(const ct__doctor_node_t *d)
 {
   int from = CT_THREADS_SHARE;
   for (int i = 0; i < d->n; i++)
@@ -66,8 +64,9 @@ static int asked_for(const ct_doctor_node_t *d)
   return from;
 }
 
-/* More threads than cores, by what led to it: too many ranks; too many threads; masks that are too narrow. */
-static void cure_too_many(const ct_doctor_node_t *d, char *cure, size_t cap)
+/* More threads than cores, by what led to it: too many ranks; too many threads; masks that are too
+ * narrow. */
+static void cure_too_many(const ct__doctor_node_t *d, char *cure, size_t cap)
 {
   char bind[160] = "";
   int from = asked_for(d), wide = d->threads > d->allowed;
@@ -84,7 +83,7 @@ static void cure_too_many(const ct_doctor_node_t *d, char *cure, size_t cap)
     snprintf(cure, cap, "%s", *bind ? bind : "start fewer ranks on a node");
 }
 
-static int too_many(const ct_doctor_node_t *d, ct_findings_t *out)
+static int too_many(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300], of[40] = "";
   int ranks = d->group_ranks, threads = d->group_threads, cores = d->group_cores;
@@ -102,7 +101,7 @@ static int too_many(const ct_doctor_node_t *d, ct_findings_t *out)
   return 1;
 }
 
-static int idle(const ct_doctor_node_t *d, ct_findings_t *out)
+static int idle(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
   if (d->allowed < 4 || d->cores * 2 >= d->allowed)
@@ -115,7 +114,7 @@ static int idle(const ct_doctor_node_t *d, ct_findings_t *out)
   return 1;
 }
 
-static int few_threads(const ct_doctor_node_t *d, ct_findings_t *out)
+static int few_threads(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   int from = asked_for(d);
   if (d->rank[0]->on_gpu || d->cores < 4 || d->threads * 2 >= d->cores) return 0;
@@ -128,7 +127,7 @@ static int few_threads(const ct_doctor_node_t *d, ct_findings_t *out)
 }
 
 /* Nothing keeps these ranks' threads from meeting on a core, although there are enough cores. */
-static int shared(const ct_doctor_node_t *d, ct_findings_t *out)
+static int shared(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
   if (!d->sharing) return 0;
@@ -143,7 +142,7 @@ static int shared(const ct_doctor_node_t *d, ct_findings_t *out)
 }
 
 /* Time that the cgroup gives is not seen in the mask: threads are stopped until the next period. */
-static void quota(const ct_doctor_node_t *d, ct_findings_t *out)
+static void quota(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
   double cores = d->rank[0]->machine.quota;
@@ -155,11 +154,11 @@ static void quota(const ct_doctor_node_t *d, ct_findings_t *out)
                  S(d->threads), cores, S(cores));
 }
 
-static void hyperthreads(const ct_doctor_node_t *d, ct_findings_t *out)
+static void hyperthreads(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
   for (int i = 0; i < d->n; i++) {
-    const ct_facts_t *f = d->rank[i];
+    const ct_rank_facts_t *f = d->rank[i];
     int physical = f->machine.physical;
     if (f->on_gpu || physical == 0 || f->threads <= physical || f->threads > f->machine.cores)
       continue;
@@ -174,11 +173,11 @@ static void hyperthreads(const ct_doctor_node_t *d, ct_findings_t *out)
 }
 
 /* A rank on several NUMA nodes: its memory is partly far from its threads. */
-static void numa(const ct_doctor_node_t *d, ct_findings_t *out)
+static void numa(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
   for (int i = 0; i < d->n; i++) {
-    const ct_facts_t *f = d->rank[i];
+    const ct_rank_facts_t *f = d->rank[i];
     int touched = 0, most = 0;
     for (int k = 0; k < CT_NUMA_MAX; k++) {
       touched += f->machine.numa_cores[k] > 0;
@@ -196,7 +195,7 @@ static void numa(const ct_doctor_node_t *d, ct_findings_t *out)
   }
 }
 
-void ct__doctor_cores(const ct_doctor_node_t *d, ct_findings_t *out)
+void ct__doctor_cores(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   if (d->cores == 0) return; /* the system did not tell */
   int told = too_many(d, out) || idle(d, out) || few_threads(d, out);

@@ -2,9 +2,7 @@
 #include <math.h>
 
 #include "doctor/doctor.h"
-#include "app/result.h"
-#include "base/ct_mem.h"
-#include "base/ct_text.h"
+#include "base/ct_json.h"
 
 /* null for what is not known or has no limit */
 static json_t *count_or_null(int64_t n)
@@ -12,18 +10,9 @@ static json_t *count_or_null(int64_t n)
   return n < 0 || n == CT_NO_LIMIT ? json_null() : json_integer((json_int_t)n);
 }
 
-/* With the names of files in it. */
-static json_t *words(const char *text)
-{
-  char *copy = ct_text_utf8_copy(text);
-  json_t *o = json_string(copy);
-  ct_mem_free(copy);
-  return o;
-}
-
 static json_t *text_or_null(const char *text)
 {
-  return *text ? words(text) : json_null();
+  return *text ? ct_json_words(text) : json_null();
 }
 
 /* The cores of a mask as numbers. */
@@ -35,7 +24,7 @@ static json_t *cores(const ct_machine_t *m)
   return list;
 }
 
-static json_t *rank(const ct_facts_t *f)
+static json_t *rank(const ct_rank_facts_t *f)
 {
   const ct_machine_t *m = &f->machine;
   json_t *o = json_pack("{s:i, s:s, s:i, s:i, s:o, s:i, s:i, s:i, s:i}", "rank", f->rank, "host",
@@ -59,15 +48,15 @@ static json_t *finding(const ct_finding_t *f)
 {
   static const char *const levels[] = {"ok", "note", "bad"};
   return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o}", "level", levels[f->level], "key", f->key,
-                   "host", text_or_null(f->host), "nodes", f->nodes, "what", words(f->what), "cure",
-                   text_or_null(f->cure));
+                   "host", text_or_null(f->host), "nodes", f->nodes, "what", ct_json_words(f->what),
+                   "cure", text_or_null(f->cure));
 }
 
 static json_t *directory(const ct_job_facts_t *job)
 {
   const ct_volume_t *v = &job->volume;
-  return json_pack("{s:o, s:s, s:o, s:b, s:b, s:b}", "path", words(job->dir), "type", v->type,
-                   "free", count_or_null(v->free), "writable", v->writable, "flock",
+  return json_pack("{s:o, s:s, s:o, s:b, s:b, s:b}", "path", ct_json_words(job->dir), "type",
+                   v->type, "free", count_or_null(v->free), "writable", v->writable, "flock",
                    v->writable && !v->flock_error, "fcntl", v->writable && !v->fcntl_error);
 }
 
@@ -79,12 +68,12 @@ static json_t *data(const ct_job_facts_t *job)
                    (json_int_t)d->samples, "val_samples", (json_int_t)d->val_samples, "classes",
                    (json_int_t)d->classes, "batch", (json_int_t)d->batch, "files", d->files,
                    "chunks", (json_int_t)d->blocks, "chunk_bytes", (json_int_t)d->block_bytes,
-                   "rank_bytes", (json_int_t)ct_needs_total(&job->needs), "checkpoint_bytes",
-                   (json_int_t)job->checkpoint_bytes);
+                   "rank_bytes", (json_int_t)job->data.rank_bytes, "checkpoint_bytes",
+                   (json_int_t)job->data.checkpoint_bytes);
 }
 
-int ct_doctor_json(const ct_facts_t *f, const ct_job_facts_t *job, const ct_findings_t *findings,
-                   ct_str_t *out)
+int ct_doctor_json(const ct_rank_facts_t *f, const ct_job_facts_t *job,
+                   const ct_findings_t *findings, ct_str_t *out)
 {
   json_t *ranks = json_array(), *list = json_array();
   for (int r = 0; r < job->ranks; r++)
@@ -102,7 +91,7 @@ int ct_doctor_json(const ct_facts_t *f, const ct_job_facts_t *job, const ct_find
     json_object_set_new(o, "left_s",
                         isfinite(job->left_s) && job->left_s >= 0 ? json_real(job->left_s)
                                                                   : json_null());
-  int rc = ct_result_json(o, out);
+  int rc = ct_json_add(o, out);
   json_decref(o);
   return rc;
 }

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "doctor/doctor.h"
-#include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
@@ -28,12 +27,12 @@ out:
   return rc;
 }
 
-int ct_doctor_line(const ct_doctor_node_t *nodes, const ct_job_facts_t *job, ct_str_t *out)
+int ct__doctor_line(const ct__doctor_node_t *nodes, const ct_job_facts_t *job, ct_str_t *out)
 {
   int rc = CT_OK, sharing = 0;
   range_t ranks = {0}, threads = {0}, each = {0}, together = {0};
   for (int i = 0; i < job->nodes; i++) {
-    const ct_doctor_node_t *d = &nodes[i];
+    const ct__doctor_node_t *d = &nodes[i];
     widen(&ranks, d->n);
     widen(&together, d->cores);
     sharing |= d->sharing;
@@ -55,7 +54,7 @@ out:
   return rc;
 }
 
-int ct_doctor_sentence(const ct_finding_t *f, ct_str_t *out)
+int ct__doctor_sentence(const ct_finding_t *f, ct_str_t *out)
 {
   int rc = CT_OK;
   if (f->host[0]) CT_TRY(ct_str_add(out, "%s", f->host));
@@ -67,20 +66,18 @@ out:
   return rc;
 }
 
-static int binding_line(const ct_setup_t *s, const ct_facts_t *f, const ct_job_facts_t *job)
+static int binding_line(const ct_doctor_env_t *env, const ct_rank_facts_t *f,
+                        const ct_job_facts_t *job)
 {
   int rc = CT_OK;
   ct_str_t line = {0};
-  ct_doctor_node_t *nodes = ct_mem_array(job->nodes, sizeof *nodes, "the table of nodes");
-  const ct_facts_t **order = ct_mem_array(job->ranks, sizeof *order, "the ranks of the nodes");
-  if (!nodes || !order) CT_TRY(CT_ERR_NOMEM);
-  ct_doctor_nodes(f, job, order, nodes);
-  CT_TRY(ct_doctor_line(nodes, job, &line));
-  ct_log(CT_LOG_INFO, "%s; %s: %s", line.data, s->be->name, s->be->describe(s->dev));
+  ct__doctor_nodes_t nodes;
+  CT_TRY(ct__doctor_nodes_make(f, job, &nodes));
+  CT_TRY(ct__doctor_line(nodes.node, job, &line));
+  ct_log(CT_LOG_INFO, "%s; %s: %s", line.data, env->be->name, env->be->describe(env->dev));
 out:
   ct_str_clear(&line);
-  ct_mem_free(order);
-  ct_mem_free(nodes);
+  ct__doctor_nodes_clear(&nodes);
   return rc;
 }
 
@@ -94,7 +91,7 @@ static int warn(const ct_findings_t *findings)
     const ct_finding_t *f = &findings->list[i];
     if (f->level != CT_FINDING_BAD) continue;
     ct_str_clear(&text);
-    CT_TRY(ct_doctor_sentence(f, &text));
+    CT_TRY(ct__doctor_sentence(f, &text));
     if (f->cure[0]) CT_TRY(ct_str_add(&text, "; cure: %s", f->cure));
     ct_log(CT_LOG_WARN, "%s", text.data);
     told++;
@@ -105,14 +102,14 @@ out:
   return rc;
 }
 
-static int tell(const ct_setup_t *s, const ct_facts_t *all)
+static int tell(const ct_doctor_env_t *env, const ct_rank_facts_t *all)
 {
   int rc = CT_OK;
   ct_job_facts_t *job = ct_mem_alloc(sizeof *job, "the facts of the job");
   ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "what is to be said of the job");
   if (!job || !findings) CT_TRY(CT_ERR_NOMEM);
-  ct_doctor_job(s->topo, &s->cfg, job);
-  CT_TRY(binding_line(s, all, job));
+  ct_doctor_job(env, job);
+  CT_TRY(binding_line(env, all, job));
   CT_TRY(ct_doctor_judge(all, job, findings));
   CT_TRY(warn(findings));
 out:
@@ -121,12 +118,12 @@ out:
   return rc;
 }
 
-int ct_doctor_start(const ct_setup_t *s, int threads)
+int ct_doctor_start(const ct_doctor_env_t *env)
 {
   int rc = CT_OK;
-  ct_facts_t *all = NULL;
-  CT_TRY(ct_doctor_gather(s, threads, "", 0, &all));
-  CT_TRY_ALL(s->topo, s->topo->rank == 0 ? tell(s, all) : CT_OK);
+  ct_rank_facts_t *all = NULL;
+  CT_TRY(ct_doctor_gather(env, 0, &all));
+  CT_TRY_ALL(env->topo, env->topo->rank == 0 ? tell(env, all) : CT_OK);
 out:
   ct_mem_free(all);
   return rc;

@@ -6,31 +6,28 @@
 
 #include "doctor/doctor.h"
 
-#define S(n) ((n) == 1 ? "" : "s")
-#define MIB  ((int64_t)1 << 20)
-
 /* ---- launch and versions ---- */
 
 /* The first rank that differs from rank 0 in a number; 0: none does. */
-static int first_other(const ct_facts_t *f, int ranks, size_t at)
+static int first_other(const ct_rank_facts_t *f, int ranks, size_t at)
 {
   for (int r = 1; r < ranks; r++)
     if (memcmp((const char *)&f[r] + at, (const char *)&f[0] + at, sizeof(uint64_t)) != 0) return r;
   return 0;
 }
 
-static void versions(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
+static void versions(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   static const struct {
     size_t at;
     int level;
     const char *key, *what, *cure;
-  } checks[] = {{offsetof(ct_facts_t, machine.program), CT_FINDING_BAD, "program",
+  } checks[] = {{offsetof(ct_rank_facts_t, machine.program), CT_FINDING_BAD, "program",
                  "runs another program",
                  "start the same file everywhere: name it with its path on a shared file system"},
-                {offsetof(ct_facts_t, mpi), CT_FINDING_BAD, "mpi", "has another MPI library",
+                {offsetof(ct_rank_facts_t, mpi), CT_FINDING_BAD, "mpi", "has another MPI library",
                  "load the same modules on all nodes, and check LD_LIBRARY_PATH"},
-                {offsetof(ct_facts_t, machine.libraries), CT_FINDING_NOTE, "libraries",
+                {offsetof(ct_rank_facts_t, machine.libraries), CT_FINDING_NOTE, "libraries",
                  "has other versions of some library", "compare the output of ldd on both nodes"}};
   for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
     int r = first_other(f, job->ranks, checks[i].at);
@@ -41,7 +38,7 @@ static void versions(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings
   }
 }
 
-static void clocks(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
+static void clocks(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   int far = 0;
   for (int r = 1; r < job->ranks; r++)
@@ -80,7 +77,7 @@ static void batch_job(const ct_job_facts_t *job, ct_findings_t *out)
 }
 
 /* In each step all ranks wait for the slowest. */
-static void uneven(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
+static void uneven(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   char cure[300];
   int least = 0, most = 0;
@@ -88,7 +85,7 @@ static void uneven(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t
     if (f[r].threads < f[least].threads) least = r;
     if (f[r].threads > f[most].threads) most = r;
   }
-  const ct_facts_t *a = &f[least], *b = &f[most];
+  const ct_rank_facts_t *a = &f[least], *b = &f[most];
   if (a->on_gpu || a->threads * 2 > b->threads) return;
   ct__doctor_bind(job, b->threads, cure, sizeof cure);
   ct__doctor_add(
@@ -97,7 +94,7 @@ static void uneven(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t
       a->machine.host, a->threads, S(a->threads), b->rank, b->machine.host, b->threads);
 }
 
-void ct__doctor_launch(const ct_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
+void ct__doctor_launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   versions(f, job, out);
   clocks(f, job, out);
@@ -120,10 +117,10 @@ static void space(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char a[32], b[32];
   const ct_volume_t *v = &job->volume;
-  int64_t want = 2 * (int64_t)job->checkpoint_bytes; /* a new one is written beside the last */
+  int64_t want = 2 * (int64_t)job->data.checkpoint_bytes; /* a new one is written beside the last */
   if (v->free < 0) return;
   ct_text_bytes((double)v->free, a, sizeof a);
-  ct_text_bytes((double)job->checkpoint_bytes, b, sizeof b);
+  ct_text_bytes((double)job->data.checkpoint_bytes, b, sizeof b);
   if (v->free < want || v->files == 0) {
     ct__doctor_add(out, CT_FINDING_BAD, "space", NULL,
                    "make room, or --set run.dir=SOMEWHERE_LARGER",

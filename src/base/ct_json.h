@@ -1,0 +1,14 @@
+/** \file ct_json.h  What this program adds to jansson: JSON as text of its own kind.  Layer 0.
+ * All functions are local. */
+#ifndef CT_JSON_H
+#define CT_JSON_H
+#include <jansson.h>
+
+#include "base/ct_text.h"
+
+/** A string, whatever bytes the text has: a file's name need not be UTF-8.  NULL: no memory. */
+json_t *ct_json_words(const char *text);
+/** Indented, and a newline; NULL is an object there was no memory for.  Appended.  CT_ERR_NOMEM. */
+int ct_json_add(const json_t *o, ct_str_t *out);
+
+#endif
