@@ -3,6 +3,7 @@
  *
  * Kept from forward to backward: q, k and v N x T x 3D, and what the heads give, N x T x D.  The scores,
  * which are the most memory, are computed again. */
+#include "cpu/kinds.h"
 #include "cpu/onednn/gemm.h"
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"

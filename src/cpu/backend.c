@@ -1,6 +1,8 @@
 /* The CPU backend: device, memory, a queue that works inline, and the dispatch of ops by kind. */
 #include "cpu/ct_cpu.h"
-#include "cpu/ops.h"
+#include "cpu/conv/conv.h"
+#include "cpu/kinds.h"
+#include "cpu/onednn/glue.h"
 #include "backend/ct_host.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"

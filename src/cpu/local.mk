@@ -1,15 +1,15 @@
 libctrain_a_SOURCES += \
-  %D%/ct_cpu.h %D%/ops.h %D%/backend.c %D%/storage.c %D%/linear.c %D%/lstm.c %D%/attention.c
+  %D%/ct_cpu.h %D%/kinds.h %D%/backend.c %D%/storage.c %D%/linear.c %D%/lstm.c %D%/attention.c
 # on oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/product.h %D%/onednn/product.c %D%/onednn/gemm.h %D%/onednn/gemm.c
 # ways to convolve
 libctrain_a_SOURCES += \
-  %D%/conv/conv.c %D%/conv/few_channels.h %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
+  %D%/conv/conv.h %D%/conv/conv.c %D%/conv/few_channels.h %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
   %D%/conv/few_channels_body.h %D%/conv/few_channels_avx2.c %D%/conv/few_channels_avx512.c
 # own kernels: ops, …
 libctrain_a_SOURCES += \
-  %D%/kern/act.c %D%/kern/bnorm.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
+  %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c %D%/kern/pool3.c \
   %D%/kern/reorder.c %D%/kern/tokens.c %D%/kern/update.c
 # … and their inner loops for each instruction set

@@ -4,6 +4,7 @@
  *
  * Kept from forward to backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these lie
  * sample by sample, so the rows of one step are T rows apart. */
+#include "cpu/kinds.h"
 #include "cpu/onednn/gemm.h"
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"

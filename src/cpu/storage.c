@@ -2,6 +2,8 @@
  * stored.  Around an op of float32, what it reads is cast into scratch before it runs, what it writes
  * after; weights, gradients and sums are float32 anyway. */
 #include "base/ct_err.h"
+#include "cpu/conv/conv.h"
+#include "cpu/kinds.h"
 #include "cpu/kern/loops.h"
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
-#include "cpu/ops.h"
+#include "cpu/kern/op.h"
 #include "cpu/ct_cpu.h"
 #include "tests/harness/ct_test.h"
 

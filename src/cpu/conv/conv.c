@@ -12,6 +12,7 @@
  *
  * Nothing is timed: the choice, and with it every bit of the result, is a function of the descriptor,
  * the instruction set and oneDNN's version. */
+#include "cpu/conv/conv.h"
 #include "cpu/onednn/product.h"
 #include "cpu/conv/few_channels.h"
 #include "base/ct_err.h"
@@ -33,7 +34,7 @@ static const ct_layout_t all_layouts[] = {CT_C16, CT_C8, CT_NHWC, CT_PLAIN};
 
 typedef struct conv {
   cpu__product_op_t product;
-  cpu__tiny_conv_t tiny; /* of the passes that are run by hand */
+  cpu__few_channels_t few; /* of the passes that are run by hand */
 } conv_t;
 
 /* Estimated cost in multiply-adds of each pass with each pair of layouts; INFINITY: cannot be. */
@@ -207,8 +208,8 @@ static int best(const search_t *s, int i, layouts_t outer, int by_hand, double *
 {
   int at = BY_HAND;
   *cost = INFINITY;
-  if (by_hand && outer.y == cpu__tiny_y_layout(s->dev, &s->d))
-    *cost = cpu__tiny_cost(s->dev, &s->d, 1 << i, outer.x);
+  if (by_hand && outer.y == cpu__few_channels_y_layout(s->dev, &s->d))
+    *cost = cpu__few_channels_cost(s->dev, &s->d, 1 << i, outer.x);
   for (int k = 0; k < CANDIDATES; k++) {
     double c = s->cost[i][k];
     if (candidates[k].x != outer.x) c += reorder_cost(&s->d.x);
@@ -373,7 +374,7 @@ static int add_passes(conv_t *op, const search_t *s, layouts_t outer, ct_op_info
   int rc = CT_OK, by_hand = 0, possible = s->by_hand;
   cpu__product_op_t *product = &op->product;
   cpu__md_t *weights = NULL;
-  if (possible) CT_TRY(cpu__tiny_weights(s->dev, &s->d, &weights));
+  if (possible) CT_TRY(cpu__few_channels_weights(s->dev, &s->d, &weights));
   for (int i = 0; i < PASSES; i++) {
     double cost;
     if (!is_wanted(&s->d, i)) continue;
@@ -387,7 +388,8 @@ static int add_passes(conv_t *op, const search_t *s, layouts_t outer, ct_op_info
     if (!*own) CT_TRY(cpu__md_copy(weights, own));
     by_hand |= 1 << i;
   }
-  size_t scratch = by_hand ? cpu__tiny_init(&op->tiny, s->dev, &product->head.desc, by_hand) : 0;
+  size_t scratch =
+      by_hand ? cpu__few_channels_init(&op->few, s->dev, &product->head.desc, by_hand) : 0;
   if (scratch > info->scratch) info->scratch = scratch;
 out:
   cpu__md_free(weights);
@@ -419,8 +421,8 @@ static int conv_run(ct_op_t *head, const ct_op_args_t *a)
 {
   conv_t *op = (conv_t *)head;
   ct_op_args_t rest = *a;
-  cpu__tiny_run(&op->tiny, a);
-  rest.pass &= ~op->tiny.passes;
+  cpu__few_channels_run(&op->few, a);
+  rest.pass &= ~op->few.passes;
   return cpu__product_run(head, &rest);
 }
 

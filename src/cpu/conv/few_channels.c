@@ -8,12 +8,12 @@
 
 enum { CHANNELS_MAX = 32, IMAGE_MAX = 1 << 16 /* floats: what a level-2 cache holds easily */ };
 
-static const cpu__tiny_loops_t *loops_for(const ct_dev_t *dev, int lanes)
+static const cpu__few_loops_t *loops_for(const ct_dev_t *dev, int lanes)
 {
 #ifdef __x86_64__
-  if (dev->isa == CPU__AVX512 && lanes == 16) return &cpu__tiny_avx512_16;
-  if (dev->isa == CPU__AVX512 && lanes == 8) return &cpu__tiny_avx512_8;
-  if (dev->isa == CPU__AVX2 && lanes == 8) return &cpu__tiny_avx2_8;
+  if (dev->isa == CPU__AVX512 && lanes == 16) return &cpu__few_loops_avx512_16;
+  if (dev->isa == CPU__AVX512 && lanes == 8) return &cpu__few_loops_avx512_8;
+  if (dev->isa == CPU__AVX2 && lanes == 8) return &cpu__few_loops_avx2_8;
 #else
   (void)dev;
   (void)lanes;
@@ -37,7 +37,7 @@ static int lanes_of(ct_layout_t layout)
   return layout == CT_C16 ? 16 : layout == CT_C8 ? 8 : 1;
 }
 
-ct_layout_t cpu__tiny_y_layout(const ct_dev_t *dev, const ct_op_desc_t *d)
+ct_layout_t cpu__few_channels_y_layout(const ct_dev_t *dev, const ct_op_desc_t *d)
 {
   return y_lanes(dev, d) == 16 ? CT_C16 : CT_C8;
 }
@@ -53,7 +53,7 @@ static int fits(const ct_dev_t *dev, const ct_op_desc_t *d)
   return fit && loops_for(dev, y_lanes(dev, d));
 }
 
-double cpu__tiny_cost(const ct_dev_t *dev, const ct_op_desc_t *d, int pass, ct_layout_t x)
+double cpu__few_channels_cost(const ct_dev_t *dev, const ct_op_desc_t *d, int pass, ct_layout_t x)
 {
   int data = pass == CT_BWD_DATA, lanes = data ? lanes_of(x) : y_lanes(dev, d);
   if (!fits(dev, d) || x == CT_NHWC || !loops_for(dev, lanes)) return INFINITY;
@@ -64,13 +64,14 @@ double cpu__tiny_cost(const ct_dev_t *dev, const ct_op_desc_t *d, int pass, ct_l
   return pixels * taps * read * written / (lanes == 16 ? 1 : 0.9);
 }
 
-int cpu__tiny_weights(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__md_t **out)
+int cpu__few_channels_weights(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__md_t **out)
 {
   const int64_t dims[4] = {d->y.dim[1], d->x.dim[1], d->u.conv.kernel[0], d->u.conv.kernel[1]};
   return cpu__md_new(4, dims, y_lanes(dev, d) == 16 ? CPU__O16 : CPU__O8, out);
 }
 
-size_t cpu__tiny_init(cpu__tiny_conv_t *t, const ct_dev_t *dev, const ct_op_desc_t *d, int passes)
+size_t cpu__few_channels_init(cpu__few_channels_t *t, const ct_dev_t *dev, const ct_op_desc_t *d,
+                              int passes)
 {
   int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
   t->passes = passes;
@@ -101,7 +102,7 @@ typedef struct chunk {
   float *shared, *image, *dw, *db;
 } chunk_t;
 
-static chunk_t chunk_of(const cpu__tiny_conv_t *t, const ct_op_args_t *a, int k)
+static chunk_t chunk_of(const cpu__few_channels_t *t, const ct_op_args_t *a, int k)
 {
   int64_t n = t->desc->x.dim[0], bias = t->y_groups * t->y_lanes;
   chunk_t c = {.first = n * k / t->threads, .end = n * (k + 1) / t->threads, .shared = a->scratch};
@@ -112,7 +113,7 @@ static chunk_t chunk_of(const cpu__tiny_conv_t *t, const ct_op_args_t *a, int k)
 }
 
 /* Copies the pixels of one image between x and the padded copy. */
-static void copy_inner(const cpu__tiny_conv_t *t, float *x, float *padded, int to_padded)
+static void copy_inner(const cpu__few_channels_t *t, float *x, float *padded, int to_padded)
 {
   const ct_op_desc_t *d = t->desc;
   int64_t h = d->x.dim[2], w = d->x.dim[3], top = d->u.conv.pad[0], left = d->u.conv.pad[1];
@@ -125,32 +126,32 @@ static void copy_inner(const cpu__tiny_conv_t *t, float *x, float *padded, int t
     }
 }
 
-static int is_padded(const cpu__tiny_conv_t *t)
+static int is_padded(const cpu__few_channels_t *t)
 {
   return t->desc->u.conv.pad[0] || t->desc->u.conv.pad[1];
 }
 
-static int64_t x_image(const cpu__tiny_conv_t *t)
+static int64_t x_image(const cpu__few_channels_t *t)
 {
   return t->x_groups * t->x_lanes * t->desc->x.dim[2] * t->desc->x.dim[3];
 }
 
-static int64_t y_group(const cpu__tiny_conv_t *t)
+static int64_t y_group(const cpu__few_channels_t *t)
 {
   return t->y_lanes * t->desc->y.dim[2] * t->desc->y.dim[3];
 }
 
 /* Image n of x with zeros around it; the borders of the copy are zero already. */
-static cpu__tiny_image_t padded_x(const cpu__tiny_conv_t *t, const ct_op_args_t *a, int64_t n,
-                                  const chunk_t *c)
+static cpu__few_image_t padded_x(const cpu__few_channels_t *t, const ct_op_args_t *a, int64_t n,
+                                 const chunk_t *c)
 {
   float *x = (float *)(uintptr_t)a->x + n * x_image(t);
   if (is_padded(t)) copy_inner(t, x, c->image, 1);
-  return (cpu__tiny_image_t){.data = is_padded(t) ? c->image : x,
-                             .group = t->rows * t->cols * t->x_lanes,
-                             .width = t->cols,
-                             .step = t->x_lanes,
-                             .channels = (int)t->desc->x.dim[1]};
+  return (cpu__few_image_t){.data = is_padded(t) ? c->image : x,
+                            .group = t->rows * t->cols * t->x_lanes,
+                            .width = t->cols,
+                            .step = t->x_lanes,
+                            .channels = (int)t->desc->x.dim[1]};
 }
 
 static void clear(float *p, int64_t count)
@@ -160,17 +161,17 @@ static void clear(float *p, int64_t count)
 
 /* ---- passes ------------------------------------------------------------------------------------ */
 
-static void forward(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chunk_t *c)
+static void forward(const cpu__few_channels_t *t, const ct_op_args_t *a, const chunk_t *c)
 {
   const ct_op_desc_t *d = t->desc;
   int64_t weights = t->weights / t->y_groups;
   clear(c->image, t->image);
   for (int64_t n = c->first; n < c->end; n++) {
-    cpu__tiny_t one = {.in = padded_x(t, a, n, c),
-                       .kernel = d->u.conv.kernel[0],
-                       .rows = d->y.dim[2],
-                       .cols = d->y.dim[3],
-                       .relu = d->u.conv.relu};
+    cpu__few_task_t one = {.in = padded_x(t, a, n, c),
+                           .kernel = d->u.conv.kernel[0],
+                           .rows = d->y.dim[2],
+                           .cols = d->y.dim[3],
+                           .relu = d->u.conv.relu};
     for (int64_t g = 0; g < t->y_groups; g++) {
       one.w = (float *)a->w[0] + g * weights;
       one.bias = c->shared + g * t->y_lanes;
@@ -180,7 +181,7 @@ static void forward(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chun
   }
 }
 
-static void data(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chunk_t *c)
+static void data(const cpu__few_channels_t *t, const ct_op_args_t *a, const chunk_t *c)
 {
   const ct_op_desc_t *d = t->desc;
   int64_t plane = t->rows * t->cols * t->x_lanes;
@@ -188,14 +189,14 @@ static void data(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chunk_t
   int64_t weights = d->y.dim[1] * taps * t->x_lanes;
   for (int64_t n = c->first; n < c->end; n++) {
     float *dx = (float *)a->dx + n * x_image(t), *to = is_padded(t) ? c->image : dx;
-    cpu__tiny_t one = {.in = {.data = (const float *)a->dy + n * t->y_groups * y_group(t),
-                              .group = y_group(t),
-                              .width = d->y.dim[3],
-                              .step = t->y_lanes,
-                              .channels = (int)d->y.dim[1]},
-                       .kernel = d->u.conv.kernel[0],
-                       .rows = t->rows,
-                       .cols = t->cols};
+    cpu__few_task_t one = {.in = {.data = (const float *)a->dy + n * t->y_groups * y_group(t),
+                                  .group = y_group(t),
+                                  .width = d->y.dim[3],
+                                  .step = t->y_lanes,
+                                  .channels = (int)d->y.dim[1]},
+                           .kernel = d->u.conv.kernel[0],
+                           .rows = t->rows,
+                           .cols = t->cols};
     clear(to, t->x_groups * plane);
     for (int64_t g = 0; g < t->x_groups; g++) {
       one.w = c->shared + g * weights;
@@ -206,7 +207,7 @@ static void data(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chunk_t
   }
 }
 
-static void gradient(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chunk_t *c)
+static void gradient(const cpu__few_channels_t *t, const ct_op_args_t *a, const chunk_t *c)
 {
   const ct_op_desc_t *d = t->desc;
   int64_t weights = t->weights / t->y_groups;
@@ -214,10 +215,10 @@ static void gradient(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chu
   clear(c->dw, t->weights);
   clear(c->db, t->y_groups * t->y_lanes);
   for (int64_t n = c->first; n < c->end; n++) {
-    cpu__tiny_t one = {.in = padded_x(t, a, n, c),
-                       .kernel = d->u.conv.kernel[0],
-                       .rows = d->y.dim[2],
-                       .cols = d->y.dim[3]};
+    cpu__few_task_t one = {.in = padded_x(t, a, n, c),
+                           .kernel = d->u.conv.kernel[0],
+                           .rows = d->y.dim[2],
+                           .cols = d->y.dim[3]};
     for (int64_t g = 0; g < t->y_groups; g++) {
       one.w = c->dw + g * weights;
       one.bias = c->db + g * t->y_lanes;
@@ -230,7 +231,7 @@ static void gradient(const cpu__tiny_conv_t *t, const ct_op_args_t *a, const chu
 /* ---- around the chunks -------------------------------------------------------------------------- */
 
 /* The bias with its padding, into the shared scratch. */
-static void pad_bias(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
+static void pad_bias(const cpu__few_channels_t *t, const ct_op_args_t *a)
 {
   float *to = a->scratch;
   clear(to, t->y_groups * t->y_lanes);
@@ -238,7 +239,7 @@ static void pad_bias(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
 }
 
 /* The weights as [ic / lanes][oc][kernel][kernel][lanes] into the shared scratch. */
-static void transpose_weights(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
+static void transpose_weights(const cpu__few_channels_t *t, const ct_op_args_t *a)
 {
   const ct_op_desc_t *d = t->desc;
   int64_t ic = d->x.dim[1], oc = d->y.dim[1];
@@ -253,7 +254,7 @@ static void transpose_weights(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
             w[((o / t->y_lanes * ic + c) * taps + k) * t->y_lanes + o % t->y_lanes];
 }
 
-static void add_chunks(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
+static void add_chunks(const cpu__few_channels_t *t, const ct_op_args_t *a)
 {
   float *dw = a->dw[0], *db = a->dw[1];
   int64_t biases = t->desc->u.conv.bias ? t->desc->y.dim[1] : 0;
@@ -268,8 +269,8 @@ static void add_chunks(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
   }
 }
 
-static void run_chunks(const cpu__tiny_conv_t *t, const ct_op_args_t *a,
-                       void (*pass)(const cpu__tiny_conv_t *, const ct_op_args_t *,
+static void run_chunks(const cpu__few_channels_t *t, const ct_op_args_t *a,
+                       void (*pass)(const cpu__few_channels_t *, const ct_op_args_t *,
                                     const chunk_t *))
 {
 #pragma omp parallel for schedule(static, 1)
@@ -279,7 +280,7 @@ static void run_chunks(const cpu__tiny_conv_t *t, const ct_op_args_t *a,
   }
 }
 
-void cpu__tiny_run(const cpu__tiny_conv_t *t, const ct_op_args_t *a)
+void cpu__few_channels_run(const cpu__few_channels_t *t, const ct_op_args_t *a)
 {
   int passes = t->passes & a->pass;
   if (passes & CT_FWD) {

@@ -7,9 +7,9 @@
 #    pragma GCC target("avx2,fma")
 #    pragma GCC optimize("O3", "no-predictive-commoning")
 #  endif
-#  define TINY_LANES 8
-#  define TINY_ROWS5 2
-#  define TINY_TABLE cpu__tiny_avx2_8
+#  define LANES       8
+#  define ROWS_OF_5X5 2
+#  define LOOPS_TABLE cpu__few_loops_avx2_8
 #  include "cpu/conv/few_channels_body.h"
 #  ifdef __clang__
 #    pragma clang attribute pop

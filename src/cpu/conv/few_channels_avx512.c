@@ -8,13 +8,13 @@
 #    pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
 #    pragma GCC optimize("O3", "no-predictive-commoning")
 #  endif
-#  define TINY_LANES 8
-#  define TINY_ROWS5 5
-#  define TINY_TABLE cpu__tiny_avx512_8
+#  define LANES       8
+#  define ROWS_OF_5X5 5
+#  define LOOPS_TABLE cpu__few_loops_avx512_8
 #  include "cpu/conv/few_channels_body.h"
-#  define TINY_LANES 16
-#  define TINY_ROWS5 5
-#  define TINY_TABLE cpu__tiny_avx512_16
+#  define LANES       16
+#  define ROWS_OF_5X5 5
+#  define LOOPS_TABLE cpu__few_loops_avx512_16
 #  include "cpu/conv/few_channels_body.h"
 #  ifdef __clang__
 #    pragma clang attribute pop

@@ -1,25 +1,25 @@
-/** \file conv/few_channels_body.h  The loops of conv/few_channels_loops.h for TINY_LANES channels; TINY_ROWS5 is how many rows of
- * a 5x5 kernel's gradient fit the registers; TINY_TABLE names the result.  Module-internal; may be
- * included more than once.
+/** \file conv/few_channels_body.h  The loops of conv/few_channels_loops.h, for LANES channels;
+ * ROWS_OF_5X5 is how many rows of a 5x5 kernel's gradient fit the registers; LOOPS_TABLE names the
+ * result.  Module-internal; may be included more than once.
  *
  * What is `const int` here is a constant after inlining: sums are then unrolled into registers. */
-#define TINY_PASTE_(a, b) a##_##b
-#define TINY_PASTE(a, b)  TINY_PASTE_(a, b)
-#define TINY(name)        TINY_PASTE(name, TINY_LANES)
-#define TINY_INLINE       static inline __attribute__((always_inline))
+#define PASTE_(a, b)    a##_##b
+#define PASTE(a, b)     PASTE_(a, b)
+#define FOR_LANES(name) PASTE(name, LANES)
+#define LOOP            static inline __attribute__((always_inline))
 
-typedef float TINY(vec) __attribute__((vector_size(TINY_LANES * 4), aligned(4), may_alias));
+typedef float FOR_LANES(vec) __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
 /* ---- correlate --------------------------------------------------------------------------------- */
 
 /* Some pixels of one row of out. */
-TINY_INLINE void TINY(pixels)(const cpu__tiny_t *a, const float *in, float *out, const int pixels,
-                              const int step)
+LOOP void FOR_LANES(pixels)(const cpu__few_task_t *a, const float *in, float *out, const int pixels,
+                            const int step)
 {
-  TINY(vec) sum[14], *to = (TINY(vec) *)out;
-  const TINY(vec) *w = (const TINY(vec) *)a->w;
+  FOR_LANES(vec) sum[14], *to = (FOR_LANES(vec) *)out;
+  const FOR_LANES(vec) *w = (const FOR_LANES(vec) *)a->w;
   for (int p = 0; p < pixels; p++)
-    sum[p] = *(const TINY(vec) *)a->bias;
+    sum[p] = *(const FOR_LANES(vec) *)a->bias;
   for (int c = 0; c < a->in.channels; c++) {
     const float *from = in + c / step * a->in.group + c % step;
     for (int u = 0; u < a->kernel; u++, from += a->in.width * step)
@@ -28,23 +28,23 @@ TINY_INLINE void TINY(pixels)(const cpu__tiny_t *a, const float *in, float *out,
           sum[p] += *w * from[(p + v) * step];
   }
   for (int p = 0; p < pixels; p++)
-    to[p] = a->relu ? (TINY(vec))(~(sum[p] <= 0) & (typeof(sum[p] <= 0))sum[p]) : sum[p];
+    to[p] = a->relu ? (FOR_LANES(vec))(~(sum[p] <= 0) & (typeof(sum[p] <= 0))sum[p]) : sum[p];
 }
 
 /* The last pixels of a row are computed again if they do not fill a group. */
-TINY_INLINE void TINY(all_pixels)(const cpu__tiny_t *a, const int pixels, const int step)
+LOOP void FOR_LANES(all_pixels)(const cpu__few_task_t *a, const int pixels, const int step)
 {
   for (int64_t i = 0; i < a->rows; i++)
     for (int64_t j = 0; j < a->cols; j += pixels) {
       int64_t at = j + pixels <= a->cols ? j : a->cols - pixels;
-      TINY(pixels)
-      (a, a->in.data + (i * a->in.width + at) * step, a->out + (i * a->cols + at) * TINY_LANES,
-       pixels, step);
+      FOR_LANES(pixels)
+      (a, a->in.data + (i * a->in.width + at) * step, a->out + (i * a->cols + at) * LANES, pixels,
+       step);
     }
 }
 
 /* The size of groups that costs least; 2: what a group costs besides its pixels. */
-static int TINY(best_group)(int64_t cols)
+static int FOR_LANES(best_group)(int64_t cols)
 {
   static const int sizes[] = {14, 12, 10, 8, 7, 4, 2, 1};
   int best = 1;
@@ -58,53 +58,53 @@ static int TINY(best_group)(int64_t cols)
   return best;
 }
 
-TINY_INLINE void TINY(correlate_step)(const cpu__tiny_t *a, const int step)
+LOOP void FOR_LANES(correlate_step)(const cpu__few_task_t *a, const int step)
 {
-  switch (TINY(best_group)(a->cols)) {
+  switch (FOR_LANES(best_group)(a->cols)) {
   case 14:
-    TINY(all_pixels)(a, 14, step);
+    FOR_LANES(all_pixels)(a, 14, step);
     break;
   case 12:
-    TINY(all_pixels)(a, 12, step);
+    FOR_LANES(all_pixels)(a, 12, step);
     break;
   case 10:
-    TINY(all_pixels)(a, 10, step);
+    FOR_LANES(all_pixels)(a, 10, step);
     break;
   case 8:
-    TINY(all_pixels)(a, 8, step);
+    FOR_LANES(all_pixels)(a, 8, step);
     break;
   case 7:
-    TINY(all_pixels)(a, 7, step);
+    FOR_LANES(all_pixels)(a, 7, step);
     break;
   case 4:
-    TINY(all_pixels)(a, 4, step);
+    FOR_LANES(all_pixels)(a, 4, step);
     break;
   case 2:
-    TINY(all_pixels)(a, 2, step);
+    FOR_LANES(all_pixels)(a, 2, step);
     break;
   default:
-    TINY(all_pixels)(a, 1, step);
+    FOR_LANES(all_pixels)(a, 1, step);
     break;
   }
 }
 
-static void TINY(correlate)(const cpu__tiny_t *a)
+static void FOR_LANES(correlate)(const cpu__few_task_t *a)
 {
   if (a->in.step == 1)
-    TINY(correlate_step)(a, 1);
+    FOR_LANES(correlate_step)(a, 1);
   else if (a->in.step == 8)
-    TINY(correlate_step)(a, 8);
+    FOR_LANES(correlate_step)(a, 8);
   else
-    TINY(correlate_step)(a, 16);
+    FOR_LANES(correlate_step)(a, 16);
 }
 
 /* ---- spread ------------------------------------------------------------------------------------ */
 
 /* What some pixels of in, all of whose rows matter, give to one row of out. */
-TINY_INLINE void TINY(share)(const cpu__tiny_t *a, int64_t i, int64_t j, const int pixels,
-                             const int kernel, const int step)
+LOOP void FOR_LANES(share)(const cpu__few_task_t *a, int64_t i, int64_t j, const int pixels,
+                           const int kernel, const int step)
 {
-  TINY(vec) sum[14 + 4], *to = (TINY(vec) *)a->out + i * a->cols + j;
+  FOR_LANES(vec) sum[14 + 4], *to = (FOR_LANES(vec) *)a->out + i * a->cols + j;
   int64_t first = i - kernel + 1 > 0 ? i - kernel + 1 : 0, end = a->rows - kernel + 1;
   if (end > i + 1) end = i + 1;
   for (int p = 0; p < pixels + kernel - 1; p++)
@@ -113,7 +113,7 @@ TINY_INLINE void TINY(share)(const cpu__tiny_t *a, int64_t i, int64_t j, const i
     const float *plane = a->in.data + c / step * a->in.group + c % step;
     for (int64_t r = first; r < end; r++) {
       const float *from = plane + (r * a->in.width + j) * step;
-      const TINY(vec) *w = (const TINY(vec) *)a->w + (c * kernel + i - r) * kernel;
+      const FOR_LANES(vec) *w = (const FOR_LANES(vec) *)a->w + (c * kernel + i - r) * kernel;
       for (int p = 0; p < pixels; p++)
         for (int v = 0; v < kernel; v++)
           sum[p + v] += w[v] * from[p * step];
@@ -123,41 +123,41 @@ TINY_INLINE void TINY(share)(const cpu__tiny_t *a, int64_t i, int64_t j, const i
     to[p] = sum[p];
 }
 
-TINY_INLINE void TINY(spread_as)(const cpu__tiny_t *a, const int kernel, const int step)
+LOOP void FOR_LANES(spread_as)(const cpu__few_task_t *a, const int kernel, const int step)
 {
   int64_t cols = a->cols - kernel + 1;
   for (int64_t i = 0; i < a->rows; i++) {
     int64_t j = 0;
     for (; j + 14 <= cols; j += 14)
-      TINY(share)(a, i, j, 14, kernel, step);
-    if (j + 10 <= cols) TINY(share)(a, i, j, 10, kernel, step), j += 10;
-    if (j + 8 <= cols) TINY(share)(a, i, j, 8, kernel, step), j += 8;
-    if (j + 4 <= cols) TINY(share)(a, i, j, 4, kernel, step), j += 4;
+      FOR_LANES(share)(a, i, j, 14, kernel, step);
+    if (j + 10 <= cols) FOR_LANES(share)(a, i, j, 10, kernel, step), j += 10;
+    if (j + 8 <= cols) FOR_LANES(share)(a, i, j, 8, kernel, step), j += 8;
+    if (j + 4 <= cols) FOR_LANES(share)(a, i, j, 4, kernel, step), j += 4;
     for (; j < cols; j++)
-      TINY(share)(a, i, j, 1, kernel, step);
+      FOR_LANES(share)(a, i, j, 1, kernel, step);
   }
 }
 
-static void TINY(spread)(const cpu__tiny_t *a)
+static void FOR_LANES(spread)(const cpu__few_task_t *a)
 {
   if (a->kernel == 3 && a->in.step == 8)
-    TINY(spread_as)(a, 3, 8);
+    FOR_LANES(spread_as)(a, 3, 8);
   else if (a->kernel == 3)
-    TINY(spread_as)(a, 3, 16);
+    FOR_LANES(spread_as)(a, 3, 16);
   else if (a->in.step == 8)
-    TINY(spread_as)(a, 5, 8);
+    FOR_LANES(spread_as)(a, 5, 8);
   else
-    TINY(spread_as)(a, 5, 16);
+    FOR_LANES(spread_as)(a, 5, 16);
 }
 
 /* ---- gradient ---------------------------------------------------------------------------------- */
 
 /* Some rows of the gradient of the weights of one channel. */
-TINY_INLINE void TINY(taps)(const cpu__tiny_t *a, int c, int first, const int rows,
-                            const int kernel, const int step)
+LOOP void FOR_LANES(taps)(const cpu__few_task_t *a, int c, int first, const int rows,
+                          const int kernel, const int step)
 {
-  TINY(vec) sum[25], *dw = (TINY(vec) *)a->w + (c * kernel + first) * kernel;
-  const TINY(vec) *dy = (const TINY(vec) *)a->out;
+  FOR_LANES(vec) sum[25], *dw = (FOR_LANES(vec) *)a->w + (c * kernel + first) * kernel;
+  const FOR_LANES(vec) *dy = (const FOR_LANES(vec) *)a->out;
   int64_t width = a->in.width * step;
   const float *in = a->in.data + c / step * a->in.group + c % step + first * width;
   for (int k = 0; k < rows * kernel; k++)
@@ -171,41 +171,41 @@ TINY_INLINE void TINY(taps)(const cpu__tiny_t *a, int c, int first, const int ro
     dw[k] = sum[k];
 }
 
-TINY_INLINE void TINY(gradient_step)(const cpu__tiny_t *a, const int step)
+LOOP void FOR_LANES(gradient_step)(const cpu__few_task_t *a, const int step)
 {
   for (int c = 0; c < a->in.channels; c++) {
     int u = 0;
     if (a->kernel == 3) {
-      TINY(taps)(a, c, 0, 3, 3, step);
+      FOR_LANES(taps)(a, c, 0, 3, 3, step);
       continue;
     }
-    for (; u + TINY_ROWS5 <= 5; u += TINY_ROWS5)
-      TINY(taps)(a, c, u, TINY_ROWS5, 5, step);
+    for (; u + ROWS_OF_5X5 <= 5; u += ROWS_OF_5X5)
+      FOR_LANES(taps)(a, c, u, ROWS_OF_5X5, 5, step);
     for (; u < 5; u++)
-      TINY(taps)(a, c, u, 1, 5, step);
+      FOR_LANES(taps)(a, c, u, 1, 5, step);
   }
 }
 
-static void TINY(gradient)(const cpu__tiny_t *a)
+static void FOR_LANES(gradient)(const cpu__few_task_t *a)
 {
-  TINY(vec) sum = *(const TINY(vec) *)a->bias;
+  FOR_LANES(vec) sum = *(const FOR_LANES(vec) *)a->bias;
   for (int64_t i = 0; i < a->rows * a->cols; i++)
-    sum += ((const TINY(vec) *)a->out)[i];
-  *(TINY(vec) *)a->bias = sum;
+    sum += ((const FOR_LANES(vec) *)a->out)[i];
+  *(FOR_LANES(vec) *)a->bias = sum;
   if (a->in.step == 1)
-    TINY(gradient_step)(a, 1);
+    FOR_LANES(gradient_step)(a, 1);
   else if (a->in.step == 8)
-    TINY(gradient_step)(a, 8);
+    FOR_LANES(gradient_step)(a, 8);
   else
-    TINY(gradient_step)(a, 16);
+    FOR_LANES(gradient_step)(a, 16);
 }
 
-const cpu__tiny_loops_t TINY_TABLE = {
-    .correlate = TINY(correlate),
-    .spread = TINY(spread),
-    .gradient = TINY(gradient),
+const cpu__few_loops_t LOOPS_TABLE = {
+    .correlate = FOR_LANES(correlate),
+    .spread = FOR_LANES(spread),
+    .gradient = FOR_LANES(gradient),
 };
 
-#undef TINY_LANES
-#undef TINY_ROWS5
-#undef TINY_TABLE
+#undef LANES
+#undef ROWS_OF_5X5
+#undef LOOPS_TABLE

@@ -4,41 +4,42 @@
  * one by one.  So only the written side is padded to whole vectors, and layers of 1 to 16 channels, of
  * which oneDNN pads both sides, run at most of the processor's speed.  The loops are written once, in
  * conv/few_channels_body.h, and compiled for each instruction set in few_channels_*.c. */
-#ifndef CT_TINY_LOOPS_H
-#define CT_TINY_LOOPS_H
+#ifndef CT_CPU_FEW_CHANNELS_LOOPS_H
+#define CT_CPU_FEW_CHANNELS_LOOPS_H
 #include <stdint.h>
 
 /** One image that is read number by number.  Channel c of pixel (i, j) lies at
  * c / step * group + (i * width + j) * step + c % step; step is 1, 8 or 16. */
-typedef struct cpu__tiny_image {
+typedef struct cpu__few_image {
   const float *data;
   int64_t group, width;
   int step, channels;
-} cpu__tiny_image_t;
+} cpu__few_image_t;
 
 /** What a loop works on.  The kernel is 3 or 5 wide and high; w, bias and the other image are of one
  * vector of channels, that image densely: (i * cols + j) * lanes. */
-typedef struct cpu__tiny {
-  cpu__tiny_image_t in;
+typedef struct cpu__few_task {
+  cpu__few_image_t in;
   int kernel;
   float *w;           /**< [in.channels][kernel][kernel][lanes]; gradient: added to */
   float *bias;        /**< gradient: of the bias, added to */
   float *out;         /**< gradient: only read */
   int64_t rows, cols; /**< of out */
   int relu;
-} cpu__tiny_t;
+} cpu__few_task_t;
 
-typedef struct cpu__tiny_loops {
+typedef struct cpu__few_loops {
   /** out[i][j] = bias + sum over c, u, v of in[c][i + u][j + v] * w[c][u][v], then ReLU if asked. */
-  void (*correlate)(const cpu__tiny_t *a);
+  void (*correlate)(const cpu__few_task_t *a);
   /** out[i + u][j + v] += in[c][i][j] * w[c][u][v] over all c, i, j, u, v; in has rows - kernel + 1
    * rows. */
-  void (*spread)(const cpu__tiny_t *a);
+  void (*spread)(const cpu__few_task_t *a);
   /** w[c][u][v] += sum over i, j of out[i][j] * in[c][i + u][j + v]; bias += sum of out. */
-  void (*gradient)(const cpu__tiny_t *a);
-} cpu__tiny_loops_t;
+  void (*gradient)(const cpu__few_task_t *a);
+} cpu__few_loops_t;
 
 /** For 8 and for 16 lanes. */
-extern const cpu__tiny_loops_t cpu__tiny_avx2_8, cpu__tiny_avx512_8, cpu__tiny_avx512_16;
+extern const cpu__few_loops_t cpu__few_loops_avx2_8, cpu__few_loops_avx512_8,
+    cpu__few_loops_avx512_16;
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/ct_err.h"
-#include "cpu/kern/bnorm.h"
+#include "cpu/kern/bnorm_stats.h"
 
 /* Where channels are innermost an "image" of the tiling is a strip of pixels: no more of them
  * than this, and at least so many pixels each. */

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/kern/bnorm.h"
+#include "cpu/kern/bnorm_stats.h"
 
 /* Of each lane: elements, their mean, and the sum of their squared deviations from it. */
 typedef struct moments {

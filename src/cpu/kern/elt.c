@@ -1,5 +1,5 @@
-/* Elementwise kernels: ReLU and addition.  Layouts do not matter: the padding is computed along,
- * and 0 stays 0. */
+/* Elementwise kernels: ReLU and addition, and the sums of columns that are the gradient of a bias.
+ * Layouts do not matter: the padding is computed along, and 0 stays 0. */
 #include <stdio.h>
 
 #include "base/ct_err.h"
@@ -42,6 +42,22 @@ static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
     cpu__part_t p = cpu__part(count, parts, k);
     loops->add_bwd(p.count, cpu__at(y, p.first, t), cpu__at(a->dy, p.first, t),
                    cpu__at(a->dy2, p.first, t), cpu__at(a->dx, p.first, t), stream);
+  }
+}
+
+void cpu__column_sums(int64_t rows, int64_t columns, const float *x, float *sums)
+{
+  enum { WIDE = 16 };
+
+#pragma omp parallel for if (rows * columns > CPU__PARALLEL_MIN) schedule(static)
+  for (int64_t at = 0; at < columns; at += WIDE) {
+    double sum[WIDE] = {0};
+    int n = columns - at < WIDE ? (int)(columns - at) : WIDE;
+    for (int64_t r = 0; r < rows; r++)
+      for (int j = 0; j < n; j++)
+        sum[j] += x[r * columns + at + j];
+    for (int j = 0; j < n; j++)
+      sums[at + j] = (float)sum[j];
   }
 }
 

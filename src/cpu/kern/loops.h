@@ -11,7 +11,7 @@
 #include <string.h>
 #include "backend/ct_dropout.h"
 #include "backend/ct_update.h"
-#include "cpu/ops.h"
+#include "cpu/kern/op.h"
 
 /** Most floats of a vector. */
 #define CPU__LANES_MAX 16

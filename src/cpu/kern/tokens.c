@@ -1,6 +1,5 @@
 /* Into and out of sequences N x T x D: patches to tokens, and the choice of one place. */
-#include "cpu/onednn/gemm.h"
-#include "cpu/ops.h"
+#include "cpu/kern/op.h"
 #include "base/ct_err.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "cpu/onednn/gemm.h"
 #include "base/ct_err.h"
-#include "cpu/ops.h"
+#include "cpu/kern/op.h"
 #include <dnnl.h>
 #include <omp.h>
 #include <string.h>
@@ -37,20 +37,4 @@ int cpu__dense_data(cpu__dense_t d, const float *dy, const float *w, float *dx)
 int cpu__dense_param(cpu__dense_t d, const float *x, const float *dy, float *dw)
 {
   return cpu__gemm('T', 'N', d.out, d.in, d.rows, 1, dy, d.out, x, d.in, 0, dw, d.in);
-}
-
-void cpu__column_sums(int64_t rows, int64_t columns, const float *x, float *sums)
-{
-  enum { WIDE = 16 };
-
-#pragma omp parallel for if (rows * columns > CPU__PARALLEL_MIN) schedule(static)
-  for (int64_t at = 0; at < columns; at += WIDE) {
-    double sum[WIDE] = {0};
-    int n = columns - at < WIDE ? (int)(columns - at) : WIDE;
-    for (int64_t r = 0; r < rows; r++)
-      for (int j = 0; j < n; j++)
-        sum[j] += x[r * columns + at + j];
-    for (int j = 0; j < n; j++)
-      sums[at + j] = (float)sum[j];
-  }
 }

@@ -20,7 +20,4 @@ int cpu__dense_forward(cpu__dense_t d, const float *x, const float *w, int add, 
 int cpu__dense_data(cpu__dense_t d, const float *dy, const float *w, float *dx);
 int cpu__dense_param(cpu__dense_t d, const float *x, const float *dy, float *dw);
 
-/** Hot.  Sums over the rows of x [rows, columns], in double and in the order of the rows. */
-void cpu__column_sums(int64_t rows, int64_t columns, const float *x, float *sums);
-
 #endif

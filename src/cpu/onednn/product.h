@@ -2,7 +2,8 @@
  * primitives between x, w and y.  Module-internal. */
 #ifndef CT_CPU_PRODUCT_H
 #define CT_CPU_PRODUCT_H
-#include "cpu/ops.h"
+#include "cpu/kern/op.h"
+#include "cpu/onednn/glue.h"
 
 /** One pass: the primitive, and a reorder for each tensor that the primitive takes in another format
  * than the graph or the parameter arena holds it in. */

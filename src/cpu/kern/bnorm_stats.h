@@ -1,9 +1,7 @@
-/** \file kern/bnorm.h  Batch normalisation: what its two files share.  Module-internal.
- *
- * kern/bnorm.c cuts tensors into tiles and goes through them; kern/bnorm_stats.c makes of the sums of the
- * tiles what is to be done to each channel. */
-#ifndef CT_KERN_BNORM_H
-#define CT_KERN_BNORM_H
+/** \file kern/bnorm_stats.h  The statistics of batch normalisation: what is to be done to each channel,
+ * from the sums of the tiles that kern/bnorm.c cuts a tensor into.  Module-internal. */
+#ifndef CT_KERN_BNORM_STATS_H
+#define CT_KERN_BNORM_STATS_H
 #include "cpu/kern/loops.h"
 
 typedef struct cpu__bnorm {

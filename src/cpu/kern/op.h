@@ -1,12 +1,11 @@
-/** \file ops.h  What the files of the CPU backend share.  Module-internal.
+/** \file kern/op.h  What an op of the CPU backend is, and what all its files share.  Module-internal.
  *
- * backend.c owns the device and dispatches each op by its kind to one of the tables below; a kind
- * lives in one file: what is mostly products on oneDNN (conv/conv.c, linear.c, …), the rest by hand
- * (folder kern).  To add a kind, write its table and add it to the list in backend.c. */
-#ifndef CT_CPU_OPS_H
-#define CT_CPU_OPS_H
+ * The backend (cpu/backend.c) owns the device and dispatches each op by its kind to a table of the
+ * type below; a kind lives in one file: what is mostly products on top (conv/conv.c, linear.c, …), the
+ * rest by hand in this folder.  To add a kind, write its table and add it to the list in backend.c. */
+#ifndef CT_KERN_OP_H
+#define CT_KERN_OP_H
 #include "backend/ct_backend.h"
-#include "cpu/onednn/glue.h"
 
 /** Instruction sets that own kernels are written for, each including those before it.  The one to use
  * is dev->isa: what the processor has, limited by oneDNN's variable ONEDNN_MAX_CPU_ISA, so that one
@@ -23,7 +22,7 @@ struct ct_dev {
   int conv_direct;
   cpu__isa_t isa;
   double bf16_rate; /**< speed of oneDNN's products of bfloat16 against those of float32; 0: none */
-  cpu__dnnl_t *dnnl;
+  struct cpu__dnnl *dnnl; /**< folder onednn */
   char describe[96];
 };
 
@@ -61,21 +60,15 @@ struct cpu__op_kind {
   int (*unpack)(ct_op_t *op, int param, const void *own, float *plain);
 };
 
-extern const cpu__op_kind_t cpu__conv, cpu__linear;    /* conv/conv.c, linear.c */
-extern const cpu__op_kind_t cpu__lstm, cpu__attention; /* lstm.c, attention.c */
-extern const cpu__op_kind_t cpu__storage;              /* storage.c: around one of these */
-extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
-    cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens,
-    cpu__select;                                               /* folder kern */
-extern const cpu__op_kind_t cpu__pool3, cpu__act, cpu__concat; /* folder kern */
-
-/** Local.  A new op of a kind, prepared; freed by cpu__op_free(), which takes NULL. */
-int cpu__op_new(const cpu__op_kind_t *kind, ct_dev_t *dev, const ct_op_desc_t *d,
-                const ct_op_t *like, ct_op_t **out, ct_op_info_t *info);
-void cpu__op_free(ct_op_t *op);
+/* The kinds of this folder. */
+extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__pool3, cpu__dropout,
+    cpu__reorder, cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens,
+    cpu__select, cpu__act, cpu__concat;
 
 /** ReLU in place. */
 void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x);
+/** Hot.  Sums over the rows of x [rows, columns], in double and in the order of the rows. */
+void cpu__column_sums(int64_t rows, int64_t columns, const float *x, float *sums);
 
 /** An activation as n x groups x inner x lanes elements, whatever its layout: channel c lies in group
  * c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C lanes;

@@ -1,0 +1,14 @@
+/** \file kinds.h  The kinds of op that are made of others or of products.  Module-internal. */
+#ifndef CT_CPU_KINDS_H
+#define CT_CPU_KINDS_H
+#include "cpu/kern/op.h"
+
+extern const cpu__op_kind_t cpu__linear, cpu__lstm, cpu__attention;
+extern const cpu__op_kind_t cpu__storage; /* around a convolution or a linear op */
+
+/** Local.  A new op of a kind, prepared; freed by cpu__op_free(), which takes NULL. */
+int cpu__op_new(const cpu__op_kind_t *kind, ct_dev_t *dev, const ct_op_desc_t *d,
+                const ct_op_t *like, ct_op_t **out, ct_op_info_t *info);
+void cpu__op_free(ct_op_t *op);
+
+#endif
