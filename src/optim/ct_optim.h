@@ -6,7 +6,7 @@
  * schedule.c  the learning rate over time
  * plateau.c   reduce-on-plateau
  * scaler.c    dynamic loss scaling
- * used.c      options that a kind does not have */
+ * kinds.c     options that a kind does not have */
 #ifndef CT_OPTIM_H
 #define CT_OPTIM_H
 #include "backend/ct_backend.h"

@@ -1,4 +1,5 @@
-/* Which parameter belongs to which group. */
+/* Which parameter belongs to which group. Parameters with the same numbers are one group, whatever
+ * entries named them: an update then runs over stretches of the arena as long as possible. */
 #include "optim/ct_optim.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "optim/optim_internal.h"
+#include "optim/kinds.h"
 
 /* One entry of optim.groups. */
 typedef struct entry {

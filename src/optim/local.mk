@@ -1,2 +1,2 @@
 libctrain_a_SOURCES += \
-  %D%/ct_optim.h %D%/optim_internal.h %D%/used.c %D%/optim.c %D%/groups.c %D%/schedule.c %D%/plateau.c %D%/scaler.c
+  %D%/ct_optim.h %D%/kinds.h %D%/kinds.c %D%/optim.c %D%/groups.c %D%/schedule.c %D%/plateau.c %D%/scaler.c

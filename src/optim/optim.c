@@ -1,9 +1,11 @@
+/* Optimizers: options -> the numbers of one update. The arithmetic is that of the rules in
+ * backend/ct_rules.h, several kinds to a rule; what differs between them are these numbers. */
 #include "optim/ct_optim.h"
 
 #include <math.h>
 
 #include "base/ct_err.h"
-#include "optim/optim_internal.h"
+#include "optim/kinds.h"
 
 enum { SGD, ADAM, ADAMW, RMSPROP, LARS, LAMB, KINDS };
 
@@ -51,25 +53,26 @@ int ct__optim_has_betas(const ct_optim_opts_t *o)
 /* ---- checks ---- */
 
 enum {
-  MOMENTA = CT__KIND(SGD) | CT__KIND(LARS),
-  BETAS = CT__KIND(ADAM) | CT__KIND(ADAMW) | CT__KIND(LAMB)
+  MOMENTA = CT__OPTIM_KIND(SGD) | CT__OPTIM_KIND(LARS),
+  BETAS = CT__OPTIM_KIND(ADAM) | CT__OPTIM_KIND(ADAMW) | CT__OPTIM_KIND(LAMB)
 };
 
-static const ct__used_t used[] = {{"momentum", MOMENTA | CT__KIND(RMSPROP)},
-                                  {"dampening", MOMENTA},
-                                  {"nesterov", MOMENTA},
-                                  {"beta1", BETAS},
-                                  {"beta2", BETAS},
-                                  {"alpha", CT__KIND(RMSPROP)},
-                                  {"centered", CT__KIND(RMSPROP)},
-                                  {"eps", BETAS | CT__KIND(RMSPROP) | CT__KIND(LARS)},
-                                  {"trust", CT__KIND(LARS)},
-                                  {NULL, 0}};
+static const ct__optim_only_t only[] = {
+    {"momentum", MOMENTA | CT__OPTIM_KIND(RMSPROP)},
+    {"dampening", MOMENTA},
+    {"nesterov", MOMENTA},
+    {"beta1", BETAS},
+    {"beta2", BETAS},
+    {"alpha", CT__OPTIM_KIND(RMSPROP)},
+    {"centered", CT__OPTIM_KIND(RMSPROP)},
+    {"eps", BETAS | CT__OPTIM_KIND(RMSPROP) | CT__OPTIM_KIND(LARS)},
+    {"trust", CT__OPTIM_KIND(LARS)},
+    {NULL, 0}};
 
 int ct_optim_check(const ct_optim_opts_t *o)
 {
   int rc = CT_OK;
-  CT_TRY(ct__optim_check_used(ct_optim_rows, o, used, o->kind, "optim"));
+  CT_TRY(ct__optim_check_only(ct_optim_rows, o, only, o->kind, "optim"));
   if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
     CT_FAIL(
         CT_ERR_USAGE,

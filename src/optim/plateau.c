@@ -1,4 +1,5 @@
-/* torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min", threshold_mode="rel"), as a factor. */
+/* torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min", threshold_mode="rel"), as a factor: a rate
+ * then stays a pure function of the step, and the factor is what a checkpoint keeps. */
 #include "optim/ct_optim.h"
 
 #include <math.h>

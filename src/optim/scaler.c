@@ -1,4 +1,5 @@
-/* Dynamic loss scaling. */
+/* Dynamic loss scaling: float16 has no room for small gradients, so the loss is scaled up until
+ * they overflow now and then; a step that did is skipped. */
 #include "optim/ct_optim.h"
 
 #include <math.h>

@@ -1,9 +1,11 @@
+/* The learning rate over time, as a pure function of the step: a run that is resumed, at any number
+ * of ranks, has the rate of one that was never stopped. */
 #include "optim/ct_optim.h"
 
 #include <math.h>
 
 #include "base/ct_err.h"
-#include "optim/optim_internal.h"
+#include "optim/kinds.h"
 
 /** Where a step stands after the warm-up. */
 typedef struct point {
@@ -143,31 +145,32 @@ const ct_opt_t ct_schedule_rows[] = {
     CT_OPT_END};
 
 enum {
-  CYCLE = CT__KIND(KIND_one_cycle),
-  PLATEAU = CT__KIND(KIND_plateau),
-  STEPS = CT__KIND(KIND_step) | CT__KIND(KIND_multistep) | CT__KIND(KIND_exponential) | PLATEAU,
-  LOWEST = CT__KIND(KIND_cosine) | CT__KIND(KIND_polynomial) | PLATEAU
+  CYCLE = CT__OPTIM_KIND(KIND_one_cycle),
+  PLATEAU = CT__OPTIM_KIND(KIND_plateau),
+  STEPS = CT__OPTIM_KIND(KIND_step) | CT__OPTIM_KIND(KIND_multistep) |
+          CT__OPTIM_KIND(KIND_exponential) | PLATEAU,
+  LOWEST = CT__OPTIM_KIND(KIND_cosine) | CT__OPTIM_KIND(KIND_polynomial) | PLATEAU
 };
 
-static const ct__used_t used[] = {{"step_epochs", CT__KIND(KIND_step)},
-                                  {"gamma", STEPS},
-                                  {"milestones", CT__KIND(KIND_multistep)},
-                                  {"min_lr", LOWEST},
-                                  {"power", CT__KIND(KIND_polynomial)},
-                                  {"pct_start", CYCLE},
-                                  {"div_factor", CYCLE},
-                                  {"final_div_factor", CYCLE},
-                                  {"cycle_momentum", CYCLE},
-                                  {"base_momentum", CYCLE},
-                                  {"max_momentum", CYCLE},
-                                  {"patience", PLATEAU},
-                                  {"threshold", PLATEAU},
-                                  {NULL, 0}};
+static const ct__optim_only_t only[] = {{"step_epochs", CT__OPTIM_KIND(KIND_step)},
+                                        {"gamma", STEPS},
+                                        {"milestones", CT__OPTIM_KIND(KIND_multistep)},
+                                        {"min_lr", LOWEST},
+                                        {"power", CT__OPTIM_KIND(KIND_polynomial)},
+                                        {"pct_start", CYCLE},
+                                        {"div_factor", CYCLE},
+                                        {"final_div_factor", CYCLE},
+                                        {"cycle_momentum", CYCLE},
+                                        {"base_momentum", CYCLE},
+                                        {"max_momentum", CYCLE},
+                                        {"patience", PLATEAU},
+                                        {"threshold", PLATEAU},
+                                        {NULL, 0}};
 
 int ct_schedule_check(const ct_schedule_opts_t *s)
 {
   int rc = CT_OK;
-  CT_TRY(ct__optim_check_used(ct_schedule_rows, s, used, s->kind, "schedule"));
+  CT_TRY(ct__optim_check_only(ct_schedule_rows, s, only, s->kind, "schedule"));
   if (s->kind == KIND_multistep && !s->milestones.n)
     CT_FAIL(CT_ERR_USAGE, "schedule.kind multistep needs schedule.milestones, such as [30, 60]");
   for (int i = 0; i < s->milestones.n; i++)

@@ -1,4 +1,6 @@
-/* Where each parameter lies: trained ones, then frozen ones that backward writes gradients of, then the rest. */
+/* Where each parameter lies: trained ones, then frozen ones that backward writes gradients of, then
+ * the rest. So the gradients, the optimizer's states and what is sent are one stretch from the
+ * start of the arena, and backward fills it from one end. */
 #include "plan/ct_plan.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
@@ -7,7 +9,7 @@
 
 #define ALIGN 64
 
-typedef enum { TRAINED, WRITTEN, FROZEN, BUFFER, PARTS } part_t;
+typedef enum { TRAINED, WRITTEN, FROZEN, BUFFER } zone_t;
 
 static size_t rounded(size_t bytes)
 {
@@ -15,35 +17,35 @@ static size_t rounded(size_t bytes)
 }
 
 /* WRITTEN: frozen, but in a layer that is partly trained, whose backward knows no difference. */
-static part_t part_of(const ct_plan_t *p, const ct_param_t *par)
+static zone_t zone_of(const ct_plan_t *p, const ct_param_t *par)
 {
   if (par->spec.buffer) return BUFFER;
   if (!par->frozen) return TRAINED;
   return p->op[p->layer_op[par->layer]].trained ? WRITTEN : FROZEN;
 }
 
-static void map_param(const ct_plan_t *p, ct_arena_map_t *m, int i, part_t part)
+static void map_param(const ct_plan_t *p, ct_arena_map_t *m, int i, zone_t zone)
 {
   const ct_param_t *par = &p->graph->param[i];
   const ct_op_info_t *info = &p->op[p->layer_op[par->layer]].info;
-  size_t *end = part == BUFFER ? &m->buffer_bytes : &m->weight_bytes;
-  m->bytes[i] = part == BUFFER ? (size_t)par->count * sizeof(float) : info->param_bytes[par->slot];
+  size_t *end = zone == BUFFER ? &m->buffer_bytes : &m->weight_bytes;
+  m->bytes[i] = zone == BUFFER ? (size_t)par->count * sizeof(float) : info->param_bytes[par->slot];
   m->offset[i] = *end;
   *end += rounded(m->bytes[i]);
-  if (part == TRAINED) m->order[m->trained++] = i;
-  if (part != BUFFER) m->layout = ct_hash_int((int64_t)info->param_layout, m->layout);
+  if (zone == TRAINED) m->order[m->trained++] = i;
+  if (zone != BUFFER) m->layout = ct_hash_int((int64_t)info->param_layout, m->layout);
   m->layout = ct_hash_int((int64_t)m->bytes[i], m->layout);
 }
 
 /* Backward finishes the last op's gradients first. */
-static void map_part(const ct_plan_t *p, ct_arena_map_t *m, part_t part)
+static void map_zone(const ct_plan_t *p, ct_arena_map_t *m, zone_t zone)
 {
   const ct_graph_t *g = p->graph;
   for (int o = p->ops - 1; o >= 0; o--)
     for (int i = 0; i < g->params; i++)
       if (p->op[o].layer >= 0 && g->param[i].layer == p->op[o].layer &&
-          part_of(p, &g->param[i]) == part)
-        map_param(p, m, i, part);
+          zone_of(p, &g->param[i]) == zone)
+        map_param(p, m, i, zone);
 }
 
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *m)
@@ -58,12 +60,12 @@ int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *m)
     ct_arena_map_clear(m);
     return CT_ERR_NOMEM;
   }
-  map_part(p, m, TRAINED);
+  map_zone(p, m, TRAINED);
   m->trained_bytes = m->weight_bytes;
-  map_part(p, m, WRITTEN);
+  map_zone(p, m, WRITTEN);
   m->gradient_bytes = m->weight_bytes;
-  map_part(p, m, FROZEN);
-  map_part(p, m, BUFFER);
+  map_zone(p, m, FROZEN);
+  map_zone(p, m, BUFFER);
   return CT_OK;
 }
 

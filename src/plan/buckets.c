@@ -1,6 +1,10 @@
+/* Slices of the gradient arena that are sent while backward goes on. They are cut at parameters, in
+ * the order in which backward finishes these, and are alike on all ranks: each knows what the
+ * others send. */
 #include "plan/ct_plan.h"
 
-/* The work that finishes the gradients of a layer.  A batchnorm with SyncBN has them with its sums. */
+/* The work that finishes the gradients of a layer.  A batchnorm with SyncBN has them with its sums.
+ */
 static int finished_by(const ct_plan_t *p, int layer)
 {
   for (int i = p->works - 1; i > p->loss_work; i--)

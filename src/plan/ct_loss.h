@@ -1,4 +1,5 @@
-/** \file ct_loss.h  Section `loss` of the configuration, and what it comes to.  Layer 3.  All local. */
+/** \file ct_loss.h  Section `loss` of the configuration, and what it comes to.  Layer 3.  All
+ * local. */
 #ifndef CT_LOSS_H
 #define CT_LOSS_H
 #include "backend/ct_op.h"
@@ -14,16 +15,16 @@ typedef struct ct_loss_opts {
 } ct_loss_opts_t;
 extern const ct_opt_t ct_loss_rows[];
 
-/** Options -> what an op is told.  \a has_targets: the data has real-valued targets; else MSE, L1 and BCE are of
- * labels as one-hot.  CT_ERR_USAGE names the key: one that the kind of loss does not have, or an ignore_index
- * that is no number. */
+/** Options -> what an op is told.  \a has_targets: the data has real-valued targets; else MSE, L1
+ * and BCE are of labels as one-hot.  CT_ERR_USAGE names the key: one that the kind of loss does not
+ * have, or an ignore_index that is no number. */
 int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
-/** The options against model and data.  \a outputs: model.classes; \a targets: real-valued targets of a
- * sample, 0 if it has a label.  CT_ERR_USAGE names the key, or the layer where cross-entropy
+/** The options against model and data.  \a outputs: model.classes; \a targets: real-valued targets
+ * of a sample, 0 if it has a label.  CT_ERR_USAGE names the key, or the layer where cross-entropy
  * is of a model whose output is not N x classes. */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets);
-/** The weights of the classes as an op takes them into out[o->class_weights.n]; returns how many: 0 if
- * there are none. */
+/** The weights of the classes as an op takes them into out[o->class_weights.n]; returns how many: 0
+ * if there are none. */
 int ct_loss_class_weights(const ct_loss_opts_t *o, float *out);
 
 #endif

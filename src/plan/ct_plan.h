@@ -1,16 +1,16 @@
 /** \file ct_plan.h  From a model to work: which ops run in which order on which bytes.  Layer 3.
  *
  * A plan is made once for (model, local batch, training or not) and then run without deciding or
- * allocating anything.  It is made in four passes, a file each:
+ * allocating anything.  It is made in five passes, a file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
  *   precision.c which tensors are of the low type of mixed precision                 (device)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
- *   schedule.c  the works of forward and backward                                    (pure)
- *   place.c     life times, in-place sharing, an offset in one arena for each tensor (pure)
+ *   works.c     the works of forward and backward                                    (pure)
+ *   offsets.c   life times, in-place sharing, an offset in one arena for each tensor (pure)
  *
- * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the slices that travel
- * during backward (pure). */
+ * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the slices that
+ * travel during backward (pure). */
 #ifndef CT_PLAN_H
 #define CT_PLAN_H
 #include "backend/ct_backend.h"
@@ -40,18 +40,19 @@ typedef struct ct_plan_op {
   ct_op_info_t info;
 } ct_plan_op_t;
 
-/** One run of one op.  Members are values, -1 where the op does not take it.  A batchnorm with SyncBN has a
- * work with the pass CT_FWD_STATS (CT_BWD_STATS) before its CT_FWD (CT_BWD_DATA); between the two the
- * caller sums ct_bind_t.stats over the group.  All plans of a model have the same of them in the same order. */
+/** One run of one op.  Members are values, -1 where the op does not take it.  A batchnorm with
+ * SyncBN has a work with the pass CT_FWD_STATS (CT_BWD_STATS) before its CT_FWD (CT_BWD_DATA);
+ * between the two the caller sums ct_bind_t.stats over the group.  All plans of a model have the
+ * same of them in the same order. */
 typedef struct ct_work {
   int op, pass;
   int x, x2, y, dy, dy2, dx, dx2;
 } ct_work_t;
 
-/** Where each parameter lies: made by the first plan of a model, equal on all ranks.  Trained ones lie
- * in the order in which backward finishes their gradients, each on a 64-byte boundary; then the frozen
- * ones of layers that are partly trained (backward writes their gradients too, and nobody reads them);
- * then the other frozen ones. */
+/** Where each parameter lies: made by the first plan of a model, equal on all ranks.  Trained ones
+ * lie in the order in which backward finishes their gradients, each on a 64-byte boundary; then the
+ * frozen ones of layers that are partly trained (backward writes their gradients too, and nobody
+ * reads them); then the other frozen ones. */
 typedef struct ct_arena_map {
   int params;
   size_t *offset;      /**< per graph parameter, bytes; in the weight arena, or the buffer arena */
@@ -102,9 +103,9 @@ typedef struct ct_plan {
   size_t scratch_bytes;
 } ct_plan_t;
 
-/** Local.  \a like: a plan of the same model and device whose parameter layouts are taken over, or NULL.
- * CT_ERR_UNSUP names the layer and what the backend cannot do; CT_ERR_USAGE for training a model
- * without parameters. */
+/** Local.  \a like: a plan of the same model and device whose parameter layouts are taken over, or
+ * NULL. CT_ERR_UNSUP names the layer and what the backend cannot do; CT_ERR_USAGE for training a
+ * model without parameters. */
 int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
                  const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out);
 void ct_plan_free(ct_plan_t *p);
@@ -113,8 +114,9 @@ void ct_plan_free(ct_plan_t *p);
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
 void ct_arena_map_clear(ct_arena_map_t *m);
 
-/** Pure.  Cuts [0, trained_bytes) into buckets of at least \a bucket_bytes (the last may be smaller), at
- * parameter boundaries; bucket[cap]; returns how many, at least 1 if anything is trained. */
+/** Pure.  Cuts [0, trained_bytes) into buckets of at least \a bucket_bytes (the last may be
+ * smaller), at parameter boundaries; bucket[cap]; returns how many, at least 1 if anything is
+ * trained. */
 int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_bytes, int cap,
                     ct_bucket_t *bucket);
 
@@ -146,33 +148,5 @@ int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t 
 
 /** The value in whose memory \a v lies: itself, or what it shares in place. */
 int ct_plan_root(const ct_plan_t *p, int v);
-
-/* ---- the passes, shared between the files of this folder and the tests ---- */
-
-/** Pure.  An empty plan with the network's input as value 0. */
-ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o);
-/** Pure.  Ops with descriptors, fused; their values have no layout yet. */
-int ct__plan_lower(ct_plan_t *p);
-/** Mixed precision (o.compute): sets the dtypes of all descriptors and values by what the backend supports,
- * and puts casts (REORDER) where they change.  CT_ERR_UNSUP names a layer that must not fall back to
- * float32. */
-int ct__plan_precision(ct_plan_t *p);
-/** Layouts, reorders between them, prepared ops. */
-int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
-/** Pure.  Works; appends the helper ops that backward needs (ReLU masks, gradient sums), unprepared. */
-int ct__plan_schedule(ct_plan_t *p);
-/** Prepares what ct__plan_schedule() appended. */
-int ct__plan_prepare_helpers(ct_plan_t *p);
-/** Pure.  Life times, sharing, offsets. */
-int ct__plan_place(ct_plan_t *p);
-/** Pure.  Offsets for blocks that live in [first, last]: greedy by size (Pisarchyk and Lee, "Efficient
- * memory management for deep neural net inference", 2020).  bytes 0: not placed.  CT_ERR_NOMEM. */
-int ct__place(int n, const size_t bytes[], const int first[], const int last[], size_t offset[],
-              size_t *total);
-/** Appends; the index, or -1 without memory. */
-int ct__plan_value(ct_plan_t *p, const ct_shape_t *shape, int grad);
-int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op);
-/** Pure.  The passes that will be run of a forward op. */
-int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op);
 
 #endif

@@ -1,3 +1,5 @@
+/* The section `loss`: its rows, and what of it an op is told. Keys that only one kind has are
+ * refused with the others instead of being ignored. */
 #include "plan/ct_loss.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  *   - dropout outside training is nothing.
  * An input of bytes gets an op of its own in front.
  * Everything is decided from the graph alone. */
-#include "plan/ct_plan.h"
+#include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <string.h>

@@ -1,4 +1,6 @@
-#include "plan/ct_plan.h"
+/* The passes in their order. Each one is finished before the next begins, since layouts change
+ * descriptors and works change life times: no pass looks ahead. */
+#include "plan/passes.h"
 #include "base/ct_err.h"
 
 int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
@@ -15,9 +17,9 @@ int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
     CT_FAIL(CT_ERR_USAGE, "the model has no parameters that could be trained");
   CT_TRY(ct__plan_precision(p));
   CT_TRY(ct__plan_prepare(p, like));
-  CT_TRY(ct__plan_schedule(p));
+  CT_TRY(ct__plan_works(p));
   CT_TRY(ct__plan_prepare_helpers(p));
-  CT_TRY(ct__plan_place(p));
+  CT_TRY(ct__plan_offsets(p));
   *out = p;
   p = NULL;
 out:

@@ -1,8 +1,8 @@
-/* Which ops compute in the low type of mixed precision, as torch.autocast decides it but layer by layer
- * ahead of time: most do if the backend can; sums over a sample that would lose too much (layer
- * normalisation, the loss) stay in float32.  Products are what mixed precision is for: if the backend
- * cannot do them in the low type, that is an error. */
-#include "plan/ct_plan.h"
+/* Which ops compute in the low type of mixed precision, as torch.autocast decides it but layer by
+ * layer ahead of time: most do if the backend can; sums over a sample that would lose too much
+ * (layer normalisation, the loss) stay in float32.  Products are what mixed precision is for: if
+ * the backend cannot do them in the low type, that is an error. */
+#include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
@@ -96,7 +96,7 @@ out:
   return rc;
 }
 
-static int place_bytes(casting_t *c, const ct_plan_op_t *rest, int n)
+static int retype_bytes(casting_t *c, const ct_plan_op_t *rest, int n)
 {
   int rc = CT_OK;
   ct_plan_t *p = c->p;
@@ -109,13 +109,13 @@ out:
   return rc;
 }
 
-static int place_op(casting_t *c, const ct_plan_op_t *rest, int n)
+static int retype_op(casting_t *c, const ct_plan_op_t *rest, int n)
 {
   int rc = CT_OK;
   ct_plan_t *p = c->p;
   ct_plan_op_t op = *rest;
   ct_dtype_t t;
-  if (op.desc.x.dtype == CT_U8) return place_bytes(c, rest, n);
+  if (op.desc.x.dtype == CT_U8) return retype_bytes(c, rest, n);
   CT_TRY(choose(p, &op, &t));
   for (int k = 0; k < 2; k++)
     if (op.in[k] >= 0) CT_TRY(cast_to(c, t, &op.in[k]));
@@ -142,7 +142,7 @@ int ct__plan_precision(ct_plan_t *p)
   p->ops = 0;
   p->cap_ops = 0;
   for (int i = 0; i < n; i++)
-    CT_TRY(place_op(&c, &lowered[i], n - i));
+    CT_TRY(retype_op(&c, &lowered[i], n - i));
   p->logits = p->op[p->ops - 1].in[0];
 out:
   if (p->op != lowered) ct_mem_free(lowered);

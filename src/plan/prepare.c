@@ -1,6 +1,6 @@
-/* Goes through the ops in order: each gets its input in a layout it likes (a reorder is put in front where
- * the offered one is another), is prepared, and says the layout of its output. */
-#include "plan/ct_plan.h"
+/* Goes through the ops in order: each gets its input in a layout it likes (a reorder is put in
+ * front where the offered one is another), is prepared, and says the layout of its output. */
+#include "plan/passes.h"
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -94,7 +94,8 @@ static int is_cast(const ct_plan_op_t *op)
   return op->desc.kind == CT_OP_REORDER && op->desc.x.dtype != op->desc.y.dtype;
 }
 
-/* A cast gives its output the layout that its first reader likes, if the backend does both at once. */
+/* A cast gives its output the layout that its first reader likes, if the backend does both at once.
+ */
 static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
                                   const ct_plan_op_t *rest, int n)
 {
@@ -112,8 +113,8 @@ static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
   return own;
 }
 
-/* Prepares rest[0], the next of n ops.  alias[v]: the value that v turned out to be (a flatten of a plain
- * tensor is that tensor). */
+/* Prepares rest[0], the next of n ops.  alias[v]: the value that v turned out to be (a flatten of a
+ * plain tensor is that tensor). */
 static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alias,
                         const ct_plan_t *like)
 {

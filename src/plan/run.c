@@ -1,3 +1,5 @@
+/* One work on the bytes of a step: offsets become pointers here, and nowhere else. All that changes
+ * from step to step is in the bind, so a plan is never written after it was made. */
 #include "plan/ct_plan.h"
 #include "base/ct_err.h"
 

@@ -1,5 +1,6 @@
-/* What a plan is made of: its tables of values and ops, and their end. */
-#include "plan/ct_plan.h"
+/* What a plan is made of: its tables of values and ops, and their end. Passes append and refer by
+ * number, because the tables move as they grow. */
+#include "plan/passes.h"
 #include "base/ct_mem.h"
 
 ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o)

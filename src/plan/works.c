@@ -1,18 +1,19 @@
 /* The works in order: forward, the loss, backward.
  *
- * A batchnorm with SyncBN is two works each way: its sums, which the caller exchanges, and the rest.  They
- * are the same in every plan of a model, because they depend on its layers alone.
+ * A batchnorm with SyncBN is two works each way: its sums, which the caller exchanges, and the
+ * rest.  They are the same in every plan of a model, because they depend on its layers alone.
  *
- * Gradients are values that are written once.  A value that several ops read gets as many gradients; its
- * maker's backward takes two of them at once where it can, the rest is summed by helper ops. */
-#include "plan/ct_plan.h"
+ * Gradients are values that are written once.  A value that several ops read gets as many
+ * gradients; its maker's backward takes two of them at once where it can, the rest is summed by
+ * helper ops. */
+#include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-typedef struct scheduling {
+typedef struct gradients {
   ct_plan_t *p;
   int (*grad)[2]; /* per forward value: its gradients so far; -1: none */
-} scheduling_t;
+} gradients_t;
 
 static int add_work(ct_plan_t *p, const ct_work_t *w)
 {
@@ -87,7 +88,7 @@ out:
   return rc;
 }
 
-static int give(scheduling_t *s, int value, int gradient)
+static int give(gradients_t *s, int value, int gradient)
 {
   int rc = CT_OK;
   int *g = s->grad[value];
@@ -114,7 +115,7 @@ static int passes_on(const ct_op_desc_t *d)
 }
 
 /* The one or two gradients with which the op's backward starts. */
-static int incoming(scheduling_t *s, int o, int *dy, int *dy2)
+static int incoming(gradients_t *s, int o, int *dy, int *dy2)
 {
   int rc = CT_OK;
   ct_plan_t *p = s->p;
@@ -163,7 +164,7 @@ out:
   return rc;
 }
 
-static int backward(scheduling_t *s, int o)
+static int backward(gradients_t *s, int o)
 {
   int rc = CT_OK, dy, dy2;
   ct_plan_t *p = s->p;
@@ -190,10 +191,10 @@ out:
   return rc;
 }
 
-int ct__plan_schedule(ct_plan_t *p)
+int ct__plan_works(ct_plan_t *p)
 {
   int rc = CT_OK, loss = p->ops - 1;
-  scheduling_t s = {p, NULL};
+  gradients_t s = {p, NULL};
   CT_TRY(forward(p));
   if (!p->o.training) return CT_OK;
   s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");

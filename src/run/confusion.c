@@ -1,3 +1,5 @@
+/* Counting which classes are taken for which. It is made of integers, so that the sum over the
+ * ranks is the same whichever rank had which samples. */
 #include "run/ct_confusion.h"
 
 #include "base/ct_err.h"

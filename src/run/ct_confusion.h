@@ -15,8 +15,8 @@ typedef struct ct_confusion {
 /** Local.  Zeros. */
 int ct_confusion_open(int64_t classes, ct_confusion_t *out);
 void ct_confusion_close(ct_confusion_t *c);
-/** Local, Hot.  n samples with their logits [n, classes]; the first of the largest is what is predicted, as
- * torch.argmax. */
+/** Local, Hot.  n samples with their logits [n, classes]; the first of the largest is what is
+ * predicted, as torch.argmax. */
 void ct_confusion_add(ct_confusion_t *c, int64_t n, const float *logits, const int32_t *labels);
 /** Samples with this label, and how many of them were predicted right. */
 int64_t ct_confusion_samples(const ct_confusion_t *c, int64_t label);

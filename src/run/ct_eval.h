@@ -11,20 +11,21 @@ typedef struct ct_eval_result {
   int64_t samples;
 } ct_eval_result_t;
 
-/** Who is asked after each batch of an evaluation, on every rank, whether to break it off: returns a stop
- * word (ct_stop.h), 0 to go on. */
+/** Who is asked after each batch of an evaluation, on every rank, whether to break it off: returns
+ * a stop word (ct_stop.h), 0 to go on. */
 typedef struct ct_ask {
   int64_t (*stop)(void *ctx);
   void *ctx;
 } ct_ask_t;
-/** Collective.  Each sample exactly once.  Ranks agree after each batch: a failure on one of them, or a
- * request to stop, ends it for all.  \a ask may be NULL.  *stop: the request that broke it off, *out is
- * zero then; 0: it came to its end. */
+
+/** Collective.  Each sample exactly once.  Ranks agree after each batch: a failure on one of them,
+ * or a request to stop, ends it for all.  \a ask may be NULL.  *stop: the request that broke it
+ * off, *out is zero then; 0: it came to its end. */
 int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                 const ct_ask_t *ask, int64_t *stop, ct_eval_result_t *out);
 
-/** Collective.  ct_evaluate(), and counts into *c, which is the same on all ranks then; classes is the
- * model's number of outputs.  Not for data with real-valued targets. */
+/** Collective.  ct_evaluate(), and counts into *c, which is the same on all ranks then; classes is
+ * the model's number of outputs.  Not for data with real-valued targets. */
 int ct_evaluate_classes(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                         ct_eval_result_t *out, ct_confusion_t *c);
 

@@ -36,10 +36,12 @@ typedef struct ct_loop_result {
 
 /** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests.
  *
- * Whoever asks to stop, a signal to any rank or the end of the job's time (job.walltime, by rank 0's clock), all
- * ranks stop after the same step, and at least one step is made.  An evaluation is broken off and not
- * told; its checkpoint stands at the end of the epoch (cursor: all samples), and the run that goes on from
- * there makes the evaluation first.  If the job's time is not even enough for that: CT_ERR_USAGE. */
+ * Whoever asks to stop, a signal to any rank or the end of the job's time (job.walltime, by rank
+ * 0's clock), all ranks stop after the same step, and at least one step is made.  An evaluation is
+ * broken off and not told; its checkpoint stands at the end of the epoch (cursor: all samples), and
+ * the run that goes on from there makes the evaluation first.  If the job's time is not even enough
+ * for that: CT_ERR_USAGE. */
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at,
                   ct_loop_result_t *out);
+
 #endif

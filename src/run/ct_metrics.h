@@ -1,8 +1,8 @@
 /** \file ct_metrics.h  metrics.jsonl: one JSON object a line, units in the names.  Layer 4.
  *
- * Rank 0 only.  A line is one write; numbers have 17 significant digits where it matters.  If the file is
- * removed or replaced while it is open, the next line goes to what its name means then, with a warning;
- * nothing is written to a file that has no name. */
+ * Rank 0 only.  A line is one write; numbers have 17 significant digits where it matters.  If the
+ * file is removed or replaced while it is open, the next line goes to what its name means then,
+ * with a warning; nothing is written to a file that has no name. */
 #ifndef CT_METRICS_H
 #define CT_METRICS_H
 #include <stdint.h>
@@ -11,15 +11,15 @@ typedef struct ct_metrics ct_metrics_t;
 
 /** Local.  Appends to dir/metrics.jsonl. */
 int ct_metrics_open(const char *dir, ct_metrics_t **out);
-/** Begins an object {"event": …}; then fields; then end writes the line.  Errors are kept and returned by
- * end and close: CT_ERR_IO.  All accept NULL (ranks without metrics). */
+/** Begins an object {"event": …}; then fields; then end writes the line.  Errors are kept and
+ * returned by end and close: CT_ERR_IO.  All accept NULL (ranks without metrics). */
 void ct_metrics_begin(ct_metrics_t *m, const char *event);
 void ct_metrics_int(ct_metrics_t *m, const char *name, int64_t v);
 void ct_metrics_num(ct_metrics_t *m, const char *name, double v);
 void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v);
 int ct_metrics_end(ct_metrics_t *m);
-/** From now on a line that cannot be written is left out, with a warning when that begins, and is no
- * error. */
+/** From now on a line that cannot be written is left out, with a warning when that begins, and is
+ * no error. */
 void ct_metrics_forgive(ct_metrics_t *m);
 int ct_metrics_close(ct_metrics_t *m);
 

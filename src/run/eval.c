@@ -1,3 +1,8 @@
+/* Evaluation: every sample counts once, whatever the number of ranks and the size of the last
+ * batch.
+ *
+ * Ranks meet after each batch, so that a failure of one of them ends it for all, and sum up only at
+ * the end. Rank 0's running statistics are given to all before: the result is that of one model. */
 #include "run/ct_eval.h"
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
@@ -54,8 +59,8 @@ out:
   return rc;
 }
 
-/* Batch by batch, on all ranks alike; \a own is this rank's code so far.  Behind the last batch nobody is
- * asked: all is counted. */
+/* Batch by batch, on all ranks alike; \a own is this rank's code so far.  Behind the last batch
+ * nobody is asked: all is counted. */
 static int count_all(counting_t *c, int64_t batches, int own, const ct_ask_t *ask, int64_t *stop)
 {
   int rc = CT_OK;

@@ -1,4 +1,6 @@
-/* What the loop tells: lines of metrics.jsonl, of the log, and the progress bar. */
+/* What the loop tells: lines of metrics.jsonl for programs, lines of the log and the progress bar
+ * for people. Only rank 0 has a file and a terminal; the others go through the same calls, which do
+ * nothing there. */
 #include "run/loop.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"

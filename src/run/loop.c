@@ -1,4 +1,7 @@
-/* Through the epochs: steps, then what happens between them. */
+/* Through the epochs: steps, then what happens between them.
+ *
+ * What a rank alone may fail at between two steps (a file, a line) does not end it there, for the
+ * others would wait for it: the code is carried into the next step, whose word all ranks read. */
 #include "run/loop.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
@@ -12,8 +15,9 @@ static int finished(const ct__loop_t *l)
   return l->at.epoch >= o->epochs || (o->steps && l->at.step >= o->steps);
 }
 
-/* 1: all samples of the epoch are done; what is left of it is its end.  A run that is stopped here leaves this
- * position in its checkpoint, and the one that goes on begins with the end of the epoch. */
+/* 1: all samples of the epoch are done; what is left of it is its end.  A run that is stopped here
+ * leaves this position in its checkpoint, and the one that goes on begins with the end of the
+ * epoch. */
 static int is_epoch_trained(const ct__loop_t *l)
 {
   return l->at.cursor == l->o->sampler.samples;
@@ -31,8 +35,8 @@ static ct_schedule_point_t schedule_point(const ct__loop_t *l)
                                .plateau = l->at.plateau.factor};
 }
 
-/* An error of this rank's own between two steps is carried into the next step, where all ranks learn of
- * it: *own goes in, and the next such error comes out. */
+/* An error of this rank's own between two steps is carried into the next step, where all ranks
+ * learn of it: *own goes in, and the next such error comes out. */
 static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
 {
   int rc = *own;
@@ -115,7 +119,8 @@ static int verified(const ct__loop_t *l)
   return l->o->verify_every && l->at.step % l->o->verify_every == 0;
 }
 
-/* Steps, until the end or until all are asked to stop.  *own: this rank's code of what it did alone. */
+/* Steps, until the end or until all are asked to stop.  *own: this rank's code of what it did
+ * alone. */
 static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK;
@@ -135,9 +140,9 @@ out:
   return rc;
 }
 
-/* The evaluation that this run began with was broken off, so it came no further than the run before.  By
- * the job's time it would be so in each job to come, for ever, and exit status 75 would ask for them; a
- * signal may have come for other reasons. */
+/* The evaluation that this run began with was broken off, so it came no further than the run
+ * before.  By the job's time it would be so in each job to come, for ever, and exit status 75 would
+ * ask for them; a signal may have come for other reasons. */
 static int no_further(const ct__loop_t *l, int64_t stop)
 {
   static const char cure[] =
@@ -160,7 +165,8 @@ out:
   return rc;
 }
 
-/* The end of an epoch whose samples were done by the run before; saved, so that it is made up for once. */
+/* The end of an epoch whose samples were done by the run before; saved, so that it is made up for
+ * once. */
 static int make_up(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK;

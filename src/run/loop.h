@@ -1,5 +1,6 @@
-/** \file loop.h  What the files of the training loop share: loop.c goes through steps and epochs, saves.c
- * makes checkpoints between them, stops.c knows when to stop, lines.c tells the user and metrics.jsonl. */
+/** \file loop.h  What the files of the training loop share: loop.c goes through steps and epochs,
+ * saves.c makes checkpoints between them, stops.c knows when to stop, lines.c tells the user and
+ * metrics.jsonl. */
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
 #include "job/ct_walltime.h"
@@ -45,24 +46,25 @@ int ct__saves_open(ct__loop_t *l);
 void ct__saves_close(ct__loop_t *l);
 /** 1 if a checkpoint is due after the step that was made last; alike on all ranks. */
 int ct__saves_due(const ct__loop_t *l, int epoch_end);
-/** Collective where the snapshot is, else local.  Copies the state and begins to write it; \a own is this
- * rank's code so far, and nothing is saved unless it is CT_OK. */
+/** Collective where the snapshot is, else local.  Copies the state and begins to write it; \a own
+ * is this rank's code so far, and nothing is saved unless it is CT_OK. */
 int ct__saves_begin(ct__loop_t *l, int own);
-/** Local.  The result of the write before, if it is over; metrics.jsonl gets its line.  A write that
- * failed is an error with checkpoint.on_error: stop; with continue a warning, and the next one that is due
- * tries again.  \a last: it is the run's last one and is waited for, and its failure always is an
- * error: exit status 0 and 75 promise a checkpoint of the point where the run ended. */
+/** Local.  The result of the write before, if it is over; metrics.jsonl gets its line.  A write
+ * that failed is an error with checkpoint.on_error: stop; with continue a warning, and the next one
+ * that is due tries again.  \a last: it is the run's last one and is waited for, and its failure
+ * always is an error: exit status 0 and 75 promise a checkpoint of the point where the run ended.
+ */
 int ct__saves_end(ct__loop_t *l, int last);
-/** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, the copying of the state
- * included: the slowest of late; before one is complete, guessed from the bytes. */
+/** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, the copying of
+ * the state included: the slowest of late; before one is complete, guessed from the bytes. */
 double ct__saves_seconds(const ct__loop_t *l);
 
 /* ---- stops.c ---- */
 
 /** Local.  When the job ends, and what is known of it at the start, as a line of the log. */
 int ct__stops_open(ct__loop_t *l);
-/** Local, Hot.  Asked before a step: the stop word of rank 0, if the job's time allows no step behind it; 0 on
- * the others.  Signals are looked at when the step ends. */
+/** Local, Hot.  Asked before a step: the stop word of rank 0, if the job's time allows no step
+ * behind it; 0 on the others.  Signals are looked at when the step ends. */
 int64_t ct__stops_before_step(const ct__loop_t *l);
 /** Local.  One line: who asked, and what happens now. */
 void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now);

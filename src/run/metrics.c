@@ -1,3 +1,6 @@
+/* metrics.jsonl is read by others while the run writes it, and goes on after a crash: a line is
+ * written at once or not at all, what a crash has torn is cut off, and a file that was removed is
+ * begun anew. */
 #include "run/ct_metrics.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* The rows of the sections `run` and `job`: what they are called, may be, and mean. They stand
+ * apart from those of training because nothing here changes what is computed, but for the seed. */
 #include "run/ct_run_opts.h"
 
 const ct_opt_t ct_run_rows[] = {

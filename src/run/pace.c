@@ -1,3 +1,6 @@
+/* Who is slow, told from noise. Times of steps have outliers (a page fault, a checkpoint's write):
+ * means are trimmed, and a rank is slow only by more than the error of its mean and the spread of
+ * the ranks. */
 #include "run/pace.h"
 
 #include <math.h>
@@ -5,14 +8,14 @@
 
 /* ---- one rank ---- */
 
-void ct__window_begin(ct__window_t *w, int64_t steps)
+void ct__pace_begin(ct__pace_window_t *w, int64_t steps)
 {
   w->stride = (steps - 1) / CT_PACE_STEPS + 1;
   w->seen = 0;
   w->n = 0;
 }
 
-void ct__window_add(ct__window_t *w, double before_s, double data_s)
+void ct__pace_add(ct__pace_window_t *w, double before_s, double data_s)
 {
   if (w->seen++ % w->stride != 0 || w->n == CT_PACE_STEPS) return;
   w->before_s[w->n] = before_s;
@@ -29,8 +32,8 @@ static int ascending(const void *a, const void *b)
   return (*x > *y) - (*x < *y);
 }
 
-/* Of n steps in ascending order, the standard error of the mean of [cut, n - cut).  Those cut off count as
- * their neighbours that are not. */
+/* Of n steps in ascending order, the standard error of the mean of [cut, n - cut).  Those cut off
+ * count as their neighbours that are not. */
 static double error_of(const step_t *s, int n, int cut, double mean)
 {
   double squares = 0;
@@ -42,7 +45,7 @@ static double error_of(const step_t *s, int n, int cut, double mean)
   return sqrt(squares / (n - 1)) * sqrt(n) / (n - 2 * cut);
 }
 
-ct__pace_t ct__window_pace(const ct__window_t *w)
+ct__pace_t ct__pace_of(const ct__pace_window_t *w)
 {
   step_t s[CT_PACE_STEPS];
   ct__pace_t p = {0};

@@ -1,3 +1,5 @@
+/* A run directory has one writer. Its lock is looked at again before each checkpoint, since what a
+ * run is named by can be removed or taken over under its feet by a cleaner or a second job. */
 #include "run/ct_rundir.h"
 
 #include "base/ct_err.h"

@@ -1,4 +1,6 @@
-/* Checkpoints of the loop: rank 0 copies the state and goes on while a thread writes. */
+/* Checkpoints of the loop: rank 0 copies the state and goes on while a thread writes it, so that
+ * training waits for memory and not for a disk. What came of a write is known, and told, only
+ * later: when the next one is due, or at the end. */
 #include "run/loop.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
@@ -65,7 +67,8 @@ out:
   return rc;
 }
 
-/* With checkpoint.on_error: continue a write that failed is a warning, unless it was the run's last. */
+/* With checkpoint.on_error: continue a write that failed is a warning, unless it was the run's
+ * last. */
 static int end_one_of_many(ct__loop_t *l)
 {
   int rc = end_write(l);

@@ -1,4 +1,5 @@
-/* When to stop: rank 0 looks at the job's time, every rank at the signals that it got. */
+/* When to stop. A signal may reach any rank and the job's end is known to rank 0's clock alone:
+ * both become a stop word, which travels in the step word: all stop after the same step. */
 #include "run/loop.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"

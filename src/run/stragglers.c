@@ -1,3 +1,6 @@
+/* Windows of steps, what rank 0 remembers of each rank and host over them, and the lines about
+ * those that are slow. Only rank 0 judges, by a few bytes of each rank a window: looking must cost
+ * nothing. */
 #include "run/stragglers.h"
 
 #include <math.h>
@@ -41,7 +44,7 @@ struct ct__stragglers {
   const ct_topo_t *topo;
   int64_t every, whole; /* samples of the batches that count */
   int64_t from;         /* first step of this window; 0: none yet */
-  ct__window_t window;
+  ct__pace_window_t window;
   /* rank 0, arrays by rank but for the hosts: */
   ct__pace_t *pace;
   double *share, *work;
@@ -125,7 +128,7 @@ int ct__stragglers_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t
   s->topo = topo;
   s->every = every;
   s->whole = whole;
-  ct__window_begin(&s->window, every);
+  ct__pace_begin(&s->window, every);
   CT_TRY_ALL(topo, make_room(s, &names));
   short_name(topo, mine);
   ct_agree_gather(topo, mine, sizeof mine, names);
@@ -203,7 +206,8 @@ static int as_a_whole(const ct__stragglers_t *s, const host_t *h)
   return s->hosts > 1 && h->ranks > 1 && h->named == h->ranks;
 }
 
-/* Those that are named: hosts, then ranks of other hosts.  The first few are listed; *n: how many. */
+/* Those that are named: hosts, then ranks of other hosts.  The first few are listed; *n: how many.
+ */
 static int list(ct_str_t *t, const ct__stragglers_t *s, const ct__pace_t *usual, int *n)
 {
   int rc = CT_OK;
@@ -280,12 +284,12 @@ int ct__stragglers_step(ct__stragglers_t *s, int64_t step, int64_t samples,
   int rc = CT_OK;
   if (!s) return CT_OK;
   if (!s->from) s->from = step;
-  if (samples == s->whole) ct__window_add(&s->window, r->data_s + r->before_comm_s, r->data_s);
+  if (samples == s->whole) ct__pace_add(&s->window, r->data_s + r->before_comm_s, r->data_s);
   if (step % s->every) return CT_OK;
-  ct__pace_t mine = ct__window_pace(&s->window);
+  ct__pace_t mine = ct__pace_of(&s->window);
   ct_agree_gather(s->topo, &mine, sizeof mine, s->pace);
   if (s->topo->rank == 0) rc = judge(s, step, m);
-  ct__window_begin(&s->window, s->every);
+  ct__pace_begin(&s->window, s->every);
   s->from = step + 1;
   return rc;
 }

@@ -1,19 +1,20 @@
 /** \file stragglers.h  Who makes the others wait.
  *
- * The ranks of a job meet in every step: the slowest one's time is everybody's.  Each rank notes how long it
- * takes from the step's start until its first gradients are sent, but for what it waits in messages
- * before (SyncBN's, the divisor's): this is its own, nobody made it wait.  It falls into waiting for the
- * feed (data) and all else (compute).  On a device that works through a queue the host only fills
- * that until then: a slow host shows, and slow data, but not a slow device.
+ * The ranks of a job meet in every step: the slowest one's time is everybody's.  Each rank notes
+ * how long it takes from the step's start until its first gradients are sent, but for what it waits
+ * in messages before (SyncBN's, the divisor's): this is its own, nobody made it wait.  It falls
+ * into waiting for the feed (data) and all else (compute).  On a device that works through a queue
+ * the host only fills that until then: a slow host shows, and slow data, but not a slow device.
  *
- * At the end of each window of steps rank 0 gathers the means.  A rank that is slow (pace.h) in two windows in a
- * row is named in the log: when it is for the first time, and all that still are each tenth window; and
- * in metrics.jsonl in every window:
+ * At the end of each window of steps rank 0 gathers the means.  A rank that is slow (pace.h) in two
+ * windows in a row is named in the log: when it is for the first time, and all that still are each
+ * tenth window; and in metrics.jsonl in every window:
  *
- *     {"event":"straggler","step":200,"rank":5,"host":"node2","before_s":0.038,"median_s":0.021,"data_s":0.002}
+ *     {"event":"straggler","step":200,"rank":5,"host":"node2","before_s":0.038,
+ *      "median_s":0.021,"data_s":0.002}
  *
- * step: the last of the window; before_s, data_s: means of the rank; median_s: of all ranks' before_s.  At most 16
- * ranks a window.  Only steps on whole batches count. */
+ * step: the last of the window; before_s, data_s: means of the rank; median_s: of all ranks'
+ * before_s.  At most 16 ranks a window.  Only steps on whole batches count. */
 #ifndef CT_STRAGGLERS_H
 #define CT_STRAGGLERS_H
 #include "run/ct_metrics.h"
@@ -21,18 +22,19 @@
 
 typedef struct ct__stragglers ct__stragglers_t;
 
-/** Collective.  Windows of so many steps on batches of \a sampler.  Gathers the names of the hosts.  *out is NULL, and
- * nothing is sent or allocated, if nobody is looked for: every is 0, there is one rank, or a batch has fewer
- * samples than there are ranks. */
+/** Collective.  Windows of so many steps on batches of \a sampler.  Gathers the names of the hosts.
+ * *out is NULL, and nothing is sent or allocated, if nobody is looked for: every is 0, there is one
+ * rank, or a batch has fewer samples than there are ranks. */
 int ct__stragglers_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *sampler,
                         ct__stragglers_t **out);
-/** Collective, Hot.  After each step: \a step counts from 1, \a samples are those of all ranks.  In the last step of a
- * window (a multiple of `every`) a few bytes of each rank go to rank 0, which judges.  CT_ERR_IO: this rank's
- * own, of the metrics.  s may be NULL. */
+/** Collective, Hot.  After each step: \a step counts from 1, \a samples are those of all ranks.  In
+ * the last step of a window (a multiple of `every`) a few bytes of each rank go to rank 0, which
+ * judges.  CT_ERR_IO: this rank's own, of the metrics.  s may be NULL. */
 int ct__stragglers_step(ct__stragglers_t *s, int64_t step, int64_t samples,
                         const ct_step_report_t *r, ct_metrics_t *m);
-/** Local.  The last thing: rank 0 says how long the hosts took, slowest first, if there are several or somebody was
- * slow, and the way to do without those that were slow in half of the windows.  s may be NULL. */
+/** Local.  The last thing: rank 0 says how long the hosts took, slowest first, if there are several
+ * or somebody was slow, and the way to do without those that were slow in half of the windows.  s
+ * may be NULL. */
 void ct__stragglers_summary(ct__stragglers_t *s);
 /** Local; NULL is fine. */
 void ct__stragglers_close(ct__stragglers_t *s);

@@ -11,11 +11,11 @@ enum { RANKS_MAX = 64 };
 
 static void outliers_do_not_count(void)
 {
-  ct__window_t w;
-  ct__window_begin(&w, 100);
+  ct__pace_window_t w;
+  ct__pace_begin(&w, 100);
   for (int i = 0; i < 100; i++)
-    ct__window_add(&w, i % 20 == 7 ? 5 : 0.02, i % 20 == 7 ? 4.98 : 0.002);
-  ct__pace_t p = ct__window_pace(&w);
+    ct__pace_add(&w, i % 20 == 7 ? 5 : 0.02, i % 20 == 7 ? 4.98 : 0.002);
+  ct__pace_t p = ct__pace_of(&w);
   CT_ASSERT_NEAR(p.before_s, 0.02, 1e-12);
   CT_ASSERT_NEAR(p.data_s, 0.002, 1e-12);
   CT_ASSERT_NEAR(p.error_s, 0, 1e-12);
@@ -24,11 +24,11 @@ static void outliers_do_not_count(void)
 /* Batches that come in twos from the workers of the feed: every other step waits. */
 static void what_comes_again_and_again_does(void)
 {
-  ct__window_t w;
-  ct__window_begin(&w, 100);
+  ct__pace_window_t w;
+  ct__pace_begin(&w, 100);
   for (int i = 0; i < 100; i++)
-    ct__window_add(&w, i % 2 ? 0.03 : 0.01, i % 2 ? 0.02 : 0);
-  ct__pace_t p = ct__window_pace(&w);
+    ct__pace_add(&w, i % 2 ? 0.03 : 0.01, i % 2 ? 0.02 : 0);
+  ct__pace_t p = ct__pace_of(&w);
   CT_ASSERT_NEAR(p.before_s, 0.02, 1e-12);
   CT_ASSERT_NEAR(p.data_s, 0.01, 1e-12);
   CT_ASSERT_NEAR(p.error_s, 0.01 * sqrt(100. / 99) * 10 / 80, 1e-12);
@@ -36,38 +36,38 @@ static void what_comes_again_and_again_does(void)
 
 static void error_is_that_of_a_trimmed_mean(void)
 {
-  ct__window_t w;
-  ct__window_begin(&w, 5);
+  ct__pace_window_t w;
+  ct__pace_begin(&w, 5);
   for (int i = 0; i < 5; i++)
-    ct__window_add(&w, i == 4 ? 100 : i + 1, 0);
-  ct__pace_t p = ct__window_pace(&w); /* of 2 2 3 4 4 */
+    ct__pace_add(&w, i == 4 ? 100 : i + 1, 0);
+  ct__pace_t p = ct__pace_of(&w); /* of 2 2 3 4 4 */
   CT_ASSERT_NEAR(p.before_s, 3, 1e-12);
   CT_ASSERT_NEAR(p.error_s, sqrt(4. / 4) * sqrt(5) / 3, 1e-12);
 }
 
 static void few_steps_tell_nothing(void)
 {
-  ct__window_t w;
-  ct__window_begin(&w, 1);
-  CU_ASSERT(isinf(ct__window_pace(&w).error_s));
-  CT_ASSERT_NEAR(ct__window_pace(&w).before_s, 0, 0);
-  ct__window_add(&w, 0.5, 0.25);
-  CU_ASSERT(isinf(ct__window_pace(&w).error_s));
-  CT_ASSERT_NEAR(ct__window_pace(&w).before_s, 0.5, 0);
-  CT_ASSERT_NEAR(ct__window_pace(&w).data_s, 0.25, 0);
+  ct__pace_window_t w;
+  ct__pace_begin(&w, 1);
+  CU_ASSERT(isinf(ct__pace_of(&w).error_s));
+  CT_ASSERT_NEAR(ct__pace_of(&w).before_s, 0, 0);
+  ct__pace_add(&w, 0.5, 0.25);
+  CU_ASSERT(isinf(ct__pace_of(&w).error_s));
+  CT_ASSERT_NEAR(ct__pace_of(&w).before_s, 0.5, 0);
+  CT_ASSERT_NEAR(ct__pace_of(&w).data_s, 0.25, 0);
 }
 
 static void long_windows_are_looked_at_from_end_to_end(void)
 {
   static const int64_t steps[] = {1, 127, 128, 129, 1000, 123457};
   for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++) {
-    ct__window_t w;
-    ct__window_begin(&w, steps[k]);
+    ct__pace_window_t w;
+    ct__pace_begin(&w, steps[k]);
     for (int64_t i = 0; i < steps[k]; i++)
-      ct__window_add(&w, (double)i, 0);
+      ct__pace_add(&w, (double)i, 0);
     CU_ASSERT(w.n <= CT_PACE_STEPS && (w.n > 64 || w.n == steps[k]));
-    CT_ASSERT_NEAR(ct__window_pace(&w).before_s, (double)steps[k] / 2, (double)steps[k] / 64 + 0.5);
-    ct__window_begin(&w, steps[k]);
+    CT_ASSERT_NEAR(ct__pace_of(&w).before_s, (double)steps[k] / 2, (double)steps[k] / 64 + 0.5);
+    ct__pace_begin(&w, steps[k]);
     CT_ASSERT_INT(w.n, 0);
   }
 }
@@ -324,12 +324,12 @@ static int alarms(int ranks, double slow_ms)
   for (int w = 0; w < WINDOWS; w++) {
     ct__pace_t p[RANKS_MAX];
     for (int r = 0; r < ranks; r++) {
-      ct__window_t window;
-      ct__window_begin(&window, STEPS);
+      ct__pace_window_t window;
+      ct__pace_begin(&window, STEPS);
       for (int i = 0; i < STEPS; i++)
-        ct__window_add(&window, 1e-3 * (noisy_ms(r, (uint64_t)(w * STEPS + i)) + (r ? 0 : slow_ms)),
-                       0);
-      p[r] = ct__window_pace(&window);
+        ct__pace_add(&window, 1e-3 * (noisy_ms(r, (uint64_t)(w * STEPS + i)) + (r ? 0 : slow_ms)),
+                     0);
+      p[r] = ct__pace_of(&window);
       share[r] = 1;
     }
     judge(p, ranks);

@@ -1,5 +1,6 @@
 /* The planner: fusions, schedules, layouts, memory, buckets; on every backend that runs here. */
 #include "base/ct_rng.h"
+#include "plan/passes.h"
 #include "tests/unit/plan_make.h"
 
 static int count_ops(const ct_plan_t *p, ct_op_kind_t kind, int layers_only)
@@ -26,7 +27,7 @@ static void placed_blocks_never_overlap(void)
       last[i] = first[i] + (int)(r[2] % 10);
       sum += (bytes[i] + 63) / 64 * 64;
     }
-    CT_ASSERT_OK(ct__place(N, bytes, first, last, offset, &total));
+    CT_ASSERT_OK(ct__plan_fit(N, bytes, first, last, offset, &total));
     CU_ASSERT(total <= sum);
     for (int a = 0; a < N; a++)
       for (int b = 0; b < a; b++) {

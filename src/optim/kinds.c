@@ -1,8 +1,9 @@
-/* What a kind does not have may not be given: given values are known by not being the default. */
+/* What a kind does not have may not be given: a momentum that Adam would ignore is a mistake to be
+ * told. Given values are known by not being the default. */
 #include <string.h>
 
 #include "base/ct_err.h"
-#include "optim/optim_internal.h"
+#include "optim/kinds.h"
 
 static int is_default(const ct_opt_t *row, const void *value)
 {
@@ -25,19 +26,19 @@ static int is_default(const ct_opt_t *row, const void *value)
   }
 }
 
-static const ct__used_t *find(const ct__used_t *used, const char *key)
+static const ct__optim_only_t *find(const ct__optim_only_t *only, const char *key)
 {
-  for (; used->key; used++)
-    if (strcmp(used->key, key) == 0) return used;
+  for (; only->key; only++)
+    if (strcmp(only->key, key) == 0) return only;
   return NULL;
 }
 
-int ct__optim_check_used(const ct_opt_t *rows, const void *values, const ct__used_t *used, int kind,
-                         const char *section)
+int ct__optim_check_only(const ct_opt_t *rows, const void *values, const ct__optim_only_t *only,
+                         int kind, const char *section)
 {
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
-    const ct__used_t *u = find(used, row->key);
-    if (!u || (u->kinds & CT__KIND(kind))) continue;
+    const ct__optim_only_t *u = find(only, row->key);
+    if (!u || (u->kinds & CT__OPTIM_KIND(kind))) continue;
     if (is_default(row, (const char *)values + row->offset)) continue;
     return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
                       "%s.%s is given, but has no meaning with %s.kind %s", section, row->key,

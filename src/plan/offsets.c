@@ -1,5 +1,7 @@
-/* Life times, sharing in place, and an offset for every value. */
-#include "plan/ct_plan.h"
+/* Life times, sharing in place, and an offset for every value: one arena instead of an allocation
+ * each. What is not needed at the same time lies on the same bytes, which for a deep model saves
+ * most of them. */
+#include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
@@ -73,8 +75,8 @@ static size_t lowest_gap(int b, const int order[], int placed, const size_t byte
   return at;
 }
 
-int ct__place(int n, const size_t bytes[], const int first[], const int last[], size_t offset[],
-              size_t *total)
+int ct__plan_fit(int n, const size_t bytes[], const int first[], const int last[], size_t offset[],
+                 size_t *total)
 {
   int *order = ct_mem_array(n, sizeof *order, "plan");
   int placed = 0;
@@ -107,7 +109,7 @@ out:
   return rc;
 }
 
-int ct__plan_place(ct_plan_t *p)
+int ct__plan_offsets(ct_plan_t *p)
 {
   int rc = CT_OK, n = p->values;
   size_t *bytes = ct_mem_array(2 * (int64_t)n, sizeof *bytes, "plan"), *offset = NULL;
@@ -125,7 +127,7 @@ int ct__plan_place(ct_plan_t *p)
     last[i] = v->last;
   }
   CT_TRY(check_sum(n, bytes));
-  CT_TRY(ct__place(n, bytes, first, last, offset, &p->arena_bytes));
+  CT_TRY(ct__plan_fit(n, bytes, first, last, offset, &p->arena_bytes));
   for (int i = 0; i < n; i++)
     p->value[i].offset = offset[i];
 out:

@@ -1,0 +1,24 @@
+/** \file kinds.h  What only some kinds of optimizers and schedules have. */
+#ifndef CT_OPTIM_KINDS_H
+#define CT_OPTIM_KINDS_H
+#include "optim/ct_optim.h"
+
+/** An option that only some kinds of a section have. */
+typedef struct ct__optim_only {
+  const char *key;
+  unsigned kinds; /**< bits CT__OPTIM_KIND(kind) */
+} ct__optim_only_t;
+#define CT__OPTIM_KIND(kind) (1u << (kind))
+
+/** CT_ERR_USAGE if an option has another value than its default, though \a kind, which is the
+ * value of the row "kind", does not have it.  \a only ends with a NULL key; options that are
+ * not in it are everybody's. */
+int ct__optim_check_only(const ct_opt_t *rows, const void *values, const ct__optim_only_t *only,
+                         int kind, const char *section);
+
+/** 1 if the optimizer has betas and no momentum: adam, adamw, lamb. */
+int ct__optim_has_betas(const ct_optim_opts_t *o);
+/** 1 if an entry of optim.groups has a momentum other than 0. */
+int ct__optim_groups_momentum(const ct_optim_opts_t *o);
+
+#endif
