@@ -12,6 +12,7 @@ shell_tests = \
   %D%/cli/app.test \
   %D%/cli/augment.test \
   %D%/cli/compose.test \
+  %D%/cli/docs.test \
   %D%/cli/doctor.test \
   %D%/cli/examples.test \
   %D%/cli/files.test \
@@ -46,6 +47,7 @@ shell_tests = \
   %D%/lint/jobs.test \
   %D%/lint/layers.test \
   %D%/lint/mutants.test \
+  %D%/lint/pages.test \
   %D%/lint/size.test \
   %D%/mpi/agree.test \
   %D%/mpi/comm.test \
