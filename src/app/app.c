@@ -16,15 +16,6 @@
 #include "job/ct_launch.h"
 #include "hdf5io/ct_h5.h"
 
-int ct_app_print(const char *text)
-{
-  int rc = CT_OK;
-  if (fputs(text, stdout) == EOF || fflush(stdout) != 0)
-    CT_FAIL(CT_ERR_IO, "the result cannot be written to the standard output");
-out:
-  return rc;
-}
-
 /* ---- started N times ---- */
 
 static const char *lookup(const char *name)

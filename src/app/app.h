@@ -66,8 +66,6 @@ int ct_args_int(const ct_args_t *a, const char *name, int64_t otherwise, int64_t
 /** "Usage: …" and the options.  Appended. */
 int ct_args_help(const ct_command_t *cmd, ct_str_t *out);
 
-/* ---- app.c ---- */
-
 /** The whole program; the exit status. */
 int ct_app_run(int argc, char **argv);
 /** Local.  Text to stdout; CT_ERR_IO.  In a command with ranks, only rank 0 may call it. */

@@ -1,7 +1,7 @@
 /** \file ct_beat.h  What this process is doing, for those who watch it.  Layer 0.
  *
- * The main thread says what it enters; any thread may look.  Nothing here allocates: a call costs a clock
- * reading and a few stores, and for the name of a file a short lock. */
+ * The main thread says what it enters; any thread may look.  Nothing here allocates: a call costs a
+ * clock reading and a few stores, and for the name of a file a short lock. */
 #ifndef CT_BEAT_H
 #define CT_BEAT_H
 #include <stddef.h>
@@ -23,15 +23,17 @@ typedef struct ct_beat {
 void ct_beat_enter(const char *doing, int64_t detail);
 /** The same of local work, such as "reading the batch". */
 void ct_beat_at(const char *doing, int64_t detail);
-/** Local, any thread.  Something was finished: a step, a batch of an evaluation, a piece of a copy.  What is entered counts as
- * progress anyway. */
+/** Local, any thread.  Something was finished: a step, a batch of an evaluation, a piece of a copy.
+ * What is entered counts as progress anyway. */
 void ct_beat_progress(void);
 /** Likewise: so many steps are done. */
 void ct_beat_step(int64_t step);
-/** Local, any thread.  The file system is asked for this file from now on; NULL: that is over.  A file is
- * progress, whichever thread asks for it.  Of several threads the last one counts, so the name may be missing. */
+/** Local, any thread.  The file system is asked for this file from now on; NULL: that is over.  A
+ * file is progress, whichever thread asks for it.  Of several threads the last one counts, so the
+ * name may be missing. */
 void ct_beat_file(const char *path);
-/** Local, any thread.  That file into \a buf, a long path without its beginning; "" if there is none. */
+/** Local, any thread.  That file into \a buf, a long path without its beginning; "" if there is
+ * none. */
 void ct_beat_file_read(char *buf, size_t cap);
 /** Local, any thread.  The fields may be a moment apart. */
 void ct_beat_read(ct_beat_t *out);

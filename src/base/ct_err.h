@@ -49,16 +49,16 @@ typedef struct ct_err_info {
 } ct_err_info_t;
 
 /** Local.  Record an error in this thread's slot and return \a code.  The text names the file, the
- * thing in it and what was expected; it is one sentence without a newline.  What does not fit in a record
- * loses the middle of its longest words, which are paths (ct_text_vfit()). */
+ * thing in it and what was expected; it is one sentence without a newline.  What does not fit in a
+ * record loses the middle of its longest words, which are paths (ct_text_vfit()). */
 int ct_err_set(int code, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 int ct_err_vset(int code, const char *file, int line, const char *fmt, va_list args)
     __attribute__((format(printf, 4, 0)));
 /** Put words in front of this thread's recorded text ("train.yaml:3: "); returns \a code. */
 int ct_err_prefix(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** Puts the place of a key in front: "train.yaml:3: ", or "--set: " for line 0, which is the command
- * line; nothing if \a where is NULL.  Returns \a code. */
+/** Puts the place of a key in front: "train.yaml:3: ", or "--set: " for line 0, which is the
+ * command line; nothing if \a where is NULL.  Returns \a code. */
 int ct_err_place(int code, const char *where, int line);
 /** Puts words behind the recorded text (" (rank 3 on node7)"); the code stays. */
 void ct_err_suffix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -6,7 +6,8 @@
 
 /** Whole file into a new NUL-terminated buffer (ct_mem_free).  CT_ERR_IO, CT_ERR_NOMEM. */
 int ct_file_read(const char *path, char **data, size_t *bytes);
-/** Writes path.tmp, fsync, rename, fsync of the directory: the file is there whole or not at all. */
+/** Writes path.tmp, fsync, rename, fsync of the directory: the file is there whole or not at all.
+ */
 int ct_file_write(const char *path, const void *data, size_t bytes);
 /** fsync of the temporary, rename onto path, fsync of the directory. */
 int ct_file_commit(const char *temporary, const char *path);
@@ -14,8 +15,8 @@ int ct_file_commit(const char *temporary, const char *path);
 int ct_file_mkdirs(const char *path);
 /** 1 if it exists. */
 int ct_file_exists(const char *path);
-/** CT_OK if \a path is a regular file, through links.  CT_ERR_IO says why it cannot be opened or what it is:
- * to open a FIFO would wait for its other end. */
+/** CT_OK if \a path is a regular file, through links.  CT_ERR_IO says why it cannot be opened or
+ * what it is: to open a FIFO would wait for its other end. */
 int ct_file_regular(const char *path);
 /** 1 if both are names of one file that exists. */
 int ct_file_same(const char *a, const char *b);
@@ -28,18 +29,21 @@ typedef enum {
 } ct_name_t;
 /** Whether \a path is still the name of the open file \a fd. */
 ct_name_t ct_file_name(int fd, const char *path);
-/** Bytes that an ordinary user may still write on the file system of \a path; -1: it does not tell. */
+/** Bytes that an ordinary user may still write on the file system of \a path; -1: it does not tell.
+ */
 int64_t ct_file_free(const char *path);
 /** Expands one shell pattern in byte order (glob(3)) relative to \a dir; without a magic character
- * the path itself.  *list: n strings in one allocation each, freed by ct_file_list_free().  No match, or
- * a directory on the way that fails: CT_ERR_IO that names the pattern and the directory.  A directory that this user
- * may not read is left out with a warning, unless nothing else matches. */
+ * the path itself.  *list: n strings in one allocation each, freed by ct_file_list_free().  No
+ * match, or a directory on the way that fails: CT_ERR_IO that names the pattern and the directory.
+ * A directory that this user may not read is left out with a warning, unless nothing else matches.
+ */
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n);
 void ct_file_list_free(char **list, int n);
 
 /** Local.  The working directory.  CT_ERR_IO says if it was removed. */
 int ct_file_cwd(char *out, size_t cap);
-/** Local.  The directory that this program's file lies in.  CT_ERR_IO where the system does not tell. */
+/** Local.  The directory that this program's file lies in.  CT_ERR_IO where the system does not
+ * tell. */
 int ct_file_program_dir(char *out, size_t cap);
 
 #endif

@@ -22,16 +22,17 @@ void ct_lock_self(ct_lock_owner_t *out);
 /** Pure.  The line of a lock's file into buf (returned), and back: 1, or 0 if it is none. */
 const char *ct_lock_line(const ct_lock_owner_t *o, char *buf, size_t cap);
 int ct_lock_parse(const char *line, ct_lock_owner_t *out);
-/** Pure.  1: \a me is the same Slurm job as \a holder, requeued since, so that the holder's node must
- * be lost, though the file server still keeps its lock. */
+/** Pure.  1: \a me is the same Slurm job as \a holder, requeued since, so that the holder's node
+ * must be lost, though the file server still keeps its lock. */
 int ct_lock_inherits(const ct_lock_owner_t *me, const ct_lock_owner_t *holder);
 
 typedef struct ct_lock ct_lock_t;
 
 /** Takes the lock of the file \a path, which is made.  One that is held is tried again for
- * \a wait_s seconds: a killed process takes a moment to end.  CT_ERR_IO: still held, and by whom; or
- * the file cannot be made.  Where the file system has no locks, *out is one that protects nothing
- * (a note at DEBUG).  One whose holder's job \a me inherits is taken over, with a warning. */
+ * \a wait_s seconds: a killed process takes a moment to end.  CT_ERR_IO: still held, and by whom;
+ * or the file cannot be made.  Where the file system has no locks, *out is one that protects
+ * nothing (a note at DEBUG).  One whose holder's job \a me inherits is taken over, with a warning.
+ */
 int ct_lock_take(const char *path, const ct_lock_owner_t *me, double wait_s, ct_lock_t **out);
 
 /** What has become of the file since. */
@@ -41,8 +42,8 @@ typedef enum {
   CT_LOCK_TAKEN /**< another one stands in its place: somebody has taken over */
 } ct_lock_state_t;
 ct_lock_state_t ct_lock_look(const ct_lock_t *l);
-/** Empties the file and gives the lock back; NULL is fine.  The file stays, so that one who was taken over
- * finds another in its place, also when that is over. */
+/** Empties the file and gives the lock back; NULL is fine.  The file stays, so that one who was
+ * taken over finds another in its place, also when that is over. */
 void ct_lock_release(ct_lock_t *l);
 
 #endif

@@ -1,4 +1,5 @@
-/** \file ct_machine.h  What the system gives this process: cores, memory, limits, a directory.  Layer 0.
+/** \file ct_machine.h  What the system gives this process: cores, memory, limits, a directory.
+ * Layer 0.
  *
  * Everything is local, and never fails: what the system does not tell is "not known". */
 #ifndef CT_MACHINE_H
@@ -13,9 +14,9 @@ enum {
 
 #define CT_NO_LIMIT INT64_MAX
 
-/** Plain data of a fixed size: ranks send it to each other as bytes.  Bytes and counts are -1 where they are
- * not known, limits CT_NO_LIMIT where there is none.  A core is what Linux calls a CPU: with
- * hyperthreading two of them are one physical core. */
+/** Plain data of a fixed size: ranks send it to each other as bytes.  Bytes and counts are -1 where
+ * they are not known, limits CT_NO_LIMIT where there is none.  A core is what Linux calls a CPU:
+ * with hyperthreading two of them are one physical core. */
 typedef struct ct_machine {
   char host[64];
   unsigned char mask[CT_MASK_BYTES]; /**< the cores that this process may use, one bit each */
@@ -35,8 +36,8 @@ typedef struct ct_machine {
   uint64_t program, libraries; /**< of this program and of all that it has loaded: build numbers */
 } ct_machine_t;
 
-/** Reads a few dozen small files of /proc and /sys.  \a thorough: also one for each core in the mask, to
- * tell physical cores. */
+/** Reads a few dozen small files of /proc and /sys.  \a thorough: also one for each core in the
+ * mask, to tell physical cores. */
 void ct_machine_read(ct_machine_t *m, int thorough);
 
 /** A directory, or the nearest one above it that is there. */
@@ -59,11 +60,12 @@ void ct_volume_read(const char *path, ct_volume_t *v);
 int ct__machine_list(const char *text, unsigned char mask[CT_MASK_BYTES]);
 /** "MemAvailable:" of /proc/meminfo in bytes; -1: not there. */
 int64_t ct__machine_meminfo(const char *text, const char *key);
-/** The path of this process in a cgroup hierarchy, of /proc/self/cgroup: that of a version 1 \a controller
+/** The path of this process in a cgroup hierarchy, of /proc/self/cgroup: that of a version 1 \a
+ * controller
  * ("memory"), or of version 2 with "".  1 if found. */
 int ct__machine_cgroup(const char *text, const char *controller, char *path, size_t cap);
-/** A limit of bytes: memory.max or memory.limit_in_bytes.  "max" and the huge numbers that version 1 writes
- * are CT_NO_LIMIT. */
+/** A limit of bytes: memory.max or memory.limit_in_bytes.  "max" and the huge numbers that version
+ * 1 writes are CT_NO_LIMIT. */
 int64_t ct__machine_limit(const char *text);
 /** cpu.max of version 2: "200000 100000" is 2 cores; 0: no limit. */
 double ct__machine_quota(const char *text);

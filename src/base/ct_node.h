@@ -20,16 +20,17 @@ typedef struct ct_node {
   struct ct_node *next;  /**< next sibling, owned by the parent */
 } ct_node_t;
 
-/** Local.  Parses text (\a name is for messages: the file's name).  An empty document is an empty map.
- * CT_ERR_USAGE with name:line for a syntax error, a duplicate key, an anchor or a second document. */
+/** Local.  Parses text (\a name is for messages: the file's name).  An empty document is an empty
+ * map. CT_ERR_USAGE with name:line for a syntax error, a duplicate key, an anchor or a second
+ * document. */
 int ct_node_parse(const char *text, size_t bytes, const char *name, ct_node_t **out);
 void ct_node_free(ct_node_t *n);
 /** Child of a map by key, or NULL; looks at one after the other. */
 ct_node_t *ct_node_find(const ct_node_t *map, const char *key);
 /** Children of a list or map. */
 int ct_node_count(const ct_node_t *n);
-/** Sets a dotted key ("optim.lr") to a value parsed as YAML ("0.1", "[1, 2]"), or to a text that is not UTF-8 (a
- * path) as it is: the way of --set.  Creates the maps on the way. */
+/** Sets a dotted key ("optim.lr") to a value parsed as YAML ("0.1", "[1, 2]"), or to a text that is
+ * not UTF-8 (a path) as it is: the way of --set.  Creates the maps on the way. */
 int ct_node_set(ct_node_t *root, const char *dotted, const char *yaml);
 /** New empty map, or scalar if text is given; key may be NULL.  NULL: no memory. */
 ct_node_t *ct_node_new(ct_node_kind_t kind, const char *key, const char *text);

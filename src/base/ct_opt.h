@@ -1,7 +1,8 @@
-/** \file ct_opt.h  Option tables: the one list from which parsing, defaults, ranges, --help, dump and
- * hash come.  Layer 0.
+/** \file ct_opt.h  Option tables: the one list from which parsing, defaults, ranges, --help, dump
+ * and hash come.  Layer 0.
  *
- * A module declares a struct of plain values and a table of rows that says where each key lies in it:
+ * A module declares a struct of plain values and a table of rows that says where each key lies in
+ * it:
  *
  *     typedef struct { double lr; int nesterov; } sgd_t;
  *     static const ct_opt_t rows[] = {
@@ -9,8 +10,8 @@
  *       CT_OPT_BOOL(sgd_t, nesterov, "false", "Nesterov momentum"),
  *       CT_OPT_END};
  *
- * After the struct was zeroed, ct_opt_defaults() fills it, ct_opt_read() takes values from a map node,
- * ct_opt_clear() frees what it owns. */
+ * After the struct was zeroed, ct_opt_defaults() fills it, ct_opt_read() takes values from a map
+ * node, ct_opt_clear() frees what it owns. */
 #ifndef CT_OPT_H
 #define CT_OPT_H
 #include "base/ct_node.h"
@@ -101,9 +102,10 @@ typedef struct ct_opt {
 /** Fills the struct from the defaults; required keys get zero, NULL, or "" for a text. */
 int ct_opt_defaults(const ct_opt_t *rows, void *values);
 /** Local.  Takes the keys of \a map; \a where names the file, \a section the prefix ("optim") for
- * messages.  CT_ERR_USAGE for an unknown key (names the nearest), a wrong type, a value out of range
- * (says the range), a missing required key.  Message: `file:line: optim.lrr: unknown key; did you mean
- * 'lr'?`.  Keys listed in \a also (NULL-terminated, may be NULL) are left to the caller. */
+ * messages.  CT_ERR_USAGE for an unknown key (names the nearest), a wrong type, a value out of
+ * range (says the range), a missing required key.  Message: `file:line: optim.lrr: unknown key; did
+ * you mean 'lr'?`.  Keys listed in \a also (NULL-terminated, may be NULL) are left to the caller.
+ */
 int ct_opt_read(const ct_opt_t *rows, void *values, const ct_node_t *map, const char *where,
                 const char *section, const char *const *also);
 /** The values as a map that reads back to the same values. NULL: no memory. */

@@ -1,4 +1,5 @@
-/** \file ct_rng.h  Counter-based random numbers: no state, so nothing to save or to share.  Layer 0.
+/** \file ct_rng.h  Counter-based random numbers: no state, so nothing to save or to share.
+ * Layer 0.
  *
  * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11) from the
  * Random123 library.  A number is a pure function of (seed, stream, index): the same at any rank or
@@ -15,7 +16,8 @@ typedef enum {
   CT_RNG_DATA,     /**< synthetic samples */
   CT_RNG_FAULT,    /**< fault points */
   CT_RNG_TEST,
-  CT_RNG_TRANSFORM /**< augmentation: key of (seed, position in the list, epoch), then index = sample */
+  CT_RNG_TRANSFORM /**< augmentation: key of (seed, position in the list, epoch), then index =
+                      sample */
 } ct_rng_use_t;
 
 /** Four 32-bit numbers for (seed, use, sub, index): Philox with the key {seed low, seed high} and

@@ -20,31 +20,31 @@ void ct_str_clear(ct_str_t *s);
  * the user. */
 int ct_text_format(char *buf, size_t cap, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/** vsnprintf for messages: what does not fit loses the middle of its longest words ("/very/long/…/tail.h5"),
- * so that both ends and all that is short stay.  No character of UTF-8 is cut in two.  \a cap is at least 1; below 41 the
- * end is cut off. */
+/** vsnprintf for messages: what does not fit loses the middle of its longest words
+ * ("/very/long/…/tail.h5"), so that both ends and all that is short stay.  No character of UTF-8 is
+ * cut in two.  \a cap is at least 1; below 41 the end is cut off. */
 void ct_text_vfit(char *buf, size_t cap, const char *fmt, va_list args)
     __attribute__((format(printf, 3, 0)));
 void ct_text_fit(char *buf, size_t cap, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/** Bytes of the UTF-8 character at \a text and its code point; 0: there is none, or the text ends. */
+/** Bytes of the UTF-8 character at \a text and its code point; 0: there is none, or the text ends.
+ */
 int ct_text_utf8(const char *text, uint32_t *code);
 /** The whole text is UTF-8. */
 int ct_text_is_utf8(const char *text);
-/** 1 for what can be the name of a file or directory on any file system: not empty, "." or "..", without '/' and
- * control characters, UTF-8, of up to 255 bytes. */
+/** 1 for what can be the name of a file or directory on any file system: not empty, "." or "..",
+ * without '/' and control characters, UTF-8, of up to 255 bytes. */
 int ct_text_is_name(const char *text);
-/** A copy (ct_mem_free) with '?' for what is no UTF-8: for JSON, which has nothing else.  NULL: no memory. */
+/** A copy (ct_mem_free) with '?' for what is no UTF-8: for JSON, which has nothing else.  NULL: no
+ * memory. */
 char *ct_text_utf8_copy(const char *text);
 /** Appends the bytes of a text in base64 (RFC 4648). */
 int ct_text_base64(const char *text, ct_str_t *out);
-/** Puts the bytes that base64 text stands for, which may have blanks and line ends in it, over it; *len tells how
- * many, a NUL follows.  CT_ERR_ARG (nothing recorded): it is no base64. */
+/** Puts the bytes that base64 text stands for, which may have blanks and line ends in it, over it;
+ * *len tells how many, a NUL follows.  CT_ERR_ARG (nothing recorded): it is no base64. */
 int ct_text_unbase64(char *text, size_t *len);
-/** The candidate closest to \a word (Levenshtein distance ≤ 1/2 of its length), or NULL: for "did you
- * mean".  n candidates. */
+/** The candidate closest to \a word (Levenshtein distance ≤ 1/2 of its length), or NULL: for "did
+ * you mean".  n candidates. */
 const char *ct_text_nearest(const char *word, const char *const *candidates, int n);
-/** Shell-style match of a whole name: `*` any run (also over dots), `?` one character. */
-int ct_text_match(const char *pattern, const char *name);
 /** Whole text is a number: CT_OK and the value, or CT_ERR_ARG (nothing recorded). */
 int ct_text_int(const char *text, int64_t *out);
 int ct_text_double(const char *text, double *out);

@@ -55,8 +55,8 @@ out:
   return rc;
 }
 
-/* Writes a large file to the disk piece by piece, so that who watches sees that it goes on.  An error is
- * told only once, here or by fsync() behind it. */
+/* Writes a large file to the disk piece by piece, so that who watches sees that it goes on.  An
+ * error is told only once, here or by fsync() behind it. */
 static int write_back(int fd)
 {
   const off_t piece = 16 << 20;
@@ -250,8 +250,8 @@ static int copy_list(char *const *paths, int n, char ***list)
 
 static _Thread_local int unread; /* directories; glob() has no argument for its error function */
 
-/* Directories of other people are left out, with a word; a file system that fails ends the search, since the list
- * would look complete. */
+/* Directories of other people are left out, with a word; a file system that fails ends the search,
+ * since the list would look complete. */
 static int cannot_list(const char *dir, int why)
 {
   if (why == ENOENT || why == ENOTDIR) return 0; /* nothing of that name: no match */

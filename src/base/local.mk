@@ -2,9 +2,9 @@ libctrain_a_SOURCES += \
   %D%/ct_types.h %D%/types.c \
   %D%/ct_err.h %D%/err.c \
   %D%/ct_log.h %D%/log.c \
-  %D%/ct_mem.h %D%/mem.c \
+  %D%/ct_mem.h %D%/mem.c %D%/mem_block.c \
   %D%/ct_json.h %D%/json.c \
-  %D%/ct_text.h %D%/text.c \
+  %D%/ct_text.h %D%/text.c %D%/str.c \
   %D%/ct_file.h %D%/file.c \
   %D%/ct_lock.h %D%/lock.c \
   %D%/ct_rng.h %D%/rng.c \

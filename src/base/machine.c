@@ -1,4 +1,5 @@
-/* Sources: proc(5), cgroups(7), Documentation/admin-guide/cgroup-v2.rst, sysfs-devices-system-cpu. */
+/* Sources: proc(5), cgroups(7), Documentation/admin-guide/cgroup-v2.rst, sysfs-devices-system-cpu.
+ */
 #include "base/ct_machine.h"
 
 #include <dirent.h>
@@ -85,9 +86,9 @@ static void read_cores(ct_machine_t *m, int thorough)
 
 /* ---- control groups ---- */
 
-/* A file of this process's cgroup, or of one above it: a limit holds for all below.  \a take is called for
- * each that can be read.  Inside a container the path is the host's, and the mount is its end: then
- * the file lies at the top. */
+/* A file of this process's cgroup, or of one above it: a limit holds for all below.  \a take is
+ * called for each that can be read.  Inside a container the path is the host's, and the mount is
+ * its end: then the file lies at the top. */
 static void each_level(const char *mount, const char *path, const char *file,
                        void (*take)(ct_machine_t *, const char *), ct_machine_t *m)
 {
@@ -202,8 +203,8 @@ static int count_entries(const char *dir, const char *prefix)
   return count;
 }
 
-/* The hash of the number that the linker gave to a loaded object; 0: it has none.  An object is described
- * by notes of three words and two texts, each padded to 4 bytes (elf(5)). */
+/* The hash of the number that the linker gave to a loaded object; 0: it has none.  An object is
+ * described by notes of three words and two texts, each padded to 4 bytes (elf(5)). */
 static uint64_t build_number(const struct dl_phdr_info *o)
 {
   for (int i = 0; i < o->dlpi_phnum; i++) {
@@ -220,8 +221,8 @@ static uint64_t build_number(const struct dl_phdr_info *o)
   return 0;
 }
 
-/* The program comes first, without a name.  The sum does not depend on the order of the others; what the
- * kernel maps into a process (vdso) is none of them. */
+/* The program comes first, without a name.  The sum does not depend on the order of the others;
+ * what the kernel maps into a process (vdso) is none of them. */
 static int add_object(struct dl_phdr_info *o, size_t bytes, void *to)
 {
   ct_machine_t *m = to;

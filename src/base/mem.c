@@ -1,80 +1,18 @@
+/* Memory whose absence is an error with a sentence. */
 #include "base/ct_mem.h"
 
-#include <fcntl.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#ifdef __GLIBC__
-#  include <malloc.h>
-#endif
 
 #include "base/ct_err.h"
 #include "base/ct_text.h"
 
-enum { ALIGN = 64, PAGE = 4096, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20 };
-
-/* Stands in the 64 bytes before a block. */
-typedef struct head {
-  void *map;        /* start of the mapping; NULL: from aligned_alloc() */
-  size_t map_bytes; /* its length */
-} head_t;
-
-static atomic_int_fast64_t calls, live, fail_in;
-
-static head_t *head_of(void *p)
-{
-  return (head_t *)((char *)p - ALIGN);
-}
-
-static size_t round_up(size_t n, size_t to)
-{
-  return (n + to - 1) / to * to;
-}
-
-static int must_fail(void)
-{
-  return atomic_load_explicit(&fail_in, memory_order_relaxed) > 0 &&
-         atomic_fetch_sub(&fail_in, 1) == 1;
-}
-
-static void *alloc_small(size_t bytes)
-{
-  size_t total = round_up(bytes, ALIGN) + ALIGN;
-  char *raw = aligned_alloc(ALIGN, total);
-  if (!raw) return NULL;
-  memset(raw, 0, total);
-  return raw + ALIGN;
-}
-
-/* A fresh mapping is zero already: no page is touched but the one of the head. */
-static void *alloc_mapped(size_t bytes)
-{
-  size_t total = round_up(bytes, PAGE) + HUGE_PAGE;
-  char *map = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) return NULL;
-  char *p = (char *)round_up((uintptr_t)map + PAGE, HUGE_PAGE);
-  madvise(p, round_up(bytes, PAGE), MADV_HUGEPAGE); /* advice: a kernel without it is fine */
-  *head_of(p) = (head_t){map, total};
-  return p;
-}
-
 void *ct_mem_alloc(size_t bytes, const char *what)
 {
-  void *p = NULL;
-  if (!must_fail() && bytes < SIZE_MAX / 2)
-    p = bytes < MAPPED_FROM ? alloc_small(bytes) : alloc_mapped(bytes);
-  if (!p) {
-    char text[32];
+  char text[32];
+  void *p = ct_mem_try(bytes);
+  if (!p)
     ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "cannot allocate %zu bytes (%s) for %s", bytes,
                ct_text_bytes((double)bytes, text, sizeof text), what);
-    return NULL;
-  }
-  atomic_fetch_add(&calls, 1);
-  atomic_fetch_add(&live, 1);
   return p;
 }
 
@@ -100,53 +38,9 @@ int ct_mem_grow(void **p, int64_t *cap, int64_t want, size_t size)
   return CT_OK;
 }
 
-void ct_mem_free(void *p)
-{
-  if (!p) return;
-  head_t *head = head_of(p);
-  if (head->map)
-    munmap(head->map, head->map_bytes);
-  else
-    free(head);
-  atomic_fetch_sub(&live, 1);
-}
-
 char *ct_mem_strdup(const char *s)
 {
   size_t bytes = strlen(s) + 1;
   char *copy = ct_mem_alloc(bytes, "text");
   return copy ? memcpy(copy, s, bytes) : NULL;
-}
-
-int64_t ct_mem_calls(void)
-{
-  return atomic_load(&calls);
-}
-
-int64_t ct_mem_live(void)
-{
-  return atomic_load(&live);
-}
-
-void ct_mem_fail_at(int64_t n)
-{
-  atomic_store(&fail_in, n);
-}
-
-size_t ct_mem_peak_rss(void)
-{
-  struct rusage use;
-  return getrusage(RUSAGE_SELF, &use) == 0 ? (size_t)use.ru_maxrss * 1024 : 0;
-}
-
-int ct_mem_peak_reset(void)
-{
-#ifdef __GLIBC__
-  malloc_trim(0); /* what was freed and is kept for later is not in use */
-#endif
-  int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  int done = write(fd, "5", 1) == 1;
-  close(fd);
-  return done;
 }

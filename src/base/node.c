@@ -154,8 +154,8 @@ static const char *refused(const yaml_event_t *e)
   return tag && !is_binary(e) ? no_tags : NULL;
 }
 
-/* What YAML does not hold as it is: control characters, byte order marks and the line separators of Unicode,
- * which it folds. */
+/* What YAML does not hold as it is: control characters, byte order marks and the line separators of
+ * Unicode, which it folds. */
 static int is_odd(uint32_t code)
 {
   return code < ' ' || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
@@ -222,7 +222,8 @@ static int by_key_and_line(const void *a, const void *b)
   return order ? order : (p->line > q->line) - (p->line < q->line);
 }
 
-/* Sorts the keys: to look for each of many among those before it would take the square of their number. */
+/* Sorts the keys: to look for each of many among those before it would take the square of their
+ * number. */
 static int check_unique(const reader_t *r, const ct_node_t *map)
 {
   int rc = CT_OK, n = 0;

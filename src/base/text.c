@@ -1,3 +1,5 @@
+/* Text into buffers of a fixed size, and what is in a text.  Errors are recorded by means of this,
+ * so nothing here records one; text that can fail is in str.c. */
 #include "base/ct_text.h"
 
 #include <ctype.h>
@@ -9,47 +11,6 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-
-int ct_str_add(ct_str_t *s, const char *fmt, ...)
-{
-  va_list args;
-  va_start(args, fmt);
-  int n = vsnprintf(NULL, 0, fmt, args);
-  va_end(args);
-  if (n < 0) return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "text does not fit in memory");
-  size_t want = s->len + (size_t)n + 1;
-  if (want > s->cap) {
-    size_t cap = want > 2 * s->cap ? want : 2 * s->cap;
-    char *bigger = ct_mem_alloc(cap, "text");
-    if (!bigger) return CT_ERR_NOMEM;
-    if (s->data) memcpy(bigger, s->data, s->len);
-    ct_mem_free(s->data);
-    s->data = bigger;
-    s->cap = cap;
-  }
-  va_start(args, fmt);
-  vsnprintf(s->data + s->len, s->cap - s->len, fmt, args);
-  va_end(args);
-  s->len += (size_t)n;
-  return CT_OK;
-}
-
-void ct_str_clear(ct_str_t *s)
-{
-  ct_mem_free(s->data);
-  *s = (ct_str_t){0};
-}
-
-int ct_text_format(char *buf, size_t cap, const char *fmt, ...)
-{
-  va_list args;
-  va_start(args, fmt);
-  int n = vsnprintf(buf, cap, fmt, args);
-  va_end(args);
-  if (n >= 0 && (size_t)n < cap) return CT_OK;
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
-                    "name too long: '%s...' has more than the %zu bytes allowed", buf, cap - 1);
-}
 
 /* ---- characters ---- */
 
@@ -87,58 +48,10 @@ int ct_text_is_name(const char *text)
   return ct_text_is_utf8(text); /* it also stands in JSON */
 }
 
-char *ct_text_utf8_copy(const char *text)
-{
-  uint32_t code;
-  char *copy = ct_mem_strdup(text), *p = copy;
-  for (int n; p && *p; p += n > 0 ? n : 1)
-    if ((n = ct_text_utf8(p, &code)) == 0) *p = '?';
-  return copy;
-}
-
-static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-int ct_text_base64(const char *text, ct_str_t *out)
-{
-  int rc = CT_OK;
-  const unsigned char *p = (const unsigned char *)text;
-  for (size_t left = strlen(text); left > 0; left -= left < 3 ? left : 3, p += 3) {
-    uint32_t three = (uint32_t)p[0] << 16 | (left > 1 ? (uint32_t)p[1] << 8 : 0) |
-                     (left > 2 ? (uint32_t)p[2] : 0);
-    CT_TRY(ct_str_add(out, "%c%c%c%c", digits64[three >> 18], digits64[three >> 12 & 63],
-                      left > 1 ? digits64[three >> 6 & 63] : '=',
-                      left > 2 ? digits64[three & 63] : '='));
-  }
-out:
-  return rc;
-}
-
-int ct_text_unbase64(char *text, size_t *len)
-{
-  uint32_t bits = 0;
-  int digits = 0, padding = 0;
-  char *to = text;
-  for (const char *p = text; *p; p++) {
-    const char *digit = strchr(digits64, *p);
-    if (strchr(" \t\r\n", *p)) continue;
-    if (*p == '=')
-      padding++;
-    else if (!digit || padding)
-      return CT_ERR_ARG;
-    bits = bits << 6 | (digit ? (uint32_t)(digit - digits64) : 0);
-    if (++digits % 4) continue;
-    for (int i = 2; i >= padding; i--)
-      *to++ = (char)(bits >> 8 * i);
-    if (padding > 2) return CT_ERR_ARG;
-  }
-  *len = (size_t)(to - text);
-  *to = '\0';
-  return digits % 4 == 0 ? CT_OK : CT_ERR_ARG;
-}
-
 /* ---- messages ---- */
 
-/* Where to cut a word: at a slash from \a at on, so many bytes further at most, else between two characters. */
+/* Where to cut a word: at a slash from \a at on, so many bytes further at most, else between two
+ * characters. */
 static size_t find_cut(const char *word, size_t at, size_t reach, int step)
 {
   size_t cut = at;
@@ -150,7 +63,8 @@ static size_t find_cut(const char *word, size_t at, size_t reach, int step)
   return (word[cut] & 0xC0) == 0x80 ? at : cut; /* no character of UTF-8 is longer */
 }
 
-/* A word of len bytes, without its middle if it is longer than \a limit; returns the end of what it wrote. */
+/* A word of len bytes, without its middle if it is longer than \a limit; returns the end of what it
+ * wrote. */
 static char *put_word(char *to, const char *word, size_t len, size_t limit)
 {
   static const char gap[] = "…";
@@ -185,9 +99,7 @@ void ct_text_vfit(char *buf, size_t cap, const char *fmt, va_list args)
   va_copy(again, args);
   int n = vsnprintf(buf, cap, fmt, args);
   if (n < 0) *buf = '\0';
-  char *whole = n >= 0 && (size_t)n >= cap && cap > SHORTEST
-                    ? ct_mem_alloc((size_t)n + 1, "a message")
-                    : NULL;
+  char *whole = n >= 0 && (size_t)n >= cap && cap > SHORTEST ? ct_mem_try((size_t)n + 1) : NULL;
   if (whole) {
     size_t limit = cap;
     vsnprintf(whole, (size_t)n + 1, fmt, again);
@@ -247,28 +159,6 @@ const char *ct_text_nearest(const char *word, const char *const *candidates, int
   return nearest;
 }
 
-int ct_text_match(const char *pattern, const char *name)
-{
-  const char *star = NULL, *retry = NULL; /* the last `*`, and where its run ends so far */
-  while (*name) {
-    if (*pattern == '*') {
-      star = pattern++;
-      retry = name;
-    } else if (*pattern == '?' || *pattern == *name) {
-      pattern++;
-      name++;
-    } else if (star) {
-      pattern = star + 1;
-      name = ++retry;
-    } else {
-      return 0;
-    }
-  }
-  while (*pattern == '*')
-    pattern++;
-  return *pattern == '\0';
-}
-
 /* ---- numbers ---- */
 
 int ct_text_int(const char *text, int64_t *out)
@@ -326,26 +216,4 @@ const char *ct_text_seconds(double s, char *buf, size_t cap)
       snprintf(buf, cap, "%lldh%02lldm", whole / 3600, whole / 60 % 60);
   }
   return buf;
-}
-
-/* ---- paths ---- */
-
-int ct_path_join(char *buf, size_t cap, const char *dir, const char *name)
-{
-  size_t len = strlen(dir);
-  if (name[0] == '/' || len == 0) return ct_text_format(buf, cap, "%s", name);
-  return ct_text_format(buf, cap, "%s%s%s", dir, dir[len - 1] == '/' ? "" : "/", name);
-}
-
-int ct_path_dir(char *buf, size_t cap, const char *path)
-{
-  const char *end = path + strlen(path);
-  while (end > path + 1 && end[-1] == '/')
-    end--;
-  while (end > path && end[-1] != '/')
-    end--;
-  while (end > path + 1 && end[-1] == '/')
-    end--;
-  if (end == path) return ct_text_format(buf, cap, ".");
-  return ct_text_format(buf, cap, "%.*s", (int)(end - path), path);
 }

@@ -16,7 +16,8 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-/* Whatever is mounted through FUSE or has no name of ours is named as it is mounted ("fuse.beegfs"). */
+/* Whatever is mounted through FUSE or has no name of ours is named as it is mounted
+ * ("fuse.beegfs"). */
 static void name_type(const char *path, ct_volume_t *v)
 {
   struct statfs fs;
@@ -42,8 +43,8 @@ static void measure(const char *path, ct_volume_t *v)
   if (fs.f_files) v->files = (int64_t)fs.f_favail; /* some have no such number */
 }
 
-/* HDF5 locks a file that it writes by flock(), or by fcntl() where it was built without (H5FDsec2.c,
- * H5private.h). */
+/* HDF5 locks a file that it writes by flock(), or by fcntl() where it was built without
+ * (H5FDsec2.c, H5private.h). */
 static void try_locks(int fd, ct_volume_t *v)
 {
   struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

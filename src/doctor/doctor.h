@@ -1,6 +1,6 @@
 /** \file doctor.h  A node's ranks, and how findings about them are made and said: what the files of
- * the doctor share.  facts.c asks, judge.c calls one judge_*.c for each subject, report.c,
- * report_json.c and report_start.c tell. */
+ * the doctor share.  facts.c asks, nodes.c sorts, judge.c calls one judge_*.c for each subject,
+ * report.c, report_json.c and report_start.c tell. */
 #ifndef CT_DOCTOR_DOCTOR_H
 #define CT_DOCTOR_DOCTOR_H
 #include "doctor/ct_doctor.h"

@@ -1,4 +1,4 @@
 libctrain_a_SOURCES += \
-  %D%/ct_doctor.h %D%/doctor.h %D%/facts.c \
+  %D%/ct_doctor.h %D%/doctor.h %D%/facts.c %D%/nodes.c %D%/findings.c \
   %D%/judge.c %D%/judge_cores.c %D%/judge_memory.c %D%/judge_gpus.c %D%/judge_job.c \
   %D%/report.c %D%/report_json.c %D%/report_start.c

@@ -80,7 +80,8 @@ static void expect_shortened(const char *begin, const char *end)
   CT_ASSERT_TEXT(text, end);
 }
 
-/* Whatever the names in it are like, its beginning, the file at the end of a path and the reason stay. */
+/* Whatever the names in it are like, its beginning, the file at the end of a path and the reason
+ * stay. */
 static void err_text_keeps_the_reason(void)
 {
   static const char *const pieces[] = {"abcdefgh", "abc/", "\xC3\xA9", "a\xE2\x82\xAC", "a b "};
@@ -267,20 +268,6 @@ static void text_nearest_word(void)
   CU_ASSERT_PTR_NULL(ct_text_nearest(longer, keys, 3));
 }
 
-static void text_pattern(void)
-{
-  CU_ASSERT_TRUE(ct_text_match("layer4.*", "layer4.0.conv1.weight"));
-  CU_ASSERT_TRUE(ct_text_match("*.weight", "layer4.0.conv1.weight"));
-  CU_ASSERT_TRUE(ct_text_match("layer?.*.bn*.bias", "layer1.0.bn2.bias"));
-  CU_ASSERT_TRUE(ct_text_match("*a*b*", "xxaxxbaab"));
-  CU_ASSERT_TRUE(ct_text_match("", ""));
-  CU_ASSERT_TRUE(ct_text_match("**", ""));
-  CU_ASSERT_FALSE(ct_text_match("fc", "fc.bias"));
-  CU_ASSERT_FALSE(ct_text_match("*.bias", "fc.biased"));
-  CU_ASSERT_FALSE(ct_text_match("?", ""));
-  CU_ASSERT_FALSE(ct_text_match("", "a"));
-}
-
 static void text_numbers(void)
 {
   int64_t i = 0;
@@ -355,7 +342,6 @@ int main(int argc, char **argv)
                                     CT_TEST(utf8_is_told_from_other_bytes),
                                     CT_TEST(base64_there_and_back),
                                     CT_TEST(text_nearest_word),
-                                    CT_TEST(text_pattern),
                                     CT_TEST(text_numbers),
                                     CT_TEST(text_sizes_and_times),
                                     CT_TEST(paths),
