@@ -1,3 +1,5 @@
+/* From main() to a command and back: arguments, the log, MPI and the watch around the commands that
+ * have ranks, and the exit status, the same on all of them. */
 #include "app/app.h"
 
 #include <signal.h>

@@ -1,3 +1,5 @@
+/* getopt_long() from a command's table of flags, so that help and messages about misspelt options
+ * follow from the same rows. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>

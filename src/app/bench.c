@@ -1,3 +1,5 @@
+/* How `bench step` tells what it measured: one column of a table, or one JSON object, for each
+ * mode. */
 #include "app/bench.h"
 
 #include <stdio.h>

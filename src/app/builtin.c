@@ -1,3 +1,5 @@
+/* What this build contains, as lists: backends, the reader for given files, versions; and where the
+ * example is. Nothing else names all backends. */
 #include "app/builtin.h"
 
 #include <dlfcn.h>

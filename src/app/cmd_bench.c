@@ -93,8 +93,8 @@ out:
   return rc;
 }
 
-/* The first batch of the data, kept by a feed that is not asked again.  A rank that gets none of it knows
- * how large it is. */
+/* The first batch of the data, kept by a feed that is not asked again.  A rank that gets none of it
+ * knows how large it is. */
 static int open_batch(const ct_setup_t *s, ct_feed_t **feed, ct_batch_t *none,
                       const ct_batch_t **out)
 {

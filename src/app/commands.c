@@ -1,3 +1,4 @@
+/* The list of all commands with their flags; help and dispatch follow from it. */
 #include "app/commands.h"
 
 #include <stdio.h>

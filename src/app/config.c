@@ -1,3 +1,5 @@
+/* The list of all sections.  Reading, dump and clearing go through it; the tables themselves stand
+ * in the modules that they configure, but for those of the devices, which have no other home. */
 #include "app/config_parts.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Which keys can change the result of a run?  A hash over them says if two runs are the same one,
+ * and a resumed run is told what has changed since. */
 #include <string.h>
 
 #include "app/config_parts.h"

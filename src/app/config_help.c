@@ -1,3 +1,4 @@
+/* The configuration's part of `train --help`, from the same tables that read it. */
 #include "app/config_parts.h"
 #include "base/ct_err.h"
 #include "model/ct_family.h"

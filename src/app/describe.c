@@ -1,3 +1,5 @@
+/* The training that a configuration means, in a few lines for people: what differs from the plain
+ * case is said, nothing else. */
 #include "app/describe.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* main() alone: a library of everything else can be linked into tests. */
 #include <signal.h>
 
 #include "app/app.h"

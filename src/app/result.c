@@ -1,3 +1,5 @@
+/* Results of a run or an evaluation: the table for people, JSON for programs, csv for the confusion
+ * matrix. */
 #include "app/result.h"
 
 #include <inttypes.h>

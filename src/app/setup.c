@@ -1,3 +1,6 @@
+/* The way from a command line to a trainer, one function for each step of it.  What ranks could see
+ * differently, such as files, devices and the model, is agreed here, once, so that nothing behind
+ * it has to ask. */
 #include "app/setup.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* What is being done is written by one thread and read by another one, which must never wait for
+ * it: relaxed atomics, and only the name of a file, which is longer than an atomic can be, has a
+ * lock. */
 #include "base/ct_beat.h"
 
 #include <pthread.h>

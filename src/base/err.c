@@ -1,3 +1,5 @@
+/* The last error of a thread.  A slot of its own, so that workers of the feed can fail while the
+ * main thread does; whoever waits for them adopts their record. */
 #include "base/ct_err.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Faults on request: CTRAIN_FAULTS names points in the code, and what is to go wrong there at which
+ * pass.  Tests provoke with it what hardware and file systems do rarely. */
 #include "base/ct_fault.h"
 
 #include <signal.h>

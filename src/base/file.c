@@ -1,3 +1,6 @@
+/* Files as a whole: read, written so that they are there whole or not at all, found by pattern.
+ * Every wait for the file system is told to the watch (ct_beat_file()), since a dead server is a
+ * wait without end. */
 #include "base/ct_file.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* A lock that another node sees, and whose holder can be named.  The lock is fcntl()'s, so it ends
+ * with its process; the name is a line in the file, which also tells a requeued job that the holder
+ * was itself. */
 #include "base/ct_lock.h"
 
 #include <errno.h>

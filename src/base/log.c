@@ -1,3 +1,5 @@
+/* The log on the standard error, one write() for a line, so that lines of many ranks do not mix.
+ * The progress bar shares the terminal with it and is put away before a line. */
 #include "base/ct_log.h"
 
 #include <stdarg.h>

@@ -1,3 +1,5 @@
+/* What stands in files of /proc and /sys, as pure functions of their text, so that tests can have
+ * machines that are not at hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* libyaml's events to a tree of our own and back.  The tree keeps the line of each value, for
+ * messages, and refuses what a configuration has no use for: anchors, tags, several documents. */
 #include "base/ct_node.h"
 
 #include <stdlib.h>

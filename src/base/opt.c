@@ -1,3 +1,5 @@
+/* Option tables: a row says key, type, default, range and help of a member of a struct; reading,
+ * checking, help and dump of a whole section follow from its rows. */
 #include "base/ct_opt.h"
 
 #include <float.h>

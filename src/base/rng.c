@@ -1,3 +1,4 @@
+/* Philox from Random123, whose header no other file sees, and the draws made from its bits. */
 #include "base/ct_rng.h"
 
 #include <math.h>

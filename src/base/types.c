@@ -1,3 +1,4 @@
+/* Names and sizes of types, and shapes as text. */
 #include "base/ct_types.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* What a directory lies on: its file system, its room, and by trying it on a new file if locks work
+ * there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
