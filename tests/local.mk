@@ -174,6 +174,7 @@ unit_tests = \
   %D%/unit/t_seal \
   %D%/unit/t_setup \
   %D%/unit/t_stage \
+  %D%/unit/t_job \
   %D%/unit/t_stop \
   %D%/unit/t_store \
   %D%/unit/t_targets \

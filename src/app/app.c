@@ -20,16 +20,11 @@
 
 /* ---- started N times ---- */
 
-static const char *lookup(const char *name)
-{
-  return getenv(name);
-}
-
 /* Without MPI, only a launcher's variables tell that this is one of many processes: 1 if it is, and
  * whether this one speaks for them. */
 static int is_one_of_many(int *speaks)
 {
-  return ct_launch_check(lookup, 1, "", speaks) != CT_OK;
+  return ct_launch_check(getenv, 1, "", speaks) != CT_OK;
 }
 
 static int speaks_for_all(void)

@@ -72,7 +72,7 @@ static int look_at_end(const ct_config_t *c, ct_job_facts_t *job)
   int rc = CT_OK;
   ct_walltime_t end;
   if (strcmp(c->job.walltime, "off") == 0) return CT_OK;
-  CT_TRY(ct_walltime_open(c->job.walltime, &end));
+  CT_TRY(ct_walltime_open(c->job.walltime, &job->batch, &end));
   job->left_s = end.source ? fmax(ct_walltime_left_now(&end), 0) : -1;
 out:
   return rc;

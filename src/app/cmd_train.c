@@ -244,7 +244,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(&r.s));
   CT_TRY(ct_setup_trainer(&r.s, 1));
-  CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &r.dir) : CT_OK);
+  CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &topo->job, &r.dir) : CT_OK);
   CT_TRY(resume(&r, a));
   CT_TRY(ct_setup_stage(&r.s)); /* last: the longest, and in vain if anything else is wrong */
   ct_beat_at("opening the run directory", -1);

@@ -12,18 +12,18 @@
 typedef struct ct_lock_owner {
   char host[256];
   int64_t pid;
-  char job[64];    /**< Slurm's job id; "-": none */
-  int64_t restart; /**< how often Slurm has requeued that job */
+  char job[64];    /**< id of its job, a word; "-": none */
+  int64_t restart; /**< how often that job was begun anew */
   char since[32];  /**< "2026-01-31T23:59:59Z" */
 } ct_lock_owner_t;
 
-/** This process, now. */
-void ct_lock_self(ct_lock_owner_t *out);
+/** This process, now.  job: "" if there is none. */
+void ct_lock_self(const char *job, int64_t restart, ct_lock_owner_t *out);
 /** Pure.  The line of a lock's file into buf (returned), and back: 1, or 0 if it is none. */
 const char *ct_lock_line(const ct_lock_owner_t *o, char *buf, size_t cap);
 int ct_lock_parse(const char *line, ct_lock_owner_t *out);
-/** Pure.  1: \a me is the same Slurm job as \a holder, requeued since, so that the holder's node
- * must be lost, though the file server still keeps its lock. */
+/** Pure.  1: \a me is the same job as \a holder, requeued since, so that the holder's node must
+ * be lost, though the file server still keeps its lock. */
 int ct_lock_inherits(const ct_lock_owner_t *me, const ct_lock_owner_t *holder);
 
 typedef struct ct_lock ct_lock_t;

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,14 +25,13 @@ struct ct_lock {
 
 /* ---- who ---- */
 
-void ct_lock_self(ct_lock_owner_t *out)
+void ct_lock_self(const char *job, int64_t restart, ct_lock_owner_t *out)
 {
   time_t now = time(NULL);
   struct tm tm;
-  const char *job = getenv("SLURM_JOB_ID"), *restart = getenv("SLURM_RESTART_COUNT");
-  *out = (ct_lock_owner_t){.pid = getpid(), .restart = restart ? atoll(restart) : 0};
+  *out = (ct_lock_owner_t){.pid = getpid(), .restart = restart};
   gethostname(out->host, sizeof out->host - 1); /* never fails: a name has at most 64 characters */
-  snprintf(out->job, sizeof out->job, "%s", job && *job ? job : "-");
+  snprintf(out->job, sizeof out->job, "%s", *job ? job : "-");
   strftime(out->since, sizeof out->since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 }
 
@@ -100,7 +98,7 @@ static int take_over(const ct_lock_t *l, const ct_lock_owner_t *me)
   char dir[CT_PATH_MAX], job[80] = "";
   read_owner(l->path, &holder);
   CT_TRY(ct_path_dir(dir, sizeof dir, l->path));
-  if (strcmp(holder.job, "-") != 0) snprintf(job, sizeof job, ", Slurm job %s", holder.job);
+  if (strcmp(holder.job, "-") != 0) snprintf(job, sizeof job, ", job %s", holder.job);
   if (!holder.host[0])
     CT_FAIL(CT_ERR_IO,
             "%s: another run is at work in this directory (it holds '%s'): wait for its "

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "job/ct_job.h"
+
 typedef struct ct_topo {
   MPI_Comm world; /**< owned duplicate of MPI_COMM_WORLD; errors return */
   MPI_Comm node;  /**< owned; the ranks that share memory (MPI_Comm_split_type SHARED) */
@@ -15,15 +17,15 @@ typedef struct ct_topo {
   int threads;   /**< for this rank: its cores divided among the ranks that share them */
   double init_s; /**< seconds in MPI_Init */
   char host[64];
+  ct_job_t job;           /**< as told to this rank; all 0: none */
   MPI_Datatype step_type; /**< owned; of ct_step_agree() */
   MPI_Op step_op;         /**< owned; of ct_step_agree() */
 } ct_topo_t;
 
 /** Collective.  MPI_Init_thread (FUNNELED) and everything above; sets up log and fault points.
  * Signals do what they did before, whatever MPI has in mind (ct_stop_hold()).
- * Before that it refuses N singletons: a launcher's variables (SLURM_NTASKS with SLURM_PROCID in
- * a step of srun, PMI_SIZE, OMPI_COMM_WORLD_SIZE, PMIX_RANK …) that say more tasks than the
- * world has is CT_ERR_USAGE with the cure.  MPI is finalized then, and ct_log() is silent in all
+ * Before that it refuses N singletons: a launcher that says it started more tasks than the world has
+ * (ct_launch_check()) is CT_ERR_USAGE with the cure.  MPI is finalized then, and ct_log() is silent in all
  * those tasks but the first by the launcher's own number, so that what the callers log is
  * printed once.
  *

@@ -19,11 +19,6 @@
 
 enum { MASK_BYTES = 1024 }; /* 8192 cores: the most that Linux kernels are built for */
 
-static const char *lookup(const char *name)
-{
-  return getenv(name);
-}
-
 void ct_topo_library(char *buf, size_t cap)
 {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -42,7 +37,7 @@ static int check_launch(void)
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   ct_topo_library(library, sizeof library);
-  int rc = ct_launch_check(lookup, size, library, &speaker);
+  int rc = ct_launch_check(getenv, size, library, &speaker);
   if (rc != CT_OK) ct_log_setup(speaker ? 0 : 1, 1, CT_LOG_INFO);
   return rc;
 }
@@ -141,6 +136,7 @@ int ct_topo_open(ct_topo_t *t, int *argc, char ***argv)
   ct_log_setup(t->rank, t->size, CT_LOG_INFO);
   ct_fault_setup(t->rank);
   ct__step_word_open(t);
+  ct_job_read(getenv, &t->job);
   gethostname(t->host, sizeof t->host - 1);
 
   shared = shared_ranks(t);

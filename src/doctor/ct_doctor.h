@@ -69,14 +69,13 @@ typedef struct ct_job_facts {
   ct_launch_t launch;
   int ranks, nodes, equal_nodes;
   char mpi[128], thread_level[16];
-  char batch_system[16], id[64]; /**< "Slurm", "1234_5"; "" outside of one */
-  int job_nodes, job_tasks;      /**< what the batch system says; 0: not known */
-  double left_s;                 /**< until the time limit; < 0: nobody says; INFINITY: not asked */
-  char dir[CT_PATH_MAX];         /**< run.dir, or the working directory */
-  ct_volume_t volume;            /**< type "": not looked at */
-  char file_locking[16];         /**< HDF5_USE_FILE_LOCKING; "" if not set */
-  int share_gpu, wants_gpu;      /**< as in ct_doctor_env_t */
-  int has_config;                /**< 1: data is known */
+  ct_job_t batch;           /**< what the batch system says */
+  double left_s;            /**< until the time limit; < 0: nobody says; INFINITY: not asked */
+  char dir[CT_PATH_MAX];    /**< run.dir, or the working directory */
+  ct_volume_t volume;       /**< type "": not looked at */
+  char file_locking[16];    /**< HDF5_USE_FILE_LOCKING; "" if not set */
+  int share_gpu, wants_gpu; /**< as in ct_doctor_env_t */
+  int has_config;           /**< 1: data is known */
   ct_data_facts_t data;
 } ct_job_facts_t;
 

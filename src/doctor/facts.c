@@ -11,36 +11,7 @@
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 
-static const char *lookup(const char *name)
-{
-  return getenv(name);
-}
-
-/* A number in the environment; \a otherwise if there is none. */
-static int64_t number(const char *name, int64_t otherwise)
-{
-  int64_t value;
-  const char *text = getenv(name);
-  return text && ct_text_int(text, &value) == CT_OK && value >= 0 ? value : otherwise;
-}
-
 /* ---- a rank ---- */
-
-/* "64(x2),32" is two nodes of 64 and one of 32: which of them this is it does not say, so the
- * least.  0: not known. */
-static int cpus_of_the_job(void)
-{
-  const char *text = getenv("SLURM_JOB_CPUS_PER_NODE");
-  int least = 0;
-  if (!text) return (int)number("SLURM_CPUS_ON_NODE", 0);
-  while (*text) {
-    long n = strtol(text, NULL, 10);
-    if (n > 0 && n < INT32_MAX && (least == 0 || n < least)) least = (int)n;
-    text += strcspn(text, ",");
-    text += *text == ',';
-  }
-  return least;
-}
 
 static int threads_from(int set)
 {
@@ -65,7 +36,7 @@ static void fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
   f->node = env->topo->node_index;
   f->threads = env->threads;
   f->threads_from = threads_from(env->threads_set);
-  f->cpus_of_the_job = cpus_of_the_job();
+  f->cpus_of_the_job = env->topo->job.cpus;
   ct_topo_library(mpi, sizeof mpi);
   f->mpi = ct_hash_text(mpi, 0);
   snprintf(f->no_device, sizeof f->no_device, "%s", env->no_device);
@@ -96,26 +67,6 @@ out:
 
 /* ---- the job ---- */
 
-static void batch_system(ct_job_facts_t *job)
-{
-  static const struct {
-    const char *variable, *name;
-  } systems[] = {{"SLURM_JOB_ID", "Slurm"},
-                 {"PBS_JOBID", "PBS"},
-                 {"LSB_JOBID", "LSF"},
-                 {"FLUX_JOB_ID", "Flux"}};
-  const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");
-  for (size_t i = 0; i < sizeof systems / sizeof *systems && !*job->batch_system; i++) {
-    const char *id = getenv(systems[i].variable);
-    if (!id) continue;
-    snprintf(job->batch_system, sizeof job->batch_system, "%s", systems[i].name);
-    snprintf(job->id, sizeof job->id, "%s", id);
-  }
-  if (array && task) snprintf(job->id, sizeof job->id, "%.30s_%.30s", array, task);
-  job->job_nodes = (int)number("SLURM_JOB_NUM_NODES", 0);
-  job->job_tasks = (int)number("SLURM_NTASKS", 0);
-}
-
 void ct_doctor_job(const ct_doctor_env_t *env, ct_job_facts_t *job)
 {
   static const char *const levels[] = {"SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE"};
@@ -123,8 +74,9 @@ void ct_doctor_job(const ct_doctor_env_t *env, ct_job_facts_t *job)
                                 MPI_THREAD_MULTIPLE};
   int level;
   memset(job, 0, sizeof *job);
-  ct_launch_read(lookup, &job->launch);
+  ct_launch_read(getenv, &job->launch);
   job->left_s = INFINITY;
+  job->batch = env->topo->job;
   job->ranks = env->topo->size;
   job->nodes = env->topo->nodes;
   job->equal_nodes = env->topo->equal_nodes;
@@ -135,5 +87,4 @@ void ct_doctor_job(const ct_doctor_env_t *env, ct_job_facts_t *job)
   snprintf(job->file_locking, sizeof job->file_locking, "%s", env->locking);
   job->share_gpu = env->share_gpu;
   job->wants_gpu = env->wants_gpu;
-  batch_system(job);
 }

@@ -53,23 +53,23 @@ static void clocks(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findi
 
 static void batch_job(const ct_job_facts_t *job, ct_findings_t *out)
 {
-  if (job->launch.kind == CT_LAUNCH_NONE && job->job_tasks > 1) {
+  char cure[300];
+  if (job->launch.kind == CT_LAUNCH_NONE && job->batch.tasks > 1) {
     ct__doctor_add(out, CT_FINDING_NOTE, "alone", NULL,
                    "srun --mpi=pmi2 --kill-on-bad-exit=1 ctrain-hpc",
-                   "one process alone, in a job of %d tasks", job->job_tasks);
-  } else if (job->job_nodes > job->nodes) {
+                   "one process alone, in a job of %d tasks", job->batch.tasks);
+  } else if (job->batch.nodes > job->nodes) {
     ct__doctor_add(out, CT_FINDING_NOTE, "idle_nodes", NULL,
                    "srun with as many --nodes and --ntasks-per-node as the job has",
-                   "the job has %d nodes, but ranks run on %d", job->job_nodes, job->nodes);
+                   "the job has %d nodes, but ranks run on %d", job->batch.nodes, job->nodes);
   }
-  if (job->left_s < 0 && *job->batch_system)
-    ct__doctor_add(
-        out, CT_FINDING_NOTE, "no_end", NULL,
-        strcmp(job->batch_system, "Slurm") == 0
-            ? "export CTRAIN_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID -o %e)\" "
-              "+%s) before srun, or --set job.walltime=DURATION"
-            : "export CTRAIN_END_TIME=SECONDS_SINCE_1970, or --set job.walltime=DURATION",
-        "nobody says when this job ends, so a run cannot stop in time by itself");
+  if (job->left_s < 0 && *job->batch.system.name) {
+    const char *say = job->batch.system.say_end;
+    snprintf(cure, sizeof cure, "%s, or --set job.walltime=DURATION",
+             say ? say : "export CTRAIN_END_TIME=SECONDS_SINCE_1970");
+    ct__doctor_add(out, CT_FINDING_NOTE, "no_end", NULL, cure,
+                   "nobody says when this job ends, so a run cannot stop in time by itself");
+  }
   if (job->left_s >= 0 && job->left_s < 300) {
     ct__doctor_add(out, CT_FINDING_NOTE, "walltime", NULL, "",
                    "the job reaches its time limit in %.0f s", job->left_s);
@@ -143,7 +143,7 @@ void ct__doctor_files(const ct_job_facts_t *job, ct_findings_t *out)
     space(job, out);
   }
   if (v->local && strcmp(v->type, "overlay") != 0) {
-    ct__doctor_add(out, *job->batch_system ? CT_FINDING_BAD : CT_FINDING_NOTE, "local", NULL,
+    ct__doctor_add(out, *job->batch.system.name ? CT_FINDING_BAD : CT_FINDING_NOTE, "local", NULL,
                    "--set run.dir= a directory that all nodes share and that stays",
                    "%s is %s: what is in it is gone with this node or job", job->dir, v->type);
   }

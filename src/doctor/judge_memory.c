@@ -18,23 +18,22 @@ static int64_t have_memory(const ct_machine_t *m, const char **by)
 
 static void memory(const ct__doctor_node_t *d, ct_findings_t *out)
 {
-  char a[32], b[32];
-  const char *by;
+  char a[32], b[32], cure[200];
+  const char *by, *more = d->job->batch.system.all_memory;
   const int64_t least = 256 * MIB;
   const ct_machine_t *m = &d->rank[0]->machine;
   int64_t have = have_memory(m, &by),
           want = d->rank[0]->on_gpu ? 0 : (int64_t)d->job->data.rank_bytes;
   if (have < 0) return;
   if (want * d->n > have) {
-    ct__doctor_add(out, CT_FINDING_BAD, "memory", d,
-                   *d->job->batch_system ? "fewer ranks on a node, a smaller data.batch, or more: "
-                                           "sbatch --mem=0"
-                                         : "fewer ranks on a node, or a smaller data.batch",
+    snprintf(cure, sizeof cure, "fewer ranks on a node, %s%s",
+             more ? "a smaller data.batch, or more: " : "or a smaller data.batch",
+             more ? more : "");
+    ct__doctor_add(out, CT_FINDING_BAD, "memory", d, cure,
                    "%d rank%s of about %s each, but %s has only %s of memory", d->n, S(d->n),
                    bytes_text(want, a), by, bytes_text(have, b));
   } else if (have / d->n < least) {
-    ct__doctor_add(out, CT_FINDING_BAD, "memory", d,
-                   *d->job->batch_system ? "sbatch --mem=0" : "start fewer ranks on a node",
+    ct__doctor_add(out, CT_FINDING_BAD, "memory", d, more ? more : "start fewer ranks on a node",
                    "only %s of memory for each rank (%s has %s)", bytes_text(have / d->n, a), by,
                    bytes_text(have, b));
   }

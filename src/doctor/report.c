@@ -109,12 +109,14 @@ static int launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_str_t 
   CT_TRY(ct_str_add(out, "  launch      %s; %s, MPI_THREAD_%s\n",
                     *job->launch.name ? job->launch.name : "by hand", job->mpi, job->thread_level));
   CT_TRY(ct_str_add(out, "  threads     by %s\n", from[f->threads_from]));
-  if (!*job->batch_system) goto out;
-  CT_TRY(ct_str_add(out, "  job         %s %s", job->batch_system, job->id));
-  if (job->job_nodes) CT_TRY(ct_str_add(out, ", %d node%s", job->job_nodes, S(job->job_nodes)));
+  if (!*job->batch.system.name) goto out;
+  CT_TRY(ct_str_add(out, "  job         %s %s", job->batch.system.name, job->batch.id));
+  if (job->batch.nodes)
+    CT_TRY(ct_str_add(out, ", %d node%s", job->batch.nodes, S(job->batch.nodes)));
   if (job->left_s >= 0 && isfinite(job->left_s))
     CT_TRY(ct_str_add(out, ", ends in %s", ct_text_seconds(job->left_s, left, sizeof left)));
   CT_TRY(ct_str_add(out, "\n"));
+  if (*job->batch.scratch) CT_TRY(ct_str_add(out, "  node disk   %s\n", job->batch.scratch));
 out:
   return rc;
 }

@@ -80,13 +80,13 @@ int ct_doctor_json(const ct_rank_facts_t *f, const ct_job_facts_t *job,
     json_array_append_new(ranks, rank(&f[r]));
   for (int i = 0; i < findings->n; i++)
     json_array_append_new(list, finding(&findings->list[i]));
-  json_t *o =
-      json_pack("{s:s, s:i, s:i, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
-                ct_doctor_count(findings, CT_FINDING_BAD) ? "bad" : "good", "ranks_total",
-                job->ranks, "nodes", job->nodes, "launched_by", text_or_null(job->launch.name),
-                "mpi", job->mpi, "mpi_threads", job->thread_level, "batch_system",
-                text_or_null(job->batch_system), "job_id", text_or_null(job->id), "directory",
-                directory(job), "data", data(job), "ranks", ranks, "findings", list);
+  json_t *o = json_pack(
+      "{s:s, s:i, s:i, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
+      ct_doctor_count(findings, CT_FINDING_BAD) ? "bad" : "good", "ranks_total", job->ranks,
+      "nodes", job->nodes, "launched_by", text_or_null(job->launch.name), "mpi", job->mpi,
+      "mpi_threads", job->thread_level, "batch_system", text_or_null(job->batch.system.name),
+      "job_id", text_or_null(job->batch.id), "scratch", text_or_null(job->batch.scratch),
+      "directory", directory(job), "data", data(job), "ranks", ranks, "findings", list);
   if (o)
     json_object_set_new(o, "left_s",
                         isfinite(job->left_s) && job->left_s >= 0 ? json_real(job->left_s)

@@ -3,14 +3,13 @@
 #ifndef CT_JOB_LAUNCH_H
 #define CT_JOB_LAUNCH_H
 
-/** getenv(), or a test's table. */
-typedef const char *(*ct_launch_env_t)(const char *name);
+#include "job/ct_job.h"
 
 /** Local, pure.  CT_ERR_USAGE with the cure if the launcher started more tasks than MPI's world
  * has: then each of them is a singleton that would train, and write its files, alone.  \a
  * library is MPI's own name, for the text.  *speaker: 1 for exactly one of those tasks, the one
  * that should print it. */
-int ct_launch_check(ct_launch_env_t env, int world, const char *library, int *speaker);
+int ct_launch_check(ct_env_t env, int world, const char *library, int *speaker);
 
 /** Whose options bind ranks to cores. */
 typedef enum {
@@ -28,6 +27,6 @@ typedef struct ct_launch {
 } ct_launch_t;
 
 /** Local, pure.  The launcher that started this rank, and how it told it so. */
-void ct_launch_read(ct_launch_env_t env, ct_launch_t *out);
+void ct_launch_read(ct_env_t env, ct_launch_t *out);
 
 #endif

@@ -1,7 +1,8 @@
 /** \file ct_stop.h  Being asked to stop: by whom, and how all ranks hear of it.  Layer 1.
  *
- * A signal sets a flag; nothing is done in the handler, so that it may come at any moment and any number of
- * times.  Each rank puts its request into the step word, of which the ranks agree on the largest. */
+ * A signal sets a flag; nothing is done in the handler, so that it may come at any moment and any
+ * number of times.  Each rank puts its request into the step word, of which the ranks agree on the
+ * largest. */
 #ifndef CT_STOP_H
 #define CT_STOP_H
 #include <signal.h>
@@ -27,17 +28,17 @@ typedef struct ct_stop_held {
   struct sigaction act[CT_STOP_SIGNALS];
   sigset_t mask;
 } ct_stop_held_t;
-/** Local.  Around a call of a library that puts handlers of its own in place, as MPI_Init_thread() of MPICH does:
- * its handler of SIGUSR1 makes MPI_Finalize look for a process manager, and wait for ever where there is none.
- * SIGUSR1 and SIGUSR2 wait in between (in the library's threads for ever: they are for the caller's); then all four
- * do again what they did before, handled or not. */
+/** Local.  Around a call of a library that puts handlers of its own in place, as MPI_Init_thread()
+ * of MPICH does: its handler of SIGUSR1 makes MPI_Finalize look for a process manager, and wait for
+ * ever where there is none. SIGUSR1 and SIGUSR2 wait in between (in the library's threads for ever:
+ * they are for the caller's); then all four do again what they did before, handled or not. */
 void ct_stop_hold(ct_stop_held_t *h);
 void ct_stop_release(const ct_stop_held_t *h);
 /** Local, Hot.  The first signal that came, or 0. */
 int ct_stop_asked(void);
 
-/** Pure.  A request as a number for ct_step_word_t.stop: 0 if nothing is asked for; the larger of two is
- * of the graver reason, then of the lower rank. */
+/** Pure.  A request as a number for ct_step_word_t.stop: 0 if nothing is asked for; the larger of
+ * two is of the graver reason, then of the lower rank. */
 int64_t ct_stop_pack(ct_stop_t s);
 ct_stop_t ct_stop_unpack(int64_t word);
 /** Local, Hot.  The larger of \a word and what this rank was asked by a signal. */

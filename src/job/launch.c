@@ -1,12 +1,6 @@
-#include "job/ct_launch.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include "base/ct_err.h"
-#include "base/ct_text.h"
-
-/* Launchers leave their variables to everything that is started below them, so the innermost one
+/* Launchers: did they start as many tasks as MPI sees, and which one was it?
+ *
+ * Launchers leave their variables to everything that is started below them, so the innermost one
  * counts: the rows stand in the order in which launchers are nested in practice, innermost
  * first, and the first row that applies decides.
  *
@@ -21,6 +15,14 @@
  *   SLURM_MAX_NORMAL_STEP_ID).
  * - PMIx, PALS and ALPS tell a task its number but not how many there are.  A number that the
  *   world does not have gives them away as well; only the first task cannot know. */
+#include "job/ct_launch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "job/number.h"
+
 typedef struct launcher {
   const char *name;
   const char *tasks[2]; /* how many; the first that is set.  None: not told */
@@ -47,27 +49,16 @@ enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
 static const int64_t first_pseudo_step = 0xfffffff0;
 
-/* The value of the first of two variables that is a number; -1: neither. */
-static int64_t number(ct_launch_env_t env, const char *const name[2])
-{
-  for (int i = 0; i < 2 && name[i]; i++) {
-    const char *text = env(name[i]);
-    int64_t value;
-    if (text && ct_text_int(text, &value) == CT_OK && value >= 0) return value;
-  }
-  return -1;
-}
-
-static int applies(ct_launch_env_t env, const launcher_t *l)
+static int applies(ct_env_t env, const launcher_t *l)
 {
   if (l->step[0]) {
-    int64_t step = number(env, l->step);
+    int64_t step = ct__job_number(env, l->step);
     if (step < 0 || step >= first_pseudo_step) return 0;
   }
-  return number(env, l->tasks[0] ? l->tasks : l->task) >= 0;
+  return ct__job_number(env, l->tasks[0] ? l->tasks : l->task) >= 0;
 }
 
-int ct_launch_check(ct_launch_env_t env, int world, const char *library, int *speaker)
+int ct_launch_check(ct_env_t env, int world, const char *library, int *speaker)
 {
   int rc = CT_OK;
   *speaker = 1;
@@ -76,7 +67,7 @@ int ct_launch_check(ct_launch_env_t env, int world, const char *library, int *sp
     l++;
   if (l == launchers + LAUNCHERS) return CT_OK;
 
-  int64_t tasks = number(env, l->tasks), task = number(env, l->task);
+  int64_t tasks = ct__job_number(env, l->tasks), task = ct__job_number(env, l->task);
   if (tasks < 0) tasks = task + 1; /* at least */
   if (tasks <= world) return CT_OK;
   int64_t first = l->tasks[0] ? 0 : world; /* the first that can know */
@@ -94,14 +85,14 @@ out:
 }
 
 /* A task of an ordinary step of srun; how MPI is told is in SLURM_MPI_TYPE. */
-static int started_by_srun(ct_launch_env_t env)
+static int started_by_srun(ct_env_t env)
 {
   static const char *const step[2] = {"SLURM_STEP_ID", "SLURM_STEPID"};
-  int64_t number_of_step = number(env, step);
+  int64_t number_of_step = ct__job_number(env, step);
   return number_of_step >= 0 && number_of_step < first_pseudo_step;
 }
 
-void ct_launch_read(ct_launch_env_t env, ct_launch_t *out)
+void ct_launch_read(ct_env_t env, ct_launch_t *out)
 {
   const char *pmi = env("SLURM_MPI_TYPE");
   *out = (ct_launch_t){.kind = CT_LAUNCH_NONE};

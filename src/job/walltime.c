@@ -1,3 +1,5 @@
+/* When the job ends, by what the configuration or the environment says, and whether there is time
+ * left for one more step and a checkpoint. */
 #include "job/ct_walltime.h"
 
 #include <math.h>
@@ -83,26 +85,30 @@ static double epoch_now(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The first variable that holds an end to come. */
-static void from_environment(ct_walltime_t *w)
+/* An end is heeded if it is to come. */
+static void take(const char *source, double end, ct_walltime_t *w)
 {
-  static const char *const names[] = {"CTRAIN_END_TIME", "SLURM_JOB_END_TIME", "COBALT_ENDTIME"};
   char over[32];
-  for (size_t i = 0; i < sizeof names / sizeof *names && !w->source; i++) {
-    const char *text = getenv(names[i]);
-    double end, now = epoch_now();
-    if (!text || !*text) continue;
-    if (ct_text_double(text, &end) != CT_OK || !isfinite(end)) {
-      ct_log(CT_LOG_WARN, "%s is '%s', no number of seconds since the epoch: it is not heeded",
-             names[i], text);
-    } else if (end <= now) {
-      ct_log(CT_LOG_WARN, "%s was %s ago, so it is not the end of this job: it is not heeded",
-             names[i], ct_text_seconds(now - end, over, sizeof over));
-    } else {
-      *w = (ct_walltime_t){
-          .source = names[i], .end_s = end, .end_clock_s = ct_clock() + (end - now)};
-    }
-  }
+  double now = epoch_now();
+  if (end <= now)
+    ct_log(CT_LOG_WARN, "%s was %s ago, so it is not the end of this job: it is not heeded", source,
+           ct_text_seconds(now - end, over, sizeof over));
+  else
+    *w = (ct_walltime_t){.source = source, .end_s = end, .end_clock_s = ct_clock() + (end - now)};
+}
+
+static void from_environment(const ct_job_t *job, ct_walltime_t *w)
+{
+  static const char own[] = "CTRAIN_END_TIME";
+  const char *text = getenv(own);
+  double end;
+  int said = text && *text;
+  if (said && (ct_text_double(text, &end) != CT_OK || !isfinite(end)))
+    ct_log(CT_LOG_WARN, "%s is '%s', no number of seconds since the epoch: it is not heeded", own,
+           text);
+  else if (said)
+    take(own, end, w);
+  if (!w->source && job->end_source) take(job->end_source, job->end_s, w);
 }
 
 static void from_duration(double seconds, ct_walltime_t *w)
@@ -114,7 +120,7 @@ static void from_duration(double seconds, ct_walltime_t *w)
                        .by_clock = 1};
 }
 
-int ct_walltime_open(const char *text, ct_walltime_t *out)
+int ct_walltime_open(const char *text, const ct_job_t *job, ct_walltime_t *out)
 {
   int rc = CT_OK;
   double seconds;
@@ -123,7 +129,7 @@ int ct_walltime_open(const char *text, ct_walltime_t *out)
   if (ct_walltime_duration(text, &seconds) == CT_OK)
     from_duration(seconds, out);
   else if (strcmp(text, "auto") == 0)
-    from_environment(out);
+    from_environment(job, out);
 out:
   return rc;
 }

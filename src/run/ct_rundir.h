@@ -6,10 +6,12 @@
 #define CT_RUNDIR_H
 #include <stddef.h>
 
+#include "job/ct_job.h"
+
 typedef struct ct_rundir ct_rundir_t;
 
-/** Makes \a dir and locks it.  CT_ERR_IO: another run holds it, and which. */
-int ct_rundir_open(const char *dir, ct_rundir_t **out);
+/** Makes \a dir and locks it, for a run of \a job.  CT_ERR_IO: another run holds it, and which. */
+int ct_rundir_open(const char *dir, const ct_job_t *job, ct_rundir_t **out);
 /** Writes config.yaml; the text is borrowed until the end. */
 int ct_rundir_config(ct_rundir_t *r, const char *text, size_t bytes);
 /** A cleaner may have removed the directory while the run goes on: then it, its lock and

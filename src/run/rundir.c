@@ -30,13 +30,13 @@ out:
   return rc;
 }
 
-int ct_rundir_open(const char *dir, ct_rundir_t **out)
+int ct_rundir_open(const char *dir, const ct_job_t *job, ct_rundir_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
   ct_rundir_t *r = ct_mem_alloc(sizeof *r, "the run directory");
   if (!r) return CT_ERR_NOMEM;
-  ct_lock_self(&r->me);
+  ct_lock_self(job->id, job->requeues, &r->me);
   CT_TRY(ct_text_format(r->dir, sizeof r->dir, "%s", dir));
   CT_TRY(make(r));
   *out = r;

@@ -13,7 +13,7 @@ int ct__stops_open(ct__loop_t *l)
   int rc = CT_OK;
   char when[32] = "", left[32], save[32];
   struct tm tm;
-  CT_TRY(ct_walltime_open(l->o->job->walltime, &l->walltime));
+  CT_TRY(ct_walltime_open(l->o->job->walltime, &l->topo->job, &l->walltime));
   if (!l->walltime.source) return CT_OK;
   time_t end = (time_t)l->walltime.end_s;
   if (localtime_r(&end, &tm)) strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);

@@ -345,10 +345,10 @@ static void tell_cure(const ct__stragglers_t *s)
   int n;
   ct_str_t t = {0};
   if (bad_hosts(s, &t, &n) != CT_OK || n == 0 || n == s->hosts) goto out;
-  if (getenv("SLURM_JOB_ID"))
-    ct_log(CT_LOG_WARN,
-           "%s: slow at least half of the time; to run without: sbatch --exclude=%s ...", t.data,
-           t.data);
+  const char *exclude = s->topo->job.system.exclude;
+  if (exclude)
+    ct_log(CT_LOG_WARN, "%s: slow at least half of the time; to run without: %s%s ...", t.data,
+           exclude, t.data);
   else
     ct_log(CT_LOG_WARN,
            "%s: slow at least half of the time; to run without, name the other hosts to "

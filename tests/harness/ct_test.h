@@ -45,6 +45,11 @@ void ct_test_skip(const char *reason);
  * storage. */
 const char *ct_test_dir(void);
 
+/** A stand-in for the environment, "NAME=value NAME=value", and what looks up in it: a value is kept
+ * for some calls. */
+extern const char *ct_test_environment;
+char *ct_test_getenv(const char *name);
+
 /** CUnit's message-less asserts with the values in the message. */
 #define CT_ASSERT_INT(a, b) \
   ct_test_int((int64_t)(a), (int64_t)(b), #a " == " #b, __FILE__, __LINE__)

@@ -16,21 +16,6 @@
 
 /* ---- launchers ---- */
 
-static const char *variables; /* "NAME=value NAME=value" */
-
-static const char *look_up(const char *name)
-{
-  static char value[32];
-  size_t len = strlen(name);
-  for (const char *v = variables; v; v = strchr(v, ' ')) {
-    v += *v == ' ';
-    if (strncmp(v, name, len) != 0 || v[len] != '=') continue;
-    snprintf(value, sizeof value, "%.*s", (int)strcspn(v + len + 1, " "), v + len + 1);
-    return value;
-  }
-  return NULL;
-}
-
 typedef struct launch_case {
   const char *what;
   int world, rc, speaks;
@@ -83,8 +68,8 @@ static void launchers(void)
     const launch_case_t *l = &launches[i];
     char text[200];
     int speaks;
-    variables = l->variables;
-    int rc = ct_launch_check(look_up, l->world, "MPICH Version: 4.0.2", &speaks);
+    ct_test_environment = l->variables;
+    int rc = ct_launch_check(ct_test_getenv, l->world, "MPICH Version: 4.0.2", &speaks);
     snprintf(text, sizeof text, "%s: %s %d", l->what, ct_err_name(l->rc), l->speaks);
     char got[200];
     snprintf(got, sizeof got, "%s: %s %d", l->what, ct_err_name(rc), speaks);
@@ -95,15 +80,16 @@ static void launchers(void)
 static void launchers_cure(void)
 {
   int speaks;
-  variables = "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_ID=0";
-  CT_ASSERT_FAILS(ct_launch_check(look_up, 1, "MPICH", &speaks), CT_ERR_USAGE,
+  ct_test_environment = "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_ID=0";
+  CT_ASSERT_FAILS(ct_launch_check(ct_test_getenv, 1, "MPICH", &speaks), CT_ERR_USAGE,
                   "srun started 4 tasks but MPI sees 1");
   CT_ASSERT_HAS(ct_err_last()->text, "srun --mpi=pmi2");
-  variables = "PMI_SIZE=2 PMI_RANK=0";
-  CT_ASSERT_FAILS(ct_launch_check(look_up, 1, "Open MPI v4", &speaks), CT_ERR_USAGE,
+  ct_test_environment = "PMI_SIZE=2 PMI_RANK=0";
+  CT_ASSERT_FAILS(ct_launch_check(ct_test_getenv, 1, "Open MPI v4", &speaks), CT_ERR_USAGE,
                   "MPI library of this program (Open MPI v4)");
-  variables = "PMIX_RANK=3";
-  CT_ASSERT_FAILS(ct_launch_check(look_up, 1, "MPICH", &speaks), CT_ERR_USAGE, "at least 4 tasks");
+  ct_test_environment = "PMIX_RANK=3";
+  CT_ASSERT_FAILS(ct_launch_check(ct_test_getenv, 1, "MPICH", &speaks), CT_ERR_USAGE,
+                  "at least 4 tasks");
 }
 
 /* This program as a singleton in the given environment; its stderr is read back.  Its exit

@@ -67,6 +67,13 @@ static void make(shape_t s, ct_launch_kind_t by)
   }
 }
 
+/* What the batch system says to each process of the job. */
+static void be_in(const char *environment)
+{
+  ct_test_environment = environment;
+  ct_job_read(ct_test_getenv, &job.batch);
+}
+
 static const ct_finding_t *find(const char *key)
 {
   for (int i = 0; i < found.n; i++)
@@ -298,10 +305,14 @@ static void little_memory(void)
   job.has_config = 1;
   job.data.batch = job.data.samples = 64;
   job.data.rank_bytes = 3 * GIB;
-  snprintf(job.batch_system, sizeof job.batch_system, "Slurm");
+  be_in("SLURM_JOB_ID=7");
   judge();
   expect("memory", CT_FINDING_BAD, "4 ranks of about 3.0 GiB each, but its cgroup has only 8.0 GiB",
          "sbatch --mem=0");
+  be_in("PBS_JOBID=7.server");
+  judge();
+  expect("memory", CT_FINDING_BAD, "4 ranks of about 3.0 GiB each",
+         "fewer ranks on a node, or a smaller data.batch");
 }
 
 static void gpus_far_from_cores(void)
@@ -367,7 +378,7 @@ static void other_versions(void)
 static void nodes_of_the_job(void)
 {
   make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCH_SRUN);
-  job.job_nodes = 4;
+  be_in("SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=4");
   job.left_s = 20;
   job.equal_nodes = 0;
   facts[2].clock_s = facts[3].clock_s = 90;
@@ -376,7 +387,7 @@ static void nodes_of_the_job(void)
   expect("walltime", CT_FINDING_NOTE, "in 20 s", "");
   expect("unequal_nodes", CT_FINDING_NOTE, "more ranks than others", "");
   expect("clock", CT_FINDING_NOTE, "the clock of n002 is 90 s ahead of that of n001", "");
-  snprintf(job.batch_system, sizeof job.batch_system, "Slurm");
+  be_in("SLURM_JOB_ID=7");
   job.left_s = -1;
   judge();
   expect("no_end", CT_FINDING_NOTE, "nobody says when", "export CTRAIN_END_TIME=$(date");
@@ -384,7 +395,7 @@ static void nodes_of_the_job(void)
   judge();
   CU_ASSERT(find("no_end") == NULL && find("walltime") == NULL);
   make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCH_NONE);
-  job.job_tasks = 16;
+  be_in("SLURM_JOB_ID=7 SLURM_NTASKS=16");
   judge();
   expect("alone", CT_FINDING_NOTE, "one process alone, in a job of 16 tasks", "srun --mpi=pmi2");
 }
@@ -440,23 +451,6 @@ static void data_of_the_run(void)
 
 /* ---- launchers and lines ---- */
 
-static const char *variables; /* "NAME=value NAME=value" */
-
-static const char *look_up(const char *name)
-{
-  static char value[4][32];
-  static int next;
-  size_t len = strlen(name);
-  for (const char *v = variables; v; v = strchr(v, ' ')) {
-    v += *v == ' ';
-    if (strncmp(v, name, len) != 0 || v[len] != '=') continue;
-    char *to = value[next++ % 4];
-    snprintf(to, sizeof value[0], "%.*s", (int)strcspn(v + len + 1, " "), v + len + 1);
-    return to;
-  }
-  return NULL;
-}
-
 static void launchers(void)
 {
   static const struct {
@@ -481,8 +475,8 @@ static void launchers(void)
       {"a launcher", "PMI_SIZE=4", CT_LAUNCH_OTHER}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ct_launch_t l;
-    variables = cases[i].variables;
-    ct_launch_read(look_up, &l);
+    ct_test_environment = cases[i].variables;
+    ct_launch_read(ct_test_getenv, &l);
     CT_ASSERT_TEXT(l.name, cases[i].name);
     CT_ASSERT_INT(l.kind, cases[i].kind);
   }

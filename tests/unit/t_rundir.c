@@ -85,16 +85,12 @@ static void a_line_reads_back(void)
 static void this_process_knows_itself(void)
 {
   ct_lock_owner_t me;
-  setenv("SLURM_JOB_ID", "77", 1);
-  setenv("SLURM_RESTART_COUNT", "2", 1);
-  ct_lock_self(&me);
+  ct_lock_self("77", 2, &me);
   CT_ASSERT_INT(me.pid, getpid());
   CT_ASSERT_TEXT(me.job, "77");
   CT_ASSERT_INT(me.restart, 2);
   CT_ASSERT_INT(strlen(me.since), 20);
-  unsetenv("SLURM_JOB_ID");
-  unsetenv("SLURM_RESTART_COUNT");
-  ct_lock_self(&me);
+  ct_lock_self("", 0, &me);
   CT_ASSERT_TEXT(me.job, "-");
   CT_ASSERT_INT(me.restart, 0);
 }
@@ -121,7 +117,7 @@ static void a_held_lock_names_its_holder(void)
   if (CT_ASSERT_OK(ct_lock_take(path, &a, 0, &l)) != CT_OK) return;
   CT_ASSERT_INT(ct_lock_look(l), CT_LOCK_HELD);
   CT_ASSERT_FAILS(ct_lock_take(path, &b, 0, &second), CT_ERR_IO,
-                  "process 42 on node7, Slurm job 7, since 2026-01-31");
+                  "process 42 on node7, job 7, since 2026-01-31");
   CU_ASSERT_PTR_NULL(second);
   CT_ASSERT_HAS(ct_err_last()->text, "another run.dir");
   ct_lock_release(l);
@@ -215,13 +211,15 @@ static void no_directory_is_an_error(void)
 
 /* ---- the directory ---- */
 
+static const ct_job_t job;
+
 static void what_was_removed_is_made_anew(void)
 {
   static const char config[] = "run: {seed: 1}\n";
   char dir[500], moved[600];
   ct_rundir_t *r;
   snprintf(dir, sizeof dir, "%s/runs/one", ct_test_dir());
-  if (CT_ASSERT_OK(ct_rundir_open(dir, &r)) != CT_OK) return;
+  if (CT_ASSERT_OK(ct_rundir_open(dir, &job, &r)) != CT_OK) return;
   CT_ASSERT_OK(ct_rundir_config(r, config, strlen(config)));
   CT_ASSERT_OK(ct_rundir_check(r));
   CT_ASSERT_OK(ct_rundir_check(NULL));
@@ -240,9 +238,9 @@ static void what_was_taken_over_is_left_alone(void)
 {
   const char *dir = ct_test_dir();
   ct_rundir_t *first, *second;
-  if (CT_ASSERT_OK(ct_rundir_open(dir, &first)) != CT_OK) return;
+  if (CT_ASSERT_OK(ct_rundir_open(dir, &job, &first)) != CT_OK) return;
   unlink(file_in(dir, "lock"));
-  if (CT_ASSERT_OK(ct_rundir_open(dir, &second)) != CT_OK) return;
+  if (CT_ASSERT_OK(ct_rundir_open(dir, &job, &second)) != CT_OK) return;
   CT_ASSERT_FAILS(ct_rundir_check(first), CT_ERR_IO, "taken this directory over");
   CT_ASSERT_OK(ct_rundir_check(second));
   ct_rundir_close(first);

@@ -139,11 +139,23 @@ static void what_is_no_duration_is_refused(void)
 
 /* ---- the end of the job ---- */
 
+static const ct_job_t no_job;
+static ct_walltime_t found; /* by expect_end() */
+
 static void clear_environment(void)
 {
   unsetenv("CTRAIN_END_TIME");
   unsetenv("SLURM_JOB_END_TIME");
   unsetenv("COBALT_ENDTIME");
+}
+
+static void expect_end(const char *source)
+{
+  ct_job_t job;
+  ct_job_read(getenv, &job);
+  CT_ASSERT_OK(ct_walltime_open("auto", &job, &found));
+  CU_ASSERT(!source == !found.source);
+  if (source && found.source) CT_ASSERT_TEXT(found.source, source);
 }
 
 static void set_end(const char *name, double seconds_from_now)
@@ -155,44 +167,37 @@ static void set_end(const char *name, double seconds_from_now)
 
 static void the_environment_says_the_end(void)
 {
-  ct_walltime_t w;
   clear_environment();
-  CT_ASSERT_OK(ct_walltime_open("auto", &w));
-  CU_ASSERT_PTR_NULL(w.source);
+  expect_end(NULL);
   set_end("SLURM_JOB_END_TIME", 1000);
-  CT_ASSERT_OK(ct_walltime_open("auto", &w));
-  CT_ASSERT_TEXT(w.source, "SLURM_JOB_END_TIME");
-  CT_ASSERT_NEAR(ct_walltime_left_now(&w), 1000, 60);
+  expect_end("SLURM_JOB_END_TIME");
+  CT_ASSERT_NEAR(ct_walltime_left_now(&found), 1000, 60);
   set_end("CTRAIN_END_TIME", 500);
-  CT_ASSERT_OK(ct_walltime_open("auto", &w));
-  CT_ASSERT_TEXT(w.source, "CTRAIN_END_TIME");
-  CT_ASSERT_NEAR(ct_walltime_left_now(&w), 500, 60);
-  CT_ASSERT_OK(ct_walltime_open("off", &w));
-  CU_ASSERT_PTR_NULL(w.source);
+  expect_end("CTRAIN_END_TIME");
+  CT_ASSERT_NEAR(ct_walltime_left_now(&found), 500, 60);
+  CT_ASSERT_OK(ct_walltime_open("off", &no_job, &found));
+  CU_ASSERT_PTR_NULL(found.source);
   clear_environment();
 }
 
 static void ends_that_cannot_be_are_passed_over(void)
 {
   static const char *const bad[] = {"", "soon", "0", "-1", "inf", "1700000000"};
-  ct_walltime_t w;
   clear_environment();
   set_end("SLURM_JOB_END_TIME", 1000);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     setenv("CTRAIN_END_TIME", bad[i], 1);
-    CT_ASSERT_OK(ct_walltime_open("auto", &w));
-    CT_ASSERT_TEXT(w.source, "SLURM_JOB_END_TIME");
+    expect_end("SLURM_JOB_END_TIME");
   }
   set_end("SLURM_JOB_END_TIME", -10);
-  CT_ASSERT_OK(ct_walltime_open("auto", &w));
-  CU_ASSERT_PTR_NULL(w.source);
+  expect_end(NULL);
   clear_environment();
 }
 
 static void a_duration_counts_from_the_start_of_the_program(void)
 {
   ct_walltime_t w;
-  CT_ASSERT_OK(ct_walltime_open("1:00:00", &w));
+  CT_ASSERT_OK(ct_walltime_open("1:00:00", &no_job, &w));
   CT_ASSERT_TEXT(w.source, "job.walltime");
   CT_ASSERT_NEAR(ct_walltime_left_now(&w), 3600 - ct_clock_since_exec(), 1);
   CU_ASSERT(w.by_clock);

@@ -1,0 +1,148 @@
+/* What batch systems say of a job: a row for each of them, the names of its variables.
+ *
+ * A system inside the allocation of another one (Flux in a Slurm job) leaves that one's variables
+ * in place.  The outer one counts: it is the one that ends the job and begins it anew.  So rows
+ * stand in the order of nesting, outermost first, and the end is taken from any of them.
+ *
+ * What is missing here is missing there.  PBS and LSF count slots, which are cores as often as
+ * tasks; Torque's nodes may share a host, and LSF's hosts may include the one that only launches;
+ * when a job began anew, LSF says so but not how often; none but Slurm and Cobalt tells the end. */
+#include "job/ct_job.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_text.h"
+#include "job/number.h"
+
+typedef struct row {
+  ct_job_system_t system;
+  const char *id;       /* set: this row applies */
+  const char *array;    /* id of the whole array; NULL: the id is that */
+  const char *element;  /* which one of the array */
+  int first_element;    /* a lower number: no array */
+  const char *brackets; /* around the element's number: one or two characters */
+  const char *requeues[2], *tasks[2], *nodes[2];
+  const char *cpus[2]; /* a number, or a list as "64(x2),32" */
+  const char *end;
+  const char *scratch[2];
+} row_t;
+
+static const row_t rows[] = {
+    {.system = {.name = "Slurm",
+                .say_end = "export CTRAIN_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID "
+                           "-o %e)\" +%s) before srun",
+                .all_memory = "sbatch --mem=0",
+                .exclude = "sbatch --exclude="},
+     .id = "SLURM_JOB_ID",
+     .array = "SLURM_ARRAY_JOB_ID",
+     .element = "SLURM_ARRAY_TASK_ID",
+     .brackets = "_",
+     .requeues = {"SLURM_RESTART_COUNT"},
+     .tasks = {"SLURM_NTASKS"},
+     .nodes = {"SLURM_JOB_NUM_NODES"},
+     .cpus = {"SLURM_JOB_CPUS_PER_NODE", "SLURM_CPUS_ON_NODE"},
+     .end = "SLURM_JOB_END_TIME", /* since 23.02 */
+     .scratch = {"SLURM_TMPDIR", "TMPDIR"}},
+    /* the id of an array's element is "1234[5].server" */
+    {.system = {.name = "PBS"}, .id = "PBS_JOBID", .cpus = {"PBS_NUM_PPN"}, .scratch = {"TMPDIR"}},
+    {.system = {.name = "LSF"},
+     .id = "LSB_JOBID",
+     .element = "LSB_JOBINDEX",
+     .first_element = 1,
+     .brackets = "[]",
+     .scratch = {"TMPDIR"}},
+    {.system = {.name = "Cobalt"}, .id = "COBALT_JOBID", .end = "COBALT_ENDTIME"},
+    {.system = {.name = "Flux"},
+     .id = "FLUX_JOB_ID",
+     .tasks = {"FLUX_JOB_SIZE"},
+     .nodes = {"FLUX_JOB_NNODES"},
+     .scratch = {"FLUX_JOB_TMPDIR"}}};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+int64_t ct__job_number(ct_env_t env, const char *const name[2])
+{
+  for (int i = 0; i < 2 && name[i]; i++) {
+    const char *text = env(name[i]);
+    int64_t value;
+    if (text && ct_text_int(text, &value) == CT_OK && value >= 0) return value;
+  }
+  return -1;
+}
+
+static int count(ct_env_t env, const char *const name[2])
+{
+  int64_t value = ct__job_number(env, name);
+  return value > 0 && value <= INT_MAX ? (int)value : 0;
+}
+
+/* 1, and the text of a variable, if it has one that fits. */
+static int copy(ct_env_t env, const char *name, char *buf, size_t cap)
+{
+  const char *text = name ? env(name) : NULL;
+  int fits = text && *text && strlen(text) < cap;
+  snprintf(buf, cap, "%s", fits ? text : "");
+  return fits;
+}
+
+/* One word: it is written into lines of words. */
+static void read_id(ct_env_t env, const row_t *row, char *id, size_t cap)
+{
+  char whole[32];
+  const char *const name[2] = {row->element};
+  int64_t element = row->element ? ct__job_number(env, name) : -1;
+  copy(env, row->id, id, cap);
+  if (element >= row->first_element &&
+      copy(env, row->array ? row->array : row->id, whole, sizeof whole))
+    snprintf(id, cap, "%s%c%lld%s", whole, row->brackets[0], (long long)element, row->brackets + 1);
+  if (strpbrk(id, " \t\n")) *id = '\0';
+}
+
+/* Which of its nodes this one is the list does not say, so the least. */
+static int least(ct_env_t env, const char *const name[2])
+{
+  int out = 0;
+  for (int i = 0; i < 2 && name[i] && !out; i++) {
+    const char *text = env(name[i]);
+    while (text && *text) {
+      long n = strtol(text, NULL, 10);
+      if (n > 0 && n <= INT_MAX && (out == 0 || n < out)) out = (int)n;
+      text += strcspn(text, ",");
+      text += *text == ',';
+    }
+  }
+  return out;
+}
+
+static void read_end(ct_env_t env, const char *name, ct_job_t *out)
+{
+  const char *text = name ? env(name) : NULL;
+  double end;
+  if (!text || ct_text_double(text, &end) != CT_OK || !(end > 0 && isfinite(end))) return;
+  out->end_s = end;
+  out->end_source = name;
+}
+
+void ct_job_read(ct_env_t env, ct_job_t *out)
+{
+  const row_t *row = rows;
+  const char *id;
+  *out = (ct_job_t){.requeues = 0};
+  for (int i = 0; i < ROWS && !out->end_source; i++)
+    read_end(env, rows[i].end, out);
+  while (row < rows + ROWS && !((id = env(row->id)) && *id))
+    row++;
+  if (row == rows + ROWS) return;
+  out->system = row->system;
+  read_id(env, row, out->id, sizeof out->id);
+  out->requeues = count(env, row->requeues);
+  out->tasks = count(env, row->tasks);
+  out->nodes = count(env, row->nodes);
+  out->cpus = least(env, row->cpus);
+  for (int i = 0; i < 2 && !out->scratch[0]; i++)
+    copy(env, row->scratch[i], out->scratch, sizeof out->scratch);
+}
