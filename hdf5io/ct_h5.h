@@ -13,19 +13,6 @@
 extern const ct_reader_ops_t ct_reader_hdf5;
 extern const ct_store_ops_t ct_store_hdf5;
 
-/** How samples lie in their files.  A block is read as a whole for any of its samples: a chunk of a
- * chunked array, some rows of any other. */
-typedef struct ct_h5_layout {
-  int files;
-  int64_t blocks;     /**< of all files */
-  int64_t block_rows; /**< samples of a block of the first file */
-  size_t block_bytes;
-  int compressed; /**< of the first file, with what this program decodes itself */
-  int cached;     /**< 1: all samples fit in the cache */
-} ct_h5_layout_t;
-/** Of a reader of ct_reader_hdf5. */
-void ct_h5_layout(const ct_reader_t *r, ct_h5_layout_t *out);
-
 /** Local.  Changes the environment (HDF5_USE_FILE_LOCKING), so it is best called before there are
  * other threads; the first use of HDF5 does it otherwise. */
 void ct_h5_setup(void);

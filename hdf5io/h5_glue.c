@@ -463,3 +463,13 @@ int ct__h5_put_attr_text(hid_t object, const char *name, const char *value)
   ct__h5_drop(type);
   return written;
 }
+
+/* A block of the user's may come before it, of 512 bytes or of a larger power of 2 (H5Fis_hdf5()
+ * goes through the whole file). */
+int ct__h5_probe(const void *head, size_t bytes)
+{
+  static const char signature[8] = "\211HDF\r\n\032\n";
+  for (size_t at = 0; at + sizeof signature <= bytes; at = at ? 2 * at : 512)
+    if (memcmp((const char *)head + at, signature, sizeof signature) == 0) return 1;
+  return 0;
+}

@@ -6,7 +6,16 @@
 #define CT_H5_GLUE_H
 #include <hdf5.h>
 
+#include "base/ct_format.h"
 #include "base/ct_types.h"
+
+/** 1 if a file that begins so is an HDF5 file. */
+int ct__h5_probe(const void *head, size_t bytes);
+/** Of readers and stores. */
+#define CT__H5_FORMAT                      \
+  {                                        \
+    "HDF5", {".h5", ".hdf5"}, ct__h5_probe \
+  }
 
 /** Called without the lock.  The one lock of all HDF5 calls; it also silences HDF5's own
  * printing. */

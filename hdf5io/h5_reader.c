@@ -49,7 +49,6 @@ struct ct_reader {
   atomic_char *has_labels; /* [shards] */
 
   ct__h5_cache_t *cache;
-  int fits; /* 1: it holds all samples */
   work_t *works, *free_works;
   int nworks;
   pthread_mutex_t lock;  /* of free_works */
@@ -128,7 +127,7 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
 {
   int64_t blocks = 0;
   int fits = (double)r->info.samples * (double)r->sample_bytes <= (double)cache_bytes;
-  r->fits = fits;
+  r->info.layout.cached = fits;
   if (!fits) warn_of_chunks(&r->shards.v[0]);
   int64_t rows = (fits ? LARGE_ROWS : SMALL_ROWS) / (int64_t)r->sample_bytes;
   for (int i = 0; i < r->shards.n; i++) {
@@ -138,6 +137,16 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
     blocks += (s->count + s->block_rows - 1) / s->block_rows;
   }
   return blocks;
+}
+
+static void tell_layout(ct_reader_t *r, int64_t blocks)
+{
+  const ct__h5_shard_t *first = &r->shards.v[0];
+  r->info.layout.files = r->shards.n;
+  r->info.layout.blocks = blocks;
+  r->info.layout.block_rows = first->block_rows;
+  r->info.layout.block_bytes = ct__h5_shard_block_bytes(first);
+  r->info.layout.compressed = first->chunk_raw && first->filters.deflate >= 0;
 }
 
 static int make_works(ct_reader_t *r, int threads, size_t block_bytes)
@@ -167,6 +176,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   int rc = CT_OK;
   size_t block = 0, chunk = 1;
   int64_t blocks = number_blocks(r, spec->cache_bytes);
+  tell_layout(r, blocks);
   for (int i = 0; i < r->shards.n; i++) {
     const ct__h5_shard_t *s = &r->shards.v[i];
     size_t bytes = ct__h5_shard_block_bytes(s);
@@ -467,21 +477,9 @@ static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t ca
   ct_text_fit(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
 }
 
-void ct_h5_layout(const ct_reader_t *r, ct_h5_layout_t *out)
-{
-  const ct__h5_shard_t *first = &r->shards.v[0], *last = &r->shards.v[r->shards.n - 1];
-  *out = (ct_h5_layout_t){.files = r->shards.n,
-                          .blocks = last->first_block +
-                                    (last->count + last->block_rows - 1) / last->block_rows,
-                          .block_rows = first->block_rows,
-                          .block_bytes = ct__h5_shard_block_bytes(first),
-                          .compressed = first->chunk_raw && first->filters.deflate >= 0,
-                          .cached = r->fits};
-}
-
 const ct_reader_ops_t ct_reader_hdf5 = {
     .size = sizeof(ct_reader_ops_t),
-    .name = "hdf5",
+    .format = CT__H5_FORMAT,
     .open = hdf5_open,
     .share = hdf5_share,
     .file = hdf5_file,

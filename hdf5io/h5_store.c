@@ -312,7 +312,7 @@ out:
 
 const ct_store_ops_t ct_store_hdf5 = {
     .size = sizeof(ct_store_ops_t),
-    .name = "hdf5",
+    .format = CT__H5_FORMAT,
     .create = ct__h5_store_create,
     .put = ct__h5_store_put,
     .put_text = ct__h5_store_put_text,

@@ -27,6 +27,11 @@ static const struct {
                 {"ref", &ct_backend_ref, NULL, NULL}};
 enum { BACKENDS = sizeof backends / sizeof *backends };
 
+const ct_reader_ops_t *const ct_builtin_readers[] = {&ct_reader_hdf5, &ct_reader_synthetic, NULL};
+const ct_store_ops_t *const ct_builtin_stores[] = {&ct_store_hdf5, NULL};
+
+/* ---- backends ---- */
+
 /* The tables if there is a device.  CT_ERR_UNSUP: not in this build. */
 static int usable(int i, const ct_backend_t **be, const ct_comm_ops_t **comm)
 {
@@ -73,11 +78,6 @@ int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t 
       ct_log(CT_LOG_INFO, "device auto: not %s, since %s", backends[i].name, ct_err_last()->text);
   }
   return *be ? CT_OK : ct_err_prefix(rc, "device %s is not usable: ", word);
-}
-
-const ct_reader_ops_t *ct_builtin_reader(const ct_opt_texts_t *files)
-{
-  return ct_data_is_synthetic(files) ? &ct_reader_synthetic : &ct_reader_hdf5;
 }
 
 /* ---- versions ---- */

@@ -4,17 +4,19 @@
 #include "app/ct_config.h"
 #include "comm/ct_comm.h"
 
-/** Local.  The backend of a device choice, and the communicator for its memory (NULL: there is none but
- * ct_comm_staged); auto is the first backend that finds a device, and says why it is not a faster one.
- * CT_ERR_DEVICE says why there is none. */
+/** Local.  The backend of a device choice, and the communicator for its memory (NULL: there is none
+ * but ct_comm_staged); auto is the first backend that finds a device, and says why it is not a
+ * faster one. CT_ERR_DEVICE says why there is none. */
 int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t **comm);
-/** The reader for the files of data.train or data.val. */
-const ct_reader_ops_t *ct_builtin_reader(const ct_opt_texts_t *files);
+/** Readers of data sets (ct_reader_find()) and stores of checkpoints (ct_ckpt_find()), of which the
+ * first writes them; both lists end in NULL. */
+extern const ct_reader_ops_t *const ct_builtin_readers[];
+extern const ct_store_ops_t *const ct_builtin_stores[];
 /** This program and its libraries, \a separator between them.  Appended. */
 int ct_builtin_versions(const char *separator, ct_str_t *out);
 /** Local.  The configuration used without arguments: ./ctrain.yaml if it is there, else that of the
- * digits example, looked for in $CTRAIN_EXAMPLES, beside the program, in the sources and where it was
- * installed.  CT_ERR_USAGE names these places. */
+ * digits example, looked for in $CTRAIN_EXAMPLES, beside the program, in the sources and where it
+ * was installed.  CT_ERR_USAGE names these places. */
 int ct_builtin_config(char *path, size_t cap);
 
 #endif

@@ -11,7 +11,6 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "hdf5io/ct_h5.h"
 #include "job/ct_walltime.h"
 
 /* Without a configuration that of all defaults, changed by --set. */
@@ -114,15 +113,13 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   d->val_samples = s->val.info.samples;
   d->batch = s->cfg.data.batch;
   d->shuffled = s->cfg.data.shuffle;
-  if (data->ops != &ct_reader_hdf5) return;
-  ct_h5_layout_t l;
-  ct_h5_layout(data->reader, &l);
-  d->files = l.files;
-  d->blocks = l.blocks;
-  d->block_rows = l.block_rows;
-  d->block_bytes = l.block_bytes;
-  d->compressed = l.compressed;
-  d->cached = l.cached;
+  const ct_reader_layout_t *l = &data->info.layout;
+  d->files = l->files;
+  d->blocks = l->blocks;
+  d->block_rows = l->block_rows;
+  d->block_bytes = l->block_bytes;
+  d->compressed = l->compressed;
+  d->cached = l->cached;
 }
 
 /* Of rank 0, whose share of a batch is as large as any. */

@@ -1,41 +1,36 @@
 #include <string.h>
 
+#include "app/builtin.h"
 #include "app/commands.h"
 #include "app/result.h"
 #include "app/setup.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-#include "hdf5io/ct_h5.h"
 
 /* Rank 0 opens the file, or the newest good one of the run directory. */
-static int open_checkpoint(const ct_setup_t *s, const char *file, ct_store_t **store)
+static int open_checkpoint(const ct_setup_t *s, const char *file, ct_ckpt_found_t *out)
 {
   int rc = CT_OK;
-  char dir[CT_PATH_MAX], path[CT_PATH_MAX];
+  char dir[CT_PATH_MAX];
   CT_TRY(ct_path_join(dir, sizeof dir, s->cfg.run.dir, "checkpoints"));
-  if (file) {
-    CT_TRY(ct_text_format(path, sizeof path, "%s", file));
-    CT_TRY(ct_store_hdf5.open(path, store));
-  } else {
-    CT_TRY(ct_ckpt_newest(dir, &ct_store_hdf5, store, path, sizeof path));
-  }
-  if (!*store)
+  CT_TRY(ct_ckpt_find(ct_builtin_stores, file, dir, out));
+  if (!out->store)
     CT_FAIL(CT_ERR_USAGE, "%s: there is no checkpoint; name one with --checkpoint FILE", dir);
-  ct_log(CT_LOG_INFO, "evaluates %s", path);
+  ct_log(CT_LOG_INFO, "evaluates %s", out->path);
 out:
   return rc;
 }
 
-/* Where the configuration leaves model.classes to the data, it is that of the training data: the samples
- * evaluated here need not be of every class. */
-static int take_classes(ct_setup_t *s, ct_store_t *store)
+/* Where the configuration leaves model.classes to the data, it is that of the training data: the
+ * samples evaluated here need not be of every class. */
+static int take_classes(ct_setup_t *s, const ct_ckpt_found_t *checkpoint)
 {
   int rc = CT_OK;
   char *text = NULL;
   ct_node_t *root = NULL;
   if (s->cfg.model.classes) return CT_OK;
-  CT_TRY(ct_store_hdf5.get_text(store, "/meta/config", &text));
+  CT_TRY(checkpoint->ops->get_text(checkpoint->store, "/meta/config", &text));
   CT_TRY(ct_node_parse(text, strlen(text), "configuration in the checkpoint", &root));
   const ct_node_t *n = ct_node_find(ct_node_find(root, "model"), "classes");
   if (n && n->kind == CT_NODE_SCALAR) (void)ct_text_int(n->text, &s->cfg.model.classes);
@@ -45,11 +40,11 @@ out:
   return rc;
 }
 
-static int read_checkpoint(ct_setup_t *s, const char *file, ct_store_t **store)
+static int read_checkpoint(ct_setup_t *s, const char *file, ct_ckpt_found_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(open_checkpoint(s, file, store));
-  CT_TRY(take_classes(s, *store));
+  CT_TRY(open_checkpoint(s, file, out));
+  CT_TRY(take_classes(s, out));
 out:
   return rc;
 }
@@ -107,20 +102,20 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
   ct_setup_t s = {.topo = topo};
-  ct_store_t *store = NULL;
+  ct_ckpt_found_t checkpoint = {0};
   ct_eval_result_t e;
   ct_confusion_t confusion = {0}, *counted;
   (void)status;
   CT_TRY(config(a, &s));
   if (s.cfg.data.val.n == 0)
     CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: there is nothing to evaluate on", s.cfg.where);
-  CT_TRY_ALL(topo,
-             topo->rank == 0 ? read_checkpoint(&s, ct_args_get(a, "checkpoint"), &store) : CT_OK);
+  CT_TRY_ALL(topo, topo->rank == 0 ? read_checkpoint(&s, ct_args_get(a, "checkpoint"), &checkpoint)
+                                   : CT_OK);
   CT_TRY(ct_setup_device(&s));
   CT_TRY(ct_setup_data(&s, 0, 1));
   CT_TRY(ct_setup_model(&s));
   CT_TRY(ct_setup_trainer(&s, 0));
-  CT_TRY(ct_trainer_restore(s.trainer, &ct_store_hdf5, store, 0, NULL));
+  CT_TRY(ct_trainer_restore(s.trainer, checkpoint.ops, checkpoint.store, 0, NULL));
   CT_TRY_ALL(topo, open_confusion(&s, a, &confusion));
   counted = confusion.classes ? &confusion : NULL;
   CT_TRY(ct_evaluate_classes(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &e,
@@ -128,7 +123,7 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &e, counted) : CT_OK);
 out:
   ct_confusion_close(&confusion);
-  ct_store_hdf5.close(store);
+  ct_ckpt_found_close(&checkpoint);
   ct_setup_close(&s);
   return rc;
 }

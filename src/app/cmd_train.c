@@ -14,7 +14,6 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "job/ct_stop.h"
-#include "hdf5io/ct_h5.h"
 #include "run/ct_metrics.h"
 #include "run/ct_rundir.h"
 
@@ -29,33 +28,20 @@ typedef struct run {
 
 /* ---- resume ---- */
 
-/* The checkpoint that --resume means; *store is NULL if the run begins at step 0. */
-static int open_checkpoint(const char *what, const char *dir, ct_store_t **store, char *path,
-                           size_t cap)
-{
-  int rc = CT_OK;
-  if (strcmp(what, "never") == 0) return CT_OK;
-  if (strcmp(what, "auto") == 0) return ct_ckpt_newest(dir, &ct_store_hdf5, store, path, cap);
-  CT_TRY(ct_text_format(path, cap, "%s", what));
-  CT_TRY(ct_store_hdf5.open(path, store));
-out:
-  return rc;
-}
-
 /* Another model cannot go on from these arrays; another seed or batch can, but not as the same run.
  */
-static int check_same(const run_t *r, ct_store_t *store, const char *path)
+static int check_same(const run_t *r, const ct_ckpt_found_t *c)
 {
   int rc = CT_OK;
   char *old = NULL;
   ct_str_t changed = {0};
-  int have = ct_store_hdf5.count(store), want = ct_trainer_items(r->s.trainer);
-  CT_TRY(ct_store_hdf5.get_text(store, "/meta/config", &old));
+  int have = c->ops->count(c->store), want = ct_trainer_items(r->s.trainer);
+  CT_TRY(c->ops->get_text(c->store, "/meta/config", &old));
   CT_TRY(ct_config_differences(&r->s.cfg, old, &changed));
   if (have != want)
-    CT_FAIL(CT_ERR_FORMAT, "%s: holds %d arrays, but this model and optimizer have %d%s%s", path,
+    CT_FAIL(CT_ERR_FORMAT, "%s: holds %d arrays, but this model and optimizer have %d%s%s", c->path,
             have, want, changed.len ? ": " : "", changed.len ? changed.data : "");
-  if (changed.len) ct_log(CT_LOG_WARN, "%s is of another configuration: %s", path, changed.data);
+  if (changed.len) ct_log(CT_LOG_WARN, "%s is of another configuration: %s", c->path, changed.data);
 out:
   ct_mem_free(old);
   ct_str_clear(&changed);
@@ -76,18 +62,18 @@ out:
   return rc;
 }
 
-/* Rank 0 opens the checkpoint; all learn whether there is one. */
-static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct_store_t **store,
-                           char *path, size_t cap, int *found)
+/* Rank 0 opens the checkpoint that --resume means; all learn whether there is one. */
+static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct_ckpt_found_t *c,
+                           int *found)
 {
   int rc = CT_OK, here = 0;
   void *data = &here;
   size_t bytes = sizeof here;
   ct_beat_at("looking for a checkpoint", -1);
-  if (r->s.topo->rank == 0) {
-    rc = open_checkpoint(what, dir, store, path, cap);
-    if (rc == CT_OK && *store) rc = check_same(r, *store, path);
-    here = *store != NULL;
+  if (r->s.topo->rank == 0 && strcmp(what, "never") != 0) {
+    rc = ct_ckpt_find(ct_builtin_stores, strcmp(what, "auto") == 0 ? NULL : what, dir, c);
+    if (rc == CT_OK && c->store) rc = check_same(r, c);
+    here = c->store != NULL;
   }
   CT_TRY(ct_agree_bytes(r->s.topo, rc, &data, &bytes));
   memcpy(found, data, sizeof *found);
@@ -99,24 +85,25 @@ out:
 static int resume(run_t *r, const ct_args_t *a)
 {
   int rc = CT_OK, found;
-  char dir[CT_PATH_MAX], path[CT_PATH_MAX] = "";
+  char dir[CT_PATH_MAX];
   const char *what = ct_args_get(a, "resume");
   const ct_topo_t *topo = r->s.topo;
-  ct_store_t *store = NULL;
+  ct_ckpt_found_t c = {0};
   CT_TRY(ct_path_join(dir, sizeof dir, r->s.cfg.run.dir, "checkpoints"));
-  CT_TRY(find_checkpoint(r, what ? what : "auto", dir, &store, path, sizeof path, &found));
+  CT_TRY(find_checkpoint(r, what ? what : "auto", dir, &c, &found));
   if (found) {
-    CT_TRY(ct_trainer_restore(r->s.trainer, &ct_store_hdf5, store, 1, &r->at));
-    CT_TRY(check_place(r, path));
-    ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, path, r->at.epoch + 1,
-           r->at.step);
+    CT_TRY(ct_trainer_restore(r->s.trainer, c.ops, c.store, 1, &r->at));
+    CT_TRY(check_place(r, c.path));
+    ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, c.path,
+           r->at.epoch + 1, r->at.step);
   }
   const ct_train_opts_t *end = &r->s.cfg.train;
   if (r->at.epoch >= end->epochs || (end->steps && r->at.step >= end->steps))
     ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' begins anew");
-  CT_TRY_ALL(topo, topo->rank == 0 ? ct_ckpt_set_aside(dir, r->at.step) : CT_OK);
+  if (topo->rank == 0) rc = ct_ckpt_set_aside(dir, ct_builtin_stores[0], r->at.step);
+  CT_TRY_ALL(topo, rc);
 out:
-  ct_store_hdf5.close(store);
+  ct_ckpt_found_close(&c);
   return rc;
 }
 
@@ -200,7 +187,7 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .job = &c->job,
                       .config_text = r->config.data,
                       .versions = r->versions.data,
-                      .store = &ct_store_hdf5,
+                      .store = ct_builtin_stores[0],
                       .data = &s->data,
                       .val = s->val.info.samples ? &s->val : NULL,
                       .sampler = {.seed = (uint64_t)c->run.seed,

@@ -205,9 +205,15 @@ out:
   return rc;
 }
 
-/* \a known, \a bytes: what rank 0 has found out about the files; NULL: nothing yet. */
-static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, const void *known,
-                     size_t bytes, ct_dataset_t *out)
+/* What rank 0 has found out about a data set. */
+typedef struct known {
+  int64_t reader; /* row of the list of readers; -1: nothing is known yet */
+  void *bytes;    /* what its reader shares */
+  size_t n;
+} known_t;
+
+static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t *known,
+                     ct_dataset_t *out)
 {
   int rc = CT_OK;
   int64_t shape[CT_MAX_DIMS - 1];
@@ -215,11 +221,13 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, const vo
   uint64_t seed = (uint64_t)c->run.seed + (files == &c->data.val); /* other synthetic samples */
   rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec);     /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
-  spec.known = known;
-  spec.known_bytes = bytes;
+  if (known->reader < 0) CT_TRY(ct_reader_find(ct_builtin_readers, &spec, &known->reader));
+  spec.known = known->n ? known->bytes : NULL;
+  spec.known_bytes = known->n;
   ct_transforms_opts_t transforms = {
       .list = c->transforms, .val_list = c->val_transforms, .training = files != &c->data.val};
-  CT_TRY(ct_dataset_open(ct_builtin_reader(files), &spec, &transforms, c->where, out));
+  const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
+  CT_TRY(ct_dataset_open(reader, &spec, &transforms, c->where, out));
   CT_TRY(allow_ignored(&c->loss, out));
 out:
   return rc;
@@ -227,7 +235,8 @@ out:
 
 int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out)
 {
-  return open_data(c, files, NULL, 0, out);
+  known_t nothing = {.reader = -1};
+  return open_data(c, files, &nothing, out);
 }
 
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
@@ -279,21 +288,21 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
                        ct_dataset_t *d)
 {
   int rc = CT_OK;
-  void *known = NULL;
-  size_t bytes = 0;
+  known_t known = {.reader = s->topo->rank == 0 ? -1 : 0};
   if (s->topo->rank == 0) {
     ct_beat_at("reading the headers of the data", -1);
-    rc = open_data(&s->cfg, files, NULL, 0, d);
+    rc = open_data(&s->cfg, files, &known, d);
   }
-  if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known, &bytes);
-  CT_TRY(ct_agree_bytes(s->topo, rc, &known, &bytes));
+  if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known.bytes, &known.n);
+  CT_TRY(ct_agree_bytes(s->topo, rc, &known.bytes, &known.n));
+  ct_agree_sum(s->topo, &known.reader, 1); /* of the others it is 0 */
   ct_beat_at("opening a data set", -1);
-  if (s->topo->rank != 0) rc = open_data(&s->cfg, files, bytes ? known : NULL, bytes, d);
+  if (s->topo->rank != 0) rc = open_data(&s->cfg, files, &known, d);
   CT_TRY_ALL(s->topo, rc);
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
   CT_TRY(agree_classes(s, what, d));
 out:
-  ct_mem_free(known);
+  ct_mem_free(known.bytes);
   return rc;
 }
 

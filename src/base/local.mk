@@ -6,6 +6,7 @@ libctrain_a_SOURCES += \
   %D%/ct_json.h %D%/json.c \
   %D%/ct_text.h %D%/text.c %D%/str.c \
   %D%/ct_file.h %D%/file.c \
+  %D%/ct_format.h %D%/format.c \
   %D%/ct_lock.h %D%/lock.c \
   %D%/ct_rng.h %D%/rng.c \
   %D%/ct_hash.h %D%/hash.c \

@@ -53,20 +53,20 @@ struct ct_ckpt {
 
 /* ---- the names in a directory ---- */
 
-static void make_name(char name[NAME_CAP], int64_t step)
+static void make_name(char name[NAME_CAP], const ct_store_ops_t *ops, int64_t step)
 {
-  snprintf(name, NAME_CAP, "step-%08" PRId64 ".h5", step);
+  snprintf(name, NAME_CAP, "step-%08" PRId64 "%s", step, ops->format.suffixes[0]);
 }
 
-/* Step of a name that make_name() could have made, with \a suffix behind it; -1 for any other. */
-static int64_t step_of(const char *name, const char *suffix)
+/* Step of a name that make_name() could have made, with \a behind at its end; -1 for any other. */
+static int64_t step_of(const char *name, const ct_store_ops_t *ops, const char *behind)
 {
   char again[NAME_CAP];
   int64_t step;
   if (sscanf(name, "step-%" SCNd64, &step) != 1 || step < 0) return -1;
-  make_name(again, step);
+  make_name(again, ops, step);
   size_t n = strlen(again);
-  return strncmp(name, again, n) == 0 && strcmp(name + n, suffix) == 0 ? step : -1;
+  return strncmp(name, again, n) == 0 && strcmp(name + n, behind) == 0 ? step : -1;
 }
 
 static int descending(const void *a, const void *b)
@@ -76,7 +76,7 @@ static int descending(const void *a, const void *b)
 }
 
 /* Steps of all checkpoints in dir, newest first; freed by ct_mem_free.  No directory: none. */
-static int list_steps(const char *dir, int64_t **step, int *n)
+static int list_steps(const char *dir, const ct_store_ops_t *ops, int64_t **step, int *n)
 {
   int rc = CT_OK;
   int64_t cap = 0;
@@ -86,7 +86,7 @@ static int list_steps(const char *dir, int64_t **step, int *n)
   if (!d && errno == ENOENT) goto out;
   if (!d) CT_FAIL(CT_ERR_IO, "%s: the directory cannot be read: %s", dir, strerror(errno));
   for (struct dirent *e; (e = readdir(d));) {
-    int64_t s = step_of(e->d_name, "");
+    int64_t s = step_of(e->d_name, ops, "");
     if (s < 0) continue;
     CT_TRY(ct_mem_grow((void **)step, &cap, *n + 1, sizeof **step));
     (*step)[(*n)++] = s;
@@ -101,23 +101,23 @@ out:
   return rc;
 }
 
-static int path_of(char *path, size_t cap, const char *dir, int64_t step)
+static int path_of(char *path, size_t cap, const char *dir, const ct_store_ops_t *ops, int64_t step)
 {
   char name[NAME_CAP];
-  make_name(name, step);
+  make_name(name, ops, step);
   return ct_path_join(path, cap, dir, name);
 }
 
 /* ---- writing ---- */
 
-static int remove_temporaries(const char *dir)
+static int remove_temporaries(const char *dir, const ct_store_ops_t *ops)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
   DIR *d = opendir(dir);
   if (!d) CT_FAIL(CT_ERR_IO, "%s: the directory cannot be read: %s", dir, strerror(errno));
   for (struct dirent *e; (e = readdir(d));) {
-    if (step_of(e->d_name, ".tmp") < 0 && strcmp(e->d_name, "latest.tmp") != 0) continue;
+    if (step_of(e->d_name, ops, ".tmp") < 0 && strcmp(e->d_name, "latest.tmp") != 0) continue;
     CT_TRY(ct_path_join(path, sizeof path, dir, e->d_name));
     if (unlink(path) != 0 && errno != ENOENT)
       CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
@@ -137,7 +137,7 @@ int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ck
   c->keep = keep;
   CT_TRY(ct_text_format(c->dir, sizeof c->dir, "%s", dir));
   CT_TRY(ct_file_mkdirs(dir));
-  CT_TRY(remove_temporaries(dir));
+  CT_TRY(remove_temporaries(dir, ops));
   *out = c;
   c = NULL;
 out:
@@ -188,10 +188,10 @@ static int remove_old(const ct_ckpt_t *c)
   int rc = CT_OK, n;
   int64_t *step, kept = 0;
   char path[CT_PATH_MAX];
-  CT_TRY(list_steps(c->dir, &step, &n));
+  CT_TRY(list_steps(c->dir, c->ops, &step, &n));
   for (int i = 0; c->keep > 0 && i < n; i++) {
     if (step[i] > c->done.step || ++kept <= c->keep) continue;
-    CT_TRY(path_of(path, sizeof path, c->dir, step[i]));
+    CT_TRY(path_of(path, sizeof path, c->dir, c->ops, step[i]));
     if (unlink(path) != 0 && errno != ENOENT)
       ct_log(CT_LOG_WARN, "%s: cannot be removed: %s", path, strerror(errno));
   }
@@ -201,11 +201,11 @@ out:
 }
 
 /* `latest` names the checkpoint of a step. */
-static int write_latest(const char *dir, int64_t step)
+static int write_latest(const char *dir, const ct_store_ops_t *ops, int64_t step)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], name[NAME_CAP], line[NAME_CAP + 2];
-  make_name(name, step);
+  make_name(name, ops, step);
   int bytes = snprintf(line, sizeof line, "%s\n", name);
   CT_TRY(ct_path_join(path, sizeof path, dir, "latest"));
   CT_TRY(ct_file_write(path, line, (size_t)bytes));
@@ -231,7 +231,7 @@ static int write_files(ct_ckpt_t *c, const char *path)
   CT_TRY(write_store(c, path));
   CT_TRY(look(c, path));
   CT_TRY(ct_fault("ckpt.latest"));
-  CT_TRY(write_latest(c->dir, c->done.step));
+  CT_TRY(write_latest(c->dir, c->ops, c->done.step));
 out:
   return rc;
 }
@@ -281,7 +281,7 @@ int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int ite
   c->texts = texts;
   c->begun = ct_clock();
   c->done = (ct_ckpt_done_t){.step = step};
-  make_name(c->done.name, step);
+  make_name(c->done.name, c->ops, step);
   atomic_store(&c->finished, 0);
   int why = pthread_create(&c->thread, NULL, writer, c);
   if (why != 0) CT_FAIL(CT_ERR_NOMEM, "no thread to write a checkpoint: %s", strerror(why));
@@ -325,9 +325,9 @@ int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out,
   int rc = CT_OK, n;
   int64_t *step;
   *out = NULL;
-  CT_TRY(list_steps(dir, &step, &n));
+  CT_TRY(list_steps(dir, ops, &step, &n));
   for (int i = 0; i < n; i++) {
-    CT_TRY(path_of(path, cap, dir, step[i]));
+    CT_TRY(path_of(path, cap, dir, ops, step[i]));
     rc = ops->open(path, out);
     if (rc == CT_OK || rc == CT_ERR_NOMEM) goto out;
     ct_log(CT_LOG_WARN, "checkpoint passed over: %s", ct_err_last()->text);
@@ -338,6 +338,29 @@ int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out,
 out:
   ct_mem_free(step);
   return rc;
+}
+
+int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const char *dir,
+                 ct_ckpt_found_t *out)
+{
+  int rc = CT_OK, n = 0, found = 0;
+  const ct_format_t *formats[CT_FORMATS];
+  *out = (ct_ckpt_found_t){.ops = stores[0]};
+  if (!file) return ct_ckpt_newest(dir, out->ops, &out->store, out->path, sizeof out->path);
+  for (; stores[n] && n < CT_FORMATS; n++)
+    formats[n] = &stores[n]->format;
+  CT_TRY(ct_format_find(formats, n, file, &found));
+  out->ops = stores[found];
+  CT_TRY(ct_text_format(out->path, sizeof out->path, "%s", file));
+  CT_TRY(out->ops->open(out->path, &out->store));
+out:
+  return rc;
+}
+
+void ct_ckpt_found_close(ct_ckpt_found_t *c)
+{
+  if (c->store) c->ops->close(c->store);
+  c->store = NULL;
 }
 
 /* The first of NAME.aside, NAME.aside.2 … that is not there: nothing that was trained is written
@@ -352,14 +375,14 @@ out:
   return rc;
 }
 
-int ct_ckpt_set_aside(const char *dir, int64_t step)
+int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step)
 {
   int rc = CT_OK, n, i;
   int64_t *all;
   char path[CT_PATH_MAX], aside[CT_PATH_MAX];
-  CT_TRY(list_steps(dir, &all, &n));
+  CT_TRY(list_steps(dir, ops, &all, &n));
   for (i = 0; i < n && all[i] > step; i++) {
-    CT_TRY(path_of(path, sizeof path, dir, all[i]));
+    CT_TRY(path_of(path, sizeof path, dir, ops, all[i]));
     CT_TRY(aside_of(aside, sizeof aside, path));
     if (rename(path, aside) != 0 && errno != ENOENT)
       CT_FAIL(CT_ERR_IO, "%s: cannot be renamed: %s", path, strerror(errno));
@@ -368,7 +391,7 @@ int ct_ckpt_set_aside(const char *dir, int64_t step)
   }
   if (i == 0) goto out; /* `latest` is right */
   if (i < n) {
-    rc = write_latest(dir, all[i]);
+    rc = write_latest(dir, ops, all[i]);
   } else {
     CT_TRY(ct_path_join(path, sizeof path, dir, "latest"));
     if (unlink(path) != 0 && errno != ENOENT)

@@ -2,10 +2,12 @@
  * Layer 3.
  *
  * One rank calls these functions; all are local.  A run directory's checkpoints/ holds
- * step-00000120.h5 …, and `latest`, a text with the newest one's name. */
+ * step-00000120.h5 … (the suffix is that of the store's format), and `latest`, a text with the
+ * newest one's name. */
 #ifndef CT_CKPT_H
 #define CT_CKPT_H
 #include "base/ct_opt.h"
+#include "base/ct_text.h"
 #include "ckpt/ct_store.h"
 
 /** Words of `checkpoint.on_error`, in the order of its choices. */
@@ -42,7 +44,7 @@ typedef struct ct_ckpt ct_ckpt_t;
 
 /** Makes \a dir; removes temporaries that a crash left.  keep: newest ones kept, 0: all. */
 int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ckpt_t **out);
-/** Begins to write step-%08d.h5 in a thread of its own.  The write before must be over
+/** Begins to write step-%08d.SUFFIX in a thread of its own.  The write before must be over
  * (ct_ckpt_wait). The two lists are copied; the data and texts they point to are borrowed until the
  * write is over. A directory that was removed meanwhile is made anew, with a warning; too little
  * room for the file is told before anything is written.  When it is durable, `latest` is rewritten
@@ -65,9 +67,22 @@ void ct_ckpt_close(ct_ckpt_t *c);
  * but none is good. \a path gets its path. */
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
+/** A checkpoint that is open for reading. */
+typedef struct ct_ckpt_found {
+  const ct_store_ops_t *ops;
+  ct_store_t *store; /**< owned; NULL: there is none */
+  char path[CT_PATH_MAX];
+} ct_ckpt_found_t;
+/** Opens \a file in its format (ct_format_find()), by one of \a stores, which end in NULL; without
+ * a file (NULL) the newest of \a dir (ct_ckpt_newest()), where the first of them writes. */
+int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const char *dir,
+                 ct_ckpt_found_t *out);
+/** A zeroed one is fine. */
+void ct_ckpt_found_close(ct_ckpt_found_t *c);
+
 /** A run goes on from \a step: later checkpoints in \a dir (damaged ones, or of a run that was
  * begun anew) become NAME.aside, so that no later resume takes them for this run's; if there is
  * one, NAME.aside.2 and so on: none is ever written over.  A missing \a dir is fine. */
-int ct_ckpt_set_aside(const char *dir, int64_t step);
+int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step);
 
 #endif

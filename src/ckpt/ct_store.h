@@ -4,13 +4,14 @@
  * there whole or not at all.  All functions are local (one rank writes). */
 #ifndef CT_STORE_H
 #define CT_STORE_H
+#include "base/ct_format.h"
 #include "base/ct_types.h"
 
 typedef struct ct_store ct_store_t;
 
 typedef struct ct_store_ops {
   size_t size;
-  const char *name; /* "hdf5" */
+  ct_format_t format;
   /* path.tmp is begun (an old one is replaced).  CT_ERR_IO */
   int (*create)(const char *path, ct_store_t **out);
   /* An array under "/group/name"; groups are made on the way.  data plain, row-major; any dtype. */

@@ -27,8 +27,6 @@ typedef struct ct_data_opts {
 } ct_data_opts_t;
 extern const ct_opt_t ct_data_rows[];
 
-/** 1 if \a files is the one word "synthetic". */
-int ct_data_is_synthetic(const ct_opt_texts_t *files);
 /** Local.  What a reader of \a files (o->train or o->val) is told.  It borrows from \a o, \a dir
  * and \a shape, which receives the sample shape.  CT_ERR_USAGE: no files, or a shape of no whole
  * numbers. */

@@ -3,6 +3,7 @@
  * A reader has no cursor: the sampler alone decides the order.  Everything is local. */
 #ifndef CT_READER_H
 #define CT_READER_H
+#include "base/ct_format.h"
 #include "base/ct_opt.h"
 #include "base/ct_types.h"
 
@@ -11,13 +12,24 @@ typedef struct ct_reader ct_reader_t;
 /** More classes than this, in what files say, are taken for damage. */
 #define CT_CLASSES_MAX 10000000
 
+/** How samples lie in their files.  A block is read as a whole for any of its samples: a chunk of a
+ * chunked array, some rows of any other.  files 0: there are none. */
+typedef struct ct_reader_layout {
+  int files;
+  int64_t blocks;     /**< of all files */
+  int64_t block_rows; /**< samples of a block of the first file */
+  size_t block_bytes;
+  int compressed; /**< of the first file, with what this program decodes itself */
+  int cached;     /**< 1: all samples fit in the cache */
+} ct_reader_layout_t;
+
 typedef struct ct_reader_info {
   int64_t samples;   /**< all shards together */
   ct_shape_t x;      /**< one sample as stored, dim[0] == 1, in the reader's dtype, N C H W order */
   int channels_last; /**< 1: a sample's bytes are H W C and are to be transposed */
   int64_t classes;   /**< from the file's attribute `classes`; 0: unknown */
-  int64_t
-      targets; /**< 0: a sample has a class number; else so many real numbers (all dims together) */
+  int64_t targets;   /**< 0: a sample has a class number; else so many real numbers (of all dims) */
+  ct_reader_layout_t layout;
   uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
 } ct_reader_info_t;
 
@@ -43,7 +55,8 @@ typedef struct ct_reader_spec {
 
 typedef struct ct_reader_ops {
   size_t size;
-  const char *name; /* "hdf5", "synthetic" */
+  /* Of its files; one that has no files is asked for by its name in their place. */
+  ct_format_t format;
   /* Reads headers only (every shard's shape and count), or with spec->known takes them over and
    * touches no file: on a parallel file system each opening is a request to one server.  CT_ERR_IO,
    * CT_ERR_FORMAT: names the file, the array, what was expected. */
@@ -66,6 +79,12 @@ typedef struct ct_reader_ops {
   /* NULL is fine */
   void (*close)(ct_reader_t *r);
 } ct_reader_ops_t;
+
+/** Local.  *row is the number of the reader of spec->files in \a readers, which ends in NULL: the
+ * one whose name is the only word there, or by the format of the first file (ct_format_find()).  A
+ * data set has one reader, which refuses files that are none of its own. */
+int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_t *spec,
+                   int64_t *row);
 
 /** Images of noise with a pattern that depends on the class or the targets: learnable, any size, no
  * file. */

@@ -5,6 +5,7 @@
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "data/convert.h"
 #include "data/transforms.h"
@@ -38,9 +39,36 @@ const ct_opt_t ct_data_rows[] = {
                "synthetic: real-valued targets of a sample, instead of a class; 0: a class"),
     CT_OPT_END};
 
-int ct_data_is_synthetic(const ct_opt_texts_t *files)
+/* The first file that a pattern means. */
+static int find_by_file(const ct_format_t *const formats[], int n, const ct_reader_spec_t *spec,
+                        int *row)
 {
-  return files->n == 1 && strcmp(files->v[0], "synthetic") == 0;
+  int rc = CT_OK, files = 0;
+  char **list = NULL;
+  CT_TRY(ct_file_glob(spec->dir, spec->files->v[0], &list, &files));
+  CT_TRY(ct_format_find(formats, n, list[0], row));
+out:
+  ct_file_list_free(list, files);
+  return rc;
+}
+
+int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_t *spec,
+                   int64_t *row)
+{
+  int rc = CT_OK, n = 0, found = 0;
+  const ct_format_t *formats[CT_FORMATS];
+  const char *first = spec->files->v[0];
+  for (; readers[n] && n < CT_FORMATS; n++)
+    formats[n] = &readers[n]->format;
+  for (; found < n; found++) { /* a pattern's suffix will do: no directory is read */
+    int named = !formats[found]->probe && spec->files->n == 1;
+    if (named && strcmp(first, formats[found]->name) == 0) break;
+    if (ct_format_has_suffix(formats[found], first)) break;
+  }
+  if (found == n) CT_TRY(find_by_file(formats, n, spec, &found));
+  *row = found;
+out:
+  return rc;
 }
 
 int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const char *dir,

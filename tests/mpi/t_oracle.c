@@ -339,7 +339,7 @@ static int open_reader(const ct_reader_spec_t *spec, ct_reader_t **out)
 }
 
 static const ct_reader_ops_t samples = {.size = sizeof(ct_reader_ops_t),
-                                        .name = "samples",
+                                        .format = {.name = "samples"},
                                         .open = open_reader,
                                         .info = info_of,
                                         .read = read_samples,

@@ -93,8 +93,13 @@ out:
   return rc;
 }
 
+static inline int fake_probe(const void *head, size_t bytes)
+{
+  return bytes > 7 && memcmp(head, "/model/", 7) == 0;
+}
+
 static const ct_store_ops_t fake = {.size = sizeof fake,
-                                    .name = "fake",
+                                    .format = {"text", {".txt"}, fake_probe},
                                     .create = fake_create,
                                     .put = fake_put,
                                     .put_text = fake_put_text,

@@ -4,6 +4,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_log.h"
 #include "ckpt/room.h"
+#include "hdf5io/ct_h5.h"
 #include "tests/unit/ckpt_fake.h"
 
 /* ---- helpers ---- */
@@ -26,13 +27,13 @@ static void a_checkpoint_is_written_and_named(void)
   CU_ASSERT_PTR_NULL(done);
   CT_ASSERT_OK(save(c, 120));
   CT_ASSERT_OK(ct_ckpt_wait(c, &done));
-  CT_ASSERT_TEXT(done ? done->name : "", "step-00000120.h5");
+  CT_ASSERT_TEXT(done ? done->name : "", "step-00000120.txt");
   CT_ASSERT_INT(ct_ckpt_busy(c), 0);
   CT_ASSERT_OK(ct_ckpt_wait(c, &done));
   CU_ASSERT_PTR_NULL(done);
-  CT_ASSERT_TEXT(content(dir, "step-00000120.h5"),
+  CT_ASSERT_TEXT(content(dir, "step-00000120.txt"),
                  "/model/a 1 1.5\n/model/b 1 1.5\n/meta/config seed 1\nend\n");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000120.h5\n");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000120.txt\n");
   ct_ckpt_close(c);
 }
 
@@ -41,7 +42,7 @@ static void the_directory_is_made(void)
   char dir[600];
   snprintf(dir, sizeof dir, "%s/run/checkpoints", ct_test_dir());
   CT_ASSERT_OK(SAVE_ALL(dir, 3, 1));
-  CT_ASSERT_TEXT(newest(dir), "step-00000001.h5");
+  CT_ASSERT_TEXT(newest(dir), "step-00000001.txt");
 }
 
 static void a_second_save_must_wait(void)
@@ -58,12 +59,12 @@ static void a_second_save_must_wait(void)
 static void the_newest_are_kept(void)
 {
   const char *dir = ct_test_dir();
-  put(dir, "step-00000001.h5.bak", "mine");
-  put(dir, "step-1.h5", "mine");
-  put(dir, "best.h5", "mine");
+  put(dir, "step-00000001.txt.bak", "mine");
+  put(dir, "step-1.txt", "mine");
+  put(dir, "best.txt", "mine");
   CT_ASSERT_OK(SAVE_ALL(dir, 2, 10, 20, 30, 40));
   CT_ASSERT_TEXT(names(dir),
-                 "best.h5 step-00000001.h5.bak step-00000030.h5 step-00000040.h5 step-1.h5");
+                 "best.txt step-00000001.txt.bak step-00000030.txt step-00000040.txt step-1.txt");
 }
 
 static void keep_nothing_means_all(void)
@@ -71,24 +72,24 @@ static void keep_nothing_means_all(void)
   const char *dir = ct_test_dir();
   CT_ASSERT_OK(SAVE_ALL(dir, 0, 1, 2, 3, 123456789));
   CT_ASSERT_TEXT(names(dir),
-                 "step-00000001.h5 step-00000002.h5 step-00000003.h5 step-123456789.h5");
-  CT_ASSERT_TEXT(newest(dir), "step-123456789.h5");
+                 "step-00000001.txt step-00000002.txt step-00000003.txt step-123456789.txt");
+  CT_ASSERT_TEXT(newest(dir), "step-123456789.txt");
 }
 
 /* A damaged one of a higher step must not push out the good one that was just written. */
 static void later_ones_do_not_count(void)
 {
   const char *dir = ct_test_dir();
-  put(dir, "step-00000090.h5", "damaged");
+  put(dir, "step-00000090.txt", "damaged");
   CT_ASSERT_OK(SAVE_ALL(dir, 1, 10, 20));
-  CT_ASSERT_TEXT(names(dir), "step-00000020.h5 step-00000090.h5");
+  CT_ASSERT_TEXT(names(dir), "step-00000020.txt step-00000090.txt");
 }
 
 static void temporaries_of_a_crash_are_removed(void)
 {
   const char *dir = ct_test_dir();
   ct_ckpt_t *c;
-  put(dir, "step-00000007.h5.tmp", "half");
+  put(dir, "step-00000007.txt.tmp", "half");
   put(dir, "latest.tmp", "half");
   put(dir, "notes.tmp", "mine");
   CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 3, &c));
@@ -108,12 +109,12 @@ static void a_failed_write_is_told_and_leaves_nothing(void)
   CT_ASSERT_FAILS(ct_ckpt_wait(c, &done), CT_ERR_FAULT, "ckpt.write");
   CU_ASSERT_PTR_NULL(strstr(ct_err_last()->text, "needs")); /* room is not what was missing */
   CU_ASSERT_PTR_NULL(done);
-  CT_ASSERT_TEXT(names(dir), "step-00000010.h5");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
+  CT_ASSERT_TEXT(names(dir), "step-00000010.txt");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.txt\n");
   faults("");
   CT_ASSERT_OK(save(c, 20)); /* and it can go on */
   CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
-  CT_ASSERT_TEXT(names(dir), "step-00000020.h5");
+  CT_ASSERT_TEXT(names(dir), "step-00000020.txt");
   ct_ckpt_close(c);
 }
 
@@ -133,18 +134,18 @@ static void check_death(const char *point, const char *expected)
   CT_ASSERT_INT(WIFSIGNALED(status), 1);
   CT_ASSERT_TEXT(newest(dir), expected);
   CT_ASSERT_OK(SAVE_ALL(dir, 1, 30));
-  CT_ASSERT_TEXT(names(dir), "step-00000030.h5");
+  CT_ASSERT_TEXT(names(dir), "step-00000030.txt");
 }
 
 static void killed_while_it_writes(void)
 {
-  check_death("ckpt.write@0:1:kill", "step-00000010.h5");
-  check_death("ckpt.write@0:2:kill", "step-00000010.h5");
+  check_death("ckpt.write@0:1:kill", "step-00000010.txt");
+  check_death("ckpt.write@0:2:kill", "step-00000010.txt");
 }
 
 static void killed_before_latest(void)
 {
-  check_death("ckpt.latest@0:1:kill", "step-00000020.h5");
+  check_death("ckpt.latest@0:1:kill", "step-00000020.txt");
 }
 
 static void what_was_written_is_measured(void)
@@ -173,9 +174,9 @@ static void a_removed_directory_is_made_anew(void)
   CT_ASSERT_INT(rename(dir, moved), 0);
   CT_ASSERT_OK(save(c, 2));
   CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
-  CT_ASSERT_TEXT(names(dir), "step-00000002.h5");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000002.h5\n");
-  CT_ASSERT_TEXT(names(moved), "step-00000001.h5");
+  CT_ASSERT_TEXT(names(dir), "step-00000002.txt");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000002.txt\n");
+  CT_ASSERT_TEXT(names(moved), "step-00000001.txt");
   ct_ckpt_close(c);
 }
 
@@ -184,11 +185,11 @@ static void an_old_one_that_cannot_be_removed_stays(void)
 {
   const char *dir = ct_test_dir();
   char path[600];
-  snprintf(path, sizeof path, "%s/step-00000001.h5", dir);
+  snprintf(path, sizeof path, "%s/step-00000001.txt", dir);
   CT_ASSERT_OK(ct_file_mkdirs(path)); /* a directory of such a name */
   CT_ASSERT_OK(SAVE_ALL(dir, 1, 10, 20));
-  CT_ASSERT_TEXT(names(dir), "step-00000001.h5 step-00000020.h5");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000020.h5\n");
+  CT_ASSERT_TEXT(names(dir), "step-00000001.txt step-00000020.txt");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000020.txt\n");
 }
 
 /* The new one is written, but `latest` is not: the old one it names must stay. */
@@ -202,8 +203,8 @@ static void latest_names_what_is_there(void)
   CT_ASSERT_OK(save(c, 20));
   CT_ASSERT_FAILS(ct_ckpt_wait(c, NULL), CT_ERR_FAULT, "ckpt.latest");
   faults("");
-  CT_ASSERT_TEXT(names(dir), "step-00000010.h5 step-00000020.h5");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
+  CT_ASSERT_TEXT(names(dir), "step-00000010.txt step-00000020.txt");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.txt\n");
   ct_ckpt_close(c);
 }
 
@@ -222,11 +223,11 @@ static void too_little_room_is_told_first(void)
   if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 1, &c)) != CT_OK) return;
   CT_ASSERT_OK(ct_ckpt_save(c, 20, &enormous, 1, NULL, 0));
   CT_ASSERT_FAILS(ct_ckpt_wait(c, NULL), CT_ERR_IO,
-                  "step-00000020.h5: cannot be written: No space left on device; the checkpoint "
+                  "step-00000020.txt: cannot be written: No space left on device; the checkpoint "
                   "needs 128 PiB, ");
   CT_ASSERT_HAS(ct_err_last()->text, "free; free space there, choose another run.dir, or keep");
-  CT_ASSERT_TEXT(names(dir), "step-00000010.h5");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
+  CT_ASSERT_TEXT(names(dir), "step-00000010.txt");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.txt\n");
   ct_ckpt_close(c);
 }
 
@@ -272,16 +273,16 @@ static void damaged_ones_are_passed_over(void)
 {
   const char *dir = ct_test_dir();
   CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 20, 30));
-  put(dir, "step-00000030.h5", "/model/a 1 1.5\n");
-  put(dir, "step-00000040.h5", "");
-  CT_ASSERT_TEXT(newest(dir), "step-00000020.h5");
+  put(dir, "step-00000030.txt", "/model/a 1 1.5\n");
+  put(dir, "step-00000040.txt", "");
+  CT_ASSERT_TEXT(newest(dir), "step-00000020.txt");
 }
 
 static void only_damaged_ones_are_an_error(void)
 {
   const char *dir = ct_test_dir();
-  put(dir, "step-00000001.h5", "x");
-  put(dir, "step-00000002.h5", "x");
+  put(dir, "step-00000001.txt", "x");
+  put(dir, "step-00000002.txt", "x");
   CT_ASSERT_TEXT(newest(dir), "CT_ERR_FORMAT");
   CT_ASSERT_HAS(ct_err_last()->text, "none of the 2 checkpoints is whole");
 }
@@ -297,20 +298,20 @@ static void no_memory_is_no_damage(void)
     found = newest(dir);
     ct_mem_fail_at(0);
   }
-  CT_ASSERT_TEXT(found, "step-00000020.h5");
+  CT_ASSERT_TEXT(found, "step-00000020.txt");
   CU_ASSERT(nth > 4); /* the list of the names, and what opening takes */
 }
 
 static void later_ones_are_set_aside(void)
 {
   const char *dir = ct_test_dir();
-  CT_ASSERT_OK(ct_ckpt_set_aside("/nowhere/at/all", 0));
+  CT_ASSERT_OK(ct_ckpt_set_aside("/nowhere/at/all", &fake, 0));
   CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 11, 30));
-  CT_ASSERT_OK(ct_ckpt_set_aside(dir, 10));
-  CT_ASSERT_TEXT(names(dir), "step-00000010.h5 step-00000011.h5.aside step-00000030.h5.aside");
-  CT_ASSERT_TEXT(newest(dir), "step-00000010.h5");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
-  CT_ASSERT_OK(ct_ckpt_set_aside(dir, 0));
+  CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 10));
+  CT_ASSERT_TEXT(names(dir), "step-00000010.txt step-00000011.txt.aside step-00000030.txt.aside");
+  CT_ASSERT_TEXT(newest(dir), "step-00000010.txt");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.txt\n");
+  CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 0));
   CT_ASSERT_TEXT(newest(dir), "none");
   CT_ASSERT_TEXT(content(dir, "latest"), "");
 }
@@ -320,19 +321,63 @@ static void none_that_was_set_aside_is_lost(void)
   const char *dir = ct_test_dir();
   static const char *const lives[] = {"first", "second", "third"};
   for (int i = 0; i < 3; i++) {
-    put(dir, "step-00000020.h5", lives[i]);
-    CT_ASSERT_OK(ct_ckpt_set_aside(dir, 10));
+    put(dir, "step-00000020.txt", lives[i]);
+    CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 10));
   }
-  CT_ASSERT_TEXT(names(dir), "step-00000020.h5.aside step-00000020.h5.aside.2 "
-                             "step-00000020.h5.aside.3");
-  CT_ASSERT_TEXT(content(dir, "step-00000020.h5.aside"), "first");
-  CT_ASSERT_TEXT(content(dir, "step-00000020.h5.aside.2"), "second");
-  CT_ASSERT_TEXT(content(dir, "step-00000020.h5.aside.3"), "third");
+  CT_ASSERT_TEXT(names(dir), "step-00000020.txt.aside step-00000020.txt.aside.2 "
+                             "step-00000020.txt.aside.3");
+  CT_ASSERT_TEXT(content(dir, "step-00000020.txt.aside"), "first");
+  CT_ASSERT_TEXT(content(dir, "step-00000020.txt.aside.2"), "second");
+  CT_ASSERT_TEXT(content(dir, "step-00000020.txt.aside.3"), "third");
 }
 
 static void nothing_stays_allocated(void)
 {
   CT_ASSERT_INT(ct_mem_live(), 0);
+}
+
+/* ---- formats ---- */
+
+static const ct_store_ops_t *const stores[] = {&ct_store_hdf5, &fake, NULL};
+
+/* The format in which a file was opened, or the error's name. */
+static const char *opened_as(const char *file, const char *dir)
+{
+  ct_ckpt_found_t found;
+  int rc = ct_ckpt_find(stores, file, dir, &found);
+  const char *name = rc == CT_OK ? found.ops->format.name : ct_err_name(rc);
+  if (rc == CT_OK && !found.store) name = "none";
+  ct_ckpt_found_close(&found);
+  return name;
+}
+
+static void a_file_finds_its_store(void)
+{
+  static const char text[] = "/model/a 1 1.5\nend\n";
+  const char *dir = ct_test_dir();
+  char odd[600], plain[600], damaged[600], binary[600];
+  ct_store_t *s;
+  snprintf(odd, sizeof odd, "%s/odd", dir);
+  snprintf(plain, sizeof plain, "%s/plain", dir);
+  snprintf(damaged, sizeof damaged, "%s/damaged.h5", dir);
+  snprintf(binary, sizeof binary, "%s/binary", dir);
+  put(dir, "odd", "nothing of ours");
+  put(dir, "plain", text);
+  put(dir, "damaged.h5", text);
+  CT_ASSERT_OK(ct_store_hdf5.create(binary, &s));
+  CT_ASSERT_OK(ct_store_hdf5.commit(s));
+  CT_ASSERT_TEXT(opened_as(plain, dir), "text");
+  CT_ASSERT_TEXT(opened_as(binary, dir), "HDF5");
+  CT_ASSERT_TEXT(opened_as(damaged, dir), ct_err_name(CT_ERR_FORMAT)); /* its name counts */
+  CT_ASSERT_TEXT(opened_as(odd, dir), ct_err_name(CT_ERR_FORMAT));
+  CT_ASSERT_TEXT(ct_err_last()->text + strlen(odd),
+                 ": is in no format that can be read here; there are HDF5 (.h5, .hdf5), "
+                 "text (.txt)");
+  CT_ASSERT_TEXT(opened_as("/nowhere/at/all", dir), ct_err_name(CT_ERR_IO));
+  put(dir, "step-00000030.txt", text);
+  CT_ASSERT_TEXT(opened_as(NULL, dir), "none"); /* that of a run is in the first format */
+  CT_ASSERT_INT(rename(binary, strcat(strcpy(odd, dir), "/step-00000020.h5")), 0);
+  CT_ASSERT_TEXT(opened_as(NULL, dir), "HDF5");
 }
 
 int main(int argc, char **argv)
@@ -359,6 +404,7 @@ int main(int argc, char **argv)
                                     CT_TEST(no_memory_is_no_damage),
                                     CT_TEST(later_ones_are_set_aside),
                                     CT_TEST(none_that_was_set_aside_is_lost),
+                                    CT_TEST(a_file_finds_its_store),
                                     CT_TEST(nothing_stays_allocated),
                                     CT_TEST_END};
   ct_log_setup(0, 1, CT_LOG_ERROR); /* the warnings are meant */

@@ -19,7 +19,7 @@ static void room_that_is_not_told_is_enough(void)
   const char *dir = ct_test_dir();
   CT_ASSERT_INT(ct_file_free(dir), -1);
   CT_ASSERT_OK(SAVE_ALL(dir, 1, 10));
-  CT_ASSERT_TEXT(names(dir), "step-00000010.h5");
+  CT_ASSERT_TEXT(names(dir), "step-00000010.txt");
 }
 
 /* dir of dir/NAME gets another name, once. */
@@ -42,8 +42,8 @@ static void a_directory_removed_meanwhile_is_made_anew(void)
   CT_ASSERT_OK(save(c, 1));
   CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
   CU_ASSERT(before_commit == NULL);
-  CT_ASSERT_TEXT(names(dir), "step-00000001.h5");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000001.h5\n");
+  CT_ASSERT_TEXT(names(dir), "step-00000001.txt");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000001.txt\n");
   ct_ckpt_close(c);
 }
 
@@ -61,10 +61,10 @@ static void one_that_goes_at_once_pushes_out_no_other(void)
   if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 1, &c)) != CT_OK) return;
   after_commit = remove_file;
   CT_ASSERT_OK(save(c, 20));
-  CT_ASSERT_FAILS(ct_ckpt_wait(c, NULL), CT_ERR_IO, "step-00000020.h5: is gone: No such file");
+  CT_ASSERT_FAILS(ct_ckpt_wait(c, NULL), CT_ERR_IO, "step-00000020.txt: is gone: No such file");
   after_commit = NULL;
-  CT_ASSERT_TEXT(names(dir), "step-00000010.h5");
-  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.h5\n");
+  CT_ASSERT_TEXT(names(dir), "step-00000010.txt");
+  CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.txt\n");
   ct_ckpt_close(c);
 }
 

@@ -1,9 +1,12 @@
 /* Options, data sets and the synthetic reader. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "data/ct_feed.h"
+#include "hdf5io/ct_h5.h"
 #include "tests/unit/distribution.h"
 
 /* ---- options and data set ---- */
@@ -25,8 +28,6 @@ static void options_become_a_spec(void)
   CU_ASSERT(o.shuffle);
   CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
   CT_ASSERT_OK(ct_opt_read(ct_data_rows, &o, n, "x.yaml", "data", NULL));
-  CU_ASSERT(!ct_data_is_synthetic(&o.train));
-  CU_ASSERT(ct_data_is_synthetic(&o.val));
   CT_ASSERT_OK(ct_data_spec(&o, &o.train, "d", 9, shape, &spec));
   CT_ASSERT_INT(spec.files->n, 2);
   CT_ASSERT_TEXT(spec.dir, "d");
@@ -56,6 +57,56 @@ static void options_become_a_spec(void)
   o.shape = given;
   ct_node_free(n);
   ct_opt_clear(ct_data_rows, &o);
+}
+
+/* ---- which reader ---- */
+
+static int begins_with_k(const void *head, size_t bytes)
+{
+  return bytes > 0 && *(const char *)head == 'k';
+}
+
+static const ct_reader_ops_t kept = {.format = {"kept", {".kept", ".k"}, begins_with_k}};
+static const ct_reader_ops_t *const readers[] = {&ct_reader_hdf5, &kept, &ct_reader_synthetic,
+                                                 NULL};
+
+/* Its name, or that of the error. */
+static const char *reader_of(const char *dir, char *file)
+{
+  int64_t row;
+  ct_opt_texts_t files = {.v = (char *[]){file, "other.kept"}, .n = strcmp(file, "two") ? 1 : 2};
+  if (files.n == 2) files.v[0] = "synthetic";
+  ct_reader_spec_t spec = {.dir = dir, .files = &files};
+  int rc = ct_reader_find(readers, &spec, &row);
+  return rc == CT_OK ? readers[row]->format.name : ct_err_name(rc);
+}
+
+static void a_file_finds_its_reader(void)
+{
+  static const char user_block[512] = "anything", signature[] = "\211HDF\r\n\032\n";
+  const char *dir = ct_test_dir();
+  char path[600], bytes[1024] = "";
+  memcpy(bytes, user_block, sizeof user_block);
+  memcpy(bytes + 512, signature, 8);
+  for (int i = 0; i < 4; i++) {
+    static const char *const names[] = {"first", "second", "third", "empty"};
+    const char *holds[] = {"kept here", signature, bytes, ""};
+    snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+    CT_ASSERT_OK(ct_file_write(path, holds[i], (size_t[]){9, 8, 1024, 0}[i]));
+  }
+  CT_ASSERT_TEXT(reader_of(dir, "synthetic"), "synthetic");
+  CT_ASSERT_TEXT(reader_of(dir, "not-there.h5"), "HDF5"); /* by the name alone */
+  CT_ASSERT_TEXT(reader_of(dir, "train-*.hdf5"), "HDF5");
+  CT_ASSERT_TEXT(reader_of(dir, "a.h5.k"), "kept");
+  CT_ASSERT_TEXT(reader_of(dir, "first"), "kept"); /* by what is in it */
+  CT_ASSERT_TEXT(reader_of(dir, "sec*"), "HDF5");
+  CT_ASSERT_TEXT(reader_of(dir, "third"), "HDF5");
+  CT_ASSERT_TEXT(reader_of(dir, "empty"), ct_err_name(CT_ERR_FORMAT));
+  CT_ASSERT_TEXT(ct_err_last()->text + strlen(dir),
+                 "/empty: is in no format that can be read here; there are HDF5 (.h5, .hdf5), "
+                 "kept (.kept, .k)");
+  CT_ASSERT_TEXT(reader_of(dir, "two"), ct_err_name(CT_ERR_IO)); /* a file of that name */
+  CT_ASSERT_TEXT(reader_of(dir, ".k"), ct_err_name(CT_ERR_IO));  /* no suffix but a name */
 }
 
 static void classes_are_counted(void)
@@ -242,6 +293,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
       CT_TEST(options_become_a_spec),
+      CT_TEST(a_file_finds_its_reader),
       CT_TEST(classes_are_counted),
       CT_TEST(synthetic_is_a_function_of_seed_and_number),
       CT_TEST(synthetic_can_be_learned),

@@ -1,0 +1,72 @@
+/* Which of several formats a file has.
+ *
+ * The name decides where it can: on a parallel file system each opening is a request to one server,
+ * and a file that is named wrongly is refused by the one who reads it, in words of its format. */
+#include "base/ct_format.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_text.h"
+
+int ct_format_has_suffix(const ct_format_t *f, const char *path)
+{
+  size_t length = strlen(path);
+  for (int i = 0; i < CT_FORMAT_SUFFIXES && f->suffixes[i]; i++) {
+    size_t n = strlen(f->suffixes[i]);
+    if (length <= n || path[length - n - 1] == '/') continue; /* it is the whole name */
+    if (strcmp(path + length - n, f->suffixes[i]) == 0) return 1;
+  }
+  return 0;
+}
+
+static int read_head(const char *path, char *head, size_t *bytes)
+{
+  int rc = CT_OK;
+  FILE *f = NULL;
+  CT_TRY(ct_file_regular(path));
+  f = fopen(path, "rbe");
+  if (!f) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  *bytes = fread(head, 1, CT_FORMAT_HEAD, f);
+  if (ferror(f)) CT_FAIL(CT_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+out:
+  if (f) fclose(f);
+  return rc;
+}
+
+/* "HDF5 (.h5, .hdf5)", of all that have files. */
+static int list_formats(const ct_format_t *const formats[], int n, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < n; i++) {
+    const ct_format_t *f = formats[i];
+    if (!f->probe) continue;
+    CT_TRY(ct_str_add(out, "%s%s (", out->len ? ", " : "", f->name));
+    for (int k = 0; k < CT_FORMAT_SUFFIXES && f->suffixes[k]; k++)
+      CT_TRY(ct_str_add(out, "%s%s", k ? ", " : "", f->suffixes[k]));
+    CT_TRY(ct_str_add(out, ")"));
+  }
+out:
+  return rc;
+}
+
+int ct_format_find(const ct_format_t *const formats[], int n, const char *path, int *out)
+{
+  int rc = CT_OK;
+  size_t bytes = 0;
+  char head[CT_FORMAT_HEAD];
+  ct_str_t all = {0};
+  for (*out = 0; *out < n; (*out)++)
+    if (ct_format_has_suffix(formats[*out], path)) return CT_OK;
+  CT_TRY(read_head(path, head, &bytes));
+  for (*out = 0; *out < n; (*out)++)
+    if (formats[*out]->probe && formats[*out]->probe(head, bytes)) goto out;
+  CT_TRY(list_formats(formats, n, &all));
+  CT_FAIL(CT_ERR_FORMAT, "%s: is in no format that can be read here; there are %s", path, all.data);
+out:
+  ct_str_clear(&all);
+  return rc;
+}
