@@ -23,10 +23,11 @@
  *  - `name`: unique; letters, digits, '_', '.', '-'.  It is the prefix of the parameters' names in
  *    checkpoints.  Default: the kind and a running number: relu2 for the second relu of the list,
  *    whether the first has a name or not.
- *  - `from`: name of the layer that is the input, or a list of two for `add` and `concat`; `input` is the
- *    network's input.  Only layers further up may be named.  Default: the layer before.
+ *  - `from`: name of the layer that is the input, or a list of two for `add` and `concat`; `input`
+ * is the network's input.  Only layers further up may be named.  Default: the layer before.
  *
- * The last layer is the output and must give `classes` values of a sample; every other layer must be used. */
+ * The last layer is the output and must give `classes` values of a sample; every other layer must
+ * be used. */
 #ifndef CT_GRAPH_H
 #define CT_GRAPH_H
 #include "model/ct_layer.h"
@@ -40,7 +41,8 @@ typedef struct ct_layer {
   int in[2];               /**< layer numbers; -1 is the network's input */
   ct_shape_t out;          /**< with dim[0] = 1 */
   int first_param, params; /**< its parameters: graph.param[first_param …] */
-  int keeps_stats; /**< batchnorm: normalises by its running statistics and leaves them, also in training */
+  int keeps_stats; /**< batchnorm: normalises by its running statistics and leaves them, also in
+                      training */
 } ct_layer_t;
 
 /** One state-dict entry. */
@@ -77,9 +79,9 @@ extern const ct_opt_t ct_model_rows[];
 
 /** Local.  Builds the graph for samples of shape \a input (dim[0] = 1) and \a classes outputs (at
  * least 1; o->classes is not looked at).  \a where names the file for messages, or is NULL.
- * CT_ERR_USAGE (unknown family or kind, with the nearest; no such input; two layers of one name; shapes that do
- * not fit; line numbers where layers came from YAML), CT_ERR_SHAPE for samples that no model can take.  *out is
- * NULL on failure, else freed by ct_graph_free(). */
+ * CT_ERR_USAGE (unknown family or kind, with the nearest; no such input; two layers of one name;
+ * shapes that do not fit; line numbers where layers came from YAML), CT_ERR_SHAPE for samples that
+ * no model can take.  *out is NULL on failure, else freed by ct_graph_free(). */
 int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t classes,
                   const char *where, ct_graph_t **out);
 void ct_graph_free(ct_graph_t *g);
@@ -92,13 +94,13 @@ void ct_graph_free(ct_graph_t *g);
 int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
                  const char *opts, ...) __attribute__((format(printf, 7, 8)));
 
-/** 1 if \a pattern means the parameter \a name: fnmatch without flags ('*' matches dots too); a pattern
- * without '*', '?' and '[' also means everything below the layer of that name. */
+/** 1 if \a pattern means the parameter \a name: fnmatch without flags ('*' matches dots too); a
+ * pattern without '*', '?' and '[' also means everything below the layer of that name. */
 int ct_graph_matches(const char *pattern, const char *name);
-/** Local.  Freezes the trained parameters that a pattern matches.  \a freeze_bn: the batchnorms whose
- * parameters are all frozen (with no pattern: all) keep their running statistics, as in PyTorch after
- * .eval(); else *updating counts those of them that go on updating theirs.  CT_ERR_USAGE: a pattern that
- * matches nothing; nothing is left to train. */
+/** Local.  Freezes the trained parameters that a pattern matches.  \a freeze_bn: the batchnorms
+ * whose parameters are all frozen (with no pattern: all) keep their running statistics, as in
+ * PyTorch after .eval(); else *updating counts those of them that go on updating theirs.
+ * CT_ERR_USAGE: a pattern that matches nothing; nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
 /** Number of a parameter by name, or -1. */

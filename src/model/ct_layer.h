@@ -35,8 +35,8 @@ typedef struct ct_layer_ops {
   int (*infer)(const void *opts, const ct_shape_t *in, ct_shape_t *out);
   /** Parameters in state-dict order, the op's w[] order; returns how many (0 … CT_LAYER_PARAMS). */
   int (*params)(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS]);
-  /** Begins the name of a parameter instead of the layer's name; "": nothing does.  NULL, or returns NULL:
-   * the layer's name. */
+  /** Begins the name of a parameter instead of the layer's name; "": nothing does.  NULL, or
+   * returns NULL: the layer's name. */
   const char *(*prefix)(const void *opts, int slot);
   /** The one op of the layer; \a index is its number in the graph.  passes and training are the
    * plan's to set. */

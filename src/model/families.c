@@ -1,3 +1,5 @@
+/* The families that there are.  A family is a file and a line here: the file exports the one symbol
+ * that this list makes of its name. */
 #include "model/ct_family.h"
 
 #include <stddef.h>

@@ -1,7 +1,8 @@
-/* CosmoFlow (Mathuriya et al., "CosmoFlow: using deep learning to learn the universe at scale", 2018) as
- * in the MLPerf HPC benchmark: convolution, leaky ReLU and max-pool by 2, each time with twice the
- * filters; two hidden linear layers; 1.2 tanh, for targets between -1 and 1.  The benchmark's cubes of
- * 128 voxels get five such stages, smaller ones as many as they can be halved.  The windows are 3x3x3. */
+/* CosmoFlow (Mathuriya et al., "CosmoFlow: using deep learning to learn the universe at scale",
+ * 2018) as in the MLPerf HPC benchmark: convolution, leaky ReLU and max-pool by 2, each time with
+ * twice the filters; two hidden linear layers; 1.2 tanh, for targets between -1 and 1.  The
+ * benchmark's cubes of 128 voxels get five such stages, smaller ones as many as they can be halved.
+ * The windows are 3x3x3. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>

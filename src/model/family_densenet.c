@@ -1,6 +1,7 @@
 /* DenseNet-BC (Huang et al., "Densely connected convolutional networks", 2016), with the names and
- * initial weights of torchvision.  Each dense layer reads what all before it in its block gave: here the
- * concatenation of the block's input and their outputs, which grows by one `concat` a layer. */
+ * initial weights of torchvision.  Each dense layer reads what all before it in its block gave:
+ * here the concatenation of the block's input and their outputs, which grows by one `concat` a
+ * layer. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* MobileNetV2 (Sandler et al., "MobileNetV2: inverted residuals and linear bottlenecks", 2018), width 1,
- * with the names and initial weights of torchvision. */
+/* MobileNetV2 (Sandler et al., "MobileNetV2: inverted residuals and linear bottlenecks", 2018),
+ * width 1, with the names and initial weights of torchvision. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
@@ -7,7 +7,8 @@
 
 #include "base/ct_err.h"
 
-/* Rows of table 2: how much wider a block is inside, its output channels, how many, the first's stride. */
+/* Rows of table 2: how much wider a block is inside, its output channels, how many, the first's
+ * stride. */
 static const struct {
   int expand, out, blocks, stride;
 } stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},

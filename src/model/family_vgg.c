@@ -1,6 +1,7 @@
-/* VGG (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition",
- * 2014), with the names and initial weights of torchvision; `vgg_bn` has a batch normalisation behind
- * each convolution.  Images of any size from 32 pixels on: the classifier sees 7x7. */
+/* VGG (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image
+ * recognition", 2014), with the names and initial weights of torchvision; `vgg_bn` has a batch
+ * normalisation behind each convolution.  Images of any size from 32 pixels on: the classifier sees
+ * 7x7. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>

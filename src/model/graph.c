@@ -1,6 +1,13 @@
-#include "model/graph_internal.h"
+/* A graph grows at its end: a layer is added once its name, its inputs and the shape of its output
+ * are known to be right, with the parameters that it has.  So a graph has only sound layers in it,
+ * each behind its inputs, and nobody further up checks them again.
+ *
+ * Initial values are drawn from (seed, name of the parameter), so that adding a layer, or another
+ * order, leaves those of all others as they were. */
+#include "model/graph_build.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +22,7 @@ enum { MAX_NAME = CT_NAME_MAX - 16 };
 
 /* ---- layers ---- */
 
-const char *ct__sample_text(const ct_shape_t *s, char *buf, size_t cap)
+const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap)
 {
   ct_shape_t sample = *s;
   sample.ndim--;
@@ -35,6 +42,21 @@ void ct__graph_op(const ct_graph_t *g, int i, ct_op_desc_t *d)
   ct_shape_t in[2];
   ct__graph_inputs(g, l, in);
   l->ops->lower(l->opts, i, in, &l->out, d);
+}
+
+int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
+{
+  int rc = CT_OK;
+  const ct_layer_t *last = &g->layer[g->layers - 1];
+  char shape[80];
+  if (ct_shape_sample(&last->out) != classes)
+    CT_FAIL(CT_ERR_SHAPE,
+            "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
+            " values, one for each class or target",
+            last->name, last->ops->kind, ct__graph_sample_text(&last->out, shape, sizeof shape),
+            classes);
+out:
+  return rc;
 }
 
 static void free_options(const ct_layer_ops_t *ops, void *opts)

@@ -1,4 +1,7 @@
-/* Patterns of parameter names, and freezing. */
+/* Which parameters a pattern means, and freezing them.  A pattern that matches nothing is an error:
+ * it would train what was to stay.  A batchnorm whose weights are frozen goes on updating its
+ * running statistics unless it is told not to, as in PyTorch; how many do is told, for the user to
+ * be warned. */
 #include "model/ct_graph.h"
 
 #include <fnmatch.h>

@@ -1,6 +1,8 @@
-/* From the configuration to a graph. */
+/* From section `model` of the configuration to a graph: a family builds it, or the list of layers
+ * does.  What comes out gives as many values of a sample as there are classes or targets, or it is
+ * an error that names the last layer. */
 #include "model/ct_family.h"
-#include "model/graph_internal.h"
+#include "model/graph_build.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,20 +76,6 @@ out:
   return rc;
 }
 
-int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
-{
-  int rc = CT_OK;
-  const ct_layer_t *last = &g->layer[g->layers - 1];
-  char shape[80];
-  if (ct_shape_sample(&last->out) != classes)
-    CT_FAIL(CT_ERR_SHAPE,
-            "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
-            " values, one for each class or target",
-            last->name, last->ops->kind, ct__sample_text(&last->out, shape, sizeof shape), classes);
-out:
-  return rc;
-}
-
 static int build_family(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK;
@@ -102,7 +90,7 @@ static int build_family(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes
   if (rc == CT_OK) rc = ct__graph_check_output(g, classes);
   if (rc != CT_OK)
     ct_err_prefix(rc, "model %s for samples of %s: ", f->name,
-                  ct__sample_text(&g->input, shape, sizeof shape));
+                  ct__graph_sample_text(&g->input, shape, sizeof shape));
 out:
   return rc;
 }

@@ -1,5 +1,7 @@
-/* The YAML list `layers`; its syntax is described in ct_graph.h. */
-#include "model/graph_internal.h"
+/* The YAML list `layers`; its syntax is described in ct_graph.h.  A mistake is told with the file
+ * and the line where it stands, so everything that can be wrong in a model is checked here or
+ * below. */
+#include "model/graph_build.h"
 
 #include <stdarg.h>
 #include <stdio.h>

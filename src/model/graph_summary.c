@@ -1,4 +1,6 @@
-#include "model/graph_internal.h"
+/* The table of `ctrain-hpc summary`: what each layer gives, has and costs for one sample, with the
+ * numbers from where the program has them too: shapes of the graph, operations of the op. */
+#include "model/graph_build.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -64,7 +66,7 @@ static row_t make_row(const ct_graph_t *g, int layer)
   row_t r = {.params = "-", .mflop = "-"};
   snprintf(r.name, sizeof r.name, "%s", l->name);
   snprintf(r.kind, sizeof r.kind, "%s", l->ops->kind);
-  ct__sample_text(&l->out, r.shape, sizeof r.shape);
+  ct__graph_sample_text(&l->out, r.shape, sizeof r.shape);
   if (t.trained > 0) thousands(t.trained, r.params, sizeof r.params);
   if (t.flops > 0) mega(t.flops, r.mflop, sizeof r.mflop);
   return r;
@@ -113,7 +115,7 @@ static int add_totals(const ct_graph_t *g, const totals_t *t, ct_str_t *out)
 {
   int rc = CT_OK;
   char n[48], input[80], bytes[32];
-  ct__sample_text(&g->input, input, sizeof input);
+  ct__graph_sample_text(&g->input, input, sizeof input);
   CT_TRY(ct_str_add(out, "\ninput       %s\n", input));
   thousands(t->trained, n, sizeof n);
   ct_text_bytes((double)t->trained * sizeof(float), bytes, sizeof bytes);

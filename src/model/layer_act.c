@@ -1,5 +1,6 @@
-/* Activations other than ReLU: torch.nn.LeakyReLU, ReLU6, GELU, Sigmoid, Tanh, SiLU. */
-#include "model/layer_common.h"
+/* Activations other than ReLU: torch.nn.LeakyReLU, ReLU6, GELU, Sigmoid, Tanh, SiLU.  All are one
+ * op with a kind and at most one number. */
+#include "model/layer_usual.h"
 
 typedef struct {
   double negative_slope;
@@ -36,14 +37,15 @@ static void lower(ct_act_t kind, double alpha, const ct_shape_t *in, const ct_sh
                                            .opts_bytes = bytes,               \
                                            .opts = rows,                      \
                                            .inputs = 1,                       \
-                                           .infer = ct__same_shape,           \
-                                           .params = ct__no_params,           \
+                                           .infer = ct__layer_same_shape,     \
+                                           .params = ct__layer_no_params,     \
                                            .lower = lower_##word};
 
 KIND(leaky_relu, "max(x, 0) + negative_slope * min(x, 0)", CT_ACT_LEAKY_RELU, sizeof(leaky_relu_t),
      leaky_relu_rows, ((const leaky_relu_t *)opts)->negative_slope)
-KIND(relu6, "min(max(x, 0), 6)", CT_ACT_RELU6, 0, ct__no_options, 0)
-KIND(gelu, "x times the normal distribution function, exact", CT_ACT_GELU, 0, ct__no_options, 0)
-KIND(sigmoid, "1 / (1 + exp(-x))", CT_ACT_SIGMOID, 0, ct__no_options, 0)
+KIND(relu6, "min(max(x, 0), 6)", CT_ACT_RELU6, 0, ct__layer_no_options, 0)
+KIND(gelu, "x times the normal distribution function, exact", CT_ACT_GELU, 0, ct__layer_no_options,
+     0)
+KIND(sigmoid, "1 / (1 + exp(-x))", CT_ACT_SIGMOID, 0, ct__layer_no_options, 0)
 KIND(tanh, "scale * tanh(x)", CT_ACT_TANH, sizeof(tanh_t), tanh_rows, ((const tanh_t *)opts)->scale)
-KIND(silu, "x * sigmoid(x)", CT_ACT_SILU, 0, ct__no_options, 0)
+KIND(silu, "x * sigmoid(x)", CT_ACT_SILU, 0, ct__layer_no_options, 0)

@@ -1,5 +1,6 @@
-/* torch.nn.AdaptiveAvgPool2d: windows whose sizes follow from those of input and output. */
-#include "model/layer_common.h"
+/* torch.nn.AdaptiveAvgPool2d: windows whose sizes follow from those of input and output.  They may
+ * overlap and differ by a pixel, so this is no window of layer_window.h. */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
@@ -15,7 +16,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const adaptive_t *o = opts;
-  CT_TRY(ct__want_space(in, 2));
+  CT_TRY(ct__layer_want_space(in, 2));
   *out = ct_shape(4, in->dim[0], in->dim[1], o->out[0], o->out[1]);
 out:
   return rc;
@@ -38,6 +39,6 @@ const ct_layer_ops_t ct__layer_adaptive_avgpool = {
     .opts = rows,
     .inputs = 1,
     .infer = infer,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

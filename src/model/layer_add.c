@@ -1,5 +1,6 @@
-/* Sum of two layers of the same shape. */
-#include "model/layer_common.h"
+/* Sum of two layers of the same shape: the shortcut of a residual block.  Nothing is broadcast, as
+ * a shape that fits by chance is a mistake in the model. */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
@@ -28,9 +29,9 @@ const ct_layer_ops_t ct__layer_add = {
     .kind = "add",
     .help = "sum of two layers: from: [a, b]",
     .opts_bytes = 0,
-    .opts = ct__no_options,
+    .opts = ct__layer_no_options,
     .inputs = 2,
     .infer = infer,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

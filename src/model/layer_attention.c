@@ -1,5 +1,7 @@
-/* Self-attention: torch.nn.MultiheadAttention(batch_first) of a sequence with itself. */
-#include "model/layer_common.h"
+/* Self-attention: torch.nn.MultiheadAttention(batch_first) of a sequence with itself, with its
+ * names and initial values.  One op from the sequence to its result: what is kept of all that lies
+ * between is a backend's matter. */
+#include "model/layer_usual.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +20,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const attention_t *o = opts;
-  CT_TRY(ct__want_sequence(in));
+  CT_TRY(ct__layer_want_sequence(in));
   if (in->dim[2] % o->heads)
     CT_FAIL(CT_ERR_SHAPE, "%" PRId64 " heads must divide its %" PRId64 " features", o->heads,
             in->dim[2]);
@@ -27,14 +29,15 @@ out:
   return rc;
 }
 
-/* PyTorch's: Glorot's uniform for the three stacked projections, Linear's for the last one, no bias. */
+/* PyTorch's: Glorot's uniform for the three stacked projections, Linear's for the last one, no
+ * bias. */
 static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   int64_t d = in->dim[2];
   (void)opts;
-  spec[0] = ct__xavier_param("in_proj_weight", 3 * d, d);
+  spec[0] = ct__layer_xavier("in_proj_weight", 3 * d, d);
   spec[1] = (ct_param_spec_t){.suffix = "in_proj_bias", .shape = ct_shape(1, 3 * d)};
-  spec[2] = ct__uniform_param("out_proj.weight", ct_shape(2, d, d), d);
+  spec[2] = ct__layer_uniform("out_proj.weight", ct_shape(2, d, d), d);
   spec[3] = (ct_param_spec_t){.suffix = "out_proj.bias", .shape = ct_shape(1, d)};
   return 4;
 }

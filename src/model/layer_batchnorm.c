@@ -1,5 +1,7 @@
-/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm3d on N x C x D x H x W, BatchNorm1d on N x C. */
-#include "model/layer_common.h"
+/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm3d on N x C x D x H x W, BatchNorm1d on N x C:
+ * the shape says which.  Over which ranks the statistics go is no matter of the model
+ * (train.sync_bn). */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 

@@ -1,5 +1,6 @@
-/* Two layers one behind the other along the channels: torch.cat((a, b), 1). */
-#include "model/layer_common.h"
+/* Two layers one behind the other along the channels: torch.cat((a, b), 1).  More of them are a
+ * chain of such layers, as a layer has at most two inputs. */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
@@ -31,9 +32,9 @@ const ct_layer_ops_t ct__layer_concat = {
     .kind = "concat",
     .help = "channels of two layers, one behind the other: from: [a, b]",
     .opts_bytes = 0,
-    .opts = ct__no_options,
+    .opts = ct__layer_no_options,
     .inputs = 2,
     .infer = infer,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

@@ -1,5 +1,7 @@
-/* Cross-correlation with zero padding: torch.nn.Conv2d and Conv3d. */
-#include "model/layer_common.h"
+/* Cross-correlation with zero padding: torch.nn.Conv2d and Conv3d, with PyTorch's initial values or
+ * those that the families' papers and torchvision ask for. */
+#include "model/layer_usual.h"
+#include "model/layer_window.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,8 +41,8 @@ static const ct_opt_t rows3[] = {ROWS(CT_OPT_TRIPLE, "depth, rows, columns")};
 static int infer(int space, const conv_t *o, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
-  ct__window_t w = {.space = space};
-  CT_TRY(ct__want_space(in, space));
+  ct__layer_window_t w = {.space = space};
+  CT_TRY(ct__layer_want_space(in, space));
   if (in->dim[1] % o->groups || o->out % o->groups)
     CT_FAIL(CT_ERR_SHAPE,
             "%" PRId64 " groups must divide both its %" PRId64 " input and its %" PRId64
@@ -52,7 +54,7 @@ static int infer(int space, const conv_t *o, const ct_shape_t *in, ct_shape_t *o
     w.padding[i] = o->padding[i];
     w.dilation[i] = o->dilation[i];
   }
-  CT_TRY(ct__window_infer(&w, in, o->out, out));
+  CT_TRY(ct__layer_window_infer(&w, in, o->out, out));
 out:
   return rc;
 }
@@ -77,8 +79,8 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
     dim[2 + i] = o->kernel[i];
     taps *= o->kernel[i];
   }
-  spec[0] = ct__uniform_param("weight", ct_shape_dims(2 + space, dim), in_channels * taps);
-  spec[1] = ct__uniform_param("bias", ct_shape(1, o->out), in_channels * taps);
+  spec[0] = ct__layer_uniform("weight", ct_shape_dims(2 + space, dim), in_channels * taps);
+  spec[1] = ct__layer_uniform("bias", ct_shape(1, o->out), in_channels * taps);
   if (o->init == INIT_HE_FAN_OUT || o->init == INIT_HE_FAN_IN) {
     int64_t channels = o->init == INIT_HE_FAN_OUT ? o->out : in_channels;
     spec[0].init = CT_INIT_NORMAL;
@@ -99,10 +101,10 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
   int space = in->ndim - 2;
   (void)index;
   ct_op_desc_init(d, CT_OP_CONV, in, out);
-  ct__window_ints(space, o->kernel, d->u.conv.kernel);
-  ct__window_ints(space, o->stride, d->u.conv.stride);
-  ct__window_ints(space, o->padding, d->u.conv.pad);
-  ct__window_ints(space, o->dilation, d->u.conv.dilate);
+  ct__layer_window_ints(space, o->kernel, d->u.conv.kernel);
+  ct__layer_window_ints(space, o->stride, d->u.conv.stride);
+  ct__layer_window_ints(space, o->padding, d->u.conv.pad);
+  ct__layer_window_ints(space, o->dilation, d->u.conv.dilate);
   d->u.conv.groups = (int)o->groups;
   d->u.conv.bias = o->bias;
 }

@@ -1,5 +1,6 @@
-/* x * mask / (1 - p) while training: torch.nn.Dropout. */
-#include "model/layer_common.h"
+/* x * mask / (1 - p) while training: torch.nn.Dropout.  The mask is drawn by element, step and the
+ * layer's number, so that it is the same at any number of ranks. */
+#include "model/layer_usual.h"
 
 typedef struct {
   double p;
@@ -23,7 +24,7 @@ const ct_layer_ops_t ct__layer_dropout = {
     .opts_bytes = sizeof(dropout_t),
     .opts = rows,
     .inputs = 1,
-    .infer = ct__same_shape,
-    .params = ct__no_params,
+    .infer = ct__layer_same_shape,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

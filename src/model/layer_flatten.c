@@ -1,5 +1,6 @@
-/* N x anything -> N x features: torch.nn.Flatten. */
-#include "model/layer_common.h"
+/* N x anything -> N x features: torch.nn.Flatten.  To the plan it is a change of layout: nothing is
+ * moved where the layouts agree. */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
@@ -22,9 +23,9 @@ const ct_layer_ops_t ct__layer_flatten = {
     .kind = "flatten",
     .help = "each sample as one row: N x features",
     .opts_bytes = 0,
-    .opts = ct__no_options,
+    .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

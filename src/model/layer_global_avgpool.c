@@ -1,5 +1,6 @@
-/* Average over H x W or D x H x W: torch.nn.AdaptiveAvgPool2d(1), AdaptiveAvgPool3d(1). */
-#include "model/layer_common.h"
+/* Average over H x W or D x H x W: torch.nn.AdaptiveAvgPool2d(1), AdaptiveAvgPool3d(1).  Without
+ * a window it takes images of any size, of which the layers behind it then see nothing. */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
@@ -7,7 +8,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   (void)opts;
-  CT_TRY(ct__want_channels(in));
+  CT_TRY(ct__layer_want_channels(in));
   *out = ct_shape(in->ndim, in->dim[0], in->dim[1], 1, 1, 1);
 out:
   return rc;
@@ -27,9 +28,9 @@ const ct_layer_ops_t ct__layer_global_avgpool = {
     .kind = "global_avgpool",
     .help = "average over each whole channel",
     .opts_bytes = 0,
-    .opts = ct__no_options,
+    .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

@@ -1,5 +1,6 @@
-/* torch.nn.LayerNorm over the last dim. */
-#include "model/layer_common.h"
+/* torch.nn.LayerNorm over the last dim: of a sequence each step by itself, so that neither ranks
+ * nor the size of the batch matter. */
+#include "model/layer_usual.h"
 
 typedef struct {
   double eps;
@@ -32,7 +33,7 @@ const ct_layer_ops_t ct__layer_layernorm = {
     .opts_bytes = sizeof(layernorm_t),
     .opts = rows,
     .inputs = 1,
-    .infer = ct__same_shape,
+    .infer = ct__layer_same_shape,
     .params = params,
     .lower = lower,
 };

@@ -1,5 +1,6 @@
-/* y = x w^T + b: torch.nn.Linear on N x features, or on each step of N x T x features. */
-#include "model/layer_common.h"
+/* y = x w^T + b: torch.nn.Linear on N x features, or on each step of N x T x features.  Images are
+ * to be flattened first: PyTorch would multiply their last dim, which nobody means. */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
@@ -45,10 +46,10 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
 {
   const linear_t *o = opts;
   int64_t features = in->dim[in->ndim - 1];
-  spec[0] = ct__uniform_param("weight", ct_shape(2, o->out, features), features);
-  spec[1] = ct__uniform_param("bias", ct_shape(1, o->out), features);
+  spec[0] = ct__layer_uniform("weight", ct_shape(2, o->out, features), features);
+  spec[1] = ct__layer_uniform("bias", ct_shape(1, o->out), features);
   if (o->init == INIT_XAVIER) {
-    spec[0] = ct__xavier_param("weight", o->out, features);
+    spec[0] = ct__layer_xavier("weight", o->out, features);
     spec[1].init = CT_INIT_NORMAL;
     spec[1].scale = 1e-6;
   }

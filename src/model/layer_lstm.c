@@ -1,7 +1,8 @@
 /* One level of torch.nn.LSTM (batch_first) on N x T x features; gives the states of all steps.
  *
- * A module of several levels is as many layers, with `level` 0, 1, … and the module's name in `params`. */
-#include "model/layer_common.h"
+ * A module of several levels is as many layers, with `level` 0, 1, … and the module's name in
+ * `params`. */
+#include "model/layer_usual.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -30,7 +31,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const lstm_t *o = opts;
-  CT_TRY(ct__want_sequence(in));
+  CT_TRY(ct__layer_want_sequence(in));
   *out = ct_shape(3, in->dim[0], in->dim[1], o->hidden);
 out:
   return rc;
@@ -45,7 +46,7 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   const ct_shape_t shape[4] = {ct_shape(2, gates, in->dim[2]), ct_shape(2, gates, o->hidden),
                                ct_shape(1, gates), ct_shape(1, gates)};
   for (int i = 0; i < 4; i++)
-    spec[i] = ct__uniform_param(names[o->level][i], shape[i], o->hidden);
+    spec[i] = ct__layer_uniform(names[o->level][i], shape[i], o->hidden);
   return 4;
 }
 

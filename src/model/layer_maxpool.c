@@ -1,5 +1,7 @@
-/* torch.nn.MaxPool2d and MaxPool3d, ceil_mode = False. */
-#include "model/layer_common.h"
+/* torch.nn.MaxPool2d and MaxPool3d, ceil_mode = False: two kinds, which differ in how many numbers
+ * an option has. */
+#include "model/layer_usual.h"
+#include "model/layer_window.h"
 
 typedef struct {
   int64_t kernel[3], stride[3], padding[3];
@@ -15,30 +17,30 @@ typedef struct {
 static const ct_opt_t rows2[] = {ROWS(CT_OPT_PAIR, "rows, columns")};
 static const ct_opt_t rows3[] = {ROWS(CT_OPT_TRIPLE, "depth, rows, columns")};
 
-static ct__window_t window(int space, const maxpool_t *o)
+static ct__layer_window_t window(int space, const maxpool_t *o)
 {
-  return ct__pool_window(space, o->kernel, o->stride, o->padding);
+  return ct__layer_pool_window(space, o->kernel, o->stride, o->padding);
 }
 
 static int infer2(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
-  ct__window_t w = window(2, opts);
-  return ct__pool_infer(&w, in, out);
+  ct__layer_window_t w = window(2, opts);
+  return ct__layer_pool_infer(&w, in, out);
 }
 
 static int infer3(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
-  ct__window_t w = window(3, opts);
-  return ct__pool_infer(&w, in, out);
+  ct__layer_window_t w = window(3, opts);
+  return ct__layer_pool_infer(&w, in, out);
 }
 
 static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
                   ct_op_desc_t *d)
 {
   const maxpool_t *o = opts;
-  ct__window_t w = window(in->ndim - 2, o);
+  ct__layer_window_t w = window(in->ndim - 2, o);
   (void)index;
-  ct__pool_lower(&w, in, out, d);
+  ct__layer_pool_lower(&w, in, out, d);
 }
 
 const ct_layer_ops_t ct__layer_maxpool = {
@@ -48,7 +50,7 @@ const ct_layer_ops_t ct__layer_maxpool = {
     .opts = rows2,
     .inputs = 1,
     .infer = infer2,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };
 
@@ -59,6 +61,6 @@ const ct_layer_ops_t ct__layer_maxpool3d = {
     .opts = rows3,
     .inputs = 1,
     .infer = infer3,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

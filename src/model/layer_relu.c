@@ -1,5 +1,6 @@
-/* max(x, 0): torch.nn.ReLU. */
-#include "model/layer_common.h"
+/* max(x, 0): torch.nn.ReLU.  Not one of layer_act.c, as plans merge it into the op before it, for
+ * which it is an op of its own. */
+#include "model/layer_usual.h"
 
 static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
                   ct_op_desc_t *d)
@@ -13,9 +14,9 @@ const ct_layer_ops_t ct__layer_relu = {
     .kind = "relu",
     .help = "max(x, 0)",
     .opts_bytes = 0,
-    .opts = ct__no_options,
+    .opts = ct__layer_no_options,
     .inputs = 1,
-    .infer = ct__same_shape,
-    .params = ct__no_params,
+    .infer = ct__layer_same_shape,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

@@ -1,5 +1,6 @@
-/* One place of a sequence: N x T x features -> N x features. */
-#include "model/layer_common.h"
+/* One place of a sequence: N x T x features -> N x features.  The last step of an LSTM, the class
+ * token of a transformer. */
+#include "model/layer_usual.h"
 
 #include <inttypes.h>
 
@@ -16,7 +17,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const select_t *o = opts;
-  CT_TRY(ct__want_sequence(in));
+  CT_TRY(ct__layer_want_sequence(in));
   if (o->index >= in->dim[1])
     CT_FAIL(CT_ERR_SHAPE, "there is no place %" PRId64 " in a sequence of %" PRId64, o->index,
             in->dim[1]);
@@ -41,6 +42,6 @@ const ct_layer_ops_t ct__layer_select = {
     .opts = rows,
     .inputs = 1,
     .infer = infer,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

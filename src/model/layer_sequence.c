@@ -1,5 +1,6 @@
-/* N x 1 x T x features -> N x T x features: the rows of an image of one channel as steps. */
-#include "model/layer_common.h"
+/* N x 1 x T x features -> N x T x features: the rows of an image of one channel as steps.  Data
+ * sets hold images; this is how one of them becomes a sequence. */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
@@ -28,9 +29,9 @@ const ct_layer_ops_t ct__layer_sequence = {
     .kind = "sequence",
     .help = "the rows of an image of one channel as the steps of a sequence",
     .opts_bytes = 0,
-    .opts = ct__no_options,
+    .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,
-    .params = ct__no_params,
+    .params = ct__layer_no_params,
     .lower = lower,
 };

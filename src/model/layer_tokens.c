@@ -1,7 +1,7 @@
-/* N x D x H x W -> N x (1 + HW) x D: a trained class token, then the places of the image, and a trained
- * position added to each.  As in torchvision's VisionTransformer, the class token belongs to the model:
- * its name has no prefix. */
-#include "model/layer_common.h"
+/* N x D x H x W -> N x (1 + HW) x D: a trained class token, then the places of the image, and a
+ * trained position added to each.  As in torchvision's VisionTransformer, the class token belongs
+ * to the model: its name has no prefix. */
+#include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
@@ -9,7 +9,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   (void)opts;
-  CT_TRY(ct__want_space(in, 2));
+  CT_TRY(ct__layer_want_space(in, 2));
   *out = ct_shape(3, in->dim[0], 1 + in->dim[2] * in->dim[3], in->dim[1]);
 out:
   return rc;
@@ -45,7 +45,7 @@ const ct_layer_ops_t ct__layer_tokens = {
     .kind = "tokens",
     .help = "an image's places as a sequence behind a class token, with trained positions",
     .opts_bytes = 0,
-    .opts = ct__no_options,
+    .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,
     .params = params,

@@ -1,3 +1,6 @@
+/* The layer kinds that there are.  A kind is a file and a line here: the file exports the one
+ * symbol that this list makes of its name, and `train --help` goes through the list in this order.
+ */
 #include "model/ct_layer.h"
 
 #include <string.h>

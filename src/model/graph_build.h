@@ -1,6 +1,6 @@
-/** \file graph_internal.h  What the files of the graph share.  For this folder only. */
-#ifndef CT_GRAPH_INTERNAL_H
-#define CT_GRAPH_INTERNAL_H
+/** \file graph_build.h  How a graph grows, layer by layer, and what is asked of it meanwhile. */
+#ifndef CT_GRAPH_BUILD_H
+#define CT_GRAPH_BUILD_H
 #include "model/ct_graph.h"
 
 /** ct_graph_add()'s word for "no such input". */
@@ -24,7 +24,7 @@ int ct__graph_check_output(const ct_graph_t *g, int64_t classes);
 /** Shapes of the inputs of a layer. */
 void ct__graph_inputs(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2]);
 /** "3x224x224": the shape of a sample without N, into buf (returned). */
-const char *ct__sample_text(const ct_shape_t *s, char *buf, size_t cap);
+const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap);
 /** The op of layer \a i for one sample. */
 void ct__graph_op(const ct_graph_t *g, int i, ct_op_desc_t *d);
 

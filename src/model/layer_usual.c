@@ -1,0 +1,67 @@
+/* What most layer kinds answer alike: which shapes they take, that they have no options or no
+ * parameters, and how parameters begin.  The messages name what was wanted and what came; the graph
+ * puts the layer's name before them. */
+#include "model/layer_usual.h"
+
+#include <math.h>
+
+#include "base/ct_err.h"
+
+const ct_opt_t ct__layer_no_options[] = {CT_OPT_END};
+
+int ct__layer_want_space(const ct_shape_t *in, int space)
+{
+  int rc = CT_OK;
+  char shape[80];
+  if (in->ndim != 2 + space)
+    CT_FAIL(CT_ERR_SHAPE, "wants %s, but its input is %s",
+            space == 2 ? "images (N x C x H x W)" : "volumes (N x C x D x H x W)",
+            ct_shape_text(in, shape, sizeof shape));
+out:
+  return rc;
+}
+
+int ct__layer_want_sequence(const ct_shape_t *in)
+{
+  int rc = CT_OK;
+  char shape[80];
+  if (in->ndim != 3)
+    CT_FAIL(CT_ERR_SHAPE, "wants a sequence (N x T x features), but its input is %s",
+            ct_shape_text(in, shape, sizeof shape));
+out:
+  return rc;
+}
+
+int ct__layer_want_channels(const ct_shape_t *in)
+{
+  return ct__layer_want_space(in, in->ndim == 5 ? 3 : 2);
+}
+
+int ct__layer_same_shape(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  (void)opts;
+  *out = *in;
+  return CT_OK;
+}
+
+int ct__layer_no_params(const void *opts, const ct_shape_t *in,
+                        ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  (void)opts;
+  (void)in;
+  (void)spec;
+  return 0;
+}
+
+ct_param_spec_t ct__layer_uniform(const char *suffix, ct_shape_t shape, int64_t fan_in)
+{
+  return (ct_param_spec_t){suffix, shape, CT_INIT_UNIFORM, 1 / sqrt((double)fan_in), 0};
+}
+
+ct_param_spec_t ct__layer_xavier(const char *suffix, int64_t out, int64_t in)
+{
+  return (ct_param_spec_t){.suffix = suffix,
+                           .shape = ct_shape(2, out, in),
+                           .init = CT_INIT_UNIFORM,
+                           .scale = sqrt(6 / ((double)in + (double)out))};
+}
