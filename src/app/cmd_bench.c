@@ -1,5 +1,4 @@
 /* `bench step`: steps on one batch that stays in memory. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "app/bench.h"
@@ -26,19 +25,6 @@ static int alloc_times(times_t *t, int n)
   t->compute = t->step + n;
   t->comm_exposed = t->step + 2 * n;
   return CT_OK;
-}
-
-static int ascending(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* Sorts. */
-static double median(double *v, int n)
-{
-  qsort(v, (size_t)n, sizeof *v, ascending);
-  return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
 static const ct_batch_t *same_again(void *batch)
@@ -79,11 +65,11 @@ static int judge(const ct_setup_t *s, times_t *t, int64_t batch, ct_bench_t *b)
   b->threads = ct_setup_threads(&s->cfg, s->topo->threads);
   b->steps = t->n;
   b->batch = batch;
-  b->step = median(t->step, t->n);
+  b->step = ct_clock_median(t->step, t->n);
   b->fastest = t->step[0];
   b->slowest = t->step[t->n - 1];
-  b->compute = median(t->compute, t->n);
-  b->comm_exposed = median(t->comm_exposed, t->n);
+  b->compute = ct_clock_median(t->compute, t->n);
+  b->comm_exposed = ct_clock_median(t->comm_exposed, t->n);
   b->rate = (double)batch / b->step;
   b->sent = most;
   b->sent_mean = sum / s->topo->size;

@@ -62,7 +62,7 @@ const ct_section_t ct__config_sections[] = {
 
 enum { MAX_SECTIONS = 16 };
 
-void *ct__config_part(const ct_config_t *c, const ct_section_t *s)
+static void *values_of(const ct_config_t *c, const ct_section_t *s)
 {
   return (char *)(uintptr_t)c + s->offset;
 }
@@ -71,7 +71,7 @@ void ct_config_clear(ct_config_t *c)
 {
   ct_opt_clear(ct__config_rows, c);
   for (const ct_section_t *s = ct__config_sections; s->name; s++)
-    ct_opt_clear(s->rows, ct__config_part(c, s));
+    ct_opt_clear(s->rows, values_of(c, s));
 }
 
 static int apply_set(ct_node_t *root, const char *set)
@@ -97,7 +97,7 @@ static int read_tree(ct_config_t *c, const ct_node_t *root)
   CT_TRY(ct_opt_defaults(ct__config_rows, c));
   CT_TRY(ct_opt_read(ct__config_rows, c, root, c->where, "", names));
   for (const ct_section_t *s = ct__config_sections; s->name; s++) {
-    void *part = ct__config_part(c, s);
+    void *part = values_of(c, s);
     CT_TRY(ct_opt_defaults(s->rows, part));
     CT_TRY(ct_opt_read(s->rows, part, ct_node_find(root, s->name), c->where, s->name, NULL));
   }
@@ -131,7 +131,7 @@ int ct__config_tree(const ct_config_t *c, ct_node_t **out)
   ct_node_t *root = ct_opt_dump(ct__config_rows, c, NULL);
   if (!root) CT_FAIL(CT_ERR_NOMEM, "no memory to write the configuration");
   for (const ct_section_t *s = ct__config_sections; s->name; s++) {
-    ct_node_t *section = ct_opt_dump(s->rows, ct__config_part(c, s), s->name);
+    ct_node_t *section = ct_opt_dump(s->rows, values_of(c, s), s->name);
     if (!section) CT_FAIL(CT_ERR_NOMEM, "no memory to write the configuration");
     ct_node_append(root, section);
   }

@@ -16,8 +16,6 @@ extern const ct_section_t ct__config_sections[];
 /** The keys outside of sections. */
 extern const ct_opt_t ct__config_rows[];
 
-/** The struct of a section. */
-void *ct__config_part(const ct_config_t *c, const ct_section_t *s);
 /** The values as a tree. */
 int ct__config_tree(const ct_config_t *c, ct_node_t **out);
 

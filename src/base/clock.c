@@ -3,6 +3,7 @@
 #include "base/ct_clock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,4 +36,16 @@ double ct_clock_since_exec(void)
   if (!field || per_second <= 0 || sscanf(field, "%llu", &ticks) != 1) return 0;
   double since = seconds(CLOCK_BOOTTIME) - (double)ticks / (double)per_second;
   return since > 0 ? since : 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double ct_clock_median(double *s, int n)
+{
+  qsort(s, (size_t)n, sizeof *s, ascending);
+  return s[(n - 1) / 2];
 }

@@ -1,4 +1,4 @@
-/** \file ct_clock.h  Monotonic seconds.  Layer 0. */
+/** \file ct_clock.h  Monotonic seconds, and what many of them come to.  Layer 0. */
 #ifndef CT_CLOCK_H
 #define CT_CLOCK_H
 
@@ -6,5 +6,8 @@
 double ct_clock(void);
 /** Seconds since this process was started (exec), from /proc/self/stat; 0 where unknown. */
 double ct_clock_since_exec(void);
+/** The median of n > 0 measurements, the lower one of an even number: it is one that was measured.
+ * Sorts them. */
+double ct_clock_median(double *s, int n);
 
 #endif

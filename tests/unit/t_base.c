@@ -260,6 +260,16 @@ static void clock_runs(void)
   CU_ASSERT(ct_clock_since_exec() > since);
 }
 
+static void clock_median(void)
+{
+  double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {7};
+  CU_ASSERT_EQUAL(ct_clock_median(odd, 3), 2);
+  CU_ASSERT_EQUAL(ct_clock_median(even, 4), 2);
+  CU_ASSERT_EQUAL(even[0], 1); /* sorted: the fastest is first */
+  CU_ASSERT_EQUAL(even[3], 4);
+  CU_ASSERT_EQUAL(ct_clock_median(one, 1), 7);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(shape_counts),
@@ -277,6 +287,7 @@ int main(int argc, char **argv)
                                     CT_TEST(random_streams_differ),
                                     CT_TEST(hash_known_values),
                                     CT_TEST(clock_runs),
+                                    CT_TEST(clock_median),
                                     CT_TEST_END};
   return ct_test_main("base", tests, argc, argv);
 }
