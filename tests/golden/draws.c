@@ -26,8 +26,8 @@ static void print_epoch(const ct_sampler_t *s, const ct_transforms_t *t, int64_t
 {
   for (int64_t i = 0; i < s->samples; i++) {
     int64_t id = ct_sampler_at(s, epoch, i);
-    ct__mix_t m = {.partner = -1, .share = 1};
-    if (ct__transforms_mixes(t)) m = ct__mix_draw(t, s->seed, epoch, id, s->samples);
+    ct__transform_mix_t m = {.partner = -1, .share = 1};
+    if (ct__transforms_mixes(t)) m = ct__transform_mix_draw(t, s->seed, epoch, id, s->samples);
     printf("%lld %lld %.9g %lld %lld %lld %lld\n", (long long)id, (long long)m.partner,
            (double)m.share, (long long)m.box.top, (long long)m.box.left, (long long)m.box.h,
            (long long)m.box.w);
