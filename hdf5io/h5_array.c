@@ -1,3 +1,8 @@
+/* An opened array of a shard.
+ *
+ * It goes by its own descriptor of the file, which says also after an hour whether this is still
+ * the file that was opened; and a name that leads nowhere is explained, since HDF5 only says that
+ * it failed. */
 #include "hdf5io/h5_array.h"
 
 #include <stdio.h>

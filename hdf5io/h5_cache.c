@@ -1,3 +1,7 @@
+/* Blocks of decoded samples in memory, in the order of their use.
+ *
+ * In random order each sample of a chunk is wanted at another time of the epoch, so without a cache
+ * a chunk of 100 samples would be decompressed 100 times. */
 #include "hdf5io/h5_cache.h"
 
 #include <pthread.h>

@@ -1,3 +1,6 @@
+/* Decodes chunks without HDF5: its lock is one for the whole process, so with HDF5's own filters
+ * only one thread of a rank could decompress.  libdeflate is faster than the zlib that HDF5 uses,
+ * too. */
 #include "hdf5io/h5_chunk.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Which files of a data set are open.  There may be thousands, and each takes memory and a
+ * descriptor: the one whose use is the longest ago makes room. */
 #include "hdf5io/h5_files.h"
 
 #include "base/ct_beat.h"

@@ -1,3 +1,6 @@
+/* What HDF5 leaves to its users: one lock around all its calls, errors in words that name the
+ * operating system's reason, files that are opened in one request and without file locks, files
+ * that are given up without a last write, types and attributes of any kind. */
 #include "hdf5io/h5_glue.h"
 
 #include <errno.h>

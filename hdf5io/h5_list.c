@@ -1,3 +1,5 @@
+/* The shards of a data set: found, checked for being alike, and told to other ranks, so that only
+ * rank 0 opens all of them at the start. */
 #include "hdf5io/h5_list.h"
 
 #include <string.h>

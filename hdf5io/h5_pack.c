@@ -1,3 +1,6 @@
+/* Writes data sets as this program likes to read them: shards of about the same size, chunks of
+ * whole samples that are small enough for random order, shuffle and deflate.  All shards get their
+ * names only when all are whole. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,8 @@
+/* The reader of HDF5 data sets: any sample of many files, for many threads.
+ *
+ * Samples are read in blocks, by place in the file, each block once for all samples of a batch that
+ * lie in it.  HDF5 is called under its one lock to fetch bytes; decompression and copies are made
+ * outside of it, by as many threads as there are. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Seals a checkpoint that is whole, and checks the seal before HDF5 sees the file: by length and
+ * hash, read in pieces, so that no damage gets as far as a library that it could bring down. */
 #include "hdf5io/h5_seal.h"
 
 #include <endian.h>

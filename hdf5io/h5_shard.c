@@ -1,3 +1,8 @@
+/* One file of a data set: how its samples are to be seen, how they lie there, and its blocks.
+ *
+ * What HDF5 can be spared it is spared: a chunk that holds whole samples and was made with known
+ * filters is fetched as it is stored.  Everything else, which HDF5 alone understands, it reads
+ * itself. */
 #include "hdf5io/h5_shard.h"
 
 #include <stdio.h>

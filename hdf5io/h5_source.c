@@ -1,3 +1,5 @@
+/* Finds and checks the files that arrays take their elements from, mapping by mapping, since HDF5
+ * would not say that one is missing: the samples would be zeros. */
 #include "hdf5io/h5_source.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Compares a file with what it was when it was opened: stat() of its descriptor and of its name.
+ * The header says what the differences mean. */
 #include "hdf5io/h5_stamp.h"
 
 #include <errno.h>

@@ -5,12 +5,15 @@
  * before it was cut off is right.
  *
  * What a difference means:
- *  - Another size is an error.  It is the same on all nodes, in copies too, and nothing but writing
+ *
+ * Another size is an error.  It is the same on all nodes, in copies too, and nothing but writing
  * changes it.
- *  - Another time of modification, or another file (inode) of the same name that came there since,
- * is a warning: it may hold other samples now, but `touch`, with which people keep files from being
+ *
+ * Another time of modification, or another file (inode) of the same name that came there since, is
+ * a warning: it may hold other samples now, but `touch`, with which people keep files from being
  * purged, looks the same.
- *  - A difference that is older than the stamp is nothing: nodes may have copies of their own, and
+ *
+ * A difference that is older than the stamp is nothing: nodes may have copies of their own, and
  * some file systems number their files on each node anew.  Only here clocks of two machines are
  * compared. */
 #ifndef CT_H5_STAMP_H

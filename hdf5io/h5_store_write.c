@@ -1,3 +1,8 @@
+/* The writing half of the checkpoint container: a temporary beside the file, sealed, synced,
+ * renamed.
+ *
+ * The same arrays make the same bytes (no times are kept), so that two runs can be compared by
+ * their files. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

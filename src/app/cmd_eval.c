@@ -1,3 +1,4 @@
+/* `eval`: counts over each sample of data.val exactly once, with the weights of a checkpoint. */
 #include <string.h>
 
 #include "app/builtin.h"

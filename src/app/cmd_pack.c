@@ -1,3 +1,4 @@
+/* `pack`: files of other programs become the sharded HDF5 that is trained on. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

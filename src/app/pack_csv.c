@@ -1,3 +1,5 @@
+/* csv files as a source of samples: numbers, one line a sample.  Everything is checked before the
+ * first shard is written, since a row in the middle of a large file is where errors are. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -122,8 +124,9 @@ static const char *name_of_end(const char *end)
   return end[0] == '\n' ? "LF" : end[1] ? "CR LF" : "CR";
 }
 
-/* Ends the line in NUL and finds the next one.  *ends, the file's kind of line end, is that of its first line:
- * with two kinds in a file, or a carriage return inside of a line, nobody knows what a row is. */
+/* Ends the line in NUL and finds the next one.  *ends, the file's kind of line end, is that of its
+ * first line: with two kinds in a file, or a carriage return inside of a line, nobody knows what a
+ * row is. */
 static int end_line(const csv_t *c, int64_t number, char *line, const char **ends, char **next)
 {
   int rc = CT_OK;

@@ -1,3 +1,5 @@
+/* Whole files for `pack`, decompressed if they are gzip, and the order in which their rows go
+ * out. */
 #include <inttypes.h>
 #include <libdeflate.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* IDX, the format of MNIST (LeCun, Cortes, Burges): 0 0 type dims, the dims as big-endian 32-bit numbers,
- * the elements. */
+/* IDX, the format of MNIST (LeCun, Cortes, Burges): 0 0 type dims, the dims as big-endian 32-bit
+ * numbers, the elements. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,3 +1,8 @@
+/* The checkpoint service of one rank: a thread that writes behind the next steps, and the names in
+ * a run's directory.
+ *
+ * What is there and whole stays until something newer is there and whole: a crash, a full disk or a
+ * directory that somebody removes at any moment costs at most the checkpoint under way. */
 #include "ckpt/ct_ckpt.h"
 
 #include <dirent.h>

@@ -1,3 +1,5 @@
+/* Is there room for a checkpoint, and if it could not be written, what to do: at night nobody looks
+ * up what EDQUOT means. */
 #include "ckpt/room.h"
 
 #include <errno.h>

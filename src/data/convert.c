@@ -1,3 +1,5 @@
+/* Stored samples become float32 planes, with the map of their channels on the way: one pass over
+ * memory for type, order of dims, scale and shift. */
 #include "data/convert.h"
 
 #include <string.h>

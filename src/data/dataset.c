@@ -1,3 +1,5 @@
+/* A data set: a reader that fits its files, what is done to its samples, and what their labels may
+ * be. */
 #include "data/ct_feed.h"
 
 #include <math.h>

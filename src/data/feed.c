@@ -1,3 +1,8 @@
+/* The prefetching feed: while a step runs, threads read, convert and transform the next batches.
+ *
+ * Batches lie in a ring of slots that are allocated once.  Which samples are in a batch, and what
+ * the transforms draw, depends on its number alone, never on who made it or when: any number of
+ * threads gives the same batches in the same order. */
 #include "data/ct_feed.h"
 
 #include <math.h>

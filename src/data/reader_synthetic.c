@@ -1,3 +1,6 @@
+/* The reader without files: a sample is a function of the seed and its number.  Runs that measure,
+ * or test, need data of any size that nobody has to download, and from which something can be
+ * learned. */
 #include "data/ct_reader.h"
 
 #include <math.h>

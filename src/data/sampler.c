@@ -1,3 +1,5 @@
+/* Which samples a step has: pure functions of a position, so that nothing is shuffled in memory, no
+ * rank asks another, and a run goes on anywhere with any number of ranks. */
 #include "data/ct_sampler.h"
 
 #include "base/ct_rng.h"

@@ -1,3 +1,6 @@
+/* The directory with copies on a node's disk: who makes it, who may use it, who removes it.  Jobs
+ * are killed at any moment, so only locks count, which end with their process, and nothing is taken
+ * for whole that has no checksum on record. */
 #include "data/stage.h"
 
 #include <dirent.h>

@@ -1,3 +1,6 @@
+/* Copies one file, and says whether a copy is whole: its checksum, taken while it was read, is
+ * written beside it, and the copy is read back against it.  A node's disk may be full, or
+ * broken. */
 #include "data/stage.h"
 
 #include <errno.h>
