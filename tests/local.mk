@@ -153,7 +153,7 @@ unit_tests = \
   %D%/unit/t_model \
   %D%/unit/t_model_layers \
   %D%/unit/t_model_seq \
-  %D%/unit/t_node \
+  %D%/unit/t_yaml \
   %D%/unit/t_op \
   %D%/unit/t_opt \
   %D%/unit/t_optim \

@@ -29,14 +29,14 @@ static int take_classes(ct_setup_t *s, const ct_ckpt_found_t *checkpoint)
 {
   int rc = CT_OK;
   char *text = NULL;
-  ct_node_t *root = NULL;
+  ct_yaml_t *root = NULL;
   if (s->cfg.model.classes) return CT_OK;
   CT_TRY(checkpoint->ops->get_text(checkpoint->store, "/meta/config", &text));
-  CT_TRY(ct_node_parse(text, strlen(text), "configuration in the checkpoint", &root));
-  const ct_node_t *n = ct_node_find(ct_node_find(root, "model"), "classes");
-  if (n && n->kind == CT_NODE_SCALAR) (void)ct_text_int(n->text, &s->cfg.model.classes);
+  CT_TRY(ct_yaml_parse(text, strlen(text), "configuration in the checkpoint", &root));
+  const ct_yaml_t *n = ct_yaml_find(ct_yaml_find(root, "model"), "classes");
+  if (n && n->kind == CT_YAML_SCALAR) (void)ct_text_int(n->text, &s->cfg.model.classes);
 out:
-  ct_node_free(root);
+  ct_yaml_free(root);
   ct_mem_free(text);
   return rc;
 }

@@ -74,7 +74,7 @@ void ct_config_clear(ct_config_t *c)
     ct_opt_clear(s->rows, values_of(c, s));
 }
 
-static int apply_set(ct_node_t *root, const char *set)
+static int apply_set(ct_yaml_t *root, const char *set)
 {
   int rc = CT_OK;
   ct_str_t key = {0};
@@ -82,13 +82,13 @@ static int apply_set(ct_node_t *root, const char *set)
   if (!equal || equal == set)
     CT_FAIL(CT_ERR_USAGE, "--set %s: expected KEY=VALUE, such as optim.lr=0.1", set);
   CT_TRY(ct_str_add(&key, "%.*s", (int)(equal - set), set));
-  CT_TRY(ct_node_set(root, key.data, equal + 1));
+  CT_TRY(ct_yaml_set(root, key.data, equal + 1));
 out:
   ct_str_clear(&key);
   return rc;
 }
 
-static int read_tree(ct_config_t *c, const ct_node_t *root)
+static int read_tree(ct_config_t *c, const ct_yaml_t *root)
 {
   int rc = CT_OK, n = 0;
   const char *names[MAX_SECTIONS] = {0};
@@ -99,7 +99,7 @@ static int read_tree(ct_config_t *c, const ct_node_t *root)
   for (const ct_section_t *s = ct__config_sections; s->name; s++) {
     void *part = values_of(c, s);
     CT_TRY(ct_opt_defaults(s->rows, part));
-    CT_TRY(ct_opt_read(s->rows, part, ct_node_find(root, s->name), c->where, s->name, NULL));
+    CT_TRY(ct_opt_read(s->rows, part, ct_yaml_find(root, s->name), c->where, s->name, NULL));
   }
 out:
   return rc;
@@ -109,46 +109,46 @@ int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *
                     const char *const *set, int sets)
 {
   int rc = CT_OK;
-  ct_node_t *root = NULL;
+  ct_yaml_t *root = NULL;
   memset(c, 0, sizeof *c);
   CT_TRY(ct_text_format(c->where, sizeof c->where, "%s", where));
-  CT_TRY(ct_node_parse(text, bytes, where, &root));
-  if (root->kind != CT_NODE_MAP)
+  CT_TRY(ct_yaml_parse(text, bytes, where, &root));
+  if (root->kind != CT_YAML_MAP)
     CT_FAIL(CT_ERR_USAGE, "%s:%d: expected sections such as 'data:' and 'model:'", where,
             root->line);
   for (int i = 0; i < sets; i++)
     CT_TRY(apply_set(root, set[i]));
   CT_TRY(read_tree(c, root));
 out:
-  ct_node_free(root);
+  ct_yaml_free(root);
   if (rc != CT_OK) ct_config_clear(c);
   return rc;
 }
 
-int ct__config_tree(const ct_config_t *c, ct_node_t **out)
+int ct__config_tree(const ct_config_t *c, ct_yaml_t **out)
 {
   int rc = CT_OK;
-  ct_node_t *root = ct_opt_dump(ct__config_rows, c, NULL);
+  ct_yaml_t *root = ct_opt_dump(ct__config_rows, c, NULL);
   if (!root) CT_FAIL(CT_ERR_NOMEM, "no memory to write the configuration");
   for (const ct_section_t *s = ct__config_sections; s->name; s++) {
-    ct_node_t *section = ct_opt_dump(s->rows, values_of(c, s), s->name);
+    ct_yaml_t *section = ct_opt_dump(s->rows, values_of(c, s), s->name);
     if (!section) CT_FAIL(CT_ERR_NOMEM, "no memory to write the configuration");
-    ct_node_append(root, section);
+    ct_yaml_append(root, section);
   }
   *out = root;
   root = NULL;
 out:
-  ct_node_free(root);
+  ct_yaml_free(root);
   return rc;
 }
 
 int ct_config_dump(const ct_config_t *c, ct_str_t *out)
 {
   int rc = CT_OK;
-  ct_node_t *root = NULL;
+  ct_yaml_t *root = NULL;
   CT_TRY(ct__config_tree(c, &root));
-  CT_TRY(ct_node_dump(root, 0, out));
+  CT_TRY(ct_yaml_dump(root, 0, out));
 out:
-  ct_node_free(root);
+  ct_yaml_free(root);
   return rc;
 }

@@ -40,10 +40,10 @@ static int same_text(const char *a, const char *b)
 }
 
 /* Whatever quotes the one or the other was written with. */
-static int same_value(const ct_node_t *a, const ct_node_t *b)
+static int same_value(const ct_yaml_t *a, const ct_yaml_t *b)
 {
   if (a->kind != b->kind || !same_text(a->text, b->text)) return 0;
-  const ct_node_t *p = a->child, *q = b->child;
+  const ct_yaml_t *p = a->child, *q = b->child;
   for (; p && q; p = p->next, q = q->next)
     if (!same_text(p->key, q->key) || !same_value(p, q)) return 0;
   return !p && !q;
@@ -55,15 +55,15 @@ typedef struct visit {
   ct_str_t *told; /* NULL: no comparison */
 } visit_t;
 
-static int visit_value(visit_t *v, const char *key, const ct_node_t *now, const ct_node_t *old)
+static int visit_value(visit_t *v, const char *key, const ct_yaml_t *now, const ct_yaml_t *old)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
-  CT_TRY(ct_node_dump(now, 0, &text));
+  CT_TRY(ct_yaml_dump(now, 0, &text));
   v->hash = ct_hash_text(text.data, ct_hash_text(key, v->hash));
   if (!v->told || !old || same_value(now, old)) goto out;
   CT_TRY(ct_str_add(v->told, "%s%s", v->told->len ? "; " : "", key));
-  if (now->kind == CT_NODE_SCALAR && old->kind == CT_NODE_SCALAR)
+  if (now->kind == CT_YAML_SCALAR && old->kind == CT_YAML_SCALAR)
     CT_TRY(ct_str_add(v->told, " was %s and is %s", old->text, now->text));
   else
     CT_TRY(ct_str_add(v->told, " was another"));
@@ -74,15 +74,15 @@ out:
 
 /* The keys of the root, and those of its sections.  A key that the old tree lacks is new, not
  * changed. */
-static int visit_tree(visit_t *v, const char *prefix, const ct_node_t *now, const ct_node_t *old)
+static int visit_tree(visit_t *v, const char *prefix, const ct_yaml_t *now, const ct_yaml_t *old)
 {
   int rc = CT_OK;
   char key[256];
-  for (const ct_node_t *n = now->child; n; n = n->next) {
+  for (const ct_yaml_t *n = now->child; n; n = n->next) {
     CT_TRY(ct_text_format(key, sizeof key, "%s%s%s", prefix, *prefix ? "." : "", n->key));
-    const ct_node_t *o = old && old->kind == CT_NODE_MAP ? ct_node_find(old, n->key) : NULL;
+    const ct_yaml_t *o = old && old->kind == CT_YAML_MAP ? ct_yaml_find(old, n->key) : NULL;
     if (!has_effect(key)) continue;
-    if (n->kind == CT_NODE_MAP && !*prefix)
+    if (n->kind == CT_YAML_MAP && !*prefix)
       CT_TRY(visit_tree(v, key, n, o));
     else
       CT_TRY(visit_value(v, key, n, o));
@@ -94,26 +94,26 @@ out:
 int ct_config_hash(const ct_config_t *c, uint64_t *out)
 {
   int rc = CT_OK;
-  ct_node_t *now = NULL;
+  ct_yaml_t *now = NULL;
   visit_t v = {0};
   CT_TRY(ct__config_tree(c, &now));
   CT_TRY(visit_tree(&v, "", now, NULL));
   *out = v.hash;
 out:
-  ct_node_free(now);
+  ct_yaml_free(now);
   return rc;
 }
 
 int ct_config_differences(const ct_config_t *c, const char *old, ct_str_t *out)
 {
   int rc = CT_OK;
-  ct_node_t *now = NULL, *then = NULL;
+  ct_yaml_t *now = NULL, *then = NULL;
   visit_t v = {.told = out};
   CT_TRY(ct__config_tree(c, &now));
-  CT_TRY(ct_node_parse(old, strlen(old), "configuration in the checkpoint", &then));
+  CT_TRY(ct_yaml_parse(old, strlen(old), "configuration in the checkpoint", &then));
   CT_TRY(visit_tree(&v, "", now, then));
 out:
-  ct_node_free(now);
-  ct_node_free(then);
+  ct_yaml_free(now);
+  ct_yaml_free(then);
   return rc;
 }

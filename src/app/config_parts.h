@@ -17,6 +17,6 @@ extern const ct_section_t ct__config_sections[];
 extern const ct_opt_t ct__config_rows[];
 
 /** The values as a tree. */
-int ct__config_tree(const ct_config_t *c, ct_node_t **out);
+int ct__config_tree(const ct_config_t *c, ct_yaml_t **out);
 
 #endif

@@ -35,8 +35,8 @@ typedef struct ct_cuda_opts {
 typedef struct ct_config {
   ct_run_opts_t run;
   int device;                /**< ct_device_choice_t */
-  ct_node_t *transforms;     /**< owned; NULL: none */
-  ct_node_t *val_transforms; /**< owned; NULL: transforms without the random ones */
+  ct_yaml_t *transforms;     /**< owned; NULL: none */
+  ct_yaml_t *val_transforms; /**< owned; NULL: transforms without the random ones */
   ct_parallel_opts_t parallel;
   ct_data_opts_t data;
   ct_model_opts_t model;

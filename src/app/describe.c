@@ -27,7 +27,7 @@ static int optimizer(const ct_config_t *c, ct_str_t *t)
   if (o->weight_decay > 0) CT_TRY(ct_str_add(t, ", weight decay %g", o->weight_decay));
   if (o->no_decay_bias_norm) CT_TRY(ct_str_add(t, " (not of biases and norms)"));
   if (o->groups)
-    CT_TRY(ct_str_add(t, ", %" PRId64 " parameter groups", (int64_t)ct_node_count(o->groups)));
+    CT_TRY(ct_str_add(t, ", %" PRId64 " parameter groups", (int64_t)ct_yaml_count(o->groups)));
   CT_TRY(ct_str_add(t, "\n  %-14s %s", "schedule", word(ct_schedule_rows, "kind", s->kind)));
   if (s->warmup_epochs > 0) CT_TRY(ct_str_add(t, " after %g epochs of warm-up", s->warmup_epochs));
   if (s->scale_lr)
@@ -51,13 +51,13 @@ out:
 }
 
 /* Their names; what stands in the list has been read before. */
-static int transforms(const char *what, const ct_node_t *list, ct_str_t *t)
+static int transforms(const char *what, const ct_yaml_t *list, ct_str_t *t)
 {
   int rc = CT_OK;
   if (!list || !list->child) return CT_OK;
   CT_TRY(ct_str_add(t, "  %-14s ", what));
-  for (const ct_node_t *n = list->child; n; n = n->next)
-    CT_TRY(ct_str_add(t, "%s%s", n->kind == CT_NODE_MAP && n->child ? n->child->key : n->text,
+  for (const ct_yaml_t *n = list->child; n; n = n->next)
+    CT_TRY(ct_str_add(t, "%s%s", n->kind == CT_YAML_MAP && n->child ? n->child->key : n->text,
                       n->next ? ", " : "\n"));
 out:
   return rc;

@@ -14,7 +14,7 @@
  * node, ct_opt_clear() frees what it owns. */
 #ifndef CT_OPT_H
 #define CT_OPT_H
-#include "base/ct_node.h"
+#include "base/ct_yaml.h"
 
 typedef enum {
   CT_OPT_T_END,
@@ -28,7 +28,7 @@ typedef enum {
   CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
   CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */
   CT_OPT_T_TRIPLE,  /**< int64_t[3]: a scalar for all, or a list of three */
-  CT_OPT_T_NODE     /**< ct_node_t *, owned copy of whatever stands there, or NULL */
+  CT_OPT_T_NODE     /**< ct_yaml_t *, owned copy of whatever stands there, or NULL */
 } ct_opt_type_t;
 
 typedef struct ct_opt_texts {
@@ -106,10 +106,10 @@ int ct_opt_defaults(const ct_opt_t *rows, void *values);
  * range (says the range), a missing required key.  Message: `file:line: optim.lrr: unknown key; did
  * you mean 'lr'?`.  Keys listed in \a also (NULL-terminated, may be NULL) are left to the caller.
  */
-int ct_opt_read(const ct_opt_t *rows, void *values, const ct_node_t *map, const char *where,
+int ct_opt_read(const ct_opt_t *rows, void *values, const ct_yaml_t *map, const char *where,
                 const char *section, const char *const *also);
 /** The values as a map that reads back to the same values. NULL: no memory. */
-ct_node_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key);
+ct_yaml_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key);
 /** Rows as help text: key, type or choices, default, help. */
 int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out);
 /** Frees owned values; the struct is zeroed. */

@@ -112,17 +112,17 @@ static int complain(const place_t *at, int line, const char *fmt, ...)
   return ct_err_place(rc, at->where, line);
 }
 
-static int wrong_type(const place_t *at, const ct_node_t *n, const char *expected)
+static int wrong_type(const place_t *at, const ct_yaml_t *n, const char *expected)
 {
-  if (n->kind == CT_NODE_LIST) return complain(at, n->line, "expected %s, found a list", expected);
-  if (n->kind == CT_NODE_MAP) return complain(at, n->line, "expected %s, found a map", expected);
+  if (n->kind == CT_YAML_LIST) return complain(at, n->line, "expected %s, found a list", expected);
+  if (n->kind == CT_YAML_MAP) return complain(at, n->line, "expected %s, found a map", expected);
   if (n->quoted)
     return complain(at, n->line, "expected %s, found the text \"%.100s\"", expected, n->text);
   if (!n->text[0]) return complain(at, n->line, "expected %s, found nothing", expected);
   return complain(at, n->line, "expected %s, found '%.100s'", expected, n->text);
 }
 
-static int out_of_range(const place_t *at, const ct_opt_t *row, const ct_node_t *n)
+static int out_of_range(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n)
 {
   char range[80];
   return complain(at, n->line, "must be %s, not %.40s", range_text(row, range, sizeof range),
@@ -139,7 +139,7 @@ static int add_names(const ct_opt_t *rows, const char *const *also, const char *
   return n;
 }
 
-static int unknown_key(const place_t *at, const ct_node_t *n, const ct_opt_t *rows,
+static int unknown_key(const place_t *at, const ct_yaml_t *n, const ct_opt_t *rows,
                        const char *const *also)
 {
   enum { MAX_NAMES = 64 };
@@ -156,12 +156,12 @@ static int unknown_key(const place_t *at, const ct_node_t *n, const ct_opt_t *ro
 
 /* ---- one value ---- */
 
-static int is_plain(const ct_node_t *n)
+static int is_plain(const ct_yaml_t *n)
 {
-  return n->kind == CT_NODE_SCALAR && !n->quoted;
+  return n->kind == CT_YAML_SCALAR && !n->quoted;
 }
 
-static int take_int(const place_t *at, const ct_opt_t *row, const ct_node_t *n, int64_t *out)
+static int take_int(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, int64_t *out)
 {
   int64_t value;
   double number;
@@ -176,7 +176,7 @@ static int take_int(const place_t *at, const ct_opt_t *row, const ct_node_t *n, 
 }
 
 /* Most numbers are used in float32: none becomes 0 or infinity there. */
-static int take_double(const place_t *at, const ct_opt_t *row, const ct_node_t *n, double *out)
+static int take_double(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, double *out)
 {
   double value;
   if (!is_plain(n) || ct_text_double(n->text, &value) != CT_OK)
@@ -189,7 +189,7 @@ static int take_double(const place_t *at, const ct_opt_t *row, const ct_node_t *
   return CT_OK;
 }
 
-static int take_bool(const place_t *at, const ct_node_t *n, int *out)
+static int take_bool(const place_t *at, const ct_yaml_t *n, int *out)
 {
   int value = is_plain(n) ? bool_word(n->text) : -1;
   if (value < 0) return wrong_type(at, n, "true or false");
@@ -197,14 +197,14 @@ static int take_bool(const place_t *at, const ct_node_t *n, int *out)
   return CT_OK;
 }
 
-static int take_choice(const place_t *at, const ct_opt_t *row, const ct_node_t *n, int *out)
+static int take_choice(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, int *out)
 {
   int len;
   const char *p;
   char expected[256] = "one of ";
   size_t used = strlen(expected);
   for (int i = 0; (p = choice_word(row->choices, i, &len)); i++) {
-    if (n->kind == CT_NODE_SCALAR && strlen(n->text) == (size_t)len &&
+    if (n->kind == CT_YAML_SCALAR && strlen(n->text) == (size_t)len &&
         strncmp(n->text, p, (size_t)len) == 0) {
       *out = i;
       return CT_OK;
@@ -216,14 +216,14 @@ static int take_choice(const place_t *at, const ct_opt_t *row, const ct_node_t *
   return wrong_type(at, n, expected);
 }
 
-static const char *text_of(const ct_node_t *n)
+static const char *text_of(const ct_yaml_t *n)
 {
   return is_plain(n) && is_null_word(n->text) ? "" : n->text;
 }
 
-static int take_text(const place_t *at, const ct_node_t *n, char **out)
+static int take_text(const place_t *at, const ct_yaml_t *n, char **out)
 {
-  if (n->kind != CT_NODE_SCALAR) return wrong_type(at, n, "text");
+  if (n->kind != CT_YAML_SCALAR) return wrong_type(at, n, "text");
   char *text = ct_mem_strdup(text_of(n));
   if (!text) return CT_ERR_NOMEM;
   ct_mem_free(*out);
@@ -231,11 +231,11 @@ static int take_text(const place_t *at, const ct_node_t *n, char **out)
   return CT_OK;
 }
 
-static int take_name(const place_t *at, const ct_node_t *n, char **out)
+static int take_name(const place_t *at, const ct_yaml_t *n, char **out)
 {
   static const char what[] = "a plain name: not empty, '.' or '..', without '/' and control "
                              "characters, of up to 255 bytes";
-  if (n->kind != CT_NODE_SCALAR || !ct_text_is_name(text_of(n))) return wrong_type(at, n, what);
+  if (n->kind != CT_YAML_SCALAR || !ct_text_is_name(text_of(n))) return wrong_type(at, n, what);
   return take_text(at, n, out);
 }
 
@@ -248,27 +248,27 @@ static void clear_texts(ct_opt_texts_t *t)
 }
 
 /* The first item of a value and their number: of a list, of one scalar, or none (nothing, null). */
-static const ct_node_t *items_of(const ct_node_t *n, int *count)
+static const ct_yaml_t *items_of(const ct_yaml_t *n, int *count)
 {
-  if (n->kind == CT_NODE_LIST) {
-    *count = ct_node_count(n);
+  if (n->kind == CT_YAML_LIST) {
+    *count = ct_yaml_count(n);
     return n->child;
   }
   *count = !(is_plain(n) && is_null_word(n->text));
   return n;
 }
 
-static int take_texts(const place_t *at, const ct_node_t *n, ct_opt_texts_t *out)
+static int take_texts(const place_t *at, const ct_yaml_t *n, ct_opt_texts_t *out)
 {
   int rc = CT_OK, count;
   ct_opt_texts_t t = {0};
-  const ct_node_t *item = items_of(n, &count);
+  const ct_yaml_t *item = items_of(n, &count);
   if (count > 0) {
     t.v = ct_mem_array(count, sizeof *t.v, "a list of texts");
     if (!t.v) return CT_ERR_NOMEM;
   }
   for (; t.n < count; item = item->next) {
-    if (item->kind != CT_NODE_SCALAR) {
+    if (item->kind != CT_YAML_SCALAR) {
       rc = wrong_type(at, item, "text or a list of texts");
       goto out;
     }
@@ -283,12 +283,12 @@ out:
   return rc;
 }
 
-static int take_doubles(const place_t *at, const ct_opt_t *row, const ct_node_t *n,
+static int take_doubles(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n,
                         ct_opt_doubles_t *out)
 {
   int rc = CT_OK, count;
   double *v = NULL;
-  const ct_node_t *item = items_of(n, &count);
+  const ct_yaml_t *item = items_of(n, &count);
   if (count > 0) {
     v = ct_mem_array(count, sizeof *v, "a list of numbers");
     if (!v) return CT_ERR_NOMEM;
@@ -303,14 +303,14 @@ out:
   return rc;
 }
 
-static int take_ints(const place_t *at, const ct_opt_t *row, const ct_node_t *n, int64_t *out)
+static int take_ints(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, int64_t *out)
 {
-  int rc = CT_OK, is_list = n->kind == CT_NODE_LIST, count = row->type == CT_OPT_T_PAIR ? 2 : 3;
+  int rc = CT_OK, is_list = n->kind == CT_YAML_LIST, count = row->type == CT_OPT_T_PAIR ? 2 : 3;
   int64_t v[3];
-  if (n->kind == CT_NODE_MAP || (is_list && ct_node_count(n) != count))
+  if (n->kind == CT_YAML_MAP || (is_list && ct_yaml_count(n) != count))
     return wrong_type(at, n,
                       count == 2 ? "an integer or a list of two" : "an integer or a list of three");
-  const ct_node_t *item = is_list ? n->child : n;
+  const ct_yaml_t *item = is_list ? n->child : n;
   for (int i = 0; i < count; i++, item = is_list ? item->next : n)
     CT_TRY(take_int(at, row, item, &v[i]));
   memcpy(out, v, (size_t)count * sizeof *v);
@@ -318,19 +318,19 @@ out:
   return rc;
 }
 
-static int take_node(const ct_node_t *n, ct_node_t **out)
+static int take_node(const ct_yaml_t *n, ct_yaml_t **out)
 {
-  ct_node_t *copy = NULL;
+  ct_yaml_t *copy = NULL;
   if (!is_plain(n) || !is_null_word(n->text)) {
-    copy = ct_node_copy(n);
+    copy = ct_yaml_copy(n);
     if (!copy) return CT_ERR_NOMEM;
   }
-  ct_node_free(*out);
+  ct_yaml_free(*out);
   *out = copy;
   return CT_OK;
 }
 
-static int take(const place_t *at, const ct_opt_t *row, const ct_node_t *n, void *to)
+static int take(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, void *to)
 {
   switch (row->type) {
   case CT_OPT_T_INT:
@@ -366,16 +366,16 @@ static int take_default(const ct_opt_t *row, void *to)
 {
   int rc = CT_OK;
   const char *def = row->def;
-  ct_node_t *n = NULL;
+  ct_yaml_t *n = NULL;
   if (!def && row->type != CT_OPT_T_TEXT) return CT_OK; /* a text is never NULL */
   if (def && def[0])
-    CT_TRY(ct_node_parse(def, strlen(def), "default", &n));
+    CT_TRY(ct_yaml_parse(def, strlen(def), "default", &n));
   else
-    n = ct_node_new(CT_NODE_SCALAR, NULL, "");
+    n = ct_yaml_new(CT_YAML_SCALAR, NULL, "");
   if (!n) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(take(&(place_t){.section = "default", .key = row->key}, row, n, to));
 out:
-  ct_node_free(n);
+  ct_yaml_free(n);
   return rc;
 }
 
@@ -395,7 +395,7 @@ static int is_listed(const char *const *names, const char *key)
   return 0;
 }
 
-static int read_key(const ct_opt_t *rows, void *values, ct_node_t *n, place_t *at,
+static int read_key(const ct_opt_t *rows, void *values, ct_yaml_t *n, place_t *at,
                     const char *const *also)
 {
   int rc = CT_OK;
@@ -405,51 +405,51 @@ static int read_key(const ct_opt_t *rows, void *values, ct_node_t *n, place_t *a
   CT_TRY(take(at, row, n, slot(row, values)));
   n->used = 1;
   if (row->type != CT_OPT_T_NODE) /* what is in a node its later reader marks */
-    for (ct_node_t *item = n->child; item; item = item->next)
+    for (ct_yaml_t *item = n->child; item; item = item->next)
       item->used = 1;
 out:
   return rc;
 }
 
-int ct_opt_read(const ct_opt_t *rows, void *values, const ct_node_t *map, const char *where,
+int ct_opt_read(const ct_opt_t *rows, void *values, const ct_yaml_t *map, const char *where,
                 const char *section, const char *const *also)
 {
   int rc = CT_OK;
   place_t at = {.where = where, .section = section};
   int nothing = !map || (is_plain(map) && is_null_word(map->text));
-  if (!nothing && map->kind != CT_NODE_MAP) return wrong_type(&at, map, "keys and values");
-  for (ct_node_t *n = nothing ? NULL : map->child; n; n = n->next)
+  if (!nothing && map->kind != CT_YAML_MAP) return wrong_type(&at, map, "keys and values");
+  for (ct_yaml_t *n = nothing ? NULL : map->child; n; n = n->next)
     CT_TRY(read_key(rows, values, n, &at, also));
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
     at.key = row->key;
-    if (!row->def && (nothing || !ct_node_find(map, row->key)))
+    if (!row->def && (nothing || !ct_yaml_find(map, row->key)))
       return complain(&at, map ? map->line : 1, "missing; this key is required");
   }
-  if (map) ((ct_node_t *)(uintptr_t)map)->used = 1;
+  if (map) ((ct_yaml_t *)(uintptr_t)map)->used = 1;
 out:
   return rc;
 }
 
 /* ---- dump ---- */
 
-static ct_node_t *int_node(const char *key, int64_t value)
+static ct_yaml_t *int_node(const char *key, int64_t value)
 {
   char text[32];
   snprintf(text, sizeof text, "%" PRId64, value);
-  return ct_node_new(CT_NODE_SCALAR, key, text);
+  return ct_yaml_new(CT_YAML_SCALAR, key, text);
 }
 
-static ct_node_t *double_node(const char *key, double value)
+static ct_yaml_t *double_node(const char *key, double value)
 {
   char text[40];
-  return ct_node_new(CT_NODE_SCALAR, key, ct_text_number(value, text, sizeof text));
+  return ct_yaml_new(CT_YAML_SCALAR, key, ct_text_number(value, text, sizeof text));
 }
 
 /* Text that YAML would take for something else is quoted. */
-static ct_node_t *text_node(const char *key, const char *text)
+static ct_yaml_t *text_node(const char *key, const char *text)
 {
   double number;
-  ct_node_t *n = ct_node_new(CT_NODE_SCALAR, key, text ? text : "");
+  ct_yaml_t *n = ct_yaml_new(CT_YAML_SCALAR, key, text ? text : "");
   if (n)
     n->quoted = is_null_word(n->text) || bool_word(n->text) >= 0 ||
                 ct_text_double(n->text, &number) == CT_OK;
@@ -457,16 +457,16 @@ static ct_node_t *text_node(const char *key, const char *text)
 }
 
 /* Appends an item; 0 if there was no memory for it. */
-static int add_item(ct_node_t *list, ct_node_t *item)
+static int add_item(ct_yaml_t *list, ct_yaml_t *item)
 {
-  if (item) ct_node_append(list, item);
+  if (item) ct_yaml_append(list, item);
   return item != NULL;
 }
 
-static ct_node_t *list_node(const ct_opt_t *row, const void *from)
+static ct_yaml_t *list_node(const ct_opt_t *row, const void *from)
 {
   int ok = 1;
-  ct_node_t *list = ct_node_new(CT_NODE_LIST, row->key, NULL);
+  ct_yaml_t *list = ct_yaml_new(CT_YAML_LIST, row->key, NULL);
   if (!list) return NULL;
   if (row->type == CT_OPT_T_TEXTS) {
     const ct_opt_texts_t *t = from;
@@ -481,27 +481,27 @@ static ct_node_t *list_node(const ct_opt_t *row, const void *from)
       ok = add_item(list, int_node(NULL, ((const int64_t *)from)[i]));
   }
   if (ok) return list;
-  ct_node_free(list);
+  ct_yaml_free(list);
   return NULL;
 }
 
-static ct_node_t *choice_node(const ct_opt_t *row, int value)
+static ct_yaml_t *choice_node(const ct_opt_t *row, int value)
 {
-  return ct_node_new(CT_NODE_SCALAR, row->key, ct_opt_word(row, row->key, value));
+  return ct_yaml_new(CT_YAML_SCALAR, row->key, ct_opt_word(row, row->key, value));
 }
 
-static ct_node_t *kept_node(const ct_opt_t *row, const ct_node_t *kept)
+static ct_yaml_t *kept_node(const ct_opt_t *row, const ct_yaml_t *kept)
 {
-  ct_node_t *n = ct_node_copy(kept);
+  ct_yaml_t *n = ct_yaml_copy(kept);
   if (!n) return NULL;
   ct_mem_free(n->key);
   n->key = ct_mem_strdup(row->key);
   if (n->key) return n;
-  ct_node_free(n);
+  ct_yaml_free(n);
   return NULL;
 }
 
-static ct_node_t *dump_row(const ct_opt_t *row, const void *from)
+static ct_yaml_t *dump_row(const ct_opt_t *row, const void *from)
 {
   switch (row->type) {
   case CT_OPT_T_INT:
@@ -509,27 +509,27 @@ static ct_node_t *dump_row(const ct_opt_t *row, const void *from)
   case CT_OPT_T_DOUBLE:
     return double_node(row->key, *(const double *)from);
   case CT_OPT_T_BOOL:
-    return ct_node_new(CT_NODE_SCALAR, row->key, *(const int *)from ? "true" : "false");
+    return ct_yaml_new(CT_YAML_SCALAR, row->key, *(const int *)from ? "true" : "false");
   case CT_OPT_T_TEXT:
   case CT_OPT_T_NAME:
     return text_node(row->key, *(char *const *)from);
   case CT_OPT_T_CHOICE:
     return choice_node(row, *(const int *)from);
   case CT_OPT_T_NODE:
-    return kept_node(row, *(ct_node_t *const *)from);
+    return kept_node(row, *(ct_yaml_t *const *)from);
   default:
     return list_node(row, from);
   }
 }
 
-ct_node_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key)
+ct_yaml_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key)
 {
-  ct_node_t *map = ct_node_new(CT_NODE_MAP, key, NULL);
+  ct_yaml_t *map = ct_yaml_new(CT_YAML_MAP, key, NULL);
   for (const ct_opt_t *row = rows; map && row->type != CT_OPT_T_END; row++) {
     const void *from = slot(row, values);
-    if (row->type == CT_OPT_T_NODE && !*(ct_node_t *const *)from) continue;
+    if (row->type == CT_OPT_T_NODE && !*(ct_yaml_t *const *)from) continue;
     if (!add_item(map, dump_row(row, from))) {
-      ct_node_free(map);
+      ct_yaml_free(map);
       map = NULL;
     }
   }
@@ -548,13 +548,13 @@ void ct_opt_clear(const ct_opt_t *rows, void *values)
                                  [CT_OPT_T_DOUBLES] = sizeof(ct_opt_doubles_t),
                                  [CT_OPT_T_PAIR] = 2 * sizeof(int64_t),
                                  [CT_OPT_T_TRIPLE] = 3 * sizeof(int64_t),
-                                 [CT_OPT_T_NODE] = sizeof(ct_node_t *)};
+                                 [CT_OPT_T_NODE] = sizeof(ct_yaml_t *)};
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
     void *at = slot(row, values);
     if (row->type == CT_OPT_T_TEXT || row->type == CT_OPT_T_NAME) ct_mem_free(*(char **)at);
     if (row->type == CT_OPT_T_TEXTS) clear_texts(at);
     if (row->type == CT_OPT_T_DOUBLES) ct_mem_free(((ct_opt_doubles_t *)at)->v);
-    if (row->type == CT_OPT_T_NODE) ct_node_free(*(ct_node_t **)at);
+    if (row->type == CT_OPT_T_NODE) ct_yaml_free(*(ct_yaml_t **)at);
     memset(at, 0, sizes[row->type]);
   }
 }

@@ -42,8 +42,8 @@ typedef struct ct_affine {
 
 /** What is done to the samples: lists of the configuration, borrowed while a data set is opened. */
 typedef struct ct_transforms_opts {
-  const ct_node_t *list;     /**< `transforms`; NULL: nothing */
-  const ct_node_t *val_list; /**< `val_transforms`; NULL: `transforms` without its random members */
+  const ct_yaml_t *list;     /**< `transforms`; NULL: nothing */
+  const ct_yaml_t *val_list; /**< `val_transforms`; NULL: `transforms` without its random members */
   int training;              /**< 0: the data set is for evaluation */
 } ct_transforms_opts_t;
 /** What of them cannot be folded into the map of the conversion. */

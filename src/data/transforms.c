@@ -86,15 +86,15 @@ static int find(const build_t *b, const char *name, const ct__transform_kind_t *
   return ct__transform_refuse(&at, "unknown '%.80s'; there are %s", name, all);
 }
 
-static int read_options(const build_t *b, ct__transform_t *s, const ct_node_t *options)
+static int read_options(const build_t *b, ct__transform_t *s, const ct_yaml_t *options)
 {
   int rc = CT_OK;
   char section[80];
-  ct_node_t nothing = {.kind = CT_NODE_SCALAR, .text = (char[]){""}, .line = b->at.line};
+  ct_yaml_t nothing = {.kind = CT_YAML_SCALAR, .text = (char[]){""}, .line = b->at.line};
   const ct__transform_kind_t *k = s->kind;
   s->o = ct_mem_alloc(k->size > 0 ? k->size : 1, "the options of a transform");
   if (!s->o) return CT_ERR_NOMEM;
-  if (!k->rows && options && ct_node_count(options) > 0)
+  if (!k->rows && options && ct_yaml_count(options) > 0)
     return ct__transform_refuse(&b->at, "it has no options");
   if (!k->rows) return CT_OK;
   snprintf(section, sizeof section, "%s.%s", b->at.key, k->name);
@@ -167,17 +167,17 @@ out:
 }
 
 /* `NAME`, or a map of one key: `NAME: {options}`. */
-static int add(build_t *b, ct_node_t *item, int position)
+static int add(build_t *b, ct_yaml_t *item, int position)
 {
-  int rc = CT_OK, named = item->kind == CT_NODE_MAP && ct_node_count(item) == 1;
+  int rc = CT_OK, named = item->kind == CT_YAML_MAP && ct_yaml_count(item) == 1;
   ct__transform_t s = {.position = position};
   b->at.name = NULL;
   b->at.line = item->line;
   item->used = 1;
-  if (item->kind != CT_NODE_SCALAR && !named)
+  if (item->kind != CT_YAML_SCALAR && !named)
     return ct__transform_refuse(&b->at,
                                 "expected a name, or a name and its options: {name: {...}}");
-  ct_node_t *options = named ? item->child : NULL;
+  ct_yaml_t *options = named ? item->child : NULL;
   CT_TRY(find(b, named ? options->key : item->text, &s.kind));
   b->at.name = s.kind->name;
   if (named) options->used = 1;
@@ -224,23 +224,23 @@ out:
   return rc;
 }
 
-static int build(const ct_node_t *list, const ct__transform_place_t *at, int training,
+static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training,
                  ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out)
 {
   int rc = CT_OK, position = 0;
   build_t b = {.at = *at, .training = training, .first = first, .now = *x};
   *out = NULL;
-  int nothing = !list || (list->kind == CT_NODE_SCALAR && !list->text[0]);
+  int nothing = !list || (list->kind == CT_YAML_SCALAR && !list->text[0]);
   b.at.line = list ? list->line : 0;
-  if (!nothing && list->kind != CT_NODE_LIST)
+  if (!nothing && list->kind != CT_YAML_LIST)
     return ct__transform_refuse(&b.at, "expected a list: [to_tensor, ...]");
   ct__transform_map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
   b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
   if (!b.t) return CT_ERR_NOMEM;
-  b.t->step = ct_mem_array(2 * (nothing ? 0 : ct_node_count(list)) + 1, sizeof *b.t->step,
+  b.t->step = ct_mem_array(2 * (nothing ? 0 : ct_yaml_count(list)) + 1, sizeof *b.t->step,
                            "the transforms"); /* a map behind each at most */
   if (!b.t->step) CT_TRY(CT_ERR_NOMEM);
-  for (ct_node_t *item = nothing ? NULL : list->child; item; item = item->next)
+  for (ct_yaml_t *item = nothing ? NULL : list->child; item; item = item->next)
     CT_TRY(add(&b, item, position++));
   CT_TRY(finish(&b, out));
   *x = b.now;
@@ -249,10 +249,10 @@ out:
   return rc;
 }
 
-static int check_val_list(const ct_node_t *list, const ct__transform_place_t *at)
+static int check_val_list(const ct_yaml_t *list, const ct__transform_place_t *at)
 {
-  for (const ct_node_t *n = list->kind == CT_NODE_LIST ? list->child : NULL; n; n = n->next) {
-    const char *name = n->kind == CT_NODE_MAP && n->child ? n->child->key : n->text;
+  for (const ct_yaml_t *n = list->kind == CT_YAML_LIST ? list->child : NULL; n; n = n->next) {
+    const char *name = n->kind == CT_YAML_MAP && n->child ? n->child->key : n->text;
     ct__transform_place_t here = *at;
     here.line = n->line;
     for (int i = 0; name && i < KINDS; i++)
@@ -267,7 +267,7 @@ static int check_val_list(const ct_node_t *list, const ct__transform_place_t *at
 /* Evaluation takes the list without its random members: that must not change what the model
  * sees. */
 static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation,
-                      ct__transform_place_t *at, const ct_node_t *list)
+                      ct__transform_place_t *at, const ct_yaml_t *list)
 {
   char a[64], b[64];
   if (ct_shape_same(training, evaluation)) return CT_OK;

@@ -73,7 +73,7 @@ typedef struct ct_model_opts {
   ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the state */
   double dropout; /**< vgg, densenet, mobilenet_v2, cosmoflow; below 0: the family's usual one */
   int64_t patch, dim, heads, mlp; /**< vit; mlp 0: 4 dim */
-  ct_node_t *layers;              /**< the list of layers, or NULL */
+  ct_yaml_t *layers;              /**< the list of layers, or NULL */
 } ct_model_opts_t;
 extern const ct_opt_t ct_model_rows[];
 

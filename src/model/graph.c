@@ -65,7 +65,7 @@ static void free_options(const ct_layer_ops_t *ops, void *opts)
   ct_mem_free(opts);
 }
 
-int ct__layer_options(const ct_layer_ops_t *ops, const ct_node_t *map, const char *where,
+int ct__layer_options(const ct_layer_ops_t *ops, const ct_yaml_t *map, const char *where,
                       void **out)
 {
   int rc = CT_OK;
@@ -183,7 +183,7 @@ out:
 }
 
 /* The text of the options of ct_graph_add() as a map node. */
-static int parse_options(const char *fmt, va_list args, const char *name, ct_node_t **out)
+static int parse_options(const char *fmt, va_list args, const char *name, ct_yaml_t **out)
 {
   char text[256];
   int n = vsnprintf(text + 1, sizeof text - 2, fmt, args);
@@ -192,7 +192,7 @@ static int parse_options(const char *fmt, va_list args, const char *name, ct_nod
   text[0] = '{';
   text[n + 1] = '}';
   text[n + 2] = '\0';
-  return ct_node_parse(text, (size_t)n + 2, name, out);
+  return ct_yaml_parse(text, (size_t)n + 2, name, out);
 }
 
 int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
@@ -200,7 +200,7 @@ int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int
 {
   int rc = CT_OK;
   void *values;
-  ct_node_t *map = NULL;
+  ct_yaml_t *map = NULL;
   const ct_layer_ops_t *ops = ct_layer_find(kind);
   if (!ops) CT_FAIL(CT_ERR_ARG, "layer '%s': there is no kind '%s'", name, kind);
   if (opts) {
@@ -213,7 +213,7 @@ int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int
   CT_TRY(ct__layer_options(ops, map, NULL, &values));
   CT_TRY(ct__graph_append(g, id, name, ops, values, (const int[2]){in, in2}));
 out:
-  ct_node_free(map);
+  ct_yaml_free(map);
   return rc;
 }
 

@@ -11,14 +11,14 @@
 
 /** The options of a kind, read from \a map (nothing at all: the defaults) into new memory, *out.
  * \a where names the file for messages, or is NULL. */
-int ct__layer_options(const ct_layer_ops_t *ops, const ct_node_t *map, const char *where,
+int ct__layer_options(const ct_layer_ops_t *ops, const ct_yaml_t *map, const char *where,
                       void **out);
 /** ct_graph_add() with options already read; they become the graph's, or are freed on failure.  The
  * message begins with the layer's name and kind. */
 int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
                      void *opts, const int in[2]);
 /** Appends the layers of a YAML list, whose last one must give \a classes values. */
-int ct__graph_read(ct_graph_t *g, const ct_node_t *list, int64_t classes, const char *where);
+int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where);
 /** CT_OK if the last layer gives so many values of a sample, in any shape. */
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes);
 /** Shapes of the inputs of a layer. */

@@ -11,11 +11,11 @@
 
 /* One item of the list, taken apart. */
 typedef struct item {
-  const ct_node_t *node;
+  const ct_yaml_t *node;
   const ct_layer_ops_t *ops;
-  const ct_node_t *opts; /* NULL: none */
+  const ct_yaml_t *opts; /* NULL: none */
   const char *name;      /* NULL: not given */
-  const ct_node_t *from; /* NULL: not given */
+  const ct_yaml_t *from; /* NULL: not given */
 } item_t;
 
 static int fail_at(const char *where, int line, const char *fmt, ...)
@@ -60,7 +60,7 @@ static int unknown_kind(const char *word, const char *where, int line)
   return fail_at(where, line, "'%.100s' is not a kind of layer; the kinds are %s", word, kinds);
 }
 
-static int take_kind(item_t *it, const char *word, const ct_node_t *opts, const char *where)
+static int take_kind(item_t *it, const char *word, const ct_yaml_t *opts, const char *where)
 {
   int line = opts ? opts->line : it->node->line;
   const ct_layer_ops_t *ops = ct_layer_find(word);
@@ -73,17 +73,17 @@ static int take_kind(item_t *it, const char *word, const ct_node_t *opts, const 
   return CT_OK;
 }
 
-static int take_item(const ct_node_t *node, const char *where, item_t *it)
+static int take_item(const ct_yaml_t *node, const char *where, item_t *it)
 {
   int rc = CT_OK;
   *it = (item_t){.node = node};
-  if (node->kind == CT_NODE_LIST) return fail_at(where, node->line, "a layer is a map, not a list");
-  if (node->kind == CT_NODE_SCALAR) CT_TRY(take_kind(it, node->text, NULL, where));
-  for (const ct_node_t *n = node->child; n; n = n->next) {
+  if (node->kind == CT_YAML_LIST) return fail_at(where, node->line, "a layer is a map, not a list");
+  if (node->kind == CT_YAML_SCALAR) CT_TRY(take_kind(it, node->text, NULL, where));
+  for (const ct_yaml_t *n = node->child; n; n = n->next) {
     if (strcmp(n->key, "from") == 0) {
       it->from = n;
     } else if (strcmp(n->key, "name") == 0) {
-      if (n->kind != CT_NODE_SCALAR) return fail_at(where, n->line, "name: expected a word");
+      if (n->kind != CT_YAML_SCALAR) return fail_at(where, n->line, "name: expected a word");
       it->name = n->text;
     } else {
       CT_TRY(take_kind(it, n->key, n, where));
@@ -97,10 +97,10 @@ out:
 
 /* ---- its inputs and its name ---- */
 
-static int find_input(const ct_graph_t *g, const ct_node_t *from, const char *where, int *in)
+static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *where, int *in)
 {
   const char *best = NULL;
-  if (from->kind != CT_NODE_SCALAR || !from->text[0])
+  if (from->kind != CT_YAML_SCALAR || !from->text[0])
     return fail_at(where, from->line, "from: expected the name of a layer, or a list of two");
   *in = -1;
   if (strcmp(from->text, "input") == 0) return CT_OK;
@@ -121,14 +121,14 @@ static int find_input(const ct_graph_t *g, const ct_node_t *from, const char *wh
 static int read_inputs(const ct_graph_t *g, const item_t *it, const char *where, int in[2])
 {
   int rc = CT_OK;
-  const ct_node_t *from = it->from;
+  const ct_yaml_t *from = it->from;
   in[0] = g->layers - 1; /* the layer before; of the first one the network's input, -1 */
   in[1] = CT__NO_INPUT;
   if (!from) return CT_OK;
-  if (from->kind != CT_NODE_LIST) return find_input(g, from, where, &in[0]);
-  if (ct_node_count(from) != 2)
+  if (from->kind != CT_YAML_LIST) return find_input(g, from, where, &in[0]);
+  if (ct_yaml_count(from) != 2)
     return fail_at(where, from->line, "from: a list must have two names, not %d",
-                   ct_node_count(from));
+                   ct_yaml_count(from));
   CT_TRY(find_input(g, from->child, where, &in[0]));
   CT_TRY(find_input(g, from->child->next, where, &in[1]));
 out:
@@ -144,13 +144,13 @@ static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *bu
   snprintf(buf, cap, "%s%d", ops->kind, n);
 }
 
-static int read_layer(ct_graph_t *g, const ct_node_t *node, const char *where)
+static int read_layer(ct_graph_t *g, const ct_yaml_t *node, const char *where)
 {
   int rc = CT_OK, id, in[2];
   item_t it;
   void *opts;
   char name[CT_NAME_MAX];
-  ct_node_t none = {.kind = CT_NODE_MAP, .line = node->line};
+  ct_yaml_t none = {.kind = CT_YAML_MAP, .line = node->line};
   CT_TRY(take_item(node, where, &it));
   CT_TRY(read_inputs(g, &it, where, in));
   CT_TRY(ct__layer_options(it.ops, it.opts ? it.opts : &none, where, &opts));
@@ -164,9 +164,9 @@ out:
 /* ---- the list ---- */
 
 /* A layer that nothing reads would have parameters without gradients. */
-static int check_used(const ct_graph_t *g, const ct_node_t *list, const char *where)
+static int check_used(const ct_graph_t *g, const ct_yaml_t *list, const char *where)
 {
-  const ct_node_t *node = list->child;
+  const ct_yaml_t *node = list->child;
   for (int i = 0; i < g->layers - 1; i++, node = node->next) {
     int used = 0;
     for (int j = i + 1; j < g->layers; j++)
@@ -178,12 +178,12 @@ static int check_used(const ct_graph_t *g, const ct_node_t *list, const char *wh
   return CT_OK;
 }
 
-int ct__graph_read(ct_graph_t *g, const ct_node_t *list, int64_t classes, const char *where)
+int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where)
 {
   int rc = CT_OK, line = list->line;
-  if (list->kind != CT_NODE_LIST || !list->child)
+  if (list->kind != CT_YAML_LIST || !list->child)
     return fail_at(where, line, "model.layers: expected a list of layers");
-  for (const ct_node_t *node = list->child; node; node = node->next) {
+  for (const ct_yaml_t *node = list->child; node; node = node->next) {
     line = node->line;
     CT_TRY(read_layer(g, node, where));
   }

@@ -24,7 +24,7 @@ typedef struct ct_optim_opts {
   double eps;             /**< 0: the optimizer's default in PyTorch */
   double trust;           /**< lars: trust coefficient */
   int no_decay_bias_norm; /**< biases and normalisation layers get no weight decay */
-  ct_node_t *groups;      /**< list of {match, lr, weight_decay, momentum}, or NULL */
+  ct_yaml_t *groups;      /**< list of {match, lr, weight_decay, momentum}, or NULL */
 } ct_optim_opts_t;
 extern const ct_opt_t ct_optim_rows[];
 

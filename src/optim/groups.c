@@ -24,8 +24,8 @@ static const ct_opt_t rows[] = {CT_OPT_TEXTS(entry_t, match, NULL, "patterns of 
 int ct__optim_groups_momentum(const ct_optim_opts_t *o)
 {
   double value;
-  for (const ct_node_t *n = o->groups ? o->groups->child : NULL; n; n = n->next) {
-    const ct_node_t *momentum = n->kind == CT_NODE_MAP ? ct_node_find(n, "momentum") : NULL;
+  for (const ct_yaml_t *n = o->groups ? o->groups->child : NULL; n; n = n->next) {
+    const ct_yaml_t *momentum = n->kind == CT_YAML_MAP ? ct_yaml_find(n, "momentum") : NULL;
     if (momentum && momentum->text && ct_text_double(momentum->text, &value) == CT_OK && value != 0)
       return 1;
   }
@@ -68,7 +68,7 @@ static int group_of(ct_param_groups_t *out, const ct_param_group_t *want)
 
 /* ---- the list ---- */
 
-static int fail_at(const char *where, const ct_node_t *n, const char *text, const char *word)
+static int fail_at(const char *where, const ct_yaml_t *n, const char *text, const char *word)
 {
   int rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "optim.groups: %s%s%s%s", text,
                       word ? " '" : "", word ? word : "", word ? "'" : "");
@@ -82,7 +82,7 @@ static int is_trained(const ct_param_t *p)
 
 /* Every pattern means something. */
 static int check_patterns(const entry_t *e, const ct_graph_t *g, const char *where,
-                          const ct_node_t *n)
+                          const ct_yaml_t *n)
 {
   if (!e->match.n) return fail_at(where, n, "match names no pattern", NULL);
   for (int k = 0; k < e->match.n; k++) {
@@ -94,11 +94,11 @@ static int check_patterns(const entry_t *e, const ct_graph_t *g, const char *whe
   return CT_OK;
 }
 
-static void set(const entry_t *e, const ct_node_t *n, ct_param_group_t *group)
+static void set(const entry_t *e, const ct_yaml_t *n, ct_param_group_t *group)
 {
-  if (ct_node_find(n, "lr")) group->lr = e->lr;
-  if (ct_node_find(n, "weight_decay")) group->weight_decay = e->weight_decay;
-  if (ct_node_find(n, "momentum")) group->momentum = e->momentum;
+  if (ct_yaml_find(n, "lr")) group->lr = e->lr;
+  if (ct_yaml_find(n, "weight_decay")) group->weight_decay = e->weight_decay;
+  if (ct_yaml_find(n, "momentum")) group->momentum = e->momentum;
 }
 
 static int read_entries(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
@@ -106,12 +106,12 @@ static int read_entries(const ct_optim_opts_t *o, const ct_graph_t *g, const cha
 {
   int rc = CT_OK;
   int k = 0;
-  for (const ct_node_t *n = o->groups->child; n; n = n->next, k++) {
-    if (n->kind != CT_NODE_MAP)
+  for (const ct_yaml_t *n = o->groups->child; n; n = n->next, k++) {
+    if (n->kind != CT_YAML_MAP)
       return fail_at(where, n, "expected a map such as {match: fc, lr: 0.01}", NULL);
     CT_TRY(ct_opt_defaults(rows, &entry[k]));
     CT_TRY(ct_opt_read(rows, &entry[k], n, where, "optim.groups", NULL));
-    if (ct_node_find(n, "momentum") && ct__optim_has_betas(o))
+    if (ct_yaml_find(n, "momentum") && ct__optim_has_betas(o))
       return fail_at(where, n, "momentum: this optimizer has betas instead, the same for all",
                      NULL);
     CT_TRY(check_patterns(&entry[k], g, where, n));
@@ -127,7 +127,7 @@ static ct_param_group_t numbers_of(const ct_optim_opts_t *o, const ct_graph_t *g
   const ct_param_t *p = &g->param[param];
   ct_param_group_t group = defaults(o, g, p);
   int k = 0;
-  for (const ct_node_t *n = o->groups ? o->groups->child : NULL; n; n = n->next, k++) {
+  for (const ct_yaml_t *n = o->groups ? o->groups->child : NULL; n; n = n->next, k++) {
     if (!is_matched(&entry[k], p->name)) continue;
     set(&entry[k], n, &group);
     break;
@@ -156,9 +156,9 @@ int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const ch
 {
   int rc = CT_OK;
   entry_t *entry = NULL;
-  int entries = o->groups ? ct_node_count(o->groups) : 0;
+  int entries = o->groups ? ct_yaml_count(o->groups) : 0;
   *out = (ct_param_groups_t){0};
-  if (o->groups && o->groups->kind != CT_NODE_LIST)
+  if (o->groups && o->groups->kind != CT_YAML_LIST)
     return fail_at(where, o->groups, "expected a list of maps", NULL);
   entry = ct_mem_array(entries + 1, sizeof *entry, "parameter groups");
   if (!entry) return CT_ERR_NOMEM;

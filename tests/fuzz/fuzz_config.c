@@ -9,7 +9,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "base/ct_node.h"
+#include "base/ct_yaml.h"
 #include "base/ct_opt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -23,7 +23,7 @@ typedef struct all {
   ct_opt_texts_t files;
   ct_opt_doubles_t mean;
   int64_t kernel[2];
-  ct_node_t *layers;
+  ct_yaml_t *layers;
 } all_t;
 
 static const ct_opt_t rows[] = {CT_OPT_INT(all_t, steps, "10", -1e18, 1e18, "steps"),
@@ -49,60 +49,60 @@ static int same_text(const char *a, const char *b)
   return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static int same_tree(const ct_node_t *a, const ct_node_t *b)
+static int same_tree(const ct_yaml_t *a, const ct_yaml_t *b)
 {
   if (a->kind != b->kind || a->quoted != b->quoted || !same_text(a->key, b->key) ||
       !same_text(a->text, b->text))
     return 0;
-  const ct_node_t *p = a->child, *q = b->child;
+  const ct_yaml_t *p = a->child, *q = b->child;
   for (; p && q; p = p->next, q = q->next)
     if (!same_tree(p, q)) return 0;
   return !p && !q;
 }
 
 /* Dumps a tree and parses the text again. */
-static ct_node_t *again(const ct_node_t *tree, ct_str_t *text)
+static ct_yaml_t *again(const ct_yaml_t *tree, ct_str_t *text)
 {
-  ct_node_t *back = NULL;
-  must(ct_node_dump(tree, 0, text) == CT_OK, "a tree can be dumped");
-  must(ct_node_parse(text->data, text->len, "dump", &back) == CT_OK, "the dump parses");
+  ct_yaml_t *back = NULL;
+  must(ct_yaml_dump(tree, 0, text) == CT_OK, "a tree can be dumped");
+  must(ct_yaml_parse(text->data, text->len, "dump", &back) == CT_OK, "the dump parses");
   return back;
 }
 
-static void check_tree(const ct_node_t *tree)
+static void check_tree(const ct_yaml_t *tree)
 {
   ct_str_t first = {0}, second = {0};
-  ct_node_t *back = again(tree, &first);
+  ct_yaml_t *back = again(tree, &first);
   must(same_tree(tree, back), "the dump parses back to the same tree");
-  ct_node_free(again(back, &second));
+  ct_yaml_free(again(back, &second));
   must(strcmp(first.data, second.data) == 0, "the second dump is the first");
-  ct_node_free(back);
+  ct_yaml_free(back);
   ct_str_clear(&first);
   ct_str_clear(&second);
 }
 
-static int read_values(const ct_node_t *map, all_t *v)
+static int read_values(const ct_yaml_t *map, all_t *v)
 {
   *v = (all_t){0};
   must(ct_opt_defaults(rows, v) == CT_OK, "defaults are valid");
   return ct_opt_read(rows, v, map, "fuzz", "all", NULL);
 }
 
-static void check_values(const ct_node_t *tree)
+static void check_values(const ct_yaml_t *tree)
 {
   all_t v, w;
   ct_str_t first = {0}, second = {0};
   int rc = read_values(tree, &v);
   must(rc == CT_OK || (rc == CT_ERR_USAGE && ct_err_last()->text[0]), "a refusal has a message");
   if (rc == CT_OK) {
-    ct_node_t *dump = ct_opt_dump(rows, &v, NULL), *back = again(dump, &first);
+    ct_yaml_t *dump = ct_opt_dump(rows, &v, NULL), *back = again(dump, &first);
     must(read_values(back, &w) == CT_OK, "dumped values can be read");
-    ct_node_free(dump);
-    ct_node_free(back);
+    ct_yaml_free(dump);
+    ct_yaml_free(back);
     dump = ct_opt_dump(rows, &w, NULL);
-    ct_node_free(again(dump, &second));
+    ct_yaml_free(again(dump, &second));
     must(strcmp(first.data, second.data) == 0, "values read back to themselves");
-    ct_node_free(dump);
+    ct_yaml_free(dump);
     ct_opt_clear(rows, &w);
   }
   ct_opt_clear(rows, &v);
@@ -113,8 +113,8 @@ static void check_values(const ct_node_t *tree)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
   int64_t live = ct_mem_live();
-  ct_node_t *tree = NULL;
-  int rc = ct_node_parse((const char *)data, bytes, "fuzz", &tree);
+  ct_yaml_t *tree = NULL;
+  int rc = ct_yaml_parse((const char *)data, bytes, "fuzz", &tree);
   if (rc == CT_OK) {
     check_tree(tree);
     check_values(tree);
@@ -122,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     must(rc == CT_ERR_USAGE && !tree, "what is not understood is refused");
     must(strncmp(ct_err_last()->text, "fuzz:", 5) == 0, "a refusal names the file");
   }
-  ct_node_free(tree);
+  ct_yaml_free(tree);
   must(ct_mem_live() == live, "nothing stays allocated");
   return 0;
 }

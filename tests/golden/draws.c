@@ -2,7 +2,7 @@
  * draws SEED SAMPLES EPOCHS [TRANSFORMS]: a line "sample partner share top left height width" for each place of
  * each epoch; without a mixup or cutmix in the list of transforms the partner is -1.  Samples are 1 x 8 x 8. */
 #include "base/ct_err.h"
-#include "base/ct_node.h"
+#include "base/ct_yaml.h"
 #include "data/transforms.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 static int open_list(const char *yaml, ct_transforms_t **out)
 {
   int rc = CT_OK;
-  ct_node_t *list = NULL;
+  ct_yaml_t *list = NULL;
   ct_shape_t x = ct_shape(4, 1, 1, 8, 8);
   ct_affine_t first;
-  CT_TRY(ct_node_parse(yaml, strlen(yaml), "TRANSFORMS", &list));
+  CT_TRY(ct_yaml_parse(yaml, strlen(yaml), "TRANSFORMS", &list));
   ct_transforms_opts_t o = {.list = list, .training = 1};
   CT_TRY(ct__transforms_open(&o, "TRANSFORMS", CT_U8, &x, &first, out));
 out:
-  ct_node_free(list);
+  ct_yaml_free(list);
   return rc;
 }
 

@@ -219,9 +219,9 @@ static void groups_have_their_own_numbers(void)
   static const char yaml[] = "- {match: '*.bias', lr: 0}\n";
   for (int zero = 0; zero < 2; zero++) {
     rig_t r, before;
-    ct_node_t *groups = NULL;
+    ct_yaml_t *groups = NULL;
     rig_opts_t o = opts(rig_plain);
-    CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "test", &groups));
+    CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "test", &groups));
     o.optim = (ct_optim_opts_t){.lr = 0.05, .groups = groups};
     o.bucket_mb = 1;
     o.blocking = 1;
@@ -236,7 +236,7 @@ static void groups_have_their_own_numbers(void)
     }
     rig_close(&r);
     rig_close(&before);
-    ct_node_free(groups);
+    ct_yaml_free(groups);
   }
 }
 

@@ -239,15 +239,15 @@ static const ct_comm_ops_t blocking = {.size = sizeof(ct_comm_ops_t),
 static ct_graph_t *make_graph(const char *yaml)
 {
   ct_graph_t *g = NULL;
-  ct_node_t *root = NULL;
+  ct_yaml_t *root = NULL;
   ct_shape_t input = ct_shape(4, 1, 2, 6, 6);
   ct_model_opts_t m = {.family = (char[]){""}};
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "test", &root));
+  CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "test", &root));
   CU_ASSERT_PTR_NOT_NULL_FATAL(root);
-  m.layers = ct_node_find(root, "layers");
+  m.layers = ct_yaml_find(root, "layers");
   CT_ASSERT_OK(ct_graph_make(&m, &input, RIG_CLASSES, "test", &g));
   CU_ASSERT_PTR_NOT_NULL_FATAL(g);
-  ct_node_free(root);
+  ct_yaml_free(root);
   return g;
 }
 

@@ -13,16 +13,16 @@
 static inline int make_for(const char *yaml, ct_shape_t input, int64_t classes, ct_graph_t **out)
 {
   int rc = CT_OK;
-  ct_node_t *map = NULL;
+  ct_yaml_t *map = NULL;
   ct_model_opts_t o = {0};
   *out = NULL;
-  CT_TRY(ct_node_parse(yaml, strlen(yaml), "m.yaml", &map));
+  CT_TRY(ct_yaml_parse(yaml, strlen(yaml), "m.yaml", &map));
   CT_TRY(ct_opt_defaults(ct_model_rows, &o));
   CT_TRY(ct_opt_read(ct_model_rows, &o, map, "m.yaml", "model", NULL));
   CT_TRY(ct_graph_make(&o, &input, classes, "m.yaml", out));
 out:
   ct_opt_clear(ct_model_rows, &o);
-  ct_node_free(map);
+  ct_yaml_free(map);
   return rc;
 }
 

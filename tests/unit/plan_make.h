@@ -88,12 +88,12 @@ static inline ct_graph_t *layers(const char *yaml, ct_shape_t input)
 {
   ct_graph_t *g = NULL;
   ct_model_opts_t m = {.family = (char *)(uintptr_t) ""};
-  ct_node_t *root = NULL;
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "test", &root));
-  m.layers = root ? ct_node_find(root, "layers") : NULL;
+  ct_yaml_t *root = NULL;
+  CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "test", &root));
+  m.layers = root ? ct_yaml_find(root, "layers") : NULL;
   CT_ASSERT_OK(ct_graph_make(&m, &input, 10, "test", &g));
   CU_ASSERT_PTR_NOT_NULL_FATAL(g);
-  ct_node_free(root);
+  ct_yaml_free(root);
   return g;
 }
 

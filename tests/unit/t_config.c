@@ -58,7 +58,7 @@ static void values_and_defaults(void)
   CT_ASSERT_INT(c.run.seed, 7);
   CT_ASSERT_INT(c.data.batch, 32);
   CT_ASSERT_INT(c.data.val.n, 2);
-  CT_ASSERT_INT(ct_node_count(c.transforms), 2);
+  CT_ASSERT_INT(ct_yaml_count(c.transforms), 2);
   CT_ASSERT_TEXT(c.model.family, "resnet");
   CT_ASSERT_NEAR(c.optim.lr, 0.2, 0);
   CT_ASSERT_NEAR(c.optim.momentum, 0.9, 0);

@@ -18,7 +18,7 @@ static void options_become_a_spec(void)
                              "synthetic_targets: 5\n";
   double five[] = {1, 1, 1, 1, 1};
   ct_data_opts_t o = {0};
-  ct_node_t *n;
+  ct_yaml_t *n;
   int64_t shape[CT_MAX_DIMS - 1];
   ct_reader_spec_t spec;
   CT_ASSERT_OK(ct_opt_defaults(ct_data_rows, &o));
@@ -26,7 +26,7 @@ static void options_become_a_spec(void)
                   "data.val: no files are given");
   CT_ASSERT_INT(o.batch, 64);
   CU_ASSERT(o.shuffle);
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
+  CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "x.yaml", &n));
   CT_ASSERT_OK(ct_opt_read(ct_data_rows, &o, n, "x.yaml", "data", NULL));
   CT_ASSERT_OK(ct_data_spec(&o, &o.train, "d", 9, shape, &spec));
   CT_ASSERT_INT(spec.files->n, 2);
@@ -55,7 +55,7 @@ static void options_become_a_spec(void)
   CT_ASSERT_OK(ct_data_spec(&o, &o.train, "d", 9, shape, &spec));
   CU_ASSERT_PTR_NULL(spec.shape);
   o.shape = given;
-  ct_node_free(n);
+  ct_yaml_free(n);
   ct_opt_clear(ct_data_rows, &o);
 }
 

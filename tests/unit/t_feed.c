@@ -286,12 +286,12 @@ static ct_dataset_t open_flipped(int64_t samples)
 {
   static const char yaml[] = "[random_flip]";
   ct_dataset_t d;
-  ct_node_t *list;
+  ct_yaml_t *list;
   ct_reader_spec_t spec = {.samples = samples, .classes = 10};
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &list));
+  CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "x.yaml", &list));
   ct_transforms_opts_t o = {.list = list, .training = 1};
   CT_ASSERT_OK(ct_dataset_open(&fake, &spec, &o, "x.yaml", &d));
-  ct_node_free(list);
+  ct_yaml_free(list);
   return d;
 }
 

@@ -12,11 +12,11 @@
 static ct_loss_opts_t read_opts(const char *yaml)
 {
   ct_loss_opts_t o = {0};
-  ct_node_t *n = NULL;
+  ct_yaml_t *n = NULL;
   CT_ASSERT_OK(ct_opt_defaults(ct_loss_rows, &o));
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
+  CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "x.yaml", &n));
   CT_ASSERT_OK(ct_opt_read(ct_loss_rows, &o, n, "x.yaml", "loss", NULL));
-  ct_node_free(n);
+  ct_yaml_free(n);
   return o;
 }
 
@@ -65,9 +65,9 @@ static ct_graph_t *make_model(const char *layers, int64_t outputs)
   ct_graph_t *g = NULL;
   ct_shape_t x = ct_shape(4, 1, 1, 2, 2);
   ct_model_opts_t o = {0};
-  CT_ASSERT_OK(ct_node_parse(layers, strlen(layers), "x.yaml", &o.layers));
+  CT_ASSERT_OK(ct_yaml_parse(layers, strlen(layers), "x.yaml", &o.layers));
   CT_ASSERT_OK(ct_graph_make(&o, &x, outputs, "x.yaml", &g));
-  ct_node_free(o.layers);
+  ct_yaml_free(o.layers);
   return g;
 }
 

@@ -60,22 +60,22 @@ static void the_same_layers_from_code_hash_the_same(void)
 static void a_dumped_configuration_gives_the_same_model(void)
 {
   ct_model_opts_t o = {0};
-  ct_node_t *map = NULL, *dump = NULL;
+  ct_yaml_t *map = NULL, *dump = NULL;
   ct_str_t text = {0};
   ct_graph_t *first = make(residual, image(1, 8, 8), 10);
-  CT_ASSERT_OK(ct_node_parse(residual, strlen(residual), "m.yaml", &map));
+  CT_ASSERT_OK(ct_yaml_parse(residual, strlen(residual), "m.yaml", &map));
   CT_ASSERT_OK(ct_opt_defaults(ct_model_rows, &o));
   CT_ASSERT_OK(ct_opt_read(ct_model_rows, &o, map, "m.yaml", "model", NULL));
   dump = ct_opt_dump(ct_model_rows, &o, NULL);
   CU_ASSERT_PTR_NOT_NULL_FATAL(dump);
-  CT_ASSERT_OK(ct_node_dump(dump, 0, &text));
+  CT_ASSERT_OK(ct_yaml_dump(dump, 0, &text));
   ct_graph_t *again = make(text.data, image(1, 8, 8), 10);
   CU_ASSERT(first && again && ct_graph_hash(first) == ct_graph_hash(again));
   ct_graph_free(first);
   ct_graph_free(again);
   ct_str_clear(&text);
-  ct_node_free(dump);
-  ct_node_free(map);
+  ct_yaml_free(dump);
+  ct_yaml_free(map);
   ct_opt_clear(ct_model_rows, &o);
 }
 

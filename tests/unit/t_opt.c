@@ -16,7 +16,7 @@ typedef struct all {
   ct_opt_texts_t files;
   ct_opt_doubles_t mean;
   int64_t kernel[2];
-  ct_node_t *layers;
+  ct_yaml_t *layers;
   int64_t epochs;
 } all_t;
 
@@ -33,20 +33,20 @@ static const ct_opt_t rows[] = {
     CT_OPT_INT(all_t, epochs, NULL, 1, 1e18, "passes over the dataset"),
     CT_OPT_END};
 
-static ct_node_t *parsed(const char *text)
+static ct_yaml_t *parsed(const char *text)
 {
-  ct_node_t *n = NULL;
-  CT_ASSERT_OK(ct_node_parse(text, strlen(text), "t.yaml", &n));
+  ct_yaml_t *n = NULL;
+  CT_ASSERT_OK(ct_yaml_parse(text, strlen(text), "t.yaml", &n));
   return n;
 }
 
 /* Defaults, then the keys of a text, into values that are all 0. */
 static int read_rows(const ct_opt_t *of, const char *section, const char *text, void *values)
 {
-  ct_node_t *map = parsed(text);
+  ct_yaml_t *map = parsed(text);
   CT_ASSERT_OK(ct_opt_defaults(of, values));
   int rc = ct_opt_read(of, values, map, "t.yaml", section, NULL);
-  ct_node_free(map);
+  ct_yaml_free(map);
   return rc;
 }
 
@@ -107,7 +107,7 @@ static void reads_every_type(void)
   CT_ASSERT_INT(v.kernel[0], 5);
   CT_ASSERT_INT(v.kernel[1], 7);
   CU_ASSERT_PTR_NOT_NULL_FATAL(v.layers);
-  CT_ASSERT_INT(ct_node_count(v.layers), 2);
+  CT_ASSERT_INT(ct_yaml_count(v.layers), 2);
   CT_ASSERT_INT(v.epochs, 3);
   ct_opt_clear(rows, &v);
 }
@@ -161,9 +161,9 @@ static void many_items(void)
   CT_ASSERT_OK(ct_str_add(&text, "]\n"));
   CT_ASSERT_OK(read_text(text.data, &v));
   CT_ASSERT_INT(v.mean.n, MANY);
-  ct_node_t *map = ct_opt_dump(rows, &v, NULL), *mean = map ? ct_node_find(map, "mean") : NULL;
-  CT_ASSERT_INT(mean ? ct_node_count(mean) : 0, MANY);
-  ct_node_free(map);
+  ct_yaml_t *map = ct_opt_dump(rows, &v, NULL), *mean = map ? ct_yaml_find(map, "mean") : NULL;
+  CT_ASSERT_INT(mean ? ct_yaml_count(mean) : 0, MANY);
+  ct_yaml_free(map);
   ct_opt_clear(rows, &v);
   ct_str_clear(&text);
 }
@@ -250,31 +250,31 @@ static void required_and_absent(void)
   CT_ASSERT_FAILS(ct_opt_read(rows, &v, NULL, "t.yaml", "optim", NULL), CT_ERR_USAGE, "epochs");
   /* a table without required keys takes an absent or empty section */
   static const ct_opt_t optional[] = {CT_OPT_INT(all_t, steps, "1", 0, 9, "steps"), CT_OPT_END};
-  ct_node_t *map = parsed("optim:\n");
+  ct_yaml_t *map = parsed("optim:\n");
   CT_ASSERT_OK(ct_opt_read(optional, &v, NULL, "t.yaml", "optim", NULL));
   CT_ASSERT_OK(ct_opt_read(optional, &v, map->child, "t.yaml", "optim", NULL));
   CT_ASSERT_INT(map->child->used, 1);
-  ct_node_free(map);
+  ct_yaml_free(map);
 }
 
 static void keys_of_others_and_used_marks(void)
 {
   static const char *const also[] = {"groups", NULL};
   all_t v = {0};
-  ct_node_t *map = parsed("mean: [1]\ngroups: [2]\nlayers: [3]\nepochs: 1\n");
+  ct_yaml_t *map = parsed("mean: [1]\ngroups: [2]\nlayers: [3]\nepochs: 1\n");
   CT_ASSERT_OK(ct_opt_defaults(rows, &v));
   CT_ASSERT_OK(ct_opt_read(rows, &v, map, "t.yaml", "", also));
   CT_ASSERT_INT(map->used, 1);
-  CT_ASSERT_INT(ct_node_find(map, "mean")->used, 1);
-  CT_ASSERT_INT(ct_node_find(map, "mean")->child->used, 1);
-  CT_ASSERT_INT(ct_node_find(map, "groups")->used, 0);
-  CT_ASSERT_INT(ct_node_find(map, "layers")->used, 1);
-  CT_ASSERT_INT(ct_node_find(map, "layers")->child->used, 0);
-  CT_ASSERT_OK(ct_node_set(map, "group", "1"));
+  CT_ASSERT_INT(ct_yaml_find(map, "mean")->used, 1);
+  CT_ASSERT_INT(ct_yaml_find(map, "mean")->child->used, 1);
+  CT_ASSERT_INT(ct_yaml_find(map, "groups")->used, 0);
+  CT_ASSERT_INT(ct_yaml_find(map, "layers")->used, 1);
+  CT_ASSERT_INT(ct_yaml_find(map, "layers")->child->used, 0);
+  CT_ASSERT_OK(ct_yaml_set(map, "group", "1"));
   CT_ASSERT_FAILS(ct_opt_read(rows, &v, map, "t.yaml", "", also), CT_ERR_USAGE,
                   "--set: group: unknown key; did you mean 'groups'?");
   CT_ASSERT_FAILS(ct_opt_read(rows, &v, map, NULL, NULL, also), CT_ERR_USAGE, "group: unknown key");
-  ct_node_free(map);
+  ct_yaml_free(map);
   ct_opt_clear(rows, &v);
 }
 
@@ -307,13 +307,13 @@ static void dump_reads_back(void)
     all_t a, b;
     ct_str_t text = {0};
     CT_ASSERT_OK(read_text(texts[i], &a));
-    ct_node_t *n = ct_opt_dump(rows, &a, "optim");
+    ct_yaml_t *n = ct_opt_dump(rows, &a, "optim");
     CU_ASSERT_PTR_NOT_NULL_FATAL(n);
     CT_ASSERT_TEXT(n->key, "optim");
-    CT_ASSERT_OK(ct_node_dump(n, 0, &text));
+    CT_ASSERT_OK(ct_yaml_dump(n, 0, &text));
     CT_ASSERT_OK(read_text(text.data, &b));
     expect_same(&a, &b);
-    ct_node_free(n);
+    ct_yaml_free(n);
     ct_str_clear(&text);
     ct_opt_clear(rows, &a);
     ct_opt_clear(rows, &b);
@@ -325,8 +325,8 @@ static void dump_is_readable(void)
   all_t v;
   ct_str_t text = {0};
   CT_ASSERT_OK(read_text("epochs: 2\nlr: 1e-4\nname: ''\n", &v));
-  ct_node_t *n = ct_opt_dump(rows, &v, NULL);
-  CT_ASSERT_OK(ct_node_dump(n, 0, &text));
+  ct_yaml_t *n = ct_opt_dump(rows, &v, NULL);
+  CT_ASSERT_OK(ct_yaml_dump(n, 0, &text));
   CT_ASSERT_TEXT(text.data, "steps: 10\n"
                             "lr: 0.0001\n"
                             "nesterov: false\n"
@@ -336,7 +336,7 @@ static void dump_is_readable(void)
                             "mean: [0.5]\n"
                             "kernel: [3, 3]\n"
                             "epochs: 2\n");
-  ct_node_free(n);
+  ct_yaml_free(n);
   ct_str_clear(&text);
   ct_opt_clear(rows, &v);
 }
@@ -347,11 +347,11 @@ static void dump_quotes_what_is_text(void)
   all_t v;
   ct_str_t text = {0};
   CT_ASSERT_OK(read_text("epochs: 2\nname: '1e3'\nfiles: ['12', 'true', '~', a.h5]\n", &v));
-  ct_node_t *n = ct_opt_dump(rows, &v, NULL);
-  CT_ASSERT_OK(ct_node_dump(n, 0, &text));
+  ct_yaml_t *n = ct_opt_dump(rows, &v, NULL);
+  CT_ASSERT_OK(ct_yaml_dump(n, 0, &text));
   CT_ASSERT_HAS(text.data, "name: \"1e3\"\n");
   CT_ASSERT_HAS(text.data, "files: [\"12\", \"true\", \"~\", a.h5]\n");
-  ct_node_free(n);
+  ct_yaml_free(n);
   ct_str_clear(&text);
   ct_opt_clear(rows, &v);
 }
@@ -380,24 +380,24 @@ static void words_of_choices(void)
 
 static void out_of_memory_anywhere(void)
 {
-  ct_node_t *map = parsed("epochs: 1\nfiles: [a, b]\nmean: [1, 2]\nlayers: [x]\nname: y\n");
+  ct_yaml_t *map = parsed("epochs: 1\nfiles: [a, b]\nmean: [1, 2]\nlayers: [x]\nname: y\n");
   int64_t live = ct_mem_live();
   int rc = CT_ERR_NOMEM, n = 0;
   while (rc == CT_ERR_NOMEM && n < 500) {
     all_t v = {0};
-    ct_node_t *dump = NULL;
+    ct_yaml_t *dump = NULL;
     ct_mem_fail_at(++n);
     rc = ct_opt_defaults(rows, &v);
     if (rc == CT_OK) rc = ct_opt_read(rows, &v, map, "t.yaml", "optim", NULL);
     if (rc == CT_OK && !(dump = ct_opt_dump(rows, &v, "optim"))) rc = CT_ERR_NOMEM;
     ct_mem_fail_at(0);
-    ct_node_free(dump);
+    ct_yaml_free(dump);
     ct_opt_clear(rows, &v);
     CT_ASSERT_INT(ct_mem_live(), live);
   }
   CT_ASSERT_INT(rc, CT_OK);
   CU_ASSERT(n > 40);
-  ct_node_free(map);
+  ct_yaml_free(map);
 }
 
 int main(int argc, char **argv)

@@ -101,14 +101,14 @@ static void options_of_others_are_refused(void)
     int kind = (int)i % LETTERS;
     const char *yaml = rows[i / LETTERS].yaml;
     ct_optim_opts_t o = usual(kind);
-    ct_node_t *map = NULL;
-    CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "o.yaml", &map));
+    ct_yaml_t *map = NULL;
+    CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "o.yaml", &map));
     CT_ASSERT_OK(ct_opt_read(ct_optim_rows, &o, map, "o.yaml", "optim", NULL));
     if (rows[i / LETTERS].kinds[kind] != ' ')
       CT_ASSERT_OK(ct_optim_check(&o));
     else
       CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, map->child->key);
-    ct_node_free(map);
+    ct_yaml_free(map);
   }
 }
 
@@ -127,7 +127,7 @@ static const char model[] = "layers:\n"
 
 typedef struct fixture {
   ct_graph_t *graph;
-  ct_node_t *map;
+  ct_yaml_t *map;
   ct_optim_opts_t o;
   ct_param_groups_t groups;
 } fixture_t;
@@ -137,7 +137,7 @@ static int open_groups(fixture_t *f, const char *yaml)
 {
   int rc = CT_OK;
   *f = (fixture_t){.graph = make(model, image(2, 6, 6), 3), .o = usual(SGD)};
-  CT_TRY(ct_node_parse(yaml, strlen(yaml), "g.yaml", &f->map));
+  CT_TRY(ct_yaml_parse(yaml, strlen(yaml), "g.yaml", &f->map));
   CT_TRY(ct_opt_read(ct_optim_rows, &f->o, f->map, "g.yaml", "optim", NULL));
   CT_TRY(ct_param_groups_make(&f->o, f->graph, "g.yaml", &f->groups));
 out:
@@ -148,7 +148,7 @@ static void close_groups(fixture_t *f)
 {
   ct_param_groups_clear(&f->groups);
   ct_opt_clear(ct_optim_rows, &f->o);
-  ct_node_free(f->map);
+  ct_yaml_free(f->map);
   ct_graph_free(f->graph);
 }
 

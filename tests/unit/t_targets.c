@@ -144,13 +144,13 @@ static ct_dataset_t open_synthetic(int64_t targets, const char *transforms)
 {
   static int64_t shape[] = {1, 4, 4};
   ct_dataset_t d;
-  ct_node_t *list = NULL;
+  ct_yaml_t *list = NULL;
   ct_reader_spec_t spec = {
       .samples = 50, .classes = 10, .shape = shape, .shape_dims = 3, .targets = targets};
-  if (transforms) CT_ASSERT_OK(ct_node_parse(transforms, strlen(transforms), "x.yaml", &list));
+  if (transforms) CT_ASSERT_OK(ct_yaml_parse(transforms, strlen(transforms), "x.yaml", &list));
   ct_transforms_opts_t o = {.list = list, .training = 1};
   CT_ASSERT_OK(ct_dataset_open(&ct_reader_synthetic, &spec, &o, "x.yaml", &d));
-  ct_node_free(list);
+  ct_yaml_free(list);
   return d;
 }
 
@@ -220,12 +220,12 @@ static int open_infinite(const char *transforms, ct_dataset_t *d)
   ct__h5_drop(array);
   ct__h5_drop(space);
   end_file(file);
-  ct_node_t *list = NULL;
+  ct_yaml_t *list = NULL;
   ct_reader_spec_t spec = spec_of(dir);
-  CT_ASSERT_OK(ct_node_parse(transforms, strlen(transforms), "x.yaml", &list));
+  CT_ASSERT_OK(ct_yaml_parse(transforms, strlen(transforms), "x.yaml", &list));
   ct_transforms_opts_t o = {.list = list, .training = 1};
   int rc = CT_ASSERT_OK(ct_dataset_open(ops, &spec, &o, "x.yaml", d));
-  ct_node_free(list);
+  ct_yaml_free(list);
   return rc;
 }
 

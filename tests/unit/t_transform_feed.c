@@ -21,12 +21,12 @@ static const char all[] =
 
 static int open_data(const char *yaml, int training, ct_dataset_t *d)
 {
-  ct_node_t *n = NULL;
+  ct_yaml_t *n = NULL;
   ct_reader_spec_t spec = {.samples = SAMPLES, .classes = 10, .shape = stored, .shape_dims = 3};
-  int rc = ct_node_parse(yaml, strlen(yaml), "x.yaml", &n);
-  ct_transforms_opts_t o = {.list = ct_node_find(n, "t"), .training = training};
+  int rc = ct_yaml_parse(yaml, strlen(yaml), "x.yaml", &n);
+  ct_transforms_opts_t o = {.list = ct_yaml_find(n, "t"), .training = training};
   if (rc == CT_OK) rc = ct_dataset_open(&ct_reader_synthetic, &spec, &o, "x.yaml", d);
-  ct_node_free(n);
+  ct_yaml_free(n);
   return rc;
 }
 

@@ -479,13 +479,13 @@ static void evaluation_complains(void)
                   "val_transforms.mixup: is random");
   CT_ASSERT_FAILS(open_list("t: [to_tensor]\nv: [resize]\n", 0, &l), CT_ERR_USAGE,
                   "val_transforms.resize.size: missing");
-  ct_node_t *set = ct_node_new(CT_NODE_MAP, NULL, NULL);
-  CT_ASSERT_OK(ct_node_set(set, "t", "[to_tensr]"));
+  ct_yaml_t *set = ct_yaml_new(CT_YAML_MAP, NULL, NULL);
+  CT_ASSERT_OK(ct_yaml_set(set, "t", "[to_tensr]"));
   ct_shape_t x = ct_shape(4, 1, 1, 2, 2);
-  ct_transforms_opts_t o = {.list = ct_node_find(set, "t"), .training = 1};
+  ct_transforms_opts_t o = {.list = ct_yaml_find(set, "t"), .training = 1};
   CT_ASSERT_FAILS(ct__transforms_open(&o, "x.yaml", CT_U8, &x, &l.first, &l.t), CT_ERR_USAGE,
                   "--set: transforms: unknown 'to_tensr'");
-  ct_node_free(set);
+  ct_yaml_free(set);
 }
 
 static void help_lists_every_transform_and_option(void)

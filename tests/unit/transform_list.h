@@ -20,14 +20,14 @@ typedef struct list {
 static inline int open_shape(const char *yaml, int training, ct_dtype_t stored, ct_shape_t x,
                              list_t *l)
 {
-  ct_node_t *n = NULL;
+  ct_yaml_t *n = NULL;
   memset(l, 0, sizeof *l);
-  CT_ASSERT_OK(ct_node_parse(yaml, strlen(yaml), "x.yaml", &n));
-  ct_transforms_opts_t o = {ct_node_find(n, "t"), ct_node_find(n, "v"), training};
+  CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "x.yaml", &n));
+  ct_transforms_opts_t o = {ct_yaml_find(n, "t"), ct_yaml_find(n, "v"), training};
   l->x = x;
   int rc = ct__transforms_open(&o, "x.yaml", stored, &l->x, &l->first, &l->t);
   if (rc == CT_OK && l->t) l->work = ct_mem_array(ct__transforms_room(l->t), 4, "work");
-  ct_node_free(n);
+  ct_yaml_free(n);
   return rc;
 }
 

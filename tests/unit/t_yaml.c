@@ -3,50 +3,50 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "base/ct_node.h"
+#include "base/ct_yaml.h"
 #include "tests/harness/ct_test.h"
 
-static ct_node_t *parsed(const char *text)
+static ct_yaml_t *parsed(const char *text)
 {
-  ct_node_t *n = NULL;
-  CT_ASSERT_OK(ct_node_parse(text, strlen(text), "t.yaml", &n));
+  ct_yaml_t *n = NULL;
+  CT_ASSERT_OK(ct_yaml_parse(text, strlen(text), "t.yaml", &n));
   return n;
 }
 
 static void expect_refused(const char *text, const char *message)
 {
-  ct_node_t *n = NULL;
-  CT_ASSERT_FAILS(ct_node_parse(text, strlen(text), "t.yaml", &n), CT_ERR_USAGE, message);
+  ct_yaml_t *n = NULL;
+  CT_ASSERT_FAILS(ct_yaml_parse(text, strlen(text), "t.yaml", &n), CT_ERR_USAGE, message);
   CU_ASSERT_PTR_NULL(n);
 }
 
 /* The text of a dotted key; "(none)" if it is not there, "(map)" or "(list)". */
-static const char *text_at(const ct_node_t *n, const char *dotted)
+static const char *text_at(const ct_yaml_t *n, const char *dotted)
 {
   char path[200], *rest = path;
   strncpy(path, dotted, sizeof path - 1);
   path[sizeof path - 1] = '\0';
   while (n && rest)
-    n = ct_node_find(n, strsep(&rest, "."));
+    n = ct_yaml_find(n, strsep(&rest, "."));
   if (!n) return "(none)";
-  return n->kind == CT_NODE_MAP ? "(map)" : n->kind == CT_NODE_LIST ? "(list)" : n->text;
+  return n->kind == CT_YAML_MAP ? "(map)" : n->kind == CT_YAML_LIST ? "(list)" : n->text;
 }
 
-static void expect_dump(const ct_node_t *n, const char *text)
+static void expect_dump(const ct_yaml_t *n, const char *text)
 {
   ct_str_t out = {0};
-  CT_ASSERT_OK(ct_node_dump(n, 0, &out));
+  CT_ASSERT_OK(ct_yaml_dump(n, 0, &out));
   CT_ASSERT_TEXT(out.data, text);
   ct_str_clear(&out);
 }
 
-static int same_tree(const ct_node_t *a, const ct_node_t *b)
+static int same_tree(const ct_yaml_t *a, const ct_yaml_t *b)
 {
   if (!a || !b) return a == b;
   int same = a->kind == b->kind && a->quoted == b->quoted && !a->key == !b->key &&
              (!a->key || strcmp(a->key, b->key) == 0) && !a->text == !b->text &&
-             (!a->text || strcmp(a->text, b->text) == 0) && ct_node_count(a) == ct_node_count(b);
-  const ct_node_t *p = a->child, *q = b->child;
+             (!a->text || strcmp(a->text, b->text) == 0) && ct_yaml_count(a) == ct_yaml_count(b);
+  const ct_yaml_t *p = a->child, *q = b->child;
   for (; same && p; p = p->next, q = q->next)
     same = same_tree(p, q);
   return same;
@@ -54,46 +54,46 @@ static int same_tree(const ct_node_t *a, const ct_node_t *b)
 
 static void parses_maps_lists_scalars(void)
 {
-  ct_node_t *n = parsed("run: {dir: runs/a, seed: 1}\n"
+  ct_yaml_t *n = parsed("run: {dir: runs/a, seed: 1}\n"
                         "# a comment\n"
                         "transforms: [to_tensor, {normalize: {mean: [0.5]}}]\n"
                         "empty:\n"
                         "name: 'it''s'\n");
-  CT_ASSERT_INT(ct_node_count(n), 4);
+  CT_ASSERT_INT(ct_yaml_count(n), 4);
   CT_ASSERT_TEXT(text_at(n, "run.dir"), "runs/a");
   CT_ASSERT_TEXT(text_at(n, "run.seed"), "1");
   CT_ASSERT_TEXT(text_at(n, "transforms"), "(list)");
   CT_ASSERT_TEXT(text_at(n, "empty"), "");
   CT_ASSERT_TEXT(text_at(n, "name"), "it's");
   CT_ASSERT_TEXT(text_at(n, "run.dirs"), "(none)");
-  CT_ASSERT_INT(ct_node_find(n, "name")->quoted, 1);
-  CT_ASSERT_INT(ct_node_find(n, "empty")->quoted, 0);
-  CU_ASSERT_PTR_NULL(ct_node_find(ct_node_find(n, "transforms"), "to_tensor"));
-  ct_node_free(n);
+  CT_ASSERT_INT(ct_yaml_find(n, "name")->quoted, 1);
+  CT_ASSERT_INT(ct_yaml_find(n, "empty")->quoted, 0);
+  CU_ASSERT_PTR_NULL(ct_yaml_find(ct_yaml_find(n, "transforms"), "to_tensor"));
+  ct_yaml_free(n);
 }
 
 static void remembers_lines(void)
 {
-  ct_node_t *n = parsed("a: 1\n\nb:\n  c:\n    - x\n    - y\n");
+  ct_yaml_t *n = parsed("a: 1\n\nb:\n  c:\n    - x\n    - y\n");
   CT_ASSERT_INT(n->line, 1);
-  CT_ASSERT_INT(ct_node_find(n, "a")->line, 1);
-  ct_node_t *b = ct_node_find(n, "b"), *c = ct_node_find(b, "c");
+  CT_ASSERT_INT(ct_yaml_find(n, "a")->line, 1);
+  ct_yaml_t *b = ct_yaml_find(n, "b"), *c = ct_yaml_find(b, "c");
   CT_ASSERT_INT(b->line, 3);
   CT_ASSERT_INT(c->line, 4);
   CT_ASSERT_INT(c->child->line, 5);
   CT_ASSERT_INT(c->child->next->line, 6);
-  ct_node_free(n);
+  ct_yaml_free(n);
 }
 
 static void empty_document_is_an_empty_map(void)
 {
   static const char *const texts[] = {"", "\n", "# only a comment\n", "---\n", "--- # x\n...\n"};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-    ct_node_t *n = parsed(texts[i]);
+    ct_yaml_t *n = parsed(texts[i]);
     CU_ASSERT_PTR_NOT_NULL_FATAL(n);
-    CT_ASSERT_INT(n->kind, CT_NODE_MAP);
-    CT_ASSERT_INT(ct_node_count(n), 0);
-    ct_node_free(n);
+    CT_ASSERT_INT(n->kind, CT_YAML_MAP);
+    CT_ASSERT_INT(ct_yaml_count(n), 0);
+    ct_yaml_free(n);
   }
 }
 
@@ -137,12 +137,12 @@ static void refuses_deep_nesting_and_long_keys(void)
 
 static void set_replaces_and_creates(void)
 {
-  ct_node_t *n = parsed("optim: {lr: 0.1, kind: sgd}\nmodel:\n");
-  CT_ASSERT_OK(ct_node_set(n, "optim.lr", "0.5"));
-  CT_ASSERT_OK(ct_node_set(n, "optim.groups", "[{match: 'fc.*', lr: 1}]"));
-  CT_ASSERT_OK(ct_node_set(n, "model.family", "lenet"));
-  CT_ASSERT_OK(ct_node_set(n, "a.b.c", "\"1\""));
-  CT_ASSERT_OK(ct_node_set(n, "a.d", ""));
+  ct_yaml_t *n = parsed("optim: {lr: 0.1, kind: sgd}\nmodel:\n");
+  CT_ASSERT_OK(ct_yaml_set(n, "optim.lr", "0.5"));
+  CT_ASSERT_OK(ct_yaml_set(n, "optim.groups", "[{match: 'fc.*', lr: 1}]"));
+  CT_ASSERT_OK(ct_yaml_set(n, "model.family", "lenet"));
+  CT_ASSERT_OK(ct_yaml_set(n, "a.b.c", "\"1\""));
+  CT_ASSERT_OK(ct_yaml_set(n, "a.d", ""));
   expect_dump(n, "optim:\n"
                  "  lr: 0.5\n"
                  "  kind: sgd\n"
@@ -155,44 +155,44 @@ static void set_replaces_and_creates(void)
                  "  b:\n"
                  "    c: \"1\"\n"
                  "  d:\n");
-  CT_ASSERT_INT(ct_node_find(ct_node_find(n, "optim"), "lr")->line, 0);
-  CT_ASSERT_INT(ct_node_find(ct_node_find(n, "optim"), "kind")->line, 1);
-  ct_node_free(n);
+  CT_ASSERT_INT(ct_yaml_find(ct_yaml_find(n, "optim"), "lr")->line, 0);
+  CT_ASSERT_INT(ct_yaml_find(ct_yaml_find(n, "optim"), "kind")->line, 1);
+  ct_yaml_free(n);
 }
 
 static void set_errors(void)
 {
-  ct_node_t *n = parsed("optim: {lr: 0.1}\nlist: [1]\n");
-  CT_ASSERT_FAILS(ct_node_set(n, "optim.lr.x", "1"), CT_ERR_USAGE,
+  ct_yaml_t *n = parsed("optim: {lr: 0.1}\nlist: [1]\n");
+  CT_ASSERT_FAILS(ct_yaml_set(n, "optim.lr.x", "1"), CT_ERR_USAGE,
                   "--set optim.lr.x: 'optim.lr' is not a map");
-  CT_ASSERT_FAILS(ct_node_set(n, "list.0", "1"), CT_ERR_USAGE, "'list' is not a map");
-  CT_ASSERT_FAILS(ct_node_set(n, "optim.lr", "[1"), CT_ERR_USAGE, "--set optim.lr:");
-  CT_ASSERT_FAILS(ct_node_set(n, "optim.lr", "&a 1"), CT_ERR_USAGE, "an anchor");
-  CT_ASSERT_FAILS(ct_node_set(n, "", "1"), CT_ERR_USAGE, "expected a dotted key");
-  CT_ASSERT_FAILS(ct_node_set(n, "optim..lr", "1"), CT_ERR_USAGE, "expected a dotted key");
-  CT_ASSERT_FAILS(ct_node_set(n, "optim.", "1"), CT_ERR_USAGE, "expected a dotted key");
+  CT_ASSERT_FAILS(ct_yaml_set(n, "list.0", "1"), CT_ERR_USAGE, "'list' is not a map");
+  CT_ASSERT_FAILS(ct_yaml_set(n, "optim.lr", "[1"), CT_ERR_USAGE, "--set optim.lr:");
+  CT_ASSERT_FAILS(ct_yaml_set(n, "optim.lr", "&a 1"), CT_ERR_USAGE, "an anchor");
+  CT_ASSERT_FAILS(ct_yaml_set(n, "", "1"), CT_ERR_USAGE, "expected a dotted key");
+  CT_ASSERT_FAILS(ct_yaml_set(n, "optim..lr", "1"), CT_ERR_USAGE, "expected a dotted key");
+  CT_ASSERT_FAILS(ct_yaml_set(n, "optim.", "1"), CT_ERR_USAGE, "expected a dotted key");
   char longer[300] = "optim.";
   memset(longer + 6, 'k', sizeof longer - 7);
-  CT_ASSERT_FAILS(ct_node_set(n, longer, "1"), CT_ERR_USAGE, "expected a dotted key");
+  CT_ASSERT_FAILS(ct_yaml_set(n, longer, "1"), CT_ERR_USAGE, "expected a dotted key");
   expect_dump(n, "optim:\n  lr: 0.1\nlist: [1]\n");
-  ct_node_free(n);
+  ct_yaml_free(n);
 }
 
 static void built_by_hand(void)
 {
-  ct_node_t *n = ct_node_new(CT_NODE_MAP, NULL, NULL);
-  ct_node_t *list = ct_node_new(CT_NODE_LIST, "list", NULL);
-  ct_node_append(list, ct_node_new(CT_NODE_MAP, NULL, NULL));
-  ct_node_append(list, ct_node_new(CT_NODE_SCALAR, NULL, "- x"));
-  ct_node_append(n, list);
-  ct_node_append(n, ct_node_new(CT_NODE_SCALAR, "a: b", "c: d"));
-  ct_node_append(n, ct_node_new(CT_NODE_LIST, "none", NULL));
+  ct_yaml_t *n = ct_yaml_new(CT_YAML_MAP, NULL, NULL);
+  ct_yaml_t *list = ct_yaml_new(CT_YAML_LIST, "list", NULL);
+  ct_yaml_append(list, ct_yaml_new(CT_YAML_MAP, NULL, NULL));
+  ct_yaml_append(list, ct_yaml_new(CT_YAML_SCALAR, NULL, "- x"));
+  ct_yaml_append(n, list);
+  ct_yaml_append(n, ct_yaml_new(CT_YAML_SCALAR, "a: b", "c: d"));
+  ct_yaml_append(n, ct_yaml_new(CT_YAML_LIST, "none", NULL));
   expect_dump(n, "list:\n  - {}\n  - \"- x\"\n\"a: b\": \"c: d\"\nnone: []\n");
-  ct_node_t *copy = ct_node_copy(n);
+  ct_yaml_t *copy = ct_yaml_copy(n);
   CU_ASSERT_TRUE(same_tree(n, copy));
   CU_ASSERT(copy->child->child != n->child->child);
-  ct_node_free(copy);
-  ct_node_free(n);
+  ct_yaml_free(copy);
+  ct_yaml_free(n);
 }
 
 static const char *const round_trips[] = {
@@ -219,58 +219,58 @@ static const char *const round_trips[] = {
 static void dump_parses_back(void)
 {
   for (size_t i = 0; i < sizeof round_trips / sizeof round_trips[0]; i++) {
-    ct_node_t *a = parsed(round_trips[i]);
+    ct_yaml_t *a = parsed(round_trips[i]);
     ct_str_t first = {0}, second = {0};
     CU_ASSERT_PTR_NOT_NULL_FATAL(a);
-    CT_ASSERT_OK(ct_node_dump(a, 0, &first));
-    ct_node_t *b = parsed(first.data);
+    CT_ASSERT_OK(ct_yaml_dump(a, 0, &first));
+    ct_yaml_t *b = parsed(first.data);
     CU_ASSERT_TRUE(same_tree(a, b));
     if (!same_tree(a, b)) CT_ASSERT_TEXT(first.data, round_trips[i]); /* shows both */
     CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-    CT_ASSERT_OK(ct_node_dump(b, 0, &second));
+    CT_ASSERT_OK(ct_yaml_dump(b, 0, &second));
     CT_ASSERT_TEXT(second.data, first.data);
     ct_str_clear(&first);
     ct_str_clear(&second);
-    ct_node_free(a);
-    ct_node_free(b);
+    ct_yaml_free(a);
+    ct_yaml_free(b);
   }
 }
 
 static void dump_indents(void)
 {
-  ct_node_t *n = parsed("a: {b: 1}\nc: [x, {y: 1}]\n");
+  ct_yaml_t *n = parsed("a: {b: 1}\nc: [x, {y: 1}]\n");
   ct_str_t out = {0};
   CT_ASSERT_OK(ct_str_add(&out, "top:\n"));
-  CT_ASSERT_OK(ct_node_dump(n, 2, &out));
+  CT_ASSERT_OK(ct_yaml_dump(n, 2, &out));
   CT_ASSERT_TEXT(out.data, "top:\n  a:\n    b: 1\n  c:\n    - x\n    - y: 1\n");
   ct_str_clear(&out);
-  ct_node_free(n);
+  ct_yaml_free(n);
 }
 
 /* The bytes of a name of a file, as PyYAML writes them too. */
 static void bytes_survive(void)
 {
-  ct_node_t *n = ct_node_new(CT_NODE_MAP, NULL, NULL), *list = ct_node_new(CT_NODE_LIST, "b", NULL);
+  ct_yaml_t *n = ct_yaml_new(CT_YAML_MAP, NULL, NULL), *list = ct_yaml_new(CT_YAML_LIST, "b", NULL);
   ct_str_t out = {0};
-  ct_node_append(n, ct_node_new(CT_NODE_SCALAR, "a", "/d\xE9j\xFF x"));
-  ct_node_append(n, list);
-  ct_node_append(list, ct_node_new(CT_NODE_SCALAR, NULL, "\xFF"));
-  ct_node_append(list, ct_node_new(CT_NODE_SCALAR, NULL, "c"));
+  ct_yaml_append(n, ct_yaml_new(CT_YAML_SCALAR, "a", "/d\xE9j\xFF x"));
+  ct_yaml_append(n, list);
+  ct_yaml_append(list, ct_yaml_new(CT_YAML_SCALAR, NULL, "\xFF"));
+  ct_yaml_append(list, ct_yaml_new(CT_YAML_SCALAR, NULL, "c"));
   expect_dump(n, "a: !!binary \"L2Tpav8geA==\"\nb: [!!binary \"/w==\", c]\n");
-  CT_ASSERT_OK(ct_node_dump(n, 0, &out));
-  ct_node_t *back = parsed(out.data);
+  CT_ASSERT_OK(ct_yaml_dump(n, 0, &out));
+  ct_yaml_t *back = parsed(out.data);
   CT_ASSERT_TEXT(text_at(back, "a"), "/d\xE9j\xFF x");
-  CT_ASSERT_TEXT(ct_node_find(back, "b")->child->text, "\xFF");
+  CT_ASSERT_TEXT(ct_yaml_find(back, "b")->child->text, "\xFF");
   expect_dump(back, out.data);
-  ct_node_free(back);
-  ct_node_free(n);
+  ct_yaml_free(back);
+  ct_yaml_free(n);
   ct_str_clear(&out);
   n = parsed("a: !!binary |\n  Zm9v\n  YmFy\nb: [!!binary MQ==]\n");
   CT_ASSERT_TEXT(text_at(n, "a"), "foobar");
-  CT_ASSERT_INT(ct_node_find(n, "b")->child->quoted, 1); /* a text, no number */
-  CT_ASSERT_OK(ct_node_set(n, "a", "/d\xE9j: ["));       /* no YAML */
+  CT_ASSERT_INT(ct_yaml_find(n, "b")->child->quoted, 1); /* a text, no number */
+  CT_ASSERT_OK(ct_yaml_set(n, "a", "/d\xE9j: ["));       /* no YAML */
   CT_ASSERT_TEXT(text_at(n, "a"), "/d\xE9j: [");
-  ct_node_free(n);
+  ct_yaml_free(n);
   expect_refused("\na: !!binary x\n", "t.yaml:2: '!!binary' is not base64 of a text");
   expect_refused("a: !!binary YQBi\n", "'!!binary' is not base64 of a text"); /* a zero byte */
   expect_refused("!!binary YQ== : 1\n", "a tag");
@@ -284,20 +284,20 @@ static void many_keys_and_items(void)
   ct_str_t text = {0}, out = {0};
   for (int i = 0; i < MANY; i++)
     CT_ASSERT_INT(ct_str_add(&text, "k%d: %d\n", i, i), CT_OK);
-  ct_node_t *n = parsed(text.data), *list = ct_node_new(CT_NODE_LIST, NULL, NULL);
-  CT_ASSERT_INT(n ? ct_node_count(n) : 0, MANY);
+  ct_yaml_t *n = parsed(text.data), *list = ct_yaml_new(CT_YAML_LIST, NULL, NULL);
+  CT_ASSERT_INT(n ? ct_yaml_count(n) : 0, MANY);
   CT_ASSERT_TEXT(text_at(n, "k399999"), "399999");
   CT_ASSERT_OK(ct_str_add(&text, "k7: 1\nk5: 1\nk7: 1\n"));
   expect_refused(text.data, "t.yaml:400001: duplicate key 'k7', first given in line 8");
   for (int i = 0; i < MANY; i++)
-    ct_node_append(list, ct_node_new(CT_NODE_SCALAR, NULL, "1"));
-  CT_ASSERT_INT(ct_node_count(list), MANY);
-  ct_node_t *copy = ct_node_copy(list);
-  CT_ASSERT_INT(ct_node_dump(copy, 0, &out), CT_OK);
+    ct_yaml_append(list, ct_yaml_new(CT_YAML_SCALAR, NULL, "1"));
+  CT_ASSERT_INT(ct_yaml_count(list), MANY);
+  ct_yaml_t *copy = ct_yaml_copy(list);
+  CT_ASSERT_INT(ct_yaml_dump(copy, 0, &out), CT_OK);
   CT_ASSERT_INT(out.len, strlen("[]\n") + 3 * MANY - 2);
-  ct_node_free(copy);
-  ct_node_free(list);
-  ct_node_free(n);
+  ct_yaml_free(copy);
+  ct_yaml_free(list);
+  ct_yaml_free(n);
   ct_str_clear(&text);
   ct_str_clear(&out);
 }
@@ -309,17 +309,17 @@ static void out_of_memory_anywhere(void)
   int64_t live = ct_mem_live();
   int rc = CT_ERR_NOMEM, n = 0;
   while (rc == CT_ERR_NOMEM && n < 200) {
-    ct_node_t *tree = NULL, *copy = NULL;
+    ct_yaml_t *tree = NULL, *copy = NULL;
     ct_str_t out = {0};
     ct_mem_fail_at(++n);
-    rc = ct_node_parse(text, strlen(text), "t.yaml", &tree);
-    if (rc == CT_OK) rc = ct_node_set(tree, "a.d.e", "[3]");
-    if (rc == CT_OK && !(copy = ct_node_copy(tree))) rc = CT_ERR_NOMEM;
-    if (rc == CT_OK) rc = ct_node_dump(copy, 0, &out);
+    rc = ct_yaml_parse(text, strlen(text), "t.yaml", &tree);
+    if (rc == CT_OK) rc = ct_yaml_set(tree, "a.d.e", "[3]");
+    if (rc == CT_OK && !(copy = ct_yaml_copy(tree))) rc = CT_ERR_NOMEM;
+    if (rc == CT_OK) rc = ct_yaml_dump(copy, 0, &out);
     ct_mem_fail_at(0);
     ct_str_clear(&out);
-    ct_node_free(copy);
-    ct_node_free(tree);
+    ct_yaml_free(copy);
+    ct_yaml_free(tree);
     CT_ASSERT_INT(ct_mem_live(), live);
   }
   CT_ASSERT_INT(rc, CT_OK);

@@ -1,6 +1,6 @@
 /* libyaml's events to a tree of our own and back.  The tree keeps the line of each value, for
  * messages, and refuses what a configuration has no use for: anchors, tags, several documents. */
-#include "base/ct_node.h"
+#include "base/ct_yaml.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,49 +17,49 @@ enum {
 
 /* ---- nodes ---- */
 
-ct_node_t *ct_node_new(ct_node_kind_t kind, const char *key, const char *text)
+ct_yaml_t *ct_yaml_new(ct_yaml_kind_t kind, const char *key, const char *text)
 {
-  ct_node_t *n = ct_mem_alloc(sizeof *n, "a configuration value");
+  ct_yaml_t *n = ct_mem_alloc(sizeof *n, "a configuration value");
   if (!n) return NULL;
-  n->kind = text ? CT_NODE_SCALAR : kind;
-  if (n->kind == CT_NODE_SCALAR) n->text = ct_mem_strdup(text ? text : "");
+  n->kind = text ? CT_YAML_SCALAR : kind;
+  if (n->kind == CT_YAML_SCALAR) n->text = ct_mem_strdup(text ? text : "");
   if (key) n->key = ct_mem_strdup(key);
-  if ((n->kind == CT_NODE_SCALAR && !n->text) || (key && !n->key)) {
-    ct_node_free(n);
+  if ((n->kind == CT_YAML_SCALAR && !n->text) || (key && !n->key)) {
+    ct_yaml_free(n);
     return NULL;
   }
   return n;
 }
 
-void ct_node_free(ct_node_t *n)
+void ct_yaml_free(ct_yaml_t *n)
 {
   if (!n) return;
-  for (ct_node_t *c = n->child, *next; c; c = next) {
+  for (ct_yaml_t *c = n->child, *next; c; c = next) {
     next = c->next;
-    ct_node_free(c);
+    ct_yaml_free(c);
   }
   ct_mem_free(n->key);
   ct_mem_free(n->text);
   ct_mem_free(n);
 }
 
-ct_node_t *ct_node_find(const ct_node_t *map, const char *key)
+ct_yaml_t *ct_yaml_find(const ct_yaml_t *map, const char *key)
 {
-  ct_node_t *c = map && map->kind == CT_NODE_MAP ? map->child : NULL;
+  ct_yaml_t *c = map && map->kind == CT_YAML_MAP ? map->child : NULL;
   while (c && strcmp(c->key, key) != 0)
     c = c->next;
   return c;
 }
 
-int ct_node_count(const ct_node_t *n)
+int ct_yaml_count(const ct_yaml_t *n)
 {
   int count = 0;
-  for (const ct_node_t *c = n->child; c; c = c->next)
+  for (const ct_yaml_t *c = n->child; c; c = c->next)
     count++;
   return count;
 }
 
-void ct_node_append(ct_node_t *parent, ct_node_t *child)
+void ct_yaml_append(ct_yaml_t *parent, ct_yaml_t *child)
 {
   if (parent->last)
     parent->last->next = child;
@@ -68,20 +68,20 @@ void ct_node_append(ct_node_t *parent, ct_node_t *child)
   parent->last = child;
 }
 
-ct_node_t *ct_node_copy(const ct_node_t *n)
+ct_yaml_t *ct_yaml_copy(const ct_yaml_t *n)
 {
-  ct_node_t *copy = ct_node_new(n->kind, n->key, n->text);
+  ct_yaml_t *copy = ct_yaml_new(n->kind, n->key, n->text);
   if (!copy) return NULL;
   copy->quoted = n->quoted;
   copy->line = n->line;
   copy->used = n->used;
-  for (const ct_node_t *c = n->child; c; c = c->next) {
-    ct_node_t *child = ct_node_copy(c);
+  for (const ct_yaml_t *c = n->child; c; c = c->next) {
+    ct_yaml_t *child = ct_yaml_copy(c);
     if (!child) {
-      ct_node_free(copy);
+      ct_yaml_free(copy);
       return NULL;
     }
-    ct_node_append(copy, child);
+    ct_yaml_append(copy, child);
   }
   return copy;
 }
@@ -182,16 +182,16 @@ static int plain_safe(const char *text)
   return 1;
 }
 
-static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_node_t **out);
+static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_yaml_t **out);
 
 /* A plain text that only its place or its line breaks made possible (such as `-` in `[-]`) is
  * marked as quoted: it is no number either, and the dump can then write it anywhere. */
-static int parse_scalar(const reader_t *r, const yaml_event_t *e, ct_node_t **out)
+static int parse_scalar(const reader_t *r, const yaml_event_t *e, ct_yaml_t **out)
 {
   int rc = CT_OK;
   size_t len;
   const char *text = (const char *)e->data.scalar.value;
-  *out = ct_node_new(CT_NODE_SCALAR, NULL, text);
+  *out = ct_yaml_new(CT_YAML_SCALAR, NULL, text);
   if (!*out) return CT_ERR_NOMEM;
   (*out)->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || !plain_safe(text);
   if (!is_binary(e)) return CT_OK;
@@ -219,21 +219,21 @@ out:
 
 static int by_key_and_line(const void *a, const void *b)
 {
-  const ct_node_t *p = *(ct_node_t *const *)a, *q = *(ct_node_t *const *)b;
+  const ct_yaml_t *p = *(ct_yaml_t *const *)a, *q = *(ct_yaml_t *const *)b;
   int order = strcmp(p->key, q->key);
   return order ? order : (p->line > q->line) - (p->line < q->line);
 }
 
 /* Sorts the keys: to look for each of many among those before it would take the square of their
  * number. */
-static int check_unique(const reader_t *r, const ct_node_t *map)
+static int check_unique(const reader_t *r, const ct_yaml_t *map)
 {
   int rc = CT_OK, n = 0;
-  const ct_node_t *first = NULL, *again = NULL, **sorted;
-  if (map->kind != CT_NODE_MAP || map->child == map->last) return CT_OK;
-  sorted = ct_mem_array(ct_node_count(map), sizeof *sorted, "the keys of a map");
+  const ct_yaml_t *first = NULL, *again = NULL, **sorted;
+  if (map->kind != CT_YAML_MAP || map->child == map->last) return CT_OK;
+  sorted = ct_mem_array(ct_yaml_count(map), sizeof *sorted, "the keys of a map");
   if (!sorted) return CT_ERR_NOMEM;
-  for (const ct_node_t *c = map->child; c; c = c->next)
+  for (const ct_yaml_t *c = map->child; c; c = c->next)
     sorted[n++] = c;
   qsort(sorted, (size_t)n, sizeof *sorted, by_key_and_line);
   for (int i = 1; i < n; i++)
@@ -250,7 +250,7 @@ out:
   return rc;
 }
 
-static int parse_pair(reader_t *r, const yaml_event_t *key, int depth, ct_node_t **out)
+static int parse_pair(reader_t *r, const yaml_event_t *key, int depth, ct_yaml_t **out)
 {
   int rc = CT_OK;
   yaml_event_t e = {0};
@@ -263,21 +263,21 @@ static int parse_pair(reader_t *r, const yaml_event_t *key, int depth, ct_node_t
   if (!(*out)->key) rc = CT_ERR_NOMEM;
 out:
   if (rc != CT_OK) {
-    ct_node_free(*out);
+    ct_yaml_free(*out);
     *out = NULL;
   }
   yaml_event_delete(&e);
   return rc;
 }
 
-static int parse_children(reader_t *r, ct_node_t *parent, int depth)
+static int parse_children(reader_t *r, ct_yaml_t *parent, int depth)
 {
   int rc = CT_OK;
   yaml_event_t e = {0};
-  for (ct_node_t *child = NULL;; ct_node_append(parent, child)) {
+  for (ct_yaml_t *child = NULL;; ct_yaml_append(parent, child)) {
     CT_TRY(next_event(r, &e));
     if (e.type == YAML_SEQUENCE_END_EVENT || e.type == YAML_MAPPING_END_EVENT) break;
-    if (parent->kind == CT_NODE_MAP)
+    if (parent->kind == CT_YAML_MAP)
       CT_TRY(parse_pair(r, &e, depth, &child));
     else
       CT_TRY(parse_value(r, &e, depth, &child));
@@ -289,10 +289,10 @@ out:
   return rc;
 }
 
-static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_node_t **out)
+static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_yaml_t **out)
 {
   int rc = CT_OK;
-  ct_node_t *n = NULL;
+  ct_yaml_t *n = NULL;
   const char *why = refused(e);
   if (why) CT_FAIL(CT_ERR_USAGE, "%s:%d: %s", r->name, line_of(e), why);
   if (depth > MAX_DEPTH)
@@ -301,7 +301,7 @@ static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_node_t 
     CT_TRY(parse_scalar(r, e, &n));
   } else {
     int is_map = e->type == YAML_MAPPING_START_EVENT;
-    n = ct_node_new(is_map ? CT_NODE_MAP : CT_NODE_LIST, NULL, NULL);
+    n = ct_yaml_new(is_map ? CT_YAML_MAP : CT_YAML_LIST, NULL, NULL);
     if (!n) CT_TRY(CT_ERR_NOMEM);
     CT_TRY(parse_children(r, n, depth + 1));
   }
@@ -309,12 +309,12 @@ static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_node_t 
   *out = n;
   n = NULL;
 out:
-  ct_node_free(n);
+  ct_yaml_free(n);
   return rc;
 }
 
 /* The one document of the stream; *out stays NULL if there is none. */
-static int parse_stream(reader_t *r, int depth, ct_node_t **out)
+static int parse_stream(reader_t *r, int depth, ct_yaml_t **out)
 {
   int rc = CT_OK;
   for (int documents = 0;;) {
@@ -334,7 +334,7 @@ out:
   return rc;
 }
 
-static int parse_text(const char *text, size_t bytes, const char *name, int depth, ct_node_t **out)
+static int parse_text(const char *text, size_t bytes, const char *name, int depth, ct_yaml_t **out)
 {
   reader_t r = {.name = name, .text = text, .bytes = bytes};
   *out = NULL;
@@ -344,26 +344,26 @@ static int parse_text(const char *text, size_t bytes, const char *name, int dept
   int rc = parse_stream(&r, depth, out);
   yaml_parser_delete(&r.yaml);
   if (rc != CT_OK) {
-    ct_node_free(*out);
+    ct_yaml_free(*out);
     *out = NULL;
   }
   return rc;
 }
 
-static int is_nothing(const ct_node_t *n)
+static int is_nothing(const ct_yaml_t *n)
 {
-  return n->kind == CT_NODE_SCALAR && !n->quoted && !n->text[0];
+  return n->kind == CT_YAML_SCALAR && !n->quoted && !n->text[0];
 }
 
-int ct_node_parse(const char *text, size_t bytes, const char *name, ct_node_t **out)
+int ct_yaml_parse(const char *text, size_t bytes, const char *name, ct_yaml_t **out)
 {
   int rc = parse_text(text, bytes, name, 0, out);
   if (rc == CT_OK && *out && is_nothing(*out)) { /* a lone `---` */
-    ct_node_free(*out);
+    ct_yaml_free(*out);
     *out = NULL;
   }
   if (rc == CT_OK && !*out) {
-    *out = ct_node_new(CT_NODE_MAP, NULL, NULL);
+    *out = ct_yaml_new(CT_YAML_MAP, NULL, NULL);
     if (!*out) return CT_ERR_NOMEM;
     (*out)->line = 1;
   }
@@ -372,17 +372,17 @@ int ct_node_parse(const char *text, size_t bytes, const char *name, ct_node_t **
 
 /* ---- setting one key ---- */
 
-static void forget_lines(ct_node_t *n)
+static void forget_lines(ct_yaml_t *n)
 {
   n->line = 0;
-  for (ct_node_t *c = n->child; c; c = c->next)
+  for (ct_yaml_t *c = n->child; c; c = c->next)
     forget_lines(c);
 }
 
 /* Puts the content of \a from, which is consumed, into the node \a to; key and place stay. */
-static void replace_content(ct_node_t *to, ct_node_t *from)
+static void replace_content(ct_yaml_t *to, ct_yaml_t *from)
 {
-  ct_node_t old = *to;
+  ct_yaml_t old = *to;
   to->kind = from->kind;
   to->text = from->text;
   to->quoted = from->quoted;
@@ -392,25 +392,25 @@ static void replace_content(ct_node_t *to, ct_node_t *from)
   to->used = 0;
   from->text = old.text;
   from->child = old.child;
-  ct_node_free(from);
+  ct_yaml_free(from);
 }
 
 /* The child of that key, made as an empty scalar if it is not there. */
-static int step_into(ct_node_t *map, const char *dotted, int end, const char *key, ct_node_t **out)
+static int step_into(ct_yaml_t *map, const char *dotted, int end, const char *key, ct_yaml_t **out)
 {
   int rc = CT_OK;
   if (is_nothing(map)) {
     ct_mem_free(map->text);
     map->text = NULL;
-    map->kind = CT_NODE_MAP;
+    map->kind = CT_YAML_MAP;
   }
-  if (map->kind != CT_NODE_MAP)
+  if (map->kind != CT_YAML_MAP)
     CT_FAIL(CT_ERR_USAGE, "--set %s: '%.*s' is not a map", dotted, end, dotted);
-  *out = ct_node_find(map, key);
+  *out = ct_yaml_find(map, key);
   if (*out) goto out;
-  *out = ct_node_new(CT_NODE_SCALAR, key, "");
+  *out = ct_yaml_new(CT_YAML_SCALAR, key, "");
   if (!*out) CT_TRY(CT_ERR_NOMEM);
-  ct_node_append(map, *out);
+  ct_yaml_append(map, *out);
 out:
   return rc;
 }
@@ -431,24 +431,24 @@ out:
 }
 
 /* What --set gives a key. */
-static int parse_set(const char *yaml, const char *dotted, int depth, ct_node_t **out)
+static int parse_set(const char *yaml, const char *dotted, int depth, ct_yaml_t **out)
 {
   int rc = CT_OK;
   ct_str_t name = {0};
   *out = NULL;
   CT_TRY(ct_str_add(&name, "--set %s", dotted));
   if (ct_text_is_utf8(yaml)) CT_TRY(parse_text(yaml, strlen(yaml), name.data, depth, out));
-  if (!*out) *out = ct_node_new(CT_NODE_SCALAR, NULL, ct_text_is_utf8(yaml) ? "" : yaml);
+  if (!*out) *out = ct_yaml_new(CT_YAML_SCALAR, NULL, ct_text_is_utf8(yaml) ? "" : yaml);
   if (!*out) rc = CT_ERR_NOMEM;
 out:
   ct_str_clear(&name);
   return rc;
 }
 
-int ct_node_set(ct_node_t *root, const char *dotted, const char *yaml)
+int ct_yaml_set(ct_yaml_t *root, const char *dotted, const char *yaml)
 {
   int rc = CT_OK, depth;
-  ct_node_t *value = NULL, *n = root;
+  ct_yaml_t *value = NULL, *n = root;
   CT_TRY(check_dotted(dotted, &depth));
   CT_TRY(parse_set(yaml, dotted, depth, &value));
   for (const char *p = dotted; depth > 0; depth--) {
@@ -463,7 +463,7 @@ int ct_node_set(ct_node_t *root, const char *dotted, const char *yaml)
   replace_content(n, value);
   value = NULL;
 out:
-  ct_node_free(value);
+  ct_yaml_free(value);
   return rc;
 }
 
@@ -496,24 +496,24 @@ out:
 }
 
 /* 1 for a list of words and numbers that can stand in brackets on one line. */
-static int is_flow_list(const ct_node_t *n)
+static int is_flow_list(const ct_yaml_t *n)
 {
   static const char safe[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-~*@";
-  if (n->kind != CT_NODE_LIST) return 0;
-  for (const ct_node_t *c = n->child; c; c = c->next) {
-    if (c->kind != CT_NODE_SCALAR) return 0;
+  if (n->kind != CT_YAML_LIST) return 0;
+  for (const ct_yaml_t *c = n->child; c; c = c->next) {
+    if (c->kind != CT_YAML_SCALAR) return 0;
     if (c->quoted || !ct_text_is_utf8(c->text)) continue;
     if (!c->text[0] || !plain_safe(c->text) || c->text[strspn(c->text, safe)]) return 0;
   }
   return 1;
 }
 
-static int dump_flow_list(const ct_node_t *n, ct_str_t *out)
+static int dump_flow_list(const ct_yaml_t *n, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "["));
-  for (const ct_node_t *c = n->child; c; c = c->next) {
+  for (const ct_yaml_t *c = n->child; c; c = c->next) {
     CT_TRY(dump_text(c->text, c->quoted, out));
     if (c->next) CT_TRY(ct_str_add(out, ", "));
   }
@@ -523,35 +523,35 @@ out:
 }
 
 /* 1 if the value stands on the line of its key. */
-static int is_inline(const ct_node_t *n)
+static int is_inline(const ct_yaml_t *n)
 {
-  return n->kind == CT_NODE_SCALAR || !n->child || is_flow_list(n);
+  return n->kind == CT_YAML_SCALAR || !n->child || is_flow_list(n);
 }
 
-static int dump_inline(const ct_node_t *n, ct_str_t *out)
+static int dump_inline(const ct_yaml_t *n, ct_str_t *out)
 {
-  if (n->kind == CT_NODE_SCALAR) return dump_text(n->text, n->quoted, out);
-  if (n->kind == CT_NODE_LIST) return dump_flow_list(n, out);
+  if (n->kind == CT_YAML_SCALAR) return dump_text(n->text, n->quoted, out);
+  if (n->kind == CT_YAML_LIST) return dump_flow_list(n, out);
   return ct_str_add(out, "{}");
 }
 
 /* The children of a list or map, one a line; the first begins where the line stands now. */
-static int dump_block(const ct_node_t *n, int indent, ct_str_t *out)
+static int dump_block(const ct_yaml_t *n, int indent, ct_str_t *out)
 {
   int rc = CT_OK;
-  for (const ct_node_t *c = n->child; c; c = c->next) {
+  for (const ct_yaml_t *c = n->child; c; c = c->next) {
     if (c != n->child) CT_TRY(ct_str_add(out, "%*s", indent, ""));
-    if (n->kind == CT_NODE_LIST)
+    if (n->kind == CT_YAML_LIST)
       CT_TRY(ct_str_add(out, "-"));
     else
       CT_TRY(dump_text(c->key, 0, out));
-    if (n->kind == CT_NODE_MAP) CT_TRY(ct_str_add(out, ":"));
+    if (n->kind == CT_YAML_MAP) CT_TRY(ct_str_add(out, ":"));
     if (is_inline(c)) {
       if (!is_nothing(c)) CT_TRY(ct_str_add(out, " "));
       CT_TRY(dump_inline(c, out));
       CT_TRY(ct_str_add(out, "\n"));
     } else {
-      if (n->kind == CT_NODE_LIST)
+      if (n->kind == CT_YAML_LIST)
         CT_TRY(ct_str_add(out, " ")); /* `- key: value` and `- - item` */
       else
         CT_TRY(ct_str_add(out, "\n%*s", indent + 2, ""));
@@ -562,7 +562,7 @@ out:
   return rc;
 }
 
-int ct_node_dump(const ct_node_t *n, int indent, ct_str_t *out)
+int ct_yaml_dump(const ct_yaml_t *n, int indent, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "%*s", indent, ""));
