@@ -124,12 +124,12 @@ struct ct_op {
 struct gpu__kind {
   size_t size; /**< of the kind's own struct: allocated zeroed, header filled */
   int low;     /**< 1: x and y may both be CT_BF16 or CT_F16 */
-  /* types and layouts apart; NULL: everything is supported */
+  /* what is left to refuse: the descriptor is sound, types and layouts fit; NULL: nothing */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
   /* 1: shapes of 4 and 5 dims are wanted in CT_NHWC; 0: CT_PLAIN and CT_NHWC are both fine; -1: plain only */
   int nhwc;
-  /* Fills op and info; info comes with y_layout = layout of x, algorithm "kernel", the rest zero.  It sets
-   * info->param_bytes and op->turn of the parameters.  On failure clear() is called.  NULL: nothing to do */
+  /* Fills op and info; info comes as ct_op_info_of() with algorithm "kernel".  It sets op->turn of
+   * parameters that are not plain.  On failure clear() is called.  NULL: nothing to do */
   int (*prepare)(ct_op_t *op, ct_op_info_t *info);
   /* Hot.  Enqueues on \a s.  Numbers that change from step to step are passed on as a dial (dial.h), made
    * from \a a by gpu__dial(), with the pointer \a at */

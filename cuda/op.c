@@ -7,7 +7,7 @@
 #include "base/ct_mem.h"
 #include "cuda/gpu.h"
 
-static const gpu__kind_t *const kinds[CT_OP_KINDS] = {
+static const gpu__kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_RELU] = &gpu__kind_relu,           [CT_OP_ADD] = &gpu__kind_add,
     [CT_OP_REORDER] = &gpu__kind_reorder,     [CT_OP_LINEAR] = &gpu__kind_linear,
     [CT_OP_LNORM] = &gpu__kind_lnorm,         [CT_OP_LSTM] = &gpu__kind_lstm,
@@ -20,11 +20,6 @@ static const gpu__kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_BNORM] = &gpu__kind_bnorm,
 };
 
-static const gpu__kind_t *kind_of(ct_op_kind_t kind)
-{
-  return (unsigned)kind < CT_OP_KINDS ? kinds[kind] : NULL;
-}
-
 /* ---- what can be done ---- */
 
 static int is_low(ct_dtype_t t)
@@ -32,13 +27,10 @@ static int is_low(ct_dtype_t t)
   return t == CT_BF16 || t == CT_F16;
 }
 
-static int types_fit(const ct_op_desc_t *d, const gpu__kind_t *k, char why[128])
+static int type_fits(const ct_op_desc_t *d, const gpu__kind_t *k, char why[128])
 {
   ct_dtype_t x = d->x.dtype, y = d->y.dtype;
-  if (x == CT_U8 && d->kind == CT_OP_REORDER && d->passes == CT_FWD) x = CT_F32; /* it may change */
-  int known = (x == CT_F32 || is_low(x)) && (y == CT_F32 || is_low(y));
-  int two = d->kind == CT_OP_REORDER || d->kind == CT_OP_UPDATE; /* may change the type */
-  if (known && (x == y || two) && (x == CT_F32 || k->low)) return 1;
+  if (!is_low(x) || k->low) return 1;
   snprintf(why, 128, "the CUDA backend has no '%s' op from %s to %s", ct_op_name(d->kind),
            ct_dtype_name(x), ct_dtype_name(y));
   return 0;
@@ -60,19 +52,19 @@ int gpu__cannot(char why[128], const char *reason)
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
-  const gpu__kind_t *k = kind_of(d->kind);
-  why[0] = '\0';
+  if (!ct_op_check(d, why)) return 0;
+  const gpu__kind_t *k = kinds[d->kind];
   if (!k) {
     snprintf(why, 128, "the CUDA backend has no op '%s'", ct_op_name(d->kind));
     return 0;
   }
-  if (!types_fit(d, k, why)) return 0;
+  if (!type_fits(d, k, why)) return 0;
   return k->supports ? k->supports(dev, d, why) : 1;
 }
 
 static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
-  const gpu__kind_t *k = kind_of(d->kind);
+  const gpu__kind_t *k = kinds[d->kind];
   (void)dev;
   if (!k || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
   return d->x.ndim >= 4 && k->nhwc >= 0 ? CT_NHWC : CT_PLAIN;
@@ -110,11 +102,12 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
 {
   int rc = CT_OK;
   char why[128], text[160];
-  const gpu__kind_t *k = kind_of(d->kind);
+  const gpu__kind_t *k;
   ct_op_t *op = NULL;
   *out = NULL;
   if (!supports(dev, d, why))
     CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
+  k = kinds[d->kind];
   if (d->kind != CT_OP_REORDER && !layout_fits(d, k))
     CT_FAIL(CT_ERR_UNSUP, "%s: the CUDA backend cannot do it in the layout %s",
             ct_op_text(d, text, sizeof text), ct_layout_name(d->x.layout));
@@ -123,8 +116,7 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
   op->kind = k;
   op->dev = dev;
   memcpy(&op->desc, d, sizeof *d);
-  *info = (ct_op_info_t){.y_layout = d->kind == CT_OP_REORDER ? d->y.layout : d->x.layout,
-                         .algorithm = "kernel"};
+  *info = ct_op_info_of(d, "kernel");
   op->desc.y.layout = info->y_layout;
   if (k->prepare) CT_TRY(k->prepare(op, info));
   op->desc.y.layout = info->y_layout;

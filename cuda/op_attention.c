@@ -172,15 +172,6 @@ out:
   return rc;
 }
 
-static int attention_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  int heads = d->u.attention.heads;
-  (void)dev;
-  if (d->x.ndim == 3 && ct_shape_same(&d->x, &d->y) && heads > 0 && d->x.dim[2] % heads == 0)
-    return 1;
-  return gpu__cannot(why, "an attention op takes and gives N x T x D, and its heads divide D");
-}
-
 static int make_projections(attention_op_t *k, size_t *work)
 {
   int rc = CT_OK;
@@ -243,11 +234,8 @@ static int attention_prepare(ct_op_t *op, ct_op_info_t *info)
   k->scale = 1 / sqrtf((float)k->single.wide);
   CT_TRY(make_projections(k, &work));
   CT_TRY(make_products(k, &work));
-  for (int i = 0; i < 4; i++)
-    info->param_bytes[i] = (size_t)((i < 2 ? 3 : 1) * wide * (i % 2 ? 1 : wide)) * sizeof(float);
   place(k, info);
   info->scratch = k->at.work + work;
-  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
   info->algorithm = "products";
 out:
   return rc;
@@ -265,7 +253,6 @@ static void attention_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_attention = {.size = sizeof(attention_op_t),
                                          .low = 1,
-                                         .supports = attention_supports,
                                          .nhwc = -1,
                                          .prepare = attention_prepare,
                                          .run = attention_run,

@@ -203,10 +203,6 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   (void)dev;
   if (d->x.ndim != 2 && d->x.ndim != 4 && d->x.ndim != 5)
     return gpu__cannot(why, "batch normalisation takes N x C, N x C x H x W or N x C x D x H x W");
-  if (!ct_shape_same(&d->x, &d->y)) return gpu__cannot(why, "input and output differ in shape");
-  if (!(d->u.bnorm.eps >= 0)) return gpu__cannot(why, "eps is negative");
-  if (d->u.bnorm.sync && !d->training)
-    return gpu__cannot(why, "statistics of many ranks are of training only");
   return 1;
 }
 
@@ -219,11 +215,10 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
   b->grid = gpu__bn_share(d->x.dtype, gpu__rows(&d->x), d->x.dim[1], op->dev->sms);
   b->keeps_norm = back && d->training;
   b->keeps_signs = back && relu && d->u.bnorm.add;
-  info->param_bytes[0] = info->param_bytes[1] = (size_t)d->x.dim[1] * sizeof(float);
   info->scratch = scratch_bytes(b);
   if (back) info->saved = signs_at(b) + (b->keeps_signs ? signs_bytes(b) : 0);
-  if (back && (d->training || d->passes & CT_BWD_PARAM || (relu && !d->u.bnorm.add)))
-    info->bwd_uses = CT_USES_X;
+  int of_x = d->training || d->passes & CT_BWD_PARAM || (relu && !d->u.bnorm.add);
+  info->bwd_uses = back && of_x ? CT_USES_X : 0;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
   return CT_OK;
 }

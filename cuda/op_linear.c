@@ -7,15 +7,6 @@ typedef struct linear_op {
   gpu__dense_t dense;
 } linear_op_t;
 
-static int linear_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  int fits = d->x.ndim >= 2 && d->y.ndim == d->x.ndim;
-  for (int i = 0; i < d->x.ndim - 1; i++)
-    fits &= d->x.dim[i] == d->y.dim[i];
-  return fits ? 1 : gpu__cannot(why, "a linear op takes N x ... x in and gives N x ... x out");
-}
-
 static int linear_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   const ct_op_desc_t *d = &op->desc;
@@ -27,9 +18,6 @@ static int linear_prepare(ct_op_t *op, ct_op_info_t *info)
                             .bias = d->u.linear.bias,
                             .relu = d->u.linear.relu};
   spec.rows = ct_shape_count(&d->x) / spec.in;
-  info->param_bytes[0] = (size_t)(spec.out * spec.in) * sizeof(float);
-  if (spec.bias) info->param_bytes[1] = (size_t)spec.out * sizeof(float);
-  if (d->passes & CT_BWD_PARAM) info->bwd_uses = CT_USES_X;
   info->algorithm = "product";
   return gpu__dense_make(op->dev, &spec, &((linear_op_t *)op)->dense, &info->scratch);
 }
@@ -56,7 +44,6 @@ static void linear_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_linear = {.size = sizeof(linear_op_t),
                                       .low = 1,
-                                      .supports = linear_supports,
                                       .nhwc = -1,
                                       .prepare = linear_prepare,
                                       .run = linear_run,

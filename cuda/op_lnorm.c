@@ -12,25 +12,15 @@ static int goes_back(const ct_op_desc_t *d)
   return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
 }
 
-static int lnorm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->x.ndim >= 2 && ct_shape_same(&d->x, &d->y)) return 1;
-  return gpu__cannot(why, "an lnorm op takes and gives N x ... x D");
-}
-
 static int lnorm_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   lnorm_op_t *k = (lnorm_op_t *)op;
   const ct_op_desc_t *d = &op->desc;
   k->wide = d->x.dim[d->x.ndim - 1];
   k->rows = ct_shape_count(&d->x) / k->wide;
-  info->param_bytes[0] = info->param_bytes[1] = (size_t)k->wide * sizeof(float);
   info->inplace_fwd = info->inplace_bwd = 1;
   if (d->passes & CT_BWD_PARAM) info->scratch = gpu__lnorm_scratch(k->rows, k->wide);
-  if (!goes_back(d)) return CT_OK;
-  info->saved = (size_t)(2 * k->rows) * sizeof(float);
-  info->bwd_uses = CT_USES_X;
+  if (goes_back(d)) info->saved = (size_t)(2 * k->rows) * sizeof(float);
   return CT_OK;
 }
 
@@ -51,8 +41,5 @@ out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_lnorm = {.size = sizeof(lnorm_op_t),
-                                     .supports = lnorm_supports,
-                                     .nhwc = -1,
-                                     .prepare = lnorm_prepare,
-                                     .run = lnorm_run};
+const gpu__kind_t gpu__kind_lnorm = {
+    .size = sizeof(lnorm_op_t), .nhwc = -1, .prepare = lnorm_prepare, .run = lnorm_run};

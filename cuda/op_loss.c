@@ -7,19 +7,6 @@ static int takes_labels(const ct_loss_spec_t *o)
   return o->kind == CT_LOSS_CROSS_ENTROPY || o->one_hot;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  const ct_loss_spec_t *o = &d->u.loss;
-  (void)dev;
-  if (o->kind < CT_LOSS_CROSS_ENTROPY || o->kind > CT_LOSS_BCE)
-    return gpu__cannot(why, "unknown loss");
-  if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
-    return gpu__cannot(why, "smoothing is in 0 to 1");
-  if (o->kind == CT_LOSS_CROSS_ENTROPY && d->x.ndim != 2)
-    return gpu__cannot(why, "logits are N x classes");
-  return 1;
-}
-
 static int prepare(ct_op_t *op, ct_op_info_t *info)
 {
   int rc = CT_OK;
@@ -29,7 +16,6 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
     CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_label, &bad));
     dev->bad_label = bad;
   }
-  info->bwd_uses = op->desc.passes & CT_BWD_DATA ? CT_USES_X : 0;
   info->scratch = (size_t)op->desc.x.dim[0] * sizeof(gpu__loss_row_t);
 out:
   return rc;
@@ -66,4 +52,4 @@ int gpu__check_labels(ct_dev_t *dev)
 }
 
 const gpu__kind_t gpu__kind_loss = {
-    .size = sizeof(ct_op_t), .supports = supports, .nhwc = -1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .nhwc = -1, .prepare = prepare, .run = run};

@@ -110,14 +110,6 @@ out:
   return rc;
 }
 
-static int lstm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->x.ndim == 3 && d->y.ndim == 3 && d->x.dim[0] == d->y.dim[0] && d->x.dim[1] == d->y.dim[1])
-    return 1;
-  return gpu__cannot(why, "an lstm op takes N x T x F and gives N x T x H");
-}
-
 static void place(lstm_op_t *k, ct_op_info_t *info)
 {
   const gpu__lstm_t *c = &k->cells;
@@ -177,15 +169,11 @@ static int lstm_prepare(ct_op_t *op, ct_op_info_t *info)
   lstm_op_t *k = (lstm_op_t *)op;
   const ct_op_desc_t *d = &op->desc;
   size_t work = 0;
-  int64_t features = d->x.dim[2], gates = 4 * d->y.dim[2];
+  int64_t features = d->x.dim[2];
   k->cells = (gpu__lstm_t){d->x.dtype, d->x.dim[0], d->x.dim[1], d->y.dim[2]};
   CT_TRY(make_products(k, features, &work));
-  info->param_bytes[0] = (size_t)(gates * features) * sizeof(float);
-  info->param_bytes[1] = (size_t)(gates * d->y.dim[2]) * sizeof(float);
-  info->param_bytes[2] = info->param_bytes[3] = (size_t)gates * sizeof(float);
   place(k, info);
   info->scratch = k->at.work + work;
-  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X | CT_USES_Y : 0;
   info->algorithm = "products";
 out:
   return rc;
@@ -202,7 +190,6 @@ static void lstm_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_lstm = {.size = sizeof(lstm_op_t),
                                     .low = 1,
-                                    .supports = lstm_supports,
                                     .nhwc = -1,
                                     .prepare = lstm_prepare,
                                     .run = lstm_run,

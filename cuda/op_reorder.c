@@ -20,8 +20,6 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   (void)dev;
   if (!known(&d->x) || !known(&d->y))
     return gpu__cannot(why, "the CUDA backend knows the layouts plain and nhwc only");
-  if (ct_shape_count(&d->x) != ct_shape_count(&d->y) || d->x.dim[0] != d->y.dim[0])
-    return gpu__cannot(why, "input and output differ in their elements");
   if (d->x.layout == CT_NHWC && d->y.layout == CT_NHWC && !ct_shape_same(&d->x, &d->y))
     return gpu__cannot(why, "other dims of nhwc into nhwc");
   if (d->x.dtype == CT_U8 && !ct_shape_same(&d->x, &d->y))

@@ -5,22 +5,11 @@
 
 /* ---- tokens ---- */
 
-static int tokens_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->x.ndim == 4 && d->y.ndim == 3 && d->x.dim[0] == d->y.dim[0] &&
-      d->y.dim[1] == 1 + d->x.dim[2] * d->x.dim[3] && d->y.dim[2] == d->x.dim[1])
-    return 1;
-  return gpu__cannot(why, "tokens are made from N x D x H x W, and are N x (1 + H W) x D");
-}
-
 static int tokens_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   const ct_shape_t *y = &op->desc.y;
   int64_t sample = ct_shape_sample(y);
   info->y_layout = CT_PLAIN;
-  info->param_bytes[0] = (size_t)y->dim[2] * sizeof(float);
-  info->param_bytes[1] = (size_t)sample * sizeof(float);
   if (op->desc.passes & CT_BWD_PARAM) info->scratch = gpu__column_sums_scratch(y->dim[0], sample);
   return CT_OK;
 }
@@ -46,24 +35,10 @@ out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_tokens = {.size = sizeof(ct_op_t),
-                                      .low = 1,
-                                      .nhwc = 1,
-                                      .supports = tokens_supports,
-                                      .prepare = tokens_prepare,
-                                      .run = tokens_run};
+const gpu__kind_t gpu__kind_tokens = {
+    .size = sizeof(ct_op_t), .low = 1, .nhwc = 1, .prepare = tokens_prepare, .run = tokens_run};
 
 /* ---- select ---- */
-
-static int select_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  int64_t index = d->u.select.index;
-  (void)dev;
-  if (d->x.ndim == 3 && d->y.ndim == 2 && d->x.dim[0] == d->y.dim[0] &&
-      d->x.dim[2] == d->y.dim[1] && index >= -1 && index < d->x.dim[1])
-    return 1;
-  return gpu__cannot(why, "select takes N x T x D and a place in 0 to T - 1 or -1, gives N x D");
-}
 
 static int select_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
@@ -80,5 +55,4 @@ out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_select = {
-    .size = sizeof(ct_op_t), .low = 1, .supports = select_supports, .run = select_run};
+const gpu__kind_t gpu__kind_select = {.size = sizeof(ct_op_t), .low = 1, .run = select_run};

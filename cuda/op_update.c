@@ -20,19 +20,7 @@ static void clear(ct_op_t *op)
   (void)cudaFree(((flat_op_t *)op)->work);
 }
 
-static int flat_supports(const ct_op_desc_t *d, char why[128])
-{
-  return d->passes == CT_FWD ? 1 : gpu__cannot(why, "it has no backward pass");
-}
-
 /* ---- gradient statistics ---- */
-
-static int gradstat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  return d->u.gradstat.p > 0 ? flat_supports(d, why)
-                             : gpu__cannot(why, "the norm's p is not above 0");
-}
 
 static int gradstat_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
@@ -41,21 +29,10 @@ static int gradstat_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *a
                                  ((flat_op_t *)op)->work, s));
 }
 
-const gpu__kind_t gpu__kind_gradstat = {.size = sizeof(flat_op_t),
-                                        .supports = gradstat_supports,
-                                        .prepare = prepare,
-                                        .run = gradstat_run,
-                                        .clear = clear};
+const gpu__kind_t gpu__kind_gradstat = {
+    .size = sizeof(flat_op_t), .prepare = prepare, .run = gradstat_run, .clear = clear};
 
 /* ---- rules ---- */
-
-static int rule_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->u.update.rule < 0 || d->u.update.rule >= CT_RULE_COUNT)
-    return gpu__cannot(why, "unknown optimizer rule");
-  return flat_supports(d, why);
-}
 
 static gpu__range_t range_of(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
@@ -78,11 +55,8 @@ static int measure_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at
                                 ((flat_op_t *)op)->work, s));
 }
 
-const gpu__kind_t gpu__kind_measure = {.size = sizeof(flat_op_t),
-                                       .supports = rule_supports,
-                                       .prepare = prepare,
-                                       .run = measure_run,
-                                       .clear = clear};
+const gpu__kind_t gpu__kind_measure = {
+    .size = sizeof(flat_op_t), .prepare = prepare, .run = measure_run, .clear = clear};
 
 static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
@@ -93,8 +67,5 @@ static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at,
                                ((flat_op_t *)op)->work, s));
 }
 
-const gpu__kind_t gpu__kind_update = {.size = sizeof(flat_op_t),
-                                      .supports = rule_supports,
-                                      .prepare = prepare,
-                                      .run = update_run,
-                                      .clear = clear};
+const gpu__kind_t gpu__kind_update = {
+    .size = sizeof(flat_op_t), .prepare = prepare, .run = update_run, .clear = clear};

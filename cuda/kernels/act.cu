@@ -2,7 +2,7 @@
 
 #include "cuda/kernels/map.h"
 
-/* As in torch.nn.functional: the value at x, and the derivative in terms of what gpu__act_needs_x() says.
+/* As in torch.nn.functional: the value at x, and the derivative in terms of what CT_ACT_LIST says.
  * NaN stays NaN. */
 template <ct_act_t KIND> struct act;
 
@@ -95,41 +95,32 @@ template <ct_act_t KIND> struct backward {
   }
 };
 
-/* The statement with KIND a constant. */
-#define BY_KIND(kind, ...)                   \
-  switch (kind) {                            \
-    ONE_KIND(CT_ACT_LEAKY_RELU, __VA_ARGS__) \
-    ONE_KIND(CT_ACT_RELU6, __VA_ARGS__)      \
-    ONE_KIND(CT_ACT_GELU, __VA_ARGS__)       \
-    ONE_KIND(CT_ACT_SIGMOID, __VA_ARGS__)    \
-    ONE_KIND(CT_ACT_TANH, __VA_ARGS__)       \
-    ONE_KIND(CT_ACT_SILU, __VA_ARGS__)       \
-  }
-#define ONE_KIND(name, ...)         \
-  case name: {                      \
-    constexpr ct_act_t KIND = name; \
-    __VA_ARGS__;                    \
-  }
-
 extern "C" cudaError_t gpu__act(ct_act_t kind, float alpha, ct_dtype_t type, int64_t n,
                                 const void *x, void *y, cudaStream_t stream)
 {
-  BY_KIND(kind,
-          GPU_BY_TYPE(type, T,
-                      return gpu_map<T>(n, x, nullptr, nullptr, y, forward<KIND>{alpha}, stream)))
+  switch (kind) {
+#define X(KIND, ...)                                                                         \
+  case KIND:                                                                                 \
+    GPU_BY_TYPE(type, T,                                                                     \
+                return gpu_map<T>(n, x, nullptr, nullptr, y, forward<KIND>{alpha}, stream)); \
+    break;
+    CT_ACT_LIST(X)
+#undef X
+  }
   return cudaErrorInvalidValue;
-}
-
-extern "C" int gpu__act_needs_x(ct_act_t kind)
-{
-  return kind == CT_ACT_GELU || kind == CT_ACT_SILU;
 }
 
 extern "C" cudaError_t gpu__act_gradient(ct_act_t kind, float alpha, ct_dtype_t type, int64_t n,
                                          const void *dy, const void *dy2, const void *v, void *dx,
                                          cudaStream_t stream)
 {
-  BY_KIND(kind,
-          GPU_BY_TYPE(type, T, return gpu_map<T>(n, dy, dy2, v, dx, backward<KIND>{alpha}, stream)))
+  switch (kind) {
+#define X(KIND, ...)                                                                           \
+  case KIND:                                                                                   \
+    GPU_BY_TYPE(type, T, return gpu_map<T>(n, dy, dy2, v, dx, backward<KIND>{alpha}, stream)); \
+    break;
+    CT_ACT_LIST(X)
+#undef X
+  }
   return cudaErrorInvalidValue;
 }

@@ -13,9 +13,7 @@ extern "C" {
 /** y = f(x); \a alpha as in ct_op_desc_t. */
 cudaError_t gpu__act(ct_act_t kind, float alpha, ct_dtype_t type, int64_t n, const void *x, void *y,
                      cudaStream_t stream);
-/** 1 if the derivative is of x, 0 if of y. */
-int gpu__act_needs_x(ct_act_t kind);
-/** dx = (dy + dy2) f', which is made of \a v, x or y as gpu__act_needs_x() says; dy2 NULL: 0. */
+/** dx = (dy + dy2) f', which is made of \a v, x or y as CT_ACT_LIST says; dy2 NULL: 0. */
 cudaError_t gpu__act_gradient(ct_act_t kind, float alpha, ct_dtype_t type, int64_t n,
                               const void *dy, const void *dy2, const void *v, void *dx,
                               cudaStream_t stream);

@@ -140,33 +140,39 @@ CT_D float sigmoid(float v)
   return (v >= 0 ? 1 : e) / (1 + e);
 }
 
-CT_D float point_loss(int kind, float x, float t)
+CT_D float point_loss(ct_loss_kind_t kind, float x, float t)
 {
   switch (kind) {
   case CT_LOSS_MSE:
     return (x - t) * (x - t);
   case CT_LOSS_L1:
     return fabsf(x - t);
-  default: /* -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) without overflow */
+  case CT_LOSS_BCE: /* -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) without overflow */
     return (x > 0 ? x : 0) - x * t + log1pf(expf(-fabsf(x)));
+  case CT_LOSS_CROSS_ENTROPY: /* not of single outputs */
+    break;
   }
+  return NAN;
 }
 
-CT_D float point_slope(int kind, float x, float t)
+CT_D float point_slope(ct_loss_kind_t kind, float x, float t)
 {
   switch (kind) {
   case CT_LOSS_MSE:
     return 2 * (x - t);
   case CT_LOSS_L1:
     return x != x || t != t ? x - t : (float)(x > t) - (float)(x < t);
-  default:
+  case CT_LOSS_BCE:
     return sigmoid(x) - t;
+  case CT_LOSS_CROSS_ENTROPY:
+    break;
   }
+  return NAN;
 }
 
 CT_D gpu__loss_row_t points(const gpu__loss_of_t &of, int64_t n)
 {
-  int kind = of.spec.kind;
+  ct_loss_kind_t kind = of.spec.kind;
   const float *x = of.x + n * of.outputs;
   aims a = aims_of(of, n);
   double sum = 0, abs_error = 0;

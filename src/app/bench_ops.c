@@ -24,7 +24,7 @@ typedef struct table {
   ct_str_t *out;
   json_t *list;                /* NULL: as text */
   double copy_rate, flop_rate; /* bytes/s, FLOP/s */
-  total_t kind[CT_OP_KINDS][2];
+  total_t kind[CT_OP_COUNT][2];
   total_t all;
 } table_t;
 
@@ -180,7 +180,7 @@ static int add_sums(const table_t *t)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(t->out, "sums\n"));
-  for (int k = 0; k < CT_OP_KINDS; k++)
+  for (int k = 0; k < CT_OP_COUNT; k++)
     for (int back = 0; back < 2; back++)
       CT_TRY(add_sum(&t->kind[k][back], back ? "backward" : "forward", ct_op_name((ct_op_kind_t)k),
                      t->out));

@@ -69,10 +69,6 @@ typedef struct ct_queue_ops {
 
 #define CT_REPEATS 4
 
-enum { CT_USES_X = 1, CT_USES_Y = 2 };
-
-#define CT_OP_PARAMS 4 /**< most trained parameters any op has */
-
 /** What `prepare` found out. */
 typedef struct ct_op_info {
   size_t scratch;       /**< bytes wanted during one run */
@@ -87,6 +83,10 @@ typedef struct ct_op_info {
   int inplace_bwd;       /**< dx may share dy's memory */
   const char *algorithm; /**< static text: "winograd", "direct", "by hand" */
 } ct_op_info_t;
+
+/** Pure.  With what `prepare` begins: y in the layout of x (REORDER: in that which is asked for), plain
+ * parameters, ct_op_uses(), and nothing else wanted or allowed. */
+ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm);
 
 /** Numbers of one batch's loss; in staging memory; overwritten by each forward LOSS. */
 typedef struct ct_loss {
@@ -154,7 +154,8 @@ typedef struct ct_op_args {
 } ct_op_args_t;
 
 typedef struct ct_op_ops {
-  /* 1 yes, 0 no (then why says what is missing); never fails */
+  /* 1 yes, 0 no (then why says what is missing): ct_op_check() first, then the backend's own limits;
+   * never fails */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
   /* the layout in which the op would like its input, given the one it is offered in d->x.layout */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);

@@ -27,7 +27,7 @@ typedef enum {
   CT_OP_GRADSTAT, /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
   CT_OP_MEASURE,  /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
   CT_OP_UPDATE,   /**< one optimizer rule over flat ranges */
-  CT_OP_KINDS
+  CT_OP_COUNT
 } ct_op_kind_t;
 
 /** Passes, a bit set.  A backward run with both bits does both in the order that is fastest.  The two
@@ -35,27 +35,59 @@ typedef enum {
  * caller sums over a group of ranks before the pass itself is run. */
 enum { CT_FWD = 1, CT_BWD_DATA = 2, CT_BWD_PARAM = 4, CT_FWD_STATS = 8, CT_BWD_STATS = 16 };
 
-/** What CT_OP_ACT computes, in PyTorch's words. */
+/** What a backward pass is made of besides the gradient of y and the parameters. */
+enum { CT_USES_X = 1, CT_USES_Y = 2 };
+
+/** What the alpha of an activation must be. */
+enum {
+  CT_ALPHA_NONE,  /**< it has none */
+  CT_ALPHA_SLOPE, /**< negative_slope: at least 0 */
+  CT_ALPHA_FACTOR /**< factor of the result: above 0 */
+};
+
+/** What CT_OP_ACT computes, in PyTorch's words: X(NAME, word, what the derivative is made of, alpha, 1 if
+ * f(0) = 0, operations of an element).  A new one is a row here, its formula in each backend, and its
+ * layer (model/layer_act.c). */
+#define CT_ACT_LIST(X)                                                  \
+  X(CT_ACT_LEAKY_RELU, leaky_relu, CT_USES_Y, CT_ALPHA_SLOPE, 1, 1)     \
+  X(CT_ACT_RELU6, relu6, CT_USES_Y, CT_ALPHA_NONE, 1, 1)                \
+  X(CT_ACT_GELU, gelu, CT_USES_X, CT_ALPHA_NONE, 1, 4) /* exact: erf */ \
+  X(CT_ACT_SIGMOID, sigmoid, CT_USES_Y, CT_ALPHA_NONE, 0, 4)            \
+  X(CT_ACT_TANH, tanh, CT_USES_Y, CT_ALPHA_FACTOR, 1, 4)                \
+  X(CT_ACT_SILU, silu, CT_USES_X, CT_ALPHA_NONE, 1, 4)
+
 typedef enum {
-  CT_ACT_LEAKY_RELU,
-  CT_ACT_RELU6,
-  CT_ACT_GELU, /**< exact, with erf */
-  CT_ACT_SIGMOID,
-  CT_ACT_TANH,
-  CT_ACT_SILU
+#define X(name, ...) name,
+  CT_ACT_LIST(X)
+#undef X
 } ct_act_t;
 
-/** What CT_OP_LOSS computes.  A sample's loss is the mean over its outputs, but for cross-entropy. */
+/** Losses that are a mean over a sample's outputs, each with its target or, of a label, its one-hot:
+ * X(NAME, word, what it is).  A new one is a row here and its formula in each backend. */
+#define CT_POINT_LOSS_LIST(X)          \
+  X(CT_LOSS_MSE, mse, "squared error") \
+  X(CT_LOSS_L1, l1, "absolute error")  \
+  X(CT_LOSS_BCE, bce, "binary cross-entropy with logits")
+
+/** What CT_OP_LOSS computes. */
 typedef enum {
   CT_LOSS_CROSS_ENTROPY, /**< softmax; labels */
-  CT_LOSS_MSE,           /**< targets, or labels as one-hot */
-  CT_LOSS_L1,
-  CT_LOSS_BCE /**< with logits */
+#define X(name, ...) name,
+  CT_POINT_LOSS_LIST(X)
+#undef X
 } ct_loss_kind_t;
+
+/** How many there are.  Not among the kinds, so that a switch over them is complete without. */
+enum {
+#define X(...) +1
+  CT_ACT_COUNT = CT_ACT_LIST(X),
+  CT_LOSS_COUNT = 1 CT_POINT_LOSS_LIST(X)
+#undef X
+};
 
 /** Which loss. */
 typedef struct ct_loss_spec {
-  int kind;                 /**< ct_loss_kind_t */
+  ct_loss_kind_t kind;
   int one_hot;              /**< MSE, L1, BCE: 1 = of labels; 0 = of targets */
   int weighted;             /**< CROSS_ENTROPY: class_weight is given */
   int has_ignored, ignored; /**< CROSS_ENTROPY: samples with this label count for nothing */
@@ -121,9 +153,8 @@ typedef struct ct_op_desc {
       int sync;             /**< training: statistics of a group of ranks (SyncBN) */
     } bnorm;
     struct {
-      int kind; /**< ct_act_t */
-      double
-          alpha; /**< LEAKY_RELU: negative_slope, at least 0; TANH: factor of the result, above 0 */
+      ct_act_t kind;
+      double alpha; /**< CT_ALPHA_… */
     } act;
     struct {
       int kernel[3], stride[3], pad[3]; /**< as conv's */
@@ -166,6 +197,26 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
 /** The shape of x2: that of x, but CONCAT's has the channels of y that x leaves. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
+/** Pure.  1 if this can be computed at all: kinds, passes, types, ranges, and how x and y fit; else 0 with
+ * the reason.  A backend asks this before its own limits. */
+int ct_op_check(const ct_op_desc_t *d, char why[128]);
+/** CT_USES_X | CT_USES_Y: what the formulas of the backward passes that are prepared are made of.  A
+ * backend may find it otherwise (ct_op_info_t.bwd_uses). */
+int ct_op_uses(const ct_op_desc_t *d);
+#define CT_OP_PARAMS 4 /**< most trained parameters any op has */
+/** Elements of trained parameter 0 … CT_OP_PARAMS - 1; 0: the op has none. */
+int64_t ct_op_param_count(const ct_op_desc_t *d, int param);
+
+/** What is the same of an activation everywhere: a row of CT_ACT_LIST. */
+typedef struct ct_act_facts {
+  const char *name;
+  int uses, alpha, keeps_zero;
+  double flops;
+} ct_act_facts_t;
+/** A kind beyond the last is "unknown". */
+const ct_act_facts_t *ct_act_facts_of(ct_act_t kind);
+const char *ct_loss_name(ct_loss_kind_t kind);
+
 /** Local.  CT_ERR_ARG: a run of no pass, or of one that the op was not prepared for. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
 /** "conv", "bnorm", … */

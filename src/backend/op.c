@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/ct_rules.h"
+#include "backend/ct_backend.h"
 #include "base/ct_err.h"
 
 static void copy_shape(ct_shape_t *to, const ct_shape_t *from)
@@ -52,7 +52,7 @@ int ct_op_check_pass(const ct_op_desc_t *d, int pass)
 
 const char *ct_op_name(ct_op_kind_t kind)
 {
-  static const char *const name[CT_OP_KINDS] = {
+  static const char *const name[CT_OP_COUNT] = {
       [CT_OP_CONV] = "conv",       [CT_OP_LINEAR] = "linear",   [CT_OP_BNORM] = "bnorm",
       [CT_OP_RELU] = "relu",       [CT_OP_POOL] = "pool",       [CT_OP_ADD] = "add",
       [CT_OP_DROPOUT] = "dropout", [CT_OP_REORDER] = "reorder", [CT_OP_LOSS] = "loss",
@@ -61,7 +61,127 @@ const char *ct_op_name(ct_op_kind_t kind)
       [CT_OP_TOKENS] = "tokens",   [CT_OP_SELECT] = "select",   [CT_OP_GRADSTAT] = "gradstat",
       [CT_OP_MEASURE] = "measure",
   };
-  return (unsigned)kind < CT_OP_KINDS ? name[kind] : "unknown";
+  return (unsigned)kind < CT_OP_COUNT ? name[kind] : "unknown";
+}
+
+/* ---- facts ---- */
+
+const ct_act_facts_t *ct_act_facts_of(ct_act_t kind)
+{
+  static const ct_act_facts_t facts[] = {
+#define X(id, word, uses, alpha, keeps_zero, flops) {#word, uses, alpha, keeps_zero, flops},
+      CT_ACT_LIST(X)
+#undef X
+          {.name = "unknown"}};
+  return &facts[(unsigned)kind < CT_ACT_COUNT ? kind : CT_ACT_COUNT];
+}
+
+const char *ct_loss_name(ct_loss_kind_t kind)
+{
+  static const char *const name[] = {"cross_entropy",
+#define X(id, word, what) #word,
+                                     CT_POINT_LOSS_LIST(X)
+#undef X
+  };
+  return (unsigned)kind < CT_LOSS_COUNT ? name[kind] : "unknown";
+}
+
+int ct_op_uses(const ct_op_desc_t *d)
+{
+  int data = d->passes & CT_BWD_DATA, param = d->passes & CT_BWD_PARAM;
+  int back = data || param || d->passes & CT_BWD_STATS;
+
+  switch (d->kind) {
+  case CT_OP_CONV:
+  case CT_OP_LINEAR:
+  case CT_OP_ATTENTION:
+    return param ? CT_USES_X : 0;
+  case CT_OP_LSTM:
+    return param ? CT_USES_X | CT_USES_Y : 0;
+  case CT_OP_BNORM:
+    return (back && (d->training || param) ? CT_USES_X : 0) |
+           (back && d->u.bnorm.relu ? CT_USES_Y : 0);
+  case CT_OP_LNORM:
+    return back ? CT_USES_X : 0;
+  case CT_OP_RELU:
+    return data ? CT_USES_Y : 0;
+  case CT_OP_ADD:
+    return data && d->u.add.relu ? CT_USES_Y : 0;
+  case CT_OP_ACT:
+    return data ? ct_act_facts_of(d->u.act.kind)->uses : 0;
+  case CT_OP_LOSS:
+    return data ? CT_USES_X : 0;
+  case CT_OP_POOL: /* where a maximum was is saved */
+  case CT_OP_CONCAT:
+  case CT_OP_DROPOUT:
+  case CT_OP_TOKENS:
+  case CT_OP_SELECT:
+  case CT_OP_REORDER:
+  case CT_OP_GRADSTAT:
+  case CT_OP_MEASURE:
+  case CT_OP_UPDATE:
+  case CT_OP_COUNT:
+    break;
+  }
+  return 0;
+}
+
+/* Of a convolution: of the kernel of one output from one input channel. */
+static int64_t taps(const ct_op_desc_t *d)
+{
+  int64_t n = 1;
+  for (int i = 0; i < d->x.ndim - 2; i++)
+    n *= d->u.conv.kernel[i];
+  return n;
+}
+
+int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
+{
+  int64_t in = d->x.dim[d->x.ndim - 1], out = d->y.dim[d->y.ndim - 1];
+
+  switch (d->kind) {
+  case CT_OP_CONV:
+    if (param == 0) return d->y.dim[1] * (d->x.dim[1] / d->u.conv.groups) * taps(d);
+    return param == 1 && d->u.conv.bias ? d->y.dim[1] : 0;
+  case CT_OP_LINEAR:
+    if (param == 0) return out * in;
+    return param == 1 && d->u.linear.bias ? out : 0;
+  case CT_OP_BNORM:
+    return param < 2 ? d->x.dim[1] : 0;
+  case CT_OP_LNORM:
+    return param < 2 ? in : 0;
+  case CT_OP_LSTM:
+    return 4 * out * (param == 0 ? in : param == 1 ? out : 1);
+  case CT_OP_ATTENTION:
+    return (param < 2 ? 3 : 1) * in * (param % 2 ? 1 : in);
+  case CT_OP_TOKENS:
+    return param == 0 ? out : param == 1 ? ct_shape_sample(&d->y) : 0;
+  case CT_OP_RELU:
+  case CT_OP_ACT:
+  case CT_OP_POOL:
+  case CT_OP_ADD:
+  case CT_OP_CONCAT:
+  case CT_OP_DROPOUT:
+  case CT_OP_SELECT:
+  case CT_OP_REORDER:
+  case CT_OP_LOSS:
+  case CT_OP_GRADSTAT:
+  case CT_OP_MEASURE:
+  case CT_OP_UPDATE:
+  case CT_OP_COUNT:
+    break;
+  }
+  return 0;
+}
+
+ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm)
+{
+  ct_op_info_t info = {.y_layout = d->kind == CT_OP_REORDER ? d->y.layout : d->x.layout,
+                       .bwd_uses = ct_op_uses(d),
+                       .algorithm = algorithm};
+  for (int i = 0; i < CT_OP_PARAMS; i++)
+    info.param_bytes[i] = (size_t)ct_op_param_count(d, i) * sizeof(float);
+  return info;
 }
 
 /* ---- text ---- */
@@ -148,21 +268,9 @@ static const char *rule_name(int rule)
   return rule >= 0 && rule < CT_RULE_COUNT ? name[rule] + strlen("ct_rule_") : "unknown";
 }
 
-static const char *act_name(int kind)
-{
-  static const char *const name[] = {"leaky_relu", "relu6", "gelu", "sigmoid", "tanh", "silu"};
-  return kind >= CT_ACT_LEAKY_RELU && kind <= CT_ACT_SILU ? name[kind] : "unknown";
-}
-
-static const char *loss_name(int kind)
-{
-  static const char *const name[] = {"cross_entropy", "mse", "l1", "bce"};
-  return kind >= CT_LOSS_CROSS_ENTROPY && kind <= CT_LOSS_BCE ? name[kind] : "unknown";
-}
-
 static void put_loss(text_t *t, const ct_loss_spec_t *o)
 {
-  put_word(t, 1, loss_name(o->kind));
+  put_word(t, 1, ct_loss_name(o->kind));
   put_word(t, o->one_hot, "one_hot");
   put_word(t, o->weighted, "weighted");
   if (o->label_smoothing != 0) put(t, " smoothing %g", o->label_smoothing);
@@ -196,9 +304,8 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     put_word(t, d->u.bnorm.sync, "sync");
     break;
   case CT_OP_ACT:
-    put_word(t, 1, act_name(d->u.act.kind));
-    if (d->u.act.kind == CT_ACT_LEAKY_RELU || d->u.act.kind == CT_ACT_TANH)
-      put(t, " %g", d->u.act.alpha);
+    put_word(t, 1, ct_act_facts_of(d->u.act.kind)->name);
+    if (ct_act_facts_of(d->u.act.kind)->alpha != CT_ALPHA_NONE) put(t, " %g", d->u.act.alpha);
     break;
   case CT_OP_ATTENTION:
     put(t, " %d heads", d->u.attention.heads);
@@ -231,7 +338,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_LSTM:
   case CT_OP_TOKENS:
   case CT_OP_GRADSTAT:
-  case CT_OP_KINDS:
+  case CT_OP_COUNT:
     break;
   }
 }
@@ -280,7 +387,7 @@ static double forward_flops(const ct_op_desc_t *d)
   case CT_OP_LNORM:
     return 7 * x;
   case CT_OP_ACT:
-    return d->u.act.kind == CT_ACT_LEAKY_RELU || d->u.act.kind == CT_ACT_RELU6 ? x : 4 * x;
+    return ct_act_facts_of(d->u.act.kind)->flops * x;
   case CT_OP_TOKENS:
     return y;
   case CT_OP_BNORM:
@@ -304,7 +411,7 @@ static double forward_flops(const ct_op_desc_t *d)
   case CT_OP_CONCAT:
   case CT_OP_SELECT:
   case CT_OP_REORDER:
-  case CT_OP_KINDS:
+  case CT_OP_COUNT:
     break;
   }
   return 0;

@@ -9,7 +9,6 @@
 #include "base/ct_err.h"
 #include <math.h>
 #include <omp.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct attention_op {
@@ -153,16 +152,6 @@ out:
   return rc;
 }
 
-static int attention_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  int heads = d->u.attention.heads;
-  (void)dev;
-  if (d->x.ndim == 3 && ct_shape_same(&d->x, &d->y) && heads > 0 && d->x.dim[2] % heads == 0)
-    return 1;
-  snprintf(why, 128, "an attention op takes and gives N x T x D, and its heads divide D");
-  return 0;
-}
-
 static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   attention_op_t *k = (attention_op_t *)op;
@@ -176,19 +165,14 @@ static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   k->wide = k->d / k->heads;
   k->scale = 1 / sqrtf((float)k->wide);
   int64_t tokens = k->n * k->t * k->d, scores = op->dev->threads * k->t * k->t;
-  for (int i = 0; i < 4; i++)
-    info->param_bytes[i] = (size_t)((i < 2 ? 3 : 1) * k->d * (i % 2 ? 1 : k->d)) * sizeof(float);
   if (goes_back(d)) {
     info->saved = (size_t)(4 * tokens) * sizeof(float);
     scores *= 2;
   }
   info->scratch = (size_t)(4 * tokens + scores) * sizeof(float);
-  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
   info->algorithm = "products, softmax by hand";
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__attention = {.size = sizeof(attention_op_t),
-                                       .supports = attention_supports,
-                                       .prepare = attention_prepare,
-                                       .run = attention_run};
+const cpu__op_kind_t cpu__attention = {
+    .size = sizeof(attention_op_t), .prepare = attention_prepare, .run = attention_run};

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const cpu__op_kind_t *const kinds[CT_OP_KINDS] = {
+static const cpu__op_kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_CONV] = &cpu__conv,           [CT_OP_LINEAR] = &cpu__linear,
     [CT_OP_BNORM] = &cpu__bnorm,         [CT_OP_RELU] = &cpu__relu,
     [CT_OP_POOL] = &cpu__pool,           [CT_OP_ADD] = &cpu__add,
@@ -26,7 +26,6 @@ static const cpu__op_kind_t *const kinds[CT_OP_KINDS] = {
 /* Windows over images with sizes of their own have faster loops than others. */
 static const cpu__op_kind_t *kind_of(const ct_op_desc_t *d)
 {
-  if ((unsigned)d->kind >= CT_OP_KINDS) return NULL;
   if (d->kind == CT_OP_POOL && (d->x.ndim == 5 || d->u.pool.adaptive)) return &cpu__pool3;
   return kinds[d->kind];
 }
@@ -212,13 +211,17 @@ static int types_fit(const ct_op_desc_t *d, char why[128])
 
 static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
-  why[0] = 0;
+  if (!ct_op_check(d, why)) return 0;
   const cpu__op_kind_t *kind = kind_of(d);
   if (!kind) {
     snprintf(why, 128, "the CPU backend has no '%s' op", ct_op_name(d->kind));
     return 0;
   }
   if (!types_fit(d, why)) return 0;
+  if (kind->plain && d->x.layout != CT_PLAIN) {
+    snprintf(why, 128, "the CPU backend does this in the plain layout only");
+    return 0;
+  }
   return kind->supports ? kind->supports(dev, d, why) : 1;
 }
 
@@ -232,7 +235,8 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   use_threads(dev);
   const cpu__op_kind_t *kind = kind_for(dev, d);
-  return kind->wants ? kind->wants(dev, d) : d->x.layout;
+  if (kind->wants) return kind->wants(dev, d);
+  return kind->plain ? CT_PLAIN : d->x.layout;
 }
 
 void cpu__op_free(ct_op_t *op)
@@ -248,7 +252,7 @@ int cpu__op_new(const cpu__op_kind_t *kind, ct_dev_t *dev, const ct_op_desc_t *d
   int rc = CT_OK;
   ct_op_t *op = NULL;
   *out = NULL;
-  *info = (ct_op_info_t){.y_layout = d->x.layout, .algorithm = "by hand"};
+  *info = ct_op_info_of(d, "by hand");
   if (like && like->kind != kind)
     CT_FAIL(CT_ERR_ARG, "a %s op cannot take over the parameter layout of a %s op",
             ct_op_name(d->kind), ct_op_name(like->desc.kind));
@@ -256,7 +260,7 @@ int cpu__op_new(const cpu__op_kind_t *kind, ct_dev_t *dev, const ct_op_desc_t *d
   op->kind = kind;
   op->dev = dev;
   op->desc = *d;
-  CT_TRY(kind->prepare(op, like, info));
+  if (kind->prepare) CT_TRY(kind->prepare(op, like, info));
   op->desc.y.layout = info->y_layout;
   memcpy(op->param_bytes, info->param_bytes, sizeof op->param_bytes);
   *out = op;
@@ -270,9 +274,10 @@ static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like,
                       ct_op_info_t *info)
 {
   int rc = CT_OK;
-  char why[128];
+  char why[128], text[160];
   *out = NULL;
-  if (!op_supports(dev, d, why)) CT_FAIL(CT_ERR_UNSUP, "%s", why);
+  if (!op_supports(dev, d, why))
+    CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
   use_threads(dev);
   CT_TRY(cpu__op_new(kind_for(dev, d), dev, d, like, out, info));
 out:
@@ -282,9 +287,8 @@ out:
 static int op_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 {
   (void)q;
-  if (args->pass & ~op->desc.passes)
-    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a %s op was not prepared for pass %d",
-                      ct_op_name(op->desc.kind), args->pass);
+  int rc = ct_op_check_pass(&op->desc, args->pass);
+  if (rc != CT_OK) return rc;
   use_threads(op->dev);
   return op->kind->run(op, args);
 }

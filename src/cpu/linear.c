@@ -3,18 +3,6 @@
 #include "cpu/kinds.h"
 #include "cpu/onednn/product.h"
 #include "base/ct_err.h"
-#include <stdio.h>
-
-static int linear_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  int fits = d->x.ndim >= 2 && d->y.ndim == d->x.ndim && d->x.layout == CT_PLAIN;
-  for (int i = 0; i < d->x.ndim - 1; i++)
-    fits &= d->x.dim[i] == d->y.dim[i];
-  if (!fits)
-    snprintf(why, 128, "a linear op takes N x ... x in and gives N x ... x out, both plain");
-  return fits;
-}
 
 static ct_layout_t linear_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
@@ -80,8 +68,8 @@ out:
 
 const cpu__op_kind_t cpu__linear = {
     .size = sizeof(cpu__product_op_t),
-    .supports = linear_supports,
     .bf16 = 1,
+    .plain = 1,
     .stores = linear_stores,
     .wants = linear_wants,
     .prepare = linear_prepare,

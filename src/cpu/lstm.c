@@ -8,7 +8,6 @@
 #include "cpu/onednn/gemm.h"
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
-#include <stdio.h>
 #include <string.h>
 
 typedef struct lstm_op {
@@ -176,15 +175,6 @@ out:
   return rc;
 }
 
-static int lstm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->x.ndim == 3 && d->y.ndim == 3 && d->x.dim[0] == d->y.dim[0] && d->x.dim[1] == d->y.dim[1])
-    return 1;
-  snprintf(why, 128, "an lstm op takes N x T x F and gives N x T x H");
-  return 0;
-}
-
 static int lstm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   lstm_op_t *k = (lstm_op_t *)op;
@@ -196,19 +186,15 @@ static int lstm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->f = d->x.dim[2];
   k->h = d->y.dim[2];
   int64_t cells = k->n * k->t * k->h, gates = 4 * k->h;
-  info->param_bytes[0] = (size_t)(gates * k->f) * sizeof(float);
-  info->param_bytes[1] = (size_t)(gates * k->h) * sizeof(float);
-  info->param_bytes[2] = info->param_bytes[3] = (size_t)gates * sizeof(float);
   info->scratch = (size_t)(gates + 5 * cells) * sizeof(float);
   if (goes_back(d)) {
     int64_t forth = gates, back = 5 * cells + 2 * k->n * k->h;
     info->saved = (size_t)(5 * cells) * sizeof(float);
     info->scratch = (size_t)(forth > back ? forth : back) * sizeof(float);
-    info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X | CT_USES_Y : 0;
   }
   info->algorithm = "products, gates by hand";
   return CT_OK;
 }
 
 const cpu__op_kind_t cpu__lstm = {
-    .size = sizeof(lstm_op_t), .supports = lstm_supports, .prepare = lstm_prepare, .run = lstm_run};
+    .size = sizeof(lstm_op_t), .prepare = lstm_prepare, .run = lstm_run};

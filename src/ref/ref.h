@@ -31,9 +31,7 @@ struct ct_op {
 
 /** One kind of op. */
 typedef struct ct__ref_kind {
-  /** NULL if the descriptor can be computed, else what is wrong with it. */
-  const char *(*check)(const ct_op_desc_t *d);
-  /** Fills in what differs from "nothing needed, nothing allowed, plain layout". */
+  /** Fills in what differs from ct_op_info_of(); NULL: nothing. */
   void (*needs)(const ct_op_desc_t *d, ct_op_info_t *info);
   int (*run)(const ct_op_desc_t *d, const ct_op_args_t *a);
 } ct__ref_kind_t;

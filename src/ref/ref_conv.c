@@ -253,38 +253,15 @@ static int conv_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *conv_check(const ct_op_desc_t *d)
-{
-  int groups = d->u.conv.groups;
-
-  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
-    return "a convolution takes N x C x H x W or N x C x D x H x W";
-  if (d->x.dim[0] != d->y.dim[0]) return "input and output differ in batch size";
-  if (groups < 1 || d->x.dim[1] % groups || d->y.dim[1] % groups)
-    return "the channels are not a multiple of the groups";
-  for (int i = 0; i < d->x.ndim - 2; i++) {
-    int kernel = d->u.conv.kernel[i], stride = d->u.conv.stride[i];
-    int pad = d->u.conv.pad[i], dilate = d->u.conv.dilate[i];
-    if (kernel < 1 || stride < 1 || pad < 0 || dilate < 1)
-      return "kernel, stride and dilation must be at least 1, padding at least 0";
-    if (d->y.dim[2 + i] != ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, dilate))
-      return "the output's size is not what the window gives";
-  }
-  return NULL;
-}
-
 static void conv_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   geometry_t g = geometry(d);
   int64_t plane = g.in_plane > g.out_plane ? g.in_plane : g.out_plane;
 
   info->scratch = (size_t)plane * sizeof(double);
-  info->param_bytes[0] = (size_t)(g.groups * g.oc * g.ic * g.taps) * sizeof(float);
-  info->param_bytes[1] = d->u.conv.bias ? (size_t)(g.groups * g.oc) * sizeof(float) : 0;
-  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
 }
 
-const ct__ref_kind_t ct__ref_conv = {conv_check, conv_needs, conv_run};
+const ct__ref_kind_t ct__ref_conv = {conv_needs, conv_run};
 
 /* ---- linear: over the last dim, whose elements of x and y make a row each ---- */
 
@@ -369,20 +346,4 @@ static int linear_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *linear_check(const ct_op_desc_t *d)
-{
-  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "a linear layer takes N x ... x features";
-  for (int i = 0; i < d->x.ndim - 1; i++) {
-    if (d->x.dim[i] != d->y.dim[i]) return "input and output differ before the last dimension";
-  }
-  return NULL;
-}
-
-static void linear_needs(const ct_op_desc_t *d, ct_op_info_t *info)
-{
-  info->param_bytes[0] = (size_t)(width(&d->x) * width(&d->y)) * sizeof(float);
-  info->param_bytes[1] = d->u.linear.bias ? (size_t)width(&d->y) * sizeof(float) : 0;
-  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
-}
-
-const ct__ref_kind_t ct__ref_linear = {linear_check, linear_needs, linear_run};
+const ct__ref_kind_t ct__ref_linear = {NULL, linear_run};

@@ -177,27 +177,15 @@ static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *check(const ct_op_desc_t *d)
-{
-  if (d->x.ndim != 3 || d->y.ndim != 3) return "an LSTM takes N x T x F and gives N x T x H";
-  if (d->x.dim[0] != d->y.dim[0] || d->x.dim[1] != d->y.dim[1])
-    return "input and output differ in batch size or steps";
-  return NULL;
-}
-
 static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  int64_t f = d->x.dim[2], h = d->y.dim[2], steps = d->x.dim[0] * d->x.dim[1];
+  int64_t h = d->y.dim[2], steps = d->x.dim[0] * d->x.dim[1];
   size_t kept = (size_t)(steps * PARTS * h) * sizeof(double);
 
-  info->param_bytes[0] = (size_t)(4 * h * f) * sizeof(float);
-  info->param_bytes[1] = (size_t)(4 * h * h) * sizeof(float);
-  info->param_bytes[2] = info->param_bytes[3] = (size_t)(4 * h) * sizeof(float);
   info->scratch = kept;
   if (!goes_back(d)) return;
   info->saved = kept;
   info->scratch = (size_t)((4 * steps + 2) * h) * sizeof(double);
-  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X | CT_USES_Y : 0;
 }
 
-const ct__ref_kind_t ct__ref_lstm = {check, needs, run};
+const ct__ref_kind_t ct__ref_lstm = {needs, run};

@@ -218,24 +218,10 @@ static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *check(const ct_op_desc_t *d)
-{
-  if (d->x.ndim < 2) return "batch normalisation takes N x C x ...";
-  if (!ct_shape_same(&d->x, &d->y)) return "input and output differ in shape";
-  if (!(d->u.bnorm.eps >= 0)) return "eps is negative";
-  if (d->u.bnorm.sync && !d->training) return "statistics of many ranks are of training only";
-  return NULL;
-}
-
 static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  int back = goes_back(d);
-
-  info->param_bytes[0] = info->param_bytes[1] = (size_t)d->x.dim[1] * sizeof(float);
   if (keeps_statistics(d)) info->saved = (size_t)d->x.dim[1] * 3 * sizeof(double);
-  if (back && (d->training || (d->passes & CT_BWD_PARAM))) info->bwd_uses |= CT_USES_X;
-  if (back && d->u.bnorm.relu) info->bwd_uses |= CT_USES_Y;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_bnorm = {check, needs, run};
+const ct__ref_kind_t ct__ref_bnorm = {needs, run};

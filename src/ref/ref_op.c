@@ -6,7 +6,7 @@
 #include "base/ct_mem.h"
 #include "ref/ref.h"
 
-static const ct__ref_kind_t *const kinds[CT_OP_KINDS] = {
+static const ct__ref_kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_CONV] = &ct__ref_conv,           [CT_OP_LINEAR] = &ct__ref_linear,
     [CT_OP_BNORM] = &ct__ref_bnorm,         [CT_OP_RELU] = &ct__ref_relu,
     [CT_OP_POOL] = &ct__ref_pool,           [CT_OP_ADD] = &ct__ref_add,
@@ -18,27 +18,6 @@ static const ct__ref_kind_t *const kinds[CT_OP_KINDS] = {
     [CT_OP_SELECT] = &ct__ref_select,       [CT_OP_ACT] = &ct__ref_act,
     [CT_OP_CONCAT] = &ct__ref_concat,
 };
-
-/* An empty batch is fine: a rank may have no samples in the last step of an epoch. */
-static int is_proper(const ct_shape_t *s)
-{
-  if (s->ndim < 1 || s->ndim > CT_MAX_DIMS || s->dim[0] < 0) return 0;
-  for (int i = 1; i < s->ndim; i++) {
-    if (s->dim[i] < 1) return 0;
-  }
-  return 1;
-}
-
-/* Ops of the optimizer have no output shape. */
-static int is_flat(ct_op_kind_t kind)
-{
-  return kind == CT_OP_GRADSTAT || kind == CT_OP_MEASURE || kind == CT_OP_UPDATE;
-}
-
-static int is_low(ct_dtype_t t)
-{
-  return t == CT_BF16 || t == CT_F16;
-}
 
 /* Those whose sums want all digits do not. */
 static int computes_low(ct_op_kind_t kind)
@@ -60,41 +39,18 @@ static int computes_low(ct_op_kind_t kind)
   }
 }
 
-/* Only a cast has two types. */
-static const char *check_dtypes(const ct_op_desc_t *d)
-{
-  ct_dtype_t x = d->x.dtype, y = is_flat(d->kind) ? x : d->y.dtype;
-
-  if (x == CT_U8 && d->kind == CT_OP_REORDER && d->passes == CT_FWD) x = CT_F32;
-  if ((x != CT_F32 && !is_low(x)) || (y != CT_F32 && !is_low(y)))
-    return "the reference backend computes with float32, bfloat16 and float16 only";
-  if (x != y && d->kind != CT_OP_REORDER) return "input and output differ in type";
-  if (is_low(x) && !computes_low(d->kind)) return "the reference backend does this in float32 only";
-  return NULL;
-}
-
-static const char *check(const ct_op_desc_t *d)
-{
-  const char *reason;
-
-  if ((unsigned)d->kind >= CT_OP_KINDS || !kinds[d->kind])
-    return "the reference backend has no such op";
-  if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM | CT_FWD_STATS | CT_BWD_STATS))
-    return "unknown pass";
-  if (!is_proper(&d->x) || (!is_flat(d->kind) && !is_proper(&d->y)))
-    return "a shape has an empty or missing dimension";
-  reason = check_dtypes(d);
-  if (reason) return reason;
-  if (d->x.layout != CT_PLAIN && d->kind != CT_OP_REORDER)
-    return "the reference backend works on the plain layout only";
-  return kinds[d->kind]->check(d);
-}
-
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
+  const char *reason = NULL;
+
   (void)dev;
-  const char *reason = check(d);
-  snprintf(why, 128, "%s", reason ? reason : "");
+  if (!ct_op_check(d, why)) return 0;
+  if (!kinds[d->kind]) reason = "the reference backend has no such op";
+  if ((d->x.dtype == CT_BF16 || d->x.dtype == CT_F16) && !computes_low(d->kind))
+    reason = "the reference backend does this in float32 only";
+  if (d->x.layout != CT_PLAIN && d->kind != CT_OP_REORDER)
+    reason = "the reference backend works on the plain layout only";
+  if (reason) snprintf(why, 128, "%s", reason);
   return reason == NULL;
 }
 
@@ -109,18 +65,16 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
 {
   int rc = CT_OK;
   ct_op_t *op = NULL;
-  char text[160];
-  const char *reason = check(d);
+  char text[160], why[128];
 
-  (void)dev;
   *out = NULL;
-  if (reason) CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), reason);
+  if (!supports(dev, d, why))
+    CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
   op = ct_mem_alloc(sizeof *op, "reference op");
   if (!op) return CT_ERR_NOMEM;
   memcpy(&op->desc, d, sizeof *d);
-  op->info.y_layout = d->kind == CT_OP_REORDER ? d->y.layout : CT_PLAIN;
-  op->info.algorithm = "reference";
-  kinds[d->kind]->needs(d, &op->info);
+  op->info = ct_op_info_of(d, "reference");
+  if (kinds[d->kind]->needs) kinds[d->kind]->needs(d, &op->info);
   op->info.param_layout = ct_hash_text("plain", 0);
   for (int i = 0; i < CT_OP_PARAMS; i++) {
     if (like && like->info.param_bytes[i] != op->info.param_bytes[i])

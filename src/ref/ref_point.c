@@ -5,16 +5,6 @@
 
 #include "backend/ct_dropout.h"
 
-static const char *check_same(const ct_op_desc_t *d)
-{
-  return ct_shape_same(&d->x, &d->y) ? NULL : "input and output differ in shape";
-}
-
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & CT_BWD_DATA) != 0;
-}
-
 /* dx = dy + dy2, and with y only where y was not cut off; what the ReLU and the addition share. */
 static void masked_sum(const ct_op_desc_t *d, const ct_op_args_t *a, const void *y)
 {
@@ -25,6 +15,12 @@ static void masked_sum(const ct_op_desc_t *d, const ct_op_args_t *a, const void 
     if (a->dy2) g += ct__ref_get(t, a->dy2, i);
     ct__ref_set(t, a->dx, i, y && ct__ref_get(t, y, i) <= 0 ? 0 : g);
   }
+}
+
+static void both_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  (void)d;
+  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
 }
 
 /* ---- ReLU ---- */
@@ -39,13 +35,7 @@ static int relu_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static void relu_needs(const ct_op_desc_t *d, ct_op_info_t *info)
-{
-  info->bwd_uses = goes_back(d) ? CT_USES_Y : 0;
-  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
-}
-
-const ct__ref_kind_t ct__ref_relu = {check_same, relu_needs, relu_run};
+const ct__ref_kind_t ct__ref_relu = {both_needs, relu_run};
 
 /* ---- addition ---- */
 
@@ -61,13 +51,7 @@ static int add_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static void add_needs(const ct_op_desc_t *d, ct_op_info_t *info)
-{
-  info->bwd_uses = goes_back(d) && d->u.add.relu ? CT_USES_Y : 0;
-  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
-}
-
-const ct__ref_kind_t ct__ref_add = {check_same, add_needs, add_run};
+const ct__ref_kind_t ct__ref_add = {both_needs, add_run};
 
 /* ---- dropout ---- */
 
@@ -101,19 +85,13 @@ static int dropout_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *dropout_check(const ct_op_desc_t *d)
-{
-  if (!(d->u.dropout.p >= 0 && d->u.dropout.p <= 1)) return "p is not in 0 to 1";
-  return check_same(d);
-}
-
 static void dropout_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   (void)d;
   info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_dropout = {dropout_check, dropout_needs, dropout_run};
+const ct__ref_kind_t ct__ref_dropout = {dropout_needs, dropout_run};
 
 /* ---- reorder ---- */
 
@@ -170,17 +148,10 @@ static int reorder_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *reorder_check(const ct_op_desc_t *d)
-{
-  if (ct_shape_count(&d->x) != ct_shape_count(&d->y))
-    return "input and output differ in their number of elements";
-  return d->x.dim[0] == d->y.dim[0] ? NULL : "input and output differ in batch size";
-}
-
 static void reorder_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   info->inplace_fwd = info->inplace_bwd =
       d->x.layout == CT_PLAIN && d->y.layout == CT_PLAIN && d->x.dtype == d->y.dtype;
 }
 
-const ct__ref_kind_t ct__ref_reorder = {reorder_check, reorder_needs, reorder_run};
+const ct__ref_kind_t ct__ref_reorder = {reorder_needs, reorder_run};

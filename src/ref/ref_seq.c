@@ -100,23 +100,13 @@ static int lnorm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *lnorm_check(const ct_op_desc_t *d)
-{
-  if (d->x.ndim < 2) return "layer normalisation takes N x ... x features";
-  if (!ct_shape_same(&d->x, &d->y)) return "input and output differ in shape";
-  return d->u.lnorm.eps >= 0 ? NULL : "eps is negative";
-}
-
 static void lnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  info->param_bytes[0] = info->param_bytes[1] = (size_t)width(d) * sizeof(float);
   info->inplace_fwd = info->inplace_bwd = 1;
-  if (!goes_back(d)) return;
-  info->bwd_uses = CT_USES_X;
-  info->scratch = (size_t)(2 * width(d)) * sizeof(double);
+  if (goes_back(d)) info->scratch = (size_t)(2 * width(d)) * sizeof(double);
 }
 
-const ct__ref_kind_t ct__ref_lnorm = {lnorm_check, lnorm_needs, lnorm_run};
+const ct__ref_kind_t ct__ref_lnorm = {lnorm_needs, lnorm_run};
 
 /* ---- tokens: the patches' features behind a class token, plus positions (Dosovitskiy et al., 2020) ---- */
 
@@ -174,22 +164,7 @@ static int tokens_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *tokens_check(const ct_op_desc_t *d)
-{
-  if (d->x.ndim != 4 || d->y.ndim != 3) return "tokens are made from N x D x H x W";
-  if (d->y.dim[0] != d->x.dim[0] || d->y.dim[1] != 1 + d->x.dim[2] * d->x.dim[3] ||
-      d->y.dim[2] != d->x.dim[1])
-    return "the output is not N x (1 + H W) x D";
-  return NULL;
-}
-
-static void tokens_needs(const ct_op_desc_t *d, ct_op_info_t *info)
-{
-  info->param_bytes[0] = (size_t)d->y.dim[2] * sizeof(float);
-  info->param_bytes[1] = (size_t)ct_shape_sample(&d->y) * sizeof(float);
-}
-
-const ct__ref_kind_t ct__ref_tokens = {tokens_check, tokens_needs, tokens_run};
+const ct__ref_kind_t ct__ref_tokens = {NULL, tokens_run};
 
 /* ---- select ---- */
 
@@ -208,20 +183,4 @@ static int select_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *select_check(const ct_op_desc_t *d)
-{
-  int64_t index = d->u.select.index;
-
-  if (d->x.ndim != 3 || d->y.ndim != 2) return "select takes N x T x D and gives N x D";
-  if (d->x.dim[0] != d->y.dim[0] || d->x.dim[2] != d->y.dim[1])
-    return "input and output differ in batch size or features";
-  return index >= -1 && index < d->x.dim[1] ? NULL : "the sequence has no such place";
-}
-
-static void select_needs(const ct_op_desc_t *d, ct_op_info_t *info)
-{
-  (void)d;
-  (void)info;
-}
-
-const ct__ref_kind_t ct__ref_select = {select_check, select_needs, select_run};
+const ct__ref_kind_t ct__ref_select = {NULL, select_run};

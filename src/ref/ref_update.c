@@ -3,17 +3,6 @@
 
 #include "backend/ct_update.h"
 
-static void flat_needs(const ct_op_desc_t *d, ct_op_info_t *info)
-{
-  (void)d;
-  (void)info;
-}
-
-static const char *flat_check(const ct_op_desc_t *d)
-{
-  return d->passes == CT_FWD ? NULL : "it has no backward pass";
-}
-
 /* ---- gradient statistics ---- */
 
 static int gradstat_run(const ct_op_desc_t *d, const ct_op_args_t *a)
@@ -29,20 +18,9 @@ static int gradstat_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static const char *gradstat_check(const ct_op_desc_t *d)
-{
-  return d->u.gradstat.p > 0 ? flat_check(d) : "the norm's p is not above 0";
-}
-
-const ct__ref_kind_t ct__ref_gradstat = {gradstat_check, flat_needs, gradstat_run};
+const ct__ref_kind_t ct__ref_gradstat = {NULL, gradstat_run};
 
 /* ---- rules ---- */
-
-static const char *rule_check(const ct_op_desc_t *d)
-{
-  if (d->u.update.rule < 0 || d->u.update.rule >= CT_RULE_COUNT) return "unknown optimizer rule";
-  return flat_check(d);
-}
 
 /* Where a state of weight i is; one that is not there is not looked at. */
 static float *state_at(const ct_op_args_t *a, int state, int64_t i)
@@ -76,7 +54,7 @@ static int measure_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_measure = {rule_check, flat_needs, measure_run};
+const ct__ref_kind_t ct__ref_measure = {NULL, measure_run};
 
 static int update_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
@@ -103,4 +81,4 @@ static int update_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_update = {rule_check, flat_needs, update_run};
+const ct__ref_kind_t ct__ref_update = {NULL, update_run};

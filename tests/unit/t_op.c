@@ -89,8 +89,8 @@ static void text_names_everything(void)
   ct_op_desc_init(&d, CT_OP_UPDATE, &flat, &flat);
   CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "update 2x256 sgd");
   CT_ASSERT_TEXT(ct_op_text(&d, buf, 10), "update 2x");
-  CT_ASSERT_TEXT(ct_op_name(CT_OP_KINDS), "unknown");
-  for (int k = 0; k < CT_OP_KINDS; k++) {
+  CT_ASSERT_TEXT(ct_op_name(CT_OP_COUNT), "unknown");
+  for (int k = 0; k < CT_OP_COUNT; k++) {
     CU_ASSERT(strcmp(ct_op_name((ct_op_kind_t)k), "unknown") != 0);
   }
 }

@@ -17,7 +17,6 @@
 #include "cpu/conv/few_channels.h"
 #include "base/ct_err.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct layouts {
@@ -234,26 +233,6 @@ static double total(const search_t *s, layouts_t outer)
 
 /* ---- the op ---------------------------------------------------------------------------------- */
 
-static int conv_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  const char *wrong = NULL;
-  int g = d->u.conv.groups;
-  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
-    wrong = "a convolution takes N x C x H x W or N x C x D x H x W";
-  else if (d->x.dim[0] != d->y.dim[0])
-    wrong = "a convolution keeps the batch size";
-  else if (g < 1 || d->x.dim[1] % g || d->y.dim[1] % g)
-    wrong = "the groups of a convolution divide its channels";
-  for (int i = 0; i < d->x.ndim - 2 && !wrong; i++)
-    if (d->y.dim[2 + i] != ct_op_window_out(d->x.dim[2 + i], d->u.conv.kernel[i],
-                                            d->u.conv.stride[i], d->u.conv.pad[i],
-                                            d->u.conv.dilate[i]))
-      wrong = "the output of a convolution has another size";
-  if (wrong) snprintf(why, 128, "%s", wrong);
-  return !wrong;
-}
-
 /* The y layout that is best with this x, and what that costs. */
 static layouts_t best_layouts(const search_t *s, ct_layout_t x, double *least)
 {
@@ -428,7 +407,6 @@ static int conv_run(ct_op_t *head, const ct_op_args_t *a)
 
 const cpu__op_kind_t cpu__conv = {
     .size = sizeof(conv_t),
-    .supports = conv_supports,
     .bf16 = 1,
     .stores = conv_stores,
     .wants = conv_wants,

@@ -1,6 +1,5 @@
-/* Activations other than ReLU.  Layouts do not matter: the padding is computed along.  Only the sigmoid
- * makes something else of its zeros, so its padding is written as zeros afterwards. */
-#include <stdio.h>
+/* Activations other than ReLU.  Layouts do not matter: the padding is computed along.  Where f(0) is not 0,
+ * as of the sigmoid, the padding is written as zeros afterwards. */
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -17,11 +16,6 @@ static int64_t piece(int64_t count, int64_t first)
 static cpu__act_t function(const ct_op_t *op)
 {
   return (cpu__act_t){op->desc.u.act.kind, (float)op->desc.u.act.alpha};
-}
-
-static int needs_x(const ct_op_desc_t *d)
-{
-  return d->u.act.kind == CT_ACT_GELU || d->u.act.kind == CT_ACT_SILU;
 }
 
 static void clear_padding(const ct_shape_t *s, void *y)
@@ -46,14 +40,14 @@ static void forward(const ct_op_t *op, const ct_op_args_t *a)
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int64_t i = 0; i < count; i += PIECE)
     loops->act(function(op), piece(count, i), cpu__at(a->x, i, t), cpu__at(a->y, i, t));
-  if (op->desc.u.act.kind == CT_ACT_SIGMOID) clear_padding(&op->desc.y, a->y);
+  if (!ct_act_facts_of(op->desc.u.act.kind)->keeps_zero) clear_padding(&op->desc.y, a->y);
 }
 
 static void backward(const ct_op_t *op, const ct_op_args_t *a)
 {
   ct_dtype_t t = op->desc.x.dtype;
   const cpu__loops_t *loops = cpu__loops(op->dev, t);
-  const void *v = needs_x(&op->desc) ? a->x : a->y;
+  const void *v = ct_op_uses(&op->desc) & CT_USES_X ? a->x : a->y;
   int64_t count = ct_shape_padded(&op->desc.x);
 
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
@@ -69,27 +63,13 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  int kind = d->u.act.kind;
-  const char *reason = NULL;
-
-  (void)dev;
-  if (!ct_shape_same(&d->x, &d->y)) reason = "input and output differ in shape";
-  if (kind < CT_ACT_LEAKY_RELU || kind > CT_ACT_SILU) reason = "unknown activation";
-  if (kind == CT_ACT_LEAKY_RELU && !(d->u.act.alpha >= 0)) reason = "the negative slope is below 0";
-  if (kind == CT_ACT_TANH && !(d->u.act.alpha > 0)) reason = "the factor is not above 0";
-  snprintf(why, 128, "%s", reason ? reason : "");
-  return reason == NULL;
-}
-
 static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
+  (void)op;
   (void)like;
-  if (op->desc.passes & CT_BWD_DATA) info->bwd_uses = needs_x(&op->desc) ? CT_USES_X : CT_USES_Y;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
   return CT_OK;
 }
 
 const cpu__op_kind_t cpu__act = {
-    .size = sizeof(ct_op_t), .bf16 = 1, .supports = supports, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = prepare, .run = run};

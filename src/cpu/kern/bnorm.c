@@ -6,7 +6,6 @@
  * the numbers do not depend on the number of threads.  If blocks enough are there, each thread
  * goes all the way with one block after the other: nobody waits, and the second reading of a
  * tile finds it in the cache. */
-#include <stdio.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern/bnorm_stats.h"
@@ -275,19 +274,6 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  const char *reason = NULL;
-
-  (void)dev;
-  if (d->x.ndim < 2) reason = "batch normalisation takes N x C x ...";
-  if (!ct_shape_same(&d->x, &d->y)) reason = "input and output differ in shape";
-  if (!(d->u.bnorm.eps >= 0)) reason = "eps is negative";
-  if (d->u.bnorm.sync && !d->training) reason = "statistics of many ranks are of training only";
-  snprintf(why, 128, "%s", reason ? reason : "");
-  return reason == NULL;
-}
-
 static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   cpu__bnorm_t *k = (cpu__bnorm_t *)op;
@@ -303,15 +289,13 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   } else {
     tile_blocked(k, &v);
   }
-  info->param_bytes[0] = info->param_bytes[1] = (size_t)v.c * sizeof(float);
   info->scratch = (size_t)(k->blocks * (cpu__bn_coefs_size(k) + k->images * cpu__bn_sums_size(k))) *
                   sizeof(float);
   info->saved = cpu__bn_saved_bytes(d);
-  if (back) info->bwd_uses = CT_USES_X;
-  if (back && d->u.bnorm.relu && d->u.bnorm.add) info->bwd_uses |= CT_USES_Y;
+  info->bwd_uses = back ? CT_USES_X | (d->u.bnorm.relu && d->u.bnorm.add ? CT_USES_Y : 0) : 0;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
   return CT_OK;
 }
 
 const cpu__op_kind_t cpu__bnorm = {
-    .size = sizeof(cpu__bnorm_t), .bf16 = 1, .supports = supports, .prepare = prepare, .run = run};
+    .size = sizeof(cpu__bnorm_t), .bf16 = 1, .prepare = prepare, .run = run};

@@ -67,16 +67,10 @@ static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
-  const char *reason = NULL;
-
   (void)dev;
-  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) reason = "input and output differ in dimensions";
-  if (d->x.dim[1] >= d->y.dim[1]) reason = "there is no room for the second input";
-  for (int i = 0; i < d->x.ndim; i++)
-    if (i != 1 && d->x.dim[i] != d->y.dim[i]) reason = "only the channels may grow";
-  if (!fits(&d->x)) reason = "the first input does not fill its last block of channels";
-  snprintf(why, 128, "%s", reason ? reason : "");
-  return reason == NULL;
+  if (fits(&d->x)) return 1;
+  snprintf(why, 128, "the first input does not fill its last block of channels");
+  return 0;
 }
 
 static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)

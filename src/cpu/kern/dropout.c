@@ -1,6 +1,5 @@
 /* Dropout: x * mask / (1 - p), the gradient likewise.  The mask is made anew in each pass
  * (ct_dropout.h). */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -61,17 +60,6 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  const char *reason = NULL;
-
-  (void)dev;
-  if (!ct_shape_same(&d->x, &d->y)) reason = "input and output differ in shape";
-  if (!(d->u.dropout.p >= 0 && d->u.dropout.p <= 1)) reason = "p is not in 0 to 1";
-  snprintf(why, 128, "%s", reason ? reason : "");
-  return reason == NULL;
-}
-
 static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   (void)op;
@@ -81,4 +69,4 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__dropout = {
-    .size = sizeof(ct_op_t), .bf16 = 1, .supports = supports, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = prepare, .run = run};

@@ -1,6 +1,5 @@
 /* Elementwise kernels: ReLU and addition, and the sums of columns that are the gradient of a bias.
  * Layouts do not matter: the padding is computed along, and 0 stays 0. */
-#include <stdio.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
@@ -77,38 +76,16 @@ static int add_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static int same_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
-  (void)dev;
-  if (ct_shape_same(&d->x, &d->y)) return 1;
-  snprintf(why, 128, "input and output differ in shape");
-  return 0;
-}
-
-static int relu_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
-{
+  (void)op;
   (void)like;
-  if (op->desc.passes & CT_BWD_DATA) info->bwd_uses = CT_USES_Y;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
   return CT_OK;
 }
 
-static int add_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
-{
-  (void)like;
-  if ((op->desc.passes & CT_BWD_DATA) && op->desc.u.add.relu) info->bwd_uses = CT_USES_Y;
-  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
-  return CT_OK;
-}
+const cpu__op_kind_t cpu__relu = {
+    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = prepare, .run = relu_run};
 
-const cpu__op_kind_t cpu__relu = {.size = sizeof(ct_op_t),
-                                  .bf16 = 1,
-                                  .supports = same_supports,
-                                  .prepare = relu_prepare,
-                                  .run = relu_run};
-
-const cpu__op_kind_t cpu__add = {.size = sizeof(ct_op_t),
-                                 .bf16 = 1,
-                                 .supports = same_supports,
-                                 .prepare = add_prepare,
-                                 .run = add_run};
+const cpu__op_kind_t cpu__add = {
+    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = prepare, .run = add_run};

@@ -1,7 +1,6 @@
 /* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each row. */
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
-#include <stdio.h>
 #include <string.h>
 
 /* The parameters' gradients are summed over so many groups of rows, then over the groups: a fixed number,
@@ -91,21 +90,6 @@ static int lnorm_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static int lnorm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->x.ndim >= 2 && ct_shape_same(&d->x, &d->y) && d->x.layout == CT_PLAIN) return 1;
-  snprintf(why, 128, "an lnorm op takes and gives N x ... x D, plain");
-  return 0;
-}
-
-static ct_layout_t lnorm_wants(ct_dev_t *dev, const ct_op_desc_t *d)
-{
-  (void)dev;
-  (void)d;
-  return CT_PLAIN;
-}
-
 static int lnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   lnorm_op_t *k = (lnorm_op_t *)op;
@@ -115,17 +99,11 @@ static int lnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->loops = cpu__loops(op->dev, CT_F32);
   k->wide = d->x.dim[d->x.ndim - 1];
   k->rows = ct_shape_count(&d->x) / k->wide;
-  info->param_bytes[0] = info->param_bytes[1] = (size_t)k->wide * sizeof(float);
   info->inplace_fwd = info->inplace_bwd = 1;
   if (d->passes & CT_BWD_PARAM) info->scratch = (size_t)(GROUPS * 2 * k->wide) * sizeof(float);
-  if (!goes_back(d)) return CT_OK;
-  info->saved = (size_t)(2 * k->rows) * sizeof(float);
-  info->bwd_uses = CT_USES_X;
+  if (goes_back(d)) info->saved = (size_t)(2 * k->rows) * sizeof(float);
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__lnorm = {.size = sizeof(lnorm_op_t),
-                                   .supports = lnorm_supports,
-                                   .wants = lnorm_wants,
-                                   .prepare = lnorm_prepare,
-                                   .run = lnorm_run};
+const cpu__op_kind_t cpu__lnorm = {
+    .size = sizeof(lnorm_op_t), .plain = 1, .prepare = lnorm_prepare, .run = lnorm_run};

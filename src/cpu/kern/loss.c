@@ -1,7 +1,6 @@
 /* Losses, as the classes of torch.nn with the sum over samples instead of their mean.  Samples are
  * shared out among the threads; their results are summed in fixed order, whatever the threads. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -257,29 +256,6 @@ out:
   return rc;
 }
 
-static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
-{
-  (void)dev;
-  (void)d;
-  return CT_PLAIN;
-}
-
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  const ct_loss_spec_t *o = &d->u.loss;
-
-  (void)dev;
-  if (o->kind < CT_LOSS_CROSS_ENTROPY || o->kind > CT_LOSS_BCE)
-    snprintf(why, 128, "unknown loss");
-  else if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
-    snprintf(why, 128, "label smoothing is in 0 to 1");
-  else if (d->x.layout != CT_PLAIN || (o->kind == CT_LOSS_CROSS_ENTROPY && d->x.ndim != 2))
-    snprintf(why, 128, "outputs are plain, for cross-entropy N x classes");
-  else
-    return 1;
-  return 0;
-}
-
 static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   loss_t *k = (loss_t *)op;
@@ -294,9 +270,8 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->outputs = ct_shape_sample(&op->desc.x);
   k->is_parallel = ct_shape_count(&op->desc.x) > CPU__PARALLEL_MIN;
   info->scratch = target_bytes(k) + (size_t)op->desc.x.dim[0] * sizeof(result_t);
-  if (op->desc.passes & CT_BWD_DATA) info->bwd_uses = CT_USES_X;
   return CT_OK;
 }
 
 const cpu__op_kind_t cpu__loss = {
-    .size = sizeof(loss_t), .supports = supports, .wants = wants, .prepare = prepare, .run = run};
+    .size = sizeof(loss_t), .plain = 1, .prepare = prepare, .run = run};

@@ -41,12 +41,13 @@ struct ct_op {
 struct cpu__op_kind {
   size_t size; /**< of the kind's own struct: allocated zeroed by the backend, header filled */
   int bf16;    /**< x and y may both be CT_BF16; a cast: one of them */
-  /* as in ct_op_ops_t, types apart; NULL: everything is supported */
+  int plain;   /**< 1: works in the plain layout only, and wants it */
+  /* what is left to refuse: the descriptor is sound, types and `plain` fit; NULL: nothing */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
   /* NULL: the layout that is offered */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);
-  /* fills op and info; info comes with y_layout = layout of x, algorithm "by hand", the rest zero.
-   * like: of the same kind, or NULL.  On failure clear() is called. */
+  /* fills op and info; info comes as ct_op_info_of() with algorithm "by hand".  like: of the same kind, or
+   * NULL.  On failure clear() is called.  NULL: nothing to do */
   int (*prepare)(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
   /* 1: an op of bfloat16 is better done in float32 on copies of its activations (storage.c).  Does
    * not depend on the batch size.  NULL: never */

@@ -1,15 +1,7 @@
 /* Into and out of sequences N x T x D: patches to tokens, and the choice of one place. */
 #include "cpu/kern/op.h"
 #include "base/ct_err.h"
-#include <stdio.h>
 #include <string.h>
-
-static ct_layout_t plain(ct_dev_t *dev, const ct_op_desc_t *d)
-{
-  (void)dev;
-  (void)d;
-  return CT_PLAIN;
-}
 
 /* ---- tokens ---- */
 
@@ -62,29 +54,7 @@ static int tokens_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static int tokens_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->x.ndim == 4 && d->y.ndim == 3 && d->x.layout == CT_PLAIN && d->x.dim[0] == d->y.dim[0] &&
-      d->y.dim[1] == 1 + d->x.dim[2] * d->x.dim[3] && d->y.dim[2] == d->x.dim[1])
-    return 1;
-  snprintf(why, 128, "a tokens op takes N x D x H x W, plain, and gives N x (1 + H W) x D");
-  return 0;
-}
-
-static int tokens_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
-{
-  (void)like;
-  info->param_bytes[0] = (size_t)op->desc.y.dim[2] * sizeof(float);
-  info->param_bytes[1] = (size_t)ct_shape_sample(&op->desc.y) * sizeof(float);
-  return CT_OK;
-}
-
-const cpu__op_kind_t cpu__tokens = {.size = sizeof(ct_op_t),
-                                    .supports = tokens_supports,
-                                    .wants = plain,
-                                    .prepare = tokens_prepare,
-                                    .run = tokens_run};
+const cpu__op_kind_t cpu__tokens = {.size = sizeof(ct_op_t), .plain = 1, .run = tokens_run};
 
 /* ---- select ---- */
 
@@ -104,27 +74,4 @@ static int select_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static int select_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  int64_t index = d->u.select.index;
-  (void)dev;
-  if (d->x.ndim == 3 && d->y.ndim == 2 && d->x.dim[0] == d->y.dim[0] &&
-      d->x.dim[2] == d->y.dim[1] && index >= -1 && index < d->x.dim[1])
-    return 1;
-  snprintf(why, 128, "a select op takes N x T x D and a place in 0 to T - 1 or -1, gives N x D");
-  return 0;
-}
-
-static int select_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
-{
-  (void)op;
-  (void)like;
-  (void)info;
-  return CT_OK;
-}
-
-const cpu__op_kind_t cpu__select = {.size = sizeof(ct_op_t),
-                                    .supports = select_supports,
-                                    .wants = plain,
-                                    .prepare = select_prepare,
-                                    .run = select_run};
+const cpu__op_kind_t cpu__select = {.size = sizeof(ct_op_t), .plain = 1, .run = select_run};

@@ -3,7 +3,6 @@
  * * Sums are made of a range's pieces, whose number depends on the length of the range alone,
  * in their order: the result is the same with any number of threads. */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
@@ -16,30 +15,7 @@ static int pieces_of(int64_t count)
   return n < PIECES ? (int)n : PIECES;
 }
 
-static int flat_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
-{
-  (void)op;
-  (void)like;
-  (void)info;
-  return CT_OK;
-}
-
-static int flat_supports(const ct_op_desc_t *d, char why[128])
-{
-  if (d->passes == CT_FWD) return 1;
-  snprintf(why, 128, "a %s op has no backward pass", ct_op_name(d->kind));
-  return 0;
-}
-
 /* ---- gradient statistics ---- */
-
-static int gradstat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->u.gradstat.p > 0) return flat_supports(d, why);
-  snprintf(why, 128, "the norm's p is not above 0");
-  return 0;
-}
 
 /* One by one, what the vector loop could not make a finite number of. */
 static ct_grad_stat_t count_nonfinite(int64_t count, const float *g, float scale, double p)
@@ -72,20 +48,9 @@ static int gradstat_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__gradstat = {.size = sizeof(ct_op_t),
-                                      .supports = gradstat_supports,
-                                      .prepare = flat_prepare,
-                                      .run = gradstat_run};
+const cpu__op_kind_t cpu__gradstat = {.size = sizeof(ct_op_t), .run = gradstat_run};
 
 /* ---- rules ---- */
-
-static int rule_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  (void)dev;
-  if (d->u.update.rule >= 0 && d->u.update.rule < CT_RULE_COUNT) return flat_supports(d, why);
-  snprintf(why, 128, "unknown optimizer rule");
-  return 0;
-}
 
 /* What the loops need; 0: the step is skipped. */
 static int begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t *u)
@@ -118,10 +83,7 @@ static int measure_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__measure = {.size = sizeof(ct_op_t),
-                                     .supports = rule_supports,
-                                     .prepare = flat_prepare,
-                                     .run = measure_run};
+const cpu__op_kind_t cpu__measure = {.size = sizeof(ct_op_t), .run = measure_run};
 
 static int update_run(ct_op_t *op, const ct_op_args_t *a)
 {
@@ -139,5 +101,4 @@ static int update_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__update = {
-    .size = sizeof(ct_op_t), .supports = rule_supports, .prepare = flat_prepare, .run = update_run};
+const cpu__op_kind_t cpu__update = {.size = sizeof(ct_op_t), .run = update_run};

@@ -52,9 +52,7 @@ void cpu__product_info(const cpu__product_op_t *op, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->head.desc;
   int bias = d->kind == CT_OP_CONV ? d->u.conv.bias : d->u.linear.bias;
   info->param_bytes[0] = cpu__md_bytes(op->md[CPU__W]);
-  info->param_bytes[1] = bias ? (size_t)*cpu__product_outputs(d) * sizeof(float) : 0;
   info->param_layout = ct_hash_int(bias, cpu__md_hash(op->md[CPU__W]));
-  info->bwd_uses = d->passes & CT_BWD_PARAM ? CT_USES_X : 0;
 }
 
 static int run_reorder(cpu__dnnl_t *dnnl, cpu__prim_t *reorder, void *from, void *to, void *scratch)

@@ -1,0 +1,255 @@
+/* What every op descriptor must fulfil, whichever backend computes it.  A backend adds what it cannot do
+ * (types, layouts, sizes), never what is wrong by itself: the same mistake is refused in the same words
+ * everywhere. */
+#include "backend/ct_op.h"
+#include "backend/ct_rules.h"
+
+#include <stdio.h>
+
+/* An empty batch is fine: a rank may have no samples in the last step of an epoch. */
+static int is_proper(const ct_shape_t *s)
+{
+  if (s->ndim < 1 || s->ndim > CT_MAX_DIMS || s->dim[0] < 0) return 0;
+  for (int i = 1; i < s->ndim; i++) {
+    if (s->dim[i] < 1) return 0;
+  }
+  return 1;
+}
+
+/* Ops of the optimizer, over flat ranges. */
+static int is_flat(ct_op_kind_t kind)
+{
+  return kind == CT_OP_GRADSTAT || kind == CT_OP_MEASURE || kind == CT_OP_UPDATE;
+}
+
+static int is_number(ct_dtype_t t)
+{
+  return t == CT_F32 || t == CT_BF16 || t == CT_F16;
+}
+
+/* Only a cast has two types; and UPDATE, which may write the weights in a low one too. */
+static const char *check_types(const ct_op_desc_t *d)
+{
+  ct_dtype_t x = d->x.dtype, y = d->y.dtype;
+
+  if (x == CT_U8 && d->kind == CT_OP_REORDER) {
+    if (d->passes != CT_FWD) return "bytes have no gradient";
+    x = CT_F32;
+  }
+  if (!is_number(x) || !is_number(y)) return "ops are of float32, bfloat16 and float16";
+  if (is_flat(d->kind) && x != CT_F32) return "the optimizer works in float32";
+  if (x != y && d->kind != CT_OP_REORDER && d->kind != CT_OP_UPDATE)
+    return "input and output differ in type";
+  return NULL;
+}
+
+static const char *check_passes(const ct_op_desc_t *d)
+{
+  int stats = CT_FWD_STATS | CT_BWD_STATS;
+
+  if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM | stats)) return "unknown pass";
+  if (d->passes & stats && (d->kind != CT_OP_BNORM || !d->u.bnorm.sync))
+    return "only a batchnorm with sync leaves its statistics";
+  if (is_flat(d->kind) && d->passes != CT_FWD) return "it has no backward pass";
+  return NULL;
+}
+
+static const char *same_shape(const ct_op_desc_t *d)
+{
+  return ct_shape_same(&d->x, &d->y) ? NULL : "input and output differ in shape";
+}
+
+/* 1 if the first \a n dims of input and output agree. */
+static int same_dims(const ct_op_desc_t *d, int n)
+{
+  for (int i = 0; i < n; i++)
+    if (d->x.dim[i] != d->y.dim[i]) return 0;
+  return 1;
+}
+
+static const char *check_conv(const ct_op_desc_t *d)
+{
+  int groups = d->u.conv.groups;
+
+  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
+    return "a convolution takes N x C x H x W or N x C x D x H x W";
+  if (!same_dims(d, 1)) return "input and output differ in batch size";
+  if (groups < 1 || d->x.dim[1] % groups || d->y.dim[1] % groups)
+    return "the channels are not a multiple of the groups";
+  for (int i = 0; i < d->x.ndim - 2; i++) {
+    int kernel = d->u.conv.kernel[i], stride = d->u.conv.stride[i];
+    int pad = d->u.conv.pad[i], dilate = d->u.conv.dilate[i];
+    if (kernel < 1 || stride < 1 || pad < 0 || dilate < 1)
+      return "kernel, stride and dilation must be at least 1, padding at least 0";
+    if (d->y.dim[2 + i] != ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, dilate))
+      return "the output's size is not what the window gives";
+  }
+  return NULL;
+}
+
+static const char *check_linear(const ct_op_desc_t *d)
+{
+  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "a linear layer takes N x ... x features";
+  return same_dims(d, d->x.ndim - 1) ? NULL : "input and output differ before the last dimension";
+}
+
+static const char *check_bnorm(const ct_op_desc_t *d)
+{
+  if (d->x.ndim < 2) return "batch normalisation takes N x C x ...";
+  if (!(d->u.bnorm.eps >= 0)) return "eps is negative";
+  if (d->u.bnorm.sync && !d->training) return "statistics of many ranks are of training only";
+  return same_shape(d);
+}
+
+static const char *check_act(const ct_op_desc_t *d)
+{
+  if ((unsigned)d->u.act.kind >= CT_ACT_COUNT) return "unknown activation";
+  int alpha = ct_act_facts_of(d->u.act.kind)->alpha;
+  if (alpha == CT_ALPHA_SLOPE && !(d->u.act.alpha >= 0)) return "the negative slope is below 0";
+  if (alpha == CT_ALPHA_FACTOR && !(d->u.act.alpha > 0)) return "the factor is not above 0";
+  return same_shape(d);
+}
+
+static const char *check_pool(const ct_op_desc_t *d)
+{
+  int global = d->u.pool.global, sized = !global && !d->u.pool.adaptive;
+
+  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
+    return "pooling takes N x C x H x W or N x C x D x H x W";
+  if (!same_dims(d, 2)) return "input and output differ in batch size or channels";
+  if (d->u.pool.relu && (d->u.pool.average || !sized)) return "only maximum pooling has a ReLU";
+  for (int i = 0; i < d->x.ndim - 2; i++) {
+    int kernel = d->u.pool.kernel[i], stride = d->u.pool.stride[i], pad = d->u.pool.pad[i];
+    int64_t out = global ? 1 : d->y.dim[2 + i];
+    if (sized) {
+      if (kernel < 1 || stride < 1) return "kernel and stride must be at least 1";
+      if (pad < 0 || pad > kernel / 2) return "padding must be 0 to half of the kernel";
+      out = ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, 1);
+    }
+    if (d->y.dim[2 + i] != out) return "the output's size is not what the window gives";
+  }
+  return NULL;
+}
+
+static const char *check_concat(const ct_op_desc_t *d)
+{
+  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "input and output differ in dimensions";
+  if (d->x.dim[1] >= d->y.dim[1]) return "there is no room for the second input";
+  for (int i = 0; i < d->x.ndim; i++)
+    if (i != 1 && d->x.dim[i] != d->y.dim[i]) return "only the channels may grow";
+  return NULL;
+}
+
+static const char *check_lnorm(const ct_op_desc_t *d)
+{
+  if (d->x.ndim < 2) return "layer normalisation takes N x ... x features";
+  return d->u.lnorm.eps >= 0 ? same_shape(d) : "eps is negative";
+}
+
+static const char *check_lstm(const ct_op_desc_t *d)
+{
+  if (d->x.ndim != 3 || d->y.ndim != 3) return "an LSTM takes N x T x F and gives N x T x H";
+  return same_dims(d, 2) ? NULL : "input and output differ in batch size or steps";
+}
+
+static const char *check_attention(const ct_op_desc_t *d)
+{
+  int heads = d->u.attention.heads;
+
+  if (d->x.ndim != 3 || !ct_shape_same(&d->x, &d->y)) return "attention takes and gives N x T x D";
+  return heads >= 1 && d->x.dim[2] % heads == 0 ? NULL
+                                                : "the heads do not divide the last dimension";
+}
+
+static const char *check_tokens(const ct_op_desc_t *d)
+{
+  if (d->x.ndim != 4 || d->y.ndim != 3) return "tokens are made from N x D x H x W";
+  if (!same_dims(d, 1) || d->y.dim[1] != 1 + d->x.dim[2] * d->x.dim[3] ||
+      d->y.dim[2] != d->x.dim[1])
+    return "the output is not N x (1 + H W) x D";
+  return NULL;
+}
+
+static const char *check_select(const ct_op_desc_t *d)
+{
+  int64_t index = d->u.select.index;
+
+  if (d->x.ndim != 3 || d->y.ndim != 2) return "select takes N x T x D and gives N x D";
+  if (!same_dims(d, 1) || d->x.dim[2] != d->y.dim[1])
+    return "input and output differ in batch size or features";
+  return index >= -1 && index < d->x.dim[1] ? NULL : "the sequence has no such place";
+}
+
+static const char *check_reorder(const ct_op_desc_t *d)
+{
+  if (ct_shape_count(&d->x) != ct_shape_count(&d->y))
+    return "input and output differ in their number of elements";
+  return same_dims(d, 1) ? NULL : "input and output differ in batch size";
+}
+
+static const char *check_loss(const ct_op_desc_t *d)
+{
+  const ct_loss_spec_t *o = &d->u.loss;
+
+  if ((unsigned)o->kind >= CT_LOSS_COUNT) return "unknown loss";
+  if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
+    return "label smoothing is not in 0 to 1";
+  return o->kind != CT_LOSS_CROSS_ENTROPY || d->x.ndim == 2 ? NULL : "logits are N x classes";
+}
+
+static const char *check_kind(const ct_op_desc_t *d)
+{
+  switch (d->kind) {
+  case CT_OP_CONV:
+    return check_conv(d);
+  case CT_OP_LINEAR:
+    return check_linear(d);
+  case CT_OP_BNORM:
+    return check_bnorm(d);
+  case CT_OP_RELU:
+  case CT_OP_ADD:
+    return same_shape(d);
+  case CT_OP_ACT:
+    return check_act(d);
+  case CT_OP_POOL:
+    return check_pool(d);
+  case CT_OP_CONCAT:
+    return check_concat(d);
+  case CT_OP_DROPOUT:
+    return d->u.dropout.p >= 0 && d->u.dropout.p <= 1 ? same_shape(d) : "p is not in 0 to 1";
+  case CT_OP_LNORM:
+    return check_lnorm(d);
+  case CT_OP_LSTM:
+    return check_lstm(d);
+  case CT_OP_ATTENTION:
+    return check_attention(d);
+  case CT_OP_TOKENS:
+    return check_tokens(d);
+  case CT_OP_SELECT:
+    return check_select(d);
+  case CT_OP_REORDER:
+    return check_reorder(d);
+  case CT_OP_LOSS:
+    return check_loss(d);
+  case CT_OP_GRADSTAT:
+    return d->u.gradstat.p > 0 ? NULL : "the norm's p is not above 0";
+  case CT_OP_MEASURE:
+  case CT_OP_UPDATE:
+    return (unsigned)d->u.update.rule < CT_RULE_COUNT ? NULL : "unknown optimizer rule";
+  case CT_OP_COUNT:
+    break;
+  }
+  return "there is no such op";
+}
+
+int ct_op_check(const ct_op_desc_t *d, char why[128])
+{
+  const char *reason = check_passes(d);
+
+  if (!reason && (!is_proper(&d->x) || !is_proper(&d->y)))
+    reason = "a shape has an empty or missing dimension";
+  if (!reason) reason = check_types(d);
+  if (!reason) reason = check_kind(d);
+  snprintf(why, 128, "%s", reason ? reason : "");
+  return reason == NULL;
+}
