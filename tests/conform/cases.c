@@ -1,3 +1,6 @@
+/* The ops that every backend is tried with: rows of a table for each kind, chosen where code is
+ * likely to differ: odd sizes, one of everything, strides that leave a rest, groups, padding beyond
+ * the edge.  What only volumes have is in cases_volume.c. */
 #include "tests/conform/cases.h"
 
 #include <string.h>
@@ -484,7 +487,8 @@ static int gradient_others(int i, op_case_t *out)
   return 1;
 }
 
-/* L1 has no derivative where an output is its target: the eight spread values are not near 0 or 1. */
+/* L1 has no derivative where an output is its target: the eight spread values are not near 0 or
+ * 1. */
 int case_loss_gradient(int i, op_case_t *out)
 {
   static const loss_row_t rows[] = {

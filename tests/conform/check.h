@@ -13,15 +13,17 @@ int is_close(const float *a, const float *b, int64_t n, double floor, double tol
              char why[80]);
 
 /** Runs the case in every layout that the backend works in and every way an op may be prepared and
- * run, and compares all results with the reference: in float32, also where the case has a low type. */
+ * run, and compares all results with the reference: in float32, also where the case has a low
+ * type. */
 void check_parity(const op_case_t *c);
-/** A batchnorm's statistics of several ranks: parts of the batch, each with its own op, against one op on
- * the whole of it. */
+/** A batchnorm's statistics of several ranks: parts of the batch, each with its own op, against one
+ * op on the whole of it. */
 void check_sync_bnorm(const op_case_t *c);
-/** A batchnorm that leaves running statistics alone, and one with only one of its two data gradients. */
+/** A batchnorm that leaves running statistics alone, and one with only one of its two data
+ * gradients. */
 void check_bnorm_options(const op_case_t *c);
-/** Parity of all kinds with activations in bfloat16 and float16, where the backend has them; of the many
- * cases in float16 some. */
+/** Parity of all kinds with activations in bfloat16 and float16, where the backend has them; of the
+ * many cases in float16 some. */
 void check_bf16(void);
 void check_f16(void);
 /** Bytes that become numbers, where the backend does that. */

@@ -1,8 +1,9 @@
 /* What every backend must do, whatever it is made of: conform_backend NAME [part of a test's name].
  *
- * Results are compared with those of the reference backend, which is itself held to PyTorch's numbers by
- * tests/unit/t_op.c.  Without a name the reference is tried against itself: that says nothing about its
- * forward numbers, but does about layouts, aliasing and, by central differences, gradients. */
+ * Results are compared with those of the reference backend, which is itself held to PyTorch's
+ * numbers by tests/unit/t_op.c.  Without a name the reference is tried against itself: that says
+ * nothing about its forward numbers, but does about layouts, aliasing and, by central differences,
+ * gradients. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,7 +121,8 @@ static void copies_and_zeros_are_exact(void)
   block_close(&b);
 }
 
-/* A value goes round two queues, each step after a mark of the other; only the last is waited for. */
+/* A value goes round two queues, each step after a mark of the other; only the last is waited
+ * for. */
 static void queues_wait_for_each_other(void)
 {
   enum { ROUNDS = 50, SLOTS = 2 * ROUNDS + 1 };

@@ -1,10 +1,10 @@
 /* Backward passes against central differences.
  *
- * With random r, the function f(inputs) = sum of r y has the gradients that the backward pass gives for
- * dy = r.  The derivative by one input is taken from four values around it (the five-point formula,
- * error of order h^4), which lets h be so large that float32 results do not hurt.  Where a ReLU
- * switches within the four points there is no derivative: outputs that do are found first, and their r
- * is set to 0.  Inputs of maximum pooling are further apart than the steps. */
+ * With random r, the function f(inputs) = sum of r y has the gradients that the backward pass gives
+ * for dy = r.  The derivative by one input is taken from four values around it (the five-point
+ * formula, error of order h^4), which lets h be so large that float32 results do not hurt.  Where a
+ * ReLU switches within the four points there is no derivative: outputs that do are found first, and
+ * their r is set to 0.  Inputs of maximum pooling are further apart than the steps. */
 #include "tests/conform/check.h"
 
 #include <math.h>

@@ -1,3 +1,7 @@
+/* An op on the backend under test and on the reference, from the same numbers: the results must
+ * agree within what the types allow, in every layout the backend works in and every way an op may
+ * be asked for.  What is wrong in both alike is found by gradient.c, and by t_op.c against
+ * PyTorch. */
 #include "tests/conform/check.h"
 
 #include <math.h>
@@ -75,8 +79,9 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
                     const outputs_t *got, const outputs_t *want, const ct_op_info_t *info)
 {
   double tol = tolerance(info);
-  /* bfloat16 has 8 bits, float16 11: an activation is rounded to them, and so may weights be; the slope of
-   * a sigmoid near its ends suffers from the rounding of y; products of products have rounded factors */
+  /* bfloat16 has 8 bits, float16 11: an activation is rounded to them, and so may weights be; the
+   * slope of a sigmoid near its ends suffers from the rounding of y; products of products have
+   * rounded factors */
   double worse = d->kind == CT_OP_ACT ? 4 : is_chain(d) ? 2 : 1;
   double low = d->x.dtype == CT_BF16 ? 5e-3 * worse : d->x.dtype == CT_F16 ? 6e-4 * worse : tol;
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);

@@ -1,5 +1,5 @@
-/* Steps that are started as a whole: what lies between queue->begin() and start() must give the same bits as
- * the same work enqueued as it comes, also where numbers differ from step to step. */
+/* Steps that are started as a whole: what lies between queue->begin() and start() must give the
+ * same bits as the same work enqueued as it comes, also where numbers differ from step to step. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 
 enum { N = 6, K = 10, COUNT = N * K, AREAS = 2 };
 
-/* A model that is nothing but its weights [N, K]: they are dropped out and are the outputs of a loss. */
+/* A model that is nothing but its weights [N, K]: they are dropped out and are the outputs of a
+ * loss. */
 typedef struct little {
   side_t *side;
   ct_op_t *dropout, *loss, *gradstat, *update;

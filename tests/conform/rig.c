@@ -1,3 +1,6 @@
+/* The rig of rig.h: memory of a device with guards behind it, the way of numbers to the op's own
+ * layout and back, and one run of an op.  It looks for what parity does not see: writes past the
+ * end, sums onto old content, memory that was to be left alone. */
 #include "tests/conform/rig.h"
 
 #include <math.h>
@@ -370,7 +373,8 @@ int rig_finish(rig_t *r, const double *sums)
   return run(r, r->done & CT_BWD_STATS ? CT_BWD_DATA : CT_FWD);
 }
 
-/* Gradients in the op's own layout are summed and hashed as they are: their padding must be zero. */
+/* Gradients in the op's own layout are summed and hashed as they are: their padding must be
+ * zero. */
 static int padding_of_dw_is_zero(const rig_t *r, int param, const float *plain)
 {
   int64_t n = (int64_t)(r->info.param_bytes[param] / sizeof(float));

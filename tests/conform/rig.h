@@ -1,9 +1,9 @@
 /** \file rig.h  Holds one op of one backend under test: its memory, its inputs, its results.
  *
- * Host data is always plain float32.  Activations travel to the op's layout and type and back by REORDER
- * ops of the same backend; parameters by pack and unpack.  All device memory is filled with NaN before a run
- * and has a guard behind it, so that a result that was not written, a sum onto old content or a write
- * past the end is seen.  What an op did not ask for points nowhere. */
+ * Host data is always plain float32.  Activations travel to the op's layout and type and back by
+ * REORDER ops of the same backend; parameters by pack and unpack.  All device memory is filled with
+ * NaN before a run and has a guard behind it, so that a result that was not written, a sum onto old
+ * content or a write past the end is seen.  What an op did not ask for points nowhere. */
 #ifndef CONFORM_RIG_H
 #define CONFORM_RIG_H
 #include "backend/ct_backend.h"
@@ -120,7 +120,8 @@ typedef struct rig {
 
 /** The layout that the op would like, when it is offered one. */
 ct_layout_t rig_layout(side_t *s, const ct_op_desc_t *d, ct_layout_t offered);
-/** Prepares the op, to see r->info; CT_OK or the backend's code.  The rig can be closed in any case. */
+/** Prepares the op, to see r->info; CT_OK or the backend's code.  The rig can be closed in any
+ * case. */
 int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how);
 /** The same, and makes the memory to run it. */
 int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how);

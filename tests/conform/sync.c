@@ -1,4 +1,5 @@
-/* Batch normalisation with the statistics of several ranks, played by parts of a batch; and its options. */
+/* Batch normalisation with the statistics of several ranks, played by parts of a batch; and its
+ * options. */
 #include "tests/conform/check.h"
 
 #include <math.h>

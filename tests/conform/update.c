@@ -147,8 +147,8 @@ static int is_kept_beside(const arena_t *m, const arena_t *before)
   return 1;
 }
 
-/* 1 if the copy holds the rounded weights of the range, unless the step was skipped, and the NaN that were there
- * beside it. */
+/* 1 if the copy holds the rounded weights of the range, unless the step was skipped, and the NaN
+ * that were there beside it. */
 static int is_copied(const arena_t *m, int written)
 {
   int64_t first = ahead(m->count);

@@ -1,5 +1,5 @@
-/* The kernels of batch normalisation on shapes that no model has: compared with sums in double, and bit by
- * bit in several orders of threads and blocks. */
+/* The kernels of batch normalisation on shapes that no model has: compared with sums in double, and
+ * bit by bit in several orders of threads and blocks. */
 #include "cuda/kernels/bnorm.h"
 #include "tests/cuda/emu_rig.h"
 
@@ -217,7 +217,8 @@ static void odd_shapes(void)
 
 /* ---- shares ---- */
 
-/* Both directions of ResNet-50's extremes and of small things fill the device as far as there are rows. */
+/* Both directions of ResNet-50's extremes and of small things fill the device as far as there are
+ * rows. */
 static void shares(void)
 {
   const int64_t cases[][2] = {{256 * 112 * 112, 64},

@@ -1,5 +1,6 @@
-/* Which plan a convolution gets, and how it is run, on an invented cuDNN: the layer of cuda/dnn.h is played
- * here, with engines of a script that take their time.  That cuDNN itself makes plans is t_dnn's to see. */
+/* Which plan a convolution gets, and how it is run, on an invented cuDNN: the layer of cuda/dnn.h
+ * is played here, with engines of a script that take their time.  That cuDNN itself makes plans is
+ * t_dnn's to see. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
-/* Convolutions on cuDNN, as far as they can be tried without a GPU: cuDNN makes plans for a device from its
- * properties alone (tests/cuda/deviceprop).  A sample of what the model families need; with CT_DNN_ALL=1 in
- * the environment everything, on every architecture and in every type, which takes a minute or two. */
+/* Convolutions on cuDNN, as far as they can be tried without a GPU: cuDNN makes plans for a device
+ * from its properties alone (tests/cuda/deviceprop).  A sample of what the model families need;
+ * with CT_DNN_ALL=1 in the environment everything, on every architecture and in every type, which
+ * takes a minute or two. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 #include "ref/ct_ref.h"
 #include "tests/harness/ct_test.h"
 
-/* Asked by the address sanitizer: cuDNN leaves memory behind in libraries that it has unloaded, so that they
- * cannot be named to the leak check. */
+/* Asked by the address sanitizer: cuDNN leaves memory behind in libraries that it has unloaded, so
+ * that they cannot be named to the leak check. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

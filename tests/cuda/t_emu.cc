@@ -1,4 +1,5 @@
-/* The emulator of CUDA's device side: elements, sums, launches, and what is found out about pointers. */
+/* The emulator of CUDA's device side: elements, sums, launches, and what is found out about
+ * pointers. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,7 +71,8 @@ static void places(void)
   }
 }
 
-/* Every pattern there and back, and numbers around every pattern, as the reference backend rounds. */
+/* Every pattern there and back, and numbers around every pattern, as the reference backend
+ * rounds. */
 static void low_types(void)
 {
   int wrong = 0;

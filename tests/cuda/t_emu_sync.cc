@@ -1,5 +1,5 @@
-/* The emulator of CUDA's device side: what the threads of a block and of a warp do together.  Kernels that
- * are right give the same in every order; kernels with a mistake each are found. */
+/* The emulator of CUDA's device side: what the threads of a block and of a warp do together.
+ * Kernels that are right give the same in every order; kernels with a mistake each are found. */
 #include "tests/cuda/emu_rig.h"
 
 /* ---- barriers ---- */

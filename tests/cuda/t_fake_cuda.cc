@@ -1,4 +1,5 @@
-/* The fake CUDA runtime: streams, events, memory and errors behave as CUDA's do, and mistakes show. */
+/* The fake CUDA runtime: streams, events, memory and errors behave as CUDA's do, and mistakes
+ * show. */
 #include "tests/cuda/emu_rig.h"
 
 enum { N = 64, SEEDS = 20 };
@@ -164,8 +165,8 @@ static void registered_memory(void)
   close_fake();
 }
 
-/* From pageable memory is copied at once, from pinned memory when its turn comes; to pageable memory before
- * the call returns. */
+/* From pageable memory is copied at once, from pinned memory when its turn comes; to pageable
+ * memory before the call returns. */
 static void copies(void)
 {
   int pageable[N] = {0};

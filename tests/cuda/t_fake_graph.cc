@@ -55,8 +55,8 @@ static void begin_capture(const rig_t *r)
   WELL(cudaStreamBeginCapture(r->main, cudaStreamCaptureModeThreadLocal));
 }
 
-/* x += 1 on the main stream and y += 10 on the side; then x = 2 x + y.  The wait that joins them is left out
- * if asked. */
+/* x += 1 on the main stream and y += 10 on the side; then x = 2 x + y.  The wait that joins them is
+ * left out if asked. */
 static void enqueue_diamond(const rig_t *r, bool joins)
 {
   WELL(cudaEventRecord(r->fork, r->main));

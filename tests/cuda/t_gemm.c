@@ -1,5 +1,5 @@
-/* gemm_lt.c on a fake cuBLASLt that computes column-major problems: what comes out must be what the spec
- * of product.h means, row by row. */
+/* gemm_lt.c on a fake cuBLASLt that computes column-major problems: what comes out must be what the
+ * spec of product.h means, row by row. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

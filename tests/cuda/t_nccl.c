@@ -1,5 +1,5 @@
-/* The communicator over a fake NCCL: repeated steps, and failures, which end all ranks in time with one
- * message.  Waits have CT_TEST_TIMEOUT seconds. */
+/* The communicator over a fake NCCL: repeated steps, and failures, which end all ranks in time with
+ * one message.  Waits have CT_TEST_TIMEOUT seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,8 @@ static const struct {
     {"ncclReduce", 0, "", ": unhandled system error"},
 };
 
-/* All ranks end at about the same time, well before each would by itself have given up all its waits. */
+/* All ranks end at about the same time, well before each would by itself have given up all its
+ * waits. */
 static void failures_end_all_ranks(void)
 {
   char rank_text[96];

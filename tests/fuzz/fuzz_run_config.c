@@ -1,7 +1,7 @@
 /* Fuzz target: any bytes as the configuration of a run.
  *
- * Either they are refused with a message, or the dump of the configuration reads back to the same dump
- * and the same hash, and differs in nothing from itself; and nothing stays allocated. */
+ * Either they are refused with a message, or the dump of the configuration reads back to the same
+ * dump and the same hash, and differs in nothing from itself; and nothing stays allocated. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

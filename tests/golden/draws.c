@@ -1,6 +1,7 @@
-/* What chance decides in a run, for make_runs.py: the order of the samples, and what is mixed into each.
- * draws SEED SAMPLES EPOCHS [TRANSFORMS]: a line "sample partner share top left height width" for each place of
- * each epoch; without a mixup or cutmix in the list of transforms the partner is -1.  Samples are 1 x 8 x 8. */
+/* What chance decides in a run, for make_runs.py: the order of the samples, and what is mixed into
+ * each.  draws SEED SAMPLES EPOCHS [TRANSFORMS]: a line "sample partner share top left height
+ * width" for each place of each epoch; without a mixup or cutmix in the list of transforms the
+ * partner is -1.  Samples are 1 x 8 x 8. */
 #include "base/ct_err.h"
 #include "base/ct_yaml.h"
 #include "data/transforms.h"

@@ -25,7 +25,8 @@ static inline int gold_open(gold_t *g, const char *file)
   return ct_file_read(path, &g->data, &g->bytes);
 }
 
-/** A record's numbers within the data, not aligned, and how many; NULL if there is none of that name. */
+/** A record's numbers within the data, not aligned, and how many; NULL if there is none of that
+ * name. */
 static inline const char *gold_find(const gold_t *g, const char *name, int64_t *count)
 {
   for (char *p = g->data; p < g->data + g->bytes;) {

@@ -8,6 +8,7 @@ Everything is the sum over samples, computed in float64; where PyTorch has a mea
 by the stored weight is checked here.
 """
 import itertools
+import textwrap
 import torch
 import torch.nn.functional as F
 from make_golden import noise
@@ -60,7 +61,9 @@ def points(kind, one_hot, mixed):
 def show(spec, mixed, x, loss, by, abs_error):
     loss.backward()
     print(f"    {{{spec}, {int(mixed)}, {loss.item():.12g}, {float(by):.12g}, {abs_error:.12g},")
-    print("     {" + ", ".join(f"{v:.9g}" for v in x.grad.flatten().tolist()) + "}},")
+    numbers = ", ".join(f"{v:.9g}" for v in x.grad.flatten().tolist())
+    print(textwrap.fill("{" + numbers + "}},", 100, initial_indent=" " * 5, subsequent_indent=" " * 6,
+                        break_on_hyphens=False))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-/* Parity with PyTorch: logits, loss, every gradient, and the losses of some SGD steps, from the same weights
- * and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY [amp | fp16 | freeze NAME]; under mpiexec the global batch is
- * shared among the ranks.  amp, fp16: the losses of 50 steps in mixed precision, against autocast's.
- * freeze: one step, in which a parameter only takes part. */
+/* Parity with PyTorch: logits, loss, every gradient, and the losses of some SGD steps, from the
+ * same weights and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY [amp | fp16 |
+ * freeze NAME]; under mpiexec the global batch is shared among the ranks.  amp, fp16: the losses of
+ * 50 steps in mixed precision, against autocast's.  freeze: one step, in which a parameter only
+ * takes part. */
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
@@ -186,8 +187,8 @@ static double distance(const float *a, const float *b, int64_t n, int64_t stride
   return norm > 0 ? sqrt(diff / norm) : sqrt(diff);
 }
 
-/* The root mean square of the sums of the difference under random signs estimates its norm, over elements
- * that the sample of `grad/` left out too. */
+/* The root mean square of the sums of the difference under random signs estimates its norm, over
+ * elements that the sample of `grad/` left out too. */
 static double projected(const float *g, int64_t count, const float *proj)
 {
   double norm = 0, sum = 0;

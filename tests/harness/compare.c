@@ -1,5 +1,5 @@
-/* A maximum that starts at 0 and takes what is greater loses a NaN, one that takes what is not less keeps
- * it only if it comes last; here it is infinitely far away, which no later number changes. */
+/* A maximum that starts at 0 and takes what is greater loses a NaN, one that takes what is not less
+ * keeps it only if it comes last; here it is infinitely far away, which no later number changes. */
 #include <math.h>
 
 #include "tests/harness/ct_test.h"

@@ -9,9 +9,9 @@
  *       return ct_test_main("arithmetic", tests, argc, argv);
  *     }
  *
- * Each function is one TAP line "ok 1 - arithmetic: adds"; a failed assertion prints `# file:line: text`.
- * With an argument only the tests whose name contains it are run.  In a program linked with test_mpi.c
- * a case is ok only if it is on every rank, and rank 0 alone prints. */
+ * Each function is one TAP line "ok 1 - arithmetic: adds"; a failed assertion prints `# file:line:
+ * text`.  With an argument only the tests whose name contains it are run.  In a program linked with
+ * test_mpi.c a case is ok only if it is on every rank, and rank 0 alone prints. */
 #ifndef CT_TEST_H
 #define CT_TEST_H
 #include <CUnit/CUnit.h>
@@ -37,16 +37,16 @@ int ct_test_main(const char *suite, const ct_test_t *tests, int argc, char **arg
 extern int (*ct_test_combine)(int ok);
 extern int ct_test_prints;
 
-/** Call inside a test: the rest of the program's environment lacks something; the case is reported as
- * "ok N # SKIP reason". */
+/** Call inside a test: the rest of the program's environment lacks something; the case is reported
+ * as "ok N # SKIP reason". */
 void ct_test_skip(const char *reason);
 
 /** A new empty directory under $TMPDIR at each call, removed at the end of the program; static
  * storage. */
 const char *ct_test_dir(void);
 
-/** A stand-in for the environment, "NAME=value NAME=value", and what looks up in it: a value is kept
- * for some calls. */
+/** A stand-in for the environment, "NAME=value NAME=value", and what looks up in it: a value is
+ * kept for some calls. */
 extern const char *ct_test_environment;
 char *ct_test_getenv(const char *name);
 
@@ -62,8 +62,8 @@ char *ct_test_getenv(const char *name);
 /** The call fails with \a code, and the recorded text contains \a word. */
 #define CT_ASSERT_FAILS(call, code, word) \
   ct_test_fails((call), (code), (word), #call, __FILE__, __LINE__)
-/** Arrays of \a n float32 numbers differ by no more than \a tol anywhere, see ct_test_off(); the same in
- * relation to what is wanted, and for doubles. */
+/** Arrays of \a n float32 numbers differ by no more than \a tol anywhere, see ct_test_off(); the
+ * same in relation to what is wanted, and for doubles. */
 #define CT_ASSERT_ARRAY(got, want, n, tol) CT__ASSERT_OFF(float, ct_test_off, got, want, n, tol)
 #define CT_ASSERT_ARRAY_REL(got, want, n, tol) \
   CT__ASSERT_OFF(float, ct_test_off_rel, got, want, n, tol)
@@ -84,8 +84,9 @@ typedef struct ct_test_off {
   double most; /* INFINITY: one number is NaN or infinite and the other is not equal to it */
   int64_t at;  /* the first index where they differ so much; -1: they are equal */
 } ct_test_off_t;
-/** The largest |got - want|.  Infinities of the same sign are equal.  A NaN differs from everything,
- * also from a NaN: what nobody could compute agrees with nothing; a test that wants one asks isnan(). */
+/** The largest |got - want|.  Infinities of the same sign are equal.  A NaN differs from
+ * everything, also from a NaN: what nobody could compute agrees with nothing; a test that wants one
+ * asks isnan(). */
 ct_test_off_t ct_test_off(const float *got, const float *want, int64_t n);
 ct_test_off_t ct_test_off_double(const double *got, const double *want, int64_t n);
 /** The largest |got - want| / max(|want|, 1), otherwise the same. */

@@ -3,8 +3,8 @@
 #define CT_TEST_BACKEND_H
 #include "comm/ct_comm.h"
 
-/** "ref", "cpu", or a module ("cuda"), with the communicator for its memory.  NULL: there is none, as
- * ct_err_last() says. */
+/** "ref", "cpu", or a module ("cuda"), with the communicator for its memory.  NULL: there is none,
+ * as ct_err_last() says. */
 const ct_backend_t *ct_test_backend(const char *name, const ct_comm_ops_t **comm);
 
 #endif

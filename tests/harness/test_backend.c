@@ -1,3 +1,5 @@
+/* A backend by its name, for tests that are run once for each: the built-in ones, or a module with
+ * the communicator that its memory needs. */
 #include "tests/harness/ct_test_backend.h"
 
 #include <string.h>

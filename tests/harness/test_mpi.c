@@ -1,3 +1,5 @@
+/* Tests that run on all ranks: a case is ok if it is on every one, so each case ends with a
+ * reduction, and a rank that failed an assertion may not leave before the others. */
 #include "tests/harness/ct_test_mpi.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* The communicator under test by CT_TEST_COMM, and devices that are always done, fail on request or
+ * do their work late: what a communicator may rely on is no more than that. */
 #include "tests/mpi/comm_rig.h"
 
 #include <sched.h>

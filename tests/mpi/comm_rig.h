@@ -1,9 +1,10 @@
 /** \file comm_rig.h  The communicator under test, with a device and some of its memory.
  *
- * CT_TEST_COMM in the environment: `mpi` (or nothing), `staged`, `nccl`.  The device is a fake whose
- * queue is always done, or fails on request; with CTRAIN_REF_ORDER it is the reference backend, whose
- * queue does its work when it has to; with CT_TEST_DEVICE=cuda that of a module, the emulated one,
- * whose waits end after CT_TEST_TIMEOUT seconds.  The device's memory is the host's. */
+ * CT_TEST_COMM in the environment: `mpi` (or nothing), `staged`, `nccl`.  The device is a fake
+ * whose queue is always done, or fails on request; with CTRAIN_REF_ORDER it is the reference
+ * backend, whose queue does its work when it has to; with CT_TEST_DEVICE=cuda that of a module, the
+ * emulated one, whose waits end after CT_TEST_TIMEOUT seconds.  The device's memory is the
+ * host's. */
 #ifndef COMM_RIG_H
 #define COMM_RIG_H
 #include "comm/ct_comm.h"
@@ -39,7 +40,8 @@ int finish(int ticket);
 int is_fake(void);
 /** 1: the communicator is NCCL's. */
 int is_nccl(void);
-/** The ranks of NCCL have one GPU each, though all devices have the same number, or one together. */
+/** The ranks of NCCL have one GPU each, though all devices have the same number, or one
+ * together. */
 void share_host(int shared);
 /** The fake's: a queue whose sync() returns rc, an event whose work did. */
 ct_queue_t *queue_with(int rc);

@@ -1,3 +1,5 @@
+/* The reference backend behind a table of its own that counts calls: an order makes the nth one
+ * fail.  Other calls go through, so that a test sees what becomes of the rest of a step. */
 #include "tests/mpi/flaky.h"
 
 #include "base/ct_err.h"

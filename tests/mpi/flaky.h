@@ -24,8 +24,9 @@ enum { FLAKY_ANY = -1 };
 /** The tables; the result is the caller's, who may change it. */
 ct_backend_t flaky_backend(void);
 
-/** The nth such call from now fails (1: the next), once, with "the device broke in NAME"; CT_ERR_NOMEM for
- * ALLOC, else CT_ERR_DEVICE.  \a kind: of op, for PREPARE and RUN, or FLAKY_ANY.  Orders add up. */
+/** The nth such call from now fails (1: the next), once, with "the device broke in NAME";
+ * CT_ERR_NOMEM for ALLOC, else CT_ERR_DEVICE.  \a kind: of op, for PREPARE and RUN, or FLAKY_ANY.
+ * Orders add up. */
 void flaky_order(flaky_call_t call, int kind, int64_t nth);
 /** Forgets all orders. */
 void flaky_clear(void);

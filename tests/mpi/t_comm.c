@@ -102,8 +102,8 @@ static void many_in_flight(void)
   close_comm();
 }
 
-/* The end of a transfer only puts the sum into a queue: the next transfer, which may go through the same
- * memory, must not be there before. */
+/* The end of a transfer only puts the sum into a queue: the next transfer, which may go through the
+ * same memory, must not be there before. */
 static void a_sum_is_not_overtaken(void)
 {
   enum { N = 3000 };

@@ -9,7 +9,8 @@
 
 static const ct_topo_t *const topo = &ct_test_topo;
 
-/* Options of a loop over made-up samples of the rig's shape, three steps an epoch, the last one smaller. */
+/* Options of a loop over made-up samples of the rig's shape, three steps an epoch, the last one
+ * smaller. */
 typedef struct loop {
   ct_run_opts_t run;
   ct_train_opts_t train;

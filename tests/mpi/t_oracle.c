@@ -1,5 +1,6 @@
-/* Steps and evaluations of a linear classifier against the same numbers, computed here in double from the whole
- * batch: what is wrong alike at every number of ranks would pass where ranks are compared with each other. */
+/* Steps and evaluations of a linear classifier against the same numbers, computed here in double
+ * from the whole batch: what is wrong alike at every number of ranks would pass where ranks are
+ * compared with each other. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +125,8 @@ static rig_opts_t opts(double lr)
 
 /* ---- steps ---- */
 
-/* The mean is that over the weights of both labels, of all ranks: in one piece, in two, by way of rank 0. */
+/* The mean is that over the weights of both labels, of all ranks: in one piece, in two, by way of
+ * rank 0. */
 static void weights_of_mixed_labels(void)
 {
   static const int batches[] = {9, 4, 1, 16}; /* also fewer than ranks */
@@ -219,8 +221,8 @@ static void clipping_by_value(void)
   }
 }
 
-/* SGD as torch.optim.SGD with Nesterov's momentum, where only the weights decay: each parameter by its own
- * numbers, whatever buckets and slices it lies in. */
+/* SGD as torch.optim.SGD with Nesterov's momentum, where only the weights decay: each parameter by
+ * its own numbers, whatever buckets and slices it lies in. */
 static void momentum_and_decay(void)
 {
   enum { BATCH = 10, STEPS = 4 };
@@ -259,7 +261,8 @@ static int64_t updates_of(rig_t *r)
   return -1;
 }
 
-/* The first update of Adam moves every weight by the rate: one that was skipped before it does not count. */
+/* The first update of Adam moves every weight by the rate: one that was skipped before it does not
+ * count. */
 static void a_skipped_update_is_none(void)
 {
   enum { BATCH = 10 };
@@ -345,7 +348,8 @@ static const ct_reader_ops_t samples = {.size = sizeof(ct_reader_ops_t),
                                         .read = read_samples,
                                         .close = close_reader};
 
-/* Running statistics that each rank has otherwise; those of rank 0 are everybody's in an evaluation. */
+/* Running statistics that each rank has otherwise; those of rank 0 are everybody's in an
+ * evaluation. */
 static void spoil_statistics(rig_t *r, double mean[CHANNELS], double var[CHANNELS])
 {
   float v[CHANNELS];

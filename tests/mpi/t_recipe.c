@@ -1,5 +1,5 @@
-/* Ways to make a step that must not change what it means: pieces, shards, SyncBN, ZeRO; and those that
- * do, in the way that is asked for: freezing, clipping, loss scaling, weights of classes. */
+/* Ways to make a step that must not change what it means: pieces, shards, SyncBN, ZeRO; and those
+ * that do, in the way that is asked for: freezing, clipping, loss scaling, weights of classes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

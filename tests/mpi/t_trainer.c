@@ -1,5 +1,6 @@
-/* The trainer on several ranks: whatever fails on one of them, all learn of it and nobody waits; nothing
- * that is computed depends on the rank count, the buckets or the order in which a device does its work. */
+/* The trainer on several ranks: whatever fails on one of them, all learn of it and nobody waits;
+ * nothing that is computed depends on the rank count, the buckets or the order in which a device
+ * does its work. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -237,7 +238,8 @@ static void a_plan_may_fail_in_a_step(void)
   }
 }
 
-/* The larger arena takes the place of the old one: when there is none, nothing of it is used any more. */
+/* The larger arena takes the place of the old one: when there is none, nothing of it is used any
+ * more. */
 static void the_arena_may_fail_to_grow(void)
 {
   rig_t r;
@@ -336,8 +338,8 @@ static void a_trainer_needs_a_device_on_all_ranks(void)
 
 /* ---- what is computed ---- */
 
-/* Batches of any size, also such that leave ranks without samples, give what one rank alone gives: losses,
- * with the same masks of dropout, and weights. */
+/* Batches of any size, also such that leave ranks without samples, give what one rank alone gives:
+ * losses, with the same masks of dropout, and weights. */
 static void the_rank_count_changes_nothing(void)
 {
   static const int batches[] = {7, 7, 2, 1, 7, 5, 1, 7};
@@ -393,7 +395,8 @@ static void evaluation_counts_each_sample(void)
   rig_close(&one);
 }
 
-/* The order of the device's work, the size of the buckets and the place of the batch: the same bits. */
+/* The order of the device's work, the size of the buckets and the place of the batch: the same
+ * bits. */
 static void how_it_is_done_changes_nothing(void)
 {
   static const char *const ways[] = {"inline", "late", "random:1", "random:2"};

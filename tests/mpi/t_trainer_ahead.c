@@ -110,7 +110,8 @@ static void looking_ahead_changes_nothing(void)
   }
 }
 
-/* Steps with all that a batch can have besides its samples: targets, or second labels and their shares. */
+/* Steps with all that a batch can have besides its samples: targets, or second labels and their
+ * shares. */
 static uint64_t run_besides(const rig_opts_t *o)
 {
   rig_t r;

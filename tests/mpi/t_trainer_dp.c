@@ -1,4 +1,5 @@
-/* The mode dp: the same numbers as the gradient all-reduce, by way of rank 0; failures on any rank. */
+/* The mode dp: the same numbers as the gradient all-reduce, by way of rank 0; failures on any
+ * rank. */
 #include <math.h>
 #include <string.h>
 

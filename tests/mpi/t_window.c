@@ -1,4 +1,5 @@
-/* The memory that the ranks of a node share: parts, sums, what is given to the others, counters, room. */
+/* The memory that the ranks of a node share: parts, sums, what is given to the others, counters,
+ * room. */
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/statvfs.h>

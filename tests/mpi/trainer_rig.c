@@ -1,3 +1,5 @@
+/* Small models, batches out of a formula and a trainer on the flaky backend; and what tests ask of
+ * it: the hash of all state, one rank's numbers against another's, no memory left behind. */
 #include "tests/mpi/trainer_rig.h"
 
 #include <math.h>
@@ -40,8 +42,8 @@ const char *const rig_longer = NORM("- linear: {out: 108}\n  name: more\n- relu:
 
 /* ---- a communicator that has moved everything when reduce() returns ----
  *
- * Opening the real one takes MPI long where there are more ranks than cores, too long for a test that makes
- * hundreds of trainers. */
+ * Opening the real one takes MPI long where there are more ranks than cores, too long for a test
+ * that makes hundreds of trainers. */
 
 static void *taken; /* by the trainer that is being made */
 

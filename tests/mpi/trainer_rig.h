@@ -1,7 +1,7 @@
 /** \file trainer_rig.h  A small trainer on the flaky backend, and batches for it.
  *
- * A sample is a pure function of its step and its place in the global batch, so that trainers with different
- * rank counts can be given the same work. */
+ * A sample is a pure function of its step and its place in the global batch, so that trainers with
+ * different rank counts can be given the same work. */
 #ifndef TRAINER_RIG_H
 #define TRAINER_RIG_H
 #include "tests/harness/ct_test_mpi.h"
@@ -59,8 +59,8 @@ void rig_start(rig_t *r, const rig_opts_t *o);
 /** Collective. */
 void rig_close(rig_t *r);
 
-/** Element \a i of the samples of a step's global batch, one behind another; the label of the sample at that
- * place. */
+/** Element \a i of the samples of a step's global batch, one behind another; the label of the
+ * sample at that place. */
 float rig_element(int step, int64_t i);
 int32_t rig_label(int step, int64_t place);
 /** This rank's part of a step's global batch into r->batch. */
@@ -71,8 +71,8 @@ int rig_run(rig_t *r, ct_step_word_t *word);
 double rig_step(rig_t *r, int step, int global);
 /** Local.  Forward on what is loaded: mean of this rank's samples summed up in *sum. */
 int rig_forward(rig_t *r, ct_loss_t *sum);
-/** Local.  Snapshot into r->item; hash of all names and values; the running statistics, which each rank has
- * for itself, count only if it is to be the \a whole. */
+/** Local.  Snapshot into r->item; hash of all names and values; the running statistics, which each
+ * rank has for itself, count only if it is to be the \a whole. */
 uint64_t rig_snapshot(rig_t *r, const ct_position_t *at, int whole);
 /** Local.  The same of a position that does not matter: what all ranks share. */
 uint64_t rig_hash(rig_t *r);
@@ -82,7 +82,8 @@ int rig_last_rank(void);
 void rig_same(const char *what, uint64_t value);
 /** Asserts what this rank knows of a failure: its code, the rank, a part of the text. */
 void rig_told(int rc, int code, int rank, const char *word);
-/** Collective.  After a failure: asserts that the ranks hold the same weights again, and go on together. */
+/** Collective.  After a failure: asserts that the ranks hold the same weights again, and go on
+ * together. */
 void rig_goes_on(rig_t *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* A disk for tests, to be preloaded: no temporary file (NAME.tmp) may grow beyond $DISK_SHIM_QUOTA bytes, and
- * with $DISK_SHIM_NO_LOCKS there are no locks of fcntl(). */
+/* A disk for tests, to be preloaded: no temporary file (NAME.tmp) may grow beyond $DISK_SHIM_QUOTA
+ * bytes, and with $DISK_SHIM_NO_LOCKS there are no locks of fcntl(). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

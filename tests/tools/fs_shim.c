@@ -1,6 +1,6 @@
-/* A file system for tests, to be preloaded: it has no file locks (flock() fails with ENOSYS), and notes in the
- * file $FS_SHIM_LOG who opens, asks about or locks which HDF5 file: "open PID PATH".  To open one with $FS_SHIM_STUCK in its name
- * never comes to an end. */
+/* A file system for tests, to be preloaded: it has no file locks (flock() fails with ENOSYS), and
+ * notes in the file $FS_SHIM_LOG who opens, asks about or locks which HDF5 file: "open PID PATH".
+ * To open one with $FS_SHIM_STUCK in its name never comes to an end. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

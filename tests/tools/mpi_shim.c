@@ -1,5 +1,6 @@
-/* An MPI library for tests, to be preloaded: in the moment in which MPI_Init_thread() is done, the process gets
- * the signal $MPI_SHIM_SIGNAL; with $MPI_SHIM_STUCK MPI_Finalize() never comes to an end. */
+/* An MPI library for tests, to be preloaded: in the moment in which MPI_Init_thread() is done, the
+ * process gets the signal $MPI_SHIM_SIGNAL; with $MPI_SHIM_STUCK MPI_Finalize() never comes to an
+ * end. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/** \file ckpt_fake.h  A container of plain text for the checkpoint service, which a test can damage at will. */
+/** \file ckpt_fake.h  A container of plain text for the checkpoint service, which a test can damage
+ * at will. */
 #ifndef CKPT_FAKE_H
 #define CKPT_FAKE_H
 #include <dirent.h>

@@ -1,7 +1,8 @@
-/** \file distribution.h  Whether what was drawn has the distribution that it should have, for tests.
+/** \file distribution.h  Whether what was drawn has the distribution that it should have, for
+ * tests.
  *
- * For draws that are the same at every run: the bounds are wide enough not to fail a right distribution by
- * chance, and once they hold they always do. */
+ * For draws that are the same at every run: the bounds are wide enough not to fail a right
+ * distribution by chance, and once they hold they always do. */
 #ifndef DISTRIBUTION_H
 #define DISTRIBUTION_H
 #include <math.h>
@@ -9,8 +10,8 @@
 
 #include "tests/harness/ct_test.h"
 
-/* Classes that are equally likely: chi-square below what less than one of a million right distributions exceeds,
- * and none is empty. */
+/* Classes that are equally likely: chi-square below what less than one of a million right
+ * distributions exceeds, and none is empty. */
 static inline void expect_even(const char *what, const int *count, int n)
 {
   double all = 0, chi = 0;

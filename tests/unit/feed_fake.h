@@ -1,4 +1,5 @@
-/** \file feed_fake.h  A data set whose samples are functions of their numbers, for tests of the feed. */
+/** \file feed_fake.h  A data set whose samples are functions of their numbers, for tests of the
+ * feed. */
 #ifndef FEED_FAKE_H
 #define FEED_FAKE_H
 #include <stdatomic.h>

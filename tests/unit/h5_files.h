@@ -1,5 +1,5 @@
-/* HDF5 files made for tests, whose samples are functions of their numbers, and the check that a reader
- * gives them back. */
+/* HDF5 files made for tests, whose samples are functions of their numbers, and the check that a
+ * reader gives them back. */
 #ifndef CT_TEST_H5_FILES_H
 #define CT_TEST_H5_FILES_H
 #include <stdio.h>

@@ -9,7 +9,8 @@
 #include "tests/harness/ct_test.h"
 #include <string.h>
 
-/* The cpu backend, with other wishes about layouts: one op's output is seldom as the next would like it. */
+/* The cpu backend, with other wishes about layouts: one op's output is seldom as the next would
+ * like it. */
 static ct_backend_t fickle;
 static ct_op_ops_t fickle_ops;
 

@@ -1,3 +1,4 @@
+/* Command lines: what is an option, an argument or a mistake, and what is said of mistakes. */
 #include <stdio.h>
 #include <string.h>
 

@@ -287,7 +287,8 @@ static void only_damaged_ones_are_an_error(void)
   CT_ASSERT_HAS(ct_err_last()->text, "none of the 2 checkpoints is whole");
 }
 
-/* The newest is whole: that there is no memory to read it now is no reason to go back to an older one. */
+/* The newest is whole: that there is no memory to read it now is no reason to go back to an older
+ * one. */
 static void no_memory_is_no_damage(void)
 {
   const char *dir = ct_test_dir(), *found = "CT_ERR_NOMEM";

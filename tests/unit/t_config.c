@@ -1,3 +1,5 @@
+/* Configurations from YAML to values and back: defaults, ranges, what is refused and with which
+ * words, that the dump of one reads back to it, and what a hash depends on. */
 #include <stdio.h>
 #include <string.h>
 

@@ -161,7 +161,8 @@ static void synthetic_is_a_function_of_seed_and_number(void)
   CT_ASSERT_FAILS(ct_reader_synthetic.open(&spec, &r), CT_ERR_USAGE, "at least 1");
 }
 
-/* The mean image of a class is its wave: the nearest of them tells the class of nearly all samples. */
+/* The mean image of a class is its wave: the nearest of them tells the class of nearly all
+ * samples. */
 static void synthetic_can_be_learned(void)
 {
   enum { N = 1000, D = 64, K = 10 };
@@ -225,14 +226,16 @@ static void synthetic_fingerprints_differ(void)
   }
 }
 
-/* Column x of row y of the wave: class or target k has the frequencies k / grid down and k % grid across. */
+/* Column x of row y of the wave: class or target k has the frequencies k / grid down and k % grid
+ * across. */
 static double wave(int64_t k, int64_t grid, int64_t y, int64_t rows, int64_t x, int64_t width)
 {
   double down = (double)(k / grid * y) / (double)rows;
   return cos(2 * M_PI * (down + (double)(k % grid * x) / (double)width));
 }
 
-/* What is left without its wave is noise: uniform from -2 to 2, other numbers in each pixel and channel. */
+/* What is left without its wave is noise: uniform from -2 to 2, other numbers in each pixel and
+ * channel. */
 static void a_class_is_a_wave_in_noise(void)
 {
   enum { N = 60, C = 2, H = 6, W = 7, D = C * H * W, GRID = 3, CLASSES = 8 };

@@ -59,8 +59,8 @@ static const ct_batch_t *wait_ahead(ct_feed_t *f)
   return b;
 }
 
-/* What was seen ahead is what comes, and stays as it is while the batch before it is in use, and then as long as
- * any batch. */
+/* What was seen ahead is what comes, and stays as it is while the batch before it is in use, and
+ * then as long as any batch. */
 static void one_can_look_ahead(void)
 {
   ct_feed_t *f;

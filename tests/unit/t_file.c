@@ -180,8 +180,8 @@ static void commit_renames(void)
   expect_content(to, "data", 4);
 }
 
-/* After a power failure a name may be lost whose directory was not written, or be that of an empty file whose
- * data was not. */
+/* After a power failure a name may be lost whose directory was not written, or be that of an empty
+ * file whose data was not. */
 static void commit_is_durable(void)
 {
   char dir[CT_PATH_MAX], from[CT_PATH_MAX], to[CT_PATH_MAX];
@@ -197,7 +197,8 @@ static void commit_is_durable(void)
   CT_ASSERT_TEXT(asked, "sync x.partial, rename x.partial, sync run");
 }
 
-/* EINVAL: not a thing that this file system can sync.  A file whose data may be lost gets no name. */
+/* EINVAL: not a thing that this file system can sync.  A file whose data may be lost gets no
+ * name. */
 static void what_cannot_be_synced_is_told(void)
 {
   char dir[CT_PATH_MAX];

@@ -234,7 +234,8 @@ static void a_missing_filter_is_named(void)
   ops->close(r);
 }
 
-/* Compressed bytes overwritten in the file: told with the file and the samples, and only for those. */
+/* Compressed bytes overwritten in the file: told with the file and the samples, and only for
+ * those. */
 static void damaged_chunks_are_named(void)
 {
   const char *dir = ct_test_dir();

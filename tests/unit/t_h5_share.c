@@ -1,4 +1,5 @@
-/* What one reader tells another, and files that are opened late, elsewhere, or have changed by then. */
+/* What one reader tells another, and files that are opened late, elsewhere, or have changed by
+ * then. */
 #include <unistd.h>
 
 #include "base/ct_mem.h"
@@ -98,7 +99,8 @@ static void a_copy_is_read_instead(void)
   ct_mem_free(bytes);
 }
 
-/* Other dims, another type, other chunks, other labels: never read as if they were what was described. */
+/* Other dims, another type, other chunks, other labels: never read as if they were what was
+ * described. */
 static void a_replaced_file_is_told(void)
 {
   static const array_t others[] = {

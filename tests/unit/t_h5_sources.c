@@ -1,4 +1,5 @@
-/* Samples that lie in other files, and files that do not stay as they were: what is missing is never zeros. */
+/* Samples that lie in other files, and files that do not stay as they were: what is missing is
+ * never zeros. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -207,8 +208,8 @@ static void sources_of_sources(void)
   CT_ASSERT_FAILS(open_file(dir, "ring.h5", &r), CT_ERR_FORMAT, "from each other");
 }
 
-/* Images by an unlimited mapping: of whole samples in one file, or of blocks of 10 in numbered ones, and so many
- * labels. */
+/* Images by an unlimited mapping: of whole samples in one file, or of blocks of 10 in numbered
+ * ones, and so many labels. */
 static void write_unlimited(const char *dir, const char *name, const char *from, int numbered,
                             hsize_t labels)
 {

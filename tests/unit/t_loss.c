@@ -1,4 +1,5 @@
-/* The losses of both backends against PyTorch's: sums, what to divide them by, gradients, counts. */
+/* The losses of both backends against PyTorch's: sums, what to divide them by, gradients,
+ * counts. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* metrics.jsonl while things go wrong: torn last lines, full disks, files that are removed or
+ * replaced in the middle of a run, numbers that JSON does not have. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

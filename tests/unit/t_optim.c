@@ -228,8 +228,8 @@ static void groups_have_beta1_for_momentum(void)
   close_groups(&f);
 }
 
-/* torch.optim.AdamW: a weight is multiplied by 1 - lr * weight_decay with the scheduler's lr; Adam's decay is part of
- * the gradient. */
+/* torch.optim.AdamW: a weight is multiplied by 1 - lr * weight_decay with the scheduler's lr;
+ * Adam's decay is part of the gradient. */
 static void adamw_decays_by_the_rate_of_the_step(void)
 {
   ct_optim_opts_t o = usual(ADAMW);

@@ -306,8 +306,8 @@ static double draw(int rank, uint64_t n)
   return ct_rng_uniform(1, CT_RNG_TEST, (uint32_t)rank, n);
 }
 
-/* A step of 20 ms: jitter, now and then the core is gone for a while, and there are bad times that last
- * for some steps. */
+/* A step of 20 ms: jitter, now and then the core is gone for a while, and there are bad times that
+ * last for some steps. */
 static double noisy_ms(int rank, uint64_t step)
 {
   double ms = 20 + 4 * draw(rank, 4 * step);

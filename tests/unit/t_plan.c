@@ -37,7 +37,8 @@ static void placed_blocks_never_overlap(void)
   }
 }
 
-/* What a work reads and writes; in_place: which read's memory the first write may take over, or -1. */
+/* What a work reads and writes; in_place: which read's memory the first write may take over, or
+ * -1. */
 enum { READS = 6, WRITES = 4 };
 typedef struct access {
   int read[READS], write[WRITES];
@@ -93,8 +94,8 @@ static int64_t bytes_not_of(const ct_plan_t *p, const int *holds, int v)
   return wrong;
 }
 
-/* Plays the works on labels, a label for each byte: what a work reads is what was last written at that
- * place, and the logits are still there at the end. */
+/* Plays the works on labels, a label for each byte: what a work reads is what was last written at
+ * that place, and the logits are still there at the end. */
 static void check_memory(const ct_plan_t *p)
 {
   int *holds = ct_mem_array((int64_t)p->arena_bytes + 1, sizeof *holds, "test");

@@ -126,8 +126,8 @@ static double loss_at(const machine_t *m, const float *w, const float *direction
   return run(m, m->p->loss_work + 1);
 }
 
-/* The loss rises along a direction as the gradient says; half of the direction is the gradient's own, half
- * is noise, which a gradient that is missing altogether does not escape. */
+/* The loss rises along a direction as the gradient says; half of the direction is the gradient's
+ * own, half is noise, which a gradient that is missing altogether does not escape. */
 static void check_slope(int b, int graph)
 {
   machine_t m;
@@ -158,8 +158,8 @@ static void gradients_are_those_of_the_loss(void)
       check_slope(b, graph);
 }
 
-/* The gradient in a low type is that in float32 up to its few digits: a wrong cast or a lost gradient would
- * be seen. */
+/* The gradient in a low type is that in float32 up to its few digits: a wrong cast or a lost
+ * gradient would be seen. */
 static void check_low(int graph, ct_dtype_t compute, double tolerance)
 {
   machine_t m, low;

@@ -136,7 +136,8 @@ static void a_forgotten_after_is_seen(void)
   CU_ASSERT(seen > 0 && seen < 20);
 }
 
-/* Every queue puts its number in front of a shared list, several times; returns the list as a number. */
+/* Every queue puts its number in front of a shared list, several times; returns the list as a
+ * number. */
 static int64_t interleaving(const char *order)
 {
   enum { EACH = 5, ALL = QUEUES * EACH };

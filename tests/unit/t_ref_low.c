@@ -78,7 +78,8 @@ static void run_op(const ct_op_desc_t *d, ct_op_args_t *a)
   ct_backend_ref.op->release(op);
 }
 
-/* A product takes its weights rounded, sums without rounding, and overflows to infinity in float16. */
+/* A product takes its weights rounded, sums without rounding, and overflows to infinity in
+ * float16. */
 static void a_product_rounds_weights_and_results(void)
 {
   float w[] = {1.0009765625f, 1, 60000, 60000}; /* 1 + 2^-10 is 1 in bfloat16 */

@@ -504,7 +504,8 @@ static void sgd_is_torchs(void)
 
 /* ---- dropout ---- */
 
-/* Sample n of the batch is at first + n of the global one; the gradient is dropped like the value. */
+/* Sample n of the batch is at first + n of the global one; the gradient is dropped like the
+ * value. */
 static void dropout_op_uses_the_rule(void)
 {
   enum { N = 2, SAMPLE = 6 };

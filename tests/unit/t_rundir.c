@@ -18,8 +18,8 @@
 #include "tests/harness/ct_test.h"
 #include "run/ct_rundir.h"
 
-/* Stands in for the C library's: removes the file lost_at_lock[] just before it would be locked, as one may
- * who takes the directory over. */
+/* Stands in for the C library's: removes the file lost_at_lock[] just before it would be locked, as
+ * one may who takes the directory over. */
 static char lost_at_lock[600];
 
 static int control(int fd, int what, va_list args)

@@ -92,7 +92,8 @@ static void without_shuffle_it_is_in_order(void)
 }
 
 /* The order is stored in nobody's file but in everybody's resumed run: it must never change. */
-/* Computed from the papers by another program.  At powers of four the network has no number to spare. */
+/* Computed from the papers by another program.  At powers of four the network has no number to
+ * spare. */
 static void the_order_is_this_one(void)
 {
   static const struct {
@@ -141,7 +142,8 @@ static void steps_cover_an_epoch(void)
   CT_ASSERT_INT(ct_sampler_batch(&s, 0), 96);
 }
 
-/* No sample is left out and no step is empty, whatever is left for the last step: one sample, too. */
+/* No sample is left out and no step is empty, whatever is left for the last step: one sample,
+ * too. */
 static void every_sample_has_a_step(void)
 {
   for (int64_t samples = 1; samples <= 70; samples++) {

@@ -50,7 +50,8 @@ static void write_targets(const char *dir, hsize_t targets)
   end_file(file);
 }
 
-/* Labels here and targets there are refused, also if there are as many of the ones as of the others. */
+/* Labels here and targets there are refused, also if there are as many of the ones as of the
+ * others. */
 static void data_sets_must_be_alike(void)
 {
   static const char made_up[] = "synthetic";

@@ -187,7 +187,8 @@ static void what_is_whole_is_taken_over(void)
   make_sources(&s);
   leave_kept(in, &s, dir);
   CT_ASSERT_INT(copied_again(in, &s), 0);
-  /* a byte of a copy is another, as after a crash of the node: of its only block, or of the first of two */
+  /* a byte of a copy is another, as after a crash of the node: of its only block, or of the first
+   * of two */
   spoil(copy_of(dir, s.path[0]), 1000);
   CT_ASSERT_INT(copied_again(in, &s), 1000);
   spoil(copy_of(dir, s.path[1]), 1 << 20);

@@ -61,7 +61,8 @@ static void nothing(int sig)
   (void)sig;
 }
 
-/* What is left of a child's stop signals after a library has put its own handler in the place of that of SIGUSR1. */
+/* What is left of a child's stop signals after a library has put its own handler in the place of
+ * that of SIGUSR1. */
 static int child_with_a_library(int stops)
 {
   ct_stop_held_t held;

@@ -361,7 +361,8 @@ static void every_other_length_is_found(void)
   ct_mem_free(data);
 }
 
-/* A seal that fits damaged data (a program's bug, not the disk's) leaves the items' own checksums. */
+/* A seal that fits damaged data (a program's bug, not the disk's) leaves the items' own
+ * checksums. */
 static void items_have_their_own_checksum(void)
 {
   static const struct {
@@ -479,7 +480,8 @@ static int in_child(const char *path, int64_t limit, const char *reason)
   return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
 }
 
-/* The limit stops it at the creation, in the data, in HDF5's own writing at the end, in the seal. */
+/* The limit stops it at the creation, in the data, in HDF5's own writing at the end, in the
+ * seal. */
 static void a_file_may_not_grow(void)
 {
   struct stat st;

@@ -1,5 +1,5 @@
-/* The boxes of random_resized_crop and random_erasing: each place, area and ratio as often as torchvision draws
- * it, and what becomes of a sample for which no box fits. */
+/* The boxes of random_resized_crop and random_erasing: each place, area and ratio as often as
+ * torchvision draws it, and what becomes of a sample for which no box fits. */
 #include <math.h>
 #include <stdio.h>
 
@@ -88,8 +88,8 @@ static void windows_are_anywhere(void)
   close_window(&o);
 }
 
-/* Flat windows, whose width is exact to 1 %: it alone says the area, or with a given area the ratio, whose
- * logarithm is uniform. */
+/* Flat windows, whose width is exact to 1 %: it alone says the area, or with a given area the
+ * ratio, whose logarithm is uniform. */
 static void windows_have_areas_and_ratios(void)
 {
   double area[DRAWS], aspect[DRAWS];
@@ -155,7 +155,8 @@ static void a_window_that_never_fits_is_in_the_middle(void)
   }
 }
 
-/* A square window fits into 10 x 100 if its side is rounded to at most 10: 10.5^2 of the area 1000. */
+/* A square window fits into 10 x 100 if its side is rounded to at most 10: 10.5^2 of the area
+ * 1000. */
 static void ten_windows_are_tried(void)
 {
   int whole = 0, middle = 0;
@@ -270,8 +271,8 @@ static void erased_boxes_have_areas_and_ratios(void)
   close_eraser(&e);
 }
 
-/* torchvision: `if not (h < img_h and w < img_w): continue`, ten times, then the image stays as it was.  A square
- * is lower than 10 if its side is below 9.5; below 0.5 it is empty. */
+/* torchvision: `if not (h < img_h and w < img_w): continue`, ten times, then the image stays as it
+ * was.  A square is lower than 10 if its side is below 9.5; below 0.5 it is empty. */
 static void ten_boxes_are_tried(void)
 {
   int none = 0;

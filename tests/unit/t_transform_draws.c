@@ -1,5 +1,6 @@
-/* What transforms draw: the distribution of every choice, its ends and its classes.  A mean would not see a draw from
- * the middle half, an end that is never reached or two axes that are swapped. */
+/* What transforms draw: the distribution of every choice, its ends and its classes.  A mean would
+ * not see a draw from the middle half, an end that is never reached or two axes that are
+ * swapped. */
 #include <math.h>
 #include <stdio.h>
 
@@ -295,7 +296,8 @@ static void mixtures_are_uniform(void)
   close_list(&l);
 }
 
-/* With a large alpha lambda is 1/2: a box of half of 8 x 10, around any pixel, cut off at the borders. */
+/* With a large alpha lambda is 1/2: a box of half of 8 x 10, around any pixel, cut off at the
+ * borders. */
 static void cut_boxes_are_anywhere(void)
 {
   enum { H = 8, W = 10 };

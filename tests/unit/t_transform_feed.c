@@ -113,7 +113,8 @@ static void going_on_in_mid_epoch(void)
 
 /* ---- mixing ---- */
 
-/* The partner is found from the result: a mixture of two finished samples, or a box of one in the other. */
+/* The partner is found from the result: a mixture of two finished samples, or a box of one in the
+ * other. */
 static void mixtures_are_of_two_samples(void)
 {
   ct_dataset_t plain, both;
@@ -155,7 +156,8 @@ static void mixtures_are_of_two_samples(void)
   ct_dataset_close(&both);
 }
 
-/* The classes are 0 to 8: label 9 of samples 9, 19 and 29 is none, and is told also where it is mixed in. */
+/* The classes are 0 to 8: label 9 of samples 9, 19 and 29 is none, and is told also where it is
+ * mixed in. */
 static void labels_of_partners_are_checked(void)
 {
   enum { EPOCHS = 3 };

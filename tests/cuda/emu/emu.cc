@@ -1,9 +1,10 @@
 /* Threads of the emulator (emu.h).
  *
- * All threads of a launch run on fibers: stacks of their own, between which is switched by longjmp.  A
- * fiber takes one thread after another, so a kernel that never waits costs no switch.  A thread that
- * waits keeps its fiber until it goes on, and another fiber takes the next threads.  The host's stack
- * only starts the first fiber, and is come back to at the end, or from anywhere after a fault. */
+ * All threads of a launch run on fibers: stacks of their own, between which is switched by longjmp.
+ * A fiber takes one thread after another, so a kernel that never waits costs no switch.  A thread
+ * that waits keeps its fiber until it goes on, and another fiber takes the next threads.  The
+ * host's stack only starts the first fiber, and is come back to at the end, or from anywhere after
+ * a fault. */
 #undef _FORTIFY_SOURCE /* its longjmp knows no other stacks */
 #include "tests/cuda/emu/emu.h"
 

@@ -1,18 +1,18 @@
 /** \file emu.h  CUDA's device side for the host's C++ compiler: what cuda/kernels/kernel.h includes
  * instead of nvcc's own.
  *
- * A kernel is an ordinary function here.  The threads of a block run one after another, each until it
- * ends or meets a barrier or a shuffle; then it is put aside on its own stack until the others are
- * there (emu.cc).  The order of the threads, and of the blocks, is one of
+ * A kernel is an ordinary function here.  The threads of a block run one after another, each until
+ * it ends or meets a barrier or a shuffle; then it is put aside on its own stack until the others
+ * are there (emu.cc).  The order of the threads, and of the blocks, is one of
  *
  *     CTRAIN_EMU_ORDER=asc | desc | random[:seed]      (default random:1, another one each launch)
  *
- * and a right kernel gives the same bits in all of them.  Found are: barriers and shuffles that not all
- * threads reach, or at different places; shuffles from lanes outside the mask; shared memory that is
- * read before it was written (it is full of NaN at the start of a block); more than 48 KB of it;
- * unaligned packs; with -fsanitize=address also accesses out of bounds.  The first fault of a launch is
- * printed with kernel, block, thread, file and line; the launch then ends, and the fake runtime
- * returns cudaErrorLaunchFailure from then on.
+ * and a right kernel gives the same bits in all of them.  Found are: barriers and shuffles that not
+ * all threads reach, or at different places; shuffles from lanes outside the mask; shared memory
+ * that is read before it was written (it is full of NaN at the start of a block); more than 48 KB
+ * of it; unaligned packs; with -fsanitize=address also accesses out of bounds.  The first fault of
+ * a launch is printed with kernel, block, thread, file and line; the launch then ends, and the fake
+ * runtime returns cudaErrorLaunchFailure from then on.
  *
  * Not found: what two threads do at the same time between barriers, unless some order shows it;
  * anything about speed; what only nvcc or the GPU's own arithmetic does. */
@@ -53,16 +53,17 @@ struct emu_kernel_t {
   void (*body)(const void *args);
 };
 
-/** Runs all threads of a launch (Local; one launch at a time, others wait).  Returns 0, or 1 after a
- * fault, whose text is emu_fault() until the next one. */
+/** Runs all threads of a launch (Local; one launch at a time, others wait).  Returns 0, or 1 after
+ * a fault, whose text is emu_fault() until the next one. */
 int emu_run(const emu_kernel_t *kernel, const void *args);
 const char *emu_fault(void);
 /** The order of threads and blocks: as CTRAIN_EMU_ORDER; NULL: reads the environment again. */
 void emu_order(const char *order);
 
-/** The fake runtime's part of a launch (fake_cuda.h): enqueues a copy of the arguments.  Before that it
- * is shown each of them: a kernel may not get a pointer to memory that only the host has, neither as an
- * argument nor in a structure (there the host's stack is let pass: it may be what was never set). */
+/** The fake runtime's part of a launch (fake_cuda.h): enqueues a copy of the arguments.  Before
+ * that it is shown each of them: a kernel may not get a pointer to memory that only the host has,
+ * neither as an argument nor in a structure (there the host's stack is let pass: it may be what was
+ * never set). */
 void emu_enqueue(cudaStream_t stream, const emu_kernel_t *kernel, const void *args, size_t bytes);
 void emu_see_pointer(const char *kernel, const void *p);
 void emu_see_words(const char *kernel, const void *words, size_t bytes);
@@ -119,11 +120,11 @@ static inline unsigned char *emu_shared(emu_shared_t *place, size_t bytes, const
 
 enum emu_join_t { EMU_SYNCTHREADS, EMU_SYNCWARP, EMU_SHUFFLE, EMU_BALLOT };
 
-/** Waits for all threads of the block, which must come to the same line; returns the number of those
- * with a nonzero \a vote. */
+/** Waits for all threads of the block, which must come to the same line; returns the number of
+ * those with a nonzero \a vote. */
 int emu_join_block(int vote, const char *file, int line);
-/** Waits for the lanes of the mask, each of which brings a value of at most 8 bytes; returns that of
- * \a lane, or for EMU_BALLOT the lanes with a nonzero value. */
+/** Waits for the lanes of the mask, each of which brings a value of at most 8 bytes; returns that
+ * of \a lane, or for EMU_BALLOT the lanes with a nonzero value. */
 uint64_t emu_join_warp(emu_join_t what, unsigned mask, uint64_t value, int lane, const char *file,
                        int line);
 /** A fault of the thread that runs; ends the launch. */

@@ -17,7 +17,8 @@
 
 enum { FAKE_MAX_GPUS = 64 };
 
-/* A piece of work.  Of what it returns, two are not its end: cudaErrorNotReady, nothing could be done; and */
+/* A piece of work.  Of what it returns, two are not its end: cudaErrorNotReady, nothing could be
+ * done; and */
 static const cudaError_t FAKE_AGAIN = cudaErrorApiFailureBase; /* there is more of it to do */
 typedef std::function<cudaError_t()> fake_action_t;
 
@@ -123,7 +124,8 @@ enum fake_use_t {
   FAKE_HARMLESS,
   FAKE_UNSAFE /* forbidden while this thread captures */
 };
-/* At the start of every function: the lock, the environment, a device, sticky and injected errors. */
+/* At the start of every function: the lock, the environment, a device, sticky and injected
+ * errors. */
 class fake_call
 {
 public:
@@ -158,7 +160,8 @@ void fake_invalidate(fake_capture_t *capture);
 
 /* ---- fake_memory.cc ---- */
 
-/* The allocation that p lies in (a device's, pinned or registered), or NULL; *start: where it begins. */
+/* The allocation that p lies in (a device's, pinned or registered), or NULL; *start: where it
+ * begins. */
 const fake_memory_t *fake_memory_of(const void *p, const unsigned char **start);
 /* 1 if p looks like the address of something that the host has, but not on its stack. */
 int fake_is_host_heap(const void *p);

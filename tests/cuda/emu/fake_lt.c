@@ -1,3 +1,5 @@
+/* The fake cuBLASLt: the descriptors as plain structs, a heuristic that offers what a test wants,
+ * and the product as three loops, done when its turn comes in the fake runtime's stream. */
 #include "tests/cuda/emu/fake_lt.h"
 
 #include <stdlib.h>

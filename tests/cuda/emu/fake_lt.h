@@ -1,5 +1,6 @@
-/* fake_lt.h  A fake cuBLASLt: what cuda/gemm_lt.c uses of it, as plain loops over column-major matrices, in the
- * streams of the fake runtime.  It refuses what the library would refuse, or be undefined with. */
+/* fake_lt.h  A fake cuBLASLt: what cuda/gemm_lt.c uses of it, as plain loops over column-major
+ * matrices, in the streams of the fake runtime.  It refuses what the library would refuse, or be
+ * undefined with. */
 #ifndef FAKE_LT_H
 #define FAKE_LT_H
 #include <cublasLt.h>

@@ -21,8 +21,8 @@ const fake_memory_t *fake_memory_of(const void *p, const unsigned char **start)
 /* The sanitizer's, in a program that has it. */
 extern "C" int __asan_address_is_poisoned(const volatile void *p) __attribute__((weak));
 
-/* A word that is the address of something that is there, but not on the stack.  The padding behind an int
- * or a float may be the upper half of some address. */
+/* A word that is the address of something that is there, but not on the stack.  The padding behind
+ * an int or a float may be the upper half of some address. */
 int fake_is_host_heap(const void *p)
 {
   uintptr_t word = (uintptr_t)p, here = (uintptr_t)&word, page = 4096;
@@ -174,8 +174,8 @@ static cudaError_t check_copy(const void *dst, const void *src, size_t n, enum c
                                                                       : cudaErrorInvalidValue;
 }
 
-/* From pageable memory is read before the call returns; to pageable memory everything is done by then;
- * the rest is done later. */
+/* From pageable memory is read before the call returns; to pageable memory everything is done by
+ * then; the rest is done later. */
 static cudaError_t copy(CUstream_st *s, void *dst, const void *src, size_t n)
 {
   cudaError_t rc;

@@ -54,8 +54,8 @@ static ncclResult_t soon(struct ncclComm *c)
 
 /* ---- the GPU that never sleeps ---- */
 
-/* A GPU goes on while its process waits for something else, as for MPI; the fake's streams move when
- * they are asked.  So with several ranks somebody asks all the time. */
+/* A GPU goes on while its process waits for something else, as for MPI; the fake's streams move
+ * when they are asked.  So with several ranks somebody asks all the time. */
 static pthread_t mover;
 static atomic_int moving;
 

@@ -1,15 +1,15 @@
 /** \file fake_nccl.h  A fake NCCL for the emulated module: what its two files share.
  *
- * The prototypes are the real header's.  The ranks of a communicator meet in a segment of POSIX shared
- * memory named by the unique id, and hand each other their data in chunks there; an operation is work of
- * the fake runtime's stream (fake_cuda.h) that is asked until its peers are through with it.  Sums are
- * made in the order of the ranks.  Like NCCL it refuses two ranks with the same host (NCCL_HOSTID) and
- * GPU, and a failure of one rank is not told to the others.
+ * The prototypes are the real header's.  The ranks of a communicator meet in a segment of POSIX
+ * shared memory named by the unique id, and hand each other their data in chunks there; an
+ * operation is work of the fake runtime's stream (fake_cuda.h) that is asked until its peers are
+ * through with it.  Sums are made in the order of the ranks.  Like NCCL it refuses two ranks with
+ * the same host (NCCL_HOSTID) and GPU, and a failure of one rank is not told to the others.
  *
- *     CTRAIN_FAKE_NCCL_FAIL=function:n:rank[:how]   the n-th call of the function on that rank returns
- *                                 ncclSystemError; how = hang: its operation never ends; async: that,
- *                                 and ncclCommGetAsyncError says ncclRemoteError
- */
+ *     CTRAIN_FAKE_NCCL_FAIL=function:n:rank[:how]   the n-th call of the function on that
+ *                                 rank returns ncclSystemError; how = hang: its operation
+ *                                 never ends; async: that, and ncclCommGetAsyncError says
+ *                                 ncclRemoteError */
 #ifndef FAKE_NCCL_H
 #define FAKE_NCCL_H
 #include <nccl.h>

@@ -1,7 +1,7 @@
 /* What an operation of the fake NCCL does (fake_nccl.h).
  *
- * Collectives go in rounds.  In round k a rank writes its chunk when all have taken round k - 1, and
- * takes the others' when all have posted k. */
+ * Collectives go in rounds.  In round k a rank writes its chunk when all have taken round k - 1,
+ * and takes the others' when all have posted k. */
 #include <stdio.h>
 #include <string.h>
 

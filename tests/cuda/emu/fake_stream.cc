@@ -151,8 +151,8 @@ void emu_see_pointer(const char *kernel, const void *p)
   if (p && is_foreign(p)) tell_host_memory(kernel, p);
 }
 
-/* Words of structs may be padding.  Where the address sanitizer maps memory far and wide, what is left in it
- * looks like an address too often. */
+/* Words of structs may be padding.  Where the address sanitizer maps memory far and wide, what is
+ * left in it looks like an address too often. */
 void emu_see_words(const char *kernel, const void *words, size_t bytes)
 {
   if (emu_has_asan) return;

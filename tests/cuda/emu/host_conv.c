@@ -1,8 +1,8 @@
 /* Convolutions as plain loops: what cuda/conv_dnn.c is in the emulated module.
  *
- * Like cuDNN's plans they want aligned pointers and scratch memory, into all of which they write.  Sums
- * are exact and rounded once to the type; so is the gradient of low weights, before it becomes float32.  A run
- * counts as one of a library: its memory is not the project's. */
+ * Like cuDNN's plans they want aligned pointers and scratch memory, into all of which they write.
+ * Sums are exact and rounded once to the type; so is the gradient of low weights, before it becomes
+ * float32.  A run counts as one of a library: its memory is not the project's. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ struct gpu__conv {
   ct_op_desc_t d;
 };
 
-/* One run; copied into the stream's work.  x, w and y are gradients where the pass makes or takes those. */
+/* One run; copied into the stream's work.  x, w and y are gradients where the pass makes or takes
+ * those. */
 typedef struct job {
   ct_op_desc_t d;
   int pass;

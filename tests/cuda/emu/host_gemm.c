@@ -1,8 +1,8 @@
 /* Products of matrices as plain loops: what cuda/gemm_lt.c is in the emulated module.
  *
- * Besides the result it looks after what a library would rely on: that pointers are aligned as the spec
- * says, and that the scratch memory is there, into all of which it writes.  A run counts as one of a library:
- * its memory is not the project's. */
+ * Besides the result it looks after what a library would rely on: that pointers are aligned as the
+ * spec says, and that the scratch memory is there, into all of which it writes.  A run counts as
+ * one of a library: its memory is not the project's. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,8 @@ static void finish(const job_t *j, const float *sum, int64_t first)
   }
 }
 
-/* Matrix number `which` of the batch; row by row, so that the inner loop goes along rows of B and C. */
+/* Matrix number `which` of the batch; row by row, so that the inner loop goes along rows of B and
+ * C. */
 static int multiply(const job_t *j, int64_t which)
 {
   int rc = CT_ERR_NOMEM;
