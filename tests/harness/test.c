@@ -1,6 +1,5 @@
 /* One process of a test: CUnit's suites as TAP lines, directories that are gone at the end,
- * comparisons that say what differs.  CUnit's own runners print no TAP and stop at the first error
- * of a suite. */
+ * comparisons that say what differs.  CUnit's own runners print no TAP. */
 #include "tests/harness/ct_test.h"
 
 #include <ftw.h>

@@ -1,5 +1,4 @@
-/* Samples that lie in other files, and files that do not stay as they were: what is missing is
- * never zeros. */
+/* Samples in other files, and files that change: what is missing is never zeros. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
