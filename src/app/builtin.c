@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/config_parts.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_log.h"
@@ -69,7 +68,7 @@ static int worth_trying(int i)
 int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t **comm)
 {
   int rc = CT_OK;
-  const char *word = ct_opt_word(ct__config_rows, "device", choice);
+  const char *word = ct_config_device(choice);
   *be = NULL;
   for (int i = 0; i < BACKENDS && !*be; i++) {
     if (choice == CT_DEVICE_AUTO ? !worth_trying(i) : strcmp(word, backends[i].name) != 0) continue;

@@ -1,7 +1,7 @@
 /** \file builtin.h  What this build has: backends, readers, versions, the example.  Layer 5. */
 #ifndef CT_BUILTIN_H
 #define CT_BUILTIN_H
-#include "app/ct_config.h"
+#include "config/ct_config.h"
 #include "comm/ct_comm.h"
 
 /** Local.  The backend of a device choice, and the communicator for its memory (NULL: there is none

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/ct_config.h"
+#include "config/ct_config.h"
 #include "base/ct_err.h"
 
 static const ct_flag_t train_flags[] = {

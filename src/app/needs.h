@@ -1,7 +1,7 @@
 /** \file needs.h  Memory that a rank will need, from its plans.  Layer 5. */
 #ifndef CT_NEEDS_H
 #define CT_NEEDS_H
-#include "app/ct_config.h"
+#include "config/ct_config.h"
 #include "train/ct_trainer.h"
 
 /** Bytes of one rank; evaluation is used instead of activations, not besides. */

@@ -1,7 +1,7 @@
 /** \file result.h  What a finished run leaves behind and says.  Layer 5. */
 #ifndef CT_RESULT_H
 #define CT_RESULT_H
-#include "app/ct_config.h"
+#include "config/ct_config.h"
 #include "run/ct_loop.h"
 
 /** Local; rank 0.  summary.json in the run directory, and the final table on stdout. */

@@ -5,7 +5,7 @@
 #ifndef CT_SETUP_H
 #define CT_SETUP_H
 #include "app/app.h"
-#include "app/ct_config.h"
+#include "config/ct_config.h"
 #include "data/ct_stage.h"
 #include "doctor/ct_doctor.h"
 #include "train/ct_trainer.h"

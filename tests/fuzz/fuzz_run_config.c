@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/ct_config.h"
+#include "config/ct_config.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/ct_config.h"
+#include "config/ct_config.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"

@@ -1,6 +1,6 @@
 /* What is known only when the whole configuration is: paths become absolute, sizes follow from
  * other keys and the number of ranks, and keys that contradict each other are refused. */
-#include "app/ct_config.h"
+#include "config/ct_config.h"
 
 #include <inttypes.h>
 #include <string.h>

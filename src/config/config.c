@@ -1,12 +1,11 @@
-/* The list of all sections.  Reading, dump and clearing go through it; the tables themselves stand
- * in the modules that they configure, but for those of the devices, which have no other home. */
-#include "app/config_parts.h"
+/* The list of all sections.  Reading, help, dump and clearing go through it; the tables themselves
+ * stand in the modules that they configure, but for those of devices, which have no other home. */
+#include "config/ct_config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
-#include "base/ct_mem.h"
+#include "model/ct_family.h"
 
 static const ct_opt_t cpu_rows[] = {
     CT_OPT_CHOICE(ct_cpu_opts_t, conv_algo, "auto", "auto|direct",
@@ -32,7 +31,8 @@ static const ct_opt_t cuda_rows[] = {
                   "seconds that the GPU's work or a peer may take before the run ends; 0: forever"),
     CT_OPT_END};
 
-const ct_opt_t ct__config_rows[] = {
+/* The keys outside of sections. */
+static const ct_opt_t root_rows[] = {
     CT_OPT_CHOICE(ct_config_t, device, "auto", "auto|cpu|cuda|ref",
                   "where to compute; auto: the fastest there is; ref: slow and exact"),
     CT_OPT_NODE(ct_config_t, transforms, "list of what is done to each sample, see below"),
@@ -40,11 +40,20 @@ const ct_opt_t ct__config_rows[] = {
                 "list for evaluation; default: transforms without the random ones"),
     CT_OPT_END};
 
+/* A table, and where its struct lies in ct_config_t. */
+typedef struct section {
+  const char *name;
+  const ct_opt_t *rows;
+  size_t offset;
+  const char *help;
+} section_t;
+
 #define SECTION(name, rows, help)                  \
   {                                                \
 #    name, rows, offsetof(ct_config_t, name), help \
   }
-const ct_section_t ct__config_sections[] = {
+/* In the order of help and dump. */
+static const section_t sections[] = {
     SECTION(run, ct_run_rows, "the run and its directory"),
     SECTION(parallel, ct_parallel_rows, "how ranks share the work"),
     SECTION(data, ct_data_rows,
@@ -62,15 +71,15 @@ const ct_section_t ct__config_sections[] = {
 
 enum { MAX_SECTIONS = 16 };
 
-static void *values_of(const ct_config_t *c, const ct_section_t *s)
+static void *values_of(const ct_config_t *c, const section_t *s)
 {
   return (char *)(uintptr_t)c + s->offset;
 }
 
 void ct_config_clear(ct_config_t *c)
 {
-  ct_opt_clear(ct__config_rows, c);
-  for (const ct_section_t *s = ct__config_sections; s->name; s++)
+  ct_opt_clear(root_rows, c);
+  for (const section_t *s = sections; s->name; s++)
     ct_opt_clear(s->rows, values_of(c, s));
 }
 
@@ -92,14 +101,14 @@ static int read_tree(ct_config_t *c, const ct_yaml_t *root)
 {
   int rc = CT_OK, n = 0;
   const char *names[MAX_SECTIONS] = {0};
-  for (const ct_section_t *s = ct__config_sections; s->name; s++)
+  for (const section_t *s = sections; s->name; s++)
     names[n++] = s->name;
-  CT_TRY(ct_opt_defaults(ct__config_rows, c));
-  CT_TRY(ct_opt_read(ct__config_rows, c, root, c->where, "", names));
-  for (const ct_section_t *s = ct__config_sections; s->name; s++) {
-    void *part = values_of(c, s);
-    CT_TRY(ct_opt_defaults(s->rows, part));
-    CT_TRY(ct_opt_read(s->rows, part, ct_yaml_find(root, s->name), c->where, s->name, NULL));
+  CT_TRY(ct_opt_defaults(root_rows, c));
+  CT_TRY(ct_opt_read(root_rows, c, root, c->where, "", names));
+  for (const section_t *s = sections; s->name; s++) {
+    void *values = values_of(c, s);
+    CT_TRY(ct_opt_defaults(s->rows, values));
+    CT_TRY(ct_opt_read(s->rows, values, ct_yaml_find(root, s->name), c->where, s->name, NULL));
   }
 out:
   return rc;
@@ -125,12 +134,12 @@ out:
   return rc;
 }
 
-int ct__config_tree(const ct_config_t *c, ct_yaml_t **out)
+int ct_config_tree(const ct_config_t *c, ct_yaml_t **out)
 {
   int rc = CT_OK;
-  ct_yaml_t *root = ct_opt_dump(ct__config_rows, c, NULL);
+  ct_yaml_t *root = ct_opt_dump(root_rows, c, NULL);
   if (!root) CT_FAIL(CT_ERR_NOMEM, "no memory to write the configuration");
-  for (const ct_section_t *s = ct__config_sections; s->name; s++) {
+  for (const section_t *s = sections; s->name; s++) {
     ct_yaml_t *section = ct_opt_dump(s->rows, values_of(c, s), s->name);
     if (!section) CT_FAIL(CT_ERR_NOMEM, "no memory to write the configuration");
     ct_yaml_append(root, section);
@@ -146,9 +155,51 @@ int ct_config_dump(const ct_config_t *c, ct_str_t *out)
 {
   int rc = CT_OK;
   ct_yaml_t *root = NULL;
-  CT_TRY(ct__config_tree(c, &root));
+  CT_TRY(ct_config_tree(c, &root));
   CT_TRY(ct_yaml_dump(root, 0, out));
 out:
   ct_yaml_free(root);
+  return rc;
+}
+
+const char *ct_config_device(int choice)
+{
+  return ct_opt_word(root_rows, "device", choice);
+}
+
+/* ---- help ---- */
+
+static int models_help(ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "\nModel families (model.family):\n"));
+  for (const ct_family_t *const *f = ct_families; *f; f++)
+    CT_TRY(ct_str_add(out, "  %-10s %s%s%s\n", (*f)->name, (*f)->help,
+                      (*f)->depths[0] ? "; depth " : "", (*f)->depths));
+  CT_TRY(ct_str_add(
+      out,
+      "\nLayer kinds; model.layers is a list of `KIND: {options}`, each with `name: NAME` and\n"
+      "`from: NAME` or `from: [NAME, NAME]` if it does not read the layer before it:\n"));
+  for (const ct_layer_ops_t *const *k = ct_layer_kinds; *k; k++) {
+    CT_TRY(ct_str_add(out, " %s: %s\n", (*k)->kind, (*k)->help));
+    CT_TRY(ct_opt_help((*k)->opts, "", out));
+  }
+out:
+  return rc;
+}
+
+int ct_config_help(ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "Configuration (YAML; `--set section.key=value` sets any key):\n"));
+  CT_TRY(ct_opt_help(root_rows, "", out));
+  for (const section_t *s = sections; s->name; s++) {
+    CT_TRY(ct_str_add(out, "\n%s: %s\n", s->name, s->help));
+    CT_TRY(ct_opt_help(s->rows, s->name, out));
+  }
+  CT_TRY(ct_str_add(out, "\nTransforms:\n"));
+  CT_TRY(ct_transforms_help(out));
+  CT_TRY(models_help(out));
+out:
   return rc;
 }

@@ -2,7 +2,7 @@
  * and a resumed run is told what has changed since. */
 #include <string.h>
 
-#include "app/config_parts.h"
+#include "config/ct_config.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 
@@ -96,7 +96,7 @@ int ct_config_hash(const ct_config_t *c, uint64_t *out)
   int rc = CT_OK;
   ct_yaml_t *now = NULL;
   visit_t v = {0};
-  CT_TRY(ct__config_tree(c, &now));
+  CT_TRY(ct_config_tree(c, &now));
   CT_TRY(visit_tree(&v, "", now, NULL));
   *out = v.hash;
 out:
@@ -109,7 +109,7 @@ int ct_config_differences(const ct_config_t *c, const char *old, ct_str_t *out)
   int rc = CT_OK;
   ct_yaml_t *now = NULL, *then = NULL;
   visit_t v = {.told = out};
-  CT_TRY(ct__config_tree(c, &now));
+  CT_TRY(ct_config_tree(c, &now));
   CT_TRY(ct_yaml_parse(old, strlen(old), "configuration in the checkpoint", &then));
   CT_TRY(visit_tree(&v, "", now, then));
 out:

@@ -66,6 +66,8 @@ int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int rank
 /** What the range of a single key cannot say.  CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks);
 
+/** The values as a tree, to be freed with ct_yaml_free(). */
+int ct_config_tree(const ct_config_t *c, ct_yaml_t **out);
 /** As YAML, every key: parses back to the same values.  Appended. */
 int ct_config_dump(const ct_config_t *c, ct_str_t *out);
 /** Hash of the keys that can change the result of a run: not of names, places, threads and such. */
@@ -73,6 +75,8 @@ int ct_config_hash(const ct_config_t *c, uint64_t *out);
 /** Lists the keys that can change the result and have another value in \a old (a dump): "data.batch
  * was 64 and is 128; …".  Empty if there are none.  Appended. */
 int ct_config_differences(const ct_config_t *c, const char *old, ct_str_t *out);
+/** The word of the key `device` for a ct_device_choice_t. */
+const char *ct_config_device(int choice);
 /** Every section with its keys, defaults, ranges; transforms, families, layer kinds.  Appended. */
 int ct_config_help(ct_str_t *out);
 
