@@ -1,7 +1,6 @@
 #include "comm/ct_agree.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +8,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-#include "watch/ct_watch.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 
 static const char comparison[] = "a comparison of all ranks", from_zero[] = "what rank 0 sends";
 
@@ -19,14 +17,14 @@ static void allreduce(const ct_topo_t *t, const char *what, void *io, int count,
 {
   if (t->size == 1) return;
   ct_beat_enter(what, -1);
-  ct__mpi_allreduce(t, t->world, io, count, type, op);
+  ct_mpi_allreduce(t, t->world, io, count, type, op);
 }
 
 static void bcast(const ct_topo_t *t, const char *what, void *data, size_t bytes, int root)
 {
   if (t->size == 1) return;
   ct_beat_enter(what, -1);
-  ct__mpi_bcast(t, t->world, data, bytes, root);
+  ct_mpi_bcast(t, t->world, data, bytes, root);
 }
 
 /* Everybody gets the record of \a culprit, who failed with \a code. */
@@ -100,7 +98,7 @@ out:
 
 void ct_agree_node(const ct_topo_t *t, void *data, size_t bytes)
 {
-  if (t->local_size > 1) ct__mpi_bcast(t, t->node, data, bytes, 0);
+  if (t->local_size > 1) ct_mpi_bcast(t, t->node, data, bytes, 0);
 }
 
 void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n)
@@ -126,7 +124,7 @@ void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all)
   MPI_Request request;
   ct_beat_enter("what rank 0 collects", -1);
   CT_MPI(t, MPI_Igather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, t->world, &request));
-  ct__mpi_wait(t, &request);
+  ct_mpi_wait(t, &request);
 }
 
 static int64_t max_int(int64_t a, int64_t b)
@@ -180,30 +178,4 @@ int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io)
   io->err_rank = t->rank;
   allreduce(t, "the step word", io, 1, t->step_type, t->step_op);
   return io->err == CT_OK ? CT_OK : share_error(t, (int)io->err, (int)io->err_rank);
-}
-
-void ct_panic(const ct_topo_t *t, const char *fmt, ...)
-{
-  char text[1024];
-  int inside = 0, after = 0;
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
-  ct_log_all(CT_LOG_ERROR, "%s%s%s: this cannot be repaired, the run ends", t ? t->host : "",
-             t && t->host[0] ? ": " : "", text);
-  ct__watch_farewell();
-  MPI_Initialized(&inside);
-  MPI_Finalized(&after);
-  if (inside && !after) MPI_Abort(MPI_COMM_WORLD, 1);
-  _Exit(1);
-}
-
-void ct__mpi_panic(const ct_topo_t *t, const char *call, int mpi_rc)
-{
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int len = 0;
-  ct__watch_await_cause();
-  MPI_Error_string(mpi_rc, text, &len);
-  ct_panic(t, "MPI failed in %s: %s", call, text);
 }

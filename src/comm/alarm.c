@@ -2,6 +2,7 @@
 
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_mpi.h"
 
 enum { TAG = 2 };
 

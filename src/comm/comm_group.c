@@ -12,7 +12,7 @@
 #include "base/ct_mem.h"
 #include "comm/comm_mpi.h"
 #include "comm/ct_agree.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 
 enum {
   ROOM = 4112, /* doubles of one message: batchnorm over 2048 channels has 4097 numbers */

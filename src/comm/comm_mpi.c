@@ -13,7 +13,7 @@
 
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 
 enum { NONE = -1 };
 
@@ -141,7 +141,7 @@ int ct__comm_turn(ct_comm_t *c, unsigned turn)
   if (ct__window_aborted(c->window))
     CT_FAIL(CT_ERR_COMM, "a rank on %s has given up in the middle of a transfer", c->t->host);
   if (c->t->size > 1 && turn % ENTER_MPI_EVERY == 0) enter_mpi(c);
-  ct__relax(turn);
+  ct_mpi_relax(turn);
 out:
   return rc;
 }
@@ -239,7 +239,7 @@ out:
 static int nodes_are_branches(const ct_topo_t *t)
 {
   int fits = t->equal_nodes && t->rank == t->node_index * t->local_size + t->local_rank;
-  if (t->size > 1) ct__mpi_allreduce(t, t->world, &fits, 1, MPI_INT, MPI_MIN);
+  if (t->size > 1) ct_mpi_allreduce(t, t->world, &fits, 1, MPI_INT, MPI_MIN);
   return fits;
 }
 
@@ -359,7 +359,7 @@ static int bcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root)
   CT_TRY_ALL(c->t, c->be->queue->sync(q));
   /* Not over c->world: pieces of open transfers go there when they can, at other times on each
    * rank, and calls on one MPI communicator must come in the same order everywhere. */
-  if (c->t->size > 1) ct__mpi_bcast(c->t, c->t->world, buf, bytes, root);
+  if (c->t->size > 1) ct_mpi_bcast(c->t, c->t->world, buf, bytes, root);
   ct__comm_count(c, (int64_t)bytes, c->t->size - 1, c->t->size); /* all pass it on but the last */
 out:
   return rc;

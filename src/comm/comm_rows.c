@@ -4,6 +4,7 @@
 #include "base/ct_mem.h"
 #include "comm/comm_mpi.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_mpi.h"
 
 enum {
   UNIT = 16,               /* floats that slices are made of: a cache line */

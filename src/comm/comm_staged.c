@@ -10,6 +10,7 @@
 #include "base/ct_mem.h"
 #include "comm/comm_turn.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_mpi.h"
 
 enum {
   NONE = -1,

@@ -33,8 +33,8 @@ void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n);
  * everywhere, as MPI promises of an all-reduce (MPI 3.1, 5.9.6). */
 int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max);
 
-/** Collective, Hot.  So many bytes of each rank, in the order of the ranks, into \a all of rank 0, which has room
- * for `bytes` times the ranks; NULL on the others. */
+/** Collective, Hot.  So many bytes of each rank, in the order of the ranks, into \a all of rank 0,
+ * which has room for `bytes` times the ranks; NULL on the others. */
 void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all);
 
 /** What all ranks learn once per step, in one small allreduce. */
@@ -54,17 +54,5 @@ int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io);
  * _close(). */
 void ct__step_word_open(ct_topo_t *t);
 void ct__step_word_close(ct_topo_t *t);
-
-/** Local, does not return: last words to the log and to the other ranks, MPI_Abort with exit status 1.  For a dead MPI.
- * \a t may be NULL. */
-_Noreturn void ct_panic(const ct_topo_t *t, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-/** Panics with MPI's own text if an MPI call on \a t failed. */
-#define CT_MPI(t, call)                                             \
-  do {                                                              \
-    int mpi_rc_ = (call);                                           \
-    if (mpi_rc_ != MPI_SUCCESS) ct__mpi_panic((t), #call, mpi_rc_); \
-  } while (0)
-_Noreturn void ct__mpi_panic(const ct_topo_t *t, const char *call, int mpi_rc);
 
 #endif

@@ -1,7 +1,8 @@
 /** \file ct_module.h  A backend that is loaded when the program runs.  Layer 1.
  *
- * A module is a shared object with one function, ctrain_module().  It uses functions of the program that loads
- * it (base/, backend/, comm/), so both must be of the same build: what the sizes and the version say. */
+ * A module is a shared object with one function, ctrain_module().  It uses functions of the program
+ * that loads it (base/, backend/, comm/), so both must be of the same build: what the sizes and the
+ * version say. */
 #ifndef CT_MODULE_H
 #define CT_MODULE_H
 #include "comm/ct_comm.h"
@@ -23,9 +24,9 @@ const ct_module_t *ctrain_module(void);
 
 /** Local.  1 if there is a ctrain-NAME.so, where ct_module_load() looks. */
 int ct_module_exists(const char *name);
-/** Local.  Loads ctrain-NAME.so: from $CTRAIN_PLUGIN_DIR if that is set, else from beside the program or
- * from where it is installed.  It stays loaded.  CT_ERR_UNSUP: there is none; CT_ERR_DEVICE: it
- * wants a library or a function that is not there, or is of another build. */
+/** Local.  Loads ctrain-NAME.so: from $CTRAIN_PLUGIN_DIR if that is set, else from beside the
+ * program or from where it is installed.  It stays loaded.  CT_ERR_UNSUP: there is none;
+ * CT_ERR_DEVICE: it wants a library or a function that is not there, or is of another build. */
 int ct_module_load(const char *name, const ct_module_t **out);
 
 #endif

@@ -24,10 +24,10 @@ typedef struct ct_topo {
 
 /** Collective.  MPI_Init_thread (FUNNELED) and everything above; sets up log and fault points.
  * Signals do what they did before, whatever MPI has in mind (ct_stop_hold()).
- * Before that it refuses N singletons: a launcher that says it started more tasks than the world has
- * (ct_launch_check()) is CT_ERR_USAGE with the cure.  MPI is finalized then, and ct_log() is silent in all
- * those tasks but the first by the launcher's own number, so that what the callers log is
- * printed once.
+ * Before that it refuses N singletons: a launcher that says it started more tasks than the world
+ * has (ct_launch_check()) is CT_ERR_USAGE with the cure.  MPI is finalized then, and ct_log() is
+ * silent in all those tasks but the first by the launcher's own number, so that what the callers
+ * log is printed once.
  *
  * threads: OMP_NUM_THREADS if set, else |affinity mask| divided among the local ranks whose
  * masks overlap with this one's, at least 1.

@@ -6,7 +6,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 
 int ct_devices_choose(int local_rank, int visible, int share, int *index)
 {
@@ -75,7 +75,7 @@ int ct_devices_agree(const ct_topo_t *t, const ct_dev_id_t *mine, int share, int
     MPI_Request request;
     CT_MPI(t, MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, row, (int)sizeof *row, MPI_BYTE,
                              t->world, &request));
-    ct__mpi_wait(t, &request);
+    ct_mpi_wait(t, &request);
   }
   tell(row, t->size);
   CT_TRY_ALL(t, ct_devices_check(row, t->size, share, shared));

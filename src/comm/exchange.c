@@ -5,6 +5,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_mpi.h"
 
 struct ct__exchange {
   const ct_topo_t *t; /* borrowed */

@@ -4,7 +4,7 @@ libctrain_a_SOURCES += \
   %D%/ct_agree.h %D%/agree.c \
   %D%/ct_alarm.h %D%/alarm.c \
   %D%/ct_devices.h %D%/devices.c \
-  %D%/mpi_wait.h %D%/mpi_wait.c \
+  %D%/ct_mpi.h %D%/mpi.c \
   %D%/mpich_finalize.c \
   %D%/ct_comm.h %D%/comm_turn.h %D%/comm_staged.c %D%/comm_mpi.h %D%/comm_mpi.c %D%/comm_group.c %D%/comm_rows.c \
   %D%/exchange.h %D%/exchange.c \

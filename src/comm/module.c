@@ -18,7 +18,8 @@ static int is_in(const char *dir, const char *name, char *path, size_t cap)
          ct_path_join(path, cap, dir, file) == CT_OK && ct_file_exists(path);
 }
 
-/* Beside the program, as in a build tree, or where it was installed, also if that was moved since. */
+/* Beside the program, as in a build tree, or where it was installed, also if that was moved since.
+ */
 static int find_beside(const char *name, char *path, size_t cap)
 {
   char dir[CT_PATH_MAX], lib[CT_PATH_MAX];

@@ -13,7 +13,7 @@
  * still on its way.
  *
  * Other MPI libraries, later MPICH, and MPICH without UCX never call it. */
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
 void *ucp_disconnect_nb(void *endpoint);
@@ -26,9 +26,9 @@ __attribute__((visibility("default"), used)) void *ucp_disconnect_nb(void *endpo
 #endif
 
 /* Here, so that whoever ends MPI has the function above linked in. */
-void ct__mpi_finalize(void)
+void ct_mpi_finalize(void)
 {
   static const ct_topo_t unknown = {.world = MPI_COMM_NULL};
-  ct__mpi_barrier(&unknown, MPI_COMM_WORLD);
+  ct_mpi_barrier(&unknown, MPI_COMM_WORLD);
   MPI_Finalize();
 }

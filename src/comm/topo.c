@@ -14,7 +14,7 @@
 #include "comm/ct_agree.h"
 #include "job/ct_stop.h"
 #include "job/ct_launch.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 #include "comm/places.h"
 
 enum { MASK_BYTES = 1024 }; /* 8192 cores: the most that Linux kernels are built for */
@@ -157,5 +157,5 @@ void ct_topo_close(ct_topo_t *t)
   ct__step_word_close(t);
   if (t->node != MPI_COMM_NULL) MPI_Comm_free(&t->node);
   if (t->world != MPI_COMM_NULL) MPI_Comm_free(&t->world);
-  ct__mpi_finalize();
+  ct_mpi_finalize();
 }

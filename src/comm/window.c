@@ -8,7 +8,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 
 enum {
   LINES = 128, /* two cache lines: the prefetcher fetches pairs */
@@ -166,7 +166,7 @@ static int open_counters(ct__window_t *w)
   w->sharing = w->control.win != MPI_WIN_NULL;
   for (int r = 0; w->sharing && r < t->local_size; r++)
     w->progress[r] = (void *)w->control.base[r];
-  if (w->sharing) ct__mpi_barrier(t, t->node); /* nobody looks before all are zero */
+  if (w->sharing) ct_mpi_barrier(t, t->node); /* nobody looks before all are zero */
 out:
   return rc;
 }

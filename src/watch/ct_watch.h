@@ -3,16 +3,17 @@
  * Each rank has one thread for it, which makes no MPI calls, so that it works when MPI and NCCL are
  * stuck.  It sleeps; nothing is sent in normal life.
  *
- * A rank that hangs: when nothing has ended on this rank for so many seconds (ct_beat.h), its thread
- * asks the others over UDP where they are.  If nothing has ended on any of them, the late ones are
- * named (those that do not answer, else those that have entered the fewest collective operations),
- * with a stack where it can be had, and every rank ends with exit status 1.  Seconds are counted in
- * the thread's own ticks: a job that is suspended as a whole and resumed is not late.
+ * A rank that hangs: when nothing has ended on this rank for so many seconds (ct_beat.h), its
+ * thread asks the others over UDP where they are.  If nothing has ended on any of them, the late
+ * ones are named (those that do not answer, else those that have entered the fewest collective
+ * operations), with a stack where it can be had, and every rank ends with exit status 1.  Seconds
+ * are counted in the thread's own ticks: a job that is suspended as a whole and resumed is not
+ * late.
  *
- * A start that blocks, before any rank has done a step: a signal that asks one rank to stop (ct_stop.h) is heard
- * by all, and a rank that is in work of its own, without progress and without using a core for 15 s from then on,
- * ends the job with its name and that of the file (ct_beat_file()).  A start that goes on is not touched: it
- * stops after the first step.
+ * A start that blocks, before any rank has done a step: a signal that asks one rank to stop
+ * (ct_stop.h) is heard by all, and a rank that is in work of its own, without progress and without
+ * using a core for 15 s from then on, ends the job with its name and that of the file
+ * (ct_beat_file()).  A start that goes on is not touched: it stops after the first step.
  *
  * A rank that dies: the ranks hold TCP connections in a ring.  The kernel closes those of a process
  * that is gone, so its neighbours notice, on its node or not. */
@@ -22,25 +23,18 @@
 
 typedef struct ct_watch ct_watch_t;
 
-/** Collective, first thing of all: with 600 s until ct_watch_limit() says otherwise.  Called by each rank's main
- * thread, whose stack is shown.  A network that lets no packets through is warned about, and *out is NULL:
- * nothing is watched then.  CT_ERR_NOMEM. */
+/** Collective, first thing of all: with 600 s until ct_watch_limit() says otherwise.  Called by
+ * each rank's main thread, whose stack is shown.  A network that lets no packets through is warned
+ * about, and *out is NULL: nothing is watched then.  CT_ERR_NOMEM. */
 int ct_watch_open(const ct_topo_t *t, ct_watch_t **out);
-/** Local.  Seconds in which something must end on some rank; 0: any time is fine, and only ranks that die are
- * noticed. */
+/** Local.  Seconds in which something must end on some rank; 0: any time is fine, and only ranks
+ * that die are noticed. */
 void ct_watch_limit(double limit_s);
-/** Collective.  Waits until all ranks are here; from now on each may leave.  MPI_Finalize is to follow: if it takes
- * longer than the limit, or than a minute after a signal, the process ends without it, with exit status
- * \a status.  NULL is fine. */
+/** Collective.  Waits until all ranks are here; from now on each may leave.  MPI_Finalize is to
+ * follow: if it takes longer than the limit, or than a minute after a signal, the process ends
+ * without it, with exit status \a status.  NULL is fine. */
 void ct_watch_end(ct_watch_t *w, int status);
 /** Local, after MPI_Finalize.  NULL is fine. */
 void ct_watch_close(ct_watch_t *w);
-
-/** Local.  This rank is about to end with a message of its own: the others end without one.  For
- * ct_panic(). */
-void ct__watch_farewell(void);
-/** Local.  MPI has failed here, maybe because another rank has died: gives that one's neighbours the
- * time to say so and to end this process.  For ct_panic(). */
-void ct__watch_await_cause(void);
 
 #endif

@@ -16,7 +16,7 @@
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "job/ct_stop.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 #include "watch/thread.h"
 
 enum { STACK_BYTES = 512 << 10 };
@@ -212,7 +212,7 @@ static void *run(void *arg)
 
 /* ---- last words ---- */
 
-void ct__watch_farewell(void)
+static void farewell(void)
 {
   ct_watch_t *w = atomic_load(&watching);
   if (!w) return;
@@ -220,7 +220,7 @@ void ct__watch_farewell(void)
   ct__watch_tell_end(w);
 }
 
-void ct__watch_await_cause(void)
+static void await_cause(void)
 {
   struct timespec left = {.tv_sec = 3};
   while (atomic_load(&watching) && nanosleep(&left, &left) != 0) {
@@ -229,11 +229,12 @@ void ct__watch_await_cause(void)
 
 static struct sigaction before_abort;
 
-/* UCX aborts a process whose peer has died within a message.  When this returns, the abort goes on. */
+/* UCX aborts a process whose peer has died within a message.  When this returns, the abort goes on.
+ */
 static void note_abort(int sig)
 {
   (void)sig;
-  ct__watch_await_cause();
+  await_cause();
 }
 
 static void catch_abort(void)
@@ -242,6 +243,8 @@ static void catch_abort(void)
   sigemptyset(&act.sa_mask);
   sigaction(SIGABRT, &act, &before_abort);
 }
+
+static const ct_panic_hook_t last_words = {.await_cause = await_cause, .farewell = farewell};
 
 /* ---- life ---- */
 
@@ -313,7 +316,7 @@ static int exchange(ct_watch_t *w)
   if (getrandom(&w->key, sizeof w->key, 0) != sizeof w->key) w->key = (uint64_t)(ct_clock() * 1e9);
   w->card[0] = mine;
   if (t->size == 1) return 1;
-  ct__mpi_bcast(t, t->world, &w->key, sizeof w->key, 0);
+  ct_mpi_bcast(t, t->world, &w->key, sizeof w->key, 0);
   CT_MPI(t, MPI_Allgather(&mine, sizeof mine, MPI_BYTE, w->card, sizeof mine, MPI_BYTE, t->world));
   return open;
 }
@@ -339,7 +342,7 @@ static int works(ct_watch_t *w, int open)
 {
   const ct_topo_t *t = w->t;
   int first = open && start_thread(w) ? t->size : t->rank;
-  if (t->size > 1) ct__mpi_allreduce(t, t->world, &first, 1, MPI_INT, MPI_MIN);
+  if (t->size > 1) ct_mpi_allreduce(t, t->world, &first, 1, MPI_INT, MPI_MIN);
   if (first < t->size) {
     ct_log(CT_LOG_WARN, "rank %d (%s) has no sockets or no thread to spare", first,
            w->card[first].host);
@@ -347,7 +350,7 @@ static int works(ct_watch_t *w, int open)
   }
   if (t->size == 1) return 1;
   first = reach_next(w) ? t->size : t->rank;
-  ct__mpi_allreduce(t, t->world, &first, 1, MPI_INT, MPI_MIN);
+  ct_mpi_allreduce(t, t->world, &first, 1, MPI_INT, MPI_MIN);
   if (first == t->size) return 1;
   int next = (first + 1) % t->size;
   ct_log(CT_LOG_WARN, "rank %d (%s) does not reach rank %d (%s) over TCP and UDP", first,
@@ -355,7 +358,8 @@ static int works(ct_watch_t *w, int open)
   return 0;
 }
 
-/* This rank takes its leave: what neighbours are told they find in the connection before its end. */
+/* This rank takes its leave: what neighbours are told they find in the connection before its end.
+ */
 static void say_bye(const ct_watch_t *w)
 {
   static const char bye = 'B';
@@ -374,6 +378,7 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
   ct__watch_stack_open();
   if (works(w, exchange(w))) {
     atomic_store(&watching, w);
+    ct_panic_tell(&last_words);
     if (t->size > 1) catch_abort();
     *out = w;
     return CT_OK;
@@ -398,8 +403,9 @@ void ct_watch_end(ct_watch_t *w, int status)
 {
   if (!w) return;
   ct_beat_enter("the end of all ranks", -1);
-  if (w->ranks > 1) ct__mpi_barrier(w->t, w->t->world);
+  if (w->ranks > 1) ct_mpi_barrier(w->t, w->t->world);
   if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
+  ct_panic_tell(NULL);
   atomic_store(&watching, NULL);
   ct_beat_enter("MPI_Finalize", -1);
   atomic_store(&w->status, status);

@@ -67,8 +67,8 @@ void ct__watch_blocked(const ct__watch_card_t *card, const ct__watch_state_t *st
 /** A line about one rank. */
 void ct__watch_line(const ct__watch_card_t *card, const ct__watch_state_t *state, int rank,
                     char *buf, size_t cap);
-/** The letter of /proc/PID/stat and the kernel function in which it sleeps, in words.  letter 0: there is
- * no such process. */
+/** The letter of /proc/PID/stat and the kernel function in which it sleeps, in words.  letter 0:
+ * there is no such process. */
 void ct__watch_words(char letter, const char *sleeps_in, char *buf, size_t cap);
 
 /* ---- proc.c: this process and its neighbours ---- */
@@ -84,7 +84,8 @@ void ct__watch_see_thread(pid_t thread, char *buf, size_t cap);
 /** Makes the calling thread the one whose stack is shown. */
 void ct__watch_stack_open(void);
 void ct__watch_stack_close(void);
-/** Its stack, a line for each call, innermost first; or what the system says if it does not react. */
+/** Its stack, a line for each call, innermost first; or what the system says if it does not react.
+ */
 void ct__watch_stack(char *buf, size_t cap);
 
 /* ---- net.c: sockets ---- */

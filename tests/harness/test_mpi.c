@@ -6,7 +6,7 @@
 
 #include "base/ct_err.h"
 #include "comm/ct_agree.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 
 ct_topo_t ct_test_topo;
 
@@ -19,7 +19,7 @@ const char *__lsan_default_suppressions(void)
 
 static int on_all_ranks(int ok)
 {
-  ct__mpi_allreduce(&ct_test_topo, ct_test_topo.world, &ok, 1, MPI_INT, MPI_MIN);
+  ct_mpi_allreduce(&ct_test_topo, ct_test_topo.world, &ok, 1, MPI_INT, MPI_MIN);
   return ok;
 }
 

@@ -9,6 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_mpi.h"
 #include "job/ct_stop.h"
 #include "job/ct_launch.h"
 #include "comm/places.h"

@@ -5,7 +5,7 @@
 #include <sys/statvfs.h>
 
 #include "base/ct_mem.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 #include "comm/window.h"
 #include "tests/harness/ct_test_mpi.h"
 
@@ -28,7 +28,7 @@ static float sum_of(int64_t i)
 
 static void all_here(void)
 {
-  ct__mpi_barrier(t, t->node);
+  ct_mpi_barrier(t, t->node);
 }
 
 /* ---- room: what /dev/shm says when it is asked ---- */

@@ -11,7 +11,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
 #include "comm/ct_agree.h"
-#include "comm/mpi_wait.h"
+#include "comm/ct_mpi.h"
 #include "tests/mpi/flaky.h"
 
 const char *const rig_plain = "layers:\n"
@@ -64,7 +64,7 @@ static void sum_up(float *buf, int64_t n)
     size_t len = n - at < PIECE ? (size_t)(n - at) : PIECE;
     for (int r = 0; r < t->size; r++) {
       memcpy(from, buf + at, len * sizeof *from);
-      ct__mpi_bcast(t, t->world, from, len * sizeof *from, r);
+      ct_mpi_bcast(t, t->world, from, len * sizeof *from, r);
       for (size_t i = 0; i < len; i++)
         sum[i] = r ? sum[i] + from[i] : from[i];
     }
@@ -102,7 +102,7 @@ static int broadcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int r
   const ct_topo_t *t = &ct_test_topo;
   (void)c;
   int rc = ct_agree(t, flaky_backend().queue->sync(q));
-  if (rc == CT_OK && t->size > 1) ct__mpi_bcast(t, t->world, buf, bytes, root);
+  if (rc == CT_OK && t->size > 1) ct_mpi_bcast(t, t->world, buf, bytes, root);
   return rc;
 }
 
@@ -123,7 +123,7 @@ static int make_group(ct_comm_t *c, int color, ct_group_t **out)
   ct_group_t *g = *out = &all[used++ % 8];
   for (int r = 0; r < t->size; r++) {
     g->color[r] = color;
-    if (t->size > 1) ct__mpi_bcast(t, t->world, &g->color[r], sizeof color, r);
+    if (t->size > 1) ct_mpi_bcast(t, t->world, &g->color[r], sizeof color, r);
   }
   return CT_OK;
 }
@@ -140,7 +140,7 @@ static int group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n)
     memset(sum, 0, sizeof sum);
     for (int r = 0; r < t->size; r++) {
       memcpy(from, buf + at, len * sizeof *from);
-      ct__mpi_bcast(t, t->world, from, len * sizeof *from, r);
+      ct_mpi_bcast(t, t->world, from, len * sizeof *from, r);
       for (size_t i = 0; i < len && g->color[r] == g->color[t->rank]; i++)
         sum[i] += from[i];
     }
