@@ -17,7 +17,7 @@ typedef struct ct_bench {
   double rate;                /**< samples/s */
   double sent;                /**< bytes a step, of the rank that sends most */
   double sent_mean;           /**< mean over the ranks */
-  size_t activations, arenas; /**< bytes of rank 0's, as ct_trainer_bytes() */
+  size_t activations, arenas; /**< bytes of rank 0's, as ct_trainer_memory() */
   size_t peak; /**< resident set of rank 0; 0: cannot be told apart from that of earlier modes */
 } ct_bench_t;
 

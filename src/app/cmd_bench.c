@@ -74,7 +74,8 @@ static int judge(const ct_setup_t *s, times_t *t, int64_t batch, ct_bench_t *b)
   b->sent = most;
   b->sent_mean = sum / s->topo->size;
   b->peak = ct_mem_peak_rss();
-  ct_trainer_bytes(s->trainer, &b->activations, &b->arenas);
+  b->activations = ct_trainer_memory(s->trainer)->bytes[CT_MEMORY_ACTIVATIONS];
+  b->arenas = ct_memory_total(ct_trainer_memory(s->trainer));
 out:
   return rc;
 }

@@ -31,7 +31,7 @@ int ct_needs_of_plans(const ct_config_t *c, const ct_graph_t *g, const ct_recipe
   ct_plan_t *plan = NULL, *eval = NULL;
   ct_plan_opts_t p = {.n = n, .training = 1, .compute = how->compute, .sync_bn = how->sync_bn != 0};
   CT_TRY(ct_loss_spec(&c->loss, data->info.targets > 0, &p.loss));
-  p.bytes = !how->dp && ct_trainer_takes_bytes(be, dev, data);
+  p.bytes = !how->way->rank0_deals && ct_trainer_takes_bytes(be, dev, data);
   p.channels_last = data->info.channels_last;
   CT_TRY(ct_plan_make(g, be, dev, &p, NULL, &plan));
   p.training = 0;

@@ -418,8 +418,8 @@ int ct_setup_trainer(ct_setup_t *s, int training)
       .max_eval = largest_part(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
       .repeat_batch = repeat_batch(s),
       .training = training};
-  /* in the mode dp samples go through rank 0 as numbers */
-  if (training && !s->recipe.dp && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
+  /* what rank 0 deals out are numbers */
+  if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env.bytes_of[1] = &s->data;
   if (env.max_eval && ct_trainer_takes_bytes(s->be, s->dev, &s->val)) env.bytes_of[0] = &s->val;
   CT_TRY_ALL(s->topo, set_loss(s, &env));

@@ -89,9 +89,7 @@ static int check_all(const ct_config_t *c, int ranks)
   int rc = CT_OK;
   ct_recipe_t recipe;
   ct_loss_spec_t loss;
-  if (strcmp(ct_opt_word(ct_parallel_rows, "mode", c->parallel.mode), "single") == 0 && ranks > 1)
-    CT_FAIL(CT_ERR_USAGE,
-            "parallel.mode is single, but there are %d ranks: set it to ddp, or start one", ranks);
+  CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &recipe));
   if (c->data.batch > MAX_BATCH)
     CT_FAIL(CT_ERR_USAGE,
             "data.batch_per_rank is %" PRId64 ": with %d ranks a step has more than %d samples",
@@ -99,7 +97,6 @@ static int check_all(const ct_config_t *c, int ranks)
   if (!c->data.target[0])
     CT_FAIL(CT_ERR_USAGE,
             "data.target is empty: the loss is of labels or targets, name their array");
-  CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &recipe));
   CT_TRY(ct_loss_spec(&c->loss, 0, &loss));
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));

@@ -1,7 +1,7 @@
 /** \file ct_memory.h  The device memory of one rank's trainer, by what it is for.  Layer 4.
  *
- * The same list is said before a run (ct_memory_plan(), for `summary` and `doctor`), is what the trainer
- * allocates by, and is counted as it allocates (ct_trainer_memory()). */
+ * The same list is said before a run (ct_memory_plan(), for `summary` and `doctor`), is what the
+ * trainer allocates by, and is counted as it allocates (ct_trainer_memory()). */
 #ifndef CT_MEMORY_H
 #define CT_MEMORY_H
 #include <stddef.h>
@@ -24,5 +24,8 @@ typedef enum {
 typedef struct ct_memory {
   size_t bytes[CT_MEMORY_COUNT];
 } ct_memory_t;
+
+/** Pure. */
+size_t ct_memory_total(const ct_memory_t *m);
 
 #endif

@@ -1,8 +1,9 @@
-/** \file ct_recipe.h  How a step is made: what the options come to for so many ranks.  Layer 4.  Free of MPI. */
+/** \file ct_recipe.h  How a step is made: what the options come to for so many ranks.  Layer 4.
+ * Free of MPI. */
 #ifndef CT_RECIPE_H
 #define CT_RECIPE_H
 #include "base/ct_types.h"
-#include "train/ct_train_opts.h"
+#include "train/ct_ways.h"
 
 #define CT_SYNC_NODE (-1) /**< the ranks of a node */
 
@@ -16,15 +17,15 @@ typedef struct ct_recipe {
   double clip_p;     /**< infinity: the largest */
   double clip_value; /**< 0: off */
   int zero;
-  int dp; /**< rank 0 has the whole batch and makes the update, as torch.nn.DataParallel */
+  const ct_way_t *way; /**< NULL, for a trainer: the first */
 } ct_recipe_t;
 
-/** Local.  From the options, for so many ranks.  What cannot be combined is refused: CT_ERR_USAGE names the
- * keys and the reason. */
+/** Local.  From the options, for so many ranks.  What cannot be combined is refused: CT_ERR_USAGE
+ * names the keys and the reason. */
 int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
                    ct_recipe_t *out);
-/** Sums of earlier pieces' gradients that are kept, each as large as the trained parameters: one, or with
- * fixed_order one for each level of the tree. */
+/** Sums of earlier pieces' gradients that are kept, each as large as the trained parameters: one,
+ * or with fixed_order one for each level of the tree. */
 int ct_recipe_levels(const ct_recipe_t *r);
 
 #endif

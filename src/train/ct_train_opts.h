@@ -1,14 +1,12 @@
-/** \file ct_train_opts.h  Sections `parallel` and `train` of the configuration.  Layer 4.  Free of MPI. */
+/** \file ct_train_opts.h  Sections `parallel` and `train` of the configuration.  Layer 4.  Free of
+ * MPI. */
 #ifndef CT_TRAIN_OPTS_H
 #define CT_TRAIN_OPTS_H
 #include "base/ct_opt.h"
 
-/** Words of `parallel.mode`, in the order of its choices. */
-typedef enum { CT_MODE_DDP, CT_MODE_SINGLE, CT_MODE_DP } ct_mode_t;
-
 /** Section `parallel`. */
 typedef struct ct_parallel_opts {
-  int mode; /**< ct_mode_t */
+  int mode; /**< index of ct_ways (ct_ways.h) */
   double bucket_mb;
   int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */
   int64_t zero;         /**< 1: each rank has a slice of the optimizer states */

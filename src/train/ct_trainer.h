@@ -1,7 +1,7 @@
 /** \file ct_trainer.h  The trainer: one model, its arenas and its plans on one rank.  Layer 4.
  *
- * It makes steps and forward passes, and turns its state into named arrays and back.  It knows neither
- * epochs nor files: those are of the folder run. */
+ * It makes steps and forward passes, and turns its state into named arrays and back.  It knows
+ * neither epochs nor files: those are of the folder run. */
 #ifndef CT_TRAINER_H
 #define CT_TRAINER_H
 #include "ckpt/ct_ckpt.h"
@@ -10,6 +10,7 @@
 #include "data/ct_feed.h"
 #include "optim/ct_optim.h"
 #include "plan/ct_plan.h"
+#include "train/ct_memory.h"
 #include "train/ct_recipe.h"
 
 /** Where a run stands: what a checkpoint says besides arrays. */
@@ -48,35 +49,36 @@ typedef struct ct_trainer_env {
   const float *class_weight; /**< [outputs]; NULL: 1 */
   double bucket_mb;
   uint64_t seed;
-  int max_batch; /**< largest local batch of any rank, training: all its pieces */
-  int max_eval;  /**< the same of evaluation; 0: none */
-  int64_t
-      repeat_batch; /**< global samples of a whole batch, whose steps may be started as a whole (CUDA
-                           graphs); 0: none are */
-  int training;     /**< 0: evaluation only; no gradients, no states */
-  /** of evaluation, of training: the data set, if its batches come as bytes (ct_trainer_takes_bytes());
-   * NULL: as float32 */
+  int max_batch;        /**< largest local batch of any rank, training: all its pieces */
+  int max_eval;         /**< the same of evaluation; 0: none */
+  int64_t repeat_batch; /**< global samples of a whole batch, whose steps may be started as a whole
+                           (CUDA graphs); 0: none are */
+  int training;         /**< 0: evaluation only; no gradients, no states */
+  /** of evaluation, of training: the data set, if its batches come as bytes
+   * (ct_trainer_takes_bytes()); NULL: as float32 */
   const ct_dataset_t *bytes_of[2];
 } ct_trainer_env_t;
 
 typedef struct ct_trainer ct_trainer_t;
 
-/** Collective.  Plans, arenas, initial parameters (drawn on rank 0, broadcast, verified).  Ranks agree on
- * the layout of the parameters. */
+/** Collective.  Plans, arenas, initial parameters (drawn on rank 0, broadcast, verified).  Ranks
+ * agree on the layout of the parameters. */
 int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out);
 /** Collective; NULL is fine. */
 void ct_trainer_destroy(ct_trainer_t *t);
 
-/** Local.  Makes the plans that this rank will need for a data set of so many samples in global batches, so
- * that no step makes one.  No forward pass may be on its way; its logits may be gone afterwards. */
+/** Local.  Makes the plans that this rank will need for a data set of so many samples in global
+ * batches, so that no step makes one.  No forward pass may be on its way; its logits may be gone
+ * afterwards. */
 int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training);
 
-/** 1 if batches of the data set should come as bytes: to be converted on a device with memory of its own. */
+/** 1 if batches of the data set should come as bytes: to be converted on a device with memory of
+ * its own. */
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d);
-/** What the feed of training's or evaluation's batches has to do for this trainer; the rest is the caller's:
- * whose part of the batch (size 0: this rank gets none, another has the whole batch), where they lie
- * (memory that the device copies fast; the feed is closed before the trainer), and whether samples
- * stay bytes. */
+/** What the feed of training's or evaluation's batches has to do for this trainer; the rest is the
+ * caller's: whose part of the batch (size 0: this rank gets none, another has the whole batch),
+ * where they lie (memory that the device copies fast; the feed is closed before the trainer), and
+ * whether samples stay bytes. */
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training);
 /** Where the batch after this one is found: ahead() returns NULL if it is not there yet. */
 typedef struct ct_look {
@@ -85,17 +87,18 @@ typedef struct ct_look {
 } ct_look_t;
 /** In a feed (borrowed), or nowhere (NULL). */
 ct_look_t ct_trainer_feed(ct_feed_t *f);
-/** Local.  From now on, while a step or a forward pass runs, the batch after it is copied to the device already,
- * where batches are not used in place.  Nothing else changes: batches are given as ever, and if another is
- * given, that copy was in vain.  When this returns, no batch found by the look before it is in use.
- * Returns that look. */
+/** Local.  From now on, while a step or a forward pass runs, the batch after it is copied to the
+ * device already, where batches are not used in place.  Nothing else changes: batches are given as
+ * ever, and if another is given, that copy was in vain.  When this returns, no batch found by the
+ * look before it is in use. Returns that look. */
 ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
 
-/** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the step word.
- * \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still takes part, and \a b
- * is not looked at.  With recipe.dp rank 0's b is the whole global batch; of the others' only `global` is
- * looked at.  \a at says the learning rates.  CT_ERR_ARG: more samples than were announced; CT_ERR_NONFINITE: a loss is.
- * word->stop is the caller's, or what a signal asks this rank for; the rest is filled in.  After a failed step the weights are
+/** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the
+ * step word. \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still
+ * takes part, and \a b is not looked at.  Where rank 0 deals (ct_way_t) its b is the whole global
+ * batch; of the others' only `global` is looked at.  \a at says the learning rates.  CT_ERR_ARG:
+ * more samples than were announced; CT_ERR_NONFINITE: a loss is. word->stop is the caller's, or
+ * what a signal asks this rank for; the rest is filled in.  After a failed step the weights are
  * undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_word_t *word, ct_step_report_t *report);
@@ -109,22 +112,23 @@ typedef struct ct_work_time {
   double flops; /**< by the direct algorithm */
 } ct_work_time_t;
 
-/** Local.  Runs each work of a step on the samples of \a b so many times in a row, and tells \a each, which may
- * end it with a code.  Weights stay as they are; gradients and running statistics do not.  Sums over
- * ranks are left out. */
+/** Local.  Runs each work of a step on the samples of \a b so many times in a row, and tells \a
+ * each, which may end it with a code.  Weights stay as they are; gradients and running statistics
+ * do not.  Sums over ranks are left out. */
 int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                           int (*each)(void *ctx, const ct_work_time_t *w), void *ctx);
 /** Local, Hot.  Forward only; adds to *sum. */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
 /** Writes sums of losses into a step word. */
 void ct_loss_tell(const ct_loss_t *sum, ct_step_word_t *word);
-/** Collective.  Parameters and buffers of rank 0 to all: at the start, after restoring, before evaluation
- * (buffers only), as DDP does. */
+/** Collective.  Parameters and buffers of rank 0 to all: at the start, after restoring, before
+ * evaluation (buffers only), as DDP does. */
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
 
 /** The ranks that it was made for; borrowed. */
 const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t);
-/** 1 if all ranks have alike to do for each sample of a batch: only then one of them can be called slow. */
+/** 1 if all ranks have alike to do for each sample of a batch: only then one of them can be called
+ * slow. */
 int ct_trainer_is_even(const ct_trainer_t *t);
 
 /** Local.  Number of state arrays: parameters, buffers and optimizer states. */
@@ -133,26 +137,27 @@ int ct_trainer_items(ct_trainer_t *t);
 int ct_trainer_snapshot_is_collective(const ct_trainer_t *t);
 /** About the bytes of a snapshot: of parameters and optimizer states. */
 double ct_trainer_snapshot_bytes(const ct_trainer_t *t);
-/** Local, or Collective.  Copies the state into host arrays of the trainer's own (plain layouts) and lists
- * them; item[ct_trainer_items()], or NULL on ranks that only give their part.  The arrays change at the next
- * snapshot only. */
+/** Local, or Collective.  Copies the state into host arrays of the trainer's own (plain layouts)
+ * and lists them; item[ct_trainer_items()], or NULL on ranks that only give their part.  The arrays
+ * change at the next snapshot only. */
 int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item);
-/** Collective.  Takes parameters, buffers and (if \a with_optim) states and the position from a checkpoint
- * that rank 0 has open (s is NULL on the others) and gives them to all ranks.  The names of the model's
- * arrays must be the same (CT_ERR_FORMAT says which is not), and their shapes (CT_ERR_SHAPE).  After a failure
- * the state is undefined. */
+/** Collective.  Takes parameters, buffers and (if \a with_optim) states and the position from a
+ * checkpoint that rank 0 has open (s is NULL on the others) and gives them to all ranks.  The names
+ * of the model's arrays must be the same (CT_ERR_FORMAT says which is not), and their shapes
+ * (CT_ERR_SHAPE).  After a failure the state is undefined. */
 int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
                        ct_position_t *at);
 
-/** Collective.  CT_ERR_DIFFER names the first rank whose parameters are not the bits of rank 0's. */
+/** Collective.  CT_ERR_DIFFER names the first rank whose parameters are not the bits of rank 0's.
+ */
 int ct_trainer_verify(ct_trainer_t *t);
 /** Learning rate of the first parameter group at a point of the schedule: for the metrics. */
 double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at);
-/** Pure.  Bytes on the device of batches of up to n samples, as bytes or float32: of the one in use and the
- * next. */
+/** Pure.  Bytes on the device of batches of up to n samples, as bytes or float32: of the one in use
+ * and the next. */
 size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int bytes, int64_t n);
-/** Bytes of this rank's arenas: activations, and everything. */
-void ct_trainer_bytes(const ct_trainer_t *t, size_t *activations, size_t *all);
+/** The most that this rank has taken so far; borrowed. */
+const ct_memory_t *ct_trainer_memory(const ct_trainer_t *t);
 
 /** Host copy of one parameter or buffer in plain layout. */
 int ct_trainer_get(ct_trainer_t *t, int param, float *out);
@@ -160,7 +165,8 @@ int ct_trainer_get(ct_trainer_t *t, int param, float *out);
 int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
 /** Overwrites one parameter or buffer from a plain host array. */
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
-/** Host copy of the last forward's logits of this rank, n x classes.  CT_ERR_ARG: there are none. */
+/** Host copy of the last forward's logits of this rank, n x classes.  CT_ERR_ARG: there are none.
+ */
 int ct_trainer_logits(ct_trainer_t *t, float *out);
 
 #endif

@@ -1,8 +1,9 @@
 /* Batches on their way to the device.
  *
- * All copies are made in a queue of their own, into two places in turn: while a step works on the batch in
- * one of them, the next batch is copied into the other.  A step ends with its work done, so whoever takes
- * a batch finds the other place free, and two copies into it are kept apart by their queue. */
+ * All copies are made in a queue of their own, into two places in turn: while a step works on the
+ * batch in one of them, the next batch is copied into the other.  A step ends with its work done,
+ * so whoever takes a batch finds the other place free, and two copies into it are kept apart by
+ * their queue. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -24,7 +25,7 @@ static void host_free(void *ctx, void *p)
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training)
 {
   const ct_topo_t *topo = t->env.topo;
-  int whole = training && t->env.recipe.dp; /* rank 0 has the whole batch */
+  int whole = training && t->env.recipe.way->rank0_deals;
   return (ct_feed_opts_t){.rank = topo->rank,
                           .size = !whole ? topo->size : topo->rank == 0,
                           .bytes = t->env.bytes_of[training] != NULL,
@@ -32,7 +33,7 @@ ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training)
 }
 
 /* Of one sample. */
-static void list_bytes(const ct_graph_t *g, int bytes, size_t out[CT_INPUT_PARTS])
+static void list_bytes(const ct_graph_t *g, int bytes, size_t out[CT_INPUT_ARRAYS])
 {
   int64_t outputs = ct_shape_sample(&g->layer[g->layers - 1].out);
   out[CT_INPUT_X] = (size_t)ct_shape_sample(&g->input) * (bytes ? 1 : sizeof(float));
@@ -42,7 +43,7 @@ static void list_bytes(const ct_graph_t *g, int bytes, size_t out[CT_INPUT_PARTS
 }
 
 /* What the data set does not have is NULL. */
-static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_PARTS])
+static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_ARRAYS])
 {
   out[CT_INPUT_X] = b->bytes ? (const void *)b->bytes : b->x;
   out[CT_INPUT_LABELS] = b->labels;
@@ -53,10 +54,10 @@ static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_PARTS])
 
 size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int bytes, int64_t n)
 {
-  size_t part[CT_INPUT_PARTS], sum = 0;
+  size_t part[CT_INPUT_ARRAYS], sum = 0;
   if (be->in_place) return 0;
   list_bytes(g, bytes, part);
-  for (int i = 0; i < CT_INPUT_PARTS; i++)
+  for (int i = 0; i < CT_INPUT_ARRAYS; i++)
     sum += part[i];
   return 2 * (size_t)n * sum;
 }
@@ -65,11 +66,6 @@ size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int b
 static int all_bytes(const ct_trainer_env_t *e)
 {
   return (!e->training || e->bytes_of[1]) && (!e->max_eval || e->bytes_of[0]);
-}
-
-size_t ct__input_size(const ct_trainer_t *t)
-{
-  return ct_trainer_input_bytes(t->env.be, t->env.graph, all_bytes(&t->env), t->max_n);
 }
 
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d)
@@ -97,10 +93,10 @@ static int make_affine(ct_trainer_t *t, const ct_dataset_t *d, float **out)
     map[c] = d->affine.a[d->affine.channels == 1 ? 0 : c];
     map[channels + c] = d->affine.b[d->affine.channels == 1 ? 0 : c];
   }
-  CT_TRY(ct__trainer_alloc(t, bytes, &p));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, bytes, &p));
   *out = (float *)p;
-  CT_TRY(t->env.be->mem->copy(t->copies, p, map, bytes));
-  CT_TRY(t->env.be->queue->sync(t->copies));
+  CT_TRY(t->env.be->mem->copy(t->input.copies, p, map, bytes));
+  CT_TRY(t->env.be->queue->sync(t->input.copies));
 out:
   ct_mem_free(map);
   return rc;
@@ -109,16 +105,17 @@ out:
 int ct__input_make(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  size_t bytes[CT_INPUT_PARTS];
+  size_t bytes[CT_INPUT_ARRAYS];
   if (t->env.be->in_place) return CT_OK;
-  CT_TRY(t->env.be->queue->create(t->env.dev, &t->copies));
+  CT_TRY(t->env.be->queue->create(t->env.dev, &t->input.copies));
   list_bytes(t->env.graph, all_bytes(&t->env), bytes);
   for (int k = 0; k < 2; k++) {
-    if (t->env.bytes_of[k]) CT_TRY(make_affine(t, t->env.bytes_of[k], &t->affine[k]));
-    CT_TRY(t->env.be->queue->mark(t->copies, &t->input[k].ready));
+    if (t->env.bytes_of[k]) CT_TRY(make_affine(t, t->env.bytes_of[k], &t->input.affine[k]));
+    CT_TRY(t->env.be->queue->mark(t->input.copies, &t->input.slot[k].ready));
   }
-  for (int i = 0; i < 2 * CT_INPUT_PARTS; i++)
-    CT_TRY(ct__trainer_alloc(t, (size_t)t->max_n * bytes[i / 2], &t->input[i % 2].part[i / 2]));
+  for (int i = 0; i < 2 * CT_INPUT_ARRAYS; i++)
+    CT_TRY(ct__arenas_take(t, CT_MEMORY_BATCHES, (size_t)t->max_n * bytes[i / 2],
+                           &t->input.slot[i % 2].array[i / 2]));
 out:
   return rc;
 }
@@ -126,32 +123,28 @@ out:
 void ct__input_free(ct_trainer_t *t)
 {
   const ct_backend_t *be = t->env.be;
-  be->queue->destroy(t->copies);
-  for (int k = 0; k < 2; k++) {
-    be->queue->unmark(t->input[k].ready);
-    be->mem->free(t->env.dev, CT_MEM_DEVICE, t->affine[k]);
-    for (int i = 0; i < CT_INPUT_PARTS; i++)
-      be->mem->free(t->env.dev, CT_MEM_DEVICE, t->input[k].part[i]);
-  }
+  be->queue->destroy(t->input.copies);
+  for (int k = 0; k < 2; k++)
+    be->queue->unmark(t->input.slot[k].ready);
 }
 
 /* ---- copies ---- */
 
-static int copy(ct_trainer_t *t, const ct_batch_t *b, ct_input_t *in)
+static int copy(ct_trainer_t *t, const ct_batch_t *b, ct__slot_t *in)
 {
   int rc = CT_OK;
-  size_t bytes[CT_INPUT_PARTS];
-  const void *from[CT_INPUT_PARTS];
+  size_t bytes[CT_INPUT_ARRAYS];
+  const void *from[CT_INPUT_ARRAYS];
   list_bytes(t->env.graph, b->bytes != NULL, bytes);
   list_arrays(b, from);
-  for (int i = 0; i < CT_INPUT_PARTS; i++)
+  for (int i = 0; i < CT_INPUT_ARRAYS; i++)
     if (from[i])
-      CT_TRY(t->env.be->mem->copy(t->copies, in->part[i], from[i], (size_t)b->n * bytes[i]));
-  CT_TRY(t->env.be->queue->mark(t->copies, &in->ready));
+      CT_TRY(t->env.be->mem->copy(t->input.copies, in->array[i], from[i], (size_t)b->n * bytes[i]));
+  CT_TRY(t->env.be->queue->mark(t->input.copies, &in->ready));
 out:
   if (rc != CT_OK) { /* the batch is ours no longer */
     ct_err_info_t failure = *ct_err_last();
-    (void)t->env.be->queue->sync(t->copies);
+    (void)t->env.be->queue->sync(t->input.copies);
     ct_err_put(&failure);
   }
   return rc;
@@ -160,21 +153,23 @@ out:
 /* A feed uses its arrays again: the same pointer alone does not make the same batch. */
 static int is_next(const ct_trainer_t *t, const ct_batch_t *b)
 {
-  const ct_batch_t *next = &t->next;
-  return t->has_next && b->labels == next->labels && b->epoch == next->epoch &&
+  const ct_batch_t *next = &t->input.next;
+  return t->input.has_next && b->labels == next->labels && b->epoch == next->epoch &&
          b->cursor == next->cursor && b->n == next->n;
 }
 
 int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
 {
   int rc = CT_OK;
-  CT_TRY(ct__trainer_room(t, b->n));
+  ct__input_t *in = &t->input;
+  CT_TRY(ct__plans_room(t, b->n));
   if (t->env.be->in_place) return CT_OK;
-  int there = is_next(t, b) && slot == !t->slot;
-  t->has_next = 0;
-  t->slot = slot;
-  if (!there) CT_TRY(copy(t, b, &t->input[slot]));
-  CT_TRY(t->env.be->queue->after(t->q, t->input[slot].ready));
+  if (slot < 0) slot = !in->used;
+  int there = is_next(t, b) && slot == !in->used;
+  in->has_next = 0;
+  in->used = slot;
+  if (!there) CT_TRY(copy(t, b, &in->slot[slot]));
+  CT_TRY(t->env.be->queue->after(t->q, in->slot[slot].ready));
   ct__input_look(t);
 out:
   return rc;
@@ -183,18 +178,18 @@ out:
 void ct__input_look(ct_trainer_t *t)
 {
   const ct_batch_t *b = NULL;
-  if (t->copies && t->look.ahead) b = t->look.ahead(t->look.ctx);
+  if (t->input.copies && t->input.look.ahead) b = t->input.look.ahead(t->input.look.ctx);
   if (!b || !b->n || b->n > t->max_n || is_next(t, b)) return;
-  t->has_next = copy(t, b, &t->input[!t->slot]) == CT_OK;
-  t->next = *b;
+  t->input.has_next = copy(t, b, &t->input.slot[!t->input.used]) == CT_OK;
+  t->input.next = *b;
 }
 
 ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look)
 {
-  ct_look_t before = t->look;
-  t->look = look;
-  t->has_next = 0;
-  if (t->copies) (void)t->env.be->queue->sync(t->copies);
+  ct_look_t before = t->input.look;
+  t->input.look = look;
+  t->input.has_next = 0;
+  if (t->input.copies) (void)t->env.be->queue->sync(t->input.copies);
   return before;
 }
 
@@ -210,34 +205,24 @@ ct_look_t ct_trainer_feed(ct_feed_t *f)
 
 /* ---- use ---- */
 
-void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
-                    ct_bind_t *bind)
+ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
+                         int p)
 {
-  const void *at[CT_INPUT_PARTS];
-  size_t bytes[CT_INPUT_PARTS];
+  ct_bind_t bind = ct__plans_bind(t, b->first + first);
+  const void *at[CT_INPUT_ARRAYS];
+  size_t bytes[CT_INPUT_ARRAYS];
   list_bytes(t->env.graph, b->bytes != NULL, bytes);
   list_arrays(b, at);
-  for (int i = 0; i < CT_INPUT_PARTS; i++) {
-    if (at[i] && !t->env.be->in_place) at[i] = t->input[t->slot].part[i];
+  for (int i = 0; i < CT_INPUT_ARRAYS; i++) {
+    if (at[i] && !t->env.be->in_place) at[i] = t->input.slot[t->input.used].array[i];
     if (at[i]) at[i] = (const char *)at[i] + (size_t)first * bytes[i];
   }
-  *bind = (ct_bind_t){.arena = t->arena,
-                      .scratch = t->scratch,
-                      .weight = t->weight,
-                      .low = t->low,
-                      .gradient = t->gradient,
-                      .buffer = t->buffer,
-                      .map = &t->map,
-                      .x = at[CT_INPUT_X],
-                      .affine = t->affine[training],
-                      .labels = at[CT_INPUT_LABELS],
-                      .labels2 = at[CT_INPUT_LABELS2],
-                      .mix = at[CT_INPUT_MIX],
-                      .targets = at[CT_INPUT_TARGETS],
-                      .class_weight = t->class_weight,
-                      .loss = t->loss,
-                      .stats = t->stats,
-                      .seed = t->env.seed,
-                      .step = t->steps,
-                      .first = b->first + first};
+  ct__step_bind_loss(t, p, &bind);
+  bind.x = at[CT_INPUT_X];
+  bind.affine = t->input.affine[training];
+  bind.labels = at[CT_INPUT_LABELS];
+  bind.labels2 = at[CT_INPUT_LABELS2];
+  bind.mix = at[CT_INPUT_MIX];
+  bind.targets = at[CT_INPUT_TARGETS];
+  return bind;
 }

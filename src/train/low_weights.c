@@ -1,5 +1,6 @@
-/* A copy of the weights in the low type of mixed precision, which UPDATE writes along with the weights.  Whoever
- * writes weights otherwise (initial values, checkpoints, other ranks) says so by low_stale. */
+/* A copy of the weights in the low type of mixed precision, which UPDATE writes along with the
+ * weights.  Whoever writes weights otherwise (initial values, checkpoints, other ranks) says so by
+ * ct__low_outdate(). */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 
@@ -11,24 +12,28 @@ int ct__low_make(ct_trainer_t *t)
   ct_shape_t from = ct_shape(2, 1, (int64_t)(t->map.weight_bytes / sizeof(float))), to = from;
   to.dtype = t->env.recipe.compute;
   if (!t->env.be->low_weights || to.dtype == CT_F32 || from.dim[1] == 0) return CT_OK;
-  CT_TRY(ct__trainer_alloc(t, ct_shape_bytes(&to), &t->low));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_LOW_WEIGHTS, ct_shape_bytes(&to), &t->low));
   ct_op_desc_init(&d, CT_OP_REORDER, &from, &to);
-  CT_TRY(t->env.be->op->prepare(t->env.dev, &d, NULL, &t->lower, &info));
-  t->low_stale = 1;
+  CT_TRY(t->env.be->op->prepare(t->env.dev, &d, NULL, &t->lows.cast, &info));
+  t->lows.stale = 1;
 out:
   return rc;
 }
 
 void ct__low_free(ct_trainer_t *t)
 {
-  t->env.be->op->release(t->lower);
-  t->env.be->mem->free(t->env.dev, CT_MEM_DEVICE, t->low);
+  t->env.be->op->release(t->lows.cast);
+}
+
+void ct__low_outdate(ct_trainer_t *t)
+{
+  t->lows.stale = 1;
 }
 
 int ct__low_refresh(ct_trainer_t *t)
 {
   ct_op_args_t a = {.pass = CT_FWD, .x = t->weight, .y = t->low};
-  if (!t->low || !t->low_stale) return CT_OK;
-  t->low_stale = 0;
-  return t->env.be->op->run(t->q, t->lower, &a);
+  if (!t->low || !t->lows.stale) return CT_OK;
+  t->lows.stale = 0;
+  return t->env.be->op->run(t->q, t->lows.cast, &a);
 }

@@ -1,9 +1,13 @@
-#include "train/ct_train_opts.h"
+#include "train/ct_ways.h"
+
+#define WORD(word, help)      #word
+#define NEXT_WORD(word, help) "|" #word
+#define HELP(word, help)      #word ": " help
+#define NEXT_HELP(word, help) "; " #word ": " help
 
 const ct_opt_t ct_parallel_rows[] = {
-    CT_OPT_CHOICE(ct_parallel_opts_t, mode, "ddp", "ddp|single|dp",
-                  "ddp: gradients are averaged over all ranks; single: one rank only; dp: rank 0 "
-                  "deals out the batch and makes the update (to compare with; slower)"),
+    CT_OPT_CHOICE(ct_parallel_opts_t, mode, "ddp", CT_WAYS(WORD, NEXT_WORD),
+                  CT_WAYS(HELP, NEXT_HELP)),
     CT_OPT_DOUBLE(ct_parallel_opts_t, bucket_mb, "0", 0, 4096,
                   "MB of gradients sent at once; 0: what suits the device"),
     CT_OPT_INT(ct_parallel_opts_t, shards, "0", 0, 65536,

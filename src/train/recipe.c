@@ -40,8 +40,8 @@ out:
   return rc;
 }
 
-/* Logical shards promise the same bits at every rank count that divides them.  What cannot keep that is
- * refused. */
+/* Logical shards promise the same bits at every rank count that divides them.  What cannot keep
+ * that is refused. */
 static int check_shards(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks)
 {
   int rc = CT_OK;
@@ -76,29 +76,6 @@ out:
   return rc;
 }
 
-/* The parameter server has the outputs of the whole batch at once, and all states at rank 0. */
-static int check_dp(const ct_parallel_opts_t *p, const ct_train_opts_t *t)
-{
-  int rc = CT_OK;
-  if (strcmp(t->sync_bn, "off") != 0)
-    CT_FAIL(CT_ERR_USAGE, "train.sync_bn is of parallel.mode ddp: with dp each rank normalizes its "
-                          "own samples, as torch.nn.DataParallel");
-  if (p->shards || t->accumulate > 1)
-    CT_FAIL(CT_ERR_USAGE,
-            "%s cuts the batch into pieces, but with parallel.mode dp rank 0 computes the loss "
-            "of the whole batch at once",
-            p->shards ? "parallel.shards" : "train.accumulate");
-  if (p->zero)
-    CT_FAIL(CT_ERR_USAGE,
-            "parallel.zero spreads the optimizer's states over the ranks, but with parallel.mode "
-            "dp rank 0 makes the update alone");
-  if (p->grad_dtype)
-    CT_FAIL(CT_ERR_USAGE,
-            "parallel.grad_dtype is of parallel.mode ddp: with dp gradients travel as float32");
-out:
-  return rc;
-}
-
 int ct_recipe_levels(const ct_recipe_t *r)
 {
   int levels = 0;
@@ -118,8 +95,12 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
                        .clip_norm = t->clip_norm,
                        .clip_value = t->clip_value,
                        .zero = (int)p->zero,
-                       .dp = p->mode == CT_MODE_DP};
-  if (out->dp) CT_TRY(check_dp(p, t));
+                       .way = ct_ways[p->mode]};
+  if (out->way->one_rank && ranks > 1)
+    CT_FAIL(CT_ERR_USAGE,
+            "parallel.mode is %s, but there are %d ranks: set it to ddp, or start one",
+            out->way->name, ranks);
+  CT_TRY(out->way->check(p, t));
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
     out->parts = (int)p->shards / ranks;

@@ -7,7 +7,7 @@
 
 static const ct_plan_op_t *op_of(const ct_trainer_t *t, int param)
 {
-  const ct_plan_t *p = t->variant[0].plan;
+  const ct_plan_t *p = t->first.plan;
   return &p->op[p->layer_op[t->env.graph->param[param].layer]];
 }
 
@@ -31,7 +31,7 @@ static int put(ct_trainer_t *t, int param, char *arena, const float *in)
   const ct_backend_t *be = t->env.be;
   const ct_param_t *p = &t->env.graph->param[param];
   char *own = arena + t->map.offset[param];
-  t->low_stale = 1;
+  ct__low_outdate(t);
   if (!p->spec.buffer) return be->op->pack(t->q, op_of(t, param)->op, p->slot, in, own);
   CT_TRY(be->mem->copy(t->q, own, in, t->map.bytes[param]));
   CT_TRY(be->queue->sync(t->q));
@@ -54,30 +54,17 @@ int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
   return put(t, param, t->env.graph->param[param].spec.buffer ? t->buffer : t->weight, in);
 }
 
-int ct_trainer_logits(ct_trainer_t *t, float *out)
-{
-  int rc = CT_OK;
-  if (!t->last) CT_FAIL(CT_ERR_ARG, "there is no forward pass whose logits could be read");
-  const ct_value_t *v = &t->last->value[t->last->logits];
-  size_t offset = t->last->value[ct_plan_root(t->last, t->last->logits)].offset;
-  CT_TRY(t->env.be->mem->copy(t->q, out, t->arena + offset, v->bytes));
-  CT_TRY(t->env.be->queue->sync(t->q));
-out:
-  return rc;
-}
-
 /* ---- the list of items ----
- * Parameters and buffers in state-dict order, with PyTorch's num_batches_tracked after each batchnorm's
- * buffers; then the optimizer's states; then the position. */
+ * Parameters and buffers in state-dict order, with PyTorch's num_batches_tracked after each
+ * batchnorm's buffers; then the optimizer's states; then the position. */
 
 typedef struct walk {
   ct_trainer_t *t;
   const ct_position_t *at; /* what to save; NULL: only count or restore */
   ct_store_t *store;       /* what to restore from; NULL: save */
   const ct_store_ops_t *ops;
-  ct_position_t *found;
-  ct_scaler_t scaler; /* found */
-  int64_t updates;    /* likewise */
+  ct_position_t *found;     /* restoring: what the store says, … */
+  ct__progress_t *progress; /* … and of the optimizer */
   int with_optim;
   ct_ckpt_item_t *item; /* NULL: only count */
   float *plain;         /* restoring: room for the largest parameter */
@@ -97,10 +84,11 @@ static int visit_array(walk_t *w, const char *name, int param, char *arena)
     CT_TRY(w->ops->get(w->store, it.name, &it.shape, w->plain));
     CT_TRY(put(t, param, arena, w->plain));
   } else if (w->item) {
-    if (!t->snap[i]) t->snap[i] = ct_mem_array(p->count, sizeof(float), "checkpoint snapshot");
-    CT_TRY(t->snap[i] ? CT_OK : CT_ERR_NOMEM);
-    CT_TRY(fetch(t, param, arena, t->snap[i]));
-    it.data = t->snap[i];
+    float **copy = &t->snapshot.array[i];
+    if (!*copy) *copy = ct_mem_array(p->count, sizeof **copy, "checkpoint snapshot");
+    CT_TRY(*copy ? CT_OK : CT_ERR_NOMEM);
+    CT_TRY(fetch(t, param, arena, *copy));
+    it.data = *copy;
     w->item[i] = it;
   }
 out:
@@ -116,8 +104,7 @@ static int visit_number(walk_t *w, const char *name, ct_dtype_t type, const void
   CT_TRY(ct_text_format(it.name, sizeof it.name, "%s", name));
   if (w->store && found) CT_TRY(w->ops->get(w->store, it.name, &it.shape, found));
   if (w->item) {
-    memcpy(&w->t->snap_number[k], save, sizeof *w->t->snap_number);
-    it.data = &w->t->snap_number[k];
+    it.data = memcpy(&w->t->snapshot.number[k], save, sizeof(double));
     w->item[i] = it;
   }
 out:
@@ -147,7 +134,7 @@ static int visit_model(walk_t *w)
     if (!buffer || !last) continue;
     CT_TRY(ct_text_format(name, sizeof name, "/model/%s.num_batches_tracked",
                           g->layer[g->param[i].layer].name));
-    CT_TRY(visit_int(w, name, t->steps, NULL));
+    CT_TRY(visit_int(w, name, t->progress.steps, NULL));
   }
 out:
   return rc;
@@ -158,16 +145,17 @@ static int visit_optim(walk_t *w)
   int rc = CT_OK;
   ct_trainer_t *t = w->t;
   char name[80];
-  for (int s = 0; s < t->states; s++) {
+  for (int s = 0; s < ct__update_states(t); s++) {
     CT_TRY(ct_text_format(name, sizeof name, "/optim/%s/", ct_optim_state_name(t->env.optim, s)));
     for (int i = 0; i < t->map.trained; i++)
-      CT_TRY(visit_array(w, name, t->map.order[i], t->full[s] ? t->full[s] : t->state[s]));
+      CT_TRY(visit_array(w, name, t->map.order[i], ct__update_state(t, s)));
   }
-  ct_scaler_t *f = w->found ? &w->scaler : NULL;
-  CT_TRY(visit_int(w, "/optim/updates", t->updates, f ? &w->updates : NULL));
-  CT_TRY(visit_double(w, "/optim/loss_scale", t->scaler.on ? t->scaler.scale : 0,
-                      f ? &f->scale : NULL));
-  CT_TRY(visit_int(w, "/optim/good_steps", t->scaler.good, f ? &f->good : NULL));
+  const ct__progress_t *save = &t->progress;
+  ct__progress_t *f = w->progress;
+  CT_TRY(visit_int(w, "/optim/updates", save->updates, f ? &f->updates : NULL));
+  CT_TRY(visit_double(w, "/optim/loss_scale", save->scaler.on ? save->scaler.scale : 0,
+                      f ? &f->scaler.scale : NULL));
+  CT_TRY(visit_int(w, "/optim/good_steps", save->scaler.good, f ? &f->scaler.good : NULL));
 out:
   return rc;
 }
@@ -198,38 +186,41 @@ int ct_trainer_items(ct_trainer_t *t)
   return visit_all(&w) == CT_OK ? w.n : 0;
 }
 
-int ct_trainer_snapshot_is_collective(const ct_trainer_t *t)
-{
-  return t->env.recipe.zero && t->states > 0;
-}
-
 double ct_trainer_snapshot_bytes(const ct_trainer_t *t)
 {
-  double arrays = 1 + t->states; /* as large as the parameters */
+  double arrays = 1 + ct__update_states(t); /* as large as the parameters */
   return arrays * (double)ct_graph_count(t->env.graph) * sizeof(float);
 }
 
 static int snapshot_here(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
 {
   walk_t w = {.t = t, .at = at, .item = item, .with_optim = 1};
-  int n = ct_trainer_items(t);
+  ct__snapshot_t *s = &t->snapshot;
   if (!item) return CT_OK;
-  if (!t->snap) t->snap = ct_mem_array(n, sizeof *t->snap, "checkpoint snapshot");
-  if (!t->snap_number)
-    t->snap_number = ct_mem_array(n, sizeof *t->snap_number, "checkpoint snapshot");
-  if (!t->snap || !t->snap_number) return CT_ERR_NOMEM;
+  if (!s->items) s->items = ct_trainer_items(t);
+  if (!s->array) s->array = ct_mem_array(s->items, sizeof *s->array, "checkpoint snapshot");
+  if (!s->number) s->number = ct_mem_array(s->items, sizeof *s->number, "checkpoint snapshot");
+  if (!s->array || !s->number) return CT_ERR_NOMEM;
   return visit_all(&w);
+}
+
+void ct__state_free(ct_trainer_t *t)
+{
+  ct__snapshot_t *s = &t->snapshot;
+  for (int i = 0; s->array && i < s->items; i++)
+    ct_mem_free(s->array[i]);
+  ct_mem_free(s->array);
+  ct_mem_free(s->number);
 }
 
 int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
 {
   int rc = CT_OK;
   if (!ct_trainer_snapshot_is_collective(t)) return snapshot_here(t, at, item);
-  CT_TRY_ALL(t->env.topo, ct__update_room(t));
-  CT_TRY(ct__update_gather_states(t));
+  CT_TRY(ct__update_widen(t, 1));
   CT_TRY_ALL(t->env.topo, snapshot_here(t, at, item));
 out:
-  ct__update_drop(t);
+  ct__update_narrow(t);
   return rc;
 }
 
@@ -253,8 +244,7 @@ out:
 /* What rank 0 finds besides arrays, as it is sent to the others. */
 typedef struct found {
   ct_position_t at;
-  ct_scaler_t scaler;
-  int64_t updates;
+  ct__progress_t progress;
 } found_t;
 
 static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
@@ -262,7 +252,12 @@ static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *
 {
   int rc = CT_OK;
   const ct_graph_t *g = t->env.graph;
-  walk_t w = {.t = t, .ops = ops, .store = s, .with_optim = with_optim, .found = &found->at};
+  walk_t w = {.t = t,
+              .ops = ops,
+              .store = s,
+              .with_optim = with_optim,
+              .found = &found->at,
+              .progress = &found->progress};
   int64_t most = 1;
   for (int i = 0; i < g->params; i++)
     if (g->param[i].count > most) most = g->param[i].count;
@@ -270,8 +265,6 @@ static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *
   CT_TRY(w.plain ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(visit_all(&w));
   CT_TRY(expect_no_more(g, ops, s));
-  found->scaler = w.scaler;
-  found->updates = w.updates;
 out:
   ct_mem_free(w.plain);
   return rc;
@@ -280,11 +273,12 @@ out:
 /* A checkpoint of a run without loss scaling says nothing about the scale. */
 static void take(ct_trainer_t *t, const found_t *f)
 {
-  t->steps = f->at.step;
-  t->updates = f->updates;
-  if (!t->scaler.on || f->scaler.scale <= 0) return;
-  t->scaler.scale = f->scaler.scale;
-  t->scaler.good = f->scaler.good;
+  ct__progress_t *to = &t->progress;
+  to->steps = f->at.step;
+  to->updates = f->progress.updates;
+  if (!to->scaler.on || f->progress.scaler.scale <= 0) return;
+  to->scaler.scale = f->progress.scaler.scale;
+  to->scaler.good = f->progress.scaler.good;
 }
 
 int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
@@ -295,7 +289,7 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
   found_t found = {0};
   void *from_root = &found;
   size_t bytes = sizeof found;
-  if (ct_trainer_snapshot_is_collective(t)) CT_TRY_ALL(topo, ct__update_room(t));
+  if (with_optim) CT_TRY(ct__update_widen(t, 0));
   if (topo->rank == 0) rc = restore_here(t, ops, s, with_optim, &found);
   CT_TRY(ct_agree_bytes(topo, rc, &from_root, &bytes));
   if (topo->rank) {
@@ -303,10 +297,9 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
     ct_mem_free(from_root);
   }
   CT_TRY(ct_trainer_broadcast(t, 0));
-  if (with_optim && ct_trainer_snapshot_is_collective(t)) CT_TRY(ct__update_share_states(t));
   take(t, &found);
   if (at) *at = found.at;
 out:
-  ct__update_drop(t);
+  ct__update_narrow(t);
   return rc;
 }

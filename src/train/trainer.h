@@ -1,25 +1,92 @@
-/** \file trainer.h  What the files of this folder share. */
+/** \file trainer.h  What the files of this folder share.
+ *
+ * A trainer has facts, which are made once and which all may read, and rooms.  The members of a
+ * room are of its own file only, which is named before it; tests/lint/habits.test checks it.  The
+ * others call its functions. */
 #ifndef CT_TRAINER_PRIVATE_H
 #define CT_TRAINER_PRIVATE_H
+#include "train/ct_memory.h"
 #include "train/ct_trainer.h"
+#include "train/ct_ways.h"
 
 #define CT_BUCKETS_MAX 512
-#define CT_LEVELS_MAX  16 /**< partial sums that are kept: of up to 2^16 pieces */
 
 /** The plan for one number of samples. */
-typedef struct ct_variant {
+typedef struct ct__variant {
   ct_plan_t *plan;
   ct_bucket_t *bucket; /**< training only */
-} ct_variant_t;
+} ct__variant_t;
 
-/** Neighbouring weights that are updated with the same numbers: whole parameters, or the slice of them that
- * is this rank's to update (ZeRO-1). */
-typedef struct ct_range {
-  size_t offset, bytes; /**< in the weight and gradient arenas */
-  size_t state;         /**< offset in the state arenas */
-  int group, bucket;
-  int norms; /**< number of its pair in the array of norms */
-} ct_range_t;
+/* ---- arenas.c: memory of the device ---- */
+
+/** A piece of it. */
+typedef struct ct__block {
+  char *p;
+  size_t bytes;
+  ct_memory_kind_t kind;
+} ct__block_t;
+
+typedef struct ct__arenas {
+  ct__block_t *block;
+  int64_t blocks, cap;
+  ct_memory_t most; /**< that there was of a kind at a time */
+} ct__arenas_t;
+
+/** Local.  Zeroed memory until ct__arenas_give(), or the end of the trainer; NULL for no bytes. */
+int ct__arenas_take(ct_trainer_t *t, ct_memory_kind_t kind, size_t bytes, char **out);
+/** Gives back *p, which becomes NULL. */
+void ct__arenas_give(ct_trainer_t *t, char **p);
+/** Collective.  t->gradient, which the communicator allocates. */
+int ct__arenas_make_gradient(ct_trainer_t *t);
+void ct__arenas_free(ct_trainer_t *t);
+
+/* ---- plans.c: what is run for so many samples, and where its activations lie ---- */
+
+typedef struct ct__plans {
+  ct__variant_t *variant;
+  int64_t variants, cap;
+  char *arena, *scratch;
+  size_t arena_bytes, scratch_bytes;
+  const ct_plan_t *last; /**< whose logits are there */
+} ct__plans_t;
+
+/** Local.  The first plans, which decide where parameters lie and what the buckets are. */
+int ct__plans_make(ct_trainer_t *t);
+void ct__plans_free(ct_trainer_t *t);
+/** Local.  CT_ERR_ARG: more samples than were announced. */
+int ct__plans_room(const ct_trainer_t *t, int n);
+/** Local.  The plan for n samples, which is to be run now; made if it is new.  The arena grows if
+ * it has to (no work may be pending then). */
+int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **out);
+/** What every run of a plan is told, on samples from \a first of the global batch on. */
+ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first);
+
+/* ---- low_weights.c: a copy in the low type, for backends that want one ---- */
+
+typedef struct ct__low {
+  ct_op_t *cast; /**< of all weights; NULL: there is no copy */
+  int stale;     /**< 1: the weights were written by other than UPDATE */
+} ct__low_t;
+
+/** Local. */
+int ct__low_make(ct_trainer_t *t);
+void ct__low_free(ct_trainer_t *t);
+/** To be called by who writes weights other than by UPDATE. */
+void ct__low_outdate(ct_trainer_t *t);
+/** Local, Hot.  Enqueues what makes them equal to the weights again, if those were written
+ * otherwise. */
+int ct__low_refresh(ct_trainer_t *t);
+
+/* ---- sync_bn.c: batchnorms over a group of ranks ---- */
+
+/** Collective.  The group, before there are plans. */
+int ct__sync_bn_open(ct_trainer_t *t);
+/** Local. */
+int ct__sync_bn_make(ct_trainer_t *t);
+/** Collective over the group, Hot.  Sums up the statistics of work \a i, if it has some. */
+void ct__sync_bn_exchange(ct_trainer_t *t, const ct_plan_t *p, int i);
+
+/* ---- input.c: batches on their way to the device ---- */
 
 /** The arrays of a batch that go to the device. */
 enum {
@@ -28,18 +95,128 @@ enum {
   CT_INPUT_LABELS2,
   CT_INPUT_MIX,
   CT_INPUT_TARGETS,
-  CT_INPUT_PARTS
+  CT_INPUT_ARRAYS
 };
 
 /** Room for a batch on the device. */
-typedef struct ct_input {
-  char *part[CT_INPUT_PARTS];
+typedef struct ct__slot {
+  char *array[CT_INPUT_ARRAYS];
   ct_event_t *ready; /**< end of the copies */
-} ct_input_t;
+} ct__slot_t;
 
-typedef struct ct__dp ct__dp_t;
+typedef struct ct__input {
+  ct_queue_t *copies; /**< of batches; NULL where they are used where they lie */
+  ct__slot_t slot[2];
+  float *affine[2]; /**< device: of evaluation, of training, if batches come as bytes */
+  int used;         /**< number of the slot in use: a step's pointers alternate with it */
+  ct_look_t look;
+  int has_next;    /**< the other one holds, or will when its copies are done, … */
+  ct_batch_t next; /**< … this batch */
+} ct__input_t;
 
-/** Steps that are started as a whole (repeat.c). */
+/** Local. */
+int ct__input_make(ct_trainer_t *t);
+void ct__input_free(ct_trainer_t *t);
+/** Local, Hot.  The batch to \a slot (0, 1; -1: the one not in use) of the device, where it is not
+ * used in place; t->q waits for it, the host does not.  If it was looked ahead at, and the slot is
+ * the one not in use, it is there already.  CT_ERR_ARG: more samples than were announced. */
+int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
+/** Local, Hot.  Begins to copy the batch that comes after the one that was taken, if it is there
+ * and not begun yet: to be called while the device has work.  What fails here is tried again, and
+ * told, when the batch is taken. */
+void ct__input_look(ct_trainer_t *t);
+/** What a plan is run on, for the samples from \a first of this rank on of the batch that was
+ * taken, of which the loss is piece \a p's of the step. */
+ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
+                         int p);
+
+/* ---- update.c: from gradients to weights ---- */
+
+/** Neighbouring weights that are updated with the same numbers: whole parameters, or the slice of
+ * them that is this rank's to update (ZeRO-1). */
+typedef struct ct__range {
+  size_t offset, bytes; /**< in the weight and gradient arenas */
+  size_t state;         /**< offset in the state arenas */
+  int group, bucket;
+  int norms; /**< number of its pair in the array of norms */
+} ct__range_t;
+
+typedef struct ct__update {
+  ct_param_groups_t groups;
+  ct_hyper_t *hyper; /**< of each group, in this step */
+  ct__range_t *range;
+  int64_t ranges, cap;
+  int measures;  /**< pairs of norms; 0: the rule wants none */
+  double *norms; /**< device */
+  double *host_norms;
+  ct_op_t *update, *measure, *gradstat;
+  ct_grad_stat_t *stat; /**< staging */
+  int states;           /**< float32 arrays of the optimizer */
+  size_t state_bytes;   /**< of each: what this rank updates */
+  char *state[CT_RULE_STATES];
+  char *full[CT_RULE_STATES]; /**< ZeRO-1, while a checkpoint is read or written: whole states */
+} ct__update_t;
+
+/** Local.  Groups, ranges, ops and states; the buckets are cut already. */
+int ct__update_make(ct_trainer_t *t);
+void ct__update_free(ct_trainer_t *t);
+/** Local, Hot.  At the start of a step. */
+void ct__update_begin(ct_trainer_t *t, ct_step_report_t *report);
+/** Hot.  Waits for a bucket's gradients; NULL: they are there. */
+typedef void (*ct__arrive_t)(ct_trainer_t *t, int bucket);
+/** Collective, Hot.  Updates the weights, bucket by bucket where it can; after a failure of this
+ * rank it only takes its part in what others wait for. */
+void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report,
+                      ct__arrive_t arrive);
+/** Local, after the step's work is done: whether the update was made, and its norm. */
+void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
+/** States of the optimizer; the array of one: a slice with ZeRO-1, unless there is a whole one. */
+int ct__update_states(const ct_trainer_t *t);
+char *ct__update_state(const ct_trainer_t *t, int s);
+/** Collective.  Rank 0's states to all; of whole ones each rank takes its slice. */
+int ct__update_broadcast(ct_trainer_t *t);
+/** Collective.  ZeRO-1: room for whole states until ct__update_narrow(); \a gather: with those of
+ * all ranks in it. */
+int ct__update_widen(ct_trainer_t *t, int gather);
+void ct__update_narrow(ct_trainer_t *t);
+
+/* ---- step.c: what a step in progress knows ---- */
+
+typedef struct ct__step {
+  double begun;          /**< ct_clock() of its start … */
+  double before_s;       /**< … and seconds up to the first gradients sent; -1: none were */
+  double entered;        /**< ct_clock() of ct__step_enter() */
+  double exposed_s;      /**< seconds in the communicator */
+  int failed;            /**< code of the first failure on this rank … */
+  ct_err_info_t failure; /**< … and its record */
+  ct_loss_t *piece;      /**< staging: the loss of each piece */
+  float *class_weight;   /**< device */
+  double divisor;        /**< of the sum of the losses */
+} ct__step_t;
+
+/** Local. */
+int ct__step_make(ct_trainer_t *t);
+void ct__step_free(ct_trainer_t *t);
+/** How piece p's loss is run. */
+void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind);
+
+/** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
+int ct__step_note(ct_trainer_t *t, int rc);
+/** 1: nothing has failed on this rank. */
+int ct__step_is_well(const ct_trainer_t *t);
+/** The code of the step, with its record. */
+int ct__step_outcome(const ct_trainer_t *t);
+/** Around every collective call of a step, whose time is the communicator's.  \a doing: for the
+ * watch; NULL: the call says it. */
+void ct__step_enter(ct_trainer_t *t, const char *doing, int64_t detail);
+void ct__step_leave(ct_trainer_t *t);
+/** Collective, Hot.  Sum or maximum over the ranks. */
+void ct__step_sum(ct_trainer_t *t, double *io, int n, int max);
+/** The first gradients are about to be sent. */
+void ct__step_sends(ct_trainer_t *t);
+
+/* ---- repeat.c: steps that are started as a whole ---- */
+
 typedef struct ct__repeat {
   int on;                 /**< 0: this trainer's steps are not */
   int key;                /**< of the step that is being noted; -1: none */
@@ -48,158 +225,67 @@ typedef struct ct__repeat {
   int agreed[CT_REPEATS]; /**< 1: all ranks can start them as a whole */
 } ct__repeat_t;
 
+void ct__repeat_make(ct_trainer_t *t);
+/** Collective, Hot.  From here on the step's work is noted, if it may be repeated: a whole batch,
+ * as all ranks see alike.  \a slot: 0 or 1, which of the batch's buffers it reads. */
+void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_norm);
+/** Collective, Hot.  Starts what was noted.  After a failure of this rank it does what the peers
+ * wait for. */
+void ct__repeat_end(ct_trainer_t *t);
+
+/* ---- state.c: the last snapshot ---- */
+
+typedef struct ct__snapshot {
+  float **array;  /**< host arrays, by item */
+  double *number; /**< 8 bytes each */
+  int items;
+} ct__snapshot_t;
+
+void ct__state_free(ct_trainer_t *t);
+
+/* ---- all of it ---- */
+
+/** How far it has come: what a checkpoint says of a trainer besides arrays. */
+typedef struct ct__progress {
+  int64_t steps;      /**< made so far, for dropout: of step.c */
+  int64_t updates;    /**< the optimizer's own count, … */
+  ct_scaler_t scaler; /**< … and its scale of the loss: of update.c */
+} ct__progress_t;
+
 struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
-  ct_event_t *ready; /**< end of the work that fills a bucket */
-  ct_variant_t *variant;
-  int variants;
-  int64_t cap_variants;
+  int parts;       /**< pieces of a rank's part of a batch; at least 1 */
+  int64_t outputs; /**< of a sample */
+  int max_n;       /**< samples for which there is room */
+
+  /* facts of plans.c: of the first plan; the slices of the buckets are alike in all, and on all
+   * ranks */
+  ct__variant_t first; /**< borrowed */
   ct_arena_map_t map;
-  int buckets; /**< the same for every variant and rank */
-  int parts;   /**< pieces of a rank's part of a batch; at least 1 */
-  ct_group_t *group;
+  int buckets;
+  /* facts of arenas.c, low_weights.c and sync_bn.c */
+  char *weight, *gradient, *buffer;
+  char *low;         /**< weights in the low type, at half their offsets; NULL: there are none */
+  ct_group_t *group; /**< SyncBN; NULL: off */
+  double *stats;     /**< device: its message */
 
-  /* input.c */
-  ct_queue_t *copies; /**< of batches; NULL where they are used where they lie */
-  ct_input_t input[2];
-  float *affine[2]; /**< device: of evaluation, of training, if batches come as bytes */
-  int slot;         /**< number of the one in use: a step's pointers alternate with it */
-  ct_look_t look;
-  int has_next;    /**< the other one holds, or will when its copies are done, … */
-  ct_batch_t next; /**< … this batch */
-
-  ct__dp_t *dp; /**< owned, of dp.c; NULL in the other modes */
-
-  /* update.c */
-  ct_param_groups_t groups;
-  ct_hyper_t *hyper; /**< of each group, in this step */
-  ct_range_t *range;
-  int ranges;
-  int64_t cap_ranges;
-  int measures;  /**< pairs of norms; 0: the rule wants none */
-  double *norms; /**< device */
-  double *host_norms;
-  ct_op_t *update, *measure, *gradstat;
-  ct_grad_stat_t *stat; /**< staging */
-  int states;           /**< float32 arrays of the optimizer */
-  size_t state_bytes;   /**< of each: what this rank updates */
-  ct_scaler_t scaler;
-  int64_t updates; /**< made so far: the optimizer's own count */
-
-  char *arena, *scratch, *weight, *gradient, *buffer, *state[CT_RULE_STATES];
-  char *full[CT_RULE_STATES];   /**< ZeRO-1, while a checkpoint is read or written: whole states */
-  char *partial[CT_LEVELS_MAX]; /**< sums of gradients of earlier pieces */
-  int levels;                   /**< of them */
-  ct_op_t *sum[CT_BUCKETS_MAX]; /**< adds up two arenas' slices, if there are several pieces */
-  size_t arena_bytes, scratch_bytes;
-  float *class_weight;
-  int64_t outputs;       /**< of a sample */
-  int max_n;             /**< samples for which there is room */
-  ct_loss_t *loss;       /**< staging: of each piece */
-  double *stats;         /**< device: SyncBN's message */
-  const ct_plan_t *last; /**< of the last forward, while its logits are there */
-
-  char *
-      low; /**< the weights in the low type of mixed precision, for backends that want them; offsets are half
-                of those in `weight` */
-  ct_op_t *lower; /**< casts all of them */
-  int low_stale;  /**< 1: `weight` was written by other than UPDATE */
-
+  ct__progress_t progress;
+  void *way; /**< what recipe.way keeps */
+  ct__arenas_t arenas;
+  ct__plans_t plans;
+  ct__low_t lows;
+  ct__input_t input;
+  ct__update_t update;
+  ct__step_t step;
   ct__repeat_t repeat;
-
-  int64_t steps;  /**< made so far, for dropout */
-  double divisor; /**< of the sum of the losses, in this step */
-  int ticket[CT_BUCKETS_MAX];
-  int sent;              /**< buckets of this step on their way */
-  double exposed_s;      /**< seconds of this step in the communicator */
-  double begun;          /**< ct_clock() of this step's start … */
-  double before_s;       /**< … and seconds up to the first bucket; -1: none was sent */
-  int failed;            /**< code of the step's first failure on this rank … */
-  ct_err_info_t failure; /**< … and its record */
-  float **snap;          /**< host arrays of the last snapshot, by item */
-  double *snap_number;   /**< its numbers, 8 bytes each */
+  ct__snapshot_t snapshot;
 };
 
-/** Local.  Device memory, also for no bytes; *out is NULL on failure. */
-int ct__trainer_alloc(ct_trainer_t *t, size_t bytes, char **out);
-/** Local.  CT_ERR_ARG: more samples than were announced. */
-int ct__trainer_room(const ct_trainer_t *t, int n);
-/** Local.  The plan for n samples, made if it is new; grows the activation arena if it has to (no work may be
- * pending then). */
-int ct__trainer_variant(ct_trainer_t *t, int n, int training, const ct_variant_t **out);
-/** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
-int ct__trainer_note(ct_trainer_t *t, int rc);
-/** Before every collective call of the communicator: ct_beat_enter(), if there are other ranks. */
+/** Before every collective call of the communicator outside a step: ct_beat_enter(), if there are
+ * other ranks. */
 void ct__trainer_enter(const ct_trainer_t *t, const char *doing, int64_t detail);
-
-/* ---- low.c: nothing happens where the backend does not want low weights ---- */
-
-/** Local. */
-int ct__low_make(ct_trainer_t *t);
-void ct__low_free(ct_trainer_t *t);
-/** Local, Hot.  Enqueues what makes them equal to the weights again, if those were written otherwise. */
-int ct__low_refresh(ct_trainer_t *t);
-
-/* ---- repeat.c ---- */
-
-void ct__repeat_make(ct_trainer_t *t);
-/** Collective, Hot.  From here on the step's work is noted, if it may be repeated: a whole batch, as all ranks
- * see alike.  \a slot: 0 or 1, which of the batch's buffers it reads. */
-void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_norm);
-/** Collective, Hot.  Starts what was noted.  After a failure of this rank it does what the peers wait for. */
-void ct__repeat_end(ct_trainer_t *t);
-
-/* ---- input.c ---- */
-
-/** Local. */
-int ct__input_make(ct_trainer_t *t);
-void ct__input_free(ct_trainer_t *t);
-/** Bytes on the device of the batches there is room for. */
-size_t ct__input_size(const ct_trainer_t *t);
-/** Local, Hot.  The batch to place \a slot (0 or 1) of the device, where it is not used in place; t->q waits for
- * it, the host does not.  If it was looked ahead at, and !t->slot is the slot, it is there already.
- * CT_ERR_ARG: more samples than were announced. */
-int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
-/** Local, Hot.  Begins to copy the batch that comes after the one that was taken, if it is there and not begun
- * yet: to be called while the device has work.  What fails here is tried again, and told, when the batch is
- * taken. */
-void ct__input_look(ct_trainer_t *t);
-/** What a plan is run on, for the samples from \a first of this rank on of the batch that was taken. */
-void ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
-                    ct_bind_t *bind);
-
-/* ---- dp.c: what a trainer of the mode dp has more; nothing happens in the others ---- */
-
-/** Local. */
-int ct__dp_make(ct_trainer_t *t);
-void ct__dp_free(ct_trainer_t *t);
-/** Local.  What a batch of n samples over all ranks needs. */
-int ct__dp_prepare(ct_trainer_t *t, int n);
-/** Collective, Hot.  All of a step but the step word; its outcome is noted. */
-void ct__dp_step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
-                 ct_step_report_t *report);
-
-/** Adds one batch's numbers to those of others. */
-void ct__loss_add(ct_loss_t *sum, const ct_loss_t *l);
-
-/* ---- update.c ---- */
-
-/** Local.  Groups, ranges, ops and states; the buckets are cut already. */
-int ct__update_make(ct_trainer_t *t);
-void ct__update_free(ct_trainer_t *t);
-/** Collective, Hot.  Ends every transfer of this step and updates the weights; after a failure of this rank
- * it only takes its part in what others wait for. */
-void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report);
-/** Local, after the step's work is done: whether the update was made, and its norm. */
-void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
-
-/** Collective.  ZeRO-1: whole states of all ranks in t->full. */
-int ct__update_gather_states(ct_trainer_t *t);
-/** Collective.  The other direction: rank 0's t->full becomes everybody's slices. */
-int ct__update_share_states(ct_trainer_t *t);
-/** Local.  Room for the whole states; freed by _drop. */
-int ct__update_room(ct_trainer_t *t);
-void ct__update_drop(ct_trainer_t *t);
+/** Collective.  Device memory of rank 0 to all; nothing for no bytes. */
+int ct__trainer_broadcast(ct_trainer_t *t, void *buf, size_t bytes);
 
 #endif

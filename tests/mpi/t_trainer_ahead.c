@@ -194,7 +194,7 @@ static void who_follows_no_more_may_free_the_batches(void)
   make_batches(&r, &a);
   ct_trainer_follow(r.t, (ct_look_t){next_of, &a});
   CT_ASSERT_OK(ct_trainer_step(r.t, &a.batch[0], CT_OK, &(ct_schedule_point_t){0}, &word, &times));
-  const void *place = r.t->input[!r.t->slot].part[CT_INPUT_LABELS];
+  const void *place = r.t->input.slot[!r.t->input.used].array[CT_INPUT_LABELS];
   size_t bytes = (size_t)a.batch[1].n * sizeof(int32_t);
   CU_ASSERT(memcmp(place, a.batch[1].labels, bytes) != 0);
   ct_trainer_follow(r.t, (ct_look_t){0});
@@ -306,7 +306,7 @@ static void bytes_need_less_room(void)
     r.env.bytes_of[1] = k > 0 ? &d : NULL;
     r.env.bytes_of[0] = k > 1 ? &d : NULL;
     CT_ASSERT_OK(rig_create(&r));
-    bytes[k] = ct__input_size(r.t);
+    bytes[k] = ct_trainer_memory(r.t)->bytes[CT_MEMORY_BATCHES];
     rig_close(&r);
   }
   CT_ASSERT_INT(bytes[1], bytes[0]);

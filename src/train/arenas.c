@@ -1,0 +1,72 @@
+/* The trainer's memory of the device.
+ *
+ * All of it is taken here, by what it is for, so that what was allocated can be held against what
+ * was said before the run; and all of it is freed here, with the trainer. */
+#include "train/trainer.h"
+#include "base/ct_mem.h"
+
+static void count(ct__arenas_t *a, ct_memory_kind_t kind)
+{
+  size_t now = 0;
+  for (int64_t i = 0; i < a->blocks; i++)
+    if (a->block[i].kind == kind) now += a->block[i].bytes;
+  if (now > a->most.bytes[kind]) a->most.bytes[kind] = now;
+}
+
+int ct__arenas_take(ct_trainer_t *t, ct_memory_kind_t kind, size_t bytes, char **out)
+{
+  int rc = CT_OK;
+  void *p = NULL;
+  ct__arenas_t *a = &t->arenas;
+  *out = NULL;
+  if (!bytes) return CT_OK;
+  CT_TRY(ct_mem_grow((void **)&a->block, &a->cap, a->blocks + 1, sizeof *a->block));
+  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_DEVICE, bytes, &p));
+  a->block[a->blocks++] = (ct__block_t){.p = p, .bytes = bytes, .kind = kind};
+  count(a, kind);
+  *out = p;
+out:
+  return rc;
+}
+
+void ct__arenas_give(ct_trainer_t *t, char **p)
+{
+  ct__arenas_t *a = &t->arenas;
+  for (int64_t i = 0; i < a->blocks && *p; i++) {
+    if (a->block[i].p != *p) continue;
+    t->env.be->mem->free(t->env.dev, CT_MEM_DEVICE, *p);
+    a->block[i] = a->block[--a->blocks];
+    *p = NULL;
+  }
+}
+
+int ct__arenas_make_gradient(ct_trainer_t *t)
+{
+  void *p = NULL;
+  size_t bytes = t->map.gradient_bytes;
+  int rc = t->env.comm_ops->alloc(t->env.comm, bytes ? bytes : 64, &p);
+  t->gradient = p;
+  t->arenas.most.bytes[CT_MEMORY_GRADIENTS] = bytes;
+  return rc;
+}
+
+void ct__arenas_free(ct_trainer_t *t)
+{
+  ct__arenas_t *a = &t->arenas;
+  for (int64_t i = 0; i < a->blocks; i++)
+    t->env.be->mem->free(t->env.dev, CT_MEM_DEVICE, a->block[i].p);
+  ct_mem_free(a->block);
+}
+
+size_t ct_memory_total(const ct_memory_t *m)
+{
+  size_t sum = 0;
+  for (int i = 0; i < CT_MEMORY_COUNT; i++)
+    sum += m->bytes[i];
+  return sum;
+}
+
+const ct_memory_t *ct_trainer_memory(const ct_trainer_t *t)
+{
+  return &t->arenas.most;
+}

@@ -1,0 +1,273 @@
+/* The way ddp: each rank has its part of the batch, and gradients are averaged over all ranks.
+ *
+ * A rank's part of the batch is done in one or several pieces, one after another.  The last piece's
+ * backward fills the gradient arena from one end; as soon as a bucket is full (and the sums of the
+ * earlier pieces are added) it is on its way, and the next ops are run while it travels.  A rank
+ * that fails, or has no samples, sends zeros in the same order as the others, and says so in the
+ * step word: nobody waits for a message that never comes.  The way single is this one without
+ * others. */
+#include "train/trainer.h"
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_mem.h"
+#include <limits.h>
+#include <math.h>
+
+#define LEVELS_MAX 16 /* partial sums that are kept: of up to 2^16 pieces */
+
+typedef struct ddp {
+  ct_event_t *ready; /* end of the work that fills a bucket */
+  int ticket[CT_BUCKETS_MAX];
+  int sent;                     /* buckets of this step on their way */
+  char *partial[LEVELS_MAX];    /* sums of gradients of earlier pieces */
+  ct_op_t *sum[CT_BUCKETS_MAX]; /* adds up two arenas' slices, if there are several pieces */
+} ddp_t;
+
+/* ---- life ---- */
+
+static int check(const ct_parallel_opts_t *p, const ct_train_opts_t *t)
+{
+  (void)p;
+  (void)t;
+  return CT_OK;
+}
+
+static int make_sum(ct_trainer_t *t, int bucket, ct_op_t **out)
+{
+  ct_op_desc_t d;
+  ct_op_info_t info;
+  ct_shape_t flat = ct_shape(2, 1, (int64_t)(t->first.bucket[bucket].bytes / sizeof(float)));
+  ct_op_desc_init(&d, CT_OP_ADD, &flat, &flat);
+  return t->env.be->op->prepare(t->env.dev, &d, NULL, out, &info);
+}
+
+static int make(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  int levels = ct_recipe_levels(&t->env.recipe);
+  ddp_t *d = t->way = ct_mem_alloc(sizeof *d, "the buckets on their way");
+  if (!d) return CT_ERR_NOMEM;
+  for (int l = 0; l < levels; l++)
+    CT_TRY(ct__arenas_take(t, CT_MEMORY_PARTIAL_SUMS, t->map.trained_bytes, &d->partial[l]));
+  for (int k = 0; k < t->buckets && levels; k++)
+    CT_TRY(make_sum(t, k, &d->sum[k]));
+out:
+  return rc;
+}
+
+static void free_all(ct_trainer_t *t)
+{
+  ddp_t *d = t->way;
+  if (!d) return;
+  t->env.be->queue->unmark(d->ready);
+  for (int i = 0; i < CT_BUCKETS_MAX; i++)
+    t->env.be->op->release(d->sum[i]);
+  ct_mem_free(d);
+}
+
+static int prepare(ct_trainer_t *t, int n)
+{
+  (void)t;
+  (void)n;
+  return CT_OK;
+}
+
+/* ---- gradients of several pieces ---- */
+
+static int add(ct_trainer_t *t, int level, int bucket, const ct_bucket_t *b)
+{
+  const ddp_t *d = t->way;
+  char *gradient = t->gradient + b->offset;
+  ct_op_args_t a = {
+      .pass = CT_FWD, .x = gradient, .x2 = d->partial[level] + b->offset, .y = gradient};
+  return t->env.be->op->run(t->q, d->sum[bucket], &a);
+}
+
+/* Adds to a bucket of piece p what earlier pieces left, and leaves it for later ones.  In fixed
+ * order the pieces are the leaves of a binary tree, of which partial[level] holds the finished left
+ * halves: a binary counter.  Else there is one running sum. */
+static int fold(ct_trainer_t *t, int p, int bucket, const ct_bucket_t *b)
+{
+  int rc = CT_OK, level = 0;
+  const ddp_t *d = t->way;
+  if (t->parts == 1) return CT_OK;
+  if (t->env.recipe.fixed_order)
+    for (int done = p + 1; done % 2 == 0; done /= 2)
+      CT_TRY(add(t, level++, bucket, b));
+  else if (p > 0)
+    CT_TRY(add(t, 0, bucket, b));
+  if (p < t->parts - 1)
+    CT_TRY(t->env.be->mem->copy(t->q, d->partial[level] + b->offset, t->gradient + b->offset,
+                                b->bytes));
+out:
+  return rc;
+}
+
+static void fold_all(ct_trainer_t *t, int p)
+{
+  for (int k = 0; k < t->buckets && ct__step_is_well(t); k++)
+    ct__step_note(t, fold(t, p, k, &t->first.bucket[k]));
+}
+
+/* ---- buckets ---- */
+
+/* A fault point that is no failure: an overflow as half precision has it. */
+static int overflow(ct_trainer_t *t)
+{
+  static const float infinity = INFINITY;
+  if (!t->map.trained || ct_fault("step.overflow") == CT_OK) return CT_OK;
+  return t->env.be->mem->copy(t->q, t->gradient, &infinity, sizeof infinity);
+}
+
+/* The next bucket starts to travel when the queue has come this far.  It is sent whatever happened:
+ * the peers wait for it. */
+static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
+{
+  ddp_t *d = t->way;
+  const ct_bucket_t *b = &bucket[d->sent];
+  if (d->sent == 0) {
+    ct__step_sends(t);
+    ct__step_note(t, overflow(t));
+  }
+  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->parts - 1, d->sent, b));
+  ct__step_enter(t, "the all-reduce of bucket", d->sent);
+  int marked = ct__step_note(t, t->env.be->queue->mark(t->q, &d->ready));
+  int rc =
+      ct__step_note(t, t->env.comm_ops->reduce(t->env.comm, marked == CT_OK ? d->ready : NULL,
+                                               (float *)(t->gradient + b->offset),
+                                               (int64_t)(b->bytes / sizeof(float)),
+                                               t->env.recipe.zero ? CT_REDUCE_SLICE : CT_REDUCE_ALL,
+                                               &d->ticket[d->sent]));
+  d->sent++;
+  ct__step_leave(t);
+  return marked != CT_OK ? marked : rc;
+}
+
+static void end_bucket(ct_trainer_t *t, int k)
+{
+  const ddp_t *d = t->way;
+  ct__step_enter(t, "waiting for the all-reduce of bucket", k);
+  ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
+  ct__step_leave(t);
+}
+
+static int poke(ct_trainer_t *t)
+{
+  const ddp_t *d = t->way;
+  ct__step_enter(t, NULL, -1);
+  int rc = d->sent ? t->env.comm_ops->poke(t->env.comm) : CT_OK;
+  ct__step_leave(t);
+  return rc;
+}
+
+/* Zeros for the buckets that this rank still owes when work \a i is done. */
+static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
+{
+  const ddp_t *d = t->way;
+  while (d->sent < t->buckets && bucket[d->sent].after <= i) {
+    const ct_bucket_t *b = &bucket[d->sent];
+    ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient + b->offset, b->bytes));
+    send_bucket(t, bucket);
+  }
+}
+
+/* ---- a piece ---- */
+
+static int work_behind(ct_trainer_t *t, const ct__variant_t *v, int i)
+{
+  int rc = CT_OK;
+  const ddp_t *d = t->way;
+  if (i <= v->plan->loss_work) return CT_OK;
+  while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
+    CT_TRY(send_bucket(t, v->bucket));
+  CT_TRY(poke(t));
+out:
+  return rc;
+}
+
+static int begin_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n,
+                       const ct__variant_t **v, ct_bind_t *bind)
+{
+  int rc = CT_OK;
+  if (p == 0) CT_TRY(ct_fault("step"));
+  CT_TRY(ct__plans_use(t, (int)n, 1, v));
+  *bind = ct__input_bind(t, b, 1, first, p);
+  bind->keep_running = t->env.recipe.fixed_order && b->first + first > 0;
+out:
+  return rc;
+}
+
+/* Forward and backward of n samples from \a first on.  A rank that has none, or failed, goes
+ * through the plan all the same: there may be batchnorms that talk to other ranks, as many and in
+ * the same order in every plan, and between them the same buckets: on a GPU each message waits for
+ * the one before it. */
+static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n)
+{
+  const ct__variant_t *v = &t->first;
+  ct_bind_t bind;
+  int last = p == t->parts - 1, live = ct__step_is_well(t) && n > 0;
+  if (live) live = ct__step_note(t, begin_piece(t, b, p, first, n, &v, &bind)) == CT_OK;
+  if (!live) {
+    v = &t->first;
+    bind = ct__plans_bind(t, 0);
+  }
+  for (int i = 0; i < v->plan->works && (live || t->group); i++) {
+    if (live) live = ct__step_note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
+    if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
+    ct__sync_bn_exchange(t, v->plan, i);
+    if (live && last) live = ct__step_note(t, work_behind(t, v, i)) == CT_OK;
+    if (!live && last && i > v->plan->loss_work) send_zeros(t, v->bucket, i);
+  }
+  if (last) return;
+  if (!live) ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes));
+  fold_all(t, p);
+}
+
+/* The samples of piece p of this rank. */
+static int64_t piece(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
+{
+  const ct_topo_t *topo = t->env.topo;
+  *first = 0;
+  if (t->parts == 1) return b->n;
+  int64_t n = ct_sampler_share(b->global, topo->rank * t->parts + p, topo->size * t->parts, first);
+  *first -= b->first;
+  return n;
+}
+
+static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
+{
+  for (int p = 0; p < t->parts; p++) {
+    int64_t first = 0, n = ct__step_is_well(t) ? piece(t, b, p, &first) : 0;
+    run_piece(t, b, p, first, n);
+  }
+}
+
+static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
+                 ct_step_report_t *report)
+{
+  ddp_t *d = t->way;
+  int slot = (int)(t->progress.steps % 2); /* as on all ranks, also on those without samples */
+  d->sent = 0;
+  if (ct__step_is_well(t) && b->n) ct__step_note(t, ct__input_take(t, b, slot));
+  ct__repeat_begin(t, b, slot, report->want_norm);
+  forward_backward(t, b);
+  send_zeros(t, t->first.bucket, INT_MAX); /* the slices are the same in every variant */
+  ct__update_apply(t, at, report, end_bucket);
+  ct__repeat_end(t);
+}
+
+const ct_way_t ct_way_ddp = {.name = "ddp",
+                             .repeats = 1,
+                             .check = check,
+                             .make = make,
+                             .free = free_all,
+                             .prepare = prepare,
+                             .step = step};
+const ct_way_t ct_way_single = {.name = "single",
+                                .one_rank = 1,
+                                .repeats = 1,
+                                .check = check,
+                                .make = make,
+                                .free = free_all,
+                                .prepare = prepare,
+                                .step = step};

@@ -1,0 +1,175 @@
+/* Plans, one for each number of samples, and the memory they run in.
+ *
+ * The first one decides where parameters lie and in which layout; the others take that over.  They
+ * are made before the first step, so that no step makes one; all run in one arena, as large as the
+ * largest. */
+#include "train/trainer.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <math.h>
+
+static void cut_buckets(ct_trainer_t *t, const ct__variant_t *v)
+{
+  size_t bytes = (size_t)(t->env.bucket_mb * 1024 * 1024);
+  t->buckets = ct_buckets_make(v->plan, &t->map, bytes, CT_BUCKETS_MAX, v->bucket);
+}
+
+static int add_variant(ct_trainer_t *t, int n, int training)
+{
+  int rc = CT_OK;
+  ct__plans_t *p = &t->plans;
+  ct__variant_t v = {0};
+  const ct_dataset_t *bytes_of = t->env.bytes_of[training];
+  ct_plan_opts_t o = {.n = n,
+                      .training = training,
+                      .compute = t->env.recipe.compute,
+                      .sync_bn = t->group != NULL,
+                      .bytes = bytes_of != NULL,
+                      .channels_last = bytes_of && bytes_of->info.channels_last,
+                      .loss = t->env.loss};
+  CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, &o, t->first.plan, &v.plan));
+  if (!t->first.plan) CT_TRY(ct_arena_map_make(v.plan, &t->map));
+  if (training) {
+    v.bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *v.bucket, "buckets");
+    CT_TRY(v.bucket ? CT_OK : CT_ERR_NOMEM);
+    cut_buckets(t, &v);
+  }
+  CT_TRY(ct_mem_grow((void **)&p->variant, &p->cap, p->variants + 1, sizeof v));
+  p->variant[p->variants++] = v;
+  t->first = p->variant[0];
+  v = (ct__variant_t){0};
+out:
+  ct_plan_free(v.plan);
+  ct_mem_free(v.bucket);
+  return rc;
+}
+
+static const ct__variant_t *find_variant(const ct_trainer_t *t, int n, int training)
+{
+  const ct__plans_t *p = &t->plans;
+  for (int64_t i = 0; i < p->variants; i++)
+    if (p->variant[i].plan->o.n == n && p->variant[i].plan->o.training == training)
+      return &p->variant[i];
+  return NULL;
+}
+
+int ct__plans_room(const ct_trainer_t *t, int n)
+{
+  if (n <= t->max_n) return CT_OK;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
+                    "a batch of %d samples, where at most %d were announced", n, t->max_n);
+}
+
+/* What would fit; activations grow with the samples. */
+static int no_room(const ct_trainer_t *t, int n, size_t want)
+{
+  size_t left = t->env.be->mem->room(t->env.dev);
+  if (left == SIZE_MAX) return CT_ERR_NOMEM; /* the record says what is known */
+  return ct_err_set(
+      CT_ERR_NOMEM, __FILE__, __LINE__,
+      "the activations of %d samples need %.0f MB, but %.0f MB are free on %s; about "
+      "%.0f samples at a time would fit: lower data.batch, which is over all ranks, or "
+      "cut a rank's part into pieces with train.accumulate",
+      n, (double)want / 1e6, (double)left / 1e6, t->env.be->describe(t->env.dev),
+      floor((double)left / (double)want * n));
+}
+
+static int grow(ct_trainer_t *t, ct_memory_kind_t kind, size_t want, size_t *have, char **p)
+{
+  if (want <= *have) return CT_OK;
+  ct__arenas_give(t, p);
+  *have = 0;
+  int rc = ct__arenas_take(t, kind, want, p);
+  if (rc == CT_OK) *have = want;
+  return rc;
+}
+
+static int find(ct_trainer_t *t, int n, int training, const ct__variant_t **out)
+{
+  int rc = CT_OK;
+  ct__plans_t *p = &t->plans;
+  CT_TRY(ct__plans_room(t, n));
+  if (!find_variant(t, n, training)) CT_TRY(add_variant(t, n, training));
+  *out = find_variant(t, n, training);
+  size_t want = (*out)->plan->arena_bytes;
+  if (want > p->arena_bytes) p->last = NULL; /* its logits go with the arena */
+  rc = grow(t, CT_MEMORY_ACTIVATIONS, want, &p->arena_bytes, &p->arena);
+  if (rc == CT_ERR_NOMEM) rc = no_room(t, n, want);
+  CT_TRY(rc);
+  CT_TRY(grow(t, CT_MEMORY_SCRATCH, (*out)->plan->scratch_bytes, &p->scratch_bytes, &p->scratch));
+out:
+  return rc;
+}
+
+int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **out)
+{
+  int rc = find(t, n, training, out);
+  if (rc == CT_OK) t->plans.last = (*out)->plan;
+  return rc;
+}
+
+int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training)
+{
+  int rc = CT_OK;
+  const ct_topo_t *topo = t->env.topo;
+  const ct__variant_t *v;
+  const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
+  int parts = training ? t->parts : 1;
+  for (int i = 0; i < 2 * parts; i++) {
+    int64_t first, n = ct_sampler_share(totals[i / parts], topo->rank * parts + i % parts,
+                                        topo->size * parts, &first);
+    if (n) CT_TRY(find(t, (int)n, training, &v));
+    if (training) CT_TRY(t->env.recipe.way->prepare(t, (int)totals[i / parts]));
+  }
+out:
+  return rc;
+}
+
+int ct__plans_make(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  const ct__variant_t *v;
+  int train = t->env.training;
+  int piece = (t->env.max_batch + t->parts - 1) / t->parts;
+  CT_TRY(find(t, train ? piece : t->env.max_eval, train, &v));
+  if (train && t->env.max_eval) CT_TRY(find(t, t->env.max_eval, 0, &v));
+out:
+  return rc;
+}
+
+void ct__plans_free(ct_trainer_t *t)
+{
+  for (int64_t i = 0; i < t->plans.variants; i++) {
+    ct_plan_free(t->plans.variant[i].plan);
+    ct_mem_free(t->plans.variant[i].bucket);
+  }
+  ct_mem_free(t->plans.variant);
+  ct_arena_map_clear(&t->map);
+}
+
+ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first)
+{
+  return (ct_bind_t){.arena = t->plans.arena,
+                     .scratch = t->plans.scratch,
+                     .weight = t->weight,
+                     .low = t->low,
+                     .gradient = t->gradient,
+                     .buffer = t->buffer,
+                     .map = &t->map,
+                     .stats = t->stats,
+                     .seed = t->env.seed,
+                     .step = t->progress.steps,
+                     .first = first};
+}
+
+int ct_trainer_logits(ct_trainer_t *t, float *out)
+{
+  int rc = CT_OK;
+  const ct_plan_t *p = t->plans.last;
+  if (!p) CT_FAIL(CT_ERR_ARG, "there is no forward pass whose logits could be read");
+  size_t offset = p->value[ct_plan_root(p, p->logits)].offset;
+  CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[p->logits].bytes));
+  CT_TRY(t->env.be->queue->sync(t->q));
+out:
+  return rc;
+}
