@@ -47,6 +47,7 @@ shell_tests = \
   %D%/lint/jobs.test \
   %D%/lint/layers.test \
   %D%/lint/mutants.test \
+  %D%/lint/names.test \
   %D%/lint/pages.test \
   %D%/lint/size.test \
   %D%/mpi/agree.test \
