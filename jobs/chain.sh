@@ -1,6 +1,6 @@
 #!/bin/bash
-# A run that is longer than the time limit, where jobs may not go back into the queue: several jobs, each
-# of which begins when the one before it has ended, and goes on with its run.
+# A run that is longer than the time limit, where jobs may not go back into the queue: several jobs,
+# each of which begins when the one before it has ended, and goes on with its run.
 #
 #   jobs/chain.sh COUNT [options of sbatch] jobs/train.slurm [CONFIG [options of train]]
 #

@@ -3,8 +3,8 @@
 # node of its job; chain.sh also reads it where you submit.  A copy elsewhere is used with
 # CTRAIN_ENV=/path/to/it in the environment of sbatch.
 #
-# Go through it once from top to bottom and uncomment what your cluster needs.  Nothing here is needed
-# where one MPICH, one partition and one network are all there is.
+# Go through it once from top to bottom and uncomment what your cluster needs.  Nothing here is
+# needed where one MPICH, one partition and one network are all there is.
 
 # ---- 1. Where jobs run and who pays.  sbatch takes these from the environment it is called in: do
 # `. jobs/env.sh` before it (chain.sh does), or write them as #SBATCH lines into the templates.
@@ -13,14 +13,16 @@
 #export SBATCH_QOS=normal
 #export SBATCH_CONSTRAINT=my_feature   # sinfo -o '%P %f %G' lists features and GPUs
 
-# ---- 2. Software: the modules that ctrain-hpc was built with, and the program if it is not on the PATH.
+# ---- 2. Software: the modules that ctrain-hpc was built with, and the program if it is not on the
+# PATH.
 #module purge
 #module load gcc mpich hdf5
 #module load cuda nccl
 #export CTRAIN=${CTRAIN:-$HOME/ctrain-hpc/build/ctrain-hpc}
 
-# ---- 3. How ranks are started.  `srun --mpi=list` shows what Slurm has; the summary of configure says what
-# fits.  MPICH and its relatives: pmi2.  Open MPI: pmix.  An MPI of the machine's vendor: see its manual.
+# ---- 3. How ranks are started.  `srun --mpi=list` shows what Slurm has; the summary of configure
+# says what fits.  MPICH and its relatives: pmi2.  Open MPI: pmix.  An MPI of the machine's vendor:
+# see its manual.
 CTRAIN_MPI=${CTRAIN_MPI:-pmi2}
 # More options of srun, separated by blanks.
 CTRAIN_SRUN=${CTRAIN_SRUN:-}
@@ -29,8 +31,8 @@ CTRAIN_SRUN=${CTRAIN_SRUN:-}
 # How often a job may put itself back into the queue (0: never).
 CTRAIN_REQUEUES=${CTRAIN_REQUEUES:-100}
 
-# ---- 4. Threads: as many as the job has CPUs for each rank (#SBATCH --cpus-per-task).  Where that is
-# not given, the program takes the CPUs that it is bound to.
+# ---- 4. Threads: as many as the job has CPUs for each rank (#SBATCH --cpus-per-task).  Where that
+# is not given, the program takes the CPUs that it is bound to.
 if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then
   export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
   export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun does not take it over by itself

@@ -2,7 +2,8 @@
 # What the job templates share; they source it.  From top to bottom: the settings and the program,
 # ranks that outlive the signals to their job, and what becomes of the job after their exit status.
 
-# The job as Slurm's commands know it.  The number of an array's last task is also that of the array.
+# The job as Slurm's commands know it.  The number of an array's last task is also that of the
+# array.
 jobid=${SLURM_JOB_ID:-}
 [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || jobid=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 
@@ -25,7 +26,8 @@ settings() { # JOBS
   settings_file=$file
   # what a file of one's own need not say
   CTRAIN_MPI=${CTRAIN_MPI:-pmi2} CTRAIN_REQUEUES=${CTRAIN_REQUEUES:-100}
-  [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export SRUN_CPUS_PER_TASK="${SRUN_CPUS_PER_TASK:-$SLURM_CPUS_PER_TASK}"
+  [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export \
+    SRUN_CPUS_PER_TASK="${SRUN_CPUS_PER_TASK:-$SLURM_CPUS_PER_TASK}"
 }
 
 # Sets $program.
@@ -48,8 +50,8 @@ fact() { # NAME
     tr ' ' '\n' | sed -n "s/^$1=//p" | head -n 1
 }
 
-# Tells the program when the job ends, in seconds since the epoch: it stops in time by itself.  Newer
-# versions of Slurm do it as SLURM_JOB_END_TIME.
+# Tells the program when the job ends, in seconds since the epoch: it stops in time by itself.
+# Newer versions of Slurm do it as SLURM_JOB_END_TIME.
 tell_end_time() {
   local end
   unset CTRAIN_END_TIME # of a job that this one was submitted from
@@ -131,13 +133,14 @@ go_on() {
   fi
 }
 
-# In a chain (chain.sh): cancels the jobs behind this one, the last first, since each begins when the
-# one before it is gone.
+# In a chain (chain.sh): cancels the jobs behind this one, the last first, since each begins when
+# the one before it is gone.
 end_chain() { # REASON
   [ -n "${CTRAIN_CHAIN:-}" ] || return 0
   local waiting next last=$jobid behind=
   waiting=$(squeue -h --me -t PENDING -n "$SLURM_JOB_NAME" -o '%i %E')
-  while next=$(awk -v after="afterany:$last" '$2 "(" ~ "^" after "\\(" { print $1 }' <<<"$waiting") && [ -n "$next" ]; do
+  while next=$(awk -v after="afterany:$last" '$2 "(" ~ "^" after "\\(" { print $1 }' \
+    <<<"$waiting") && [ -n "$next" ]; do
     behind="$next $behind"
     last=$next
   done

@@ -30,8 +30,8 @@ skip_all() { # REASON
   exit 0
 }
 
-# ctrain RANKS ARGUMENTS...: stdout in $work/out, stderr in $work/err, exit status in $status.  It never
-# takes longer than 130 s.
+# ctrain RANKS ARGUMENTS...: stdout in $work/out, stderr in $work/err, exit status in $status.  It
+# never takes longer than 130 s.
 ctrain() {
   local ranks=$1
   shift
@@ -46,7 +46,8 @@ ctrain() {
 
 # metric EVENT FIELD [FILE]: that field of all such lines of metrics.jsonl, a line each.
 metric() {
-  sed -n "s/^{\"event\": *\"$1\".*\"$2\": *\"\{0,1\}\([^,}\"]*\).*/\1/p" "${3:-$work/run/metrics.jsonl}"
+  sed -n "s/^{\"event\": *\"$1\".*\"$2\": *\"\{0,1\}\([^,}\"]*\).*/\1/p" \
+    "${3:-$work/run/metrics.jsonl}"
 }
 
 # What is not a number, NaN and null too, is near nothing.
@@ -62,5 +63,6 @@ near() { awk -v a="$1" -v b="$2" -v t="$3" "$near_in_awk"' BEGIN { exit !near(a,
 # columns_near FILE-A FILE-B TOLERANCE: as many numbers, each as near.
 columns_near() {
   [ "$(wc -l <"$1")" = "$(wc -l <"$2")" ] && [ -s "$1" ] &&
-    paste "$1" "$2" | awk -v t="$3" "$near_in_awk"' !near($1, $2, t) { print "line " NR ": " $0; bad = 1 } END { exit bad }'
+    paste "$1" "$2" | awk -v t="$3" \
+    "$near_in_awk"' !near($1, $2, t) { print "line " NR ": " $0; bad = 1 } END { exit bad }'
 }

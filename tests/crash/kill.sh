@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# kill.sh [ROUNDS]: trains on two ranks and kills one of them or both with SIGKILL, ROUNDS times (50), starting
-# again each time.  After each kill every checkpoint must be whole and the next start must succeed, and when a run
-# is over its weights must equal those of an undisturbed one to the bit; then the next run begins.  CTRAIN,
-# CT_MPIEXEC, CT_SRC, CT_BUILD as in tests/env.sh (default: build/).
+# kill.sh [ROUNDS]: trains on two ranks and kills one of them or both with SIGKILL, ROUNDS times
+# (50), starting again each time.  After each kill every checkpoint must be whole and the next start
+# must succeed, and when a run is over its weights must equal those of an undisturbed one to the
+# bit; then the next run begins.  CTRAIN, CT_MPIEXEC, CT_SRC, CT_BUILD as in tests/env.sh (default:
+# build/).
 set -u
 rounds=${1:-50}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -23,19 +24,21 @@ die() {
 }
 
 train() { # DIRECTORY
-  exec timeout 100 $CT_MPIEXEC -n 2 "$CTRAIN" train "$CT_SRC/examples/digits/train.yaml" --set run.dir="$work/$1" \
-    --set checkpoint.every_steps=20 --set checkpoint.keep=2 --set train.epochs=12 --set run.log_every=1000 \
-    --set model.family=mlp --set 'model.hidden=[800,800]' # whose checkpoints take a moment to write
+  exec timeout 100 $CT_MPIEXEC -n 2 "$CTRAIN" train "$CT_SRC/examples/digits/train.yaml" \
+    --set run.dir="$work/$1" --set checkpoint.every_steps=20 --set checkpoint.keep=2 \
+    --set train.epochs=12 --set run.log_every=1000 --set model.family=mlp \
+    --set 'model.hidden=[800,800]' # whose checkpoints take a moment to write
 }
 
 newest() { cat "$kept/latest" 2>/dev/null; }
 
-pause() { sleep "$(awk -v r=$RANDOM -v most="$1" 'BEGIN { printf "%.3f", most * r / 32768 }')"; } # up to so many seconds
+pause() { sleep "$(awk -v r=$RANDOM -v most="$1" 'BEGIN { printf "%.3f", most * r / 32768 }')"; } \
+  # up to so many seconds
 running() { kill -0 "$1" 2>/dev/null; }
 half_written() { compgen -G "$kept/*.tmp" >/dev/null; }
 
-# A third of the kills hits at any moment from the start of MPI on, a third in the steps behind a new checkpoint, a
-# third while one is being written.
+# A third of the kills hits at any moment from the start of MPI on, a third in the steps behind a
+# new checkpoint, a third while one is being written.
 wait_a_moment() { # JOB
   local before
   case $((RANDOM % 3)) in
@@ -112,7 +115,8 @@ one_start() {
 
 (train whole) >"$work/out" 2>"$work/err" || die "the undisturbed run failed"
 while [ $kills -lt "$rounds" ] || [ -d "$work/cut" ] || [ $runs = 0 ]; do
-  [ $starts -lt $((rounds * 4 + 10)) ] || die "too many starts: no run comes to its end, or each before the kill"
+  [ $starts -lt $((rounds * 4 + 10)) ] || die \
+    "too many starts: no run comes to its end, or each before the kill"
   one_start
 done
 echo "$kills kills ($of_all of all ranks, $halves left a half-written file), $starts starts, $onward of them with new" \

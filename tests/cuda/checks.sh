@@ -1,18 +1,19 @@
-# What a CUDA device must show, a real one (tests/gpu/check-gpu) or the emulated one (tests/cuda/train.test).
-# The caller has sourced tests/lib.sh, and sets
+# What a CUDA device must show, a real one (tests/gpu/check-gpu) or the emulated one
+# (tests/cuda/train.test). The caller has sourced tests/lib.sh, and sets
 #   launch N PROGRAM ARGUMENTS...   runs a program of the build on N ranks
 #   size                            small or large: how much is trained
 gold=$CT_SRC/tests/golden
 digits=$CT_SRC/examples/digits/train.yaml
 
-# gpu RANKS NAME OPTIONS...: trains the digits on the GPU (or, with `--set device=...`, elsewhere) in
-# $work/NAME; 0 if that ended well.
+# gpu RANKS NAME OPTIONS...: trains the digits on the GPU (or, with `--set device=...`, elsewhere)
+# in $work/NAME; 0 if that ended well.
 gpu() {
   local ranks=$1 name=$2
   shift 2
   rm -rf "$work/$name"
-  launch "$ranks" ctrain-hpc train "$digits" --set device=cuda --set run.dir="$work/$name" --set run.log_every=1 \
-    --set train.steps=$steps --set train.epochs=1 --set data.batch=64 --set checkpoint.keep=1 "$@" >"$work/out" 2>"$work/err" && return 0
+  launch "$ranks" ctrain-hpc train "$digits" --set device=cuda --set run.dir="$work/$name" \
+    --set run.log_every=1 --set train.steps=$steps --set train.epochs=1 --set data.batch=64 \
+    --set checkpoint.keep=1 "$@" >"$work/out" 2>"$work/err" && return 0
   tail -n 5 "$work/err"
   return 1
 }
@@ -53,8 +54,10 @@ check_goldens() {
   for one in resnet18/resnet mobilenet_v2/mobilenet_v2 densenet121/densenet; do
     ok "golden: ${one#*/}" launch 1 tests/golden/t_golden cuda "$gold/${one%/*}.gold" "${one#*/}"
   done
-  ok "golden: ResNet-18 in bf16" launch 1 tests/golden/t_golden cuda "$gold/resnet18-amp.gold" resnet amp
-  ok "golden: ResNet-18 in fp16" launch 1 tests/golden/t_golden cuda "$gold/resnet18-amp.gold" resnet fp16
+  ok "golden: ResNet-18 in bf16" \
+    launch 1 tests/golden/t_golden cuda "$gold/resnet18-amp.gold" resnet amp
+  ok "golden: ResNet-18 in fp16" \
+    launch 1 tests/golden/t_golden cuda "$gold/resnet18-amp.gold" resnet fp16
 }
 
 # Against the CPU, and across: checkpoints know nothing of devices.
@@ -67,13 +70,16 @@ check_training() {
   ok "  in all weights" same_bits graph again
   ok "no batch is copied ahead: the same bits" gpu 1 behind --set data.workers=0
   ok "  in all weights" same_bits graph behind
-  ok "the host converts the samples: the same bits" gpu 1 host --set "transforms=[center_crop: {size: [8, 8]}, normalize: {mean: [4.88], std: [6.02]}]"
+  ok "the host converts the samples: the same bits" \
+    gpu 1 host --set "transforms=[center_crop: {size: [8, 8]}, normalize: {mean: [4.88], std: [6.02]}]"
   ok "  in all weights" same_bits graph host
   ok "bf16" train_like bf16 cpu 0.05 1 --set train.amp=bf16
   ok "fp16 with loss scaling" train_like fp16 cpu 0.05 1 --set train.amp=fp16
-  ok "fp16 as CUDA graphs and piece by piece: the same bits" gpu 1 fp16-eager --set train.amp=fp16 --set cuda.graph=false
+  ok "fp16 as CUDA graphs and piece by piece: the same bits" \
+    gpu 1 fp16-eager --set train.amp=fp16 --set cuda.graph=false
   ok "  in all weights" same_bits fp16 fp16-eager
-  local adamw=(--set "optim={kind: adamw, lr: 1e-3}" --set train.clip_norm=1 --set train.accumulate=2)
+  local adamw=(--set "optim={kind: adamw, lr: 1e-3}" --set train.clip_norm=1 \
+    --set train.accumulate=2)
   ok "AdamW, clipping and pieces, on the CPU" gpu 1 adamw-cpu --set device=cpu "${adamw[@]}"
   ok "the same on the GPU" train_like adamw adamw-cpu 1e-3 1 "${adamw[@]}"
   ok "a checkpoint of the GPU is evaluated on the CPU" across
@@ -83,7 +89,8 @@ across() {
   local device
   for device in cuda cpu; do
     launch 1 ctrain-hpc eval "$digits" --set device=$device --set run.dir="$work/graph" \
-      --checkpoint "$(checkpoint graph)" --json >"$work/eval-$device" 2>"$work/err" || { cat "$work/err"; return 1; }
+      --checkpoint "$(checkpoint graph)" --json >"$work/eval-$device" 2>"$work/err" ||
+      { cat "$work/err"; return 1; }
   done
   near "$(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' "$work/eval-cuda")" \
     "$(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' "$work/eval-cpu")" 1e-4
@@ -94,9 +101,11 @@ check_sharing() {
   local ranks
   ok "two ranks on one GPU are refused" refused "share_gpu" 2
   for ranks in 2 $([ "$size" = large ] && echo 4); do
-    ok "$ranks ranks share a GPU" train_like share$ranks eager 2e-4 "$ranks" --set parallel.share_gpu=true
+    ok "$ranks ranks share a GPU" \
+      train_like share$ranks eager 2e-4 "$ranks" --set parallel.share_gpu=true
   done
-  ok "ZeRO-1 on a shared GPU" train_like zero eager 2e-4 2 --set parallel.share_gpu=true --set parallel.zero=1
+  ok "ZeRO-1 on a shared GPU" \
+    train_like zero eager 2e-4 2 --set parallel.share_gpu=true --set parallel.zero=1
   ok "SyncBN: two ranks" syncbn 2
 }
 
@@ -121,8 +130,8 @@ optim: {kind: sgd, lr: 0.1, momentum: 0.9}
 END
   local ranks
   for ranks in 1 "$1"; do
-    launch "$ranks" ctrain-hpc train "$work/bn.yaml" --set run.dir="$work/bn$ranks" --set run.log_every=1 \
-      >"$work/out" 2>"$work/err" || { tail -n 5 "$work/err"; return 1; }
+    launch "$ranks" ctrain-hpc train "$work/bn.yaml" --set run.dir="$work/bn$ranks" \
+      --set run.log_every=1 >"$work/out" 2>"$work/err" || { tail -n 5 "$work/err"; return 1; }
   done
   alike bn1 "bn$1" 1e-3
 }

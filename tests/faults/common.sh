@@ -2,7 +2,8 @@
 . "${CT_SRC:?see tests/env.sh}/tests/lib.sh" || exit 99
 digits=$CT_SRC/examples/digits/train.yaml
 
-# Each rank goes through this script, which notes its exit status: what mpiexec returns is that of some rank.
+# Each rank goes through this script, which notes its exit status: what mpiexec returns is that of
+# some rank.
 program=$CTRAIN
 export program work
 cat >"$work/rank" <<'E1'
@@ -71,11 +72,13 @@ one_message() {
   local word
   [ "$(grep -c 'ctrain-hpc: error: ' "$work/err")" = 1 ] || return 1
   for word; do
-    grep -F 'ctrain-hpc: error: ' "$work/err" | grep -qF -- "$word" || { echo "does not say '$word'"; return 1; }
+    grep -F 'ctrain-hpc: error: ' "$work/err" | grep -qF -- "$word" ||
+      { echo "does not say '$word'"; return 1; }
   done
 }
 
-# nothing_half_written DIRECTORY: no temporary file in it, and the checkpoint that `latest` names is there
+# nothing_half_written DIRECTORY: no temporary file in it, and the checkpoint that `latest` names is
+# there
 nothing_half_written() {
   local latest=$1/checkpoints/latest
   find "$1" -name '*.tmp' | grep . && return 1
@@ -90,7 +93,9 @@ refused() {
   ok "$name: one message, which says what is wrong" one_message "$@"
 }
 
-ended_well() { every_rank 0 && [ "$(metric end reason | tail -n 1)" = done ] && nothing_half_written "$work/run"; }
+ended_well() {
+  every_rank 0 && [ "$(metric end reason | tail -n 1)" = done ] && nothing_half_written "$work/run"
+}
 
 # begin RANKS ARGUMENTS...: as launch, but this returns; `finished` waits for the end
 begin() {
@@ -116,7 +121,8 @@ ranks() { pgrep -f "^$program train .*$work/run"; }
 pid_of() {
   local pid
   for pid in $(ranks); do
-    tr '\0' '\n' <"/proc/$pid/environ" | grep -qxE "(PMI_RANK|PMIX_RANK|OMPI_COMM_WORLD_RANK)=$1" && echo "$pid"
+    tr '\0' '\n' <"/proc/$pid/environ" | grep -qxE "(PMI_RANK|PMIX_RANK|OMPI_COMM_WORLD_RANK)=$1" &&
+      echo "$pid"
   done
 }
 
@@ -129,7 +135,8 @@ finished() {
 stopped() {
   local step
   step=$(metric end step | tail -n 1)
-  every_rank 75 && nothing_half_written "$work/run" && [ "$(metric end reason | tail -n 1)" = "$1" ] &&
+  every_rank 75 && nothing_half_written "$work/run" &&
+    [ "$(metric end reason | tail -n 1)" = "$1" ] &&
     [ "$(cat "$work/run/checkpoints/latest")" = "$(printf 'step-%08d.h5' "$step")" ] &&
     grep -q ": stopping after step $step" "$work/err" && ! grep error: "$work/err"
 }

@@ -1,4 +1,5 @@
-# What the tests of hanging and dying ranks share, beside common.sh: runs in the background, whose ranks get signals.
+# What the tests of hanging and dying ranks share, beside common.sh: runs in the background, whose
+# ranks get signals.
 . "${CT_SRC:?see tests/env.sh}/tests/faults/common.sh" || exit 99
 [ -n "$CT_MPIEXEC" ] || skip_all "no MPI launcher"
 
@@ -20,8 +21,9 @@ pid() { cat "$work/pid.$1"; }
 begin() {
   rm -rf "$work/run" "$work/codes" "$work"/pid.*
   : >"$work/codes"
-  timeout 200 $launcher -n 3 "$work/rank" train "$digits" --set run.dir="$work/run" --set data.batch=256 \
-    --set train.epochs=100000000 --set job.watchdog_s=3 "$@" >"$work/out" 2>"$work/err" &
+  timeout 200 $launcher -n 3 "$work/rank" train "$digits" --set run.dir="$work/run" \
+    --set data.batch=256 --set train.epochs=100000000 \
+    --set job.watchdog_s=3 "$@" >"$work/out" 2>"$work/err" &
   job=$!
 }
 

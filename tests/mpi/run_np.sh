@@ -1,9 +1,9 @@
 #!/bin/sh
 # run_np.sh PROGRAM RANKS...   one TAP stream from a test program at several rank counts
 #
-# RANKS is a number of ranks, or ranks/k: ranks of which each k count as a node (CTRAIN_NODE_SIZE), each with
-# or without @order: when the reference backend does its work (CTRAIN_REF_ORDER).
-# Every launch has 180 s (CT_NP_TIMEOUT); its exit status is a case of its own.  MPIEXEC is the launcher
+# RANKS is a number of ranks, or ranks/k: ranks of which each k count as a node (CTRAIN_NODE_SIZE),
+# each with or without @order: when the reference backend does its work (CTRAIN_REF_ORDER).  Every
+# launch has 180 s (CT_NP_TIMEOUT); its exit status is a case of its own.  MPIEXEC is the launcher
 # with its options; without one everything is skipped.
 
 program=$1

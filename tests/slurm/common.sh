@@ -1,5 +1,5 @@
-# What the Slurm tests share, beside tests/lib.sh and tests/faults/common.sh: a cluster of their own,
-# tests/slurm/cluster, which goes down with the test, however it ends.
+# What the Slurm tests share, beside tests/lib.sh and tests/faults/common.sh: a cluster of their
+# own, tests/slurm/cluster, which goes down with the test, however it ends.
 . "${CT_SRC:?see tests/env.sh}/tests/faults/common.sh" || exit 99
 
 # Nothing that a test asks of it takes longer than three minutes.
@@ -14,9 +14,10 @@ no_cluster() {
   for tool in slurmctld slurmd srun munged unshare nsenter setpriv setsid ip; do
     PATH=$PATH:/usr/sbin:/sbin command -v $tool >/dev/null || { echo "no $tool"; return; }
   done
-  [ -n "$CT_MPIEXEC" ] && $CT_MPIEXEC --version 2>&1 | grep -qi hydra || { echo "no MPICH"; return; }
-  PATH=$PATH:/usr/sbin:/sbin unshare --net --uts --ipc --mount --pid --fork --kill-child --mount-proc \
-    sh -c "$mount" 2>/dev/null || echo "namespaces are not permitted here"
+  [ -n "$CT_MPIEXEC" ] && $CT_MPIEXEC --version 2>&1 | grep -qi hydra ||
+    { echo "no MPICH"; return; }
+  PATH=$PATH:/usr/sbin:/sbin unshare --net --uts --ipc --mount --pid --fork --kill-child \
+    --mount-proc sh -c "$mount" 2>/dev/null || echo "namespaces are not permitted here"
 }
 
 # cluster_up NODES CPUS: skips the whole test where that is not possible.
@@ -29,8 +30,8 @@ cluster_up() {
   trap 'cluster down; rm -rf "${work:?}"' EXIT
 }
 
-# on_head SECONDS COMMAND...: stdout in $work/out, stderr in $work/err, exit status in $status, as ctrain
-# has them; the exit statuses of ranks that are started as $work/rank are in $work/codes.
+# on_head SECONDS COMMAND...: stdout in $work/out, stderr in $work/err, exit status in $status, as
+# ctrain has them; the exit statuses of ranks that are started as $work/rank are in $work/codes.
 on_head() {
   : >"$work/codes"
   status=0
@@ -40,7 +41,8 @@ on_head() {
 # sruns NODES RANKS_PER_NODE ARGUMENTS...: the program, on so many, as a user should start it
 sruns() {
   launched=$(($1 * $2))
-  on_head 120 srun -N"$1" --ntasks-per-node="$2" --mpi=pmi2 --kill-on-bad-exit=1 "$work/rank" "${@:3}"
+  on_head 120 srun -N"$1" --ntasks-per-node="$2" --mpi=pmi2 \
+    --kill-on-bad-exit=1 "$work/rank" "${@:3}"
 }
 
 # mpiexecs NODES RANKS_PER_NODE ARGUMENTS...: the same without Slurm
@@ -63,9 +65,12 @@ wait_for() {
 
 # wait_for_metric EVENT [LINES [FILE]]: until metrics.jsonl has so many (1) lines of that kind
 wait_for_metric() { wait_for 60 has_metrics "$@"; }
-has_metrics() { [ "$(grep -c "^{\"event\": *\"$1\"" "${3:-$work/run/metrics.jsonl}")" -ge "${2:-1}" ]; }
+has_metrics() {
+  [ "$(grep -c "^{\"event\": *\"$1\"" "${3:-$work/run/metrics.jsonl}")" -ge "${2:-1}" ]
+}
 
-# ranks_of NODE: the process ids, inside the node, of the program's ranks there, in the order of their birth
+# ranks_of NODE: the process ids, inside the node, of the program's ranks there, in the order of
+# their birth
 ranks_of() { cluster on "$1" -- pgrep -f "^$program train"; }
 
 # begin COMMAND...: sruns or mpiexecs of a training in the background, until it is under way
@@ -93,6 +98,7 @@ nobody_on() {
 
 # crossed NODE: bytes that have gone through the cable of the node so far, both ways
 crossed() {
-  cluster run -- cat "/sys/class/net/$1/statistics/tx_bytes" "/sys/class/net/$1/statistics/rx_bytes" |
+  cluster run -- cat "/sys/class/net/$1/statistics/tx_bytes" \
+    "/sys/class/net/$1/statistics/rx_bytes" |
     awk '{ n += $1 } END { print n }'
 }
