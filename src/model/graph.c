@@ -30,7 +30,8 @@ const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap)
   return ct_shape_text(&sample, buf, cap);
 }
 
-void ct__graph_inputs(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2])
+/* Shapes of the inputs of a layer. */
+static void inputs_of(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2])
 {
   for (int i = 0; i < l->ops->inputs; i++)
     in[i] = l->in[i] < 0 ? g->input : g->layer[l->in[i]].out;
@@ -40,7 +41,7 @@ void ct__graph_op(const ct_graph_t *g, int i, ct_op_desc_t *d)
 {
   const ct_layer_t *l = &g->layer[i];
   ct_shape_t in[2];
-  ct__graph_inputs(g, l, in);
+  inputs_of(g, l, in);
   l->ops->lower(l->opts, i, in, &l->out, d);
 }
 
@@ -134,7 +135,7 @@ static int add_params(ct_graph_t *g, ct_layer_t *l)
   int rc = CT_OK;
   ct_shape_t in[2];
   ct_param_spec_t spec[CT_LAYER_PARAMS];
-  ct__graph_inputs(g, l, in);
+  inputs_of(g, l, in);
   int n = l->ops->params(l->opts, in, spec);
   void *list = g->param;
   CT_TRY(ct_mem_grow(&list, &g->param_cap, g->params + n, sizeof *g->param));
@@ -166,7 +167,7 @@ int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_op
   CT_TRY(check_name(g, name));
   CT_TRY(ct_text_format(l.name, sizeof l.name, "%s", name));
   CT_TRY(check_inputs(g, &l));
-  ct__graph_inputs(g, &l, shape);
+  inputs_of(g, &l, shape);
   CT_TRY(ops->infer(opts, shape, &l.out));
   if (ct_shape_count(&l.out) > CT__MAX_ELEMENTS)
     CT_FAIL(CT_ERR_SHAPE, "its output has more than 2^36 elements a sample");

@@ -21,8 +21,6 @@ int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_op
 int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where);
 /** CT_OK if the last layer gives so many values of a sample, in any shape. */
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes);
-/** Shapes of the inputs of a layer. */
-void ct__graph_inputs(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2]);
 /** "3x224x224": the shape of a sample without N, into buf (returned). */
 const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap);
 /** The op of layer \a i for one sample. */

@@ -31,7 +31,6 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
 const ct_layer_ops_t ct__layer_concat = {
     .kind = "concat",
     .help = "channels of two layers, one behind the other: from: [a, b]",
-    .opts_bytes = 0,
     .opts = ct__layer_no_options,
     .inputs = 2,
     .infer = infer,

@@ -22,7 +22,6 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
 const ct_layer_ops_t ct__layer_flatten = {
     .kind = "flatten",
     .help = "each sample as one row: N x features",
-    .opts_bytes = 0,
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,

@@ -27,7 +27,6 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
 const ct_layer_ops_t ct__layer_global_avgpool = {
     .kind = "global_avgpool",
     .help = "average over each whole channel",
-    .opts_bytes = 0,
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,

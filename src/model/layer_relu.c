@@ -13,7 +13,6 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
 const ct_layer_ops_t ct__layer_relu = {
     .kind = "relu",
     .help = "max(x, 0)",
-    .opts_bytes = 0,
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = ct__layer_same_shape,

@@ -28,7 +28,6 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
 const ct_layer_ops_t ct__layer_sequence = {
     .kind = "sequence",
     .help = "the rows of an image of one channel as the steps of a sequence",
-    .opts_bytes = 0,
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,

@@ -44,7 +44,6 @@ static void lower(const void *opts, int index, const ct_shape_t *in, const ct_sh
 const ct_layer_ops_t ct__layer_tokens = {
     .kind = "tokens",
     .help = "an image's places as a sequence behind a class token, with trained positions",
-    .opts_bytes = 0,
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,

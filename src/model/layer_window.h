@@ -13,14 +13,6 @@ typedef struct ct__layer_window {
  * fit. */
 int ct__layer_window_infer(const ct__layer_window_t *w, const ct_shape_t *in, int64_t channels,
                            ct_shape_t *out);
-/** The window of a pooling layer: stride 0 means as the kernel; not dilated. */
-ct__layer_window_t ct__layer_pool_window(int space, const int64_t kernel[3],
-                                         const int64_t stride[3], const int64_t padding[3]);
-/** `infer` and `lower` (of a max-pool) for that window.  As PyTorch, refuses padding of more than
- * half the kernel: windows would lie wholly in the padding. */
-int ct__layer_pool_infer(const ct__layer_window_t *w, const ct_shape_t *in, ct_shape_t *out);
-void ct__layer_pool_lower(const ct__layer_window_t *w, const ct_shape_t *in, const ct_shape_t *out,
-                          ct_op_desc_t *d);
 /** Options to the ints of a descriptor; the option tables bound the values. */
 void ct__layer_window_ints(int space, const int64_t from[3], int to[3]);
 

@@ -22,7 +22,6 @@ libctrain_a_SOURCES += \
   %D%/layer_adaptive_avgpool.c \
   %D%/layer_add.c \
   %D%/layer_attention.c \
-  %D%/layer_avgpool.c \
   %D%/layer_batchnorm.c \
   %D%/layer_concat.c \
   %D%/layer_conv.c \
@@ -32,7 +31,7 @@ libctrain_a_SOURCES += \
   %D%/layer_layernorm.c \
   %D%/layer_linear.c \
   %D%/layer_lstm.c \
-  %D%/layer_maxpool.c \
+  %D%/layer_pool.c \
   %D%/layer_relu.c \
   %D%/layer_select.c \
   %D%/layer_sequence.c \
