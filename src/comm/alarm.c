@@ -1,3 +1,5 @@
+/* An error that is sent to all other ranks, and looked for with a probe: nobody waits for a message
+ * that in normal life never comes. */
 #include "comm/ct_alarm.h"
 
 #include "base/ct_mem.h"

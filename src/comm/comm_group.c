@@ -72,7 +72,7 @@ static int local_ranks(const ct_group_t *g, int *local)
 /* The boxes of the group, if all of them lie in this node's shared memory. */
 static void find_boxes(ct_group_t *g, box_t *mine, int *local)
 {
-  ct__place_t place;
+  ct__window_place_t place;
   int64_t floats = (int64_t)(sizeof *mine / sizeof(float));
   int inside = local_ranks(g, local);
   if (!inside || !ct__window_find(g->c->window, (float *)mine, floats, &place)) {

@@ -7,31 +7,29 @@
 #include "comm/window.h"
 
 enum {
-  CT__PIECE = 256 * 1024, /* floats: 1 MiB, where MPI libraries reduce fastest */
-  CT__IN_FLIGHT = 8
+  CT__COMM_CHUNK = 256 * 1024, /* floats: 1 MiB, where MPI libraries reduce fastest */
+  CT__COMM_IN_FLIGHT = 8
 };
 
-/** REDUCED: this rank's part of the work is done. */
-typedef enum { CT__FREE, CT__QUEUED, CT__REDUCED } ct__state_t;
-
-typedef struct ct__transfer {
-  ct__state_t state;
+typedef struct ct__comm_transfer {
+  /** REDUCED: this rank's work is done. */
+  enum { CT__TRANSFER_FREE, CT__TRANSFER_QUEUED, CT__TRANSFER_REDUCED } state;
   float *buf;
   int shared;      /**< 1: lies in shared memory, at `place`, as number `number` */
   int slice_alone; /**< 1: the others do not want what this rank sums up */
-  ct__place_t place;
+  ct__window_place_t place;
   int64_t number;
   int64_t begun, landed, end; /**< elements of buf: [.., end) is this rank's to reduce */
   int next;                   /**< in the queue or among the free ones */
-} ct__transfer_t;
+} ct__comm_transfer_t;
 
-typedef struct ct__piece {
+typedef struct ct__comm_chunk {
   MPI_Request request;
   int transfer;
   int turned; /**< of an exchange: the sums are on their way back */
   int64_t from, n;
-  ct__exchange_t *exchange; /**< owned; NULL: pieces go by MPI_Iallreduce */
-} ct__piece_t;
+  ct__exchange_t *exchange; /**< owned; NULL: chunks go by MPI_Iallreduce */
+} ct__comm_chunk_t;
 
 struct ct_comm {
   const ct_topo_t *t; /**< borrowed, like the backend */
@@ -42,18 +40,26 @@ struct ct_comm {
    * on each rank, and calls on one MPI communicator must come in the same order everywhere. */
   MPI_Comm world[2]; /**< for private memory */
   MPI_Comm rail[2];  /**< for shared memory: the ranks of all nodes that have this local rank */
-  ct__transfer_t transfer[CT_COMM_TICKETS];
-  int unused;                       /**< list of free transfers */
-  int first, last;                  /**< queue of transfers not all begun */
-  ct__piece_t piece[CT__IN_FLIGHT]; /**< ring: from `oldest`, `in_flight` of them */
+  ct__comm_transfer_t transfer[CT_COMM_TICKETS];
+  int unused;                                 /**< list of free transfers */
+  int first, last;                            /**< queue of transfers not all begun */
+  ct__comm_chunk_t chunk[CT__COMM_IN_FLIGHT]; /**< ring: from `oldest`, `in_flight` of them */
   int oldest, in_flight;
-  int *place;           /**< owned; of each rank: number of its slice */
+  int *slice_number;    /**< owned; of each rank: number of its slice */
   int *count, *offset;  /**< owned; of each rank; for one MPI call */
   MPI_Request *request; /**< owned; one for each rank */
   ct_group_t *groups;   /**< owned; list */
   int64_t sent;         /**< bytes given to others */
 };
 
+enum { CT__COMM_NONE = -1 }; /**< the end of a list of transfers */
+
+/** Puts a transfer at the end of the queue. */
+void ct__comm_append(ct_comm_t *c, int transfer);
+/** Moves transfers as far as they go without waiting. */
+void ct__comm_progress(ct_comm_t *c);
+/** Until a ticket is complete. */
+int ct__comm_await(ct_comm_t *c, int ticket);
 /** Waits for a request of another call's while open transfers go on. */
 int ct__comm_wait(ct_comm_t *c, MPI_Request *request);
 /** Adds to what bytes_sent() says: \a share / ranks of \a bytes. */

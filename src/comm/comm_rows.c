@@ -21,29 +21,31 @@ int ct__comm_slice_open(ct_comm_t *c)
 {
   int rc = CT_OK;
   const ct_topo_t *t = c->t;
-  c->place = ct_mem_array(3 * (int64_t)t->size, sizeof *c->place, "the slices of the ranks");
+  c->slice_number =
+      ct_mem_array(3 * (int64_t)t->size, sizeof *c->slice_number, "the slices of the ranks");
   c->request = ct_mem_array(t->size, sizeof *c->request, "messages of the ranks");
-  CT_TRY_ALL(t, c->place && c->request ? CT_OK : CT_ERR_NOMEM);
-  c->count = c->place + t->size;
+  CT_TRY_ALL(t, c->slice_number && c->request ? CT_OK : CT_ERR_NOMEM);
+  c->count = c->slice_number + t->size;
   c->offset = c->count + t->size;
-  c->place[t->rank] =
+  c->slice_number[t->rank] =
       ct__window_sharing(c->window) ? t->local_rank * t->nodes + t->node_index : t->rank;
   if (t->size > 1)
-    CT_MPI(t, MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, c->place, 1, MPI_INT, t->world));
+    CT_MPI(t, MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, c->slice_number, 1, MPI_INT,
+                            t->world));
 out:
   return rc;
 }
 
 static void slice_of(const ct_comm_t *c, int rank, int64_t n, int64_t *from, int64_t *to)
 {
-  int place = c->place[rank];
+  int number = c->slice_number[rank];
   *from = 0;
   *to = n;
   if (ct__window_sharing(c->window)) {
-    ct__window_cut(from, to, c->t->local_size, place / c->t->nodes);
-    ct__window_cut(from, to, c->t->nodes, place % c->t->nodes);
+    ct__window_cut(from, to, c->t->local_size, number / c->t->nodes);
+    ct__window_cut(from, to, c->t->nodes, number % c->t->nodes);
   } else {
-    ct__window_cut(from, to, c->t->size, place);
+    ct__window_cut(from, to, c->t->size, number);
   }
 }
 
@@ -88,7 +90,7 @@ out:
 
 enum { ROW_TAG = 1 };
 
-static int piece_of(int64_t bytes, int64_t at)
+static int chunk_of(int64_t bytes, int64_t at)
 {
   int64_t left = bytes > at ? bytes - at : 0;
   return left < BYTES_AT_ONCE ? (int)left : BYTES_AT_ONCE;
@@ -102,7 +104,7 @@ static void post_rows(ct_comm_t *c, char *all, const int64_t bytes[], int64_t at
   c->request[0] = MPI_REQUEST_NULL;
   for (int r = 1; r < t->size; row += bytes[r++]) {
     char *p = all + row + at;
-    int n = piece_of(bytes[r], at);
+    int n = chunk_of(bytes[r], at);
     c->request[r] = MPI_REQUEST_NULL;
     if (!n) continue;
     if (out)
@@ -112,7 +114,7 @@ static void post_rows(ct_comm_t *c, char *all, const int64_t bytes[], int64_t at
   }
 }
 
-/* This rank's piece of its row, from or to rank 0. */
+/* This rank's chunk of its row, from or to rank 0. */
 static void post_row(ct_comm_t *c, char *mine, int n, int out)
 {
   const ct_topo_t *t = c->t;
@@ -139,7 +141,7 @@ static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const i
   if (t->rank == 0 && bytes[0])
     memcpy(from_root ? mine : all, from_root ? all : mine, (size_t)bytes[0]);
   for (int64_t at = 0; at < longest; at += BYTES_AT_ONCE) {
-    int n = piece_of(bytes[t->rank], at);
+    int n = chunk_of(bytes[t->rank], at);
     if (t->rank == 0)
       post_rows(c, all, bytes, at, from_root);
     else

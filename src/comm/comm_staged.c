@@ -60,7 +60,7 @@ struct ct_comm {
   spare_t *spare; /* owned */
   int64_t spares, spare_cap;
   char *room;           /* owned; two halves of ROOM bytes of staging memory */
-  int64_t *piece_bytes; /* owned; of each rank */
+  int64_t *chunk_bytes; /* owned; of each rank */
   ct_group_t *groups;   /* owned; list */
 };
 
@@ -303,7 +303,7 @@ out:
   return rc;
 }
 
-static size_t piece_of(size_t bytes, size_t at, size_t most)
+static size_t chunk_of(size_t bytes, size_t at, size_t most)
 {
   size_t left = bytes > at ? bytes - at : 0;
   return left < most ? left : most;
@@ -315,7 +315,7 @@ static int bcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root)
   CT_TRY(settle(c, q));
   for (size_t at = 0; at < bytes; at += ROOM) {
     char *p = (char *)buf + at;
-    size_t n = piece_of(bytes, at, ROOM);
+    size_t n = chunk_of(bytes, at, ROOM);
     if (c->t->rank == root) own = first_of(own, copy_now(c, q, c->room, p, n));
     CT_TRY_ALL(c->t, own);
     CT_TRY(mpi->bcast(c->inner, NULL, c->room, n, root));
@@ -335,7 +335,7 @@ static int copy_rows(ct_comm_t *c, ct_queue_t *q, char *all, size_t at, const in
   char *row = c->room;
   if (c->t->rank) return CT_OK;
   for (int r = 0; r < c->t->size; r++) {
-    size_t n = (size_t)c->piece_bytes[r];
+    size_t n = (size_t)c->chunk_bytes[r];
     if (n) CT_TRY(c->be->mem->copy(q, down ? row : all + at, down ? all + at : row, n));
     all += bytes[r];
     row += n;
@@ -348,7 +348,7 @@ out:
 /* This rank's part of its row, to or from the second half of the room. */
 static int copy_row(ct_comm_t *c, ct_queue_t *q, char *mine, size_t at, int down)
 {
-  size_t n = (size_t)c->piece_bytes[c->t->rank];
+  size_t n = (size_t)c->chunk_bytes[c->t->rank];
   char *row = c->room + ROOM;
   if (!n) return CT_OK; /* without rows `mine` may be NULL */
   return copy_now(c, q, down ? row : mine + at, down ? mine + at : row, n);
@@ -365,15 +365,15 @@ static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const i
     if ((size_t)bytes[r] > longest) longest = (size_t)bytes[r];
   for (size_t at = 0; at < longest; at += most) {
     for (int r = 0; r < ranks; r++)
-      c->piece_bytes[r] = (int64_t)piece_of((size_t)bytes[r], at, most);
+      c->chunk_bytes[r] = (int64_t)chunk_of((size_t)bytes[r], at, most);
     own =
         first_of(own, from_root ? copy_rows(c, q, all, at, bytes, 1) : copy_row(c, q, mine, at, 1));
     CT_TRY_ALL(c->t, own);
     if (from_root) {
-      CT_TRY(mpi->scatter(c->inner, NULL, c->room, c->room + ROOM, c->piece_bytes));
+      CT_TRY(mpi->scatter(c->inner, NULL, c->room, c->room + ROOM, c->chunk_bytes));
       own = copy_row(c, q, mine, at, 0);
     } else {
-      CT_TRY(mpi->collect(c->inner, NULL, c->room + ROOM, c->room, c->piece_bytes));
+      CT_TRY(mpi->collect(c->inner, NULL, c->room + ROOM, c->room, c->chunk_bytes));
       own = copy_rows(c, q, all, at, bytes, 0);
     }
   }
@@ -392,7 +392,7 @@ static int collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all, con
   return move_rows(c, q, all, (void *)mine, bytes, 0);
 }
 
-/* In one piece where there is a twin, as ct_comm_mpi does it. */
+/* At once where there is a twin, as ct_comm_mpi does it. */
 static int reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK, own = CT_OK;
@@ -400,12 +400,12 @@ static int reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
   char *twin = find_twin(c, buf, bytes), *p = twin ? twin : c->room;
   CT_TRY(settle(c, q));
   for (size_t at = 0; at < bytes; at += n_bytes) {
-    char *piece = (char *)buf + at;
-    n_bytes = twin ? bytes : piece_of(bytes, at, ROOM);
-    own = first_of(own, copy_now(c, q, p, piece, n_bytes));
+    char *chunk = (char *)buf + at;
+    n_bytes = twin ? bytes : chunk_of(bytes, at, ROOM);
+    own = first_of(own, copy_now(c, q, p, chunk, n_bytes));
     CT_TRY_ALL(c->t, own);
     CT_TRY(mpi->reduce_root(c->inner, NULL, (float *)p, (int64_t)(n_bytes / sizeof *buf)));
-    if (c->t->rank == 0) own = copy_now(c, q, piece, p, n_bytes);
+    if (c->t->rank == 0) own = copy_now(c, q, chunk, p, n_bytes);
   }
   CT_TRY_ALL(c->t, own);
 out:
@@ -481,7 +481,7 @@ static void free_tables(ct_comm_t *c)
   c->be->mem->free(c->dev, CT_MEM_STAGING, c->room);
   ct_mem_free(c->spare);
   ct_mem_free(c->twin);
-  ct_mem_free(c->piece_bytes);
+  ct_mem_free(c->chunk_bytes);
   ct_mem_free(c);
 }
 
@@ -515,8 +515,8 @@ static int open_staging(ct_comm_t *c)
   CT_TRY(c->be->queue->create(c->dev, &c->down));
   CT_TRY(c->be->mem->alloc(c->dev, CT_MEM_STAGING, 2 * ROOM, &p));
   c->room = p;
-  c->piece_bytes = ct_mem_array(c->t->size, sizeof *c->piece_bytes, "rows of the ranks");
-  if (!c->piece_bytes) rc = CT_ERR_NOMEM;
+  c->chunk_bytes = ct_mem_array(c->t->size, sizeof *c->chunk_bytes, "rows of the ranks");
+  if (!c->chunk_bytes) rc = CT_ERR_NOMEM;
 out:
   return rc;
 }

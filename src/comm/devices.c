@@ -1,3 +1,5 @@
+/* Which rank has which device: chosen by the local rank, then compared over all ranks, since two of
+ * them on one GPU is the mistake that launchers make without a word. */
 #include "comm/ct_devices.h"
 
 #include <stdio.h>

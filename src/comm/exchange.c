@@ -1,3 +1,4 @@
+/* One chunk's way: cut into slices, all-to-all, summed up, gathered again. */
 #include "comm/exchange.h"
 
 #include <string.h>
@@ -11,12 +12,12 @@ struct ct__exchange {
   const ct_topo_t *t; /* borrowed */
   ct_dtype_t wire;
   MPI_Datatype type; /* of the wire */
-  float *buf;        /* of the piece */
+  float *buf;        /* of the chunk */
   int n, ranks, me;
-  void *parts;       /* owned; this rank's slice from everybody, one after the other */
-  uint16_t *packed;  /* owned; bfloat16: the whole piece */
+  void *received;    /* owned; this rank's slice from everybody, one after the other */
+  uint16_t *packed;  /* owned; bfloat16: the whole chunk */
   int *count, *at;   /* owned; of each rank: its slice */
-  int *own, *own_at; /* owned; of each rank: where its part of this rank's slice goes */
+  int *own, *own_at; /* owned; of each rank: where its summand of this rank's slice goes */
 };
 
 /* ---- life ---- */
@@ -31,10 +32,10 @@ int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t room, ct__exc
   x->t = t;
   x->wire = wire;
   x->type = wire == CT_BF16 ? MPI_UINT16_T : MPI_FLOAT;
-  x->parts = ct_mem_array(floats, ct_dtype_size(wire), "what ranks exchange");
+  x->received = ct_mem_array(floats, ct_dtype_size(wire), "what ranks exchange");
   if (wire == CT_BF16) x->packed = ct_mem_array(room, sizeof *x->packed, "what ranks exchange");
   x->count = ct_mem_array(4 * (int64_t)t->size, sizeof *x->count, "what ranks exchange");
-  if (!x->parts || (wire == CT_BF16 && !x->packed) || !x->count)
+  if (!x->received || (wire == CT_BF16 && !x->packed) || !x->count)
     CT_FAIL(CT_ERR_NOMEM, "out of memory for what ranks exchange");
   x->at = x->count + t->size;
   x->own = x->at + t->size;
@@ -49,7 +50,7 @@ out:
 void ct__exchange_close(ct__exchange_t *x)
 {
   if (!x) return;
-  ct_mem_free(x->parts);
+  ct_mem_free(x->received);
   ct_mem_free(x->packed);
   ct_mem_free(x->count);
   ct_mem_free(x);
@@ -67,29 +68,29 @@ static void pack(uint16_t *to, const float *from, int n)
 
 static void sum_in_bf16(ct__exchange_t *x, float *sum, int n)
 {
-  const uint16_t *part = x->parts;
+  const uint16_t *summand = x->received;
   for (int i = 0; i < n; i++)
-    sum[i] = ct_bf16_float(part[i]);
+    sum[i] = ct_bf16_float(summand[i]);
   for (int r = 1; r < x->ranks; r++) {
-    part += n;
+    summand += n;
     for (int i = 0; i < n; i++)
-      sum[i] += ct_bf16_float(part[i]);
+      sum[i] += ct_bf16_float(summand[i]);
   }
 }
 
 /* Neighbours, then neighbours of those: a binary tree.  Sums up in place. */
 static void sum_along_tree(ct__exchange_t *x, float *sum, int n)
 {
-  float *part = x->parts;
+  float *summand = x->received;
   for (int step = 1; step < x->ranks; step *= 2)
     for (int r = 0; r + step < x->ranks; r += 2 * step) {
-      float *a = part + (int64_t)r * n;
+      float *a = summand + (int64_t)r * n;
       const float *b = a + (int64_t)step * n;
 #pragma omp simd
       for (int i = 0; i < n; i++)
         a[i] += b[i];
     }
-  memcpy(sum, part, (size_t)n * sizeof *sum);
+  memcpy(sum, summand, (size_t)n * sizeof *sum);
 }
 
 /* ---- the way ---- */
@@ -118,8 +119,8 @@ void ct__exchange_begin(ct__exchange_t *x, MPI_Comm comm, float *buf, int64_t n,
   cut(x);
   if (x->wire == CT_BF16) pack(x->packed, buf, x->n);
   const void *from = x->wire == CT_BF16 ? (void *)x->packed : buf;
-  CT_MPI(x->t, MPI_Ialltoallv(from, x->count, x->at, x->type, x->parts, x->own, x->own_at, x->type,
-                              comm, request));
+  CT_MPI(x->t, MPI_Ialltoallv(from, x->count, x->at, x->type, x->received, x->own, x->own_at,
+                              x->type, comm, request));
 }
 
 void ct__exchange_turn(ct__exchange_t *x, MPI_Comm comm, MPI_Request *request)

@@ -1,10 +1,10 @@
-/** \file exchange.h  The sum of one piece over the ranks of an MPI communicator, made by this
+/** \file exchange.h  The sum of one chunk over the ranks of an MPI communicator, made by this
  * library instead of MPI's own reduction: in an order and in a type that MPI does not offer.
  * Internal to comm.
  *
- * The piece is cut into one slice for each rank.  All send everybody his slice of their
+ * The chunk is cut into one slice for each rank.  All send everybody his slice of their
  * summands; each sums up what he got, and sends the sum of his slice to all.  A rank sends
- * 2 (R - 1) / R of the piece, as the best of MPI's algorithms, in 2 (R - 1) messages.
+ * 2 (R - 1) / R of the chunk, as the best of MPI's algorithms, in 2 (R - 1) messages.
  *
  * In a fixed order the sum of the ranks is ((r0 + r1) + (r2 + r3)) + …, a binary tree over
  * their numbers.
@@ -18,9 +18,9 @@
 #include "base/ct_types.h"
 #include "comm/ct_topo.h"
 
-typedef struct ct__exchange ct__exchange_t; /**< room for one piece under way */
+typedef struct ct__exchange ct__exchange_t; /**< room for one chunk under way */
 
-/** Local.  For pieces of up to \a room floats between up to t->size ranks; wire: CT_F32 (in the
+/** Local.  For chunks of up to \a room floats between up to t->size ranks; wire: CT_F32 (in the
  * fixed order: powers of two of ranks) or CT_BF16.  CT_ERR_NOMEM. */
 int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t room, ct__exchange_t **out);
 /** NULL is fine. */

@@ -1,3 +1,5 @@
+/* MPI's start and end, and who this rank is: its place among the nodes, the threads it may have, the
+ * job it is part of.  Whatever the launcher did wrong is found here, before anything is computed. */
 #include "comm/ct_topo.h"
 
 #include <sched.h>
@@ -15,7 +17,7 @@
 #include "job/ct_stop.h"
 #include "job/ct_launch.h"
 #include "comm/ct_mpi.h"
-#include "comm/places.h"
+#include "comm/sharing.h"
 
 enum { MASK_BYTES = 1024 }; /* 8192 cores: the most that Linux kernels are built for */
 
@@ -63,9 +65,9 @@ static MPI_Comm shared_ranks(const ct_topo_t *t)
 static void split_nodes(ct_topo_t *t, MPI_Comm shared)
 {
   int64_t k = test_node_size(t);
-  int place;
-  CT_MPI(t, MPI_Comm_rank(shared, &place));
-  CT_MPI(t, MPI_Comm_split(shared, k ? (int)(place / k) : 0, place, &t->node));
+  int index;
+  CT_MPI(t, MPI_Comm_rank(shared, &index));
+  CT_MPI(t, MPI_Comm_split(shared, k ? (int)(index / k) : 0, index, &t->node));
   CT_MPI(t, MPI_Comm_rank(t->node, &t->local_rank));
   CT_MPI(t, MPI_Comm_size(t->node, &t->local_size));
 }
@@ -77,7 +79,7 @@ static int number_nodes(ct_topo_t *t)
   CT_TRY_ALL(t, lowest ? CT_OK : CT_ERR_NOMEM);
   CT_MPI(t, MPI_Bcast(&mine, 1, MPI_INT, 0, t->node));
   CT_MPI(t, MPI_Allgather(&mine, 1, MPI_INT, lowest, 1, MPI_INT, t->world));
-  ct__nodes_t n = ct__places_nodes(lowest, t->size, t->rank);
+  ct__sharing_nodes_t n = ct__sharing_nodes(lowest, t->size, t->rank);
   t->node_index = n.index;
   t->nodes = n.nodes;
   t->equal_nodes = n.equal;
@@ -107,7 +109,7 @@ static int count_threads(ct_topo_t *t, MPI_Comm shared)
   (void)!sched_getaffinity(0, sizeof mine, mine);
   CT_MPI(t, MPI_Allgather(mine, MASK_BYTES, MPI_BYTE, masks, MASK_BYTES, MPI_BYTE, shared));
   t->threads = threads_asked();
-  if (!t->threads) t->threads = ct__places_threads(masks, MASK_BYTES, ranks, me);
+  if (!t->threads) t->threads = ct__sharing_threads(masks, MASK_BYTES, ranks, me);
 out:
   ct_mem_free(masks);
   return rc;

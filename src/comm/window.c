@@ -1,3 +1,6 @@
+/* Memory that the ranks of a node share (an MPI-3 window), and the sums that they make in it: each
+ * rank reads its slice of everybody's memory and writes the sum into everybody's, which is several
+ * times as fast as messages inside a node. */
 #include "comm/window.h"
 
 #include <stdatomic.h>
@@ -141,14 +144,14 @@ out:
   return rc;
 }
 
-int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__place_t *out)
+int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_place_t *out)
 {
   uintptr_t at = (uintptr_t)buf, bytes = (uintptr_t)n * sizeof *buf;
   for (int64_t i = 0; i < w->segments; i++) {
     const segment_t *s = &w->segment[i];
     uintptr_t start = (uintptr_t)s->mine;
     if (s->win == MPI_WIN_NULL || at < start || at + bytes > start + s->bytes) continue;
-    *out = (ct__place_t){s->base, buf - s->mine};
+    *out = (ct__window_place_t){s->base, buf - s->mine};
     return 1;
   }
   return 0;
@@ -269,10 +272,10 @@ int ct__window_all_reduced(ct__window_t *w, int64_t number)
 
 /* ---- arithmetic ---- */
 
-void ct__window_cut(int64_t *from, int64_t *to, int parts, int index)
+void ct__window_cut(int64_t *from, int64_t *to, int slices, int index)
 {
   int64_t n = *to - *from, end = *to;
-  int64_t step = (n + parts - 1) / parts;
+  int64_t step = (n + slices - 1) / slices;
   step = (step + SLICE_STEP - 1) / SLICE_STEP * SLICE_STEP;
   *from = index * step < n ? *from + index * step : end;
   *to = end - *from > step ? *from + step : end;
@@ -317,7 +320,8 @@ static void sum_block(float *sum, float *const *base, int ranks, int64_t at, int
   }
 }
 
-void ct__window_sum(ct__window_t *w, ct__place_t place, int64_t from, int64_t n, int everywhere)
+void ct__window_sum(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n,
+                    int everywhere)
 {
   int ranks = w->t->local_size, me = w->t->local_rank;
   int first = everywhere ? 0 : me, last = everywhere ? ranks - 1 : me;
@@ -335,7 +339,7 @@ void ct__window_sum(ct__window_t *w, ct__place_t place, int64_t from, int64_t n,
   }
 }
 
-void ct__window_spread(ct__window_t *w, ct__place_t place, int64_t from, int64_t n)
+void ct__window_spread(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n)
 {
   int me = w->t->local_rank;
   int64_t at = place.at + from;

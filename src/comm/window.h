@@ -5,7 +5,7 @@
  * ranks of the node.  A rank sums one slice of each.  Every rank shows two counters to the
  * others:
  *
- *   posted  > k   my part of transfer k is in my memory, and I keep my hands off it
+ *   posted  > k   my summand of transfer k is in my memory, and I keep my hands off it
  *   reduced > k   I am through with k: I have read my slice from everybody's memory and
  *                 written the sum into everybody's
  *
@@ -25,10 +25,10 @@
 typedef struct ct__window ct__window_t;
 
 /** A place in shared memory: base[local rank] + at is rank's own. */
-typedef struct ct__place {
+typedef struct ct__window_place {
   float *const *base; /**< borrowed from the window */
   int64_t at;
-} ct__place_t;
+} ct__window_place_t;
 
 /** Collective over the world.  Shares if every node has the same number of ranks, at least two,
  * and has the memory; else all ranks fall back to private memory together (a warning says why,
@@ -49,11 +49,11 @@ int ct__window_aborted(const ct__window_t *w);
  * there is room, else private.  Freed by ct__window_close(). */
 int ct__window_alloc(ct__window_t *w, size_t bytes, void **out);
 /** 1 and the place, if all of buf[0..n) is shared memory. */
-int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__place_t *out);
+int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_place_t *out);
 
-/** Part number \a index of the \a parts of [*from, *to): begins whole cache lines after its
+/** Slice number \a index of the \a slices of [*from, *to): begins whole cache lines after its
  * start; may be empty. */
-void ct__window_cut(int64_t *from, int64_t *to, int parts, int index);
+void ct__window_cut(int64_t *from, int64_t *to, int slices, int index);
 /** This rank's slice [*from, *to) of n elements; may be empty. */
 void ct__window_slice(const ct__window_t *w, int64_t n, int64_t *from, int64_t *to);
 /** Number of the next transfer, which is posted herewith. */
@@ -63,9 +63,10 @@ int ct__window_all_posted(ct__window_t *w, int64_t number);
 /** Elements [from, from + n) of the place: the sum over the ranks of the node in the order of
  * their local ranks (or along the tree over them), written to all of them (everywhere) or to
  * this rank only. */
-void ct__window_sum(ct__window_t *w, ct__place_t place, int64_t from, int64_t n, int everywhere);
+void ct__window_sum(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n,
+                    int everywhere);
 /** Copies this rank's elements [from, from + n) to the others. */
-void ct__window_spread(ct__window_t *w, ct__place_t place, int64_t from, int64_t n);
+void ct__window_spread(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n);
 /** This rank is through with its next transfer. */
 void ct__window_reduced(ct__window_t *w);
 /** All ranks of the node are through with transfer \a number. */

@@ -12,7 +12,7 @@
 #include "comm/ct_mpi.h"
 #include "job/ct_stop.h"
 #include "job/ct_launch.h"
-#include "comm/places.h"
+#include "comm/sharing.h"
 #include "tests/harness/ct_test_mpi.h"
 
 /* ---- launchers ---- */
@@ -165,20 +165,20 @@ static void nodes_are_numbered(void)
 {
   static const int equal[] = {0, 1, 0, 1, 4, 4}, uneven[] = {0, 0, 2}, one[] = {0, 0, 0};
   static const int uneven_amid[] = {0, 0, 2, 3, 3};
-  ct__nodes_t n = ct__places_nodes(equal, 6, 5);
+  ct__sharing_nodes_t n = ct__sharing_nodes(equal, 6, 5);
   CT_ASSERT_INT(n.nodes, 3);
   CT_ASSERT_INT(n.index, 2);
   CT_ASSERT_INT(n.equal, 1);
-  CT_ASSERT_INT(ct__places_nodes(equal, 6, 3).index, 1);
-  n = ct__places_nodes(uneven, 3, 2);
+  CT_ASSERT_INT(ct__sharing_nodes(equal, 6, 3).index, 1);
+  n = ct__sharing_nodes(uneven, 3, 2);
   CT_ASSERT_INT(n.nodes, 2);
   CT_ASSERT_INT(n.index, 1);
   CT_ASSERT_INT(n.equal, 0);
-  n = ct__places_nodes(uneven_amid, 5, 4);
+  n = ct__sharing_nodes(uneven_amid, 5, 4);
   CT_ASSERT_INT(n.nodes, 3);
   CT_ASSERT_INT(n.index, 2);
   CT_ASSERT_INT(n.equal, 0);
-  n = ct__places_nodes(one, 3, 2);
+  n = ct__sharing_nodes(one, 3, 2);
   CT_ASSERT_INT(n.nodes, 1);
   CT_ASSERT_INT(n.index, 0);
   CT_ASSERT_INT(n.equal, 1);
@@ -190,13 +190,13 @@ static void cores_are_divided(void)
                                       0xff, 0x01, 0xff, 0x01}; /* 9 cores, 4 ranks */
   static const unsigned char own[] = {0x0f, 0xf0, 0x0f};       /* 0 and 2 share */
   static const unsigned char none[] = {0, 0};
-  CT_ASSERT_INT(ct__places_threads(all, 2, 4, 3), 2);
-  CT_ASSERT_INT(ct__places_threads(all, 2, 1, 0), 9);
-  CT_ASSERT_INT(ct__places_threads(own, 1, 3, 0), 2);
-  CT_ASSERT_INT(ct__places_threads(own, 1, 3, 1), 4);
-  CT_ASSERT_INT(ct__places_threads(own, 1, 2, 0), 4);
-  CT_ASSERT_INT(ct__places_threads(none, 1, 2, 1), 1);
-  CT_ASSERT_INT(ct__places_threads((const unsigned char[]){1, 1, 1}, 1, 3, 0), 1);
+  CT_ASSERT_INT(ct__sharing_threads(all, 2, 4, 3), 2);
+  CT_ASSERT_INT(ct__sharing_threads(all, 2, 1, 0), 9);
+  CT_ASSERT_INT(ct__sharing_threads(own, 1, 3, 0), 2);
+  CT_ASSERT_INT(ct__sharing_threads(own, 1, 3, 1), 4);
+  CT_ASSERT_INT(ct__sharing_threads(own, 1, 2, 0), 4);
+  CT_ASSERT_INT(ct__sharing_threads(none, 1, 2, 1), 1);
+  CT_ASSERT_INT(ct__sharing_threads((const unsigned char[]){1, 1, 1}, 1, 3, 0), 1);
 }
 
 static void ranks_know_their_place(void)

@@ -1,8 +1,9 @@
-#include "comm/places.h"
+/* Arithmetic on what all ranks have told: the number of this node, and a fair share of its cores. */
+#include "comm/sharing.h"
 
-ct__nodes_t ct__places_nodes(const int *lowest, int size, int rank)
+ct__sharing_nodes_t ct__sharing_nodes(const int *lowest, int size, int rank)
 {
-  ct__nodes_t out = {.equal = 1};
+  ct__sharing_nodes_t out = {.equal = 1};
   int members = 0; /* of rank 0's node */
   for (int r = 0; r < size; r++) {
     if (lowest[r] == r) {
@@ -21,7 +22,7 @@ ct__nodes_t ct__places_nodes(const int *lowest, int size, int rank)
   return out;
 }
 
-int ct__places_threads(const unsigned char *masks, size_t bytes, int ranks, int me)
+int ct__sharing_threads(const unsigned char *masks, size_t bytes, int ranks, int me)
 {
   const unsigned char *mine = masks + (size_t)me * bytes;
   int cores = 0, sharing = 0;
