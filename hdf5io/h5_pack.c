@@ -183,7 +183,7 @@ static int write_all(pack_t *p, const char *pattern, int shards)
   int rc = CT_OK;
   for (int i = 0; i < shards; i++) {
     int64_t first;
-    p->count = ct_sampler_share(p->src->samples, i, shards, &first);
+    p->count = ct_sampler_cut(p->src->samples, i, shards, &first);
     CT_TRY(temporary_name(pattern, shards, i, p->path, sizeof p->path));
     CT_TRY(write_shard(p));
   }

@@ -90,7 +90,7 @@ static int open_batch(const ct_setup_t *s, ct_feed_t **feed, ct_batch_t *none,
                           .samples = s->data.info.samples,
                           .batch = s->cfg.data.batch,
                           .shuffle = s->cfg.data.shuffle,
-                          .parts = s->recipe.parts};
+                          .pieces = s->recipe.pieces};
   none->global = ct_sampler_batch(&sampler, 0);
   *out = none;
   ct_feed_opts_t o = ct_trainer_feed_opts(s->trainer, 1);

@@ -194,7 +194,7 @@ static int train(run_t *r, ct_loop_result_t *result)
                                   .samples = s->data.info.samples,
                                   .batch = c->data.batch,
                                   .shuffle = c->data.shuffle,
-                                  .parts = s->recipe.parts},
+                                  .pieces = s->recipe.pieces},
                       .verify_every = c->parallel.verify_every,
                       .eval_batch = c->data.eval_batch,
                       .workers = (int)c->data.workers,

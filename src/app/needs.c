@@ -17,7 +17,7 @@ static int count(const ct_config_t *c, const ct_recipe_t *how, const ct_plan_t *
       .states = (size_t)states * map.trained_bytes / (size_t)(how->zero ? ranks : 1),
       .evaluation = eval->arena_bytes,
       .batches = ct_trainer_input_bytes(plan->be, plan->graph, plan->o.bytes,
-                                        (int64_t)plan->o.n * how->parts)};
+                                        (int64_t)plan->o.n * how->pieces)};
 out:
   ct_arena_map_clear(&map);
   return rc;
@@ -46,7 +46,7 @@ out:
 int ct_needs_samples(const ct_config_t *c, const ct_recipe_t *how, int64_t samples, int ranks)
 {
   int64_t first, batch = c->data.batch < samples ? c->data.batch : samples;
-  return (int)ct_sampler_share(batch, 0, ranks * how->parts, &first);
+  return (int)ct_sampler_cut(batch, 0, ranks * how->pieces, &first);
 }
 
 size_t ct_needs_total(const ct_needs_t *n)

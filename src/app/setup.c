@@ -362,12 +362,12 @@ out:
   return rc;
 }
 
-/* The largest part of a batch that any rank gets. */
-static int largest_part(int64_t batch, int64_t samples, int ranks, int parts)
+/* The largest share of a batch that any rank gets. */
+static int largest_share(int64_t batch, int64_t samples, int ranks, int pieces)
 {
   int64_t first;
-  ct_sampler_t s = {.parts = parts};
-  return (int)ct_sampler_part(&s, batch < samples ? batch : samples, 0, ranks, &first);
+  ct_sampler_t s = {.pieces = pieces};
+  return (int)ct_sampler_share(&s, batch < samples ? batch : samples, 0, ranks, &first);
 }
 
 static int set_loss(ct_setup_t *s, ct_trainer_env_t *env)
@@ -412,10 +412,10 @@ int ct_setup_trainer(ct_setup_t *s, int training)
       .recipe = s->recipe,
       .bucket_mb = bucket_mb,
       .seed = (uint64_t)c->run.seed,
-      .max_batch = training ? largest_part(c->data.batch, s->data.info.samples, s->topo->size,
-                                           s->recipe.parts)
+      .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size,
+                                            s->recipe.pieces)
                             : 0,
-      .max_eval = largest_part(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
+      .max_eval = largest_share(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
       .repeat_batch = repeat_batch(s),
       .training = training};
   /* what rank 0 deals out are numbers */

@@ -83,7 +83,7 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
  * itself. */
 int ct_dataset_is_bytes(const ct_dataset_t *d);
 
-/** One rank's part of one step, borrowed from the feed until the next ct_feed_next() or close. */
+/** One rank's share of one step, borrowed from the feed until the next ct_feed_next() or close. */
 typedef struct ct_batch {
   int64_t epoch, cursor; /**< of the global step */
   int64_t global;        /**< samples of the step over all ranks */

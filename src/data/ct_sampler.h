@@ -13,7 +13,7 @@ typedef struct ct_sampler {
   int64_t samples; /**< in the data set */
   int64_t batch;   /**< global batch */
   int shuffle;     /**< 0: in order */
-  int parts;       /**< pieces that each rank's part of a batch is cut into; 0: 1 */
+  int pieces;      /**< pieces that each rank's share of a batch is cut into; 0: 1 */
 } ct_sampler_t;
 
 /** Steps of a whole epoch: ceil(samples / batch); the last one may be smaller. */
@@ -23,10 +23,10 @@ int64_t ct_sampler_at(const ct_sampler_t *s, int64_t epoch, int64_t position);
 /** Global samples of the step that begins at \a cursor (0 … samples-1): min(batch, what is
  * left). */
 int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor);
-/** The part of \a total that belongs to \a rank: *first and the count (returned).  Parts are
- * contiguous, in rank order, and differ by at most one; low ranks have the larger. */
-int64_t ct_sampler_share(int64_t total, int rank, int size, int64_t *first);
-/** A rank's part of \a total: its `parts` neighbouring shares of size * parts shares. */
-int64_t ct_sampler_part(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first);
+/** \a total cut into \a n pieces: where the i-th begins, in *first, and how many it has (returned).
+ * They follow each other and differ by at most one; the first ones are the larger. */
+int64_t ct_sampler_cut(int64_t total, int i, int n, int64_t *first);
+/** A rank's share of \a total: its neighbouring `pieces` of size * pieces. */
+int64_t ct_sampler_share(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first);
 
 #endif

@@ -53,18 +53,18 @@ int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor)
   return left < s->batch ? left : s->batch;
 }
 
-int64_t ct_sampler_share(int64_t total, int rank, int size, int64_t *first)
+int64_t ct_sampler_cut(int64_t total, int i, int n, int64_t *first)
 {
-  int64_t each = total / size, extra = total % size;
-  *first = each * rank + (rank < extra ? rank : extra);
-  return each + (rank < extra);
+  int64_t each = total / n, extra = total % n;
+  *first = each * i + (i < extra ? i : extra);
+  return each + (i < extra);
 }
 
-int64_t ct_sampler_part(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first)
+int64_t ct_sampler_share(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first)
 {
-  int parts = s->parts > 0 ? s->parts : 1;
-  int64_t end, n = ct_sampler_share(total, (rank + 1) * parts - 1, size * parts, &end);
+  int pieces = s->pieces > 0 ? s->pieces : 1;
+  int64_t end, n = ct_sampler_cut(total, (rank + 1) * pieces - 1, size * pieces, &end);
   end += n;
-  ct_sampler_share(total, rank * parts, size * parts, first);
+  ct_sampler_cut(total, rank * pieces, size * pieces, first);
   return end - *first;
 }

@@ -46,7 +46,7 @@ out:
   return rc;
 }
 
-/* This rank's part of the next batch. */
+/* This rank's share of the next batch. */
 static int count_batch(counting_t *c)
 {
   int rc = CT_OK;

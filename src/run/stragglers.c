@@ -90,7 +90,7 @@ static void share_out(ct__stragglers_t *s, const ct_sampler_t *sampler)
 {
   int64_t first, fewest = s->whole;
   for (int r = 0; r < s->topo->size; r++) {
-    int64_t n = ct_sampler_part(sampler, s->whole, r, s->topo->size, &first);
+    int64_t n = ct_sampler_share(sampler, s->whole, r, s->topo->size, &first);
     s->share[r] = (double)n;
     if (n < fewest) fewest = n;
   }

@@ -10,9 +10,9 @@
 /** How a step is made: sections `parallel` and `train`, as the trainer wants them. */
 typedef struct ct_recipe {
   ct_dtype_t compute; /**< CT_F32, or the low type of mixed precision; fp16 scales the loss */
-  int parts;       /**< pieces that a rank's part of a batch is cut into, one after another; 0: 1 */
-  int fixed_order; /**< logical shards: their gradients are summed along a fixed binary tree */
-  int sync_bn;     /**< ranks of a group; 0: off; or CT_SYNC_NODE */
+  int pieces; /**< pieces that a rank's share of a batch is cut into, one after another; 0: 1 */
+  int fixed_order;   /**< logical shards: their gradients are summed along a fixed binary tree */
+  int sync_bn;       /**< ranks of a group; 0: off; or CT_SYNC_NODE */
   double clip_norm;  /**< 0: off */
   double clip_p;     /**< infinity: the largest */
   double clip_value; /**< 0: off */

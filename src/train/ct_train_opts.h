@@ -22,7 +22,7 @@ typedef struct ct_train_opts {
   int64_t steps;        /**< stop after so many steps; 0: epochs decide */
   int amp;              /**< off|bf16|fp16 */
   char *sync_bn;        /**< off, world, node, or the ranks of a group */
-  int64_t accumulate;   /**< pieces of a rank's part of a batch, one after another */
+  int64_t accumulate;   /**< pieces of a rank's share of a batch, one after another */
   double clip_norm;     /**< 0: off */
   char *clip_norm_type; /**< p of the norm, or inf */
   double clip_value;    /**< 0: off */

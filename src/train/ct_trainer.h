@@ -76,7 +76,7 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
  * its own. */
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d);
 /** What the feed of training's or evaluation's batches has to do for this trainer; the rest is the
- * caller's: whose part of the batch (size 0: this rank gets none, another has the whole batch),
+ * caller's: whose share of the batch (size 0: this rank gets none, another has the whole batch),
  * where they lie (memory that the device copies fast; the feed is closed before the trainer), and
  * whether samples stay bytes. */
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training);
@@ -93,7 +93,7 @@ ct_look_t ct_trainer_feed(ct_feed_t *f);
  * look before it is in use. Returns that look. */
 ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
 
-/** Collective, Hot.  One optimizer step on this rank's part of a batch (n may be 0); merges the
+/** Collective, Hot.  One optimizer step on this rank's share of a batch (n may be 0); merges the
  * step word. \a rc_in: this rank's code from getting the batch; if it is not CT_OK the rank still
  * takes part, and \a b is not looked at.  Where rank 0 deals (ct_way_t) its b is the whole global
  * batch; of the others' only `global` is looked at.  \a at says the learning rates.  CT_ERR_ARG:

@@ -1,6 +1,6 @@
-/* The way ddp: each rank has its part of the batch, and gradients are averaged over all ranks.
+/* The way ddp: each rank has its share of the batch, and gradients are averaged over all ranks.
  *
- * A rank's part of the batch is done in one or several pieces, one after another.  The last piece's
+ * A rank's share of the batch is done in one or several pieces, one after another.  The last piece's
  * backward fills the gradient arena from one end; as soon as a bucket is full (and the sums of the
  * earlier pieces are added) it is on its way, and the next ops are run while it travels.  A rank
  * that fails, or has no samples, sends zeros in the same order as the others, and says so in the
@@ -90,13 +90,13 @@ static int fold(ct_trainer_t *t, int p, int bucket, const ct_bucket_t *b)
 {
   int rc = CT_OK, level = 0;
   const ddp_t *d = t->way;
-  if (t->parts == 1) return CT_OK;
+  if (t->pieces == 1) return CT_OK;
   if (t->env.recipe.fixed_order)
     for (int done = p + 1; done % 2 == 0; done /= 2)
       CT_TRY(add(t, level++, bucket, b));
   else if (p > 0)
     CT_TRY(add(t, 0, bucket, b));
-  if (p < t->parts - 1)
+  if (p < t->pieces - 1)
     CT_TRY(t->env.be->mem->copy(t->q, d->partial[level] + b->offset, t->gradient + b->offset,
                                 b->bytes));
 out:
@@ -129,7 +129,7 @@ static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
     ct__step_sends(t);
     ct__step_note(t, overflow(t));
   }
-  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->parts - 1, d->sent, b));
+  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent, b));
   ct__step_enter(t, "the all-reduce of bucket", d->sent);
   int marked = ct__step_note(t, t->env.be->queue->mark(t->q, &d->ready));
   int rc =
@@ -205,7 +205,7 @@ static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first
 {
   const ct__variant_t *v = &t->first;
   ct_bind_t bind;
-  int last = p == t->parts - 1, live = ct__step_is_well(t) && n > 0;
+  int last = p == t->pieces - 1, live = ct__step_is_well(t) && n > 0;
   if (live) live = ct__step_note(t, begin_piece(t, b, p, first, n, &v, &bind)) == CT_OK;
   if (!live) {
     v = &t->first;
@@ -228,15 +228,15 @@ static int64_t piece(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t 
 {
   const ct_topo_t *topo = t->env.topo;
   *first = 0;
-  if (t->parts == 1) return b->n;
-  int64_t n = ct_sampler_share(b->global, topo->rank * t->parts + p, topo->size * t->parts, first);
+  if (t->pieces == 1) return b->n;
+  int64_t n = ct_sampler_cut(b->global, topo->rank * t->pieces + p, topo->size * t->pieces, first);
   *first -= b->first;
   return n;
 }
 
 static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
 {
-  for (int p = 0; p < t->parts; p++) {
+  for (int p = 0; p < t->pieces; p++) {
     int64_t first = 0, n = ct__step_is_well(t) ? piece(t, b, p, &first) : 0;
     run_piece(t, b, p, first, n);
   }

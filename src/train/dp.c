@@ -155,7 +155,7 @@ static int move_rows(const dp_step_t *s, int out, size_t sample, void *all, void
   ct__step_enter(t, out ? "giving out samples" : "collecting outputs", -1);
   for (int r = 0; r < topo->size; r++) {
     int64_t first;
-    d->bytes[r] = ct_sampler_share(s->b->global, r, topo->size, &first) * (int64_t)sample;
+    d->bytes[r] = ct_sampler_cut(s->b->global, r, topo->size, &first) * (int64_t)sample;
   }
   int rc = out ? ops->scatter(t->env.comm, t->q, all, mine, d->bytes)
                : ops->collect(t->env.comm, t->q, mine, all, d->bytes);
@@ -198,7 +198,7 @@ static int begin_step(dp_step_t *s)
   const ct__variant_t *v;
   CT_TRY(ct__step_outcome(t)); /* of getting the batch */
   CT_TRY(ct_fault("step"));
-  n = ct_sampler_share(s->b->global, topo->rank, topo->size, &first);
+  n = ct_sampler_cut(s->b->global, topo->rank, topo->size, &first);
   if (n) {
     CT_TRY(ct__plans_use(t, (int)n, 1, &v));
     s->plan = v->plan;

@@ -114,12 +114,12 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
   const ct_topo_t *topo = t->env.topo;
   const ct__variant_t *v;
   const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
-  int parts = training ? t->parts : 1;
-  for (int i = 0; i < 2 * parts; i++) {
-    int64_t first, n = ct_sampler_share(totals[i / parts], topo->rank * parts + i % parts,
-                                        topo->size * parts, &first);
+  int pieces = training ? t->pieces : 1;
+  for (int i = 0; i < 2 * pieces; i++) {
+    int64_t first, n = ct_sampler_cut(totals[i / pieces], topo->rank * pieces + i % pieces,
+                                      topo->size * pieces, &first);
     if (n) CT_TRY(find(t, (int)n, training, &v));
-    if (training) CT_TRY(t->env.recipe.way->prepare(t, (int)totals[i / parts]));
+    if (training) CT_TRY(t->env.recipe.way->prepare(t, (int)totals[i / pieces]));
   }
 out:
   return rc;
@@ -130,7 +130,7 @@ int ct__plans_make(ct_trainer_t *t)
   int rc = CT_OK;
   const ct__variant_t *v;
   int train = t->env.training;
-  int piece = (t->env.max_batch + t->parts - 1) / t->parts;
+  int piece = (t->env.max_batch + t->pieces - 1) / t->pieces;
   CT_TRY(find(t, train ? piece : t->env.max_eval, train, &v));
   if (train && t->env.max_eval) CT_TRY(find(t, t->env.max_eval, 0, &v));
 out:

@@ -79,8 +79,8 @@ out:
 int ct_recipe_levels(const ct_recipe_t *r)
 {
   int levels = 0;
-  if (!r->fixed_order) return r->parts > 1;
-  for (int parts = r->parts; parts > 1; parts /= 2)
+  if (!r->fixed_order) return r->pieces > 1;
+  for (int pieces = r->pieces; pieces > 1; pieces /= 2)
     levels++;
   return levels;
 }
@@ -91,7 +91,7 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
   static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* words of train.amp */
   int rc = CT_OK;
   *out = (ct_recipe_t){.compute = types[t->amp],
-                       .parts = (int)t->accumulate,
+                       .pieces = (int)t->accumulate,
                        .clip_norm = t->clip_norm,
                        .clip_value = t->clip_value,
                        .zero = (int)p->zero,
@@ -103,7 +103,7 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
   CT_TRY(out->way->check(p, t));
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
-    out->parts = (int)p->shards / ranks;
+    out->pieces = (int)p->shards / ranks;
     out->fixed_order = 1;
   }
   if (t->clip_norm > 0 && t->clip_value > 0)

@@ -19,7 +19,7 @@ int ct__step_make(ct_trainer_t *t)
   char *weight = NULL;
   size_t bytes = t->env.class_weight ? (size_t)t->outputs * sizeof(float) : 0;
   t->step.divisor = 1;
-  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, (size_t)t->parts * sizeof(ct_loss_t),
+  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, (size_t)t->pieces * sizeof(ct_loss_t),
                                &piece));
   t->step.piece = piece;
   CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, bytes, &weight));
@@ -135,7 +135,7 @@ static void add(ct_loss_t *sum, const ct_loss_t *l)
 /* With loss scaling an overflow is nothing unusual, until nothing is left to scale down. */
 static int end_loss(const ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
 {
-  for (int p = 0; p < t->parts; p++)
+  for (int p = 0; p < t->pieces; p++)
     add(sum, &t->step.piece[p]);
   int may_overflow = t->progress.scaler.on && ct_scaler_scale(&t->progress.scaler) > 1e-3;
   if (isfinite(sum->sum) || !b->n || may_overflow) return CT_OK;
@@ -169,7 +169,7 @@ static void begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in)
   s->failed = CT_OK;
   ct__step_note(t, rc_in);
   s->divisor = find_divisor(t, b);
-  for (int p = 0; p < t->parts; p++)
+  for (int p = 0; p < t->pieces; p++)
     s->piece[p] = (ct_loss_t){0};
 }
 

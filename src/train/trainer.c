@@ -52,7 +52,7 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   t->max_n = env->max_batch;
   if (env->training && how->way->rank0_deals) t->max_n *= env->topo->size;
   if (t->max_n < env->max_eval) t->max_n = env->max_eval;
-  t->parts = env->training && how->parts ? how->parts : 1;
+  t->pieces = env->training && how->pieces ? how->pieces : 1;
   t->outputs = ct_shape_sample(&env->graph->layer[env->graph->layers - 1].out);
   return t;
 }

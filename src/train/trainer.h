@@ -255,7 +255,7 @@ typedef struct ct__progress {
 struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
-  int parts;       /**< pieces of a rank's part of a batch; at least 1 */
+  int pieces;      /**< pieces of a rank's share of a batch; at least 1 */
   int64_t outputs; /**< of a sample */
   int max_n;       /**< samples for which there is room */
 

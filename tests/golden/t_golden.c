@@ -100,7 +100,7 @@ static void set_up(fixture_t *f)
     if (!f->graph->param[i].spec.buffer) f->graph->param[i].spec.init = CT_INIT_ZERO;
   if (CT_ASSERT_OK(backend->open(&dev, &f->dev))) return;
   if (CT_ASSERT_OK(comm->open(topo, backend, f->dev, &(ct_comm_opts_t){0}, &f->comm))) return;
-  int64_t first, n = ct_sampler_share(config->batch, 0, topo->size, &first);
+  int64_t first, n = ct_sampler_cut(config->batch, 0, topo->size, &first);
   ct_trainer_env_t env = {.topo = topo,
                           .be = backend,
                           .dev = f->dev,
@@ -156,7 +156,7 @@ static void load_batch(fixture_t *f, int step, int global)
 {
   const ct_topo_t *topo = &ct_test_topo;
   f->batch.global = global;
-  f->batch.n = (int)ct_sampler_share(global, topo->rank, topo->size, &f->batch.first);
+  f->batch.n = (int)ct_sampler_cut(global, topo->rank, topo->size, &f->batch.first);
   int64_t per = ct_shape_count(&f->graph->input);
   for (int64_t i = 0; i < f->batch.n * per; i++)
     f->batch.x[i] = 3.4641016f * gold_noise((uint64_t)step, (uint64_t)(f->batch.first * per + i));

@@ -137,7 +137,7 @@ static void weights_of_mixed_labels(void)
     o.loss = weighted;
     o.class_weight = class_weight;
     o.recipe =
-        (ct_recipe_t){.parts = k / 2 == 1 ? 2 : 1, .way = k / 2 == 2 ? &ct_way_dp : &ct_way_ddp};
+        (ct_recipe_t){.pieces = k / 2 == 1 ? 2 : 1, .way = k / 2 == 2 ? &ct_way_dp : &ct_way_ddp};
     rig_start(&r, &o);
     for (int s = 0; s < 4; s++) {
       ct_step_word_t word = {0};

@@ -22,7 +22,7 @@ static rig_opts_t opts(const char *model)
 static rig_opts_t alone(rig_opts_t o)
 {
   o.alone = 1;
-  o.recipe.parts = (o.recipe.parts ? o.recipe.parts : 1) * topo->size;
+  o.recipe.pieces = (o.recipe.pieces ? o.recipe.pieces : 1) * topo->size;
   return o;
 }
 
@@ -67,17 +67,17 @@ static void train(rig_t *a, rig_t *b, double tolerance)
 
 static void pieces_equal_the_whole_batch(void)
 {
-  for (int parts = 1; parts <= 3; parts++) {
-    rig_t pieces, whole;
+  for (int pieces = 1; pieces <= 3; pieces++) {
+    rig_t cut, whole;
     rig_opts_t o = opts(rig_plain), w = opts(rig_plain);
-    o.recipe.parts = parts;
+    o.recipe.pieces = pieces;
     o.blocking = 1;
     w.alone = 1;
-    rig_start(&pieces, &o);
+    rig_start(&cut, &o);
     rig_start(&whole, &w);
-    train(&pieces, &whole, 2e-6);
-    near(&pieces, &whole, 2e-6, 0);
-    rig_close(&pieces);
+    train(&cut, &whole, 2e-6);
+    near(&cut, &whole, 2e-6, 0);
+    rig_close(&cut);
     rig_close(&whole);
   }
 }
@@ -94,7 +94,7 @@ static void shards_have_the_same_bits(void)
   for (int m = 0; m < 2 && power_of_two(topo->size); m++) {
     rig_t ranks, one;
     rig_opts_t o = opts(strcmp(models[m], "plain") == 0 ? rig_plain : rig_norm);
-    o.recipe = (ct_recipe_t){.parts = 8 / topo->size, .fixed_order = 1, .clip_norm = 1};
+    o.recipe = (ct_recipe_t){.pieces = 8 / topo->size, .fixed_order = 1, .clip_norm = 1};
     rig_start(&ranks, &o);
     o = alone(o);
     rig_start(&one, &o);
@@ -109,15 +109,15 @@ static void shards_have_the_same_bits(void)
 
 static void sync_bn_equals_one_big_batch(void)
 {
-  for (int parts = 1; parts <= 2; parts++) {
+  for (int pieces = 1; pieces <= 2; pieces++) {
     rig_t ranks, one;
     rig_opts_t o = opts(rig_norm), w = opts(rig_norm);
-    o.recipe = (ct_recipe_t){.parts = parts, .sync_bn = topo->size};
+    o.recipe = (ct_recipe_t){.pieces = pieces, .sync_bn = topo->size};
     rig_start(&ranks, &o);
     w.alone = 1;
-    w.recipe.parts = parts;
+    w.recipe.pieces = pieces;
     rig_start(&one, &w);
-    if (parts == 1) { /* else the pieces hold other samples together */
+    if (pieces == 1) { /* else the pieces hold other samples together */
       train(&ranks, &one, 2e-5);
       near(&ranks, &one, 2e-5, 1);
     } else {
@@ -391,9 +391,9 @@ static void a_step_allocates_nothing(void)
 {
   static const float weight[RIG_CLASSES] = {1, 5, 0.1f, 2, 1, 1, 3, 1, 0.5f, 1};
   const ct_recipe_t recipes[] = {
-      {.parts = 3, .sync_bn = topo->size, .zero = 1, .clip_norm = 1},
-      {.compute = CT_F16, .parts = 2, .sync_bn = 1, .clip_value = 1, .zero = 1},
-      {.compute = CT_BF16, .parts = 4, .fixed_order = 1, .clip_norm = 1, .clip_p = INFINITY}};
+      {.pieces = 3, .sync_bn = topo->size, .zero = 1, .clip_norm = 1},
+      {.compute = CT_F16, .pieces = 2, .sync_bn = 1, .clip_value = 1, .zero = 1},
+      {.compute = CT_BF16, .pieces = 4, .fixed_order = 1, .clip_norm = 1, .clip_p = INFINITY}};
   for (int k = 0; k < (power_of_two(topo->size) ? 3 : 2); k++) {
     rig_t r;
     rig_opts_t o = opts(rig_norm);

@@ -121,7 +121,7 @@ static ct_sampler_t sampler(int64_t samples, int64_t batch)
 static void check_batch(const ct_batch_t *b, const ct_sampler_t *s, int64_t epoch, int64_t cursor,
                         int rank, int size)
 {
-  int64_t first, n = ct_sampler_share(ct_sampler_batch(s, cursor), rank, size, &first);
+  int64_t first, n = ct_sampler_cut(ct_sampler_batch(s, cursor), rank, size, &first);
   CU_ASSERT_FATAL(b != NULL);
   CT_ASSERT_INT(b->epoch, epoch);
   CT_ASSERT_INT(b->cursor, cursor);

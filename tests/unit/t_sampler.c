@@ -167,7 +167,7 @@ static void shares_partition_the_batch(void)
     for (int64_t total = 0; total <= 70; total++) {
       int64_t next = 0, most = 0, least = total;
       for (int rank = 0; rank < size; rank++) {
-        int64_t first, n = ct_sampler_share(total, rank, size, &first);
+        int64_t first, n = ct_sampler_cut(total, rank, size, &first);
         CT_ASSERT_INT(first, next);
         next += n;
         CU_ASSERT(rank == 0 || n <= most); /* low ranks have the larger */
@@ -180,18 +180,18 @@ static void shares_partition_the_batch(void)
   }
 }
 
-/* A rank's part is what its pieces are together, which are the shares of so many ranks more. */
-static void parts_are_neighbouring_shares(void)
+/* A rank's share is what its pieces are together, which are the shares of so many ranks more. */
+static void shares_are_neighbouring_pieces(void)
 {
   for (int size = 1; size <= 5; size++) {
-    for (int parts = 0; parts <= 4; parts++) {
-      ct_sampler_t s = {.samples = 100, .batch = 100, .parts = parts};
-      int each = parts > 0 ? parts : 1;
+    for (int pieces = 0; pieces <= 4; pieces++) {
+      ct_sampler_t s = {.samples = 100, .batch = 100, .pieces = pieces};
+      int each = pieces > 0 ? pieces : 1;
       for (int64_t total = 0; total <= 40; total++) {
         for (int rank = 0; rank < size; rank++) {
-          int64_t first, begin = 0, n = ct_sampler_part(&s, total, rank, size, &first);
+          int64_t first, begin = 0, n = ct_sampler_share(&s, total, rank, size, &first);
           for (int k = each - 1; k >= 0; k--) /* ends with the first piece */
-            n -= ct_sampler_share(total, rank * each + k, size * each, &begin);
+            n -= ct_sampler_cut(total, rank * each + k, size * each, &begin);
           CT_ASSERT_INT(first, begin);
           CT_ASSERT_INT(n, 0);
         }
@@ -212,7 +212,7 @@ static void world_size_changes_nothing(void)
     int64_t seen = 0;
     for (int64_t cursor = 0; cursor < SAMPLES; cursor += ct_sampler_batch(&s, cursor)) {
       for (int rank = 0; rank < size; rank++) {
-        int64_t first, n = ct_sampler_share(ct_sampler_batch(&s, cursor), rank, size, &first);
+        int64_t first, n = ct_sampler_cut(ct_sampler_batch(&s, cursor), rank, size, &first);
         for (int64_t i = 0; i < n; i++)
           together[seen++] = ct_sampler_at(&s, 1, cursor + first + i);
       }
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
       CT_TEST(steps_cover_an_epoch),
       CT_TEST(every_sample_has_a_step),
       CT_TEST(shares_partition_the_batch),
-      CT_TEST(parts_are_neighbouring_shares),
+      CT_TEST(shares_are_neighbouring_pieces),
       CT_TEST(world_size_changes_nothing),
       CT_TEST_END,
   };
