@@ -100,6 +100,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.channels_last = first->channels_last;
   r->info.classes = first->classes;
   r->info.targets = first->targets;
+  r->info.unlabelled = !r->target[0];
   r->label_bytes = r->info.targets ? (size_t)r->info.targets * sizeof(float) : sizeof(int64_t);
 out:
   return rc;
@@ -193,6 +194,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   if (slots < r->nworks) slots = r->nworks; /* one each, whatever the budget says */
   if (slots > blocks) slots = blocks;
   CT_TRY(ct__h5_cache_open(block, slots, &r->cache));
+  if (r->info.unlabelled) goto out;
   r->labels = ct_mem_array(r->info.samples, r->label_bytes, "the labels of all samples");
   r->has_labels = ct_mem_array(r->shards.n, sizeof *r->has_labels, "the labels of all samples");
   if (!r->labels || !r->has_labels) rc = CT_ERR_NOMEM;
@@ -323,7 +325,7 @@ static int need_labels(ct_reader_t *r, int shard)
   int rc = CT_OK, changed = 0;
   ct__h5_file_t *f;
   ct__h5_shard_t *s = &r->shards.v[shard];
-  if (!r->target[0] || atomic_load_explicit(&r->has_labels[shard], memory_order_acquire)) return rc;
+  if (atomic_load_explicit(&r->has_labels[shard], memory_order_acquire)) return rc;
   ct__h5_lock();
   if (!atomic_load_explicit(&r->has_labels[shard], memory_order_relaxed)) {
     CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
@@ -464,7 +466,8 @@ static int hdf5_read(ct_reader_t *r, int n, const int64_t index[], void *x, void
   int rc = CT_OK;
   work_t *w = NULL;
   CT_TRY(check_index(r, n, index));
-  if (y) CT_TRY(read_labels(r, n, index, y));
+  if (y && r->info.unlabelled) memset(y, 0, (size_t)n * sizeof(int64_t));
+  if (y && !r->info.unlabelled) CT_TRY(read_labels(r, n, index, y));
   if (!x) goto out;
   w = take_work(r);
   for (int first = 0; first < n; first += AT_ONCE) {

@@ -104,6 +104,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/loss_gold.h \
   %D%/unit/model_make.h \
   %D%/unit/model_names.h \
+  %D%/unit/pgm_reader.h \
   %D%/unit/plan_make.h \
   %D%/unit/transform_list.h
 
@@ -136,6 +137,7 @@ unit_tests = \
   %D%/unit/t_doctor \
   %D%/unit/t_families \
   %D%/unit/t_feed \
+  %D%/unit/t_feed_sizes \
   %D%/unit/t_feed_ahead \
   %D%/unit/t_file \
   %D%/unit/t_freeze \

@@ -43,13 +43,14 @@ int ct__convert_can(ct_dtype_t type)
   return (size_t)type < sizeof planes / sizeof planes[0] && planes[type];
 }
 
-void ct__convert(const ct_dataset_t *d, int n, const void *stored, float *x)
+void ct__convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *stored,
+                 float *x)
 {
   const ct_affine_t *f = &d->affine;
   const char *from = stored;
   size_t item = ct_dtype_size(d->info.x.dtype);
-  int64_t sample = ct_shape_sample(&d->info.x);
-  int64_t channels = d->info.x.dim[1], plane = sample / channels;
+  int64_t sample = ct_shape_sample(shape);
+  int64_t channels = shape->dim[1], plane = sample / channels;
   plane_fn convert = planes[d->info.x.dtype];
   int mixed = d->info.channels_last && channels > 1;
   if (f->channels == 1 && !mixed) {
@@ -79,10 +80,10 @@ static int is_finite(const float *x, int64_t count)
   return !(top >> 31);
 }
 
-int ct__convert_check(const ct_dataset_t *d, int n, const float *x)
+int ct__convert_check(const ct_dataset_t *d, const ct_shape_t *shape, int n, const float *x)
 {
   int is_float = d->info.x.dtype == CT_F32 || d->info.x.dtype == CT_F64;
-  int64_t sample = ct_shape_sample(&d->info.x);
+  int64_t sample = ct_shape_sample(shape);
   for (int i = 0; is_float && i < n; i++)
     if (!is_finite(x + i * sample, sample)) return i;
   return -1;

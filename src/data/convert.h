@@ -5,9 +5,11 @@
 
 /** 1 if samples of this type can be converted: the integers, float32, float64. */
 int ct__convert_can(ct_dtype_t type);
-/** Hot.  n samples as the reader gave them to n samples [C, ...] of float32 with the affine map. */
-void ct__convert(const ct_dataset_t *d, int n, const void *stored, float *x);
+/** Hot.  n samples of a shape as the reader gave them to n samples [C, ...] of float32 with the
+ * affine map. */
+void ct__convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *stored,
+                 float *x);
 /** Hot.  The first of n converted samples that holds a NaN or an infinity; -1: none does. */
-int ct__convert_check(const ct_dataset_t *d, int n, const float *x);
+int ct__convert_check(const ct_dataset_t *d, const ct_shape_t *shape, int n, const float *x);
 
 #endif

@@ -26,9 +26,11 @@ typedef struct ct_reader_layout {
 typedef struct ct_reader_info {
   int64_t samples;   /**< all shards together */
   ct_shape_t x;      /**< one sample as stored, dim[0] == 1, in the reader's dtype, N C H W order */
+  int varies;        /**< 1: samples differ in size, by shape(), and x is the largest in each dim */
   int channels_last; /**< 1: a sample's bytes are H W C and are to be transposed */
   int64_t classes;   /**< from the file's attribute `classes`; 0: unknown */
   int64_t targets;   /**< 0: a sample has a class number; else so many real numbers (of all dims) */
+  int unlabelled;    /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
   ct_reader_layout_t layout;
   uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
 } ct_reader_info_t;
@@ -37,10 +39,10 @@ typedef struct ct_reader_info {
 typedef struct ct_reader_spec {
   const char *dir;             /**< what relative patterns are relative to */
   const ct_opt_texts_t *files; /**< paths or globs, in this order */
-  const char *input,
-      *target;          /**< names of the arrays: "images", "labels"; target "": labels are 0 */
-  int layout;           /**< 0 auto, 1 nchw, 2 nhwc */
-  const int64_t *shape; /**< C H W to see flat samples as, or NULL */
+  const char *input;           /**< name of the array of samples: "images" */
+  const char *target;          /**< of that of labels or targets: "labels"; "": none is read */
+  int layout;                  /**< 0 auto, 1 nchw, 2 nhwc */
+  const int64_t *shape;        /**< C H W to see flat samples as, or NULL */
   int shape_dims;
   int64_t cache_bytes; /**< decoded chunks kept in memory */
   int threads;         /**< that read at once (more will wait); 0: as many as processors */
@@ -70,9 +72,12 @@ typedef struct ct_reader_ops {
    * original.  Not while another thread reads.  CT_ERR_NOMEM */
   int (*move)(ct_reader_t *r, int i, const char *path);
   const ct_reader_info_t *(*info)(const ct_reader_t *r);
-  /* n samples in the order of index[]; x: n samples as stored; y: n int64 labels, or n times
-   * `targets` floats; either may be NULL. Thread-safe, allocates nothing.  CT_ERR_IO,
-   * CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
+  /* Of samples that differ in size: that of one, with the channels and the dtype of info()->x.  It
+   * is known since the opening, no file is touched.  NULL where samples are all alike. */
+  void (*shape)(const ct_reader_t *r, int64_t index, ct_shape_t *out);
+  /* n samples in the order of index[]; x: n samples as stored, each of its own size; y: n int64
+   * labels, or n times `targets` floats; either may be NULL. Thread-safe, allocates nothing.
+   * CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
   int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
   /* Where a sample lies, for messages: "train-001.h5, sample 17". */
   void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);

@@ -107,6 +107,44 @@ out:
   return rc;
 }
 
+/* 1 if a sample is of as many dims and channels as the largest, and no larger. */
+static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
+{
+  int within = x->ndim == largest->ndim && x->dim[1] == largest->dim[1];
+  for (int i = 0; within && i < x->ndim; i++)
+    within = x->dim[i] >= 1 && x->dim[i] <= largest->dim[i];
+  return within;
+}
+
+/* The transforms make all samples alike; each is looked at now, and not when a batch is made. */
+static int fit_samples(ct_dataset_t *d, const char *where)
+{
+  int rc = CT_OK;
+  char place[256], is[64], becomes[64], wanted[64];
+  ct_shape_t in, out;
+  for (int64_t i = 0; i < d->info.samples && d->info.varies; i++) {
+    d->ops->shape(d->reader, i, &in);
+    d->ops->place(d->reader, i, place, sizeof place);
+    ct_shape_text(&in, is, sizeof is);
+    if (!is_within(&in, &d->info.x))
+      CT_FAIL(CT_ERR_FORMAT, "%s: is %s, which does not lie within %s", place, is,
+              ct_shape_text(&d->info.x, wanted, sizeof wanted));
+    out = in;
+    const char *too_small = d->transforms ? ct__transforms_fit(d->transforms, &in, &out) : NULL;
+    if (too_small)
+      CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, place, is, too_small);
+    if (!ct_shape_same(&out, &d->x))
+      CT_FAIL(CT_ERR_USAGE,
+              "%s: samples differ in size, and after the transforms they still do: %s is %s and "
+              "becomes %s, not %s; resize to [h, w], center_crop and random_resized_crop make them "
+              "alike",
+              where, place, is, ct_shape_text(&out, becomes, sizeof becomes),
+              ct_shape_text(&d->x, wanted, sizeof wanted));
+  }
+out:
+  return rc;
+}
+
 int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
                     const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out)
 {
@@ -122,11 +160,12 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   d.x.dtype = CT_F32;
   d.x.layout = CT_PLAIN;
   d.classes = d.info.targets ? d.info.targets : d.info.classes;
-  CT_TRY(ct__transforms_open(transforms, where, d.info.x.dtype, &d.x, &d.affine, &d.transforms));
+  CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
+  CT_TRY(fit_samples(&d, where));
   *out = d;
   d.reader = NULL;
 out:
-  if (d.reader) ops->close(d.reader);
+  if (d.reader) ct_dataset_close(&d);
   return rc;
 }
 
@@ -140,7 +179,7 @@ void ct_dataset_close(ct_dataset_t *d)
 
 int ct_dataset_is_bytes(const ct_dataset_t *d)
 {
-  return d->info.x.dtype == CT_U8 && !d->transforms;
+  return d->info.x.dtype == CT_U8 && !d->transforms && !d->info.varies;
 }
 
 /* A damaged label would be all that is odd. */

@@ -113,25 +113,59 @@ static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const
   return CT_OK;
 }
 
-/* n samples of those that were read. */
-static int make_samples(const maker_t *m, int64_t epoch, int n, const int64_t *ids,
-                        const void *stored, float *x)
+/* The answer, label or targets, of the i-th of the samples that are read together; NULL: none
+ * has. */
+static void *answer_at(const ct_dataset_t *d, void *answers, int64_t i)
+{
+  size_t bytes = d->info.targets ? (size_t)d->info.targets * sizeof(float) : sizeof(int64_t);
+  return answers ? (char *)answers + (size_t)i * bytes : NULL;
+}
+
+/* Samples that differ in size are read one by one, when they are made. */
+static int read_together(const maker_t *m, int n, const int64_t *ids, void *stored, void *answers)
 {
   const ct_dataset_t *d = m->feed->data;
-  if (!d->transforms) {
-    ct__convert(d, n, stored, x);
-    int bad = ct__convert_check(d, n, x);
+  return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, answers);
+}
+
+/* The i-th of those that are read together. */
+static int make_sample(const maker_t *m, int64_t epoch, int64_t id, int64_t i, void *answers,
+                       float *x)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = m->feed->data;
+  size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
+  char *from = m->stored;
+  ct_shape_t shape = d->info.x;
+  if (d->info.varies) {
+    d->ops->shape(d->reader, id, &shape);
+    CT_TRY(d->ops->read(d->reader, 1, &id, from, answer_at(d, answers, i)));
+  } else {
+    from += (size_t)i * bytes;
+  }
+  float *converted = d->transforms ? ct__transforms_start(d->transforms, m->work, x) : x;
+  ct__convert(d, &shape, 1, from, converted);
+  if (ct__convert_check(d, &shape, 1, converted) >= 0) return not_finite(d, id);
+  if (d->transforms)
+    ct__transforms_run(d->transforms, &shape, m->feed->sampler.seed, epoch, id, m->work, x);
+out:
+  return rc;
+}
+
+static int make_samples(const maker_t *m, int64_t epoch, int n, const int64_t *ids, void *answers,
+                        float *x)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = m->feed->data;
+  if (!d->transforms && !d->info.varies) { /* all at once */
+    ct__convert(d, &d->info.x, n, m->stored, x);
+    int bad = ct__convert_check(d, &d->info.x, n, x);
     return bad < 0 ? CT_OK : not_finite(d, ids[bad]);
   }
-  const char *from = stored;
-  size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
-  for (int i = 0; i < n; i++, from += bytes, x += ct_shape_sample(&d->x)) {
-    float *converted = ct__transforms_start(d->transforms, m->work, x);
-    ct__convert(d, 1, from, converted);
-    if (ct__convert_check(d, 1, converted) >= 0) return not_finite(d, ids[i]);
-    ct__transforms_run(d->transforms, m->feed->sampler.seed, epoch, ids[i], m->work, x);
-  }
-  return CT_OK;
+  for (int i = 0; i < n; i++, x += ct_shape_sample(&d->x))
+    CT_TRY(make_sample(m, epoch, ids[i], i, answers, x));
+out:
+  return rc;
 }
 
 static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
@@ -147,6 +181,7 @@ static int mix_answers(const maker_t *m, ct_batch_t *b, int i, int64_t at)
   int rc = CT_OK;
   const ct_dataset_t *d = m->feed->data;
   int64_t targets = d->info.targets;
+  if (targets) CT_TRY(check_targets(d, 1, &m->partner_ids[at], m->partner_targets + at * targets));
   for (int64_t k = 0; k < targets; k++) {
     float *t = &b->targets[i * targets + k];
     *t = b->mix[i] * *t + (1 - b->mix[i]) * m->partner_targets[at * targets + k];
@@ -165,7 +200,7 @@ static int mix_samples(const maker_t *m, ct_batch_t *b)
   const ct_feed_t *f = m->feed;
   const ct_dataset_t *d = f->data;
   int64_t sample = ct_shape_sample(&d->x), at = 0;
-  size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
+  void *answers = d->info.targets ? (void *)m->partner_targets : m->labels;
   for (int i = 0; i < b->n; i++) {
     m->mix[i] = ct__transform_mix_draw(d->transforms, f->sampler.seed, b->epoch, b->ids[i],
                                        f->sampler.samples);
@@ -173,13 +208,10 @@ static int mix_samples(const maker_t *m, ct_batch_t *b)
     b->mix[i] = m->mix[i].share;
     b->labels2[i] = b->labels[i];
   }
-  CT_TRY(d->ops->read(d->reader, partners, m->partner_ids, m->stored,
-                      d->info.targets ? (void *)m->partner_targets : m->labels));
-  if (d->info.targets) CT_TRY(check_targets(d, partners, m->partner_ids, m->partner_targets));
+  CT_TRY(read_together(m, partners, m->partner_ids, m->stored, answers));
   for (int i = 0; i < b->n; i++) {
     if (m->mix[i].partner < 0) continue;
-    CT_TRY(make_samples(m, b->epoch, 1, &m->partner_ids[at],
-                        (const char *)m->stored + (size_t)at * bytes, m->partner));
+    CT_TRY(make_sample(m, b->epoch, m->partner_ids[at], at, answers, m->partner));
     ct__transform_mix_apply(d->transforms, &m->mix[i], m->partner, b->x + i * sample);
     CT_TRY(mix_answers(m, b, i, at++));
   }
@@ -195,9 +227,9 @@ static int make(const maker_t *m, ct_batch_t *b)
   CT_TRY(ct_fault("feed.read"));
   for (int i = 0; i < b->n; i++)
     b->ids[i] = ct_sampler_at(&f->sampler, b->epoch, b->cursor + b->first + i);
-  CT_TRY(d->ops->read(d->reader, b->n, b->ids, f->bytes ? b->bytes : m->stored,
-                      d->info.targets ? (void *)b->targets : m->labels));
-  if (!f->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, m->stored, b->x));
+  void *answers = d->info.targets ? (void *)b->targets : m->labels;
+  CT_TRY(read_together(m, b->n, b->ids, f->bytes ? b->bytes : m->stored, answers));
+  if (!f->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, answers, b->x));
   if (d->info.targets) CT_TRY(check_targets(d, b->n, b->ids, b->targets));
   for (int i = 0; i < b->n && !d->info.targets; i++) {
     CT_TRY(check_label(d, b->ids[i], m->labels[i]));
@@ -310,7 +342,8 @@ static int alloc_maker(ct_feed_t *f, int64_t n, maker_t *m)
   const ct_transforms_t *t = d->transforms;
   size_t stored = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
   m->feed = f;
-  if (!f->bytes) m->stored = ct_mem_array(n, stored, "the stored samples of a batch");
+  if (!f->bytes)
+    m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
   if (!f->bytes && !m->stored) return CT_ERR_NOMEM;
   if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;

@@ -57,20 +57,38 @@ out:
   return rc;
 }
 
+/* Of the padded sample: its height and its width. */
+static void pad(const ct__transform_t *s, int64_t padded[2])
+{
+  const crop_t *o = s->o;
+  padded[0] = s->in.dim[2] + o->pad[1] + o->pad[3];
+  padded[1] = s->in.dim[3] + o->pad[0] + o->pad[2];
+}
+
+static int fit_crop(ct__transform_t *s)
+{
+  const crop_t *o = s->o;
+  int64_t padded[2];
+  pad(s, padded);
+  for (int i = 0; o->size[0] > 0 && i < 2; i++)
+    s->out.dim[2 + i] = o->size[i];
+  return s->out.dim[2] <= padded[0] && s->out.dim[3] <= padded[1];
+}
+
 static int plan_crop(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
   crop_t *o = s->o;
+  int64_t padded[2];
   CT_TRY(read_padding(o, at));
-  int64_t h = s->in.dim[2] + o->pad[1] + o->pad[3], w = s->in.dim[3] + o->pad[0] + o->pad[2];
+  pad(s, padded);
   if ((o->size[0] == 0) != (o->size[1] == 0))
     return ct__transform_refuse(at, "size is 0 in one direction only");
-  for (int i = 0; o->size[0] > 0 && i < 2; i++)
-    s->out.dim[2 + i] = o->size[i];
-  if (s->out.dim[2] > h || s->out.dim[3] > w)
+  if (!fit_crop(s))
     return ct__transform_refuse(
         at, "size %lldx%lld is larger than the padded sample, which is %lldx%lld",
-        (long long)s->out.dim[2], (long long)s->out.dim[3], (long long)h, (long long)w);
+        (long long)s->out.dim[2], (long long)s->out.dim[3], (long long)padded[0],
+        (long long)padded[1]);
 out:
   return rc;
 }
@@ -93,6 +111,7 @@ const ct__transform_kind_t ct__transform_random_crop = {
     .size = sizeof(crop_t),
     .rows = crop_rows,
     .plan = plan_crop,
+    .fit = fit_crop,
     .apply = random_crop};
 
 /* ---- center_crop ---- */
@@ -103,12 +122,18 @@ typedef struct center {
 static const ct_opt_t center_rows[] = {
     CT_OPT_PAIR(center_t, size, NULL, 1, 1e6, "of the window: one number or [h, w]"), CT_OPT_END};
 
-static int plan_center(ct__transform_t *s, const ct__transform_place_t *at)
+static int fit_center(ct__transform_t *s)
 {
   const center_t *o = s->o;
-  (void)at;
   s->out.dim[2] = o->size[0];
   s->out.dim[3] = o->size[1];
+  return 1;
+}
+
+static int plan_center(ct__transform_t *s, const ct__transform_place_t *at)
+{
+  (void)at;
+  fit_center(s);
   return CT_OK;
 }
 
@@ -140,6 +165,7 @@ const ct__transform_kind_t ct__transform_center_crop = {
     .size = sizeof(center_t),
     .rows = center_rows,
     .plan = plan_center,
+    .fit = fit_center,
     .apply = center_crop};
 
 /* ---- random_flip ---- */

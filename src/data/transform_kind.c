@@ -1,5 +1,5 @@
-/* What the kinds of transforms share: how they refuse what they are asked for, and read numbers that
- * the option tables cannot check alone. */
+/* What the kinds of transforms share: how they refuse what they are asked for, and read numbers
+ * that the option tables cannot check alone. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>

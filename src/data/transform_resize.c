@@ -120,11 +120,29 @@ void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
   }
 }
 
+/* The weights that bring a box to the size of \a out; what is left of \a room is behind them. */
+static float *make_taps(ct__image_box_t b, const ct_shape_t *out, float *room,
+                        ct__image_taps_t taps[2])
+{
+  ct__image_taps(b.h, out->dim[2], room, &taps[0]);
+  room += ct__image_taps_room(b.h, out->dim[2]);
+  ct__image_taps(b.w, out->dim[3], room, &taps[1]);
+  return room + ct__image_taps_room(b.w, out->dim[3]);
+}
+
+/* Their floats, for any box of an image. */
+static int64_t room_of(const ct__transform_t *s)
+{
+  return ct__image_taps_room(s->in.dim[2], s->out.dim[2]) +
+         ct__image_taps_room(s->in.dim[3], s->out.dim[3]);
+}
+
 /* ---- resize ---- */
 
 typedef struct resize {
   ct_opt_doubles_t size;
-  float *room; /* owned: of the taps */
+  int64_t side[2]; /* likewise */
+  float *room;     /* owned: of the taps */
   ct__image_taps_t taps[2];
 } resize_t;
 static const ct_opt_t resize_rows[] = {
@@ -132,28 +150,38 @@ static const ct_opt_t resize_rows[] = {
      "[h, w], or the length of the shorter side, the other one follows"},
     CT_OPT_END};
 
+static int fit_resize(ct__transform_t *s)
+{
+  const resize_t *o = s->o;
+  int64_t h = s->in.dim[2], w = s->in.dim[3], side = o->side[0], *out = &s->out.dim[2];
+  out[0] = side;
+  out[1] = o->side[1];
+  if (o->size.n == 1) {
+    out[0] = h <= w ? side : side * h / w;
+    out[1] = h <= w ? side * w / h : side;
+  }
+  s->scratch = ct__image_resize_room(w) + (s->varies ? room_of(s) : 0);
+  return 1;
+}
+
+static ct__image_box_t whole(const ct__transform_t *s)
+{
+  return (ct__image_box_t){0, 0, s->in.dim[2], s->in.dim[3]};
+}
+
+/* The weights are made once, unless samples differ in size. */
 static int plan_resize(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
   resize_t *o = s->o;
-  int64_t h = s->in.dim[2], w = s->in.dim[3], size[2];
   if (o->size.n < 1 || o->size.n > 2)
     return ct__transform_refuse(at, "size has %d numbers, not 1 or 2", o->size.n);
-  CT_TRY(ct__transform_whole(at, "size", &o->size, size));
-  if (o->size.n == 1) {
-    int64_t side = size[0];
-    size[0] = h <= w ? side : side * h / w;
-    size[1] = h <= w ? side * w / h : side;
-  }
-  int64_t rows = ct__image_taps_room(h, size[0]);
-  o->room =
-      ct_mem_array(rows + ct__image_taps_room(w, size[1]), sizeof *o->room, "resize's weights");
+  CT_TRY(ct__transform_whole(at, "size", &o->size, o->side));
+  fit_resize(s);
+  if (s->varies) return CT_OK;
+  o->room = ct_mem_array(room_of(s), sizeof *o->room, "resize's weights");
   if (!o->room) return CT_ERR_NOMEM;
-  ct__image_taps(h, size[0], o->room, &o->taps[0]);
-  ct__image_taps(w, size[1], o->room + rows, &o->taps[1]);
-  s->out.dim[2] = size[0];
-  s->out.dim[3] = size[1];
-  s->scratch = ct__image_resize_room(w);
+  make_taps(whole(s), &s->out, o->room, o->taps);
 out:
   return rc;
 }
@@ -162,9 +190,14 @@ static void resize(const ct__transform_t *s, ct__draws_t *d, const float *in, fl
                    float *scratch)
 {
   const resize_t *o = s->o;
-  ct__image_size_t from = ct__image_size(&s->in);
+  const ct__image_taps_t *taps = o->taps;
+  ct__image_taps_t own[2];
   (void)d;
-  ct__image_resize(in, from, (ct__image_box_t){0, 0, from.h, from.w}, o->taps, scratch, out);
+  if (s->varies) {
+    scratch = make_taps(whole(s), &s->out, scratch, own);
+    taps = own;
+  }
+  ct__image_resize(in, ct__image_size(&s->in), whole(s), taps, scratch, out);
 }
 
 static void clear_resize(void *o)
@@ -177,6 +210,7 @@ const ct__transform_kind_t ct__transform_resize = {.name = "resize",
                                                    .size = sizeof(resize_t),
                                                    .rows = resize_rows,
                                                    .plan = plan_resize,
+                                                   .fit = fit_resize,
                                                    .apply = resize,
                                                    .clear = clear_resize};
 
@@ -195,17 +229,22 @@ static const ct_opt_t resized_rows[] = {
      0, "[min, max]: the window's width over its height"},
     CT_OPT_END};
 
+static int fit_resized(ct__transform_t *s)
+{
+  const resized_t *o = s->o;
+  s->out.dim[2] = o->size[0];
+  s->out.dim[3] = o->size[1];
+  s->scratch = room_of(s) + ct__image_resize_room(s->in.dim[3]);
+  return 1;
+}
+
 static int plan_resized(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
   resized_t *o = s->o;
   CT_TRY(ct__transform_range(at, "scale", &o->scale, o->area));
   CT_TRY(ct__transform_range(at, "ratio", &o->ratio, o->aspect));
-  s->out.dim[2] = o->size[0];
-  s->out.dim[3] = o->size[1];
-  int64_t h = s->in.dim[2], w = s->in.dim[3];
-  s->scratch = ct__image_taps_room(h, o->size[0]) + ct__image_taps_room(w, o->size[1]) +
-               ct__image_resize_room(w);
+  fit_resized(s);
 out:
   return rc;
 }
@@ -246,10 +285,7 @@ static void random_resized_crop(const ct__transform_t *s, ct__draws_t *d, const 
   ct__image_size_t from = ct__image_size(&s->in);
   ct__image_box_t b = draw_box(o, from, d);
   ct__image_taps_t taps[2];
-  ct__image_taps(b.h, o->size[0], scratch, &taps[0]);
-  scratch += ct__image_taps_room(b.h, o->size[0]);
-  ct__image_taps(b.w, o->size[1], scratch, &taps[1]);
-  scratch += ct__image_taps_room(b.w, o->size[1]);
+  scratch = make_taps(b, &s->out, scratch, taps);
   ct__image_resize(in, from, b, taps, scratch, out);
 }
 
@@ -260,4 +296,5 @@ const ct__transform_kind_t ct__transform_random_resized_crop = {
     .size = sizeof(resized_t),
     .rows = resized_rows,
     .plan = plan_resized,
+    .fit = fit_resized,
     .apply = random_resized_crop};

@@ -31,6 +31,7 @@ struct ct_transforms {
   int steps, moves;      /* moves: those of them that are not in place */
   ct__transform_t mix[MIXES];
   int mixes;
+  int varies;              /* samples differ in size: each is planned as it comes */
   int64_t widest, scratch; /* floats of the largest sample on the way, and of the largest scratch */
 };
 
@@ -41,6 +42,7 @@ typedef struct build {
   ct_transforms_t *t;
   ct__transform_place_t at;
   int training;            /* 0: without its random members */
+  int varies;              /* samples differ in size */
   int converted;           /* the conversion has its map */
   ct_affine_t *first;      /* that of the conversion */
   ct__transform_map_t map; /* what is to be folded into one */
@@ -155,6 +157,7 @@ static int add_step(build_t *b, ct__transform_t *s)
   ct_transforms_t *t = b->t;
   CT_TRY(end_map(b));
   s->in = s->out = b->now;
+  s->varies = b->varies;
   if (s->kind->plan) CT_TRY(s->kind->plan(s, &b->at));
   if (is_too_large(&s->out))
     return ct__transform_refuse(&b->at, "makes samples that are too large");
@@ -201,21 +204,26 @@ static int is_integer(ct_dtype_t t)
   return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
 }
 
+/* For a sample on the way of so many floats. */
+static void make_room(ct_transforms_t *t, int64_t sample, int64_t scratch)
+{
+  int64_t floats = (sample + ALIGNED - 1) / ALIGNED * ALIGNED;
+  if (floats > t->widest) t->widest = floats;
+  if (scratch > t->scratch) t->scratch = scratch;
+}
+
 /* Nothing but a map needs no list. */
 static int finish(build_t *b, ct_transforms_t **out)
 {
   int rc = CT_OK;
   ct_transforms_t *t = b->t;
   CT_TRY(end_map(b));
-  t->widest = ct_shape_sample(&b->now);
+  make_room(t, ct_shape_sample(&b->now), 0);
   for (int i = 0; i < t->mixes; i++)
     t->mix[i].in = t->mix[i].out = b->now;
-  for (int i = 0; i < t->steps; i++) {
-    int64_t in = ct_shape_sample(&t->step[i].in);
-    if (in > t->widest) t->widest = in;
-    if (t->step[i].scratch > t->scratch) t->scratch = t->step[i].scratch;
-  }
-  t->widest = (t->widest + ALIGNED - 1) / ALIGNED * ALIGNED;
+  for (int i = 0; i < t->steps; i++)
+    make_room(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
+  t->varies = b->varies;
   if (t->steps + t->mixes > 0) {
     *out = t;
     b->t = NULL;
@@ -224,11 +232,11 @@ out:
   return rc;
 }
 
-static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training,
+static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training, int varies,
                  ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out)
 {
   int rc = CT_OK, position = 0;
-  build_t b = {.at = *at, .training = training, .first = first, .now = *x};
+  build_t b = {.at = *at, .training = training, .varies = varies, .first = first, .now = *x};
   *out = NULL;
   int nothing = !list || (list->kind == CT_YAML_SCALAR && !list->text[0]);
   b.at.line = list ? list->line : 0;
@@ -281,27 +289,29 @@ static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation,
       strchr(a, 'x') + 1, strchr(b, 'x') + 1);
 }
 
-int ct__transforms_open(const ct_transforms_opts_t *o, const char *where, ct_dtype_t stored,
-                        ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out)
+int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
+                        const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
+                        ct_transforms_t **out)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, varies = info->varies;
   char shape[128];
   static const ct_transforms_opts_t none = {.training = 1};
   if (!o) o = &none;
   *out = NULL;
   if (is_too_large(x))
     CT_FAIL(CT_ERR_FORMAT, "samples of %s are too large", ct_shape_text(x, shape, sizeof shape));
-  ct__transform_place_t at = {.where = where, .key = "transforms", .unscaled = is_integer(stored)};
+  ct__transform_place_t at = {
+      .where = where, .key = "transforms", .unscaled = is_integer(info->x.dtype)};
   ct_shape_t trained = *x;
-  if (o->training) return build(o->list, &at, 1, x, first, out);
+  if (o->training) return build(o->list, &at, 1, varies, x, first, out);
   if (o->val_list) {
     at.key = "val_transforms";
     CT_TRY(check_val_list(o->val_list, &at));
-    return build(o->val_list, &at, 0, x, first, out);
+    return build(o->val_list, &at, 0, varies, x, first, out);
   }
-  CT_TRY(build(o->list, &at, 1, &trained, first, out));
+  CT_TRY(build(o->list, &at, 1, varies, &trained, first, out));
   ct__transforms_close(*out);
-  CT_TRY(build(o->list, &at, 0, x, first, out));
+  CT_TRY(build(o->list, &at, 0, varies, x, first, out));
   CT_TRY(check_same(&trained, x, &at, o->list));
 out:
   if (rc != CT_OK) {
@@ -330,6 +340,29 @@ out:
   return rc;
 }
 
+/* ---- samples that differ in size ---- */
+
+/* The step as it is for a sample of shape *now, which becomes the shape behind it.  0: too
+ * small. */
+static int fit_step(ct__transform_t *s, ct_shape_t *now)
+{
+  s->in = s->out = *now;
+  int fits = !s->kind->fit || s->kind->fit(s);
+  *now = s->out;
+  return fits && !is_too_large(now);
+}
+
+const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shape_t *out)
+{
+  *out = *in;
+  for (int i = 0; i < t->steps; i++) {
+    ct__transform_t s = t->step[i];
+    if (!fit_step(&s, out)) return s.kind->name;
+    make_room(t, ct_shape_sample(&s.in), s.scratch);
+  }
+  return NULL;
+}
+
 /* ---- running ---- */
 
 int64_t ct__transforms_room(const ct_transforms_t *t)
@@ -344,13 +377,21 @@ float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x)
   return t->moves > 0 ? work : x;
 }
 
-void ct__transforms_run(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
-                        float *work, float *x)
+void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t seed,
+                        int64_t epoch, int64_t id, float *work, float *x)
 {
   float *now = ct__transforms_start(t, work, x), *other = work + t->widest;
   int moves = t->moves;
+  ct__transform_t fitted;
+  ct_shape_t shape;
+  if (t->varies) shape = *in;
   for (int i = 0; i < t->steps; i++) {
     const ct__transform_t *s = &t->step[i];
+    if (t->varies) {
+      fitted = *s;
+      fit_step(&fitted, &shape);
+      s = &fitted;
+    }
     ct__draws_t draws = {0};
     float *to = now;
     if (s->kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s->position, id);

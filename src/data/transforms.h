@@ -85,6 +85,9 @@ typedef struct ct__transform_kind {
   int (*map)(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m);
   /** Checks the options, sets s->out (it is s->in before) and s->scratch (0 before). */
   int (*plan)(ct__transform_t *s, const ct__transform_place_t *at);
+  /** Those that change the shape: sets s->out and s->scratch from s->in, for plan() and then, where
+   * samples differ in size, hot and for each of them.  0: the sample is too small. */
+  int (*fit)(ct__transform_t *s);
   /** Hot.  One sample; \a scratch has room for s->scratch floats. */
   void (*apply)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                 float *scratch);
@@ -97,6 +100,7 @@ struct ct__transform {
   const ct__transform_kind_t *kind;
   void *o;      /**< owned: the kind's struct */
   int position; /**< in the list, from 0 */
+  int varies;   /**< in is the largest shape of samples that differ in size */
   ct_shape_t in, out;
   int64_t scratch;
 };
@@ -155,21 +159,27 @@ void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
 
 /* ---- reading and running a list ---- */
 
-/** Local.  Plans the list for samples of shape *x (float32), which were stored as \a stored: *first
- * is the map of the conversion, *out the rest, NULL if that is all, *x becomes the shape behind the
- * list.  o NULL: nothing is done.  CT_ERR_USAGE with file:line and the transform. */
-int ct__transforms_open(const ct_transforms_opts_t *o, const char *where, ct_dtype_t stored,
-                        ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out);
+/** Local.  Plans the list for samples of shape *x (float32), of which \a info says how they are
+ * stored: *first is the map of the conversion, *out the rest, NULL if that is all, *x becomes the
+ * shape behind the list.  o NULL: nothing is done.  CT_ERR_USAGE with file:line and the
+ * transform. */
+int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
+                        const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
+                        ct_transforms_t **out);
 /** NULL is fine. */
 void ct__transforms_close(ct_transforms_t *t);
 
+/** Local.  Of samples that differ in size: *out is what one of shape *in becomes, and there will be
+ * room for it on the way.  NULL, or the name of the transform that it is too small for. */
+const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shape_t *out);
 /** Floats of work space for one thread. */
 int64_t ct__transforms_room(const ct_transforms_t *t);
 /** Where the float32 sample is to be put that ct__transforms_run() brings to \a x. */
 float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x);
-/** Hot.  Applies the list to one sample, allocates nothing. */
-void ct__transforms_run(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
-                        float *work, float *x);
+/** Hot.  Applies the list to one sample, allocates nothing.  \a in: its shape, if samples
+ * differ. */
+void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t seed,
+                        int64_t epoch, int64_t id, float *work, float *x);
 
 /** What is mixed into a sample. */
 typedef struct ct__transform_mix {

@@ -483,7 +483,8 @@ static void evaluation_complains(void)
   CT_ASSERT_OK(ct_yaml_set(set, "t", "[to_tensr]"));
   ct_shape_t x = ct_shape(4, 1, 1, 2, 2);
   ct_transforms_opts_t o = {.list = ct_yaml_find(set, "t"), .training = 1};
-  CT_ASSERT_FAILS(ct__transforms_open(&o, "x.yaml", CT_U8, &x, &l.first, &l.t), CT_ERR_USAGE,
+  ct_reader_info_t info = {.x.dtype = CT_U8};
+  CT_ASSERT_FAILS(ct__transforms_open(&o, "x.yaml", &info, &x, &l.first, &l.t), CT_ERR_USAGE,
                   "--set: transforms: unknown 'to_tensr'");
   ct_yaml_free(set);
 }

@@ -25,7 +25,8 @@ static inline int open_shape(const char *yaml, int training, ct_dtype_t stored, 
   CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "x.yaml", &n));
   ct_transforms_opts_t o = {ct_yaml_find(n, "t"), ct_yaml_find(n, "v"), training};
   l->x = x;
-  int rc = ct__transforms_open(&o, "x.yaml", stored, &l->x, &l->first, &l->t);
+  ct_reader_info_t info = {.x.dtype = stored};
+  int rc = ct__transforms_open(&o, "x.yaml", &info, &l->x, &l->first, &l->t);
   if (rc == CT_OK && l->t) l->work = ct_mem_array(ct__transforms_room(l->t), 4, "work");
   ct_yaml_free(n);
   return rc;
@@ -50,7 +51,7 @@ static inline void close_list(list_t *l)
 static inline void run_on(const list_t *l, int64_t id, const float *x, int n, float *out)
 {
   memcpy(ct__transforms_start(l->t, l->work, out), x, (size_t)n * sizeof *x);
-  ct__transforms_run(l->t, 7, 0, id, l->work, out);
+  ct__transforms_run(l->t, NULL, 7, 0, id, l->work, out);
 }
 
 #endif
