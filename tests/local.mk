@@ -27,6 +27,7 @@ shell_tests = \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
   %D%/conform/ref.test \
+  %D%/conform/ways.test \
   %D%/faults/death.test \
   %D%/faults/disk.test \
   %D%/faults/hang.test \
@@ -191,6 +192,7 @@ unit_tests = \
 # Programs that a script starts.
 launched_tests = \
   %D%/conform/conform_backend \
+  %D%/conform/ways \
   %D%/fuzz/fuzz_config \
   %D%/fuzz/fuzz_run_config \
   %D%/golden/t_golden \
@@ -231,6 +233,14 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/types.c \
   %D%/conform/update.c
 %C%_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+%C%_conform_ways_SOURCES = \
+  %D%/conform/cases.c \
+  %D%/conform/cases_volume.c \
+  %D%/conform/parity.c \
+  %D%/conform/rig.c \
+  %D%/conform/rig_data.c \
+  %D%/conform/rig_loss.c \
+  %D%/conform/ways.c
 
 %C%_golden_t_golden_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 

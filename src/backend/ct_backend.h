@@ -81,7 +81,7 @@ typedef struct ct_op_info {
   int takes_dy2;         /**< backward can add a second gradient on the fly */
   int inplace_fwd;       /**< y may share x's memory (if x is not needed later) */
   int inplace_bwd;       /**< dx may share dy's memory */
-  const char *algorithm; /**< static text: "winograd", "direct", "by hand" */
+  const char *algorithm; /**< "winograd", "direct", "by hand"; lives as long as the op */
 } ct_op_info_t;
 
 /** Pure.  With what `prepare` begins: y in the layout of x (REORDER: in that which is asked for), plain

@@ -1,8 +1,9 @@
 /** \file kinds.h  The kinds of op that are made of others or of products.  Module-internal. */
 #ifndef CT_CPU_KINDS_H
 #define CT_CPU_KINDS_H
-#include "cpu/kern/op.h"
+#include "cpu/product/choose.h"
 
+extern const cpu__ways_t cpu__linear_ways;
 extern const cpu__op_kind_t cpu__linear, cpu__lstm, cpu__attention;
 extern const cpu__op_kind_t cpu__storage; /* around a convolution or a linear op */
 

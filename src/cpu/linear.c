@@ -1,15 +1,9 @@
 /* Fully connected layers over the last dim: oneDNN's inner product of all rows.  x and y are plain; the
  * weights lie in the blocks that its kernels want, the same for all passes and batch sizes. */
 #include "cpu/kinds.h"
-#include "cpu/onednn/product.h"
+#include "cpu/product/primitive.h"
+#include "cpu/product/product.h"
 #include "base/ct_err.h"
-
-static ct_layout_t linear_wants(ct_dev_t *dev, const ct_op_desc_t *d)
-{
-  (void)dev;
-  (void)d;
-  return CT_PLAIN;
-}
 
 /* In bfloat16 each pass makes a copy of the weights, which pays if a sample has many rows. */
 static int linear_stores(ct_dev_t *dev, const ct_op_desc_t *d)
@@ -18,52 +12,58 @@ static int linear_stores(ct_dev_t *dev, const ct_op_desc_t *d)
   return dev->bf16_rate <= 1 || rows < 16;
 }
 
-static int add_pass(cpu__product_op_t *op, int pass, const ct_op_t *like, ct_op_info_t *info)
+static int can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost, char why[128])
 {
-  int rc = CT_OK;
-  const ct_op_desc_t *d = &op->head.desc;
-  const int64_t w[2] = {d->y.dim[d->y.ndim - 1], d->x.dim[d->x.ndim - 1]};
-  cpu__md_t *any = NULL;
-  const cpu__md_t *own = like ? ((const cpu__product_op_t *)like)->md[CPU__W] : NULL;
-  cpu__prim_t *main = NULL;
-  cpu__product_t p = {.pass = pass,
-                      .desc = &op->head.desc,
-                      .x = op->md[CPU__X],
-                      .y = op->md[CPU__Y],
-                      .forward = op->pass[0].main};
-  CT_TRY(cpu__md_typed(pass == CT_BWD_PARAM ? CT_F32 : d->x.dtype, 2, w, CPU__ANY, &any));
-  p.w = any;
-  CT_TRY(cpu__prim_product(op->head.dev->dnnl, &p, &main));
-  if (!main) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no inner product for a linear op");
-  if (pass == CT_FWD && !own && d->x.dtype == CT_BF16)
-    CT_TRY(cpu__md_new(2, w, CT_PLAIN, &op->md[CPU__W])); /* each pass has a copy of its own */
-  else if (pass == CT_FWD)
-    CT_TRY(cpu__md_copy(own ? own : cpu__prim_md(main, CPU__W), &op->md[CPU__W]));
-  rc = cpu__product_add(op, pass, main, info);
-  main = NULL;
-out:
-  cpu__md_free(any);
-  cpu__prim_free(main);
-  return rc;
+  if (job->desc->x.dtype != dtype) return cpu__refuse(why, "another type of activations");
+  if (dtype == CT_BF16 && job->dev->bf16_rate == 0)
+    return cpu__refuse(why, "the processor does not multiply bfloat16");
+  *cost = (cpu__cost_t){ct_op_flops(job->desc, job->pass) / 2, 0};
+  return 1;
 }
 
-static int linear_prepare(ct_op_t *head, const ct_op_t *like, ct_op_info_t *info)
+static int f32_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
-  int rc = CT_OK;
-  cpu__product_op_t *op = (cpu__product_op_t *)head;
-  const ct_op_desc_t *d = &head->desc;
-  const int64_t in = d->x.dim[d->x.ndim - 1], out = d->y.dim[d->y.ndim - 1];
-  const int64_t n = d->x.dim[0] > 0 ? ct_shape_count(&d->x) / in : 1;
-  ct_dtype_t t = d->x.dtype;
-  CT_TRY(cpu__md_typed(t, 2, (int64_t[]){n, in}, CT_PLAIN, &op->md[CPU__X]));
-  CT_TRY(cpu__md_typed(t, 2, (int64_t[]){n, out}, CT_PLAIN, &op->md[CPU__Y]));
-  for (int pass = CT_FWD; pass <= CT_BWD_PARAM; pass <<= 1)
-    if (pass == CT_FWD || d->passes & pass) CT_TRY(add_pass(op, pass, like, info));
-  cpu__product_info(op, info);
-  info->y_layout = CT_PLAIN;
-  info->algorithm = t == CT_BF16 ? "bf16" : "inner product";
-out:
-  return rc;
+  return can(job, CT_F32, cost, why);
+}
+
+static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+{
+  return can(job, CT_BF16, cost, why);
+}
+
+/* Each pass has a copy of its own. */
+static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
+{
+  return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CT_PLAIN, out);
+}
+
+static const cpu__way_t inner_product = {.name = "inner product",
+                                         .can = f32_can,
+                                         .stored = cpu__primitive_format,
+                                         .prepare = cpu__primitive_prepare,
+                                         .run = cpu__primitive_run,
+                                         .clear = cpu__primitive_clear};
+
+static const cpu__way_t bf16 = {.name = "bf16",
+                                .can = bf16_can,
+                                .stored = bf16_stored,
+                                .prepare = cpu__primitive_prepare,
+                                .run = cpu__primitive_run,
+                                .clear = cpu__primitive_clear};
+
+const cpu__ways_t cpu__linear_ways = {
+    .way = {&inner_product, &bf16}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
+
+/* The ways see one row after the other. */
+static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  ct_op_desc_t flat = op->desc;
+  const ct_shape_t *x = &op->desc.x, *y = &op->desc.y;
+  int64_t in = x->dim[x->ndim - 1], rows = x->dim[0] > 0 ? ct_shape_count(x) / in : 1;
+  flat.x = ct_shape(2, rows, in);
+  flat.y = ct_shape(2, rows, y->dim[y->ndim - 1]);
+  flat.x.dtype = flat.y.dtype = x->dtype;
+  return cpu__product_prepare(op, &cpu__linear_ways, &flat, like, info);
 }
 
 const cpu__op_kind_t cpu__linear = {
@@ -71,7 +71,6 @@ const cpu__op_kind_t cpu__linear = {
     .bf16 = 1,
     .plain = 1,
     .stores = linear_stores,
-    .wants = linear_wants,
     .prepare = linear_prepare,
     .run = cpu__product_run,
     .clear = cpu__product_clear,

@@ -2,10 +2,14 @@ libctrain_a_SOURCES += \
   %D%/ct_cpu.h %D%/kinds.h %D%/backend.c %D%/storage.c %D%/linear.c %D%/lstm.c %D%/attention.c
 # on oneDNN
 libctrain_a_SOURCES += \
-  %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/product.h %D%/onednn/product.c %D%/onednn/gemm.h %D%/onednn/gemm.c
-# ways to convolve
+  %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/gemm.h %D%/onednn/gemm.c
+# ways to compute a product …
 libctrain_a_SOURCES += \
-  %D%/conv/conv.h %D%/conv/conv.c %D%/conv/few_channels.h %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
+  %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \
+  %D%/product/primitive.h %D%/product/primitive.c
+# … and those of a convolution
+libctrain_a_SOURCES += \
+  %D%/conv/conv.h %D%/conv/conv.c %D%/conv/onednn.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
   %D%/conv/few_channels_body.h %D%/conv/few_channels_avx2.c %D%/conv/few_channels_avx512.c
 # own kernels: ops, …
 libctrain_a_SOURCES += \

@@ -6,13 +6,13 @@
 #include "cpu/kinds.h"
 #include "cpu/kern/loops.h"
 #include <stdio.h>
-#include <string.h>
 
 typedef struct storage {
   ct_op_t op;
   ct_op_t *inner;
-  int relu;        /* done by the cast of y */
-  int64_t nx, ny;  /* elements */
+  int relu;       /* done by the cast of y */
+  int64_t nx, ny; /* elements */
+  char algorithm[48];
   size_t y_at, at; /* in scratch, behind the copy of x: that of y, and the inner op's own */
 } storage_t;
 
@@ -35,20 +35,8 @@ static ct_op_desc_t inner_desc(const ct_op_desc_t *d)
 static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   ct_op_desc_t inner = inner_desc(d);
-  return inner_kind(d)->wants(dev, &inner);
-}
-
-static const char *algorithm(const char *inner)
-{
-  static const struct {
-    const char *inner, *own;
-  } names[] = {{"winograd", "bf16 storage, winograd"},
-               {"direct", "bf16 storage, direct"},
-               {"by hand", "bf16 storage, by hand"},
-               {"inner product", "bf16 storage, inner product"}};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (strcmp(inner, names[i].inner) == 0) return names[i].own;
-  return "bf16 storage";
+  const cpu__op_kind_t *kind = inner_kind(d);
+  return kind->plain ? CT_PLAIN : kind->wants(dev, &inner);
 }
 
 static size_t float_bytes(int64_t count)
@@ -69,7 +57,8 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->y_at = float_bytes(k->nx);
   k->at = k->y_at + float_bytes(k->ny);
   info->scratch += k->at;
-  info->algorithm = algorithm(info->algorithm);
+  snprintf(k->algorithm, sizeof k->algorithm, "bf16 storage, %s", info->algorithm);
+  info->algorithm = k->algorithm;
 out:
   return rc;
 }

@@ -12,9 +12,18 @@ int check(int ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int is_close(const float *a, const float *b, int64_t n, double floor, double tolerance,
              char why[80]);
 
+/** Inputs of a case, and the reference's results for the gradient dy and for dy + dy2: in float32, also
+ * where the case has a low type. */
+typedef struct truth {
+  inputs_t in;
+  outputs_t want[2];
+} truth_t;
+/** 0: the reference failed; to be closed in any case. */
+int truth_open(truth_t *t, const op_case_t *c);
+void truth_close(truth_t *t);
+
 /** Runs the case in every layout that the backend works in and every way an op may be prepared and
- * run, and compares all results with the reference: in float32, also where the case has a low
- * type. */
+ * run, and compares all results with the reference. */
 void check_parity(const op_case_t *c);
 /** A batchnorm's statistics of several ranks: parts of the batch, each with its own op, against one
  * op on the whole of it. */

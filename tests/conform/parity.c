@@ -142,12 +142,6 @@ static int passes_of(const ct_op_desc_t *d)
   return param_count(d, 0) > 0 ? ALL : CT_FWD | CT_BWD_DATA;
 }
 
-/* Inputs of a case, and the reference's results for the gradient dy and for dy + dy2. */
-typedef struct truth {
-  inputs_t in;
-  outputs_t want[2];
-} truth_t;
-
 /* The numbers of a low type that are nearest to v. */
 static void round_to(ct_dtype_t t, float *v, int64_t n)
 {
@@ -188,7 +182,7 @@ static int truth_find(const ct_op_desc_t *d, const inputs_t *in, outputs_t *want
   return check(!wrong, "%s: reference: %s", ct_op_text(d, text, sizeof text), wrong);
 }
 
-static int truth_open(truth_t *t, const op_case_t *c)
+int truth_open(truth_t *t, const op_case_t *c)
 {
   const ct_op_desc_t *d = &c->desc;
   int64_t n = ct_shape_count(&d->y);
@@ -206,7 +200,7 @@ static int truth_open(truth_t *t, const op_case_t *c)
   return fine;
 }
 
-static void truth_close(truth_t *t)
+void truth_close(truth_t *t)
 {
   inputs_close(&t->in);
   outputs_close(&t->want[0]);

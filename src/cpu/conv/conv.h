@@ -1,8 +1,12 @@
-/** \file conv/conv.h  Convolution.  Module-internal. */
+/** \file conv/conv.h  Convolution, and the ways to compute one.  Module-internal. */
 #ifndef CT_CPU_CONV_H
 #define CT_CPU_CONV_H
-#include "cpu/kern/op.h"
+#include "cpu/product/choose.h"
 
 extern const cpu__op_kind_t cpu__conv;
+extern const cpu__ways_t cpu__conv_ways;
+
+extern const cpu__way_t cpu__conv_by_hand;                                    /* few_channels.c */
+extern const cpu__way_t cpu__conv_winograd, cpu__conv_direct, cpu__conv_bf16; /* onednn.c */
 
 #endif

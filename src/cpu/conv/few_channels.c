@@ -1,10 +1,27 @@
-/* Convolution with few channels: what surrounds the loops of conv/few_channels_loops.h.
+/* Convolution by hand where channels are few, stride 1, kernel 3x3 or 5x5: what surrounds the loops of
+ * conv/few_channels_loops.h.
  *
  * The batch is cut into as many chunks as there are threads, always in the same way; each chunk sums up
  * its own gradient of the weights, and these are added in order. */
-#include "cpu/conv/few_channels.h"
+#include "cpu/conv/conv.h"
+#include "cpu/conv/few_channels_loops.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
 #include <math.h>
 #include <string.h>
+
+typedef struct conv {
+  ct_op_desc_t desc;
+  int pass, threads;
+  int x_lanes, y_lanes;                      /* channels side by side: 1, 8 or 16 */
+  const cpu__few_loops_t *x_loops, *y_loops; /* x_loops: NULL if x is plain */
+  int64_t x_groups, y_groups;                /* of lanes */
+  int64_t rows, cols;                        /* of x with its padding */
+  int64_t weights, image, shared;            /* floats: own weights; copy of x; for all threads */
+} conv_t;
+
+/* The tensors of a run. */
+typedef void *const *tensors_t;
 
 enum { CHANNELS_MAX = 32, IMAGE_MAX = 1 << 16 /* floats: what a level-2 cache holds easily */ };
 
@@ -37,50 +54,59 @@ static int lanes_of(ct_layout_t layout)
   return layout == CT_C16 ? 16 : layout == CT_C8 ? 8 : 1;
 }
 
-ct_layout_t cpu__few_channels_y_layout(const ct_dev_t *dev, const ct_op_desc_t *d)
+static int fits(const ct_op_desc_t *d)
 {
-  return y_lanes(dev, d) == 16 ? CT_C16 : CT_C8;
-}
-
-static int fits(const ct_dev_t *dev, const ct_op_desc_t *d)
-{
-  int k = d->u.conv.kernel[0], fit = 1;
+  int k = d->u.conv.kernel[0], fit = d->x.ndim == 4;
   for (int i = 0; i < 2; i++)
     fit &= d->u.conv.kernel[i] == k && d->u.conv.stride[i] == 1 && d->u.conv.dilate[i] == 1;
   fit &= (k == 3 || k == 5) && d->u.conv.groups == 1;
   fit &= d->x.dim[1] <= CHANNELS_MAX && d->y.dim[1] <= CHANNELS_MAX;
   fit &= 16 * groups_of(d->x.dim[1], 16) * (d->x.dim[2] + k) * (d->x.dim[3] + k) <= IMAGE_MAX;
-  return fit && loops_for(dev, y_lanes(dev, d));
+  return fit;
 }
 
-double cpu__few_channels_cost(const ct_dev_t *dev, const ct_op_desc_t *d, int pass, ct_layout_t x)
+static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
-  int data = pass == CT_BWD_DATA, lanes = data ? lanes_of(x) : y_lanes(dev, d);
-  if (!fits(dev, d) || x == CT_NHWC || !loops_for(dev, lanes)) return INFINITY;
+  const ct_op_desc_t *d = job->desc;
+  int data = job->pass == CT_BWD_DATA, own = y_lanes(job->dev, d);
+  int lanes = data ? lanes_of(job->at.x) : own;
+  if (d->x.dtype != CT_F32) return cpu__refuse(why, "for float32");
+  if (!fits(d))
+    return cpu__refuse(why,
+                       "for few channels, small images, dense kernels of 3x3 or 5x5, stride 1");
+  if (job->at.x == CT_NHWC || job->at.y == CT_NHWC || lanes_of(job->at.y) != own)
+    return cpu__refuse(why, "for blocks that fit the channels of y, and of x or a plain x");
+  if (!loops_for(job->dev, own) || !loops_for(job->dev, lanes))
+    return cpu__refuse(why, "no loops for this processor and these layouts");
   double read = (double)(data ? d->y.dim[1] : d->x.dim[1]);
   double written = (double)(lanes * groups_of(data ? d->x.dim[1] : d->y.dim[1], lanes));
   double taps = (double)d->u.conv.kernel[0] * d->u.conv.kernel[1];
   double pixels = (double)d->y.dim[0] * (double)d->y.dim[2] * (double)d->y.dim[3];
-  return pixels * taps * read * written / (lanes == 16 ? 1 : 0.9);
+  *cost = (cpu__cost_t){pixels * taps * read * written / (lanes == 16 ? 1 : 0.9), 0};
+  return 1;
 }
 
-int cpu__few_channels_weights(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__md_t **out)
+/* [oc / lanes][ic][kernel][kernel][lanes] */
+static int stored(const cpu__job_t *job, cpu__md_t **out)
 {
+  const ct_op_desc_t *d = job->desc;
   const int64_t dims[4] = {d->y.dim[1], d->x.dim[1], d->u.conv.kernel[0], d->u.conv.kernel[1]};
-  return cpu__md_new(4, dims, y_lanes(dev, d) == 16 ? CPU__O16 : CPU__O8, out);
+  return cpu__md_new(4, dims, y_lanes(job->dev, d) == 16 ? CPU__O16 : CPU__O8, out);
 }
 
-size_t cpu__few_channels_init(cpu__few_channels_t *t, const ct_dev_t *dev, const ct_op_desc_t *d,
-                              int passes)
+static int prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
+  const ct_op_desc_t *d = job->desc;
   int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
-  t->passes = passes;
-  t->desc = d;
-  t->threads = dev->threads;
-  t->x_lanes = lanes_of(d->x.layout);
-  t->y_lanes = y_lanes(dev, d);
-  t->x_loops = loops_for(dev, t->x_lanes);
-  t->y_loops = loops_for(dev, t->y_lanes);
+  conv_t *t = out->own = ct_mem_alloc(sizeof *t, "convolution");
+  if (!t) return CT_ERR_NOMEM;
+  t->desc = *d;
+  t->pass = job->pass;
+  t->threads = job->dev->threads;
+  t->x_lanes = lanes_of(job->at.x);
+  t->y_lanes = lanes_of(job->at.y);
+  t->x_loops = loops_for(job->dev, t->x_lanes);
+  t->y_loops = loops_for(job->dev, t->y_lanes);
   t->x_groups = groups_of(d->x.dim[1], t->x_lanes);
   t->y_groups = groups_of(d->y.dim[1], t->y_lanes);
   t->rows = d->x.dim[2] + 2 * d->u.conv.pad[0];
@@ -91,7 +117,8 @@ size_t cpu__few_channels_init(cpu__few_channels_t *t, const ct_dev_t *dev, const
   if (t->shared < t->y_groups * t->y_lanes) t->shared = t->y_groups * t->y_lanes;
   t->shared = (t->shared + 15) & ~(int64_t)15;
   int64_t chunk = t->image + t->weights + t->y_groups * t->y_lanes;
-  return (size_t)(t->shared + t->threads * chunk) * sizeof(float);
+  out->scratch = (size_t)(t->shared + t->threads * chunk) * sizeof(float);
+  return stored(job, &out->w);
 }
 
 /* ---- what the passes share --------------------------------------------------------------------- */
@@ -102,10 +129,11 @@ typedef struct chunk {
   float *shared, *image, *dw, *db;
 } chunk_t;
 
-static chunk_t chunk_of(const cpu__few_channels_t *t, const ct_op_args_t *a, int k)
+static chunk_t chunk_of(const conv_t *t, tensors_t at, int k)
 {
-  int64_t n = t->desc->x.dim[0], bias = t->y_groups * t->y_lanes;
-  chunk_t c = {.first = n * k / t->threads, .end = n * (k + 1) / t->threads, .shared = a->scratch};
+  int64_t n = t->desc.x.dim[0], bias = t->y_groups * t->y_lanes;
+  chunk_t c = {
+      .first = n * k / t->threads, .end = n * (k + 1) / t->threads, .shared = at[CPU__SCRATCH]};
   c.image = c.shared + t->shared + k * (t->image + t->weights + bias);
   c.dw = c.image + t->image;
   c.db = c.dw + t->weights;
@@ -113,9 +141,9 @@ static chunk_t chunk_of(const cpu__few_channels_t *t, const ct_op_args_t *a, int
 }
 
 /* Copies the pixels of one image between x and the padded copy. */
-static void copy_inner(const cpu__few_channels_t *t, float *x, float *padded, int to_padded)
+static void copy_inner(const conv_t *t, float *x, float *padded, int to_padded)
 {
-  const ct_op_desc_t *d = t->desc;
+  const ct_op_desc_t *d = &t->desc;
   int64_t h = d->x.dim[2], w = d->x.dim[3], top = d->u.conv.pad[0], left = d->u.conv.pad[1];
   for (int64_t g = 0; g < t->x_groups; g++)
     for (int64_t i = 0; i < h; i++) {
@@ -126,32 +154,31 @@ static void copy_inner(const cpu__few_channels_t *t, float *x, float *padded, in
     }
 }
 
-static int is_padded(const cpu__few_channels_t *t)
+static int is_padded(const conv_t *t)
 {
-  return t->desc->u.conv.pad[0] || t->desc->u.conv.pad[1];
+  return t->desc.u.conv.pad[0] || t->desc.u.conv.pad[1];
 }
 
-static int64_t x_image(const cpu__few_channels_t *t)
+static int64_t x_image(const conv_t *t)
 {
-  return t->x_groups * t->x_lanes * t->desc->x.dim[2] * t->desc->x.dim[3];
+  return t->x_groups * t->x_lanes * t->desc.x.dim[2] * t->desc.x.dim[3];
 }
 
-static int64_t y_group(const cpu__few_channels_t *t)
+static int64_t y_group(const conv_t *t)
 {
-  return t->y_lanes * t->desc->y.dim[2] * t->desc->y.dim[3];
+  return t->y_lanes * t->desc.y.dim[2] * t->desc.y.dim[3];
 }
 
 /* Image n of x with zeros around it; the borders of the copy are zero already. */
-static cpu__few_image_t padded_x(const cpu__few_channels_t *t, const ct_op_args_t *a, int64_t n,
-                                 const chunk_t *c)
+static cpu__few_image_t padded_x(const conv_t *t, tensors_t at, int64_t n, const chunk_t *c)
 {
-  float *x = (float *)(uintptr_t)a->x + n * x_image(t);
+  float *x = (float *)at[CPU__X] + n * x_image(t);
   if (is_padded(t)) copy_inner(t, x, c->image, 1);
   return (cpu__few_image_t){.data = is_padded(t) ? c->image : x,
                             .group = t->rows * t->cols * t->x_lanes,
                             .width = t->cols,
                             .step = t->x_lanes,
-                            .channels = (int)t->desc->x.dim[1]};
+                            .channels = (int)t->desc.x.dim[1]};
 }
 
 static void clear(float *p, int64_t count)
@@ -161,35 +188,35 @@ static void clear(float *p, int64_t count)
 
 /* ---- passes ------------------------------------------------------------------------------------ */
 
-static void forward(const cpu__few_channels_t *t, const ct_op_args_t *a, const chunk_t *c)
+static void forward(const conv_t *t, tensors_t at, const chunk_t *c)
 {
-  const ct_op_desc_t *d = t->desc;
+  const ct_op_desc_t *d = &t->desc;
   int64_t weights = t->weights / t->y_groups;
   clear(c->image, t->image);
   for (int64_t n = c->first; n < c->end; n++) {
-    cpu__few_task_t one = {.in = padded_x(t, a, n, c),
+    cpu__few_task_t one = {.in = padded_x(t, at, n, c),
                            .kernel = d->u.conv.kernel[0],
                            .rows = d->y.dim[2],
                            .cols = d->y.dim[3],
                            .relu = d->u.conv.relu};
     for (int64_t g = 0; g < t->y_groups; g++) {
-      one.w = (float *)a->w[0] + g * weights;
+      one.w = (float *)at[CPU__W] + g * weights;
       one.bias = c->shared + g * t->y_lanes;
-      one.out = (float *)a->y + (n * t->y_groups + g) * y_group(t);
+      one.out = (float *)at[CPU__Y] + (n * t->y_groups + g) * y_group(t);
       t->y_loops->correlate(&one);
     }
   }
 }
 
-static void data(const cpu__few_channels_t *t, const ct_op_args_t *a, const chunk_t *c)
+static void data(const conv_t *t, tensors_t at, const chunk_t *c)
 {
-  const ct_op_desc_t *d = t->desc;
+  const ct_op_desc_t *d = &t->desc;
   int64_t plane = t->rows * t->cols * t->x_lanes;
   int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
   int64_t weights = d->y.dim[1] * taps * t->x_lanes;
   for (int64_t n = c->first; n < c->end; n++) {
-    float *dx = (float *)a->dx + n * x_image(t), *to = is_padded(t) ? c->image : dx;
-    cpu__few_task_t one = {.in = {.data = (const float *)a->dy + n * t->y_groups * y_group(t),
+    float *dx = (float *)at[CPU__X] + n * x_image(t), *to = is_padded(t) ? c->image : dx;
+    cpu__few_task_t one = {.in = {.data = (const float *)at[CPU__Y] + n * t->y_groups * y_group(t),
                                   .group = y_group(t),
                                   .width = d->y.dim[3],
                                   .step = t->y_lanes,
@@ -207,22 +234,22 @@ static void data(const cpu__few_channels_t *t, const ct_op_args_t *a, const chun
   }
 }
 
-static void gradient(const cpu__few_channels_t *t, const ct_op_args_t *a, const chunk_t *c)
+static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
 {
-  const ct_op_desc_t *d = t->desc;
+  const ct_op_desc_t *d = &t->desc;
   int64_t weights = t->weights / t->y_groups;
   clear(c->image, t->image);
   clear(c->dw, t->weights);
   clear(c->db, t->y_groups * t->y_lanes);
   for (int64_t n = c->first; n < c->end; n++) {
-    cpu__few_task_t one = {.in = padded_x(t, a, n, c),
+    cpu__few_task_t one = {.in = padded_x(t, at, n, c),
                            .kernel = d->u.conv.kernel[0],
                            .rows = d->y.dim[2],
                            .cols = d->y.dim[3]};
     for (int64_t g = 0; g < t->y_groups; g++) {
       one.w = c->dw + g * weights;
       one.bias = c->db + g * t->y_lanes;
-      one.out = (float *)(uintptr_t)a->dy + (n * t->y_groups + g) * y_group(t);
+      one.out = (float *)at[CPU__Y] + (n * t->y_groups + g) * y_group(t);
       t->y_loops->gradient(&one);
     }
   }
@@ -231,21 +258,21 @@ static void gradient(const cpu__few_channels_t *t, const ct_op_args_t *a, const 
 /* ---- around the chunks -------------------------------------------------------------------------- */
 
 /* The bias with its padding, into the shared scratch. */
-static void pad_bias(const cpu__few_channels_t *t, const ct_op_args_t *a)
+static void pad_bias(const conv_t *t, tensors_t at)
 {
-  float *to = a->scratch;
+  float *to = at[CPU__SCRATCH];
   clear(to, t->y_groups * t->y_lanes);
-  if (t->desc->u.conv.bias) memcpy(to, a->w[1], (size_t)t->desc->y.dim[1] * sizeof *to);
+  if (t->desc.u.conv.bias) memcpy(to, at[CPU__BIAS], (size_t)t->desc.y.dim[1] * sizeof *to);
 }
 
 /* The weights as [ic / lanes][oc][kernel][kernel][lanes] into the shared scratch. */
-static void transpose_weights(const cpu__few_channels_t *t, const ct_op_args_t *a)
+static void transpose_weights(const conv_t *t, tensors_t at)
 {
-  const ct_op_desc_t *d = t->desc;
+  const ct_op_desc_t *d = &t->desc;
   int64_t ic = d->x.dim[1], oc = d->y.dim[1];
   int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
-  const float *w = a->w[0];
-  float *to = a->scratch;
+  const float *w = at[CPU__W];
+  float *to = at[CPU__SCRATCH];
   clear(to, t->shared);
   for (int64_t c = 0; c < ic; c++)
     for (int64_t o = 0; o < oc; o++)
@@ -254,14 +281,14 @@ static void transpose_weights(const cpu__few_channels_t *t, const ct_op_args_t *
             w[((o / t->y_lanes * ic + c) * taps + k) * t->y_lanes + o % t->y_lanes];
 }
 
-static void add_chunks(const cpu__few_channels_t *t, const ct_op_args_t *a)
+static void add_chunks(const conv_t *t, tensors_t at)
 {
-  float *dw = a->dw[0], *db = a->dw[1];
-  int64_t biases = t->desc->u.conv.bias ? t->desc->y.dim[1] : 0;
+  float *dw = at[CPU__W], *db = at[CPU__BIAS];
+  int64_t biases = t->desc.u.conv.bias ? t->desc.y.dim[1] : 0;
   clear(dw, t->weights);
   if (biases) clear(db, biases);
   for (int k = 0; k < t->threads; k++) {
-    chunk_t c = chunk_of(t, a, k);
+    chunk_t c = chunk_of(t, at, k);
     for (int64_t i = 0; i < t->weights; i++)
       dw[i] += c.dw[i];
     for (int64_t i = 0; i < biases; i++)
@@ -269,30 +296,44 @@ static void add_chunks(const cpu__few_channels_t *t, const ct_op_args_t *a)
   }
 }
 
-static void run_chunks(const cpu__few_channels_t *t, const ct_op_args_t *a,
-                       void (*pass)(const cpu__few_channels_t *, const ct_op_args_t *,
-                                    const chunk_t *))
+static void run_chunks(const conv_t *t, tensors_t at,
+                       void (*pass)(const conv_t *, tensors_t, const chunk_t *))
 {
 #pragma omp parallel for schedule(static, 1)
   for (int k = 0; k < t->threads; k++) {
-    chunk_t c = chunk_of(t, a, k);
-    pass(t, a, &c);
+    chunk_t c = chunk_of(t, at, k);
+    pass(t, at, &c);
   }
 }
 
-void cpu__few_channels_run(const cpu__few_channels_t *t, const ct_op_args_t *a)
+static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
-  int passes = t->passes & a->pass;
-  if (passes & CT_FWD) {
-    pad_bias(t, a);
-    run_chunks(t, a, forward);
+  const conv_t *t = ready->own;
+  (void)dev;
+  if (t->pass == CT_FWD) {
+    pad_bias(t, at);
+    run_chunks(t, at, forward);
+  } else if (t->pass == CT_BWD_DATA) {
+    transpose_weights(t, at);
+    run_chunks(t, at, data);
+  } else {
+    run_chunks(t, at, gradient);
+    add_chunks(t, at);
   }
-  if (passes & CT_BWD_DATA) {
-    transpose_weights(t, a);
-    run_chunks(t, a, data);
-  }
-  if (passes & CT_BWD_PARAM) {
-    run_chunks(t, a, gradient);
-    add_chunks(t, a);
-  }
+  return CT_OK;
 }
+
+static void clear_own(cpu__ready_t *ready)
+{
+  ct_mem_free(ready->own);
+}
+
+const cpu__way_t cpu__conv_by_hand = {.name = "by hand",
+                                      .as_it_lies = 1,
+                                      .second = 1,
+                                      .relu = 1,
+                                      .can = can,
+                                      .stored = stored,
+                                      .prepare = prepare,
+                                      .run = run,
+                                      .clear = clear_own};

@@ -497,6 +497,11 @@ const cpu__md_t *cpu__prim_md(const cpu__prim_t *prim, cpu__role_t role)
   return prim->md[role];
 }
 
+size_t cpu__prim_scratch(const cpu__prim_t *prim)
+{
+  return prim->md[CPU__SCRATCH] ? cpu__md_bytes(prim->md[CPU__SCRATCH]) : 0;
+}
+
 const char *cpu__prim_name(const cpu__prim_t *prim)
 {
   const char *name = "";

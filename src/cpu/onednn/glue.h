@@ -75,6 +75,8 @@ int cpu__prim_build(cpu__dnnl_t *dnnl, cpu__prim_t *prim);
 void cpu__prim_free(cpu__prim_t *prim);
 /** Borrowed: what the primitive takes in this role; NULL if it has none. */
 const cpu__md_t *cpu__prim_md(const cpu__prim_t *prim, cpu__role_t role);
+/** Bytes that it wants as CPU__SCRATCH. */
+size_t cpu__prim_scratch(const cpu__prim_t *prim);
 /** oneDNN's name of the implementation: "jit:avx512_core"; static. */
 const char *cpu__prim_name(const cpu__prim_t *prim);
 /** Hot.  at[role] is the memory of each argument that the primitive has; the rest is not looked at.
