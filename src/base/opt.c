@@ -13,11 +13,12 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-/* Where a value stands, for the beginning of a message. */
+/* Where a value stands, for the beginning of a message, and the row that it is for. */
 typedef struct place {
   const char *where;
   const char *section;
   const char *key;
+  const ct_opt_t *row;
 } place_t;
 
 static void *slot(const ct_opt_t *row, const void *values)
@@ -122,10 +123,10 @@ static int wrong_type(const place_t *at, const ct_yaml_t *n, const char *expecte
   return complain(at, n->line, "expected %s, found '%.100s'", expected, n->text);
 }
 
-static int out_of_range(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n)
+static int out_of_range(const place_t *at, const ct_yaml_t *n)
 {
   char range[80];
-  return complain(at, n->line, "must be %s, not %.40s", range_text(row, range, sizeof range),
+  return complain(at, n->line, "must be %s, not %.40s", range_text(at->row, range, sizeof range),
                   n->text);
 }
 
@@ -161,52 +162,51 @@ static int is_plain(const ct_yaml_t *n)
   return n->kind == CT_YAML_SCALAR && !n->quoted;
 }
 
-static int take_int(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, int64_t *out)
+static int take_int(const place_t *at, const ct_yaml_t *n, void *out)
 {
   int64_t value;
   double number;
   if (!is_plain(n) || ct_text_double(n->text, &number) != CT_OK)
     return wrong_type(at, n, "an integer");
-  if (ct_text_int(n->text, &value) != CT_OK) {
-    return in_range(row, number) ? wrong_type(at, n, "an integer") : out_of_range(at, row, n);
-  }
-  if (!in_range(row, (double)value)) return out_of_range(at, row, n);
-  *out = value;
+  if (ct_text_int(n->text, &value) != CT_OK)
+    return in_range(at->row, number) ? wrong_type(at, n, "an integer") : out_of_range(at, n);
+  if (!in_range(at->row, (double)value)) return out_of_range(at, n);
+  *(int64_t *)out = value;
   return CT_OK;
 }
 
 /* Most numbers are used in float32: none becomes 0 or infinity there. */
-static int take_double(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, double *out)
+static int take_double(const place_t *at, const ct_yaml_t *n, void *out)
 {
   double value;
   if (!is_plain(n) || ct_text_double(n->text, &value) != CT_OK)
     return wrong_type(at, n, "a number");
-  if (!in_range(row, value)) return out_of_range(at, row, n);
+  if (!in_range(at->row, value)) return out_of_range(at, n);
   if (value != 0 && !(fabs(value) >= FLT_MIN && fabs(value) <= FLT_MAX))
     return complain(at, n->line, "must be 0 or, but for its sign, between %.3g and %.3g, not %.40s",
                     (double)FLT_MIN, (double)FLT_MAX, n->text);
-  *out = value;
+  *(double *)out = value;
   return CT_OK;
 }
 
-static int take_bool(const place_t *at, const ct_yaml_t *n, int *out)
+static int take_bool(const place_t *at, const ct_yaml_t *n, void *out)
 {
   int value = is_plain(n) ? bool_word(n->text) : -1;
   if (value < 0) return wrong_type(at, n, "true or false");
-  *out = value;
+  *(int *)out = value;
   return CT_OK;
 }
 
-static int take_choice(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, int *out)
+static int take_choice(const place_t *at, const ct_yaml_t *n, void *out)
 {
   int len;
   const char *p;
   char expected[256] = "one of ";
   size_t used = strlen(expected);
-  for (int i = 0; (p = choice_word(row->choices, i, &len)); i++) {
+  for (int i = 0; (p = choice_word(at->row->choices, i, &len)); i++) {
     if (n->kind == CT_YAML_SCALAR && strlen(n->text) == (size_t)len &&
         strncmp(n->text, p, (size_t)len) == 0) {
-      *out = i;
+      *(int *)out = i;
       return CT_OK;
     }
     if (used < sizeof expected)
@@ -221,17 +221,22 @@ static const char *text_of(const ct_yaml_t *n)
   return is_plain(n) && is_null_word(n->text) ? "" : n->text;
 }
 
-static int take_text(const place_t *at, const ct_yaml_t *n, char **out)
+static void clear_text(void *text)
+{
+  ct_mem_free(*(char **)text);
+}
+
+static int take_text(const place_t *at, const ct_yaml_t *n, void *out)
 {
   if (n->kind != CT_YAML_SCALAR) return wrong_type(at, n, "text");
   char *text = ct_mem_strdup(text_of(n));
   if (!text) return CT_ERR_NOMEM;
-  ct_mem_free(*out);
-  *out = text;
+  clear_text(out);
+  *(char **)out = text;
   return CT_OK;
 }
 
-static int take_name(const place_t *at, const ct_yaml_t *n, char **out)
+static int take_name(const place_t *at, const ct_yaml_t *n, void *out)
 {
   static const char what[] = "a plain name: not empty, '.' or '..', without '/' and control "
                              "characters, of up to 255 bytes";
@@ -239,8 +244,9 @@ static int take_name(const place_t *at, const ct_yaml_t *n, char **out)
   return take_text(at, n, out);
 }
 
-static void clear_texts(ct_opt_texts_t *t)
+static void clear_texts(void *texts)
 {
+  ct_opt_texts_t *t = texts;
   for (int i = 0; i < t->n; i++)
     ct_mem_free(t->v[i]);
   ct_mem_free(t->v);
@@ -258,7 +264,7 @@ static const ct_yaml_t *items_of(const ct_yaml_t *n, int *count)
   return n;
 }
 
-static int take_texts(const place_t *at, const ct_yaml_t *n, ct_opt_texts_t *out)
+static int take_texts(const place_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = CT_OK, count;
   ct_opt_texts_t t = {0};
@@ -276,15 +282,19 @@ static int take_texts(const place_t *at, const ct_yaml_t *n, ct_opt_texts_t *out
     if (!t.v[t.n++]) CT_TRY(CT_ERR_NOMEM);
   }
   clear_texts(out);
-  *out = t;
+  *(ct_opt_texts_t *)out = t;
   t = (ct_opt_texts_t){0};
 out:
   clear_texts(&t);
   return rc;
 }
 
-static int take_doubles(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n,
-                        ct_opt_doubles_t *out)
+static void clear_doubles(void *doubles)
+{
+  ct_mem_free(((ct_opt_doubles_t *)doubles)->v);
+}
+
+static int take_doubles(const place_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = CT_OK, count;
   double *v = NULL;
@@ -294,71 +304,72 @@ static int take_doubles(const place_t *at, const ct_opt_t *row, const ct_yaml_t 
     if (!v) return CT_ERR_NOMEM;
   }
   for (int i = 0; i < count; i++, item = item->next)
-    CT_TRY(take_double(at, row, item, &v[i]));
-  ct_mem_free(out->v);
-  *out = (ct_opt_doubles_t){v, count};
+    CT_TRY(take_double(at, item, &v[i]));
+  clear_doubles(out);
+  *(ct_opt_doubles_t *)out = (ct_opt_doubles_t){v, count};
   v = NULL;
 out:
   ct_mem_free(v);
   return rc;
 }
 
-static int take_ints(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, int64_t *out)
+static int numbers_of(const ct_opt_t *row)
 {
-  int rc = CT_OK, is_list = n->kind == CT_YAML_LIST, count = row->type == CT_OPT_T_PAIR ? 2 : 3;
+  return row->type == CT_OPT_T_PAIR ? 2 : 3;
+}
+
+static int take_ints(const place_t *at, const ct_yaml_t *n, void *out)
+{
+  int rc = CT_OK, is_list = n->kind == CT_YAML_LIST, count = numbers_of(at->row);
   int64_t v[3];
   if (n->kind == CT_YAML_MAP || (is_list && ct_yaml_count(n) != count))
     return wrong_type(at, n,
                       count == 2 ? "an integer or a list of two" : "an integer or a list of three");
   const ct_yaml_t *item = is_list ? n->child : n;
   for (int i = 0; i < count; i++, item = is_list ? item->next : n)
-    CT_TRY(take_int(at, row, item, &v[i]));
+    CT_TRY(take_int(at, item, &v[i]));
   memcpy(out, v, (size_t)count * sizeof *v);
 out:
   return rc;
 }
 
-static int take_node(const ct_yaml_t *n, ct_yaml_t **out)
+static void clear_node(void *node)
 {
+  ct_yaml_free(*(ct_yaml_t **)node);
+}
+
+static int take_node(const place_t *at, const ct_yaml_t *n, void *out)
+{
+  (void)at;
   ct_yaml_t *copy = NULL;
   if (!is_plain(n) || !is_null_word(n->text)) {
     copy = ct_yaml_copy(n);
     if (!copy) return CT_ERR_NOMEM;
   }
-  ct_yaml_free(*out);
-  *out = copy;
+  clear_node(out);
+  *(ct_yaml_t **)out = copy;
   return CT_OK;
 }
 
-static int take(const place_t *at, const ct_opt_t *row, const ct_yaml_t *n, void *to)
-{
-  switch (row->type) {
-  case CT_OPT_T_INT:
-    return take_int(at, row, n, to);
-  case CT_OPT_T_DOUBLE:
-    return take_double(at, row, n, to);
-  case CT_OPT_T_BOOL:
-    return take_bool(at, n, to);
-  case CT_OPT_T_TEXT:
-    return take_text(at, n, to);
-  case CT_OPT_T_NAME:
-    return take_name(at, n, to);
-  case CT_OPT_T_CHOICE:
-    return take_choice(at, row, n, to);
-  case CT_OPT_T_TEXTS:
-    return take_texts(at, n, to);
-  case CT_OPT_T_DOUBLES:
-    return take_doubles(at, row, n, to);
-  case CT_OPT_T_PAIR:
-  case CT_OPT_T_TRIPLE:
-    return take_ints(at, row, n, to);
-  case CT_OPT_T_NODE:
-    return take_node(n, to);
-  case CT_OPT_T_END:
-    break;
-  }
-  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "an option row of unknown type");
-}
+/* ---- types ---- */
+
+static const struct {
+  const char *help;
+  size_t bytes;
+  int (*take)(const place_t *at, const ct_yaml_t *n, void *to);
+  void (*clear)(void *at); /* NULL: it owns nothing */
+} types[] = {
+    [CT_OPT_T_INT] = {"INTEGER", sizeof(int64_t), take_int, NULL},
+    [CT_OPT_T_DOUBLE] = {"NUMBER", sizeof(double), take_double, NULL},
+    [CT_OPT_T_BOOL] = {"true|false", sizeof(int), take_bool, NULL},
+    [CT_OPT_T_TEXT] = {"TEXT", sizeof(char *), take_text, clear_text},
+    [CT_OPT_T_NAME] = {"NAME", sizeof(char *), take_name, clear_text},
+    [CT_OPT_T_CHOICE] = {NULL, sizeof(int), take_choice, NULL}, /* its words are the help */
+    [CT_OPT_T_TEXTS] = {"TEXT or LIST", sizeof(ct_opt_texts_t), take_texts, clear_texts},
+    [CT_OPT_T_DOUBLES] = {"NUMBER or LIST", sizeof(ct_opt_doubles_t), take_doubles, clear_doubles},
+    [CT_OPT_T_PAIR] = {"INTEGER or PAIR", 2 * sizeof(int64_t), take_ints, NULL},
+    [CT_OPT_T_TRIPLE] = {"INTEGER or TRIPLE", 3 * sizeof(int64_t), take_ints, NULL},
+    [CT_OPT_T_NODE] = {"VALUE", sizeof(ct_yaml_t *), take_node, clear_node}};
 
 /* ---- tables ---- */
 
@@ -373,7 +384,8 @@ static int take_default(const ct_opt_t *row, void *to)
   else
     n = ct_yaml_new(CT_YAML_SCALAR, NULL, "");
   if (!n) CT_TRY(CT_ERR_NOMEM);
-  CT_TRY(take(&(place_t){.section = "default", .key = row->key}, row, n, to));
+  CT_TRY(
+      types[row->type].take(&(place_t){.section = "default", .key = row->key, .row = row}, n, to));
 out:
   ct_yaml_free(n);
   return rc;
@@ -402,7 +414,8 @@ static int read_key(const ct_opt_t *rows, void *values, ct_yaml_t *n, place_t *a
   at->key = n->key;
   const ct_opt_t *row = find_row(rows, n->key);
   if (!row) return is_listed(also, n->key) ? CT_OK : unknown_key(at, n, rows, also);
-  CT_TRY(take(at, row, n, slot(row, values)));
+  at->row = row;
+  CT_TRY(types[row->type].take(at, n, slot(row, values)));
   n->used = 1;
   if (row->type != CT_OPT_T_NODE) /* what is in a node its later reader marks */
     for (ct_yaml_t *item = n->child; item; item = item->next)
@@ -477,7 +490,7 @@ static ct_yaml_t *list_node(const ct_opt_t *row, const void *from)
     for (int i = 0; ok && i < d->n; i++)
       ok = add_item(list, double_node(NULL, d->v[i]));
   } else {
-    for (int i = 0; ok && i < (row->type == CT_OPT_T_PAIR ? 2 : 3); i++)
+    for (int i = 0; ok && i < numbers_of(row); i++)
       ok = add_item(list, int_node(NULL, ((const int64_t *)from)[i]));
   }
   if (ok) return list;
@@ -538,43 +551,14 @@ ct_yaml_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key
 
 void ct_opt_clear(const ct_opt_t *rows, void *values)
 {
-  static const size_t sizes[] = {[CT_OPT_T_INT] = sizeof(int64_t),
-                                 [CT_OPT_T_DOUBLE] = sizeof(double),
-                                 [CT_OPT_T_BOOL] = sizeof(int),
-                                 [CT_OPT_T_TEXT] = sizeof(char *),
-                                 [CT_OPT_T_NAME] = sizeof(char *),
-                                 [CT_OPT_T_CHOICE] = sizeof(int),
-                                 [CT_OPT_T_TEXTS] = sizeof(ct_opt_texts_t),
-                                 [CT_OPT_T_DOUBLES] = sizeof(ct_opt_doubles_t),
-                                 [CT_OPT_T_PAIR] = 2 * sizeof(int64_t),
-                                 [CT_OPT_T_TRIPLE] = 3 * sizeof(int64_t),
-                                 [CT_OPT_T_NODE] = sizeof(ct_yaml_t *)};
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
     void *at = slot(row, values);
-    if (row->type == CT_OPT_T_TEXT || row->type == CT_OPT_T_NAME) ct_mem_free(*(char **)at);
-    if (row->type == CT_OPT_T_TEXTS) clear_texts(at);
-    if (row->type == CT_OPT_T_DOUBLES) ct_mem_free(((ct_opt_doubles_t *)at)->v);
-    if (row->type == CT_OPT_T_NODE) ct_yaml_free(*(ct_yaml_t **)at);
-    memset(at, 0, sizes[row->type]);
+    if (types[row->type].clear) types[row->type].clear(at);
+    memset(at, 0, types[row->type].bytes);
   }
 }
 
 /* ---- help ---- */
-
-static const char *type_text(const ct_opt_t *row)
-{
-  static const char *const words[] = {[CT_OPT_T_INT] = "INTEGER",
-                                      [CT_OPT_T_DOUBLE] = "NUMBER",
-                                      [CT_OPT_T_BOOL] = "true|false",
-                                      [CT_OPT_T_TEXT] = "TEXT",
-                                      [CT_OPT_T_NAME] = "NAME",
-                                      [CT_OPT_T_TEXTS] = "TEXT or LIST",
-                                      [CT_OPT_T_DOUBLES] = "NUMBER or LIST",
-                                      [CT_OPT_T_PAIR] = "INTEGER or PAIR",
-                                      [CT_OPT_T_TRIPLE] = "INTEGER or TRIPLE",
-                                      [CT_OPT_T_NODE] = "VALUE"};
-  return row->type == CT_OPT_T_CHOICE ? row->choices : words[row->type];
-}
 
 int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
 {
@@ -582,7 +566,8 @@ int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
     char left[160], range[80];
     snprintf(left, sizeof left, "%s%s%s: %s", section ? section : "",
-             section && *section ? "." : "", row->key, type_text(row));
+             section && *section ? "." : "", row->key,
+             row->choices ? row->choices : types[row->type].help);
     /* a key too long for its column has its help on the next line */
     if (strlen(left) > 34)
       CT_TRY(ct_str_add(out, "  %s\n  %-34s  %s", left, "", row->help));
