@@ -3,14 +3,12 @@
  * The floor of an op is the longer of two times: its operands at the rate of a copy, its arithmetic
  * at the rate of a large product in the same precision; both rates are measured here (the roofline
  * model: Williams, Waterman, Patterson 2009). */
-#include <stdio.h>
 #include <string.h>
 
 #include "app/bench.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_json.h"
-#include "base/ct_mem.h"
 
 enum { REPEATS = 10, PASSES = 3 };
 

@@ -3,7 +3,6 @@
 #include "app/builtin.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* `summary`: the layers of a model and the memory of a rank, without training, by one process and
  * without MPI. */
 #include <sched.h>
-#include <string.h>
 
 #include "app/builtin.h"
 #include "app/commands.h"

@@ -1,7 +1,6 @@
 /* The list of all commands with their flags; help and dispatch follow from it. */
 #include "app/commands.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "config/ct_config.h"

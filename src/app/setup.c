@@ -13,7 +13,6 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
-#include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_devices.h"

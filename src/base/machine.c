@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <sched.h>

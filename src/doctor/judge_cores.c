@@ -1,6 +1,5 @@
 /* Findings about cores: who has how many, and are they its own? */
 #include <stdio.h>
-#include <string.h>
 
 #include "doctor/doctor.h"
 

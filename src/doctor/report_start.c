@@ -1,5 +1,4 @@
 /* What every run says of its binding when it starts. */
-#include <stdio.h>
 
 #include "doctor/doctor.h"
 #include "base/ct_log.h"
