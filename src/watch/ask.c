@@ -196,17 +196,6 @@ void ct__watch_greet(ct_watch_t *w, int rank)
 
 /* ---- the end ---- */
 
-void ct__watch_leave(ct_watch_t *w)
-{
-  static const char end = 'E';
-  ct__watch_link_t *link[] = {&w->next, &w->prev};
-  for (int i = 0; i < 2; i++) {
-    int fd = atomic_load(&link[i]->fd);
-    if (fd >= 0) (void)!send(fd, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-  _Exit(1);
-}
-
 void ct__watch_tell_end(ct_watch_t *w)
 {
   for (int round = 0; round < ROUNDS; round++) {

@@ -1,2 +1,2 @@
 libctrain_a_SOURCES += \
-  %D%/ct_watch.h %D%/watch.h %D%/thread.h %D%/watch.c %D%/ask.c %D%/net.c %D%/proc.c %D%/verdict.c
+  %D%/ct_watch.h %D%/watch.h %D%/thread.h %D%/watch.c %D%/pump.c %D%/ask.c %D%/net.c %D%/proc.c %D%/verdict.c

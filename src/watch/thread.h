@@ -1,6 +1,6 @@
-/** \file thread.h  What the watch's thread knows and does.  Internal to comm. */
-#ifndef CT_COMM_WATCH_THREAD_H
-#define CT_COMM_WATCH_THREAD_H
+/** \file thread.h  What the watch's thread knows and does.  Internal to watch. */
+#ifndef CT_WATCH_THREAD_H
+#define CT_WATCH_THREAD_H
 #include <stdatomic.h>
 
 #include "base/ct_beat.h"
@@ -20,6 +20,7 @@ struct ct_watch {
   const ct_topo_t *t; /* borrowed */
   _Atomic double limit_s;
   uint64_t key; /* of this job: packets without it are not ours */
+  void (*take)(ct_watch_t *w, const void *packet, size_t bytes); /* ct__watch_take() */
   int rank, ranks;
   ct__watch_card_t *card;   /* owned; of all ranks */
   ct__watch_state_t *state; /* owned; of all ranks: what they answered last */
@@ -46,10 +47,17 @@ struct ct_watch {
   char text[CT__WATCH_TEXT];
 };
 
+/* ---- pump.c: time, and what comes ---- */
+
+#define CT__WATCH_TICK_S 1.0
+
 /** Handles what comes within so many seconds, or up to the first thing that does. */
 void ct__watch_pump(ct_watch_t *w, double seconds);
-/** Counts the seconds in which nothing ended on this rank. */
+/** Counts the seconds in which nothing ended on this rank, since the last time, or from now on. */
+void ct__watch_tick_from_now(ct_watch_t *w);
 void ct__watch_tick(ct_watch_t *w);
+/** Ends this process, and by its connections the others. */
+_Noreturn void ct__watch_leave(ct_watch_t *w);
 
 /* ---- ask.c: packets, and what follows from them ---- */
 
@@ -67,7 +75,4 @@ void ct__watch_tell_request(ct_watch_t *w);
 void ct__watch_report_blocked(ct_watch_t *w);
 /** Tells all ranks that the job ends. */
 void ct__watch_tell_end(ct_watch_t *w);
-/** Ends this process, and by its connections the others. */
-_Noreturn void ct__watch_leave(ct_watch_t *w);
-
 #endif

@@ -1,7 +1,8 @@
+/* A rank's watch: its thread looks at the time, at the start and at its neighbours, and its life goes
+ * from the first message of a program to behind MPI's end.  What the thread sees it leaves to ask.c
+ * to find out about; what it hears comes by pump.c, which gives packets to ask.c, too. */
 #include "watch/ct_watch.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,7 @@
 
 enum { STACK_BYTES = 512 << 10 };
 
-static const double tick_s = 1, gap_s = 3; /* a longer one: the whole process stood still */
-static const double start_limit_s = 600;   /* the default of job.watchdog_s */
+static const double start_limit_s = 600; /* the default of job.watchdog_s */
 /* A slow file system pauses too, and Slurm kills 30 s after its signal. */
 static const double blocked_s = 15;
 static const double end_s = 60;
@@ -30,47 +30,6 @@ static const double end_s = 60;
 static ct_watch_t *_Atomic watching; /* for last words */
 
 /* ---- time ---- */
-
-static int moved(const ct_beat_t *a, const ct_beat_t *b)
-{
-  return a->progress_s != b->progress_s || a->since_s != b->since_s || a->calls != b->calls ||
-         a->step != b->step;
-}
-
-static double cpu_time(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* What waits for a file system uses no core, but for this thread. */
-static void feel_pulse(ct_watch_t *w, double passed, int has_moved)
-{
-  double cpu = cpu_time();
-  int works = cpu - w->cpu_s > 0.02 * passed + 0.005;
-  w->cpu_s = cpu;
-  w->quiet_s = works || has_moved ? 0 : w->quiet_s + passed;
-}
-
-void ct__watch_tick(ct_watch_t *w)
-{
-  ct_beat_t b;
-  double now = ct_clock(), passed = now - w->ticked_at;
-  w->ticked_at = now;
-  if (passed >= gap_s) passed = tick_s;
-  w->idle_s += passed;
-  w->asked_s += passed;
-  ct_beat_read(&b);
-  int has_moved = moved(&w->beat, &b);
-  feel_pulse(w, passed, has_moved);
-  if (has_moved) {
-    double ago = now - (b.since_s > b.progress_s ? b.since_s : b.progress_s);
-    w->idle_s = ago < w->idle_s ? ago : w->idle_s;
-    w->ask_at = 0;
-  }
-  w->beat = b;
-}
 
 /* All ranks notice at about the same time, and one is to ask. */
 static double patience(const ct_watch_t *w)
@@ -129,32 +88,7 @@ static void look_at_end(ct_watch_t *w)
   _Exit(atomic_load(&w->status));
 }
 
-/* ---- what comes ---- */
-
-static void take_packets(ct_watch_t *w)
-{
-  _Alignas(8) char data[2048];
-  ssize_t n;
-  while ((n = recv(w->net.udp, data, sizeof data, MSG_DONTWAIT)) >= 0)
-    ct__watch_take(w, data, (size_t)n);
-}
-
-/* A neighbour speaks once at most; then its connection ends, sooner or later. */
-static void take_word(ct_watch_t *w, ct__watch_link_t *l)
-{
-  char word = 0;
-  int fd = atomic_load(&l->fd);
-  ssize_t n = recv(fd, &word, 1, MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (n == 1 && word == 'E') ct__watch_leave(w);
-  if (n == 1) {
-    l->bye = 1;
-    return;
-  }
-  atomic_store(&l->fd, -1);
-  close(fd);
-  if (!l->bye) l->died_at = ct_clock();
-}
+/* ---- the thread ---- */
 
 static void look_at_link(ct_watch_t *w, const ct__watch_link_t *l)
 {
@@ -162,41 +96,13 @@ static void look_at_link(ct_watch_t *w, const ct__watch_link_t *l)
     ct__watch_report_death(w, l->peer);
 }
 
-static void accept_neighbour(ct_watch_t *w)
-{
-  ct__watch_hello_t expected = {.key = w->key, .from = w->prev.peer, .to = w->rank};
-  int fd = ct__watch_net_accept(&w->net, &expected);
-  if (fd >= 0) atomic_store(&w->prev.fd, fd);
-}
-
-void ct__watch_pump(ct_watch_t *w, double seconds)
-{
-  enum { PACKETS, NEIGHBOUR, NEXT, PREV, WAKE, FDS };
-  int prev = atomic_load(&w->prev.fd);
-  struct pollfd p[FDS] = {
-      [PACKETS] = {.fd = w->net.udp, .events = POLLIN},
-      [NEIGHBOUR] = {.fd = prev < 0 && !w->prev.died_at ? w->net.listener : -1, .events = POLLIN},
-      [NEXT] = {.fd = atomic_load(&w->next.fd), .events = POLLIN},
-      [PREV] = {.fd = prev, .events = POLLIN},
-      [WAKE] = {.fd = w->wake, .events = POLLIN}};
-  if (poll(p, FDS, (int)(seconds * 1000) + 1) <= 0) return;
-  if (p[PACKETS].revents) take_packets(w);
-  if (p[NEIGHBOUR].revents) accept_neighbour(w);
-  if (p[NEXT].revents) take_word(w, &w->next);
-  if (p[PREV].revents) take_word(w, &w->prev);
-  uint64_t times;
-  if (p[WAKE].revents) (void)!read(w->wake, &times, sizeof times);
-}
-
 static void *run(void *arg)
 {
   ct_watch_t *w = arg;
-  w->ticked_at = ct_clock();
-  w->cpu_s = cpu_time();
-  ct_beat_read(&w->beat);
+  ct__watch_tick_from_now(w);
   while (!atomic_load(&w->closing)) {
     int soon = w->next.died_at > 0 || w->prev.died_at > 0 || w->ask_at > 0;
-    ct__watch_pump(w, soon ? tick_s / 10 : tick_s);
+    ct__watch_pump(w, soon ? CT__WATCH_TICK_S / 10 : CT__WATCH_TICK_S);
     ct__watch_tick(w);
     if (atomic_load(&w->ending)) {
       look_at_end(w);
@@ -269,6 +175,7 @@ static ct_watch_t *new_watch(const ct_topo_t *t)
   w->rank = t->rank;
   w->ranks = t->size;
   w->awaited = -1;
+  w->take = ct__watch_take;
   w->main_thread = gettid();
   w->net = (ct__watch_net_t){.udp = -1, .listener = -1};
   w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

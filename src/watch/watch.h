@@ -1,6 +1,7 @@
-/** \file watch.h  The parts of the watch.  Internal to comm. */
-#ifndef CT_COMM_WATCH_H
-#define CT_COMM_WATCH_H
+/** \file watch.h  What ranks tell each other, and what is made of it: cards, states, verdict, /proc,
+ * sockets.  Internal to watch. */
+#ifndef CT_WATCH_WATCH_H
+#define CT_WATCH_WATCH_H
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stddef.h>

@@ -1,0 +1,129 @@
+/* What the thread does as long as nothing is wrong, and while it waits for an answer: it counts the
+ * seconds in which nothing ends, and takes what comes over its sockets. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/ct_clock.h"
+#include "watch/thread.h"
+
+static const double gap_s = 3; /* a longer one: the whole process stood still */
+
+/* ---- time ---- */
+
+static int moved(const ct_beat_t *a, const ct_beat_t *b)
+{
+  return a->progress_s != b->progress_s || a->since_s != b->since_s || a->calls != b->calls ||
+         a->step != b->step;
+}
+
+static double cpu_time(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What waits for a file system uses no core, but for this thread. */
+static void feel_pulse(ct_watch_t *w, double passed, int has_moved)
+{
+  double cpu = cpu_time();
+  int works = cpu - w->cpu_s > 0.02 * passed + 0.005;
+  w->cpu_s = cpu;
+  w->quiet_s = works || has_moved ? 0 : w->quiet_s + passed;
+}
+
+void ct__watch_tick_from_now(ct_watch_t *w)
+{
+  w->ticked_at = ct_clock();
+  w->cpu_s = cpu_time();
+  ct_beat_read(&w->beat);
+}
+
+void ct__watch_tick(ct_watch_t *w)
+{
+  ct_beat_t b;
+  double now = ct_clock(), passed = now - w->ticked_at;
+  w->ticked_at = now;
+  if (passed >= gap_s) passed = CT__WATCH_TICK_S;
+  w->idle_s += passed;
+  w->asked_s += passed;
+  ct_beat_read(&b);
+  int has_moved = moved(&w->beat, &b);
+  feel_pulse(w, passed, has_moved);
+  if (has_moved) {
+    double ago = now - (b.since_s > b.progress_s ? b.since_s : b.progress_s);
+    w->idle_s = ago < w->idle_s ? ago : w->idle_s;
+    w->ask_at = 0;
+  }
+  w->beat = b;
+}
+
+/* ---- the end ---- */
+
+void ct__watch_leave(ct_watch_t *w)
+{
+  static const char end = 'E';
+  ct__watch_link_t *link[] = {&w->next, &w->prev};
+  for (int i = 0; i < 2; i++) {
+    int fd = atomic_load(&link[i]->fd);
+    if (fd >= 0) (void)!send(fd, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  _Exit(1);
+}
+
+/* ---- what comes ---- */
+
+static void take_packets(ct_watch_t *w)
+{
+  _Alignas(8) char data[2048];
+  ssize_t n;
+  while ((n = recv(w->net.udp, data, sizeof data, MSG_DONTWAIT)) >= 0)
+    w->take(w, data, (size_t)n);
+}
+
+/* A neighbour speaks once at most; then its connection ends, sooner or later. */
+static void take_word(ct_watch_t *w, ct__watch_link_t *l)
+{
+  char word = 0;
+  int fd = atomic_load(&l->fd);
+  ssize_t n = recv(fd, &word, 1, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n == 1 && word == 'E') ct__watch_leave(w);
+  if (n == 1) {
+    l->bye = 1;
+    return;
+  }
+  atomic_store(&l->fd, -1);
+  close(fd);
+  if (!l->bye) l->died_at = ct_clock();
+}
+
+static void accept_neighbour(ct_watch_t *w)
+{
+  ct__watch_hello_t expected = {.key = w->key, .from = w->prev.peer, .to = w->rank};
+  int fd = ct__watch_net_accept(&w->net, &expected);
+  if (fd >= 0) atomic_store(&w->prev.fd, fd);
+}
+
+void ct__watch_pump(ct_watch_t *w, double seconds)
+{
+  enum { PACKETS, NEIGHBOUR, NEXT, PREV, WAKE, FDS };
+  int prev = atomic_load(&w->prev.fd);
+  struct pollfd p[FDS] = {
+      [PACKETS] = {.fd = w->net.udp, .events = POLLIN},
+      [NEIGHBOUR] = {.fd = prev < 0 && !w->prev.died_at ? w->net.listener : -1, .events = POLLIN},
+      [NEXT] = {.fd = atomic_load(&w->next.fd), .events = POLLIN},
+      [PREV] = {.fd = prev, .events = POLLIN},
+      [WAKE] = {.fd = w->wake, .events = POLLIN}};
+  if (poll(p, FDS, (int)(seconds * 1000) + 1) <= 0) return;
+  if (p[PACKETS].revents) take_packets(w);
+  if (p[NEIGHBOUR].revents) accept_neighbour(w);
+  if (p[NEXT].revents) take_word(w, &w->next);
+  if (p[PREV].revents) take_word(w, &w->prev);
+  uint64_t times;
+  if (p[WAKE].revents) (void)!read(w->wake, &times, sizeof times);
+}
