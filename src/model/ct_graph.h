@@ -56,7 +56,8 @@ typedef struct ct_param {
 } ct_param_t;
 
 typedef struct ct_graph {
-  ct_shape_t input; /**< one sample: dim[0] = 1 */
+  ct_shape_t input;         /**< one sample: dim[0] = 1 */
+  char prefix[CT_NAME_MAX]; /**< ct_graph_prefix() */
   ct_layer_t *layer;
   int layers;
   int64_t layer_cap;
@@ -93,6 +94,10 @@ void ct_graph_free(ct_graph_t *g);
  * graph can only be freed. */
 int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
                  const char *opts, ...) __attribute__((format(printf, 7, 8)));
+
+/** The names that ct_graph_add() is given from here on get these words before them,
+ * "layer%d.%d."; NULL: nothing. */
+int ct_graph_prefix(ct_graph_t *g, const char *words, ...) __attribute__((format(printf, 2, 3)));
 
 /** 1 if \a pattern means the parameter \a name: fnmatch without flags ('*' matches dots too); a
  * pattern without '*', '?' and '[' also means everything below the layer of that name. */

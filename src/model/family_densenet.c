@@ -22,47 +22,24 @@ static const net_t nets[] = {{121, 32, 64, {6, 12, 24, 16}},
                              {201, 32, 64, {6, 12, 48, 32}},
                              {161, 48, 96, {6, 12, 36, 24}}};
 
-/* The layer prefix + name. */
-static int add(ct_graph_t *g, int *id, const char *prefix, const char *name, const char *kind,
-               const char *opts)
+static int add_conv(ct_graph_t *g, int *id, const char *name, int64_t out, const char *window)
 {
-  int rc = CT_OK;
-  char full[CT_NAME_MAX];
-  CT_TRY(ct_text_format(full, sizeof full, "features.%s%s", prefix, name));
-  CT_TRY(ct_graph_add(g, id, full, kind, *id, -2, "%s", opts));
-out:
-  return rc;
-}
-
-static int add_conv(ct_graph_t *g, int *id, const char *prefix, const char *name, int64_t out,
-                    const char *window)
-{
-  int rc = CT_OK;
-  char opts[128];
-  CT_TRY(ct_text_format(opts, sizeof opts, "out: %" PRId64 ", %s, bias: false, init: he_fan_in",
-                        out, window));
-  CT_TRY(add(g, id, prefix, name, "conv2d", opts));
-out:
-  return rc;
+  return ct_graph_add(g, id, name, "conv2d", *id, -2,
+                      "out: %" PRId64 ", %s, bias: false, init: he_fan_in", out, window);
 }
 
 /* norm-relu-conv1x1-norm-relu-conv3x3, concatenated to its input. */
-static int add_dense(ct_graph_t *g, int *id, const char *prefix, int growth, double dropout)
+static int add_dense(ct_graph_t *g, int *id, int growth, double dropout)
 {
   int rc = CT_OK, before = *id;
-  char drop[32], name[CT_NAME_MAX];
-  CT_TRY(add(g, id, prefix, "norm1", "batchnorm", ""));
-  CT_TRY(add(g, id, prefix, "relu1", "relu", ""));
-  CT_TRY(add_conv(g, id, prefix, "conv1", BOTTLENECK * growth, "kernel: 1"));
-  CT_TRY(add(g, id, prefix, "norm2", "batchnorm", ""));
-  CT_TRY(add(g, id, prefix, "relu2", "relu", ""));
-  CT_TRY(add_conv(g, id, prefix, "conv2", growth, "kernel: 3, padding: 1"));
-  if (dropout > 0) {
-    CT_TRY(ct_text_format(drop, sizeof drop, "p: %.17g", dropout));
-    CT_TRY(add(g, id, prefix, "dropout", "dropout", drop));
-  }
-  CT_TRY(ct_text_format(name, sizeof name, "features.%sconcat", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "concat", before, *id, NULL));
+  CT_TRY(ct_graph_add(g, id, "norm1", "batchnorm", *id, -2, NULL));
+  CT_TRY(ct_graph_add(g, id, "relu1", "relu", *id, -2, NULL));
+  CT_TRY(add_conv(g, id, "conv1", BOTTLENECK * growth, "kernel: 1"));
+  CT_TRY(ct_graph_add(g, id, "norm2", "batchnorm", *id, -2, NULL));
+  CT_TRY(ct_graph_add(g, id, "relu2", "relu", *id, -2, NULL));
+  CT_TRY(add_conv(g, id, "conv2", growth, "kernel: 3, padding: 1"));
+  if (dropout > 0) CT_TRY(ct_graph_add(g, id, "dropout", "dropout", *id, -2, "p: %.17g", dropout));
+  CT_TRY(ct_graph_add(g, id, "concat", "concat", before, *id, NULL));
 out:
   return rc;
 }
@@ -71,12 +48,11 @@ out:
 static int add_transition(ct_graph_t *g, int *id, int block)
 {
   int rc = CT_OK;
-  char prefix[32];
-  CT_TRY(ct_text_format(prefix, sizeof prefix, "transition%d.", block));
-  CT_TRY(add(g, id, prefix, "norm", "batchnorm", ""));
-  CT_TRY(add(g, id, prefix, "relu", "relu", ""));
-  CT_TRY(add_conv(g, id, prefix, "conv", g->layer[*id].out.dim[1] / 2, "kernel: 1"));
-  CT_TRY(add(g, id, prefix, "pool", "avgpool", "kernel: 2"));
+  CT_TRY(ct_graph_prefix(g, "features.transition%d.", block));
+  CT_TRY(ct_graph_add(g, id, "norm", "batchnorm", *id, -2, NULL));
+  CT_TRY(ct_graph_add(g, id, "relu", "relu", *id, -2, NULL));
+  CT_TRY(add_conv(g, id, "conv", g->layer[*id].out.dim[1] / 2, "kernel: 1"));
+  CT_TRY(ct_graph_add(g, id, "pool", "avgpool", *id, -2, "kernel: 2"));
 out:
   return rc;
 }
@@ -84,10 +60,9 @@ out:
 static int add_block(ct_graph_t *g, int *id, const net_t *n, int block, double dropout)
 {
   int rc = CT_OK;
-  char prefix[64];
   for (int i = 0; i < n->layers[block]; i++) {
-    CT_TRY(ct_text_format(prefix, sizeof prefix, "denseblock%d.denselayer%d.", block + 1, i + 1));
-    CT_TRY(add_dense(g, id, prefix, n->growth, dropout));
+    CT_TRY(ct_graph_prefix(g, "features.denseblock%d.denselayer%d.", block + 1, i + 1));
+    CT_TRY(add_dense(g, id, n->growth, dropout));
   }
   if (block < BLOCKS - 1) CT_TRY(add_transition(g, id, block + 1));
 out:
@@ -101,13 +76,16 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
   for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++)
     if (nets[i].depth == o->depth) n = &nets[i];
   if (!n) CT_FAIL(CT_ERR_ARG, "there is no depth %" PRId64, o->depth);
-  CT_TRY(add_conv(g, &id, "", "conv0", n->first, "kernel: 7, stride: 2, padding: 3"));
-  CT_TRY(add(g, &id, "", "norm0", "batchnorm", ""));
-  CT_TRY(add(g, &id, "", "relu0", "relu", ""));
-  CT_TRY(add(g, &id, "", "pool0", "maxpool", "kernel: 3, stride: 2, padding: 1"));
+  CT_TRY(ct_graph_prefix(g, "features."));
+  CT_TRY(add_conv(g, &id, "conv0", n->first, "kernel: 7, stride: 2, padding: 3"));
+  CT_TRY(ct_graph_add(g, &id, "norm0", "batchnorm", id, -2, NULL));
+  CT_TRY(ct_graph_add(g, &id, "relu0", "relu", id, -2, NULL));
+  CT_TRY(ct_graph_add(g, &id, "pool0", "maxpool", id, -2, "kernel: 3, stride: 2, padding: 1"));
   for (int b = 0; b < BLOCKS; b++)
     CT_TRY(add_block(g, &id, n, b, o->dropout));
-  CT_TRY(add(g, &id, "", "norm5", "batchnorm", ""));
+  CT_TRY(ct_graph_prefix(g, "features."));
+  CT_TRY(ct_graph_add(g, &id, "norm5", "batchnorm", id, -2, NULL));
+  CT_TRY(ct_graph_prefix(g, NULL));
   CT_TRY(ct_graph_add(g, &id, "relu", "relu", id, -2, NULL));
   CT_TRY(ct_graph_add(g, &id, "avgpool", "global_avgpool", id, -2, NULL));
   CT_TRY(ct_graph_add(g, &id, "flatten", "flatten", id, -2, NULL));

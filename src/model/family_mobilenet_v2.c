@@ -19,22 +19,17 @@ typedef struct conv {
   int kernel, stride, depthwise;
 } conv_t;
 
-/* prefix + the numbers of the convolution and of its batch normalisation; ReLU6 if asked. */
-static int add_conv(ct_graph_t *g, int *id, const char *prefix, const char *conv, const char *norm,
-                    conv_t c, const char *act)
+/* The numbers of the convolution and of its batch normalisation; ReLU6 if asked. */
+static int add_conv(ct_graph_t *g, int *id, const char *conv, const char *norm, conv_t c,
+                    const char *act)
 {
   int rc = CT_OK;
-  char name[CT_NAME_MAX];
-  CT_TRY(ct_text_format(name, sizeof name, "%s%s", prefix, conv));
-  CT_TRY(ct_graph_add(g, id, name, "conv2d", *id, -2,
+  CT_TRY(ct_graph_add(g, id, conv, "conv2d", *id, -2,
                       "out: %" PRId64 ", kernel: %d, stride: %d, padding: %d, groups: %" PRId64
                       ", bias: false, init: he_fan_out",
                       c.out, c.kernel, c.stride, c.kernel / 2, c.depthwise ? c.out : (int64_t)1));
-  CT_TRY(ct_text_format(name, sizeof name, "%s%s", prefix, norm));
-  CT_TRY(ct_graph_add(g, id, name, "batchnorm", *id, -2, NULL));
-  if (!act) return CT_OK;
-  CT_TRY(ct_text_format(name, sizeof name, "%s%s", prefix, act));
-  CT_TRY(ct_graph_add(g, id, name, "relu6", *id, -2, NULL));
+  CT_TRY(ct_graph_add(g, id, norm, "batchnorm", *id, -2, NULL));
+  if (act) CT_TRY(ct_graph_add(g, id, act, "relu6", *id, -2, NULL));
 out:
   return rc;
 }
@@ -44,19 +39,18 @@ static int add_block(ct_graph_t *g, int *id, int number, int expand, int out, in
 {
   int rc = CT_OK, before = *id;
   int64_t in = g->layer[*id].out.dim[1], wide = in * expand;
-  char prefix[40], name[CT_NAME_MAX];
-  CT_TRY(ct_text_format(prefix, sizeof prefix, "features.%d.conv.", number));
+  CT_TRY(ct_graph_prefix(g, "features.%d.conv.", number));
   if (expand > 1) {
-    CT_TRY(add_conv(g, id, prefix, "0.0", "0.1", (conv_t){wide, 1, 1, 0}, "0.2"));
-    CT_TRY(add_conv(g, id, prefix, "1.0", "1.1", (conv_t){wide, 3, stride, 1}, "1.2"));
-    CT_TRY(add_conv(g, id, prefix, "2", "3", (conv_t){out, 1, 1, 0}, NULL));
+    CT_TRY(add_conv(g, id, "0.0", "0.1", (conv_t){wide, 1, 1, 0}, "0.2"));
+    CT_TRY(add_conv(g, id, "1.0", "1.1", (conv_t){wide, 3, stride, 1}, "1.2"));
+    CT_TRY(add_conv(g, id, "2", "3", (conv_t){out, 1, 1, 0}, NULL));
   } else {
-    CT_TRY(add_conv(g, id, prefix, "0.0", "0.1", (conv_t){wide, 3, stride, 1}, "0.2"));
-    CT_TRY(add_conv(g, id, prefix, "1", "2", (conv_t){out, 1, 1, 0}, NULL));
+    CT_TRY(add_conv(g, id, "0.0", "0.1", (conv_t){wide, 3, stride, 1}, "0.2"));
+    CT_TRY(add_conv(g, id, "1", "2", (conv_t){out, 1, 1, 0}, NULL));
   }
   if (stride > 1 || in != out) return CT_OK;
-  CT_TRY(ct_text_format(name, sizeof name, "features.%d.add", number));
-  CT_TRY(ct_graph_add(g, id, name, "add", *id, before, NULL));
+  CT_TRY(ct_graph_prefix(g, "features.%d.", number));
+  CT_TRY(ct_graph_add(g, id, "add", "add", *id, before, NULL));
 out:
   return rc;
 }
@@ -64,12 +58,15 @@ out:
 static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1, number = 1;
-  CT_TRY(add_conv(g, &id, "features.0.", "0", "1", (conv_t){32, 3, 2, 0}, "2"));
+  CT_TRY(ct_graph_prefix(g, "features.0."));
+  CT_TRY(add_conv(g, &id, "0", "1", (conv_t){32, 3, 2, 0}, "2"));
   for (size_t s = 0; s < sizeof stages / sizeof stages[0]; s++)
     for (int b = 0; b < stages[s].blocks; b++)
       CT_TRY(add_block(g, &id, number++, stages[s].expand, stages[s].out,
                        b == 0 ? stages[s].stride : 1));
-  CT_TRY(add_conv(g, &id, "features.18.", "0", "1", (conv_t){1280, 1, 1, 0}, "2"));
+  CT_TRY(ct_graph_prefix(g, "features.18."));
+  CT_TRY(add_conv(g, &id, "0", "1", (conv_t){1280, 1, 1, 0}, "2"));
+  CT_TRY(ct_graph_prefix(g, NULL));
   CT_TRY(ct_graph_add(g, &id, "avgpool", "global_avgpool", id, -2, NULL));
   CT_TRY(ct_graph_add(g, &id, "flatten", "flatten", id, -2, NULL));
   CT_TRY(ct_graph_add(g, &id, "classifier.0", "dropout", id, -2, "p: %.17g",

@@ -32,65 +32,47 @@ static const net_t nets[] = {
     {110, 16, 1, {18, 18, 18, 0}},
 };
 
-static int add_relu(ct_graph_t *g, int *id, const char *prefix, const char *name)
-{
-  int rc = CT_OK;
-  char full[CT_NAME_MAX];
-  CT_TRY(ct_text_format(full, sizeof full, "%s%s", prefix, name));
-  CT_TRY(ct_graph_add(g, id, full, "relu", *id, -2, NULL));
-out:
-  return rc;
-}
-
 /* A convolution that keeps the size (but for its stride), and its batch normalisation. */
-static int add_conv_bn(ct_graph_t *g, int *id, const char *prefix, const char *conv, const char *bn,
-                       int out, int kernel, int stride)
+static int add_conv_bn(ct_graph_t *g, int *id, const char *conv, const char *bn, int out,
+                       int kernel, int stride)
 {
   int rc = CT_OK;
-  char name[CT_NAME_MAX];
-  CT_TRY(ct_text_format(name, sizeof name, "%s%s", prefix, conv));
-  CT_TRY(ct_graph_add(g, id, name, "conv2d", *id, -2,
+  CT_TRY(ct_graph_add(g, id, conv, "conv2d", *id, -2,
                       "out: %d, kernel: %d, stride: %d, padding: %d, bias: false, init: he_fan_out",
                       out, kernel, stride, kernel / 2));
-  CT_TRY(ct_text_format(name, sizeof name, "%s%s", prefix, bn));
-  CT_TRY(ct_graph_add(g, id, name, "batchnorm", *id, -2, NULL));
+  CT_TRY(ct_graph_add(g, id, bn, "batchnorm", *id, -2, NULL));
 out:
   return rc;
 }
 
 /* conv-bn-relu-conv-bn of a basic block, or conv-bn-relu-conv-bn-relu-conv-bn of a bottleneck. */
-static int add_branch(ct_graph_t *g, int *id, const char *prefix, int width, int expansion,
-                      int stride)
+static int add_branch(ct_graph_t *g, int *id, int width, int expansion, int stride)
 {
   int rc = CT_OK;
   if (expansion == 1) {
-    CT_TRY(add_conv_bn(g, id, prefix, "conv1", "bn1", width, 3, stride));
-    CT_TRY(add_relu(g, id, prefix, "relu1"));
-    CT_TRY(add_conv_bn(g, id, prefix, "conv2", "bn2", width, 3, 1));
+    CT_TRY(add_conv_bn(g, id, "conv1", "bn1", width, 3, stride));
+    CT_TRY(ct_graph_add(g, id, "relu1", "relu", *id, -2, NULL));
+    CT_TRY(add_conv_bn(g, id, "conv2", "bn2", width, 3, 1));
   } else {
-    CT_TRY(add_conv_bn(g, id, prefix, "conv1", "bn1", width, 1, 1));
-    CT_TRY(add_relu(g, id, prefix, "relu1"));
-    CT_TRY(add_conv_bn(g, id, prefix, "conv2", "bn2", width, 3, stride));
-    CT_TRY(add_relu(g, id, prefix, "relu2"));
-    CT_TRY(add_conv_bn(g, id, prefix, "conv3", "bn3", width * expansion, 1, 1));
+    CT_TRY(add_conv_bn(g, id, "conv1", "bn1", width, 1, 1));
+    CT_TRY(ct_graph_add(g, id, "relu1", "relu", *id, -2, NULL));
+    CT_TRY(add_conv_bn(g, id, "conv2", "bn2", width, 3, stride));
+    CT_TRY(ct_graph_add(g, id, "relu2", "relu", *id, -2, NULL));
+    CT_TRY(add_conv_bn(g, id, "conv3", "bn3", width * expansion, 1, 1));
   }
 out:
   return rc;
 }
 
 /* The shortcut comes after the branch because `downsample` does so in the state dict. */
-static int add_block(ct_graph_t *g, int *id, const char *prefix, int width, int expansion,
-                     int stride)
+static int add_block(ct_graph_t *g, int *id, int width, int expansion, int stride)
 {
   int rc = CT_OK, shortcut = *id, out = width * expansion;
-  char name[CT_NAME_MAX];
   int changes = stride != 1 || g->layer[*id].out.dim[1] != out;
-  CT_TRY(add_branch(g, id, prefix, width, expansion, stride));
-  if (changes)
-    CT_TRY(add_conv_bn(g, &shortcut, prefix, "downsample.0", "downsample.1", out, 1, stride));
-  CT_TRY(ct_text_format(name, sizeof name, "%sadd", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "add", *id, shortcut, NULL));
-  CT_TRY(add_relu(g, id, prefix, "relu"));
+  CT_TRY(add_branch(g, id, width, expansion, stride));
+  if (changes) CT_TRY(add_conv_bn(g, &shortcut, "downsample.0", "downsample.1", out, 1, stride));
+  CT_TRY(ct_graph_add(g, id, "add", "add", *id, shortcut, NULL));
+  CT_TRY(ct_graph_add(g, id, "relu", "relu", *id, -2, NULL));
 out:
   return rc;
 }
@@ -100,8 +82,8 @@ static int add_stem(ct_graph_t *g, int *id, const net_t *n)
   int rc = CT_OK;
   const int64_t *dim = g->input.dim;
   int large = n->blocks[STAGES - 1] && dim[2] >= STEM_PIXELS && dim[3] >= STEM_PIXELS;
-  CT_TRY(add_conv_bn(g, id, "", "conv1", "bn1", n->width, large ? 7 : 3, large ? 2 : 1));
-  CT_TRY(add_relu(g, id, "", "relu"));
+  CT_TRY(add_conv_bn(g, id, "conv1", "bn1", n->width, large ? 7 : 3, large ? 2 : 1));
+  CT_TRY(ct_graph_add(g, id, "relu", "relu", *id, -2, NULL));
   if (large)
     CT_TRY(ct_graph_add(g, id, "maxpool", "maxpool", *id, -2, "kernel: 3, stride: 2, padding: 1"));
 out:
@@ -123,10 +105,10 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
   CT_TRY(add_stem(g, &id, n));
   for (int s = 0; s < STAGES; s++)
     for (int b = 0; b < n->blocks[s]; b++) {
-      char prefix[32];
-      CT_TRY(ct_text_format(prefix, sizeof prefix, "layer%d.%d.", s + 1, b));
-      CT_TRY(add_block(g, &id, prefix, n->width << s, n->expansion, s > 0 && b == 0 ? 2 : 1));
+      CT_TRY(ct_graph_prefix(g, "layer%d.%d.", s + 1, b));
+      CT_TRY(add_block(g, &id, n->width << s, n->expansion, s > 0 && b == 0 ? 2 : 1));
     }
+  CT_TRY(ct_graph_prefix(g, NULL));
   CT_TRY(ct_graph_add(g, &id, "avgpool", "global_avgpool", id, -2, NULL));
   CT_TRY(ct_graph_add(g, &id, "flatten", "flatten", id, -2, NULL));
   CT_TRY(ct_graph_add(g, &id, "fc", "linear", id, -2, "out: %" PRId64, classes));

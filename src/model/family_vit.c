@@ -8,36 +8,26 @@
 #include "base/ct_err.h"
 
 /* x + attention(norm(x)) */
-static int add_attention(ct_graph_t *g, int *id, const char *prefix, const ct_model_opts_t *o)
+static int add_attention(ct_graph_t *g, int *id, const ct_model_opts_t *o)
 {
   int rc = CT_OK, x = *id;
-  char name[CT_NAME_MAX];
-  CT_TRY(ct_text_format(name, sizeof name, "%sln_1", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "layernorm", *id, -2, "eps: 1e-6"));
-  CT_TRY(ct_text_format(name, sizeof name, "%sself_attention", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "attention", *id, -2, "heads: %" PRId64, o->heads));
-  CT_TRY(ct_text_format(name, sizeof name, "%sadd_1", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "add", *id, x, NULL));
+  CT_TRY(ct_graph_add(g, id, "ln_1", "layernorm", *id, -2, "eps: 1e-6"));
+  CT_TRY(ct_graph_add(g, id, "self_attention", "attention", *id, -2, "heads: %" PRId64, o->heads));
+  CT_TRY(ct_graph_add(g, id, "add_1", "add", *id, x, NULL));
 out:
   return rc;
 }
 
 /* x + mlp(norm(x)) */
-static int add_mlp(ct_graph_t *g, int *id, const char *prefix, const ct_model_opts_t *o)
+static int add_mlp(ct_graph_t *g, int *id, const ct_model_opts_t *o)
 {
   int rc = CT_OK, x = *id;
-  char name[CT_NAME_MAX];
   int64_t wide = o->mlp ? o->mlp : 4 * o->dim;
-  CT_TRY(ct_text_format(name, sizeof name, "%sln_2", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "layernorm", *id, -2, "eps: 1e-6"));
-  CT_TRY(ct_text_format(name, sizeof name, "%smlp.0", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "linear", *id, -2, "out: %" PRId64 ", init: xavier", wide));
-  CT_TRY(ct_text_format(name, sizeof name, "%smlp.1", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "gelu", *id, -2, NULL));
-  CT_TRY(ct_text_format(name, sizeof name, "%smlp.3", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "linear", *id, -2, "out: %" PRId64 ", init: xavier", o->dim));
-  CT_TRY(ct_text_format(name, sizeof name, "%sadd_2", prefix));
-  CT_TRY(ct_graph_add(g, id, name, "add", *id, x, NULL));
+  CT_TRY(ct_graph_add(g, id, "ln_2", "layernorm", *id, -2, "eps: 1e-6"));
+  CT_TRY(ct_graph_add(g, id, "mlp.0", "linear", *id, -2, "out: %" PRId64 ", init: xavier", wide));
+  CT_TRY(ct_graph_add(g, id, "mlp.1", "gelu", *id, -2, NULL));
+  CT_TRY(ct_graph_add(g, id, "mlp.3", "linear", *id, -2, "out: %" PRId64 ", init: xavier", o->dim));
+  CT_TRY(ct_graph_add(g, id, "add_2", "add", *id, x, NULL));
 out:
   return rc;
 }
@@ -58,7 +48,6 @@ out:
 static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1;
-  char prefix[48];
   CT_TRY(check(g, o));
   CT_TRY(ct_graph_add(g, &id, "conv_proj", "conv2d", id, -2,
                       "out: %" PRId64 ", kernel: %" PRId64 ", stride: %" PRId64
@@ -66,10 +55,11 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
                       o->dim, o->patch, o->patch));
   CT_TRY(ct_graph_add(g, &id, "encoder", "tokens", id, -2, NULL));
   for (int i = 0; i < o->depth; i++) {
-    CT_TRY(ct_text_format(prefix, sizeof prefix, "encoder.layers.encoder_layer_%d.", i));
-    CT_TRY(add_attention(g, &id, prefix, o));
-    CT_TRY(add_mlp(g, &id, prefix, o));
+    CT_TRY(ct_graph_prefix(g, "encoder.layers.encoder_layer_%d.", i));
+    CT_TRY(add_attention(g, &id, o));
+    CT_TRY(add_mlp(g, &id, o));
   }
+  CT_TRY(ct_graph_prefix(g, NULL));
   CT_TRY(ct_graph_add(g, &id, "encoder.ln", "layernorm", id, -2, "eps: 1e-6"));
   CT_TRY(ct_graph_add(g, &id, "class_place", "select", id, -2, "index: 0"));
   CT_TRY(ct_graph_add(g, &id, "heads.head", "linear", id, -2, "out: %" PRId64 ", init: zero",

@@ -196,13 +196,26 @@ static int parse_options(const char *fmt, va_list args, const char *name, ct_yam
   return ct_yaml_parse(text, (size_t)n + 2, name, out);
 }
 
+int ct_graph_prefix(ct_graph_t *g, const char *words, ...)
+{
+  va_list args;
+  va_start(args, words);
+  int n = words ? vsnprintf(g->prefix, sizeof g->prefix, words, args) : 0;
+  va_end(args);
+  if (!words) g->prefix[0] = '\0';
+  if (n >= 0 && n < CT_NAME_MAX) return CT_OK;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a layer's prefix is too long");
+}
+
 int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
                  const char *opts, ...)
 {
   int rc = CT_OK;
   void *values;
+  char full[CT_NAME_MAX];
   ct_yaml_t *map = NULL;
   const ct_layer_ops_t *ops = ct_layer_find(kind);
+  CT_TRY(ct_text_format(full, sizeof full, "%s%s", g->prefix, name));
   if (!ops) CT_FAIL(CT_ERR_ARG, "layer '%s': there is no kind '%s'", name, kind);
   if (opts) {
     va_list args;
@@ -212,7 +225,7 @@ int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int
     CT_TRY(rc);
   }
   CT_TRY(ct__layer_options(ops, map, NULL, &values));
-  CT_TRY(ct__graph_append(g, id, name, ops, values, (const int[2]){in, in2}));
+  CT_TRY(ct__graph_append(g, id, full, ops, values, (const int[2]){in, in2}));
 out:
   ct_yaml_free(map);
   return rc;
