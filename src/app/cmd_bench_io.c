@@ -113,7 +113,7 @@ int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
   int64_t seconds, workers;
-  ct_setup_t s = {.topo = topo};
+  ct_setup_t s = {.topo = topo, .without_loss = 1};
   (void)status;
   CT_TRY(ct_args_int(a, "seconds", 5, 1, 1000000, &seconds));
   CT_TRY(ct_args_int(a, "workers", -1, 0, 64, &workers));

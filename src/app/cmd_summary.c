@@ -74,7 +74,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   (void)topo;
   (void)status;
   CT_TRY(ct_args_int(a, "ranks", 1, 1, 1000000, &ranks));
-  CT_TRY(ct_setup_read_config(&c, a->rest[0], a, (int)ranks));
+  CT_TRY(ct_setup_read_config(&c, a->rest[0], a, (int)ranks, 1));
   CT_TRY(ct_setup_open_data(&c, &c.data.train, &data));
   CT_TRY(ct_setup_classes(&c, &data));
   CT_TRY(ct_graph_make(&c.model, &data.x, c.model.classes, c.where, &g));

@@ -21,7 +21,8 @@
 
 /* ---- configuration ---- */
 
-int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks)
+int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
+                         int with_loss)
 {
   int rc = CT_OK;
   char *text = NULL, real[CT_PATH_MAX], dir[CT_PATH_MAX], cwd[CT_PATH_MAX];
@@ -35,19 +36,18 @@ int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, i
     CT_FAIL(CT_ERR_IO, "%s: its directory cannot be found: %s", path, strerror(errno));
   CT_TRY(ct_path_dir(dir, sizeof dir, real));
   CT_TRY(ct_config_resolve(c, dir, cwd, ranks));
-  CT_TRY(ct_config_check(c, ranks));
+  CT_TRY(ct_config_check(c, ranks, with_loss));
 out:
   if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration "); /* exit status 2 */
   ct_mem_free(text);
   return rc;
 }
 
-static int read_and_dump(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
-                         ct_str_t *text)
+static int read_and_dump(ct_setup_t *s, const char *path, const ct_args_t *a, ct_str_t *text)
 {
   int rc = CT_OK;
-  CT_TRY(ct_setup_read_config(c, path, a, ranks));
-  CT_TRY(ct_config_dump(c, text));
+  CT_TRY(ct_setup_read_config(&s->cfg, path, a, s->topo->size, !s->without_loss));
+  CT_TRY(ct_config_dump(&s->cfg, text));
 out:
   return rc;
 }
@@ -62,7 +62,7 @@ int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
   uint64_t hash = 0;
   if (s->topo->rank == 0) {
     ct_beat_at("reading the configuration", -1);
-    rc = read_and_dump(&s->cfg, path, a, s->topo->size, &text);
+    rc = read_and_dump(s, path, a, &text);
     data = text.data;
     bytes = text.len;
   }
@@ -242,7 +242,8 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
 {
   int rc = CT_OK;
   const char *file = d->ops->file(d->reader, 0);
-  if (!c->model.classes && !d->classes) CT_TRY(ct_dataset_count_classes(d, 0));
+  if (!c->model.classes && !d->classes && !d->info.unlabelled)
+    CT_TRY(ct_dataset_count_classes(d, 0));
   if (!c->model.classes) c->model.classes = d->classes;
   if (d->info.targets && c->model.classes != d->info.targets)
     CT_FAIL(CT_ERR_USAGE,

@@ -12,6 +12,7 @@
 
 typedef struct ct_setup {
   const ct_topo_t *topo; /**< borrowed */
+  int without_loss;      /**< in: the command only looks at samples, which need no labels */
   ct_config_t cfg;
   const ct_backend_t *be;
   ct_dev_t *dev;
@@ -57,6 +58,7 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
 /** Local.  Makes sure that model.classes is given and enough for \a d. */
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
 /** Local.  File, --set and everything that follows from them, for so many ranks. */
-int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks);
+int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
+                         int with_loss);
 
 #endif

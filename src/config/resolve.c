@@ -84,7 +84,7 @@ out:
   return rc;
 }
 
-static int check_all(const ct_config_t *c, int ranks)
+static int check_all(const ct_config_t *c, int ranks, int with_loss)
 {
   int rc = CT_OK;
   ct_recipe_t recipe;
@@ -94,7 +94,7 @@ static int check_all(const ct_config_t *c, int ranks)
     CT_FAIL(CT_ERR_USAGE,
             "data.batch_per_rank is %" PRId64 ": with %d ranks a step has more than %d samples",
             c->data.batch_per_rank, ranks, MAX_BATCH);
-  if (!c->data.target[0])
+  if (with_loss && !c->data.target[0])
     CT_FAIL(CT_ERR_USAGE,
             "data.target is empty: the loss is of labels or targets, name their array");
   CT_TRY(ct_loss_spec(&c->loss, 0, &loss));
@@ -112,8 +112,8 @@ out:
   return rc;
 }
 
-int ct_config_check(const ct_config_t *c, int ranks)
+int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
 {
-  int rc = check_all(c, ranks);
+  int rc = check_all(c, ranks, with_loss);
   return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);
 }

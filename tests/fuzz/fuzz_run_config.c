@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   if (rc == CT_OK) {
     check_round_trip(&c);
     rc = ct_config_resolve(&c, "/data", "/home", 3);
-    if (rc == CT_OK) rc = ct_config_check(&c, 3);
+    if (rc == CT_OK) rc = ct_config_check(&c, 3, 1);
     if (rc == CT_OK)
       check_round_trip(&c);
     else

@@ -29,7 +29,7 @@ static int parse_run(ct_config_t *c, const char *text, const char *set)
   int rc = CT_OK;
   CT_TRY(parse(c, text, set));
   CT_TRY(ct_config_resolve(c, "/data/set", "/home/me", 2));
-  CT_TRY(ct_config_check(c, 2));
+  CT_TRY(ct_config_check(c, 2, 1));
 out:
   if (rc != CT_OK) ct_config_clear(c);
   return rc;
@@ -204,7 +204,11 @@ static void keys_that_do_not_fit_together(void)
                                  "schedule: {warmup_epochs: 11}\n"; /* it need not end */
   if (CT_ASSERT_OK(parse_run(&c, by_steps, NULL)) == CT_OK) ct_config_clear(&c);
   if (CT_ASSERT_OK(parse(&c, usual, "parallel.mode=single")) != CT_OK) return;
-  CT_ASSERT_OK(ct_config_check(&c, 1));
+  CT_ASSERT_OK(ct_config_check(&c, 1, 1));
+  ct_config_clear(&c);
+  if (CT_ASSERT_OK(parse(&c, usual, "data.target=")) != CT_OK) return;
+  CT_ASSERT_OK(ct_config_check(&c, 1, 0)); /* samples alone */
+  CT_ASSERT_FAILS(ct_config_check(&c, 1, 1), CT_ERR_USAGE, "data.target is empty");
   ct_config_clear(&c);
 }
 

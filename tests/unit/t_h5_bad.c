@@ -30,11 +30,12 @@ static void labels_of_all_kinds(void)
     check_all(r, 30);
     ops->close(r);
   }
-  spec.target = ""; /* none: 0 */
+  spec.target = ""; /* none: 0, also if there are others or no array of them */
   int64_t index[] = {7, 3}, y[] = {5, 5};
   CT_ASSERT_OK(ops->open(&spec, &r));
   CT_ASSERT_OK(ops->read(r, 2, index, NULL, y));
   CT_ASSERT_INT(y[0] + y[1], 0);
+  CU_ASSERT(ops->info(r)->unlabelled);
   ops->close(r);
 }
 
