@@ -27,8 +27,14 @@ typedef enum {
 #define X(name, f, n, measures, m) name,
   CT_RULE_LIST(X)
 #undef X
-      CT_RULE_COUNT
 } ct_rule_t;
+
+/** How many there are.  Not among the rules, so that a switch over them is complete without. */
+enum {
+#define X(...) +1
+  CT_RULE_COUNT = CT_RULE_LIST(X)
+#undef X
+};
 
 #define CT_RULE_STATES 3 /**< most states any rule has */
 

@@ -430,13 +430,24 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   case CT_OP_BNORM:
   case CT_OP_LNORM:
     return (pass == CT_BWD_PARAM ? 4 : 5) * (double)ct_shape_count(&d->x);
+  case CT_OP_RELU:
+  case CT_OP_ACT:
+  case CT_OP_POOL:
+  case CT_OP_ADD:
+  case CT_OP_CONCAT:
+  case CT_OP_DROPOUT:
+  case CT_OP_TOKENS:
+  case CT_OP_SELECT:
+  case CT_OP_REORDER:
+  case CT_OP_LOSS:
+    return pass == CT_BWD_DATA ? forward_flops(d) : 0;
   case CT_OP_UPDATE:
   case CT_OP_GRADSTAT:
   case CT_OP_MEASURE:
-    return 0;
-  default:
-    return pass == CT_BWD_DATA ? forward_flops(d) : 0;
+  case CT_OP_COUNT:
+    break;
   }
+  return 0;
 }
 
 double ct_op_flops(const ct_op_desc_t *d, int pass)

@@ -12,12 +12,7 @@
   X(linear)           \
   X(batchnorm)        \
   X(relu)             \
-  X(leaky_relu)       \
-  X(relu6)            \
-  X(gelu)             \
-  X(sigmoid)          \
-  X(tanh)             \
-  X(silu)             \
+  CT_ACT_LIST(ACT)    \
   X(maxpool)          \
   X(maxpool3d)        \
   X(avgpool)          \
@@ -34,6 +29,8 @@
   X(lstm)             \
   X(sequence)         \
   X(select)
+
+#define ACT(id, word, ...) X(word)
 
 #define X(kind) extern const ct_layer_ops_t ct__layer_##kind;
 KINDS(X)

@@ -7,10 +7,12 @@
 #include "base/ct_err.h"
 #include "base/ct_text.h"
 
+#define ALSO(id, word, what)           "|" #word
+#define ALSO_EXPLAINED(id, word, what) ", " what
 const ct_opt_t ct_loss_rows[] = {
-    CT_OPT_CHOICE(ct_loss_opts_t, kind, "cross_entropy", "cross_entropy|mse|l1|bce",
-                  "softmax cross-entropy; or, output by output, squared error, absolute error, "
-                  "binary cross-entropy with logits, of targets or of labels as one-hot"),
+    CT_OPT_CHOICE(ct_loss_opts_t, kind, "cross_entropy", "cross_entropy" CT_POINT_LOSS_LIST(ALSO),
+                  "softmax cross-entropy; or, output by output" CT_POINT_LOSS_LIST(
+                      ALSO_EXPLAINED) ", of targets or of labels as one-hot"),
     CT_OPT_DOUBLE(ct_loss_opts_t, label_smoothing, "0", 0, 1,
                   "cross_entropy: share of the label that is spread over all classes"),
     CT_OPT_DOUBLES(ct_loss_opts_t, class_weights, "",
@@ -18,11 +20,6 @@ const ct_opt_t ct_loss_rows[] = {
     CT_OPT_TEXT(ct_loss_opts_t, ignore_index, "",
                 "cross_entropy: samples with this label count for nothing, such as -100"),
     CT_OPT_END};
-
-static const char *kind_name(const ct_loss_opts_t *o)
-{
-  return ct_opt_word(ct_loss_rows, "kind", o->kind);
-}
 
 /* What only cross-entropy has. */
 static int check_kind(const ct_loss_opts_t *o)
@@ -33,7 +30,8 @@ static int check_kind(const ct_loss_opts_t *o)
                     : o->ignore_index[0]    ? "ignore_index"
                                             : NULL;
   if (key && o->kind != CT_LOSS_CROSS_ENTROPY)
-    CT_FAIL(CT_ERR_USAGE, "loss.%s is for cross_entropy, but loss.kind is %s", key, kind_name(o));
+    CT_FAIL(CT_ERR_USAGE, "loss.%s is for cross_entropy, but loss.kind is %s", key,
+            ct_loss_name((ct_loss_kind_t)o->kind));
 out:
   return rc;
 }
@@ -48,7 +46,7 @@ int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out)
                       ignored > INT32_MAX))
     CT_FAIL(CT_ERR_USAGE, "loss.ignore_index: '%s' is no label, expected a whole number",
             o->ignore_index);
-  *out = (ct_loss_spec_t){.kind = o->kind,
+  *out = (ct_loss_spec_t){.kind = (ct_loss_kind_t)o->kind,
                           .one_hot = o->kind != CT_LOSS_CROSS_ENTROPY && !has_targets,
                           .weighted = o->class_weights.n > 0,
                           .has_ignored = has_ignored,

@@ -34,6 +34,7 @@ typedef struct ct__ref_kind {
   /** Fills in what differs from ct_op_info_of(); NULL: nothing. */
   void (*needs)(const ct_op_desc_t *d, ct_op_info_t *info);
   int (*run)(const ct_op_desc_t *d, const ct_op_args_t *a);
+  int low; /**< 1: in the low types too; 0: its sums want all digits */
 } ct__ref_kind_t;
 
 extern const ct__ref_kind_t ct__ref_conv, ct__ref_linear, ct__ref_bnorm, ct__ref_relu, ct__ref_pool,

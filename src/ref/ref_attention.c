@@ -241,4 +241,4 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   if (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) info->bwd_uses = CT_USES_X; /* nothing is saved */
 }
 
-const ct__ref_kind_t ct__ref_attention = {needs, run};
+const ct__ref_kind_t ct__ref_attention = {.run = run, .needs = needs};

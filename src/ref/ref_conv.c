@@ -261,7 +261,7 @@ static void conv_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->scratch = (size_t)plane * sizeof(double);
 }
 
-const ct__ref_kind_t ct__ref_conv = {conv_needs, conv_run};
+const ct__ref_kind_t ct__ref_conv = {.run = conv_run, .needs = conv_needs, .low = 1};
 
 /* ---- linear: over the last dim, whose elements of x and y make a row each ---- */
 
@@ -346,4 +346,4 @@ static int linear_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_linear = {NULL, linear_run};
+const ct__ref_kind_t ct__ref_linear = {.run = linear_run, .low = 1};

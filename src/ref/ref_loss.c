@@ -240,4 +240,4 @@ out:
   return rc;
 }
 
-const ct__ref_kind_t ct__ref_loss = {NULL, run};
+const ct__ref_kind_t ct__ref_loss = {.run = run};

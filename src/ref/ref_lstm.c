@@ -188,4 +188,4 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->scratch = (size_t)((4 * steps + 2) * h) * sizeof(double);
 }
 
-const ct__ref_kind_t ct__ref_lstm = {needs, run};
+const ct__ref_kind_t ct__ref_lstm = {.run = run, .needs = needs};

@@ -224,4 +224,4 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_bnorm = {needs, run};
+const ct__ref_kind_t ct__ref_bnorm = {.run = run, .needs = needs, .low = 1};

@@ -19,36 +19,17 @@ static const ct__ref_kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_CONCAT] = &ct__ref_concat,
 };
 
-/* Those whose sums want all digits do not. */
-static int computes_low(ct_op_kind_t kind)
-{
-  switch (kind) {
-  case CT_OP_CONV:
-  case CT_OP_LINEAR:
-  case CT_OP_BNORM:
-  case CT_OP_RELU:
-  case CT_OP_ACT:
-  case CT_OP_CONCAT:
-  case CT_OP_POOL:
-  case CT_OP_ADD:
-  case CT_OP_DROPOUT:
-  case CT_OP_REORDER:
-    return 1;
-  default:
-    return 0;
-  }
-}
-
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   const char *reason = NULL;
 
   (void)dev;
   if (!ct_op_check(d, why)) return 0;
-  if (!kinds[d->kind]) reason = "the reference backend has no such op";
-  if ((d->x.dtype == CT_BF16 || d->x.dtype == CT_F16) && !computes_low(d->kind))
+  if (!kinds[d->kind])
+    reason = "the reference backend has no such op";
+  else if ((d->x.dtype == CT_BF16 || d->x.dtype == CT_F16) && !kinds[d->kind]->low)
     reason = "the reference backend does this in float32 only";
-  if (d->x.layout != CT_PLAIN && d->kind != CT_OP_REORDER)
+  else if (d->x.layout != CT_PLAIN && d->kind != CT_OP_REORDER)
     reason = "the reference backend works on the plain layout only";
   if (reason) snprintf(why, 128, "%s", reason);
   return reason == NULL;

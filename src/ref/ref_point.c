@@ -35,7 +35,7 @@ static int relu_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_relu = {both_needs, relu_run};
+const ct__ref_kind_t ct__ref_relu = {.run = relu_run, .needs = both_needs, .low = 1};
 
 /* ---- addition ---- */
 
@@ -51,7 +51,7 @@ static int add_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_add = {both_needs, add_run};
+const ct__ref_kind_t ct__ref_add = {.run = add_run, .needs = both_needs, .low = 1};
 
 /* ---- dropout ---- */
 
@@ -91,7 +91,7 @@ static void dropout_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_dropout = {dropout_needs, dropout_run};
+const ct__ref_kind_t ct__ref_dropout = {.run = dropout_run, .needs = dropout_needs, .low = 1};
 
 /* ---- reorder ---- */
 
@@ -154,4 +154,4 @@ static void reorder_needs(const ct_op_desc_t *d, ct_op_info_t *info)
       d->x.layout == CT_PLAIN && d->y.layout == CT_PLAIN && d->x.dtype == d->y.dtype;
 }
 
-const ct__ref_kind_t ct__ref_reorder = {reorder_needs, reorder_run};
+const ct__ref_kind_t ct__ref_reorder = {.run = reorder_run, .needs = reorder_needs, .low = 1};

@@ -106,7 +106,7 @@ static void lnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   if (goes_back(d)) info->scratch = (size_t)(2 * width(d)) * sizeof(double);
 }
 
-const ct__ref_kind_t ct__ref_lnorm = {lnorm_needs, lnorm_run};
+const ct__ref_kind_t ct__ref_lnorm = {.run = lnorm_run, .needs = lnorm_needs};
 
 /* ---- tokens: the patches' features behind a class token, plus positions (Dosovitskiy et al., 2020) ---- */
 
@@ -164,7 +164,7 @@ static int tokens_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_tokens = {NULL, tokens_run};
+const ct__ref_kind_t ct__ref_tokens = {.run = tokens_run};
 
 /* ---- select ---- */
 
@@ -183,4 +183,4 @@ static int select_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_select = {NULL, select_run};
+const ct__ref_kind_t ct__ref_select = {.run = select_run};

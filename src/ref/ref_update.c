@@ -18,7 +18,7 @@ static int gradstat_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_gradstat = {NULL, gradstat_run};
+const ct__ref_kind_t ct__ref_gradstat = {.run = gradstat_run};
 
 /* ---- rules ---- */
 
@@ -45,8 +45,6 @@ static int measure_run(const ct_op_desc_t *d, const ct_op_args_t *a)
     break;
       CT_RULE_LIST(X)
 #undef X
-    case CT_RULE_COUNT:
-      break;
     }
     a->norms[0] += (double)w[i] * w[i];
     a->norms[1] += value * value;
@@ -54,7 +52,7 @@ static int measure_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_measure = {NULL, measure_run};
+const ct__ref_kind_t ct__ref_measure = {.run = measure_run};
 
 static int update_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
@@ -74,11 +72,9 @@ static int update_run(const ct_op_desc_t *d, const ct_op_args_t *a)
     break;
       CT_RULE_LIST(X)
 #undef X
-    case CT_RULE_COUNT:
-      break;
     }
   }
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_update = {NULL, update_run};
+const ct__ref_kind_t ct__ref_update = {.run = update_run};

@@ -61,7 +61,7 @@ INLINE vec_t normal_of(vec_t x, vec_t *density)
   return choose(x < 0, tail, 1 - tail);
 }
 
-INLINE vec_t act_value(int kind, float alpha, vec_t x)
+INLINE vec_t act_value(ct_act_t kind, float alpha, vec_t x)
 {
   vec_t density;
   switch (kind) {
@@ -75,13 +75,14 @@ INLINE vec_t act_value(int kind, float alpha, vec_t x)
     return sigmoid_of(x);
   case CT_ACT_TANH:
     return alpha * tanh_of(x);
-  default: /* CT_ACT_SILU */
+  case CT_ACT_SILU:
     return x * sigmoid_of(x);
   }
+  return splat(NAN);
 }
 
-/* The derivative, from x of GELU and SiLU, else from y. */
-INLINE vec_t act_slope(int kind, float alpha, vec_t v)
+/* The derivative; v is x or y, as CT_ACT_LIST says. */
+INLINE vec_t act_slope(ct_act_t kind, float alpha, vec_t v)
 {
   vec_t density, s;
   switch (kind) {
@@ -96,18 +97,19 @@ INLINE vec_t act_slope(int kind, float alpha, vec_t v)
     return v * (1 - v);
   case CT_ACT_TANH:
     return alpha - v * v / alpha;
-  default: /* CT_ACT_SILU */
+  case CT_ACT_SILU:
     s = sigmoid_of(v);
     return s * (1 + v * (1 - s));
   }
+  return splat(NAN);
 }
 
-INLINE void act_step(int kind, float alpha, const void *x, void *y, int64_t i, int n)
+INLINE void act_step(ct_act_t kind, float alpha, const void *x, void *y, int64_t i, int n)
 {
   put(y, i, act_value(kind, alpha, get(x, i, n)), n, 0);
 }
 
-INLINE void act_all(int kind, float alpha, int64_t count, const void *x, void *y)
+INLINE void act_all(ct_act_t kind, float alpha, int64_t count, const void *x, void *y)
 {
   int64_t i = 0, end = whole(count);
 
@@ -116,7 +118,7 @@ INLINE void act_all(int kind, float alpha, int64_t count, const void *x, void *y
   if (i < count) act_step(kind, alpha, x, y, i, (int)(count - i));
 }
 
-INLINE void act_bwd_step(int kind, float alpha, const void *v, const void *dy, const void *dy2,
+INLINE void act_bwd_step(ct_act_t kind, float alpha, const void *v, const void *dy, const void *dy2,
                          void *dx, int64_t i, int n)
 {
   vec_t g = get(dy, i, n);
@@ -124,7 +126,7 @@ INLINE void act_bwd_step(int kind, float alpha, const void *v, const void *dy, c
   put(dx, i, g * act_slope(kind, alpha, get(v, i, n)), n, 0);
 }
 
-INLINE void act_bwd_all(int kind, float alpha, int64_t count, const void *v, const void *dy,
+INLINE void act_bwd_all(ct_act_t kind, float alpha, int64_t count, const void *v, const void *dy,
                         const void *dy2, void *dx)
 {
   int64_t i = 0, end = whole(count);
@@ -135,22 +137,14 @@ INLINE void act_bwd_all(int kind, float alpha, int64_t count, const void *v, con
 }
 
 /* A constant kind takes the choice out of the loops. */
-#define EACH_ACT(X)    \
-  X(CT_ACT_LEAKY_RELU) \
-  X(CT_ACT_RELU6)      \
-  X(CT_ACT_GELU)       \
-  X(CT_ACT_SIGMOID)    \
-  X(CT_ACT_TANH)       \
-  X(CT_ACT_SILU)
-
 static void act(cpu__act_t f, int64_t count, const void *x, void *y)
 {
   switch (f.kind) {
-#define X(kind)                          \
+#define X(kind, ...)                     \
   case kind:                             \
     act_all(kind, f.alpha, count, x, y); \
     break;
-    EACH_ACT(X)
+    CT_ACT_LIST(X)
 #undef X
   }
 }
@@ -159,12 +153,11 @@ static void act_bwd(cpu__act_t f, int64_t count, const void *v, const void *dy, 
                     void *dx)
 {
   switch (f.kind) {
-#define X(kind)                                        \
+#define X(kind, ...)                                   \
   case kind:                                           \
     act_bwd_all(kind, f.alpha, count, v, dy, dy2, dx); \
     break;
-    EACH_ACT(X)
+    CT_ACT_LIST(X)
 #undef X
   }
 }
-#undef EACH_ACT

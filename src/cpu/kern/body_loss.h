@@ -20,28 +20,47 @@ INLINE vec_t sigmoid_from(vec_t x, vec_t e)
   return choose(x >= 0, splat(1), e) / (e + 1);
 }
 
-INLINE void point_at(int kind, vec_t x, vec_t t, vec_t *loss, vec_t *abs_error)
+/* Adds an output's loss and absolute error. */
+INLINE void point_at(ct_loss_kind_t kind, vec_t x, vec_t t, vec_t *loss, vec_t *abs_error)
 {
-  if (kind == CT_LOSS_BCE) {
-    vec_t e = exp_of(-abs_of(x));
-    *loss += keep(x > 0, x) - x * t + log1p_of(e);
-    *abs_error += abs_of(sigmoid_from(x, e) - t);
-  } else {
-    vec_t d = abs_of(x - t);
-    *loss += kind == CT_LOSS_MSE ? d * d : d;
-    *abs_error += d;
+  vec_t d = abs_of(x - t), value = splat(NAN), e;
+  switch (kind) {
+  case CT_LOSS_MSE:
+    value = d * d;
+    break;
+  case CT_LOSS_L1:
+    value = d;
+    break;
+  case CT_LOSS_BCE:
+    e = exp_of(-abs_of(x));
+    value = keep(x > 0, x) - x * t + log1p_of(e);
+    d = abs_of(sigmoid_from(x, e) - t);
+    break;
+  case CT_LOSS_CROSS_ENTROPY: /* not of single outputs */
+    break;
   }
+  *loss += value;
+  *abs_error += d;
 }
 
-INLINE vec_t slope_at(int kind, vec_t x, vec_t t)
+INLINE vec_t slope_at(ct_loss_kind_t kind, vec_t x, vec_t t)
 {
-  if (kind == CT_LOSS_BCE) return sigmoid_from(x, exp_of(-abs_of(x))) - t;
   vec_t d = x - t;
-  if (kind == CT_LOSS_MSE) return d + d;
-  return choose(d > 0, splat(1), choose(d < 0, splat(-1), d)); /* NaN stays NaN */
+  switch (kind) {
+  case CT_LOSS_MSE:
+    return d + d;
+  case CT_LOSS_L1:
+    return choose(d > 0, splat(1), choose(d < 0, splat(-1), d)); /* NaN stays NaN */
+  case CT_LOSS_BCE:
+    return sigmoid_from(x, exp_of(-abs_of(x))) - t;
+  case CT_LOSS_CROSS_ENTROPY:
+    break;
+  }
+  return splat(NAN);
 }
 
-static void point_sums(int kind, int64_t count, const float *x, const float *t, float *sums)
+static void point_sums(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
+                       float *sums)
 {
   /* an output with target 0 that adds nothing to either sum */
   const vec_t none = splat(kind == CT_LOSS_BCE ? -1000 : 0);
@@ -61,8 +80,8 @@ static void point_sums(int kind, int64_t count, const float *x, const float *t, 
   }
 }
 
-static void point_slopes(int kind, int64_t count, const float *x, const float *t, float factor,
-                         float *dx)
+static void point_slopes(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
+                         float factor, float *dx)
 {
   int64_t end = whole(count);
 

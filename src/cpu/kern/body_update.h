@@ -114,8 +114,6 @@ static void update(const cpu__update_t *u, int64_t first, int64_t count)
     break;
     CT_RULE_LIST(X)
 #undef X
-  case CT_RULE_COUNT:
-    break;
   }
 }
 
@@ -128,8 +126,6 @@ static void values(const cpu__update_t *u, int64_t first, int64_t count, float *
     break;
     CT_RULE_LIST(X)
 #undef X
-  case CT_RULE_COUNT:
-    break;
   }
 }
 

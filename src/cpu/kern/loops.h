@@ -106,7 +106,7 @@ typedef struct cpu__pool3 {
 
 /** An activation function. */
 typedef struct cpu__act {
-  int kind; /**< ct_act_t */
+  ct_act_t kind;
   float alpha;
 } cpu__act_t;
 
@@ -142,7 +142,7 @@ typedef struct cpu__loops {
                const void *in, void *out);
 
   void (*act)(cpu__act_t f, int64_t count, const void *x, void *y);
-  /** dx = (dy + dy2) f'; v is y, or x for GELU and SiLU; dy2 may be NULL. */
+  /** dx = (dy + dy2) f'; v is x or y, as CT_ACT_LIST says; dy2 may be NULL. */
   void (*act_bwd)(cpu__act_t f, int64_t count, const void *v, const void *dy, const void *dy2,
                   void *dx);
 
@@ -188,11 +188,12 @@ typedef struct cpu__loops {
                      float *db);
 
   /** Of outputs x with targets t: sums[0] of their losses, sums[1] of their absolute errors; kind
-   * is a ct_loss_kind_t, not cross-entropy. */
-  void (*point_sums)(int kind, int64_t count, const float *x, const float *t, float *sums);
+   * is one of CT_POINT_LOSS_LIST. */
+  void (*point_sums)(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
+                     float *sums);
   /** dx = factor * d(loss)/dx of each output. */
-  void (*point_slopes)(int kind, int64_t count, const float *x, const float *t, float factor,
-                       float *dx);
+  void (*point_slopes)(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
+                       float factor, float *dx);
 
   /* ---- of the tables for bfloat16 only ---- */
 
