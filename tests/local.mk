@@ -215,10 +215,12 @@ launched_tests = \
 check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
 TESTS += $(unit_tests) $(shell_tests)
 
+%C%_unit_t_op_SOURCES = %D%/unit/t_op.c %D%/conform/cases_bad.c
 %C%_conform_conform_backend_SOURCES = \
   %D%/conform/bytes.c \
   %D%/conform/cases.c \
   %D%/conform/cases.h \
+  %D%/conform/cases_bad.c \
   %D%/conform/cases_volume.c \
   %D%/conform/check.h \
   %D%/conform/conform_backend.c \

@@ -88,7 +88,7 @@ enum {
 /** Which loss. */
 typedef struct ct_loss_spec {
   ct_loss_kind_t kind;
-  int one_hot;              /**< MSE, L1, BCE: 1 = of labels; 0 = of targets */
+  int one_hot;              /**< of CT_POINT_LOSS_LIST: 1 = of labels; 0 = of targets */
   int weighted;             /**< CROSS_ENTROPY: class_weight is given */
   int has_ignored, ignored; /**< CROSS_ENTROPY: samples with this label count for nothing */
   double label_smoothing;   /**< CROSS_ENTROPY, as torch.nn.CrossEntropyLoss */

@@ -311,25 +311,26 @@ int case_loss(int i, op_case_t *out)
       {20, 33, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = -100}},
       {33, 1000, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = 3}},
       {24, 17, DATA_RANDOM, {.label_smoothing = 0.1, .has_ignored = 1, .ignored = 255}},
-      {5, 4, DATA_RANDOM, {.kind = CT_LOSS_MSE}},
       {2, 9000, DATA_TIES, {.kind = CT_LOSS_MSE}},
-      {7, 17, DATA_RANDOM, {.kind = CT_LOSS_MSE, .one_hot = 1}},
       {1, 1, DATA_RANDOM, {.kind = CT_LOSS_L1}},
       {8, 3, DATA_TIES, {.kind = CT_LOSS_L1}},
       {9, 100, DATA_RANDOM, {.kind = CT_LOSS_L1, .one_hot = 1}},
-      {5, 33, DATA_RANDOM, {.kind = CT_LOSS_BCE}},
       {64, 200, DATA_TIES, {.kind = CT_LOSS_BCE, .one_hot = 1}},
       {6, 10, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}},
   };
 
-  if (i > COUNT(rows)) return 0;
   if (i < COUNT(rows)) {
     make_loss(&rows[i], out);
-  } else { /* a sample's outputs may be of any shape */
-    ct_shape_t x = ct_shape(4, 4, 3, 5, 7);
-    start(out, CT_OP_LOSS, &x, &x);
-    out->desc.u.loss.kind = CT_LOSS_BCE;
+    return 1;
   }
+  /* each kind, of targets and of labels; a sample's outputs may be of any shape */
+  i -= COUNT(rows);
+  ct_loss_kind_t kind = (ct_loss_kind_t)(i / 2);
+  ct_shape_t x = ct_shape(kind == CT_LOSS_CROSS_ENTROPY ? 2 : 4, 4, 35, 5, 7);
+  if (i >= 2 * CT_LOSS_COUNT) return 0;
+  start(out, CT_OP_LOSS, &x, &x);
+  out->desc.u.loss.kind = kind;
+  out->desc.u.loss.one_hot = i % 2;
   return 1;
 }
 

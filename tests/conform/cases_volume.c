@@ -14,12 +14,11 @@ static void start(op_case_t *out, ct_op_kind_t kind, const ct_shape_t *x, const 
 
 /* ---- activations ---- */
 
-static void make_act(int kind, const ct_shape_t *x, op_case_t *out)
+static void make_act(ct_act_t kind, const ct_shape_t *x, op_case_t *out)
 {
   start(out, CT_OP_ACT, x, x);
   out->desc.u.act.kind = kind;
-  if (kind == CT_ACT_LEAKY_RELU) out->desc.u.act.alpha = 0.3;
-  if (kind == CT_ACT_TANH) out->desc.u.act.alpha = 1.2;
+  out->desc.u.act.alpha = ct_act_facts_of(kind)->alpha == CT_ALPHA_SLOPE ? 0.3 : 1.2;
 }
 
 /* Spread out, so that some values are far beyond where the functions bend. */
@@ -28,10 +27,10 @@ int case_act(int i, op_case_t *out)
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 4, 4), ct_shape(4, 3, 17, 5, 7),
                                ct_shape(2, 7, 33), ct_shape(5, 2, 20, 2, 3, 2),
                                ct_shape(4, 2, 32, 24, 24)};
-  int kinds = CT_ACT_SILU + 1;
+  int kinds = CT_ACT_COUNT;
 
   if (i >= kinds * COUNT(shapes)) return 0;
-  make_act(i % kinds, &shapes[i / kinds], out);
+  make_act((ct_act_t)(i % kinds), &shapes[i / kinds], out);
   if (i % 2) out->data = DATA_SPREAD;
   return 1;
 }
@@ -190,12 +189,12 @@ int case_volume_gradient(int i, op_case_t *out)
       {1, 2, {3, 4, 2}, {2, 3, 2}, {1, 2, 2}, {1, 1, 0}, 1, 1, 0, DATA_RANDOM}};
   const ct_shape_t image = ct_shape(4, 1, 2, 3, 5), flat = ct_shape(2, 4, 6);
 
-  if (i <= CT_ACT_SILU) {
+  if (i < CT_ACT_COUNT) {
     make_act(i, &flat, out);
     if (i <= CT_ACT_RELU6) out->data = DATA_SPREAD; /* where they bend there is no derivative */
     return 1;
   }
-  i -= CT_ACT_SILU + 1;
+  i -= CT_ACT_COUNT;
   if (i == 0) make_conv3(&conv, out);
   if (i == 1 || i == 2) make_pool3(&pools[i - 1], out);
   if (i == 3) make_adaptive(&image, 0, 2, 7, out);

@@ -436,6 +436,24 @@ static void a_bad_label_is_an_error(void)
   inputs_close(&in);
 }
 
+/* In the words of ct_op_check(), which needs no backend. */
+static void what_is_wrong_is_refused(void)
+{
+  ct_op_desc_t d;
+  ct_op_info_t info;
+  char why[128], own[128];
+  const char *words;
+
+  for (int i = 0; case_bad(i, &d, &words); i++) {
+    ct_op_t *op = (ct_op_t *)&d;
+    CT_ASSERT_INT(ct_op_check(&d, why), 0);
+    CT_ASSERT_INT(tested.be->op->supports(tested.dev, &d, own), 0);
+    CT_ASSERT_TEXT(own, why);
+    CT_ASSERT_FAILS(tested.be->op->prepare(tested.dev, &d, NULL, &op, &info), CT_ERR_UNSUP, why);
+    CU_ASSERT(op == NULL);
+  }
+}
+
 static void what_cannot_be_done_is_refused(void)
 {
   op_case_t c;
@@ -507,6 +525,7 @@ int main(int argc, char **argv)
       CT_TEST(gradients),
       CT_TEST(a_run_allocates_nothing),
       CT_TEST(a_bad_label_is_an_error),
+      CT_TEST(what_is_wrong_is_refused),
       CT_TEST(what_cannot_be_done_is_refused),
       CT_TEST(nothing_is_lost),
       CT_TEST_END,

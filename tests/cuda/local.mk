@@ -18,7 +18,7 @@ EXTRA_DIST += %D%/deviceprop/a100.json %D%/deviceprop/h100.json %D%/deviceprop/b
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(cuda_tests)
 
 %D%/emu/kernels/%.o: cuda/kernels/%.cu
-	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -std=gnu++17 -Wall -Wextra -Wshadow -O2 -g -fPIC -fvisibility=hidden $(CT_SAN_CXX) \
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -std=gnu++17 -Wall -Wextra -Wshadow -Werror=switch -O2 -g -fPIC -fvisibility=hidden $(CT_SAN_CXX) \
 	  -fno-math-errno -ffp-contract=off -fno-exceptions -fno-rtti -I$(top_srcdir)/src -I$(top_srcdir) $(RANDOM123_CPPFLAGS) $(CUDA_CPPFLAGS) \
 	  -MD -MP -MF $(@:.o=.d) -c -o $@ $<
 CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/ct_dropout.h"
+#include "tests/conform/cases.h"
 #include "tests/harness/ct_test.h"
 
 /* ---- descriptors ---- */
@@ -95,6 +96,125 @@ static void text_names_everything(void)
   }
 }
 
+/* ---- checks ---- */
+
+static void each_mistake_is_named(void)
+{
+  ct_op_desc_t d;
+  char why[128];
+  const char *words;
+  int met[CT_OP_COUNT] = {0}, n = 0;
+
+  for (int k = 0; k < CT_OP_COUNT; k++) {
+    sound_op((ct_op_kind_t)k, &d);
+    CT_ASSERT_INT(ct_op_check(&d, why), 1);
+    CT_ASSERT_TEXT(why, "");
+  }
+  for (; case_bad(n, &d, &words); n++) {
+    CT_ASSERT_INT(ct_op_check(&d, why), 0);
+    CT_ASSERT_HAS(why, words);
+    if (d.kind < CT_OP_COUNT) met[d.kind]++;
+  }
+  for (int k = 0; k < CT_OP_COUNT; k++)
+    CU_ASSERT(met[k] > 0);
+}
+
+/* What is fine, though it looks like a mistake. */
+static void what_is_rare_is_sound(void)
+{
+  ct_op_desc_t d;
+  char why[128];
+
+  sound_op(CT_OP_CONV, &d);
+  d.x.dim[0] = d.y.dim[0] = 0; /* no samples */
+  CT_ASSERT_INT(ct_op_check(&d, why), 1);
+  sound_op(CT_OP_BNORM, &d);
+  d.training = d.u.bnorm.sync = 1;
+  d.passes = CT_FWD | CT_FWD_STATS | CT_BWD_DATA | CT_BWD_STATS;
+  CT_ASSERT_INT(ct_op_check(&d, why), 1);
+  sound_op(CT_OP_REORDER, &d);
+  d.x.dtype = CT_U8;
+  d.y.dtype = CT_F16;
+  CT_ASSERT_INT(ct_op_check(&d, why), 1);
+  sound_op(CT_OP_UPDATE, &d);
+  d.y.dtype = CT_BF16; /* writes a copy in a low type */
+  CT_ASSERT_INT(ct_op_check(&d, why), 1);
+  sound_op(CT_OP_SELECT, &d);
+  d.u.select.index = -1;
+  CT_ASSERT_INT(ct_op_check(&d, why), 1);
+}
+
+/* ---- facts ---- */
+
+static void backward_is_made_of(ct_op_desc_t *d, int passes, int uses)
+{
+  char text[160];
+
+  d->passes = passes;
+  if (ct_op_uses(d) == uses) return;
+  printf("# %s, passes %d: uses %d, not %d\n", ct_op_text(d, text, sizeof text), passes,
+         ct_op_uses(d), uses);
+  CU_FAIL("uses");
+}
+
+static void backward_uses_what_its_formula_has(void)
+{
+  enum { DATA = CT_FWD | CT_BWD_DATA, PARAM = CT_FWD | CT_BWD_PARAM, X = CT_USES_X, Y = CT_USES_Y };
+  ct_op_desc_t d;
+
+  for (int k = 0; k < CT_OP_COUNT; k++) {
+    sound_op((ct_op_kind_t)k, &d);
+    d.training = 1;
+    backward_is_made_of(&d, CT_FWD, 0);
+  }
+  sound_op(CT_OP_CONV, &d);
+  backward_is_made_of(&d, DATA, 0);
+  backward_is_made_of(&d, PARAM, X);
+  sound_op(CT_OP_LSTM, &d);
+  backward_is_made_of(&d, PARAM, X | Y);
+  sound_op(CT_OP_BNORM, &d);
+  backward_is_made_of(&d, DATA, 0); /* the running statistics are constants */
+  d.training = d.u.bnorm.relu = 1;
+  backward_is_made_of(&d, DATA, X | Y);
+  sound_op(CT_OP_ADD, &d);
+  backward_is_made_of(&d, DATA, 0);
+  d.u.add.relu = 1;
+  backward_is_made_of(&d, DATA, Y);
+  sound_op(CT_OP_ACT, &d);
+  d.u.act.kind = CT_ACT_GELU;
+  backward_is_made_of(&d, DATA, X);
+  d.u.act.kind = CT_ACT_SIGMOID;
+  backward_is_made_of(&d, DATA, Y);
+}
+
+static void parameters_have_torchs_sizes(void)
+{
+  static const struct {
+    ct_op_kind_t kind;
+    int64_t count[CT_OP_PARAMS];
+  } want[] = {{CT_OP_CONV, {4 * 4 * 9}},
+              {CT_OP_LINEAR, {5 * 8}},
+              {CT_OP_BNORM, {4, 4}},
+              {CT_OP_LNORM, {5, 5}},
+              {CT_OP_LSTM, {20 * 8, 20 * 5, 20, 20}},
+              {CT_OP_ATTENTION, {24 * 8, 24, 8 * 8, 8}},
+              {CT_OP_TOKENS, {4, 10 * 4}},
+              {CT_OP_POOL, {0}},
+              {CT_OP_UPDATE, {0}}};
+  ct_op_desc_t d;
+
+  for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+    sound_op(want[i].kind, &d);
+    for (int k = 0; k < CT_OP_PARAMS; k++)
+      CT_ASSERT_INT(ct_op_param_count(&d, k), want[i].count[k]);
+  }
+  sound_op(CT_OP_CONV, &d);
+  d.u.conv.bias = 1;
+  d.u.conv.groups = 2;
+  CT_ASSERT_INT(ct_op_param_count(&d, 0), 4 * 2 * 9);
+  CT_ASSERT_INT(ct_op_param_count(&d, 1), 4);
+}
+
 static void flops_are_those_of_the_direct_algorithm(void)
 {
   static const int stem[4][2] = {{7, 7}, {2, 2}, {3, 3}, {1, 1}};
@@ -174,6 +294,10 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {
       CT_TEST(equal_descriptors_have_equal_bytes),
       CT_TEST(text_names_everything),
+      CT_TEST(each_mistake_is_named),
+      CT_TEST(what_is_rare_is_sound),
+      CT_TEST(backward_uses_what_its_formula_has),
+      CT_TEST(parameters_have_torchs_sizes),
       CT_TEST(flops_are_those_of_the_direct_algorithm),
       CT_TEST(window_out_rounds_down),
       CT_TEST(dropout_keeps_its_share),

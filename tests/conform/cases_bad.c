@@ -1,0 +1,170 @@
+/* Descriptors that no backend can compute: a sound one of each kind, and what makes it wrong, one thing at a
+ * time. */
+#include "backend/ct_rules.h"
+#include "tests/conform/cases.h"
+
+#include <math.h>
+
+static void start(ct_op_desc_t *d, ct_op_kind_t kind, ct_shape_t x, ct_shape_t y)
+{
+  ct_op_desc_init(d, kind, &x, &y);
+}
+
+static void make_window(int kernel[3], int stride[3], int pad[3])
+{
+  for (int i = 0; i < 2; i++) {
+    kernel[i] = 3;
+    stride[i] = 2;
+    pad[i] = 1;
+  }
+}
+
+void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
+{
+  ct_shape_t image = ct_shape(4, 2, 4, 5, 5), half = ct_shape(4, 2, 4, 3, 3);
+  ct_shape_t more = ct_shape(4, 2, 6, 5, 5), row = ct_shape(2, 2, 100);
+  ct_shape_t sequence = ct_shape(3, 2, 3, 8), wide = ct_shape(3, 2, 3, 5);
+
+  start(d, kind, image, image);
+  switch (kind) {
+  case CT_OP_CONV:
+    d->y = half;
+    make_window(d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
+    d->u.conv.dilate[0] = d->u.conv.dilate[1] = d->u.conv.groups = 1;
+    break;
+  case CT_OP_POOL:
+    d->y = half;
+    make_window(d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
+    break;
+  case CT_OP_CONCAT:
+    d->y = more;
+    break;
+  case CT_OP_TOKENS:
+    start(d, kind, half, ct_shape(3, 2, 10, 4));
+    break;
+  case CT_OP_SELECT:
+    start(d, kind, sequence, ct_shape(2, 2, 8));
+    break;
+  case CT_OP_LINEAR:
+  case CT_OP_LSTM:
+    start(d, kind, sequence, wide);
+    break;
+  case CT_OP_ATTENTION:
+    start(d, kind, sequence, sequence);
+    d->u.attention.heads = 2;
+    break;
+  case CT_OP_REORDER:
+    d->y = row;
+    break;
+  case CT_OP_LOSS:
+    start(d, kind, row, row);
+    break;
+  case CT_OP_GRADSTAT:
+  case CT_OP_MEASURE:
+  case CT_OP_UPDATE:
+    ct_op_desc_flat(d, kind, 100, CT_RULE_SGD, 2);
+    break;
+  case CT_OP_BNORM:
+  case CT_OP_RELU:
+  case CT_OP_ACT:
+  case CT_OP_ADD:
+  case CT_OP_DROPOUT:
+  case CT_OP_LNORM:
+  case CT_OP_COUNT:
+    break;
+  }
+}
+
+/* X(kind, what is said of it, what makes it wrong …) */
+#define BAD_LIST(X)                                                                     \
+  X(CT_OP_RELU, "no such op", d->kind = CT_OP_COUNT)                                    \
+  X(CT_OP_RELU, "unknown pass", d->passes = 64)                                         \
+  X(CT_OP_BNORM, "with sync", d->passes = CT_FWD | CT_FWD_STATS; d->training = 1)       \
+  X(CT_OP_RELU, "with sync", d->passes = CT_FWD | CT_BWD_STATS)                         \
+  X(CT_OP_GRADSTAT, "no backward pass", d->passes = CT_FWD | CT_BWD_DATA)               \
+  X(CT_OP_UPDATE, "no backward pass", d->passes = CT_BWD_PARAM)                         \
+  X(CT_OP_RELU, "missing dimension", d->x.dim[2] = d->y.dim[2] = 0)                     \
+  X(CT_OP_RELU, "missing dimension", d->x.dim[0] = d->y.dim[0] = -1)                    \
+  X(CT_OP_RELU, "missing dimension", d->x.ndim = d->y.ndim = 0)                         \
+  X(CT_OP_RELU, "missing dimension", d->x.ndim = d->y.ndim = CT_MAX_DIMS + 1)           \
+  X(CT_OP_CONV, "float32, bfloat16", d->x.dtype = d->y.dtype = CT_F64)                  \
+  X(CT_OP_RELU, "float32, bfloat16", d->x.dtype = CT_U8)                                \
+  X(CT_OP_RELU, "in type", d->y.dtype = CT_BF16)                                        \
+  X(CT_OP_REORDER, "no gradient", d->x.dtype = CT_U8; d->passes = CT_FWD | CT_BWD_DATA) \
+  X(CT_OP_UPDATE, "in float32", d->x.dtype = CT_BF16)                                   \
+  X(CT_OP_CONV, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                             \
+  X(CT_OP_CONV, "batch size", d->y.dim[0] = 3)                                          \
+  X(CT_OP_CONV, "groups", d->u.conv.groups = 0)                                         \
+  X(CT_OP_CONV, "groups", d->u.conv.groups = 3)                                         \
+  X(CT_OP_CONV, "groups", d->u.conv.groups = 4; d->y.dim[1] = 6)                        \
+  X(CT_OP_CONV, "at least 1", d->u.conv.kernel[1] = 0)                                  \
+  X(CT_OP_CONV, "at least 1", d->u.conv.stride[0] = 0)                                  \
+  X(CT_OP_CONV, "at least 1", d->u.conv.dilate[1] = 0)                                  \
+  X(CT_OP_CONV, "at least 0", d->u.conv.pad[0] = -1)                                    \
+  X(CT_OP_CONV, "output's size", d->y.dim[3] = 4)                                       \
+  X(CT_OP_LINEAR, "features", d->y.ndim = 2)                                            \
+  X(CT_OP_LINEAR, "before the last", d->y.dim[1] = 4)                                   \
+  X(CT_OP_BNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                    \
+  X(CT_OP_BNORM, "in shape", d->y.dim[1] = 5)                                           \
+  X(CT_OP_BNORM, "eps", d->u.bnorm.eps = -1e-5)                                         \
+  X(CT_OP_BNORM, "eps", d->u.bnorm.eps = NAN)                                           \
+  X(CT_OP_BNORM, "training only", d->u.bnorm.sync = 1)                                  \
+  X(CT_OP_RELU, "in shape", d->y.dim[2] = 4)                                            \
+  X(CT_OP_ADD, "in shape", d->y.ndim = 3)                                               \
+  X(CT_OP_ACT, "unknown activation", d->u.act.kind = (ct_act_t)CT_ACT_COUNT)            \
+  X(CT_OP_ACT, "slope", d->u.act.alpha = -0.1)                                          \
+  X(CT_OP_ACT, "factor", d->u.act.kind = CT_ACT_TANH)                                   \
+  X(CT_OP_ACT, "in shape", d->y.dim[3] = 4)                                             \
+  X(CT_OP_POOL, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                             \
+  X(CT_OP_POOL, "channels", d->y.dim[1] = 5)                                            \
+  X(CT_OP_POOL, "has a ReLU", d->u.pool.average = d->u.pool.relu = 1)                   \
+  X(CT_OP_POOL, "has a ReLU", d->u.pool.adaptive = d->u.pool.relu = 1)                  \
+  X(CT_OP_POOL, "at least 1", d->u.pool.stride[1] = 0)                                  \
+  X(CT_OP_POOL, "half of the kernel", d->u.pool.pad[0] = 2)                             \
+  X(CT_OP_POOL, "output's size", d->y.dim[2] = 2)                                       \
+  X(CT_OP_POOL, "output's size", d->u.pool.global = 1)                                  \
+  X(CT_OP_CONCAT, "in dimensions", d->y.ndim = 3)                                       \
+  X(CT_OP_CONCAT, "no room", d->y.dim[1] = 4)                                           \
+  X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                 \
+  X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                      \
+  X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = NAN)                                      \
+  X(CT_OP_DROPOUT, "in shape", d->y.dim[1] = 5)                                         \
+  X(CT_OP_LNORM, "features", d->x.ndim = d->y.ndim = 1)                                 \
+  X(CT_OP_LNORM, "in shape", d->y.dim[3] = 4)                                           \
+  X(CT_OP_LNORM, "eps", d->u.lnorm.eps = -1)                                            \
+  X(CT_OP_LSTM, "N x T x F", d->x.ndim = 2)                                             \
+  X(CT_OP_LSTM, "steps", d->y.dim[1] = 4)                                               \
+  X(CT_OP_ATTENTION, "N x T x D", d->y.dim[2] = 4)                                      \
+  X(CT_OP_ATTENTION, "heads", d->u.attention.heads = 3)                                 \
+  X(CT_OP_ATTENTION, "heads", d->u.attention.heads = 0)                                 \
+  X(CT_OP_TOKENS, "N x D x H x W", d->x.ndim = 3)                                       \
+  X(CT_OP_TOKENS, "1 + H W", d->y.dim[1] = 9)                                           \
+  X(CT_OP_TOKENS, "1 + H W", d->y.dim[2] = 5)                                           \
+  X(CT_OP_SELECT, "gives N x D", d->y.ndim = 3)                                         \
+  X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                          \
+  X(CT_OP_SELECT, "no such place", d->u.select.index = 3)                               \
+  X(CT_OP_SELECT, "no such place", d->u.select.index = -2)                              \
+  X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                              \
+  X(CT_OP_REORDER, "batch size", d->y.dim[0] = 4; d->y.dim[1] = 50)                     \
+  X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)         \
+  X(CT_OP_LOSS, "smoothing", d->u.loss.label_smoothing = 1.1)                           \
+  X(CT_OP_LOSS, "N x classes", d->x.ndim = 3)                                           \
+  X(CT_OP_GRADSTAT, "above 0", d->u.gradstat.p = 0)                                     \
+  X(CT_OP_MEASURE, "optimizer rule", d->u.update.rule = CT_RULE_COUNT)                  \
+  X(CT_OP_UPDATE, "optimizer rule", d->u.update.rule = -1)
+
+int case_bad(int i, ct_op_desc_t *d, const char **words)
+{
+  int at = 0;
+
+#define X(of, text, ...) \
+  if (i == at++) {       \
+    sound_op(of, d);     \
+    __VA_ARGS__;         \
+    *words = text;       \
+    return 1;            \
+  }
+  BAD_LIST(X)
+#undef X
+  return 0;
+}
