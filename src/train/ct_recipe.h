@@ -17,7 +17,7 @@ typedef struct ct_recipe {
   double clip_p;     /**< infinity: the largest */
   double clip_value; /**< 0: off */
   int zero;
-  const ct_way_t *way; /**< NULL, for a trainer: the first */
+  const ct_way_t *way; /**< NULL, for a trainer: ddp */
 } ct_recipe_t;
 
 /** Local.  From the options, for so many ranks.  What cannot be combined is refused: CT_ERR_USAGE

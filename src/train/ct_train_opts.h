@@ -6,7 +6,7 @@
 
 /** Section `parallel`. */
 typedef struct ct_parallel_opts {
-  int mode; /**< index of ct_ways (ct_ways.h) */
+  int mode; /**< index in the list of ct_ways.h */
   double bucket_mb;
   int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */
   int64_t zero;         /**< 1: each rank has a slice of the optimizer states */

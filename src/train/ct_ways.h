@@ -12,7 +12,7 @@ struct ct_batch;
 struct ct_schedule_point;
 struct ct_step_report;
 
-/** Its word, and a line of help.  What stands first is what a recipe of zeros asks for. */
+/** Its word, and a line of help. */
 #define CT_WAYS(FIRST, X)                             \
   FIRST(ddp, "gradients are averaged over all ranks") \
   X(single, "one rank only")                          \
@@ -31,8 +31,7 @@ typedef struct ct_way {
   /* Local.  What a batch of n samples over all ranks needs besides plans */
   int (*prepare)(struct ct_trainer *t, int n);
   /* Collective, Hot.  Forward, backward and update; a failure is noted, and no peer is left
-   * waiting. If getting the batch failed on this rank, that is noted already and b is not looked at
-   */
+   * waiting.  If getting the batch failed on this rank, that is noted, and b is not looked at */
   void (*step)(struct ct_trainer *t, const struct ct_batch *b, const struct ct_schedule_point *at,
                struct ct_step_report *report);
 } ct_way_t;
@@ -40,8 +39,5 @@ typedef struct ct_way {
 #define CT_WAY(word, help) extern const ct_way_t ct_way_##word;
 CT_WAYS(CT_WAY, CT_WAY)
 #undef CT_WAY
-
-/** By ct_parallel_opts_t.mode. */
-extern const ct_way_t *const ct_ways[];
 
 #endif

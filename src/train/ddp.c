@@ -1,10 +1,10 @@
 /* The way ddp: each rank has its share of the batch, and gradients are averaged over all ranks.
  *
- * A rank's share of the batch is done in one or several pieces, one after another.  The last piece's
- * backward fills the gradient arena from one end; as soon as a bucket is full (and the sums of the
- * earlier pieces are added) it is on its way, and the next ops are run while it travels.  A rank
- * that fails, or has no samples, sends zeros in the same order as the others, and says so in the
- * step word: nobody waits for a message that never comes.  The way single is this one without
+ * A rank's share of the batch is done in one or several pieces, one after another.  The last
+ * piece's backward fills the gradient arena from one end; as soon as a bucket is full (and the sums
+ * of the earlier pieces are added) it is on its way, and the next ops are run while it travels.  A
+ * rank that fails, or has no samples, sends zeros in the same order as the others, and says so in
+ * the step word: nobody waits for a message that never comes.  The way single is this one without
  * others. */
 #include "train/trainer.h"
 #include "base/ct_err.h"

@@ -29,6 +29,12 @@ typedef struct dp {
   int64_t *bytes;           /* owned; of each rank: its rows of what is moved */
   char *mine;               /* inputs of this rank's samples */
   char *outputs, *gradient; /* of the whole batch; rank 0 */
+  /* of the step in progress */
+  const ct_batch_t *b;
+  const ct_plan_t *plan; /* of this rank's samples; NULL: it has none */
+  ct_bind_t bind;        /* for them */
+  ct_bind_t all;         /* rank 0: the whole batch, … */
+  const whole_t *loss;   /* … its loss */
 } dp_t;
 
 /* ---- life ---- */
@@ -128,15 +134,6 @@ static int prepare(ct_trainer_t *t, int n)
 
 /* ---- messages ---- */
 
-typedef struct dp_step {
-  ct_trainer_t *t;
-  const ct_batch_t *b;
-  const ct_plan_t *plan; /* of this rank's samples; NULL: it has none */
-  ct_bind_t bind;        /* for them */
-  ct_bind_t all;         /* rank 0: the whole batch, … */
-  const whole_t *whole;  /* … its loss */
-} dp_step_t;
-
 static int agree(ct_trainer_t *t, int rc)
 {
   ct__step_enter(t, NULL, -1);
@@ -146,16 +143,15 @@ static int agree(ct_trainer_t *t, int rc)
 }
 
 /* Rows of \a sample bytes between rank 0's \a all and everybody's \a mine. */
-static int move_rows(const dp_step_t *s, int out, size_t sample, void *all, void *mine)
+static int move_rows(ct_trainer_t *t, int out, size_t sample, void *all, void *mine)
 {
-  ct_trainer_t *t = s->t;
   const dp_t *d = t->way;
   const ct_topo_t *topo = t->env.topo;
   const ct_comm_ops_t *ops = t->env.comm_ops;
   ct__step_enter(t, out ? "giving out samples" : "collecting outputs", -1);
   for (int r = 0; r < topo->size; r++) {
     int64_t first;
-    d->bytes[r] = ct_sampler_cut(s->b->global, r, topo->size, &first) * (int64_t)sample;
+    d->bytes[r] = ct_sampler_cut(d->b->global, r, topo->size, &first) * (int64_t)sample;
   }
   int rc = out ? ops->scatter(t->env.comm, t->q, all, mine, d->bytes)
                : ops->collect(t->env.comm, t->q, mine, all, d->bytes);
@@ -188,81 +184,78 @@ out:
 
 /* ---- arithmetic: each of these is local ---- */
 
-static int begin_step(dp_step_t *s)
+static int begin_step(ct_trainer_t *t)
 {
   int rc = CT_OK;
   int64_t first, n;
-  ct_trainer_t *t = s->t;
-  const dp_t *d = t->way;
+  dp_t *d = t->way;
   const ct_topo_t *topo = t->env.topo;
-  const ct__variant_t *v;
+  const ct__variant_t *v = NULL;
   CT_TRY(ct__step_outcome(t)); /* of getting the batch */
   CT_TRY(ct_fault("step"));
-  n = ct_sampler_cut(s->b->global, topo->rank, topo->size, &first);
-  if (n) {
-    CT_TRY(ct__plans_use(t, (int)n, 1, &v));
-    s->plan = v->plan;
-  }
-  s->bind = ct__plans_bind(t, first);
-  s->bind.x = d->mine;
+  n = ct_sampler_cut(d->b->global, topo->rank, topo->size, &first);
+  if (n) CT_TRY(ct__plans_use(t, (int)n, 1, &v));
+  d->plan = n ? v->plan : NULL;
+  d->bind = ct__plans_bind(t, first);
+  d->bind.x = d->mine;
   if (topo->rank) return CT_OK;
-  CT_TRY(ct__input_take(t, s->b, -1));
-  s->all = ct__input_bind(t, s->b, 1, 0, 0);
-  CT_TRY(find_whole(t, s->b->n, &s->whole));
+  CT_TRY(ct__input_take(t, d->b, -1));
+  d->all = ct__input_bind(t, d->b, 1, 0, 0);
+  CT_TRY(find_whole(t, d->b->n, &d->loss));
 out:
   return rc;
 }
 
 /* Works [from, to) of this rank's samples. */
-static int run_works(dp_step_t *s, int from, int to)
+static int run_works(ct_trainer_t *t, int from, int to)
 {
   int rc = CT_OK;
-  for (int i = from; i < to; i++)
-    CT_TRY(ct_plan_run(s->plan, i, &s->bind, s->t->q));
-  CT_TRY(s->t->env.be->queue->sync(s->t->q));
-out:
-  return rc;
-}
-
-static int forward(dp_step_t *s)
-{
-  return s->plan ? run_works(s, 0, s->plan->loss_work) : CT_OK;
-}
-
-static int backward(dp_step_t *s)
-{
-  const ct_trainer_t *t = s->t;
-  if (!s->plan) return t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes);
-  return run_works(s, s->plan->loss_work + 1, s->plan->works);
-}
-
-/* Loss of the whole batch by all outputs, and the gradient of these; rank 0. */
-static int whole_loss(dp_step_t *s)
-{
-  int rc = CT_OK;
-  ct_trainer_t *t = s->t;
   const dp_t *d = t->way;
-  if (t->env.topo->rank) return CT_OK;
-  ct_op_args_t a = {.pass = CT_FWD | CT_BWD_DATA,
-                    .x = d->outputs,
-                    .dx = d->gradient,
-                    .labels = s->all.labels,
-                    .labels2 = s->all.labels2,
-                    .mix = s->all.mix,
-                    .targets = s->all.targets,
-                    .class_weight = s->all.class_weight,
-                    .loss = s->all.loss,
-                    .scale = s->all.loss_scale,
-                    .scratch = s->whole->scratch};
-  CT_TRY(t->env.be->op->run(t->q, s->whole->op, &a));
+  for (int i = from; i < to; i++)
+    CT_TRY(ct_plan_run(d->plan, i, &d->bind, t->q));
   CT_TRY(t->env.be->queue->sync(t->q));
 out:
   return rc;
 }
 
-static int update(dp_step_t *s, const ct_schedule_point_t *at, ct_step_report_t *report)
+static int forward(ct_trainer_t *t)
 {
-  ct_trainer_t *t = s->t;
+  const dp_t *d = t->way;
+  return d->plan ? run_works(t, 0, d->plan->loss_work) : CT_OK;
+}
+
+static int backward(ct_trainer_t *t)
+{
+  const dp_t *d = t->way;
+  if (!d->plan) return t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes);
+  return run_works(t, d->plan->loss_work + 1, d->plan->works);
+}
+
+/* Loss of the whole batch by all outputs, and the gradient of these; rank 0. */
+static int whole_loss(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  const dp_t *d = t->way;
+  if (t->env.topo->rank) return CT_OK;
+  ct_op_args_t a = {.pass = CT_FWD | CT_BWD_DATA,
+                    .x = d->outputs,
+                    .dx = d->gradient,
+                    .labels = d->all.labels,
+                    .labels2 = d->all.labels2,
+                    .mix = d->all.mix,
+                    .targets = d->all.targets,
+                    .class_weight = d->all.class_weight,
+                    .loss = d->all.loss,
+                    .scale = d->all.loss_scale,
+                    .scratch = d->loss->scratch};
+  CT_TRY(t->env.be->op->run(t->q, d->loss->op, &a));
+  CT_TRY(t->env.be->queue->sync(t->q));
+out:
+  return rc;
+}
+
+static int update(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report)
+{
   if (t->env.topo->rank) return CT_OK;
   ct__update_apply(t, at, report, NULL);
   ct__step_note(t, t->env.be->queue->sync(t->q));
@@ -272,31 +265,29 @@ static int update(dp_step_t *s, const ct_schedule_point_t *at, ct_step_report_t 
 /* ---- the step ---- */
 
 /* Where the plan has what the loss reads (dx 0), or its gradient (dx 1). */
-static void *at_loss(const dp_step_t *s, int dx)
+static void *at_loss(const dp_t *d, int dx)
 {
-  const ct_plan_t *p = s->plan;
-  if (!p) return NULL;
-  const ct_work_t *w = &p->work[p->loss_work];
-  return s->bind.arena + p->value[ct_plan_root(p, dx ? w->dx : w->x)].offset;
+  if (!d->plan) return NULL;
+  const ct_work_t *w = &d->plan->work[d->plan->loss_work];
+  return d->bind.arena + d->plan->value[ct_plan_root(d->plan, dx ? w->dx : w->x)].offset;
 }
 
-static int run(dp_step_t *s, const ct_schedule_point_t *at, ct_step_report_t *report)
+static int run(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report)
 {
   int rc = CT_OK;
-  ct_trainer_t *t = s->t;
   const dp_t *d = t->way;
   const ct_shape_t *outputs = &loss_of(t->first.plan)->x;
   size_t input = ct_shape_bytes(&t->env.graph->input);
   size_t output = ct_shape_bytes(outputs) / (size_t)outputs->dim[0];
-  CT_TRY(agree(t, begin_step(s)));
-  CT_TRY(move_rows(s, 1, input, (void *)(uintptr_t)s->all.x, d->mine));
-  CT_TRY(agree(t, forward(s)));
-  CT_TRY(move_rows(s, 0, output, d->outputs, at_loss(s, 0)));
-  CT_TRY(agree(t, whole_loss(s)));
-  CT_TRY(move_rows(s, 1, output, d->gradient, at_loss(s, 1)));
-  CT_TRY(agree(t, backward(s)));
+  CT_TRY(agree(t, begin_step(t)));
+  CT_TRY(move_rows(t, 1, input, (void *)(uintptr_t)d->all.x, d->mine));
+  CT_TRY(agree(t, forward(t)));
+  CT_TRY(move_rows(t, 0, output, d->outputs, at_loss(d, 0)));
+  CT_TRY(agree(t, whole_loss(t)));
+  CT_TRY(move_rows(t, 1, output, d->gradient, at_loss(d, 1)));
+  CT_TRY(agree(t, backward(t)));
   CT_TRY(sum_gradients(t));
-  CT_TRY(agree(t, update(s, at, report)));
+  CT_TRY(agree(t, update(t, at, report)));
   CT_TRY(share_weights(t));
 out:
   return rc;
@@ -305,8 +296,9 @@ out:
 static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
                  ct_step_report_t *report)
 {
-  dp_step_t s = {.t = t, .b = b};
-  ct__step_note(t, run(&s, at, report));
+  dp_t *d = t->way;
+  d->b = b;
+  ct__step_note(t, run(t, at, report));
 }
 
 const ct_way_t ct_way_dp = {.name = "dp",

@@ -8,12 +8,6 @@
 #include "base/ct_mem.h"
 #include <math.h>
 
-static void cut_buckets(ct_trainer_t *t, const ct__variant_t *v)
-{
-  size_t bytes = (size_t)(t->env.bucket_mb * 1024 * 1024);
-  t->buckets = ct_buckets_make(v->plan, &t->map, bytes, CT_BUCKETS_MAX, v->bucket);
-}
-
 static int add_variant(ct_trainer_t *t, int n, int training)
 {
   int rc = CT_OK;
@@ -32,7 +26,8 @@ static int add_variant(ct_trainer_t *t, int n, int training)
   if (training) {
     v.bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *v.bucket, "buckets");
     CT_TRY(v.bucket ? CT_OK : CT_ERR_NOMEM);
-    cut_buckets(t, &v);
+    t->buckets = ct_buckets_make(v.plan, &t->map, (size_t)(t->env.bucket_mb * 1024 * 1024),
+                                 CT_BUCKETS_MAX, v.bucket);
   }
   CT_TRY(ct_mem_grow((void **)&p->variant, &p->cap, p->variants + 1, sizeof v));
   p->variant[p->variants++] = v;

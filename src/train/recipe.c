@@ -6,6 +6,9 @@
 
 #include "base/ct_err.h"
 
+#define ROW(word, help) &ct_way_##word,
+static const ct_way_t *const ways[] = {CT_WAYS(ROW, ROW)}; /* in the order of the words */
+
 /* off, world, node, or a number of ranks. */
 static int read_sync_bn(const char *text, int ranks, int *out)
 {
@@ -95,7 +98,7 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
                        .clip_norm = t->clip_norm,
                        .clip_value = t->clip_value,
                        .zero = (int)p->zero,
-                       .way = ct_ways[p->mode]};
+                       .way = ways[p->mode]};
   if (out->way->one_rank && ranks > 1)
     CT_FAIL(CT_ERR_USAGE,
             "parallel.mode is %s, but there are %d ranks: set it to ddp, or start one",

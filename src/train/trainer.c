@@ -47,7 +47,7 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   if (!t) return NULL;
   t->env = *env;
   ct_recipe_t *how = &t->env.recipe;
-  if (!how->way) how->way = ct_ways[0];
+  if (!how->way) how->way = &ct_way_ddp;
   if (how->clip_p == 0) how->clip_p = 2;
   t->max_n = env->max_batch;
   if (env->training && how->way->rank0_deals) t->max_n *= env->topo->size;

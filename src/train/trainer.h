@@ -2,7 +2,7 @@
  *
  * A trainer has facts, which are made once and which all may read, and rooms.  The members of a
  * room are of its own file only, which is named before it; tests/lint/habits.test checks it.  The
- * others call its functions. */
+ * others call its functions: its make is local, its free may come after a make that failed. */
 #ifndef CT_TRAINER_PRIVATE_H
 #define CT_TRAINER_PRIVATE_H
 #include "train/ct_memory.h"
@@ -50,7 +50,7 @@ typedef struct ct__plans {
   const ct_plan_t *last; /**< whose logits are there */
 } ct__plans_t;
 
-/** Local.  The first plans, which decide where parameters lie and what the buckets are. */
+/** The first plans, which decide where parameters lie and what the buckets are. */
 int ct__plans_make(ct_trainer_t *t);
 void ct__plans_free(ct_trainer_t *t);
 /** Local.  CT_ERR_ARG: more samples than were announced. */
@@ -68,7 +68,6 @@ typedef struct ct__low {
   int stale;     /**< 1: the weights were written by other than UPDATE */
 } ct__low_t;
 
-/** Local. */
 int ct__low_make(ct_trainer_t *t);
 void ct__low_free(ct_trainer_t *t);
 /** To be called by who writes weights other than by UPDATE. */
@@ -81,7 +80,6 @@ int ct__low_refresh(ct_trainer_t *t);
 
 /** Collective.  The group, before there are plans. */
 int ct__sync_bn_open(ct_trainer_t *t);
-/** Local. */
 int ct__sync_bn_make(ct_trainer_t *t);
 /** Collective over the group, Hot.  Sums up the statistics of work \a i, if it has some. */
 void ct__sync_bn_exchange(ct_trainer_t *t, const ct_plan_t *p, int i);
@@ -114,7 +112,6 @@ typedef struct ct__input {
   ct_batch_t next; /**< … this batch */
 } ct__input_t;
 
-/** Local. */
 int ct__input_make(ct_trainer_t *t);
 void ct__input_free(ct_trainer_t *t);
 /** Local, Hot.  The batch to \a slot (0, 1; -1: the one not in use) of the device, where it is not
@@ -157,7 +154,7 @@ typedef struct ct__update {
   char *full[CT_RULE_STATES]; /**< ZeRO-1, while a checkpoint is read or written: whole states */
 } ct__update_t;
 
-/** Local.  Groups, ranges, ops and states; the buckets are cut already. */
+/** Groups, ranges, ops and states; the buckets are cut already. */
 int ct__update_make(ct_trainer_t *t);
 void ct__update_free(ct_trainer_t *t);
 /** Local, Hot.  At the start of a step. */
@@ -194,7 +191,6 @@ typedef struct ct__step {
   double divisor;        /**< of the sum of the losses */
 } ct__step_t;
 
-/** Local. */
 int ct__step_make(ct_trainer_t *t);
 void ct__step_free(ct_trainer_t *t);
 /** How piece p's loss is run. */
