@@ -12,10 +12,10 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
+#include "hdf5io/ct_h5.h"
+#include "job/ct_launch.h"
 #include "job/ct_stop.h"
 #include "watch/ct_watch.h"
-#include "job/ct_launch.h"
-#include "hdf5io/ct_h5.h"
 
 /* ---- started N times ---- */
 

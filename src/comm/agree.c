@@ -1,6 +1,6 @@
-/* The control plane.  A code, a hash, a few numbers: each agreement is one small all-reduce, and only
- * if it finds a failure the text of the rank that failed goes round as well.  The step word is the
- * same with more in it, since one message a step is what training can afford. */
+/* The control plane.  A code, a hash, a few numbers: each agreement is one small all-reduce, and
+ * only if it finds a failure the text of the rank that failed goes round as well.  The step word is
+ * the same with more in it, since one message a step is what training can afford. */
 #include "comm/ct_agree.h"
 
 #include <inttypes.h>

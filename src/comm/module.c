@@ -1,5 +1,5 @@
-/* The modules with vendor's code are loaded when the program runs, so that the program itself starts
- * on machines without it, and can say why a device is not usable. */
+/* The modules with vendor's code are loaded when the program runs, so that the program itself
+ * starts on machines without it, and can say why a device is not usable. */
 #include "config.h"
 
 #include "comm/ct_module.h"

@@ -1,4 +1,5 @@
-/* Arithmetic on what all ranks have told: the number of this node, and a fair share of its cores. */
+/* Arithmetic on what all ranks have told: the number of this node, and a fair share of its cores.
+ */
 #include "comm/sharing.h"
 
 ct__sharing_nodes_t ct__sharing_nodes(const int *lowest, int size, int rank)

@@ -1,5 +1,6 @@
-/* MPI's start and end, and who this rank is: its place among the nodes, the threads it may have, the
- * job it is part of.  Whatever the launcher did wrong is found here, before anything is computed. */
+/* MPI's start and end, and who this rank is: its place among the nodes, the threads it may have,
+ * the job it is part of.  Whatever the launcher did wrong is found here, before anything is
+ * computed. */
 #include "comm/ct_topo.h"
 
 #include <sched.h>
@@ -14,10 +15,10 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "comm/ct_agree.h"
-#include "job/ct_stop.h"
-#include "job/ct_launch.h"
 #include "comm/ct_mpi.h"
 #include "comm/sharing.h"
+#include "job/ct_launch.h"
+#include "job/ct_stop.h"
 
 enum { MASK_BYTES = 1024 }; /* 8192 cores: the most that Linux kernels are built for */
 

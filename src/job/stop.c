@@ -1,3 +1,5 @@
+/* Requests to stop: the signals, and how the gravest of several is the largest number, so that
+ * ranks agree on it by a maximum.  The handler does nothing but remember. */
 #include "job/ct_stop.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* A rank's watch: its thread looks at the time, at the start and at its neighbours, and its life goes
- * from the first message of a program to behind MPI's end.  What the thread sees it leaves to ask.c
- * to find out about; what it hears comes by pump.c, which gives packets to ask.c, too. */
+/* A rank's watch: its thread looks at the time, at the start and at its neighbours, and its life
+ * goes from the first message of a program to behind MPI's end.  What the thread sees it leaves to
+ * ask.c to find out about; what it hears comes by pump.c, which gives packets to ask.c, too. */
 #include "watch/ct_watch.h"
 
 #include <signal.h>
@@ -16,8 +16,8 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "job/ct_stop.h"
 #include "comm/ct_mpi.h"
+#include "job/ct_stop.h"
 #include "watch/thread.h"
 
 enum { STACK_BYTES = 512 << 10 };

@@ -1,5 +1,5 @@
-/** \file watch.h  What ranks tell each other, and what is made of it: cards, states, verdict, /proc,
- * sockets.  Internal to watch. */
+/** \file watch.h  What ranks tell each other, and what is made of it: cards, states, verdict,
+ * /proc, sockets.  Internal to watch. */
 #ifndef CT_WATCH_WATCH_H
 #define CT_WATCH_WATCH_H
 #include <netinet/in.h>
