@@ -21,17 +21,6 @@ static const ct_opt_t rows[] = {CT_OPT_TEXTS(entry_t, match, NULL, "patterns of 
                                 CT_OPT_DOUBLE(entry_t, momentum, "0", 0, 1, "momentum"),
                                 CT_OPT_END};
 
-int ct__optim_groups_momentum(const ct_optim_opts_t *o)
-{
-  double value;
-  for (const ct_yaml_t *n = o->groups ? o->groups->child : NULL; n; n = n->next) {
-    const ct_yaml_t *momentum = n->kind == CT_YAML_MAP ? ct_yaml_find(n, "momentum") : NULL;
-    if (momentum && momentum->text && ct_text_double(momentum->text, &value) == CT_OK && value != 0)
-      return 1;
-  }
-  return 0;
-}
-
 /* ---- one parameter ---- */
 
 static int is_bias_or_norm(const ct_graph_t *g, const ct_param_t *p)

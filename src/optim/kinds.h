@@ -18,7 +18,5 @@ int ct__optim_check_only(const ct_opt_t *rows, const void *values, const ct__opt
 
 /** 1 if the optimizer has betas and no momentum: adam, adamw, lamb. */
 int ct__optim_has_betas(const ct_optim_opts_t *o);
-/** 1 if an entry of optim.groups has a momentum other than 0. */
-int ct__optim_groups_momentum(const ct_optim_opts_t *o);
 
 #endif

@@ -88,11 +88,23 @@ out:
 
 /* ---- states ---- */
 
+/* 1 if an entry of optim.groups has a momentum other than 0. */
+static int groups_have_momentum(const ct_optim_opts_t *o)
+{
+  double value;
+  for (const ct_yaml_t *n = o->groups ? o->groups->child : NULL; n; n = n->next) {
+    const ct_yaml_t *momentum = n->kind == CT_YAML_MAP ? ct_yaml_find(n, "momentum") : NULL;
+    if (momentum && momentum->text && ct_text_double(momentum->text, &value) == CT_OK && value != 0)
+      return 1;
+  }
+  return 0;
+}
+
 /* Names of the states in the order of the rule; returns how many there are. */
 static int states_of(const ct_optim_opts_t *o, const char *name[CT_RULE_STATES])
 {
   int n = 0;
-  int momentum = o->momentum != 0 || ct__optim_groups_momentum(o);
+  int momentum = o->momentum != 0 || groups_have_momentum(o);
   if (kinds[o->kind].betas) {
     name[n++] = "exp_avg";
     name[n++] = "exp_avg_sq";

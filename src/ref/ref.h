@@ -24,11 +24,6 @@ struct ct_dev {
   char description[64];
 };
 
-struct ct_op {
-  ct_op_desc_t desc;
-  ct_op_info_t info;
-};
-
 /** One kind of op. */
 typedef struct ct__ref_kind {
   /** Fills in what differs from ct_op_info_of(); NULL: nothing. */
@@ -36,6 +31,12 @@ typedef struct ct__ref_kind {
   int (*run)(const ct_op_desc_t *d, const ct_op_args_t *a);
   int low; /**< 1: in the low types too; 0: its sums want all digits */
 } ct__ref_kind_t;
+
+struct ct_op {
+  const ct__ref_kind_t *kind;
+  ct_op_desc_t desc;
+  ct_op_info_t info;
+};
 
 extern const ct__ref_kind_t ct__ref_conv, ct__ref_linear, ct__ref_bnorm, ct__ref_relu, ct__ref_pool,
     ct__ref_add, ct__ref_dropout, ct__ref_reorder, ct__ref_loss, ct__ref_gradstat, ct__ref_measure,
@@ -68,8 +69,6 @@ static inline int64_t ct__ref_volume(const int64_t size[3])
 int ct__ref_enqueue_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
 /** Enqueues a copy; NULL as \a src writes zeros. */
 int ct__ref_enqueue_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
-/** Runs a prepared op now. */
-int ct__ref_run(const ct_op_t *op, const ct_op_args_t *args);
 
 /** Element i of an activation: float32, bfloat16 or float16. */
 static inline double ct__ref_get(ct_dtype_t t, const void *p, int64_t i)

@@ -53,9 +53,10 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
     CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
   op = ct_mem_alloc(sizeof *op, "reference op");
   if (!op) return CT_ERR_NOMEM;
+  op->kind = kinds[d->kind];
   memcpy(&op->desc, d, sizeof *d);
   op->info = ct_op_info_of(d, "reference");
-  if (kinds[d->kind]->needs) kinds[d->kind]->needs(d, &op->info);
+  if (op->kind->needs) op->kind->needs(d, &op->info);
   op->info.param_layout = ct_hash_text("plain", 0);
   for (int i = 0; i < CT_OP_PARAMS; i++) {
     if (like && like->info.param_bytes[i] != op->info.param_bytes[i])
@@ -77,11 +78,6 @@ static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
   int rc = ct_op_check_pass(&op->desc, args->pass);
   if (rc != CT_OK) return rc;
   return ct__ref_enqueue_run(q, op, args);
-}
-
-int ct__ref_run(const ct_op_t *op, const ct_op_args_t *args)
-{
-  return kinds[op->desc.kind]->run(&op->desc, args);
 }
 
 static void release(ct_op_t *op)

@@ -68,11 +68,16 @@ static void drop(ct_queue_t *q)
 
 /* ---- doing work ---- */
 
+static int do_op(const ct_op_t *op, const ct_op_args_t *args)
+{
+  return op->kind->run(&op->desc, args);
+}
+
 static int perform(work_t *w)
 {
   switch (w->kind) {
   case RUN:
-    return ct__ref_run(w->u.run.op, &w->u.run.args);
+    return do_op(w->u.run.op, &w->u.run.args);
   case COPY:
     if (w->u.copy.bytes == 0) break;
     if (w->u.copy.src) {
@@ -181,7 +186,7 @@ static int enqueue(ct_queue_t *q, const work_t *w)
 
 int ct__ref_enqueue_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 {
-  if (q->dev->order == CT_REF_INLINE) return ct__ref_run(op, args);
+  if (q->dev->order == CT_REF_INLINE) return do_op(op, args);
   work_t w = {.kind = RUN, .u.run = {op, *args}};
   return enqueue(q, &w);
 }
