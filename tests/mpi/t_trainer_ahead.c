@@ -262,7 +262,7 @@ static uint64_t run_stored(const rig_opts_t *o, int channels_last, int bytes, ct
     for (int64_t i = 0; i < r.batch.n * per; i++)
       stored[i] =
           (uint8_t)ct_rng_u64(3, CT_RNG_TEST, (uint32_t)s, (uint64_t)(r.batch.first * per + i));
-    ct__convert(&d, r.batch.n, stored, x);
+    ct__convert(&d, &d.info.x, r.batch.n, stored, x);
     r.batch.bytes = bytes ? stored : NULL;
     r.batch.x = bytes ? NULL : x;
     if (s < 3)
