@@ -15,9 +15,10 @@ static int open_list(const char *yaml, ct_transforms_t **out)
   ct_yaml_t *list = NULL;
   ct_shape_t x = ct_shape(4, 1, 1, 8, 8);
   ct_affine_t first;
+  ct_reader_info_t info = {.x.dtype = CT_U8};
   CT_TRY(ct_yaml_parse(yaml, strlen(yaml), "TRANSFORMS", &list));
   ct_transforms_opts_t o = {.list = list, .training = 1};
-  CT_TRY(ct__transforms_open(&o, "TRANSFORMS", CT_U8, &x, &first, out));
+  CT_TRY(ct__transforms_open(&o, "TRANSFORMS", &info, &x, &first, out));
 out:
   ct_yaml_free(list);
   return rc;
