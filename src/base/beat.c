@@ -61,26 +61,49 @@ void ct_beat_read(ct_beat_t *out)
                      .begun = LOAD(begun)};
 }
 
-/* ---- the file ---- */
+/* ---- files ---- */
 
+enum { FILES = 64 };
+
+/* One for each thread that waits; of more threads than that some are not told of. */
+static struct {
+  int64_t turn; /* the lowest waits longest; 0: free */
+  char path[256];
+} file[FILES];
+static int64_t turns;
 static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
-static char file[256];
+
+static void write_path(const char *path, char *to, size_t cap)
+{
+  size_t n = strlen(path);
+  if (n < cap)
+    snprintf(to, cap, "%s", path);
+  else
+    snprintf(to, cap, "...%s", path + n - (cap - 4));
+}
 
 void ct_beat_file(const char *path)
 {
-  size_t n = path ? strlen(path) : 0;
+  static _Thread_local int mine = -1;
   if (path) ct_beat_progress();
   pthread_mutex_lock(&file_lock);
-  if (n < sizeof file)
-    snprintf(file, sizeof file, "%s", path ? path : "");
-  else
-    snprintf(file, sizeof file, "...%s", path + n - (sizeof file - 4));
+  if (mine >= 0) file[mine].turn = 0;
+  mine = -1;
+  for (int i = 0; path && mine < 0 && i < FILES; i++)
+    if (!file[i].turn) mine = i;
+  if (mine >= 0) {
+    file[mine].turn = ++turns;
+    write_path(path, file[mine].path, sizeof file[mine].path);
+  }
   pthread_mutex_unlock(&file_lock);
 }
 
 void ct_beat_file_read(char *buf, size_t cap)
 {
+  int first = -1;
   pthread_mutex_lock(&file_lock);
-  snprintf(buf, cap, "%s", file);
+  for (int i = 0; i < FILES; i++)
+    if (file[i].turn && (first < 0 || file[i].turn < file[first].turn)) first = i;
+  snprintf(buf, cap, "%s", first < 0 ? "" : file[first].path);
   pthread_mutex_unlock(&file_lock);
 }

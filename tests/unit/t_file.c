@@ -1,6 +1,7 @@
 /* Small files: whole or not at all; directories; patterns. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,26 @@ static void a_long_name_is_told_by_its_end(void)
   CT_ASSERT_TEXT(told, "");
 }
 
+static void *wait_for_a_file(void *path)
+{
+  ct_beat_file(path);
+  return NULL; /* and never says that it is over */
+}
+
+static void the_file_of_another_thread_stays(void)
+{
+  char told[64];
+  pthread_t other;
+  CT_ASSERT_INT(pthread_create(&other, NULL, wait_for_a_file, "/stuck.h5"), 0);
+  pthread_join(other, NULL);
+  ct_beat_file("/later.h5");
+  ct_beat_file_read(told, sizeof told);
+  CT_ASSERT_TEXT(told, "/stuck.h5"); /* it waits longer */
+  ct_beat_file(NULL);
+  ct_beat_file_read(told, sizeof told);
+  CT_ASSERT_TEXT(told, "/stuck.h5");
+}
+
 /* In a child, which leaves its directory for ever. */
 static int child_without_a_directory(const char *gone)
 {
@@ -385,6 +406,7 @@ int main(int argc, char **argv)
                                     CT_TEST(what_cannot_be_synced_is_told),
                                     CT_TEST(commit_of_a_large_file_is_progress),
                                     CT_TEST(a_long_name_is_told_by_its_end),
+                                    CT_TEST(the_file_of_another_thread_stays),
                                     CT_TEST(a_removed_working_directory_is_told),
                                     CT_TEST(make_directories),
                                     CT_TEST(glob_in_byte_order),
