@@ -108,6 +108,9 @@ int ct_graph_matches(const char *pattern, const char *name);
  * CT_ERR_USAGE: a pattern that matches nothing; nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
+/** The op of a layer for \a n samples at a time. */
+void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d);
+
 /** Number of a parameter by name, or -1. */
 int ct_graph_find_param(const ct_graph_t *g, const char *name);
 /** Trained parameters in elements (buffers not counted). */

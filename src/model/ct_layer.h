@@ -31,17 +31,19 @@ typedef struct ct_layer_ops {
   size_t opts_bytes;
   const ct_opt_t *opts; /**< the one list of options */
   int inputs;           /**< 1 or 2 */
-  /** Output shape; CT_ERR_SHAPE says what does not fit.  in[0..inputs). */
+  ct_op_kind_t op;      /**< the one op of the layer */
+  /** Output shape; CT_ERR_SHAPE says what does not fit.  in[0..inputs).  NULL: that of the input.
+   */
   int (*infer)(const void *opts, const ct_shape_t *in, ct_shape_t *out);
-  /** Parameters in state-dict order, the op's w[] order; returns how many (0 … CT_LAYER_PARAMS). */
+  /** Parameters in state-dict order, the op's w[] order; returns how many (0 … CT_LAYER_PARAMS).
+   * NULL: there are none. */
   int (*params)(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS]);
   /** Begins the name of a parameter instead of the layer's name; "": nothing does.  NULL, or
    * returns NULL: the layer's name. */
   const char *(*prefix)(const void *opts, int slot);
-  /** The one op of the layer; \a index is its number in the graph.  passes and training are the
-   * plan's to set. */
-  void (*lower)(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                ct_op_desc_t *d);
+  /** What the op, which has its kind and shapes, is told besides; passes and training are the
+   * plan's to set.  NULL: nothing. */
+  void (*attributes)(const void *opts, ct_op_desc_t *d);
 } ct_layer_ops_t;
 
 /** All kinds, NULL-terminated; layers.c. */

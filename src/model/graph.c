@@ -37,12 +37,15 @@ static void inputs_of(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2]
     in[i] = l->in[i] < 0 ? g->input : g->layer[l->in[i]].out;
 }
 
-void ct__graph_op(const ct_graph_t *g, int i, ct_op_desc_t *d)
+void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d)
 {
-  const ct_layer_t *l = &g->layer[i];
-  ct_shape_t in[2];
+  const ct_layer_t *l = &g->layer[layer];
+  ct_shape_t in[2], out = l->out;
   inputs_of(g, l, in);
-  l->ops->lower(l->opts, i, in, &l->out, d);
+  in[0].dim[0] = out.dim[0] = n;
+  ct_op_desc_init(d, l->ops->op, &in[0], &out);
+  if (l->ops->attributes) l->ops->attributes(l->opts, d);
+  if (d->kind == CT_OP_DROPOUT) d->u.dropout.layer = (uint32_t)layer; /* a mask of its own */
 }
 
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
@@ -136,7 +139,7 @@ static int add_params(ct_graph_t *g, ct_layer_t *l)
   ct_shape_t in[2];
   ct_param_spec_t spec[CT_LAYER_PARAMS];
   inputs_of(g, l, in);
-  int n = l->ops->params(l->opts, in, spec);
+  int n = l->ops->params ? l->ops->params(l->opts, in, spec) : 0;
   void *list = g->param;
   CT_TRY(ct_mem_grow(&list, &g->param_cap, g->params + n, sizeof *g->param));
   g->param = list;
@@ -168,7 +171,8 @@ int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_op
   CT_TRY(ct_text_format(l.name, sizeof l.name, "%s", name));
   CT_TRY(check_inputs(g, &l));
   inputs_of(g, &l, shape);
-  CT_TRY(ops->infer(opts, shape, &l.out));
+  l.out = shape[0];
+  if (ops->infer) CT_TRY(ops->infer(opts, shape, &l.out));
   if (ct_shape_count(&l.out) > CT__MAX_ELEMENTS)
     CT_FAIL(CT_ERR_SHAPE, "its output has more than 2^36 elements a sample");
   CT_TRY(ct_mem_grow(&list, &g->layer_cap, g->layers + 1, sizeof *g->layer));
@@ -308,7 +312,7 @@ uint64_t ct_graph_hash(const ct_graph_t *g)
   for (int i = 0; i < g->layers; i++) {
     const ct_layer_t *l = &g->layer[i];
     ct_op_desc_t d;
-    ct__graph_op(g, i, &d);
+    ct_graph_op(g, i, 1, &d);
     h = ct_hash_text(l->name, h);
     h = ct_hash_text(l->ops->kind, h);
     h = ct_hash(l->in, sizeof l->in, h);

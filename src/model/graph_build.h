@@ -23,7 +23,5 @@ int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const 
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes);
 /** "3x224x224": the shape of a sample without N, into buf (returned). */
 const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap);
-/** The op of layer \a i for one sample. */
-void ct__graph_op(const ct_graph_t *g, int i, ct_op_desc_t *d);
 
 #endif

@@ -50,7 +50,7 @@ static totals_t count_layer(const ct_graph_t *g, int layer)
   const ct_layer_t *l = &g->layer[layer];
   totals_t t = {0};
   ct_op_desc_t d;
-  ct__graph_op(g, layer, &d);
+  ct_graph_op(g, layer, 1, &d);
   t.flops = ct_op_flops(&d, CT_FWD);
   for (int i = 0; i < l->params; i++) {
     const ct_param_t *p = &g->param[l->first_param + i];

@@ -15,31 +15,21 @@ static const ct_opt_t leaky_relu_rows[] = {
 static const ct_opt_t tanh_rows[] = {
     CT_OPT_DOUBLE(tanh_t, scale, "1", 1e-6, 1e6, "factor of the result"), CT_OPT_END};
 
-static void lower(ct_act_t kind, double alpha, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
-{
-  ct_op_desc_init(d, CT_OP_ACT, in, out);
-  d->u.act.kind = kind;
-  d->u.act.alpha = alpha;
-}
-
 /* A kind: its word and help; the type of its options and their rows; alpha. */
-#define KIND(word, text, which, bytes, rows, alpha)                           \
-  static void lower_##word(const void *opts, int index, const ct_shape_t *in, \
-                           const ct_shape_t *out, ct_op_desc_t *d)            \
-  {                                                                           \
-    (void)index;                                                              \
-    (void)opts;                                                               \
-    lower(which, alpha, in, out, d);                                          \
-  }                                                                           \
-  const ct_layer_ops_t ct__layer_##word = {.kind = #word,                     \
-                                           .help = text,                      \
-                                           .opts_bytes = bytes,               \
-                                           .opts = rows,                      \
-                                           .inputs = 1,                       \
-                                           .infer = ct__layer_same_shape,     \
-                                           .params = ct__layer_no_params,     \
-                                           .lower = lower_##word};
+#define KIND(word, text, which, bytes, rows, slope)                \
+  static void attributes_##word(const void *opts, ct_op_desc_t *d) \
+  {                                                                \
+    (void)opts;                                                    \
+    d->u.act.kind = which;                                         \
+    d->u.act.alpha = slope;                                        \
+  }                                                                \
+  const ct_layer_ops_t ct__layer_##word = {.kind = #word,          \
+                                           .help = text,           \
+                                           .opts_bytes = bytes,    \
+                                           .opts = rows,           \
+                                           .inputs = 1,            \
+                                           .op = CT_OP_ACT,        \
+                                           .attributes = attributes_##word};
 
 KIND(leaky_relu, "max(x, 0) + negative_slope * min(x, 0)", CT_ACT_LEAKY_RELU, sizeof(leaky_relu_t),
      leaky_relu_rows, ((const leaky_relu_t *)opts)->negative_slope)

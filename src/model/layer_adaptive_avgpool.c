@@ -22,12 +22,9 @@ out:
   return rc;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
+static void attributes(const void *opts, ct_op_desc_t *d)
 {
   (void)opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_POOL, in, out);
   d->u.pool.average = 1;
   d->u.pool.adaptive = 1;
 }
@@ -39,6 +36,6 @@ const ct_layer_ops_t ct__layer_adaptive_avgpool = {
     .opts = rows,
     .inputs = 1,
     .infer = infer,
-    .params = ct__layer_no_params,
-    .lower = lower,
+    .op = CT_OP_POOL,
+    .attributes = attributes,
 };

@@ -42,12 +42,9 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return 4;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
+static void attributes(const void *opts, ct_op_desc_t *d)
 {
   const attention_t *o = opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_ATTENTION, in, out);
   d->u.attention.heads = (int)o->heads;
 }
 
@@ -59,5 +56,6 @@ const ct_layer_ops_t ct__layer_attention = {
     .inputs = 1,
     .infer = infer,
     .params = params,
-    .lower = lower,
+    .op = CT_OP_ATTENTION,
+    .attributes = attributes,
 };

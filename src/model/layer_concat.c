@@ -20,20 +20,11 @@ out:
   return rc;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
-{
-  (void)opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_CONCAT, in, out);
-}
-
 const ct_layer_ops_t ct__layer_concat = {
     .kind = "concat",
     .help = "channels of two layers, one behind the other: from: [a, b]",
     .opts = ct__layer_no_options,
     .inputs = 2,
     .infer = infer,
-    .params = ct__layer_no_params,
-    .lower = lower,
+    .op = CT_OP_CONCAT,
 };

@@ -94,13 +94,10 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return o->bias ? 2 : 1;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
+static void attributes(const void *opts, ct_op_desc_t *d)
 {
   const conv_t *o = opts;
-  int space = in->ndim - 2;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_CONV, in, out);
+  int space = d->x.ndim - 2;
   ct__layer_window_ints(space, o->kernel, d->u.conv.kernel);
   ct__layer_window_ints(space, o->stride, d->u.conv.stride);
   ct__layer_window_ints(space, o->padding, d->u.conv.pad);
@@ -117,7 +114,8 @@ const ct_layer_ops_t ct__layer_conv2d = {
     .inputs = 1,
     .infer = infer2,
     .params = params,
-    .lower = lower,
+    .op = CT_OP_CONV,
+    .attributes = attributes,
 };
 
 const ct_layer_ops_t ct__layer_conv3d = {
@@ -128,5 +126,6 @@ const ct_layer_ops_t ct__layer_conv3d = {
     .inputs = 1,
     .infer = infer3,
     .params = params,
-    .lower = lower,
+    .op = CT_OP_CONV,
+    .attributes = attributes,
 };

@@ -9,13 +9,10 @@ typedef struct {
 static const ct_opt_t rows[] = {
     CT_OPT_DOUBLE(dropout_t, p, "0.5", 0, 0.999, "probability to drop a value"), CT_OPT_END};
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
+static void attributes(const void *opts, ct_op_desc_t *d)
 {
   const dropout_t *o = opts;
-  ct_op_desc_init(d, CT_OP_DROPOUT, in, out);
   d->u.dropout.p = o->p;
-  d->u.dropout.layer = (uint32_t)index;
 }
 
 const ct_layer_ops_t ct__layer_dropout = {
@@ -24,7 +21,6 @@ const ct_layer_ops_t ct__layer_dropout = {
     .opts_bytes = sizeof(dropout_t),
     .opts = rows,
     .inputs = 1,
-    .infer = ct__layer_same_shape,
-    .params = ct__layer_no_params,
-    .lower = lower,
+    .op = CT_OP_DROPOUT,
+    .attributes = attributes,
 };

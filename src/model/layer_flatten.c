@@ -11,20 +11,11 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   return CT_OK;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
-{
-  (void)opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_REORDER, in, out);
-}
-
 const ct_layer_ops_t ct__layer_flatten = {
     .kind = "flatten",
     .help = "each sample as one row: N x features",
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,
-    .params = ct__layer_no_params,
-    .lower = lower,
+    .op = CT_OP_REORDER,
 };

@@ -18,12 +18,9 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return 2;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
+static void attributes(const void *opts, ct_op_desc_t *d)
 {
   const layernorm_t *o = opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_LNORM, in, out);
   d->u.lnorm.eps = o->eps;
 }
 
@@ -33,7 +30,7 @@ const ct_layer_ops_t ct__layer_layernorm = {
     .opts_bytes = sizeof(layernorm_t),
     .opts = rows,
     .inputs = 1,
-    .infer = ct__layer_same_shape,
     .params = params,
-    .lower = lower,
+    .op = CT_OP_LNORM,
+    .attributes = attributes,
 };

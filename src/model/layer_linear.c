@@ -62,12 +62,9 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return o->bias ? 2 : 1;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
+static void attributes(const void *opts, ct_op_desc_t *d)
 {
   const linear_t *o = opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_LINEAR, in, out);
   d->u.linear.bias = o->bias;
 }
 
@@ -79,5 +76,6 @@ const ct_layer_ops_t ct__layer_linear = {
     .inputs = 1,
     .infer = infer,
     .params = params,
-    .lower = lower,
+    .op = CT_OP_LINEAR,
+    .attributes = attributes,
 };

@@ -57,14 +57,6 @@ static const char *prefix(const void *opts, int slot)
   return o->params[0] ? o->params : NULL;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
-{
-  (void)opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_LSTM, in, out);
-}
-
 const ct_layer_ops_t ct__layer_lstm = {
     .kind = "lstm",
     .help = "long short-term memory over a sequence; gives the states of all steps",
@@ -74,5 +66,5 @@ const ct_layer_ops_t ct__layer_lstm = {
     .infer = infer,
     .params = params,
     .prefix = prefix,
-    .lower = lower,
+    .op = CT_OP_LSTM,
 };

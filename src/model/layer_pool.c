@@ -69,37 +69,33 @@ static int infer3(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   return infer(opts, 3, in, out);
 }
 
-static void lower_max(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                      ct_op_desc_t *d)
+static void maximum(const void *opts, ct_op_desc_t *d)
 {
-  ct__layer_window_t w = window_of(opts, in->ndim - 2);
-  (void)index;
-  ct_op_desc_init(d, CT_OP_POOL, in, out);
+  ct__layer_window_t w = window_of(opts, d->x.ndim - 2);
   ct__layer_window_ints(w.space, w.kernel, d->u.pool.kernel);
   ct__layer_window_ints(w.space, w.stride, d->u.pool.stride);
   ct__layer_window_ints(w.space, w.padding, d->u.pool.pad);
 }
 
-static void lower_average(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                          ct_op_desc_t *d)
+static void average(const void *opts, ct_op_desc_t *d)
 {
   const pool_t *o = opts;
-  lower_max(opts, index, in, out, d);
+  maximum(opts, d);
   d->u.pool.average = 1;
   d->u.pool.include_pad = o->count_include_pad;
 }
 
-#define KIND(word, text, rows, shape, op)                                 \
-  const ct_layer_ops_t ct__layer_##word = {.kind = #word,                 \
-                                           .help = text,                  \
-                                           .opts_bytes = sizeof(pool_t),  \
-                                           .opts = rows,                  \
-                                           .inputs = 1,                   \
-                                           .infer = shape,                \
-                                           .params = ct__layer_no_params, \
-                                           .lower = op};
+#define KIND(word, text, rows, shape, what)                              \
+  const ct_layer_ops_t ct__layer_##word = {.kind = #word,                \
+                                           .help = text,                 \
+                                           .opts_bytes = sizeof(pool_t), \
+                                           .opts = rows,                 \
+                                           .inputs = 1,                  \
+                                           .infer = shape,               \
+                                           .op = CT_OP_POOL,             \
+                                           .attributes = what};
 
-KIND(maxpool, "maximum over windows", max_rows, infer2, lower_max)
-KIND(maxpool3d, "maximum over windows of volumes", max3_rows, infer3, lower_max)
-KIND(avgpool, "average over windows", average_rows, infer2, lower_average)
-KIND(avgpool3d, "average over windows of volumes", average3_rows, infer3, lower_average)
+KIND(maxpool, "maximum over windows", max_rows, infer2, maximum)
+KIND(maxpool3d, "maximum over windows of volumes", max3_rows, infer3, maximum)
+KIND(avgpool, "average over windows", average_rows, infer2, average)
+KIND(avgpool3d, "average over windows of volumes", average3_rows, infer3, average)

@@ -26,12 +26,9 @@ out:
   return rc;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
+static void attributes(const void *opts, ct_op_desc_t *d)
 {
   const select_t *o = opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_SELECT, in, out);
   d->u.select.index = (int)o->index;
 }
 
@@ -42,6 +39,6 @@ const ct_layer_ops_t ct__layer_select = {
     .opts = rows,
     .inputs = 1,
     .infer = infer,
-    .params = ct__layer_no_params,
-    .lower = lower,
+    .op = CT_OP_SELECT,
+    .attributes = attributes,
 };

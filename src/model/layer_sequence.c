@@ -17,20 +17,11 @@ out:
   return rc;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
-{
-  (void)opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_REORDER, in, out);
-}
-
 const ct_layer_ops_t ct__layer_sequence = {
     .kind = "sequence",
     .help = "the rows of an image of one channel as the steps of a sequence",
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,
-    .params = ct__layer_no_params,
-    .lower = lower,
+    .op = CT_OP_REORDER,
 };

@@ -33,14 +33,6 @@ static const char *prefix(const void *opts, int slot)
   return slot == 0 ? "" : NULL;
 }
 
-static void lower(const void *opts, int index, const ct_shape_t *in, const ct_shape_t *out,
-                  ct_op_desc_t *d)
-{
-  (void)opts;
-  (void)index;
-  ct_op_desc_init(d, CT_OP_TOKENS, in, out);
-}
-
 const ct_layer_ops_t ct__layer_tokens = {
     .kind = "tokens",
     .help = "an image's places as a sequence behind a class token, with trained positions",
@@ -49,5 +41,5 @@ const ct_layer_ops_t ct__layer_tokens = {
     .infer = infer,
     .params = params,
     .prefix = prefix,
-    .lower = lower,
+    .op = CT_OP_TOKENS,
 };

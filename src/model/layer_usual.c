@@ -1,6 +1,6 @@
-/* What most layer kinds answer alike: which shapes they take, that they have no options or no
- * parameters, and how parameters begin.  The messages name what was wanted and what came; the graph
- * puts the layer's name before them. */
+/* What most layer kinds answer alike: which shapes they take, that they have no options, and how
+ * parameters begin.  The messages name what was wanted and what came; the graph puts the layer's
+ * name before them. */
 #include "model/layer_usual.h"
 
 #include <math.h>
@@ -35,22 +35,6 @@ out:
 int ct__layer_want_channels(const ct_shape_t *in)
 {
   return ct__layer_want_space(in, in->ndim == 5 ? 3 : 2);
-}
-
-int ct__layer_same_shape(const void *opts, const ct_shape_t *in, ct_shape_t *out)
-{
-  (void)opts;
-  *out = *in;
-  return CT_OK;
-}
-
-int ct__layer_no_params(const void *opts, const ct_shape_t *in,
-                        ct_param_spec_t spec[CT_LAYER_PARAMS])
-{
-  (void)opts;
-  (void)in;
-  (void)spec;
-  return 0;
 }
 
 ct_param_spec_t ct__layer_uniform(const char *suffix, ct_shape_t shape, int64_t fan_in)

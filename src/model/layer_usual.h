@@ -14,11 +14,6 @@ int ct__layer_want_channels(const ct_shape_t *in);
 /** CT_OK if the shape is N x T x features, else CT_ERR_SHAPE. */
 int ct__layer_want_sequence(const ct_shape_t *in);
 
-/** `infer` of kinds that keep the shape. */
-int ct__layer_same_shape(const void *opts, const ct_shape_t *in, ct_shape_t *out);
-/** `params` of kinds without any. */
-int ct__layer_no_params(const void *opts, const ct_shape_t *in,
-                        ct_param_spec_t spec[CT_LAYER_PARAMS]);
 /** PyTorch's default for Conv2d and Linear: uniform in +-1 / sqrt(fan_in), weight and bias alike
  * (what kaiming_uniform_(a = sqrt(5)) comes to). */
 ct_param_spec_t ct__layer_uniform(const char *suffix, ct_shape_t shape, int64_t fan_in);

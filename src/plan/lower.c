@@ -149,13 +149,7 @@ static int lower_layer(lowering_t *lo, int i)
   ct_plan_t *p = lo->p;
   const ct_layer_t *l = &p->graph->layer[i];
   ct_plan_op_t op = {0};
-  ct_shape_t in[2], out = l->out;
-  for (int k = 0; k < l->ops->inputs; k++) {
-    in[k] = l->in[k] < 0 ? p->graph->input : p->graph->layer[l->in[k]].out;
-    in[k].dim[0] = p->o.n;
-  }
-  out.dim[0] = p->o.n;
-  l->ops->lower(l->opts, i, in, &out, &op.desc);
+  ct_graph_op(p->graph, i, p->o.n, &op.desc);
   op.desc.training = p->o.training && !l->keeps_stats;
   if (op.desc.kind == CT_OP_BNORM) op.desc.u.bnorm.sync = op.desc.training && p->o.sync_bn;
   if (op.desc.kind == CT_OP_RELU && fuse_relu(lo, i)) return CT_OK;
