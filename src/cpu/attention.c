@@ -1,10 +1,11 @@
-/* Multi-head self-attention: products for the projections of all places, and for each (sample, head) the
- * scores, their softmax and their use, by one thread.  The semantics are those of ref_attention.c.
+/* Multi-head self-attention: products for the projections of all places, and for each (sample,
+ * head) the scores, their softmax and their use, by one thread.  The semantics are those of
+ * ref_attention.c.
  *
- * Kept from forward to backward: q, k and v N x T x 3D, and what the heads give, N x T x D.  The scores,
- * which are the most memory, are computed again. */
+ * Kept from forward to backward: q, k and v N x T x 3D, and what the heads give, N x T x D.  The
+ * scores, which are the most memory, are computed again. */
 #include "cpu/kinds.h"
-#include "cpu/onednn/gemm.h"
+#include "cpu/product/gemm.h"
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
 #include <math.h>

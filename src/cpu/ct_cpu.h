@@ -1,5 +1,5 @@
-/** \file ct_cpu.h  The CPU backend: oneDNN for convolution and matrix products, own kernels for the rest.
- * Layer 1. */
+/** \file ct_cpu.h  The CPU backend: oneDNN for convolution and matrix products, own kernels for the
+ * rest.  Layer 1. */
 #ifndef CT_CPU_H
 #define CT_CPU_H
 #include "backend/ct_backend.h"

@@ -1,5 +1,5 @@
-/* Fully connected layers over the last dim: oneDNN's inner product of all rows.  x and y are plain; the
- * weights lie in the blocks that its kernels want, the same for all passes and batch sizes. */
+/* Fully connected layers over the last dim: oneDNN's inner product of all rows.  x and y are plain;
+ * the weights lie in the blocks that its kernels want, the same for all passes and batch sizes. */
 #include "cpu/kinds.h"
 #include "cpu/product/primitive.h"
 #include "cpu/product/product.h"

@@ -6,14 +6,14 @@ libctrain_a_SOURCES += \
 # ways to compute a product …
 libctrain_a_SOURCES += \
   %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \
-  %D%/product/primitive.h %D%/product/primitive.c
+  %D%/product/primitive.h %D%/product/primitive.c %D%/product/gemm.h %D%/product/gemm.c
 # … and those of a convolution
 libctrain_a_SOURCES += \
   %D%/conv/conv.h %D%/conv/conv.c %D%/conv/onednn.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
   %D%/conv/few_channels_body.h %D%/conv/few_channels_avx2.c %D%/conv/few_channels_avx512.c
 # own kernels: ops, …
 libctrain_a_SOURCES += \
-  %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
+  %D%/kern/op.h %D%/kern/gemm.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c %D%/kern/pool3.c \
   %D%/kern/reorder.c %D%/kern/tokens.c %D%/kern/update.c
 # … and their inner loops for each instruction set

@@ -1,11 +1,11 @@
-/* One LSTM level: the products with the inputs of all steps at once; then each thread takes some samples
- * step by step through the products with the states before and the gates' arithmetic.  The semantics
- * are those of ref_lstm.c.
+/* One LSTM level: the products with the inputs of all steps at once; then each thread takes some
+ * samples step by step through the products with the states before and the gates' arithmetic.  The
+ * semantics are those of ref_lstm.c.
  *
- * Kept from forward to backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these lie
- * sample by sample, so the rows of one step are T rows apart. */
+ * Kept from forward to backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these
+ * lie sample by sample, so the rows of one step are T rows apart. */
 #include "cpu/kinds.h"
-#include "cpu/onednn/gemm.h"
+#include "cpu/product/gemm.h"
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
 #include <string.h>

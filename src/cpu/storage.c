@@ -1,6 +1,6 @@
-/* Convolution and linear with activations in bfloat16, computed in float32: bfloat16 is how they are
- * stored.  Around an op of float32, what it reads is cast into scratch before it runs, what it writes
- * after; weights, gradients and sums are float32 anyway. */
+/* Convolution and linear with activations in bfloat16, computed in float32: bfloat16 is how they
+ * are stored.  Around an op of float32, what it reads is cast into scratch before it runs, what it
+ * writes after; weights, gradients and sums are float32 anyway. */
 #include "base/ct_err.h"
 #include "cpu/conv/conv.h"
 #include "cpu/kinds.h"

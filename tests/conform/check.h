@@ -12,8 +12,8 @@ int check(int ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int is_close(const float *a, const float *b, int64_t n, double floor, double tolerance,
              char why[80]);
 
-/** Inputs of a case, and the reference's results for the gradient dy and for dy + dy2: in float32, also
- * where the case has a low type. */
+/** Inputs of a case, and the reference's results for the gradient dy and for dy + dy2: in float32,
+ * also where the case has a low type. */
 typedef struct truth {
   inputs_t in;
   outputs_t want[2];

@@ -40,11 +40,11 @@ static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
   return rc;
 }
 
-/* In which type an op of bfloat16 costs less, casts included: float32 between casts, where the processor
- * is slow at bfloat16 or Winograd's algorithm is fast.  It has to be clearly better: it takes more memory, and
- * where both are near each other its estimates are rather too low (measured on Zen 4).  The answer
- * is of the layer alone, whatever the batch, the passes and the layout that is offered: all its ops share
- * one layout of the parameters. */
+/* In which type an op of bfloat16 costs less, casts included: float32 between casts, where the
+ * processor is slow at bfloat16 or Winograd's algorithm is fast.  It has to be clearly better: it
+ * takes more memory, and where both are near each other its estimates are rather too low (measured
+ * on Zen 4).  The answer is of the layer alone, whatever the batch, the passes and the layout that
+ * is offered: all its ops share one layout of the parameters. */
 static int conv_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   enum { USUAL_BATCH = 16 };

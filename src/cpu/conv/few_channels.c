@@ -1,8 +1,8 @@
-/* Convolution by hand where channels are few, stride 1, kernel 3x3 or 5x5: what surrounds the loops of
- * conv/few_channels_loops.h.
+/* Convolution by hand where channels are few, stride 1, kernel 3x3 or 5x5: what surrounds the loops
+ * of conv/few_channels_loops.h.
  *
- * The batch is cut into as many chunks as there are threads, always in the same way; each chunk sums up
- * its own gradient of the weights, and these are added in order. */
+ * The batch is cut into as many chunks as there are threads, always in the same way; each chunk
+ * sums up its own gradient of the weights, and these are added in order. */
 #include "cpu/conv/conv.h"
 #include "cpu/conv/few_channels_loops.h"
 #include "base/ct_err.h"
@@ -49,11 +49,6 @@ static int y_lanes(const ct_dev_t *dev, const ct_op_desc_t *d)
   return dev->isa == CPU__AVX512 && 16 * groups_of(oc, 16) == 8 * groups_of(oc, 8) ? 16 : 8;
 }
 
-static int lanes_of(ct_layout_t layout)
-{
-  return layout == CT_C16 ? 16 : layout == CT_C8 ? 8 : 1;
-}
-
 static int fits(const ct_op_desc_t *d)
 {
   int k = d->u.conv.kernel[0], fit = d->x.ndim == 4;
@@ -69,12 +64,12 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   const ct_op_desc_t *d = job->desc;
   int data = job->pass == CT_BWD_DATA, own = y_lanes(job->dev, d);
-  int lanes = data ? lanes_of(job->at.x) : own;
+  int lanes = data ? cpu__lanes(job->at.x) : own;
   if (d->x.dtype != CT_F32) return cpu__refuse(why, "for float32");
   if (!fits(d))
     return cpu__refuse(why,
                        "for few channels, small images, dense kernels of 3x3 or 5x5, stride 1");
-  if (job->at.x == CT_NHWC || job->at.y == CT_NHWC || lanes_of(job->at.y) != own)
+  if (job->at.x == CT_NHWC || job->at.y == CT_NHWC || cpu__lanes(job->at.y) != own)
     return cpu__refuse(why, "for blocks that fit the channels of y, and of x or a plain x");
   if (!loops_for(job->dev, own) || !loops_for(job->dev, lanes))
     return cpu__refuse(why, "no loops for this processor and these layouts");
@@ -103,8 +98,8 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   t->desc = *d;
   t->pass = job->pass;
   t->threads = job->dev->threads;
-  t->x_lanes = lanes_of(job->at.x);
-  t->y_lanes = lanes_of(job->at.y);
+  t->x_lanes = cpu__lanes(job->at.x);
+  t->y_lanes = cpu__lanes(job->at.y);
   t->x_loops = loops_for(job->dev, t->x_lanes);
   t->y_loops = loops_for(job->dev, t->y_lanes);
   t->x_groups = groups_of(d->x.dim[1], t->x_lanes);
@@ -121,7 +116,8 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   return stored(job, &out->w);
 }
 
-/* ---- what the passes share --------------------------------------------------------------------- */
+/* ---- what the passes share
+ * --------------------------------------------------------------------- */
 
 /* One chunk of the batch and its part of scratch. */
 typedef struct chunk {
@@ -186,7 +182,8 @@ static void clear(float *p, int64_t count)
   memset(p, 0, (size_t)count * sizeof *p);
 }
 
-/* ---- passes ------------------------------------------------------------------------------------ */
+/* ---- passes
+ * ------------------------------------------------------------------------------------ */
 
 static void forward(const conv_t *t, tensors_t at, const chunk_t *c)
 {
@@ -255,7 +252,8 @@ static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
   }
 }
 
-/* ---- around the chunks -------------------------------------------------------------------------- */
+/* ---- around the chunks
+ * -------------------------------------------------------------------------- */
 
 /* The bias with its padding, into the shared scratch. */
 static void pad_bias(const conv_t *t, tensors_t at)

@@ -1,9 +1,11 @@
-/** \file conv/few_channels_loops.h  Inner loops of convolutions with few channels.  Module-internal.
+/** \file conv/few_channels_loops.h  Inner loops of convolutions with few channels.
+ * Module-internal.
  *
- * A vector holds the channels that are written, 8 or 16; the numbers they are multiplied with are read
- * one by one.  So only the written side is padded to whole vectors, and layers of 1 to 16 channels, of
- * which oneDNN pads both sides, run at most of the processor's speed.  The loops are written once, in
- * conv/few_channels_body.h, and compiled for each instruction set in few_channels_*.c. */
+ * A vector holds the channels that are written, 8 or 16; the numbers they are multiplied with are
+ * read one by one.  So only the written side is padded to whole vectors, and layers of 1 to 16
+ * channels, of which oneDNN pads both sides, run at most of the processor's speed.  The loops are
+ * written once, in conv/few_channels_body.h, and compiled for each instruction set in
+ * few_channels_*.c. */
 #ifndef CT_CPU_FEW_CHANNELS_LOOPS_H
 #define CT_CPU_FEW_CHANNELS_LOOPS_H
 #include <stdint.h>
@@ -16,8 +18,8 @@ typedef struct cpu__few_image {
   int step, channels;
 } cpu__few_image_t;
 
-/** What a loop works on.  The kernel is 3 or 5 wide and high; w, bias and the other image are of one
- * vector of channels, that image densely: (i * cols + j) * lanes. */
+/** What a loop works on.  The kernel is 3 or 5 wide and high; w, bias and the other image are of
+ * one vector of channels, that image densely: (i * cols + j) * lanes. */
 typedef struct cpu__few_task {
   cpu__few_image_t in;
   int kernel;
@@ -29,7 +31,8 @@ typedef struct cpu__few_task {
 } cpu__few_task_t;
 
 typedef struct cpu__few_loops {
-  /** out[i][j] = bias + sum over c, u, v of in[c][i + u][j + v] * w[c][u][v], then ReLU if asked. */
+  /** out[i][j] = bias + sum over c, u, v of in[c][i + u][j + v] * w[c][u][v], then ReLU if
+   * asked. */
   void (*correlate)(const cpu__few_task_t *a);
   /** out[i + u][j + v] += in[c][i][j] * w[c][u][v] over all c, i, j, u, v; in has rows - kernel + 1
    * rows. */

@@ -1,9 +1,9 @@
 /* Convolutions of oneDNN: the direct algorithm in float32 and in bfloat16, and Winograd's.
  *
- * oneDNN's own choice is not good enough here: for some channel counts it falls back to its reference
- * code, hundreds of times slower than what another layout gets, and it takes Winograd's algorithm for
- * shapes that lose by it and leaves it for shapes that gain.  So costs are estimated, from the padded
- * work and the name of the implementation. */
+ * oneDNN's own choice is not good enough here: for some channel counts it falls back to its
+ * reference code, hundreds of times slower than what another layout gets, and it takes Winograd's
+ * algorithm for shapes that lose by it and leaves it for shapes that gain.  So costs are estimated,
+ * from the padded work and the name of the implementation. */
 #include "cpu/conv/conv.h"
 #include "cpu/product/primitive.h"
 #include "base/ct_err.h"
@@ -15,11 +15,6 @@ static int64_t round_up(int64_t n, int64_t to)
   return (n + to - 1) / to * to;
 }
 
-static int64_t lanes_of(ct_layout_t layout)
-{
-  return layout == CT_C16 ? 16 : layout == CT_C8 ? 8 : 1;
-}
-
 /* Multiply-adds with the padding that a pass computes along.  In NHWC it is that of a vector of the
  * channels that the pass writes. */
 static double padded_work(const cpu__job_t *job)
@@ -28,7 +23,7 @@ static double padded_work(const cpu__job_t *job)
   cpu__layouts_t l = job->at;
 
   int64_t in = d->x.dim[1], out = d->y.dim[1], groups = d->u.conv.groups;
-  int64_t vector = lanes_of(cpu__blocked(job->dev));
+  int64_t vector = cpu__lanes(cpu__blocked(job->dev));
   double window = 1, pixels = (double)d->y.dim[0];
   for (int k = 0; k < d->x.ndim - 2; k++) {
     window *= d->u.conv.kernel[k];
@@ -36,8 +31,8 @@ static double padded_work(const cpu__job_t *job)
   }
   int depthwise = groups > 1 && groups == in;
   if (groups == 1 || depthwise) {
-    in = round_up(in, l.x == CT_NHWC && job->pass == CT_BWD_DATA ? vector : lanes_of(l.x));
-    out = round_up(out, l.y == CT_NHWC && job->pass != CT_BWD_DATA ? vector : lanes_of(l.y));
+    in = round_up(in, l.x == CT_NHWC && job->pass == CT_BWD_DATA ? vector : cpu__lanes(l.x));
+    out = round_up(out, l.y == CT_NHWC && job->pass != CT_BWD_DATA ? vector : cpu__lanes(l.y));
   }
   return pixels * window * (double)out * (depthwise ? 1 : (double)in / (double)groups);
 }
@@ -53,7 +48,8 @@ static double efficiency(const cpu__job_t *job, const char *name)
   return 1;
 }
 
-/* How much faster Winograd's F(4x4, 3x3) is than the direct algorithm; 0: not for it.  It multiplies 36 instead of 144 numbers per full tile of 4x4 outputs; transforming a tile takes the
+/* How much faster Winograd's F(4x4, 3x3) is than the direct algorithm; 0: not for it.  It
+ * multiplies 36 instead of 144 numbers per full tile of 4x4 outputs; transforming a tile takes the
  * more of the time the fewer channels share it; transforming the weights takes as much as `extra`
  * tiles, some 32.  The numbers are fitted to oneDNN 2.6 on Zen 4. */
 static double winograd_gain(const cpu__job_t *job, double extra)

@@ -1,5 +1,5 @@
-/* Activations other than ReLU.  Layouts do not matter: the padding is computed along.  Where f(0) is not 0,
- * as of the sigmoid, the padding is written as zeros afterwards. */
+/* Activations other than ReLU.  Layouts do not matter: the padding is computed along.  Where f(0)
+ * is not 0, as of the sigmoid, the padding is written as zeros afterwards. */
 #include <string.h>
 
 #include "base/ct_err.h"

@@ -223,8 +223,8 @@ static void backward(const cpu__bn_run_t *r)
   }
 }
 
-/* Also with an empty batch: its sums are zeros, and its running statistics are those of the group, if
- * that has any samples. */
+/* Also with an empty batch: its sums are zeros, and its running statistics are those of the group,
+ * if that has any samples. */
 static void synced(const cpu__bn_run_t *r)
 {
   static const pass_t forward_stats = {NULL, forward_sums, cpu__bn_local_stats, NULL};

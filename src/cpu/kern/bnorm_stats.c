@@ -1,11 +1,11 @@
 /* The statistics of batch normalisation: from sums of tiles to what is done to a channel.
  *
  * With SyncBN each direction is cut in two behind the sums, which then are those of all ranks of a
- * group: forward of x - s and of (x - s)^2, where s is the running mean, the same on all ranks.  Sums in
- * double around the running mean are enough: the local ones come from moments merged around means, so
- * nothing cancels there, and the variance of all loses ((mean - s) / std)^2 * 2^-53 of itself.  A mean a
- * thousand standard deviations away, as before the first step of a badly scaled network, leaves nine
- * digits, more than float32 has; afterwards the running mean is near. */
+ * group: forward of x - s and of (x - s)^2, where s is the running mean, the same on all ranks.
+ * Sums in double around the running mean are enough: the local ones come from moments merged around
+ * means, so nothing cancels there, and the variance of all loses ((mean - s) / std)^2 * 2^-53 of
+ * itself.  A mean a thousand standard deviations away, as before the first step of a badly scaled
+ * network, leaves nine digits, more than float32 has; afterwards the running mean is near. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/** \file kern/bnorm_stats.h  The statistics of batch normalisation: what is to be done to each channel,
- * from the sums of the tiles that kern/bnorm.c cuts a tensor into.  Module-internal. */
+/** \file kern/bnorm_stats.h  The statistics of batch normalisation: what is to be done to each
+ * channel, from the sums of the tiles that kern/bnorm.c cuts a tensor into.  Module-internal. */
 #ifndef CT_KERN_BNORM_STATS_H
 #define CT_KERN_BNORM_STATS_H
 #include "cpu/kern/loops.h"
@@ -67,7 +67,8 @@ static inline int cpu__bn_goes_back(const ct_op_desc_t *d)
 
 /** Bytes kept from forward to backward. */
 size_t cpu__bn_saved_bytes(const ct_op_desc_t *d);
-/** SyncBN: the elements of a channel on all ranks, kept with the statistics; NULL: nothing is kept. */
+/** SyncBN: the elements of a channel on all ranks, kept with the statistics; NULL: nothing is
+ * kept. */
 double *cpu__bn_saved_count(const cpu__bn_run_t *r);
 /** Elements of a channel on this rank. */
 int64_t cpu__bn_elements(const cpu__bn_run_t *r);

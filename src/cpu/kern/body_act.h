@@ -46,8 +46,8 @@ INLINE vec_t tanh_of(vec_t x)
   return choose(a < 0.125f, x * series, with_sign((1 - e) / (1 + e), x));
 }
 
-/* The normal distribution function to 1.5e-7, from Abramowitz and Stegun 7.1.26 for erf; *density becomes
- * e^(-x^2 / 2). */
+/* The normal distribution function to 1.5e-7, from Abramowitz and Stegun 7.1.26 for erf; *density
+ * becomes e^(-x^2 / 2). */
 INLINE vec_t normal_of(vec_t x, vec_t *density)
 {
   vec_t a = magnitude(x) * 0.70710678118654752f, t = 1 / (1 + 0.3275911f * a);

@@ -1,4 +1,5 @@
-/** \file kern/body_seq.h  Inner loops of LSTM, attention and layer normalisation.  Module-internal. */
+/** \file kern/body_seq.h  Inner loops of LSTM, attention and layer normalisation.
+ * Module-internal. */
 #include "cpu/kern/vec.h"
 
 INLINE float lanes_sum(vec_t v)

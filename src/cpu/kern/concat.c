@@ -1,6 +1,7 @@
-/* Concatenation along the channels: stretches of the two inputs in turn.  A stretch is all channels of
- * one image, or in NHWC those of one pixel.  In the blocked layouts the second input begins at a block's
- * beginning only if the first fills its blocks; where it does not, the plain layout is asked for. */
+/* Concatenation along the channels: stretches of the two inputs in turn.  A stretch is all channels
+ * of one image, or in NHWC those of one pixel.  In the blocked layouts the second input begins at a
+ * block's beginning only if the first fills its blocks; where it does not, the plain layout is
+ * asked for. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,10 +1,11 @@
-/* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each row. */
+/* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each
+ * row. */
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
 #include <string.h>
 
-/* The parameters' gradients are summed over so many groups of rows, then over the groups: a fixed number,
- * so that the result does not depend on the threads. */
+/* The parameters' gradients are summed over so many groups of rows, then over the groups: a fixed
+ * number, so that the result does not depend on the threads. */
 enum { GROUPS = 16 };
 
 typedef struct lnorm_op {

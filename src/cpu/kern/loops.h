@@ -173,8 +173,8 @@ typedef struct cpu__loops {
   /** One step of one sample.  gates: the sums of i, f, g, o without their bias, h each; become the
    * gates.  c0: the cells before, NULL: zero. */
   void (*lstm)(int64_t h, const float *bias, float *gates, const float *c0, float *c, float *y);
-  /** Gradients of those sums.  dh: of y from the step after, NULL: zero; dc: of c from the step after,
-   * becomes that of c0. */
+  /** Gradients of those sums.  dh: of y from the step after, NULL: zero; dc: of c from the step
+   * after, becomes that of c0. */
   void (*lstm_bwd)(int64_t h, const float *gates, const float *c0, const float *c, const float *dy,
                    const float *dh, float *dc, float *dgates);
 

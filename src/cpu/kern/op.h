@@ -1,15 +1,17 @@
-/** \file kern/op.h  What an op of the CPU backend is, and what all its files share.  Module-internal.
+/** \file kern/op.h  What an op of the CPU backend is, and what all its files share.
+ * Module-internal.
  *
  * The backend (cpu/backend.c) owns the device and dispatches each op by its kind to a table of the
- * type below; a kind lives in one file: what is mostly products on top (conv/conv.c, linear.c, …), the
- * rest by hand in this folder.  To add a kind, write its table and add it to the list in backend.c. */
+ * type below; a kind lives in one file: what is mostly products on top (conv/conv.c, linear.c, …),
+ * the rest by hand in this folder.  To add a kind, write its table and add it to the list in
+ * backend.c. */
 #ifndef CT_KERN_OP_H
 #define CT_KERN_OP_H
 #include "backend/ct_backend.h"
 
-/** Instruction sets that own kernels are written for, each including those before it.  The one to use
- * is dev->isa: what the processor has, limited by oneDNN's variable ONEDNN_MAX_CPU_ISA, so that one
- * switch governs library and kernels alike. */
+/** Instruction sets that own kernels are written for, each including those before it.  The one to
+ * use is dev->isa: what the processor has, limited by oneDNN's variable ONEDNN_MAX_CPU_ISA, so that
+ * one switch governs library and kernels alike. */
 typedef enum {
   CPU__PORTABLE,
   CPU__AVX2 /**< and FMA */,
@@ -17,8 +19,9 @@ typedef enum {
 } cpu__isa_t;
 
 struct ct_dev {
-  int threads; /**< OpenMP threads of every parallel region: the backend sets it before each call of a
-                    table below, so a plain `#pragma omp parallel for` is right */
+  /** OpenMP threads of every parallel region: the backend sets them before each call of a table below,
+   * so a plain `#pragma omp parallel for` is right. */
+  int threads;
   int conv_direct;
   cpu__isa_t isa;
   double bf16_rate; /**< speed of oneDNN's products of bfloat16 against those of float32; 0: none */
@@ -46,8 +49,8 @@ struct cpu__op_kind {
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
   /* NULL: the layout that is offered */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);
-  /* fills op and info; info comes as ct_op_info_of() with algorithm "by hand".  like: of the same kind, or
-   * NULL.  On failure clear() is called.  NULL: nothing to do */
+  /* fills op and info; info comes as ct_op_info_of() with algorithm "by hand".  like: of the same
+   * kind, or NULL.  On failure clear() is called.  NULL: nothing to do */
   int (*prepare)(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
   /* 1: an op of bfloat16 is better done in float32 on copies of its activations (storage.c).  Does
    * not depend on the batch size.  NULL: never */
@@ -71,20 +74,26 @@ void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x);
 /** Hot.  Sums over the rows of x [rows, columns], in double and in the order of the rows. */
 void cpu__column_sums(int64_t rows, int64_t columns, const float *x, float *sums);
 
-/** An activation as n x groups x inner x lanes elements, whatever its layout: channel c lies in group
- * c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C lanes;
- * blocked: lanes 8 or 16, and the last group's lanes beyond c are padding. */
+/** An activation as n x groups x inner x lanes elements, whatever its layout: channel c lies in
+ * group c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C
+ * lanes; blocked: lanes 8 or 16, and the last group's lanes beyond c are padding. */
 typedef struct cpu__view {
   int64_t n, groups, inner, lanes;
   int64_t c; /**< channels without padding */
 } cpu__view_t;
+
+/** Channels side by side in a block; 1 in the other layouts. */
+static inline int cpu__lanes(ct_layout_t layout)
+{
+  return layout == CT_C16 ? 16 : layout == CT_C8 ? 8 : 1;
+}
 
 static inline cpu__view_t cpu__view(const ct_shape_t *s)
 {
   cpu__view_t v = {.n = s->dim[0], .c = s->ndim > 1 ? s->dim[1] : 1, .inner = 1};
   for (int i = 2; i < s->ndim; i++)
     v.inner *= s->dim[i];
-  v.lanes = s->layout == CT_C16 ? 16 : s->layout == CT_C8 ? 8 : s->layout == CT_NHWC ? v.c : 1;
+  v.lanes = s->layout == CT_NHWC ? v.c : cpu__lanes(s->layout);
   v.groups = (v.c + v.lanes - 1) / v.lanes;
   return v;
 }
@@ -110,6 +119,11 @@ static inline cpu__part_t cpu__part(int64_t count, int parts, int k)
 /** Below this many elements a parallel region costs more than it saves:
  * `#pragma omp parallel for if (count > CPU__PARALLEL_MIN)`. */
 #define CPU__PARALLEL_MIN 8192
+
+static inline int cpu__is_parallel(const ct_shape_t *s)
+{
+  return ct_shape_padded(s) > CPU__PARALLEL_MIN;
+}
 
 /** Above this many bytes a tensor that is written once is better stored around the caches. */
 #define CPU__STREAM_MIN (8 << 20)

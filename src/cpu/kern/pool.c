@@ -62,11 +62,6 @@ static int is_average(const ct_op_desc_t *d)
   return d->u.pool.global || d->u.pool.average;
 }
 
-static int is_parallel(const pool_t *k)
-{
-  return ct_shape_padded(&k->op.desc.x) > CPU__PARALLEL_MIN;
-}
-
 static int streams(const pool_t *k, const void *out, const ct_shape_t *s)
 {
   return k->loops->width == k->x.lanes && cpu__streams(out, ct_shape_bytes(s));
@@ -79,7 +74,7 @@ static void forward(const pool_t *k, const ct_op_args_t *a)
   ct_dtype_t dtype = k->op.desc.x.dtype;
   int64_t tasks = task_count(k);
 
-#pragma omp parallel for if (is_parallel(k)) schedule(static)
+#pragma omp parallel for if (cpu__is_parallel(&k->op.desc.x)) schedule(static)
   for (int64_t i = 0; i < tasks; i++) {
     task_t t = task_of(k, i);
     const void *x = cpu__at(a->x, t.x, dtype);
@@ -99,7 +94,7 @@ static void backward(const pool_t *k, const ct_op_args_t *a)
   ct_dtype_t dtype = k->op.desc.x.dtype;
   int64_t tasks = task_count(k);
 
-#pragma omp parallel for if (is_parallel(k)) schedule(static)
+#pragma omp parallel for if (cpu__is_parallel(&k->op.desc.x)) schedule(static)
   for (int64_t i = 0; i < tasks; i++) {
     task_t t = task_of(k, i);
     const void *dy = cpu__at(a->dy, t.y, dtype);

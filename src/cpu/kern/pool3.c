@@ -1,6 +1,6 @@
-/* Pooling over volumes (torch.nn.MaxPool3d, AvgPool3d), and adaptive averages over images and volumes
- * (AdaptiveAvgPool2d and 3d), whose windows differ in size and may overlap.  An image is a volume of
- * depth 1.
+/* Pooling over volumes (torch.nn.MaxPool3d, AvgPool3d), and adaptive averages over images and
+ * volumes (AdaptiveAvgPool2d and 3d), whose windows differ in size and may overlap.  An image is a
+ * volume of depth 1.
  *
  * As in kern/pool.c, a maximum keeps one byte per output: where in the window it was. */
 #include <stdio.h>
@@ -47,18 +47,13 @@ static int is_average(const ct_op_desc_t *d)
   return d->u.pool.average || d->u.pool.adaptive || d->u.pool.global;
 }
 
-static int is_parallel(const pool3_t *k)
-{
-  return ct_shape_padded(&k->op.desc.x) > CPU__PARALLEL_MIN;
-}
-
 static void forward(const pool3_t *k, const ct_op_args_t *a)
 {
   int average = is_average(&k->op.desc), keeps = (k->op.desc.passes & CT_BWD_DATA) != 0;
   int64_t tasks = task_count(k);
   ct_dtype_t dtype = k->op.desc.x.dtype;
 
-#pragma omp parallel for if (is_parallel(k)) schedule(static)
+#pragma omp parallel for if (cpu__is_parallel(&k->op.desc.x)) schedule(static)
   for (int64_t i = 0; i < tasks; i++) {
     task_t t = task_of(k, i);
     const void *x = cpu__at(a->x, t.x, dtype);
@@ -77,7 +72,7 @@ static void backward(const pool3_t *k, const ct_op_args_t *a)
   int64_t tasks = task_count(k);
   ct_dtype_t dtype = k->op.desc.x.dtype;
 
-#pragma omp parallel for if (is_parallel(k)) schedule(static)
+#pragma omp parallel for if (cpu__is_parallel(&k->op.desc.x)) schedule(static)
   for (int64_t i = 0; i < tasks; i++) {
     task_t t = task_of(k, i);
     const void *dy = cpu__at(a->dy, t.y, dtype);

@@ -1,9 +1,10 @@
-/** \file onednn/glue.h  oneDNN behind small functions: beside onednn/gemm.c the only place that includes
- * dnnl.h, and where the difference between the C interfaces of oneDNN 2 and 3 ends.  Module-internal.
+/** \file onednn/glue.h  oneDNN behind small functions: beside onednn/gemm.c the only place that
+ * includes dnnl.h, and where the difference between the C interfaces of oneDNN 2 and 3 ends.
+ * Module-internal.
  *
- * A product (convolution, inner product) is between x, w and y in all its passes, and a reorder goes
- * from x to y; so five roles name every argument, gradients included.  Data are float32, or activations and copies
- * of weights bfloat16. */
+ * A product (convolution, inner product) is between x, w and y in all its passes, and a reorder
+ * goes from x to y; so five roles name every argument, gradients included.  Data are float32, or
+ * activations and copies of weights bfloat16. */
 #ifndef CT_DNNL_GLUE_H
 #define CT_DNNL_GLUE_H
 #include "backend/ct_op.h"
@@ -12,8 +13,8 @@ typedef struct cpu__dnnl cpu__dnnl_t; /**< engine and stream */
 typedef struct cpu__md cpu__md_t;     /**< a memory descriptor: dims and how they lie in memory */
 typedef struct cpu__prim cpu__prim_t; /**< a primitive: first chosen, then built, then run */
 
-/** What an argument is to a primitive.  In CT_BWD_DATA x is dx and y is dy; in CT_BWD_PARAM w is dw,
- * the bias its gradient, and y is dy. */
+/** What an argument is to a primitive.  In CT_BWD_DATA x is dx and y is dy; in CT_BWD_PARAM w is
+ * dw, the bias its gradient, and y is dy. */
 typedef enum { CPU__X, CPU__W, CPU__BIAS, CPU__Y, CPU__SCRATCH, CPU__ROLES } cpu__role_t;
 
 int cpu__dnnl_open(cpu__dnnl_t **out);
@@ -35,8 +36,8 @@ enum {
   CPU__O16 = 101, /**< in blocks of 16 */
 };
 
-/** Local.  A new descriptor of float32, freed by cpu__md_free().  CT_PLAIN is row-major for any number
- * of dims; the other layouts are for 4 or 5 dims. */
+/** Local.  A new descriptor of float32, freed by cpu__md_free().  CT_PLAIN is row-major for any
+ * number of dims; the other layouts are for 4 or 5 dims. */
 int cpu__md_new(int ndim, const int64_t *dims, int format, cpu__md_t **out);
 /** Local.  The same of CT_F32 or CT_BF16. */
 int cpu__md_typed(ct_dtype_t dtype, int ndim, const int64_t *dims, int format, cpu__md_t **out);
@@ -52,8 +53,8 @@ size_t cpu__md_bytes(const cpu__md_t *md);
 /** Equal for equal descriptors on every rank. */
 uint64_t cpu__md_hash(const cpu__md_t *md);
 
-/** One pass of a convolution (x, y, w with 4 or 5 dims, w with one more if it has groups) or of an inner product
- * (2 dims). */
+/** One pass of a convolution (x, y, w with 4 or 5 dims, w with one more if it has groups) or of an
+ * inner product (2 dims). */
 typedef struct cpu__product {
   int pass;                 /**< one of CT_FWD, CT_BWD_DATA, CT_BWD_PARAM */
   const ct_op_desc_t *desc; /**< kind, window, bias; its relu is the caller's business */

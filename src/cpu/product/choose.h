@@ -1,15 +1,18 @@
-/** \file product/choose.h  Which way does each pass of a product, and in which layouts.  Module-internal.
+/** \file product/choose.h  Which way does each pass of a product, and in which layouts.
+ * Module-internal.
  *
- * All ways are asked for their costs; the choice is a function of these alone.  Layouts follow from what is
- * in proportion to the batch size: ranks may have batches of different sizes, but must agree on the
- * layout of the weights.  What a run costs once decides only among ways that take the same layouts. */
+ * All ways are asked for their costs; the choice is a function of these alone.  Layouts follow from
+ * what is in proportion to the batch size: ranks may have batches of different sizes, but must
+ * agree on the layout of the weights.  What a run costs once decides only among ways that take the
+ * same layouts. */
 #ifndef CT_CPU_CHOOSE_H
 #define CT_CPU_CHOOSE_H
 #include "cpu/product/way.h"
 
 enum { CPU__PASSES = 3, CPU__WAYS_MAX = 8, CPU__PAIRS_MAX = 8 };
 
-/** The ways of a kind of op, and the layouts that they are asked for, both in order of preference. */
+/** The ways of a kind of op, and the layouts that they are asked for, both in order of
+ * preference. */
 typedef struct cpu__ways {
   const cpu__way_t *way[CPU__WAYS_MAX]; /**< NULL: no more */
   cpu__layouts_t pair[CPU__PAIRS_MAX];
@@ -33,8 +36,8 @@ typedef struct cpu__choice {
 
 /** Local.  Asks all ways; \a d has a batch of at least 1. */
 int cpu__ask(const cpu__ways_t *ways, ct_dev_t *dev, const ct_op_desc_t *d, cpu__costs_t *out);
-/** For pass 1 << i, where the graph has x and y in these layouts; \a without has a bit for each way that
- * is out of the question. */
+/** For pass 1 << i, where the graph has x and y in these layouts; \a without has a bit for each way
+ * that is out of the question. */
 cpu__choice_t cpu__choose(const cpu__costs_t *c, int i, cpu__layouts_t outer, unsigned without);
 /** x, and the layout of y that is best with it; *least: what all passes cost then. */
 cpu__layouts_t cpu__best_layouts(const cpu__costs_t *c, ct_layout_t x, double *least);

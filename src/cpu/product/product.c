@@ -1,5 +1,6 @@
-/* An op that is a product between x, w and y: each pass is done in the way that was chosen for it, between
- * conversions of what lies otherwise than it takes it.  The forward pass decides how the weights lie. */
+/* An op that is a product between x, w and y: each pass is done in the way that was chosen for it,
+ * between conversions of what lies otherwise than it takes it.  The forward pass decides how the
+ * weights lie. */
 #include "cpu/product/product.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"

@@ -1,11 +1,12 @@
-/** \file product/product.h  What convolution and linear have in common: up to three passes between x, w
- * and y, each done in one of the ways of the kind, and conversions around it.  Module-internal. */
+/** \file product/product.h  What convolution and linear have in common: up to three passes between
+ * x, w and y, each done in one of the ways of the kind, and conversions around it.
+ * Module-internal. */
 #ifndef CT_CPU_PRODUCT_H
 #define CT_CPU_PRODUCT_H
 #include "cpu/product/choose.h"
 
-/** One pass, and a reorder for each tensor that its way takes in another format than the graph or the
- * parameter arena holds it in. */
+/** One pass, and a reorder for each tensor that its way takes in another format than the graph or
+ * the parameter arena holds it in. */
 typedef struct cpu__pass {
   const cpu__way_t *way; /**< NULL: not prepared */
   cpu__ready_t ready;
@@ -19,8 +20,9 @@ typedef struct cpu__product_op {
   cpu__pass_t pass[CPU__PASSES];
 } cpu__product_op_t;
 
-/** Local.  Entry `prepare` of a kind with these ways.  \a d: the descriptor of the op, whose x and y may have
- * other dims and whose batch is at least 1.  A batch of 0 samples is run as nothing but zero gradients. */
+/** Local.  Entry `prepare` of a kind with these ways.  \a d: the descriptor of the op, whose x and
+ * y may have other dims and whose batch is at least 1.  A batch of 0 samples is run as nothing but
+ * zero gradients. */
 int cpu__product_prepare(ct_op_t *op, const cpu__ways_t *ways, const ct_op_desc_t *d,
                          const ct_op_t *like, ct_op_info_t *info);
 /** The other entries. */

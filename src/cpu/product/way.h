@@ -1,15 +1,16 @@
-/** \file product/way.h  One way to compute a pass of a product between x, w and y: of a convolution or
- * a linear layer.  Module-internal.
+/** \file product/way.h  One way to compute a pass of a product between x, w and y: of a convolution
+ * or a linear layer.  Module-internal.
  *
- * A kind of op has a table of its ways (conv/conv.c, linear.c).  All of them are asked what they can do
- * and what it costs (product/choose.h); where a way takes a tensor in another format than the graph or
- * the arena holds it in, product/product.c puts a conversion around it.  To add a way: a file, and its
- * row in the table; tests/conform/ways.c then tries it.
+ * A kind of op has a table of its ways (conv/conv.c, linear.c).  All of them are asked what they
+ * can do and what it costs (product/choose.h); where a way takes a tensor in another format than
+ * the graph or the arena holds it in, product/product.c puts a conversion around it.  To add a way:
+ * a file, and its row in the table; tests/conform/ways.c then tries it.
  *
- * Parameters lie in the arena in one format for all passes, batch sizes and ranks, that of the way that
- * is chosen for the forward pass: so this choice is a function of what does not change with the
- * batch.  It is a format of float32 in which every element of the plain layout lies once, as the optimizer
- * works on it; a transform of the weights belongs into the way's scratch memory, run by run. */
+ * Parameters lie in the arena in one format for all passes, batch sizes and ranks, that of the way
+ * that is chosen for the forward pass: so this choice is a function of what does not change with
+ * the batch.  It is a format of float32 in which every element of the plain layout lies once, as
+ * the optimizer works on it; a transform of the weights belongs into the way's scratch memory, run
+ * by run. */
 #ifndef CT_CPU_WAY_H
 #define CT_CPU_WAY_H
 #include "cpu/kern/op.h"
