@@ -26,6 +26,13 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
                    ct_recipe_t *out);
 /** Sums of earlier pieces' gradients that are kept, each as large as the trained parameters: one,
  * or with fixed_order one for each level of the tree. */
-int ct_recipe_levels(const ct_recipe_t *r);
+static inline int ct_recipe_levels(const ct_recipe_t *r)
+{
+  int levels = 0;
+  if (!r->fixed_order) return r->pieces > 1;
+  for (int pieces = r->pieces; pieces > 1; pieces /= 2)
+    levels++;
+  return levels;
+}
 
 #endif

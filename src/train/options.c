@@ -1,3 +1,4 @@
+/* The option tables of the sections `parallel` and `train`. */
 #include "train/ct_ways.h"
 
 #define WORD(word, help)      #word

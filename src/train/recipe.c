@@ -1,3 +1,5 @@
+/* From options to a recipe: words become numbers, and what cannot be combined is refused here,
+ * before anything is made.  What a way of parallelism refuses stands with that way. */
 #include "train/ct_recipe.h"
 
 #include <inttypes.h>
@@ -77,15 +79,6 @@ static int check_shards(const ct_parallel_opts_t *p, const ct_train_opts_t *t, i
             "parallel.shards");
 out:
   return rc;
-}
-
-int ct_recipe_levels(const ct_recipe_t *r)
-{
-  int levels = 0;
-  if (!r->fixed_order) return r->pieces > 1;
-  for (int pieces = r->pieces; pieces > 1; pieces /= 2)
-    levels++;
-  return levels;
 }
 
 int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,

@@ -1,14 +1,10 @@
-/* One training step, whatever its way; and a forward pass.
- *
- * What is the same for all ways stands here: where the time of a step goes, its first failure, of
- * which all ranks learn by the step word, and its losses: each piece leaves its own numbers, and
- * all are divided by one, which the ranks agree on where samples do not count alike.  In between
- * recipe.way makes the step (ddp.c, dp.c). */
+/* What a step in progress knows, whatever its way: where its time goes, its first failure, of which
+ * all ranks learn by the step word, and its losses: each piece leaves its own numbers, and all are
+ * divided by one, which the ranks agree on where samples do not count alike. */
 #include "train/trainer.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
-#include "base/ct_fault.h"
 #include "job/ct_stop.h"
 #include <math.h>
 
@@ -38,6 +34,17 @@ void ct__step_free(ct_trainer_t *t)
 
 /* ---- failures ---- */
 
+void ct__step_clear(ct_trainer_t *t)
+{
+  ct__step_t *s = &t->step;
+  s->begun = ct_clock();
+  s->before_s = -1;
+  s->exposed_s = 0;
+  s->failed = CT_OK;
+  for (int p = 0; p < t->pieces; p++)
+    s->piece[p] = (ct_loss_t){0};
+}
+
 int ct__step_note(ct_trainer_t *t, int rc)
 {
   if (rc != CT_OK && t->step.failed == CT_OK) {
@@ -63,7 +70,10 @@ int ct__step_outcome(const ct_trainer_t *t)
 void ct__step_enter(ct_trainer_t *t, const char *doing, int64_t detail)
 {
   t->step.entered = ct_clock();
-  if (doing) ct__trainer_enter(t, doing, detail);
+  if (doing && t->env.topo->size > 1)
+    ct_beat_enter(doing, detail);
+  else if (doing)
+    ct_beat_at(doing, detail);
 }
 
 void ct__step_leave(ct_trainer_t *t)
@@ -81,13 +91,6 @@ void ct__step_sum(ct_trainer_t *t, double *io, int n, int max)
 void ct__step_sends(ct_trainer_t *t)
 {
   t->step.before_s = ct_clock() - t->step.begun - t->step.exposed_s;
-}
-
-static void report_times(const ct__step_t *s, ct_step_report_t *report)
-{
-  report->comm_exposed_s = s->exposed_s;
-  report->compute_s = ct_clock() - s->begun - s->exposed_s;
-  report->before_comm_s = s->before_s < 0 ? report->compute_s : s->before_s;
 }
 
 /* ---- the losses ---- */
@@ -122,28 +125,29 @@ void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind)
   bind->loss_scale = (float)(ct_scaler_scale(&t->progress.scaler) / t->step.divisor);
 }
 
-static void add(ct_loss_t *sum, const ct_loss_t *l)
+void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
 {
-  sum->sum += l->sum;
-  sum->weight += l->weight;
-  sum->abs_error += l->abs_error;
-  sum->samples += l->samples;
-  sum->top1 += l->top1;
-  sum->top5 += l->top5;
+  for (int p = 0; p < t->pieces; p++) {
+    const ct_loss_t *l = &t->step.piece[p];
+    sum->sum += l->sum;
+    sum->weight += l->weight;
+    sum->abs_error += l->abs_error;
+    sum->samples += l->samples;
+    sum->top1 += l->top1;
+    sum->top5 += l->top5;
+  }
 }
 
 /* With loss scaling an overflow is nothing unusual, until nothing is left to scale down. */
-static int end_loss(const ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
+static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
 {
-  for (int p = 0; p < t->pieces; p++)
-    add(sum, &t->step.piece[p]);
-  int may_overflow = t->progress.scaler.on && ct_scaler_scale(&t->progress.scaler) > 1e-3;
-  if (isfinite(sum->sum) || !b->n || may_overflow) return CT_OK;
+  const ct_scaler_t *scaler = &t->progress.scaler;
+  if (isfinite(sum) || (scaler->on && ct_scaler_scale(scaler) > 1e-3)) return CT_OK;
   return ct_err_set(
       CT_ERR_NONFINITE, __FILE__, __LINE__,
       "the loss is %g at step %lld (epoch %lld, samples %lld to %lld of it): lower the "
       "learning rate, or look for bad values in the data",
-      sum->sum, (long long)t->progress.steps + 1, (long long)b->epoch + 1,
+      sum, (long long)t->progress.steps + 1, (long long)b->epoch + 1,
       (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
 }
 
@@ -157,74 +161,30 @@ void ct_loss_tell(const ct_loss_t *l, ct_step_word_t *word)
   word->top5 = l->top5;
 }
 
-/* ---- the step ---- */
+/* ---- beginning and end ---- */
 
-static void begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in)
+void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in)
 {
-  ct__step_t *s = &t->step;
   ct_beat_at("forward and backward", -1);
-  s->begun = ct_clock();
-  s->before_s = -1;
-  s->exposed_s = 0;
-  s->failed = CT_OK;
+  ct__step_clear(t);
   ct__step_note(t, rc_in);
-  s->divisor = find_divisor(t, b);
-  for (int p = 0; p < t->pieces; p++)
-    s->piece[p] = (ct_loss_t){0};
+  t->step.divisor = find_divisor(t, b);
 }
 
-static void tell(ct_trainer_t *t, const ct_batch_t *b, const ct_step_report_t *r,
-                 ct_step_word_t *word)
+void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word,
+                  ct_step_report_t *report)
 {
+  const ct__step_t *s = &t->step;
   ct_loss_t all = {0};
-  if (ct__step_is_well(t)) ct__step_note(t, end_loss(t, b, &all));
+  report->comm_exposed_s = s->exposed_s;
+  report->compute_s = ct_clock() - s->begun - s->exposed_s;
+  report->before_comm_s = s->before_s < 0 ? report->compute_s : s->before_s;
+  ct__step_add_loss(t, &all);
+  if (ct__step_is_well(t) && b->n) ct__step_note(t, check_loss(t, b, all.sum));
   *word = (ct_step_word_t){.err = ct__step_outcome(t),
                            .err_rank = t->env.topo->rank,
                            .stop = ct_stop_with_signal(word->stop, t->env.topo->rank),
-                           .compute_s_max = r->compute_s,
-                           .data_s_max = r->data_s};
+                           .compute_s_max = report->compute_s,
+                           .data_s_max = report->data_s};
   if (ct__step_is_well(t)) ct_loss_tell(&all, word);
-}
-
-int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
-                    ct_step_word_t *word, ct_step_report_t *report)
-{
-  begin(t, b, rc_in);
-  ct__update_begin(t, report);
-  ct__step_note(t, ct__low_refresh(t));
-  t->env.recipe.way->step(t, b, at, report);
-  ct__input_look(t);
-  ct__step_note(t, t->env.be->queue->sync(t->q));
-  ct__update_report(t, report);
-  report_times(&t->step, report);
-  tell(t, b, report, word);
-  t->progress.steps++;
-  return ct_step_agree(t->env.topo, word);
-}
-
-/* ---- evaluation ---- */
-
-static int forward(ct_trainer_t *t, const ct_batch_t *b)
-{
-  int rc = CT_OK;
-  const ct__variant_t *v;
-  CT_TRY(ct_fault("eval.forward"));
-  CT_TRY(ct__input_take(t, b, -1));
-  CT_TRY(ct__low_refresh(t));
-  CT_TRY(ct__plans_use(t, b->n, 0, &v));
-  ct_bind_t bind = ct__input_bind(t, b, 0, 0, 0);
-  for (int i = 0; i < v->plan->works; i++)
-    CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
-out:
-  return rc;
-}
-
-int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
-{
-  t->step.failed = CT_OK;
-  ct__step_note(t, forward(t, b));
-  ct__input_look(t);
-  ct__step_note(t, t->env.be->queue->sync(t->q)); /* nothing may be pending on the caller's batch */
-  if (ct__step_is_well(t)) add(sum, t->step.piece);
-  return ct__step_outcome(t);
 }

@@ -1,8 +1,10 @@
-/* The life of a trainer: its parts are made in the order in which they need each other, and one
- * agreement of the ranks follows each step that may fail on one of them. */
+/* The trainer as others see it: its life, a step, a forward pass.
+ *
+ * Its parts are made in the order in which they need each other; an agreement of the ranks follows
+ * each stage that may fail on one of them. */
 #include "train/trainer.h"
-#include "base/ct_beat.h"
 #include "base/ct_err.h"
+#include "base/ct_fault.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 
@@ -95,31 +97,46 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct_mem_free(t);
 }
 
-void ct__trainer_enter(const ct_trainer_t *t, const char *doing, int64_t detail)
+/* ---- a step, a forward pass ---- */
+
+int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
+                    ct_step_word_t *word, ct_step_report_t *report)
 {
-  if (t->env.topo->size > 1)
-    ct_beat_enter(doing, detail);
-  else
-    ct_beat_at(doing, detail);
+  ct__step_begin(t, b, rc_in);
+  ct__update_begin(t, report);
+  ct__step_note(t, ct__low_refresh(t));
+  t->env.recipe.way->step(t, b, at, report);
+  ct__input_look(t);
+  ct__step_note(t, t->env.be->queue->sync(t->q));
+  ct__update_report(t, report);
+  ct__step_end(t, b, word, report);
+  t->progress.steps++;
+  return ct_step_agree(t->env.topo, word);
 }
 
-int ct__trainer_broadcast(ct_trainer_t *t, void *buf, size_t bytes)
-{
-  if (!bytes) return CT_OK;
-  ct__trainer_enter(t, "the broadcast of the state", -1);
-  return t->env.comm_ops->bcast(t->env.comm, t->q, buf, bytes, 0);
-}
-
-int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
+static int forward(ct_trainer_t *t, const ct_batch_t *b)
 {
   int rc = CT_OK;
-  CT_TRY(ct__trainer_broadcast(t, t->buffer, t->map.buffer_bytes));
-  if (buffers_only) return CT_OK;
-  CT_TRY(ct__trainer_broadcast(t, t->weight, t->map.weight_bytes));
-  ct__low_outdate(t);
-  CT_TRY(ct__update_broadcast(t));
+  const ct__variant_t *v;
+  CT_TRY(ct_fault("eval.forward"));
+  CT_TRY(ct__input_take(t, b, -1));
+  CT_TRY(ct__low_refresh(t));
+  CT_TRY(ct__plans_use(t, b->n, 0, &v));
+  ct_bind_t bind = ct__input_bind(t, b, 0, 0, 0);
+  for (int i = 0; i < v->plan->works; i++)
+    CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
 out:
   return rc;
+}
+
+int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
+{
+  ct__step_clear(t);
+  ct__step_note(t, forward(t, b));
+  ct__input_look(t);
+  ct__step_note(t, t->env.be->queue->sync(t->q)); /* nothing may be pending on the caller's batch */
+  if (ct__step_is_well(t)) ct__step_add_loss(t, sum);
+  return ct__step_outcome(t);
 }
 
 /* ---- what can be asked ---- */

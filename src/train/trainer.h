@@ -170,8 +170,6 @@ void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
 /** States of the optimizer; the array of one: a slice with ZeRO-1, unless there is a whole one. */
 int ct__update_states(const ct_trainer_t *t);
 char *ct__update_state(const ct_trainer_t *t, int s);
-/** Collective.  Rank 0's states to all; of whole ones each rank takes its slice. */
-int ct__update_broadcast(ct_trainer_t *t);
 /** Collective.  ZeRO-1: room for whole states until ct__update_narrow(); \a gather: with those of
  * all ranks in it. */
 int ct__update_widen(ct_trainer_t *t, int gather);
@@ -195,14 +193,23 @@ int ct__step_make(ct_trainer_t *t);
 void ct__step_free(ct_trainer_t *t);
 /** How piece p's loss is run. */
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind);
+/** The numbers of all pieces are added to others. */
+void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum);
+/** Collective, Hot.  \a rc_in: this rank's code so far; finds what the losses are divided by. */
+void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in);
+/** Local, Hot, when the work is done.  This rank's word; CT_ERR_NONFINITE is noted. */
+void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word,
+                  ct_step_report_t *report);
 
+/** Nothing has failed, no time has passed, no loss is there. */
+void ct__step_clear(ct_trainer_t *t);
 /** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
 int ct__step_note(ct_trainer_t *t, int rc);
 /** 1: nothing has failed on this rank. */
 int ct__step_is_well(const ct_trainer_t *t);
 /** The code of the step, with its record. */
 int ct__step_outcome(const ct_trainer_t *t);
-/** Around every collective call of a step, whose time is the communicator's.  \a doing: for the
+/** Around every collective call; between the two, time is the communicator's.  \a doing: for the
  * watch; NULL: the call says it. */
 void ct__step_enter(ct_trainer_t *t, const char *doing, int64_t detail);
 void ct__step_leave(ct_trainer_t *t);
@@ -277,11 +284,5 @@ struct ct_trainer {
   ct__repeat_t repeat;
   ct__snapshot_t snapshot;
 };
-
-/** Before every collective call of the communicator outside a step: ct_beat_enter(), if there are
- * other ranks. */
-void ct__trainer_enter(const ct_trainer_t *t, const char *doing, int64_t detail);
-/** Collective.  Device memory of rank 0 to all; nothing for no bytes. */
-int ct__trainer_broadcast(ct_trainer_t *t, void *buf, size_t bytes);
 
 #endif

@@ -311,6 +311,13 @@ out:
   return rc;
 }
 
+static int broadcast(ct_trainer_t *t, void *buf, size_t bytes)
+{
+  if (!bytes) return CT_OK;
+  ct__step_enter(t, "the broadcast of the state", -1);
+  return t->env.comm_ops->bcast(t->env.comm, t->q, buf, bytes, 0);
+}
+
 /* They are made when this returns: the whole state may be freed then. */
 static int copy_slices(ct_trainer_t *t, int s, int to_full)
 {
@@ -335,7 +342,7 @@ int ct__update_widen(ct_trainer_t *t, int gather)
   for (int s = 0; s < u->states && gather; s++) {
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 1));
     for (int k = 0; k < t->buckets; k++) {
-      ct__trainer_enter(t, "the gathering of the optimizer's state, bucket", k);
+      ct__step_enter(t, "the gathering of the optimizer's state, bucket", k);
       CT_TRY(gather_bucket(t, u->full[s], k));
     }
   }
@@ -343,14 +350,18 @@ out:
   return rc;
 }
 
-int ct__update_broadcast(ct_trainer_t *t)
+int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
 {
   int rc = CT_OK;
   const ct__update_t *u = &t->update;
+  CT_TRY(broadcast(t, t->buffer, t->map.buffer_bytes));
+  if (buffers_only) return CT_OK;
+  CT_TRY(broadcast(t, t->weight, t->map.weight_bytes));
+  ct__low_outdate(t);
   for (int s = 0; s < u->states; s++) {
-    if (!t->env.recipe.zero) CT_TRY(ct__trainer_broadcast(t, u->state[s], u->state_bytes));
+    if (!t->env.recipe.zero) CT_TRY(broadcast(t, u->state[s], u->state_bytes));
     if (!u->full[s]) continue;
-    CT_TRY(ct__trainer_broadcast(t, u->full[s], t->map.trained_bytes));
+    CT_TRY(broadcast(t, u->full[s], t->map.trained_bytes));
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 0));
   }
 out:
