@@ -1,26 +1,51 @@
-# The emulated module: the CUDA backend's own sources and kernels, compiled for the host, over a fake CUDA
-# runtime, plain loops for the products and a fake NCCL.  CTRAIN_PLUGIN_DIR=tests/cuda/emu loads it.
-emu_c = $(cuda_c)
-# what is behind the seam product.h
-emu_products_c = %D%/emu/host_products.c %D%/emu/host_gemm.c %D%/emu/host_conv.c
-emu_cc = %D%/emu/emu.cc %D%/emu/fake_device.cc %D%/emu/fake_stream.cc %D%/emu/fake_memory.cc %D%/emu/fake_graph.cc
-emu_h = %D%/emu/emu.h %D%/emu/fake.h %D%/emu/fake_cuda.h
-emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden $(CT_SAN_CXX)
-emu_nccl_all_c = %D%/emu/fake_nccl.h %D%/emu/fake_nccl.c %D%/emu/fake_nccl_work.c
-nccl_tests = %D%/nccl_app.test %D%/nccl.test %D%/nccl_calls.test %D%/nccl_fails.test
-EXTRA_DIST += $(emu_nccl_all_c) $(nccl_tests) %D%/staged.test %D%/train.test %D%/conform.test %D%/compose.test
-if HAVE_NCCL
-emu_nccl_c = $(cuda_nccl_c) $(emu_nccl_all_c)
-endif
+# The emulated module: the CUDA backend's own sources and kernels, compiled for the host, over a fake
+# CUDA runtime, plain loops for the products and a fake NCCL.  CTRAIN_PLUGIN_DIR=tests/cuda/emu
+# loads it.
+emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC \
+  -fvisibility=hidden $(CT_SAN_CXX)
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
-cuda_tests =
-EXTRA_DIST += %D%/deviceprop/a100.json %D%/deviceprop/h100.json %D%/deviceprop/b200.json
-EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(cuda_tests)
+
+# what is behind the seam product.h
+emu_products_c = \
+  %D%/emu/host_conv.c \
+  %D%/emu/host_gemm.c \
+  %D%/emu/host_products.c
+emu_cc = \
+  %D%/emu/emu.cc \
+  %D%/emu/fake_device.cc \
+  %D%/emu/fake_graph.cc \
+  %D%/emu/fake_memory.cc \
+  %D%/emu/fake_stream.cc
+emu_h = \
+  %D%/emu/emu.h \
+  %D%/emu/fake.h \
+  %D%/emu/fake_cuda.h
+fake_nccl = \
+  %D%/emu/fake_nccl.c \
+  %D%/emu/fake_nccl.h \
+  %D%/emu/fake_nccl_work.c
+if HAVE_NCCL
+emu_nccl_c = $(cuda_nccl_c) $(fake_nccl)
+endif
+
+nccl_tests = \
+  %D%/nccl.test \
+  %D%/nccl_app.test \
+  %D%/nccl_calls.test \
+  %D%/nccl_fails.test
+EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
+  %D%/compose.test \
+  %D%/conform.test \
+  %D%/deviceprop/a100.json \
+  %D%/deviceprop/b200.json \
+  %D%/deviceprop/h100.json \
+  %D%/staged.test \
+  %D%/train.test
 
 %D%/emu/kernels/%.o: cuda/kernels/%.cu
-	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -std=gnu++17 -Wall -Wextra -Wshadow -Werror=switch -O2 -g -fPIC -fvisibility=hidden $(CT_SAN_CXX) \
-	  -fno-math-errno -ffp-contract=off -fno-exceptions -fno-rtti -I$(top_srcdir)/src -I$(top_srcdir) $(RANDOM123_CPPFLAGS) $(CUDA_CPPFLAGS) \
-	  -MD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -O2 -g -Werror=switch $(emu_cxxflags) \
+	  -fno-math-errno -ffp-contract=off -I$(top_srcdir)/src -I$(top_srcdir) \
+	  $(RANDOM123_CPPFLAGS) $(CUDA_CPPFLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
 CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 -include tests/cuda/emu/kernels/*.d
 
@@ -35,7 +60,7 @@ check_PROGRAMS += %D%/t_nccl
 %C%_t_nccl_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 endif
 check_PROGRAMS += %D%/emu/ctrain-cuda.so
-%C%_emu_ctrain_cuda_so_SOURCES = $(emu_c) $(emu_nccl_c) $(emu_products_c) $(emu_h)
+%C%_emu_ctrain_cuda_so_SOURCES = $(cuda_c) $(emu_nccl_c) $(emu_products_c) $(emu_h)
 %C%_emu_ctrain_cuda_so_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_emu_ctrain_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 %C%_emu_ctrain_cuda_so_CXXFLAGS = $(emu_cxxflags)
@@ -97,5 +122,4 @@ check_PROGRAMS += %D%/t_gemm
 %C%_t_gemm_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_gemm
 endif
-TESTS += $(cuda_tests)
 endif
