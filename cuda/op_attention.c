@@ -26,11 +26,6 @@ typedef struct attention_op {
   } at;              /* bytes from the begin of their memory */
 } attention_op_t;
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
-}
-
 /* ---- memory ---- */
 
 /* Elements of a tensor like c, and of the scores. */
@@ -47,7 +42,7 @@ static int64_t scores(const attention_op_t *k)
 /* Cuts saved and scratch memory. */
 static void place(attention_op_t *k, ct_op_info_t *info)
 {
-  int back = goes_back(&k->head.desc);
+  int back = ct_op_goes_back(&k->head.desc);
   size_t size = ct_dtype_size(k->type), end = 0, *kept = back ? &info->saved : &end;
   k->at.qkv = gpu__take(kept, 3 * tokens(k), size);
   k->at.c = gpu__take(kept, tokens(k), size);
@@ -73,7 +68,7 @@ typedef struct buffers {
 static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
 {
   size_t part = (size_t)tokens(k) * ct_dtype_size(k->type);
-  char *scratch = a->scratch, *kept = goes_back(&k->head.desc) ? a->saved : scratch;
+  char *scratch = a->scratch, *kept = ct_op_goes_back(&k->head.desc) ? a->saved : scratch;
   buffers_t b = {.q = kept + k->at.qkv,
                  .c = kept + k->at.c,
                  .rows = scratch + k->at.rows,
@@ -186,7 +181,7 @@ static int make_projections(attention_op_t *k, size_t *work)
                             .bias = 1};
   CT_TRY(gpu__dense_make(k->head.dev, &spec, &k->in, work));
   spec.out = wide;
-  if (goes_back(d)) spec.passes |= CT_BWD_DATA;
+  if (ct_op_goes_back(d)) spec.passes |= CT_BWD_DATA;
   CT_TRY(gpu__dense_make(k->head.dev, &spec, &k->out, work));
 out:
   return rc;
@@ -213,7 +208,7 @@ static int make_products(attention_op_t *k, size_t *work)
   CT_TRY(gpu__gemm_add(dev, &by_rows, &k->pairs, work));
   CT_TRY(gpu__gemm_add(dev, &by_pairs, &k->mix, work));
   by_pairs.a_turned = 1;
-  if (goes_back(&k->head.desc)) CT_TRY(gpu__gemm_add(dev, &by_pairs, &k->mix_turned, work));
+  if (ct_op_goes_back(&k->head.desc)) CT_TRY(gpu__gemm_add(dev, &by_pairs, &k->mix_turned, work));
 out:
   return rc;
 }

@@ -7,11 +7,6 @@ typedef struct lnorm_op {
   int64_t rows, wide;
 } lnorm_op_t;
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
-}
-
 static int lnorm_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   lnorm_op_t *k = (lnorm_op_t *)op;
@@ -20,7 +15,7 @@ static int lnorm_prepare(ct_op_t *op, ct_op_info_t *info)
   k->rows = ct_shape_count(&d->x) / k->wide;
   info->inplace_fwd = info->inplace_bwd = 1;
   if (d->passes & CT_BWD_PARAM) info->scratch = gpu__lnorm_scratch(k->rows, k->wide);
-  if (goes_back(d)) info->saved = (size_t)(2 * k->rows) * sizeof(float);
+  if (ct_op_goes_back(d)) info->saved = (size_t)(2 * k->rows) * sizeof(float);
   return CT_OK;
 }
 
@@ -28,7 +23,7 @@ static int lnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, 
 {
   int rc = CT_OK;
   const lnorm_op_t *k = (const lnorm_op_t *)op;
-  float *stats = goes_back(&op->desc) ? a->saved : NULL, eps = (float)op->desc.u.lnorm.eps;
+  float *stats = ct_op_goes_back(&op->desc) ? a->saved : NULL, eps = (float)op->desc.u.lnorm.eps;
   (void)at;
   if (a->pass & CT_FWD)
     GPU_TRY(gpu__lnorm(k->rows, k->wide, eps, a->x, a->w[0], a->w[1], a->y, stats, s));

@@ -21,11 +21,6 @@ typedef struct lstm_op {
   } at;                            /* bytes from the begin of their memory */
 } lstm_op_t;
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
-}
-
 /* ---- forward ---- */
 
 static int forward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
@@ -33,7 +28,8 @@ static int forward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
   int rc = CT_OK;
   const gpu__lstm_t *c = &k->cells;
   size_t state = (size_t)c->h * ct_dtype_size(c->type);
-  char *scratch = a->scratch, *kept = goes_back(&k->head.desc) ? a->saved : scratch, *y = a->y;
+  char *scratch = a->scratch, *kept = ct_op_goes_back(&k->head.desc) ? a->saved : scratch,
+       *y = a->y;
   float *gates = (float *)(kept + k->at.gates), *cells = (float *)(kept + k->at.cells);
   void *work = scratch + k->at.work;
   const void *w_hh = gpu__factor(&k->head, a, 1);
@@ -115,7 +111,7 @@ static void place(lstm_op_t *k, ct_op_info_t *info)
   const gpu__lstm_t *c = &k->cells;
   int64_t cells = c->n * c->t * c->h;
   size_t size = ct_dtype_size(c->type), end = 0;
-  int back = goes_back(&k->head.desc);
+  int back = ct_op_goes_back(&k->head.desc);
   size_t *kept = back ? &info->saved : &end;
   k->at.gates = gpu__take(kept, 4 * cells, sizeof(float));
   k->at.cells = gpu__take(kept, cells, sizeof(float));
@@ -158,7 +154,7 @@ static int make_products(lstm_op_t *k, int64_t features, size_t *work)
   CT_TRY(gpu__dense_make(dev, &all_states, &k->all_states, work));
   if (c->t == 1) goto out;
   CT_TRY(gpu__gemm_add(dev, &states, &k->states, work));
-  if (goes_back(&k->head.desc)) CT_TRY(gpu__gemm_add(dev, &back, &k->states_back, work));
+  if (ct_op_goes_back(&k->head.desc)) CT_TRY(gpu__gemm_add(dev, &back, &k->states_back, work));
 out:
   return rc;
 }

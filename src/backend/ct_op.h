@@ -191,6 +191,11 @@ typedef struct ct_op_desc {
   } u;
 } ct_op_desc_t;
 
+/** 1 if a backward pass will be run. */
+static inline int ct_op_goes_back(const ct_op_desc_t *d)
+{
+  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM | CT_BWD_STATS)) != 0;
+}
 /** Zeroes the whole descriptor, padding included, and sets kind, passes = CT_FWD and the shapes. */
 void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
 /** The same for GRADSTAT (which looks at p), MEASURE and UPDATE (at the rule), over \a count elements. */

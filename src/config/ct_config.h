@@ -63,8 +63,8 @@ void ct_config_clear(ct_config_t *c);
  * absolute (they were relative to \a dir, the file's directory), run.dir too (relative to \a cwd),
  * the global batch follows from data.batch_per_rank and \a ranks. */
 int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int ranks);
-/** What the range of a single key cannot say.  with_loss 0: for who only looks at samples, which need
- * no labels then.  CT_ERR_USAGE. */
+/** What the range of a single key cannot say.  with_loss 0: for who only looks at samples, which
+ * need no labels then.  CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss);
 
 /** The values as a tree, to be freed with ct_yaml_free(). */

@@ -26,16 +26,11 @@ typedef struct buffers {
   float *scores;    /* for each thread T x T; backward: twice */
 } buffers_t;
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
-}
-
 static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
 {
   int64_t tokens = k->n * k->t * k->d;
   float *scratch = a->scratch;
-  buffers_t b = {.qkv = goes_back(&k->head.desc) ? a->saved : scratch};
+  buffers_t b = {.qkv = ct_op_goes_back(&k->head.desc) ? a->saved : scratch};
   b.c = b.qkv + 3 * tokens;
   b.dqkv = scratch; /* the forward pass of inference has qkv and c there */
   b.dc = scratch + 3 * tokens;
@@ -166,7 +161,7 @@ static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   k->wide = k->d / k->heads;
   k->scale = 1 / sqrtf((float)k->wide);
   int64_t tokens = k->n * k->t * k->d, scores = op->dev->threads * k->t * k->t;
-  if (goes_back(d)) {
+  if (ct_op_goes_back(d)) {
     info->saved = (size_t)(4 * tokens) * sizeof(float);
     scores *= 2;
   }

@@ -25,16 +25,11 @@ typedef struct buffers {
   float *dh, *dc;       /* N x H */
 } buffers_t;
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
-}
-
 static buffers_t forward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
 {
   int64_t cells = k->n * k->t * k->h;
   buffers_t b = {.bias = a->scratch};
-  b.gates = goes_back(&k->head.desc) ? a->saved : b.bias + 4 * k->h;
+  b.gates = ct_op_goes_back(&k->head.desc) ? a->saved : b.bias + 4 * k->h;
   b.cells = b.gates + 4 * cells;
   return b;
 }
@@ -187,7 +182,7 @@ static int lstm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->h = d->y.dim[2];
   int64_t cells = k->n * k->t * k->h, gates = 4 * k->h;
   info->scratch = (size_t)(gates + 5 * cells) * sizeof(float);
-  if (goes_back(d)) {
+  if (ct_op_goes_back(d)) {
     int64_t forth = gates, back = 5 * cells + 2 * k->n * k->h;
     info->saved = (size_t)(5 * cells) * sizeof(float);
     info->scratch = (size_t)(forth > back ? forth : back) * sizeof(float);

@@ -155,18 +155,13 @@ static void backward_param(const net_t *k, const double *dgate)
   }
 }
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
-}
-
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   net_t k = net(d, a);
   int64_t steps = k.n * k.t;
   double *dgate = a->scratch;
 
-  if (a->pass & CT_FWD) forward(&k, goes_back(d) ? a->saved : a->scratch);
+  if (a->pass & CT_FWD) forward(&k, ct_op_goes_back(d) ? a->saved : a->scratch);
   if (!(a->pass & (CT_BWD_DATA | CT_BWD_PARAM))) return CT_OK;
   for (int64_t n = 0; n < k.n; n++) {
     double *dh = dgate + steps * 4 * k.h;
@@ -183,7 +178,7 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   size_t kept = (size_t)(steps * PARTS * h) * sizeof(double);
 
   info->scratch = kept;
-  if (!goes_back(d)) return;
+  if (!ct_op_goes_back(d)) return;
   info->saved = kept;
   info->scratch = (size_t)((4 * steps + 2) * h) * sizeof(double);
 }

@@ -53,14 +53,9 @@ static void update_running(const ct_op_desc_t *d, const channel_t *k, double var
   *running_var = (float)((1 - m) * *running_var + m * var);
 }
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM | CT_BWD_STATS)) != 0;
-}
-
 static int keeps_statistics(const ct_op_desc_t *d)
 {
-  return d->training && goes_back(d);
+  return d->training && ct_op_goes_back(d);
 }
 
 /* Mean and biased variance of the batch. */

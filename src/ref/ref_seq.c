@@ -5,11 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
-}
-
 /* ---- layer normalisation (Ba, Kiros and Hinton, 2016), as torch.nn.LayerNorm over the last dim ---- */
 
 typedef struct row {
@@ -103,7 +98,7 @@ static int lnorm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 static void lnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   info->inplace_fwd = info->inplace_bwd = 1;
-  if (goes_back(d)) info->scratch = (size_t)(2 * width(d)) * sizeof(double);
+  if (ct_op_goes_back(d)) info->scratch = (size_t)(2 * width(d)) * sizeof(double);
 }
 
 const ct__ref_kind_t ct__ref_lnorm = {.run = lnorm_run, .needs = lnorm_needs};

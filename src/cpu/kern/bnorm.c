@@ -279,7 +279,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   cpu__bnorm_t *k = (cpu__bnorm_t *)op;
   const ct_op_desc_t *d = &op->desc;
   cpu__view_t v = cpu__view(&d->x);
-  int back = cpu__bn_goes_back(d);
+  int back = ct_op_goes_back(d);
 
   (void)like;
   if (d->x.layout == CT_NHWC || (d->x.layout == CT_PLAIN && v.inner == 1)) {

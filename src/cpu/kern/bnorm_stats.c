@@ -73,7 +73,7 @@ static float invstd_of(const cpu__bnorm_t *k, double var)
 
 static int keeps_norms(const ct_op_desc_t *d)
 {
-  return d->training && cpu__bn_goes_back(d);
+  return d->training && ct_op_goes_back(d);
 }
 
 /* Where forward keeps the batch statistics for backward; NULL: they are not needed. */

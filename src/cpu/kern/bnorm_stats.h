@@ -59,12 +59,6 @@ static inline cpu__rows_t cpu__bn_rows_of(const cpu__bnorm_t *k, int64_t block, 
   return r;
 }
 
-/** Whether any backward pass follows. */
-static inline int cpu__bn_goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM | CT_BWD_STATS)) != 0;
-}
-
 /** Bytes kept from forward to backward. */
 size_t cpu__bn_saved_bytes(const ct_op_desc_t *d);
 /** SyncBN: the elements of a channel on all ranks, kept with the statistics; NULL: nothing is

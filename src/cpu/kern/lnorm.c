@@ -14,11 +14,6 @@ typedef struct lnorm_op {
   int64_t rows, wide;
 } lnorm_op_t;
 
-static int goes_back(const ct_op_desc_t *d)
-{
-  return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) != 0;
-}
-
 static int is_parallel(const lnorm_op_t *k)
 {
   return k->rows * k->wide > CPU__PARALLEL_MIN;
@@ -28,7 +23,7 @@ static void forward(const lnorm_op_t *k, const ct_op_args_t *a)
 {
   const float *x = a->x, *w = a->w[0], *b = a->w[1];
   float *y = a->y, *stats = a->saved;
-  int keep = goes_back(&k->head.desc);
+  int keep = ct_op_goes_back(&k->head.desc);
 
 #pragma omp parallel for if (is_parallel(k)) schedule(static)
   for (int64_t r = 0; r < k->rows; r++) {
@@ -102,7 +97,7 @@ static int lnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->rows = ct_shape_count(&d->x) / k->wide;
   info->inplace_fwd = info->inplace_bwd = 1;
   if (d->passes & CT_BWD_PARAM) info->scratch = (size_t)(GROUPS * 2 * k->wide) * sizeof(float);
-  if (goes_back(d)) info->saved = (size_t)(2 * k->rows) * sizeof(float);
+  if (ct_op_goes_back(d)) info->saved = (size_t)(2 * k->rows) * sizeof(float);
   return CT_OK;
 }
 
