@@ -486,7 +486,6 @@ static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t ca
 }
 
 const ct_reader_ops_t ct_reader_hdf5 = {
-    .size = sizeof(ct_reader_ops_t),
     .format = CT__H5_FORMAT,
     .open = hdf5_open,
     .share = hdf5_share,

@@ -254,7 +254,6 @@ out:
 }
 
 const ct_store_ops_t ct_store_hdf5 = {
-    .size = sizeof(ct_store_ops_t),
     .format = CT__H5_FORMAT,
     .create = ct__h5_store_create,
     .put = ct__h5_store_put,

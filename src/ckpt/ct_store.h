@@ -10,7 +10,6 @@
 typedef struct ct_store ct_store_t;
 
 typedef struct ct_store_ops {
-  size_t size;
   ct_format_t format;
   /* path.tmp is begun (an old one is replaced).  CT_ERR_IO */
   int (*create)(const char *path, ct_store_t **out);

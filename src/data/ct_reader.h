@@ -56,7 +56,6 @@ typedef struct ct_reader_spec {
 } ct_reader_spec_t;
 
 typedef struct ct_reader_ops {
-  size_t size;
   /* Of its files; one that has no files is asked for by its name in their place. */
   ct_format_t format;
   /* Reads headers only (every shard's shape and count), or with spec->known takes them over and

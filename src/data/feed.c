@@ -77,48 +77,54 @@ static slot_t *begin(ct_feed_t *f)
   return s;
 }
 
-static int bad_label(const ct_dataset_t *d, int64_t id, int64_t label)
+/* Of the sample that an error is about, whose place comes before its text. */
+static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
 {
   char place[300];
   d->ops->place(d->reader, id, place, sizeof place);
-  if (d->classes == 0)
-    return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                      "%s: label %lld is no class number (they count from 0)", place,
-                      (long long)label);
-  return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                    "%s: label %lld is not in 0 to %lld (%lld classes)", place, (long long)label,
-                    (long long)d->classes - 1, (long long)d->classes);
+  return ct_err_prefix(rc, "%s: ", place);
 }
 
 /* A NaN would not show in the loss: the next ReLU may take it for 0, while the weights before it
  * are lost. */
 static int not_finite(const ct_dataset_t *d, int64_t id)
 {
-  char place[300];
-  d->ops->place(d->reader, id, place, sizeof place);
-  return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                    "%s: holds a value that is not finite (NaN or infinite)", place);
+  return at_sample(d, id,
+                   ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                              "holds a value that is not finite (NaN or infinite)"));
 }
 
 static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const float *targets)
 {
-  char place[300];
-  for (int64_t i = 0; i < n * d->info.targets; i++) {
-    if (isfinite(targets[i])) continue;
-    d->ops->place(d->reader, ids[i / d->info.targets], place, sizeof place);
-    return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                      "%s: target %lld is not finite (NaN or infinite)", place,
-                      (long long)(i % d->info.targets));
-  }
+  int64_t of_one = d->info.targets;
+  for (int64_t i = 0; i < n * of_one; i++)
+    if (!isfinite(targets[i]))
+      return at_sample(d, ids[i / of_one],
+                       ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                                  "target %lld is not finite (NaN or infinite)",
+                                  (long long)(i % of_one)));
   return CT_OK;
 }
 
-/* The answer, label or targets, of the i-th of the samples that are read together; NULL: none
- * has. */
+static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
+{
+  int rc = CT_OK;
+  int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
+  int is_class = label >= 0 && label < classes;
+  if (is_class || (d->has_ignored && label == d->ignored)) return CT_OK;
+  if (d->classes == 0)
+    CT_FAIL(CT_ERR_DATA, "label %lld is no class number (they count from 0)", (long long)label);
+  CT_FAIL(CT_ERR_DATA, "label %lld is not in 0 to %lld (%lld classes)", (long long)label,
+          (long long)d->classes - 1, (long long)d->classes);
+out:
+  return at_sample(d, id, rc);
+}
+
+/* Where the answer, label or targets, of the i-th of the samples goes that are read together. */
 static void *answer_at(const ct_dataset_t *d, void *answers, int64_t i)
 {
   size_t bytes = d->info.targets ? (size_t)d->info.targets * sizeof(float) : sizeof(int64_t);
-  return answers ? (char *)answers + (size_t)i * bytes : NULL;
+  return (char *)answers + (size_t)i * bytes;
 }
 
 /* Samples that differ in size are read one by one, when they are made. */
@@ -166,13 +172,6 @@ static int make_samples(const maker_t *m, int64_t epoch, int n, const int64_t *i
     CT_TRY(make_sample(m, epoch, ids[i], i, answers, x));
 out:
   return rc;
-}
-
-static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
-{
-  int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
-  if (d->has_ignored && label == d->ignored) return CT_OK;
-  return label < 0 || label >= classes ? bad_label(d, id, label) : CT_OK;
 }
 
 /* The other sample's labels or targets; \a at: its number among the partners. */

@@ -244,7 +244,6 @@ static void synthetic_place(const ct_reader_t *r, int64_t index, char *buf, size
 }
 
 const ct_reader_ops_t ct_reader_synthetic = {
-    .size = sizeof(ct_reader_ops_t),
     .format = {.name = "synthetic"},
     .open = synthetic_open,
     .share = synthetic_share,

@@ -130,13 +130,6 @@ static int fit_center(ct__transform_t *s)
   return 1;
 }
 
-static int plan_center(ct__transform_t *s, const ct__transform_place_t *at)
-{
-  (void)at;
-  fit_center(s);
-  return CT_OK;
-}
-
 /* Half of what is cut off, rounded to even; of what is padded the smaller half comes first. */
 static int64_t middle(int64_t in, int64_t out)
 {
@@ -164,7 +157,7 @@ const ct__transform_kind_t ct__transform_center_crop = {
     .help = "the middle, zero-padded if it is too small",
     .size = sizeof(center_t),
     .rows = center_rows,
-    .plan = plan_center,
+
     .fit = fit_center,
     .apply = center_crop};
 

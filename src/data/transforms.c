@@ -158,7 +158,10 @@ static int add_step(build_t *b, ct__transform_t *s)
   CT_TRY(end_map(b));
   s->in = s->out = b->now;
   s->varies = b->varies;
-  if (s->kind->plan) CT_TRY(s->kind->plan(s, &b->at));
+  if (s->kind->plan)
+    CT_TRY(s->kind->plan(s, &b->at));
+  else if (s->kind->fit)
+    s->kind->fit(s);
   if (is_too_large(&s->out))
     return ct__transform_refuse(&b->at, "makes samples that are too large");
   b->now = s->out;

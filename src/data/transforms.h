@@ -83,7 +83,8 @@ typedef struct ct__transform_kind {
   const ct_opt_t *rows; /**< NULL: no options */
   /** Affine kinds have this one only: puts itself behind the map. */
   int (*map)(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m);
-  /** Checks the options, sets s->out (it is s->in before) and s->scratch (0 before). */
+  /** Checks the options, sets s->out (it is s->in before) and s->scratch (0 before).  NULL: fit()
+   * does. */
   int (*plan)(ct__transform_t *s, const ct__transform_place_t *at);
   /** Those that change the shape: sets s->out and s->scratch from s->in, for plan() and then, where
    * samples differ in size, hot and for each of them.  0: the sample is too small. */

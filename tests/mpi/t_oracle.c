@@ -342,8 +342,7 @@ static int open_reader(const ct_reader_spec_t *spec, ct_reader_t **out)
   return CT_OK;
 }
 
-static const ct_reader_ops_t samples = {.size = sizeof(ct_reader_ops_t),
-                                        .format = {.name = "samples"},
+static const ct_reader_ops_t samples = {.format = {.name = "samples"},
                                         .open = open_reader,
                                         .info = info_of,
                                         .read = read_samples,

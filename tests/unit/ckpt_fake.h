@@ -99,8 +99,7 @@ static inline int fake_probe(const void *head, size_t bytes)
   return bytes > 7 && memcmp(head, "/model/", 7) == 0;
 }
 
-static const ct_store_ops_t fake = {.size = sizeof fake,
-                                    .format = {"text", {".txt"}, fake_probe},
+static const ct_store_ops_t fake = {.format = {"text", {".txt"}, fake_probe},
                                     .create = fake_create,
                                     .put = fake_put,
                                     .put_text = fake_put_text,

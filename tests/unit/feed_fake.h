@@ -97,8 +97,7 @@ static int fake_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   return CT_OK;
 }
 
-static const ct_reader_ops_t fake = {.size = sizeof(ct_reader_ops_t),
-                                     .format = {.name = "fake"},
+static const ct_reader_ops_t fake = {.format = {.name = "fake"},
                                      .open = fake_open,
                                      .info = fake_info,
                                      .read = fake_read,

@@ -91,8 +91,7 @@ static inline int pgm_probe(const void *head, size_t bytes)
   return bytes > 2 && memcmp(head, "P5", 2) == 0;
 }
 
-static const ct_reader_ops_t ct_reader_pgm = {.size = sizeof(ct_reader_ops_t),
-                                              .format = {"PGM", {".pgm"}, pgm_probe},
+static const ct_reader_ops_t ct_reader_pgm = {.format = {"PGM", {".pgm"}, pgm_probe},
                                               .open = pgm_open,
                                               .info = pgm_info,
                                               .shape = pgm_shape,
