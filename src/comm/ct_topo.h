@@ -14,6 +14,7 @@ typedef struct ct_topo {
   int local_rank, local_size; /**< in node */
   int node_index, nodes;      /**< nodes numbered by their lowest world rank */
   int equal_nodes;            /**< 1: every node has the same number of ranks */
+  int threads_asked;          /**< OMP_NUM_THREADS; 0: not set, or senseless */
   int threads;   /**< for this rank: its cores divided among the ranks that share them */
   double init_s; /**< seconds in MPI_Init */
   char host[64];

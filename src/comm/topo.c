@@ -109,8 +109,9 @@ static int count_threads(ct_topo_t *t, MPI_Comm shared)
   /* Without an answer the mask stays empty, and one thread is right. */
   (void)!sched_getaffinity(0, sizeof mine, mine);
   CT_MPI(t, MPI_Allgather(mine, MASK_BYTES, MPI_BYTE, masks, MASK_BYTES, MPI_BYTE, shared));
-  t->threads = threads_asked();
-  if (!t->threads) t->threads = ct__sharing_threads(masks, MASK_BYTES, ranks, me);
+  t->threads_asked = threads_asked();
+  t->threads =
+      t->threads_asked ? t->threads_asked : ct__sharing_threads(masks, MASK_BYTES, ranks, me);
 out:
   ct_mem_free(masks);
   return rc;

@@ -12,13 +12,6 @@
 
 /* ---- a rank ---- */
 
-static int threads_from(int set)
-{
-  const char *omp = getenv("OMP_NUM_THREADS");
-  if (set) return CT_THREADS_CONFIG;
-  return omp && atoi(omp) > 0 ? CT_THREADS_OMP : CT_THREADS_SHARE;
-}
-
 static double wall_clock(void)
 {
   struct timespec now;
@@ -34,7 +27,9 @@ static void fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
   f->rank = env->topo->rank;
   f->node = env->topo->node_index;
   f->threads = env->threads;
-  f->threads_from = threads_from(env->threads_set);
+  f->threads_from = env->threads_set           ? CT_THREADS_CONFIG
+                    : env->topo->threads_asked ? CT_THREADS_OMP
+                                               : CT_THREADS_SHARE;
   f->cpus_of_the_job = env->topo->job.cpus;
   ct_topo_library(mpi, sizeof mpi);
   f->mpi = ct_hash_text(mpi, 0);

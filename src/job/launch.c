@@ -27,34 +27,38 @@ typedef struct launcher {
   const char *name;
   const char *tasks[2]; /* how many; the first that is set.  None: not told */
   const char *task[2];  /* which one */
-  const char *step[2];  /* if named: applies to ordinary Slurm steps only */
+  int steps_only;       /* applies to tasks of ordinary Slurm steps */
   const char *cure;     /* NULL: the general one */
 } launcher_t;
 
 static const launcher_t launchers[] = {
-    {"mpiexec", {"PMI_SIZE"}, {"PMI_RANK"}, {0}, 0},
-    {"Open MPI's mpirun", {"OMPI_COMM_WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK"}, {0}, 0},
-    {"Flux", {"FLUX_JOB_SIZE"}, {"FLUX_TASK_RANK"}, {0}, 0},
+    {"mpiexec", {"PMI_SIZE"}, {"PMI_RANK"}, 0, 0},
+    {"Open MPI's mpirun", {"OMPI_COMM_WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK"}, 0, 0},
+    {"Flux", {"FLUX_JOB_SIZE"}, {"FLUX_TASK_RANK"}, 0, 0},
     {"srun",
      {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
      {"SLURM_PROCID"},
-     {"SLURM_STEP_ID", "SLURM_STEPID"},
+     1,
      "start it with 'srun --mpi=pmi2' ('srun --mpi=list' shows what this Slurm has) or with "
      "mpiexec"},
-    {"PMIx", {0}, {"PMIX_RANK"}, {0}, 0},
-    {"PALS", {0}, {"PALS_RANKID"}, {0}, 0},
-    {"aprun", {0}, {"ALPS_APP_PE"}, {0}, 0},
+    {"PMIx", {0}, {"PMIX_RANK"}, 0, 0},
+    {"PALS", {0}, {"PALS_RANKID"}, 0, 0},
+    {"aprun", {0}, {"ALPS_APP_PE"}, 0, 0},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
-static const int64_t first_pseudo_step = 0xfffffff0;
+/* A task of an ordinary step of srun. */
+static int is_in_step(ct_env_t env)
+{
+  static const char *const step[2] = {"SLURM_STEP_ID", "SLURM_STEPID"};
+  const int64_t first_pseudo_step = 0xfffffff0;
+  int64_t number = ct__job_number(env, step);
+  return number >= 0 && number < first_pseudo_step;
+}
 
 static int applies(ct_env_t env, const launcher_t *l)
 {
-  if (l->step[0]) {
-    int64_t step = ct__job_number(env, l->step);
-    if (step < 0 || step >= first_pseudo_step) return 0;
-  }
+  if (l->steps_only && !is_in_step(env)) return 0;
   return ct__job_number(env, l->tasks[0] ? l->tasks : l->task) >= 0;
 }
 
@@ -84,17 +88,9 @@ out:
   return rc;
 }
 
-/* A task of an ordinary step of srun; how MPI is told is in SLURM_MPI_TYPE. */
-static int started_by_srun(ct_env_t env)
-{
-  static const char *const step[2] = {"SLURM_STEP_ID", "SLURM_STEPID"};
-  int64_t number_of_step = ct__job_number(env, step);
-  return number_of_step >= 0 && number_of_step < first_pseudo_step;
-}
-
 void ct_launch_read(ct_env_t env, ct_launch_t *out)
 {
-  const char *pmi = env("SLURM_MPI_TYPE");
+  const char *pmi = env("SLURM_MPI_TYPE"); /* how srun tells MPI */
   *out = (ct_launch_t){.kind = CT_LAUNCH_NONE};
   if (env("HYDI_CONTROL_FD") || (env("PMI_SIZE") && env("MPI_LOCALNRANKS"))) {
     *out = (ct_launch_t){CT_LAUNCH_HYDRA, "mpiexec (hydra)"};
@@ -102,7 +98,7 @@ void ct_launch_read(ct_env_t env, ct_launch_t *out)
     *out = (ct_launch_t){CT_LAUNCH_OPENMPI, "mpirun (Open MPI)"};
   } else if (env("FLUX_TASK_RANK")) {
     *out = (ct_launch_t){CT_LAUNCH_FLUX, "Flux"};
-  } else if (started_by_srun(env)) {
+  } else if (is_in_step(env)) {
     out->kind = CT_LAUNCH_SRUN;
     if (!pmi || !*pmi) pmi = env("PMIX_RANK") ? "pmix" : env("PMI_SIZE") ? "pmi2" : "no PMI";
     snprintf(out->name, sizeof out->name, "srun (%s)", strcmp(pmi, "none") == 0 ? "no PMI" : pmi);
