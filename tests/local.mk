@@ -58,6 +58,7 @@ shell_tests = \
   %D%/mpi/comm_staged.test \
   %D%/mpi/devices.test \
   %D%/mpi/loop.test \
+  %D%/mpi/memory.test \
   %D%/mpi/oracle.test \
   %D%/mpi/recipe.test \
   %D%/mpi/stragglers.test \
@@ -201,6 +202,7 @@ launched_tests = \
   %D%/mpi/t_comm_calls \
   %D%/mpi/t_devices \
   %D%/mpi/t_loop \
+  %D%/mpi/t_memory \
   %D%/mpi/t_oracle \
   %D%/mpi/t_recipe \
   %D%/mpi/t_stragglers \
@@ -252,7 +254,10 @@ comm_rig = %D%/mpi/comm_rig.c %D%/mpi/comm_rig.h
 %C%_mpi_t_comm_calls_SOURCES = %D%/mpi/t_comm_calls.c $(comm_rig)
 %C%_mpi_t_comm_calls_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 
+%C%_mpi_t_memory_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+
 trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trainer_rig.h
+
 %C%_mpi_t_loop_SOURCES = %D%/mpi/t_loop.c $(trainer_rig)
 %C%_mpi_t_oracle_SOURCES = %D%/mpi/t_oracle.c $(trainer_rig)
 %C%_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)

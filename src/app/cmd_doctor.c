@@ -5,7 +5,6 @@
 
 #include "app/commands.h"
 #include "app/builtin.h"
-#include "app/needs.h"
 #include "app/setup.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
@@ -123,16 +122,16 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
 }
 
 /* Of rank 0, whose share of a batch is as large as any. */
-static int describe_memory(const ct_setup_t *s, ct_data_facts_t *d)
+static int describe_memory(ct_setup_t *s, ct_data_facts_t *d)
 {
-  int rc = CT_OK, ranks = s->topo->size;
-  ct_needs_t needs;
-  int n = ct_needs_samples(&s->cfg, &s->recipe, s->data.info.samples, ranks);
-  CT_TRY(
-      ct_needs_of_plans(&s->cfg, s->graph, &s->recipe, n, &s->data, ranks, s->be, s->dev, &needs));
-  d->rank_bytes = ct_needs_total(&needs);
-  d->gradient_bytes = needs.gradients;
-  d->checkpoint_bytes = needs.weights + needs.states * (size_t)(s->recipe.zero ? ranks : 1);
+  int rc = CT_OK;
+  ct_memory_t m;
+  CT_TRY(ct_setup_memory(s, &m));
+  size_t whole = m.bytes[CT_MEMORY_WHOLE_STATES];
+  d->rank_bytes = ct_memory_total(&m);
+  d->gradient_bytes = m.bytes[CT_MEMORY_GRADIENTS];
+  d->checkpoint_bytes = m.bytes[CT_MEMORY_WEIGHTS] + m.bytes[CT_MEMORY_BUFFERS] +
+                        (whole ? whole : m.bytes[CT_MEMORY_STATES]);
 out:
   return rc;
 }

@@ -5,5 +5,4 @@ libctrain_a_SOURCES += \
   %D%/setup.h %D%/setup.c %D%/setup_stage.c %D%/cmd_train.c %D%/result.h %D%/result.c \
   %D%/cmd_eval.c %D%/cmd_summary.c %D%/describe.h %D%/describe.c %D%/cmd_bench.c %D%/cmd_bench_io.c %D%/bench.h %D%/bench.c %D%/bench_ops.c \
   %D%/cmd_pack.c %D%/pack.h %D%/pack_file.c %D%/pack_idx.c %D%/pack_csv.c \
-  %D%/needs.h %D%/needs.c \
   %D%/cmd_doctor.c

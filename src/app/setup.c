@@ -392,15 +392,12 @@ static int64_t repeat_batch(const ct_setup_t *s)
   return !s->cfg.cuda.graph ? 0 : batch < samples ? batch : samples;
 }
 
-int ct_setup_trainer(ct_setup_t *s, int training)
+static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
 {
-  int rc = CT_OK;
-  double begin = ct_clock();
-  ct_beat_at("making the plan", -1);
   const ct_config_t *c = &s->cfg;
   double bucket_mb = c->parallel.bucket_mb;
   if (bucket_mb == 0) bucket_mb = s->be->host_memory ? 1 : 25;
-  ct_trainer_env_t env = {
+  *env = (ct_trainer_env_t){
       .topo = s->topo,
       .be = s->be,
       .dev = s->dev,
@@ -420,11 +417,32 @@ int ct_setup_trainer(ct_setup_t *s, int training)
       .training = training};
   /* what rank 0 deals out are numbers */
   if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
-    env.bytes_of[1] = &s->data;
-  if (env.max_eval && ct_trainer_takes_bytes(s->be, s->dev, &s->val)) env.bytes_of[0] = &s->val;
-  CT_TRY_ALL(s->topo, set_loss(s, &env));
+    env->bytes_of[1] = &s->data;
+  if (env->max_eval && ct_trainer_takes_bytes(s->be, s->dev, &s->val)) env->bytes_of[0] = &s->val;
+  return set_loss(s, env);
+}
+
+int ct_setup_trainer(ct_setup_t *s, int training)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  ct_trainer_env_t env;
+  ct_beat_at("making the plan", -1);
+  CT_TRY_ALL(s->topo, describe_trainer(s, training, &env));
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   s->plan_s = ct_clock() - begin;
+out:
+  return rc;
+}
+
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out)
+{
+  int rc = CT_OK;
+  ct_trainer_env_t env;
+  const ct_batches_t batches[] = {{s->val.info.samples, s->cfg.data.eval_batch},
+                                  {s->data.info.samples, s->cfg.data.batch}};
+  CT_TRY(describe_trainer(s, 1, &env));
+  CT_TRY(ct_trainer_plan_memory(&env, batches, out));
 out:
   return rc;
 }

@@ -146,6 +146,10 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
  * statistics become those of the group; all else is nothing. */
 int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
 
+/** Local.  The loss of a training plan, but of n samples, as an op of its own: for who has the
+ * outputs of other plans together.  *op is the caller's. */
+int ct_plan_whole_loss(const ct_plan_t *p, int n, ct_op_t **op, size_t *scratch);
+
 /** The value in whose memory \a v lies: itself, or what it shares in place. */
 int ct_plan_root(const ct_plan_t *p, int v);
 

@@ -174,6 +174,19 @@ out:
   return rc;
 }
 
+int ct_plan_whole_loss(const ct_plan_t *p, int n, ct_op_t **op, size_t *scratch)
+{
+  int rc = CT_OK;
+  ct_op_info_t info;
+  ct_op_desc_t d = p->op[p->work[p->loss_work].op].desc;
+  d.x.dim[0] = d.y.dim[0] = n;
+  *op = NULL;
+  CT_TRY(p->be->op->prepare(p->dev, &d, NULL, op, &info));
+  *scratch = info.scratch;
+out:
+  return rc;
+}
+
 int ct__plan_prepare_helpers(ct_plan_t *p)
 {
   int rc = CT_OK;

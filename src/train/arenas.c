@@ -29,6 +29,11 @@ out:
   return rc;
 }
 
+int ct__arenas_take_all(ct_trainer_t *t, ct_memory_kind_t kind, char **out)
+{
+  return ct__arenas_take(t, kind, t->need.bytes[kind], out);
+}
+
 void ct__arenas_give(ct_trainer_t *t, char **p)
 {
   ct__arenas_t *a = &t->arenas;
@@ -43,7 +48,7 @@ void ct__arenas_give(ct_trainer_t *t, char **p)
 int ct__arenas_make_gradient(ct_trainer_t *t)
 {
   void *p = NULL;
-  size_t bytes = t->map.gradient_bytes;
+  size_t bytes = t->need.bytes[CT_MEMORY_GRADIENTS];
   int rc = t->env.comm_ops->alloc(t->env.comm, bytes ? bytes : 64, &p);
   t->gradient = p;
   t->arenas.most.bytes[CT_MEMORY_GRADIENTS] = bytes;
@@ -56,14 +61,6 @@ void ct__arenas_free(ct_trainer_t *t)
   for (int64_t i = 0; i < a->blocks; i++)
     t->env.be->mem->free(t->env.dev, CT_MEM_DEVICE, a->block[i].p);
   ct_mem_free(a->block);
-}
-
-size_t ct_memory_total(const ct_memory_t *m)
-{
-  size_t sum = 0;
-  for (int i = 0; i < CT_MEMORY_COUNT; i++)
-    sum += m->bytes[i];
-  return sum;
 }
 
 const ct_memory_t *ct_trainer_memory(const ct_trainer_t *t)

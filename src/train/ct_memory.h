@@ -1,7 +1,7 @@
 /** \file ct_memory.h  The device memory of one rank's trainer, by what it is for.  Layer 4.
  *
- * The same list is said before a run (ct_memory_plan(), for `summary` and `doctor`), is what the
- * trainer allocates by, and is counted as it allocates (ct_trainer_memory()). */
+ * The same list is said before a run (ct_trainer_plan_memory(), for `summary` and `doctor`), is
+ * what the trainer allocates by, and is counted as it allocates (ct_trainer_memory()). */
 #ifndef CT_MEMORY_H
 #define CT_MEMORY_H
 #include <stddef.h>
@@ -15,14 +15,20 @@ typedef enum {
   CT_MEMORY_STATES,       /**< of the optimizer: what this rank updates */
   CT_MEMORY_WHOLE_STATES, /**< ZeRO-1: of all ranks, while a checkpoint is read or written */
   CT_MEMORY_ACTIVATIONS,  /**< of the largest plan, of training or evaluation */
-  CT_MEMORY_SCRATCH,      /**< likewise */
+  CT_MEMORY_SCRATCH,      /**< likewise; with the mode dp that of the loss of the whole batch too */
   CT_MEMORY_BATCHES,      /**< where batches are copied to a device: one in use, one on its way */
-  CT_MEMORY_OTHER,        /**< class weights, statistics, norms, maps of channels, rank 0's in dp */
+  CT_MEMORY_CHANNEL_MAPS, /**< of batches that come as bytes */
+  CT_MEMORY_CLASS_WEIGHTS, /**< of the loss */
+  CT_MEMORY_STATISTICS,    /**< SyncBN's message */
+  CT_MEMORY_NORMS,         /**< of each parameter, where the optimizer's rule wants them */
+  CT_MEMORY_DEALT,         /**< mode dp: what rank 0 deals out and collects */
   CT_MEMORY_COUNT
 } ct_memory_kind_t;
 
 typedef struct ct_memory {
   size_t bytes[CT_MEMORY_COUNT];
+  size_t evaluation; /**< of the activations, what evaluation alone would need */
+  int samples[2];    /**< most at a time, of evaluation, of training */
 } ct_memory_t;
 
 /** Pure. */

@@ -67,6 +67,16 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out);
 /** Collective; NULL is fine. */
 void ct_trainer_destroy(ct_trainer_t *t);
 
+/** Samples of a data set, and how many of them are in a global batch. */
+typedef struct ct_batches {
+  int64_t samples, batch;
+} ct_batches_t;
+
+/** Local.  What ct_trainer_create(), ct_trainer_prepare() of evaluation's and of training's batches
+ * (samples 0: there are none), and a checkpoint will have allocated.  Plans are made, and nothing
+ * is run.  env->comm may be NULL: then the ranks are taken to be on one node. */
+int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out);
+
 /** Local.  Makes the plans that this rank will need for a data set of so many samples in global
  * batches, so that no step makes one.  No forward pass may be on its way; its logits may be gone
  * afterwards. */
@@ -153,9 +163,6 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
 int ct_trainer_verify(ct_trainer_t *t);
 /** Learning rate of the first parameter group at a point of the schedule: for the metrics. */
 double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at);
-/** Pure.  Bytes on the device of batches of up to n samples, as bytes or float32: of the one in use
- * and the next. */
-size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int bytes, int64_t n);
 /** The most that this rank has taken so far; borrowed. */
 const ct_memory_t *ct_trainer_memory(const ct_trainer_t *t);
 

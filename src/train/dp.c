@@ -67,15 +67,15 @@ static int make(ct_trainer_t *t)
   int rc = CT_OK;
   const ct_trainer_env_t *e = &t->env;
   size_t mine = (size_t)e->max_batch * ct_shape_bytes(&e->graph->input);
-  size_t all = (size_t)t->max_n * (size_t)t->outputs * sizeof(float);
+  size_t all = (size_t)e->max_batch * (size_t)e->topo->size * (size_t)t->outputs * sizeof(float);
   dp_t *d = t->way = ct_mem_alloc(sizeof *d, "the parameter server");
   if (!d) return CT_ERR_NOMEM;
   d->bytes = ct_mem_array(e->topo->size, sizeof *d->bytes, "the parameter server");
   if (!d->bytes) return CT_ERR_NOMEM;
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, mine, &d->mine));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_DEALT, mine, &d->mine));
   if (e->topo->rank) return CT_OK;
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, all, &d->outputs));
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, all, &d->gradient));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_DEALT, all, &d->outputs));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_DEALT, all, &d->gradient));
 out:
   return rc;
 }
@@ -96,16 +96,13 @@ static const ct_op_desc_t *loss_of(const ct_plan_t *p)
   return &p->op[p->work[p->loss_work].op].desc;
 }
 
-/* As the loss of any training plan, for other samples. */
 static int make_whole(ct_trainer_t *t, int n, whole_t *w)
 {
   int rc = CT_OK;
-  ct_op_desc_t d = *loss_of(t->first.plan);
-  ct_op_info_t info;
-  d.x.dim[0] = d.y.dim[0] = n;
+  size_t scratch;
   *w = (whole_t){.n = n};
-  CT_TRY(t->env.be->op->prepare(t->env.dev, &d, NULL, &w->op, &info));
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, info.scratch, &w->scratch));
+  CT_TRY(ct_plan_whole_loss(t->first.plan, n, &w->op, &scratch));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_SCRATCH, scratch, &w->scratch));
 out:
   return rc;
 }

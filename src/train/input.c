@@ -32,16 +32,6 @@ ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training)
                           .mem = {host_alloc, host_free, t}};
 }
 
-/* Of one sample. */
-static void list_bytes(const ct_graph_t *g, int bytes, size_t out[CT_INPUT_ARRAYS])
-{
-  int64_t outputs = ct_shape_sample(&g->layer[g->layers - 1].out);
-  out[CT_INPUT_X] = (size_t)ct_shape_sample(&g->input) * (bytes ? 1 : sizeof(float));
-  out[CT_INPUT_LABELS] = out[CT_INPUT_LABELS2] = sizeof(int32_t);
-  out[CT_INPUT_MIX] = sizeof(float);
-  out[CT_INPUT_TARGETS] = (size_t)outputs * sizeof(float);
-}
-
 /* What the data set does not have is NULL. */
 static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_ARRAYS])
 {
@@ -50,22 +40,6 @@ static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_ARRAYS])
   out[CT_INPUT_LABELS2] = b->labels2;
   out[CT_INPUT_MIX] = b->mix;
   out[CT_INPUT_TARGETS] = b->targets;
-}
-
-size_t ct_trainer_input_bytes(const ct_backend_t *be, const ct_graph_t *g, int bytes, int64_t n)
-{
-  size_t part[CT_INPUT_ARRAYS], sum = 0;
-  if (be->in_place) return 0;
-  list_bytes(g, bytes, part);
-  for (int i = 0; i < CT_INPUT_ARRAYS; i++)
-    sum += part[i];
-  return 2 * (size_t)n * sum;
-}
-
-/* 1: no batch will be of float32. */
-static int all_bytes(const ct_trainer_env_t *e)
-{
-  return (!e->training || e->bytes_of[1]) && (!e->max_eval || e->bytes_of[0]);
 }
 
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d)
@@ -93,7 +67,7 @@ static int make_affine(ct_trainer_t *t, const ct_dataset_t *d, float **out)
     map[c] = d->affine.a[d->affine.channels == 1 ? 0 : c];
     map[channels + c] = d->affine.b[d->affine.channels == 1 ? 0 : c];
   }
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, bytes, &p));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_CHANNEL_MAPS, bytes, &p));
   *out = (float *)p;
   CT_TRY(t->env.be->mem->copy(t->input.copies, p, map, bytes));
   CT_TRY(t->env.be->queue->sync(t->input.copies));
@@ -108,7 +82,7 @@ int ct__input_make(ct_trainer_t *t)
   size_t bytes[CT_INPUT_ARRAYS];
   if (t->env.be->in_place) return CT_OK;
   CT_TRY(t->env.be->queue->create(t->env.dev, &t->input.copies));
-  list_bytes(t->env.graph, all_bytes(&t->env), bytes);
+  ct__memory_arrays(&t->env, ct__memory_all_bytes(&t->env), bytes);
   for (int k = 0; k < 2; k++) {
     if (t->env.bytes_of[k]) CT_TRY(make_affine(t, t->env.bytes_of[k], &t->input.affine[k]));
     CT_TRY(t->env.be->queue->mark(t->input.copies, &t->input.slot[k].ready));
@@ -135,7 +109,7 @@ static int copy(ct_trainer_t *t, const ct_batch_t *b, ct__slot_t *in)
   int rc = CT_OK;
   size_t bytes[CT_INPUT_ARRAYS];
   const void *from[CT_INPUT_ARRAYS];
-  list_bytes(t->env.graph, b->bytes != NULL, bytes);
+  ct__memory_arrays(&t->env, b->bytes != NULL, bytes);
   list_arrays(b, from);
   for (int i = 0; i < CT_INPUT_ARRAYS; i++)
     if (from[i])
@@ -211,7 +185,7 @@ ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int trainin
   ct_bind_t bind = ct__plans_bind(t, b->first + first);
   const void *at[CT_INPUT_ARRAYS];
   size_t bytes[CT_INPUT_ARRAYS];
-  list_bytes(t->env.graph, b->bytes != NULL, bytes);
+  ct__memory_arrays(&t->env, b->bytes != NULL, bytes);
   list_arrays(b, at);
   for (int i = 0; i < CT_INPUT_ARRAYS; i++) {
     if (at[i] && !t->env.be->in_place) at[i] = t->input.slot[t->input.used].array[i];

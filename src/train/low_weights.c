@@ -11,8 +11,8 @@ int ct__low_make(ct_trainer_t *t)
   ct_op_info_t info;
   ct_shape_t from = ct_shape(2, 1, (int64_t)(t->map.weight_bytes / sizeof(float))), to = from;
   to.dtype = t->env.recipe.compute;
-  if (!t->env.be->low_weights || to.dtype == CT_F32 || from.dim[1] == 0) return CT_OK;
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_LOW_WEIGHTS, ct_shape_bytes(&to), &t->low));
+  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_LOW_WEIGHTS, &t->low));
+  if (!t->low) return CT_OK;
   ct_op_desc_init(&d, CT_OP_REORDER, &from, &to);
   CT_TRY(t->env.be->op->prepare(t->env.dev, &d, NULL, &t->lows.cast, &info));
   t->lows.stale = 1;

@@ -13,21 +13,13 @@ static int add_variant(ct_trainer_t *t, int n, int training)
   int rc = CT_OK;
   ct__plans_t *p = &t->plans;
   ct__variant_t v = {0};
-  const ct_dataset_t *bytes_of = t->env.bytes_of[training];
-  ct_plan_opts_t o = {.n = n,
-                      .training = training,
-                      .compute = t->env.recipe.compute,
-                      .sync_bn = t->group != NULL,
-                      .bytes = bytes_of != NULL,
-                      .channels_last = bytes_of && bytes_of->info.channels_last,
-                      .loss = t->env.loss};
+  ct_plan_opts_t o = ct__memory_plan_opts(&t->env, n, training);
   CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, &o, t->first.plan, &v.plan));
   if (!t->first.plan) CT_TRY(ct_arena_map_make(v.plan, &t->map));
   if (training) {
     v.bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *v.bucket, "buckets");
     CT_TRY(v.bucket ? CT_OK : CT_ERR_NOMEM);
-    t->buckets = ct_buckets_make(v.plan, &t->map, (size_t)(t->env.bucket_mb * 1024 * 1024),
-                                 CT_BUCKETS_MAX, v.bucket);
+    t->buckets = ct__memory_buckets(&t->env, v.plan, &t->map, v.bucket);
   }
   CT_TRY(ct_mem_grow((void **)&p->variant, &p->cap, p->variants + 1, sizeof v));
   p->variant[p->variants++] = v;
@@ -106,14 +98,12 @@ int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **ou
 int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training)
 {
   int rc = CT_OK;
-  const ct_topo_t *topo = t->env.topo;
   const ct__variant_t *v;
   const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
   int pieces = training ? t->pieces : 1;
   for (int i = 0; i < 2 * pieces; i++) {
-    int64_t first, n = ct_sampler_cut(totals[i / pieces], topo->rank * pieces + i % pieces,
-                                      topo->size * pieces, &first);
-    if (n) CT_TRY(find(t, (int)n, training, &v));
+    int n = ct__memory_piece(&t->env, totals[i / pieces], training, i % pieces);
+    if (n) CT_TRY(find(t, n, training, &v));
     if (training) CT_TRY(t->env.recipe.way->prepare(t, (int)totals[i / pieces]));
   }
 out:
@@ -125,8 +115,7 @@ int ct__plans_make(ct_trainer_t *t)
   int rc = CT_OK;
   const ct__variant_t *v;
   int train = t->env.training;
-  int piece = (t->env.max_batch + t->pieces - 1) / t->pieces;
-  CT_TRY(find(t, train ? piece : t->env.max_eval, train, &v));
+  CT_TRY(find(t, ct__memory_first(&t->env), train, &v));
   if (train && t->env.max_eval) CT_TRY(find(t, t->env.max_eval, 0, &v));
 out:
   return rc;

@@ -13,12 +13,12 @@ int ct__step_make(ct_trainer_t *t)
   int rc = CT_OK;
   void *piece = NULL;
   char *weight = NULL;
-  size_t bytes = t->env.class_weight ? (size_t)t->outputs * sizeof(float) : 0;
+  size_t bytes = t->need.bytes[CT_MEMORY_CLASS_WEIGHTS];
   t->step.divisor = 1;
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, (size_t)t->pieces * sizeof(ct_loss_t),
                                &piece));
   t->step.piece = piece;
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, bytes, &weight));
+  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_CLASS_WEIGHTS, &weight));
   t->step.class_weight = (float *)weight;
   if (!bytes) return CT_OK;
   CT_TRY(t->env.be->mem->copy(t->q, weight, t->env.class_weight, bytes));

@@ -2,20 +2,12 @@
  * the work that sums up a rank's samples and the one that uses the sums. */
 #include "train/trainer.h"
 
-static int64_t most_channels(const ct_graph_t *g)
-{
-  int64_t most = 0;
-  for (int i = 0; i < g->params; i++)
-    if (g->param[i].spec.buffer && g->param[i].count > most) most = g->param[i].count;
-  return most;
-}
-
 /* Groups of neighbouring ranks. */
 int ct__sync_bn_open(ct_trainer_t *t)
 {
   const ct_topo_t *topo = t->env.topo;
   int size = t->env.recipe.sync_bn;
-  if (!size || !t->env.training || !most_channels(t->env.graph)) return CT_OK;
+  if (!ct__memory_plan_opts(&t->env, 1, 1).sync_bn) return CT_OK;
   int color = size == CT_SYNC_NODE ? topo->node_index : topo->rank / size;
   return t->env.comm_ops->group(t->env.comm, color, &t->group);
 }
@@ -23,8 +15,7 @@ int ct__sync_bn_open(ct_trainer_t *t)
 int ct__sync_bn_make(ct_trainer_t *t)
 {
   char *stats = NULL;
-  size_t bytes = (size_t)(2 * most_channels(t->env.graph) + 1) * sizeof *t->stats;
-  int rc = ct__arenas_take(t, CT_MEMORY_OTHER, t->group ? bytes : 0, &stats);
+  int rc = ct__arenas_take_all(t, CT_MEMORY_STATISTICS, &stats);
   t->stats = (double *)stats;
   return rc;
 }

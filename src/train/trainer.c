@@ -11,8 +11,9 @@
 static int make_rooms(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_WEIGHTS, t->map.weight_bytes, &t->weight));
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_BUFFERS, t->map.buffer_bytes, &t->buffer));
+  ct__memory_fixed(&t->env, &t->map, t->first.bucket, t->buckets, &t->need);
+  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_WEIGHTS, &t->weight));
+  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_BUFFERS, &t->buffer));
   CT_TRY(ct__low_make(t));
   CT_TRY(ct__step_make(t));
   CT_TRY(ct__input_make(t));
@@ -51,10 +52,8 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   ct_recipe_t *how = &t->env.recipe;
   if (!how->way) how->way = &ct_way_ddp;
   if (how->clip_p == 0) how->clip_p = 2;
-  t->max_n = env->max_batch;
-  if (env->training && how->way->rank0_deals) t->max_n *= env->topo->size;
-  if (t->max_n < env->max_eval) t->max_n = env->max_eval;
-  t->pieces = env->training && how->pieces ? how->pieces : 1;
+  t->max_n = ct__memory_room(&t->env);
+  t->pieces = ct__memory_pieces(&t->env, 1);
   t->outputs = ct_shape_sample(&env->graph->layer[env->graph->layers - 1].out);
   return t;
 }

@@ -17,6 +17,31 @@ typedef struct ct__variant {
   ct_bucket_t *bucket; /**< training only */
 } ct__variant_t;
 
+/* ---- memory.c: sizes, which ct_trainer_plan_memory() says and the rooms take; pure ---- */
+
+/** Pieces of a rank's share of a batch; at least 1. */
+int ct__memory_pieces(const ct_trainer_env_t *e, int training);
+/** Samples of a batch that a rank has room for. */
+int ct__memory_room(const ct_trainer_env_t *e);
+/** Samples of the first plan. */
+int ct__memory_first(const ct_trainer_env_t *e);
+/** Samples of this rank's piece p of a batch of \a total. */
+int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p);
+/** What the plan for n samples is told. */
+ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training);
+/** Cuts the gradient arena: bucket[CT_BUCKETS_MAX]; returns how many there are. */
+int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
+                       ct_bucket_t *bucket);
+/** The slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena. */
+void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
+/** 1: no batch is of float32. */
+int ct__memory_all_bytes(const ct_trainer_env_t *e);
+/** Bytes of one sample in each of the arrays that go to the device: size[CT_INPUT_ARRAYS]. */
+void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[]);
+/** All but activations and scratch, which are of the plans. */
+void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_bucket_t *bucket,
+                      int buckets, ct_memory_t *out);
+
 /* ---- arenas.c: memory of the device ---- */
 
 /** A piece of it. */
@@ -34,6 +59,8 @@ typedef struct ct__arenas {
 
 /** Local.  Zeroed memory until ct__arenas_give(), or the end of the trainer; NULL for no bytes. */
 int ct__arenas_take(ct_trainer_t *t, ct_memory_kind_t kind, size_t bytes, char **out);
+/** The same of all that is needed of a kind. */
+int ct__arenas_take_all(ct_trainer_t *t, ct_memory_kind_t kind, char **out);
 /** Gives back *p, which becomes NULL. */
 void ct__arenas_give(ct_trainer_t *t, char **p);
 /** Collective.  t->gradient, which the communicator allocates. */
@@ -258,9 +285,10 @@ typedef struct ct__progress {
 struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
-  int pieces;      /**< pieces of a rank's share of a batch; at least 1 */
-  int64_t outputs; /**< of a sample */
-  int max_n;       /**< samples for which there is room */
+  int pieces;       /**< pieces of a rank's share of a batch; at least 1 */
+  int64_t outputs;  /**< of a sample */
+  int max_n;        /**< samples for which there is room */
+  ct_memory_t need; /**< but for what is of the plans */
 
   /* facts of plans.c: of the first plan; the slices of the buckets are alike in all, and on all
    * ranks */

@@ -18,15 +18,6 @@ static size_t param_end(const ct_arena_map_t *m, int k)
   return k + 1 < m->trained ? m->offset[m->order[k + 1]] : m->trained_bytes;
 }
 
-/* The part of a bucket that this rank updates. */
-static void own_slice(const ct_trainer_t *t, const ct_bucket_t *b, size_t *from, size_t *to)
-{
-  int64_t first = 0, end = (int64_t)(b->bytes / sizeof(float));
-  if (t->env.recipe.zero) t->env.comm_ops->slice(t->env.comm, end, &first, &end);
-  *from = b->offset + (size_t)first * sizeof(float);
-  *to = b->offset + (size_t)end * sizeof(float);
-}
-
 static int add_range(ct_trainer_t *t, int k, int bucket, size_t from, size_t to)
 {
   int rc = CT_OK;
@@ -57,7 +48,7 @@ static int make_ranges(ct_trainer_t *t)
   for (int b = 0; b < t->buckets; b++) {
     size_t from, to;
     const ct_bucket_t *bucket = &t->first.bucket[b];
-    own_slice(t, bucket, &from, &to);
+    ct__memory_slice(&t->env, bucket, &from, &to);
     for (int k = 0; k < m->trained; k++) {
       size_t begin = m->offset[m->order[k]], end = param_end(m, k);
       if (begin < from) begin = from;
@@ -98,7 +89,7 @@ static int make_ops(ct_trainer_t *t, int rule)
   u->stat = stat;
   if (!u->measures) return CT_OK;
   CT_TRY(make_op(t, CT_OP_MEASURE, rule, &u->measure));
-  CT_TRY(ct__arenas_take(t, CT_MEMORY_OTHER, norms_bytes(u), &norms));
+  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_NORMS, &norms));
   u->norms = (double *)norms;
   u->host_norms = ct_mem_alloc(norms_bytes(u), "norms");
   if (!u->host_norms) rc = CT_ERR_NOMEM;
@@ -119,7 +110,8 @@ int ct__update_make(ct_trainer_t *t)
   CT_TRY(make_ranges(t));
   CT_TRY(make_ops(t, rule));
   for (int s = 0; s < u->states; s++)
-    CT_TRY(ct__arenas_take(t, CT_MEMORY_STATES, u->state_bytes, &u->state[s]));
+    CT_TRY(ct__arenas_take(t, CT_MEMORY_STATES, t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states,
+                           &u->state[s]));
 out:
   return rc;
 }

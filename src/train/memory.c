@@ -1,0 +1,272 @@
+/* The memory of a trainer, said before it is made: by the same plans, in the order in which the
+ * trainer makes them, and for all else by the sizes that it allocates by. An estimate beside these
+ * would be wrong wherever nobody thought of it. */
+#include "train/trainer.h"
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+/* ---- what the trainer decides alike ---- */
+
+int ct__memory_pieces(const ct_trainer_env_t *e, int training)
+{
+  return training && e->recipe.pieces ? e->recipe.pieces : 1;
+}
+
+/* Rank 0 may have the whole batch, to deal it out. */
+static int64_t whole(const ct_trainer_env_t *e)
+{
+  int deals = e->training && e->recipe.way && e->recipe.way->rank0_deals;
+  return deals ? (int64_t)e->max_batch * e->topo->size : 0;
+}
+
+int ct__memory_room(const ct_trainer_env_t *e)
+{
+  int64_t most = e->max_batch > e->max_eval ? e->max_batch : e->max_eval;
+  return (int)(most > whole(e) ? most : whole(e));
+}
+
+/* 2 C + 1 numbers of the batchnorm with the most channels. */
+static size_t statistics(const ct_trainer_env_t *e)
+{
+  const ct_graph_t *g = e->graph;
+  int64_t most = 0;
+  for (int i = 0; i < g->params; i++)
+    if (g->param[i].spec.buffer && g->param[i].count > most) most = g->param[i].count;
+  return e->recipe.sync_bn && most ? (size_t)(2 * most + 1) * sizeof(double) : 0;
+}
+
+ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training)
+{
+  const ct_dataset_t *bytes = e->bytes_of[training];
+  return (ct_plan_opts_t){.n = n,
+                          .training = training,
+                          .compute = e->recipe.compute,
+                          .sync_bn = e->training && statistics(e) > 0,
+                          .bytes = bytes != NULL,
+                          .channels_last = bytes && bytes->info.channels_last,
+                          .loss = e->loss};
+}
+
+int ct__memory_first(const ct_trainer_env_t *e)
+{
+  int pieces = ct__memory_pieces(e, 1);
+  return e->training ? (e->max_batch + pieces - 1) / pieces : e->max_eval;
+}
+
+int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p)
+{
+  int64_t first;
+  int pieces = ct__memory_pieces(e, training);
+  return (int)ct_sampler_cut(total, e->topo->rank * pieces + p, e->topo->size * pieces, &first);
+}
+
+int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
+                       ct_bucket_t *bucket)
+{
+  return ct_buckets_make(p, m, (size_t)(e->bucket_mb * 1024 * 1024), CT_BUCKETS_MAX, bucket);
+}
+
+void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to)
+{
+  enum { LINE = 16 }; /* floats: slices begin at cache lines */
+  int64_t n = (int64_t)(b->bytes / sizeof(float)), first = 0, end = n, ranks = e->topo->size;
+  if (e->recipe.zero && e->comm) {
+    e->comm_ops->slice(e->comm, n, &first, &end);
+  } else if (e->recipe.zero) {
+    int64_t most = ((n + ranks - 1) / ranks + LINE - 1) / LINE * LINE;
+    first = e->topo->rank * most < n ? e->topo->rank * most : n;
+    end = n - first > most ? first + most : n;
+  }
+  *from = b->offset + (size_t)first * sizeof(float);
+  *to = b->offset + (size_t)end * sizeof(float);
+}
+
+/* ---- what is not of a plan ---- */
+
+static size_t output_bytes(const ct_graph_t *g)
+{
+  return (size_t)ct_shape_sample(&g->layer[g->layers - 1].out) * sizeof(float);
+}
+
+int ct__memory_all_bytes(const ct_trainer_env_t *e)
+{
+  return (!e->training || e->bytes_of[1]) && (!e->max_eval || e->bytes_of[0]);
+}
+
+void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[])
+{
+  size[CT_INPUT_X] = (size_t)ct_shape_sample(&e->graph->input) * (bytes ? 1 : sizeof(float));
+  size[CT_INPUT_LABELS] = size[CT_INPUT_LABELS2] = sizeof(int32_t);
+  size[CT_INPUT_MIX] = sizeof(float);
+  size[CT_INPUT_TARGETS] = output_bytes(e->graph);
+}
+
+/* One in use, and one on its way. */
+static size_t batches(const ct_trainer_env_t *e)
+{
+  size_t size[CT_INPUT_ARRAYS], sum = 0;
+  ct__memory_arrays(e, ct__memory_all_bytes(e), size);
+  for (int i = 0; i < CT_INPUT_ARRAYS; i++)
+    sum += size[i];
+  return 2 * (size_t)ct__memory_room(e) * sum;
+}
+
+static size_t channel_maps(const ct_trainer_env_t *e)
+{
+  size_t map = 2 * (size_t)e->graph->input.dim[1] * sizeof(float);
+  return map * (size_t)((e->bytes_of[0] != NULL) + (e->bytes_of[1] != NULL));
+}
+
+/* This rank's inputs; of rank 0 also the outputs of the whole batch, and their gradient. */
+static size_t dealt(const ct_trainer_env_t *e)
+{
+  size_t all = 2 * (size_t)whole(e) * output_bytes(e->graph);
+  if (!whole(e)) return 0;
+  return (size_t)e->max_batch * ct_shape_bytes(&e->graph->input) + (e->topo->rank ? 0 : all);
+}
+
+static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
+                        const ct_bucket_t *bucket, int buckets, size_t *bytes)
+{
+  int states, rule = ct_optim_rule(e->optim, &states);
+  size_t from, to, own = 0;
+  for (int k = 0; k < buckets; k++) {
+    ct__memory_slice(e, &bucket[k], &from, &to);
+    own += to - from;
+  }
+  bytes[CT_MEMORY_GRADIENTS] = m->gradient_bytes;
+  bytes[CT_MEMORY_PARTIAL_SUMS] = (size_t)ct_recipe_levels(&e->recipe) * m->trained_bytes;
+  bytes[CT_MEMORY_STATES] = (size_t)states * own;
+  if (e->recipe.zero) bytes[CT_MEMORY_WHOLE_STATES] = (size_t)states * m->trained_bytes;
+  if (ct_rule_measures((ct_rule_t)rule))
+    bytes[CT_MEMORY_NORMS] = 2 * (size_t)m->trained * sizeof(double);
+  bytes[CT_MEMORY_STATISTICS] = statistics(e);
+  bytes[CT_MEMORY_DEALT] = dealt(e);
+}
+
+void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_bucket_t *bucket,
+                      int buckets, ct_memory_t *out)
+{
+  size_t *bytes = out->bytes;
+  bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
+  bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes;
+  if (e->be->low_weights && e->recipe.compute != CT_F32)
+    bytes[CT_MEMORY_LOW_WEIGHTS] = m->weight_bytes / 2;
+  if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
+  bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);
+  if (e->class_weight) bytes[CT_MEMORY_CLASS_WEIGHTS] = output_bytes(e->graph);
+  if (e->training) of_training(e, m, bucket, buckets, bytes);
+}
+
+/* ---- plans ---- */
+
+enum { SIZES_MAX = 16 };
+
+typedef struct account {
+  const ct_trainer_env_t *e;
+  ct_memory_t *out;
+  ct_plan_t *first; /* owned: it decides where parameters lie */
+  struct {
+    int n, training;
+  } made[SIZES_MAX];
+  int sizes;
+} account_t;
+
+static void raise_to(size_t *most, size_t bytes)
+{
+  if (bytes > *most) *most = bytes;
+}
+
+static int add_plan(account_t *a, int n, int training)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = NULL;
+  ct_plan_opts_t o = ct__memory_plan_opts(a->e, n, training);
+  for (int i = 0; i < a->sizes; i++)
+    if (a->made[i].n == n && a->made[i].training == training) return CT_OK;
+  if (n == 0 || a->sizes == SIZES_MAX) return CT_OK;
+  a->made[a->sizes].n = n;
+  a->made[a->sizes++].training = training;
+  CT_TRY(ct_plan_make(a->e->graph, a->e->be, a->e->dev, &o, a->first, &p));
+  raise_to(&a->out->bytes[CT_MEMORY_ACTIVATIONS], p->arena_bytes);
+  raise_to(&a->out->bytes[CT_MEMORY_SCRATCH], p->scratch_bytes);
+  if (!training) raise_to(&a->out->evaluation, p->arena_bytes);
+  if (n > a->out->samples[training]) a->out->samples[training] = n;
+  if (!a->first) {
+    a->first = p;
+    p = NULL;
+  }
+out:
+  ct_plan_free(p);
+  return rc;
+}
+
+/* Who has the whole batch has its loss to himself, which is an op beside the plans. */
+static int add_whole_loss(account_t *a, int64_t n)
+{
+  int rc = CT_OK;
+  ct_op_t *op = NULL;
+  size_t scratch;
+  if (!whole(a->e) || a->e->topo->rank || n == 0) return CT_OK;
+  CT_TRY(ct_plan_whole_loss(a->first, (int)n, &op, &scratch));
+  a->out->bytes[CT_MEMORY_SCRATCH] += scratch;
+out:
+  a->e->be->op->release(op);
+  return rc;
+}
+
+static int add_batches(account_t *a, const ct_batches_t *of, int training)
+{
+  int rc = CT_OK, pieces = ct__memory_pieces(a->e, training);
+  int64_t full = of->batch < of->samples ? of->batch : of->samples;
+  int64_t rest = full ? of->samples % of->batch : 0;
+  for (int p = 0; p < pieces; p++) {
+    CT_TRY(add_plan(a, ct__memory_piece(a->e, full, training, p), training));
+    CT_TRY(add_plan(a, ct__memory_piece(a->e, rest, training, p), training));
+  }
+  if (training) CT_TRY(add_whole_loss(a, full));
+  if (training && rest != full) CT_TRY(add_whole_loss(a, rest));
+out:
+  return rc;
+}
+
+static int add_fixed(account_t *a)
+{
+  int rc = CT_OK, buckets = 0;
+  const ct_trainer_env_t *e = a->e;
+  ct_arena_map_t map = {0};
+  ct_bucket_t *bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *bucket, "buckets");
+  CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_arena_map_make(a->first, &map));
+  if (e->training) buckets = ct__memory_buckets(e, a->first, &map, bucket);
+  ct__memory_fixed(e, &map, bucket, buckets, a->out);
+out:
+  ct_arena_map_clear(&map);
+  ct_mem_free(bucket);
+  return rc;
+}
+
+/* The order is that of ct_trainer_create() and the loop. */
+int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out)
+{
+  int rc = CT_OK, train = env->training;
+  account_t a = {.e = env, .out = out};
+  *out = (ct_memory_t){0};
+  CT_TRY(add_plan(&a, ct__memory_first(env), train));
+  if (train) CT_TRY(add_plan(&a, env->max_eval, 0));
+  if (train && of[1].samples) CT_TRY(add_batches(&a, &of[1], 1));
+  if (of[0].samples) CT_TRY(add_batches(&a, &of[0], 0));
+  CT_TRY(add_fixed(&a));
+out:
+  ct_plan_free(a.first);
+  return rc;
+}
+
+size_t ct_memory_total(const ct_memory_t *m)
+{
+  size_t sum = 0;
+  for (int k = 0; k < CT_MEMORY_COUNT; k++)
+    sum += m->bytes[k];
+  return sum;
+}
