@@ -43,6 +43,7 @@ shell_tests = \
   %D%/golden/golden.test \
   %D%/golden/runs.test \
   %D%/harness/lib.test \
+  %D%/lint/circles.test \
   %D%/lint/format.test \
   %D%/lint/habits.test \
   %D%/lint/jobs.test \
@@ -96,6 +97,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/vit.gold \
   %D%/lib.sh \
   %D%/lint/layers.txt \
+  %D%/lint/uses.awk \
   %D%/lsan.supp \
   %D%/mpi/run_np.sh \
   %D%/mutants \

@@ -1,5 +1,5 @@
 # Who uses whom among source files, from their text alone.  Reads all .c files twice; prints "USER DEFINER
-# NAME" for each ct_ function or object that one file defines at its left margin and another one names.
+# NAME" for each function or object ct_x, ct__x or cpu__x that one file defines and another one names.
 function code(line,    i) { # without comments and strings
   gsub(/\\\\|\\"/, "", line)
   gsub(/"[^"]*"/, "", line)
@@ -21,9 +21,10 @@ FNR == 1 {
   seen[FILENAME] = 1
 }
 { line = code($0) }
-!second && line ~ /^[a-z]/ && line !~ /^(static|extern|typedef)/ && match(line, /[ *]ct_[a-zA-Z0-9_]+(\(|\[| =|;)/) {
-  name = substr(line, RSTART + 1, RLENGTH - 1)
-  sub(/[^a-zA-Z0-9_].*/, "", name)
+!second && line ~ /^[a-z][a-zA-Z0-9_ *]*[ *](ct|cpu)_[a-zA-Z0-9_]+(\(|\[| =|;)/ && line !~ /^(static|extern|typedef)/ {
+  name = line
+  sub(/(\(|\[| =|;).*/, "", name)
+  sub(/.*[ *]/, "", name)
   definer[name] = FILENAME
 }
 second {
