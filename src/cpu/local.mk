@@ -1,5 +1,5 @@
 libctrain_a_SOURCES += \
-  %D%/ct_cpu.h %D%/kinds.h %D%/backend.c %D%/storage.c %D%/linear.c %D%/lstm.c %D%/attention.c
+  %D%/ct_cpu.h %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/lstm.c %D%/attention.c
 # on oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/gemm.h %D%/onednn/gemm.c
