@@ -39,9 +39,14 @@ out:
   return rc;
 }
 
+static char *arena_of(const ct_trainer_t *t, int param)
+{
+  return t->env.graph->param[param].spec.buffer ? t->buffer : t->weight;
+}
+
 int ct_trainer_get(ct_trainer_t *t, int param, float *out)
 {
-  return fetch(t, param, t->env.graph->param[param].spec.buffer ? t->buffer : t->weight, out);
+  return fetch(t, param, arena_of(t, param), out);
 }
 
 int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out)
@@ -51,7 +56,31 @@ int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out)
 
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
 {
-  return put(t, param, t->env.graph->param[param].spec.buffer ? t->buffer : t->weight, in);
+  return put(t, param, arena_of(t, param), in);
+}
+
+/* Room for any parameter or buffer in its plain layout. */
+static float *plain_room(const ct_graph_t *g)
+{
+  int64_t most = 1;
+  for (int i = 0; i < g->params; i++)
+    if (g->param[i].count > most) most = g->param[i].count;
+  return ct_mem_array(most, sizeof(float), "weights in their plain layout");
+}
+
+int ct__state_init(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  const ct_graph_t *g = t->env.graph;
+  float *plain = plain_room(g);
+  if (!plain) return CT_ERR_NOMEM;
+  for (int i = 0; i < g->params; i++) {
+    ct_graph_init_param(g, i, t->env.seed, plain);
+    CT_TRY(ct_trainer_set(t, i, plain));
+  }
+out:
+  ct_mem_free(plain);
+  return rc;
 }
 
 /* ---- the list of items ----
@@ -129,7 +158,7 @@ static int visit_model(walk_t *w)
   char name[160];
   for (int i = 0; i < g->params; i++) {
     int buffer = g->param[i].spec.buffer;
-    CT_TRY(visit_array(w, "/model/", i, buffer ? t->buffer : t->weight));
+    CT_TRY(visit_array(w, "/model/", i, arena_of(t, i)));
     int last = i + 1 == g->params || g->param[i + 1].layer != g->param[i].layer;
     if (!buffer || !last) continue;
     CT_TRY(ct_text_format(name, sizeof name, "/model/%s.num_batches_tracked",
@@ -258,10 +287,7 @@ static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *
               .with_optim = with_optim,
               .found = &found->at,
               .progress = &found->progress};
-  int64_t most = 1;
-  for (int i = 0; i < g->params; i++)
-    if (g->param[i].count > most) most = g->param[i].count;
-  w.plain = ct_mem_array(most, sizeof(float), "restored weights");
+  w.plain = plain_room(g);
   CT_TRY(w.plain ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(visit_all(&w));
   CT_TRY(expect_no_more(g, ops, s));

@@ -25,25 +25,6 @@ out:
   return rc;
 }
 
-static int init_params(ct_trainer_t *t)
-{
-  int rc = CT_OK;
-  const ct_graph_t *g = t->env.graph;
-  float *plain = NULL;
-  int64_t most = 0;
-  for (int i = 0; i < g->params; i++)
-    if (g->param[i].count > most) most = g->param[i].count;
-  plain = ct_mem_array(most, sizeof *plain, "initial weights");
-  if (!plain) return CT_ERR_NOMEM;
-  for (int i = 0; i < g->params; i++) {
-    ct_graph_init_param(g, i, t->env.seed, plain);
-    CT_TRY(ct_trainer_set(t, i, plain));
-  }
-out:
-  ct_mem_free(plain);
-  return rc;
-}
-
 static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
 {
   ct_trainer_t *t = ct_mem_alloc(sizeof *t, "trainer");
@@ -71,7 +52,7 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
   CT_TRY_ALL(env->topo, make_rooms(t));
   ct__repeat_make(t);
   if (env->training) CT_TRY(ct__arenas_make_gradient(t));
-  CT_TRY_ALL(env->topo, env->topo->rank == 0 ? init_params(t) : CT_OK);
+  CT_TRY_ALL(env->topo, env->topo->rank == 0 ? ct__state_init(t) : CT_OK);
   CT_TRY(ct_trainer_broadcast(t, 0));
   CT_TRY(ct_trainer_verify(t));
   *out = t;

@@ -271,6 +271,8 @@ typedef struct ct__snapshot {
   int items;
 } ct__snapshot_t;
 
+/** Local.  The initial parameters and buffers. */
+int ct__state_init(ct_trainer_t *t);
 void ct__state_free(ct_trainer_t *t);
 
 /* ---- all of it ---- */
