@@ -1,16 +1,16 @@
 /* The communicator over NCCL: life and transfers.
  *
  * A ticket is two events: NCCL's stream waits for the first, which is recorded behind the work that
- * fills the buffer, and end() lets a queue wait for the second.  The host waits for nothing, and both
- * calls may be noted as part of a repeated step (gpu__enqueue_call), where the events become edges of a
- * CUDA graph.
+ * fills the buffer, and end() lets a queue wait for the second.  The host waits for nothing, and
+ * both calls may be noted as part of a repeated step (gpu__enqueue_call), where the events become
+ * edges of a CUDA graph.
  *
- * Slices are made so that ncclReduceScatter and ncclAllGather fit: all have the same number of whole
- * units, and the last rank also has the few floats that are left, by an ncclReduce and an ncclBroadcast
- * of their own in the same group.
+ * Slices are made so that ncclReduceScatter and ncclAllGather fit: all have the same number of
+ * whole units, and the last rank also has the few floats that are left, by an ncclReduce and an
+ * ncclBroadcast of their own in the same group.
  *
- * As bfloat16 gradients are cast into a copy of the arena and back.  Unlike ct_comm_mpi, NCCL also rounds
- * the sums that it passes on. */
+ * As bfloat16 gradients are cast into a copy of the arena and back.  Unlike ct_comm_mpi, NCCL also
+ * rounds the sums that it passes on. */
 #include "cuda/comm_nccl.h"
 
 #include <string.h>
@@ -62,7 +62,8 @@ out:
 
 /* ---- transfers ---- */
 
-/* Where a buffer travels as bfloat16; NULL: it is not in memory of alloc(), and travels as it is. */
+/* Where a buffer travels as bfloat16; NULL: it is not in memory of alloc(), and travels as it
+ * is. */
 static char *low_of(const ct_comm_t *c, const float *buf, int64_t n)
 {
   const char *p = (const char *)buf;

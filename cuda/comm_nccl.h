@@ -1,8 +1,8 @@
 /** \file comm_nccl.h  The communicator over NCCL: what its files share.  Module-internal.
  *
- * All work of NCCL goes to one stream, in the order of the calls, which is the same on all ranks: so no
- * two kernels of NCCL wait for each other's multiprocessors.  comm_nccl.c has life and transfers,
- * comm_nccl_calls.c what is complete on return and groups, nccl_check.c errors. */
+ * All work of NCCL goes to one stream, in the order of the calls, which is the same on all ranks:
+ * so no two kernels of NCCL wait for each other's multiprocessors.  comm_nccl.c has life and
+ * transfers, comm_nccl_calls.c what is complete on return and groups, nccl_check.c errors. */
 #ifndef GPU_COMM_NCCL_H
 #define GPU_COMM_NCCL_H
 #include <nccl.h>
@@ -39,7 +39,7 @@ struct ct_comm {
   cudaStream_t stream;   /**< owned; of a higher priority than queues */
   const char *call;      /**< of NCCL, the latest, and its bytes */
   int64_t call_bytes;
-  int repeated; /**< 1: calls may be part of a graph, so their stream does not tell whether they are done */
+  int repeated; /**< 1: calls may be in a graph, so their stream does not tell if they are done */
   gpu__transfer_t transfer[CT_COMM_TICKETS];
   int lowest;          /**< no free ticket is lower: the same steps have the same tickets */
   gpu__block_t *block; /**< owned */
@@ -60,14 +60,14 @@ struct ct_group {
 
 /** Local, Hot.  CT_OK, or the error that ended this communicator. */
 int gpu__nccl_alive(ct_comm_t *c);
-/** Local, Hot.  For the result of a call on \a comm: until NCCL has enqueued it.  A failure is told to
- * the other ranks, and ends this communicator. */
+/** Local, Hot.  For the result of a call on \a comm: until NCCL has enqueued it.  A failure is told
+ * to the other ranks, and ends this communicator. */
 int gpu__nccl_done(ct_comm_t *c, ncclComm_t comm, ncclResult_t r, const char *call, int64_t bytes);
-/** Local.  An error of this rank that is recorded ends the communicator: the others are told.  Returns
- * \a rc. */
+/** Local.  An error of this rank that is recorded ends the communicator: the others are told.
+ * Returns \a rc. */
 int gpu__nccl_give_up(ct_comm_t *c, int rc);
-/** Local.  Ends everything, on this rank: ncclCommAbort, and no graph starts any more.  Later, if a step
- * is just becoming a graph. */
+/** Local.  Ends everything, on this rank: ncclCommAbort, and no graph starts any more.  Later, if a
+ * step is just becoming a graph. */
 void gpu__nccl_kill(ct_comm_t *c);
 /** The communicator's watch (gpu__watch). */
 int gpu__nccl_watch(void *comm, int late);

@@ -1,7 +1,8 @@
 /* What was measured of a convolution's pass, as a file.
  *
- * It holds what it is for as text, and the hash of what follows: a file of another device (hashes of names
- * may agree), a half one or one that cuDNN does not take is as good as none, and is written anew. */
+ * It holds what it is for as text, and the hash of what follows: a file of another device (hashes
+ * of names may agree), a half one or one that cuDNN does not take is as good as none, and is
+ * written anew. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -50,7 +51,8 @@ int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
   return read;
 }
 
-/* Ranks may write the same file at once, those of other nodes too: each has a temporary of its own. */
+/* Ranks may write the same file at once, those of other nodes too: each has a temporary of its
+ * own. */
 int gpu__conv_write(const char *dir, const char *key, const gpu__conv_way_t *way)
 {
   int rc = CT_OK;

@@ -25,7 +25,8 @@ typedef struct gpu__conv_way {
 
 /** "forward", "backward data", "backward weight". */
 const char *gpu__conv_pass_name(int pass);
-/** 1: the bias may be left to cuDNN; not with a ReLU: cuDNN's makes 0 of NaN, and a kernel does both. */
+/** 1: the bias may be left to cuDNN; not with a ReLU: cuDNN's makes 0 of NaN, and a kernel does
+ * both. */
 int gpu__conv_may_fuse(const gpu__conv_pass_t *p);
 
 enum { GPU_CONV_WAYS = 8 }; /**< most that are looked at */
@@ -40,9 +41,10 @@ enum { GPU_CONV_X = 1, GPU_CONV_W, GPU_CONV_Y, GPU_CONV_BIAS };
 int gpu__conv_graph(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused,
                     gpu__dnn_graph_t *out);
 
-/** Local.  Up to \a cap ways, fused or not, in the order in which cuDNN thinks well of them; *n may be 0.  The
- * same bits come out of each at every run, sums are made in float32, and without tf32 products of
- * float32 are too.  A workspace of more than GPU_CONV_WORKSPACE is taken only where there is no other. */
+/** Local.  Up to \a cap ways, fused or not, in the order in which cuDNN thinks well of them; *n may
+ * be 0.  The same bits come out of each at every run, sums are made in float32, and without tf32
+ * products of float32 are too.  A workspace of more than GPU_CONV_WORKSPACE is taken only where
+ * there is no other. */
 int gpu__conv_ways(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused, int cap,
                    gpu__conv_way_t *out, int *n);
 #define GPU_CONV_WORKSPACE ((size_t)256 << 20)
@@ -50,8 +52,8 @@ int gpu__conv_ways(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fu
 int gpu__conv_first_way(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p,
                         gpu__conv_way_t *out);
 
-/** What a pass works on: x, y and w are gradients where the pass makes or takes those.  w: of the type of
- * x, but CT_BWD_PARAM's is float32. */
+/** What a pass works on: x, y and w are gradients where the pass makes or takes those.  w: of the
+ * type of x, but CT_BWD_PARAM's is float32. */
 typedef struct gpu__conv_memory {
   void *x, *w, *y, *bias, *scratch;
 } gpu__conv_memory_t;
@@ -62,19 +64,19 @@ size_t gpu__conv_way_scratch(const gpu__conv_pass_t *p, const gpu__conv_way_t *w
 int gpu__conv_way_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu__conv_way_t *w,
                       gpu__dnn_memory_t *m, const gpu__conv_memory_t *at, cudaStream_t s);
 
-/** Local.  Measures ways on memory of its own and keeps the fastest; CT_ERR_NOMEM where there is not enough
- * memory for that. */
+/** Local.  Measures ways on memory of its own and keeps the fastest; CT_ERR_NOMEM where there is
+ * not enough memory for that. */
 int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_way_t *out);
 
-/** Local.  What was measured earlier, from a file in \a dir; \a key: a line that says all on which the choice
- * depends.  1: there was a sound one. */
+/** Local.  What was measured earlier, from a file in \a dir; \a key: a line that says all on which
+ * the choice depends.  1: there was a sound one. */
 int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
                    gpu__conv_way_t *out);
 /** Local.  Makes the directory too; several processes may write the same at once. */
 int gpu__conv_write(const char *dir, const char *key, const gpu__conv_way_t *way);
 
-/** Local.  The way of a pass on \a dev: found once in a process, and with dev->autotune in what earlier ones
- * wrote to dev->plan_cache.  It belongs to the device's products. */
+/** Local.  The way of a pass on \a dev: found once in a process, and with dev->autotune in what
+ * earlier ones wrote to dev->plan_cache.  It belongs to the device's products. */
 int gpu__conv_way(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_way_t **out);
 
 #endif

@@ -9,7 +9,8 @@ static size_t aligned(size_t bytes)
   return (bytes + 255) / 256 * 256;
 }
 
-/* cuDNN has no gradient of low weights in float32: it goes through scratch, behind the workspace. */
+/* cuDNN has no gradient of low weights in float32: it goes through scratch, behind the
+ * workspace. */
 static int casts(const gpu__conv_pass_t *p)
 {
   return p->pass == CT_BWD_PARAM && p->d->x.dtype != CT_F32;

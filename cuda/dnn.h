@@ -1,11 +1,11 @@
-/** \file dnn.h  A readable layer over cuDNN's graph API: graphs of a few operations, and plans to run them.
- * Module-internal.
+/** \file dnn.h  A readable layer over cuDNN's graph API: graphs of a few operations, and plans to
+ * run them.  Module-internal.
  *
  * A graph is built straight through: its functions do nothing once one of them has failed, and
  * gpu__dnn_finish() returns the first failure.  It owns every descriptor that was made for it.
  *
- * Plans can also be made for a device that is not there, from its properties: so the tests see on any
- * machine which graphs cuDNN has plans for. */
+ * Plans can also be made for a device that is not there, from its properties: so the tests see on
+ * any machine which graphs cuDNN has plans for. */
 #ifndef GPU_DNN_H
 #define GPU_DNN_H
 #include <cudnn.h>
@@ -20,7 +20,8 @@ int gpu__dnn_check(cudnnStatus_t status, const char *what, const char *file, int
 
 typedef cudnnBackendDescriptor_t gpu__dnn_desc_t;
 
-/** What plans are made for: the device of a handle, or, if that is NULL, one with these properties. */
+/** What plans are made for: the device of a handle, or, if that is NULL, one with these
+ * properties. */
 typedef struct gpu__dnn_target {
   cudnnHandle_t handle;
   gpu__dnn_desc_t properties;
@@ -50,14 +51,15 @@ typedef struct gpu__dnn_window {
   int64_t stride[3], pad[3], dilate[3];
 } gpu__dnn_window_t;
 
-/** A tensor with channels last, whatever its dims are called: dim[1] is the innermost.  It is told apart
- * by \a id when the plan is run. */
+/** A tensor with channels last, whatever its dims are called: dim[1] is the innermost.  It is told
+ * apart by \a id when the plan is run. */
 gpu__dnn_desc_t gpu__dnn_tensor(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type, int ndim,
                                 const int64_t *dim);
 /** A float32 tensor between two operations, which is in no memory. */
 gpu__dnn_desc_t gpu__dnn_between(gpu__dnn_graph_t *g, int ndim, const int64_t *dim);
-/** Adds a cross-correlation with sums in float32.  \a pass: CT_FWD makes y of x and w, CT_BWD_DATA x of w
- * and y, CT_BWD_PARAM w of x and y (then they are the gradients).  x has groups times the channels of w. */
+/** Adds a cross-correlation with sums in float32.  \a pass: CT_FWD makes y of x and w, CT_BWD_DATA
+ * x of w and y, CT_BWD_PARAM w of x and y (then they are the gradients).  x has groups times the
+ * channels of w. */
 void gpu__dnn_conv(gpu__dnn_graph_t *g, int pass, const gpu__dnn_window_t *window,
                    gpu__dnn_desc_t x, gpu__dnn_desc_t w, gpu__dnn_desc_t y);
 /** Adds y = a + b, in float32; dims of b that are 1 are repeated. */
@@ -91,8 +93,8 @@ typedef struct gpu__dnn_plan {
   size_t workspace;             /**< bytes */
 } gpu__dnn_plan_t;
 
-/** Local.  Fails where the engine cannot do the graph.  Takes \a config over (sets it to NULL) if it
- * succeeds. */
+/** Local.  Fails where the engine cannot do the graph.  Takes \a config over (sets it to NULL) if
+ * it succeeds. */
 int gpu__dnn_plan_make(const gpu__dnn_target_t *t, gpu__dnn_desc_t *config, gpu__dnn_plan_t *out);
 /** Local.  A plan as text, for this version of cuDNN and this kind of device. */
 int gpu__dnn_plan_write(const gpu__dnn_plan_t *p, ct_str_t *json);

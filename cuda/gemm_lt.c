@@ -1,12 +1,12 @@
 /* Products of matrices by cuBLASLt.
  *
- * Sums are made in float32; factors in float32 are rounded to TF32 first if the device was opened so.
- * A sum over k may be split between blocks, but only with the parts in the workspace and added up by a
- * separate kernel (reduction scheme COMPUTE_TYPE): a fixed order, in float32.  The other schemes, which add
- * to C as the parts come or round them to its type, are left out.
+ * Sums are made in float32; factors in float32 are rounded to TF32 first if the device was opened
+ * so.  A sum over k may be split between blocks, but only with the parts in the workspace and added
+ * up by a separate kernel (reduction scheme COMPUTE_TYPE): a fixed order, in float32.  The other
+ * schemes, which add to C as the parts come or round them to its type, are left out.
  *
- * The bias is added by the library, where it has an algorithm that does; else by a kernel.  What its ReLU makes of
- * NaN it does not say, so that is always the kernel's. */
+ * The bias is added by the library, where it has an algorithm that does; else by a kernel.  What
+ * its ReLU makes of NaN it does not say, so that is always the kernel's. */
 #include "cuda/gemm_map.h"
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
@@ -198,8 +198,8 @@ out:
   return rc;
 }
 
-/* The fastest of the choices.  One that does not run is passed over, and so is the measurement where there
- * is no memory for it: then the first choice stays. */
+/* The fastest of the choices.  One that does not run is passed over, and so is the measurement
+ * where there is no memory for it: then the first choice stays. */
 static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
                     const cublasLtMatmulHeuristicResult_t *found, int count)
 {

@@ -1,10 +1,10 @@
-/** \file gemm_map.h  A product of row-major matrices as the column-major problem that cuBLASLt knows.
- * Module-internal; pure.
+/** \file gemm_map.h  A product of row-major matrices as the column-major problem that cuBLASLt
+ * knows.  Module-internal; pure.
  *
- * A row-major matrix [r,c] is, byte for byte, the column-major matrix [c,r].  So C = A B, row-major, is
- * column-major C' = B' A', where the primes are transposed matrices: the first factor of the library is
- * our B, nothing is moved, and what we store transposed it takes transposed.  Its D has n rows; the bias
- * of its epilogue is a vector along the rows of D, which is our bias[n]. */
+ * A row-major matrix [r,c] is, byte for byte, the column-major matrix [c,r].  So C = A B,
+ * row-major, is column-major C' = B' A', where the primes are transposed matrices: the first factor
+ * of the library is our B, nothing is moved, and what we store transposed it takes transposed.  Its
+ * D has n rows; the bias of its epilogue is a vector along the rows of D, which is our bias[n]. */
 #ifndef GPU_GEMM_MAP_H
 #define GPU_GEMM_MAP_H
 #include "cuda/product.h"

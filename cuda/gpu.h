@@ -1,9 +1,9 @@
 /** \file gpu.h  What the files of the CUDA backend share.  Module-internal.
  *
- * backend.c opens the device, memory.c and queue.c are its memory and streams, repeat.c makes CUDA graphs of
- * repeated steps, and op.c dispatches each op by its kind to one of the tables below; a kind lives in one
- * file op_<kind>.c, its kernels in kernels/<kind>.cu.  To add a kind, write its table and add it to the
- * list in op.c. */
+ * backend.c opens the device, memory.c and queue.c are its memory and streams, repeat.c makes CUDA
+ * graphs of repeated steps, and op.c dispatches each op by its kind to one of the tables below; a
+ * kind lives in one file op_<kind>.c, its kernels in kernels/<kind>.cu.  To add a kind, write its
+ * table and add it to the list in op.c. */
 #ifndef GPU_H
 #define GPU_H
 #include <cuda_runtime_api.h>
@@ -16,8 +16,8 @@
 
 /* ---- errors of the CUDA runtime ---- */
 
-/** Local.  CT_OK for cudaSuccess; else records the call, its place and CUDA's own text: CT_ERR_NOMEM or
- * CT_ERR_DEVICE. */
+/** Local.  CT_OK for cudaSuccess; else records the call, its place and CUDA's own text:
+ * CT_ERR_NOMEM or CT_ERR_DEVICE. */
 int gpu__check(cudaError_t e, const char *call, const char *file, int line);
 #define GPU_CHECK(call) gpu__check((call), #call, __FILE__, __LINE__)
 #define GPU_TRY(call)          \
@@ -28,8 +28,8 @@ int gpu__check(cudaError_t e, const char *call, const char *file, int line);
 
 /* ---- device ---- */
 
-/** Looks after something that may fail while the host waits for the GPU, as a communicator does: CT_OK, or
- * the code that ends the wait.  \a late: the deadline has passed. */
+/** Looks after something that may fail while the host waits for the GPU, as a communicator does:
+ * CT_OK, or the code that ends the wait.  \a late: the deadline has passed. */
 typedef int gpu__watch_fn(void *ctx, int late);
 
 #define GPU_WATCHES 8
@@ -72,21 +72,21 @@ struct ct_event {
   ct_queue_t *queue; /**< of the latest mark */
 };
 
-/** Local.  Until all work of the stream is done.  Polls, so that the device's watches are asked and the
- * deadline is kept: CT_ERR_COMM or CT_ERR_DEVICE says for what was waited, CT_ERR_DATA that a loss met a
- * bad label. */
+/** Local.  Until all work of the stream is done.  Polls, so that the device's watches are asked and
+ * the deadline is kept: CT_ERR_COMM or CT_ERR_DEVICE says for what was waited, CT_ERR_DATA that a
+ * loss met a bad label. */
 int gpu__wait_stream(ct_dev_t *dev, cudaStream_t s);
 int gpu__wait_event(ct_dev_t *dev, cudaEvent_t e);
 
 /* ---- repeated steps (repeat.c) ---- */
 
-/** Work of another kind than ops, copies and zeros, as a communicator's: enqueues on \a s and on streams
- * that wait for s.  CT_OK or a code. */
+/** Work of another kind than ops, copies and zeros, as a communicator's: enqueues on \a s and on
+ * streams that wait for s.  CT_OK or a code. */
 typedef int gpu__call_fn(void *arg, cudaStream_t s);
 #define GPU_CALL_ARG 64
 
-/** Local, Hot.  Does the call now, or notes it with a copy of arg[bytes <= GPU_CALL_ARG], compared with that
- * of the last step. */
+/** Local, Hot.  Does the call now, or notes it with a copy of arg[bytes <= GPU_CALL_ARG], compared
+ * with that of the last step. */
 int gpu__enqueue_call(ct_queue_t *q, gpu__call_fn *fn, const void *arg, size_t bytes);
 int gpu__note_op(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
 /** src NULL: zeros. */
@@ -97,8 +97,8 @@ int gpu__begin(ct_queue_t *q, int key);
 int gpu__end(ct_queue_t *q);
 int gpu__start(ct_queue_t *q, int whole);
 void gpu__repeats_free(gpu__repeats_t *r);
-/** Local.  Destroys the graphs of all queues, which then do not start: a communicator that has work in them
- * cannot end before.  Not while a step is becoming a graph. */
+/** Local.  Destroys the graphs of all queues, which then do not start: a communicator that has work
+ * in them cannot end before.  Not while a step is becoming a graph. */
 void gpu__drop_graphs(ct_dev_t *dev);
 
 /* ---- ops ---- */
@@ -126,13 +126,14 @@ struct gpu__kind {
   int low;     /**< 1: x and y may both be CT_BF16 or CT_F16 */
   /* what is left to refuse: the descriptor is sound, types and layouts fit; NULL: nothing */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
-  /* 1: shapes of 4 and 5 dims are wanted in CT_NHWC; 0: CT_PLAIN and CT_NHWC are both fine; -1: plain only */
+  /* 1: shapes of 4 and 5 dims are wanted in CT_NHWC; 0: CT_PLAIN and CT_NHWC are both fine; -1:
+   * plain only */
   int nhwc;
   /* Fills op and info; info comes as ct_op_info_of() with algorithm "kernel".  It sets op->turn of
    * parameters that are not plain.  On failure clear() is called.  NULL: nothing to do */
   int (*prepare)(ct_op_t *op, ct_op_info_t *info);
-  /* Hot.  Enqueues on \a s.  Numbers that change from step to step are passed on as a dial (dial.h), made
-   * from \a a by gpu__dial(), with the pointer \a at */
+  /* Hot.  Enqueues on \a s.  Numbers that change from step to step are passed on as a dial
+   * (dial.h), made from \a a by gpu__dial(), with the pointer \a at */
   int (*run)(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s);
   /* frees what prepare made; may see a half-prepared op; NULL: nothing */
   void (*clear)(ct_op_t *op);
@@ -151,11 +152,11 @@ extern const ct_queue_ops_t gpu__queue_ops;
 extern const ct_mem_ops_t gpu__mem_ops;
 extern const ct_backend_t gpu__backend;
 
-/** Local.  What the losses whose work is done found out, once (op_loss.c): CT_ERR_DATA: a label that is no
- * output. */
+/** Local.  What the losses whose work is done found out, once (op_loss.c): CT_ERR_DATA: a label
+ * that is no output. */
 int gpu__check_labels(ct_dev_t *dev);
-/** Pure.  Elements of a shape between one value of a channel and the next of the same sample, and so on:
- * \a s as rows of channels, [rows, dim[1]] in CT_NHWC or with two dims. */
+/** Pure.  Elements of a shape between one value of a channel and the next of the same sample, and
+ * so on: \a s as rows of channels, [rows, dim[1]] in CT_NHWC or with two dims. */
 int64_t gpu__rows(const ct_shape_t *s);
 
 #endif

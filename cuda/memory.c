@@ -39,7 +39,8 @@ out:
   return rc;
 }
 
-/* A graph of a step may work on what is freed, and be started once more by a rank whose step failed. */
+/* A graph of a step may work on what is freed, and be started once more by a rank whose step
+ * failed. */
 static void mem_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
 {
   if (!p) return;

@@ -1,3 +1,5 @@
+/* The one symbol that the program looks up in the module: its tables, and what they were built
+ * for. */
 #include "config.h"
 
 #include "comm/ct_module.h"

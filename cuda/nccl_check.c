@@ -1,8 +1,8 @@
 /* NCCL's errors.
  *
- * A kernel of NCCL waits for its peers without end, so who fails tells them by MPI (ct_alarm.h), and who
- * waits listens while it does (gpu__watch).  Whoever fails or hears it aborts its part of the
- * communicator, which ends the kernels; every later call returns the same error. */
+ * A kernel of NCCL waits for its peers without end, so who fails tells them by MPI (ct_alarm.h),
+ * and who waits listens while it does (gpu__watch).  Whoever fails or hears it aborts its part of
+ * the communicator, which ends the kernels; every later call returns the same error. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ static ending_t *take_all(ct_comm_t *c)
   return e;
 }
 
-/* NCCL frees nothing that a graph still holds, so those go first.  ncclCommAbort() may still take its
- * time, even for ever where a peer is dead: a thread does it, which is not waited for long. */
+/* NCCL frees nothing that a graph still holds, so those go first.  ncclCommAbort() may still take
+ * its time, even for ever where a peer is dead: a thread does it, which is not waited for long. */
 void gpu__nccl_kill(ct_comm_t *c)
 {
   enum { PATIENCE_S = 10 };

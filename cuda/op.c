@@ -1,5 +1,5 @@
-/* The op table of the CUDA backend: checks and bookkeeping that all kinds share, and parameters between the
- * plain layout and an op's own. */
+/* The op table of the CUDA backend: checks and bookkeeping that all kinds share, and parameters
+ * between the plain layout and an op's own. */
 #include <stdio.h>
 #include <string.h>
 

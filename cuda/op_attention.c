@@ -1,9 +1,11 @@
-/* Multi-head self-attention, with the semantics of ref_attention.c: projections of all places, and products
- * in which the heads of all samples are one batch, for which their rows are moved apart (heads.h).
+/* Multi-head self-attention, with the semantics of ref_attention.c: projections of all places, and
+ * products in which the heads of all samples are one batch, for which their rows are moved apart
+ * (heads.h).
  *
- * Kept from forward to backward, in the type of x: q, k and v of the heads apart, and what the heads give,
- * N x T x D.  The scores, which are the most memory, are computed again.  In a low type scores and the
- * gradients of probabilities are float32 all the same; what is a factor of a product is rounded. */
+ * Kept from forward to backward, in the type of x: q, k and v of the heads apart, and what the
+ * heads give, N x T x D.  The scores, which are the most memory, are computed again.  In a low type
+ * scores and the gradients of probabilities are float32 all the same; what is a factor of a product
+ * is rounded. */
 #include "cuda/dense.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/softmax.h"

@@ -1,9 +1,9 @@
 /* Batch normalisation, with the semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
  *
- * Bytes are what counts.  Forward reads x twice (and x2), and writes y.  Backward reads x and dy twice.
- * It finds the ReLU's sign by computing y again where x is enough for that; else, behind an x2, forward
- * keeps a bit for each element.  Where dx2, the gradient before the ReLU, is wanted anyhow, the sums'
- * pass writes it and the other reads it instead of dy and dy2. */
+ * Bytes are what counts.  Forward reads x twice (and x2), and writes y.  Backward reads x and dy
+ * twice.  It finds the ReLU's sign by computing y again where x is enough for that; else, behind an
+ * x2, forward keeps a bit for each element.  Where dx2, the gradient before the ReLU, is wanted
+ * anyhow, the sums' pass writes it and the other reads it instead of dy and dy2. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bnorm.h"
 

@@ -1,5 +1,5 @@
-/* Concatenation along dim 1: in rows, of whole samples where the layout is plain, else of one place's
- * channels. */
+/* Concatenation along dim 1: in rows, of whole samples where the layout is plain, else of one
+ * place's channels. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/parts.h"
 

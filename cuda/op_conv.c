@@ -1,5 +1,5 @@
-/* Convolution: products of a library (product.h), or, where each channel of an image has a filter of its own,
- * kernels.  The bias's gradient is a sum over the rows of dy either way. */
+/* Convolution: products of a library (product.h), or, where each channel of an image has a filter
+ * of its own, kernels.  The bias's gradient is a sum over the rows of dy either way. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
 #include "cuda/kernels/depthwise.h"

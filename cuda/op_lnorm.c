@@ -1,4 +1,5 @@
-/* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each row. */
+/* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each
+ * row. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/lnorm.h"
 

@@ -1,10 +1,11 @@
-/* One LSTM level, with the semantics of ref_lstm.c: the products with the inputs of all steps at once; then,
- * step by step, the product with the states before and the cells' arithmetic.  It is made of products, not
- * of cuDNN's RNN functions, whose layout of the weights only a GPU can tell: so it is the same on the host.
+/* One LSTM level, with the semantics of ref_lstm.c: the products with the inputs of all steps at
+ * once; then, step by step, the product with the states before and the cells' arithmetic.  It is
+ * made of products, not of cuDNN's RNN functions, whose layout of the weights only a GPU can tell:
+ * so it is the same on the host.
  *
- * Kept from forward to backward, in float32: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these
- * lie sample by sample, so the rows of one step are T rows apart.  In a low type x, y and the gates'
- * gradients are low; sums, gates, cells and biases are float32. */
+ * Kept from forward to backward, in float32: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y
+ * and these lie sample by sample, so the rows of one step are T rows apart.  In a low type x, y and
+ * the gates' gradients are low; sums, gates, cells and biases are float32. */
 #include "cuda/dense.h"
 #include "cuda/kernels/lstm.h"
 

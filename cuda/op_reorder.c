@@ -1,4 +1,5 @@
-/* Another layout, another type, other dims: a turn of matrices, or a cast; or bytes that become numbers. */
+/* Another layout, another type, other dims: a turn of matrices, or a cast; or bytes that become
+ * numbers. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bytes.h"
 #include "cuda/kernels/elt.h"

@@ -14,8 +14,8 @@ static int tokens_prepare(ct_op_t *op, ct_op_info_t *info)
   return CT_OK;
 }
 
-/* In CT_NHWC a sample's patches lie as they do in y, behind the class token.  The gradients of both parameters are
- * sums over the batch, the class token's those of the first place. */
+/* In CT_NHWC a sample's patches lie as they do in y, behind the class token.  The gradients of both
+ * parameters are sums over the batch, the class token's those of the first place. */
 static int tokens_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
   int rc = CT_OK;

@@ -1,9 +1,9 @@
-/** \file product.h  The products that NVIDIA's libraries do: convolutions (cuDNN's graph API, conv_dnn.c) and
- * matrices (cuBLASLt, gemm_lt.c).  Module-internal.
+/** \file product.h  The products that NVIDIA's libraries do: convolutions (cuDNN's graph API,
+ * conv_dnn.c) and matrices (cuBLASLt, gemm_lt.c).  Module-internal.
  *
- * This is the seam of the backend: the emulated module, which the tests use where there is no GPU, has the same
- * functions as plain loops (tests/cuda/emu/).  Everything is local; `make` and `open` may take long and
- * allocate, the others only enqueue. */
+ * This is the seam of the backend: the emulated module, which the tests use where there is no GPU,
+ * has the same functions as plain loops (tests/cuda/emu/).  Everything is local; `make` and `open`
+ * may take long and allocate, the others only enqueue. */
 #ifndef GPU_PRODUCT_H
 #define GPU_PRODUCT_H
 #include <cuda_runtime_api.h>
@@ -22,10 +22,10 @@ const char *gpu__products_version(char *buf, size_t cap);
 
 typedef struct gpu__conv gpu__conv_t;
 
-/** Prepares the passes of \a d (CT_OP_CONV, x in CT_NHWC).  Filters are OHWI (ODHWI) of the type of x.  With
- * dev->autotune the fastest of several algorithms is measured, or taken from the cache; else the library's
- * first choice.  *scratch: bytes that any of its passes wants, at least; *algorithm: static text.
- * CT_ERR_UNSUP says for what cuDNN has no plan. */
+/** Prepares the passes of \a d (CT_OP_CONV, x in CT_NHWC).  Filters are OHWI (ODHWI) of the type of
+ * x.  With dev->autotune the fastest of several algorithms is measured, or taken from the cache;
+ * else the library's first choice.  *scratch: bytes that any of its passes wants, at least;
+ * *algorithm: static text.  CT_ERR_UNSUP says for what cuDNN has no plan. */
 int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
                    const char **algorithm);
 /** NULL is fine. */
@@ -43,8 +43,8 @@ int gpu__conv_backward_weight(gpu__conv_t *c, const void *x, const void *dy, flo
 
 enum { GPU_GEMM_A = 1, GPU_GEMM_B = 2, GPU_GEMM_C = 4 };
 
-/** C[m,n] = A[m,k] B[k,n] (+ bias[n], ReLU) for a batch of matrices; all are row-major.  Sums are made in
- * float32. */
+/** C[m,n] = A[m,k] B[k,n] (+ bias[n], ReLU) for a batch of matrices; all are row-major.  Sums are
+ * made in float32. */
 typedef struct gpu__gemm_spec {
   int64_t m, n, k;
   int64_t batch;                  /**< matrices; at least 1 */
@@ -54,16 +54,17 @@ typedef struct gpu__gemm_spec {
   ct_dtype_t in, out;             /**< of A and B; of C (in, or CT_F32) */
   int bias, relu; /**< bias is of type `in`; both only with batch 1; ReLU: NaN stays NaN */
   int adds;       /**< 1: C += ..., without bias and ReLU */
-  int unaligned; /**< GPU_GEMM_A | …: whose pointers may be at any element; the others, bias and scratch
-                      are multiples of 16 bytes */
+  int unaligned;  /**< GPU_GEMM_A | …: whose pointers may be at any element; the others, bias and
+                      scratch are multiples of 16 bytes */
 } gpu__gemm_spec_t;
 
 typedef struct gpu__gemm gpu__gemm_t;
 
-/** Chooses how it is done.  The sums of a product are made in the same order in every run of one choice, and
- * the library's first choice is the same on GPUs of one kind; with dev->autotune the fastest of several
- * is measured, so the next program may sum in another order.  *scratch: bytes that a run wants.  A spec
- * that makes no sense is CT_ERR_ARG; CT_ERR_UNSUP: cuBLASLt has nothing for it. */
+/** Chooses how it is done.  The sums of a product are made in the same order in every run of one
+ * choice, and the library's first choice is the same on GPUs of one kind; with dev->autotune the
+ * fastest of several is measured, so the next program may sum in another order.  *scratch: bytes
+ * that a run wants.  A spec that makes no sense is CT_ERR_ARG; CT_ERR_UNSUP: cuBLASLt has nothing
+ * for it. */
 int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, size_t *scratch);
 /** NULL is fine. */
 void gpu__gemm_free(gpu__gemm_t *g);

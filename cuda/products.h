@@ -1,4 +1,5 @@
-/** \file products.h  The libraries' handles of a device.  Module-internal; not part of the emulated module. */
+/** \file products.h  The libraries' handles of a device.  Module-internal; not part of the emulated
+ * module. */
 #ifndef GPU_PRODUCTS_H
 #define GPU_PRODUCTS_H
 #include <cublasLt.h>
@@ -18,8 +19,8 @@ struct gpu__products {
 /** Frees what the table holds; NULL is fine. */
 void gpu__conv_plans_free(gpu__conv_plans_t *p);
 
-/** Local.  CT_OK for CUBLAS_STATUS_SUCCESS; else records what failed with cuBLASLt's own text: CT_ERR_UNSUP,
- * CT_ERR_NOMEM or CT_ERR_DEVICE. */
+/** Local.  CT_OK for CUBLAS_STATUS_SUCCESS; else records what failed with cuBLASLt's own text:
+ * CT_ERR_UNSUP, CT_ERR_NOMEM or CT_ERR_DEVICE. */
 int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int line);
 #define GPU_LT_CHECK(call) gpu__lt_check((call), #call, __FILE__, __LINE__)
 

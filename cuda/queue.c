@@ -1,5 +1,5 @@
-/* Queues are streams, marks are events.  The host waits by asking, never in a call of CUDA that does not
- * return: a peer's failure must be seen, and a wait must end. */
+/* Queues are streams, marks are events.  The host waits by asking, never in a call of CUDA that
+ * does not return: a peer's failure must be seen, and a wait must end. */
 #include <sched.h>
 #include <time.h>
 
@@ -33,7 +33,8 @@ static void destroy(ct_queue_t *q)
 
 /* ---- waiting ---- */
 
-/* The first microseconds are spun, since short steps end in them; then other processes get the core. */
+/* The first microseconds are spun, since short steps end in them; then other processes get the
+ * core. */
 static void pause_for(double waited)
 {
   struct timespec nap = {.tv_nsec = 50 * 1000};

@@ -51,6 +51,7 @@ shell_tests = \
   %D%/lint/mutants.test \
   %D%/lint/names.test \
   %D%/lint/pages.test \
+  %D%/lint/prose.test \
   %D%/lint/size.test \
   %D%/mpi/agree.test \
   %D%/mpi/comm.test \

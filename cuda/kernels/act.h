@@ -1,5 +1,5 @@
-/** \file act.h  Activations other than ReLU.  Module-internal; local, Hot.  Arrays hold n elements of \a type,
- * and the output may be one of the inputs. */
+/** \file act.h  Activations other than ReLU.  Module-internal; local, Hot.  Arrays hold n elements
+ * of \a type, and the output may be one of the inputs. */
 #ifndef GPU_ACT_H
 #define GPU_ACT_H
 #include <cuda_runtime_api.h>

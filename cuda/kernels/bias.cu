@@ -86,8 +86,9 @@ template <class T, int W> CT_D void add_to(float sum[W], const T *from)
   }
 }
 
-/* A block sums a chunk of the rows for blockDim.x times W columns: blockDim.y rows side by side, and those, a
- * power of two, by halves at the end.  part: [W][threads], so that neighbours are in different banks. */
+/* A block sums a chunk of the rows for blockDim.x times W columns: blockDim.y rows side by side,
+ * and those, a power of two, by halves at the end.  part: [W][threads], so that neighbours are in
+ * different banks. */
 template <class T, int W>
 CT_KERNEL void column_sums(int64_t rows, int64_t channels, int64_t chunk, const T *dy, float *out)
 {

@@ -1,5 +1,5 @@
-/** \file bias.h  Kernels over rows of channels: biases and their gradients.  Module-internal; for C and
- * kernels. */
+/** \file bias.h  Kernels over rows of channels: biases and their gradients.  Module-internal; for C
+ * and kernels. */
 #ifndef GPU_KERNELS_BIAS_H
 #define GPU_KERNELS_BIAS_H
 #include <cuda_runtime_api.h>
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/** y[rows][channels] += bias[channels] (NULL: nothing), then ReLU if \a relu; both of \a type.  NaN stays
- * NaN. */
+/** y[rows][channels] += bias[channels] (NULL: nothing), then ReLU if \a relu; both of \a type.  NaN
+ * stays NaN. */
 cudaError_t gpu__bias_relu(ct_dtype_t type, void *y, const void *bias, int relu, int64_t rows,
                            int64_t channels, cudaStream_t s);
 

@@ -21,9 +21,9 @@ static int share_out(int64_t bands, int64_t blocks, int64_t least)
   return (int)quotient_up(bands, each);
 }
 
-/* Sums are made by as many blocks as run at a time, to have few of them to merge, or by a multiple of it: a
- * thread's sum in float32 is of some hundreds of rows at most.  Results are written by several times as
- * many, so that no multiprocessor is idle at the end. */
+/* Sums are made by as many blocks as run at a time, to have few of them to merge, or by a multiple
+ * of it: a thread's sum in float32 is of some hundreds of rows at most.  Results are written by
+ * several times as many, so that no multiprocessor is idle at the end. */
 extern "C" gpu__bn_grid_t gpu__bn_share(ct_dtype_t type, int64_t rows, int64_t channels, int sms)
 {
   enum { RESIDENT = 2, WRITING = 12, BANDS_MAX = 128, BLOCKS_MAX = 65535 };
@@ -80,8 +80,8 @@ template <int V> CT_D void add_lines(bn_some<V> &a)
   }
 }
 
-/* From sums about a shift.  The shift is one of the numbers themselves, so that what cancels is at most
- * `count` times the variance. */
+/* From sums about a shift.  The shift is one of the numbers themselves, so that what cancels is at
+ * most `count` times the variance. */
 template <int V>
 CT_D void settle(bn_some<V> &a, const float shift[V], const float sum[V], const float square[V])
 {

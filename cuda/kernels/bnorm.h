@@ -1,9 +1,9 @@
 /** \file bnorm.h  Kernels of batch normalisation.  Module-internal; local, Hot.
  *
- * Activations are rows of channels, [rows, channels], of a type.  Each direction reads its rows twice:
- * first for sums over the rows, each block for the rows of its own (bnorm.cu, bnorm_back.cu), then,
- * behind a small kernel that makes of the blocks' sums what is done to a channel (bnorm_merge.cu), to
- * write its results.  All sums have a fixed order. */
+ * Activations are rows of channels, [rows, channels], of a type.  Each direction reads its rows
+ * twice: first for sums over the rows, each block for the rows of its own (bnorm.cu,
+ * bnorm_back.cu), then, behind a small kernel that makes of the blocks' sums what is done to a
+ * channel (bnorm_merge.cu), to write its results.  All sums have a fixed order. */
 #ifndef GPU_BNORM_H
 #define GPU_BNORM_H
 #include <cuda_runtime_api.h>
@@ -17,8 +17,8 @@ extern "C" {
 /** How rows and channels are shared out.  A thread has `width` channels, and some of the rows. */
 typedef struct gpu__bn_grid {
   ct_dtype_t type;
-  int width; /**< channels of a thread: a pack of them, or 1 where rows are no multiple of packs */
-  int across; /**< threads of a block side by side along the channels; the others are along the rows */
+  int width;  /**< channels of a thread: a pack of them, or 1 where rows are no multiple of packs */
+  int across; /**< threads of a block along the channels; the others are along the rows */
   int columns; /**< blocks along the channels */
   int splits;  /**< blocks along the rows, in the kernels that sum; 0: there are no rows */
   int spread;  /**< blocks along the rows, in the kernels that write */
@@ -55,7 +55,8 @@ typedef enum {
 
 /* ---- forward ---- */
 
-/** Mean and sum of squared deviations of each split and channel: \a partial [2][splits][channels]. */
+/** Mean and sum of squared deviations of each split and channel: \a partial
+ * [2][splits][channels]. */
 cudaError_t gpu__bn_moments(const gpu__bn_grid_t *g, const void *x, float *partial,
                             cudaStream_t stream);
 /** From the splits' moments to the batch's statistics. */
@@ -68,15 +69,16 @@ cudaError_t gpu__bn_local(const gpu__bn_grid_t *g, const float *partial, const f
 cudaError_t gpu__bn_take_synced(int64_t channels, const double *stats, const gpu__bn_taken_t *out,
                                 cudaStream_t stream);
 
-/** y = normalised x + x2 (NULL: not), then ReLU.  \a kept (NULL: not wanted) gets the ReLU's signs: a bit
- * for each element, a byte for each `width` elements.  y may be x. */
+/** y = normalised x + x2 (NULL: not), then ReLU.  \a kept (NULL: not wanted) gets the ReLU's signs:
+ * a bit for each element, a byte for each `width` elements.  y may be x. */
 cudaError_t gpu__bn_normalise(const gpu__bn_grid_t *g, const gpu__bn_norm_t *norm, const void *x,
                               const void *x2, int relu, void *y, unsigned char *kept,
                               cudaStream_t stream);
 
 /* ---- backward ---- */
 
-/** Where the gradient g of the sum before the ReLU comes from: dy + dy2 (NULL: dy), 0 where the ReLU cut. */
+/** Where the gradient g of the sum before the ReLU comes from: dy + dy2 (NULL: dy), 0 where the
+ * ReLU cut. */
 typedef struct gpu__bn_gradient {
   const void *dy, *dy2;
   gpu__bn_sign_t sign;
@@ -90,7 +92,8 @@ typedef struct gpu__bn_summed {
   double *stats;         /**< of a SyncBN */
 } gpu__bn_summed_t;
 
-/** These sums of each split and channel: \a partial [2][splits][channels].  \a g_out (NULL: not wanted) gets g. */
+/** These sums of each split and channel: \a partial [2][splits][channels].  \a g_out (NULL: not
+ * wanted) gets g. */
 cudaError_t gpu__bn_gradient_sums(const gpu__bn_grid_t *g, const gpu__bn_norm_t *norm,
                                   const void *x, const gpu__bn_gradient_t *in, void *g_out,
                                   float *partial, cudaStream_t stream);
@@ -101,8 +104,9 @@ cudaError_t gpu__bn_sum_up(const gpu__bn_grid_t *g, const float *partial,
 cudaError_t gpu__bn_sum_up_synced(int64_t channels, const double *stats, const double *count,
                                   const gpu__bn_norm_t *norm, const gpu__bn_summed_t *out,
                                   cudaStream_t stream);
-/** dx = weight * invstd * (g - middle - (x - mean) * slope) and dx2 = g; either may be NULL, and dx may be dy.
- * middle NULL: the statistics were constants, dx = weight * invstd * g; x is read for GPU_BN_FROM_X only. */
+/** dx = weight * invstd * (g - middle - (x - mean) * slope) and dx2 = g; either may be NULL, and dx
+ * may be dy.  middle NULL: the statistics were constants, dx = weight * invstd * g; x is read for
+ * GPU_BN_FROM_X only. */
 cudaError_t gpu__bn_dx(const gpu__bn_grid_t *g, const gpu__bn_norm_t *norm, const void *x,
                        const gpu__bn_gradient_t *in, const float *middle, const float *slope,
                        void *dx, void *dx2, cudaStream_t stream);

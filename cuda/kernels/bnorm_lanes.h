@@ -1,10 +1,10 @@
-/** \file bnorm_lanes.h  What the kernels of batch normalisation share: a thread's channels and rows.
- * Module-internal.
+/** \file bnorm_lanes.h  What the kernels of batch normalisation share: a thread's channels and
+ * rows.  Module-internal.
  *
- * A block is `across` threads wide and as high as its 256 threads allow.  It goes from band to band: a band
- * is U rows of each of the block's lines.  Rows that were read last are still in the cache, so the kernels
- * that sum go from the last band to the first, to begin with what the op before has written, and those
- * that write go from the first to the last. */
+ * A block is `across` threads wide and as high as its 256 threads allow.  It goes from band to
+ * band: a band is U rows of each of the block's lines.  Rows that were read last are still in the
+ * cache, so the kernels that sum go from the last band to the first, to begin with what the op
+ * before has written, and those that write go from the first to the last. */
 #ifndef GPU_BNORM_LANES_H
 #define GPU_BNORM_LANES_H
 #include "cuda/kernels/bnorm.h"
@@ -46,8 +46,8 @@ template <int V, int U> CT_D int64_t bn_row(const bn_place<V, U> &p, int64_t ban
   return band * p.lines * U + threadIdx.y;
 }
 
-/** U rows of the thread's channels from \a p on, `step` elements apart.  The tensor ends after \a left rows: for
- * those beyond, zeros.  packed: 0 if p may not be aligned to packs. */
+/** U rows of the thread's channels from \a p on, `step` elements apart.  The tensor ends after \a
+ * left rows: for those beyond, zeros.  packed: 0 if p may not be aligned to packs. */
 template <class T, int V, int U>
 CT_D void bn_load(bn_lanes<T, V> out[U], const T *p, int64_t step, int lines, int64_t left,
                   int packed)

@@ -42,8 +42,9 @@ static dim3 merging_grid(const gpu__bn_grid_t *g)
 
 /* ---- forward ---- */
 
-/* Rows of the splits of the moments: bands are dealt out from the last, which may be smaller, to the first.
- * Their number is divided once, not for each split: such divisions cost more than all else here. */
+/* Rows of the splits of the moments: bands are dealt out from the last, which may be smaller, to
+ * the first.  Their number is divided once, not for each split: such divisions cost more than all
+ * else here. */
 struct dealt {
   int64_t band, each,
       more;        /* rows of a band; bands of a split, and how many splits have one more */
@@ -62,8 +63,8 @@ CT_D double rows_of(const dealt &d, int64_t split)
   return (double)(split == 0 ? rows - d.missing : rows);
 }
 
-/* Sums of x - about and of (x - about)^2 over all rows of a channel.  In double what cancels, when moments are
- * made of them, is ((mean - about) / std)^2 * 2^-53 of the variance. */
+/* Sums of x - about and of (x - about)^2 over all rows of a channel.  In double what cancels, when
+ * moments are made of them, is ((mean - about) / std)^2 * 2^-53 of the variance. */
 CT_D pair sums_about(const gpu__bn_grid_t &g, const float *partial, int64_t channel, double about)
 {
   const float *mean = partial + channel, *m2 = mean + g.splits * g.channels;

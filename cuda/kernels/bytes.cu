@@ -12,8 +12,8 @@ CT_D float affine_of(float a, float x, float b)
 #endif
 }
 
-/* A thread does the channels of a place.  Images have few of them, and what a warp reads and writes lies
- * together in any layout. */
+/* A thread does the channels of a place.  Images have few of them, and what a warp reads and writes
+ * lies together in any layout. */
 template <class T>
 CT_KERNEL void from_bytes(int64_t places, int64_t channels, int64_t space, int x_last, int y_last,
                           const uint8_t *x, const float *affine, T *y)

@@ -3,8 +3,8 @@
 #include "cuda/kernels/bias.h"
 #include "cuda/kernels/kernel.h"
 
-/* A block has blockDim.x threads side by side for up to CHANNELS channels, W each, and blockDim.y of them for
- * different pixels.  blockIdx.y counts the blocks' channels. */
+/* A block has blockDim.x threads side by side for up to CHANNELS channels, W each, and blockDim.y
+ * of them for different pixels.  blockIdx.y counts the blocks' channels. */
 enum { THREADS = 256, CHANNELS = 64, STRIP = 4, TAPS = 9, MAX_CHUNKS = 512, CHUNK_PIXELS = 512 };
 
 /* W elements as floats, a pack or one. */
@@ -39,8 +39,8 @@ template <class T, int W> CT_D void store(T *p, const float v[W])
 
 /* ---- forward, backward data ---- */
 
-/* Of one direction: which input meets output `at` under a tap; -1: none, padding.  BACK: the other way
- * round. */
+/* Of one direction: which input meets output `at` under a tap; -1: none, padding.  BACK: the other
+ * way round. */
 template <bool BACK> CT_D int source(const gpu__depthwise_t &d, int dir, int at, int tap)
 {
   int offset = tap * d.dilate[dir] - d.pad[dir];
@@ -148,8 +148,8 @@ CT_D void sum_taps(const gpu__depthwise_t &d, int first, const T *x, const T *dy
   }
 }
 
-/* blockIdx.x counts chunks of pixels, blockIdx.z groups of TAPS taps.  out [chunks][channels][taps].
- * part: [W][threads], so that neighbours are in different banks. */
+/* blockIdx.x counts chunks of pixels, blockIdx.z groups of TAPS taps.  out
+ * [chunks][channels][taps].  part: [W][threads], so that neighbours are in different banks. */
 template <class T, int W>
 CT_KERNEL void correlate(gpu__depthwise_t d, int64_t pixels, int64_t chunk, const T *x, const T *dy,
                          float *out)

@@ -1,5 +1,5 @@
-/** \file depthwise.h  Convolutions of images in which each channel has a filter of its own.  Module-internal; for
- * C and kernels.
+/** \file depthwise.h  Convolutions of images in which each channel has a filter of its own.
+ * Module-internal; for C and kernels.
  *
  * They do so little arithmetic for what they read that a library's matrix products are no help. */
 #ifndef GPU_KERNELS_DEPTHWISE_H

@@ -1,8 +1,9 @@
 /** \file dial.h  Numbers that change from step to step.  Module-internal; for C and kernels.
  *
- * In a step that is repeated as a CUDA graph the arguments of its kernels stay as they were recorded.
- * So a kernel that depends on such a number takes a dial by value and a pointer to another: where the
- * pointer is not NULL, what lies there counts (device memory that each start of the graph fills anew). */
+ * In a step that is repeated as a CUDA graph the arguments of its kernels stay as they were
+ * recorded.  So a kernel that depends on such a number takes a dial by value and a pointer to
+ * another: where the pointer is not NULL, what lies there counts (device memory that each start of
+ * the graph fills anew). */
 #ifndef GPU_DIAL_H
 #define GPU_DIAL_H
 #include "backend/ct_backend.h"

@@ -47,8 +47,9 @@ CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t 
   }
 }
 
-/* A thread does what of one block belongs to one channel, and threads side by side have channels side by side,
- * as memory has; a block across the border between two channels is done twice, half each time. */
+/* A thread does what of one block belongs to one channel, and threads side by side have channels
+ * side by side, as memory has; a block across the border between two channels is done twice, half
+ * each time. */
 template <class T>
 CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_t drop,
                              float factor, gpu__dial_t dial, const gpu__dial_t *at, const T *x,

@@ -16,7 +16,8 @@ typedef struct gpu__dropout_shape {
   int64_t samples, space, channels;
 } gpu__dropout_shape_t;
 
-/** y = x times the elements' factors (ct_dropout.h); y may be x.  rule->seed comes from the dial. */
+/** y = x times the elements' factors (ct_dropout.h); y may be x.  rule->seed comes from the
+ * dial. */
 cudaError_t gpu__dropout(ct_dtype_t type, const gpu__dropout_shape_t *shape,
                          const ct_dropout_t *rule, const gpu__dial_t *dial, const gpu__dial_t *at,
                          const void *x, void *y, cudaStream_t stream);

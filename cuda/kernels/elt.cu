@@ -44,7 +44,8 @@ extern "C" cudaError_t gpu__masked_sum(ct_dtype_t type, int64_t n, const void *d
 
 /* ---- casts ---- */
 
-/* Two packs of the narrow type would be one more special case; a warp's loads are contiguous as it is. */
+/* Two packs of the narrow type would be one more special case; a warp's loads are contiguous as it
+ * is. */
 template <class From, class To> CT_KERNEL void cast(int64_t n, const From *x, To *y)
 {
   GPU_LOOP (i, n)

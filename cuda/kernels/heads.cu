@@ -5,7 +5,8 @@
 
 enum { BLOCK = 256 };
 
-/* Where unit i of the tensor of heads apart lies among the rows.  I: divisions of 32 bits cost a fraction. */
+/* Where unit i of the tensor of heads apart lies among the rows.  I: divisions of 32 bits cost a
+ * fraction. */
 template <class I> CT_D int64_t among_rows(const gpu__heads_t &h, I i)
 {
   I unit = i % (I)h.wide;

@@ -1,5 +1,5 @@
-/** \file heads.h  Attention's heads apart from each other, so that all of them are one batch of products.
- * Module-internal. */
+/** \file heads.h  Attention's heads apart from each other, so that all of them are one batch of
+ * products.  Module-internal. */
 #ifndef GPU_HEADS_H
 #define GPU_HEADS_H
 #include <cuda_runtime_api.h>
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/** Rows of all places of all samples: [n, t, parts, heads, wide]; parts is 3 of q, k and v.  Apart they are
- * [parts, n, heads, t, wide]. */
+/** Rows of all places of all samples: [n, t, parts, heads, wide]; parts is 3 of q, k and v.  Apart
+ * they are [parts, n, heads, t, wide]. */
 typedef struct gpu__heads {
   int64_t n, t, parts, heads, wide;
 } gpu__heads_t;

@@ -1,8 +1,8 @@
 /** \file kernel.h  The dialect in which the kernels are written.
  *
  * The same .cu file is compiled by nvcc for GPUs and by the host's C++ compiler for the emulator of
- * tests/cuda/emu, which finds missing barriers and accesses out of bounds on machines without a GPU.
- * What differs between the two is here and nowhere else:
+ * tests/cuda/emu, which finds missing barriers and accesses out of bounds on machines without a
+ * GPU.  What differs between the two is here and nowhere else:
  *
  *     template <class T> CT_KERNEL void relu(int64_t n, const T *x, T *y)
  *     {
@@ -13,13 +13,14 @@
  *     extern "C" cudaError_t gpu__relu(ct_dtype_t type, int64_t n, const void *x, void *y,
  *                                      cudaStream_t stream)
  *     {
- *       GPU_BY_TYPE(type, T, CT_LAUNCH(relu<T>, gpu_grid(n, 256), 256, stream, n, (const T *)x, (T *)y));
+ *       GPU_BY_TYPE(type, T,
+ *                   CT_LAUNCH(relu<T>, gpu_grid(n, 256), 256, stream, n, (const T *)x, (T *)y));
  *       return cudaGetLastError();
  *     }
  *
  * A launch has no dynamic shared memory.  Blocks that use warps (shuffles, gpu_warp_sum …) have a
- * multiple of 32 threads.  A kernel's name with a comma stands in parentheses:
- * CT_LAUNCH((pool<T, 3>), …). */
+ * multiple of 32 threads.  A kernel's name with a comma stands in parentheses: CT_LAUNCH((pool<T,
+ * 3>), …). */
 #ifndef GPU_KERNEL_H
 #define GPU_KERNEL_H
 #include <cuda_runtime_api.h>
@@ -52,8 +53,8 @@ static constexpr int GPU_MAX_GRID =
     8192; /* blocks of gpu_grid(): more than any GPU holds at a time */
 static constexpr int GPU_PACK_BYTES = 16; /* the widest load */
 
-/** For n pieces of work in blocks of `block` threads: blocks enough, but not more than some thousands.
- * The kernel goes on with GPU_LOOP. */
+/** For n pieces of work in blocks of `block` threads: blocks enough, but not more than some
+ * thousands.  The kernel goes on with GPU_LOOP. */
 static inline unsigned gpu_grid(int64_t n, int64_t block)
 {
   int64_t blocks = n > 0 ? (n - 1) / block + 1 : 1;
@@ -154,8 +155,8 @@ static inline int gpu_is_aligned(const void *p)
   return (uintptr_t)p % GPU_PACK_BYTES == 0;
 }
 
-/** The statement with T = float, gpu_bf16 or gpu_f16.  In a function that returns cudaError_t: another
- * dtype ends it with cudaErrorInvalidValue. */
+/** The statement with T = float, gpu_bf16 or gpu_f16.  In a function that returns cudaError_t:
+ * another dtype ends it with cudaErrorInvalidValue. */
 #define GPU_BY_TYPE(dtype, T, ...) \
   switch (dtype) {                 \
   case CT_F32: {                   \
@@ -208,8 +209,8 @@ CT_D float gpu_warp_max(float v)
   return v;
 }
 
-/** Over all threads of a block; every thread gets it, and every thread calls.  T: float, double, or an
- * integer type. */
+/** Over all threads of a block; every thread gets it, and every thread calls.  T: float, double, or
+ * an integer type. */
 template <class T> CT_D T gpu_block_sum(T v)
 {
   CT_SHARED(T, part, GPU_WARP);

@@ -1,8 +1,8 @@
 /* Losses, with the formulas of src/ref/ref_loss.c.
  *
- * A block does one sample after another.  What is exponential is float32, every sum is double.  Samples
- * leave what they add in a table of their own, and one block sums it up: so the numbers do not depend on
- * which block was faster. */
+ * A block does one sample after another.  What is exponential is float32, every sum is double.
+ * Samples leave what they add in a table of their own, and one block sums it up: so the numbers do
+ * not depend on which block was faster. */
 #include "cuda/kernels/loss.h"
 
 #include "cuda/kernels/kernel.h"
@@ -41,8 +41,8 @@ CT_D aims aims_of(const gpu__loss_of_t &of, int64_t n)
   return a;
 }
 
-/* Outputs ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One that
- * cannot be compared counts as ahead, so that NaN is never a correct answer. */
+/* Outputs ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One
+ * that cannot be compared counts as ahead, so that NaN is never a correct answer. */
 CT_D void count_hits(const float *x, int64_t outputs, int32_t label, gpu__loss_row_t &row)
 {
   int ahead = 0;

@@ -1,5 +1,5 @@
-/** \file loss.h  Kernels of the losses.  Module-internal; local, Hot.  All arrays are in device memory but where
- * staging memory is said, which kernels write too. */
+/** \file loss.h  Kernels of the losses.  Module-internal; local, Hot.  All arrays are in device
+ * memory but where staging memory is said, which kernels write too. */
 #ifndef GPU_LOSS_H
 #define GPU_LOSS_H
 #include <cuda_runtime_api.h>
@@ -35,8 +35,8 @@ typedef struct gpu__bad_label {
   int32_t found; /**< 1: the rest is filled */
 } gpu__bad_label_t;
 
-/** *loss (staging) = the sums over all samples, in an order that depends on their number only.  rows:
- * [samples] of scratch.  A bad label makes the sum NaN, and is written to *bad. */
+/** *loss (staging) = the sums over all samples, in an order that depends on their number only.
+ * rows: [samples] of scratch.  A bad label makes the sum NaN, and is written to *bad. */
 cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                       gpu__bad_label_t *bad, cudaStream_t stream);
 /** dx = scale * d(sum of the samples' losses)/dx, with the scale of the dial. */

@@ -16,8 +16,8 @@ typedef struct gpu__lstm {
   int64_t n, t, h; /**< samples, steps, numbers of a state */
 } gpu__lstm_t;
 
-/** gates [n,t,4h] hold the products' sums of the step and become the gates; writes the step of cells [n,t,h]
- * and of y [n,t,h]. */
+/** gates [n,t,4h] hold the products' sums of the step and become the gates; writes the step of
+ * cells [n,t,h] and of y [n,t,h]. */
 cudaError_t gpu__lstm_step(const gpu__lstm_t *k, int64_t step, const float *bias_ih,
                            const float *bias_hh, float *gates, float *cells, void *y,
                            cudaStream_t stream);

@@ -1,12 +1,13 @@
-/** \file map.h  Element by element: one kernel for all functions of up to three inputs.  Module-internal.
+/** \file map.h  Element by element: one kernel for all functions of up to three inputs.
+ * Module-internal.
  *
  *     struct halve {
  *       CT_METHOD float operator()(float a, float, float) const { return a / 2; }
  *     };
  *     GPU_BY_TYPE(type, T, return gpu_map<T>(n, x, nullptr, nullptr, y, halve{}, stream));
  *
- * A function is an object, so that numbers can come with it.  NULL as an input reads 0.  The output may be
- * one of the inputs. */
+ * A function is an object, so that numbers can come with it.  NULL as an input reads 0.  The output
+ * may be one of the inputs. */
 #ifndef GPU_MAP_H
 #define GPU_MAP_H
 #include "cuda/kernels/kernel.h"

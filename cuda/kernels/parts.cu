@@ -56,7 +56,8 @@ CT_KERNEL void tokens(int64_t batch, int64_t patches, int64_t wide, const gpu_fe
   }
 }
 
-/* The statement with W elements at a time: a pack, or 1 where lengths or addresses are no multiple of it. */
+/* The statement with W elements at a time: a pack, or 1 where lengths or addresses are no multiple
+ * of it. */
 #define BY_WIDTH(T, fits, W, ...)     \
   if (fits) {                         \
     constexpr int W = gpu_pack<T>::n; \

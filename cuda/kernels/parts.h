@@ -1,5 +1,5 @@
-/** \file parts.h  Rows put together and taken apart.  Module-internal; local, Hot.  All arrays but the parameters
- * are of \a type. */
+/** \file parts.h  Rows put together and taken apart.  Module-internal; local, Hot.  All arrays but
+ * the parameters are of \a type. */
 #ifndef GPU_PARTS_H
 #define GPU_PARTS_H
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@ extern "C" {
 /** y[rows][one + two]: each row of x[rows][one], then that of x2[rows][two]. */
 cudaError_t gpu__join(ct_dtype_t type, int64_t rows, int64_t one, int64_t two, const void *x,
                       const void *x2, void *y, cudaStream_t stream);
-/** y[rows][count]: from place \a first on, of the rows of x[rows][all], to which those of x2 (NULL: 0) are
- * added. */
+/** y[rows][count]: from place \a first on, of the rows of x[rows][all], to which those of x2 (NULL:
+ * 0) are added. */
 cudaError_t gpu__part(ct_dtype_t type, int64_t rows, int64_t all, int64_t first, int64_t count,
                       const void *x, const void *x2, void *y, cudaStream_t stream);
 /** y[rows][all]: x[rows][count] from place \a first on, and 0 elsewhere. */

@@ -1,9 +1,10 @@
 /* Pooling, channels last.
  *
- * A block takes one line of outputs (backward: of inputs) after another, and its threads the columns of
- * the line, W neighbouring channels each: a pack, or one where packs do not fit.  So neighbours in a warp
- * access neighbours in memory, and what depends on the line only is the same for the whole block.  Backward
- * asks for each input which windows it lies in: no element is written twice. */
+ * A block takes one line of outputs (backward: of inputs) after another, and its threads the
+ * columns of the line, W neighbouring channels each: a pack, or one where packs do not fit.  So
+ * neighbours in a warp access neighbours in memory, and what depends on the line only is the same
+ * for the whole block.  Backward asks for each input which windows it lies in: no element is
+ * written twice. */
 #include "cuda/kernels/pool.h"
 
 #include "cuda/kernels/map.h"
@@ -101,7 +102,8 @@ CT_D int64_t offset(const gpu__windows_t &g, const int (&size)[3], const line &l
 
 /* ---- maximum ---- */
 
-/* The first largest in scan order.  As in PyTorch NaN counts as largest, the last one of several. */
+/* The first largest in scan order.  As in PyTorch NaN counts as largest, the last one of
+ * several. */
 template <int W> struct largest {
   float value[W];
   int place[W];

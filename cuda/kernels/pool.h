@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/** Windows over depth, height and width; images have depth 1.  The elements of one line of the image, and of
- * one of the output, must be an int. */
+/** Windows over depth, height and width; images have depth 1.  The elements of one line of the
+ * image, and of one of the output, must be an int. */
 typedef struct gpu__windows {
   int64_t batch;
   int channels, in[3], out[3];
@@ -28,8 +28,8 @@ typedef struct gpu__windows {
 /** Pure.  Bytes per element of y of `places` below. */
 size_t gpu__pool_place_size(const gpu__windows_t *g);
 
-/** y = the largest of each window, then ReLU.  Places: where it was, or nowhere if the ReLU cut it off; NULL:
- * not kept. */
+/** y = the largest of each window, then ReLU.  Places: where it was, or nowhere if the ReLU cut it
+ * off; NULL: not kept. */
 cudaError_t gpu__max_pool(ct_dtype_t type, const gpu__windows_t *g, int relu, const void *x,
                           void *y, void *places, cudaStream_t stream);
 /** dx = the sum of dy + dy2 (NULL: dy) over the outputs that came from there. */

@@ -4,8 +4,8 @@
 #include "base/ct_rng.h"
 #include "cuda/kernels/kernel.h"
 
-/** As ct_rng_block(): Philox4x32-10 (Salmon et al., SC11).  Random123's own header is of no use here: its C++
- * part wants exceptions of the host. */
+/** As ct_rng_block(): Philox4x32-10 (Salmon et al., SC11).  Random123's own header is of no use
+ * here: its C++ part wants exceptions of the host. */
 CT_D void gpu_random_block(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index,
                            uint32_t out[4])
 {

@@ -4,8 +4,8 @@
 
 enum { TILE = 32, HIGH = 8 };
 
-/* A tile goes through shared memory, so that both sides are accessed along their lines; one more element per
- * line keeps its columns in different banks.  Blocks take tile after tile. */
+/* A tile goes through shared memory, so that both sides are accessed along their lines; one more
+ * element per line keeps its columns in different banks.  Blocks take tile after tile. */
 template <class From, class To>
 CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x, To *y)
 {
@@ -26,7 +26,8 @@ CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x,
   }
 }
 
-/* Few channels, as of images: tiles would be nearly empty.  I: divisions of 32 bits cost a fraction. */
+/* Few channels, as of images: tiles would be nearly empty.  I: divisions of 32 bits cost a
+ * fraction. */
 template <class From, class To, class I>
 CT_KERNEL void turn_narrow(int64_t n, I rows, I columns, const From *x, To *y)
 {

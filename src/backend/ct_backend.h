@@ -1,10 +1,11 @@
 /** \file ct_backend.h  What a device can do: memory, order, arithmetic.  Layer 1.
  *
- * Three small tables.  A backend is one `const ct_backend_t`; every entry is filled, so callers never
- * test for NULL.  Nothing here is collective; all int functions are local and return CT_OK or a code.
+ * Three small tables.  A backend is one `const ct_backend_t`; every entry is filled, so callers
+ * never test for NULL.  Nothing here is collective; all int functions are local and return CT_OK or
+ * a code.
  *
- * An op is prepared once and run many times.  `prepare` decides everything (algorithm, layouts, bytes)
- * for all passes together; `run` only enqueues and allocates nothing. */
+ * An op is prepared once and run many times.  `prepare` decides everything (algorithm, layouts,
+ * bytes) for all passes together; `run` only enqueues and allocates nothing. */
 #ifndef CT_BACKEND_H
 #define CT_BACKEND_H
 #include "backend/ct_op.h"
@@ -54,14 +55,14 @@ typedef struct ct_queue_ops {
   /* frees an event; NULL is fine */
   void (*unmark)(ct_event_t *ev);
 
-  /* A step that is repeated with the same ops on the same memory, and other numbers (learning rate, loss
-   * scale, dropout's step), can be started as a whole: a CUDA graph.  Between begin() and end() what is
-   * enqueued is only noted; the host must not wait for it.  \a key, 0 … CT_REPEATS - 1, tells apart
-   * steps that differ in their memory.  end() compares with the last step of that key and makes a
-   * graph where they differ; then start() runs it: \a whole 1 as the graph that end() left (or, if there
-   * was a begin() but no end(), as the last one was), 0 piece by piece, which needs no end().  Where a
-   * backend has nothing to gain (flag `repeats` is 0) begin() and end() do nothing, and all
-   * is done as it is enqueued. */
+  /* A step that is repeated with the same ops on the same memory, and other numbers (learning rate,
+   * loss scale, dropout's step), can be started as a whole: a CUDA graph.  Between begin() and
+   * end() what is enqueued is only noted; the host must not wait for it.  \a key, 0 … CT_REPEATS -
+   * 1, tells apart steps that differ in their memory.  end() compares with the last step of that
+   * key and makes a graph where they differ; then start() runs it: \a whole 1 as the graph that
+   * end() left (or, if there was a begin() but no end(), as the last one was), 0 piece by piece,
+   * which needs no end().  Where a backend has nothing to gain (flag `repeats` is 0) begin() and
+   * end() do nothing, and all is done as it is enqueued. */
   int (*begin)(ct_queue_t *q, int key);
   int (*end)(ct_queue_t *q);
   int (*start)(ct_queue_t *q, int whole);
@@ -84,8 +85,8 @@ typedef struct ct_op_info {
   const char *algorithm; /**< "winograd", "direct", "by hand"; lives as long as the op */
 } ct_op_info_t;
 
-/** Pure.  With what `prepare` begins: y in the layout of x (REORDER: in that which is asked for), plain
- * parameters, ct_op_uses(), and nothing else wanted or allowed. */
+/** Pure.  With what `prepare` begins: y in the layout of x (REORDER: in that which is asked for),
+ * plain parameters, ct_op_uses(), and nothing else wanted or allowed. */
 ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm);
 
 /** Numbers of one batch's loss; in staging memory; overwritten by each forward LOSS. */
@@ -97,16 +98,17 @@ typedef struct ct_loss {
       top5; /**< samples seen (ignored ones not); correct within the first 1 and 5 */
 } ct_loss_t;
 
-/** What GRADSTAT found out, in staging memory; added to, so that an arena can be done in pieces: the caller
- * zeroes it before the first. */
+/** What GRADSTAT found out, in staging memory; added to, so that an arena can be done in pieces:
+ * the caller zeroes it before the first. */
 typedef struct ct_grad_stat {
   double power;      /**< sum of |g|^p, or the largest |g|: of the gradient times `scale` */
   int64_t nonfinite; /**< elements that are infinite or NaN */
 } ct_grad_stat_t;
 
-/** What an UPDATE does to the gradient before the rule: g = clamp(g * scale * clip, ±clip_value), where clip
- * = min(1, clip_norm / (norm + 1e-6)) with the norm of `stat`, as torch.nn.utils.clip_grad_norm_.  Nothing is
- * updated if stat says nonfinite and skip_nonfinite is set (torch.amp.GradScaler). */
+/** What an UPDATE does to the gradient before the rule: g = clamp(g * scale * clip, ±clip_value),
+ * where clip = min(1, clip_norm / (norm + 1e-6)) with the norm of `stat`, as
+ * torch.nn.utils.clip_grad_norm_.  Nothing is updated if stat says nonfinite and skip_nonfinite is
+ * set (torch.amp.GradScaler). */
 typedef struct ct_grad_ctl {
   const ct_grad_stat_t *stat; /**< NULL: no norm, no skipping */
   double clip_norm;           /**< 0: off */
@@ -128,10 +130,10 @@ typedef struct ct_op_args {
                                         the backend wants them (ct_backend_t.low_weights) */
   void *dw[CT_OP_PARAMS];   /**< gradients, overwritten */
   void *saved, *scratch;
-  double *stats; /**< BNORM with sync, device memory: 2C + 1 numbers.  Forward: for each channel the
-                                  sums of x - s and of (x - s)^2, where s is its running mean (the same on all
-                                  ranks; Chan, Golub, LeVeque 1983), then the elements of a channel.
-                                  Backward: the sums of dy and of dy * (x - mean); the last is not used */
+  double *stats;          /**< BNORM with sync, device memory: 2C + 1 numbers.  Forward: for each
+                      channel the sums of x - s and of (x - s)^2, where s is its running mean (the
+                      same on all ranks; Chan, Golub, LeVeque 1983), then the elements of a channel.
+                      Backward: the sums of dy and of dy * (x - mean); the last is not used */
   int keep_running;       /**< BNORM in training: 1 = the running statistics are left alone */
   const float *affine;    /**< REORDER of CT_U8: a[C], then b[C]; device memory */
   const int32_t *labels;  /**< LOSS: n labels; device memory */
@@ -147,15 +149,16 @@ typedef struct ct_op_args {
   ct_grad_stat_t *stat; /**< GRADSTAT: added to */
   ct_grad_ctl_t ctl;    /**< MEASURE, UPDATE */
   double *norms;        /**< MEASURE: [2] sums of squares, of the weights and of what the rule says
-                             (ct_rules.h), overwritten; UPDATE: of the whole parameter; NULL: 0.  Device memory */
+                             (ct_rules.h), overwritten; UPDATE: of the whole parameter; NULL: 0.
+                             Device memory */
   uint64_t seed;        /**< DROPOUT: of the run */
   int64_t step;         /**< DROPOUT: global step */
   int64_t first;        /**< DROPOUT: position of this rank's first sample in the global batch */
 } ct_op_args_t;
 
 typedef struct ct_op_ops {
-  /* 1 yes, 0 no (then why says what is missing): ct_op_check() first, then the backend's own limits;
-   * never fails */
+  /* 1 yes, 0 no (then why says what is missing): ct_op_check() first, then the backend's own
+   * limits; never fails */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
   /* the layout in which the op would like its input, given the one it is offered in d->x.layout */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);

@@ -1,8 +1,9 @@
 /** \file ct_dropout.h  Which elements dropout keeps: one rule for all backends.  Layer 1.
  *
- * The mask is a pure function of (seed of the run, global step, layer, position of the sample in the
- * global batch, element of the sample).  It depends on neither rank nor batch size nor layout, so it
- * is made anew in the backward pass, and a run gives the same numbers at every number of ranks.
+ * The mask is a pure function of (seed of the run, global step, layer, position of the sample in
+ * the global batch, element of the sample).  It depends on neither rank nor batch size nor layout,
+ * so it is made anew in the backward pass, and a run gives the same numbers at every number of
+ * ranks.
  *
  * Four elements that follow each other in the plain layout (a block) share one Philox block:
  *
@@ -12,8 +13,8 @@
  *     kept   = number / 256 >= p * 2^24            24 bits, as in ct_rng_uniform()
  *
  * mix is the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
- * generators", OOPSLA 2014).  With blocks as the unit of work there is one call and no branch for four
- * elements. */
+ * generators", OOPSLA 2014).  With blocks as the unit of work there is one call and no branch for
+ * four elements. */
 #ifndef CT_DROPOUT_H
 #define CT_DROPOUT_H
 #include "base/ct_rng.h"
@@ -66,7 +67,8 @@ CT_INLINE float ct_dropout_factor(const ct_dropout_t *d, uint32_t number)
   return number >> 8 >= d->drop ? d->factor : 0;
 }
 
-/** The factors of elements 4 \a block … 4 \a block + 3 of the sample at \a position of the global batch. */
+/** The factors of elements 4 \a block … 4 \a block + 3 of the sample at \a position of the global
+ * batch. */
 static inline void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
                                       float out[CT_DROPOUT_BLOCK])
 {

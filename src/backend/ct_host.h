@@ -1,5 +1,5 @@
-/** \file ct_host.h  The entries of a backend's tables that have nothing to do where device memory is the
- * host's.  Layer 1. */
+/** \file ct_host.h  The entries of a backend's tables that have nothing to do where device memory
+ * is the host's.  Layer 1. */
 #ifndef CT_HOST_H
 #define CT_HOST_H
 #include "backend/ct_backend.h"

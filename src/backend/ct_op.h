@@ -1,7 +1,8 @@
 /** \file ct_op.h  One piece of arithmetic as plain data.  Layer 1.
  *
- * A descriptor has no pointers and no handles: after ct_op_desc_init() zeroed it, it can be compared
- * with memcmp, hashed into the plan hash that all ranks agree on, printed, and made up by a test. */
+ * A descriptor has no pointers and no handles: after ct_op_desc_init() zeroed it, it can be
+ * compared with memcmp, hashed into the plan hash that all ranks agree on, printed, and made up by
+ * a test. */
 #ifndef CT_OP_H
 #define CT_OP_H
 #include "base/ct_types.h"
@@ -21,18 +22,18 @@ typedef enum {
   CT_OP_ATTENTION, /**< multi-head self-attention of N x T x D */
   CT_OP_TOKENS,    /**< N x D x H x W -> N x (1 + HW) x D: class token, patches, + positions */
   CT_OP_SELECT,    /**< N x T x D -> N x D: one place of a sequence */
-  CT_OP_REORDER, /**< x in another layout, dtype (a cast), or with other dims (flatten); of CT_U8: stored
-                      samples become numbers by a map of channels */
-  CT_OP_LOSS,     /**< loss of outputs against targets, and its counts */
-  CT_OP_GRADSTAT, /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
-  CT_OP_MEASURE,  /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
-  CT_OP_UPDATE,   /**< one optimizer rule over flat ranges */
+  CT_OP_REORDER,   /**< x in another layout, dtype (a cast), or with other dims (flatten); of
+                      CT_U8: stored samples become numbers by a map of channels */
+  CT_OP_LOSS,      /**< loss of outputs against targets, and its counts */
+  CT_OP_GRADSTAT,  /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
+  CT_OP_MEASURE,   /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
+  CT_OP_UPDATE,    /**< one optimizer rule over flat ranges */
   CT_OP_COUNT
 } ct_op_kind_t;
 
-/** Passes, a bit set.  A backward run with both bits does both in the order that is fastest.  The two
- * STATS passes are of a BNORM with `sync` only: they leave the local sums in ct_op_args_t.stats, which the
- * caller sums over a group of ranks before the pass itself is run. */
+/** Passes, a bit set.  A backward run with both bits does both in the order that is fastest.  The
+ * two STATS passes are of a BNORM with `sync` only: they leave the local sums in
+ * ct_op_args_t.stats, which the caller sums over a group of ranks before the pass itself is run. */
 enum { CT_FWD = 1, CT_BWD_DATA = 2, CT_BWD_PARAM = 4, CT_FWD_STATS = 8, CT_BWD_STATS = 16 };
 
 /** What a backward pass is made of besides the gradient of y and the parameters. */
@@ -45,9 +46,9 @@ enum {
   CT_ALPHA_FACTOR /**< factor of the result: above 0 */
 };
 
-/** What CT_OP_ACT computes, in PyTorch's words: X(NAME, word, what the derivative is made of, alpha, 1 if
- * f(0) = 0, operations of an element).  A new one is a row here, its formula in each backend, and its
- * layer (model/layer_act.c). */
+/** What CT_OP_ACT computes, in PyTorch's words: X(NAME, word, what the derivative is made of,
+ * alpha, 1 if f(0) = 0, operations of an element).  A new one is a row here, its formula in each
+ * backend, and its layer (model/layer_act.c). */
 #define CT_ACT_LIST(X)                                                  \
   X(CT_ACT_LEAKY_RELU, leaky_relu, CT_USES_Y, CT_ALPHA_SLOPE, 1, 1)     \
   X(CT_ACT_RELU6, relu6, CT_USES_Y, CT_ALPHA_NONE, 1, 1)                \
@@ -62,8 +63,8 @@ typedef enum {
 #undef X
 } ct_act_t;
 
-/** Losses that are a mean over a sample's outputs, each with its target or, of a label, its one-hot:
- * X(NAME, word, what it is).  A new one is a row here and its formula in each backend. */
+/** Losses that are a mean over a sample's outputs, each with its target or, of a label, its
+ * one-hot: X(NAME, word, what it is).  A new one is a row here and its formula in each backend. */
 #define CT_POINT_LOSS_LIST(X)          \
   X(CT_LOSS_MSE, mse, "squared error") \
   X(CT_LOSS_L1, l1, "absolute error")  \
@@ -106,7 +107,7 @@ typedef struct ct_loss_spec {
  *  RELU     x -> y                                y, dy (+ dy2) -> dx
  *  ACT      x -> y                                x or y, dy -> dx
  *  POOL     x -> y                                x, y, dy (+ dy2) -> dx
- *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (both inputs' gradient)
+ *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (of both)
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
  *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy, w -> dx, dw[0], dw[1]
@@ -122,26 +123,26 @@ typedef struct ct_loss_spec {
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
  *  REORDER  x -> y                                dy -> dx
  *           x CT_U8: x, affine -> y = a[c] x + b[c], rounded to float32 twice  -
- *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of the samples' losses)/dx
+ *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of losses)/dx
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
  *           -> w[0], state, y: the weights in y's type, if that is a low one
  *
- * The `relu` of CONV and LINEAR acts in the forward pass only: their backward takes dy as the gradient
- * of the value before the ReLU (the plan puts a RELU backward in front).  BNORM, POOL and ADD with
- * `relu` take dy as the gradient of their output and mask it themselves. */
+ * The `relu` of CONV and LINEAR acts in the forward pass only: their backward takes dy as the
+ * gradient of the value before the ReLU (the plan puts a RELU backward in front).  BNORM, POOL and
+ * ADD with `relu` take dy as the gradient of their output and mask it themselves. */
 typedef struct ct_op_desc {
   ct_op_kind_t kind;
-  int passes; /**< CT_FWD | ... : what will be run; others need not be prepared */
-  int training; /**< BNORM: batch statistics, updates running ones (0: the running ones; backward takes them
-                     for constants); DROPOUT: drops */
+  int passes;   /**< CT_FWD | ... : what will be run; others need not be prepared */
+  int training; /**< BNORM: batch statistics, updates running ones (0: the running ones; backward
+                     takes them for constants); DROPOUT: drops */
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; its layout is the op's choice (ct_op_info_t), but REORDER's is given */
   union {
     struct {
       int kernel[3], stride[3], pad[3], dilate[3]; /**< one for each of the 2 (H, W) or 3 (D, H, W)
-                                                        spatial dims; dilate 1 = dense, as PyTorch */
+                                                        spatial dims; dilate 1: dense */
       int groups, bias, relu;
     } conv;
     struct {
@@ -161,7 +162,7 @@ typedef struct ct_op_desc {
       int average;                      /**< 0: max */
       int global;                       /**< average over all of the space; y is N x C x 1 x 1 */
       int adaptive;    /**< average; output i of n is of the inputs floor(i in / n) up to
-                         ceil((i + 1) in / n), as torch.nn.AdaptiveAvgPool2d; no kernel, stride, pad */
+                         ceil((i + 1) in / n), as AdaptiveAvgPool2d; no kernel, stride, pad */
       int include_pad; /**< averages divide by the whole window (PyTorch's count_include_pad) */
       int relu;        /**< max only */
     } pool;
@@ -198,15 +199,16 @@ static inline int ct_op_goes_back(const ct_op_desc_t *d)
 }
 /** Zeroes the whole descriptor, padding included, and sets kind, passes = CT_FWD and the shapes. */
 void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
-/** The same for GRADSTAT (which looks at p), MEASURE and UPDATE (at the rule), over \a count elements. */
+/** The same for GRADSTAT (which looks at p), MEASURE and UPDATE (at the rule), over \a count
+ * elements. */
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
 /** The shape of x2: that of x, but CONCAT's has the channels of y that x leaves. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
-/** Pure.  1 if this can be computed at all: kinds, passes, types, ranges, and how x and y fit; else 0 with
- * the reason.  A backend asks this before its own limits. */
+/** Pure.  1 if this can be computed at all: kinds, passes, types, ranges, and how x and y fit; else
+ * 0 with the reason.  A backend asks this before its own limits. */
 int ct_op_check(const ct_op_desc_t *d, char why[128]);
-/** CT_USES_X | CT_USES_Y: what the formulas of the backward passes that are prepared are made of.  A
- * backend may find it otherwise (ct_op_info_t.bwd_uses). */
+/** CT_USES_X | CT_USES_Y: what the formulas of the backward passes that are prepared are made of.
+ * A backend may find it otherwise (ct_op_info_t.bwd_uses). */
 int ct_op_uses(const ct_op_desc_t *d);
 #define CT_OP_PARAMS 4 /**< most trained parameters any op has */
 /** Elements of trained parameter 0 … CT_OP_PARAMS - 1; 0: the op has none. */

@@ -1,3 +1,4 @@
+/* Entries of the tables that say the same for every backend whose memory is the host's. */
 #include "base/ct_err.h"
 #include "backend/ct_host.h"
 

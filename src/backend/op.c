@@ -1,3 +1,5 @@
+/* Op descriptors as plain data: made, compared, hashed and told byte for byte, so nothing in one
+ * may be left to chance, padding included. */
 #include "backend/ct_op.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* What every op descriptor must fulfil, whichever backend computes it.  A backend adds what it cannot do
- * (types, layouts, sizes), never what is wrong by itself: the same mistake is refused in the same words
- * everywhere. */
+/* What every op descriptor must fulfil, whichever backend computes it.  A backend adds what it
+ * cannot do (types, layouts, sizes), never what is wrong by itself: the same mistake is refused in
+ * the same words everywhere. */
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
 

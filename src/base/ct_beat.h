@@ -28,11 +28,11 @@ void ct_beat_at(const char *doing, int64_t detail);
 void ct_beat_progress(void);
 /** Likewise: so many steps are done. */
 void ct_beat_step(int64_t step);
-/** Local, any thread.  The file system is asked for this file by this thread from now on; NULL: that
- * is over.  A file is progress, whichever thread asks for it. */
+/** Local, any thread.  The file system is asked for this file by this thread from now on; NULL:
+ * that is over.  A file is progress, whichever thread asks for it. */
 void ct_beat_file(const char *path);
-/** Local, any thread.  The file that a thread waits for longest into \a buf, a long path without its
- * beginning; "" if there is none. */
+/** Local, any thread.  The file that a thread waits for longest into \a buf, a long path without
+ * its beginning; "" if there is none. */
 void ct_beat_file_read(char *buf, size_t cap);
 /** Local, any thread.  The fields may be a moment apart. */
 void ct_beat_read(ct_beat_t *out);

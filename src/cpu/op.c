@@ -1,4 +1,5 @@
-/* An op of a kind: made and prepared here for the backend, and for the op that wraps another one. */
+/* An op of a kind: made and prepared here for the backend, and for the op that wraps another
+ * one. */
 #include "cpu/kinds.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /** \file ref.h  Inside the reference backend: its objects, and one table per kind of op.
  *
- * Arithmetic is written for the reader: plain layouts, one loop per dimension, sums in double, results
- * rounded once, when they are stored in the type of the activation.  Parameters are float32.  Nothing here is fast, and nothing is clever. */
+ * Arithmetic is written for the reader: plain layouts, one loop per dimension, sums in double,
+ * results rounded once, when they are stored in the type of the activation.  Parameters are
+ * float32.  Nothing here is fast, and nothing is clever. */
 #ifndef CT_REF_INTERNAL_H
 #define CT_REF_INTERNAL_H
 #include <pthread.h>

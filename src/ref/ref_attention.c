@@ -1,5 +1,6 @@
-/* Multi-head self-attention (Vaswani et al., "Attention is all you need", 2017), with the semantics of
- * torch.nn.MultiheadAttention(batch_first = True) for query = key = value = x, without mask and dropout.
+/* Multi-head self-attention (Vaswani et al., "Attention is all you need", 2017), with the semantics
+ * of torch.nn.MultiheadAttention(batch_first = True) for query = key = value = x, without mask and
+ * dropout.
  *
  *     q, k, v = the thirds of x W_in^T + b_in
  *     p = softmax(q k^T / sqrt(D / heads)), c = p v      (for each head)
@@ -18,7 +19,8 @@ typedef struct parts {
   double *dw[CT_OP_PARAMS]; /* sums over the samples */
 } parts_t;
 
-/* The next count numbers of scratch, of which *used are taken; without scratch they are counted only. */
+/* The next count numbers of scratch, of which *used are taken; without scratch they are counted
+ * only. */
 static double *take(double *scratch, int64_t *used, int64_t count)
 {
   int64_t at = *used;

@@ -1,8 +1,9 @@
 /* Convolution and linear layers.
  *
- * The kernel is taken apart into taps.  One tap (kd, kh, kw) joins the output volume with a shifted,
- * strided view of the input volume; which outputs have their input inside it is a span per direction.
- * The three passes differ only in which of the three factors is the sum.  Images have depth 1. */
+ * The kernel is taken apart into taps.  One tap (kd, kh, kw) joins the output volume with a
+ * shifted, strided view of the input volume; which outputs have their input inside it is a span per
+ * direction.  The three passes differ only in which of the three factors is the sum.  Images have
+ * depth 1. */
 #include "ref/ref.h"
 
 /* Outputs lo … hi-1 of one direction; output o meets input o * stride + at. */

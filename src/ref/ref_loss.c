@@ -1,8 +1,8 @@
 /* Losses, as the classes of torch.nn with the sum over samples instead of their mean.
  *
  * Cross-entropy is written as that of a distribution q over the classes, -sum of q log(softmax(x)):
- * a label, two mixed ones, label smoothing and class weights only make different q.  As in PyTorch a
- * class weight is a factor of q of that class, smoothed or not, and q need not sum up to 1. */
+ * a label, two mixed ones, label smoothing and class weights only make different q.  As in PyTorch
+ * a class weight is a factor of q of that class, smoothed or not, and q need not sum up to 1. */
 #include "ref/ref.h"
 
 #include <math.h>
@@ -60,8 +60,8 @@ out:
   return rc;
 }
 
-/* Logits ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One that
- * cannot be compared counts as ahead, so that NaN is never a correct answer. */
+/* Logits ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One
+ * that cannot be compared counts as ahead, so that NaN is never a correct answer. */
 static int64_t rank_of(const float *x, int64_t classes, int32_t label)
 {
   int64_t ahead = 0;

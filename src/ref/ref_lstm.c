@@ -1,6 +1,6 @@
-/* One level of a long short-term memory (Hochreiter and Schmidhuber, 1997; Gers et al., 2000), with the
- * semantics of torch.nn.LSTM(batch_first = True): gates in the order i, f, g, o, all states begin at
- * zero.
+/* One level of a long short-term memory (Hochreiter and Schmidhuber, 1997; Gers et al., 2000), with
+ * the semantics of torch.nn.LSTM(batch_first = True): gates in the order i, f, g, o, all states
+ * begin at zero.
  *
  *     i, f, o = sigmoid(W_ih x + b_ih + W_hh h' + b_hh), g = tanh(…)
  *     c = f c' + i g,  h = o tanh(c)                         (primes: of the step before)
@@ -73,8 +73,8 @@ static void forward(const net_t *k, double *kept)
   }
 }
 
-/* Gradients of the gates' sums at one step.  dh, dc: what comes from the step after; dc becomes what
- * goes to the step before. */
+/* Gradients of the gates' sums at one step.  dh, dc: what comes from the step after; dc becomes
+ * what goes to the step before. */
 static void step_backward(const net_t *k, int64_t n, int64_t s, const double *kept,
                           const double *dh, double *dc, double *dgate)
 {
@@ -129,8 +129,8 @@ static void backward_data(const net_t *k, const double *dgate)
   }
 }
 
-/* Sum over all steps of the gradient of gate r times v[… + i], a row of `wide` numbers for each step.
- * back: the row of the step before, none at the first. */
+/* Sum over all steps of the gradient of gate r times v[… + i], a row of `wide` numbers for each
+ * step.  back: the row of the step before, none at the first. */
 static double row_sum(const net_t *k, const double *dgate, int64_t r, const float *v, int64_t wide,
                       int64_t i, int back)
 {

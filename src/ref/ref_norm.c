@@ -69,8 +69,8 @@ static double batch_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_
   return sums[1] / k->count;
 }
 
-/* The same of the batches of all ranks, from sums about the running mean.  In double the difference loses
- * nothing that matters: ((mean - running mean) / std)^2 * 2^-53 of the variance. */
+/* The same of the batches of all ranks, from sums about the running mean.  In double the difference
+ * loses nothing that matters: ((mean - running mean) / std)^2 * 2^-53 of the variance. */
 static double synced_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
   const double *sums = a->stats + 2 * k->c;
@@ -192,8 +192,8 @@ static void backward(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
   if (a->pass & CT_BWD_DATA) backward_data(d, k, a, sums);
 }
 
-/* SyncBN runs with an empty batch too: its sums are zeros, its running statistics those of the group,
- * if that has any samples. */
+/* SyncBN runs with an empty batch too: its sums are zeros, its running statistics those of the
+ * group, if that has any samples. */
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t channels = d->x.dim[1];

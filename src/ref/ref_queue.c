@@ -1,9 +1,9 @@
 /* Queues of the reference backend.
  *
- * Inline, an enqueued piece of work is done at once, and marks mean nothing.  Otherwise it is kept as a
- * copy of its arguments.  Every piece has a number in its queue, counted from 1; a mark is a number,
- * and work `after` a mark can be done once that queue has done as many.  Marks are made before
- * somebody waits for them, so there is always a piece of work that can be done. */
+ * Inline, an enqueued piece of work is done at once, and marks mean nothing.  Otherwise it is kept
+ * as a copy of its arguments.  Every piece has a number in its queue, counted from 1; a mark is a
+ * number, and work `after` a mark can be done once that queue has done as many.  Marks are made
+ * before somebody waits for them, so there is always a piece of work that can be done. */
 #include "ref/ref.h"
 
 #include <string.h>
@@ -149,7 +149,8 @@ static void do_until(ct_queue_t *q, int64_t number)
 
 /* ---- enqueuing ---- */
 
-/* Room for one more piece of work at the end; allocates only when more work waits than ever before. */
+/* Room for one more piece of work at the end; allocates only when more work waits than ever
+ * before. */
 static int make_room(ct_queue_t *q)
 {
   int64_t waiting = q->put - q->done;

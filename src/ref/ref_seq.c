@@ -1,11 +1,12 @@
-/* What sequences N x T x D need besides products: layer normalisation, patches to tokens, the choice of
- * one place. */
+/* What sequences N x T x D need besides products: layer normalisation, patches to tokens, the
+ * choice of one place. */
 #include "ref/ref.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- layer normalisation (Ba, Kiros and Hinton, 2016), as torch.nn.LayerNorm over the last dim ---- */
+/* ---- layer normalisation (Ba, Kiros and Hinton, 2016), as torch.nn.LayerNorm over the last dim
+ * ---- */
 
 typedef struct row {
   int64_t wide;
@@ -103,7 +104,8 @@ static void lnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 
 const ct__ref_kind_t ct__ref_lnorm = {.run = lnorm_run, .needs = lnorm_needs};
 
-/* ---- tokens: the patches' features behind a class token, plus positions (Dosovitskiy et al., 2020) ---- */
+/* ---- tokens: the patches' features behind a class token, plus positions (Dosovitskiy et al.,
+ * 2020) ---- */
 
 /* Element of y at place t, feature i: where in x it comes from, or -1 for the class token. */
 static int64_t patch(const ct_op_desc_t *d, int64_t n, int64_t t, int64_t i)

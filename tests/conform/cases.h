@@ -31,8 +31,8 @@ int case_lstm(int i, op_case_t *out);
 int case_attention(int i, op_case_t *out);
 int case_tokens(int i, op_case_t *out);
 int case_select(int i, op_case_t *out);
-/** A descriptor of each kind that every backend computes, and i-th ones that none does, with words of the
- * reason. */
+/** A descriptor of each kind that every backend computes, and i-th ones that none does, with words
+ * of the reason. */
 void sound_op(ct_op_kind_t kind, ct_op_desc_t *d);
 int case_bad(int i, ct_op_desc_t *d, const char **words);
 /** Small ops for central differences, of all kinds. */

@@ -1,5 +1,5 @@
-/* Descriptors that no backend can compute: a sound one of each kind, and what makes it wrong, one thing at a
- * time. */
+/* Descriptors that no backend can compute: a sound one of each kind, and what makes it wrong, one
+ * thing at a time. */
 #include "backend/ct_rules.h"
 #include "tests/conform/cases.h"
 

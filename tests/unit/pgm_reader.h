@@ -1,5 +1,5 @@
-/** \file pgm_reader.h  A second data format, as it would be added: gray images (PGM) of any size, one
- * behind the other in a file.  Sample i is of class i % 10. */
+/** \file pgm_reader.h  A second data format, as it would be added: gray images (PGM) of any size,
+ * one behind the other in a file.  Sample i is of class i % 10. */
 #ifndef PGM_READER_H
 #define PGM_READER_H
 #include <stdio.h>

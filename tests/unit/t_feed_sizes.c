@@ -1,5 +1,5 @@
-/* Samples that differ in size, from a format of the test's own: each must become what it becomes in a
- * data set of samples that are all of its size. */
+/* Samples that differ in size, from a format of the test's own: each must become what it becomes in
+ * a data set of samples that are all of its size. */
 #include <stdlib.h>
 
 #include "data/ct_feed.h"

@@ -19,8 +19,8 @@ typedef enum {
 } cpu__isa_t;
 
 struct ct_dev {
-  /** OpenMP threads of every parallel region: the backend sets them before each call of a table below,
-   * so a plain `#pragma omp parallel for` is right. */
+  /** OpenMP threads of every parallel region: the backend sets them before each call of a table
+   * below, so a plain `#pragma omp parallel for` is right. */
   int threads;
   int conv_direct;
   cpu__isa_t isa;
