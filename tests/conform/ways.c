@@ -13,6 +13,7 @@
 #include "cpu/ct_cpu.h"
 #include "cpu/kinds.h"
 #include "cpu/product/gemm.h"
+#include "cpu/product/product.h"
 #include "ref/ct_ref.h"
 #include "tests/conform/check.h"
 #include "tests/harness/ct_test.h"
@@ -366,6 +367,77 @@ static void layouts_follow_from_costs(void)
   CT_ASSERT_NEAR(cpu__least_cost(&c), 50, 0);
 }
 
+/* ---- weights that lie otherwise ---- */
+
+static int bare_format;
+
+static int leading_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+{
+  (void)why;
+  *cost = (cpu__cost_t){job->pass == CT_FWD ? 1e3 : 1e6, 0};
+  return 1;
+}
+
+static int bare_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+{
+  *cost = (cpu__cost_t){1e5, 0};
+  return job->pass != CT_FWD || cpu__refuse(why, "not forward");
+}
+
+static int plain_stored(const cpu__job_t *job, cpu__md_t **out)
+{
+  (void)job;
+  return cpu__md_new(4, (int64_t[]){16, 16, 1, 1}, CT_PLAIN, out);
+}
+
+static int bare_stored(const cpu__job_t *job, cpu__md_t **out)
+{
+  (void)job;
+  return cpu__md_new(4, (int64_t[]){16, 16, 1, 1}, bare_format, out);
+}
+
+static int plain_prepare(const cpu__job_t *job, cpu__ready_t *out)
+{
+  return plain_stored(job, &out->w);
+}
+
+static void clear_nothing(cpu__ready_t *ready)
+{
+  (void)ready;
+}
+
+/* Which way does the backward pass, if the weights lie as the forward pass has them? */
+static const cpu__way_t *way_of_backward(const cpu__ways_t *ways)
+{
+  ct_shape_t x = ct_shape(4, 1, 16, 4, 4);
+  cpu__product_op_t op = {.head.dev = tested.dev};
+  ct_op_desc_init(&op.head.desc, CT_OP_CONV, &x, &x);
+  op.head.desc.passes = CT_FWD | CT_BWD_DATA;
+  op.head.desc.u.conv.groups = op.head.desc.u.conv.kernel[0] = op.head.desc.u.conv.kernel[1] = 1;
+  ct_op_info_t info = ct_op_info_of(&op.head.desc, "");
+  CT_ASSERT_OK(cpu__product_prepare(&op.head, ways, &op.head.desc, NULL, &info));
+  const cpu__way_t *way = op.pass[1].way;
+  cpu__product_clear(&op.head);
+  return way;
+}
+
+static void who_converts_nothing_needs_its_own_weights(void)
+{
+  static const cpu__way_t leading = {
+      .can = leading_can, .stored = plain_stored, .prepare = plain_prepare, .clear = clear_nothing};
+  static const cpu__way_t follows = {.as_it_lies = 1,
+                                     .can = bare_can,
+                                     .stored = bare_stored,
+                                     .prepare = plain_prepare,
+                                     .clear = clear_nothing};
+  static const cpu__ways_t ways = {
+      .way = {&leading, &follows}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
+  bare_format = CT_PLAIN;
+  CU_ASSERT(way_of_backward(&ways) == &follows);
+  bare_format = CPU__O8;
+  CU_ASSERT(way_of_backward(&ways) == &leading);
+}
+
 /* ---- who is asked ---- */
 
 static double cost_of_first;
@@ -417,6 +489,7 @@ int main(int argc, char **argv)
       CT_TEST(costs_of_once_decide_among_equal_layouts),
       CT_TEST(some_take_tensors_as_they_lie),
       CT_TEST(layouts_follow_from_costs),
+      CT_TEST(who_converts_nothing_needs_its_own_weights),
       CT_TEST(the_second_choice_is_asked_where_the_first_is_not_perfect),
       CT_TEST_END,
   };
