@@ -210,7 +210,7 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
 {
   bnorm_t *b = (bnorm_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  int back = (d->passes & BACK) != 0, relu = d->u.bnorm.relu;
+  int back = ct_op_goes_back(d), relu = d->u.bnorm.relu;
 
   b->grid = gpu__bn_share(d->x.dtype, gpu__rows(&d->x), d->x.dim[1], op->dev->sms);
   b->keeps_norm = back && d->training;

@@ -1,3 +1,5 @@
+/* Activations: a struct for each of CT_ACT_LIST, so that a missing one does not compile; the choice
+ * is made outside of the kernels. */
 #include "cuda/kernels/act.h"
 
 #include "cuda/kernels/map.h"

@@ -1,3 +1,5 @@
+/* Bias and ReLU behind a product, and sums of columns, the gradient of a bias.  Rows are summed in
+ * chunks whose number depends on the shape alone: the same bits in every run. */
 #include "cuda/kernels/bias.h"
 
 #include "cuda/kernels/kernel.h"

@@ -1,3 +1,5 @@
+/* Convolutions with a filter for each channel.  There is no product to be had: memory limits them,
+ * and cuDNN is far from that limit. */
 #include "cuda/kernels/depthwise.h"
 
 #include "cuda/kernels/bias.h"

@@ -1,3 +1,5 @@
+/* Dropout: the same elements as on every backend, from random blocks that are made where they are
+ * used. */
 #include "cuda/kernels/dropout.h"
 
 #include "cuda/kernels/few.h"

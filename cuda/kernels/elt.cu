@@ -1,3 +1,4 @@
+/* ReLU, sums and casts, element by element: as fast as memory, in packs of 16 bytes. */
 #include "cuda/kernels/elt.h"
 
 #include "cuda/kernels/map.h"

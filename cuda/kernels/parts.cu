@@ -1,3 +1,5 @@
+/* Parts of rows: joined (concatenation), cut out (its gradient), put at their place among zeros
+ * (the gradient of a choice); and a sequence of tokens from patches. */
 #include "cuda/kernels/parts.h"
 
 #include "cuda/kernels/few.h"

@@ -1,3 +1,4 @@
+/* Layouts: [batch][rows][columns] turned to [batch][columns][rows], with a cast if asked for. */
 #include "cuda/kernels/reorder.h"
 
 #include "cuda/kernels/kernel.h"

@@ -1,3 +1,6 @@
+/* The optimizer: statistics of gradients, norms, and the rules of backend/ct_rules.h, each compiled
+ * into one pass over weights, gradients and states.  The host is not asked: whether a step is
+ * skipped, and by how much its gradient is clipped, is worked out on the device. */
 #include "cuda/kernels/update.h"
 
 #include "backend/ct_update.h"

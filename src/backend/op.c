@@ -91,7 +91,7 @@ const char *ct_loss_name(ct_loss_kind_t kind)
 int ct_op_uses(const ct_op_desc_t *d)
 {
   int data = d->passes & CT_BWD_DATA, param = d->passes & CT_BWD_PARAM;
-  int back = data || param || d->passes & CT_BWD_STATS;
+  int back = ct_op_goes_back(d);
 
   switch (d->kind) {
   case CT_OP_CONV:

@@ -38,7 +38,7 @@ static int64_t cut(const ct_op_desc_t *d, double *scratch, parts_t *k)
   k->qkv = take(scratch, &used, t * 3 * wide);
   k->p = take(scratch, &used, k->heads * t * t);
   k->c = take(scratch, &used, t * wide);
-  if (!(d->passes & (CT_BWD_DATA | CT_BWD_PARAM))) return used;
+  if (!ct_op_goes_back(d)) return used;
   k->dqkv = take(scratch, &used, t * 3 * wide);
   k->dp = take(scratch, &used, t);
   k->dc = take(scratch, &used, t * wide);
@@ -240,7 +240,7 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   parts_t k;
 
   info->scratch = (size_t)cut(d, NULL, &k) * sizeof(double);
-  if (d->passes & (CT_BWD_DATA | CT_BWD_PARAM)) info->bwd_uses = CT_USES_X; /* nothing is saved */
+  if (ct_op_goes_back(d)) info->bwd_uses = CT_USES_X; /* nothing is saved */
 }
 
 const ct__ref_kind_t ct__ref_attention = {.run = run, .needs = needs};
