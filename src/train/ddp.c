@@ -74,39 +74,35 @@ static int prepare(ct_trainer_t *t, int n)
 
 /* ---- gradients of several pieces ---- */
 
-static int add(ct_trainer_t *t, int level, int bucket, const ct_bucket_t *b)
+static int add(ct_trainer_t *t, int level, int k)
 {
+  const ct_bucket_t *b = &t->first.bucket[k];
   const ddp_t *d = t->way;
   char *gradient = t->gradient + b->offset;
   ct_op_args_t a = {
       .pass = CT_FWD, .x = gradient, .x2 = d->partial[level] + b->offset, .y = gradient};
-  return t->env.be->op->run(t->q, d->sum[bucket], &a);
+  return t->env.be->op->run(t->q, d->sum[k], &a);
 }
 
 /* Adds to a bucket of piece p what earlier pieces left, and leaves it for later ones.  In fixed
  * order the pieces are the leaves of a binary tree, of which partial[level] holds the finished left
  * halves: a binary counter.  Else there is one running sum. */
-static int fold(ct_trainer_t *t, int p, int bucket, const ct_bucket_t *b)
+static int fold(ct_trainer_t *t, int p, int k)
 {
   int rc = CT_OK, level = 0;
+  const ct_bucket_t *b = &t->first.bucket[k];
   const ddp_t *d = t->way;
   if (t->pieces == 1) return CT_OK;
   if (t->env.recipe.fixed_order)
     for (int done = p + 1; done % 2 == 0; done /= 2)
-      CT_TRY(add(t, level++, bucket, b));
+      CT_TRY(add(t, level++, k));
   else if (p > 0)
-    CT_TRY(add(t, 0, bucket, b));
+    CT_TRY(add(t, 0, k));
   if (p < t->pieces - 1)
     CT_TRY(t->env.be->mem->copy(t->q, d->partial[level] + b->offset, t->gradient + b->offset,
                                 b->bytes));
 out:
   return rc;
-}
-
-static void fold_all(ct_trainer_t *t, int p)
-{
-  for (int k = 0; k < t->buckets && ct__step_is_well(t); k++)
-    ct__step_note(t, fold(t, p, k, &t->first.bucket[k]));
 }
 
 /* ---- buckets ---- */
@@ -121,15 +117,15 @@ static int overflow(ct_trainer_t *t)
 
 /* The next bucket starts to travel when the queue has come this far.  It is sent whatever happened:
  * the peers wait for it. */
-static int send_bucket(ct_trainer_t *t, const ct_bucket_t *bucket)
+static int send_bucket(ct_trainer_t *t)
 {
   ddp_t *d = t->way;
-  const ct_bucket_t *b = &bucket[d->sent];
+  const ct_bucket_t *b = &t->first.bucket[d->sent]; /* the slices are the same in every variant */
   if (d->sent == 0) {
     ct__step_sends(t);
     ct__step_note(t, overflow(t));
   }
-  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent, b));
+  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent));
   ct__step_enter(t, "the all-reduce of bucket", d->sent);
   int marked = ct__step_note(t, t->env.be->queue->mark(t->q, &d->ready));
   int rc =
@@ -151,15 +147,6 @@ static void end_bucket(ct_trainer_t *t, int k)
   ct__step_leave(t);
 }
 
-static int poke(ct_trainer_t *t)
-{
-  const ddp_t *d = t->way;
-  ct__step_enter(t, NULL, -1);
-  int rc = d->sent ? t->env.comm_ops->poke(t->env.comm) : CT_OK;
-  ct__step_leave(t);
-  return rc;
-}
-
 /* Zeros for the buckets that this rank still owes when work \a i is done. */
 static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 {
@@ -167,7 +154,7 @@ static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
   while (d->sent < t->buckets && bucket[d->sent].after <= i) {
     const ct_bucket_t *b = &bucket[d->sent];
     ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient + b->offset, b->bytes));
-    send_bucket(t, bucket);
+    send_bucket(t);
   }
 }
 
@@ -179,8 +166,11 @@ static int work_behind(ct_trainer_t *t, const ct__variant_t *v, int i)
   const ddp_t *d = t->way;
   if (i <= v->plan->loss_work) return CT_OK;
   while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
-    CT_TRY(send_bucket(t, v->bucket));
-  CT_TRY(poke(t));
+    CT_TRY(send_bucket(t));
+  if (!d->sent) return CT_OK;
+  ct__step_enter(t, NULL, -1);
+  rc = t->env.comm_ops->poke(t->env.comm);
+  ct__step_leave(t);
 out:
   return rc;
 }
@@ -220,7 +210,8 @@ static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first
   }
   if (last) return;
   if (!live) ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes));
-  fold_all(t, p);
+  for (int k = 0; k < t->buckets && ct__step_is_well(t); k++)
+    ct__step_note(t, fold(t, p, k));
 }
 
 /* The samples of piece p of this rank. */
@@ -251,7 +242,7 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
   if (ct__step_is_well(t) && b->n) ct__step_note(t, ct__input_take(t, b, slot));
   ct__repeat_begin(t, b, slot, report->want_norm);
   forward_backward(t, b);
-  send_zeros(t, t->first.bucket, INT_MAX); /* the slices are the same in every variant */
+  send_zeros(t, t->first.bucket, INT_MAX);
   ct__update_apply(t, at, report, end_bucket);
   ct__repeat_end(t);
 }
