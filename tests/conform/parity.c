@@ -55,6 +55,7 @@ static double tolerance(const ct_op_info_t *info)
 static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *how,
                              const inputs_t *in, outputs_t *out, ct_op_info_t *info)
 {
+  static char algorithm[64];
   rig_t r;
   const char *wrong = NULL;
 
@@ -65,6 +66,8 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
     if (!wrong) wrong = rig_inputs_changed(&r, in);
   }
   *info = r.info;
+  if (!wrong) snprintf(algorithm, sizeof algorithm, "%s", r.info.algorithm);
+  info->algorithm = algorithm; /* outlives the op */
   rig_close(&r);
   return wrong;
 }
