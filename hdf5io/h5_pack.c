@@ -2,7 +2,6 @@
  * whole samples that are small enough for random order, shuffle and deflate.  All shards get their
  * names only when all are whole. */
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
  * outside of it, by as many threads as there are. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

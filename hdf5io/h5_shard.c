@@ -10,7 +10,6 @@
 
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
-#include "base/ct_text.h"
 
 enum {
   MAX_STORED_DIMS = 5,

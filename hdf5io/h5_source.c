@@ -3,7 +3,6 @@
 #include "hdf5io/h5_source.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -9,7 +9,6 @@
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
-#include "base/ct_text.h"
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/h5_seal.h"
 #include "hdf5io/h5_store.h"

@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 
 #include "app/builtin.h"
-#include "app/commands.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"

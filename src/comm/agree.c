@@ -4,12 +4,9 @@
 #include "comm/ct_agree.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/ct_beat.h"
-#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_mpi.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
 
 struct ct__exchange {

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/ct_err.h"
 #include "data/transforms.h"
 
 #if defined __GNUC__ && !defined __clang__

@@ -4,7 +4,6 @@
 #include "model/layer_usual.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/ct_err.h"
 

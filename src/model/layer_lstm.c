@@ -4,9 +4,6 @@
  * `params`. */
 #include "model/layer_usual.h"
 
-#include <inttypes.h>
-#include <math.h>
-
 #include "base/ct_err.h"
 
 typedef struct {

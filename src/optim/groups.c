@@ -2,7 +2,6 @@
  * entries named them: an update then runs over stretches of the arena as long as possible. */
 #include "optim/ct_optim.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"

@@ -4,7 +4,6 @@
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include <string.h>
 
 static int prepare_one(ct_plan_t *p, ct_plan_op_t *op, const ct_op_t *like)
 {

@@ -9,7 +9,6 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <math.h>
-#include <string.h>
 
 /* ---- ranges ---- */
 

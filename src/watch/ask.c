@@ -1,5 +1,4 @@
 /* Questions, answers, and the end of the job. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

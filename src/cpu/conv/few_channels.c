@@ -7,7 +7,6 @@
 #include "cpu/conv/few_channels_loops.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include <math.h>
 #include <string.h>
 
 typedef struct conv {
