@@ -6,7 +6,7 @@
 #ifndef CT_CONFIG_H
 #define CT_CONFIG_H
 #include "ckpt/ct_ckpt.h"
-#include "data/ct_feed.h"
+#include "data/ct_dataset.h"
 #include "model/ct_graph.h"
 #include "optim/ct_optim.h"
 #include "plan/ct_loss.h"

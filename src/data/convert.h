@@ -1,7 +1,7 @@
 /** \file convert.h  Stored samples to float32.  Internal to data. */
 #ifndef CT_DATA_CONVERT_H
 #define CT_DATA_CONVERT_H
-#include "data/ct_feed.h"
+#include "data/ct_dataset.h"
 
 /** 1 if samples of this type can be converted: the integers, float32, float64. */
 int ct__convert_can(ct_dtype_t type);

@@ -1,6 +1,6 @@
 /* A data set: a reader that fits its files, what is done to its samples, and what their labels may
  * be. */
-#include "data/ct_feed.h"
+#include "data/ct_dataset.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * the same at any rank count, thread count and batch size. */
 #ifndef CT_DATA_TRANSFORMS_H
 #define CT_DATA_TRANSFORMS_H
-#include "data/ct_feed.h"
+#include "data/ct_dataset.h"
 
 /* ---- draws (transform_draw.c) ---- */
 

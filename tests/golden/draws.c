@@ -4,6 +4,7 @@
  * partner is -1.  Samples are 1 x 8 x 8. */
 #include "base/ct_err.h"
 #include "base/ct_yaml.h"
+#include "data/ct_sampler.h"
 #include "data/transforms.h"
 #include <stdio.h>
 #include <stdlib.h>

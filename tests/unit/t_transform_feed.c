@@ -6,6 +6,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "data/ct_feed.h"
 #include "data/transforms.h"
 #include "tests/harness/ct_test.h"
 

@@ -1,0 +1,83 @@
+/** \file ct_dataset.h  A data set: a reader, what is done to its samples, what their labels may be.
+ * Layer 2.  Everything is local. */
+#ifndef CT_DATASET_H
+#define CT_DATASET_H
+#include "data/ct_reader.h"
+
+/** Section `data` of the configuration. */
+typedef struct ct_data_opts {
+  ct_opt_texts_t train, val; /**< files or globs; "synthetic" for made-up data */
+  char *input, *target;
+  int64_t batch;          /**< global batch */
+  int64_t batch_per_rank; /**< 0: batch decides */
+  int64_t eval_batch;     /**< global batch of evaluation; 0: as batch */
+  int shuffle;
+  int64_t workers;        /**< prefetch threads of a rank */
+  int layout;             /**< auto|nchw|nhwc */
+  ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
+  int64_t cache_mb;
+  char *stage;    /**< directory on each node that the files are copied to; may hold $VARIABLES; "":
+                     off */
+  int stage_keep; /**< leave the copies there */
+  int64_t samples, classes;  /**< synthetic data */
+  int64_t synthetic_targets; /**< synthetic data: real-valued targets of a sample; 0: classes */
+} ct_data_opts_t;
+extern const ct_opt_t ct_data_rows[];
+
+/** Local.  What a reader of \a files (o->train or o->val) is told.  It borrows from \a o, \a dir
+ * and \a shape, which receives the sample shape.  CT_ERR_USAGE: no files, or a shape of no whole
+ * numbers. */
+int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const char *dir,
+                 uint64_t seed, int64_t shape[CT_MAX_DIMS - 1], ct_reader_spec_t *out);
+
+#define CT_AFFINE_MAX 64
+/** Per-channel affine map that a batch gets on its way to float32: y = a[c] * x + b[c]. */
+typedef struct ct_affine {
+  int channels; /**< 1: the same map for all channels */
+  float a[CT_AFFINE_MAX], b[CT_AFFINE_MAX];
+} ct_affine_t;
+
+/** What is done to the samples: lists of the configuration, borrowed while a data set is opened. */
+typedef struct ct_transforms_opts {
+  const ct_yaml_t *list;     /**< `transforms`; NULL: nothing */
+  const ct_yaml_t *val_list; /**< `val_transforms`; NULL: `transforms` without its random members */
+  int training;              /**< 0: the data set is for evaluation */
+} ct_transforms_opts_t;
+/** What of them cannot be folded into the map of the conversion. */
+typedef struct ct_transforms ct_transforms_t;
+/** Help text of the transforms. */
+int ct_transforms_help(ct_str_t *out);
+
+/** An opened data set. */
+typedef struct ct_dataset {
+  const ct_reader_ops_t *ops;
+  ct_reader_t *reader; /**< owned */
+  ct_reader_info_t info;
+  ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
+  ct_affine_t affine;          /**< of the conversion to float32 */
+  ct_transforms_t *transforms; /**< owned: what is done after it; NULL: nothing */
+  int64_t classes; /**< labels must lie in [0, classes); 0: only not below 0.  With targets:
+                                    how many a sample has */
+  int has_ignored; /**< the label `ignored` is allowed too; the caller may set them */
+  int64_t ignored;
+} ct_dataset_t;
+
+/** Local.  Opens with the given reader; d->x is the shape after the transforms.  \a transforms may
+ * be NULL; \a where names the file they stand in.  CT_ERR_USAGE names file:line, the transform, and
+ * what it needs; also if evaluation would see another shape than training for want of
+ * val_transforms. */
+int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
+                    const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out);
+void ct_dataset_close(ct_dataset_t *d);
+/** Reads labels of up to \a limit samples (0: all) to count classes when the file does not say: the
+ * highest label + 1, without the ignored one, becomes d->classes, with a warning if that is more
+ * than there are samples.  Local; not for data with targets.  CT_ERR_DATA: a label that is negative
+ * or beyond CT_CLASSES_MAX. */
+int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
+
+/** 1 if samples are stored as uint8 and nothing is done to them but the map of their conversion:
+ * then a feed can leave them as they are, a quarter of the bytes, for a device that converts them
+ * itself. */
+int ct_dataset_is_bytes(const ct_dataset_t *d);
+
+#endif
