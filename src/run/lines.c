@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int64_t ct__lines_epoch(const ct__loop_t *l)
+/* From 1: the one to which the last step belonged. */
+static int64_t epoch_of(const ct__loop_t *l)
 {
   return l->at.cursor ? l->at.epoch + 1 : l->at.epoch;
 }
@@ -35,7 +36,7 @@ static int step_line(const ct__loop_t *l, const ct_step_word_t *w, const ct_step
   ct_metrics_t *m = l->o->metrics;
   ct_metrics_begin(m, "step");
   ct_metrics_int(m, "step", l->at.step);
-  ct_metrics_int(m, "epoch", ct__lines_epoch(l));
+  ct_metrics_int(m, "epoch", epoch_of(l));
   ct_metrics_num(m, "loss", ct__loop_mean(w->loss_sum, w->loss_weight));
   ct_metrics_num(m, "lr", lr);
   ct_metrics_num(m, "samples_per_s", (double)w->samples / seconds);
@@ -73,8 +74,8 @@ void ct__lines_progress(ct__loop_t *l, double loss)
   memset(bar, '#', (size_t)full);
   bar[30] = 0;
   snprintf(text, sizeof text, "epoch %lld/%lld [%s] step %lld  loss %.4f  %.0f samples/s",
-           (long long)ct__lines_epoch(l), (long long)l->o->train->epochs, bar,
-           (long long)l->at.step, loss, (double)l->trained / (l->trained_s > 0 ? l->trained_s : 1));
+           (long long)epoch_of(l), (long long)l->o->train->epochs, bar, (long long)l->at.step, loss,
+           (double)l->trained / (l->trained_s > 0 ? l->trained_s : 1));
   ct_log_progress(text);
 }
 
@@ -84,7 +85,7 @@ int ct__lines_epoch_end(ct__loop_t *l)
   ct_metrics_t *m = l->o->metrics;
   const ct_eval_result_t *e = &l->out->last;
   char epoch[80];
-  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)ct__lines_epoch(l),
+  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)epoch_of(l),
                               (long long)l->o->train->epochs);
   if (l->loss_weight > 0) /* else it was trained by the run before */
     snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", l->out->train_loss);
@@ -98,7 +99,7 @@ int ct__lines_epoch_end(ct__loop_t *l)
     ct_log(CT_LOG_INFO, "%s  validation: loss %.4f  top-1 %.4f  top-5 %.4f", epoch, e->loss,
            e->top1, e->top5);
   ct_metrics_begin(m, "eval");
-  ct_metrics_int(m, "epoch", ct__lines_epoch(l));
+  ct_metrics_int(m, "epoch", epoch_of(l));
   ct_metrics_int(m, "step", l->at.step);
   ct_metrics_num(m, "loss", e->loss);
   if (!e->regression) ct_metrics_num(m, "top1", e->top1);

@@ -79,8 +79,6 @@ ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
 
 /* ---- lines.c ---- */
 
-/** The epoch, from 1, to which the last step belonged. */
-int64_t ct__lines_epoch(const ct__loop_t *l);
 /** 1: \a step, counted from 1, gets a line in metrics.jsonl. */
 int ct__lines_logged(const ct__loop_t *l, int64_t step);
 /** Local.  The line of a step that took so long, where it gets one, and that of the first step. */

@@ -39,6 +39,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/deviceprop/a100.json \
   %D%/deviceprop/b200.json \
   %D%/deviceprop/h100.json \
+  %D%/memory.test \
   %D%/staged.test \
   %D%/train.test
 
@@ -51,7 +52,7 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 if HAVE_CUNIT
-TESTS += %D%/staged.test %D%/train.test %D%/compose.test
+TESTS += %D%/staged.test %D%/memory.test %D%/train.test %D%/compose.test
 if HAVE_NCCL
 TESTS += $(nccl_tests)
 endif

@@ -48,9 +48,10 @@ static void count_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
   device->mem->free(dev, kind, p);
 }
 
-static void open_counting(const char *name, const ct_comm_ops_t **comm_ops)
+static void open_counting(const char *name)
 {
-  device = ct_test_backend(name, comm_ops);
+  const ct_comm_ops_t *own;
+  device = ct_test_backend(name, &own);
   CU_ASSERT_PTR_NOT_NULL_FATAL(device);
   counting = *device;
   counting_mem = *device->mem;
@@ -171,7 +172,7 @@ static void make(made_t *m, const run_t *r, const char *name)
 {
   static const float weights[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   *m = (made_t){0};
-  open_counting(name, &m->comm_ops);
+  open_counting(name);
   set_options(m, r);
   m->graph = make_graph(r);
   CT_ASSERT_OK(counting.open(&(ct_dev_opts_t){.threads = 1}, &m->dev));
@@ -187,8 +188,7 @@ static void make(made_t *m, const run_t *r, const char *name)
                               .training = 1};
   CT_ASSERT_OK(ct_recipe_make(&m->parallel, &m->train, topo->size, &m->env.recipe));
   ct_comm_opts_t o = {.fixed_order = m->env.recipe.fixed_order};
-  if (!m->comm_ops || m->env.recipe.fixed_order)
-    m->comm_ops = device->host_memory ? &ct_comm_mpi : &ct_comm_staged;
+  m->comm_ops = device->host_memory ? &ct_comm_mpi : &ct_comm_staged;
   CT_ASSERT_OK(m->comm_ops->open(topo, device, m->dev, &o, &m->comm));
   m->env.comm_ops = m->comm_ops;
   m->env.comm = m->comm;
