@@ -23,8 +23,8 @@ typedef struct ct_job {
   int requeues;           /**< how often it was begun anew; 0: never, or not told */
   int tasks, nodes;       /**< it was given; 0: not told */
   int cpus;               /**< of each of its nodes, of the least if they differ; 0: not told */
-  double end_s;           /**< its end, in seconds since the epoch */
-  const char *end_source; /**< the variable that says so; NULL: not told */
+  const char *end_source; /**< the variable that tells its end; NULL: not told … */
+  const char *end;        /**< … its text, borrowed from the environment */
   char scratch[1024];     /**< a directory of its own on the node's disk; "": not told */
 } ct_job_t;
 

@@ -10,7 +10,6 @@
 #include "job/ct_job.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,11 +119,8 @@ static int least(ct_env_t env, const char *const name[2])
 
 static void read_end(ct_env_t env, const char *name, ct_job_t *out)
 {
-  const char *text = name ? env(name) : NULL;
-  double end;
-  if (!text || ct_text_double(text, &end) != CT_OK || !(end > 0 && isfinite(end))) return;
-  out->end_s = end;
-  out->end_source = name;
+  out->end = name ? env(name) : NULL;
+  if (out->end && *out->end) out->end_source = name;
 }
 
 void ct_job_read(ct_env_t env, ct_job_t *out)

@@ -85,12 +85,16 @@ static double epoch_now(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* An end is heeded if it is to come. */
-static void take(const char *source, double end, ct_walltime_t *w)
+/* The end in a variable, which is heeded if it is to come. */
+static void take(const char *source, const char *text, ct_walltime_t *w)
 {
   char over[32];
-  double now = epoch_now();
-  if (end <= now)
+  double now = epoch_now(), end;
+  if (!text || !*text) return;
+  if (ct_text_double(text, &end) != CT_OK || !isfinite(end))
+    ct_log(CT_LOG_WARN, "%s is '%s', no number of seconds since the epoch: it is not heeded",
+           source, text);
+  else if (end <= now)
     ct_log(CT_LOG_WARN, "%s was %s ago, so it is not the end of this job: it is not heeded", source,
            ct_text_seconds(now - end, over, sizeof over));
   else
@@ -99,16 +103,8 @@ static void take(const char *source, double end, ct_walltime_t *w)
 
 static void from_environment(const ct_job_t *job, ct_walltime_t *w)
 {
-  static const char own[] = "CTRAIN_END_TIME";
-  const char *text = getenv(own);
-  double end;
-  int said = text && *text;
-  if (said && (ct_text_double(text, &end) != CT_OK || !isfinite(end)))
-    ct_log(CT_LOG_WARN, "%s is '%s', no number of seconds since the epoch: it is not heeded", own,
-           text);
-  else if (said)
-    take(own, end, w);
-  if (!w->source && job->end_source) take(job->end_source, job->end_s, w);
+  take("CTRAIN_END_TIME", getenv("CTRAIN_END_TIME"), w);
+  if (!w->source) take(job->end_source, job->end, w);
 }
 
 static void from_duration(double seconds, ct_walltime_t *w)

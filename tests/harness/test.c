@@ -75,13 +75,13 @@ const char *ct_test_environment = "";
 
 char *ct_test_getenv(const char *name)
 {
-  static char value[4][2000];
+  static char value[16][2000];
   static int next;
   size_t len = strlen(name);
   for (const char *v = ct_test_environment; v; v = strchr(v, ' ')) {
     v += *v == ' ';
     if (strncmp(v, name, len) != 0 || v[len] != '=') continue;
-    char *to = value[next++ % 4];
+    char *to = value[next++ % 16];
     snprintf(to, sizeof value[0], "%.*s", (int)strcspn(v + len + 1, " "), v + len + 1);
     return to;
   }

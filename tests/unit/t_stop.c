@@ -190,6 +190,10 @@ static void ends_that_cannot_be_are_passed_over(void)
     setenv("CTRAIN_END_TIME", bad[i], 1);
     expect_end("SLURM_JOB_END_TIME");
   }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    setenv("SLURM_JOB_END_TIME", bad[i], 1);
+    expect_end(NULL);
+  }
   set_end("SLURM_JOB_END_TIME", -10);
   expect_end(NULL);
   clear_environment();
