@@ -1,5 +1,5 @@
-# Makes docs/configuration.md of what `ctrain-hpc train --help` prints, which comes from the option tables:
-# `make docs` writes the page, tests/cli/docs.test sees to it that it is current.
+# Makes docs/configuration.md of what `ctrain-hpc train --help` prints, which comes from the option
+# tables: `make docs` writes the page, tests/cli/docs.test sees to it that it is current.
 
 # Prints text filled up to 100 columns; lines after the first are indented.
 function fill(text, indent,   word, n, i, line) {
@@ -53,10 +53,11 @@ function section(name, title) {
 BEGIN {
   print "# Configuration: every key, with its values and its default\n"
   print "<!-- made by `make docs`; what is changed here by hand is lost -->\n"
-  fill("A configuration is a YAML file. Every key can also be set on the command line, as often as you like:" \
-    " `--set optim.lr=0.1`. An unknown key, a wrong type and a value out of range are errors that name the" \
-    " file, the line, the key and the nearest valid one. `ctrain-hpc train --help` prints this page as" \
-    " plain text; `config.yaml` in a run's directory has all keys with the values that the run had.")
+  fill("A configuration is a YAML file. Every key can also be set on the command line, as often" \
+    " as you like: `--set optim.lr=0.1`. An unknown key, a wrong type and a value out of range" \
+    " are errors that name the file, the line, the key and the nearest valid one. `ctrain-hpc" \
+    " train --help` prints this page as plain text; `config.yaml` in a run's directory has all" \
+    " keys with the values that the run had.")
 }
 
 /^Configuration/ { section("keys", "At the top"); next }
