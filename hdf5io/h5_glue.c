@@ -467,12 +467,15 @@ int ct__h5_put_attr_text(hid_t object, const char *name, const char *value)
   return written;
 }
 
-/* A block of the user's may come before it, of 512 bytes or of a larger power of 2 (H5Fis_hdf5()
- * goes through the whole file). */
-int ct__h5_probe(const void *head, size_t bytes)
+/* A block of the user's may come before it, of 512 bytes or of a larger power of 2: HDF5 itself
+ * looks at these places up to the file's end. */
+int ct__h5_probe(FILE *f)
 {
   static const char signature[8] = "\211HDF\r\n\032\n";
-  for (size_t at = 0; at + sizeof signature <= bytes; at = at ? 2 * at : 512)
-    if (memcmp((const char *)head + at, signature, sizeof signature) == 0) return 1;
+  char bytes[sizeof signature];
+  for (off_t at = 0; fseeko(f, at, SEEK_SET) == 0; at = at ? 2 * at : 512) {
+    if (fread(bytes, 1, sizeof bytes, f) < sizeof bytes) return 0;
+    if (memcmp(bytes, signature, sizeof bytes) == 0) return 1;
+  }
   return 0;
 }

@@ -9,8 +9,8 @@
 #include "base/ct_format.h"
 #include "base/ct_types.h"
 
-/** 1 if a file that begins so is an HDF5 file. */
-int ct__h5_probe(const void *head, size_t bytes);
+/** Called without the lock.  1 if it is an HDF5 file. */
+int ct__h5_probe(FILE *f);
 /** Of readers and stores. */
 #define CT__H5_FORMAT                      \
   {                                        \

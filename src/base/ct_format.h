@@ -4,26 +4,26 @@
  * in each row. */
 #ifndef CT_FORMAT_H
 #define CT_FORMAT_H
-#include <stddef.h>
+#include <stdio.h>
 
 enum {
   CT_FORMAT_SUFFIXES = 4,
-  CT_FORMAT_HEAD = 4096, /**< bytes of a file that a probe gets, if there are as many */
-  CT_FORMATS = 16        /**< in a list, at most */
+  CT_FORMATS = 16 /**< in a list, at most */
 };
 
 typedef struct ct_format {
   const char *name;                         /**< "HDF5" */
   const char *suffixes[CT_FORMAT_SUFFIXES]; /**< ".h5", …, NULL; new files get the first one */
-  /** 1 if a file that begins with these bytes is of the format.  NULL: has no files. */
-  int (*probe)(const void *head, size_t bytes);
+  /** 1 if a file, which is at its beginning, is of the format.  Leaves it anywhere, and an error of
+   * reading in ferror().  NULL: has no files. */
+  int (*probe)(FILE *f);
 } ct_format_t;
 
 /** 1 if \a path ends in one of the suffixes. */
 int ct_format_has_suffix(const ct_format_t *f, const char *path);
 /** *out is the number of the format of \a path among \a n: the one that has its suffix, and the
- * file is not touched then; else the one that knows its first bytes.  CT_ERR_IO: they cannot be
- * read; CT_ERR_FORMAT names the file and the formats that there are. */
+ * file is not touched then; else the first one that knows it by what is in it.  CT_ERR_IO: it
+ * cannot be read; CT_ERR_FORMAT names the file and the formats that there are. */
 int ct_format_find(const ct_format_t *const formats[], int n, const char *path, int *out);
 
 #endif

@@ -5,9 +5,9 @@
 #include "base/ct_format.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_text.h"
@@ -23,17 +23,23 @@ int ct_format_has_suffix(const ct_format_t *f, const char *path)
   return 0;
 }
 
-static int read_head(const char *path, char *head, size_t *bytes)
+/* *found: n if none knows it. */
+static int probe_all(const ct_format_t *const formats[], int n, const char *path, int *found)
 {
   int rc = CT_OK;
   FILE *f = NULL;
   CT_TRY(ct_file_regular(path));
+  ct_beat_file(path);
   f = fopen(path, "rbe");
   if (!f) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-  *bytes = fread(head, 1, CT_FORMAT_HEAD, f);
-  if (ferror(f)) CT_FAIL(CT_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+  for (*found = 0; *found < n; (*found)++) {
+    fseek(f, 0, SEEK_SET); /* rewind() would forget an error */
+    if (formats[*found]->probe && formats[*found]->probe(f)) break;
+    if (ferror(f)) CT_FAIL(CT_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+  }
 out:
   if (f) fclose(f);
+  ct_beat_file(NULL);
   return rc;
 }
 
@@ -56,14 +62,11 @@ out:
 int ct_format_find(const ct_format_t *const formats[], int n, const char *path, int *out)
 {
   int rc = CT_OK;
-  size_t bytes = 0;
-  char head[CT_FORMAT_HEAD];
   ct_str_t all = {0};
   for (*out = 0; *out < n; (*out)++)
     if (ct_format_has_suffix(formats[*out], path)) return CT_OK;
-  CT_TRY(read_head(path, head, &bytes));
-  for (*out = 0; *out < n; (*out)++)
-    if (formats[*out]->probe && formats[*out]->probe(head, bytes)) goto out;
+  CT_TRY(probe_all(formats, n, path, out));
+  if (*out < n) goto out;
   CT_TRY(list_formats(formats, n, &all));
   CT_FAIL(CT_ERR_FORMAT, "%s: is in no format that can be read here; there are %s", path, all.data);
 out:

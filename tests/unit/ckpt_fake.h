@@ -94,9 +94,10 @@ out:
   return rc;
 }
 
-static inline int fake_probe(const void *head, size_t bytes)
+static inline int fake_probe(FILE *f)
 {
-  return bytes > 7 && memcmp(head, "/model/", 7) == 0;
+  char head[7];
+  return fread(head, 1, 7, f) == 7 && memcmp(head, "/model/", 7) == 0;
 }
 
 static const ct_store_ops_t fake = {.format = {"text", {".txt"}, fake_probe},

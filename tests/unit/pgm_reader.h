@@ -86,9 +86,9 @@ static inline void pgm_place(const ct_reader_t *r, int64_t index, char *buf, siz
   snprintf(buf, cap, "image %d", (int)index);
 }
 
-static inline int pgm_probe(const void *head, size_t bytes)
+static inline int pgm_probe(FILE *f)
 {
-  return bytes > 2 && memcmp(head, "P5", 2) == 0;
+  return fgetc(f) == 'P' && fgetc(f) == '5';
 }
 
 static const ct_reader_ops_t ct_reader_pgm = {.format = {"PGM", {".pgm"}, pgm_probe},

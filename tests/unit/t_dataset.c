@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "data/ct_feed.h"
@@ -61,9 +62,12 @@ static void options_become_a_spec(void)
 
 /* ---- which reader ---- */
 
-static int begins_with_k(const void *head, size_t bytes)
+static char blocks[600]; /* what the watch would name while the probe waits */
+
+static int begins_with_k(FILE *f)
 {
-  return bytes > 0 && *(const char *)head == 'k';
+  ct_beat_file_read(blocks, sizeof blocks);
+  return fgetc(f) == 'k';
 }
 
 static const ct_reader_ops_t kept = {.format = {"kept", {".kept", ".k"}, begins_with_k}};
@@ -83,24 +87,32 @@ static const char *reader_of(const char *dir, char *file)
 
 static void a_file_finds_its_reader(void)
 {
-  static const char user_block[512] = "anything", signature[] = "\211HDF\r\n\032\n";
+  static const char signature[] = "\211HDF\r\n\032\n";
+  static char small[1024] = "anything", large[(1 << 20) + 8] = "anything", odd[4096] = "anything";
   const char *dir = ct_test_dir();
-  char path[600], bytes[1024] = "";
-  memcpy(bytes, user_block, sizeof user_block);
-  memcpy(bytes + 512, signature, 8);
-  for (int i = 0; i < 4; i++) {
-    static const char *const names[] = {"first", "second", "third", "empty"};
-    const char *holds[] = {"kept here", signature, bytes, ""};
+  char path[600];
+  memcpy(small + 512, signature, 8);
+  memcpy(large + (1 << 20), signature, 8);
+  memcpy(odd + 1536, signature, 8);
+  for (int i = 0; i < 6; i++) {
+    static const char *const names[] = {"first", "second", "third", "fourth", "odd", "empty"};
+    const char *holds[] = {"kept here", signature, small, large, odd, ""};
     snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-    CT_ASSERT_OK(ct_file_write(path, holds[i], (size_t[]){9, 8, 1024, 0}[i]));
+    CT_ASSERT_OK(ct_file_write(path, holds[i],
+                               (size_t[]){9, 8, sizeof small, sizeof large, sizeof odd, 0}[i]));
   }
   CT_ASSERT_TEXT(reader_of(dir, "synthetic"), "synthetic");
   CT_ASSERT_TEXT(reader_of(dir, "not-there.h5"), "HDF5"); /* by the name alone */
   CT_ASSERT_TEXT(reader_of(dir, "train-*.hdf5"), "HDF5");
   CT_ASSERT_TEXT(reader_of(dir, "a.h5.k"), "kept");
   CT_ASSERT_TEXT(reader_of(dir, "first"), "kept"); /* by what is in it */
+  CT_ASSERT_TEXT(blocks + strlen(dir), "/first");
+  ct_beat_file_read(blocks, sizeof blocks);
+  CT_ASSERT_TEXT(blocks, "");
   CT_ASSERT_TEXT(reader_of(dir, "sec*"), "HDF5");
-  CT_ASSERT_TEXT(reader_of(dir, "third"), "HDF5");
+  CT_ASSERT_TEXT(reader_of(dir, "third"), "HDF5"); /* behind a block of the user's … */
+  CT_ASSERT_TEXT(reader_of(dir, "fourth"), "HDF5");
+  CT_ASSERT_TEXT(reader_of(dir, "odd"), ct_err_name(CT_ERR_FORMAT)); /* … of a power of 2 */
   CT_ASSERT_TEXT(reader_of(dir, "empty"), ct_err_name(CT_ERR_FORMAT));
   CT_ASSERT_TEXT(ct_err_last()->text + strlen(dir),
                  "/empty: is in no format that can be read here; there are HDF5 (.h5, .hdf5), "
