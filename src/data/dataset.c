@@ -123,19 +123,18 @@ static int fit_samples(ct_dataset_t *d, const char *where)
   char place[256], is[64], becomes[64], wanted[64];
   ct_shape_t in, out;
   for (int64_t i = 0; i < d->info.samples && d->info.varies; i++) {
-    const char *too_small = NULL;
+    const char *unfit = NULL;
     d->ops->shape(d->reader, i, &in);
     out = in;
     int within = is_within(&in, &d->info.x);
-    if (within && d->transforms) too_small = ct__transforms_fit(d->transforms, &in, &out);
-    if (within && !too_small && ct_shape_same(&out, &d->x)) continue;
+    if (within && d->transforms) unfit = ct__transforms_fit(d->transforms, &in, &out);
+    if (within && !unfit && ct_shape_same(&out, &d->x)) continue;
     d->ops->place(d->reader, i, place, sizeof place);
     ct_shape_text(&in, is, sizeof is);
     if (!within)
       CT_FAIL(CT_ERR_FORMAT, "%s: is %s, which does not lie within %s", place, is,
               ct_shape_text(&d->info.x, wanted, sizeof wanted));
-    if (too_small)
-      CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, place, is, too_small);
+    if (unfit) CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, place, is, unfit);
     CT_FAIL(CT_ERR_USAGE,
             "%s: samples differ in size, and after the transforms they still do: %s is %s and "
             "becomes %s, not %s; resize to [h, w], center_crop and random_resized_crop make them "

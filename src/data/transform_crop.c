@@ -157,7 +157,6 @@ const ct__transform_kind_t ct__transform_center_crop = {
     .help = "the middle, zero-padded if it is too small",
     .size = sizeof(center_t),
     .rows = center_rows,
-
     .fit = fit_center,
     .apply = center_crop};
 

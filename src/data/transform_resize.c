@@ -141,8 +141,8 @@ static int64_t room_of(const ct__transform_t *s)
 
 typedef struct resize {
   ct_opt_doubles_t size;
-  int64_t side[2]; /* likewise */
-  float *room;     /* owned: of the taps */
+  int64_t side[2];
+  float *room; /* owned: of the taps */
   ct__image_taps_t taps[2];
 } resize_t;
 static const ct_opt_t resize_rows[] = {

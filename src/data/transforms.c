@@ -345,8 +345,8 @@ out:
 
 /* ---- samples that differ in size ---- */
 
-/* The step as it is for a sample of shape *now, which becomes the shape behind it.  0: too
- * small. */
+/* The step as it is for a sample of shape *now, which becomes the shape behind it.  0: the
+ * kind refuses it, or that shape is too large. */
 static int fit_step(ct__transform_t *s, ct_shape_t *now)
 {
   s->in = s->out = *now;

@@ -171,7 +171,8 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
 void ct__transforms_close(ct_transforms_t *t);
 
 /** Local.  Of samples that differ in size: *out is what one of shape *in becomes, and there will be
- * room for it on the way.  NULL, or the name of the transform that it is too small for. */
+ * room for it on the way.  NULL, or the name of the transform that it is too small for, or that
+ * would make it too large. */
 const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shape_t *out);
 /** Floats of work space for one thread. */
 int64_t ct__transforms_room(const ct_transforms_t *t);
