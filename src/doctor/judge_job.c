@@ -51,16 +51,25 @@ static void clocks(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findi
                  off > 0 ? "ahead of" : "behind", f[0].machine.host);
 }
 
+/* "srun --ntasks=8 ctrain-hpc", where it is known how the ranks are started. */
+static const char *start_with(const ct_job_facts_t *job, const char *option, int n, char cure[300])
+{
+  const char *launch = job->batch.system.launch;
+  *cure = '\0';
+  if (launch) snprintf(cure, 300, "%s --%s=%d ctrain-hpc", launch, option, n);
+  return cure;
+}
+
 static void batch_job(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char cure[300];
   if (job->launch.kind == CT_LAUNCH_NONE && job->batch.tasks > 1) {
     ct__doctor_add(out, CT_FINDING_NOTE, "alone", NULL,
-                   "srun --mpi=pmi2 --kill-on-bad-exit=1 ctrain-hpc",
+                   start_with(job, "ntasks", job->batch.tasks, cure),
                    "one process alone, in a job of %d tasks", job->batch.tasks);
   } else if (job->batch.nodes > job->nodes) {
     ct__doctor_add(out, CT_FINDING_NOTE, "idle_nodes", NULL,
-                   "srun with as many --nodes and --ntasks-per-node as the job has",
+                   start_with(job, "nodes", job->batch.nodes, cure),
                    "the job has %d nodes, but ranks run on %d", job->batch.nodes, job->nodes);
   }
   if (job->left_s < 0 && *job->batch.system.name) {

@@ -116,7 +116,7 @@ static int launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_str_t 
   if (job->left_s >= 0 && isfinite(job->left_s))
     CT_TRY(ct_str_add(out, ", ends in %s", ct_text_seconds(job->left_s, left, sizeof left)));
   CT_TRY(ct_str_add(out, "\n"));
-  if (*job->batch.scratch) CT_TRY(ct_str_add(out, "  node disk   %s\n", job->batch.scratch));
+  if (*job->batch.scratch) CT_TRY(ct_str_add(out, "  temporary   %s\n", job->batch.scratch));
 out:
   return rc;
 }

@@ -29,7 +29,8 @@ int ct_walltime_check(const char *text);
  *
  *   off         none
  *   auto        CTRAIN_END_TIME in the environment, in seconds since the epoch (set it in the job
- *               script where the batch system does not say the end); else what \a job says
+ *               script where the batch system does not say the end); else the first of
+ *               \a job's ends that is to come
  *   a duration  so long after this process was started
  *
  * A time that is over already cannot be this job's end (an exported variable of another job, a

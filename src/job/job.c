@@ -2,11 +2,13 @@
  *
  * A system inside the allocation of another one (Flux in a Slurm job) leaves that one's variables
  * in place.  The outer one counts: it is the one that ends the job and begins it anew.  So rows
- * stand in the order of nesting, outermost first, and the end is taken from any of them.
+ * stand in the order of nesting, outermost first, and the end may come from any of them.
  *
  * What is missing here is missing there.  PBS and LSF count slots, which are cores as often as
  * tasks; Torque's nodes may share a host, and LSF's hosts may include the one that only launches;
- * when a job began anew, LSF says so but not how often; none but Slurm and Cobalt tells the end. */
+ * when a job began anew, LSF says so but not how often; none but Slurm and Cobalt tells the end.
+ * TMPDIR is the user's own with Slurm, where many sites set SLURM_TMPDIR, and with LSF unless it is
+ * configured otherwise. */
 #include "job/ct_job.h"
 
 #include <limits.h>
@@ -28,11 +30,12 @@ typedef struct row {
   const char *requeues[2], *tasks[2], *nodes[2];
   const char *cpus[2]; /* a number, or a list as "64(x2),32" */
   const char *end;
-  const char *scratch[2];
+  const char *scratch;
 } row_t;
 
 static const row_t rows[] = {
     {.system = {.name = "Slurm",
+                .launch = "srun --mpi=pmi2 --kill-on-bad-exit=1",
                 .say_end = "export CTRAIN_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID "
                            "-o %e)\" +%s) before srun",
                 .all_memory = "sbatch --mem=0",
@@ -46,21 +49,20 @@ static const row_t rows[] = {
      .nodes = {"SLURM_JOB_NUM_NODES"},
      .cpus = {"SLURM_JOB_CPUS_PER_NODE", "SLURM_CPUS_ON_NODE"},
      .end = "SLURM_JOB_END_TIME", /* since 23.02 */
-     .scratch = {"SLURM_TMPDIR", "TMPDIR"}},
-    /* the id of an array's element is "1234[5].server" */
-    {.system = {.name = "PBS"}, .id = "PBS_JOBID", .cpus = {"PBS_NUM_PPN"}, .scratch = {"TMPDIR"}},
+     .scratch = "SLURM_TMPDIR"},
+    /* the id of an array's element is "1234[5].server"; Torque sets TMPDIR only if configured to */
+    {.system = {.name = "PBS"}, .id = "PBS_JOBID", .cpus = {"PBS_NUM_PPN"}, .scratch = "TMPDIR"},
     {.system = {.name = "LSF"},
      .id = "LSB_JOBID",
      .element = "LSB_JOBINDEX",
      .first_element = 1,
-     .brackets = "[]",
-     .scratch = {"TMPDIR"}},
+     .brackets = "[]"},
     {.system = {.name = "Cobalt"}, .id = "COBALT_JOBID", .end = "COBALT_ENDTIME"},
-    {.system = {.name = "Flux"},
+    {.system = {.name = "Flux", .launch = "flux run"},
      .id = "FLUX_JOB_ID",
      .tasks = {"FLUX_JOB_SIZE"},
      .nodes = {"FLUX_JOB_NNODES"},
-     .scratch = {"FLUX_JOB_TMPDIR"}}};
+     .scratch = "FLUX_JOB_TMPDIR"}};
 enum { ROWS = sizeof rows / sizeof *rows };
 
 int64_t ct__job_number(ct_env_t env, const char *const name[2])
@@ -117,10 +119,12 @@ static int least(ct_env_t env, const char *const name[2])
   return out;
 }
 
-static void read_end(ct_env_t env, const char *name, ct_job_t *out)
+static void read_ends(ct_env_t env, ct_job_t *out)
 {
-  out->end = name ? env(name) : NULL;
-  if (out->end && *out->end) out->end_source = name;
+  for (int i = 0, n = 0; i < ROWS && n < CT_JOB_ENDS; i++) {
+    const char *text = rows[i].end ? env(rows[i].end) : NULL;
+    if (text && *text) out->end[n++] = (ct_job_end_t){rows[i].end, text};
+  }
 }
 
 void ct_job_read(ct_env_t env, ct_job_t *out)
@@ -128,8 +132,7 @@ void ct_job_read(ct_env_t env, ct_job_t *out)
   const row_t *row = rows;
   const char *id;
   *out = (ct_job_t){.requeues = 0};
-  for (int i = 0; i < ROWS && !out->end_source; i++)
-    read_end(env, rows[i].end, out);
+  read_ends(env, out);
   while (row < rows + ROWS && !((id = env(row->id)) && *id))
     row++;
   if (row == rows + ROWS) return;
@@ -139,6 +142,5 @@ void ct_job_read(ct_env_t env, ct_job_t *out)
   out->tasks = count(env, row->tasks);
   out->nodes = count(env, row->nodes);
   out->cpus = least(env, row->cpus);
-  for (int i = 0; i < 2 && !out->scratch[0]; i++)
-    copy(env, row->scratch[i], out->scratch, sizeof out->scratch);
+  copy(env, row->scratch, out->scratch, sizeof out->scratch);
 }

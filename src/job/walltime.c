@@ -104,7 +104,8 @@ static void take(const char *source, const char *text, ct_walltime_t *w)
 static void from_environment(const ct_job_t *job, ct_walltime_t *w)
 {
   take("CTRAIN_END_TIME", getenv("CTRAIN_END_TIME"), w);
-  if (!w->source) take(job->end_source, job->end, w);
+  for (int i = 0; i < CT_JOB_ENDS && !w->source; i++)
+    take(job->end[i].source, job->end[i].text, w);
 }
 
 static void from_duration(double seconds, ct_walltime_t *w)

@@ -383,7 +383,8 @@ static void nodes_of_the_job(void)
   job.equal_nodes = 0;
   facts[2].clock_s = facts[3].clock_s = 90;
   judge();
-  expect("idle_nodes", CT_FINDING_NOTE, "the job has 4 nodes, but ranks run on 2", "--nodes");
+  expect("idle_nodes", CT_FINDING_NOTE, "the job has 4 nodes, but ranks run on 2",
+         "srun --mpi=pmi2 --kill-on-bad-exit=1 --nodes=4");
   expect("walltime", CT_FINDING_NOTE, "in 20 s", "");
   expect("unequal_nodes", CT_FINDING_NOTE, "more ranks than others", "");
   expect("clock", CT_FINDING_NOTE, "the clock of n002 is 90 s ahead of that of n001", "");
@@ -397,7 +398,18 @@ static void nodes_of_the_job(void)
   make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCH_NONE);
   be_in("SLURM_JOB_ID=7 SLURM_NTASKS=16");
   judge();
-  expect("alone", CT_FINDING_NOTE, "one process alone, in a job of 16 tasks", "srun --mpi=pmi2");
+  expect("alone", CT_FINDING_NOTE, "one process alone, in a job of 16 tasks",
+         "srun --mpi=pmi2 --kill-on-bad-exit=1 --ntasks=16 ctrain-hpc");
+  be_in("FLUX_JOB_ID=f2 FLUX_JOB_SIZE=8");
+  judge();
+  expect("alone", CT_FINDING_NOTE, "in a job of 8 tasks", "flux run --ntasks=8 ctrain-hpc");
+  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCH_FLUX);
+  be_in("FLUX_JOB_ID=f2 FLUX_JOB_SIZE=8 FLUX_JOB_NNODES=4");
+  judge();
+  expect("idle_nodes", CT_FINDING_NOTE, "the job has 4 nodes", "flux run --nodes=4 ctrain-hpc");
+  job.batch.system.launch = NULL; /* nobody knows how */
+  judge();
+  CT_ASSERT_TEXT(find("idle_nodes")->cure, "");
 }
 
 static void run_directory(void)

@@ -14,8 +14,8 @@ static const char *known(const char *environment)
   ct_test_environment = environment;
   ct_job_read(ct_test_getenv, &job);
   snprintf(line, sizeof line, "%s,%s,%d,%d,%d,%d,%s %s,%s", job.system.name, job.id, job.requeues,
-           job.tasks, job.nodes, job.cpus, job.end_source ? job.end_source : "-",
-           job.end_source ? job.end : "0", job.scratch);
+           job.tasks, job.nodes, job.cpus, job.end[0].source ? job.end[0].source : "-",
+           job.end[0].source ? job.end[0].text : "0", job.scratch);
   return line;
 }
 
@@ -23,6 +23,7 @@ static void none(void)
 {
   CT_ASSERT_TEXT(known(""), ",,0,0,0,0,- 0,");
   CT_ASSERT_TEXT(known("TMPDIR=/tmp SLURM_NTASKS=4 HOME=/root"), ",,0,0,0,0,- 0,");
+  CU_ASSERT_PTR_NULL(job.system.launch);
   CU_ASSERT_PTR_NULL(job.system.say_end);
   CU_ASSERT_PTR_NULL(job.system.all_memory);
   CU_ASSERT_PTR_NULL(job.system.exclude);
@@ -34,7 +35,7 @@ static void slurm(void)
   CT_ASSERT_TEXT(known("SLURM_JOB_ID=77 SLURM_NTASKS=8 SLURM_JOB_NUM_NODES=2 TMPDIR=/tmp/77 "
                        "SLURM_JOB_CPUS_PER_NODE=64(x2),32,128 SLURM_RESTART_COUNT=3 "
                        "SLURM_JOB_END_TIME=1700000000"),
-                 "Slurm,77,3,8,2,32,SLURM_JOB_END_TIME 1700000000,/tmp/77");
+                 "Slurm,77,3,8,2,32,SLURM_JOB_END_TIME 1700000000,"); /* the user's TMPDIR */
   CT_ASSERT_TEXT(known("SLURM_JOB_ID=79 SLURM_CPUS_ON_NODE=16 SLURM_TMPDIR=/disk TMPDIR=/tmp "
                        "SLURM_ARRAY_JOB_ID=77 SLURM_ARRAY_TASK_ID=0"),
                  "Slurm,77_0,0,0,0,16,- 0,/disk");
@@ -52,8 +53,7 @@ static void lsf(void)
 {
   CT_ASSERT_TEXT(known("LSB_JOBID=5 LSB_JOBINDEX=0 LSB_DJOB_NUMPROC=44 LSB_RESTART=Y"),
                  "LSF,5,0,0,0,0,- 0,");
-  CT_ASSERT_TEXT(known("LSB_JOBID=5 LSB_JOBINDEX=2 TMPDIR=/tmp/5.tmpdir"),
-                 "LSF,5[2],0,0,0,0,- 0,/tmp/5.tmpdir");
+  CT_ASSERT_TEXT(known("LSB_JOBID=5 LSB_JOBINDEX=2 TMPDIR=/tmp/5.tmpdir"), "LSF,5[2],0,0,0,0,- 0,");
 }
 
 static void cobalt(void)
@@ -75,6 +75,11 @@ static void the_outer_of_two_counts(void)
                  "Slurm,77,1,0,0,0,- 0,");
   CT_ASSERT_TEXT(known("FLUX_JOB_ID=f2 SLURM_JOB_END_TIME=1700000000"),
                  "Flux,f2,0,0,0,0,SLURM_JOB_END_TIME 1700000000,");
+  known("COBALT_ENDTIME=1700000001 SLURM_JOB_END_TIME=soon");
+  CT_ASSERT_TEXT(job.end[0].text, "soon"); /* ct_walltime_open() tells of it */
+  CT_ASSERT_TEXT(job.end[1].source, "COBALT_ENDTIME");
+  CT_ASSERT_TEXT(job.end[1].text, "1700000001");
+  CU_ASSERT_PTR_NULL(job.end[2].source);
 }
 
 static void values_that_make_no_sense(void)
@@ -98,9 +103,9 @@ static void values_that_are_too_long(void)
 {
   char path[1100], environment[1300];
   memset(path, 'a', sizeof path);
-  snprintf(environment, sizeof environment, "LSB_JOBID=%.64s TMPDIR=/%.1023s", path, path);
-  CT_ASSERT_TEXT(known(environment), "LSF,,0,0,0,0,- 0,");
-  snprintf(environment, sizeof environment, "LSB_JOBID=%.63s TMPDIR=/%.1022s", path, path);
+  snprintf(environment, sizeof environment, "PBS_JOBID=%.64s TMPDIR=/%.1023s", path, path);
+  CT_ASSERT_TEXT(known(environment), "PBS,,0,0,0,0,- 0,");
+  snprintf(environment, sizeof environment, "PBS_JOBID=%.63s TMPDIR=/%.1022s", path, path);
   known(environment);
   CT_ASSERT_INT(strlen(job.id), 63);
   CT_ASSERT_INT(strlen(job.scratch), 1023);

@@ -193,6 +193,9 @@ static void ends_that_cannot_be_are_passed_over(void)
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     setenv("SLURM_JOB_END_TIME", bad[i], 1);
     expect_end(NULL);
+    set_end("COBALT_ENDTIME", 1000);
+    expect_end("COBALT_ENDTIME");
+    unsetenv("COBALT_ENDTIME");
   }
   set_end("SLURM_JOB_END_TIME", -10);
   expect_end(NULL);
