@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/setup.h"
 #include "base/ct_err.h"
+#include "base/ct_log.h"
 
 /* ---- the training that is meant: a line for what is not the plainest ---- */
 
@@ -204,6 +205,17 @@ out:
   return rc;
 }
 
+/* Its files need not be there: then evaluation is a whole batch, of samples like those of training.
+ */
+static void open_val(ct_setup_t *s)
+{
+  const ct_config_t *c = &s->cfg;
+  if (c->data.val.n == 0 || ct_setup_open_data(c, &c->data.val, &s->val) == CT_OK) return;
+  ct_log(CT_LOG_WARN, "%s: evaluation is counted at a whole data.eval_batch", ct_err_last()->text);
+  s->val = (ct_dataset_t){.x = s->data.x, .info = s->data.info};
+  s->val.info.samples = c->data.eval_batch;
+}
+
 /* All but the device, which the model need not fit on to be looked at. */
 static int open_run(ct_setup_t *s, const ct_args_t *a)
 {
@@ -212,7 +224,7 @@ static int open_run(ct_setup_t *s, const ct_args_t *a)
   CT_TRY(ct_setup_read_config(c, a->rest[0], a, s->topo->size, 1));
   CT_TRY(ct_recipe_make(&c->parallel, &c->train, s->topo->size, &s->recipe));
   CT_TRY(ct_setup_open_data(c, &c->data.train, &s->data));
-  if (c->data.val.n) CT_TRY(ct_setup_open_data(c, &c->data.val, &s->val));
+  open_val(s);
   CT_TRY(ct_setup_classes(c, &s->data));
   CT_TRY(ct_graph_make(&c->model, &s->data.x, c->model.classes, c->where, &s->graph));
   CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets));
