@@ -23,12 +23,13 @@ typedef struct ct_way {
   int one_rank;    /**< 1: there may be one rank only */
   int rank0_deals; /**< 1: rank 0's feed has the whole batch, the others have none */
   int repeats;     /**< 1: steps may be started as a whole (ct_queue_ops_t.begin) */
-  /* Local, pure.  What it cannot be combined with: CT_ERR_USAGE names the keys and the reason */
+  /* Local, pure.  What it cannot be combined with: CT_ERR_USAGE names the keys and the reason.
+   * NULL: nothing */
   int (*check)(const ct_parallel_opts_t *p, const ct_train_opts_t *t);
   /* Local.  For a trainer that has its plans and arenas; what it keeps is t->way */
   int (*make)(struct ct_trainer *t);
   void (*free)(struct ct_trainer *t);
-  /* Local.  What a batch of n samples over all ranks needs besides plans */
+  /* Local.  What a batch of n samples over all ranks needs besides plans.  NULL: nothing */
   int (*prepare)(struct ct_trainer *t, int n);
   /* Collective, Hot.  Forward, backward and update; a failure is noted, and no peer is left
    * waiting.  If getting the batch failed on this rank, that is noted, and b is not looked at */

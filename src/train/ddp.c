@@ -25,13 +25,6 @@ typedef struct ddp {
 
 /* ---- life ---- */
 
-static int check(const ct_parallel_opts_t *p, const ct_train_opts_t *t)
-{
-  (void)p;
-  (void)t;
-  return CT_OK;
-}
-
 static int make_sum(ct_trainer_t *t, int bucket, ct_op_t **out)
 {
   ct_op_desc_t d;
@@ -63,13 +56,6 @@ static void free_all(ct_trainer_t *t)
   for (int i = 0; i < CT_BUCKETS_MAX; i++)
     t->env.be->op->release(d->sum[i]);
   ct_mem_free(d);
-}
-
-static int prepare(ct_trainer_t *t, int n)
-{
-  (void)t;
-  (void)n;
-  return CT_OK;
 }
 
 /* ---- gradients of several pieces ---- */
@@ -247,18 +233,7 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
   ct__repeat_end(t);
 }
 
-const ct_way_t ct_way_ddp = {.name = "ddp",
-                             .repeats = 1,
-                             .check = check,
-                             .make = make,
-                             .free = free_all,
-                             .prepare = prepare,
-                             .step = step};
-const ct_way_t ct_way_single = {.name = "single",
-                                .one_rank = 1,
-                                .repeats = 1,
-                                .check = check,
-                                .make = make,
-                                .free = free_all,
-                                .prepare = prepare,
-                                .step = step};
+const ct_way_t ct_way_ddp = {
+    .name = "ddp", .repeats = 1, .make = make, .free = free_all, .step = step};
+const ct_way_t ct_way_single = {
+    .name = "single", .one_rank = 1, .repeats = 1, .make = make, .free = free_all, .step = step};

@@ -96,7 +96,7 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
     CT_FAIL(CT_ERR_USAGE,
             "parallel.mode is %s, but there are %d ranks: set it to ddp, or start one",
             out->way->name, ranks);
-  CT_TRY(out->way->check(p, t));
+  if (out->way->check) CT_TRY(out->way->check(p, t));
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
     out->pieces = (int)p->shards / ranks;
