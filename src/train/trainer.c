@@ -34,7 +34,7 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   if (!how->way) how->way = &ct_way_ddp;
   if (how->clip_p == 0) how->clip_p = 2;
   t->max_n = ct__memory_room(&t->env);
-  t->pieces = ct__memory_pieces(&t->env, 1);
+  t->pieces = ct__memory_pieces(&t->env, env->training);
   t->outputs = ct_shape_sample(&env->graph->layer[env->graph->layers - 1].out);
   return t;
 }

@@ -279,7 +279,7 @@ void ct__state_free(ct_trainer_t *t);
 
 /** How far it has come: what a checkpoint says of a trainer besides arrays. */
 typedef struct ct__progress {
-  int64_t steps;      /**< made so far, for dropout: of step.c */
+  int64_t steps;      /**< made so far, for dropout: of trainer.c */
   int64_t updates;    /**< the optimizer's own count, … */
   ct_scaler_t scaler; /**< … and its scale of the loss: of update.c */
 } ct__progress_t;
