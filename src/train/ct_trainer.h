@@ -74,7 +74,8 @@ typedef struct ct_batches {
 
 /** Local.  What ct_trainer_create(), ct_trainer_prepare() of evaluation's and of training's batches
  * (samples 0: there are none), and a checkpoint will have allocated.  Plans are made, and nothing
- * is run.  env->comm may be NULL: then the ranks are taken to be on one node. */
+ * is run.  env->comm may be NULL: then a slice of ZeRO is as large as any rank's, of nodes with as
+ * many ranks each. */
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out);
 
 /** Local.  Makes the plans that this rank will need for a data set of so many samples in global

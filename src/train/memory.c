@@ -67,17 +67,24 @@ int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_a
   return ct_buckets_make(p, m, (size_t)(e->bucket_mb * 1024 * 1024), CT_BUCKETS_MAX, bucket);
 }
 
-void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to)
+/* What a rank may get of n floats at most, of no place.  MPI's slices are rounded up; NCCL, which
+ * only memory of a device can be given to, rounds down and leaves the rest to the last rank. */
+static int64_t largest_slice(const ct_trainer_env_t *e, int64_t n)
 {
   enum { LINE = 16 }; /* floats: slices begin at cache lines */
-  int64_t n = (int64_t)(b->bytes / sizeof(float)), first = 0, end = n, ranks = e->topo->size;
-  if (e->recipe.zero && e->comm) {
+  int64_t ranks = e->topo->size, most = ((n + ranks - 1) / ranks + LINE - 1) / LINE * LINE;
+  int64_t last = n - (ranks - 1) * (n / ranks / LINE * LINE);
+  if (!e->be->host_memory && last > most) most = last;
+  return most < n ? most : n;
+}
+
+void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to)
+{
+  int64_t n = (int64_t)(b->bytes / sizeof(float)), first = 0, end = n;
+  if (e->recipe.zero && e->comm)
     e->comm_ops->slice(e->comm, n, &first, &end);
-  } else if (e->recipe.zero) {
-    int64_t most = ((n + ranks - 1) / ranks + LINE - 1) / LINE * LINE;
-    first = e->topo->rank * most < n ? e->topo->rank * most : n;
-    end = n - first > most ? first + most : n;
-  }
+  else if (e->recipe.zero)
+    end = largest_slice(e, n);
   *from = b->offset + (size_t)first * sizeof(float);
   *to = b->offset + (size_t)end * sizeof(float);
 }
@@ -161,16 +168,17 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
 
 /* ---- plans ---- */
 
-enum { SIZES_MAX = 16 };
+typedef struct made {
+  int n, training;
+} made_t;
 
 typedef struct account {
   const ct_trainer_env_t *e;
   ct_memory_t *out;
   ct_plan_t *first; /* owned: it decides where parameters lie */
-  struct {
-    int n, training;
-  } made[SIZES_MAX];
-  int sizes;
+  made_t *made;     /* owned */
+  int64_t sizes, cap;
+  size_t whole_losses; /* scratch of all of them, beside that of the plans */
 } account_t;
 
 static void raise_to(size_t *most, size_t bytes)
@@ -183,11 +191,11 @@ static int add_plan(account_t *a, int n, int training)
   int rc = CT_OK;
   ct_plan_t *p = NULL;
   ct_plan_opts_t o = ct__memory_plan_opts(a->e, n, training);
-  for (int i = 0; i < a->sizes; i++)
+  for (int64_t i = 0; i < a->sizes; i++)
     if (a->made[i].n == n && a->made[i].training == training) return CT_OK;
-  if (n == 0 || a->sizes == SIZES_MAX) return CT_OK;
-  a->made[a->sizes].n = n;
-  a->made[a->sizes++].training = training;
+  if (n == 0) return CT_OK;
+  CT_TRY(ct_mem_grow((void **)&a->made, &a->cap, a->sizes + 1, sizeof *a->made));
+  a->made[a->sizes++] = (made_t){n, training};
   CT_TRY(ct_plan_make(a->e->graph, a->e->be, a->e->dev, &o, a->first, &p));
   raise_to(&a->out->bytes[CT_MEMORY_ACTIVATIONS], p->arena_bytes);
   raise_to(&a->out->bytes[CT_MEMORY_SCRATCH], p->scratch_bytes);
@@ -210,7 +218,7 @@ static int add_whole_loss(account_t *a, int64_t n)
   size_t scratch;
   if (!whole(a->e) || a->e->topo->rank || n == 0) return CT_OK;
   CT_TRY(ct_plan_whole_loss(a->first, (int)n, &op, &scratch));
-  a->out->bytes[CT_MEMORY_SCRATCH] += scratch;
+  a->whole_losses += scratch;
 out:
   a->e->be->op->release(op);
   return rc;
@@ -257,9 +265,11 @@ int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2]
   if (train) CT_TRY(add_plan(&a, env->max_eval, 0));
   if (train && of[1].samples) CT_TRY(add_batches(&a, &of[1], 1));
   if (of[0].samples) CT_TRY(add_batches(&a, &of[0], 0));
+  out->bytes[CT_MEMORY_SCRATCH] += a.whole_losses;
   CT_TRY(add_fixed(&a));
 out:
   ct_plan_free(a.first);
+  ct_mem_free(a.made);
   return rc;
 }
 

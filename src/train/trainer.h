@@ -32,7 +32,8 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
 /** Cuts the gradient arena: bucket[CT_BUCKETS_MAX]; returns how many there are. */
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
                        ct_bucket_t *bucket);
-/** The slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena. */
+/** The slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.  Without
+ * a communicator only its length means something: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
 /** 1: no batch is of float32. */
 int ct__memory_all_bytes(const ct_trainer_env_t *e);

@@ -18,6 +18,7 @@ enum { BLOCKS = 256 };
 static const ct_backend_t *device;
 static ct_backend_t counting;
 static ct_mem_ops_t counting_mem;
+static ct_op_ops_t counting_op;
 static struct {
   void *p;
   size_t bytes;
@@ -48,6 +49,15 @@ static void count_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
   device->mem->free(dev, kind, p);
 }
 
+/* Losses want scratch, more of it the more samples they are of. */
+static int prepare_greedy(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
+                          ct_op_info_t *info)
+{
+  int rc = device->op->prepare(dev, d, like, out, info);
+  if (rc == CT_OK && d->kind == CT_OP_LOSS) info->scratch += (size_t)d->x.dim[0] * 4096;
+  return rc;
+}
+
 static void open_counting(const char *name)
 {
   const ct_comm_ops_t *own;
@@ -58,6 +68,9 @@ static void open_counting(const char *name)
   counting_mem.alloc = count_alloc;
   counting_mem.free = count_free;
   counting.mem = &counting_mem;
+  counting_op = *device->op;
+  counting_op.prepare = prepare_greedy;
+  counting.op = &counting_op;
   now = most = 0;
 }
 
@@ -74,11 +87,13 @@ static const char norm[] = "layers:\n" CONV "- batchnorm:\n- relu:\n  name: firs
 enum { SGD, ADAM, LARS = 4 };
 typedef struct run {
   const char *model;
-  int64_t samples, batch; /* of a rank, as all that follows: of training … */
+  int64_t samples, batch; /* of a rank, as all that follows: of training (0: none) … */
   int64_t val, eval;      /* … and of evaluation; 0: none */
   int accumulate, shards, zero, dp, amp;
   const char *sync_bn;
   int optim, weighted, frozen;
+  int bytes; /* samples are stored as such, and the device converts them */
+  int low;   /* the device wants low weights */
 } run_t;
 
 enum { OFF, BF16, FP16 };
@@ -105,6 +120,11 @@ static const run_t runs[] = {
     {.model = norm, .samples = 8, .batch = 4, .amp = BF16, .sync_bn = "node", .optim = LARS},
     {.model = plain, .samples = 8, .batch = 8, .val = 8, .eval = 8, .weighted = 1},
     {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .frozen = 1, .optim = ADAM},
+    {.model = norm, .samples = 8, .batch = 4, .val = 9, .eval = 9, .bytes = 1},
+    {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .amp = FP16, .low = 1},
+    {.model = norm, .samples = 9, .batch = 4, .amp = BF16, .low = 1, .zero = 1, .optim = ADAM},
+    {.model = norm, .val = 9, .eval = 4, .weighted = 1},
+    {.model = plain, .val = 40, .eval = 32, .amp = BF16, .low = 1, .accumulate = 2, .bytes = 1},
 };
 enum { RUNS = sizeof runs / sizeof *runs };
 
@@ -116,6 +136,7 @@ typedef struct made {
   ct_dev_t *dev;
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
+  ct_dataset_t stored;
   ct_trainer_env_t env;
   ct_batches_t batches[2];
 } made_t;
@@ -168,6 +189,20 @@ static int largest(ct_batches_t b, int pieces)
                                &first);
 }
 
+/* What of the run is the device's, and what its samples come as. */
+static void set_device(made_t *m, const run_t *r)
+{
+  if (r->low) counting.low_weights = 1;
+  if (!r->bytes) return;
+  counting.in_place = 0;
+  m->stored = (ct_dataset_t){.x = m->graph->input, .info.x = m->graph->input};
+  m->stored.info.x.dtype = CT_U8;
+  m->stored.affine = (ct_affine_t){1, {1 / 57.3f}, {-2.1f}};
+  CU_ASSERT(ct_trainer_takes_bytes(&counting, m->dev, &m->stored));
+  m->env.bytes_of[0] = &m->stored;
+  if (r->samples) m->env.bytes_of[1] = &m->stored;
+}
+
 static void make(made_t *m, const run_t *r, const char *name)
 {
   static const float weights[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
@@ -185,7 +220,8 @@ static void make(made_t *m, const run_t *r, const char *name)
                               .class_weight = r->weighted ? weights : NULL,
                               .loss.weighted = r->weighted,
                               .seed = 1,
-                              .training = 1};
+                              .training = r->samples > 0};
+  set_device(m, r);
   CT_ASSERT_OK(ct_recipe_make(&m->parallel, &m->train, topo->size, &m->env.recipe));
   ct_comm_opts_t o = {.fixed_order = m->env.recipe.fixed_order};
   m->comm_ops = device->host_memory ? &ct_comm_mpi : &ct_comm_staged;
@@ -193,9 +229,10 @@ static void make(made_t *m, const run_t *r, const char *name)
   m->env.comm_ops = m->comm_ops;
   m->env.comm = m->comm;
   m->batches[0] = (ct_batches_t){r->val * topo->size, r->eval * topo->size};
-  m->batches[1] = (ct_batches_t){r->samples * topo->size - 1, r->batch * topo->size};
+  if (r->samples)
+    m->batches[1] = (ct_batches_t){r->samples * topo->size - 1, r->batch * topo->size};
   m->env.max_eval = r->val ? largest(m->batches[0], 1) : 0;
-  m->env.max_batch = largest(m->batches[1], m->env.recipe.pieces);
+  m->env.max_batch = r->samples ? largest(m->batches[1], m->env.recipe.pieces) : 0;
 }
 
 static void clear(made_t *m)
@@ -220,6 +257,8 @@ static void get_ready(made_t *m, ct_trainer_t **t)
   ct_mem_free(item);
 }
 
+static int is_there[CT_MEMORY_COUNT]; /* in some run */
+
 static void compare(const run_t *r, const char *name)
 {
   made_t m;
@@ -230,15 +269,28 @@ static void compare(const run_t *r, const char *name)
   CT_ASSERT_INT(most, 0); /* nothing is allocated for the account */
   get_ready(&m, &t);
   const ct_memory_t *taken = ct_trainer_memory(t);
-  for (int k = 0; k < CT_MEMORY_COUNT; k++)
+  for (int k = 0; k < CT_MEMORY_COUNT; k++) {
     CT_ASSERT_INT(said.bytes[k], taken->bytes[k]);
+    is_there[k] += said.bytes[k] > 0;
+  }
   CT_ASSERT_INT(most, ct_memory_total(&said) - said.bytes[CT_MEMORY_GRADIENTS]);
   ct_trainer_destroy(t);
   CT_ASSERT_INT(now, 0);
   m.env.comm = NULL;
   CT_ASSERT_OK(ct_trainer_plan_memory(&m.env, m.batches, &alone));
-  if (topo->nodes == 1) CT_ASSERT_INT(ct_memory_total(&alone), ct_memory_total(&said));
+  CU_ASSERT(ct_memory_total(&alone) >= ct_memory_total(&said));
+  if (topo->rank == 0 && device->host_memory)
+    CT_ASSERT_INT(ct_memory_total(&alone), ct_memory_total(&said));
   clear(&m);
+}
+
+/* Shards are a power of two; some types and conversions are not the cpu's, nor is what a device
+ * with memory of its own wants. */
+static int can(const run_t *r, const char *name)
+{
+  int on_cpu = strcmp(name, "cpu") == 0;
+  if (r->shards && (topo->size & (topo->size - 1)) != 0) return 0;
+  return !on_cpu || (!r->bytes && !r->low && r->amp != FP16);
 }
 
 static void what_is_said_is_allocated(void)
@@ -247,8 +299,38 @@ static void what_is_said_is_allocated(void)
   const char *one = getenv("CT_TEST_DEVICE");
   for (int d = 0; d < (one ? 1 : 2); d++)
     for (int i = 0; i < RUNS; i++)
-      if (!runs[i].shards || (topo->size & (topo->size - 1)) == 0) /* as shards are */
-        compare(&runs[i], one ? one : both[d]);
+      if (can(&runs[i], one ? one : both[d])) compare(&runs[i], one ? one : both[d]);
+  for (int k = 0; k < CT_MEMORY_COUNT; k++)
+    CU_ASSERT(is_there[k] > 0);
+}
+
+/* ---- before there is a communicator ---- */
+
+/* NCCL's slices: rounded down, and the rest is the last rank's. */
+static void rest_to_the_last(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
+{
+  int64_t step = n / topo->size / 16 * 16;
+  (void)c;
+  *from = topo->rank * step;
+  *to = topo->rank == topo->size - 1 ? n : *from + step;
+}
+
+static void no_communicator_needs_more_than_was_said(void)
+{
+  made_t m;
+  ct_comm_ops_t other;
+  ct_memory_t said, alone;
+  run_t r = {.model = plain, .samples = 8, .batch = 8, .zero = 1, .optim = ADAM};
+  make(&m, &r, "ref");
+  counting.host_memory = 0;
+  other = *m.comm_ops;
+  other.slice = rest_to_the_last;
+  m.env.comm_ops = &other;
+  CT_ASSERT_OK(ct_trainer_plan_memory(&m.env, m.batches, &said));
+  m.env.comm = NULL;
+  CT_ASSERT_OK(ct_trainer_plan_memory(&m.env, m.batches, &alone));
+  CU_ASSERT(alone.bytes[CT_MEMORY_STATES] >= said.bytes[CT_MEMORY_STATES]);
+  clear(&m);
 }
 
 /* The figures of a case that can be reckoned by hand. */
@@ -271,9 +353,26 @@ static void a_large_evaluation_is_counted(void)
   CU_ASSERT(large.evaluation >= 64 * 5 * 8 * 8 * sizeof(float)); /* what the convolution writes */
 }
 
+static void copies_on_the_device_are_counted(void)
+{
+  made_t m;
+  ct_memory_t said;
+  run_t r = {.model = norm, .samples = 8, .batch = 4, .val = 9, .eval = 9, .amp = BF16};
+  r.bytes = r.low = 1;
+  make(&m, &r, "ref");
+  CT_ASSERT_OK(ct_trainer_plan_memory(&m.env, m.batches, &said));
+  clear(&m);
+  size_t sample = 3 * 8 * 8 + 2 * sizeof(int32_t) + 11 * sizeof(float); /* 10 targets, a share */
+  CT_ASSERT_INT(said.bytes[CT_MEMORY_BATCHES], 2 * 9 * sample);
+  CT_ASSERT_INT(said.bytes[CT_MEMORY_CHANNEL_MAPS], 2 * 2 * 3 * sizeof(float));
+  CT_ASSERT_INT(said.bytes[CT_MEMORY_LOW_WEIGHTS], said.bytes[CT_MEMORY_WEIGHTS] / 2);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(what_is_said_is_allocated),
-                                    CT_TEST(a_large_evaluation_is_counted), CT_TEST_END};
+                                    CT_TEST(no_communicator_needs_more_than_was_said),
+                                    CT_TEST(a_large_evaluation_is_counted),
+                                    CT_TEST(copies_on_the_device_are_counted), CT_TEST_END};
   return ct_test_mpi_main("memory", tests, argc, argv);
 }
