@@ -106,8 +106,7 @@ static void each_becomes_what_it_does_among_its_like(void)
 {
   static const char *const lists[] = {
       "t: [{resize: {size: [6, 11]}}]",
-      "t: [to_tensor, {resize: {size: 7}}, {center_crop: {size: 7}}, {normalize: {mean: 1, std: "
-      "2}}]",
+      "t: [{resize: {size: 7}}, {center_crop: {size: 7}}, {normalize: {mean: 1, std: 2}}]",
       "t: [{center_crop: {size: [12, 9]}}, random_flip]",
       "t: [to_tensor, {random_resized_crop: {size: 6}}, {color_jitter: {brightness: 0.5}}]",
       "t: [{random_crop: {size: 8, padding: 2}}, {random_erasing: {p: 1}}]",
