@@ -23,13 +23,6 @@ static const cpu__op_kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_CONCAT] = &cpu__concat,
 };
 
-/* Windows over images with sizes of their own have faster loops than others. */
-static const cpu__op_kind_t *kind_of(const ct_op_desc_t *d)
-{
-  if (d->kind == CT_OP_POOL && (d->x.ndim == 5 || d->u.pool.adaptive)) return &cpu__pool3;
-  return kinds[d->kind];
-}
-
 /* ---- device ---------------------------------------------------------------------------------- */
 
 static int cpu_probe(char why[128])
@@ -198,7 +191,7 @@ static void use_threads(const ct_dev_t *dev)
 static int types_fit(const ct_op_desc_t *d, char why[128])
 {
   ct_dtype_t x = d->x.dtype, y = d->y.dtype;
-  int bf16 = kind_of(d)->bf16, cast = d->kind == CT_OP_REORDER;
+  int bf16 = kinds[d->kind]->bf16, cast = d->kind == CT_OP_REORDER;
   if (x == CT_F32 && y == CT_F32) return 1;
   if (bf16 && x == CT_BF16 && y == CT_BF16) return 1;
   if (cast && (x == CT_F32 || x == CT_BF16) && (y == CT_F32 || y == CT_BF16)) return 1;
@@ -213,7 +206,7 @@ static int types_fit(const ct_op_desc_t *d, char why[128])
 static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   if (!ct_op_check(d, why)) return 0;
-  const cpu__op_kind_t *kind = kind_of(d);
+  const cpu__op_kind_t *kind = kinds[d->kind];
   if (!kind) {
     snprintf(why, 128, "the CPU backend has no '%s' op", ct_op_name(d->kind));
     return 0;
@@ -228,7 +221,7 @@ static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 
 static const cpu__op_kind_t *kind_for(ct_dev_t *dev, const ct_op_desc_t *d)
 {
-  const cpu__op_kind_t *kind = kind_of(d);
+  const cpu__op_kind_t *kind = kinds[d->kind];
   return d->x.dtype == CT_BF16 && kind->stores && kind->stores(dev, d) ? &cpu__storage : kind;
 }
 

@@ -14,13 +14,13 @@ libctrain_a_SOURCES += \
 # own kernels: ops, …
 libctrain_a_SOURCES += \
   %D%/kern/op.h %D%/kern/gemm.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
-  %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c %D%/kern/pool3.c \
+  %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
   %D%/kern/reorder.c %D%/kern/tokens.c %D%/kern/update.c
 # … and their inner loops for each instruction set
 libctrain_a_SOURCES += \
   %D%/kern/loops.h %D%/kern/loops.c %D%/kern/vec.h %D%/kern/isa.h \
   %D%/kern/body_act.h %D%/kern/body_bnorm.h %D%/kern/body_cast.h %D%/kern/body_dropout.h %D%/kern/body_elt.h \
-  %D%/kern/body_loss.h %D%/kern/body_pool.h %D%/kern/body_pool3.h %D%/kern/body_seq.h %D%/kern/body_softmax.h \
+  %D%/kern/body_loss.h %D%/kern/body_pool.h %D%/kern/body_seq.h %D%/kern/body_softmax.h \
   %D%/kern/body_update.h \
   %D%/kern/isa_scalar.c %D%/kern/isa_portable.c %D%/kern/isa_avx2.c %D%/kern/isa_avx512.c \
   %D%/kern/bf16_scalar.c %D%/kern/bf16_portable.c %D%/kern/bf16_avx2.c %D%/kern/bf16_avx512.c

@@ -1,4 +1,4 @@
-/** \file kern/body_pool.h  Inner loops of pooling: one image of one vector of channels.
+/** \file kern/body_pool.h  Inner loops of pooling: one volume, or image, of one vector of channels.
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
@@ -9,8 +9,16 @@ INLINE cpu__pixels_t whole_pixels(cpu__pixels_t p)
   return (cpu__pixels_t){p.step, CPU__VW};
 }
 
+/* Where element (z, r, c) of a volume of this size lies. */
+INLINE int64_t voxel(const int64_t size[3], int64_t z, int64_t r, int64_t c)
+{
+  return (z * size[1] + r) * size[2] + c;
+}
+
+/* ---- maximum ---- */
+
 /* A window along one axis: where it begins, maybe in the padding, and its elements inside the
- * image. */
+ * volume. */
 typedef struct span {
   int64_t origin;
   int from, to;
@@ -22,55 +30,69 @@ INLINE span_t span_of(const cpu__pool_t *p, int axis, int64_t out)
   return (span_t){at, at < 0 ? (int)-at : 0, left < p->kernel[axis] ? (int)left : p->kernel[axis]};
 }
 
-/* The maximum and where it was first; NaN counts as largest, as in PyTorch.  origin: of the
- * window in x; width: of the whole window. */
-INLINE vec_t window_max(const void *x, int64_t origin, int64_t row_step, cpu__pixels_t px,
-                        span_t rows, span_t cols, int width, mask_t *place)
+/* The maximum and where it was first; NaN counts as largest, as in PyTorch.  origin: of
+ * the window in x; kernel: size of the whole window. */
+INLINE vec_t window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t origin,
+                        const span_t span[3], const int kernel[3], mask_t *place)
 {
+  int64_t line = p->in[2] * px.step, slice = p->in[1] * line;
   vec_t best = splat(-INFINITY);
 
-  *place = (mask_t){0} + (rows.from * width + cols.from);
-  for (int row = rows.from; row < rows.to; row++) {
-    for (int col = cols.from; col < cols.to; col++) {
-      vec_t v = get(x, origin + row * row_step + col * px.step, px.lanes);
-      mask_t larger = (v > best) | (v != v);
-      best = choose(larger, v, best);
-      *place = (larger & (row * width + col)) | (~larger & *place);
+  *place = (mask_t){0} + ((span[0].from * kernel[1] + span[1].from) * kernel[2] + span[2].from);
+  for (int z = span[0].from; z < span[0].to; z++) {
+    for (int r = span[1].from; r < span[1].to; r++) {
+      for (int c = span[2].from; c < span[2].to; c++) {
+        vec_t v = get(x, origin + z * slice + r * line + c * px.step, px.lanes);
+        mask_t larger = (v > best) | (v != v);
+        best = choose(larger, v, best);
+        *place = (larger & ((z * kernel[1] + r) * kernel[2] + c)) | (~larger & *place);
+      }
     }
   }
   return best;
 }
 
-/* The usual windows with constant bounds, for which the compiler unrolls the loops. */
-INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, span_t rows,
-                            span_t cols, mask_t *place)
+/* 1 if this is a whole window of an image, of size x size. */
+INLINE int is_square(const cpu__pool_t *p, const span_t span[3], int size)
 {
-  const span_t two = {0, 0, 2}, three = {0, 0, 3};
-  int64_t row_step = p->in[1] * px.step, origin = rows.origin * row_step + cols.origin * px.step;
-  int height = rows.to - rows.from, width = cols.to - cols.from;
-
-  if (p->kernel[0] == 2 && p->kernel[1] == 2 && height == 2 && width == 2)
-    return window_max(x, origin, row_step, px, two, two, 2, place);
-  if (p->kernel[0] == 3 && p->kernel[1] == 3 && height == 3 && width == 3)
-    return window_max(x, origin, row_step, px, three, three, 3, place);
-  return window_max(x, origin, row_step, px, rows, cols, p->kernel[1], place);
+  int same = p->kernel[0] == 1;
+  for (int axis = 1; axis < 3; axis++)
+    same &= p->kernel[axis] == size && span[axis].to - span[axis].from == size;
+  return same;
 }
 
-INLINE void max_image(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y,
-                      uint8_t *place, int stream)
+/* The usual windows with constant bounds, for which the compiler unrolls the loops. */
+INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x,
+                            const span_t span[3], mask_t *place)
 {
-  for (int64_t row = 0; row < p->out[0]; row++) {
-    span_t rows = span_of(p, 0, row);
-    for (int64_t col = 0; col < p->out[1]; col++) {
-      int64_t at = row * p->out[1] + col;
-      mask_t from;
-      vec_t v = any_window_max(p, px, x, rows, span_of(p, 1, col), &from);
-      if (p->relu) {
-        from |= (v <= 0) & CPU__POOL_NONE;
-        v = relu_of(v);
+  const span_t one = {0, 0, 1}, two = {0, 0, 2}, three = {0, 0, 3};
+  int64_t origin = voxel(p->in, span[0].origin, span[1].origin, span[2].origin) * px.step;
+
+  if (is_square(p, span, 2))
+    return window_max(p, px, x, origin, (span_t[]){one, two, two}, (int[]){1, 2, 2}, place);
+  if (is_square(p, span, 3))
+    return window_max(p, px, x, origin, (span_t[]){one, three, three}, (int[]){1, 3, 3}, place);
+  return window_max(p, px, x, origin, span, p->kernel, place);
+}
+
+INLINE void max_volume(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y,
+                       uint8_t *place, int stream)
+{
+  int64_t at = 0;
+
+  for (int64_t z = 0; z < p->out[0]; z++) {
+    for (int64_t r = 0; r < p->out[1]; r++) {
+      span_t depth = span_of(p, 0, z), rows = span_of(p, 1, r);
+      for (int64_t c = 0; c < p->out[2]; c++, at++) {
+        mask_t from;
+        vec_t v = any_window_max(p, px, x, (span_t[]){depth, rows, span_of(p, 2, c)}, &from);
+        if (p->relu) {
+          from |= (v <= 0) & CPU__POOL_NONE;
+          v = relu_of(v);
+        }
+        put(y, at * px.step, v, px.lanes, stream);
+        if (place) store_bytes(place + at * CPU__VW, from);
       }
-      put(y, at * px.step, v, px.lanes, stream);
-      if (place) store_bytes(place + at * CPU__VW, from);
     }
   }
   put_end(stream);
@@ -82,69 +104,78 @@ static void max(const cpu__pool_t *pool, cpu__pixels_t px, const void *x, void *
   const cpu__pool_t p = *pool;
 
   if (px.lanes == CPU__VW) {
-    max_image(&p, whole_pixels(px), x, y, place, stream);
+    max_volume(&p, whole_pixels(px), x, y, place, stream);
   } else {
-    max_image(&p, px, x, y, place, stream);
+    max_volume(&p, px, x, y, place, stream);
   }
 }
 
-/* Windows that tile the image: each output brings its gradient to its own pixels. */
-INLINE void max_bwd_tiles(const cpu__pool_t *p, const int kernel[2], cpu__pixels_t px,
+/* Windows that tile an image: each output brings its gradient to its own pixels. */
+INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixels_t px,
                           const uint8_t *place, const void *dy, void *dx, int stream)
 {
-  for (int64_t row = 0; row < p->out[0]; row++) {
-    for (int64_t col = 0; col < p->out[1]; col++) {
-      int64_t at = row * p->out[1] + col;
-      int64_t to = (row * kernel[0] * p->in[1] + col * kernel[1]) * px.step;
+  int64_t at = 0;
+
+  for (int64_t row = 0; row < p->out[1]; row++) {
+    for (int64_t col = 0; col < p->out[2]; col++, at++) {
+      int64_t to = voxel(p->in, 0, row * height, col * width) * px.step;
       mask_t from = load_bytes(place + at * CPU__VW);
       vec_t g = get(dy, at * px.step, px.lanes);
-      for (int r = 0; r < kernel[0]; r++) {
-        for (int c = 0; c < kernel[1]; c++)
-          put(dx, to + (r * p->in[1] + c) * px.step, keep(from == r * kernel[1] + c, g), px.lanes,
+      for (int r = 0; r < height; r++) {
+        for (int c = 0; c < width; c++)
+          put(dx, to + (r * p->in[2] + c) * px.step, keep(from == r * width + c, g), px.lanes,
               stream);
       }
     }
   }
 }
 
-/* By input pixel: each is written once, with what all windows over it bring. */
-INLINE vec_t pixel_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
-                            const void *dy, int64_t row, int64_t col)
+/* By input voxel: each is written once, with what all windows over it bring. */
+INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+                          const void *dy, cpu__extent_t depth, int64_t z, int64_t r, int64_t c)
 {
-  const int32_t *rows = p->cover[0][row], *cols = p->cover[1][col];
+  cpu__extent_t rows = p->cover[1][r], cols = p->cover[2][c];
   vec_t g = {0};
 
-  for (int64_t r = rows[0]; r <= rows[1]; r++) {
-    int64_t first = (row - r * p->stride[0] + p->pad[0]) * p->kernel[1] + col + p->pad[1];
-    for (int64_t c = cols[0]; c <= cols[1]; c++) {
-      int64_t at = r * p->out[1] + c;
-      mask_t from = load_bytes(place + at * CPU__VW);
-      g += keep(from == (int32_t)(first - c * p->stride[1]), get(dy, at * px.step, px.lanes));
+  for (int64_t oz = depth.from; oz < depth.to; oz++) {
+    for (int64_t orow = rows.from; orow < rows.to; orow++) {
+      /* number of the voxel in this window, had it begun at column 0 */
+      int64_t row =
+          (z - oz * p->stride[0] + p->pad[0]) * p->kernel[1] + r - orow * p->stride[1] + p->pad[1];
+      int64_t first = row * p->kernel[2] + c + p->pad[2], line = voxel(p->out, oz, orow, 0);
+      for (int64_t oc = cols.from; oc < cols.to; oc++) {
+        int64_t at = line + oc;
+        mask_t from = load_bytes(place + at * CPU__VW);
+        g += keep(from == (int32_t)(first - oc * p->stride[2]), get(dy, at * px.step, px.lanes));
+      }
     }
   }
   return g;
 }
 
-INLINE void max_bwd_pixels(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
-                           const void *dy, void *dx, int stream)
+/* The slice at depth z of a volume, over which these windows lie. */
+INLINE void max_bwd_slice(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+                          const void *dy, void *dx, int stream, cpu__extent_t depth, int64_t z)
 {
-  int64_t at = 0;
+  int64_t at = voxel(p->in, z, 0, 0);
 
-  for (int64_t row = 0; row < p->in[0]; row++) {
-    for (int64_t col = 0; col < p->in[1]; col++, at += px.step)
-      put(dx, at, pixel_gradient(p, px, place, dy, row, col), px.lanes, stream);
-  }
+  for (int64_t r = 0; r < p->in[1]; r++)
+    for (int64_t c = 0; c < p->in[2]; c++, at++)
+      put(dx, at * px.step, max_gradient(p, px, place, dy, depth, z, r, c), px.lanes, stream);
 }
 
-INLINE void max_bwd_image(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
-                          const void *dy, void *dx, int stream)
+INLINE void max_bwd_volume(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+                           const void *dy, void *dx, int stream)
 {
-  if (p->tiles && p->kernel[0] == 2 && p->kernel[1] == 2) {
-    max_bwd_tiles(p, (int[]){2, 2}, px, place, dy, dx, stream);
+  if (p->tiles && p->kernel[1] == 2 && p->kernel[2] == 2) {
+    max_bwd_tiles(p, 2, 2, px, place, dy, dx, stream);
   } else if (p->tiles) {
-    max_bwd_tiles(p, p->kernel, px, place, dy, dx, stream);
+    max_bwd_tiles(p, p->kernel[1], p->kernel[2], px, place, dy, dx, stream);
+  } else if (p->in[0] == 1 && p->out[0] == 1) { /* an image: no loop over the depth */
+    max_bwd_slice(p, px, place, dy, dx, stream, (cpu__extent_t){0, 1}, 0);
   } else {
-    max_bwd_pixels(p, px, place, dy, dx, stream);
+    for (int64_t z = 0; z < p->in[0]; z++)
+      max_bwd_slice(p, px, place, dy, dx, stream, p->cover[0][z], z);
   }
   put_end(stream);
 }
@@ -155,27 +186,37 @@ static void max_bwd(const cpu__pool_t *pool, cpu__pixels_t px, const uint8_t *pl
   const cpu__pool_t p = *pool;
 
   if (px.lanes == CPU__VW) {
-    max_bwd_image(&p, whole_pixels(px), place, dy, dx, stream);
+    max_bwd_volume(&p, whole_pixels(px), place, dy, dx, stream);
   } else {
-    max_bwd_image(&p, px, place, dy, dx, stream);
+    max_bwd_volume(&p, px, place, dy, dx, stream);
   }
 }
 
-INLINE void average_image(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *x,
-                          void *y)
+/* ---- average ---- */
+
+INLINE vec_t window_sum(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t oz,
+                        int64_t orow, int64_t oc)
 {
-  for (int64_t row = 0; row < p->out[0]; row++) {
-    span_t rows = span_of(p, 0, row);
-    for (int64_t col = 0; col < p->out[1]; col++) {
-      span_t cols = span_of(p, 1, col);
-      int64_t origin = rows.origin * p->in[1] + cols.origin;
-      vec_t sum = {0};
-      for (int r = rows.from; r < rows.to; r++) {
-        for (int c = cols.from; c < cols.to; c++)
-          sum += get(x, (origin + r * p->in[1] + c) * px.step, px.lanes);
-      }
-      sum *= p->share[0][row] * p->share[1][col];
-      put(y, (row * p->out[1] + col) * py.step, sum, py.lanes, 0);
+  cpu__extent_t depth = p->window[0][oz], rows = p->window[1][orow], cols = p->window[2][oc];
+  vec_t sum = {0};
+
+  for (int64_t z = depth.from; z < depth.to; z++)
+    for (int64_t r = rows.from; r < rows.to; r++)
+      for (int64_t c = cols.from; c < cols.to; c++)
+        sum += get(x, voxel(p->in, z, r, c) * px.step, px.lanes);
+  return sum;
+}
+
+INLINE void average_volume(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *x,
+                           void *y)
+{
+  int64_t at = 0;
+
+  for (int64_t z = 0; z < p->out[0]; z++) {
+    for (int64_t r = 0; r < p->out[1]; r++) {
+      float share = p->share[0][z] * p->share[1][r];
+      for (int64_t c = 0; c < p->out[2]; c++, at += py.step)
+        put(y, at, window_sum(p, px, x, z, r, c) * (share * p->share[2][c]), py.lanes, 0);
     }
   }
 }
@@ -186,29 +227,37 @@ static void average(const cpu__pool_t *pool, cpu__pixels_t px, cpu__pixels_t py,
   const cpu__pool_t p = *pool;
 
   if (px.lanes == CPU__VW && py.lanes == CPU__VW) {
-    average_image(&p, whole_pixels(px), whole_pixels(py), x, y);
+    average_volume(&p, whole_pixels(px), whole_pixels(py), x, y);
   } else {
-    average_image(&p, px, py, x, y);
+    average_volume(&p, px, py, x, y);
   }
 }
 
-INLINE void average_bwd_image(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py,
-                              const void *dy, void *dx)
+INLINE vec_t average_gradient(const cpu__pool_t *p, cpu__pixels_t py, const void *dy, int64_t z,
+                              int64_t r, int64_t c)
+{
+  cpu__extent_t depth = p->cover[0][z], rows = p->cover[1][r], cols = p->cover[2][c];
+  vec_t g = {0};
+
+  for (int64_t oz = depth.from; oz < depth.to; oz++) {
+    for (int64_t orow = rows.from; orow < rows.to; orow++) {
+      float share = p->share[0][oz] * p->share[1][orow];
+      for (int64_t oc = cols.from; oc < cols.to; oc++)
+        g += get(dy, voxel(p->out, oz, orow, oc) * py.step, py.lanes) * (share * p->share[2][oc]);
+    }
+  }
+  return g;
+}
+
+INLINE void average_bwd_volume(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py,
+                               const void *dy, void *dx)
 {
   int64_t at = 0;
 
-  for (int64_t row = 0; row < p->in[0]; row++) {
-    const int32_t *rows = p->cover[0][row];
-    for (int64_t col = 0; col < p->in[1]; col++, at += px.step) {
-      const int32_t *cols = p->cover[1][col];
-      vec_t g = {0};
-      for (int64_t r = rows[0]; r <= rows[1]; r++) {
-        for (int64_t c = cols[0]; c <= cols[1]; c++)
-          g += get(dy, (r * p->out[1] + c) * py.step, py.lanes) * (p->share[0][r] * p->share[1][c]);
-      }
-      put(dx, at, g, px.lanes, 0);
-    }
-  }
+  for (int64_t z = 0; z < p->in[0]; z++)
+    for (int64_t r = 0; r < p->in[1]; r++)
+      for (int64_t c = 0; c < p->in[2]; c++, at += px.step)
+        put(dx, at, average_gradient(p, py, dy, z, r, c), px.lanes, 0);
 }
 
 static void average_bwd(const cpu__pool_t *pool, cpu__pixels_t px, cpu__pixels_t py, const void *dy,
@@ -217,8 +266,8 @@ static void average_bwd(const cpu__pool_t *pool, cpu__pixels_t px, cpu__pixels_t
   const cpu__pool_t p = *pool;
 
   if (px.lanes == CPU__VW && py.lanes == CPU__VW) {
-    average_bwd_image(&p, whole_pixels(px), whole_pixels(py), dy, dx);
+    average_bwd_volume(&p, whole_pixels(px), whole_pixels(py), dy, dx);
   } else {
-    average_bwd_image(&p, px, py, dy, dx);
+    average_bwd_volume(&p, px, py, dy, dx);
   }
 }

@@ -18,7 +18,6 @@
 #include "cpu/kern/body_pool.h"
 #include "cpu/kern/body_dropout.h"
 #include "cpu/kern/body_act.h"
-#include "cpu/kern/body_pool3.h"
 #ifdef CPU__BF16
 #  include "cpu/kern/body_cast.h"
 #  define CPU__LOOPS(isa) CPU__PASTE(cpu__loops_bf16_, isa)
@@ -46,10 +45,6 @@ const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
     .drop = drop,
     .act = act,
     .act_bwd = act_bwd,
-    .max3 = max3,
-    .max3_bwd = max3_bwd,
-    .average3 = average3,
-    .average3_bwd = average3_bwd,
 #ifdef CPU__BF16
     .to_floats = to_floats,
     .from_floats = from_floats,

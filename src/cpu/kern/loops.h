@@ -60,14 +60,20 @@ typedef struct cpu__bn_bwd {
   int stream, stream2; /**< of dx, dx2 */
 } cpu__bn_bwd_t;
 
-/** Pooling over one image of one vector of channels.  Windows are clipped to the image.  [0] is
- * along the height, [1] along the width. */
+/** A window along one axis: its first element and the one behind its last, within the image. */
+typedef struct cpu__extent {
+  int32_t from, to;
+} cpu__extent_t;
+
+/** Pooling over one volume, or image, which is a volume of depth 1, of one vector of channels.  [0]
+ * is along the depth, [1] the height, [2] the width. */
 typedef struct cpu__pool {
-  int64_t in[2], out[2];
-  int kernel[2], stride[2], pad[2];
-  int32_t (*cover[2])[2]; /**< for each input row (column) the first and last window over it */
-  float *share[2];        /**< average: for each window 1 / the rows (columns) it counts */
-  int tiles;              /**< the windows tile the image: none overlap, and no pixel is left out */
+  int64_t in[3], out[3];
+  int kernel[3], stride[3], pad[3]; /**< of a maximum */
+  cpu__extent_t *window[3];         /**< average: of each output */
+  cpu__extent_t *cover[3];          /**< of each input: the windows over it */
+  float *share[3];                  /**< average: for each output 1 / the elements that count */
+  int tiles; /**< the windows tile an image: none overlap, and no pixel is left out */
   int relu;
 } cpu__pool_t;
 
@@ -88,22 +94,6 @@ typedef struct cpu__update {
   float *w, *state[CT_RULE_STATES]; /**< a state that the rule does not touch may be NULL */
   const float *g;
 } cpu__update_t;
-/** A window along one axis: its first element and the one behind its last, within the image. */
-typedef struct cpu__extent {
-  int32_t from, to;
-} cpu__extent_t;
-
-/** Pooling over one volume (or image, then of depth 1) of one vector of channels.  [0] is along the
- * depth, [1] the height, [2] the width. */
-typedef struct cpu__pool3 {
-  int64_t in[3], out[3];
-  cpu__extent_t *window[3];         /**< of each output */
-  cpu__extent_t *cover[3];          /**< of each input: the windows over it */
-  float *share[3];                  /**< average: for each output 1 / the elements that count */
-  int kernel[3], stride[3], pad[3]; /**< maximum only */
-  int relu;
-} cpu__pool3_t;
-
 /** An activation function. */
 typedef struct cpu__act {
   ct_act_t kind;
@@ -145,13 +135,6 @@ typedef struct cpu__loops {
   /** dx = (dy + dy2) f'; v is x or y, as CT_ACT_LIST says; dy2 may be NULL. */
   void (*act_bwd)(cpu__act_t f, int64_t count, const void *v, const void *dy, const void *dy2,
                   void *dx);
-
-  /** As max, …, average_bwd. */
-  void (*max3)(const cpu__pool3_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *place);
-  void (*max3_bwd)(const cpu__pool3_t *p, cpu__pixels_t px, const uint8_t *place, const void *dy,
-                   void *dx);
-  void (*average3)(const cpu__pool3_t *p, cpu__pixels_t px, const void *x, void *y);
-  void (*average3_bwd)(const cpu__pool3_t *p, cpu__pixels_t px, const void *dy, void *dx);
 
   /* ---- of the tables for float32 only ---- */
 

@@ -1,4 +1,6 @@
-/* Pooling, with the semantics of torch.nn.MaxPool2d, AvgPool2d and AdaptiveAvgPool2d(1).
+/* Pooling, with the semantics of torch.nn.MaxPool2d and 3d, AvgPool2d and 3d, and of
+ * AdaptiveAvgPool2d and 3d, whose windows differ in size and may overlap.  An image is a volume of
+ * depth 1.
  *
  * The forward pass of a maximum keeps one byte per output, where in the window it was.  Backward
  * needs neither x nor y then, and reads a sixteenth of what it would to find the place again. */
@@ -14,13 +16,19 @@ typedef struct pool {
   cpu__pool_t loop;
   cpu__view_t x, y;
   int64_t vectors; /* across the channels of a group */
-  void *tables;    /* memory of loop.cover and loop.share */
+  void *tables;    /* memory of loop.window, cover and share */
 } pool_t;
 
-/* ---- one task: one vector of channels of one image ---- */
+/* 1: y, one element for each channel of an image, is plain and without padding. */
+static int is_flat(const ct_op_desc_t *d)
+{
+  return d->u.pool.global && d->x.ndim == 4;
+}
+
+/* ---- one task: one vector of channels of one sample ---- */
 
 typedef struct task {
-  int64_t x, y, place; /* where its first pixel lies */
+  int64_t x, y, place; /* where its first voxel lies */
   cpu__pixels_t px, py;
 } task_t;
 
@@ -38,18 +46,18 @@ static int64_t task_count(const pool_t *k)
 
 static task_t task_of(const pool_t *k, int64_t i)
 {
-  int64_t lane = i % k->vectors * k->loops->width, group = i / k->vectors % k->x.groups;
-  int64_t image = i / k->vectors / k->x.groups, channel = group * k->x.lanes + lane;
+  int64_t lane = i % k->vectors * k->loops->width, group = i / k->vectors; /* of all samples */
+  int64_t sample = group / k->x.groups, channel = group % k->x.groups * k->x.lanes + lane;
   task_t t;
 
-  t.x = (image * k->x.groups + group) * k->x.inner * k->x.lanes + lane;
+  t.x = group * k->x.inner * k->x.lanes + lane;
   t.px = (cpu__pixels_t){k->x.lanes, lanes_left(k, k->x.lanes, lane)};
-  t.place = i * k->loop.out[0] * k->loop.out[1] * k->loops->width;
-  if (k->op.desc.u.pool.global) { /* y is plain, without padding */
-    t.y = image * k->x.c + channel;
+  t.place = i * k->y.inner * k->loops->width;
+  if (is_flat(&k->op.desc)) {
+    t.y = sample * k->x.c + channel;
     t.py = (cpu__pixels_t){k->x.c, lanes_left(k, k->x.c, channel)};
   } else {
-    t.y = (image * k->x.groups + group) * k->y.inner * k->x.lanes + lane;
+    t.y = group * k->y.inner * k->x.lanes + lane;
     t.py = t.px;
   }
   return t;
@@ -59,7 +67,7 @@ static task_t task_of(const pool_t *k, int64_t i)
 
 static int is_average(const ct_op_desc_t *d)
 {
-  return d->u.pool.global || d->u.pool.average;
+  return d->u.pool.average || d->u.pool.adaptive || d->u.pool.global;
 }
 
 static int streams(const pool_t *k, const void *out, const ct_shape_t *s)
@@ -118,76 +126,112 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
 
 /* ---- preparation ---- */
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+/* The number in the descriptor of an axis of the loops; below 0: the depth of an image. */
+static int axis_of(const ct_op_desc_t *d, int axis)
 {
-  const int *kernel = d->u.pool.kernel;
-
-  (void)dev;
-  if (is_average(d) || (int64_t)kernel[0] * kernel[1] <= CPU__POOL_NONE) return 1;
-  snprintf(why, 128, "windows of a maximum have at most %d elements", CPU__POOL_NONE);
-  return 0;
+  return axis - (5 - d->x.ndim);
 }
 
 static void set_window(const ct_op_desc_t *d, cpu__pool_t *p)
 {
-  for (int axis = 0; axis < 2; axis++) {
-    p->in[axis] = d->x.dim[2 + axis];
-    p->out[axis] = d->y.dim[2 + axis];
-    p->kernel[axis] = d->u.pool.global ? (int)p->in[axis] : d->u.pool.kernel[axis];
-    p->stride[axis] = d->u.pool.global ? 1 : d->u.pool.stride[axis];
-    p->pad[axis] = d->u.pool.global ? 0 : d->u.pool.pad[axis];
-  }
-  p->tiles = 1;
-  for (int axis = 0; axis < 2; axis++)
+  p->tiles = d->x.ndim == 4;
+  for (int axis = 0; axis < 3; axis++) {
+    int at = axis_of(d, axis);
+    p->in[axis] = at < 0 ? 1 : d->x.dim[2 + at];
+    p->out[axis] = at < 0 ? 1 : d->y.dim[2 + at];
+    p->kernel[axis] = at < 0 ? 1 : d->u.pool.kernel[at];
+    p->stride[axis] = at < 0 ? 1 : d->u.pool.stride[at];
+    p->pad[axis] = at < 0 ? 0 : d->u.pool.pad[at];
     p->tiles &= p->kernel[axis] == p->stride[axis] && p->kernel[axis] * p->out[axis] == p->in[axis];
+  }
   p->relu = d->u.pool.relu;
 }
 
-static void set_tables(cpu__pool_t *p, int axis, int include_pad)
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
-  int kernel = p->kernel[axis], stride = p->stride[axis], pad = p->pad[axis];
+  cpu__pool_t p;
 
-  for (int64_t i = 0; i < p->in[axis]; i++) {
-    int64_t before = i + pad - kernel, last = (i + pad) / stride;
-    p->cover[axis][i][0] = before < 0 ? 0 : (int32_t)(before / stride + 1);
-    p->cover[axis][i][1] = (int32_t)(last < p->out[axis] ? last : p->out[axis] - 1);
-  }
+  (void)dev;
+  set_window(d, &p);
+  if (is_average(d) || (int64_t)p.kernel[0] * p.kernel[1] * p.kernel[2] <= CPU__POOL_NONE) return 1;
+  snprintf(why, 128, "windows of a maximum have at most %d elements", CPU__POOL_NONE);
+  return 0;
+}
+
+/* Output i of an axis; its number in the descriptor is `at`. */
+static cpu__extent_t window_of(const ct_op_desc_t *d, int at, int64_t i)
+{
+  int64_t in = d->x.dim[2 + at], out = d->y.dim[2 + at], from, to;
+
+  if (d->u.pool.adaptive || d->u.pool.global)
+    return (cpu__extent_t){(int32_t)(i * in / out), (int32_t)(((i + 1) * in + out - 1) / out)};
+  from = i * d->u.pool.stride[at] - d->u.pool.pad[at];
+  to = from + d->u.pool.kernel[at];
+  return (cpu__extent_t){(int32_t)(from < 0 ? 0 : from), (int32_t)(to < in ? to : in)};
+}
+
+static void set_tables(const ct_op_desc_t *d, cpu__pool_t *p, int axis, int at)
+{
+  int sized = !d->u.pool.adaptive && !d->u.pool.global;
+
   for (int64_t i = 0; i < p->out[axis]; i++) {
-    int64_t first = i * stride - pad, end = first + kernel;
-    int64_t inside = (end < p->in[axis] ? end : p->in[axis]) - (first < 0 ? 0 : first);
-    p->share[axis][i] = 1.0f / (float)(include_pad ? kernel : inside);
+    cpu__extent_t w = at < 0 ? (cpu__extent_t){0, 1} : window_of(d, at, i);
+    p->window[axis][i] = w;
+    p->share[axis][i] = 1.0f / (float)(w.to - w.from);
+    if (at >= 0 && sized && d->u.pool.include_pad)
+      p->share[axis][i] = 1.0f / (float)d->u.pool.kernel[at];
+    for (int32_t k = w.from; k < w.to; k++) {
+      cpu__extent_t *c = &p->cover[axis][k]; /* zero so far: under no window */
+      if (c->to == 0) c->from = (int32_t)i;
+      c->to = (int32_t)i + 1;
+    }
   }
+}
+
+static int make_tables(pool_t *k)
+{
+  const ct_op_desc_t *d = &k->op.desc;
+  cpu__pool_t *p = &k->loop;
+  size_t extents = 0, outputs = 0;
+
+  for (int axis = 0; axis < 3; axis++) {
+    extents += (size_t)(p->in[axis] + p->out[axis]);
+    outputs += (size_t)p->out[axis];
+  }
+  k->tables = ct_mem_alloc(extents * sizeof *p->window[0] + outputs * sizeof *p->share[0],
+                           "pooling windows");
+  if (!k->tables) return CT_ERR_NOMEM;
+  cpu__extent_t *extent = k->tables;
+  float *share = (float *)(extent + extents);
+  for (int axis = 0; axis < 3; axis++) {
+    p->window[axis] = extent;
+    p->cover[axis] = extent + p->out[axis];
+    p->share[axis] = share;
+    extent += p->out[axis] + p->in[axis];
+    share += p->out[axis];
+    set_tables(d, p, axis, axis_of(d, axis));
+  }
+  return CT_OK;
 }
 
 static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
+  int rc = CT_OK;
   pool_t *k = (pool_t *)op;
-  cpu__pool_t *p = &k->loop;
   const ct_op_desc_t *d = &op->desc;
 
   (void)like;
-  set_window(d, p);
+  set_window(d, &k->loop);
   k->x = cpu__view(&d->x);
   k->y = cpu__view(&d->y);
   k->loops = cpu__loops_for(op->dev, d->x.dtype, k->x.lanes);
   k->vectors = (k->x.lanes + k->loops->width - 1) / k->loops->width;
-
-  size_t cover = sizeof *p->cover[0], share = sizeof *p->share[0];
-  k->tables =
-      ct_mem_alloc((size_t)(p->in[0] + p->in[1]) * cover + (size_t)(p->out[0] + p->out[1]) * share,
-                   "pooling windows");
-  if (!k->tables) return CT_ERR_NOMEM;
-  p->cover[0] = k->tables;
-  p->cover[1] = p->cover[0] + p->in[0];
-  p->share[0] = (float *)(p->cover[1] + p->in[1]);
-  p->share[1] = p->share[0] + p->out[0];
-  for (int axis = 0; axis < 2; axis++)
-    set_tables(p, axis, d->u.pool.include_pad && !d->u.pool.global);
-
-  if (d->u.pool.global) info->y_layout = CT_PLAIN;
+  CT_TRY(make_tables(k));
+  if (is_flat(d)) info->y_layout = CT_PLAIN;
   if ((d->passes & CT_BWD_DATA) && !is_average(d))
-    info->saved = (size_t)(task_count(k) * p->out[0] * p->out[1] * k->loops->width);
-  return CT_OK;
+    info->saved = (size_t)(task_count(k) * k->y.inner * k->loops->width);
+out:
+  return rc;
 }
 
 static void clear(ct_op_t *op)
