@@ -44,8 +44,14 @@ static int ascending(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-double ct_clock_median(double *s, int n)
+double ct_clock_lower_median(double *s, int n)
 {
   qsort(s, (size_t)n, sizeof *s, ascending);
   return s[(n - 1) / 2];
+}
+
+double ct_clock_median(double *s, int n)
+{
+  double lower = ct_clock_lower_median(s, n);
+  return 0.5 * (lower + s[n / 2]);
 }

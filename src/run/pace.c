@@ -70,13 +70,13 @@ static ct__pace_t medians(const ct__pace_t *pace, int ranks, double *work)
   ct__pace_t m = {0};
   for (int r = 0; r < ranks; r++)
     work[r] = pace[r].data_s;
-  m.data_s = ct_clock_median(work, ranks);
+  m.data_s = ct_clock_lower_median(work, ranks);
   for (int r = 0; r < ranks; r++)
     work[r] = pace[r].before_s;
-  m.before_s = ct_clock_median(work, ranks);
+  m.before_s = ct_clock_lower_median(work, ranks);
   for (int r = 0; r < ranks; r++)
     work[r] = pace[r].error_s;
-  m.error_s = ct_clock_median(work, ranks);
+  m.error_s = ct_clock_lower_median(work, ranks);
   return m;
 }
 
@@ -85,7 +85,7 @@ static double spread(const ct__pace_t *pace, int ranks, double middle, double *w
 {
   for (int r = 0; r < ranks; r++)
     work[r] = fabs(pace[r].before_s - middle);
-  return 1.4826 * ct_clock_median(work, ranks); /* of a normal distribution */
+  return 1.4826 * ct_clock_lower_median(work, ranks); /* of a normal distribution */
 }
 
 void ct__pace_judge(const ct__pace_t *pace, const double *share, int ranks, double *work, int *slow,

@@ -264,7 +264,8 @@ static void clock_median(void)
 {
   double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {7};
   CU_ASSERT_EQUAL(ct_clock_median(odd, 3), 2);
-  CU_ASSERT_EQUAL(ct_clock_median(even, 4), 2);
+  CU_ASSERT_EQUAL(ct_clock_median(even, 4), 2.5);
+  CU_ASSERT_EQUAL(ct_clock_lower_median(even, 4), 2);
   CU_ASSERT_EQUAL(even[0], 1); /* sorted: the fastest is first */
   CU_ASSERT_EQUAL(even[3], 4);
   CU_ASSERT_EQUAL(ct_clock_median(one, 1), 7);
