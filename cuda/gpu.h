@@ -124,7 +124,7 @@ struct ct_op {
 struct gpu__kind {
   size_t size; /**< of the kind's own struct: allocated zeroed, header filled */
   int low;     /**< 1: x and y may both be CT_BF16 or CT_F16 */
-  /* what is left to refuse: the descriptor is sound, types and layouts fit; NULL: nothing */
+  /* what is left to refuse: the descriptor is sound; layouts may not fit; NULL: nothing */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
   /* 1: shapes of 4 and 5 dims are wanted in CT_NHWC; 0: CT_PLAIN and CT_NHWC are both fine; -1:
    * plain only */

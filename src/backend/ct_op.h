@@ -106,7 +106,7 @@ typedef struct ct_loss_spec {
  *           stats, x, … -> y                      stats, x, … -> dx, dx2?
  *  RELU     x -> y                                y, dy (+ dy2) -> dx
  *  ACT      x -> y                                x or y, dy -> dx
- *  POOL     x -> y                                x, y, dy (+ dy2) -> dx
+ *  POOL     x -> y                                dy (+ dy2), saved -> dx
  *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (of both)
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx

@@ -118,8 +118,7 @@ static int cpu_zero(ct_queue_t *q, void *dst, size_t bytes)
   return CT_OK;
 }
 
-/* ---- queue: all work is done when the call that enqueues it returns
- * ------------------------------ */
+/* ---- queue: all work is done when the call that enqueues it returns ---- */
 
 struct ct_queue {
   ct_dev_t *dev;

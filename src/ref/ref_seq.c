@@ -5,8 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- layer normalisation (Ba, Kiros and Hinton, 2016), as torch.nn.LayerNorm over the last dim
- * ---- */
+/* ---- layer normalisation (Ba et al., 2016), as torch.nn.LayerNorm over the last dim ---- */
 
 typedef struct row {
   int64_t wide;

@@ -115,8 +115,7 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   return stored(job, &out->w);
 }
 
-/* ---- what the passes share
- * --------------------------------------------------------------------- */
+/* ---- what the passes share ---- */
 
 /* One chunk of the batch and its part of scratch. */
 typedef struct chunk {
@@ -181,8 +180,7 @@ static void clear(float *p, int64_t count)
   memset(p, 0, (size_t)count * sizeof *p);
 }
 
-/* ---- passes
- * ------------------------------------------------------------------------------------ */
+/* ---- passes ---- */
 
 static void forward(const conv_t *t, tensors_t at, const chunk_t *c)
 {
@@ -251,8 +249,7 @@ static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
   }
 }
 
-/* ---- around the chunks
- * -------------------------------------------------------------------------- */
+/* ---- around the chunks ---- */
 
 /* The bias with its padding, into the shared scratch. */
 static void pad_bias(const conv_t *t, tensors_t at)

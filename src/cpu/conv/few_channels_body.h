@@ -10,8 +10,7 @@
 
 typedef float FOR_LANES(vec) __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
-/* ---- correlate
- * --------------------------------------------------------------------------------- */
+/* ---- correlate ---- */
 
 /* Some pixels of one row of out. */
 LOOP void FOR_LANES(pixels)(const cpu__few_task_t *a, const float *in, float *out, const int pixels,
@@ -99,8 +98,7 @@ static void FOR_LANES(correlate)(const cpu__few_task_t *a)
     FOR_LANES(correlate_step)(a, 16);
 }
 
-/* ---- spread
- * ------------------------------------------------------------------------------------ */
+/* ---- spread ---- */
 
 /* What some pixels of in, all of whose rows matter, give to one row of out. */
 LOOP void FOR_LANES(share)(const cpu__few_task_t *a, int64_t i, int64_t j, const int pixels,
@@ -152,8 +150,7 @@ static void FOR_LANES(spread)(const cpu__few_task_t *a)
     FOR_LANES(spread_as)(a, 5, 16);
 }
 
-/* ---- gradient
- * ---------------------------------------------------------------------------------- */
+/* ---- gradient ---- */
 
 /* Some rows of the gradient of the weights of one channel. */
 LOOP void FOR_LANES(taps)(const cpu__few_task_t *a, int c, int first, const int rows,

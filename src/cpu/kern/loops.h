@@ -2,8 +2,8 @@
  *
  * A loop works on one piece of a tensor for one thread; it knows neither threads nor layouts.
  * The loops are written once, in body_*.h, over a vector of CPU__VW floats (kern/vec.h),
- * and compiled once for each instruction set, in kern_isa_*.c, and once more for activations in
- * bfloat16, in kern_bf16_*.c; each of these gives one table of the type below.  The kernels
+ * and compiled once for each instruction set, in isa_*.c, and once more for activations in
+ * bfloat16, in bf16_*.c; each of these gives one table of the type below.  The kernels
  * (kern/bnorm.c, kern/pool.c, ...) cut tensors into pieces, share them out among the threads, and
  * call the table that fits. */
 #ifndef CT_KERN_LOOPS_H
