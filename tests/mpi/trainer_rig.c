@@ -287,7 +287,8 @@ void rig_open(rig_t *r, const rig_opts_t *o)
                               .be = &r->be,
                               .dev = r->dev,
                               .comm_ops = r->comm_ops,
-                              .comm = r->comm,
+                              /* a handle, at which the rig's own does not look */
+                              .comm = o->blocking ? (ct_comm_t *)r : r->comm,
                               .graph = r->graph,
                               .optim = &r->optim,
                               .where = "test",
