@@ -203,10 +203,9 @@ static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first
 /* The samples of piece p of this rank. */
 static int64_t piece(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
 {
-  const ct_topo_t *topo = t->env.topo;
   *first = 0;
   if (t->pieces == 1) return b->n;
-  int64_t n = ct_sampler_cut(b->global, topo->rank * t->pieces + p, topo->size * t->pieces, first);
+  int64_t n = ct__memory_piece(&t->env, b->global, 1, p, first);
   *first -= b->first;
   return n;
 }

@@ -54,11 +54,10 @@ int ct__memory_first(const ct_trainer_env_t *e)
   return e->training ? (e->max_batch + pieces - 1) / pieces : e->max_eval;
 }
 
-int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p)
+int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p, int64_t *first)
 {
-  int64_t first;
   int pieces = ct__memory_pieces(e, training);
-  return (int)ct_sampler_cut(total, e->topo->rank * pieces + p, e->topo->size * pieces, &first);
+  return (int)ct_sampler_cut(total, e->topo->rank * pieces + p, e->topo->size * pieces, first);
 }
 
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
@@ -228,10 +227,10 @@ static int add_batches(account_t *a, const ct_batches_t *of, int training)
 {
   int rc = CT_OK, pieces = ct__memory_pieces(a->e, training);
   int64_t full = of->batch < of->samples ? of->batch : of->samples;
-  int64_t rest = full ? of->samples % of->batch : 0;
+  int64_t rest = full ? of->samples % of->batch : 0, first;
   for (int p = 0; p < pieces; p++) {
-    CT_TRY(add_plan(a, ct__memory_piece(a->e, full, training, p), training));
-    CT_TRY(add_plan(a, ct__memory_piece(a->e, rest, training, p), training));
+    CT_TRY(add_plan(a, ct__memory_piece(a->e, full, training, p, &first), training));
+    CT_TRY(add_plan(a, ct__memory_piece(a->e, rest, training, p, &first), training));
   }
   if (training) CT_TRY(add_whole_loss(a, full));
   if (training && rest != full) CT_TRY(add_whole_loss(a, rest));

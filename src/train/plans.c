@@ -102,8 +102,9 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
   const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
   const ct_way_t *way = t->env.recipe.way;
   int pieces = training ? t->pieces : 1;
+  int64_t first;
   for (int i = 0; i < 2 * pieces; i++) {
-    int n = ct__memory_piece(&t->env, totals[i / pieces], training, i % pieces);
+    int n = ct__memory_piece(&t->env, totals[i / pieces], training, i % pieces, &first);
     if (n) CT_TRY(find(t, n, training, &v));
     if (training && way->prepare) CT_TRY(way->prepare(t, (int)totals[i / pieces]));
   }

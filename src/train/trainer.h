@@ -25,8 +25,8 @@ int ct__memory_pieces(const ct_trainer_env_t *e, int training);
 int ct__memory_room(const ct_trainer_env_t *e);
 /** Samples of the first plan. */
 int ct__memory_first(const ct_trainer_env_t *e);
-/** Samples of this rank's piece p of a batch of \a total. */
-int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p);
+/** Samples of this rank's piece p of a batch of \a total; *first: where they begin in it. */
+int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p, int64_t *first);
 /** What the plan for n samples is told. */
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training);
 /** Cuts the gradient arena: bucket[CT_BUCKETS_MAX]; returns how many there are. */
