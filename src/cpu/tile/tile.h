@@ -1,0 +1,48 @@
+/** \file tile/tile.h  The innermost loop of every product in float32: some rows and vectors of a
+ * result that stay in registers while products of small matrices are summed up.  Module-internal.
+ *
+ * Products, Winograd's products and direct convolutions are loops around it: it is the
+ * batch-reduce product of Georganas et al., "Harnessing Deep Learning via a Single Building Block"
+ * (2020).  A vector has as many floats as a block of the device's blocked layout has channels
+ * (cpu__blocked()).  Each element of the result is a sum in the order of taps and, within a tap, of
+ * k, one fused multiply-add each where the processor has them: it depends on neither the shape of
+ * the tile nor who computes it. */
+#ifndef CT_CPU_TILE_H
+#define CT_CPU_TILE_H
+#include "cpu/kern/op.h"
+
+/** Most rows and vectors of a tile, of any instruction set. */
+enum { CPU__TILE_ROWS = 28, CPU__TILE_VECS = 4 };
+
+/** C = sum over taps of A B, with A rows x k and B k x vecs vectors; all distances are in floats. */
+typedef struct cpu__tile {
+  int64_t taps;
+  const int64_t *a_at, *b_at; /**< where A and B of each tap begin, from a and b */
+  int64_t k;
+  int64_t a_row,
+      a_k; /**< from one row of A to the next, from one k to the next; one of them is 1 */
+  int64_t b_k, b_vec; /**< from one k to the next, from one vector to the next */
+  int64_t c_row, c_vec;
+  int lanes; /**< of the last vector that C has; B has all of them */
+  int add;   /**< 1: C is added to */
+  const float
+      *bias; /**< NULL, or whole vectors, v of them at bias + v * width, added to each row */
+  int relu;  /**< 1: ReLU at the end; NaN stays NaN */
+} cpu__tile_t;
+
+typedef void cpu__tile_run_t(const cpu__tile_t *t, const float *a, const float *b, float *c);
+
+/** The tiles of an instruction set. */
+typedef struct cpu__tiles {
+  int width;                    /**< floats of a vector */
+  int vecs;                     /**< most vectors */
+  int rows[CPU__TILE_VECS + 1]; /**< most rows of a tile of so many vectors: what registers hold */
+  cpu__tile_run_t *run[CPU__TILE_VECS + 1][CPU__TILE_ROWS + 1]; /**< [vectors][rows] */
+} cpu__tiles_t;
+
+extern const cpu__tiles_t cpu__tiles_portable, cpu__tiles_avx2, cpu__tiles_avx512;
+
+/** Of the device's widest vectors. */
+const cpu__tiles_t *cpu__tiles(const ct_dev_t *dev);
+
+#endif

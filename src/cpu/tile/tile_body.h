@@ -1,0 +1,116 @@
+/** \file tile/tile_body.h  The tiles of one instruction set.  Module-internal.
+ *
+ * The including file defines WIDTH, the floats of a vector, SUMS, how many of them the registers
+ * hold beside a row of B and a factor, and TILES, the name of the table, and has told the compiler
+ * the instruction set.
+ *
+ * What is `const int` here is a constant after inlining: sums are then unrolled into registers. */
+#include "cpu/tile/tile.h"
+
+#define LOOP static inline __attribute__((always_inline))
+/* Loops over sums become straight code, or the sums would not be registers. */
+#define UNROLLED _Pragma("GCC unroll 28")
+
+typedef float vec_t __attribute__((vector_size(WIDTH * 4)));
+typedef int32_t mask_t __attribute__((vector_size(WIDTH * 4)));
+typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
+
+/* The products of one tap.  Rows of A side by side (packed or transposed), or a distance apart. */
+LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *sum, const int vecs,
+                   const int rows, const int side_by_side)
+{
+  const int64_t row = side_by_side ? 1 : t->a_row, next = side_by_side ? t->a_k : 1;
+  const int64_t k = t->k, b_k = t->b_k, b_vec = t->b_vec;
+  /* addresses are a base and a multiple of the distance that the processor can form */
+  const float *base[(CPU__TILE_ROWS + 2) / 3];
+  UNROLLED
+  for (int i = 0; i < rows; i += 3)
+    base[i / 3] = a + i * row;
+  for (int64_t p = 0; p < k; p++, b += b_k) {
+    vec_t w[CPU__TILE_VECS];
+    UNROLLED
+    for (int v = 0; v < vecs; v++)
+      w[v] = *(const vec_mem_t *)(b + v * b_vec);
+    UNROLLED
+    for (int i = 0; i < rows; i++)
+      UNROLLED
+    for (int v = 0; v < vecs; v++)
+      sum[i * vecs + v] += base[i / 3][p * next + i % 3 * row] * w[v];
+  }
+}
+
+/* Finishes one vector of the result and puts its lanes where they belong. */
+LOOP void put(const cpu__tile_t *t, const vec_t *of, const float *bias, float *c, int lanes)
+{
+  vec_t sum = *of;
+  vec_t old = {0};
+  if (t->add && lanes == WIDTH) old = *(const vec_mem_t *)c;
+  for (int j = 0; t->add && lanes < WIDTH && j < lanes; j++)
+    old[j] = c[j];
+  if (t->add) sum += old;
+  if (bias) sum += *(const vec_mem_t *)bias;
+  if (t->relu) sum = (vec_t)(~(sum <= 0) & (mask_t)sum);
+  if (lanes == WIDTH) *(vec_mem_t *)c = sum;
+  for (int j = 0; lanes < WIDTH && j < lanes; j++)
+    c[j] = sum[j];
+}
+
+LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, const int vecs,
+               const int rows)
+{
+  vec_t sum[CPU__TILE_ROWS * CPU__TILE_VECS];
+  UNROLLED
+  for (int i = 0; i < rows * vecs; i++)
+    sum[i] = (vec_t){0};
+  for (int64_t n = 0; n < t->taps; n++) {
+    if (t->a_row == 1)
+      multiply(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 1);
+    else
+      multiply(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 0);
+  }
+  UNROLLED
+  for (int i = 0; i < rows; i++)
+    UNROLLED
+  for (int v = 0; v < vecs; v++)
+    put(t, &sum[i * vecs + v], t->bias ? t->bias + v * WIDTH : NULL,
+        c + i * t->c_row + v * t->c_vec, v == vecs - 1 ? t->lanes : WIDTH);
+}
+
+/* ---- the table ---- */
+
+#define TILE(vecs, rows)                                                                           \
+  static void tile_##vecs##_##rows(const cpu__tile_t *t, const float *a, const float *b, float *c) \
+  {                                                                                                \
+    tile(t, a, b, c, vecs, rows);                                                                  \
+  }
+#define ENTRY(vecs, rows) [vecs][rows] = tile_##vecs##_##rows,
+
+#define UP_TO_1(x, v)  x(v, 1)
+#define UP_TO_2(x, v)  UP_TO_1(x, v) x(v, 2)
+#define UP_TO_3(x, v)  UP_TO_2(x, v) x(v, 3)
+#define UP_TO_4(x, v)  UP_TO_3(x, v) x(v, 4)
+#define UP_TO_6(x, v)  UP_TO_4(x, v) x(v, 5) x(v, 6)
+#define UP_TO_7(x, v)  UP_TO_6(x, v) x(v, 7)
+#define UP_TO_9(x, v)  UP_TO_7(x, v) x(v, 8) x(v, 9)
+#define UP_TO_12(x, v) UP_TO_9(x, v) x(v, 10) x(v, 11) x(v, 12)
+#define UP_TO_14(x, v) UP_TO_12(x, v) x(v, 13) x(v, 14)
+#define UP_TO_28(x, v)                                                                      \
+  UP_TO_14(x, v)                                                                            \
+  x(v, 15) x(v, 16) x(v, 17) x(v, 18) x(v, 19) x(v, 20) x(v, 21) x(v, 22) x(v, 23) x(v, 24) \
+      x(v, 25) x(v, 26) x(v, 27) x(v, 28)
+
+#if SUMS == 28
+#  define ALL(x)       UP_TO_28(x, 1) UP_TO_14(x, 2) UP_TO_9(x, 3) UP_TO_7(x, 4)
+#  define ROWS_OF_VECS 0, 28, 14, 9, 7
+#elif SUMS == 12
+#  define ALL(x)       UP_TO_12(x, 1) UP_TO_6(x, 2) UP_TO_4(x, 3) UP_TO_3(x, 4)
+#  define ROWS_OF_VECS 0, 12, 6, 4, 3
+#elif SUMS == 6
+#  define ALL(x)       UP_TO_6(x, 1) UP_TO_3(x, 2) UP_TO_2(x, 3) UP_TO_1(x, 4)
+#  define ROWS_OF_VECS 0, 6, 3, 2, 1
+#endif
+
+ALL(TILE)
+
+const cpu__tiles_t TILES = {
+    .width = WIDTH, .vecs = CPU__TILE_VECS, .rows = {ROWS_OF_VECS}, .run = {ALL(ENTRY)}};
