@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Steps per second of ctrain-hpc and of PyTorch, side by side on this machine.
+"""Steps of ctrain-hpc and of PyTorch, side by side on this machine, as the table that docs/ shows.
 
     pip install torch torchvision; bench/compare.py [--case NAME]... [--rounds 5] [--program build/ctrain-hpc]
+    bench/compare.py --case all --compile                   # torch.compile too (wants a C++ compiler)
     bench/compare.py --amp bf16                             # both sides in mixed precision
     bench/compare.py --own train.sync_bn=world              # ctrain-hpc with this option against itself without
 
-Each round runs one after the other and the table gives medians over rounds; a side's figure of one round
-is its median step.  Both sides train on one synthetic float32 batch that stays in memory, with SGD and
-momentum, with the same model, global batch, ranks and threads.  PyTorch gets its faster memory format
-(tried in the first round) and DDP over gloo where there are several ranks.  Peak memory is the largest
-resident set of a rank; with --own the memory columns are the arena of activations and gradients.
+Each round runs the sides one after the other; the table gives medians over rounds, and of the ratio also its
+smallest and largest round.  A side's figure of one round is its median step.  All sides train on one synthetic
+float32 batch that stays in memory, with SGD and momentum, with the same model, global batch, ranks and threads.
+PyTorch gets its faster memory format (tried in the first round) and DDP over gloo where there are several ranks.
+Peak memory is the largest resident set of a rank; with --own it is the arena of activations and gradients.
 """
 import argparse
 import json
@@ -17,62 +18,18 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-# name: family, depth, classes, channels, size, batch per rank, ranks, threads
-CASES = {
-    "lenet28-1t": ("lenet", 0, 10, 1, 28, 64, 1, 1),
-    "lenet28-2t": ("lenet", 0, 10, 1, 28, 64, 1, 2),
-    "resnet18-32-1x2": ("resnet", 18, 10, 3, 32, 32, 1, 2),
-    "resnet18-32-2x1": ("resnet", 18, 10, 3, 32, 32, 2, 1),
-    "resnet18-224-1x2": ("resnet", 18, 1000, 3, 224, 16, 1, 2),
-    "resnet18-224-2x1": ("resnet", 18, 1000, 3, 224, 16, 2, 1),
-    "resnet50-224-1x2": ("resnet", 50, 1000, 3, 224, 16, 1, 2),
-    "resnet50-224-2x1": ("resnet", 50, 1000, 3, 224, 16, 2, 1),
-}
+from cases import CASES, add_case_option, chosen, machine, run_ctrain
 
-
-def steps_for(case):
-    family, depth, _, _, size, _, _, _ = CASES[case]
-    if family == "lenet":
-        return 300
-    return {32: 12, 224: 5}[size]
-
-
-# ---- ctrain-hpc ----
-
-
-def run_ctrain(case, program, mpiexec, options=()):
-    family, depth, classes, channels, size, batch, ranks, threads = CASES[case]
-    steps = steps_for(case)
-    model = f"{{family: {family}, depth: {depth}, classes: {classes}}}" if depth else f"{{family: {family}, classes: {classes}}}"
-    config = f"""
-device: cpu
-model: {model}
-data: {{train: synthetic, shape: [{channels}, {size}, {size}], classes: {classes}, batch: {batch * ranks}}}
-optim: {{kind: sgd, lr: 0.01, momentum: 0.9}}
-"""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
-        f.write(config)
-        f.flush()
-        command = [mpiexec, "-n", str(ranks), program, "bench", "step", f.name, "--json", "--steps", str(steps),
-                   "--warmup", str(max(2, steps // 5))]
-        for option in options:
-            command += ["--set", option]
-        out = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(threads)), check=True,
-                             stdout=subprocess.PIPE, text=True).stdout
-    r = json.loads(out)
-    return r["step_s"], r["peak_rss_bytes"], r["activation_bytes"]
-
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 # ---- PyTorch ----
 
 
-def torch_model(family, depth, classes, size):
+def lenet(classes):
     import torch.nn as nn
     import torch.nn.functional as F
-    import torchvision
 
     class LeNet(nn.Module):
         def __init__(self):
@@ -85,8 +42,28 @@ def torch_model(family, depth, classes, size):
             x = F.max_pool2d(F.relu(self.conv2(x)), 2).flatten(1)
             return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x)))))
 
-    if family == "lenet":
-        return LeNet()
+    return LeNet()
+
+
+def lstm(model, features, classes):
+    import torch.nn as nn
+
+    class Sequence(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(features, model["hidden"], num_layers=model["depth"], batch_first=True)
+            self.fc = nn.Linear(model["hidden"], classes)
+
+        def forward(self, x):
+            return self.fc(self.lstm(x)[0][:, -1])
+
+    return Sequence()
+
+
+def resnet(depth, classes, size):
+    import torch.nn as nn
+    import torchvision
+
     net = getattr(torchvision.models, f"resnet{depth}")(num_classes=classes)
     if size < 64:
         net.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
@@ -94,28 +71,48 @@ def torch_model(family, depth, classes, size):
     return net
 
 
-def torch_worker(case, layout, amp):
+def torch_model(model, shape, classes):
+    """The same network; `model` as a configuration has it."""
+    import torchvision.models as zoo
+
+    family = model["family"]
+    if family == "lenet":
+        return lenet(classes)
+    if family == "lstm":
+        return lstm(model, shape[-1], classes)
+    if family == "resnet":
+        return resnet(model["depth"], classes, shape[-1])
+    if family == "vit":
+        return zoo.VisionTransformer(image_size=shape[-1], patch_size=model["patch"], num_layers=model["depth"],
+                                     num_heads=model["heads"], hidden_dim=model["dim"], mlp_dim=4 * model["dim"],
+                                     num_classes=classes)
+    name = {"vgg_bn": "vgg{}_bn", "densenet": "densenet{}", "mobilenet_v2": "mobilenet_v2"}[family]
+    return getattr(zoo, name.format(model.get("depth")))(num_classes=classes)
+
+
+def torch_worker(name, layout, amp, compiled):
     """One rank; rank 0 prints a line of JSON."""
     import resource
     import torch
     import torch.distributed as dist
 
-    family, depth, classes, channels, size, batch, ranks, threads = CASES[case]
-    torch.set_num_threads(threads)
+    case = CASES[name]
+    torch.set_num_threads(case.threads)
     torch.manual_seed(0)
     form = torch.channels_last if layout == "nhwc" else torch.contiguous_format
-    net = torch_model(family, depth, classes, size).to(memory_format=form)
-    if ranks > 1:
+    net = torch_model(case.model, case.shape, case.classes).to(memory_format=form)
+    if case.ranks > 1:
         dist.init_process_group("gloo")
         net = torch.nn.parallel.DistributedDataParallel(net)
-    x = torch.randn(batch, channels, size, size).contiguous(memory_format=form)
-    y = torch.randint(0, classes, (batch,))
+    if compiled:
+        net = torch.compile(net)
+    x = torch.randn(case.batch, *case.shape).contiguous(memory_format=form)
+    y = torch.randint(0, case.classes, (case.batch,))
     optim = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     loss_of = torch.nn.CrossEntropyLoss()
-    steps = steps_for(case)
     times = []
-    for _ in range(steps + max(2, steps // 5)):
-        if ranks > 1:
+    for _ in range(case.steps + case.warmup()):
+        if case.ranks > 1:
             dist.barrier()
         begin = time.perf_counter()
         optim.zero_grad(set_to_none=True)
@@ -127,76 +124,112 @@ def torch_worker(case, layout, amp):
         times.append(time.perf_counter() - begin)
     if int(os.environ.get("RANK", "0")) == 0:
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        print(json.dumps({"step_s": statistics.median(times[-steps:]), "rss": rss}))
+        print(json.dumps({"step_s": statistics.median(times[-case.steps:]), "bytes": rss}))
 
 
-def run_torch(case, layout, amp):
-    ranks, threads = CASES[case][6:8]
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), MASTER_ADDR="127.0.0.1", MASTER_PORT="29517",
-               WORLD_SIZE=str(ranks))
-    command = [sys.executable, os.path.abspath(__file__), "--worker", case, layout, amp]
+def run_torch(name, layout, amp, compiled):
+    case = CASES[name]
+    env = dict(os.environ, OMP_NUM_THREADS=str(case.threads), MASTER_ADDR="127.0.0.1", MASTER_PORT="29517",
+               WORLD_SIZE=str(case.ranks))
+    command = [sys.executable, os.path.abspath(__file__), "--worker", name, layout, amp, "compiled" if compiled else "eager"]
     workers = [subprocess.Popen(command, env=dict(env, RANK=str(r)), stdout=subprocess.PIPE, text=True)
-               for r in range(ranks)]
+               for r in range(case.ranks)]
     outs = [w.communicate()[0] for w in workers]
     if any(w.returncode for w in workers):
-        sys.exit(f"the PyTorch side of {case} failed")
-    r = json.loads(outs[0].splitlines()[-1])
-    return r["step_s"], r["rss"]
+        sys.exit(f"the PyTorch side of {name} failed")
+    return json.loads(outs[0].splitlines()[-1])
 
 
 # ---- the table ----
 
 
-def compare(case, a):
-    """A row: ctrain-hpc against PyTorch."""
-    layouts = ["nchw", "nhwc"]
-    ours, theirs = [], []
-    options = a.set + ([f"train.amp={a.amp}"] if a.amp != "off" else [])
-    for k in range(a.rounds):
-        ours.append(run_ctrain(case, a.program, a.mpiexec, options))
-        tried = {l: run_torch(case, l, a.amp) for l in layouts}
-        best = min(tried, key=lambda l: tried[l][0])
-        theirs.append(tried[best])
-        layouts = [best]
-    row(case, ours, theirs, layouts[0], 1)
+class Side:
+    """A column: runs in each round, and what it took."""
+
+    def __init__(self, title, run, variants=(None,)):
+        self.title, self.run, self.variants, self.rounds = title, run, list(variants), []
+
+    def round(self):
+        """In the first one all variants are tried, and the fastest is kept."""
+        tried = {v: self.run(v) for v in self.variants}
+        best = min(tried, key=lambda v: tried[v]["step_s"])
+        self.variants = [best]
+        self.rounds.append(tried[best])
+
+    def median(self, what):
+        return statistics.median(r[what] for r in self.rounds)
 
 
-def compare_own(case, a):
-    """A row: ctrain-hpc with the option against itself without."""
-    pairs = [(run_ctrain(case, a.program, a.mpiexec, a.set + [a.own]),
-              run_ctrain(case, a.program, a.mpiexec, a.set)) for _ in range(a.rounds)]
-    row(case, [p[0] for p in pairs], [p[1] for p in pairs], "", 2)
+def sides_of(name, a):
+    """Ours first."""
+    case = CASES[name]
+
+    def own(options, memory):
+        def run(_):
+            r = run_ctrain(case, a.program, options, mpiexec=a.mpiexec)
+            return {"step_s": r["step_s"], "bytes": r[memory], "library": r["library"]}
+        return run
+
+    if a.own:
+        return [Side(a.own, own(a.set + [a.own], "activation_bytes")), Side("without", own(a.set, "activation_bytes"))]
+    amp = [f"train.amp={a.amp}"] if a.amp != "off" else []
+    sides = [Side("ctrain-hpc", own(a.set + amp, "peak_rss_bytes"))]
+    for compiled in [False, True] if a.compile else [False]:
+        sides.append(Side("torch.compile" if compiled else "PyTorch",
+                          lambda layout, compiled=compiled: run_torch(name, layout, a.amp, compiled), case.layouts))
+    return sides
 
 
-def row(case, ours, theirs, note, memory):
-    med = lambda rows, i: statistics.median(r[i] for r in rows)
-    ratios = sorted(t[0] / o[0] for o, t in zip(ours, theirs))
-    print(f"{case:18} {med(ours, 0) * 1e3:9.2f} {med(theirs, 0) * 1e3:9.2f} {note:4} {statistics.median(ratios):6.2f} "
-          f"[{ratios[0]:.2f}-{ratios[-1]:.2f}] {med(ours, memory) / 2**20:9.1f} "
-          f"{med(theirs, min(memory, len(theirs[0]) - 1)) / 2**20:9.1f}", flush=True)
+def ms(seconds):
+    return f"{seconds * 1e3:.2f} ms" if seconds < 0.01 else f"{seconds * 1e3:.1f} ms"
+
+
+def print_row(name, sides):
+    case, ours = CASES[name], sides[0]
+    cells = [case.title + (" per rank" if case.ranks > 1 else ""), f"{case.ranks} × {case.threads}", ms(ours.median("step_s"))]
+    for other in sides[1:]:
+        ratios = sorted(t["step_s"] / o["step_s"] for o, t in zip(ours.rounds, other.rounds))
+        note = f" ({other.variants[0]})" if other.variants[0] else ""
+        cells += [ms(other.median("step_s")) + note,
+                  f"**{statistics.median(ratios):.2f}** [{ratios[0]:.2f}–{ratios[-1]:.2f}]"]
+    cells.append(" against ".join(f"{s.median('bytes') / 2**20:.0f}" for s in sides[:2]) + " MB")
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def print_head(sides, a):
+    if a.own:
+        peer, memory = "", "activations and their gradients"
+    else:
+        import torch
+        peer, memory = f"PyTorch {torch.__version__}, ", "peak memory of a rank"
+    print(f"{machine()}; {peer}{sides[0].rounds[0]['library']}; amp {a.amp}, medians of {a.rounds} rounds, "
+          f"{time.strftime('%Y-%m-%d')}\n")
+    heads = ["model", "ranks × threads", sides[0].title]
+    for other in sides[1:]:
+        heads += [other.title, "ratio [min–max]"]
+    heads.append(memory)
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|", flush=True)
 
 
 def main():
     if sys.argv[1:2] == ["--worker"]:
-        return torch_worker(*sys.argv[2:5])
-    here = os.path.dirname(os.path.abspath(__file__))
+        return torch_worker(*sys.argv[2:5], sys.argv[5] == "compiled")
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--case", action="append", choices=CASES, help="only this one; may be repeated")
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--amp", choices=["off", "bf16"], default="off", help="mixed precision, on both sides")
-    p.add_argument("--set", action="append", default=[], help="KEY=VALUE for ctrain-hpc")
-    p.add_argument("--own", help="KEY=VALUE: compare with ctrain-hpc without it, not with PyTorch")
-    p.add_argument("--program", default=os.path.join(here, "..", "build", "ctrain-hpc"))
+    add_case_option(p)
+    p.add_argument("--amp", choices=["off", "bf16"], default="off", help="mixed precision, on all sides")
+    p.add_argument("--compile", action="store_true", help="torch.compile as one more side")
+    p.add_argument("--own", metavar="KEY=VALUE", help="compare with ctrain-hpc without it, not with PyTorch")
+    p.add_argument("--program", default=os.path.join(HERE, "..", "build", "ctrain-hpc"), help="may be several words")
     p.add_argument("--mpiexec", default="mpiexec")
     a = p.parse_args()
-    peer = "without" if a.own else "torch"
-    if not a.own:
-        import torch
-        print(f"PyTorch {torch.__version__}", end=", ")
-    print(f"load {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores" + (f", {a.own}" if a.own else f", amp {a.amp}"))
-    print(f"{'case':18} {'ours ms':>9} {peer + ' ms':>9}       ratio [min-max]      our MB  {peer} MB")
-    for case in a.case or CASES:
-        (compare_own if a.own else compare)(case, a)
+    for i, name in enumerate(chosen(a.case)):
+        sides = sides_of(name, a)
+        for _ in range(a.rounds):
+            for side in sides:
+                side.round()
+        if i == 0:
+            print_head(sides, a)
+        print_row(name, sides)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def torch_worker(case, compiled):
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.manual_seed(0)
-    net = torch_model(family, depth, classes, size).cuda().to(memory_format=torch.channels_last)
+    net = torch_model({"family": family, "depth": depth}, (channels, size, size), classes).cuda().to(memory_format=torch.channels_last)
     if compiled:
         net = torch.compile(net)
     x = torch.randn(batch, channels, size, size, device="cuda").contiguous(memory_format=torch.channels_last)

@@ -1,0 +1,105 @@
+"""What the comparisons of this folder train, and a run of ctrain-hpc on it."""
+import contextlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Case:
+    title: str
+    model: dict  # as a configuration has it, without `classes`
+    shape: tuple  # of a sample
+    classes: int
+    batch: int  # per rank
+    steps: int  # timed
+    ranks: int = 1
+    threads: int = 2
+    layouts: list = field(default_factory=lambda: ["nchw", "nhwc"])  # that PyTorch may have
+
+    def warmup(self):
+        return max(3, self.steps // 5)
+
+    def config(self):
+        """YAML takes JSON as it is."""
+        return json.dumps({
+            "device": "cpu",
+            "model": dict(self.model, classes=self.classes),
+            "data": {"train": "synthetic", "shape": self.shape, "classes": self.classes, "batch": self.batch * self.ranks},
+            "optim": {"kind": "sgd", "lr": 0.01, "momentum": 0.9},
+        })
+
+
+def image(title, model, size, classes, batch, steps, **more):
+    return Case(f"{title}, {size}×{size}, batch {batch}", model, (3, size, size), classes, batch, steps, **more)
+
+
+RESNET18, RESNET50 = {"family": "resnet", "depth": 18}, {"family": "resnet", "depth": 50}
+LENET = Case("LeNet, 28×28, batch 64", {"family": "lenet"}, (1, 28, 28), 10, 64, 300)
+TWO = {"ranks": 2, "threads": 1}
+
+CASES = {
+    "lenet28-1t": Case(**{**vars(LENET), "threads": 1}),
+    "lenet28-2t": LENET,
+    "resnet18-32-1x2": image("ResNet-18", RESNET18, 32, 10, 32, 12),
+    "resnet18-32-2x1": image("ResNet-18", RESNET18, 32, 10, 32, 12, **TWO),
+    "resnet18-224-1x2": image("ResNet-18", RESNET18, 224, 1000, 16, 6),
+    "resnet18-224-2x1": image("ResNet-18", RESNET18, 224, 1000, 16, 6, **TWO),
+    "resnet50-224-1x2": image("ResNet-50", RESNET50, 224, 1000, 16, 5),
+    "resnet50-224-2x1": image("ResNet-50", RESNET50, 224, 1000, 16, 5, **TWO),
+    "vgg11-224": image("VGG-11 with batchnorm", {"family": "vgg_bn", "depth": 11}, 224, 1000, 8, 5),
+    "densenet121-224": image("DenseNet-121", {"family": "densenet", "depth": 121}, 224, 1000, 8, 5),
+    "mobilenet-224": image("MobileNetV2", {"family": "mobilenet_v2"}, 224, 1000, 16, 6),
+    "vit-s16-224": image("ViT-S/16", {"family": "vit", "dim": 384, "depth": 12, "heads": 6, "patch": 16}, 224, 1000, 16, 5,
+                         layouts=["nchw"]),
+    "lstm-2x256": Case("LSTM of 2×256, 100 steps of 64, batch 64", {"family": "lstm", "depth": 2, "hidden": 256}, (100, 64), 10,
+                       64, 12, layouts=["ntc"]),
+}
+
+
+def chosen(names):
+    """The cases of these --case; `all`, or none, is every one."""
+    return list(CASES) if not names or "all" in names else names
+
+
+def add_case_option(parser):
+    parser.add_argument("--case", action="append", choices=[*CASES, "all"], help="only this one; may be repeated (default: all)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for ctrain-hpc; may be repeated")
+
+
+def run_ctrain(case, program, options=(), ops=False, mpiexec="mpiexec"):
+    """`bench step` of the case: its JSON, with `library`: what computes.  Several words in \a program may reach a build in
+    another root directory, which then need not see our files: one rank reads its configuration from where we opened it."""
+    with tempfile.NamedTemporaryFile("w+", suffix=".yaml") as f:
+        f.write(case.config())
+        f.flush()
+        f.seek(0)
+        command = shlex.split(program) if case.ranks == 1 else [mpiexec, "-n", str(case.ranks), *shlex.split(program)]
+        command += ["bench", "step", "/dev/stdin" if case.ranks == 1 else f.name, "--json",
+                    "--steps", str(case.steps), "--warmup", str(case.warmup())]
+        command += ["--ops"] * ops
+        for option in options:
+            command += ["--set", option]
+        run = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(case.threads)), stdin=f, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if run.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{run.stderr}")
+    first, end = json.JSONDecoder().raw_decode(run.stdout)
+    library = re.search(r"oneDNN [\d.]+, [^,\n]+", run.stderr)
+    first["library"] = library.group() if library else "no oneDNN"
+    first["ops"] = json.loads(run.stdout[end:])["ops"] if ops else []
+    return first
+
+
+def machine():
+    """The processor, and how many of it."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as f:
+        names = re.findall(r"^model name\s*: (.*)", f.read(), re.M)
+        if names:
+            return f"{len(os.sched_getaffinity(0))} cores of {names[0]}, load {os.getloadavg()[0]:.1f}"
+    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
