@@ -5,7 +5,7 @@ libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/gemm.h %D%/onednn/gemm.c
 # the innermost loop of products
 libctrain_a_SOURCES += \
-  %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h \
+  %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/rect.h %D%/tile/rect.c \
   %D%/tile/tile_portable.c %D%/tile/tile_avx2.c %D%/tile/tile_avx512.c
 # ways to compute a product …
 libctrain_a_SOURCES += \

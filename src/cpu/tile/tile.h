@@ -38,6 +38,9 @@ typedef struct cpu__tiles {
   int vecs;                     /**< most vectors */
   int rows[CPU__TILE_VECS + 1]; /**< most rows of a tile of so many vectors: what registers hold */
   cpu__tile_run_t *run[CPU__TILE_VECS + 1][CPU__TILE_ROWS + 1]; /**< [vectors][rows] */
+  /** b = a transposed, with zeros up to whole vectors behind each row of b; a is rows x columns. */
+  void (*transpose)(int64_t rows, int64_t columns, const float *a, int64_t a_row, float *b,
+                    int64_t b_row);
 } cpu__tiles_t;
 
 extern const cpu__tiles_t cpu__tiles_portable, cpu__tiles_avx2, cpu__tiles_avx512;

@@ -76,6 +76,59 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
         c + i * t->c_row + v * t->c_vec, v == vecs - 1 ? t->lanes : WIDTH);
 }
 
+/* ---- transposition ---- */
+
+/* Of two vectors, a and b, lanes l with a bit of l set are exchanged for those with it clear: done
+ * for all bits and all pairs of rows apart by that bit, it transposes a square. */
+#define LOW(l, bit)  ((l) & (bit) ? WIDTH + (l) - (bit) : (l))
+#define HIGH(l, bit) ((l) & (bit) ? WIDTH + (l) : (l) + (bit))
+#define EIGHT(x, l, bit)                                                                \
+  x(l, bit), x(l + 1, bit), x(l + 2, bit), x(l + 3, bit), x(l + 4, bit), x(l + 5, bit), \
+      x(l + 6, bit), x(l + 7, bit)
+#if WIDTH == 16
+#  define LANES(x, bit) EIGHT(x, 0, bit), EIGHT(x, 8, bit)
+#else
+#  define LANES(x, bit) EIGHT(x, 0, bit)
+#endif
+#define EXCHANGE(v, bit)                                                       \
+  UNROLLED                                                                     \
+  for (int i = 0; i < WIDTH; i++)                                              \
+    if (!(i & (bit))) {                                                        \
+      vec_t first = v[i], second = v[i + (bit)];                               \
+      v[i] = __builtin_shufflevector(first, second, LANES(LOW, bit));          \
+      v[i + (bit)] = __builtin_shufflevector(first, second, LANES(HIGH, bit)); \
+    }
+
+LOOP void transpose_square(const float *a, int64_t a_row, float *b, int64_t b_row)
+{
+  vec_t v[WIDTH];
+  UNROLLED
+  for (int i = 0; i < WIDTH; i++)
+    v[i] = *(const vec_mem_t *)(a + i * a_row);
+  EXCHANGE(v, 1)
+  EXCHANGE(v, 2)
+  EXCHANGE(v, 4)
+#if WIDTH == 16
+  EXCHANGE(v, 8)
+#endif
+  UNROLLED
+  for (int i = 0; i < WIDTH; i++)
+    *(vec_mem_t *)(b + i * b_row) = v[i];
+}
+
+static void transpose(int64_t rows, int64_t columns, const float *a, int64_t a_row, float *b,
+                      int64_t b_row)
+{
+  for (int64_t i = 0; i < rows; i += WIDTH) {
+    int64_t j = 0;
+    for (; i + WIDTH <= rows && j + WIDTH <= columns; j += WIDTH)
+      transpose_square(a + i * a_row + j, a_row, b + j * b_row + i, b_row);
+    for (; j < columns; j++)
+      for (int64_t l = i; l < i + WIDTH; l++)
+        b[j * b_row + l] = l < rows ? a[l * a_row + j] : 0;
+  }
+}
+
 /* ---- the table ---- */
 
 #define TILE(vecs, rows)                                                                           \
@@ -112,5 +165,8 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
 
 ALL(TILE)
 
-const cpu__tiles_t TILES = {
-    .width = WIDTH, .vecs = CPU__TILE_VECS, .rows = {ROWS_OF_VECS}, .run = {ALL(ENTRY)}};
+const cpu__tiles_t TILES = {.width = WIDTH,
+                            .vecs = CPU__TILE_VECS,
+                            .rows = {ROWS_OF_VECS},
+                            .run = {ALL(ENTRY)},
+                            .transpose = transpose};
