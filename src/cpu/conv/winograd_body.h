@@ -1,7 +1,7 @@
 /** \file conv/winograd_body.h  The transforms of conv/winograd_loops.h, for the instruction set of
  * the including file, which defines CPU__VW and CPU__ISA.  Module-internal.
  *
- * A transform of a square is one of each row, then one of each column. */
+ * A transform of a square is one of each column, then one of each row. */
 #include "cpu/conv/winograd_loops.h"
 
 typedef float vec_t __attribute__((vector_size(CPU__VW * 4)));
@@ -19,36 +19,48 @@ typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
 #define GP (1 / (2 * P2 * (P2 - Q2)))
 #define GQ (1 / (2 * Q2 * (Q2 - P2)))
 
-/* ---- a line: numbers `from` vectors apart to numbers `to` vectors apart ---- */
+/* ---- what a line of pixels or positions becomes ---- */
 
-/* B' */
-INLINE void input_line(const vec_t *d, vec_t *v)
+/* B', first and last row: of every other pixel. */
+INLINE vec_t input_end(vec_t d0, vec_t d2, vec_t d4)
 {
-  vec_t even = d[4] - Q2 * d[2], odd = P * (d[3] - Q2 * d[1]);
-  vec_t even_q = d[4] - P2 * d[2], odd_q = Q * (d[3] - P2 * d[1]);
-  v[0] = d[4] + (P2 * Q2) * d[0] - (P2 + Q2) * d[2];
-  v[1] = even + odd;
-  v[2] = even - odd;
-  v[3] = even_q + odd_q;
-  v[4] = even_q - odd_q;
-  v[5] = d[5] + (P2 * Q2) * d[1] - (P2 + Q2) * d[3];
+  return d4 + (P2 * Q2) * d0 - (P2 + Q2) * d2;
 }
 
-/* A */
-INLINE void spread_line(const vec_t *d, vec_t *v)
+/* B', the rows of points +-p; q2: the square of the other. */
+INLINE void input_pair(const vec_t d[4], float p, float q2, vec_t *plus, vec_t *minus)
 {
-  vec_t even = d[0] + P2 * d[2], odd = P * (d[1] + P2 * d[3]);
-  vec_t even_q = d[0] + Q2 * d[2], odd_q = Q * (d[1] + Q2 * d[3]);
+  vec_t even = d[3] - q2 * d[1], odd = d[2] - q2 * d[0];
+  *plus = even + p * odd;
+  *minus = even - p * odd;
+}
+
+INLINE void input_line(const vec_t d[6], vec_t v[6])
+{
+  v[0] = input_end(d[0], d[2], d[4]);
+  input_pair(d + 1, P, Q2, v + 1, v + 2);
+  input_pair(d + 1, Q, P2, v + 3, v + 4);
+  v[5] = input_end(d[1], d[3], d[5]);
+}
+
+/* A, the rows of points +-p. */
+INLINE void spread_pair(const vec_t d[4], float p, vec_t *plus, vec_t *minus)
+{
+  vec_t even = d[0] + p * p * d[2], odd = d[1] + p * p * d[3];
+  *plus = even + p * odd;
+  *minus = even - p * odd;
+}
+
+INLINE void spread_line(const vec_t d[4], vec_t v[6])
+{
   v[0] = d[0];
-  v[1] = even + odd;
-  v[2] = even - odd;
-  v[3] = even_q + odd_q;
-  v[4] = even_q - odd_q;
+  spread_pair(d, P, v + 1, v + 2);
+  spread_pair(d, Q, v + 3, v + 4);
   v[5] = d[3];
 }
 
 /* G' */
-INLINE void gather_line(const vec_t *u, vec_t *w)
+INLINE void gather_line(const vec_t u[6], vec_t w[3])
 {
   vec_t p = GP * (u[1] + u[2]), q = GQ * (u[3] + u[4]);
   w[0] = G0 * u[0] + p + q;
@@ -85,24 +97,84 @@ INLINE square_t square_of(const cpu__plane_t *p, int64_t top, int64_t left, int 
   return copied(p, top, left, side, room);
 }
 
+/* Has the rows fetched that the tile below begins with: tiles are done row by row, and a processor
+ * does not foresee that much. */
+INLINE void fetch_below(const cpu__plane_t *p, int64_t top, int64_t left)
+{
+  enum { PIXELS = 64 / (CPU__VW * 4) };
+  for (int i = 0; i < CPU__TILE; i++)
+    for (int j = 0; j < CPU__TILE; j += PIXELS)
+      __builtin_prefetch(p->data + ((top + i) * p->w + left + j) * CPU__VW);
+}
+
+/* One row of positions. */
+INLINE void put_input(const vec_t line[6], float *v, int64_t stride)
+{
+  vec_t out[CPU__PATCH];
+  input_line(line, out);
+  for (int j = 0; j < CPU__PATCH; j++)
+    *(vec_mem_t *)(v + j * stride) = out[j];
+}
+
+/* Two rows, of points +-p, from the middle rows of the patch. */
+INLINE void put_input_pair(square_t s, float p, float q2, float *v, int64_t stride)
+{
+  enum { N = CPU__PATCH };
+  vec_t plus[N], minus[N];
+  for (int j = 0; j < N; j++) {
+    const vec_t middle[4] = {s.at[s.width + j], s.at[2 * s.width + j], s.at[3 * s.width + j],
+                             s.at[4 * s.width + j]};
+    input_pair(middle, p, q2, plus + j, minus + j);
+  }
+  put_input(plus, v, stride);
+  put_input(minus, v + N * stride, stride);
+}
+
+/* What a position needs is read from the image again and again, so that nothing but the result is
+ * stored. */
 static void input(const cpu__plane_t *x, int64_t top, int64_t left, float *v, int64_t stride)
 {
   enum { N = CPU__PATCH };
   vec_mem_t room[N * N];
-  vec_t half[N][N], line[N], out[N]; /* half: [column][row] */
+  vec_t line[N];
   square_t s = square_of(x, top, left, N, room);
-  for (int i = 0; i < N; i++) {
-    for (int j = 0; j < N; j++)
-      line[j] = s.at[i * s.width + j];
-    input_line(line, out);
-    for (int j = 0; j < N; j++)
-      half[j][i] = out[j];
-  }
+  fetch_below(x, top + N, left + 1);
+  for (int j = 0; j < N; j++)
+    line[j] = input_end(s.at[j], s.at[2 * s.width + j], s.at[4 * s.width + j]);
+  put_input(line, v, stride);
+  put_input_pair(s, P, Q2, v + N * stride, stride);
+  put_input_pair(s, Q, P2, v + 3 * N * stride, stride);
+  for (int j = 0; j < N; j++)
+    line[j] = input_end(s.at[s.width + j], s.at[3 * s.width + j], s.at[5 * s.width + j]);
+  put_input(line, v + 5 * N * stride, stride);
+}
+
+INLINE void put_spread(const vec_t line[4], float *v, int64_t stride)
+{
+  vec_t out[CPU__PATCH];
+  spread_line(line, out);
+  for (int j = 0; j < CPU__PATCH; j++)
+    *(vec_mem_t *)(v + j * stride) = out[j];
+}
+
+INLINE void put_spread_pair(square_t s, float p, float *v, int64_t stride)
+{
+  enum { N = CPU__TILE };
+  vec_t plus[N], minus[N];
   for (int j = 0; j < N; j++) {
-    input_line(half[j], out);
-    for (int i = 0; i < N; i++)
-      *(vec_mem_t *)(v + (i * N + j) * stride) = out[i];
+    const vec_t all[N] = {s.at[j], s.at[s.width + j], s.at[2 * s.width + j], s.at[3 * s.width + j]};
+    spread_pair(all, p, plus + j, minus + j);
   }
+  put_spread(plus, v, stride);
+  put_spread(minus, v + CPU__PATCH * stride, stride);
+}
+
+INLINE vec_t sum_of(square_t s)
+{
+  vec_t sum = {0};
+  for (int i = 0; i < CPU__TILE; i++, s.at += s.width)
+    sum += (s.at[0] + s.at[1]) + (s.at[2] + s.at[3]);
+  return sum;
 }
 
 static void spread(const cpu__plane_t *dy, int64_t top, int64_t left, float *v, int64_t stride,
@@ -110,22 +182,18 @@ static void spread(const cpu__plane_t *dy, int64_t top, int64_t left, float *v, 
 {
   enum { N = CPU__TILE, TO = CPU__PATCH };
   vec_mem_t room[N * N];
-  vec_t half[TO][N], line[N], out[TO], sum = {0};
+  vec_t line[N];
   square_t s = square_of(dy, top, left, N, room);
-  for (int i = 0; i < N; i++) {
-    for (int j = 0; j < N; j++)
-      line[j] = s.at[i * s.width + j];
-    sum += (line[0] + line[1]) + (line[2] + line[3]);
-    spread_line(line, out);
-    for (int j = 0; j < TO; j++)
-      half[j][i] = out[j];
-  }
-  for (int j = 0; j < TO; j++) {
-    spread_line(half[j], out);
-    for (int i = 0; i < TO; i++)
-      *(vec_mem_t *)(v + (i * TO + j) * stride) = out[i];
-  }
-  if (sums) *(vec_mem_t *)sums += sum;
+  fetch_below(dy, top + N, left);
+  for (int j = 0; j < N; j++)
+    line[j] = s.at[j];
+  put_spread(line, v, stride);
+  put_spread_pair(s, P, v + TO * stride, stride);
+  put_spread_pair(s, Q, v + 3 * TO * stride, stride);
+  for (int j = 0; j < N; j++)
+    line[j] = s.at[3 * s.width + j];
+  put_spread(line, v + 5 * TO * stride, stride);
+  if (sums) *(vec_mem_t *)sums += sum_of(s);
 }
 
 /* One row of the gradient of the weights. */

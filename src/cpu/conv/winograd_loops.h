@@ -23,7 +23,7 @@ enum { CPU__TILE = 4, CPU__PATCH = 6, CPU__POSITIONS = 36 };
 
 /** One block of channels of one image: [h][w][lanes]. */
 typedef struct cpu__plane {
-  float *data;
+  const float *data;
   int64_t h, w;
 } cpu__plane_t;
 

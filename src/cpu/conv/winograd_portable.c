@@ -1,6 +1,7 @@
 /* The transforms of Winograd's algorithm, for any processor: blocks of 8 channels. */
 #if defined(__GNUC__) && !defined(__clang__)
 #  pragma GCC optimize("O3")
+#  pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed to what is inlined */
 #endif
 #define CPU__VW  8
 #define CPU__ISA portable
