@@ -80,12 +80,12 @@ typedef struct square {
 static __attribute__((noinline)) square_t copied(const cpu__plane_t *p, int64_t top, int64_t left,
                                                  int side, vec_mem_t *room)
 {
-  for (int i = 0; i < side; i++)
-    for (int j = 0; j < side; j++) {
-      int64_t row = top + i, col = left + j;
-      int inside = row >= 0 && row < p->h && col >= 0 && col < p->w;
-      room[i * side + j] = inside ? ((const vec_mem_t *)p->data)[row * p->w + col] : (vec_mem_t){0};
-    }
+  int64_t first = left < 0 ? -left : 0, end = p->w - left < side ? p->w - left : side;
+  for (int i = 0; i < side * side; i++)
+    room[i] = (vec_mem_t){0};
+  for (int64_t i = top < 0 ? -top : 0; i < side && top + i < p->h; i++)
+    for (int64_t j = first; j < end; j++)
+      room[i * side + j] = ((const vec_mem_t *)p->data)[(top + i) * p->w + left + j];
   return (square_t){room, side};
 }
 

@@ -1,0 +1,383 @@
+/* The gradient of the weights by Winograd's algorithm: x and dy are transformed, 36 products sum up
+ * over the tiles, and the sums are transformed back.
+ *
+ * Transforms are more than twice as large as what they are made of, and so they are made chunk by
+ * chunk of tiles and used while a cache holds them.  Where channels are few, each thread has tiles,
+ * chunks and sums of its own, and sums are added at the end, in order.  Where they are many, so
+ * that the sums are large, all threads transform a chunk, and each computes some units of the
+ * sums: 64 input channels, or fewer, by two vectors of output channels. */
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "cpu/conv/winograd.h"
+#include "cpu/conv/winograd_loops.h"
+#include "cpu/tile/tile.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+  UNIT_IN = 64,  /* input channels */
+  UNIT_VECS = 4, /* output channels, in vectors */
+  TILE_VECS = 2,
+  APART_MAX = 5 << 17,      /* floats: sums that each thread may have */
+  CHUNK_APART = 96,         /* tiles: fewer make short products, more leave the caches */
+  CHUNK_TOGETHER = 4 << 20, /* floats: of both transforms */
+};
+
+typedef struct gradient {
+  int pass, apart;
+  int threads;
+  int parts;                   /* of the tiles, each summed up apart: one per thread, or 1 */
+  int lanes, bias;             /* channels of a block */
+  int64_t n, biases;           /* images; output channels */
+  int64_t blocks[2];           /* of channels, of x and dy */
+  int64_t h[2], w[2];          /* of x and dy */
+  int64_t top, left;           /* padding */
+  int64_t rows, cols, tiles;   /* tiles of an image and of all */
+  int64_t chunk;               /* most tiles at a time */
+  int64_t group[2], groups[2]; /* channels that lie together in a transform of x or dy */
+  int64_t position[2];         /* floats from one position to the next there */
+  int64_t unit, unit_position; /* floats of a unit's sums, of one of its positions */
+  int64_t transforms, sums;    /* floats of both transforms of a chunk; of a part's sums */
+  const cpu__winograd_loops_t *loops;
+  const cpu__tiles_t *products;
+} gradient_t;
+
+/* A range of tiles. */
+typedef struct range {
+  int64_t first, end;
+} range_t;
+
+static range_t share(range_t of, int parts, int k)
+{
+  int64_t count = of.end - of.first;
+  return (range_t){of.first + count * k / parts, of.first + count * (k + 1) / parts};
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+  return (a + b - 1) / b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+/* ---- sizes ---- */
+
+static int64_t units(const gradient_t *t)
+{
+  return t->groups[0] * t->groups[1];
+}
+
+/* Floats of a matrix of so many tiles, and a line more: the positions of a tile shall not all fall
+ * into the same set of a cache. */
+static int64_t staggered(int64_t floats)
+{
+  return floats + 16 + (floats / 16) % 2 * 16;
+}
+
+static void set_chunk(gradient_t *t, int64_t tiles)
+{
+  t->chunk = tiles;
+  t->transforms = 0;
+  for (int i = 0; i < 2; i++) {
+    t->position[i] = staggered(t->groups[i] * tiles * t->group[i]);
+    t->transforms += CPU__POSITIONS * t->position[i];
+  }
+}
+
+static void set_units(gradient_t *t, int64_t in)
+{
+  t->group[0] = smaller(in, t->blocks[0] * t->lanes);
+  t->group[1] = UNIT_VECS * t->lanes;
+  for (int i = 0; i < 2; i++)
+    t->groups[i] = ceil_div(t->blocks[i] * t->lanes, t->group[i]);
+  t->unit_position = staggered(t->group[0] * t->group[1]);
+  t->unit = CPU__POSITIONS * t->unit_position;
+  t->sums = units(t) * t->unit;
+}
+
+static void choose_sizes(gradient_t *t)
+{
+  set_units(t, UNIT_IN);
+  int64_t each = CPU__POSITIONS * (t->blocks[0] + t->blocks[1]) * t->lanes;
+  t->apart = t->sums <= APART_MAX;
+  if (t->apart) {
+    t->parts = (int)smaller(t->threads, t->tiles);
+    set_chunk(t, smaller(ceil_div(t->tiles, t->parts), CHUNK_APART));
+    return;
+  }
+  t->parts = 1;
+  for (int64_t in = UNIT_IN; units(t) < t->threads && in > t->lanes; in /= 2)
+    set_units(t, in / 2);
+  int64_t most = CHUNK_TOGETHER / each, chunks = ceil_div(t->tiles, most > 1 ? most : 1);
+  if (t->tiles * each <= t->sums) chunks = 1; /* no more memory than to keep the sums of several */
+  set_chunk(t, ceil_div(t->tiles, chunks));
+  if (chunks == 1) t->sums = t->threads * t->unit;
+}
+
+/* Fitted on Zen 5.  Products run at some four fifths of full speed, transforming a tile takes as
+ * long as 10 channels more, and what a run costs once is transforming the sums. */
+cpu__cost_t cpu__winograd_gradient_cost(const cpu__job_t *job)
+{
+  const ct_op_desc_t *d = job->desc;
+  double lanes = cpu__lanes(job->at.x);
+  double in = lanes * ceil((double)d->x.dim[1] / lanes);
+  double out = lanes * ceil((double)d->y.dim[1] / lanes);
+  double tiles = (double)d->y.dim[0] * ceil((double)d->y.dim[2] / CPU__TILE) *
+                 ceil((double)d->y.dim[3] / CPU__TILE);
+  double products = CPU__POSITIONS * in * out;
+  return (cpu__cost_t){1.3 * tiles * products * (1 + 10 / in + 10 / out), 30 * products};
+}
+
+int cpu__winograd_gradient_prepare(const cpu__job_t *job, cpu__ready_t *out)
+{
+  const ct_op_desc_t *d = job->desc;
+  const ct_shape_t *shape[2] = {&d->x, &d->y};
+  gradient_t *t = out->own = ct_mem_alloc(sizeof *t, "convolution");
+  if (!t) return CT_ERR_NOMEM;
+  t->pass = job->pass;
+  t->threads = job->dev->threads;
+  t->loops = cpu__winograd_loops(job->dev);
+  t->products = cpu__tiles(job->dev);
+  t->lanes = t->loops->width;
+  t->bias = d->u.conv.bias;
+  t->n = d->y.dim[0];
+  t->biases = d->y.dim[1];
+  for (int i = 0; i < 2; i++) {
+    t->blocks[i] = ceil_div(shape[i]->dim[1], t->lanes);
+    t->h[i] = shape[i]->dim[2];
+    t->w[i] = shape[i]->dim[3];
+  }
+  t->top = d->u.conv.pad[0];
+  t->left = d->u.conv.pad[1];
+  t->rows = ceil_div(t->h[1], CPU__TILE);
+  t->cols = ceil_div(t->w[1], CPU__TILE);
+  t->tiles = t->n * t->rows * t->cols;
+  choose_sizes(t);
+  out->scratch = (size_t)(t->parts * (t->transforms + t->sums)) * sizeof(float) +
+                 (size_t)(t->threads * t->blocks[1] * t->lanes) * sizeof(double);
+  return CT_OK;
+}
+
+/* ---- memory ---- */
+
+typedef struct tensors {
+  const float *from[2];     /* x and dy */
+  float *transforms, *sums; /* of all parts */
+  double *db;               /* [thread][output channel] */
+  float *dw, *bias;
+} tensors_t;
+
+static tensors_t tensors_of(const gradient_t *t, void *const at[CPU__ROLES])
+{
+  tensors_t m = {.from = {at[CPU__X], at[CPU__Y]},
+                 .transforms = at[CPU__SCRATCH],
+                 .dw = at[CPU__W],
+                 .bias = t->bias ? at[CPU__BIAS] : NULL};
+  m.sums = m.transforms + t->parts * t->transforms;
+  m.db = (double *)(void *)(m.sums + t->parts * t->sums);
+  return m;
+}
+
+/* Where channel c of side i has its column of a transform. */
+static float *column(const gradient_t *t, float *transforms, int i, int64_t c)
+{
+  float *side = transforms + (i ? CPU__POSITIONS * t->position[0] : 0);
+  return side + c / t->group[i] * t->chunk * t->group[i] + c % t->group[i];
+}
+
+/* ---- transforms ---- */
+
+/* A tile, by its image, row and column. */
+typedef struct place {
+  int64_t n, i, j;
+} place_t;
+
+static place_t place_of(const gradient_t *t, int64_t tile)
+{
+  int64_t row = tile / t->cols;
+  return (place_t){row / t->rows, row % t->rows, tile % t->cols};
+}
+
+static void step(const gradient_t *t, place_t *p)
+{
+  if (++p->j < t->cols) return;
+  p->j = 0;
+  if (++p->i < t->rows) return;
+  p->i = 0;
+  p->n++;
+}
+
+/* Block b of channels of side i, of some tiles, into their rows of `to`. */
+static void transform_block(const gradient_t *t, const float *from, int i, int64_t b, range_t r,
+                            float *to, float *sums)
+{
+  enum { SIDE = CPU__TILE };
+  place_t p = place_of(t, r.first);
+  int64_t plane = t->h[i] * t->w[i] * t->lanes;
+  for (int64_t k = r.first; k < r.end; k++, to += t->group[i], step(t, &p)) {
+    cpu__plane_t image = {from + (p.n * t->blocks[i] + b) * plane, t->h[i], t->w[i]};
+    if (i)
+      t->loops->spread(&image, SIDE * p.i, SIDE * p.j, to, t->position[1], sums);
+    else
+      t->loops->input(&image, SIDE * p.i - t->top, SIDE * p.j - t->left, to, t->position[0]);
+  }
+}
+
+/* Tiles r, all of one image; first: the first tile of their chunk; db: of the bias, added to. */
+static void transform_some(const gradient_t *t, const tensors_t *m, range_t r, int64_t first,
+                           float *transforms, double *db)
+{
+  for (int i = 0; i < 2; i++)
+    for (int64_t b = 0; b < t->blocks[i]; b++) {
+      float sums[16] = {0};
+      float *to = column(t, transforms, i, b * t->lanes) + (r.first - first) * t->group[i];
+      transform_block(t, m->from[i], i, b, r, to, i && m->bias ? sums : NULL);
+      for (int c = 0; i && m->bias && c < t->lanes; c++)
+        db[b * t->lanes + c] += (double)sums[c];
+    }
+}
+
+/* Image by image, as they lie in memory. */
+static void transform(const gradient_t *t, const tensors_t *m, range_t r, int64_t first,
+                      float *transforms, double *db)
+{
+  int64_t image = t->rows * t->cols;
+  for (int64_t k = r.first, end; k < r.end; k = end) {
+    end = smaller((k / image + 1) * image, r.end);
+    transform_some(t, m, (range_t){k, end}, first, transforms, db);
+  }
+}
+
+/* ---- products ---- */
+
+/* What `tiles` of a chunk give to unit u; add: to what is there. */
+static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t tiles, int add,
+                     float *sums)
+{
+  static const int64_t start[1];
+  int64_t in = u / t->groups[1] * t->group[0], out = u % t->groups[1] * t->group[1];
+  const float *a = column(t, transforms, 0, in), *b = column(t, transforms, 1, out);
+  int64_t rows = smaller(t->group[0], t->blocks[0] * t->lanes - in);
+  int64_t vecs = smaller(UNIT_VECS, t->blocks[1] - out / t->lanes);
+  cpu__tile_t job = {.taps = 1,
+                     .a_at = start,
+                     .b_at = start,
+                     .k = tiles,
+                     .a_row = 1,
+                     .a_k = t->group[0],
+                     .b_k = t->group[1],
+                     .b_vec = t->lanes,
+                     .c_row = t->group[1],
+                     .c_vec = t->lanes,
+                     .lanes = t->lanes,
+                     .add = add};
+  for (int k = 0; k < CPU__POSITIONS; k++)
+    for (int64_t v = 0; v < vecs; v += TILE_VECS) {
+      int64_t wide = smaller(TILE_VECS, vecs - v);
+      int64_t most = ceil_div(rows, ceil_div(rows, t->products->rows[wide]));
+      for (int64_t i = 0; i < rows; i += most)
+        t->products->run[wide][smaller(most, rows - i)](
+            &job, a + k * t->position[0] + i, b + k * t->position[1] + v * t->lanes,
+            sums + k * t->unit_position + i * t->group[1] + v * t->lanes);
+    }
+}
+
+/* ---- results ---- */
+
+/* The weights of unit u; sums: its own, of the first of so many parts. */
+static void finish_unit(const gradient_t *t, const tensors_t *m, int64_t u, const float *sums,
+                        int parts)
+{
+  int64_t in = t->group[0] / t->lanes, first = u / t->groups[1] * in;
+  int64_t end = smaller(first + in, t->blocks[0]), out = u % t->groups[1] * UNIT_VECS;
+  cpu__gathered_t g = {
+      .part = t->sums, .position = t->unit_position, .row = t->group[1], .parts = parts};
+  for (int64_t o = out; o < smaller(out + UNIT_VECS, t->blocks[1]); o++)
+    for (int64_t i = first; i < end; i++) {
+      g.u = sums + (i - first) * t->lanes * t->group[1] + (o - out) * t->lanes;
+      t->loops->gather(&g, m->dw + (o * t->blocks[0] + i) * 9 * t->lanes * t->lanes);
+    }
+}
+
+static void finish_bias(const gradient_t *t, const tensors_t *m, int64_t channels)
+{
+  for (int64_t c = 0; c < channels; c++) {
+    double sum = 0;
+    for (int k = 0; k < t->threads; k++)
+      sum += m->db[k * t->blocks[1] * t->lanes + c];
+    m->bias[c] = (float)sum;
+  }
+}
+
+/* ---- a run ---- */
+
+/* Part k of the tiles, chunk by chunk, into sums of its own. */
+static void sum_part(const gradient_t *t, const tensors_t *m, int k)
+{
+  range_t all = share((range_t){0, t->tiles}, t->parts, k);
+  float *transforms = m->transforms + k * t->transforms, *sums = m->sums + k * t->sums;
+  for (int64_t first = all.first; first < all.end; first += t->chunk) {
+    range_t r = {first, smaller(first + t->chunk, all.end)};
+    transform(t, m, r, first, transforms, m->db + k * t->blocks[1] * t->lanes);
+    for (int64_t u = 0; u < units(t); u++)
+      multiply(t, transforms, u, r.end - first, first > all.first, sums + u * t->unit);
+  }
+}
+
+static void run_apart(const gradient_t *t, const tensors_t *m)
+{
+#pragma omp parallel
+  {
+#pragma omp for schedule(static, 1)
+    for (int k = 0; k < t->parts; k++)
+      sum_part(t, m, k);
+#pragma omp for schedule(static)
+    for (int64_t u = 0; u < units(t); u++)
+      finish_unit(t, m, u, m->sums + u * t->unit, t->parts);
+  }
+}
+
+/* Thread k's units of a chunk.  Sums of several chunks wait in memory, each unit's; those of one
+ * chunk are transformed back at once. */
+static void sum_units(const gradient_t *t, const tensors_t *m, int k, range_t r)
+{
+  int alone = t->chunk == t->tiles;
+  range_t own = share((range_t){0, units(t)}, t->threads, k);
+  for (int64_t u = own.first; u < own.end; u++) {
+    float *sums = m->sums + (alone ? k : u) * t->unit;
+    multiply(t, m->transforms, u, r.end - r.first, r.first > 0, sums);
+    if (r.end == t->tiles) finish_unit(t, m, u, sums, 1);
+  }
+}
+
+static void run_together(const gradient_t *t, const tensors_t *m)
+{
+#pragma omp parallel
+  for (int64_t first = 0; first < t->tiles; first += t->chunk) {
+    range_t r = {first, smaller(first + t->chunk, t->tiles)};
+#pragma omp for schedule(static, 1)
+    for (int k = 0; k < t->threads; k++)
+      transform(t, m, share(r, t->threads, k), first, m->transforms,
+                m->db + k * t->blocks[1] * t->lanes);
+#pragma omp for schedule(static, 1)
+    for (int k = 0; k < t->threads; k++)
+      sum_units(t, m, k, r);
+  }
+}
+
+int cpu__winograd_gradient_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+{
+  const gradient_t *t = ready->own;
+  tensors_t m = tensors_of(t, at);
+  (void)dev;
+  if (m.bias) memset(m.db, 0, (size_t)(t->threads * t->blocks[1] * t->lanes) * sizeof *m.db);
+  if (t->apart)
+    run_apart(t, &m);
+  else
+    run_together(t, &m);
+  if (m.bias) finish_bias(t, &m, t->biases);
+  return CT_OK;
+}
