@@ -13,7 +13,7 @@ libctrain_a_SOURCES += \
   %D%/product/primitive.h %D%/product/primitive.c %D%/product/gemm.h %D%/product/gemm.c
 # … and those of a convolution
 libctrain_a_SOURCES += \
-  %D%/conv/conv.h %D%/conv/conv.c %D%/conv/onednn.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
+  %D%/conv/conv.h %D%/conv/conv.c %D%/conv/onednn.c %D%/conv/depthwise.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
   %D%/conv/few_channels_body.h %D%/conv/few_channels_avx2.c %D%/conv/few_channels_avx512.c \
   %D%/conv/winograd.h %D%/conv/winograd_gradient.c %D%/conv/winograd_loops.h %D%/conv/winograd_body.h %D%/conv/winograd_portable.c \
   %D%/conv/winograd_avx2.c %D%/conv/winograd_avx512.c
@@ -25,7 +25,8 @@ libctrain_a_SOURCES += \
 # … and their inner loops for each instruction set
 libctrain_a_SOURCES += \
   %D%/kern/loops.h %D%/kern/loops.c %D%/kern/vec.h %D%/kern/isa.h \
-  %D%/kern/body_act.h %D%/kern/body_bnorm.h %D%/kern/body_cast.h %D%/kern/body_dropout.h %D%/kern/body_elt.h \
+  %D%/kern/body_act.h %D%/kern/body_bnorm.h %D%/kern/body_cast.h %D%/kern/body_depthwise.h \
+  %D%/kern/body_dropout.h %D%/kern/body_elt.h \
   %D%/kern/body_loss.h %D%/kern/body_pool.h %D%/kern/body_seq.h %D%/kern/body_softmax.h \
   %D%/kern/body_update.h \
   %D%/kern/isa_scalar.c %D%/kern/isa_portable.c %D%/kern/isa_avx2.c %D%/kern/isa_avx512.c \

@@ -16,6 +16,7 @@
 #include "cpu/kern/body_elt.h"
 #include "cpu/kern/body_bnorm.h"
 #include "cpu/kern/body_pool.h"
+#include "cpu/kern/body_depthwise.h"
 #include "cpu/kern/body_dropout.h"
 #include "cpu/kern/body_act.h"
 #ifdef CPU__BF16
@@ -42,6 +43,8 @@ const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
     .max_bwd = max_bwd,
     .average = average,
     .average_bwd = average_bwd,
+    .depthwise = depthwise,
+    .depthwise_grad = depthwise_grad,
     .drop = drop,
     .act = act,
     .act_bwd = act_bwd,

@@ -86,6 +86,28 @@ typedef struct cpu__pixels {
 /** A window's place that no window has: the fused ReLU cut the output off. */
 #define CPU__POOL_NONE 255
 
+/** Outputs of one axis of a convolution that the same taps reach: first, first + out_step, ... */
+typedef struct cpu__reach {
+  int32_t first, count;
+  int32_t tap, taps; /**< the first tap that is within the image, and how many are */
+  int32_t in;        /**< the input that the first tap of the first output reads */
+} cpu__reach_t;
+
+/** A convolution of single channels over one image of one vector of channels, or the gradient of
+ * its input, which is one too.  [0] is along the height, [1] the width. */
+typedef struct cpu__depthwise {
+  int64_t lanes;             /**< elements from one pixel, or tap, to the next */
+  int64_t in_cols, out_cols; /**< pixels of a row */
+  int64_t kernel_cols;
+  cpu__reach_t *row, *col; /**< that together are the rows and the columns of the output */
+  int rows, cols;
+  int64_t tap_step[2]; /**< from one of these taps to the next */
+  int64_t in_step[2];  /**< and of the inputs that they read */
+  int64_t advance[2];  /**< of inputs, from one of these outputs to the next */
+  int64_t out_step[2];
+  int relu, stream;
+} cpu__depthwise_t;
+
 /** What an optimizer rule works on. */
 typedef struct cpu__update {
   ct_rule_t rule;
@@ -125,6 +147,13 @@ typedef struct cpu__loops {
   void (*average)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *x, void *y);
   void (*average_bwd)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *dy,
                       void *dx);
+
+  /** y = bias + the sum over the taps; w as [tap][lanes]. */
+  void (*depthwise)(const cpu__depthwise_t *p, const void *x, const float *w, const float *bias,
+                    void *y);
+  /** Adds to dw and db what one image brings; p is that of the forward pass, db may be NULL. */
+  void (*depthwise_grad)(const cpu__depthwise_t *p, const void *x, const void *dy, float *dw,
+                         float *db);
 
   /** Dropout of `count` elements of the sample at `position` of the global batch, from element
    * `first` of its plain layout on; in memory they are `step` floats apart. */

@@ -283,9 +283,9 @@ static dnnl_format_tag_t format_tag(int ndim, int format)
   case CPU__ANY:
     return dnnl_format_tag_any;
   case CPU__O8:
-    return dnnl_Abcd8a;
+    return ndim == 5 ? dnnl_Abcde8a : dnnl_Abcd8a;
   case CPU__O16:
-    return dnnl_Abcd16a;
+    return ndim == 5 ? dnnl_Abcde16a : dnnl_Abcd16a;
   case CT_C8:
     return ndim == 5 ? dnnl_nCdhw8c : dnnl_nChw8c;
   case CT_C16:

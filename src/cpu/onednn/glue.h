@@ -32,7 +32,8 @@ int cpu__dnnl_has_amx(void);
 /** Formats of a descriptor besides those of ct_layout_t, whose values are accepted as well. */
 enum {
   CPU__ANY = -1,  /**< for the primitive to choose */
-  CPU__O8 = 100,  /**< weights of a convolution, output channels in blocks of 8 innermost */
+  CPU__O8 = 100,  /**< weights of a convolution, output channels, or (5 dims) groups, in blocks
+                     of 8 innermost */
   CPU__O16 = 101, /**< in blocks of 16 */
 };
 
