@@ -4,6 +4,7 @@
 #include "cpu/product/choose.h"
 
 extern const cpu__ways_t cpu__linear_ways;
+extern const cpu__way_t cpu__linear_bf16;
 extern const cpu__op_kind_t cpu__linear, cpu__lstm, cpu__attention;
 extern const cpu__op_kind_t cpu__storage; /* around a convolution or a linear op */
 

@@ -52,7 +52,7 @@ static const cpu__way_t bf16 = {.name = "bf16",
                                 .clear = cpu__primitive_clear};
 
 const cpu__ways_t cpu__linear_ways = {
-    .way = {&inner_product, &bf16}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
+    .way = {&inner_product, &cpu__linear_bf16, &bf16}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
 
 /* The ways see one row after the other. */
 static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)

@@ -1,12 +1,13 @@
 libctrain_a_SOURCES += \
-  %D%/ct_cpu.h %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/lstm.c %D%/attention.c
+  %D%/ct_cpu.h %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
 # on oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/gemm.h %D%/onednn/gemm.c
 # the innermost loop of products
 libctrain_a_SOURCES += \
   %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/rect.h %D%/tile/rect.c \
-  %D%/tile/tile_portable.c %D%/tile/tile_avx2.c %D%/tile/tile_avx512.c
+  %D%/tile/tile_portable.c %D%/tile/tile_avx2.c %D%/tile/tile_avx512.c \
+  %D%/tile/pairs.h %D%/tile/pairs.c %D%/tile/tile_pairs.c
 # ways to compute a product …
 libctrain_a_SOURCES += \
   %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \

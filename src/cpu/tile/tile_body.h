@@ -2,7 +2,8 @@
  *
  * The including file defines WIDTH, the floats of a vector, SUMS, how many of them the registers
  * hold beside a row of B and a factor, and TILES, the name of the table, and has told the compiler
- * the instruction set.
+ * the instruction set.  It may define ADD_PRODUCT(sum, factor, vector), a sum and the product of a
+ * scalar and a vector, where floats are not what is multiplied.
  *
  * What is `const int` here is a constant after inlining: sums are then unrolled into registers. */
 #include "cpu/tile/tile.h"
@@ -14,6 +15,10 @@
 typedef float vec_t __attribute__((vector_size(WIDTH * 4)));
 typedef int32_t mask_t __attribute__((vector_size(WIDTH * 4)));
 typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
+
+#ifndef ADD_PRODUCT
+#  define ADD_PRODUCT(sum, factor, vector) ((sum) + (factor) * (vector))
+#endif
 
 /* The products of one tap.  Rows of A side by side (packed or transposed), or a distance apart. */
 LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *sum, const int vecs,
@@ -35,7 +40,7 @@ LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *
     for (int i = 0; i < rows; i++)
       UNROLLED
     for (int v = 0; v < vecs; v++)
-      sum[i * vecs + v] += base[i / 3][p * next + i % 3 * row] * w[v];
+      sum[i * vecs + v] = ADD_PRODUCT(sum[i * vecs + v], base[i / 3][p * next + i % 3 * row], w[v]);
   }
 }
 
