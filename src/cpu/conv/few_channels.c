@@ -7,6 +7,7 @@
 #include "cpu/conv/few_channels_loops.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "cpu/tile/tile.h"
 #include <string.h>
 
 typedef struct conv {
@@ -17,12 +18,18 @@ typedef struct conv {
   int64_t x_groups, y_groups;                /* of lanes */
   int64_t rows, cols;                        /* of x with its padding */
   int64_t weights, image, shared;            /* floats: own weights; copy of x; for all threads */
+  int64_t strip;                             /* floats, see cpu__few_strips_t; whole vectors */
+  const cpu__tiles_t *tiles;
 } conv_t;
 
 /* The tensors of a run. */
 typedef void *const *tensors_t;
 
-enum { CHANNELS_MAX = 32, IMAGE_MAX = 1 << 16 /* floats: what a level-2 cache holds easily */ };
+enum {
+  KERNEL_MAX = 5,
+  CHANNELS_MAX = 32,
+  IMAGE_MAX = 1 << 16 /* floats: what a level-2 cache holds easily */
+};
 
 static const cpu__few_loops_t *loops_for(const ct_dev_t *dev, int lanes)
 {
@@ -88,6 +95,22 @@ static int stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_new(4, dims, y_lanes(job->dev, d) == 16 ? CPU__O16 : CPU__O8, out);
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+/* Backward data: the weights as strips are shared, two rows of strips are a thread's own. */
+static void set_strips(conv_t *t, const ct_dev_t *dev)
+{
+  const ct_op_desc_t *d = &t->desc;
+  t->tiles = cpu__tiles(dev);
+  int64_t kernel = d->u.conv.kernel[0], floats = kernel * smaller(t->x_lanes, d->x.dim[1]);
+  t->strip = groups_of(floats, t->tiles->width) * t->tiles->width;
+  t->image = 2 * d->y.dim[3] * t->strip + 16;
+  t->shared = t->x_groups * kernel * t->y_groups * t->y_lanes * t->strip;
+}
+
 static int prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
   const ct_op_desc_t *d = job->desc;
@@ -107,9 +130,8 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   t->cols = d->x.dim[3] + 2 * d->u.conv.pad[1];
   t->weights = t->y_groups * t->y_lanes * d->x.dim[1] * taps;
   t->image = (t->x_groups * t->rows * t->cols * t->x_lanes + 15) & ~(int64_t)15;
-  t->shared = t->x_groups * t->x_lanes * d->y.dim[1] * taps;
-  if (t->shared < t->y_groups * t->y_lanes) t->shared = t->y_groups * t->y_lanes;
-  t->shared = (t->shared + 15) & ~(int64_t)15;
+  t->shared = (t->y_groups * t->y_lanes + 15) & ~(int64_t)15;
+  if (job->pass == CT_BWD_DATA) set_strips(t, job->dev);
   int64_t chunk = t->image + t->weights + t->y_groups * t->y_lanes;
   out->scratch = (size_t)(t->shared + t->threads * chunk) * sizeof(float);
   return stored(job, &out->w);
@@ -146,6 +168,12 @@ static void copy_inner(const conv_t *t, float *x, float *padded, int to_padded)
       memcpy(to_padded ? inner : outer, to_padded ? outer : inner,
              (size_t)(w * t->x_lanes) * sizeof(float));
     }
+}
+
+/* Those of x in group g. */
+static int channels_of(const conv_t *t, int64_t g)
+{
+  return (int)smaller(t->x_lanes, t->desc.x.dim[1] - g * t->x_lanes);
 }
 
 static int is_padded(const conv_t *t)
@@ -202,30 +230,60 @@ static void forward(const conv_t *t, tensors_t at, const chunk_t *c)
   }
 }
 
+/* All strips of row i of x, which is counted with its padding.  They are a product: of the pixels
+ * of the rows of y that the kernel reaches, and the weights. */
+static void make_strips(const conv_t *t, const float *dy, const float *w, int64_t i, float *to)
+{
+  const ct_op_desc_t *d = &t->desc;
+  int64_t a_at[KERNEL_MAX * CHANNELS_MAX / 8], b_at[KERNEL_MAX * CHANNELS_MAX / 8];
+  int64_t cols = d->y.dim[3], width = t->tiles->width, vecs = t->strip / width;
+  cpu__tile_t job = {.a_at = a_at,
+                     .b_at = b_at,
+                     .k = t->y_lanes,
+                     .a_row = t->y_lanes,
+                     .a_k = 1,
+                     .b_k = t->strip,
+                     .b_vec = width,
+                     .c_row = t->strip,
+                     .c_vec = width,
+                     .lanes = (int)width};
+  for (int64_t u = 0; u < d->u.conv.kernel[0]; u++)
+    for (int64_t g = 0; g < t->y_groups && i >= u && i - u < d->y.dim[2]; g++) {
+      a_at[job.taps] = g * y_group(t) + (i - u) * cols * t->y_lanes;
+      b_at[job.taps++] = (u * t->y_groups + g) * t->y_lanes * t->strip;
+    }
+  for (int64_t v = 0, wide; v < vecs; v += wide) {
+    wide = smaller(vecs > 4 ? 3 : vecs, vecs - v);
+    int64_t most = groups_of(cols, (int)groups_of(cols, t->tiles->rows[wide]));
+    for (int64_t j = 0; j < cols; j += most)
+      t->tiles->run[wide][smaller(most, cols - j)](&job, dy + j * t->y_lanes, w + v * width,
+                                                   to + j * t->strip + v * width);
+  }
+}
+
+/* A row's strips overlap while those of the next are made: what was just stored in vectors is slow
+ * to be loaded across them. */
 static void data(const conv_t *t, tensors_t at, const chunk_t *c)
 {
   const ct_op_desc_t *d = &t->desc;
-  int64_t plane = t->rows * t->cols * t->x_lanes;
-  int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
-  int64_t weights = d->y.dim[1] * taps * t->x_lanes;
-  for (int64_t n = c->first; n < c->end; n++) {
-    float *dx = (float *)at[CPU__X] + n * x_image(t), *to = is_padded(t) ? c->image : dx;
-    cpu__few_task_t one = {.in = {.data = (const float *)at[CPU__Y] + n * t->y_groups * y_group(t),
-                                  .group = y_group(t),
-                                  .width = d->y.dim[3],
-                                  .step = t->y_lanes,
-                                  .channels = (int)d->y.dim[1]},
-                           .kernel = d->u.conv.kernel[0],
-                           .rows = t->rows,
-                           .cols = t->cols};
-    clear(to, t->x_groups * plane);
+  int64_t h = d->x.dim[2], w = d->x.dim[3], top = d->u.conv.pad[0], row = d->y.dim[3] * t->strip;
+  for (int64_t n = c->first; n < c->end; n++)
     for (int64_t g = 0; g < t->x_groups; g++) {
-      one.w = c->shared + g * weights;
-      one.out = to + g * plane;
-      t->x_loops->spread(&one);
+      const float *weights = c->shared + g * t->shared / t->x_groups;
+      const float *dy = (const float *)at[CPU__Y] + n * t->y_groups * y_group(t);
+      float *dx = (float *)at[CPU__X] + n * x_image(t) + g * h * w * t->x_lanes;
+      cpu__few_strips_t strips = {.strip = t->strip,
+                                  .count = d->y.dim[3],
+                                  .kernel = d->u.conv.kernel[1],
+                                  .channels = channels_of(t, g),
+                                  .left = d->u.conv.pad[1],
+                                  .cols = w};
+      for (int64_t i = 0; i <= h; i++) {
+        if (i < h) make_strips(t, dy, weights, i + top, c->image + i % 2 * row);
+        strips.data = c->image + (i + 1) % 2 * row;
+        if (i > 0) t->x_loops->overlap(&strips, dx + (i - 1) * w * t->x_lanes);
+      }
     }
-    if (is_padded(t)) copy_inner(t, dx, to, 0);
-  }
 }
 
 static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
@@ -259,20 +317,22 @@ static void pad_bias(const conv_t *t, tensors_t at)
   if (t->desc.u.conv.bias) memcpy(to, at[CPU__BIAS], (size_t)t->desc.y.dim[1] * sizeof *to);
 }
 
-/* The weights as [ic / lanes][oc][kernel][kernel][lanes] into the shared scratch. */
+/* The weights as [ic / lanes][kernel][oc][strip] into the shared scratch. */
 static void transpose_weights(const conv_t *t, tensors_t at)
 {
   const ct_op_desc_t *d = &t->desc;
-  int64_t ic = d->x.dim[1], oc = d->y.dim[1];
-  int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
+  int64_t ic = d->x.dim[1], oc = d->y.dim[1], padded = t->y_groups * t->y_lanes;
+  int64_t k = d->u.conv.kernel[0];
   const float *w = at[CPU__W];
   float *to = at[CPU__SCRATCH];
   clear(to, t->shared);
   for (int64_t c = 0; c < ic; c++)
     for (int64_t o = 0; o < oc; o++)
-      for (int64_t k = 0; k < taps; k++)
-        to[((c / t->x_lanes * oc + o) * taps + k) * t->x_lanes + c % t->x_lanes] =
-            w[((o / t->y_lanes * ic + c) * taps + k) * t->y_lanes + o % t->y_lanes];
+      for (int64_t tap = 0; tap < k * k; tap++) {
+        int64_t g = c / t->x_lanes, row = (g * k + tap / k) * padded + o;
+        to[row * t->strip + tap % k * channels_of(t, g) + c % t->x_lanes] =
+            w[((o / t->y_lanes * ic + c) * k * k + tap) * t->y_lanes + o % t->y_lanes];
+      }
 }
 
 static void add_chunks(const conv_t *t, tensors_t at)

@@ -9,6 +9,7 @@
 #define LOOP            static inline __attribute__((always_inline))
 
 typedef float FOR_LANES(vec) __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef int32_t FOR_LANES(ints) __attribute__((vector_size(LANES * 4)));
 
 /* ---- correlate ---- */
 
@@ -98,56 +99,22 @@ static void FOR_LANES(correlate)(const cpu__few_task_t *a)
     FOR_LANES(correlate_step)(a, 16);
 }
 
-/* ---- spread ---- */
+/* ---- overlap ---- */
 
-/* What some pixels of in, all of whose rows matter, give to one row of out. */
-LOOP void FOR_LANES(share)(const cpu__few_task_t *a, int64_t i, int64_t j, const int pixels,
-                           const int kernel, const int step)
+static void FOR_LANES(overlap)(const cpu__few_strips_t *a, float *out)
 {
-  FOR_LANES(vec) sum[14 + 4], *to = (FOR_LANES(vec) *)a->out + i * a->cols + j;
-  int64_t first = i - kernel + 1 > 0 ? i - kernel + 1 : 0, end = a->rows - kernel + 1;
-  if (end > i + 1) end = i + 1;
-  for (int p = 0; p < pixels + kernel - 1; p++)
-    sum[p] = to[p];
-  for (int c = 0; c < a->in.channels; c++) {
-    const float *plane = a->in.data + c / step * a->in.group + c % step;
-    for (int64_t r = first; r < end; r++) {
-      const float *from = plane + (r * a->in.width + j) * step;
-      const FOR_LANES(vec) *w = (const FOR_LANES(vec) *)a->w + (c * kernel + i - r) * kernel;
-      for (int p = 0; p < pixels; p++)
-        for (int v = 0; v < kernel; v++)
-          sum[p + v] += w[v] * from[p * step];
+  FOR_LANES(ints) there;
+  for (int k = 0; k < LANES; k++)
+    there[k] = k < a->channels ? -1 : 0;
+  for (int64_t j = 0; j < a->cols; j++) {
+    FOR_LANES(vec) sum = {0};
+    for (int v = 0; v < a->kernel; v++) {
+      int64_t from = a->left + j - v;
+      if (from < 0 || from >= a->count) continue;
+      sum += *(const FOR_LANES(vec) *)(a->data + from * a->strip + v * a->channels);
     }
+    ((FOR_LANES(vec) *)out)[j] = (FOR_LANES(vec))(there & (FOR_LANES(ints))sum);
   }
-  for (int p = 0; p < pixels + kernel - 1; p++)
-    to[p] = sum[p];
-}
-
-LOOP void FOR_LANES(spread_as)(const cpu__few_task_t *a, const int kernel, const int step)
-{
-  int64_t cols = a->cols - kernel + 1;
-  for (int64_t i = 0; i < a->rows; i++) {
-    int64_t j = 0;
-    for (; j + 14 <= cols; j += 14)
-      FOR_LANES(share)(a, i, j, 14, kernel, step);
-    if (j + 10 <= cols) FOR_LANES(share)(a, i, j, 10, kernel, step), j += 10;
-    if (j + 8 <= cols) FOR_LANES(share)(a, i, j, 8, kernel, step), j += 8;
-    if (j + 4 <= cols) FOR_LANES(share)(a, i, j, 4, kernel, step), j += 4;
-    for (; j < cols; j++)
-      FOR_LANES(share)(a, i, j, 1, kernel, step);
-  }
-}
-
-static void FOR_LANES(spread)(const cpu__few_task_t *a)
-{
-  if (a->kernel == 3 && a->in.step == 8)
-    FOR_LANES(spread_as)(a, 3, 8);
-  else if (a->kernel == 3)
-    FOR_LANES(spread_as)(a, 3, 16);
-  else if (a->in.step == 8)
-    FOR_LANES(spread_as)(a, 5, 8);
-  else
-    FOR_LANES(spread_as)(a, 5, 16);
 }
 
 /* ---- gradient ---- */
@@ -188,10 +155,11 @@ LOOP void FOR_LANES(gradient_step)(const cpu__few_task_t *a, const int step)
 
 static void FOR_LANES(gradient)(const cpu__few_task_t *a)
 {
-  FOR_LANES(vec) sum = *(const FOR_LANES(vec) *)a->bias;
+  const FOR_LANES(vec) *dy = (const FOR_LANES(vec) *)a->out;
+  FOR_LANES(vec) sum[4] = {*(const FOR_LANES(vec) *)a->bias};
   for (int64_t i = 0; i < a->rows * a->cols; i++)
-    sum += ((const FOR_LANES(vec) *)a->out)[i];
-  *(FOR_LANES(vec) *)a->bias = sum;
+    sum[i % 4] += dy[i];
+  *(FOR_LANES(vec) *)a->bias = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   if (a->in.step == 1)
     FOR_LANES(gradient_step)(a, 1);
   else if (a->in.step == 8)
@@ -202,7 +170,7 @@ static void FOR_LANES(gradient)(const cpu__few_task_t *a)
 
 const cpu__few_loops_t LOOPS_TABLE = {
     .correlate = FOR_LANES(correlate),
-    .spread = FOR_LANES(spread),
+    .overlap = FOR_LANES(overlap),
     .gradient = FOR_LANES(gradient),
 };
 

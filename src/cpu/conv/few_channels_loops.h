@@ -30,13 +30,21 @@ typedef struct cpu__few_task {
   int relu;
 } cpu__few_task_t;
 
+/** What the pixels of a row of y give to a row of x: a strip each, [kernel][channels] numbers that
+ * belong to as many neighbours in x as the kernel is wide. */
+typedef struct cpu__few_strips {
+  const float *data;
+  int64_t strip, count; /**< floats from one to the next; strips of the row */
+  int kernel, channels;
+  int64_t left, cols; /**< padding; pixels of x */
+} cpu__few_strips_t;
+
 typedef struct cpu__few_loops {
   /** out[i][j] = bias + sum over c, u, v of in[c][i + u][j + v] * w[c][u][v], then ReLU if
    * asked. */
   void (*correlate)(const cpu__few_task_t *a);
-  /** out[i + u][j + v] += in[c][i][j] * w[c][u][v] over all c, i, j, u, v; in has rows - kernel + 1
-   * rows. */
-  void (*spread)(const cpu__few_task_t *a);
+  /** One row of out from its strips. */
+  void (*overlap)(const cpu__few_strips_t *a, float *out);
   /** w[c][u][v] += sum over i, j of out[i][j] * in[c][i + u][j + v]; bias += sum of out. */
   void (*gradient)(const cpu__few_task_t *a);
 } cpu__few_loops_t;
