@@ -3,6 +3,7 @@
 #include "cpu/conv/conv.h"
 #include "cpu/kinds.h"
 #include "cpu/onednn/glue.h"
+#include "cpu/product/multiply.h"
 #include "backend/ct_host.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -56,6 +57,7 @@ static void cpu_close(ct_dev_t *dev)
 {
   if (!dev) return;
   cpu__dnnl_close(dev->dnnl);
+  ct_mem_free(dev->packing);
   ct_mem_free(dev);
 }
 
@@ -71,6 +73,11 @@ static int cpu_open(const ct_dev_opts_t *o, ct_dev_t **out)
   dev->conv_direct = o->conv_direct;
   CT_TRY(cpu__dnnl_open(&dev->dnnl));
   dev->isa = widest_isa();
+  dev->packing = ct_mem_alloc((size_t)dev->threads * cpu__multiply_room(), "room to pack matrices");
+  if (!dev->packing) {
+    rc = CT_ERR_NOMEM;
+    goto out;
+  }
   dev->bf16_rate = bf16_rate();
   snprintf(dev->describe, sizeof dev->describe, "oneDNN %s, %s, %d thread%s",
            cpu__dnnl_version(version, sizeof version), isa_names[dev->isa], dev->threads,

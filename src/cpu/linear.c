@@ -1,9 +1,13 @@
-/* Fully connected layers over the last dim: oneDNN's inner product of all rows.  x and y are plain;
- * the weights lie in the blocks that its kernels want, the same for all passes and batch sizes. */
+/* Fully connected layers over the last dim.  x and y are plain; the weights lie in panels, w[out /
+ * 16][in][16], both padded to blocks of 16: as the products of the forward pass and of the weights'
+ * gradient want them, and near enough for the third.  bfloat16 is oneDNN's business. */
 #include "cpu/kinds.h"
+#include "cpu/product/multiply.h"
 #include "cpu/product/primitive.h"
 #include "cpu/product/product.h"
 #include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <string.h>
 
 /* In bfloat16 each pass makes a copy of the weights, which pays if a sample has many rows. */
 static int linear_stores(ct_dev_t *dev, const ct_op_desc_t *d)
@@ -21,10 +25,88 @@ static int can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost, char 
   return 1;
 }
 
-static int f32_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+/* ---- float32, by hand ---- */
+
+typedef struct own {
+  int pass, relu;
+  int64_t rows, in, out;
+} own_t;
+
+static int product_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   return can(job, CT_F32, cost, why);
 }
+
+static int product_stored(const cpu__job_t *job, cpu__md_t **out)
+{
+  return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CPU__PANELS16, out);
+}
+
+static int product_prepare(const cpu__job_t *job, cpu__ready_t *out)
+{
+  const ct_op_desc_t *d = job->desc;
+  own_t *own = out->own = ct_mem_alloc(sizeof *own, "linear layer");
+  if (!own) return CT_ERR_NOMEM;
+  *own = (own_t){job->pass, d->u.linear.relu, d->x.dim[0], d->x.dim[1], d->y.dim[1]};
+  return product_stored(job, &out->w);
+}
+
+static void forward(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
+{
+  cpu__multiply_t g = {.m = o->rows, .n = o->out, .k = o->in, .b = w};
+  g.a = cpu__row_major(at[CPU__X], o->in);
+  g.c = cpu__row_major(at[CPU__Y], o->out);
+  g.bias = at[CPU__BIAS];
+  g.relu = o->relu;
+  cpu__multiply(dev, &g);
+}
+
+static void data(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
+{
+  cpu__multiply_t g = {.m = o->rows, .n = o->in, .k = o->out, .b = cpu__transposed(w)};
+  g.a = cpu__row_major(at[CPU__Y], o->out);
+  g.c = cpu__row_major(at[CPU__X], o->in);
+  cpu__multiply(dev, &g);
+}
+
+static void gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
+{
+  cpu__multiply_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w};
+  g.a = cpu__transposed(cpu__row_major(at[CPU__X], o->in));
+  g.b = cpu__row_major(at[CPU__Y], o->out);
+  g.sums = at[CPU__BIAS];
+  cpu__multiply(dev, &g);
+  for (int64_t i = 0; i < o->out && o->in % 16; i += 16)
+    memset(w.at + i / 16 * w.col16 + o->in * 16, 0, (size_t)(w.col16 - o->in * 16) * sizeof *w.at);
+}
+
+static int product_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+{
+  const own_t *o = ready->own;
+  cpu__matrix_t w = cpu__panels(at[CPU__W], (o->in + 15) / 16 * 16);
+  if (o->pass == CT_FWD)
+    forward(dev, o, w, at);
+  else if (o->pass == CT_BWD_DATA)
+    data(dev, o, w, at);
+  else
+    gradient(dev, o, w, at);
+  return CT_OK;
+}
+
+static void product_clear(cpu__ready_t *ready)
+{
+  ct_mem_free(ready->own);
+}
+
+static const cpu__way_t product = {.name = "product",
+                                   .relu = 1,
+                                   .can = product_can,
+                                   .stored = product_stored,
+                                   .prepare = product_prepare,
+                                   .run = product_run,
+                                   .clear = product_clear};
+
+/* ---- bfloat16 ---- */
 
 static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
@@ -37,13 +119,6 @@ static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CT_PLAIN, out);
 }
 
-static const cpu__way_t inner_product = {.name = "inner product",
-                                         .can = f32_can,
-                                         .stored = cpu__primitive_format,
-                                         .prepare = cpu__primitive_prepare,
-                                         .run = cpu__primitive_run,
-                                         .clear = cpu__primitive_clear};
-
 static const cpu__way_t bf16 = {.name = "bf16",
                                 .can = bf16_can,
                                 .stored = bf16_stored,
@@ -52,7 +127,7 @@ static const cpu__way_t bf16 = {.name = "bf16",
                                 .clear = cpu__primitive_clear};
 
 const cpu__ways_t cpu__linear_ways = {
-    .way = {&inner_product, &cpu__linear_bf16, &bf16}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
+    .way = {&product, &cpu__linear_bf16, &bf16}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
 
 /* The ways see one row after the other. */
 static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)

@@ -5,13 +5,14 @@ libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/gemm.h %D%/onednn/gemm.c
 # the innermost loop of products
 libctrain_a_SOURCES += \
-  %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/rect.h %D%/tile/rect.c \
+  %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/rect.h %D%/tile/rect.c \
   %D%/tile/tile_portable.c %D%/tile/tile_avx2.c %D%/tile/tile_avx512.c \
   %D%/tile/pairs.h %D%/tile/pairs.c %D%/tile/tile_pairs.c
 # ways to compute a product …
 libctrain_a_SOURCES += \
   %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \
-  %D%/product/primitive.h %D%/product/primitive.c %D%/product/gemm.h %D%/product/gemm.c
+  %D%/product/primitive.h %D%/product/primitive.c %D%/product/gemm.h %D%/product/gemm.c \
+  %D%/product/multiply.h %D%/product/multiply.c
 # … and those of a convolution
 libctrain_a_SOURCES += \
   %D%/conv/conv.h %D%/conv/conv.c %D%/conv/onednn.c %D%/conv/depthwise.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \

@@ -286,6 +286,8 @@ static dnnl_format_tag_t format_tag(int ndim, int format)
     return ndim == 5 ? dnnl_Abcde8a : dnnl_Abcd8a;
   case CPU__O16:
     return ndim == 5 ? dnnl_Abcde16a : dnnl_Abcd16a;
+  case CPU__PANELS16:
+    return dnnl_AB16b16a;
   case CT_C8:
     return ndim == 5 ? dnnl_nCdhw8c : dnnl_nChw8c;
   case CT_C16:

@@ -35,6 +35,8 @@ enum {
   CPU__O8 = 100,  /**< weights of a convolution, output channels, or (5 dims) groups, in blocks
                      of 8 innermost */
   CPU__O16 = 101, /**< in blocks of 16 */
+  /** A matrix: panels of 16 rows, [rows / 16][columns][16]; the columns too are padded to 16. */
+  CPU__PANELS16 = 110
 };
 
 /** Local.  A new descriptor of float32, freed by cpu__md_free().  CT_PLAIN is row-major for any

@@ -14,23 +14,38 @@
 /** Most rows and vectors of a tile, of any instruction set. */
 enum { CPU__TILE_ROWS = 28, CPU__TILE_VECS = 4 };
 
-/** C = sum over taps of A B, with A rows x k and B k x vecs vectors; all distances are in floats. */
+/** C = sum over taps of A B, with A rows x k and B k x vecs vectors.  Distances are in floats. */
 typedef struct cpu__tile {
   int64_t taps;
   const int64_t *a_at, *b_at; /**< where A and B of each tap begin, from a and b */
   int64_t k;
-  int64_t a_row,
-      a_k; /**< from one row of A to the next, from one k to the next; one of them is 1 */
-  int64_t b_k, b_vec; /**< from one k to the next, from one vector to the next */
+  int64_t a_row, a_k; /**< from one row of A, or k, to the next; one of them is 1 */
+  int64_t b_k, b_vec; /**< from one k of B, or vector, to the next */
   int64_t c_row, c_vec;
-  int lanes; /**< of the last vector that C has; B has all of them */
-  int add;   /**< 1: C is added to */
-  const float
-      *bias; /**< NULL, or whole vectors, v of them at bias + v * width, added to each row */
-  int relu;  /**< 1: ReLU at the end; NaN stays NaN */
+  int lanes;         /**< of the last vector that C has; B has all of them */
+  int add;           /**< 1: C is added to */
+  const float *bias; /**< NULL, or whole vectors that are added to each row, as many as C has */
+  int relu;          /**< 1: ReLU at the end; NaN stays NaN */
 } cpu__tile_t;
 
 typedef void cpu__tile_run_t(const cpu__tile_t *t, const float *a, const float *b, float *c);
+
+/** Lanes of a packed matrix: 16 rows of A or columns of B side by side, whatever the vectors. */
+enum { CPU__PANEL = 16 };
+
+/** What is packed: some lanes of k, the others of the panel become 0.  One of `k_step` and `lane`
+ * is 1. */
+typedef struct cpu__pack {
+  int64_t k;
+  int64_t k_step, k16; /**< from one k to the next, and from a multiple of 16 to the next */
+  int64_t lane;        /**< from one lane to the next */
+  int lanes;
+  float alpha; /**< all are multiplied with it */
+  float *sums; /**< NULL, or CPU__PANEL floats that the sums over k are added to */
+} cpu__pack_t;
+
+/** to[k][CPU__PANEL] */
+typedef void cpu__pack_run_t(const cpu__pack_t *p, const float *from, float *to);
 
 /** The tiles of an instruction set. */
 typedef struct cpu__tiles {
@@ -41,6 +56,7 @@ typedef struct cpu__tiles {
   /** b = a transposed, with zeros up to whole vectors behind each row of b; a is rows x columns. */
   void (*transpose)(int64_t rows, int64_t columns, const float *a, int64_t a_row, float *b,
                     int64_t b_row);
+  cpu__pack_run_t *pack;
 } cpu__tiles_t;
 
 extern const cpu__tiles_t cpu__tiles_portable, cpu__tiles_avx2, cpu__tiles_avx512;

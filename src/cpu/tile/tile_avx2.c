@@ -7,6 +7,7 @@
 #    pragma GCC optimize("O3", "no-predictive-commoning")
 #  endif
 #  define WIDTH 8
+#  define REG   8
 #  define SUMS  12
 #  define TILES cpu__tiles_avx2
 #  include "cpu/tile/tile_body.h"

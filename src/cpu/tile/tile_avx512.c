@@ -8,6 +8,7 @@
 #    pragma GCC optimize("O3", "no-predictive-commoning")
 #  endif
 #  define WIDTH 16
+#  define REG   16
 #  define SUMS  28
 #  define TILES cpu__tiles_avx512
 #  include "cpu/tile/tile_body.h"

@@ -1,20 +1,56 @@
 /** \file tile/tile_body.h  The tiles of one instruction set.  Module-internal.
  *
- * The including file defines WIDTH, the floats of a vector, SUMS, how many of them the registers
- * hold beside a row of B and a factor, and TILES, the name of the table, and has told the compiler
- * the instruction set.  It may define ADD_PRODUCT(sum, factor, vector), a sum and the product of a
- * scalar and a vector, where floats are not what is multiplied.
+ * The including file defines WIDTH, the floats of a vector, REG, those of a register, SUMS, how
+ * many vectors the registers hold beside a row of B and a factor, and TILES, the name of the table;
+ * it has told the compiler the instruction set.  It may define ADD_PRODUCT(sum, factor, vector), a
+ * sum and the product of a scalar and a vector, where floats are not what is multiplied.
  *
  * What is `const int` here is a constant after inlining: sums are then unrolled into registers. */
 #include "cpu/tile/tile.h"
+#ifdef __SSE2__
+#  include <immintrin.h>
+#endif
 
 #define LOOP static inline __attribute__((always_inline))
 /* Loops over sums become straight code, or the sums would not be registers. */
 #define UNROLLED _Pragma("GCC unroll 28")
 
-typedef float vec_t __attribute__((vector_size(WIDTH * 4)));
-typedef int32_t mask_t __attribute__((vector_size(WIDTH * 4)));
+/* Registers that a vector is made of. */
+#define PARTS (WIDTH / REG)
+
+typedef float vec_t __attribute__((vector_size(REG * 4)));
+typedef int32_t mask_t __attribute__((vector_size(REG * 4)));
 typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
+
+/* The first n floats; the others are 0. */
+LOOP vec_t some(const float *p, int n)
+{
+#if REG == 16
+  return (vec_t)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#else
+  vec_t v = {0};
+  for (int j = 0; j < n; j++)
+    v[j] = p[j];
+  return v;
+#endif
+}
+
+LOOP void put_some(float *p, vec_t v, int n)
+{
+#if REG == 16
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#else
+  for (int j = 0; j < n; j++)
+    p[j] = v[j];
+#endif
+}
+
+/* How many of n floats are in register v. */
+LOOP int in_register(int n, int v)
+{
+  n -= v * REG;
+  return n > REG ? REG : n < 0 ? 0 : n;
+}
 
 #ifndef ADD_PRODUCT
 #  define ADD_PRODUCT(sum, factor, vector) ((sum) + (factor) * (vector))
@@ -26,46 +62,46 @@ LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *
 {
   const int64_t row = side_by_side ? 1 : t->a_row, next = side_by_side ? t->a_k : 1;
   const int64_t k = t->k, b_k = t->b_k, b_vec = t->b_vec;
+  const int wide = vecs * PARTS;
   /* addresses are a base and a multiple of the distance that the processor can form */
   const float *base[(CPU__TILE_ROWS + 2) / 3];
   UNROLLED
   for (int i = 0; i < rows; i += 3)
     base[i / 3] = a + i * row;
   for (int64_t p = 0; p < k; p++, b += b_k) {
-    vec_t w[CPU__TILE_VECS];
+    vec_t w[CPU__TILE_VECS * PARTS];
     UNROLLED
-    for (int v = 0; v < vecs; v++)
-      w[v] = *(const vec_mem_t *)(b + v * b_vec);
+    for (int v = 0; v < wide; v++)
+      w[v] = *(const vec_mem_t *)(b + v / PARTS * b_vec + v % PARTS * REG);
     UNROLLED
     for (int i = 0; i < rows; i++)
       UNROLLED
-    for (int v = 0; v < vecs; v++)
-      sum[i * vecs + v] = ADD_PRODUCT(sum[i * vecs + v], base[i / 3][p * next + i % 3 * row], w[v]);
+    for (int v = 0; v < wide; v++)
+      sum[i * wide + v] = ADD_PRODUCT(sum[i * wide + v], base[i / 3][p * next + i % 3 * row], w[v]);
   }
 }
 
-/* Finishes one vector of the result and puts its lanes where they belong. */
-LOOP void put(const cpu__tile_t *t, const vec_t *of, const float *bias, float *c, int lanes)
+/* Finishes one register of the result and puts its n floats where they belong. */
+LOOP void put(const cpu__tile_t *t, const vec_t *of, const float *bias, float *c, int n)
 {
   vec_t sum = *of;
-  vec_t old = {0};
-  if (t->add && lanes == WIDTH) old = *(const vec_mem_t *)c;
-  for (int j = 0; t->add && lanes < WIDTH && j < lanes; j++)
-    old[j] = c[j];
-  if (t->add) sum += old;
+  if (t->add && n == REG) sum += *(const vec_mem_t *)c;
+  if (t->add && n < REG) sum += some(c, n);
   if (bias) sum += *(const vec_mem_t *)bias;
   if (t->relu) sum = (vec_t)(~(sum <= 0) & (mask_t)sum);
-  if (lanes == WIDTH) *(vec_mem_t *)c = sum;
-  for (int j = 0; lanes < WIDTH && j < lanes; j++)
-    c[j] = sum[j];
+  if (n == REG)
+    *(vec_mem_t *)c = sum;
+  else
+    put_some(c, sum, n);
 }
 
 LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, const int vecs,
                const int rows)
 {
-  vec_t sum[CPU__TILE_ROWS * CPU__TILE_VECS];
+  const int wide = vecs * PARTS;
+  vec_t sum[CPU__TILE_ROWS * CPU__TILE_VECS * PARTS];
   UNROLLED
-  for (int i = 0; i < rows * vecs; i++)
+  for (int i = 0; i < rows * wide; i++)
     sum[i] = (vec_t){0};
   for (int64_t n = 0; n < t->taps; n++) {
     if (t->a_row == 1)
@@ -76,63 +112,74 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
   UNROLLED
   for (int i = 0; i < rows; i++)
     UNROLLED
-  for (int v = 0; v < vecs; v++)
-    put(t, &sum[i * vecs + v], t->bias ? t->bias + v * WIDTH : NULL,
-        c + i * t->c_row + v * t->c_vec, v == vecs - 1 ? t->lanes : WIDTH);
+  for (int v = 0; v < wide; v++)
+    put(t, &sum[i * wide + v], t->bias ? t->bias + v * REG : NULL,
+        c + i * t->c_row + v / PARTS * t->c_vec + v % PARTS * REG,
+        v / PARTS == vecs - 1 ? in_register(t->lanes, v % PARTS) : REG);
 }
 
 /* ---- transposition ---- */
 
 /* Of two vectors, a and b, lanes l with a bit of l set are exchanged for those with it clear: done
  * for all bits and all pairs of rows apart by that bit, it transposes a square. */
-#define LOW(l, bit)  ((l) & (bit) ? WIDTH + (l) - (bit) : (l))
-#define HIGH(l, bit) ((l) & (bit) ? WIDTH + (l) : (l) + (bit))
-#define EIGHT(x, l, bit)                                                                \
-  x(l, bit), x(l + 1, bit), x(l + 2, bit), x(l + 3, bit), x(l + 4, bit), x(l + 5, bit), \
-      x(l + 6, bit), x(l + 7, bit)
-#if WIDTH == 16
+#define LOW(l, bit)      ((l) & (bit) ? REG + (l) - (bit) : (l))
+#define HIGH(l, bit)     ((l) & (bit) ? REG + (l) : (l) + (bit))
+#define FOUR(x, l, bit)  x(l, bit), x(l + 1, bit), x(l + 2, bit), x(l + 3, bit)
+#define EIGHT(x, l, bit) FOUR(x, l, bit), FOUR(x, l + 4, bit)
+#if REG == 16
 #  define LANES(x, bit) EIGHT(x, 0, bit), EIGHT(x, 8, bit)
-#else
+#elif REG == 8
 #  define LANES(x, bit) EIGHT(x, 0, bit)
+#else
+#  define LANES(x, bit) FOUR(x, 0, bit)
 #endif
 #define EXCHANGE(v, bit)                                                       \
   UNROLLED                                                                     \
-  for (int i = 0; i < WIDTH; i++)                                              \
+  for (int i = 0; i < REG; i++)                                                \
     if (!(i & (bit))) {                                                        \
       vec_t first = v[i], second = v[i + (bit)];                               \
       v[i] = __builtin_shufflevector(first, second, LANES(LOW, bit));          \
       v[i + (bit)] = __builtin_shufflevector(first, second, LANES(HIGH, bit)); \
     }
 
-LOOP void transpose_square(const float *a, int64_t a_row, float *b, int64_t b_row)
+LOOP void turn(vec_t v[REG])
 {
-  vec_t v[WIDTH];
-  UNROLLED
-  for (int i = 0; i < WIDTH; i++)
-    v[i] = *(const vec_mem_t *)(a + i * a_row);
   EXCHANGE(v, 1)
   EXCHANGE(v, 2)
+#if REG >= 8
   EXCHANGE(v, 4)
-#if WIDTH == 16
+#endif
+#if REG == 16
   EXCHANGE(v, 8)
 #endif
+}
+
+LOOP void transpose_square(const float *a, int64_t a_row, float *b, int64_t b_row)
+{
+  vec_t v[REG];
   UNROLLED
-  for (int i = 0; i < WIDTH; i++)
+  for (int i = 0; i < REG; i++)
+    v[i] = *(const vec_mem_t *)(a + i * a_row);
+  turn(v);
+  UNROLLED
+  for (int i = 0; i < REG; i++)
     *(vec_mem_t *)(b + i * b_row) = v[i];
 }
 
 static void transpose(int64_t rows, int64_t columns, const float *a, int64_t a_row, float *b,
                       int64_t b_row)
 {
-  for (int64_t i = 0; i < rows; i += WIDTH) {
+  for (int64_t i = 0; i < (rows + WIDTH - 1) / WIDTH * WIDTH; i += REG) {
     int64_t j = 0;
-    for (; i + WIDTH <= rows && j + WIDTH <= columns; j += WIDTH)
+    for (; i + REG <= rows && j + REG <= columns; j += REG)
       transpose_square(a + i * a_row + j, a_row, b + j * b_row + i, b_row);
     for (; j < columns; j++)
-      for (int64_t l = i; l < i + WIDTH; l++)
+      for (int64_t l = i; l < i + REG; l++)
         b[j * b_row + l] = l < rows ? a[l * a_row + j] : 0;
   }
 }
+
+#include "cpu/tile/pack_body.h"
 
 /* ---- the table ---- */
 
@@ -174,4 +221,5 @@ const cpu__tiles_t TILES = {.width = WIDTH,
                             .vecs = CPU__TILE_VECS,
                             .rows = {ROWS_OF_VECS},
                             .run = {ALL(ENTRY)},
-                            .transpose = transpose};
+                            .transpose = transpose,
+                            .pack = pack};

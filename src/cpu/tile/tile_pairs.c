@@ -13,6 +13,7 @@
 #  define ADD_PRODUCT(sum, factor, vector) \
     ((vec_t)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(factor), (__m512bh)(vector)))
 #  define WIDTH 16
+#  define REG   16
 #  define SUMS  28
 #  define TILES cpu__tiles_pairs
 #  include "cpu/tile/tile_body.h"

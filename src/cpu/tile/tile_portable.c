@@ -3,6 +3,7 @@
 #  pragma GCC optimize("O3", "no-predictive-commoning")
 #endif
 #define WIDTH 8
+#define REG   4
 #define SUMS  6
 #define TILES cpu__tiles_portable
 #include "cpu/tile/tile_body.h"

@@ -1,0 +1,305 @@
+/* Products of matrices: which part of them lies in which cache while tiles work on it, what is
+ * packed, and who does what.  The blocks are those of Goto and van de Geijn, "Anatomy of
+ * High-Performance Matrix Multiplication" (2008). */
+#include "cpu/product/multiply.h"
+#include "cpu/tile/tile.h"
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+/* A block of k of a tile's rows lies in the first cache; K_BLOCK x N_HOT of b, and with it the
+ * packed rows, in the second, of 1 MB; all columns that are packed at a time in the third. */
+enum { K_BLOCK = 384, N_HOT = 320, N_BLOCK = 1024, M_BLOCK = 8 * CPU__PANEL };
+enum { A_ROOM = M_BLOCK * K_BLOCK, B_ROOM = N_BLOCK * K_BLOCK };
+
+/* Multiply-adds below which waking other threads takes longer than the product. */
+#define ALONE_BELOW 2.5e5
+
+size_t cpu__multiply_room(void)
+{
+  return (A_ROOM + B_ROOM) * sizeof(float);
+}
+
+/* How a product is done: the same for all of its parts. */
+typedef struct plan {
+  const cpu__multiply_t *g;
+  const cpu__tiles_t *tiles;
+  int64_t k_block;
+  int vecs, rows; /* at most, of a tile */
+  int pack_a, pack_b, whole;
+} plan_t;
+
+/* A block of the product while it is done: from where a and b are read. */
+typedef struct block {
+  int64_t k0, k;
+  int64_t n0, n; /* n0: the first column of b as it was packed */
+  cpu__matrix_t b;
+  float *a_room;
+} block_t;
+
+typedef struct part {
+  int64_t m0, m, n0, n;
+} part_t;
+
+static int64_t ceil_of(int64_t a, int64_t b)
+{
+  return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+static int is_panels(const cpu__matrix_t *m)
+{
+  return m->col == 1 && m->col16 != 16;
+}
+
+/* ---- what to do how ---- */
+
+/* Cycles of a tile for each k: multiply-adds and loads, two of each at a time, or what one
+ * multiply-add waits for the one before. */
+static double tile_cycles(int rows, int vecs)
+{
+  double busy = fmax(rows * vecs, rows + vecs);
+  return fmax(busy / 2, 4) + 0.5;
+}
+
+static double row_of_tiles(int64_t rows, int64_t vectors, int vecs)
+{
+  double cycles = (double)(vectors / vecs) * tile_cycles((int)rows, vecs);
+  int rest = (int)(vectors % vecs);
+  return rest ? cycles + tile_cycles((int)rows, rest) : cycles;
+}
+
+/* The shape of tiles that is the fastest for m x n. */
+static void choose_tile(plan_t *p)
+{
+  const cpu__multiply_t *g = p->g;
+  double fastest = INFINITY;
+  int64_t vectors = ceil_of(g->n, p->tiles->width);
+  int most = p->tiles->width == CPU__PANEL ? CPU__TILE_VECS : CPU__PANEL / p->tiles->width;
+  for (int vecs = 1; vecs <= most; vecs++) {
+    int64_t rows = least(p->tiles->rows[vecs], CPU__PANEL), tiles = ceil_of(g->m, rows);
+    double cycles = (double)tiles * row_of_tiles(ceil_of(g->m, tiles), vectors, vecs);
+    if (cycles > fastest) continue;
+    fastest = cycles;
+    p->vecs = vecs;
+    p->rows = (int)rows;
+  }
+}
+
+/* Rows of a tile that lie a multiple of a page apart push each other out of the first cache; k far
+ * apart are as many pages. */
+static int is_bad_a(const cpu__multiply_t *g, int rows)
+{
+  if (g->a.row == 1) return g->n > 96 && g->k > 32 && g->a.col != 1;
+  return g->a.row % 1024 == 0 && g->n > 96 && g->k > 64 && least(g->m, rows) > 6;
+}
+
+static plan_t make_plan(const ct_dev_t *dev, const cpu__multiply_t *g)
+{
+  plan_t p = {.g = g, .tiles = cpu__tiles(dev), .whole = is_panels(&g->c)};
+  int64_t blocks = ceil_of(g->k, K_BLOCK);
+  p.k_block = blocks > 1 ? ceil_of(ceil_of(g->k, blocks), 16) * 16 : g->k;
+  choose_tile(&p);
+  p.pack_a = is_bad_a(g, p.rows);
+  int readable = is_panels(&g->b) || (g->b.col == 1 && g->n % CPU__PANEL == 0 && g->m <= 56);
+  p.pack_b = !readable || g->sums || (g->alpha != 0 && g->alpha != 1);
+  return p;
+}
+
+/* ---- one part of the result, by one thread ---- */
+
+/* The bias of a tile's vectors, which are read as whole. */
+static const float *bias_of(const plan_t *p, int64_t n0, int64_t n, float copy[])
+{
+  const float *bias = p->g->bias;
+  int64_t wanted = ceil_of(n, p->tiles->width) * p->tiles->width;
+  if (!bias || n == wanted) return bias ? bias + n0 : NULL;
+  memset(copy, 0, (size_t)wanted * sizeof *copy);
+  memcpy(copy, bias + n0, (size_t)n * sizeof *copy);
+  return copy;
+}
+
+static int64_t column(const cpu__matrix_t *m, int64_t j)
+{
+  return j / CPU__PANEL * m->col16 + j % CPU__PANEL;
+}
+
+/* `rows` rows of a at a with all columns from n0 on. */
+static void tiles_of_rows(const plan_t *p, const block_t *b, cpu__tile_t *t, const float *a,
+                          int rows, int64_t m0, int64_t n0, int64_t n)
+{
+  const cpu__multiply_t *g = p->g;
+  int width = p->tiles->width;
+  float bias[CPU__TILE_VECS * CPU__PANEL];
+  int last = b->k0 + b->k == g->k;
+  for (int64_t j = 0, wide; j < n; j += wide) {
+    int64_t vecs = least(p->vecs, ceil_of(n - j, width)), full = vecs * width;
+    wide = least(n - j, full);
+    t->lanes = p->whole ? width : (int)(width - (full - wide));
+    t->bias = last ? bias_of(p, n0 + j, wide, bias) : NULL;
+    t->relu = last && g->relu;
+    p->tiles->run[vecs][rows](t, a, b->b.at + column(&b->b, n0 + j - b->n0),
+                              g->c.at + m0 * g->c.row + column(&g->c, n0 + j));
+  }
+}
+
+/* Some rows of a with the columns n0 to n0 + n, which stay in the second cache. */
+static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64_t m, int64_t n0,
+                            int64_t n)
+{
+  static const int64_t here = 0;
+  const cpu__multiply_t *g = p->g;
+  int64_t count = ceil_of(m, p->rows), step = p->tiles->width == CPU__PANEL ? b->b.col16 : 8;
+  cpu__tile_t t = {.taps = 1, .a_at = &here, .b_at = &here, .k = b->k, .add = b->k0 > 0 || g->add};
+  t.a_row = p->pack_a ? 1 : g->a.row;
+  t.a_k = p->pack_a ? CPU__PANEL : g->a.col;
+  t.b_k = b->b.row;
+  t.b_vec = step;
+  t.c_row = g->c.row;
+  t.c_vec = p->tiles->width == CPU__PANEL ? g->c.col16 : 8;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t first = m * i / count, rows = m * (i + 1) / count - first;
+    const float *a = p->pack_a ? b->a_room + i * b->k * CPU__PANEL
+                               : g->a.at + (m0 + first) * g->a.row + b->k0 * g->a.col;
+    tiles_of_rows(p, b, &t, a, (int)rows, m0 + first, n0, n);
+  }
+}
+
+static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
+{
+  const cpu__multiply_t *g = p->g;
+  int64_t count = ceil_of(m, p->rows);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t first = m * i / count, rows = m * (i + 1) / count - first;
+    cpu__pack_t pack = {.k = b->k, .k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row};
+    pack.lanes = (int)rows;
+    pack.alpha = 1;
+    p->tiles->pack(&pack, g->a.at + (m0 + first) * g->a.row + b->k0 * g->a.col,
+                   b->a_room + i * b->k * CPU__PANEL);
+  }
+}
+
+/* One panel of b, and what it adds to the sums. */
+static void pack_panel(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int sum, float *to)
+{
+  const cpu__multiply_t *g = p->g;
+  int lanes = (int)least(g->n - n0, CPU__PANEL);
+  float sums[CPU__PANEL] = {0};
+  cpu__pack_t pack = {.k = k, .k_step = g->b.row, .k16 = g->b.row16, .lane = g->b.col};
+  pack.lanes = lanes;
+  pack.alpha = g->alpha == 0 ? 1 : g->alpha;
+  if (sum && k0 > 0) memcpy(sums, g->sums + n0, (size_t)lanes * sizeof *sums);
+  if (sum) pack.sums = sums;
+  p->tiles->pack(&pack, g->b.at + k0 / 16 * g->b.row16 + n0 / 16 * g->b.col16, to);
+  if (sum) memcpy(g->sums + n0, sums, (size_t)lanes * sizeof *sums);
+}
+
+static void find_b(const plan_t *p, block_t *b, const part_t *part, float *room)
+{
+  const cpu__multiply_t *g = p->g;
+  if (!p->pack_b) {
+    b->b = g->b;
+    b->b.at += b->k0 / 16 * g->b.row16;
+    b->n0 = 0;
+    return;
+  }
+  for (int64_t j = 0; j < b->n; j += CPU__PANEL)
+    pack_panel(p, b->k0, b->k, b->n0 + j, g->sums && part->m0 == 0, room + j * b->k);
+  b->b = cpu__panels(room, b->k);
+}
+
+static void multiply_block(const plan_t *p, block_t b, const part_t *part, float *room)
+{
+  int64_t first = b.n0;
+  int64_t rows = M_BLOCK / CPU__PANEL * p->rows;
+  b.a_room = room + B_ROOM;
+  find_b(p, &b, part, room);
+  for (int64_t i = 0; i < part->m; i += rows) {
+    int64_t m0 = part->m0 + i, m = least(rows, part->m - i);
+    if (p->pack_a) pack_a(p, &b, m0, m);
+    for (int64_t j = 0; j < b.n; j += N_HOT)
+      rows_by_columns(p, &b, m0, m, first + j, least(N_HOT, b.n - j));
+  }
+}
+
+static void multiply_part(const plan_t *p, part_t part, float *room)
+{
+  for (int64_t j = 0; j < part.n; j += N_BLOCK) {
+    int64_t k0 = 0;
+    do {
+      block_t b = {.k0 = k0, .k = least(p->k_block, p->g->k - k0)};
+      b.n0 = part.n0 + j;
+      b.n = least(N_BLOCK, part.n - j);
+      multiply_block(p, b, &part, room);
+      k0 += p->k_block;
+    } while (k0 < p->g->k);
+  }
+}
+
+/* ---- all of it ---- */
+
+/* Threads side by side along m and n, so that none has much more than others. */
+static void choose_grid(const plan_t *p, int threads, int *along_m, int *along_n)
+{
+  int64_t tiles = ceil_of(p->g->m, p->rows), panels = ceil_of(p->g->n, CPU__PANEL);
+  double least_work = INFINITY;
+  for (int m = 1; m <= threads; m++) {
+    int n = threads / m;
+    double rows = (double)ceil_of(tiles, m), columns = (double)ceil_of(panels, n);
+    double work = rows * columns + 0.4 * columns * p->pack_b + 0.4 * rows * p->pack_a;
+    if (work >= least_work) continue;
+    least_work = work;
+    *along_m = m;
+    *along_n = n;
+  }
+}
+
+static part_t part_of(const plan_t *p, int i, int along_m, int along_n)
+{
+  const cpu__multiply_t *g = p->g;
+  int64_t tiles = ceil_of(g->m, p->rows), panels = ceil_of(g->n, CPU__PANEL);
+  int row = i / along_n, col = i % along_n;
+  part_t part;
+  part.m0 = least(g->m, tiles * row / along_m * p->rows);
+  part.m = least(g->m, tiles * (row + 1) / along_m * p->rows) - part.m0;
+  part.n0 = least(g->n, panels * col / along_n * CPU__PANEL);
+  part.n = least(g->n, panels * (col + 1) / along_n * CPU__PANEL) - part.n0;
+  return part;
+}
+
+static float *room_of(const ct_dev_t *dev)
+{
+  return dev->packing + (size_t)omp_get_thread_num() * (A_ROOM + B_ROOM);
+}
+
+void cpu__multiply(const ct_dev_t *dev, const cpu__multiply_t *g)
+{
+  if (g->m == 0 || g->n == 0) return;
+  plan_t p = make_plan(dev, g);
+  double work = (double)g->m * (double)g->n * (double)g->k;
+  int along_m = 1, along_n = 1;
+  if (!omp_in_parallel() && dev->threads > 1 && work > ALONE_BELOW)
+    choose_grid(&p, dev->threads, &along_m, &along_n);
+  int parts = along_m * along_n;
+  if (parts == 1) {
+    multiply_part(&p, (part_t){0, g->m, 0, g->n}, room_of(dev));
+    return;
+  }
+#pragma omp parallel for schedule(static)
+  for (int i = 0; i < parts; i++)
+    multiply_part(&p, part_of(&p, i, along_m, along_n), room_of(dev));
+}
+
+cpu__matrix_t cpu__multiply_pack(const ct_dev_t *dev, cpu__matrix_t b, int64_t k, int64_t n,
+                                 float *to)
+{
+  cpu__multiply_t g = {.n = n, .k = k, .b = b};
+  plan_t p = {.g = &g, .tiles = cpu__tiles(dev)};
+  for (int64_t j = 0; j < n; j += CPU__PANEL)
+    pack_panel(&p, 0, k, j, 0, to + j * k);
+  return cpu__panels(to, k);
+}
