@@ -370,6 +370,22 @@ static void layouts_follow_from_costs(void)
   CT_ASSERT_NEAR(cpu__least_cost(&c), 50, 0);
 }
 
+/* Whatever a version of oneDNN has for plain images: their layers do not end up in them. */
+static void no_image_comes_out_plain(void)
+{
+  op_case_t c;
+  for (int i = 0; tested.dev->isa > CPU__PORTABLE && case_conv(i, &c); i++) {
+    const ct_op_desc_t *d = &c.desc;
+    cpu__costs_t costs;
+    double least;
+    char text[160];
+    if (d->u.conv.groups > 1 || d->y.dim[2] * d->y.dim[3] == 1) continue;
+    if (CT_ASSERT_OK(cpu__ask(&cpu__conv_ways, tested.dev, d, &costs)) != CT_OK) continue;
+    check(cpu__best_layouts(&costs, CT_PLAIN, &least).y != CT_PLAIN, "%s gives a plain image",
+          ct_op_text(d, text, sizeof text));
+  }
+}
+
 /* ---- weights that lie otherwise ---- */
 
 static int bare_format;
@@ -492,6 +508,7 @@ int main(int argc, char **argv)
       CT_TEST(costs_of_once_decide_among_equal_layouts),
       CT_TEST(some_take_tensors_as_they_lie),
       CT_TEST(layouts_follow_from_costs),
+      CT_TEST(no_image_comes_out_plain),
       CT_TEST(who_converts_nothing_needs_its_own_weights),
       CT_TEST(the_second_choice_is_asked_where_the_first_is_not_perfect),
       CT_TEST_END,
