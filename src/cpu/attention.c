@@ -1,5 +1,5 @@
 /* Multi-head self-attention: products for the projections of all places, and for each (sample,
- * head) the scores, their softmax and their use, by one thread.  The semantics are those of
+ * head) the scores, their softmax and their use, by one thread out of its caches.  The semantics are those of
  * ref_attention.c.
  *
  * Kept from forward to backward: q, k and v N x T x 3D, and what the heads give, N x T x D.  The
@@ -7,15 +7,21 @@
 #include "cpu/kinds.h"
 #include "cpu/product/gemm.h"
 #include "cpu/kern/loops.h"
+#include "cpu/tile/rect.h"
 #include "base/ct_err.h"
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
+/* Scores of a block, in floats: with their gradients a quarter of a megabyte. */
+enum { BLOCK = 32768 };
+
 typedef struct attention_op {
   ct_op_t head;
   const cpu__loops_t *loops;
+  const cpu__tiles_t *tiles;
   int64_t n, t, d, heads, wide; /* wide: D / heads */
+  int64_t across;               /* T up to whole vectors */
   float scale;
 } attention_op_t;
 
@@ -23,7 +29,7 @@ typedef struct attention_op {
 typedef struct buffers {
   float *qkv, *c;   /* kept */
   float *dqkv, *dc; /* backward */
-  float *scores;    /* for each thread T x T; backward: twice */
+  float *own;       /* what each thread has for itself */
 } buffers_t;
 
 static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
@@ -34,85 +40,142 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
   b.c = b.qkv + 3 * tokens;
   b.dqkv = scratch; /* the forward pass of inference has qkv and c there */
   b.dc = scratch + 3 * tokens;
-  b.scores = scratch + 4 * tokens;
+  b.own = scratch + 4 * tokens;
   return b;
 }
 
-/* One head of one sample: where its columns begin. */
+/* A head of a sample goes through the scores in blocks of rows that stay in the caches. */
+static int64_t blocks(const attention_op_t *k)
+{
+  return (k->t * k->across + BLOCK - 1) / BLOCK;
+}
+
+static int64_t block_rows(const attention_op_t *k)
+{
+  return (k->t + blocks(k) - 1) / blocks(k);
+}
+
+/* k^T and the scores of a block; backward also v^T and the scores' gradients. */
+static int64_t own_size(const attention_op_t *k, int back)
+{
+  return (back ? 2 : 1) * (k->wide + block_rows(k)) * k->across;
+}
+
+/* One head of one sample: where its columns begin, and what its thread has for it. */
 typedef struct part {
-  const float *q, *k, *v; /* rows 3D apart */
-  int64_t first;          /* element of q within qkv */
-  int64_t out;            /* element within c */
+  const float *q, *k, *v;  /* rows 3D apart */
+  int64_t first;           /* element of q within qkv */
+  int64_t out;             /* element within c */
+  float *kt, *vt;          /* k^T and v^T, packed */
+  float *scores, *dscores; /* rows `across` apart */
 } part_t;
 
-static part_t part(const attention_op_t *k, const float *qkv, int64_t task)
+static part_t part(const attention_op_t *k, const buffers_t *b, int64_t task, float *own)
 {
   int64_t row = task / k->heads * k->t, column = task % k->heads * k->wide;
-  part_t p = {.first = row * 3 * k->d + column, .out = row * k->d + column};
-  p.q = qkv + p.first;
+  part_t p = {.first = row * 3 * k->d + column, .out = row * k->d + column, .kt = own};
+  p.q = b->qkv + p.first;
   p.k = p.q + k->d;
   p.v = p.k + k->d;
+  p.scores = p.kt + k->wide * k->across;
+  p.vt = p.scores + block_rows(k) * k->across;
+  p.dscores = p.vt + k->wide * k->across;
   return p;
 }
 
-/* softmax(q k^T / sqrt(wide)) */
-static int find_scores(const attention_op_t *k, const part_t *p, float *scores)
+/* c = a b^T of some rows; bt is b^T, packed, so that whole vectors are stored. */
+static void times_transposed(const attention_op_t *k, int64_t rows, const float *a, int64_t a_row,
+                             const float *bt, float *c)
 {
-  int64_t t = k->t, ld = 3 * k->d;
-  int rc = cpu__gemm('N', 'T', t, t, k->wide, k->scale, p->q, ld, p->k, ld, 0, scores, t);
-  for (int64_t i = 0; i < t && rc == CT_OK; i++) {
-    float *row = scores + i * t, largest, sum;
-    k->loops->exp_sum(t, row, &largest, &sum);
-    k->loops->exp_scaled(t, row, largest, 1 / sum, row);
+  cpu__rect_product_t p = {.a_row = a_row,
+                           .a_k = 1,
+                           .b_k = k->tiles->width,
+                           .b_vec = k->wide * k->tiles->width,
+                           .c_row = k->across};
+  cpu__rect_product(k->tiles, p, rows, k->across, k->wide, a, bt, c);
+}
+
+/* c = scores b of some rows */
+static void times(const attention_op_t *k, int64_t rows, const float *scores, const float *b,
+                  int64_t b_row, float *c, int64_t c_row)
+{
+  cpu__rect_product_t p = {
+      .a_row = k->across, .a_k = 1, .b_k = b_row, .b_vec = k->tiles->width, .c_row = c_row};
+  cpu__rect_product(k->tiles, p, rows, k->wide, k->t, scores, b, c);
+}
+
+/* c = scores^T b (+ c if `add`), summed over some rows */
+static void transposed_times(const attention_op_t *k, int64_t rows, const float *scores,
+                             const float *b, int64_t b_row, int add, float *c)
+{
+  cpu__rect_product_t p = {.a_row = 1,
+                           .a_k = k->across,
+                           .b_k = b_row,
+                           .b_vec = k->tiles->width,
+                           .c_row = 3 * k->d,
+                           .add = add};
+  cpu__rect_product(k->tiles, p, k->t, k->wide, rows, scores, b, c);
+}
+
+/* softmax(q k^T / sqrt(wide)) of some rows */
+static void find_scores(const attention_op_t *k, const part_t *p, int64_t first, int64_t rows)
+{
+  times_transposed(k, rows, p->q + first * 3 * k->d, 3 * k->d, p->kt, p->scores);
+  for (int64_t i = 0; i < rows; i++)
+    k->loops->softmax(k->t, k->scale, p->scores + i * k->across);
+}
+
+static void attend(const attention_op_t *k, const buffers_t *b, const part_t *p)
+{
+  int64_t n = blocks(k);
+  cpu__rect_pack_transposed(k->tiles, k->wide, k->t, p->k, 3 * k->d, p->kt);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t first = k->t * i / n, rows = k->t * (i + 1) / n - first;
+    find_scores(k, p, first, rows);
+    times(k, rows, p->scores, p->v, 3 * k->d, b->c + p->out + first * k->d, k->d);
   }
-  return rc;
 }
 
-static int attend(const attention_op_t *k, const buffers_t *b, int64_t task, float *scores)
+/* The rows of one block: their dq, and what they add to dk and dv. */
+static void block_backward(const attention_op_t *k, const buffers_t *b, const part_t *p,
+                           int64_t first, int64_t rows)
 {
-  int rc = CT_OK;
-  part_t p = part(k, b->qkv, task);
-  CT_TRY(find_scores(k, &p, scores));
-  CT_TRY(cpu__gemm('N', 'N', k->t, k->wide, k->t, 1, scores, k->t, p.v, 3 * k->d, 0, b->c + p.out,
-                   k->d));
-out:
-  return rc;
+  int64_t ld = 3 * k->d, at = p->out + first * k->d;
+  const float *c = b->c + at, *dc = b->dc + at;
+  float *dq = b->dqkv + p->first, *dk = dq + k->d, *dv = dk + k->d;
+  find_scores(k, p, first, rows);
+  transposed_times(k, rows, p->scores, dc, k->d, first > 0, dv);
+  times_transposed(k, rows, dc, k->d, p->vt, p->dscores);
+  for (int64_t i = 0; i < rows; i++)
+    k->loops->softmax_bwd(k->t, k->scale, p->scores + i * k->across,
+                          k->loops->dot(k->wide, c + i * k->d, dc + i * k->d),
+                          p->dscores + i * k->across);
+  times(k, rows, p->dscores, p->k, ld, dq + first * ld, ld);
+  transposed_times(k, rows, p->dscores, p->q + first * ld, ld, first > 0, dk);
 }
 
-static int attend_backward(const attention_op_t *k, const buffers_t *b, int64_t task, float *scores)
+static void attend_backward(const attention_op_t *k, const buffers_t *b, const part_t *p)
 {
-  int rc = CT_OK;
-  part_t p = part(k, b->qkv, task);
-  int64_t t = k->t, wide = k->wide, ld = 3 * k->d;
-  const float *dc = b->dc + p.out;
-  float *dq = b->dqkv + p.first, *dk = dq + k->d, *dv = dk + k->d, *dp = scores + t * t;
-  CT_TRY(find_scores(k, &p, scores));
-  CT_TRY(cpu__gemm('T', 'N', t, wide, t, 1, scores, t, dc, k->d, 0, dv, ld));
-  CT_TRY(cpu__gemm('N', 'T', t, t, wide, 1, dc, k->d, p.v, ld, 0, dp, t));
-  for (int64_t i = 0; i < t; i++)
-    k->loops->softmax_bwd(t, scores + i * t, k->scale, dp + i * t);
-  CT_TRY(cpu__gemm('N', 'N', t, wide, t, 1, dp, t, p.k, ld, 0, dq, ld));
-  CT_TRY(cpu__gemm('T', 'N', t, wide, t, 1, dp, t, p.q, ld, 0, dk, ld));
-out:
-  return rc;
+  int64_t n = blocks(k);
+  cpu__rect_pack_transposed(k->tiles, k->wide, k->t, p->k, 3 * k->d, p->kt);
+  cpu__rect_pack_transposed(k->tiles, k->wide, k->t, p->v, 3 * k->d, p->vt);
+  for (int64_t i = 0; i < n; i++)
+    block_backward(k, b, p, k->t * i / n, k->t * (i + 1) / n - k->t * i / n);
 }
 
-/* All heads of all samples; each thread has its own scores. */
-static int all_heads(const attention_op_t *k, const buffers_t *b, int back)
+/* All heads of all samples. */
+static void all_heads(const attention_op_t *k, const buffers_t *b, int back)
 {
-  int rc = CT_OK;
-  int64_t tasks = k->n * k->heads, each = (back ? 2 : 1) * k->t * k->t;
+  int64_t tasks = k->n * k->heads;
 
 #pragma omp parallel for if (tasks > 1 && tasks * k->t * k->t > 1024) schedule(static)
   for (int64_t i = 0; i < tasks; i++) {
-    float *scores = b->scores + omp_get_thread_num() * each;
-    int result = back ? attend_backward(k, b, i, scores) : attend(k, b, i, scores);
-    if (result != CT_OK) {
-#pragma omp atomic write
-      rc = result;
-    }
+    part_t p = part(k, b, i, b->own + omp_get_thread_num() * own_size(k, back));
+    if (back)
+      attend_backward(k, b, &p);
+    else
+      attend(k, b, &p);
   }
-  return rc;
 }
 
 /* y = x w^T + bias */
@@ -131,12 +194,12 @@ static int attention_run(ct_op_t *op, const ct_op_args_t *a)
   cpu__dense_t in = {k->n * k->t, k->d, 3 * k->d}, out = {in.rows, k->d, k->d};
   if (a->pass & CT_FWD) {
     CT_TRY(project(in, a->x, a->w[0], a->w[1], b.qkv));
-    CT_TRY(all_heads(k, &b, 0));
+    all_heads(k, &b, 0);
     CT_TRY(project(out, b.c, a->w[2], a->w[3], a->y));
   }
   if (!(a->pass & (CT_BWD_DATA | CT_BWD_PARAM))) goto out;
   CT_TRY(cpu__dense_data(out, a->dy, a->w[2], b.dc));
-  CT_TRY(all_heads(k, &b, 1));
+  all_heads(k, &b, 1);
   if (a->pass & CT_BWD_PARAM) {
     CT_TRY(cpu__dense_param(in, a->x, b.dqkv, a->dw[0]));
     CT_TRY(cpu__dense_param(out, b.c, a->dy, a->dw[2]));
@@ -154,18 +217,18 @@ static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   const ct_op_desc_t *d = &op->desc;
   (void)like;
   k->loops = cpu__loops(op->dev, CT_F32);
+  k->tiles = cpu__tiles(op->dev);
   k->n = d->x.dim[0];
   k->t = d->x.dim[1];
   k->d = d->x.dim[2];
   k->heads = d->u.attention.heads;
   k->wide = k->d / k->heads;
   k->scale = 1 / sqrtf((float)k->wide);
-  int64_t tokens = k->n * k->t * k->d, scores = op->dev->threads * k->t * k->t;
-  if (ct_op_goes_back(d)) {
-    info->saved = (size_t)(4 * tokens) * sizeof(float);
-    scores *= 2;
-  }
-  info->scratch = (size_t)(4 * tokens + scores) * sizeof(float);
+  k->across = (k->t + k->tiles->width - 1) / k->tiles->width * k->tiles->width;
+  int64_t tokens = k->n * k->t * k->d, back = ct_op_goes_back(d);
+  /* products may read v as far as the end of a vector */
+  if (back) info->saved = (size_t)(4 * tokens + k->tiles->width) * sizeof(float);
+  info->scratch = (size_t)(4 * tokens + op->dev->threads * own_size(k, (int)back)) * sizeof(float);
   info->algorithm = "products, softmax by hand";
   return CT_OK;
 }

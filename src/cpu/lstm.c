@@ -7,12 +7,14 @@
 #include "cpu/kinds.h"
 #include "cpu/product/gemm.h"
 #include "cpu/kern/loops.h"
+#include "cpu/tile/rect.h"
 #include "base/ct_err.h"
 #include <string.h>
 
 typedef struct lstm_op {
   ct_op_t head;
   const cpu__loops_t *loops;
+  const cpu__tiles_t *tiles;
   int64_t n, t, f, h;
 } lstm_op_t;
 
@@ -20,16 +22,30 @@ typedef struct lstm_op {
 typedef struct buffers {
   float *gates, *cells; /* forward; kept */
   float *bias;          /* forward: sum of both */
-  float *dgates;        /* backward: N x T x 4H */
-  float *before;        /* y of the step before, or zero: N x T x H */
-  float *dh, *dc;       /* N x H */
+  float *states;  /* forward: y of the step before, side by side: N x (H and one vector, or rows
+                  * would crowd in the same lines of a cache) */
+  float *w;       /* W_hh, those of the states, packed: forward H x 4H, backward 4H x H */
+  float *dgates;  /* backward: N x T x 4H */
+  float *dh, *dc; /* N x H */
 } buffers_t;
+
+static int64_t packed_forward(const lstm_op_t *k)
+{
+  return cpu__rect_packed(k->tiles, k->h, 4 * k->h);
+}
+
+static int64_t packed_backward(const lstm_op_t *k)
+{
+  return cpu__rect_packed(k->tiles, 4 * k->h, k->h);
+}
 
 static buffers_t forward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
 {
   int64_t cells = k->n * k->t * k->h;
-  buffers_t b = {.bias = a->scratch};
-  b.gates = ct_op_goes_back(&k->head.desc) ? a->saved : b.bias + 4 * k->h;
+  buffers_t b = {.w = a->scratch};
+  b.bias = b.w + packed_forward(k);
+  b.states = b.bias + 4 * k->h;
+  b.gates = ct_op_goes_back(&k->head.desc) ? a->saved : b.states + k->n * (k->h + k->tiles->width);
   b.cells = b.gates + 4 * cells;
   return b;
 }
@@ -37,32 +53,27 @@ static buffers_t forward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
 static buffers_t backward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
 {
   int64_t cells = k->n * k->t * k->h;
-  buffers_t b = {.gates = a->saved, .dgates = a->scratch};
+  buffers_t b = {.gates = a->saved, .w = a->scratch};
   b.cells = b.gates + 4 * cells;
-  b.before = b.dgates + 4 * cells;
-  b.dh = b.before + cells;
+  b.dgates = b.w + packed_backward(k);
+  b.dh = b.dgates + 4 * cells;
   b.dc = b.dh + k->n * k->h;
   return b;
 }
 
+typedef void chunk_t(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a, int64_t first,
+                     int64_t n);
+
 /* Shares out the samples: a step waits for the one before, samples for nobody. */
-static int all_chunks(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
-                      int (*run)(const lstm_op_t *, const buffers_t *, const ct_op_args_t *,
-                                 int64_t first, int64_t n))
+static void all_chunks(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a, chunk_t *run)
 {
-  int rc = CT_OK;
   int chunks = k->n < k->head.dev->threads ? (int)k->n : k->head.dev->threads;
 
 #pragma omp parallel for if (k->n * k->t * k->h > CPU__PARALLEL_MIN) schedule(static)
   for (int i = 0; i < chunks; i++) {
     int64_t first = k->n * i / chunks;
-    int result = run(k, b, a, first, k->n * (i + 1) / chunks - first);
-    if (result != CT_OK) {
-#pragma omp atomic write
-      rc = result;
-    }
+    run(k, b, a, first, k->n * (i + 1) / chunks - first);
   }
-  return rc;
 }
 
 /* ---- forward ---- */
@@ -73,24 +84,32 @@ static cpu__dense_t of_inputs(const lstm_op_t *k)
   return (cpu__dense_t){k->n * k->t, k->f, 4 * k->h};
 }
 
-/* Samples first … first + n - 1 through all steps, by one thread. */
-static int chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
-                         int64_t first, int64_t n)
+/* The next step's sums come from memory while this one's gates are computed. */
+static void fetch(const float *p, int64_t count)
 {
-  int rc = CT_OK;
-  int64_t h = k->h, row = k->t * h;
-  float *y = a->y;
+  for (int64_t i = 0; i < count; i += 64 / (int64_t)sizeof *p)
+    __builtin_prefetch(p + i, 1, 2);
+}
+
+/* Samples first … first + n - 1 through all steps, by one thread. */
+static void chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
+                          int64_t first, int64_t n)
+{
+  int64_t h = k->h, row = k->t * h, width = k->tiles->width, apart = h + width;
+  cpu__rect_product_t of_states = {
+      .a_row = apart, .a_k = 1, .b_k = width, .b_vec = h * width, .c_row = 4 * row, .add = 1};
+  float *y = a->y, *states = b->states + first * apart;
   for (int64_t step = 0; step < k->t; step++) {
     int64_t at = first * row + step * h;
     if (step > 0)
-      CT_TRY(cpu__gemm('N', 'T', n, 4 * h, h, 1, y + at - h, row, a->w[1], h, 1, b->gates + 4 * at,
-                       4 * row));
-    for (int64_t i = 0; i < n; i++, at += row)
+      cpu__rect_product(k->tiles, of_states, n, 4 * h, h, states, b->w, b->gates + 4 * at);
+    for (int64_t i = 0; i < n; i++, at += row) {
+      if (step + 1 < k->t) fetch(b->gates + 4 * (at + h), 4 * h);
       k->loops->lstm(h, b->bias, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL,
                      b->cells + at, y + at);
+      memcpy(states + i * apart, y + at, (size_t)h * sizeof *y);
+    }
   }
-out:
-  return rc;
 }
 
 static int forward(const lstm_op_t *k, const ct_op_args_t *a)
@@ -100,8 +119,9 @@ static int forward(const lstm_op_t *k, const ct_op_args_t *a)
   const float *b_ih = a->w[2], *b_hh = a->w[3];
   for (int64_t i = 0; i < 4 * k->h; i++)
     b.bias[i] = b_ih[i] + b_hh[i];
+  cpu__rect_pack_transposed(k->tiles, k->h, 4 * k->h, a->w[1], k->h, b.w);
   CT_TRY(cpu__dense_forward(of_inputs(k), a->x, a->w[0], 0, b.gates));
-  CT_TRY(all_chunks(k, &b, a, chunk_forward));
+  all_chunks(k, &b, a, chunk_forward);
 out:
   return rc;
 }
@@ -109,11 +129,12 @@ out:
 /* ---- backward ---- */
 
 /* Gradients of the gates' sums at all steps of some samples. */
-static int chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
-                          int64_t first, int64_t n)
+static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
+                           int64_t first, int64_t n)
 {
-  int rc = CT_OK;
-  int64_t h = k->h, row = k->t * h;
+  int64_t h = k->h, row = k->t * h, width = k->tiles->width;
+  cpu__rect_product_t of_gates = {
+      .a_row = 4 * row, .a_k = 1, .b_k = width, .b_vec = 4 * h * width, .c_row = h};
   const float *dy = a->dy;
   float *dh = b->dh + first * h, *dc = b->dc + first * h;
   memset(dc, 0, (size_t)(n * h) * sizeof *dc);
@@ -124,36 +145,32 @@ static int chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_ar
       k->loops->lstm_bwd(h, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL, b->cells + at,
                          dy + at, last ? NULL : dh + i * h, dc + i * h, b->dgates + 4 * at);
     if (step > 0)
-      CT_TRY(cpu__gemm('N', 'N', n, h, 4 * h, 1, b->dgates + 4 * begin, 4 * row, a->w[1], h, 0, dh,
-                       h));
+      cpu__rect_product(k->tiles, of_gates, n, h, 4 * h, b->dgates + 4 * begin, b->w, dh);
   }
-out:
-  return rc;
 }
 
-static void states_before(const lstm_op_t *k, const float *y, float *before)
+/* Each step's gradients times the states before it: the row before in y.  The first steps have
+ * none; there are the last states of other samples, so their gradients become 0 here. */
+static int states_gradient(const lstm_op_t *k, const buffers_t *b, const float *y, float *dw)
 {
-  size_t row = (size_t)k->h * sizeof *y;
-  for (int64_t n = 0; n < k->n; n++) {
-    int64_t at = n * k->t * k->h;
-    memset(before + at, 0, row);
-    memcpy(before + at + k->h, y + at, (size_t)(k->t - 1) * row);
-  }
+  int64_t h = k->h;
+  for (int64_t n = 0; n < k->n; n++)
+    memset(b->dgates + n * k->t * 4 * h, 0, (size_t)(4 * h) * sizeof *dw);
+  return cpu__dense_param((cpu__dense_t){k->n * k->t - 1, h, 4 * h}, y, b->dgates + 4 * h, dw);
 }
 
 static int backward(const lstm_op_t *k, const ct_op_args_t *a)
 {
   int rc = CT_OK;
   buffers_t b = backward_buffers(k, a);
-  cpu__dense_t of_states = {k->n * k->t, k->h, 4 * k->h};
-  CT_TRY(all_chunks(k, &b, a, chunk_backward));
+  cpu__rect_pack(k->tiles, 4 * k->h, k->h, a->w[1], k->h, b.w);
+  all_chunks(k, &b, a, chunk_backward);
   if (a->pass & CT_BWD_DATA) CT_TRY(cpu__dense_data(of_inputs(k), b.dgates, a->w[0], a->dx));
   if (!(a->pass & CT_BWD_PARAM)) goto out;
-  states_before(k, a->y, b.before);
   CT_TRY(cpu__dense_param(of_inputs(k), a->x, b.dgates, a->dw[0]));
-  CT_TRY(cpu__dense_param(of_states, b.before, b.dgates, a->dw[1]));
   cpu__column_sums(k->n * k->t, 4 * k->h, b.dgates, a->dw[2]);
   memcpy(a->dw[3], a->dw[2], (size_t)(4 * k->h) * sizeof(float));
+  CT_TRY(states_gradient(k, &b, a->y, a->dw[1]));
 out:
   return rc;
 }
@@ -176,14 +193,16 @@ static int lstm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->desc;
   (void)like;
   k->loops = cpu__loops(op->dev, CT_F32);
+  k->tiles = cpu__tiles(op->dev);
   k->n = d->x.dim[0];
   k->t = d->x.dim[1];
   k->f = d->x.dim[2];
   k->h = d->y.dim[2];
-  int64_t cells = k->n * k->t * k->h, gates = 4 * k->h;
-  info->scratch = (size_t)(gates + 5 * cells) * sizeof(float);
+  int64_t cells = k->n * k->t * k->h,
+          forth = packed_forward(k) + 4 * k->h + k->n * (k->h + k->tiles->width);
+  info->scratch = (size_t)(forth + 5 * cells) * sizeof(float);
   if (ct_op_goes_back(d)) {
-    int64_t forth = gates, back = 5 * cells + 2 * k->n * k->h;
+    int64_t back = packed_backward(k) + 4 * cells + 2 * k->n * k->h;
     info->saved = (size_t)(5 * cells) * sizeof(float);
     info->scratch = (size_t)(forth > back ? forth : back) * sizeof(float);
   }

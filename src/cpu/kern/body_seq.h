@@ -2,12 +2,25 @@
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
+/* Halves are added to halves: the longest chain is that of the logarithm. */
 INLINE float lanes_sum(vec_t v)
 {
-  float sum = 0;
-  for (int j = 0; j < CPU__VW; j++)
-    sum += v[j];
-  return sum;
+  float part[CPU__VW];
+  *(vec_mem_t *)part = v;
+  for (int n = CPU__VW / 2; n > 0; n /= 2)
+    for (int j = 0; j < n; j++)
+      part[j] += part[j + n];
+  return part[0];
+}
+
+INLINE float lanes_max(vec_t v)
+{
+  float part[CPU__VW];
+  *(vec_mem_t *)part = v;
+  for (int n = CPU__VW / 2; n > 0; n /= 2)
+    for (int j = 0; j < n; j++)
+      part[j] = part[j] > part[j + n] ? part[j] : part[j + n];
+  return part[0];
 }
 
 /* Lanes that there are of the vector at element i. */
@@ -18,13 +31,37 @@ INLINE int lanes(int64_t count, int64_t i)
 
 /* ---- softmax ---- */
 
-static void softmax_bwd(int64_t count, const float *p, float scale, float *dp)
+static float dot(int64_t count, const float *a, const float *b)
 {
   vec_t sum = {0};
 
   for (int64_t i = 0; i < count; i += CPU__VW)
-    sum += load(p + i, lanes(count, i)) * load(dp + i, lanes(count, i));
-  float mean = lanes_sum(sum);
+    sum += load(a + i, lanes(count, i)) * load(b + i, lanes(count, i));
+  return lanes_sum(sum);
+}
+
+static void softmax(int64_t count, float scale, float *x)
+{
+  const vec_t least = splat(-INFINITY);
+  vec_t top = least, sum = {0};
+
+  for (int64_t i = 0; i < count; i += CPU__VW) {
+    top = max_of(load_or(x + i, lanes(count, i), least), top);
+  }
+  float most = lanes_max(top) * scale;
+  for (int64_t i = 0; i < count; i += CPU__VW) {
+    int n = lanes(count, i);
+    vec_t e = exp_of(load_or(x + i, n, least) * scale - most);
+    sum += e;
+    store(x + i, e, n);
+  }
+  float share = 1 / lanes_sum(sum);
+  for (int64_t i = 0; i < count; i += CPU__VW)
+    store(x + i, load(x + i, lanes(count, i)) * share, lanes(count, i));
+}
+
+static void softmax_bwd(int64_t count, float scale, const float *p, float mean, float *dp)
+{
   for (int64_t i = 0; i < count; i += CPU__VW) {
     int n = lanes(count, i);
     store(dp + i, load(p + i, n) * (load(dp + i, n) - mean) * scale, n);

@@ -9,8 +9,7 @@ static void exp_sum(int64_t count, const float *x, float *largest, float *sum)
   int rest = (int)(count - end);
 
   for (int64_t i = 0; i < count; i += CPU__VW) {
-    vec_t v = load_or(x + i, i < end ? CPU__VW : rest, least);
-    m = choose(v > m, v, m);
+    m = max_of(load_or(x + i, i < end ? CPU__VW : rest, least), m);
   }
   float top = m[0];
   for (int j = 1; j < CPU__VW; j++)

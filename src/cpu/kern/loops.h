@@ -179,8 +179,12 @@ typedef struct cpu__loops {
   void (*measure)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
   /** The rule over `count` elements from `first`. */
   void (*update)(const cpu__update_t *u, int64_t first, int64_t count);
-  /** From the gradient of the softmax p to that of its input times `scale`, in place. */
-  void (*softmax_bwd)(int64_t count, const float *p, float scale, float *dp);
+  float (*dot)(int64_t count, const float *a, const float *b);
+  /** x = softmax(scale x), with scale > 0. */
+  void (*softmax)(int64_t count, float scale, float *x);
+  /** From the gradient dp of the softmax p, with `mean` the sum of p dp, to that of its unscaled
+   * input. */
+  void (*softmax_bwd)(int64_t count, float scale, const float *p, float mean, float *dp);
 
   /** One step of one sample.  gates: the sums of i, f, g, o without their bias, h each; become the
    * gates.  c0: the cells before, NULL: zero. */

@@ -47,6 +47,18 @@ INLINE vec_t choose(mask_t m, vec_t a, vec_t b)
   return (vec_t)((m & (mask_t)a) | (~m & (mask_t)b));
 }
 
+/** The larger; b if one of them is NaN. */
+INLINE vec_t max_of(vec_t a, vec_t b)
+{
+#if CPU__VW == 16 && defined(__SSE2__)
+  return (vec_t)_mm512_max_ps((__m512)a, (__m512)b);
+#elif CPU__VW == 8 && defined(__SSE2__) && defined(__AVX__)
+  return (vec_t)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+  return choose(a > b, a, b);
+#endif
+}
+
 INLINE vec_t abs_of(vec_t v)
 {
   return (vec_t)((mask_t)v & 0x7fffffff);

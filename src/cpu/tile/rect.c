@@ -1,6 +1,7 @@
 /* Cuts a product into tiles of nearly the same size: a group of vectors of B stays in the nearest
  * cache while the rows go by. */
 #include "cpu/tile/rect.h"
+#include <string.h>
 
 /* Vectors of the next tiles, of `left`: the most with which all rows fit into one tile, else the
  * two or three that the processor multiplies at full speed. */
@@ -40,9 +41,38 @@ void cpu__rect_product(const cpu__tiles_t *tiles, cpu__rect_product_t p, int64_t
                    .a_row = p.a_row,
                    .a_k = p.a_k,
                    .b_k = p.b_k,
-                   .b_vec = tiles->width,
+                   .b_vec = p.b_vec,
                    .c_row = p.c_row,
                    .c_vec = tiles->width,
                    .add = p.add};
   cpu__rect(tiles, &t, rows, columns, a, b, c);
+}
+
+/* Columns of the vector from column j on. */
+static int64_t lanes(const cpu__tiles_t *tiles, int64_t columns, int64_t j)
+{
+  return columns - j < tiles->width ? columns - j : tiles->width;
+}
+
+void cpu__rect_pack(const cpu__tiles_t *tiles, int64_t k, int64_t columns, const float *b,
+                    int64_t b_k, float *packed)
+{
+  int64_t width = tiles->width;
+  for (int64_t j = 0; j < columns; j += width)
+    for (int64_t p = 0, n = lanes(tiles, columns, j); p < k; p++, packed += width) {
+      memcpy(packed, b + p * b_k + j, (size_t)n * sizeof *packed);
+      memset(packed + n, 0, (size_t)(width - n) * sizeof *packed);
+    }
+}
+
+void cpu__rect_pack_transposed(const cpu__tiles_t *tiles, int64_t k, int64_t columns,
+                               const float *b, int64_t row, float *packed)
+{
+  for (int64_t j = 0; j < columns; j += tiles->width, packed += k * tiles->width)
+    tiles->transpose(lanes(tiles, columns, j), k, b + j * row, row, packed, tiles->width);
+}
+
+int64_t cpu__rect_packed(const cpu__tiles_t *tiles, int64_t k, int64_t columns)
+{
+  return (columns + tiles->width - 1) / tiles->width * tiles->width * k;
 }
