@@ -151,12 +151,12 @@ static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
 }
 
 /* The weights lie the same for both algorithms. */
-const cpu__way_t cpu__conv_winograd = {.name = "winograd",
-                                       .can = winograd_can,
-                                       .stored = cpu__primitive_format,
-                                       .prepare = winograd_prepare,
-                                       .run = cpu__primitive_run,
-                                       .clear = cpu__primitive_clear};
+const cpu__way_t cpu__conv_onednn_winograd = {.name = "winograd of oneDNN",
+                                              .can = winograd_can,
+                                              .stored = cpu__primitive_format,
+                                              .prepare = winograd_prepare,
+                                              .run = cpu__primitive_run,
+                                              .clear = cpu__primitive_clear};
 
 const cpu__way_t cpu__conv_direct = {.name = "direct",
                                      .can = direct_can,

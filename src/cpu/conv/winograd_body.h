@@ -3,8 +3,12 @@
  *
  * A transform of a square is one of each column, then one of each row. */
 #include "cpu/conv/winograd_loops.h"
+#ifdef __SSE2__
+#  include <immintrin.h>
+#endif
 
 typedef float vec_t __attribute__((vector_size(CPU__VW * 4)));
+typedef int32_t mask_t __attribute__((vector_size(CPU__VW * 4)));
 typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -66,6 +70,34 @@ INLINE void gather_line(const vec_t u[6], vec_t w[3])
   w[0] = G0 * u[0] + p + q;
   w[1] = (GP * P) * (u[1] - u[2]) + (GQ * Q) * (u[3] - u[4]);
   w[2] = u[5] + P2 * p + Q2 * q;
+}
+
+/* G */
+INLINE void weights_line(const vec_t *w, vec_t *u)
+{
+  vec_t even = GP * w[0] + (GP * P2) * w[2], odd = (GP * P) * w[1];
+  vec_t even_q = GQ * w[0] + (GQ * Q2) * w[2], odd_q = (GQ * Q) * w[1];
+  u[0] = G0 * w[0];
+  u[1] = even + odd;
+  u[2] = even - odd;
+  u[3] = even_q + odd_q;
+  u[4] = even_q - odd_q;
+  u[5] = w[2];
+}
+
+/* A', the rows of even powers, then those of odd ones. */
+INLINE void output_even(const vec_t m[5], vec_t *y0, vec_t *y2)
+{
+  vec_t p = m[1] + m[2], q = m[3] + m[4];
+  *y0 = m[0] + p + q;
+  *y2 = P2 * p + Q2 * q;
+}
+
+INLINE void output_odd(const vec_t m[5], vec_t *y1, vec_t *y3)
+{
+  vec_t p = P * (m[0] - m[1]), q = Q * (m[2] - m[3]);
+  *y1 = p + q;
+  *y3 = m[4] + P2 * p + Q2 * q;
 }
 
 /* ---- tiles ---- */
@@ -225,6 +257,109 @@ static void gather(const cpu__gathered_t *g, float *dw)
     gather_row(g, g->u + i * g->row, dw + i * CPU__VW);
 }
 
+/* Around the caches. */
+INLINE void stream(vec_mem_t *to, vec_t v)
+{
+#if CPU__VW == 16
+  _mm512_stream_ps((float *)to, (__m512)v);
+#elif defined(__AVX__)
+  _mm256_stream_ps((float *)to, (__m256)v);
+#else
+  *to = v;
+#endif
+}
+
+/* One row of pixels. */
+INLINE void put_output(const cpu__tile_sums_t *m, const vec_t line[6], int64_t cols, vec_mem_t *to)
+{
+  vec_t out[CPU__TILE], bias = {0};
+  output_even(line, out, out + 2);
+  output_odd(line + 1, out + 1, out + 3);
+  if (m->bias) bias = *(const vec_mem_t *)m->bias;
+  for (int j = 0; j < CPU__TILE; j++) {
+    out[j] += bias;
+    if (m->relu) out[j] = (vec_t)(~(out[j] <= 0) & (mask_t)out[j]);
+  }
+  for (int j = 0; j < CPU__TILE && j < cols; j++) {
+    if (m->stream)
+      stream(to + j, out[j]);
+    else
+      to[j] = out[j];
+  }
+}
+
+/* Rows 0 and 2, or 1 and 3.  As in input(), sums are read twice rather than that halves are
+ * stored. */
+INLINE void output_rows(const cpu__tile_sums_t *m, const int odd, int64_t rows, int64_t cols,
+                        vec_mem_t *to, int64_t width)
+{
+  enum { N = CPU__PATCH };
+  const int64_t next = N * m->stride;
+  vec_t upper[N], lower[N], line[N];
+  for (int j = 0; j < N; j++) {
+    const float *at = m->at + j * m->stride + odd * next;
+    for (int i = 0; i < N - 1; i++)
+      line[i] = *(const vec_mem_t *)(at + i * next);
+    if (odd)
+      output_odd(line, upper + j, lower + j);
+    else
+      output_even(line, upper + j, lower + j);
+  }
+  if (odd < rows) put_output(m, upper, cols, to + odd * width);
+  if (odd + 2 < rows) put_output(m, lower, cols, to + (odd + 2) * width);
+}
+
+static void output(const cpu__tile_sums_t *m, int64_t top, int64_t left, const cpu__plane_t *y)
+{
+  const int64_t rows = y->h - top, cols = y->w - left;
+  vec_mem_t *to = (vec_mem_t *)y->data + top * y->w + left;
+  if (rows >= CPU__TILE && cols >= CPU__TILE) {
+    output_rows(m, 0, CPU__TILE, CPU__TILE, to, y->w);
+    output_rows(m, 1, CPU__TILE, CPU__TILE, to, y->w);
+  } else {
+    output_rows(m, 0, rows, cols, to, y->w);
+    output_rows(m, 1, rows, cols, to, y->w);
+  }
+}
+
+/* Rows become columns. */
+static void turn(const float *from, vec_t *to)
+{
+  for (int i = 0; i < CPU__VW; i++)
+    for (int j = 0; j < CPU__VW; j++)
+      to[j][i] = from[i * CPU__VW + j];
+}
+
+/* One row of the weights, which lie `next` vectors apart from tap to tap. */
+INLINE void weights_row(const vec_mem_t *w, int64_t next, float *u, int64_t stride)
+{
+  enum { N = 3, TO = CPU__PATCH };
+  vec_t half[TO][N], line[N], out[TO];
+  for (int i = 0; i < N; i++) {
+    for (int j = 0; j < N; j++)
+      line[j] = w[(i * N + j) * next];
+    weights_line(line, out);
+    for (int j = 0; j < TO; j++)
+      half[j][i] = out[j];
+  }
+  for (int j = 0; j < TO; j++) {
+    weights_line(half[j], out);
+    for (int i = 0; i < TO; i++)
+      *(vec_mem_t *)(u + (i * TO + j) * stride) = out[i];
+  }
+}
+
+static void weights(const float *w, int turned, float *u, int64_t stride, int64_t row)
+{
+  enum { TAPS = 9 };
+  vec_t room[TAPS][CPU__VW];
+  const vec_mem_t *from = (const vec_mem_t *)w;
+  for (int k = 0; turned && k < TAPS; k++)
+    turn(w + k * CPU__VW * CPU__VW, room[TAPS - 1 - k]);
+  for (int i = 0; i < CPU__VW; i++)
+    weights_row((turned ? (const vec_mem_t *)room : from) + i, CPU__VW, u + i * row, stride);
+}
+
 #define CPU__PASTE(a, b)       a##b
 #define CPU__WINOGRAD_FOR(isa) CPU__PASTE(cpu__winograd_, isa)
 
@@ -233,4 +368,6 @@ const cpu__winograd_loops_t CPU__WINOGRAD_FOR(CPU__ISA) = {
     .input = input,
     .spread = spread,
     .gather = gather,
+    .output = output,
+    .weights = weights,
 };

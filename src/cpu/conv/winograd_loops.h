@@ -35,6 +35,15 @@ typedef struct cpu__gathered {
   int parts;
 } cpu__gathered_t;
 
+/** Sums of products of one tile, and what becomes of its pixels. */
+typedef struct cpu__tile_sums {
+  const float *at;
+  int64_t stride;
+  const float *bias; /**< of these channels; NULL: none */
+  int relu;          /**< a NaN stays */
+  int stream;        /**< 1: pixels are stored around the caches; they are aligned */
+} cpu__tile_sums_t;
+
 typedef struct cpu__winograd_loops {
   int width; /**< lanes */
   /** v = B' x B of the 6x6 pixels from (top, left) on; what is outside the image is 0. */
@@ -44,6 +53,11 @@ typedef struct cpu__winograd_loops {
                  float *sums);
   /** dw = G' u G of `width` rows, input channels: [3][3][row][lanes]. */
   void (*gather)(const cpu__gathered_t *g, float *dw);
+  /** y = A' m A, those of the 4x4 pixels from (top, left) on that are in the image. */
+  void (*output)(const cpu__tile_sums_t *m, int64_t top, int64_t left, const cpu__plane_t *y);
+  /** u = G w G' of one block of input and of output channels, w as [3][3][input][output], in rows of
+   * output channels; turned: rotated by half a turn, in rows of input channels. */
+  void (*weights)(const float *w, int turned, float *u, int64_t stride, int64_t row);
 } cpu__winograd_loops_t;
 
 extern const cpu__winograd_loops_t cpu__winograd_portable, cpu__winograd_avx2, cpu__winograd_avx512;

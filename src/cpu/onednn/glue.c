@@ -288,6 +288,10 @@ static dnnl_format_tag_t format_tag(int ndim, int format)
     return ndim == 5 ? dnnl_Abcde16a : dnnl_Abcd16a;
   case CPU__PANELS16:
     return dnnl_AB16b16a;
+  case CPU__I8O8:
+    return ndim == 5 ? dnnl_ABcde8b8a : dnnl_ABcd8b8a;
+  case CPU__I16O16:
+    return ndim == 5 ? dnnl_ABcde16b16a : dnnl_ABcd16b16a;
   case CT_C8:
     return ndim == 5 ? dnnl_nCdhw8c : dnnl_nChw8c;
   case CT_C16:

@@ -31,10 +31,12 @@ int cpu__dnnl_has_amx(void);
 
 /** Formats of a descriptor besides those of ct_layout_t, whose values are accepted as well. */
 enum {
-  CPU__ANY = -1,  /**< for the primitive to choose */
-  CPU__O8 = 100,  /**< weights of a convolution, output channels, or (5 dims) groups, in blocks
+  CPU__ANY = -1,     /**< for the primitive to choose */
+  CPU__O8 = 100,     /**< weights of a convolution, output channels, or (5 dims) groups, in blocks
                      of 8 innermost */
-  CPU__O16 = 101, /**< in blocks of 16 */
+  CPU__O16 = 101,    /**< in blocks of 16 */
+  CPU__I8O8 = 102,   /**< blocks of 8 input channels, within those of 8 output channels innermost */
+  CPU__I16O16 = 103, /**< the same of 16 */
   /** A matrix: panels of 16 rows, [rows / 16][columns][16]; the columns too are padded to 16. */
   CPU__PANELS16 = 110
 };
