@@ -37,14 +37,26 @@ static double padded_work(const cpu__job_t *job)
   return pixels * window * (double)out * (depthwise ? 1 : (double)in / (double)groups);
 }
 
+/* 1 if a vector of bfloat16 would hold channels of several pixels, or pixels of y: neither oneDNN
+ * nor what follows the convolution is fast at that. */
+static int is_ragged(const cpu__job_t *job)
+{
+  const ct_op_desc_t *d = job->desc;
+  if (d->x.dtype != CT_BF16) return 0;
+  return job->at.y == CT_PLAIN || (job->at.x == CT_NHWC && d->x.dim[1] % 16) ||
+         (job->at.y == CT_NHWC && d->y.dim[1] % 16);
+}
+
 /* Speed of an implementation against the best, as measured.  It is a function of the layouts as far
  * as can be, so that all versions of oneDNN lead to the same choice: a plain y is for products of
  * matrices, and where version 3 has more than these for it, that is no faster. */
 static double efficiency(const cpu__job_t *job, const char *name)
 {
+  double ragged = is_ragged(job) ? 0.1 : 1;
   if (strstr(name, "ref")) return 0.002;
   if (strstr(name, "gemm") || job->at.y == CT_PLAIN)
-    return job->desc->u.conv.groups > 1 ? 0.05 : job->pass == CT_BWD_PARAM ? 0.15 : 0.35;
+    return ragged * (job->desc->u.conv.groups > 1 ? 0.05 : job->pass == CT_BWD_PARAM ? 0.15 : 0.35);
+  if (ragged < 1) return ragged;
   if (job->at.x == CT_NHWC) return 0.7;
   if (job->at.y == CT_C8 && job->dev->isa == CPU__AVX512) return 0.8;
   return 1;
