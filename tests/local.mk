@@ -196,6 +196,7 @@ unit_tests = \
 # Programs that a script starts.
 launched_tests = \
   %D%/conform/conform_backend \
+  %D%/conform/products \
   %D%/conform/ways \
   %D%/fuzz/fuzz_config \
   %D%/fuzz/fuzz_run_config \
