@@ -28,7 +28,7 @@ static int can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost, char 
 /* ---- float32, by hand ---- */
 
 typedef struct own {
-  int pass, relu;
+  int pass, bias, relu;
   int64_t rows, in, out;
 } own_t;
 
@@ -47,7 +47,8 @@ static int product_prepare(const cpu__job_t *job, cpu__ready_t *out)
   const ct_op_desc_t *d = job->desc;
   own_t *own = out->own = ct_mem_alloc(sizeof *own, "linear layer");
   if (!own) return CT_ERR_NOMEM;
-  *own = (own_t){job->pass, d->u.linear.relu, d->x.dim[0], d->x.dim[1], d->y.dim[1]};
+  *own =
+      (own_t){job->pass, d->u.linear.bias, d->u.linear.relu, d->x.dim[0], d->x.dim[1], d->y.dim[1]};
   return product_stored(job, &out->w);
 }
 
@@ -56,7 +57,7 @@ static void forward(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const 
   cpu__multiply_t g = {.m = o->rows, .n = o->out, .k = o->in, .b = w};
   g.a = cpu__row_major(at[CPU__X], o->in);
   g.c = cpu__row_major(at[CPU__Y], o->out);
-  g.bias = at[CPU__BIAS];
+  if (o->bias) g.bias = at[CPU__BIAS];
   g.relu = o->relu;
   cpu__multiply(dev, &g);
 }
@@ -74,7 +75,7 @@ static void gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const
   cpu__multiply_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w};
   g.a = cpu__transposed(cpu__row_major(at[CPU__X], o->in));
   g.b = cpu__row_major(at[CPU__Y], o->out);
-  g.sums = at[CPU__BIAS];
+  if (o->bias) g.sums = at[CPU__BIAS];
   cpu__multiply(dev, &g);
   for (int64_t i = 0; i < o->out && o->in % 16; i += 16)
     memset(w.at + i / 16 * w.col16 + o->in * 16, 0, (size_t)(w.col16 - o->in * 16) * sizeof *w.at);

@@ -7,9 +7,13 @@
 #include <omp.h>
 #include <string.h>
 
-/* A block of k of a tile's rows lies in the first cache; K_BLOCK x N_HOT of b, and with it the
- * packed rows, in the second, of 1 MB; all columns that are packed at a time in the third. */
-enum { K_BLOCK = 384, N_HOT = 320, N_BLOCK = 1024, M_BLOCK = 8 * CPU__PANEL };
+/* K_BLOCK x N_HOT of b, and with it the packed rows, lie in the second cache, of 1 MB; all columns
+ * that are packed at a time in the third.  Results are far away: a shorter K_BLOCK, with which the
+ * first cache would keep a tile's rows, is slower for that. */
+enum { K_BLOCK = 512, N_HOT = 240, N_BLOCK = 768, M_BLOCK = 8 * CPU__PANEL };
+/* Where lanes lie side by side, so many k of all panels are packed one after the other: what is
+ * fetched of a row together is used together. */
+enum { K_CHUNK = 32 };
 enum { A_ROOM = M_BLOCK * K_BLOCK, B_ROOM = N_BLOCK * K_BLOCK };
 
 /* Multiply-adds below which waking other threads takes longer than the product. */
@@ -173,17 +177,19 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
 {
   const cpu__multiply_t *g = p->g;
   int64_t count = ceil_of(m, p->rows);
-  for (int64_t i = 0; i < count; i++) {
-    int64_t first = m * i / count, rows = m * (i + 1) / count - first;
-    cpu__pack_t pack = {.k = b->k, .k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row};
-    pack.lanes = (int)rows;
-    pack.alpha = 1;
-    p->tiles->pack(&pack, g->a.at + (m0 + first) * g->a.row + b->k0 * g->a.col,
-                   b->a_room + i * b->k * CPU__PANEL);
-  }
+  cpu__pack_t pack = {.k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row, .alpha = 1};
+  int64_t chunk = g->a.row == 1 ? K_CHUNK : b->k;
+  for (int64_t k = 0; k < b->k; k += chunk)
+    for (int64_t i = 0; i < count; i++) {
+      int64_t first = m * i / count;
+      pack.lanes = (int)(m * (i + 1) / count - first);
+      pack.k = least(chunk, b->k - k);
+      p->tiles->pack(&pack, g->a.at + (m0 + first) * g->a.row + (b->k0 + k) * g->a.col,
+                     b->a_room + (i * b->k + k) * CPU__PANEL);
+    }
 }
 
-/* One panel of b, and what it adds to the sums. */
+/* A chunk of one panel of b, and what it adds to the sums. */
 static void pack_panel(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int sum, float *to)
 {
   const cpu__multiply_t *g = p->g;
@@ -198,6 +204,19 @@ static void pack_panel(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int s
   if (sum) memcpy(g->sums + n0, sums, (size_t)lanes * sizeof *sums);
 }
 
+/* Rows k0 to k0 + k of b with the columns n0 to n0 + n. */
+static void pack_b(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int64_t n, int sum,
+                   float *to)
+{
+  int64_t done = 0, chunk = p->g->b.col == 1 ? K_CHUNK : k;
+  do {
+    int64_t count = least(chunk, k - done);
+    for (int64_t j = 0; j < n; j += CPU__PANEL)
+      pack_panel(p, k0 + done, count, n0 + j, sum, to + j * k + done * CPU__PANEL);
+    done += chunk;
+  } while (done < k);
+}
+
 static void find_b(const plan_t *p, block_t *b, const part_t *part, float *room)
 {
   const cpu__multiply_t *g = p->g;
@@ -207,8 +226,7 @@ static void find_b(const plan_t *p, block_t *b, const part_t *part, float *room)
     b->n0 = 0;
     return;
   }
-  for (int64_t j = 0; j < b->n; j += CPU__PANEL)
-    pack_panel(p, b->k0, b->k, b->n0 + j, g->sums && part->m0 == 0, room + j * b->k);
+  pack_b(p, b->k0, b->k, b->n0, b->n, g->sums && part->m0 == 0, room);
   b->b = cpu__panels(room, b->k);
 }
 
@@ -299,7 +317,6 @@ cpu__matrix_t cpu__multiply_pack(const ct_dev_t *dev, cpu__matrix_t b, int64_t k
 {
   cpu__multiply_t g = {.n = n, .k = k, .b = b};
   plan_t p = {.g = &g, .tiles = cpu__tiles(dev)};
-  for (int64_t j = 0; j < n; j += CPU__PANEL)
-    pack_panel(&p, 0, k, j, 0, to + j * k);
+  pack_b(&p, 0, k, 0, n, 0, to);
   return cpu__panels(to, k);
 }

@@ -81,18 +81,49 @@ LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *
   }
 }
 
-/* Finishes one register of the result and puts its n floats where they belong. */
-LOOP void put(const cpu__tile_t *t, const vec_t *of, const float *bias, float *c, int n)
+/* What comes after the products, each part for all sums at once: a branch for each of them would
+ * cost as much as a short product. */
+LOOP void finish(const cpu__tile_t *t, vec_t *sum, const float *c, const int vecs, const int rows)
 {
-  vec_t sum = *of;
-  if (t->add && n == REG) sum += *(const vec_mem_t *)c;
-  if (t->add && n < REG) sum += some(c, n);
-  if (bias) sum += *(const vec_mem_t *)bias;
-  if (t->relu) sum = (vec_t)(~(sum <= 0) & (mask_t)sum);
-  if (n == REG)
-    *(vec_mem_t *)c = sum;
-  else
-    put_some(c, sum, n);
+  const int wide = vecs * PARTS;
+  if (t->add) {
+    UNROLLED
+    for (int i = 0; i < rows; i++)
+      UNROLLED
+    for (int v = 0; v < wide; v++) {
+      const float *old = c + i * t->c_row + v / PARTS * t->c_vec + v % PARTS * REG;
+      if (v / PARTS < vecs - 1 || t->lanes == WIDTH)
+        sum[i * wide + v] += *(const vec_mem_t *)old;
+      else
+        sum[i * wide + v] += some(old, in_register(t->lanes, v % PARTS));
+    }
+  }
+  if (t->bias) {
+    UNROLLED
+    for (int i = 0; i < rows * wide; i++)
+      sum[i] += *(const vec_mem_t *)(t->bias + i % wide * REG);
+  }
+  if (t->relu) {
+    UNROLLED
+    for (int i = 0; i < rows * wide; i++)
+      sum[i] = (vec_t)(~(sum[i] <= 0) & (mask_t)sum[i]);
+  }
+}
+
+LOOP void put(const cpu__tile_t *t, const vec_t *sum, float *c, const int vecs, const int rows,
+              const int whole)
+{
+  const int wide = vecs * PARTS;
+  UNROLLED
+  for (int i = 0; i < rows; i++)
+    UNROLLED
+  for (int v = 0; v < wide; v++) {
+    float *to = c + i * t->c_row + v / PARTS * t->c_vec + v % PARTS * REG;
+    if (whole || v / PARTS < vecs - 1)
+      *(vec_mem_t *)to = sum[i * wide + v];
+    else
+      put_some(to, sum[i * wide + v], in_register(t->lanes, v % PARTS));
+  }
 }
 
 LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, const int vecs,
@@ -103,19 +134,23 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
   UNROLLED
   for (int i = 0; i < rows * wide; i++)
     sum[i] = (vec_t){0};
+  /* C is far away, and nothing else asks for it early */
+  UNROLLED
+  for (int i = 0; i < rows; i++)
+    UNROLLED
+  for (int v = 0; v < vecs; v++)
+    __builtin_prefetch(c + i * t->c_row + v * t->c_vec, 1);
   for (int64_t n = 0; n < t->taps; n++) {
     if (t->a_row == 1)
       multiply(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 1);
     else
       multiply(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 0);
   }
-  UNROLLED
-  for (int i = 0; i < rows; i++)
-    UNROLLED
-  for (int v = 0; v < wide; v++)
-    put(t, &sum[i * wide + v], t->bias ? t->bias + v * REG : NULL,
-        c + i * t->c_row + v / PARTS * t->c_vec + v % PARTS * REG,
-        v / PARTS == vecs - 1 ? in_register(t->lanes, v % PARTS) : REG);
+  finish(t, sum, c, vecs, rows);
+  if (t->lanes == WIDTH)
+    put(t, sum, c, vecs, rows, 1);
+  else
+    put(t, sum, c, vecs, rows, 0);
 }
 
 /* ---- transposition ---- */
