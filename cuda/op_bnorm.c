@@ -214,10 +214,10 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
 
   b->grid = gpu__bn_share(d->x.dtype, gpu__rows(&d->x), d->x.dim[1], op->dev->sms);
   b->keeps_norm = back && d->training;
-  b->keeps_signs = back && relu && d->u.bnorm.add;
+  b->keeps_signs = back && relu && (d->u.bnorm.add || relu == CT_RELU6);
   info->scratch = scratch_bytes(b);
   if (back) info->saved = signs_at(b) + (b->keeps_signs ? signs_bytes(b) : 0);
-  int of_x = d->training || d->passes & CT_BWD_PARAM || (relu && !d->u.bnorm.add);
+  int of_x = d->training || d->passes & CT_BWD_PARAM || (relu && !b->keeps_signs);
   info->bwd_uses = back && of_x ? CT_USES_X : 0;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
   return CT_OK;

@@ -181,8 +181,9 @@ CT_KERNEL void __launch_bounds__(BN_THREADS, 2)
         float r = bn_value(coefs, i, gpu_load(&v[u].v[i]));
         if (x2) r += gpu_load(&w[u].v[i]);
         bool passes = !o.relu || bn_passes(r);
+        gpu_store(&v[u].v[i], !passes ? 0 : o.relu == 6 && r > 6 ? 6 : r);
+        if (o.relu == 6) passes = passes && !(gpu_load(&v[u].v[i]) >= 6);
         signs |= (unsigned)passes << i;
-        gpu_store(&v[u].v[i], passes ? r : 0);
       }
       bn_store(y + at + u * step, v[u], o.packed);
       if (o.kept) o.kept[(at + u * step) / V] = (unsigned char)signs;

@@ -132,6 +132,8 @@ typedef struct ct_loss_spec {
  * The `relu` of CONV and LINEAR acts in the forward pass only: their backward takes dy as the
  * gradient of the value before the ReLU (the plan puts a RELU backward in front).  BNORM, POOL and
  * ADD with `relu` take dy as the gradient of their output and mask it themselves. */
+enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
+
 typedef struct ct_op_desc {
   ct_op_kind_t kind;
   int passes;   /**< CT_FWD | ... : what will be run; others need not be prepared */
@@ -150,7 +152,7 @@ typedef struct ct_op_desc {
     } linear;
     struct {
       double eps, momentum; /**< running = (1 - momentum) * running + momentum * batch */
-      int relu, add;        /**< add: x2 is summed in before the ReLU */
+      int relu, add;        /**< relu: 1, or CT_RELU6; add: x2 is summed in before it */
       int sync;             /**< training: statistics of a group of ranks (SyncBN) */
     } bnorm;
     struct {

@@ -302,7 +302,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_BNORM:
     put_word(t, 1, d->training ? "training" : "inference");
     put_word(t, d->u.bnorm.add, "add");
-    put_word(t, d->u.bnorm.relu, "relu");
+    put_word(t, d->u.bnorm.relu, d->u.bnorm.relu == CT_RELU6 ? "relu6" : "relu");
     put_word(t, d->u.bnorm.sync, "sync");
     break;
   case CT_OP_ACT:

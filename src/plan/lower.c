@@ -78,6 +78,17 @@ static int fuse_relu(lowering_t *lo, int i)
   return 1;
 }
 
+/* Batch normalisation cuts at both ends of the linear piece. */
+static int fuse_relu6(lowering_t *lo, int i)
+{
+  int j = lo->p->graph->layer[i].in[0];
+  ct_plan_op_t *op = fusable(lo, j);
+  if (!op || op->desc.kind != CT_OP_BNORM || op->desc.u.bnorm.relu) return 0;
+  op->desc.u.bnorm.relu = CT_RELU6;
+  become(lo, i, j);
+  return 1;
+}
+
 static int made_by(const lowering_t *lo, int value)
 {
   for (int o = 0; o < lo->p->ops; o++)
@@ -153,6 +164,8 @@ static int lower_layer(lowering_t *lo, int i)
   op.desc.training = p->o.training && !l->keeps_stats;
   if (op.desc.kind == CT_OP_BNORM) op.desc.u.bnorm.sync = op.desc.training && p->o.sync_bn;
   if (op.desc.kind == CT_OP_RELU && fuse_relu(lo, i)) return CT_OK;
+  int relu6 = op.desc.kind == CT_OP_ACT && op.desc.u.act.kind == CT_ACT_RELU6;
+  if (relu6 && fuse_relu6(lo, i)) return CT_OK;
   if (op.desc.kind == CT_OP_ADD && fuse_add(lo, i)) return CT_OK;
   if (op.desc.kind == CT_OP_DROPOUT && (!p->o.training || op.desc.u.dropout.p == 0)) {
     become(lo, i, l->in[0]);

@@ -126,7 +126,9 @@ static void forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_
       int64_t e = at(k, n, i);
       double v = (ct__ref_get(t, a->x, e) - k->mean) * k->invstd * k->weight + k->bias;
       if (d->u.bnorm.add) v += ct__ref_get(t, a->x2, e);
-      ct__ref_set(t, a->y, e, d->u.bnorm.relu ? ct__ref_relu_of(v) : v);
+      if (d->u.bnorm.relu) v = ct__ref_relu_of(v);
+      if (d->u.bnorm.relu == CT_RELU6 && v > 6) v = 6;
+      ct__ref_set(t, a->y, e, v);
     }
   }
 }
@@ -137,6 +139,7 @@ static double gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t e)
   ct_dtype_t t = d->y.dtype;
 
   if (d->u.bnorm.relu && ct__ref_get(t, a->y, e) <= 0) return 0;
+  if (d->u.bnorm.relu == CT_RELU6 && ct__ref_get(t, a->y, e) >= 6) return 0;
   double g = ct__ref_get(t, a->dy, e);
   return a->dy2 ? g + ct__ref_get(t, a->dy2, e) : g;
 }

@@ -31,6 +31,13 @@ static int has_relu(const ct_op_desc_t *d)
          (d->kind == CT_OP_ADD && d->u.add.relu) || (d->kind == CT_OP_POOL && d->u.pool.relu);
 }
 
+/* Which of its linear pieces a ReLU's output is of. */
+static int piece_of(const ct_op_desc_t *d, float y)
+{
+  int relu6 = d->kind == CT_OP_BNORM && d->u.bnorm.relu == CT_RELU6;
+  return y <= 0 ? 0 : relu6 && y >= 6 ? 2 : 1;
+}
+
 static double value(probe_t *p)
 {
   double sum = 0;
@@ -39,7 +46,7 @@ static double value(probe_t *p)
   if (p->rig.desc.kind == CT_OP_LOSS) return p->now.loss.sum;
   for (int64_t i = 0; i < p->count; i++) {
     sum += (double)p->in.dy[i] * p->now.y[i];
-    p->switches[i] |= (p->now.y[i] > 0) != (p->base.y[i] > 0);
+    p->switches[i] |= piece_of(&p->rig.desc, p->now.y[i]) != piece_of(&p->rig.desc, p->base.y[i]);
   }
   return sum;
 }

@@ -134,6 +134,10 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
     int64_t n = param_count(d, i);
     if (n > 0) in->w[i] = numbers(n, seed, 4 + (uint32_t)i, DATA_RANDOM);
   }
+  /* of a size at which some numbers are cut at 6; few, so that none is rounded to it */
+  int cut = d->kind == CT_OP_BNORM && d->u.bnorm.relu == CT_RELU6;
+  for (int64_t i = 0; cut && i < param_count(d, 0); i++)
+    in->w[0][i] *= 4;
   /* of a size at which gates and softmax do not saturate */
   int saturates = d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
   for (int k = 0; k < 4 && saturates; k++)

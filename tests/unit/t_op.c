@@ -75,6 +75,8 @@ static void text_names_everything(void)
   ct_op_desc_init(&d, CT_OP_BNORM, &x, &x);
   d.training = d.u.bnorm.add = d.u.bnorm.relu = 1;
   CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "bnorm 2x4x8x8 -> 2x4x8x8 training add relu");
+  d.u.bnorm.relu = CT_RELU6;
+  CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "bnorm 2x4x8x8 -> 2x4x8x8 training add relu6");
   ct_op_desc_init(&d, CT_OP_REORDER, &x, &flat);
   d.x.layout = CT_C16;
   CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "reorder 2x4x8x8 -> 2x256 c16 -> plain");

@@ -224,6 +224,23 @@ static void resnet_block_is_fused(void)
   ct_graph_free(g);
 }
 
+static void relu6_goes_into_the_batchnorm(void)
+{
+  ct_graph_t *g = family("mobilenet_v2", 0, ct_shape(4, 1, 3, 64, 64));
+  ct_plan_t *p = plan(g, 2, 1);
+  int bnorms = 0, cut = 0;
+  for (int i = 0; i < p->ops; i++)
+    if (p->op[i].desc.kind == CT_OP_BNORM) {
+      bnorms++;
+      cut += p->op[i].desc.u.bnorm.relu == CT_RELU6;
+    }
+  CT_ASSERT_INT(count_ops(p, CT_OP_ACT, 1), 0);
+  CT_ASSERT_INT(bnorms, 52);
+  CT_ASSERT_INT(cut, 35); /* not those behind the 17 projections */
+  ct_plan_free(p);
+  ct_graph_free(g);
+}
+
 static void relu_goes_into_the_pool(void)
 {
   ct_graph_t *g = family("lenet", 0, ct_shape(4, 1, 1, 28, 28));
@@ -499,6 +516,7 @@ int main(int argc, char **argv)
                                     CT_TEST(every_read_sees_its_write),
                                     CT_TEST(evaluation_needs_less_memory),
                                     CT_TEST(resnet_block_is_fused),
+                                    CT_TEST(relu6_goes_into_the_batchnorm),
                                     CT_TEST(relu_goes_into_the_pool),
                                     CT_TEST(what_is_read_twice_is_not_fused),
                                     CT_TEST(what_is_fused_takes_no_sum),

@@ -176,6 +176,7 @@ static cpu__bn_bwd_t backward_tile(const cpu__bn_run_t *r, int64_t block, int64_
                      .dy2 = tile_of(r->k, a->dy2, block, image)};
 
   b.mask = !relu ? CPU__MASK_NONE : add ? CPU__MASK_Y : CPU__MASK_X;
+  b.relu6 = relu == CT_RELU6;
   if (b.mask == CPU__MASK_Y) b.y = tile_of(r->k, a->y, block, image);
   return b;
 }

@@ -59,6 +59,7 @@ INLINE void apply_step(const cpu__bn_fwd_t *a, norm_t k, int64_t i, int n)
   vec_t v = (get(a->x, i, n) - k.mean) * k.scale + k.bias;
   if (a->x2) v += get(a->x2, i, n);
   if (a->relu) v = relu_of(v);
+  if (a->relu == CT_RELU6) v = choose(v > 6, splat(6), v);
   put(a->y, i, v, n, a->stream);
 }
 
@@ -76,14 +77,22 @@ static void bn_apply(cpu__rows_t r, const cpu__bn_fwd_t *args, const float *coef
   put_end(a.stream);
 }
 
+/* What becomes 6 in memory; a tie goes to the even 6. */
+#ifdef CPU__BF16
+#  define SIX (6 - 0x1p-6f)
+#else
+#  define SIX 6
+#endif
+
 /* The gradient of the sum before the ReLU; centred: x - mean. */
 INLINE vec_t masked(const cpu__bn_bwd_t *a, norm_t k, vec_t centred, int64_t i, int n)
 {
   vec_t g = get(a->dy, i, n);
   if (a->dy2) g += get(a->dy2, i, n);
-  if (a->mask == CPU__MASK_X) g = keep(~(centred * k.scale + k.bias <= 0), g);
-  if (a->mask == CPU__MASK_Y) g = keep(~(get(a->y, i, n) <= 0), g);
-  return g;
+  if (a->mask == CPU__MASK_NONE) return g;
+  vec_t v = a->mask == CPU__MASK_Y ? get(a->y, i, n) : centred * k.scale + k.bias;
+  g = keep(~(v <= 0), g);
+  return a->relu6 ? keep(~(v >= SIX), g) : g;
 }
 
 INLINE void bwd_sums_step(sums_t *s, const cpu__bn_bwd_t *a, norm_t k, int64_t i, int n)
@@ -130,3 +139,4 @@ static void bn_bwd_apply(cpu__rows_t r, const cpu__bn_bwd_t *args, const float *
   }
   put_end(a.stream);
 }
+#undef SIX

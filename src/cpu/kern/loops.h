@@ -43,7 +43,7 @@ enum {
 typedef struct cpu__bn_fwd {
   const void *x, *x2; /**< x2: NULL or the second summand */
   void *y;
-  int relu, stream;
+  int relu, stream; /**< relu: 1 or CT_RELU6 */
 } cpu__bn_fwd_t;
 
 /** How the backward pass knows what the fused ReLU cut off. */
@@ -57,6 +57,7 @@ typedef struct cpu__bn_bwd {
   const void *x, *y, *dy, *dy2; /**< dy2: NULL or the second summand */
   void *dx, *dx2;               /**< or NULL; dx2: the masked gradient */
   cpu__mask_t mask;
+  int relu6;           /**< it cut at 6 too */
   int stream, stream2; /**< of dx, dx2 */
 } cpu__bn_bwd_t;
 
