@@ -39,8 +39,8 @@ void check_relu_keeps_nan(void)
   static const struct {
     int (*next)(int, op_case_t *);
     int i; /* a case with a ReLU */
-  } rows[] = {{case_conv, 1},  {case_conv, 8}, {case_conv, 15}, {case_linear, 3},
-              {case_bnorm, 1}, {case_relu, 0}, {case_pool, 1},  {case_add, 1}};
+  } rows[] = {{case_conv, 1},   {case_conv, 8}, {case_conv, 15}, {case_linear, 3}, {case_bnorm, 1},
+              {case_bnorm, 14}, {case_relu, 0}, {case_pool, 1},  {case_pool, 3},   {case_add, 1}};
 
   for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
     trial_t how = {"NaN", CT_FWD, 0, CT_PLAIN};

@@ -2,6 +2,9 @@
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
+/* For loops over the pixels of a window of constant size. */
+#define UNROLLED _Pragma("GCC unroll 9")
+
 /* The same pixels once the number of lanes is known to be the constant CPU__VW: loops over whole
  * vectors need no care for the rest then, and are compiled apart. */
 INLINE cpu__pixels_t whole_pixels(cpu__pixels_t p)
@@ -52,6 +55,33 @@ INLINE vec_t window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
   return best;
 }
 
+/* The same for a whole window of an image, of size x size.  The places are looked for afterwards,
+ * the first one last, so that no comparison waits for another. */
+INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t origin,
+                        int size, mask_t *place)
+{
+  const span_t one = {0, 0, 1}, all = {0, 0, size};
+  int64_t line = p->in[2] * px.step;
+  vec_t v[9], best, sum;
+
+  UNROLLED
+  for (int i = 0; i < size * size; i++)
+    v[i] = get(x, origin + i / size * line + i % size * px.step, px.lanes);
+  best = sum = v[0];
+  UNROLLED
+  for (int i = 1; i < size * size; i++) {
+    best = larger_of(v[i], best);
+    sum += v[i];
+  }
+  if (has_nan(sum)) /* of one, or of infinities */
+    return window_max(p, px, x, origin, (span_t[]){one, all, all}, (int[]){1, size, size}, place);
+  *place = (mask_t){0};
+  UNROLLED
+  for (int i = size * size - 1; i >= 0; i--)
+    *place = set_where(v[i], best, i, *place);
+  return best;
+}
+
 /* 1 if this is a whole window of an image, of size x size. */
 INLINE int is_square(const cpu__pool_t *p, const span_t span[3], int size)
 {
@@ -65,13 +95,10 @@ INLINE int is_square(const cpu__pool_t *p, const span_t span[3], int size)
 INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x,
                             const span_t span[3], mask_t *place)
 {
-  const span_t one = {0, 0, 1}, two = {0, 0, 2}, three = {0, 0, 3};
   int64_t origin = voxel(p->in, span[0].origin, span[1].origin, span[2].origin) * px.step;
 
-  if (is_square(p, span, 2))
-    return window_max(p, px, x, origin, (span_t[]){one, two, two}, (int[]){1, 2, 2}, place);
-  if (is_square(p, span, 3))
-    return window_max(p, px, x, origin, (span_t[]){one, three, three}, (int[]){1, 3, 3}, place);
+  if (is_square(p, span, 2)) return square_max(p, px, x, origin, 2, place);
+  if (is_square(p, span, 3)) return square_max(p, px, x, origin, 3, place);
   return window_max(p, px, x, origin, span, p->kernel, place);
 }
 
@@ -130,6 +157,68 @@ INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixe
   }
 }
 
+/* An output's gradient, and which element of its window it goes to. */
+typedef struct taken {
+  mask_t place;
+  vec_t g;
+} taken_t;
+
+/* Output (row, col) of an image; one that is not there goes nowhere. */
+INLINE taken_t taken_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+                        const void *dy, int64_t row, int64_t col)
+{
+  int64_t at = voxel(p->out, 0, row, col);
+  if (row >= p->out[1] || col >= p->out[2]) return (taken_t){(mask_t){0} + CPU__POOL_NONE, {0}};
+  return (taken_t){load_bytes(place + at * CPU__VW), get(dy, at * px.step, px.lanes)};
+}
+
+/* The pixels (row, col) and those behind and below it, in which the windows of four outputs meet:
+ * each output's window is of 3 x 3, around the first pixel of its own four. */
+INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, taken_t here, taken_t behind,
+                         taken_t below, taken_t last, void *dx, int stream, int64_t row,
+                         int64_t col)
+{
+  int has_behind = col + 1 < p->in[2], has_below = row + 1 < p->in[1];
+  int64_t at = voxel(p->in, 0, row, col) * px.step, under = at + p->in[2] * px.step;
+  vec_t none = {0};
+
+  vec_t g = add_where(none, here.place, 5, here.g);
+  put(dx, at, add_where(none, here.place, 4, here.g), px.lanes, stream);
+  if (has_behind) put(dx, at + px.step, add_where(g, behind.place, 3, behind.g), px.lanes, stream);
+  if (!has_below) return;
+  g = add_where(none, here.place, 7, here.g);
+  put(dx, under, add_where(g, below.place, 1, below.g), px.lanes, stream);
+  if (!has_behind) return;
+  g = add_where(none, here.place, 8, here.g);
+  g = add_where(g, behind.place, 6, behind.g);
+  g = add_where(g, below.place, 2, below.g);
+  put(dx, under + px.step, add_where(g, last.place, 0, last.g), px.lanes, stream);
+}
+
+/* Windows of 3 x 3 that are 2 apart, with padding of 1. */
+INLINE void max_bwd_threes(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+                           const void *dy, void *dx, int stream)
+{
+  for (int64_t r = 0; 2 * r < p->in[1]; r++) {
+    taken_t here = taken_of(p, px, place, dy, r, 0), below = taken_of(p, px, place, dy, r + 1, 0);
+    for (int64_t c = 0; 2 * c < p->in[2]; c++) {
+      taken_t behind = taken_of(p, px, place, dy, r, c + 1);
+      taken_t last = taken_of(p, px, place, dy, r + 1, c + 1);
+      max_bwd_four(p, px, here, behind, below, last, dx, stream, 2 * r, 2 * c);
+      here = behind;
+      below = last;
+    }
+  }
+}
+
+INLINE int are_threes(const cpu__pool_t *p)
+{
+  int same = p->in[0] == 1 && p->out[0] == 1 && p->kernel[0] == 1;
+  for (int axis = 1; axis < 3; axis++)
+    same &= p->kernel[axis] == 3 && p->stride[axis] == 2 && p->pad[axis] == 1;
+  return same;
+}
+
 /* By input voxel: each is written once, with what all windows over it bring. */
 INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
                           const void *dy, cpu__extent_t depth, int64_t z, int64_t r, int64_t c)
@@ -171,6 +260,8 @@ INLINE void max_bwd_volume(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t
     max_bwd_tiles(p, 2, 2, px, place, dy, dx, stream);
   } else if (p->tiles) {
     max_bwd_tiles(p, p->kernel[1], p->kernel[2], px, place, dy, dx, stream);
+  } else if (are_threes(p)) {
+    max_bwd_threes(p, px, place, dy, dx, stream);
   } else if (p->in[0] == 1 && p->out[0] == 1) { /* an image: no loop over the depth */
     max_bwd_slice(p, px, place, dy, dx, stream, (cpu__extent_t){0, 1}, 0);
   } else {

@@ -70,6 +70,58 @@ INLINE vec_t relu_of(vec_t v)
   return keep(~(v <= 0), v);
 }
 
+/* What compilers make of the extensions is several times as long here.
+ * larger_of(): b where neither is larger, or one is NaN.  set_where(): i where a == b, else `rest`.
+ * add_where(): sum + v where a == i.  has_nan(): 1 if a lane is NaN. */
+#if CPU__VW == 16 && defined(__SSE2__)
+INLINE vec_t larger_of(vec_t a, vec_t b)
+{
+  return (vec_t)_mm512_max_ps((__m512)a, (__m512)b);
+}
+
+INLINE mask_t set_where(vec_t a, vec_t b, int32_t i, mask_t rest)
+{
+  __mmask16 same = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ);
+  return (mask_t)_mm512_mask_mov_epi32((__m512i)rest, same, _mm512_set1_epi32(i));
+}
+
+INLINE vec_t add_where(vec_t sum, mask_t a, int32_t i, vec_t v)
+{
+  __mmask16 same = _mm512_cmpeq_epi32_mask((__m512i)a, _mm512_set1_epi32(i));
+  return (vec_t)_mm512_mask_add_ps((__m512)sum, same, (__m512)sum, (__m512)v);
+}
+
+INLINE int has_nan(vec_t v)
+{
+  return _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q) != 0;
+}
+#else
+INLINE vec_t larger_of(vec_t a, vec_t b)
+{
+  return choose(a > b, a, b);
+}
+
+INLINE mask_t set_where(vec_t a, vec_t b, int32_t i, mask_t rest)
+{
+  mask_t same = a == b;
+  return (same & i) | (~same & rest);
+}
+
+INLINE vec_t add_where(vec_t sum, mask_t a, int32_t i, vec_t v)
+{
+  return sum + keep(a == i, v);
+}
+
+INLINE int has_nan(vec_t v)
+{
+  mask_t nan = v != v;
+  int32_t any = 0;
+  for (int j = 0; j < CPU__VW; j++)
+    any |= nan[j];
+  return any != 0;
+}
+#endif
+
 /* load_some(), store_some(): n < CPU__VW lanes, the other loaded ones from `rest`. */
 #if CPU__VW == 16 && defined(__SSE2__)
 INLINE vec_t load_some(const float *p, int n, vec_t rest)
