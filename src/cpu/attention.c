@@ -5,7 +5,7 @@
  * Kept from forward to backward: q, k and v N x T x 3D, and what the heads give, N x T x D.  The
  * scores, which are the most memory, are computed again. */
 #include "cpu/kinds.h"
-#include "cpu/product/gemm.h"
+#include "cpu/product/dense.h"
 #include "cpu/kern/loops.h"
 #include "cpu/tile/rect.h"
 #include "base/ct_err.h"
@@ -178,37 +178,48 @@ static void all_heads(const attention_op_t *k, const buffers_t *b, int back)
   }
 }
 
-/* y = x w^T + bias */
-static int project(cpu__dense_t d, const float *x, const float *w, const float *bias, float *y)
+/* ---- the projections ---- */
+
+static cpu__dense_t into_heads(const attention_op_t *k)
 {
-  for (int64_t r = 0; r < d.rows; r++)
-    memcpy(y + r * d.out, bias, (size_t)d.out * sizeof *y);
-  return cpu__dense_forward(d, x, w, 1, y);
+  return (cpu__dense_t){k->n * k->t, k->d, 3 * k->d};
+}
+
+static cpu__dense_t out_of_heads(const attention_op_t *k)
+{
+  return (cpu__dense_t){k->n * k->t, k->d, k->d};
+}
+
+static void forward(const attention_op_t *k, const buffers_t *b, const ct_op_args_t *a)
+{
+  const ct_dev_t *dev = k->head.dev;
+  cpu__dense_forward(dev, into_heads(k), a->x, a->w[0], a->w[1], b->qkv);
+  all_heads(k, b, 0);
+  cpu__dense_forward(dev, out_of_heads(k), b->c, a->w[2], a->w[3], a->y);
+}
+
+static void backward(const attention_op_t *k, const buffers_t *b, const ct_op_args_t *a)
+{
+  const ct_dev_t *dev = k->head.dev;
+  cpu__dense_t in = into_heads(k), out = out_of_heads(k);
+  cpu__dense_data(dev, out, a->dy, a->w[2], b->dc);
+  all_heads(k, b, 1);
+  if (a->pass & CT_BWD_PARAM) {
+    cpu__dense_param(dev, in, a->x, b->dqkv, a->dw[0]);
+    cpu__dense_param(dev, out, b->c, a->dy, a->dw[2]);
+    cpu__column_sums(dev, in.rows, in.out, b->dqkv, a->dw[1]);
+    cpu__column_sums(dev, out.rows, out.out, a->dy, a->dw[3]);
+  }
+  if (a->pass & CT_BWD_DATA) cpu__dense_data(dev, in, b->dqkv, a->w[0], a->dx);
 }
 
 static int attention_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  int rc = CT_OK;
   const attention_op_t *k = (const attention_op_t *)op;
   buffers_t b = buffers(k, a);
-  cpu__dense_t in = {k->n * k->t, k->d, 3 * k->d}, out = {in.rows, k->d, k->d};
-  if (a->pass & CT_FWD) {
-    CT_TRY(project(in, a->x, a->w[0], a->w[1], b.qkv));
-    all_heads(k, &b, 0);
-    CT_TRY(project(out, b.c, a->w[2], a->w[3], a->y));
-  }
-  if (!(a->pass & (CT_BWD_DATA | CT_BWD_PARAM))) goto out;
-  CT_TRY(cpu__dense_data(out, a->dy, a->w[2], b.dc));
-  all_heads(k, &b, 1);
-  if (a->pass & CT_BWD_PARAM) {
-    CT_TRY(cpu__dense_param(in, a->x, b.dqkv, a->dw[0]));
-    CT_TRY(cpu__dense_param(out, b.c, a->dy, a->dw[2]));
-    cpu__column_sums(in.rows, in.out, b.dqkv, a->dw[1]);
-    cpu__column_sums(out.rows, out.out, a->dy, a->dw[3]);
-  }
-  if (a->pass & CT_BWD_DATA) CT_TRY(cpu__dense_data(in, b.dqkv, a->w[0], a->dx));
-out:
-  return rc;
+  if (a->pass & CT_FWD) forward(k, &b, a);
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) backward(k, &b, a);
+  return CT_OK;
 }
 
 static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)

@@ -2,7 +2,7 @@ libctrain_a_SOURCES += \
   %D%/ct_cpu.h %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
 # on oneDNN
 libctrain_a_SOURCES += \
-  %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/gemm.h %D%/onednn/gemm.c
+  %D%/onednn/glue.h %D%/onednn/glue.c
 # the innermost loop of products
 libctrain_a_SOURCES += \
   %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/rect.h %D%/tile/rect.c \
@@ -11,7 +11,7 @@ libctrain_a_SOURCES += \
 # ways to compute a product …
 libctrain_a_SOURCES += \
   %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \
-  %D%/product/primitive.h %D%/product/primitive.c %D%/product/gemm.h %D%/product/gemm.c \
+  %D%/product/primitive.h %D%/product/primitive.c %D%/product/dense.h %D%/product/dense.c \
   %D%/product/multiply.h %D%/product/multiply.c
 # … and those of a convolution
 libctrain_a_SOURCES += \
@@ -21,7 +21,7 @@ libctrain_a_SOURCES += \
   %D%/conv/winograd_avx2.c %D%/conv/winograd_avx512.c
 # own kernels: ops, …
 libctrain_a_SOURCES += \
-  %D%/kern/op.h %D%/kern/gemm.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
+  %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
   %D%/kern/reorder.c %D%/kern/tokens.c %D%/kern/update.c
 # … and their inner loops for each instruction set

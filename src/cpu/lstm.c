@@ -5,7 +5,7 @@
  * Kept from forward to backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these
  * lie sample by sample, so the rows of one step are T rows apart. */
 #include "cpu/kinds.h"
-#include "cpu/product/gemm.h"
+#include "cpu/product/dense.h"
 #include "cpu/kern/loops.h"
 #include "cpu/tile/rect.h"
 #include "base/ct_err.h"
@@ -105,25 +105,22 @@ static void chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_ar
       cpu__rect_product(k->tiles, of_states, n, 4 * h, h, states, b->w, b->gates + 4 * at);
     for (int64_t i = 0; i < n; i++, at += row) {
       if (step + 1 < k->t) fetch(b->gates + 4 * (at + h), 4 * h);
-      k->loops->lstm(h, b->bias, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL,
-                     b->cells + at, y + at);
+      k->loops->lstm(h, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL, b->cells + at,
+                     y + at);
       memcpy(states + i * apart, y + at, (size_t)h * sizeof *y);
     }
   }
 }
 
-static int forward(const lstm_op_t *k, const ct_op_args_t *a)
+static void forward(const lstm_op_t *k, const ct_op_args_t *a)
 {
-  int rc = CT_OK;
   buffers_t b = forward_buffers(k, a);
   const float *b_ih = a->w[2], *b_hh = a->w[3];
   for (int64_t i = 0; i < 4 * k->h; i++)
     b.bias[i] = b_ih[i] + b_hh[i];
   cpu__rect_pack_transposed(k->tiles, k->h, 4 * k->h, a->w[1], k->h, b.w);
-  CT_TRY(cpu__dense_forward(of_inputs(k), a->x, a->w[0], 0, b.gates));
+  cpu__dense_forward(k->head.dev, of_inputs(k), a->x, a->w[0], b.bias, b.gates);
   all_chunks(k, &b, a, chunk_forward);
-out:
-  return rc;
 }
 
 /* ---- backward ---- */
@@ -151,40 +148,37 @@ static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_a
 
 /* Each step's gradients times the states before it: the row before in y.  The first steps have
  * none; there are the last states of other samples, so their gradients become 0 here. */
-static int states_gradient(const lstm_op_t *k, const buffers_t *b, const float *y, float *dw)
+static void states_gradient(const lstm_op_t *k, const buffers_t *b, const float *y, float *dw)
 {
   int64_t h = k->h;
+  cpu__dense_t of_states = {k->n * k->t - 1, h, 4 * h};
   for (int64_t n = 0; n < k->n; n++)
     memset(b->dgates + n * k->t * 4 * h, 0, (size_t)(4 * h) * sizeof *dw);
-  return cpu__dense_param((cpu__dense_t){k->n * k->t - 1, h, 4 * h}, y, b->dgates + 4 * h, dw);
+  cpu__dense_param(k->head.dev, of_states, y, b->dgates + 4 * h, dw);
 }
 
-static int backward(const lstm_op_t *k, const ct_op_args_t *a)
+static void backward(const lstm_op_t *k, const ct_op_args_t *a)
 {
-  int rc = CT_OK;
+  const ct_dev_t *dev = k->head.dev;
   buffers_t b = backward_buffers(k, a);
   cpu__rect_pack(k->tiles, 4 * k->h, k->h, a->w[1], k->h, b.w);
   all_chunks(k, &b, a, chunk_backward);
-  if (a->pass & CT_BWD_DATA) CT_TRY(cpu__dense_data(of_inputs(k), b.dgates, a->w[0], a->dx));
-  if (!(a->pass & CT_BWD_PARAM)) goto out;
-  CT_TRY(cpu__dense_param(of_inputs(k), a->x, b.dgates, a->dw[0]));
-  cpu__column_sums(k->n * k->t, 4 * k->h, b.dgates, a->dw[2]);
+  if (a->pass & CT_BWD_DATA) cpu__dense_data(dev, of_inputs(k), b.dgates, a->w[0], a->dx);
+  if (!(a->pass & CT_BWD_PARAM)) return;
+  cpu__dense_param(dev, of_inputs(k), a->x, b.dgates, a->dw[0]);
+  cpu__column_sums(dev, k->n * k->t, 4 * k->h, b.dgates, a->dw[2]);
   memcpy(a->dw[3], a->dw[2], (size_t)(4 * k->h) * sizeof(float));
-  CT_TRY(states_gradient(k, &b, a->y, a->dw[1]));
-out:
-  return rc;
+  states_gradient(k, &b, a->y, a->dw[1]);
 }
 
 /* ---- the table ---- */
 
 static int lstm_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  int rc = CT_OK;
   const lstm_op_t *k = (const lstm_op_t *)op;
-  if (a->pass & CT_FWD) CT_TRY(forward(k, a));
-  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) CT_TRY(backward(k, a));
-out:
-  return rc;
+  if (a->pass & CT_FWD) forward(k, a);
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) backward(k, a);
+  return CT_OK;
 }
 
 static int lstm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)

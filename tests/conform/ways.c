@@ -1,4 +1,4 @@
-/* The ways to compute a convolution, a linear layer or a matrix product on the CPU, row by row:
+/* The ways to compute a convolution or a linear layer on the CPU, row by row:
  * whatever a row says that it can do is done in its own layouts and compared with the reference,
  * pass by pass; and the choice among rows, which is a function of their costs, with rows that are
  * made up.  A new row is tried by being there. */
@@ -12,7 +12,6 @@
 #include "cpu/conv/conv.h"
 #include "cpu/ct_cpu.h"
 #include "cpu/kinds.h"
-#include "cpu/product/gemm.h"
 #include "cpu/product/product.h"
 #include "ref/ct_ref.h"
 #include "tests/conform/check.h"
@@ -234,66 +233,6 @@ static void every_row_of_linear(void)
   }
 }
 
-/* ---- matrix products ---- */
-
-/* Element (i, j) of op(a). */
-static double element(char op, const float *a, int64_t ld, int64_t i, int64_t j)
-{
-  return op == 'N' ? a[i * ld + j] : a[j * ld + i];
-}
-
-/* A product within larger matrices, of which nothing else may change. */
-static void try_gemm(const cpu__gemm_way_t *way, cpu__gemm_t g)
-{
-  int64_t rows = g.m + g.n + g.k, ld = rows + 3, wrong = 0;
-  float *v[3];
-
-  for (int i = 0; i < 3; i++) {
-    v[i] = host_array(rows * ld, sizeof *v[i]);
-    for (int64_t at = 0; at < rows * ld; at++)
-      v[i][at] = (float)((at * 37 + i) % 19) - 9;
-  }
-  g.a = v[0];
-  g.b = v[1];
-  g.c = v[2];
-  g.lda = g.ldb = g.ldc = ld;
-  double *want = host_array(rows * ld, sizeof *want);
-  for (int64_t at = 0; at < rows * ld; at++) {
-    int64_t i = at / ld, j = at % ld;
-    want[at] = v[2][at];
-    if (i >= g.m || j >= g.n) continue;
-    want[at] *= g.beta;
-    for (int64_t k = 0; k < g.k; k++)
-      want[at] += g.alpha * element(g.op_a, v[0], ld, i, k) * element(g.op_b, v[1], ld, k, j);
-  }
-  CT_ASSERT_OK(way->run(&g));
-  for (int64_t at = 0; at < rows * ld; at++)
-    wrong += !(fabs(v[2][at] - want[at]) <= 1e-5 * (double)(81 * g.k));
-  check(wrong == 0, "%s: %c %c %d x %d x %d: %d elements are wrong", way->name, g.op_a, g.op_b,
-        (int)g.m, (int)g.n, (int)g.k, (int)wrong);
-  ct_mem_free(want);
-  for (int i = 0; i < 3; i++)
-    ct_mem_free(v[i]);
-}
-
-static void every_row_of_matrix_products(void)
-{
-  static const int64_t sizes[][3] = {
-      {1, 1, 1}, {7, 33, 5}, {17, 1, 64}, {96, 40, 100}, {130, 97, 111}};
-  static const char ops[] = "NNTTN"; /* all pairs are neighbours */
-
-  for (int w = 0; cpu__gemm_ways[w]; w++)
-    for (int i = 0; i < 5 * 4 * 2; i++) {
-      const int64_t *s = sizes[i / 8];
-      cpu__gemm_t g = {.op_a = ops[i % 4], .op_b = ops[i % 4 + 1], .m = s[0], .n = s[1], .k = s[2]};
-      g.alpha = i / 4 % 2 ? 1 : 0.5f;
-      g.beta = i / 4 % 2 ? 0 : 1;
-      double cost = cpu__gemm_ways[w]->cost(&g);
-      check(cost > 0, "%s costs %g", cpu__gemm_ways[w]->name, cost);
-      if (cost < INFINITY) try_gemm(cpu__gemm_ways[w], g);
-    }
-}
-
 /* ---- the choice ---- */
 
 enum { A, B, BARE };
@@ -503,7 +442,6 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {
       CT_TEST(every_row_of_convolution),
       CT_TEST(every_row_of_linear),
-      CT_TEST(every_row_of_matrix_products),
       CT_TEST(the_cheapest_is_chosen),
       CT_TEST(costs_of_once_decide_among_equal_layouts),
       CT_TEST(some_take_tensors_as_they_lie),

@@ -29,6 +29,15 @@ INLINE int lanes(int64_t count, int64_t i)
   return count - i < CPU__VW ? (int)(count - i) : CPU__VW;
 }
 
+/* ---- sums ---- */
+
+static void add_rows(int64_t rows, int64_t count, int64_t stride, const float *x, double *sums)
+{
+  for (int64_t r = 0; r < rows; r++, x += stride)
+    for (int64_t i = 0; i < count; i++)
+      sums[i] += x[i];
+}
+
 /* ---- softmax ---- */
 
 static float dot(int64_t count, const float *a, const float *b)
@@ -70,16 +79,16 @@ static void softmax_bwd(int64_t count, float scale, const float *p, float mean, 
 
 /* ---- LSTM ---- */
 
-static void lstm(int64_t h, const float *bias, float *gates, const float *c0, float *c, float *y)
+static void lstm(int64_t h, float *gates, const float *c0, float *c, float *y)
 {
   float *ig = gates, *fg = gates + h, *gg = gates + 2 * h, *og = gates + 3 * h;
 
   for (int64_t j = 0; j < h; j += CPU__VW) {
     int n = lanes(h, j);
-    vec_t i = sigmoid_of(load(ig + j, n) + load(bias + j, n));
-    vec_t f = sigmoid_of(load(fg + j, n) + load(bias + h + j, n));
-    vec_t g = tanh_of(load(gg + j, n) + load(bias + 2 * h + j, n));
-    vec_t o = sigmoid_of(load(og + j, n) + load(bias + 3 * h + j, n));
+    vec_t i = sigmoid_of(load(ig + j, n));
+    vec_t f = sigmoid_of(load(fg + j, n));
+    vec_t g = tanh_of(load(gg + j, n));
+    vec_t o = sigmoid_of(load(og + j, n));
     vec_t cell = i * g;
     if (c0) cell += f * load(c0 + j, n);
     store(ig + j, i, n);

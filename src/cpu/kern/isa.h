@@ -57,6 +57,7 @@ const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
     .powers = powers,
     .measure = measure,
     .update = update,
+    .add_rows = add_rows,
     .dot = dot,
     .softmax = softmax,
     .softmax_bwd = softmax_bwd,

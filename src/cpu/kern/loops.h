@@ -180,6 +180,8 @@ typedef struct cpu__loops {
   void (*measure)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
   /** The rule over `count` elements from `first`. */
   void (*update)(const cpu__update_t *u, int64_t first, int64_t count);
+  /** Adds rows of `count` floats, `stride` apart, to the sums. */
+  void (*add_rows)(int64_t rows, int64_t count, int64_t stride, const float *x, double *sums);
   float (*dot)(int64_t count, const float *a, const float *b);
   /** x = softmax(scale x), with scale > 0. */
   void (*softmax)(int64_t count, float scale, float *x);
@@ -187,9 +189,9 @@ typedef struct cpu__loops {
    * input. */
   void (*softmax_bwd)(int64_t count, float scale, const float *p, float mean, float *dp);
 
-  /** One step of one sample.  gates: the sums of i, f, g, o without their bias, h each; become the
-   * gates.  c0: the cells before, NULL: zero. */
-  void (*lstm)(int64_t h, const float *bias, float *gates, const float *c0, float *c, float *y);
+  /** One step of one sample.  gates: the sums of i, f, g, o, h each; become the gates.  c0: the
+   * cells before, NULL: zero. */
+  void (*lstm)(int64_t h, float *gates, const float *c0, float *c, float *y);
   /** Gradients of those sums.  dh: of y from the step after, NULL: zero; dc: of c from the step
    * after, becomes that of c0. */
   void (*lstm_bwd)(int64_t h, const float *gates, const float *c0, const float *c, const float *dy,

@@ -73,7 +73,8 @@ extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dro
 /** ReLU in place. */
 void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x);
 /** Hot.  Sums over the rows of x [rows, columns], in double and in the order of the rows. */
-void cpu__column_sums(int64_t rows, int64_t columns, const float *x, float *sums);
+void cpu__column_sums(const ct_dev_t *dev, int64_t rows, int64_t columns, const float *x,
+                      float *sums);
 
 /** An activation as n x groups x inner x lanes elements, whatever its layout: channel c lies in
  * group c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C

@@ -48,7 +48,7 @@ static int tokens_run(ct_op_t *op, const ct_op_args_t *a)
       sample_backward(&k, dy + n * out, dx + n * in);
   }
   if (a->pass & CT_BWD_PARAM) {
-    cpu__column_sums(batch, out, dy, a->dw[1]);
+    cpu__column_sums(op->dev, batch, out, dy, a->dw[1]);
     memcpy(a->dw[0], a->dw[1], (size_t)k.wide * sizeof(float));
   }
   return CT_OK;

@@ -1,5 +1,5 @@
-/* oneDNN's C interface in terms of the backend, the same for versions 2 and 3: only this file and
- * onednn/gemm.c know that it is a library with engines, descriptors and handles. */
+/* oneDNN's C interface in terms of the backend, the same for versions 2 and 3: only this file
+ * knows that it is a library with engines, descriptors and handles. */
 #include "cpu/onednn/glue.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"

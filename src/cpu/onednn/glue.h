@@ -1,4 +1,4 @@
-/** \file onednn/glue.h  oneDNN behind small functions: beside onednn/gemm.c the only place that
+/** \file onednn/glue.h  oneDNN behind small functions: the only place that
  * includes dnnl.h, and where the difference between the C interfaces of oneDNN 2 and 3 ends.
  * Module-internal.
  *
