@@ -1,13 +1,11 @@
-/* Convolutions of oneDNN: the direct algorithm in float32 and in bfloat16, and Winograd's.
+/* Convolutions of oneDNN: the direct algorithm in float32 and in bfloat16.
  *
- * oneDNN's own choice is not good enough here: for some channel counts it falls back to its
- * reference code, hundreds of times slower than what another layout gets, and it takes Winograd's
- * algorithm for shapes that lose by it and leaves it for shapes that gain.  So costs are estimated,
- * from the padded work and the name of the implementation. */
+ * For some channel counts and layouts it falls back to its reference code, hundreds of times slower
+ * than what another layout gets.  So costs are estimated, from the padded work and the name of the
+ * implementation. */
 #include "cpu/conv/conv.h"
 #include "cpu/product/primitive.h"
 #include "base/ct_err.h"
-#include <math.h>
 #include <string.h>
 
 static int64_t round_up(int64_t n, int64_t to)
@@ -62,21 +60,6 @@ static double efficiency(const cpu__job_t *job, const char *name)
   return 1;
 }
 
-/* How much faster Winograd's F(4x4, 3x3) is than the direct algorithm; 0: not for it.  It
- * multiplies 36 instead of 144 numbers per full tile of 4x4 outputs; transforming a tile takes the
- * more of the time the fewer channels share it; transforming the weights takes as much as `extra`
- * tiles, some 32.  The numbers are fitted to oneDNN 2.6 on Zen 4. */
-static double winograd_gain(const cpu__job_t *job, double extra)
-{
-  const ct_op_desc_t *d = job->desc;
-  double in = (double)d->x.dim[1], out = (double)d->y.dim[1];
-  double n = (double)d->y.dim[0], h = (double)d->y.dim[2], w = (double)d->y.dim[3];
-  double tiles = n * ceil(h / 4) * ceil(w / 4);
-  if (d->x.ndim != 4 || d->u.conv.groups != 1 || fmin(in, out) < 32) return 0;
-  double gain = n * h * w / (4 * (tiles + extra)) / (1.28 + 10 / in + 10 / out);
-  return (job->pass == CT_BWD_PARAM ? 1.25 : 1) * gain / 1.15;
-}
-
 /* ---- the rows -------------------------------------------------------------------------------- */
 
 static int takes(const cpu__job_t *job, ct_dtype_t dtype, char why[128])
@@ -95,7 +78,7 @@ static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu_
   int rc = CT_OK;
   cpu__prim_t *prim;
   if (!takes(job, dtype, why)) return 0;
-  CT_TRY(cpu__primitive_find(job, 0, &prim));
+  CT_TRY(cpu__primitive_find(job, &prim));
   if (!prim) return cpu__refuse(why, "oneDNN has no implementation");
   *cost = (cpu__cost_t){padded_work(job) / (rate * efficiency(job, cpu__prim_name(prim))), 0};
   cpu__prim_free(prim);
@@ -122,38 +105,6 @@ static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   return can_direct(job, CT_BF16, job->dev->bf16_rate, cost, why);
 }
 
-static int winograd_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
-{
-  int rc = CT_OK;
-  enum { TILES_OF_WEIGHTS = 32 };
-  double gain = winograd_gain(job, 0), now = winograd_gain(job, TILES_OF_WEIGHTS);
-  cpu__prim_t *prim;
-  if (job->dev->conv_direct) return cpu__refuse(why, "switched off");
-  if (job->at.x != CT_C16 || job->at.y != CT_C16)
-    return cpu__refuse(why, "for blocks of 16 channels");
-  if (!takes(job, CT_F32, why)) return 0;
-  if (gain <= 1) return cpu__refuse(why, "the direct algorithm is faster");
-  CT_TRY(cpu__primitive_find(job, 1, &prim));
-  if (!prim) return cpu__refuse(why, "oneDNN has no implementation");
-  cpu__prim_free(prim);
-  cost->each = padded_work(job) / gain;
-  cost->once = padded_work(job) / now - cost->each;
-  rc = 1;
-out:
-  return rc;
-}
-
-static int winograd_prepare(const cpu__job_t *job, cpu__ready_t *out)
-{
-  int rc = CT_OK;
-  cpu__prim_t *prim;
-  CT_TRY(cpu__primitive_find(job, 1, &prim));
-  if (!prim) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no Winograd convolution for this op");
-  CT_TRY(cpu__primitive_build(job, prim, out));
-out:
-  return rc;
-}
-
 /* Each pass works on a copy of the weights: they lie as their gradient comes. */
 static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
 {
@@ -161,14 +112,6 @@ static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
   gradient.pass = CT_BWD_PARAM;
   return cpu__primitive_format(&gradient, out);
 }
-
-/* The weights lie the same for both algorithms. */
-const cpu__way_t cpu__conv_onednn_winograd = {.name = "winograd of oneDNN",
-                                              .can = winograd_can,
-                                              .stored = cpu__primitive_format,
-                                              .prepare = winograd_prepare,
-                                              .run = cpu__primitive_run,
-                                              .clear = cpu__primitive_clear};
 
 const cpu__way_t cpu__conv_direct = {.name = "direct",
                                      .can = direct_can,

@@ -415,7 +415,7 @@ static void translate(const cpu__product_t *p, product_t *q)
 {
   const ct_op_desc_t *d = p->desc;
   q->pass = p->pass;
-  q->algorithm = p->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+  q->algorithm = dnnl_convolution_direct;
   q->x = md_arg(p->x);
   q->w = md_arg(p->w);
   q->y = md_arg(p->y);

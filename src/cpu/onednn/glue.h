@@ -63,7 +63,6 @@ uint64_t cpu__md_hash(const cpu__md_t *md);
 typedef struct cpu__product {
   int pass;                 /**< one of CT_FWD, CT_BWD_DATA, CT_BWD_PARAM */
   const ct_op_desc_t *desc; /**< kind, window, bias; its relu is the caller's business */
-  int winograd;             /**< convolution: Winograd or nothing; 0: direct */
   const cpu__md_t *x, *w, *y;
   const cpu__prim_t *forward; /**< backward: a forward primitive of the same product */
 } cpu__product_t;

@@ -16,7 +16,7 @@ static int any_weights(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_typed(dtype, d->x.ndim + (g > 1), g > 1 ? w : w + 1, CPU__ANY, out);
 }
 
-int cpu__primitive_find(const cpu__job_t *job, int winograd, cpu__prim_t **out)
+int cpu__primitive_find(const cpu__job_t *job, cpu__prim_t **out)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = job->desc;
@@ -25,18 +25,12 @@ int cpu__primitive_find(const cpu__job_t *job, int winograd, cpu__prim_t **out)
   cpu__md_t *x = NULL, *y = NULL, *w = NULL;
   *out = NULL;
   hint.pass = CT_FWD;
-  if (job->pass != CT_FWD) CT_TRY(cpu__primitive_find(&hint, 0, &forward));
+  if (job->pass != CT_FWD) CT_TRY(cpu__primitive_find(&hint, &forward));
   if (job->pass != CT_FWD && !forward) goto out;
   CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, d->x.dim, (int)job->at.x, &x));
   CT_TRY(cpu__md_typed(d->x.dtype, d->y.ndim, d->y.dim, (int)job->at.y, &y));
   CT_TRY(any_weights(job, &w));
-  cpu__product_t p = {.pass = job->pass,
-                      .desc = d,
-                      .winograd = winograd,
-                      .x = x,
-                      .w = w,
-                      .y = y,
-                      .forward = forward};
+  cpu__product_t p = {.pass = job->pass, .desc = d, .x = x, .w = w, .y = y, .forward = forward};
   CT_TRY(cpu__prim_product(job->dev->dnnl, &p, out));
 out:
   cpu__md_free(x);
@@ -50,7 +44,7 @@ out:
 static int find(const cpu__job_t *job, cpu__prim_t **out)
 {
   int rc = CT_OK;
-  CT_TRY(cpu__primitive_find(job, 0, out));
+  CT_TRY(cpu__primitive_find(job, out));
   if (!*out)
     CT_FAIL(CT_ERR_UNSUP, "oneDNN has no implementation of a pass of this '%s' op",
             ct_op_name(job->desc->kind));

@@ -6,13 +6,13 @@
 
 /** Local.  oneDNN's primitive for the job, which chooses the format of w; NULL with CT_OK: it has
  * none. */
-int cpu__primitive_find(const cpu__job_t *job, int winograd, cpu__prim_t **out);
+int cpu__primitive_find(const cpu__job_t *job, cpu__prim_t **out);
 /** Local.  The format of w that it takes. */
 int cpu__primitive_format(const cpu__job_t *job, cpu__md_t **out);
 /** Local.  Builds it; takes \a prim over. */
 int cpu__primitive_build(const cpu__job_t *job, cpu__prim_t *prim, cpu__ready_t *out);
 
-/* Entries of cpu__way_t, without Winograd.  (oneDNN's own ReLU makes 0 of NaN, unlike
+/* Entries of cpu__way_t.  (oneDNN's own ReLU makes 0 of NaN, unlike
  * PyTorch's.) */
 
 int cpu__primitive_prepare(const cpu__job_t *job, cpu__ready_t *out);
