@@ -26,6 +26,8 @@ typedef struct cpu__tile {
   int add;           /**< 1: C is added to */
   const float *bias; /**< NULL, or whole vectors that are added to each row, as many as C has */
   int relu;          /**< 1: ReLU at the end; NaN stays NaN */
+  int stream;        /**< 1: C, aligned to whole vectors, may go around the caches; then the thread
+                          that ran tiles calls cpu__tile_fence() behind them */
 } cpu__tile_t;
 
 typedef void cpu__tile_run_t(const cpu__tile_t *t, const float *a, const float *b, float *c);
@@ -60,6 +62,14 @@ typedef struct cpu__tiles {
 } cpu__tiles_t;
 
 extern const cpu__tiles_t cpu__tiles_portable, cpu__tiles_avx2, cpu__tiles_avx512;
+
+/** What tiles stored around the caches becomes visible before all later stores. */
+static inline void cpu__tile_fence(void)
+{
+#ifdef __x86_64__
+  __builtin_ia32_sfence();
+#endif
+}
 
 /** Of the device's widest vectors. */
 const cpu__tiles_t *cpu__tiles(const ct_dev_t *dev);

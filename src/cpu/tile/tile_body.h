@@ -110,8 +110,16 @@ LOOP void finish(const cpu__tile_t *t, vec_t *sum, const float *c, const int vec
   }
 }
 
+#if REG == 16
+#  define STREAM(p, v) _mm512_stream_ps(p, (__m512)(v))
+#elif REG == 8
+#  define STREAM(p, v) _mm256_stream_ps(p, (__m256)(v))
+#else
+#  define STREAM(p, v) (*(vec_mem_t *)(p) = (v))
+#endif
+
 LOOP void put(const cpu__tile_t *t, const vec_t *sum, float *c, const int vecs, const int rows,
-              const int whole)
+              const int whole, const int stream)
 {
   const int wide = vecs * PARTS;
   UNROLLED
@@ -119,7 +127,9 @@ LOOP void put(const cpu__tile_t *t, const vec_t *sum, float *c, const int vecs, 
     UNROLLED
   for (int v = 0; v < wide; v++) {
     float *to = c + i * t->c_row + v / PARTS * t->c_vec + v % PARTS * REG;
-    if (whole || v / PARTS < vecs - 1)
+    if (whole && stream)
+      STREAM(to, sum[i * wide + v]);
+    else if (whole || v / PARTS < vecs - 1)
       *(vec_mem_t *)to = sum[i * wide + v];
     else
       put_some(to, sum[i * wide + v], in_register(t->lanes, v % PARTS));
@@ -147,10 +157,12 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
       multiply(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 0);
   }
   finish(t, sum, c, vecs, rows);
-  if (t->lanes == WIDTH)
-    put(t, sum, c, vecs, rows, 1);
+  if (t->lanes == WIDTH && t->stream)
+    put(t, sum, c, vecs, rows, 1, 1);
+  else if (t->lanes == WIDTH)
+    put(t, sum, c, vecs, rows, 1, 0);
   else
-    put(t, sum, c, vecs, rows, 0);
+    put(t, sum, c, vecs, rows, 0, 0);
 }
 
 /* ---- transposition ---- */

@@ -1,0 +1,455 @@
+/* Direct convolution: the passes that gather, forward and backward to the data.
+ *
+ * The target (y, or dx) is cut into pieces, neighbouring positions of a line that meet the same
+ * positions of the kernel, but for the border: there the tile runs first over the rows that have a
+ * position of the kernel which others lack, then over all of them.  A band of pieces is a thread's
+ * work; a chunk of the source's blocks at a time, so that its weights and the band's source stay in
+ * the second cache while all blocks of the target are made.  Backward, the weights are transposed
+ * first: the same sums with x and y in each other's place. */
+#include "cpu/conv/direct.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+/* The sums of a tile over these meets of the last direction. */
+typedef struct list {
+  int phase, first, end;
+} list_t;
+
+/* Some rows of a piece, and the list that only they have. */
+typedef struct part {
+  int64_t row, rows;
+  int list;
+} part_t;
+
+typedef struct piece {
+  int phase;
+  int64_t first, rows; /* positions of the phase */
+  int64_t part;        /* its parts */
+  int parts;
+  int list; /* of all rows */
+} piece_t;
+
+enum {
+  LISTS_MAX = CPU__DIRECT_MAX * (CPU__DIRECT_MAX + 1) / 2 + CPU__DIRECT_MAX,
+  WEIGHTS_BYTES = 128 << 10, /* of a chunk, for the vectors of a tile */
+  SOURCE_BYTES = 256 << 10,  /* of a chunk and a band */
+  ITEMS_PER_THREAD = 4
+};
+
+typedef struct gather {
+  cpu__direct_t d;
+  int pass;
+  cpu__image_t s, t; /* source and target */
+  cpu__line_t line[3];
+  int64_t w_block, w_vec; /* of source, of target */
+  int64_t depth; /* of the product with one block of the source; 0: positions, x is plain */
+  int vecs;
+  int64_t groups;
+  int64_t chunk, band;   /* blocks of the source and pieces at a time */
+  int64_t items, shares; /* of the pieces, of the groups */
+  int lists;
+  list_t list[LISTS_MAX];
+  int stream;        /* the target goes around the caches */
+  int64_t list_size; /* pairs of distances */
+  int64_t rows;      /* of the target: images, depths, heights */
+  int64_t pieces;    /* of a row */
+  piece_t *piece;
+  part_t *part;
+} gather_t;
+
+/* ---- prepare ---- */
+
+/* What a tile costs, in halves of a cycle for each k: products, loads of factors, the loop. */
+static double tile_cost(int64_t rows, int64_t vecs)
+{
+  return fmax((double)(rows * vecs), 1.2 * (double)(rows + vecs)) + 2;
+}
+
+static int64_t cuts(int64_t count, int64_t most)
+{
+  return (count + most - 1) / most;
+}
+
+/* All positions of a row times some vectors. */
+static double row_cost(const gather_t *g, int vecs, int most_rows)
+{
+  double sum = 0;
+  const cpu__line_t *l = &g->line[2];
+  for (int p = 0; p < l->phases; p++) {
+    int64_t count = l->phase[p].count, n = cuts(count, most_rows);
+    if (n > 0) sum += (double)n * tile_cost(cuts(count, n), vecs);
+  }
+  return sum;
+}
+
+static void choose_tile(gather_t *g)
+{
+  const cpu__tiles_t *tiles = g->d.tiles;
+  double least = INFINITY;
+  for (int v = 1; v <= tiles->vecs && v <= g->t.blocks; v++) {
+    int64_t rest = g->t.blocks % v;
+    double cost = (double)(g->t.blocks / v) * row_cost(g, v, tiles->rows[v]);
+    if (rest) cost += row_cost(g, (int)rest, tiles->rows[v]);
+    if (cost >= least) continue;
+    least = cost;
+    g->vecs = v;
+  }
+  g->groups = cuts(g->t.blocks, g->vecs);
+}
+
+static int list_of(gather_t *g, int phase, int first, int end)
+{
+  int i = 0;
+  list_t want = {phase, first, end};
+  while (i < g->lists && memcmp(&g->list[i], &want, sizeof want) != 0)
+    i++;
+  if (i == g->lists) g->list[g->lists++] = want;
+  return i;
+}
+
+/* Parts of a piece: meets with the same rows are one; those of all rows are the piece's list. */
+static int64_t divide(gather_t *g, piece_t *p, int64_t part)
+{
+  const cpu__line_t *l = &g->line[2];
+  int64_t from = p->first, to = p->first + p->rows, lo = 0, hi = 0;
+  p->part = part;
+  p->list = -1;
+  for (int end, m = l->phase[p->phase].first; m < l->phase[p->phase].end; m = end) {
+    lo = l->meet[m].lo > from ? l->meet[m].lo : from;
+    hi = l->meet[m].hi < to ? l->meet[m].hi : to;
+    for (end = m + 1; end < l->phase[p->phase].end; end++) {
+      int64_t low = l->meet[end].lo > from ? l->meet[end].lo : from;
+      int64_t high = l->meet[end].hi < to ? l->meet[end].hi : to;
+      if (low != lo || high != hi) break;
+    }
+    if (lo >= hi) continue;
+    int list = list_of(g, p->phase, m, end);
+    if (hi - lo == p->rows)
+      p->list = list;
+    else
+      g->part[part + p->parts++] = (part_t){lo - from, hi - lo, list};
+  }
+  if (p->list < 0) p->list = list_of(g, p->phase, 0, 0);
+  return p->parts;
+}
+
+static void find_pieces(gather_t *g)
+{
+  int64_t at = 0, part = 0, most = g->d.tiles->rows[g->vecs];
+  for (int p = 0; p < g->line[2].phases; p++) {
+    int64_t count = g->line[2].phase[p].count, n = cuts(count, most);
+    for (int64_t i = 0; i < n; i++, at++) {
+      g->piece[at] = (piece_t){.phase = p, .first = count * i / n};
+      g->piece[at].rows = count * (i + 1) / n - g->piece[at].first;
+      part += divide(g, &g->piece[at], part);
+    }
+  }
+}
+
+/* How many of each there are at most. */
+static void count_pieces(gather_t *g, int64_t *parts)
+{
+  g->pieces = *parts = 0;
+  for (int p = 0; p < g->line[2].phases; p++) {
+    const cpu__phase_t *phase = &g->line[2].phase[p];
+    int64_t n = cuts(phase->count, g->d.tiles->rows[g->vecs]);
+    g->pieces += n;
+    *parts += n * (phase->end - phase->first);
+  }
+}
+
+static void choose_bands(gather_t *g)
+{
+  int64_t block = g->w_block * g->vecs * (int64_t)sizeof(float);
+  int64_t chunks = cuts(g->s.blocks * block, WEIGHTS_BYTES);
+  if (chunks > g->s.blocks) chunks = g->s.blocks;
+  g->chunk = cuts(g->s.blocks, chunks);
+  int64_t source = g->s.n * g->s.block * g->chunk * (int64_t)sizeof(float);
+  int64_t all = g->rows * g->pieces, wanted = ITEMS_PER_THREAD * (int64_t)g->d.threads;
+  g->items = wanted < all ? wanted : all;
+  g->shares = cuts(wanted, g->items);
+  if (g->shares > g->groups) g->shares = g->groups;
+  g->band = cuts(all, cuts(source, SOURCE_BYTES));
+}
+
+static gather_t gather_of(const cpu__direct_t *d, int pass, int64_t *parts)
+{
+  int forward = pass == CT_FWD;
+  gather_t g = {.d = *d, .pass = pass, .s = forward ? d->x : d->y, .t = forward ? d->y : d->x};
+  for (int i = 0; i < 3; i++)
+    (forward ? cpu__line_forward : cpu__line_back)(d, i, &g.line[i]);
+  g.w_block = d->w_block;
+  g.w_vec = d->w_block * g.s.blocks;
+  if (g.s.lanes > 1) g.depth = g.s.blocks > 1 ? g.s.lanes : g.s.channels;
+  g.rows = g.t.n * g.t.size[0] * g.t.size[1];
+  choose_tile(&g);
+  count_pieces(&g, parts);
+  choose_bands(&g);
+  g.stream =
+      g.chunk >= g.s.blocks && g.line[2].phases == 1 && g.t.n * g.t.image * 4 > CPU__STREAM_MIN;
+  g.list_size = g.chunk * d->taps;
+  return g;
+}
+
+/* The transposed weights, the bias with its padding, each thread's lists; in floats. */
+static int64_t weights_space(const gather_t *g)
+{
+  return g->pass == CT_FWD ? 0 : g->d.weights;
+}
+
+static int64_t bias_space(const gather_t *g)
+{
+  return g->pass == CT_FWD && g->d.bias ? g->t.blocks * g->t.lanes : 0;
+}
+
+static int64_t lists_space(const gather_t *g)
+{
+  return (g->lists * 2 * g->list_size * 2 + 15) & ~(int64_t)15;
+}
+
+int cpu__gather_prepare(const cpu__direct_t *d, int pass, void **out, size_t *scratch)
+{
+  int64_t parts;
+  gather_t made = gather_of(d, pass, &parts), *g;
+  size_t pieces = (size_t)made.pieces * sizeof(piece_t);
+  *out = g = ct_mem_alloc(sizeof *g + pieces + (size_t)parts * sizeof(part_t), "convolution");
+  if (!g) return CT_ERR_NOMEM;
+  *g = made;
+  g->piece = (piece_t *)(g + 1);
+  g->part = (part_t *)(g->piece + g->pieces);
+  find_pieces(g);
+  int64_t floats = weights_space(g) + bias_space(g) + d->threads * lists_space(g);
+  *scratch = (size_t)floats * sizeof(float);
+  return CT_OK;
+}
+
+/* ---- run ---- */
+
+/* What one thread knows at a time. */
+typedef struct worker {
+  const gather_t *g;
+  const float *source, *weights, *bias;
+  float *target;
+  int64_t *space;
+  int64_t blocks;             /* of this chunk */
+  int first, last;            /* of the chunks */
+  int from[2], to[2];         /* the meets along depth and height that the lists are of */
+  int64_t count[LISTS_MAX];   /* pairs of each; -1: not made yet */
+  int64_t image, at[2], s[2]; /* a row of the target: position and where the source begins */
+} worker_t;
+
+static int64_t *places_of(const worker_t *w, int list)
+{
+  return w->space + list * 2 * w->g->list_size;
+}
+
+/* Where A and B lie for each tap: positions of the kernel and blocks of the source. */
+static void make_list(worker_t *w, int list)
+{
+  const gather_t *g = w->g;
+  const list_t *l = &g->list[list];
+  int64_t n = 0, *a = places_of(w, list), *b = a + g->list_size;
+  const int step = g->depth ? 1 : l->end - l->first; /* a plain x: one product for a row */
+  for (int z = w->from[0]; z < w->to[0]; z++)
+    for (int y = w->from[1]; y < w->to[1]; y++)
+      for (int64_t c = 0; c < w->blocks; c++)
+        for (int x = l->first; x < l->end; x += step, n++) {
+          const cpu__meet_t *at[] = {&g->line[0].meet[z], &g->line[1].meet[y], &g->line[2].meet[x]};
+          int64_t tap =
+              ((int64_t)at[0]->tap * g->d.kernel[1] + at[1]->tap) * g->d.kernel[2] + at[2]->tap;
+          a[n] = c * g->s.block;
+          for (int i = 0; i < 3; i++)
+            a[n] += at[i]->at * g->s.at[i];
+          b[n] = c * g->w_block + tap * g->d.w_tap;
+        }
+  w->count[list] = n;
+}
+
+/* The number of a row among the rows of its direction, to its phase and number in it. */
+static int phase_of(const cpu__line_t *l, int64_t *i)
+{
+  int p = 0;
+  while (*i >= l->phase[p].count)
+    *i -= l->phase[p++].count;
+  return p;
+}
+
+/* Rows in the order of their phases, so that neighbours mostly share their lists. */
+static void go_to_row(worker_t *w, int64_t row)
+{
+  const gather_t *g = w->g;
+  int64_t i[2] = {row / g->t.size[1] % g->t.size[0], row % g->t.size[1]};
+  int changed = 0;
+  w->image = row / g->t.size[1] / g->t.size[0];
+  for (int k = 0; k < 2; k++) {
+    const cpu__line_t *l = &g->line[k];
+    int p = phase_of(l, &i[k]), from = l->phase[p].first, to = l->phase[p].end;
+    while (from < to && (i[k] < l->meet[from].lo || i[k] >= l->meet[from].hi))
+      from++;
+    while (from < to && (i[k] < l->meet[to - 1].lo || i[k] >= l->meet[to - 1].hi))
+      to--;
+    changed |= from != w->from[k] || to != w->to[k];
+    w->from[k] = from;
+    w->to[k] = to;
+    w->at[k] = i[k] * l->phases + p;
+    w->s[k] = i[k] * l->step;
+  }
+  for (int k = 0; changed && k < g->lists; k++)
+    w->count[k] = -1;
+}
+
+/* Some rows of a piece: the sums of one list. */
+static void sum_up(worker_t *w, cpu__tile_t *t, const piece_t *p, part_t part, int64_t group)
+{
+  const gather_t *g = w->g;
+  const cpu__line_t *l = &g->line[2];
+  int64_t row = p->first + part.row, first = group * g->vecs, left = g->t.blocks - first;
+  int vecs = left < g->vecs ? (int)left : g->vecs;
+  if (w->count[part.list] < 0) make_list(w, part.list);
+  t->taps = w->count[part.list];
+  t->a_at = places_of(w, part.list);
+  t->b_at = t->a_at + g->list_size;
+  t->k = g->depth ? g->depth : g->list[part.list].end - g->list[part.list].first;
+  if (t->bias) t->bias = w->bias + first * g->t.lanes;
+  const float *a = w->source + w->image * g->s.image + w->s[0] * g->s.at[0] + w->s[1] * g->s.at[1] +
+                   row * l->step * g->s.at[2];
+  float *c = w->target + w->image * g->t.image + first * g->t.block + w->at[0] * g->t.at[0] +
+             w->at[1] * g->t.at[1] + (row * l->phases + p->phase) * g->t.at[2];
+  g->d.tiles->run[vecs][part.rows](t, a, w->weights + first * g->w_vec, c);
+}
+
+static void make_piece(worker_t *w, const piece_t *p, int64_t group)
+{
+  const gather_t *g = w->g;
+  part_t all = {0, p->rows, p->list};
+  cpu__tile_t t = {.a_row = g->line[2].step * g->s.at[2],
+                   .a_k = 1,
+                   .b_k = g->t.lanes,
+                   .b_vec = g->w_vec,
+                   .c_row = g->line[2].phases * g->t.at[2],
+                   .c_vec = g->t.block,
+                   .lanes = (int)g->t.lanes,
+                   .add = !w->first};
+  if (p->parts && w->first) { /* nothing yet, for the parts to add to */
+    int64_t count = w->count[p->list];
+    w->count[p->list] = 0;
+    sum_up(w, &t, p, all, group);
+    w->count[p->list] = count;
+  }
+  t.add |= p->parts > 0;
+  for (int i = 0; i < p->parts; i++)
+    sum_up(w, &t, p, g->part[p->part + i], group);
+  t.bias = w->last ? w->bias : NULL;
+  t.stream = g->stream && !t.add;
+  t.relu = w->last && g->pass == CT_FWD && g->d.relu;
+  sum_up(w, &t, p, all, group);
+}
+
+/* A band of pieces and a chunk of the source. */
+typedef struct stage {
+  int64_t from, to, chunk;
+} stage_t;
+
+/* Some blocks of the part of the source that piece i brings, into the second cache. */
+static void fetch(const worker_t *w, int64_t i, int64_t block, int64_t end)
+{
+  const gather_t *g = w->g;
+  const piece_t *p = &g->piece[i % g->pieces];
+  const int64_t *size = g->t.size;
+  int64_t row = i / g->pieces, step = g->line[2].step, apart = g->d.kernel[2] > 1 ? 1 : step;
+  int64_t at[2] = {row / size[1] % size[0], row % size[1]}, place = 0, rows = 1;
+  for (int k = 0; k < 2; k++) {
+    const cpu__line_t *l = &g->line[k];
+    int last = l->phase[phase_of(l, &at[k])].end - 1;
+    int64_t y = at[k] * l->step + (last < 0 ? 0 : l->meet[last].at);
+    if (y >= g->s.size[k]) return;
+    if (k && g->d.kernel[k] > 1 && y >= l->step - 1) rows = l->step;
+    place += (y < 0 ? 0 : y) * g->s.at[k];
+  }
+  for (; block < end; block++)
+    for (int64_t y = 0; y < rows; y++) {
+      const float *from = w->source + row / size[1] / size[0] * g->s.image + place;
+      from += block * g->s.block + p->first * step * g->s.at[2] - y * g->s.at[1];
+      for (int64_t x = 0; x < p->rows * step; x += apart)
+        __builtin_prefetch(from + x * g->s.at[2], 0, 2);
+    }
+}
+
+static void make_stage(worker_t *w, stage_t now, stage_t next, int64_t first, int64_t end)
+{
+  const gather_t *g = w->g;
+  worker_t s = *w;
+  s.first = now.chunk == 0;
+  s.last = now.chunk + g->chunk >= g->s.blocks;
+  s.blocks = s.last ? g->s.blocks - now.chunk : g->chunk;
+  s.source += now.chunk * g->s.block;
+  s.weights += now.chunk * g->w_block;
+  s.from[0] = -1; /* other lists */
+  int64_t blocks = g->s.blocks - next.chunk < g->chunk ? g->s.blocks - next.chunk : g->chunk;
+  for (int64_t group = first; group < end; group++)
+    for (int64_t i = now.from; i < now.to; i++) {
+      int64_t ahead = next.from + i - now.from;
+      if (ahead < next.to && g->depth)
+        fetch(w, ahead, next.chunk + blocks * (group - first) / (end - first),
+              next.chunk + blocks * (group - first + 1) / (end - first));
+      if (i == now.from || i % g->pieces == 0) go_to_row(&s, i / g->pieces);
+      make_piece(&s, &g->piece[i % g->pieces], group);
+    }
+}
+
+/* Some pieces with some groups of blocks. */
+static void make_item(worker_t *w, int64_t from, int64_t to, int64_t first, int64_t end)
+{
+  const gather_t *g = w->g;
+  stage_t now = {from, from + g->band < to ? from + g->band : to, 0};
+  while (now.from < to) {
+    stage_t next = {now.from, now.to, now.chunk + g->chunk};
+    if (next.chunk >= g->s.blocks)
+      next = (stage_t){now.to, now.to + g->band < to ? now.to + g->band : to, 0};
+    make_stage(w, now, next, first, end);
+    now = next;
+  }
+  if (g->stream) cpu__tile_fence();
+}
+
+/* The weights with x and y in each other's place. */
+static void transpose(const gather_t *g, const float *w, float *to)
+{
+  const cpu__direct_t *d = &g->d;
+#pragma omp parallel for collapse(2)
+  for (int64_t x = 0; x < d->x.blocks; x++)
+    for (int64_t y = 0; y < d->y.blocks; y++)
+      for (int64_t tap = 0; tap < d->taps; tap++) {
+        const float *a = w + y * d->w_y + x * d->w_block + tap * d->w_tap;
+        float *b = to + x * g->w_vec + y * d->w_block + tap * d->w_tap;
+        d->tiles->transpose(d->x.lanes, d->y.lanes, a, d->y.lanes, b, d->x.lanes);
+      }
+}
+
+void cpu__gather_run(const void *gather, void *const at[CPU__ROLES])
+{
+  const gather_t *g = gather;
+  int forward = g->pass == CT_FWD;
+  float *weights = at[CPU__SCRATCH], *bias = weights + weights_space(g);
+  float *lists = bias + bias_space(g);
+  if (!forward) transpose(g, at[CPU__W], weights);
+  if (forward && g->d.bias) {
+    memset(bias, 0, (size_t)bias_space(g) * sizeof *bias);
+    memcpy(bias, at[CPU__BIAS], (size_t)g->t.channels * sizeof *bias);
+  }
+#pragma omp parallel for schedule(dynamic)
+  for (int64_t i = 0; i < g->items * g->shares; i++) {
+    int64_t all = g->rows * g->pieces, item = i / g->shares, share = i % g->shares;
+    worker_t w = {.g = g,
+                  .source = at[forward ? CPU__X : CPU__Y],
+                  .weights = forward ? at[CPU__W] : weights,
+                  .bias = bias_space(g) ? bias : NULL,
+                  .target = at[forward ? CPU__Y : CPU__X]};
+    w.space = (int64_t *)(lists + omp_get_thread_num() * lists_space(g));
+    make_item(&w, all * item / g->items, all * (item + 1) / g->items, g->groups * share / g->shares,
+              g->groups * (share + 1) / g->shares);
+  }
+}
