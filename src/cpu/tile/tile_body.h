@@ -27,6 +27,9 @@ LOOP vec_t some(const float *p, int n)
 {
 #if REG == 16
   return (vec_t)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#elif REG == 8
+  mask_t m = (mask_t){0, 1, 2, 3, 4, 5, 6, 7} < n;
+  return (vec_t)_mm256_maskload_ps(p, (__m256i)m);
 #else
   vec_t v = {0};
   for (int j = 0; j < n; j++)
@@ -39,6 +42,9 @@ LOOP void put_some(float *p, vec_t v, int n)
 {
 #if REG == 16
   _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif REG == 8
+  mask_t m = (mask_t){0, 1, 2, 3, 4, 5, 6, 7} < n;
+  _mm256_maskstore_ps(p, (__m256i)m, (__m256)v);
 #else
   for (int j = 0; j < n; j++)
     p[j] = v[j];
