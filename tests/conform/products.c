@@ -1,5 +1,5 @@
-/* Products of matrices by hand (cpu/product/multiply.h): every way that a matrix may lie, odd sizes,
- * blocks and tails, against sums in double; and the same bits whoever computes them. */
+/* Products of matrices by hand (cpu/product/multiply.h): every way that a matrix may lie, odd
+ * sizes, blocks and tails, against sums in double; and the same bits whoever computes them. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -97,6 +97,16 @@ static int64_t wrong_elements(const cpu__multiply_t *g)
   return wrong;
 }
 
+/* What fills up the last panel of a result is 0, if that of b is. */
+static int64_t wrong_padding(const trial_t *t, const cpu__multiply_t *g)
+{
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < g->m && t->c == PANELS; i++)
+    for (int64_t j = g->n; j < (g->n + 15) / 16 * 16; j++)
+      wrong += *element(&g->c, i, j) != 0;
+  return wrong;
+}
+
 static int64_t wrong_sums(const cpu__multiply_t *g)
 {
   int64_t wrong = 0;
@@ -132,8 +142,12 @@ static void try_product(const trial_t *t)
 {
   fill();
   cpu__multiply_t g = product(t);
+  for (int64_t k = 0; k < g.k && t->b == PANELS; k++)
+    for (int64_t j = g.n; j < (g.n + 15) / 16 * 16; j++)
+      *element(&g.b, k, j) = 0;
   cpu__multiply(dev, &g);
-  int64_t wrong = wrong_elements(&g), sums = wrong_sums(&g), behind = touched(t, &g);
+  int64_t wrong = wrong_elements(&g) + wrong_padding(t, &g), sums = wrong_sums(&g),
+          behind = touched(t, &g);
   if (wrong + sums + behind == 0) return;
   CU_FAIL("a product");
   printf("# %d x %d x %d, a %s, b %s, c %s: %d elements are wrong, %d sums, %d beside them\n",

@@ -117,13 +117,13 @@ static plan_t make_plan(const ct_dev_t *dev, const cpu__multiply_t *g)
 /* ---- one part of the result, by one thread ---- */
 
 /* The bias of a tile's vectors, which are read as whole. */
-static const float *bias_of(const plan_t *p, int64_t n0, int64_t n, float copy[])
+static const float *bias_of(const plan_t *p, int64_t n0, int64_t vecs, float copy[])
 {
   const float *bias = p->g->bias;
-  int64_t wanted = ceil_of(n, p->tiles->width) * p->tiles->width;
-  if (!bias || n == wanted) return bias ? bias + n0 : NULL;
+  int64_t wanted = vecs * p->tiles->width, there = p->g->n - n0;
+  if (!bias || there >= wanted) return bias ? bias + n0 : NULL;
   memset(copy, 0, (size_t)wanted * sizeof *copy);
-  memcpy(copy, bias + n0, (size_t)n * sizeof *copy);
+  if (there > 0) memcpy(copy, bias + n0, (size_t)there * sizeof *copy);
   return copy;
 }
 
@@ -140,11 +140,12 @@ static void tiles_of_rows(const plan_t *p, const block_t *b, cpu__tile_t *t, con
   int width = p->tiles->width;
   float bias[CPU__TILE_VECS * CPU__PANEL];
   int last = b->k0 + b->k == g->k;
+  if (p->whole) n = ceil_of(n, CPU__PANEL) * CPU__PANEL;
   for (int64_t j = 0, wide; j < n; j += wide) {
     int64_t vecs = least(p->vecs, ceil_of(n - j, width)), full = vecs * width;
     wide = least(n - j, full);
     t->lanes = p->whole ? width : (int)(width - (full - wide));
-    t->bias = last ? bias_of(p, n0 + j, wide, bias) : NULL;
+    t->bias = last ? bias_of(p, n0 + j, vecs, bias) : NULL;
     t->relu = last && g->relu;
     p->tiles->run[vecs][rows](t, a, b->b.at + column(&b->b, n0 + j - b->n0),
                               g->c.at + m0 * g->c.row + column(&g->c, n0 + j));

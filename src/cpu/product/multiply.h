@@ -39,7 +39,8 @@ typedef struct cpu__multiply {
   cpu__matrix_t a;
   /** `row` or `col` is 1; in panels: whole ones can be read. */
   cpu__matrix_t b;
-  /** `col` is 1 and row16 is 16 row; in panels: whole ones are written. */
+  /** `col` is 1 and row16 is 16 row; in panels: whole ones are written, with 0 as padding if b has
+   * it so. */
   cpu__matrix_t c;
   float alpha; /**< 0 is taken for 1 */
   int add;     /**< 1: c is added to */
