@@ -198,6 +198,7 @@ launched_tests = \
   %D%/conform/conform_backend \
   %D%/conform/products \
   %D%/conform/ways \
+  %D%/conform/winograd \
   %D%/fuzz/fuzz_config \
   %D%/fuzz/fuzz_run_config \
   %D%/golden/t_golden \
@@ -249,6 +250,15 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/ways.c
+
+%C%_conform_winograd_SOURCES = \
+  %D%/conform/cases.c \
+  %D%/conform/cases_volume.c \
+  %D%/conform/parity.c \
+  %D%/conform/rig.c \
+  %D%/conform/rig_data.c \
+  %D%/conform/rig_loss.c \
+  %D%/conform/winograd.c
 
 %C%_golden_t_golden_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 

@@ -55,8 +55,8 @@ typedef struct cpu__winograd_loops {
   void (*gather)(const cpu__gathered_t *g, float *dw);
   /** y = A' m A, those of the 4x4 pixels from (top, left) on that are in the image. */
   void (*output)(const cpu__tile_sums_t *m, int64_t top, int64_t left, const cpu__plane_t *y);
-  /** u = G w G' of one block of input and of output channels, w as [3][3][input][output], in rows of
-   * output channels; turned: rotated by half a turn, in rows of input channels. */
+  /** u = G w G' of one block of input and of output channels, w as [3][3][input][output], in rows
+   * of output channels; turned: rotated by half a turn, in rows of input channels. */
   void (*weights)(const float *w, int turned, float *u, int64_t stride, int64_t row);
 } cpu__winograd_loops_t;
 
