@@ -87,13 +87,16 @@ static double padded_work(const cpu__job_t *job)
   return work;
 }
 
-/* Speed against oneDNN's direct algorithm at its best, as measured. */
+/* Speed against oneDNN's direct algorithm at its best, as measured: a tile is some of a row, and
+ * should fill the registers. */
 static double efficiency(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
-  int strided = d->u.conv.stride[0] > 1 && d->u.conv.kernel[0] > 1;
+  enum { SHORT_ROW = 7 };
+  int last = d->x.ndim - 3, strided = d->u.conv.stride[last] > 1 && d->u.conv.kernel[last] > 1;
   if (job->dev->isa == CPU__PORTABLE) return 0.25;
-  return strided && job->pass == CT_FWD && job->at.x != CT_PLAIN ? 1.05 : 0.92;
+  if (!strided || job->at.x == CT_PLAIN || job->pass == CT_BWD_PARAM) return 0.92;
+  return d->y.dim[d->y.ndim - 1] < SHORT_ROW ? 0.8 : 1.05;
 }
 
 static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
