@@ -13,7 +13,7 @@
 enum { K_BLOCK = 512, N_HOT = 240, N_BLOCK = 768, M_BLOCK = 8 * CPU__PANEL };
 /* Where lanes lie side by side, so many k of all panels are packed one after the other: what is
  * fetched of a row together is used together. */
-enum { K_CHUNK = 32 };
+enum { K_CHUNK = 16 };
 enum { A_ROOM = M_BLOCK * K_BLOCK, B_ROOM = N_BLOCK * K_BLOCK };
 
 /* Multiply-adds below which waking other threads takes longer than the product. */
@@ -63,11 +63,12 @@ static int is_panels(const cpu__matrix_t *m)
 /* ---- what to do how ---- */
 
 /* Cycles of a tile for each k: multiply-adds and loads, two of each at a time, or what one
- * multiply-add waits for the one before. */
+ * multiply-add waits for the one before; and what b takes from the second cache, where tall tiles
+ * are better than wide ones. */
 static double tile_cycles(int rows, int vecs)
 {
   double busy = fmax(rows * vecs, rows + vecs);
-  return fmax(busy / 2, 4) + 0.5;
+  return fmax(busy / 2, 4) + 0.5 + 0.25 * vecs;
 }
 
 static double row_of_tiles(int64_t rows, int64_t vectors, int vecs)
@@ -174,13 +175,23 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
   }
 }
 
+/* Columns m0 to m0 + m of some rows of a transposed a: few bytes of each of many pages, so that the
+ * processor does not read ahead by itself. */
+static void fetch(const cpu__multiply_t *g, int64_t k0, int64_t k, int64_t m0, int64_t m)
+{
+  for (int64_t i = k0; i < least(k0 + k, g->k); i++)
+    for (int64_t j = 0; j < m; j += 16)
+      __builtin_prefetch(g->a.at + i * g->a.col + m0 + j, 0, 2);
+}
+
 static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
 {
   const cpu__multiply_t *g = p->g;
   int64_t count = ceil_of(m, p->rows);
   cpu__pack_t pack = {.k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row, .alpha = 1};
   int64_t chunk = g->a.row == 1 ? K_CHUNK : b->k;
-  for (int64_t k = 0; k < b->k; k += chunk)
+  for (int64_t k = 0; k < b->k; k += chunk) {
+    if (g->a.row == 1) fetch(g, b->k0 + k + chunk, chunk, m0, m);
     for (int64_t i = 0; i < count; i++) {
       int64_t first = m * i / count;
       pack.lanes = (int)(m * (i + 1) / count - first);
@@ -188,6 +199,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
       p->tiles->pack(&pack, g->a.at + (m0 + first) * g->a.row + (b->k0 + k) * g->a.col,
                      b->a_room + (i * b->k + k) * CPU__PANEL);
     }
+  }
 }
 
 /* A chunk of one panel of b, and what it adds to the sums. */
@@ -233,15 +245,16 @@ static void find_b(const plan_t *p, block_t *b, const part_t *part, float *room)
 
 static void multiply_block(const plan_t *p, block_t b, const part_t *part, float *room)
 {
-  int64_t first = b.n0;
+  int64_t whole_tiles = CPU__TILE_VECS * CPU__PANEL, parts = ceil_of(b.n, N_HOT);
+  int64_t first = b.n0, hot = ceil_of(ceil_of(b.n, parts), whole_tiles) * whole_tiles;
   int64_t rows = M_BLOCK / CPU__PANEL * p->rows;
   b.a_room = room + B_ROOM;
   find_b(p, &b, part, room);
   for (int64_t i = 0; i < part->m; i += rows) {
     int64_t m0 = part->m0 + i, m = least(rows, part->m - i);
     if (p->pack_a) pack_a(p, &b, m0, m);
-    for (int64_t j = 0; j < b.n; j += N_HOT)
-      rows_by_columns(p, &b, m0, m, first + j, least(N_HOT, b.n - j));
+    for (int64_t j = 0; j < b.n; j += hot)
+      rows_by_columns(p, &b, m0, m, first + j, least(hot, b.n - j));
   }
 }
 
