@@ -18,6 +18,7 @@ typedef struct conv {
   int64_t x_groups, y_groups;                /* of lanes */
   int64_t rows, cols;                        /* of x with its padding */
   int64_t weights, image, shared;            /* floats: own weights; copy of x; for all threads */
+  int64_t room;                              /* floats, see cpu__few_task_t */
   int64_t strip;                             /* floats, see cpu__few_strips_t; whole vectors */
   const cpu__tiles_t *tiles;
 } conv_t;
@@ -132,7 +133,8 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   t->image = (t->x_groups * t->rows * t->cols * t->x_lanes + 15) & ~(int64_t)15;
   t->shared = (t->y_groups * t->y_lanes + 15) & ~(int64_t)15;
   if (job->pass == CT_BWD_DATA) set_strips(t, job->dev);
-  int64_t chunk = t->image + t->weights + t->y_groups * t->y_lanes;
+  if (job->pass == CT_BWD_PARAM) t->room = cpu__few_room(d->y.dim[2], d->y.dim[3]);
+  int64_t chunk = t->image + t->weights + t->y_groups * t->y_lanes + t->room;
   out->scratch = (size_t)(t->shared + t->threads * chunk) * sizeof(float);
   return stored(job, &out->w);
 }
@@ -142,7 +144,7 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
 /* One chunk of the batch and its part of scratch. */
 typedef struct chunk {
   int64_t first, end; /* images */
-  float *shared, *image, *dw, *db;
+  float *shared, *image, *dw, *db, *room;
 } chunk_t;
 
 static chunk_t chunk_of(const conv_t *t, tensors_t at, int k)
@@ -150,9 +152,10 @@ static chunk_t chunk_of(const conv_t *t, tensors_t at, int k)
   int64_t n = t->desc.x.dim[0], bias = t->y_groups * t->y_lanes;
   chunk_t c = {
       .first = n * k / t->threads, .end = n * (k + 1) / t->threads, .shared = at[CPU__SCRATCH]};
-  c.image = c.shared + t->shared + k * (t->image + t->weights + bias);
+  c.image = c.shared + t->shared + k * (t->image + t->weights + bias + t->room);
   c.dw = c.image + t->image;
   c.db = c.dw + t->weights;
+  c.room = c.db + bias;
   return c;
 }
 
@@ -174,6 +177,12 @@ static void copy_inner(const conv_t *t, float *x, float *padded, int to_padded)
 static int channels_of(const conv_t *t, int64_t g)
 {
   return (int)smaller(t->x_lanes, t->desc.x.dim[1] - g * t->x_lanes);
+}
+
+/* Those of y. */
+static int outs_of(const conv_t *t, int64_t g)
+{
+  return (int)smaller(t->y_lanes, t->desc.y.dim[1] - g * t->y_lanes);
 }
 
 static int is_padded(const conv_t *t)
@@ -222,6 +231,7 @@ static void forward(const conv_t *t, tensors_t at, const chunk_t *c)
                            .cols = d->y.dim[3],
                            .relu = d->u.conv.relu};
     for (int64_t g = 0; g < t->y_groups; g++) {
+      one.outs = outs_of(t, g);
       one.w = (float *)at[CPU__W] + g * weights;
       one.bias = c->shared + g * t->y_lanes;
       one.out = (float *)at[CPU__Y] + (n * t->y_groups + g) * y_group(t);
@@ -297,8 +307,10 @@ static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
     cpu__few_task_t one = {.in = padded_x(t, at, n, c),
                            .kernel = d->u.conv.kernel[0],
                            .rows = d->y.dim[2],
-                           .cols = d->y.dim[3]};
+                           .cols = d->y.dim[3],
+                           .room = c->room};
     for (int64_t g = 0; g < t->y_groups; g++) {
+      one.outs = outs_of(t, g);
       one.w = c->dw + g * weights;
       one.bias = c->db + g * t->y_lanes;
       one.out = (float *)at[CPU__Y] + (n * t->y_groups + g) * y_group(t);

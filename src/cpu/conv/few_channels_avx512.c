@@ -8,9 +8,11 @@
 #    pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
 #    pragma GCC optimize("O3", "no-predictive-commoning")
 #  endif
-#  define LANES       8
-#  define ROWS_OF_5X5 5
-#  define LOOPS_TABLE cpu__few_loops_avx512_8
+#  include "cpu/conv/few_channels_pixels.h"
+#  define LANES           8
+#  define OF_PIXELS(loop) loop##_pixels
+#  define ROWS_OF_5X5     5
+#  define LOOPS_TABLE     cpu__few_loops_avx512_8
 #  include "cpu/conv/few_channels_body.h"
 #  define LANES       16
 #  define ROWS_OF_5X5 5

@@ -1,6 +1,7 @@
 /** \file conv/few_channels_body.h  The loops of conv/few_channels_loops.h, for LANES channels;
- * ROWS_OF_5X5 is how many rows of a 5x5 kernel's gradient fit the registers; LOOPS_TABLE names the
- * result.  Module-internal; may be included more than once.
+ * ROWS_OF_5X5 is how many rows of a 5x5 kernel's gradient fit the registers; OF_PIXELS(loop), if
+ * defined, is a better loop for plain images; LOOPS_TABLE names the result.  Module-internal; may
+ * be included more than once.
  *
  * What is `const int` here is a constant after inlining: sums are then unrolled into registers. */
 #define PASTE_(a, b)    a##_##b
@@ -91,6 +92,9 @@ LOOP void FOR_LANES(correlate_step)(const cpu__few_task_t *a, const int step)
 
 static void FOR_LANES(correlate)(const cpu__few_task_t *a)
 {
+#ifdef OF_PIXELS
+  if (a->in.step == 1) return OF_PIXELS(correlate)(a);
+#endif
   if (a->in.step == 1)
     FOR_LANES(correlate_step)(a, 1);
   else if (a->in.step == 8)
@@ -155,6 +159,9 @@ LOOP void FOR_LANES(gradient_step)(const cpu__few_task_t *a, const int step)
 
 static void FOR_LANES(gradient)(const cpu__few_task_t *a)
 {
+#ifdef OF_PIXELS
+  if (a->in.step == 1) return OF_PIXELS(gradient)(a);
+#endif
   const FOR_LANES(vec) *dy = (const FOR_LANES(vec) *)a->out;
   FOR_LANES(vec) sum[4] = {*(const FOR_LANES(vec) *)a->bias};
   for (int64_t i = 0; i < a->rows * a->cols; i++)
@@ -176,4 +183,5 @@ const cpu__few_loops_t LOOPS_TABLE = {
 
 #undef LANES
 #undef ROWS_OF_5X5
+#undef OF_PIXELS
 #undef LOOPS_TABLE

@@ -27,8 +27,16 @@ typedef struct cpu__few_task {
   float *bias;        /**< gradient: of the bias, added to */
   float *out;         /**< gradient: only read */
   int64_t rows, cols; /**< of out */
+  int outs;           /**< channels of out that are there */
   int relu;
+  float *room; /**< gradient of a plain image: cpu__few_room() floats */
 } cpu__few_task_t;
+
+/** 8 planes, of which each row fills whole vectors. */
+static inline int64_t cpu__few_room(int64_t rows, int64_t cols)
+{
+  return 8 * rows * ((cols + 15) / 16 * 16);
+}
 
 /** What the pixels of a row of y give to a row of x: a strip each, [kernel][channels] numbers that
  * belong to as many neighbours in x as the kernel is wide. */
