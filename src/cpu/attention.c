@@ -1,6 +1,6 @@
 /* Multi-head self-attention: products for the projections of all places, and for each (sample,
- * head) the scores, their softmax and their use, by one thread out of its caches.  The semantics are those of
- * ref_attention.c.
+ * head) the scores, their softmax and their use, by one thread out of its caches.  The semantics
+ * are those of ref_attention.c.
  *
  * Kept from forward to backward: q, k and v N x T x 3D, and what the heads give, N x T x D.  The
  * scores, which are the most memory, are computed again. */

@@ -9,8 +9,8 @@
 void cpu__rect(const cpu__tiles_t *tiles, const cpu__tile_t *t, int64_t rows, int64_t columns,
                const float *a, const float *b, float *c);
 
-/** A product of one tap: A with its distances, B with those of tile.h (packed: width, and width * k),
- * C with rows c_row apart. */
+/** A product of one tap: A with its distances, B with those of tile.h (packed: width, and width *
+ * k), C with rows c_row apart. */
 typedef struct cpu__rect_product {
   int64_t a_row, a_k, b_k, b_vec, c_row;
   int add; /**< to C */
