@@ -69,8 +69,8 @@ cudaError_t gpu__bn_local(const gpu__bn_grid_t *g, const float *partial, const f
 cudaError_t gpu__bn_take_synced(int64_t channels, const double *stats, const gpu__bn_taken_t *out,
                                 cudaStream_t stream);
 
-/** y = normalised x + x2 (NULL: not), then ReLU, or 6: ReLU6.  \a kept (NULL: not wanted) gets the ReLU's signs:
- * a bit for each element, a byte for each `width` elements.  y may be x. */
+/** y = normalised x + x2 (NULL: not), then ReLU, or 6: ReLU6.  \a kept (NULL: not wanted)
+ * gets the ReLU's signs: a bit for each element, a byte for each `width` elements.  y may be x. */
 cudaError_t gpu__bn_normalise(const gpu__bn_grid_t *g, const gpu__bn_norm_t *norm, const void *x,
                               const void *x2, int relu, void *y, unsigned char *kept,
                               cudaStream_t stream);
