@@ -176,8 +176,9 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
 }
 
 /* Columns m0 to m0 + m of some rows of a transposed a: few bytes of each of many pages, so that the
- * processor does not read ahead by itself. */
-static void fetch(const cpu__multiply_t *g, int64_t k0, int64_t k, int64_t m0, int64_t m)
+ * processor does not read ahead by itself.  gcc would drop a call of what does nothing but this. */
+static inline __attribute__((always_inline)) void fetch(const cpu__multiply_t *g, int64_t k0,
+                                                        int64_t k, int64_t m0, int64_t m)
 {
   for (int64_t i = k0; i < least(k0 + k, g->k); i++)
     for (int64_t j = 0; j < m; j += 16)
