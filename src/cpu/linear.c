@@ -67,7 +67,10 @@ static void data(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[
   cpu__multiply_t g = {.m = o->rows, .n = o->in, .k = o->out, .b = cpu__transposed(w)};
   g.a = cpu__row_major(at[CPU__Y], o->out);
   g.c = cpu__row_major(at[CPU__X], o->in);
-  cpu__multiply(dev, &g);
+  if (cpu__is_few(&g))
+    cpu__multiply_few(dev, &g);
+  else
+    cpu__multiply(dev, &g);
 }
 
 static void gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
@@ -76,6 +79,7 @@ static void gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const
   g.a = cpu__transposed(cpu__row_major(at[CPU__X], o->in));
   g.b = cpu__row_major(at[CPU__Y], o->out);
   if (o->bias) g.sums = at[CPU__BIAS];
+  g.streams = (o->out + 15) / 16 * w.col16 * (int64_t)sizeof(float) > CPU__STREAM_MIN;
   cpu__multiply(dev, &g);
   for (int64_t i = 0; i < o->out && o->in % 16; i += 16)
     memset(w.at + i / 16 * w.col16 + o->in * 16, 0, (size_t)(w.col16 - o->in * 16) * sizeof *w.at);

@@ -12,7 +12,7 @@ libctrain_a_SOURCES += \
 libctrain_a_SOURCES += \
   %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \
   %D%/product/primitive.h %D%/product/primitive.c %D%/product/dense.h %D%/product/dense.c \
-  %D%/product/multiply.h %D%/product/multiply.c
+  %D%/product/multiply.h %D%/product/multiply.c %D%/product/few.c
 # … and those of a convolution
 libctrain_a_SOURCES += \
   %D%/conv/conv.h %D%/conv/conv.c %D%/conv/direct.h %D%/conv/direct.c %D%/conv/direct_lines.c \

@@ -39,7 +39,7 @@ typedef struct trial {
   int64_t m, n, k;
   layout_t a, b, c;
   float alpha;
-  int add, bias, relu, sums;
+  int add, bias, relu, sums, streams;
 } trial_t;
 
 static cpu__multiply_t product(const trial_t *t)
@@ -50,6 +50,7 @@ static cpu__multiply_t product(const trial_t *t)
   g.c = matrix(t->c, memory[2], t->m, t->n);
   g.add = t->add;
   g.relu = t->relu;
+  g.streams = t->streams;
   if (t->bias) g.bias = memory[4];
   if (t->sums) g.sums = memory[5];
   return g;
@@ -167,6 +168,7 @@ static void matrices_lie_in_any_way(void)
     trial_t t = {.m = s[0], .n = s[1], .k = s[2], .a = i % 2 ? COLUMNS : ROWS};
     t.b = (layout_t)(i / 4 % LAYOUTS);
     t.c = i % 4 < 2 ? ROWS : PANELS;
+    t.streams = t.b != PANELS;
     try_product(&t);
   }
 }
@@ -196,6 +198,30 @@ static void rows_of_pages(void)
   g.c = cpu__row_major(memory[2], N);
   cpu__multiply(dev, &g);
   CT_ASSERT_INT(wrong_elements(&g), 0);
+}
+
+/* Few rows, by every number of threads; otherwise only large matrices are multiplied so. */
+static void few_rows(void)
+{
+  static const int64_t few[][3] = {{1, 1, 1},      {5, 40, 16},   {8, 300, 129},
+                                   {16, 100, 401}, {9, 1100, 75}, {3, 4500, 100}};
+  for (int i = 0; i < 6 * THREADS * 2; i++) {
+    const int64_t *s = few[i / THREADS / 2];
+    trial_t t = {.m = s[0], .n = s[1], .k = s[2], .a = i % 2 ? COLUMNS : ROWS};
+    int threads = i / 2 % THREADS + 1;
+    t.b = PANELS_COLUMNS;
+    t.alpha = i % 2 ? 0.5f : 1;
+    fill();
+    cpu__multiply_t g = product(&t);
+    dev->threads = threads;
+    cpu__multiply_few(dev, &g);
+    dev->threads = THREADS;
+    CT_ASSERT_INT(wrong_elements(&g), 0);
+    float *same = memory[6 + i % 2];
+    if (threads > 1) CU_ASSERT(memcmp(memory[2], same, MOST * sizeof *same) == 0);
+    memcpy(same, memory[2], MOST * sizeof *same);
+    CT_ASSERT_INT(touched(&t, &g), 0);
+  }
 }
 
 static void packed_once(void)
@@ -250,6 +276,7 @@ int main(int argc, char **argv)
       CT_TEST(matrices_lie_in_any_way),
       CT_TEST(what_comes_last),
       CT_TEST(rows_of_pages),
+      CT_TEST(few_rows),
       CT_TEST(packed_once),
       CT_TEST(a_nan_stays),
       CT_TEST(everybody_gets_the_same_bits),

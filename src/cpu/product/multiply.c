@@ -31,6 +31,7 @@ typedef struct plan {
   int64_t k_block;
   int vecs, rows; /* at most, of a tile */
   int pack_a, pack_b, whole;
+  int stream; /* around the caches */
 } plan_t;
 
 /* A block of the product while it is done: from where a and b are read. */
@@ -109,6 +110,7 @@ static plan_t make_plan(const ct_dev_t *dev, const cpu__multiply_t *g)
   int64_t blocks = ceil_of(g->k, K_BLOCK);
   p.k_block = blocks > 1 ? ceil_of(ceil_of(g->k, blocks), 16) * 16 : g->k;
   choose_tile(&p);
+  p.stream = g->streams && p.whole && blocks <= 1 && !g->add && (uintptr_t)g->c.at % 64 == 0;
   p.pack_a = is_bad_a(g, p.rows);
   int readable = is_panels(&g->b) || (g->b.col == 1 && g->n % CPU__PANEL == 0 && g->m <= 56);
   p.pack_b = !readable || g->sums || (g->alpha != 0 && g->alpha != 1);
@@ -161,6 +163,7 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
   const cpu__multiply_t *g = p->g;
   int64_t count = ceil_of(m, p->rows), step = p->tiles->width == CPU__PANEL ? b->b.col16 : 8;
   cpu__tile_t t = {.taps = 1, .a_at = &here, .b_at = &here, .k = b->k, .add = b->k0 > 0 || g->add};
+  t.stream = p->stream;
   t.a_row = p->pack_a ? 1 : g->a.row;
   t.a_k = p->pack_a ? CPU__PANEL : g->a.col;
   t.b_k = b->b.row;
@@ -271,6 +274,7 @@ static void multiply_part(const plan_t *p, part_t part, float *room)
       k0 += p->k_block;
     } while (k0 < p->g->k);
   }
+  if (p->stream) cpu__tile_fence();
 }
 
 /* ---- all of it ---- */

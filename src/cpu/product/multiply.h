@@ -44,6 +44,7 @@ typedef struct cpu__multiply {
   cpu__matrix_t c;
   float alpha; /**< 0 is taken for 1 */
   int add;     /**< 1: c is added to */
+  int streams; /**< 1: c may go around the caches: it is large, and not read soon */
   /* last come: */
   const float *bias; /**< NULL, or n, added to each row */
   int relu;          /**< 1: ReLU; NaN stays NaN */
@@ -62,6 +63,13 @@ static inline int64_t cpu__packed_size(int64_t k, int64_t n)
 /** Hot.  Copies b, k x n, into panels, for several products with it; by the calling thread. */
 cpu__matrix_t cpu__multiply_pack(const ct_dev_t *dev, cpu__matrix_t b, int64_t k, int64_t n,
                                  float *to);
+
+/** The same of at most 16 rows, with a b in panels that lie across, which is not packed.  Nothing
+ * comes last.  Hot; the same bits for any number of threads. */
+void cpu__multiply_few(const ct_dev_t *dev, const cpu__multiply_t *g);
+
+/** Whether cpu__multiply_few() can do it, and is faster. */
+int cpu__is_few(const cpu__multiply_t *g);
 
 /** Bytes that each thread has for packing, of dev->packing. */
 size_t cpu__multiply_room(void);

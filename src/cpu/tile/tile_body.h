@@ -151,11 +151,13 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
   for (int i = 0; i < rows * wide; i++)
     sum[i] = (vec_t){0};
   /* C is far away, and nothing else asks for it early */
-  UNROLLED
-  for (int i = 0; i < rows; i++)
+  if (!t->stream) {
     UNROLLED
-  for (int v = 0; v < vecs; v++)
-    __builtin_prefetch(c + i * t->c_row + v * t->c_vec, 1);
+    for (int i = 0; i < rows; i++)
+      UNROLLED
+    for (int v = 0; v < vecs; v++)
+      __builtin_prefetch(c + i * t->c_row + v * t->c_vec, 1);
+  }
   for (int64_t n = 0; n < t->taps; n++) {
     if (t->a_row == 1)
       multiply(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 1);
