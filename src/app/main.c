@@ -26,7 +26,9 @@ static void choose_waiting(char **argv)
   path[n] = 0;
   const char *slash = strrchr(path, '/');
   if (!slash || strncmp(slash, "/ld", 3) == 0) return;
-  if (setenv("GOMP_SPINCOUNT", SPINS, 1) == 0) execv(self, argv); /* if it fails: as it is */
+  if (setenv("GOMP_SPINCOUNT", SPINS, 1) != 0) return;
+  execv(path, argv); /* by its name, which becomes that of the process */
+  execv(self, argv); /* the file was replaced since; if this fails too: as it is */
 }
 
 int main(int argc, char **argv)

@@ -95,6 +95,8 @@ typedef struct ct_loss_spec {
   double label_smoothing;   /**< CROSS_ENTROPY, as torch.nn.CrossEntropyLoss */
 } ct_loss_spec_t;
 
+enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
+
 /** What a kind computes, in PyTorch's words, and which arguments (ct_op_args_t) it takes:
  *
  *  kind     forward                               backward
@@ -132,8 +134,6 @@ typedef struct ct_loss_spec {
  * The `relu` of CONV and LINEAR acts in the forward pass only: their backward takes dy as the
  * gradient of the value before the ReLU (the plan puts a RELU backward in front).  BNORM, POOL and
  * ADD with `relu` take dy as the gradient of their output and mask it themselves. */
-enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
-
 typedef struct ct_op_desc {
   ct_op_kind_t kind;
   int passes;   /**< CT_FWD | ... : what will be run; others need not be prepared */

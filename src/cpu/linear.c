@@ -1,6 +1,6 @@
 /* Fully connected layers over the last dim.  x and y are plain; the weights lie in panels, w[out /
  * 16][in][16], both padded to blocks of 16: as the products of the forward pass and of the weights'
- * gradient want them, and near enough for the third.  bfloat16 is oneDNN's business. */
+ * gradient want them, and near enough for the third.  bfloat16: linear_bf16.c. */
 #include "cpu/kinds.h"
 #include "cpu/product/multiply.h"
 #include "cpu/product/primitive.h"

@@ -23,7 +23,7 @@ enum {
 
 typedef struct linear {
   const cpu__tiles_t *tiles;
-  int pass, relu, threads;
+  int pass, bias, relu, threads;
   int64_t rows, in, out;
   size_t bias_at, own_at; /* in scratch, behind the panels: the bias; each thread's sums */
 } linear_t;
@@ -63,6 +63,7 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   if (!l) return CT_ERR_NOMEM;
   *l = (linear_t){.tiles = cpu__tiles_of_pairs(job->dev),
                   .pass = job->pass,
+                  .bias = job->desc->u.linear.bias,
                   .relu = d->u.linear.relu,
                   .threads = job->dev->threads,
                   .rows = d->x.dim[0],
@@ -238,12 +239,13 @@ static void weights_gradient(const ct_dev_t *dev, const linear_t *l, const uint1
 static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
   const linear_t *l = ready->own;
+  void *bias = l->bias ? at[CPU__BIAS] : NULL;
   if (l->pass == CT_FWD)
-    multiply_rows(dev, l, at[CPU__X], at[CPU__W], at[CPU__BIAS], at[CPU__Y], at[CPU__SCRATCH]);
+    multiply_rows(dev, l, at[CPU__X], at[CPU__W], bias, at[CPU__Y], at[CPU__SCRATCH]);
   else if (l->pass == CT_BWD_DATA)
     multiply_rows(dev, l, at[CPU__Y], at[CPU__W], NULL, at[CPU__X], at[CPU__SCRATCH]);
   else
-    weights_gradient(dev, l, at[CPU__X], at[CPU__Y], at[CPU__W], at[CPU__BIAS], at[CPU__SCRATCH]);
+    weights_gradient(dev, l, at[CPU__X], at[CPU__Y], at[CPU__W], bias, at[CPU__SCRATCH]);
   return CT_OK;
 }
 

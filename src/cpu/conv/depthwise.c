@@ -77,7 +77,7 @@ static int reaches_of(const axis_t *a, int64_t step, int32_t band, cpu__reach_t 
     for (int64_t i = first; i < first + step && i < a->out; i++) {
       int32_t n = 0;
       for (int64_t k = i; k < a->out && n < band; k += step, n++) {
-        cpu__reach_t r = reach_of(a, k), *last = &out[count - 1];
+        cpu__reach_t r = reach_of(a, k), *last = n ? &out[count - 1] : NULL;
         if (n && r.tap == last->tap && r.taps == last->taps) {
           last->count++;
         } else {
@@ -136,6 +136,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   double pixels = (double)d->y.dim[0] * (double)d->y.dim[2] * (double)d->y.dim[3];
   double channels = (double)((c + lanes - 1) / lanes * lanes);
   double slow = lanes == 8 && job->dev->isa == CPU__AVX512 ? 1.25 : 1;
+  if (d->x.dtype == CT_BF16) slow *= 2; /* computed in float32 all the same */
   *cost = (cpu__cost_t){slow * pixels * taps * channels, 0};
   return 1;
 }

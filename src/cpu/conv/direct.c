@@ -111,7 +111,11 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   if (job->at.x == CT_PLAIN &&
       (job->pass == CT_BWD_DATA || d->x.dim[1] > PLAIN_MAX || d->u.conv.dilate[d->x.ndim - 3] > 1))
     return cpu__refuse(why, "a plain x is for few channels that are not dilated, and for no dx");
-  *cost = (cpu__cost_t){padded_work(job) / efficiency(job), 0};
+  double weights = (double)d->x.dim[1] * (double)d->y.dim[1];
+  for (int k = 0; k < d->x.ndim - 2; k++)
+    weights *= d->u.conv.kernel[k];
+  *cost = (cpu__cost_t){padded_work(job) / efficiency(job),
+                        job->pass == CT_BWD_DATA ? 25 * weights : 0 /* they are transposed */};
   return 1;
 }
 

@@ -227,7 +227,7 @@ static void sum_block(const gradient_t *g, const float *y, int64_t block, float 
   static const int64_t nowhere = 0;
   static const float one = 1;
   const cpu__direct_t *d = &g->d;
-  double sum[CPU__DIRECT_MAX] = {0};
+  double sum[CPU__PANEL] = {0};
   cpu__tile_t t = {.taps = 1,
                    .a_at = &nowhere,
                    .b_at = &nowhere,

@@ -102,7 +102,10 @@ static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   /* oneDNN 2.6 reads what it did not write there, on images of some size: a wrong gradient */
   if (dilated && d->u.conv.groups == d->x.dim[1])
     return cpu__refuse(why, "oneDNN gets the weights' gradient of a dilated depthwise one wrong");
-  return can_direct(job, CT_BF16, job->dev->bf16_rate, cost, why);
+  /* a depthwise one is a matter of memory: half the bytes make good for slow products */
+  double rate = job->dev->bf16_rate;
+  return can_direct(job, CT_BF16, d->u.conv.groups == d->x.dim[1] ? fmax(rate, 1) : rate, cost,
+                    why);
 }
 
 /* Each pass works on a copy of the weights: they lie as their gradient comes. */

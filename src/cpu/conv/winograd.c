@@ -207,6 +207,7 @@ static void run_own_tiles(const run_t *r)
       transform_tiles(r, block, first, end, first, v);
     for (int64_t panel = 0; panel < t->panels; panel++)
       with_weights(r, panel, first, end, first, v, r->common + panel * t->u_size, m);
+    if (r->stream) cpu__tile_fence();
   }
 }
 
@@ -228,6 +229,7 @@ static void run_own_channels(const run_t *r)
       float *m = own_of(r), *u = m + t->m_size;
       with_own_weights(r, panel, origin + size * part / t->parts,
                        origin + size * (part + 1) / t->parts, origin, v, u, m);
+      if (r->stream) cpu__tile_fence();
     }
   }
 }

@@ -70,7 +70,7 @@ INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
   best = sum = v[0];
   UNROLLED
   for (int i = 1; i < size * size; i++) {
-    best = larger_of(v[i], best);
+    best = max_of(v[i], best);
     sum += v[i];
   }
   if (has_nan(sum)) /* of one, or of infinities */

@@ -47,13 +47,15 @@ static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
 void cpu__column_sums(const ct_dev_t *dev, int64_t rows, int64_t columns, const float *x,
                       float *sums)
 {
-  enum { WIDE = 128 }; /* so far the processor reads ahead in each row */
+  enum { MOST = 128 }; /* so far the processor reads ahead in each row */
+  int64_t share = (columns + dev->threads - 1) / dev->threads, wide = (share + 15) / 16 * 16;
+  if (wide > MOST) wide = MOST;
   const cpu__loops_t *loops = cpu__loops(dev, CT_F32);
 
 #pragma omp parallel for if (rows * columns > CPU__PARALLEL_MIN) schedule(static)
-  for (int64_t at = 0; at < columns; at += WIDE) {
-    double sum[WIDE] = {0};
-    int64_t n = columns - at < WIDE ? columns - at : WIDE;
+  for (int64_t at = 0; at < columns; at += wide) {
+    double sum[MOST] = {0};
+    int64_t n = columns - at < wide ? columns - at : wide;
     loops->add_rows(rows, n, columns, x + at, sum);
     for (int64_t j = 0; j < n; j++)
       sums[at + j] = (float)sum[j];

@@ -47,7 +47,7 @@ INLINE vec_t choose(mask_t m, vec_t a, vec_t b)
   return (vec_t)((m & (mask_t)a) | (~m & (mask_t)b));
 }
 
-/** The larger; b if one of them is NaN. */
+/** The larger; b where neither is larger, or one is NaN. */
 INLINE vec_t max_of(vec_t a, vec_t b)
 {
 #if CPU__VW == 16 && defined(__SSE2__)
@@ -71,14 +71,9 @@ INLINE vec_t relu_of(vec_t v)
 }
 
 /* What compilers make of the extensions is several times as long here.
- * larger_of(): b where neither is larger, or one is NaN.  set_where(): i where a == b, else `rest`.
- * add_where(): sum + v where a == i.  has_nan(): 1 if a lane is NaN. */
+ * set_where(): i where a == b, else `rest`.  add_where(): sum + v where a == i.  has_nan(): 1 if a
+ * lane is NaN. */
 #if CPU__VW == 16 && defined(__SSE2__)
-INLINE vec_t larger_of(vec_t a, vec_t b)
-{
-  return (vec_t)_mm512_max_ps((__m512)a, (__m512)b);
-}
-
 INLINE mask_t set_where(vec_t a, vec_t b, int32_t i, mask_t rest)
 {
   __mmask16 same = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ);
@@ -96,11 +91,6 @@ INLINE int has_nan(vec_t v)
   return _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q) != 0;
 }
 #else
-INLINE vec_t larger_of(vec_t a, vec_t b)
-{
-  return choose(a > b, a, b);
-}
-
 INLINE mask_t set_where(vec_t a, vec_t b, int32_t i, mask_t rest)
 {
   mask_t same = a == b;
@@ -114,6 +104,9 @@ INLINE vec_t add_where(vec_t sum, mask_t a, int32_t i, vec_t v)
 
 INLINE int has_nan(vec_t v)
 {
+#  if CPU__VW == 8 && defined(__AVX__)
+  return _mm256_movemask_ps((__m256)(v != v)) != 0;
+#  endif
   mask_t nan = v != v;
   int32_t any = 0;
   for (int j = 0; j < CPU__VW; j++)

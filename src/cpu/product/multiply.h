@@ -20,8 +20,8 @@ static inline cpu__matrix_t cpu__row_major(const float *at, int64_t ld)
   return (cpu__matrix_t){(float *)(uintptr_t)at, ld, 16 * ld, 1, 16};
 }
 
-/** Panels of 16 columns one after the other, each [rows][16]; there are `rows` of them in
- * memory. */
+/** Panels of 16 columns one after the other, each [rows][16]; there are `rows` of them in memory, 2
+ * or more (one is row-major). */
 static inline cpu__matrix_t cpu__panels(const float *at, int64_t rows)
 {
   return (cpu__matrix_t){(float *)(uintptr_t)at, 16, 256, 1, 16 * rows};

@@ -12,8 +12,7 @@ int cpu__primitive_format(const cpu__job_t *job, cpu__md_t **out);
 /** Local.  Builds it; takes \a prim over. */
 int cpu__primitive_build(const cpu__job_t *job, cpu__prim_t *prim, cpu__ready_t *out);
 
-/* Entries of cpu__way_t.  (oneDNN's own ReLU makes 0 of NaN, unlike
- * PyTorch's.) */
+/* Entries of cpu__way_t.  (oneDNN's own ReLU makes 0 of NaN, unlike PyTorch's.) */
 
 int cpu__primitive_prepare(const cpu__job_t *job, cpu__ready_t *out);
 int cpu__primitive_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES]);

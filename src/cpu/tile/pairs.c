@@ -2,6 +2,15 @@
 #include "cpu/tile/pairs.h"
 
 #ifdef __x86_64__
+extern const cpu__tiles_t cpu__tiles_pairs;
+
+const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev)
+{
+  if (dev->isa != CPU__AVX512 || dev->bf16_rate == 0) return NULL;
+  return __builtin_cpu_supports("avx512bf16") ? &cpu__tiles_pairs : NULL;
+}
+
+/* What follows is compiled for AVX-512. */
 #  ifdef __clang__
 #    pragma clang attribute push( \
         __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), apply_to = function)
@@ -54,14 +63,6 @@ void cpu__pair_floats(int64_t count, const float *first, const float *second, ui
 #  ifdef __clang__
 #    pragma clang attribute pop
 #  endif
-
-extern const cpu__tiles_t cpu__tiles_pairs;
-
-const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev)
-{
-  if (dev->isa != CPU__AVX512 || dev->bf16_rate == 0) return NULL;
-  return __builtin_cpu_supports("avx512bf16") ? &cpu__tiles_pairs : NULL;
-}
 #else
 const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev)
 {
