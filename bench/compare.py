@@ -13,6 +13,7 @@ PyTorch gets its faster memory format (tried in the first round) and DDP over gl
 Peak memory is the largest resident set of a rank; with --own it is the arena of activations and gradients.
 """
 import argparse
+import importlib.metadata
 import json
 import os
 import statistics
@@ -200,8 +201,8 @@ def print_head(sides, a):
     if a.own:
         peer, memory = "", "activations and their gradients"
     else:
-        import torch
-        peer, memory = f"PyTorch {torch.__version__}, ", "peak memory of a rank"
+        # not imported: a process that this one starts begins with its peak memory
+        peer, memory = f"PyTorch {importlib.metadata.version('torch')}, ", "peak memory of a rank"
     print(f"{machine()}; {peer}{sides[0].rounds[0]['library']}; amp {a.amp}, medians of {a.rounds} rounds, "
           f"{time.strftime('%Y-%m-%d')}\n")
     heads = ["model", "ranks × threads", sides[0].title]
