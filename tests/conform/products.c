@@ -204,7 +204,7 @@ static void rows_of_pages(void)
 static void few_rows(void)
 {
   static const int64_t few[][3] = {{1, 1, 1},      {5, 40, 16},   {8, 300, 129},
-                                   {16, 100, 401}, {9, 1100, 75}, {3, 4500, 100}};
+                                   {16, 100, 401}, {9, 1100, 75}, {3, 4500, 90}};
   for (int i = 0; i < 6 * THREADS * 2; i++) {
     const int64_t *s = few[i / THREADS / 2];
     trial_t t = {.m = s[0], .n = s[1], .k = s[2], .a = i % 2 ? COLUMNS : ROWS};
