@@ -1,0 +1,58 @@
+/** \file ct_elem.h  Element types of weight files, and numbers of this program from them.  Layer 3.
+ *
+ * Files have more types than this program computes with (ct_dtype_t): those of a row with a size of
+ * whole bytes and `numbers` become float32; the others are listed by `inspect`, and refused by
+ * name.  All functions are pure. */
+#ifndef CT_ELEM_H
+#define CT_ELEM_H
+#include "base/ct_types.h"
+
+/** X(NAME, text, word, bits, numbers): text is NumPy's or PyTorch's name, word that of safetensors
+ * (the order is that of its reference, in which its writer sorts), bits of an element. */
+#define CT_ELEM_LIST(X) \
+  X(BOOL, "bool", "BOOL", 8, 1) \
+  X(F4, "float4_e2m1fn_x2", "F4", 4, 0) \
+  X(F6_E2M3, "float6_e2m3fn", "F6_E2M3", 6, 0) \
+  X(F6_E3M2, "float6_e3m2fn", "F6_E3M2", 6, 0) \
+  X(U8, "uint8", "U8", 8, 1) \
+  X(I8, "int8", "I8", 8, 1) \
+  X(F8_E5M2, "float8_e5m2", "F8_E5M2", 8, 0) \
+  X(F8_E4M3, "float8_e4m3fn", "F8_E4M3", 8, 0) \
+  X(F8_E8M0, "float8_e8m0fnu", "F8_E8M0", 8, 0) \
+  X(F8_E4M3FNUZ, "float8_e4m3fnuz", "F8_E4M3FNUZ", 8, 0) \
+  X(F8_E5M2FNUZ, "float8_e5m2fnuz", "F8_E5M2FNUZ", 8, 0) \
+  X(I16, "int16", "I16", 16, 1) \
+  X(U16, "uint16", "U16", 16, 1) \
+  X(F16, "float16", "F16", 16, 1) \
+  X(BF16, "bfloat16", "BF16", 16, 1) \
+  X(I32, "int32", "I32", 32, 1) \
+  X(U32, "uint32", "U32", 32, 1) \
+  X(F32, "float32", "F32", 32, 1) \
+  X(C64, "complex64", "C64", 64, 0) \
+  X(F64, "float64", "F64", 64, 1) \
+  X(I64, "int64", "I64", 64, 1) \
+  X(U64, "uint64", "U64", 64, 1)
+
+#define CT_ELEM_ENUM(name, text, word, bits, numbers) CT_ELEM_##name,
+typedef enum { CT_ELEM_LIST(CT_ELEM_ENUM) CT_ELEMS } ct_elem_t;
+#undef CT_ELEM_ENUM
+
+/** "float32": NumPy's or PyTorch's name. */
+const char *ct_elem_name(ct_elem_t e);
+/** "F32": the word of safetensors. */
+const char *ct_elem_word(ct_elem_t e);
+int ct_elem_bits(ct_elem_t e);
+/** 1 if ct_elem_floats() knows it. */
+int ct_elem_has_numbers(ct_elem_t e);
+/** The type of the same elements in this program's own files. */
+ct_elem_t ct_elem_of_dtype(ct_dtype_t t);
+/** 1, and *out: the type of this program with the same bits; 0: there is none. */
+int ct_elem_dtype(ct_elem_t e, ct_dtype_t *out);
+
+/** n elements, little-endian at any address, as float32: floats and integers to nearest, ties to
+ * even, as torch.Tensor.float() does; bool as 0 and 1.  \a e has numbers. */
+void ct_elem_floats(ct_elem_t e, const void *from, int64_t n, float *to);
+/** The same as float64, in which all but the largest 64-bit integers are exact. */
+void ct_elem_doubles(ct_elem_t e, const void *from, int64_t n, double *to);
+
+#endif

@@ -1,0 +1,79 @@
+/** \file ct_weights.h  Weight files: named tensors of this program's checkpoints, of safetensors and
+ * of PyTorch's .pth.  Layer 3.
+ *
+ * One table of operations for each format; the lists of them stand in app/builtin.c.  All functions
+ * are local: one rank reads and tells the others.  Tensors are read in pieces, so that memory stays
+ * near one piece, whatever a file holds.  Names are those of a state dict: what a checkpoint has
+ * below "/model/" is called here without that. */
+#ifndef CT_WEIGHTS_H
+#define CT_WEIGHTS_H
+#include "base/ct_format.h"
+#include "weights/ct_elem.h"
+
+/** One tensor of a file.  Pointers are borrowed from the file. */
+typedef struct ct_tensor {
+  const char *name; /**< UTF-8; as the file has it */
+  ct_elem_t type;
+  int ndim;
+  const int64_t *dim; /**< [ndim]; a scalar has none */
+  int64_t count;      /**< elements: the product of the dims */
+} ct_tensor_t;
+
+/** A text that a file carries besides: "config" is the configuration of this program. */
+typedef struct ct_weights_text {
+  const char *name, *text;
+} ct_weights_text_t;
+
+typedef struct ct_weights ct_weights_t;         /**< open for reading */
+typedef struct ct_weights_out ct_weights_out_t; /**< being written */
+
+typedef struct ct_weights_ops {
+  ct_format_t format;
+
+  /* Opens, and checks all that can be checked without reading the tensors.  key: which dict of a
+   * nested file ("model", "state.ema"); NULL or "": the root, or the one that can be meant.
+   * CT_ERR_IO (cannot be read), CT_ERR_FORMAT (names the file, the item and what was expected) */
+  int (*open)(const char *path, const char *key, ct_weights_t **out);
+  int (*count)(const ct_weights_t *w);
+  /* i-th tensor, in the file's order */
+  void (*tensor)(const ct_weights_t *w, int i, ct_tensor_t *out);
+  /* n elements of tensor i from element `first` on, row-major, little-endian, in the file's type
+   * (types of fewer than 8 bits: not by this function).  CT_ERR_IO, CT_ERR_FORMAT */
+  int (*read)(ct_weights_t *w, int i, int64_t first, int64_t n, void *to);
+  /* A text of the file, or NULL; borrowed */
+  const char *(*text)(const ct_weights_t *w, const char *name);
+  /* What the user should know of how it was read ("takes the tensors of 'model'"), or NULL; borrowed
+   */
+  const char *(*remark)(const ct_weights_t *w);
+  /* NULL is fine */
+  void (*close)(ct_weights_t *w);
+
+  /* A format that is not written has NULL here and below, and only here.  path.tmp is begun; the
+   * list is copied. CT_ERR_IO; CT_ERR_FORMAT for what the format cannot hold */
+  int (*create)(const char *path, const ct_tensor_t *list, int n, const ct_weights_text_t *text,
+                int texts, ct_weights_out_t **out);
+  /* The whole of tensor i: each one once, in the order of the list, in the type of the list, in one
+   * piece or several, which follow each other */
+  int (*put)(ct_weights_out_t *o, int i, int64_t first, int64_t n, const void *from);
+  /* Flush, fsync, rename, fsync of the directory; frees o also on failure */
+  int (*commit)(ct_weights_out_t *o);
+  /* Removes the temporary; frees o; NULL is fine */
+  void (*discard)(ct_weights_out_t *o);
+} ct_weights_ops_t;
+
+/** A weight file of any format, open for reading. */
+typedef struct ct_weights_file {
+  const ct_weights_ops_t *ops; /**< NULL: not open */
+  ct_weights_t *w;
+} ct_weights_file_t;
+
+/** Opens \a path by the format that it has (ct_format_find()) of \a formats, which end in NULL. */
+int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, const char *key,
+                    ct_weights_file_t *out);
+/** A zeroed one is fine. */
+void ct_weights_close(ct_weights_file_t *f);
+/** Tensor \a i as float32 into \a to, which has room for all of it; the file's type is converted.
+ * CT_ERR_FORMAT names file and tensor where it has no numbers. */
+int ct_weights_floats(const ct_weights_file_t *f, int i, float *to);
+
+#endif

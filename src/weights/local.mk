@@ -1,0 +1,1 @@
+libctrain_a_SOURCES += %D%/ct_elem.h %D%/ct_weights.h
