@@ -9,28 +9,28 @@
 
 /** X(NAME, text, word, bits, numbers): text is NumPy's or PyTorch's name, word that of safetensors
  * (the order is that of its reference, in which its writer sorts), bits of an element. */
-#define CT_ELEM_LIST(X) \
-  X(BOOL, "bool", "BOOL", 8, 1) \
-  X(F4, "float4_e2m1fn_x2", "F4", 4, 0) \
-  X(F6_E2M3, "float6_e2m3fn", "F6_E2M3", 6, 0) \
-  X(F6_E3M2, "float6_e3m2fn", "F6_E3M2", 6, 0) \
-  X(U8, "uint8", "U8", 8, 1) \
-  X(I8, "int8", "I8", 8, 1) \
-  X(F8_E5M2, "float8_e5m2", "F8_E5M2", 8, 0) \
-  X(F8_E4M3, "float8_e4m3fn", "F8_E4M3", 8, 0) \
-  X(F8_E8M0, "float8_e8m0fnu", "F8_E8M0", 8, 0) \
+#define CT_ELEM_LIST(X)                                  \
+  X(BOOL, "bool", "BOOL", 8, 1)                          \
+  X(F4, "float4_e2m1fn_x2", "F4", 4, 0)                  \
+  X(F6_E2M3, "float6_e2m3fn", "F6_E2M3", 6, 0)           \
+  X(F6_E3M2, "float6_e3m2fn", "F6_E3M2", 6, 0)           \
+  X(U8, "uint8", "U8", 8, 1)                             \
+  X(I8, "int8", "I8", 8, 1)                              \
+  X(F8_E5M2, "float8_e5m2", "F8_E5M2", 8, 0)             \
+  X(F8_E4M3, "float8_e4m3fn", "F8_E4M3", 8, 0)           \
+  X(F8_E8M0, "float8_e8m0fnu", "F8_E8M0", 8, 0)          \
   X(F8_E4M3FNUZ, "float8_e4m3fnuz", "F8_E4M3FNUZ", 8, 0) \
   X(F8_E5M2FNUZ, "float8_e5m2fnuz", "F8_E5M2FNUZ", 8, 0) \
-  X(I16, "int16", "I16", 16, 1) \
-  X(U16, "uint16", "U16", 16, 1) \
-  X(F16, "float16", "F16", 16, 1) \
-  X(BF16, "bfloat16", "BF16", 16, 1) \
-  X(I32, "int32", "I32", 32, 1) \
-  X(U32, "uint32", "U32", 32, 1) \
-  X(F32, "float32", "F32", 32, 1) \
-  X(C64, "complex64", "C64", 64, 0) \
-  X(F64, "float64", "F64", 64, 1) \
-  X(I64, "int64", "I64", 64, 1) \
+  X(I16, "int16", "I16", 16, 1)                          \
+  X(U16, "uint16", "U16", 16, 1)                         \
+  X(F16, "float16", "F16", 16, 1)                        \
+  X(BF16, "bfloat16", "BF16", 16, 1)                     \
+  X(I32, "int32", "I32", 32, 1)                          \
+  X(U32, "uint32", "U32", 32, 1)                         \
+  X(F32, "float32", "F32", 32, 1)                        \
+  X(C64, "complex64", "C64", 64, 0)                      \
+  X(F64, "float64", "F64", 64, 1)                        \
+  X(I64, "int64", "I64", 64, 1)                          \
   X(U64, "uint64", "U64", 64, 1)
 
 #define CT_ELEM_ENUM(name, text, word, bits, numbers) CT_ELEM_##name,

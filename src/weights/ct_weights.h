@@ -1,4 +1,4 @@
-/** \file ct_weights.h  Weight files: named tensors of this program's checkpoints, of safetensors and
+/** \file ct_weights.h  Weight files: named tensors of checkpoints, of safetensors and
  * of PyTorch's .pth.  Layer 3.
  *
  * One table of operations for each format; the lists of them stand in app/builtin.c.  All functions
