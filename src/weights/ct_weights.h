@@ -42,8 +42,7 @@ typedef struct ct_weights_ops {
   int (*read)(ct_weights_t *w, int i, int64_t first, int64_t n, void *to);
   /* A text of the file, or NULL; borrowed */
   const char *(*text)(const ct_weights_t *w, const char *name);
-  /* What the user should know of how it was read ("takes the tensors of 'model'"), or NULL; borrowed
-   */
+  /* How it was read, for the user ("takes the tensors of 'model'"), or NULL; borrowed */
   const char *(*remark)(const ct_weights_t *w);
   /* NULL is fine */
   void (*close)(ct_weights_t *w);
