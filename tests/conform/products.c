@@ -38,13 +38,12 @@ static float *element(const cpu__matrix_t *m, int64_t i, int64_t j)
 typedef struct trial {
   int64_t m, n, k;
   layout_t a, b, c;
-  float alpha;
   int add, bias, relu, sums, streams;
 } trial_t;
 
 static cpu__multiply_t product(const trial_t *t)
 {
-  cpu__multiply_t g = {.m = t->m, .n = t->n, .k = t->k, .alpha = t->alpha};
+  cpu__multiply_t g = {.m = t->m, .n = t->n, .k = t->k};
   g.a = matrix(t->a, memory[0], t->m, t->k);
   g.b = matrix(t->b, memory[1], t->k, t->n);
   g.c = matrix(t->c, memory[2], t->m, t->n);
@@ -67,10 +66,10 @@ static void fill(void)
 /* Element (i, j) of the result, and what the absolute values give. */
 static double wanted(const cpu__multiply_t *g, int64_t i, int64_t j, double old, double *size)
 {
-  double alpha = g->alpha == 0 ? 1 : (double)g->alpha, sum = 0;
+  double sum = 0;
   *size = 0;
   for (int64_t k = 0; k < g->k; k++) {
-    double of_one = (double)*element(&g->a, i, k) * (double)*element(&g->b, k, j) * alpha;
+    double of_one = (double)*element(&g->a, i, k) * (double)*element(&g->b, k, j);
     sum += of_one;
     *size += fabs(of_one);
   }
@@ -115,8 +114,7 @@ static int64_t wrong_sums(const cpu__multiply_t *g)
     double sum = 0;
     for (int64_t k = 0; k < g->k; k++)
       sum += (double)*element(&g->b, k, j);
-    wrong += !is_near((double)g->sums[j], sum * (g->alpha == 0 ? 1 : (double)g->alpha),
-                      (double)g->k + 1);
+    wrong += !is_near((double)g->sums[j], sum, (double)g->k + 1);
   }
   return wrong;
 }
@@ -182,7 +180,6 @@ static void what_comes_last(void)
     t.bias = i >> 1 & 1;
     t.relu = i >> 2 & 1;
     t.sums = i % 5 < 2;
-    t.alpha = i % 7 < 3 ? 0.5f : 1;
     try_product(&t);
   }
 }
@@ -210,7 +207,6 @@ static void few_rows(void)
     trial_t t = {.m = s[0], .n = s[1], .k = s[2], .a = i % 2 ? COLUMNS : ROWS};
     int threads = i / 2 % THREADS + 1;
     t.b = PANELS_COLUMNS;
-    t.alpha = i % 2 ? 0.5f : 1;
     fill();
     cpu__multiply_t g = product(&t);
     dev->threads = threads;
@@ -222,18 +218,6 @@ static void few_rows(void)
     memcpy(same, memory[2], MOST * sizeof *same);
     CT_ASSERT_INT(touched(&t, &g), 0);
   }
-}
-
-static void packed_once(void)
-{
-  trial_t t = {.m = 30, .n = 50, .k = 401, .b = COLUMNS};
-  fill();
-  cpu__multiply_t g = product(&t);
-  float *room = ct_mem_array(cpu__packed_size(t.k, t.n), sizeof *room, "test");
-  g.b = cpu__multiply_pack(dev, g.b, t.k, t.n, room);
-  cpu__multiply(dev, &g);
-  CT_ASSERT_INT(wrong_elements(&g), 0);
-  ct_mem_free(room);
 }
 
 static void a_nan_stays(void)
@@ -277,7 +261,6 @@ int main(int argc, char **argv)
       CT_TEST(what_comes_last),
       CT_TEST(rows_of_pages),
       CT_TEST(few_rows),
-      CT_TEST(packed_once),
       CT_TEST(a_nan_stays),
       CT_TEST(everybody_gets_the_same_bits),
       CT_TEST_END,

@@ -33,7 +33,6 @@ static void pack_rows(const few_t *f, int64_t k0, int64_t k, float *to)
   const cpu__multiply_t *g = f->g;
   cpu__pack_t pack = {.k = k, .k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row};
   pack.lanes = (int)g->m;
-  pack.alpha = g->alpha == 0 ? 1 : g->alpha;
   f->tiles->pack(&pack, g->a.at + k0 * g->a.col, to);
 }
 
@@ -75,7 +74,7 @@ static void put_result(const few_t *f, int64_t n0, int64_t n, const float *resul
 {
   const cpu__multiply_t *g = f->g;
   float square[SQUARE];
-  cpu__pack_t pack = {.k = g->m, .k_step = 1, .lane = CPU__PANEL, .alpha = 1};
+  cpu__pack_t pack = {.k = g->m, .k_step = 1, .lane = CPU__PANEL};
   for (int64_t j = 0; j < n; j += CPU__PANEL) {
     pack.lanes = (int)least(n - j, CPU__PANEL);
     f->tiles->pack(&pack, result + j * CPU__PANEL, square);

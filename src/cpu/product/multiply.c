@@ -113,7 +113,7 @@ static plan_t make_plan(const ct_dev_t *dev, const cpu__multiply_t *g)
   p.stream = g->streams && p.whole && blocks <= 1 && !g->add && (uintptr_t)g->c.at % 64 == 0;
   p.pack_a = is_bad_a(g, p.rows);
   int readable = is_panels(&g->b) || (g->b.col == 1 && g->n % CPU__PANEL == 0 && g->m <= 56);
-  p.pack_b = !readable || g->sums || (g->alpha != 0 && g->alpha != 1);
+  p.pack_b = !readable || g->sums;
   return p;
 }
 
@@ -192,7 +192,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
 {
   const cpu__multiply_t *g = p->g;
   int64_t count = ceil_of(m, p->rows);
-  cpu__pack_t pack = {.k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row, .alpha = 1};
+  cpu__pack_t pack = {.k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row};
   int64_t chunk = g->a.row == 1 ? K_CHUNK : b->k;
   for (int64_t k = 0; k < b->k; k += chunk) {
     if (g->a.row == 1) fetch(g, b->k0 + k + chunk, chunk, m0, m);
@@ -214,7 +214,6 @@ static void pack_panel(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int s
   float sums[CPU__PANEL] = {0};
   cpu__pack_t pack = {.k = k, .k_step = g->b.row, .k16 = g->b.row16, .lane = g->b.col};
   pack.lanes = lanes;
-  pack.alpha = g->alpha == 0 ? 1 : g->alpha;
   if (sum && k0 > 0) memcpy(sums, g->sums + n0, (size_t)lanes * sizeof *sums);
   if (sum) pack.sums = sums;
   p->tiles->pack(&pack, g->b.at + k0 / 16 * g->b.row16 + n0 / 16 * g->b.col16, to);
@@ -329,13 +328,4 @@ void cpu__multiply(const ct_dev_t *dev, const cpu__multiply_t *g)
 #pragma omp parallel for schedule(static)
   for (int i = 0; i < parts; i++)
     multiply_part(&p, part_of(&p, i, along_m, along_n), room_of(dev));
-}
-
-cpu__matrix_t cpu__multiply_pack(const ct_dev_t *dev, cpu__matrix_t b, int64_t k, int64_t n,
-                                 float *to)
-{
-  cpu__multiply_t g = {.n = n, .k = k, .b = b};
-  plan_t p = {.g = &g, .tiles = cpu__tiles(dev)};
-  pack_b(&p, 0, k, 0, n, 0, to);
-  return cpu__panels(to, k);
 }

@@ -32,7 +32,7 @@ static inline cpu__matrix_t cpu__transposed(cpu__matrix_t m)
   return (cpu__matrix_t){m.at, m.col, m.col16, m.row, m.row16};
 }
 
-/** c = alpha a b, with a m x k and b k x n. */
+/** c = a b, with a m x k and b k x n. */
 typedef struct cpu__multiply {
   int64_t m, n, k;
   /** Of each, `row` or `col` is 1; row16 is 16 row, and of a col16 is 16 col. */
@@ -42,27 +42,16 @@ typedef struct cpu__multiply {
   /** `col` is 1 and row16 is 16 row; in panels: whole ones are written, with 0 as padding if b has
    * it so. */
   cpu__matrix_t c;
-  float alpha; /**< 0 is taken for 1 */
   int add;     /**< 1: c is added to */
   int streams; /**< 1: c may go around the caches: it is large, and not read soon */
   /* last come: */
   const float *bias; /**< NULL, or n, added to each row */
   int relu;          /**< 1: ReLU; NaN stays NaN */
-  float *sums;       /**< NULL, or n: becomes alpha times the sums of b's columns */
+  float *sums;       /**< NULL, or n: becomes the sums of b's columns */
 } cpu__multiply_t;
 
 /** Hot.  Within an OpenMP region by the calling thread alone, else by all of the device. */
 void cpu__multiply(const ct_dev_t *dev, const cpu__multiply_t *g);
-
-/** Floats of k x n in panels. */
-static inline int64_t cpu__packed_size(int64_t k, int64_t n)
-{
-  return (n + 15) / 16 * 16 * k;
-}
-
-/** Hot.  Copies b, k x n, into panels, for several products with it; by the calling thread. */
-cpu__matrix_t cpu__multiply_pack(const ct_dev_t *dev, cpu__matrix_t b, int64_t k, int64_t n,
-                                 float *to);
 
 /** The same of at most 16 rows, with a b in panels that lie across, which is not packed.  Nothing
  * comes last.  Hot; the same bits for any number of threads. */

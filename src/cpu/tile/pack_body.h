@@ -18,7 +18,6 @@ LOOP void pack_rows(const cpu__pack_t *p, const float *from, float *to, const in
         x = *(const vec_mem_t *)at;
       else
         x = some(at, in_register(p->lanes, v));
-      x *= p->alpha;
       sum[v] += x;
       *(vec_mem_t *)(to + v * REG) = x;
     }
@@ -34,11 +33,11 @@ LOOP void pack_square(const cpu__pack_t *p, const float *from, float *to, int la
   if (lanes == REG && k == REG) {
     UNROLLED
     for (int i = 0; i < REG; i++)
-      r[i] = *(const vec_mem_t *)(from + i * p->lane) * p->alpha;
+      r[i] = *(const vec_mem_t *)(from + i * p->lane);
   } else {
     UNROLLED
     for (int i = 0; i < REG; i++)
-      r[i] = some(from + (i < lanes ? i : 0) * p->lane, i < lanes ? k : 0) * p->alpha;
+      r[i] = some(from + (i < lanes ? i : 0) * p->lane, i < lanes ? k : 0);
   }
   turn(r);
   UNROLLED

@@ -42,7 +42,6 @@ typedef struct cpu__pack {
   int64_t k_step, k16; /**< from one k to the next, and from a multiple of 16 to the next */
   int64_t lane;        /**< from one lane to the next */
   int lanes;
-  float alpha; /**< all are multiplied with it */
   float *sums; /**< NULL, or CPU__PANEL floats that the sums over k are added to */
 } cpu__pack_t;
 
