@@ -1,5 +1,6 @@
 libctrain_a_SOURCES += \
   %D%/ct_family.h \
+  %D%/ct_fold.h \
   %D%/ct_graph.h \
   %D%/ct_layer.h \
   %D%/families.c \
@@ -14,6 +15,7 @@ libctrain_a_SOURCES += \
   %D%/family_vit.c \
   %D%/graph.c \
   %D%/graph_build.h \
+  %D%/graph_fold.c \
   %D%/graph_freeze.c \
   %D%/graph_make.c \
   %D%/graph_read.c \
