@@ -352,6 +352,7 @@ int ct_setup_model(ct_setup_t *s)
   int64_t outputs = s->cfg.model.classes;
   ct_beat_at("making the model", -1);
   CT_TRY_ALL(s->topo, ct_graph_make(&s->cfg.model, &d->x, outputs, s->cfg.where, &s->graph));
+  CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x));
   rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
   CT_TRY_ALL(s->topo, rc);

@@ -71,6 +71,7 @@ typedef struct ct_model_opts {
   char *family;            /**< "resnet"; "" if layers are given */
   int64_t depth;           /**< of the family; 0: its usual one */
   int64_t classes;         /**< outputs; 0: as many as the data has */
+  ct_opt_doubles_t input;  /**< dims of a sample as the model takes it; none: as the data has */
   ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the state */
   double dropout; /**< vgg, densenet, mobilenet_v2, cosmoflow; below 0: the family's usual one */
   int64_t patch, dim, heads, mlp; /**< vit; mlp 0: 4 dim */
@@ -78,8 +79,16 @@ typedef struct ct_model_opts {
 } ct_model_opts_t;
 extern const ct_opt_t ct_model_rows[];
 
-/** Local.  Builds the graph for samples of shape \a input (dim[0] = 1) and \a classes outputs (at
- * least 1; o->classes is not looked at).  \a where names the file for messages, or is NULL.
+/** Local.  The shape of a sample that o->input tells, dim[0] = 1; ndim 0 if it tells none.
+ * CT_ERR_USAGE: these are no dims of a sample. */
+int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out);
+/** Local.  Notes the shape of a sample in o->input, so that a checkpoint with this configuration
+ * can be used where there is no data. */
+int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample);
+
+/** Local.  Builds the graph for samples of shape \a input (dim[0] = 1), which must be that of
+ * o->input if it has one, and \a classes outputs (at least 1; o->classes is not looked at).
+ * \a where names the file for messages, or is NULL.
  * CT_ERR_USAGE (unknown family or kind, with the nearest; no such input; two layers of one name;
  * shapes that do not fit; line numbers where layers came from YAML), CT_ERR_SHAPE for samples that
  * no model can take.  *out is NULL on failure, else freed by ct_graph_free(). */

@@ -5,6 +5,7 @@
 #include "model/graph_build.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_INT(ct_model_opts_t, depth, "0", 0, 10000,
                "depth of the family, such as 50 (resnet); 0: its usual one"),
     CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "classes; 0: as many as the data has"),
+    CT_OPT_DOUBLES(ct_model_opts_t, input, "",
+                   "shape of a sample behind its transforms, such as [3, 224, 224]; empty: as the "
+                   "data has it; checkpoints note it"),
     CT_OPT_DOUBLES(ct_model_opts_t, hidden, "[128]",
                    "widths of the hidden layers (mlp), width of the state (lstm)"),
     CT_OPT_DOUBLE(ct_model_opts_t, dropout, "-1", -1, 0.999,
@@ -33,6 +37,59 @@ const ct_opt_t ct_model_rows[] = {
                "width between the linear layers (vit); 0: 4 dim"),
     CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, instead of a family"),
     CT_OPT_END};
+
+/* ---- the shape of a sample ---- */
+
+int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  *out = (ct_shape_t){0};
+  if (o->input.n == 0) return CT_OK;
+  if (o->input.n > CT_MAX_DIMS - 1)
+    CT_FAIL(CT_ERR_USAGE, "model.input: has %d numbers, a sample up to %d", o->input.n,
+            CT_MAX_DIMS - 1);
+  int64_t dim[CT_MAX_DIMS] = {1};
+  for (int i = 0; i < o->input.n; i++) {
+    double v = o->input.v[i];
+    if (!(v >= 1 && v <= INT32_MAX && v == floor(v)))
+      CT_FAIL(CT_ERR_USAGE, "model.input: %g is not a whole number from 1 on", v);
+    dim[1 + i] = (int64_t)v;
+  }
+  *out = ct_shape_dims(1 + o->input.n, dim);
+out:
+  return rc;
+}
+
+int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample)
+{
+  int n = sample->ndim - 1;
+  double *v = ct_mem_array(n, sizeof *v, "shape of a sample");
+  if (!v) return CT_ERR_NOMEM;
+  for (int i = 0; i < n; i++)
+    v[i] = (double)sample->dim[1 + i];
+  ct_mem_free(o->input.v);
+  o->input = (ct_opt_doubles_t){v, n};
+  return CT_OK;
+}
+
+/* The data gives what the model was made for. */
+static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input)
+{
+  int rc = CT_OK;
+  char have[80], want[80];
+  ct_shape_t noted;
+  CT_TRY(ct_model_input(o, &noted));
+  if (noted.ndim && !ct_shape_same(&noted, input))
+    CT_FAIL(CT_ERR_USAGE,
+            "model.input is %s, but samples are %s behind their transforms: leave it empty ([]) to "
+            "take the data's",
+            ct__graph_sample_text(&noted, want, sizeof want),
+            ct__graph_sample_text(input, have, sizeof have));
+out:
+  return rc;
+}
+
+/* ---- families and layers ---- */
 
 static int unknown_family(const char *name)
 {
@@ -136,6 +193,8 @@ int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t cla
   *out = NULL;
   ct_graph_t *g = NULL;
   CT_TRY(check_input(input, classes));
+  rc = check_noted(o, input);
+  if (rc != CT_OK) return where ? ct_err_prefix(rc, "%s: ", where) : rc;
   g = ct_mem_alloc(sizeof *g, "the model");
   if (!g) return CT_ERR_NOMEM;
   g->input = ct_shape_dims(input->ndim, input->dim);

@@ -168,6 +168,10 @@ static void wrong_families_are_refused(void)
       {"{family: mlp, layers: [relu]}", CT_ERR_USAGE, "a family or layers, not both"},
       {"{family: mlp, hidden: [12, 0]}", CT_ERR_USAGE, "model.hidden: a width must be an integer"},
       {"{family: mlp, hidden: 1.5}", CT_ERR_USAGE, "not 1.5"},
+      {"{family: mlp, input: [3, 8, 9]}", CT_ERR_USAGE,
+       "m.yaml: model.input is 3x8x9, but samples are 3x8x8"},
+      {"{family: mlp, input: [3, 8.5, 8]}", CT_ERR_USAGE, "8.5 is not a whole number from 1 on"},
+      {"{family: mlp, input: [1, 1, 1, 1, 8]}", CT_ERR_USAGE, "has 5 numbers, a sample up to 4"},
       {"family: lenet", CT_ERR_USAGE,
        "m.yaml: model lenet for samples of 1x3x2: layer 'pool2' (maxpool)"},
   };
@@ -182,6 +186,24 @@ static void wrong_families_are_refused(void)
   assert_wrong(&huge, image((int64_t)1 << 40, (int64_t)1 << 40, 8), 10);
   wrong_t none = {"family: mlp", CT_ERR_SHAPE, "dimension 2 of the samples is 0"};
   assert_wrong(&none, image(1, 0, 8), 10);
+}
+
+/* What a checkpoint's configuration says of its input makes the same model again. */
+static void the_input_is_noted(void)
+{
+  ct_model_opts_t o = {0};
+  ct_shape_t sample = image(3, 8, 6), noted;
+  CT_ASSERT_OK(ct_opt_defaults(ct_model_rows, &o));
+  CT_ASSERT_OK(ct_model_input(&o, &noted));
+  CT_ASSERT_INT(noted.ndim, 0);
+  for (int again = 0; again < 2; again++) {
+    CT_ASSERT_OK(ct_model_note_input(&o, &sample));
+    CT_ASSERT_OK(ct_model_input(&o, &noted));
+    CU_ASSERT(ct_shape_same(&noted, &sample));
+    CT_ASSERT_INT(noted.dim[0], 1);
+    sample = ct_shape(2, 1, 5);
+  }
+  ct_opt_clear(ct_model_rows, &o);
 }
 
 static void adding_from_code_says_the_layer(void)
@@ -229,6 +251,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_dumped_configuration_gives_the_same_model),
                                     CT_TEST(wrong_layers_are_refused),
                                     CT_TEST(wrong_families_are_refused),
+                                    CT_TEST(the_input_is_noted),
                                     CT_TEST(adding_from_code_says_the_layer),
                                     CT_TEST(survives_any_failed_allocation),
                                     CT_TEST_END};
