@@ -9,7 +9,7 @@ libctrain_a_SOURCES += \
   %D%/ct_format.h %D%/format.c \
   %D%/ct_lock.h %D%/lock.c \
   %D%/ct_rng.h %D%/rng.c \
-  %D%/ct_hash.h %D%/hash.c \
+  %D%/ct_hash.h %D%/ct_int.h %D%/hash.c \
   %D%/ct_beat.h %D%/beat.c \
   %D%/ct_fault.h %D%/fault.c \
   %D%/ct_clock.h %D%/clock.c \

@@ -2,19 +2,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "data/transforms.h"
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
 
 void ct__image_crop(const float *x, ct__image_size_t in, int64_t top, int64_t left, float *y,
                     ct__image_size_t out)
 {
   /* columns from..to-1 of the window lie within the image */
-  int64_t from = least(left < 0 ? -left : 0, out.w), to = least(in.w - left, out.w);
+  int64_t from = ct_least(left < 0 ? -left : 0, out.w), to = ct_least(in.w - left, out.w);
   if (to < from) to = from;
   for (int64_t c = 0; c < in.c; c++, x += in.h * in.w) {
     for (int64_t i = 0; i < out.h; i++, y += out.w) {

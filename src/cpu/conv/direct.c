@@ -1,15 +1,11 @@
 /* Direct convolution on the tile: what it is for, its geometry, and its row in the table. */
 #include "cpu/conv/direct.h"
 #include "cpu/conv/conv.h"
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
 /* ---- geometry ---- */
-
-static int64_t round_up(int64_t n, int64_t to)
-{
-  return (n + to - 1) / to * to;
-}
 
 static cpu__image_t image_of(const ct_shape_t *s, ct_layout_t layout, int flat)
 {
@@ -18,7 +14,7 @@ static cpu__image_t image_of(const ct_shape_t *s, ct_layout_t layout, int flat)
   for (int i = 0; i < space; i++)
     m.size[flat ? 2 : 3 - space + i] *= s->dim[2 + i];
   m.lanes = cpu__lanes(layout);
-  m.blocks = round_up(m.channels, m.lanes) / m.lanes;
+  m.blocks = ct_round_up(m.channels, m.lanes) / m.lanes;
   m.at[2] = m.lanes;
   m.at[1] = m.at[2] * m.size[2];
   m.at[0] = m.at[1] * m.size[1];
@@ -79,8 +75,9 @@ static double padded_work(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
   int64_t lanes = cpu__lanes(job->at.y), in = d->x.dim[1], out = d->y.dim[1];
-  if (job->pass == CT_BWD_DATA || (job->at.x != CT_PLAIN && in > lanes)) in = round_up(in, lanes);
-  if (job->pass != CT_BWD_DATA || out > lanes) out = round_up(out, lanes);
+  if (job->pass == CT_BWD_DATA || (job->at.x != CT_PLAIN && in > lanes))
+    in = ct_round_up(in, lanes);
+  if (job->pass != CT_BWD_DATA || out > lanes) out = ct_round_up(out, lanes);
   double work = (double)d->y.dim[0] * (double)in * (double)out;
   for (int i = 0; i < d->x.ndim - 2; i++)
     work *= (double)d->u.conv.kernel[i] * (double)d->y.dim[2 + i];

@@ -7,6 +7,7 @@
  * the second cache while all blocks of the target are made.  Backward, the weights are transposed
  * first: the same sums with x and y in each other's place. */
 #include "cpu/conv/direct.h"
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <math.h>
@@ -68,19 +69,14 @@ static double tile_cost(int64_t rows, int64_t vecs)
   return fmax((double)(rows * vecs), 1.2 * (double)(rows + vecs)) + 2;
 }
 
-static int64_t cuts(int64_t count, int64_t most)
-{
-  return (count + most - 1) / most;
-}
-
 /* All positions of a row times some vectors. */
 static double row_cost(const gather_t *g, int vecs, int most_rows)
 {
   double sum = 0;
   const cpu__line_t *l = &g->line[2];
   for (int p = 0; p < l->phases; p++) {
-    int64_t count = l->phase[p].count, n = cuts(count, most_rows);
-    if (n > 0) sum += (double)n * tile_cost(cuts(count, n), vecs);
+    int64_t count = l->phase[p].count, n = ct_div_up(count, most_rows);
+    if (n > 0) sum += (double)n * tile_cost(ct_div_up(count, n), vecs);
   }
   return sum;
 }
@@ -97,7 +93,7 @@ static void choose_tile(gather_t *g)
     least = cost;
     g->vecs = v;
   }
-  g->groups = cuts(g->t.blocks, g->vecs);
+  g->groups = ct_div_up(g->t.blocks, g->vecs);
 }
 
 static int list_of(gather_t *g, int phase, int first, int end)
@@ -140,7 +136,7 @@ static void find_pieces(gather_t *g)
 {
   int64_t at = 0, part = 0, most = g->d.tiles->rows[g->vecs];
   for (int p = 0; p < g->line[2].phases; p++) {
-    int64_t count = g->line[2].phase[p].count, n = cuts(count, most);
+    int64_t count = g->line[2].phase[p].count, n = ct_div_up(count, most);
     for (int64_t i = 0; i < n; i++, at++) {
       g->piece[at] = (piece_t){.phase = p, .first = count * i / n};
       g->piece[at].rows = count * (i + 1) / n - g->piece[at].first;
@@ -155,7 +151,7 @@ static void count_pieces(gather_t *g, int64_t *parts)
   g->pieces = *parts = 0;
   for (int p = 0; p < g->line[2].phases; p++) {
     const cpu__phase_t *phase = &g->line[2].phase[p];
-    int64_t n = cuts(phase->count, g->d.tiles->rows[g->vecs]);
+    int64_t n = ct_div_up(phase->count, g->d.tiles->rows[g->vecs]);
     g->pieces += n;
     *parts += n * (phase->end - phase->first);
   }
@@ -164,15 +160,15 @@ static void count_pieces(gather_t *g, int64_t *parts)
 static void choose_bands(gather_t *g)
 {
   int64_t block = g->w_block * g->vecs * (int64_t)sizeof(float);
-  int64_t chunks = cuts(g->s.blocks * block, WEIGHTS_BYTES);
+  int64_t chunks = ct_div_up(g->s.blocks * block, WEIGHTS_BYTES);
   if (chunks > g->s.blocks) chunks = g->s.blocks;
-  g->chunk = cuts(g->s.blocks, chunks);
+  g->chunk = ct_div_up(g->s.blocks, chunks);
   int64_t source = g->s.n * g->s.block * g->chunk * (int64_t)sizeof(float);
   int64_t all = g->rows * g->pieces, wanted = ITEMS_PER_THREAD * (int64_t)g->d.threads;
   g->items = wanted < all ? wanted : all;
-  g->shares = cuts(wanted, g->items);
+  g->shares = ct_div_up(wanted, g->items);
   if (g->shares > g->groups) g->shares = g->groups;
-  g->band = cuts(all, cuts(source, SOURCE_BYTES));
+  g->band = ct_div_up(all, ct_div_up(source, SOURCE_BYTES));
 }
 
 static gather_t gather_of(const cpu__direct_t *d, int pass, int64_t *parts)

@@ -6,6 +6,7 @@
  * pass by; where there are few items the rows are cut into shares too, always the same, whose sums
  * are added in order. */
 #include "cpu/conv/direct.h"
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <string.h>
@@ -39,11 +40,6 @@ typedef struct gradient {
 } gradient_t;
 
 /* ---- prepare ---- */
-
-static int64_t cuts(int64_t count, int64_t most)
-{
-  return (count + most - 1) / most;
-}
 
 /* The first border behind `from`, where another set of positions of the kernel begins. */
 static int64_t next_border(const cpu__line_t *l, int64_t from)
@@ -85,7 +81,7 @@ static void choose_rows(gradient_t *g)
   position *= (int64_t)sizeof(float);
   int64_t size = d->y.size[2], most = PASSING_BYTES / position;
   if (most < POSITIONS_MIN) most = POSITIONS_MIN;
-  g->segment = cuts(size, cuts(size, most));
+  g->segment = ct_div_up(size, ct_div_up(size, most));
   g->together = most / g->segment;
   if (g->together > ROWS_MAX) g->together = ROWS_MAX;
 }
@@ -101,13 +97,13 @@ int cpu__gradient_prepare(const cpu__direct_t *d, void **out, size_t *scratch)
   g->vecs = d->x.lanes > 1 ? 2 : d->tiles->vecs;
   if (g->vecs > d->y.blocks) g->vecs = (int)d->y.blocks;
   g->most_rows = d->tiles->rows[g->vecs];
-  g->groups = cuts(d->y.blocks, g->vecs);
+  g->groups = ct_div_up(d->y.blocks, g->vecs);
   g->x_blocks = d->x.blocks < X_BLOCKS ? d->x.blocks : d->taps > 1 ? X_BLOCKS / 2 : X_BLOCKS;
   g->y_groups = g->groups < Y_GROUPS ? g->groups : Y_GROUPS;
-  g->x_items = cuts(d->x.blocks, g->x_blocks);
-  g->y_items = cuts(g->groups, g->y_groups);
+  g->x_items = ct_div_up(d->x.blocks, g->x_blocks);
+  g->y_items = ct_div_up(g->groups, g->y_groups);
   g->rows = d->y.n * d->y.size[0] * d->y.size[1];
-  g->shares = cuts(ITEMS, g->x_items * g->y_items);
+  g->shares = ct_div_up(ITEMS, g->x_items * g->y_items);
   if (g->shares > d->y.n) g->shares = d->y.n;
   choose_rows(g);
   int64_t copies = g->shares > 1 ? g->shares * d->weights : 0;
@@ -176,7 +172,7 @@ static void add_span(const worker_t *w, span_t s, int64_t block, int64_t group)
     rows = d->x.channels - block * d->x.lanes;
     if (rows > d->x.lanes) rows = d->x.lanes;
   }
-  int64_t n = cuts(rows, g->most_rows);
+  int64_t n = ct_div_up(rows, g->most_rows);
   for (int64_t i = 0; i < n; i++) {
     int64_t from = rows * i / n, to = rows * (i + 1) / n;
     d->tiles->run[vecs][to - from](&t, a + from + s.lo * step,
@@ -202,22 +198,18 @@ static void add_rows(worker_t *w, int64_t from, int64_t to, int64_t left, int64_
   }
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
 static void run_item(worker_t *w, int64_t from, int64_t to)
 {
   const gradient_t *g = w->g;
   const cpu__direct_t *d = &g->d;
-  int64_t end = least(w->end_group * g->vecs, d->y.blocks);
+  int64_t end = ct_least(w->end_group * g->vecs, d->y.blocks);
   size_t bytes = (size_t)((w->end_block - w->first_block) * d->w_block) * sizeof(float);
   for (int64_t y = w->first_group * g->vecs; y < end; y++)
     memset(w->w + y * d->w_y + w->first_block * d->w_block, 0, bytes);
   for (int64_t left = 0; left < d->y.size[2]; left += g->segment)
     for (int64_t row = from; row < to; row += g->together)
-      add_rows(w, row, least(row + g->together, to), left, least(left + g->segment, d->y.size[2]));
+      add_rows(w, row, ct_least(row + g->together, to), left,
+               ct_least(left + g->segment, d->y.size[2]));
 }
 
 /* The bias of one block of channels: sums of short stretches, added up in double. */
@@ -237,7 +229,7 @@ static void sum_block(const gradient_t *g, const float *y, int64_t block, float 
   int64_t positions = d->y.block / d->y.lanes;
   for (int64_t n = 0; n < d->y.n; n++)
     for (int64_t i = 0; i < positions; i += STRETCH) {
-      t.k = least(STRETCH, positions - i);
+      t.k = ct_least(STRETCH, positions - i);
       d->tiles->run[1][1](&t, &one, y + n * d->y.image + block * d->y.block + i * d->y.lanes, to);
       for (int64_t c = 0; c < d->y.lanes; c++)
         sum[c] += to[c];
@@ -260,7 +252,7 @@ static void add_shares(const gradient_t *g, const float *shares, float *w)
 #pragma omp parallel for
   for (int64_t i = 0; i < count; i += 16) {
     float sum[16];
-    int64_t n = least(16, count - i);
+    int64_t n = ct_least(16, count - i);
     memcpy(sum, shares + i, (size_t)n * sizeof *sum);
     for (int64_t s = 1; s < g->shares; s++)
       for (int64_t k = 0; k < n; k++)
@@ -280,9 +272,9 @@ void cpu__gradient_run(const void *gradient, void *const at[CPU__ROLES])
     worker_t w = {.g = g, .x = at[CPU__X], .y = at[CPU__Y], .w = at[CPU__W]};
     if (g->shares > 1) w.w = copies + share * g->d.weights;
     w.first_block = x * g->x_blocks;
-    w.end_block = least(w.first_block + g->x_blocks, g->d.x.blocks);
+    w.end_block = ct_least(w.first_block + g->x_blocks, g->d.x.blocks);
     w.first_group = y * g->y_groups;
-    w.end_group = least(w.first_group + g->y_groups, g->groups);
+    w.end_group = ct_least(w.first_group + g->y_groups, g->groups);
     run_item(&w, g->rows * share / g->shares, g->rows * (share + 1) / g->shares);
   }
   if (g->shares > 1) add_shares(g, copies, at[CPU__W]);

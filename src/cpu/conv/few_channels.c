@@ -5,6 +5,7 @@
  * sums up its own gradient of the weights, and these are added in order. */
 #include "cpu/conv/conv.h"
 #include "cpu/conv/few_channels_loops.h"
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cpu/tile/tile.h"
@@ -96,17 +97,12 @@ static int stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_new(4, dims, y_lanes(job->dev, d) == 16 ? CPU__O16 : CPU__O8, out);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
 /* Backward data: the weights as strips are shared, two rows of strips are a thread's own. */
 static void set_strips(conv_t *t, const ct_dev_t *dev)
 {
   const ct_op_desc_t *d = &t->desc;
   t->tiles = cpu__tiles(dev);
-  int64_t kernel = d->u.conv.kernel[0], floats = kernel * smaller(t->x_lanes, d->x.dim[1]);
+  int64_t kernel = d->u.conv.kernel[0], floats = kernel * ct_least(t->x_lanes, d->x.dim[1]);
   t->strip = groups_of(floats, t->tiles->width) * t->tiles->width;
   t->image = 2 * d->y.dim[3] * t->strip + 16;
   t->shared = t->x_groups * kernel * t->y_groups * t->y_lanes * t->strip;
@@ -176,13 +172,13 @@ static void copy_inner(const conv_t *t, float *x, float *padded, int to_padded)
 /* Those of x in group g. */
 static int channels_of(const conv_t *t, int64_t g)
 {
-  return (int)smaller(t->x_lanes, t->desc.x.dim[1] - g * t->x_lanes);
+  return (int)ct_least(t->x_lanes, t->desc.x.dim[1] - g * t->x_lanes);
 }
 
 /* Those of y. */
 static int outs_of(const conv_t *t, int64_t g)
 {
-  return (int)smaller(t->y_lanes, t->desc.y.dim[1] - g * t->y_lanes);
+  return (int)ct_least(t->y_lanes, t->desc.y.dim[1] - g * t->y_lanes);
 }
 
 static int is_padded(const conv_t *t)
@@ -263,11 +259,11 @@ static void make_strips(const conv_t *t, const float *dy, const float *w, int64_
       b_at[job.taps++] = (u * t->y_groups + g) * t->y_lanes * t->strip;
     }
   for (int64_t v = 0, wide; v < vecs; v += wide) {
-    wide = smaller(vecs > 4 ? 3 : vecs, vecs - v);
+    wide = ct_least(vecs > 4 ? 3 : vecs, vecs - v);
     int64_t most = groups_of(cols, (int)groups_of(cols, t->tiles->rows[wide]));
     for (int64_t j = 0; j < cols; j += most)
-      t->tiles->run[wide][smaller(most, cols - j)](&job, dy + j * t->y_lanes, w + v * width,
-                                                   to + j * t->strip + v * width);
+      t->tiles->run[wide][ct_least(most, cols - j)](&job, dy + j * t->y_lanes, w + v * width,
+                                                    to + j * t->strip + v * width);
   }
 }
 

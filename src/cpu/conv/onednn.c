@@ -5,13 +5,9 @@
  * implementation. */
 #include "cpu/conv/conv.h"
 #include "cpu/product/primitive.h"
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include <string.h>
-
-static int64_t round_up(int64_t n, int64_t to)
-{
-  return (n + to - 1) / to * to;
-}
 
 /* Multiply-adds with the padding that a pass computes along.  In NHWC it is that of a vector of the
  * channels that the pass writes. */
@@ -29,8 +25,8 @@ static double padded_work(const cpu__job_t *job)
   }
   int depthwise = groups > 1 && groups == in;
   if (groups == 1 || depthwise) {
-    in = round_up(in, l.x == CT_NHWC && job->pass == CT_BWD_DATA ? vector : cpu__lanes(l.x));
-    out = round_up(out, l.y == CT_NHWC && job->pass != CT_BWD_DATA ? vector : cpu__lanes(l.y));
+    in = ct_round_up(in, l.x == CT_NHWC && job->pass == CT_BWD_DATA ? vector : cpu__lanes(l.x));
+    out = ct_round_up(out, l.y == CT_NHWC && job->pass != CT_BWD_DATA ? vector : cpu__lanes(l.y));
   }
   return pixels * window * (double)out * (depthwise ? 1 : (double)in / (double)groups);
 }

@@ -9,6 +9,7 @@
 #include "cpu/conv/winograd.h"
 #include "cpu/conv/winograd_loops.h"
 #include "cpu/tile/tile.h"
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cpu/kern/loops.h"
@@ -50,26 +51,16 @@ typedef struct run {
 
 /* ---- transforms ---- */
 
-typedef struct place {
-  int64_t image, top, left; /* in tiles of the image */
-} place_t;
-
-static place_t place_of(const conv_t *t, int64_t tile)
-{
-  int64_t in_image = tile % (t->rows * t->cols);
-  return (place_t){tile / (t->rows * t->cols), in_image / t->cols, in_image % t->cols};
-}
-
 /* One block of channels of tiles first to end, into v, where a group begins with `origin`. */
 static void transform_tiles(const run_t *r, int64_t block, int64_t first, int64_t end,
                             int64_t origin, float *v)
 {
   const conv_t *t = r->t;
   for (int64_t i = first; i < end; i++) {
-    place_t p = place_of(t, i);
+    cpu__place_t p = cpu__winograd_place(i, t->rows, t->cols);
     const float *image = r->in + (p.image * t->from + block) * t->h * t->w * t->lanes;
     cpu__plane_t x = {(float *)(uintptr_t)image, t->h, t->w};
-    t->loops->input(&x, p.top * CPU__TILE - t->top, p.left * CPU__TILE - t->left,
+    t->loops->input(&x, p.row * CPU__TILE - t->top, p.col * CPU__TILE - t->left,
                     v + (block * t->group + i - origin) * t->lanes, t->v_position);
   }
 }
@@ -106,11 +97,11 @@ static void finish_tiles(const run_t *r, int64_t panel, int64_t first, int64_t e
                              .stream = r->stream,
                              .relu = t->relu};
     for (int64_t i = first; i < end; i++) {
-      place_t p = place_of(t, i);
+      cpu__place_t p = cpu__winograd_place(i, t->rows, t->cols);
       float *image = r->out + (p.image * t->to + block) * t->to_h * t->to_w * t->lanes;
       cpu__plane_t y = {image, t->to_h, t->to_w};
       sums.at = m + (v * t->once + i - first) * t->lanes;
-      t->loops->output(&sums, p.top * CPU__TILE, p.left * CPU__TILE, &y);
+      t->loops->output(&sums, p.row * CPU__TILE, p.col * CPU__TILE, &y);
     }
   }
 }
@@ -259,20 +250,6 @@ static int run_product(const conv_t *t, void *const at[CPU__ROLES])
 
 /* ---- what is done when ---- */
 
-enum { LINE = 16 }; /* floats of a cache line */
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-  return (a + b - 1) / b;
-}
-
-/* Distance of positions: an odd number of lines, or the 36 numbers of a transform would all be
- * written to the same few places of a cache. */
-static int64_t staggered(int64_t floats)
-{
-  return (ceil_div(floats, LINE) | 1) * LINE;
-}
-
 static void set_shape(conv_t *t, const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -292,28 +269,23 @@ static void set_shape(conv_t *t, const cpu__job_t *job)
   t->to_w = out->dim[3];
   t->top = data ? 2 - pad[0] : pad[0];
   t->left = data ? 2 - pad[1] : pad[1];
-  t->rows = ceil_div(t->to_h, CPU__TILE);
-  t->cols = ceil_div(t->to_w, CPU__TILE);
+  t->rows = ct_div_up(t->to_h, CPU__TILE);
+  t->cols = ct_div_up(t->to_w, CPU__TILE);
   t->count = in->dim[0] * t->rows * t->cols;
-  t->from = ceil_div(in->dim[1], t->lanes);
-  t->to = ceil_div(out->dim[1], t->lanes);
-  t->panels = ceil_div(t->to, VECS);
+  t->from = ct_div_up(in->dim[1], t->lanes);
+  t->to = ct_div_up(out->dim[1], t->lanes);
+  t->panels = ct_div_up(t->to, VECS);
   t->out = in->dim[0] * t->to * t->lanes * t->to_h * t->to_w;
 }
 
 static void set_sizes(conv_t *t)
 {
-  t->v_position = staggered(t->from * t->group * t->lanes);
-  t->m_position = staggered(VECS * t->once * t->lanes);
-  t->u_position = staggered(t->deep * t->lanes * VECS * t->lanes);
+  t->v_position = cpu__winograd_apart(t->from * t->group * t->lanes);
+  t->m_position = cpu__winograd_apart(VECS * t->once * t->lanes);
+  t->u_position = cpu__winograd_apart(t->deep * t->lanes * VECS * t->lanes);
   t->v_size = CPU__POSITIONS * t->v_position;
   t->m_size = CPU__POSITIONS * t->m_position;
   t->u_size = CPU__POSITIONS * t->u_position;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -330,16 +302,16 @@ static void plan(conv_t *t)
   t->parts = 1;
   t->own_tiles = t->from * t->to * t->lanes * t->lanes <= OWN_TILES_MAX;
   if (t->own_tiles) {
-    int64_t groups = ceil_div(ceil_div(t->count, OWN_GROUP), t->threads) * t->threads;
+    int64_t groups = ct_div_up(ct_div_up(t->count, OWN_GROUP), t->threads) * t->threads;
     t->deep = t->from;
-    t->group = ceil_div(t->count, groups);
-    t->once = smaller(t->group, OWN_ONCE);
+    t->group = ct_div_up(t->count, groups);
+    t->once = ct_least(t->group, OWN_ONCE);
   } else {
-    t->deep = smaller(t->from, DEEP / t->lanes);
-    t->group = t->once = smaller(t->count, GROUP);
+    t->deep = ct_least(t->from, DEEP / t->lanes);
+    t->group = t->once = ct_least(t->count, GROUP);
     /* all threads have as much to do, unless there are many panels for each anyway */
     t->parts = t->panels >= 4 * t->threads ? 1 : t->threads / common_divisor(t->panels, t->threads);
-    t->parts = smaller(t->parts, ceil_div(t->group, t->tiles->rows[VECS]));
+    t->parts = ct_least(t->parts, ct_div_up(t->group, t->tiles->rows[VECS]));
   }
 }
 

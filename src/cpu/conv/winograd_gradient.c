@@ -6,6 +6,7 @@
  * chunks and sums of its own, and sums are added at the end, in order.  Where they are many, so
  * that the sums are large, all threads transform a chunk, and each computes some units of the
  * sums: 64 input channels, or fewer, by two vectors of output channels. */
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cpu/conv/winograd.h"
@@ -53,16 +54,6 @@ static range_t share(range_t of, int parts, int k)
   return (range_t){of.first + count * k / parts, of.first + count * (k + 1) / parts};
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-  return (a + b - 1) / b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
 /* ---- sizes ---- */
 
 static int64_t units(const gradient_t *t)
@@ -70,30 +61,23 @@ static int64_t units(const gradient_t *t)
   return t->groups[0] * t->groups[1];
 }
 
-/* Floats of a matrix of so many tiles, and a line more: the positions of a tile shall not all fall
- * into the same set of a cache. */
-static int64_t staggered(int64_t floats)
-{
-  return floats + 16 + (floats / 16) % 2 * 16;
-}
-
 static void set_chunk(gradient_t *t, int64_t tiles)
 {
   t->chunk = tiles;
   t->transforms = 0;
   for (int i = 0; i < 2; i++) {
-    t->position[i] = staggered(t->groups[i] * tiles * t->group[i]);
+    t->position[i] = cpu__winograd_apart(t->groups[i] * tiles * t->group[i]);
     t->transforms += CPU__POSITIONS * t->position[i];
   }
 }
 
 static void set_units(gradient_t *t, int64_t in)
 {
-  t->group[0] = smaller(in, t->blocks[0] * t->lanes);
+  t->group[0] = ct_least(in, t->blocks[0] * t->lanes);
   t->group[1] = UNIT_VECS * t->lanes;
   for (int i = 0; i < 2; i++)
-    t->groups[i] = ceil_div(t->blocks[i] * t->lanes, t->group[i]);
-  t->unit_position = staggered(t->group[0] * t->group[1]);
+    t->groups[i] = ct_div_up(t->blocks[i] * t->lanes, t->group[i]);
+  t->unit_position = cpu__winograd_apart(t->group[0] * t->group[1]);
   t->unit = CPU__POSITIONS * t->unit_position;
   t->sums = units(t) * t->unit;
 }
@@ -104,16 +88,16 @@ static void choose_sizes(gradient_t *t)
   int64_t each = CPU__POSITIONS * (t->blocks[0] + t->blocks[1]) * t->lanes;
   t->apart = t->sums <= APART_MAX;
   if (t->apart) {
-    t->parts = (int)smaller(t->threads, t->tiles);
-    set_chunk(t, smaller(ceil_div(t->tiles, t->parts), CHUNK_APART));
+    t->parts = (int)ct_least(t->threads, t->tiles);
+    set_chunk(t, ct_least(ct_div_up(t->tiles, t->parts), CHUNK_APART));
     return;
   }
   t->parts = 1;
   for (int64_t in = UNIT_IN; units(t) < t->threads && in > t->lanes; in /= 2)
     set_units(t, in / 2);
-  int64_t most = CHUNK_TOGETHER / each, chunks = ceil_div(t->tiles, most > 1 ? most : 1);
+  int64_t most = CHUNK_TOGETHER / each, chunks = ct_div_up(t->tiles, most > 1 ? most : 1);
   if (t->tiles * each <= t->sums) chunks = 1; /* no more memory than to keep the sums of several */
-  set_chunk(t, ceil_div(t->tiles, chunks));
+  set_chunk(t, ct_div_up(t->tiles, chunks));
   if (chunks == 1) t->sums = t->threads * t->unit;
 }
 
@@ -146,14 +130,14 @@ int cpu__winograd_gradient_prepare(const cpu__job_t *job, cpu__ready_t *out)
   t->n = d->y.dim[0];
   t->biases = d->y.dim[1];
   for (int i = 0; i < 2; i++) {
-    t->blocks[i] = ceil_div(shape[i]->dim[1], t->lanes);
+    t->blocks[i] = ct_div_up(shape[i]->dim[1], t->lanes);
     t->h[i] = shape[i]->dim[2];
     t->w[i] = shape[i]->dim[3];
   }
   t->top = d->u.conv.pad[0];
   t->left = d->u.conv.pad[1];
-  t->rows = ceil_div(t->h[1], CPU__TILE);
-  t->cols = ceil_div(t->w[1], CPU__TILE);
+  t->rows = ct_div_up(t->h[1], CPU__TILE);
+  t->cols = ct_div_up(t->w[1], CPU__TILE);
   t->tiles = t->n * t->rows * t->cols;
   choose_sizes(t);
   out->scratch = (size_t)(t->parts * (t->transforms + t->sums)) * sizeof(float) +
@@ -190,24 +174,13 @@ static float *column(const gradient_t *t, float *transforms, int i, int64_t c)
 
 /* ---- transforms ---- */
 
-/* A tile, by its image, row and column. */
-typedef struct place {
-  int64_t n, i, j;
-} place_t;
-
-static place_t place_of(const gradient_t *t, int64_t tile)
+static void step(const gradient_t *t, cpu__place_t *p)
 {
-  int64_t row = tile / t->cols;
-  return (place_t){row / t->rows, row % t->rows, tile % t->cols};
-}
-
-static void step(const gradient_t *t, place_t *p)
-{
-  if (++p->j < t->cols) return;
-  p->j = 0;
-  if (++p->i < t->rows) return;
-  p->i = 0;
-  p->n++;
+  if (++p->col < t->cols) return;
+  p->col = 0;
+  if (++p->row < t->rows) return;
+  p->row = 0;
+  p->image++;
 }
 
 /* Block b of channels of side i, of some tiles, into their rows of `to`. */
@@ -215,14 +188,14 @@ static void transform_block(const gradient_t *t, const float *from, int i, int64
                             float *to, float *sums)
 {
   enum { SIDE = CPU__TILE };
-  place_t p = place_of(t, r.first);
+  cpu__place_t p = cpu__winograd_place(r.first, t->rows, t->cols);
   int64_t plane = t->h[i] * t->w[i] * t->lanes;
   for (int64_t k = r.first; k < r.end; k++, to += t->group[i], step(t, &p)) {
-    cpu__plane_t image = {from + (p.n * t->blocks[i] + b) * plane, t->h[i], t->w[i]};
+    cpu__plane_t image = {from + (p.image * t->blocks[i] + b) * plane, t->h[i], t->w[i]};
     if (i)
-      t->loops->spread(&image, SIDE * p.i, SIDE * p.j, to, t->position[1], sums);
+      t->loops->spread(&image, SIDE * p.row, SIDE * p.col, to, t->position[1], sums);
     else
-      t->loops->input(&image, SIDE * p.i - t->top, SIDE * p.j - t->left, to, t->position[0]);
+      t->loops->input(&image, SIDE * p.row - t->top, SIDE * p.col - t->left, to, t->position[0]);
   }
 }
 
@@ -246,7 +219,7 @@ static void transform(const gradient_t *t, const tensors_t *m, range_t r, int64_
 {
   int64_t image = t->rows * t->cols;
   for (int64_t k = r.first, end; k < r.end; k = end) {
-    end = smaller((k / image + 1) * image, r.end);
+    end = ct_least((k / image + 1) * image, r.end);
     transform_some(t, m, (range_t){k, end}, first, transforms, db);
   }
 }
@@ -260,8 +233,8 @@ static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t 
   static const int64_t start[1];
   int64_t in = u / t->groups[1] * t->group[0], out = u % t->groups[1] * t->group[1];
   const float *a = column(t, transforms, 0, in), *b = column(t, transforms, 1, out);
-  int64_t rows = smaller(t->group[0], t->blocks[0] * t->lanes - in);
-  int64_t vecs = smaller(UNIT_VECS, t->blocks[1] - out / t->lanes);
+  int64_t rows = ct_least(t->group[0], t->blocks[0] * t->lanes - in);
+  int64_t vecs = ct_least(UNIT_VECS, t->blocks[1] - out / t->lanes);
   cpu__tile_t job = {.taps = 1,
                      .a_at = start,
                      .b_at = start,
@@ -276,10 +249,10 @@ static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t 
                      .add = add};
   for (int k = 0; k < CPU__POSITIONS; k++)
     for (int64_t v = 0; v < vecs; v += TILE_VECS) {
-      int64_t wide = smaller(TILE_VECS, vecs - v);
-      int64_t most = ceil_div(rows, ceil_div(rows, t->products->rows[wide]));
+      int64_t wide = ct_least(TILE_VECS, vecs - v);
+      int64_t most = ct_div_up(rows, ct_div_up(rows, t->products->rows[wide]));
       for (int64_t i = 0; i < rows; i += most)
-        t->products->run[wide][smaller(most, rows - i)](
+        t->products->run[wide][ct_least(most, rows - i)](
             &job, a + k * t->position[0] + i, b + k * t->position[1] + v * t->lanes,
             sums + k * t->unit_position + i * t->group[1] + v * t->lanes);
     }
@@ -292,10 +265,10 @@ static void finish_unit(const gradient_t *t, const tensors_t *m, int64_t u, cons
                         int parts)
 {
   int64_t in = t->group[0] / t->lanes, first = u / t->groups[1] * in;
-  int64_t end = smaller(first + in, t->blocks[0]), out = u % t->groups[1] * UNIT_VECS;
+  int64_t end = ct_least(first + in, t->blocks[0]), out = u % t->groups[1] * UNIT_VECS;
   cpu__gathered_t g = {
       .part = t->sums, .position = t->unit_position, .row = t->group[1], .parts = parts};
-  for (int64_t o = out; o < smaller(out + UNIT_VECS, t->blocks[1]); o++)
+  for (int64_t o = out; o < ct_least(out + UNIT_VECS, t->blocks[1]); o++)
     for (int64_t i = first; i < end; i++) {
       g.u = sums + (i - first) * t->lanes * t->group[1] + (o - out) * t->lanes;
       t->loops->gather(&g, m->dw + (o * t->blocks[0] + i) * 9 * t->lanes * t->lanes);
@@ -320,7 +293,7 @@ static void sum_part(const gradient_t *t, const tensors_t *m, int k)
   range_t all = share((range_t){0, t->tiles}, t->parts, k);
   float *transforms = m->transforms + k * t->transforms, *sums = m->sums + k * t->sums;
   for (int64_t first = all.first; first < all.end; first += t->chunk) {
-    range_t r = {first, smaller(first + t->chunk, all.end)};
+    range_t r = {first, ct_least(first + t->chunk, all.end)};
     transform(t, m, r, first, transforms, m->db + k * t->blocks[1] * t->lanes);
     for (int64_t u = 0; u < units(t); u++)
       multiply(t, transforms, u, r.end - first, first > all.first, sums + u * t->unit);
@@ -357,7 +330,7 @@ static void run_together(const gradient_t *t, const tensors_t *m)
 {
 #pragma omp parallel
   for (int64_t first = 0; first < t->tiles; first += t->chunk) {
-    range_t r = {first, smaller(first + t->chunk, t->tiles)};
+    range_t r = {first, ct_least(first + t->chunk, t->tiles)};
 #pragma omp for schedule(static, 1)
     for (int k = 0; k < t->threads; k++)
       transform(t, m, share(r, t->threads, k), first, m->transforms,

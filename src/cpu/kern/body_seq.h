@@ -2,27 +2,6 @@
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
-/* Halves are added to halves: the longest chain is that of the logarithm. */
-INLINE float lanes_sum(vec_t v)
-{
-  float part[CPU__VW];
-  *(vec_mem_t *)part = v;
-  for (int n = CPU__VW / 2; n > 0; n /= 2)
-    for (int j = 0; j < n; j++)
-      part[j] += part[j + n];
-  return part[0];
-}
-
-INLINE float lanes_max(vec_t v)
-{
-  float part[CPU__VW];
-  *(vec_mem_t *)part = v;
-  for (int n = CPU__VW / 2; n > 0; n /= 2)
-    for (int j = 0; j < n; j++)
-      part[j] = part[j] > part[j + n] ? part[j] : part[j + n];
-  return part[0];
-}
-
 /* Lanes that there are of the vector at element i. */
 INLINE int lanes(int64_t count, int64_t i)
 {

@@ -11,15 +11,11 @@ static void exp_sum(int64_t count, const float *x, float *largest, float *sum)
   for (int64_t i = 0; i < count; i += CPU__VW) {
     m = max_of(load_or(x + i, i < end ? CPU__VW : rest, least), m);
   }
-  float top = m[0];
-  for (int j = 1; j < CPU__VW; j++)
-    top = m[j] > top ? m[j] : top;
+  float top = lanes_max(m);
   for (int64_t i = 0; i < count; i += CPU__VW)
     s += exp_of(load_or(x + i, i < end ? CPU__VW : rest, least) - top);
   *largest = top;
-  *sum = 0;
-  for (int j = 0; j < CPU__VW; j++)
-    *sum += s[j];
+  *sum = lanes_sum(s);
 }
 
 static void exp_scaled(int64_t count, const float *x, float shift, float factor, float *dx)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
 
@@ -18,11 +19,6 @@ typedef struct reorder {
 static int is_plain(const ct_shape_t *s)
 {
   return s->layout == CT_PLAIN || (s->layout == CT_NHWC && cpu__view(s).inner == 1);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
 }
 
 /* Where pixel 0 of channel c of an image lies. */
@@ -79,7 +75,7 @@ static void move_channels(const side_t *from, const side_t *to, int64_t image, i
                           int64_t end)
 {
   for (int64_t strip = 0; strip < to->v->inner; strip += STRIP) {
-    int64_t count = least(STRIP, to->v->inner - strip);
+    int64_t count = ct_least(STRIP, to->v->inner - strip);
     for (int64_t k = c; k < end; k++) {
       int64_t o = place(to->v, image, k) + strip * to->v->lanes;
       if (k < to->v->c) {
@@ -99,7 +95,7 @@ static void move(const side_t *from, const side_t *to)
 #pragma omp parallel for collapse(2) if (v->n * channels * v->inner > CPU__PARALLEL_MIN)
   for (int64_t image = 0; image < v->n; image++) {
     for (int64_t b = 0; b < blocks; b++)
-      move_channels(from, to, image, b * 16, least(b * 16 + 16, channels));
+      move_channels(from, to, image, b * 16, ct_least(b * 16 + 16, channels));
   }
 }
 

@@ -2,6 +2,7 @@
  * gradient is where the batch is small.  Packing the matrix would take longer than the product.  So
  * the transposed result is computed, with the matrix as the tiles' rows: it is read once, as it
  * lies; the few rows are what is packed, and the result, which is small, is transposed. */
+#include "base/ct_int.h"
 #include "cpu/product/multiply.h"
 #include "cpu/tile/tile.h"
 #include <omp.h>
@@ -21,11 +22,6 @@ typedef struct few {
   const cpu__multiply_t *g;
   const cpu__tiles_t *tiles;
 } few_t;
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
 
 /* k of all rows of a, side by side. */
 static void pack_rows(const few_t *f, int64_t k0, int64_t k, float *to)
@@ -62,10 +58,10 @@ static void add_products(const few_t *f, int64_t k0, int64_t k, int64_t taps, in
   t.b_k = t.c_row = CPU__PANEL;
   t.b_vec = t.c_vec = width;
   const float *b = g->b.at + k0 / CPU__PANEL * g->b.row16 + n0 * g->b.col;
-  int vecs = (int)(g->m + width - 1) / width, most = (int)least(f->tiles->rows[vecs], COLUMNS);
+  int vecs = (int)(g->m + width - 1) / width, most = (int)ct_least(f->tiles->rows[vecs], COLUMNS);
   for (int64_t i = 0; i < n; i += most) {
     fetch(&t, b + (i + AHEAD * most) * t.a_row, most);
-    f->tiles->run[vecs][least(most, n - i)](&t, b + i * t.a_row, rows, result + i * CPU__PANEL);
+    f->tiles->run[vecs][ct_least(most, n - i)](&t, b + i * t.a_row, rows, result + i * CPU__PANEL);
   }
 }
 
@@ -76,7 +72,7 @@ static void put_result(const few_t *f, int64_t n0, int64_t n, const float *resul
   float square[SQUARE];
   cpu__pack_t pack = {.k = g->m, .k_step = 1, .lane = CPU__PANEL};
   for (int64_t j = 0; j < n; j += CPU__PANEL) {
-    pack.lanes = (int)least(n - j, CPU__PANEL);
+    pack.lanes = (int)ct_least(n - j, CPU__PANEL);
     f->tiles->pack(&pack, result + j * CPU__PANEL, square);
     for (int64_t i = 0; i < g->m; i++)
       memcpy(g->c.at + i * g->c.row + n0 + j, square + i * CPU__PANEL,
@@ -88,7 +84,7 @@ static void multiply_columns(const few_t *f, int64_t n0, int64_t n, float *room)
 {
   float *rows = room, *result = room + TAPS * SQUARE;
   for (int64_t k0 = 0; k0 < f->g->k;) {
-    int64_t left = f->g->k - k0, k = least(left, CPU__PANEL), taps = least(left / k, TAPS);
+    int64_t left = f->g->k - k0, k = ct_least(left, CPU__PANEL), taps = ct_least(left / k, TAPS);
     pack_rows(f, k0, k * taps, rows);
     add_products(f, k0, k, taps, n0, n, rows, result);
     k0 += k * taps;
@@ -108,14 +104,14 @@ void cpu__multiply_few(const ct_dev_t *dev, const cpu__multiply_t *g)
 {
   int parts = omp_in_parallel() ? 1 : dev->threads;
   few_t f = {.g = g, .tiles = cpu__tiles(dev)};
-  int64_t blocks = (g->n + CPU__PANEL - 1) / CPU__PANEL;
+  int64_t blocks = ct_div_up(g->n, CPU__PANEL);
   size_t room = cpu__multiply_room() / sizeof(float);
 #pragma omp parallel for schedule(static) if (parts > 1)
   for (int i = 0; i < parts; i++) {
     int64_t first = blocks * i / parts * CPU__PANEL, last = blocks * (i + 1) / parts * CPU__PANEL;
-    last = least(last, g->n);
+    last = ct_least(last, g->n);
     for (int64_t n; first < last; first += n) {
-      n = least(RESULT / CPU__PANEL, last - first);
+      n = ct_least(RESULT / CPU__PANEL, last - first);
       multiply_columns(&f, first, n, dev->packing + (size_t)omp_get_thread_num() * room);
     }
   }

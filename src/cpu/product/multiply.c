@@ -1,6 +1,7 @@
 /* Products of matrices: which part of them lies in which cache while tiles work on it, what is
  * packed, and who does what.  The blocks are those of Goto and van de Geijn, "Anatomy of
  * High-Performance Matrix Multiplication" (2008). */
+#include "base/ct_int.h"
 #include "cpu/product/multiply.h"
 #include "cpu/tile/tile.h"
 #include <math.h>
@@ -46,16 +47,6 @@ typedef struct part {
   int64_t m0, m, n0, n;
 } part_t;
 
-static int64_t ceil_of(int64_t a, int64_t b)
-{
-  return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
 static int is_panels(const cpu__matrix_t *m)
 {
   return m->col == 1 && m->col16 != 16;
@@ -84,11 +75,11 @@ static void choose_tile(plan_t *p)
 {
   const cpu__multiply_t *g = p->g;
   double fastest = INFINITY;
-  int64_t vectors = ceil_of(g->n, p->tiles->width);
+  int64_t vectors = ct_div_up(g->n, p->tiles->width);
   int most = p->tiles->width == CPU__PANEL ? CPU__TILE_VECS : CPU__PANEL / p->tiles->width;
   for (int vecs = 1; vecs <= most; vecs++) {
-    int64_t rows = least(p->tiles->rows[vecs], CPU__PANEL), tiles = ceil_of(g->m, rows);
-    double cycles = (double)tiles * row_of_tiles(ceil_of(g->m, tiles), vectors, vecs);
+    int64_t rows = ct_least(p->tiles->rows[vecs], CPU__PANEL), tiles = ct_div_up(g->m, rows);
+    double cycles = (double)tiles * row_of_tiles(ct_div_up(g->m, tiles), vectors, vecs);
     if (cycles > fastest) continue;
     fastest = cycles;
     p->vecs = vecs;
@@ -101,14 +92,14 @@ static void choose_tile(plan_t *p)
 static int is_bad_a(const cpu__multiply_t *g, int rows)
 {
   if (g->a.row == 1) return g->n > 96 && g->k > 32 && g->a.col != 1;
-  return g->a.row % 1024 == 0 && g->n > 96 && g->k > 64 && least(g->m, rows) > 6;
+  return g->a.row % 1024 == 0 && g->n > 96 && g->k > 64 && ct_least(g->m, rows) > 6;
 }
 
 static plan_t make_plan(const ct_dev_t *dev, const cpu__multiply_t *g)
 {
   plan_t p = {.g = g, .tiles = cpu__tiles(dev), .whole = is_panels(&g->c)};
-  int64_t blocks = ceil_of(g->k, K_BLOCK);
-  p.k_block = blocks > 1 ? ceil_of(ceil_of(g->k, blocks), 16) * 16 : g->k;
+  int64_t blocks = ct_div_up(g->k, K_BLOCK);
+  p.k_block = blocks > 1 ? ct_div_up(ct_div_up(g->k, blocks), 16) * 16 : g->k;
   choose_tile(&p);
   p.stream = g->streams && p.whole && blocks <= 1 && !g->add && (uintptr_t)g->c.at % 64 == 0;
   p.pack_a = is_bad_a(g, p.rows);
@@ -143,10 +134,10 @@ static void tiles_of_rows(const plan_t *p, const block_t *b, cpu__tile_t *t, con
   int width = p->tiles->width;
   float bias[CPU__TILE_VECS * CPU__PANEL];
   int last = b->k0 + b->k == g->k;
-  if (p->whole) n = ceil_of(n, CPU__PANEL) * CPU__PANEL;
+  if (p->whole) n = ct_div_up(n, CPU__PANEL) * CPU__PANEL;
   for (int64_t j = 0, wide; j < n; j += wide) {
-    int64_t vecs = least(p->vecs, ceil_of(n - j, width)), full = vecs * width;
-    wide = least(n - j, full);
+    int64_t vecs = ct_least(p->vecs, ct_div_up(n - j, width)), full = vecs * width;
+    wide = ct_least(n - j, full);
     t->lanes = p->whole ? width : (int)(width - (full - wide));
     t->bias = last ? bias_of(p, n0 + j, vecs, bias) : NULL;
     t->relu = last && g->relu;
@@ -161,7 +152,7 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
 {
   static const int64_t here = 0;
   const cpu__multiply_t *g = p->g;
-  int64_t count = ceil_of(m, p->rows), step = p->tiles->width == CPU__PANEL ? b->b.col16 : 8;
+  int64_t count = ct_div_up(m, p->rows), step = p->tiles->width == CPU__PANEL ? b->b.col16 : 8;
   cpu__tile_t t = {.taps = 1, .a_at = &here, .b_at = &here, .k = b->k, .add = b->k0 > 0 || g->add};
   t.stream = p->stream;
   t.a_row = p->pack_a ? 1 : g->a.row;
@@ -183,7 +174,7 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
 static inline __attribute__((always_inline)) void fetch(const cpu__multiply_t *g, int64_t k0,
                                                         int64_t k, int64_t m0, int64_t m)
 {
-  for (int64_t i = k0; i < least(k0 + k, g->k); i++)
+  for (int64_t i = k0; i < ct_least(k0 + k, g->k); i++)
     for (int64_t j = 0; j < m; j += 16)
       __builtin_prefetch(g->a.at + i * g->a.col + m0 + j, 0, 2);
 }
@@ -191,7 +182,7 @@ static inline __attribute__((always_inline)) void fetch(const cpu__multiply_t *g
 static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
 {
   const cpu__multiply_t *g = p->g;
-  int64_t count = ceil_of(m, p->rows);
+  int64_t count = ct_div_up(m, p->rows);
   cpu__pack_t pack = {.k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row};
   int64_t chunk = g->a.row == 1 ? K_CHUNK : b->k;
   for (int64_t k = 0; k < b->k; k += chunk) {
@@ -199,7 +190,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
     for (int64_t i = 0; i < count; i++) {
       int64_t first = m * i / count;
       pack.lanes = (int)(m * (i + 1) / count - first);
-      pack.k = least(chunk, b->k - k);
+      pack.k = ct_least(chunk, b->k - k);
       p->tiles->pack(&pack, g->a.at + (m0 + first) * g->a.row + (b->k0 + k) * g->a.col,
                      b->a_room + (i * b->k + k) * CPU__PANEL);
     }
@@ -210,7 +201,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
 static void pack_panel(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int sum, float *to)
 {
   const cpu__multiply_t *g = p->g;
-  int lanes = (int)least(g->n - n0, CPU__PANEL);
+  int lanes = (int)ct_least(g->n - n0, CPU__PANEL);
   float sums[CPU__PANEL] = {0};
   cpu__pack_t pack = {.k = k, .k_step = g->b.row, .k16 = g->b.row16, .lane = g->b.col};
   pack.lanes = lanes;
@@ -226,7 +217,7 @@ static void pack_b(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int64_t n
 {
   int64_t done = 0, chunk = p->g->b.col == 1 ? K_CHUNK : k;
   do {
-    int64_t count = least(chunk, k - done);
+    int64_t count = ct_least(chunk, k - done);
     for (int64_t j = 0; j < n; j += CPU__PANEL)
       pack_panel(p, k0 + done, count, n0 + j, sum, to + j * k + done * CPU__PANEL);
     done += chunk;
@@ -248,16 +239,16 @@ static void find_b(const plan_t *p, block_t *b, const part_t *part, float *room)
 
 static void multiply_block(const plan_t *p, block_t b, const part_t *part, float *room)
 {
-  int64_t whole_tiles = CPU__TILE_VECS * CPU__PANEL, parts = ceil_of(b.n, N_HOT);
-  int64_t first = b.n0, hot = ceil_of(ceil_of(b.n, parts), whole_tiles) * whole_tiles;
+  int64_t whole_tiles = CPU__TILE_VECS * CPU__PANEL, parts = ct_div_up(b.n, N_HOT);
+  int64_t first = b.n0, hot = ct_div_up(ct_div_up(b.n, parts), whole_tiles) * whole_tiles;
   int64_t rows = M_BLOCK / CPU__PANEL * p->rows;
   b.a_room = room + B_ROOM;
   find_b(p, &b, part, room);
   for (int64_t i = 0; i < part->m; i += rows) {
-    int64_t m0 = part->m0 + i, m = least(rows, part->m - i);
+    int64_t m0 = part->m0 + i, m = ct_least(rows, part->m - i);
     if (p->pack_a) pack_a(p, &b, m0, m);
     for (int64_t j = 0; j < b.n; j += hot)
-      rows_by_columns(p, &b, m0, m, first + j, least(hot, b.n - j));
+      rows_by_columns(p, &b, m0, m, first + j, ct_least(hot, b.n - j));
   }
 }
 
@@ -266,9 +257,9 @@ static void multiply_part(const plan_t *p, part_t part, float *room)
   for (int64_t j = 0; j < part.n; j += N_BLOCK) {
     int64_t k0 = 0;
     do {
-      block_t b = {.k0 = k0, .k = least(p->k_block, p->g->k - k0)};
+      block_t b = {.k0 = k0, .k = ct_least(p->k_block, p->g->k - k0)};
       b.n0 = part.n0 + j;
-      b.n = least(N_BLOCK, part.n - j);
+      b.n = ct_least(N_BLOCK, part.n - j);
       multiply_block(p, b, &part, room);
       k0 += p->k_block;
     } while (k0 < p->g->k);
@@ -281,11 +272,11 @@ static void multiply_part(const plan_t *p, part_t part, float *room)
 /* Threads side by side along m and n, so that none has much more than others. */
 static void choose_grid(const plan_t *p, int threads, int *along_m, int *along_n)
 {
-  int64_t tiles = ceil_of(p->g->m, p->rows), panels = ceil_of(p->g->n, CPU__PANEL);
+  int64_t tiles = ct_div_up(p->g->m, p->rows), panels = ct_div_up(p->g->n, CPU__PANEL);
   double least_work = INFINITY;
   for (int m = 1; m <= threads; m++) {
     int n = threads / m;
-    double rows = (double)ceil_of(tiles, m), columns = (double)ceil_of(panels, n);
+    double rows = (double)ct_div_up(tiles, m), columns = (double)ct_div_up(panels, n);
     double work = rows * columns + 0.4 * columns * p->pack_b + 0.4 * rows * p->pack_a;
     if (work >= least_work) continue;
     least_work = work;
@@ -297,13 +288,13 @@ static void choose_grid(const plan_t *p, int threads, int *along_m, int *along_n
 static part_t part_of(const plan_t *p, int i, int along_m, int along_n)
 {
   const cpu__multiply_t *g = p->g;
-  int64_t tiles = ceil_of(g->m, p->rows), panels = ceil_of(g->n, CPU__PANEL);
+  int64_t tiles = ct_div_up(g->m, p->rows), panels = ct_div_up(g->n, CPU__PANEL);
   int row = i / along_n, col = i % along_n;
   part_t part;
-  part.m0 = least(g->m, tiles * row / along_m * p->rows);
-  part.m = least(g->m, tiles * (row + 1) / along_m * p->rows) - part.m0;
-  part.n0 = least(g->n, panels * col / along_n * CPU__PANEL);
-  part.n = least(g->n, panels * (col + 1) / along_n * CPU__PANEL) - part.n0;
+  part.m0 = ct_least(g->m, tiles * row / along_m * p->rows);
+  part.m = ct_least(g->m, tiles * (row + 1) / along_m * p->rows) - part.m0;
+  part.n0 = ct_least(g->n, panels * col / along_n * CPU__PANEL);
+  part.n = ct_least(g->n, panels * (col + 1) / along_n * CPU__PANEL) - part.n0;
   return part;
 }
 
