@@ -84,6 +84,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/lenet.gold \
   %D%/golden/lstm.gold \
   %D%/golden/make_golden.py \
+  %D%/golden/make_images.py \
   %D%/golden/make_loss.py \
   %D%/golden/make_optim_golden.py \
   %D%/golden/make_runs.py \
@@ -106,6 +107,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/distribution.h \
   %D%/unit/feed_fake.h \
   %D%/unit/h5_files.h \
+  %D%/unit/image_gold.h \
   %D%/unit/loss_gold.h \
   %D%/unit/model_make.h \
   %D%/unit/model_names.h \
@@ -183,6 +185,7 @@ unit_tests = \
   %D%/unit/t_seal \
   %D%/unit/t_setup \
   %D%/unit/t_stage \
+  %D%/unit/t_image \
   %D%/unit/t_job \
   %D%/unit/t_stop \
   %D%/unit/t_store \

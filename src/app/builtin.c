@@ -25,7 +25,8 @@ static const struct {
                 {"ref", &ct_backend_ref, NULL, NULL}};
 enum { BACKENDS = sizeof backends / sizeof *backends };
 
-const ct_reader_ops_t *const ct_builtin_readers[] = {&ct_reader_hdf5, &ct_reader_synthetic, NULL};
+const ct_reader_ops_t *const ct_builtin_readers[] = {&ct_reader_hdf5, &ct_reader_images,
+                                                     &ct_reader_synthetic, NULL};
 const ct_store_ops_t *const ct_builtin_stores[] = {&ct_store_hdf5, NULL};
 
 /* ---- backends ---- */

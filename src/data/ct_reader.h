@@ -44,6 +44,7 @@ typedef struct ct_reader_spec {
   int layout;                  /**< 0 auto, 1 nchw, 2 nhwc */
   const int64_t *shape;        /**< C H W to see flat samples as, or NULL */
   int shape_dims;
+  int channels;        /**< images: 1 or 3; 0: 3 if any of them is coloured */
   int64_t cache_bytes; /**< decoded chunks kept in memory */
   int threads;         /**< that read at once (more will wait); 0: as many as processors */
   int64_t samples;     /**< synthetic: how many */
@@ -93,5 +94,8 @@ int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_
 /** Images of noise with a pattern that depends on the class or the targets: learnable, any size, no
  * file. */
 extern const ct_reader_ops_t ct_reader_synthetic;
+/** PNG and JPEG files, a sample each (ct_image.h); they carry no labels: spec->target must be "".
+ * The libraries that decode allocate. */
+extern const ct_reader_ops_t ct_reader_images;
 
 #endif

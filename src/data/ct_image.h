@@ -1,0 +1,39 @@
+/** \file ct_image.h  PNG and JPEG: the bytes of a file to pixels.  Layer 2.
+ *
+ * Local, and any thread may call it: nothing is shared.  The format is found by the first bytes,
+ * never by a file's name.  Pixels are 8 bits a channel, row by row, channels together (H x W x C),
+ * with the bits of Pillow's `Image.open(f).convert("RGB")` or `.convert("L")`, from the same
+ * libraries: 16 bits are cut to their upper 8, palettes looked up, transparency is dropped, CMYK
+ * (Adobe's, inverted, too) becomes RGB; a rotation that Exif asks for is left to the viewer.
+ *
+ * libjpeg-turbo and libpng are optional: a build without one says so when it is asked
+ * (CT_ERR_UNSUP). */
+#ifndef CT_IMAGE_H
+#define CT_IMAGE_H
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/** Height and width are at most this, and an image has at most CT_IMAGE_PIXELS. */
+#define CT_IMAGE_SIDE   65500
+#define CT_IMAGE_PIXELS ((int64_t)1 << 28)
+
+/** What is known without decoding. */
+typedef struct ct_image_info {
+  int64_t height, width;
+  int channels; /**< 1: grey, 3: colour */
+} ct_image_info_t;
+
+/** 1 if a file, which is at its beginning, looks like an image (ct_format_t.probe). */
+int ct_image_probe(FILE *f);
+/** CT_ERR_FORMAT: not an image, damaged before its pixels, or larger than is allowed;
+ * CT_ERR_UNSUP. Messages do not name the file: the caller puts that in front. */
+int ct_image_info(const void *file, size_t bytes, ct_image_info_t *out);
+/** Decodes into out[height][width][channels]; \a channels 1 or 3, whatever the file has (grey of
+ * colours: 0.299 R + 0.587 G + 0.114 B).  \a info: what ct_image_info() said of these bytes.
+ * CT_ERR_FORMAT: damaged, ends too early, or no longer of that size; CT_ERR_UNSUP;
+ * CT_ERR_NOMEM. */
+int ct_image_decode(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
+                    uint8_t *out);
+
+#endif

@@ -1,0 +1,136 @@
+/* JPEG by libjpeg's interface, which libjpeg-turbo has, with its usual (slow, exact) transform: the
+ * bits of Pillow and of torchvision.io.  Errors come by longjmp(), as in image_png.c. */
+#include "config.h"
+#include "data/image.h"
+
+#define MAGIC "\xff\xd8\xff"
+
+#ifdef HAVE_JPEG
+
+#  include <jpeglib.h>
+#  include <jerror.h>
+#  include <setjmp.h>
+#  include <string.h>
+
+#  include "base/ct_err.h"
+#  include "base/ct_mem.h"
+
+enum { MOST_SCANS = 500 }; /* of a progressive image; more are a bomb */
+
+typedef struct source {
+  struct jpeg_decompress_struct jpeg;
+  struct jpeg_error_mgr errors;
+  struct jpeg_progress_mgr progress;
+  jmp_buf back;
+  uint8_t *row; /* owned: a row of CMYK */
+  char why[JMSG_LENGTH_MAX];
+} source_t;
+
+static void fail(j_common_ptr jpeg)
+{
+  source_t *s = jpeg->client_data;
+  jpeg->err->format_message(jpeg, s->why);
+  longjmp(s->back, 1);
+}
+
+/* Damage that the decoder gets over is passed over, as everywhere; pixels that are not there are
+ * none. */
+static void message(j_common_ptr jpeg, int level)
+{
+  if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) fail(jpeg);
+}
+
+static void count_scans(j_common_ptr jpeg)
+{
+  source_t *s = jpeg->client_data;
+  if (s->jpeg.input_scan_number <= MOST_SCANS) return;
+  snprintf(s->why, sizeof s->why, "more than %d scans", MOST_SCANS);
+  longjmp(s->back, 1);
+}
+
+static int damaged(const source_t *s)
+{
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "is damaged: libjpeg: %s", s->why);
+}
+
+static int open_jpeg(source_t *s, const void *file, size_t bytes, ct_image_info_t *out)
+{
+  struct jpeg_decompress_struct *j = &s->jpeg;
+  j->err = jpeg_std_error(&s->errors);
+  s->errors.error_exit = fail;
+  s->errors.emit_message = message;
+  s->progress.progress_monitor = count_scans;
+  j->client_data = s;
+  if (setjmp(s->back)) return damaged(s);
+  jpeg_create_decompress(j);
+  j->progress = &s->progress;
+  jpeg_mem_src(j, file, (unsigned long)bytes);
+  jpeg_read_header(j, TRUE);
+  int grey = j->jpeg_color_space == JCS_GRAYSCALE;
+  *out = (ct_image_info_t){j->image_height, j->image_width, grey ? 1 : 3};
+  return ct__image_check(out->height, out->width);
+}
+
+/* Adobe's programs write CMYK inverted, and nobody else writes it. */
+static void cmyk_to_rgb(const uint8_t *from, int64_t n, int inverted, uint8_t *to)
+{
+  for (int64_t i = 0; i < n; i++, from += 4, to += 3)
+    for (int c = 0; c < 3; c++) {
+      int ink = inverted ? from[c] : 255 - from[c], black = inverted ? from[3] : 255 - from[3];
+      to[c] = (uint8_t)((ink * black + 127) / 255);
+    }
+}
+
+static int is_cmyk(const struct jpeg_decompress_struct *j)
+{
+  return j->jpeg_color_space == JCS_CMYK || j->jpeg_color_space == JCS_YCCK;
+}
+
+static int read_rows(source_t *s, const ct_image_info_t *info, uint8_t *out)
+{
+  struct jpeg_decompress_struct *j = &s->jpeg;
+  if (setjmp(s->back)) return damaged(s);
+  j->out_color_space = is_cmyk(j) ? JCS_CMYK : info->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_start_decompress(j);
+  while (j->output_scanline < j->output_height) {
+    uint8_t *to = out + (size_t)j->output_scanline * (size_t)(info->width * info->channels);
+    JSAMPROW row = s->row ? s->row : to;
+    jpeg_read_scanlines(j, &row, 1);
+    if (s->row) cmyk_to_rgb(s->row, info->width, j->saw_Adobe_marker, to);
+  }
+  jpeg_finish_decompress(j);
+  return CT_OK;
+}
+
+static int jpeg_info_of(const void *file, size_t bytes, ct_image_info_t *out)
+{
+  source_t s = {.row = NULL};
+  int rc = open_jpeg(&s, file, bytes, out);
+  jpeg_destroy_decompress(&s.jpeg);
+  return rc;
+}
+
+static int jpeg_decode(const void *file, size_t bytes, const ct_image_info_t *info, uint8_t *out)
+{
+  int rc = CT_OK;
+  source_t s = {.row = NULL};
+  ct_image_info_t is;
+  CT_TRY(open_jpeg(&s, file, bytes, &is));
+  CT_TRY(ct__image_check_same(&is, info));
+  if (is_cmyk(&s.jpeg)) s.row = ct_mem_alloc((size_t)(4 * info->width), "a row of an image");
+  if (is_cmyk(&s.jpeg) && !s.row) CT_TRY(CT_ERR_NOMEM);
+  CT_TRY(read_rows(&s, info, out));
+out:
+  jpeg_destroy_decompress(&s.jpeg);
+  ct_mem_free(s.row);
+  return rc;
+}
+
+const ct__image_format_t ct__image_jpeg = {"JPEG", MAGIC, sizeof MAGIC - 1, jpeg_info_of,
+                                           jpeg_decode};
+
+#else
+
+const ct__image_format_t ct__image_jpeg = {"JPEG", MAGIC, sizeof MAGIC - 1, NULL, NULL};
+
+#endif

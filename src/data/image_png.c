@@ -1,0 +1,126 @@
+/* PNG by libpng, whose errors come by longjmp(): all that is freed after one lives in a struct that
+ * outlasts it, and no other variable is looked at. */
+#include "config.h"
+#include "data/image.h"
+
+#define MAGIC "\x89PNG\r\n\x1a\n"
+
+#ifdef HAVE_PNG
+
+#  include <png.h>
+#  include <string.h>
+
+#  include "base/ct_err.h"
+
+typedef struct source {
+  const unsigned char *at;
+  size_t left;
+  char why[160];
+  png_structp png;
+  png_infop info;
+} source_t;
+
+static void read_bytes(png_structp png, png_bytep to, png_size_t n)
+{
+  source_t *s = png_get_io_ptr(png);
+  if (n > s->left) png_error(png, "the file ends too early");
+  memcpy(to, s->at, n);
+  s->at += n;
+  s->left -= n;
+}
+
+static void fail(png_structp png, png_const_charp text)
+{
+  source_t *s = png_get_error_ptr(png);
+  snprintf(s->why, sizeof s->why, "%s", text);
+  longjmp(png_jmpbuf(png), 1);
+}
+
+static void ignore(png_structp png, png_const_charp text)
+{
+  (void)png, (void)text;
+}
+
+static int begin(source_t *s)
+{
+  s->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, s, fail, ignore);
+  s->info = s->png ? png_create_info_struct(s->png) : NULL;
+  if (!s->info) return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for libpng");
+  png_set_read_fn(s->png, s, read_bytes);
+  png_set_user_limits(s->png, CT_IMAGE_SIDE, CT_IMAGE_SIDE);
+  return CT_OK;
+}
+
+/* Reads what is before the pixels; below setjmp(). */
+static void read_header(const source_t *s, ct_image_info_t *out)
+{
+  png_read_info(s->png, s->info);
+  int colour = png_get_color_type(s->png, s->info) & PNG_COLOR_MASK_COLOR;
+  *out = (ct_image_info_t){png_get_image_height(s->png, s->info),
+                           png_get_image_width(s->png, s->info), colour ? 3 : 1};
+}
+
+/* Whatever is stored becomes 8 bits of 1 or 3 channels. */
+static void read_pixels(const source_t *s, const ct_image_info_t *info, uint8_t *out)
+{
+  size_t row = (size_t)(info->width * info->channels);
+  png_set_expand(s->png);
+  png_set_strip_16(s->png);
+  png_set_strip_alpha(s->png);
+  int passes = png_set_interlace_handling(s->png);
+  png_read_update_info(s->png, s->info);
+  if (png_get_rowbytes(s->png, s->info) != row) png_error(s->png, "rows are of no known kind");
+  for (int p = 0; p < passes; p++)
+    for (int64_t y = 0; y < info->height; y++)
+      png_read_row(s->png, out + (size_t)y * row, NULL);
+  png_read_end(s->png, NULL);
+}
+
+static int open_png(source_t *s, ct_image_info_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(begin(s));
+  if (setjmp(png_jmpbuf(s->png)))
+    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "is damaged: libpng: %s", s->why);
+  read_header(s, out);
+  rc = ct__image_check(out->height, out->width);
+out:
+  return rc;
+}
+
+static int png_decode_rows(source_t *s, const ct_image_info_t *info, uint8_t *out)
+{
+  if (setjmp(png_jmpbuf(s->png)))
+    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "is damaged: libpng: %s", s->why);
+  read_pixels(s, info, out);
+  return CT_OK;
+}
+
+static int png_info_of(const void *file, size_t bytes, ct_image_info_t *out)
+{
+  source_t s = {.at = file, .left = bytes};
+  int rc = open_png(&s, out);
+  png_destroy_read_struct(&s.png, &s.info, NULL);
+  return rc;
+}
+
+static int png_decode(const void *file, size_t bytes, const ct_image_info_t *info, uint8_t *out)
+{
+  int rc = CT_OK;
+  source_t s = {.at = file, .left = bytes};
+  ct_image_info_t is;
+  CT_TRY(open_png(&s, &is));
+  CT_TRY(ct__image_check_same(&is, info));
+  CT_TRY(png_decode_rows(&s, info, out));
+out:
+  png_destroy_read_struct(&s.png, &s.info, NULL);
+  return rc;
+}
+
+const ct__image_format_t ct__image_png = {"PNG", MAGIC, sizeof MAGIC - 1, png_info_of, png_decode};
+
+#else
+
+const ct__image_format_t ct__image_png = {"PNG", MAGIC, sizeof MAGIC - 1, NULL, NULL};
+
+#endif
