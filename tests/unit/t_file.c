@@ -95,6 +95,21 @@ static void write_and_read(void)
   CT_ASSERT_INT(ct_mem_live(), live);
 }
 
+static void read_at_a_place(void)
+{
+  const char *path = in(ct_test_dir(), "places");
+  char got[4] = "";
+  CT_ASSERT_OK(ct_file_write(path, "0123456", 7));
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  CT_ASSERT_OK(ct_file_read_at(fd, path, 3, got, 3));
+  CT_ASSERT_TEXT(got, "345");
+  CT_ASSERT_OK(ct_file_read_at(fd, path, 100, got, 0));
+  CT_ASSERT_FAILS(ct_file_read_at(fd, path, 5, got, 3), CT_ERR_FORMAT,
+                  "places: ends at byte 7, expected 1 bytes more");
+  close(fd);
+  CT_ASSERT_FAILS(ct_file_read_at(fd, path, 0, got, 1), CT_ERR_IO, "Bad file descriptor");
+}
+
 static void read_what_has_no_size(void)
 {
   enum { N = 300000 };
@@ -398,6 +413,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(free_bytes),
                                     CT_TEST(write_and_read),
                                     CT_TEST(read_what_has_no_size),
+                                    CT_TEST(read_at_a_place),
                                     CT_TEST(only_files_are_regular),
                                     CT_TEST(read_errors),
                                     CT_TEST(failed_write_leaves_the_old_file),
