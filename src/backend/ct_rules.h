@@ -21,7 +21,8 @@
   X(CT_RULE_RMSPROP, ct_rule_rmsprop, 2, 0, ct_rule_gradient)                   \
   X(CT_RULE_RMSPROP_CENTERED, ct_rule_rmsprop_centered, 3, 0, ct_rule_gradient) \
   X(CT_RULE_LARS, ct_rule_lars, 1, 1, ct_rule_gradient)                         \
-  X(CT_RULE_LAMB, ct_rule_lamb, 2, 1, ct_rule_lamb_direction)
+  X(CT_RULE_LAMB, ct_rule_lamb, 2, 1, ct_rule_lamb_direction)                   \
+  X(CT_RULE_AVERAGE, ct_rule_average, 0, 0, ct_rule_gradient)
 
 typedef enum {
 #define X(name, f, n, measures, m) name,
@@ -171,6 +172,17 @@ CT_INLINE float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, f
   (void)g;
   (void)s2;
   return w - h->lr * h->ratio * ct_rule_lamb_of(h, w, *s0, *s1);
+}
+
+/** No optimizer: the average of weights (w) takes up a part, lr, of the weight (g) as it is now.
+ * torch.lerp: with lr 1 the average becomes the weight, to the bit. */
+CT_INLINE float ct_rule_average(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                float *s2)
+{
+  (void)s0;
+  (void)s1;
+  (void)s2;
+  return h->lr < 0.5f ? w + h->lr * (g - w) : g - (g - w) * (1 - h->lr);
 }
 
 /** What a parameter's step is multiplied by, from the sums of squares that MEASURE gave (NULL:

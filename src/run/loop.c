@@ -79,7 +79,10 @@ static int evaluate(ct__loop_t *l, int64_t *stop)
   ct_eval_result_t result;
   ct__stops_asker_t asker;
   ct_ask_t ask = ct__stops_during(l, &asker);
-  CT_TRY(ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &ask, stop, &result));
+  ct_trainer_use_average(l->t, 1);
+  rc = ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &ask, stop, &result);
+  ct_trainer_use_average(l->t, 0);
+  CT_TRY(rc);
   if (!*stop) l->out->last = result;
 out:
   return rc;

@@ -10,6 +10,7 @@ typedef enum {
   CT_MEMORY_WEIGHTS,
   CT_MEMORY_BUFFERS,      /**< running statistics */
   CT_MEMORY_LOW_WEIGHTS,  /**< copy of the weights in the low type of mixed precision */
+  CT_MEMORY_AVERAGES,     /**< of weights and buffers */
   CT_MEMORY_GRADIENTS,    /**< the communicator allocates them */
   CT_MEMORY_PARTIAL_SUMS, /**< of the gradients of earlier pieces of a batch */
   CT_MEMORY_STATES,       /**< of the optimizer: what this rank updates */

@@ -28,6 +28,7 @@ typedef struct ct_train_opts {
   double clip_value;    /**< 0: off */
   ct_opt_texts_t freeze;
   int freeze_bn;
+  double ema; /**< decay of the averaged weights; 0: none */
 } ct_train_opts_t;
 extern const ct_opt_t ct_train_rows[];
 

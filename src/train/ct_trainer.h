@@ -136,6 +136,12 @@ void ct_loss_tell(const ct_loss_t *sum, ct_step_word_t *word);
  * evaluation (buffers only), as DDP does. */
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
 
+/** Local, between two steps.  \a on 1: from here on forward passes are of the averaged weights and
+ * running statistics (ct_recipe_t.ema), as is all that is read, written or broadcast of parameters;
+ * 0: of those that are trained again, as it must be for a step or a snapshot.  Returns 1 if
+ * averages are in use now: without such, and before the first step, there is nothing to use. */
+int ct_trainer_use_average(ct_trainer_t *t, int on);
+
 /** The ranks that it was made for; borrowed. */
 const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t);
 /** 1 if all ranks have alike to do for each sample of a batch: only then one of them can be called

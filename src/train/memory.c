@@ -141,6 +141,7 @@ static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
     ct__memory_slice(e, &bucket[k], &from, &to);
     own += to - from;
   }
+  if (e->recipe.ema > 0) bytes[CT_MEMORY_AVERAGES] = m->weight_bytes + m->buffer_bytes;
   bytes[CT_MEMORY_GRADIENTS] = m->gradient_bytes;
   bytes[CT_MEMORY_PARTIAL_SUMS] = (size_t)ct_recipe_levels(&e->recipe) * m->trained_bytes;
   bytes[CT_MEMORY_STATES] = (size_t)states * own;

@@ -91,6 +91,7 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
                        .clip_norm = t->clip_norm,
                        .clip_value = t->clip_value,
                        .zero = (int)p->zero,
+                       .ema = t->ema,
                        .way = ways[p->mode]};
   if (out->way->one_rank && ranks > 1)
     CT_FAIL(CT_ERR_USAGE,

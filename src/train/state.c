@@ -44,6 +44,13 @@ static char *arena_of(const ct_trainer_t *t, int param)
   return t->env.graph->param[param].spec.buffer ? t->buffer : t->weight;
 }
 
+/* What the model of a checkpoint is: what is evaluated. */
+static char *model_arena_of(const ct_trainer_t *t, int param)
+{
+  char *average = ct__average_arena(t, t->env.graph->param[param].spec.buffer);
+  return average ? average : arena_of(t, param);
+}
+
 int ct_trainer_get(ct_trainer_t *t, int param, float *out)
 {
   return fetch(t, param, arena_of(t, param), out);
@@ -85,7 +92,8 @@ out:
 
 /* ---- the list of items ----
  * Parameters and buffers in state-dict order, with PyTorch's num_batches_tracked after each
- * batchnorm's buffers; then the optimizer's states; then the position. */
+ * batchnorm's buffers; then the optimizer's states; then the position.  Where weights are averaged
+ * the model is the average, and what training goes on with is among the optimizer's states. */
 
 typedef struct walk {
   ct_trainer_t *t;
@@ -158,7 +166,7 @@ static int visit_model(walk_t *w)
   char name[160];
   for (int i = 0; i < g->params; i++) {
     int buffer = g->param[i].spec.buffer;
-    CT_TRY(visit_array(w, "/model/", i, arena_of(t, i)));
+    CT_TRY(visit_array(w, "/model/", i, model_arena_of(t, i)));
     int last = i + 1 == g->params || g->param[i + 1].layer != g->param[i].layer;
     if (!buffer || !last) continue;
     CT_TRY(ct_text_format(name, sizeof name, "/model/%s.num_batches_tracked",
@@ -174,6 +182,8 @@ static int visit_optim(walk_t *w)
   int rc = CT_OK;
   ct_trainer_t *t = w->t;
   char name[80];
+  for (int i = 0; i < t->env.graph->params && ct__average_arena(t, 0); i++)
+    CT_TRY(visit_array(w, "/optim/model/", i, arena_of(t, i)));
   for (int s = 0; s < ct__update_states(t); s++) {
     CT_TRY(ct_text_format(name, sizeof name, "/optim/%s/", ct_optim_state_name(t->env.optim, s)));
     for (int i = 0; i < t->map.trained; i++)
@@ -217,7 +227,8 @@ int ct_trainer_items(ct_trainer_t *t)
 
 double ct_trainer_snapshot_bytes(const ct_trainer_t *t)
 {
-  double arrays = 1 + ct__update_states(t); /* as large as the parameters */
+  double arrays =
+      1 + (ct__average_arena(t, 0) != NULL) + ct__update_states(t); /* as large as the parameters */
   return arrays * (double)ct_graph_count(t->env.graph) * sizeof(float);
 }
 

@@ -20,6 +20,7 @@ static int make_rooms(ct_trainer_t *t)
   if (!t->env.training) return CT_OK;
   CT_TRY(ct__sync_bn_make(t));
   CT_TRY(ct__update_make(t));
+  CT_TRY(ct__average_make(t));
   CT_TRY(t->env.recipe.way->make(t));
 out:
   return rc;
@@ -71,6 +72,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct__plans_free(t);
   ct__update_free(t);
   ct__low_free(t);
+  ct__average_free(t);
   t->env.recipe.way->free(t);
   ct__step_free(t);
   ct__arenas_free(t);
@@ -86,6 +88,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   ct__update_begin(t, report);
   ct__step_note(t, ct__low_refresh(t));
   t->env.recipe.way->step(t, b, at, report);
+  if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
   ct__input_look(t);
   ct__step_note(t, t->env.be->queue->sync(t->q));
   ct__update_report(t, report);

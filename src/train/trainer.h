@@ -104,6 +104,21 @@ void ct__low_outdate(ct_trainer_t *t);
  * otherwise. */
 int ct__low_refresh(ct_trainer_t *t);
 
+/* ---- average.c: averaged weights ---- */
+
+typedef struct ct__average {
+  ct_op_t *op;           /**< NULL: there are none */
+  char *weight, *buffer; /**< the averages; while they are in use, what is averaged */
+  int used;
+} ct__average_t;
+
+int ct__average_make(ct_trainer_t *t);
+void ct__average_free(ct_trainer_t *t);
+/** Local, Hot.  Enqueues the update of the averages by the weights that a step has made. */
+int ct__average_step(ct_trainer_t *t);
+/** The averages of weights or of buffers; NULL: there are none. */
+char *ct__average_arena(const ct_trainer_t *t, int buffers);
+
 /* ---- sync_bn.c: batchnorms over a group of ranks ---- */
 
 /** Collective.  The group, before there are plans. */
@@ -309,6 +324,7 @@ struct ct_trainer {
   ct__arenas_t arenas;
   ct__plans_t plans;
   ct__low_t lows;
+  ct__average_t average;
   ct__input_t input;
   ct__update_t update;
   ct__step_t step;

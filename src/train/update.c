@@ -355,6 +355,9 @@ int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
     CT_TRY(broadcast(t, u->full[s], t->map.trained_bytes));
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 0));
   }
+  for (int buffers = 0; buffers < 2 && ct__average_arena(t, 0); buffers++)
+    CT_TRY(broadcast(t, ct__average_arena(t, buffers),
+                     buffers ? t->map.buffer_bytes : t->map.weight_bytes));
 out:
   return rc;
 }

@@ -219,6 +219,9 @@ void check_update(void)
       {CT_RULE_LAMB, {.lr = 0.1f, MOMENTS}, {.clip_norm = 1, .clip_p = 2, .skip_nonfinite = 1}},
       {CT_RULE_ADAM, {.lr = 0.1f, MOMENTS}, {.skip_nonfinite = 1}},
       {CT_RULE_LAMB, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {.skip_nonfinite = 1}},
+      {CT_RULE_AVERAGE, {.lr = 0.001f}, {0}},
+      {CT_RULE_AVERAGE, {.lr = 0.75f}, {0}},
+      {CT_RULE_AVERAGE, {.lr = 1}, {0}},
   };
 
   for (size_t t = 0; t < sizeof trials / sizeof trials[0]; t++) {

@@ -3,6 +3,8 @@
 
     pip install torch numpy h5py; tests/golden/make_runs.py build > tests/golden/runs.gold
 
+With names of runs behind the directory it makes these only.
+
 Everything is computed by torch in float64, but for mixed precision.  Three things come from the program, which
 is built in the given directory: the initial weights (the checkpoint behind a step whose rate is 0), the order of
 the samples, and what mixup and cutmix drew (tests/golden/draws.c).  The rest is here twice, side by side: as the
@@ -37,6 +39,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.optim import lr_scheduler
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DIGITS = os.path.join(HERE, "../../examples/digits")
@@ -149,6 +152,7 @@ class Run:
     parts: tuple = (1, 1)  # of a batch, each with statistics of its own; how many of them are rank 0's
     frozen: tuple = ()
     overflow: int = 0  # mixed precision, and in this step a gradient is infinite
+    ema: float = 0  # of averaged weights, which are evaluated
     resumed: int = 0  # the program ends after so many epochs, and goes on from its checkpoint
     near: float = NEAR
 
@@ -211,6 +215,10 @@ def runs():
     yield Run("frozen", ["ref 1", "cpu 2"],
               ["train.freeze=[conv1, bn1]", "train.freeze_bn=true", "train.sync_bn=world", "optim={lr: 0.05}"],
               model=Net, frozen=("conv1", "bn1"))
+    yield Run("ema", ["ref 1", "cpu 2", "cpu 3 parallel.zero=1"],
+              ["train.ema=0.8", "train.sync_bn=world", "optim={lr: 0.05}"], model=Net, ema=0.8, epochs=3, resumed=1)
+    yield Run("ema_pieces", ["cpu 2 train.accumulate=2", "ref 2 parallel.shards=4", "cpu 2 parallel.mode=dp"],
+              ["train.ema=0.95", "optim={kind: adam, lr: 0.01, weight_decay: 0.01}"], ema=0.95, optim=adam)
     yield Run("overflow", ["ref 1", "ref 2"], ["train.amp=fp16", "train.clip_norm=1", "optim={kind: adam, lr: 0.02}"],
               optim=lambda net: torch.optim.Adam(net.parameters(), lr=0.02), clip=clip_norm(1.0),
               overflow=3, near=FP16_NEAR)
@@ -332,17 +340,20 @@ def train(build, run):
     optim, scaler = run.optim(net), torch.amp.GradScaler("cpu", enabled=bool(run.overflow))
     schedule = run.schedule(optim) if run.schedule else None
     plateau = run.plateau and lr_scheduler.ReduceLROnPlateau(optim, **run.plateau)
+    average = AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(run.ema), use_buffers=True) if run.ema else None
     step, total = 0, run.steps or run.epochs * math.ceil(len(data[0]) / run.batch)
     for rows in draws(build, run, len(data[0])):
         for begin in range(0, len(rows), run.batch):
             step += 1
             x, answers = batch_of(data, rows[begin:begin + run.batch])
             one_step(run, net, optim, scaler, step, x, answers)
+            if average:
+                average.update_parameters(net)
             if schedule:
                 schedule.step()
             if step == total:
                 break
-        loss = evaluate(run, net, step)
+        loss = evaluate(run, average.module if average else net, step)
         if plateau:
             assert abs(loss / (plateau.best * (1 - plateau.threshold)) - 1) > 1e-3, "the plateau depends on rounding"
             plateau.step(loss)
@@ -350,10 +361,13 @@ def train(build, run):
             break
 
 
-def main(build):
+def main(build, only):
     torch.set_num_threads(1)
-    print(f"# Made by make_runs.py with PyTorch {torch.__version__.split('+')[0]}.")
+    if not only:
+        print(f"# Made by make_runs.py with PyTorch {torch.__version__.split('+')[0]}.")
     for run in runs():
+        if only and run.name not in only:
+            continue
         print(f"run {run.name}\nnear {run.near:g}")
         for key in run.all_keys():
             print("set", key)
@@ -367,4 +381,4 @@ def main(build):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "build")
+    main(sys.argv[1] if len(sys.argv) > 1 else "build", sys.argv[2:])

@@ -94,6 +94,7 @@ typedef struct run {
   int optim, weighted, frozen;
   int bytes; /* samples are stored as such, and the device converts them */
   int low;   /* the device wants low weights */
+  double ema;
 } run_t;
 
 enum { OFF, BF16, FP16 };
@@ -124,6 +125,9 @@ static const run_t runs[] = {
     {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .amp = FP16, .low = 1},
     {.model = norm, .samples = 9, .batch = 4, .amp = BF16, .low = 1, .zero = 1, .optim = ADAM},
     {.model = norm, .val = 9, .eval = 4, .weighted = 1},
+    {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .ema = 0.9},
+    {.model = norm, .samples = 9, .batch = 4, .amp = BF16, .low = 1, .zero = 1, .ema = 0.9},
+    {.model = norm, .val = 9, .eval = 4, .ema = 0.9},
     {.model = plain, .val = 40, .eval = 32, .amp = BF16, .low = 1, .accumulate = 2, .bytes = 1},
 };
 enum { RUNS = sizeof runs / sizeof *runs };
@@ -172,6 +176,7 @@ static void set_options(made_t *m, const run_t *r)
   CT_ASSERT_OK(ct_opt_defaults(ct_optim_rows, &m->optim));
   m->optim.kind = r->optim;
   m->train.amp = r->amp;
+  m->train.ema = r->ema;
   if (r->accumulate) m->train.accumulate = r->accumulate;
   m->parallel.shards = r->shards * topo->size;
   m->parallel.zero = r->zero;

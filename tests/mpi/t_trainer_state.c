@@ -81,13 +81,17 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
 {
   static const ct_position_t at = {
       .step = 4, .epoch = 2, .cursor = 31, .plateau = {.best = 0.75, .factor = 0.125, .bad = 3}};
-  static const ct_recipe_t recipes[] = {{0}, {.zero = 1}, {.compute = CT_F16}};
-  for (int k = 0; k < 3 * ORDERS; k++) {
+  static const ct_recipe_t recipes[] = {
+      {0}, {.zero = 1}, {.compute = CT_F16}, {.ema = 0.75}, {.zero = 1, .ema = 0.25}};
+  enum { RECIPES = sizeof recipes / sizeof *recipes };
+  for (int k = 0; k < RECIPES * ORDERS; k++) {
     rig_t whole, cut;
     ct_position_t found = {0};
     const char *path = new_path();
-    const rig_opts_t opts = {
-        .model = rig_norm, .order = orders[k / 3], .blocking = 1, .recipe = recipes[k % 3]};
+    const rig_opts_t opts = {.model = rig_norm,
+                             .order = orders[k / RECIPES],
+                             .blocking = 1,
+                             .recipe = recipes[k % RECIPES]};
     rig_start(&whole, &opts);
     if (opts.recipe.compute == CT_F16)
       inject("step.overflow@0:2"); /* and the scale is another one */
@@ -169,18 +173,20 @@ static void a_checkpoint_is_a_state_dict(void)
   rig_close(&r);
 }
 
-/* For evaluation, or to start anew from trained weights. */
-static void weights_alone(void)
+/* For evaluation, or to start anew from trained weights: where there are averages, from those. */
+static void weights_alone_are_those_evaluated(double ema)
 {
   rig_t r, eval;
   ct_loss_t want = {0}, sum = {0};
   ct_position_t at = {.step = 3, .epoch = 1, .cursor = 5};
   const char *path = new_path();
   float want_logits[4 * RIG_CLASSES], logits[4 * RIG_CLASSES];
-  rig_start(&r, &(rig_opts_t){.model = rig_norm, .max_eval = 4, .blocking = 1});
+  rig_start(&r, &(rig_opts_t){.model = rig_norm, .max_eval = 4, .blocking = 1, .recipe.ema = ema});
+  CT_ASSERT_INT(ct_trainer_use_average(r.t, 1), 0); /* there is none before the first step */
   steps(&r, 0, 3);
   rig_snapshot(&r, &at, 1);
   save(&r, path);
+  CT_ASSERT_INT(ct_trainer_use_average(r.t, 1), ema > 0);
   CT_ASSERT_OK(ct_trainer_broadcast(r.t, 1));
   rig_load(&r, 9, 4 * topo->size);
   CT_ASSERT_OK(rig_forward(&r, &want));
@@ -198,6 +204,63 @@ static void weights_alone(void)
   CU_ASSERT(memcmp(logits, want_logits, sizeof logits) == 0);
   rig_close(&r);
   rig_close(&eval);
+}
+
+static void weights_alone(void)
+{
+  weights_alone_are_those_evaluated(0);
+  weights_alone_are_those_evaluated(0.9);
+}
+
+/* Parameters one behind another. */
+static int64_t all_parameters(const rig_t *r, float *out)
+{
+  int64_t n = 0;
+  for (int i = 0; i < r->graph->params; i++) {
+    CT_ASSERT_OK(ct_trainer_get(r->t, i, out + n));
+    n += r->graph->param[i].count;
+  }
+  return n;
+}
+
+/* By the formula, from what each step leaves; looking at the averages changes nothing. */
+static void averages_follow_the_steps(void)
+{
+  static const ct_recipe_t recipes[] = {
+      {.ema = 0.8}, {.ema = 0.3, .zero = 1}, {.ema = 0.8, .pieces = 2}};
+  enum { MOST = 1 << 16 };
+  for (int k = 0; k < 3; k++) {
+    rig_t r, other;
+    ct_loss_t sum = {0};
+    float *want = ct_mem_array(3 * MOST, sizeof *want, "test"), *now = want + MOST;
+    float *average = now + MOST;
+    const rig_opts_t opts = {
+        .model = rig_norm, .max_eval = 4, .order = orders[k], .blocking = 1, .recipe = recipes[k]};
+    rig_start(&r, &opts);
+    rig_start(&other, &opts);
+    for (int step = 0; step < 5; step++) {
+      steps(&r, step, step + 1);
+      steps(&other, step, step + 1);
+      double far = 0, kept = step ? recipes[k].ema : 0;
+      int64_t n = all_parameters(&r, now);
+      CU_ASSERT_FATAL(n < MOST);
+      CT_ASSERT_INT(ct_trainer_use_average(r.t, 1), 1);
+      all_parameters(&r, average);
+      CT_ASSERT_OK(rig_forward(&r, &sum));
+      CT_ASSERT_INT(ct_trainer_use_average(r.t, 0), 0);
+      for (int64_t i = 0; i < n; i++) {
+        want[i] = (float)(kept * want[i] + (1 - kept) * now[i]);
+        far = fmax(far, fabs(want[i] - average[i]) / fmax(1, fabs(want[i])));
+      }
+      CU_ASSERT(far < 1e-6);
+    }
+    uint64_t shared = rig_hash(&r);
+    CU_ASSERT(shared == rig_hash(&other));
+    rig_same("the state with averages", shared);
+    ct_mem_free(want);
+    rig_close(&r);
+    rig_close(&other);
+  }
 }
 
 /* Another model's checkpoint: rank 0 reads it, all are told which array it is. */
@@ -379,6 +442,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_failed_step_can_be_undone),
                                     CT_TEST(a_checkpoint_is_a_state_dict),
                                     CT_TEST(weights_alone),
+                                    CT_TEST(averages_follow_the_steps),
                                     CT_TEST(what_does_not_fit_is_named),
                                     CT_TEST(without_its_optimizer_it_is_no_checkpoint),
                                     CT_TEST(restoring_may_fail),
