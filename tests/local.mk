@@ -69,7 +69,8 @@ shell_tests = \
   %D%/mpi/trainer_ahead.test \
   %D%/mpi/trainer_dp.test \
   %D%/mpi/trainer_state.test \
-  %D%/mpi/window.test
+  %D%/mpi/window.test \
+  %D%/python/onnx.test
 
 # What scripts and programs read.
 EXTRA_DIST += $(shell_tests) \
@@ -82,6 +83,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/densenet121.gold \
   %D%/golden/gold.h \
   %D%/golden/lenet.gold \
+  %D%/golden/lstm-steps.onnx \
   %D%/golden/lstm.gold \
   %D%/golden/make_golden.py \
   %D%/golden/make_images.py \
@@ -103,6 +105,8 @@ EXTRA_DIST += $(shell_tests) \
   %D%/lsan.supp \
   %D%/mpi/run_np.sh \
   %D%/mutants \
+  %D%/python/check_onnx.py \
+  %D%/python/onnx_models.h \
   %D%/unit/ckpt_fake.h \
   %D%/unit/distribution.h \
   %D%/unit/feed_fake.h \
@@ -111,6 +115,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/loss_gold.h \
   %D%/unit/model_make.h \
   %D%/unit/model_names.h \
+  %D%/unit/net_run.h \
   %D%/unit/pgm_reader.h \
   %D%/unit/plan_make.h \
   %D%/unit/transform_list.h
@@ -165,6 +170,7 @@ unit_tests = \
   %D%/unit/t_model_layers \
   %D%/unit/t_model_seq \
   %D%/unit/t_yaml \
+  %D%/unit/t_onnx \
   %D%/unit/t_op \
   %D%/unit/t_opt \
   %D%/unit/t_optim \
@@ -221,6 +227,7 @@ launched_tests = \
   %D%/mpi/t_trainer_dp \
   %D%/mpi/t_trainer_state \
   %D%/mpi/t_window \
+  %D%/python/onnx_make \
   %D%/tools/same_ckpt
 
 check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws

@@ -7,6 +7,7 @@ libctrain_a_SOURCES += \
   %D%/ct_text.h %D%/text.c %D%/str.c \
   %D%/ct_file.h %D%/file.c \
   %D%/ct_format.h %D%/format.c \
+  %D%/ct_proto.h %D%/proto.c \
   %D%/ct_lock.h %D%/lock.c \
   %D%/ct_rng.h %D%/rng.c \
   %D%/ct_hash.h %D%/ct_int.h %D%/hash.c \

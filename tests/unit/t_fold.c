@@ -5,36 +5,9 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "base/ct_rng.h"
-#include "plan/ct_plan.h"
-#include "ref/ct_ref.h"
 #include "tests/harness/ct_test.h"
 #include "tests/unit/model_make.h"
-
-/* ---- values as a trained network has them ---- */
-
-static float **trained(const ct_graph_t *g)
-{
-  float **plain = ct_mem_array(g->params, sizeof *plain, "test");
-  for (int i = 0; i < g->params; i++) {
-    const ct_param_t *p = &g->param[i];
-    plain[i] = ct_mem_array(p->count, sizeof **plain, "test");
-    ct_graph_init_param(g, i, 3, plain[i]);
-    int norm = g->layer[p->layer].ops->op == CT_OP_BNORM;
-    for (int64_t k = 0; k < p->count && norm; k++) {
-      float v = ct_rng_normal(4, CT_RNG_TEST, (uint32_t)i, (uint64_t)k);
-      plain[i][k] = p->slot == 0 ? 1 + 0.2F * v : p->slot == 3 ? 0.3F + v * v : 0.3F * v;
-    }
-  }
-  return plain;
-}
-
-static void discard(const ct_graph_t *g, float **plain)
-{
-  for (int i = 0; i < g->params; i++)
-    ct_mem_free(plain[i]);
-  ct_mem_free(plain);
-}
+#include "tests/unit/net_run.h"
 
 static float **folded(const ct_fold_t *f, float *const *plain)
 {
@@ -46,82 +19,20 @@ static float **folded(const ct_fold_t *f, float *const *plain)
   return out;
 }
 
-/* ---- running a network ---- */
-
-static void *room(ct_dev_t *dev, size_t bytes)
-{
-  void *p = NULL;
-  CT_ASSERT_OK(ct_backend_ref.mem->alloc(dev, CT_MEM_DEVICE, bytes + 1, &p));
-  return p;
-}
-
-static void fill(const ct_graph_t *g, const ct_plan_t *p, ct_queue_t *q, const ct_bind_t *b,
-                 float *const *plain)
-{
-  for (int i = 0; i < g->params; i++) {
-    const ct_param_t *par = &g->param[i];
-    char *to = (par->spec.buffer ? b->buffer : b->weight) + b->map->offset[i];
-    if (par->spec.buffer)
-      memcpy(to, plain[i], (size_t)par->count * sizeof **plain);
-    else
-      CT_ASSERT_OK(
-          ct_backend_ref.op->pack(q, p->op[p->layer_op[par->layer]].op, par->slot, plain[i], to));
-  }
-}
-
-/* The outputs for two samples of noise. */
-static void outputs(const ct_graph_t *g, float *const *plain, float *out)
-{
-  enum { N = 2 };
-  ct_dev_t *dev;
-  ct_queue_t *q;
-  ct_plan_t *p;
-  ct_arena_map_t map;
-  int32_t labels[N] = {0};
-  int64_t count = N * ct_shape_count(&g->input);
-  CT_ASSERT_OK(ct_backend_ref.open(&(ct_dev_opts_t){.threads = 1}, &dev));
-  CT_ASSERT_OK(ct_backend_ref.queue->create(dev, &q));
-  CT_ASSERT_OK(ct_plan_make(g, &ct_backend_ref, dev, &(ct_plan_opts_t){.n = N}, NULL, &p));
-  CT_ASSERT_OK(ct_arena_map_make(p, &map));
-  float *x = room(dev, (size_t)count * sizeof *x);
-  for (int64_t i = 0; i < count; i++)
-    x[i] = ct_rng_normal(1, CT_RNG_TEST, 0, (uint64_t)i);
-  ct_loss_t loss;
-  ct_bind_t b = {.arena = room(dev, p->arena_bytes),
-                 .scratch = room(dev, p->scratch_bytes),
-                 .weight = room(dev, map.weight_bytes),
-                 .buffer = room(dev, map.buffer_bytes),
-                 .map = &map,
-                 .x = x,
-                 .labels = labels,
-                 .loss = &loss,
-                 .loss_scale = 1};
-  fill(g, p, q, &b, plain);
-  for (int i = 0; i <= p->loss_work; i++)
-    CT_ASSERT_OK(ct_plan_run(p, i, &b, q));
-  const ct_value_t *v = &p->value[ct_plan_root(p, p->logits)];
-  memcpy(out, v->external ? (char *)x : b.arena + v->offset, p->value[p->logits].bytes);
-  void *all[] = {x, b.arena, b.scratch, b.weight, b.buffer};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    ct_backend_ref.mem->free(dev, CT_MEM_DEVICE, all[i]);
-  ct_arena_map_clear(&map);
-  ct_plan_free(p);
-  ct_backend_ref.queue->destroy(q);
-  ct_backend_ref.close(dev);
-}
-
 static void check_same(const char *yaml, ct_shape_t input, int norms_left)
 {
   enum { CLASSES = 7 };
-  float whole[2 * CLASSES], less[2 * CLASSES];
+  enum { N = 2 };
+  float whole[N * CLASSES], less[N * CLASSES];
   ct_graph_t *g = make(yaml, input, CLASSES);
   ct_fold_t f;
   CT_ASSERT_OK(ct_fold_make(g, &f));
-  float **plain = trained(g), **own = folded(&f, plain);
-  outputs(g, plain, whole);
-  outputs(f.graph, own, less);
+  float **plain = net_trained(g), **own = folded(&f, plain);
+  float *x = net_noise(&input, N);
+  CT_ASSERT_OK(net_outputs(g, plain, N, x, whole));
+  CT_ASSERT_OK(net_outputs(f.graph, own, N, x, less));
   double most = 0, scale = 0;
-  for (int i = 0; i < 2 * CLASSES; i++) {
+  for (int i = 0; i < N * CLASSES; i++) {
     most = fmax(most, fabs((double)whole[i] - less[i]));
     scale = fmax(scale, fabs((double)whole[i]));
   }
@@ -131,8 +42,9 @@ static void check_same(const char *yaml, ct_shape_t input, int norms_left)
   for (int i = 0; i < f.graph->layers; i++)
     left += f.graph->layer[i].ops->op == CT_OP_BNORM;
   CT_ASSERT_INT(left, norms_left);
-  discard(f.graph, own);
-  discard(g, plain);
+  net_discard(f.graph, own);
+  net_discard(g, plain);
+  ct_mem_free(x);
   ct_fold_clear(&f);
   ct_graph_free(g);
 }

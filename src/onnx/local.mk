@@ -1,0 +1,7 @@
+libctrain_a_SOURCES += \
+  %D%/ct_onnx.h \
+  %D%/onnx.h \
+  %D%/onnx_file.c \
+  %D%/onnx_layers.c \
+  %D%/onnx_node.c \
+  %D%/onnx_tensor.c

@@ -1,0 +1,336 @@
+/* The file: ModelProto with the graph in it.  How long the graph is stands before it, so the
+ * lengths of all tensors are summed up first; then they are written one after the other, as a
+ * source gives them.  A message of more than 2 GB is none: then the weights go to a file of their
+ * own, each at the beginning of a page. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_beat.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_format.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+#include "onnx/onnx.h"
+
+enum { IR_VERSION = 8, OPSET = 17, PAGE = 4096, SMALL = 1024 /* bytes: never in the other file */ };
+/* A quarter of the 2 GB is left to what is no weight. */
+static const int64_t most = (int64_t)3 << 29;
+
+enum {
+  MODEL_IR = 1,
+  MODEL_PRODUCER = 2,
+  MODEL_VERSION = 3,
+  MODEL_GRAPH = 7,
+  MODEL_OPSET = 8,
+  MODEL_METADATA = 14
+};
+enum { OPSET_VERSION = 2, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
+enum { GRAPH_NAME = 2, GRAPH_TENSOR = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
+enum {
+  VALUE_NAME = 1,
+  VALUE_TYPE = 2,
+  TYPE_TENSOR = 1,
+  TENSOR_TYPE_ELEM = 1,
+  TENSOR_TYPE_SHAPE = 2
+};
+enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_NAME = 2 };
+enum { TENSOR_DIM = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
+enum { TENSOR_EXTERNAL = 13, TENSOR_LOCATION = 14, EXTERNAL = 1 };
+
+static const ct_format_t format = {.name = "ONNX", .suffixes = {".onnx"}};
+
+/** A file being written. */
+typedef struct out {
+  FILE *f;
+  char path[CT_PATH_MAX], temporary[CT_PATH_MAX];
+  int64_t at;
+} out_t;
+
+typedef struct writer {
+  const ct_onnx_opts_t *o;
+  const ct_onnx_source_t *from;
+  ct__onnx_t words;
+  ct_proto_t model, graph; /* what stands before the tensors */
+  int external;
+  out_t file, data; /* data: the weights' own */
+  float *room, *value;
+} writer_t;
+
+int ct_onnx_is_name(const char *path)
+{
+  return ct_format_has_suffix(&format, path);
+}
+
+/* ---- files ---- */
+
+static int begin_file(out_t *o, const char *path, const char *suffix)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_text_format(o->path, sizeof o->path, "%s%s", path, suffix));
+  CT_TRY(ct_text_format(o->temporary, sizeof o->temporary, "%s.tmp", o->path));
+  ct_beat_file(o->temporary);
+  o->f = fopen(o->temporary, "wbe");
+  if (!o->f) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", o->temporary, strerror(errno));
+out:
+  ct_beat_file(NULL);
+  return rc;
+}
+
+static int put(out_t *o, const void *data, int64_t bytes)
+{
+  int rc = CT_OK;
+  if (bytes && fwrite(data, (size_t)bytes, 1, o->f) != 1)
+    CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", o->temporary, strerror(errno));
+  o->at += bytes;
+  ct_beat_progress();
+out:
+  return rc;
+}
+
+/* Also a full disk shows here. */
+static int end_file(out_t *o)
+{
+  int rc = CT_OK;
+  FILE *f = o->f;
+  if (!f) return CT_OK;
+  o->f = NULL;
+  if (fclose(f) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", o->temporary, strerror(errno));
+out:
+  return rc;
+}
+
+static int commit(out_t *o)
+{
+  int rc = CT_OK;
+  if (!o->path[0]) return CT_OK;
+  CT_TRY(end_file(o));
+  CT_TRY(ct_file_commit(o->temporary, o->path));
+  o->path[0] = '\0';
+out:
+  return rc;
+}
+
+/* After success there is nothing left to remove. */
+static void drop(out_t *o)
+{
+  if (o->f) fclose(o->f);
+  if (o->path[0]) unlink(o->temporary);
+}
+
+/* ---- what stands before the tensors ---- */
+
+static void entry(ct_proto_t *p, int field, const char *key, const char *value)
+{
+  int64_t at = ct_proto_begin(p, field);
+  ct_proto_text(p, ENTRY_KEY, key);
+  ct_proto_text(p, ENTRY_VALUE, value);
+  ct_proto_end(p, at);
+}
+
+static void model_head(writer_t *w)
+{
+  ct_proto_t *p = &w->model;
+  ct_proto_int(p, MODEL_IR, IR_VERSION);
+  ct_proto_text(p, MODEL_PRODUCER, "ctrain-hpc");
+  ct_proto_text(p, MODEL_VERSION, w->o->version);
+  int64_t at = ct_proto_begin(p, MODEL_OPSET);
+  ct_proto_int(p, OPSET_VERSION, OPSET);
+  ct_proto_end(p, at);
+  if (w->o->config) entry(p, MODEL_METADATA, "config", w->o->config);
+}
+
+/* Batches of any size: the first dim has a name instead of a number. */
+static void value(ct_proto_t *p, int field, const char *name, int ndim, const int64_t dim[])
+{
+  int64_t begin = ct_proto_begin(p, field);
+  ct_proto_text(p, VALUE_NAME, name);
+  int64_t type = ct_proto_begin(p, VALUE_TYPE), tensor = ct_proto_begin(p, TYPE_TENSOR);
+  ct_proto_int(p, TENSOR_TYPE_ELEM, CT__ONNX_FLOAT);
+  int64_t shape = ct_proto_begin(p, TENSOR_TYPE_SHAPE);
+  for (int i = 0; i < ndim; i++) {
+    int64_t at = ct_proto_begin(p, SHAPE_DIM);
+    if (i == 0)
+      ct_proto_text(p, DIM_NAME, "N");
+    else
+      ct_proto_int(p, DIM_VALUE, dim[i]);
+    ct_proto_end(p, at);
+  }
+  ct_proto_end(p, shape);
+  ct_proto_end(p, tensor);
+  ct_proto_end(p, type);
+  ct_proto_end(p, begin);
+}
+
+static void graph_head(writer_t *w)
+{
+  const ct_graph_t *g = w->words.g;
+  const int64_t out[2] = {1, ct_shape_sample(&g->layer[g->layers - 1].out)};
+  ct_proto_text(&w->graph, GRAPH_NAME, "model");
+  value(&w->graph, GRAPH_INPUT, "input", g->input.ndim, g->input.dim);
+  value(&w->graph, GRAPH_OUTPUT, "output", 2, out);
+}
+
+/* ---- tensors ---- */
+
+static int is_apart(const writer_t *w, const ct__onnx_tensor_t *t)
+{
+  return w->external && t->how != CT__ONNX_CONSTANT && t->bytes >= SMALL;
+}
+
+static int64_t page_after(int64_t at)
+{
+  return (at + PAGE - 1) / PAGE * PAGE;
+}
+
+/* Where its bytes lie in the other file. */
+static void location(const writer_t *w, const ct__onnx_tensor_t *t, int64_t offset, ct_proto_t *p)
+{
+  char number[24];
+  const char *slash = strrchr(w->data.path, '/');
+  entry(p, TENSOR_EXTERNAL, "location", slash ? slash + 1 : w->data.path);
+  snprintf(number, sizeof number, "%" PRId64, offset);
+  entry(p, TENSOR_EXTERNAL, "offset", number);
+  snprintf(number, sizeof number, "%" PRId64, t->bytes);
+  entry(p, TENSOR_EXTERNAL, "length", number);
+  ct_proto_int(p, TENSOR_LOCATION, EXTERNAL);
+}
+
+/* What stands before the bytes of a tensor: the field of the graph, with all that it has besides.
+ * *apart is where the other file ends. */
+static int tensor_head(const writer_t *w, const ct__onnx_tensor_t *t, int64_t *apart,
+                       ct_proto_t *out)
+{
+  ct_proto_t p = {0};
+  int64_t behind = 0;
+  for (int i = 0; i < t->ndim; i++)
+    ct_proto_int(&p, TENSOR_DIM, t->dim[i]);
+  ct_proto_int(&p, TENSOR_TYPE, t->type);
+  ct_proto_text(&p, TENSOR_NAME, t->name);
+  if (is_apart(w, t)) {
+    location(w, t, page_after(*apart), &p);
+    *apart = page_after(*apart) + t->bytes;
+  } else {
+    ct_proto_head(&p, TENSOR_RAW, t->bytes);
+    behind = t->bytes;
+  }
+  ct_proto_head(out, GRAPH_TENSOR, p.len + behind);
+  ct_proto_add(out, &p);
+  ct_proto_clear(&p);
+  return ct_proto_done(out);
+}
+
+/* The length of the graph's message. */
+static int graph_bytes(const writer_t *w, int64_t *out)
+{
+  int rc = CT_OK;
+  int64_t apart = 0;
+  ct_proto_t head = {0};
+  *out = w->words.nodes.len + w->graph.len;
+  for (int i = 0; i < w->words.tensors; i++) {
+    const ct__onnx_tensor_t *t = &w->words.tensor[i];
+    head.len = 0;
+    CT_TRY(tensor_head(w, t, &apart, &head));
+    *out += head.len + (is_apart(w, t) ? 0 : t->bytes);
+  }
+out:
+  ct_proto_clear(&head);
+  return rc;
+}
+
+static int put_apart(writer_t *w, const ct__onnx_tensor_t *t)
+{
+  static const char zeros[PAGE];
+  int rc = CT_OK;
+  CT_TRY(put(&w->data, zeros, page_after(w->data.at) - w->data.at));
+  CT_TRY(put(&w->data, w->value, t->bytes));
+out:
+  return rc;
+}
+
+static int put_tensors(writer_t *w)
+{
+  int rc = CT_OK;
+  int64_t apart = 0;
+  ct_proto_t head = {0};
+  for (int i = 0; i < w->words.tensors; i++) {
+    const ct__onnx_tensor_t *t = &w->words.tensor[i];
+    head.len = 0;
+    CT_TRY(tensor_head(w, t, &apart, &head));
+    CT_TRY(put(&w->file, head.data, head.len));
+    CT_TRY(ct__onnx_fill(&w->words, t, w->from, w->room, w->value));
+    CT_TRY(is_apart(w, t) ? put_apart(w, t) : put(&w->file, w->value, t->bytes));
+  }
+out:
+  ct_proto_clear(&head);
+  return rc;
+}
+
+/* ---- all of it ---- */
+
+/* Room for the largest parameter and the largest tensor, and whether all fit into one message. */
+static int measure(writer_t *w)
+{
+  int rc = CT_OK;
+  int64_t all = 0, largest = 1, param = 1;
+  for (int i = 0; i < w->words.tensors; i++) {
+    all += w->words.tensor[i].bytes;
+    if (w->words.tensor[i].bytes > largest) largest = w->words.tensor[i].bytes;
+  }
+  for (int i = 0; i < w->words.g->params; i++)
+    if (w->words.g->param[i].count > param) param = w->words.g->param[i].count;
+  w->external = w->o->external || all > most;
+  w->room = ct_mem_array(param, sizeof *w->room, "a parameter");
+  w->value = ct_mem_array(largest, 1, "a tensor");
+  if (!w->room || !w->value) rc = CT_ERR_NOMEM;
+  return rc;
+}
+
+static int put_all(writer_t *w)
+{
+  int rc = CT_OK;
+  int64_t bytes;
+  model_head(w);
+  graph_head(w);
+  CT_TRY(ct_proto_done(&w->graph));
+  CT_TRY(graph_bytes(w, &bytes));
+  ct_proto_head(&w->model, MODEL_GRAPH, bytes);
+  CT_TRY(ct_proto_done(&w->model));
+  CT_TRY(put(&w->file, w->model.data, w->model.len));
+  CT_TRY(put(&w->file, w->graph.data, w->graph.len));
+  CT_TRY(put(&w->file, w->words.nodes.data, w->words.nodes.len));
+  CT_TRY(put_tensors(w));
+out:
+  return rc;
+}
+
+int ct_onnx_write(const ct_graph_t *g, const ct_onnx_source_t *from, const ct_onnx_opts_t *o,
+                  const char *path)
+{
+  int rc = CT_OK;
+  writer_t *w = ct_mem_alloc(sizeof *w, "ONNX");
+  if (!w) return CT_ERR_NOMEM;
+  w->o = o;
+  w->from = from;
+  w->words.g = g;
+  CT_TRY(ct__onnx_layers(&w->words));
+  CT_TRY(measure(w));
+  if (w->external) CT_TRY(begin_file(&w->data, path, ".data"));
+  CT_TRY(begin_file(&w->file, path, ""));
+  CT_TRY(put_all(w));
+  CT_TRY(commit(&w->data));
+  CT_TRY(commit(&w->file));
+out:
+  drop(&w->data);
+  drop(&w->file);
+  ct__onnx_clear(&w->words);
+  ct_proto_clear(&w->model);
+  ct_proto_clear(&w->graph);
+  ct_mem_free(w->room);
+  ct_mem_free(w->value);
+  ct_mem_free(w);
+  return rc;
+}

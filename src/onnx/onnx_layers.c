@@ -1,0 +1,426 @@
+/* Each op of a layer in ONNX's words: a function of the table at the end.  Ops of opset 17, the
+ * first with LayerNormalization; what came later (Gelu, Attention) is put together. */
+#include "onnx/onnx.h"
+
+#include <math.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+
+#define IN  CT__ONNX_LIST
+#define OUT CT__ONNX_LIST
+
+/** A layer to be written. */
+typedef struct layer {
+  int id;
+  const ct_op_desc_t *d;
+  const char *x, *x2, *y; /* names of its inputs and its output */
+} layer_t;
+
+/* ---- windows ---- */
+
+static void ints(ct__onnx_t *o, const char *name, int n, const int v[])
+{
+  int64_t wide[3] = {0};
+  for (int i = 0; i < n; i++)
+    wide[i] = v[i];
+  ct__onnx_ints(o, name, n, wide);
+}
+
+static void window(ct__onnx_t *o, int space, const int kernel[3], const int stride[3],
+                   const int pad[3])
+{
+  int64_t pads[6];
+  for (int i = 0; i < space; i++)
+    pads[i] = pads[space + i] = pad[i];
+  ints(o, "kernel_shape", space, kernel);
+  ints(o, "strides", space, stride);
+  ct__onnx_ints(o, "pads", 2 * space, pads);
+}
+
+static void conv(ct__onnx_t *o, const layer_t *l)
+{
+  const ct_op_desc_t *d = l->d;
+  int space = d->x.ndim - 2;
+  const char *weight = ct__onnx_param(o, l->id, 0);
+  ct__onnx_node(o, "Conv", OUT(l->y),
+                IN(l->x, weight, d->u.conv.bias ? ct__onnx_param(o, l->id, 1) : NULL));
+  window(o, space, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
+  ints(o, "dilations", space, d->u.conv.dilate);
+  ct__onnx_int(o, "group", d->u.conv.groups);
+}
+
+/* Windows that may overlap and differ: a matrix of averages over rows, and one over columns. */
+static const char *averages(ct__onnx_t *o, int id, const char *word, int64_t in, int64_t n,
+                            int left)
+{
+  const int64_t dim[2] = {left ? n : in, left ? in : n};
+  float *v = ct_mem_array(n * in, sizeof *v, "averages");
+  if (!v && o->rc == CT_OK) o->rc = CT_ERR_NOMEM;
+  if (o->rc != CT_OK) {
+    ct_mem_free(v);
+    return word;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    int64_t first = i * in / n, end = ((i + 1) * in + n - 1) / n;
+    for (int64_t k = first; k < end; k++)
+      v[left ? i * in + k : k * n + i] = 1 / (float)(end - first);
+  }
+  const char *name = ct__onnx_const_floats(o, id, word, 2, dim, v);
+  ct_mem_free(v);
+  return name;
+}
+
+static void adaptive_pool(ct__onnx_t *o, const layer_t *l)
+{
+  const int64_t *x = l->d->x.dim + 2, *y = l->d->y.dim + 2;
+  if (x[0] % y[0] == 0 && x[1] % y[1] == 0) {
+    const int kernel[3] = {(int)(x[0] / y[0]), (int)(x[1] / y[1])}, pad[3] = {0};
+    ct__onnx_node(o, "AveragePool", OUT(l->y), IN(l->x));
+    window(o, 2, kernel, kernel, pad);
+    return;
+  }
+  const char *rows = averages(o, l->id, "rows", x[0], y[0], 1);
+  const char *columns = averages(o, l->id, "columns", x[1], y[1], 0);
+  const char *half = ct__onnx_name(o, l->id, "pooled_rows");
+  ct__onnx_node(o, "MatMul", OUT(half), IN(rows, l->x));
+  ct__onnx_node(o, "MatMul", OUT(l->y), IN(half, columns));
+}
+
+static void pool(ct__onnx_t *o, const layer_t *l)
+{
+  const ct_op_desc_t *d = l->d;
+  if (d->u.pool.global) {
+    ct__onnx_node(o, "GlobalAveragePool", OUT(l->y), IN(l->x));
+    return;
+  }
+  if (d->u.pool.adaptive) {
+    adaptive_pool(o, l);
+    return;
+  }
+  ct__onnx_node(o, d->u.pool.average ? "AveragePool" : "MaxPool", OUT(l->y), IN(l->x));
+  window(o, d->x.ndim - 2, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
+  if (d->u.pool.average) ct__onnx_int(o, "count_include_pad", d->u.pool.include_pad);
+}
+
+/* ---- products ---- */
+
+/* y = x w^T + b over the last dim of a sequence; w is a parameter [features, inputs]. */
+static void steps_linear(ct__onnx_t *o, int id, const char *x, int slot, const char *y,
+                         const char *word, int bias)
+{
+  const ct_param_t *w = &o->g->param[o->g->layer[id].first_param + slot];
+  const int64_t dim[2] = {w->spec.shape.dim[1], w->spec.shape.dim[0]};
+  const char *matrix = ct__onnx_made(o, id, slot, CT__ONNX_TRANSPOSED, "transposed", 2, dim);
+  const char *product = bias ? ct__onnx_name(o, id, word) : y;
+  ct__onnx_node(o, "MatMul", OUT(product), IN(x, matrix));
+  if (!bias) return;
+  const char *b = ct__onnx_param(o, id, slot + 1);
+  ct__onnx_node(o, "Add", OUT(y), IN(product, b));
+}
+
+static void linear(ct__onnx_t *o, const layer_t *l)
+{
+  int bias = l->d->u.linear.bias;
+  if (l->d->x.ndim == 3) {
+    steps_linear(o, l->id, l->x, 0, l->y, "product", bias);
+    return;
+  }
+  const char *weight = ct__onnx_param(o, l->id, 0);
+  ct__onnx_node(o, "Gemm", OUT(l->y), IN(l->x, weight, bias ? ct__onnx_param(o, l->id, 1) : NULL));
+  ct__onnx_int(o, "transB", 1);
+}
+
+/* [N,T,3D] -> q, k, v, each [N,heads,T,D/heads] */
+static void split_heads(ct__onnx_t *o, const layer_t *l, const char *all, const char *const part[3])
+{
+  int64_t heads = l->d->u.attention.heads, features = l->d->x.dim[2];
+  const int64_t dims[5] = {0, 0, 3, heads, features / heads}, perm[5] = {2, 0, 3, 1, 4}, first = 0;
+  const char *shape = ct__onnx_const_ints(o, l->id, "heads_shape", 1, 5, dims);
+  const char *axis = ct__onnx_const_ints(o, l->id, "axis", 1, 1, &first);
+  const char *shaped = ct__onnx_name(o, l->id, "shaped");
+  const char *moved = ct__onnx_name(o, l->id, "heads");
+  const char *cut[3] = {ct__onnx_name(o, l->id, "cut_q"), ct__onnx_name(o, l->id, "cut_k"),
+                        ct__onnx_name(o, l->id, "cut_v")};
+  ct__onnx_node(o, "Reshape", OUT(shaped), IN(all, shape));
+  ct__onnx_node(o, "Transpose", OUT(moved), IN(shaped));
+  ct__onnx_ints(o, "perm", 5, perm);
+  ct__onnx_node(o, "Split", OUT(cut[0], cut[1], cut[2]), IN(moved));
+  ct__onnx_int(o, "axis", 0);
+  for (int i = 0; i < 3; i++)
+    ct__onnx_node(o, "Squeeze", OUT(part[i]), IN(cut[i], axis));
+}
+
+/* softmax(q k^T / sqrt(D/heads)) v, the heads side by side again: [N,T,D] */
+static void attend(ct__onnx_t *o, const layer_t *l, const char *const part[3], const char *y)
+{
+  int64_t heads = l->d->u.attention.heads, features = l->d->x.dim[2];
+  const int64_t swap[4] = {0, 1, 3, 2}, together[4] = {0, 2, 1, 3}, dims[3] = {0, 0, features};
+  const char *scale =
+      ct__onnx_scalar(o, l->id, "scale", 1 / sqrt((double)features / (double)heads));
+  const char *shape = ct__onnx_const_ints(o, l->id, "shape", 1, 3, dims);
+  const char *q = ct__onnx_name(o, l->id, "scaled"), *k = ct__onnx_name(o, l->id, "k_transposed");
+  const char *scores = ct__onnx_name(o, l->id, "scores");
+  const char *weights = ct__onnx_name(o, l->id, "weights");
+  const char *sums = ct__onnx_name(o, l->id, "sums"), *moved = ct__onnx_name(o, l->id, "moved");
+  ct__onnx_node(o, "Mul", OUT(q), IN(part[0], scale));
+  ct__onnx_node(o, "Transpose", OUT(k), IN(part[1]));
+  ct__onnx_ints(o, "perm", 4, swap);
+  ct__onnx_node(o, "MatMul", OUT(scores), IN(q, k));
+  ct__onnx_node(o, "Softmax", OUT(weights), IN(scores));
+  ct__onnx_int(o, "axis", -1);
+  ct__onnx_node(o, "MatMul", OUT(sums), IN(weights, part[2]));
+  ct__onnx_node(o, "Transpose", OUT(moved), IN(sums));
+  ct__onnx_ints(o, "perm", 4, together);
+  ct__onnx_node(o, "Reshape", OUT(y), IN(moved, shape));
+}
+
+static void attention(ct__onnx_t *o, const layer_t *l)
+{
+  char all[CT__ONNX_NAME], part[3][CT__ONNX_NAME], sums[CT__ONNX_NAME];
+  static const char *const word[3] = {"q", "k", "v"};
+  ct_text_fit(all, sizeof all, "%s", ct__onnx_name(o, l->id, "qkv"));
+  ct_text_fit(sums, sizeof sums, "%s", ct__onnx_name(o, l->id, "attended"));
+  for (int i = 0; i < 3; i++)
+    ct_text_fit(part[i], sizeof part[i], "%s", ct__onnx_name(o, l->id, word[i]));
+  const char *const parts[3] = {part[0], part[1], part[2]};
+  steps_linear(o, l->id, l->x, 0, all, "in_product", 1);
+  split_heads(o, l, all, parts);
+  attend(o, l, parts, sums);
+  steps_linear(o, l->id, sums, 2, l->y, "out_product", 1);
+}
+
+/* ONNX's LSTM has the steps first, directions second. */
+static void lstm(ct__onnx_t *o, const layer_t *l)
+{
+  int64_t features = l->d->x.dim[2], hidden = l->d->y.dim[2], one = 1;
+  const int64_t swap[3] = {1, 0, 2}, w_dim[3] = {1, 4 * hidden, features};
+  const int64_t r_dim[3] = {1, 4 * hidden, hidden}, b_dim[2] = {1, 8 * hidden};
+  const char *w = ct__onnx_made(o, l->id, 0, CT__ONNX_GATES, "iofc", 3, w_dim);
+  const char *r = ct__onnx_made(o, l->id, 1, CT__ONNX_GATES, "iofc", 3, r_dim);
+  const char *b = ct__onnx_made(o, l->id, 2, CT__ONNX_BIASES, "iofc", 2, b_dim);
+  const char *axis = ct__onnx_const_ints(o, l->id, "axis", 1, 1, &one);
+  const char *steps = ct__onnx_name(o, l->id, "steps"), *states = ct__onnx_name(o, l->id, "states");
+  const char *one_way = ct__onnx_name(o, l->id, "one_way");
+  ct__onnx_node(o, "Transpose", OUT(steps), IN(l->x));
+  ct__onnx_ints(o, "perm", 3, swap);
+  ct__onnx_node(o, "LSTM", OUT(states), IN(steps, w, r, b));
+  ct__onnx_int(o, "hidden_size", hidden);
+  ct__onnx_node(o, "Squeeze", OUT(one_way), IN(states, axis));
+  ct__onnx_node(o, "Transpose", OUT(l->y), IN(one_way));
+  ct__onnx_ints(o, "perm", 3, swap);
+}
+
+/* ---- norms ---- */
+
+static void batchnorm(ct__onnx_t *o, const layer_t *l)
+{
+  const char *p[4];
+  for (int i = 0; i < 4; i++)
+    p[i] = ct__onnx_param(o, l->id, i);
+  ct__onnx_node(o, "BatchNormalization", OUT(l->y), IN(l->x, p[0], p[1], p[2], p[3]));
+  ct__onnx_float(o, "epsilon", l->d->u.bnorm.eps);
+}
+
+static void layernorm(ct__onnx_t *o, const layer_t *l)
+{
+  const char *weight = ct__onnx_param(o, l->id, 0), *bias = ct__onnx_param(o, l->id, 1);
+  ct__onnx_node(o, "LayerNormalization", OUT(l->y), IN(l->x, weight, bias));
+  ct__onnx_int(o, "axis", -1);
+  ct__onnx_float(o, "epsilon", l->d->u.lnorm.eps);
+}
+
+/* ---- element by element ---- */
+
+static void relu(ct__onnx_t *o, const layer_t *l)
+{
+  ct__onnx_node(o, "Relu", OUT(l->y), IN(l->x));
+}
+
+static void add(ct__onnx_t *o, const layer_t *l)
+{
+  ct__onnx_node(o, "Add", OUT(l->y), IN(l->x, l->x2));
+}
+
+/* x (1 + erf(x / sqrt(2))) / 2 */
+static void gelu(ct__onnx_t *o, const layer_t *l)
+{
+  const char *root = ct__onnx_scalar(o, l->id, "sqrt_half", sqrt(0.5));
+  const char *one = ct__onnx_scalar(o, l->id, "one", 1);
+  const char *half = ct__onnx_scalar(o, l->id, "half", 0.5);
+  const char *scaled = ct__onnx_name(o, l->id, "scaled"), *erf = ct__onnx_name(o, l->id, "erf");
+  const char *sum = ct__onnx_name(o, l->id, "sum"), *twice = ct__onnx_name(o, l->id, "twice");
+  ct__onnx_node(o, "Mul", OUT(scaled), IN(l->x, root));
+  ct__onnx_node(o, "Erf", OUT(erf), IN(scaled));
+  ct__onnx_node(o, "Add", OUT(sum), IN(erf, one));
+  ct__onnx_node(o, "Mul", OUT(twice), IN(l->x, sum));
+  ct__onnx_node(o, "Mul", OUT(l->y), IN(twice, half));
+}
+
+static void tanh_scaled(ct__onnx_t *o, const layer_t *l, double scale)
+{
+  const char *whole = scale == 1 ? l->y : ct__onnx_name(o, l->id, "tanh");
+  ct__onnx_node(o, "Tanh", OUT(whole), IN(l->x));
+  if (scale == 1) return;
+  const char *factor = ct__onnx_scalar(o, l->id, "scale", scale);
+  ct__onnx_node(o, "Mul", OUT(l->y), IN(whole, factor));
+}
+
+static void act(ct__onnx_t *o, const layer_t *l)
+{
+  const char *low, *high, *part;
+  switch (l->d->u.act.kind) {
+  case CT_ACT_LEAKY_RELU:
+    ct__onnx_node(o, "LeakyRelu", OUT(l->y), IN(l->x));
+    ct__onnx_float(o, "alpha", l->d->u.act.alpha);
+    break;
+  case CT_ACT_RELU6:
+    low = ct__onnx_scalar(o, l->id, "min", 0);
+    high = ct__onnx_scalar(o, l->id, "max", 6);
+    ct__onnx_node(o, "Clip", OUT(l->y), IN(l->x, low, high));
+    break;
+  case CT_ACT_GELU:
+    gelu(o, l);
+    break;
+  case CT_ACT_SIGMOID:
+    ct__onnx_node(o, "Sigmoid", OUT(l->y), IN(l->x));
+    break;
+  case CT_ACT_TANH:
+    tanh_scaled(o, l, l->d->u.act.alpha);
+    break;
+  case CT_ACT_SILU:
+    part = ct__onnx_name(o, l->id, "sigmoid");
+    ct__onnx_node(o, "Sigmoid", OUT(part), IN(l->x));
+    ct__onnx_node(o, "Mul", OUT(l->y), IN(l->x, part));
+    break;
+  }
+}
+
+/* ---- other shapes ---- */
+
+static void concat(ct__onnx_t *o, const layer_t *l)
+{
+  ct__onnx_node(o, "Concat", OUT(l->y), IN(l->x, l->x2));
+  ct__onnx_int(o, "axis", 1);
+}
+
+/* In Reshape 0 means the dim that the input has there: the batch. */
+static void reorder(ct__onnx_t *o, const layer_t *l)
+{
+  int64_t dims[CT_MAX_DIMS] = {0};
+  const ct_shape_t *y = &l->d->y;
+  for (int i = 1; i < y->ndim; i++)
+    dims[i] = y->dim[i];
+  const char *shape = ct__onnx_const_ints(o, l->id, "shape", 1, y->ndim, dims);
+  ct__onnx_node(o, "Reshape", OUT(l->y), IN(l->x, shape));
+}
+
+/* The class token is expanded to the batch, whose size only Shape can tell. */
+static void tokens(ct__onnx_t *o, const layer_t *l)
+{
+  int64_t features = l->d->y.dim[2], places = l->d->y.dim[1] - 1;
+  const int64_t dims[3] = {0, features, places}, perm[3] = {0, 2, 1}, row[2] = {1, features};
+  const char *shape = ct__onnx_const_ints(o, l->id, "shape", 1, 3, dims);
+  const char *rest = ct__onnx_const_ints(o, l->id, "token_shape", 1, 2, row);
+  const char *token = ct__onnx_param(o, l->id, 0), *positions = ct__onnx_param(o, l->id, 1);
+  const char *flat = ct__onnx_name(o, l->id, "flat"), *steps = ct__onnx_name(o, l->id, "steps");
+  const char *batch = ct__onnx_name(o, l->id, "batch"), *wide = ct__onnx_name(o, l->id, "wide");
+  const char *one_each = ct__onnx_name(o, l->id, "tokens");
+  const char *all = ct__onnx_name(o, l->id, "all");
+  ct__onnx_node(o, "Reshape", OUT(flat), IN(l->x, shape));
+  ct__onnx_node(o, "Transpose", OUT(steps), IN(flat));
+  ct__onnx_ints(o, "perm", 3, perm);
+  ct__onnx_node(o, "Shape", OUT(batch), IN(l->x));
+  ct__onnx_int(o, "start", 0);
+  ct__onnx_int(o, "end", 1);
+  ct__onnx_node(o, "Concat", OUT(wide), IN(batch, rest));
+  ct__onnx_int(o, "axis", 0);
+  ct__onnx_node(o, "Expand", OUT(one_each), IN(token, wide));
+  ct__onnx_node(o, "Concat", OUT(all), IN(one_each, steps));
+  ct__onnx_int(o, "axis", 1);
+  ct__onnx_node(o, "Add", OUT(l->y), IN(all, positions));
+}
+
+/* An index without dims takes its axis away. */
+static void select_place(ct__onnx_t *o, const layer_t *l)
+{
+  const int64_t index = l->d->u.select.index;
+  const char *place = ct__onnx_const_ints(o, l->id, "place", 0, 1, &index);
+  ct__onnx_node(o, "Gather", OUT(l->y), IN(l->x, place));
+  ct__onnx_int(o, "axis", 1);
+}
+
+/* ---- the graph ---- */
+
+static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const layer_t *l) = {
+    [CT_OP_CONV] = conv,
+    [CT_OP_LINEAR] = linear,
+    [CT_OP_BNORM] = batchnorm,
+    [CT_OP_RELU] = relu,
+    [CT_OP_ACT] = act,
+    [CT_OP_POOL] = pool,
+    [CT_OP_ADD] = add,
+    [CT_OP_CONCAT] = concat,
+    [CT_OP_LNORM] = layernorm,
+    [CT_OP_LSTM] = lstm,
+    [CT_OP_TOKENS] = tokens,
+    [CT_OP_SELECT] = select_place,
+    [CT_OP_ATTENTION] = attention,
+    [CT_OP_REORDER] = reorder,
+};
+
+int ct_onnx_has(ct_op_kind_t kind)
+{
+  return kind == CT_OP_DROPOUT || writers[kind];
+}
+
+static const char *output_of(const ct__onnx_t *o, int layer)
+{
+  return layer < 0 ? "input" : o->out[layer];
+}
+
+/* Dropout is nothing here: who reads it reads what is before it. */
+static int add_layer(ct__onnx_t *o, int id)
+{
+  int rc = CT_OK;
+  ct_op_desc_t d;
+  const ct_layer_t *l = &o->g->layer[id];
+  ct_graph_op(o->g, id, 1, &d);
+  if (!ct_onnx_has(d.kind))
+    CT_FAIL(CT_ERR_UNSUP, "layer '%s' (%s) cannot be written to ONNX", l->name, l->ops->kind);
+  const char *x = output_of(o, l->in[0]);
+  const char *x2 = l->ops->inputs == 2 ? output_of(o, l->in[1]) : NULL;
+  CT_TRY(ct_text_format(o->out[id], sizeof o->out[id], "%s",
+                        d.kind == CT_OP_DROPOUT ? x : ct__onnx_name(o, id, "out")));
+  if (d.kind != CT_OP_DROPOUT) writers[d.kind](o, &(layer_t){id, &d, x, x2, o->out[id]});
+  rc = o->rc;
+out:
+  return rc;
+}
+
+int ct__onnx_layers(ct__onnx_t *o)
+{
+  int rc = CT_OK;
+  o->open = -1;
+  o->out = ct_mem_array(o->g->layers, sizeof *o->out, "names");
+  if (!o->out) return CT_ERR_NOMEM;
+  for (int i = 0; i < o->g->layers; i++)
+    CT_TRY(add_layer(o, i));
+  /* the output is N x classes also where the last layer leaves dims of 1 */
+  ct__onnx_node(o, "Flatten", OUT("output"), IN(output_of(o, o->g->layers - 1)));
+  ct__onnx_int(o, "axis", 1);
+  ct__onnx_end(o);
+  CT_TRY(ct_proto_done(&o->nodes));
+out:
+  return rc;
+}
+
+void ct__onnx_clear(ct__onnx_t *o)
+{
+  for (int i = 0; i < o->tensors; i++)
+    ct_mem_free(o->tensor[i].data);
+  ct_mem_free(o->tensor);
+  ct_mem_free(o->out);
+  ct_proto_clear(&o->nodes);
+}

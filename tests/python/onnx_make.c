@@ -1,0 +1,69 @@
+/* Models of every family and of every kind of layer, as ONNX files, with a batch of noise and what
+ * the reference backend makes of it: for check_onnx.py.
+ *
+ *     onnx_make             lists the models: name and size of the batch
+ *     onnx_make NAME DIR    writes DIR/NAME.onnx, DIR/NAME.in, DIR/NAME.out (float32) */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "onnx/ct_onnx.h"
+#include "tests/python/onnx_models.h"
+#include "tests/unit/model_make.h"
+#include "tests/unit/net_run.h"
+
+enum { CLASSES = 7, BATCH = 2 };
+
+static int take(void *ctx, int param, float *out)
+{
+  void **of = ctx;
+  const ct_graph_t *g = of[0];
+  float **plain = of[1];
+  memcpy(out, plain[param], (size_t)g->param[param].count * sizeof *out);
+  return CT_OK;
+}
+
+static int write_file(const char *dir, const char *name, const char *suffix, const float *data,
+                      int64_t count)
+{
+  char path[CT_PATH_MAX];
+  snprintf(path, sizeof path, "%s/%s.%s", dir, name, suffix);
+  return ct_file_write(path, data, (size_t)count * sizeof *data);
+}
+
+static int make_model(const onnx_model_t *m, const char *dir)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  float out[BATCH * CLASSES], *x = NULL, **plain = NULL;
+  ct_graph_t *g = NULL;
+  ct_shape_t input = ct_shape_dims(
+      1 + m->dims, (const int64_t[CT_MAX_DIMS]){1, m->dim[0], m->dim[1], m->dim[2], m->dim[3]});
+  CT_TRY(make_for(m->yaml, input, CLASSES, &g));
+  plain = net_trained(g);
+  x = net_noise(&g->input, BATCH);
+  CT_TRY(net_outputs(g, plain, BATCH, x, out));
+  void *of[2] = {g, plain};
+  ct_onnx_opts_t o = {.version = "test", .config = m->yaml, .external = m->external};
+  snprintf(path, sizeof path, "%s/%s.onnx", dir, m->name);
+  CT_TRY(ct_onnx_write(g, &(ct_onnx_source_t){take, of}, &o, path));
+  CT_TRY(write_file(dir, m->name, "in", x, BATCH * ct_shape_count(&g->input)));
+  CT_TRY(write_file(dir, m->name, "out", out, BATCH * CLASSES));
+out:
+  ct_mem_free(x);
+  if (plain) net_discard(g, plain);
+  ct_graph_free(g);
+  return rc;
+}
+
+int main(int argc, char **argv)
+{
+  int rc = CT_ERR_ARG, n = sizeof onnx_models / sizeof *onnx_models;
+  for (int i = 0; argc == 1 && i < n; i++)
+    printf("%s %d\n", onnx_models[i].name, BATCH);
+  for (int i = 0; argc == 3 && i < n; i++)
+    if (strcmp(onnx_models[i].name, argv[1]) == 0) rc = make_model(&onnx_models[i], argv[2]);
+  if (argc > 1 && rc != CT_OK) fprintf(stderr, "%s: %s\n", argv[1], ct_err_last()->text);
+  return argc == 1 || rc == CT_OK ? 0 : 1;
+}

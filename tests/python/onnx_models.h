@@ -1,0 +1,119 @@
+/** \file onnx_models.h  Models that together have every family and every kind of layer. */
+#ifndef ONNX_MODELS_H
+#define ONNX_MODELS_H
+
+typedef struct onnx_model {
+  const char *name;
+  int dims, dim[4]; /* of a sample */
+  const char *yaml;
+  int external; /* 1: weights in a file of their own */
+} onnx_model_t;
+
+static const onnx_model_t onnx_models[] = {
+    {"mlp", 3, {1, 8, 8}, "{family: mlp, hidden: [20, 30]}", 0},
+    {"lenet", 3, {1, 28, 28}, "family: lenet", 0},
+    {"lenet-small", 3, {1, 8, 8}, "family: lenet", 0},
+    {"resnet18", 3, {3, 32, 32}, "{family: resnet, depth: 18}", 0},
+    {"resnet50", 3, {3, 64, 64}, "{family: resnet, depth: 50}", 0},
+    {"vgg11", 3, {3, 32, 32}, "{family: vgg, depth: 11}", 1},
+    {"vgg_bn11", 3, {3, 64, 32}, "{family: vgg_bn, depth: 11}", 0},
+    {"densenet121", 3, {3, 32, 32}, "{family: densenet, depth: 121}", 0},
+    {"mobilenet_v2", 3, {3, 64, 64}, "family: mobilenet_v2", 1},
+    {"cosmoflow", 4, {4, 16, 16, 16}, "family: cosmoflow", 0},
+    {"lstm", 3, {1, 12, 9}, "{family: lstm, depth: 2, hidden: 24}", 0},
+    {"lstm-steps", 2, {12, 9}, "{family: lstm, depth: 1, hidden: 5}", 0},
+    {"vit", 3, {3, 16, 16}, "{family: vit, depth: 2, patch: 4, dim: 32, heads: 4, mlp: 64}", 1},
+    {"windows",
+     3,
+     {4, 17, 15},
+     "layers:\n"
+     "  - conv2d: {out: 6, kernel: [3, 2], stride: [1, 2], padding: [2, 1], dilation: [2, 1], "
+     "groups: 2}\n"
+     "  - batchnorm: {eps: 0.1}\n"
+     "  - maxpool: {kernel: [3, 2], stride: 1, padding: 1}\n"
+     "  - conv2d: {out: 5, kernel: 3, bias: false}\n"
+     "  - avgpool: {kernel: 3, stride: 2, padding: 1}\n"
+     "  - avgpool: {kernel: 2, stride: 1, padding: 1, count_include_pad: false}\n"
+     "  - adaptive_avgpool: {out: [3, 2]}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7, bias: false}\n",
+     0},
+    {"windows-even",
+     3,
+     {3, 12, 8},
+     "layers:\n"
+     "  - adaptive_avgpool: {out: [4, 8]}\n"
+     "  - conv2d: {out: 7, kernel: 1}\n"
+     "  - dropout: {p: 0.5}\n"
+     "  - global_avgpool\n"
+     "  - flatten\n"
+     "  - dropout: {p: 0.5}\n",
+     0},
+    {"volumes",
+     4,
+     {2, 9, 8, 7},
+     "layers:\n"
+     "  - conv3d: {out: 4, kernel: [3, 2, 1], stride: [1, 2, 1], padding: [1, 1, 0], groups: 2}\n"
+     "  - batchnorm\n"
+     "  - maxpool3d: {kernel: 2, padding: [0, 1, 1]}\n"
+     "  - avgpool3d: {kernel: 2, stride: 1, padding: 1}\n"
+     "  - avgpool3d: {kernel: 2, stride: 1, padding: 1, count_include_pad: false}\n"
+     "  - global_avgpool\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0},
+    {"acts",
+     3,
+     {2, 5, 5},
+     "layers:\n"
+     "  - conv2d: {out: 4, kernel: 3, padding: 1}\n"
+     "    name: first\n"
+     "  - leaky_relu: {negative_slope: 0.2}\n"
+     "    name: leaky\n"
+     "  - {conv2d: {out: 4, kernel: 1}, from: first}\n"
+     "  - relu6\n"
+     "  - add: {}\n"
+     "    from: [relu61, leaky]\n"
+     "  - silu\n"
+     "  - conv2d: {out: 3, kernel: 1}\n"
+     "  - gelu\n"
+     "  - {concat: {}, from: [gelu1, first]}\n"
+     "  - conv2d: {out: 3, kernel: 1}\n"
+     "  - sigmoid\n"
+     "  - conv2d: {out: 3, kernel: 1}\n"
+     "  - tanh\n"
+     "  - flatten\n"
+     "  - linear: {out: 9}\n"
+     "  - batchnorm\n"
+     "  - relu\n"
+     "  - linear: {out: 7}\n"
+     "  - tanh: {scale: 2.5}\n",
+     0},
+    {"sequences",
+     3,
+     {1, 6, 8},
+     "layers:\n"
+     "  - sequence\n"
+     "  - layernorm: {eps: 0.01}\n"
+     "  - linear: {out: 12, bias: false}\n"
+     "  - attention: {heads: 3}\n"
+     "  - dropout\n"
+     "  - gelu\n"
+     "  - lstm: {hidden: 10}\n"
+     "  - linear: {out: 4}\n"
+     "  - lstm: {hidden: 6, level: 3, params: deep}\n"
+     "  - select: {index: 2}\n"
+     "  - layernorm\n"
+     "  - linear: {out: 7}\n",
+     0},
+    {"tokens",
+     3,
+     {5, 3, 2},
+     "layers:\n"
+     "  - tokens\n"
+     "  - select: {index: -1}\n"
+     "  - linear: {out: 7}\n",
+     0},
+};
+
+#endif
