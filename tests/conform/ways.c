@@ -147,15 +147,13 @@ static void set_relu(ct_op_desc_t *d, int relu)
     d->u.linear.relu = relu;
 }
 
-/* A row in all passes and pairs of layouts; one that cannot says why. */
-static void try_row(const cpu__ways_t *ways, const cpu__way_t *way, op_case_t c, tally_t *tally)
+/* A row in all passes and pairs of layouts; one that cannot says why.  What is true is computed when
+ * it is first needed. */
+static void try_way(const cpu__ways_t *ways, const cpu__way_t *way, const op_case_t *c, truth_t *t,
+                    int *known, tally_t *tally)
 {
-  truth_t t;
-  int known = 0;
-
-  if (!way->relu) set_relu(&c.desc, 0);
   for (int i = 0; i < CPU__PASSES * ways->pairs; i++) {
-    cpu__job_t job = {tested.dev, &c.desc, 1 << i % CPU__PASSES, ways->pair[i / CPU__PASSES]};
+    cpu__job_t job = {tested.dev, &c->desc, 1 << i % CPU__PASSES, ways->pair[i / CPU__PASSES]};
     cpu__cost_t cost = {NAN, NAN};
     char why[128] = "";
     int can = way->can(&job, &cost, why);
@@ -164,10 +162,19 @@ static void try_row(const cpu__ways_t *ways, const cpu__way_t *way, op_case_t c,
     if (!can) continue;
     check(cost.each > 0 && cost.each < INFINITY && cost.once >= 0 && cost.once < INFINITY,
           "%s costs %g and %g", way->name, cost.each, cost.once);
-    if (!known++ && !truth_open(&t, &c)) break;
-    try_job(way, &job, &t);
+    if (!*known && !truth_open(t, c)) break;
+    *known = 1;
+    try_job(way, &job, t);
     tally->jobs[i % CPU__PASSES]++;
   }
+}
+
+static void try_row(const cpu__ways_t *ways, const cpu__way_t *way, op_case_t c, tally_t *tally)
+{
+  truth_t t;
+  int known = 0;
+  if (!way->relu) set_relu(&c.desc, 0);
+  try_way(ways, way, &c, &t, &known, tally);
   if (known) truth_close(&t);
 }
 
@@ -216,6 +223,35 @@ static void every_row_of_convolution(void)
     try_cases(ways, ways->way[w], CT_OP_CONV, case_conv, &tally);
     try_cases(ways, ways->way[w], CT_OP_CONV, case_volume, &tally);
     check_tally(ways->way[w], &tally);
+  }
+}
+
+/* Results of more than CPU__STREAM_MIN bytes, with a last block that is not full: they are stored
+ * around the caches, in pieces. */
+static void rows_that_go_around_the_caches(void)
+{
+  static const int rows[][3] = {{3, 1, 9}, {3, 2, 9}, {1, 1, 20}}; /* kernel, stride, out */
+  const cpu__ways_t *ways = &cpu__conv_ways;
+
+  for (int i = 0; i < 3; i++) {
+    op_case_t c = {.data = DATA_RANDOM};
+    int kernel = rows[i][0], stride = rows[i][1], side = (370 - 1) / stride + 1;
+    ct_shape_t x = ct_shape(4, 1, 9, 370, 370), y = ct_shape(4, 1, rows[i][2], side, side);
+    ct_op_desc_init(&c.desc, CT_OP_CONV, &x, &y);
+    c.desc.u.conv.groups = 1;
+    for (int k = 0; k < 2; k++) {
+      c.desc.u.conv.kernel[k] = kernel;
+      c.desc.u.conv.pad[k] = kernel / 2;
+      c.desc.u.conv.stride[k] = stride;
+      c.desc.u.conv.dilate[k] = 1;
+    }
+    truth_t t;
+    tally_t tally = {{0}};
+    int known = 0;
+    try_way(ways, &cpu__conv_winograd, &c, &t, &known, &tally);
+    try_way(ways, &cpu__conv_tiled, &c, &t, &known, &tally);
+    if (known) truth_close(&t);
+    CU_ASSERT(tally.jobs[0] > 0 && tally.jobs[1] > 0 && tally.jobs[2] > 0);
   }
 }
 
@@ -438,6 +474,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
       CT_TEST(every_row_of_convolution),
+      CT_TEST(rows_that_go_around_the_caches),
       CT_TEST(every_row_of_linear),
       CT_TEST(the_cheapest_is_chosen),
       CT_TEST(costs_of_once_decide_among_equal_layouts),
