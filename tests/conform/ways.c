@@ -147,8 +147,8 @@ static void set_relu(ct_op_desc_t *d, int relu)
     d->u.linear.relu = relu;
 }
 
-/* A row in all passes and pairs of layouts; one that cannot says why.  What is true is computed when
- * it is first needed. */
+/* A row in all passes and pairs of layouts; one that cannot says why.  What is true is computed
+ * when it is first needed. */
 static void try_way(const cpu__ways_t *ways, const cpu__way_t *way, const op_case_t *c, truth_t *t,
                     int *known, tally_t *tally)
 {
