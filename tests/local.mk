@@ -169,6 +169,7 @@ unit_tests = \
   %D%/unit/t_model \
   %D%/unit/t_model_layers \
   %D%/unit/t_model_seq \
+  %D%/unit/t_names \
   %D%/unit/t_yaml \
   %D%/unit/t_onnx \
   %D%/unit/t_op \

@@ -1,1 +1,2 @@
-libctrain_a_SOURCES += %D%/ct_elem.h %D%/ct_weights.h
+libctrain_a_SOURCES += %D%/ct_elem.h %D%/ct_names.h %D%/ct_weights.h \
+  %D%/names.c

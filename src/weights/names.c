@@ -1,0 +1,159 @@
+/* Names of tensors by rules: other programs' files call the same weights otherwise, by a prefix
+ * ("module.", of a wrapper around the model) or by layers of another name. */
+#include "weights/ct_names.h"
+
+#include <string.h>
+
+#include "base/ct_err.h"
+
+enum { MAX_STARS = 8 };
+
+/* A piece of text, not ended by NUL. */
+typedef struct span {
+  const char *p;
+  size_t n;
+} span_t;
+
+/* The two sides of a rule. */
+typedef struct rule {
+  span_t from, to;
+} rule_t;
+
+static rule_t split(const char *text)
+{
+  const char *equal = strchr(text, '=');
+  return (rule_t){{text, (size_t)(equal - text)}, {equal + 1, strlen(equal + 1)}};
+}
+
+static int stars(span_t s)
+{
+  int n = 0;
+  for (size_t i = 0; i < s.n; i++)
+    n += s.p[i] == '*';
+  return n;
+}
+
+int ct_names_check(const ct_opt_texts_t *rules, const char *key)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < rules->n; i++) {
+    const char *text = rules->v[i], *equal = strchr(text, '=');
+    if (!equal || equal == text || !equal[1])
+      CT_FAIL(CT_ERR_USAGE, "%s: '%s' is no rule: expected OLD=NEW, such as backbone.*=*", key,
+              text);
+    if (strchr(equal + 1, '='))
+      CT_FAIL(CT_ERR_USAGE, "%s: '%s' has two '=': a rule is OLD=NEW", key, text);
+    rule_t r = split(text);
+    int from = stars(r.from), to = stars(r.to);
+    if (from != to)
+      CT_FAIL(CT_ERR_USAGE, "%s: '%s' has %d '*' before '=' and %d behind: they belong together",
+              key, text, from, to);
+    if (from > MAX_STARS)
+      CT_FAIL(CT_ERR_USAGE, "%s: '%s' has %d '*', more than %d", key, text, from, MAX_STARS);
+  }
+out:
+  return rc;
+}
+
+/* The text up to the next '*', which *s is moved behind. */
+static span_t up_to_star(span_t *s)
+{
+  const char *star = memchr(s->p, '*', s->n);
+  span_t head = {s->p, star ? (size_t)(star - s->p) : s->n};
+  size_t skip = head.n + (star != NULL);
+  *s = (span_t){s->p + skip, s->n - skip};
+  return head;
+}
+
+static int begins(span_t text, span_t with)
+{
+  return text.n >= with.n && memcmp(text.p, with.p, with.n) == 0;
+}
+
+static int ends(span_t text, span_t with)
+{
+  return text.n >= with.n && memcmp(text.p + text.n - with.n, with.p, with.n) == 0;
+}
+
+/* Where in the text a piece is first, or its length + 1. */
+static size_t find(span_t text, span_t piece)
+{
+  for (size_t i = 0; i + piece.n <= text.n; i++)
+    if (memcmp(text.p + i, piece.p, piece.n) == 0) return i;
+  return text.n + 1;
+}
+
+/* What each '*' of the pattern stands for; 0: the name is not meant.  What is between two of them
+ * is taken where it is first: if the whole fits anywhere, it fits so. */
+static int match_stars(span_t pattern, span_t name, span_t star[MAX_STARS])
+{
+  int n = stars(pattern);
+  span_t head = up_to_star(&pattern);
+  if (!begins(name, head)) return 0;
+  name = (span_t){name.p + head.n, name.n - head.n};
+  for (int i = 0; i < n; i++) {
+    span_t piece = up_to_star(&pattern);
+    size_t at = i + 1 < n ? find(name, piece) : name.n - piece.n;
+    if (i + 1 == n && !ends(name, piece)) return 0;
+    if (at > name.n) return 0;
+    star[i] = (span_t){name.p, at};
+    name = (span_t){name.p + at + piece.n, name.n - at - piece.n};
+  }
+  return name.n == 0;
+}
+
+/* The tensor, or the layer that it is below. */
+static int match_plain(span_t pattern, span_t name, span_t *rest)
+{
+  if (!begins(name, pattern)) return 0;
+  *rest = (span_t){name.p + pattern.n, name.n - pattern.n};
+  return rest->n == 0 || (rest->p[0] == '.' && rest->n > 1);
+}
+
+static int add(ct_str_t *out, span_t s)
+{
+  return ct_str_add(out, "%.*s", (int)s.n, s.p);
+}
+
+/* The name by one rule, appended. */
+static int apply(const rule_t *r, const char *name, ct_str_t *out)
+{
+  int rc = CT_OK, n = stars(r->from);
+  span_t star[MAX_STARS], rest, to = r->to, whole = {name, strlen(name)};
+  if (n == 0 && match_plain(r->from, whole, &rest)) {
+    CT_TRY(add(out, r->to));
+    return add(out, rest);
+  }
+  if (n == 0 || !match_stars(r->from, whole, star)) return add(out, whole);
+  CT_TRY(add(out, up_to_star(&to)));
+  for (int i = 0; i < n; i++) {
+    CT_TRY(add(out, star[i]));
+    CT_TRY(add(out, up_to_star(&to)));
+  }
+out:
+  return rc;
+}
+
+int ct_names_change(const char *prefix, const ct_opt_texts_t *rules, const char *name,
+                    ct_str_t *out)
+{
+  int rc = CT_OK;
+  ct_str_t now = {0}, next = {0};
+  size_t n = strlen(prefix);
+  int has = n && strncmp(name, prefix, n) == 0 && name[n];
+  CT_TRY(ct_str_add(&now, "%s", has ? name + n : name));
+  for (int i = 0; i < rules->n; i++) {
+    rule_t r = split(rules->v[i]);
+    CT_TRY(apply(&r, now.data, &next));
+    ct_str_clear(&now);
+    now = next;
+    next = (ct_str_t){0};
+  }
+  ct_str_clear(out);
+  *out = now;
+  now = (ct_str_t){0};
+out:
+  ct_str_clear(&now);
+  ct_str_clear(&next);
+  return rc;
+}
