@@ -3,6 +3,7 @@ libctrain_a_SOURCES += \
   %D%/ct_fold.h \
   %D%/ct_graph.h \
   %D%/ct_layer.h \
+  %D%/ct_quant.h \
   %D%/families.c \
   %D%/family_cosmoflow.c \
   %D%/family_densenet.c \
@@ -42,4 +43,5 @@ libctrain_a_SOURCES += \
   %D%/layer_usual.h \
   %D%/layer_window.c \
   %D%/layer_window.h \
-  %D%/layers.c
+  %D%/layers.c \
+  %D%/quant.c

@@ -1,0 +1,57 @@
+/* Numbers in eight bits: the one place that says which of the 256 stands for a number. */
+#include "backend/ct_int8.h"
+
+#include <math.h>
+
+ct_quant_pair_t ct_quant_pair_of(double low, double high)
+{
+  ct_quant_pair_t pair = {1, 0};
+  low = low < 0 ? low : 0;
+  high = high > 0 ? high : 0;
+  if (!(high > low)) return pair;
+  pair.scale = (float)((high - low) / 255);
+  if (!(pair.scale > 0)) pair.scale = 1; /* below the smallest float */
+  double zero = rint(-low / pair.scale);
+  pair.zero = (int32_t)(zero > 255 ? 255 : zero);
+  return pair;
+}
+
+uint8_t ct_quant_to_u8(const ct_quant_pair_t *pair, float v)
+{
+  float q = rintf(v / pair->scale) + (float)pair->zero;
+  return (uint8_t)(q > 255 ? 255 : q > 0 ? q : 0);
+}
+
+float ct_quant_from_u8(const ct_quant_pair_t *pair, uint8_t q)
+{
+  return pair->scale * (float)(q - pair->zero);
+}
+
+float ct_quant_weight_scale(int64_t count, const float *w)
+{
+  float most = 0;
+  for (int64_t i = 0; i < count; i++)
+    if (fabsf(w[i]) > most) most = fabsf(w[i]);
+  float scale = most / CT_QUANT_WEIGHT_MAX;
+  return scale > 0 ? scale : 1;
+}
+
+void ct_quant_weights(int64_t channels, int64_t each, const float *w, int8_t *q, float *scale)
+{
+  const float most = CT_QUANT_WEIGHT_MAX;
+  for (int64_t c = 0; c < channels; c++) {
+    scale[c] = ct_quant_weight_scale(each, w + c * each);
+    for (int64_t i = c * each; i < (c + 1) * each; i++) {
+      float v = rintf(w[i] / scale[c]);
+      q[i] = (int8_t)(v > most ? most : v < -most ? -most : v); /* NaN: the file has none */
+    }
+  }
+}
+
+void ct_quant_weights_back(int64_t channels, int64_t each, const int8_t *q, const float *scale,
+                           float *w)
+{
+  for (int64_t c = 0; c < channels; c++)
+    for (int64_t i = c * each; i < (c + 1) * each; i++)
+      w[i] = scale[c] * q[i];
+}
