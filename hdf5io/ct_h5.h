@@ -9,9 +9,12 @@
 #define CT_H5_H
 #include "ckpt/ct_store.h"
 #include "data/ct_reader.h"
+#include "weights/ct_weights.h"
 
 extern const ct_reader_ops_t ct_reader_hdf5;
 extern const ct_store_ops_t ct_store_hdf5;
+/** The same container, as a weight file. */
+extern const ct_weights_ops_t ct_weights_hdf5;
 
 /** Local.  Changes the environment (HDF5_USE_FILE_LOCKING), so it is best called before there are
  * other threads; the first use of HDF5 does it otherwise. */

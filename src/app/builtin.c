@@ -28,6 +28,7 @@ enum { BACKENDS = sizeof backends / sizeof *backends };
 const ct_reader_ops_t *const ct_builtin_readers[] = {&ct_reader_hdf5, &ct_reader_images,
                                                      &ct_reader_synthetic, NULL};
 const ct_store_ops_t *const ct_builtin_stores[] = {&ct_store_hdf5, NULL};
+const ct_weights_ops_t *const ct_builtin_weights[] = {&ct_weights_hdf5, NULL};
 
 /* ---- backends ---- */
 

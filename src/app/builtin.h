@@ -3,6 +3,7 @@
 #define CT_BUILTIN_H
 #include "config/ct_config.h"
 #include "comm/ct_comm.h"
+#include "weights/ct_weights.h"
 
 /** Local.  The backend of a device choice, and the communicator for its memory (NULL: there is none
  * but ct_comm_staged); auto is the first backend that finds a device, and says why it is not a
@@ -12,6 +13,8 @@ int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t 
  * first writes them; both lists end in NULL. */
 extern const ct_reader_ops_t *const ct_builtin_readers[];
 extern const ct_store_ops_t *const ct_builtin_stores[];
+/** Formats of weight files (ct_weights_open()), ended by NULL. */
+extern const ct_weights_ops_t *const ct_builtin_weights[];
 /** This program and its libraries, \a separator between them.  Appended. */
 int ct_builtin_versions(const char *separator, ct_str_t *out);
 /** Local.  The configuration used without arguments: ./ctrain.yaml if it is there, else that of the

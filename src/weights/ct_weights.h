@@ -64,6 +64,7 @@ typedef struct ct_weights_ops {
 typedef struct ct_weights_file {
   const ct_weights_ops_t *ops; /**< NULL: not open */
   ct_weights_t *w;
+  char *path; /**< as it was given; owned */
 } ct_weights_file_t;
 
 /** Opens \a path by the format that it has (ct_format_find()) of \a formats, which end in NULL. */

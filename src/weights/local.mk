@@ -1,2 +1,2 @@
-libctrain_a_SOURCES += %D%/ct_elem.h %D%/ct_names.h %D%/ct_weights.h \
-  %D%/names.c
+libctrain_a_SOURCES += %D%/ct_elem.h %D%/elem.c %D%/ct_names.h %D%/names.c \
+  %D%/ct_weights.h %D%/weights.c %D%/ct_weights_store.h %D%/checkpoint.c

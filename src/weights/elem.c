@@ -1,0 +1,133 @@
+/* Element types of weight files: their names, and numbers of this program from their bytes.
+ *
+ * Elements may lie at any address.  Half precision is scaled by a power of two instead of computed
+ * with: its subnormals come out right also where the processor flushes those of float32. */
+#include "weights/ct_elem.h"
+
+static const struct {
+  const char *text, *word;
+  int bits, numbers;
+} rows[CT_ELEMS] = {
+#define ROW(name, text, word, bits, numbers) [CT_ELEM_##name] = {text, word, bits, numbers},
+    CT_ELEM_LIST(ROW)
+#undef ROW
+};
+
+const char *ct_elem_name(ct_elem_t e)
+{
+  return rows[e].text;
+}
+
+const char *ct_elem_word(ct_elem_t e)
+{
+  return rows[e].word;
+}
+
+int ct_elem_bits(ct_elem_t e)
+{
+  return rows[e].bits;
+}
+
+int ct_elem_has_numbers(ct_elem_t e)
+{
+  return rows[e].numbers;
+}
+
+static const struct {
+  ct_dtype_t ours;
+  ct_elem_t theirs;
+} same[] = {{CT_F32, CT_ELEM_F32}, {CT_BF16, CT_ELEM_BF16}, {CT_F16, CT_ELEM_F16},
+            {CT_F64, CT_ELEM_F64}, {CT_U8, CT_ELEM_U8},     {CT_I8, CT_ELEM_I8},
+            {CT_I16, CT_ELEM_I16}, {CT_I32, CT_ELEM_I32},   {CT_I64, CT_ELEM_I64}};
+enum { SAME = sizeof same / sizeof *same };
+
+ct_elem_t ct_elem_of_dtype(ct_dtype_t t)
+{
+  int i = 0;
+  while (i < SAME - 1 && same[i].ours != t)
+    i++;
+  return same[i].theirs;
+}
+
+int ct_elem_dtype(ct_elem_t e, ct_dtype_t *out)
+{
+  for (int i = 0; i < SAME; i++)
+    if (same[i].theirs == e) {
+      *out = same[i].ours;
+      return 1;
+    }
+  return 0;
+}
+
+/* ---- numbers ---- */
+
+static float bits_float(uint32_t bits)
+{
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+/* IEEE half: 1 sign bit, 5 bits of exponent, 10 of mantissa. */
+static float half_float(uint16_t v)
+{
+  uint32_t sign = (uint32_t)(v & 0x8000) << 16, rest = v & 0x7fff;
+  if (rest >= 0x7c00) return bits_float(sign | 0x7f800000 | (rest & 0x3ff) << 13);
+  if (rest >= 0x400) return bits_float(sign | ((rest << 13) + ((127 - 15) << 23)));
+  float small = (float)rest * 0x1p-24f;
+  return sign ? -small : small;
+}
+
+static float bool_float(uint8_t v)
+{
+  return v ? 1.0F : 0.0F;
+}
+
+#define AS_IT_IS(v) (v)
+
+/* X(type of the elements, their C type, what makes a number of one) */
+#define KINDS(X)                           \
+  X(CT_ELEM_BOOL, uint8_t, bool_float)     \
+  X(CT_ELEM_U8, uint8_t, AS_IT_IS)         \
+  X(CT_ELEM_I8, int8_t, AS_IT_IS)          \
+  X(CT_ELEM_I16, int16_t, AS_IT_IS)        \
+  X(CT_ELEM_U16, uint16_t, AS_IT_IS)       \
+  X(CT_ELEM_F16, uint16_t, half_float)     \
+  X(CT_ELEM_BF16, uint16_t, ct_bf16_float) \
+  X(CT_ELEM_I32, int32_t, AS_IT_IS)        \
+  X(CT_ELEM_U32, uint32_t, AS_IT_IS)       \
+  X(CT_ELEM_F32, float, AS_IT_IS)          \
+  X(CT_ELEM_F64, double, AS_IT_IS)         \
+  X(CT_ELEM_I64, int64_t, AS_IT_IS)        \
+  X(CT_ELEM_U64, uint64_t, AS_IT_IS)
+
+#define CONVERT(elem, own, make)                                       \
+  case elem:                                                           \
+    for (int64_t i = 0; i < n; i++) {                                  \
+      own v;                                                           \
+      memcpy(&v, (const char *)from + (size_t)i * sizeof v, sizeof v); \
+      to[i] = (NUMBER)make(v);                                         \
+    }                                                                  \
+    break;
+
+void ct_elem_floats(ct_elem_t e, const void *from, int64_t n, float *to)
+{
+#define NUMBER float
+  switch (e) {
+    KINDS(CONVERT)
+  default:
+    break; /* has no numbers */
+  }
+#undef NUMBER
+}
+
+void ct_elem_doubles(ct_elem_t e, const void *from, int64_t n, double *to)
+{
+#define NUMBER double
+  switch (e) {
+    KINDS(CONVERT)
+  default:
+    break;
+  }
+#undef NUMBER
+}
