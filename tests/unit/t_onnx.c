@@ -1,5 +1,5 @@
 /* ONNX files: sound as messages and as graphs, for every kind of layer; what onnxruntime makes of
- * them is for tests/python/onnx.test.  lstm-steps.onnx was written by onnx_make and passed there. */
+ * them is for tests/python/onnx.test.  onnx_make wrote lstm-steps.onnx, which passed there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
