@@ -10,6 +10,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 # Scripts.  Those of mpi/ start programs of launched_tests, those of cli/ the program itself.
 shell_tests = \
   %D%/cli/app.test \
+  %D%/cli/best.test \
   %D%/cli/augment.test \
   %D%/cli/compose.test \
   %D%/cli/docs.test \
@@ -142,6 +143,7 @@ unit_tests = \
   %D%/unit/t_args \
   %D%/unit/t_base \
   %D%/unit/t_ckpt \
+  %D%/unit/t_ckpt_best \
   %D%/unit/t_ckpt_write \
   %D%/unit/t_compare \
   %D%/unit/t_config \

@@ -20,13 +20,25 @@
 typedef struct run {
   ct_setup_t s;
   ct_position_t at; /**< where training begins */
-  ct_str_t config;  /**< resolved; rank 0, as what follows */
+  ct_early_stop_t early_stop;
+  ct_str_t config; /**< resolved; rank 0, as what follows */
   ct_str_t versions;
   ct_rundir_t *dir; /**< rank 0, as what follows */
   ct_metrics_t *metrics;
 } run_t;
 
 /* ---- resume ---- */
+
+static int arrays_of(const ct_ckpt_found_t *c)
+{
+  int arrays = 0, n = c->ops->count(c->store);
+  ct_shape_t shape;
+  for (int i = 0; i < n; i++) {
+    c->ops->item(c->store, i, &shape);
+    arrays += shape.ndim > 0;
+  }
+  return arrays;
+}
 
 /* Another model cannot go on from these arrays; another seed or batch can, but not as the same run.
  */
@@ -35,7 +47,7 @@ static int check_same(const run_t *r, const ct_ckpt_found_t *c)
   int rc = CT_OK;
   char *old = NULL;
   ct_str_t changed = {0};
-  int have = c->ops->count(c->store), want = ct_trainer_items(r->s.trainer);
+  int have = arrays_of(c), want = ct_trainer_arrays(r->s.trainer);
   CT_TRY(c->ops->get_text(c->store, "/meta/config", &old));
   CT_TRY(ct_config_differences(&r->s.cfg, old, &changed));
   if (have != want)
@@ -97,10 +109,10 @@ static int resume(run_t *r, const ct_args_t *a)
     ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, c.path,
            r->at.epoch + 1, r->at.step);
   }
-  const ct_train_opts_t *end = &r->s.cfg.train;
-  if (r->at.epoch >= end->epochs || (end->steps && r->at.step >= end->steps))
+  if (ct_train_is_over(&r->s.cfg.train, &r->early_stop, &r->at))
     ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' begins anew");
-  if (topo->rank == 0) rc = ct_ckpt_set_aside(dir, ct_builtin_stores[0], r->at.step);
+  if (topo->rank == 0)
+    rc = ct_ckpt_set_aside(dir, ct_builtin_stores[0], r->at.step, r->at.best.step);
   CT_TRY_ALL(topo, rc);
 out:
   ct_ckpt_found_close(&c);
@@ -182,6 +194,7 @@ static int train(run_t *r, ct_loop_result_t *result)
   const ct_config_t *c = &s->cfg;
   ct_loop_opts_t o = {.run = &c->run,
                       .train = &c->train,
+                      .early_stop = r->early_stop,
                       .schedule = &c->schedule,
                       .ckpt = &c->checkpoint,
                       .job = &c->job,
@@ -227,6 +240,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_plateau_init(&r.at.plateau);
   CT_TRY_ALL(topo, choose_config(a, config, sizeof config));
   CT_TRY(ct_setup_config(&r.s, config, a));
+  CT_TRY(ct_early_stop_read(&r.s.cfg.train, config, &r.early_stop)); /* checked before */
   CT_TRY(ct_setup_device(&r.s));
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(&r.s));

@@ -33,6 +33,15 @@ static void add_scores(json_t *o, const ct_eval_result_t *e)
   if (has_mae(e)) json_object_set_new(o, "mae", real_or_null(evaluated, e->mae));
 }
 
+/* With checkpoint.best. */
+static void add_best(json_t *o, const ct_best_t *b)
+{
+  if (!o || !b->kind) return;
+  json_object_set_new(o, "best_metric", json_string(ct_score_word((int)b->kind)));
+  json_object_set_new(o, "best_value", real_or_null(1, b->value));
+  json_object_set_new(o, "best_step", json_integer(b->step));
+}
+
 /* A run that had nothing left to train leaves the summary of the one that trained. */
 static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r)
 {
@@ -50,6 +59,7 @@ static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r
                 real_or_null(trained, r->train_loss), "val_loss", real_or_null(evaluated, e->loss),
                 "val_samples", (json_int_t)e->samples);
   add_scores(o, e);
+  add_best(o, &r->at.best);
   CT_TRY(ct_json_add(o, &text));
   CT_TRY(ct_file_write(path, text.data, text.len));
 out:
@@ -148,6 +158,9 @@ static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *
     CT_TRY(ct_str_add(&t, "  training loss     %.4f\n", r->train_loss));
   }
   if (r->last.samples) CT_TRY(ct_result_eval(&r->last, &t));
+  if (r->at.best.kind)
+    CT_TRY(ct_str_add(&t, "  best %-12s %.4f, after step %" PRId64 " (checkpoints/best)\n",
+                      ct_score_word((int)r->at.best.kind), r->at.best.value, r->at.best.step));
   CT_TRY(ct_str_add(&t, "  results           %s\n", c->run.dir));
   CT_TRY(ct_app_print(t.data));
 out:

@@ -322,6 +322,7 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
             "samples of data.train have %" PRId64 " targets, but those of data.val %" PRId64
             " (0: labels)",
             s->data.info.targets, s->val.info.targets);
+  if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, s->val.info.targets > 0));
   s->data_s = ct_clock() - begin;
 out:
   return rc;

@@ -29,6 +29,9 @@ const ct_opt_t ct_ckpt_rows[] = {
     CT_OPT_INT(ct_ckpt_opts_t, every_epochs, "1", 0, 1e18, "epochs between checkpoints; 0: none"),
     CT_OPT_INT(ct_ckpt_opts_t, every_steps, "0", 0, 1e18, "steps between checkpoints; 0: none"),
     CT_OPT_INT(ct_ckpt_opts_t, keep, "3", 0, 1e18, "newest checkpoints that are kept; 0: all"),
+    CT_OPT_CHOICE(ct_ckpt_opts_t, best, "off", "off|" CT_SCORE_KINDS,
+                  "the checkpoint whose evaluation was the best by this is kept too; one is made "
+                  "after each evaluation that is better than those before"),
     CT_OPT_CHOICE(
         ct_ckpt_opts_t, on_error, "stop", "stop|continue",
         "a checkpoint cannot be written: stop ends the run; continue warns and tries again "
@@ -41,6 +44,8 @@ struct ct_ckpt {
   char dir[CT_PATH_MAX];
   const ct_store_ops_t *ops;
   int64_t keep;
+  int64_t best;  /**< step of the one that `best` names; -1: none */
+  int mark_best; /**< the next one is it */
 
   /* one write: set by save, used by the thread until it is joined */
   ct_ckpt_item_t *item; /**< owned list; the data is the caller's */
@@ -113,6 +118,26 @@ static int path_of(char *path, size_t cap, const char *dir, const ct_store_ops_t
   return ct_path_join(path, cap, dir, name);
 }
 
+/* Step of the checkpoint that `best` or `latest` names; -1: none. */
+static int64_t read_pointer(const char *path, const ct_store_ops_t *ops)
+{
+  char *text = NULL;
+  size_t bytes;
+  int64_t step = -1;
+  if (ct_file_exists(path) && ct_file_read(path, &text, &bytes) == CT_OK) {
+    text[strcspn(text, "\n")] = '\0';
+    step = step_of(text, ops, "");
+  }
+  ct_mem_free(text);
+  return step;
+}
+
+static int64_t read_best(const char *dir, const ct_store_ops_t *ops)
+{
+  char path[CT_PATH_MAX];
+  return ct_path_join(path, sizeof path, dir, "best") == CT_OK ? read_pointer(path, ops) : -1;
+}
+
 /* ---- writing ---- */
 
 static int remove_temporaries(const char *dir, const ct_store_ops_t *ops)
@@ -122,7 +147,9 @@ static int remove_temporaries(const char *dir, const ct_store_ops_t *ops)
   DIR *d = opendir(dir);
   if (!d) CT_FAIL(CT_ERR_IO, "%s: the directory cannot be read: %s", dir, strerror(errno));
   for (struct dirent *e; (e = readdir(d));) {
-    if (step_of(e->d_name, ops, ".tmp") < 0 && strcmp(e->d_name, "latest.tmp") != 0) continue;
+    if (step_of(e->d_name, ops, ".tmp") < 0 && strcmp(e->d_name, "latest.tmp") != 0 &&
+        strcmp(e->d_name, "best.tmp") != 0)
+      continue;
     CT_TRY(ct_path_join(path, sizeof path, dir, e->d_name));
     if (unlink(path) != 0 && errno != ENOENT)
       CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
@@ -143,6 +170,7 @@ int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ck
   CT_TRY(ct_text_format(c->dir, sizeof c->dir, "%s", dir));
   CT_TRY(ct_file_mkdirs(dir));
   CT_TRY(remove_temporaries(dir, ops));
+  c->best = read_best(dir, ops);
   *out = c;
   c = NULL;
 out:
@@ -186,8 +214,8 @@ out:
   return rc;
 }
 
-/* Checkpoints beyond the one just written are not of this run's past, and not counted.  One that
- * cannot be removed does no harm. */
+/* Checkpoints beyond the one just written are not of this run's past, and not counted; the best one
+ * stays.  One that cannot be removed does no harm. */
 static int remove_old(const ct_ckpt_t *c)
 {
   int rc = CT_OK, n;
@@ -195,7 +223,7 @@ static int remove_old(const ct_ckpt_t *c)
   char path[CT_PATH_MAX];
   CT_TRY(list_steps(c->dir, c->ops, &step, &n));
   for (int i = 0; c->keep > 0 && i < n; i++) {
-    if (step[i] > c->done.step || ++kept <= c->keep) continue;
+    if (step[i] > c->done.step || ++kept <= c->keep || step[i] == c->best) continue;
     CT_TRY(path_of(path, sizeof path, c->dir, c->ops, step[i]));
     if (unlink(path) != 0 && errno != ENOENT)
       ct_log(CT_LOG_WARN, "%s: cannot be removed: %s", path, strerror(errno));
@@ -205,14 +233,15 @@ out:
   return rc;
 }
 
-/* `latest` names the checkpoint of a step. */
-static int write_latest(const char *dir, const ct_store_ops_t *ops, int64_t step)
+/* `latest` or `best` names the checkpoint of a step. */
+static int write_pointer(const char *dir, const char *pointer, const ct_store_ops_t *ops,
+                         int64_t step)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], name[NAME_CAP], line[NAME_CAP + 2];
   make_name(name, ops, step);
   int bytes = snprintf(line, sizeof line, "%s\n", name);
-  CT_TRY(ct_path_join(path, sizeof path, dir, "latest"));
+  CT_TRY(ct_path_join(path, sizeof path, dir, pointer));
   CT_TRY(ct_file_write(path, line, (size_t)bytes));
 out:
   return rc;
@@ -236,7 +265,11 @@ static int write_files(ct_ckpt_t *c, const char *path)
   CT_TRY(write_store(c, path));
   CT_TRY(look(c, path));
   CT_TRY(ct_fault("ckpt.latest"));
-  CT_TRY(write_latest(c->dir, c->ops, c->done.step));
+  if (c->done.best) {
+    CT_TRY(write_pointer(c->dir, "best", c->ops, c->done.step));
+    c->best = c->done.step;
+  }
+  CT_TRY(write_pointer(c->dir, "latest", c->ops, c->done.step));
 out:
   return rc;
 }
@@ -285,7 +318,8 @@ int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int ite
   c->items = items;
   c->texts = texts;
   c->begun = ct_clock();
-  c->done = (ct_ckpt_done_t){.step = step};
+  c->done = (ct_ckpt_done_t){.step = step, .best = c->mark_best};
+  c->mark_best = 0;
   make_name(c->done.name, c->ops, step);
   atomic_store(&c->finished, 0);
   int why = pthread_create(&c->thread, NULL, writer, c);
@@ -293,6 +327,11 @@ int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int ite
   c->started = 1;
 out:
   return rc;
+}
+
+void ct_ckpt_mark_best(ct_ckpt_t *c)
+{
+  c->mark_best = 1;
 }
 
 int ct_ckpt_wait(ct_ckpt_t *c, const ct_ckpt_done_t **done)
@@ -345,6 +384,18 @@ out:
   return rc;
 }
 
+/* A pointer stands for the checkpoint beside it; anything else for itself. */
+static int follow(const char *file, const ct_store_ops_t *ops, char *path, size_t cap)
+{
+  char dir[CT_PATH_MAX];
+  const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+  int64_t step = -1;
+  if (strcmp(name, "best") == 0 || strcmp(name, "latest") == 0) step = read_pointer(file, ops);
+  if (step < 0) return ct_text_format(path, cap, "%s", file);
+  int rc = ct_path_dir(dir, sizeof dir, file);
+  return rc == CT_OK ? path_of(path, cap, dir, ops, step) : rc;
+}
+
 int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const char *dir,
                  ct_ckpt_found_t *out)
 {
@@ -354,9 +405,9 @@ int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const c
   if (!file) return ct_ckpt_newest(dir, out->ops, &out->store, out->path, sizeof out->path);
   for (; stores[n] && n < CT_FORMATS; n++)
     formats[n] = &stores[n]->format;
-  CT_TRY(ct_format_find(formats, n, file, &found));
+  CT_TRY(follow(file, out->ops, out->path, sizeof out->path));
+  CT_TRY(ct_format_find(formats, n, out->path, &found));
   out->ops = stores[found];
-  CT_TRY(ct_text_format(out->path, sizeof out->path, "%s", file));
   CT_TRY(out->ops->open(out->path, &out->store));
 out:
   return rc;
@@ -380,12 +431,37 @@ out:
   return rc;
 }
 
-int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step)
+static int remove_pointer(const char *dir, const char *pointer)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  CT_TRY(ct_path_join(path, sizeof path, dir, pointer));
+  if (unlink(path) != 0 && errno != ENOENT)
+    CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+out:
+  return rc;
+}
+
+/* The best up to \a step was that of step \a best, if it is there yet. */
+static int go_back_to_best(const char *dir, const ct_store_ops_t *ops, int64_t step, int64_t best)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  if (read_best(dir, ops) <= step) return CT_OK;
+  CT_TRY(path_of(path, sizeof path, dir, ops, best));
+  if (best > 0 && ct_file_exists(path)) return write_pointer(dir, "best", ops, best);
+  CT_TRY(remove_pointer(dir, "best"));
+out:
+  return rc;
+}
+
+int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step, int64_t best)
 {
   int rc = CT_OK, n, i;
   int64_t *all;
   char path[CT_PATH_MAX], aside[CT_PATH_MAX];
   CT_TRY(list_steps(dir, ops, &all, &n));
+  CT_TRY(go_back_to_best(dir, ops, step, best));
   for (i = 0; i < n && all[i] > step; i++) {
     CT_TRY(path_of(path, sizeof path, dir, ops, all[i]));
     CT_TRY(aside_of(aside, sizeof aside, path));
@@ -395,13 +471,7 @@ int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step)
            strrchr(aside, '/') + 1, step);
   }
   if (i == 0) goto out; /* `latest` is right */
-  if (i < n) {
-    rc = write_latest(dir, ops, all[i]);
-  } else {
-    CT_TRY(ct_path_join(path, sizeof path, dir, "latest"));
-    if (unlink(path) != 0 && errno != ENOENT)
-      CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
-  }
+  rc = i < n ? write_pointer(dir, "latest", ops, all[i]) : remove_pointer(dir, "latest");
 out:
   ct_mem_free(all);
   return rc;

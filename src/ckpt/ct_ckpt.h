@@ -2,12 +2,13 @@
  * Layer 3.
  *
  * One rank calls these functions; all are local.  A run directory's checkpoints/ holds
- * step-00000120.h5 … (the suffix is that of the store's format), and `latest`, a text with the
- * newest one's name. */
+ * step-00000120.h5 … (the suffix is that of the store's format), and two texts: `latest` with the
+ * newest one's name, `best` with that of the best one. */
 #ifndef CT_CKPT_H
 #define CT_CKPT_H
 #include "base/ct_opt.h"
 #include "base/ct_text.h"
+#include "ckpt/ct_score.h"
 #include "ckpt/ct_store.h"
 
 /** Words of `checkpoint.on_error`, in the order of its choices. */
@@ -18,6 +19,7 @@ typedef struct ct_ckpt_opts {
   int64_t every_epochs; /**< 0: never at epoch ends */
   int64_t every_steps;  /**< 0: never within epochs */
   int64_t keep;         /**< newest ones kept; 0: all */
+  int best;             /**< ct_score_kind_t: by which evaluations the best one is kept too */
   int on_error;         /**< ct_ckpt_on_error_t */
 } ct_ckpt_opts_t;
 extern const ct_opt_t ct_ckpt_rows[];
@@ -36,6 +38,7 @@ typedef struct ct_ckpt_text {
 typedef struct ct_ckpt_done {
   int64_t step;
   int64_t bytes;  /**< of the file */
+  int best;       /**< 1: ct_ckpt_mark_best() */
   double write_s; /**< from ct_ckpt_save() until it was durable */
   char name[64];  /**< "step-00000120.h5" */
 } ct_ckpt_done_t;
@@ -53,6 +56,9 @@ int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ck
  * half-written does. */
 int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
                  const ct_ckpt_text_t *text, int texts);
+/** The next ct_ckpt_save() is of the best model so far: when it is durable `best` names it, and it
+ * stays, whatever \a keep says, until `best` names another. */
+void ct_ckpt_mark_best(ct_ckpt_t *c);
 /** Waits for the write in progress; its result.  The text of a CT_ERR_IO says what is needed, what
  * is free and what to do.  CT_OK if there is none.  *done (may be NULL): the finished checkpoint
  * the first time it is asked for after the write, else NULL; borrowed until the next one. */
@@ -74,7 +80,8 @@ typedef struct ct_ckpt_found {
   char path[CT_PATH_MAX];
 } ct_ckpt_found_t;
 /** Opens \a file in its format (ct_format_find()), by one of \a stores, which end in NULL; without
- * a file (NULL) the newest of \a dir (ct_ckpt_newest()), where the first of them writes. */
+ * a file (NULL) the newest of \a dir (ct_ckpt_newest()), where the first of them writes.  A file
+ * called `best` or `latest` stands for the one that it names. */
 int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const char *dir,
                  ct_ckpt_found_t *out);
 /** A zeroed one is fine. */
@@ -82,7 +89,8 @@ void ct_ckpt_found_close(ct_ckpt_found_t *c);
 
 /** A run goes on from \a step: later checkpoints in \a dir (damaged ones, or of a run that was
  * begun anew) become NAME.aside, so that no later resume takes them for this run's; if there is
- * one, NAME.aside.2 and so on: none is ever written over.  A missing \a dir is fine. */
-int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step);
+ * one, NAME.aside.2 and so on: none is ever written over.  If `best` names one of those it names
+ * that of step \a best again (0: there is none), or goes.  A missing \a dir is fine. */
+int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step, int64_t best);
 
 #endif

@@ -67,6 +67,9 @@ int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int rank
  * need no labels then.  CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss);
 
+/** Whether the scores that the keys name are such as the data and the loss have.  CT_ERR_USAGE. */
+int ct_config_check_scores(const ct_config_t *c, int has_targets);
+
 /** The values as a tree, to be freed with ct_yaml_free(). */
 int ct_config_tree(const ct_config_t *c, ct_yaml_t **out);
 /** As YAML, every key: parses back to the same values.  Appended. */

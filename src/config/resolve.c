@@ -84,7 +84,21 @@ out:
   return rc;
 }
 
-static int check_all(const ct_config_t *c, int ranks, int with_loss)
+static int check_early_stop(const ct_config_t *c, int metric)
+{
+  int rc = CT_OK;
+  if (c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE, "train.early_stop looks at the evaluation of data.val, which is not set");
+  if (c->parallel.shards && (metric == CT_SCORE_LOSS || metric == CT_SCORE_MAE))
+    CT_FAIL(CT_ERR_USAGE,
+            "train.early_stop looks at the validation %s, whose last bits depend on the ranks: "
+            "with parallel.shards take top1 or top5",
+            ct_score_word(metric));
+out:
+  return rc;
+}
+
+static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_early_stop_t *early)
 {
   int rc = CT_OK;
   ct_recipe_t recipe;
@@ -102,6 +116,10 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss)
   CT_TRY(ct_schedule_check(&c->schedule));
   CT_TRY(ct_walltime_check(c->job.walltime));
   if (ct_schedule_needs_loss(&c->schedule)) CT_TRY(check_plateau(c));
+  if (early->metric) CT_TRY(check_early_stop(c, early->metric));
+  if (c->checkpoint.best && c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE, "checkpoint.best is %s, of the evaluation of data.val, which is not set",
+            ct_score_word(c->checkpoint.best));
   if (c->train.steps == 0 && c->schedule.warmup_epochs > (double)c->train.epochs)
     CT_FAIL(CT_ERR_USAGE, "schedule.warmup_epochs is %g, more than train.epochs, which is %" PRId64,
             c->schedule.warmup_epochs, c->train.epochs);
@@ -114,6 +132,36 @@ out:
 
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
 {
-  int rc = check_all(c, ranks, with_loss);
+  ct_early_stop_t early;
+  int rc = ct_early_stop_read(&c->train, c->where, &early); /* which says where itself */
+  if (rc != CT_OK) return rc;
+  rc = check_all(c, ranks, with_loss, &early);
   return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);
+}
+
+/* A score that the data or the loss does not have. */
+static int check_score(const ct_config_t *c, const char *key, int kind, int has_targets)
+{
+  int rc = CT_OK;
+  int hits = kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5;
+  if (hits && has_targets)
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, but the data has real-valued targets: take loss or mae",
+            c->where, key, ct_score_word(kind));
+  if (kind == CT_SCORE_MAE && c->loss.kind == CT_LOSS_CROSS_ENTROPY)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: %s is mae, which loss.kind cross_entropy does not have: take loss, top1 or top5",
+            c->where, key);
+out:
+  return rc;
+}
+
+int ct_config_check_scores(const ct_config_t *c, int has_targets)
+{
+  int rc = CT_OK;
+  ct_early_stop_t early;
+  CT_TRY(ct_early_stop_read(&c->train, c->where, &early));
+  CT_TRY(check_score(c, "checkpoint.best", c->checkpoint.best, has_targets));
+  CT_TRY(check_score(c, "train.early_stop.metric", early.metric, has_targets));
+out:
+  return rc;
 }

@@ -11,6 +11,9 @@ typedef struct ct_eval_result {
   int64_t samples;
 } ct_eval_result_t;
 
+/** Pure.  The scores of an evaluation; NaN for what it does not have. */
+ct_scores_t ct_eval_scores(const ct_eval_result_t *e);
+
 /** Who is asked after each batch of an evaluation, on every rank, whether to break it off: returns
  * a stop word (ct_stop.h), 0 to go on. */
 typedef struct ct_ask {

@@ -8,6 +8,7 @@
 typedef struct ct_loop_opts {
   const ct_run_opts_t *run;
   const ct_train_opts_t *train;
+  ct_early_stop_t early_stop;
   const ct_schedule_opts_t *schedule;
   const ct_ckpt_opts_t *ckpt;
   const ct_job_opts_t *job;
@@ -33,6 +34,10 @@ typedef struct ct_loop_result {
   ct_stop_reason_t stopped;      /**< asked to stop before the end; a checkpoint was written */
   int idle;                      /**< 1: nothing was left to do */
 } ct_loop_result_t;
+
+/** Pure.  1 if nothing is left to train: epochs and steps are done, or early_stop has ended it. */
+int ct_train_is_over(const ct_train_opts_t *o, const ct_early_stop_t *early,
+                     const ct_position_t *at);
 
 /** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests.
  *

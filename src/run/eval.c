@@ -7,6 +7,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include <math.h>
 
 /* What one rank counts, and with what. */
 typedef struct counting {
@@ -113,6 +114,15 @@ out:
   ct_mem_free(c->logits);
   ct_feed_close(c->feed);
   return rc;
+}
+
+ct_scores_t ct_eval_scores(const ct_eval_result_t *e)
+{
+  int has_mae = e->regression || e->mae > 0;
+  return (ct_scores_t){.of = {[CT_SCORE_LOSS] = e->loss,
+                              [CT_SCORE_TOP1] = e->regression ? NAN : e->top1,
+                              [CT_SCORE_TOP5] = e->regression ? NAN : e->top5,
+                              [CT_SCORE_MAE] = has_mae ? e->mae : NAN}};
 }
 
 int ct_evaluate_classes(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,

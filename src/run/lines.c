@@ -110,3 +110,21 @@ int ct__lines_epoch_end(ct__loop_t *l)
 out:
   return rc;
 }
+
+int ct__lines_early_stop(ct__loop_t *l)
+{
+  ct_metrics_t *m = l->o->metrics;
+  const ct_best_t *b = &l->at.early;
+  const char *metric = ct_score_word((int)b->kind);
+  ct_log(CT_LOG_INFO,
+         "train.early_stop: no better %s than %.4f, of step %lld, in %lld evaluations: training "
+         "ends",
+         metric, b->value, (long long)b->step, (long long)b->bad);
+  ct_metrics_begin(m, "early_stop");
+  ct_metrics_int(m, "step", l->at.step);
+  ct_metrics_int(m, "epoch", l->at.epoch);
+  ct_metrics_text(m, "metric", metric);
+  ct_metrics_num(m, "best", b->value);
+  ct_metrics_int(m, "best_step", b->step);
+  return ct_metrics_end(m);
+}

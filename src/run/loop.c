@@ -9,10 +9,21 @@
 #include "base/ct_log.h"
 #include <string.h>
 
+static int is_stopped_early(const ct_early_stop_t *early, const ct_position_t *at)
+{
+  return early->metric && at->early.kind == early->metric && at->early.bad >= early->patience;
+}
+
+int ct_train_is_over(const ct_train_opts_t *o, const ct_early_stop_t *early,
+                     const ct_position_t *at)
+{
+  if (at->epoch >= o->epochs || (o->steps && at->step >= o->steps)) return 1;
+  return is_stopped_early(early, at);
+}
+
 static int finished(const ct__loop_t *l)
 {
-  const ct_train_opts_t *o = l->o->train;
-  return l->at.epoch >= o->epochs || (o->steps && l->at.step >= o->steps);
+  return ct_train_is_over(l->o->train, &l->o->early_stop, &l->at);
 }
 
 /* 1: all samples of the epoch are done; what is left of it is its end.  A run that is stopped here
@@ -88,6 +99,14 @@ out:
   return rc;
 }
 
+/* What the evaluation says of the run so far. */
+static void judge(ct__loop_t *l)
+{
+  ct_scores_t scores = ct_eval_scores(&l->out->last);
+  if (ct_best_take(&l->at.best, l->o->ckpt->best, &scores, l->at.step)) l->is_best = 1;
+  ct_best_take(&l->at.early, l->o->early_stop.metric, &scores, l->at.step);
+}
+
 /* Evaluation and its lines, unless *stop says, or comes to say, that there is no time for it. */
 static int tell_where_it_stands(ct__loop_t *l, int64_t *stop)
 {
@@ -97,6 +116,7 @@ static int tell_where_it_stands(ct__loop_t *l, int64_t *stop)
   if (o->val && *stop) return CT_OK;
   if (o->val && ct_schedule_needs_loss(o->schedule))
     ct_plateau_update(&l->at.plateau, o->schedule, l->out->last.loss);
+  if (o->val) judge(l);
   l->evaluated_step = l->at.step;
   CT_TRY_ALL(l->topo, ct__lines_epoch_end(l));
   l->loss_sum = 0;
@@ -113,6 +133,8 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   if (l->evaluated_step != l->at.step) return CT_OK;
   l->at.cursor = 0;
   l->at.epoch++;
+  if (l->at.epoch < l->o->train->epochs && is_stopped_early(&l->o->early_stop, &l->at))
+    CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
 out:
   return rc;
 }
@@ -186,8 +208,8 @@ out:
 static int save_rest(ct__loop_t *l, int own, int64_t stop)
 {
   int unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
-  if (unsaved && (stop || l->o->ckpt->every_epochs || l->o->ckpt->every_steps))
-    own = ct__saves_begin(l, own);
+  int wanted = stop || l->o->ckpt->every_epochs || l->o->ckpt->every_steps;
+  if (l->is_best || (unsaved && wanted)) own = ct__saves_begin(l, own);
   if (own == CT_OK) own = ct__saves_end(l, 1);
   return ct_agree(l->topo, own);
 }
@@ -201,7 +223,7 @@ static int last_evaluation(ct__loop_t *l, int64_t *stop)
     CT_TRY(tell_where_it_stands(l, stop));
   else if (l->o->val)
     CT_TRY(evaluate(l, stop));
-  if (!*stop) return CT_OK;
+  if (!*stop) return l->is_best ? save_rest(l, CT_OK, 0) : CT_OK;
   if (l->out->idle) CT_TRY(no_further(l, *stop));
   ct__stops_tell(l, *stop, ", in the evaluation at the end");
   CT_TRY(save_rest(l, CT_OK, *stop));

@@ -22,6 +22,7 @@ typedef struct ct__loop {
   ct_ckpt_text_t text[2];
   char dir[CT_PATH_MAX]; /* of the checkpoints */
   int64_t saved_step;    /* of the newest checkpoint of this run that was begun; -1: none */
+  int is_best;           /* the last evaluation was the best so far, and is not saved yet */
   int64_t good_step;     /* rank 0: of the newest one that can be gone back to; 0: none */
   double stall_s;        /* that training waited for the one begun last */
   double save_s;         /* rank 0: ct__saves_seconds(), 0 if no checkpoint is complete yet */
@@ -44,7 +45,8 @@ static inline double ct__loop_mean(double sum, double weight)
 /** Local.  Opens what rank 0 needs to save; the other ranks learn the directory alone. */
 int ct__saves_open(ct__loop_t *l);
 void ct__saves_close(ct__loop_t *l);
-/** 1 if a checkpoint is due after the step that was made last; alike on all ranks. */
+/** 1 if a checkpoint is due after the step that was made last, or its evaluation was the best so
+ * far; alike on all ranks. */
 int ct__saves_due(const ct__loop_t *l, int epoch_end);
 /** Collective where the snapshot is, else local.  Copies the state and begins to write it; \a own
  * is this rank's code so far, and nothing is saved unless it is CT_OK. */
@@ -88,5 +90,7 @@ int ct__lines_step(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_r
 void ct__lines_progress(ct__loop_t *l, double loss);
 /** Local.  The lines at the end of an epoch. */
 int ct__lines_epoch_end(ct__loop_t *l);
+/** Local.  The lines of a run that train.early_stop ends. */
+int ct__lines_early_stop(ct__loop_t *l);
 
 #endif

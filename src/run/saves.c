@@ -43,6 +43,7 @@ static int done_line(ct__loop_t *l, const ct_ckpt_done_t *d)
   ct_metrics_num(m, "stall_s", l->stall_s);
   ct_metrics_num(m, "write_s", d->write_s);
   ct_metrics_int(m, "bytes", d->bytes);
+  if (d->best) ct_metrics_int(m, "best", 1);
   return ct_metrics_end(m);
 }
 
@@ -96,6 +97,8 @@ static int save(ct__loop_t *l)
 {
   int rc = CT_OK;
   double begin = ct_clock();
+  int is_best = l->is_best;
+  l->is_best = 0;
   if (!l->ckpt) {
     l->saved_step = l->at.step;
     return ct_trainer_snapshot_is_collective(l->t) ? ct_trainer_snapshot(l->t, &l->at, NULL)
@@ -107,6 +110,7 @@ static int save(ct__loop_t *l)
   CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
   CT_TRY(waited);
   CT_TRY(ct_rundir_check(l->o->rundir));
+  if (is_best) ct_ckpt_mark_best(l->ckpt);
   CT_TRY(ct_ckpt_save(l->ckpt, l->at.step, l->item, l->items, l->text, 2));
   l->stall_s = ct_clock() - begin;
 out:
@@ -124,6 +128,7 @@ int ct__saves_begin(ct__loop_t *l, int own)
 int ct__saves_due(const ct__loop_t *l, int epoch_end)
 {
   const ct_ckpt_opts_t *c = l->o->ckpt;
+  if (l->is_best) return 1;
   if (epoch_end && c->every_epochs && l->at.epoch % c->every_epochs == 0) return 1;
   return c->every_steps && l->at.step % c->every_steps == 0;
 }

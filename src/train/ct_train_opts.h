@@ -3,6 +3,7 @@
 #ifndef CT_TRAIN_OPTS_H
 #define CT_TRAIN_OPTS_H
 #include "base/ct_opt.h"
+#include "ckpt/ct_score.h"
 
 /** Section `parallel`. */
 typedef struct ct_parallel_opts {
@@ -28,8 +29,17 @@ typedef struct ct_train_opts {
   double clip_value;    /**< 0: off */
   ct_opt_texts_t freeze;
   int freeze_bn;
-  double ema; /**< decay of the averaged weights; 0: none */
+  double ema;            /**< decay of the averaged weights; 0: none */
+  ct_yaml_t *early_stop; /**< owned; NULL: never, else ct_early_stop_read() */
 } ct_train_opts_t;
 extern const ct_opt_t ct_train_rows[];
+
+/** `train.early_stop`: when an evaluation is none too many any more. */
+typedef struct ct_early_stop {
+  int metric;       /**< ct_score_kind_t; CT_SCORE_OFF: never */
+  int64_t patience; /**< evaluations without a better one after which training ends */
+} ct_early_stop_t;
+/** Local.  CT_ERR_USAGE names the place in the file \a where and the key. */
+int ct_early_stop_read(const ct_train_opts_t *o, const char *where, ct_early_stop_t *out);
 
 #endif

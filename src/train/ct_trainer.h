@@ -19,6 +19,8 @@ typedef struct ct_position {
   int64_t epoch;  /**< from 0 */
   int64_t cursor; /**< samples of this epoch done; all: it is still to be evaluated */
   ct_plateau_t plateau;
+  ct_best_t best;  /**< by checkpoint.best */
+  ct_best_t early; /**< by train.early_stop */
 } ct_position_t;
 
 /** What one step was like on this rank. */
@@ -150,6 +152,8 @@ int ct_trainer_is_even(const ct_trainer_t *t);
 
 /** Local.  Number of state arrays: parameters, buffers and optimizer states. */
 int ct_trainer_items(ct_trainer_t *t);
+/** Local.  Those of them that are no single numbers: what a checkpoint cannot do without. */
+int ct_trainer_arrays(ct_trainer_t *t);
 /** 1 if a snapshot is Collective, since the states are spread over the ranks. */
 int ct_trainer_snapshot_is_collective(const ct_trainer_t *t);
 /** About the bytes of a snapshot: of parameters and optimizer states. */

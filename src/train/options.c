@@ -1,6 +1,8 @@
 /* The option tables of the sections `parallel` and `train`. */
 #include "train/ct_ways.h"
 
+#include "base/ct_err.h"
+
 #define WORD(word, help)      #word
 #define NEXT_WORD(word, help) "|" #word
 #define HELP(word, help)      #word ": " help
@@ -49,4 +51,23 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_DOUBLE(ct_train_opts_t, ema, "0", 0, 0.9999999,
                   "decay of an exponential moving average of the weights, which is what is "
                   "evaluated, and the model of the checkpoints: 0.999; 0: none"),
+    CT_OPT_NODE(ct_train_opts_t, early_stop,
+                "map of metric (top1, top5, loss, mae; default top1) and patience (default 5): "
+                "training ends after so many evaluations without a better one"),
     CT_OPT_END};
+
+static const ct_opt_t early_stop_rows[] = {
+    CT_OPT_CHOICE(ct_early_stop_t, metric, "top1", "off|" CT_SCORE_KINDS, "what must get better"),
+    CT_OPT_INT(ct_early_stop_t, patience, "5", 1, 1e9, "evaluations without a better one"),
+    CT_OPT_END};
+
+int ct_early_stop_read(const ct_train_opts_t *o, const char *where, ct_early_stop_t *out)
+{
+  int rc = CT_OK;
+  *out = (ct_early_stop_t){0};
+  if (!o->early_stop) return CT_OK;
+  CT_TRY(ct_opt_defaults(early_stop_rows, out));
+  CT_TRY(ct_opt_read(early_stop_rows, out, o->early_stop, where, "train.early_stop", NULL));
+out:
+  return rc;
+}

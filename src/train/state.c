@@ -158,6 +158,32 @@ static int visit_double(walk_t *w, const char *name, double save, double *found)
   return visit_number(w, name, CT_F64, &save, found);
 }
 
+static int is_there(const walk_t *w, const char *name)
+{
+  ct_shape_t shape;
+  for (int i = 0, n = w->ops->count(w->store); i < n; i++)
+    if (strcmp(w->ops->item(w->store, i, &shape), name) == 0) return 1;
+  return 0;
+}
+
+/* An older checkpoint may say nothing of it: then there is no best one yet. */
+static int visit_best(walk_t *w, const char *which, const ct_best_t *save, ct_best_t *found)
+{
+  int rc = CT_OK;
+  char name[80];
+  CT_TRY(ct_text_format(name, sizeof name, "/train/%s_kind", which));
+  if (w->store && !is_there(w, name)) found = NULL;
+  CT_TRY(visit_int(w, name, save->kind, found ? &found->kind : NULL));
+  CT_TRY(ct_text_format(name, sizeof name, "/train/%s_value", which));
+  CT_TRY(visit_double(w, name, save->value, found ? &found->value : NULL));
+  CT_TRY(ct_text_format(name, sizeof name, "/train/%s_step", which));
+  CT_TRY(visit_int(w, name, save->step, found ? &found->step : NULL));
+  CT_TRY(ct_text_format(name, sizeof name, "/train/%s_bad", which));
+  CT_TRY(visit_int(w, name, save->bad, found ? &found->bad : NULL));
+out:
+  return rc;
+}
+
 static int visit_model(walk_t *w)
 {
   int rc = CT_OK;
@@ -214,6 +240,8 @@ static int visit_all(walk_t *w)
     CT_TRY(visit_double(w, "/train/plateau_best", at->plateau.best, p ? &p->best : NULL));
     CT_TRY(visit_double(w, "/train/plateau_factor", at->plateau.factor, p ? &p->factor : NULL));
     CT_TRY(visit_int(w, "/train/plateau_bad", at->plateau.bad, p ? &p->bad : NULL));
+    CT_TRY(visit_best(w, "best", &at->best, f ? &f->best : NULL));
+    CT_TRY(visit_best(w, "early", &at->early, f ? &f->early : NULL));
   }
 out:
   return rc;
@@ -223,6 +251,12 @@ int ct_trainer_items(ct_trainer_t *t)
 {
   walk_t w = {.t = t, .with_optim = 1};
   return visit_all(&w) == CT_OK ? w.n : 0;
+}
+
+int ct_trainer_arrays(ct_trainer_t *t)
+{
+  walk_t w = {.t = t, .with_optim = 1};
+  return visit_all(&w) == CT_OK ? w.n - w.numbers : 0;
 }
 
 double ct_trainer_snapshot_bytes(const ct_trainer_t *t)

@@ -306,13 +306,13 @@ static void no_memory_is_no_damage(void)
 static void later_ones_are_set_aside(void)
 {
   const char *dir = ct_test_dir();
-  CT_ASSERT_OK(ct_ckpt_set_aside("/nowhere/at/all", &fake, 0));
+  CT_ASSERT_OK(ct_ckpt_set_aside("/nowhere/at/all", &fake, 0, 0));
   CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 11, 30));
-  CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 10));
+  CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 10, 0));
   CT_ASSERT_TEXT(names(dir), "step-00000010.txt step-00000011.txt.aside step-00000030.txt.aside");
   CT_ASSERT_TEXT(newest(dir), "step-00000010.txt");
   CT_ASSERT_TEXT(content(dir, "latest"), "step-00000010.txt\n");
-  CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 0));
+  CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 0, 0));
   CT_ASSERT_TEXT(newest(dir), "none");
   CT_ASSERT_TEXT(content(dir, "latest"), "");
 }
@@ -323,7 +323,7 @@ static void none_that_was_set_aside_is_lost(void)
   static const char *const lives[] = {"first", "second", "third"};
   for (int i = 0; i < 3; i++) {
     put(dir, "step-00000020.txt", lives[i]);
-    CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 10));
+    CT_ASSERT_OK(ct_ckpt_set_aside(dir, &fake, 10, 0));
   }
   CT_ASSERT_TEXT(names(dir), "step-00000020.txt.aside step-00000020.txt.aside.2 "
                              "step-00000020.txt.aside.3");

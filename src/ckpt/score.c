@@ -1,0 +1,29 @@
+/* Which evaluation was the best one: a loss and an error are the better the smaller, hits the more
+ * there are. */
+#include "ckpt/ct_score.h"
+
+#include <math.h>
+
+static int is_better(int kind, double a, double b)
+{
+  return kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5 ? a > b : a < b;
+}
+
+int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step)
+{
+  double value = scores->of[kind];
+  if (kind == CT_SCORE_OFF) return 0;
+  if (b->kind != kind) *b = (ct_best_t){.kind = kind, .value = NAN};
+  if (isnan(value) || !(isnan(b->value) || is_better(kind, value, b->value))) {
+    b->bad++;
+    return 0;
+  }
+  *b = (ct_best_t){.kind = kind, .value = value, .step = step};
+  return 1;
+}
+
+const char *ct_score_word(int kind)
+{
+  static const char *const words[CT_SCORE_COUNT] = {"off", "loss", "top1", "top5", "mae"};
+  return words[kind];
+}
