@@ -18,6 +18,7 @@ shell_tests = \
   %D%/cli/examples.test \
   %D%/cli/files.test \
   %D%/cli/implementations.test \
+  %D%/cli/init.test \
   %D%/cli/loss.test \
   %D%/cli/recipe_resume.test \
   %D%/cli/resume.test \
@@ -168,6 +169,7 @@ unit_tests = \
   %D%/unit/t_loss \
   %D%/unit/t_loss_opts \
   %D%/unit/t_machine \
+  %D%/unit/t_match \
   %D%/unit/t_metrics \
   %D%/unit/t_model \
   %D%/unit/t_model_layers \

@@ -43,18 +43,20 @@ out:
 }
 
 /* "100:200", "100:", ":200" */
-static int read_range(const char *text, ct_pack_rows_t *out)
+static int read_range(const ct_args_t *a, const char *option, const char *what, int64_t *begin,
+                      int64_t *end)
 {
   int rc = CT_OK;
   char first[32] = "";
+  const char *text = ct_args_get(a, option);
   if (!text) return CT_OK;
   size_t n = strcspn(text, ":");
   int good = text[n] == ':' && n < sizeof first;
   if (good) snprintf(first, sizeof first, "%.*s", (int)n, text);
-  if (good && first[0]) good = ct_text_int(first, &out->first) == CT_OK;
-  if (good && text[n + 1]) good = ct_text_int(text + n + 1, &out->last) == CT_OK;
-  if (!good || out->first < 0 || out->last <= out->first)
-    CT_FAIL(CT_ERR_USAGE, "pack: --range must be two row numbers such as 0:1437, not '%s'", text);
+  if (good && first[0]) good = ct_text_int(first, begin) == CT_OK;
+  if (good && text[n + 1]) good = ct_text_int(text + n + 1, end) == CT_OK;
+  if (!good || *begin < 0 || *end <= *begin)
+    CT_FAIL(CT_ERR_USAGE, "pack: --%s must be two %s, not '%s'", option, what, text);
 out:
   return rc;
 }
@@ -69,7 +71,7 @@ static int open_input(const ct_args_t *a, ct_pack_input_t *in)
   const char *labels = ct_args_get(a, "labels");
   CT_TRY(ct_args_int(a, "shuffle", 0, 0, INT64_MAX, &seed));
   rows.seed = (uint64_t)seed;
-  CT_TRY(read_range(ct_args_get(a, "range"), &rows));
+  CT_TRY(read_range(a, "range", "row numbers such as 0:1437", &rows.first, &rows.last));
   CT_TRY(read_shape(ct_args_get(a, "shape"), &shape));
   CT_TRY(read_label(ct_args_get(a, "label"), &label));
   CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &targets));
@@ -84,6 +86,22 @@ static int open_input(const ct_args_t *a, ct_pack_input_t *in)
             "pack: --shape, --label and --targets are for --csv; an IDX file says its shape");
   CT_TRY(ct_pack_open_idx(images, labels, &rows, in));
 out:
+  return rc;
+}
+
+/* Of classes that are left out nothing is packed. */
+static int keep_only(const ct_args_t *a, ct_pack_input_t *in)
+{
+  int rc = CT_OK;
+  int64_t first = 0, last = INT32_MAX;
+  ct_pack_input_t same = {0};
+  if (!ct_args_get(a, "only")) return CT_OK;
+  CT_TRY(read_range(a, "only", "classes such as 0:5", &first, &last));
+  if (in->src.targets) CT_FAIL(CT_ERR_USAGE, "pack: --only is of labels, not of --targets");
+  CT_TRY(open_input(a, &same));
+  CT_TRY(ct_pack_only(in, &same.src, first, last));
+out:
+  if (same.close) same.close(same.src.state);
   return rc;
 }
 
@@ -117,6 +135,7 @@ int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status)
   if (!output)
     CT_FAIL(CT_ERR_USAGE, "pack: --output is missing, such as --output 'train-%%03d.h5'");
   CT_TRY(open_input(a, &in));
+  CT_TRY(keep_only(a, &in));
   if (classes && classes < in.classes)
     CT_FAIL(CT_ERR_USAGE, "pack: --classes is %" PRId64 ", but the highest label is %" PRId64,
             classes, in.classes - 1);

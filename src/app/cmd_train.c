@@ -109,6 +109,7 @@ static int resume(run_t *r, const ct_args_t *a)
     ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, c.path,
            r->at.epoch + 1, r->at.step);
   }
+  if (!found) CT_TRY(ct_setup_init(&r->s));
   if (ct_train_is_over(&r->s.cfg.train, &r->early_stop, &r->at))
     ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' begins anew");
   if (topo->rank == 0)

@@ -30,6 +30,7 @@ static const ct_flag_t pack_flags[] = {
     {"targets", "N", "csv: the last N columns are real-valued targets, instead of a label"},
     {"shuffle", "SEED", "put the rows into a random order, which depends on the seed alone"},
     {"range", "A:B", "then take rows A to B-1, counted from 0; either may be left out"},
+    {"only", "A:B", "then keep only the classes A to B-1, which are counted from 0"},
     {"output", "PATTERN", "shards, such as 'train-%03d.h5'; a plain name for one shard"},
     {"shards", "N", "how many files (default 1)"},
     {"deflate", "LEVEL", "compression, 0 (none) to 9 (default 4)"},

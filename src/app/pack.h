@@ -35,6 +35,11 @@ int ct_pack_open_idx(const char *images, const char *labels, const ct_pack_rows_
 int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label, int64_t targets,
                      const ct_pack_rows_t *rows, ct_pack_input_t *out);
 
+/** Only the samples of the classes [first, last) of \a in, which are counted from 0 then.  \a same
+ * is another source of the same samples, which is used up to count them.  CT_ERR_USAGE: there is
+ * none. */
+int ct_pack_only(ct_pack_input_t *in, ct_pack_source_t *same, int64_t first, int64_t last);
+
 /** Whole file, decompressed if it is gzip; NUL-terminated; ct_mem_free. */
 int ct_pack_read_file(const char *path, char **data, size_t *bytes);
 /** Begins a walk through a file that has \a have rows.  CT_ERR_USAGE if none of them is asked

@@ -50,6 +50,8 @@ int ct_setup_model(ct_setup_t *s);
 int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g);
 /** training: 0 for evaluation only. */
 int ct_setup_trainer(ct_setup_t *s, int training);
+/** Collective.  The weights of `init.from`, which rank 0 reads, into the trainer. */
+int ct_setup_init(ct_setup_t *s);
 /** Local.  What this rank's trainer will allocate; the communicator need not be there. */
 int ct_setup_memory(ct_setup_t *s, ct_memory_t *out);
 /** A zeroed one is fine. */

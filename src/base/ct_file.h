@@ -18,6 +18,8 @@ int ct_file_commit(const char *temporary, const char *path);
 int ct_file_mkdirs(const char *path);
 /** 1 if it exists. */
 int ct_file_exists(const char *path);
+/** 1 for a directory. */
+int ct_file_is_dir(const char *path);
 /** CT_OK if \a path is a regular file, through links.  CT_ERR_IO says why it cannot be opened or
  * what it is: to open a FIFO would wait for its other end. */
 int ct_file_regular(const char *path);

@@ -181,6 +181,12 @@ int ct_file_exists(const char *path)
   return access(path, F_OK) == 0;
 }
 
+int ct_file_is_dir(const char *path)
+{
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static const char *kind_of(mode_t mode)
 {
   switch (mode & S_IFMT) {

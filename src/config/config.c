@@ -59,6 +59,7 @@ static const section_t sections[] = {
     SECTION(data, ct_data_rows,
             "what to train on; files are relative to the configuration's directory"),
     SECTION(model, ct_model_rows, "what to train: a family, or `layers`"),
+    SECTION(init, ct_init_rows, "weights to begin from, such as a trained model's"),
     SECTION(train, ct_train_rows, "how long to train, and how a step is made"),
     SECTION(optim, ct_optim_rows, "the optimizer"),
     SECTION(schedule, ct_schedule_rows, "the learning rate over time"),

@@ -12,6 +12,7 @@
 #include "plan/ct_loss.h"
 #include "run/ct_run_opts.h"
 #include "train/ct_train_opts.h"
+#include "weights/ct_init.h"
 
 /** Words of the key `device`, in the order of its choices. */
 typedef enum { CT_DEVICE_AUTO, CT_DEVICE_CPU, CT_DEVICE_CUDA, CT_DEVICE_REF } ct_device_choice_t;
@@ -40,6 +41,7 @@ typedef struct ct_config {
   ct_parallel_opts_t parallel;
   ct_data_opts_t data;
   ct_model_opts_t model;
+  ct_init_opts_t init;
   ct_train_opts_t train;
   ct_optim_opts_t optim;
   ct_schedule_opts_t schedule;
@@ -59,7 +61,7 @@ int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *
 /** Frees what *c owns; a zeroed one is fine. */
 void ct_config_clear(ct_config_t *c);
 
-/** Fills in what the text left open, so that the dump means the same everywhere: data files become
+/** Fills in what the text left open, so that the dump means the same everywhere: files become
  * absolute (they were relative to \a dir, the file's directory), run.dir too (relative to \a cwd),
  * the global batch follows from data.batch_per_rank and \a ranks. */
 int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int ranks);

@@ -49,12 +49,24 @@ out:
   return rc;
 }
 
+static int absolute_file(char **file, const char *dir)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  if (!(*file)[0]) return CT_OK;
+  CT_TRY(ct_path_join(path, sizeof path, dir, *file));
+  CT_TRY(set_text(file, path));
+out:
+  return rc;
+}
+
 int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int ranks)
 {
   int rc = CT_OK;
   char name[CT_PATH_MAX], path[CT_PATH_MAX];
   CT_TRY(absolute_files(&c->data.train, dir));
   CT_TRY(absolute_files(&c->data.val, dir));
+  CT_TRY(absolute_file(&c->init.from, dir));
   if (c->run.dir[0])
     CT_TRY(ct_text_format(name, sizeof name, "%s", c->run.dir));
   else
@@ -112,6 +124,7 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
     CT_FAIL(CT_ERR_USAGE,
             "data.target is empty: the loss is of labels or targets, name their array");
   CT_TRY(ct_loss_spec(&c->loss, 0, &loss));
+  CT_TRY(ct_init_check(&c->init));
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));
   CT_TRY(ct_walltime_check(c->job.walltime));

@@ -12,6 +12,7 @@
 #include "plan/ct_plan.h"
 #include "train/ct_memory.h"
 #include "train/ct_recipe.h"
+#include "weights/ct_weights.h"
 
 /** Where a run stands: what a checkpoint says besides arrays. */
 typedef struct ct_position {
@@ -168,6 +169,11 @@ int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t
  * (CT_ERR_SHAPE).  After a failure the state is undefined. */
 int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
                        ct_position_t *at);
+
+/** Collective.  Parameters and buffers from tensors of a file that rank 0 has open (NULL on the
+ * others), one after the other, for all ranks: parameter i gets tensor from[i], whose shape is its
+ * own; with -1 it stays as it is. */
+int ct_trainer_load(ct_trainer_t *t, const ct_weights_file_t *f, const int *from);
 
 /** Collective.  CT_ERR_DIFFER names the first rank whose parameters are not the bits of rank 0's.
  */

@@ -374,3 +374,30 @@ out:
   ct__update_narrow(t);
   return rc;
 }
+
+static int load_here(ct_trainer_t *t, const ct_weights_file_t *f, const int *from)
+{
+  int rc = CT_OK;
+  const ct_graph_t *g = t->env.graph;
+  float *plain = plain_room(g);
+  CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < g->params; i++) {
+    ct_beat_progress();
+    if (from[i] < 0) continue;
+    CT_TRY(ct_weights_floats(f, from[i], plain));
+    CT_TRY(ct_trainer_set(t, i, plain));
+  }
+out:
+  ct_mem_free(plain);
+  return rc;
+}
+
+int ct_trainer_load(ct_trainer_t *t, const ct_weights_file_t *f, const int *from)
+{
+  int rc = CT_OK;
+  const ct_topo_t *topo = t->env.topo;
+  CT_TRY_ALL(topo, topo->rank == 0 ? load_here(t, f, from) : CT_OK);
+  CT_TRY(ct_trainer_broadcast(t, 0));
+out:
+  return rc;
+}

@@ -197,6 +197,38 @@ static void shuffled_ranges_are_a_split(void)
   CU_ASSERT_TRUE(moved > 3);
 }
 
+static void some_classes_alone_are_counted_from_0(void)
+{
+  static const char text[] = "1,-1,0\n2,-2,5\n3,-3,7\n4,-4,6\n5,-5,4\n6,-6,5\n";
+  ct_pack_input_t in, same;
+  float x[6];
+  int32_t y[3];
+  if (CT_ASSERT_OK(open_csv(text, NULL, -1, &in)) != CT_OK) return;
+  if (CT_ASSERT_OK(open_csv(text, NULL, -1, &same)) != CT_OK) return;
+  CT_ASSERT_OK(ct_pack_only(&in, &same.src, 5, 7));
+  same.close(same.src.state);
+  CT_ASSERT_INT(in.src.samples, 3);
+  CT_ASSERT_INT(in.classes, 2);
+  CT_ASSERT_OK(in.src.next(in.src.state, 1, x, y));
+  CT_ASSERT_OK(in.src.next(in.src.state, 2, x + 2, y + 1));
+  CT_ASSERT_ARRAY(x, ((float[]){2, -2, 4, -4, 6, -6}), 6, 0);
+  CT_ASSERT_INT(y[0], 0);
+  CT_ASSERT_INT(y[1], 1);
+  CT_ASSERT_INT(y[2], 0);
+  in.close(in.src.state);
+}
+
+static void classes_of_which_there_are_none_are_refused(void)
+{
+  ct_pack_input_t in, same;
+  if (CT_ASSERT_OK(open_csv("1,0\n2,2\n", NULL, -1, &in)) != CT_OK) return;
+  if (CT_ASSERT_OK(open_csv("1,0\n2,2\n", NULL, -1, &same)) != CT_OK) return;
+  CT_ASSERT_FAILS(ct_pack_only(&in, &same.src, 1, 2), CT_ERR_USAGE,
+                  "no sample of the classes 1 to 1");
+  same.close(same.src.state);
+  in.close(in.src.state);
+}
+
 /* ---- gzip ---- */
 
 static size_t gzip(const char *text, char *to, size_t cap)
@@ -303,6 +335,8 @@ int main(int argc, char **argv)
                                     CT_TEST(csv_lines_end_in_three_ways),
                                     CT_TEST(a_range_takes_some_rows),
                                     CT_TEST(shuffled_ranges_are_a_split),
+                                    CT_TEST(some_classes_alone_are_counted_from_0),
+                                    CT_TEST(classes_of_which_there_are_none_are_refused),
                                     CT_TEST(gzip_is_unpacked),
                                     CT_TEST(idx_of_images),
                                     CT_TEST(idx_of_large_images),

@@ -1,0 +1,61 @@
+/* Weights to begin from: rank 0 opens the file, sees which of its tensors are whose, and reads
+ * them. */
+#include <string.h>
+
+#include "app/builtin.h"
+#include "app/setup.h"
+#include "base/ct_beat.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_log.h"
+#include "weights/ct_init.h"
+
+/* Of a run directory the newest checkpoint, by its name. */
+static int choose_file(const char *from, char *path, size_t cap)
+{
+  int rc = CT_OK;
+  char dir[CT_PATH_MAX];
+  ct_ckpt_found_t newest = {0};
+  if (!ct_file_is_dir(from)) return ct_text_format(path, cap, "%s", from);
+  CT_TRY(ct_path_join(dir, sizeof dir, from, "checkpoints"));
+  CT_TRY(ct_ckpt_find(ct_builtin_stores, NULL, dir, &newest));
+  if (!newest.store)
+    CT_FAIL(CT_ERR_USAGE, "init.from: %s is a directory without a checkpoint in %s", from, dir);
+  CT_TRY(ct_text_format(path, cap, "%s", newest.path));
+out:
+  ct_ckpt_found_close(&newest);
+  return rc;
+}
+
+/* Rank 0: what each parameter gets. */
+static int open_weights(const ct_setup_t *s, ct_weights_file_t *f, ct_match_t *m)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  const ct_init_opts_t *o = &s->cfg.init;
+  CT_TRY(choose_file(o->from, path, sizeof path));
+  CT_TRY(ct_weights_open(ct_builtin_weights, path, o->key, f));
+  const char *remark = f->ops->remark(f->w);
+  if (remark) ct_log(CT_LOG_INFO, "%s: %s", path, remark);
+  CT_TRY(ct_match_make(f, s->graph, o, m));
+  CT_TRY(ct_match_judge(m, o, path));
+  ct_log(CT_LOG_INFO, "begins from %s: %d of the model's %d arrays", path, m->taken,
+         s->graph->params);
+out:
+  return rc;
+}
+
+int ct_setup_init(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  ct_weights_file_t f = {0};
+  ct_match_t m = {0};
+  if (!s->cfg.init.from[0]) return CT_OK;
+  ct_beat_at("reading weights to begin from", -1);
+  CT_TRY_ALL(s->topo, s->topo->rank == 0 ? open_weights(s, &f, &m) : CT_OK);
+  CT_TRY(ct_trainer_load(s->trainer, &f, m.from));
+out:
+  ct_match_clear(&m);
+  ct_weights_close(&f);
+  return rc;
+}
