@@ -20,6 +20,7 @@ shell_tests = \
   %D%/cli/implementations.test \
   %D%/cli/init.test \
   %D%/cli/loss.test \
+  %D%/cli/onnx.test \
   %D%/cli/recipe_resume.test \
   %D%/cli/resume.test \
   %D%/cli/shards.test \

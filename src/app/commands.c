@@ -36,6 +36,13 @@ static const ct_flag_t pack_flags[] = {
     {"deflate", "LEVEL", "compression, 0 (none) to 9 (default 4)"},
     {"classes", "N", "number of classes (default: highest label + 1)"},
     {0}};
+static const ct_flag_t convert_flags[] = {
+    {"key", "NAME", "which dict of a nested file: model, state.ema"},
+    {"strip-prefix", "TEXT", "what the file's names begin with, such as module."},
+    {"config", "FILE", "configuration of the model, for a file that carries none"},
+    {"external-data", NULL, "onnx: weights in a file of their own, OUT.data"},
+    CT_CONFIG_FLAGS,
+    {0}};
 static const ct_flag_t bench_flags[] = {
     {"steps", "N", "step: timed steps (default 20)"},
     {"warmup", "N", "step: steps before them (default 3)"},
@@ -58,6 +65,8 @@ const ct_command_t ct_commands[] = {
      1, 1, 0, doctor_flags, ct_cmd_doctor, NULL},
     {"pack", "", "Makes HDF5 shards from IDX or csv files", 0, 0, 0, 0, pack_flags, ct_cmd_pack,
      NULL},
+    {"convert", "IN OUT", "Writes a model file, such as a checkpoint, as ONNX", 2, 2, 0, 0,
+     convert_flags, ct_cmd_convert, NULL},
     {"bench", "step|io CONFIG", "Measures steps on one batch kept in memory, or reading batches", 2,
      2, 1, 0, bench_flags, ct_cmd_bench, NULL},
     {0}};

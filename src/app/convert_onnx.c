@@ -1,0 +1,133 @@
+/* `convert IN OUT.onnx`: weights become a model that computes.  The configuration says which: the
+ * graph is made of it, and its parameters are looked for in the file by name. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "app/builtin.h"
+#include "app/convert.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "config.h"
+#include "config/ct_config.h"
+#include "onnx/ct_onnx.h"
+#include "weights/ct_init.h"
+
+/** A model with its weights in a file. */
+typedef struct model {
+  const char *path;
+  ct_weights_file_t file;
+  char *text; /* of the configuration; owned, or borrowed from the file: see own_text */
+  int own_text;
+  ct_config_t cfg;
+  ct_graph_t *graph;
+  ct_match_t match; /* where each weight is in the file */
+} model_t;
+
+/* ---- the configuration ---- */
+
+static int take_config(model_t *m, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  const char *given = ct_args_get(a, "config");
+  char where[CT_PATH_MAX];
+  size_t bytes;
+  if (given) {
+    CT_TRY(ct_file_read(given, &m->text, &bytes));
+    m->own_text = 1;
+  } else {
+    m->text = (char *)(uintptr_t)m->file.ops->text(m->file.w, "config");
+  }
+  if (!m->text)
+    CT_FAIL(CT_ERR_USAGE, "%s: carries no configuration: name that of its model with --config FILE",
+            m->path);
+  ct_text_fit(where, sizeof where, given ? "%s" : "configuration in %s", given ? given : m->path);
+  CT_TRY(ct_config_parse(&m->cfg, m->text, strlen(m->text), where, a->set, a->sets));
+out:
+  return rc;
+}
+
+static int make_graph(model_t *m)
+{
+  int rc = CT_OK;
+  ct_shape_t input;
+  const ct_model_opts_t *o = &m->cfg.model;
+  CT_TRY(ct_model_input(o, &input));
+  if (!input.ndim)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: does not say what a sample is: give its shape, such as --set "
+            "model.input=[3,224,224]",
+            m->cfg.where);
+  if (!o->classes)
+    CT_FAIL(CT_ERR_USAGE, "%s: does not say how many classes there are: --set model.classes=10",
+            m->cfg.where);
+  CT_TRY(ct_graph_make(o, &input, o->classes, m->cfg.where, &m->graph));
+out:
+  return rc;
+}
+
+/* ---- the weights ---- */
+
+/* By the rules of `init`, strictly; what the configuration began from is no matter here. */
+static int find_weights(model_t *m, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  const char *prefix = ct_args_get(a, "strip-prefix");
+  const ct_init_opts_t rules = {.from = (char *)(uintptr_t)m->path,
+                                .key = (char *)(uintptr_t) "",
+                                .strict = 1,
+                                .strip_prefix = (char *)(uintptr_t)(prefix ? prefix : "")};
+  CT_TRY(ct_match_make(&m->file, m->graph, &rules, &m->match));
+  if (ct_match_judge(&m->match, &rules, m->path) != CT_OK) /* its words are those of training */
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: does not hold the model of %s: %d weights missing, %d of another shape, %d not in "
+            "the model, as listed above",
+            m->path, m->cfg.where, m->match.missing, m->match.misfits, m->match.unexpected);
+out:
+  return rc;
+}
+
+static int get(void *ctx, int param, float *out)
+{
+  const model_t *m = ctx;
+  return ct_weights_floats(&m->file, m->match.from[param], out);
+}
+
+/* ---- the command ---- */
+
+static int tell(const model_t *m, const char *file)
+{
+  char line[CT_PATH_MAX + 200], shape[80]; /* of a sample, behind "1x" */
+  ct_text_fit(line, sizeof line,
+              "%s: ONNX, input N x %s, output N x %" PRId64 ", %" PRId64 " weights\n", file,
+              ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, m->cfg.model.classes,
+              ct_graph_count(m->graph));
+  return ct_app_print(line);
+}
+
+static void close_model(model_t *m)
+{
+  if (m->own_text) ct_mem_free(m->text);
+  ct_match_clear(&m->match);
+  ct_graph_free(m->graph);
+  ct_config_clear(&m->cfg);
+  ct_weights_close(&m->file);
+}
+
+int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  model_t m = {.path = in};
+  CT_TRY(ct_weights_open(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
+  CT_TRY(take_config(&m, a));
+  CT_TRY(make_graph(&m));
+  CT_TRY(find_weights(&m, a));
+  ct_onnx_opts_t o = {.version = PACKAGE_VERSION,
+                      .config = m.text,
+                      .external = ct_args_get(a, "external-data") != NULL};
+  CT_TRY(ct_onnx_write(m.graph, &(ct_onnx_source_t){get, &m}, &o, out));
+  CT_TRY(tell(&m, out));
+out:
+  close_model(&m);
+  return rc;
+}
