@@ -93,13 +93,16 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_loss.py \
   %D%/golden/make_optim_golden.py \
   %D%/golden/make_runs.py \
+  %D%/golden/make_safetensors.py \
   %D%/golden/make_transform_golden.py \
   %D%/golden/mobilenet_v2.gold \
   %D%/golden/optim.gold \
   %D%/golden/resnet18-amp.gold \
   %D%/golden/resnet18.gold \
   %D%/golden/runs.gold \
+  %D%/golden/tied.safetensors \
   %D%/golden/transforms.gold \
+  %D%/golden/types.safetensors \
   %D%/golden/vgg_bn.gold \
   %D%/golden/vit.gold \
   %D%/lib.sh \
@@ -194,6 +197,7 @@ unit_tests = \
   %D%/unit/t_ref_math \
   %D%/unit/t_rundir \
   %D%/unit/t_sampler \
+  %D%/unit/t_safetensors \
   %D%/unit/t_schedule \
   %D%/unit/t_seal \
   %D%/unit/t_setup \
@@ -208,7 +212,8 @@ unit_tests = \
   %D%/unit/t_transform_draws \
   %D%/unit/t_transform_feed \
   %D%/unit/t_transforms \
-  %D%/unit/t_watch_verdict
+  %D%/unit/t_watch_verdict \
+  %D%/unit/t_weights
 
 # Programs that a script starts.
 launched_tests = \

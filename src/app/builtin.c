@@ -15,6 +15,7 @@
 #include "hdf5io/ct_h5.h"
 #include "ref/ct_ref.h"
 #include "weights/ct_weights_pth.h"
+#include "weights/ct_weights_safetensors.h"
 
 /* The fastest first.  One without tables is a module, of no use without its driver. */
 static const struct {
@@ -29,7 +30,8 @@ enum { BACKENDS = sizeof backends / sizeof *backends };
 const ct_reader_ops_t *const ct_builtin_readers[] = {&ct_reader_hdf5, &ct_reader_images,
                                                      &ct_reader_synthetic, NULL};
 const ct_store_ops_t *const ct_builtin_stores[] = {&ct_store_hdf5, NULL};
-const ct_weights_ops_t *const ct_builtin_weights[] = {&ct_weights_hdf5, &ct_weights_pth, NULL};
+const ct_weights_ops_t *const ct_builtin_weights[] = {&ct_weights_hdf5, &ct_weights_safetensors,
+                                                      &ct_weights_pth, NULL};
 
 /* ---- backends ---- */
 

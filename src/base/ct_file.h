@@ -9,6 +9,8 @@ int ct_file_read(const char *path, char **data, size_t *bytes);
 /** Exactly \a bytes bytes from place \a at of an open file.  CT_ERR_IO: cannot be read;
  * CT_ERR_FORMAT: it ends before. */
 int ct_file_read_at(int fd, const char *path, int64_t at, void *to, size_t bytes);
+/** All of \a bytes bytes to place \a at of an open file.  CT_ERR_IO. */
+int ct_file_write_at(int fd, const char *path, int64_t at, const void *from, size_t bytes);
 /** Writes path.tmp, fsync, rename, fsync of the directory: the file is there whole or not at all.
  */
 int ct_file_write(const char *path, const void *data, size_t bytes);

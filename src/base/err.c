@@ -18,10 +18,11 @@ static const char *two_parts(const char *file)
   return p;
 }
 
+/* Names of files and of what is in them may have anything in them, such as a terminal's commands. */
 static void one_line(char *text)
 {
   for (; *text; text++)
-    if (*text == '\n' || *text == '\r') *text = ' ';
+    if ((unsigned char)*text < ' ' || *text == 0x7f) *text = ' ';
 }
 
 int ct_err_vset(int code, const char *file, int line, const char *fmt, va_list args)

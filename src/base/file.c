@@ -76,6 +76,21 @@ out:
   return rc;
 }
 
+int ct_file_write_at(int fd, const char *path, int64_t at, const void *from, size_t bytes)
+{
+  int rc = CT_OK;
+  ct_beat_file(path);
+  for (size_t done = 0; done < bytes;) {
+    ssize_t n = pwrite(fd, (const char *)from + done, bytes - done, at + (int64_t)done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+    done += (size_t)n;
+  }
+out:
+  ct_beat_file(NULL);
+  return rc;
+}
+
 /* Writes a large file to the disk piece by piece, so that who watches sees that it goes on.  An
  * error is told only once, here or by fsync() behind it. */
 static int write_back(int fd)
