@@ -206,6 +206,49 @@ out:
   return rc;
 }
 
+/* ---- where things live ---- */
+
+static int add_types(unsigned types, char *out, size_t cap)
+{
+  size_t n = 0;
+  out[0] = '\0';
+  for (int k = 0; types >> k; k++) {
+    if (!(types >> k & 1) || n >= cap) continue;
+    n += (size_t)snprintf(out + n, cap - n, "%s%s", n ? ", " : "", ct_dtype_name((ct_dtype_t)k));
+  }
+  return n < cap ? CT_OK : CT_ERR_ARG;
+}
+
+static const char *spread_text(ct_spread_t spread, int ranks, char *out, size_t cap)
+{
+  static const char *const texts[] = {
+      [CT_SPREAD_SAME] = "the same on each of %d ranks",
+      [CT_SPREAD_SLICES] = "a slice on each of %d ranks",
+      [CT_SPREAD_SUMMED] = "on each of %d ranks, summed over them",
+      [CT_SPREAD_SHARES] = "of its own samples on each of %d ranks",
+      [CT_SPREAD_ROOT] = "on rank 0 of %d, for all of them",
+  };
+  if (ranks == 1) return "on the one rank";
+  int n = snprintf(out, cap, texts[spread], ranks);
+  return n > 0 ? out : "";
+}
+
+static int add_places(const ct_setup_t *s, const ct_place_t *place, int places, ct_str_t *t)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(t, "\nWhere things live (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
+  for (int i = 0; i < places; i++) {
+    char types[64], spread[64];
+    const ct_place_t *p = &place[i];
+    CT_TRY(add_types(p->types, types, sizeof types));
+    CT_TRY(ct_str_add(t, "  %-17s %-18s %-5s %s\n", p->what, types,
+                      p->on_device ? s->be->name : "host",
+                      spread_text(p->spread, s->topo->size, spread, sizeof spread)));
+  }
+out:
+  return rc;
+}
+
 /* Its files need not be there: then evaluation is a whole batch, of samples like those of training.
  */
 static void open_val(ct_setup_t *s)
@@ -241,6 +284,8 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_topo_t as_if = {.threads = threads_here(), .nodes = 1};
   ct_setup_t s = {.topo = &as_if};
   ct_memory_t memory;
+  ct_place_t place[CT_PLACES];
+  int places;
   ct_str_t text = {0};
   (void)topo;
   (void)status;
@@ -250,7 +295,8 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_graph_summary(s.graph, &text));
   CT_TRY(describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_open_device(&s));
-  CT_TRY(ct_setup_memory(&s, &memory));
+  CT_TRY(ct_setup_memory(&s, &memory, place, &places));
+  CT_TRY(add_places(&s, place, places, &text));
   CT_TRY(add_memory(&memory, &text));
   CT_TRY(ct_app_print(text.data));
 out:

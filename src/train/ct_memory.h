@@ -28,9 +28,28 @@ typedef enum {
 
 typedef struct ct_memory {
   size_t bytes[CT_MEMORY_COUNT];
-  size_t evaluation; /**< of the activations, what evaluation alone would need */
-  int samples[2];    /**< most at a time, of evaluation, of training */
+  size_t evaluation;         /**< of the activations, what evaluation alone would need */
+  int samples[2];            /**< most at a time, of evaluation, of training */
+  unsigned activation_types; /**< of the first plan's values: bits 1 << ct_dtype_t */
 } ct_memory_t;
+
+/** How the ranks have a thing. */
+typedef enum {
+  CT_SPREAD_SAME,   /**< each the whole, and the same */
+  CT_SPREAD_SLICES, /**< each a slice of it */
+  CT_SPREAD_SUMMED, /**< each its own, which are summed up */
+  CT_SPREAD_SHARES, /**< each that of its own samples */
+  CT_SPREAD_ROOT    /**< mode dp: only rank 0's counts */
+} ct_spread_t;
+
+/** What lies where. */
+typedef struct ct_place {
+  const char *what;
+  unsigned types; /**< bits 1 << ct_dtype_t */
+  ct_spread_t spread;
+  int on_device; /**< 0: in the host's memory, whatever the device */
+} ct_place_t;
+enum { CT_PLACES = 8 };
 
 /** Pure. */
 size_t ct_memory_total(const ct_memory_t *m);

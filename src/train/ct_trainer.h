@@ -81,6 +81,10 @@ typedef struct ct_batches {
  * many ranks each. */
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out);
 
+/** Pure.  What of a training lies where, to be told: out[CT_PLACES]; returns how many.  \a m: what
+ * ct_trainer_plan_memory() said of it. */
+int ct_trainer_places(const ct_trainer_env_t *env, const ct_memory_t *m, ct_place_t *out);
+
 /** Local.  Makes the plans that this rank will need for a data set of so many samples in global
  * batches, so that no step makes one.  No forward pass may be on its way; its logits may be gone
  * afterwards. */

@@ -186,6 +186,14 @@ static void raise_to(size_t *most, size_t bytes)
   if (bytes > *most) *most = bytes;
 }
 
+static unsigned types_of(const ct_plan_t *p)
+{
+  unsigned types = 0;
+  for (int i = 0; i < p->values; i++)
+    if (!p->value[i].external && p->value[i].shape.ndim > 0) types |= 1u << p->value[i].shape.dtype;
+  return types;
+}
+
 static int add_plan(account_t *a, int n, int training)
 {
   int rc = CT_OK;
@@ -202,6 +210,7 @@ static int add_plan(account_t *a, int n, int training)
   if (!training) raise_to(&a->out->evaluation, p->arena_bytes);
   if (n > a->out->samples[training]) a->out->samples[training] = n;
   if (!a->first) {
+    a->out->activation_types = types_of(p);
     a->first = p;
     p = NULL;
   }

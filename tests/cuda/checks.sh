@@ -83,6 +83,23 @@ check_training() {
   ok "AdamW, clipping and pieces, on the CPU" gpu 1 adamw-cpu --set device=cpu "${adamw[@]}"
   ok "the same on the GPU" train_like adamw adamw-cpu 1e-3 1 "${adamw[@]}"
   ok "a checkpoint of the GPU is evaluated on the CPU" across
+  ok "averaged weights, on the CPU" gpu 1 ema-cpu --set device=cpu "${two[@]}" --set train.ema=0.9
+  ok "the GPU's are alike" averages_like ema ema-cpu 1e-3
+  ok "bf16 without averages" gpu 1 bf16-two "${two[@]}" --set train.amp=bf16
+  ok "looking at averages in between changes nothing" averages_like ema-bf16 ema-cpu 0.05 \
+    --set train.amp=bf16
+  ok "  in the losses" alike ema-bf16 bf16-two 0
+}
+
+# Two epochs, so that training goes on after an evaluation.
+two=(--set train.epochs=2 --set data.batch=240)
+averages_like() { # NAME REFERENCE TOLERANCE OPTIONS...
+  local name=$1 reference=$2 tolerance=$3
+  shift 3
+  gpu 1 "$name" "${two[@]}" --set train.ema=0.9 "$@" || return 1
+  metric eval loss "$work/$reference/metrics.jsonl" >"$work/a.txt"
+  metric eval loss "$work/$name/metrics.jsonl" >"$work/b.txt"
+  columns_near "$work/a.txt" "$work/b.txt" "$tolerance"
 }
 
 across() {

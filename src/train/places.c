@@ -1,0 +1,31 @@
+/* Where things live, said before a run: by the recipe and sizes of which the trainer is made. */
+#include "train/trainer.h"
+
+static unsigned type(ct_dtype_t t)
+{
+  return 1u << t;
+}
+
+static ct_place_t place(const char *what, unsigned types, ct_spread_t spread, int on_device)
+{
+  return (ct_place_t){.what = what, .types = types, .spread = spread, .on_device = on_device};
+}
+
+int ct_trainer_places(const ct_trainer_env_t *e, const ct_memory_t *m, ct_place_t *out)
+{
+  int n = 0;
+  const ct_recipe_t *how = &e->recipe;
+  int dealt = how->way && how->way->rank0_deals;
+  unsigned f32 = type(CT_F32);
+  ct_spread_t states = dealt ? CT_SPREAD_ROOT : how->zero ? CT_SPREAD_SLICES : CT_SPREAD_SAME;
+  out[n++] = place("parameters", f32, CT_SPREAD_SAME, 1);
+  if (m->bytes[CT_MEMORY_LOW_WEIGHTS])
+    out[n++] = place("copy of them", type(how->compute), CT_SPREAD_SAME, 1);
+  if (m->bytes[CT_MEMORY_AVERAGES]) out[n++] = place("averages", f32, CT_SPREAD_SAME, 1);
+  out[n++] = place("gradients", f32, CT_SPREAD_SUMMED, 1);
+  if (m->bytes[CT_MEMORY_STATES]) out[n++] = place("optimizer states", f32, states, 1);
+  out[n++] = place("activations", m->activation_types, CT_SPREAD_SHARES, 1);
+  out[n++] = place("input", type(e->bytes_of[1] ? CT_U8 : CT_F32),
+                   dealt ? CT_SPREAD_ROOT : CT_SPREAD_SHARES, !e->be->in_place);
+  return n;
+}
