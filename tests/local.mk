@@ -13,6 +13,7 @@ shell_tests = \
   %D%/cli/best.test \
   %D%/cli/augment.test \
   %D%/cli/compose.test \
+  %D%/cli/convert.test \
   %D%/cli/docs.test \
   %D%/cli/doctor.test \
   %D%/cli/examples.test \

@@ -39,6 +39,7 @@ static const ct_flag_t pack_flags[] = {
 static const ct_flag_t convert_flags[] = {
     {"key", "NAME", "which dict of a nested file: model, state.ema"},
     {"strip-prefix", "TEXT", "what the file's names begin with, such as module."},
+    {"rename", "OLD=NEW,...", "other names of tensors or layers; '*' in both is any text"},
     {"config", "FILE", "configuration of the model, for a file that carries none"},
     {"external-data", NULL, "onnx: weights in a file of their own, OUT.data"},
     CT_CONFIG_FLAGS,
@@ -65,8 +66,8 @@ const ct_command_t ct_commands[] = {
      1, 1, 0, doctor_flags, ct_cmd_doctor, NULL},
     {"pack", "", "Makes HDF5 shards from IDX or csv files", 0, 0, 0, 0, pack_flags, ct_cmd_pack,
      NULL},
-    {"convert", "IN OUT", "Writes a model file, such as a checkpoint, as ONNX", 2, 2, 0, 0,
-     convert_flags, ct_cmd_convert, NULL},
+    {"convert", "IN OUT", "Writes a model file in another format: .h5, .safetensors, .pth, .onnx",
+     2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL},
     {"bench", "step|io CONFIG", "Measures steps on one batch kept in memory, or reading batches", 2,
      2, 1, 0, bench_flags, ct_cmd_bench, NULL},
     {0}};

@@ -1,7 +1,22 @@
-/** \file convert.h  What `convert` makes besides weight files.  Layer 5, local. */
+/** \file convert.h  What `convert` makes.  Layer 5, local. */
 #ifndef CT_CONVERT_H
 #define CT_CONVERT_H
 #include "app/app.h"
+#include "base/ct_opt.h"
+#include "weights/ct_weights.h"
+
+/** The rules of the option `rename`, "OLD=NEW,OLD=NEW" (ct_names.h), owned by the caller.
+ * CT_ERR_USAGE says which is none. */
+int ct_convert_rules(const ct_args_t *a, ct_opt_texts_t *out);
+void ct_convert_rules_clear(ct_opt_texts_t *rules);
+
+/** The format of weight files that \a out is named as, of those that are written; NULL: none. */
+const ct_weights_ops_t *ct_convert_format(const char *out);
+/** Writes the tensors of a weight file as another, of ct_convert_format(out), by other names where
+ * `strip-prefix` and `rename` say so.  The configuration that the file carries goes along, or that
+ * of the option `config`, each with --set.  CT_ERR_USAGE: a rule is none, or two tensors would get
+ * one name. */
+int ct_convert_weights(const char *in, const char *out, const ct_args_t *a);
 
 /** Writes the model of a weight file as ONNX.  Its configuration, which says what the weights are
  * weights of, is that of the option `config`, or the one that the file carries, each with --set.

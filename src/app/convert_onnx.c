@@ -73,10 +73,11 @@ static int find_weights(model_t *m, const ct_args_t *a)
 {
   int rc = CT_OK;
   const char *prefix = ct_args_get(a, "strip-prefix");
-  const ct_init_opts_t rules = {.from = (char *)(uintptr_t)m->path,
-                                .key = (char *)(uintptr_t) "",
-                                .strict = 1,
-                                .strip_prefix = (char *)(uintptr_t)(prefix ? prefix : "")};
+  ct_init_opts_t rules = {.from = (char *)(uintptr_t)m->path,
+                          .key = (char *)(uintptr_t) "",
+                          .strict = 1,
+                          .strip_prefix = (char *)(uintptr_t)(prefix ? prefix : "")};
+  CT_TRY(ct_convert_rules(a, &rules.rename));
   CT_TRY(ct_match_make(&m->file, m->graph, &rules, &m->match));
   if (ct_match_judge(&m->match, &rules, m->path) != CT_OK) /* its words are those of training */
     CT_FAIL(CT_ERR_FORMAT,
@@ -84,6 +85,7 @@ static int find_weights(model_t *m, const ct_args_t *a)
             "the model, as listed above",
             m->path, m->cfg.where, m->match.missing, m->match.misfits, m->match.unexpected);
 out:
+  ct_convert_rules_clear(&rules.rename);
   return rc;
 }
 
