@@ -118,24 +118,26 @@ static int path_of(char *path, size_t cap, const char *dir, const ct_store_ops_t
   return ct_path_join(path, cap, dir, name);
 }
 
-/* Step of the checkpoint that `best` or `latest` names; -1: none. */
-static int64_t read_pointer(const char *path, const ct_store_ops_t *ops)
+/* The line that is all of a small file; 0: it is no such file. */
+static int read_line(const char *path, char line[NAME_CAP])
 {
   char *text = NULL;
   size_t bytes;
-  int64_t step = -1;
-  if (ct_file_exists(path) && ct_file_read(path, &text, &bytes) == CT_OK) {
-    text[strcspn(text, "\n")] = '\0';
-    step = step_of(text, ops, "");
-  }
+  struct stat st;
+  if (stat(path, &st) != 0 || st.st_size >= NAME_CAP) return 0;
+  if (ct_file_read(path, &text, &bytes) != CT_OK) return 0;
+  text[strcspn(text, "\n")] = '\0';
+  snprintf(line, NAME_CAP, "%s", text);
   ct_mem_free(text);
-  return step;
+  return 1;
 }
 
+/* Step of the checkpoint that `best` names; -1: none. */
 static int64_t read_best(const char *dir, const ct_store_ops_t *ops)
 {
-  char path[CT_PATH_MAX];
-  return ct_path_join(path, sizeof path, dir, "best") == CT_OK ? read_pointer(path, ops) : -1;
+  char path[CT_PATH_MAX], name[NAME_CAP];
+  if (ct_path_join(path, sizeof path, dir, "best") != CT_OK || !read_line(path, name)) return -1;
+  return step_of(name, ops, "");
 }
 
 /* ---- writing ---- */
@@ -384,16 +386,18 @@ out:
   return rc;
 }
 
-/* A pointer stands for the checkpoint beside it; anything else for itself. */
-static int follow(const char *file, const ct_store_ops_t *ops, char *path, size_t cap)
+int ct_ckpt_follow(const char *file, char *path, size_t cap)
 {
-  char dir[CT_PATH_MAX];
-  const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-  int64_t step = -1;
-  if (strcmp(name, "best") == 0 || strcmp(name, "latest") == 0) step = read_pointer(file, ops);
-  if (step < 0) return ct_text_format(path, cap, "%s", file);
-  int rc = ct_path_dir(dir, sizeof dir, file);
-  return rc == CT_OK ? path_of(path, cap, dir, ops, step) : rc;
+  int rc = CT_OK;
+  char dir[CT_PATH_MAX], name[NAME_CAP];
+  const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
+  int is_pointer = strcmp(base, "best") == 0 || strcmp(base, "latest") == 0;
+  if (!is_pointer || !read_line(file, name) || strncmp(name, "step-", 5) != 0 || strchr(name, '/'))
+    return ct_text_format(path, cap, "%s", file);
+  CT_TRY(ct_path_dir(dir, sizeof dir, file));
+  CT_TRY(ct_path_join(path, cap, dir, name));
+out:
+  return rc;
 }
 
 int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const char *dir,
@@ -405,7 +409,7 @@ int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const c
   if (!file) return ct_ckpt_newest(dir, out->ops, &out->store, out->path, sizeof out->path);
   for (; stores[n] && n < CT_FORMATS; n++)
     formats[n] = &stores[n]->format;
-  CT_TRY(follow(file, out->ops, out->path, sizeof out->path));
+  CT_TRY(ct_ckpt_follow(file, out->path, sizeof out->path));
   CT_TRY(ct_format_find(formats, n, out->path, &found));
   out->ops = stores[found];
   CT_TRY(out->ops->open(out->path, &out->store));

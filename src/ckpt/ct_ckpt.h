@@ -73,6 +73,9 @@ void ct_ckpt_close(ct_ckpt_t *c);
  * but none is good. \a path gets its path. */
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
+/** The file that is meant: a file called `best` or `latest` stands for the one beside it that it
+ * names, any other for itself. */
+int ct_ckpt_follow(const char *file, char *path, size_t cap);
 /** A checkpoint that is open for reading. */
 typedef struct ct_ckpt_found {
   const ct_store_ops_t *ops;
@@ -80,8 +83,8 @@ typedef struct ct_ckpt_found {
   char path[CT_PATH_MAX];
 } ct_ckpt_found_t;
 /** Opens \a file in its format (ct_format_find()), by one of \a stores, which end in NULL; without
- * a file (NULL) the newest of \a dir (ct_ckpt_newest()), where the first of them writes.  A file
- * called `best` or `latest` stands for the one that it names. */
+ * a file (NULL) the newest of \a dir (ct_ckpt_newest()), where the first of them writes.  The
+ * file is followed (ct_ckpt_follow()). */
 int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const char *dir,
                  ct_ckpt_found_t *out);
 /** A zeroed one is fine. */

@@ -64,10 +64,11 @@ typedef struct ct_weights_ops {
 typedef struct ct_weights_file {
   const ct_weights_ops_t *ops; /**< NULL: not open */
   ct_weights_t *w;
-  char *path; /**< as it was given; owned */
+  char *path; /**< of the file itself; owned */
 } ct_weights_file_t;
 
-/** Opens \a path by the format that it has (ct_format_find()) of \a formats, which end in NULL. */
+/** Opens \a path, which is followed (ct_ckpt_follow()), by the format that it has
+ * (ct_format_find()) of \a formats, which end in NULL. */
 int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out);
 /** A zeroed one is fine. */

@@ -4,6 +4,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "ckpt/ct_ckpt.h"
 
 enum { PIECE = 1 << 18 }; /* elements that are converted at a time */
 
@@ -11,14 +12,16 @@ int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, c
                     ct_weights_file_t *out)
 {
   int rc = CT_OK, n = 0, found = 0;
+  char meant[CT_PATH_MAX];
   const ct_format_t *format[CT_FORMATS];
   *out = (ct_weights_file_t){0};
   for (; formats[n] && n < CT_FORMATS; n++)
     format[n] = &formats[n]->format;
-  CT_TRY(ct_format_find(format, n, path, &found));
-  out->path = ct_mem_strdup(path);
+  CT_TRY(ct_ckpt_follow(path, meant, sizeof meant));
+  CT_TRY(ct_format_find(format, n, meant, &found));
+  out->path = ct_mem_strdup(meant);
   CT_TRY(out->path ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(formats[found]->open(path, key, &out->w));
+  CT_TRY(formats[found]->open(meant, key, &out->w));
   out->ops = formats[found];
 out:
   if (rc != CT_OK) ct_weights_close(out);
