@@ -82,6 +82,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/faults/common.sh \
   %D%/faults/watched.sh \
   %D%/fuzz/corpus-config \
+  %D%/fuzz/corpus-pth \
   %D%/fuzz/corpus-run-config \
   %D%/golden/cosmoflow.gold \
   %D%/golden/densenet121.gold \
@@ -93,11 +94,13 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_images.py \
   %D%/golden/make_loss.py \
   %D%/golden/make_optim_golden.py \
+  %D%/golden/make_pth.py \
   %D%/golden/make_runs.py \
   %D%/golden/make_safetensors.py \
   %D%/golden/make_transform_golden.py \
   %D%/golden/mobilenet_v2.gold \
   %D%/golden/optim.gold \
+  %D%/golden/pth \
   %D%/golden/resnet18-amp.gold \
   %D%/golden/resnet18.gold \
   %D%/golden/runs.gold \
@@ -125,6 +128,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/net_run.h \
   %D%/unit/pgm_reader.h \
   %D%/unit/plan_make.h \
+  %D%/unit/pth_make.h \
   %D%/unit/transform_list.h
 
 if HAVE_CUNIT
@@ -193,6 +197,8 @@ unit_tests = \
   %D%/unit/t_plan_low \
   %D%/unit/t_plan_modes \
   %D%/unit/t_plan_run \
+  %D%/unit/t_pth \
+  %D%/unit/t_pth_bad \
   %D%/unit/t_ref \
   %D%/unit/t_ref_low \
   %D%/unit/t_ref_math \
@@ -223,6 +229,7 @@ launched_tests = \
   %D%/conform/ways \
   %D%/conform/winograd \
   %D%/fuzz/fuzz_config \
+  %D%/fuzz/fuzz_pth \
   %D%/fuzz/fuzz_run_config \
   %D%/golden/t_golden \
   %D%/mpi/t_agree \
@@ -305,6 +312,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
 
 %C%_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
+%C%_fuzz_fuzz_pth_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pth.c
 %C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
 
 # Libraries to preload, which play a full disk, a file system or an MPI.

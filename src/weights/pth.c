@@ -59,7 +59,7 @@ static int take_tensors(ct_weights_t *w, int dict)
     else if (w->n == MOST_TENSORS)
       CT_FAIL(CT_ERR_FORMAT, "%s: more than %d tensors", w->path, MOST_TENSORS);
     else if (!name)
-      CT_FAIL(CT_ERR_FORMAT, "%s: a tensor's name is no text that can be printed", w->path);
+      CT_FAIL(CT_ERR_FORMAT, "%s: the name of a tensor is no text that can be printed", w->path);
     else
       CT_TRY(ct__pth_add(w, ct__pth_value(p, c), name));
   }
