@@ -77,10 +77,23 @@ static int has_item(const rig_t *r, const char *name)
 
 /* ---- tests ---- */
 
+static void same_best(const ct_best_t *a, const ct_best_t *b)
+{
+  CT_ASSERT_INT(a->kind, b->kind);
+  CT_ASSERT_NEAR(a->value, b->value, 0);
+  CT_ASSERT_INT(a->step, b->step);
+  CT_ASSERT_INT(a->bad, b->bad);
+}
+
 static void it_goes_on_as_if_it_had_not_stopped(void)
 {
   static const ct_position_t at = {
-      .step = 4, .epoch = 2, .cursor = 31, .plateau = {.best = 0.75, .factor = 0.125, .bad = 3}};
+      .step = 4,
+      .epoch = 2,
+      .cursor = 31,
+      .plateau = {.best = 0.75, .factor = 0.125, .bad = 3},
+      .best = {.kind = CT_SCORE_TOP1, .value = 0.625, .step = 3, .bad = 1},
+      .early = {.kind = CT_SCORE_LOSS, .value = 1.5, .step = 2, .bad = 2}};
   static const ct_recipe_t recipes[] = {
       {0}, {.zero = 1}, {.compute = CT_F16}, {.ema = 0.75}, {.zero = 1, .ema = 0.25}};
   enum { RECIPES = sizeof recipes / sizeof *recipes };
@@ -111,6 +124,8 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
     CT_ASSERT_NEAR(found.plateau.best, at.plateau.best, 0);
     CT_ASSERT_NEAR(found.plateau.factor, at.plateau.factor, 0);
     CT_ASSERT_INT(found.plateau.bad, at.plateau.bad);
+    same_best(&found.best, &at.best);
+    same_best(&found.early, &at.early);
     CU_ASSERT(rig_snapshot(&cut, &found, 0) == shared);
     uint64_t restored = rig_snapshot(&cut, &found, 1);
     CU_ASSERT(topo->rank || restored == all);
@@ -304,6 +319,30 @@ static void without_its_optimizer_it_is_no_checkpoint(void)
   rig_close(&r);
 }
 
+/* Checkpoints that know nothing of scores: the run goes on, and has no best one yet. */
+static void older_ones_have_no_best(void)
+{
+  static const ct_best_t none = {0};
+  rig_t r;
+  const ct_position_t at = {.step = 3, .best = {CT_SCORE_TOP1, 0.5, 2, 1}};
+  ct_position_t found = {0};
+  const char *path = new_path();
+  int kept = 0;
+  rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
+  rig_snapshot(&r, &at, 1);
+  for (int i = 0; i < r.items; i++)
+    if (!strstr(r.item[i].name, "/train/best_") && !strstr(r.item[i].name, "/train/early_"))
+      r.item[kept++] = r.item[i];
+  CT_ASSERT_INT(r.items - kept, 8);
+  r.items = kept;
+  save(&r, path);
+  CT_ASSERT_OK(restore(&r, path, 1, &found));
+  CT_ASSERT_INT(found.step, 3);
+  same_best(&found.best, &none);
+  same_best(&found.early, &none);
+  rig_close(&r);
+}
+
 /* Every allocation and every call of the device on the way, on the rank that makes it. */
 static void restoring_may_fail(void)
 {
@@ -445,6 +484,7 @@ int main(int argc, char **argv)
                                     CT_TEST(averages_follow_the_steps),
                                     CT_TEST(what_does_not_fit_is_named),
                                     CT_TEST(without_its_optimizer_it_is_no_checkpoint),
+                                    CT_TEST(older_ones_have_no_best),
                                     CT_TEST(restoring_may_fail),
                                     CT_TEST(a_snapshot_may_fail),
                                     CT_TEST(a_snapshot_stays_as_it_is),
