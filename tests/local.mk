@@ -166,6 +166,7 @@ unit_tests = \
   %D%/unit/t_file \
   %D%/unit/t_fold \
   %D%/unit/t_int8 \
+  %D%/unit/t_observe \
   %D%/unit/t_freeze \
   %D%/unit/t_h5 \
   %D%/unit/t_h5_bad \

@@ -19,15 +19,16 @@ typedef enum {
   CT_OP_DROPOUT, /**< x * mask / (1 - p) */
   CT_OP_LNORM,   /**< layer normalisation over the last dim */
   CT_OP_LSTM,    /**< one LSTM level over a sequence N x T x F */
-  CT_OP_ATTENTION, /**< multi-head self-attention of N x T x D */
-  CT_OP_TOKENS,    /**< N x D x H x W -> N x (1 + HW) x D: class token, patches, + positions */
-  CT_OP_SELECT,    /**< N x T x D -> N x D: one place of a sequence */
-  CT_OP_REORDER,   /**< x in another layout, dtype (a cast), or with other dims (flatten); of
+  CT_OP_ATTENTION,  /**< multi-head self-attention of N x T x D */
+  CT_OP_TOKENS,     /**< N x D x H x W -> N x (1 + HW) x D: class token, patches, + positions */
+  CT_OP_SELECT,     /**< N x T x D -> N x D: one place of a sequence */
+  CT_OP_REORDER,    /**< x in another layout, dtype (a cast), or with other dims (flatten); of
                       CT_U8: stored samples become numbers by a map of channels */
-  CT_OP_LOSS,      /**< loss of outputs against targets, and its counts */
-  CT_OP_GRADSTAT,  /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
-  CT_OP_MEASURE,   /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
-  CT_OP_UPDATE,    /**< one optimizer rule over flat ranges */
+  CT_OP_FAKE_QUANT, /**< x rounded as if it were in eight bits (ct_fake_quant.h) */
+  CT_OP_LOSS,       /**< loss of outputs against targets, and its counts */
+  CT_OP_GRADSTAT,   /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
+  CT_OP_MEASURE,    /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
+  CT_OP_UPDATE,     /**< one optimizer rule over flat ranges */
   CT_OP_COUNT
 } ct_op_kind_t;
 
@@ -125,6 +126,8 @@ enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
  *  REORDER  x -> y                                dy -> dx
  *           x CT_U8: x, affine -> y = a[c] x + b[c], rounded to float32 twice  -
+ *  FAKE_QUANT x, w[0] range [2] -> y              x, dy -> dx
+ *           training: w[0] follows x before
  *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of losses)/dx
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
@@ -138,7 +141,7 @@ typedef struct ct_op_desc {
   ct_op_kind_t kind;
   int passes;   /**< CT_FWD | ... : what will be run; others need not be prepared */
   int training; /**< BNORM: batch statistics, updates running ones (0: the running ones; backward
-                     takes them for constants); DROPOUT: drops */
+                     takes them for constants); DROPOUT: drops; FAKE_QUANT: range follows x */
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; its layout is the op's choice (ct_op_info_t), but REORDER's is given */
   union {

@@ -55,13 +55,26 @@ int ct_op_check_pass(const ct_op_desc_t *d, int pass)
 const char *ct_op_name(ct_op_kind_t kind)
 {
   static const char *const name[CT_OP_COUNT] = {
-      [CT_OP_CONV] = "conv",       [CT_OP_LINEAR] = "linear",   [CT_OP_BNORM] = "bnorm",
-      [CT_OP_RELU] = "relu",       [CT_OP_POOL] = "pool",       [CT_OP_ADD] = "add",
-      [CT_OP_DROPOUT] = "dropout", [CT_OP_REORDER] = "reorder", [CT_OP_LOSS] = "loss",
-      [CT_OP_UPDATE] = "update",   [CT_OP_ACT] = "act",         [CT_OP_CONCAT] = "concat",
-      [CT_OP_LNORM] = "lnorm",     [CT_OP_LSTM] = "lstm",       [CT_OP_ATTENTION] = "attention",
-      [CT_OP_TOKENS] = "tokens",   [CT_OP_SELECT] = "select",   [CT_OP_GRADSTAT] = "gradstat",
+      [CT_OP_CONV] = "conv",
+      [CT_OP_LINEAR] = "linear",
+      [CT_OP_BNORM] = "bnorm",
+      [CT_OP_RELU] = "relu",
+      [CT_OP_POOL] = "pool",
+      [CT_OP_ADD] = "add",
+      [CT_OP_DROPOUT] = "dropout",
+      [CT_OP_REORDER] = "reorder",
+      [CT_OP_LOSS] = "loss",
+      [CT_OP_UPDATE] = "update",
+      [CT_OP_ACT] = "act",
+      [CT_OP_CONCAT] = "concat",
+      [CT_OP_LNORM] = "lnorm",
+      [CT_OP_LSTM] = "lstm",
+      [CT_OP_ATTENTION] = "attention",
+      [CT_OP_TOKENS] = "tokens",
+      [CT_OP_SELECT] = "select",
+      [CT_OP_GRADSTAT] = "gradstat",
       [CT_OP_MEASURE] = "measure",
+      [CT_OP_FAKE_QUANT] = "fake_quant",
   };
   return (unsigned)kind < CT_OP_COUNT ? name[kind] : "unknown";
 }
@@ -111,6 +124,7 @@ int ct_op_uses(const ct_op_desc_t *d)
     return data && d->u.add.relu ? CT_USES_Y : 0;
   case CT_OP_ACT:
     return data ? ct_act_facts_of(d->u.act.kind)->uses : 0;
+  case CT_OP_FAKE_QUANT:
   case CT_OP_LOSS:
     return data ? CT_USES_X : 0;
   case CT_OP_POOL: /* where a maximum was is saved */
@@ -166,6 +180,7 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   case CT_OP_DROPOUT:
   case CT_OP_SELECT:
   case CT_OP_REORDER:
+  case CT_OP_FAKE_QUANT:
   case CT_OP_LOSS:
   case CT_OP_GRADSTAT:
   case CT_OP_MEASURE:
@@ -339,6 +354,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_LNORM:
   case CT_OP_LSTM:
   case CT_OP_TOKENS:
+  case CT_OP_FAKE_QUANT:
   case CT_OP_GRADSTAT:
   case CT_OP_COUNT:
     break;
@@ -400,6 +416,7 @@ static double forward_flops(const ct_op_desc_t *d)
     return y * window_size(d->u.pool.kernel, space(d));
   case CT_OP_ADD:
     return x * (1 + !!d->u.add.relu);
+  case CT_OP_FAKE_QUANT: /* division, rounding, limits, product */
   case CT_OP_LOSS:
     return 4 * x; /* maximum, difference, exponential, sum */
   case CT_OP_UPDATE:
@@ -441,6 +458,7 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   case CT_OP_TOKENS:
   case CT_OP_SELECT:
   case CT_OP_REORDER:
+  case CT_OP_FAKE_QUANT:
   case CT_OP_LOSS:
     return pass == CT_BWD_DATA ? forward_flops(d) : 0;
   case CT_OP_UPDATE:

@@ -208,6 +208,7 @@ static const char *check_kind(const ct_op_desc_t *d)
     return check_bnorm(d);
   case CT_OP_RELU:
   case CT_OP_ADD:
+  case CT_OP_FAKE_QUANT:
     return same_shape(d);
   case CT_OP_ACT:
     return check_act(d);

@@ -21,7 +21,7 @@ static const cpu__op_kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_LNORM] = &cpu__lnorm,         [CT_OP_LSTM] = &cpu__lstm,
     [CT_OP_ATTENTION] = &cpu__attention, [CT_OP_TOKENS] = &cpu__tokens,
     [CT_OP_SELECT] = &cpu__select,       [CT_OP_ACT] = &cpu__act,
-    [CT_OP_CONCAT] = &cpu__concat,
+    [CT_OP_CONCAT] = &cpu__concat,       [CT_OP_FAKE_QUANT] = &cpu__fake_quant,
 };
 
 /* ---- device ---------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@ libctrain_a_SOURCES += \
   %D%/ct_fold.h \
   %D%/ct_graph.h \
   %D%/ct_layer.h \
+  %D%/ct_observe.h \
   %D%/ct_quant.h \
   %D%/families.c \
   %D%/family_cosmoflow.c \
@@ -19,6 +20,7 @@ libctrain_a_SOURCES += \
   %D%/graph_fold.c \
   %D%/graph_freeze.c \
   %D%/graph_make.c \
+  %D%/graph_observe.c \
   %D%/graph_read.c \
   %D%/graph_summary.c \
   %D%/layer_act.c \
@@ -29,6 +31,7 @@ libctrain_a_SOURCES += \
   %D%/layer_concat.c \
   %D%/layer_conv.c \
   %D%/layer_dropout.c \
+  %D%/layer_fake_quant.c \
   %D%/layer_flatten.c \
   %D%/layer_global_avgpool.c \
   %D%/layer_layernorm.c \

@@ -13,7 +13,7 @@ typedef struct casting {
 
 static int always_float32(ct_op_kind_t kind)
 {
-  return kind == CT_OP_LNORM || kind == CT_OP_LOSS;
+  return kind == CT_OP_LNORM || kind == CT_OP_LOSS || kind == CT_OP_FAKE_QUANT;
 }
 
 static int must_be_low(ct_op_kind_t kind)

@@ -16,7 +16,7 @@ static const ct__ref_kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_LNORM] = &ct__ref_lnorm,         [CT_OP_LSTM] = &ct__ref_lstm,
     [CT_OP_ATTENTION] = &ct__ref_attention, [CT_OP_TOKENS] = &ct__ref_tokens,
     [CT_OP_SELECT] = &ct__ref_select,       [CT_OP_ACT] = &ct__ref_act,
-    [CT_OP_CONCAT] = &ct__ref_concat,
+    [CT_OP_CONCAT] = &ct__ref_concat,       [CT_OP_FAKE_QUANT] = &ct__ref_fake_quant,
 };
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])

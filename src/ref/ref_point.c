@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/ct_dropout.h"
+#include "backend/ct_fake_quant.h"
 
 /* dx = dy + dy2, and with y only where y was not cut off; what the ReLU and the addition share. */
 static void masked_sum(const ct_op_desc_t *d, const ct_op_args_t *a, const void *y)
@@ -92,6 +93,36 @@ static void dropout_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 }
 
 const ct__ref_kind_t ct__ref_dropout = {.run = dropout_run, .needs = dropout_needs, .low = 1};
+
+/* ---- rounding as in eight bits ---- */
+
+static int fake_quant_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  const float *x = a->x, *dy = a->dy;
+  float *y = a->y, *dx = a->dx, *range = a->w[0], low = 0, high = 0;
+  int64_t count = ct_shape_count(&d->x);
+
+  for (int64_t i = 0; i < count && d->training && a->pass & CT_FWD; i++) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  if (!a->keep_running) ct_fake_quant_follow(range, low, high);
+  ct_quant_pair_t pair = ct_quant_pair_of(range[0], range[1]);
+  int known = range[0] < range[1];
+  for (int64_t i = 0; i < count && a->pass & CT_FWD; i++)
+    y[i] = known ? ct_fake_quant(&pair, x[i]) : x[i];
+  for (int64_t i = 0; i < count && a->pass & CT_BWD_DATA; i++)
+    dx[i] = known ? ct_fake_quant_gradient(&pair, x[i], dy[i]) : dy[i];
+  return CT_OK;
+}
+
+static void fake_quant_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  info->inplace_fwd = !ct_op_goes_back(d); /* else x is wanted again */
+  info->inplace_bwd = 1;
+}
+
+const ct__ref_kind_t ct__ref_fake_quant = {.run = fake_quant_run, .needs = fake_quant_needs};
 
 /* ---- reorder ---- */
 

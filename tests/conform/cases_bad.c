@@ -70,6 +70,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   case CT_OP_ADD:
   case CT_OP_DROPOUT:
   case CT_OP_LNORM:
+  case CT_OP_FAKE_QUANT:
   case CT_OP_COUNT:
     break;
   }
@@ -144,6 +145,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                          \
   X(CT_OP_SELECT, "no such place", d->u.select.index = 3)                               \
   X(CT_OP_SELECT, "no such place", d->u.select.index = -2)                              \
+  X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                      \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                              \
   X(CT_OP_REORDER, "batch size", d->y.dim[0] = 4; d->y.dim[1] = 50)                     \
   X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)         \

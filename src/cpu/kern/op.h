@@ -68,7 +68,7 @@ struct cpu__op_kind {
 /* The kinds of this folder. */
 extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
     cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens, cpu__select,
-    cpu__act, cpu__concat;
+    cpu__act, cpu__concat, cpu__fake_quant;
 
 /** ReLU in place. */
 void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x);

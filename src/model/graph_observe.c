@@ -1,0 +1,267 @@
+/* Places of eight bits are chosen in the folded graph, since that is what computes in eight bits,
+ * and are put behind what becomes of the same layers in the whole one. */
+#include "model/ct_observe.h"
+
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "model/graph_build.h"
+
+extern const ct_layer_ops_t ct__layer_fake_quant;
+
+/* ---- places ---- */
+
+static int is_product(const ct_layer_t *l)
+{
+  return l->ops->op == CT_OP_CONV || l->ops->op == CT_OP_LINEAR;
+}
+
+static void describe(const ct_graph_t *g, int layer, ct_op_desc_t *d)
+{
+  ct_graph_op(g, layer, 1, d);
+}
+
+/* Cuts off, and does nothing else. */
+static int is_clip(const ct_graph_t *g, int layer)
+{
+  ct_op_desc_t d;
+  describe(g, layer, &d);
+  return d.kind == CT_OP_RELU || (d.kind == CT_OP_ACT && d.u.act.kind == CT_ACT_RELU6);
+}
+
+static int is_choice(const ct_graph_t *g, int layer)
+{
+  ct_op_desc_t d;
+  describe(g, layer, &d);
+  int average = d.kind == CT_OP_POOL && (d.u.pool.average || d.u.pool.global || d.u.pool.adaptive);
+  return (d.kind == CT_OP_POOL && !average) || d.kind == CT_OP_REORDER || d.kind == CT_OP_SELECT;
+}
+
+/* Sequences are float32 but for what products read. */
+static int computes_in_eight_bits(const ct_graph_t *g, int layer)
+{
+  const ct_layer_t *l = &g->layer[layer];
+  if (is_product(l)) return 1;
+  if (l->out.ndim == 3) return 0;
+  return is_clip(g, layer) || l->ops->op == CT_OP_POOL || l->ops->op == CT_OP_ADD ||
+         l->ops->op == CT_OP_CONCAT;
+}
+
+static int reads(const ct_layer_t *l, int layer)
+{
+  return l->in[0] == layer || (l->ops->inputs > 1 && l->in[1] == layer);
+}
+
+/* The layers behind \a layer: whether a product reads it, whether anything in eight bits does;
+ * *only: its reader, if there is just one. */
+static void readers(const ct_graph_t *g, int layer, int *product, int *eight, int *only)
+{
+  int n = 0;
+  *product = *eight = 0;
+  *only = -1;
+  for (int i = layer + 1; i < g->layers; i++) {
+    if (!reads(&g->layer[i], layer)) continue;
+    n++;
+    *only = n == 1 ? i : -1;
+    *product |= is_product(&g->layer[i]);
+    *eight |= computes_in_eight_bits(g, i) || is_choice(g, i);
+  }
+}
+
+/* 1 if the output of a layer of the folded graph is a place of its own; \a before: its input has
+ * eight bits. */
+static int is_place(const ct_graph_t *g, int layer, int before)
+{
+  int product, eight, only;
+  readers(g, layer, &product, &eight, &only);
+  if (layer == g->layers - 1) return 0;
+  if (only >= 0 && is_clip(g, only) && !is_clip(g, layer)) return 0;
+  if (is_choice(g, layer)) return !before && product;
+  return product || (eight && computes_in_eight_bits(g, layer));
+}
+
+/* ---- the observed graph ---- */
+
+typedef struct observing {
+  ct_observed_t *o;
+  int *to;    /* per layer of the model: the observed graph's layer that readers of it read */
+  int *place; /* per layer of the model: the folded graph's layer whose place is behind it, or -1 */
+  int input;  /* the observed graph's layer that readers of the input read */
+} observing_t;
+
+static int copy_options(const ct_layer_t *l, void **out)
+{
+  int rc = CT_OK;
+  ct_yaml_t *map = ct_opt_dump(l->ops->opts, l->opts, NULL);
+  *out = NULL;
+  CT_TRY(map ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct__layer_options(l->ops, map, NULL, out));
+out:
+  ct_yaml_free(map);
+  return rc;
+}
+
+/* Rounds what comes from the observed graph's layer *at, which becomes the new one; *param: its
+ * range. */
+static int add_place(observing_t *s, const char *name, int *at, int *param)
+{
+  int rc = CT_OK;
+  char full[CT_NAME_MAX];
+  ct_graph_t *g = s->o->graph;
+  const int in[2] = {*at, CT__NO_INPUT};
+  void *opts;
+  CT_TRY(ct_text_format(full, sizeof full, "%s.quant", name));
+  CT_TRY(ct__layer_options(&ct__layer_fake_quant, NULL, NULL, &opts));
+  CT_TRY(ct__graph_append(g, at, full, &ct__layer_fake_quant, opts, in));
+  *param = g->layer[*at].first_param;
+out:
+  return rc;
+}
+
+static int moved(const observing_t *s, int layer)
+{
+  return layer == -1 ? s->input : layer < 0 ? layer : s->to[layer];
+}
+
+static int copy_layer(observing_t *s, int i)
+{
+  int rc = CT_OK;
+  const ct_layer_t *l = &s->o->from->layer[i];
+  const int in[2] = {moved(s, l->in[0]), moved(s, l->in[1])};
+  void *opts;
+  CT_TRY(copy_options(l, &opts));
+  CT_TRY(ct__graph_append(s->o->graph, &s->to[i], l->name, l->ops, opts, in));
+  s->o->graph->layer[s->to[i]].keeps_stats = l->keeps_stats;
+  int f = s->place[i];
+  if (f >= 0) CT_TRY(add_place(s, s->o->fold.graph->layer[f].name, &s->to[i], &s->o->range[f]));
+out:
+  return rc;
+}
+
+/* What stands in ct_observed_t.range until the place is there, or is found elsewhere. */
+enum { NONE = -1, SHARED = -2, OWN = -3 };
+
+static int range_before(const ct_observed_t *o, int f)
+{
+  int in = o->fold.graph->layer[f].in[0];
+  return in < 0 ? o->input : o->range[in];
+}
+
+static void choose_places(observing_t *s)
+{
+  ct_observed_t *o = s->o;
+  const ct_graph_t *g = o->fold.graph;
+  int product, eight, only;
+  for (int i = 0; i < o->from->layers; i++)
+    s->place[i] = -1;
+  readers(g, -1, &product, &eight, &only);
+  o->input = product || eight ? OWN : NONE;
+  for (int f = 0; f < g->layers; f++) {
+    int before = range_before(o, f) != NONE;
+    o->range[f] = NONE;
+    if (is_choice(g, f) && before) o->range[f] = SHARED;
+    if (!is_place(g, f, before)) continue;
+    o->range[f] = OWN;
+    s->place[o->fold.norm[f] >= 0 ? o->fold.norm[f] : o->fold.layer[f]] = f;
+  }
+}
+
+/* A layer before a ReLU has the ReLU's numbers, a layer that only chooses those before it. */
+static void share_places(ct_observed_t *o)
+{
+  const ct_graph_t *g = o->fold.graph;
+  int product, eight, only;
+  for (int f = 0; f < g->layers; f++) {
+    readers(g, f, &product, &eight, &only);
+    if (only >= 0 && is_clip(g, only) && !is_clip(g, f) && o->range[f] == NONE)
+      o->range[f] = o->range[only] == SHARED ? NONE : o->range[only];
+  }
+  for (int f = 0; f < g->layers; f++)
+    if (o->range[f] == SHARED) o->range[f] = range_before(o, f);
+}
+
+static int observe(observing_t *s)
+{
+  int rc = CT_OK;
+  ct_observed_t *o = s->o;
+  choose_places(s);
+  s->input = -1;
+  if (o->input == OWN) CT_TRY(add_place(s, "input", &s->input, &o->input));
+  for (int i = 0; i < o->from->layers; i++)
+    CT_TRY(copy_layer(s, i));
+  share_places(o);
+out:
+  return rc;
+}
+
+/* What is frozen stays so. */
+static void copy_frozen(const ct_observed_t *o)
+{
+  for (int i = 0; i < o->from->params; i++) {
+    int to = ct_graph_find_param(o->graph, o->from->param[i].name);
+    if (to >= 0) o->graph->param[to].frozen = o->from->param[i].frozen;
+  }
+}
+
+int ct_observed_make(const ct_graph_t *g, ct_observed_t *out)
+{
+  int rc = CT_OK;
+  observing_t s = {.o = out};
+  *out = (ct_observed_t){.from = g};
+  CT_TRY(ct_fold_make(g, &out->fold));
+  out->graph = ct_mem_alloc(sizeof *out->graph, "the observed model");
+  out->range = ct_mem_array(g->layers, sizeof *out->range, "the observed model");
+  s.to = ct_mem_array(g->layers, sizeof *s.to, "the observed model");
+  s.place = ct_mem_array(g->layers, sizeof *s.place, "the observed model");
+  CT_TRY(out->graph && out->range && s.to && s.place ? CT_OK : CT_ERR_NOMEM);
+  out->graph->input = g->input;
+  CT_TRY(observe(&s));
+  copy_frozen(out);
+out:
+  ct_mem_free(s.to);
+  ct_mem_free(s.place);
+  if (rc != CT_OK) ct_observed_clear(out);
+  return rc;
+}
+
+void ct_observed_clear(ct_observed_t *o)
+{
+  ct_fold_clear(&o->fold);
+  ct_graph_free(o->graph);
+  ct_mem_free(o->range);
+  *o = (ct_observed_t){0};
+}
+
+int ct_observed_is_range(const ct_graph_t *g, int param)
+{
+  return g->layer[g->param[param].layer].ops->op == CT_OP_FAKE_QUANT;
+}
+
+/* ---- numbers ---- */
+
+static ct_quant_pair_t pair_of(int param, const float *const value[])
+{
+  if (param < 0 || !(value[param][0] < value[param][1])) return (ct_quant_pair_t){0};
+  return ct_quant_pair_of(value[param][0], value[param][1]);
+}
+
+int ct_observed_quant(const ct_observed_t *o, const float *const value[], ct_quant_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_quant_make(o->fold.graph, out));
+  out->input = pair_of(o->input, value);
+  for (int f = 0; f < out->layers; f++)
+    out->out[f] = pair_of(o->range[f], value);
+out:
+  return rc;
+}
+
+int ct_quant_is_weight(const ct_graph_t *g, int param, int64_t *channels)
+{
+  const ct_param_t *p = &g->param[param];
+  ct_op_kind_t kind = g->layer[p->layer].ops->op;
+  *channels = p->spec.shape.dim[0];
+  if (kind == CT_OP_LSTM) return p->slot < 2;
+  return (kind == CT_OP_CONV || kind == CT_OP_LINEAR) && p->slot == 0;
+}

@@ -1,0 +1,21 @@
+/* Numbers rounded as if they were in eight bits, with a range that follows the batches of training.
+ * Nobody writes such a layer down: ct_observe.h puts them where eight bits will be. */
+#include "model/layer_usual.h"
+
+static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  (void)opts;
+  (void)in;
+  spec[0] = (ct_param_spec_t){"range", ct_shape(1, 2), CT_INIT_ZERO, 0, 1};
+  return 1;
+}
+
+const ct_layer_ops_t ct__layer_fake_quant = {
+    .kind = "fake_quant",
+    .help = "rounds as if to eight bits",
+    .opts_bytes = sizeof(int),
+    .opts = ct__layer_no_options,
+    .inputs = 1,
+    .params = params,
+    .op = CT_OP_FAKE_QUANT,
+};
