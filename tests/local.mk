@@ -125,6 +125,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/loss_gold.h \
   %D%/unit/model_make.h \
   %D%/unit/model_names.h \
+  %D%/unit/net_eight.h \
   %D%/unit/net_run.h \
   %D%/unit/pgm_reader.h \
   %D%/unit/plan_make.h \

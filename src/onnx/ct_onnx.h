@@ -6,7 +6,7 @@
  * free.  What a file of that format may hold: https://onnx.ai/onnx/repo-docs/IR.html. */
 #ifndef CT_ONNX_H
 #define CT_ONNX_H
-#include "model/ct_graph.h"
+#include "model/ct_quant.h"
 
 /** Where weights come from, one after the other. */
 typedef struct ct_onnx_source {
@@ -16,9 +16,11 @@ typedef struct ct_onnx_source {
 } ct_onnx_source_t;
 
 typedef struct ct_onnx_opts {
-  const char *version; /**< of this program */
-  const char *config;  /**< of the model, noted as metadata; NULL: none */
-  int external;        /**< 1: weights go to a file of their own beside it, PATH.data, as they do by
+  const char *version;     /**< of this program */
+  const char *config;      /**< of the model, noted as metadata; NULL: none */
+  const ct_quant_t *quant; /**< of the graph, which is a folded one: what computes in eight bits
+                              gets pairs of QuantizeLinear and DequantizeLinear; NULL: nothing */
+  int external; /**< 1: weights go to a file of their own beside it, PATH.data, as they do by
                           themselves where the file would exceed 2 GB */
 } ct_onnx_opts_t;
 

@@ -4,4 +4,5 @@ libctrain_a_SOURCES += \
   %D%/onnx_file.c \
   %D%/onnx_layers.c \
   %D%/onnx_node.c \
+  %D%/onnx_quant.c \
   %D%/onnx_tensor.c

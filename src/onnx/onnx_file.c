@@ -316,6 +316,7 @@ int ct_onnx_write(const ct_graph_t *g, const ct_onnx_source_t *from, const ct_on
   w->o = o;
   w->from = from;
   w->words.g = g;
+  w->words.quant = o->quant;
   CT_TRY(ct__onnx_layers(&w->words));
   CT_TRY(measure(w));
   if (w->external) CT_TRY(begin_file(&w->data, path, ".data"));

@@ -43,9 +43,10 @@ static void conv(ct__onnx_t *o, const layer_t *l)
 {
   const ct_op_desc_t *d = l->d;
   int space = d->x.ndim - 2;
-  const char *weight = ct__onnx_param(o, l->id, 0);
-  ct__onnx_node(o, "Conv", OUT(l->y),
-                IN(l->x, weight, d->u.conv.bias ? ct__onnx_param(o, l->id, 1) : NULL));
+  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].first_param].spec.shape;
+  const char *weight = ct__onnx_weight(o, l->id, 0, CT__ONNX_PARAM, "", 0, w->ndim, w->dim);
+  const char *bias = d->u.conv.bias ? ct__onnx_bias(o, l->id, 1) : NULL;
+  ct__onnx_node(o, "Conv", OUT(l->y), IN(l->x, weight, bias));
   window(o, space, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
   ints(o, "dilations", space, d->u.conv.dilate);
   ct__onnx_int(o, "group", d->u.conv.groups);
@@ -112,7 +113,7 @@ static void steps_linear(ct__onnx_t *o, int id, const char *x, int slot, const c
 {
   const ct_param_t *w = &o->g->param[o->g->layer[id].first_param + slot];
   const int64_t dim[2] = {w->spec.shape.dim[1], w->spec.shape.dim[0]};
-  const char *matrix = ct__onnx_made(o, id, slot, CT__ONNX_TRANSPOSED, "transposed", 2, dim);
+  const char *matrix = ct__onnx_weight(o, id, slot, CT__ONNX_TRANSPOSED, "transposed", 1, 2, dim);
   const char *product = bias ? ct__onnx_name(o, id, word) : y;
   ct__onnx_node(o, "MatMul", OUT(product), IN(x, matrix));
   if (!bias) return;
@@ -127,8 +128,10 @@ static void linear(ct__onnx_t *o, const layer_t *l)
     steps_linear(o, l->id, l->x, 0, l->y, "product", bias);
     return;
   }
-  const char *weight = ct__onnx_param(o, l->id, 0);
-  ct__onnx_node(o, "Gemm", OUT(l->y), IN(l->x, weight, bias ? ct__onnx_param(o, l->id, 1) : NULL));
+  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].first_param].spec.shape;
+  const char *weight = ct__onnx_weight(o, l->id, 0, CT__ONNX_PARAM, "", 0, 2, w->dim);
+  const char *b = bias ? ct__onnx_bias(o, l->id, 1) : NULL;
+  ct__onnx_node(o, "Gemm", OUT(l->y), IN(l->x, weight, b));
   ct__onnx_int(o, "transB", 1);
 }
 
@@ -197,8 +200,8 @@ static void lstm(ct__onnx_t *o, const layer_t *l)
   int64_t features = l->d->x.dim[2], hidden = l->d->y.dim[2], one = 1;
   const int64_t swap[3] = {1, 0, 2}, w_dim[3] = {1, 4 * hidden, features};
   const int64_t r_dim[3] = {1, 4 * hidden, hidden}, b_dim[2] = {1, 8 * hidden};
-  const char *w = ct__onnx_made(o, l->id, 0, CT__ONNX_GATES, "iofc", 3, w_dim);
-  const char *r = ct__onnx_made(o, l->id, 1, CT__ONNX_GATES, "iofc", 3, r_dim);
+  const char *w = ct__onnx_weight(o, l->id, 0, CT__ONNX_GATES, "iofc", 1, 3, w_dim);
+  const char *r = ct__onnx_weight(o, l->id, 1, CT__ONNX_GATES, "iofc", 1, 3, r_dim);
   const char *b = ct__onnx_made(o, l->id, 2, CT__ONNX_BIASES, "iofc", 2, b_dim);
   const char *axis = ct__onnx_const_ints(o, l->id, "axis", 1, 1, &one);
   const char *steps = ct__onnx_name(o, l->id, "steps"), *states = ct__onnx_name(o, l->id, "states");
@@ -377,13 +380,14 @@ int ct_onnx_has(ct_op_kind_t kind)
 
 static const char *output_of(const ct__onnx_t *o, int layer)
 {
-  return layer < 0 ? "input" : o->out[layer];
+  return layer < 0 ? o->input : o->out[layer];
 }
 
 /* Dropout is nothing here: who reads it reads what is before it. */
 static int add_layer(ct__onnx_t *o, int id)
 {
   int rc = CT_OK;
+  char y[CT__ONNX_NAME];
   ct_op_desc_t d;
   const ct_layer_t *l = &o->g->layer[id];
   ct_graph_op(o->g, id, 1, &d);
@@ -391,9 +395,10 @@ static int add_layer(ct__onnx_t *o, int id)
     CT_FAIL(CT_ERR_UNSUP, "layer '%s' (%s) cannot be written to ONNX", l->name, l->ops->kind);
   const char *x = output_of(o, l->in[0]);
   const char *x2 = l->ops->inputs == 2 ? output_of(o, l->in[1]) : NULL;
-  CT_TRY(ct_text_format(o->out[id], sizeof o->out[id], "%s",
-                        d.kind == CT_OP_DROPOUT ? x : ct__onnx_name(o, id, "out")));
-  if (d.kind != CT_OP_DROPOUT) writers[d.kind](o, &(layer_t){id, &d, x, x2, o->out[id]});
+  if (d.kind == CT_OP_DROPOUT) return ct_text_format(o->out[id], sizeof o->out[id], "%s", x);
+  CT_TRY(ct_text_format(y, sizeof y, "%s", ct__onnx_name(o, id, "out")));
+  writers[d.kind](o, &(layer_t){id, &d, x, x2, y});
+  CT_TRY(ct_text_format(o->out[id], sizeof o->out[id], "%s", ct__onnx_rounded(o, id, y)));
   rc = o->rc;
 out:
   return rc;
@@ -405,6 +410,7 @@ int ct__onnx_layers(ct__onnx_t *o)
   o->open = -1;
   o->out = ct_mem_array(o->g->layers, sizeof *o->out, "names");
   if (!o->out) return CT_ERR_NOMEM;
+  CT_TRY(ct_text_format(o->input, sizeof o->input, "%s", ct__onnx_rounded(o, -1, "input")));
   for (int i = 0; i < o->g->layers; i++)
     CT_TRY(add_layer(o, i));
   /* the output is N x classes also where the last layer leaves dims of 1 */

@@ -20,7 +20,8 @@ enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_INTS = 7 };
 const char *ct__onnx_name(ct__onnx_t *o, int layer, const char *word)
 {
   char *name = o->name[o->names++ % CT__ONNX_NAMES];
-  int rc = ct_text_format(name, CT__ONNX_NAME, "%s/%s", o->g->layer[layer].name, word);
+  int rc = ct_text_format(name, CT__ONNX_NAME, "%s/%s",
+                          layer < 0 ? "input" : o->g->layer[layer].name, word);
   if (o->rc == CT_OK) o->rc = rc;
   return name;
 }

@@ -2,6 +2,7 @@
  * file takes them one after the other, so that there is never more than one in memory. */
 #include "onnx/onnx.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -11,7 +12,11 @@
 static ct__onnx_tensor_t *append(ct__onnx_t *o, const char *name, int type, int ndim,
                                  const int64_t dim[])
 {
-  static const int64_t size[] = {[CT__ONNX_FLOAT] = 4, [CT__ONNX_INT64] = 8};
+  static const int64_t size[] = {[CT__ONNX_FLOAT] = 4,
+                                 [CT__ONNX_UINT8] = 1,
+                                 [CT__ONNX_INT8] = 1,
+                                 [CT__ONNX_INT32] = 4,
+                                 [CT__ONNX_INT64] = 8};
   void *list = o->tensor;
   if (o->rc == CT_OK) o->rc = ct_mem_grow(&list, &o->cap, o->tensors + 1, sizeof *o->tensor);
   if (o->rc != CT_OK) return NULL;
@@ -45,6 +50,12 @@ const char *ct__onnx_const_ints(ct__onnx_t *o, int layer, const char *word, int 
   return constant(o, ct__onnx_name(o, layer, word), CT__ONNX_INT64, ndim, &n, v);
 }
 
+const char *ct__onnx_constant(ct__onnx_t *o, int layer, const char *word, int type, int ndim,
+                              const int64_t dim[], const void *data)
+{
+  return constant(o, ct__onnx_name(o, layer, word), type, ndim, dim, data);
+}
+
 const char *ct__onnx_const_floats(ct__onnx_t *o, int layer, const char *word, int ndim,
                                   const int64_t dim[], const float v[])
 {
@@ -61,68 +72,148 @@ static const ct_param_t *param_of(const ct__onnx_t *o, int layer, int slot)
   return &o->g->param[o->g->layer[layer].first_param + slot];
 }
 
-static void list(ct__onnx_t *o, const char *name, ct__onnx_how_t how, const ct_param_t *p, int ndim,
-                 const int64_t dim[])
+static ct__onnx_tensor_t *list(ct__onnx_t *o, const char *name, int type, ct__onnx_how_t how,
+                               const ct_param_t *p, int ndim, const int64_t dim[])
 {
-  ct__onnx_tensor_t *t = append(o, name, CT__ONNX_FLOAT, ndim, dim);
-  if (!t) return;
+  ct__onnx_tensor_t *t = append(o, name, type, ndim, dim);
+  if (!t) return NULL;
   t->how = how;
   t->param = (int)(p - o->g->param);
+  return t;
 }
 
 const char *ct__onnx_param(ct__onnx_t *o, int layer, int slot)
 {
   const ct_param_t *p = param_of(o, layer, slot);
-  list(o, p->name, CT__ONNX_PARAM, p, p->spec.shape.ndim, p->spec.shape.dim);
+  list(o, p->name, CT__ONNX_FLOAT, CT__ONNX_PARAM, p, p->spec.shape.ndim, p->spec.shape.dim);
   return p->name;
+}
+
+static char *name_made(ct__onnx_t *o, const ct_param_t *p, const char *word)
+{
+  char *name = o->name[o->names++ % CT__ONNX_NAMES];
+  int rc = ct_text_format(name, CT__ONNX_NAME, "%s/%s", p->name, word);
+  if (o->rc == CT_OK) o->rc = rc;
+  return name;
 }
 
 const char *ct__onnx_made(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how, const char *word,
                           int ndim, const int64_t dim[])
 {
   const ct_param_t *p = param_of(o, layer, slot);
-  char *name = o->name[o->names++ % CT__ONNX_NAMES];
-  int rc = ct_text_format(name, CT__ONNX_NAME, "%s/%s", p->name, word);
-  if (o->rc == CT_OK) o->rc = rc;
-  list(o, name, how, p, ndim, dim);
+  const char *name = name_made(o, p, word);
+  list(o, name, CT__ONNX_FLOAT, how, p, ndim, dim);
+  return name;
+}
+
+const char *ct__onnx_part(ct__onnx_t *o, int layer, int slot, ct__onnx_part_t part, int type,
+                          ct__onnx_how_t how, const char *word, int ndim, const int64_t dim[])
+{
+  const ct_param_t *p = param_of(o, layer, slot);
+  int in = o->g->layer[layer].in[0];
+  const char *name = name_made(o, p, word);
+  ct__onnx_tensor_t *t = list(o, name, type, how, p, ndim, dim);
+  if (!t) return name;
+  t->part = part;
+  t->x_scale = in < 0 ? o->quant->input.scale : o->quant->out[in].scale;
   return name;
 }
 
 /* ---- their numbers ---- */
 
-/* to [rows, columns] is from [columns, rows] */
-static void transpose(const float *from, int64_t rows, int64_t columns, float *to)
+/* to [rows, columns] is from [columns, rows], elements of \a size bytes. */
+static void transpose(const char *from, int64_t rows, int64_t columns, size_t size, char *to)
 {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t k = 0; k < columns; k++)
-      to[i * columns + k] = from[k * rows + i];
+      memcpy(to + (size_t)(i * columns + k) * size, from + (size_t)(k * rows + i) * size, size);
 }
 
 /* PyTorch has the gates input, forget, cell, output; ONNX input, output, forget, cell. */
-static void order_gates(const float *from, int64_t count, float *to)
+static void order_gates(const char *from, size_t bytes, char *to)
 {
-  static const int place[4] = {0, 3, 1, 2};
-  int64_t gate = count / 4;
-  for (int i = 0; i < 4; i++)
-    memcpy(to + i * gate, from + place[i] * gate, (size_t)gate * sizeof *to);
+  static const size_t place[4] = {0, 3, 1, 2};
+  size_t gate = bytes / 4;
+  for (size_t i = 0; i < 4; i++)
+    memcpy(to + i * gate, from + place[i] * gate, gate);
+}
+
+/* The elements of a parameter, or as many as it has channels, as the tensor has them. */
+static void arrange(const ct__onnx_tensor_t *t, const void *from, int64_t count, size_t size,
+                    void *to)
+{
+  if (t->how == CT__ONNX_TRANSPOSED && t->ndim == 2)
+    transpose(from, t->dim[0], t->dim[1], size, to);
+  else if (t->how == CT__ONNX_GATES || t->how == CT__ONNX_BIASES)
+    order_gates(from, (size_t)count * size, to);
+  else
+    memcpy(to, from, (size_t)count * size);
+}
+
+static int fill_floats(const ct__onnx_t *o, const ct__onnx_tensor_t *t,
+                       const ct_onnx_source_t *from, float *room, float *out)
+{
+  int rc = CT_OK;
+  int64_t count = o->g->param[t->param].count;
+  CT_TRY(from->get(from->ctx, t->param, room));
+  arrange(t, room, count, sizeof *out, out);
+  if (t->how == CT__ONNX_BIASES) {
+    CT_TRY(from->get(from->ctx, t->param + 1, room));
+    arrange(t, room, count, sizeof *out, out + count);
+  }
+out:
+  return rc;
+}
+
+/* A bias stands behind its weights. */
+static int fill_bias(const ct__onnx_tensor_t *t, const ct_onnx_source_t *from, int64_t channels,
+                     const float *scale, float *room, void *out)
+{
+  int rc = CT_OK;
+  float *scales = out;
+  int32_t *steps = out;
+  if (t->part == CT__ONNX_BIAS_STEPS) CT_TRY(from->get(from->ctx, t->param, room));
+  for (int64_t c = 0; c < channels; c++) {
+    float one = t->x_scale * scale[c];
+    double v = t->part == CT__ONNX_BIAS_STEPS ? rint((double)room[c] / (double)one) : 0;
+    if (t->part == CT__ONNX_BIAS_SCALES)
+      scales[c] = one;
+    else
+      steps[c] = (int32_t)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v);
+  }
+out:
+  return rc;
+}
+
+static int fill_part(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx_source_t *from,
+                     float *room, void *out)
+{
+  int rc = CT_OK;
+  int is_bias = t->part == CT__ONNX_BIAS_STEPS || t->part == CT__ONNX_BIAS_SCALES;
+  int weight = t->param - is_bias;
+  const ct_param_t *p = &o->g->param[weight];
+  int64_t channels = p->spec.shape.dim[0];
+  int8_t *steps = ct_mem_array(p->count, sizeof *steps, "weights in eight bits");
+  float *scale = ct_mem_array(channels, sizeof *scale, "scales");
+  CT_TRY(steps && scale ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(from->get(from->ctx, weight, room));
+  ct_quant_weights(channels, p->count / channels, room, steps, scale);
+  if (t->part == CT__ONNX_STEPS) arrange(t, steps, p->count, sizeof *steps, out);
+  if (t->part == CT__ONNX_SCALES) arrange(t, scale, channels, sizeof *scale, out);
+  if (is_bias) CT_TRY(fill_bias(t, from, channels, scale, room, out));
+out:
+  ct_mem_free(steps);
+  ct_mem_free(scale);
+  return rc;
 }
 
 int ct__onnx_fill(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx_source_t *from,
                   float *room, void *out)
 {
-  int rc = CT_OK;
-  const ct_param_t *p = &o->g->param[t->param];
   if (t->how == CT__ONNX_CONSTANT) {
     memcpy(out, t->data, (size_t)t->bytes);
     return CT_OK;
   }
-  CT_TRY(from->get(from->ctx, t->param, t->how == CT__ONNX_PARAM ? out : room));
-  if (t->how == CT__ONNX_TRANSPOSED) transpose(room, t->dim[0], t->dim[1], out);
-  if (t->how == CT__ONNX_GATES || t->how == CT__ONNX_BIASES) order_gates(room, p->count, out);
-  if (t->how == CT__ONNX_BIASES) {
-    CT_TRY(from->get(from->ctx, t->param + 1, room));
-    order_gates(room, p->count, (float *)out + p->count);
-  }
-out:
-  return rc;
+  if (t->part != CT__ONNX_WHOLE) return fill_part(o, t, from, room, out);
+  return fill_floats(o, t, from, room, out);
 }

@@ -1,7 +1,7 @@
 /* Models of every family and of every kind of layer, as ONNX files, with a batch of noise and what
  * the reference backend makes of it: for check_onnx.py.
  *
- *     onnx_make             lists the models: name and size of the batch
+ *     onnx_make             lists the models: name, size of the batch, 1 or 2 if in eight bits
  *     onnx_make NAME DIR    writes DIR/NAME.onnx, DIR/NAME.in, DIR/NAME.out (float32) */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +11,16 @@
 #include "onnx/ct_onnx.h"
 #include "tests/python/onnx_models.h"
 #include "tests/unit/model_make.h"
+#include "tests/unit/net_eight.h"
 #include "tests/unit/net_run.h"
 
 enum { CLASSES = 7, BATCH = 2 };
 
 static int take(void *ctx, int param, float *out)
 {
-  void **of = ctx;
+  const void *const *of = ctx;
   const ct_graph_t *g = of[0];
-  float **plain = of[1];
+  float *const *plain = of[1];
   memcpy(out, plain[param], (size_t)g->param[param].count * sizeof *out);
   return CT_OK;
 }
@@ -32,25 +33,36 @@ static int write_file(const char *dir, const char *name, const char *suffix, con
   return ct_file_write(path, data, (size_t)count * sizeof *data);
 }
 
+static int write_onnx(const onnx_model_t *m, const ct_graph_t *g, float **plain,
+                      const ct_quant_t *quant, const char *dir)
+{
+  char path[CT_PATH_MAX];
+  const void *of[2] = {g, plain};
+  ct_onnx_opts_t o = {
+      .version = "test", .config = m->yaml, .quant = quant, .external = m->external};
+  snprintf(path, sizeof path, "%s/%s.onnx", dir, m->name);
+  return ct_onnx_write(g, &(ct_onnx_source_t){take, (void *)of}, &o, path);
+}
+
 static int make_model(const onnx_model_t *m, const char *dir)
 {
   int rc = CT_OK;
-  char path[CT_PATH_MAX];
   float out[BATCH * CLASSES], *x = NULL, **plain = NULL;
   ct_graph_t *g = NULL;
+  net_eight_t eight = {0};
   ct_shape_t input = ct_shape_dims(
       1 + m->dims, (const int64_t[CT_MAX_DIMS]){1, m->dim[0], m->dim[1], m->dim[2], m->dim[3]});
   CT_TRY(make_for(m->yaml, input, CLASSES, &g));
   plain = net_trained(g);
   x = net_noise(&g->input, BATCH);
   CT_TRY(net_outputs(g, plain, BATCH, x, out));
-  void *of[2] = {g, plain};
-  ct_onnx_opts_t o = {.version = "test", .config = m->yaml, .external = m->external};
-  snprintf(path, sizeof path, "%s/%s.onnx", dir, m->name);
-  CT_TRY(ct_onnx_write(g, &(ct_onnx_source_t){take, of}, &o, path));
+  if (m->eight) CT_TRY(net_eight_make(g, plain, m->eight == 2, &eight));
+  CT_TRY(m->eight ? write_onnx(m, eight.fold.graph, eight.plain, &eight.quant, dir)
+                  : write_onnx(m, g, plain, NULL, dir));
   CT_TRY(write_file(dir, m->name, "in", x, BATCH * ct_shape_count(&g->input)));
   CT_TRY(write_file(dir, m->name, "out", out, BATCH * CLASSES));
 out:
+  net_eight_clear(&eight);
   ct_mem_free(x);
   if (plain) net_discard(g, plain);
   ct_graph_free(g);
@@ -61,7 +73,7 @@ int main(int argc, char **argv)
 {
   int rc = CT_ERR_ARG, n = sizeof onnx_models / sizeof *onnx_models;
   for (int i = 0; argc == 1 && i < n; i++)
-    printf("%s %d\n", onnx_models[i].name, BATCH);
+    printf("%s %d %d\n", onnx_models[i].name, BATCH, onnx_models[i].eight);
   for (int i = 0; argc == 3 && i < n; i++)
     if (strcmp(onnx_models[i].name, argv[1]) == 0) rc = make_model(&onnx_models[i], argv[2]);
   if (argc > 1 && rc != CT_OK) fprintf(stderr, "%s: %s\n", argv[1], ct_err_last()->text);

@@ -7,22 +7,23 @@ typedef struct onnx_model {
   int dims, dim[4]; /* of a sample */
   const char *yaml;
   int external; /* 1: weights in a file of their own */
+  int eight;    /* 1: in eight bits; 2: only weights are */
 } onnx_model_t;
 
 static const onnx_model_t onnx_models[] = {
-    {"mlp", 3, {1, 8, 8}, "{family: mlp, hidden: [20, 30]}", 0},
-    {"lenet", 3, {1, 28, 28}, "family: lenet", 0},
-    {"lenet-small", 3, {1, 8, 8}, "family: lenet", 0},
-    {"resnet18", 3, {3, 32, 32}, "{family: resnet, depth: 18}", 0},
-    {"resnet50", 3, {3, 64, 64}, "{family: resnet, depth: 50}", 0},
-    {"vgg11", 3, {3, 32, 32}, "{family: vgg, depth: 11}", 1},
-    {"vgg_bn11", 3, {3, 64, 32}, "{family: vgg_bn, depth: 11}", 0},
-    {"densenet121", 3, {3, 32, 32}, "{family: densenet, depth: 121}", 0},
-    {"mobilenet_v2", 3, {3, 64, 64}, "family: mobilenet_v2", 1},
-    {"cosmoflow", 4, {4, 16, 16, 16}, "family: cosmoflow", 0},
-    {"lstm", 3, {1, 12, 9}, "{family: lstm, depth: 2, hidden: 24}", 0},
-    {"lstm-steps", 2, {12, 9}, "{family: lstm, depth: 1, hidden: 5}", 0},
-    {"vit", 3, {3, 16, 16}, "{family: vit, depth: 2, patch: 4, dim: 32, heads: 4, mlp: 64}", 1},
+    {"mlp", 3, {1, 8, 8}, "{family: mlp, hidden: [20, 30]}", 0, 0},
+    {"lenet", 3, {1, 28, 28}, "family: lenet", 0, 0},
+    {"lenet-small", 3, {1, 8, 8}, "family: lenet", 0, 0},
+    {"resnet18", 3, {3, 32, 32}, "{family: resnet, depth: 18}", 0, 0},
+    {"resnet50", 3, {3, 64, 64}, "{family: resnet, depth: 50}", 0, 0},
+    {"vgg11", 3, {3, 32, 32}, "{family: vgg, depth: 11}", 1, 0},
+    {"vgg_bn11", 3, {3, 64, 32}, "{family: vgg_bn, depth: 11}", 0, 0},
+    {"densenet121", 3, {3, 32, 32}, "{family: densenet, depth: 121}", 0, 0},
+    {"mobilenet_v2", 3, {3, 64, 64}, "family: mobilenet_v2", 1, 0},
+    {"cosmoflow", 4, {4, 16, 16, 16}, "family: cosmoflow", 0, 0},
+    {"lstm", 3, {1, 12, 9}, "{family: lstm, depth: 2, hidden: 24}", 0, 0},
+    {"lstm-steps", 2, {12, 9}, "{family: lstm, depth: 1, hidden: 5}", 0, 0},
+    {"vit", 3, {3, 16, 16}, "{family: vit, depth: 2, patch: 4, dim: 32, heads: 4, mlp: 64}", 1, 0},
     {"windows",
      3,
      {4, 17, 15},
@@ -37,6 +38,7 @@ static const onnx_model_t onnx_models[] = {
      "  - adaptive_avgpool: {out: [3, 2]}\n"
      "  - flatten\n"
      "  - linear: {out: 7, bias: false}\n",
+     0,
      0},
     {"windows-even",
      3,
@@ -48,6 +50,7 @@ static const onnx_model_t onnx_models[] = {
      "  - global_avgpool\n"
      "  - flatten\n"
      "  - dropout: {p: 0.5}\n",
+     0,
      0},
     {"volumes",
      4,
@@ -61,6 +64,7 @@ static const onnx_model_t onnx_models[] = {
      "  - global_avgpool\n"
      "  - flatten\n"
      "  - linear: {out: 7}\n",
+     0,
      0},
     {"acts",
      3,
@@ -88,6 +92,7 @@ static const onnx_model_t onnx_models[] = {
      "  - relu\n"
      "  - linear: {out: 7}\n"
      "  - tanh: {scale: 2.5}\n",
+     0,
      0},
     {"sequences",
      3,
@@ -105,6 +110,7 @@ static const onnx_model_t onnx_models[] = {
      "  - select: {index: 2}\n"
      "  - layernorm\n"
      "  - linear: {out: 7}\n",
+     0,
      0},
     {"tokens",
      3,
@@ -113,7 +119,46 @@ static const onnx_model_t onnx_models[] = {
      "  - tokens\n"
      "  - select: {index: -1}\n"
      "  - linear: {out: 7}\n",
+     0,
      0},
+    {"int8-images",
+     3,
+     {3, 16, 16},
+     "layers:\n"
+     "  - conv2d: {out: 8, kernel: 3, padding: 1, bias: false}\n"
+     "  - batchnorm\n"
+     "  - relu\n"
+     "  - maxpool: {kernel: 2}\n"
+     "    name: pooled\n"
+     "  - conv2d: {out: 8, kernel: 3, padding: 1, groups: 8}\n"
+     "  - batchnorm\n"
+     "  - relu6\n"
+     "  - conv2d: {out: 8, kernel: 1}\n"
+     "  - {batchnorm: {}, name: branch}\n"
+     "  - add: {}\n"
+     "    from: [branch, pooled]\n"
+     "  - relu\n"
+     "  - dropout\n"
+     "  - global_avgpool\n"
+     "  - flatten\n"
+     "  - linear: {out: 12}\n"
+     "  - relu\n"
+     "  - linear: {out: 7}\n",
+     0,
+     1},
+    {"int8-steps",
+     3,
+     {1, 6, 8},
+     "layers:\n"
+     "  - sequence\n"
+     "  - linear: {out: 16}\n"
+     "  - relu\n"
+     "  - linear: {out: 6, bias: false}\n"
+     "  - select: {index: -1}\n"
+     "  - linear: {out: 7}\n",
+     0,
+     1},
+    {"int8-dynamic", 3, {1, 12, 9}, "{family: lstm, depth: 2, hidden: 24}", 1, 2},
 };
 
 #endif

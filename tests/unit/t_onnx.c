@@ -12,6 +12,7 @@
 #include "tests/harness/ct_test.h"
 #include "tests/python/onnx_models.h"
 #include "tests/unit/model_make.h"
+#include "tests/unit/net_eight.h"
 #include "tests/unit/net_run.h"
 
 enum { CLASSES = 7, MODELS = sizeof onnx_models / sizeof *onnx_models };
@@ -43,9 +44,9 @@ static int take(void *ctx, int param, float *out)
   return CT_OK;
 }
 
-static int write_model(const ct_graph_t *g, int external)
+static int write_model(const ct_graph_t *g, const ct_quant_t *quant, int external)
 {
-  ct_onnx_opts_t o = {.version = "test", .config = "model", .external = external};
+  ct_onnx_opts_t o = {.version = "test", .config = "model", .quant = quant, .external = external};
   return ct_onnx_write(g, &(ct_onnx_source_t){take, (void *)(uintptr_t)g}, &o, path);
 }
 
@@ -128,6 +129,7 @@ static void node(names_t *k, span_t s)
 /* A tensor has the bytes of its dims, here or within the other file, from a page on. */
 static void tensor(names_t *k, span_t s, int64_t apart_bytes, int *apart)
 {
+  static const unsigned char size[] = {0, 4, 1, 1, 0, 0, 4, 8}; /* of float32, uint8, int8, … */
   uint64_t v, bytes = 1, type = 0, raw = 0, offset = 0, length = 0;
   span_t in = {0};
   char key[200], value[200];
@@ -144,8 +146,8 @@ static void tensor(names_t *k, span_t s, int64_t apart_bytes, int *apart)
     if (strcmp(key, "offset") == 0) offset = strtoull(value, NULL, 10);
     if (strcmp(key, "length") == 0) length = strtoull(value, NULL, 10);
   }
-  bytes *= type == 1 ? 4 : 8;
-  CU_ASSERT(type == 1 || type == 7);
+  CU_ASSERT_FATAL(type < sizeof size && size[type]);
+  bytes *= size[type];
   CU_ASSERT((raw && !length) || (length && !raw));
   CT_ASSERT_INT(raw + length, bytes);
   CT_ASSERT_INT(offset % 4096, 0);
@@ -241,17 +243,30 @@ static void every_kind_of_layer_is_written(void)
   }
 }
 
+static void check_model(const onnx_model_t *m, const ct_graph_t *g, const ct_quant_t *quant)
+{
+  CT_ASSERT_OK(write_model(g, quant, m->external));
+  int apart = check_file(m->external);
+  CU_ASSERT(m->external ? apart > 0 : apart == 0);
+  unlink(path);
+  unlink(data_path);
+}
+
 static void files_are_sound(void)
 {
   for (int i = 0; i < MODELS; i++) {
     const onnx_model_t *m = &onnx_models[i];
     if (strstr(m->yaml, "vgg")) continue; /* half a GB, of kinds that others have too */
     ct_graph_t *g = graph_of(m);
-    CT_ASSERT_OK(write_model(g, m->external));
-    int apart = check_file(m->external);
-    CU_ASSERT(m->external ? apart > 0 && apart <= g->params : apart == 0);
-    unlink(path);
-    unlink(data_path);
+    check_model(m, g, NULL);
+    if (m->eight) {
+      net_eight_t eight;
+      float **plain = net_trained(g);
+      CT_ASSERT_OK(net_eight_make(g, plain, m->eight == 2, &eight));
+      check_model(m, eight.fold.graph, &eight.quant);
+      net_eight_clear(&eight);
+      net_discard(g, plain);
+    }
     ct_graph_free(g);
   }
 }
@@ -287,18 +302,13 @@ static void assert_nothing_left(void)
   }
 }
 
-static void failures_leave_nothing(void)
+static void write_without_memory(const ct_graph_t *g, const ct_quant_t *quant)
 {
-  ct_graph_t *g = graph_of(model_of("sequences"));
-  missing = 5;
-  CT_ASSERT_FAILS(write_model(g, 1), CT_ERR_FORMAT, "there is none");
-  missing = -1;
-  assert_nothing_left();
   int64_t live = ct_mem_live();
   int rc = CT_ERR_NOMEM;
   for (int64_t i = 1; rc != CT_OK; i++) {
     ct_mem_fail_at(i);
-    rc = write_model(g, 1);
+    rc = write_model(g, quant, 1);
     ct_mem_fail_at(0);
     CU_ASSERT(rc == CT_OK || rc == CT_ERR_NOMEM);
     if (rc != CT_OK) assert_nothing_left();
@@ -306,9 +316,25 @@ static void failures_leave_nothing(void)
   }
   unlink(path);
   unlink(data_path);
+}
+
+static void failures_leave_nothing(void)
+{
+  net_eight_t eight;
+  ct_graph_t *g = graph_of(model_of("int8-steps"));
+  float **plain = net_trained(g);
+  CT_ASSERT_OK(net_eight_make(g, plain, 0, &eight));
+  missing = 3;
+  CT_ASSERT_FAILS(write_model(g, NULL, 1), CT_ERR_FORMAT, "there is none");
+  missing = -1;
+  assert_nothing_left();
+  write_without_memory(g, NULL);
+  write_without_memory(eight.fold.graph, &eight.quant);
   CT_ASSERT_FAILS(ct_onnx_write(g, &(ct_onnx_source_t){take, g}, &(ct_onnx_opts_t){.version = ""},
                                 "/nowhere/model.onnx"),
                   CT_ERR_IO, "/nowhere/model.onnx.tmp: cannot create");
+  net_eight_clear(&eight);
+  net_discard(g, plain);
   ct_graph_free(g);
 }
 

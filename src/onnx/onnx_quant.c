@@ -1,0 +1,108 @@
+/* Eight bits as other programs want them: computed in float, with pairs of QuantizeLinear and
+ * DequantizeLinear where numbers are rounded ("QDQ").  Runtimes make integer arithmetic of a node
+ * between such pairs; where they do not, the same is computed in float. */
+#include "onnx/onnx.h"
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+#define IN  CT__ONNX_LIST
+#define OUT CT__ONNX_LIST
+
+/* What a layer gives; the network's input is -1. */
+static const ct_quant_pair_t *pair_of(const ct__onnx_t *o, int layer)
+{
+  static const ct_quant_pair_t none;
+  if (!o->quant) return &none;
+  return layer < 0 ? &o->quant->input : &o->quant->out[layer];
+}
+
+/* Weights are int8 where the input is in eight bits, or gets its scale from each batch. */
+static int has_steps(const ct__onnx_t *o, int layer)
+{
+  const ct_layer_t *l = &o->g->layer[layer];
+  if (!o->quant) return 0;
+  if (l->ops->op == CT_OP_LSTM) return o->quant->dynamic[layer];
+  if (l->ops->op != CT_OP_CONV && l->ops->op != CT_OP_LINEAR) return 0;
+  return o->quant->dynamic[layer] || pair_of(o, l->in[0])->scale > 0;
+}
+
+static const char *real(ct__onnx_t *o, const char *steps, const char *scale, const char *zero,
+                        const char *y, int axis)
+{
+  ct__onnx_node(o, "DequantizeLinear", OUT(y), IN(steps, scale, zero));
+  if (axis >= 0) ct__onnx_int(o, "axis", axis);
+  return y;
+}
+
+static int64_t channels_of(const ct__onnx_t *o, int layer, int slot)
+{
+  return o->g->param[o->g->layer[layer].first_param + slot].spec.shape.dim[0];
+}
+
+static const char *zeros(ct__onnx_t *o, int layer, int slot, int64_t channels)
+{
+  static const char *const word[] = {"zeros", "zeros_2"};
+  void *none = ct_mem_array(channels, 1, "zeros");
+  if (!none && o->rc == CT_OK) o->rc = CT_ERR_NOMEM;
+  if (!none) return word[slot];
+  const char *name = ct__onnx_constant(o, layer, word[slot], CT__ONNX_INT8, 1, &channels, none);
+  ct_mem_free(none);
+  return name;
+}
+
+const char *ct__onnx_weight(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how,
+                            const char *word, int axis, int ndim, const int64_t dim[])
+{
+  static const char *const real_word[] = {"weight", "weight_2"};
+  if (!has_steps(o, layer))
+    return how == CT__ONNX_PARAM ? ct__onnx_param(o, layer, slot)
+                                 : ct__onnx_made(o, layer, slot, how, word, ndim, dim);
+  int64_t channels = channels_of(o, layer, slot);
+  const char *steps =
+      ct__onnx_part(o, layer, slot, CT__ONNX_STEPS, CT__ONNX_INT8, how, "int8", ndim, dim);
+  const char *scale =
+      ct__onnx_part(o, layer, slot, CT__ONNX_SCALES, CT__ONNX_FLOAT, how, "scale", 1, &channels);
+  const char *zero = zeros(o, layer, slot, channels);
+  return real(o, steps, scale, zero, ct__onnx_name(o, layer, real_word[slot]), axis);
+}
+
+const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot)
+{
+  if (!has_steps(o, layer) || !(pair_of(o, o->g->layer[layer].in[0])->scale > 0))
+    return ct__onnx_param(o, layer, slot);
+  int64_t channels = channels_of(o, layer, slot);
+  const char *steps = ct__onnx_part(o, layer, slot, CT__ONNX_BIAS_STEPS, CT__ONNX_INT32,
+                                    CT__ONNX_PARAM, "int32", 1, &channels);
+  const char *scale = ct__onnx_part(o, layer, slot, CT__ONNX_BIAS_SCALES, CT__ONNX_FLOAT,
+                                    CT__ONNX_PARAM, "scale", 1, &channels);
+  return real(o, steps, scale, NULL, ct__onnx_name(o, layer, "bias"), 0);
+}
+
+/* Runtimes take a ReLU into the node before it: nothing may stand between them. */
+static int only_a_clip_reads(const ct__onnx_t *o, int layer)
+{
+  int readers = 0, clips = 0;
+  for (int i = layer + 1; i < o->g->layers; i++) {
+    const ct_layer_t *l = &o->g->layer[i];
+    if (l->in[0] != layer && (l->ops->inputs < 2 || l->in[1] != layer)) continue;
+    ct_op_desc_t d;
+    ct_graph_op(o->g, i, 1, &d);
+    readers++;
+    clips += pair_of(o, i)->scale > 0 &&
+             (d.kind == CT_OP_RELU || (d.kind == CT_OP_ACT && d.u.act.kind == CT_ACT_RELU6));
+  }
+  return readers == 1 && clips == 1;
+}
+
+const char *ct__onnx_rounded(ct__onnx_t *o, int layer, const char *x)
+{
+  const ct_quant_pair_t *pair = pair_of(o, layer);
+  if (!(pair->scale > 0) || (layer >= 0 && only_a_clip_reads(o, layer))) return x;
+  const uint8_t zero = (uint8_t)pair->zero;
+  const char *scale = ct__onnx_scalar(o, layer, "int8_scale", pair->scale);
+  const char *none = ct__onnx_constant(o, layer, "int8_zero", CT__ONNX_UINT8, 0, NULL, &zero);
+  const char *steps = ct__onnx_name(o, layer, "int8");
+  ct__onnx_node(o, "QuantizeLinear", OUT(steps), IN(x, scale, none));
+  return real(o, steps, scale, none, ct__onnx_name(o, layer, "rounded"), -1);
+}
