@@ -7,6 +7,7 @@ nobase_dist_doc_DATA = README.md CHANGELOG.md hdf5io/FORMAT.md \
   %D%/figures.md \
   %D%/gpu.md \
   %D%/metrics.md \
+  %D%/models.md \
   %D%/recipes.md
 EXTRA_DIST += %D%/configuration.awk
 
