@@ -1,9 +1,9 @@
 /** \file ct_int8.h  Numbers in eight bits: activations of a tensor, and weights.  Layer 1.  Pure.
  *
- * An activation is uint8 with one pair (scale, zero) for all of a tensor: real = scale * (q - zero),
- * where zero is 0 of a tensor without negative numbers.  A weight is int8 with a scale for each
- * output channel and zero 0: real = scale[c] * q.  The scale is the channel's largest |w| / 127,
- * so that numbers which came from eight bits go back to the very same bits.  (Jacob et al.,
+ * An activation is uint8 with one pair (scale, zero) for all of a tensor: real = scale * (q -
+ * zero), where zero is 0 of a tensor without negative numbers.  A weight is int8 with a scale for
+ * each output channel and zero 0: real = scale[c] * q.  The scale is the channel's largest |w| /
+ * 127, so that numbers which came from eight bits go back to the very same bits.  (Jacob et al.,
  * "Quantization and training of neural networks for efficient integer-arithmetic-only inference",
  * CVPR 2018; per channel as Krishnamoorthi, arXiv 1806.08342.) */
 #ifndef CT_INT8_H

@@ -18,7 +18,7 @@ static const char *two_parts(const char *file)
   return p;
 }
 
-/* Names of files and of what is in them may have anything in them, such as a terminal's commands. */
+/* Names of files and of what is in them may hold anything, such as a terminal's commands. */
 static void one_line(char *text)
 {
   for (; *text; text++)
