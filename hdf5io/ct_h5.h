@@ -15,6 +15,10 @@ extern const ct_reader_ops_t ct_reader_hdf5;
 extern const ct_store_ops_t ct_store_hdf5;
 /** The same container, as a weight file. */
 extern const ct_weights_ops_t ct_weights_hdf5;
+/** Arrays of any HDF5 file but a checkpoint, to be looked at: by their whole names. */
+extern const ct_weights_ops_t ct_weights_any_hdf5;
+/** Local.  *out: 1 if the file ends as checkpoints do, whole or not.  CT_ERR_IO */
+int ct_h5_is_checkpoint(const char *path, int *out);
 
 /** Local.  Changes the environment (HDF5_USE_FILE_LOCKING), so it is best called before there are
  * other threads; the first use of HDF5 does it otherwise. */

@@ -14,6 +14,7 @@
 #include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
+#include "hdf5io/ct_h5.h"
 
 enum { HASH_BYTES = 4 << 20 }; /* hashed at once; part of the format */
 
@@ -101,6 +102,26 @@ int ct__h5_seal_check(const char *path)
   if (le64toh(seal.hash) != hash)
     CT_FAIL(CT_ERR_FORMAT, "%s: is damaged: its checksum is %016llx, expected %016llx", path,
             (unsigned long long)hash, (unsigned long long)le64toh(seal.hash));
+out:
+  ct_beat_file(NULL);
+  if (fd >= 0) close(fd);
+  return rc;
+}
+
+int ct_h5_is_checkpoint(const char *path, int *out)
+{
+  int rc = CT_OK;
+  struct stat st;
+  seal_t seal;
+  int fd = -1;
+  CT_TRY(ct_file_regular(path));
+  ct_beat_file(path);
+  fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &st) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  *out = st.st_size > (off_t)sizeof seal;
+  if (*out) CT_TRY(read_at(fd, path, &seal, sizeof seal, st.st_size - (off_t)sizeof seal));
+  *out = *out && memcmp(seal.mark, mark, sizeof mark) == 0;
 out:
   ct_beat_file(NULL);
   if (fd >= 0) close(fd);

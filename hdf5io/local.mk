@@ -8,6 +8,6 @@ libctrain_a_SOURCES += \
   %D%/h5_shard.h %D%/h5_shard.c %D%/h5_reader.c \
   %D%/h5_seal.h %D%/h5_seal.c \
   %D%/h5_store.h %D%/h5_store_items.c %D%/h5_store.c %D%/h5_store_write.c \
-  %D%/h5_weights.c \
+  %D%/h5_weights.c %D%/h5_inspect.c \
   %D%/h5_pack.c
 EXTRA_DIST += %D%/FORMAT.md

@@ -19,6 +19,7 @@ shell_tests = \
   %D%/cli/examples.test \
   %D%/cli/files.test \
   %D%/cli/implementations.test \
+  %D%/cli/inspect.test \
   %D%/cli/init.test \
   %D%/cli/loss.test \
   %D%/cli/onnx.test \
@@ -214,6 +215,7 @@ unit_tests = \
   %D%/unit/t_setup \
   %D%/unit/t_stage \
   %D%/unit/t_image \
+  %D%/unit/t_inspect_h5 \
   %D%/unit/t_job \
   %D%/unit/t_stop \
   %D%/unit/t_store \

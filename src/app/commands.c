@@ -36,6 +36,11 @@ static const ct_flag_t pack_flags[] = {
     {"deflate", "LEVEL", "compression, 0 (none) to 9 (default 4)"},
     {"classes", "N", "number of classes (default: highest label + 1)"},
     {0}};
+static const ct_flag_t inspect_flags[] = {
+    {"stats", NULL, "least and largest number, mean, deviation, and how many are not finite"},
+    {"key", "NAME", "which dict of a nested file: model, state.ema"},
+    {"json", NULL, "as JSON"},
+    {0}};
 static const ct_flag_t convert_flags[] = {
     {"key", "NAME", "which dict of a nested file: model, state.ema"},
     {"strip-prefix", "TEXT", "what the file's names begin with, such as module."},
@@ -66,6 +71,8 @@ const ct_command_t ct_commands[] = {
      1, 1, 0, doctor_flags, ct_cmd_doctor, NULL},
     {"pack", "", "Makes HDF5 shards from IDX or csv files", 0, 0, 0, 0, pack_flags, ct_cmd_pack,
      NULL},
+    {"inspect", "FILE", "Lists what a checkpoint, safetensors, .pth or HDF5 file holds", 1, 1, 0, 0,
+     inspect_flags, ct_cmd_inspect, NULL},
     {"convert", "IN OUT", "Writes a model file in another format: .h5, .safetensors, .pth, .onnx",
      2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL},
     {"bench", "step|io CONFIG", "Measures steps on one batch kept in memory, or reading batches", 2,

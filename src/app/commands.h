@@ -7,6 +7,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_inspect(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_convert(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status);
