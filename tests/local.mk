@@ -76,6 +76,7 @@ shell_tests = \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
   %D%/python/onnx.test \
+  %D%/python/pth.test \
   %D%/python/torchvision_onnx.test
 
 # What scripts and programs read.
@@ -118,6 +119,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/mpi/run_np.sh \
   %D%/mutants \
   %D%/python/check_onnx.py \
+  %D%/python/check_pth.py \
   %D%/python/check_torchvision_onnx.py \
   %D%/python/onnx_models.h \
   %D%/unit/ckpt_fake.h \
