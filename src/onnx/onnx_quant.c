@@ -22,7 +22,7 @@ static int has_steps(const ct__onnx_t *o, int layer)
 {
   const ct_layer_t *l = &o->g->layer[layer];
   if (!o->quant) return 0;
-  if (l->ops->op == CT_OP_LSTM) return o->quant->dynamic[layer];
+  if (l->ops->op == CT_OP_LSTM || l->ops->op == CT_OP_ATTENTION) return o->quant->dynamic[layer];
   if (l->ops->op != CT_OP_CONV && l->ops->op != CT_OP_LINEAR) return 0;
   return o->quant->dynamic[layer] || pair_of(o, l->in[0])->scale > 0;
 }
@@ -42,11 +42,11 @@ static int64_t channels_of(const ct__onnx_t *o, int layer, int slot)
 
 static const char *zeros(ct__onnx_t *o, int layer, int slot, int64_t channels)
 {
-  static const char *const word[] = {"zeros", "zeros_2"};
+  const char *word = slot ? "zeros_2" : "zeros";
   void *none = ct_mem_array(channels, 1, "zeros");
   if (!none && o->rc == CT_OK) o->rc = CT_ERR_NOMEM;
-  if (!none) return word[slot];
-  const char *name = ct__onnx_constant(o, layer, word[slot], CT__ONNX_INT8, 1, &channels, none);
+  if (!none) return word;
+  const char *name = ct__onnx_constant(o, layer, word, CT__ONNX_INT8, 1, &channels, none);
   ct_mem_free(none);
   return name;
 }
@@ -54,7 +54,6 @@ static const char *zeros(ct__onnx_t *o, int layer, int slot, int64_t channels)
 const char *ct__onnx_weight(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how,
                             const char *word, int axis, int ndim, const int64_t dim[])
 {
-  static const char *const real_word[] = {"weight", "weight_2"};
   if (!has_steps(o, layer))
     return how == CT__ONNX_PARAM ? ct__onnx_param(o, layer, slot)
                                  : ct__onnx_made(o, layer, slot, how, word, ndim, dim);
@@ -64,7 +63,7 @@ const char *ct__onnx_weight(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t h
   const char *scale =
       ct__onnx_part(o, layer, slot, CT__ONNX_SCALES, CT__ONNX_FLOAT, how, "scale", 1, &channels);
   const char *zero = zeros(o, layer, slot, channels);
-  return real(o, steps, scale, zero, ct__onnx_name(o, layer, real_word[slot]), axis);
+  return real(o, steps, scale, zero, ct__onnx_name(o, layer, slot ? "weight_2" : "weight"), axis);
 }
 
 const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot)

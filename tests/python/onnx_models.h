@@ -158,6 +158,12 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      1},
+    {"int8-attention",
+     3,
+     {3, 16, 16},
+     "{family: vit, depth: 2, patch: 4, dim: 32, heads: 4, mlp: 64}",
+     0,
+     2},
     {"int8-dynamic", 3, {1, 12, 9}, "{family: lstm, depth: 2, hidden: 24}", 1, 2},
 };
 

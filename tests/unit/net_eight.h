@@ -23,7 +23,7 @@ static inline void net_eight_numbers(net_eight_t *n, int dynamic)
     ct_op_kind_t op = g->layer[i].ops->op;
     int in = g->layer[i].in[0];
     if (dynamic) {
-      q->dynamic[i] = op == CT_OP_LINEAR || op == CT_OP_LSTM;
+      q->dynamic[i] = op == CT_OP_LINEAR || op == CT_OP_LSTM || op == CT_OP_ATTENTION;
     } else if (i < g->layers - 1) {
       q->out[i] =
           op == CT_OP_RELU || op == CT_OP_ACT ? ct_quant_pair_of(0, 6) : ct_quant_pair_of(-5, 5);
