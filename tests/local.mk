@@ -87,6 +87,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-config \
   %D%/fuzz/corpus-pth \
   %D%/fuzz/corpus-run-config \
+  %D%/fuzz/corpus-safetensors \
   %D%/golden/cosmoflow.gold \
   %D%/golden/densenet121.gold \
   %D%/golden/gold.h \
@@ -239,6 +240,7 @@ launched_tests = \
   %D%/fuzz/fuzz_config \
   %D%/fuzz/fuzz_pth \
   %D%/fuzz/fuzz_run_config \
+  %D%/fuzz/fuzz_safetensors \
   %D%/golden/t_golden \
   %D%/mpi/t_agree \
   %D%/mpi/t_comm \
@@ -322,6 +324,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_pth_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pth.c
 %C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
+%C%_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c %D%/fuzz/fuzz_main.c
 
 # Libraries to preload, which play a full disk, a file system or an MPI.
 check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so
