@@ -121,5 +121,16 @@ static void clear(ct_op_t *op)
   gpu__conv_free(((conv_t *)op)->product);
 }
 
-const gpu__kind_t gpu__kind_conv = {
-    .size = sizeof(conv_t), .low = 1, .nhwc = 1, .prepare = prepare, .run = run, .clear = clear};
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  return d->u.conv.add ? gpu__cannot(why, "the CUDA backend has no convolution with a sum") : 1;
+}
+
+const gpu__kind_t gpu__kind_conv = {.size = sizeof(conv_t),
+                                    .low = 1,
+                                    .nhwc = 1,
+                                    .supports = supports,
+                                    .prepare = prepare,
+                                    .run = run,
+                                    .clear = clear};

@@ -128,6 +128,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/feed_fake.h \
   %D%/unit/h5_files.h \
   %D%/unit/image_gold.h \
+  %D%/unit/infer_run.h \
   %D%/unit/loss_gold.h \
   %D%/unit/model_make.h \
   %D%/unit/model_names.h \
@@ -180,6 +181,7 @@ unit_tests = \
   %D%/unit/t_h5_cache \
   %D%/unit/t_h5_share \
   %D%/unit/t_h5_sources \
+  %D%/unit/t_infer \
   %D%/unit/t_kern \
   %D%/unit/t_kern_update \
   %D%/unit/t_log \

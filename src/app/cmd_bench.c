@@ -223,8 +223,10 @@ int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_bench_t b[MODES_MAX] = {{0}};
   ct_str_t ops = {0};
   if (strcmp(a->rest[0], "io") == 0) return ct_cmd_bench_io(a, topo, status);
+  if (strcmp(a->rest[0], "predict") == 0) return ct_cmd_bench_predict(a, topo, status);
   if (strcmp(a->rest[0], "step") != 0)
-    CT_FAIL(CT_ERR_USAGE, "bench: cannot measure '%s'; there are 'step' and 'io'", a->rest[0]);
+    CT_FAIL(CT_ERR_USAGE, "bench: cannot measure '%s'; there are 'step', 'io' and 'predict'",
+            a->rest[0]);
   if (text && ct_args_get(a, "ops"))
     CT_FAIL(CT_ERR_USAGE, "bench: --ops is of one mode: not with --modes");
   if (text) CT_TRY(read_modes(text, mode, &n));

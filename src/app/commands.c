@@ -16,6 +16,14 @@ static const ct_flag_t eval_flags[] = {
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
+static const ct_flag_t predict_flags[] = {
+    {"input", "X", "image or HDF5 file, folder or pattern; more may follow; default: data.val"},
+    {"checkpoint", "FILE", "weights for CONFIG; default: the newest good checkpoint of the run"},
+    {"output", "FILE", "write to FILE.h5 or FILE.csv instead of the standard output"},
+    {"top", "N", "tell the N most probable classes (default 1)"},
+    {"names", "FILE", "names of the classes, a line each"},
+    CT_CONFIG_FLAGS,
+    {0}};
 static const ct_flag_t summary_flags[] = {
     {"ranks", "N", "share the batch among so many ranks in the memory estimate (default 1)"},
     CT_CONFIG_FLAGS,
@@ -50,10 +58,10 @@ static const ct_flag_t convert_flags[] = {
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t bench_flags[] = {
-    {"steps", "N", "step: timed steps (default 20)"},
-    {"warmup", "N", "step: steps before them (default 3)"},
+    {"steps", "N", "step, predict: timed steps or passes (default 20)"},
+    {"warmup", "N", "step, predict: those before them (default 3)"},
     {"modes", "LIST", "step: compare modes in one table: of single,ddp,dp,zero, such as ddp,dp"},
-    {"ops", NULL, "step: also time each op on its own, against the device's floor for it"},
+    {"ops", NULL, "step, predict: also time each op on its own, against the device's floor for it"},
     {"workers", "N", "io: threads of a rank (default: data.workers)"},
     {"seconds", "S", "io: for how long (default 5)"},
     {"json", NULL, "as JSON"},
@@ -65,6 +73,9 @@ const ct_command_t ct_commands[] = {
      0, 1, 1, 1, train_flags, ct_cmd_train, ct_config_help},
     {"eval", "CONFIG", "Evaluates a checkpoint: each validation sample exactly once", 1, 1, 1, 0,
      eval_flags, ct_cmd_eval, NULL},
+    {"predict", "CONFIG|MODEL [X ...]",
+     "Tells what a trained model makes of samples: of images, or HDF5 files", 1, 1000000, 1, 0,
+     predict_flags, ct_cmd_predict, NULL},
     {"summary", "CONFIG", "Shows the layers, their parameters and FLOPs, and the memory needed", 1,
      1, 0, 0, summary_flags, ct_cmd_summary, NULL},
     {"doctor", "[CONFIG]", "Says if ranks, cores, memory and files are set up well; 1: not so", 0,
@@ -75,8 +86,9 @@ const ct_command_t ct_commands[] = {
      inspect_flags, ct_cmd_inspect, NULL},
     {"convert", "IN OUT", "Writes a model file in another format: .h5, .safetensors, .pth, .onnx",
      2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL},
-    {"bench", "step|io CONFIG", "Measures steps on one batch kept in memory, or reading batches", 2,
-     2, 1, 0, bench_flags, ct_cmd_bench, NULL},
+    {"bench", "step|io|predict CONFIG",
+     "Measures steps or predictions on one batch kept in memory, or reading batches", 2, 2, 1, 0,
+     bench_flags, ct_cmd_bench, NULL},
     {0}};
 
 int ct_command_find(const char *name, const ct_command_t **out)

@@ -5,13 +5,15 @@
 
 int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_predict(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_inspect(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_convert(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status);
-/** `bench io`, called by the one above. */
+/** `bench io` and `bench predict`, called by the one above. */
 int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_bench_predict(const ct_args_t *a, const ct_topo_t *topo, int *status);
 
 #endif

@@ -21,25 +21,42 @@
 
 /* ---- configuration ---- */
 
+int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  char *text = NULL;
+  size_t bytes;
+  CT_TRY(ct_file_regular(path)); /* the directory of a pipe is not to be had */
+  CT_TRY(ct_file_read(path, &text, &bytes));
+  CT_TRY(ct_config_parse(c, text, bytes, path, a->set, a->sets));
+out:
+  if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration "); /* exit status 2 */
+  ct_mem_free(text);
+  return rc;
+}
+
+int ct_setup_resolve(ct_config_t *c, const char *path, int ranks, int with_loss)
+{
+  int rc = CT_OK;
+  char real[CT_PATH_MAX], dir[CT_PATH_MAX], cwd[CT_PATH_MAX];
+  CT_TRY(ct_file_cwd(cwd, sizeof cwd));
+  if (path && !realpath(path, real))
+    CT_FAIL(CT_ERR_IO, "%s: its directory cannot be found: %s", path, strerror(errno));
+  if (path) CT_TRY(ct_path_dir(dir, sizeof dir, real));
+  CT_TRY(ct_config_resolve(c, path ? dir : cwd, cwd, ranks));
+  CT_TRY(ct_config_check(c, ranks, with_loss));
+out:
+  if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration ");
+  return rc;
+}
+
 int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
                          int with_loss)
 {
   int rc = CT_OK;
-  char *text = NULL, real[CT_PATH_MAX], dir[CT_PATH_MAX], cwd[CT_PATH_MAX];
-  size_t bytes;
-  rc = ct_file_cwd(cwd, sizeof cwd);
-  if (rc != CT_OK) return rc;
-  CT_TRY(ct_file_regular(path)); /* the directory of a pipe is not to be had */
-  CT_TRY(ct_file_read(path, &text, &bytes));
-  CT_TRY(ct_config_parse(c, text, bytes, path, a->set, a->sets));
-  if (!realpath(path, real))
-    CT_FAIL(CT_ERR_IO, "%s: its directory cannot be found: %s", path, strerror(errno));
-  CT_TRY(ct_path_dir(dir, sizeof dir, real));
-  CT_TRY(ct_config_resolve(c, dir, cwd, ranks));
-  CT_TRY(ct_config_check(c, ranks, with_loss));
+  CT_TRY(ct_setup_parse(c, path, a));
+  CT_TRY(ct_setup_resolve(c, path, ranks, with_loss));
 out:
-  if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration "); /* exit status 2 */
-  ct_mem_free(text);
   return rc;
 }
 
@@ -52,29 +69,32 @@ out:
   return rc;
 }
 
+int ct_setup_share_config(ct_setup_t *s, const char *where, int rc, const ct_str_t *text)
+{
+  void *data = text->data;
+  size_t bytes = text->len;
+  uint64_t hash = 0;
+  CT_TRY(ct_agree_bytes(s->topo, rc, &data, &bytes));
+  if (s->topo->rank != 0) rc = ct_config_parse(&s->cfg, data, bytes, where, NULL, 0);
+  if (rc == CT_OK) rc = ct_config_hash(&s->cfg, &hash);
+  CT_TRY(ct_agree(s->topo, rc));
+  CT_TRY(ct_agree_same(s->topo, "the configuration", hash));
+  ct_watch_limit(s->cfg.job.watchdog_s);
+out:
+  if (data != text->data) ct_mem_free(data);
+  return rc;
+}
+
 int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
 {
   int rc = CT_OK;
   double begin = ct_clock();
   ct_str_t text = {0};
-  void *data = NULL;
-  size_t bytes = 0;
-  uint64_t hash = 0;
-  if (s->topo->rank == 0) {
-    ct_beat_at("reading the configuration", -1);
-    rc = read_and_dump(s, path, a, &text);
-    data = text.data;
-    bytes = text.len;
-  }
-  CT_TRY(ct_agree_bytes(s->topo, rc, &data, &bytes));
-  if (s->topo->rank != 0) rc = ct_config_parse(&s->cfg, data, bytes, path, NULL, 0);
-  if (rc == CT_OK) rc = ct_config_hash(&s->cfg, &hash);
-  CT_TRY(ct_agree(s->topo, rc));
-  CT_TRY(ct_agree_same(s->topo, "the configuration", hash));
-  ct_watch_limit(s->cfg.job.watchdog_s);
+  ct_beat_at("reading the configuration", -1);
+  if (s->topo->rank == 0) rc = read_and_dump(s, path, a, &text);
+  CT_TRY(ct_setup_share_config(s, path, rc, &text));
   s->config_s = ct_clock() - begin;
 out:
-  if (data != text.data) ct_mem_free(data);
   ct_str_clear(&text);
   return rc;
 }
@@ -220,6 +240,7 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   uint64_t seed = (uint64_t)c->run.seed + (files == &c->data.val); /* other synthetic samples */
   rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec);     /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
+  if (c->model.input.n == 3) spec.channels = (int)c->model.input.v[0];
   if (known->reader < 0) CT_TRY(ct_reader_find(ct_builtin_readers, &spec, &known->reader));
   spec.known = known->n ? known->bytes : NULL;
   spec.known_bytes = known->n;
@@ -405,7 +426,7 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .dev = s->dev,
       .comm_ops = s->comm_ops,
       .comm = s->comm,
-      .graph = s->graph,
+      .graph = s->fold.graph ? s->fold.graph : s->graph,
       .optim = &c->optim,
       .where = c->where,
       .recipe = s->recipe,
@@ -416,7 +437,8 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
                             : 0,
       .max_eval = largest_share(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
       .repeat_batch = repeat_batch(s),
-      .training = training};
+      .training = training,
+      .inference = s->fold.graph != NULL};
   /* what rank 0 deals out are numbers */
   if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env->bytes_of[1] = &s->data;
@@ -454,6 +476,7 @@ void ct_setup_close(ct_setup_t *s)
 {
   ct_trainer_destroy(s->trainer);
   ct_mem_free(s->class_weight);
+  ct_fold_clear(&s->fold);
   ct_graph_free(s->graph);
   ct_dataset_close(&s->val);
   ct_dataset_close(&s->data);

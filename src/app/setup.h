@@ -8,6 +8,7 @@
 #include "config/ct_config.h"
 #include "data/ct_stage.h"
 #include "doctor/ct_doctor.h"
+#include "model/ct_fold.h"
 #include "train/ct_trainer.h"
 
 typedef struct ct_setup {
@@ -21,6 +22,8 @@ typedef struct ct_setup {
   ct_dataset_t data, val; /**< not opened: samples 0 */
   ct_stage_t *stage;      /**< copies of their files; owned, by one rank of each node; else NULL */
   ct_graph_t *graph;
+  ct_fold_t
+      fold; /**< of it; its graph is NULL: it is not folded, else it is what the trainer has */
   ct_recipe_t recipe;
   float *class_weight; /**< of the loss; NULL: none */
   ct_trainer_t *trainer;
@@ -30,6 +33,9 @@ typedef struct ct_setup {
 /** Rank 0 reads the file and the options of the command line, and sends the resolved text to all.
  */
 int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a);
+/** The same with a configuration that rank 0 has already: \a text is its dump, \a rc rank 0's code
+ * so far; \a where names its file. */
+int ct_setup_share_config(ct_setup_t *s, const char *where, int rc, const ct_str_t *text);
 /** Threads of a rank: what the configuration says, or its share of the cores. */
 int ct_setup_threads(const ct_config_t *c, int share);
 /** Local.  This rank's device alone. */
@@ -62,7 +68,12 @@ void ct_setup_close(ct_setup_t *s);
 int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out);
 /** Local.  Makes sure that model.classes is given and enough for \a d. */
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
-/** Local.  File, --set and everything that follows from them, for so many ranks. */
+/** Local.  A configuration from its file and --set. */
+int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a);
+/** Local.  What follows from it, for so many ranks; \a path: its file, whose directory its data
+ * files are relative to; NULL: the working directory. */
+int ct_setup_resolve(ct_config_t *c, const char *path, int ranks, int with_loss);
+/** Local.  Both: file, --set and everything that follows from them, for so many ranks. */
 int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
                          int with_loss);
 

@@ -81,6 +81,7 @@ typedef struct ct_op_info {
   int bwd_uses;          /**< CT_USES_X | CT_USES_Y: what must live until the backward pass */
   int takes_dy2;         /**< backward can add a second gradient on the fly */
   int inplace_fwd;       /**< y may share x's memory (if x is not needed later) */
+  int inplace_second;    /**< y may share x2's memory, and this is the best place for it */
   int inplace_bwd;       /**< dx may share dy's memory */
   const char *algorithm; /**< "winograd", "direct", "by hand"; lives as long as the op */
 } ct_op_info_t;

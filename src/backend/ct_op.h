@@ -101,7 +101,7 @@ enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
 /** What a kind computes, in PyTorch's words, and which arguments (ct_op_args_t) it takes:
  *
  *  kind     forward                               backward
- *  CONV     x, w[0] OIHW, w[1] bias -> y          x, dy, w -> dx, dw[0], dw[1]
+ *  CONV     x, x2?, w[0] OIHW, w[1] bias -> y     x, dy, w -> dx, dw[0], dw[1]
  *  LINEAR   x [N,in], w[0] [out,in], w[1] -> y    x, dy, w -> dx, dw[0], dw[1]
  *  BNORM    x, x2?, w[0] weight, w[1] bias,       x, y?, dy (+ dy2) -> dx, dx2?, dw[0], dw[1]
  *           w[2] running_mean, w[3] running_var
@@ -149,6 +149,7 @@ typedef struct ct_op_desc {
       int kernel[3], stride[3], pad[3], dilate[3]; /**< one for each of the 2 (H, W) or 3 (D, H, W)
                                                         spatial dims; dilate 1: dense */
       int groups, bias, relu;
+      int add; /**< inference: x2, of y's shape and layout, is summed in before the ReLU */
     } conv;
     struct {
       int bias, relu;
@@ -207,7 +208,8 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
 /** The same for GRADSTAT (which looks at p), MEASURE and UPDATE (at the rule), over \a count
  * elements. */
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
-/** The shape of x2: that of x, but CONCAT's has the channels of y that x leaves. */
+/** The shape of x2: that of x, but CONCAT's has the channels of y that x leaves, and CONV's is that
+ * of y. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
 /** Pure.  1 if this can be computed at all: kinds, passes, types, ranges, and how x and y fit; else
  * 0 with the reason.  A backend asks this before its own limits. */

@@ -29,7 +29,7 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
 
 ct_shape_t ct_op_second(const ct_op_desc_t *d)
 {
-  ct_shape_t s = d->x;
+  ct_shape_t s = d->kind == CT_OP_CONV ? d->y : d->x;
   if (d->kind == CT_OP_CONCAT) s.dim[1] = d->y.dim[1] - d->x.dim[1];
   return s;
 }
@@ -259,6 +259,7 @@ static void put_conv(text_t *t, const ct_op_desc_t *d)
     put_short(t, "d", dilate, space(d));
   if (d->u.conv.groups != 1) put(t, " g%d", d->u.conv.groups);
   put_word(t, d->u.conv.bias, "bias");
+  put_word(t, d->u.conv.add, "add");
   put_word(t, d->u.conv.relu, "relu");
 }
 

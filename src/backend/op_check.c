@@ -74,6 +74,7 @@ static const char *check_conv(const ct_op_desc_t *d)
   if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
     return "a convolution takes N x C x H x W or N x C x D x H x W";
   if (!same_dims(d, 1)) return "input and output differ in batch size";
+  if (d->u.conv.add && d->passes != CT_FWD) return "a sum in a convolution is of inference only";
   if (groups < 1 || d->x.dim[1] % groups || d->y.dim[1] % groups)
     return "the channels are not a multiple of the groups";
   for (int i = 0; i < d->x.ndim - 2; i++) {

@@ -158,6 +158,10 @@ static int check_spec(const ct_reader_spec_t *spec)
     CT_FAIL(CT_ERR_USAGE,
             "data.target is '%s', but image files have no labels: set it to \"\" to predict",
             spec->target);
+  if (spec->channels && spec->channels != 1 && spec->channels != 3)
+    CT_FAIL(CT_ERR_USAGE,
+            "the model's samples have %d channels, but image files are read with 1 or 3",
+            spec->channels);
 out:
   return rc;
 }

@@ -77,6 +77,7 @@ typedef struct ct_bucket {
 typedef struct ct_plan_opts {
   int n; /**< samples, at least 1 */
   int training;
+  int inference;      /**< not training: nothing but the logits is computed; no labels are wanted */
   ct_dtype_t compute; /**< CT_F32, or the low type of mixed precision: CT_BF16, CT_F16 */
   int sync_bn;        /**< training: batchnorms take the statistics of a group of ranks */
   int bytes;          /**< 1: the input comes as uint8, and an op makes numbers of it … */
@@ -96,7 +97,8 @@ typedef struct ct_plan {
   int values;
   ct_work_t *work;
   int works;
-  int loss_work;      /**< index of the loss: works before it are forward, after it backward */
+  int loss_work; /**< index of the loss: works before it are forward, after it backward; inference:
+                    there is none, and it is `works` */
   int input, logits;  /**< values */
   int *layer_op;      /**< per layer: the op that holds its parameters, or -1 */
   size_t arena_bytes; /**< activations, gradients, saved */

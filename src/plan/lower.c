@@ -1,6 +1,7 @@
 /* Layers -> ops.  One layer is one op, except that
  *   - ReLU goes into the conv, linear, batchnorm or add before it, or into the max-pool behind it;
- *   - a residual add goes into the batchnorm that feeds it;
+ *   - a residual add goes into the batchnorm that feeds it, and for inference into a convolution,
+ *     where the backend has it;
  *   - dropout outside training is nothing.
  * An input of bytes gets an op of its own in front.
  * Everything is decided from the graph alone. */
@@ -96,21 +97,34 @@ static int made_by(const lowering_t *lo, int value)
   return -1; /* the network's input */
 }
 
+/* Where it says that the op adds a second input, if it can. */
+static int *adds(const lowering_t *lo, ct_plan_op_t *op)
+{
+  char why[128];
+  const ct_plan_t *p = lo->p;
+  ct_op_desc_t with = op->desc;
+  if (op->desc.kind == CT_OP_BNORM) return op->desc.u.bnorm.relu ? NULL : &op->desc.u.bnorm.add;
+  if (op->desc.kind != CT_OP_CONV || op->desc.u.conv.relu) return NULL;
+  if (!p->o.inference || p->o.compute != CT_F32) return NULL;
+  with.u.conv.add = 1;
+  return p->be->op->supports(p->dev, &with, why) ? &op->desc.u.conv.add : NULL;
+}
+
 static int fuse_add(lowering_t *lo, int i)
 {
   const ct_layer_t *l = &lo->p->graph->layer[i];
   int best = -1;
   if (l->in[0] == l->in[1]) return 0;
   for (int k = 0; k < 2; k++) {
-    const ct_plan_op_t *op = fusable(lo, l->in[k]);
-    if (!op || op->desc.kind != CT_OP_BNORM || op->desc.u.bnorm.relu || op->desc.u.bnorm.add)
-      continue;
+    ct_plan_op_t *op = fusable(lo, l->in[k]);
+    const int *add = op ? adds(lo, op) : NULL;
+    if (!add || *add) continue;
     if (made_by(lo, value_of(lo, l->in[1 - k])) > lo->maker[l->in[k]]) continue; /* not there yet */
     if (best < 0 || lo->maker[l->in[k]] > lo->maker[l->in[best]]) best = k;
   }
   if (best < 0) return 0;
   ct_plan_op_t *op = &lo->p->op[lo->maker[l->in[best]]];
-  op->desc.u.bnorm.add = 1;
+  *adds(lo, op) = 1;
   op->in[1] = value_of(lo, l->in[1 - best]);
   become(lo, i, l->in[best]);
   return 1;

@@ -44,6 +44,7 @@ static void share_all(ct_plan_t *p)
   for (int i = 0; i < p->works; i++) {
     const ct_work_t *w = &p->work[i];
     const ct_op_info_t *info = &p->op[w->op].info;
+    if (w->pass == CT_FWD && info->inplace_second && w->x != w->x2) share(p, i, w->x2, w->y);
     if (w->pass == CT_FWD && info->inplace_fwd && w->x != w->x2) share(p, i, w->x, w->y);
     if (!(w->pass & CT_FWD) && info->inplace_bwd && w->dy != w->dy2) share(p, i, w->dy, w->dx);
   }

@@ -76,6 +76,7 @@ static int with_layouts(ct_plan_t *p, ct_plan_op_t *op)
     CT_TRY(reordered(p, op->in[0], &op->desc.x, want, &op->in[0]));
     op->desc.x.layout = want;
   }
+  if (op->desc.kind == CT_OP_CONV) return CT_OK; /* what it adds lies like its output */
   if (op->in[1] >= 0 && p->value[op->in[1]].shape.layout != want)
     CT_TRY(reordered(p, op->in[1], &p->value[op->in[1]].shape, want, &op->in[1]));
 out:
@@ -135,6 +136,9 @@ static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alia
   if (is_cast(&op)) op.desc.y.layout = layout_of_cast(p, &op, rest, n);
   CT_TRY(prepare_one(p, &op, twin(like, op.layer)));
   op.desc.y.layout = op.info.y_layout;
+  if (op.in[1] >= 0 && op.desc.kind == CT_OP_CONV &&
+      p->value[op.in[1]].shape.layout != op.info.y_layout)
+    CT_TRY(reordered(p, op.in[1], &p->value[op.in[1]].shape, op.info.y_layout, &op.in[1]));
   if (op.out >= 0) {
     p->value[op.out].shape = op.desc.y;
     p->value[op.out].bytes = ct_shape_bytes(&op.desc.y);

@@ -48,6 +48,7 @@ static int forward(ct_plan_t *p)
     w.y = p->op[i].out;
     if (p->op[i].desc.passes & CT_FWD_STATS) CT_TRY(add_stats(p, &w, CT_FWD_STATS));
     if (i == p->ops - 1) p->loss_work = p->works;
+    if (i == p->ops - 1 && p->o.inference) break; /* it only has told what layout it likes */
     CT_TRY(add_work(p, &w));
   }
 out:

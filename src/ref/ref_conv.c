@@ -156,6 +156,8 @@ static void forward_plane(const geometry_t *g, int64_t n, int64_t group, int64_t
 
   for (int64_t i = 0; i < g->out_plane; i++)
     sum[i] = start;
+  for (int64_t i = 0; i < g->out_plane && g->d->u.conv.add; i++)
+    sum[i] += ct__ref_get(type, a->x2, y_at(g, n, group, oc) + i);
   for (int64_t ic = 0; ic < g->ic; ic++) {
     for (int64_t t = 0; t < g->taps; t++) {
       tap_t k = tap(g, t);

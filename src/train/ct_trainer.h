@@ -57,6 +57,7 @@ typedef struct ct_trainer_env {
   int64_t repeat_batch; /**< global samples of a whole batch, whose steps may be started as a whole
                            (CUDA graphs); 0: none are */
   int training;         /**< 0: evaluation only; no gradients, no states */
+  int inference;        /**< 1, with training 0: logits only; batches need no labels or targets */
   /** of evaluation, of training: the data set, if its batches come as bytes
    * (ct_trainer_takes_bytes()); NULL: as float32 */
   const ct_dataset_t *bytes_of[2];
@@ -130,12 +131,12 @@ typedef struct ct_work_time {
   double flops; /**< by the direct algorithm */
 } ct_work_time_t;
 
-/** Local.  Runs each work of a step on the samples of \a b so many times in a row, and tells \a
- * each, which may end it with a code.  Weights stay as they are; gradients and running statistics
- * do not.  Sums over ranks are left out. */
+/** Local.  Runs each work of a step (without training: of a forward pass) on the samples of \a b
+ * so many times in a row, and tells \a each, which may end it with a code.  Weights stay as they
+ * are; gradients and running statistics do not.  Sums over ranks are left out. */
 int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                           int (*each)(void *ctx, const ct_work_time_t *w), void *ctx);
-/** Local, Hot.  Forward only; adds to *sum. */
+/** Local, Hot.  Forward only; adds to *sum (inference: nothing). */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
 /** Writes sums of losses into a step word. */
 void ct_loss_tell(const ct_loss_t *sum, ct_step_word_t *word);
@@ -193,6 +194,8 @@ int ct_trainer_get(ct_trainer_t *t, int param, float *out);
 int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
 /** Overwrites one parameter or buffer from a plain host array. */
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
+/** Outputs of a sample. */
+int64_t ct_trainer_outputs(const ct_trainer_t *t);
 /** Host copy of the last forward's logits of this rank, n x classes.  CT_ERR_ARG: there are none.
  */
 int ct_trainer_logits(ct_trainer_t *t, float *out);

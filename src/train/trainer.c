@@ -168,3 +168,8 @@ int ct_trainer_is_even(const ct_trainer_t *t)
 {
   return !t->env.recipe.way->rank0_deals;
 }
+
+int64_t ct_trainer_outputs(const ct_trainer_t *t)
+{
+  return t->outputs;
+}

@@ -52,8 +52,8 @@ int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
   const ct__variant_t *v;
   CT_TRY(ct__input_take(t, b, -1));
   CT_TRY(ct__low_refresh(t));
-  CT_TRY(ct__plans_use(t, b->n, 1, &v));
-  ct_bind_t bind = ct__input_bind(t, b, 1, 0, 0);
+  CT_TRY(ct__plans_use(t, b->n, t->env.training, &v));
+  ct_bind_t bind = ct__input_bind(t, b, t->env.training, 0, 0);
   bind.loss_scale = 1;
   for (int i = 0; i < v->plan->works; i++) {
     const ct_work_t *w = &v->plan->work[i];

@@ -40,6 +40,7 @@ static cpu__direct_t direct_of(const cpu__job_t *job)
                      .threads = job->dev->threads,
                      .bias = d->u.conv.bias,
                      .relu = d->u.conv.relu,
+                     .add = d->u.conv.add,
                      .x = image_of(&d->x, job->at.x, flat),
                      .y = image_of(&d->y, job->at.y, flat),
                      .kernel = {1, 1, 1},
@@ -92,7 +93,8 @@ static double efficiency(const cpu__job_t *job)
   enum { SHORT_ROW = 7 };
   int last = d->x.ndim - 3, strided = d->u.conv.stride[last] > 1 && d->u.conv.kernel[last] > 1;
   if (job->dev->isa == CPU__PORTABLE) return 0.25;
-  if (!strided || job->at.x == CT_PLAIN || job->pass == CT_BWD_PARAM) return 0.92;
+  int few = d->x.dim[1] < cpu__lanes(job->at.y); /* for which there is a plain x */
+  if (!strided || few || job->at.x == CT_PLAIN || job->pass == CT_BWD_PARAM) return 0.92;
   return d->y.dim[d->y.ndim - 1] < SHORT_ROW ? 0.8 : 1.05;
 }
 
@@ -168,6 +170,7 @@ static void clear(cpu__ready_t *ready)
 
 const cpu__way_t cpu__conv_tiled = {.name = "tiled",
                                     .relu = 1,
+                                    .add = 1,
                                     .can = can,
                                     .stored = stored,
                                     .prepare = prepare,

@@ -46,6 +46,7 @@ typedef struct cpu__line {
 typedef struct cpu__direct {
   const cpu__tiles_t *tiles;
   int threads, bias, relu;
+  int add; /**< forward: sums are added to what is in y */
   cpu__image_t x, y;
   int kernel[3], stride[3], pad[3], dilate[3];
   int64_t taps;                /**< positions of the kernel */

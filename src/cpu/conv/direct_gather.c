@@ -184,8 +184,8 @@ static gather_t gather_of(const cpu__direct_t *d, int pass, int64_t *parts)
   choose_tile(&g);
   count_pieces(&g, parts);
   choose_bands(&g);
-  g.stream =
-      g.chunk >= g.s.blocks && g.line[2].phases == 1 && g.t.n * g.t.image * 4 > CPU__STREAM_MIN;
+  g.stream = !d->add && g.chunk >= g.s.blocks && g.line[2].phases == 1 &&
+             g.t.n * g.t.image * 4 > CPU__STREAM_MIN;
   g.list_size = g.chunk * d->taps;
   return g;
 }
@@ -328,8 +328,8 @@ static void make_piece(worker_t *w, const piece_t *p, int64_t group)
                    .c_row = g->line[2].phases * g->t.at[2],
                    .c_vec = g->t.block,
                    .lanes = (int)g->t.lanes,
-                   .add = !w->first};
-  if (p->parts && w->first) { /* nothing yet, for the parts to add to */
+                   .add = !w->first || g->d.add};
+  if (p->parts && !t.add) { /* nothing yet, for the parts to add to */
     int64_t count = w->count[p->list];
     w->count[p->list] = 0;
     sum_up(w, &t, p, all, group);

@@ -23,7 +23,7 @@ enum {
 
 /* Sizes are in floats where nothing else is said. */
 typedef struct conv {
-  int pass, threads, relu;
+  int pass, threads, relu, add;
   int64_t lanes, biases; /* biases: channels that have one */
   const cpu__tiles_t *tiles;
   const cpu__winograd_loops_t *loops;
@@ -95,6 +95,7 @@ static void finish_tiles(const run_t *r, int64_t panel, int64_t first, int64_t e
     cpu__tile_sums_t sums = {.stride = t->m_position,
                              .bias = r->bias ? r->bias + block * t->lanes : NULL,
                              .stream = r->stream,
+                             .add = t->add,
                              .relu = t->relu};
     for (int64_t i = first; i < end; i++) {
       cpu__place_t p = cpu__winograd_place(i, t->rows, t->cols);
@@ -234,7 +235,7 @@ static int run_product(const conv_t *t, void *const at[CPU__ROLES])
              .w = at[CPU__W],
              .out = at[data ? CPU__X : CPU__Y],
              .common = scratch + t->to * t->lanes};
-  r.stream = cpu__streams(r.out, (size_t)(t->out * (int64_t)sizeof(float)));
+  r.stream = !t->add && cpu__streams(r.out, (size_t)(t->out * (int64_t)sizeof(float)));
   r.own = r.common + (t->own_tiles ? t->panels * t->u_size : t->v_size);
   if (t->biases) {
     memset(scratch, 0, (size_t)(t->to * t->lanes) * sizeof *scratch);
@@ -259,6 +260,7 @@ static void set_shape(conv_t *t, const cpu__job_t *job)
   *t = (conv_t){.pass = job->pass,
                 .threads = job->dev->threads,
                 .relu = !data && d->u.conv.relu,
+                .add = d->u.conv.add,
                 .biases = !data && d->u.conv.bias ? d->y.dim[1] : 0,
                 .loops = cpu__winograd_loops(job->dev),
                 .tiles = cpu__tiles(job->dev)};
@@ -404,6 +406,7 @@ static void clear(cpu__ready_t *ready)
 
 const cpu__way_t cpu__conv_winograd = {.name = "winograd",
                                        .relu = 1,
+                                       .add = 1,
                                        .can = can,
                                        .stored = stored,
                                        .prepare = prepare,

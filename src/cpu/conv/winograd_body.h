@@ -278,6 +278,7 @@ INLINE void put_output(const cpu__tile_sums_t *m, const vec_t line[6], int64_t c
   if (m->bias) bias = *(const vec_mem_t *)m->bias;
   for (int j = 0; j < CPU__TILE; j++) {
     out[j] += bias;
+    if (m->add && j < cols) out[j] += to[j];
     if (m->relu) out[j] = (vec_t)(~(out[j] <= 0) & (mask_t)out[j]);
   }
   for (int j = 0; j < CPU__TILE && j < cols; j++) {

@@ -40,6 +40,7 @@ typedef struct cpu__tile_sums {
   const float *at;
   int64_t stride;
   const float *bias; /**< of these channels; NULL: none */
+  int add;           /**< 1: they are added to what is there */
   int relu;          /**< a NaN stays */
   int stream;        /**< 1: pixels are stored around the caches; they are aligned */
 } cpu__tile_sums_t;

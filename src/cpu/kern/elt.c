@@ -6,8 +6,8 @@
 
 /* ---- ReLU and addition ---- */
 
-static void add(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,
-                int relu)
+void cpu__add_of(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,
+                 int relu)
 {
   ct_dtype_t t = s->dtype;
   const cpu__loops_t *loops = cpu__loops(dev, t);
@@ -24,7 +24,7 @@ static void add(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const v
 
 void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x)
 {
-  add(dev, s, x, NULL, x, 1);
+  cpu__add_of(dev, s, x, NULL, x, 1);
 }
 
 static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
@@ -64,7 +64,7 @@ void cpu__column_sums(const ct_dev_t *dev, int64_t rows, int64_t columns, const 
 
 static int relu_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  if (a->pass & CT_FWD) add(op->dev, &op->desc.x, a->x, NULL, a->y, 1);
+  if (a->pass & CT_FWD) cpu__add_of(op->dev, &op->desc.x, a->x, NULL, a->y, 1);
   if (a->pass & CT_BWD_DATA) backward(op, a, a->y);
   return CT_OK;
 }
@@ -73,7 +73,7 @@ static int add_run(ct_op_t *op, const ct_op_args_t *a)
 {
   int relu = op->desc.u.add.relu;
 
-  if (a->pass & CT_FWD) add(op->dev, &op->desc.x, a->x, a->x2, a->y, relu);
+  if (a->pass & CT_FWD) cpu__add_of(op->dev, &op->desc.x, a->x, a->x2, a->y, relu);
   if (a->pass & CT_BWD_DATA) backward(op, a, relu ? a->y : NULL);
   return CT_OK;
 }

@@ -1,13 +1,28 @@
 /* Which way does each pass of a product: the ways are asked, the cheapest are taken. */
 #include "cpu/product/choose.h"
 #include "base/ct_err.h"
+#include "base/ct_int.h"
 #include <math.h>
 
 static const ct_layout_t layouts[] = {CT_C16, CT_C8, CT_NHWC, CT_PLAIN};
 
+/* Few channels are padded to whole vectors. */
 static double reorder_cost(const ct_shape_t *s)
 {
-  return 45.0 * (double)ct_shape_count(s);
+  double padded = (double)ct_round_up(s->dim[1], 16) / (double)s->dim[1];
+  return 45.0 * padded * (double)ct_shape_count(s);
+}
+
+/* What is done in passes over y of their own, because the way does not do it as it goes.  Only
+ * inference is so tight that it matters, and training's choice must not depend on it: backward may
+ * want the ReLU apart. */
+static double apart_cost(const ct_op_desc_t *d, const cpu__way_t *way)
+{
+  double cost = 0, y = (double)ct_shape_count(&d->y);
+  if (d->kind != CT_OP_CONV || d->passes != CT_FWD) return 0;
+  if (d->u.conv.add && !way->add) return 60 * y;
+  if (d->u.conv.relu && !way->relu) cost += 25 * y;
+  return cost;
 }
 
 static int is_wanted(const cpu__costs_t *c, int i)
@@ -31,6 +46,7 @@ static int ask_for(cpu__costs_t *c, const cpu__job_t *job, int i, int k, int sec
     int can = way->second == second ? way->can(job, &cost, why) : 0;
     if (can < 0) return can;
     if (!can) continue;
+    if (job->pass == CT_FWD) cost.each += apart_cost(job->desc, way);
     c->of[i][w][k] = cost;
     *least = fmin(*least, cost.each);
   }

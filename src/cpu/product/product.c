@@ -69,11 +69,30 @@ out:
   return rc;
 }
 
+static int has_add(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_CONV && d->u.conv.add;
+}
+
+/* A way that cannot add x2 as it goes writes beside, and y is made of both. */
+static void set_apart(const cpu__product_op_t *op, cpu__pass_t *p, cpu__job_t *job,
+                      ct_op_desc_t *bare, ct_op_info_t *info)
+{
+  if (job->pass != CT_FWD || !has_add(job->desc)) return;
+  info->inplace_second = 1;
+  if (p->way->add && job->at.y == op->y_layout) return;
+  p->apart = 1;
+  *bare = *job->desc;
+  bare->u.conv.add = bare->u.conv.relu = 0;
+  job->desc = bare;
+}
+
 static int add_pass(cpu__product_op_t *op, const cpu__costs_t *c, int i, cpu__job_t job,
                     ct_op_info_t *info)
 {
   int rc = CT_OK;
   unsigned misfits;
+  ct_op_desc_t bare;
   cpu__pass_t *p = &op->pass[i];
   job.pass = 1 << i;
   CT_TRY(find_misfits(op, c, job, &misfits));
@@ -84,8 +103,13 @@ static int add_pass(cpu__product_op_t *op, const cpu__costs_t *c, int i, cpu__jo
   job.at = choice.at;
   if (!op->md[CPU__W]) CT_TRY(choice.in_the_long_run->stored(&job, &op->md[CPU__W]));
   p->way = choice.way;
+  set_apart(op, p, &job, &bare, info);
   CT_TRY(p->way->prepare(&job, &p->ready));
   CT_TRY(add_reorders(op, p, &job, info));
+  if (p->apart) {
+    p->beside = align64(info->scratch);
+    info->scratch = p->beside + cpu__md_bytes(op->md[CPU__Y]);
+  }
   if (i == 0) info->algorithm = p->way->name;
 out:
   return rc;
@@ -101,6 +125,7 @@ int cpu__product_prepare(ct_op_t *head, const cpu__ways_t *ways, const ct_op_des
   double cost;
   CT_TRY(cpu__ask(ways, head->dev, d, &costs));
   job.at = cpu__best_layouts(&costs, head->desc.x.layout, &cost);
+  op->y_layout = job.at.y;
   CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, d->x.dim, (int)job.at.x, &op->md[CPU__X]));
   CT_TRY(cpu__md_typed(d->x.dtype, d->y.ndim, d->y.dim, (int)job.at.y, &op->md[CPU__Y]));
   if (like) CT_TRY(cpu__md_copy(((const cpu__product_op_t *)like)->md[CPU__W], &op->md[CPU__W]));
@@ -157,6 +182,21 @@ static int has_relu(const ct_op_desc_t *d)
   return d->kind == CT_OP_CONV ? d->u.conv.relu : d->u.linear.relu;
 }
 
+/* The forward pass of an op that adds x2. */
+static int run_adding(ct_op_t *head, const ct_op_args_t *a)
+{
+  int rc = CT_OK;
+  const cpu__pass_t *p = &((cpu__product_op_t *)head)->pass[0];
+  const ct_shape_t *y = &head->desc.y;
+  void *beside = (char *)a->scratch + p->beside;
+  void *at[CPU__ROLES] = {readable(a->x), a->w[0], a->w[1], p->apart ? beside : a->y, NULL};
+  if (!p->apart && a->y != a->x2) cpu__add_of(head->dev, y, a->x2, NULL, a->y, 0);
+  CT_TRY(run_pass(head->dev, p, CT_FWD, at, a->scratch));
+  if (p->apart) cpu__add_of(head->dev, y, beside, a->x2, a->y, has_relu(&head->desc));
+out:
+  return rc;
+}
+
 int cpu__product_run(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;
@@ -165,6 +205,7 @@ int cpu__product_run(ct_op_t *head, const ct_op_args_t *a)
     zero_gradients(op, a);
     return rc;
   }
+  if (has_add(&head->desc)) return run_adding(head, a);
   for (int i = 0; i < CPU__PASSES; i++) {
     const cpu__pass_t *p = &op->pass[i];
     if (!(a->pass & 1 << i)) continue;

@@ -11,11 +11,14 @@ typedef struct cpu__pass {
   const cpu__way_t *way; /**< NULL: not prepared */
   cpu__ready_t ready;
   cpu__prim_t *reorder[CPU__ROLES]; /**< of X, W, Y, into or out of a copy in scratch; NULL: none */
-  size_t offset[CPU__ROLES];        /**< of the copies in scratch; CPU__SCRATCH: what runs want */
+  int apart; /**< 1: x2 is added, and the ReLU taken, when the way is done; it has written … */
+  size_t beside;             /**< … here in scratch */
+  size_t offset[CPU__ROLES]; /**< of the copies in scratch; CPU__SCRATCH: what runs want */
 } cpu__pass_t;
 
 typedef struct cpu__product_op {
   ct_op_t head;
+  ct_layout_t y_layout;      /**< of md[CPU__Y] */
   cpu__md_t *md[CPU__ROLES]; /**< of X, W, Y as the graph and the arena hold them; owned */
   cpu__pass_t pass[CPU__PASSES];
 } cpu__product_op_t;

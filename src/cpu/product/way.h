@@ -48,6 +48,7 @@ typedef struct cpu__way {
   int as_it_lies;   /**< 1: nothing is converted around it, not even w */
   int second;       /**< 1: asked only where no other way is at full speed without padding */
   int relu; /**< 1: the forward pass applies the ReLU of the op, if it has one; a NaN stays */
+  int add;  /**< 1: if the op adds x2, the forward pass adds to what is in y, before the ReLU */
   /** 1 and its cost; 0 and why not; or a code.  A function of the job alone: nothing is timed. */
   int (*can)(const cpu__job_t *job, cpu__cost_t *cost, char why[128]);
   /** Local.  The format of the weights in the arena, float32, if a forward pass is done so. */

@@ -1,0 +1,39 @@
+/** \file predict.h  From a configuration or a model file to a trainer that predicts.  Layer 5. */
+#ifndef CT_PREDICT_APP_H
+#define CT_PREDICT_APP_H
+#include "app/setup.h"
+#include "weights/ct_weights.h"
+
+/** Collective.  The configuration, and on rank 0 the file of the weights, open in *w.  \a what is a
+ * configuration, whose weights are in \a checkpoint (NULL: the newest of its run directory; "":
+ * none are read); or a model file that carries one, and \a checkpoint is NULL or "".  \a input:
+ * files that become data.val, relative to the working directory; none: data.val stays. */
+int ct_predict_config(ct_setup_t *s, const ct_args_t *a, const char *what, const char *checkpoint,
+                      const ct_opt_texts_t *input, ct_weights_file_t *w);
+/** Collective, behind ct_setup_model().  Folds the model, makes the trainer that only predicts,
+ * and gives it the weights of \a w (NULL: the initial ones), whose names must be the model's.
+ * CT_ERR_FORMAT names the file and all that is missing. */
+int ct_predict_trainer(ct_setup_t *s, const ct_weights_file_t *w);
+
+/* ---- predict_out.c: what becomes of predictions ---- */
+
+/** How they are told. */
+typedef struct ct_predict_out ct_predict_out_t;
+typedef struct ct_predict_style {
+  int top;            /**< classes of a sample that are told */
+  const char *names;  /**< file with the classes' names, a line each; NULL: numbers */
+  const char *output; /**< .h5 or .csv; NULL: standard output */
+} ct_predict_style_t;
+
+/** Local, rank 0.  Borrows the set-up.  CT_ERR_USAGE: an output of another format; as many names as
+ * classes are needed. */
+int ct_predict_out_open(const ct_setup_t *s, const ct_predict_style_t *style,
+                        ct_predict_out_t **out);
+/** Local, rank 0.  ct_predict_to_t.take. */
+int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs);
+/** Local, rank 0.  The file is there whole, or not at all. */
+int ct_predict_out_commit(ct_predict_out_t *out);
+/** NULL is fine; what was not committed is removed. */
+void ct_predict_out_close(ct_predict_out_t *out);
+
+#endif
