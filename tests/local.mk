@@ -24,6 +24,7 @@ shell_tests = \
   %D%/cli/loss.test \
   %D%/cli/onnx.test \
   %D%/cli/recipe_resume.test \
+  %D%/cli/predict.test \
   %D%/cli/resume.test \
   %D%/cli/shards.test \
   %D%/cli/stage.test \
