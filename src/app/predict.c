@@ -10,6 +10,7 @@
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "weights/ct_init.h"
 
 /* ---- configuration ---- */
 
@@ -94,7 +95,8 @@ static int open_weights(const ct_config_t *c, const char *file, ct_weights_file_
     file = newest.path;
   }
   CT_TRY(ct_weights_open(ct_builtin_weights, file, NULL, w));
-  ct_log(CT_LOG_INFO, "weights of %s", file);
+  const char *remark = w->ops->remark(w->w);
+  ct_log(CT_LOG_INFO, "weights of %s%s%s", file, remark ? ": " : "", remark ? remark : "");
 out:
   ct_ckpt_found_close(&newest);
   return rc;
@@ -157,37 +159,25 @@ out:
 
 /* ---- weights ---- */
 
-static int find_tensor(const ct_weights_file_t *w, const char *name, ct_tensor_t *out)
-{
-  for (int i = 0, n = w->ops->count(w->w); i < n; i++) {
-    w->ops->tensor(w->w, i, out);
-    if (strcmp(out->name, name) == 0) return i;
-  }
-  return -1;
-}
-
-static int fits(const ct_param_t *p, const ct_tensor_t *t)
-{
-  int same = t->ndim == p->spec.shape.ndim;
-  for (int i = 0; same && i < t->ndim; i++)
-    same = t->dim[i] == p->spec.shape.dim[i];
-  return same;
-}
-
-static int read_param(const ct_graph_t *g, int i, const ct_weights_file_t *w, float **out)
+/* Which tensor is whose, by the rules of `init` as they are without a word: all must fit. */
+static int match(const ct_setup_t *s, const ct_weights_file_t *w, ct_match_t *m)
 {
   int rc = CT_OK;
-  const ct_param_t *p = &g->param[i];
-  ct_tensor_t t;
-  char shape[80];
-  int at = find_tensor(w, p->name, &t);
-  if (at < 0) CT_FAIL(CT_ERR_FORMAT, "the weights have no '%s', which the model has", p->name);
-  if (!fits(p, &t))
-    CT_FAIL(CT_ERR_FORMAT, "'%s' of the weights has not the shape of the model's, %s", p->name,
-            ct_shape_text(&p->spec.shape, shape, sizeof shape));
+  ct_init_opts_t strict = {0};
+  CT_TRY(ct_opt_defaults(ct_init_rows, &strict));
+  CT_TRY(ct_match_make(w, s->graph, &strict, m));
+  CT_TRY(ct_match_judge(m, &strict, w->path));
+out:
+  ct_opt_clear(ct_init_rows, &strict);
+  return rc;
+}
+
+static int read_param(const ct_param_t *p, int from, const ct_weights_file_t *w, float **out)
+{
+  int rc = CT_OK;
   *out = ct_mem_array(p->count, sizeof **out, "the weights");
   CT_TRY(*out ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(ct_weights_floats(w, at, *out));
+  CT_TRY(ct_weights_floats(w, from, *out));
   ct_beat_progress();
 out:
   return rc;
@@ -199,9 +189,11 @@ static int read_weights(ct_setup_t *s, const ct_weights_file_t *w)
   int rc = CT_OK;
   const ct_graph_t *g = s->graph, *folded = s->fold.graph;
   float **plain = ct_mem_array(g->params, sizeof *plain, "the weights"), *own = NULL;
+  ct_match_t m = {0};
   CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(match(s, w, &m));
   for (int i = 0; i < g->params; i++)
-    CT_TRY(read_param(g, i, w, &plain[i]));
+    CT_TRY(read_param(&g->param[i], m.from[i], w, &plain[i]));
   for (int i = 0; i < folded->params; i++) {
     own = ct_mem_array(folded->param[i].count, sizeof *own, "the weights");
     CT_TRY(own ? CT_OK : CT_ERR_NOMEM);
@@ -211,6 +203,7 @@ static int read_weights(ct_setup_t *s, const ct_weights_file_t *w)
     own = NULL;
   }
 out:
+  ct_match_clear(&m);
   ct_mem_free(own);
   for (int i = 0; plain && i < g->params; i++)
     ct_mem_free(plain[i]);
