@@ -16,6 +16,7 @@
 
 static int is_model_file(const char *path)
 {
+  char meant[CT_PATH_MAX];
   enum { MOST = 16 };
   const ct_format_t *formats[MOST];
   int n = 0, row;
@@ -23,7 +24,8 @@ static int is_model_file(const char *path)
     formats[n] = &ct_builtin_weights[n]->format;
     n++;
   }
-  return ct_format_find(formats, n, path, &row) == CT_OK;
+  if (ct_ckpt_follow(path, meant, sizeof meant) != CT_OK) return 0;
+  return ct_format_find(formats, n, meant, &row) == CT_OK;
 }
 
 /* data.val becomes the input, which has no labels. */
