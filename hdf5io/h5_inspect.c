@@ -153,7 +153,10 @@ static int list_arrays(ct_weights_t *w)
         ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: cannot be listed: %s", w->path, why);
   }
   ct__h5_unlock();
-  if (is_checkpoint) CT_TRY(ct__h5_seal_check(w->path)); /* says that it has none */
+  if (is_checkpoint) {
+    CT_TRY(ct__h5_seal_check(w->path)); /* says that it has none */
+    CT_FAIL(CT_ERR_FORMAT, "%s: is a checkpoint", w->path);
+  }
   CT_TRY(w->failed);
   if (w->others > 3) CT_TRY(ct_str_add(&w->remark, " and %d more", w->others - 3));
 out:

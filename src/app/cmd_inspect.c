@@ -10,6 +10,7 @@
 #include "base/ct_err.h"
 #include "base/ct_json.h"
 #include "base/ct_mem.h"
+#include "ckpt/ct_ckpt.h"
 #include "hdf5io/ct_h5.h"
 
 enum { PIECE = 1 << 16 };
@@ -36,13 +37,15 @@ typedef struct widths {
 static int open_file(const char *path, const char *key, ct_weights_file_t *f)
 {
   int rc = CT_OK, is_checkpoint = 0;
+  char meant[CT_PATH_MAX];
   const ct_weights_ops_t *all[CT_FORMATS + 1] = {0};
-  CT_TRY(ct_h5_is_checkpoint(path, &is_checkpoint));
+  CT_TRY(ct_ckpt_follow(path, meant, sizeof meant));
+  CT_TRY(ct_h5_is_checkpoint(meant, &is_checkpoint));
   for (int i = 0; ct_builtin_weights[i] && i < CT_FORMATS; i++) {
     int other = ct_builtin_weights[i] == &ct_weights_hdf5 && !is_checkpoint;
     all[i] = other ? &ct_weights_any_hdf5 : ct_builtin_weights[i];
   }
-  CT_TRY(ct_weights_open(all, path, is_checkpoint && !(key && *key) ? "/" : key, f));
+  CT_TRY(ct_weights_open(all, meant, is_checkpoint && !(key && *key) ? "/" : key, f));
 out:
   return rc;
 }
