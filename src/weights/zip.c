@@ -41,11 +41,12 @@ static int64_t find_end(const unsigned char *tail, int64_t n)
   return -1;
 }
 
-/* Of a number of the file: no more than `most`. */
+/* Of a number of the file: no more than `most`, which is negative where nothing would do. */
 static int bounded(uint64_t value, int64_t most, int64_t *out)
 {
-  *out = value <= (uint64_t)most ? (int64_t)value : 0;
-  return value <= (uint64_t)most;
+  int good = most >= 0 && value <= (uint64_t)most;
+  *out = good ? (int64_t)value : 0;
+  return good;
 }
 
 /* The end of zip64, which stands before the locator at `at`. */
