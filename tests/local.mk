@@ -77,6 +77,7 @@ shell_tests = \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
   %D%/python/onnx.test \
+  %D%/python/predict_onnx.test \
   %D%/python/pth.test \
   %D%/python/torchvision_onnx.test
 
@@ -121,6 +122,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/mpi/run_np.sh \
   %D%/mutants \
   %D%/python/check_onnx.py \
+  %D%/python/check_predict_onnx.py \
   %D%/python/check_pth.py \
   %D%/python/check_torchvision_onnx.py \
   %D%/python/onnx_models.h \
