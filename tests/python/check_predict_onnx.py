@@ -38,8 +38,8 @@ with open(f"{work}/x.csv", "w") as f:
 try:
     ctrain("pack", "--csv", f"{work}/x.csv", "--shape", "1,8,8", "--classes", "10",
            "--output", f"{work}/x.h5")
-    ctrain("train", config, "--set", f"run.dir={work}/run", "--set", "train.steps=60")
-    model = f"{work}/run/checkpoints/step-00000060.h5"
+    ctrain("train", config, "--set", f"run.dir={work}/run", "--set", "train.steps=300")
+    model = f"{work}/run/checkpoints/step-00000300.h5"
     ctrain("convert", model, f"{work}/m.onnx")
     session = onnxruntime.InferenceSession(f"{work}/m.onnx", providers=["CPUExecutionProvider"])
     samples = ((x - 4.88) / 6.02).astype(np.float32).reshape(-1, 1, 8, 8)
