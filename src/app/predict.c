@@ -16,10 +16,10 @@
 
 static int is_model_file(const char *path)
 {
-  char meant[CT_PATH_MAX];
   enum { MOST = 16 };
   const ct_format_t *formats[MOST];
   int n = 0, row;
+  char meant[CT_PATH_MAX]; /* latest, best: what they name */
   while (n < MOST && ct_builtin_weights[n]) {
     formats[n] = &ct_builtin_weights[n]->format;
     n++;
