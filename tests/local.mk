@@ -10,7 +10,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 # Scripts.  Those of mpi/ start programs of launched_tests, those of cli/ the program itself.
 shell_tests = \
   %D%/cli/app.test \
-  %D%/cli/best.test \
+  %D%/cli/best.test %D%/cli/quantize.test \
   %D%/cli/augment.test \
   %D%/cli/compose.test \
   %D%/cli/convert.test \

@@ -24,6 +24,16 @@ static const ct_flag_t predict_flags[] = {
     {"names", "FILE", "names of the classes, a line each"},
     CT_CONFIG_FLAGS,
     {0}};
+static const ct_flag_t quantize_flags[] = {
+    {"checkpoint", "FILE", "what to quantize; default: the newest good checkpoint of the run"},
+    {"output", "FILE.h5", "the quantized model"},
+    {"batches", "N", "batches of data.train to calibrate with (default 8)"},
+    {"method", "NAME", "percentile (default), minmax or entropy: how ranges are chosen"},
+    {"percent", "P", "percentile: how many of the numbers lie within (default 99.99)"},
+    {"dynamic", NULL, "only the weights of linear layers, LSTMs and attention; no calibration"},
+    {"json", NULL, "as JSON"},
+    CT_CONFIG_FLAGS,
+    {0}};
 static const ct_flag_t summary_flags[] = {
     {"ranks", "N", "share the batch among so many ranks in the memory estimate (default 1)"},
     CT_CONFIG_FLAGS,
@@ -76,6 +86,9 @@ const ct_command_t ct_commands[] = {
     {"predict", "CONFIG|MODEL [X ...]",
      "Tells what a trained model makes of samples: of images, or HDF5 files", 1, 1000000, 1, 0,
      predict_flags, ct_cmd_predict, NULL},
+    {"quantize", "CONFIG",
+     "Writes a model with weights in eight bits; size and accuracy before, after", 1, 1, 1, 0,
+     quantize_flags, ct_cmd_quantize, NULL},
     {"summary", "CONFIG", "Shows the layers, their parameters and FLOPs, and the memory needed", 1,
      1, 0, 0, summary_flags, ct_cmd_summary, NULL},
     {"doctor", "[CONFIG]", "Says if ranks, cores, memory and files are set up well; 1: not so", 0,

@@ -367,6 +367,17 @@ int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g)
   return rc;
 }
 
+/* Training with eight bits in mind is training of the observed model. */
+static int observe(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_observed_make(s->graph, &s->observed));
+  s->whole = s->graph;
+  s->graph = s->observed.graph;
+out:
+  return rc;
+}
+
 int ct_setup_model(ct_setup_t *s)
 {
   int rc = CT_OK;
@@ -380,6 +391,7 @@ int ct_setup_model(ct_setup_t *s)
   CT_TRY_ALL(s->topo, rc);
   if (s->data.info.samples) /* else nothing is trained */
     CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
+  if (s->cfg.train.qat) CT_TRY_ALL(s->topo, observe(s));
   CT_TRY(ct_agree_same(s->topo, "the model", ct_graph_hash(s->graph)));
 out:
   return rc;
@@ -477,7 +489,8 @@ void ct_setup_close(ct_setup_t *s)
   ct_trainer_destroy(s->trainer);
   ct_mem_free(s->class_weight);
   ct_fold_clear(&s->fold);
-  ct_graph_free(s->graph);
+  ct_graph_free(s->whole ? s->whole : s->graph);
+  ct_observed_clear(&s->observed); /* the other one */
   ct_dataset_close(&s->val);
   ct_dataset_close(&s->data);
   ct_stage_close(s->stage, s->cfg.data.stage_keep);

@@ -9,6 +9,7 @@
 #include "data/ct_stage.h"
 #include "doctor/ct_doctor.h"
 #include "model/ct_fold.h"
+#include "model/ct_observe.h"
 #include "train/ct_trainer.h"
 
 typedef struct ct_setup {
@@ -24,6 +25,8 @@ typedef struct ct_setup {
   ct_graph_t *graph;
   ct_fold_t
       fold; /**< of it; its graph is NULL: it is not folded, else it is what the trainer has */
+  ct_graph_t *whole; /**< with train.qat, where `graph` is `observed`'s: the model itself */
+  ct_observed_t observed;
   ct_recipe_t recipe;
   float *class_weight; /**< of the loss; NULL: none */
   ct_trainer_t *trainer;
@@ -63,6 +66,13 @@ int ct_setup_init(ct_setup_t *s);
 int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_place_t *place, int *places);
 /** A zeroed one is fine. */
 void ct_setup_close(ct_setup_t *s);
+
+/** ct_setup_config() for a command that looks at a checkpoint: how the ranks of a run shared its
+ * work is left out, as there may be others. */
+int ct_setup_config_alone(ct_setup_t *s, const ct_args_t *a);
+/** Local, rank 0.  Opens \a file, or without (NULL) the newest good one of the run directory; takes
+ * what s->cfg leaves to the training data from it. */
+int ct_setup_checkpoint(ct_setup_t *s, const char *file, ct_ckpt_found_t *out);
 
 /** Local.  Opens one data set without agreement; for commands of one process. */
 int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out);

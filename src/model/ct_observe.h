@@ -36,8 +36,8 @@ int ct_observed_is_range(const ct_graph_t *g, int param);
  * parameters of the observed one (only ranges are read). */
 int ct_observed_quant(const ct_observed_t *o, const float *const value[], ct_quant_t *out);
 
-/** 1 if the weights of a parameter are int8 in a quantized model: of convolutions and linear
- * layers, and of LSTMs.  *channels: how many scales they have. */
+/** 1 if the weights of a parameter are int8 in a quantized model: of convolutions, linear
+ * layers, LSTMs and attention.  *channels: how many scales they have. */
 int ct_quant_is_weight(const ct_graph_t *g, int param, int64_t *channels);
 
 #endif

@@ -263,5 +263,6 @@ int ct_quant_is_weight(const ct_graph_t *g, int param, int64_t *channels)
   ct_op_kind_t kind = g->layer[p->layer].ops->op;
   *channels = p->spec.shape.dim[0];
   if (kind == CT_OP_LSTM) return p->slot < 2;
+  if (kind == CT_OP_ATTENTION) return p->slot % 2 == 0;
   return (kind == CT_OP_CONV || kind == CT_OP_LINEAR) && p->slot == 0;
 }

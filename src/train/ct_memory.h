@@ -8,14 +8,15 @@
 
 typedef enum {
   CT_MEMORY_WEIGHTS,
-  CT_MEMORY_BUFFERS,      /**< running statistics */
-  CT_MEMORY_LOW_WEIGHTS,  /**< copy of the weights in the low type of mixed precision */
-  CT_MEMORY_AVERAGES,     /**< of weights and buffers */
-  CT_MEMORY_GRADIENTS,    /**< the communicator allocates them */
-  CT_MEMORY_PARTIAL_SUMS, /**< of the gradients of earlier pieces of a batch */
-  CT_MEMORY_STATES,       /**< of the optimizer: what this rank updates */
-  CT_MEMORY_WHOLE_STATES, /**< ZeRO-1: of all ranks, while a checkpoint is read or written */
-  CT_MEMORY_ACTIVATIONS,  /**< of the largest plan, of training or evaluation */
+  CT_MEMORY_BUFFERS,         /**< running statistics */
+  CT_MEMORY_LOW_WEIGHTS,     /**< copy of the weights in the low type of mixed precision */
+  CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights as in eight bits */
+  CT_MEMORY_AVERAGES,        /**< of weights and buffers */
+  CT_MEMORY_GRADIENTS,       /**< the communicator allocates them */
+  CT_MEMORY_PARTIAL_SUMS,    /**< of the gradients of earlier pieces of a batch */
+  CT_MEMORY_STATES,          /**< of the optimizer: what this rank updates */
+  CT_MEMORY_WHOLE_STATES,    /**< ZeRO-1: of all ranks, while a checkpoint is read or written */
+  CT_MEMORY_ACTIVATIONS,     /**< of the largest plan, of training or evaluation */
   CT_MEMORY_SCRATCH,      /**< likewise; with the mode dp that of the loss of the whole batch too */
   CT_MEMORY_BATCHES,      /**< where batches are copied to a device: one in use, one on its way */
   CT_MEMORY_CHANNEL_MAPS, /**< of batches that come as bytes */

@@ -17,6 +17,7 @@ typedef struct ct_recipe {
   double clip_p;     /**< infinity: the largest */
   double clip_value; /**< 0: off */
   int zero;
+  int qat;             /**< 1: forward passes see weights rounded as in eight bits */
   double ema;          /**< of the averaged weights; 0: there are none */
   const ct_way_t *way; /**< NULL, for a trainer: ddp */
 } ct_recipe_t;

@@ -29,6 +29,7 @@ typedef struct ct_train_opts {
   double clip_value;    /**< 0: off */
   ct_opt_texts_t freeze;
   int freeze_bn;
+  int qat;               /**< train with numbers rounded as in eight bits */
   double ema;            /**< decay of the averaged weights; 0: none */
   ct_yaml_t *early_stop; /**< owned; NULL: never, else ct_early_stop_read() */
 } ct_train_opts_t;

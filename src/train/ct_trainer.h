@@ -138,6 +138,13 @@ int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                           int (*each)(void *ctx, const ct_work_time_t *w), void *ctx);
 /** Local, Hot.  Forward only; adds to *sum (inference: nothing). */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
+/** Local.  Forward only, of an observed model (model/ct_observe.h): shows the numbers behind each
+ * place, by the parameter that is its range, as \a padded elements of which \a count are numbers
+ * and the rest 0; \a see may end it with a code. */
+int ct_trainer_observe(ct_trainer_t *t, const ct_batch_t *b,
+                       int (*see)(void *ctx, int param, const float *x, int64_t padded,
+                                  int64_t count),
+                       void *ctx);
 /** Writes sums of losses into a step word. */
 void ct_loss_tell(const ct_loss_t *sum, ct_step_word_t *word);
 /** Collective.  Parameters and buffers of rank 0 to all: at the start, after restoring, before

@@ -48,6 +48,9 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_BOOL(ct_train_opts_t, freeze_bn, "false",
                 "batchnorms of the frozen part (of the whole model, if freeze is empty) use their "
                 "running statistics and keep them"),
+    CT_OPT_BOOL(ct_train_opts_t, qat, "false",
+                "quantization-aware: weights and activations are rounded as `quantize` does it, "
+                "and gradients go straight through (devices cpu and ref)"),
     CT_OPT_DOUBLE(ct_train_opts_t, ema, "0", 0, 0.9999999,
                   "decay of an exponential moving average of the weights, which is what is "
                   "evaluated, and the model of the checkpoints: 0.999; 0: none"),

@@ -137,7 +137,7 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first)
 {
   return (ct_bind_t){.arena = t->plans.arena,
                      .scratch = t->plans.scratch,
-                     .weight = t->weight,
+                     .weight = ct__qat_weight(t),
                      .low = t->low,
                      .gradient = t->gradient,
                      .buffer = t->buffer,

@@ -92,6 +92,7 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
                        .clip_value = t->clip_value,
                        .zero = (int)p->zero,
                        .ema = t->ema,
+                       .qat = t->qat != 0,
                        .way = ways[p->mode]};
   if (out->way->one_rank && ranks > 1)
     CT_FAIL(CT_ERR_USAGE,

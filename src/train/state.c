@@ -193,8 +193,9 @@ static int visit_model(walk_t *w)
   for (int i = 0; i < g->params; i++) {
     int buffer = g->param[i].spec.buffer;
     CT_TRY(visit_array(w, "/model/", i, model_arena_of(t, i)));
+    int norm = g->layer[g->param[i].layer].ops->op == CT_OP_BNORM;
     int last = i + 1 == g->params || g->param[i + 1].layer != g->param[i].layer;
-    if (!buffer || !last) continue;
+    if (!buffer || !norm || !last) continue;
     CT_TRY(ct_text_format(name, sizeof name, "/model/%s.num_batches_tracked",
                           g->layer[g->param[i].layer].name));
     CT_TRY(visit_int(w, name, t->progress.steps, NULL));

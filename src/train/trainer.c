@@ -15,6 +15,7 @@ static int make_rooms(ct_trainer_t *t)
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_WEIGHTS, &t->weight));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_BUFFERS, &t->buffer));
   CT_TRY(ct__low_make(t));
+  CT_TRY(ct__qat_make(t));
   CT_TRY(ct__step_make(t));
   CT_TRY(ct__input_make(t));
   if (!t->env.training) return CT_OK;
@@ -72,6 +73,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct__plans_free(t);
   ct__update_free(t);
   ct__low_free(t);
+  ct__qat_free(t);
   ct__average_free(t);
   t->env.recipe.way->free(t);
   ct__step_free(t);
@@ -87,6 +89,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   ct__step_begin(t, b, rc_in);
   ct__update_begin(t, report);
   ct__step_note(t, ct__low_refresh(t));
+  if (ct__step_is_well(t)) ct__step_note(t, ct__qat_round(t));
   t->env.recipe.way->step(t, b, at, report);
   if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
   ct__input_look(t);
@@ -104,6 +107,7 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   CT_TRY(ct_fault("eval.forward"));
   CT_TRY(ct__input_take(t, b, -1));
   CT_TRY(ct__low_refresh(t));
+  CT_TRY(ct__qat_round(t));
   CT_TRY(ct__plans_use(t, b->n, 0, &v));
   ct_bind_t bind = ct__input_bind(t, b, 0, 0, 0);
   for (int i = 0; i < v->plan->works; i++)

@@ -104,6 +104,20 @@ void ct__low_outdate(ct_trainer_t *t);
  * otherwise. */
 int ct__low_refresh(ct_trainer_t *t);
 
+/* ---- qat.c: weights as forward passes see them, rounded as in eight bits ---- */
+
+typedef struct ct__qat {
+  char *weight; /**< NULL: forward passes see the weights themselves */
+  float *plain; /**< room for any of them */
+} ct__qat_t;
+
+int ct__qat_make(ct_trainer_t *t);
+void ct__qat_free(ct_trainer_t *t);
+/** Local, Hot.  Rounds the weights as they are now; before any run of a plan that sees others. */
+int ct__qat_round(ct_trainer_t *t);
+/** The weights that a plan is run on. */
+char *ct__qat_weight(const ct_trainer_t *t);
+
 /* ---- average.c: averaged weights ---- */
 
 typedef struct ct__average {
@@ -324,6 +338,7 @@ struct ct_trainer {
   ct__arenas_t arenas;
   ct__plans_t plans;
   ct__low_t lows;
+  ct__qat_t rounding;
   ct__average_t average;
   ct__input_t input;
   ct__update_t update;

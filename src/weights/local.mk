@@ -7,5 +7,6 @@ libctrain_a_SOURCES += \
   %D%/pickle.h %D%/pickle.c %D%/zip.h %D%/zip.c %D%/zip_out.h %D%/zip_out.c \
   %D%/ct_weights_pth.h %D%/pth.h %D%/pth.c %D%/pth_dict.c %D%/pth_tensor.c %D%/pth_old.c \
   %D%/pth_read.c %D%/pth_write.c \
+  %D%/ct_quant_file.h %D%/quant_file.c \
   %D%/ct_names.h %D%/names.c \
   %D%/ct_init.h %D%/match.c %D%/options.c
