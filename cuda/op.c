@@ -53,6 +53,10 @@ int gpu__cannot(char why[128], const char *reason)
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   if (!ct_op_check(d, why)) return 0;
+  if (ct_op_is_int8(d)) {
+    snprintf(why, 128, "the CUDA backend does not compute in eight bits");
+    return 0;
+  }
   const gpu__kind_t *k = kinds[d->kind];
   if (!k) {
     snprintf(why, 128, "the CUDA backend has no op '%s'", ct_op_name(d->kind));

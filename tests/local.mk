@@ -178,6 +178,8 @@ unit_tests = \
   %D%/unit/t_fold \
   %D%/unit/t_int8 \
   %D%/unit/t_observe \
+  %D%/unit/t_int8_ops \
+  %D%/unit/t_plan_int8 \
   %D%/unit/t_freeze \
   %D%/unit/t_h5 \
   %D%/unit/t_h5_bad \

@@ -5,6 +5,7 @@
  * a test. */
 #ifndef CT_OP_H
 #define CT_OP_H
+#include "backend/ct_int8.h"
 #include "base/ct_types.h"
 
 typedef enum {
@@ -134,6 +135,12 @@ enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
  *           -> w[0], state, y: the weights in y's type, if that is a low one
  *
+ * In eight bits (`q`) an op takes activations CT_U8 and gives CT_U8, or float32 (CONV, LINEAR, POOL,
+ * CONCAT, REORDER); its weights are rounded as ct_int8.h says, sums are exact, and the result is
+ * rounded once.  Maximum pooling, SELECT, and a REORDER between bytes keep the pair of x.  REORDER from
+ * float32 to CT_U8 rounds, back makes numbers.  With `dynamic` x is rounded to the 256 numbers
+ * between its least and its largest of the batch (an LSTM's h is not).
+ *
  * The `relu` of CONV and LINEAR acts in the forward pass only: their backward takes dy as the
  * gradient of the value before the ReLU (the plan puts a RELU backward in front).  BNORM, POOL and
  * ADD with `relu` take dy as the gradient of their output and mask it themselves. */
@@ -144,6 +151,10 @@ typedef struct ct_op_desc {
                      takes them for constants); DROPOUT: drops; FAKE_QUANT: range follows x */
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; its layout is the op's choice (ct_op_info_t), but REORDER's is given */
+  struct {
+    ct_quant_pair_t x, x2, y; /**< of those that are CT_U8 (ct_int8.h); scale 0: plain bytes */
+    int dynamic; /**< LINEAR, LSTM of float32: products in eight bits, with pairs of this batch */
+  } q;
   union {
     struct {
       int kernel[3], stride[3], pad[3], dilate[3]; /**< one for each of the 2 (H, W) or 3 (D, H, W)
@@ -198,6 +209,12 @@ typedef struct ct_op_desc {
   } u;
 } ct_op_desc_t;
 
+/** 1 if activations, weights or both are numbers in eight bits: forward only. */
+static inline int ct_op_is_int8(const ct_op_desc_t *d)
+{
+  return d->q.dynamic || (d->x.dtype == CT_U8 && d->q.x.scale > 0) ||
+         (d->y.dtype == CT_U8 && d->q.y.scale > 0);
+}
 /** 1 if a backward pass will be run. */
 static inline int ct_op_goes_back(const ct_op_desc_t *d)
 {

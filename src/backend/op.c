@@ -371,6 +371,7 @@ const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
   put(&t, "%s %s", ct_op_name(d->kind), ct_shape_text(&d->x, x, sizeof x));
   if (has_output(d->kind)) put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
   put_details(&t, d);
+  put_word(&t, d->q.dynamic, "dynamic int8");
   if (dtypes_shown(d)) put(&t, " %s", ct_dtype_name(d->x.dtype));
   if (dtypes_shown(d) && d->y.dtype != d->x.dtype) put(&t, " -> %s", ct_dtype_name(d->y.dtype));
   return buf;

@@ -27,11 +27,52 @@ static int is_number(ct_dtype_t t)
   return t == CT_F32 || t == CT_BF16 || t == CT_F16;
 }
 
+/* Those that give float32 from bytes too. */
+static int gives_float(ct_op_kind_t kind)
+{
+  return kind == CT_OP_CONV || kind == CT_OP_LINEAR || kind == CT_OP_POOL || kind == CT_OP_CONCAT ||
+         kind == CT_OP_REORDER;
+}
+
+static int has_int8(ct_op_kind_t kind)
+{
+  return gives_float(kind) || kind == CT_OP_ADD || kind == CT_OP_ACT || kind == CT_OP_RELU ||
+         kind == CT_OP_SELECT;
+}
+
+static int is_pair(const ct_quant_pair_t *p)
+{
+  return p->scale > 0 && p->zero >= 0 && p->zero <= 255;
+}
+
+static const char *check_int8(const ct_op_desc_t *d)
+{
+  int x = d->x.dtype == CT_U8, y = d->y.dtype == CT_U8;
+
+  if (d->passes != CT_FWD) return "eight bits have no gradient";
+  if (d->q.dynamic) {
+    if (x || y || d->x.dtype != CT_F32 || d->y.dtype != CT_F32)
+      return "dynamic eight bits are between float32";
+    return d->kind == CT_OP_LINEAR || d->kind == CT_OP_LSTM
+               ? NULL
+               : "only linear layers and LSTMs have dynamic eight bits";
+  }
+  if (!has_int8(d->kind)) return "it is not computed in eight bits";
+  if (x ? !is_pair(&d->q.x) : d->kind != CT_OP_REORDER || d->x.dtype != CT_F32)
+    return "the input in eight bits has no scale";
+  if (y ? !is_pair(&d->q.y) : !gives_float(d->kind) || d->y.dtype != CT_F32)
+    return "the output in eight bits has no scale";
+  int two =
+      d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT || (d->kind == CT_OP_CONV && d->u.conv.add);
+  return two && !is_pair(&d->q.x2) ? "the second input in eight bits has no scale" : NULL;
+}
+
 /* Only a cast has two types; and UPDATE, which may write the weights in a low one too. */
 static const char *check_types(const ct_op_desc_t *d)
 {
   ct_dtype_t x = d->x.dtype, y = d->y.dtype;
 
+  if (ct_op_is_int8(d)) return check_int8(d);
   if (x == CT_U8 && d->kind == CT_OP_REORDER) {
     if (d->passes != CT_FWD) return "bytes have no gradient";
     x = CT_F32;

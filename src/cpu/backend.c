@@ -1,6 +1,7 @@
 /* The CPU backend: device, memory, a queue that works inline, and the dispatch of ops by kind. */
 #include "cpu/ct_cpu.h"
 #include "cpu/conv/conv.h"
+#include "cpu/int8/int8.h"
 #include "cpu/kinds.h"
 #include "cpu/onednn/glue.h"
 #include "cpu/product/multiply.h"
@@ -212,12 +213,14 @@ static int types_fit(const ct_op_desc_t *d, char why[128])
 static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   if (!ct_op_check(d, why)) return 0;
-  const cpu__op_kind_t *kind = kinds[d->kind];
+  int int8 = ct_op_is_int8(d);
+  const cpu__op_kind_t *kind = int8 ? cpu__int8_kind(d) : kinds[d->kind];
   if (!kind) {
-    snprintf(why, 128, "the CPU backend has no '%s' op", ct_op_name(d->kind));
+    snprintf(why, 128, "the CPU backend has no '%s' op%s", ct_op_name(d->kind),
+             int8 ? " in eight bits" : "");
     return 0;
   }
-  if (!types_fit(d, why)) return 0;
+  if (!int8 && !types_fit(d, why)) return 0;
   if (kind->plain && d->x.layout != CT_PLAIN) {
     snprintf(why, 128, "the CPU backend does this in the plain layout only");
     return 0;
@@ -228,6 +231,7 @@ static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 static const cpu__op_kind_t *kind_for(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   const cpu__op_kind_t *kind = kinds[d->kind];
+  if (ct_op_is_int8(d)) return cpu__int8_kind(d);
   return d->x.dtype == CT_BF16 && kind->stores && kind->stores(dev, d) ? &cpu__storage : kind;
 }
 

@@ -2,7 +2,7 @@ libctrain_a_SOURCES += \
   %D%/ct_cpu.h %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
 # on oneDNN
 libctrain_a_SOURCES += \
-  %D%/onednn/glue.h %D%/onednn/glue.c
+  %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c
 # the innermost loop of products
 libctrain_a_SOURCES += \
   %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/rect.h %D%/tile/rect.c \
@@ -34,3 +34,6 @@ libctrain_a_SOURCES += \
   %D%/kern/body_update.h \
   %D%/kern/isa_scalar.c %D%/kern/isa_portable.c %D%/kern/isa_avx2.c %D%/kern/isa_avx512.c \
   %D%/kern/bf16_scalar.c %D%/kern/bf16_portable.c %D%/kern/bf16_avx2.c %D%/kern/bf16_avx512.c
+# activations and weights in eight bits
+libctrain_a_SOURCES += \
+  %D%/int8/int8.h %D%/int8/kinds.c %D%/int8/product.c %D%/int8/dynamic.c %D%/int8/pool.c %D%/int8/point.c %D%/int8/reorder.c

@@ -1,9 +1,10 @@
 /** \file ct_plan.h  From a model to work: which ops run in which order on which bytes.  Layer 3.
  *
  * A plan is made once for (model, local batch, training or not) and then run without deciding or
- * allocating anything.  It is made in five passes, a file each:
+ * allocating anything.  It is made in six passes, a file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
+ *   quantize.c  which ops compute in eight bits                                      (device)
  *   precision.c which tensors are of the low type of mixed precision                 (device)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
  *   works.c     the works of forward and backward                                    (pure)
@@ -15,16 +16,18 @@
 #define CT_PLAN_H
 #include "backend/ct_backend.h"
 #include "model/ct_graph.h"
+#include "model/ct_quant.h"
 
 /** A tensor of the plan: a forward value, a gradient, or what an op saves for its backward. */
 typedef struct ct_value {
   size_t bytes;
-  ct_shape_t shape; /**< values and gradients; zero for saved bytes */
-  int grad;         /**< 1: something trained lies before it, so backward needs its gradient */
-  int external;     /**< 1: the network's input, whose memory comes with each batch */
-  int first, last;  /**< works between which it lives, inclusive */
-  size_t offset;    /**< in the activation arena */
-  int same_as;      /**< shares the memory of that value (in place); -1: has its own */
+  ct_shape_t shape;     /**< values and gradients; zero for saved bytes */
+  ct_quant_pair_t pair; /**< with ct_plan_opts_t.quant: how it would be, or is, CT_U8 */
+  int grad;             /**< 1: something trained lies before it, so backward needs its gradient */
+  int external;         /**< 1: the network's input, whose memory comes with each batch */
+  int first, last;      /**< works between which it lives, inclusive */
+  size_t offset;        /**< in the activation arena */
+  int same_as;          /**< shares the memory of that value (in place); -1: has its own */
 } ct_value_t;
 
 /** An op of the plan. */
@@ -83,6 +86,8 @@ typedef struct ct_plan_opts {
   int bytes;          /**< 1: the input comes as uint8, and an op makes numbers of it … */
   int channels_last;  /**< … and 1: in CT_NHWC */
   ct_loss_spec_t loss;
+  const ct_quant_t *quant; /**< numbers of eight bits, of a folded graph; borrowed while the plan is
+                              made; not for training.  NULL: none */
 } ct_plan_opts_t;
 
 typedef struct ct_plan {

@@ -31,8 +31,16 @@ static ct_plan_op_t *fusable(const lowering_t *lo, int layer)
   return &lo->p->op[lo->maker[layer]];
 }
 
+/* In eight bits a value is what the last layer fused into its op says it is. */
+static void note_pair(const lowering_t *lo, int layer, int value)
+{
+  const ct_quant_t *q = lo->p->o.quant;
+  if (q) lo->p->value[value].pair = layer < 0 ? q->input : q->out[layer];
+}
+
 static void become(lowering_t *lo, int layer, int other)
 {
+  if (other >= 0) note_pair(lo, layer, lo->value[other]);
   lo->value[layer] = value_of(lo, other);
   lo->maker[layer] = other < 0 ? -1 : lo->maker[other];
 }
@@ -79,11 +87,17 @@ static int fuse_relu(lowering_t *lo, int i)
   return 1;
 }
 
-/* Batch normalisation cuts at both ends of the linear piece. */
+/* Batch normalisation cuts at both ends of the linear piece, and bytes are cut off anyway; a
+ * convolution that is not of bytes in the end gets an op for it again. */
 static int fuse_relu6(lowering_t *lo, int i)
 {
   int j = lo->p->graph->layer[i].in[0];
   ct_plan_op_t *op = fusable(lo, j);
+  if (op && lo->p->o.quant && op->desc.kind == CT_OP_CONV && !op->desc.u.conv.relu) {
+    op->desc.u.conv.relu = CT_RELU6;
+    become(lo, i, j);
+    return 1;
+  }
   if (!op || op->desc.kind != CT_OP_BNORM || op->desc.u.bnorm.relu) return 0;
   op->desc.u.bnorm.relu = CT_RELU6;
   become(lo, i, j);
@@ -105,7 +119,7 @@ static int *adds(const lowering_t *lo, ct_plan_op_t *op)
   ct_op_desc_t with = op->desc;
   if (op->desc.kind == CT_OP_BNORM) return op->desc.u.bnorm.relu ? NULL : &op->desc.u.bnorm.add;
   if (op->desc.kind != CT_OP_CONV || op->desc.u.conv.relu) return NULL;
-  if (!p->o.inference || p->o.compute != CT_F32) return NULL;
+  if ((!p->o.inference && !p->o.quant) || p->o.compute != CT_F32) return NULL;
   with.u.conv.add = 1;
   return p->be->op->supports(p->dev, &with, why) ? &op->desc.u.conv.add : NULL;
 }
@@ -151,6 +165,7 @@ static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
   op->out = ct__plan_value(p, &op->desc.y, grad);
   int o = op->out < 0 ? -1 : ct__plan_op(p, op);
   if (o < 0) return CT_ERR_NOMEM;
+  note_pair(lo, i, op->out);
   lo->value[i] = op->out;
   lo->maker[i] = o;
   return CT_OK;
@@ -222,6 +237,7 @@ int ct__plan_lower(ct_plan_t *p)
   lowering_t lo = {p, p->input, tables, tables + n, tables + 2 * n, tables + 3 * n};
   count_uses(&lo);
   CT_TRY(lower_bytes(&lo));
+  note_pair(&lo, -1, lo.input);
   for (int i = 0; i < n; i++)
     CT_TRY(lower_layer(&lo, i));
   CT_TRY(lower_loss(&lo));

@@ -12,6 +12,13 @@ int ct__plan_lower(ct_plan_t *p);
  * supports, and puts casts (REORDER) where they change.  CT_ERR_UNSUP names a layer that must not
  * fall back to float32. */
 int ct__plan_precision(ct_plan_t *p);
+/** Eight bits (o.quant): sets types and pairs of descriptors and values, and puts casts where they
+ * change.  Products are in eight bits where the backend can and their tensors have pairs; what is
+ * between them is where it gets bytes anyway.  The output stays float32. */
+int ct__plan_quantize(ct_plan_t *p);
+/** *v in type t.  cast[value]: the same in the other type, or -1, so that a value is cast at most
+ * once however many read it. */
+int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v);
 /** Layouts, reorders between them, prepared ops. */
 int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
 /** Pure.  Works; appends the helper ops that backward needs (ReLU masks, gradient sums),

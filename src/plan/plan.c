@@ -15,11 +15,13 @@ int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
   CT_TRY(ct__plan_lower(p));
   if (o->training && !p->value[p->logits].grad)
     CT_FAIL(CT_ERR_USAGE, "the model has no parameters that could be trained");
+  CT_TRY(ct__plan_quantize(p));
   CT_TRY(ct__plan_precision(p));
   CT_TRY(ct__plan_prepare(p, like));
   CT_TRY(ct__plan_works(p));
   CT_TRY(ct__plan_prepare_helpers(p));
   CT_TRY(ct__plan_offsets(p));
+  p->o.quant = NULL; /* may be gone from here on */
   *out = p;
   p = NULL;
 out:

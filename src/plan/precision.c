@@ -54,23 +54,25 @@ static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
   return CT_OK;
 }
 
-/* *v in type t.  A value is cast at most once, however many read it. */
-static int cast_to(casting_t *c, ct_dtype_t t, int *v)
+int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v)
 {
   int rc = CT_OK;
-  ct_plan_t *p = c->p;
+  const ct_quant_pair_t pair = p->value[*v].pair, none = {0};
   if (p->value[*v].shape.dtype == t) return CT_OK;
-  if (c->cast[*v] < 0) {
+  if (cast[*v] < 0) {
     ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {*v, -1}};
     ct_shape_t x = p->value[*v].shape, y = x;
     y.dtype = t;
     ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
     op.desc.training = p->o.training;
+    op.desc.q.x = x.dtype == CT_U8 ? pair : none;
+    op.desc.q.y = t == CT_U8 ? pair : none;
     op.out = ct__plan_value(p, &y, p->value[*v].grad);
     CT_TRY(op.out < 0 || ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
-    c->cast[*v] = op.out;
+    p->value[op.out].pair = pair;
+    cast[*v] = op.out;
   }
-  *v = c->cast[*v];
+  *v = cast[*v];
 out:
   return rc;
 }
@@ -118,7 +120,7 @@ static int retype_op(casting_t *c, const ct_plan_op_t *rest, int n)
   if (op.desc.x.dtype == CT_U8) return retype_bytes(c, rest, n);
   CT_TRY(choose(p, &op, &t));
   for (int k = 0; k < 2; k++)
-    if (op.in[k] >= 0) CT_TRY(cast_to(c, t, &op.in[k]));
+    if (op.in[k] >= 0) CT_TRY(ct__plan_cast(p, c->cast, t, &op.in[k]));
   op.desc.x.dtype = op.desc.y.dtype = t;
   if (op.out >= 0) {
     p->value[op.out].shape.dtype = t;

@@ -55,11 +55,13 @@ static int reordered(ct_plan_t *p, int v, const ct_shape_t *as, ct_layout_t layo
   x.layout = p->value[v].shape.layout;
   y.layout = layout;
   ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
+  if (x.dtype == CT_U8) op.desc.q.x = op.desc.q.y = p->value[v].pair;
   op.desc.training = p->o.training;
   op.desc.passes = ct__plan_passes(p, &op);
   CT_TRY(prepare_one(p, &op, NULL));
   op.out = ct__plan_value(p, &y, p->value[v].grad);
   CT_TRY(op.out < 0 || ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
+  p->value[op.out].pair = p->value[v].pair;
   *out = op.out;
   op.op = NULL;
 out:
@@ -100,7 +102,8 @@ static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
                                   const ct_plan_op_t *rest, int n)
 {
   char why[128];
-  ct_layout_t own = cast->desc.x.dtype == CT_U8 ? CT_PLAIN : cast->desc.x.layout;
+  int samples = cast->desc.x.dtype == CT_U8 && !ct_op_is_int8(&cast->desc);
+  ct_layout_t own = samples ? CT_PLAIN : cast->desc.x.layout;
   for (int i = 1; i < n; i++) {
     if (rest[i].in[0] != cast->out) continue;
     ct_op_desc_t reader = rest[i].desc, both = cast->desc;

@@ -19,6 +19,11 @@ static const ct__ref_kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_CONCAT] = &ct__ref_concat,       [CT_OP_FAKE_QUANT] = &ct__ref_fake_quant,
 };
 
+const ct__ref_kind_t *ct__ref_kind(const ct_op_desc_t *d)
+{
+  return ct_op_is_int8(d) ? &ct__ref_int8 : kinds[d->kind];
+}
+
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   const char *reason = NULL;
@@ -53,7 +58,7 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
     CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
   op = ct_mem_alloc(sizeof *op, "reference op");
   if (!op) return CT_ERR_NOMEM;
-  op->kind = kinds[d->kind];
+  op->kind = ct__ref_kind(d);
   memcpy(&op->desc, d, sizeof *d);
   op->info = ct_op_info_of(d, "reference");
   if (op->kind->needs) op->kind->needs(d, &op->info);

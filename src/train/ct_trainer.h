@@ -57,7 +57,9 @@ typedef struct ct_trainer_env {
   int64_t repeat_batch; /**< global samples of a whole batch, whose steps may be started as a whole
                            (CUDA graphs); 0: none are */
   int training;         /**< 0: evaluation only; no gradients, no states */
-  int inference;        /**< 1, with training 0: logits only; batches need no labels or targets */
+  const ct_quant_t *quant; /**< with training 0: numbers of eight bits of the graph, borrowed; NULL:
+                              float32 */
+  int inference; /**< 1, with training 0: logits only; batches need no labels or targets */
   /** of evaluation, of training: the data set, if its batches come as bytes
    * (ct_trainer_takes_bytes()); NULL: as float32 */
   const ct_dataset_t *bytes_of[2];

@@ -42,6 +42,7 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
   return (ct_plan_opts_t){.n = n,
                           .training = training,
                           .inference = e->inference,
+                          .quant = training ? NULL : e->quant,
                           .compute = e->recipe.compute,
                           .sync_bn = e->training && statistics(e) > 0,
                           .bytes = bytes != NULL,

@@ -1,29 +1,13 @@
 /* oneDNN's C interface in terms of the backend, the same for versions 2 and 3: only this file
  * knows that it is a library with engines, descriptors and handles. */
-#include "cpu/onednn/glue.h"
+#include "cpu/onednn/prim.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
-#include <dnnl.h>
 #include <stdio.h>
 #include <string.h>
 
-struct cpu__dnnl {
-  dnnl_engine_t engine;
-  dnnl_stream_t stream;
-};
-
-struct cpu__prim {
-  dnnl_primitive_desc_t pd;
-  const cpu__md_t *md[CPU__ROLES]; /* borrowed from pd; NULL: no such argument */
-  dnnl_primitive_t built;
-  int count; /* arguments, and for each the memory object, its role and where it points to */
-  dnnl_exec_arg_t arg[CPU__ROLES];
-  cpu__role_t role[CPU__ROLES];
-  void *at[CPU__ROLES];
-};
-
-static int check(dnnl_status_t s, const char *what)
+int cpu__dnnl_check(dnnl_status_t s, const char *what)
 {
   if (s == dnnl_success) return CT_OK;
   return ct_err_set(s == dnnl_out_of_memory ? CT_ERR_NOMEM : CT_ERR_DEVICE, __FILE__, __LINE__,
@@ -36,9 +20,9 @@ int cpu__dnnl_open(cpu__dnnl_t **out)
   *out = NULL;
   cpu__dnnl_t *d = ct_mem_alloc(sizeof *d, "oneDNN engine");
   if (!d) return CT_ERR_NOMEM;
-  CT_TRY(check(dnnl_engine_create(&d->engine, dnnl_cpu, 0), "creating the CPU engine"));
-  CT_TRY(check(dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags),
-               "creating a stream"));
+  CT_TRY(cpu__dnnl_check(dnnl_engine_create(&d->engine, dnnl_cpu, 0), "creating the CPU engine"));
+  CT_TRY(cpu__dnnl_check(dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags),
+                         "creating a stream"));
   *out = d;
   d = NULL;
 out:
@@ -81,6 +65,11 @@ int cpu__dnnl_has_bf16(void)
   return has_isa(dnnl_cpu_isa_avx512_core_bf16);
 }
 
+int cpu__dnnl_has_int8(void)
+{
+  return has_isa(dnnl_cpu_isa_avx512_core_vnni) || has_isa(dnnl_cpu_isa_avx2_vnni);
+}
+
 int cpu__dnnl_has_amx(void)
 {
   return has_isa(dnnl_cpu_isa_avx512_core_amx);
@@ -88,17 +77,11 @@ int cpu__dnnl_has_amx(void)
 
 /* ---- the two C interfaces ------------------------------------------------------------------- */
 
-#if DNNL_VERSION_MAJOR >= 3
-typedef const_dnnl_memory_desc_t md_arg_t; /* a handle: owned ones are made and freed by oneDNN */
-#else
-typedef const dnnl_memory_desc_t *md_arg_t; /* a plain struct */
-#endif
-
 /* A cpu__product_t in oneDNN's words. */
 typedef struct product {
   int pass;
   dnnl_alg_kind_t algorithm;
-  md_arg_t x, w, bias, y;
+  cpu__md_arg_t x, w, bias, y;
   dnnl_dims_t stride, dilate, pad;
   dnnl_primitive_attr_t attr;
 } product_t;
@@ -111,7 +94,7 @@ static dnnl_status_t md_create(cpu__md_t **out, int ndim, const dnnl_dims_t dims
   return dnnl_memory_desc_create_with_tag((dnnl_memory_desc_t *)out, ndim, dims, type, tag);
 }
 
-static dnnl_status_t md_clone(cpu__md_t **out, md_arg_t md)
+static dnnl_status_t md_clone(cpu__md_t **out, cpu__md_arg_t md)
 {
   return dnnl_memory_desc_clone((dnnl_memory_desc_t *)out, md);
 }
@@ -121,12 +104,12 @@ static void md_destroy(cpu__md_t *md)
   dnnl_memory_desc_destroy((dnnl_memory_desc_t)md);
 }
 
-static void md_query(md_arg_t md, dnnl_query_t what, void *result)
+static void md_query(cpu__md_arg_t md, dnnl_query_t what, void *result)
 {
   dnnl_memory_desc_query(md, what, result);
 }
 
-static int md_dims(md_arg_t md, const dnnl_dim_t **dims)
+static int md_dims(cpu__md_arg_t md, const dnnl_dim_t **dims)
 {
   int ndim = 0;
   const dnnl_dims_t *v;
@@ -137,7 +120,7 @@ static int md_dims(md_arg_t md, const dnnl_dim_t **dims)
 }
 
 /* What tells two formats apart, as numbers. */
-static int md_numbers(md_arg_t md, int64_t out[], int cap)
+static int md_numbers(cpu__md_arg_t md, int64_t out[], int cap)
 {
   int ndim = 0, blocks = 0, n = 0;
   const dnnl_dims_t *v;
@@ -190,7 +173,7 @@ static dnnl_status_t linear_create(dnnl_engine_t e, const product_t *p, dnnl_pri
 
 #else
 
-static dnnl_status_t md_clone(cpu__md_t **out, md_arg_t md)
+static dnnl_status_t md_clone(cpu__md_t **out, cpu__md_arg_t md)
 {
   dnnl_memory_desc_t *m = ct_mem_alloc(sizeof *m, "memory descriptor");
   if (!m) return dnnl_out_of_memory;
@@ -212,14 +195,14 @@ static void md_destroy(cpu__md_t *md)
   ct_mem_free(md);
 }
 
-static int md_dims(md_arg_t md, const dnnl_dim_t **dims)
+static int md_dims(cpu__md_arg_t md, const dnnl_dim_t **dims)
 {
   *dims = md->dims;
   return md->ndims;
 }
 
 /* What tells two formats apart, as numbers. */
-static int md_numbers(md_arg_t md, int64_t out[], int cap)
+static int md_numbers(cpu__md_arg_t md, int64_t out[], int cap)
 {
   const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
   const dnnl_dim_t *per_dim[] = {md->dims, md->padded_dims, b->strides};
@@ -270,11 +253,6 @@ static dnnl_status_t linear_create(dnnl_engine_t e, const product_t *p, dnnl_pri
 
 /* ---- memory descriptors ---------------------------------------------------------------------- */
 
-static md_arg_t md_arg(const cpu__md_t *md)
-{
-  return (md_arg_t)md;
-}
-
 static dnnl_format_tag_t format_tag(int ndim, int format)
 {
   static const dnnl_format_tag_t plain[] = {dnnl_a,    dnnl_ab,    dnnl_abc,
@@ -306,10 +284,14 @@ static dnnl_format_tag_t format_tag(int ndim, int format)
 int cpu__md_typed(ct_dtype_t dtype, int ndim, const int64_t *dims, int format, cpu__md_t **out)
 {
   dnnl_dims_t v = {0};
-  dnnl_data_type_t type = dtype == CT_BF16 ? dnnl_bf16 : dnnl_f32;
+  dnnl_data_type_t type = dtype == CT_BF16 ? dnnl_bf16
+                          : dtype == CT_U8 ? dnnl_u8
+                          : dtype == CT_I8 ? dnnl_s8
+                                           : dnnl_f32;
   memcpy(v, dims, (size_t)ndim * sizeof *dims);
   *out = NULL;
-  return check(md_create(out, ndim, v, type, format_tag(ndim, format)), "describing a tensor");
+  return cpu__dnnl_check(md_create(out, ndim, v, type, format_tag(ndim, format)),
+                         "describing a tensor");
 }
 
 int cpu__md_new(int ndim, const int64_t *dims, int format, cpu__md_t **out)
@@ -320,13 +302,13 @@ int cpu__md_new(int ndim, const int64_t *dims, int format, cpu__md_t **out)
 int cpu__md_copy(const cpu__md_t *md, cpu__md_t **out)
 {
   *out = NULL;
-  return check(md_clone(out, md_arg(md)), "copying a memory descriptor");
+  return cpu__dnnl_check(md_clone(out, cpu__md_arg(md)), "copying a memory descriptor");
 }
 
 int cpu__md_plain(const cpu__md_t *md, cpu__md_t **out)
 {
   const dnnl_dim_t *dims;
-  int ndim = md_dims(md_arg(md), &dims);
+  int ndim = md_dims(cpu__md_arg(md), &dims);
   return cpu__md_new(ndim, dims, CT_PLAIN, out);
 }
 
@@ -337,30 +319,29 @@ void cpu__md_free(cpu__md_t *md)
 
 int cpu__md_same(const cpu__md_t *a, const cpu__md_t *b)
 {
-  return dnnl_memory_desc_equal(md_arg(a), md_arg(b));
+  return dnnl_memory_desc_equal(cpu__md_arg(a), cpu__md_arg(b));
 }
 
 size_t cpu__md_bytes(const cpu__md_t *md)
 {
-  return dnnl_memory_desc_get_size(md_arg(md));
+  return dnnl_memory_desc_get_size(cpu__md_arg(md));
 }
 
 uint64_t cpu__md_hash(const cpu__md_t *md)
 {
   int64_t numbers[5 * DNNL_MAX_NDIMS];
-  int n = md_numbers(md_arg(md), numbers, 5 * DNNL_MAX_NDIMS);
+  int n = md_numbers(cpu__md_arg(md), numbers, 5 * DNNL_MAX_NDIMS);
   return ct_hash(numbers, (size_t)n * sizeof *numbers, 0);
 }
 
 /* ---- primitives ------------------------------------------------------------------------------ */
 
-/* Scratch memory is the caller's. */
-static int attr_create(dnnl_primitive_attr_t *out)
+int cpu__attr_create(dnnl_primitive_attr_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(check(dnnl_primitive_attr_create(out), "creating attributes"));
-  CT_TRY(check(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user),
-               "setting the scratchpad mode"));
+  CT_TRY(cpu__dnnl_check(dnnl_primitive_attr_create(out), "creating attributes"));
+  CT_TRY(cpu__dnnl_check(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user),
+                         "setting the scratchpad mode"));
 out:
   return rc;
 }
@@ -389,8 +370,7 @@ static int dnnl_arg(int pass, cpu__role_t role, dnnl_query_t *query)
   return diff ? map[role].diff_arg : map[role].arg;
 }
 
-/* Takes pd over, whatever happens. */
-static int prim_create(dnnl_primitive_desc_t pd, int pass, cpu__prim_t **out)
+int cpu__prim_create(dnnl_primitive_desc_t pd, int pass, cpu__prim_t **out)
 {
   cpu__prim_t *prim = ct_mem_alloc(sizeof *prim, "oneDNN primitive");
   if (!prim) {
@@ -401,7 +381,7 @@ static int prim_create(dnnl_primitive_desc_t pd, int pass, cpu__prim_t **out)
   for (cpu__role_t r = 0; r < CPU__ROLES; r++) {
     dnnl_query_t query;
     int arg = dnnl_arg(pass, r, &query);
-    md_arg_t md = dnnl_primitive_desc_query_md(pd, query, r == CPU__BIAS);
+    cpu__md_arg_t md = dnnl_primitive_desc_query_md(pd, query, r == CPU__BIAS);
     if (!md || dnnl_memory_desc_get_size(md) == 0) continue;
     prim->md[r] = (const cpu__md_t *)md;
     prim->arg[prim->count].arg = arg;
@@ -416,9 +396,9 @@ static void translate(const cpu__product_t *p, product_t *q)
   const ct_op_desc_t *d = p->desc;
   q->pass = p->pass;
   q->algorithm = dnnl_convolution_direct;
-  q->x = md_arg(p->x);
-  q->w = md_arg(p->w);
-  q->y = md_arg(p->y);
+  q->x = cpu__md_arg(p->x);
+  q->w = cpu__md_arg(p->w);
+  q->y = cpu__md_arg(p->y);
   if (d->kind != CT_OP_CONV) return;
   for (int i = 0; i < d->x.ndim - 2; i++) {
     q->stride[i] = d->u.conv.stride[i];
@@ -443,13 +423,13 @@ int cpu__prim_product(cpu__dnnl_t *dnnl, const cpu__product_t *p, cpu__prim_t **
   translate(p, &q);
   if (bias && p->pass != CT_BWD_DATA) {
     CT_TRY(cpu__md_new(1, cpu__product_outputs(p->desc), CT_PLAIN, &bias_md));
-    q.bias = md_arg(bias_md);
+    q.bias = cpu__md_arg(bias_md);
   }
-  CT_TRY(attr_create(&q.attr));
+  CT_TRY(cpu__attr_create(&q.attr));
   dnnl_status_t s = (conv ? conv_create : linear_create)(dnnl->engine, &q, hint, &pd);
   if (s == dnnl_unimplemented) goto out;
-  CT_TRY(check(s, "describing a product"));
-  CT_TRY(prim_create(pd, p->pass, out));
+  CT_TRY(cpu__dnnl_check(s, "describing a product"));
+  CT_TRY(cpu__prim_create(pd, p->pass, out));
 out:
   if (q.attr) dnnl_primitive_attr_destroy(q.attr);
   cpu__md_free(bias_md);
@@ -463,11 +443,11 @@ int cpu__prim_reorder(cpu__dnnl_t *dnnl, const cpu__md_t *from, const cpu__md_t 
   dnnl_primitive_attr_t attr = NULL;
   dnnl_primitive_desc_t pd = NULL;
   *out = NULL;
-  CT_TRY(attr_create(&attr));
-  CT_TRY(check(dnnl_reorder_primitive_desc_create(&pd, md_arg(from), dnnl->engine, md_arg(to),
-                                                  dnnl->engine, attr),
-               "describing a reorder"));
-  CT_TRY(prim_create(pd, 0, out));
+  CT_TRY(cpu__attr_create(&attr));
+  CT_TRY(cpu__dnnl_check(dnnl_reorder_primitive_desc_create(&pd, cpu__md_arg(from), dnnl->engine,
+                                                            cpu__md_arg(to), dnnl->engine, attr),
+                         "describing a reorder"));
+  CT_TRY(cpu__prim_create(pd, 0, out));
   CT_TRY(cpu__prim_build(dnnl, *out));
 out:
   if (attr) dnnl_primitive_attr_destroy(attr);
@@ -481,11 +461,12 @@ out:
 int cpu__prim_build(cpu__dnnl_t *dnnl, cpu__prim_t *prim)
 {
   int rc = CT_OK;
-  CT_TRY(check(dnnl_primitive_create(&prim->built, prim->pd), "creating a primitive"));
+  CT_TRY(cpu__dnnl_check(dnnl_primitive_create(&prim->built, prim->pd), "creating a primitive"));
   for (int i = 0; i < prim->count; i++)
-    CT_TRY(check(dnnl_memory_create(&prim->arg[i].memory, md_arg(prim->md[prim->role[i]]),
-                                    dnnl->engine, DNNL_MEMORY_NONE),
-                 "creating a memory object"));
+    CT_TRY(cpu__dnnl_check(dnnl_memory_create(&prim->arg[i].memory,
+                                              cpu__md_arg(prim->md[prim->role[i]]), dnnl->engine,
+                                              DNNL_MEMORY_NONE),
+                           "creating a memory object"));
 out:
   return rc;
 }
@@ -493,10 +474,11 @@ out:
 void cpu__prim_free(cpu__prim_t *prim)
 {
   if (!prim) return;
-  for (int i = 0; i < prim->count; i++)
+  for (int i = 0; i < prim->count + prim->extra; i++)
     if (prim->arg[i].memory) dnnl_memory_destroy(prim->arg[i].memory);
   if (prim->built) dnnl_primitive_destroy(prim->built);
   dnnl_primitive_desc_destroy(prim->pd);
+  ct_mem_free(prim->scale);
   ct_mem_free(prim);
 }
 
@@ -524,12 +506,14 @@ int cpu__prim_run(cpu__dnnl_t *dnnl, cpu__prim_t *prim, void *const at[CPU__ROLE
     void *p = at[prim->role[i]];
     if (p == prim->at[i]) continue;
     /* oneDNN 2 writes zeros to the padding here, which takes time: only when it moved */
-    CT_TRY(check(dnnl_memory_set_data_handle(prim->arg[i].memory, p), "setting a data handle"));
+    CT_TRY(cpu__dnnl_check(dnnl_memory_set_data_handle(prim->arg[i].memory, p),
+                           "setting a data handle"));
     prim->at[i] = p;
   }
-  CT_TRY(check(dnnl_primitive_execute(prim->built, dnnl->stream, prim->count, prim->arg),
-               "executing a primitive"));
-  CT_TRY(check(dnnl_stream_wait(dnnl->stream), "waiting for a primitive"));
+  CT_TRY(cpu__dnnl_check(
+      dnnl_primitive_execute(prim->built, dnnl->stream, prim->count + prim->extra, prim->arg),
+      "executing a primitive"));
+  CT_TRY(cpu__dnnl_check(dnnl_stream_wait(dnnl->stream), "waiting for a primitive"));
 out:
   return rc;
 }

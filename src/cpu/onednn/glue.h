@@ -28,6 +28,8 @@ int cpu__dnnl_has_avx2(void);
 /** 1 for products of bfloat16: with vectors, with tiles. */
 int cpu__dnnl_has_bf16(void);
 int cpu__dnnl_has_amx(void);
+/** 1 for exact products of bytes (VNNI): without, pairs of products are cut off at 16 bits. */
+int cpu__dnnl_has_int8(void);
 
 /** Formats of a descriptor besides those of ct_layout_t, whose values are accepted as well. */
 enum {
@@ -44,7 +46,7 @@ enum {
 /** Local.  A new descriptor of float32, freed by cpu__md_free().  CT_PLAIN is row-major for any
  * number of dims; the other layouts are for 4 or 5 dims. */
 int cpu__md_new(int ndim, const int64_t *dims, int format, cpu__md_t **out);
-/** Local.  The same of CT_F32 or CT_BF16. */
+/** Local.  The same of CT_F32, CT_BF16, CT_U8 or CT_I8. */
 int cpu__md_typed(ct_dtype_t dtype, int ndim, const int64_t *dims, int format, cpu__md_t **out);
 /** Local.  An owned copy. */
 int cpu__md_copy(const cpu__md_t *md, cpu__md_t **out);
@@ -71,6 +73,20 @@ typedef struct cpu__product {
 const int64_t *cpu__product_outputs(const ct_op_desc_t *d);
 /** Local.  Chooses the implementation; cheap.  *out is NULL with CT_OK if oneDNN has none. */
 int cpu__prim_product(cpu__dnnl_t *dnnl, const cpu__product_t *p, cpu__prim_t **out);
+/** A forward convolution (x and y CT_NHWC) or inner product (2 dims) of uint8 with int8:
+ * y = scale[c] * (sum of w (x - x_zero)) + bias[c] + sum * (what y holds), cut off at 0 and `most`.
+ * Its bias is float32, as cpu__int8_bias() says. */
+typedef struct cpu__int8 {
+  const ct_op_desc_t *desc; /**< kind, window, types of x and y; the rest is said here */
+  const float *scale;       /**< one for each output channel; copied */
+  int x_zero;
+  float sum;  /**< 0: y is overwritten */
+  float most; /**< 0: not cut off; infinity: at 0 only */
+} cpu__int8_t;
+/** Local.  Chooses the implementation.  *out is NULL with CT_OK if oneDNN has none. */
+int cpu__prim_int8(cpu__dnnl_t *dnnl, const cpu__int8_t *p, cpu__prim_t **out);
+/** What is to stand in the memory of the bias. */
+float cpu__int8_bias(float bias, float scale);
 /** Local.  Always built already. */
 int cpu__prim_reorder(cpu__dnnl_t *dnnl, const cpu__md_t *from, const cpu__md_t *to,
                       cpu__prim_t **out);

@@ -1,0 +1,128 @@
+/* A linear layer between float32 whose product is in eight bits: x is rounded to the 256 numbers
+ * between its least and its largest of this batch.  The primitive computes as if x had the scale 1
+ * and no zero; what they are is put in afterwards. */
+#include <math.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "cpu/int8/product.h"
+
+typedef struct dynamic {
+  cpu__int8_product_t product; /* first: parameters are its own */
+  int64_t rows, in, out;
+  float *zero; /* [out] what a zero of 1 adds to a sum */
+  uint64_t hash;
+} dynamic_t;
+
+/* Without bias, ReLU and pairs that say anything. */
+static ct_op_desc_t product_of(const ct_op_desc_t *d)
+{
+  ct_op_desc_t p = *d;
+  p.x.dtype = CT_U8;
+  p.q.dynamic = 0;
+  p.q.x.scale = 1;
+  p.u.linear.bias = p.u.linear.relu = 0;
+  return p;
+}
+
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  ct_op_desc_t p = product_of(d);
+  return cpu__int8_product.supports(dev, &p, why);
+}
+
+static size_t byte_room(const dynamic_t *k)
+{
+  return ((size_t)(k->rows * k->in) + 63) / 64 * 64;
+}
+
+static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  dynamic_t *k = (dynamic_t *)op;
+  const ct_op_desc_t whole = op->desc;
+  op->desc = product_of(&whole);
+  rc = cpu__int8_product_prepare(op, like, info);
+  op->desc = whole;
+  CT_TRY(rc);
+  k->in = k->product.flat.x.dim[1];
+  k->out = k->product.flat.y.dim[1];
+  k->rows = k->product.flat.x.dim[0];
+  k->zero = ct_mem_array(k->out, sizeof *k->zero, "weights in eight bits");
+  CT_TRY(k->zero ? CT_OK : CT_ERR_NOMEM);
+  info->scratch += byte_room(k);
+  info->param_bytes[1] = (size_t)ct_op_param_count(&whole, 1) * sizeof(float);
+out:
+  return rc;
+}
+
+static ct_quant_pair_t round_x(const dynamic_t *k, const float *x, uint8_t *q)
+{
+  int64_t n = k->rows * k->in;
+  float low = 0, high = 0;
+#pragma omp parallel for simd reduction(min : low) reduction(max : high) if (n > CPU__PARALLEL_MIN)
+  for (int64_t i = 0; i < n; i++) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  ct_quant_pair_t pair = ct_quant_pair_of(low, high);
+  float zero = (float)pair.zero;
+#pragma omp parallel for simd if (n > CPU__PARALLEL_MIN)
+  for (int64_t i = 0; i < n; i++)
+    q[i] = cpu__int8_cut(x[i] / pair.scale + zero);
+  return pair;
+}
+
+/* What a sum is too large by for each step of x's zero. */
+static void note_zero(dynamic_t *k, const void *own)
+{
+  const ct_op_desc_t *d = &k->product.flat;
+  cpu__int8_weight_sums(d, own, k->zero);
+  k->hash = k->product.hash;
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a)
+{
+  int rc = CT_OK;
+  dynamic_t *k = (dynamic_t *)op;
+  ct_op_args_t inner = *a;
+  const ct_op_desc_t whole = op->desc;
+  const float *bias = whole.u.linear.bias ? a->w[1] : NULL;
+  float *y = a->y;
+  uint8_t *q = a->scratch;
+  if (k->rows == 0) return CT_OK;
+  ct_quant_pair_t pair = round_x(k, a->x, q);
+  inner.x = q;
+  inner.scratch = (char *)a->scratch + byte_room(k);
+  op->desc = product_of(&whole);
+  rc = cpu__int8_product_run(op, &inner);
+  op->desc = whole;
+  CT_TRY(rc);
+  if (k->hash != k->product.hash) note_zero(k, a->w[0]);
+#pragma omp parallel for if (k->rows * k->out > CPU__PARALLEL_MIN)
+  for (int64_t r = 0; r < k->rows; r++)
+    for (int64_t c = 0; c < k->out; c++) {
+      float v = y[r * k->out + c] - k->zero[c] * (float)pair.zero;
+      v = v * pair.scale + (bias ? bias[c] : 0);
+      y[r * k->out + c] = whole.u.linear.relu && v < 0 ? 0 : v;
+    }
+out:
+  return rc;
+}
+
+static void clear(ct_op_t *op)
+{
+  ct_mem_free(((dynamic_t *)op)->zero);
+  cpu__int8_product_clear(op);
+}
+
+const cpu__op_kind_t cpu__int8_dynamic = {.size = sizeof(dynamic_t),
+                                          .plain = 1,
+                                          .supports = supports,
+                                          .prepare = prepare,
+                                          .run = run,
+                                          .clear = clear,
+                                          .pack = cpu__int8_product_pack,
+                                          .unpack = cpu__int8_product_unpack};

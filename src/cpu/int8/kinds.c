@@ -1,0 +1,36 @@
+/* Which kind of op does what in eight bits. */
+#include "cpu/int8/int8.h"
+
+const cpu__op_kind_t *cpu__int8_kind(const ct_op_desc_t *d)
+{
+  switch (d->kind) {
+  case CT_OP_CONV:
+    return &cpu__int8_product;
+  case CT_OP_LINEAR:
+    return d->q.dynamic ? &cpu__int8_dynamic : &cpu__int8_product;
+  case CT_OP_POOL:
+    return &cpu__int8_pool;
+  case CT_OP_RELU:
+  case CT_OP_ACT:
+    return &cpu__int8_table;
+  case CT_OP_ADD:
+    return &cpu__int8_add;
+  case CT_OP_CONCAT:
+    return &cpu__int8_concat;
+  case CT_OP_REORDER:
+    return &cpu__int8_reorder;
+  default:
+    return NULL;
+  }
+}
+
+ct_layout_t cpu__int8_layout(const ct_shape_t *s)
+{
+  return s->ndim > 3 ? CT_NHWC : CT_PLAIN;
+}
+
+ct_layout_t cpu__int8_wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  return cpu__int8_layout(&d->x);
+}

@@ -1,0 +1,46 @@
+/** \file onednn/prim.h  What the files of this folder share: oneDNN's own types.  Folder-private. */
+#ifndef CT_DNNL_PRIM_H
+#define CT_DNNL_PRIM_H
+#include <dnnl.h>
+
+#include "cpu/onednn/glue.h"
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef const_dnnl_memory_desc_t cpu__md_arg_t; /* a handle: owned ones are made and freed by it */
+#else
+typedef const dnnl_memory_desc_t *cpu__md_arg_t; /* a plain struct */
+#endif
+
+struct cpu__dnnl {
+  dnnl_engine_t engine;
+  dnnl_stream_t stream;
+};
+
+enum { CPU__EXTRA_ARGS = 2 };
+
+struct cpu__prim {
+  dnnl_primitive_desc_t pd;
+  const cpu__md_t *md[CPU__ROLES]; /**< borrowed from pd; NULL: no such argument */
+  dnnl_primitive_t built;
+  int count; /**< arguments, and for each the memory object, its role and where it points to */
+  int extra; /**< more arguments behind them, which stay as they are */
+  dnnl_exec_arg_t arg[CPU__ROLES + CPU__EXTRA_ARGS];
+  cpu__role_t role[CPU__ROLES];
+  void *at[CPU__ROLES];
+  float *scale; /**< owned; of an extra argument */
+  int32_t zero; /**< of another */
+};
+
+static inline cpu__md_arg_t cpu__md_arg(const cpu__md_t *md)
+{
+  return (cpu__md_arg_t)md;
+}
+
+/** An error for what is not success. */
+int cpu__dnnl_check(dnnl_status_t s, const char *what);
+/** Attributes of a primitive whose scratch memory is the caller's. */
+int cpu__attr_create(dnnl_primitive_attr_t *out);
+/** Takes pd over, whatever happens. */
+int cpu__prim_create(dnnl_primitive_desc_t pd, int pass, cpu__prim_t **out);
+
+#endif
