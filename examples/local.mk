@@ -5,5 +5,7 @@ nobase_dist_pkgdata_DATA = \
   examples/mnist/README.md examples/mnist/train.yaml \
   examples/cosmoflow/README.md examples/cosmoflow/train.yaml \
   examples/regression/README.md examples/regression/train.yaml \
+  examples/finetune/README.md examples/finetune/base.yaml examples/finetune/finetune.yaml \
+  examples/finetune/resnet50.yaml \
   examples/layers/README.md examples/layers/train.yaml \
   examples/sequence/README.md examples/sequence/train.yaml

@@ -125,6 +125,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_predict_onnx.py \
   %D%/python/check_pth.py \
   %D%/python/check_torchvision_onnx.py \
+  %D%/python/check_weights.py \
   %D%/python/onnx_models.h \
   %D%/unit/ckpt_fake.h \
   %D%/unit/distribution.h \
@@ -265,6 +266,7 @@ launched_tests = \
   %D%/mpi/t_trainer_state \
   %D%/mpi/t_window \
   %D%/python/onnx_make \
+  %D%/python/weights_logits \
   %D%/tools/same_ckpt
 
 check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
