@@ -329,6 +329,12 @@ static void other_files(void)
   put(in_dir("plain.pth"), "\x80\2}.", 4);
   CT_ASSERT_FAILS(pth->open(in_dir("plain.pth"), NULL, &w), CT_ERR_FORMAT,
                   "pickle that torch.save did not write");
+  /* zip64: the locator is so near to the beginning that no end has room before it */
+  static const char early[] = "PK\3\4\0\0\0\0\0\0\0PK\6\7\0\0\0\0\0\0\0\0\0\0\0\x80\1\0\0\0"
+                              "PK\5\6\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0";
+  put(in_dir("early.pth"), early, sizeof early);
+  CT_ASSERT_FAILS(pth->open(in_dir("early.pth"), NULL, &w), CT_ERR_FORMAT,
+                  "zip archive without the zip64 part it needs");
   CT_ASSERT_FAILS(pth->open(ct_test_dir(), NULL, &w), CT_ERR_IO, "is a directory");
 }
 
