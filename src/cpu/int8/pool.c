@@ -87,12 +87,14 @@ static int64_t elements(const window_t *w)
 
 static void largest(int64_t n, const uint8_t *restrict x, uint8_t *restrict y)
 {
+#pragma omp simd
   for (int64_t c = 0; c < n; c++)
     y[c] = x[c] > y[c] ? x[c] : y[c];
 }
 
 static void add_up(int64_t n, const uint8_t *restrict x, int32_t *restrict sum)
 {
+#pragma omp simd
   for (int64_t c = 0; c < n; c++)
     sum[c] += x[c];
 }
