@@ -103,6 +103,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_CONV, "at least 1", d->u.conv.dilate[1] = 0)                                  \
   X(CT_OP_CONV, "at least 0", d->u.conv.pad[0] = -1)                                    \
   X(CT_OP_CONV, "output's size", d->y.dim[3] = 4)                                       \
+  X(CT_OP_CONV, "inference only", d->u.conv.add = 1; d->passes |= CT_BWD_DATA)          \
   X(CT_OP_LINEAR, "features", d->y.ndim = 2)                                            \
   X(CT_OP_LINEAR, "before the last", d->y.dim[1] = 4)                                   \
   X(CT_OP_BNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                    \
