@@ -5,11 +5,13 @@
 
 #include "app/builtin.h"
 #include "app/convert.h"
+#include "app/convert_eight.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "config.h"
 #include "config/ct_config.h"
+#include "hdf5io/ct_h5.h"
 #include "onnx/ct_onnx.h"
 #include "weights/ct_init.h"
 
@@ -22,6 +24,8 @@ typedef struct model {
   ct_config_t cfg;
   ct_graph_t *graph;
   ct_match_t match; /* where each weight is in the file */
+  int quantized;    /* then what follows is what the file holds */
+  ct_convert_eight_t eight;
 } model_t;
 
 /* ---- the configuration ---- */
@@ -101,19 +105,39 @@ static int tell(const model_t *m, const char *file)
 {
   char line[CT_PATH_MAX + 200], shape[80]; /* of a sample, behind "1x" */
   ct_text_fit(line, sizeof line,
-              "%s: ONNX, input N x %s, output N x %" PRId64 ", %" PRId64 " weights\n", file,
+              "%s: ONNX, input N x %s, output N x %" PRId64 ", %" PRId64 " weights%s\n", file,
               ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, m->cfg.model.classes,
-              ct_graph_count(m->graph));
+              ct_graph_count(m->graph), m->quantized ? ", in eight bits" : "");
   return ct_app_print(line);
 }
 
 static void close_model(model_t *m)
 {
   if (m->own_text) ct_mem_free(m->text);
+  ct_convert_eight_close(&m->eight);
   ct_match_clear(&m->match);
   ct_graph_free(m->graph);
   ct_config_clear(&m->cfg);
   ct_weights_close(&m->file);
+}
+
+static int write_onnx(model_t *m, const ct_args_t *a, const char *out)
+{
+  int rc = CT_OK;
+  ct_onnx_opts_t o = {.version = PACKAGE_VERSION,
+                      .config = m->text,
+                      .external = ct_args_get(a, "external-data") != NULL};
+  if (m->quantized) {
+    CT_TRY(ct_convert_eight_open(m->path, m->graph, &m->eight));
+    o.quant = &m->eight.quant;
+    CT_TRY(ct_onnx_write(m->eight.model.observed.fold.graph,
+                         &(ct_onnx_source_t){ct_convert_eight_get, &m->eight}, &o, out));
+  } else {
+    CT_TRY(find_weights(m, a));
+    CT_TRY(ct_onnx_write(m->graph, &(ct_onnx_source_t){get, m}, &o, out));
+  }
+out:
+  return rc;
 }
 
 int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
@@ -121,13 +145,10 @@ int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
   int rc = CT_OK;
   model_t m = {.path = in};
   CT_TRY(ct_weights_open(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
+  if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_eight_is(in, &m.quantized));
   CT_TRY(take_config(&m, a));
   CT_TRY(make_graph(&m));
-  CT_TRY(find_weights(&m, a));
-  ct_onnx_opts_t o = {.version = PACKAGE_VERSION,
-                      .config = m.text,
-                      .external = ct_args_get(a, "external-data") != NULL};
-  CT_TRY(ct_onnx_write(m.graph, &(ct_onnx_source_t){get, &m}, &o, out));
+  CT_TRY(write_onnx(&m, a, out));
   CT_TRY(tell(&m, out));
 out:
   close_model(&m);

@@ -1,6 +1,6 @@
 """Checks models that onnx_make wrote: onnx's checker, and onnxruntime's outputs against ours.
 
-    check_onnx.py ONNX_MAKE DIR [WORD]      prints TAP; only of models with the word in their names
+    check_onnx.py CTRAIN ONNX_MAKE DIR [WORD]    prints TAP; of models with the word in their names
 """
 import os
 import subprocess
@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-make, work = sys.argv[1:3]
+program, make, work = sys.argv[1:4]
 names = [line.split() for line in subprocess.check_output([make], text=True).splitlines()]
-if len(sys.argv) > 3:
-    names = [n for n in names if sys.argv[3] in n[0]]
+if len(sys.argv) > 4:
+    names = [n for n in names if sys.argv[4] in n[0]]
 
 
 def read(name, what, shape):
@@ -65,6 +65,13 @@ def check(name, batch, eight):
         far = np.abs(got - y[rows]).max() / max(1.0, largest)
         assert got.shape == y[rows].shape, (got.shape, y[rows].shape)
         assert far <= near, f"outputs differ by {far}, the largest is {largest}"
+    if eight:  # the same by way of a file
+        subprocess.run([program, "convert", f"{work}/{name}.h5", path], check=True,
+                       stdout=subprocess.DEVNULL)
+        onnx.checker.check_model(path, full_check=True)
+        far = max(far, np.abs(run(path, x, level) - y).max() / max(1.0, largest))
+        assert far <= near, f"of a quantized file outputs differ by {far}"
+        model = onnx.load(path, load_external_data=False)
     if eight == 1:
         far2 = integers(path, model, x[rows], got) / max(1.0, largest)
         assert far2 <= 0.02, f"in integers outputs differ by {far2}"
@@ -78,7 +85,7 @@ for i, (name, batch, eight) in enumerate(names):
     except Exception as e:  # the next one may pass
         print("# " + str(e).replace("\n", "\n# "))
         print(f"not ok {i + 1} - {name}", flush=True)
-    for suffix in ("onnx", "onnx.data", "in", "out"):
+    for suffix in ("onnx", "onnx.data", "in", "out", "h5"):
         if os.path.exists(f"{work}/{name}.{suffix}"):
             os.remove(f"{work}/{name}.{suffix}")
 print(f"1..{len(names)}")
