@@ -1,5 +1,5 @@
 /* A quantized file on its way to ONNX: the folded model with the numbers of eight bits.  Weights
- * are held as the float32 numbers that they stand for, from which the same eight bits come again. */
+ * are float32 numbers that int8 ones stand for, from which the same eight bits come again. */
 #include "app/convert_eight.h"
 
 #include <string.h>
