@@ -41,11 +41,10 @@ out:
   return rc;
 }
 
-static int make_trainer(ct_setup_t *s, const ct_ckpt_found_t *checkpoint, ct_quantized_t *q)
+static int make_trainer(ct_setup_t *s, const ct_ckpt_found_t *checkpoint)
 {
-  int rc = CT_OK, is;
-  CT_TRY(ct_quantized_is(s->topo, checkpoint, &is));
-  if (is) return ct_quantized_open(s, checkpoint, q);
+  int rc = CT_OK;
+  if (ct_quantized_is(s->topo, checkpoint)) return ct_quantized_open(s, checkpoint);
   CT_TRY(ct_setup_trainer(s, 0));
   CT_TRY(ct_trainer_restore(s->trainer, checkpoint->ops, checkpoint->store, 0, NULL));
 out:
@@ -59,7 +58,6 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_ckpt_found_t checkpoint = {0};
   ct_eval_result_t e;
   ct_confusion_t confusion = {0}, *counted;
-  ct_quantized_t quantized = {0};
   (void)status;
   CT_TRY(ct_setup_config_alone(&s, a));
   if (s.cfg.data.val.n == 0)
@@ -70,7 +68,7 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_device(&s));
   CT_TRY(ct_setup_data(&s, 0, 1));
   CT_TRY(ct_setup_model(&s));
-  CT_TRY(make_trainer(&s, &checkpoint, &quantized));
+  CT_TRY(make_trainer(&s, &checkpoint));
   CT_TRY_ALL(topo, open_confusion(&s, a, &confusion));
   counted = confusion.classes ? &confusion : NULL;
   CT_TRY(ct_evaluate_classes(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &e,
@@ -80,6 +78,5 @@ out:
   ct_confusion_close(&confusion);
   ct_ckpt_found_close(&checkpoint);
   ct_setup_close(&s);
-  ct_quantized_clear(&quantized);
   return rc;
 }

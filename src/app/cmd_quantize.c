@@ -27,7 +27,6 @@ typedef struct scores {
 typedef struct quantizing {
   const ct_args_t *a;
   ct_setup_t s;
-  ct_quantized_t q;
   float **plain; /* of the trained model's parameters */
   int params;
   ct_range_method_t method;
@@ -101,20 +100,25 @@ out:
   return rc;
 }
 
-static int look_at_trained(quantizing_t *z, const ct_ckpt_found_t *checkpoint)
+static void drop_trainer(ct_setup_t *s)
 {
-  int rc = CT_OK, is;
-  ct_setup_t *s = &z->s;
-  CT_TRY(ct_quantized_is(s->topo, checkpoint, &is));
-  if (is) CT_FAIL(CT_ERR_USAGE, "quantize: that checkpoint is quantized already");
-  CT_TRY(ct_setup_trainer(s, 0));
-  CT_TRY(ct_trainer_restore(s->trainer, checkpoint->ops, checkpoint->store, 0, NULL));
-  CT_TRY(evaluate(z, &z->before));
-  CT_TRY_ALL(s->topo, take_weights(z));
   ct_trainer_destroy(s->trainer);
   s->trainer = NULL;
   ct_mem_free(s->class_weight);
   s->class_weight = NULL;
+}
+
+static int look_at_trained(quantizing_t *z, const ct_ckpt_found_t *checkpoint)
+{
+  int rc = CT_OK;
+  ct_setup_t *s = &z->s;
+  if (ct_quantized_is(s->topo, checkpoint))
+    CT_FAIL(CT_ERR_USAGE, "quantize: that checkpoint is quantized already");
+  CT_TRY(ct_setup_trainer(s, 0));
+  CT_TRY(ct_trainer_restore(s->trainer, checkpoint->ops, checkpoint->store, 0, NULL));
+  CT_TRY(evaluate(z, &z->before));
+  CT_TRY_ALL(s->topo, take_weights(z));
+  drop_trainer(s);
 out:
   return rc;
 }
@@ -139,6 +143,7 @@ static int calibrate(quantizing_t *z)
   ct_setup_t *s = &z->s;
   ct_dataset_t data = {0};
   const ct_config_t *c = &s->cfg;
+  CT_TRY(ct_quantized_trainer(s, 0));
   CT_TRY(open_calibration(z, &data));
   ct_calibration_t how = {.data = &data,
                           .batches = z->batches,
@@ -147,10 +152,11 @@ static int calibrate(quantizing_t *z)
                           .workers = (int)c->data.workers,
                           .method = z->method,
                           .percent = z->percent};
-  CT_TRY(ct_calibrate(s->trainer, z->q.observed.graph, &how, &z->samples));
-  for (int i = 0; i < z->q.observed.graph->params; i++)
-    if (ct_observed_is_range(z->q.observed.graph, i))
-      CT_TRY_ALL(s->topo, ct_trainer_get(s->trainer, i, z->q.value[i]));
+  CT_TRY(ct_calibrate(s->trainer, z->s.quantized->observed.graph, &how, &z->samples));
+  for (int i = 0; i < z->s.quantized->observed.graph->params; i++)
+    if (ct_observed_is_range(z->s.quantized->observed.graph, i))
+      CT_TRY_ALL(s->topo, ct_trainer_get(s->trainer, i, z->s.quantized->value[i]));
+  drop_trainer(s);
 out:
   ct_dataset_close(&data);
   return rc;
@@ -160,7 +166,7 @@ static int describe(quantizing_t *z)
 {
   char *to = z->how;
   size_t cap = sizeof z->how;
-  if (z->q.dynamic) return ct_text_format(to, cap, "dynamic");
+  if (z->s.quantized->dynamic) return ct_text_format(to, cap, "dynamic");
   if (z->s.whole) return ct_text_format(to, cap, "static, ranges of training (train.qat)");
   if (z->method == CT_RANGE_PERCENTILE)
     return ct_text_format(to, cap, "static, percentile %g of %" PRId64 " samples", z->percent,
@@ -174,14 +180,12 @@ static int make_eight_bits(quantizing_t *z)
 {
   int rc = CT_OK;
   ct_setup_t *s = &z->s;
-  CT_TRY_ALL(s->topo, ct_quantized_make(s->whole ? s->whole : s->graph, &z->q));
-  CT_TRY_ALL(s->topo, ct_quantized_take(&z->q, s->graph, z->plain));
-  z->q.dynamic = ct_args_get(z->a, "dynamic") != NULL;
-  CT_TRY(ct_quantized_trainer(s, &z->q));
-  if (!z->q.dynamic && !s->whole) CT_TRY(calibrate(z));
-  CT_TRY_ALL(s->topo, ct_quantized_round(&z->q));
-  CT_TRY_ALL(s->topo, s->topo->rank == 0 ? ct_quantized_set(s, &z->q) : CT_OK);
-  CT_TRY(ct_trainer_broadcast(s->trainer, 0));
+  CT_TRY_ALL(s->topo, ct_quantized_make(s));
+  CT_TRY_ALL(s->topo, ct_quantized_take(s->quantized, s->graph, z->plain));
+  s->quantized->dynamic = ct_args_get(z->a, "dynamic") != NULL;
+  if (!s->quantized->dynamic && !s->whole) CT_TRY(calibrate(z));
+  CT_TRY_ALL(s->topo, ct_quantized_round(s->quantized));
+  CT_TRY(ct_quantized_trainer(s, 1));
   CT_TRY(evaluate(z, &z->after));
   CT_TRY_ALL(s->topo, describe(z));
 out:
@@ -197,8 +201,8 @@ static int write_file(quantizing_t *z)
   ct_str_t config = {0};
   struct stat st;
   CT_TRY(ct_config_dump(&z->s.cfg, &config));
-  CT_TRY(ct_quant_file_write(ct_builtin_stores[0], path, z->q.observed.graph,
-                             (const float *const *)z->q.value, config.data, z->how));
+  CT_TRY(ct_quant_file_write(ct_builtin_stores[0], path, z->s.quantized->observed.graph,
+                             (const float *const *)z->s.quantized->value, config.data, z->how));
   if (stat(path, &st) == 0) z->after.bytes = st.st_size;
 out:
   ct_str_clear(&config);
@@ -238,8 +242,6 @@ static int report_text(const quantizing_t *z, ct_str_t *out)
   }
   CT_TRY(ct_str_add(out, "%-14s %12.0f %12.0f %11.2fx\n", "samples/s", b->samples_per_s,
                     n->samples_per_s, n->samples_per_s / b->samples_per_s));
-  CT_TRY(ct_str_add(out, "\nEight bits are simulated in float32: accuracy is theirs, samples/s are "
-                         "of the simulation.\n"));
 out:
   return rc;
 }
@@ -260,7 +262,6 @@ out:
 static void clear(quantizing_t *z)
 {
   ct_setup_close(&z->s);
-  ct_quantized_clear(&z->q);
   for (int i = 0; z->plain && i < z->params; i++)
     ct_mem_free(z->plain[i]);
   ct_mem_free(z->plain);

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "app/builtin.h"
+#include "app/quantized.h"
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "hdf5io/ct_h5.h"
 #include "weights/ct_init.h"
 
 /* ---- configuration ---- */
@@ -213,10 +215,23 @@ out:
   return rc;
 }
 
+/* Rank 0: the file's store, if it is a checkpoint's. */
+static int open_store(const ct_weights_file_t *w, ct_ckpt_found_t *out)
+{
+  if (!w || w->ops != &ct_weights_hdf5) return CT_OK;
+  return ct_ckpt_find(ct_builtin_stores, w->path, NULL, out);
+}
+
 int ct_predict_trainer(ct_setup_t *s, const ct_weights_file_t *w)
 {
   int rc = CT_OK;
+  ct_ckpt_found_t found = {0};
   CT_TRY_ALL(s->topo, ct_fold_make(s->graph, &s->fold));
+  CT_TRY_ALL(s->topo, s->topo->rank == 0 ? open_store(w, &found) : CT_OK);
+  if (ct_quantized_is(s->topo, &found)) {
+    CT_TRY(ct_quantized_open(s, &found));
+    goto out;
+  }
   CT_TRY(ct_setup_trainer(s, 0));
   ct_beat_at("reading the weights", -1);
   if (w && s->topo->rank == 0) rc = read_weights(s, w);
@@ -226,5 +241,6 @@ int ct_predict_trainer(ct_setup_t *s, const ct_weights_file_t *w)
          s->fold.norms == 1 ? "" : "s", s->fold.graph->layers,
          s->fold.graph->layers == 1 ? " is left" : "s are left");
 out:
+  ct_ckpt_found_close(&found);
   return rc;
 }

@@ -10,26 +10,29 @@ typedef struct ct_quantized {
   ct_observed_t observed; /**< of fold.graph */
   float **value;          /**< owned: of the parameters of observed.graph, plain */
   int dynamic;
+  int eight;        /**< 1: the trainer computes in eight bits; 0: it has the observed graph */
+  ct_quant_t quant; /**< its numbers, if so */
 } ct_quantized_t;
 
-/** Local.  \a whole is borrowed: a model without observers.  Values are 0. */
-int ct_quantized_make(const ct_graph_t *whole, ct_quantized_t *out);
-/** A zeroed one is fine. */
-void ct_quantized_clear(ct_quantized_t *q);
+/** Local.  s->quantized, of the model of \a s; values are 0. */
+int ct_quantized_make(ct_setup_t *s);
+/** NULL is fine. */
+void ct_quantized_free(ct_quantized_t *q);
 /** The weights, folded, and the ranges if there are some, from the parameters plain[] of \a from:
  * of the whole model, or of its observed graph. */
 int ct_quantized_take(ct_quantized_t *q, const ct_graph_t *from, float *const *plain);
 /** Rounds the weights as eight bits have them. */
 int ct_quantized_round(ct_quantized_t *q);
 
-/** Local.  The values into s->trainer, which is of this model. */
-int ct_quantized_set(ct_setup_t *s, const ct_quantized_t *q);
-/** Collective.  s->trainer, for evaluation, of this model, with rank 0's values. */
-int ct_quantized_trainer(ct_setup_t *s, ct_quantized_t *q);
-/** Collective.  1 in *is if rank 0's checkpoint is a quantized model. */
-int ct_quantized_is(const ct_topo_t *topo, const ct_ckpt_found_t *checkpoint, int *is);
-/** Collective, after ct_setup_model().  Makes *q of the checkpoint, which rank 0 has open, and
- * s->trainer of it.  \a q must outlive the trainer. */
-int ct_quantized_open(ct_setup_t *s, const ct_ckpt_found_t *checkpoint, ct_quantized_t *q);
+/** What its trainer has. */
+const ct_graph_t *ct_quantized_graph(const ct_quantized_t *q);
+/** Collective.  s->trainer, for evaluation or prediction, of s->quantized with rank 0's values, which
+ * the others are told; \a eight: q->eight. */
+int ct_quantized_trainer(ct_setup_t *s, int eight);
+/** Collective.  1 if rank 0's checkpoint is a quantized model. */
+int ct_quantized_is(const ct_topo_t *topo, const ct_ckpt_found_t *checkpoint);
+/** Collective, after ct_setup_model().  s->quantized of the checkpoint, which rank 0 has open, and
+ * s->trainer of it, which computes in eight bits where the device can. */
+int ct_quantized_open(ct_setup_t *s, const ct_ckpt_found_t *checkpoint);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app/builtin.h"
+#include "app/quantized.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -438,7 +439,9 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .dev = s->dev,
       .comm_ops = s->comm_ops,
       .comm = s->comm,
-      .graph = s->fold.graph ? s->fold.graph : s->graph,
+      .graph = s->quantized    ? ct_quantized_graph(s->quantized)
+               : s->fold.graph ? s->fold.graph
+                               : s->graph,
       .optim = &c->optim,
       .where = c->where,
       .recipe = s->recipe,
@@ -450,6 +453,7 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .max_eval = largest_share(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
       .repeat_batch = repeat_batch(s),
       .training = training,
+      .quant = s->quantized && s->quantized->eight ? &s->quantized->quant : NULL,
       .inference = s->fold.graph != NULL};
   /* what rank 0 deals out are numbers */
   if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
@@ -488,6 +492,7 @@ void ct_setup_close(ct_setup_t *s)
 {
   ct_trainer_destroy(s->trainer);
   ct_mem_free(s->class_weight);
+  ct_quantized_free(s->quantized);
   ct_fold_clear(&s->fold);
   ct_graph_free(s->whole ? s->whole : s->graph);
   ct_observed_clear(&s->observed); /* the other one */

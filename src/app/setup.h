@@ -27,6 +27,7 @@ typedef struct ct_setup {
       fold; /**< of it; its graph is NULL: it is not folded, else it is what the trainer has */
   ct_graph_t *whole; /**< with train.qat, where `graph` is `observed`'s: the model itself */
   ct_observed_t observed;
+  struct ct_quantized *quantized; /**< owned; NULL, or what the trainer has instead (quantized.h) */
   ct_recipe_t recipe;
   float *class_weight; /**< of the loss; NULL: none */
   ct_trainer_t *trainer;
