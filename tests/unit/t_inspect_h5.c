@@ -9,7 +9,7 @@
 
 static const ct_weights_ops_t *const ops = &ct_weights_any_hdf5;
 
-enum { ROWS = 700, COLUMNS = 3 };
+enum { ROWS = 1000000, COLUMNS = 3 }; /* more than a block of what is read at once */
 static uint16_t numbers[ROWS][COLUMNS];
 
 static void put(hid_t file, const char *name, hid_t type, hid_t space, hid_t how, hid_t memory,
@@ -25,7 +25,7 @@ static void put(hid_t file, const char *name, hid_t type, hid_t space, hid_t how
 static const char *make_file(void)
 {
   static char path[600];
-  hsize_t dims[2] = {ROWS, COLUMNS}, chunk[2] = {64, 2};
+  hsize_t dims[2] = {ROWS, COLUMNS}, chunk[2] = {1000, 2};
   double scalar = 2.5;
   for (int i = 0; i < ROWS * COLUMNS; i++)
     numbers[i / COLUMNS][i % COLUMNS] = (uint16_t)(i * 31);
@@ -75,11 +75,11 @@ static void arrays_are_listed(void)
 static void pieces_are_read(void)
 {
   ct_weights_t *w;
-  uint16_t got[ROWS * COLUMNS];
+  static uint16_t got[ROWS * COLUMNS];
   double scalar = 0;
   CT_ASSERT_OK(ops->open(make_file(), "", &w));
   for (int64_t at = 0, n; at < ROWS * COLUMNS; at += n) {
-    n = ROWS * COLUMNS - at < 100 ? ROWS * COLUMNS - at : 100;
+    n = ROWS * COLUMNS - at < 1000 ? ROWS * COLUMNS - at : 1000;
     CT_ASSERT_OK(ops->read(w, 0, at, n, got + at));
   }
   CU_ASSERT(memcmp(got, numbers, sizeof numbers) == 0);
