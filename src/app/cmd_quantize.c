@@ -180,7 +180,7 @@ static int make_eight_bits(quantizing_t *z)
 {
   int rc = CT_OK;
   ct_setup_t *s = &z->s;
-  CT_TRY_ALL(s->topo, ct_quantized_make(s));
+  CT_TRY_ALL(s->topo, ct_quantized_add(s));
   CT_TRY_ALL(s->topo, ct_quantized_take(s->quantized, s->graph, z->plain));
   s->quantized->dynamic = ct_args_get(z->a, "dynamic") != NULL;
   if (!s->quantized->dynamic && !s->whole) CT_TRY(calibrate(z));

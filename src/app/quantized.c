@@ -8,10 +8,10 @@
 #include "base/ct_mem.h"
 #include "weights/ct_quant_file.h"
 
-/* Values are 0. */
-static int fill(const ct_graph_t *whole, ct_quantized_t *out)
+int ct_quantized_make(const ct_graph_t *whole, ct_quantized_t *out)
 {
   int rc = CT_OK;
+  *out = (ct_quantized_t){0};
   CT_TRY(ct_fold_make(whole, &out->fold));
   CT_TRY(ct_observed_make(out->fold.graph, &out->observed));
   const ct_graph_t *g = out->observed.graph;
@@ -22,28 +22,34 @@ static int fill(const ct_graph_t *whole, ct_quantized_t *out)
     CT_TRY(out->value[i] ? CT_OK : CT_ERR_NOMEM);
   }
 out:
+  if (rc != CT_OK) ct_quantized_clear(out);
   return rc;
 }
 
-int ct_quantized_make(ct_setup_t *s)
+int ct_quantized_add(ct_setup_t *s)
 {
   int rc = CT_OK;
   s->quantized = ct_mem_alloc(sizeof *s->quantized, "the quantized model");
   CT_TRY(s->quantized ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(fill(s->whole ? s->whole : s->graph, s->quantized));
+  CT_TRY(ct_quantized_make(s->whole ? s->whole : s->graph, s->quantized));
 out:
   return rc;
 }
 
-void ct_quantized_free(ct_quantized_t *q)
+void ct_quantized_clear(ct_quantized_t *q)
 {
-  if (!q) return;
   for (int i = 0; q->value && i < q->observed.graph->params; i++)
     ct_mem_free(q->value[i]);
   ct_mem_free(q->value);
   ct_quant_clear(&q->quant);
   ct_observed_clear(&q->observed);
   ct_fold_clear(&q->fold);
+  *q = (ct_quantized_t){0};
+}
+
+void ct_quantized_free(ct_quantized_t *q)
+{
+  if (q) ct_quantized_clear(q);
   ct_mem_free(q);
 }
 
@@ -177,7 +183,7 @@ int ct_quantized_is(const ct_topo_t *topo, const ct_ckpt_found_t *checkpoint)
 int ct_quantized_open(ct_setup_t *s, const ct_ckpt_found_t *checkpoint)
 {
   int rc = CT_OK;
-  CT_TRY_ALL(s->topo, ct_quantized_make(s));
+  CT_TRY_ALL(s->topo, ct_quantized_add(s));
   ct_quantized_t *q = s->quantized;
   if (s->topo->rank == 0)
     rc = ct_quant_file_read(checkpoint->ops, checkpoint->store, q->observed.graph, q->value,

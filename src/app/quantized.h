@@ -14,8 +14,12 @@ typedef struct ct_quantized {
   ct_quant_t quant; /**< its numbers, if so */
 } ct_quantized_t;
 
+/** Local.  \a whole is borrowed: a model without observers.  Values are 0. */
+int ct_quantized_make(const ct_graph_t *whole, ct_quantized_t *out);
+/** A zeroed one is fine. */
+void ct_quantized_clear(ct_quantized_t *q);
 /** Local.  s->quantized, of the model of \a s; values are 0. */
-int ct_quantized_make(ct_setup_t *s);
+int ct_quantized_add(ct_setup_t *s);
 /** NULL is fine. */
 void ct_quantized_free(ct_quantized_t *q);
 /** The weights, folded, and the ranges if there are some, from the parameters plain[] of \a from:
