@@ -135,11 +135,11 @@ enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
  *           -> w[0], state, y: the weights in y's type, if that is a low one
  *
- * In eight bits (`q`) an op takes activations CT_U8 and gives CT_U8, or float32 (CONV, LINEAR, POOL,
- * CONCAT, REORDER); its weights are rounded as ct_int8.h says, sums are exact, and the result is
- * rounded once.  Maximum pooling, SELECT, and a REORDER between bytes keep the pair of x.  REORDER from
- * float32 to CT_U8 rounds, back makes numbers.  With `dynamic` x is rounded to the 256 numbers
- * between its least and its largest of the batch (an LSTM's h is not).
+ * In eight bits (`q`) an op takes activations CT_U8 and gives CT_U8, or float32 (CONV, LINEAR,
+ * POOL, CONCAT, REORDER); its weights are rounded as ct_int8.h says, sums are exact, and the
+ * result is rounded once.  Maximum pooling, SELECT, and a REORDER between bytes keep the pair of
+ * x.  REORDER from float32 to CT_U8 rounds, back makes numbers.  With `dynamic` x is rounded to
+ * the 256 numbers between its least and its largest of the batch (an LSTM's h is not).
  *
  * The `relu` of CONV and LINEAR acts in the forward pass only: their backward takes dy as the
  * gradient of the value before the ReLU (the plan puts a RELU backward in front).  BNORM, POOL and

@@ -45,8 +45,8 @@ extern const ct__ref_kind_t ct__ref_conv, ct__ref_linear, ct__ref_bnorm, ct__ref
 extern const ct__ref_kind_t ct__ref_act, ct__ref_concat, ct__ref_fake_quant;
 extern const ct__ref_kind_t ct__ref_int8; /**< of any kind in eight bits */
 
-/** How an op is computed. */
-const ct__ref_kind_t *ct__ref_kind(const ct_op_desc_t *d);
+/** How the kinds of ops are computed, but for those in eight bits; NULL: not at all. */
+extern const ct__ref_kind_t *const ct__ref_kinds[CT_OP_COUNT];
 
 extern const ct_queue_ops_t ct__ref_queue_ops;
 extern const ct_op_ops_t ct__ref_op_ops;

@@ -100,7 +100,7 @@ static void int8_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   const ct_op_desc_t wide = of_floats(d);
   ct_op_info_t of_wide = ct_op_info_of(&wide, "");
-  if (ct__ref_kind(&wide)->needs) ct__ref_kind(&wide)->needs(&wide, &of_wide);
+  if (ct__ref_kinds[wide.kind]->needs) ct__ref_kinds[wide.kind]->needs(&wide, &of_wide);
   info->scratch = of_wide.scratch;
   info->saved = of_wide.saved;
 }
@@ -112,7 +112,7 @@ static int int8_run(const ct_op_desc_t *d, const ct_op_args_t *args)
   ct_op_args_t a = *args;
   const ct_op_desc_t wide = of_floats(d);
   CT_TRY(make_copies(d, &a, &c));
-  CT_TRY(ct__ref_kind(&wide)->run(&wide, &a));
+  CT_TRY(ct__ref_kinds[wide.kind]->run(&wide, &a));
   uint8_t *y = args->y;
   for (int64_t i = 0, n = c.at[Y] ? padded(&d->y) : 0; i < n; i++)
     y[i] = ct_quant_to_u8(&d->q.y, c.at[Y][i]);

@@ -6,33 +6,15 @@
 #include "base/ct_mem.h"
 #include "ref/ref.h"
 
-static const ct__ref_kind_t *const kinds[CT_OP_COUNT] = {
-    [CT_OP_CONV] = &ct__ref_conv,           [CT_OP_LINEAR] = &ct__ref_linear,
-    [CT_OP_BNORM] = &ct__ref_bnorm,         [CT_OP_RELU] = &ct__ref_relu,
-    [CT_OP_POOL] = &ct__ref_pool,           [CT_OP_ADD] = &ct__ref_add,
-    [CT_OP_DROPOUT] = &ct__ref_dropout,     [CT_OP_REORDER] = &ct__ref_reorder,
-    [CT_OP_LOSS] = &ct__ref_loss,           [CT_OP_UPDATE] = &ct__ref_update,
-    [CT_OP_GRADSTAT] = &ct__ref_gradstat,   [CT_OP_MEASURE] = &ct__ref_measure,
-    [CT_OP_LNORM] = &ct__ref_lnorm,         [CT_OP_LSTM] = &ct__ref_lstm,
-    [CT_OP_ATTENTION] = &ct__ref_attention, [CT_OP_TOKENS] = &ct__ref_tokens,
-    [CT_OP_SELECT] = &ct__ref_select,       [CT_OP_ACT] = &ct__ref_act,
-    [CT_OP_CONCAT] = &ct__ref_concat,       [CT_OP_FAKE_QUANT] = &ct__ref_fake_quant,
-};
-
-const ct__ref_kind_t *ct__ref_kind(const ct_op_desc_t *d)
-{
-  return ct_op_is_int8(d) ? &ct__ref_int8 : kinds[d->kind];
-}
-
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   const char *reason = NULL;
 
   (void)dev;
   if (!ct_op_check(d, why)) return 0;
-  if (!kinds[d->kind])
+  if (!ct__ref_kinds[d->kind])
     reason = "the reference backend has no such op";
-  else if ((d->x.dtype == CT_BF16 || d->x.dtype == CT_F16) && !kinds[d->kind]->low)
+  else if ((d->x.dtype == CT_BF16 || d->x.dtype == CT_F16) && !ct__ref_kinds[d->kind]->low)
     reason = "the reference backend does this in float32 only";
   else if (d->x.layout != CT_PLAIN && d->kind != CT_OP_REORDER)
     reason = "the reference backend works on the plain layout only";
@@ -58,7 +40,7 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
     CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
   op = ct_mem_alloc(sizeof *op, "reference op");
   if (!op) return CT_ERR_NOMEM;
-  op->kind = ct__ref_kind(d);
+  op->kind = ct_op_is_int8(d) ? &ct__ref_int8 : ct__ref_kinds[d->kind];
   memcpy(&op->desc, d, sizeof *d);
   op->info = ct_op_info_of(d, "reference");
   if (op->kind->needs) op->kind->needs(d, &op->info);

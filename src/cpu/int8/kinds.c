@@ -23,14 +23,3 @@ const cpu__op_kind_t *cpu__int8_kind(const ct_op_desc_t *d)
     return NULL;
   }
 }
-
-ct_layout_t cpu__int8_layout(const ct_shape_t *s)
-{
-  return s->ndim > 3 ? CT_NHWC : CT_PLAIN;
-}
-
-ct_layout_t cpu__int8_wants(ct_dev_t *dev, const ct_op_desc_t *d)
-{
-  (void)dev;
-  return cpu__int8_layout(&d->x);
-}

@@ -2,8 +2,8 @@
  *
  * A parameter keeps a form that knows nothing of the primitive: scales and plain int8.  What a
  * primitive needs beyond that (its scales at creation, weights in its own order, a bias that has
- * taken up all zeros) is made when it runs for the first time and whenever the parameters are others
- * than then.
+ * taken up all zeros) is made when it runs for the first time and whenever the parameters are
+ * others than then.
  *
  * With x = sx (qx - zx), w = sw[c] qw, y = sy (qy - zy):
  *   qy = s[c] sum(qw (qx - zx)) + b[c] / sy + zy,  s[c] = sx sw[c] / sy

@@ -1,4 +1,5 @@
-/** \file onednn/prim.h  What the files of this folder share: oneDNN's own types.  Folder-private. */
+/** \file onednn/prim.h  What the files of this folder share: oneDNN's own types.
+ * Folder-private. */
 #ifndef CT_DNNL_PRIM_H
 #define CT_DNNL_PRIM_H
 #include <dnnl.h>
