@@ -7,4 +7,4 @@ libctrain_a_SOURCES += \
   %D%/cmd_eval.c %D%/cmd_summary.c %D%/cmd_bench.c %D%/cmd_bench_io.c %D%/bench.h %D%/bench.c %D%/bench_ops.c \
   %D%/cmd_pack.c %D%/pack.h %D%/pack_file.c %D%/pack_only.c %D%/pack_idx.c %D%/pack_csv.c \
   %D%/cmd_doctor.c %D%/cmd_inspect.c %D%/cmd_convert.c %D%/convert.h %D%/convert_eight.h %D%/convert_eight.c %D%/convert_onnx.c %D%/convert_weights.c \
-  %D%/cmd_quantize.c %D%/quantized.h %D%/quantized.c %D%/setup_checkpoint.c
+  %D%/cmd_quantize.c %D%/quantized.h %D%/quantized.c %D%/quantized_open.c %D%/setup_checkpoint.c

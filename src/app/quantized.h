@@ -30,8 +30,8 @@ int ct_quantized_round(ct_quantized_t *q);
 
 /** What its trainer has. */
 const ct_graph_t *ct_quantized_graph(const ct_quantized_t *q);
-/** Collective.  s->trainer, for evaluation or prediction, of s->quantized with rank 0's values, which
- * the others are told; \a eight: q->eight. */
+/** Collective.  s->trainer, for evaluation or prediction, of s->quantized with rank 0's values,
+ * which the others are told; \a eight: q->eight. */
 int ct_quantized_trainer(ct_setup_t *s, int eight);
 /** Collective.  1 if rank 0's checkpoint is a quantized model. */
 int ct_quantized_is(const ct_topo_t *topo, const ct_ckpt_found_t *checkpoint);
