@@ -179,6 +179,7 @@ unit_tests = \
   %D%/unit/t_fold \
   %D%/unit/t_int8 \
   %D%/unit/t_observe \
+  %D%/unit/t_range \
   %D%/unit/t_int8_ops \
   %D%/unit/t_plan_int8 \
   %D%/unit/t_freeze \

@@ -99,6 +99,11 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
             "parallel.mode is %s, but there are %d ranks: set it to ddp, or start one",
             out->way->name, ranks);
   if (out->way->check) CT_TRY(out->way->check(p, t));
+  if (t->qat && out->way->rank0_deals)
+    CT_FAIL(CT_ERR_USAGE,
+            "train.qat rounds the weights of each rank, but with parallel.mode %s they "
+            "come from rank 0 within the step: set it to ddp",
+            out->way->name);
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
     out->pieces = (int)p->shards / ranks;
