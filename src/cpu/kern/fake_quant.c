@@ -10,9 +10,7 @@ static void follow(const ct_op_t *op, const float *x, float *range)
   int64_t count = ct_shape_padded(&op->desc.x);
   float low = 0, high = 0;
 
-#pragma omp parallel for simd if (count > CPU__PARALLEL_MIN) reduction(min                  \
-                                                                       : low) reduction(max \
-                                                                                        : high)
+#pragma omp parallel for if (count > CPU__PARALLEL_MIN) reduction(min : low) reduction(max : high)
   for (int64_t i = 0; i < count; i++) {
     low = x[i] < low ? x[i] : low;
     high = x[i] > high ? x[i] : high;
@@ -25,7 +23,7 @@ static void forward(const ct_op_t *op, const ct_quant_pair_t *to, const float *x
   const ct_quant_pair_t pair = *to;
   int64_t count = ct_shape_padded(&op->desc.x);
 
-#pragma omp parallel for simd if (count > CPU__PARALLEL_MIN)
+#pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int64_t i = 0; i < count; i++)
     y[i] = ct_fake_quant(&pair, x[i]);
 }
@@ -37,7 +35,7 @@ static void backward(const ct_op_t *op, const ct_quant_pair_t *to, const ct_op_a
   float *dx = a->dx;
   int64_t count = ct_shape_padded(&op->desc.x);
 
-#pragma omp parallel for simd if (count > CPU__PARALLEL_MIN)
+#pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int64_t i = 0; i < count; i++)
     dx[i] = ct_fake_quant_gradient(&pair, x[i], dy[i]);
 }
