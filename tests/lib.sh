@@ -44,6 +44,16 @@ ctrain() {
   return 0
 }
 
+# killed RUN_DIRECTORY: after ctrain, ranks were killed and the job ended.  Hydra of MPICH 4.1 and
+# later now and then has exit status 0 then; the run has no end all the same.
+killed() {
+  [ $status != 124 ] || return
+  [ $status != 0 ] || {
+    $CT_MPIEXEC --version 2>/dev/null | grep -q 'Version: *4\.[1-9]' &&
+      ! tail -n 1 "$1/metrics.jsonl" | grep -q '"event": *"end"'
+  }
+}
+
 # metric EVENT FIELD [FILE]: that field of all such lines of metrics.jsonl, a line each.
 metric() {
   sed -n "s/^{\"event\": *\"$1\".*\"$2\": *\"\{0,1\}\([^,}\"]*\).*/\1/p" \
