@@ -38,9 +38,9 @@ out:
 
 int ct_setup_resolve(ct_config_t *c, const char *path, int ranks, int with_loss)
 {
-  int rc = CT_OK;
   char real[CT_PATH_MAX], dir[CT_PATH_MAX], cwd[CT_PATH_MAX];
-  CT_TRY(ct_file_cwd(cwd, sizeof cwd));
+  int rc = ct_file_cwd(cwd, sizeof cwd);
+  if (rc != CT_OK) return rc;
   if (path && !realpath(path, real))
     CT_FAIL(CT_ERR_IO, "%s: its directory cannot be found: %s", path, strerror(errno));
   if (path) CT_TRY(ct_path_dir(dir, sizeof dir, real));

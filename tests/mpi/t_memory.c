@@ -95,6 +95,7 @@ typedef struct run {
   int bytes; /* samples are stored as such, and the device converts them */
   int low;   /* the device wants low weights */
   double ema;
+  int qat;
 } run_t;
 
 enum { OFF, BF16, FP16 };
@@ -128,6 +129,7 @@ static const run_t runs[] = {
     {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .ema = 0.9},
     {.model = norm, .samples = 9, .batch = 4, .amp = BF16, .low = 1, .zero = 1, .ema = 0.9},
     {.model = norm, .val = 9, .eval = 4, .ema = 0.9},
+    {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .qat = 1},
     {.model = plain, .val = 40, .eval = 32, .amp = BF16, .low = 1, .accumulate = 2, .bytes = 1},
 };
 enum { RUNS = sizeof runs / sizeof *runs };
@@ -177,6 +179,7 @@ static void set_options(made_t *m, const run_t *r)
   m->optim.kind = r->optim;
   m->train.amp = r->amp;
   m->train.ema = r->ema;
+  m->train.qat = r->qat;
   if (r->accumulate) m->train.accumulate = r->accumulate;
   m->parallel.shards = r->shards * topo->size;
   m->parallel.zero = r->zero;
