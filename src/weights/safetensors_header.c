@@ -229,7 +229,8 @@ int ct__safetensors_parse(const char *path, const char *text, size_t bytes, int6
     CT_TRY(take_entry(path, v, e));
     ct_beat_progress();
   }
-  CT_TRY(check_cover(path, out->entry + before, out->n - before, data));
+  entry_t *own = out->n > before ? out->entry + before : NULL;
+  CT_TRY(check_cover(path, own, out->n - before, data));
 out:
   json_decref(root);
   return rc;

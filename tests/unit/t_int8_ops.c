@@ -26,7 +26,8 @@ static ct_dev_t *open_device(int b)
 
 static uint8_t byte_of(int what, int64_t i)
 {
-  return (uint8_t)(128 + 40 * ct_rng_normal(5, CT_RNG_TEST, (uint32_t)what, (uint64_t)i));
+  float v = 128 + 40 * ct_rng_normal(5, CT_RNG_TEST, (uint32_t)what, (uint64_t)i);
+  return (uint8_t)fmaxf(0, fminf(v, 255));
 }
 
 static float number(int what, int64_t i)
