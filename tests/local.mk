@@ -79,7 +79,8 @@ shell_tests = \
   %D%/python/onnx.test \
   %D%/python/predict_onnx.test \
   %D%/python/pth.test \
-  %D%/python/torchvision_onnx.test
+  %D%/python/torchvision_onnx.test \
+  %D%/python/weights.test
 
 # What scripts and programs read.
 EXTRA_DIST += $(shell_tests) \

@@ -36,4 +36,4 @@ libctrain_a_SOURCES += \
   %D%/kern/bf16_scalar.c %D%/kern/bf16_portable.c %D%/kern/bf16_avx2.c %D%/kern/bf16_avx512.c
 # activations and weights in eight bits
 libctrain_a_SOURCES += \
-  %D%/int8/int8.h %D%/int8/kinds.c %D%/int8/layout.c %D%/int8/product.c %D%/int8/dynamic.c %D%/int8/pool.c %D%/int8/point.c %D%/int8/reorder.c
+  %D%/int8/int8.h %D%/int8/kinds.c %D%/int8/layout.c %D%/int8/product.h %D%/int8/product.c %D%/int8/dynamic.c %D%/int8/pool.c %D%/int8/point.c %D%/int8/reorder.c
