@@ -5,15 +5,13 @@
  * threads gives the same batches in the same order. */
 #include "data/ct_feed.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
 #include "base/ct_err.h"
-#include "base/ct_fault.h"
 #include "base/ct_mem.h"
-#include "data/convert.h"
+#include "data/make.h"
 #include "data/transforms.h"
 
 /* A batch on its way.  The worker that began it writes it without the lock until it is ready. */
@@ -24,16 +22,10 @@ typedef struct slot {
   ct_err_info_t err; /* the maker's record if it failed */
 } slot_t;
 
-/* What a thread needs to make a batch; with 0 workers the caller is the one maker. */
+/* With 0 workers the caller is the one maker. */
 typedef struct maker {
   ct_feed_t *feed;
-  void *stored;             /* samples as the reader gives them */
-  int64_t *labels;          /* likewise; NULL if the data has targets */
-  float *work;              /* room for the transforms */
-  ct__transform_mix_t *mix; /* of each sample; NULL if samples are not mixed, as what follows */
-  int64_t *partner_ids;
-  float *partner; /* a sample */
-  float *partner_targets;
+  ct__make_t make;
   pthread_t thread;
 } maker_t;
 
@@ -56,7 +48,7 @@ struct ct_feed {
   int ended, stop;
 };
 
-/* ---- making a batch ---- */
+/* ---- the next batch ---- */
 
 /* Under the lock: the next step becomes a batch to be made. */
 static slot_t *begin(ct_feed_t *f)
@@ -77,171 +69,9 @@ static slot_t *begin(ct_feed_t *f)
   return s;
 }
 
-/* Of the sample that an error is about, whose place comes before its text. */
-static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
+static void fill(maker_t *m, slot_t *s)
 {
-  char place[300];
-  d->ops->place(d->reader, id, place, sizeof place);
-  return ct_err_prefix(rc, "%s: ", place);
-}
-
-/* A NaN would not show in the loss: the next ReLU may take it for 0, while the weights before it
- * are lost. */
-static int not_finite(const ct_dataset_t *d, int64_t id)
-{
-  return at_sample(d, id,
-                   ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                              "holds a value that is not finite (NaN or infinite)"));
-}
-
-static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const float *targets)
-{
-  int64_t of_one = d->info.targets;
-  for (int64_t i = 0; i < n * of_one; i++)
-    if (!isfinite(targets[i]))
-      return at_sample(d, ids[i / of_one],
-                       ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                                  "target %lld is not finite (NaN or infinite)",
-                                  (long long)(i % of_one)));
-  return CT_OK;
-}
-
-static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
-{
-  int rc = CT_OK;
-  int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
-  int is_class = label >= 0 && label < classes;
-  if (is_class || (d->has_ignored && label == d->ignored)) return CT_OK;
-  if (d->classes == 0)
-    CT_FAIL(CT_ERR_DATA, "label %lld is no class number (they count from 0)", (long long)label);
-  CT_FAIL(CT_ERR_DATA, "label %lld is not in 0 to %lld (%lld classes)", (long long)label,
-          (long long)d->classes - 1, (long long)d->classes);
-out:
-  return at_sample(d, id, rc);
-}
-
-/* Where the answer, label or targets, of the i-th of the samples goes that are read together. */
-static void *answer_at(const ct_dataset_t *d, void *answers, int64_t i)
-{
-  size_t bytes = d->info.targets ? (size_t)d->info.targets * sizeof(float) : sizeof(int64_t);
-  return (char *)answers + (size_t)i * bytes;
-}
-
-/* Samples that differ in size are read one by one, when they are made. */
-static int read_together(const maker_t *m, int n, const int64_t *ids, void *stored, void *answers)
-{
-  const ct_dataset_t *d = m->feed->data;
-  return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, answers);
-}
-
-/* The i-th of those that are read together. */
-static int make_sample(const maker_t *m, int64_t epoch, int64_t id, int64_t i, void *answers,
-                       float *x)
-{
-  int rc = CT_OK;
-  const ct_dataset_t *d = m->feed->data;
-  size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
-  char *from = m->stored;
-  ct_shape_t shape = d->info.x;
-  if (d->info.varies) {
-    d->ops->shape(d->reader, id, &shape);
-    CT_TRY(d->ops->read(d->reader, 1, &id, from, answer_at(d, answers, i)));
-  } else {
-    from += (size_t)i * bytes;
-  }
-  float *converted = d->transforms ? ct__transforms_start(d->transforms, m->work, x) : x;
-  ct__convert(d, &shape, 1, from, converted);
-  if (ct__convert_check(d, &shape, 1, converted) >= 0) return not_finite(d, id);
-  if (d->transforms)
-    ct__transforms_run(d->transforms, &shape, m->feed->sampler.seed, epoch, id, m->work, x);
-out:
-  return rc;
-}
-
-static int make_samples(const maker_t *m, int64_t epoch, int n, const int64_t *ids, void *answers,
-                        float *x)
-{
-  int rc = CT_OK;
-  const ct_dataset_t *d = m->feed->data;
-  if (!d->transforms && !d->info.varies) { /* all at once */
-    ct__convert(d, &d->info.x, n, m->stored, x);
-    int bad = ct__convert_check(d, &d->info.x, n, x);
-    return bad < 0 ? CT_OK : not_finite(d, ids[bad]);
-  }
-  for (int i = 0; i < n; i++, x += ct_shape_sample(&d->x))
-    CT_TRY(make_sample(m, epoch, ids[i], i, answers, x));
-out:
-  return rc;
-}
-
-/* The other sample's labels or targets; \a at: its number among the partners. */
-static int mix_answers(const maker_t *m, ct_batch_t *b, int i, int64_t at)
-{
-  int rc = CT_OK;
-  const ct_dataset_t *d = m->feed->data;
-  int64_t targets = d->info.targets;
-  if (targets) CT_TRY(check_targets(d, 1, &m->partner_ids[at], m->partner_targets + at * targets));
-  for (int64_t k = 0; k < targets; k++) {
-    float *t = &b->targets[i * targets + k];
-    *t = b->mix[i] * *t + (1 - b->mix[i]) * m->partner_targets[at * targets + k];
-  }
-  if (targets) return CT_OK;
-  CT_TRY(check_label(d, m->partner_ids[at], m->labels[at]));
-  b->labels2[i] = (int32_t)m->labels[at];
-out:
-  return rc;
-}
-
-/* The partners are a second read, into the room of the first. */
-static int mix_samples(const maker_t *m, ct_batch_t *b)
-{
-  int rc = CT_OK, partners = 0;
-  const ct_feed_t *f = m->feed;
-  const ct_dataset_t *d = f->data;
-  int64_t sample = ct_shape_sample(&d->x), at = 0;
-  void *answers = d->info.targets ? (void *)m->partner_targets : m->labels;
-  for (int i = 0; i < b->n; i++) {
-    m->mix[i] = ct__transform_mix_draw(d->transforms, f->sampler.seed, b->epoch, b->ids[i],
-                                       f->sampler.samples);
-    if (m->mix[i].partner >= 0) m->partner_ids[partners++] = m->mix[i].partner;
-    b->mix[i] = m->mix[i].share;
-    b->labels2[i] = b->labels[i];
-  }
-  CT_TRY(read_together(m, partners, m->partner_ids, m->stored, answers));
-  for (int i = 0; i < b->n; i++) {
-    if (m->mix[i].partner < 0) continue;
-    CT_TRY(make_sample(m, b->epoch, m->partner_ids[at], at, answers, m->partner));
-    ct__transform_mix_apply(d->transforms, &m->mix[i], m->partner, b->x + i * sample);
-    CT_TRY(mix_answers(m, b, i, at++));
-  }
-out:
-  return rc;
-}
-
-static int make(const maker_t *m, ct_batch_t *b)
-{
-  int rc = CT_OK;
-  const ct_feed_t *f = m->feed;
-  const ct_dataset_t *d = f->data;
-  CT_TRY(ct_fault("feed.read"));
-  for (int i = 0; i < b->n; i++)
-    b->ids[i] = ct_sampler_at(&f->sampler, b->epoch, b->cursor + b->first + i);
-  void *answers = d->info.targets ? (void *)b->targets : m->labels;
-  CT_TRY(read_together(m, b->n, b->ids, f->bytes ? b->bytes : m->stored, answers));
-  if (!f->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, answers, b->x));
-  if (d->info.targets) CT_TRY(check_targets(d, b->n, b->ids, b->targets));
-  for (int i = 0; i < b->n && !d->info.targets; i++) {
-    CT_TRY(check_label(d, b->ids[i], m->labels[i]));
-    b->labels[i] = (int32_t)m->labels[i];
-  }
-  if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
-out:
-  return rc;
-}
-
-static void fill(const maker_t *m, slot_t *s)
-{
-  s->rc = make(m, &s->batch);
+  s->rc = ct__make_batch(&m->make, &s->batch);
   if (s->rc != CT_OK) s->err = *ct_err_last();
 }
 
@@ -320,38 +150,6 @@ static void free_batch(const ct_feed_t *f, ct_batch_t *b)
   ct_mem_free(b->ids);
 }
 
-static int alloc_mix(maker_t *m, int64_t n)
-{
-  const ct_dataset_t *d = m->feed->data;
-  m->mix = ct_mem_array(n, sizeof *m->mix, "the mixes of a batch");
-  m->partner_ids = ct_mem_array(n, sizeof *m->partner_ids, "the partners of a batch");
-  m->partner = ct_mem_array(ct_shape_sample(&d->x), sizeof *m->partner, "a sample");
-  if (!m->mix || !m->partner_ids || !m->partner) return CT_ERR_NOMEM;
-  if (!d->info.targets) return CT_OK;
-  m->partner_targets =
-      ct_mem_array(n * d->info.targets, sizeof *m->partner_targets, "the partners' targets");
-  return m->partner_targets ? CT_OK : CT_ERR_NOMEM;
-}
-
-/* What the reader gives: targets go where they are used, and so do bytes; labels are made
- * shorter. */
-static int alloc_maker(ct_feed_t *f, int64_t n, maker_t *m)
-{
-  const ct_dataset_t *d = f->data;
-  const ct_transforms_t *t = d->transforms;
-  size_t stored = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
-  m->feed = f;
-  if (!f->bytes)
-    m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
-  if (!f->bytes && !m->stored) return CT_ERR_NOMEM;
-  if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
-  if (t && !m->work) return CT_ERR_NOMEM;
-  if (!d->info.targets)
-    m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
-  if (!d->info.targets && !m->labels) return CT_ERR_NOMEM;
-  return ct__transforms_mixes(t) ? alloc_mix(m, n) : CT_OK;
-}
-
 static int alloc_buffers(ct_feed_t *f)
 {
   int rc = CT_OK;
@@ -359,7 +157,7 @@ static int alloc_buffers(ct_feed_t *f)
   for (int i = 0; i < f->depth; i++)
     CT_TRY(alloc_batch(f, n, &f->slots[i].batch));
   for (int i = 0; i < makers_of(f); i++)
-    CT_TRY(alloc_maker(f, n, &f->makers[i]));
+    CT_TRY(ct__make_init(&f->makers[i].make, f->data, &f->sampler, n, f->bytes));
 out:
   return rc;
 }
@@ -373,6 +171,7 @@ static int start_workers(ct_feed_t *f)
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (; f->running < f->workers; f->running++) {
     maker_t *m = &f->makers[f->running];
+    m->feed = f;
     int error = pthread_create(&m->thread, NULL, work, m);
     if (error) CT_FAIL(CT_ERR_NOMEM, "cannot start a reading thread: %s", strerror(error));
   }
@@ -511,15 +310,8 @@ void ct_feed_close(ct_feed_t *f)
     pthread_join(f->makers[i].thread, NULL);
   for (int i = 0; f->slots && i < f->depth; i++)
     free_batch(f, &f->slots[i].batch);
-  for (int i = 0; f->makers && i < makers_of(f); i++) {
-    ct_mem_free(f->makers[i].stored);
-    ct_mem_free(f->makers[i].labels);
-    ct_mem_free(f->makers[i].work);
-    ct_mem_free(f->makers[i].mix);
-    ct_mem_free(f->makers[i].partner_ids);
-    ct_mem_free(f->makers[i].partner);
-    ct_mem_free(f->makers[i].partner_targets);
-  }
+  for (int i = 0; f->makers && i < makers_of(f); i++)
+    ct__make_clear(&f->makers[i].make);
   ct_mem_free(f->slots);
   ct_mem_free(f->makers);
   pthread_cond_destroy(&f->room);
