@@ -154,8 +154,9 @@ static void tell_layout(ct_reader_t *r, int64_t blocks)
   r->info.layout.compressed = first->chunk_raw && first->filters.deflate >= 0;
 }
 
-static int make_works(ct_reader_t *r, int threads, size_t block_bytes)
+static int make_works(ct_reader_t *r, int threads, size_t chunk_bytes, size_t stored_bytes)
 {
+  int rc = CT_OK;
   int64_t processors = sysconf(_SC_NPROCESSORS_ONLN);
   r->nworks = threads > 0 ? threads : processors > 0 ? (int)processors : 1;
   r->works = ct_mem_array(r->nworks, sizeof *r->works, "the reader's threads");
@@ -165,30 +166,31 @@ static int make_works(ct_reader_t *r, int threads, size_t block_bytes)
     ct__h5_decode_t *d = &w->decode;
     w->next = r->free_works;
     r->free_works = w;
-    d->raw_cap = ct__h5_chunk_bound(block_bytes);
+    d->raw_cap = stored_bytes;
     d->raw = ct_mem_alloc(d->raw_cap, "a stored chunk");
-    d->scratch = ct_mem_alloc(block_bytes, "a shuffled chunk");
-    d->inflate = libdeflate_alloc_decompressor();
-    if (!d->raw || !d->scratch) return CT_ERR_NOMEM;
-    if (!d->inflate)
-      return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for a decompressor");
+    if (!d->raw) return CT_ERR_NOMEM;
+    CT_TRY(ct__h5_decoder_make(&d->decoder, chunk_bytes));
   }
-  return CT_OK;
+out:
+  return rc;
 }
 
 static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
-  size_t block = 0, chunk = 1;
+  size_t block = 0, chunk = 1, stored = 1;
   int64_t blocks = number_blocks(r, spec->cache_bytes);
   tell_layout(r, blocks);
   for (int i = 0; i < r->shards.n; i++) {
     const ct__h5_shard_t *s = &r->shards.v[i];
     size_t bytes = ct__h5_shard_block_bytes(s);
     if (bytes > block) block = bytes;
-    if (s->chunk_raw && bytes > chunk) chunk = bytes;
+    if (!s->chunk_raw) continue;
+    if (bytes > chunk) chunk = bytes;
+    if (ct__h5_chunk_bound(&s->filters, bytes) > stored)
+      stored = ct__h5_chunk_bound(&s->filters, bytes);
   }
-  CT_TRY(make_works(r, spec->threads, chunk));
+  CT_TRY(make_works(r, spec->threads, chunk, stored));
   int64_t slots = spec->cache_bytes / (int64_t)block;
   if (slots < r->nworks) slots = r->nworks; /* one each, whatever the budget says */
   if (slots > blocks) slots = blocks;
@@ -223,8 +225,7 @@ static void hdf5_close(ct_reader_t *r)
   for (int i = 0; r->works && i < r->nworks; i++) {
     ct__h5_decode_t *d = &r->works[i].decode;
     ct_mem_free(d->raw);
-    ct_mem_free(d->scratch);
-    if (d->inflate) libdeflate_free_decompressor(d->inflate);
+    ct__h5_decoder_clear(&d->decoder);
   }
   ct_mem_free(r->works);
   ct__h5_cache_close(r->cache);

@@ -138,28 +138,6 @@ out:
 
 /* ---- how it is read ---- */
 
-/* 1 if the pipeline is one that ct__h5_chunk_decode() knows. */
-static int know_filters(hid_t creation, ct__h5_filters_t *f)
-{
-  int n = H5Pget_nfilters(creation), known = n >= 0;
-  *f = (ct__h5_filters_t){.shuffle = -1, .deflate = -1};
-  for (int i = 0; i < n && known; i++) {
-    unsigned flags, values[8] = {0};
-    size_t nvalues = 8;
-    H5Z_filter_t id =
-        H5Pget_filter2(creation, (unsigned)i, &flags, &nvalues, values, 0, NULL, NULL);
-    if (id == H5Z_FILTER_SHUFFLE && i == 0) {
-      f->shuffle = i;
-      f->item = values[0];
-    } else if (id == H5Z_FILTER_DEFLATE && f->deflate < 0) {
-      f->deflate = i;
-    } else {
-      known = 0;
-    }
-  }
-  return known && (f->shuffle < 0 || f->item > 0);
-}
-
 /* A chunk of the array is a block of whole samples if it is as large as they are in the other
  * dims. */
 static void find_blocks(ct__h5_shard_t *s, hid_t array, const hsize_t *dims, int is_native)
@@ -175,7 +153,7 @@ static void find_blocks(ct__h5_shard_t *s, hid_t array, const hsize_t *dims, int
     H5Pget_chunk_opts(creation, &options);
     s->block_rows = chunk[0] < (hsize_t)s->count ? (int64_t)chunk[0] : s->count;
     whole &= (hsize_t)s->block_rows == chunk[0];
-    s->chunk_raw = whole && is_native && options == 0 && know_filters(creation, &s->filters);
+    s->chunk_raw = whole && is_native && options == 0 && ct__h5_filters_find(creation, &s->filters);
     int64_t most = MAX_ROWS / (int64_t)s->row_bytes;
     if (!s->chunk_raw && s->block_rows > most) s->block_rows = most > 0 ? most : 1;
   }
@@ -424,13 +402,14 @@ out:
 
 int ct__h5_shard_decode(const ct__h5_shard_t *s, int64_t block, ct__h5_decode_t *d, void *to)
 {
-  if (d->raw_bytes == 0 ||
-      ct__h5_chunk_decode(d->inflate, &s->filters, d->skipped, d->raw, d->raw_bytes, d->scratch, to,
-                          ct__h5_shard_block_bytes(s)))
-    return CT_OK;
+  const char *why = NULL;
+  if (d->raw_bytes > 0)
+    why = ct__h5_chunk_decode(&d->decoder, &s->filters, d->skipped, d->raw, d->raw_bytes, to,
+                              ct__h5_shard_block_bytes(s));
+  if (!why) return CT_OK;
   int64_t first = block * s->block_rows, left = s->count - first;
   int64_t last = first + (left < s->block_rows ? left : s->block_rows) - 1;
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
-                    "%s: samples %lld to %lld cannot be decompressed: the file is damaged", s->path,
-                    (long long)first, (long long)last);
+                    "%s: the chunk of samples %lld to %lld is damaged: %s", s->path,
+                    (long long)first, (long long)last, why);
 }

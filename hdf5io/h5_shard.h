@@ -30,8 +30,8 @@ typedef struct ct__h5_shard {
 
 /** What a thread needs to decode a chunk, and the chunk that it has fetched. */
 typedef struct ct__h5_decode {
-  struct libdeflate_decompressor *inflate;
-  void *raw, *scratch;
+  ct__h5_decoder_t decoder;
+  void *raw;
   size_t raw_cap;   /**< room at raw */
   size_t raw_bytes; /**< of the fetched chunk; 0: nothing is left to decode */
   uint32_t skipped; /**< its mask of filters */
