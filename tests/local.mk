@@ -229,6 +229,7 @@ unit_tests = \
   %D%/unit/t_stage \
   %D%/unit/t_image \
   %D%/unit/t_inspect_h5 \
+  %D%/unit/t_io_times \
   %D%/unit/t_job \
   %D%/unit/t_stop \
   %D%/unit/t_store \

@@ -5,6 +5,7 @@
 #ifndef CT_FEED_H
 #define CT_FEED_H
 #include "data/ct_dataset.h"
+#include "data/ct_io_times.h"
 #include "data/ct_sampler.h"
 
 /** One rank's share of one step, borrowed from the feed until the next ct_feed_next() or close. */
@@ -57,6 +58,9 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out);
  * else NULL. Does not wait.  It stays as it is until the ct_feed_next() behind the one that returns
  * it. */
 const ct_batch_t *ct_feed_ahead(ct_feed_t *f);
+/** What the i-th thread that makes batches did with its time so far, the caller's with 0 workers;
+ * NULL beyond the last.  Borrowed. */
+const ct_io_times_t *ct_feed_times(const ct_feed_t *f, int i);
 /** Largest n this rank can get. */
 int ct_feed_max(const ct_feed_t *f);
 /** Ends the workers; NULL is fine. */

@@ -26,6 +26,7 @@ typedef struct slot {
 typedef struct maker {
   ct_feed_t *feed;
   ct__make_t make;
+  ct_io_times_t times;
   pthread_t thread;
 } maker_t;
 
@@ -79,6 +80,7 @@ static void *work(void *arg)
 {
   maker_t *m = arg;
   ct_feed_t *f = m->feed;
+  ct_io_account(&m->times, CT_IO_WAIT);
   pthread_mutex_lock(&f->lock);
   for (;;) {
     while (!f->stop && (f->ended || f->begun - f->released >= f->depth))
@@ -86,12 +88,15 @@ static void *work(void *arg)
     if (f->stop) break;
     slot_t *s = begin(f);
     pthread_mutex_unlock(&f->lock);
+    ct_io_enter(CT_IO_COPY);
     fill(m, s);
+    ct_io_enter(CT_IO_WAIT);
     pthread_mutex_lock(&f->lock);
     s->ready = 1;
     pthread_cond_signal(&f->ready);
   }
   pthread_mutex_unlock(&f->lock);
+  ct_io_account(NULL, CT_IO_WAIT);
   return NULL;
 }
 
@@ -265,7 +270,9 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
   }
   if (f->workers == 0 && !f->ended) {
     s = begin(f);
+    ct_io_account(&f->makers[0].times, CT_IO_COPY);
     fill(&f->makers[0], s);
+    ct_io_account(NULL, CT_IO_COPY);
     s->ready = 1;
   }
   /* Behind the last batch of an epoch nothing was begun and nothing will be. */
@@ -292,6 +299,11 @@ const ct_batch_t *ct_feed_ahead(ct_feed_t *f)
   int ready = s && s->ready && s->rc == CT_OK;
   pthread_mutex_unlock(&f->lock);
   return ready ? &s->batch : NULL;
+}
+
+const ct_io_times_t *ct_feed_times(const ct_feed_t *f, int i)
+{
+  return i < makers_of(f) ? &f->makers[i].times : NULL;
 }
 
 int ct_feed_max(const ct_feed_t *f)

@@ -9,6 +9,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_mem.h"
 #include "data/convert.h"
+#include "data/ct_io_times.h"
 
 /* Of the sample that an error is about, whose place comes before its text. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
@@ -68,11 +69,22 @@ static int read_together(const ct__make_t *m, int n, const int64_t *ids, void *s
   return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, answers);
 }
 
+/* 1, or 0 if all are finite but *bad and maybe more. */
+static int convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *from,
+                   float *to, int *bad)
+{
+  ct_io_phase_t before = ct_io_enter(CT_IO_CONVERT);
+  ct__convert(d, shape, n, from, to);
+  *bad = ct__convert_check(d, shape, n, to);
+  ct_io_enter(before);
+  return *bad < 0;
+}
+
 /* The i-th of those that are read together. */
 static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i, void *answers,
                        float *x)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, bad;
   const ct_dataset_t *d = m->data;
   size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
   char *from = m->stored;
@@ -84,10 +96,11 @@ static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i
     from += (size_t)i * bytes;
   }
   float *converted = d->transforms ? ct__transforms_start(d->transforms, m->work, x) : x;
-  ct__convert(d, &shape, 1, from, converted);
-  if (ct__convert_check(d, &shape, 1, converted) >= 0) return not_finite(d, id);
+  if (!convert(d, &shape, 1, from, converted, &bad)) return not_finite(d, id);
+  ct_io_phase_t before = ct_io_enter(CT_IO_TRANSFORM);
   if (d->transforms)
     ct__transforms_run(d->transforms, &shape, m->sampler->seed, epoch, id, m->work, x);
+  ct_io_enter(before);
 out:
   return rc;
 }
@@ -98,9 +111,8 @@ static int make_samples(const ct__make_t *m, int64_t epoch, int n, const int64_t
   int rc = CT_OK;
   const ct_dataset_t *d = m->data;
   if (!d->transforms && !d->info.varies) { /* all at once */
-    ct__convert(d, &d->info.x, n, m->stored, x);
-    int bad = ct__convert_check(d, &d->info.x, n, x);
-    return bad < 0 ? CT_OK : not_finite(d, ids[bad]);
+    int bad;
+    return convert(d, &d->info.x, n, m->stored, x, &bad) ? CT_OK : not_finite(d, ids[bad]);
   }
   for (int i = 0; i < n; i++, x += ct_shape_sample(&d->x))
     CT_TRY(make_sample(m, epoch, ids[i], i, answers, x));
