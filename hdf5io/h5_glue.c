@@ -14,6 +14,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "hdf5io/ct_h5.h"
+#include "hdf5io/h5_note.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -136,9 +137,7 @@ static const char *lock_cure(void)
 
 /* ---- files ---- */
 
-/* How files are opened.  Through descriptors, which can be asked what became of a file.  One that
- * is read may be a source of a virtual array too, which HDF5 opens with H5F_CLOSE_WEAK, and not if
- * it is open otherwise. */
+/* How files are opened.  Through descriptors, which can be asked what became of a file. */
 static hid_t file_access(H5F_close_degree_t degree)
 {
   hid_t list = H5Pcreate(H5P_FILE_ACCESS);
@@ -164,8 +163,10 @@ out:
 int ct__h5_open(const char *path, hid_t *file)
 {
   int rc = CT_OK;
+  /* it may be a source of a virtual array too, which HDF5 opens so, and not if it is open
+   * otherwise */
   hid_t access_list = file_access(H5F_CLOSE_WEAK);
-  *file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
+  *file = ct__h5_note_driver(access_list) ? H5Fopen(path, H5F_ACC_RDONLY, access_list) : -1;
   if (*file < 0) rc = cannot_open(path);
   ct__h5_drop(access_list);
   return rc;

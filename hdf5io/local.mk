@@ -1,6 +1,6 @@
 libctrain_a_SOURCES += \
   %D%/ct_h5.h \
-  %D%/h5_glue.h %D%/h5_glue.c \
+  %D%/h5_glue.h %D%/h5_glue.c %D%/h5_note.h %D%/h5_note.c \
   %D%/h5_cache.h %D%/h5_cache.c \
   %D%/h5_chunk.h %D%/h5_chunk.c \
   %D%/h5_stamp.h %D%/h5_stamp.c %D%/h5_source.h %D%/h5_source.c %D%/h5_array.h %D%/h5_array.c \
