@@ -93,6 +93,8 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-safetensors \
   %D%/golden/cosmoflow.gold \
   %D%/golden/densenet121.gold \
+  %D%/fuzz/fuzz.h \
+  %D%/fuzz/fuzz_weights.h \
   %D%/golden/gold.h \
   %D%/golden/lenet.gold \
   %D%/golden/lstm-steps.onnx \
@@ -133,7 +135,6 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/feed_fake.h \
   %D%/unit/h5_files.h \
   %D%/unit/image_gold.h \
-  %D%/unit/infer_run.h \
   %D%/unit/loss_gold.h \
   %D%/unit/model_make.h \
   %D%/unit/model_names.h \

@@ -2,17 +2,10 @@
  *
  * Either they are refused with a message, or the tree's dump parses back to the same tree and the
  * values read from it dump and read back to the same text; and nothing stays allocated. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_yaml.h"
 #include "base/ct_opt.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/fuzz.h"
 
 typedef struct all {
   int64_t steps;
@@ -36,13 +29,6 @@ static const ct_opt_t rows[] = {CT_OPT_INT(all_t, steps, "10", -1e18, 1e18, "ste
                                 CT_OPT_PAIR(all_t, kernel, "3", 1, 64, "kernel"),
                                 CT_OPT_NODE(all_t, layers, "layers"),
                                 CT_OPT_END};
-
-static void must(int holds, const char *what)
-{
-  if (holds) return;
-  fprintf(stderr, "fuzz_config: does not hold: %s (last error: %s)\n", what, ct_err_last()->text);
-  abort();
-}
 
 static int same_text(const char *a, const char *b)
 {

@@ -3,60 +3,15 @@
  * Either they are refused with a message that names the file, or every tensor reads the same in
  * one piece and in many, and what is written of them reads back to the same; nothing stays
  * allocated. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
+#include "tests/fuzz/fuzz_weights.h"
 #include "tests/unit/pth_make.h"
 #include "weights/ct_weights_pth.h"
 
 enum { MOST = 1 << 16 /* bytes of a tensor that is read */ };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
 static const ct_weights_ops_t *const pth = &ct_weights_pth;
-
-static void must(int holds, const char *what)
-{
-  if (holds) return;
-  fprintf(stderr, "fuzz_pth: does not hold: %s (last error: %s)\n", what, ct_err_last()->text);
-  abort();
-}
-
-/* Files of this process in memory, if there is such a directory. */
-static const char *scratch(const char *suffix)
-{
-  static char path[2][200];
-  char *buf = path[suffix[0] == 'o'];
-  const char *dir = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-  snprintf(buf, sizeof path[0], "%s/fuzz-pth-%ld.%s", dir, (long)getpid(), suffix);
-  return buf;
-}
-
-static void put(const char *path, const uint8_t *data, size_t bytes)
-{
-  FILE *f = fopen(path, "wb");
-  must(f && fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0, "the input can be written");
-}
-
-static size_t size_of(const ct_tensor_t *t)
-{
-  return (size_t)t->count * (size_t)(ct_elem_bits(t->type) / 8);
-}
-
-static int refused(int rc, const char *path)
-{
-  const char *text = ct_err_last()->text;
-  must(rc == CT_OK || (rc == CT_ERR_FORMAT && strncmp(text, path, strlen(path)) == 0),
-       "a refusal names the file");
-  must(rc == CT_OK || ct_text_is_utf8(text), "a refusal is in UTF-8");
-  return rc != CT_OK;
-}
 
 /* A tensor in one piece; the same in pieces of 3 elements.  NULL: it is damaged. */
 static char *take(ct_weights_t *w, int i, const ct_tensor_t *t, const char *path)
@@ -96,11 +51,8 @@ static void check_copy(ct_weights_t *a)
     ct_tensor_t s, t;
     pth->tensor(a, i, &s);
     pth->tensor(b, i, &t);
-    must(strcmp(s.name, t.name) == 0 && s.type == t.type && s.ndim == t.ndim &&
-             (s.ndim == 0 || memcmp(s.dim, t.dim, (size_t)s.ndim * sizeof *s.dim) == 0),
-         "they have the same names, types and shapes");
     char *x = take(a, i, &s, "?"), *y = take(b, i, &t, "?");
-    must(memcmp(x, y, size_of(&s)) == 0, "they have the same numbers");
+    must_match(&s, x, &t, y);
     free(x);
     free(y);
   }

@@ -2,26 +2,11 @@
  *
  * Either they are refused with a message, or the dump of the configuration reads back to the same
  * dump and the same hash, and differs in nothing from itself; and nothing stays allocated. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "config/ct_config.h"
-#include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void must(int holds, const char *what)
-{
-  if (holds) return;
-  fprintf(stderr, "fuzz_run_config: does not hold: %s (last error: %s)\n", what,
-          ct_err_last()->text);
-  abort();
-}
-
-static void refused(int rc)
+static void must_say(int rc)
 {
   must((rc == CT_ERR_USAGE || rc == CT_ERR_ARG) && ct_err_last()->text[0],
        "a refusal has a message");
@@ -59,10 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (rc == CT_OK)
       check_round_trip(&c);
     else
-      refused(rc);
+      must_say(rc);
     ct_config_clear(&c);
   } else {
-    refused(rc);
+    must_say(rc);
   }
   must(ct_mem_live() == live, "nothing stays allocated");
   return 0;

@@ -4,18 +4,10 @@
  * Either they are refused with a message that names the file, or the tensors one behind the other
  * are the data of the file, to the byte, and what is written of them reads back to the same;
  * nothing stays allocated. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
+#include "tests/fuzz/fuzz_weights.h"
 #include "weights/ct_weights_safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static const ct_weights_ops_t *const ops = &ct_weights_safetensors;
 
@@ -26,26 +18,8 @@ typedef struct all {
   int n;
 } all_t;
 
-static void must(int holds, const char *what)
-{
-  if (holds) return;
-  fprintf(stderr, "fuzz_safetensors: does not hold: %s (last error: %s)\n", what,
-          ct_err_last()->text);
-  abort();
-}
-
-/* Files of this process in memory, if there is such a directory. */
-static const char *scratch(const char *suffix)
-{
-  static char path[2][200];
-  char *buf = path[suffix[0] == 'o'];
-  const char *dir = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-  snprintf(buf, sizeof path[0], "%s/fuzz-safetensors-%ld.%s", dir, (long)getpid(), suffix);
-  return buf;
-}
-
 /* The file that the input means; *header: what of the input is not data. */
-static void put(const char *path, const uint8_t *data, size_t bytes, size_t *header)
+static void put_meant(const char *path, const uint8_t *data, size_t bytes, size_t *header)
 {
   FILE *f = fopen(path, "wb");
   int is_text = bytes > 1 && data[0] == '{' && strchr("\"} \n", data[1]);
@@ -64,21 +38,6 @@ static void put(const char *path, const uint8_t *data, size_t bytes, size_t *hea
   size_t from = is_text ? *header : 0;
   must(fwrite(data + from, 1, bytes - from, f) == bytes - from && fclose(f) == 0,
        "the input can be written");
-}
-
-static size_t size_of(const ct_tensor_t *t)
-{
-  return (size_t)t->count * (size_t)(ct_elem_bits(t->type) / 8);
-}
-
-static int refused(int rc, const char *path)
-{
-  const char *text = ct_err_last()->text;
-  must(rc == CT_OK || (rc == CT_ERR_FORMAT && strncmp(text, path, strlen(path)) == 0),
-       "a refusal names the file");
-  for (const char *c = text; rc != CT_OK && *c; c++)
-    must((unsigned char)*c >= ' ' && *c != 0x7f, "a refusal has no control characters");
-  return rc != CT_OK;
 }
 
 /* 0: some are of types that are not read. */
@@ -142,10 +101,8 @@ static void check_copy(const all_t *a)
   for (int i = 0; i < a->n; i++) {
     const ct_tensor_t *s = &a->list[i];
     int k = find(&b, s->name);
-    must(k < b.n && s->type == b.list[k].type && s->ndim == b.list[k].ndim &&
-             (s->ndim == 0 || memcmp(s->dim, b.list[k].dim, (size_t)s->ndim * sizeof *s->dim) == 0),
-         "they have the same names, types and shapes");
-    must(memcmp(a->bytes[i], b.bytes[k], size_of(s)) == 0, "they have the same numbers");
+    must(k < b.n, "no name is lost");
+    must_match(s, a->bytes[i], &b.list[k], b.bytes[k]);
   }
   drop(&b);
   ops->close(w);
@@ -158,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   ct_weights_t *w;
   size_t header;
   const char *path = scratch("in");
-  put(path, data, bytes, &header);
+  put_meant(path, data, bytes, &header);
   if (!refused(ops->open(path, NULL, &w), path)) {
     all_t a = {0};
     if (take(w, &a)) {

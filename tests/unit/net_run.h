@@ -1,4 +1,4 @@
-/** \file net_run.h  The outputs of a whole network on the reference backend, from plain weights. */
+/** \file net_run.h  The outputs of a whole network, on a backend in host memory. */
 #ifndef NET_RUN_H
 #define NET_RUN_H
 #include <string.h>
@@ -47,71 +47,95 @@ static inline float *net_noise(const ct_shape_t *input, int n)
   return x;
 }
 
-static inline int net_fill(const ct_graph_t *g, const ct_plan_t *p, ct_queue_t *q,
-                           const ct_bind_t *b, float *const *plain)
+/** A plan with memory of its own. */
+typedef struct net {
+  const ct_backend_t *be;
+  ct_dev_t *dev;
+  ct_queue_t *q;
+  ct_plan_t *p;
+  ct_arena_map_t map;
+  ct_bind_t b;
+  ct_loss_t loss;
+} net_t;
+
+static inline void net_close(net_t *m)
+{
+  void *all[] = {m->b.arena, m->b.scratch, m->b.weight, m->b.buffer,
+                 (void *)(uintptr_t)m->b.labels};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    ct_mem_free(all[i]);
+  ct_arena_map_clear(&m->map);
+  ct_plan_free(m->p);
+  if (m->q) m->be->queue->destroy(m->q);
+  if (m->dev) m->be->close(m->dev);
+}
+
+/** m stays where it is until net_close(), which is due also after a failure. */
+static inline int net_open(net_t *m, const ct_backend_t *be, const ct_graph_t *g,
+                           const ct_plan_opts_t *o)
 {
   int rc = CT_OK;
+  *m = (net_t){.be = be};
+  CT_TRY(be->open(&(ct_dev_opts_t){.threads = 2}, &m->dev));
+  CT_TRY(be->queue->create(m->dev, &m->q));
+  CT_TRY(ct_plan_make(g, be, m->dev, o, NULL, &m->p));
+  CT_TRY(ct_arena_map_make(m->p, &m->map));
+  m->b = (ct_bind_t){.arena = ct_mem_alloc(m->p->arena_bytes + 1, "test"),
+                     .scratch = ct_mem_alloc(m->p->scratch_bytes + 1, "test"),
+                     .weight = ct_mem_alloc(m->map.weight_bytes + 1, "test"),
+                     .buffer = ct_mem_alloc(m->map.buffer_bytes + 1, "test"),
+                     .map = &m->map,
+                     .labels = o->inference ? NULL : ct_mem_array(o->n, sizeof(int32_t), "test"),
+                     .loss = o->inference ? NULL : &m->loss,
+                     .loss_scale = 1};
+out:
+  return rc;
+}
+
+/** The weights that the network computes with from now on. */
+static inline int net_fill(net_t *m, float *const *plain)
+{
+  int rc = CT_OK;
+  const ct_graph_t *g = m->p->graph;
   for (int i = 0; i < g->params; i++) {
     const ct_param_t *par = &g->param[i];
-    char *to = (par->spec.buffer ? b->buffer : b->weight) + b->map->offset[i];
+    char *to = (par->spec.buffer ? m->b.buffer : m->b.weight) + m->map.offset[i];
     if (par->spec.buffer)
       memcpy(to, plain[i], (size_t)par->count * sizeof **plain);
     else
       CT_TRY(
-          ct_backend_ref.op->pack(q, p->op[p->layer_op[par->layer]].op, par->slot, plain[i], to));
+          m->be->op->pack(m->q, m->p->op[m->p->layer_op[par->layer]].op, par->slot, plain[i], to));
   }
 out:
   return rc;
 }
 
-/** Runs the plan on the samples, which lie in host memory as all of the reference backend does. */
-static inline int net_forward(const ct_graph_t *g, const ct_plan_t *p, ct_queue_t *q,
-                              float *const *plain, int n, const float *x, float *out)
+/** The outputs for as many samples as the plan is for. */
+static inline int net_forward(net_t *m, const float *x, float *out)
 {
   int rc = CT_OK;
-  ct_arena_map_t map = {0};
-  ct_loss_t loss;
-  CT_TRY(ct_arena_map_make(p, &map));
-  ct_bind_t b = {.arena = ct_mem_alloc(p->arena_bytes + 1, "test"),
-                 .scratch = ct_mem_alloc(p->scratch_bytes + 1, "test"),
-                 .weight = ct_mem_alloc(map.weight_bytes + 1, "test"),
-                 .buffer = ct_mem_alloc(map.buffer_bytes + 1, "test"),
-                 .map = &map,
-                 .x = x,
-                 .labels = ct_mem_array(n, sizeof(int32_t), "test"),
-                 .loss = &loss,
-                 .loss_scale = 1};
-  rc = net_fill(g, p, q, &b, plain);
-  for (int i = 0; rc == CT_OK && i <= p->loss_work; i++)
-    rc = ct_plan_run(p, i, &b, q);
-  const ct_value_t *v = &p->value[ct_plan_root(p, p->logits)];
-  if (rc == CT_OK)
-    memcpy(out, v->external ? (const char *)x : (char *)b.arena + v->offset,
-           p->value[p->logits].bytes);
-  void *all[] = {b.arena, b.scratch, b.weight, b.buffer, (void *)(uintptr_t)b.labels};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    ct_mem_free(all[i]);
+  m->b.x = x;
+  for (int i = 0; i < m->p->works; i++)
+    CT_TRY(ct_plan_run(m->p, i, &m->b, m->q));
+  CT_TRY(m->be->queue->sync(m->q));
+  const ct_value_t *v = &m->p->value[ct_plan_root(m->p, m->p->logits)];
+  memcpy(out, v->external ? (const char *)x : m->b.arena + v->offset,
+         m->p->value[m->p->logits].bytes);
 out:
-  ct_arena_map_clear(&map);
   return rc;
 }
 
-/** The outputs, n x classes, for n samples. */
+/** The outputs of the reference backend, n x classes, for n samples. */
 static inline int net_outputs(const ct_graph_t *g, float *const *plain, int n, const float *x,
                               float *out)
 {
   int rc = CT_OK;
-  ct_dev_t *dev = NULL;
-  ct_queue_t *q = NULL;
-  ct_plan_t *p = NULL;
-  CT_TRY(ct_backend_ref.open(&(ct_dev_opts_t){.threads = 1}, &dev));
-  CT_TRY(ct_backend_ref.queue->create(dev, &q));
-  CT_TRY(ct_plan_make(g, &ct_backend_ref, dev, &(ct_plan_opts_t){.n = n}, NULL, &p));
-  CT_TRY(net_forward(g, p, q, plain, n, x, out));
+  net_t m;
+  CT_TRY(net_open(&m, &ct_backend_ref, g, &(ct_plan_opts_t){.n = n}));
+  CT_TRY(net_fill(&m, plain));
+  CT_TRY(net_forward(&m, x, out));
 out:
-  ct_plan_free(p);
-  if (q) ct_backend_ref.queue->destroy(q);
-  if (dev) ct_backend_ref.close(dev);
+  net_close(&m);
   return rc;
 }
 

@@ -93,12 +93,12 @@ static void what_is_no_image_is_refused(void)
 
 /* ---- as a data set ---- */
 
-static char dir[] = "/tmp/ct-images-XXXXXX";
+static const char *dir;
 
 static void write_files(void)
 {
-  char path[100];
-  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+  char path[CT_PATH_MAX];
+  dir = ct_test_dir();
   for (int i = 0; i < IMAGES; i++) {
     ct_text_fit(path, sizeof path, "%s/%02d-%s", dir, i, images[i].name);
     CT_ASSERT_OK(ct_file_write(path, images[i].file, images[i].bytes));
@@ -107,17 +107,6 @@ static void write_files(void)
   CT_ASSERT_OK(ct_file_write(path, images[1].file, images[1].bytes));
   ct_text_fit(path, sizeof path, "%s/bad.png", dir);
   CT_ASSERT_OK(ct_file_write(path, images[1].file, 60));
-}
-
-static void remove_files(void)
-{
-  char **list;
-  int n;
-  CT_ASSERT_OK(ct_file_glob(dir, "*", &list, &n));
-  for (int i = 0; i < n; i++)
-    unlink(list[i]);
-  ct_file_list_free(list, n);
-  rmdir(dir);
 }
 
 static int open_files(char *pattern, const char *target, int channels, const ct_reader_t *like,
@@ -184,7 +173,6 @@ static void names_and_errors(void)
                   "bad.png: is damaged");
   ct_reader_images.close(r);
   CT_ASSERT_FAILS(open_files(none, "", 0, NULL, &r), CT_ERR_IO, "none.png");
-  remove_files();
 }
 
 int main(int argc, char **argv)

@@ -1,10 +1,12 @@
 /* Inference plans: what is fused in them, and that they compute what evaluation does. */
 #include <math.h>
 
+#include "cpu/ct_cpu.h"
+#include "tests/harness/ct_test.h"
 #include "tests/unit/model_make.h"
-#include "tests/unit/infer_run.h"
+#include "tests/unit/net_run.h"
 
-enum { CLASSES = 7, OUTPUTS = NET_SAMPLES * CLASSES };
+enum { CLASSES = 7, SAMPLES = 2, OUTPUTS = SAMPLES * CLASSES };
 
 /* Ops of a kind; adding: of convolutions that add something. */
 static int count_ops(const ct_plan_t *p, ct_op_kind_t kind, int adding)
@@ -21,22 +23,21 @@ static void check(const char *yaml, ct_shape_t input, const ct_backend_t *be, in
   float want[OUTPUTS], got[OUTPUTS];
   net_t m;
   ct_graph_t *g = make(yaml, input, CLASSES);
-  float **plain = net_weights(g);
-  net_open(&m, &ct_backend_ref, g, 0);
-  CT_ASSERT_INT(count_ops(m.p, CT_OP_CONV, 1), 0);
-  net_outputs(&m, plain, want);
-  net_close(&m);
-  net_open(&m, be, g, 1);
+  float **plain = net_trained(g), *x = net_noise(&input, SAMPLES);
+  CT_ASSERT_OK(net_outputs(g, plain, SAMPLES, x, want));
+  CT_ASSERT_OK(net_open(&m, be, g, &(ct_plan_opts_t){.n = SAMPLES, .inference = 1}));
+  CT_ASSERT_OK(net_fill(&m, plain));
   CT_ASSERT_INT(count_ops(m.p, CT_OP_CONV, 1), adding);
   CT_ASSERT_INT(m.p->loss_work, m.p->works);
   for (int again = 0; again < 2; again++) {
-    net_outputs(&m, plain, got);
+    CT_ASSERT_OK(net_forward(&m, x, got));
     double size = 0;
     for (int i = 0; i < OUTPUTS; i++)
       size = fmax(size, fabs((double)want[i]));
     CT_ASSERT_ARRAY(got, want, OUTPUTS, 2e-5 * size);
   }
   net_close(&m);
+  ct_mem_free(x);
   net_discard(g, plain);
   ct_graph_free(g);
 }

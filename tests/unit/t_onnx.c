@@ -17,7 +17,7 @@
 
 enum { CLASSES = 7, MODELS = sizeof onnx_models / sizeof *onnx_models };
 
-static char dir[] = "/tmp/ctrain-onnx.XXXXXX", path[64], data_path[80];
+static char path[CT_PATH_MAX], data_path[CT_PATH_MAX + 8];
 
 /* ---- writing ---- */
 
@@ -346,10 +346,7 @@ int main(int argc, char **argv)
                                     CT_TEST(the_same_bytes_as_ever),
                                     CT_TEST(failures_leave_nothing),
                                     CT_TEST_END};
-  if (!mkdtemp(dir)) return 99;
-  snprintf(path, sizeof path, "%s/model.onnx", dir);
+  snprintf(path, sizeof path, "%s/model.onnx", ct_test_dir());
   snprintf(data_path, sizeof data_path, "%s.data", path);
-  int status = ct_test_main("onnx", tests, argc, argv);
-  rmdir(dir);
-  return status;
+  return ct_test_main("onnx", tests, argc, argv);
 }

@@ -15,11 +15,6 @@ typedef struct reorder {
   int same_places; /* elements lie in the same order on both sides */
 } reorder_t;
 
-static int is_plain(const ct_shape_t *s)
-{
-  return s->layout == CT_PLAIN || (s->layout == CT_NHWC && cpu__view(s).inner == 1);
-}
-
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
@@ -29,7 +24,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
     reason = "bytes do not lie in blocks of channels";
   else if (x && y && (d->q.x.scale != d->q.y.scale || d->q.x.zero != d->q.y.zero))
     reason = "bytes that are moved keep their pair";
-  else if (!ct_shape_same(&d->x, &d->y) && !is_plain(&d->x) && !is_plain(&d->y))
+  else if (!ct_shape_same(&d->x, &d->y) && !cpu__is_plain(&d->x) && !cpu__is_plain(&d->y))
     reason = "with other dims one side is plain";
   if (reason) snprintf(why, 128, "%s", reason);
   return reason == NULL;
@@ -41,8 +36,8 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   ct_shape_t x = op->desc.x, y = op->desc.y;
   (void)like;
   (void)info;
-  if (is_plain(&x)) x.layout = CT_PLAIN;
-  if (is_plain(&y)) y.layout = CT_PLAIN;
+  if (cpu__is_plain(&x)) x.layout = CT_PLAIN;
+  if (cpu__is_plain(&y)) y.layout = CT_PLAIN;
   if (!ct_shape_same(&x, &y)) { /* dims are those of the side that is not plain */
     ct_shape_t *plain = x.layout == CT_PLAIN ? &x : &y, other = plain == &x ? y : x;
     other.dtype = plain->dtype;
@@ -93,18 +88,12 @@ static void convert(const reorder_t *k, const ct_op_args_t *a, int64_t n, int64_
     move(n, bytes, step, (uint8_t *)a->y + to, to_step);
 }
 
-/* Where pixel 0 of channel c of an image lies. */
-static int64_t place(const cpu__view_t *v, int64_t image, int64_t c)
-{
-  return (image * v->groups + c / v->lanes) * v->inner * v->lanes + c % v->lanes;
-}
-
 static void move_strip(const reorder_t *k, const ct_op_args_t *a, int64_t image, int64_t first)
 {
   int64_t n = ct_least(STRIP, k->x.inner - first);
   for (int64_t c = 0; c < k->x.c; c++)
-    convert(k, a, n, place(&k->x, image, c) + first * k->x.lanes, k->x.lanes,
-            place(&k->y, image, c) + first * k->y.lanes, k->y.lanes);
+    convert(k, a, n, cpu__pixels(&k->x, image, c) + first * k->x.lanes, k->x.lanes,
+            cpu__pixels(&k->y, image, c) + first * k->y.lanes, k->y.lanes);
 }
 
 static int run(ct_op_t *op, const ct_op_args_t *a)

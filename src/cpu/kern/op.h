@@ -103,6 +103,18 @@ static inline cpu__view_t cpu__view(const ct_shape_t *s)
   return v;
 }
 
+/** Elements lie as in the plain layout. */
+static inline int cpu__is_plain(const ct_shape_t *s)
+{
+  return s->layout == CT_PLAIN || (s->layout == CT_NHWC && cpu__view(s).inner == 1);
+}
+
+/** Where pixel 0 of channel c of an image lies; the next pixel is v->lanes further. */
+static inline int64_t cpu__pixels(const cpu__view_t *v, int64_t image, int64_t c)
+{
+  return (image * v->groups + c / v->lanes) * v->inner * v->lanes + c % v->lanes;
+}
+
 /** The blocked layout that fits the device's vectors: CT_C16 with AVX-512, else CT_C8. */
 static inline ct_layout_t cpu__blocked(const ct_dev_t *dev)
 {

@@ -16,17 +16,6 @@ typedef struct reorder {
   int same_places; /* elements lie in the same order on both sides */
 } reorder_t;
 
-static int is_plain(const ct_shape_t *s)
-{
-  return s->layout == CT_PLAIN || (s->layout == CT_NHWC && cpu__view(s).inner == 1);
-}
-
-/* Where pixel 0 of channel c of an image lies. */
-static int64_t place(const cpu__view_t *v, int64_t image, int64_t c)
-{
-  return (image * v->groups + c / v->lanes) * v->inner * v->lanes + c % v->lanes;
-}
-
 /* One side of a move. */
 typedef struct side {
   const cpu__view_t *v;
@@ -77,9 +66,9 @@ static void move_channels(const side_t *from, const side_t *to, int64_t image, i
   for (int64_t strip = 0; strip < to->v->inner; strip += STRIP) {
     int64_t count = ct_least(STRIP, to->v->inner - strip);
     for (int64_t k = c; k < end; k++) {
-      int64_t o = place(to->v, image, k) + strip * to->v->lanes;
+      int64_t o = cpu__pixels(to->v, image, k) + strip * to->v->lanes;
       if (k < to->v->c) {
-        move_pixels(count, from, place(from->v, image, k) + strip * from->v->lanes, to, o);
+        move_pixels(count, from, cpu__pixels(from->v, image, k) + strip * from->v->lanes, to, o);
       } else {
         clear_pixels(count, to, o);
       }
@@ -144,7 +133,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
-  if (ct_shape_same(&d->x, &d->y) || is_plain(&d->x) || is_plain(&d->y)) return 1;
+  if (ct_shape_same(&d->x, &d->y) || cpu__is_plain(&d->x) || cpu__is_plain(&d->y)) return 1;
   snprintf(why, 128, "with other dims, input or output must be plain");
   return 0;
 }
@@ -157,12 +146,12 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   ct_shape_t x = d->x, y = d->y;
 
   (void)like;
-  if (is_plain(&x) && is_plain(&y)) {
+  if (cpu__is_plain(&x) && cpu__is_plain(&y)) {
     x = y = ct_shape(3, x.dim[0], (int64_t)1, ct_shape_sample(&x));
-  } else if (is_plain(&x)) {
+  } else if (cpu__is_plain(&x)) {
     x = y;
     x.layout = CT_PLAIN;
-  } else if (is_plain(&y)) {
+  } else if (cpu__is_plain(&y)) {
     y = x;
     y.layout = CT_PLAIN;
   }
@@ -170,7 +159,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->y = cpu__view(&y);
   k->same_places = x.layout == y.layout;
   info->inplace_fwd = info->inplace_bwd =
-      is_plain(&d->x) && is_plain(&d->y) && d->x.dtype == d->y.dtype;
+      cpu__is_plain(&d->x) && cpu__is_plain(&d->y) && d->x.dtype == d->y.dtype;
   return CT_OK;
 }
 
