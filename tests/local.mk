@@ -166,6 +166,7 @@ load_modules = -Wl,--export-dynamic -Wl,--whole-archive,libctrain.a,--no-whole-a
 unit_tests = \
   %D%/unit/t_args \
   %D%/unit/t_base \
+  %D%/unit/t_blocks \
   %D%/unit/t_ckpt \
   %D%/unit/t_ckpt_best \
   %D%/unit/t_ckpt_write \

@@ -8,18 +8,34 @@
 #define CT_SAMPLER_H
 #include <stdint.h>
 
+#include "data/ct_blocks.h"
+
 typedef struct ct_sampler {
   uint64_t seed;
-  int64_t samples; /**< in the data set */
-  int64_t batch;   /**< global batch */
-  int shuffle;     /**< 0: in order */
-  int pieces;      /**< pieces that each rank's share of a batch is cut into; 0: 1 */
+  int64_t samples;           /**< in the data set */
+  int64_t batch;             /**< global batch */
+  int shuffle;               /**< 0: in order */
+  int pieces;                /**< pieces that each rank's share of a batch is cut into; 0: 1 */
+  const ct_blocks_t *blocks; /**< with shuffle: of all samples, each read once (ct_blocks.h), in an
+                                order that depends on the batch, too; borrowed; NULL: the full
+                                permutation */
+  int64_t lanes; /**< with blocks: that many are taken from at a time; up to the batch */
 } ct_sampler_t;
 
 /** Steps of a whole epoch: ceil(samples / batch); the last one may be smaller. */
 int64_t ct_sampler_steps(const ct_sampler_t *s);
 /** Sample at a position of an epoch. */
 int64_t ct_sampler_at(const ct_sampler_t *s, int64_t epoch, int64_t position);
+/** Another sample for the one at a position, in place of \a drawn, which was drawn from all: with
+ * blocks one of the same batch, of one of 8 lanes around it, so that no block is read for it. */
+int64_t ct_sampler_near(const ct_sampler_t *s, int64_t epoch, int64_t position, int64_t drawn);
+/** How well an order mixes the blocks \a b, which may be the sampler's: the mean over up to
+ * \a steps batches, spread over the epoch, of how many samples of the batch lie in the block of one
+ * of them, itself counted.  1 is best: all lie in different ones; it is the factor by which the
+ * noise of a batch's mean is larger if all samples of a block are alike (the design effect of a
+ * cluster sample; Kish, "Survey Sampling", 1965).  Local.  CT_ERR_NOMEM */
+int ct_sampler_mixing(const ct_sampler_t *s, const ct_blocks_t *b, int64_t epoch, int steps,
+                      double *mates);
 /** Global samples of the step that begins at \a cursor (0 … samples-1): min(batch, what is
  * left). */
 int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor);

@@ -1,7 +1,9 @@
 libctrain_a_SOURCES += \
   %D%/ct_reader.h %D%/reader_synthetic.c %D%/reader_images.c \
   %D%/ct_image.h %D%/image.h %D%/image.c %D%/image_check.c %D%/image_png.c %D%/image_jpeg.c \
-  %D%/ct_io_times.h %D%/io_times.c %D%/ct_sampler.h %D%/sampler.c \
+  %D%/ct_io_times.h %D%/io_times.c \
+  %D%/ct_sampler.h %D%/sampler.c %D%/order.c %D%/permute.c \
+  %D%/ct_blocks.h %D%/blocks.h %D%/blocks.c %D%/lanes.c \
   %D%/ct_dataset.h %D%/dataset.c %D%/ct_feed.h %D%/feed.c %D%/make.c %D%/make.h \
   %D%/transforms.h %D%/transforms.c %D%/transform_kind.c %D%/transform_draw.c %D%/transform_affine.c \
   %D%/transform_crop.c %D%/transform_resize.c %D%/transform_color.c %D%/transform_erase.c \
