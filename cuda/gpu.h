@@ -145,7 +145,8 @@ int gpu__cannot(char why[128], const char *reason);
 extern const gpu__kind_t gpu__kind_conv, gpu__kind_linear, gpu__kind_bnorm, gpu__kind_relu,
     gpu__kind_act, gpu__kind_pool, gpu__kind_add, gpu__kind_concat, gpu__kind_dropout,
     gpu__kind_lnorm, gpu__kind_lstm, gpu__kind_attention, gpu__kind_tokens, gpu__kind_select,
-    gpu__kind_reorder, gpu__kind_loss, gpu__kind_gradstat, gpu__kind_measure, gpu__kind_update;
+    gpu__kind_upsample, gpu__kind_reorder, gpu__kind_loss, gpu__kind_gradstat, gpu__kind_measure,
+    gpu__kind_update;
 
 extern const ct_op_ops_t gpu__op_ops;
 extern const ct_queue_ops_t gpu__queue_ops;

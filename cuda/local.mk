@@ -31,11 +31,12 @@ cuda_c += %D%/kernels/update.h %D%/op_update.c
 cuda_cu += %D%/kernels/update.cu
 # pooling, losses
 cuda_c += %D%/op_pool.c %D%/kernels/pool.h %D%/op_loss.c %D%/kernels/loss.h
-cuda_cu += %D%/kernels/pool.cu %D%/kernels/loss.cu
+cuda_cu += %D%/kernels/pool.cu %D%/kernels/loss.cu %D%/kernels/loss_places.cu
 # element by element, and parts of rows
 cuda_c += %D%/kernels/few.h %D%/kernels/random.h %D%/kernels/act.h %D%/op_act.c \
-  %D%/kernels/dropout.h %D%/op_dropout.c %D%/kernels/parts.h %D%/op_concat.c %D%/op_tokens.c
-cuda_cu += %D%/kernels/act.cu %D%/kernels/dropout.cu %D%/kernels/parts.cu
+  %D%/kernels/dropout.h %D%/op_dropout.c %D%/kernels/parts.h %D%/op_concat.c %D%/op_tokens.c \
+  %D%/kernels/upsample.h %D%/op_upsample.c
+cuda_cu += %D%/kernels/act.cu %D%/kernels/dropout.cu %D%/kernels/parts.cu %D%/kernels/upsample.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)

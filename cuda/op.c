@@ -17,7 +17,7 @@ static const gpu__kind_t *const kinds[CT_OP_COUNT] = {
     [CT_OP_LOSS] = &gpu__kind_loss,           [CT_OP_ACT] = &gpu__kind_act,
     [CT_OP_CONCAT] = &gpu__kind_concat,       [CT_OP_DROPOUT] = &gpu__kind_dropout,
     [CT_OP_TOKENS] = &gpu__kind_tokens,       [CT_OP_SELECT] = &gpu__kind_select,
-    [CT_OP_BNORM] = &gpu__kind_bnorm,
+    [CT_OP_UPSAMPLE] = &gpu__kind_upsample,   [CT_OP_BNORM] = &gpu__kind_bnorm,
 };
 
 /* ---- what can be done ---- */

@@ -16,7 +16,8 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
     CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_label, &bad));
     dev->bad_label = bad;
   }
-  info->scratch = (size_t)op->desc.x.dim[0] * sizeof(gpu__loss_row_t);
+  int64_t rows = gpu__loss_rows(op->desc.x.dim[0], ct_op_places(&op->desc));
+  info->scratch = (size_t)rows * sizeof(gpu__loss_row_t);
 out:
   return rc;
 }
@@ -26,13 +27,17 @@ static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaSt
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
   const ct_loss_spec_t *o = &d->u.loss;
-  gpu__loss_of_t of = {
-      .spec = *o, .samples = d->x.dim[0], .outputs = ct_shape_sample(&d->x), .x = a->x};
+  gpu__loss_of_t of = {.spec = *o,
+                       .samples = d->x.dim[0],
+                       .outputs = ct_shape_sample(&d->x) / ct_op_places(d),
+                       .places = ct_op_places(d),
+                       .x = a->x};
   if (takes_labels(o)) of.labels = a->labels;
   if (takes_labels(o) && a->labels2 && a->mix) {
     of.labels2 = a->labels2;
     of.mix = a->mix;
   }
+  if (o->sample_weighted) of.sample_weight = a->sample_weight;
   if (!takes_labels(o)) of.targets = a->targets;
   if (o->kind == CT_LOSS_CROSS_ENTROPY && o->weighted) of.class_weight = a->class_weight;
   if (a->pass & CT_FWD) GPU_TRY(gpu__loss(&of, a->scratch, a->loss, op->dev->bad_label, s));

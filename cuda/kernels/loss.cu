@@ -56,6 +56,11 @@ CT_D void count_hits(const float *x, int64_t outputs, int32_t label, gpu__loss_r
 
 /* ---- cross-entropy: of a distribution q over the classes, -sum of q log(softmax(x)) ---- */
 
+CT_D double sample_weight(const gpu__loss_of_t &of, int64_t n)
+{
+  return of.sample_weight ? of.sample_weight[n] : 1;
+}
+
 CT_D double class_weight(const gpu__loss_of_t &of, int64_t i)
 {
   return of.class_weight ? of.class_weight[i] : 1;
@@ -209,14 +214,16 @@ CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
   for (int64_t n = blockIdx.x; n < of.samples; n += gridDim.x) {
     gpu__loss_row_t row =
         of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy(of, n) : points(of, n);
+    row.sum *= sample_weight(of, n);
+    row.weight *= sample_weight(of, n);
     if (threadIdx.x == 0) rows[n] = row;
   }
 }
 
 CT_KERNEL void backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *at, float *dx)
 {
-  float scale = at ? at->scale : dial.scale;
   for (int64_t n = blockIdx.x; n < of.samples; n += gridDim.x) {
+    float scale = (at ? at->scale : dial.scale) * (float)sample_weight(of, n);
     if (of.spec.kind == CT_LOSS_CROSS_ENTROPY)
       cross_entropy_slopes(of, n, scale, dx);
     else
@@ -225,21 +232,22 @@ CT_KERNEL void backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *
 }
 
 /* By one thread. */
-CT_D void tell_bad(const gpu__loss_of_t &of, const gpu__loss_row_t *rows, gpu__bad_label_t *bad)
+CT_D void tell_bad(const gpu__loss_of_t &of, int64_t count, const gpu__loss_row_t *rows,
+                   gpu__bad_label_t *bad)
 {
-  int64_t n = 0;
+  int64_t n = 0, of_sample = count / of.samples;
   while (!rows[n].bad)
     n++;
-  *bad = {n, of.outputs, rows[n].label, 1};
+  *bad = {n / of_sample, of.outputs, rows[n].label, 1};
 }
 
 /* One block. */
-CT_KERNEL void sum_up(gpu__loss_of_t of, const gpu__loss_row_t *rows, ct_loss_t *loss,
-                      gpu__bad_label_t *bad)
+CT_KERNEL void sum_up(gpu__loss_of_t of, int64_t count, const gpu__loss_row_t *rows,
+                      ct_loss_t *loss, gpu__bad_label_t *bad)
 {
   ct_loss_t all = {0, 0, 0, 0, 0, 0};
   int wrong = 0;
-  for (int64_t n = threadIdx.x; n < of.samples; n += blockDim.x) {
+  for (int64_t n = threadIdx.x; n < count; n += blockDim.x) {
     all.sum += rows[n].sum;
     all.weight += rows[n].weight;
     all.abs_error += rows[n].abs_error;
@@ -254,7 +262,7 @@ CT_KERNEL void sum_up(gpu__loss_of_t of, const gpu__loss_row_t *rows, ct_loss_t 
   if (threadIdx.x != 0) return;
   if (wrong) {
     all.sum = NAN;
-    tell_bad(of, rows, bad);
+    tell_bad(of, count, rows, bad);
   }
   *loss = all;
 }
@@ -273,14 +281,21 @@ static unsigned threads_for(int64_t outputs)
 extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                                  gpu__bad_label_t *bad, cudaStream_t stream)
 {
-  CT_LAUNCH(forward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, rows);
-  CT_LAUNCH(sum_up, 1, 256, stream, *of, rows, loss, bad);
+  int64_t count = gpu__loss_rows(of->samples, of->places);
+  if (of->places > 1) {
+    cudaError_t e = gpu__loss_places(of, rows, stream);
+    if (e != cudaSuccess) return e;
+  } else {
+    CT_LAUNCH(forward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, rows);
+  }
+  CT_LAUNCH(sum_up, 1, 256, stream, *of, count, rows, loss, bad);
   return cudaGetLastError();
 }
 
 extern "C" cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
                                           const gpu__dial_t *at, float *dx, cudaStream_t stream)
 {
+  if (of->places > 1) return gpu__loss_places_backward(of, dial, at, dx, stream);
   CT_LAUNCH(backward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, dial, at,
             dx);
   return cudaGetLastError();

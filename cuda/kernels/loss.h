@@ -14,14 +14,16 @@ extern "C" {
 typedef struct gpu__loss_of {
   ct_loss_spec_t spec;
   int64_t samples, outputs;
-  const float *x;        /**< [samples, outputs] */
-  const int32_t *labels; /**< [samples]; of CROSS_ENTROPY and one-hot targets */
+  int64_t places; /**< of a sample, each with `outputs` of its own; 1 but for CROSS_ENTROPY */
+  const float *x; /**< [samples, outputs, places] */
+  const int32_t *labels; /**< [samples, places]; of CROSS_ENTROPY and one-hot targets */
   const int32_t *labels2;
-  const float *mix; /**< both or neither: with mix[i] < 1 labels2[i] has the rest */
+  const float *mix; /**< both or neither, and no places: with mix[i] < 1 labels2[i] has the rest */
   const float *targets, *class_weight;
+  const float *sample_weight; /**< [samples] */
 } gpu__loss_of_t;
 
-/** What one sample adds. */
+/** What one sample adds, or some of its places. */
 typedef struct gpu__loss_row {
   double sum, weight, abs_error;
   int32_t samples, top1, top5;
@@ -36,12 +38,18 @@ typedef struct gpu__bad_label {
 } gpu__bad_label_t;
 
 /** *loss (staging) = the sums over all samples, in an order that depends on their number only.
- * rows: [samples] of scratch.  A bad label makes the sum NaN, and is written to *bad. */
+ * rows: gpu__loss_rows() of scratch.  A bad label makes the sum NaN, and is written to *bad. */
+int64_t gpu__loss_rows(int64_t samples, int64_t places);
 cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                       gpu__bad_label_t *bad, cudaStream_t stream);
 /** dx = scale * d(sum of the samples' losses)/dx, with the scale of the dial. */
 cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__dial_t dial, const gpu__dial_t *at,
                                float *dx, cudaStream_t stream);
+
+/** The same of samples with several places: called by the two. */
+cudaError_t gpu__loss_places(const gpu__loss_of_t *of, gpu__loss_row_t *rows, cudaStream_t stream);
+cudaError_t gpu__loss_places_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
+                                      const gpu__dial_t *at, float *dx, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

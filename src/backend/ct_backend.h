@@ -93,10 +93,11 @@ ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm);
 /** Numbers of one batch's loss; in staging memory; overwritten by each forward LOSS. */
 typedef struct ct_loss {
   double sum;       /**< of the samples' losses (not the mean) */
-  double weight;    /**< what to divide it by: samples, or the sum of their class weights */
+  double weight;    /**< what to divide it by: samples, or the sum of their weights */
   double abs_error; /**< sum over samples of the mean |output - target|; 0 for cross-entropy */
   int64_t samples, top1,
-      top5; /**< samples seen (ignored ones not); correct within the first 1 and 5 */
+      top5; /**< samples seen (ignored ones not); correct within the first 1 and 5.  With a label
+                 for each place of a sample these are places */
 } ct_loss_t;
 
 /** What GRADSTAT found out, in staging memory; added to, so that an arena can be done in pieces:
@@ -137,14 +138,15 @@ typedef struct ct_op_args {
                       Backward: the sums of dy and of dy * (x - mean); the last is not used */
   int keep_running;       /**< BNORM in training: 1 = the running statistics are left alone */
   const float *affine;    /**< REORDER of CT_U8: a[C], then b[C]; device memory */
-  const int32_t *labels;  /**< LOSS: n labels; device memory */
+  const int32_t *labels;  /**< LOSS: n labels, or n times those of all places; device memory */
   const int32_t *labels2; /**< LOSS: with mix[i] < 1: the other label of a mixed sample; or NULL */
   const float *mix;       /**< LOSS: share of labels[i]; NULL: 1 */
   const float *targets;   /**< LOSS: [n, K] */
-  const float *class_weight; /**< LOSS: [K] */
-  ct_loss_t *loss;           /**< LOSS */
-  float scale;               /**< LOSS: factor of dx; GRADSTAT, MEASURE, UPDATE: of the gradient */
-  int64_t count;             /**< GRADSTAT, MEASURE, UPDATE: elements */
+  const float *class_weight;  /**< LOSS: [K] */
+  const float *sample_weight; /**< LOSS: [n], a factor of a sample's loss and of its weight */
+  ct_loss_t *loss;            /**< LOSS */
+  float scale;                /**< LOSS: factor of dx; GRADSTAT, MEASURE, UPDATE: of the gradient */
+  int64_t count;              /**< GRADSTAT, MEASURE, UPDATE: elements */
   void *state[CT_RULE_STATES];
   ct_hyper_t hyper;     /**< MEASURE, UPDATE */
   ct_grad_stat_t *stat; /**< GRADSTAT: added to */

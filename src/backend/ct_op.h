@@ -23,6 +23,7 @@ typedef enum {
   CT_OP_ATTENTION,  /**< multi-head self-attention of N x T x D */
   CT_OP_TOKENS,     /**< N x D x H x W -> N x (1 + HW) x D: class token, patches, + positions */
   CT_OP_SELECT,     /**< N x T x D -> N x D: one place of a sequence */
+  CT_OP_UPSAMPLE,   /**< larger by whole factors over 2 or 3 dims: the nearest, or linear between */
   CT_OP_REORDER,    /**< x in another layout, dtype (a cast), or with other dims (flatten); of
                       CT_U8: stored samples become numbers by a map of channels */
   CT_OP_FAKE_QUANT, /**< x rounded as if it were in eight bits (ct_fake_quant.h) */
@@ -93,6 +94,7 @@ typedef struct ct_loss_spec {
   ct_loss_kind_t kind;
   int one_hot;              /**< of CT_POINT_LOSS_LIST: 1 = of labels; 0 = of targets */
   int weighted;             /**< CROSS_ENTROPY: class_weight is given */
+  int sample_weighted;      /**< sample_weight is given */
   int has_ignored, ignored; /**< CROSS_ENTROPY: samples with this label count for nothing */
   double label_smoothing;   /**< CROSS_ENTROPY, as torch.nn.CrossEntropyLoss */
 } ct_loss_spec_t;
@@ -125,11 +127,13 @@ enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
  *  TOKENS   x [N,D,H,W], w[0] class_token [D],    dy -> dx, dw[0], dw[1]
  *           w[1] pos_embedding [1+HW,D] -> y
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
+ *  UPSAMPLE x -> y, its dims multiples of x's     dy -> dx
  *  REORDER  x -> y                                dy -> dx
  *           x CT_U8: x, affine -> y = a[c] x + b[c], rounded to float32 twice  -
  *  FAKE_QUANT x, w[0] range [2] -> y              x, dy -> dx
  *           training: w[0] follows x before
  *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of losses)/dx
+ *           CROSS_ENTROPY: x [N,K] or [N,K,…]
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
@@ -199,6 +203,9 @@ typedef struct ct_op_desc {
     struct {
       int index; /**< from 0; -1: the last */
     } select;
+    struct {
+      int linear; /**< as torch.nn.functional.interpolate with align_corners = False; 0: nearest */
+    } upsample;
     ct_loss_spec_t loss;
     struct {
       double p; /**< of the norm; infinity: the largest */
@@ -250,6 +257,9 @@ const char *ct_loss_name(ct_loss_kind_t kind);
 
 /** Local.  CT_ERR_ARG: a run of no pass, or of one that the op was not prepared for. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
+/** Places of a sample that a LOSS takes one by one, each with a label of its own: those of
+ * CROSS_ENTROPY's x [N,K,…]; else 1. */
+int64_t ct_op_places(const ct_op_desc_t *d);
 /** "conv", "bnorm", … */
 const char *ct_op_name(ct_op_kind_t kind);
 /** "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu" into buf (returned). */

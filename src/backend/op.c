@@ -55,26 +55,13 @@ int ct_op_check_pass(const ct_op_desc_t *d, int pass)
 const char *ct_op_name(ct_op_kind_t kind)
 {
   static const char *const name[CT_OP_COUNT] = {
-      [CT_OP_CONV] = "conv",
-      [CT_OP_LINEAR] = "linear",
-      [CT_OP_BNORM] = "bnorm",
-      [CT_OP_RELU] = "relu",
-      [CT_OP_POOL] = "pool",
-      [CT_OP_ADD] = "add",
-      [CT_OP_DROPOUT] = "dropout",
-      [CT_OP_REORDER] = "reorder",
-      [CT_OP_LOSS] = "loss",
-      [CT_OP_UPDATE] = "update",
-      [CT_OP_ACT] = "act",
-      [CT_OP_CONCAT] = "concat",
-      [CT_OP_LNORM] = "lnorm",
-      [CT_OP_LSTM] = "lstm",
-      [CT_OP_ATTENTION] = "attention",
-      [CT_OP_TOKENS] = "tokens",
-      [CT_OP_SELECT] = "select",
-      [CT_OP_GRADSTAT] = "gradstat",
-      [CT_OP_MEASURE] = "measure",
-      [CT_OP_FAKE_QUANT] = "fake_quant",
+      [CT_OP_CONV] = "conv",         [CT_OP_LINEAR] = "linear",   [CT_OP_BNORM] = "bnorm",
+      [CT_OP_RELU] = "relu",         [CT_OP_POOL] = "pool",       [CT_OP_ADD] = "add",
+      [CT_OP_DROPOUT] = "dropout",   [CT_OP_REORDER] = "reorder", [CT_OP_LOSS] = "loss",
+      [CT_OP_UPDATE] = "update",     [CT_OP_ACT] = "act",         [CT_OP_CONCAT] = "concat",
+      [CT_OP_LNORM] = "lnorm",       [CT_OP_LSTM] = "lstm",       [CT_OP_ATTENTION] = "attention",
+      [CT_OP_TOKENS] = "tokens",     [CT_OP_SELECT] = "select",   [CT_OP_UPSAMPLE] = "upsample",
+      [CT_OP_GRADSTAT] = "gradstat", [CT_OP_MEASURE] = "measure", [CT_OP_FAKE_QUANT] = "fake_quant",
   };
   return (unsigned)kind < CT_OP_COUNT ? name[kind] : "unknown";
 }
@@ -99,6 +86,12 @@ const char *ct_loss_name(ct_loss_kind_t kind)
 #undef X
   };
   return (unsigned)kind < CT_LOSS_COUNT ? name[kind] : "unknown";
+}
+
+int64_t ct_op_places(const ct_op_desc_t *d)
+{
+  if (d->kind != CT_OP_LOSS || d->u.loss.kind != CT_LOSS_CROSS_ENTROPY) return 1;
+  return ct_shape_sample(&d->x) / d->x.dim[1];
 }
 
 int ct_op_uses(const ct_op_desc_t *d)
@@ -132,6 +125,7 @@ int ct_op_uses(const ct_op_desc_t *d)
   case CT_OP_DROPOUT:
   case CT_OP_TOKENS:
   case CT_OP_SELECT:
+  case CT_OP_UPSAMPLE:
   case CT_OP_REORDER:
   case CT_OP_GRADSTAT:
   case CT_OP_MEASURE:
@@ -179,6 +173,7 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   case CT_OP_CONCAT:
   case CT_OP_DROPOUT:
   case CT_OP_SELECT:
+  case CT_OP_UPSAMPLE:
   case CT_OP_REORDER:
   case CT_OP_FAKE_QUANT:
   case CT_OP_LOSS:
@@ -291,6 +286,7 @@ static void put_loss(text_t *t, const ct_loss_spec_t *o)
   put_word(t, 1, ct_loss_name(o->kind));
   put_word(t, o->one_hot, "one_hot");
   put_word(t, o->weighted, "weighted");
+  put_word(t, o->sample_weighted, "sample_weighted");
   if (o->label_smoothing != 0) put(t, " smoothing %g", o->label_smoothing);
   if (o->has_ignored) put(t, " ignores %d", o->ignored);
 }
@@ -330,6 +326,9 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_SELECT:
     put(t, " %d", d->u.select.index);
+    break;
+  case CT_OP_UPSAMPLE:
+    put_word(t, 1, d->u.upsample.linear ? "linear" : "nearest");
     break;
   case CT_OP_LOSS:
     put_loss(t, &d->u.loss);
@@ -429,6 +428,8 @@ static double forward_flops(const ct_op_desc_t *d)
   case CT_OP_RELU:
   case CT_OP_DROPOUT:
     return x;
+  case CT_OP_UPSAMPLE: /* a weight and a sum for each dim and neighbour */
+    return d->u.upsample.linear ? 4 * space(d) * y : 0;
   case CT_OP_CONCAT:
   case CT_OP_SELECT:
   case CT_OP_REORDER:
@@ -459,6 +460,7 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   case CT_OP_DROPOUT:
   case CT_OP_TOKENS:
   case CT_OP_SELECT:
+  case CT_OP_UPSAMPLE:
   case CT_OP_REORDER:
   case CT_OP_FAKE_QUANT:
   case CT_OP_LOSS:

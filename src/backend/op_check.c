@@ -222,6 +222,16 @@ static const char *check_select(const ct_op_desc_t *d)
   return index >= -1 && index < d->x.dim[1] ? NULL : "the sequence has no such place";
 }
 
+static const char *check_upsample(const ct_op_desc_t *d)
+{
+  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
+    return "upsampling takes N x C x H x W or N x C x D x H x W";
+  if (!same_dims(d, 2)) return "input and output differ in batch size or channels";
+  for (int i = 2; i < d->x.ndim; i++)
+    if (d->y.dim[i] % d->x.dim[i]) return "the output's size is no multiple of the input's";
+  return NULL;
+}
+
 static const char *check_reorder(const ct_op_desc_t *d)
 {
   if (ct_shape_count(&d->x) != ct_shape_count(&d->y))
@@ -236,7 +246,8 @@ static const char *check_loss(const ct_op_desc_t *d)
   if ((unsigned)o->kind >= CT_LOSS_COUNT) return "unknown loss";
   if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
     return "label smoothing is not in 0 to 1";
-  return o->kind != CT_LOSS_CROSS_ENTROPY || d->x.ndim == 2 ? NULL : "logits are N x classes";
+  return o->kind != CT_LOSS_CROSS_ENTROPY || d->x.ndim >= 2 ? NULL
+                                                            : "logits are N x classes x places";
 }
 
 static const char *check_kind(const ct_op_desc_t *d)
@@ -270,6 +281,8 @@ static const char *check_kind(const ct_op_desc_t *d)
     return check_tokens(d);
   case CT_OP_SELECT:
     return check_select(d);
+  case CT_OP_UPSAMPLE:
+    return check_upsample(d);
   case CT_OP_REORDER:
     return check_reorder(d);
   case CT_OP_LOSS:

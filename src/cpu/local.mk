@@ -22,7 +22,7 @@ libctrain_a_SOURCES += \
   %D%/conv/winograd_avx2.c %D%/conv/winograd_avx512.c
 # own kernels: ops, …
 libctrain_a_SOURCES += \
-  %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c \
+  %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_places.h %D%/kern/loss_places.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/fake_quant.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
   %D%/kern/reorder.c %D%/kern/tokens.c %D%/kern/update.c
 # … and their inner loops for each instruction set

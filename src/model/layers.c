@@ -23,6 +23,7 @@
   X(dropout)          \
   X(add)              \
   X(concat)           \
+  X(upsample)         \
   X(layernorm)        \
   X(attention)        \
   X(tokens)           \

@@ -41,6 +41,7 @@ libctrain_a_SOURCES += \
   %D%/layer_relu.c \
   %D%/layer_select.c \
   %D%/layer_sequence.c \
+  %D%/layer_upsample.c \
   %D%/layer_tokens.c \
   %D%/layer_usual.c \
   %D%/layer_usual.h \

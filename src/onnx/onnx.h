@@ -77,6 +77,7 @@ const char *ct__onnx_name(ct__onnx_t *o, int layer, const char *word);
 void ct__onnx_node(ct__onnx_t *o, const char *op, const char *const out[], const char *const in[]);
 void ct__onnx_int(ct__onnx_t *o, const char *name, int64_t value);
 void ct__onnx_float(ct__onnx_t *o, const char *name, double value);
+void ct__onnx_text(ct__onnx_t *o, const char *name, const char *value);
 void ct__onnx_ints(ct__onnx_t *o, const char *name, int n, const int64_t v[]);
 /** Ends the last node. */
 void ct__onnx_end(ct__onnx_t *o);

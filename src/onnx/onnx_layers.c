@@ -105,6 +105,21 @@ static void pool(ct__onnx_t *o, const layer_t *l)
   if (d->u.pool.average) ct__onnx_int(o, "count_include_pad", d->u.pool.include_pad);
 }
 
+/* The place of an output among the inputs is its number over the factor; or its centre's. */
+static void upsample(ct__onnx_t *o, const layer_t *l)
+{
+  float scale[CT_MAX_DIMS];
+  const int64_t dims = l->d->x.ndim;
+  int linear = l->d->u.upsample.linear;
+  for (int i = 0; i < dims; i++)
+    scale[i] = i < 2 ? 1 : (float)(l->d->y.dim[i] / l->d->x.dim[i]);
+  const char *scales = ct__onnx_const_floats(o, l->id, "scales", 1, &dims, scale);
+  ct__onnx_node(o, "Resize", OUT(l->y), IN(l->x, "", scales));
+  ct__onnx_text(o, "mode", linear ? "linear" : "nearest");
+  ct__onnx_text(o, "coordinate_transformation_mode", linear ? "half_pixel" : "asymmetric");
+  if (!linear) ct__onnx_text(o, "nearest_mode", "floor");
+}
+
 /* ---- products ---- */
 
 /* y = x w^T + b over the last dim of a sequence; w is a parameter [features, inputs]. */
@@ -357,19 +372,13 @@ static void select_place(ct__onnx_t *o, const layer_t *l)
 /* ---- the graph ---- */
 
 static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const layer_t *l) = {
-    [CT_OP_CONV] = conv,
-    [CT_OP_LINEAR] = linear,
-    [CT_OP_BNORM] = batchnorm,
-    [CT_OP_RELU] = relu,
-    [CT_OP_ACT] = act,
-    [CT_OP_POOL] = pool,
-    [CT_OP_ADD] = add,
-    [CT_OP_CONCAT] = concat,
-    [CT_OP_LNORM] = layernorm,
-    [CT_OP_LSTM] = lstm,
-    [CT_OP_TOKENS] = tokens,
-    [CT_OP_SELECT] = select_place,
-    [CT_OP_ATTENTION] = attention,
+    [CT_OP_CONV] = conv,         [CT_OP_LINEAR] = linear,
+    [CT_OP_BNORM] = batchnorm,   [CT_OP_RELU] = relu,
+    [CT_OP_ACT] = act,           [CT_OP_POOL] = pool,
+    [CT_OP_ADD] = add,           [CT_OP_CONCAT] = concat,
+    [CT_OP_LNORM] = layernorm,   [CT_OP_LSTM] = lstm,
+    [CT_OP_TOKENS] = tokens,     [CT_OP_SELECT] = select_place,
+    [CT_OP_UPSAMPLE] = upsample, [CT_OP_ATTENTION] = attention,
     [CT_OP_REORDER] = reorder,
 };
 

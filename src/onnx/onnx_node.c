@@ -11,10 +11,11 @@ enum {
   ATTRIBUTE_NAME = 1,
   ATTRIBUTE_F = 2,
   ATTRIBUTE_I = 3,
+  ATTRIBUTE_S = 4,
   ATTRIBUTE_INTS = 8,
   ATTRIBUTE_TYPE = 20
 };
-enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_INTS = 7 };
+enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3, TYPE_INTS = 7 };
 
 /* No layer's or parameter's name has a '/': none of these names is one of theirs. */
 const char *ct__onnx_name(ct__onnx_t *o, int layer, const char *word)
@@ -63,6 +64,13 @@ void ct__onnx_float(ct__onnx_t *o, const char *name, double value)
 {
   int64_t at = begin(o, name, TYPE_FLOAT);
   ct_proto_float(&o->nodes, ATTRIBUTE_F, (float)value);
+  ct_proto_end(&o->nodes, at);
+}
+
+void ct__onnx_text(ct__onnx_t *o, const char *name, const char *value)
+{
+  int64_t at = begin(o, name, TYPE_STRING);
+  ct_proto_text(&o->nodes, ATTRIBUTE_S, value);
   ct_proto_end(&o->nodes, at);
 }
 

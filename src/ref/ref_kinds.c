@@ -12,4 +12,5 @@ const ct__ref_kind_t *const ct__ref_kinds[CT_OP_COUNT] = {
     [CT_OP_ATTENTION] = &ct__ref_attention, [CT_OP_TOKENS] = &ct__ref_tokens,
     [CT_OP_SELECT] = &ct__ref_select,       [CT_OP_ACT] = &ct__ref_act,
     [CT_OP_CONCAT] = &ct__ref_concat,       [CT_OP_FAKE_QUANT] = &ct__ref_fake_quant,
+    [CT_OP_UPSAMPLE] = &ct__ref_upsample,
 };

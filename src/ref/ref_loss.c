@@ -14,6 +14,30 @@ typedef struct aims {
   double share[2];
 } aims_t;
 
+/* A place of a sample: its logits lie `apart` elements from class to class. */
+typedef struct place {
+  int64_t at; /* of its label */
+  const float *x;
+  int64_t classes, apart;
+} place_t;
+
+static place_t place_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t i)
+{
+  int64_t places = ct_op_places(d), classes = ct_shape_sample(&d->x) / places;
+  int64_t first = i / places * places * classes + i % places;
+  return (place_t){i, (const float *)a->x + first, classes, places};
+}
+
+static double logit(const place_t *p, int64_t i)
+{
+  return p->x[i * p->apart];
+}
+
+static double sample_weight(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n)
+{
+  return d->u.loss.sample_weighted ? a->sample_weight[n] : 1;
+}
+
 static double share_of_first(const ct_op_args_t *a, int64_t n)
 {
   return a->labels2 && a->mix ? a->mix[n] : 1;
@@ -39,20 +63,20 @@ static aims_t aims_of(const ct_loss_spec_t *o, const ct_op_args_t *a, int64_t n)
 static int check_label(const ct_op_desc_t *d, int64_t n, int32_t label)
 {
   const ct_loss_spec_t *o = &d->u.loss;
-  int64_t classes = ct_shape_sample(&d->x);
+  int64_t places = ct_op_places(d), classes = ct_shape_sample(&d->x) / places;
 
   if (o->kind == CT_LOSS_CROSS_ENTROPY && o->has_ignored && label == o->ignored) return CT_OK;
   if (label >= 0 && label < classes) return CT_OK;
   return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                     "label %d of sample %lld of the batch is not in 0 to %lld", (int)label,
-                    (long long)n, (long long)classes - 1);
+                    (long long)(n / places), (long long)classes - 1);
 }
 
 static int check_labels(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int rc = CT_OK;
 
-  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+  for (int64_t n = 0; n < d->x.dim[0] * ct_op_places(d); n++) {
     CT_TRY(check_label(d, n, a->labels[n]));
     if (share_of_first(a, n) < 1) CT_TRY(check_label(d, n, a->labels2[n]));
   }
@@ -62,20 +86,20 @@ out:
 
 /* Logits ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One
  * that cannot be compared counts as ahead, so that NaN is never a correct answer. */
-static int64_t rank_of(const float *x, int64_t classes, int32_t label)
+static int64_t rank_of(const place_t *p, int32_t label)
 {
   int64_t ahead = 0;
 
   for (int64_t i = 0; i < label; i++)
-    ahead += !(x[i] < x[label]);
-  for (int64_t i = label + 1; i < classes; i++)
-    ahead += !(x[i] <= x[label]);
+    ahead += !(logit(p, i) < logit(p, label));
+  for (int64_t i = label + 1; i < p->classes; i++)
+    ahead += !(logit(p, i) <= logit(p, label));
   return ahead;
 }
 
-static void count_hits(const float *x, int64_t classes, int32_t label, ct_loss_t *loss)
+static void count_hits(const place_t *p, int32_t label, ct_loss_t *loss)
 {
-  int64_t rank = rank_of(x, classes, label);
+  int64_t rank = rank_of(p, label);
 
   loss->top1 += rank < 1;
   loss->top5 += rank < 5;
@@ -84,14 +108,14 @@ static void count_hits(const float *x, int64_t classes, int32_t label, ct_loss_t
 /* ---- cross-entropy ---- */
 
 /* log of the sum of exp(x) without overflow */
-static double log_sum(const float *x, int64_t classes)
+static double log_sum(const place_t *p)
 {
-  double largest = x[0], sum = 0;
+  double largest = logit(p, 0), sum = 0;
 
-  for (int64_t i = 1; i < classes; i++)
-    largest = fmax(largest, x[i]);
-  for (int64_t i = 0; i < classes; i++)
-    sum += exp(x[i] - largest);
+  for (int64_t i = 1; i < p->classes; i++)
+    largest = fmax(largest, logit(p, i));
+  for (int64_t i = 0; i < p->classes; i++)
+    sum += exp(logit(p, i) - largest);
   return largest + log(sum);
 }
 
@@ -112,37 +136,37 @@ static double wanted(const ct_op_desc_t *d, const ct_op_args_t *a, const aims_t 
   return sum * class_weight(d, a, i);
 }
 
-static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, ct_loss_t *loss)
+static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const place_t *p,
+                         double weight, ct_loss_t *loss)
 {
   const ct_loss_spec_t *o = &d->u.loss;
-  int64_t classes = d->x.dim[1];
-  const float *x = (const float *)a->x + n * classes;
-  aims_t aims = aims_of(o, a, n);
-  double all = log_sum(x, classes);
+  aims_t aims = aims_of(o, a, p->at);
+  double all = log_sum(p);
 
-  for (int64_t i = 0; i < classes; i++) {
-    double q = wanted(d, a, &aims, i);
-    if (q != 0) loss->sum += q * (all - x[i]);
+  for (int64_t i = 0; i < p->classes; i++) {
+    double q = weight * wanted(d, a, &aims, i);
+    if (q != 0) loss->sum += q * (all - logit(p, i));
   }
   for (int k = 0; k < aims.n; k++)
-    loss->weight += aims.share[k] * class_weight(d, a, aims.label[k]);
-  if (o->has_ignored && a->labels[n] == o->ignored) return;
+    loss->weight += weight * aims.share[k] * class_weight(d, a, aims.label[k]);
+  if (o->has_ignored && a->labels[p->at] == o->ignored) return;
   loss->samples++;
-  count_hits(x, classes, a->labels[n], loss);
+  count_hits(p, a->labels[p->at], loss);
 }
 
-static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n)
+static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const place_t *p,
+                          double weight)
 {
-  int64_t classes = d->x.dim[1];
-  const float *x = (const float *)a->x + n * classes;
-  float *dx = (float *)a->dx + n * classes;
-  aims_t aims = aims_of(&d->u.loss, a, n);
-  double all = log_sum(x, classes), total = 0;
+  float *dx = (float *)a->dx + (p->x - (const float *)a->x);
+  aims_t aims = aims_of(&d->u.loss, a, p->at);
+  double all = log_sum(p), total = 0;
 
-  for (int64_t i = 0; i < classes; i++)
+  for (int64_t i = 0; i < p->classes; i++)
     total += wanted(d, a, &aims, i);
-  for (int64_t i = 0; i < classes; i++)
-    dx[i] = (float)(a->scale * (total * exp(x[i] - all) - wanted(d, a, &aims, i)));
+  for (int64_t i = 0; i < p->classes; i++) {
+    double slope = total * exp(logit(p, i) - all) - wanted(d, a, &aims, i);
+    dx[i * p->apart] = (float)(a->scale * weight * slope);
+  }
 }
 
 /* ---- output by output: mean squared error, L1, binary cross-entropy ---- */
@@ -192,11 +216,12 @@ static double point_slope(ct_loss_kind_t kind, double x, double t)
   return NAN;
 }
 
-static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, ct_loss_t *loss)
+static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const place_t *p,
+                           double weight, ct_loss_t *loss)
 {
   ct_loss_kind_t kind = d->u.loss.kind;
-  int64_t count = ct_shape_sample(&d->x);
-  const float *x = (const float *)a->x + n * count;
+  int64_t count = p->classes, n = p->at;
+  const float *x = p->x;
   double sum = 0, abs_error = 0;
 
   for (int64_t i = 0; i < count; i++) {
@@ -204,22 +229,23 @@ static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t
     sum += point_loss(kind, x[i], t);
     abs_error += fabs((kind == CT_LOSS_BCE ? sigmoid(x[i]) : x[i]) - t);
   }
-  loss->sum += sum / (double)count;
+  loss->sum += weight * sum / (double)count;
   loss->abs_error += abs_error / (double)count;
-  loss->weight++;
+  loss->weight += weight;
   loss->samples++;
-  if (d->u.loss.one_hot) count_hits(x, count, a->labels[n], loss);
+  if (d->u.loss.one_hot) count_hits(p, a->labels[n], loss);
 }
 
-static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n)
+static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const place_t *p,
+                            double weight)
 {
-  int64_t count = ct_shape_sample(&d->x);
-  const float *x = (const float *)a->x + n * count;
+  int64_t count = p->classes, n = p->at;
+  const float *x = p->x;
   float *dx = (float *)a->dx + n * count;
 
   for (int64_t i = 0; i < count; i++) {
     double slope = point_slope(d->u.loss.kind, x[i], target_of(d, a, n, i));
-    dx[i] = (float)(a->scale * slope / (double)count);
+    dx[i] = (float)(a->scale * weight * slope / (double)count);
   }
 }
 
@@ -228,12 +254,15 @@ static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, int64_
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int rc = CT_OK, is_xent = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY;
+  int64_t places = ct_op_places(d);
   ct_loss_t loss = {0};
 
   if (is_xent || d->u.loss.one_hot) CT_TRY(check_labels(d, a));
-  for (int64_t n = 0; n < d->x.dim[0]; n++) {
-    if (a->pass & CT_FWD) (is_xent ? xent_forward : points_forward)(d, a, n, &loss);
-    if (a->pass & CT_BWD_DATA) (is_xent ? xent_backward : points_backward)(d, a, n);
+  for (int64_t i = 0; i < d->x.dim[0] * places; i++) {
+    place_t p = place_of(d, a, i);
+    double weight = sample_weight(d, a, i / places);
+    if (a->pass & CT_FWD) (is_xent ? xent_forward : points_forward)(d, a, &p, weight, &loss);
+    if (a->pass & CT_BWD_DATA) (is_xent ? xent_backward : points_backward)(d, a, &p, weight);
   }
   if (a->pass & CT_FWD) *a->loss = loss;
 out:

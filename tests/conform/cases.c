@@ -300,6 +300,12 @@ typedef struct loss_row {
   ct_loss_spec_t spec;
 } loss_row_t;
 
+/* With a label for each place; places[1] 0: they lie in a row. */
+typedef struct places_row {
+  loss_row_t loss;
+  int places[2];
+} places_row_t;
+
 static void make_loss(const loss_row_t *r, op_case_t *out)
 {
   ct_shape_t x = ct_shape(2, r->n, r->outputs);
@@ -307,6 +313,28 @@ static void make_loss(const loss_row_t *r, op_case_t *out)
   start(out, CT_OP_LOSS, &x, &x);
   out->desc.u.loss = r->spec;
   out->data = r->data;
+}
+
+int case_places(int i, op_case_t *out)
+{
+  static const places_row_t rows[] = {
+      {{3, 2, DATA_TIES, {0}}, {5, 7}},
+      {{2, 17, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = 255}}, {19, 33}},
+      {{1, 4, DATA_TIES, {.label_smoothing = 0.2, .has_ignored = 1, .ignored = 1}}, {300}},
+      {{2, 3, DATA_RANDOM, {.label_smoothing = 0.1, .weighted = 1, .sample_weighted = 1}},
+       {40, 41}},
+      {{2,
+        3,
+        DATA_RANDOM,
+        {.label_smoothing = 0.2, .weighted = 1, .sample_weighted = 1, .has_ignored = 1}},
+       {2, 3}}};
+  if (i >= COUNT(rows)) return 0;
+  const places_row_t *r = &rows[i];
+  ct_shape_t x = ct_shape(r->places[1] ? 4 : 3, r->loss.n, r->loss.outputs, r->places[0],
+                          r->places[1] ? r->places[1] : 1);
+  make_loss(&r->loss, out);
+  out->desc.x = out->desc.y = x;
+  return 1;
 }
 
 int case_loss(int i, op_case_t *out)
@@ -332,6 +360,9 @@ int case_loss(int i, op_case_t *out)
       {9, 100, DATA_RANDOM, {.kind = CT_LOSS_L1, .one_hot = 1}},
       {64, 200, DATA_TIES, {.kind = CT_LOSS_BCE, .one_hot = 1}},
       {6, 10, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+      {6, 10, DATA_RANDOM, {.sample_weighted = 1, .weighted = 1, .label_smoothing = 0.1}},
+      {7, 5, DATA_RANDOM, {.kind = CT_LOSS_MSE, .sample_weighted = 1}},
+      {4, 9, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1, .sample_weighted = 1}},
   };
 
   if (i < COUNT(rows)) {
@@ -504,6 +535,29 @@ static int gradient_others(int i, op_case_t *out)
   return 1;
 }
 
+/* ---- upsampling ---- */
+
+/* {n, c, depth (0: an image), height, width, factor, linear} */
+int case_upsample(int i, op_case_t *out)
+{
+  static const int rows[][7] = {
+      {2, 16, 0, 3, 5, 2, 0}, {1, 3, 0, 4, 4, 3, 0},  {2, 17, 0, 5, 3, 2, 1},
+      {1, 1, 0, 1, 1, 4, 1},  {3, 4, 0, 1, 6, 3, 1},  {1, 16, 2, 3, 2, 2, 0},
+      {2, 3, 3, 2, 4, 2, 1},  {1, 20, 1, 2, 3, 3, 1}, {2, 20, 0, 4, 3, 4, 1},
+      {1, 5, 0, 6, 5, 1, 1},
+  };
+  if (i >= COUNT(rows)) return 0;
+  const int *r = rows[i];
+  ct_shape_t x = ct_shape(4, r[0], r[1], r[3], r[4]);
+  if (r[2]) x = ct_shape(5, r[0], r[1], r[2], r[3], r[4]);
+  ct_shape_t y = x;
+  for (int k = 2; k < x.ndim; k++)
+    y.dim[k] *= r[5];
+  start(out, CT_OP_UPSAMPLE, &x, &y);
+  out->desc.u.upsample.linear = r[6];
+  return 1;
+}
+
 /* L1 has no derivative where an output is its target: the eight spread values are not near 0 or
  * 1. */
 int case_loss_gradient(int i, op_case_t *out)
@@ -515,7 +569,8 @@ int case_loss_gradient(int i, op_case_t *out)
       {3, 5, DATA_RANDOM, {.kind = CT_LOSS_MSE, .one_hot = 1}},
       {2, 4, DATA_SPREAD, {.kind = CT_LOSS_L1, .one_hot = 1}},
       {4, 3, DATA_RANDOM, {.kind = CT_LOSS_BCE}},
-      {3, 5, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}}};
+      {3, 5, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+      {2, 4, DATA_RANDOM, {.sample_weighted = 1, .kind = CT_LOSS_BCE}}};
 
   if (i >= COUNT(rows)) return 0;
   make_loss(&rows[i], out);

@@ -26,11 +26,14 @@ int case_add(int i, op_case_t *out);
 int case_dropout(int i, op_case_t *out);
 int case_flatten(int i, op_case_t *out);
 int case_loss(int i, op_case_t *out);
+/** Cross-entropy with a label for each place of a sample; the last also for differences. */
+int case_places(int i, op_case_t *out);
 int case_lnorm(int i, op_case_t *out);
 int case_lstm(int i, op_case_t *out);
 int case_attention(int i, op_case_t *out);
 int case_tokens(int i, op_case_t *out);
 int case_select(int i, op_case_t *out);
+int case_upsample(int i, op_case_t *out);
 /** A descriptor of each kind that every backend computes, and i-th ones that none does, with words
  * of the reason. */
 void sound_op(ct_op_kind_t kind, ct_op_desc_t *d);

@@ -45,6 +45,9 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   case CT_OP_SELECT:
     start(d, kind, sequence, ct_shape(2, 2, 8));
     break;
+  case CT_OP_UPSAMPLE:
+    start(d, kind, half, ct_shape(4, 2, 4, 6, 9));
+    break;
   case CT_OP_LINEAR:
   case CT_OP_LSTM:
     start(d, kind, sequence, wide);
@@ -146,12 +149,15 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                          \
   X(CT_OP_SELECT, "no such place", d->u.select.index = 3)                               \
   X(CT_OP_SELECT, "no such place", d->u.select.index = -2)                              \
+  X(CT_OP_UPSAMPLE, "N x C x D x H x W", d->x.ndim = d->y.ndim = 3)                     \
+  X(CT_OP_UPSAMPLE, "or channels", d->y.dim[1] = 5)                                     \
+  X(CT_OP_UPSAMPLE, "no multiple", d->y.dim[3] = 8)                                     \
   X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                      \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                              \
   X(CT_OP_REORDER, "batch size", d->y.dim[0] = 4; d->y.dim[1] = 50)                     \
   X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)         \
   X(CT_OP_LOSS, "smoothing", d->u.loss.label_smoothing = 1.1)                           \
-  X(CT_OP_LOSS, "N x classes", d->x.ndim = 3)                                           \
+  X(CT_OP_LOSS, "N x classes", d->x.ndim = 1)                                           \
   X(CT_OP_GRADSTAT, "above 0", d->u.gradstat.p = 0)                                     \
   X(CT_OP_MEASURE, "optimizer rule", d->u.update.rule = CT_RULE_COUNT)                  \
   X(CT_OP_UPDATE, "optimizer rule", d->u.update.rule = -1)

@@ -227,6 +227,7 @@ static void flatten(void)
 static void losses(void)
 {
   run_all(case_loss, check_parity);
+  run_all(case_places, check_parity);
 }
 static void lnorm(void)
 {
@@ -248,11 +249,18 @@ static void choice(void)
 {
   run_all(case_select, check_parity);
 }
+static void upsampling(void)
+{
+  run_all(case_upsample, check_parity);
+}
 static void gradients(void)
 {
   run_all(case_gradient, check_gradient);
   run_all(case_loss_gradient, check_gradient);
   run_all(case_volume_gradient, check_gradient);
+  run_all(case_upsample, check_gradient);
+  op_case_t c;
+  if (case_places(4, &c)) check_gradient(&c);
 }
 
 /* Where element i of the plain layout lies: written down here once more, on purpose. */
@@ -387,9 +395,10 @@ static void dropout_follows_the_global_batch(void)
 
 static void a_run_allocates_nothing(void)
 {
-  int (*const kinds[])(int, op_case_t *) = {
-      case_conv, case_linear, case_bnorm, case_relu, case_pool,      case_dropout, case_flatten,
-      case_add,  case_loss,   case_lnorm, case_lstm, case_attention, case_tokens,  case_select};
+  int (*const kinds[])(int, op_case_t *) = {case_conv,   case_linear,  case_bnorm,   case_relu,
+                                            case_pool,   case_dropout, case_flatten, case_add,
+                                            case_loss,   case_lnorm,   case_lstm,    case_attention,
+                                            case_tokens, case_select,  case_upsample};
 
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
     trial_t how = {"steady", CT_FWD | CT_BWD_DATA, 0, CT_PLAIN};
@@ -514,6 +523,7 @@ int main(int argc, char **argv)
       CT_TEST(attention),
       CT_TEST(tokens),
       CT_TEST(choice),
+      CT_TEST(upsampling),
       CT_TEST(check_gradstat),
       CT_TEST(check_update),
       CT_TEST(check_repeat),

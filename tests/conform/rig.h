@@ -59,8 +59,9 @@ typedef struct trial {
 /** Host inputs of an op; what its kind does not take is NULL. */
 typedef struct inputs {
   float *x, *x2, *dy, *dy2, *w[4];
-  int32_t *labels, *labels2;           /**< labels2, mix: where the batch is a multiple of 3 */
-  float *mix, *targets, *class_weight; /**< of a loss, whether it uses them or not */
+  int32_t *labels, *labels2; /**< labels2, mix: where the batch is a multiple of 3 */
+  float *mix, *targets, *class_weight,
+      *sample_weight; /**< of a loss, whether it uses them or not */
 } inputs_t;
 
 typedef enum {
@@ -112,7 +113,7 @@ typedef struct rig {
   ct_op_info_t info;
   ct_op_t *op, *like;
   tensor_t x, x2, y, dy, dy2, dx, dx2;
-  block_t w[4], low[4], dw[4], saved, scratch, loss_in[5], stats;
+  block_t w[4], low[4], dw[4], saved, scratch, loss_in[6], stats;
   ct_loss_t *loss;
   int done;          /**< passes since the latest forward one */
   ct_op_args_t args; /**< of the latest run; seed, step, first, scale may be set before */

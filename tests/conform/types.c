@@ -9,10 +9,10 @@
 /* Every `step`-th case of all kinds in this type. */
 static void check_type(ct_dtype_t type, int step)
 {
-  int (*const kinds[])(int, op_case_t *) = {case_conv,      case_linear, case_bnorm,   case_relu,
-                                            case_pool,      case_add,    case_dropout, case_flatten,
-                                            case_act,       case_concat, case_volume,  case_lstm,
-                                            case_attention, case_tokens, case_select};
+  int (*const kinds[])(int, op_case_t *) = {
+      case_conv,      case_linear,  case_bnorm,  case_relu,    case_pool,   case_add,
+      case_dropout,   case_flatten, case_act,    case_concat,  case_volume, case_lstm,
+      case_attention, case_tokens,  case_select, case_upsample};
 
   for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
     op_case_t c;

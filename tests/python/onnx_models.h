@@ -66,6 +66,29 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      0},
+    {"larger",
+     3,
+     {3, 5, 4},
+     "layers:\n"
+     "  - conv2d: {out: 6, kernel: 3, padding: 1}\n"
+     "  - upsample\n"
+     "  - upsample: {scale: 3, mode: linear}\n"
+     "  - global_avgpool\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"larger-volumes",
+     4,
+     {1, 2, 3, 4},
+     "layers:\n"
+     "  - conv3d: {out: 3, kernel: 1}\n"
+     "  - upsample: {mode: linear}\n"
+     "  - upsample: {scale: 2}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
     {"acts",
      3,
      {2, 5, 5},

@@ -119,9 +119,9 @@ static void node(names_t *k, span_t s)
   char name[200];
   for (int field; (field = next(&s, &v, &in));) {
     text_of(in, name);
-    int at = field == 1 ? find(k, name) : 0;
+    int at = field == 1 && name[0] ? find(k, name) : 0; /* "": an optional one that is not given */
     if (at < 0) CT_ASSERT_TEXT(name, "an input that nobody gave");
-    if (field == 1 && at >= 0) k->used[at] = 1;
+    if (field == 1 && name[0] && at >= 0) k->used[at] = 1;
     if (field == 2) give(k, in);
   }
 }

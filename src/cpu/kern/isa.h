@@ -53,6 +53,8 @@ const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
     .from_floats = from_floats,
 #else
     .exp_sum = exp_sum,
+    .exp_sum_columns = exp_sum_columns,
+    .exp_scaled_columns = exp_scaled_columns,
     .exp_scaled = exp_scaled,
     .powers = powers,
     .measure = measure,

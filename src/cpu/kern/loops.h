@@ -172,6 +172,12 @@ typedef struct cpu__loops {
   void (*exp_sum)(int64_t count, const float *x, float *largest, float *sum);
   /** dx = factor * exp(x - shift), where x <= shift. */
   void (*exp_scaled)(int64_t count, const float *x, float shift, float factor, float *dx);
+  /** The same of n columns at once: element k of column i is x[k * apart + i]; each has its own
+   * largest, sum, shift and factor. */
+  void (*exp_sum_columns)(int64_t count, int64_t apart, int64_t n, const float *x, float *largest,
+                          float *sum);
+  void (*exp_scaled_columns)(int64_t count, int64_t apart, int64_t n, const float *x,
+                             const float *shift, const float *factor, float *dx);
 
   /** Sum of |g * scale|^p, or with p infinite the largest |g * scale|; not a finite number if one
    * of them is not. */

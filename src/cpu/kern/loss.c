@@ -5,6 +5,7 @@
 
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
+#include "cpu/kern/loss_places.h"
 
 typedef struct loss {
   ct_op_t op;
@@ -12,6 +13,7 @@ typedef struct loss {
   ct_loss_spec_t spec;
   int64_t outputs; /* of a sample */
   int is_parallel;
+  cpu__places_t places; /* those of a sample if there are several */
 } loss_t;
 
 /* A sample's result: scratch of the forward pass. */
@@ -86,6 +88,11 @@ static int64_t rank_of(const float *x, int64_t classes, int32_t label)
   return ahead;
 }
 
+static float sample_weight(const loss_t *k, const ct_op_args_t *a, int64_t n)
+{
+  return k->spec.sample_weighted ? a->sample_weight[n] : 1;
+}
+
 /* ---- cross-entropy: of a distribution that is a label, two mixed ones, smoothed, weighted ---- */
 
 static float class_weight(const loss_t *k, const ct_op_args_t *a, int64_t i)
@@ -138,6 +145,7 @@ static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights
 {
   const float *x = (const float *)a->x + n * k->outputs;
   float *dx = (float *)a->dx + n * k->outputs, part[2] = {0}, largest, sum;
+  float scale = a->scale * sample_weight(k, a, n);
   aims_t aims = aims_of(k, a, n);
   double spread = spread_of(k, &aims), total = spread * weights;
 
@@ -147,11 +155,11 @@ static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights
     total += part[i];
   }
   k->loops->exp_sum(k->outputs, x, &largest, &sum);
-  k->loops->exp_scaled(k->outputs, x, largest, a->scale * (float)total / sum, dx);
+  k->loops->exp_scaled(k->outputs, x, largest, scale * (float)total / sum, dx);
   for (int i = 0; i < aims.n; i++)
-    dx[aims.label[i]] -= a->scale * part[i];
+    dx[aims.label[i]] -= scale * part[i];
   for (int64_t i = 0; spread > 0 && i < k->outputs; i++)
-    dx[i] -= a->scale * (float)spread * class_weight(k, a, i);
+    dx[i] -= scale * (float)spread * class_weight(k, a, i);
 }
 
 /* ---- output by output: mean squared error, L1, binary cross-entropy ---- */
@@ -191,7 +199,8 @@ static void points_backward(const loss_t *k, const ct_op_args_t *a, int64_t n)
   const float *x = (const float *)a->x + n * k->outputs;
 
   k->loops->point_slopes(k->spec.kind, k->outputs, x, targets_of(k, a, n),
-                         a->scale / (float)k->outputs, (float *)a->dx + n * k->outputs);
+                         a->scale * sample_weight(k, a, n) / (float)k->outputs,
+                         (float *)a->dx + n * k->outputs);
 }
 
 /* ---- the op ---- */
@@ -217,6 +226,8 @@ static void forward(const loss_t *k, const ct_op_args_t *a)
       xent_forward(k, a, n, &result[n]);
     else
       points_forward(k, a, n, &result[n]);
+    result[n].loss *= sample_weight(k, a, n);
+    result[n].weight *= sample_weight(k, a, n);
   }
   for (int64_t n = 0; n < batch; n++) {
     const result_t *r = &result[n];
@@ -247,8 +258,11 @@ static void backward(const loss_t *k, const ct_op_args_t *a)
 static int run(ct_op_t *op, const ct_op_args_t *a)
 {
   const loss_t *k = (const loss_t *)op;
-  int rc = CT_OK;
+  int rc = CT_OK, by_place = k->places.places > 1;
 
+  if (by_place && a->pass & CT_FWD) CT_TRY(cpu__places_forward(&k->places, a));
+  if (by_place && a->pass & CT_BWD_DATA) cpu__places_backward(&k->places, a);
+  if (by_place) goto out;
   if (k->spec.kind == CT_LOSS_CROSS_ENTROPY || k->spec.one_hot) CT_TRY(check_labels(k, a));
   if (a->pass & CT_FWD) forward(k, a);
   if (a->pass & CT_BWD_DATA) backward(k, a);
@@ -268,8 +282,15 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
     k->spec.label_smoothing = 0;
   }
   k->outputs = ct_shape_sample(&op->desc.x);
+  k->places = (cpu__places_t){.loops = k->loops,
+                              .spec = k->spec,
+                              .samples = op->desc.x.dim[0],
+                              .places = ct_op_places(&op->desc)};
+  k->places.classes = k->outputs / k->places.places;
   k->is_parallel = ct_shape_count(&op->desc.x) > CPU__PARALLEL_MIN;
-  info->scratch = target_bytes(k) + (size_t)op->desc.x.dim[0] * sizeof(result_t);
+  info->scratch = k->places.places > 1
+                      ? cpu__places_scratch(&k->places)
+                      : target_bytes(k) + (size_t)op->desc.x.dim[0] * sizeof(result_t);
   return CT_OK;
 }
 

@@ -68,7 +68,7 @@ struct cpu__op_kind {
 /* The kinds of this folder. */
 extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
     cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens, cpu__select,
-    cpu__act, cpu__concat, cpu__fake_quant;
+    cpu__act, cpu__concat, cpu__fake_quant, cpu__upsample;
 
 /** y = x + x2 (x2 may be NULL, y may be either), then ReLU, of tensors in one layout. */
 void cpu__add_of(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,

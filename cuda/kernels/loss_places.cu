@@ -1,0 +1,157 @@
+/* Cross-entropy with a label for each place of a sample.  A thread does one place at a time:
+ * neighbours are side by side in memory, class by class.  What is exponential is float32, every sum
+ * double; a block leaves what its places add up to in a row. */
+#include "cuda/kernels/kernel.h"
+#include "cuda/kernels/loss.h"
+
+enum { THREADS = 256, AT_ONCE = 4 * THREADS }; /* AT_ONCE: places of a block */
+
+static int64_t rows_of(int64_t places)
+{
+  return places > 1 ? (places + AT_ONCE - 1) / AT_ONCE : 1;
+}
+
+extern "C" int64_t gpu__loss_rows(int64_t samples, int64_t places)
+{
+  return samples * rows_of(places);
+}
+
+/* A place: its logits are x[c * apart]. */
+struct place {
+  const float *x;
+  int64_t apart, classes;
+  float largest;
+  double exp; /* sum over the classes of exp(x - largest) */
+  int32_t label;
+  double weight; /* of the sample and its class; 0: it is ignored or bad */
+  int bad;
+};
+
+CT_D double weight_of(const gpu__loss_of_t &of, int64_t c)
+{
+  return of.class_weight ? of.class_weight[c] : 1;
+}
+
+CT_D place place_of(const gpu__loss_of_t &of, int64_t n, int64_t i)
+{
+  place p = {of.x + n * of.outputs * of.places + i, of.places, of.outputs, -INFINITY, 0, 0, 0, 0};
+  p.label = of.labels[n * of.places + i];
+  for (int64_t c = 0; c < p.classes; c++)
+    p.largest = gpu_larger(p.largest, p.x[c * p.apart]);
+  for (int64_t c = 0; c < p.classes; c++)
+    p.exp += expf(p.x[c * p.apart] - p.largest);
+  if (of.spec.has_ignored && p.label == of.spec.ignored) return p;
+  p.bad = p.label < 0 || p.label >= p.classes;
+  if (!p.bad) p.weight = (of.sample_weight ? of.sample_weight[n] : 1) * weight_of(of, p.label);
+  return p;
+}
+
+CT_D int is_counted(const gpu__loss_of_t &of, const place &p)
+{
+  return !p.bad && !(of.spec.has_ignored && p.label == of.spec.ignored);
+}
+
+/* Logits ahead of the label's, as argmax orders them; what cannot be compared counts. */
+CT_D int ahead_of(const place &p)
+{
+  int ahead = 0;
+  float own = p.x[p.label * p.apart];
+  for (int64_t c = 0; c < p.classes; c++) {
+    float x = p.x[c * p.apart];
+    ahead += c < p.label ? !(x < own) : c > p.label && !(x <= own);
+  }
+  return ahead;
+}
+
+CT_D void add_place(const gpu__loss_of_t &of, const place &p, double sample, gpu__loss_row_t &row)
+{
+  double smoothing = of.spec.label_smoothing, rest = log(p.exp) + (double)p.largest, spread = 0;
+  int ahead = ahead_of(p);
+  row.sum += (1 - smoothing) * p.weight * (rest - p.x[p.label * p.apart]);
+  for (int64_t c = 0; smoothing > 0 && c < p.classes; c++)
+    spread += weight_of(of, c) * (rest - p.x[c * p.apart]);
+  row.sum += sample * smoothing / (double)p.classes * spread;
+  row.weight += p.weight;
+  row.samples++;
+  row.top1 += ahead < 1;
+  row.top5 += ahead < 5;
+}
+
+/* A block does a row after another. */
+CT_KERNEL void places_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample,
+                              gpu__loss_row_t *out)
+{
+  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    int64_t n = r / of_sample, first = r % of_sample * AT_ONCE;
+    int64_t end = first + AT_ONCE < of.places ? first + AT_ONCE : of.places;
+    double sample = of.sample_weight ? of.sample_weight[n] : 1;
+    gpu__loss_row_t row = {0, 0, 0, 0, 0, 0, 0, 0};
+    int32_t bad_label = INT32_MIN;
+    for (int64_t i = first + threadIdx.x; i < end; i += blockDim.x) {
+      place p = place_of(of, n, i);
+      if (p.bad) {
+        row.bad = 1;
+        if (p.label > bad_label) bad_label = p.label;
+      }
+      if (is_counted(of, p)) add_place(of, p, sample, row);
+    }
+    row.sum = gpu_block_sum(row.sum);
+    row.weight = gpu_block_sum(row.weight);
+    row.samples = gpu_block_sum(row.samples);
+    row.top1 = gpu_block_sum(row.top1);
+    row.top5 = gpu_block_sum(row.top5);
+    int bad = row.bad ? bad_label : INT32_MIN;
+    row.bad = gpu_block_sum(row.bad);
+    /* any of the bad labels does for the message */
+    CT_SHARED(int32_t, found, 1);
+    if (threadIdx.x == 0) found[0] = INT32_MIN;
+    __syncthreads();
+    if (bad != INT32_MIN) found[0] = bad;
+    __syncthreads();
+    row.label = found[0];
+    if (threadIdx.x == 0) out[r] = row;
+    __syncthreads();
+  }
+}
+
+CT_KERNEL void places_backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *at,
+                               float *dx)
+{
+  double smoothing = of.spec.label_smoothing, weights = 0;
+  for (int64_t c = 0; c < of.outputs; c++)
+    weights += weight_of(of, c);
+  GPU_LOOP (i, of.samples * of.places) {
+    int64_t n = i / of.places;
+    place p = place_of(of, n, i % of.places);
+    float *to = dx + (p.x - of.x);
+    double sample = of.sample_weight ? of.sample_weight[n] : 1;
+    double scale = at ? at->scale : dial.scale, spread = 0, own = 0;
+    if (is_counted(of, p)) {
+      own = (1 - smoothing) * p.weight;
+      spread = sample * smoothing / (double)p.classes;
+    }
+    float part = (float)(scale * (own + spread * weights) / p.exp);
+    for (int64_t c = 0; c < p.classes; c++) {
+      double wanted = spread * weight_of(of, c) + (c == p.label ? own : 0);
+      to[c * p.apart] = part * expf(p.x[c * p.apart] - p.largest) - (float)(scale * wanted);
+    }
+  }
+}
+
+extern "C" cudaError_t gpu__loss_places(const gpu__loss_of_t *of, gpu__loss_row_t *rows,
+                                        cudaStream_t stream)
+{
+  int64_t count = gpu__loss_rows(of->samples, of->places);
+  CT_LAUNCH(places_forward, gpu_grid(count, 1), THREADS, stream, *of, count, rows_of(of->places),
+            rows);
+  return cudaGetLastError();
+}
+
+extern "C" cudaError_t gpu__loss_places_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
+                                                 const gpu__dial_t *at, float *dx,
+                                                 cudaStream_t stream)
+{
+  CT_LAUNCH(places_backward, gpu_grid(of->samples * of->places, THREADS), THREADS, stream, *of,
+            dial, at, dx);
+  return cudaGetLastError();
+}

@@ -1,0 +1,28 @@
+/** \file upsample.h  Kernels of upsampling.  Module-internal; local, Hot. */
+#ifndef GPU_UPSAMPLE_H
+#define GPU_UPSAMPLE_H
+#include <cuda_runtime_api.h>
+
+#include "base/ct_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Arrays [outer][in[0]][in[1]][in[2]][inner], and likewise of out, whose sizes are multiples. */
+typedef struct gpu__upsample {
+  int64_t outer, inner, in[3], out[3];
+  int linear; /**< 0: nearest */
+} gpu__upsample_t;
+
+/** y in device memory is x upsampled. */
+cudaError_t gpu__upsample(ct_dtype_t type, const gpu__upsample_t *u, const void *x, void *y,
+                          cudaStream_t stream);
+/** dx from dy + dy2 (NULL: none). */
+cudaError_t gpu__upsample_backward(ct_dtype_t type, const gpu__upsample_t *u, const void *dy,
+                                   const void *dy2, void *dx, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* Upsampling by whole factors, in either layout. */
+#include "cuda/gpu.h"
+#include "cuda/kernels/upsample.h"
+
+static int prepare(ct_op_t *op, ct_op_info_t *info)
+{
+  (void)op;
+  info->takes_dy2 = 1;
+  return CT_OK;
+}
+
+static gpu__upsample_t sizes_of(const ct_op_desc_t *d)
+{
+  int missing = 5 - d->x.ndim, nhwc = d->x.layout == CT_NHWC;
+  gpu__upsample_t u = {.outer = d->x.dim[0] * (nhwc ? 1 : d->x.dim[1]),
+                       .inner = nhwc ? d->x.dim[1] : 1,
+                       .in = {1},
+                       .out = {1},
+                       .linear = d->u.upsample.linear};
+  for (int i = missing; i < 3; i++) {
+    u.in[i] = d->x.dim[2 + i - missing];
+    u.out[i] = d->y.dim[2 + i - missing];
+  }
+  return u;
+}
+
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+{
+  int rc = CT_OK;
+  ct_dtype_t t = op->desc.x.dtype;
+  gpu__upsample_t u = sizes_of(&op->desc);
+  (void)at;
+  if (a->pass & CT_FWD) GPU_TRY(gpu__upsample(t, &u, a->x, a->y, s));
+  if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__upsample_backward(t, &u, a->dy, a->dy2, a->dx, s));
+out:
+  return rc;
+}
+
+const gpu__kind_t gpu__kind_upsample = {
+    .size = sizeof(ct_op_t), .low = 1, .prepare = prepare, .run = run};

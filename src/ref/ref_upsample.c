@@ -1,0 +1,49 @@
+/* torch.nn.functional.interpolate by whole factors: nearest, or linear in each dim with
+ * align_corners = False.  Images have depth 1. */
+#include "ref/ref.h"
+
+#include <math.h>
+
+/* The share that input i has in output o of an axis. */
+static double share(const ct_op_desc_t *d, int64_t in, int64_t out, int64_t o, int64_t i)
+{
+  int64_t factor = out / in;
+  if (!d->u.upsample.linear) return o / factor == i;
+  double at = fmax(((double)o + 0.5) / (double)factor - 0.5, 0), below = floor(at);
+  double next = fmin(below + 1, (double)in - 1);
+  return ((double)i == below) * (below + 1 - at) + ((double)i == next) * (at - below);
+}
+
+/* The share in all directions; x, y: numbers of a voxel in its volume. */
+static double share_of(const ct_op_desc_t *d, int64_t x, int64_t y)
+{
+  double all = 1;
+  for (int k = d->x.ndim - 1; k >= 2 && all != 0; k--) {
+    all *= share(d, d->x.dim[k], d->y.dim[k], y % d->y.dim[k], x % d->x.dim[k]);
+    x /= d->x.dim[k];
+    y /= d->y.dim[k];
+  }
+  return all;
+}
+
+/* Sums over all voxels of the one for each voxel of the other. */
+static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int64_t planes = d->x.dim[0] * d->x.dim[1];
+  int64_t in = ct_shape_sample(&d->x) / d->x.dim[1], out = ct_shape_sample(&d->y) / d->x.dim[1];
+  int back = a->pass == CT_BWD_DATA;
+  int64_t to = back ? in : out, from = back ? out : in;
+  for (int64_t i = 0; i < to; i++) {
+    for (int64_t p = 0; p < planes; p++) {
+      double sum = 0;
+      for (int64_t k = 0; k < from; k++) {
+        double s = back ? share_of(d, i, k) : share_of(d, k, i);
+        if (s != 0) sum += s * ct__ref_get(d->x.dtype, back ? a->dy : a->x, p * from + k);
+      }
+      ct__ref_set(d->x.dtype, back ? a->dx : a->y, p * to + i, sum);
+    }
+  }
+  return CT_OK;
+}
+
+const ct__ref_kind_t ct__ref_upsample = {.run = run, .low = 1};
