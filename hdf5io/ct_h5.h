@@ -1,5 +1,5 @@
-/** \file ct_h5.h  Everything that touches HDF5: the reader, the checkpoint container, the dataset
- * writer.
+/** \file ct_h5.h  Everything that touches HDF5: the reader, the checkpoint container.
+ * Data sets are written by ct_pack.h.
  *
  * HDF5 libraries are often built without thread safety: every call is made under one lock of ours,
  * which is released between pieces of long transfers.  HDF5 takes no file locks, unless
@@ -27,27 +27,5 @@ void ct_h5_setup(void);
 const char *ct_h5_locking(void);
 /** "1.10.8" */
 const char *ct_h5_version(void);
-
-/* ---- writing datasets: `pack` ---- */
-
-/** A source of samples for pack: rows in order. */
-typedef struct ct_pack_source {
-  ct_shape_t x;    /**< one sample; dim[0] == 1; CT_U8 or CT_F32 */
-  int64_t samples; /**< how many there are */
-  void *state;
-  /** Next n samples, with as many labels (int32_t) or n times `targets` floats; returns CT_OK or an
-   * error that names file and line. */
-  int (*next)(void *state, int n, void *x, void *y);
-  int64_t targets;       /**< real numbers that belong to a sample; 0: it has a label */
-  const char *inputs[2]; /**< files they come from, which no shard may replace; NULL: none */
-} ct_pack_source_t;
-
-/** Local.  Shards named by a printf pattern with one %d ("train-%03d.h5"; with one shard a plain
- * name will do), samples dealt in contiguous parts; arrays `images` and `labels` (`targets`: N x
- * targets, float32), chunked, deflate level \a deflate (0: none), attribute `classes` (0: none).
- * Each shard is written beside and renamed; on failure none of the new ones stays. CT_ERR_USAGE
- * before anything is written: a pattern without its %d, or one that names a file of src->inputs. */
-int ct_pack_write(const ct_pack_source_t *src, const char *pattern, int shards, int deflate,
-                  int64_t classes);
 
 #endif

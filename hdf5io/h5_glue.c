@@ -13,6 +13,7 @@
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
+#include "base/ct_mem.h"
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/h5_note.h"
 
@@ -465,6 +466,28 @@ int ct__h5_put_attr_text(hid_t object, const char *name, const char *value)
   H5Tset_cset(type, H5T_CSET_UTF8);
   int written = put_attr(object, name, type, type, value);
   ct__h5_drop(type);
+  return written;
+}
+
+int ct__h5_put_attr_texts(hid_t object, const char *name, const char *const *value, int64_t n)
+{
+  size_t longest = 0;
+  hsize_t dim = (hsize_t)n;
+  for (int64_t i = 0; i < n; i++)
+    if (strlen(value[i]) > longest) longest = strlen(value[i]);
+  char *all = ct_mem_array(n, longest + 1, "texts of an attribute");
+  if (!all) return 0;
+  for (int64_t i = 0; i < n; i++)
+    memcpy(all + (size_t)i * (longest + 1), value[i], strlen(value[i]));
+  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &dim, NULL);
+  H5Tset_size(type, longest + 1);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  hid_t attr = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  int written = attr >= 0 && H5Awrite(attr, type, all) >= 0;
+  ct__h5_drop(attr);
+  ct__h5_drop(space);
+  ct__h5_drop(type);
+  ct_mem_free(all);
   return written;
 }
 

@@ -59,6 +59,8 @@ const char *ct__h5_attr_kind(hid_t object, const char *name, char *buf, size_t c
 /** 1 if written. */
 int ct__h5_put_attr_int(hid_t object, const char *name, int64_t value);
 int ct__h5_put_attr_text(hid_t object, const char *name, const char *value);
+/** \a n texts of one length, padded with zeros; 64 KiB together is the most that HDF5 takes. */
+int ct__h5_put_attr_texts(hid_t object, const char *name, const char *const *value, int64_t n);
 
 /* ---- files being written ---- */
 

@@ -9,5 +9,5 @@ libctrain_a_SOURCES += \
   %D%/h5_seal.h %D%/h5_seal.c \
   %D%/h5_store.h %D%/h5_store_items.c %D%/h5_store.c %D%/h5_store_write.c \
   %D%/h5_weights.c %D%/h5_inspect.c \
-  %D%/h5_pack.c
+  %D%/ct_pack.h %D%/h5_pack.h %D%/h5_pack_array.c %D%/h5_pack_encoded.c %D%/h5_pack.c
 EXTRA_DIST += %D%/FORMAT.md

@@ -4,7 +4,7 @@
 #include "base/ct_text.h"
 #include "comm/ct_topo.h"
 
-enum { CT_FLAGS_MAX = 16, CT_EXIT_STOPPED = 75 };
+enum { CT_FLAGS_MAX = 40, CT_EXIT_STOPPED = 75 };
 
 /** One option of a command. */
 typedef struct ct_flag {

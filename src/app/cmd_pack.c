@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "app/commands.h"
-#include "app/pack.h"
 #include "base/ct_err.h"
+#include "base/ct_log.h"
+#include "comm/ct_agree.h"
+#include "pack/ct_pack_in.h"
+#include "pack/ct_pack_job.h"
 
 /* "1,8,8": the dims of a sample; nothing given: ndim 0. */
 static int read_shape(const char *text, ct_shape_t *out)
@@ -61,60 +64,95 @@ out:
   return rc;
 }
 
-static int open_input(const ct_args_t *a, ct_pack_input_t *in)
+static int open_input(const ct_args_t *a, ct_pack_source_t *out)
 {
   int rc = CT_OK;
-  int64_t label, seed, targets;
+  int64_t label, targets;
   ct_shape_t shape;
-  ct_pack_rows_t rows = {.last = INT64_MAX, .shuffle = ct_args_get(a, "shuffle") != NULL};
   const char *csv = ct_args_get(a, "csv"), *images = ct_args_get(a, "images");
   const char *labels = ct_args_get(a, "labels");
-  CT_TRY(ct_args_int(a, "shuffle", 0, 0, INT64_MAX, &seed));
-  rows.seed = (uint64_t)seed;
-  CT_TRY(read_range(a, "range", "row numbers such as 0:1437", &rows.first, &rows.last));
   CT_TRY(read_shape(ct_args_get(a, "shape"), &shape));
   CT_TRY(read_label(ct_args_get(a, "label"), &label));
   CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &targets));
   if (targets && (ct_args_get(a, "label") || ct_args_get(a, "classes")))
     CT_FAIL(CT_ERR_USAGE,
             "pack: --targets are instead of a label: give neither --label nor --classes");
-  if (csv && !images && !labels) return ct_pack_open_csv(csv, &shape, label, targets, &rows, in);
+  if (csv && !images && !labels) return ct_pack_open_csv(csv, &shape, label, targets, out);
   if (csv || !images || !labels)
     CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX), or --csv FILE");
   if (shape.ndim || ct_args_get(a, "label") || targets)
     CT_FAIL(CT_ERR_USAGE,
             "pack: --shape, --label and --targets are for --csv; an IDX file says its shape");
-  CT_TRY(ct_pack_open_idx(images, labels, &rows, in));
+  CT_TRY(ct_pack_open_idx(images, labels, out));
 out:
   return rc;
 }
 
-/* Of classes that are left out nothing is packed. */
-static int keep_only(const ct_args_t *a, ct_pack_input_t *in)
+static int read_split(const ct_args_t *a, ct_pack_job_t *job)
 {
   int rc = CT_OK;
-  int64_t first = 0, last = INT32_MAX;
-  ct_pack_input_t same = {0};
-  if (!ct_args_get(a, "only")) return CT_OK;
-  CT_TRY(read_range(a, "only", "classes such as 0:5", &first, &last));
-  if (in->src.targets) CT_FAIL(CT_ERR_USAGE, "pack: --only is of labels, not of --targets");
-  CT_TRY(open_input(a, &same));
-  CT_TRY(ct_pack_only(in, &same.src, first, last));
+  int64_t shards;
+  const char *split = ct_args_get(a, "split");
+  job->rest = ct_args_get(a, "rest");
+  if (!split != !job->rest)
+    CT_FAIL(CT_ERR_USAGE, "pack: --split needs --rest, such as --split 0.9 --rest 'val-%%03d.h5'");
+  CT_TRY(ct_args_int(a, "rest-shards", 1, 1, 1000000, &shards));
+  job->rest_shards = (int)shards;
+  if (!split && ct_args_get(a, "rest-shards"))
+    CT_FAIL(CT_ERR_USAGE, "pack: --rest-shards is for --split");
+  if (split && (ct_text_double(split, &job->split) != CT_OK || !(job->split > 0 && job->split < 1)))
+    CT_FAIL(CT_ERR_USAGE, "pack: --split must be a part such as 0.9, not '%s'", split);
+  if (split && !job->shuffle)
+    ct_log(CT_LOG_WARN, "pack: --split without --shuffle: %s gets the last samples as they come",
+           job->rest);
 out:
-  if (same.close) same.close(same.src.state);
   return rc;
 }
 
-static int tell(const ct_pack_source_t *src, int64_t classes, int64_t shards, const char *output)
+static int read_job(const ct_args_t *a, ct_pack_job_t *job)
+{
+  int rc = CT_OK;
+  int64_t shards, deflate, seed;
+  *job = (ct_pack_job_t){.last = INT64_MAX,
+                         .shuffle = ct_args_get(a, "shuffle") != NULL,
+                         .output = ct_args_get(a, "output"),
+                         .skip_bad = ct_args_get(a, "skip-bad") != NULL};
+  CT_TRY(ct_args_int(a, "shards", 1, 1, 1000000, &shards));
+  CT_TRY(ct_args_int(a, "deflate", 4, 0, 9, &deflate));
+  CT_TRY(ct_args_int(a, "classes", 0, 1, INT32_MAX, &job->classes));
+  CT_TRY(ct_args_int(a, "shuffle", 0, 0, INT64_MAX, &seed));
+  job->shards = (int)shards;
+  job->deflate = (int)deflate;
+  job->seed = (uint64_t)seed;
+  if (!job->output)
+    CT_FAIL(CT_ERR_USAGE, "pack: --output is missing, such as --output 'train-%%03d.h5'");
+  CT_TRY(read_range(a, "range", "row numbers such as 0:1437", &job->first, &job->last));
+  if (ct_args_get(a, "only")) job->only_last = INT32_MAX;
+  CT_TRY(read_range(a, "only", "classes such as 0:5", &job->only_first, &job->only_last));
+  CT_TRY(read_split(a, job));
+out:
+  return rc;
+}
+
+static int tell(const ct_pack_source_t *src, const ct_pack_job_t *job, const ct_pack_result_t *r)
 {
   int rc = CT_OK;
   char shape[64];
   ct_str_t text = {0};
-  CT_TRY(ct_str_add(
-      &text, "%" PRId64 " sample%s (%s, %s), %" PRId64 " %s, in %" PRId64 " file%s: %s\n",
-      src->samples, src->samples == 1 ? "" : "s", ct_shape_text(&src->x, shape, sizeof shape),
-      ct_dtype_name(src->x.dtype), src->targets ? src->targets : classes,
-      src->targets ? "targets" : "classes", shards, shards == 1 ? "" : "s", output));
+  CT_TRY(ct_str_add(&text, "%" PRId64 " sample%s (", r->samples, r->samples == 1 ? "" : "s"));
+  if (src->encoded)
+    CT_TRY(ct_str_add(&text, "encoded images"));
+  else
+    CT_TRY(ct_str_add(&text, "%s, %s", ct_shape_text(&src->x, shape, sizeof shape),
+                      ct_dtype_name(src->x.dtype)));
+  CT_TRY(ct_str_add(&text, "), %" PRId64 " %s, in %d file%s: %s\n",
+                    src->targets ? src->targets : r->classes, src->targets ? "targets" : "classes",
+                    job->shards, job->shards == 1 ? "" : "s", job->output));
+  if (job->split > 0)
+    CT_TRY(ct_str_add(&text, "%" PRId64 " sample%s in %d file%s: %s\n", r->rest,
+                      r->rest == 1 ? "" : "s", job->rest_shards, job->rest_shards == 1 ? "" : "s",
+                      job->rest));
+  if (r->bad) CT_TRY(ct_str_add(&text, "%" PRId64 " left out\n", r->bad));
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);
@@ -124,25 +162,15 @@ out:
 int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
-  int64_t shards, deflate, classes;
-  ct_pack_input_t in = {0};
-  const char *output = ct_args_get(a, "output");
-  (void)topo;
+  ct_pack_job_t job;
+  ct_pack_result_t result;
+  ct_pack_source_t src = {0};
   (void)status;
-  CT_TRY(ct_args_int(a, "shards", 1, 1, 1000000, &shards));
-  CT_TRY(ct_args_int(a, "deflate", 4, 0, 9, &deflate));
-  CT_TRY(ct_args_int(a, "classes", 0, 1, INT32_MAX, &classes));
-  if (!output)
-    CT_FAIL(CT_ERR_USAGE, "pack: --output is missing, such as --output 'train-%%03d.h5'");
-  CT_TRY(open_input(a, &in));
-  CT_TRY(keep_only(a, &in));
-  if (classes && classes < in.classes)
-    CT_FAIL(CT_ERR_USAGE, "pack: --classes is %" PRId64 ", but the highest label is %" PRId64,
-            classes, in.classes - 1);
-  if (!classes) classes = in.classes;
-  CT_TRY(ct_pack_write(&in.src, output, (int)shards, (int)deflate, classes));
-  CT_TRY(tell(&in.src, classes, shards, output));
+  CT_TRY_ALL(topo, read_job(a, &job));
+  CT_TRY_ALL(topo, open_input(a, &src));
+  CT_TRY(ct_pack_run(topo, &src, &job, &result));
+  CT_TRY_ALL(topo, topo->rank ? CT_OK : tell(&src, &job, &result));
 out:
-  if (in.close) in.close(in.src.state);
+  if (src.close) src.close(src.state);
   return rc;
 }

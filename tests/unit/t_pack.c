@@ -6,43 +6,66 @@
 
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "pack/ct_pack_job.h"
 #include "tests/unit/h5_files.h"
 
 static const ct_reader_ops_t *const ops = &ct_reader_hdf5;
 
 typedef struct source {
   ct_shape_t x;
-  int64_t given, fail_at;
-  const char *input[2];
+  int64_t fail_at;
+  const char *input[3];
 } source_t;
 
-static int give(void *state, int n, void *x, void *y)
+static int give(void *state, int64_t index, ct_pack_sample_t *to)
 {
-  int32_t *labels = y;
   source_t *s = state;
-  int64_t elements = ct_shape_sample(&s->x);
-  for (int k = 0; k < n; k++, s->given++) {
-    if (s->given == s->fail_at)
-      return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "in.csv:12: not a number");
-    for (int64_t i = 0; i < elements; i++)
-      store(s->x.dtype, x, k * elements + i, element(s->given, i));
-    labels[k] = (int32_t)(s->given % 10);
-  }
+  if (index == s->fail_at) return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "is not a number");
+  for (int64_t i = 0; i < ct_shape_sample(&s->x); i++)
+    store(s->x.dtype, to->x, i, element(index, i));
   return CT_OK;
+}
+
+static int32_t label_of(void *state, int64_t index)
+{
+  (void)state;
+  return (int32_t)(index % 10);
+}
+
+static void place_of(void *state, int64_t index, char *buf, size_t cap)
+{
+  (void)state;
+  snprintf(buf, cap, "in.csv, row %d", (int)index);
+}
+
+static int pack_job(const char *dir, source_t *s, int64_t samples, ct_pack_job_t *job,
+                    ct_pack_result_t *result)
+{
+  char pattern[2][700];
+  ct_topo_t alone = {.size = 1};
+  ct_pack_source_t src = {.x = s->x,
+                          .samples = samples,
+                          .classes = 10,
+                          .state = s,
+                          .identity = 7,
+                          .inputs = s->input,
+                          .label = label_of,
+                          .read = give,
+                          .place = place_of};
+  snprintf(pattern[0], sizeof pattern[0], "%s/%s", dir, job->output);
+  snprintf(pattern[1], sizeof pattern[1], "%s/%s", dir, job->rest ? job->rest : "");
+  job->output = pattern[0];
+  if (job->rest) job->rest = pattern[1];
+  if (!job->last) job->last = INT64_MAX;
+  return ct_pack_run(&alone, &src, job, result);
 }
 
 static int pack(const char *dir, const char *name, source_t *s, int64_t samples, int shards,
                 int deflate)
 {
-  char pattern[700];
-  ct_pack_source_t src = {.x = s->x,
-                          .samples = samples,
-                          .state = s,
-                          .next = give,
-                          .inputs = {s->input[0], s->input[1]}};
-  snprintf(pattern, sizeof pattern, "%s/%s", dir, name);
-  s->given = 0;
-  return ct_pack_write(&src, pattern, shards, deflate, 10);
+  ct_pack_result_t result;
+  ct_pack_job_t job = {.output = name, .shards = shards, .deflate = deflate};
+  return pack_job(dir, s, samples, &job, &result);
 }
 
 static int files_in(const char *dir)
@@ -59,8 +82,7 @@ static void packed_data_come_back(void)
   for (int f32 = 0; f32 <= 1; f32++) {
     for (int deflate = 0; deflate <= 4; deflate += 4) {
       const char *dir = ct_test_dir();
-      source_t s = {
-          {.dtype = f32 ? CT_F32 : CT_U8, .ndim = 4, .dim = {1, 3, 16, 16}}, 0, -1, {NULL, NULL}};
+      source_t s = {{.dtype = f32 ? CT_F32 : CT_U8, .ndim = 4, .dim = {1, 3, 16, 16}}, -1, {NULL}};
       ct_reader_t *r;
       char place[64];
       CT_ASSERT_OK(pack(dir, "t-%03d.h5", &s, 1000, 3, deflate));
@@ -79,7 +101,7 @@ static void packed_data_come_back(void)
 static void packed_features_come_back(void)
 {
   const char *dir = ct_test_dir();
-  source_t s = {{.dtype = CT_F32, .ndim = 2, .dim = {1, 7}}, 0, -1, {NULL, NULL}};
+  source_t s = {{.dtype = CT_F32, .ndim = 2, .dim = {1, 7}}, -1, {NULL}};
   ct_reader_t *r;
   CT_ASSERT_OK(pack(dir, "one.h5", &s, 5, 1, 9));
   ct_reader_spec_t spec = spec_of(dir);
@@ -92,7 +114,7 @@ static void the_same_data_are_the_same_files(void)
 {
   const char *dir = ct_test_dir();
   char path[700];
-  source_t s = {{.dtype = CT_U8, .ndim = 4, .dim = {1, 1, 8, 8}}, 0, -1, {NULL, NULL}};
+  source_t s = {{.dtype = CT_U8, .ndim = 4, .dim = {1, 1, 8, 8}}, -1, {NULL}};
   char *data[2];
   size_t bytes[2];
   for (int i = 0; i < 2; i++) {
@@ -108,12 +130,14 @@ static void the_same_data_are_the_same_files(void)
 static void a_failed_pack_leaves_what_was_there(void)
 {
   const char *dir = ct_test_dir();
-  source_t s = {{.dtype = CT_U8, .ndim = 4, .dim = {1, 1, 8, 8}}, 0, -1, {NULL, NULL}};
+  source_t s = {{.dtype = CT_U8, .ndim = 4, .dim = {1, 1, 8, 8}}, -1, {NULL}};
   ct_reader_t *r;
   CT_ASSERT_OK(pack(dir, "t-%d.h5", &s, 60, 3, 0));
   s.fail_at = 70;
-  CT_ASSERT_FAILS(pack(dir, "t-%d.h5", &s, 90, 3, 0), CT_ERR_FORMAT, "in.csv:12: not a number");
-  CT_ASSERT_FAILS(pack(dir, "u-%d.h5", &s, 90, 3, 0), CT_ERR_FORMAT, "in.csv:12: not a number");
+  CT_ASSERT_FAILS(pack(dir, "t-%d.h5", &s, 90, 3, 0), CT_ERR_DATA,
+                  "1 of 90 samples cannot be read");
+  CT_ASSERT_FAILS(pack(dir, "u-%d.h5", &s, 90, 3, 0), CT_ERR_DATA,
+                  "1 of 90 samples cannot be read");
   CT_ASSERT_INT(files_in(dir), 3);
   ct_reader_spec_t spec = spec_of(dir);
   CT_ASSERT_OK(ops->open(&spec, &r));
@@ -124,7 +148,7 @@ static void a_failed_pack_leaves_what_was_there(void)
 static void pack_checks_its_arguments(void)
 {
   const char *dir = ct_test_dir();
-  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 8}}, 0, -1, {NULL, NULL}};
+  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 8}}, -1, {NULL}};
   CT_ASSERT_FAILS(pack(dir, "t.h5", &s, 10, 2, 0), CT_ERR_USAGE, "2 shards need a %d");
   CT_ASSERT_FAILS(pack(dir, "t-%s.h5", &s, 10, 2, 0), CT_ERR_USAGE, "expected one %d");
   CT_ASSERT_FAILS(pack(dir, "t-%d-%d.h5", &s, 10, 2, 0), CT_ERR_USAGE, "expected one %d");
@@ -133,9 +157,69 @@ static void pack_checks_its_arguments(void)
   CT_ASSERT_FAILS(pack(dir, "t-%d.h5", &s, 10, 2, 10), CT_ERR_USAGE, "deflate level 10");
   CT_ASSERT_FAILS(pack(dir, "t-%d.h5", &s, 0, 1, 0), CT_ERR_ARG, "no sample");
   CT_ASSERT_FAILS(pack(dir, "no/t-%d.h5", &s, 10, 2, 0), CT_ERR_IO, "No such file or directory");
-  s.x.dtype = CT_I16;
-  CT_ASSERT_FAILS(pack(dir, "t-%d.h5", &s, 10, 2, 0), CT_ERR_ARG, "int16");
   CT_ASSERT_INT(files_in(dir), 0);
+}
+
+/* Bad ones are left out of the file that they would be in; what is behind them follows. */
+static void bad_samples_are_left_out(void)
+{
+  const char *dir = ct_test_dir();
+  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 4}}, 25, {NULL}};
+  ct_pack_job_t job = {.output = "t-%d.h5", .shards = 3, .skip_bad = 1};
+  ct_pack_result_t result;
+  ct_reader_t *r;
+  int64_t index[] = {24, 25, 88};
+  int64_t y[3];
+  CT_ASSERT_OK(pack_job(dir, &s, 90, &job, &result));
+  CT_ASSERT_INT(result.samples, 89);
+  CT_ASSERT_INT(result.bad, 1);
+  CT_ASSERT_INT(files_in(dir), 3);
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  CT_ASSERT_INT(ops->info(r)->samples, 89);
+  CT_ASSERT_OK(ops->read(r, 3, index, NULL, y));
+  CT_ASSERT_INT(y[0], 4);
+  CT_ASSERT_INT(y[1], 6);
+  CT_ASSERT_INT(y[2], 9);
+  ops->close(r);
+}
+
+/* Two outputs have each sample once between them, of all classes alike. */
+static void a_split_leaves_nothing_out(void)
+{
+  const char *dir = ct_test_dir();
+  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 4}}, -1, {NULL}};
+  ct_pack_job_t job = {.output = "a-%d.h5",
+                       .shards = 3,
+                       .rest = "b-%d.h5",
+                       .rest_shards = 2,
+                       .split = 0.8,
+                       .shuffle = 1,
+                       .seed = 5};
+  ct_pack_result_t result;
+  ct_reader_t *r;
+  int seen[200] = {0};
+  CT_ASSERT_OK(pack_job(dir, &s, 200, &job, &result));
+  CT_ASSERT_INT(result.samples, 160);
+  CT_ASSERT_INT(result.rest, 40);
+  CT_ASSERT_INT(files_in(dir), 5);
+  ct_reader_spec_t spec = spec_of(dir);
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  for (int64_t i = 0; i < 200; i++) {
+    uint8_t x[4];
+    int found = -1;
+    CT_ASSERT_OK(ops->read(r, 1, &i, x, NULL));
+    for (int k = 0; k < 200 && found < 0; k++) {
+      int same = 1;
+      for (int e = 0; e < 4; e++)
+        same = same && x[e] == (uint8_t)element(k, e);
+      if (same && !seen[k]) found = k;
+    }
+    if (found >= 0) seen[found]++;
+  }
+  for (int k = 0; k < 200; k++)
+    CT_ASSERT_INT(seen[k], 1);
+  ops->close(r);
 }
 
 static void put(const char *path)
@@ -162,7 +246,7 @@ static void no_input_is_overwritten(void)
 {
   const char *dir = ct_test_dir();
   char in[2][700], name[4][700];
-  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 8}}, 0, -1, {in[0], NULL}};
+  source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 8}}, -1, {in[0]}};
   for (int i = 0; i < 4; i++)
     snprintf(name[i], sizeof name[i], "%s/%s", dir,
              (const char *[]){"soft.h5", "hard.h5", "t-2.h5.tmp", "u-1.h5"}[i]);
@@ -194,7 +278,7 @@ static void a_full_disk_stops_pack(void)
     pid_t child = fork();
     if (child == 0) {
       struct rlimit l = {limit, limit};
-      source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 100}}, 0, -1, {NULL, NULL}};
+      source_t s = {{.dtype = CT_U8, .ndim = 2, .dim = {1, 100}}, -1, {NULL}};
       signal(SIGXFSZ, SIG_IGN);
       setrlimit(RLIMIT_FSIZE, &l);
       int rc = pack(dir, "t-%d.h5", &s, 3000, 2, 0);
@@ -216,6 +300,8 @@ int main(int argc, char **argv)
       CT_TEST(the_same_data_are_the_same_files),
       CT_TEST(a_failed_pack_leaves_what_was_there),
       CT_TEST(pack_checks_its_arguments),
+      CT_TEST(bad_samples_are_left_out),
+      CT_TEST(a_split_leaves_nothing_out),
       CT_TEST(no_input_is_overwritten),
       CT_TEST(a_full_disk_stops_pack),
       CT_TEST_END,

@@ -2,10 +2,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "app/pack.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "data/ct_feed.h"
+#include "pack/ct_pack_in.h"
+#include "pack/ct_pack_job.h"
 #include "tests/unit/h5_files.h"
 
 static const ct_reader_ops_t *const ops = &ct_reader_hdf5;
@@ -73,18 +74,20 @@ static void packed_targets_come_back(void)
   const char *dir = ct_test_dir();
   char path[700], pattern[700];
   ct_shape_t flat = {0};
-  ct_pack_rows_t all = {.last = INT64_MAX};
-  ct_pack_input_t in;
+  ct_topo_t alone = {.size = 1};
+  ct_pack_source_t in;
+  ct_pack_result_t result;
   ct_reader_t *r;
   uint8_t x[6];
   float y[6];
   snprintf(path, sizeof path, "%s/in.csv", dir);
   snprintf(pattern, sizeof pattern, "%s/out-%%d.h5", dir);
   CT_ASSERT_OK(ct_file_write(path, csv, sizeof csv - 1));
-  if (CT_ASSERT_OK(ct_pack_open_csv(path, &flat, -1, 2, &all, &in)) != CT_OK) return;
-  CT_ASSERT_INT(in.src.x.dtype, CT_U8); /* targets do not count */
-  CT_ASSERT_OK(ct_pack_write(&in.src, pattern, 2, 4, in.classes));
-  in.close(in.src.state);
+  if (CT_ASSERT_OK(ct_pack_open_csv(path, &flat, -1, 2, &in)) != CT_OK) return;
+  CT_ASSERT_INT(in.x.dtype, CT_U8); /* targets do not count */
+  ct_pack_job_t job = {.output = pattern, .shards = 2, .deflate = 4, .last = INT64_MAX};
+  CT_ASSERT_OK(ct_pack_run(&alone, &in, &job, &result));
+  in.close(in.state);
   ct_reader_spec_t spec = spec_of(dir);
   spec.target = "targets";
   if (CT_ASSERT_OK(ops->open(&spec, &r)) != CT_OK) return;
@@ -95,10 +98,10 @@ static void packed_targets_come_back(void)
   for (int i = 0; i < 6; i++)
     CT_ASSERT_NEAR(y[i], want[i], 0);
   ops->close(r);
-  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, 4, &all, &in), CT_ERR_FORMAT,
+  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, 4, &in), CT_ERR_FORMAT,
                   "has 4 columns, and the last 4 of them should be targets");
   flat = ct_shape(2, 1, 3);
-  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, 2, &all, &in), CT_ERR_FORMAT,
+  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, 2, &in), CT_ERR_FORMAT,
                   "in.csv:2: found 4 numbers, expected 5 (those of a sample, and its targets)");
 }
 

@@ -1,13 +1,13 @@
-/* Whole files for `pack`, decompressed if they are gzip, and the order in which their rows go
- * out. */
-#include <inttypes.h>
+/* Whole files for `pack`, decompressed if they are gzip, and whether a file is still the same. */
 #include <libdeflate.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "app/pack.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_hash.h"
 #include "base/ct_mem.h"
+#include "pack/ct_pack_in.h"
 
 /* One member of a gzip file behind what is there already; *used tells its compressed bytes. */
 static int unpack_member(const char *path, const char *from, size_t bytes, char **to, int64_t *cap,
@@ -61,24 +61,12 @@ out:
   return rc;
 }
 
-int ct_pack_walk_begin(ct_pack_walk_t *w, const char *path, int64_t have,
-                       const ct_pack_rows_t *rows)
+uint64_t ct_pack_identity(const char *path, uint64_t seed)
 {
-  int rc = CT_OK;
-  *w = (ct_pack_walk_t){
-      .order = {.seed = rows->seed, .samples = have, .batch = 1, .shuffle = rows->shuffle},
-      .at = rows->first,
-      .end = rows->last < have ? rows->last : have};
-  if (have == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", path);
-  if (w->at >= w->end)
-    CT_FAIL(CT_ERR_USAGE,
-            "%s: has %" PRId64 " rows, and none of them lies in the range that begins at %" PRId64,
-            path, have, rows->first);
-out:
-  return rc;
-}
-
-int64_t ct_pack_walk_next(ct_pack_walk_t *w)
-{
-  return ct_sampler_at(&w->order, 0, w->at++);
+  struct stat info;
+  if (stat(path, &info) != 0) return ct_hash_text(path, seed);
+  seed = ct_hash_text(path, seed);
+  seed = ct_hash_int(info.st_size, seed);
+  seed = ct_hash_int(info.st_mtim.tv_sec, seed);
+  return ct_hash_int(info.st_mtim.tv_nsec, seed);
 }

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/pack.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
+#include "pack/ct_pack_in.h"
 
 typedef struct csv {
   const char *path;
@@ -19,7 +20,7 @@ typedef struct csv {
   int64_t targets; /**< so many last columns */
   int is_u8;       /**< every value of a sample is an integer in 0 … 255 */
   int64_t classes;
-  ct_pack_walk_t walk;
+  const char *input[2];
 } csv_t;
 
 /* The number at *p and the separator behind it; 0 if there is none.  A line ends in NUL. */
@@ -168,27 +169,39 @@ out:
 
 /* ---- the source ---- */
 
-static int next_rows(void *state, int n, void *x, void *y)
+static int read_row(void *state, int64_t index, ct_pack_sample_t *to)
 {
-  csv_t *c = state;
-  uint8_t *u8 = x;
-  float *f32 = x, *target = y;
-  int32_t *labels = y;
-  for (int i = 0; i < n; i++) {
-    const char *text = c->row[ct_pack_walk_next(&c->walk)];
-    double value;
-    for (int64_t column = 0; take_number(&text, &value); column++) {
-      if (column == c->label)
-        labels[i] = (int32_t)value;
-      else if (!is_input(c, column))
-        *target++ = (float)value;
-      else if (c->is_u8)
-        *u8++ = (uint8_t)value;
-      else
-        *f32++ = (float)value;
-    }
+  const csv_t *c = state;
+  uint8_t *u8 = to->x;
+  float *f32 = to->x, *target = to->targets;
+  const char *text = c->row[index];
+  double value;
+  for (int64_t column = 0; take_number(&text, &value); column++) {
+    if (column == c->label) continue;
+    if (!is_input(c, column))
+      *target++ = (float)value;
+    else if (c->is_u8)
+      *u8++ = (uint8_t)value;
+    else
+      *f32++ = (float)value;
   }
   return CT_OK;
+}
+
+static int32_t label_of(void *state, int64_t index)
+{
+  const csv_t *c = state;
+  const char *text = c->row[index];
+  double value = 0;
+  for (int64_t column = 0; column <= c->label; column++)
+    take_number(&text, &value);
+  return (int32_t)value;
+}
+
+static void place_of(void *state, int64_t index, char *buf, size_t cap)
+{
+  const csv_t *c = state;
+  ct_text_fit(buf, cap, "%s, row %" PRId64, c->path, index);
 }
 
 static void close_csv(void *state)
@@ -200,30 +213,38 @@ static void close_csv(void *state)
   ct_mem_free(c);
 }
 
+static void fill_source(csv_t *c, const ct_shape_t *shape, ct_pack_source_t *out)
+{
+  *out = (ct_pack_source_t){.x = *shape,
+                            .samples = c->rows,
+                            .targets = c->targets,
+                            .classes = c->classes,
+                            .identity = ct_pack_identity(c->path, 0),
+                            .inputs = c->input,
+                            .state = c,
+                            .label = c->targets ? NULL : label_of,
+                            .read = read_row,
+                            .place = place_of,
+                            .close = close_csv};
+  if (!shape->ndim) out->x = ct_shape(2, 1, c->columns - (c->targets ? c->targets : 1));
+  out->x.dtype = c->is_u8 ? CT_U8 : CT_F32;
+}
+
 int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label, int64_t targets,
-                     const ct_pack_rows_t *rows, ct_pack_input_t *out)
+                     ct_pack_source_t *out)
 {
   int rc = CT_OK;
   size_t bytes;
   csv_t *c = ct_mem_alloc(sizeof *c, "csv file");
-  *out = (ct_pack_input_t){.close = close_csv};
+  *out = (ct_pack_source_t){0};
   if (!c) return CT_ERR_NOMEM;
-  c->path = path;
-  c->targets = targets;
-  c->is_u8 = 1;
+  *c = (csv_t){.path = path, .targets = targets, .is_u8 = 1, .input = {path}};
   CT_TRY(ct_pack_read_file(path, &c->text, &bytes));
   if (strlen(c->text) != bytes)
     CT_FAIL(CT_ERR_FORMAT, "%s: contains zero bytes: is it a csv file?", path);
   CT_TRY(read_rows(c, shape, label));
-  CT_TRY(ct_pack_walk_begin(&c->walk, path, c->rows, rows));
-  out->src.samples = c->walk.end - c->walk.at;
-  out->src.x = shape->ndim ? *shape : ct_shape(2, 1, c->columns - (targets ? targets : 1));
-  out->src.x.dtype = c->is_u8 ? CT_U8 : CT_F32;
-  out->src.state = c;
-  out->src.next = next_rows;
-  out->src.targets = targets;
-  out->src.inputs[0] = path;
-  out->classes = c->classes;
+  if (c->rows == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", path);
+  fill_source(c, shape, out);
   c = NULL;
 out:
   close_csv(c);

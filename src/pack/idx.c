@@ -3,9 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "app/pack.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
+#include "pack/ct_pack_in.h"
 
 typedef struct idx {
   char *data;
@@ -17,7 +18,7 @@ typedef struct idx {
 typedef struct pair {
   idx_t images, labels;
   size_t sample_bytes;
-  ct_pack_walk_t walk;
+  const char *input[3];
 } pair_t;
 
 static int64_t big_endian(const uint8_t *p)
@@ -64,16 +65,23 @@ static ct_shape_t sample_shape(const idx_t *images)
   return x;
 }
 
-static int next_rows(void *state, int n, void *x, void *y)
+static int read_row(void *state, int64_t index, ct_pack_sample_t *to)
 {
-  pair_t *p = state;
-  char *to = x;
-  for (int i = 0; i < n; i++, to += p->sample_bytes) {
-    int64_t row = ct_pack_walk_next(&p->walk);
-    memcpy(to, p->images.element + (size_t)row * p->sample_bytes, p->sample_bytes);
-    ((int32_t *)y)[i] = p->labels.element[row];
-  }
+  const pair_t *p = state;
+  memcpy(to->x, p->images.element + (size_t)index * p->sample_bytes, p->sample_bytes);
   return CT_OK;
+}
+
+static int32_t label_of(void *state, int64_t index)
+{
+  const pair_t *p = state;
+  return p->labels.element[index];
+}
+
+static void place_of(void *state, int64_t index, char *buf, size_t cap)
+{
+  const pair_t *p = state;
+  ct_text_fit(buf, cap, "%s, image %" PRId64, p->input[0], index);
 }
 
 static void close_pair(void *state)
@@ -85,28 +93,38 @@ static void close_pair(void *state)
   ct_mem_free(p);
 }
 
-int ct_pack_open_idx(const char *images, const char *labels, const ct_pack_rows_t *rows,
-                     ct_pack_input_t *out)
+static void fill_source(pair_t *p, ct_pack_source_t *out)
+{
+  *out = (ct_pack_source_t){.x = sample_shape(&p->images),
+                            .samples = p->images.dim[0],
+                            .identity =
+                                ct_pack_identity(p->input[1], ct_pack_identity(p->input[0], 0)),
+                            .inputs = p->input,
+                            .state = p,
+                            .label = label_of,
+                            .read = read_row,
+                            .place = place_of,
+                            .close = close_pair};
+  p->sample_bytes = (size_t)ct_shape_sample(&out->x);
+  for (int64_t i = 0; i < out->samples; i++)
+    if (p->labels.element[i] >= out->classes) out->classes = p->labels.element[i] + 1;
+}
+
+int ct_pack_open_idx(const char *images, const char *labels, ct_pack_source_t *out)
 {
   int rc = CT_OK;
   pair_t *p = ct_mem_alloc(sizeof *p, "IDX files");
-  *out = (ct_pack_input_t){.close = close_pair};
+  *out = (ct_pack_source_t){0};
   if (!p) return CT_ERR_NOMEM;
+  p->input[0] = images;
+  p->input[1] = labels;
   CT_TRY(read_idx(images, 2, 4, &p->images));
   CT_TRY(read_idx(labels, 1, 1, &p->labels));
   if (p->images.dim[0] != p->labels.dim[0])
     CT_FAIL(CT_ERR_FORMAT, "%s has %" PRId64 " samples, but %s has %" PRId64 " labels", images,
             p->images.dim[0], labels, p->labels.dim[0]);
-  for (int64_t i = 0; i < p->labels.dim[0]; i++)
-    if (p->labels.element[i] >= out->classes) out->classes = p->labels.element[i] + 1;
-  CT_TRY(ct_pack_walk_begin(&p->walk, images, p->images.dim[0], rows));
-  out->src.samples = p->walk.end - p->walk.at;
-  out->src.x = sample_shape(&p->images);
-  p->sample_bytes = (size_t)ct_shape_sample(&out->src.x);
-  out->src.state = p;
-  out->src.next = next_rows;
-  out->src.inputs[0] = images;
-  out->src.inputs[1] = labels;
+  if (p->images.dim[0] < 1) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", images);
+  fill_source(p, out);
   p = NULL;
 out:
   close_pair(p);

@@ -1,0 +1,342 @@
+/* Packing over all ranks.  In each round every rank writes one shard, and then all agree that it
+ * went well: an error ends the job within a shard's time. */
+#include "pack/job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_beat.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_file.h"
+#include "base/ct_hash.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "comm/ct_agree.h"
+#include "comm/ct_mpi.h"
+
+enum { VERSION = 1 }; /* of the bytes that are written */
+
+typedef struct job {
+  const ct_topo_t *topo;
+  const ct_pack_source_t *src;
+  const ct_pack_job_t *o;
+  int64_t classes;
+  ct__pack_order_t order;
+  ct__pack_shard_t *shard; /**< [n]: those of the output, then those of the rest */
+  int n;
+  int *todo; /**< [todos] shards that are not there yet */
+  int todos;
+  ct__pack_bad_t bad;
+  int64_t *index; /**< samples of the shard that this rank is writing */
+  int64_t count;
+  int64_t position;      /**< of its first sample */
+  int64_t *bad_position; /**< its bad samples, as places in index, and how many */
+  int64_t bad_cap, bads;
+  int64_t at; /**< samples of the shard that were read */
+  /* for the bar, of this rank */
+  int64_t done, total;
+  double begun_s, shown_s, told_s;
+} job_t;
+
+/* ---- what is to be done ---- */
+
+static uint64_t shard_hash(const job_t *j, const ct__pack_shard_t *s)
+{
+  uint64_t hash = ct__pack_order_hash(j->src, j->o);
+  const int64_t rest[] = {VERSION,         s->first,       s->samples,
+                          j->o->deflate,   j->classes,     j->src->encoded,
+                          j->src->targets, j->src->x.ndim, j->src->x.dtype};
+  hash = ct_hash(rest, sizeof rest, hash);
+  return ct_hash(j->src->x.dim, sizeof j->src->x.dim, hash);
+}
+
+/* \a samples from \a first on into so many files of a pattern. */
+static void deal(job_t *j, const char *pattern, int shards, int64_t first, int64_t samples)
+{
+  for (int i = 0; i < shards; i++) {
+    ct__pack_shard_t *s = &j->shard[j->n++];
+    *s = (ct__pack_shard_t){.pattern = pattern, .number = i, .of = shards, .bad = -1};
+    s->samples = ct_sampler_cut(samples, i, shards, &s->first);
+    s->first += first;
+    s->hash = shard_hash(j, s);
+  }
+}
+
+static int check_shards(int64_t shards, int64_t samples)
+{
+  int rc = CT_OK;
+  if (shards < 1 || shards > samples)
+    CT_FAIL(CT_ERR_USAGE, "%" PRId64 " shards for %" PRId64 " samples: expected 1 to %" PRId64,
+            shards, samples, samples);
+out:
+  return rc;
+}
+
+static int make_shards(job_t *j)
+{
+  int rc = CT_OK;
+  const ct_pack_job_t *o = j->o;
+  int64_t all = j->order.samples, part = all;
+  if (o->split > 0) part = (int64_t)((double)all * o->split + 0.5);
+  if (o->split > 0 && (part < 1 || part >= all))
+    CT_FAIL(CT_ERR_USAGE, "pack: --split %g of %" PRId64 " samples leaves one part empty", o->split,
+            all);
+  CT_TRY(check_shards(o->shards, part));
+  if (part < all) CT_TRY(check_shards(o->rest_shards, all - part));
+  int n = o->shards + (part < all ? o->rest_shards : 0);
+  j->shard = ct_mem_array(n, sizeof *j->shard, "shards");
+  j->todo = ct_mem_array(n, sizeof *j->todo, "shards");
+  if (!j->shard || !j->todo) return CT_ERR_NOMEM;
+  deal(j, o->output, o->shards, 0, part);
+  if (part < all) deal(j, o->rest, o->rest_shards, part, all - part);
+out:
+  return rc;
+}
+
+/* Labels are counted from the first class of --only. */
+static int count_classes(job_t *j)
+{
+  int rc = CT_OK;
+  int64_t have = j->src->classes;
+  if (j->o->only_last > 0)
+    have = (have < j->o->only_last ? have : j->o->only_last) - j->o->only_first;
+  if (j->o->classes && j->o->classes < have)
+    CT_FAIL(CT_ERR_USAGE, "pack: --classes is %" PRId64 ", but the highest label is %" PRId64,
+            j->o->classes, have - 1);
+  j->classes = j->o->classes ? j->o->classes : have;
+out:
+  return rc;
+}
+
+static int plan(job_t *j)
+{
+  int rc = CT_OK;
+  if (j->src->samples < 1) CT_FAIL(CT_ERR_ARG, "there is no sample to write");
+  if (j->o->deflate < 0 || j->o->deflate > 9)
+    CT_FAIL(CT_ERR_USAGE, "deflate level %d: expected 0 (none) to 9", j->o->deflate);
+  CT_TRY(ct__pack_order_open(j->src, j->o, &j->order));
+  CT_TRY(count_classes(j));
+  CT_TRY(make_shards(j));
+  CT_TRY(ct__pack_names_check(j->src, j->shard, j->n));
+out:
+  return rc;
+}
+
+/* Collective.  Rank 0 looks, so that all ranks see the same files. */
+static int find_done(job_t *j, int *kept)
+{
+  int rc = CT_OK;
+  int found = 0;
+  CT_TRY_ALL(j->topo, j->topo->rank ? CT_OK : ct__pack_find_done(j->shard, j->n, &found));
+  if (j->topo->size > 1)
+    ct_mpi_bcast(j->topo, j->topo->world, j->shard, (size_t)j->n * sizeof *j->shard, 0);
+  for (int i = 0; i < j->n; i++) { /* a pointer of rank 0 is none of ours */
+    j->shard[i].pattern = i < j->o->shards ? j->o->output : j->o->rest;
+    if (j->shard[i].bad < 0) j->todo[j->todos++] = i;
+  }
+  *kept = j->n - j->todos;
+  if (*kept)
+    ct_log(CT_LOG_INFO, "%d of %d files are there, from a run that was interrupted", *kept, j->n);
+out:
+  return rc;
+}
+
+/* ---- one shard ---- */
+
+static void show(job_t *j, double now)
+{
+  char text[160], bar[31], left[32];
+  double speed = (double)j->done / (now - j->begun_s);
+  int full = (int)(30 * j->done / (j->total > 0 ? j->total : 1));
+  memset(bar, '.', 30);
+  memset(bar, '#', (size_t)full);
+  bar[30] = 0;
+  snprintf(text, sizeof text, "pack [%s] %.0f %%  %.0f samples/s  %s left", bar,
+           100 * (double)j->done / (double)j->total, speed * j->topo->size,
+           ct_text_seconds((double)(j->total - j->done) / speed, left, sizeof left));
+  if (now - j->told_s >= 60) { /* where nobody sees the bar */
+    ct_log(CT_LOG_INFO, "%s", text);
+    j->told_s = now;
+  }
+  ct_log_progress(text);
+  j->shown_s = now;
+}
+
+static int progress(void *of)
+{
+  job_t *j = of;
+  double now = ct_clock();
+  j->at++;
+  j->done++;
+  ct_beat_progress();
+  if (j->topo->rank == 0 && now - j->shown_s >= 0.1 && j->done <= j->total) show(j, now);
+  return ct_fault("pack.sample");
+}
+
+static int take_bad(void *of, int64_t index)
+{
+  int rc = CT_OK;
+  job_t *j = of;
+  char place[CT_PATH_MAX];
+  j->src->place(j->src->state, index, place, sizeof place);
+  CT_TRY(ct__pack_bad_add(&j->bad, j->position + j->at, place));
+  CT_TRY(ct_mem_grow((void **)&j->bad_position, &j->bad_cap, j->bads + 1, sizeof(int64_t)));
+  j->bad_position[j->bads++] = j->at;
+out:
+  return rc;
+}
+
+static void leave_out_bad(job_t *j)
+{
+  int64_t kept = 0;
+  for (int64_t i = 0, b = 0; i < j->count; i++) {
+    if (b < j->bads && j->bad_position[b] == i)
+      b++;
+    else
+      j->index[kept++] = j->index[i];
+  }
+  j->count = kept;
+}
+
+static int write_once(job_t *j, const char *path, int64_t *bad)
+{
+  ct_pack_shard_t w = {.path = path,
+                       .index = j->index,
+                       .samples = j->count,
+                       .chunk = j->order.samples / j->n > 0 ? j->order.samples / j->n : 1,
+                       .deflate = j->o->deflate,
+                       .classes = j->classes,
+                       .first_class = (int32_t)j->o->only_first,
+                       .progress = progress,
+                       .bad = take_bad,
+                       .of = j};
+  j->at = 0;
+  return ct_pack_write_shard(j->src, &w, bad);
+}
+
+/* A file with bad samples is written again without them, unless they are an error anyway. */
+static int write_shard(job_t *j, ct__pack_shard_t *s)
+{
+  int rc = CT_OK;
+  int64_t bad, again;
+  char path[CT_PATH_MAX], done[CT_PATH_MAX];
+  CT_TRY(ct__pack_name_tmp(s, path, sizeof path));
+  j->index = ct_mem_array(s->samples, sizeof *j->index, "numbers of samples");
+  if (!j->index) CT_TRY(CT_ERR_NOMEM);
+  j->count = s->samples;
+  j->position = s->first;
+  j->bads = 0;
+  ct__pack_order_fill(&j->order, s->first, s->samples, j->index);
+  CT_TRY(write_once(j, path, &bad));
+  if (bad && !j->o->skip_bad) goto out;
+  if (bad) {
+    leave_out_bad(j);
+    CT_TRY(write_once(j, path, &again));
+    if (again)
+      CT_FAIL(CT_ERR_DATA, "%s: its samples change while they are packed: %s", path,
+              j->bad.text.data);
+  }
+  s->bad = bad;
+  CT_TRY(ct__pack_name_done(s, done, sizeof done));
+  CT_TRY(ct_file_commit(path, done));
+out:
+  ct_mem_free(j->index);
+  j->index = NULL;
+  return rc;
+}
+
+/* ---- all ---- */
+
+static int write_all(job_t *j)
+{
+  int rc = CT_OK;
+  int size = j->topo->size, rank = j->topo->rank;
+  if (j->n < size)
+    ct_log(CT_LOG_WARN, "%d ranks write %d file%s: the others have nothing to do (--shards)", size,
+           j->n, j->n == 1 ? "" : "s");
+  for (int i = rank; i < j->todos; i += size)
+    j->total += j->shard[j->todo[i]].samples;
+  j->begun_s = j->told_s = ct_clock();
+  for (int i = 0; i < j->todos; i += size) {
+    ct_beat_at("writing a shard", i + rank);
+    CT_TRY_ALL(j->topo, i + rank < j->todos ? write_shard(j, &j->shard[j->todo[i + rank]]) : CT_OK);
+  }
+out:
+  ct_log_progress(NULL);
+  return rc;
+}
+
+/* Collective.  Rank 0 learns how many samples the others have left out of their shards. */
+static void share_bad(job_t *j)
+{
+  int64_t left_out;
+  for (int i = 0; i < j->todos; i++) {
+    ct__pack_shard_t *s = &j->shard[j->todo[i]];
+    left_out = i % j->topo->size == j->topo->rank && s->bad > 0 ? s->bad : 0;
+    ct_agree_sum(j->topo, &left_out, 1);
+    s->bad = left_out;
+  }
+}
+
+static int finish(job_t *j, ct_pack_result_t *out)
+{
+  int rc = CT_OK;
+  int64_t bad;
+  CT_TRY(ct__pack_bad_tell(j->topo, &j->bad, !j->o->skip_bad, &bad));
+  if (bad && !j->o->skip_bad)
+    CT_FAIL(CT_ERR_DATA,
+            "%" PRId64 " of %" PRId64 " samples cannot be read (see above): nothing is written; "
+            "--skip-bad leaves them out",
+            bad, j->order.samples);
+  share_bad(j);
+  out->shards = j->n;
+  out->classes = j->classes;
+  for (int i = 0; i < j->n; i++) {
+    *(i < j->o->shards ? &out->samples : &out->rest) += j->shard[i].samples - j->shard[i].bad;
+    out->bad += j->shard[i].bad;
+  }
+  if (out->samples < 1) CT_FAIL(CT_ERR_DATA, "no sample can be read: nothing is written");
+  CT_TRY_ALL(j->topo, j->topo->rank ? CT_OK : ct__pack_rename(j->shard, j->n));
+out:
+  return rc;
+}
+
+/* Collective.  What ranks have finished since is known to each alone, so each removes its own. */
+static void clean_up(job_t *j)
+{
+  ct_err_info_t why = *ct_err_last();
+  int rank = j->topo->rank;
+  for (int i = 0; i < j->n; i++) {
+    int mine = !rank;
+    for (int k = rank; k < j->todos && !mine; k += j->topo->size)
+      mine = j->todo[k] == i;
+    if (mine) ct__pack_remove(&j->shard[i], 1);
+  }
+  ct_err_put(&why);
+}
+
+int ct_pack_run(const ct_topo_t *t, const ct_pack_source_t *src, const ct_pack_job_t *job,
+                ct_pack_result_t *out)
+{
+  int rc = CT_OK, started = 0;
+  job_t j = {.topo = t, .src = src, .o = job};
+  *out = (ct_pack_result_t){0};
+  CT_TRY_ALL(t, plan(&j));
+  CT_TRY(ct_agree_same(t, "what is packed", j.shard[0].hash));
+  CT_TRY(find_done(&j, &out->kept));
+  started = 1;
+  CT_TRY(write_all(&j));
+  CT_TRY(finish(&j, out));
+out:
+  if (rc != CT_OK && started) clean_up(&j);
+  ct__pack_order_close(&j.order);
+  ct_str_clear(&j.bad.text);
+  ct_mem_free(j.bad_position);
+  ct_mem_free(j.shard);
+  ct_mem_free(j.todo);
+  return rc;
+}

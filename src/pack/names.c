@@ -1,0 +1,185 @@
+/* The names of shards: at the end, while they are written, and when they are done but the others
+ * are not.  A name that ends in a hash of everything the file was made from is all that a restarted
+ * run needs to know which files it may keep. */
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "pack/job.h"
+
+#define DONE ".done-"
+
+/* The pattern's one %d (with a width: %03d), or NULL; CT_ERR_USAGE if there are more or others. */
+static int find_number(const char *pattern, const char **number, int *width)
+{
+  *number = NULL;
+  for (const char *p = strchr(pattern, '%'); p; p = strchr(p + 1, '%')) {
+    const char *d = p + 1;
+    int digits = 0;
+    for (; isdigit((unsigned char)*d) && digits < 100; d++)
+      digits = 10 * digits + (*d - '0');
+    if (*d != 'd' || *number || digits > 20)
+      return ct_err_set(
+          CT_ERR_USAGE, __FILE__, __LINE__,
+          "output '%s': expected one %%d for the number of the shard (train-%%03d.h5)", pattern);
+    *number = p;
+    *width = digits;
+  }
+  return CT_OK;
+}
+
+int ct__pack_name(const ct__pack_shard_t *s, char *path, size_t cap)
+{
+  int rc = CT_OK, width = 0;
+  const char *number;
+  CT_TRY(find_number(s->pattern, &number, &width));
+  if (!number && s->of > 1)
+    CT_FAIL(CT_ERR_USAGE, "output '%s': %d shards need a %%d in their name (train-%%03d.h5)",
+            s->pattern, s->of);
+  if (!number)
+    CT_TRY(ct_text_format(path, cap, "%s", s->pattern));
+  else
+    CT_TRY(ct_text_format(path, cap, "%.*s%0*d%s", (int)(number - s->pattern), s->pattern, width,
+                          s->number, strchr(number, 'd') + 1));
+out:
+  return rc;
+}
+
+static int name_with(const ct__pack_shard_t *s, const char *end, char *path, size_t cap)
+{
+  int rc = CT_OK;
+  char name[CT_PATH_MAX];
+  CT_TRY(ct__pack_name(s, name, sizeof name));
+  CT_TRY(ct_text_format(path, cap, "%s%s", name, end));
+out:
+  return rc;
+}
+
+int ct__pack_name_tmp(const ct__pack_shard_t *s, char *path, size_t cap)
+{
+  return name_with(s, ".tmp", path, cap);
+}
+
+int ct__pack_name_done(const ct__pack_shard_t *s, char *path, size_t cap)
+{
+  char end[64];
+  snprintf(end, sizeof end, DONE "%016" PRIx64 "-%" PRId64, s->hash, s->bad);
+  return name_with(s, end, path, cap);
+}
+
+/* ---- what is read is not written over ---- */
+
+static int check_inputs(const ct_pack_source_t *src, const char *path)
+{
+  int rc = CT_OK;
+  for (const char *const *input = src->inputs; input && *input; input++)
+    if (ct_file_same(path, *input))
+      CT_FAIL(CT_ERR_USAGE, "output '%s' is the file '%s', which is read: choose another name",
+              path, *input);
+out:
+  return rc;
+}
+
+int ct__pack_names_check(const ct_pack_source_t *src, const ct__pack_shard_t *shard, int n)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX], first[CT_PATH_MAX];
+  CT_TRY(ct__pack_name(&shard[0], first, sizeof first));
+  for (int i = 0; i < n; i++) {
+    CT_TRY(ct__pack_name(&shard[i], path, sizeof path));
+    if (i && shard[i].number == 0 && strcmp(path, first) == 0)
+      CT_FAIL(CT_ERR_USAGE, "pack: --output and --rest are both '%s'", path);
+    CT_TRY(check_inputs(src, path));
+    CT_TRY(ct__pack_name_tmp(&shard[i], path, sizeof path));
+    CT_TRY(check_inputs(src, path));
+  }
+out:
+  return rc;
+}
+
+/* ---- what an interrupted run has left ---- */
+
+/* Of "train-003.h5.done-0123456789abcdef-0", for a shard of that name: the hash and the number. */
+static int is_done(const char *entry, const char *name, uint64_t *hash, int64_t *bad)
+{
+  size_t n = strlen(name);
+  int used = 0;
+  if (strncmp(entry, name, n) != 0 || strncmp(entry + n, DONE, strlen(DONE)) != 0) return 0;
+  entry += n + strlen(DONE);
+  return sscanf(entry, "%16" SCNx64 "-%" SCNd64 "%n", hash, bad, &used) == 2 && used > 17 &&
+         !entry[used] && *bad >= 0;
+}
+
+static void look_at(ct__pack_shard_t *s, const char *dir, const char *entry, const char *name)
+{
+  uint64_t hash;
+  int64_t bad;
+  char path[CT_PATH_MAX];
+  if (!is_done(entry, name, &hash, &bad)) return;
+  if (hash == s->hash)
+    s->bad = bad;
+  else if (ct_path_join(path, sizeof path, dir, entry) == CT_OK)
+    unlink(path);
+}
+
+/* The entries of a shard's directory; shards of one pattern have one directory. */
+static int look_for(ct__pack_shard_t *s)
+{
+  int rc = CT_OK;
+  char name[CT_PATH_MAX], dir[CT_PATH_MAX];
+  const struct dirent *entry;
+  CT_TRY(ct__pack_name(s, name, sizeof name));
+  CT_TRY(ct_path_dir(dir, sizeof dir, name));
+  const char *slash = strrchr(name, '/');
+  DIR *d = opendir(dir);
+  if (!d) goto out; /* writing will say why */
+  while ((entry = readdir(d)))
+    look_at(s, dir, entry->d_name, slash ? slash + 1 : name);
+  closedir(d);
+out:
+  return rc;
+}
+
+int ct__pack_find_done(ct__pack_shard_t *shard, int n, int *found)
+{
+  int rc = CT_OK;
+  *found = 0;
+  for (int i = 0; i < n; i++) {
+    CT_TRY(look_for(&shard[i]));
+    *found += shard[i].bad >= 0;
+  }
+out:
+  return rc;
+}
+
+/* ---- the end ---- */
+
+int ct__pack_rename(const ct__pack_shard_t *shard, int n)
+{
+  int rc = CT_OK, done = 0;
+  char temporary[CT_PATH_MAX], path[CT_PATH_MAX];
+  for (; done < n; done++) {
+    CT_TRY(ct__pack_name(&shard[done], path, sizeof path));
+    CT_TRY(ct__pack_name_done(&shard[done], temporary, sizeof temporary));
+    CT_TRY(ct_file_commit(temporary, path));
+  }
+out:
+  for (int i = 0; rc != CT_OK && i < done; i++)
+    if (ct__pack_name(&shard[i], path, sizeof path) == CT_OK) unlink(path);
+  return rc;
+}
+
+void ct__pack_remove(const ct__pack_shard_t *shard, int n)
+{
+  char path[CT_PATH_MAX];
+  for (int i = 0; i < n; i++) {
+    if (ct__pack_name_tmp(&shard[i], path, sizeof path) == CT_OK) unlink(path);
+    if (shard[i].bad >= 0 && ct__pack_name_done(&shard[i], path, sizeof path) == CT_OK)
+      unlink(path);
+  }
+}
