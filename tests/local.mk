@@ -23,7 +23,7 @@ shell_tests = \
   %D%/cli/init.test \
   %D%/cli/loss.test \
   %D%/cli/onnx.test \
-  %D%/cli/pack.test \
+  %D%/cli/pack.test %D%/cli/pack_images.test \
   %D%/cli/recipe_resume.test \
   %D%/cli/predict.test \
   %D%/cli/resume.test \

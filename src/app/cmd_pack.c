@@ -64,6 +64,92 @@ out:
   return rc;
 }
 
+/* "256", or "224,320" */
+static int read_resize(const char *text, ct_pack_images_t *o)
+{
+  enum { MOST = 16384 };
+  int rc = CT_OK;
+  int used = 0;
+  long long h = 0, w = 0;
+  if (!text) return CT_OK;
+  if (sscanf(text, "%lld,%lld%n", &h, &w, &used) != 2 || text[used]) {
+    w = -1;
+    if (sscanf(text, "%lld%n", &h, &used) != 1 || text[used]) h = -1;
+  }
+  o->crop = w < 0;
+  o->height = h;
+  o->width = w < 0 ? h : w;
+  if (o->height < 1 || o->width < 1 || o->height > MOST || o->width > MOST)
+    CT_FAIL(CT_ERR_USAGE, "pack: --resize must be a size such as 256 or 224,320 (H,W), not '%s'",
+            text);
+out:
+  return rc;
+}
+
+static const char *const image_flags[] = {"images-from", "list", "tar"};
+
+static int read_images(const ct_args_t *a, ct_pack_images_t *o)
+{
+  int rc = CT_OK;
+  int64_t channels;
+  *o = (ct_pack_images_t){.folder = ct_args_get(a, "images-from"),
+                          .list = ct_args_get(a, "list"),
+                          .root = ct_args_get(a, "root"),
+                          .tar = ct_args_get(a, "tar"),
+                          .encoded = ct_args_get(a, "encoded") != NULL};
+  CT_TRY(ct_args_int(a, "channels", 3, 1, 3, &channels));
+  CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &o->targets));
+  CT_TRY(read_resize(ct_args_get(a, "resize"), o));
+  o->channels = (int)channels;
+  if (channels == 2) CT_FAIL(CT_ERR_USAGE, "pack: --channels must be 1 or 3, not 2");
+  if (o->encoded && (o->height || ct_args_get(a, "channels")))
+    CT_FAIL(CT_ERR_USAGE, "pack: --encoded keeps images as they are: give neither --resize nor "
+                          "--channels (the transforms of a training resize)");
+  if (o->root && !o->list) CT_FAIL(CT_ERR_USAGE, "pack: --root is for --list");
+  if (!o->root) o->root = ".";
+  if (o->targets && !o->list)
+    CT_FAIL(CT_ERR_USAGE, "pack: --targets is for --csv and --list; images have labels");
+out:
+  return rc;
+}
+
+static int is_of_images(const ct_args_t *a)
+{
+  for (int i = 0; i < 3; i++)
+    if (ct_args_get(a, image_flags[i])) return 1;
+  return 0;
+}
+
+/* Collective. */
+static int open_images(const ct_args_t *a, const ct_topo_t *topo, ct_pack_source_t *out)
+{
+  static const char *const others[] = {"images", "labels", "csv", "shape", "label"};
+  int rc = CT_OK, kinds = 0;
+  ct_pack_images_t o;
+  for (int i = 0; i < 3; i++)
+    kinds += ct_args_get(a, image_flags[i]) != NULL;
+  for (int i = 0; i < 5; i++)
+    if (ct_args_get(a, others[i]))
+      CT_FAIL(CT_ERR_USAGE, "pack: --%s is not for image files", others[i]);
+  if (kinds > 1) CT_FAIL(CT_ERR_USAGE, "pack: give one of --images-from, --list and --tar");
+  CT_TRY(read_images(a, &o));
+  CT_TRY(ct_pack_open_images(topo, &o, out));
+out:
+  return rc;
+}
+
+/* The options of images are of no use elsewhere. */
+static int check_no_images(const ct_args_t *a)
+{
+  static const char *const flags[] = {"root", "encoded", "resize", "channels"};
+  int rc = CT_OK;
+  for (int i = 0; i < 4; i++)
+    if (ct_args_get(a, flags[i]))
+      CT_FAIL(CT_ERR_USAGE, "pack: --%s is for --images-from, --list and --tar", flags[i]);
+out:
+  return rc;
+}
+
 static int open_input(const ct_args_t *a, ct_pack_source_t *out)
 {
   int rc = CT_OK;
@@ -71,6 +157,7 @@ static int open_input(const ct_args_t *a, ct_pack_source_t *out)
   ct_shape_t shape;
   const char *csv = ct_args_get(a, "csv"), *images = ct_args_get(a, "images");
   const char *labels = ct_args_get(a, "labels");
+  CT_TRY(check_no_images(a));
   CT_TRY(read_shape(ct_args_get(a, "shape"), &shape));
   CT_TRY(read_label(ct_args_get(a, "label"), &label));
   CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &targets));
@@ -79,7 +166,8 @@ static int open_input(const ct_args_t *a, ct_pack_source_t *out)
             "pack: --targets are instead of a label: give neither --label nor --classes");
   if (csv && !images && !labels) return ct_pack_open_csv(csv, &shape, label, targets, out);
   if (csv || !images || !labels)
-    CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX), or --csv FILE");
+    CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX), --csv FILE, "
+                          "--images-from DIR, --list FILE or --tar FILE");
   if (shape.ndim || ct_args_get(a, "label") || targets)
     CT_FAIL(CT_ERR_USAGE,
             "pack: --shape, --label and --targets are for --csv; an IDX file says its shape");
@@ -167,7 +255,10 @@ int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_pack_source_t src = {0};
   (void)status;
   CT_TRY_ALL(topo, read_job(a, &job));
-  CT_TRY_ALL(topo, open_input(a, &src));
+  if (is_of_images(a))
+    CT_TRY(open_images(a, topo, &src));
+  else
+    CT_TRY_ALL(topo, open_input(a, &src));
   CT_TRY(ct_pack_run(topo, &src, &job, &result));
   CT_TRY_ALL(topo, topo->rank ? CT_OK : tell(&src, &job, &result));
 out:

@@ -8,6 +8,7 @@
 #define CT_PACK_IN_H
 #include <stddef.h>
 
+#include "comm/ct_topo.h"
 #include "hdf5io/ct_pack.h"
 
 /** Images and labels of IDX files (MNIST's), plain or gzip. */
@@ -18,6 +19,25 @@ int ct_pack_open_idx(const char *images, const char *labels, ct_pack_source_t *o
  * Values that are all integers in 0 … 255 become uint8, any others float32. */
 int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label, int64_t targets,
                      ct_pack_source_t *out);
+
+/** How images become samples. */
+typedef struct ct_pack_images {
+  const char *folder;    /**< dir/class/…/name.jpg; or */
+  const char *list;      /**< a csv file of paths and labels or targets; or */
+  const char *root;      /**< list: where paths begin */
+  const char *tar;       /**< pattern of tar files as WebDataset has them */
+  int64_t targets;       /**< list: numbers behind each path; 0: a label */
+  int encoded;           /**< 1: the files stay as they are */
+  int channels;          /**< not encoded: 1 or 3 */
+  int64_t height, width; /**< not encoded: resized to that; 0: the size of the first one, which all
+                              have then */
+  int crop;              /**< 1: the shorter side is resized to height, the middle is kept */
+} ct_pack_images_t;
+
+/** Collective.  JPEG and PNG files.  Rank 0 finds them and asks for their sizes and times, the
+ * others are told.  A file that is missing, damaged or of another size is a bad sample; each is
+ * decoded, with the bits of Pillow, also if it is stored as it is. */
+int ct_pack_open_images(const ct_topo_t *t, const ct_pack_images_t *o, ct_pack_source_t *out);
 
 /* ---- for those who write such a function ---- */
 

@@ -1,0 +1,251 @@
+/* tar files, header by header.  What a header says is believed only if its checksum is right, and
+ * nothing reaches beyond the file. */
+#include "pack/tar.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+
+enum {
+  BLOCK = 512,
+  NAME = 0,
+  NAME_BYTES = 100,
+  SIZE = 124,
+  SIZE_BYTES = 12,
+  SUM = 148,
+  SUM_BYTES = 8,
+  TYPE = 156,
+  MAGIC = 257,
+  PREFIX = 345,
+  PREFIX_BYTES = 155,
+  MOST_EXTRA = 1 << 20 /* bytes of a pax header or long name */
+};
+
+/* What comes before a member and changes it. */
+typedef struct extra {
+  char name[CT_PATH_MAX]; /**< "": none */
+  int64_t bytes;          /**< -1: none */
+} extra_t;
+
+static int damaged(const ct__tar_t *t, const char *what)
+{
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                    "%s: the header at byte %" PRId64 " %s: no tar file, or a damaged one", t->path,
+                    t->at, what);
+}
+
+/* Octal digits up to a blank or NUL, or GNU's binary numbers.  -1: neither. */
+static int64_t number_of(const unsigned char *p, int n)
+{
+  int64_t value = 0;
+  int i = 0;
+  if (p[0] & 0x80) {
+    if (p[0] != 0x80) return -1; /* negative, or beyond everything */
+    for (i = 1; i < n; i++) {
+      if (value >> 54) return -1;
+      value = value << 8 | p[i];
+    }
+    return value;
+  }
+  while (i < n && p[i] == ' ')
+    i++;
+  for (; i < n && p[i] >= '0' && p[i] <= '7'; i++)
+    value = value << 3 | (p[i] - '0');
+  return i < n && p[i] && p[i] != ' ' ? -1 : value;
+}
+
+/* Old programs added signed characters. */
+static int sum_is_right(const unsigned char *block)
+{
+  int64_t want = number_of(block + SUM, SUM_BYTES), plain = 0, with_sign = 0;
+  for (int i = 0; i < BLOCK; i++) {
+    int c = i >= SUM && i < SUM + SUM_BYTES ? ' ' : block[i];
+    plain += c;
+    with_sign += c < 128 ? c : c - 256;
+  }
+  return want == plain || want == with_sign;
+}
+
+static int is_zero(const unsigned char *block)
+{
+  for (int i = 0; i < BLOCK; i++)
+    if (block[i]) return 0;
+  return 1;
+}
+
+static int read_block(const ct__tar_t *t, unsigned char *block)
+{
+  int rc = CT_OK;
+  if (t->bytes - t->at < BLOCK) return damaged(t, "is cut off");
+  CT_TRY(ct_file_read_at(t->fd, t->path, t->at, block, BLOCK));
+out:
+  return rc;
+}
+
+/* ---- what comes before a member ---- */
+
+/* "LENGTH KEY=VALUE\n", again and again; only path and size matter. */
+static int take_pax(const ct__tar_t *t, const char *text, int64_t bytes, extra_t *out)
+{
+  int rc = CT_OK;
+  for (int64_t at = 0, length; at < bytes; at += length) {
+    int64_t digits = 0;
+    for (length = 0; at + digits < bytes && digits < 9; digits++) {
+      char c = text[at + digits];
+      if (c < '0' || c > '9') break;
+      length = 10 * length + (c - '0');
+    }
+    if (length <= digits + 1 || length > bytes - at || text[at + digits] != ' ' ||
+        text[at + length - 1] != '\n')
+      return damaged(t, "has a pax record that is none");
+    const char *key = text + at + digits + 1;
+    int64_t n = length - digits - 2; /* of the key, "=" and the value */
+    if (n > 5 && memcmp(key, "path=", 5) == 0) {
+      if (n - 5 >= (int64_t)sizeof out->name || memchr(key + 5, 0, (size_t)(n - 5)))
+        return damaged(t, "has a name that cannot be");
+      memcpy(out->name, key + 5, (size_t)(n - 5));
+      out->name[n - 5] = '\0';
+    } else if (n > 5 && n < 25 && memcmp(key, "size=", 5) == 0) {
+      char size[24];
+      CT_TRY(ct_text_format(size, sizeof size, "%.*s", (int)(n - 5), key + 5));
+      if (ct_text_int(size, &out->bytes) != CT_OK || out->bytes < 0)
+        return damaged(t, "has a size that cannot be");
+    } else if (n > 11 && memcmp(key, "GNU.sparse.", 11) == 0)
+      return damaged(t, "is of a sparse file, which is not read");
+  }
+out:
+  return rc;
+}
+
+static int take_long_name(const ct__tar_t *t, const char *text, int64_t bytes, extra_t *out)
+{
+  size_t n = strnlen(text, (size_t)bytes);
+  if (n == 0 || n >= sizeof out->name) return damaged(t, "has a name that cannot be");
+  memcpy(out->name, text, n);
+  out->name[n] = '\0';
+  return CT_OK;
+}
+
+static int take_extra(const ct__tar_t *t, const ct__tar_member_t *m, extra_t *out)
+{
+  int rc = CT_OK;
+  char *text = NULL;
+  if (m->type != 'x' && m->type != 'L') return CT_OK; /* of the whole archive, or of a link */
+  if (m->bytes > MOST_EXTRA) return damaged(t, "has a name that cannot be");
+  text = ct_mem_alloc((size_t)m->bytes + 1, "a header of a tar file");
+  if (!text) return CT_ERR_NOMEM;
+  CT_TRY(ct_file_read_at(t->fd, t->path, m->at, text, (size_t)m->bytes));
+  if (m->type == 'x')
+    CT_TRY(take_pax(t, text, m->bytes, out));
+  else
+    CT_TRY(take_long_name(t, text, m->bytes, out));
+out:
+  ct_mem_free(text);
+  return rc;
+}
+
+/* ---- a member ---- */
+
+static int take_name(const ct__tar_t *t, const unsigned char *block, ct__tar_member_t *m)
+{
+  const char *name = (const char *)block + NAME, *prefix = (const char *)block + PREFIX;
+  /* GNU's own format has times where ustar has the first part of the name */
+  int has_prefix = memcmp(block + MAGIC, "ustar\0", 6) == 0 && *prefix;
+  if (has_prefix)
+    return ct_text_format(m->name, sizeof m->name, "%.*s/%.*s", PREFIX_BYTES, prefix, NAME_BYTES,
+                          name);
+  if (!*name) return damaged(t, "has no name");
+  return ct_text_format(m->name, sizeof m->name, "%.*s", NAME_BYTES, name);
+}
+
+static int is_extra(char type)
+{
+  return type == 'x' || type == 'g' || type == 'L' || type == 'K';
+}
+
+/* Only files have content, whatever the size of others says. */
+static int has_content(char type)
+{
+  return type == '0' || type == '7' || is_extra(type);
+}
+
+static int take_header(ct__tar_t *t, const unsigned char *block, const extra_t *extra,
+                       ct__tar_member_t *m)
+{
+  int rc = CT_OK;
+  if (!sum_is_right(block)) return damaged(t, "has a wrong checksum");
+  m->type = block[TYPE] ? (char)block[TYPE] : '0';
+  if (m->type == 'S') return damaged(t, "is of a sparse file, which is not read");
+  if (*extra->name && !is_extra(m->type))
+    memcpy(m->name, extra->name, sizeof m->name);
+  else
+    CT_TRY(take_name(t, block, m));
+  m->bytes = number_of(block + SIZE, SIZE_BYTES);
+  if (extra->bytes >= 0 && !is_extra(m->type)) m->bytes = extra->bytes;
+  if (m->bytes < 0) return damaged(t, "has a size that cannot be");
+  if (!has_content(m->type)) m->bytes = 0;
+  m->at = t->at + BLOCK;
+  if (m->bytes > t->bytes - m->at)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: '%s' of %" PRId64 " bytes reaches behind the end of the file: it is cut off",
+            t->path, m->name, m->bytes);
+  t->at = m->at + (m->bytes + BLOCK - 1) / BLOCK * BLOCK;
+out:
+  return rc;
+}
+
+int ct__tar_next(ct__tar_t *t, ct__tar_member_t *out)
+{
+  int rc = CT_OK;
+  unsigned char block[BLOCK];
+  extra_t extra = {.bytes = -1};
+  for (;;) {
+    *out = (ct__tar_member_t){0};
+    if (t->at >= t->bytes) { /* some programs write no blocks of zeros at the end */
+      if (*extra.name || extra.bytes >= 0) return damaged(t, "is missing");
+      return CT_OK;
+    }
+    CT_TRY(read_block(t, block));
+    if (is_zero(block)) return CT_OK;
+    CT_TRY(take_header(t, block, &extra, out));
+    if (!is_extra(out->type)) return CT_OK;
+    CT_TRY(take_extra(t, out, &extra));
+  }
+out:
+  return rc;
+}
+
+/* ---- the file ---- */
+
+int ct__tar_open(const char *path, ct__tar_t *out)
+{
+  int rc = CT_OK;
+  struct stat info;
+  unsigned char start[4] = {0};
+  *out = (ct__tar_t){.fd = -1, .path = path};
+  CT_TRY(ct_file_regular(path));
+  out->fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (out->fd < 0 || fstat(out->fd, &info) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened", path);
+  out->bytes = info.st_size;
+  if (out->bytes >= (int64_t)sizeof start)
+    CT_TRY(ct_file_read_at(out->fd, path, 0, start, sizeof start));
+  if (memcmp(start, "\x1f\x8b", 2) == 0 || memcmp(start, "\x28\xb5\x2f\xfd", 4) == 0 ||
+      memcmp(start, "BZh", 3) == 0 || memcmp(start, "\xfd\x37zX", 4) == 0)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: is compressed, so that its members cannot be reached: decompress it first", path);
+  if (out->bytes < BLOCK) CT_FAIL(CT_ERR_FORMAT, "%s: is not a tar file", path);
+out:
+  return rc;
+}
+
+void ct__tar_close(ct__tar_t *t)
+{
+  if (t->fd >= 0) close(t->fd);
+  t->fd = -1;
+}
