@@ -1,5 +1,5 @@
-/** \file list.h  A list of image files with their labels: what folders, csv files and tar files come
- * down to.  Internal.
+/** \file list.h  A list of images with their labels: what folders, csv and tar files come down to.
+ * Internal.
  *
  * Rank 0 makes it, since it asks the file system for each file; the others are told. */
 #ifndef CT_PACK_LIST_H
