@@ -12,12 +12,24 @@
 /* Large enough to compress and to read at once, small enough to be read for one sample. */
 enum { CHUNK_BYTES = 128 << 10 };
 
+/* An attribute has to fit into the header of the file's root. */
+static int too_long(const char *const *name, int64_t n)
+{
+  enum { MOST = 60000 };
+  size_t longest = 0;
+  for (int64_t i = 0; i < n; i++)
+    if (strlen(name[i]) > longest) longest = strlen(name[i]);
+  return (double)n * (double)(longest + 1) > MOST;
+}
+
 static int class_names(const pack_t *p)
 {
   int rc = CT_OK;
   const char *const *name = p->src->class_names;
-  if (!name || p->s->classes < 1) return CT_OK;
-  if (!ct__h5_put_attr_texts(p->file, "class_names", name + p->s->first_class, p->s->classes))
+  int64_t n = p->src->classes - p->s->first_class;
+  if (p->s->classes < n) n = p->s->classes;
+  if (!name || n < 1 || too_long(name + p->s->first_class, n)) return CT_OK;
+  if (!ct__h5_put_attr_texts(p->file, "class_names", name + p->s->first_class, n))
     rc = ct__pack_failed(p, "class_names");
   return rc;
 }

@@ -214,6 +214,7 @@ unit_tests = \
   %D%/unit/t_pace \
   %D%/unit/t_pack \
   %D%/unit/t_pack_input \
+  %D%/unit/t_pack_tar \
   %D%/unit/t_plan \
   %D%/unit/t_plan_low \
   %D%/unit/t_plan_modes \

@@ -207,7 +207,8 @@ int ct__tar_next(ct__tar_t *t, ct__tar_member_t *out)
   extra_t extra = {.bytes = -1};
   for (;;) {
     *out = (ct__tar_member_t){0};
-    if (t->at >= t->bytes) { /* some programs write no blocks of zeros at the end */
+    if (t->at > t->bytes) return damaged(t, "is cut off");
+    if (t->at == t->bytes) { /* some programs write no blocks of zeros at the end */
       if (*extra.name || extra.bytes >= 0) return damaged(t, "is missing");
       return CT_OK;
     }
