@@ -137,7 +137,11 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
   int64_t rows = (fits ? LARGE_ROWS : SMALL_ROWS) / (int64_t)r->sample_bytes;
   for (int i = 0; i < r->shards.n; i++) {
     ct__h5_shard_t *s = &r->shards.v[i];
-    if (s->block_rows == 0) s->block_rows = rows > 0 ? rows : 1;
+    s->order_rows = s->block_rows;
+    if (s->block_rows == 0) {
+      s->block_rows = rows > 0 ? rows : 1;
+      s->order_rows = LARGE_ROWS / (int64_t)s->row_bytes;
+    }
     s->first_block = blocks;
     blocks += (s->count + s->block_rows - 1) / s->block_rows;
   }
@@ -284,6 +288,14 @@ static int hdf5_move(ct_reader_t *r, int i, const char *path)
   r->shards.v[i].stamp.inode = 0;
   ct__h5_unlock();
   return CT_OK;
+}
+
+static int hdf5_blocks(const ct_reader_t *r, int i, ct_block_run_t *out)
+{
+  if (i >= r->shards.n) return 0;
+  const ct__h5_shard_t *s = &r->shards.v[i];
+  *out = (ct_block_run_t){s->first, s->count, s->order_rows > 0 ? s->order_rows : 1};
+  return 1;
 }
 
 static const ct_reader_info_t *hdf5_info(const ct_reader_t *r)
@@ -492,6 +504,7 @@ const ct_reader_ops_t ct_reader_hdf5 = {
     .file = hdf5_file,
     .move = hdf5_move,
     .info = hdf5_info,
+    .blocks = hdf5_blocks,
     .read = hdf5_read,
     .place = hdf5_place,
     .close = hdf5_close,

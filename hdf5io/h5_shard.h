@@ -23,6 +23,7 @@ typedef struct ct__h5_shard {
   int ndim;             /**< of the stored array, with N */
   size_t row_bytes;     /**< one sample */
   int64_t block_rows;   /**< samples of a block; 0: to be chosen (not chunked) */
+  int64_t order_rows;   /**< the same for the sampler: no function of the memory for blocks */
   int64_t first_block;  /**< number of its first block in the data set */
   int chunk_raw;        /**< chunks are read as stored and decoded by ct__h5_chunk_decode() */
   ct__h5_filters_t filters;

@@ -17,6 +17,7 @@ shell_tests = \
   %D%/cli/docs.test \
   %D%/cli/doctor.test \
   %D%/cli/examples.test \
+  %D%/cli/order.test \
   %D%/cli/files.test \
   %D%/cli/implementations.test \
   %D%/cli/inspect.test \

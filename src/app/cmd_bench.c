@@ -82,21 +82,16 @@ out:
 
 /* The first batch of the data, kept by a feed that is not asked again.  A rank that gets none of it
  * knows how large it is. */
-static int open_batch(const ct_setup_t *s, ct_feed_t **feed, ct_batch_t *none,
-                      const ct_batch_t **out)
+static int open_batch(const ct_setup_t *s, const ct_sampler_t *order, ct_feed_t **feed,
+                      ct_batch_t *none, const ct_batch_t **out)
 {
   int rc = CT_OK;
-  ct_sampler_t sampler = {.seed = (uint64_t)s->cfg.run.seed,
-                          .samples = s->data.info.samples,
-                          .batch = s->cfg.data.batch,
-                          .shuffle = s->cfg.data.shuffle,
-                          .pieces = s->recipe.pieces};
-  none->global = ct_sampler_batch(&sampler, 0);
+  none->global = ct_sampler_batch(order, 0);
   *out = none;
   ct_feed_opts_t o = ct_trainer_feed_opts(s->trainer, 1);
   if (o.size == 0) return CT_OK;
   o.one_epoch = 1;
-  CT_TRY(ct_feed_open(&s->data, &sampler, &o, feed));
+  CT_TRY(ct_feed_open(&s->data, order, &o, feed));
   CT_TRY(ct_feed_next(*feed, out));
 out:
   return rc;
@@ -107,6 +102,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_
 {
   int rc = CT_OK;
   int64_t steps, warmup;
+  ct_sampler_t order;
   ct_setup_t s = {.topo = topo};
   ct_feed_t *feed = NULL;
   ct_batch_t none = {0};
@@ -119,7 +115,8 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_
   CT_TRY(ct_setup_data(&s, 1, 0));
   CT_TRY(ct_setup_model(&s));
   CT_TRY(ct_setup_trainer(&s, 1));
-  CT_TRY_ALL(topo, open_batch(&s, &feed, &none, &batch));
+  CT_TRY(ct_setup_order(&s, &order));
+  CT_TRY_ALL(topo, open_batch(&s, &order, &feed, &none, &batch));
   CT_TRY_ALL(topo, alloc_times(&t, (int)steps));
   CT_TRY(run_steps(&s, batch, (int)warmup, &t));
   CT_TRY(judge(&s, &t, batch->global, b));

@@ -32,17 +32,13 @@ out:
   return rc;
 }
 
-static int measure(const ct_setup_t *s, double seconds, rates_t *r)
+static int measure(const ct_setup_t *s, const ct_sampler_t *order, double seconds, rates_t *r)
 {
   int rc = CT_OK;
   ct_feed_t *f = NULL;
   int workers = (int)s->cfg.data.workers;
-  ct_sampler_t sampler = {.seed = (uint64_t)s->cfg.run.seed,
-                          .samples = s->data.info.samples,
-                          .batch = s->cfg.data.batch,
-                          .shuffle = s->cfg.data.shuffle};
   CT_TRY(ct_feed_open(
-      &s->data, &sampler,
+      &s->data, order,
       &(ct_feed_opts_t){.rank = s->topo->rank, .size = s->topo->size, .workers = workers}, &f));
   CT_TRY(run(f, workers + 2, seconds, r));
 out:
@@ -113,6 +109,7 @@ int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
   int64_t seconds, workers;
+  ct_sampler_t order;
   ct_setup_t s = {.topo = topo, .without_loss = 1};
   (void)status;
   CT_TRY(ct_args_int(a, "seconds", 5, 1, 1000000, &seconds));
@@ -120,12 +117,13 @@ int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_config(&s, a->rest[1], a));
   if (workers >= 0) s.cfg.data.workers = workers;
   CT_TRY(ct_setup_data(&s, 1, 0));
+  CT_TRY(ct_setup_order(&s, &order));
   CT_TRY(ct_setup_stage(&s));
   rates_t r = {.ranks = topo->size,
                .threads = s.cfg.data.workers > 0 ? (int)s.cfg.data.workers : 1,
                .batch = s.cfg.data.batch};
   describe(&s, &r);
-  CT_TRY_ALL(topo, measure(&s, (double)seconds, &r));
+  CT_TRY_ALL(topo, measure(&s, &order, (double)seconds, &r));
   add_up(topo, &r);
   CT_TRY_ALL(topo, topo->rank == 0 ? print(&r, ct_args_get(a, "json") != NULL) : CT_OK);
 out:

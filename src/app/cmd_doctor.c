@@ -111,7 +111,7 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   d->targets = data->info.targets;
   d->val_samples = s->val.info.samples;
   d->batch = s->cfg.data.batch;
-  d->shuffled = s->cfg.data.shuffle;
+  d->shuffled = s->cfg.data.shuffle == CT_SHUFFLE_FULL;
   const ct_reader_layout_t *l = &data->info.layout;
   d->files = l->files;
   d->blocks = l->blocks;

@@ -19,6 +19,7 @@
 
 typedef struct run {
   ct_setup_t s;
+  ct_sampler_t order;
   ct_position_t at; /**< where training begins */
   ct_early_stop_t early_stop;
   ct_str_t config; /**< resolved; rank 0, as what follows */
@@ -74,6 +75,19 @@ out:
   return rc;
 }
 
+/* Warns if what is left of the epoch is not what was left. */
+static void check_order(run_t *r, const char *path)
+{
+  int64_t order = ct_setup_order_hash(&r->order);
+  int within = r->at.cursor > 0 && r->at.cursor < r->s.data.info.samples;
+  if (within && r->at.order != order)
+    ct_log(CT_LOG_WARN,
+           "%s was made within an epoch of another order of samples (the chunks of the files, "
+           "data.lanes or data.shuffle are others): up to the end of this epoch some samples come "
+           "twice, and others not at all",
+           path);
+}
+
 /* Rank 0 opens the checkpoint that --resume means; all learn whether there is one. */
 static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct_ckpt_found_t *c,
                            int *found)
@@ -106,6 +120,7 @@ static int resume(run_t *r, const ct_args_t *a)
   if (found) {
     CT_TRY(ct_trainer_restore(r->s.trainer, c.ops, c.store, 1, &r->at));
     CT_TRY(check_place(r, c.path));
+    check_order(r, c.path);
     ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, c.path,
            r->at.epoch + 1, r->at.step);
   }
@@ -204,11 +219,7 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .store = ct_builtin_stores[0],
                       .data = &s->data,
                       .val = s->val.info.samples ? &s->val : NULL,
-                      .sampler = {.seed = (uint64_t)c->run.seed,
-                                  .samples = s->data.info.samples,
-                                  .batch = c->data.batch,
-                                  .shuffle = c->data.shuffle,
-                                  .pieces = s->recipe.pieces},
+                      .sampler = r->order,
                       .verify_every = c->parallel.verify_every,
                       .eval_batch = c->data.eval_batch,
                       .workers = (int)c->data.workers,
@@ -247,7 +258,9 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_model(&r.s));
   CT_TRY(ct_setup_trainer(&r.s, 1));
   CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &topo->job, &r.dir) : CT_OK);
+  CT_TRY(ct_setup_order(&r.s, &r.order));
   CT_TRY(resume(&r, a));
+  r.at.order = ct_setup_order_hash(&r.order);
   CT_TRY(ct_setup_stage(&r.s)); /* last: the longest, and in vain if anything else is wrong */
   ct_beat_at("opening the run directory", -1);
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);

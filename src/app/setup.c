@@ -496,6 +496,7 @@ void ct_setup_close(ct_setup_t *s)
   ct_fold_clear(&s->fold);
   ct_graph_free(s->whole ? s->whole : s->graph);
   ct_observed_clear(&s->observed); /* the other one */
+  ct_blocks_free(s->blocks);
   ct_dataset_close(&s->val);
   ct_dataset_close(&s->data);
   ct_stage_close(s->stage, s->cfg.data.stage_keep);

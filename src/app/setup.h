@@ -21,6 +21,7 @@ typedef struct ct_setup {
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
   ct_dataset_t data, val; /**< not opened: samples 0 */
+  ct_blocks_t *blocks;    /**< of the training data, with data.shuffle: blocks; owned; else NULL */
   ct_stage_t *stage;      /**< copies of their files; owned, by one rank of each node; else NULL */
   ct_graph_t *graph;
   ct_fold_t
@@ -55,6 +56,11 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
 /** With data.stage: one rank of each node copies the files of the opened data sets there, and all
  * ranks of the node read the copies from now on. */
 int ct_setup_stage(ct_setup_t *s);
+/** The order of the training samples, which borrows from \a s; with data.shuffle: blocks the log is
+ * told what it is like. */
+int ct_setup_order(ct_setup_t *s, ct_sampler_t *out);
+/** Local.  What it follows from besides the configuration, for a checkpoint: 0 or a hash. */
+int64_t ct_setup_order_hash(const ct_sampler_t *s);
 int ct_setup_model(ct_setup_t *s);
 /** Local.  Freezes what `train.freeze` says; warns of batchnorms that go on in the frozen part. */
 int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g);

@@ -23,7 +23,8 @@ typedef enum {
   CT_OPT_T_BOOL,    /**< int, 0 or 1: true/false/yes/no/on/off */
   CT_OPT_T_TEXT,    /**< char *, owned, never NULL after defaults */
   CT_OPT_T_NAME,    /**< a text that can be the name of a file: no '/', no control characters */
-  CT_OPT_T_CHOICE,  /**< int, index into the words of `choices` */
+  CT_OPT_T_CHOICE,  /**< int, index into the words of `choices`; to true and false the words of BOOL
+                          lead, too */
   CT_OPT_T_TEXTS,   /**< ct_opt_texts_t: a scalar or a list of scalars */
   CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
   CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */

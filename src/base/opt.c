@@ -197,15 +197,24 @@ static int take_bool(const place_t *at, const ct_yaml_t *n, void *out)
   return CT_OK;
 }
 
+/* A choice of true and false, besides others, takes their other words, too. */
+static const char *choice_text(const ct_yaml_t *n, const char *choices)
+{
+  int value = is_plain(n) ? bool_word(n->text) : -1;
+  int has = strstr(choices, "true") && strstr(choices, "false");
+  if (n->kind != CT_YAML_SCALAR) return "";
+  return has && value >= 0 ? value ? "true" : "false" : n->text;
+}
+
 static int take_choice(const place_t *at, const ct_yaml_t *n, void *out)
 {
   int len;
+  const char *text = choice_text(n, at->row->choices);
   const char *p;
   char expected[256] = "one of ";
   size_t used = strlen(expected);
   for (int i = 0; (p = choice_word(at->row->choices, i, &len)); i++) {
-    if (n->kind == CT_YAML_SCALAR && strlen(n->text) == (size_t)len &&
-        strncmp(n->text, p, (size_t)len) == 0) {
+    if (strlen(text) == (size_t)len && strncmp(text, p, (size_t)len) == 0) {
       *(int *)out = i;
       return CT_OK;
     }

@@ -161,8 +161,9 @@ int64_t ct_blocks_of(const ct_blocks_t *b, int64_t sample)
 
 int64_t ct_blocks_lanes(const ct_blocks_t *b, int64_t batch)
 {
-  enum { FEW = 64, EACH = 8, BLOCKS = 4 };
-  int64_t most = b->blocks / BLOCKS > 1 ? b->blocks / BLOCKS : 1;
+  enum { FEW = 64, EACH = 8, BLOCKS = 4, LEAST = 16 };
+  int64_t most = b->blocks < LEAST ? b->blocks : LEAST;
+  if (most < b->blocks / BLOCKS) most = b->blocks / BLOCKS;
   if (most > batch) most = batch;
   int64_t least = (batch + most - 1) / most, each = batch / FEW; /* samples of a lane */
   if (each > EACH) each = EACH;

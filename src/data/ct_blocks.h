@@ -41,7 +41,7 @@ int64_t ct_blocks_of(const ct_blocks_t *b, int64_t sample);
 uint64_t ct_blocks_hash(const ct_blocks_t *b);
 /** How many lanes a global batch is dealt to if nobody says it: as many as a batch has samples, up
  * to 64, for larger ones at least 64, with up to 8 samples each; fewer if lanes would have less
- * than four blocks. No function of the ranks. */
+ * than four blocks, but 16 if there are so many blocks.  No function of the ranks. */
 int64_t ct_blocks_lanes(const ct_blocks_t *b, int64_t batch);
 
 #endif

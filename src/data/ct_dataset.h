@@ -2,7 +2,11 @@
  * Layer 2.  Everything is local. */
 #ifndef CT_DATASET_H
 #define CT_DATASET_H
+#include "data/ct_blocks.h"
 #include "data/ct_reader.h"
+
+/** The words of data.shuffle. */
+typedef enum { CT_SHUFFLE_OFF, CT_SHUFFLE_FULL, CT_SHUFFLE_BLOCKS } ct_shuffle_t;
 
 /** Section `data` of the configuration. */
 typedef struct ct_data_opts {
@@ -11,7 +15,8 @@ typedef struct ct_data_opts {
   int64_t batch;          /**< global batch */
   int64_t batch_per_rank; /**< 0: batch decides */
   int64_t eval_batch;     /**< global batch of evaluation; 0: as batch */
-  int shuffle;
+  int shuffle;            /**< ct_shuffle_t */
+  int64_t lanes;          /**< with blocks: how many (ct_sampler.h); 0: ct_blocks_lanes() */
   int64_t workers;        /**< prefetch threads of a rank */
   int layout;             /**< auto|nchw|nhwc */
   ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
@@ -74,6 +79,9 @@ void ct_dataset_close(ct_dataset_t *d);
  * than there are samples.  Local; not for data with targets.  CT_ERR_DATA: a label that is negative
  * or beyond CT_CLASSES_MAX. */
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
+
+/** Local.  How its samples lie in blocks, for the sampler; the caller frees it.  CT_ERR_NOMEM */
+int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out);
 
 /** 1 if samples are stored as uint8 and nothing is done to them but the map of their conversion:
  * then a feed can leave them as they are, a quarter of the bytes, for a device that converts them

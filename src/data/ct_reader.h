@@ -6,6 +6,7 @@
 #include "base/ct_format.h"
 #include "base/ct_opt.h"
 #include "base/ct_types.h"
+#include "data/ct_blocks.h"
 
 typedef struct ct_reader ct_reader_t;
 
@@ -75,6 +76,10 @@ typedef struct ct_reader_ops {
   /* Of samples that differ in size: that of one, with the channels and the dtype of info()->x.  It
    * is known since the opening, no file is touched.  NULL where samples are all alike. */
   void (*shape)(const ct_reader_t *r, int64_t index, ct_shape_t *out);
+  /* How the i-th stretch of samples lies: in blocks that are read as a whole, or of which one best
+   * reads neighbours together.  1; 0 beyond the last, which ends with the last sample.  NULL where
+   * each sample lies alone. */
+  int (*blocks)(const ct_reader_t *r, int i, ct_block_run_t *out);
   /* n samples in the order of index[]; x: n samples as stored, each of its own size; y: n int64
    * labels, or n times `targets` floats; either may be NULL. Thread-safe, allocates nothing.
    * CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */

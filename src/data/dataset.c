@@ -9,6 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_log.h"
+#include "base/ct_mem.h"
 #include "data/convert.h"
 #include "data/transforms.h"
 
@@ -22,7 +23,12 @@ const ct_opt_t ct_data_rows[] = {
                "batch of one rank, in samples; 0: batch decides"),
     CT_OPT_INT(ct_data_opts_t, eval_batch, "0", 0, 1e9,
                "global batch of evaluation, in samples; 0: as batch"),
-    CT_OPT_BOOL(ct_data_opts_t, shuffle, "true", "train in a new random order each epoch"),
+    CT_OPT_CHOICE(ct_data_opts_t, shuffle, "true", "false|true|blocks",
+                  "train in a new random order each epoch; blocks: in one that reads each chunk of "
+                  "the files once, for data that do not fit into memory"),
+    CT_OPT_INT(ct_data_opts_t, lanes, "0", 0, 1e6,
+               "shuffle: blocks takes the samples of a batch from so many chunks at a time; 0: as "
+               "the batch suggests, from 64 on"),
     CT_OPT_INT(ct_data_opts_t, workers, "1", 0, 64,
                "threads of a rank that read ahead; 0: read when asked"),
     CT_OPT_CHOICE(ct_data_opts_t, layout, "auto", "auto|nchw|nhwc",
@@ -176,6 +182,23 @@ void ct_dataset_close(ct_dataset_t *d)
   d->ops->close(d->reader);
   ct__transforms_close(d->transforms);
   *d = (ct_dataset_t){0};
+}
+
+int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out)
+{
+  int rc = CT_OK, n = 0;
+  int64_t cap = 0;
+  ct_block_run_t alone = {0, d->info.samples, 1}, run, *runs = NULL;
+  *out = NULL;
+  if (!d->ops->blocks) return ct_blocks_make(&alone, 1, out);
+  while (d->ops->blocks(d->reader, n, &run)) {
+    CT_TRY(ct_mem_grow((void **)&runs, &cap, n + 1, sizeof *runs));
+    runs[n++] = run;
+  }
+  CT_TRY(ct_blocks_make(runs, n, out));
+out:
+  ct_mem_free(runs);
+  return rc;
 }
 
 int ct_dataset_is_bytes(const ct_dataset_t *d)

@@ -148,7 +148,9 @@ static int mix_samples(const ct__make_t *m, ct_batch_t *b)
   for (int i = 0; i < b->n; i++) {
     m->mix[i] = ct__transform_mix_draw(d->transforms, m->sampler->seed, b->epoch, b->ids[i],
                                        m->sampler->samples);
-    if (m->mix[i].partner >= 0) m->partner_ids[partners++] = m->mix[i].partner;
+    if (m->mix[i].partner >= 0)
+      m->partner_ids[partners++] =
+          ct_sampler_near(m->sampler, b->epoch, b->cursor + b->first + i, m->mix[i].partner);
     b->mix[i] = m->mix[i].share;
     b->labels2[i] = b->labels[i];
   }
