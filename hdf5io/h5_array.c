@@ -5,12 +5,16 @@
  * it failed. */
 #include "hdf5io/h5_array.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
+#include "data/ct_io_times.h"
+#include "hdf5io/h5_note.h"
 
 /* ---- why it cannot be opened ---- */
 
@@ -75,7 +79,11 @@ static int cannot_open(const ct__h5_array_t *a, hid_t file, const char *key)
 {
   int rc = CT_OK;
   char names[200], why[200], part[CT_PATH_MAX], to[400];
+  int error = ct__h5_note_error();
   ct__h5_why(why, sizeof why);
+  if (error)
+    CT_FAIL(error == ENOMEM ? CT_ERR_NOMEM : CT_ERR_IO, "%s: array '%s' cannot be read: %s",
+            a->path, a->name, strerror(error));
   if (a->name[0] && find_broken(file, a->name, part, to, sizeof to))
     CT_FAIL(CT_ERR_FORMAT, "%s: '%.80s' (data.%s) is a link to %s, which cannot be opened: %s",
             a->path, part, key, to, why);
@@ -117,6 +125,7 @@ int ct__h5_array_open(ct__h5_array_t *a, hid_t file, const char *path, const cha
 {
   int rc = CT_OK;
   *a = (ct__h5_array_t){.path = path, .name = name, .fd = -1};
+  ct__h5_note_no_error();
   a->id = name[0] ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
   if (a->id < 0) return cannot_open(a, file, key);
   CT_TRY(find_file(a));
@@ -133,16 +142,36 @@ int ct__h5_array_need(ct__h5_array_t *a, int64_t first, int64_t rows)
   return rc == CT_OK ? rc : blame(a, rc);
 }
 
-int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows)
+int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *to)
+{
+  ct_io_phase_t before = ct_io_enter(CT_IO_READ);
+  int rc = ct_file_read_at(a->fd, path_of(a), at, to, bytes);
+  ct_io_enter(before);
+  ct_io_count(CT_IO_READ, (int64_t)bytes);
+  if (rc == CT_ERR_FORMAT) /* it was longer */
+    rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: has no bytes %lld to %lld any more",
+                    path_of(a), (long long)at, (long long)(at + (int64_t)bytes - 1));
+  return rc == CT_OK || !a->elsewhere ? rc : blame(a, rc);
+}
+
+int ct__h5_array_look(const ct__h5_array_t *a, int *changed)
 {
   int rc = CT_OK;
   ct__h5_stamp_t now;
   CT_TRY(ct__h5_stamp_look(a->fd, path_of(a), &now));
-  CT_TRY(ct__h5_stamp_compare(path_of(a), &a->stamp, &now, &a->changed));
-  rc = ct__h5_sources_check(&a->sources, first, rows, &a->changed);
-  if (rc != CT_OK) return blame(a, rc);
+  CT_TRY(ct__h5_stamp_compare(path_of(a), &a->stamp, &now, changed));
 out:
   return rc == CT_OK || !a->elsewhere ? rc : blame(a, rc);
+}
+
+int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows)
+{
+  int rc = CT_OK;
+  CT_TRY(ct__h5_array_look(a, &a->changed));
+  rc = ct__h5_sources_check(&a->sources, first, rows, &a->changed);
+  if (rc != CT_OK) rc = blame(a, rc);
+out:
+  return rc;
 }
 
 void ct__h5_array_shut(ct__h5_array_t *a)

@@ -1,5 +1,5 @@
 /** \file h5_array.h  An opened array of a shard, and what keeps its reading honest.  Internal.
- * Called with HDF5's lock.
+ * Unless it says otherwise a function here is called with HDF5's lock.
  *
  * Every reading stands between ct__h5_array_need() and ct__h5_array_check(): h5_stamp.h and
  * h5_source.h say why. */
@@ -26,6 +26,12 @@ int ct__h5_array_open(ct__h5_array_t *a, hid_t file, const char *path, const cha
 int ct__h5_array_need(ct__h5_array_t *a, int64_t first, int64_t rows);
 /** After they were read.  CT_ERR_IO: a file of them has become shorter or longer. */
 int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows);
+/** Without the lock, as the next.  \a bytes bytes from place \a at of the file that it lies in: all
+ * that is read of samples without HDF5.  CT_ERR_IO: it cannot be read, or ends before. */
+int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *to);
+/** As ct__h5_array_check() of an array that has no sources; *changed is set to 1 where a warning is
+ * due. */
+int ct__h5_array_look(const ct__h5_array_t *a, int *changed);
 /** One that is not opened is fine. */
 void ct__h5_array_shut(ct__h5_array_t *a);
 

@@ -153,9 +153,13 @@ static int cannot_open(const char *path)
   int rc = CT_OK;
   char why[200];
   const char *cure = lock_cure();
+  int error = ct__h5_note_error();
   ct__h5_why(why, sizeof why);
   if (*cure) CT_FAIL(CT_ERR_IO, "%s: cannot be locked: %s%s", path, why, cure);
   if (access(path, R_OK) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (error)
+    CT_FAIL(error == ENOMEM ? CT_ERR_NOMEM : CT_ERR_IO, "%s: cannot read: %s", path,
+            strerror(error));
   CT_FAIL(CT_ERR_FORMAT, "%s: cannot be read as an HDF5 file: %s", path, why);
 out:
   return rc;
@@ -167,6 +171,7 @@ int ct__h5_open(const char *path, hid_t *file)
   /* it may be a source of a virtual array too, which HDF5 opens so, and not if it is open
    * otherwise */
   hid_t access_list = file_access(H5F_CLOSE_WEAK);
+  ct__h5_note_no_error();
   *file = ct__h5_note_driver(access_list) ? H5Fopen(path, H5F_ACC_RDONLY, access_list) : -1;
   if (*file < 0) rc = cannot_open(path);
   ct__h5_drop(access_list);

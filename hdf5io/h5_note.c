@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ct_mem.h"
+
 typedef struct file {
   H5FD_t head; /* HDF5's */
   int fd;
@@ -28,6 +30,14 @@ typedef struct note {
 } note_t;
 
 static _Thread_local note_t note;
+static _Thread_local int last_error;
+
+static void keep_error(void)
+{
+  int of_name = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM ||
+                errno == ELOOP || errno == EISDIR;
+  if (!of_name) last_error = errno;
+}
 
 /* In HDF5's words, of which ct__h5_why() takes the operating system's. */
 static void say_why(hid_t what, const char *doing)
@@ -42,13 +52,17 @@ static H5FD_t *note_open(const char *name, unsigned flags, hid_t access, haddr_t
   (void)access;
   (void)most;
   if (flags & H5F_ACC_RDWR) return NULL;
-  file_t *f = calloc(1, sizeof *f);
-  if (!f) return NULL;
+  file_t *f = ct_mem_alloc(sizeof *f, "an opened file");
+  if (!f) {
+    last_error = ENOMEM;
+    return NULL;
+  }
   f->fd = open(name, O_RDONLY | O_CLOEXEC);
   if (f->fd < 0 || fstat(f->fd, &st) != 0) {
+    keep_error();
     say_why(H5E_CANTOPENFILE, "opening");
     if (f->fd >= 0) close(f->fd);
-    free(f);
+    ct_mem_free(f);
     return NULL;
   }
   f->bytes = (haddr_t)st.st_size;
@@ -60,7 +74,7 @@ static H5FD_t *note_open(const char *name, unsigned flags, hid_t access, haddr_t
 static herr_t note_close(H5FD_t *file)
 {
   close(((file_t *)file)->fd);
-  free(file);
+  ct_mem_free(file);
   return 0;
 }
 
@@ -126,6 +140,7 @@ static herr_t note_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t a
     ssize_t n = pread(((file_t *)file)->fd, (char *)to + done, bytes - done, (off_t)(at + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
+      keep_error();
       say_why(H5E_READERROR, "reading");
       return -1;
     }
@@ -220,6 +235,16 @@ int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_place_t *out)
   }
   if (read || note.taken) return 0;
   return H5Dget_chunk_storage_size(array, offset, &stored) >= 0 && stored == 0;
+}
+
+int ct__h5_note_error(void)
+{
+  return last_error;
+}
+
+void ct__h5_note_no_error(void)
+{
+  last_error = 0;
 }
 
 void ct__h5_note_abandon(int *descriptor)

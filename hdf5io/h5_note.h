@@ -21,6 +21,11 @@ int ct__h5_note_driver(hid_t access);
 /** Where the chunk lies whose first element is at \a offset.  The array's file was opened with the
  * driver.  1, or 0: HDF5 must read it itself. */
 int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_place_t *out);
+/** The operating system's error of the last opening or reading by this thread that failed, since
+ * ct__h5_note_no_error(), if it is the file system's own and not of a name or of rights; else 0.
+ * HDF5 often says only what it could not do then. */
+int ct__h5_note_error(void);
+void ct__h5_note_no_error(void);
 /** The driver's file, by the descriptor that H5Fget_vfd_handle() gives, is another one than any
  * that is opened from now on, even of the same name: HDF5 would otherwise go on with the descriptor
  * that it has, which a file server may have forgotten. */

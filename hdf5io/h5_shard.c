@@ -1,8 +1,8 @@
-/* One file of a data set: how its samples are to be seen, how they lie there, and its blocks.
+/* One file of a data set: how its samples are to be seen and how they lie there.
  *
- * What HDF5 can be spared it is spared: a chunk that holds whole samples and was made with known
- * filters is fetched as it is stored.  Everything else, which HDF5 alone understands, it reads
- * itself. */
+ * What HDF5 can be spared it is spared: arrays without chunks and chunks that were made with known
+ * filters are fetched as they are stored (h5_block.c).  Everything else, which HDF5 alone
+ * understands, it reads itself. */
 #include "hdf5io/h5_shard.h"
 
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "base/ct_hash.h"
 
 enum {
-  MAX_STORED_DIMS = 5,
-  MAX_ROWS =
-      64 << 20 /* bytes of a block that HDF5 decodes: its chunks may lie across all samples */
+  MAX_STORED_DIMS = CT__H5_MOST_DIMS,
+  MAX_ROWS = 64 << 20, /* bytes of a block whose chunks may lie across all samples */
+  MAX_CHUNKS = 1 << 20 /* of a block */
 };
 
 /* ---- what is in the file ---- */
@@ -120,43 +120,101 @@ static int find_readable(hid_t type, ct_dtype_t *out)
   return 1;
 }
 
-static int find_type(ct__h5_shard_t *s, hid_t array, const char *name, int *is_native)
+static int find_type(ct__h5_shard_t *s, hid_t array, const char *name)
 {
   int rc = CT_OK;
   char text[40];
-  hid_t type = H5Dget_type(array), native = -1;
+  hid_t type = H5Dget_type(array);
   if (!find_readable(type, &s->x.dtype))
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' is of type %s, expected integers or floats", s->path,
             name, ct__h5_type_text(type, text, sizeof text));
-  native = ct__h5_type_native(s->x.dtype);
-  *is_native = H5Tequal(type, native) > 0;
+  if (!ct__h5_convert_find(type, &s->convert) || s->convert.here != ct_dtype_size(s->x.dtype))
+    snprintf(s->slow, sizeof s->slow, "is of a type that it alone converts");
 out:
-  ct__h5_drop(native);
   ct__h5_drop(type);
   return rc;
 }
 
 /* ---- how it is read ---- */
 
-/* A chunk of the array is a block of whole samples if it is as large as they are in the other
- * dims. */
-static void find_blocks(ct__h5_shard_t *s, hid_t array, const hsize_t *dims, int is_native)
+/* What HDF5 itself reads does not cost if it is in the file's header. */
+static void leave_to_hdf5(ct__h5_shard_t *s, const char *why)
+{
+  s->way = CT__H5_BY_HDF5;
+  if (!s->slow[0]) snprintf(s->slow, sizeof s->slow, "%s", why);
+}
+
+/* "is compressed with shuffle, filter 32013" */
+static void name_filters(hid_t creation, char *buf, size_t cap)
+{
+  int n = H5Pget_nfilters(creation);
+  snprintf(buf, cap, "is compressed with");
+  for (int i = 0; i < n; i++) {
+    char name[24] = "";
+    unsigned flags;
+    size_t nvalues = 0, length = strlen(buf);
+    H5Z_filter_t id =
+        H5Pget_filter2(creation, (unsigned)i, &flags, &nvalues, NULL, sizeof name, name, NULL);
+    name[strcspn(name, ";")] = 0;
+    snprintf(buf + length, cap - length, "%s filter %d%s%s", i ? "," : "", (int)id,
+             name[0] ? " " : "", name);
+  }
+}
+
+/* The fill value as it is in memory; zeros where the file has none. */
+static void find_fill(ct__h5_shard_t *s, hid_t creation)
+{
+  H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+  if (H5Pfill_value_defined(creation, &defined) < 0 || defined == H5D_FILL_VALUE_UNDEFINED) return;
+  hid_t type = ct__h5_type_native(s->x.dtype);
+  if (H5Pget_fill_value(creation, type, s->fill) < 0) memset(s->fill, 0, sizeof s->fill);
+  ct__h5_drop(type);
+}
+
+/* A chunk of the array is a block of whole samples if it is as large as they are in the other dims;
+ * else all the chunks side by side that the same samples lie in are one. */
+static void find_chunks(ct__h5_shard_t *s, hid_t creation)
+{
+  unsigned options = 0;
+  hsize_t chunk[MAX_STORED_DIMS] = {0};
+  char filters[sizeof s->slow];
+  if (H5Pget_chunk(creation, MAX_STORED_DIMS, chunk) != s->ndim) return;
+  H5Pget_chunk_opts(creation, &options);
+  s->edges_plain = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
+  s->chunk_bytes = s->convert.stored;
+  s->row_chunks = 1;
+  for (int i = 0; i < s->ndim; i++) {
+    s->chunk[i] = (int64_t)chunk[i];
+    s->chunk_bytes *= chunk[i]; /* below 4 GiB, says HDF5 */
+    if (i > 0) s->row_chunks *= (s->dims[i] + s->chunk[i] - 1) / s->chunk[i];
+  }
+  s->block_rows = s->chunk[0] < s->count ? s->chunk[0] : s->count;
+  if (s->way == CT__H5_IN_CHUNKS && !ct__h5_filters_find(creation, &s->filters)) {
+    name_filters(creation, filters, sizeof filters);
+    leave_to_hdf5(s, filters);
+  }
+  if (s->row_chunks > MAX_CHUNKS) leave_to_hdf5(s, "is cut into too many chunks");
+  int64_t most = MAX_ROWS / (int64_t)s->row_bytes;
+  int is_whole = s->row_chunks == 1 && s->way == CT__H5_IN_CHUNKS;
+  if (!is_whole && s->block_rows > most) s->block_rows = most > 0 ? most : 1;
+}
+
+static void find_way(ct__h5_shard_t *s, hid_t array)
 {
   hid_t creation = H5Dget_create_plist(array);
-  hsize_t chunk[MAX_STORED_DIMS] = {0};
-  if (H5Pget_layout(creation) == H5D_CHUNKED &&
-      H5Pget_chunk(creation, MAX_STORED_DIMS, chunk) == s->ndim) {
-    unsigned options = 0;
-    int whole = 1;
-    for (int i = 1; i < s->ndim; i++)
-      whole &= chunk[i] == dims[i];
-    H5Pget_chunk_opts(creation, &options);
-    s->block_rows = chunk[0] < (hsize_t)s->count ? (int64_t)chunk[0] : s->count;
-    whole &= (hsize_t)s->block_rows == chunk[0];
-    s->chunk_raw = whole && is_native && options == 0 && ct__h5_filters_find(creation, &s->filters);
-    int64_t most = MAX_ROWS / (int64_t)s->row_bytes;
-    if (!s->chunk_raw && s->block_rows > most) s->block_rows = most > 0 ? most : 1;
-  }
+  H5D_layout_t layout = H5Pget_layout(creation);
+  s->way = layout == H5D_CHUNKED ? CT__H5_IN_CHUNKS : CT__H5_IN_A_ROW;
+  if (layout == H5D_VIRTUAL) leave_to_hdf5(s, "is virtual");
+  if (H5Pget_external_count(creation) > 0) leave_to_hdf5(s, "lies in raw files");
+  if (s->slow[0] || layout == H5D_COMPACT) s->way = CT__H5_BY_HDF5;
+  if (layout == H5D_COMPACT) s->slow[0] = 0;
+  find_fill(s, creation);
+  if (layout == H5D_CHUNKED) find_chunks(s, creation);
+  int is_alone = s->way == CT__H5_IN_A_ROW ||
+                 (s->way == CT__H5_IN_CHUNKS && s->row_chunks == 1 && s->filters.n == 0);
+  for (int i = 1; i < s->ndim && layout == H5D_CHUNKED; i++)
+    is_alone &= s->chunk[i] == s->dims[i];
+  s->straight = is_alone && s->convert.stored == s->convert.here;
   ct__h5_drop(creation);
 }
 
@@ -251,11 +309,13 @@ out:
 
 static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
 {
-  int rc = CT_OK, is_native = 0;
+  int rc = CT_OK;
   hsize_t dims[MAX_STORED_DIMS];
-  CT_TRY(find_type(s, array, spec->input, &is_native));
+  CT_TRY(find_type(s, array, spec->input));
   CT_TRY(read_dims(s, array, spec->input, dims, &s->ndim));
   s->count = (int64_t)dims[0];
+  for (int i = 0; i < s->ndim; i++)
+    s->dims[i] = (int64_t)dims[i];
   s->row_bytes = ct_dtype_size(s->x.dtype);
   for (int i = 1; i < s->ndim; i++)
     if (dims[i] == 0 || __builtin_mul_overflow(s->row_bytes, dims[i], &s->row_bytes))
@@ -264,7 +324,7 @@ static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t
   CT_TRY(find_order(s, array, spec, dims));
   see_dims(s, dims);
   if (spec->shape) CT_TRY(see_as(s, spec));
-  find_blocks(s, array, dims, is_native);
+  find_way(s, array);
   s->stored = hash_stored(array);
 out:
   return rc;
@@ -357,59 +417,17 @@ size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s)
   return (size_t)s->block_rows * s->row_bytes;
 }
 
-/* A chunk as it is stored; 0 if it is none (never written: it reads as fill values) or odd. */
-static int read_chunk(hid_t array, int64_t first, ct__h5_decode_t *d)
-{
-  hsize_t offset[MAX_STORED_DIMS] = {(hsize_t)first}, bytes = 0;
-  if (H5Dget_chunk_storage_size(array, offset, &bytes) < 0 || bytes == 0 || bytes > d->raw_cap)
-    return 0;
-#if H5_VERSION_GE(2, 0, 0)
-  size_t room = d->raw_cap;
-  herr_t status = H5Dread_chunk2(array, H5P_DEFAULT, offset, &d->skipped, d->raw, &room);
-#else
-  herr_t status = H5Dread_chunk(array, H5P_DEFAULT, offset, &d->skipped, d->raw);
-#endif
-  if (status < 0) return 0;
-  d->raw_bytes = (size_t)bytes;
-  return 1;
-}
-
-static int cannot_read(const ct__h5_shard_t *s, int64_t first, int64_t rows, const char *why)
-{
-  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot read samples %lld to %lld: %s",
-                    s->path, (long long)first, (long long)(first + rows - 1), why);
-}
-
-int ct__h5_shard_fetch(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t block,
-                       ct__h5_decode_t *d, void *to)
+int ct__h5_shard_read(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first, int64_t rows,
+                      void *to)
 {
   int rc = CT_OK;
   char why[200];
-  int64_t first = block * s->block_rows, rows = s->count - first;
-  if (rows > s->block_rows) rows = s->block_rows;
-  d->raw_bytes = 0;
-  CT_TRY(ct__h5_array_need(a, first, rows));
-  /* what is not a chunk that is decoded here is for HDF5, which knows every layout, filter and
-   * type */
-  int done = (s->chunk_raw && read_chunk(a->id, first, d)) ||
-             ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
+  int done = ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
   if (!done) why_not(a->id, why, sizeof why);
   CT_TRY(ct__h5_array_check(a, first, rows)); /* the better reason, if it is one */
-  if (!done) rc = cannot_read(s, first, rows, why);
+  if (!done)
+    CT_FAIL(CT_ERR_IO, "%s: cannot read samples %lld to %lld of array '%s': %s", s->path,
+            (long long)first, (long long)(first + rows - 1), a->name, why);
 out:
   return rc;
-}
-
-int ct__h5_shard_decode(const ct__h5_shard_t *s, int64_t block, ct__h5_decode_t *d, void *to)
-{
-  const char *why = NULL;
-  if (d->raw_bytes > 0)
-    why = ct__h5_chunk_decode(&d->decoder, &s->filters, d->skipped, d->raw, d->raw_bytes, to,
-                              ct__h5_shard_block_bytes(s));
-  if (!why) return CT_OK;
-  int64_t first = block * s->block_rows, left = s->count - first;
-  int64_t last = first + (left < s->block_rows ? left : s->block_rows) - 1;
-  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
-                    "%s: the chunk of samples %lld to %lld is damaged: %s", s->path,
-                    (long long)first, (long long)last, why);
 }

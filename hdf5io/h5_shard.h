@@ -4,8 +4,18 @@
 #ifndef CT_H5_SHARD_H
 #define CT_H5_SHARD_H
 #include "data/ct_reader.h"
-#include "hdf5io/h5_chunk.h"
 #include "hdf5io/h5_array.h"
+#include "hdf5io/h5_chunk.h"
+#include "hdf5io/h5_convert.h"
+
+enum { CT__H5_MOST_DIMS = 5 }; /**< of a stored array */
+
+/** How samples are fetched. */
+typedef enum {
+  CT__H5_BY_HDF5,   /**< by HDF5 itself, under its lock */
+  CT__H5_IN_A_ROW,  /**< one behind the other in the file: their bytes are read */
+  CT__H5_IN_CHUNKS, /**< chunks are read as stored and decoded by ct__h5_chunk_decode() */
+} ct__h5_way_t;
 
 typedef struct ct__h5_shard {
   char *path;    /**< owned; where it is read, which may be a copy */
@@ -21,22 +31,23 @@ typedef struct ct__h5_shard {
   ct__h5_stamp_t stamp; /**< of the file when its header was read; of a copy: when it was opened */
   uint64_t stored;      /**< hash of type, dims and chunks of the stored array */
   int ndim;             /**< of the stored array, with N */
-  size_t row_bytes;     /**< one sample */
-  int64_t block_rows;   /**< samples of a block; 0: to be chosen (not chunked) */
-  int64_t order_rows;   /**< the same for the sampler: no function of the memory for blocks */
-  int64_t first_block;  /**< number of its first block in the data set */
-  int chunk_raw;        /**< chunks are read as stored and decoded by ct__h5_chunk_decode() */
-  ct__h5_filters_t filters;
-} ct__h5_shard_t;
+  int64_t dims[CT__H5_MOST_DIMS];
+  size_t row_bytes;    /**< one sample in memory */
+  int64_t block_rows;  /**< samples of a block; 0: to be chosen (not chunked) */
+  int64_t order_rows;  /**< the same for the sampler: no function of the memory for blocks */
+  int64_t first_block; /**< number of its first block in the data set */
 
-/** What a thread needs to decode a chunk, and the chunk that it has fetched. */
-typedef struct ct__h5_decode {
-  ct__h5_decoder_t decoder;
-  void *raw;
-  size_t raw_cap;   /**< room at raw */
-  size_t raw_bytes; /**< of the fetched chunk; 0: nothing is left to decode */
-  uint32_t skipped; /**< its mask of filters */
-} ct__h5_decode_t;
+  ct__h5_way_t way;
+  char slow[80]; /**< why HDF5 itself must read it, if that costs: "is virtual" */
+  int straight;  /**< 1: a sample's bytes lie together and can be read alone, to where it goes */
+  ct__h5_convert_t convert;
+  int64_t chunk[CT__H5_MOST_DIMS]; /**< 0: not chunked */
+  int64_t row_chunks; /**< chunks that samples of the same chunk lie in; 1: whole samples */
+  size_t chunk_bytes; /**< a decoded chunk as stored */
+  int edges_plain;    /**< 1: chunks over the edge are stored without filters */
+  ct__h5_filters_t filters;
+  char fill[8]; /**< an element of a chunk that was never written, as in memory */
+} ct__h5_shard_t;
 
 /** With the lock.  Reads the headers of s->path, opened as \a file, and checks the array of labels
  * or targets. CT_ERR_FORMAT names file, array, what was expected. */
@@ -49,11 +60,8 @@ int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_a
 int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed);
 /** Bytes of a block in memory; the last of a shard is read into as much. */
 size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s);
-/** With the lock.  Block \a block of the shard (from 0) from the opened array \a a: a chunk as
- * stored to d->raw, anything else decoded by HDF5 to \a to. */
-int ct__h5_shard_fetch(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t block,
-                       ct__h5_decode_t *d, void *to);
-/** Without the lock.  What was fetched as stored, to \a to. */
-int ct__h5_shard_decode(const ct__h5_shard_t *s, int64_t block, ct__h5_decode_t *d, void *to);
+/** With the lock.  Samples by HDF5 itself, from the opened array.  CT_ERR_IO */
+int ct__h5_shard_read(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first, int64_t rows,
+                      void *to);
 
 #endif

@@ -67,6 +67,20 @@ CT_INLINE uint16_t ct_bf16_of(float f)
   if (f != f) return (uint16_t)(bits >> 16 | 0x40);
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
+/** IEEE half: 1 sign bit, 5 bits of exponent, 10 of mantissa. */
+CT_INLINE float ct_half_float(uint16_t v)
+{
+  uint32_t sign = (uint32_t)(v & 0x8000) << 16, rest = v & 0x7fff, bits;
+  float small = (float)rest * 0x1p-24f, f;
+  if (rest >= 0x7c00)
+    bits = sign | 0x7f800000 | (rest & 0x3ff) << 13;
+  else if (rest >= 0x400)
+    bits = sign | ((rest << 13) + ((127 - 15) << 23));
+  else
+    return sign ? -small : small;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
 
 size_t ct_dtype_size(ct_dtype_t t);
 /** "float32", "uint8", …: NumPy's names. */

@@ -21,6 +21,7 @@ typedef struct ct_data_opts {
   int layout;             /**< auto|nchw|nhwc */
   ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
   int64_t cache_mb;
+  double retry_s;
   char *stage;    /**< directory on each node that the files are copied to; may hold $VARIABLES; "":
                      off */
   int stage_keep; /**< leave the copies there */

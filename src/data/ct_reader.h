@@ -21,6 +21,7 @@ typedef struct ct_reader_layout {
   int64_t block_rows; /**< samples of a block of the first file */
   size_t block_bytes;
   int compressed; /**< of the first file, with what this program decodes itself */
+  int by_hdf5;    /**< files that HDF5 itself must read: one thread at a time */
   int cached;     /**< 1: all samples fit in the cache */
 } ct_reader_layout_t;
 
@@ -47,6 +48,7 @@ typedef struct ct_reader_spec {
   int shape_dims;
   int channels;        /**< images: 1 or 3; 0: 3 if any of them is coloured */
   int64_t cache_bytes; /**< decoded chunks kept in memory */
+  double retry_s;      /**< how long a reading that failed is tried again; 0: not at all */
   int threads;         /**< that read at once (more will wait); 0: as many as processors */
   int64_t samples;     /**< synthetic: how many */
   int64_t classes;     /**< synthetic: how many */

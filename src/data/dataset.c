@@ -37,6 +37,8 @@ const ct_opt_t ct_data_rows[] = {
                    "C, H, W of a sample, for flat arrays and synthetic data"),
     CT_OPT_INT(ct_data_opts_t, cache_mb, "256", 0, 1e7,
                "decoded samples kept in memory by a rank, in MB"),
+    CT_OPT_DOUBLE(ct_data_opts_t, retry_s, "30", 0, 86400,
+                  "seconds for which a file that cannot be read just now is tried again"),
     CT_OPT_TEXT(ct_data_opts_t, stage, "",
                 "directory on each node that train and bench io copy the files to first, such as "
                 "$TMPDIR; empty: off"),
@@ -103,6 +105,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       .shape = o->shape.n > 0 ? shape : NULL,
       .shape_dims = o->shape.n,
       .cache_bytes = o->cache_mb * 1000000,
+      .retry_s = o->retry_s,
       .threads = o->workers > 0 ? (int)o->workers : 1,
       .samples = o->samples,
       .classes = o->classes,

@@ -61,23 +61,6 @@ int ct_elem_dtype(ct_elem_t e, ct_dtype_t *out)
 
 /* ---- numbers ---- */
 
-static float bits_float(uint32_t bits)
-{
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
-
-/* IEEE half: 1 sign bit, 5 bits of exponent, 10 of mantissa. */
-static float half_float(uint16_t v)
-{
-  uint32_t sign = (uint32_t)(v & 0x8000) << 16, rest = v & 0x7fff;
-  if (rest >= 0x7c00) return bits_float(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-  if (rest >= 0x400) return bits_float(sign | ((rest << 13) + ((127 - 15) << 23)));
-  float small = (float)rest * 0x1p-24f;
-  return sign ? -small : small;
-}
-
 static float bool_float(uint8_t v)
 {
   return v ? 1.0F : 0.0F;
@@ -92,7 +75,7 @@ static float bool_float(uint8_t v)
   X(CT_ELEM_I8, int8_t, AS_IT_IS)          \
   X(CT_ELEM_I16, int16_t, AS_IT_IS)        \
   X(CT_ELEM_U16, uint16_t, AS_IT_IS)       \
-  X(CT_ELEM_F16, uint16_t, half_float)     \
+  X(CT_ELEM_F16, uint16_t, ct_half_float)  \
   X(CT_ELEM_BF16, uint16_t, ct_bf16_float) \
   X(CT_ELEM_I32, int32_t, AS_IT_IS)        \
   X(CT_ELEM_U32, uint32_t, AS_IT_IS)       \

@@ -261,7 +261,8 @@ static void damaged_chunks_are_named(void)
   CT_ASSERT_OK(ops->open(&spec, &r));
   for (int again = 0; again < 2; again++)
     CT_ASSERT_FAILS(ops->read(r, 2, index, x, y), CT_ERR_FORMAT,
-                    "a.h5: the chunk of samples 0 to 9 is damaged: it cannot be decompressed");
+                    "a.h5: array 'images': the chunk of samples 0 to 9 is damaged: it cannot be "
+                    "decompressed");
   CT_ASSERT_INT(check_samples(r, 2, other), 0);
   ops->close(r);
 }

@@ -76,7 +76,7 @@ static void files_used_last_stay_open(void)
   end_file(begin_file(dir, "a.h5"));
   snprintf(path, sizeof path, "%s/a.h5", dir);
   ct__h5_lock();
-  CT_ASSERT_OK(ct__h5_files_make(&f, SHARDS));
+  CT_ASSERT_OK(ct__h5_files_make(&f, SHARDS, 2));
   for (int i = 0; i < CT__H5_FILES_OPEN; i++)
     CT_ASSERT_OK(ct__h5_files_open(&f, i, path, &file));
   CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &file)); /* used again */
@@ -88,9 +88,41 @@ static void files_used_last_stay_open(void)
   ct__h5_unlock();
 }
 
+/* A file that a thread reads stays open, whatever else is opened and whoever gives it up; whoever
+ * wants it then gets it anew. */
+static void held_files_stay_open(void)
+{
+  enum { SHARDS = CT__H5_FILES_OPEN + 2 };
+  const char *dir = ct_test_dir();
+  char path[700];
+  ct__h5_files_t f = {0};
+  ct__h5_file_t *first, *again, *file;
+  end_file(begin_file(dir, "a.h5"));
+  snprintf(path, sizeof path, "%s/a.h5", dir);
+  ct__h5_lock();
+  CT_ASSERT_OK(ct__h5_files_make(&f, SHARDS, 2));
+  CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &first));
+  ct__h5_file_hold(first);
+  for (int i = 1; i < SHARDS; i++)
+    CT_ASSERT_OK(ct__h5_files_open(&f, i, path, &file));
+  CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &file));
+  CU_ASSERT(file == first);
+  ct__h5_files_abandon(&f, 0);
+  CT_ASSERT_INT(H5Iis_valid(first->file), 1);
+  CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &again));
+  CU_ASSERT(again != first);
+  hid_t abandoned = first->file;
+  ct__h5_file_release(first);
+  CT_ASSERT_OK(ct__h5_files_open(&f, 1, path, &file));
+  CT_ASSERT_INT(H5Iis_valid(abandoned), 0);
+  ct__h5_files_clear(&f);
+  ct__h5_unlock();
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(the_newest_blocks_stay), CT_TEST(held_blocks_stay),
-                                    CT_TEST(files_used_last_stay_open), CT_TEST_END};
+                                    CT_TEST(files_used_last_stay_open),
+                                    CT_TEST(held_files_stay_open), CT_TEST_END};
   return ct_test_main("h5_cache", tests, argc, argv);
 }

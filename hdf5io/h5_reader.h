@@ -1,0 +1,66 @@
+/** \file h5_reader.h  The reader of HDF5 data sets, opened (h5_reader.c) and read (h5_read.c).
+ * Internal. */
+#ifndef CT_H5_READER_H
+#define CT_H5_READER_H
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "hdf5io/h5_block.h"
+#include "hdf5io/h5_cache.h"
+#include "hdf5io/h5_files.h"
+#include "hdf5io/h5_list.h"
+#include "hdf5io/h5_retry.h"
+
+enum { CT__H5_AT_ONCE = 1024 }; /**< samples sorted by place together */
+
+/* A wanted sample and where it is to go. */
+typedef struct ct__h5_pick {
+  int64_t index; /* number in the data set */
+  int shard, to;
+} ct__h5_pick_t;
+
+/* What one thread needs during a read. */
+typedef struct ct__h5_work {
+  ct__h5_load_t load;
+  ct__h5_pick_t picks[CT__H5_AT_ONCE];
+  ct__h5_place_t places[CT__H5_AT_ONCE];
+  struct ct__h5_work *next; /* free ones */
+} ct__h5_work_t;
+
+struct ct_reader {
+  ct_reader_info_t info;
+  char *input, *target;
+  ct__h5_list_t shards;
+  size_t sample_bytes;
+
+  char *labels;            /* or targets, of all shards; read with a shard's first use */
+  size_t label_bytes;      /* of one sample */
+  atomic_char *has_labels; /* [shards] */
+
+  ct__h5_cache_t *cache;
+  ct__h5_work_t *works, *free_works;
+  int nworks;
+  pthread_mutex_t lock;  /* of free_works */
+  pthread_cond_t worked; /* one became free */
+
+  ct__h5_files_t files; /* under HDF5's lock */
+  atomic_int told_of_change;
+  double retry_s;
+  atomic_char *gave_up; /* [shards] 1: the last reading failed to the end, the next is tried once */
+};
+
+/** HDF5's lock; waiting for it is accounted for. */
+void ct__h5_reader_lock(void);
+/** Without the lock.  The file of a shard, which could not be read, is opened anew when it is
+ * wanted next. */
+void ct__h5_reader_abandon(ct_reader_t *r, int shard);
+/** The shard that holds a sample: the last that begins at it or before, of those that are not
+ * empty. */
+int ct__h5_reader_shard(const ct_reader_t *r, int64_t index);
+/** 1: samples of it are read to where they are wanted.  Nothing is gained by a place in memory:
+ * they do not fit, and need no decoding. */
+int ct__h5_reader_straight(const ct_reader_t *r, const ct__h5_shard_t *s);
+/** As ct_reader_ops_t says. */
+int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
+
+#endif
