@@ -2,7 +2,7 @@
  *
  * Opcodes are those of Python's pickletools.py.  Limits stand before what they limit, since each
  * byte of a file may be chosen to harm: a mark costs one byte, a reference two. */
-#include "weights/pickle.h"
+#include "weights/ct_pickle.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 #include "base/ct_mem.h"
 
 enum {
-  MOST_BYTES = 64 << 20, /* of a pickle */
-  MOST_NODES = 4 << 20,  /* also on the stack, and remembered */
+  MOST_BYTES = 256 << 20, /* of a pickle */
+  MOST_NODES = 4 << 20,   /* also on the stack, and remembered */
   MOST_CELLS = 8 << 20,
   MOST_MARKS = 64,  /* one inside another */
   NAME_BYTES = 256, /* of a class with its module */
@@ -33,7 +33,7 @@ typedef struct in {
   int64_t mark[MOST_MARKS];
   int marks;
   int done;
-  ct__pickle_t *p;
+  ct_pickle_t *p;
 } in_t;
 
 /* The place of the opcode stands before what is wrong. */
@@ -52,7 +52,7 @@ static int fill(in_t *in, int64_t n)
   int rc = CT_OK;
   int64_t room = in->end - in->at, want = in->len ? 2 * in->len : 4096;
   if (n > room - in->pos) CT_TRY(refuse(in, "ends in the middle"));
-  if (n > MOST_BYTES - in->pos) CT_TRY(refuse(in, "more than 64 MiB"));
+  if (n > MOST_BYTES - in->pos) CT_TRY(refuse(in, "more than 256 MiB"));
   if (want < in->pos + n) want = in->pos + n;
   if (want > room) want = room;
   CT_TRY(ct_mem_grow((void **)&in->buf, &in->cap, want, 1));
@@ -119,10 +119,10 @@ static int top(const in_t *in, int *out)
   return CT_OK;
 }
 
-static int new_node(in_t *in, ct__pickle_node_t n, int *out)
+static int new_node(in_t *in, ct_pickle_node_t n, int *out)
 {
   int rc = CT_OK;
-  ct__pickle_t *p = in->p;
+  ct_pickle_t *p = in->p;
   if (p->nodes >= MOST_NODES) CT_TRY(refuse(in, "more than 4194304 objects"));
   CT_TRY(ct_mem_grow((void **)&p->node, &p->node_cap, p->nodes + 1, sizeof *p->node));
   *out = (int)p->nodes;
@@ -131,7 +131,7 @@ out:
   return rc;
 }
 
-static int push_new(in_t *in, ct__pickle_node_t n)
+static int push_new(in_t *in, ct_pickle_node_t n)
 {
   int rc = CT_OK, node;
   CT_TRY(new_node(in, n, &node));
@@ -140,20 +140,20 @@ out:
   return rc;
 }
 
-static int push_value(in_t *in, ct__pickle_kind_t kind, int64_t value)
+static int push_value(in_t *in, ct_pickle_kind_t kind, int64_t value)
 {
-  return push_new(in, (ct__pickle_node_t){.kind = kind, .first = -1, .last = -1, .value = value});
+  return push_new(in, (ct_pickle_node_t){.kind = kind, .first = -1, .last = -1, .value = value});
 }
 
 static int add_item(in_t *in, int to, int item)
 {
   int rc = CT_OK;
-  ct__pickle_t *p = in->p;
+  ct_pickle_t *p = in->p;
   if (p->cells >= MOST_CELLS) CT_TRY(refuse(in, "more than 8388608 items"));
   CT_TRY(ct_mem_grow((void **)&p->cell, &p->cell_cap, p->cells + 1, sizeof *p->cell));
-  ct__pickle_node_t *n = &p->node[to];
+  ct_pickle_node_t *n = &p->node[to];
   int cell = (int)p->cells++;
-  p->cell[cell] = (ct__pickle_cell_t){item, -1};
+  p->cell[cell] = (ct_pickle_cell_t){item, -1};
   if (n->last >= 0)
     p->cell[n->last].next = cell;
   else
@@ -168,7 +168,7 @@ out:
 static int add_text(in_t *in, const void *text, int64_t n, int64_t *value)
 {
   int rc = CT_OK;
-  ct__pickle_t *p = in->p;
+  ct_pickle_t *p = in->p;
   CT_TRY(ct_mem_grow((void **)&p->texts, &p->text_cap, p->bytes + n + 1, 1));
   memcpy(p->texts + p->bytes, text, (size_t)n);
   p->texts[p->bytes + n] = '\0';
@@ -185,9 +185,9 @@ static int op_text(in_t *in, int length_bytes)
   int rc = CT_OK;
   uint64_t n;
   const unsigned char *text;
-  ct__pickle_node_t node = {.kind = CT__PICKLE_TEXT, .first = -1, .last = -1};
+  ct_pickle_node_t node = {.kind = CT_PICKLE_TEXT, .first = -1, .last = -1};
   CT_TRY(take_number(in, length_bytes, &n));
-  if (n > MOST_BYTES) CT_TRY(refuse(in, "a text of more than 64 MiB"));
+  if (n > MOST_BYTES) CT_TRY(refuse(in, "a text of more than 256 MiB"));
   CT_TRY(take(in, (int64_t)n, &text));
   CT_TRY(add_text(in, text, (int64_t)n, &node.value));
   node.count = (int)n;
@@ -207,7 +207,7 @@ static int op_long(in_t *in, int unused)
   CT_TRY(take(in, (int64_t)n, &b));
   for (unsigned i = 0; i < 8 && n > 0; i++) /* beyond the last byte: its sign */
     value |= (uint64_t)(i < n ? b[i] : b[n - 1] & 0x80 ? 0xff : 0) << (8 * i);
-  CT_TRY(push_value(in, n <= 8 ? CT__PICKLE_INT : CT__PICKLE_PLAIN, (int64_t)value));
+  CT_TRY(push_value(in, n <= 8 ? CT_PICKLE_INT : CT_PICKLE_PLAIN, (int64_t)value));
 out:
   return rc;
 }
@@ -217,19 +217,19 @@ static int op_int(in_t *in, int bytes)
   int rc = CT_OK;
   uint64_t value;
   CT_TRY(take_number(in, bytes, &value));
-  CT_TRY(push_value(in, CT__PICKLE_INT, bytes == 4 ? (int32_t)(uint32_t)value : (int64_t)value));
+  CT_TRY(push_value(in, CT_PICKLE_INT, bytes == 4 ? (int32_t)(uint32_t)value : (int64_t)value));
 out:
   return rc;
 }
 
 static int op_bool(in_t *in, int value)
 {
-  return push_value(in, CT__PICKLE_BOOL, value);
+  return push_value(in, CT_PICKLE_BOOL, value);
 }
 
 static int op_empty(in_t *in, int kind)
 {
-  return push_value(in, (ct__pickle_kind_t)kind, 0);
+  return push_value(in, (ct_pickle_kind_t)kind, 0);
 }
 
 static int op_real(in_t *in, int unused)
@@ -238,7 +238,7 @@ static int op_real(in_t *in, int unused)
   int rc = CT_OK;
   const unsigned char *b;
   CT_TRY(take(in, 8, &b));
-  CT_TRY(push_value(in, CT__PICKLE_PLAIN, 0));
+  CT_TRY(push_value(in, CT_PICKLE_PLAIN, 0));
 out:
   return rc;
 }
@@ -251,7 +251,7 @@ static int op_global(in_t *in, int unused)
   int rc = CT_OK, lines = 0;
   char name[NAME_BYTES];
   int64_t n = 0;
-  ct__pickle_node_t node = {.kind = CT__PICKLE_GLOBAL, .first = -1, .last = -1};
+  ct_pickle_node_t node = {.kind = CT_PICKLE_GLOBAL, .first = -1, .last = -1};
   while (lines < 2) {
     const unsigned char *c;
     CT_TRY(take(in, 1, &c));
@@ -335,8 +335,7 @@ static int op_tuple(in_t *in, int items)
     in->marks--;
   }
   if (above(in) < n) CT_TRY(refuse(in, "takes a value that is not there"));
-  CT_TRY(
-      new_node(in, (ct__pickle_node_t){.kind = CT__PICKLE_TUPLE, .first = -1, .last = -1}, &node));
+  CT_TRY(new_node(in, (ct_pickle_node_t){.kind = CT_PICKLE_TUPLE, .first = -1, .last = -1}, &node));
   CT_TRY(take_items(in, node, n));
   CT_TRY(push(in, node));
 out:
@@ -345,7 +344,7 @@ out:
 
 /* The values above the mark, or the last n, go into what lies below them.  An object of a class may
  * take items as well; it stays what it is, a name. */
-static int put_items(in_t *in, ct__pickle_kind_t kind, int64_t n)
+static int put_items(in_t *in, ct_pickle_kind_t kind, int64_t n)
 {
   int rc = CT_OK, to;
   if (n < 0) {
@@ -354,11 +353,11 @@ static int put_items(in_t *in, ct__pickle_kind_t kind, int64_t n)
     in->marks--;
   }
   if (above(in) < n + 1) CT_TRY(refuse(in, "takes a value that is not there"));
-  if (kind == CT__PICKLE_DICT && n % 2 != 0) CT_TRY(refuse(in, "a key without a value"));
+  if (kind == CT_PICKLE_DICT && n % 2 != 0) CT_TRY(refuse(in, "a key without a value"));
   to = in->stack[in->depth - n - 1];
   if (in->p->node[to].kind == kind) {
     CT_TRY(take_items(in, to, n));
-  } else if (in->p->node[to].kind == CT__PICKLE_CALL) {
+  } else if (in->p->node[to].kind == CT_PICKLE_CALL) {
     in->depth -= n;
   } else {
     CT_TRY(refuse(in, "puts items into what has none"));
@@ -369,27 +368,27 @@ out:
 
 static int op_set(in_t *in, int n)
 {
-  return put_items(in, CT__PICKLE_DICT, n);
+  return put_items(in, CT_PICKLE_DICT, n);
 }
 
 static int op_append(in_t *in, int n)
 {
-  return put_items(in, CT__PICKLE_LIST, n);
+  return put_items(in, CT_PICKLE_LIST, n);
 }
 
 /* OrderedDict(), and OrderedDict([[key, value], ...]) of Python 2; *is: it was one. */
 static int ordered_dict(in_t *in, int args, int dict, int *is)
 {
   int rc = CT_OK, pair[2], list;
-  const ct__pickle_t *p = in->p;
+  const ct_pickle_t *p = in->p;
   *is = p->node[args].count == 0;
-  if (ct__pickle_items(p, args, 1, &list) != 1 || p->node[args].count != 1 ||
-      p->node[list].kind != CT__PICKLE_LIST)
+  if (ct_pickle_items(p, args, 1, &list) != 1 || p->node[args].count != 1 ||
+      p->node[list].kind != CT_PICKLE_LIST)
     goto out;
   for (int c = p->node[list].first; c >= 0; c = p->cell[c].next) {
-    ct__pickle_kind_t kind = p->node[p->cell[c].node].kind;
-    if ((kind != CT__PICKLE_LIST && kind != CT__PICKLE_TUPLE) ||
-        p->node[p->cell[c].node].count != 2 || ct__pickle_items(p, p->cell[c].node, 2, pair) != 2)
+    ct_pickle_kind_t kind = p->node[p->cell[c].node].kind;
+    if ((kind != CT_PICKLE_LIST && kind != CT_PICKLE_TUPLE) ||
+        p->node[p->cell[c].node].count != 2 || ct_pickle_items(p, p->cell[c].node, 2, pair) != 2)
       CT_TRY(refuse(in, "an OrderedDict of what are no pairs"));
     CT_TRY(add_item(in, dict, pair[0]));
     CT_TRY(add_item(in, dict, pair[1]));
@@ -404,16 +403,15 @@ static int op_call(in_t *in, int unused)
 {
   (void)unused;
   int rc = CT_OK, args = 0, callee = 0, node = 0, is = 0;
-  ct__pickle_t *p = in->p;
+  ct_pickle_t *p = in->p;
   CT_TRY(pop(in, &args));
   CT_TRY(pop(in, &callee));
-  if (p->node[args].kind != CT__PICKLE_TUPLE) CT_TRY(refuse(in, "arguments are no tuple"));
-  CT_TRY(
-      new_node(in, (ct__pickle_node_t){.kind = CT__PICKLE_DICT, .first = -1, .last = -1}, &node));
-  if (p->node[callee].kind == CT__PICKLE_GLOBAL &&
-      strcmp(ct__pickle_text(p, callee), "collections.OrderedDict") == 0)
+  if (p->node[args].kind != CT_PICKLE_TUPLE) CT_TRY(refuse(in, "arguments are no tuple"));
+  CT_TRY(new_node(in, (ct_pickle_node_t){.kind = CT_PICKLE_DICT, .first = -1, .last = -1}, &node));
+  if (p->node[callee].kind == CT_PICKLE_GLOBAL &&
+      strcmp(ct_pickle_text(p, callee), "collections.OrderedDict") == 0)
     CT_TRY(ordered_dict(in, args, node, &is));
-  if (!is) p->node[node] = (ct__pickle_node_t){CT__PICKLE_CALL, 0, callee, args, 0};
+  if (!is) p->node[node] = (ct_pickle_node_t){CT_PICKLE_CALL, 0, callee, args, 0};
   CT_TRY(push(in, node));
 out:
   return rc;
@@ -426,10 +424,10 @@ static int op_build(in_t *in, int unused)
   int rc = CT_OK, state = 0, node = 0;
   CT_TRY(pop(in, &state));
   CT_TRY(top(in, &node));
-  ct__pickle_kind_t kind = in->p->node[node].kind;
-  if (kind == CT__PICKLE_CALL)
-    in->p->node[node].value = 1;
-  else if (kind != CT__PICKLE_DICT)
+  ct_pickle_kind_t kind = in->p->node[node].kind;
+  if (kind == CT_PICKLE_CALL)
+    in->p->node[node].value = (int64_t)state + 1;
+  else if (kind != CT_PICKLE_DICT)
     CT_TRY(refuse(in, "a state for what has none"));
 out:
   return rc;
@@ -440,8 +438,8 @@ static int op_storage(in_t *in, int unused)
   (void)unused;
   int rc = CT_OK, id = 0;
   CT_TRY(pop(in, &id));
-  if (in->p->node[id].kind != CT__PICKLE_TUPLE) CT_TRY(refuse(in, "a persistent id is no tuple"));
-  CT_TRY(push_new(in, (ct__pickle_node_t){CT__PICKLE_STORAGE, 0, id, -1, 0}));
+  if (in->p->node[id].kind != CT_PICKLE_TUPLE) CT_TRY(refuse(in, "a persistent id is no tuple"));
+  CT_TRY(push_new(in, (ct_pickle_node_t){CT_PICKLE_STORAGE, 0, id, -1, 0}));
 out:
   return rc;
 }
@@ -504,10 +502,10 @@ static const op_t ops[256] = {
     ['G'] = {op_real, 0},  /* BINFLOAT */
     [0x88] = {op_bool, 1},
     [0x89] = {op_bool, 0},
-    ['N'] = {op_empty, CT__PICKLE_PLAIN},
-    ['}'] = {op_empty, CT__PICKLE_DICT},
-    [']'] = {op_empty, CT__PICKLE_LIST},
-    [0x8f] = {op_empty, CT__PICKLE_PLAIN}, /* EMPTY_SET */
+    ['N'] = {op_empty, CT_PICKLE_PLAIN},
+    ['}'] = {op_empty, CT_PICKLE_DICT},
+    [']'] = {op_empty, CT_PICKLE_LIST},
+    [0x8f] = {op_empty, CT_PICKLE_PLAIN}, /* EMPTY_SET */
     [')'] = {op_tuple, 0},
     [0x85] = {op_tuple, 1},
     [0x86] = {op_tuple, 2},
@@ -524,12 +522,12 @@ static const op_t ops[256] = {
     ['Q'] = {op_storage, 0}, /* BINPERSID */
 };
 
-int ct__pickle_load(int fd, const char *path, const char *what, int64_t at, int64_t end,
-                    ct__pickle_t *out, int64_t *behind)
+int ct_pickle_load(int fd, const char *path, const char *what, int64_t at, int64_t end,
+                   ct_pickle_t *out, int64_t *behind)
 {
   int rc = CT_OK;
   in_t in = {.fd = fd, .path = path, .what = what, .at = at, .end = end, .p = out};
-  *out = (ct__pickle_t){.root = -1};
+  *out = (ct_pickle_t){.root = -1};
   while (!in.done) {
     const unsigned char *op;
     CT_TRY(take(&in, 1, &op));
@@ -543,20 +541,20 @@ out:
   return rc;
 }
 
-void ct__pickle_clear(ct__pickle_t *p)
+void ct_pickle_clear(ct_pickle_t *p)
 {
   ct_mem_free(p->node);
   ct_mem_free(p->cell);
   ct_mem_free(p->texts);
-  *p = (ct__pickle_t){.root = -1};
+  *p = (ct_pickle_t){.root = -1};
 }
 
-const char *ct__pickle_text(const ct__pickle_t *p, int node)
+const char *ct_pickle_text(const ct_pickle_t *p, int node)
 {
   return p->texts + p->node[node].value;
 }
 
-int ct__pickle_items(const ct__pickle_t *p, int node, int cap, int out[])
+int ct_pickle_items(const ct_pickle_t *p, int node, int cap, int out[])
 {
   int n = 0;
   for (int c = p->node[node].first; c >= 0 && n < cap; c = p->cell[c].next)

@@ -50,7 +50,7 @@ out:
 static int take_tensors(ct_weights_t *w, int dict)
 {
   int rc = CT_OK, others = 0;
-  const ct__pickle_t *p = &w->pickle;
+  const ct_pickle_t *p = &w->pickle;
   ct_str_t list = {0};
   for (int c = p->node[dict].first; c >= 0; c = ct__pth_next(p, c)) {
     const char *name = ct__pth_key(p, c);
@@ -75,7 +75,7 @@ out:
 /* ---- the zip format ---- */
 
 /* A whole record; its checksum is right. */
-static int read_record(const ct_weights_t *w, const ct__zip_record_t *r, int64_t most, char **out)
+static int read_record(const ct_weights_t *w, const ct_zip_record_t *r, int64_t most, char **out)
 {
   int rc = CT_OK;
   char *text = NULL;
@@ -99,13 +99,13 @@ out:
 }
 
 /* A record of the archive's folder, or NULL. */
-static const ct__zip_record_t *find_record(const ct_weights_t *w, const char *name)
+static const ct_zip_record_t *find_record(const ct_weights_t *w, const char *name)
 {
   char path[1200];
   size_t folder = strlen(w->prefix) - strlen("data/");
   if (ct_text_format(path, sizeof path, "%.*s%s", (int)folder, w->prefix, name) != CT_OK)
     return NULL;
-  return ct__zip_find(&w->zip, path);
+  return ct_zip_find(&w->zip, path);
 }
 
 /* The folder of all records is that of data.pkl. */
@@ -138,7 +138,7 @@ static int check_order(const ct_weights_t *w)
 {
   int rc = CT_OK;
   char *order = NULL;
-  const ct__zip_record_t *r = find_record(w, "byteorder");
+  const ct_zip_record_t *r = find_record(w, "byteorder");
   if (!r) goto out;
   CT_TRY(read_record(w, r, 64, &order));
   if (strcmp(order, "little") != 0)
@@ -151,7 +151,7 @@ out:
   return rc;
 }
 
-static int read_text(ct_weights_t *w, const ct__zip_record_t *r, const char *name)
+static int read_text(ct_weights_t *w, const ct_zip_record_t *r, const char *name)
 {
   int rc = CT_OK;
   char *text = NULL;
@@ -172,7 +172,7 @@ static int read_texts(ct_weights_t *w)
   int rc = CT_OK;
   size_t folder = strlen(w->prefix) - strlen("data/"), own = strlen(CT__PTH_TEXTS);
   for (int64_t i = 0; i < w->zip.n; i++) {
-    const ct__zip_record_t *r = &w->zip.record[i];
+    const ct_zip_record_t *r = &w->zip.record[i];
     if (strncmp(r->name, w->prefix, folder) != 0 ||
         strncmp(r->name + folder, CT__PTH_TEXTS, own) != 0 || !r->name[folder + own])
       continue;
@@ -185,7 +185,7 @@ out:
 }
 
 /* The pickle's checksum is known, if at all, of the whole. */
-static int check_record(const ct_weights_t *w, const ct__zip_record_t *r)
+static int check_record(const ct_weights_t *w, const ct_zip_record_t *r)
 {
   char *whole = NULL;
   int rc = read_record(w, r, MOST_PICKLE, &whole);
@@ -196,13 +196,13 @@ static int check_record(const ct_weights_t *w, const ct__zip_record_t *r)
 static int open_zip(ct_weights_t *w)
 {
   int rc = CT_OK;
-  CT_TRY(ct__zip_open(w->fd, w->path, w->bytes, &w->zip));
+  CT_TRY(ct_zip_open(w->fd, w->path, w->bytes, &w->zip));
   CT_TRY(find_folder(w));
   CT_TRY(check_order(w));
   CT_TRY(read_texts(w));
-  const ct__zip_record_t *r = find_record(w, "data.pkl");
+  const ct_zip_record_t *r = find_record(w, "data.pkl");
   CT_TRY(check_record(w, r));
-  CT_TRY(ct__pickle_load(w->fd, w->path, "data.pkl", r->at, r->at + r->bytes, &w->pickle, NULL));
+  CT_TRY(ct_pickle_load(w->fd, w->path, "data.pkl", r->at, r->at + r->bytes, &w->pickle, NULL));
 out:
   return rc;
 }
@@ -216,8 +216,8 @@ static void close_file(ct_weights_t *w)
   for (int64_t i = 0; i < w->n; i++)
     ct_mem_free(w->tensor[i].dim);
   ct_mem_free(w->tensor);
-  ct__pickle_clear(&w->pickle);
-  ct__zip_clear(&w->zip);
+  ct_pickle_clear(&w->pickle);
+  ct_zip_clear(&w->zip);
   ct_str_clear(&w->remark);
   ct_mem_free(w->prefix);
   for (int64_t i = 0; i < w->texts; i++)
@@ -251,7 +251,7 @@ static int open_format(ct_weights_t *w)
   unsigned char head[HEAD];
   int64_t n = w->bytes < HEAD ? w->bytes : HEAD;
   CT_TRY(ct_file_read_at(w->fd, w->path, 0, head, (size_t)n));
-  if (n > 4 && ct__zip_u32(head) == CT__ZIP_LOCAL)
+  if (n > 4 && ct_zip_u32(head) == CT_ZIP_LOCAL)
     CT_TRY(open_zip(w));
   else if (ct__pth_is_old(head, n))
     CT_TRY(ct__pth_open_old(w));
@@ -328,7 +328,7 @@ static int probe(FILE *f)
 {
   unsigned char head[16];
   size_t n = fread(head, 1, sizeof head, f);
-  return (n > 4 && ct__zip_u32(head) == CT__ZIP_LOCAL) || ct__pth_is_old(head, (int64_t)n);
+  return (n > 4 && ct_zip_u32(head) == CT_ZIP_LOCAL) || ct__pth_is_old(head, (int64_t)n);
 }
 
 const ct_weights_ops_t ct_weights_pth = {

@@ -2,8 +2,8 @@
 #ifndef CT__WEIGHTS_PTH_H
 #define CT__WEIGHTS_PTH_H
 #include "weights/ct_weights.h"
-#include "weights/pickle.h"
-#include "weights/zip.h"
+#include "weights/ct_pickle.h"
+#include "weights/ct_zip.h"
 
 enum { CT__PTH_DIMS = 64 /**< of a tensor, at most; as in PyTorch */ };
 /** Records of texts of this program, below the archive's folder. */
@@ -30,10 +30,10 @@ typedef struct ct__pth_sum {
 struct ct_weights {
   char *path;
   int fd;
-  int64_t bytes;       /* of the file */
-  ct__zip_t zip;       /* records; those of the older format have the names of the newer one */
-  char *prefix;        /* "archive/data/" */
-  ct__pickle_t pickle; /* while it is opened, and for the names */
+  int64_t bytes;      /* of the file */
+  ct_zip_t zip;       /* records; those of the older format have the names of the newer one */
+  char *prefix;       /* "archive/data/" */
+  ct_pickle_t pickle; /* while it is opened, and for the names */
   ct__pth_tensor_t *tensor;
   int64_t n, cap;
   ct_str_t remark;
@@ -52,29 +52,29 @@ int ct__pth_open_old(ct_weights_t *w);
 int ct__pth_is_old(const unsigned char *head, int64_t bytes);
 
 /** Of a dict's list of keys and values: the value behind a key, and the next key. */
-static inline int ct__pth_value(const ct__pickle_t *p, int cell)
+static inline int ct__pth_value(const ct_pickle_t *p, int cell)
 {
   return p->cell[p->cell[cell].next].node;
 }
 
-static inline int ct__pth_next(const ct__pickle_t *p, int cell)
+static inline int ct__pth_next(const ct_pickle_t *p, int cell)
 {
   return p->cell[p->cell[cell].next].next;
 }
 
 /** A key that can be shown, and be a tensor's name; else NULL. */
-const char *ct__pth_key(const ct__pickle_t *p, int cell);
+const char *ct__pth_key(const ct_pickle_t *p, int cell);
 /** Local.  The dict that is meant, which has tensors; the remark may tell.  CT_ERR_FORMAT */
 int ct__pth_choose(ct_weights_t *w, const char *key, int *out);
 /** Appends the n-th name to a list of the first few. */
 int ct__pth_add_name(ct_str_t *list, int n, const char *name);
 
 /** 1 if a node is a tensor, also of a kind that cannot be read. */
-int ct__pth_is_tensor(const ct__pickle_t *p, int node);
+int ct__pth_is_tensor(const ct_pickle_t *p, int node);
 /** Local.  Appends what a node is to the tensors.  CT_ERR_FORMAT names file and tensor. */
 int ct__pth_add(ct_weights_t *w, int node, const char *name);
 /** The parts of a storage's persistent id: key and element type.  0: it is none. */
-int ct__pth_storage(const ct__pickle_t *p, int node, const char **key, const char **type,
+int ct__pth_storage(const ct_pickle_t *p, int node, const char **key, const char **type,
                     int64_t *count);
 /** 1: the class of a storage ("torch.FloatStorage") has elements of this type. */
 int ct__pth_storage_type(const char *name, ct_elem_t *out);

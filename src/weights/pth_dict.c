@@ -11,18 +11,18 @@ enum {
   MOST_LOOKS = 10000 /* for them */
 };
 
-static int is_dict(const ct__pickle_t *p, int node)
+static int is_dict(const ct_pickle_t *p, int node)
 {
-  return p->node[node].kind == CT__PICKLE_DICT;
+  return p->node[node].kind == CT_PICKLE_DICT;
 }
 
-static int has_tensors(const ct__pickle_t *p, int node)
+static int has_tensors(const ct_pickle_t *p, int node)
 {
   return is_dict(p, node) && p->node[node].value;
 }
 
 /* Notes which dicts have tensors.  Once for all: a file may have a dict in a million places. */
-static void find_tensors(ct__pickle_t *p)
+static void find_tensors(ct_pickle_t *p)
 {
   for (int64_t i = 0; i < p->nodes; i++) {
     if (!is_dict(p, (int)i)) continue;
@@ -31,11 +31,11 @@ static void find_tensors(ct__pickle_t *p)
   }
 }
 
-const char *ct__pth_key(const ct__pickle_t *p, int cell)
+const char *ct__pth_key(const ct_pickle_t *p, int cell)
 {
   int node = p->cell[cell].node;
-  if (p->node[node].kind != CT__PICKLE_TEXT) return NULL;
-  const char *text = ct__pickle_text(p, node);
+  if (p->node[node].kind != CT_PICKLE_TEXT) return NULL;
+  const char *text = ct_pickle_text(p, node);
   if (strlen(text) != (size_t)p->node[node].count || !ct_text_is_utf8(text)) return NULL;
   for (const char *c = text; *c; c++)
     if ((unsigned char)*c < ' ' || *c == 0x7f) return NULL;
@@ -44,7 +44,7 @@ const char *ct__pth_key(const ct__pickle_t *p, int cell)
 
 /* "state.ema" is that key of a dict, or "ema" of its "state"; a key may have dots itself.  -1:
  * there is none. */
-static int find_key(const ct__pickle_t *p, int node, const char *key, int depth)
+static int find_key(const ct_pickle_t *p, int node, const char *key, int depth)
 {
   int found = -1;
   if (!is_dict(p, node) || depth > MOST_DEPTH) return -1;
@@ -61,16 +61,16 @@ static int find_key(const ct__pickle_t *p, int node, const char *key, int depth)
 }
 
 /* What a node is, for messages. */
-static const char *described(const ct__pickle_t *p, int node)
+static const char *described(const ct_pickle_t *p, int node)
 {
   static const char *const kinds[] = {"a plain value", "a bool",   "an integer", "a text",
                                       "a tuple",       "a list",   "a dict",     "a class",
                                       "an object",     "a storage"};
-  const ct__pickle_node_t *n = &p->node[node];
+  const ct_pickle_node_t *n = &p->node[node];
   if (ct__pth_is_tensor(p, node)) return "a tensor";
-  if (n->kind == CT__PICKLE_GLOBAL) return ct__pickle_text(p, node);
-  if (n->kind == CT__PICKLE_CALL && p->node[n->first].kind == CT__PICKLE_GLOBAL)
-    return ct__pickle_text(p, n->first);
+  if (n->kind == CT_PICKLE_GLOBAL) return ct_pickle_text(p, node);
+  if (n->kind == CT_PICKLE_CALL && p->node[n->first].kind == CT_PICKLE_GLOBAL)
+    return ct_pickle_text(p, n->first);
   return kinds[n->kind];
 }
 
@@ -87,7 +87,7 @@ typedef struct found {
   int n, looks; /* found, looked at */
 } found_t;
 
-static int list_dicts(const ct__pickle_t *p, int node, const char *above, int depth, found_t *f)
+static int list_dicts(const ct_pickle_t *p, int node, const char *above, int depth, found_t *f)
 {
   int rc = CT_OK;
   char path[256];
@@ -105,12 +105,12 @@ out:
 }
 
 /* What a dict without tensors has, if it is no plain value: objects of other programs. */
-static int list_objects(const ct__pickle_t *p, ct_str_t *list)
+static int list_objects(const ct_pickle_t *p, ct_str_t *list)
 {
   int rc = CT_OK, n = 0;
   for (int c = p->node[p->root].first; c >= 0 && n < MOST_NAMED; c = ct__pth_next(p, c)) {
     int value = ct__pth_value(p, c);
-    if (p->node[value].kind != CT__PICKLE_CALL || !ct__pth_key(p, c)) continue;
+    if (p->node[value].kind != CT_PICKLE_CALL || !ct__pth_key(p, c)) continue;
     CT_TRY(ct_str_add(list, "%s'%s' is %s", n++ ? ", " : "; ", ct__pth_key(p, c),
                       described(p, value)));
   }
@@ -121,7 +121,7 @@ out:
 static int choose_by_key(const ct_weights_t *w, const char *key, int *out)
 {
   int rc = CT_OK;
-  const ct__pickle_t *p = &w->pickle;
+  const ct_pickle_t *p = &w->pickle;
   found_t f = {.n = 0};
   *out = find_key(p, p->root, key, 0);
   if (*out >= 0 && has_tensors(p, *out)) goto out;
@@ -141,7 +141,7 @@ static int choose_by_name(ct_weights_t *w, int *out)
 {
   static const char *const usual[] = {"state_dict", "model", "model_state_dict", "model_ema"};
   int rc = CT_OK, found = 0;
-  const ct__pickle_t *p = &w->pickle;
+  const ct_pickle_t *p = &w->pickle;
   found_t f = {.n = 0};
   ct_str_t objects = {0};
   const char *name = NULL;
@@ -170,7 +170,7 @@ out:
 int ct__pth_choose(ct_weights_t *w, const char *key, int *out)
 {
   int rc = CT_OK;
-  const ct__pickle_t *p = &w->pickle;
+  const ct_pickle_t *p = &w->pickle;
   find_tensors(&w->pickle);
   *out = p->root;
   if (key && *key)

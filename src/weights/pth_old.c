@@ -23,12 +23,12 @@ int ct__pth_is_old(const unsigned char *head, int64_t bytes)
 static int check_version(ct_weights_t *w, int64_t *at)
 {
   int rc = CT_OK;
-  ct__pickle_t p = {0};
-  CT_TRY(ct__pickle_load(w->fd, w->path, "its version", *at, w->bytes, &p, at));
-  if (p.node[p.root].kind != CT__PICKLE_INT || p.node[p.root].value != VERSION)
+  ct_pickle_t p = {0};
+  CT_TRY(ct_pickle_load(w->fd, w->path, "its version", *at, w->bytes, &p, at));
+  if (p.node[p.root].kind != CT_PICKLE_INT || p.node[p.root].value != VERSION)
     CT_FAIL(CT_ERR_FORMAT, "%s: its version is not 1001, the only one of its format", w->path);
 out:
-  ct__pickle_clear(&p);
+  ct_pickle_clear(&p);
   return rc;
 }
 
@@ -36,20 +36,20 @@ out:
 static int check_machine(ct_weights_t *w, int64_t *at)
 {
   int rc = CT_OK;
-  ct__pickle_t p = {0};
-  CT_TRY(ct__pickle_load(w->fd, w->path, "facts of its machine", *at, w->bytes, &p, at));
-  const ct__pickle_node_t *root = &p.node[p.root];
-  if (root->kind != CT__PICKLE_DICT)
+  ct_pickle_t p = {0};
+  CT_TRY(ct_pickle_load(w->fd, w->path, "facts of its machine", *at, w->bytes, &p, at));
+  const ct_pickle_node_t *root = &p.node[p.root];
+  if (root->kind != CT_PICKLE_DICT)
     CT_FAIL(CT_ERR_FORMAT, "%s: facts of its machine are no dict", w->path);
   for (int c = root->first; c >= 0; c = ct__pth_next(&p, c)) {
     const char *key = ct__pth_key(&p, c);
-    const ct__pickle_node_t *value = &p.node[ct__pth_value(&p, c)];
+    const ct_pickle_node_t *value = &p.node[ct__pth_value(&p, c)];
     if (key && strcmp(key, "little_endian") == 0 &&
-        (value->kind != CT__PICKLE_BOOL || !value->value))
+        (value->kind != CT_PICKLE_BOOL || !value->value))
       CT_FAIL(CT_ERR_FORMAT, "%s: numbers in big-endian order, expected little-endian", w->path);
   }
 out:
-  ct__pickle_clear(&p);
+  ct_pickle_clear(&p);
   return rc;
 }
 
@@ -123,7 +123,7 @@ static int add_record(ct_weights_t *w, const char *key, int64_t at, int64_t byte
   ct_str_t name = {0};
   CT_TRY(ct_mem_grow((void **)&w->zip.record, &w->zip.cap, w->zip.n + 1, sizeof *w->zip.record));
   CT_TRY(ct_str_add(&name, "%s%s", w->prefix, key));
-  w->zip.record[w->zip.n++] = (ct__zip_record_t){.name = name.data, .at = at, .bytes = bytes};
+  w->zip.record[w->zip.n++] = (ct_zip_record_t){.name = name.data, .at = at, .bytes = bytes};
   name.data = NULL;
 out:
   ct_str_clear(&name);
@@ -139,7 +139,7 @@ static int find_record(ct_weights_t *w, const use_t *uses, int64_t n, const char
   CT_TRY(element_bytes(w, uses, n, key, &size));
   CT_TRY(ct_file_read_at(w->fd, w->path, *at, number, sizeof number));
   *at += (int64_t)sizeof number;
-  uint64_t count = ct__zip_u64(number);
+  uint64_t count = ct_zip_u64(number);
   if (count > (uint64_t)((w->bytes - *at) / size))
     CT_FAIL(CT_ERR_FORMAT, "%s: storage '%s' of %" PRIu64 " elements reaches past the file",
             w->path, key, count);
@@ -153,26 +153,26 @@ out:
 static int find_records(ct_weights_t *w, int64_t at)
 {
   int rc = CT_OK;
-  ct__pickle_t p = {0};
+  ct_pickle_t p = {0};
   use_t *uses = NULL;
   int64_t n = 0;
-  CT_TRY(ct__pickle_load(w->fd, w->path, "the list of storages", at, w->bytes, &p, &at));
+  CT_TRY(ct_pickle_load(w->fd, w->path, "the list of storages", at, w->bytes, &p, &at));
   CT_TRY(list_uses(w, &uses, &n));
-  if (p.node[p.root].kind != CT__PICKLE_LIST)
+  if (p.node[p.root].kind != CT_PICKLE_LIST)
     CT_FAIL(CT_ERR_FORMAT, "%s: the list of storages is none", w->path);
   for (int c = p.node[p.root].first; c >= 0; c = p.cell[c].next) {
     int key = p.cell[c].node;
-    if (p.node[key].kind != CT__PICKLE_TEXT)
+    if (p.node[key].kind != CT_PICKLE_TEXT)
       CT_FAIL(CT_ERR_FORMAT, "%s: the list of storages has what is no text", w->path);
-    CT_TRY(find_record(w, uses, n, ct__pickle_text(&p, key), &at));
+    CT_TRY(find_record(w, uses, n, ct_pickle_text(&p, key), &at));
   }
   if (at != w->bytes)
     CT_FAIL(CT_ERR_FORMAT, "%s: %" PRId64 " bytes behind its last storage, expected none", w->path,
             w->bytes - at);
-  CT_TRY(ct__zip_sort(&w->zip, w->path));
+  CT_TRY(ct_zip_sort(&w->zip, w->path));
 out:
   ct_mem_free(uses);
-  ct__pickle_clear(&p);
+  ct_pickle_clear(&p);
   return rc;
 }
 
@@ -184,7 +184,7 @@ int ct__pth_open_old(ct_weights_t *w)
   if (!w->prefix) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(check_version(w, &at));
   CT_TRY(check_machine(w, &at));
-  CT_TRY(ct__pickle_load(w->fd, w->path, "its object", at, w->bytes, &w->pickle, &at));
+  CT_TRY(ct_pickle_load(w->fd, w->path, "its object", at, w->bytes, &w->pickle, &at));
   CT_TRY(find_records(w, at));
 out:
   return rc;

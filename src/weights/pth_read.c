@@ -26,7 +26,7 @@ static int read_storage(ct_weights_t *w, const ct__pth_tensor_t *t, int64_t at, 
                         void *to)
 {
   int rc = CT_OK;
-  const ct__zip_record_t *r = &w->zip.record[t->storage];
+  const ct_zip_record_t *r = &w->zip.record[t->storage];
   ct__pth_sum_t *sum = &w->sum[t->storage];
   CT_TRY(ct_file_read_at(w->fd, w->path, r->at + at, to, (size_t)bytes));
   if (!r->crc) goto out;

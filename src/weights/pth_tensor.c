@@ -53,24 +53,24 @@ int ct__pth_storage_type(const char *name, ct_elem_t *out)
   return 0;
 }
 
-static int is(const ct__pickle_t *p, int node, ct__pickle_kind_t kind)
+static int is(const ct_pickle_t *p, int node, ct_pickle_kind_t kind)
 {
   return p->node[node].kind == kind;
 }
 
-int ct__pth_storage(const ct__pickle_t *p, int node, const char **key, const char **type,
+int ct__pth_storage(const ct_pickle_t *p, int node, const char **key, const char **type,
                     int64_t *count)
 {
   int part[6];
-  if (!is(p, node, CT__PICKLE_STORAGE)) return 0;
-  int id = p->node[node].first, n = ct__pickle_items(p, id, 6, part);
-  if (n < 5 || p->node[id].count > 6 || !is(p, part[0], CT__PICKLE_TEXT) ||
-      strcmp(ct__pickle_text(p, part[0]), "storage") != 0 || !is(p, part[1], CT__PICKLE_GLOBAL) ||
-      !is(p, part[2], CT__PICKLE_TEXT) || !is(p, part[4], CT__PICKLE_INT) ||
-      (n == 6 && !is(p, part[5], CT__PICKLE_PLAIN)) || p->node[part[4]].value < 0)
+  if (!is(p, node, CT_PICKLE_STORAGE)) return 0;
+  int id = p->node[node].first, n = ct_pickle_items(p, id, 6, part);
+  if (n < 5 || p->node[id].count > 6 || !is(p, part[0], CT_PICKLE_TEXT) ||
+      strcmp(ct_pickle_text(p, part[0]), "storage") != 0 || !is(p, part[1], CT_PICKLE_GLOBAL) ||
+      !is(p, part[2], CT_PICKLE_TEXT) || !is(p, part[4], CT_PICKLE_INT) ||
+      (n == 6 && !is(p, part[5], CT_PICKLE_PLAIN)) || p->node[part[4]].value < 0)
     return 0;
-  *key = ct__pickle_text(p, part[2]);
-  *type = ct__pickle_text(p, part[1]);
+  *key = ct_pickle_text(p, part[2]);
+  *type = ct_pickle_text(p, part[1]);
   *count = p->node[part[4]].value;
   return 1;
 }
@@ -105,7 +105,7 @@ static int find_storage(in_t *in, int node, int typed)
             in->w->path, in->name, class);
   if (ct_text_format(name, sizeof name, "%s%s", in->w->prefix, key) != CT_OK)
     CT_TRY(refuse(in, "the name of its storage is too long"));
-  const ct__zip_record_t *r = ct__zip_find(&in->w->zip, name);
+  const ct_zip_record_t *r = ct_zip_find(&in->w->zip, name);
   if (!r || !ct_text_is_name(key))
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': its storage '%s' is not in the file", in->w->path,
             in->name, ct_text_is_name(key) ? key : "?");
@@ -127,8 +127,8 @@ out:
 static int set_type(in_t *in, int node)
 {
   int rc = CT_OK;
-  const ct__pickle_t *p = &in->w->pickle;
-  const char *name = is(p, node, CT__PICKLE_GLOBAL) ? ct__pickle_text(p, node) : "?";
+  const ct_pickle_t *p = &in->w->pickle;
+  const char *name = is(p, node, CT_PICKLE_GLOBAL) ? ct_pickle_text(p, node) : "?";
   for (int e = 0; e < CT_ELEMS; e++) {
     if (strncmp(name, "torch.", 6) != 0 || strcmp(name + 6, ct_elem_name((ct_elem_t)e)) != 0 ||
         ct_elem_bits((ct_elem_t)e) < 8)
@@ -147,12 +147,12 @@ out:
 static int take_numbers(in_t *in, int node, int64_t out[], int *n)
 {
   int rc = CT_OK, item[CT__PTH_DIMS];
-  const ct__pickle_t *p = &in->w->pickle;
-  if (!is(p, node, CT__PICKLE_TUPLE)) CT_TRY(refuse(in, "its size or stride is no tuple"));
+  const ct_pickle_t *p = &in->w->pickle;
+  if (!is(p, node, CT_PICKLE_TUPLE)) CT_TRY(refuse(in, "its size or stride is no tuple"));
   if (p->node[node].count > CT__PTH_DIMS) CT_TRY(refuse(in, "more than 64 dims"));
-  *n = ct__pickle_items(p, node, CT__PTH_DIMS, item);
+  *n = ct_pickle_items(p, node, CT__PTH_DIMS, item);
   for (int i = 0; i < *n; i++) {
-    if (!is(p, item[i], CT__PICKLE_INT) || p->node[item[i]].value < 0)
+    if (!is(p, item[i], CT_PICKLE_INT) || p->node[item[i]].value < 0)
       CT_TRY(refuse(in, "its size or stride is not of numbers from 0 on"));
     out[i] = p->node[item[i]].value;
   }
@@ -199,9 +199,9 @@ out:
 static int take_shape(in_t *in, int offset, int size, int stride)
 {
   int rc = CT_OK, n = 0, strides = 0;
-  const ct__pickle_t *p = &in->w->pickle;
+  const ct_pickle_t *p = &in->w->pickle;
   int64_t dims[CT__PTH_DIMS], steps[CT__PTH_DIMS];
-  if (!is(p, offset, CT__PICKLE_INT) || p->node[offset].value < 0)
+  if (!is(p, offset, CT_PICKLE_INT) || p->node[offset].value < 0)
     CT_TRY(refuse(in, "its place in the storage is no number from 0 on"));
   in->t.offset = p->node[offset].value;
   CT_TRY(take_numbers(in, size, dims, &n));
@@ -227,7 +227,7 @@ static int rebuild(in_t *in, const int arg[], int args, int version)
   int rc = CT_OK, metadata = version == 3 ? 7 : 6;
   if (args < (version == 3 ? 7 : 4) || args > metadata + 1)
     CT_TRY(refuse(in, "is made of another number of things than torch.save writes"));
-  if (args > metadata && !is(&in->w->pickle, arg[metadata], CT__PICKLE_PLAIN) &&
+  if (args > metadata && !is(&in->w->pickle, arg[metadata], CT_PICKLE_PLAIN) &&
       in->w->pickle.node[arg[metadata]].count != 0)
     CT_TRY(refuse(in, "is a conjugate or negated view, expected plain numbers"));
   CT_TRY(find_storage(in, arg[0], version != 3));
@@ -241,10 +241,10 @@ static int call(in_t *in, const char *name, int args_node, int depth);
 
 static int call_node(in_t *in, int node, int depth)
 {
-  const ct__pickle_t *p = &in->w->pickle;
+  const ct_pickle_t *p = &in->w->pickle;
   if (!ct__pth_is_tensor(p, node)) return refuse(in, "is made of what is no tensor");
   if (p->node[node].value) return refuse(in, "has a state besides its numbers");
-  return call(in, ct__pickle_text(p, p->node[node].first), p->node[node].last, depth + 1);
+  return call(in, ct_pickle_text(p, p->node[node].first), p->node[node].last, depth + 1);
 }
 
 /* _rebuild_from_type_v2(function, class, arguments, state): a tensor with attributes. */
@@ -253,17 +253,17 @@ static int call_typed(in_t *in, const int arg[], int args, int depth)
   static const char *const plain[] = {"torch.Tensor", "torch.nn.parameter.Parameter",
                                       "torch.nn.parameter.Buffer"};
   int rc = CT_OK, known = 0;
-  const ct__pickle_t *p = &in->w->pickle;
-  if (args != 4 || !is(p, arg[0], CT__PICKLE_GLOBAL) || !is(p, arg[1], CT__PICKLE_GLOBAL) ||
-      !is(p, arg[2], CT__PICKLE_TUPLE))
+  const ct_pickle_t *p = &in->w->pickle;
+  if (args != 4 || !is(p, arg[0], CT_PICKLE_GLOBAL) || !is(p, arg[1], CT_PICKLE_GLOBAL) ||
+      !is(p, arg[2], CT_PICKLE_TUPLE))
     CT_TRY(refuse(in, "is made of other things than torch.save writes"));
-  const char *class = ct__pickle_text(p, arg[1]);
+  const char *class = ct_pickle_text(p, arg[1]);
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
     known |= strcmp(class, plain[i]) == 0;
   if (!known)
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': is a %s, expected a plain tensor", in->w->path,
             in->name, class);
-  CT_TRY(call(in, ct__pickle_text(p, arg[0]), arg[2], depth + 1));
+  CT_TRY(call(in, ct_pickle_text(p, arg[0]), arg[2], depth + 1));
 out:
   return rc;
 }
@@ -272,7 +272,7 @@ out:
 static int call(in_t *in, const char *name, int args_node, int depth)
 {
   int rc = CT_OK, arg[MOST_ARGS];
-  int args = ct__pickle_items(&in->w->pickle, args_node, MOST_ARGS, arg);
+  int args = ct_pickle_items(&in->w->pickle, args_node, MOST_ARGS, arg);
   if (depth > MOST_CALLS) CT_TRY(refuse(in, "is made of tensors inside each other"));
   if (strcmp(name, "torch._utils._rebuild_tensor_v2") == 0 ||
       strcmp(name, "torch._utils._rebuild_tensor") == 0)
@@ -291,10 +291,10 @@ out:
   return rc;
 }
 
-int ct__pth_is_tensor(const ct__pickle_t *p, int node)
+int ct__pth_is_tensor(const ct_pickle_t *p, int node)
 {
-  if (!is(p, node, CT__PICKLE_CALL) || !is(p, p->node[node].first, CT__PICKLE_GLOBAL)) return 0;
-  const char *name = ct__pickle_text(p, p->node[node].first);
+  if (!is(p, node, CT_PICKLE_CALL) || !is(p, p->node[node].first, CT_PICKLE_GLOBAL)) return 0;
+  const char *name = ct_pickle_text(p, p->node[node].first);
   return strncmp(name, "torch.", 6) == 0 && strstr(name, "._rebuild_") != NULL;
 }
 

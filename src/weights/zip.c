@@ -2,7 +2,7 @@
  *
  * The list at the end counts; each record's own header must tell the same name, and no two records
  * may share a byte: a file that reads differently in another program is refused. */
-#include "weights/zip.h"
+#include "weights/ct_zip.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ typedef struct in {
   int64_t bytes;            /* of the file */
   int64_t list, list_bytes; /* where the list is */
   int64_t count;            /* records in it */
-  ct__zip_t *zip;
+  ct_zip_t *zip;
 } in_t;
 
 /* ---- the end ---- */
@@ -34,9 +34,9 @@ typedef struct in {
 /* Where in the last `n` bytes of the file its end record begins; -1: nowhere. */
 static int64_t find_end(const unsigned char *tail, int64_t n)
 {
-  for (int64_t i = n - CT__ZIP_END_BYTES; i >= 0; i--)
-    if (ct__zip_u32(tail + i) == CT__ZIP_END &&
-        i + CT__ZIP_END_BYTES + (int64_t)ct__zip_u16(tail + i + 20) == n)
+  for (int64_t i = n - CT_ZIP_END_BYTES; i >= 0; i--)
+    if (ct_zip_u32(tail + i) == CT_ZIP_END &&
+        i + CT_ZIP_END_BYTES + (int64_t)ct_zip_u16(tail + i + 20) == n)
       return i;
   return -1;
 }
@@ -53,19 +53,19 @@ static int bounded(uint64_t value, int64_t most, int64_t *out)
 static int read_end64(in_t *in, int64_t at)
 {
   int rc = CT_OK;
-  unsigned char locator[CT__ZIP_LOCATOR_BYTES], end[CT__ZIP_END64_BYTES];
+  unsigned char locator[CT_ZIP_LOCATOR_BYTES], end[CT_ZIP_END64_BYTES];
   int64_t place;
   if (at < 0) CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without the zip64 part it needs", in->path);
   CT_TRY(ct_file_read_at(in->fd, in->path, at, locator, sizeof locator));
-  if (ct__zip_u32(locator) != CT__ZIP_LOCATOR ||
-      !bounded(ct__zip_u64(locator + 8), at - CT__ZIP_END64_BYTES, &place))
+  if (ct_zip_u32(locator) != CT_ZIP_LOCATOR ||
+      !bounded(ct_zip_u64(locator + 8), at - CT_ZIP_END64_BYTES, &place))
     CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without the zip64 part it needs", in->path);
   CT_TRY(ct_file_read_at(in->fd, in->path, place, end, sizeof end));
-  if (ct__zip_u32(end) != CT__ZIP_END64 || ct__zip_u32(end + 16) || ct__zip_u32(end + 20) ||
-      ct__zip_u64(end + 24) != ct__zip_u64(end + 32) ||
-      !bounded(ct__zip_u64(end + 32), in->bytes, &in->count) ||
-      !bounded(ct__zip_u64(end + 40), place, &in->list_bytes) ||
-      !bounded(ct__zip_u64(end + 48), place - in->list_bytes, &in->list))
+  if (ct_zip_u32(end) != CT_ZIP_END64 || ct_zip_u32(end + 16) || ct_zip_u32(end + 20) ||
+      ct_zip_u64(end + 24) != ct_zip_u64(end + 32) ||
+      !bounded(ct_zip_u64(end + 32), in->bytes, &in->count) ||
+      !bounded(ct_zip_u64(end + 40), place, &in->list_bytes) ||
+      !bounded(ct_zip_u64(end + 48), place - in->list_bytes, &in->list))
     CT_FAIL(CT_ERR_FORMAT, "%s: the zip64 part of its end is damaged", in->path);
 out:
   return rc;
@@ -76,7 +76,7 @@ static int read_end(in_t *in)
 {
   int rc = CT_OK;
   int64_t n =
-      in->bytes < CT__ZIP_END_BYTES + COMMENT_BYTES ? in->bytes : CT__ZIP_END_BYTES + COMMENT_BYTES;
+      in->bytes < CT_ZIP_END_BYTES + COMMENT_BYTES ? in->bytes : CT_ZIP_END_BYTES + COMMENT_BYTES;
   unsigned char *tail = ct_mem_alloc((size_t)n + 1, "the end of an archive");
   if (!tail) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct_file_read_at(in->fd, in->path, in->bytes - n, tail, (size_t)n));
@@ -85,15 +85,15 @@ static int read_end(in_t *in)
     CT_FAIL(CT_ERR_FORMAT, "%s: the list at the end of the zip archive is missing: is it whole?",
             in->path);
   const unsigned char *end = tail + found;
-  if (ct__zip_u16(end + 4) || ct__zip_u16(end + 6) || ct__zip_u16(end + 8) != ct__zip_u16(end + 10))
+  if (ct_zip_u16(end + 4) || ct_zip_u16(end + 6) || ct_zip_u16(end + 8) != ct_zip_u16(end + 10))
     CT_FAIL(CT_ERR_FORMAT, "%s: zip archive of several volumes", in->path);
-  in->count = ct__zip_u16(end + 10);
-  in->list_bytes = ct__zip_u32(end + 12);
-  in->list = ct__zip_u32(end + 16);
+  in->count = ct_zip_u16(end + 10);
+  in->list_bytes = ct_zip_u32(end + 12);
+  in->list = ct_zip_u32(end + 16);
   if (in->count == OTHERWISE16 || in->list_bytes == OTHERWISE32 || in->list == OTHERWISE32)
-    CT_TRY(read_end64(in, at - CT__ZIP_LOCATOR_BYTES));
+    CT_TRY(read_end64(in, at - CT_ZIP_LOCATOR_BYTES));
   if (in->list_bytes > at || in->list > at - in->list_bytes ||
-      in->count > in->list_bytes / CT__ZIP_CENTRAL_BYTES)
+      in->count > in->list_bytes / CT_ZIP_CENTRAL_BYTES)
     CT_FAIL(CT_ERR_FORMAT, "%s: the list at the end of the zip archive is damaged", in->path);
   if (in->list_bytes > LIST_BYTES)
     CT_FAIL(CT_ERR_FORMAT, "%s: the list of the zip archive has %" PRId64 " bytes, at most %d",
@@ -110,16 +110,16 @@ static int widen(const unsigned char *extra, int64_t n, uint64_t *value[], int v
 {
   int64_t at = 0, size = 0;
   for (; n - at >= 4; at += 4 + size) {
-    size = ct__zip_u16(extra + at + 2);
+    size = ct_zip_u16(extra + at + 2);
     if (size > n - at - 4) return 0;
-    if (ct__zip_u16(extra + at) == 1) break;
+    if (ct_zip_u16(extra + at) == 1) break;
   }
   const unsigned char *p = extra + at + 4;
   int64_t left = n - at >= 4 ? size : 0;
   for (int i = 0; i < values; i++) {
     if (*value[i] != OTHERWISE32) continue;
     if (left < 8) return 0;
-    *value[i] = ct__zip_u64(p);
+    *value[i] = ct_zip_u64(p);
     p += 8;
     left -= 8;
   }
@@ -127,20 +127,20 @@ static int widen(const unsigned char *extra, int64_t n, uint64_t *value[], int v
 }
 
 /* The content's place: behind the record's own header, which has the same name. */
-static int find_content(const in_t *in, uint64_t header, ct__zip_record_t *r)
+static int find_content(const in_t *in, uint64_t header, ct_zip_record_t *r)
 {
   int rc = CT_OK;
-  unsigned char local[CT__ZIP_LOCAL_BYTES + NAME_BYTES];
-  size_t len = strlen(r->name), bytes = CT__ZIP_LOCAL_BYTES + len;
+  unsigned char local[CT_ZIP_LOCAL_BYTES + NAME_BYTES];
+  size_t len = strlen(r->name), bytes = CT_ZIP_LOCAL_BYTES + len;
   int64_t at;
   if (!bounded(header, in->list - (int64_t)bytes, &at))
     CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' lies outside of the file", in->path, r->name);
   CT_TRY(ct_file_read_at(in->fd, in->path, at, local, bytes));
-  if (ct__zip_u32(local) != CT__ZIP_LOCAL || ct__zip_u16(local + 26) != len ||
-      memcmp(local + CT__ZIP_LOCAL_BYTES, r->name, len) != 0)
+  if (ct_zip_u32(local) != CT_ZIP_LOCAL || ct_zip_u16(local + 26) != len ||
+      memcmp(local + CT_ZIP_LOCAL_BYTES, r->name, len) != 0)
     CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is not where the list of the archive says", in->path,
             r->name);
-  r->at = at + (int64_t)bytes + (int64_t)ct__zip_u16(local + 28);
+  r->at = at + (int64_t)bytes + (int64_t)ct_zip_u16(local + 28);
   if (r->at > in->list || r->bytes > in->list - r->at)
     CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' of %" PRId64 " bytes reaches past its archive",
             in->path, r->name, r->bytes);
@@ -173,24 +173,25 @@ out:
 static int read_line(in_t *in, const unsigned char *line, int64_t left, int64_t *used)
 {
   int rc = CT_OK;
-  if (left < CT__ZIP_CENTRAL_BYTES || ct__zip_u32(line) != CT__ZIP_CENTRAL)
+  if (left < CT_ZIP_CENTRAL_BYTES || ct_zip_u32(line) != CT_ZIP_CENTRAL)
     CT_FAIL(CT_ERR_FORMAT, "%s: the list at the end of the zip archive is damaged", in->path);
-  uint32_t name = ct__zip_u16(line + 28), extra = ct__zip_u16(line + 30);
-  *used = CT__ZIP_CENTRAL_BYTES + (int64_t)name + extra + ct__zip_u16(line + 32);
+  uint32_t name = ct_zip_u16(line + 28), extra = ct_zip_u16(line + 30);
+  *used = CT_ZIP_CENTRAL_BYTES + (int64_t)name + extra + ct_zip_u16(line + 32);
   if (*used > left)
     CT_FAIL(CT_ERR_FORMAT, "%s: the list at the end of the zip archive is damaged", in->path);
   CT_TRY(ct_mem_grow((void **)&in->zip->record, &in->zip->cap, in->zip->n + 1,
                      sizeof *in->zip->record));
-  ct__zip_record_t *r = &in->zip->record[in->zip->n];
-  CT_TRY(read_name(in, line + CT__ZIP_CENTRAL_BYTES, name, &r->name));
+  ct_zip_record_t *r = &in->zip->record[in->zip->n];
+  CT_TRY(read_name(in, line + CT_ZIP_CENTRAL_BYTES, name, &r->name));
   in->zip->n++;
-  uint64_t plain = ct__zip_u32(line + 24), stored = ct__zip_u32(line + 20);
-  uint64_t header = ct__zip_u32(line + 42), *wide[] = {&plain, &stored, &header};
-  if (!widen(line + CT__ZIP_CENTRAL_BYTES + name, extra, wide, 3) ||
-      !bounded(stored, in->bytes, &r->bytes))
+  uint64_t plain = ct_zip_u32(line + 24), stored = ct_zip_u32(line + 20);
+  uint64_t header = ct_zip_u32(line + 42), *wide[] = {&plain, &stored, &header};
+  if (!widen(line + CT_ZIP_CENTRAL_BYTES + name, extra, wide, 3) ||
+      !bounded(stored, in->bytes, &r->bytes) || !bounded(plain, INT64_MAX / 2, &r->plain))
     CT_FAIL(CT_ERR_FORMAT, "%s: the size of record '%s' is not valid", in->path, r->name);
-  r->packed = (ct__zip_u16(line + 8) & 1) || ct__zip_u16(line + 10) != 0 || stored != plain;
-  r->crc = ct__zip_u32(line + 16);
+  r->packed = (ct_zip_u16(line + 8) & 1) || ct_zip_u16(line + 10) != 0 || stored != plain;
+  r->deflated = !(ct_zip_u16(line + 8) & 1) && ct_zip_u16(line + 10) == 8;
+  r->crc = ct_zip_u32(line + 16);
   CT_TRY(find_content(in, header, r));
 out:
   return rc;
@@ -214,20 +215,20 @@ out:
 
 static int by_place(const void *a, const void *b)
 {
-  const ct__zip_record_t *p = a, *q = b;
+  const ct_zip_record_t *p = a, *q = b;
   return p->at != q->at ? (p->at > q->at) - (p->at < q->at)
                         : (p->bytes > q->bytes) - (p->bytes < q->bytes);
 }
 
 static int by_name(const void *a, const void *b)
 {
-  return strcmp(((const ct__zip_record_t *)a)->name, ((const ct__zip_record_t *)b)->name);
+  return strcmp(((const ct_zip_record_t *)a)->name, ((const ct_zip_record_t *)b)->name);
 }
 
-int ct__zip_sort(ct__zip_t *z, const char *path)
+int ct_zip_sort(ct_zip_t *z, const char *path)
 {
   int rc = CT_OK;
-  ct__zip_record_t *r = z->record;
+  ct_zip_record_t *r = z->record;
   size_t n = (size_t)z->n;
   if (n > 0) qsort(r, n, sizeof *r, by_place);
   for (size_t i = 1; i < n; i++)
@@ -241,29 +242,29 @@ out:
   return rc;
 }
 
-int ct__zip_open(int fd, const char *path, int64_t bytes, ct__zip_t *out)
+int ct_zip_open(int fd, const char *path, int64_t bytes, ct_zip_t *out)
 {
   int rc = CT_OK;
   in_t in = {.fd = fd, .path = path, .bytes = bytes, .zip = out};
-  *out = (ct__zip_t){0};
+  *out = (ct_zip_t){0};
   CT_TRY(read_end(&in));
   CT_TRY(read_list(&in));
   if (out->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without a record", path);
-  CT_TRY(ct__zip_sort(out, path));
+  CT_TRY(ct_zip_sort(out, path));
 out:
   return rc;
 }
 
-void ct__zip_clear(ct__zip_t *z)
+void ct_zip_clear(ct_zip_t *z)
 {
   for (int64_t i = 0; i < z->n; i++)
     ct_mem_free(z->record[i].name);
   ct_mem_free(z->record);
-  *z = (ct__zip_t){0};
+  *z = (ct_zip_t){0};
 }
 
-ct__zip_record_t *ct__zip_find(const ct__zip_t *z, const char *name)
+ct_zip_record_t *ct_zip_find(const ct_zip_t *z, const char *name)
 {
-  ct__zip_record_t key = {.name = (char *)name};
+  ct_zip_record_t key = {.name = (char *)name};
   return z->n ? bsearch(&key, z->record, (size_t)z->n, sizeof key, by_name) : NULL;
 }

@@ -31,7 +31,7 @@ struct ct__zip_out {
   int64_t at;      /* bytes of the file so far */
   int64_t left;    /* bytes that the last record lacks */
   uint32_t crc;    /* of what it has */
-  ct__zip_t zip;   /* what was begun */
+  ct_zip_t zip;    /* what was begun */
   int64_t *header; /* [zip.n] where each record's header is */
   int64_t header_cap;
 };
@@ -59,7 +59,7 @@ static int raw(ct__zip_out_t *o, const void *from, size_t bytes)
 }
 
 /* What both a record's header and its line in the list have, from "version needed" on. */
-static void common(line_t *l, const ct__zip_record_t *r, int wide, int extra)
+static void common(line_t *l, const ct_zip_record_t *r, int wide, int extra)
 {
   uint64_t size = (uint64_t)r->bytes;
   number(l, 2, wide ? 45 : 20);
@@ -77,7 +77,7 @@ static void common(line_t *l, const ct__zip_record_t *r, int wide, int extra)
 static int add_record(ct__zip_out_t *o, const char *name, int64_t bytes)
 {
   int rc = CT_OK;
-  ct__zip_t *z = &o->zip;
+  ct_zip_t *z = &o->zip;
   if (o->left > 0)
     CT_FAIL(CT_ERR_ARG, "%s: record '%s' is not whole", o->path, z->record[z->n - 1].name);
   CT_TRY(ct_mem_grow((void **)&z->record, &z->cap, z->n + 1, sizeof *z->record));
@@ -85,7 +85,7 @@ static int add_record(ct__zip_out_t *o, const char *name, int64_t bytes)
   char *copy = ct_mem_strdup(name);
   if (!copy) CT_TRY(CT_ERR_NOMEM);
   o->header[z->n] = o->at;
-  z->record[z->n++] = (ct__zip_record_t){.name = copy, .bytes = bytes};
+  z->record[z->n++] = (ct_zip_record_t){.name = copy, .bytes = bytes};
 out:
   return rc;
 }
@@ -93,7 +93,7 @@ out:
 /* The padding is an extra field of its own, as torch.save() has it. */
 static void pad(const ct__zip_out_t *o, line_t *extra, size_t name)
 {
-  int64_t fixed = o->at + CT__ZIP_LOCAL_BYTES + (int64_t)name + (int64_t)extra->n + 4;
+  int64_t fixed = o->at + CT_ZIP_LOCAL_BYTES + (int64_t)name + (int64_t)extra->n + 4;
   int64_t fill = ct_round_up(fixed, ALIGN) - fixed;
   number(extra, 2, 0x4246); /* "FB" */
   number(extra, 2, (uint64_t)fill);
@@ -121,7 +121,7 @@ int ct__zip_begin(ct__zip_out_t *o, const char *name, int64_t bytes)
   int rc = CT_OK, wide = (uint64_t)bytes >= WIDE;
   line_t l = {.n = 0}, extra = {.n = 0};
   CT_TRY(add_record(o, name, bytes));
-  ct__zip_record_t *r = &o->zip.record[o->zip.n - 1];
+  ct_zip_record_t *r = &o->zip.record[o->zip.n - 1];
   if (wide) {
     number(&extra, 2, 1);
     number(&extra, 2, 16);
@@ -129,7 +129,7 @@ int ct__zip_begin(ct__zip_out_t *o, const char *name, int64_t bytes)
     number(&extra, 8, (uint64_t)bytes);
   }
   pad(o, &extra, strlen(name));
-  number(&l, 4, CT__ZIP_LOCAL);
+  number(&l, 4, CT_ZIP_LOCAL);
   common(&l, r, wide, (int)extra.n);
   CT_TRY(raw(o, l.data, l.n));
   CT_TRY(raw(o, name, strlen(name)));
@@ -173,7 +173,7 @@ out:
 static int write_line(ct__zip_out_t *o, int64_t i)
 {
   int rc = CT_OK;
-  const ct__zip_record_t *r = &o->zip.record[i];
+  const ct_zip_record_t *r = &o->zip.record[i];
   uint64_t size = (uint64_t)r->bytes, header = (uint64_t)o->header[i];
   line_t l = {.n = 0}, extra = {.n = 0};
   int wide = (size >= WIDE ? 16 : 0) + (header >= WIDE ? 8 : 0);
@@ -184,7 +184,7 @@ static int write_line(ct__zip_out_t *o, int64_t i)
   for (int k = 0; k < 2 && size >= WIDE; k++)
     number(&extra, 8, size);
   if (header >= WIDE) number(&extra, 8, header);
-  number(&l, 4, CT__ZIP_CENTRAL);
+  number(&l, 4, CT_ZIP_CENTRAL);
   number(&l, 2, wide ? 45 : 20); /* made by */
   common(&l, r, wide, (int)extra.n);
   number(&l, 8, 0); /* comment, volume, attributes inside */
@@ -199,8 +199,8 @@ out:
 
 static void end64(line_t *l, uint64_t n, uint64_t list, uint64_t bytes)
 {
-  number(l, 4, CT__ZIP_END64);
-  number(l, 8, CT__ZIP_END64_BYTES - 12); /* what follows */
+  number(l, 4, CT_ZIP_END64);
+  number(l, 8, CT_ZIP_END64_BYTES - 12); /* what follows */
   number(l, 2, 45);
   number(l, 2, 45);
   number(l, 8, 0); /* volumes */
@@ -208,7 +208,7 @@ static void end64(line_t *l, uint64_t n, uint64_t list, uint64_t bytes)
   number(l, 8, n);
   number(l, 8, bytes);
   number(l, 8, list);
-  number(l, 4, CT__ZIP_LOCATOR);
+  number(l, 4, CT_ZIP_LOCATOR);
   number(l, 4, 0);
   number(l, 8, list + bytes);
   number(l, 4, 1);
@@ -223,7 +223,7 @@ static int write_list(ct__zip_out_t *o)
     CT_TRY(write_line(o, i));
   uint64_t bytes = (uint64_t)o->at - list;
   if (n >= 0xffff || list >= WIDE || bytes >= WIDE) end64(&l, n, list, bytes);
-  number(&l, 4, CT__ZIP_END);
+  number(&l, 4, CT_ZIP_END);
   number(&l, 4, 0); /* volumes */
   number(&l, 2, n < 0xffff ? n : 0xffff);
   number(&l, 2, n < 0xffff ? n : 0xffff);
@@ -240,7 +240,7 @@ out:
 static void free_out(ct__zip_out_t *o)
 {
   if (o->f) fclose(o->f);
-  ct__zip_clear(&o->zip);
+  ct_zip_clear(&o->zip);
   ct_mem_free(o->header);
   ct_mem_free(o->temporary);
   ct_mem_free(o->path);

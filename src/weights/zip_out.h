@@ -2,7 +2,7 @@
  * multiples of 64 bytes, so that they can be mapped into memory. */
 #ifndef CT__WEIGHTS_ZIP_OUT_H
 #define CT__WEIGHTS_ZIP_OUT_H
-#include "weights/zip.h"
+#include "weights/ct_zip.h"
 
 typedef struct ct__zip_out ct__zip_out_t;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "weights/zip.h"
+#include "weights/ct_zip.h"
 
 static inline void pth_number(FILE *f, int bytes, uint64_t value)
 {
@@ -18,7 +18,7 @@ static inline void pth_number(FILE *f, int bytes, uint64_t value)
 /* What a record's header and its line in the list have in common, and its name. */
 static inline void pth_head(FILE *f, uint32_t mark, const char *name, size_t bytes, long at)
 {
-  int line = mark == CT__ZIP_CENTRAL;
+  int line = mark == CT_ZIP_CENTRAL;
   pth_number(f, 4, mark);
   pth_number(f, line ? 2 : 0, 20);
   pth_number(f, 8, 20); /* version, flags, method, time */
@@ -48,14 +48,14 @@ static inline int pth_make(const char *path, const void *pickle, size_t bytes)
   for (int i = 0; i < N; i++) {
     size_t n = i == 0 ? bytes : sizeof data;
     at[i] = ftell(f);
-    pth_head(f, CT__ZIP_LOCAL, name[i], n, 0);
+    pth_head(f, CT_ZIP_LOCAL, name[i], n, 0);
     fwrite(i == 0 ? pickle : data, 1, n, f);
   }
   long list = ftell(f);
   for (int i = 0; i < N; i++)
-    pth_head(f, CT__ZIP_CENTRAL, name[i], i == 0 ? bytes : sizeof data, at[i]);
+    pth_head(f, CT_ZIP_CENTRAL, name[i], i == 0 ? bytes : sizeof data, at[i]);
   long end = ftell(f);
-  pth_number(f, 4, CT__ZIP_END);
+  pth_number(f, 4, CT_ZIP_END);
   pth_number(f, 4, 0);
   pth_number(f, 2, N);
   pth_number(f, 2, N);

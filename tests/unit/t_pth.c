@@ -13,7 +13,7 @@
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
 #include "weights/ct_weights_pth.h"
-#include "weights/zip.h"
+#include "weights/ct_zip.h"
 
 static const ct_weights_ops_t *const pth = &ct_weights_pth;
 static const ct_weights_ops_t *const formats[] = {&ct_weights_pth, NULL};
@@ -281,16 +281,16 @@ static void the_same_weights_are_the_same_bytes(void)
 static void contents_lie_at_multiples_of_64(void)
 {
   struct stat st;
-  ct__zip_t zip;
+  ct_zip_t zip;
   copy(golden("types"), in_dir("places.pth"), 50);
   int fd = open(in_dir("places.pth"), O_RDONLY | O_CLOEXEC);
   CT_ASSERT_INT(fstat(fd, &st), 0);
-  CT_ASSERT_OK(ct__zip_open(fd, "places.pth", st.st_size, &zip));
+  CT_ASSERT_OK(ct_zip_open(fd, "places.pth", st.st_size, &zip));
   CT_ASSERT_INT(zip.n, 15 + 5);
-  CU_ASSERT_PTR_NOT_NULL(ct__zip_find(&zip, "archive/version"));
+  CU_ASSERT_PTR_NOT_NULL(ct_zip_find(&zip, "archive/version"));
   for (int64_t i = 0; i < zip.n; i++)
     CT_ASSERT_INT(zip.record[i].at % 64, 0);
-  ct__zip_clear(&zip);
+  ct_zip_clear(&zip);
   close(fd);
 }
 

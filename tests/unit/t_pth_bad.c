@@ -39,8 +39,8 @@ static const bad_t pickles[] = {
     BAD("data.pkl, byte 2: ends in the middle", "\x80\2"),
     BAD("byte 3: ends in the middle", "\x80\2X\5\0"),
     BAD("ends in the middle", "\x80\2X\xff\xff\xff\3w."),
-    BAD("a text of more than 64 MiB", "\x80\2X\xff\xff\xff\xff"
-                                      "w."),
+    BAD("a text of more than 256 MiB", "\x80\2X\xff\xff\xff\xff"
+                                       "w."),
     BAD("ends with more or less than one value", "\x80\2."),
     BAD("ends with more or less than one value", "\x80\2NN."),
     BAD("ends with more or less than one value", "\x80\2N(."),

@@ -1,0 +1,64 @@
+/** \file ct_zip.h  The records of a zip archive that lie in it as they are.
+ *
+ * What torch.save() writes: nothing compressed, nothing encrypted, one volume, with or without
+ * zip64.  Only the places of the records are read here (APPNOTE.TXT 6.3 of PKWARE). */
+#ifndef CT_ZIP_H
+#define CT_ZIP_H
+#include <stdint.h>
+
+#include "base/ct_text.h"
+
+/** Stretch of a file. */
+typedef struct ct_zip_record {
+  char *name;        /**< "archive/data/0" */
+  int64_t at, bytes; /**< of its content */
+  int64_t plain;     /**< its bytes when it is unpacked */
+  uint32_t crc;      /**< of its content; 0: not known */
+  int packed;        /**< 1: compressed or encrypted, so that it is not there as it is */
+  int deflated;      /**< 1: compressed by deflate alone */
+} ct_zip_record_t;
+
+typedef struct ct_zip {
+  ct_zip_record_t *record; /**< [n], sorted by name in byte order */
+  int64_t n, cap;
+} ct_zip_t;
+
+enum {
+  CT_ZIP_LOCAL = 0x04034b50,   /* a record's own header */
+  CT_ZIP_CENTRAL = 0x02014b50, /* its line in the list at the end */
+  CT_ZIP_END = 0x06054b50,
+  CT_ZIP_END64 = 0x06064b50,
+  CT_ZIP_LOCATOR = 0x07064b50, /* tells where the end of zip64 is */
+  CT_ZIP_LOCAL_BYTES = 30,     /* of each without texts */
+  CT_ZIP_CENTRAL_BYTES = 46,
+  CT_ZIP_END_BYTES = 22,
+  CT_ZIP_END64_BYTES = 56,
+  CT_ZIP_LOCATOR_BYTES = 20,
+};
+
+/** Local.  Reads the list of an open file of so many bytes and each record's header.  CT_ERR_FORMAT
+ * names the record; \a out is to be cleared also then. */
+int ct_zip_open(int fd, const char *path, int64_t bytes, ct_zip_t *out);
+/** Local.  Sorts the records; CT_ERR_FORMAT: two overlap or have one name. */
+int ct_zip_sort(ct_zip_t *z, const char *path);
+void ct_zip_clear(ct_zip_t *z);
+/** NULL: there is none. */
+ct_zip_record_t *ct_zip_find(const ct_zip_t *z, const char *name);
+
+/** Little-endian numbers at any address. */
+static inline uint32_t ct_zip_u16(const unsigned char *p)
+{
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8;
+}
+
+static inline uint32_t ct_zip_u32(const unsigned char *p)
+{
+  return ct_zip_u16(p) | ct_zip_u16(p + 2) << 16;
+}
+
+static inline uint64_t ct_zip_u64(const unsigned char *p)
+{
+  return (uint64_t)ct_zip_u32(p) | (uint64_t)ct_zip_u32(p + 4) << 32;
+}
+
+#endif
