@@ -93,6 +93,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-pth \
   %D%/fuzz/corpus-run-config \
   %D%/fuzz/corpus-safetensors \
+  %D%/fuzz/corpus-tar \
   %D%/golden/cosmoflow.gold \
   %D%/golden/densenet121.gold \
   %D%/fuzz/fuzz.h \
@@ -103,6 +104,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/lstm.gold \
   %D%/golden/make_golden.py \
   %D%/golden/make_images.py \
+  %D%/golden/make_resize.py \
   %D%/golden/make_loss.py \
   %D%/golden/make_optim_golden.py \
   %D%/golden/make_pth.py \
@@ -138,6 +140,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/h5_files.h \
   %D%/unit/image_gold.h \
   %D%/unit/loss_gold.h \
+  %D%/unit/resize_gold.h \
   %D%/unit/model_make.h \
   %D%/unit/model_names.h \
   %D%/unit/net_eight.h \
@@ -215,6 +218,7 @@ unit_tests = \
   %D%/unit/t_pace \
   %D%/unit/t_pack \
   %D%/unit/t_pack_input \
+  %D%/unit/t_pack_resize \
   %D%/unit/t_pack_tar \
   %D%/unit/t_plan \
   %D%/unit/t_plan_low \
@@ -257,6 +261,7 @@ launched_tests = \
   %D%/fuzz/fuzz_pth \
   %D%/fuzz/fuzz_run_config \
   %D%/fuzz/fuzz_safetensors \
+  %D%/fuzz/fuzz_tar \
   %D%/golden/t_golden \
   %D%/mpi/t_agree \
   %D%/mpi/t_comm \
@@ -341,6 +346,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_pth_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pth.c
 %C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
+%C%_fuzz_fuzz_tar_SOURCES = %D%/fuzz/fuzz_tar.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c %D%/fuzz/fuzz_main.c
 
 # Libraries to preload, which play a full disk, a file system or an MPI.

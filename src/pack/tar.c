@@ -175,6 +175,14 @@ static int has_content(char type)
   return type == '0' || type == '7' || is_extra(type);
 }
 
+/* Names are told to people, and written to a terminal. */
+static int can_be_printed(const char *name)
+{
+  for (; *name; name++)
+    if ((unsigned char)*name < ' ' || *name == 0x7f) return 0;
+  return 1;
+}
+
 static int take_header(ct__tar_t *t, const unsigned char *block, const extra_t *extra,
                        ct__tar_member_t *m)
 {
@@ -186,6 +194,7 @@ static int take_header(ct__tar_t *t, const unsigned char *block, const extra_t *
     memcpy(m->name, extra->name, sizeof m->name);
   else
     CT_TRY(take_name(t, block, m));
+  if (!can_be_printed(m->name)) return damaged(t, "has a name that cannot be");
   m->bytes = number_of(block + SIZE, SIZE_BYTES);
   if (extra->bytes >= 0 && !is_extra(m->type)) m->bytes = extra->bytes;
   if (m->bytes < 0) return damaged(t, "has a size that cannot be");
