@@ -2,37 +2,51 @@
  * model. */
 #include <stdio.h>
 
+#include "app/bench_io.h"
 #include "app/commands.h"
 #include "app/setup.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
-#include "base/ct_json.h"
+#include "comm/ct_agree.h"
 
-typedef struct rates {
-  int ranks, threads; /* threads: of a rank, that make batches */
-  int64_t batch, samples;
-  double seconds, all;
-  char from[80], to[64]; /* shapes of a sample: stored, and as the model sees it */
-} rates_t;
+/* Adds what the threads have done so far, or with sign -1 takes it away. */
+static void take_times(const ct_feed_t *f, int sign, ct_bench_io_t *r)
+{
+  const ct_io_times_t *t;
+  for (int i = 0; (t = ct_feed_times(f, i)); i++) {
+    ct_io_times_t now = {0};
+    ct_io_add(&now, t);
+    for (int k = 0; k < CT_IO_COUNT; k++) {
+      r->ns[k] += sign * now.ns[k];
+      r->times[k] += sign * now.times[k];
+      r->bytes[k] += sign * now.bytes[k];
+      r->thread_ns[i][k] += sign * now.ns[k];
+    }
+  }
+}
 
 /* Batches that are ready before the clock starts do not count: those of an open feed's slots. */
-static int run(ct_feed_t *f, int skip, double seconds, rates_t *r)
+static int run(ct_feed_t *f, int skip, double seconds, ct_bench_io_t *r)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
   for (int i = 0; i < skip; i++)
     CT_TRY(ct_feed_next(f, &b));
+  take_times(f, -1, r);
+  int64_t disk = ct_bench_io_disk();
   double begin = ct_clock();
   do {
     CT_TRY(ct_feed_next(f, &b));
     r->samples += b->n;
     r->seconds = ct_clock() - begin;
   } while (r->seconds < seconds);
+  take_times(f, 1, r);
+  r->disk = disk < 0 ? -1 : ct_bench_io_disk() - disk;
 out:
   return rc;
 }
 
-static int measure(const ct_setup_t *s, const ct_sampler_t *order, double seconds, rates_t *r)
+static int measure(const ct_setup_t *s, const ct_sampler_t *order, double seconds, ct_bench_io_t *r)
 {
   int rc = CT_OK;
   ct_feed_t *f = NULL;
@@ -46,7 +60,7 @@ out:
   return rc;
 }
 
-static void describe(const ct_setup_t *s, rates_t *r)
+static void describe(const ct_setup_t *s, ct_bench_io_t *r)
 {
   char shape[64];
   int64_t dim[CT_MAX_DIMS] = {1, 1, 1, 1, 1};
@@ -62,47 +76,58 @@ static void describe(const ct_setup_t *s, rates_t *r)
   ct_shape_text(&sample, r->to, sizeof r->to);
 }
 
-static int as_json(const rates_t *r, ct_str_t *out)
-{
-  json_t *o = json_pack("{s:i, s:i, s:I, s:s, s:s, s:f, s:f, s:f}", "ranks", r->ranks, "threads",
-                        r->threads, "batch", (json_int_t)r->batch, "stored", r->from, "sample",
-                        r->to, "seconds", r->seconds, "samples_per_s", r->all,
-                        "samples_per_s_per_thread", r->all / (r->ranks * r->threads));
-  int rc = ct_json_add(o, out);
-  json_decref(o);
-  return rc;
-}
-
-static int as_text(const rates_t *r, ct_str_t *out)
-{
-  return ct_str_add(out,
-                    "%d rank%s x %d reading thread%s, global batch %lld, %.1f s\n"
-                    "  sample          %s to float32 %s\n"
-                    "  samples/s       %.1f\n"
-                    "  per thread      %.1f\n",
-                    r->ranks, r->ranks == 1 ? "" : "s", r->threads, r->threads == 1 ? "" : "s",
-                    (long long)r->batch, r->seconds, r->from, r->to, r->all,
-                    r->all / (r->ranks * r->threads));
-}
-
-static int print(const rates_t *r, int json)
+static int print(const ct_bench_io_t *r, int json)
 {
   int rc = CT_OK;
   ct_str_t out = {0};
-  CT_TRY(json ? as_json(r, &out) : as_text(r, &out));
+  CT_TRY(json ? ct_bench_io_json(r, &out) : ct_bench_io_text(r, &out));
   CT_TRY(ct_app_print(out.data));
 out:
   ct_str_clear(&out);
   return rc;
 }
 
-/* The sum of what each rank reached on its own clock. */
-static void add_up(const ct_topo_t *topo, rates_t *r)
+/* The sum of what each rank reached on its own clock, and of where its time went. */
+static void add_up(const ct_topo_t *topo, ct_bench_io_t *r)
 {
   enum { PARTS = 1000 };
-  int64_t rate = (int64_t)(PARTS * (double)r->samples / r->seconds);
+  int64_t rate = (int64_t)(PARTS * (double)r->samples / r->seconds), unknown = r->disk < 0;
   ct_agree_sum(topo, &rate, 1);
   r->all = (double)rate / PARTS;
+  ct_agree_sum(topo, r->ns, CT_IO_COUNT);
+  ct_agree_sum(topo, r->times, CT_IO_COUNT);
+  ct_agree_sum(topo, r->bytes, CT_IO_COUNT);
+  ct_agree_sum(topo, &unknown, 1);
+  ct_agree_sum(topo, &r->disk, 1);
+  if (unknown) r->disk = -1;
+}
+
+/* How the order mixes blocks of several samples. */
+static int mix(const ct_setup_t *s, const ct_sampler_t *order, ct_bench_io_t *r)
+{
+  enum { STEPS = 20 };
+  int rc = CT_OK;
+  ct_blocks_t *blocks = NULL;
+  ct_sampler_t full = *order;
+  full.shuffle = 1;
+  full.blocks = NULL;
+  CT_TRY(ct_dataset_blocks(&s->data, &blocks));
+  if (ct_blocks_rows(blocks) < 2) goto out;
+  CT_TRY(ct_sampler_mixing(order, blocks, 0, STEPS, &r->mates));
+  CT_TRY(ct_sampler_mixing(&full, blocks, 0, STEPS, &r->full_mates));
+out:
+  ct_blocks_free(blocks);
+  return rc;
+}
+
+static int report(const ct_setup_t *s, const ct_sampler_t *order, int json, ct_bench_io_t *r)
+{
+  int rc = CT_OK;
+  if (s->topo->rank != 0) return rc;
+  CT_TRY(mix(s, order, r));
+  CT_TRY(print(r, json));
+out:
+  return rc;
 }
 
 int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status)
@@ -119,13 +144,13 @@ int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_data(&s, 1, 0));
   CT_TRY(ct_setup_order(&s, &order));
   CT_TRY(ct_setup_stage(&s));
-  rates_t r = {.ranks = topo->size,
-               .threads = s.cfg.data.workers > 0 ? (int)s.cfg.data.workers : 1,
-               .batch = s.cfg.data.batch};
+  ct_bench_io_t r = {.ranks = topo->size,
+                     .threads = s.cfg.data.workers > 0 ? (int)s.cfg.data.workers : 1,
+                     .batch = s.cfg.data.batch};
   describe(&s, &r);
   CT_TRY_ALL(topo, measure(&s, &order, (double)seconds, &r));
   add_up(topo, &r);
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(&r, ct_args_get(a, "json") != NULL) : CT_OK);
+  CT_TRY_ALL(topo, report(&s, &order, ct_args_get(a, "json") != NULL, &r));
 out:
   ct_setup_close(&s);
   return rc;
