@@ -89,6 +89,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/crash/kill.sh \
   %D%/faults/common.sh \
   %D%/faults/watched.sh \
+  %D%/fuzz/corpus-arrays \
   %D%/fuzz/corpus-config \
   %D%/fuzz/corpus-pth \
   %D%/fuzz/corpus-run-config \
@@ -217,6 +218,7 @@ unit_tests = \
   %D%/unit/t_optim_gold \
   %D%/unit/t_pace \
   %D%/unit/t_pack \
+  %D%/unit/t_pack_arrays \
   %D%/unit/t_pack_input \
   %D%/unit/t_pack_resize \
   %D%/unit/t_pack_tar \
@@ -257,6 +259,7 @@ launched_tests = \
   %D%/conform/products \
   %D%/conform/ways \
   %D%/conform/winograd \
+  %D%/fuzz/fuzz_arrays \
   %D%/fuzz/fuzz_config \
   %D%/fuzz/fuzz_pth \
   %D%/fuzz/fuzz_run_config \
@@ -343,6 +346,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
 %C%_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)
 
+%C%_fuzz_fuzz_arrays_SOURCES = %D%/fuzz/fuzz_arrays.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_pth_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pth.c
 %C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c

@@ -123,12 +123,12 @@ static int is_of_images(const ct_args_t *a)
 /* Collective. */
 static int open_images(const ct_args_t *a, const ct_topo_t *topo, ct_pack_source_t *out)
 {
-  static const char *const others[] = {"images", "labels", "csv", "shape", "label"};
+  static const char *const others[] = {"images", "labels", "csv", "shape", "label", "cifar"};
   int rc = CT_OK, kinds = 0;
   ct_pack_images_t o;
   for (int i = 0; i < 3; i++)
     kinds += ct_args_get(a, image_flags[i]) != NULL;
-  for (int i = 0; i < 5; i++)
+  for (int i = 0; i < 6; i++)
     if (ct_args_get(a, others[i]))
       CT_FAIL(CT_ERR_USAGE, "pack: --%s is not for image files", others[i]);
   if (kinds > 1) CT_FAIL(CT_ERR_USAGE, "pack: give one of --images-from, --list and --tar");
@@ -150,6 +150,35 @@ out:
   return rc;
 }
 
+/* CIFAR's files say all but which of their labels is meant. */
+static int open_cifar(const ct_args_t *a, const char *pattern, ct_pack_source_t *out)
+{
+  static const char *const others[] = {"images", "labels", "csv", "shape", "targets"};
+  int rc = CT_OK;
+  const char *label = ct_args_get(a, "label");
+  int coarse = label && strcmp(label, "coarse") == 0;
+  for (int i = 0; i < 5; i++)
+    if (ct_args_get(a, others[i]))
+      CT_FAIL(CT_ERR_USAGE, "pack: --%s is not for --cifar", others[i]);
+  if (label && !coarse && strcmp(label, "fine") != 0)
+    CT_FAIL(CT_ERR_USAGE, "pack: --label of --cifar must be fine or coarse, not '%s'", label);
+  CT_TRY(ct_pack_open_cifar(pattern, coarse, out));
+out:
+  return rc;
+}
+
+/* NumPy's arrays say by their types if they are labels or targets. */
+static int open_npy(const ct_args_t *a, const ct_shape_t *shape, ct_pack_source_t *out)
+{
+  int rc = CT_OK;
+  if (ct_args_get(a, "label") || ct_args_get(a, "targets"))
+    CT_FAIL(CT_ERR_USAGE, "pack: --label and --targets are not for NumPy's files, where integers "
+                          "are labels and floats targets");
+  CT_TRY(ct_pack_open_npy(ct_args_get(a, "images"), ct_args_get(a, "labels"), shape, out));
+out:
+  return rc;
+}
+
 static int open_input(const ct_args_t *a, ct_pack_source_t *out)
 {
   int rc = CT_OK;
@@ -158,7 +187,9 @@ static int open_input(const ct_args_t *a, ct_pack_source_t *out)
   const char *csv = ct_args_get(a, "csv"), *images = ct_args_get(a, "images");
   const char *labels = ct_args_get(a, "labels");
   CT_TRY(check_no_images(a));
+  if (ct_args_get(a, "cifar")) return open_cifar(a, ct_args_get(a, "cifar"), out);
   CT_TRY(read_shape(ct_args_get(a, "shape"), &shape));
+  if (!csv && images && labels && ct_pack_is_npy(images)) return open_npy(a, &shape, out);
   CT_TRY(read_label(ct_args_get(a, "label"), &label));
   CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &targets));
   if (targets && (ct_args_get(a, "label") || ct_args_get(a, "classes")))
@@ -166,8 +197,8 @@ static int open_input(const ct_args_t *a, ct_pack_source_t *out)
             "pack: --targets are instead of a label: give neither --label nor --classes");
   if (csv && !images && !labels) return ct_pack_open_csv(csv, &shape, label, targets, out);
   if (csv || !images || !labels)
-    CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX), --csv FILE, "
-                          "--images-from DIR, --list FILE or --tar FILE");
+    CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX, NumPy), --csv "
+                          "FILE, --cifar FILES, --images-from DIR, --list FILE or --tar FILE");
   if (shape.ndim || ct_args_get(a, "label") || targets)
     CT_FAIL(CT_ERR_USAGE,
             "pack: --shape, --label and --targets are for --csv; an IDX file says its shape");

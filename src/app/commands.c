@@ -40,9 +40,10 @@ static const ct_flag_t summary_flags[] = {
     {0}};
 static const ct_flag_t doctor_flags[] = {{"json", NULL, "as JSON"}, CT_CONFIG_FLAGS, {0}};
 static const ct_flag_t pack_flags[] = {
-    {"images", "FILE", "IDX file of samples, plain or gzipped"},
-    {"labels", "FILE", "IDX file of labels, plain or gzipped"},
+    {"images", "FILE", "IDX or NumPy file of samples: F, F.gz, F.npy, F.npz:NAME"},
+    {"labels", "FILE", "the same of labels, or in NumPy's floats of targets"},
     {"csv", "FILE", "a sample a line: numbers and a label, or targets, plain or gzipped"},
+    {"cifar", "PATTERN", "CIFAR-10 or -100, binary or Python files, such as 'data_batch_*'"},
     {"images-from", "DIR", "JPEG and PNG files, DIR/CLASS/NAME.jpg"},
     {"list", "FILE", "csv file of paths of images and labels, or with --targets of numbers"},
     {"root", "DIR", "list: where its paths begin (default: .)"},
@@ -50,8 +51,8 @@ static const ct_flag_t pack_flags[] = {
     {"encoded", NULL, "keep images as they are (default: decode them)"},
     {"resize", "S|H,W", "decoded: shorter side to S and the middle cut out, or to H x W"},
     {"channels", "N", "decoded: 3 (default) or 1"},
-    {"shape", "C,H,W", "csv: shape of a sample (default: flat)"},
-    {"label", "COLUMN", "csv: last (default), first, or a column number from 0"},
+    {"shape", "C,H,W", "csv, NumPy: shape of a sample (default: flat; as it is)"},
+    {"label", "COLUMN", "csv: last (default), first, or a number from 0; CIFAR-100: fine, coarse"},
     {"targets", "N", "csv, list: the last N columns are real-valued targets, instead of a label"},
     {"shuffle", "SEED", "put the rows into a random order, which depends on the seed alone"},
     {"range", "A:B", "then take rows A to B-1, counted from 0; either may be left out"},

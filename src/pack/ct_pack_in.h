@@ -13,6 +13,16 @@
 
 /** Images and labels of IDX files (MNIST's), plain or gzip. */
 int ct_pack_open_idx(const char *images, const char *labels, ct_pack_source_t *out);
+/** 1 for names of NumPy's files: FILE.npy, FILE.npy.gz, FILE.npz, FILE.npz:NAME. */
+int ct_pack_is_npy(const char *path);
+/** Arrays of npy or npz files, any type of numbers, byte order and order of elements: samples as
+ * data sets of HDF5 have them (channels last are put first), labels (integers, N or N x 1) or
+ * targets (floats, N x anything).  \a shape as for csv.  CT_ERR_DATA of a sample: a number is not
+ * finite. */
+int ct_pack_open_npy(const char *images, const char *labels, const ct_shape_t *shape,
+                     ct_pack_source_t *out);
+/** CIFAR-10 or CIFAR-100, binary or Python version; coarse: 1: the 20 classes of CIFAR-100. */
+int ct_pack_open_cifar(const char *pattern, int coarse, ct_pack_source_t *out);
 /** shape: of a sample, dim[0] = 1; ndim 0: flat, as wide as the file.  label: its column; -1: the
  * last. targets: so many last columns are real-valued targets (then there is no label); 0: none.
  * Lines end in LF, CR LF or CR, all in the same.  A first line that is no numbers is a header.

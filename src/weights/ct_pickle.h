@@ -1,4 +1,5 @@
 /** \file ct_pickle.h  What a pickle of PyTorch says, as a tree of nodes; nothing of it is executed.
+ * Layer 3.
  *
  * The opcodes of protocol 2 that torch.load(weights_only=True) knows, on a stack as Python's
  * pickle.py has it.  Classes and functions are names, and calls of them are nodes with the name and

@@ -1,4 +1,4 @@
-/** \file ct_zip.h  The records of a zip archive that lie in it as they are.
+/** \file ct_zip.h  The records of a zip archive that lie in it as they are.  Layer 3.
  *
  * What torch.save() writes: nothing compressed, nothing encrypted, one volume, with or without
  * zip64.  Only the places of the records are read here (APPNOTE.TXT 6.3 of PKWARE). */
