@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prediction by ctrain-hpc, onnxruntime and PyTorch, side by side on this machine, in images/s.
+"""Prediction by ctrain-hpc, onnxruntime and PyTorch (eager and compiled), side by side on this machine, in images/s.
 
     pip install torch torchvision onnx onnxruntime
     bench/predict.py [--case resnet50-224-1x2]... [--threads 1,2] [--rounds 5] [--program build/ctrain-hpc]
@@ -7,7 +7,8 @@
 Each round runs the sides one after the other; the table gives medians over rounds of each side's median pass, and of
 the ratios to ctrain-hpc also the smallest and largest round.  All run the same model with drawn weights on one
 float32 batch that stays in memory; models are torchvision's, exported by PyTorch for onnxruntime.  PyTorch is in
-inference mode, with channels_last.
+inference mode, with channels_last; compiled: torch.compile (inductor) with frozen weights, the faster of its settings
+for inference, which folds batchnorms as ctrain-hpc does.
 """
 import argparse
 import json
@@ -43,13 +44,21 @@ def median_rate(batch, run):
     return batch / statistics.median(seconds)
 
 
-def torch_rate(case, threads, onnx):
+def torch_rate(case, threads, onnx, compiled=False):
     import torch
     torch.set_num_threads(threads)
     model = model_of(case).to(memory_format=torch.channels_last)
     x = torch.randn(case.batch, *case.shape).to(memory_format=torch.channels_last)
-    with torch.inference_mode():
+    if compiled:
+        import torch._inductor.config
+        torch._inductor.config.freezing = True
+        model = torch.compile(model)
+    with torch.no_grad() if compiled else torch.inference_mode():
         return median_rate(case.batch, lambda: model(x))
+
+
+def compiled_rate(case, threads, onnx):
+    return torch_rate(case, threads, onnx, compiled=True)
 
 
 def ort_rate(case, threads, onnx):
@@ -72,7 +81,7 @@ def own_rate(case, threads, program):
     return json.loads(out.stdout)["samples_per_s"]
 
 
-SIDES = {"onnxruntime": ort_rate, "PyTorch": torch_rate}
+SIDES = {"onnxruntime": ort_rate, "PyTorch": torch_rate, "PyTorch compiled": compiled_rate}
 
 
 def other_rate(side, case, threads, onnx):
