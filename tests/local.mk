@@ -195,6 +195,8 @@ unit_tests = \
   %D%/unit/t_h5 \
   %D%/unit/t_h5_bad \
   %D%/unit/t_h5_cache \
+  %D%/unit/t_h5_layouts \
+  %D%/unit/t_h5_slow \
   %D%/unit/t_h5_share \
   %D%/unit/t_h5_sources \
   %D%/unit/t_infer \
@@ -288,6 +290,7 @@ launched_tests = \
 check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
 TESTS += $(unit_tests) $(shell_tests)
 
+%C%_unit_t_h5_slow_SOURCES = %D%/unit/t_h5_slow.c %D%/tools/slow_shim.c %D%/tools/slow_shim.h
 %C%_unit_t_op_SOURCES = %D%/unit/t_op.c %D%/conform/cases_bad.c
 %C%_conform_conform_backend_SOURCES = \
   %D%/conform/bytes.c \
@@ -354,7 +357,8 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c %D%/fuzz/fuzz_main.c
 
 # Libraries to preload, which play a full disk, a file system or an MPI.
-check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so
+check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so \
+  %D%/tools/slow_shim.so
 %C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_disk_shim_so_LDFLAGS = -shared
@@ -363,6 +367,10 @@ check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim
 %C%_tools_fs_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_fs_shim_so_LDFLAGS = -shared $(CT_SAN)
 %C%_tools_fs_shim_so_LDADD = -ldl
+%C%_tools_slow_shim_so_SOURCES = %D%/tools/slow_shim.c %D%/tools/slow_shim.h
+%C%_tools_slow_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_slow_shim_so_LDFLAGS = -shared $(CT_SAN)
+%C%_tools_slow_shim_so_LDADD = -ldl
 %C%_tools_mpi_shim_so_SOURCES = %D%/tools/mpi_shim.c
 %C%_tools_mpi_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_mpi_shim_so_LDFLAGS = -shared
