@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/ct_mem.h"
+#include "hdf5io/h5_glue.h"
 
 typedef struct file {
   H5FD_t head; /* HDF5's */
@@ -223,6 +224,7 @@ static int read_chunk(hid_t array, const hsize_t *offset, uint32_t *skipped)
 
 int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_place_t *out)
 {
+  char why[200];
   hsize_t stored = 0;
   *out = (ct__h5_place_t){0};
   note = (note_t){.taking = 1};
@@ -234,7 +236,8 @@ int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_place_t *out)
     return 1;
   }
   if (read || note.taken) return 0;
-  return H5Dget_chunk_storage_size(array, offset, &stored) >= 0 && stored == 0;
+  if (H5Dget_chunk_storage_size(array, offset, &stored) >= 0) return stored == 0;
+  return strstr(ct__h5_why(why, sizeof why), "storage is not allocated") != NULL; /* 1.10 */
 }
 
 int ct__h5_note_error(void)

@@ -88,6 +88,13 @@ static void files_used_last_stay_open(void)
   ct__h5_unlock();
 }
 
+static int descriptor_of(const ct__h5_file_t *f)
+{
+  int *descriptor = NULL;
+  CU_ASSERT(H5Fget_vfd_handle(f->file, H5P_DEFAULT, (void **)&descriptor) >= 0);
+  return *descriptor;
+}
+
 /* A file that a thread reads stays open, whatever else is opened and whoever gives it up; whoever
  * wants it then gets it anew. */
 static void held_files_stay_open(void)
@@ -111,6 +118,7 @@ static void held_files_stay_open(void)
   CT_ASSERT_INT(H5Iis_valid(first->file), 1);
   CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &again));
   CU_ASSERT(again != first);
+  CU_ASSERT(descriptor_of(again) != descriptor_of(first));
   hid_t abandoned = first->file;
   ct__h5_file_release(first);
   CT_ASSERT_OK(ct__h5_files_open(&f, 1, path, &file));
