@@ -27,5 +27,7 @@ void ct_h5_setup(void);
 const char *ct_h5_locking(void);
 /** "1.10.8" */
 const char *ct_h5_version(void);
+/** "deflate, shuffle, …": filters that are decoded by this program itself. */
+const char *ct_h5_filters(void);
 
 #endif

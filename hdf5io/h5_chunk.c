@@ -3,76 +3,104 @@
  * too. */
 #include "hdf5io/h5_chunk.h"
 
+#include <libdeflate.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "config.h"
+#include "hdf5io/h5_filter.h"
+#ifdef HAVE_ZSTD
+#  include <zstd.h>
+#endif
+
+enum { VALUES = 16 /* parameters of a filter that are looked at */ };
 
 int ct__h5_filters_find(hid_t creation, ct__h5_filters_t *f)
 {
-  int n = H5Pget_nfilters(creation), known = n >= 0;
-  *f = (ct__h5_filters_t){.n = n, .shuffle = -1, .deflate = -1};
-  for (int i = 0; i < n && known; i++) {
-    unsigned flags, values[8] = {0};
-    size_t nvalues = 8;
-    H5Z_filter_t id =
-        H5Pget_filter2(creation, (unsigned)i, &flags, &nvalues, values, 0, NULL, NULL);
-    if (id == H5Z_FILTER_SHUFFLE && i == 0) {
-      f->shuffle = i;
-      f->item = values[0];
-    } else if (id == H5Z_FILTER_DEFLATE && f->deflate < 0) {
-      f->deflate = i;
-    } else {
-      known = 0;
-    }
+  int n = H5Pget_nfilters(creation);
+  *f = (ct__h5_filters_t){0};
+  for (int i = 0; i < n && n <= CT__H5_STEPS; i++) {
+    unsigned flags, values[VALUES] = {0};
+    size_t given = VALUES;
+    ct__h5_step_t step = {
+        .id = H5Pget_filter2(creation, (unsigned)i, &flags, &given, values, 0, NULL, NULL)};
+    const ct__h5_filter_t *filter = ct__h5_filter_find(step.id);
+    if (given > VALUES) given = VALUES;
+    if (!filter || (filter->know && !filter->know(&step, given, values))) break;
+    f->step[f->n++] = step;
   }
-  return known && (f->shuffle < 0 || f->item > 0);
+  return f->n == n;
+}
+
+int ct__h5_filters_compress(const ct__h5_filters_t *f)
+{
+  for (int i = 0; i < f->n; i++) {
+    const ct__h5_filter_t *filter = ct__h5_filter_find(f->step[i].id);
+    if (filter->compresses || f->step[i].codec) return 1;
+  }
+  return 0;
+}
+
+/* More than what zlib's compressBound() says, and the other libraries' with blocks of some size. */
+static size_t bound(size_t bytes)
+{
+  return bytes + bytes / 32 + 4096;
 }
 
 size_t ct__h5_chunk_bound(const ct__h5_filters_t *f, size_t bytes)
 {
-  return f->n ? bytes + bytes / 500 + 64 : bytes; /* more than zlib's compressBound() */
+  return f->n ? bound(bytes) : bytes;
 }
 
 int ct__h5_decoder_make(ct__h5_decoder_t *d, size_t chunk_bytes)
 {
-  d->scratch = ct_mem_alloc(chunk_bytes, "a shuffled chunk");
-  if (!d->scratch) return CT_ERR_NOMEM;
+  *d = (ct__h5_decoder_t){.cap = bound(chunk_bytes)};
+  d->room = ct_mem_alloc(2 * d->cap + 2 * CT__H5_BIT_BLOCK, "chunks between their filters");
+  if (!d->room) return CT_ERR_NOMEM;
   d->inflate = libdeflate_alloc_decompressor();
-  if (d->inflate) return CT_OK;
+  int made = d->inflate != NULL;
+#ifdef HAVE_ZSTD
+  d->zstd = ZSTD_createDCtx();
+  made &= d->zstd != NULL;
+#endif
+  if (made) return CT_OK;
   return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for a decompressor");
 }
 
 void ct__h5_decoder_clear(ct__h5_decoder_t *d)
 {
-  ct_mem_free(d->scratch);
+  ct_mem_free(d->room);
   if (d->inflate) libdeflate_free_decompressor(d->inflate);
+#ifdef HAVE_ZSTD
+  ZSTD_freeDCtx(d->zstd);
+#endif
   *d = (ct__h5_decoder_t){0};
 }
 
-/* Shuffled: the first bytes of all elements, then all second bytes, …; a rest that is no whole
- * element stands at the end as it is (H5Zshuffle.c). */
-static void unshuffle(const uint8_t *from, size_t bytes, size_t item, uint8_t *to)
-{
-  size_t n = bytes / item;
-  for (size_t k = 0; k < item; k++)
-    for (size_t i = 0; i < n; i++)
-      to[i * item + k] = from[k * n + i];
-  memcpy(to + n * item, from + n * item, bytes - n * item);
-}
-
+/* Backwards through the pipeline; the first filter that was not skipped fills out. */
 const char *ct__h5_chunk_decode(ct__h5_decoder_t *d, const ct__h5_filters_t *f, uint32_t skipped,
                                 const void *raw, size_t raw_bytes, void *out, size_t bytes)
 {
-  int shuffled = f->shuffle >= 0 && !(skipped >> f->shuffle & 1) && f->item > 1;
-  int deflated = f->deflate >= 0 && !(skipped >> f->deflate & 1);
-  void *plain = shuffled ? d->scratch : out;
-  size_t got = raw_bytes;
-  if (deflated && libdeflate_zlib_decompress(d->inflate, raw, raw_bytes, plain, bytes, &got) !=
-                      LIBDEFLATE_SUCCESS)
-    return "it cannot be decompressed";
-  if (got != bytes) return "it is too short or too long";
-  if (!deflated) memcpy(plain, raw, bytes);
-  if (shuffled) unshuffle(plain, bytes, f->item, out);
-  return NULL;
+  const char *why = NULL;
+  ct__h5_bytes_t is = {raw, raw_bytes};
+  int first = 0, turn = 0;
+  while (first < f->n && (skipped >> first & 1))
+    first++;
+  for (int i = f->n - 1; i >= first && !why; i--) {
+    const ct__h5_step_t *step = &f->step[i];
+    const ct__h5_filter_t *filter = ct__h5_filter_find(step->id);
+    if (skipped >> i & 1) continue;
+    if (filter->check) {
+      why = filter->check(&is);
+      continue;
+    }
+    uint8_t *to = i == first ? out : d->room + (turn++ & 1 ? d->cap : 0);
+    size_t n = i == first ? bytes : d->cap;
+    why = filter->decode(d, step, is, to, &n);
+    is = (ct__h5_bytes_t){to, n};
+  }
+  if (!why && is.n != bytes) why = "it is too short or too long";
+  if (!why && is.at != out) memcpy(out, is.at, bytes);
+  return why;
 }

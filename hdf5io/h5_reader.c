@@ -151,7 +151,8 @@ static void tell_layout(ct_reader_t *r, int64_t blocks)
   r->info.layout.blocks = blocks;
   r->info.layout.block_rows = first->block_rows;
   r->info.layout.block_bytes = ct__h5_shard_block_bytes(first);
-  r->info.layout.compressed = first->way == CT__H5_IN_CHUNKS && first->filters.n > 0;
+  r->info.layout.compressed =
+      first->way == CT__H5_IN_CHUNKS && ct__h5_filters_compress(&first->filters);
   r->info.layout.by_hdf5 = count_slow(r);
 }
 

@@ -103,7 +103,9 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/lenet.gold \
   %D%/golden/lstm-steps.onnx \
   %D%/golden/lstm.gold \
+  %D%/golden/h5 \
   %D%/golden/make_golden.py \
+  %D%/golden/make_h5.py \
   %D%/golden/make_images.py \
   %D%/golden/make_resize.py \
   %D%/golden/make_loss.py \
@@ -196,6 +198,7 @@ unit_tests = \
   %D%/unit/t_h5_bad \
   %D%/unit/t_h5_cache \
   %D%/unit/t_h5_layouts \
+  %D%/unit/t_h5_matrix \
   %D%/unit/t_h5_slow \
   %D%/unit/t_h5_share \
   %D%/unit/t_h5_sources \

@@ -112,8 +112,8 @@ int ct_builtin_versions(const char *separator, ct_str_t *out)
   mpi[strcspn(mpi, "\n")] = '\0';
   for (char *p = mpi; *p; p++)
     if (*p == '\t') *p = ' ';
-  CT_TRY(ct_str_add(out, "ctrain-hpc " PACKAGE_VERSION "%s%s%sHDF5 %s", separator, mpi, separator,
-                    ct_h5_version()));
+  CT_TRY(ct_str_add(out, "ctrain-hpc " PACKAGE_VERSION "%s%s%sHDF5 %s (own filters: %s)", separator,
+                    mpi, separator, ct_h5_version(), ct_h5_filters()));
   for (int i = 0; i < BACKENDS; i++)
     CT_TRY(backend_version(i, separator, out));
 out:

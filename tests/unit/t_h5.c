@@ -1,4 +1,5 @@
 /* The HDF5 reader on every layout that people's files have. */
+#include <libdeflate.h>
 #include <pthread.h>
 #include <unistd.h>
 
