@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
@@ -42,6 +43,7 @@ static int add(ct__pack_list_t *l, const ct__pack_entry_t *e)
   int rc = CT_OK;
   CT_TRY(ct_mem_grow((void **)&l->entry, &l->cap, l->n + 1, sizeof *l->entry));
   l->entry[l->n++] = *e;
+  ct_beat_progress();
   if (e->label >= l->classes) l->classes = (int64_t)e->label + 1;
 out:
   return rc;
