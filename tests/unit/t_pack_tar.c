@@ -129,6 +129,7 @@ static void what_cannot_be_is_refused(void)
     const char *content, *size, *words;
   } bad[] = {
       {"a", '0', "xyz", "77777777777", "'a' of 8589934591 bytes reaches behind the end"},
+      {"a", '0', "xyz", "00000001750", "'a' of 1000 bytes reaches behind the end"},
       {"a", '0', "xyz", "0000000000x", "a size that cannot be"},
       {"a", '0', "xyz", "\xff\xff\xff\xff\xff\xff\xff\xff", "a size that cannot be"},
       {"a", '0', "xyz", "\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
