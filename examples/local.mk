@@ -8,4 +8,6 @@ nobase_dist_pkgdata_DATA = \
   examples/finetune/README.md examples/finetune/base.yaml examples/finetune/finetune.yaml \
   examples/finetune/resnet50.yaml \
   examples/layers/README.md examples/layers/train.yaml \
-  examples/sequence/README.md examples/sequence/train.yaml
+  examples/sequence/README.md examples/sequence/train.yaml \
+  examples/segmentation/README.md examples/segmentation/train.yaml examples/segmentation/make_data.py \
+  examples/segmentation/train.h5 examples/segmentation/val.h5

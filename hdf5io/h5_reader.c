@@ -73,6 +73,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.channels_last = first->channels_last;
   r->info.classes = first->classes;
   r->info.targets = first->targets;
+  r->info.by_place = first->by_place;
   r->info.unlabelled = !r->target[0];
   r->label_bytes = r->info.targets ? (size_t)r->info.targets * sizeof(float) : sizeof(int64_t);
 out:

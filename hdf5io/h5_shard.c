@@ -231,6 +231,18 @@ out:
   return rc;
 }
 
+/* 1 if the array has a value, or several channels of them, for each pixel or voxel of a sample. */
+static int is_by_place(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
+{
+  int space = s->x.ndim - 2, first = 1, last = 1, channels = ndim - 1 - space;
+  if (space < 2 || channels < 0 || channels > 1) return 0;
+  for (int i = 0; i < space; i++) {
+    last &= dims[1 + i] == (hsize_t)s->x.dim[2 + i];
+    first &= dims[1 + channels + i] == (hsize_t)s->x.dim[2 + i];
+  }
+  return first || last;
+}
+
 /* Integers are labels, floats are targets, of any shape. */
 static int check_target(ct__h5_shard_t *s, hid_t file, const char *name)
 {
@@ -247,8 +259,9 @@ static int check_target(ct__h5_shard_t *s, hid_t file, const char *name)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: array '%s' is of type %s, expected integers (class numbers) or floats (targets)",
             s->path, name, ct__h5_type_text(type, text, sizeof text));
-  if (is_real) CT_TRY(count_targets(s, name, dims, ndim));
-  if (!is_real && (ndim > 2 || (ndim == 2 && dims[1] != 1)))
+  s->by_place = is_by_place(s, dims, ndim);
+  if (is_real && !s->by_place) CT_TRY(count_targets(s, name, dims, ndim));
+  if (!is_real && !s->by_place && (ndim > 2 || (ndim == 2 && dims[1] != 1)))
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has more than one number for a sample, expected one",
             s->path, name);
   if (dims[0] != (hsize_t)s->count)

@@ -23,6 +23,7 @@ shell_tests = \
   %D%/cli/inspect.test \
   %D%/cli/init.test \
   %D%/cli/loss.test \
+  %D%/cli/places.test \
   %D%/cli/onnx.test \
   %D%/cli/pack.test %D%/cli/pack_images.test \
   %D%/cli/recipe_resume.test \
@@ -120,6 +121,8 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/resnet18-amp.gold \
   %D%/golden/resnet18.gold \
   %D%/golden/runs.gold \
+  %D%/golden/places.gold \
+  %D%/golden/make_places.py \
   %D%/golden/tied.safetensors \
   %D%/golden/transforms.gold \
   %D%/golden/types.safetensors \
@@ -253,6 +256,7 @@ unit_tests = \
   %D%/unit/t_text \
   %D%/unit/t_transform_boxes \
   %D%/unit/t_transform_draws \
+  %D%/unit/t_transform_answers \
   %D%/unit/t_transform_feed \
   %D%/unit/t_transforms \
   %D%/unit/t_watch_verdict \

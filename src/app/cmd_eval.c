@@ -33,7 +33,7 @@ static int print(const ct_args_t *a, const ct_eval_result_t *e, const ct_confusi
     CT_TRY(ct_result_eval_json(e, c, &text));
   } else {
     CT_TRY(ct_result_eval(e, &text));
-    if (c) CT_TRY(ct_result_classes(c, &text));
+    if (c) CT_TRY(ct_result_classes(c, e->places > 1, &text));
   }
   CT_TRY(ct_app_print(text.data));
 out:

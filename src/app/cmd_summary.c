@@ -272,7 +272,7 @@ static int open_run(ct_setup_t *s, const ct_args_t *a)
   open_val(s);
   CT_TRY(ct_setup_classes(c, &s->data));
   CT_TRY(ct_graph_make(&c->model, &s->data.x, c->model.classes, c->where, &s->graph));
-  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets));
+  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.places));
   CT_TRY(ct_setup_freeze(c, s->graph));
 out:
   return rc;

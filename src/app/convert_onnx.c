@@ -103,11 +103,13 @@ static int get(void *ctx, int param, float *out)
 
 static int tell(const model_t *m, const char *file)
 {
-  char line[CT_PATH_MAX + 200], shape[80]; /* of a sample, behind "1x" */
-  ct_text_fit(line, sizeof line,
-              "%s: ONNX, input N x %s, output N x %" PRId64 ", %" PRId64 " weights%s\n", file,
-              ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, m->cfg.model.classes,
-              ct_graph_count(m->graph), m->quantized ? ", in eight bits" : "");
+  char line[CT_PATH_MAX + 280], shape[80], outputs[80]; /* of a sample, behind "1x" */
+  ct_shape_t out = m->graph->layer[m->graph->layers - 1].out;
+  if (ct_shape_sample(&out) == out.dim[1]) out.ndim = 2;
+  ct_text_fit(line, sizeof line, "%s: ONNX, input N x %s, output N x %s, %" PRId64 " weights%s\n",
+              file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2,
+              ct_shape_text(&out, outputs, sizeof outputs) + 2, ct_graph_count(m->graph),
+              m->quantized ? ", in eight bits" : "");
   return ct_app_print(line);
 }
 

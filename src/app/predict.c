@@ -51,7 +51,9 @@ static int take_input(ct_config_t *c, const ct_opt_texts_t *input)
     files->v[files->n] = ct_mem_strdup(made_up ? name : path);
     CT_TRY(files->v[files->n] ? CT_OK : CT_ERR_NOMEM);
   }
-  c->data.target[0] = '\0';
+  while (c->data.target.n) /* none is read */
+    ct_mem_free(c->data.target.v[--c->data.target.n]);
+  c->data.weight[0] = '\0';
 out:
   return rc;
 }

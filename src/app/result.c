@@ -82,13 +82,37 @@ out:
   return rc;
 }
 
-int ct_result_classes(const ct_confusion_t *c, ct_str_t *out)
+/* A class that is neither there nor predicted has no IoU, and does not count in the mean. */
+static int places_classes(const ct_confusion_t *c, ct_str_t *out)
+{
+  int rc = CT_OK, found = 0;
+  double sum = 0;
+  CT_TRY(ct_str_add(out, "\n  class    places   accuracy      iou\n"));
+  for (int64_t k = 0; k < c->classes; k++) {
+    int64_t n = ct_confusion_samples(c, k);
+    double iou = ct_confusion_iou(c, k), right = (double)ct_confusion_right(c, k);
+    if (isnan(iou)) {
+      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -        -\n", k));
+      continue;
+    }
+    sum += iou;
+    found++;
+    CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f   %.4f\n", k, n,
+                      n ? right / (double)n : 0, iou));
+  }
+  CT_TRY(ct_str_add(out, "  mean                      %.4f\n", found ? sum / found : 0));
+out:
+  return rc;
+}
+
+int ct_result_classes(const ct_confusion_t *c, int by_place, ct_str_t *out)
 {
   enum { MOST = 100 }; /* more than that nobody reads */
   int rc = CT_OK;
   if (c->classes > MOST)
     return ct_str_add(out, "  classes           %" PRId64 "; --json or --confusion list them\n",
                       c->classes);
+  if (by_place) return places_classes(c, out);
   CT_TRY(ct_str_add(out, "\n  class   samples   accuracy\n"));
   for (int64_t k = 0; k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k);
@@ -104,15 +128,19 @@ out:
 
 int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_str_t *out)
 {
+  int by_place = e->places > 1;
   json_t *list = c ? json_array() : NULL;
   json_t *o = json_pack("{s:o, s:I}", "loss", real_or_null(e->samples > 0, e->loss), "samples",
                         (json_int_t)e->samples);
   add_scores(o, e);
   for (int64_t k = 0; c && k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k), right = ct_confusion_right(c, k);
-    json_array_append_new(list, json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, "samples",
-                                          (json_int_t)n, "accuracy",
-                                          real_or_null(n > 0, (double)right / (double)n)));
+    json_t *class =
+        json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, by_place ? "places" : "samples",
+                  (json_int_t)n, "accuracy", real_or_null(n > 0, (double)right / (double)n));
+    if (class && by_place)
+      json_object_set_new(class, "iou", real_or_null(1, ct_confusion_iou(c, k)));
+    json_array_append_new(list, class);
   }
   if (o && list) json_object_set(o, "classes", list);
   int rc = ct_json_add(o, out);

@@ -8,8 +8,9 @@
 int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result);
 /** The lines of an evaluation for people.  Appended. */
 int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out);
-/** The lines below them: accuracy of each class.  Appended. */
-int ct_result_classes(const ct_confusion_t *c, ct_str_t *out);
+/** The lines below them: accuracy of each class; \a by_place: of the places of samples, with their
+ * intersection over union.  Appended. */
+int ct_result_classes(const ct_confusion_t *c, int by_place, ct_str_t *out);
 /** An evaluation as a JSON object: loss, samples, top1 and top5 or mae, classes.  \a c may be NULL.
  * Appended. */
 int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_str_t *out);

@@ -245,8 +245,10 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   if (known->reader < 0) CT_TRY(ct_reader_find(ct_builtin_readers, &spec, &known->reader));
   spec.known = known->n ? known->bytes : NULL;
   spec.known_bytes = known->n;
-  ct_transforms_opts_t transforms = {
-      .list = c->transforms, .val_list = c->val_transforms, .training = files != &c->data.val};
+  ct_transforms_opts_t transforms = {.list = c->transforms,
+                                     .val_list = c->val_transforms,
+                                     .training = files != &c->data.val,
+                                     .values = c->loss.kind != CT_LOSS_CROSS_ENTROPY};
   const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
   CT_TRY(ct_dataset_open(reader, &spec, &transforms, c->where, out));
   CT_TRY(allow_ignored(&c->loss, out));
@@ -264,10 +266,14 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
 {
   int rc = CT_OK;
   const char *file = d->ops->file(d->reader, 0);
+  int by_class = d->answer.ndim && d->by_class;
+  if (!c->model.classes && !d->classes && by_class)
+    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': with "
+                          "a label for each place they are not counted");
   if (!c->model.classes && !d->classes && !d->info.unlabelled)
     CT_TRY(ct_dataset_count_classes(d, 0));
   if (!c->model.classes) c->model.classes = d->classes;
-  if (d->info.targets && c->model.classes != d->info.targets)
+  if (d->info.targets && c->model.classes != d->info.targets && c->model.classes != d->classes)
     CT_FAIL(CT_ERR_USAGE,
             "model.classes, the model's outputs, is %" PRId64 ", but a sample has %" PRId64
             " targets",
@@ -344,6 +350,10 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
             "samples of data.train have %" PRId64 " targets, but those of data.val %" PRId64
             " (0: labels)",
             s->data.info.targets, s->val.info.targets);
+  if (want_train && want_val && s->data.places != s->val.places)
+    CT_FAIL(CT_ERR_FORMAT,
+            "samples of data.train have %" PRId64 " labels, but those of data.val %" PRId64,
+            s->data.places, s->val.places);
   if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, s->val.info.targets > 0));
   s->data_s = ct_clock() - begin;
 out:
@@ -387,7 +397,13 @@ int ct_setup_model(ct_setup_t *s)
   ct_beat_at("making the model", -1);
   CT_TRY_ALL(s->topo, ct_graph_make(&s->cfg.model, &d->x, outputs, s->cfg.where, &s->graph));
   CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x));
-  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets);
+  const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
+  if (d->info.unlabelled && ct_shape_sample(last) != outputs)
+    CT_FAIL(CT_ERR_UNSUP,
+            "%s: the model gives %" PRId64 " outputs for each place of a sample, but "
+            "predictions are of whole samples; convert writes such a model to ONNX",
+            s->cfg.where, outputs);
+  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->places);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
   CT_TRY_ALL(s->topo, rc);
   if (s->data.info.samples) /* else nothing is trained */
@@ -412,6 +428,7 @@ static int set_loss(ct_setup_t *s, ct_trainer_env_t *env)
   const ct_loss_opts_t *o = &s->cfg.loss;
   const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
   CT_TRY(ct_loss_spec(o, d->info.targets > 0, &env->loss));
+  env->loss.sample_weighted = d->info.weighted;
   if (!env->loss.weighted) return CT_OK;
   s->class_weight =
       ct_mem_array(o->class_weights.n, sizeof *s->class_weight, "the weights of the classes");

@@ -120,7 +120,7 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
     CT_FAIL(CT_ERR_USAGE,
             "data.batch_per_rank is %" PRId64 ": with %d ranks a step has more than %d samples",
             c->data.batch_per_rank, ranks, MAX_BATCH);
-  if (with_loss && !c->data.target[0])
+  if (with_loss && (c->data.target.n == 0 || !c->data.target.v[0][0]))
     CT_FAIL(CT_ERR_USAGE,
             "data.target is empty: the loss is of labels or targets, name their array");
   CT_TRY(ct_loss_spec(&c->loss, 0, &loss));

@@ -10,16 +10,17 @@ typedef enum { CT_SHUFFLE_OFF, CT_SHUFFLE_FULL, CT_SHUFFLE_BLOCKS } ct_shuffle_t
 
 /** Section `data` of the configuration. */
 typedef struct ct_data_opts {
-  ct_opt_texts_t train, val; /**< files or globs; "synthetic" for made-up data */
-  char *input, *target;
-  int64_t batch;          /**< global batch */
-  int64_t batch_per_rank; /**< 0: batch decides */
-  int64_t eval_batch;     /**< global batch of evaluation; 0: as batch */
-  int shuffle;            /**< ct_shuffle_t */
-  int64_t lanes;          /**< with blocks: how many (ct_sampler.h); 0: ct_blocks_lanes() */
-  int64_t workers;        /**< prefetch threads of a rank */
-  int layout;             /**< auto|nchw|nhwc */
-  ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
+  ct_opt_texts_t train, val;    /**< files or globs; "synthetic" for made-up data */
+  ct_opt_texts_t input, target; /**< names of arrays: several are joined */
+  char *weight;                 /**< of the array of weights of samples; "": none */
+  int64_t batch;                /**< global batch */
+  int64_t batch_per_rank;       /**< 0: batch decides */
+  int64_t eval_batch;           /**< global batch of evaluation; 0: as batch */
+  int shuffle;                  /**< ct_shuffle_t */
+  int64_t lanes;                /**< with blocks: how many (ct_sampler.h); 0: ct_blocks_lanes() */
+  int64_t workers;              /**< prefetch threads of a rank */
+  int layout;                   /**< auto|nchw|nhwc */
+  ct_opt_doubles_t shape;       /**< sample shape, for flat arrays and synthetic data */
   int64_t cache_mb;
   double retry_s;
   char *stage;    /**< directory on each node that the files are copied to; may hold $VARIABLES; "":
@@ -48,6 +49,7 @@ typedef struct ct_transforms_opts {
   const ct_yaml_t *list;     /**< `transforms`; NULL: nothing */
   const ct_yaml_t *val_list; /**< `val_transforms`; NULL: `transforms` without its random members */
   int training;              /**< 0: the data set is for evaluation */
+  int values;                /**< 1: integers for each place are values, not labels */
 } ct_transforms_opts_t;
 /** What of them cannot be folded into the map of the conversion. */
 typedef struct ct_transforms ct_transforms_t;
@@ -62,9 +64,13 @@ typedef struct ct_dataset {
   ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
   ct_affine_t affine;          /**< of the conversion to float32 */
   ct_transforms_t *transforms; /**< owned: what is done after it; NULL: nothing */
-  int64_t classes; /**< labels must lie in [0, classes); 0: only not below 0.  With targets:
-                                    how many a sample has */
-  int has_ignored; /**< the label `ignored` is allowed too; the caller may set them */
+  ct_shape_t answer; /**< ndim > 0: a sample has a label or value for each of its places: float32
+                        plain, behind the transforms */
+  int by_class;      /**< 1: these are labels; 0: values, info.targets of a sample */
+  int64_t places;    /**< labels of a sample: 1, or one for each place */
+  int64_t classes;   /**< labels must lie in [0, classes); 0: only not below 0.  With targets:
+                                    how many a sample has, or a place of it */
+  int has_ignored;   /**< the label `ignored` is allowed too; the caller may set them */
   int64_t ignored;
 } ct_dataset_t;
 

@@ -16,9 +16,10 @@ typedef struct ct_batch {
   int n;                 /**< samples of this rank; 0 is possible */
   float *x;              /**< [n, C, H, W] plain, 64-byte aligned, room for the largest n */
   uint8_t *bytes;   /**< instead of x (which is NULL then): [n] samples as stored, unconverted */
-  int32_t *labels;  /**< [n]; zeros if the data has targets */
+  int32_t *labels;  /**< [n], or [n, places]; zeros if the data has targets */
   int32_t *labels2; /**< mixup, cutmix: [n], the label that is mixed in; else NULL */
   float *mix;       /**< likewise: [n], share of labels[i] */
+  float *weights;   /**< [n], of the samples; NULL: they count alike */
   float *targets;   /**< [n, K] if the data has real-valued targets; else NULL */
   int64_t *ids;     /**< [n] sample numbers */
 } ct_batch_t;

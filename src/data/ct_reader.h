@@ -32,6 +32,11 @@ typedef struct ct_reader_info {
   int channels_last; /**< 1: a sample's bytes are H W C and are to be transposed */
   int64_t classes;   /**< from the file's attribute `classes`; 0: unknown */
   int64_t targets;   /**< 0: a sample has a class number; else so many real numbers (of all dims) */
+  ct_shape_t answer; /**< ndim > 0: a sample has an array of answers, one for each of its places, of
+                        this shape and dtype as stored, in N C H W order */
+  int answer_last;   /**< 1: it is stored H W C */
+  int by_place;      /**< 1: spec->target is such an array, which this reader does not read */
+  int weighted;      /**< 1: samples have weights */
   int unlabelled;    /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
   ct_reader_layout_t layout;
   uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
@@ -43,8 +48,11 @@ typedef struct ct_reader_spec {
   const ct_opt_texts_t *files; /**< paths or globs, in this order */
   const char *input;           /**< name of the array of samples: "images" */
   const char *target;          /**< of that of labels or targets: "labels"; "": none is read */
-  int layout;                  /**< 0 auto, 1 nchw, 2 nhwc */
-  const int64_t *shape;        /**< C H W to see flat samples as, or NULL */
+  const ct_opt_texts_t *inputs,
+      *targets_of;      /**< all names, the two above are the first; NULL: one */
+  const char *weight;   /**< of the array of weights of samples; "" or NULL: none */
+  int layout;           /**< 0 auto, 1 nchw, 2 nhwc */
+  const int64_t *shape; /**< C H W to see flat samples as, or NULL */
   int shape_dims;
   int channels;        /**< images: 1 or 3; 0: 3 if any of them is coloured */
   int64_t cache_bytes; /**< decoded chunks kept in memory */
@@ -83,8 +91,8 @@ typedef struct ct_reader_ops {
    * each sample lies alone. */
   int (*blocks)(const ct_reader_t *r, int i, ct_block_run_t *out);
   /* n samples in the order of index[]; x: n samples as stored, each of its own size; y: n int64
-   * labels, or n times `targets` floats; either may be NULL. Thread-safe, allocates nothing.
-   * CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
+   * labels, or n times `targets` floats, or n answers as stored; either may be NULL.
+   * Thread-safe, allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
   int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
   /* Where a sample lies, for messages: "train-001.h5, sample 17". */
   void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);

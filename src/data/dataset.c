@@ -11,13 +11,20 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "data/convert.h"
+#include "data/parts.h"
 #include "data/transforms.h"
 
 const ct_opt_t ct_data_rows[] = {
     CT_OPT_TEXTS(ct_data_opts_t, train, "", "files or globs to train on, or 'synthetic'"),
     CT_OPT_TEXTS(ct_data_opts_t, val, "", "files or globs to evaluate on, or 'synthetic'"),
-    CT_OPT_TEXT(ct_data_opts_t, input, "images", "name of the array of samples"),
-    CT_OPT_TEXT(ct_data_opts_t, target, "labels", "name of the array of labels"),
+    CT_OPT_TEXTS(ct_data_opts_t, input, "images",
+                 "name of the array of samples; of several, which are joined along the channels"),
+    CT_OPT_TEXTS(
+        ct_data_opts_t, target, "labels",
+        "name of the array of labels, real-valued targets, or labels or values of each pixel; "
+        "several arrays of targets are joined"),
+    CT_OPT_TEXT(ct_data_opts_t, weight, "",
+                "name of the array of weights, one number for each sample; empty: all alike"),
     CT_OPT_INT(ct_data_opts_t, batch, "64", 1, 1e9, "global batch, in samples"),
     CT_OPT_INT(ct_data_opts_t, batch_per_rank, "0", 0, 1e9,
                "batch of one rank, in samples; 0: batch decides"),
@@ -99,8 +106,11 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
   *out = (ct_reader_spec_t){
       .dir = dir,
       .files = files,
-      .input = o->input,
-      .target = o->target,
+      .input = o->input.n ? o->input.v[0] : "",
+      .target = o->target.n ? o->target.v[0] : "",
+      .inputs = &o->input,
+      .targets_of = &o->target,
+      .weight = o->weight,
       .layout = o->layout,
       .shape = o->shape.n > 0 ? shape : NULL,
       .shape_dims = o->shape.n,
@@ -155,22 +165,77 @@ out:
   return rc;
 }
 
+/* With more than samples and labels, several readers. */
+static int open_reader(const ct_reader_spec_t *spec, ct_dataset_t *d)
+{
+  int rc = CT_OK, by_place = 0, several = ct__parts_wanted(spec);
+  const ct_reader_ops_t *ops = d->ops;
+  if (!several || !spec->known) {
+    ct_reader_spec_t first = *spec;
+    if (several) first.known = NULL;
+    CT_TRY(ops->open(&first, &d->reader));
+    by_place = ops->info(d->reader)->by_place;
+  }
+  if (!several && !by_place) goto out;
+  ops->close(d->reader);
+  d->reader = NULL;
+  CT_TRY(ct__parts_open(ops, spec, by_place, &d->reader));
+  d->ops = &ct__reader_parts;
+out:
+  return rc;
+}
+
+static int is_integer(ct_dtype_t t)
+{
+  return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
+}
+
+/* An answer goes where its sample goes: the transforms have made its height and width those of
+ * the sample. */
+static int set_answer(ct_dataset_t *d, int values, const char *where)
+{
+  int rc = CT_OK;
+  if (ct__transforms_mixes(d->transforms))
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: transforms: mixup and cutmix mix one label of a sample, but here it "
+            "has an answer for each place",
+            where);
+  if (!ct__convert_can(d->info.answer.dtype))
+    CT_FAIL(CT_ERR_UNSUP, "data.target holds %s, which cannot be trained on",
+            ct_dtype_name(d->info.answer.dtype));
+  d->by_class = is_integer(d->info.answer.dtype) && !values;
+  d->answer = d->x;
+  d->answer.dim[1] = d->info.answer.dim[1];
+  if (d->by_class && d->answer.dim[1] != 1)
+    CT_FAIL(CT_ERR_FORMAT, "data.target: %lld labels for each place, expected one",
+            (long long)d->answer.dim[1]);
+  d->places = d->by_class ? ct_shape_sample(&d->answer) : 1;
+  if (d->by_class) d->classes = d->info.classes;
+  if (!d->by_class) d->info.targets = ct_shape_sample(&d->answer);
+  if (!d->by_class) d->classes = d->answer.dim[1];
+  ct__transforms_answers(d->transforms, d->answer.dim[1], d->by_class);
+out:
+  return rc;
+}
+
 int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
                     const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out)
 {
   int rc = CT_OK;
   ct_dataset_t d = {.ops = ops};
   *out = (ct_dataset_t){0};
-  CT_TRY(ops->open(spec, &d.reader));
-  d.info = *ops->info(d.reader);
+  CT_TRY(open_reader(spec, &d));
+  d.info = *d.ops->info(d.reader);
   if (!ct__convert_can(d.info.x.dtype))
     CT_FAIL(CT_ERR_UNSUP, "the data set holds samples of %s, which cannot be trained on",
             ct_dtype_name(d.info.x.dtype));
   d.x = d.info.x;
   d.x.dtype = CT_F32;
   d.x.layout = CT_PLAIN;
+  d.places = 1;
   d.classes = d.info.targets ? d.info.targets : d.info.classes;
   CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
+  if (d.info.answer.ndim) CT_TRY(set_answer(&d, transforms && transforms->values, where));
   CT_TRY(fit_samples(&d, where));
   *out = d;
   d.reader = NULL;

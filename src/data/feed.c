@@ -137,7 +137,9 @@ static int alloc_batch(ct_feed_t *f, int64_t n, ct_batch_t *b)
     CT_TRY(alloc_array(f, n, sample, (void **)&b->bytes));
   else
     CT_TRY(alloc_array(f, n, sample * sizeof *b->x, (void **)&b->x));
-  CT_TRY(alloc_array(f, n, sizeof *b->labels, (void **)&b->labels));
+  size_t labels = (size_t)f->data->places * sizeof *b->labels;
+  CT_TRY(alloc_array(f, n, labels, (void **)&b->labels));
+  if (f->data->info.weighted) CT_TRY(alloc_array(f, n, sizeof *b->weights, (void **)&b->weights));
   if (targets) CT_TRY(alloc_array(f, n, targets * sizeof *b->targets, (void **)&b->targets));
   if (mixes) CT_TRY(alloc_array(f, n, sizeof *b->labels2, (void **)&b->labels2));
   if (mixes) CT_TRY(alloc_array(f, n, sizeof *b->mix, (void **)&b->mix));
@@ -149,7 +151,7 @@ out:
 
 static void free_batch(const ct_feed_t *f, ct_batch_t *b)
 {
-  void *arrays[] = {b->x, b->bytes, b->labels, b->labels2, b->mix, b->targets};
+  void *arrays[] = {b->x, b->bytes, b->labels, b->labels2, b->mix, b->targets, b->weights};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     f->mem.release(f->mem.ctx, arrays[i]);
   ct_mem_free(b->ids);

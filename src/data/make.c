@@ -10,6 +10,7 @@
 #include "base/ct_mem.h"
 #include "data/convert.h"
 #include "data/ct_io_times.h"
+#include "data/parts.h"
 
 /* Of the sample that an error is about, whose place comes before its text. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
@@ -165,6 +166,59 @@ out:
   return rc;
 }
 
+/* ---- answers by place ---- */
+
+static int take_labels(const ct_dataset_t *d, int64_t id, const float *answer, int32_t *labels)
+{
+  int rc = CT_OK;
+  for (int64_t i = 0; i < d->places; i++) {
+    int fits = answer[i] >= (float)INT32_MIN && answer[i] < -(float)INT32_MIN;
+    CT_TRY(check_label(d, id, fits ? (int64_t)answer[i] : INT64_MIN));
+    labels[i] = (int32_t)answer[i];
+  }
+out:
+  return rc;
+}
+
+/* Converted and moved as their samples were. */
+static int make_answers(const ct__make_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK, bad;
+  const ct_dataset_t *d = m->data;
+  const ct_shape_t *stored = &d->info.answer;
+  size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
+  for (int i = 0; i < b->n; i++) {
+    const char *from = (const char *)m->answers + (size_t)i * bytes;
+    float *answer = d->by_class ? m->answer : b->targets + i * d->info.targets;
+    float *converted =
+        d->transforms ? ct__transforms_start(d->transforms, m->work, answer) : answer;
+    if (!convert(&m->as_answer, stored, 1, from, converted, &bad))
+      return at_sample(d, b->ids[i],
+                       ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                                  "its targets hold a value that is not finite"));
+    if (d->transforms)
+      ct__transforms_run_answer(d->transforms, m->sampler->seed, b->epoch, b->ids[i], m->work,
+                                answer);
+    if (d->by_class) CT_TRY(take_labels(d, b->ids[i], answer, b->labels + i * d->places));
+  }
+out:
+  return rc;
+}
+
+static int take_answers(const ct__make_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = m->data;
+  if (m->answers) return make_answers(m, b);
+  if (d->info.targets) return check_targets(d, b->n, b->ids, b->targets);
+  for (int i = 0; i < b->n; i++) {
+    CT_TRY(check_label(d, b->ids[i], m->labels[i]));
+    b->labels[i] = (int32_t)m->labels[i];
+  }
+out:
+  return rc;
+}
+
 int ct__make_batch(ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK;
@@ -172,14 +226,11 @@ int ct__make_batch(ct__make_t *m, ct_batch_t *b)
   CT_TRY(ct_fault("feed.read"));
   for (int i = 0; i < b->n; i++)
     b->ids[i] = ct_sampler_at(m->sampler, b->epoch, b->cursor + b->first + i);
-  void *answers = d->info.targets ? (void *)b->targets : m->labels;
+  void *answers = m->answers ? m->answers : d->info.targets ? (void *)b->targets : m->labels;
   CT_TRY(read_together(m, b->n, b->ids, m->bytes ? b->bytes : m->stored, answers));
   if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, answers, b->x));
-  if (d->info.targets) CT_TRY(check_targets(d, b->n, b->ids, b->targets));
-  for (int i = 0; i < b->n && !d->info.targets; i++) {
-    CT_TRY(check_label(d, b->ids[i], m->labels[i]));
-    b->labels[i] = (int32_t)m->labels[i];
-  }
+  CT_TRY(take_answers(m, b));
+  if (d->info.weighted) CT_TRY(ct__parts_weights(d->reader, b->n, b->ids, b->weights));
   if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
 out:
   return rc;
@@ -200,6 +251,20 @@ static int alloc_mix(ct__make_t *m, int64_t n)
   return m->partner_targets ? CT_OK : CT_ERR_NOMEM;
 }
 
+/* Answers by place have a conversion of their own: none. */
+static int alloc_answers(ct__make_t *m, int64_t n)
+{
+  const ct_dataset_t *d = m->data;
+  const ct_shape_t *stored = &d->info.answer;
+  size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
+  m->as_answer.info.x = *stored;
+  m->as_answer.info.channels_last = d->info.answer_last;
+  m->as_answer.affine = (ct_affine_t){.channels = 1, .a = {1}};
+  m->answers = ct_mem_array(n, bytes, "the stored answers of a batch");
+  m->answer = ct_mem_array(ct_shape_sample(&d->answer), sizeof *m->answer, "an answer");
+  return m->answers && m->answer ? CT_OK : CT_ERR_NOMEM;
+}
+
 int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *sampler, int64_t n,
                   int bytes)
 {
@@ -212,6 +277,7 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
   if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;
+  if (d->answer.ndim) return alloc_answers(m, n);
   if (!d->info.targets)
     m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
   if (!d->info.targets && !m->labels) return CT_ERR_NOMEM;
@@ -222,6 +288,8 @@ void ct__make_clear(ct__make_t *m)
 {
   ct_mem_free(m->stored);
   ct_mem_free(m->labels);
+  ct_mem_free(m->answers);
+  ct_mem_free(m->answer);
   ct_mem_free(m->work);
   ct_mem_free(m->mix);
   ct_mem_free(m->partner_ids);

@@ -12,6 +12,9 @@ typedef struct ct__make {
   const ct_sampler_t *sampler;
   int bytes;                /**< 1: samples stay as they are stored */
   void *stored;             /**< samples as the reader gives them */
+  void *answers;            /**< likewise, answers by place; NULL if there are none */
+  ct_dataset_t as_answer;   /**< how they are converted */
+  float *answer;            /**< one of them, transformed */
   int64_t *labels;          /**< likewise; NULL if the data has targets */
   float *work;              /**< room for the transforms */
   ct__transform_mix_t *mix; /**< of each sample; NULL if none is mixed, as what follows */

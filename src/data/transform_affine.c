@@ -120,8 +120,8 @@ static void apply_affine(const ct__transform_t *s, ct__draws_t *d, const float *
   }
 }
 
-const ct__transform_kind_t ct__transform_affine = {.name = "affine",
-                                                   .flags = CT__TRANSFORM_IN_PLACE |
-                                                            CT__TRANSFORM_ANY_SHAPE,
-                                                   .size = sizeof(ct_affine_t),
-                                                   .apply = apply_affine};
+const ct__transform_kind_t ct__transform_affine = {
+    .name = "affine",
+    .flags = CT__TRANSFORM_IN_PLACE | CT__TRANSFORM_ANY_SHAPE | CT__TRANSFORM_COLOUR,
+    .size = sizeof(ct_affine_t),
+    .apply = apply_affine};

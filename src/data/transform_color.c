@@ -201,7 +201,7 @@ static void color_jitter(const ct__transform_t *s, ct__draws_t *d, const float *
 const ct__transform_kind_t ct__transform_color_jitter = {
     .name = "color_jitter",
     .help = "brightness, contrast, saturation and hue, in a random order; after to_tensor",
-    .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_IN_PLACE,
+    .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_IN_PLACE | CT__TRANSFORM_COLOUR,
     .size = sizeof(jitter_t),
     .rows = jitter_rows,
     .plan = plan_jitter,

@@ -108,11 +108,11 @@ static void random_erasing(const ct__transform_t *s, ct__draws_t *d, const float
     ct__image_erase(out, size, b, o->fill);
 }
 
-const ct__transform_kind_t ct__transform_random_erasing = {.name = "random_erasing",
-                                                           .help = "a box of one value or of noise",
-                                                           .flags = CT__TRANSFORM_RANDOM |
-                                                                    CT__TRANSFORM_IN_PLACE,
-                                                           .size = sizeof(erasing_t),
-                                                           .rows = erasing_rows,
-                                                           .plan = plan_erasing,
-                                                           .apply = random_erasing};
+const ct__transform_kind_t ct__transform_random_erasing = {
+    .name = "random_erasing",
+    .help = "a box of one value or of noise",
+    .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_IN_PLACE | CT__TRANSFORM_COLOUR,
+    .size = sizeof(erasing_t),
+    .rows = erasing_rows,
+    .plan = plan_erasing,
+    .apply = random_erasing};

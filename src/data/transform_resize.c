@@ -137,6 +137,25 @@ static int64_t room_of(const ct__transform_t *s)
          ct__image_taps_room(s->in.dim[3], s->out.dim[3]);
 }
 
+/* In float32, as PyTorch computes it. */
+static int64_t nearest(int64_t i, int64_t in, int64_t out)
+{
+  int64_t at = (int64_t)floorf((float)i * ((float)in / (float)out));
+  return at < in ? at : in - 1;
+}
+
+void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, float *y,
+                       ct__image_size_t out)
+{
+  for (int64_t c = 0; c < out.c; c++, x += in.h * in.w) {
+    for (int64_t row = 0; row < out.h; row++, y += out.w) {
+      const float *from = x + (b.top + nearest(row, b.h, out.h)) * in.w + b.left;
+      for (int64_t i = 0; i < out.w; i++)
+        y[i] = from[nearest(i, b.w, out.w)];
+    }
+  }
+}
+
 /* ---- resize ---- */
 
 typedef struct resize {
@@ -200,6 +219,14 @@ static void resize(const ct__transform_t *s, ct__draws_t *d, const float *in, fl
   ct__image_resize(in, ct__image_size(&s->in), whole(s), taps, scratch, out);
 }
 
+static void resize_labels(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
+                          float *scratch)
+{
+  (void)d;
+  (void)scratch;
+  ct__image_nearest(in, ct__image_size(&s->in), whole(s), out, ct__image_size(&s->out));
+}
+
 static void clear_resize(void *o)
 {
   ct_mem_free(((resize_t *)o)->room);
@@ -212,6 +239,7 @@ const ct__transform_kind_t ct__transform_resize = {.name = "resize",
                                                    .plan = plan_resize,
                                                    .fit = fit_resize,
                                                    .apply = resize,
+                                                   .apply_labels = resize_labels,
                                                    .clear = clear_resize};
 
 /* ---- random_resized_crop ---- */
@@ -289,6 +317,15 @@ static void random_resized_crop(const ct__transform_t *s, ct__draws_t *d, const 
   ct__image_resize(in, from, b, taps, scratch, out);
 }
 
+static void random_resized_labels(const ct__transform_t *s, ct__draws_t *d, const float *in,
+                                  float *out, float *scratch)
+{
+  ct__image_size_t from = ct__image_size(&s->in);
+  ct__image_box_t b = draw_box(s->o, from, d);
+  (void)scratch;
+  ct__image_nearest(in, from, b, out, ct__image_size(&s->out));
+}
+
 const ct__transform_kind_t ct__transform_random_resized_crop = {
     .name = "random_resized_crop",
     .help = "a window of any size and place, resized",
@@ -297,4 +334,5 @@ const ct__transform_kind_t ct__transform_random_resized_crop = {
     .rows = resized_rows,
     .plan = plan_resized,
     .fit = fit_resized,
-    .apply = random_resized_crop};
+    .apply = random_resized_crop,
+    .apply_labels = random_resized_labels};

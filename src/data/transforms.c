@@ -32,6 +32,8 @@ struct ct_transforms {
   ct__transform_t mix[MIXES];
   int mixes;
   int varies;              /* samples differ in size: each is planned as it comes */
+  int64_t channels;        /* of answers by place */
+  int by_class;            /* these are labels */
   int64_t widest, scratch; /* floats of the largest sample on the way, and of the largest scratch */
 };
 
@@ -400,6 +402,38 @@ void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t
     if (s->kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s->position, id);
     if (!(s->kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? x : other;
     s->kind->apply(s, &draws, now, to, work + 2 * t->widest);
+    if (to != now) other = now;
+    now = to;
+  }
+}
+
+void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class)
+{
+  if (!t) return;
+  t->channels = channels;
+  t->by_class = by_class;
+  for (int i = 0; i < t->steps; i++) {
+    const ct_shape_t *in = &t->step[i].in, *out = &t->step[i].out;
+    make_room(t, ct_shape_sample(in) / in->dim[1] * channels, 0);
+    make_room(t, ct_shape_sample(out) / out->dim[1] * channels, 0);
+  }
+}
+
+void ct__transforms_run_answer(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
+                               float *work, float *y)
+{
+  float *now = ct__transforms_start(t, work, y), *other = work + t->widest;
+  int moves = t->moves;
+  for (int i = 0; i < t->steps; i++) {
+    ct__transform_t s = t->step[i];
+    if (s.kind->flags & CT__TRANSFORM_COLOUR) continue;
+    ct__draws_t draws = {0};
+    float *to = now;
+    s.in.dim[1] = s.out.dim[1] = t->channels;
+    if (s.kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s.position, id);
+    if (!(s.kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? y : other;
+    int labels = t->by_class && s.kind->apply_labels;
+    (labels ? s.kind->apply_labels : s.kind->apply)(&s, &draws, now, to, work + 2 * t->widest);
     if (to != now) other = now;
     now = to;
   }

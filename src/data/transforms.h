@@ -71,7 +71,8 @@ enum {
   CT__TRANSFORM_RANDOM = 1,    /**< for training only */
   CT__TRANSFORM_IN_PLACE = 2,  /**< apply() gets in == out, and the shape stays */
   CT__TRANSFORM_ANY_SHAPE = 4, /**< not only for C x H x W */
-  CT__TRANSFORM_MIX = 8        /**< mixes two samples: is not applied in the list but after it */
+  CT__TRANSFORM_MIX = 8,       /**< mixes two samples: is not applied in the list but after it */
+  CT__TRANSFORM_COLOUR = 16    /**< changes values, not their places: answers by place stay */
 };
 
 typedef struct ct__transform ct__transform_t;
@@ -92,6 +93,9 @@ typedef struct ct__transform_kind {
   /** Hot.  One sample; \a scratch has room for s->scratch floats. */
   void (*apply)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                 float *scratch);
+  /** Hot.  The same of labels by place, which have no mean: with the same draws.  NULL: apply(). */
+  void (*apply_labels)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
+                       float *scratch);
   /** Frees what plan() allocated, besides the options; NULL: nothing. */
   void (*clear)(void *o);
 } ct__transform_kind_t;
@@ -152,6 +156,9 @@ int64_t ct__image_taps_room(int64_t in, int64_t out);
 /** Bilinear weights with antialiasing, in \a room. */
 void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t);
 enum { CT__IMAGE_RESIZE_ROWS = 8 }; /**< that are resized across together */
+/** The nearest pixel of the box for each of y, as torchvision resizes masks. */
+void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, float *y,
+                       ct__image_size_t out);
 /** Floats of scratch for boxes of up to \a w columns. */
 int64_t ct__image_resize_room(int64_t w);
 /** Resizes the box of x to y, which has t[0].outputs rows (t[0]: down, t[1]: across). */
@@ -182,6 +189,14 @@ float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x);
  * differ. */
 void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t seed,
                         int64_t epoch, int64_t id, float *work, float *x);
+
+/** Local.  From now on the list is also applied to answers by place, of so many channels; \a
+ * by_class: they are labels.  NULL is fine. */
+void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class);
+/** Hot.  What the list does to the places of sample \a id, done to its answer; memory as of
+ * ct__transforms_run(), whose room is for as many channels as the sample has, or the answer. */
+void ct__transforms_run_answer(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
+                               float *work, float *y);
 
 /** What is mixed into a sample. */
 typedef struct ct__transform_mix {

@@ -53,10 +53,11 @@ int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
   int rc = CT_OK;
   const ct_layer_t *last = &g->layer[g->layers - 1];
   char shape[80];
-  if (ct_shape_sample(&last->out) != classes)
+  int by_place = last->out.ndim > 3 && last->out.dim[1] == classes;
+  if (ct_shape_sample(&last->out) != classes && !by_place)
     CT_FAIL(CT_ERR_SHAPE,
             "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
-            " values, one for each class or target",
+            " values, one for each class or target, of a sample or of each of its places",
             last->name, last->ops->kind, ct__graph_sample_text(&last->out, shape, sizeof shape),
             classes);
 out:

@@ -168,10 +168,12 @@ static void value(ct_proto_t *p, int field, const char *name, int ndim, const in
 static void graph_head(writer_t *w)
 {
   const ct_graph_t *g = w->words.g;
-  const int64_t out[2] = {1, ct_shape_sample(&g->layer[g->layers - 1].out)};
+  const ct_shape_t *last = &g->layer[g->layers - 1].out;
+  const int64_t flat[2] = {1, last->dim[1]};
+  int by_place = ct_shape_sample(last) != last->dim[1];
   ct_proto_text(&w->graph, GRAPH_NAME, "model");
   value(&w->graph, GRAPH_INPUT, "input", g->input.ndim, g->input.dim);
-  value(&w->graph, GRAPH_OUTPUT, "output", 2, out);
+  value(&w->graph, GRAPH_OUTPUT, "output", by_place ? last->ndim : 2, by_place ? last->dim : flat);
 }
 
 /* ---- tensors ---- */

@@ -20,9 +20,12 @@ extern const ct_opt_t ct_loss_rows[];
  * have, or an ignore_index that is no number. */
 int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
 /** The options against model and data.  \a outputs: model.classes; \a targets: real-valued targets
- * of a sample, 0 if it has a label.  CT_ERR_USAGE names the key, or the layer where cross-entropy
- * is of a model whose output is not N x classes. */
-int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets);
+ * of a sample, 0 if it has a label; \a places: labels of a sample.  CT_ERR_USAGE names the key, or
+ * the layer whose output is not what cross-entropy is of: N x classes, or N x classes x places. */
+int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
+                  int64_t places);
+/** Labels of a sample that a loss takes of the outputs of this shape. */
+int64_t ct_loss_places(const ct_loss_spec_t *o, const ct_shape_t *outputs);
 /** The weights of the classes as an op takes them into out[o->class_weights.n]; returns how many: 0
  * if there are none. */
 int ct_loss_class_weights(const ct_loss_opts_t *o, float *out);

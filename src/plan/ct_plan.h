@@ -137,8 +137,8 @@ typedef struct ct_bind {
   const void *x;       /**< the network's input, plain float32, or what the options say */
   const float *affine; /**< of ct_plan_opts_t.bytes: ct_op_args_t.affine */
   const int32_t *labels, *labels2;
-  const float *mix, *targets, *class_weight;
-  ct_loss_t *loss;  /**< staging memory */
+  const float *mix, *targets, *class_weight, *weights; /**< weights: of the samples */
+  ct_loss_t *loss;                                     /**< staging memory */
   double *stats;    /**< SyncBN: device memory, 2C + 1 for the largest C */
   int keep_running; /**< running statistics are left alone */
   float loss_scale; /**< factor of the gradient: 1 / global batch, times the loss scale */

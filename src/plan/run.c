@@ -47,6 +47,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .mix = b->mix,
       .targets = b->targets,
       .class_weight = b->class_weight,
+      .sample_weight = b->weights,
       .loss = b->loss,
       .scale = b->loss_scale,
       .seed = b->seed,

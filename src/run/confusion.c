@@ -2,6 +2,8 @@
  * ranks is the same whichever rank had which samples. */
 #include "run/ct_confusion.h"
 
+#include <math.h>
+
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
@@ -19,20 +21,20 @@ void ct_confusion_close(ct_confusion_t *c)
 }
 
 /* A NaN is larger than all numbers, as for torch.argmax. */
-static int64_t predicted(const float *logits, int64_t classes)
+static int64_t predicted(const float *logits, int64_t apart, int64_t classes)
 {
   int64_t best = 0;
-  for (int64_t i = 1; i < classes; i++)
-    if (logits[best] == logits[best] && !(logits[i] <= logits[best])) best = i;
+  for (int64_t i = 1; i < classes; i++) {
+    float most = logits[best * apart];
+    if (most == most && !(logits[i * apart] <= most)) best = i;
+  }
   return best;
 }
 
-void ct_confusion_add(ct_confusion_t *c, int64_t n, const float *logits, const int32_t *labels)
+void ct_confusion_add(ct_confusion_t *c, const float *logits, int64_t apart, int32_t label)
 {
-  for (int64_t i = 0; i < n; i++) {
-    if (labels[i] < 0 || labels[i] >= c->classes) continue; /* ignored */
-    c->count[labels[i] * c->classes + predicted(logits + i * c->classes, c->classes)]++;
-  }
+  if (label < 0 || label >= c->classes) return; /* ignored */
+  c->count[label * c->classes + predicted(logits, apart, c->classes)]++;
 }
 
 int64_t ct_confusion_samples(const ct_confusion_t *c, int64_t label)
@@ -41,6 +43,14 @@ int64_t ct_confusion_samples(const ct_confusion_t *c, int64_t label)
   for (int64_t i = 0; i < c->classes; i++)
     sum += c->count[label * c->classes + i];
   return sum;
+}
+
+double ct_confusion_iou(const ct_confusion_t *c, int64_t label)
+{
+  int64_t all = ct_confusion_samples(c, label) - ct_confusion_right(c, label);
+  for (int64_t i = 0; i < c->classes; i++)
+    all += c->count[i * c->classes + label];
+  return all ? (double)ct_confusion_right(c, label) / (double)all : NAN;
 }
 
 int64_t ct_confusion_right(const ct_confusion_t *c, int64_t label)

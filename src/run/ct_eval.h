@@ -8,6 +8,7 @@ typedef struct ct_eval_result {
   double loss, top1, top5; /**< top1, top5: fractions */
   double mae;              /**< mean |output - target|; 0 with cross-entropy */
   int regression;          /**< the data has real-valued targets: top1 and top5 mean nothing */
+  int64_t places;          /**< labels of a sample; top1 and top5 are of all of them */
   int64_t samples;
 } ct_eval_result_t;
 

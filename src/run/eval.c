@@ -23,9 +23,11 @@ static int count_classes(counting_t *c, const ct_batch_t *b)
 {
   int rc = CT_OK;
   CT_TRY(ct_trainer_logits(c->t, c->logits));
-  for (int64_t i = 0; i < b->n; i++) {
+  int64_t places = c->data->places, sample = c->confusion->classes * places;
+  for (int64_t i = 0; i < b->n * places; i++) {
     if (c->data->has_ignored && b->labels[i] == c->data->ignored) continue;
-    ct_confusion_add(c->confusion, 1, c->logits + i * c->confusion->classes, &b->labels[i]);
+    const float *logits = c->logits + i / places * sample + i % places;
+    ct_confusion_add(c->confusion, logits, places, b->labels[i]);
   }
 out:
   return rc;
@@ -40,7 +42,8 @@ static int open_counting(counting_t *c, const ct_sampler_t *in_order, int worker
   CT_TRY(ct_feed_open(c->data, in_order, &o, &c->feed));
   if (c->confusion) {
     int64_t n = ct_feed_max(c->feed) > 0 ? ct_feed_max(c->feed) : 1;
-    c->logits = ct_mem_array(n * c->confusion->classes, sizeof *c->logits, "the logits");
+    c->logits =
+        ct_mem_array(n * c->confusion->classes * c->data->places, sizeof *c->logits, "the logits");
     CT_TRY(c->logits ? CT_OK : CT_ERR_NOMEM);
   }
 out:
@@ -94,7 +97,8 @@ static int sum_up(const counting_t *c, ct_eval_result_t *out)
                             .top5 = (double)w.top5 / n,
                             .mae = w.abs_error / n,
                             .regression = c->data->info.targets > 0,
-                            .samples = w.samples};
+                            .samples = c->data->places > 1 ? c->data->info.samples : w.samples,
+                            .places = c->data->places};
 out:
   return rc;
 }

@@ -39,6 +39,7 @@ static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_ARRAYS])
   out[CT_INPUT_LABELS] = b->labels;
   out[CT_INPUT_LABELS2] = b->labels2;
   out[CT_INPUT_MIX] = b->mix;
+  out[CT_INPUT_WEIGHTS] = b->weights;
   out[CT_INPUT_TARGETS] = b->targets;
 }
 
@@ -197,6 +198,7 @@ ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int trainin
   bind.labels = at[CT_INPUT_LABELS];
   bind.labels2 = at[CT_INPUT_LABELS2];
   bind.mix = at[CT_INPUT_MIX];
+  bind.weights = at[CT_INPUT_WEIGHTS];
   bind.targets = at[CT_INPUT_TARGETS];
   return bind;
 }

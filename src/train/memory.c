@@ -5,6 +5,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "plan/ct_loss.h"
 
 /* ---- what the trainer decides alike ---- */
 
@@ -105,8 +106,11 @@ int ct__memory_all_bytes(const ct_trainer_env_t *e)
 void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[])
 {
   size[CT_INPUT_X] = (size_t)ct_shape_sample(&e->graph->input) * (bytes ? 1 : sizeof(float));
-  size[CT_INPUT_LABELS] = size[CT_INPUT_LABELS2] = sizeof(int32_t);
+  const ct_shape_t *out = &e->graph->layer[e->graph->layers - 1].out;
+  size[CT_INPUT_LABELS] = (size_t)ct_loss_places(&e->loss, out) * sizeof(int32_t);
+  size[CT_INPUT_LABELS2] = sizeof(int32_t);
   size[CT_INPUT_MIX] = sizeof(float);
+  size[CT_INPUT_WEIGHTS] = e->loss.sample_weighted ? sizeof(float) : 0;
   size[CT_INPUT_TARGETS] = output_bytes(e->graph);
 }
 

@@ -153,8 +153,10 @@ int ct_trainer_logits(ct_trainer_t *t, float *out)
   int rc = CT_OK;
   const ct_plan_t *p = t->plans.last;
   if (!p) CT_FAIL(CT_ERR_ARG, "there is no forward pass whose logits could be read");
-  size_t offset = p->value[ct_plan_root(p, p->logits)].offset;
-  CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[p->logits].bytes));
+  /* those that the loss reads: the last layer's may be in another layout */
+  int logits = p->loss_work < p->works ? p->work[p->loss_work].x : p->logits;
+  size_t offset = p->value[ct_plan_root(p, logits)].offset;
+  CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[logits].bytes));
   CT_TRY(t->env.be->queue->sync(t->q));
 out:
   return rc;

@@ -6,6 +6,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "job/ct_stop.h"
+#include "plan/ct_loss.h"
 #include <math.h>
 
 int ct__step_make(ct_trainer_t *t)
@@ -102,17 +103,25 @@ static double weight_of(const ct_trainer_t *t, int32_t label)
   return t->env.class_weight ? t->env.class_weight[label] : 1;
 }
 
-/* The samples of all ranks, or the sum of their weights. */
+static int64_t places_of(const ct_trainer_t *t)
+{
+  return ct_loss_places(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
+}
+
+/* The samples of all ranks, or their places, or the sum of their weights. */
 static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
 {
   const ct_loss_spec_t *l = &t->env.loss;
   double sum = 0;
   int well = ct__step_is_well(t);
-  if (!l->weighted && !l->has_ignored) return well ? (double)b->global : 1;
-  for (int i = 0; well && i < b->n; i++) {
-    double share = b->mix ? b->mix[i] : 1;
-    sum += share * weight_of(t, b->labels[i]);
-    if (share < 1) sum += (1 - share) * weight_of(t, b->labels2[i]);
+  int64_t places = places_of(t);
+  if (!l->weighted && !l->has_ignored && !l->sample_weighted)
+    return well ? (double)(b->global * places) : 1;
+  for (int64_t i = 0; well && i < b->n * places; i++) {
+    double share = b->mix ? b->mix[i] : 1, of_sample = b->weights ? b->weights[i / places] : 1;
+    double own = share * weight_of(t, b->labels[i]);
+    if (share < 1) own += (1 - share) * weight_of(t, b->labels2[i]);
+    sum += of_sample * own;
   }
   ct__step_sum(t, &sum, 1, 0);
   return sum > 0 ? sum : 1;
@@ -187,4 +196,5 @@ void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word,
                            .compute_s_max = report->compute_s,
                            .data_s_max = report->data_s};
   if (ct__step_is_well(t)) ct_loss_tell(&all, word);
+  if (ct__step_is_well(t) && places_of(t) > 1) word->samples = b->n;
 }

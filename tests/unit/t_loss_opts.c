@@ -84,7 +84,8 @@ static void options_must_fit_model_and_data(void)
       {"{kind: mse}", 4, CT_OK, ""},
       {"{kind: bce}", 0, CT_OK, ""},
       {"{}", 4, CT_ERR_USAGE, "loss.kind is cross_entropy, which is of class labels"},
-      {"{kind: l1}", 3, CT_ERR_USAGE, "model.classes is 4, the model's outputs"},
+      {"{kind: l1}", 3, CT_ERR_USAGE,
+       "the last layer 'linear1' (linear) gives 1x4, but a sample has 3"},
       {"{class_weights: [1, 2]}", 0, CT_ERR_USAGE, "loss.class_weights has 2 numbers"},
       {"{class_weights: [1, 0, 1, 1]}", 0, CT_OK, ""},
       {"{class_weights: [1, -1, 1, 1]}", 0, CT_ERR_USAGE, "loss.class_weights: -1, of class 1"},
@@ -100,9 +101,9 @@ static void options_must_fit_model_and_data(void)
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     ct_loss_opts_t o = read_opts(cases[i].yaml);
     if (cases[i].code == CT_OK)
-      CT_ASSERT_OK(ct_loss_check(&o, g, 4, cases[i].targets));
+      CT_ASSERT_OK(ct_loss_check(&o, g, 4, cases[i].targets, 1));
     else
-      CT_ASSERT_FAILS(ct_loss_check(&o, g, 4, cases[i].targets), cases[i].code, cases[i].word);
+      CT_ASSERT_FAILS(ct_loss_check(&o, g, 4, cases[i].targets, 1), cases[i].code, cases[i].word);
     ct_opt_clear(ct_loss_rows, &o);
   }
   ct_graph_free(g);
@@ -113,9 +114,13 @@ static void outputs_of_any_shape(void)
 {
   ct_graph_t *g = make_model("[{conv2d: {out: 3, kernel: 1}}]", 12);
   ct_loss_opts_t o = read_opts("{kind: mse}");
-  CT_ASSERT_OK(ct_loss_check(&o, g, 12, 12));
+  CT_ASSERT_OK(ct_loss_check(&o, g, 12, 12, 1));
+  CT_ASSERT_FAILS(ct_loss_check(&o, g, 12, 0, 4), CT_ERR_USAGE, "a label for each of its places");
   o.kind = CT_LOSS_CROSS_ENTROPY;
-  CT_ASSERT_FAILS(ct_loss_check(&o, g, 12, 0), CT_ERR_USAGE, "the last layer 'conv2d1' (conv2d)");
+  CT_ASSERT_FAILS(ct_loss_check(&o, g, 12, 0, 1), CT_ERR_USAGE,
+                  "the last layer 'conv2d1' (conv2d)");
+  CT_ASSERT_OK(ct_loss_check(&o, g, 3, 0, 4)); /* a label for each place */
+  CT_ASSERT_FAILS(ct_loss_check(&o, g, 3, 0, 9), CT_ERR_USAGE, "a sample has 9 labels");
   ct_opt_clear(ct_loss_rows, &o);
   ct_graph_free(g);
 }
@@ -133,12 +138,15 @@ static void predictions_are_counted(void)
   char path[700], *file = NULL;
   size_t bytes;
   CT_ASSERT_OK(ct_confusion_open(3, &c));
-  ct_confusion_add(&c, 5, logits, labels);
+  for (int i = 0; i < 5; i++)
+    ct_confusion_add(&c, logits + 3 * i, 1, labels[i]);
   for (int i = 0; i < 9; i++)
     CT_ASSERT_INT(c.count[i], want[i]);
   CT_ASSERT_INT(ct_confusion_samples(&c, 1), 2);
   CT_ASSERT_INT(ct_confusion_right(&c, 1), 1);
-  CT_ASSERT_OK(ct_result_classes(&c, &text));
+  CT_ASSERT_NEAR(ct_confusion_iou(&c, 1), 1.0 / 3, 1e-15);
+  CT_ASSERT_NEAR(ct_confusion_iou(&c, 2), 0.5, 0);
+  CT_ASSERT_OK(ct_result_classes(&c, 0, &text));
   CT_ASSERT_HAS(text.data, "    0         0          -\n      1         2     0.5000\n");
   ct_str_clear(&text);
   CT_ASSERT_OK(ct_result_eval_json(&e, &c, &text));

@@ -23,7 +23,8 @@ static inline int open_shape(const char *yaml, int training, ct_dtype_t stored, 
   ct_yaml_t *n = NULL;
   memset(l, 0, sizeof *l);
   CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "x.yaml", &n));
-  ct_transforms_opts_t o = {ct_yaml_find(n, "t"), ct_yaml_find(n, "v"), training};
+  ct_transforms_opts_t o = {
+      .list = ct_yaml_find(n, "t"), .val_list = ct_yaml_find(n, "v"), .training = training};
   l->x = x;
   ct_reader_info_t info = {.x.dtype = stored};
   int rc = ct__transforms_open(&o, "x.yaml", &info, &l->x, &l->first, &l->t);
