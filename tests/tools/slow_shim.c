@@ -4,8 +4,8 @@
  * SLOW_SHIM_MS=5       each takes so many milliseconds longer
  * SLOW_SHIM_SHORT=100  each gives at most so many bytes
  * SLOW_SHIM_FAIL=3     so many of them fail with EIO, and then no more
- * SLOW_SHIM_STALE=1    the next one finds that the file server has forgotten the open file (ESTALE),
- *                      as does what else is done with that descriptor; so often */
+ * SLOW_SHIM_STALE=1    so many of them find that the file server has forgotten the open file
+ *                      (ESTALE), as does what else is done with that descriptor */
 #include "tests/tools/slow_shim.h"
 
 #include <dlfcn.h>
