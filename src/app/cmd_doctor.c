@@ -137,11 +137,13 @@ out:
 }
 
 /* Collective.  Opens data and model as a run would; what goes wrong is a fact.  job: rank 0's, NULL
- * on the others. */
-static int look_at_run(ct_setup_t *s, ct_job_facts_t *job)
+ * on the others; looks: room for it. */
+static int look_at_run(ct_setup_t *s, int full, ct_job_facts_t *job, ct_surveys_t *looks)
 {
   int rc = open_run(s);
+  if (rc == CT_OK) rc = ct_survey(s->topo, &s->data, &s->val, full, looks);
   if (!job) return CT_OK;
+  if (rc == CT_OK) job->surveys = looks;
   job->has_config = 1;
   if (rc == CT_OK) describe_data(s, &job->data);
   if (rc == CT_OK && s->dev) rc = describe_memory(s, &job->data);
@@ -159,16 +161,20 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_setup_t s = {.topo = topo};
   ct_rank_facts_t *all = NULL;
   ct_job_facts_t *job = NULL;
+  ct_surveys_t *looks = NULL;
   CT_TRY(config(a, &s));
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
   ct_doctor_env_t env = ct_setup_doctor(&s, why);
   CT_TRY(ct_doctor_gather(&env, 1, &all));
   CT_TRY_ALL(topo, first ? begin(&s, &env, has_directory(a), &job) : CT_OK);
-  if (a->rests) CT_TRY(look_at_run(&s, job));
+  looks = ct_mem_alloc(sizeof *looks, "what samples are like");
+  CT_TRY(ct_agree(topo, looks ? CT_OK : CT_ERR_NOMEM));
+  if (a->rests) CT_TRY(look_at_run(&s, ct_args_get(a, "full") != NULL, job, looks));
   CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);
   ct_agree_sum(topo, &bad, 1);
   if (bad) *status = 1;
 out:
+  ct_mem_free(looks);
   ct_mem_free(job);
   ct_mem_free(all);
   ct_setup_close(&s);

@@ -38,7 +38,11 @@ static const ct_flag_t summary_flags[] = {
     {"ranks", "N", "share the batch among so many ranks in the memory estimate (default 1)"},
     CT_CONFIG_FLAGS,
     {0}};
-static const ct_flag_t doctor_flags[] = {{"json", NULL, "as JSON"}, CT_CONFIG_FLAGS, {0}};
+static const ct_flag_t doctor_flags[] = {
+    {"json", NULL, "as JSON"},
+    {"full", NULL, "read all samples (default: up to 4096 of each data set)"},
+    CT_CONFIG_FLAGS,
+    {0}};
 static const ct_flag_t pack_flags[] = {
     {"images", "FILE", "IDX or NumPy file of samples: F, F.gz, F.npy, F.npz:NAME"},
     {"labels", "FILE", "the same of labels, or in NumPy's floats of targets"},

@@ -10,6 +10,7 @@
 #include "base/ct_machine.h"
 #include "base/ct_text.h"
 #include "comm/ct_topo.h"
+#include "doctor/ct_survey.h"
 #include "job/ct_launch.h"
 
 /** This rank, its device, and what the configuration says of them. */
@@ -77,6 +78,7 @@ typedef struct ct_job_facts {
   int share_gpu, wants_gpu; /**< as in ct_doctor_env_t */
   int has_config;           /**< 1: data is known */
   ct_data_facts_t data;
+  const ct_surveys_t *surveys; /**< what the samples are like; borrowed; NULL: not looked at */
 } ct_job_facts_t;
 
 /** Collective.  Facts of this rank go to rank 0, which gets *all (an array of topo->size, to be

@@ -44,6 +44,7 @@ void ct__doctor_gpus(const ct__doctor_node_t *node, ct_findings_t *out);
 void ct__doctor_launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out);
 void ct__doctor_files(const ct_job_facts_t *job, ct_findings_t *out);
 void ct__doctor_data(const ct_job_facts_t *job, ct_findings_t *out);
+void ct__doctor_survey(const ct_job_facts_t *job, ct_findings_t *out);
 /** "srun --cpus-per-task=8 --cpu-bind=cores": \a cores for each rank, none of them shared. */
 void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap);
 /** "srun --ntasks-per-node=4": at most \a ranks on a node. */

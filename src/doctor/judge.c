@@ -42,6 +42,10 @@ int ct_doctor_judge(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_find
   if (job->has_config) {
     ct__doctor_data(job, out);
     add_fine(out, before, "data", "data, model and batch fit together, and the memory");
+    before = out->n;
+    ct__doctor_survey(job, out);
+    if (job->surveys)
+      add_fine(out, before, "samples", "samples: all that were looked at can be trained on");
   }
 out:
   ct__doctor_nodes_clear(&nodes);

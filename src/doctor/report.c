@@ -186,6 +186,44 @@ out:
   return rc;
 }
 
+/* One data set: how much was read how fast, labels, numbers. */
+static int look(const char *name, const ct_survey_t *l, int ranks, ct_str_t *out)
+{
+  int rc = CT_OK;
+  char a[32];
+  if (l->looked == 0) return CT_OK;
+  CT_TRY(ct_str_add(
+      out, "  %-11s %" PRId64 " of %" PRId64 " samples read, %.0f a second by %d rank%s", name,
+      l->looked, l->samples, (double)l->looked / fmax(l->seconds, 1e-9), ranks, S(ranks)));
+  if (l->file_bytes > 0)
+    CT_TRY(ct_str_add(out, "; files of %s, %.2f bytes in memory for each of them",
+                      ct_text_bytes(l->file_bytes, a, sizeof a),
+                      l->bytes_of_sample * (double)l->samples / l->file_bytes));
+  CT_TRY(ct_str_add(out, "\n"));
+  if (l->classes)
+    CT_TRY(ct_str_add(out,
+                      "              %" PRId64 " to %" PRId64 " samples of a class, %" PRId64
+                      " of %" PRId64 " classes without one\n",
+                      l->least, l->most, l->empty, l->classes));
+out:
+  return rc;
+}
+
+static int look_facts(const ct_job_facts_t *job, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const ct_surveys_t *l = job->surveys;
+  if (!l) return CT_OK;
+  CT_TRY(look("train", &l->train, job->ranks, out));
+  CT_TRY(look("val", &l->val, job->ranks, out));
+  if (!l->train.channels || l->train.looked == 0) return CT_OK;
+  CT_TRY(ct_str_add(out, "  transforms  "));
+  CT_TRY(ct_survey_normalize(&l->train, out));
+  CT_TRY(ct_str_add(out, "%s\n", l->train.scale == 255 ? ", behind to_tensor" : ""));
+out:
+  return rc;
+}
+
 /* ---- findings ---- */
 
 static int findings_of(const ct_findings_t *f, int level, ct_str_t *out)
@@ -226,6 +264,7 @@ int ct_doctor_report(const ct_rank_facts_t *f, const ct_job_facts_t *job,
   CT_TRY(system_facts(&f->machine, out));
   CT_TRY(directory(job, out));
   CT_TRY(run_facts(job, out));
+  CT_TRY(look_facts(job, out));
   CT_TRY(ct_str_add(out, "  versions    "));
   CT_TRY(versions("\n              ", out));
   CT_TRY(ct_str_add(out, "\n\n"));

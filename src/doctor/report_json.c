@@ -72,6 +72,38 @@ static json_t *data(const ct_job_facts_t *job)
                    (json_int_t)job->data.checkpoint_bytes);
 }
 
+static json_t *doubles(const double *list, int n)
+{
+  json_t *a = json_array();
+  for (int i = 0; i < n; i++)
+    json_array_append_new(a, json_real(list[i]));
+  return a;
+}
+
+static json_t *look(const ct_survey_t *l)
+{
+  if (l->samples == 0) return json_null();
+  return json_pack(
+      "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f}", "samples",
+      (json_int_t)l->samples, "looked", (json_int_t)l->looked, "unreadable",
+      (json_int_t)l->unread.n, "not_finite", (json_int_t)l->odd.n, "constant",
+      (json_int_t)l->flat.n, "bad_labels", (json_int_t)l->label.n, "duplicates",
+      (json_int_t)l->twice.n, "classes", (json_int_t)l->classes, "empty_classes",
+      (json_int_t)l->empty, "least_of_a_class", (json_int_t)l->least, "most_of_a_class",
+      (json_int_t)l->most, "mean", doubles(l->mean, l->channels), "std",
+      doubles(l->std, l->channels), "scale", l->scale, "read_s", l->seconds, "file_bytes",
+      l->file_bytes);
+}
+
+static json_t *looks(const ct_job_facts_t *job)
+{
+  int channel;
+  const ct_surveys_t *l = job->surveys;
+  if (!l) return json_null();
+  return json_pack("{s:o, s:o, s:I, s:f}", "train", look(&l->train), "val", look(&l->val),
+                   "in_both", (json_int_t)l->shared.n, "drift", ct_survey_drift(l, &channel));
+}
+
 int ct_doctor_json(const ct_rank_facts_t *f, const ct_job_facts_t *job,
                    const ct_findings_t *findings, ct_str_t *out)
 {
@@ -80,13 +112,14 @@ int ct_doctor_json(const ct_rank_facts_t *f, const ct_job_facts_t *job,
     json_array_append_new(ranks, rank(&f[r]));
   for (int i = 0; i < findings->n; i++)
     json_array_append_new(list, finding(&findings->list[i]));
-  json_t *o = json_pack(
-      "{s:s, s:i, s:i, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
-      ct_doctor_count(findings, CT_FINDING_BAD) ? "bad" : "good", "ranks_total", job->ranks,
-      "nodes", job->nodes, "launched_by", text_or_null(job->launch.name), "mpi", job->mpi,
-      "mpi_threads", job->thread_level, "batch_system", text_or_null(job->batch.system.name),
-      "job_id", text_or_null(job->batch.id), "scratch", text_or_null(job->batch.scratch),
-      "directory", directory(job), "data", data(job), "ranks", ranks, "findings", list);
+  json_t *o =
+      json_pack("{s:s, s:i, s:i, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
+                ct_doctor_count(findings, CT_FINDING_BAD) ? "bad" : "good", "ranks_total",
+                job->ranks, "nodes", job->nodes, "launched_by", text_or_null(job->launch.name),
+                "mpi", job->mpi, "mpi_threads", job->thread_level, "batch_system",
+                text_or_null(job->batch.system.name), "job_id", text_or_null(job->batch.id),
+                "scratch", text_or_null(job->batch.scratch), "directory", directory(job), "data",
+                data(job), "samples", looks(job), "ranks", ranks, "findings", list);
   if (o)
     json_object_set_new(o, "left_s",
                         isfinite(job->left_s) && job->left_s >= 0 ? json_real(job->left_s)

@@ -21,8 +21,8 @@ typedef struct ct__pack_array {
 
 /** Local.  An array of FILE.npy, of its gzip, or of FILE.npz, where NAME behind a colon says which
  * (else it is \a usual, or the only one).  Elements of a file stay in it, unless they are
- * compressed or in Fortran's order.  CT_ERR_IO, CT_ERR_FORMAT: names file and array; \a out is to be cleared
- * also then. */
+ * compressed or in Fortran's order.  CT_ERR_IO, CT_ERR_FORMAT: names file and array; \a out is to
+ * be cleared also then. */
 int ct__pack_array_open(const char *path, const char *usual, ct__pack_array_t *out);
 void ct__pack_array_clear(ct__pack_array_t *a);
 /** Local.  All elements into memory. */

@@ -1,0 +1,63 @@
+/* Findings about the samples themselves. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "doctor/doctor.h"
+
+/* Findings of one key are one: those of data.val have keys of their own. */
+#define KEY(text) (is_val ? "val_" text : text)
+
+static void set(int is_val, const ct_survey_t *l, ct_findings_t *out)
+{
+  const char *name = is_val ? "val" : "train";
+  const char *of = l->looked < l->samples ? " (of those looked at)" : "";
+  if (l->unread.n)
+    ct__doctor_add(out, CT_FINDING_BAD, KEY("unreadable"), NULL, "",
+                   "data.%s: %" PRId64 " sample%s cannot be read%s: %s", name, l->unread.n,
+                   S(l->unread.n), of, l->unread.place);
+  if (l->odd.n)
+    ct__doctor_add(out, CT_FINDING_BAD, KEY("not_finite"), NULL, "pack the data without them",
+                   "data.%s: %" PRId64 " sample%s with NaN or infinity%s, such as %s", name,
+                   l->odd.n, S(l->odd.n), of, l->odd.place);
+  if (l->label.n)
+    ct__doctor_add(
+        out, CT_FINDING_BAD, KEY("labels"), NULL,
+        l->classes ? "model.classes, or loss.ignore_index, or the data" : "",
+        "data.%s: %" PRId64 " sample%s %s%s, such as %s", name, l->label.n, S(l->label.n),
+        l->classes ? "with a label that is no class" : "with a target that is not finite", of,
+        l->label.place);
+  if (l->flat.n)
+    ct__doctor_add(out, CT_FINDING_NOTE, KEY("constant"), NULL, "",
+                   "data.%s: %" PRId64 " sample%s of one number everywhere%s, such as %s", name,
+                   l->flat.n, S(l->flat.n), of, l->flat.place);
+  if (l->twice.n)
+    ct__doctor_add(out, CT_FINDING_NOTE, KEY("duplicates"), NULL, "",
+                   "data.%s: %" PRId64 " sample%s %s there before%s, such as %s", name, l->twice.n,
+                   S(l->twice.n), l->twice.n == 1 ? "was" : "were", of, l->twice.place);
+  if (l->empty && l->looked == l->samples)
+    ct__doctor_add(out, CT_FINDING_NOTE, KEY("empty_classes"), NULL, "",
+                   "data.%s: %" PRId64 " of %" PRId64 " classes have no sample", name, l->empty,
+                   l->classes);
+}
+
+void ct__doctor_survey(const ct_job_facts_t *job, ct_findings_t *out)
+{
+  int channel;
+  const ct_surveys_t *l = job->surveys;
+  if (!l) return;
+  set(0, &l->train, out);
+  if (l->val.samples == 0) return;
+  set(1, &l->val, out);
+  if (l->shared.n)
+    ct__doctor_add(out, CT_FINDING_BAD, "leak", NULL,
+                   "take them out of one of the sets: what is trained on says nothing of others",
+                   "%" PRId64 " sample%s of data.val %s in data.train too, such as %s", l->shared.n,
+                   S(l->shared.n), l->shared.n == 1 ? "is" : "are", l->shared.place);
+  double drift = ct_survey_drift(l, &channel);
+  if (drift > 0.5)
+    ct__doctor_add(out, CT_FINDING_NOTE, "drift", NULL,
+                   "were both sets made and scaled in the same way?",
+                   "the mean of channel %d of data.val is %.2f standard deviations from that of "
+                   "data.train",
+                   channel, drift);
+}

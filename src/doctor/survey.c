@@ -1,0 +1,288 @@
+/* Reads samples as they are stored and counts: numbers, channels, labels, equals. */
+#include "doctor/ct_survey.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/ct_clock.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "comm/ct_agree.h"
+#include "data/ct_sampler.h"
+#include "weights/ct_elem.h"
+
+/* The bytes of a sample, in short. */
+typedef struct print {
+  uint64_t hash;
+  int64_t index; /* -1: none */
+} print_t;
+
+/* A data set that is looked at by this rank. */
+typedef struct in {
+  const ct_dataset_t *d;
+  ct_survey_t l;
+  void *x, *y;
+  double *number;      /* a sample's */
+  int64_t *of_class;   /* [l.classes] */
+  print_t *mine, *all; /* [room], [ranks][room]; all: rank 0's */
+  int64_t room, prints;
+} in_t;
+
+static void count_at(in_t *in, ct_survey_count_t *c, int64_t index)
+{
+  if (c->n++ == 0) in->d->ops->place(in->d->reader, index, c->place, sizeof c->place);
+}
+
+/* ---- a sample ---- */
+
+static int64_t channel_of(const in_t *in, const ct_shape_t *x, int64_t i)
+{
+  int64_t channels = x->dim[1], plane = ct_shape_sample(x) / channels;
+  return in->d->info.channels_last ? i % channels : i / plane;
+}
+
+/* Welford's means, channel by channel.  0: a number is not finite, and nothing is counted. */
+static int add_numbers(in_t *in, const ct_shape_t *x, int64_t n)
+{
+  ct_survey_t *l = &in->l;
+  for (int64_t i = 0; i < n; i++)
+    if (!isfinite(in->number[i])) return 0;
+  for (int64_t i = 0; i < n && l->channels; i++) {
+    int64_t c = channel_of(in, x, i);
+    double value = in->number[i] / l->scale, off = value - l->mean[c];
+    l->mean[c] += off / ++l->numbers[c];
+    l->std[c] += off * (value - l->mean[c]); /* the sum of squares until the end */
+  }
+  return 1;
+}
+
+static int is_flat(const in_t *in, int64_t n)
+{
+  for (int64_t i = 1; i < n; i++)
+    if (in->number[i] != in->number[0]) return 0;
+  return n > 1;
+}
+
+static void look_at_answer(in_t *in, int64_t index)
+{
+  const ct_dataset_t *d = in->d;
+  int64_t label = *(const int64_t *)in->y;
+  int good = 1;
+  for (int64_t i = 0; i < d->info.targets; i++)
+    good &= isfinite(((const float *)in->y)[i]) != 0;
+  if (!d->info.targets && !(d->has_ignored && label == d->ignored)) {
+    good = label >= 0 && (in->l.classes == 0 || label < in->l.classes);
+    if (good && in->l.classes) in->of_class[label]++;
+  }
+  if (!good) count_at(in, &in->l.label, index);
+}
+
+static void look_at(in_t *in, int64_t index)
+{
+  const ct_dataset_t *d = in->d;
+  ct_shape_t x = d->info.x;
+  if (d->info.varies) d->ops->shape(d->reader, index, &x);
+  int64_t n = ct_shape_sample(&x);
+  if (d->ops->read(d->reader, 1, &index, in->x, in->y) != CT_OK) {
+    if (in->l.unread.n++ == 0)
+      ct_text_fit(in->l.unread.place, sizeof in->l.unread.place, "%s", ct_err_last()->text);
+    return;
+  }
+  in->l.looked++;
+  ct_elem_doubles(ct_elem_of_dtype(x.dtype), in->x, n, in->number);
+  if (!add_numbers(in, &x, n)) count_at(in, &in->l.odd, index);
+  if (is_flat(in, n)) count_at(in, &in->l.flat, index);
+  look_at_answer(in, index);
+  in->mine[in->prints++] =
+      (print_t){ct_hash(in->x, (size_t)n * ct_dtype_size(x.dtype), (uint64_t)n), index};
+}
+
+/* ---- this rank's share ---- */
+
+static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t *in)
+{
+  int64_t first, sample = ct_shape_sample(&d->info.x);
+  *in = (in_t){.d = d, .l = {.samples = d->info.samples}};
+  in->l.classes = d->info.targets ? 0 : d->classes;
+  in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
+  in->l.scale = d->info.x.dtype == CT_U8 ? 255 : 1;
+  in->l.bytes_of_sample = (double)((size_t)sample * ct_dtype_size(d->info.x.dtype));
+  in->room = ct_sampler_cut(looks, 0, t->size, &first);
+  in->x = ct_mem_array(sample, ct_dtype_size(d->info.x.dtype), "a sample");
+  in->number = ct_mem_array(sample, sizeof *in->number, "the numbers of a sample");
+  in->y = ct_mem_array(d->info.targets + 2, sizeof(int64_t), "the targets of a sample");
+  in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
+  in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
+  if (t->rank == 0)
+    in->all = ct_mem_array((in->room + 1) * t->size, sizeof *in->all, "the hashes of samples");
+  int good = in->x && in->number && in->y && in->of_class && in->mine && (t->rank || in->all);
+  return good ? CT_OK : CT_ERR_NOMEM;
+}
+
+static void end(in_t *in)
+{
+  ct_mem_free(in->x);
+  ct_mem_free(in->y);
+  ct_mem_free(in->number);
+  ct_mem_free(in->of_class);
+  ct_mem_free(in->mine);
+  ct_mem_free(in->all);
+}
+
+static void look_at_share(const ct_topo_t *t, in_t *in, int64_t looks)
+{
+  int64_t first, n = ct_sampler_cut(looks, t->rank, t->size, &first);
+  ct_sampler_t order = {
+      .seed = 1, .samples = in->l.samples, .batch = 1, .shuffle = looks < in->l.samples};
+  double start = ct_clock();
+  for (int64_t i = 0; i < n; i++)
+    look_at(in, ct_sampler_at(&order, 0, first + i));
+  in->l.seconds = ct_clock() - start;
+  for (int64_t i = in->prints; i <= in->room; i++)
+    in->mine[i].index = -1;
+}
+
+/* ---- of all ranks ---- */
+
+static void merge_count(ct_survey_count_t *to, const ct_survey_count_t *from)
+{
+  if (to->n == 0) memcpy(to->place, from->place, sizeof to->place);
+  to->n += from->n;
+}
+
+/* Means and squares of two parts (Chan, Golub, LeVeque, 1979). */
+static void merge(ct_survey_t *to, const ct_survey_t *from)
+{
+  to->looked += from->looked;
+  merge_count(&to->unread, &from->unread);
+  merge_count(&to->odd, &from->odd);
+  merge_count(&to->flat, &from->flat);
+  merge_count(&to->label, &from->label);
+  if (from->seconds > to->seconds) to->seconds = from->seconds;
+  for (int c = 0; c < to->channels; c++) {
+    double n = to->numbers[c] + from->numbers[c], off = from->mean[c] - to->mean[c];
+    if (from->numbers[c] == 0) continue;
+    to->mean[c] += off * from->numbers[c] / n;
+    to->std[c] += from->std[c] + off * off * to->numbers[c] * from->numbers[c] / n;
+    to->numbers[c] = n;
+  }
+}
+
+static int by_hash(const void *a, const void *b)
+{
+  const print_t *p = a, *q = b;
+  if (p->hash != q->hash) return (p->hash > q->hash) - (p->hash < q->hash);
+  return (p->index > q->index) - (p->index < q->index);
+}
+
+/* Rank 0: all prints, sorted. */
+static void sort_prints(in_t *in, int ranks)
+{
+  int64_t kept = 0;
+  for (int64_t i = 0; i < (in->room + 1) * ranks; i++)
+    if (in->all[i].index >= 0) in->all[kept++] = in->all[i];
+  in->prints = kept;
+  qsort(in->all, (size_t)kept, sizeof *in->all, by_hash);
+  for (int64_t i = 1; i < kept; i++)
+    if (in->all[i].hash == in->all[i - 1].hash) count_at(in, &in->l.twice, in->all[i].index);
+}
+
+static void finish(in_t *in)
+{
+  struct stat st;
+  const char *path;
+  ct_survey_t *l = &in->l;
+  for (int c = 0; c < l->channels; c++)
+    l->std[c] = l->numbers[c] > 0 ? sqrt(l->std[c] / l->numbers[c]) : 0;
+  l->least = l->classes ? INT64_MAX : 0;
+  for (int64_t i = 0; i < l->classes; i++) {
+    l->empty += in->of_class[i] == 0;
+    if (in->of_class[i] < l->least) l->least = in->of_class[i];
+    if (in->of_class[i] > l->most) l->most = in->of_class[i];
+  }
+  for (int i = 0; (path = in->d->ops->file(in->d->reader, i)); i++)
+    if (stat(path, &st) == 0) l->file_bytes += (double)st.st_size;
+}
+
+static int look_at_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t *in)
+{
+  int rc = CT_OK;
+  int64_t looks = full || d->info.samples < CT_SURVEY_SAMPLES ? d->info.samples : CT_SURVEY_SAMPLES;
+  ct_survey_t *all = NULL;
+  CT_TRY_ALL(t, begin(t, d, looks, in));
+  look_at_share(t, in, looks);
+  all = t->rank == 0 ? ct_mem_array(t->size, sizeof *all, "what ranks saw") : NULL;
+  CT_TRY(ct_agree(t, t->rank == 0 && !all ? CT_ERR_NOMEM : CT_OK));
+  ct_agree_gather(t, &in->l, (int)sizeof in->l, all);
+  ct_agree_gather(t, in->mine, (int)((size_t)(in->room + 1) * sizeof *in->mine), in->all);
+  ct_agree_sum(t, in->of_class, in->l.classes);
+  for (int r = 1; r < t->size && all; r++)
+    merge(&in->l, &all[r]);
+  if (t->rank == 0) sort_prints(in, t->size);
+  if (t->rank == 0) finish(in);
+out:
+  ct_mem_free(all);
+  return rc;
+}
+
+/* Rank 0: samples of val that train has, too. */
+static void compare(const in_t *train, in_t *val, ct_survey_count_t *shared)
+{
+  for (int64_t i = 0, k = 0; i < val->prints; i++) {
+    while (k < train->prints && train->all[k].hash < val->all[i].hash)
+      k++;
+    if (k < train->prints && train->all[k].hash == val->all[i].hash)
+      count_at(val, shared, val->all[i].index);
+  }
+}
+
+int ct_survey(const ct_topo_t *t, const ct_dataset_t *train, const ct_dataset_t *val, int full,
+              ct_surveys_t *out)
+{
+  int rc = CT_OK;
+  in_t a = {0}, b = {0};
+  *out = (ct_surveys_t){0};
+  CT_TRY(look_at_set(t, train, full, &a));
+  if (val->info.samples) CT_TRY(look_at_set(t, val, full, &b));
+  if (t->rank == 0 && val->info.samples) compare(&a, &b, &out->shared);
+  out->train = a.l;
+  out->val = b.l;
+out:
+  end(&a);
+  end(&b);
+  return rc;
+}
+
+/* ---- what follows ---- */
+
+int ct_survey_normalize(const ct_survey_t *l, ct_str_t *out)
+{
+  int rc = CT_OK;
+  if (!l->channels || l->looked == 0) return CT_OK;
+  CT_TRY(ct_str_add(out, "normalize: {mean: ["));
+  for (int c = 0; c < l->channels; c++)
+    CT_TRY(ct_str_add(out, "%s%.4g", c ? ", " : "", l->mean[c]));
+  CT_TRY(ct_str_add(out, "], std: ["));
+  for (int c = 0; c < l->channels; c++)
+    CT_TRY(ct_str_add(out, "%s%.4g", c ? ", " : "", l->std[c] > 0 ? l->std[c] : 1.0));
+  CT_TRY(ct_str_add(out, "]}"));
+out:
+  return rc;
+}
+
+double ct_survey_drift(const ct_surveys_t *l, int *channel)
+{
+  double most = 0;
+  *channel = 0;
+  if (l->train.channels != l->val.channels || l->train.scale != l->val.scale) return 0;
+  for (int c = 0; c < l->train.channels; c++) {
+    double off = fabs(l->val.mean[c] - l->train.mean[c]);
+    if (l->train.std[c] <= 0 || l->val.numbers[c] <= 0 || off <= most * l->train.std[c]) continue;
+    most = off / l->train.std[c];
+    *channel = c;
+  }
+  return most;
+}

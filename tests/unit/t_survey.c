@@ -1,0 +1,92 @@
+/* What `doctor` says of samples: by facts that are made up. */
+#include <string.h>
+
+#include "base/ct_mem.h"
+#include "doctor/ct_doctor.h"
+#include "tests/harness/ct_test.h"
+
+static ct_findings_t found;
+static ct_surveys_t l;
+
+static const ct_finding_t *find(const char *key)
+{
+  for (int i = 0; i < found.n; i++)
+    if (strcmp(found.list[i].key, key) == 0) return &found.list[i];
+  return NULL;
+}
+
+static void judge(void)
+{
+  static ct_rank_facts_t facts;
+  static ct_job_facts_t job;
+  job = (ct_job_facts_t){.ranks = 1, .nodes = 1, .has_config = 1, .surveys = &l};
+  job.data = (ct_data_facts_t){.samples = 50, .batch = 8};
+  CT_ASSERT_OK(ct_doctor_judge(&facts, &job, &found));
+}
+
+static void expect(const char *key, int level, const char *what)
+{
+  const ct_finding_t *f = find(key);
+  CT_ASSERT_TEXT(f ? f->key : "nothing", key);
+  if (!f) return;
+  CT_ASSERT_INT(f->level, level);
+  CT_ASSERT_HAS(f->what, what);
+}
+
+static void begin(void)
+{
+  l = (ct_surveys_t){.train = {.samples = 50, .looked = 50, .classes = 3, .channels = 2},
+                     .val = {.samples = 20, .looked = 10, .classes = 3, .channels = 2}};
+  l.train.numbers[1] = l.val.numbers[1] = 9;
+  l.train.mean[1] = 0.5;
+  l.train.std[1] = 0.25;
+  l.val.mean[1] = 0.6;
+}
+
+static void what_is_good(void)
+{
+  ct_str_t text = {0};
+  begin();
+  judge();
+  expect("samples", CT_FINDING_OK, "all that were looked at");
+  CT_ASSERT_OK(ct_survey_normalize(&l.train, &text));
+  CT_ASSERT_TEXT(text.data, "normalize: {mean: [0, 0.5], std: [1, 0.25]}");
+  ct_str_clear(&text);
+}
+
+static void what_is_bad(void)
+{
+  begin();
+  l.val.mean[1] = 0.3;
+  l.train.odd = (ct_survey_count_t){2, "t.h5, sample 5"};
+  l.train.twice = (ct_survey_count_t){1, "t.h5, sample 9"};
+  l.val.twice = (ct_survey_count_t){3, "v.h5, sample 4"};
+  l.train.empty = 1;
+  l.val.empty = 2; /* not all were looked at */
+  l.val.label = (ct_survey_count_t){4, "v.h5, sample 1"};
+  l.train.unread = (ct_survey_count_t){1, "t.h5: array 'images', sample 6: cannot be read"};
+  l.shared = (ct_survey_count_t){1, "v.h5, sample 3"};
+  judge();
+  expect("drift", CT_FINDING_NOTE, "channel 1 of data.val is 0.80 standard deviations");
+  expect("not_finite", CT_FINDING_BAD, "data.train: 2 samples with NaN or infinity, such as t.h5");
+  expect("duplicates", CT_FINDING_NOTE, "1 sample was there before, such as t.h5, sample 9");
+  expect("val_duplicates", CT_FINDING_NOTE, "3 samples were there before (of those looked at)");
+  expect("leak", CT_FINDING_BAD, "1 sample of data.val is in data.train too, such as v.h5");
+  expect("empty_classes", CT_FINDING_NOTE, "data.train: 1 of 3 classes have no sample");
+  expect("val_labels", CT_FINDING_BAD, "data.val: 4 samples with a label that is no class");
+  expect("unreadable", CT_FINDING_BAD, "sample 6: cannot be read");
+  CU_ASSERT(find("val_empty_classes") == NULL);
+  CU_ASSERT(find("samples") == NULL);
+}
+
+static void nothing_stays_allocated(void)
+{
+  CT_ASSERT_INT(ct_mem_live(), 0);
+}
+
+int main(int argc, char **argv)
+{
+  static const ct_test_t tests[] = {CT_TEST(what_is_good), CT_TEST(what_is_bad),
+                                    CT_TEST(nothing_stays_allocated), CT_TEST_END};
+  return ct_test_main("survey", tests, argc, argv);
+}
