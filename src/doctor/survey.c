@@ -71,6 +71,7 @@ static void look_at_answer(in_t *in, int64_t index)
   const ct_dataset_t *d = in->d;
   int64_t label = *(const int64_t *)in->y;
   int good = 1;
+  if (d->info.answer.ndim || d->info.unlabelled) return; /* classes of places are not counted */
   for (int64_t i = 0; i < d->info.targets; i++)
     good &= isfinite(((const float *)in->y)[i]) != 0;
   if (!d->info.targets && !(d->has_ignored && label == d->ignored)) {
@@ -106,14 +107,15 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
 {
   int64_t first, sample = ct_shape_sample(&d->info.x);
   *in = (in_t){.d = d, .l = {.samples = d->info.samples}};
-  in->l.classes = d->info.targets ? 0 : d->classes;
+  in->l.classes = d->info.targets || d->info.answer.ndim || d->info.unlabelled ? 0 : d->classes;
   in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : 1;
   in->l.bytes_of_sample = (double)((size_t)sample * ct_dtype_size(d->info.x.dtype));
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
   in->x = ct_mem_array(sample, ct_dtype_size(d->info.x.dtype), "a sample");
   in->number = ct_mem_array(sample, sizeof *in->number, "the numbers of a sample");
-  in->y = ct_mem_array(d->info.targets + 2, sizeof(int64_t), "the targets of a sample");
+  int64_t answers = d->info.answer.ndim ? ct_shape_sample(&d->info.answer) : d->info.targets;
+  in->y = ct_mem_array(answers + 2, sizeof(int64_t), "the targets of a sample");
   in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
   in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
   if (t->rank == 0)
