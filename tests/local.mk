@@ -43,6 +43,7 @@ shell_tests = \
   %D%/faults/inputs.test \
   %D%/faults/kill.test \
   %D%/faults/points.test \
+  %D%/faults/retry.test \
   %D%/faults/rundir.test \
   %D%/faults/stop.test \
   %D%/faults/stop_eval.test \
