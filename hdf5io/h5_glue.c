@@ -178,16 +178,24 @@ int ct__h5_open(const char *path, hid_t *file)
   return rc;
 }
 
-int ct__h5_create(const char *path, hid_t *file)
+int ct__h5_create(const char *path, int compact, hid_t *file)
 {
   int rc = CT_OK;
   char why[200];
   ct__h5_lock();
-  hid_t access_list = file_access(H5F_CLOSE_STRONG);
-  *file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list);
+  hid_t access_list = file_access(H5F_CLOSE_STRONG), creation = H5Pcreate(H5P_FILE_CREATE);
+  if (compact) {
+    /* else a group takes a kilobyte; the times of the root are those of the file */
+    H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V18);
+    H5Pset_meta_block_size(access_list, 0); /* no room is set aside that nothing fills */
+    H5Pset_small_data_block_size(access_list, 0);
+    H5Pset_obj_track_times(creation, 0);
+  }
+  *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access_list);
   if (*file < 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot create: %s%s", path, ct__h5_why(why, sizeof why), lock_cure());
 out:
+  ct__h5_drop(creation);
   ct__h5_drop(access_list);
   ct__h5_unlock();
   if (rc != CT_OK) unlink(path); /* a full disk may have room for the name */

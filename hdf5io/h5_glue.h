@@ -64,8 +64,9 @@ int ct__h5_put_attr_texts(hid_t object, const char *name, const char *const *val
 
 /* ---- files being written ---- */
 
-/** Called without the lock, like the next two.  Creates (replaces) \a path.  CT_ERR_IO */
-int ct__h5_create(const char *path, hid_t *file);
+/** Called without the lock, like the next two.  Creates (replaces) the file; \a compact: its
+ * structure takes less room, and is read by HDF5 1.8 and later.  CT_ERR_IO */
+int ct__h5_create(const char *path, int compact, hid_t *file);
 /** Flushes and closes; only now every error of writing is known.  CT_ERR_IO names \a path and the
  * operating system's reason; then the file is removed. */
 int ct__h5_finish(const char *path, hid_t file);

@@ -158,7 +158,7 @@ int ct_pack_write_shard(const ct_pack_source_t *src, const ct_pack_shard_t *s, i
   pack_t p = {.src = src, .s = s, .file = -1, .images = -1, .labels = -1};
   *bad = 0;
   CT_TRY(make_room(&p));
-  CT_TRY(ct__h5_create(s->path, &p.file));
+  CT_TRY(ct__h5_create(s->path, 0, &p.file));
   CT_TRY(create_arrays(&p));
   CT_TRY(write_samples(&p));
   CT_TRY(close_arrays(&p));

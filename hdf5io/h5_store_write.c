@@ -35,7 +35,7 @@ int ct__h5_store_create(const char *path, ct_store_t **out)
   CT_TRY(ct_text_format(temporary, sizeof temporary, "%s.tmp", path));
   s->temporary = ct_mem_strdup(temporary);
   if (!s->temporary) CT_TRY(CT_ERR_NOMEM);
-  CT_TRY(ct__h5_create(s->temporary, &s->file));
+  CT_TRY(ct__h5_create(s->temporary, 1, &s->file));
   ct__h5_lock();
   if (!ct__h5_put_attr_text(s->file, "format", CT__H5_STORE_FORMAT))
     rc = ct__h5_store_failed(temporary, "format", "write");
@@ -59,14 +59,29 @@ out:
   return rc;
 }
 
+/* With the lock.  The groups that the name goes through, which HDF5 itself would make with times of
+ * theirs; what fails here fails again when the array is made. */
+static void create_groups(const ct_store_t *s, const char *name, hid_t links)
+{
+  hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
+  H5Pset_obj_track_times(creation, 0);
+  for (const char *end = strchr(name + 1, '/'); end; end = strchr(end + 1, '/')) {
+    char group[CT_PATH_MAX];
+    if (ct_text_format(group, sizeof group, "%.*s", (int)(end - name), name) == CT_OK &&
+        H5Lexists(s->file, group, H5P_DEFAULT) == 0)
+      ct__h5_drop(H5Gcreate2(s->file, group, links, creation, H5P_DEFAULT));
+  }
+  ct__h5_drop(creation);
+}
+
 /* With the lock.  A new array with its checksum as an attribute; -1: failed. */
 static hid_t create_array(const ct_store_t *s, const char *name, hid_t type, hid_t space,
                           uint64_t hash)
 {
   char text[24];
   hid_t links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
-  H5Pset_create_intermediate_group(links, 1);
   H5Pset_char_encoding(links, H5T_CSET_UTF8);
+  create_groups(s, name, links);
   H5Pset_obj_track_times(creation, 0); /* the same state is the same bytes */
   H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
   hid_t array = H5Dcreate2(s->file, name, type, space, links, creation, H5P_DEFAULT);
