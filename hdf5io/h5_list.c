@@ -44,8 +44,12 @@ static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
 {
   int rc = CT_OK;
   char x[64], y[64];
-  if (a->x.dtype != b->x.dtype || !ct_shape_same(&a->x, &b->x) ||
-      a->channels_last != b->channels_last)
+  if (!a->encoding != !b->encoding)
+    CT_FAIL(CT_ERR_FORMAT, "%s: samples are %s, but those of %s are %s", b->path,
+            b->encoding ? "encoded images" : "numbers", a->path,
+            a->encoding ? "encoded images" : "numbers");
+  if (!a->encoding && (a->x.dtype != b->x.dtype || !ct_shape_same(&a->x, &b->x) ||
+                       a->channels_last != b->channels_last))
     CT_FAIL(CT_ERR_FORMAT, "%s: samples are %s %s%s, but those of %s are %s %s%s", b->path,
             ct_dtype_name(b->x.dtype), ct_shape_text(&b->x, x, sizeof x),
             b->channels_last ? " (channels last)" : "", a->path, ct_dtype_name(a->x.dtype),
@@ -75,13 +79,18 @@ out:
   return rc;
 }
 
-/* ---- for other processes: how many, the shards as in memory, their paths ---- */
+/* ---- for other processes: how many, the shards as in memory, their paths, sizes of images ---- */
+
+static size_t sizes_bytes(const ct__h5_shard_t *s)
+{
+  return s->has_sizes ? 2 * (size_t)s->count * sizeof *s->sizes : 0;
+}
 
 int ct__h5_list_pack(const ct__h5_list_t *l, void **bytes, size_t *n)
 {
   size_t shards = (size_t)l->n * sizeof *l->v, total = sizeof l->n + shards;
   for (int i = 0; i < l->n; i++)
-    total += strlen(l->v[i].path) + 1;
+    total += strlen(l->v[i].path) + 1 + sizes_bytes(&l->v[i]);
   char *to = *bytes = ct_mem_alloc(total, "what is known of the shards");
   *n = total;
   if (!to) return CT_ERR_NOMEM;
@@ -93,7 +102,29 @@ int ct__h5_list_pack(const ct__h5_list_t *l, void **bytes, size_t *n)
     memcpy(to, l->v[i].path, length);
     to += length;
   }
+  for (int i = 0; i < l->n; i++) {
+    if (l->v[i].has_sizes) memcpy(to, l->v[i].sizes, sizes_bytes(&l->v[i]));
+    to += sizes_bytes(&l->v[i]);
+  }
   return CT_OK;
+}
+
+static int take_sizes(ct__h5_list_t *l, const char *from, const char *end)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < l->n; i++) {
+    ct__h5_shard_t *s = &l->v[i];
+    if (!s->has_sizes) continue;
+    size_t bytes = sizes_bytes(s);
+    if (s->count < 0 || bytes > (size_t)(end - from))
+      CT_FAIL(CT_ERR_ARG, "what another rank says of the shards is cut off");
+    s->sizes = ct_mem_array(2 * s->count + 1, sizeof *s->sizes, "the sizes of images");
+    if (!s->sizes) CT_TRY(CT_ERR_NOMEM);
+    memcpy(s->sizes, from, bytes);
+    from += bytes;
+  }
+out:
+  return rc;
 }
 
 int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
@@ -111,10 +142,12 @@ int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
     ct__h5_shard_t *s = &l->v[l->n++];
     memcpy(s, from + (size_t)i * sizeof *s, sizeof *s);
     s->path = s->name = NULL; /* those of the other process */
+    s->sizes = NULL;
     if (path >= end || !memchr(path, 0, (size_t)(end - path)))
       CT_FAIL(CT_ERR_ARG, "what another rank says of the shards is cut off");
     CT_TRY(set_names(s, path));
   }
+  CT_TRY(take_sizes(l, path, end));
 out:
   return rc;
 }
@@ -124,6 +157,7 @@ void ct__h5_list_clear(ct__h5_list_t *l)
   for (int i = 0; i < l->n; i++) {
     ct_mem_free(l->v[i].path);
     ct_mem_free(l->v[i].name);
+    ct_mem_free(l->v[i].sizes);
   }
   ct_mem_free(l->v);
   *l = (ct__h5_list_t){0};

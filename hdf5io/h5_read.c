@@ -54,8 +54,7 @@ static void tell_of_change(ct_reader_t *r, const ct__h5_shard_t *s)
       s->path);
 }
 
-/* After a reading failed: whether it is to be tried again, of a file that is then opened anew. */
-static int try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc)
+int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc)
 {
   double most_s = atomic_load(&r->gave_up[shard]) ? 0 : r->retry_s;
   int again = ct__h5_retry_again(retry, rc, most_s);
@@ -64,7 +63,7 @@ static int try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc)
   return again;
 }
 
-static void succeeded(ct_reader_t *r, int shard, const ct__h5_retry_t *retry)
+void ct__h5_reader_succeeded(ct_reader_t *r, int shard, const ct__h5_retry_t *retry)
 {
   ct__h5_retry_done(retry, r->shards.v[shard].path);
   if (atomic_load_explicit(&r->gave_up[shard], memory_order_relaxed))
@@ -96,14 +95,13 @@ static int need_labels(ct_reader_t *r, int shard)
   int rc;
   ct__h5_retry_t retry = {0};
   if (atomic_load_explicit(&r->has_labels[shard], memory_order_acquire)) return CT_OK;
-  while ((rc = load_labels(r, shard)) != CT_OK && try_again(r, shard, &retry, rc))
+  while ((rc = load_labels(r, shard)) != CT_OK && ct__h5_reader_try_again(r, shard, &retry, rc))
     continue;
-  if (rc == CT_OK) succeeded(r, shard, &retry);
+  if (rc == CT_OK) ct__h5_reader_succeeded(r, shard, &retry);
   return rc;
 }
 
-/* With HDF5's lock: the file of a shard, with its array of samples opened. */
-static int open_array(ct_reader_t *r, int shard, ct__h5_file_t **file)
+int ct__h5_reader_array(ct_reader_t *r, int shard, ct__h5_file_t **file)
 {
   int rc = CT_OK;
   ct__h5_file_t *f;
@@ -133,10 +131,8 @@ out:
   return rc;
 }
 
-/* Without the lock, after samples were read, whether that failed or not: is the file as it was?  If
- * it is not that is the better reason. */
-static int check_file(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *f, int64_t first,
-                      int64_t rows, int rc)
+int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *f, int64_t first,
+                        int64_t rows, int rc)
 {
   int changed = 0;
   int is_other = ct__h5_array_look(&f->array, &changed);
@@ -153,7 +149,7 @@ static int load_once(ct_reader_t *r, int shard, int64_t first, int64_t rows, ct_
   ct__h5_file_t *f;
   const ct__h5_shard_t *s = &r->shards.v[shard];
   ct__h5_reader_lock();
-  CT_TRY(open_array(r, shard, &f));
+  CT_TRY(ct__h5_reader_array(r, shard, &f));
   found = s->way != CT__H5_BY_HDF5 && ct__h5_block_find(s, &f->array, first, rows, l);
   if (found)
     ct__h5_file_hold(f);
@@ -164,7 +160,7 @@ out:
   if (found) {
     rc = ct__h5_block_read(s, &f->array, first, rows, l, to);
     ct__h5_block_name(&f->array, first, rows, rc);
-    rc = check_file(r, s, f, first, rows, rc);
+    rc = ct__h5_reader_check(r, s, f, first, rows, rc);
   }
   return rc;
 }
@@ -176,9 +172,10 @@ static int load_block(ct_reader_t *r, int shard, int64_t block, ct__h5_load_t *l
   const ct__h5_shard_t *s = &r->shards.v[shard];
   int64_t first = (block - s->first_block) * s->block_rows, left = s->count - first;
   int64_t rows = left < s->block_rows ? left : s->block_rows;
-  while ((rc = load_once(r, shard, first, rows, l, to)) != CT_OK && try_again(r, shard, &retry, rc))
+  while ((rc = load_once(r, shard, first, rows, l, to)) != CT_OK &&
+         ct__h5_reader_try_again(r, shard, &retry, rc))
     continue;
-  if (rc == CT_OK) succeeded(r, shard, &retry);
+  if (rc == CT_OK) ct__h5_reader_succeeded(r, shard, &retry);
   return rc;
 }
 
@@ -281,7 +278,7 @@ static int read_straight_once(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pic
   ct__h5_file_t *f = NULL;
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
   ct__h5_reader_lock();
-  CT_TRY(open_array(r, p->shard, &f));
+  CT_TRY(ct__h5_reader_array(r, p->shard, &f));
   CT_TRY(find_rows(r, w, f, p, n, x));
   ct__h5_file_hold(f);
 out:
@@ -289,7 +286,7 @@ out:
   if (rc != CT_OK) return rc;
   int64_t first = p[0].index - s->first, last = p[n - 1].index - s->first;
   rc = read_rows(s, &f->array, p, w->places, n, x);
-  return check_file(r, s, f, first, last - first + 1, rc);
+  return ct__h5_reader_check(r, s, f, first, last - first + 1, rc);
 }
 
 /* All picks of one shard, without the cache. */
@@ -302,9 +299,9 @@ static int read_straight(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *
     of_shard++;
   *used = of_shard;
   while ((rc = read_straight_once(r, w, p, of_shard, x)) != CT_OK &&
-         try_again(r, shard, &retry, rc))
+         ct__h5_reader_try_again(r, shard, &retry, rc))
     continue;
-  if (rc == CT_OK) succeeded(r, shard, &retry);
+  if (rc == CT_OK) ct__h5_reader_succeeded(r, shard, &retry);
   return rc;
 }
 

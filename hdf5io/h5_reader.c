@@ -10,6 +10,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "hdf5io/ct_h5.h"
+#include "hdf5io/h5_encoded.h"
 #include "hdf5io/h5_reader.h"
 
 enum {
@@ -75,6 +76,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.targets = first->targets;
   r->info.by_place = first->by_place;
   r->info.unlabelled = !r->target[0];
+  if (first->encoding) ct__h5_encoded_sum_up(r);
   r->label_bytes = r->info.targets ? (size_t)r->info.targets * sizeof(float) : sizeof(int64_t);
 out:
   return rc;
@@ -129,8 +131,9 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
 {
   int64_t blocks = 0;
   int fits = (double)r->info.samples * (double)r->sample_bytes <= (double)cache_bytes;
+  if (r->info.encoded) fits = 0;
   r->info.layout.cached = fits;
-  if (!fits) warn_of_chunks(&r->shards.v[0]);
+  if (!fits && !r->info.encoded) warn_of_chunks(&r->shards.v[0]);
   int64_t rows = (fits ? LARGE_ROWS : SMALL_ROWS) / (int64_t)r->sample_bytes;
   for (int i = 0; i < r->shards.n; i++) {
     ct__h5_shard_t *s = &r->shards.v[i];
@@ -181,6 +184,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   for (int i = 0; i < r->shards.n; i++) {
     const ct__h5_shard_t *s = &r->shards.v[i];
     size_t bytes = ct__h5_shard_block_bytes(s);
+    if (s->encoding) continue;
     if (bytes > block && !ct__h5_reader_straight(r, s)) block = bytes;
     ct__h5_load_add(&sizes, s);
   }
@@ -191,7 +195,8 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   if (slots > blocks) slots = blocks;
   CT_TRY(ct__h5_cache_open(block, slots, &r->cache));
   r->gave_up = ct_mem_array(r->shards.n, sizeof *r->gave_up, "the shards");
-  if (!r->gave_up) CT_TRY(CT_ERR_NOMEM);
+  r->offsets = ct_mem_array(r->shards.n, sizeof *r->offsets, "the shards");
+  if (!r->gave_up || !r->offsets) CT_TRY(CT_ERR_NOMEM);
   if (r->info.unlabelled) goto out;
   r->labels = ct_mem_array(r->info.samples, r->label_bytes, "the labels of all samples");
   r->has_labels = ct_mem_array(r->shards.n, sizeof *r->has_labels, "the labels of all samples");
@@ -223,6 +228,9 @@ static void hdf5_close(ct_reader_t *r)
     ct__h5_load_clear(&r->works[i].load);
   ct_mem_free(r->works);
   ct__h5_cache_close(r->cache);
+  for (int i = 0; r->offsets && i < r->shards.n; i++)
+    ct_mem_free(r->offsets[i]);
+  ct_mem_free(r->offsets);
   ct__h5_list_clear(&r->shards);
   ct_mem_free(r->labels);
   ct_mem_free(r->has_labels);
@@ -298,6 +306,13 @@ static const ct_reader_info_t *hdf5_info(const ct_reader_t *r)
   return &r->info;
 }
 
+static int hdf5_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
+{
+  int rc = ct__h5_reader_read(r, n, index, r->info.encoded ? NULL : x, y);
+  if (rc == CT_OK && x && r->info.encoded) rc = ct__h5_encoded_read(r, n, index, x);
+  return rc;
+}
+
 static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   const ct__h5_shard_t *s = &r->shards.v[ct__h5_reader_shard(r, index)];
@@ -312,7 +327,9 @@ const ct_reader_ops_t ct_reader_hdf5 = {
     .move = hdf5_move,
     .info = hdf5_info,
     .blocks = hdf5_blocks,
-    .read = ct__h5_reader_read,
+    .shape = ct__h5_encoded_shape,
+    .read = hdf5_read,
+    .encoded = ct__h5_encoded_file,
     .place = hdf5_place,
     .close = hdf5_close,
 };

@@ -36,6 +36,8 @@ struct ct_reader {
   char *labels;            /* or targets, of all shards; read with a shard's first use */
   size_t label_bytes;      /* of one sample */
   atomic_char *has_labels; /* [shards] */
+  int64_t **offsets; /* [shards], of image files: where each begins; under HDF5's lock, read with a
+                        shard's first use */
 
   ct__h5_cache_t *cache;
   ct__h5_work_t *works, *free_works;
@@ -60,6 +62,15 @@ int ct__h5_reader_shard(const ct_reader_t *r, int64_t index);
 /** 1: samples of it are read to where they are wanted.  Nothing is gained by a place in memory:
  * they do not fit, and need no decoding. */
 int ct__h5_reader_straight(const ct_reader_t *r, const ct__h5_shard_t *s);
+/** With the lock.  The file of a shard, with its array of samples opened. */
+int ct__h5_reader_array(ct_reader_t *r, int shard, ct__h5_file_t **file);
+/** Without the lock, after samples were read, whether that failed or not (\a rc): is the file as it
+ * was?  If it is not that is the better reason.  Releases the file, which was held. */
+int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *f, int64_t first,
+                        int64_t rows, int rc);
+/** After a reading failed: whether it is to be tried again, of a file that is then opened anew. */
+int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc);
+void ct__h5_reader_succeeded(ct_reader_t *r, int shard, const ct__h5_retry_t *retry);
 /** As ct_reader_ops_t says. */
 int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
 

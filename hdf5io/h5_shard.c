@@ -10,6 +10,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
+#include "hdf5io/h5_encoded.h"
 
 enum {
   MAX_STORED_DIMS = CT__H5_MOST_DIMS,
@@ -364,8 +365,12 @@ int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t 
   ct__h5_array_t array = {.id = -1};
   CT_TRY(ct__h5_stamp_take(file, s->path, &fd, &s->stamp));
   CT_TRY(ct__h5_array_open(&array, file, s->path, spec->input, "input"));
-  CT_TRY(describe_input(s, array.id, spec));
-  CT_TRY(ct__h5_array_need(&array, 0, s->count));
+  CT_TRY(ct__h5_encoded_describe(s, file, array.id, spec));
+  if (s->encoding)
+    s->stored = hash_stored(array.id);
+  else
+    CT_TRY(describe_input(s, array.id, spec));
+  CT_TRY(ct__h5_array_need(&array, 0, s->dims[0]));
   if (spec->target[0]) CT_TRY(check_target(s, file, spec->target));
   CT_TRY(read_classes(s, file));
 out:

@@ -17,6 +17,13 @@ typedef enum {
   CT__H5_IN_CHUNKS, /**< chunks are read as stored and decoded by ct__h5_chunk_decode() */
 } ct__h5_way_t;
 
+/** What its samples are. */
+typedef enum {
+  CT__H5_NUMBERS, /**< rows of the array */
+  CT__H5_JOINED,  /**< image files, one behind the other (h5_encoded.h) */
+  CT__H5_APART,   /**< image files, each an element of variable length */
+} ct__h5_encoding_t;
+
 typedef struct ct__h5_shard {
   char *path;    /**< owned; where it is read, which may be a copy */
   char *name;    /**< owned; the last part of the path that was asked for */
@@ -37,6 +44,10 @@ typedef struct ct__h5_shard {
   int64_t block_rows;  /**< samples of a block; 0: to be chosen (not chunked) */
   int64_t order_rows;  /**< the same for the sampler: no function of the memory for blocks */
   int64_t first_block; /**< number of its first block in the data set */
+
+  ct__h5_encoding_t encoding;
+  int has_sizes;  /**< of image files: they are known */
+  int32_t *sizes; /**< owned: then [count] height, width; else NULL */
 
   ct__h5_way_t way;
   char slow[80]; /**< why HDF5 itself must read it, if that costs: "is virtual" */

@@ -99,6 +99,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-tar \
   %D%/golden/cosmoflow.gold \
   %D%/golden/densenet121.gold \
+  %D%/golden/encoded \
   %D%/fuzz/fuzz.h \
   %D%/fuzz/fuzz_weights.h \
   %D%/golden/gold.h \
@@ -106,6 +107,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/lstm-steps.onnx \
   %D%/golden/lstm.gold \
   %D%/golden/h5 \
+  %D%/golden/make_encoded.py \
   %D%/golden/make_golden.py \
   %D%/golden/make_h5.py \
   %D%/golden/make_images.py \
@@ -248,6 +250,7 @@ unit_tests = \
   %D%/unit/t_setup \
   %D%/unit/t_stage \
   %D%/unit/t_image \
+  %D%/unit/t_encoded \
   %D%/unit/t_inspect_h5 \
   %D%/unit/t_io_times \
   %D%/unit/t_job \

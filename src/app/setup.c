@@ -248,7 +248,8 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   ct_transforms_opts_t transforms = {.list = c->transforms,
                                      .val_list = c->val_transforms,
                                      .training = files != &c->data.val,
-                                     .values = c->loss.kind != CT_LOSS_CROSS_ENTROPY};
+                                     .values = c->loss.kind != CT_LOSS_CROSS_ENTROPY,
+                                     .exact_decode = c->data.exact_decode};
   const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
   CT_TRY(ct_dataset_open(reader, &spec, &transforms, c->where, out));
   CT_TRY(allow_ignored(&c->loss, out));

@@ -26,6 +26,7 @@ typedef struct ct_data_opts {
   char *stage;    /**< directory on each node that the files are copied to; may hold $VARIABLES; "":
                      off */
   int stage_keep; /**< leave the copies there */
+  int exact_decode;          /**< no JPEG is decoded at a fraction of its size */
   int64_t samples, classes;  /**< synthetic data */
   int64_t synthetic_targets; /**< synthetic data: real-valued targets of a sample; 0: classes */
 } ct_data_opts_t;
@@ -50,6 +51,7 @@ typedef struct ct_transforms_opts {
   const ct_yaml_t *val_list; /**< `val_transforms`; NULL: `transforms` without its random members */
   int training;              /**< 0: the data set is for evaluation */
   int values;                /**< 1: integers for each place are values, not labels */
+  int exact_decode;          /**< section `data` */
 } ct_transforms_opts_t;
 /** What of them cannot be folded into the map of the conversion. */
 typedef struct ct_transforms ct_transforms_t;
@@ -64,6 +66,9 @@ typedef struct ct_dataset {
   ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
   ct_affine_t affine;          /**< of the conversion to float32 */
   ct_transforms_t *transforms; /**< owned: what is done after it; NULL: nothing */
+  struct ct__head *head;       /**< owned: what is done while encoded samples are decoded; info.x is
+                                    the shape behind it; NULL: nothing */
+  int reduces;                 /**< 1: large images may be decoded at a fraction of their size */
   ct_shape_t answer; /**< ndim > 0: a sample has a label or value for each of its places: float32
                         plain, behind the transforms */
   int by_class;      /**< 1: these are labels; 0: values, info.targets of a sample */

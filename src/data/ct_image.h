@@ -36,4 +36,17 @@ int ct_image_info(const void *file, size_t bytes, ct_image_info_t *out);
 int ct_image_decode(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
                     uint8_t *out);
 
+/** A part of an image, of which each side may be 1/2, 1/4 or 1/8, rounded up. */
+typedef struct ct_image_part {
+  int reduce;                       /**< 1, 2, 4, 8; 1 if ct_image_reduces() says 0 */
+  int64_t top, left, height, width; /**< within the image of that size */
+} ct_image_part_t;
+/** 1 if the format has smaller sizes for less work: a JPEG is then the mean of blocks of pixels, in
+ * effect (its cosine transform is done at that size). */
+int ct_image_reduces(const void *file, size_t bytes);
+/** As ct_image_decode(), of a part: out[part->height][part->width][channels].  With reduce 1 it has
+ * the bits of the same part of the whole.  Damage outside of the part may go unnoticed. */
+int ct_image_decode_part(const void *file, size_t bytes, const ct_image_info_t *info,
+                         const ct_image_part_t *part, int channels, uint8_t *out);
+
 #endif

@@ -38,9 +38,19 @@ typedef struct ct_reader_info {
   int by_place;      /**< 1: spec->target is such an array, which this reader does not read */
   int weighted;      /**< 1: samples have weights */
   int unlabelled;    /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
+  int encoded;       /**< 1: samples are image files (ct_image.h), which encoded() gives */
+  int unsized;       /**< 1: their sizes are not known; x is the first one's, varies is 0 */
   ct_reader_layout_t layout;
   uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
 } ct_reader_info_t;
+
+/** The bytes of an encoded sample, in memory that grows; {0} is empty.  v is freed with
+ * ct_mem_free(). */
+typedef struct ct_reader_file {
+  void *v;
+  size_t bytes; /**< of the sample */
+  int64_t cap;
+} ct_reader_file_t;
 
 /** What a reader is told; section `data` of the configuration fills it. */
 typedef struct ct_reader_spec {
@@ -94,6 +104,9 @@ typedef struct ct_reader_ops {
    * labels, or n times `targets` floats, or n answers as stored; either may be NULL.
    * Thread-safe, allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
   int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
+  /* The bytes of one sample as it is encoded.  Thread-safe.  NULL unless samples may be encoded.
+   * CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_ARG, CT_ERR_NOMEM */
+  int (*encoded)(ct_reader_t *r, int64_t index, ct_reader_file_t *to);
   /* Where a sample lies, for messages: "train-001.h5, sample 17". */
   void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
   /* NULL is fine */

@@ -50,6 +50,9 @@ const ct_opt_t ct_data_rows[] = {
                 "directory on each node that train and bench io copy the files to first, such as "
                 "$TMPDIR; empty: off"),
     CT_OPT_BOOL(ct_data_opts_t, stage_keep, "false", "leave the copies there at the end"),
+    CT_OPT_BOOL(ct_data_opts_t, exact_decode, "false",
+                "encoded images: no JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which "
+                "training else does where it is made that much smaller anyway"),
     CT_OPT_INT(ct_data_opts_t, samples, "1024", 1, 1e15, "synthetic: number of samples"),
     CT_OPT_INT(ct_data_opts_t, classes, "0", 0, 1e6, "synthetic: number of classes; 0: 10"),
     CT_OPT_INT(ct_data_opts_t, synthetic_targets, "0", 0, 1e6,
@@ -229,6 +232,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   if (!ct__convert_can(d.info.x.dtype))
     CT_FAIL(CT_ERR_UNSUP, "the data set holds samples of %s, which cannot be trained on",
             ct_dtype_name(d.info.x.dtype));
+  if (!d.ops->encoded || d.info.answer.ndim) d.info.encoded = 0; /* decoded as a whole */
   d.x = d.info.x;
   d.x.dtype = CT_F32;
   d.x.layout = CT_PLAIN;
@@ -237,6 +241,8 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
   if (d.info.answer.ndim) CT_TRY(set_answer(&d, transforms && transforms->values, where));
   CT_TRY(fit_samples(&d, where));
+  CT_TRY(ct__head_take(&d.transforms, &d.info, &d.head));
+  d.reduces = transforms && transforms->training && !transforms->exact_decode;
   *out = d;
   d.reader = NULL;
 out:
@@ -249,6 +255,7 @@ void ct_dataset_close(ct_dataset_t *d)
   if (!d || !d->ops) return;
   d->ops->close(d->reader);
   ct__transforms_close(d->transforms);
+  ct__head_close(d->head);
   *d = (ct_dataset_t){0};
 }
 

@@ -60,21 +60,34 @@ static void colour_to_grey(const uint8_t *from, int64_t pixels, uint8_t *to)
     to[i] = (uint8_t)((from[0] * 19595U + from[1] * 38470U + from[2] * 7471U + 0x8000U) >> 16);
 }
 
-int ct_image_decode(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
-                    uint8_t *out)
+int ct_image_reduces(const void *file, size_t bytes)
+{
+  const ct__image_format_t *f = format_of(file, bytes);
+  return f && f->reduces;
+}
+
+int ct_image_decode_part(const void *file, size_t bytes, const ct_image_info_t *info,
+                         const ct_image_part_t *part, int channels, uint8_t *out)
 {
   int rc = CT_OK;
   const ct__image_format_t *f;
-  int64_t pixels = info->height * info->width;
+  int64_t pixels = part->height * part->width;
   int narrows = channels < info->channels;
   uint8_t *own = NULL;
   CT_TRY(find(file, bytes, &f));
   if (narrows) own = ct_mem_alloc((size_t)(pixels * info->channels), "an image");
   if (narrows && !own) CT_TRY(CT_ERR_NOMEM);
-  CT_TRY(f->decode(file, bytes, info, narrows ? own : out));
+  CT_TRY(f->decode(file, bytes, info, part, narrows ? own : out));
   if (narrows) colour_to_grey(own, pixels, out);
   if (channels > info->channels) grey_to_colour(out, pixels);
 out:
   ct_mem_free(own);
   return rc;
+}
+
+int ct_image_decode(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
+                    uint8_t *out)
+{
+  ct_image_part_t whole = {1, 0, 0, info->height, info->width};
+  return ct_image_decode_part(file, bytes, info, &whole, channels, out);
 }

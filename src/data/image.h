@@ -9,8 +9,10 @@ typedef struct ct__image_format {
   size_t magic_bytes;
   /* NULL, both: not in this build */
   int (*info)(const void *file, size_t bytes, ct_image_info_t *out);
-  /* out[height][width][info->channels] */
-  int (*decode)(const void *file, size_t bytes, const ct_image_info_t *info, uint8_t *out);
+  /* out[part->height][part->width][info->channels] */
+  int (*decode)(const void *file, size_t bytes, const ct_image_info_t *info,
+                const ct_image_part_t *part, uint8_t *out);
+  int reduces; /* part->reduce may be 2, 4, 8 */
 } ct__image_format_t;
 
 extern const ct__image_format_t ct__image_png, ct__image_jpeg;

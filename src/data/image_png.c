@@ -11,6 +11,7 @@
 #  include <string.h>
 
 #  include "base/ct_err.h"
+#  include "base/ct_mem.h"
 
 typedef struct source {
   const unsigned char *at;
@@ -104,23 +105,41 @@ static int png_info_of(const void *file, size_t bytes, ct_image_info_t *out)
   return rc;
 }
 
-static int png_decode(const void *file, size_t bytes, const ct_image_info_t *info, uint8_t *out)
+static void copy_part(const uint8_t *whole, const ct_image_info_t *info,
+                      const ct_image_part_t *part, uint8_t *out)
 {
-  int rc = CT_OK;
+  size_t row = (size_t)(part->width * info->channels);
+  const uint8_t *from = whole + (part->top * info->width + part->left) * info->channels;
+  for (int64_t y = 0; y < part->height; y++, out += row, from += info->width * info->channels)
+    memcpy(out, from, row);
+}
+
+/* Rows are packed one from the other, and may be interlaced: all are read, whatever the part. */
+static int png_decode(const void *file, size_t bytes, const ct_image_info_t *info,
+                      const ct_image_part_t *part, uint8_t *out)
+{
+  int rc = CT_OK, is_whole = part->height == info->height && part->width == info->width;
   source_t s = {.at = file, .left = bytes};
   ct_image_info_t is;
+  uint8_t *own = NULL;
   CT_TRY(open_png(&s, &is));
   CT_TRY(ct__image_check_same(&is, info));
-  CT_TRY(png_decode_rows(&s, info, out));
+  if (!is_whole)
+    own = ct_mem_alloc((size_t)(info->height * info->width * info->channels), "an image");
+  if (!is_whole && !own) CT_TRY(CT_ERR_NOMEM);
+  CT_TRY(png_decode_rows(&s, info, is_whole ? out : own));
+  if (!is_whole) copy_part(own, info, part, out);
 out:
+  ct_mem_free(own);
   png_destroy_read_struct(&s.png, &s.info, NULL);
   return rc;
 }
 
-const ct__image_format_t ct__image_png = {"PNG", MAGIC, sizeof MAGIC - 1, png_info_of, png_decode};
+const ct__image_format_t ct__image_png = {"PNG",       MAGIC,      sizeof MAGIC - 1,
+                                          png_info_of, png_decode, 0};
 
 #else
 
-const ct__image_format_t ct__image_png = {"PNG", MAGIC, sizeof MAGIC - 1, NULL, NULL};
+const ct__image_format_t ct__image_png = {"PNG", MAGIC, sizeof MAGIC - 1, NULL, NULL, 0};
 
 #endif

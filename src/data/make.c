@@ -63,10 +63,12 @@ static void *answer_at(const ct_dataset_t *d, void *answers, int64_t i)
 }
 
 /* Samples that differ in size are read one by one, when they are made. */
-static int read_together(const ct__make_t *m, int n, const int64_t *ids, void *stored,
+static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids, void *stored,
                          void *answers)
 {
   const ct_dataset_t *d = m->data;
+  if (d->head)
+    return ct__encoded_read(&m->encoded, d, m->sampler->seed, epoch, n, ids, stored, answers);
   return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, answers);
 }
 
@@ -140,7 +142,7 @@ out:
 }
 
 /* The partners are a second read, into the room of the first. */
-static int mix_samples(const ct__make_t *m, ct_batch_t *b)
+static int mix_samples(ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK, partners = 0;
   const ct_dataset_t *d = m->data;
@@ -155,7 +157,7 @@ static int mix_samples(const ct__make_t *m, ct_batch_t *b)
     b->mix[i] = m->mix[i].share;
     b->labels2[i] = b->labels[i];
   }
-  CT_TRY(read_together(m, partners, m->partner_ids, m->stored, answers));
+  CT_TRY(read_together(m, b->epoch, partners, m->partner_ids, m->stored, answers));
   for (int i = 0; i < b->n; i++) {
     if (m->mix[i].partner < 0) continue;
     CT_TRY(make_sample(m, b->epoch, m->partner_ids[at], at, answers, m->partner));
@@ -227,7 +229,7 @@ int ct__make_batch(ct__make_t *m, ct_batch_t *b)
   for (int i = 0; i < b->n; i++)
     b->ids[i] = ct_sampler_at(m->sampler, b->epoch, b->cursor + b->first + i);
   void *answers = m->answers ? m->answers : d->info.targets ? (void *)b->targets : m->labels;
-  CT_TRY(read_together(m, b->n, b->ids, m->bytes ? b->bytes : m->stored, answers));
+  CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->bytes ? b->bytes : m->stored, answers));
   if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, answers, b->x));
   CT_TRY(take_answers(m, b));
   if (d->info.weighted) CT_TRY(ct__parts_weights(d->reader, b->n, b->ids, b->weights));
@@ -291,6 +293,7 @@ void ct__make_clear(ct__make_t *m)
   ct_mem_free(m->answers);
   ct_mem_free(m->answer);
   ct_mem_free(m->work);
+  ct__encoded_clear(&m->encoded);
   ct_mem_free(m->mix);
   ct_mem_free(m->partner_ids);
   ct_mem_free(m->partner);

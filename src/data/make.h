@@ -5,6 +5,7 @@
 #ifndef CT_DATA_MAKE_H
 #define CT_DATA_MAKE_H
 #include "data/ct_feed.h"
+#include "data/encoded.h"
 #include "data/transforms.h"
 
 typedef struct ct__make {
@@ -17,6 +18,7 @@ typedef struct ct__make {
   float *answer;            /**< one of them, transformed */
   int64_t *labels;          /**< likewise; NULL if the data has targets */
   float *work;              /**< room for the transforms */
+  ct__encoded_t encoded;    /**< for samples that are decoded here */
   ct__transform_mix_t *mix; /**< of each sample; NULL if none is mixed, as what follows */
   int64_t *partner_ids;
   float *partner; /**< a sample */

@@ -142,6 +142,7 @@ static void sum_up(ct_reader_t *r, int channels)
   info->x = ct_shape(4, 1, c, h, w);
   info->x.dtype = CT_U8;
   info->channels_last = 1;
+  info->encoded = 1;
   info->unlabelled = 1;
   info->fingerprint = ct_hash_int(c, info->fingerprint);
   info->layout = (ct_reader_layout_t){.files = (int)info->samples,
@@ -247,6 +248,20 @@ out:
   return rc;
 }
 
+static int images_encoded(ct_reader_t *r, int64_t index, ct_reader_file_t *to)
+{
+  int rc = CT_OK;
+  char *file = NULL;
+  if (index < 0 || index >= r->info.samples)
+    CT_FAIL(CT_ERR_ARG, "there is no image %" PRId64 " among %" PRId64, index, r->info.samples);
+  CT_TRY(ct_file_read(images_file(r, (int)index), &file, &to->bytes));
+  CT_TRY(ct_mem_grow(&to->v, &to->cap, (int64_t)to->bytes, 1));
+  memcpy(to->v, file, to->bytes);
+out:
+  ct_mem_free(file);
+  return rc;
+}
+
 static void images_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   ct_text_fit(buf, cap, "%s", r->image[index].path);
@@ -263,6 +278,7 @@ const ct_reader_ops_t ct_reader_images = {
     .info = images_info,
     .shape = images_shape,
     .read = images_read,
+    .encoded = images_encoded,
     .place = images_place,
     .close = images_close,
 };

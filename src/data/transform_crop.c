@@ -100,6 +100,20 @@ static void random_crop(const ct__transform_t *s, ct__draws_t *d, const float *i
   ct__image_crop(in, from, top - o->pad[1], left - o->pad[0], out, to);
 }
 
+static int is_within(const ct__transform_t *s)
+{
+  const crop_t *o = s->o;
+  return !(o->pad[0] || o->pad[1] || o->pad[2] || o->pad[3]);
+}
+
+static void look_at_window(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+{
+  v->window.h = s->out.dim[2];
+  v->window.w = s->out.dim[3];
+  v->window.top += ct__draw_below(d, s->in.dim[2] - v->window.h + 1);
+  v->window.left += ct__draw_below(d, s->in.dim[3] - v->window.w + 1);
+}
+
 const ct__transform_kind_t ct__transform_random_crop = {
     .name = "random_crop",
     .help = "a window of the zero-padded sample, anywhere",
@@ -108,7 +122,9 @@ const ct__transform_kind_t ct__transform_random_crop = {
     .rows = crop_rows,
     .plan = plan_crop,
     .fit = fit_crop,
-    .apply = random_crop};
+    .apply = random_crop,
+    .look = look_at_window,
+    .within = is_within};
 
 /* ---- center_crop ---- */
 
@@ -148,13 +164,29 @@ static void center_crop(const ct__transform_t *s, ct__draws_t *d, const float *i
   ct__image_crop(in, ct__image_size(&s->in), top, left, out, ct__image_size(&s->out));
 }
 
+static int is_smaller(const ct__transform_t *s)
+{
+  return s->out.dim[2] <= s->in.dim[2] && s->out.dim[3] <= s->in.dim[3];
+}
+
+static void look_at_middle(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+{
+  int64_t top, left;
+  (void)d;
+  ct__image_center(ct__image_size(&s->in), ct__image_size(&s->out), &top, &left);
+  v->window =
+      (ct__image_box_t){v->window.top + top, v->window.left + left, s->out.dim[2], s->out.dim[3]};
+}
+
 const ct__transform_kind_t ct__transform_center_crop = {
     .name = "center_crop",
     .help = "the middle, zero-padded if it is too small",
     .size = sizeof(center_t),
     .rows = center_rows,
     .fit = fit_center,
-    .apply = center_crop};
+    .apply = center_crop,
+    .look = look_at_middle,
+    .within = is_smaller};
 
 /* ---- random_flip ---- */
 
@@ -184,10 +216,17 @@ static void random_flip(const ct__transform_t *s, ct__draws_t *d, const float *i
   if (ct__draw(d) < o->p) ct__image_flip(out, ct__image_size(&s->in));
 }
 
-const ct__transform_kind_t ct__transform_random_flip = {.name = "random_flip",
-                                                        .help = "mirrored left to right",
-                                                        .flags = CT__TRANSFORM_RANDOM |
-                                                                 CT__TRANSFORM_IN_PLACE,
-                                                        .size = sizeof(flip_t),
-                                                        .rows = flip_rows,
-                                                        .apply = random_flip};
+static void look_mirrored(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+{
+  const flip_t *o = s->o;
+  v->flip = ct__draw(d) < o->p;
+}
+
+const ct__transform_kind_t ct__transform_random_flip = {
+    .name = "random_flip",
+    .help = "mirrored left to right",
+    .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_IN_PLACE | CT__TRANSFORM_MIRRORS,
+    .size = sizeof(flip_t),
+    .rows = flip_rows,
+    .apply = random_flip,
+    .look = look_mirrored};

@@ -29,19 +29,20 @@ int64_t ct__image_taps_room(int64_t in, int64_t out)
   return out * (2 + span_of(in, out));
 }
 
-void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t)
+void ct__image_taps_of(const ct__image_span_t *s, float *room, ct__image_taps_t *t)
 {
-  double scale = (double)in / (double)out, support = support_of(in, out);
-  *t = (ct__image_taps_t){.outputs = out,
-                          .span = span_of(in, out),
+  double scale = s->length / (double)s->out, support = scale > 1 ? scale : 1;
+  int64_t span = 2 * (int64_t)ceil(support) + 1;
+  *t = (ct__image_taps_t){.outputs = s->n,
+                          .span = span,
                           .first = (int32_t *)(void *)room,
-                          .n = (int32_t *)(void *)room + out,
-                          .weight = room + 2 * out};
-  for (int64_t i = 0; i < out; i++) {
-    double centre = scale * ((double)i + 0.5), sum = 0;
+                          .n = (int32_t *)(void *)room + s->n,
+                          .weight = room + 2 * s->n};
+  for (int64_t i = 0; i < s->n; i++) {
+    double centre = s->start + scale * ((double)(s->from + i) + 0.5), sum = 0;
     int64_t first = (int64_t)(centre - support + 0.5), end = (int64_t)(centre + support + 0.5);
-    if (centre - support + 0.5 < 0) first = 0;
-    if (end > in) end = in;
+    if (centre - support + 0.5 < (double)s->lo) first = s->lo;
+    if (end > s->hi) end = s->hi;
     float *weight = t->weight + i * t->span;
     for (int64_t k = first; k < end; k++) {
       double w = 1 - fabs(((double)k - centre + 0.5) / support);
@@ -54,6 +55,12 @@ void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t)
     t->first[i] = (int32_t)first;
     t->n[i] = (int32_t)(end - first);
   }
+}
+
+void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t)
+{
+  ct__image_span_t all = {.length = (double)in, .hi = in, .out = out, .n = out};
+  ct__image_taps_of(&all, room, t);
 }
 
 /* ---- arithmetic ---- */
@@ -227,6 +234,15 @@ static void resize_labels(const ct__transform_t *s, ct__draws_t *d, const float 
   ct__image_nearest(in, ct__image_size(&s->in), whole(s), out, ct__image_size(&s->out));
 }
 
+static void look_resized(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+{
+  (void)d;
+  v->box = v->window;
+  v->h = s->out.dim[2];
+  v->w = s->out.dim[3];
+  v->window = (ct__image_box_t){0, 0, v->h, v->w};
+}
+
 static void clear_resize(void *o)
 {
   ct_mem_free(((resize_t *)o)->room);
@@ -234,12 +250,14 @@ static void clear_resize(void *o)
 
 const ct__transform_kind_t ct__transform_resize = {.name = "resize",
                                                    .help = "bilinear, with antialiasing",
+                                                   .flags = CT__TRANSFORM_RESIZES,
                                                    .size = sizeof(resize_t),
                                                    .rows = resize_rows,
                                                    .plan = plan_resize,
                                                    .fit = fit_resize,
                                                    .apply = resize,
                                                    .apply_labels = resize_labels,
+                                                   .look = look_resized,
                                                    .clear = clear_resize};
 
 /* ---- random_resized_crop ---- */
@@ -326,13 +344,23 @@ static void random_resized_labels(const ct__transform_t *s, ct__draws_t *d, cons
   ct__image_nearest(in, from, b, out, ct__image_size(&s->out));
 }
 
+static void look_at_box(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+{
+  ct__image_box_t b = draw_box(s->o, ct__image_size(&s->in), d);
+  b.top += v->window.top;
+  b.left += v->window.left;
+  v->window = b;
+  look_resized(s, d, v);
+}
+
 const ct__transform_kind_t ct__transform_random_resized_crop = {
     .name = "random_resized_crop",
     .help = "a window of any size and place, resized",
-    .flags = CT__TRANSFORM_RANDOM,
+    .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_RESIZES,
     .size = sizeof(resized_t),
     .rows = resized_rows,
     .plan = plan_resized,
     .fit = fit_resized,
     .apply = random_resized_crop,
-    .apply_labels = random_resized_labels};
+    .apply_labels = random_resized_labels,
+    .look = look_at_box};

@@ -20,21 +20,9 @@ static const ct__transform_kind_t *const kinds[] = {&ct__transform_to_tensor,
                                                     &ct__transform_cutmix};
 enum {
   KINDS = sizeof kinds / sizeof kinds[0],
-  MIXES = 2,    /* mixup and cutmix */
   CHOICE = -1,  /* the position from which the choice between them is drawn */
   ALIGNED = 16, /* floats */
   MAX_SIDE = 1 << 30
-};
-
-struct ct_transforms {
-  ct__transform_t *step; /* what is done to a sample of its own, after its conversion */
-  int steps, moves;      /* moves: those of them that are not in place */
-  ct__transform_t mix[MIXES];
-  int mixes;
-  int varies;              /* samples differ in size: each is planned as it comes */
-  int64_t channels;        /* of answers by place */
-  int by_class;            /* these are labels */
-  int64_t widest, scratch; /* floats of the largest sample on the way, and of the largest scratch */
 };
 
 /* ---- reading ---- */
@@ -49,9 +37,10 @@ typedef struct build {
   ct_affine_t *first;      /* that of the conversion */
   ct__transform_map_t map; /* what is to be folded into one */
   ct_shape_t now;          /* a sample so far */
+  ct__head_probe_t probe;  /* what of it can be done while images are decoded */
 } build_t;
 
-static void clear_step(ct__transform_t *s)
+void ct__transform_clear(ct__transform_t *s)
 {
   if (!s->o) return;
   if (s->kind->clear) s->kind->clear(s->o);
@@ -64,9 +53,9 @@ void ct__transforms_close(ct_transforms_t *t)
 {
   if (!t) return;
   for (int i = 0; t->step && i < t->steps; i++)
-    clear_step(&t->step[i]);
+    ct__transform_clear(&t->step[i]);
   for (int i = 0; i < t->mixes; i++)
-    clear_step(&t->mix[i]);
+    ct__transform_clear(&t->mix[i]);
   ct_mem_free(t->step);
   ct_mem_free(t);
 }
@@ -157,7 +146,6 @@ static int add_step(build_t *b, ct__transform_t *s)
 {
   int rc = CT_OK;
   ct_transforms_t *t = b->t;
-  CT_TRY(end_map(b));
   s->in = s->out = b->now;
   s->varies = b->varies;
   if (s->kind->plan)
@@ -166,6 +154,8 @@ static int add_step(build_t *b, ct__transform_t *s)
     s->kind->fit(s);
   if (is_too_large(&s->out))
     return ct__transform_refuse(&b->at, "makes samples that are too large");
+  /* a map of channels is the same before pixels are chosen and resized as behind it */
+  if (!ct__head_probe(&b->probe, s)) CT_TRY(end_map(b));
   b->now = s->out;
   t->moves += !(s->kind->flags & CT__TRANSFORM_IN_PLACE);
   t->step[t->steps++] = *s;
@@ -200,7 +190,7 @@ static int add(build_t *b, ct_yaml_t *item, int position)
     CT_TRY(add_step(b, &s));
   }
 out:
-  clear_step(&s);
+  ct__transform_clear(&s);
   return rc;
 }
 
@@ -223,10 +213,11 @@ static int finish(build_t *b, ct_transforms_t **out)
   int rc = CT_OK;
   ct_transforms_t *t = b->t;
   CT_TRY(end_map(b));
+  t->head = b->probe.length;
   make_room(t, ct_shape_sample(&b->now), 0);
   for (int i = 0; i < t->mixes; i++)
     t->mix[i].in = t->mix[i].out = b->now;
-  for (int i = 0; i < t->steps; i++)
+  for (int i = t->head; i < t->steps; i++)
     make_room(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
   t->varies = b->varies;
   if (t->steps + t->mixes > 0) {
@@ -237,16 +228,18 @@ out:
   return rc;
 }
 
-static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training, int varies,
-                 ct_shape_t *x, ct_affine_t *first, ct_transforms_t **out)
+static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training,
+                 const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
+                 ct_transforms_t **out)
 {
   int rc = CT_OK, position = 0;
-  build_t b = {.at = *at, .training = training, .varies = varies, .first = first, .now = *x};
+  build_t b = {.at = *at, .training = training, .varies = info->varies, .first = first, .now = *x};
   *out = NULL;
   int nothing = !list || (list->kind == CT_YAML_SCALAR && !list->text[0]);
   b.at.line = list ? list->line : 0;
   if (!nothing && list->kind != CT_YAML_LIST)
     return ct__transform_refuse(&b.at, "expected a list: [to_tensor, ...]");
+  ct__head_probe_begin(&b.probe, info);
   ct__transform_map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
   b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
   if (!b.t) return CT_ERR_NOMEM;
@@ -298,7 +291,7 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
                         const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
                         ct_transforms_t **out)
 {
-  int rc = CT_OK, varies = info->varies;
+  int rc = CT_OK;
   char shape[128];
   static const ct_transforms_opts_t none = {.training = 1};
   if (!o) o = &none;
@@ -308,15 +301,15 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
   ct__transform_place_t at = {
       .where = where, .key = "transforms", .unscaled = is_integer(info->x.dtype)};
   ct_shape_t trained = *x;
-  if (o->training) return build(o->list, &at, 1, varies, x, first, out);
+  if (o->training) return build(o->list, &at, 1, info, x, first, out);
   if (o->val_list) {
     at.key = "val_transforms";
     CT_TRY(check_val_list(o->val_list, &at));
-    return build(o->val_list, &at, 0, varies, x, first, out);
+    return build(o->val_list, &at, 0, info, x, first, out);
   }
-  CT_TRY(build(o->list, &at, 1, varies, &trained, first, out));
+  CT_TRY(build(o->list, &at, 1, info, &trained, first, out));
   ct__transforms_close(*out);
-  CT_TRY(build(o->list, &at, 0, varies, x, first, out));
+  CT_TRY(build(o->list, &at, 0, info, x, first, out));
   CT_TRY(check_same(&trained, x, &at, o->list));
 out:
   if (rc != CT_OK) {
@@ -363,7 +356,7 @@ const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shap
   for (int i = 0; i < t->steps; i++) {
     ct__transform_t s = t->step[i];
     if (!fit_step(&s, out)) return s.kind->name;
-    make_room(t, ct_shape_sample(&s.in), s.scratch);
+    if (i >= t->head) make_room(t, ct_shape_sample(&s.in), s.scratch);
   }
   return NULL;
 }
@@ -448,9 +441,9 @@ ct__transform_mix_t ct__transform_mix_draw(const ct_transforms_t *t, uint64_t se
                                            int64_t id, int64_t samples)
 {
   const ct__transform_t *s = &t->mix[0];
-  if (t->mixes == MIXES) {
+  if (t->mixes == CT__TRANSFORM_MIXES) {
     ct__draws_t choice = ct__draws(seed, epoch, CHOICE, id);
-    s = &t->mix[ct__draw_below(&choice, MIXES)];
+    s = &t->mix[ct__draw_below(&choice, CT__TRANSFORM_MIXES)];
   }
   ct__draws_t draws = ct__draws(seed, epoch, s->position, id);
   return ct__transform_mix_draw_kind(s, &draws, samples);

@@ -42,6 +42,15 @@ typedef struct ct__image_box {
   int64_t top, left, h, w;
 } ct__image_box_t;
 
+/** What the head of a list makes of an image: a box of it, resized, a window of that, maybe
+ * mirrored. */
+typedef struct ct__view {
+  ct__image_box_t box;    /**< of the image */
+  int64_t h, w;           /**< that it is resized to; as the box: it is not */
+  ct__image_box_t window; /**< of those h x w: the result */
+  int flip;
+} ct__view_t;
+
 /** Where a transform stands, for messages, and what is known of the samples that reach it. */
 typedef struct ct__transform_place {
   const char *where, *key, *name; /**< "train.yaml", "transforms", "random_crop" */
@@ -72,7 +81,9 @@ enum {
   CT__TRANSFORM_IN_PLACE = 2,  /**< apply() gets in == out, and the shape stays */
   CT__TRANSFORM_ANY_SHAPE = 4, /**< not only for C x H x W */
   CT__TRANSFORM_MIX = 8,       /**< mixes two samples: is not applied in the list but after it */
-  CT__TRANSFORM_COLOUR = 16    /**< changes values, not their places: answers by place stay */
+  CT__TRANSFORM_COLOUR = 16,   /**< changes values, not their places: answers by place stay */
+  CT__TRANSFORM_RESIZES = 32,  /**< of those with look(): once in a view */
+  CT__TRANSFORM_MIRRORS = 64   /**< of those with look(): the last of a view */
 };
 
 typedef struct ct__transform ct__transform_t;
@@ -96,6 +107,12 @@ typedef struct ct__transform_kind {
   /** Hot.  The same of labels by place, which have no mean: with the same draws.  NULL: apply(). */
   void (*apply_labels)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                        float *scratch);
+  /** Hot.  Kinds that choose and resize pixels, and no more: what apply() does becomes part of the
+   * view of an image that is yet to be decoded.  s->in is the size of the view so far.  NULL: not
+   * of that sort. */
+  void (*look)(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v);
+  /** 1 if its result lies within s->in, 0 if zeros come around it; NULL: always within. */
+  int (*within)(const ct__transform_t *s);
   /** Frees what plan() allocated, besides the options; NULL: nothing. */
   void (*clear)(void *o);
 } ct__transform_kind_t;
@@ -155,6 +172,14 @@ typedef struct ct__image_taps {
 int64_t ct__image_taps_room(int64_t in, int64_t out);
 /** Bilinear weights with antialiasing, in \a room. */
 void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t);
+/** The same for outputs \a from to \a from + \a n - 1, of \a out in all, from inputs that begin at
+ * \a start and are \a length long, of which those from \a lo to \a hi - 1 exist; first[] counts as
+ * they do.  For ct__image_taps_room(length rounded up, out) floats. */
+typedef struct ct__image_span {
+  double start, length;
+  int64_t lo, hi, out, from, n;
+} ct__image_span_t;
+void ct__image_taps_of(const ct__image_span_t *s, float *room, ct__image_taps_t *t);
 enum { CT__IMAGE_RESIZE_ROWS = 8 }; /**< that are resized across together */
 /** The nearest pixel of the box for each of y, as torchvision resizes masks. */
 void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, float *y,
@@ -165,7 +190,30 @@ int64_t ct__image_resize_room(int64_t w);
 void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
                       const ct__image_taps_t t[2], float *scratch, float *y);
 
+/** Floats of scratch for ct__image_resample() of \a w columns. */
+int64_t ct__image_resample_room(int64_t w, int channels);
+/** Resizes bytes x[][w][channels] to y[t[0].outputs][t[1].outputs][channels], rounded. */
+void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__image_taps_t t[2],
+                        float *scratch, uint8_t *y);
+
 /* ---- reading and running a list ---- */
+
+enum { CT__TRANSFORM_MIXES = 2 }; /**< mixup and cutmix */
+
+struct ct_transforms {
+  ct__transform_t *step; /**< what is done to a sample of its own, after its conversion */
+  int steps, moves;      /**< moves: those of them that are not in place */
+  int head;              /**< steps of the head, until it is taken out */
+  ct__transform_t mix[CT__TRANSFORM_MIXES];
+  int mixes;
+  int varies;              /**< samples differ in size: each is planned as it comes */
+  int64_t channels;        /**< of answers by place */
+  int by_class;            /**< these are labels */
+  int64_t widest, scratch; /**< floats of the largest sample on the way, and of the largest
+                              scratch */
+};
+/** Frees what a step owns. */
+void ct__transform_clear(ct__transform_t *s);
 
 /** Local.  Plans the list for samples of shape *x (float32), of which \a info says how they are
  * stored: *first is the map of the conversion, *out the rest, NULL if that is all, *x becomes the
@@ -197,6 +245,29 @@ void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class);
  * ct__transforms_run(), whose room is for as many channels as the sample has, or the answer. */
 void ct__transforms_run_answer(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
                                float *work, float *y);
+
+/** Which steps make the head, found while the list is read. */
+typedef struct ct__head_probe {
+  int open, resized, mirrored;
+  int steps, length;   /**< that belong to it; up to the last that makes all alike */
+  ct_shape_t small[3]; /**< what becomes of the least, flattest and tallest image */
+} ct__head_probe_t;
+void ct__head_probe_begin(ct__head_probe_t *p, const ct_reader_info_t *info);
+/** 1 if the planned step, the next of the list, belongs to the head. */
+int ct__head_probe(ct__head_probe_t *p, const ct__transform_t *s);
+
+/** The beginning of a list that can be done while an image is decoded: transforms that choose and
+ * resize pixels, up to the last that makes all samples alike. */
+typedef struct ct__head ct__head_t;
+/** Takes the head of *t, if info->encoded and there is one, out of it: *out, else NULL.  info->x
+ * becomes the shape behind it; *t becomes NULL if nothing is left.  CT_ERR_NOMEM */
+int ct__head_take(ct_transforms_t **t, ct_reader_info_t *info, ct__head_t **out);
+/** NULL is fine. */
+void ct__head_close(ct__head_t *h);
+/** Hot.  The view of an image of h x w.  NULL, or the name of the transform that it is too small
+ * for. */
+const char *ct__head_look(const ct__head_t *head, int64_t h, int64_t w, uint64_t seed,
+                          int64_t epoch, int64_t id, ct__view_t *out);
 
 /** What is mixed into a sample. */
 typedef struct ct__transform_mix {
