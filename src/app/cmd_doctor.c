@@ -119,6 +119,7 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   d->block_bytes = l->block_bytes;
   d->compressed = l->compressed;
   d->cached = l->cached;
+  d->by_hdf5 = l->by_hdf5;
 }
 
 /* Of rank 0, whose share of a batch is as large as any. */

@@ -15,12 +15,14 @@ static const ct_finding_t *find(const char *key)
   return NULL;
 }
 
+static int by_hdf5;
+
 static void judge(void)
 {
   static ct_rank_facts_t facts;
   static ct_job_facts_t job;
   job = (ct_job_facts_t){.ranks = 1, .nodes = 1, .has_config = 1, .surveys = &l};
-  job.data = (ct_data_facts_t){.samples = 50, .batch = 8};
+  job.data = (ct_data_facts_t){.samples = 50, .batch = 8, .files = 2, .by_hdf5 = by_hdf5};
   CT_ASSERT_OK(ct_doctor_judge(&facts, &job, &found));
 }
 
@@ -66,7 +68,10 @@ static void what_is_bad(void)
   l.val.label = (ct_survey_count_t){4, "v.h5, sample 1"};
   l.train.unread = (ct_survey_count_t){1, "t.h5: array 'images', sample 6: cannot be read"};
   l.shared = (ct_survey_count_t){1, "v.h5, sample 3"};
+  by_hdf5 = 1;
   judge();
+  by_hdf5 = 0;
+  expect("by_hdf5", CT_FINDING_NOTE, "1 of 2 files of data.train are read by HDF5 itself");
   expect("drift", CT_FINDING_NOTE, "channel 1 of data.val is 0.80 standard deviations");
   expect("not_finite", CT_FINDING_BAD, "data.train: 2 samples with NaN or infinity, such as t.h5");
   expect("duplicates", CT_FINDING_NOTE, "1 sample was there before, such as t.h5, sample 9");
