@@ -9,6 +9,7 @@
 
 #include "app/builtin.h"
 #include "app/convert.h"
+#include "app/convert_eight.h"
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
@@ -233,6 +234,22 @@ static void close_job(job_t *j)
   ct_weights_close(&j->file);
 }
 
+/* Of a quantized file the default group holds only what is not in eight bits. */
+static int check_whole(const job_t *j, const ct_args_t *a)
+{
+  int rc = CT_OK, quantized = 0;
+  const char *key = ct_args_get(a, "key");
+  if (j->file.ops != &ct_weights_hdf5 || (key && *key)) return CT_OK;
+  CT_TRY(ct_convert_eight_is(j->in, &quantized));
+  if (quantized)
+    CT_FAIL(
+        CT_ERR_USAGE,
+        "%s: is quantized: only .onnx can hold its model (--key / takes all arrays as they are)",
+        j->in);
+out:
+  return rc;
+}
+
 int ct_convert_weights(const char *in, const char *out, const ct_args_t *a)
 {
   int rc = CT_OK;
@@ -240,6 +257,7 @@ int ct_convert_weights(const char *in, const char *out, const ct_args_t *a)
   CT_TRY(ct_weights_open(ct_builtin_weights, in, ct_args_get(a, "key"), &j.file));
   const char *remark = j.file.ops->remark(j.file.w);
   if (remark) ct_log(CT_LOG_INFO, "%s: %s", in, remark);
+  CT_TRY(check_whole(&j, a));
   CT_TRY(list_tensors(&j, a));
   CT_TRY(take_config(&j, a));
   CT_TRY(write_all(&j));
