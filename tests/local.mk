@@ -30,6 +30,7 @@ shell_tests = \
   %D%/cli/predict.test \
   %D%/cli/resume.test \
   %D%/cli/shards.test \
+  %D%/cli/skip.test \
   %D%/cli/stage.test \
   %D%/cli/stragglers.test \
   %D%/cli/train.test \
@@ -191,6 +192,7 @@ unit_tests = \
   %D%/unit/t_families \
   %D%/unit/t_feed \
   %D%/unit/t_feed_sizes \
+  %D%/unit/t_feed_skip \
   %D%/unit/t_feed_ahead \
   %D%/unit/t_file \
   %D%/unit/t_fold \

@@ -225,7 +225,9 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .workers = (int)c->data.workers,
                       .dir = c->run.dir,
                       .metrics = r->metrics,
-                      .rundir = r->dir};
+                      .rundir = r->dir,
+                      .max_skipped = c->data.max_skipped};
+  r->s.data.skip = c->data.on_error;
   rc = ct_train_loop(s->trainer, &o, r->at, result);
   if (rc != CT_OK) {
     end_with_error(r, result);

@@ -155,6 +155,7 @@ static void merge(void *in, void *io, int *n, MPI_Datatype *type)
     b->samples += a->samples;
     b->top1 += a->top1;
     b->top5 += a->top5;
+    b->skipped += a->skipped;
     b->compute_s_max = max_real(a->compute_s_max, b->compute_s_max);
     b->data_s_max = max_real(a->data_s_max, b->data_s_max);
   }

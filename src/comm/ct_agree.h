@@ -44,6 +44,7 @@ typedef struct ct_step_word {
   double loss_sum;       /**< sums, as in ct_loss_t */
   double loss_weight, abs_error;
   int64_t samples, top1, top5;
+  int64_t skipped;                  /**< samples that could not be read (sum) */
   double compute_s_max, data_s_max; /**< max: the slowest rank's seconds in this step */
 } ct_step_word_t;
 

@@ -23,6 +23,8 @@ typedef struct ct_data_opts {
   ct_opt_doubles_t shape;       /**< sample shape, for flat arrays and synthetic data */
   int64_t cache_mb;
   double retry_s;
+  int on_error;        /**< stop|skip */
+  int64_t max_skipped; /**< of an epoch */
   char *stage;    /**< directory on each node that the files are copied to; may hold $VARIABLES; "":
                      off */
   int stage_keep; /**< leave the copies there */
@@ -77,6 +79,8 @@ typedef struct ct_dataset {
                                     how many a sample has, or a place of it */
   int has_ignored;   /**< the label `ignored` is allowed too; the caller may set them */
   int64_t ignored;
+  int skip; /**< 1: a sample that cannot be read or made is replaced in its batch by the next one by
+               number that can; the caller may set it */
 } ct_dataset_t;
 
 /** Local.  Opens with the given reader; d->x is the shape after the transforms.  \a transforms may

@@ -8,6 +8,13 @@
 #include "data/ct_io_times.h"
 #include "data/ct_sampler.h"
 
+#define CT_SKIPS_TOLD 4
+/** A sample that could not be made, and the one that took its place. */
+typedef struct ct_skip {
+  int64_t id, instead;
+  char why[320]; /**< names file and sample */
+} ct_skip_t;
+
 /** One rank's share of one step, borrowed from the feed until the next ct_feed_next() or close. */
 typedef struct ct_batch {
   int64_t epoch, cursor; /**< of the global step */
@@ -22,6 +29,8 @@ typedef struct ct_batch {
   float *weights;   /**< [n], of the samples; NULL: they count alike */
   float *targets;   /**< [n, K] if the data has real-valued targets; else NULL */
   int64_t *ids;     /**< [n] sample numbers */
+  int skipped;      /**< samples that could not be made (ct_dataset_t.skip) */
+  ct_skip_t skip[CT_SKIPS_TOLD]; /**< the first of them */
 } ct_batch_t;
 
 typedef struct ct_feed ct_feed_t;

@@ -46,6 +46,10 @@ const ct_opt_t ct_data_rows[] = {
                "decoded samples kept in memory by a rank, in MB"),
     CT_OPT_DOUBLE(ct_data_opts_t, retry_s, "30", 0, 86400,
                   "seconds for which a file that cannot be read just now is tried again"),
+    CT_OPT_CHOICE(ct_data_opts_t, on_error, "stop", "stop|skip",
+                  "a damaged sample ends the training, or the next good one takes its place"),
+    CT_OPT_INT(ct_data_opts_t, max_skipped, "100", 0, 1e15,
+               "on_error: skip: more damaged samples in an epoch end the training after all"),
     CT_OPT_TEXT(ct_data_opts_t, stage, "",
                 "directory on each node that train and bench io copy the files to first, such as "
                 "$TMPDIR; empty: off"),

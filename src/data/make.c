@@ -11,6 +11,7 @@
 #include "data/convert.h"
 #include "data/ct_io_times.h"
 #include "data/parts.h"
+#include "data/skip.h"
 
 /* Of the sample that an error is about, whose place comes before its text. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
@@ -221,19 +222,30 @@ out:
   return rc;
 }
 
-int ct__make_batch(ct__make_t *m, ct_batch_t *b)
+/* Of the samples b->ids. */
+static int make(ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK;
   const ct_dataset_t *d = m->data;
-  CT_TRY(ct_fault("feed.read"));
-  for (int i = 0; i < b->n; i++)
-    b->ids[i] = ct_sampler_at(m->sampler, b->epoch, b->cursor + b->first + i);
   void *answers = m->answers ? m->answers : d->info.targets ? (void *)b->targets : m->labels;
   CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->bytes ? b->bytes : m->stored, answers));
   if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, answers, b->x));
   CT_TRY(take_answers(m, b));
   if (d->info.weighted) CT_TRY(ct__parts_weights(d->reader, b->n, b->ids, b->weights));
   if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
+out:
+  return rc;
+}
+
+int ct__make_batch(ct__make_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_fault("feed.read"));
+  for (int i = 0; i < b->n; i++)
+    b->ids[i] = ct_sampler_at(m->sampler, b->epoch, b->cursor + b->first + i);
+  b->skipped = 0;
+  rc = make(m, b);
+  if (rc != CT_OK && m->data->skip) rc = ct__skip_make(m, b, make);
 out:
   return rc;
 }

@@ -20,6 +20,7 @@ typedef struct ct_loop_opts {
   int64_t eval_batch;             /**< global */
   int64_t verify_every;           /**< steps; 0: never */
   int workers;
+  int64_t max_skipped;        /**< samples of an epoch, if data->skip */
   const char *dir;            /**< run directory, made by the caller */
   struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
   struct ct_rundir *rundir;   /**< likewise; looked at before each checkpoint; may be NULL */

@@ -78,6 +78,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   *own = ct__lines_step(l, word, &report, ct_trainer_lr(l->t, &at), seconds);
   int judged = ct__stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
   if (*own == CT_OK) *own = judged;
+  if (word->skipped) CT_TRY(ct__skips_step(l, b ? b : &none, word->skipped));
 out:
   return rc;
 }
@@ -133,6 +134,7 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   if (l->evaluated_step != l->at.step) return CT_OK;
   l->at.cursor = 0;
   l->at.epoch++;
+  l->skipped = 0;
   if (l->at.epoch < l->o->train->epochs && is_stopped_early(&l->o->early_stop, &l->at))
     CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
 out:

@@ -29,6 +29,7 @@ typedef struct ct__loop {
   int64_t begun_step, evaluated_step;
   double begin, trained_s, shown_at;
   int64_t trained; /* samples of this run */
+  int64_t skipped; /* of the epoch, as far as this run saw it; all ranks */
   double loss_sum; /* of this epoch, as far as this run saw it */
   double loss_weight;
   ct_walltime_t walltime;
@@ -78,6 +79,12 @@ typedef struct ct__stops_asker {
 } ct__stops_asker_t;
 /** For ct_evaluate(); borrows \a a. */
 ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
+
+/* ---- skips.c ---- */
+
+/** Collective, behind a step in which the ranks together left out so many samples: rank 0 tells
+ * which.  CT_ERR_DATA: more than data.max_skipped in this epoch. */
+int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped);
 
 /* ---- lines.c ---- */
 

@@ -117,8 +117,8 @@ static ct_sampler_t sampler(int64_t samples, int64_t batch)
   return (ct_sampler_t){.seed = 5, .samples = samples, .batch = batch, .shuffle = 1};
 }
 
-static void check_batch(const ct_batch_t *b, const ct_sampler_t *s, int64_t epoch, int64_t cursor,
-                        int rank, int size)
+static inline void check_batch(const ct_batch_t *b, const ct_sampler_t *s, int64_t epoch,
+                               int64_t cursor, int rank, int size)
 {
   int64_t first, n = ct_sampler_cut(ct_sampler_batch(s, cursor), rank, size, &first);
   CU_ASSERT_FATAL(b != NULL);
@@ -137,7 +137,7 @@ static void check_batch(const ct_batch_t *b, const ct_sampler_t *s, int64_t epoc
   }
 }
 
-static int waits_for(atomic_int *counter, int value)
+static inline int waits_for(atomic_int *counter, int value)
 {
   for (int i = 0; i < 2000 && atomic_load(counter) < value; i++)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);

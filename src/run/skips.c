@@ -1,0 +1,62 @@
+/* Samples that were left out of their batches (data.on_error: skip), told by rank 0 and counted. */
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "run/loop.h"
+
+/* What a rank has to tell of a step. */
+typedef struct told {
+  int64_t n;
+  ct_skip_t skip[CT_SKIPS_TOLD];
+} told_t;
+
+static int tell_one(const ct__loop_t *l, const ct_skip_t *s)
+{
+  ct_metrics_t *m = l->o->metrics;
+  ct_log(CT_LOG_WARN,
+         "%s; the sample is left out, sample %lld of all takes its place "
+         "(data.on_error: skip)",
+         s->why, (long long)s->instead);
+  ct_metrics_begin(m, "sample_skipped");
+  ct_metrics_int(m, "step", l->at.step);
+  ct_metrics_int(m, "sample", s->id);
+  ct_metrics_int(m, "instead", s->instead);
+  ct_metrics_text(m, "reason", s->why);
+  return ct_metrics_end(m);
+}
+
+/* Of a rank and a step the first few. */
+static int tell(const ct__loop_t *l, const told_t *all)
+{
+  int rc = CT_OK;
+  for (int r = 0; r < l->topo->size; r++) {
+    int64_t n = all[r].n < CT_SKIPS_TOLD ? all[r].n : CT_SKIPS_TOLD;
+    for (int64_t i = 0; i < n; i++)
+      CT_TRY(tell_one(l, &all[r].skip[i]));
+    if (all[r].n > n)
+      ct_log(CT_LOG_WARN, "%lld more samples of this step are left out (data.on_error: skip)",
+             (long long)(all[r].n - n));
+  }
+out:
+  return rc;
+}
+
+int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped)
+{
+  int rc = CT_OK, is_teller = l->topo->rank == 0;
+  told_t mine = {.n = b->skipped}, *all = NULL;
+  for (int i = 0; i < b->skipped && i < CT_SKIPS_TOLD; i++)
+    mine.skip[i] = b->skip[i];
+  l->skipped += skipped;
+  if (is_teller) all = ct_mem_array(l->topo->size, sizeof *all, "the samples that are left out");
+  CT_TRY_ALL(l->topo, is_teller && !all ? CT_ERR_NOMEM : CT_OK);
+  ct_agree_gather(l->topo, &mine, (int)sizeof mine, all);
+  CT_TRY_ALL(l->topo, is_teller ? tell(l, all) : CT_OK);
+  if (l->skipped > l->o->max_skipped)
+    CT_FAIL(CT_ERR_DATA,
+            "samples left out of this epoch: %lld, more than data.max_skipped (%lld) allows",
+            (long long)l->skipped, (long long)l->o->max_skipped);
+out:
+  ct_mem_free(all);
+  return rc;
+}
