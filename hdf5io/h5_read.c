@@ -179,9 +179,8 @@ static int load_block(ct_reader_t *r, int shard, int64_t block, ct__h5_load_t *l
   return rc;
 }
 
-/* By place: each block is then needed once, and the disk is read forwards.  Shell's sort: qsort()
- * may allocate. */
-static void sort_picks(ct__h5_pick_t *p, int n)
+/* Shell's sort: qsort() may allocate. */
+void ct__h5_reader_sort(ct__h5_pick_t *p, int n)
 {
   for (int gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
     for (int i = gap; i < n; i++) {
@@ -331,7 +330,7 @@ static int read_samples(ct_reader_t *r, ct__h5_work_t *w, int n, const int64_t i
   int rc = CT_OK, used = 0;
   for (int i = 0; i < n; i++)
     w->picks[i] = (ct__h5_pick_t){index[i], ct__h5_reader_shard(r, index[i]), i};
-  sort_picks(w->picks, n);
+  ct__h5_reader_sort(w->picks, n);
   for (int i = 0; i < n; i += used) {
     const ct__h5_pick_t *p = &w->picks[i];
     if (ct__h5_reader_straight(r, &r->shards.v[p->shard]))
@@ -343,18 +342,20 @@ out:
   return rc;
 }
 
-static ct__h5_work_t *take_work(ct_reader_t *r)
+ct__h5_work_t *ct__h5_reader_take(ct_reader_t *r)
 {
+  ct_io_phase_t before = ct_io_enter(CT_IO_LOCK);
   pthread_mutex_lock(&r->lock);
   while (!r->free_works)
     pthread_cond_wait(&r->worked, &r->lock);
   ct__h5_work_t *w = r->free_works;
   r->free_works = w->next;
   pthread_mutex_unlock(&r->lock);
+  ct_io_enter(before);
   return w;
 }
 
-static void give_work(ct_reader_t *r, ct__h5_work_t *w)
+void ct__h5_reader_give(ct_reader_t *r, ct__h5_work_t *w)
 {
   pthread_mutex_lock(&r->lock);
   w->next = r->free_works;
@@ -371,12 +372,12 @@ int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, vo
   if (y && r->info.unlabelled) memset(y, 0, (size_t)n * sizeof(int64_t));
   if (y && !r->info.unlabelled) CT_TRY(read_labels(r, n, index, y));
   if (!x) goto out;
-  w = take_work(r);
+  w = ct__h5_reader_take(r);
   for (int first = 0; first < n; first += CT__H5_AT_ONCE) {
     int part = n - first < CT__H5_AT_ONCE ? n - first : CT__H5_AT_ONCE;
     CT_TRY(read_samples(r, w, part, index + first, (char *)x + (size_t)first * r->sample_bytes));
   }
 out:
-  if (w) give_work(r, w);
+  if (w) ct__h5_reader_give(r, w);
   return rc;
 }

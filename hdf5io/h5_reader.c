@@ -328,6 +328,7 @@ const ct_reader_ops_t ct_reader_hdf5 = {
     .info = hdf5_info,
     .blocks = hdf5_blocks,
     .shape = ct__h5_encoded_shape,
+    .ahead = ct__h5_reader_ahead,
     .read = hdf5_read,
     .encoded = ct__h5_encoded_file,
     .place = hdf5_place,

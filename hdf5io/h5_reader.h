@@ -11,7 +11,10 @@
 #include "hdf5io/h5_list.h"
 #include "hdf5io/h5_retry.h"
 
-enum { CT__H5_AT_ONCE = 1024 }; /**< samples sorted by place together */
+enum {
+  CT__H5_AT_ONCE = 1024, /**< samples sorted by place together */
+  CT__H5_ASKED = 1024    /**< blocks that are remembered to have been asked for */
+};
 
 /* A wanted sample and where it is to go. */
 typedef struct ct__h5_pick {
@@ -48,6 +51,8 @@ struct ct_reader {
   ct__h5_files_t files; /* under HDF5's lock */
   atomic_int told_of_change;
   double retry_s;
+  atomic_llong asked[CT__H5_ASKED]; /* blocks that the system was asked to read ahead */
+  atomic_int asks;
   atomic_char *gave_up; /* [shards] 1: the last reading failed to the end, the next is tried once */
 };
 
@@ -71,7 +76,13 @@ int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *
 /** After a reading failed: whether it is to be tried again, of a file that is then opened anew. */
 int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc);
 void ct__h5_reader_succeeded(ct_reader_t *r, int shard, const ct__h5_retry_t *retry);
-/** As ct_reader_ops_t says. */
+/** What a thread works with; waits for one. */
+ct__h5_work_t *ct__h5_reader_take(ct_reader_t *r);
+void ct__h5_reader_give(ct_reader_t *r, ct__h5_work_t *w);
+/** By place: each block is then needed once, and the disk is read forwards. */
+void ct__h5_reader_sort(ct__h5_pick_t *p, int n);
+/** As ct_reader_ops_t says, as the next. */
+void ct__h5_reader_ahead(ct_reader_t *r, int n, const int64_t index[]);
 int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
 
 #endif

@@ -203,6 +203,7 @@ unit_tests = \
   %D%/unit/t_plan_int8 \
   %D%/unit/t_freeze \
   %D%/unit/t_h5 \
+  %D%/unit/t_h5_ahead \
   %D%/unit/t_h5_bad \
   %D%/unit/t_h5_cache \
   %D%/unit/t_h5_layouts \

@@ -253,6 +253,7 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
   CT_TRY(ct_dataset_open(reader, &spec, &transforms, c->where, out));
   CT_TRY(allow_ignored(&c->loss, out));
+  out->readahead = c->data.readahead;
 out:
   return rc;
 }

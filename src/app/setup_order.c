@@ -19,7 +19,9 @@ static void warn_of_memory(const ct_setup_t *s, int64_t lanes)
   const ct_reader_layout_t *l = &s->data.info.layout;
   int64_t blocks = blocks_in_use(s, lanes);
   double bytes = (double)blocks * (double)l->block_bytes;
-  if (l->files == 0 || l->cached || bytes <= 1e6 * (double)s->cfg.data.cache_mb) return;
+  if (!l->compressed || l->cached || /* others are read to where they are wanted */
+      bytes <= 1e6 * (double)s->cfg.data.cache_mb)
+    return;
   ct_log(CT_LOG_WARN,
          "data.shuffle: blocks has about %lld blocks of %s in use on a rank, %s, which "
          "data.cache_mb does not hold: some will be read more than once; raise it to %lld, or "

@@ -20,7 +20,8 @@ typedef struct ct_data_opts {
   int64_t lanes;                /**< with blocks: how many (ct_sampler.h); 0: ct_blocks_lanes() */
   int64_t workers;              /**< prefetch threads of a rank */
   int layout;                   /**< auto|nchw|nhwc */
-  ct_opt_doubles_t shape;       /**< sample shape, for flat arrays and synthetic data */
+  int64_t readahead; /**< batches that the system is asked for ahead of their reading; 0: off */
+  ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
   int64_t cache_mb;
   double retry_s;
   int on_error;        /**< stop|skip */
@@ -62,6 +63,8 @@ int ct_transforms_help(ct_str_t *out);
 
 /** An opened data set. */
 typedef struct ct_dataset {
+  int64_t
+      readahead; /**< batches that a feed announces ahead of their reading; the caller sets it */
   const ct_reader_ops_t *ops;
   ct_reader_t *reader; /**< owned */
   ct_reader_info_t info;

@@ -100,6 +100,9 @@ typedef struct ct_reader_ops {
    * reads neighbours together.  1; 0 beyond the last, which ends with the last sample.  NULL where
    * each sample lies alone. */
   int (*blocks)(const ct_reader_t *r, int i, ct_block_run_t *out);
+  /* A hint: these n samples will be read soon.  As read(), but nothing fails.  NULL: it is of no
+   * use. */
+  void (*ahead)(ct_reader_t *r, int n, const int64_t index[]);
   /* n samples in the order of index[]; x: n samples as stored, each of its own size; y: n int64
    * labels, or n times `targets` floats, or n answers as stored; either may be NULL.
    * Thread-safe, allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */

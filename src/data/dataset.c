@@ -38,6 +38,10 @@ const ct_opt_t ct_data_rows[] = {
                "the batch suggests, from 64 on"),
     CT_OPT_INT(ct_data_opts_t, workers, "1", 0, 64,
                "threads of a rank that read ahead; 0: read when asked"),
+    CT_OPT_INT(
+        ct_data_opts_t, readahead, "4", 0, 1000,
+        "batches that the system is asked to read from disks ahead of the reading threads; 0: "
+        "off"),
     CT_OPT_CHOICE(ct_data_opts_t, layout, "auto", "auto|nchw|nhwc",
                   "order of the dims of the stored samples"),
     CT_OPT_DOUBLES(ct_data_opts_t, shape, "",

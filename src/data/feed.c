@@ -27,6 +27,7 @@ typedef struct maker {
   ct_feed_t *feed;
   ct__make_t make;
   ct_io_times_t times;
+  int64_t *ahead; /* [max] samples of a batch to come; NULL: nobody is told of them */
   pthread_t thread;
 } maker_t;
 
@@ -76,6 +77,32 @@ static void fill(maker_t *m, slot_t *s)
   if (s->rc != CT_OK) s->err = *ct_err_last();
 }
 
+/* The batch that is \a steps behind the one at (epoch, cursor): who reads is told of it. */
+static void announce(const maker_t *m, int64_t epoch, int64_t cursor, int64_t steps)
+{
+  const ct_feed_t *f = m->feed;
+  const ct_sampler_t *s = &f->sampler;
+  int64_t first, left = (s->samples - cursor + s->batch - 1) / s->batch;
+  cursor += steps * s->batch;
+  if (steps >= left) {
+    epoch += 1 + (steps - left) / ct_sampler_steps(s);
+    cursor = (steps - left) % ct_sampler_steps(s) * s->batch;
+    if (f->one_epoch) return;
+  }
+  int n = (int)ct_sampler_share(s, ct_sampler_batch(s, cursor), f->rank, f->size, &first);
+  for (int i = 0; i < n; i++)
+    m->ahead[i] = ct_sampler_at(s, epoch, cursor + first + i);
+  f->data->ops->ahead(f->data->reader, n, m->ahead);
+}
+
+/* The first batch of a feed announces all that follow it up to there, the others one. */
+static void look_ahead(const maker_t *m, const ct_batch_t *b, int is_first)
+{
+  int64_t most = m->feed->data->readahead;
+  for (int64_t i = is_first ? 1 : most; m->ahead && i <= most; i++)
+    announce(m, b->epoch, b->cursor, i);
+}
+
 static void *work(void *arg)
 {
   maker_t *m = arg;
@@ -86,9 +113,11 @@ static void *work(void *arg)
     while (!f->stop && (f->ended || f->begun - f->released >= f->depth))
       pthread_cond_wait(&f->room, &f->lock);
     if (f->stop) break;
+    int is_first = f->begun == 0;
     slot_t *s = begin(f);
     pthread_mutex_unlock(&f->lock);
     ct_io_enter(CT_IO_COPY);
+    look_ahead(m, &s->batch, is_first);
     fill(m, s);
     ct_io_enter(CT_IO_WAIT);
     pthread_mutex_lock(&f->lock);
@@ -163,6 +192,10 @@ static int alloc_buffers(ct_feed_t *f)
   int64_t n = f->max > 0 ? f->max : 1;
   for (int i = 0; i < f->depth; i++)
     CT_TRY(alloc_batch(f, n, &f->slots[i].batch));
+  for (int i = 0; i < f->workers && f->data->readahead > 0 && f->data->ops->ahead; i++) {
+    f->makers[i].ahead = ct_mem_array(n, sizeof *f->makers[i].ahead, "the next samples");
+    if (!f->makers[i].ahead) CT_TRY(CT_ERR_NOMEM);
+  }
   for (int i = 0; i < makers_of(f); i++)
     CT_TRY(ct__make_init(&f->makers[i].make, f->data, &f->sampler, n, f->bytes));
 out:
@@ -324,8 +357,10 @@ void ct_feed_close(ct_feed_t *f)
     pthread_join(f->makers[i].thread, NULL);
   for (int i = 0; f->slots && i < f->depth; i++)
     free_batch(f, &f->slots[i].batch);
-  for (int i = 0; f->makers && i < makers_of(f); i++)
+  for (int i = 0; f->makers && i < makers_of(f); i++) {
     ct__make_clear(&f->makers[i].make);
+    ct_mem_free(f->makers[i].ahead);
+  }
   ct_mem_free(f->slots);
   ct_mem_free(f->makers);
   pthread_cond_destroy(&f->room);

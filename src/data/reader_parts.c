@@ -301,6 +301,12 @@ static const ct_reader_info_t *parts_info(const ct_reader_t *r)
 }
 
 /* Those of the input: they are the largest. */
+/* The others are small, or lie likewise. */
+static void parts_ahead(ct_reader_t *r, int n, const int64_t index[])
+{
+  if (r->ops->ahead) r->ops->ahead(r->part[0].reader, n, index);
+}
+
 static int parts_blocks(const ct_reader_t *r, int i, ct_block_run_t *out)
 {
   *out = (ct_block_run_t){.samples = r->info.samples, .rows = 1};
@@ -421,6 +427,7 @@ const ct_reader_ops_t ct__reader_parts = {
     .info = parts_info,
     .shape = parts_shape,
     .blocks = parts_blocks,
+    .ahead = parts_ahead,
     .read = parts_read,
     .place = parts_place,
     .close = parts_close,

@@ -1,4 +1,7 @@
 /* The feed for a device with memory of its own: where batches lie, and looking ahead. */
+#include <pthread.h>
+#include <string.h>
+
 #include "tests/unit/feed_fake.h"
 
 /* ---- memory of the caller's ---- */
@@ -158,6 +161,63 @@ static void only_bytes_can_stay_bytes(void)
   ct_dataset_close(&d);
 }
 
+/* ---- announcing ---- */
+
+enum { SAMPLES = 50, BATCH = 8, STEPS = 7, EPOCHS = 3 };
+
+/* How often each sample was announced and not read yet; never touched by two at a time. */
+static struct announced {
+  pthread_mutex_t lock;
+  int times[SAMPLES], all;
+} announced = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void note_ahead(ct_reader_t *r, int n, const int64_t index[])
+{
+  (void)r;
+  pthread_mutex_lock(&announced.lock);
+  for (int i = 0; i < n; i++)
+    announced.times[index[i]]++;
+  announced.all += n;
+  pthread_mutex_unlock(&announced.lock);
+}
+
+/* The second of two ranks, which has half of each batch. */
+static void announce_steps(int workers, int one_epoch, int steps)
+{
+  ct_reader_ops_t ops = fake;
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  ct_dataset_t d = open_fake(SAMPLES);
+  ct_sampler_t s = sampler(SAMPLES, BATCH);
+  ct_feed_opts_t o = {.rank = 1, .size = 2, .workers = workers, .one_epoch = one_epoch};
+  ops.ahead = note_ahead;
+  d.ops = &ops;
+  d.readahead = 3;
+  memset(announced.times, 0, sizeof announced.times);
+  announced.all = 0;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &o, &f));
+  for (int i = 0; i < steps; i++) {
+    CT_ASSERT_OK(ct_feed_next(f, &b));
+    CU_ASSERT_FATAL(b != NULL);
+    pthread_mutex_lock(&announced.lock);
+    for (int k = 0; k < b->n && i > 0; k++) /* nobody announces the first */
+      CU_ASSERT(--announced.times[b->ids[k]] >= 0);
+    pthread_mutex_unlock(&announced.lock);
+  }
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
+static void batches_to_come_are_announced(void)
+{
+  announce_steps(1, 0, EPOCHS * STEPS);
+  announce_steps(3, 0, EPOCHS * STEPS);
+  announce_steps(1, 1, STEPS);
+  CT_ASSERT_INT(announced.all, (SAMPLES - BATCH) / 2); /* nothing of an epoch that will not be */
+  announce_steps(0, 0, 1);
+  CT_ASSERT_INT(announced.all, 0);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
@@ -166,6 +226,7 @@ int main(int argc, char **argv)
       CT_TEST(a_failed_batch_is_not_seen_ahead),
       CT_TEST(samples_can_stay_bytes),
       CT_TEST(only_bytes_can_stay_bytes),
+      CT_TEST(batches_to_come_are_announced),
       CT_TEST_END,
   };
   return ct_test_main("feed_ahead", tests, argc, argv);
