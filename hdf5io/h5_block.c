@@ -149,7 +149,7 @@ typedef struct part {
 
 static part_t cut(const ct__h5_shard_t *s, const hsize_t *start, int64_t first, int64_t rows)
 {
-  part_t p;
+  part_t p = {0};
   for (int i = 0; i < s->ndim; i++) {
     int64_t begin = (int64_t)start[i], end = begin + s->chunk[i];
     int64_t low = i ? 0 : first, high = i ? s->dims[i] : first + rows;
