@@ -9,6 +9,8 @@
 #  include <immintrin.h>
 #endif
 
+#define UNROLLED _Pragma("GCC unroll 8")
+
 static int know(ct__h5_step_t *step, size_t n, const unsigned *values)
 {
   step->item = values[0];
@@ -58,9 +60,12 @@ static inline __attribute__((always_inline)) size_t by_16(const uint8_t *from, s
   size_t i = 0;
   for (; i + 16 <= n; i += 16) {
     v16_t a[8], b[8];
+    UNROLLED
     for (size_t k = 0; k < item; k++)
       memcpy(&a[k], from + k * n + i, 16);
+    UNROLLED
     for (size_t half = item / 2, left = item; left > 1; left /= 2) {
+      UNROLLED
       for (size_t k = 0; k < half; k++) {
         b[2 * k] = low(a[k], a[k + half]);
         b[2 * k + 1] = high(a[k], a[k + half]);
@@ -89,17 +94,22 @@ by_32(const uint8_t *from, size_t n, size_t item, uint8_t *to)
   size_t i = 0;
   for (; i + 32 <= n; i += 32) {
     __m256i a[8], b[8];
+    UNROLLED
     for (size_t k = 0; k < item; k++)
       a[k] = _mm256_loadu_si256((const __m256i *)(const void *)(from + k * n + i));
+    UNROLLED
     for (size_t half = item / 2, left = item; left > 1; left /= 2) {
+      UNROLLED
       for (size_t k = 0; k < half; k++) {
         b[2 * k] = _mm256_unpacklo_epi8(a[k], a[k + half]);
         b[2 * k + 1] = _mm256_unpackhi_epi8(a[k], a[k + half]);
       }
+      UNROLLED
       for (size_t k = 0; k < item; k++)
         a[k] = b[k];
     }
     __m256i *out = (__m256i *)(void *)(to + i * item);
+    UNROLLED
     for (size_t k = 0; k < item; k += 2) {
       _mm256_storeu_si256(out + k / 2, _mm256_permute2x128_si256(a[k], a[k + 1], 0x20));
       _mm256_storeu_si256(out + item / 2 + k / 2, _mm256_permute2x128_si256(a[k], a[k + 1], 0x31));

@@ -95,6 +95,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/faults/watched.sh \
   %D%/fuzz/corpus-arrays \
   %D%/fuzz/corpus-config \
+  %D%/fuzz/corpus-h5-chunk \
   %D%/fuzz/corpus-image \
   %D%/fuzz/corpus-pth \
   %D%/fuzz/corpus-run-config \
@@ -281,6 +282,7 @@ launched_tests = \
   %D%/conform/winograd \
   %D%/fuzz/fuzz_arrays \
   %D%/fuzz/fuzz_config \
+  %D%/fuzz/fuzz_h5_chunk \
   %D%/fuzz/fuzz_image \
   %D%/fuzz/fuzz_pth \
   %D%/fuzz/fuzz_run_config \
@@ -370,6 +372,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 
 %C%_fuzz_fuzz_arrays_SOURCES = %D%/fuzz/fuzz_arrays.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
+%C%_fuzz_fuzz_h5_chunk_SOURCES = %D%/fuzz/fuzz_h5_chunk.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_image_SOURCES = %D%/fuzz/fuzz_image.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_pth_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pth.c
 %C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
