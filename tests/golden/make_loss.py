@@ -41,7 +41,7 @@ def cross_entropy(smooth, weighted, ignore, mixed):
     else:
         loss = (mix * each(l1) + (1 - mix) * each(l2)).sum()
         by = (mix * share(l1) + (1 - mix) * share(l2)).sum()
-    name = "{CT_LOSS_CROSS_ENTROPY, 0, %d, %d, %d, %g}" % (weighted, ignore, IGNORED if ignore else 0, SMOOTHING * smooth)
+    name = "{CT_LOSS_CROSS_ENTROPY, 0, %d, 0, %d, %d, %g}" % (weighted, ignore, IGNORED if ignore else 0, SMOOTHING * smooth)
     show(name, mixed, x, loss, by, 0)
 
 
@@ -55,7 +55,7 @@ def points(kind, one_hot, mixed):
     loss = POINTS[kind](x, target, reduction="none").mean(1).sum()
     assert abs(POINTS[kind](x, target) - loss / N) < 1e-12
     out = torch.sigmoid(x) if kind == "BCE" else x
-    show("{CT_LOSS_%s, %d, 0, 0, 0, 0}" % (kind, one_hot), mixed, x, loss, N, (out - target).abs().mean(1).sum().item())
+    show("{CT_LOSS_%s, %d, 0, 0, 0, 0, 0}" % (kind, one_hot), mixed, x, loss, N, (out - target).abs().mean(1).sum().item())
 
 
 def show(spec, mixed, x, loss, by, abs_error):
