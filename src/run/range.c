@@ -58,7 +58,9 @@ static void percentile(const ct_range_t *r, double percent, double *low, double 
 
 /* ---- entropy ---- */
 
-/* How |v| lies in bins up to the largest; bin of a width that fits the range's own bins. */
+/* How |v| lies in bins up to the largest; bin of a width that fits the range's own bins.  The zeros
+ * behind a ReLU have no error in any range, but are so many that they alone would decide: the first
+ * bin is made like the second, as in NVIDIA's pytorch-quantization. */
 typedef struct sizes {
   double bin[CT_RANGE_BINS], most;
 } sizes_t;
@@ -72,6 +74,7 @@ static void fold_sizes(const ct_range_t *r, sizes_t *s)
     int at = (int)(v / s->most * CT_RANGE_BINS);
     s->bin[at < CT_RANGE_BINS ? at : CT_RANGE_BINS - 1] += (double)r->bin[i];
   }
+  s->bin[0] = s->bin[1];
 }
 
 /* Of the first n bins, with all beyond in the last of them, from the same in so many levels. */
