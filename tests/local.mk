@@ -116,6 +116,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_h5.py \
   %D%/golden/make_images.py \
   %D%/golden/make_resize.py \
+  %D%/golden/make_fake_quant.py \
   %D%/golden/make_loss.py \
   %D%/golden/make_optim_golden.py \
   %D%/golden/make_pth.py \
@@ -152,6 +153,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/feed_fake.h \
   %D%/unit/h5_files.h \
   %D%/unit/image_gold.h \
+  %D%/unit/fake_quant_gold.h \
   %D%/unit/loss_gold.h \
   %D%/unit/resize_gold.h \
   %D%/unit/model_make.h \

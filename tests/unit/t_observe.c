@@ -8,6 +8,7 @@
 #include "base/ct_mem.h"
 #include "cpu/ct_cpu.h"
 #include "tests/harness/ct_test.h"
+#include "tests/unit/fake_quant_gold.h"
 #include "tests/unit/model_make.h"
 #include "tests/unit/net_run.h"
 
@@ -44,28 +45,28 @@ static int place(ct_layout_t layout, int i)
   return layout == CT_NHWC ? (n * SPACE + at) * C + c : i;
 }
 
-/* y and dx of x, with dy all 1; the range is changed if training. */
-static void run(const side_t *s, int training, int keep, float range[2], const float *x, float *y,
-                float *dx)
+/* y and dx of x and dy; the range is changed if training. */
+static void run_dy(const side_t *s, int training, int keep, float range[2], const float *x,
+                   const float *dy, float *y, float *dx)
 {
   ct_shape_t shape = ct_shape(4, 2, C, 1, SPACE);
   ct_op_desc_t d;
   ct_op_info_t info;
   ct_op_t *op;
-  float in[ROOM] = {0}, out[ROOM], ones[ROOM], back[ROOM];
+  float in[ROOM] = {0}, out[ROOM], given[ROOM] = {0}, back[ROOM];
   shape.layout = s->layout;
   ct_op_desc_init(&d, CT_OP_FAKE_QUANT, &shape, &shape);
   d.training = training;
   d.passes = CT_FWD | CT_BWD_DATA;
   CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info));
-  for (int i = 0; i < ROOM; i++)
-    ones[i] = 1;
-  for (int i = 0; i < COUNT; i++)
+  for (int i = 0; i < COUNT; i++) {
     in[place(s->layout, i)] = x[i];
+    given[place(s->layout, i)] = dy[i];
+  }
   ct_op_args_t a = {.pass = CT_FWD,
                     .x = in,
                     .y = out,
-                    .dy = ones,
+                    .dy = given,
                     .dx = back,
                     .w = {range},
                     .keep_running = keep};
@@ -78,6 +79,16 @@ static void run(const side_t *s, int training, int keep, float range[2], const f
     dx[i] = back[place(s->layout, i)];
   }
   s->be->op->release(op);
+}
+
+/* With dy all 1. */
+static void run(const side_t *s, int training, int keep, float range[2], const float *x, float *y,
+                float *dx)
+{
+  float ones[COUNT];
+  for (int i = 0; i < COUNT; i++)
+    ones[i] = 1;
+  run_dy(s, training, keep, range, x, ones, y, dx);
 }
 
 static void noise(float *x)
@@ -127,6 +138,45 @@ static void check_follows(const side_t *s)
   CU_ASSERT(isnan(y[2]));
 }
 
+static int near(float a, float b)
+{
+  return fabsf(a - b) <= 1e-6F * (1 + fabsf(b));
+}
+
+/* Batch after batch of training: the range, what it makes of numbers, and the gradients. */
+static void check_as_torch(const side_t *s)
+{
+  float y[COUNT], dx[COUNT], range[2] = {0, 0};
+  int cut = 0;
+  for (size_t b = 0; b < sizeof gold / sizeof *gold; b++) {
+    if (gold[b].begins) range[0] = range[1] = 0;
+    run_dy(s, 1, 0, range, gold[b].x, gold[b].dy, y, dx);
+    ct_quant_pair_t pair = ct_quant_pair_of(range[0], range[1]);
+    CU_ASSERT(near(range[0], gold[b].low) && near(range[1], gold[b].high));
+    CU_ASSERT(near(pair.scale, gold[b].scale));
+    CT_ASSERT_INT(pair.zero, gold[b].zero);
+    for (int i = 0; i < COUNT; i++) {
+      CU_ASSERT(near(y[i], gold[b].y[i]));
+      CU_ASSERT(dx[i] == gold[b].dx[i]);
+      cut += dx[i] == 0;
+    }
+  }
+  CU_ASSERT(cut > 10 && cut < 4 * COUNT);
+}
+
+static void weights_are_rounded_as_by_torch(void)
+{
+  enum { CHANNELS = sizeof gold_scale / sizeof *gold_scale };
+  int8_t q[COUNT];
+  float scale[CHANNELS], w[COUNT];
+  ct_quant_weights(CHANNELS, COUNT / CHANNELS, gold_w, q, scale);
+  ct_quant_weights_back(CHANNELS, COUNT / CHANNELS, q, scale, w);
+  for (int c = 0; c < CHANNELS; c++)
+    CU_ASSERT(fabsf(scale[c] - gold_scale[c]) <= 1e-6F * gold_scale[c]);
+  for (int i = 0; i < COUNT; i++)
+    CU_ASSERT(fabsf(w[i] - gold_rounded[i]) <= 1e-6F * fabsf(gold_rounded[i]));
+}
+
 static void all_backends_round_alike(void)
 {
   static const struct {
@@ -141,6 +191,7 @@ static void all_backends_round_alike(void)
     side_open(&s, sides[i].be, sides[i].layout);
     check_rounds(&s);
     check_follows(&s);
+    check_as_torch(&s);
     side_close(&s);
   }
 }
@@ -251,6 +302,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
       CT_TEST(all_backends_round_alike),
+      CT_TEST(weights_are_rounded_as_by_torch),
       CT_TEST(places_are_behind_what_is_folded),
       CT_TEST(it_computes_the_same_while_there_is_no_range),
       CT_TEST_END,
