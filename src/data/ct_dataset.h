@@ -99,6 +99,9 @@ void ct_dataset_close(ct_dataset_t *d);
  * or beyond CT_CLASSES_MAX. */
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
 
+/** Hot.  The weights of n samples; only where d->info.weighted.  CT_ERR_DATA: one is negative or
+ * not finite; names it. */
+int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights);
 /** Local.  How its samples lie in blocks, for the sampler; the caller frees it.  CT_ERR_NOMEM */
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out);
 

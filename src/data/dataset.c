@@ -267,6 +267,11 @@ void ct_dataset_close(ct_dataset_t *d)
   *d = (ct_dataset_t){0};
 }
 
+int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights)
+{
+  return ct__parts_weights(d->reader, n, index, weights);
+}
+
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out)
 {
   int rc = CT_OK, n = 0;

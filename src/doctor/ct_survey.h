@@ -26,7 +26,9 @@ typedef struct ct_survey {
   ct_survey_count_t unread; /**< cannot be read; the place is the message */
   ct_survey_count_t odd;    /**< a number is not finite */
   ct_survey_count_t flat;   /**< all numbers of a channel-wise sample are the same */
-  ct_survey_count_t label;  /**< a label that is out of range, or a target that is not finite */
+  ct_survey_count_t
+      label; /**< a label that is out of range, also of a place, or a target that is not finite */
+  ct_survey_count_t weight; /**< a weight that is negative or not finite */
   ct_survey_count_t twice;  /**< the same bytes as another sample of the set; set on rank 0 */
   int64_t classes, empty;   /**< classes; how many of them no sample was found of */
   int64_t least, most;      /**< samples of the rarest and of the most frequent class */

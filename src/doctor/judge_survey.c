@@ -26,6 +26,11 @@ static void set(int is_val, const ct_survey_t *l, ct_findings_t *out)
         "data.%s: %" PRId64 " sample%s %s%s, such as %s", name, l->label.n, S(l->label.n),
         l->classes ? "with a label that is no class" : "with a target that is not finite", of,
         l->label.place);
+  if (l->weight.n)
+    ct__doctor_add(out, CT_FINDING_BAD, KEY("weights"), NULL, "the array of data.weight",
+                   "data.%s: %" PRId64 " sample%s with a weight that is negative or not finite%s, "
+                   "such as %s",
+                   name, l->weight.n, S(l->weight.n), of, l->weight.place);
   if (l->flat.n)
     ct__doctor_add(out, CT_FINDING_NOTE, KEY("constant"), NULL, "",
                    "data.%s: %" PRId64 " sample%s of one number everywhere%s, such as %s", name,

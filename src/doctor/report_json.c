@@ -84,15 +84,15 @@ static json_t *look(const ct_survey_t *l)
 {
   if (l->samples == 0) return json_null();
   return json_pack(
-      "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f}", "samples",
-      (json_int_t)l->samples, "looked", (json_int_t)l->looked, "unreadable",
+      "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f}",
+      "samples", (json_int_t)l->samples, "looked", (json_int_t)l->looked, "unreadable",
       (json_int_t)l->unread.n, "not_finite", (json_int_t)l->odd.n, "constant",
-      (json_int_t)l->flat.n, "bad_labels", (json_int_t)l->label.n, "duplicates",
-      (json_int_t)l->twice.n, "classes", (json_int_t)l->classes, "empty_classes",
-      (json_int_t)l->empty, "least_of_a_class", (json_int_t)l->least, "most_of_a_class",
-      (json_int_t)l->most, "mean", doubles(l->mean, l->channels), "std",
-      doubles(l->std, l->channels), "scale", l->scale, "read_s", l->seconds, "file_bytes",
-      l->file_bytes);
+      (json_int_t)l->flat.n, "bad_labels", (json_int_t)l->label.n, "bad_weights",
+      (json_int_t)l->weight.n, "duplicates", (json_int_t)l->twice.n, "classes",
+      (json_int_t)l->classes, "empty_classes", (json_int_t)l->empty, "least_of_a_class",
+      (json_int_t)l->least, "most_of_a_class", (json_int_t)l->most, "mean",
+      doubles(l->mean, l->channels), "std", doubles(l->std, l->channels), "scale", l->scale,
+      "read_s", l->seconds, "file_bytes", l->file_bytes);
 }
 
 static json_t *looks(const ct_job_facts_t *job)

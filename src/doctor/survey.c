@@ -14,6 +14,9 @@
 #include "data/ct_sampler.h"
 #include "weights/ct_elem.h"
 
+/* Prints that ranks send at once: an MPI message counts in int. */
+#define PIECE ((int64_t)1024)
+
 /* The bytes of a sample, in short. */
 typedef struct print {
   uint64_t hash;
@@ -66,18 +69,43 @@ static int is_flat(const in_t *in, int64_t n)
   return n > 1;
 }
 
+static int add_label(in_t *in, int64_t label)
+{
+  if (in->d->has_ignored && label == in->d->ignored) return 1;
+  if (label < 0 || (in->l.classes && label >= in->l.classes)) return 0;
+  if (in->l.classes) in->of_class[label]++;
+  return 1;
+}
+
+/* A sample's answers by place. */
+static int add_places(in_t *in)
+{
+  const ct_shape_t *y = &in->d->info.answer;
+  int good = 1;
+  int64_t n = ct_shape_sample(y);
+  ct_elem_doubles(ct_elem_of_dtype(y->dtype), in->y, n, in->number);
+  for (int64_t i = 0; i < n; i++) {
+    double value = in->number[i];
+    int whole = fabs(value) < 0x1p31;
+    good &= in->d->by_class ? whole && add_label(in, (int64_t)value) : isfinite(value) != 0;
+  }
+  return good;
+}
+
 static void look_at_answer(in_t *in, int64_t index)
 {
   const ct_dataset_t *d = in->d;
-  int64_t label = *(const int64_t *)in->y;
   int good = 1;
-  if (d->info.answer.ndim || d->info.unlabelled) return; /* classes of places are not counted */
-  for (int64_t i = 0; i < d->info.targets; i++)
+  float weight;
+  if (d->info.weighted && ct_dataset_weights(d, 1, &index, &weight) != CT_OK)
+    count_at(in, &in->l.weight, index);
+  if (d->info.unlabelled) return;
+  for (int64_t i = 0; i < d->info.targets && !d->info.answer.ndim; i++)
     good &= isfinite(((const float *)in->y)[i]) != 0;
-  if (!d->info.targets && !(d->has_ignored && label == d->ignored)) {
-    good = label >= 0 && (in->l.classes == 0 || label < in->l.classes);
-    if (good && in->l.classes) in->of_class[label]++;
-  }
+  if (d->info.answer.ndim)
+    good = add_places(in);
+  else if (!d->info.targets)
+    good = add_label(in, *(const int64_t *)in->y);
   if (!good) count_at(in, &in->l.label, index);
 }
 
@@ -107,14 +135,16 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
 {
   int64_t first, sample = ct_shape_sample(&d->info.x);
   *in = (in_t){.d = d, .l = {.samples = d->info.samples}};
-  in->l.classes = d->info.targets || d->info.answer.ndim || d->info.unlabelled ? 0 : d->classes;
+  int64_t answers = d->info.answer.ndim ? ct_shape_sample(&d->info.answer) : d->info.targets;
+  int values = d->info.answer.ndim ? !d->by_class : d->info.targets > 0;
+  in->l.classes = values || d->info.unlabelled ? 0 : d->classes;
   in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : 1;
   in->l.bytes_of_sample = (double)((size_t)sample * ct_dtype_size(d->info.x.dtype));
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
   in->x = ct_mem_array(sample, ct_dtype_size(d->info.x.dtype), "a sample");
-  in->number = ct_mem_array(sample, sizeof *in->number, "the numbers of a sample");
-  int64_t answers = d->info.answer.ndim ? ct_shape_sample(&d->info.answer) : d->info.targets;
+  in->number = ct_mem_array(sample > answers ? sample : answers, sizeof *in->number,
+                            "the numbers of a sample");
   in->y = ct_mem_array(answers + 2, sizeof(int64_t), "the targets of a sample");
   in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
   in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
@@ -163,6 +193,7 @@ static void merge(ct_survey_t *to, const ct_survey_t *from)
   merge_count(&to->odd, &from->odd);
   merge_count(&to->flat, &from->flat);
   merge_count(&to->label, &from->label);
+  merge_count(&to->weight, &from->weight);
   if (from->seconds > to->seconds) to->seconds = from->seconds;
   for (int c = 0; c < to->channels; c++) {
     double n = to->numbers[c] + from->numbers[c], off = from->mean[c] - to->mean[c];
@@ -209,6 +240,16 @@ static void finish(in_t *in)
     if (stat(path, &st) == 0) l->file_bytes += (double)st.st_size;
 }
 
+/* In any order, since they are sorted. */
+static void gather_prints(const ct_topo_t *t, in_t *in)
+{
+  for (int64_t at = 0; at <= in->room; at += PIECE) {
+    int64_t n = in->room + 1 - at < PIECE ? in->room + 1 - at : PIECE;
+    ct_agree_gather(t, in->mine + at, (int)((size_t)n * sizeof *in->mine),
+                    in->all ? in->all + at * t->size : NULL);
+  }
+}
+
 static int look_at_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t *in)
 {
   int rc = CT_OK;
@@ -219,7 +260,7 @@ static int look_at_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t
   all = t->rank == 0 ? ct_mem_array(t->size, sizeof *all, "what ranks saw") : NULL;
   CT_TRY(ct_agree(t, t->rank == 0 && !all ? CT_ERR_NOMEM : CT_OK));
   ct_agree_gather(t, &in->l, (int)sizeof in->l, all);
-  ct_agree_gather(t, in->mine, (int)((size_t)(in->room + 1) * sizeof *in->mine), in->all);
+  gather_prints(t, in);
   ct_agree_sum(t, in->of_class, in->l.classes);
   for (int r = 1; r < t->size && all; r++)
     merge(&in->l, &all[r]);

@@ -67,6 +67,7 @@ static void what_is_bad(void)
   l.val.empty = 2; /* not all were looked at */
   l.val.label = (ct_survey_count_t){4, "v.h5, sample 1"};
   l.train.unread = (ct_survey_count_t){1, "t.h5: array 'images', sample 6: cannot be read"};
+  l.train.weight = (ct_survey_count_t){1, "t.h5, sample 2"};
   l.shared = (ct_survey_count_t){1, "v.h5, sample 3"};
   by_hdf5 = 1;
   judge();
@@ -79,6 +80,7 @@ static void what_is_bad(void)
   expect("leak", CT_FINDING_BAD, "1 sample of data.val is in data.train too, such as v.h5");
   expect("empty_classes", CT_FINDING_NOTE, "data.train: 1 of 3 classes have no sample");
   expect("val_labels", CT_FINDING_BAD, "data.val: 4 samples with a label that is no class");
+  expect("weights", CT_FINDING_BAD, "1 sample with a weight that is negative or not finite, such");
   expect("unreadable", CT_FINDING_BAD, "sample 6: cannot be read");
   CU_ASSERT(find("val_empty_classes") == NULL);
   CU_ASSERT(find("samples") == NULL);
