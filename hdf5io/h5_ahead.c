@@ -42,8 +42,7 @@ static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t r
   if (!n) return;
   ct_io_phase_t before = ct_io_enter(CT_IO_READ);
   for (int64_t i = 0; i < n; i++)
-    if (place[i].bytes > 0)
-      posix_fadvise(f->array.fd, place[i].at, place[i].bytes, POSIX_FADV_WILLNEED);
+    if (place[i].bytes > 0) ct__h5_array_ahead(&f->array, place[i].at, place[i].bytes);
   ct_io_enter(before);
   ct__h5_file_release(f);
 }

@@ -6,6 +6,7 @@
 #include "hdf5io/h5_array.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,6 +137,12 @@ out:
   return rc;
 }
 
+void ct__h5_array_cache(ct__h5_array_t *a, ct_cache_t *cache)
+{
+  if (cache && !a->elsewhere && !a->cached)
+    a->cached = ct_cache_file_open(cache, a->path, a->stamp.bytes, a->stamp.modified_ns);
+}
+
 int ct__h5_array_need(ct__h5_array_t *a, int64_t first, int64_t rows)
 {
   int rc = ct__h5_sources_need(&a->sources, first, rows);
@@ -145,13 +152,20 @@ int ct__h5_array_need(ct__h5_array_t *a, int64_t first, int64_t rows)
 int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *to)
 {
   ct_io_phase_t before = ct_io_enter(CT_IO_READ);
-  int rc = ct_file_read_at(a->fd, path_of(a), at, to, bytes);
+  int rc = a->cached ? ct_cache_read(a->cached, a->fd, path_of(a), at, to, bytes)
+                     : ct_file_read_at(a->fd, path_of(a), at, to, bytes);
   ct_io_enter(before);
   ct_io_count(CT_IO_READ, (int64_t)bytes);
   if (rc == CT_ERR_FORMAT) /* it was longer */
     rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: has no bytes %lld to %lld any more",
                     path_of(a), (long long)at, (long long)(at + (int64_t)bytes - 1));
   return rc == CT_OK || !a->elsewhere ? rc : blame(a, rc);
+}
+
+void ct__h5_array_ahead(const ct__h5_array_t *a, int64_t at, int64_t bytes)
+{
+  if (!a->cached || !ct_cache_has(a->cached, at, bytes))
+    posix_fadvise(a->fd, at, bytes, POSIX_FADV_WILLNEED);
 }
 
 int ct__h5_array_look(const ct__h5_array_t *a, int *changed)
@@ -177,6 +191,7 @@ out:
 void ct__h5_array_shut(ct__h5_array_t *a)
 {
   ct__h5_sources_clear(&a->sources);
+  ct_cache_file_close(a->cached);
   ct_mem_free(a->elsewhere);
   ct__h5_drop(a->id);
   *a = (ct__h5_array_t){.id = -1};

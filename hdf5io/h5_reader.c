@@ -293,6 +293,15 @@ static int hdf5_move(ct_reader_t *r, int i, const char *path)
   return CT_OK;
 }
 
+static void hdf5_keep_in(ct_reader_t *r, ct_cache_t *cache)
+{
+  ct__h5_lock();
+  for (int i = 0; i < r->shards.n; i++)
+    ct__h5_files_shut(&r->files, i);
+  r->disk_cache = cache;
+  ct__h5_unlock();
+}
+
 static int hdf5_blocks(const ct_reader_t *r, int i, ct_block_run_t *out)
 {
   if (i >= r->shards.n) return 0;
@@ -325,6 +334,7 @@ const ct_reader_ops_t ct_reader_hdf5 = {
     .share = hdf5_share,
     .file = hdf5_file,
     .move = hdf5_move,
+    .keep_in = hdf5_keep_in,
     .info = hdf5_info,
     .blocks = hdf5_blocks,
     .shape = ct__h5_encoded_shape,

@@ -51,6 +51,7 @@ struct ct_reader {
   ct__h5_files_t files; /* under HDF5's lock */
   atomic_int told_of_change;
   double retry_s;
+  ct_cache_t *disk_cache;           /* borrowed; NULL: none */
   atomic_llong asked[CT__H5_ASKED]; /* blocks that the system was asked to read ahead */
   atomic_int asks;
   atomic_char *gave_up; /* [shards] 1: the last reading failed to the end, the next is tried once */

@@ -32,6 +32,7 @@ shell_tests = \
   %D%/cli/resume.test \
   %D%/cli/shards.test \
   %D%/cli/skip.test \
+  %D%/cli/cache.test \
   %D%/cli/stage.test \
   %D%/cli/stragglers.test \
   %D%/cli/train.test \
@@ -256,6 +257,7 @@ unit_tests = \
   %D%/unit/t_schedule \
   %D%/unit/t_seal \
   %D%/unit/t_setup \
+  %D%/unit/t_cache \
   %D%/unit/t_stage \
   %D%/unit/t_image \
   %D%/unit/t_encoded \

@@ -264,6 +264,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(resume(&r, a));
   r.at.order = ct_setup_order_hash(&r.order);
   CT_TRY(ct_setup_stage(&r.s)); /* last: the longest, and in vain if anything else is wrong */
+  CT_TRY(ct_setup_cache(&r.s));
   ct_beat_at("opening the run directory", -1);
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
   CT_TRY(train(&r, &result));

@@ -6,6 +6,7 @@
 #define CT_SETUP_H
 #include "app/app.h"
 #include "config/ct_config.h"
+#include "data/ct_cache.h"
 #include "data/ct_stage.h"
 #include "doctor/ct_doctor.h"
 #include "model/ct_fold.h"
@@ -22,6 +23,7 @@ typedef struct ct_setup {
   ct_comm_t *comm;
   ct_dataset_t data, val; /**< not opened: samples 0 */
   ct_blocks_t *blocks;    /**< of the training data, with data.shuffle: blocks; owned; else NULL */
+  ct_cache_t *cache;      /**< what is read of their files, on the node's disk; owned; or NULL */
   ct_stage_t *stage;      /**< copies of their files; owned, by one rank of each node; else NULL */
   ct_graph_t *graph;
   ct_fold_t
@@ -56,6 +58,10 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
 /** With data.stage: one rank of each node copies the files of the opened data sets there, and all
  * ranks of the node read the copies from now on. */
 int ct_setup_stage(ct_setup_t *s);
+/** With data.cache_dir: what is read of the opened data sets from now on is kept there. */
+int ct_setup_cache(ct_setup_t *s);
+/** Local.  After the data sets are closed; says what it was good for. */
+void ct_setup_cache_close(ct_setup_t *s);
 /** The order of the training samples, which borrows from \a s; with data.shuffle: blocks the log is
  * told what it is like. */
 int ct_setup_order(ct_setup_t *s, ct_sampler_t *out);

@@ -29,6 +29,9 @@ typedef struct ct_data_opts {
   char *stage;    /**< directory on each node that the files are copied to; may hold $VARIABLES; "":
                      off */
   int stage_keep; /**< leave the copies there */
+  char *cache_dir; /**< directory on each node where what was read is kept; may hold $VARIABLES; "":
+                      off */
+  int cache_keep;  /**< leave it there */
   int exact_decode;          /**< no JPEG is decoded at a fraction of its size */
   int64_t samples, classes;  /**< synthetic data */
   int64_t synthetic_targets; /**< synthetic data: real-valued targets of a sample; 0: classes */

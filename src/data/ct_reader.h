@@ -7,6 +7,7 @@
 #include "base/ct_opt.h"
 #include "base/ct_types.h"
 #include "data/ct_blocks.h"
+#include "data/ct_cache.h"
 
 typedef struct ct_reader ct_reader_t;
 
@@ -92,6 +93,9 @@ typedef struct ct_reader_ops {
   /* From now on the i-th file is read at path, where a copy of it lies; place() still names the
    * original.  Not while another thread reads.  CT_ERR_NOMEM */
   int (*move)(ct_reader_t *r, int i, const char *path);
+  /* From now on what is read of its files as stored goes through this cache, borrowed until the
+   * reader is closed.  Not while another thread reads.  NULL: it reads them in another way. */
+  void (*keep_in)(ct_reader_t *r, ct_cache_t *cache);
   const ct_reader_info_t *(*info)(const ct_reader_t *r);
   /* Of samples that differ in size: that of one, with the channels and the dtype of info()->x.  It
    * is known since the opening, no file is touched.  NULL where samples are all alike. */

@@ -58,6 +58,10 @@ const ct_opt_t ct_data_rows[] = {
                 "directory on each node that train and bench io copy the files to first, such as "
                 "$TMPDIR; empty: off"),
     CT_OPT_BOOL(ct_data_opts_t, stage_keep, "false", "leave the copies there at the end"),
+    CT_OPT_TEXT(ct_data_opts_t, cache_dir, "",
+                "directory on each node, such as $TMPDIR, where train and bench io keep what they "
+                "have read of the samples' files, so that it is read once; empty: off"),
+    CT_OPT_BOOL(ct_data_opts_t, cache_keep, "false", "leave it there at the end"),
     CT_OPT_BOOL(ct_data_opts_t, exact_decode, "false",
                 "encoded images: no JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which "
                 "training else does where it is made that much smaller anyway"),
@@ -105,6 +109,9 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
   int rc = CT_OK;
   if (files->n == 0)
     CT_FAIL(CT_ERR_USAGE, "data.%s: no files are given", files == &o->val ? "val" : "train");
+  if (o->stage && *o->stage && o->cache_dir && *o->cache_dir)
+    CT_FAIL(CT_ERR_USAGE, "data.stage and data.cache_dir: one of them will do, the copies of "
+                          "data.stage are read of the node's disk already");
   if (o->shape.n > CT_MAX_DIMS - 1)
     CT_FAIL(CT_ERR_USAGE, "data.shape: has %d numbers, a sample up to %d", o->shape.n,
             CT_MAX_DIMS - 1);

@@ -295,6 +295,12 @@ out:
   return rc;
 }
 
+static void parts_keep_in(ct_reader_t *r, ct_cache_t *cache)
+{
+  for (int p = 0; p < r->parts; p++)
+    if (r->ops->keep_in) r->ops->keep_in(r->part[p].reader, cache);
+}
+
 static const ct_reader_info_t *parts_info(const ct_reader_t *r)
 {
   return &r->info;
@@ -424,6 +430,7 @@ const ct_reader_ops_t ct__reader_parts = {
     .share = parts_share,
     .file = parts_file,
     .move = parts_move,
+    .keep_in = parts_keep_in,
     .info = parts_info,
     .shape = parts_shape,
     .blocks = parts_blocks,

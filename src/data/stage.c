@@ -1,11 +1,8 @@
-/* The directory with copies on a node's disk: who makes it, who may use it, who removes it.  Jobs
- * are killed at any moment, so only locks count, which end with their process, and nothing is taken
- * for whole that has no checksum on record. */
+/* The directory with copies on a node's disk.  Jobs are killed at any moment: nothing is taken for
+ * whole that has no checksum on record. */
 #include "data/stage.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +21,10 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
+#include "data/node_dir.h"
 
 struct ct_stage {
-  char dir[CT_PATH_MAX];
-  int users; /* the lock file, locked for sharing */
-  int locks; /* 0: the file system has none */
+  ct__node_dir_t at;
   int64_t copied;
 };
 
@@ -64,102 +60,12 @@ int ct_stage_path(const char *stage_dir, const char *path, char *out, size_t cap
 
 const char *ct_stage_dir(const ct_stage_t *s)
 {
-  return s->dir;
+  return s->at.dir;
 }
 
 int64_t ct_stage_copied(const ct_stage_t *s)
 {
   return s->copied;
-}
-
-/* ---- the directory and who uses it ---- */
-
-/* The name can be guessed: in a directory for all it might be somebody else's. */
-static int make_dir(const char *dir)
-{
-  int rc = CT_OK;
-  struct stat st;
-  if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-    CT_FAIL(CT_ERR_IO, "%s: cannot create the directory: %s; " CT__STAGE_CURE, dir,
-            strerror(errno));
-  if (lstat(dir, &st) != 0) return CT_OK; /* removed just now: the caller tries again */
-  if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-    CT_FAIL(CT_ERR_IO, "%s: is not a directory of this user; " CT__STAGE_CURE, dir);
-out:
-  return rc;
-}
-
-static int lock(int fd, int operation)
-{
-  int status;
-  do
-    status = flock(fd, operation);
-  while (status != 0 && errno == EINTR);
-  return status;
-}
-
-static int open_lock(const char *dir, const char *name, int *fd)
-{
-  int rc = CT_OK;
-  char path[CT_PATH_MAX];
-  *fd = -1;
-  CT_TRY(ct_text_format(path, sizeof path, "%s/%s", dir, name));
-  *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (*fd < 0 && errno != ENOENT)
-    CT_FAIL(CT_ERR_IO, "%s: cannot create: %s; " CT__STAGE_CURE, path, strerror(errno));
-out:
-  return rc;
-}
-
-/* Makes the directory and says that it is in use, so that nobody removes it. */
-static int join(ct_stage_t *s)
-{
-  enum { TRIES = 1000 };
-  int rc = CT_OK;
-  char path[CT_PATH_MAX];
-  CT_TRY(ct_text_format(path, sizeof path, "%s/users", s->dir));
-  for (int i = 0; i < TRIES; i++) {
-    CT_TRY(make_dir(s->dir));
-    CT_TRY(open_lock(s->dir, "users", &s->users));
-    if (s->users < 0) continue;
-    s->locks = lock(s->users, LOCK_SH) == 0;
-    /* the last user may just have removed it */
-    if (!s->locks || ct_file_name(s->users, path) == CT_NAME_SAME) return CT_OK;
-    close(s->users);
-    s->users = -1;
-  }
-  CT_FAIL(CT_ERR_IO, "%s: other runs remove it again and again", s->dir);
-out:
-  return rc;
-}
-
-/* Removes what is in the directory: all, or the names that end with \a only.  Nobody else uses
- * it. */
-static void empty(const char *dir, const char *only)
-{
-  DIR *d = opendir(dir);
-  const struct dirent *e;
-  while (d && (e = readdir(d))) {
-    size_t n = strlen(e->d_name), end = only ? strlen(only) : 0;
-    if (e->d_name[0] != '.' && n > end && (!only || strcmp(e->d_name + n - end, only) == 0))
-      unlinkat(dirfd(d), e->d_name, 0);
-  }
-  if (d) closedir(d);
-}
-
-static void leave(ct_stage_t *s, int keep)
-{
-  if (s->users < 0) return;
-  if (!s->locks && !keep)
-    ct_log_all(CT_LOG_WARN, "%s stays: without file locks there it is not known who else uses it",
-               s->dir);
-  if (s->locks && !keep && lock(s->users, LOCK_EX | LOCK_NB) == 0) {
-    empty(s->dir, NULL);
-    if (rmdir(s->dir) != 0 && errno != ENOENT)
-      ct_log_all(CT_LOG_WARN, "%s stays: %s", s->dir, strerror(errno));
-  }
-  close(s->users);
-  s->users = -1;
 }
 
 /* ---- one at a time ---- */
@@ -170,18 +76,18 @@ static int wait_to_copy(const ct_stage_t *s, int *copying)
   static const struct timespec while_it_copies = {.tv_nsec = 20000000};
   int rc = CT_OK, held = 0;
   int64_t seen = -1, now = 0;
-  CT_TRY(open_lock(s->dir, "copying", copying));
-  for (int waits = 0; s->locks && !held; waits++) {
-    held = lock(*copying, LOCK_EX | LOCK_NB) == 0;
+  CT_TRY(ct__node_open_lock(s->at.dir, "copying", "data.stage", copying));
+  for (int waits = 0; s->at.locks && !held; waits++) {
+    held = ct__node_lock(*copying, LOCK_EX | LOCK_NB) == 0;
     if (!held && errno != EWOULDBLOCK) break;
     if (waits == 100)
       ct_log(CT_LOG_INFO, "data.stage: waits for another run, which copies the same files to %s",
-             s->dir);
+             s->at.dir);
     if (pread(*copying, &now, sizeof now, 0) == sizeof now && now != seen) ct_beat_progress();
     seen = now;
     if (!held) nanosleep(&while_it_copies, NULL);
   }
-  if (held) empty(s->dir, CT__STAGE_PART); /* of runs that were killed */
+  if (held) ct__node_empty(s->at.dir, CT__STAGE_PART); /* of runs that were killed */
 out:
   return rc;
 }
@@ -213,7 +119,7 @@ static int bring(ct_stage_t *s, const ct_stage_file_t *f, ct__stage_pace_t *pace
 {
   int rc = CT_OK;
   char copy[CT_PATH_MAX];
-  CT_TRY(ct_stage_path(s->dir, f->path, copy, sizeof copy));
+  CT_TRY(ct_stage_path(s->at.dir, f->path, copy, sizeof copy));
   if (ct__stage_has(f, copy)) {
     if (ct__stage_check(f, copy, pace) == CT_OK) return CT_OK;
     ct_log_all(CT_LOG_WARN, "%s: is copied again", ct_err_last()->text);
@@ -233,11 +139,11 @@ static int bring_all(ct_stage_t *s, const ct_stage_file_t *files, int n)
   ct__stage_pace_t pace = {.copying = -1, .told_s = ct_clock()};
   CT_TRY(wait_to_copy(s, &pace.copying));
   for (int i = 0; i < n; i++) {
-    CT_TRY(ct_stage_path(s->dir, files[i].path, copy, sizeof copy));
+    CT_TRY(ct_stage_path(s->at.dir, files[i].path, copy, sizeof copy));
     pace.all += 2 * files[i].bytes;
     if (!ct__stage_has(&files[i], copy)) missing += files[i].bytes;
   }
-  CT_TRY(check_room(s->dir, missing));
+  CT_TRY(check_room(s->at.dir, missing));
   for (int i = 0; i < n; i++)
     CT_TRY(bring(s, &files[i], &pace));
 out:
@@ -251,10 +157,10 @@ int ct_stage_open(const char *dir, const ct_stage_file_t *files, int n, ct_stage
   ct_stage_t *s = ct_mem_alloc(sizeof *s, "the stage");
   *out = NULL;
   if (!s) return CT_ERR_NOMEM;
-  s->users = -1;
+  s->at.users = -1;
   CT_TRY(ct_file_mkdirs(dir));
-  CT_TRY(name_dir(dir, files, n, s->dir, sizeof s->dir));
-  CT_TRY(join(s));
+  CT_TRY(name_dir(dir, files, n, s->at.dir, sizeof s->at.dir));
+  CT_TRY(ct__node_join(&s->at, "data.stage"));
   CT_TRY(bring_all(s, files, n));
   *out = s;
   s = NULL;
@@ -266,7 +172,7 @@ out:
 void ct_stage_close(ct_stage_t *s, int keep)
 {
   if (!s) return;
-  leave(s, keep);
+  ct__node_leave(&s->at, keep);
   ct_mem_free(s);
 }
 

@@ -117,6 +117,31 @@ static void forgotten_files_are_opened_again(void)
   }
 }
 
+/* Once all is in the cache, nothing is read of the file. */
+static void a_cache_spares_the_disk(void)
+{
+  char dir[600], path[700];
+  snprintf(dir, sizeof dir, "%s", ct_test_dir());
+  snprintf(path, sizeof path, "%s/slow.h5", dir);
+  const char *const paths[] = {path};
+  for (int i = 0; i < WAYS; i++) {
+    ct_cache_t *cache = NULL;
+    ct_reader_t *r = open_slow(dir, ways[i], 0);
+    CT_ASSERT_OK(ct_cache_open(dir, 1, paths, 0, &cache));
+    ops->keep_in(r, cache);
+    read_by_all(r);
+    disk(NULL, NULL);
+    setenv("SLOW_SHIM_FILE", "/slow.h5", 1);
+    check_all(r, SAMPLES);
+    CT_ASSERT_INT(slow_shim_reads(), 0);
+    ops->keep_in(r, NULL);
+    check_all(r, SAMPLES);
+    CU_ASSERT(slow_shim_reads() > 0);
+    ops->close(r);
+    ct_cache_close(cache);
+  }
+}
+
 static void an_opening_is_tried_again(void)
 {
   const char *dir = ct_test_dir();
@@ -187,10 +212,14 @@ static void a_file_that_comes_back_is_read(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(all_threads_read_at_once),       CT_TEST(short_reads_are_whole),
-      CT_TEST(failed_reads_are_tried_again),   CT_TEST(forgotten_files_are_opened_again),
-      CT_TEST(an_opening_is_tried_again),      CT_TEST(the_last_failure_is_told),
-      CT_TEST(a_file_that_comes_back_is_read), CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(all_threads_read_at_once),
+                                    CT_TEST(short_reads_are_whole),
+                                    CT_TEST(failed_reads_are_tried_again),
+                                    CT_TEST(forgotten_files_are_opened_again),
+                                    CT_TEST(a_cache_spares_the_disk),
+                                    CT_TEST(an_opening_is_tried_again),
+                                    CT_TEST(the_last_failure_is_told),
+                                    CT_TEST(a_file_that_comes_back_is_read),
+                                    CT_TEST_END};
   return ct_test_main("h5_slow", tests, argc, argv);
 }

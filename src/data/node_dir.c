@@ -1,0 +1,103 @@
+/* Directories on a node's disk: made, shared by those who use them, removed by the last.  Jobs are
+ * killed at any moment, so only locks count, which end with their process. */
+#include "data/node_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_log.h"
+#include "base/ct_text.h"
+
+#define CT__NODE_CURE "name another directory in %s, or unset it"
+
+/* The name can be guessed: in a directory for all it might be somebody else's. */
+static int make_dir(const char *dir, const char *key)
+{
+  int rc = CT_OK;
+  struct stat st;
+  if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+    CT_FAIL(CT_ERR_IO, "%s: cannot create the directory: %s; " CT__NODE_CURE, dir, strerror(errno),
+            key);
+  if (lstat(dir, &st) != 0) return CT_OK; /* removed just now: the caller tries again */
+  if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+    CT_FAIL(CT_ERR_IO, "%s: is not a directory of this user; " CT__NODE_CURE, dir, key);
+out:
+  return rc;
+}
+
+int ct__node_lock(int fd, int operation)
+{
+  int status;
+  do
+    status = flock(fd, operation);
+  while (status != 0 && errno == EINTR);
+  return status;
+}
+
+int ct__node_open_lock(const char *dir, const char *name, const char *key, int *fd)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  *fd = -1;
+  CT_TRY(ct_text_format(path, sizeof path, "%s/%s", dir, name));
+  *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (*fd < 0 && errno != ENOENT)
+    CT_FAIL(CT_ERR_IO, "%s: cannot create: %s; " CT__NODE_CURE, path, strerror(errno), key);
+out:
+  return rc;
+}
+
+int ct__node_join(ct__node_dir_t *d, const char *key)
+{
+  enum { TRIES = 1000 };
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  CT_TRY(ct_text_format(path, sizeof path, "%s/users", d->dir));
+  for (int i = 0; i < TRIES; i++) {
+    CT_TRY(make_dir(d->dir, key));
+    CT_TRY(ct__node_open_lock(d->dir, "users", key, &d->users));
+    if (d->users < 0) continue;
+    d->locks = ct__node_lock(d->users, LOCK_SH) == 0;
+    /* the last user may just have removed it */
+    if (!d->locks || ct_file_name(d->users, path) == CT_NAME_SAME) return CT_OK;
+    close(d->users);
+    d->users = -1;
+  }
+  CT_FAIL(CT_ERR_IO, "%s: other runs remove it again and again", d->dir);
+out:
+  return rc;
+}
+
+void ct__node_empty(const char *dir, const char *only)
+{
+  DIR *all = opendir(dir);
+  const struct dirent *e;
+  while (all && (e = readdir(all))) {
+    size_t n = strlen(e->d_name), end = only ? strlen(only) : 0;
+    if (e->d_name[0] != '.' && n > end && (!only || strcmp(e->d_name + n - end, only) == 0))
+      unlinkat(dirfd(all), e->d_name, 0);
+  }
+  if (all) closedir(all);
+}
+
+void ct__node_leave(ct__node_dir_t *d, int keep)
+{
+  if (d->users < 0) return;
+  if (!d->locks && !keep)
+    ct_log_all(CT_LOG_WARN, "%s stays: without file locks there it is not known who else uses it",
+               d->dir);
+  if (d->locks && !keep && ct__node_lock(d->users, LOCK_EX | LOCK_NB) == 0) {
+    ct__node_empty(d->dir, NULL);
+    if (rmdir(d->dir) != 0 && errno != ENOENT)
+      ct_log_all(CT_LOG_WARN, "%s stays: %s", d->dir, strerror(errno));
+  }
+  close(d->users);
+  d->users = -1;
+}
