@@ -191,7 +191,7 @@ void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word,
   ct__step_add_loss(t, &all);
   if (ct__step_is_well(t) && b->n) ct__step_note(t, check_loss(t, b, all.sum));
   *word = (ct_step_word_t){.err = ct__step_outcome(t),
-                           .skipped = b->skipped,
+                           .skipped = b ? b->skipped : 0,
                            .err_rank = t->env.topo->rank,
                            .stop = ct_stop_with_signal(word->stop, t->env.topo->rank),
                            .compute_s_max = report->compute_s,

@@ -461,7 +461,7 @@ void rig_close(rig_t *r)
   block_close(&r->saved);
   block_close(&r->scratch);
   block_close(&r->stats);
-  for (int i = 0; i < 5; i++)
+  for (int i = 0; i < (int)(sizeof r->loss_in / sizeof *r->loss_in); i++)
     block_close(&r->loss_in[i]);
   s->be->mem->free(s->dev, CT_MEM_STAGING, r->loss);
   s->be->op->release(r->op);

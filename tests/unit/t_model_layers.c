@@ -147,7 +147,7 @@ static void wrong_layers_are_refused(void)
        "wants two inputs of one shape, but they are 1x3x4x4 and 1x3x8x8"},
       {"layers:\n- flatten\n- linear: {out: 9}", CT_ERR_USAGE,
        "m.yaml:3: the last layer 'linear1' (linear) gives 9, but the output must be 10 values"},
-      {"layers:\n- conv2d: {out: 10, kernel: 7}", CT_ERR_USAGE, "m.yaml:2: the last layer"},
+      {"layers:\n- conv2d: {out: 9, kernel: 7}", CT_ERR_USAGE, "m.yaml:2: the last layer"},
       {"layers:\n- flatten\n- linear: {out: 1000000000}", CT_ERR_USAGE,
        "m.yaml:3: layer 'linear1' (linear): parameter weight has more than 2^36 elements"},
   };

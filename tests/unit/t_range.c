@@ -59,6 +59,19 @@ static void entropy_cuts_off_what_is_far_out(void)
   CU_ASSERT(r[0] == 0 && r[1] >= 3 && r[1] < 50);
 }
 
+/* Behind a ReLU half of the numbers are 0, and the others must not be cut off for their sake. */
+static void zeros_do_not_decide_by_entropy(void)
+{
+  float r[2];
+  for (int i = 0; i < N; i++)
+    x[i] = i % 2 ? 0 : fabsf(ct_rng_normal(2, CT_RNG_TEST, 0, (uint64_t)i));
+  seen = (ct_range_t){0};
+  ct_range_widen(&seen, x, N);
+  ct_range_count(&seen, x, N);
+  ct_range_choose(&seen, CT_RANGE_ENTROPY, 0, r);
+  CU_ASSERT(r[0] == 0 && r[1] > 3);
+}
+
 static void padding_does_not_count(void)
 {
   float few[8] = {1, 2, 3, 4}, r[2];
@@ -81,6 +94,7 @@ int main(int argc, char **argv)
       CT_TEST(ends_are_the_extremes),
       CT_TEST(a_percentile_leaves_out_both_ends),
       CT_TEST(entropy_cuts_off_what_is_far_out),
+      CT_TEST(zeros_do_not_decide_by_entropy),
       CT_TEST(padding_does_not_count),
       CT_TEST_END,
   };
