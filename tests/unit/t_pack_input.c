@@ -9,6 +9,8 @@
 #include "pack/ct_pack_in.h"
 #include "tests/harness/ct_test.h"
 
+static int64_t taken; /* samples, of a source */
+
 /* The path of a new file; static storage for three of them. */
 static const char *file(const void *data, size_t bytes)
 {
@@ -17,6 +19,7 @@ static const char *file(const void *data, size_t bytes)
   char *p = path[n++ % 3];
   snprintf(p, sizeof path[0], "%s/f", ct_test_dir());
   CT_ASSERT_OK(ct_file_write(p, data, bytes));
+  taken = 0;
   return p;
 }
 
@@ -25,19 +28,15 @@ static const char *text_file(const char *text)
   return file(text, strlen(text));
 }
 
-/* The next samples, counted from the first call for a source. */
+/* The next samples of the source whose file was written last. */
 static int take(const ct_pack_source_t *in, int n, void *x, int32_t *y)
 {
-  static const void *of;
-  static int64_t at;
   size_t bytes = (size_t)ct_shape_sample(&in->x) * ct_dtype_size(in->x.dtype);
-  if (of != in->state) at = 0;
-  of = in->state;
-  for (int i = 0; i < n; i++, at++) {
+  for (int i = 0; i < n; i++, taken++) {
     ct_pack_sample_t to = {.x = (char *)x + (size_t)i * bytes};
-    int rc = in->read(in->state, at, &to);
+    int rc = in->read(in->state, taken, &to);
     if (rc != CT_OK) return rc;
-    y[i] = in->label(in->state, at);
+    y[i] = in->label(in->state, taken);
   }
   return CT_OK;
 }
