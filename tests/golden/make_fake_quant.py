@@ -14,7 +14,7 @@ COUNT, BATCHES, CHANNELS = 30, 3, 5
 
 def floats(t):
     v = ["%.9g" % v for v in t.detach().flatten().tolist()]
-    lines = [", ".join(v[i:i + 7]) for i in range(0, len(v), 7)]
+    lines = [", ".join(v[i:i + 5]) for i in range(0, len(v), 5)]
     return "{" + ",\n     ".join(lines) + "}"
 
 
