@@ -83,6 +83,8 @@ CT_INLINE float ct_half_float(uint16_t v)
 }
 
 size_t ct_dtype_size(ct_dtype_t t);
+/** The number at \a p, which is of one of the integer types. */
+int64_t ct_dtype_whole(ct_dtype_t t, const void *p);
 /** "float32", "uint8", …: NumPy's names. */
 const char *ct_dtype_name(ct_dtype_t t);
 const char *ct_layout_name(ct_layout_t l);

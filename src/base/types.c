@@ -25,6 +25,22 @@ size_t ct_dtype_size(ct_dtype_t t)
   return dtype_known(t) ? dtypes[t].size : 0;
 }
 
+int64_t ct_dtype_whole(ct_dtype_t t, const void *p)
+{
+  switch (t) {
+  case CT_U8:
+    return *(const uint8_t *)p;
+  case CT_I8:
+    return *(const int8_t *)p;
+  case CT_I16:
+    return *(const int16_t *)p;
+  case CT_I32:
+    return *(const int32_t *)p;
+  default:
+    return *(const int64_t *)p;
+  }
+}
+
 const char *ct_dtype_name(ct_dtype_t t)
 {
   return dtype_known(t) ? dtypes[t].name : "unknown";

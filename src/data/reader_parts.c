@@ -383,15 +383,11 @@ static double number(ct_dtype_t type, const void *p)
   case CT_F64:
     return *(const double *)p;
   case CT_U8:
-    return *(const uint8_t *)p;
   case CT_I8:
-    return *(const int8_t *)p;
   case CT_I16:
-    return *(const int16_t *)p;
   case CT_I32:
-    return *(const int32_t *)p;
   case CT_I64:
-    return (double)*(const int64_t *)p;
+    return (double)ct_dtype_whole(type, p);
   default:
     return NAN;
   }

@@ -47,22 +47,6 @@ out:
 
 /* ---- labels and targets ---- */
 
-static int64_t number_at(ct_dtype_t type, const void *p)
-{
-  switch (type) {
-  case CT_U8:
-    return *(const uint8_t *)p;
-  case CT_I8:
-    return *(const int8_t *)p;
-  case CT_I16:
-    return *(const int16_t *)p;
-  case CT_I32:
-    return *(const int32_t *)p;
-  default:
-    return *(const int64_t *)p;
-  }
-}
-
 static int is_real(const ct__pack_array_t *a)
 {
   return a->type == CT_ELEM_F16 || a->type == CT_ELEM_F32 || a->type == CT_ELEM_F64;
@@ -83,7 +67,7 @@ static int read_labels(pair_t *p, ct_pack_source_t *out)
     int64_t room = 0;
     if (ct__pack_array_row(y, i, 0, &room) != CT_OK)
       CT_TRY(ct_err_prefix(CT_ERR_FORMAT, "%s, label %" PRId64 ": ", y->path, i));
-    int64_t label = number_at(type, &room);
+    int64_t label = ct_dtype_whole(type, &room);
     if (label < 0 || label >= INT32_MAX)
       CT_FAIL(CT_ERR_FORMAT, "%s, label %" PRId64 ": %" PRId64 " is not a class number", y->path, i,
               label);
