@@ -19,7 +19,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+from loaders import loader_rate
 
 IMAGES, BATCH = 200, 32
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -52,15 +53,7 @@ def peer(dir, workers, seconds):
     torch.set_num_threads(1)
     loader = torch.utils.data.DataLoader(data, BATCH, shuffle=True, num_workers=workers,
                                          persistent_workers=workers > 0)
-    seen, begin = 0, None
-    for i, (x, _) in enumerate(batches()):
-        if begin is not None:
-            seen += len(x)
-            if time.perf_counter() - begin > seconds:
-                break
-        elif i == 2 * workers + 2:
-            begin = time.perf_counter()
-    print(seen / (time.perf_counter() - begin))
+    print(loader_rate(batches(), workers, seconds))
 
 
 def measured(a, command):

@@ -23,6 +23,8 @@ import sys
 import tempfile
 import time
 
+from loaders import loader_rate
+
 # name: (what, shape, type, samples, chunk (samples, channels), filters, batch)
 CASES = {
     "images": ("uint8 3x256x256, gzip + shuffle, a chunk each", (3, 256, 256), "u1", 600, (1, 3), "gzip", 32),
@@ -84,15 +86,7 @@ def peer(path, batch, workers, seconds):
             yield from torch.utils.data.DataLoader(Samples(), batch, shuffle=True, num_workers=workers)
 
     torch.set_num_threads(1)
-    seen, begin = 0, None
-    for i, (x, _) in enumerate(batches()):
-        if begin is not None:
-            seen += len(x)
-            if time.perf_counter() - begin > seconds:
-                break
-        elif i == 2 * workers + 2:
-            begin = time.perf_counter()
-    print(seen / (time.perf_counter() - begin))
+    print(loader_rate(batches(), workers, seconds))
 
 
 def pread_rate(path, seconds):
