@@ -42,7 +42,7 @@ def weights():
     w = torch.from_numpy(noise(30, COUNT)).float().view(CHANNELS, -1) * torch.tensor([[1e-3], [0.1], [1], [7], [300]])
     y = fake(w)
     assert not fake.zero_point.any()
-    print("static const float gold_w[] = %s,\n  gold_scale[] = %s,\n  gold_rounded[] = %s;" % (
+    print("static const float gold_w[] =\n    %s,\n  gold_scale[] = %s,\n  gold_rounded[] =\n    %s;" % (
         floats(w), floats(fake.scale), floats(y)))
 
 
