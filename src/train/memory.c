@@ -169,7 +169,10 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   if (e->recipe.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
   bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);
-  if (e->class_weight) bytes[CT_MEMORY_CLASS_WEIGHTS] = output_bytes(e->graph);
+  /* N x classes, or N x classes x places */
+  if (e->class_weight)
+    bytes[CT_MEMORY_CLASS_WEIGHTS] =
+        (size_t)e->graph->layer[e->graph->layers - 1].out.dim[1] * sizeof *e->class_weight;
   if (e->training) of_training(e, m, bucket, buckets, bytes);
 }
 
