@@ -168,7 +168,7 @@ def sides_of(name, a):
     def own(options, memory):
         def run(_):
             r = run_ctrain(case, a.program, options, mpiexec=a.mpiexec)
-            return {"step_s": r["step_s"], "bytes": r[memory], "library": r["library"]}
+            return {"step_s": r["step_s_median"], "bytes": r[memory], "library": r["library"]}
         return run
 
     if a.own:

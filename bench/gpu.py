@@ -33,7 +33,7 @@ def run_ctrain(case, program):
     out = subprocess.run(shlex.split(program) + ["bench", "step", os.path.join(HERE, "gpu.yaml"), "--json", "--steps", str(steps),
                          "--warmup", "12", "--set", f"train.amp={amp}", "--set", f"model={model}", "--set", f"data={data}"],
                          check=True, stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(out)["step_s"]
+    return json.loads(out)["step_s_median"]
 
 
 def torch_worker(case, compiled):

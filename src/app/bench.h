@@ -6,14 +6,19 @@
 
 #include "app/setup.h"
 #include "base/ct_text.h"
+#include "run/ct_account.h"
 
-/** One measurement.  Seconds are medians by rank 0's clock; all ranks end each step together.
- */
+/** One measurement.  Seconds are means of the same steps, so that they add up, but for those that
+ * say otherwise; all ranks end each step together. */
 typedef struct ct_bench {
   const char *mode; /**< "ddp", …; NULL: as the configuration says */
   int ranks, threads, steps;
-  int64_t batch; /**< global */
-  double step, fastest, slowest, compute, comm_exposed;
+  int64_t batch;              /**< global */
+  double median;              /**< step */
+  double compute;             /**< and update, mean of the ranks */
+  double comm_exposed;        /**< own work for messages, and waiting, mean of the ranks */
+  double other;               /**< the rest: compute + comm_exposed + other = account.step_s */
+  ct_account_sum_t account;   /**< all of it */
   double rate;                /**< samples/s */
   double sent;                /**< bytes a step, of the rank that sends most */
   double sent_mean;           /**< mean over the ranks */

@@ -10,21 +10,19 @@
 
 /* ---- steps ---- */
 
-/* Seconds of every timed step on this rank. */
+/* The timed steps on this rank. */
 typedef struct times {
   int n;
-  double *step, *compute, *comm_exposed;
+  double *step; /* seconds of each */
+  ct_account_t *account;
   int64_t sent; /* bytes in all of them */
 } times_t;
 
-static int alloc_times(times_t *t, int n)
+static int alloc_times(const ct_topo_t *topo, times_t *t, int n)
 {
   t->n = n;
-  t->step = ct_mem_array(3 * (int64_t)n, sizeof(double), "timings");
-  if (!t->step) return CT_ERR_NOMEM;
-  t->compute = t->step + n;
-  t->comm_exposed = t->step + 2 * n;
-  return CT_OK;
+  t->step = ct_mem_array(n, sizeof(double), "timings");
+  return t->step ? ct_account_open(topo, &t->account) : CT_ERR_NOMEM;
 }
 
 static const ct_batch_t *same_again(void *batch)
@@ -41,12 +39,10 @@ static int run_steps(ct_setup_t *s, const ct_batch_t *b, int warmup, times_t *t)
     ct_step_word_t word = {0};
     ct_step_report_t times = {0};
     if (i == 0) t->sent = -s->comm_ops->bytes_sent(s->comm);
-    double begin = ct_clock();
     CT_TRY(ct_trainer_step(s->trainer, b, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
     if (i < 0) continue;
-    t->step[i] = ct_clock() - begin;
-    t->compute[i] = times.compute_s;
-    t->comm_exposed[i] = times.comm_exposed_s;
+    t->step[i] = ct_step_times_all(&times.times);
+    ct_account_step(t->account, &word, &times);
   }
   t->sent += s->comm_ops->bytes_sent(s->comm);
 out:
@@ -65,12 +61,13 @@ static int judge(const ct_setup_t *s, times_t *t, int64_t batch, ct_bench_t *b)
   b->threads = ct_setup_threads(&s->cfg, s->topo->threads);
   b->steps = t->n;
   b->batch = batch;
-  b->step = ct_clock_median(t->step, t->n);
-  b->fastest = t->step[0];
-  b->slowest = t->step[t->n - 1];
-  b->compute = ct_clock_median(t->compute, t->n);
-  b->comm_exposed = ct_clock_median(t->comm_exposed, t->n);
-  b->rate = (double)batch / b->step;
+  b->median = ct_clock_median(t->step, t->n);
+  ct_account_collect(t->account, &b->account);
+  const double *mean = b->account.mean.s;
+  b->compute = mean[CT_TIME_COMPUTE] + mean[CT_TIME_UPDATE];
+  b->other = mean[CT_TIME_DATA] + mean[CT_TIME_SAVE] + mean[CT_TIME_OTHER];
+  b->comm_exposed = b->account.step_s - b->compute - b->other;
+  b->rate = (double)batch / b->account.step_s;
   b->sent = most;
   b->sent_mean = sum / s->topo->size;
   b->peak = ct_mem_peak_rss();
@@ -117,7 +114,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_
   CT_TRY(ct_setup_trainer(&s, 1));
   CT_TRY(ct_setup_order(&s, &order));
   CT_TRY_ALL(topo, open_batch(&s, &order, &feed, &none, &batch));
-  CT_TRY_ALL(topo, alloc_times(&t, (int)steps));
+  CT_TRY_ALL(topo, alloc_times(topo, &t, (int)steps));
   CT_TRY(run_steps(&s, batch, (int)warmup, &t));
   CT_TRY(judge(&s, &t, batch->global, b));
   if (ct_args_get(a, "ops"))
@@ -125,6 +122,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_
                                      : CT_OK);
 out:
   ct_mem_free(t.step);
+  ct_account_close(t.account);
   ct_feed_close(feed);
   ct_setup_close(&s);
   return rc;

@@ -190,6 +190,11 @@ static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result
   ct_metrics_begin(r->metrics, "end");
   ct_metrics_int(r->metrics, "step", result->at.step);
   ct_metrics_text(r->metrics, "reason", reason);
+  ct_metrics_num(r->metrics, "loop_s", result->loop_s);
+  ct_metrics_num(r->metrics, "eval_s", result->eval_s);
+  ct_metrics_num(r->metrics, "stall_s", result->stall_s);
+  if (result->account.steps)
+    ct_metrics_json(r->metrics, "account", ct_account_json(&result->account, result->slowest_host));
   return ct_metrics_end(r->metrics);
 }
 

@@ -137,6 +137,16 @@ static double max_real(double a, double b)
   return a > b ? a : b;
 }
 
+static void merge_times(const ct_step_word_t *a, ct_step_word_t *b)
+{
+  for (int k = 0; k < CT_TIME_KINDS; k++) {
+    b->time_sum.s[k] += a->time_sum.s[k];
+    b->time_max.s[k] = max_real(a->time_max.s[k], b->time_max.s[k]);
+  }
+  b->busy_max = max_real(a->busy_max, b->busy_max);
+  b->work_max = max_real(a->work_max, b->work_max);
+}
+
 /* An MPI_User_function. */
 static void merge(void *in, void *io, int *n, MPI_Datatype *type)
 {
@@ -156,8 +166,7 @@ static void merge(void *in, void *io, int *n, MPI_Datatype *type)
     b->top1 += a->top1;
     b->top5 += a->top5;
     b->skipped += a->skipped;
-    b->compute_s_max = max_real(a->compute_s_max, b->compute_s_max);
-    b->data_s_max = max_real(a->data_s_max, b->data_s_max);
+    merge_times(a, b);
   }
 }
 

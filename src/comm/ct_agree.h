@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/ct_err.h"
+#include "base/ct_step_times.h"
 #include "comm/ct_topo.h"
 
 /** Collective.  The same code on every rank: CT_OK iff all passed CT_OK; else the lowest code,
@@ -44,8 +45,11 @@ typedef struct ct_step_word {
   double loss_sum;       /**< sums, as in ct_loss_t */
   double loss_weight, abs_error;
   int64_t samples, top1, top5;
-  int64_t skipped;                  /**< samples that could not be read (sum) */
-  double compute_s_max, data_s_max; /**< max: the slowest rank's seconds in this step */
+  int64_t skipped; /**< samples that could not be read (sum) */
+  /* where the time of the step went up to here: sums over the ranks, and maxima, */
+  ct_step_times_t time_sum, time_max;
+  double busy_max; /**< … of their busy times, … */
+  double work_max; /**< … of compute and update together */
 } ct_step_word_t;
 
 /** Collective, Hot.  Merges in place.  If err is not CT_OK after the merge, the failing rank's

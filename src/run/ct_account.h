@@ -14,8 +14,8 @@
  * In the words of POP (Wagner, Mohr, Gimenez and Labarta 2018): load balance = busy / max(busy),
  * communication efficiency = max(busy) / step, parallel efficiency = their product.
  *
- * Used by everything that makes steps: ct_account_open(), then ct_account_step() behind each, then
- * ct_account_collect(). */
+ * Used by everything that makes steps: ct_account_open(), ct_account_step() behind each,
+ * ct_account_collect() behind some; docs/metrics.md has the same as JSON. */
 #ifndef CT_ACCOUNT_H
 #define CT_ACCOUNT_H
 #include <jansson.h>
@@ -42,14 +42,16 @@ typedef struct ct_account_sum {
   int ranks;
   double step_s, step_min_s, step_max_s;
   ct_step_times_t mean; /**< mean over the ranks; adds up to step_s */
-  ct_step_times_t max;  /**< the largest of a rank: each kind for itself, so these do not add up */
-  double busy_s;        /**< mean over the ranks; the kinds of `mean` that are a rank's own */
-  double imbalance_s;   /**< max(busy) - mean(busy); … */
-  double steady_s, random_s;    /**< … its two parts */
-  double transfer_s;            /**< step - max(busy); busy_s + imbalance_s + transfer_s = step_s */
-  double busy_sd_s;             /**< mean over the ranks of the standard deviation over the steps */
-  int slowest;                  /**< the rank whose mean busy time is the largest … */
-  int slowest_kind;             /**< … and the kind in which it is furthest above the mean */
+  /** the largest of a rank, each kind for itself, so these do not add up; `word`: of the ranks'
+   * means */
+  ct_step_times_t max;
+  double busy_s;             /**< mean over the ranks; the kinds of `mean` that are a rank's own */
+  double imbalance_s;        /**< max(busy) - mean(busy); … */
+  double steady_s, random_s; /**< … its two parts */
+  double transfer_s;         /**< step - max(busy); busy_s + imbalance_s + transfer_s = step_s */
+  double busy_sd_s;          /**< mean over the ranks of the standard deviation over the steps */
+  int slowest;               /**< the rank whose mean busy time is the largest … */
+  int slowest_kind;          /**< … and the kind in which it is furthest above the mean */
   int64_t bin[CT_ACCOUNT_BINS]; /**< how many steps were how long */
 } ct_account_sum_t;
 
@@ -59,18 +61,16 @@ typedef struct ct_account ct_account_t;
 int ct_account_open(const ct_topo_t *topo, ct_account_t **out);
 /** Local, Hot.  Behind a ct_trainer_step() that returned CT_OK: what it left in word and report. */
 void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r);
-/** Collective.  What the steps since the last call come to; a gather of some 200 bytes a rank.
- * Rank 0: *window is filled in, and rank[size], if not NULL, is what each rank spent.  Others:
- * *window is empty but for steps. */
-int ct_account_collect(ct_account_t *a, ct_account_sum_t *window, ct_account_rank_t *rank);
+/** Collective, Hot.  What the steps since the last call come to; a gather of some 200 bytes a rank.
+ * Only rank 0 knows what each rank spent: elsewhere there is no steady imbalance and no slowest
+ * rank (-1). */
+void ct_account_collect(ct_account_t *a, ct_account_sum_t *out);
+/** Local.  What all steps come to that were collected so far. */
+void ct_account_total(const ct_account_t *a, ct_account_sum_t *out);
+/** Local, rank 0.  The same of one rank. */
+ct_account_rank_t ct_account_of_rank(const ct_account_t *a, int rank);
 /** Local; NULL is fine. */
 void ct_account_close(ct_account_t *a);
-
-/** Pure.  Two accounts of the same ranks become one, as if their steps had been counted together;
- * the steady imbalance by \a rank, the means of the ranks over both (ct_account_add_rank()). */
-void ct_account_add(ct_account_sum_t *sum, const ct_account_sum_t *more,
-                    const ct_account_rank_t *rank);
-void ct_account_add_rank(ct_account_rank_t *sum, const ct_account_rank_t *more);
 
 /** Pure.  The length of a step that a share \a q (0 to 1) of the steps do not exceed, from the
  * bins. */

@@ -2,6 +2,7 @@
 #ifndef CT_LOOP_H
 #define CT_LOOP_H
 #include "job/ct_stop.h"
+#include "run/ct_account.h"
 #include "run/ct_eval.h"
 #include "run/ct_run_opts.h"
 
@@ -30,10 +31,13 @@ typedef struct ct_loop_opts {
 typedef struct ct_loop_result {
   ct_eval_result_t last; /**< samples 0: never evaluated */
   ct_position_t at;
-  double seconds, samples_per_s; /**< of training steps */
-  double train_loss;             /**< mean over the last epoch so far */
-  ct_stop_reason_t stopped;      /**< asked to stop before the end; a checkpoint was written */
-  int idle;                      /**< 1: nothing was left to do */
+  double seconds, samples_per_s;  /**< of training steps */
+  ct_account_sum_t account;       /**< of all steps but the first */
+  char slowest_host[64];          /**< of its slowest rank; "": unknown */
+  double loop_s, eval_s, stall_s; /**< in all; of it in evaluations, and waiting for checkpoints */
+  double train_loss;              /**< mean over the last epoch so far */
+  ct_stop_reason_t stopped;       /**< asked to stop before the end; a checkpoint was written */
+  int idle;                       /**< 1: nothing was left to do */
 } ct_loop_result_t;
 
 /** Pure.  1 if nothing is left to train: epochs and steps are done, or early_stop has ended it. */

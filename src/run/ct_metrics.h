@@ -5,6 +5,7 @@
  * with a warning; nothing is written to a file that has no name. */
 #ifndef CT_METRICS_H
 #define CT_METRICS_H
+#include <jansson.h>
 #include <stdint.h>
 
 typedef struct ct_metrics ct_metrics_t;
@@ -17,6 +18,9 @@ void ct_metrics_begin(ct_metrics_t *m, const char *event);
 void ct_metrics_int(ct_metrics_t *m, const char *name, int64_t v);
 void ct_metrics_num(ct_metrics_t *m, const char *name, double v);
 void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v);
+/** Takes \a v over (NULL: there was no memory for it).  \a name NULL: the members of an object
+ * become fields of the line. */
+void ct_metrics_json(ct_metrics_t *m, const char *name, json_t *v);
 int ct_metrics_end(ct_metrics_t *m);
 /** From now on a line that cannot be written is left out, with a warning when that begins, and is
  * no error. */

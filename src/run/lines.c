@@ -43,8 +43,8 @@ static int step_line(const ct__loop_t *l, const ct_step_word_t *w, const ct_step
   ct_metrics_num(m, "data_s", r->data_s);
   ct_metrics_num(m, "compute_s", r->compute_s);
   ct_metrics_num(m, "comm_exposed_s", r->comm_exposed_s);
-  ct_metrics_num(m, "data_s_max", w->data_s_max);
-  ct_metrics_num(m, "compute_s_max", w->compute_s_max);
+  ct_metrics_num(m, "data_s_max", w->time_max.s[CT_TIME_DATA]);
+  ct_metrics_num(m, "compute_s_max", w->work_max);
   ct_metrics_num(m, "grad_norm", r->grad_norm);
   ct_metrics_num(m, "loss_scale", r->loss_scale);
   if (r->skipped) ct_metrics_int(m, "skipped", 1);

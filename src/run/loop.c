@@ -7,6 +7,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
+#include <stdio.h>
 #include <string.h>
 
 static int is_stopped_early(const ct_early_stop_t *early, const ct_position_t *at)
@@ -51,13 +52,16 @@ static ct_schedule_point_t schedule_point(const ct__loop_t *l)
 static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
 {
   int rc = *own;
-  ct_step_report_t report = {.want_norm = ct__lines_logged(l, l->at.step + 1)};
+  ct_step_report_t report = {.want_norm = ct__lines_logged(l, l->at.step + 1),
+                             .save_s = l->saving_s,
+                             .apart_s = l->apart_s};
   const ct_batch_t *b = NULL;
   ct_batch_t none = {.epoch = l->at.epoch,
                      .cursor = l->at.cursor,
                      .global = ct_sampler_batch(&l->o->sampler, l->at.cursor)};
   double begin = ct_clock();
   ct_schedule_point_t at = schedule_point(l);
+  l->saving_s = l->apart_s = 0;
   ct_beat_at("reading a batch", -1);
   int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
   if (rc == CT_OK) rc = fed;
@@ -78,6 +82,8 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   *own = ct__lines_step(l, word, &report, ct_trainer_lr(l->t, &at), seconds);
   int judged = ct__stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
   if (*own == CT_OK) *own = judged;
+  int told = ct__accounts_step(l->accounts, l->at.step, word, &report);
+  if (*own == CT_OK) *own = told;
   if (word->skipped) CT_TRY(ct__skips_step(l, b ? b : &none, word->skipped));
 out:
   return rc;
@@ -91,9 +97,13 @@ static int evaluate(ct__loop_t *l, int64_t *stop)
   ct_eval_result_t result;
   ct__stops_asker_t asker;
   ct_ask_t ask = ct__stops_during(l, &asker);
+  double begin = ct_clock();
   ct_trainer_use_average(l->t, 1);
   rc = ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &ask, stop, &result);
   ct_trainer_use_average(l->t, 0);
+  double seconds = ct_clock() - begin;
+  l->apart_s += seconds;
+  l->out->eval_s += seconds;
   CT_TRY(rc);
   if (!*stop) l->out->last = result;
 out:
@@ -271,6 +281,15 @@ out:
   return rc;
 }
 
+static void tell_account(ct__loop_t *l)
+{
+  const char *host;
+  ct_loop_result_t *r = l->out;
+  ct__accounts_total(l->accounts, &r->account, &host);
+  snprintf(r->slowest_host, sizeof r->slowest_host, "%s", host ? host : "");
+  r->loop_s = ct_clock() - l->begin;
+}
+
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out)
 {
   int rc = CT_OK;
@@ -290,12 +309,16 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
   int64_t every = ct_trainer_is_even(t) ? o->job->stragglers_every : 0;
   CT_TRY(ct__stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
+  CT_TRY(ct__accounts_open(l.topo, o->job->stragglers_every, o->metrics, &l.accounts));
   CT_TRY(go(&l));
+  CT_TRY_ALL(l.topo, ct__accounts_end(l.accounts, o->dir));
   ct__stragglers_summary(l.stragglers);
 out:;
   ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */
   ct_log_progress(NULL);
   ct__stragglers_close(l.stragglers);
+  if (l.accounts) tell_account(&l);
+  ct__accounts_close(l.accounts);
   ct_trainer_follow(t, (ct_look_t){0});
   ct_feed_close(l.feed);
   ct__saves_close(&l);

@@ -4,6 +4,7 @@
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
 #include "job/ct_walltime.h"
+#include "run/account_lines.h"
 #include "run/ct_loop.h"
 #include "run/ct_metrics.h"
 #include "run/stragglers.h"
@@ -16,8 +17,10 @@ typedef struct ct__loop {
   ct_position_t at;
   ct_feed_t *feed;
   ct__stragglers_t *stragglers; /* NULL: nobody is looked for */
-  ct_ckpt_t *ckpt;              /* rank 0 */
-  ct_ckpt_item_t *item;         /* rank 0 */
+  ct__accounts_t *accounts;
+  double apart_s, saving_s; /* since the last step: in evaluations, in checkpoints */
+  ct_ckpt_t *ckpt;          /* rank 0 */
+  ct_ckpt_item_t *item;     /* rank 0 */
   int items;
   ct_ckpt_text_t text[2];
   char dir[CT_PATH_MAX]; /* of the checkpoints */

@@ -117,6 +117,18 @@ void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v)
   if (m) set(m, name, ct_json_words(v)); /* an error's text may have any file's name in it */
 }
 
+void ct_metrics_json(ct_metrics_t *m, const char *name, json_t *v)
+{
+  const char *key;
+  json_t *member;
+  if (m && (name || !v)) {
+    set(m, name ? name : "members", v);
+    return;
+  }
+  if (m) json_object_foreach(v, key, member) set(m, key, json_incref(member));
+  json_decref(v);
+}
+
 /* One write, whole or taken back. */
 static int write_line(ct_metrics_t *m, const char *line, size_t bytes)
 {

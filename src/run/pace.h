@@ -1,4 +1,4 @@
-/** \file pace.h  How long ranks take to their first message: what a window of steps says of one
+/** \file pace.h  How long ranks are busy in a step: what a window of steps says of one
  * rank, and who is slow among all.  Pure.
  *
  * A rank's number is the trimmed mean of its steps, and the error of that: an outlier is no
@@ -15,20 +15,20 @@ typedef struct ct__pace_window {
   int64_t stride; /**< each stride-th step is looked at, so that all of a window have room */
   int64_t seen;
   int n; /**< of those looked at: */
-  double before_s[CT_PACE_STEPS], data_s[CT_PACE_STEPS];
+  double busy_s[CT_PACE_STEPS], data_s[CT_PACE_STEPS];
 } ct__pace_window_t;
 
 /** What a window says of a rank. */
 typedef struct ct__pace {
-  double before_s; /**< mean seconds of a step before its first message … */
-  double data_s;   /**< … of which it waited for the feed */
-  double error_s;  /**< standard error of before_s; infinite: too few steps to tell */
+  double busy_s;  /**< mean seconds of a step that are its own … */
+  double data_s;  /**< … of which it waited for the feed */
+  double error_s; /**< standard error of busy_s; infinite: too few steps to tell */
 } ct__pace_t;
 
 /** Empties a window of so many steps. */
 void ct__pace_begin(ct__pace_window_t *w, int64_t steps);
 /** Hot. */
-void ct__pace_add(ct__pace_window_t *w, double before_s, double data_s);
+void ct__pace_add(ct__pace_window_t *w, double busy_s, double data_s);
 /** Means without the fastest and slowest tenth of the steps, at least one each; the error is that
  * of Yuen (Biometrika 61, 1974): of the winsorized variance. */
 ct__pace_t ct__pace_of(const ct__pace_window_t *w);

@@ -79,11 +79,20 @@ static int end_one_of_many(ct__loop_t *l)
   return CT_OK;
 }
 
+/* Since \a begin training stood still. */
+static int note_time(ct__loop_t *l, double begin, int rc)
+{
+  double seconds = ct_clock() - begin;
+  l->saving_s += seconds;
+  l->out->stall_s += seconds;
+  return rc;
+}
+
 int ct__saves_end(ct__loop_t *l, int last)
 {
-  if (!l->ckpt) return CT_OK;
-  if (last) return end_write(l);
-  return ct_ckpt_busy(l->ckpt) ? CT_OK : end_one_of_many(l);
+  double begin = ct_clock();
+  if (!l->ckpt || (!last && ct_ckpt_busy(l->ckpt))) return CT_OK;
+  return note_time(l, begin, last ? end_write(l) : end_one_of_many(l));
 }
 
 double ct__saves_seconds(const ct__loop_t *l)
@@ -121,8 +130,9 @@ out:
 int ct__saves_begin(ct__loop_t *l, int own)
 {
   int rc = own;
+  double begin = ct_clock();
   if (ct_trainer_snapshot_is_collective(l->t)) rc = ct_agree(l->topo, own);
-  return rc == CT_OK ? save(l) : rc;
+  return note_time(l, begin, rc == CT_OK ? save(l) : rc);
 }
 
 int ct__saves_due(const ct__loop_t *l, int epoch_end)

@@ -34,7 +34,7 @@ typedef struct peer {
 typedef struct host {
   host_name_t name;
   int ranks;
-  double mean_s;  /* of its ranks' before_s, over the windows */
+  double mean_s;  /* of its ranks' busy_s, over the windows */
   int64_t slow;   /* windows in which one of its ranks was named */
   int named;      /* ranks that are, in this window */
   ct__pace_t all; /* mean over its ranks, in this window */
@@ -177,17 +177,17 @@ static int remember(ct__stragglers_t *s, const ct__pace_t *usual)
     host_t *h = &s->host[p->host];
     p->in_a_row = s->slow[r] ? p->in_a_row + 1 : 0;
     h->named += is_named(s, r);
-    h->all.before_s += s->pace[r].before_s / h->ranks;
+    h->all.busy_s += s->pace[r].busy_s / h->ranks;
     h->all.data_s += s->pace[r].data_s / h->ranks;
     news += is_named(s, r) && !p->named;
     p->named += is_named(s, r);
   }
   s->windows++;
   for (int h = 0; h < s->hosts; h++) {
-    add_to_mean(&s->host[h].mean_s, s->host[h].all.before_s, s->windows);
+    add_to_mean(&s->host[h].mean_s, s->host[h].all.busy_s, s->windows);
     s->host[h].slow += s->host[h].named > 0;
   }
-  add_to_mean(&s->usual_s, usual->before_s, s->windows);
+  add_to_mean(&s->usual_s, usual->busy_s, s->windows);
   return news;
 }
 
@@ -195,9 +195,9 @@ static int remember(ct__stragglers_t *s, const ct__pace_t *usual)
 
 static int add_times(ct_str_t *t, const ct__pace_t *p, const ct__pace_t *usual)
 {
-  return ct_str_add(t, " by %s, %.1f ms before its first message (compute %.1f, data %.1f); ",
-                    ct__pace_is_data(p, usual) ? "data" : "compute", 1e3 * p->before_s,
-                    1e3 * (p->before_s - p->data_s), 1e3 * p->data_s);
+  return ct_str_add(t, " by %s, %.1f ms busy a step (compute %.1f, data %.1f); ",
+                    ct__pace_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
+                    1e3 * (p->busy_s - p->data_s), 1e3 * p->data_s);
 }
 
 /* 1 if the host is named instead of its ranks. */
@@ -236,8 +236,8 @@ static int say(ct__stragglers_t *s, int64_t step, const ct__pace_t *usual)
   if (n)
     ct_log(CT_LOG_WARN,
            "slow ranks in steps %lld-%lld: %sthe others %.1f ms (compute %.1f, data %.1f)",
-           (long long)s->from, (long long)step, t.data, 1e3 * usual->before_s,
-           1e3 * (usual->before_s - usual->data_s), 1e3 * usual->data_s);
+           (long long)s->from, (long long)step, t.data, 1e3 * usual->busy_s,
+           1e3 * (usual->busy_s - usual->data_s), 1e3 * usual->data_s);
   if (n) s->said = s->windows;
 out:
   ct_str_clear(&t);
@@ -254,7 +254,7 @@ static int events(const ct__stragglers_t *s, int64_t step, double median_s, ct_m
     ct_metrics_int(m, "step", step);
     ct_metrics_int(m, "rank", r);
     ct_metrics_text(m, "host", s->host[s->peer[r].host].name);
-    ct_metrics_num(m, "before_s", s->pace[r].before_s);
+    ct_metrics_num(m, "busy_s", s->pace[r].busy_s);
     ct_metrics_num(m, "median_s", median_s);
     ct_metrics_num(m, "data_s", s->pace[r].data_s);
     CT_TRY(ct_metrics_end(m));
@@ -273,9 +273,15 @@ static int judge(ct__stragglers_t *s, int64_t step, ct_metrics_t *m)
   if (!isfinite(usual.error_s)) return CT_OK; /* too few steps to tell */
   int news = remember(s, &usual);
   if (news || s->windows - s->said >= SAY_AGAIN) CT_TRY(say(s, step, &usual));
-  CT_TRY(events(s, step, usual.before_s, m));
+  CT_TRY(events(s, step, usual.busy_s, m));
 out:
   return rc;
+}
+
+/* Checkpoints are rank 0's duty. */
+static double busy_of(const ct_step_report_t *r)
+{
+  return ct_step_times_busy(&r->times) - r->times.s[CT_TIME_SAVE];
 }
 
 int ct__stragglers_step(ct__stragglers_t *s, int64_t step, int64_t samples,
@@ -284,7 +290,7 @@ int ct__stragglers_step(ct__stragglers_t *s, int64_t step, int64_t samples,
   int rc = CT_OK;
   if (!s) return CT_OK;
   if (!s->from) s->from = step;
-  if (samples == s->whole) ct__pace_add(&s->window, r->data_s + r->before_comm_s, r->data_s);
+  if (samples == s->whole) ct__pace_add(&s->window, busy_of(r), r->data_s);
   if (step % s->every) return CT_OK;
   ct__pace_t mine = ct__pace_of(&s->window);
   ct_agree_gather(s->topo, &mine, sizeof mine, s->pace);
@@ -361,8 +367,7 @@ out:
 static void tell_hosts(ct__stragglers_t *s)
 {
   qsort(s->host, (size_t)s->hosts, sizeof *s->host, slowest_first);
-  ct_log(CT_LOG_INFO, "before the first message of a step: %.1f ms (median of the ranks)",
-         1e3 * s->usual_s);
+  ct_log(CT_LOG_INFO, "busy in a step: %.1f ms (median of the ranks)", 1e3 * s->usual_s);
   for (int h = 0; h < s->hosts && h < HOSTS_MAX; h++)
     host_line(s, &s->host[h]);
   if (s->hosts > HOSTS_MAX) ct_log(CT_LOG_INFO, "  and %d more hosts", s->hosts - HOSTS_MAX);

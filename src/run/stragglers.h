@@ -1,20 +1,19 @@
 /** \file stragglers.h  Who makes the others wait.
  *
  * The ranks of a job meet in every step: the slowest one's time is everybody's.  Each rank notes
- * how long it takes from the step's start until its first gradients are sent, but for what it waits
- * in messages before (SyncBN's, the divisor's): this is its own, nobody made it wait.  It falls
- * into waiting for the feed (data) and all else (compute).  On a device that works through a queue
- * the host only fills that until then: a slow host shows, and slow data, but not a slow device.
+ * how long it is busy in a step: all but what it waits for others (base/ct_step_times.h), and for
+ * checkpoints, which are rank 0's duty.  This is its own, nobody made it wait.  It falls into
+ * waiting for the feed (data) and all else (compute).
  *
  * At the end of each window of steps rank 0 gathers the means.  A rank that is slow (pace.h) in two
  * windows in a row is named in the log: when it is for the first time, and all that still are each
  * tenth window; and in metrics.jsonl in every window:
  *
- *     {"event":"straggler","step":200,"rank":5,"host":"node2","before_s":0.038,
+ *     {"event":"straggler","step":200,"rank":5,"host":"node2","busy_s":0.038,
  *      "median_s":0.021,"data_s":0.002}
  *
- * step: the last of the window; before_s, data_s: means of the rank; median_s: of all ranks'
- * before_s.  At most 16 ranks a window.  Only steps on whole batches count. */
+ * step: the last of the window; busy_s, data_s: means of the rank; median_s: of all ranks'
+ * busy_s.  At most 16 ranks a window.  Only steps on whole batches count. */
 #ifndef CT_STRAGGLERS_H
 #define CT_STRAGGLERS_H
 #include "run/ct_metrics.h"

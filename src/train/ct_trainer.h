@@ -30,13 +30,17 @@ typedef struct ct_position {
 typedef struct ct_step_report {
   int want_norm;         /**< in: compute the norm also if nothing is clipped */
   double data_s;         /**< in: seconds that were waited for the feed */
-  double compute_s;      /**< all other seconds, but for … */
-  double comm_exposed_s; /**< … those in the communicator: what backward did not hide */
-  double
-      before_comm_s; /**< own seconds up to the first gradients that are sent; compute_s if none */
-  double grad_norm;  /**< of the whole gradient, before clipping; NaN: not computed */
-  double loss_scale; /**< of this step; 1 without loss scaling */
-  int skipped;       /**< 1: the gradient was not finite and the loss is scaled: no update */
+  double save_s;         /**< in: seconds in checkpoints since the last step */
+  double apart_s;        /**< in: seconds since the last step that are no step's: evaluation;
+                            INFINITY: all of them */
+  ct_step_times_t times; /**< where the time went since the end of the last step, apart_s left out;
+                            of a trainer's first step since its begin, and data_s */
+  double compute_s;      /**< of it: compute and update */
+  double comm_exposed_s; /**< of it: move and all that is not this rank's own */
+  int64_t samples;       /**< of all ranks */
+  double grad_norm;      /**< of the whole gradient, before clipping; NaN: not computed */
+  double loss_scale;     /**< of this step; 1 without loss scaling */
+  int skipped;           /**< 1: the gradient was not finite and the loss is scaled: no update */
 } ct_step_report_t;
 
 /** Everything a trainer borrows. */

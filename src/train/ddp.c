@@ -107,12 +107,9 @@ static int send_bucket(ct_trainer_t *t)
 {
   ddp_t *d = t->way;
   const ct_bucket_t *b = &t->first.bucket[d->sent]; /* the slices are the same in every variant */
-  if (d->sent == 0) {
-    ct__step_sends(t);
-    ct__step_note(t, overflow(t));
-  }
+  if (d->sent == 0) ct__step_note(t, overflow(t));
   if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent));
-  ct__step_enter(t, "the all-reduce of bucket", d->sent);
+  ct__step_enter(t, CT_TIME_MOVE, "the all-reduce of bucket", d->sent);
   int marked = ct__step_note(t, t->env.be->queue->mark(t->q, &d->ready));
   int rc =
       ct__step_note(t, t->env.comm_ops->reduce(t->env.comm, marked == CT_OK ? d->ready : NULL,
@@ -128,7 +125,7 @@ static int send_bucket(ct_trainer_t *t)
 static void end_bucket(ct_trainer_t *t, int k)
 {
   const ddp_t *d = t->way;
-  ct__step_enter(t, "waiting for the all-reduce of bucket", k);
+  ct__step_enter(t, CT_TIME_WAIT, "waiting for the all-reduce of bucket", k);
   ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
   ct__step_leave(t);
 }
@@ -154,7 +151,7 @@ static int work_behind(ct_trainer_t *t, const ct__variant_t *v, int i)
   while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
     CT_TRY(send_bucket(t));
   if (!d->sent) return CT_OK;
-  ct__step_enter(t, NULL, -1);
+  ct__step_enter(t, CT_TIME_MOVE, NULL, -1);
   rc = t->env.comm_ops->poke(t->env.comm);
   ct__step_leave(t);
 out:

@@ -133,7 +133,7 @@ static int prepare(ct_trainer_t *t, int n)
 
 static int agree(ct_trainer_t *t, int rc)
 {
-  ct__step_enter(t, NULL, -1);
+  ct__step_enter(t, CT_TIME_WAIT, NULL, -1);
   rc = ct_agree(t->env.topo, rc);
   ct__step_leave(t);
   return rc;
@@ -145,7 +145,7 @@ static int move_rows(ct_trainer_t *t, int out, size_t sample, void *all, void *m
   const dp_t *d = t->way;
   const ct_topo_t *topo = t->env.topo;
   const ct_comm_ops_t *ops = t->env.comm_ops;
-  ct__step_enter(t, out ? "giving out samples" : "collecting outputs", -1);
+  ct__step_enter(t, CT_TIME_WAIT, out ? "giving out samples" : "collecting outputs", -1);
   for (int r = 0; r < topo->size; r++) {
     int64_t first;
     d->bytes[r] = ct_sampler_cut(d->b->global, r, topo->size, &first) * (int64_t)sample;
@@ -158,7 +158,7 @@ static int move_rows(ct_trainer_t *t, int out, size_t sample, void *all, void *m
 
 static int sum_gradients(ct_trainer_t *t)
 {
-  ct__step_enter(t, "the sum of the gradients", -1);
+  ct__step_enter(t, CT_TIME_WAIT, "the sum of the gradients", -1);
   int rc = t->env.comm_ops->reduce_root(t->env.comm, t->q, (float *)t->gradient,
                                         (int64_t)(t->map.trained_bytes / sizeof(float)));
   ct__step_leave(t);
@@ -169,7 +169,7 @@ static int share_weights(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_comm_ops_t *ops = t->env.comm_ops;
-  ct__step_enter(t, "the broadcast of the weights", -1);
+  ct__step_enter(t, CT_TIME_WAIT, "the broadcast of the weights", -1);
   if (t->map.buffer_bytes) CT_TRY(ops->bcast(t->env.comm, t->q, t->buffer, t->map.buffer_bytes, 0));
   if (t->map.trained_bytes)
     CT_TRY(ops->bcast(t->env.comm, t->q, t->weight, t->map.trained_bytes, 0));

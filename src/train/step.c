@@ -38,9 +38,9 @@ void ct__step_free(ct_trainer_t *t)
 void ct__step_clear(ct_trainer_t *t)
 {
   ct__step_t *s = &t->step;
-  s->begun = ct_clock();
-  s->before_s = -1;
-  s->exposed_s = 0;
+  s->times = (ct_step_times_t){0};
+  s->now = s->own = CT_TIME_COMPUTE;
+  s->since = ct_clock();
   s->failed = CT_OK;
   for (int p = 0; p < t->pieces; p++)
     s->piece[p] = (ct_loss_t){0};
@@ -68,9 +68,28 @@ int ct__step_outcome(const ct_trainer_t *t)
 
 /* ---- time ---- */
 
-void ct__step_enter(ct_trainer_t *t, const char *doing, int64_t detail)
+static double work_of(const ct_step_times_t *t)
 {
-  t->step.entered = ct_clock();
+  return t->s[CT_TIME_COMPUTE] + t->s[CT_TIME_UPDATE];
+}
+
+static void turn_to(ct__step_t *s, ct_step_time_t kind)
+{
+  double now = ct_clock();
+  s->times.s[s->now] += now - s->since;
+  s->since = now;
+  s->now = kind;
+}
+
+void ct__step_turn(ct_trainer_t *t, ct_step_time_t own)
+{
+  t->step.own = own;
+  turn_to(&t->step, own);
+}
+
+void ct__step_enter(ct_trainer_t *t, ct_step_time_t kind, const char *doing, int64_t detail)
+{
+  turn_to(&t->step, kind);
   if (doing && t->env.topo->size > 1)
     ct_beat_enter(doing, detail);
   else if (doing)
@@ -79,19 +98,36 @@ void ct__step_enter(ct_trainer_t *t, const char *doing, int64_t detail)
 
 void ct__step_leave(ct_trainer_t *t)
 {
-  t->step.exposed_s += ct_clock() - t->step.entered;
+  turn_to(&t->step, t->step.own);
 }
 
 void ct__step_sum(ct_trainer_t *t, double *io, int n, int max)
 {
-  ct__step_enter(t, NULL, -1);
+  ct__step_enter(t, CT_TIME_WAIT, NULL, -1);
   ct__step_note(t, ct_agree_doubles(t->env.topo, io, n, max));
   ct__step_leave(t);
 }
 
-void ct__step_sends(ct_trainer_t *t)
+static double exposed(const ct_step_times_t *t)
 {
-  t->step.before_s = ct_clock() - t->step.begun - t->step.exposed_s;
+  return ct_step_times_all(t) - ct_step_times_busy(t) + t->s[CT_TIME_MOVE];
+}
+
+/* What was before the step. */
+static void take_in(ct__step_t *s, const ct_step_report_t *r)
+{
+  double between = s->since - s->ended - r->data_s - r->save_s - r->apart_s;
+  s->times.s[CT_TIME_DATA] = r->data_s;
+  s->times.s[CT_TIME_SAVE] = r->save_s;
+  s->times.s[CT_TIME_OTHER] = s->ended > 0 && between > 0 ? between : 0;
+}
+
+/* What all ranks learn of it. */
+static void tell_times(const ct_step_times_t *t, ct_step_word_t *word)
+{
+  word->time_sum = word->time_max = *t;
+  word->busy_max = ct_step_times_busy(t);
+  word->work_max = work_of(t);
 }
 
 /* ---- the losses ---- */
@@ -172,30 +208,39 @@ void ct_loss_tell(const ct_loss_t *l, ct_step_word_t *word)
 
 /* ---- beginning and end ---- */
 
-void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in)
+void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report)
 {
   ct_beat_at("forward and backward", -1);
   ct__step_clear(t);
+  take_in(&t->step, report);
   ct__step_note(t, rc_in);
   t->step.divisor = find_divisor(t, b);
+  report->samples = ct__step_is_well(t) ? b->global : 0;
 }
 
-void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word,
-                  ct_step_report_t *report)
+void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word)
 {
-  const ct__step_t *s = &t->step;
   ct_loss_t all = {0};
-  report->comm_exposed_s = s->exposed_s;
-  report->compute_s = ct_clock() - s->begun - s->exposed_s;
-  report->before_comm_s = s->before_s < 0 ? report->compute_s : s->before_s;
   ct__step_add_loss(t, &all);
   if (ct__step_is_well(t) && b->n) ct__step_note(t, check_loss(t, b, all.sum));
   *word = (ct_step_word_t){.err = ct__step_outcome(t),
                            .skipped = b ? b->skipped : 0,
                            .err_rank = t->env.topo->rank,
-                           .stop = ct_stop_with_signal(word->stop, t->env.topo->rank),
-                           .compute_s_max = report->compute_s,
-                           .data_s_max = report->data_s};
+                           .stop = ct_stop_with_signal(word->stop, t->env.topo->rank)};
   if (ct__step_is_well(t)) ct_loss_tell(&all, word);
   if (ct__step_is_well(t) && places_of(t) > 1) word->samples = b->n;
+}
+
+int ct__step_over(ct_trainer_t *t, ct_step_word_t *word, ct_step_report_t *report)
+{
+  ct__step_t *s = &t->step;
+  turn_to(s, CT_TIME_WORD);
+  tell_times(&s->times, word);
+  int rc = ct_step_agree(t->env.topo, word);
+  turn_to(s, CT_TIME_OTHER);
+  s->ended = s->since;
+  report->times = s->times;
+  report->compute_s = work_of(&s->times);
+  report->comm_exposed_s = exposed(&s->times);
+  return rc;
 }

@@ -86,7 +86,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_word_t *word, ct_step_report_t *report)
 {
-  ct__step_begin(t, b, rc_in);
+  ct__step_begin(t, b, rc_in, report);
   ct__update_begin(t, report);
   ct__step_note(t, ct__low_refresh(t));
   if (ct__step_is_well(t)) ct__step_note(t, ct__qat_round(t));
@@ -95,9 +95,9 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   ct__input_look(t);
   ct__step_note(t, t->env.be->queue->sync(t->q));
   ct__update_report(t, report);
-  ct__step_end(t, b, word, report);
+  ct__step_end(t, b, word);
   t->progress.steps++;
-  return ct_step_agree(t->env.topo, word);
+  return ct__step_over(t, word, report);
 }
 
 static int forward(ct_trainer_t *t, const ct_batch_t *b)

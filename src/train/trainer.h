@@ -236,10 +236,11 @@ void ct__update_narrow(ct_trainer_t *t);
 /* ---- step.c: what a step in progress knows ---- */
 
 typedef struct ct__step {
-  double begun;          /**< ct_clock() of its start … */
-  double before_s;       /**< … and seconds up to the first gradients sent; -1: none were */
-  double entered;        /**< ct_clock() of ct__step_enter() */
-  double exposed_s;      /**< seconds in the communicator */
+  ct_step_times_t times; /**< of the step so far */
+  ct_step_time_t now;    /**< what this rank does … */
+  double since;          /**< … since then (ct_clock()), … */
+  ct_step_time_t own;    /**< … and what it goes on with behind a collective call */
+  double ended;          /**< ct_clock() of the end of the last step; 0: there was none */
   int failed;            /**< code of the first failure on this rank … */
   ct_err_info_t failure; /**< … and its record */
   ct_loss_t *piece;      /**< staging: the loss of each piece */
@@ -254,10 +255,11 @@ void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind);
 /** The numbers of all pieces are added to others. */
 void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum);
 /** Collective, Hot.  \a rc_in: this rank's code so far; finds what the losses are divided by. */
-void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in);
+void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report);
 /** Local, Hot, when the work is done.  This rank's word; CT_ERR_NONFINITE is noted. */
-void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word,
-                  ct_step_report_t *report);
+void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word);
+/** Collective, Hot.  The step word goes round; the step is over, and *report is told its times. */
+int ct__step_over(ct_trainer_t *t, ct_step_word_t *word, ct_step_report_t *report);
 
 /** Nothing has failed, no time has passed, no loss is there. */
 void ct__step_clear(ct_trainer_t *t);
@@ -267,14 +269,14 @@ int ct__step_note(ct_trainer_t *t, int rc);
 int ct__step_is_well(const ct_trainer_t *t);
 /** The code of the step, with its record. */
 int ct__step_outcome(const ct_trainer_t *t);
-/** Around every collective call; between the two, time is the communicator's.  \a doing: for the
+/** Around every collective call; between the two, time is of this kind.  \a doing: for the
  * watch; NULL: the call says it. */
-void ct__step_enter(ct_trainer_t *t, const char *doing, int64_t detail);
+void ct__step_enter(ct_trainer_t *t, ct_step_time_t kind, const char *doing, int64_t detail);
 void ct__step_leave(ct_trainer_t *t);
+/** From here on time outside of collective calls is of this kind. */
+void ct__step_turn(ct_trainer_t *t, ct_step_time_t own);
 /** Collective, Hot.  Sum or maximum over the ranks. */
 void ct__step_sum(ct_trainer_t *t, double *io, int n, int max);
-/** The first gradients are about to be sent. */
-void ct__step_sends(ct_trainer_t *t);
 
 /* ---- repeat.c: steps that are started as a whole ---- */
 

@@ -199,7 +199,7 @@ static int gather_bucket(ct_trainer_t *t, char *arena, int k)
 static void gather_weights(ct_trainer_t *t)
 {
   for (int k = 0; k < t->buckets; k++) {
-    ct__step_enter(t, "the gathering of the weights of bucket", k);
+    ct__step_enter(t, CT_TIME_WAIT, "the gathering of the weights of bucket", k);
     ct__step_note(t, gather_bucket(t, t->weight, k));
     ct__step_leave(t);
   }
@@ -249,10 +249,12 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
   int stat = needed || report->want_norm;
   for (int g = 0; g < u->groups.groups; g++)
     u->hyper[g] = ct_optim_hyper(t->env.optim, &u->groups.group[g], at, t->progress.updates);
+  ct__step_turn(t, CT_TIME_UPDATE);
   if (needed || how->zero)
     apply_together(t, stat, arrive);
   else
     apply_as_they_come(t, stat, arrive);
+  ct__step_turn(t, CT_TIME_COMPUTE);
   if (stat) report->grad_norm = 0;
 }
 
@@ -305,7 +307,7 @@ out:
 static int broadcast(ct_trainer_t *t, void *buf, size_t bytes)
 {
   if (!bytes) return CT_OK;
-  ct__step_enter(t, "the broadcast of the state", -1);
+  ct__step_enter(t, CT_TIME_WAIT, "the broadcast of the state", -1);
   return t->env.comm_ops->bcast(t->env.comm, t->q, buf, bytes, 0);
 }
 
@@ -333,7 +335,7 @@ int ct__update_widen(ct_trainer_t *t, int gather)
   for (int s = 0; s < u->states && gather; s++) {
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 1));
     for (int k = 0; k < t->buckets; k++) {
-      ct__step_enter(t, "the gathering of the optimizer's state, bucket", k);
+      ct__step_enter(t, CT_TIME_WAIT, "the gathering of the optimizer's state, bucket", k);
       CT_TRY(gather_bucket(t, u->full[s], k));
     }
   }

@@ -174,8 +174,10 @@ static ct_step_word_t word(int step)
                           .top1 = t->rank,
                           .top5 = 2 * t->rank,
                           .stop = t->rank == step % t->size && step % 3 == 0 ? 15 : 0,
-                          .compute_s_max = 1 + t->rank,
-                          .data_s_max = 100 - t->rank};
+                          .work_max = 1 + t->rank,
+                          .busy_max = 100 - t->rank,
+                          .time_sum.s = {[CT_TIME_MOVE] = 2},
+                          .time_max.s = {[CT_TIME_DATA] = 3 - t->rank}};
 }
 
 static void step_words_merge(void)
@@ -192,8 +194,10 @@ static void step_words_merge(void)
     CT_ASSERT_INT(w.samples, 8 * n + pairs);
     CT_ASSERT_INT(w.top1, pairs);
     CT_ASSERT_INT(w.top5, 2 * pairs);
-    CT_ASSERT_NEAR(w.compute_s_max, n, 0);
-    CT_ASSERT_NEAR(w.data_s_max, 100, 0);
+    CT_ASSERT_NEAR(w.work_max, n, 0);
+    CT_ASSERT_NEAR(w.busy_max, 100, 0);
+    CT_ASSERT_NEAR(w.time_sum.s[CT_TIME_MOVE], 2 * n, 0);
+    CT_ASSERT_NEAR(w.time_max.s[CT_TIME_DATA], 3, 0);
   }
 }
 

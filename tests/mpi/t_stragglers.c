@@ -43,7 +43,8 @@ static void make_steps(ct__stragglers_t *s, int64_t from, int64_t to, times_fn *
     int whole = step % 5 != 4;
     times_t t = of(step);
     if (!whole) t = (times_t){0.3 * (topo.rank == 1), 0};
-    ct_step_report_t r = {.data_s = t.data_s, .before_comm_s = t.compute_s};
+    ct_step_report_t r = {.data_s = t.data_s,
+                          .times.s = {[CT_TIME_DATA] = t.data_s, [CT_TIME_COMPUTE] = t.compute_s}};
     CT_ASSERT_OK(ct__stragglers_step(s, step, whole ? 48 : 4, &r, m));
   }
 }
@@ -111,7 +112,7 @@ static void nobody_is_looked_for(void)
   static const ct_sampler_t small = {.samples = 3, .batch = 48};
   ct_topo_t none = {.world = MPI_COMM_NULL, .size = 4, .rank = ct_test_topo.rank};
   ct_topo_t alone = {.world = MPI_COMM_NULL, .size = 1};
-  ct_step_report_t r = {.before_comm_s = 1};
+  ct_step_report_t r = {.times.s = {[CT_TIME_COMPUTE] = 1}};
   ct__stragglers_t *s[3];
   int64_t calls = ct_mem_calls();
   CT_ASSERT_OK(ct__stragglers_open(&none, 0, &sampler, &s[0]));
@@ -134,7 +135,7 @@ static void equal_ranks_are_not_named(void)
   if (topo.size <= 2) {
     CT_ASSERT_TEXT(said, ""); /* one host */
   } else {
-    said_has("before the first message of a step: 21.0 ms (median of the ranks)\n", 1);
+    said_has("busy in a step: 21.0 ms (median of the ranks)\n", 1);
     said_has("  node2                21.0 ms, 1.00 of the median\n", 1);
   }
 }
@@ -152,8 +153,8 @@ static void a_rank_is_named_by_compute(void)
   if (ct_test_topo.size == 1) return;
   run(40, ct_test_topo.size, last_computes);
   snprintf(word, sizeof word,
-           " W slow ranks in steps 11-20: rank %d (node1) by compute, 36.0 ms before its first "
-           "message (compute 35.0, data 1.0); the others 21.0 ms (compute 20.0, data 1.0)\n",
+           " W slow ranks in steps 11-20: rank %d (node1) by compute, 36.0 ms busy a step "
+           "(compute 35.0, data 1.0); the others 21.0 ms (compute 20.0, data 1.0)\n",
            topo.size - 1);
   said_has(word, 1);
   said_has(" W ", 1);
@@ -163,7 +164,7 @@ static void a_rank_is_named_by_compute(void)
   said_has("node1 ", 0); /* no table of one host */
   CT_ASSERT_INT(count(metrics, "\"event\":\"straggler\""), topo.rank == 0 ? 3 : 0);
   snprintf(word, sizeof word,
-           "{\"event\":\"straggler\",\"step\":20,\"rank\":%d,\"host\":\"node1\",\"before_s\":0.03",
+           "{\"event\":\"straggler\",\"step\":20,\"rank\":%d,\"host\":\"node1\",\"busy_s\":0.03",
            topo.size - 1);
   if (topo.rank == 0) CT_ASSERT_HAS(metrics, word);
 }
@@ -179,7 +180,7 @@ static void a_rank_is_named_by_data(void)
 {
   if (ct_test_topo.size == 1) return;
   run(20, ct_test_topo.size, last_waits);
-  said_has("by data, 36.0 ms before its first message (compute 20.0, data 16.0); the others", 1);
+  said_has("by data, 36.0 ms busy a step (compute 20.0, data 16.0); the others", 1);
 }
 
 static times_t second_host_computes(int64_t step)
@@ -194,10 +195,9 @@ static void a_host_is_named_as_one(void)
   if (ct_test_topo.size < 4) return;
   ct_test_topo.job.system.exclude = "sbatch --exclude=";
   run(40, 2, second_host_computes);
-  said_has(
-      " W slow ranks in steps 11-20: node2 by compute, 41.0 ms before its first message (compute "
-      "40.0, data 1.0); the others 21.0 ms",
-      1);
+  said_has(" W slow ranks in steps 11-20: node2 by compute, 41.0 ms busy a step (compute "
+           "40.0, data 1.0); the others 21.0 ms",
+           1);
   said_has("  node2                41.0 ms, 1.95 of the median, slow in 3 of 4 windows\n", 1);
   said_has("  node1                21.0 ms, 1.00 of the median\n", 1);
   said_has(" W node2: slow at least half of the time; to run without: sbatch --exclude=node2 ...\n",

@@ -16,7 +16,7 @@ static void outliers_do_not_count(void)
   for (int i = 0; i < 100; i++)
     ct__pace_add(&w, i % 20 == 7 ? 5 : 0.02, i % 20 == 7 ? 4.98 : 0.002);
   ct__pace_t p = ct__pace_of(&w);
-  CT_ASSERT_NEAR(p.before_s, 0.02, 1e-12);
+  CT_ASSERT_NEAR(p.busy_s, 0.02, 1e-12);
   CT_ASSERT_NEAR(p.data_s, 0.002, 1e-12);
   CT_ASSERT_NEAR(p.error_s, 0, 1e-12);
 }
@@ -29,7 +29,7 @@ static void what_comes_again_and_again_does(void)
   for (int i = 0; i < 100; i++)
     ct__pace_add(&w, i % 2 ? 0.03 : 0.01, i % 2 ? 0.02 : 0);
   ct__pace_t p = ct__pace_of(&w);
-  CT_ASSERT_NEAR(p.before_s, 0.02, 1e-12);
+  CT_ASSERT_NEAR(p.busy_s, 0.02, 1e-12);
   CT_ASSERT_NEAR(p.data_s, 0.01, 1e-12);
   CT_ASSERT_NEAR(p.error_s, 0.01 * sqrt(100. / 99) * 10 / 80, 1e-12);
 }
@@ -41,7 +41,7 @@ static void error_is_that_of_a_trimmed_mean(void)
   for (int i = 0; i < 5; i++)
     ct__pace_add(&w, i == 4 ? 100 : i + 1, 0);
   ct__pace_t p = ct__pace_of(&w); /* of 2 2 3 4 4 */
-  CT_ASSERT_NEAR(p.before_s, 3, 1e-12);
+  CT_ASSERT_NEAR(p.busy_s, 3, 1e-12);
   CT_ASSERT_NEAR(p.error_s, sqrt(4. / 4) * sqrt(5) / 3, 1e-12);
 }
 
@@ -50,10 +50,10 @@ static void few_steps_tell_nothing(void)
   ct__pace_window_t w;
   ct__pace_begin(&w, 1);
   CU_ASSERT(isinf(ct__pace_of(&w).error_s));
-  CT_ASSERT_NEAR(ct__pace_of(&w).before_s, 0, 0);
+  CT_ASSERT_NEAR(ct__pace_of(&w).busy_s, 0, 0);
   ct__pace_add(&w, 0.5, 0.25);
   CU_ASSERT(isinf(ct__pace_of(&w).error_s));
-  CT_ASSERT_NEAR(ct__pace_of(&w).before_s, 0.5, 0);
+  CT_ASSERT_NEAR(ct__pace_of(&w).busy_s, 0.5, 0);
   CT_ASSERT_NEAR(ct__pace_of(&w).data_s, 0.25, 0);
 }
 
@@ -66,7 +66,7 @@ static void long_windows_are_looked_at_from_end_to_end(void)
     for (int64_t i = 0; i < steps[k]; i++)
       ct__pace_add(&w, (double)i, 0);
     CU_ASSERT(w.n <= CT_PACE_STEPS && (w.n > 64 || w.n == steps[k]));
-    CT_ASSERT_NEAR(ct__pace_of(&w).before_s, (double)steps[k] / 2, (double)steps[k] / 64 + 0.5);
+    CT_ASSERT_NEAR(ct__pace_of(&w).busy_s, (double)steps[k] / 2, (double)steps[k] / 64 + 0.5);
     ct__pace_begin(&w, steps[k]);
     CT_ASSERT_INT(w.n, 0);
   }
@@ -110,7 +110,7 @@ static void one_slow_rank_is_found(void)
         ms[r] = r == bad ? 38 : 21 + 0.2 * (r % 3);
       CT_ASSERT_INT(judge_ms(ms, ranks, 0.1), 1);
       CT_ASSERT_INT(slow[bad], 1);
-      CT_ASSERT_NEAR(usual.before_s, 0.0212, 0.0002001);
+      CT_ASSERT_NEAR(usual.busy_s, 0.0212, 0.0002001);
     }
 }
 
@@ -162,7 +162,7 @@ static void larger_parts_may_take_longer(void)
     p[r] = (ct__pace_t){share[r] * 0.02, 0, 0};
   }
   CT_ASSERT_INT(judge(p, 5), 0);
-  p[1].before_s = 0.046;
+  p[1].busy_s = 0.046;
   CT_ASSERT_INT(judge(p, 5), 1);
   CT_ASSERT_INT(slow[1], 1);
 }
@@ -287,7 +287,7 @@ static void check_recorded(const recorded_t *all, int ranks, double times)
       share[r] = 1;
     }
     CT_ASSERT_INT(judge(p, ranks), 0);
-    p[1].before_s += times * 4e-3;
+    p[1].busy_s += times * 4e-3;
     judge(p, ranks);
     CT_ASSERT_INT(slow[1], 1);
   }
