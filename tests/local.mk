@@ -236,6 +236,7 @@ unit_tests = \
   %D%/unit/t_opt \
   %D%/unit/t_optim \
   %D%/unit/t_optim_gold \
+  %D%/unit/t_comm_model \
   %D%/unit/t_pace \
   %D%/unit/t_pack \
   %D%/unit/t_pack_arrays \
