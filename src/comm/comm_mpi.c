@@ -4,6 +4,7 @@
 
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_comm_model.h"
 #include "comm/ct_mpi.h"
 
 /* ---- life ---- */
@@ -72,17 +73,26 @@ static int nodes_are_branches(const ct_topo_t *t)
   return fits;
 }
 
-/* Inside a node nothing is rounded, so MPI can do it there. */
-static int wants_exchange(const ct_comm_t *c)
+/* MPI cannot keep the order or round on the way.  Inside a node nothing is rounded. */
+static int must_exchange(const ct_comm_t *c)
 {
   return c->t->size > 1 && (c->opts.fixed_order || (c->opts.wire == CT_BF16 && c->t->nodes > 1));
+}
+
+/* MPI folds ranks that are no power of two, where pieces of ours are faster. */
+static int may_exchange(const ct_comm_t *c)
+{
+  const int64_t most = CT__COMM_CHUNK * (int64_t)sizeof(float);
+  return c->t->nodes > 1 && (ct_comm_algorithm(c->t->nodes, most) == CT_COMM_EXCHANGE ||
+                             ct_comm_algorithm(c->t->size, most) == CT_COMM_EXCHANGE);
 }
 
 static int open_mpi(ct_comm_t *c)
 {
   int rc = CT_OK;
   const ct_topo_t *t = c->t;
-  int ways = wants_exchange(c) ? 2 : 1;
+  c->exchange_all = must_exchange(c);
+  int ways = c->exchange_all || may_exchange(c) ? 2 : 1;
   for (int i = 0; i < ways && t->size > 1; i++) {
     CT_MPI(t, MPI_Comm_dup(t->world, &c->world[i]));
     CT_MPI(t, MPI_Comm_split(t->world, t->local_rank, t->node_index, &c->rail[i]));

@@ -26,9 +26,10 @@ typedef struct ct__comm_transfer {
 typedef struct ct__comm_chunk {
   MPI_Request request;
   int transfer;
-  int turned; /**< of an exchange: the sums are on their way back */
+  int exchanged; /**< goes by the exchange, else by MPI_Iallreduce */
+  int turned;    /**< of an exchange: the sums are on their way back */
   int64_t from, n;
-  ct__exchange_t *exchange; /**< owned; NULL: chunks go by MPI_Iallreduce */
+  ct__exchange_t *exchange; /**< owned; NULL: none is ever wanted */
 } ct__comm_chunk_t;
 
 struct ct_comm {
@@ -36,6 +37,7 @@ struct ct_comm {
   const ct_backend_t *be;
   ct_comm_opts_t opts;
   ct__window_t *window;
+  int exchange_all; /**< 1: chunks must be exchanged, however small */
   /* Owned duplicates, two each: what comes in and what goes back is started at different times
    * on each rank, and calls on one MPI communicator must come in the same order everywhere. */
   MPI_Comm world[2]; /**< for private memory */

@@ -3,13 +3,14 @@
  * All transfers stand in one queue, in the order of the calls, which is the same on all ranks.
  * They are moved in chunks: a chunk is summed inside the node (if it lies in shared memory),
  * then across nodes (between the ranks that have the same slice: by one MPI_Iallreduce, or by
- * an exchange of our own where the order or the type is not what MPI has), then given to the
- * others of the node.  Chunks of different transfers follow each other, a few at a time, so one
- * slow message does not stop the rest. Nothing moves but inside poke() and the calls that wait:
- * there is no thread. */
+ * an exchange of our own where the order or the type is not what MPI has, or MPI is slow), then
+ * given to the others of the node.  Chunks of different transfers follow each other, a few at a
+ * time, so one slow message does not stop the rest. Nothing moves but inside poke() and the calls
+ * that wait: there is no thread. */
 #include "comm/comm_mpi.h"
 
 #include "comm/ct_agree.h"
+#include "comm/ct_comm_model.h"
 #include "comm/ct_mpi.h"
 
 /* ---- the queue ---- */
@@ -40,6 +41,14 @@ static void land(ct_comm_t *c, ct__comm_transfer_t *x, int64_t n)
   x->state = CT__TRANSFER_REDUCED;
 }
 
+/* The same on all ranks that share the chunk. */
+static int wants_exchange(const ct_comm_t *c, int ranks, int64_t n)
+{
+  return c->exchange_all ||
+         (c->chunk[0].exchange &&
+          ct_comm_algorithm(ranks, n * (int64_t)sizeof(float)) == CT_COMM_EXCHANGE);
+}
+
 static void send_chunk(ct_comm_t *c, int transfer, int64_t from, int64_t n)
 {
   ct__comm_transfer_t *x = &c->transfer[transfer];
@@ -49,7 +58,8 @@ static void send_chunk(ct_comm_t *c, int transfer, int64_t from, int64_t n)
   p->from = from;
   p->n = n;
   p->turned = 0;
-  if (p->exchange)
+  p->exchanged = wants_exchange(c, x->shared ? c->t->nodes : c->t->size, n);
+  if (p->exchanged)
     ct__exchange_begin(p->exchange, comm, x->buf + from, n, &p->request);
   else
     CT_MPI(c->t, MPI_Iallreduce(MPI_IN_PLACE, x->buf + from, (int)n, MPI_FLOAT, MPI_SUM, comm,
@@ -91,7 +101,7 @@ static void turn_chunks(ct_comm_t *c)
 {
   for (int i = 0; i < c->in_flight; i++) {
     ct__comm_chunk_t *p = &c->chunk[(c->oldest + i) % CT__COMM_IN_FLIGHT];
-    if (!p->exchange || p->turned) continue;
+    if (!p->exchanged || p->turned) continue;
     if (!arrived(c, p)) return;
     MPI_Comm comm = c->transfer[p->transfer].shared ? c->rail[1] : c->world[1];
     ct__exchange_turn(p->exchange, comm, &p->request);
@@ -105,9 +115,9 @@ static int land_chunk(ct_comm_t *c)
   if (!c->in_flight) return 0;
   turn_chunks(c);
   ct__comm_chunk_t *p = &c->chunk[c->oldest];
-  if (p->exchange && !p->turned) return 0;
+  if (p->exchanged && !p->turned) return 0;
   if (!arrived(c, p)) return 0;
-  if (p->exchange) ct__exchange_finish(p->exchange);
+  if (p->exchanged) ct__exchange_finish(p->exchange);
   c->oldest = (c->oldest + 1) % CT__COMM_IN_FLIGHT;
   c->in_flight--;
   ct__comm_transfer_t *x = &c->transfer[p->transfer];

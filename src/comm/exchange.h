@@ -1,13 +1,14 @@
 /** \file exchange.h  The sum of one chunk over the ranks of an MPI communicator, made by this
- * library instead of MPI's own reduction: in an order and in a type that MPI does not offer.
+ * library instead of MPI's own reduction: in an order and in a type that MPI does not offer, and on a
+ * number of ranks, such as 3, 6 or 12, that MPI folds to a power of two at twice the bytes.
  * Internal to comm.
  *
  * The chunk is cut into one slice for each rank.  All send everybody his slice of their
  * summands; each sums up what he got, and sends the sum of his slice to all.  A rank sends
  * 2 (R - 1) / R of the chunk, as the best of MPI's algorithms, in 2 (R - 1) messages.
  *
- * In a fixed order the sum of the ranks is ((r0 + r1) + (r2 + r3)) + …, a binary tree over
- * their numbers.
+ * In float32 the sum of the ranks is ((r0 + r1) + (r2 + r3)) + …, a binary tree over their
+ * numbers, in which a rank without a neighbour waits for the next level.
  *
  * In bfloat16 each summand is rounded once on its way in, they are added in float32 in the
  * order of the ranks, and the sum is rounded once on its way out, on all ranks alike.  One
@@ -20,8 +21,8 @@
 
 typedef struct ct__exchange ct__exchange_t; /**< room for one chunk under way */
 
-/** Local.  For chunks of up to \a room floats between up to t->size ranks; wire: CT_F32 (in the
- * fixed order: powers of two of ranks) or CT_BF16.  CT_ERR_NOMEM. */
+/** Local.  For chunks of up to \a room floats between up to t->size ranks; wire: CT_F32 or
+ * CT_BF16.  CT_ERR_NOMEM. */
 int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t room, ct__exchange_t **out);
 /** NULL is fine. */
 void ct__exchange_close(ct__exchange_t *x);

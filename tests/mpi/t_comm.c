@@ -216,6 +216,38 @@ static void the_order_is_that_of_the_ranks(void)
   close_comm();
 }
 
+/* As the ranks' sums are made along a binary tree over their numbers. */
+static float tree_sum(uint32_t from, uint32_t to, uint32_t width, uint32_t i)
+{
+  if (width == 1) return ct_rng_normal(5, CT_RNG_TEST, from, i);
+  uint32_t middle = from + width / 2;
+  float low = tree_sum(from, to < middle ? to : middle, width / 2, i);
+  return middle < to ? low + tree_sum(middle, to, width / 2, i) : low;
+}
+
+/* Between nodes, on a number of ranks that is no power of two: a tree too.  What is too small to be
+ * cut among the ranks goes by MPI. */
+static void odd_ranks_have_a_tree(void)
+{
+  uint32_t size = (uint32_t)t->size, width = 4;
+  if (is_nccl() || t->nodes == 1 || (size & (size - 1)) == 0) {
+    ct_test_skip("needs 3 nodes, or 6");
+    return;
+  }
+  int ticket, wrong = 0;
+  while (width < size)
+    width *= 2;
+  CT_ASSERT_OK(open_plain());
+  for (uint32_t i = 0; i < BIG; i++)
+    outside[i] = ct_rng_normal(5, CT_RNG_TEST, (uint32_t)t->rank, i);
+  CT_ASSERT_OK(ops->reduce(comm, NULL, outside, BIG, CT_REDUCE_ALL, &ticket));
+  CT_ASSERT_OK(finish(ticket));
+  for (uint32_t i = 0; i < BIG; i++)
+    wrong += outside[i] != tree_sum(0, size, width, i);
+  CT_ASSERT_INT(wrong, 0);
+  close_comm();
+}
+
 static void tickets_run_out(void)
 {
   int ticket[CT_COMM_TICKETS], one_more;
@@ -422,6 +454,7 @@ int main(int argc, char **argv)
                                     CT_TEST(big_steps_do_not_race),
                                     CT_TEST(the_order_is_fixed),
                                     CT_TEST(the_order_is_that_of_the_ranks),
+                                    CT_TEST(odd_ranks_have_a_tree),
                                     CT_TEST(tickets_run_out),
                                     CT_TEST(a_step_allocates_nothing),
                                     CT_TEST(close_completes_and_frees),

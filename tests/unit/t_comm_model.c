@@ -84,11 +84,8 @@ static void a_bucket_is_a_balance(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(rounds_and_bytes),
-                                    CT_TEST(folding_is_avoided),
-                                    CT_TEST(a_fit_finds_the_line),
-                                    CT_TEST(a_fit_stays_possible),
-                                    CT_TEST(a_bucket_is_a_balance),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(rounds_and_bytes),      CT_TEST(folding_is_avoided),
+                                    CT_TEST(a_fit_finds_the_line),  CT_TEST(a_fit_stays_possible),
+                                    CT_TEST(a_bucket_is_a_balance), CT_TEST_END};
   return ct_test_main("comm_model", tests, argc, argv);
 }
