@@ -10,31 +10,13 @@
 #include "base/ct_log.h"
 #include "weights/ct_init.h"
 
-/* Of a run directory the newest checkpoint, by its name. */
-static int choose_file(const char *from, char *path, size_t cap)
-{
-  int rc = CT_OK;
-  char dir[CT_PATH_MAX];
-  ct_ckpt_found_t newest = {0};
-  if (!ct_file_is_dir(from)) return ct_text_format(path, cap, "%s", from);
-  CT_TRY(ct_path_join(dir, sizeof dir, from, "checkpoints"));
-  CT_TRY(ct_ckpt_find(ct_builtin_stores, NULL, dir, &newest));
-  if (!newest.store)
-    CT_FAIL(CT_ERR_USAGE, "init.from: %s is a directory without a checkpoint in %s", from, dir);
-  CT_TRY(ct_text_format(path, cap, "%s", newest.path));
-out:
-  ct_ckpt_found_close(&newest);
-  return rc;
-}
-
 /* Rank 0: what each parameter gets. */
 static int open_weights(const ct_setup_t *s, ct_weights_file_t *f, ct_match_t *m)
 {
   int rc = CT_OK;
-  char path[CT_PATH_MAX];
   const ct_init_opts_t *o = &s->cfg.init;
-  CT_TRY(choose_file(o->from, path, sizeof path));
-  CT_TRY(ct_weights_open(ct_builtin_weights, path, o->key, f));
+  CT_TRY(ct_weights_open(ct_builtin_weights, o->from, o->key, f));
+  const char *path = f->path; /* of a run directory the file in it */
   const char *remark = f->ops->remark(f->w);
   if (remark) ct_log(CT_LOG_INFO, "%s: %s", path, remark);
   CT_TRY(ct_match_make(f, s->graph, o, m));

@@ -386,7 +386,8 @@ out:
   return rc;
 }
 
-int ct_ckpt_follow(const char *file, char *path, size_t cap)
+/* A file `best` or `latest`. */
+static int follow_pointer(const char *file, char *path, size_t cap)
 {
   int rc = CT_OK;
   char dir[CT_PATH_MAX], name[NAME_CAP];
@@ -396,6 +397,25 @@ int ct_ckpt_follow(const char *file, char *path, size_t cap)
     return ct_text_format(path, cap, "%s", file);
   CT_TRY(ct_path_dir(dir, sizeof dir, file));
   CT_TRY(ct_path_join(path, cap, dir, name));
+out:
+  return rc;
+}
+
+int ct_ckpt_follow(const char *file, char *path, size_t cap)
+{
+  static const char *const pointers[] = {"best", "latest"};
+  int rc = CT_OK;
+  char pointer[CT_PATH_MAX];
+  if (!ct_file_is_dir(file)) return follow_pointer(file, path, cap);
+  for (int i = 0; i < 2; i++) {
+    CT_TRY(ct_text_format(pointer, sizeof pointer, "%s/checkpoints/%s", file, pointers[i]));
+    CT_TRY(follow_pointer(pointer, path, cap));
+    if (strcmp(path, pointer) != 0 && ct_file_exists(path)) return CT_OK;
+  }
+  CT_FAIL(CT_ERR_USAGE,
+          "%s: is a directory without a checkpoint that checkpoints/best or "
+          "checkpoints/latest in it names",
+          file);
 out:
   return rc;
 }

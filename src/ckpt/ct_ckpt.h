@@ -74,7 +74,8 @@ void ct_ckpt_close(ct_ckpt_t *c);
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
 /** The file that is meant: a file called `best` or `latest` stands for the one beside it that it
- * names, any other for itself. */
+ * names, a run directory for that of its checkpoints/best, else of its checkpoints/latest, any
+ * other for itself.  CT_ERR_USAGE: a directory where neither names a file that is there. */
 int ct_ckpt_follow(const char *file, char *path, size_t cap);
 /** A checkpoint that is open for reading. */
 typedef struct ct_ckpt_found {

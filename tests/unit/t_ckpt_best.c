@@ -168,6 +168,22 @@ static void a_pointer_stands_for_what_it_names(void)
   CT_ASSERT_TEXT(found(path), "/best");
 }
 
+static void a_run_directory_stands_for_its_best_or_newest(void)
+{
+  char run[500], dir[600];
+  snprintf(run, sizeof run, "%s", ct_test_dir());
+  snprintf(dir, sizeof dir, "%s/checkpoints", run);
+  CT_ASSERT_HAS(found(run), "is a directory without a checkpoint");
+  CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 20));
+  CT_ASSERT_HAS(found(run), "checkpoints/step-00000020.txt");
+  put(dir, "best", "step-00000010.txt\n");
+  CT_ASSERT_HAS(found(run), "checkpoints/step-00000010.txt");
+  put(dir, "best", "step-00000077.txt\n"); /* which is gone */
+  CT_ASSERT_HAS(found(run), "checkpoints/step-00000020.txt");
+  put(dir, "latest", "step-00000077.txt\n");
+  CT_ASSERT_HAS(found(run), "is a directory without a checkpoint");
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(what_is_better_depends_on_the_score),
@@ -179,6 +195,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_foreign_best_does_no_harm),
                                     CT_TEST(going_back_goes_back_to_the_best_of_then),
                                     CT_TEST(a_pointer_stands_for_what_it_names),
+                                    CT_TEST(a_run_directory_stands_for_its_best_or_newest),
                                     CT_TEST_END};
   ct_log_setup(0, 1, CT_LOG_ERROR); /* the warnings are meant */
   return ct_test_main("the best checkpoint", tests, argc, argv);
