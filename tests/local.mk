@@ -34,7 +34,7 @@ shell_tests = \
   %D%/cli/skip.test \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
-  %D%/cli/stragglers.test \
+  %D%/cli/account.test %D%/cli/stragglers.test \
   %D%/cli/train.test \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
@@ -76,7 +76,7 @@ shell_tests = \
   %D%/mpi/memory.test \
   %D%/mpi/oracle.test \
   %D%/mpi/recipe.test \
-  %D%/mpi/stragglers.test \
+  %D%/mpi/account.test %D%/mpi/stragglers.test \
   %D%/mpi/topo.test \
   %D%/mpi/trainer.test \
   %D%/mpi/trainer_ahead.test \
@@ -294,6 +294,7 @@ launched_tests = \
   %D%/fuzz/fuzz_safetensors \
   %D%/fuzz/fuzz_tar \
   %D%/golden/t_golden \
+  %D%/mpi/t_account \
   %D%/mpi/t_agree \
   %D%/mpi/t_comm \
   %D%/mpi/t_comm_calls \

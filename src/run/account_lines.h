@@ -1,5 +1,5 @@
-/** \file account_lines.h  The account of a run: windows of it in metrics.jsonl, all of it at the end,
- * and ranks.csv. */
+/** \file account_lines.h  The account of a run: windows of it in metrics.jsonl, all of it at the
+ * end, and ranks.csv. */
 #ifndef CT_ACCOUNT_LINES_H
 #define CT_ACCOUNT_LINES_H
 #include "run/ct_account.h"

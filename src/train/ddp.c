@@ -110,6 +110,7 @@ static int send_bucket(ct_trainer_t *t)
   if (d->sent == 0) ct__step_note(t, overflow(t));
   if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent));
   ct__step_enter(t, CT_TIME_MOVE, "the all-reduce of bucket", d->sent);
+  if (d->sent == 0) ct__step_note(t, ct_fault("step.send"));
   int marked = ct__step_note(t, t->env.be->queue->mark(t->q, &d->ready));
   int rc =
       ct__step_note(t, t->env.comm_ops->reduce(t->env.comm, marked == CT_OK ? d->ready : NULL,
@@ -126,6 +127,7 @@ static void end_bucket(ct_trainer_t *t, int k)
 {
   const ddp_t *d = t->way;
   ct__step_enter(t, CT_TIME_WAIT, "waiting for the all-reduce of bucket", k);
+  if (k == 0) ct__step_note(t, ct_fault("step.wait"));
   ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
   ct__step_leave(t);
 }
