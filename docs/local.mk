@@ -6,6 +6,7 @@ nobase_dist_doc_DATA = README.md CHANGELOG.md hdf5io/FORMAT.md \
   %D%/exit-codes.md \
   %D%/figures.md \
   %D%/gpu.md \
+  %D%/install.md \
   %D%/metrics.md \
   %D%/models.md \
   %D%/recipes.md

@@ -1,3 +1,12 @@
+# CT_CUDA_PART(name): a library of CUDA in a directory of its own comes before CUDA's own folders.
+AC_DEFUN([CT_CUDA_PART],[
+  AS_CASE([$with_$1],[yes|check|no],[],[
+    CT_FIND_IN([ct_part],[$with_$1],[$1.h],[$1])
+    AS_IF([test -n "$ct_why"],[AC_MSG_ERROR([--with-$1=$with_$1: $ct_why])])
+    CUDA_CPPFLAGS="$ct_part_CPPFLAGS $CUDA_CPPFLAGS"
+    CUDA_LDFLAGS="-L$ct_lib $CUDA_LDFLAGS"
+    ct_rpath="$ct_lib:$ct_rpath"])])
+
 # CT_CHECK_CUDA: --with-cuda[=DIR], --with-cudnn[=DIR], --with-nccl[=DIR], --with-cuda-archs=LIST.
 # Results: have_cuda, have_nccl, ct_cuda_why; NVCC, NVCC_GENCODE, CUDA_CPPFLAGS, _LDFLAGS, _LIBS, _RPATH.
 # The checks need the toolkit, but neither a GPU nor a driver.
@@ -36,12 +45,8 @@ AS_IF([test "x$with_cuda" = xno],[ct_cuda_why="--without-cuda"],[
     CUDA_CPPFLAGS="-isystem $cuda_dir/include"
     CUDA_LDFLAGS="-L$cuda_lib"
     ct_rpath=$cuda_lib
-    for d in "$with_cudnn" "$with_nccl"; do
-      AS_CASE([$d],[yes|check|no],[],[
-        CUDA_CPPFLAGS="$CUDA_CPPFLAGS -isystem $d/include"
-        CUDA_LDFLAGS="$CUDA_LDFLAGS -L$d/lib"
-        ct_rpath="$d/lib:$ct_rpath"])
-    done
+    CT_CUDA_PART([cudnn])
+    CT_CUDA_PART([nccl])
     AS_IF([test "x$enable_cuda_rpath" = xyes],[CUDA_RPATH="-Wl,--enable-new-dtags -Wl,-rpath,$ct_rpath"])
     # code for each architecture, and PTX of the last for what comes after it
     for a in `echo "$cuda_archs" | tr ',;' '  '`; do

@@ -11,12 +11,14 @@ AC_ARG_VAR([SRUN],[Slurm's launcher])
 
 AC_MSG_CHECKING([which MPI this is])
 ct_mpi=unknown ct_pmi=
+ct_save_CPPFLAGS=$CPPFLAGS; CPPFLAGS="$CPPFLAGS $MPI_CPPFLAGS"
 # the first that fits: the relatives of MPICH define MPICH_VERSION, too
 CT_MPI_IS([OMPI_MAJOR_VERSION],[Open MPI],[pmix])
 CT_MPI_IS([I_MPI_VERSION],[Intel MPI],[pmi2])
 CT_MPI_IS([MVAPICH2_VERSION],[MVAPICH2],[pmi2])
 CT_MPI_IS([CRAY_MPICH_VERSION],[Cray MPICH],[cray_shasta])
 CT_MPI_IS([MPICH_VERSION],[MPICH],[pmi2])
+CPPFLAGS=$ct_save_CPPFLAGS
 AC_MSG_RESULT([$ct_mpi])
 
 ct_mpiexec=

@@ -166,7 +166,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/pth_make.h \
   %D%/unit/transform_list.h
 
-if HAVE_CUNIT
+if HAVE_TESTS
 
 # What every test program is linked with.
 check_LIBRARIES += libctest.a
@@ -178,7 +178,7 @@ libctest_a_SOURCES = \
   %D%/harness/test.c \
   %D%/harness/test_backend.c \
   %D%/harness/test_mpi.c
-test_ldadd = libctest.a libctrain.a -lcunit
+test_ldadd = libctest.a libctrain.a $(CUNIT_LDFLAGS) $(CUNIT_LIBS)
 LDADD = $(test_ldadd)
 # A program that loads modules exports all functions, as they use some that it does not use itself.
 load_modules = -Wl,--export-dynamic -Wl,--whole-archive,libctrain.a,--no-whole-archive

@@ -21,10 +21,14 @@
 static const struct {
   const char *name;
   const ct_backend_t *backend;
-  const char *driver, *driver_name;
-} backends[] = {{"cuda", NULL, "libcuda.so.1", "NVIDIA"},
-                {"cpu", &ct_backend_cpu, NULL, NULL},
-                {"ref", &ct_backend_ref, NULL, NULL}};
+  const char *driver, *driver_name, *missing; /* why it is not in this build */
+} backends[] = {{"cuda", NULL, "libcuda.so.1", "NVIDIA", NULL},
+#ifdef HAVE_DNNL
+                {"cpu", &ct_backend_cpu, NULL, NULL, NULL},
+#else
+                {"cpu", NULL, NULL, NULL, "the program was built without oneDNN"},
+#endif
+                {"ref", &ct_backend_ref, NULL, NULL, NULL}};
 enum { BACKENDS = sizeof backends / sizeof *backends };
 
 const ct_reader_ops_t *const ct_builtin_readers[] = {&ct_reader_hdf5, &ct_reader_images,
@@ -43,6 +47,7 @@ static int usable(int i, const ct_backend_t **be, const ct_comm_ops_t **comm)
   const ct_module_t *module;
   *be = backends[i].backend;
   *comm = &ct_comm_mpi;
+  if (backends[i].missing) CT_FAIL(CT_ERR_DEVICE, "%s", backends[i].missing);
   if (!*be) {
     CT_TRY(ct_module_load(backends[i].name, &module));
     *be = module->backend;

@@ -1,3 +1,5 @@
+if HAVE_DNNL
+
 libctrain_a_SOURCES += \
   %D%/ct_cpu.h %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
 # on oneDNN
@@ -37,3 +39,5 @@ libctrain_a_SOURCES += \
 # activations and weights in eight bits
 libctrain_a_SOURCES += \
   %D%/int8/int8.h %D%/int8/kinds.c %D%/int8/layout.c %D%/int8/product.h %D%/int8/product.c %D%/int8/dynamic.c %D%/int8/pool.c %D%/int8/point.c %D%/int8/reorder.c
+
+endif HAVE_DNNL

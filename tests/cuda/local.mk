@@ -51,7 +51,7 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 -include tests/cuda/emu/kernels/*.d
 
 if HAVE_CUDA
-if HAVE_CUNIT
+if HAVE_TESTS
 TESTS += %D%/staged.test %D%/memory.test %D%/train.test %D%/compose.test
 if HAVE_NCCL
 TESTS += $(nccl_tests)
@@ -74,7 +74,7 @@ check_LIBRARIES += libfakecuda.a
 libfakecuda_a_SOURCES = $(emu_cc)
 libfakecuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libfakecuda_a_CXXFLAGS = $(emu_cxxflags)
-if HAVE_CUNIT
+if HAVE_TESTS
 check_PROGRAMS += %D%/t_dnn
 %C%_t_dnn_SOURCES = %D%/t_dnn.c $(cuda_dnn_c)
 %C%_t_dnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)

@@ -93,16 +93,16 @@ static void launchers_cure(void)
                   "at least 4 tasks");
 }
 
-/* This program as a singleton in the given environment; its stderr is read back.  Its exit
- * status. */
+/* This program as a singleton, of which no launcher knows, in the given environment; its stderr is
+ * read back.  Its exit status. */
 static int run_alone(const char *environment, const char *mode, char *said, size_t cap)
 {
   char command[1024], self[512] = "";
   said[0] = '\0';
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return -1;
   snprintf(command, sizeof command,
-           "env -u PMI_RANK -u PMI_SIZE -u PMI_FD -u PMI_PORT -u PMI_ID -u CTRAIN_NODE_SIZE %s %s "
-           "%s 2>&1",
+           "env $(env | sed -nE '/^OMPI_ALLOW/d; s/^((PMI|PMIX|OMPI|PRTE)_[^=]*)=.*/-u \\1/p') "
+           "-u CTRAIN_NODE_SIZE %s %s %s 2>&1",
            environment, self, mode);
   FILE *pipe = popen(command, "r");
   if (!pipe) return -1;
