@@ -128,6 +128,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/optim.gold \
   %D%/golden/pth \
   %D%/golden/resnet18-amp.gold \
+  %D%/golden/resnet18-nodes.jsonl \
   %D%/golden/resnet18.gold \
   %D%/golden/runs.gold \
   %D%/golden/places.gold \
@@ -238,6 +239,7 @@ unit_tests = \
   %D%/unit/t_optim_gold \
   %D%/unit/t_comm_model \
   %D%/unit/t_pace \
+  %D%/unit/t_scaling \
   %D%/unit/t_pack \
   %D%/unit/t_pack_arrays \
   %D%/unit/t_pack_input \

@@ -1,0 +1,36 @@
+/* The terms of a step by name, and what holds for any of them. */
+#include "scaling/ct_scaling.h"
+
+static const struct {
+  const char *name, *help;
+} terms[CT_TERMS] = {
+#define ROW(upper, lower, help) {#lower, help},
+    CT_TERM_LIST(ROW)
+#undef ROW
+};
+
+const char *ct_term_name(int term)
+{
+  return term >= 0 && term < CT_TERMS ? terms[term].name : "nothing";
+}
+
+const char *ct_term_help(int term)
+{
+  return term >= 0 && term < CT_TERMS ? terms[term].help : "";
+}
+
+double ct_terms_all(const ct_terms_t *t)
+{
+  double sum = 0;
+  for (int i = 0; i < CT_TERMS; i++)
+    sum += t->s[i];
+  return sum;
+}
+
+int ct_terms_largest(const ct_terms_t *t)
+{
+  int best = -1;
+  for (int i = CT_TERM_IDEAL + 1; i < CT_TERMS; i++)
+    if (t->s[i] > (best < 0 ? 0 : t->s[best])) best = i;
+  return best;
+}
