@@ -46,6 +46,19 @@ out:
   return rc;
 }
 
+/* What is a tensor, but none of ours. */
+static int remark_unread(ct_weights_t *w)
+{
+  int rc = CT_OK;
+  if (w->unread && !w->n)
+    CT_FAIL(CT_ERR_FORMAT, "%s: has no tensor that can be read: %s", w->path, w->unread_list.data);
+  if (w->unread)
+    CT_TRY(ct_str_add(&w->remark, "%sleaves out tensors that cannot be read: %s",
+                      w->remark.len ? ", " : "", w->unread_list.data));
+out:
+  return rc;
+}
+
 /* All of a dict; a remark says what is no tensor. */
 static int take_tensors(ct_weights_t *w, int dict)
 {
@@ -66,6 +79,7 @@ static int take_tensors(ct_weights_t *w, int dict)
   if (others)
     CT_TRY(ct_str_add(&w->remark, "%sleaves out what is no tensor: %s", w->remark.len ? ", " : "",
                       list.data));
+  CT_TRY(remark_unread(w));
   CT_TRY(check_names(w));
 out:
   ct_str_clear(&list);
@@ -219,6 +233,7 @@ static void close_file(ct_weights_t *w)
   ct_pickle_clear(&w->pickle);
   ct_zip_clear(&w->zip);
   ct_str_clear(&w->remark);
+  ct_str_clear(&w->unread_list);
   ct_mem_free(w->prefix);
   for (int64_t i = 0; i < w->texts; i++)
     ct_mem_free((char *)w->text[i].text);

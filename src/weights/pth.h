@@ -37,6 +37,8 @@ struct ct_weights {
   ct__pth_tensor_t *tensor;
   int64_t n, cap;
   ct_str_t remark;
+  ct_str_t unread_list; /* tensors of kinds that only PyTorch has, and why they are left out */
+  int64_t unread;
   ct_weights_text_t *text; /* [texts] of this program */
   int64_t texts, text_cap;
   ct__pth_sum_t *sum;  /* [zip.n] */
@@ -71,13 +73,15 @@ int ct__pth_add_name(ct_str_t *list, int n, const char *name);
 
 /** 1 if a node is a tensor, also of a kind that cannot be read. */
 int ct__pth_is_tensor(const ct_pickle_t *p, int node);
-/** Local.  Appends what a node is to the tensors.  CT_ERR_FORMAT names file and tensor. */
+/** Local.  Appends what a node is to the tensors, or to unread_list if it is of a kind that only
+ * PyTorch has.  CT_ERR_FORMAT names file and tensor. */
 int ct__pth_add(ct_weights_t *w, int node, const char *name);
 /** The parts of a storage's persistent id: key and element type.  0: it is none. */
 int ct__pth_storage(const ct_pickle_t *p, int node, const char **key, const char **type,
                     int64_t *count);
-/** 1: the class of a storage ("torch.FloatStorage") has elements of this type. */
-int ct__pth_storage_type(const char *name, ct_elem_t *out);
+/** 1: the class of a storage ("torch.FloatStorage") is one of PyTorch's, its elements have this type
+ * (CT_ELEMS: one that only PyTorch has) and so many bytes. */
+int ct__pth_storage_type(const char *name, ct_elem_t *out, int *bytes);
 
 /** Local.  The rows of the table of operations. */
 int ct__pth_read(ct_weights_t *w, int i, int64_t first, int64_t n, void *to);

@@ -101,16 +101,16 @@ out:
 static int element_bytes(const ct_weights_t *w, const use_t *uses, int64_t n, const char *key,
                          int64_t *out)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, bytes;
   ct_elem_t type;
   use_t wanted = {.key = key};
   const use_t *u = n ? bsearch(&wanted, uses, (size_t)n, sizeof *uses, by_key) : NULL;
   if (!ct_text_is_name(key) || !u)
     CT_FAIL(CT_ERR_FORMAT, "%s: a storage that no tensor has", w->path);
-  if (!ct__pth_storage_type(u->type, &type))
+  if (!ct__pth_storage_type(u->type, &type, &bytes))
     CT_FAIL(CT_ERR_FORMAT, "%s: storage '%s' is a %s, expected one of PyTorch's types", w->path,
             key, u->type);
-  *out = ct_elem_bits(type) / 8;
+  *out = bytes;
 out:
   return rc;
 }

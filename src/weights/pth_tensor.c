@@ -7,22 +7,31 @@
 #include "base/ct_mem.h"
 #include "weights/pth.h"
 
-enum { MOST_ARGS = 9, MOST_CALLS = 8 /* one inside another: a parameter of a tensor of ... */ };
+enum {
+  MOST_ARGS = 9,
+  MOST_CALLS = 8, /* one inside another: a parameter of a tensor of ... */
+  MOST_UNREAD = 4 /* tensors in a remark */
+};
 /* An expanded tensor, more elements than its storage has, may have so many. */
 static const int64_t MOST_EXPANDED = (int64_t)1 << 28;
 
 /* ---- storages ---- */
 
+/* Those of PyTorch; type: CT_ELEMS if weight files of other formats have no such elements. */
 static const struct {
   const char *name;
   ct_elem_t type;
+  int bytes; /* of an element */
 } classes[] = {
-    {"FloatStorage", CT_ELEM_F32},        {"DoubleStorage", CT_ELEM_F64},
-    {"HalfStorage", CT_ELEM_F16},         {"BFloat16Storage", CT_ELEM_BF16},
-    {"LongStorage", CT_ELEM_I64},         {"IntStorage", CT_ELEM_I32},
-    {"ShortStorage", CT_ELEM_I16},        {"CharStorage", CT_ELEM_I8},
-    {"ByteStorage", CT_ELEM_U8},          {"BoolStorage", CT_ELEM_BOOL},
-    {"ComplexFloatStorage", CT_ELEM_C64},
+    {"FloatStorage", CT_ELEM_F32, 4},        {"DoubleStorage", CT_ELEM_F64, 8},
+    {"HalfStorage", CT_ELEM_F16, 2},         {"BFloat16Storage", CT_ELEM_BF16, 2},
+    {"LongStorage", CT_ELEM_I64, 8},         {"IntStorage", CT_ELEM_I32, 4},
+    {"ShortStorage", CT_ELEM_I16, 2},        {"CharStorage", CT_ELEM_I8, 1},
+    {"ByteStorage", CT_ELEM_U8, 1},          {"BoolStorage", CT_ELEM_BOOL, 1},
+    {"ComplexFloatStorage", CT_ELEM_C64, 8}, {"ComplexDoubleStorage", CT_ELEMS, 16},
+    {"QInt8Storage", CT_ELEMS, 1},           {"QUInt8Storage", CT_ELEMS, 1},
+    {"QInt32Storage", CT_ELEMS, 4},          {"QUInt4x2Storage", CT_ELEMS, 1},
+    {"QUInt2x4Storage", CT_ELEMS, 1},
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 
@@ -35,12 +44,11 @@ const char *ct__pth_class_of(ct_elem_t e)
   return NULL;
 }
 
-int ct__pth_storage_type(const char *name, ct_elem_t *out)
+int ct__pth_storage_type(const char *name, ct_elem_t *out, int *bytes)
 {
-  if (strcmp(name, untyped) == 0) {
-    *out = CT_ELEM_U8;
-    return 1;
-  }
+  *out = CT_ELEM_U8;
+  *bytes = 1;
+  if (strcmp(name, untyped) == 0) return 1;
   const char *dot = strrchr(name, '.');
   if (!dot || (strncmp(name, "torch.", (size_t)(dot - name) + 1) != 0 &&
                strncmp(name, "torch.cuda.", (size_t)(dot - name) + 1) != 0))
@@ -48,6 +56,7 @@ int ct__pth_storage_type(const char *name, ct_elem_t *out)
   for (int i = 0; i < CLASSES; i++) {
     if (strcmp(classes[i].name, dot + 1) != 0) continue;
     *out = classes[i].type;
+    *bytes = classes[i].bytes;
     return 1;
   }
   return 0;
@@ -91,18 +100,37 @@ static int refuse(const in_t *in, const char *why)
                     why);
 }
 
+/* PyTorch has such a tensor, this program does not: it alone is left out.  No error is recorded: the
+ * list says why. */
+static int leave_out(const in_t *in, const char *is, const char *what)
+{
+  int rc = CT_OK;
+  ct_weights_t *w = in->w;
+  if (w->unread < MOST_UNREAD)
+    CT_TRY(
+        ct_str_add(&w->unread_list, "%s'%s' (%s %s)", w->unread ? ", " : "", in->name, is, what));
+  else if (w->unread == MOST_UNREAD)
+    CT_TRY(ct_str_add(&w->unread_list, ", ..."));
+  w->unread++;
+  rc = CT_ERR_UNSUP;
+out:
+  return rc;
+}
+
 /* The record of a storage, which has room for its elements. */
 static int find_storage(in_t *in, int node, int typed)
 {
   int rc = CT_OK;
   const char *key, *class;
   int64_t count;
+  int bytes;
   char name[1200];
   if (!ct__pth_storage(&in->w->pickle, node, &key, &class, &count))
     CT_TRY(refuse(in, "its storage is none of torch.save"));
-  if (!ct__pth_storage_type(class, &in->t.type) || (strcmp(class, untyped) != 0) != typed)
+  if (!ct__pth_storage_type(class, &in->t.type, &bytes) || (strcmp(class, untyped) != 0) != typed)
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': is in a %s, expected one of PyTorch's types",
             in->w->path, in->name, class);
+  if (in->t.type == CT_ELEMS) CT_TRY(leave_out(in, "is in a", class));
   if (ct_text_format(name, sizeof name, "%s%s", in->w->prefix, key) != CT_OK)
     CT_TRY(refuse(in, "the name of its storage is too long"));
   const ct_zip_record_t *r = ct_zip_find(&in->w->zip, name);
@@ -113,7 +141,7 @@ static int find_storage(in_t *in, int node, int typed)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: tensor '%s': record '%s' is compressed, which torch.save never does", in->w->path,
             in->name, r->name);
-  if (count > r->bytes / (ct_elem_bits(in->t.type) / 8))
+  if (count > r->bytes / bytes)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: tensor '%s': its storage '%s' has %" PRId64 " bytes, expected %" PRId64 " of %s",
             in->w->path, in->name, key, r->bytes, count, ct_elem_name(in->t.type));
@@ -137,6 +165,7 @@ static int set_type(in_t *in, int node)
     in->room /= ct_elem_bits(in->t.type) / 8;
     return CT_OK;
   }
+  if (strncmp(name, "torch.", 6) == 0) CT_TRY(leave_out(in, "is of type", name));
   CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': its type is %s, expected one of PyTorch's types",
           in->w->path, in->name, name);
 out:
@@ -229,7 +258,7 @@ static int rebuild(in_t *in, const int arg[], int args, int version)
     CT_TRY(refuse(in, "is made of another number of things than torch.save writes"));
   if (args > metadata && !is(&in->w->pickle, arg[metadata], CT_PICKLE_PLAIN) &&
       in->w->pickle.node[arg[metadata]].count != 0)
-    CT_TRY(refuse(in, "is a conjugate or negated view, expected plain numbers"));
+    CT_TRY(leave_out(in, "is a", "conjugate or negated view"));
   CT_TRY(find_storage(in, arg[0], version != 3));
   if (version == 3) CT_TRY(set_type(in, arg[6]));
   CT_TRY(take_shape(in, arg[1], arg[2], arg[3]));
@@ -260,9 +289,7 @@ static int call_typed(in_t *in, const int arg[], int args, int depth)
   const char *class = ct_pickle_text(p, arg[1]);
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
     known |= strcmp(class, plain[i]) == 0;
-  if (!known)
-    CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': is a %s, expected a plain tensor", in->w->path,
-            in->name, class);
+  if (!known) CT_TRY(leave_out(in, "is a", class));
   CT_TRY(call(in, ct_pickle_text(p, arg[0]), arg[2], depth + 1));
 out:
   return rc;
@@ -285,8 +312,7 @@ static int call(in_t *in, const char *name, int args_node, int depth)
   else if (strcmp(name, "torch._tensor._rebuild_from_type_v2") == 0)
     CT_TRY(call_typed(in, arg, args, depth));
   else
-    CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': is made by %s, expected a plain tensor in memory",
-            in->w->path, in->name, name);
+    CT_TRY(leave_out(in, "is made by", name));
 out:
   return rc;
 }
@@ -302,7 +328,12 @@ int ct__pth_add(ct_weights_t *w, int node, const char *name)
 {
   int rc = CT_OK;
   in_t in = {.w = w, .name = name, .t = {.name = name}};
-  CT_TRY(call_node(&in, node, 0));
+  rc = call_node(&in, node, 0);
+  if (rc == CT_ERR_UNSUP) {
+    rc = CT_OK;
+    goto out;
+  }
+  CT_TRY(rc);
   CT_TRY(ct_mem_grow((void **)&w->tensor, &w->cap, w->n + 1, sizeof *w->tensor));
   w->tensor[w->n++] = in.t;
   in.t.dim = NULL;

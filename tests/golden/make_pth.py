@@ -64,6 +64,14 @@ def nested():
     }
 
 
+def kinds():
+    """One tensor like any other, and one of each kind that only PyTorch has."""
+    return {"wide": torch.ones(2, dtype=torch.complex128), "w": torch.arange(3.0),
+            "conjugate": torch.ones(1, dtype=torch.complex64).conj(), "sparse": torch.eye(2).to_sparse(),
+            "half": torch.ones(2, dtype=torch.complex32),
+            "int8": torch.quantize_per_tensor(torch.ones(3), 0.1, 3, torch.qint8)}
+
+
 def zip64(whole):
     """The same archive with every number that may be in a zip64 part there."""
     out, lines, places = io.BytesIO(), [], []
@@ -104,6 +112,8 @@ def main():
         "sparse": saved({"w": torch.eye(2).to_sparse()}),
         "complex128": saved({"w": torch.ones(1, dtype=torch.complex128)}),
         "conjugate": saved({"w": torch.ones(1, dtype=torch.complex64).conj()}),
+        "kinds": saved(kinds()),
+        "kinds-old": saved(kinds(), _use_new_zipfile_serialization=False),
         "protocol4": saved(small, pickle_protocol=4),
         "object": saved(torch.nn.Linear(1, 1)),
     }

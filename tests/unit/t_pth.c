@@ -197,9 +197,9 @@ static void other_objects_are_refused_by_name(void)
       {"tensor", "is a tensor, expected a dict of tensors"},
       {"object", "is torch.nn.modules.linear.Linear, expected a dict"},
       {"script", "TorchScript archive"},
-      {"sparse", "tensor 'w': is made by torch._utils._rebuild_sparse_tensor"},
-      {"complex128", "tensor 'w': is in a torch.ComplexDoubleStorage"},
-      {"conjugate", "tensor 'w': is a conjugate or negated view"},
+      {"sparse", "no tensor that can be read: 'w' (is made by torch._utils._rebuild_sparse_"},
+      {"complex128", "no tensor that can be read: 'w' (is in a torch.ComplexDoubleStorage)"},
+      {"conjugate", "no tensor that can be read: 'w' (is a conjugate or negated view)"},
       {"protocol4", "data.pkl is a pickle of protocol 4, expected 2"},
       {"none", "cannot open: No such file"},
   };
@@ -209,6 +209,27 @@ static void other_objects_are_refused_by_name(void)
     CT_ASSERT_FAILS(pth->open(golden(cases[i].file), NULL, &w), i < 7 ? CT_ERR_FORMAT : CT_ERR_IO,
                     cases[i].text);
     CT_ASSERT_HAS(ct_err_last()->text, golden(cases[i].file));
+    CT_ASSERT_INT(ct_mem_live(), live);
+  }
+}
+
+static void kinds_of_pytorch_alone_are_left_out(void)
+{
+  static const char *const files[] = {"kinds", "kinds-old"};
+  for (int i = 0; i < 2; i++) {
+    int64_t live = ct_mem_live();
+    ct_weights_t *w;
+    float got[3];
+    if (CT_ASSERT_OK(pth->open(golden(files[i]), NULL, &w)) != CT_OK) continue;
+    CT_ASSERT_INT(pth->count(w), 1);
+    take(w, 0, 3, got);
+    CT_ASSERT_NEAR(got[2], 2, 0);
+    CT_ASSERT_TEXT(pth->remark(w),
+                   "leaves out tensors that cannot be read: 'wide' (is in a "
+                   "torch.ComplexDoubleStorage), 'conjugate' (is a conjugate or negated view), "
+                   "'sparse' (is made by torch._utils._rebuild_sparse_tensor), 'half' (is of type "
+                   "torch.complex32), ...");
+    pth->close(w);
     CT_ASSERT_INT(ct_mem_live(), live);
   }
 }
@@ -343,6 +364,7 @@ int main(int argc, char **argv)
                                     CT_TEST(all_types),
                                     CT_TEST(one_dict_is_meant),
                                     CT_TEST(other_objects_are_refused_by_name),
+                                    CT_TEST(kinds_of_pytorch_alone_are_left_out),
                                     CT_TEST(wide_numbers),
                                     CT_TEST(what_is_written_reads_back),
                                     CT_TEST(the_same_weights_are_the_same_bytes),

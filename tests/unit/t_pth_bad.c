@@ -107,9 +107,9 @@ static const bad_t pickles[] = {
     BAD("tensor 'w': has a state besides its numbers", DICT(GOOD "}b")),
     BAD("tensor 'w': is made of what is no tensor",
         DICT("ctorch._utils\n_rebuild_parameter\nN\x88)\x87R")),
-    BAD("tensor 'w': is made by torch._utils._rebuild_parameter, expected",
+    BAD("no tensor that can be read: 'w' (is made by torch._utils._rebuild_parameter)",
         DICT("ctorch._utils\n_rebuild_parameter\n)R")),
-    BAD("tensor 'w': is a mine.Tensor, expected a plain tensor",
+    BAD("no tensor that can be read: 'w' (is a mine.Tensor)",
         DICT("ctorch._tensor\n_rebuild_from_type_v2\n(" MAKE "cmine\nTensor\n(" FLOATS
              "K\0K\2\x85K\1\x85tNtR")),
     BAD("tensor 'w' is there twice", "\x80\2}(X\1\0\0\0w" GOOD "X\1\0\0\0w" GOOD "u."),
