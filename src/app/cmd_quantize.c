@@ -6,8 +6,8 @@
 
 #include "app/builtin.h"
 #include "app/commands.h"
+#include "app/passes.h"
 #include "app/quantized.h"
-#include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_json.h"
@@ -20,7 +20,7 @@
 /* One side of the report. */
 typedef struct scores {
   ct_eval_result_t e;
-  double samples_per_s;
+  double samples_per_s; /* folded, of passes alone */
   int64_t bytes;
 } scores_t;
 
@@ -73,10 +73,27 @@ static int evaluate(quantizing_t *z, scores_t *out)
   const ct_config_t *c = &z->s.cfg;
   int64_t never;
   CT_TRY(ct_trainer_prepare(z->s.trainer, z->s.val.info.samples, c->data.eval_batch, 0));
-  double begin = ct_clock();
   CT_TRY(ct_evaluate(z->s.trainer, &z->s.val, c->data.eval_batch, (int)c->data.workers, NULL,
                      &never, &out->e));
-  out->samples_per_s = (double)out->e.samples / (ct_clock() - begin);
+out:
+  return rc;
+}
+
+static void drop_trainer(ct_setup_t *s)
+{
+  ct_trainer_destroy(s->trainer);
+  s->trainer = NULL;
+  ct_mem_free(s->class_weight);
+  s->class_weight = NULL;
+}
+
+/* Of the folded model in float32 or in eight bits: the same passes of both. */
+static int time_passes(quantizing_t *z, ct_quantized_as_t as, scores_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_quantized_trainer(&z->s, as, 1));
+  CT_TRY(ct_passes_rate(&z->s, &out->samples_per_s));
+  drop_trainer(&z->s);
 out:
   return rc;
 }
@@ -98,14 +115,6 @@ static int take_weights(quantizing_t *z)
   }
 out:
   return rc;
-}
-
-static void drop_trainer(ct_setup_t *s)
-{
-  ct_trainer_destroy(s->trainer);
-  s->trainer = NULL;
-  ct_mem_free(s->class_weight);
-  s->class_weight = NULL;
 }
 
 static int look_at_trained(quantizing_t *z, const ct_ckpt_found_t *checkpoint)
@@ -143,7 +152,7 @@ static int calibrate(quantizing_t *z)
   ct_setup_t *s = &z->s;
   ct_dataset_t data = {0};
   const ct_config_t *c = &s->cfg;
-  CT_TRY(ct_quantized_trainer(s, 0));
+  CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_OBSERVED, 0));
   CT_TRY(open_calibration(z, &data));
   ct_calibration_t how = {.data = &data,
                           .batches = z->batches,
@@ -182,11 +191,14 @@ static int make_eight_bits(quantizing_t *z)
   ct_setup_t *s = &z->s;
   CT_TRY_ALL(s->topo, ct_quantized_add(s));
   CT_TRY_ALL(s->topo, ct_quantized_take(s->quantized, s->graph, z->plain));
+  CT_TRY(time_passes(z, CT_QUANTIZED_FOLDED, &z->before));
   s->quantized->dynamic = ct_args_get(z->a, "dynamic") != NULL;
   if (!s->quantized->dynamic && !s->whole) CT_TRY(calibrate(z));
   CT_TRY_ALL(s->topo, ct_quantized_round(s->quantized));
-  CT_TRY(ct_quantized_trainer(s, 1));
+  CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_EIGHT, 0));
   CT_TRY(evaluate(z, &z->after));
+  drop_trainer(s);
+  CT_TRY(time_passes(z, CT_QUANTIZED_EIGHT, &z->after));
   CT_TRY_ALL(s->topo, describe(z));
 out:
   return rc;

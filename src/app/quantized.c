@@ -105,5 +105,5 @@ out:
 
 const ct_graph_t *ct_quantized_graph(const ct_quantized_t *q)
 {
-  return q->eight ? q->observed.fold.graph : q->observed.graph;
+  return q->as == CT_QUANTIZED_OBSERVED ? q->observed.graph : q->observed.fold.graph;
 }

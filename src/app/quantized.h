@@ -4,14 +4,22 @@
 #define CT_APP_QUANTIZED_H
 #include "app/setup.h"
 
+/** What the trainer of a quantized model computes. */
+typedef enum {
+  CT_QUANTIZED_OBSERVED, /**< the observed graph, to calibrate or count */
+  CT_QUANTIZED_EIGHT,    /**< the folded one in eight bits */
+  CT_QUANTIZED_FOLDED    /**< the folded one in float32 */
+} ct_quantized_as_t;
+
 /** A model as `quantize` has it: folded, and observed. */
 typedef struct ct_quantized {
   ct_fold_t fold;
   ct_observed_t observed; /**< of fold.graph */
   float **value;          /**< owned: of the parameters of observed.graph, plain */
   int dynamic;
-  int eight;        /**< 1: the trainer computes in eight bits; 0: it has the observed graph */
-  ct_quant_t quant; /**< its numbers, if so */
+  ct_quantized_as_t as; /**< of the trainer */
+  int logits_only;      /**< it computes no loss, as for prediction */
+  ct_quant_t quant;     /**< the numbers of eight bits */
 } ct_quantized_t;
 
 /** Local.  \a whole is borrowed: a model without observers.  Values are 0. */
@@ -31,8 +39,8 @@ int ct_quantized_round(ct_quantized_t *q);
 /** What its trainer has. */
 const ct_graph_t *ct_quantized_graph(const ct_quantized_t *q);
 /** Collective.  s->trainer, for evaluation or prediction, of s->quantized with rank 0's values,
- * which the others are told; \a eight: q->eight. */
-int ct_quantized_trainer(ct_setup_t *s, int eight);
+ * which the others are told. */
+int ct_quantized_trainer(ct_setup_t *s, ct_quantized_as_t as, int logits_only);
 /** Collective.  1 if rank 0's checkpoint is a quantized model. */
 int ct_quantized_is(const ct_topo_t *topo, const ct_ckpt_found_t *checkpoint);
 /** Collective, after ct_setup_model().  s->quantized of the checkpoint, which rank 0 has open, and

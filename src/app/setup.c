@@ -472,8 +472,8 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .max_eval = largest_share(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
       .repeat_batch = repeat_batch(s),
       .training = training,
-      .quant = s->quantized && s->quantized->eight ? &s->quantized->quant : NULL,
-      .inference = s->fold.graph != NULL};
+      .quant = s->quantized && s->quantized->as == CT_QUANTIZED_EIGHT ? &s->quantized->quant : NULL,
+      .inference = s->quantized ? s->quantized->logits_only : s->fold.graph != NULL};
   /* what rank 0 deals out are numbers */
   if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env->bytes_of[1] = &s->data;
