@@ -76,6 +76,20 @@ static int precision(const ct_config_t *c, ct_str_t *t)
                     is(amp, "fp16") ? ", dynamic loss scaling" : "");
 }
 
+/* With train.qat, of the observed model. */
+static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
+{
+  int weights = 0, places = 0;
+  int64_t channels;
+  if (!c->train.qat) return CT_OK;
+  for (int i = 0; i < g->params; i++) {
+    weights += ct_quant_is_weight(g, i, &channels);
+    places += ct_observed_is_range(g, i);
+  }
+  return ct_str_add(t, "  %-14s as in eight bits: %d weight%s, activations at %d place%s\n",
+                    "rounding", weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
+}
+
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
 {
   int rc = CT_OK;
@@ -151,6 +165,7 @@ static int describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str
   CT_TRY(transforms("transforms", c->transforms, out));
   CT_TRY(transforms("in evaluation", c->val_transforms, out));
   CT_TRY(precision(c, out));
+  CT_TRY(rounding(c, g, out));
   CT_TRY(batches(c, ranks, out));
   CT_TRY(batchnorms(c, g, out));
   CT_TRY(gradients(c, out));
@@ -274,6 +289,7 @@ static int open_run(ct_setup_t *s, const ct_args_t *a)
   CT_TRY(ct_graph_make(&c->model, &s->data.x, c->model.classes, c->where, &s->graph));
   CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.places));
   CT_TRY(ct_setup_freeze(c, s->graph));
+  CT_TRY(ct_setup_observe(s));
 out:
   return rc;
 }

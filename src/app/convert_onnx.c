@@ -72,6 +72,25 @@ out:
 
 /* ---- the weights ---- */
 
+/* A checkpoint of train.qat has ranges, which only a model of eight bits can say in ONNX. */
+static int refuse_ranges(const model_t *m)
+{
+  int rc = CT_OK;
+  const char end[] = ".quant.range";
+  for (int i = 0; i < m->file.ops->count(m->file.w); i++) {
+    ct_tensor_t t;
+    m->file.ops->tensor(m->file.w, i, &t);
+    size_t n = strlen(t.name), tail = sizeof end - 1;
+    if (n > tail && strcmp(t.name + n - tail, end) == 0)
+      CT_FAIL(CT_ERR_USAGE,
+              "%s: was trained with train.qat: first make eight bits of it, by `quantize CONFIG "
+              "--checkpoint %s --output FILE.h5`, and convert that file",
+              m->path, m->path);
+  }
+out:
+  return rc;
+}
+
 /* By the rules of `init`, strictly; what the configuration began from is no matter here. */
 static int find_weights(model_t *m, const ct_args_t *a)
 {
@@ -135,6 +154,7 @@ static int write_onnx(model_t *m, const ct_args_t *a, const char *out)
     CT_TRY(ct_onnx_write(m->eight.model.observed.fold.graph,
                          &(ct_onnx_source_t){ct_convert_eight_get, &m->eight}, &o, out));
   } else {
+    CT_TRY(refuse_ranges(m));
     CT_TRY(find_weights(m, a));
     CT_TRY(ct_onnx_write(m->graph, &(ct_onnx_source_t){get, m}, &o, out));
   }

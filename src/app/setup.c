@@ -380,10 +380,10 @@ int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g)
   return rc;
 }
 
-/* Training with eight bits in mind is training of the observed model. */
-static int observe(ct_setup_t *s)
+int ct_setup_observe(ct_setup_t *s)
 {
   int rc = CT_OK;
+  if (!s->cfg.train.qat) return CT_OK;
   CT_TRY(ct_observed_make(s->graph, &s->observed));
   s->whole = s->graph;
   s->graph = s->observed.graph;
@@ -410,7 +410,7 @@ int ct_setup_model(ct_setup_t *s)
   CT_TRY_ALL(s->topo, rc);
   if (s->data.info.samples) /* else nothing is trained */
     CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
-  if (s->cfg.train.qat) CT_TRY_ALL(s->topo, observe(s));
+  CT_TRY_ALL(s->topo, ct_setup_observe(s));
   CT_TRY(ct_agree_same(s->topo, "the model", ct_graph_hash(s->graph)));
 out:
   return rc;

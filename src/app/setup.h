@@ -70,6 +70,8 @@ int64_t ct_setup_order_hash(const ct_sampler_t *s);
 int ct_setup_model(ct_setup_t *s);
 /** Local.  Freezes what `train.freeze` says; warns of batchnorms that go on in the frozen part. */
 int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g);
+/** Local.  With train.qat, which is training of the observed model: s->graph becomes that. */
+int ct_setup_observe(ct_setup_t *s);
 /** training: 0 for evaluation only. */
 int ct_setup_trainer(ct_setup_t *s, int training);
 /** Collective.  The weights of `init.from`, which rank 0 reads, into the trainer. */

@@ -79,8 +79,8 @@ int ct__pth_add(ct_weights_t *w, int node, const char *name);
 /** The parts of a storage's persistent id: key and element type.  0: it is none. */
 int ct__pth_storage(const ct_pickle_t *p, int node, const char **key, const char **type,
                     int64_t *count);
-/** 1: the class of a storage ("torch.FloatStorage") is one of PyTorch's, its elements have this type
- * (CT_ELEMS: one that only PyTorch has) and so many bytes. */
+/** 1: the class of a storage ("torch.FloatStorage") is one of PyTorch's, its elements have this
+ * type (CT_ELEMS: one that only PyTorch has) and so many bytes. */
 int ct__pth_storage_type(const char *name, ct_elem_t *out, int *bytes);
 
 /** Local.  The rows of the table of operations. */

@@ -100,8 +100,8 @@ static int refuse(const in_t *in, const char *why)
                     why);
 }
 
-/* PyTorch has such a tensor, this program does not: it alone is left out.  No error is recorded: the
- * list says why. */
+/* PyTorch has such a tensor, this program does not: it alone is left out.  No error is recorded:
+ * the list says why. */
 static int leave_out(const in_t *in, const char *is, const char *what)
 {
   int rc = CT_OK;
