@@ -120,15 +120,6 @@ out:
 
 /* ---- the table ---- */
 
-static const char *pass_name(int pass)
-{
-  if (pass & CT_FWD) return "forward";
-  if (pass & (CT_FWD_STATS | CT_BWD_STATS)) return "sums";
-  return pass == (CT_BWD_DATA | CT_BWD_PARAM) ? "backward"
-         : pass == CT_BWD_DATA                ? "backward data"
-                                              : "backward weights";
-}
-
 static void add_to(total_t *t, double seconds, double floor)
 {
   t->n++;
@@ -141,7 +132,7 @@ static int add_line(const ct_work_time_t *w, double floor, ct_str_t *out)
   char text[160];
   return ct_str_add(out, "%10.4f %10.4f %5.0f %8.0f %9.0f  %-16s %s  [%s]\n", 1e3 * w->seconds,
                     1e3 * floor, 100 * floor / w->seconds, w->bytes / w->seconds / 1e9,
-                    w->flops / w->seconds / 1e9, pass_name(w->pass),
+                    w->flops / w->seconds / 1e9, ct_op_pass_text(w->pass),
                     ct_op_text(w->desc, text, sizeof text), w->algorithm);
 }
 
@@ -150,7 +141,7 @@ static int add_object(const ct_work_time_t *w, double floor, json_t *list)
   char text[160];
   json_t *o =
       json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "op", ct_op_text(w->desc, text, sizeof text),
-                "pass", pass_name(w->pass), "algorithm", w->algorithm, "seconds", w->seconds,
+                "pass", ct_op_pass_text(w->pass), "algorithm", w->algorithm, "seconds", w->seconds,
                 "floor_s", floor, "bytes", w->bytes, "flops", w->flops);
   return o && json_array_append_new(list, o) == 0
              ? CT_OK

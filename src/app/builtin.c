@@ -14,6 +14,7 @@
 #include "cpu/ct_cpu.h"
 #include "hdf5io/ct_h5.h"
 #include "ref/ct_ref.h"
+#include "sim/ct_sim.h"
 #include "weights/ct_weights_pth.h"
 #include "weights/ct_weights_safetensors.h"
 
@@ -28,7 +29,8 @@ static const struct {
 #else
                 {"cpu", NULL, NULL, NULL, "the program was built without oneDNN"},
 #endif
-                {"ref", &ct_backend_ref, NULL, NULL, NULL}};
+                {"ref", &ct_backend_ref, NULL, NULL, NULL},
+                {"sim", &ct_backend_sim, NULL, NULL, NULL}};
 enum { BACKENDS = sizeof backends / sizeof *backends };
 
 const ct_reader_ops_t *const ct_builtin_readers[] = {&ct_reader_hdf5, &ct_reader_images,

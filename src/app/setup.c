@@ -17,6 +17,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "comm/ct_devices.h"
+#include "comm/ct_mpi.h"
 #include "hdf5io/ct_h5.h"
 #include "watch/ct_watch.h"
 
@@ -137,7 +138,14 @@ int ct_setup_open_device(ct_setup_t *s)
                      .tf32 = c->cuda.tf32,
                      .autotune = c->cuda.autotune,
                      .plan_cache = cache,
-                     .timeout_s = c->cuda.timeout_s};
+                     .timeout_s = c->cuda.timeout_s,
+                     .sim = {.times = c->sim.times,
+                             .flop_rate = 1e9 * c->sim.gflops,
+                             .byte_rate = 1e9 * c->sim.gbytes,
+                             .noise = c->sim.noise,
+                             .slow = s->topo->rank == c->sim.slow_rank ? c->sim.slow : 1,
+                             .seed = (uint64_t)c->run.seed + (uint64_t)s->topo->rank}};
+  if (s->be->naps) ct_mpi_set_nap(50e-6);
   CT_TRY(s->be->open(&o, &s->dev));
 out:
   return rc;

@@ -179,6 +179,15 @@ typedef struct ct_op_ops {
   int (*unpack)(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain);
 } ct_op_ops_t;
 
+/** What a simulated device plays (sim/ct_sim.h). */
+typedef struct ct_dev_sim {
+  const char *times;           /**< file of recorded ops; NULL or "": none */
+  double flop_rate, byte_rate; /**< of ops that are not in it, a second; 0: as the file says */
+  double noise;                /**< of each op's time: standard deviation of its logarithm */
+  double slow;                 /**< factor of all times */
+  uint64_t seed;               /**< of the noise: another one on each rank */
+} ct_dev_sim_t;
+
 /** How a device is opened. */
 typedef struct ct_dev_opts {
   int index;       /**< number of the device among those of this node that this process sees */
@@ -188,6 +197,7 @@ typedef struct ct_dev_opts {
   int autotune;    /**< GPU: 1 = convolutions are measured to choose their algorithms */
   const char *plan_cache; /**< GPU: directory of what was measured; NULL or "": not kept */
   double timeout_s;       /**< GPU: a wait that takes longer is an error; 0: never */
+  ct_dev_sim_t sim;
 } ct_dev_opts_t;
 
 /** Which piece of hardware a device is; empty strings where there is nothing to tell apart. */
@@ -198,7 +208,7 @@ typedef struct ct_dev_id {
 
 typedef struct ct_backend {
   size_t size;      /**< sizeof(ct_backend_t) */
-  const char *name; /**< "ref", "cpu", "cuda" */
+  const char *name; /**< "ref", "cpu", "cuda", "sim" */
   /* devices of this node; 0 with the reason in why */
   int (*probe)(char why[128]);
   int (*open)(const ct_dev_opts_t *o, ct_dev_t **out);
@@ -207,6 +217,7 @@ typedef struct ct_backend {
   int in_place;    /**< 1: batches are used where they lie; else they are copied to the device */
   int low_weights; /**< 1: ops in a low type want args->w_low, and UPDATE keeps it */
   int repeats;     /**< 1: queue->begin() makes steps faster */
+  int naps;        /**< 1: ops leave the processor to others; so must who waits for a message */
   /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);
   void (*identify)(ct_dev_t *dev, ct_dev_id_t *out);

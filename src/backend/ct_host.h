@@ -12,4 +12,9 @@ int ct_host_begin(ct_queue_t *q, int key);
 int ct_host_end(ct_queue_t *q);
 int ct_host_start(ct_queue_t *q, int whole);
 
+/** Memory of this process; copies are done at once. */
+extern const ct_mem_ops_t ct_host_mem;
+/** All work is done when the call that enqueues it returns. */
+extern const ct_queue_ops_t ct_host_inline;
+
 #endif

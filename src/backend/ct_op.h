@@ -264,6 +264,9 @@ int64_t ct_op_places(const ct_op_desc_t *d);
 const char *ct_op_name(ct_op_kind_t kind);
 /** "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu" into buf (returned). */
 const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap);
+/** What a set of passes is called: "forward", "backward", "backward data", "backward weights", or
+ * "sums" of batchnorm's statistics. */
+const char *ct_op_pass_text(int pass);
 /** Floating-point operations of one pass (a multiply-add is two), by the direct algorithm. */
 double ct_op_flops(const ct_op_desc_t *d, int pass);
 /** Spatial output size of a window: floor((in + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */

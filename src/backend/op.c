@@ -376,6 +376,15 @@ const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
   return buf;
 }
 
+const char *ct_op_pass_text(int pass)
+{
+  if (pass & CT_FWD) return "forward";
+  if (pass & (CT_FWD_STATS | CT_BWD_STATS)) return "sums";
+  return pass == (CT_BWD_DATA | CT_BWD_PARAM) ? "backward"
+         : pass == CT_BWD_DATA                ? "backward data"
+                                              : "backward weights";
+}
+
 /* ---- arithmetic ---- */
 
 /* The bias and ReLU of CONV and LINEAR are left out, as is usual when networks are compared; the

@@ -10,6 +10,7 @@
 #ifndef CT_MPI_H
 #define CT_MPI_H
 #include <sched.h>
+#include <time.h>
 #include <stddef.h>
 
 #include "comm/ct_topo.h"
@@ -37,12 +38,20 @@ typedef struct ct_panic_hook {
 /** Local, any thread.  From now on ct_panic() calls these; borrowed.  NULL: none any more. */
 void ct_panic_tell(const ct_panic_hook_t *hook);
 
+/** Local, any thread.  From now on who waits sleeps for so long between two looks; 0: as below. */
+void ct_mpi_set_nap(double seconds);
+extern _Atomic long ct__mpi_nap_ns;
+
 /** One turn of a loop that waits: a short pause at first, later the core goes to who wants it. */
 static inline void ct_mpi_relax(unsigned turn)
 {
   enum { PAUSES = 100 }; /* a few us: what a peer that runs at the same time needs */
   if (turn >= PAUSES) {
-    sched_yield();
+    struct timespec nap = {0, ct__mpi_nap_ns};
+    if (nap.tv_nsec)
+      nanosleep(&nap, NULL);
+    else
+      sched_yield();
     return;
   }
 #if defined(__x86_64__)

@@ -47,6 +47,13 @@ void ct_mpi_panic(const ct_topo_t *t, const char *call, int mpi_rc)
 
 /* ---- waiting ---- */
 
+_Atomic long ct__mpi_nap_ns;
+
+void ct_mpi_set_nap(double seconds)
+{
+  ct__mpi_nap_ns = (long)(1e9 * seconds);
+}
+
 enum { BCAST_PIECE = 1 << 30 }; /* MPI counts in int */
 
 void ct_mpi_wait(const ct_topo_t *t, MPI_Request *request)

@@ -28,7 +28,8 @@ static const char *const no_effect[] = {"run.dir",
                                         "job",
                                         "parallel.share_gpu",
                                         "cpu",
-                                        "cuda"};
+                                        "cuda",
+                                        "sim"};
 
 static int has_effect(const char *key)
 {

@@ -31,10 +31,27 @@ static const ct_opt_t cuda_rows[] = {
                   "seconds that the GPU's work or a peer may take before the run ends; 0: forever"),
     CT_OPT_END};
 
+static const ct_opt_t sim_rows[] = {
+    CT_OPT_TEXT(ct_sim_opts_t, times, "",
+                "file that `bench step --ops --json` has printed: the times of ops; empty: all by "
+                "the rates"),
+    CT_OPT_DOUBLE(ct_sim_opts_t, gflops, "0", 0, 1e9,
+                  "GFLOP/s of ops that are not in the file; 0: as the file says, else 100"),
+    CT_OPT_DOUBLE(ct_sim_opts_t, gbytes, "0", 0, 1e6,
+                  "GB/s, likewise; an op takes the sum of both; 0: as the file says, else 10"),
+    CT_OPT_DOUBLE(ct_sim_opts_t, noise, "0", 0, 2,
+                  "spread of each op's time (standard deviation of its logarithm)"),
+    CT_OPT_INT(ct_sim_opts_t, slow_rank, "-1", -1, 1000000, "a rank that is slower; -1: none"),
+    CT_OPT_DOUBLE(ct_sim_opts_t, slow, "1", 0.01, 1000,
+                  "how many times as long the ops of that rank take"),
+    CT_OPT_END};
+
 /* The keys outside of sections. */
 static const ct_opt_t root_rows[] = {
-    CT_OPT_CHOICE(ct_config_t, device, "auto", "auto|cpu|cuda|ref",
-                  "where to compute; auto: the fastest there is; ref: slow and exact"),
+    CT_OPT_CHOICE(
+        ct_config_t, device, "auto", "auto|cpu|cuda|ref|sim",
+        "where to compute; auto: the fastest there is; ref: slow and exact; sim: nothing is "
+        "computed, it only takes its time"),
     CT_OPT_NODE(ct_config_t, transforms, "list of what is done to each sample, see below"),
     CT_OPT_NODE(ct_config_t, val_transforms,
                 "list for evaluation; default: transforms without the random ones"),
@@ -68,6 +85,7 @@ static const section_t sections[] = {
     SECTION(job, ct_job_rows, "life on a batch cluster"),
     SECTION(cpu, cpu_rows, "the CPU backend"),
     SECTION(cuda, cuda_rows, "the CUDA backend"),
+    SECTION(sim, sim_rows, "device sim: what ops take"),
     {0}};
 
 enum { MAX_SECTIONS = 16 };

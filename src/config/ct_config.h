@@ -15,7 +15,13 @@
 #include "weights/ct_init.h"
 
 /** Words of the key `device`, in the order of its choices. */
-typedef enum { CT_DEVICE_AUTO, CT_DEVICE_CPU, CT_DEVICE_CUDA, CT_DEVICE_REF } ct_device_choice_t;
+typedef enum {
+  CT_DEVICE_AUTO,
+  CT_DEVICE_CPU,
+  CT_DEVICE_CUDA,
+  CT_DEVICE_REF,
+  CT_DEVICE_SIM
+} ct_device_choice_t;
 
 /** Section `cpu`. */
 typedef struct ct_cpu_opts {
@@ -32,6 +38,15 @@ typedef struct ct_cuda_opts {
   int graph;  /**< a step is started as a whole */
   double timeout_s; /**< of waits for the GPU */
 } ct_cuda_opts_t;
+
+/** Section `sim`. */
+typedef struct ct_sim_opts {
+  char *times;           /**< file of recorded ops; "": none */
+  double gflops, gbytes; /**< rates of other ops, 10^9 a second; 0: as the file says */
+  double noise;          /**< of an op's time: standard deviation of its logarithm */
+  int64_t slow_rank;     /**< -1: none */
+  double slow;           /**< how many times as long that rank's ops take */
+} ct_sim_opts_t;
 
 typedef struct ct_config {
   ct_run_opts_t run;
@@ -50,6 +65,7 @@ typedef struct ct_config {
   ct_job_opts_t job;
   ct_cpu_opts_t cpu;
   ct_cuda_opts_t cuda;
+  ct_sim_opts_t sim;
   char where[CT_PATH_MAX]; /**< the file's name, for messages */
 } ct_config_t;
 

@@ -67,6 +67,7 @@ int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int rank
   CT_TRY(absolute_files(&c->data.train, dir));
   CT_TRY(absolute_files(&c->data.val, dir));
   CT_TRY(absolute_file(&c->init.from, dir));
+  CT_TRY(absolute_file(&c->sim.times, dir));
   if (c->run.dir[0])
     CT_TRY(ct_text_format(name, sizeof name, "%s", c->run.dir));
   else

@@ -1,4 +1,4 @@
-/* The CPU backend: device, memory, a queue that works inline, and the dispatch of ops by kind. */
+/* The CPU backend: the device, and the dispatch of ops by kind. */
 #include "cpu/ct_cpu.h"
 #include "cpu/conv/conv.h"
 #include "cpu/int8/int8.h"
@@ -104,97 +104,6 @@ out:
 static const char *cpu_describe(ct_dev_t *dev)
 {
   return dev->describe;
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static int cpu_alloc(ct_dev_t *dev, ct_mem_kind_t kind, size_t bytes, void **out)
-{
-  (void)dev;
-  *out =
-      ct_mem_alloc(bytes ? bytes : 1, kind == CT_MEM_DEVICE ? "device memory" : "staging memory");
-  return *out ? CT_OK : CT_ERR_NOMEM;
-}
-
-static void cpu_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
-{
-  (void)dev;
-  (void)kind;
-  ct_mem_free(p);
-}
-
-static int cpu_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes)
-{
-  (void)q;
-  if (bytes) memcpy(dst, src, bytes);
-  return CT_OK;
-}
-
-static int cpu_zero(ct_queue_t *q, void *dst, size_t bytes)
-{
-  (void)q;
-  if (bytes) memset(dst, 0, bytes);
-  return CT_OK;
-}
-
-/* ---- queue: all work is done when the call that enqueues it returns ---- */
-
-struct ct_queue {
-  ct_dev_t *dev;
-};
-
-struct ct_event {
-  char none;
-};
-
-static int queue_create(ct_dev_t *dev, ct_queue_t **out)
-{
-  ct_queue_t *q = *out = ct_mem_alloc(sizeof *q, "queue");
-  if (!q) return CT_ERR_NOMEM;
-  q->dev = dev;
-  return CT_OK;
-}
-
-static void queue_destroy(ct_queue_t *q)
-{
-  ct_mem_free(q);
-}
-
-static int queue_mark(ct_queue_t *q, ct_event_t **io)
-{
-  (void)q;
-  if (!*io) *io = ct_mem_alloc(sizeof **io, "event");
-  return *io ? CT_OK : CT_ERR_NOMEM;
-}
-
-static int queue_after(ct_queue_t *q, ct_event_t *ev)
-{
-  (void)q;
-  (void)ev;
-  return CT_OK;
-}
-
-static int queue_wait(ct_event_t *ev)
-{
-  (void)ev;
-  return CT_OK;
-}
-
-static int queue_done(ct_event_t *ev)
-{
-  (void)ev;
-  return 1;
-}
-
-static int queue_sync(ct_queue_t *q)
-{
-  (void)q;
-  return CT_OK;
-}
-
-static void queue_unmark(ct_event_t *ev)
-{
-  ct_mem_free(ev);
 }
 
 /* ---- ops ------------------------------------------------------------------------------------- */
@@ -312,30 +221,6 @@ out:
   return rc;
 }
 
-static const ct_mem_ops_t mem_ops = {
-    .alloc = cpu_alloc,
-    .free = cpu_free,
-    .pin = ct_host_pin,
-    .unpin = ct_host_unpin,
-    .copy = cpu_copy,
-    .zero = cpu_zero,
-    .room = ct_host_room,
-};
-
-static const ct_queue_ops_t queue_ops = {
-    .create = queue_create,
-    .destroy = queue_destroy,
-    .mark = queue_mark,
-    .after = queue_after,
-    .wait = queue_wait,
-    .done = queue_done,
-    .sync = queue_sync,
-    .unmark = queue_unmark,
-    .begin = ct_host_begin,
-    .end = ct_host_end,
-    .start = ct_host_start,
-};
-
 static const ct_op_ops_t op_ops = {
     .supports = op_supports,
     .wants = op_wants,
@@ -356,7 +241,7 @@ const ct_backend_t ct_backend_cpu = {
     .close = cpu_close,
     .describe = cpu_describe,
     .identify = ct_host_identify,
-    .mem = &mem_ops,
-    .queue = &queue_ops,
+    .mem = &ct_host_mem,
+    .queue = &ct_host_inline,
     .op = &op_ops,
 };
