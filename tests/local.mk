@@ -260,6 +260,7 @@ unit_tests = \
   %D%/unit/t_schedule \
   %D%/unit/t_seal \
   %D%/unit/t_setup \
+  %D%/unit/t_sim \
   %D%/unit/t_cache \
   %D%/unit/t_stage \
   %D%/unit/t_image \
