@@ -1,8 +1,12 @@
 /* The backend that only takes time: recorded ops are found again, at other batch sizes too, others
  * go by the rates, and a wait takes no processor. */
+#include <stdio.h>
 #include <time.h>
 
 #include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_text.h"
 #include "sim/ct_sim.h"
 #include "sim/sim.h"
 #include "tests/harness/ct_test.h"
