@@ -26,7 +26,7 @@ enum { UNIT = 16 }; /* floats that slices are made of */
 typedef struct work {
   ct_comm_t *c;
   float *buf;
-  int64_t n, how, ticket;
+  int64_t n, how, ticket, wait;
 } work_t;
 
 int64_t gpu__nccl_slice(int64_t n, int ranks)
@@ -134,7 +134,7 @@ static int join(void *arg, cudaStream_t s)
   int rc = CT_OK;
   const work_t *w = arg;
   CT_TRY(gpu__nccl_alive(w->c));
-  GPU_TRY(cudaStreamWaitEvent(s, w->c->transfer[w->ticket].done, 0));
+  CT_TRY(gpu__nccl_wait(w->c, (int)w->wait, s, w->c->transfer[w->ticket].done));
 out:
   return rc;
 }
@@ -161,7 +161,7 @@ static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_red
   rc = gpu__nccl_event(&x->fork);
   if (rc == CT_OK) rc = gpu__nccl_event(&x->done);
   if (rc != CT_OK) return gpu__nccl_give_up(c, rc);
-  work_t w = {c, buf, n, how, *ticket};
+  work_t w = {c, buf, n, how, *ticket, -1};
   if (!after) return launch(&w, NULL);
   c->repeated |= after->queue->noting;
   CT_TRY(gpu__enqueue_call(after->queue, launch, &w, sizeof w));
@@ -179,7 +179,7 @@ static int end(ct_comm_t *c, int ticket, ct_queue_t *q)
   int rc = CT_OK;
   if (ticket < 0 || ticket >= CT_COMM_TICKETS || !c->transfer[ticket].open)
     CT_FAIL(CT_ERR_ARG, "ticket %d is not open", ticket);
-  work_t w = {.c = c, .ticket = ticket};
+  work_t w = {.c = c, .ticket = ticket, .wait = gpu__nccl_wait_open(c, 0)};
   c->transfer[ticket].open = 0;
   if (ticket < c->lowest) c->lowest = ticket;
   CT_TRY(gpu__enqueue_call(q, join, &w, sizeof w));
@@ -278,6 +278,7 @@ static void free_parts(ct_comm_t *c, int alone)
   gpu__nccl_groups_free(c);
   gpu__unwatch(c->dev, gpu__nccl_watch, c);
   free_events(c);
+  gpu__nccl_waits_free(c);
   if (c->stream) (void)cudaStreamDestroy(c->stream);
   ct_alarm_close(c->alarm, alone);
   ct_mem_free(c->block);
@@ -410,5 +411,6 @@ const ct_comm_ops_t gpu__comm_nccl = {.size = sizeof(ct_comm_ops_t),
                                       .collect = gpu__nccl_collect,
                                       .reduce_root = gpu__nccl_reduce_root,
                                       .bytes_sent = bytes_sent,
+                                      .waited = gpu__nccl_waited,
                                       .abort = abort_comm,
                                       .close = close_comm};

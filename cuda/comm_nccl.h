@@ -16,6 +16,14 @@ typedef struct gpu__transfer {
   cudaEvent_t fork, done; /**< owned; NULL until the first transfer of this ticket */
 } gpu__transfer_t;
 
+/** A wait of a queue's work for a transfer, or for the sum of a group. */
+typedef struct gpu__wait {
+  cudaEvent_t from, to; /**< owned; NULL until the first wait of this number */
+  int of_group;
+} gpu__wait_t;
+
+enum { GPU_WAITS = 1024 }; /**< of a step that are timed */
+
 /** Memory that NCCL knows. */
 typedef struct gpu__shared {
   char *p;
@@ -46,6 +54,8 @@ struct ct_comm {
   int64_t blocks, block_cap;
   ct_group_t *groups; /**< owned; list */
   int64_t sent;
+  gpu__wait_t wait[GPU_WAITS]; /**< those since the last look, in the order of the calls */
+  int waits;
 };
 
 struct ct_group {
@@ -80,6 +90,16 @@ int gpu__nccl_event(cudaEvent_t *io);
 void gpu__nccl_count(ct_comm_t *c, int64_t bytes, int share, int ranks);
 /** Pure.  Floats of a slice, but for the last rank's, which has the rest too. */
 int64_t gpu__nccl_slice(int64_t n, int ranks);
+
+/* ---- waits (comm_nccl_waits.c) ---- */
+
+/** Local, Hot.  The number of a wait that is about to be enqueued, or noted for a graph; the same
+ * steps have the same numbers.  -1: it is not timed. */
+int gpu__nccl_wait_open(ct_comm_t *c, int of_group);
+/** Local, Hot.  Work of \a s waits for the event. */
+int gpu__nccl_wait(ct_comm_t *c, int wait, cudaStream_t s, cudaEvent_t done);
+void gpu__nccl_waited(ct_comm_t *c, double *transfers, double *groups);
+void gpu__nccl_waits_free(ct_comm_t *c);
 
 /* Entries of the table, as in ct_comm.h. */
 int gpu__nccl_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);

@@ -203,7 +203,7 @@ out:
 typedef struct work {
   ct_group_t *g;
   double *buf;
-  int64_t n;
+  int64_t n, wait;
 } work_t;
 
 /* By way of the communicator's stream, behind the transfers before it. */
@@ -220,7 +220,7 @@ static int launch(void *arg, cudaStream_t s)
       ncclAllReduce(w->buf, w->buf, (size_t)w->n, ncclFloat64, ncclSum, g->nccl, c->stream),
       "ncclAllReduce of a group", w->n * (int64_t)sizeof *w->buf));
   GPU_TRY(cudaEventRecord(g->done, c->stream));
-  GPU_TRY(cudaStreamWaitEvent(s, g->done, 0));
+  CT_TRY(gpu__nccl_wait(c, (int)w->wait, s, g->done));
 out:
   return rc == CT_OK ? rc : gpu__nccl_give_up(c, rc);
 }
@@ -230,7 +230,7 @@ int gpu__nccl_group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n)
   int rc = CT_OK;
   gpu__nccl_count(g->c, n * (int64_t)sizeof *buf, 2 * (g->size - 1), g->size);
   if (g->size == 1 || n == 0) return gpu__nccl_alive(g->c);
-  work_t w = {g, buf, n};
+  work_t w = {g, buf, n, gpu__nccl_wait_open(g->c, 1)};
   g->c->repeated |= q->noting;
   CT_TRY(gpu__enqueue_call(q, launch, &w, sizeof w));
 out:

@@ -10,7 +10,7 @@ cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c 
   %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
   %D%/op_attention.c %D%/kernels/heads.h %D%/kernels/softmax.h
 # the communicator over NCCL
-cuda_nccl_all_c = %D%/comm_nccl.h %D%/comm_nccl.c %D%/comm_nccl_calls.c %D%/nccl_check.c
+cuda_nccl_all_c = %D%/comm_nccl.h %D%/comm_nccl.c %D%/comm_nccl_calls.c %D%/comm_nccl_waits.c %D%/nccl_check.c
 EXTRA_DIST += $(cuda_nccl_all_c)
 if HAVE_NCCL
 cuda_nccl_c = $(cuda_nccl_all_c)

@@ -35,7 +35,7 @@ shell_tests = \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
   %D%/cli/account.test %D%/cli/stragglers.test \
-  %D%/cli/train.test \
+  %D%/cli/trace.test %D%/cli/train.test \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
   %D%/conform/ref.test \
@@ -67,7 +67,7 @@ shell_tests = \
   %D%/lint/prose.test \
   %D%/lint/size.test \
   %D%/mpi/agree.test \
-  %D%/mpi/comm.test \
+  %D%/mpi/clocks.test %D%/mpi/comm.test \
   %D%/mpi/comm_calls.test \
   %D%/mpi/comm_calls_staged.test \
   %D%/mpi/comm_staged.test \
@@ -278,6 +278,7 @@ unit_tests = \
   %D%/unit/t_transform_draws \
   %D%/unit/t_transform_answers \
   %D%/unit/t_transform_feed \
+  %D%/unit/t_trace \
   %D%/unit/t_transforms \
   %D%/unit/t_watch_verdict \
   %D%/unit/t_weights
@@ -299,6 +300,7 @@ launched_tests = \
   %D%/golden/t_golden \
   %D%/mpi/t_account \
   %D%/mpi/t_agree \
+  %D%/mpi/t_clocks \
   %D%/mpi/t_comm \
   %D%/mpi/t_comm_calls \
   %D%/mpi/t_devices \

@@ -14,6 +14,7 @@ libctrain_a_SOURCES += \
   %D%/ct_beat.h %D%/beat.c \
   %D%/ct_fault.h %D%/fault.c \
   %D%/ct_clock.h %D%/clock.c %D%/ct_step_times.h %D%/step_times.c \
+  %D%/ct_trace.h %D%/trace.c \
   %D%/ct_yaml.h %D%/yaml.c \
   %D%/ct_opt.h %D%/opt.c \
   %D%/ct_machine.h %D%/machine.c %D%/machine_parse.c %D%/volume.c

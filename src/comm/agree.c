@@ -127,6 +127,56 @@ void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all)
   ct_mpi_wait(t, &request);
 }
 
+enum { PART = 1 << 16, PARTS_TAG = 79 };
+
+static void send_part(const ct_topo_t *t, const void *data, size_t bytes)
+{
+  MPI_Request request;
+  CT_MPI(t, MPI_Isend(data, (int)bytes, MPI_BYTE, 0, PARTS_TAG, t->world, &request));
+  ct_mpi_wait(t, &request);
+}
+
+static void take_part(const ct_topo_t *t, int from, void *data, size_t bytes)
+{
+  MPI_Request request;
+  CT_MPI(t, MPI_Irecv(data, (int)bytes, MPI_BYTE, from, PARTS_TAG, t->world, &request));
+  ct_mpi_wait(t, &request);
+}
+
+static size_t part_of(size_t left)
+{
+  return left < PART ? left : PART;
+}
+
+static void send_all(const ct_topo_t *t, const char *mine, size_t bytes)
+{
+  uint64_t n = bytes;
+  send_part(t, &n, sizeof n);
+  for (size_t at = 0; at < bytes; at += PART)
+    send_part(t, mine + at, part_of(bytes - at));
+}
+
+static void take_all(const ct_topo_t *t, int from, ct_agree_part_t take, void *ctx)
+{
+  char part[PART];
+  uint64_t n;
+  take_part(t, from, &n, sizeof n);
+  for (size_t at = 0; at < n; at += PART) {
+    take_part(t, from, part, part_of(n - at));
+    take(ctx, from, part, part_of(n - at));
+  }
+}
+
+void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_part_t take,
+                   void *ctx)
+{
+  if (t->size > 1) ct_beat_enter("what rank 0 collects", -1);
+  if (t->rank == 0) take(ctx, 0, mine, bytes);
+  for (int r = 1; t->rank == 0 && r < t->size; r++)
+    take_all(t, r, take, ctx);
+  if (t->rank > 0) send_all(t, mine, bytes);
+}
+
 static int64_t max_int(int64_t a, int64_t b)
 {
   return a > b ? a : b;

@@ -20,6 +20,7 @@ typedef struct ct__comm_transfer {
   ct__window_place_t place;
   int64_t number;
   int64_t begun, landed, end; /**< elements of buf: [.., end) is this rank's to reduce */
+  double posted_s;            /**< when, if a timeline is made */
   int next;                   /**< in the queue or among the free ones */
 } ct__comm_transfer_t;
 

@@ -591,5 +591,6 @@ const ct_comm_ops_t ct_comm_staged = {.size = sizeof(ct_comm_ops_t),
                                       .collect = collect,
                                       .reduce_root = reduce_root,
                                       .bytes_sent = bytes_sent,
+                                      .waited = ct__comm_waited,
                                       .abort = abort_comm,
                                       .close = close_comm};

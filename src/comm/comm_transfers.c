@@ -9,6 +9,8 @@
  * that wait: there is no thread. */
 #include "comm/comm_mpi.h"
 
+#include "base/ct_trace.h"
+
 #include "comm/ct_agree.h"
 #include "comm/ct_comm_model.h"
 #include "comm/ct_mpi.h"
@@ -39,6 +41,7 @@ static void land(ct_comm_t *c, ct__comm_transfer_t *x, int64_t n)
   if (x->begun < x->end || x->landed < x->begun) return;
   if (x->shared) ct__window_reduced(c->window);
   x->state = CT__TRANSFER_REDUCED;
+  ct_trace_flight("gradients", x - c->transfer, x->posted_s);
 }
 
 /* The same on all ranks that share the chunk. */

@@ -10,4 +10,7 @@ int ct__comm_turn(ct_comm_t *c, unsigned turn);
 /** 1: end() of this open ticket would not wait. */
 int ct__comm_complete(ct_comm_t *c, int ticket);
 
+/** The entry `waited` where the host itself waits: no time.  Asks nothing of c. */
+void ct__comm_waited(ct_comm_t *c, double *transfers, double *groups);
+
 #endif

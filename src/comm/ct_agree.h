@@ -38,6 +38,14 @@ int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max);
  * which has room for `bytes` times the ranks; NULL on the others. */
 void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all);
 
+/** Hot.  A part of what a rank sends; of each rank all parts, in their order, before the next
+ * rank's. */
+typedef void (*ct_agree_part_t)(void *ctx, int rank, const void *data, size_t bytes);
+/** Collective.  Any number of bytes of each rank, in the order of the ranks, in parts to \a take of
+ * rank 0, which keeps no more than one part. */
+void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_part_t take,
+                   void *ctx);
+
 /** What all ranks learn once per step, in one small allreduce. */
 typedef struct ct_step_word {
   int64_t err, err_rank; /**< lowest code, with its lowest rank (out only) */

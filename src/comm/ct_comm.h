@@ -85,6 +85,10 @@ typedef struct ct_comm_ops {
    * R of the buffer; slices, gather() and bcast() (on average) half of that; reduce_root() all
    * of it but on rank 0; rows once.  In bfloat16 half the bytes. */
   int64_t (*bytes_sent)(const ct_comm_t *c);
+  /* Local, Hot.  Seconds, since the last call, in which work of a device waited for what end() and
+   * what group_sum() ordered before it, while the host went on.  That work is done.  Both 0 where
+   * the host itself waits. */
+  void (*waited)(ct_comm_t *c, double *transfers, double *groups);
   /* Local.  Frees without waiting for peers; those that wait for this rank get CT_ERR_COMM
    * where they can be told.  Memory of alloc() stays until the process ends. */
   void (*abort)(ct_comm_t *c);

@@ -5,6 +5,7 @@ libctrain_a_SOURCES += \
   %D%/ct_alarm.h %D%/alarm.c \
   %D%/ct_devices.h %D%/devices.c \
   %D%/ct_mpi.h %D%/mpi.c \
+  %D%/ct_clocks.h %D%/clocks.c \
   %D%/mpich_finalize.c \
   %D%/ct_comm.h %D%/comm_turn.h %D%/comm_staged.c %D%/comm_mpi.h %D%/comm_mpi.c %D%/comm_transfers.c %D%/comm_group.c %D%/comm_rows.c \
   %D%/ct_comm_model.h %D%/comm_model.c \

@@ -116,6 +116,7 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   int rc = CT_OK;
   ct_recipe_t recipe;
   ct_loss_spec_t loss;
+  ct_trace_steps_t trace;
   CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &recipe));
   if (c->data.batch > MAX_BATCH)
     CT_FAIL(CT_ERR_USAGE,
@@ -129,6 +130,7 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));
   CT_TRY(ct_walltime_check(c->job.walltime));
+  CT_TRY(ct_trace_steps_read(&c->run, &trace));
   if (ct_schedule_needs_loss(&c->schedule)) CT_TRY(check_plateau(c));
   if (early->metric) CT_TRY(check_early_stop(c, early->metric));
   if (c->checkpoint.best && c->data.val.n == 0)

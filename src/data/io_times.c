@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "base/ct_trace.h"
+
 /* What a thread is in, and since when. */
 static _Thread_local struct here {
   ct_io_times_t *account;
@@ -45,6 +47,7 @@ static void charge(void)
 {
   int64_t now = now_ns();
   add(&here.account->ns[here.phase], now - here.since);
+  ct_trace_between(names[here.phase], NULL, -1, 1e-9 * (double)here.since, 1e-9 * (double)now);
   here.since = now;
 }
 

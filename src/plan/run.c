@@ -1,5 +1,6 @@
 /* One work on the bytes of a step: offsets become pointers here, and nowhere else. All that changes
  * from step to step is in the bind, so a plan is never written after it was made. */
+#include "base/ct_trace.h"
 #include "plan/ct_plan.h"
 #include "base/ct_err.h"
 
@@ -55,7 +56,11 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .first = b->first,
   };
   if (o->layer >= 0) bind_params(p, b, o->layer, &a);
-  return p->be->op->run(q, o->op, &a);
+  double begin = ct_trace_now();
+  int rc = p->be->op->run(q, o->op, &a);
+  ct_trace_span(ct_op_name(o->desc.kind), w->pass & (CT_FWD | CT_FWD_STATS) ? NULL : "backward", i,
+                begin);
+  return rc;
 }
 
 int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)

@@ -130,7 +130,8 @@ out:
 
 int ct__accounts_end(ct__accounts_t *a, const char *dir)
 {
-  ct_account_sum_t rest;
-  ct_account_collect(a->account, &rest);
-  return a->metrics ? write_ranks(a, dir) : CT_OK;
+  ct_account_sum_t sum;
+  ct_account_collect(a->account, &sum);
+  ct_account_total(a->account, &sum);
+  return a->metrics && sum.steps ? write_ranks(a, dir) : CT_OK;
 }

@@ -7,7 +7,7 @@
 
 typedef struct ct__accounts ct__accounts_t;
 
-/** Collective.  Windows of so many steps (0: none, but the end).  Gathers the names of the hosts. */
+/** Collective.  Windows of so many steps (0: none, but the end).  Gathers the hosts' names. */
 int ct__accounts_open(const ct_topo_t *topo, int64_t every, ct_metrics_t *m, ct__accounts_t **out);
 /** Collective, Hot.  After each step; \a step counts from 1.  The first one of a run, in which
  * libraries set themselves up, is left out.  In the last step of a window (a multiple of `every`)
@@ -15,7 +15,7 @@ int ct__accounts_open(const ct_topo_t *topo, int64_t every, ct_metrics_t *m, ct_
 int ct__accounts_step(ct__accounts_t *a, int64_t step, const ct_step_word_t *word,
                       const ct_step_report_t *r);
 /** Collective.  At the end of a run that went well: the steps behind the last window count too, and
- * rank 0 writes \a dir/ranks.csv.  CT_ERR_IO: rank 0's own. */
+ * rank 0 writes \a dir/ranks.csv, if there were any.  CT_ERR_IO: rank 0's own. */
 int ct__accounts_end(ct__accounts_t *a, const char *dir);
 /** Local.  What is known so far; *host (borrowed): of the slowest rank, NULL: unknown. */
 void ct__accounts_total(const ct__accounts_t *a, ct_account_sum_t *out, const char **host);

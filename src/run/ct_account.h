@@ -1,5 +1,4 @@
-/** \file ct_account.h  An account of steps that adds up: where the time of all ranks went.  Layer
- * 4.
+/** \file ct_account.h  An account of steps that adds up: where all ranks' time went.  Layer 4.
  *
  * A step is equally long on all ranks (ct_step_times.h).  Of each, with mean and maximum over the
  * ranks,

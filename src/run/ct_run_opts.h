@@ -9,8 +9,16 @@ typedef struct ct_run_opts {
   int64_t seed;
   char *name;
   int64_t log_every; /**< steps between lines of `step` metrics */
+  char *trace;       /**< steps of the timeline: ct_trace_steps_read() */
 } ct_run_opts_t;
 extern const ct_opt_t ct_run_rows[];
+
+/** `run.trace`: which steps. */
+typedef struct ct_trace_steps {
+  int64_t from, to; /**< counted from 1, inclusive; 0, 0: none */
+} ct_trace_steps_t;
+/** Local.  CT_ERR_USAGE names the key. */
+int ct_trace_steps_read(const ct_run_opts_t *o, ct_trace_steps_t *out);
 
 /** Section `job`: life on a batch cluster.  Nothing here changes what is computed. */
 typedef struct ct_job_opts {

@@ -7,6 +7,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
+#include "base/ct_trace.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -66,8 +67,10 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
   if (rc == CT_OK) rc = fed;
   report.data_s = ct_clock() - begin;
+  ct_trace_span("data", NULL, -1, begin);
   word->stop = ct__stops_before_step(l);
   CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &report));
+  ct_trace_span("step", NULL, l->at.step + 1, begin);
   double seconds = ct_clock() - begin;
   l->slow_step_s = ct_walltime_slowest(l->slow_step_s, seconds);
   l->trained_s += seconds;
@@ -163,7 +166,9 @@ static int steps(ct__loop_t *l, int *own, int64_t *stop)
   int rc = CT_OK;
   while (!finished(l) && !*stop) {
     ct_step_word_t word = {0};
+    CT_TRY(ct__trace_before(l));
     CT_TRY(one_step(l, own, &word));
+    CT_TRY(ct__trace_behind(l, 0));
     *stop = word.stop;
     int epoch_end = is_epoch_trained(l);
     if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
@@ -249,6 +254,7 @@ static int go(ct__loop_t *l)
   int64_t stop = 0;
   CT_TRY(make_up(l, &own, &stop));
   CT_TRY(steps(l, &own, &stop));
+  CT_TRY(ct__trace_behind(l, 1));
   CT_TRY(save_rest(l, own, stop));
   if (!stop && l->evaluated_step != l->at.step) CT_TRY(last_evaluation(l, &stop));
   l->out->stopped = ct_stop_unpack(stop).reason;
@@ -303,6 +309,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                   .evaluated_step = -1,
                   .begin = ct_clock()};
   memset(out, 0, sizeof *out);
+  CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.tracing.steps));
   CT_TRY_ALL(l.topo, prepare(&l));
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
   CT_TRY_ALL(l.topo, open_feed(&l));
@@ -321,6 +328,7 @@ out:;
   ct__accounts_close(l.accounts);
   ct_trainer_follow(t, (ct_look_t){0});
   ct_feed_close(l.feed);
+  ct_trace_clear();
   ct__saves_close(&l);
   if (rc != CT_OK) ct_err_put(&error);
   out->at = l.at;

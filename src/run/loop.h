@@ -3,11 +3,20 @@
  * metrics.jsonl. */
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
+#include "comm/ct_clocks.h"
 #include "job/ct_walltime.h"
 #include "run/account_lines.h"
 #include "run/ct_loop.h"
 #include "run/ct_metrics.h"
 #include "run/stragglers.h"
+
+/** The timeline of some steps: of trace.c. */
+typedef struct ct__tracing {
+  ct_trace_steps_t steps;
+  int64_t from; /**< the first that is in it; 0: it has not begun */
+  int over;
+  ct_clock_offset_t clock[2]; /**< before and behind */
+} ct__tracing_t;
 
 typedef struct ct__loop {
   ct_trainer_t *t;
@@ -18,6 +27,7 @@ typedef struct ct__loop {
   ct_feed_t *feed;
   ct__stragglers_t *stragglers; /* NULL: nobody is looked for */
   ct__accounts_t *accounts;
+  ct__tracing_t tracing;
   double apart_s, saving_s; /* since the last step: in evaluations, in checkpoints */
   ct_ckpt_t *ckpt;          /* rank 0 */
   ct_ckpt_item_t *item;     /* rank 0 */
@@ -88,6 +98,14 @@ ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
 /** Collective, behind a step in which the ranks together left out so many samples: rank 0 tells
  * which.  CT_ERR_DATA: more than data.max_skipped in this epoch. */
 int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped);
+
+/* ---- trace.c ---- */
+
+/** Collective, before each step: the timeline begins here, if it does. */
+int ct__trace_before(ct__loop_t *l);
+/** Collective, behind each step, and at the end (\a last): it is over, if it is, and rank 0 writes
+ * it. */
+int ct__trace_behind(ct__loop_t *l, int last);
 
 /* ---- lines.c ---- */
 

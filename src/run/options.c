@@ -2,13 +2,35 @@
  * apart from those of training because nothing here changes what is computed, but for the seed. */
 #include "run/ct_run_opts.h"
 
+#include <stdio.h>
+
+#include "base/ct_err.h"
+
 const ct_opt_t ct_run_rows[] = {
     CT_OPT_TEXT(ct_run_opts_t, dir, "",
                 "run directory, relative to the current one; empty: runs/NAME"),
     CT_OPT_INT(ct_run_opts_t, seed, "1", 0, 1e18, "seed of weights, sample order and dropout"),
     CT_OPT_NAME(ct_run_opts_t, name, "train", "name of the run, and of its directory"),
     CT_OPT_INT(ct_run_opts_t, log_every, "10", 1, 1e18, "steps between lines in metrics.jsonl"),
+    CT_OPT_TEXT(ct_run_opts_t, trace, "",
+                "steps of which trace.json in the run directory shows a timeline of all ranks, for "
+                "Perfetto or chrome://tracing: 100-110; empty: none"),
     CT_OPT_END};
+
+int ct_trace_steps_read(const ct_run_opts_t *o, ct_trace_steps_t *out)
+{
+  int rc = CT_OK, end = 0;
+  long long from, to;
+  *out = (ct_trace_steps_t){0};
+  if (!o->trace || !o->trace[0]) return CT_OK;
+  int n = sscanf(o->trace, "%lld%n-%lld%n", &from, &end, &to, &end);
+  if (n < 1 || o->trace[end] || from < 1 || (n == 2 && to < from))
+    CT_FAIL(CT_ERR_USAGE, "run.trace: '%s' is no range of steps, such as 100-110, or 100",
+            o->trace);
+  *out = (ct_trace_steps_t){from, n == 2 ? to : from};
+out:
+  return rc;
+}
 
 const ct_opt_t ct_job_rows[] = {
     CT_OPT_TEXT(

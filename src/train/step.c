@@ -5,6 +5,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
+#include "base/ct_trace.h"
 #include "job/ct_stop.h"
 #include "plan/ct_loss.h"
 #include <math.h>
@@ -77,6 +78,11 @@ static void turn_to(ct__step_t *s, ct_step_time_t kind)
 {
   double now = ct_clock();
   s->times.s[s->now] += now - s->since;
+  if (ct_trace_is_on())
+    ct_trace_between(s->doing ? s->doing : ct_step_time_name(s->now), NULL, s->detail, s->since,
+                     now);
+  s->doing = NULL;
+  s->detail = -1;
   s->since = now;
   s->now = kind;
 }
@@ -87,9 +93,22 @@ void ct__step_turn(ct_trainer_t *t, ct_step_time_t own)
   turn_to(&t->step, own);
 }
 
+void ct__step_device(ct_trainer_t *t)
+{
+  double transfers, groups, *s = t->step.times.s;
+  t->env.comm_ops->waited(t->env.comm, &transfers, &groups);
+  turn_to(&t->step, t->step.own);
+  if (transfers + groups > s[CT_TIME_COMPUTE]) return; /* clocks that cannot be believed */
+  s[CT_TIME_COMPUTE] -= transfers + groups;
+  s[CT_TIME_WAIT] += transfers;
+  s[CT_TIME_BATCHNORM] += groups;
+}
+
 void ct__step_enter(ct_trainer_t *t, ct_step_time_t kind, const char *doing, int64_t detail)
 {
   turn_to(&t->step, kind);
+  t->step.doing = doing;
+  t->step.detail = detail;
   if (doing && t->env.topo->size > 1)
     ct_beat_enter(doing, detail);
   else if (doing)

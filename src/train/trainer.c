@@ -94,6 +94,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
   ct__input_look(t);
   ct__step_note(t, t->env.be->queue->sync(t->q));
+  ct__step_device(t);
   ct__update_report(t, report);
   ct__step_end(t, b, word);
   t->progress.steps++;

@@ -240,6 +240,8 @@ typedef struct ct__step {
   ct_step_time_t now;    /**< what this rank does … */
   double since;          /**< … since then (ct_clock()), … */
   ct_step_time_t own;    /**< … and what it goes on with behind a collective call */
+  const char *doing;     /**< the collective call, … */
+  int64_t detail;        /**< … and its number */
   double ended;          /**< ct_clock() of the end of the last step; 0: there was none */
   int failed;            /**< code of the first failure on this rank … */
   ct_err_info_t failure; /**< … and its record */
@@ -273,6 +275,9 @@ int ct__step_outcome(const ct_trainer_t *t);
  * watch; NULL: the call says it. */
 void ct__step_enter(ct_trainer_t *t, ct_step_time_t kind, const char *doing, int64_t detail);
 void ct__step_leave(ct_trainer_t *t);
+/** When the device's work is done: what it waited for others while the host went on is no
+ * arithmetic. */
+void ct__step_device(ct_trainer_t *t);
 /** From here on time outside of collective calls is of this kind. */
 void ct__step_turn(ct_trainer_t *t, ct_step_time_t own);
 /** Collective, Hot.  Sum or maximum over the ranks. */

@@ -220,6 +220,12 @@ static int64_t bytes_sent(const ct_comm_t *c)
   return 0;
 }
 
+static void waited(ct_comm_t *c, double *transfers, double *groups)
+{
+  (void)c;
+  *transfers = *groups = 0;
+}
+
 static const ct_comm_ops_t blocking = {.size = sizeof(ct_comm_ops_t),
                                        .name = "blocking",
                                        .alloc = take,
@@ -234,7 +240,8 @@ static const ct_comm_ops_t blocking = {.size = sizeof(ct_comm_ops_t),
                                        .scatter = scatter,
                                        .collect = collect,
                                        .reduce_root = reduce_root,
-                                       .bytes_sent = bytes_sent};
+                                       .bytes_sent = bytes_sent,
+                                       .waited = waited};
 
 /* ---- the rig ---- */
 

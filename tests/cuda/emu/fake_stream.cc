@@ -365,6 +365,28 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
   return cudaSuccess;
 }
 
+/* Within a capture it becomes a node: each launch of the graph records it anew. */
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
+{
+  if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
+  FAKE_CALL(FAKE_HARMLESS);
+  CUstream_st *s = fake_stream(stream);
+  if (!s || !fake->events.count(event) || s->device != event->device)
+    return call.done(cudaErrorInvalidResourceHandle);
+  if (flags != cudaEventRecordExternal || !s->capture) return call.done(cudaErrorInvalidValue);
+  auto line = s->line;
+  return call.done(fake_put(s, [event, line] {
+    if (!fake->events.count(event)) return cudaErrorInvalidResourceHandle;
+    auto mark = std::make_shared<fake_mark_t>();
+    mark->line = line;
+    mark->number = 0;
+    mark->time = seconds();
+    event->capture = nullptr;
+    event->mark = mark;
+    return cudaSuccess;
+  }));
+}
+
 /* The stream goes on after an event of a capture, and takes part in that. */
 static cudaError_t join_capture(CUstream_st *s, CUevent_st *event)
 {
