@@ -9,7 +9,8 @@ nobase_dist_doc_DATA = README.md CHANGELOG.md hdf5io/FORMAT.md \
   %D%/install.md \
   %D%/metrics.md \
   %D%/models.md \
-  %D%/recipes.md
+  %D%/recipes.md \
+  %D%/scaling.md
 EXTRA_DIST += %D%/configuration.awk
 
 # Writes the page of the configuration anew, of the option tables.

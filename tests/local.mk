@@ -22,6 +22,7 @@ shell_tests = \
   %D%/cli/files.test \
   %D%/cli/implementations.test \
   %D%/cli/inspect.test \
+  %D%/cli/report.test \
   %D%/cli/init.test \
   %D%/cli/loss.test \
   %D%/cli/places.test \

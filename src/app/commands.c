@@ -93,6 +93,13 @@ static const ct_flag_t bench_flags[] = {
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
+static const ct_flag_t report_flags[] = {
+    {"output", "FILE.html", "the page (default: report.html beside the points)"},
+    {"predict", "LIST", "what so many ranks would do, such as 64,256,4096"},
+    {"links", "FILE", "what `bench comm --json` found, for a network the study does not tell of"},
+    {"csv", NULL, "print a line per size, for spreadsheets; no page without --output"},
+    {"json", NULL, "as JSON; no page without --output"},
+    {0}};
 
 const ct_command_t ct_commands[] = {
     {"train", "[CONFIG]", "Trains; without CONFIG ./ctrain.yaml, else the built-in digits example",
@@ -115,6 +122,9 @@ const ct_command_t ct_commands[] = {
      inspect_flags, ct_cmd_inspect, NULL},
     {"convert", "IN OUT", "Writes a model file in another format: .h5, .safetensors, .pth, .onnx",
      2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL},
+    {"report", "STUDY [STUDY ...]",
+     "Says where the time of a scaling study went, and draws it: one HTML page", 1, 1000, 0, 0,
+     report_flags, ct_cmd_report, NULL},
     {"bench", "step|io|predict CONFIG",
      "Measures steps or predictions on one batch kept in memory, or reading batches", 2, 2, 1, 0,
      bench_flags, ct_cmd_bench, NULL},

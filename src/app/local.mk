@@ -5,6 +5,6 @@ libctrain_a_SOURCES += \
   %D%/setup.h %D%/setup.c %D%/setup_order.c %D%/setup_stage.c %D%/setup_cache.c %D%/setup_init.c %D%/cmd_train.c %D%/result.h %D%/result.c \
   %D%/cmd_predict.c %D%/predict.h %D%/predict.c %D%/predict_out.c %D%/cmd_bench_predict.c %D%/passes.h %D%/passes.c \
   %D%/cmd_eval.c %D%/cmd_summary.c %D%/cmd_bench.c %D%/bench_io.h %D%/bench_io.c %D%/cmd_bench_io.c %D%/bench.h %D%/bench.c %D%/bench_ops.c \
-  %D%/cmd_pack.c \
+  %D%/cmd_pack.c %D%/cmd_report.c \
   %D%/cmd_doctor.c %D%/cmd_inspect.c %D%/cmd_convert.c %D%/convert.h %D%/convert_eight.h %D%/convert_eight.c %D%/convert_onnx.c %D%/convert_weights.c \
   %D%/cmd_quantize.c %D%/quantized.h %D%/quantized.c %D%/quantized_open.c %D%/setup_checkpoint.c

@@ -76,6 +76,10 @@ typedef struct ct_scaling {
   int largest;               /**< ranks */
 } ct_scaling_t;
 
+/** What `bench comm --json` found, the fastest of each level; bytes_per_s 0: nothing.  CT_ERR_IO,
+ * CT_ERR_FORMAT. */
+int ct_scaling_links(const char *path, ct_link_t *inside, ct_link_t *between);
+
 /** \a inside, \a between: what a benchmark of messages found, for a level that no size of the study
  * tells of; NULL: nothing.  CT_ERR_USAGE says which sizes a prediction would need. */
 int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_link_t *between,

@@ -3,6 +3,7 @@ libctrain_a_SOURCES += \
   %D%/ct_study.h \
   %D%/ct_timeline.h \
   %D%/fit.c \
+  %D%/links.c \
   %D%/predict.c \
   %D%/print.c \
   %D%/scaling.h \

@@ -1,0 +1,9 @@
+libctrain_a_SOURCES += \
+  %D%/ct_report.h \
+  %D%/losses.c \
+  %D%/page.c \
+  %D%/plots.c \
+  %D%/report.h \
+  %D%/svg.c \
+  %D%/svg.h \
+  %D%/tables.c

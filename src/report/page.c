@@ -1,0 +1,193 @@
+/* The page: its head, what it says first, the parts one after another, and how it was measured. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "report/report.h"
+
+enum { SIZES = 64 };
+
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>Scaling study</title>\n"
+    "<style>\n"
+    "body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:56rem;"
+    "margin:2rem auto;padding:0 1rem}\n"
+    "svg{max-width:100%;height:auto;display:block;margin:.5rem 0}\n"
+    "svg text{font:12px system-ui,sans-serif;fill:#1a1a1a}.g{stroke:#ddd}\n"
+    "table{border-collapse:collapse;font-size:14px;margin:1rem 0;display:block;overflow-x:auto}\n"
+    "caption{text-align:left;font-weight:600}\n"
+    "th,td{padding:.15rem .45rem;text-align:right;border-bottom:1px solid #ddd;"
+    "font-variant-numeric:tabular-nums;white-space:nowrap}\n"
+    "td.l,th.l{text-align:left;white-space:normal;min-width:11rem}.s td{border-top:2px solid "
+    "#555}\n"
+    "i{display:inline-block;width:.8em;height:.8em}\n"
+    "</style></head><body>\n";
+
+static const char *about_text(const ct_study_t *s, const char *key, const char *otherwise)
+{
+  const char *text = json_string_value(json_object_get(s->about, key));
+  return text ? text : otherwise;
+}
+
+/* ---- the table of sizes ---- */
+
+static int size_row(const ct_report_t *r, const ct_study_size_t *base, const ct_study_size_t *z,
+                    ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "<tr><td>%d<td>%d<td>%d<td>%g", z->nodes, z->ranks, z->threads, z->batch));
+  if (!z->blocks) {
+    CT_TRY(ct_str_add(out, "<td class=\"l\" colspan=\"6\">failed: "));
+    CT_TRY(ct__svg_text(out, z->error));
+    return ct_str_add(out, "\n");
+  }
+  ct_study_ratio_t e = ct_study_efficiency(base, z);
+  ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
+  int most = ct_terms_largest(&t);
+  CT_TRY(ct_str_add(
+      out, "<td>%d<td>%.5g [%.5g, %.5g]<td>%.5g<td>%.1f [%.1f, %.1f]<td class=\"l\">%s\n",
+      z->blocks, 1e3 * z->median_s, 1e3 * z->low_s, 1e3 * z->high_s, ct_study_rate(z, z->median_s),
+      100 * e.median, 100 * e.low, 100 * e.high, most < 0 ? "" : ct_term_name(most)));
+out:
+  return rc;
+}
+
+static int size_table(const ct_report_t *r, ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "<table><tr><th>nodes<th>ranks<th>threads<th>batch<th>blocks<th>step, ms "
+                         "[interval]<th>samples/s<th>efficiency, %% [interval]<th class=\"l\">"
+                         "largest loss\n"));
+  for (int i = 0; i < r->study->sizes; i++)
+    if (r->study->size[i].kind == CT_STUDY_RUN)
+      CT_TRY(size_row(r, ct_study_base(r->study), &r->study->size[i], out));
+  CT_TRY(ct_str_add(out, "</table>\n"));
+out:
+  return rc;
+}
+
+/* ---- words ---- */
+
+static int add_losses(const ct_report_t *r, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const ct_study_size_t *z = ct__report_largest(r->study);
+  ct__loss_t loss[CT__LOSSES];
+  char sum[160];
+  int n = ct__report_losses(r, z, loss);
+  ct__report_sum(r, z, sum, sizeof sum);
+  CT_TRY(ct_str_add(out, "<p><b>%s</b></p>\n", sum));
+  if (n) CT_TRY(ct_str_add(out, "<ol>\n"));
+  for (int i = 0; i < n; i++) {
+    CT_TRY(ct_str_add(out, "<li>"));
+    CT_TRY(ct__svg_text(out, loss[i].words));
+    CT_TRY(ct_str_add(out, "\n"));
+  }
+  if (n) CT_TRY(ct_str_add(out, "</ol>\n"));
+out:
+  return rc;
+}
+
+/* ---- the machine ---- */
+
+/* What is longer than the buffer is no fact for a table. */
+static int machine_row(const char *key, const json_t *value, ct_str_t *out)
+{
+  enum { FLAGS = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6) };
+  int rc = CT_OK;
+  char text[2000];
+  size_t n = json_dumpb(value, text, sizeof text - 1, FLAGS);
+  text[n < sizeof text ? n : 0] = '\0';
+  CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
+  CT_TRY(ct__svg_text(out, key));
+  CT_TRY(ct_str_add(out, "<td class=\"l\">"));
+  CT_TRY(ct__svg_text(out, json_is_string(value) ? json_string_value(value) : text));
+  CT_TRY(ct_str_add(out, "\n"));
+out:
+  return rc;
+}
+
+int ct__report_machine(const ct_report_t *r, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const char *key;
+  json_t *value, *machine = json_object_get(r->study->about, "machine");
+  CT_TRY(ct_str_add(out, "<h3>Machine and program</h3>\n<table>\n"));
+  json_object_foreach(r->study->about, key,
+                      value) if (value != machine && strcmp(key, "event") != 0)
+      CT_TRY(machine_row(key, value, out));
+  json_object_foreach(machine, key, value) CT_TRY(machine_row(key, value, out));
+  CT_TRY(ct_str_add(out, "</table>\n"));
+out:
+  return rc;
+}
+
+/* ---- how it was measured ---- */
+
+int ct__report_rules(const ct_report_t *r, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const ct_study_size_t *base = ct_study_base(r->study), *z = ct__report_largest(r->study);
+  const char *way = ct_study_is_weak(r->study) ? "weak: the batch grows with the ranks"
+                                               : "strong: the batch stays the same";
+  CT_TRY(ct_str_add(out,
+                    "<h3>How it was measured</h3>\n<p>After the rules of Hoefler and Belli, "
+                    "<cite>Scientific Benchmarking of Parallel Computing Systems</cite> (SC15):"
+                    "</p><ul>\n"));
+  CT_TRY(ct_str_add(out,
+                    "<li>Base case (rule 1): %d rank%s on %d node%s, %.5g ms a step. Efficiency is "
+                    "100 %% there. Scaling is %s.\n",
+                    base->ranks, base->ranks == 1 ? "" : "s", base->nodes,
+                    base->nodes == 1 ? "" : "s", 1e3 * base->median_s, way));
+  CT_TRY(ct_str_add(out, "<li>All sizes that were tried are in the table, failed ones too (rule 2)."
+                         "\n<li>Costs are arithmetic means, and rates follow from them; no ratios "
+                         "are averaged (rules 3, 4): the account is made of means, so that it adds "
+                         "up to all of the time.\n"));
+  if (z->covers > 0)
+    CT_TRY(ct_str_add(out,
+                      "<li>A size was measured in blocks (%d of the largest). Told are medians of "
+                      "blocks with an interval of order statistics that holds the median with at "
+                      "least %.1f %%, whatever the distribution (rules 5 to 7); efficiency is "
+                      "compared block by block.\n",
+                      z->blocks, 100 * z->covers));
+  else
+    CT_TRY(ct_str_add(out, "<li>The largest size was measured once: it has no interval, and "
+                           "differences between sizes may be chance (rules 5 to 7).\n"));
+  CT_TRY(ct_str_add(out, "<li>Quantiles and bins of single steps are shown above (rule 8), the "
+                         "machine and program, too (rule 9), and the ideal line and a model as "
+                         "bounds (rules 11, 12).\n</ul>\n"));
+out:
+  return rc;
+}
+
+/* ---- all of it ---- */
+
+static int one_study(const ct_report_t *r, ct_str_t *out)
+{
+  static int (*const parts[])(const ct_report_t *, ct_str_t *) = {
+      ct__report_rate,  ct__report_account, ct__report_model, ct__report_steps,
+      ct__report_ranks, ct__report_machine, ct__report_rules};
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "<h2>"));
+  CT_TRY(ct__svg_text(out, about_text(r->study, "name", r->study->path)));
+  CT_TRY(ct_str_add(out, "</h2>\n"));
+  CT_TRY(add_losses(r, out));
+  CT_TRY(size_table(r, out));
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    CT_TRY(parts[i](r, out));
+out:
+  return rc;
+}
+
+int ct_report_html(const ct_report_t *r, int n, ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "%s<h1>Scaling study</h1>\n", head));
+  for (int i = 0; i < n; i++)
+    CT_TRY(one_study(&r[i], out));
+  CT_TRY(ct_str_add(out, "</body></html>\n"));
+out:
+  return rc;
+}
