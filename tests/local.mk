@@ -131,6 +131,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/resnet18-amp.gold \
   %D%/golden/resnet18-nodes.jsonl \
   %D%/golden/resnet18.gold \
+  %D%/golden/rounded.gold \
   %D%/golden/runs.gold \
   %D%/golden/places.gold \
   %D%/golden/make_places.py \

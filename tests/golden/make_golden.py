@@ -33,6 +33,8 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.ao.nn.qat as nnqat
+import torch.ao.quantization as ao
 import torchvision
 
 CAP, PROJ, STEPS, SEEDS, NORM_BIAS = 8192, 16, 20, 400, 2
@@ -99,6 +101,28 @@ class CosmoFlow(nn.Module):
             x = F.max_pool3d(self.act(getattr(self, f"conv{i + 1}")(x)), 2)
         x = self.act(self.fc2(self.act(self.fc1(x.flatten(1)))))
         return 1.2 * torch.tanh(self.fc3(x))
+
+
+class Rounded(nn.Module):
+    """Trained with eight bits in mind: scales of weights are those of this step, ranges of activations follow."""
+
+    def __init__(self):
+        super().__init__()
+        weight = ao.FakeQuantize.with_args(
+            observer=ao.MovingAveragePerChannelMinMaxObserver, averaging_constant=1, quant_min=-127, quant_max=127,
+            dtype=torch.qint8, qscheme=torch.per_channel_symmetric)
+        rounded = lambda: ao.FakeQuantize(ao.MovingAverageMinMaxObserver, quant_min=0, quant_max=255,
+                                          dtype=torch.quint8, qscheme=torch.per_tensor_affine, averaging_constant=0.01)
+        q = ao.QConfig(activation=None, weight=weight)
+        self.conv1, self.bn1 = nnqat.Conv2d(1, 6, 3, padding=1, bias=False, qconfig=q), nn.BatchNorm2d(6)
+        self.conv2, self.fc = nnqat.Conv2d(6, 6, 3, padding=1, qconfig=q), nnqat.Linear(96, 10, qconfig=q)
+        self.relu1, self.relu2 = nn.ReLU(), nn.ReLU()
+        self.input, self.quant1, self.quant2, self.quant3 = (rounded() for _ in range(4))
+
+    def forward(self, x):
+        x = self.quant1(self.relu1(self.bn1(self.conv1(self.input(x)))))
+        x = self.quant3(self.relu2(self.quant2(self.conv2(x)) + x))
+        return self.fc(F.max_pool2d(x, 2).flatten(1))
 
 
 def init(net, norm_bias=0):
@@ -232,4 +256,5 @@ if __name__ == "__main__":
     vgg = torchvision.models.vgg11_bn(num_classes=10, dropout=0)
     make(f"{out}/vgg_bn.gold", vgg, 2, 0, (3, 32, 32), 0, cap=64, seeds=20, norm_bias=NORM_BIAS, steps=0,
          frozen="classifier.0.weight")
+    make(f"{out}/rounded.gold", Rounded(), 4, 8, (1, 8, 8), 0.02, cap=128)
     make_amp(f"{out}/resnet18-amp.gold", resnet18(), 8, (3, 32, 32), 1e-4)

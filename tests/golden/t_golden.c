@@ -1,11 +1,12 @@
 /* Parity with PyTorch: logits, loss, every gradient, and the losses of some SGD steps, from the
  * same weights and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY [amp | fp16 |
- * freeze NAME]; under mpiexec the global batch is shared among the ranks.  amp, fp16: the losses of
- * 50 steps in mixed precision, against autocast's.  freeze: one step, in which a parameter only
- * takes part. */
+ * freeze NAME]; FAMILY rounded: some layers, with train.qat; under mpiexec the global batch is
+ * shared among the ranks.  amp, fp16: the losses of 50 steps in mixed precision, against
+ * autocast's.  freeze: one step, in which a parameter only takes part. */
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "model/ct_observe.h"
 #include "tests/golden/gold.h"
 #include "tests/harness/ct_test.h"
 #include "tests/harness/ct_test_backend.h"
@@ -22,6 +23,15 @@
 #define AMP_LR    1e-4
 #define AMP_NEAR  0.02 /* of the loss */
 #define TOLERANCE 1e-4
+
+/* Numbers are rounded behind the input, relu1, conv2 and the last ReLU. */
+static const char rounded[] =
+    "layers:\n"
+    "- conv2d: {out: 6, kernel: 3, padding: 1, bias: false}\n  name: conv1\n"
+    "- batchnorm:\n  name: bn1\n- relu:\n  name: relu1\n"
+    "- conv2d: {out: 6, kernel: 3, padding: 1}\n  name: conv2\n"
+    "- add:\n  from: [conv2, relu1]\n- relu:\n- maxpool: {kernel: 2}\n- flatten:\n"
+    "- linear: {out: 10}\n  name: fc\n";
 
 /* What make_golden.py trains. */
 static const struct config {
@@ -40,6 +50,7 @@ static const struct config {
     {{.family = (char *)"densenet", .depth = 121}, {3, 64, 64}, 4, 1e-4},
     {{.family = (char *)"cosmoflow"}, {4, 16, 16, 16}, 8, 1e-3},
     {{.family = (char *)"vgg_bn", .depth = 11}, {3, 32, 32}, 2, 0},
+    {{.family = (char *)"rounded"}, {1, 8, 8}, 8, 0.02},
 };
 
 static const char *gold_path;
@@ -67,7 +78,8 @@ static const float *record(const char *group, const char *name, int64_t *count)
 typedef struct fixture {
   ct_dev_t *dev;
   ct_comm_t *comm;
-  ct_graph_t *graph;
+  ct_graph_t *whole, *graph; /* graph: what is trained, the whole or the observed one */
+  ct_observed_t observed;
   ct_trainer_t *t;
   ct_optim_opts_t optim;
   ct_batch_t batch;
@@ -81,11 +93,33 @@ static int freeze(ct_graph_t *g)
   return frozen && CT_ASSERT_OK(ct_graph_freeze(g, &patterns, 0, &updating));
 }
 
+static int is_rounded(void)
+{
+  return strcmp(config->model.family, "rounded") == 0;
+}
+
+static int make_graph(fixture_t *f)
+{
+  int rc = CT_OK;
+  const int *shape = config->shape;
+  ct_shape_t input = ct_shape(shape[3] ? 5 : 4, 1, shape[0], shape[1], shape[2], shape[3]);
+  ct_model_opts_t m = config->model;
+  ct_yaml_t *root = NULL;
+  if (is_rounded()) {
+    CT_TRY(ct_yaml_parse(rounded, strlen(rounded), "layers", &root));
+    m = (ct_model_opts_t){.layers = ct_yaml_find(root, "layers")};
+  }
+  CT_TRY(ct_graph_make(&m, &input, 10, "test", &f->whole));
+  if (is_rounded()) CT_TRY(ct_observed_make(f->whole, &f->observed));
+  f->graph = is_rounded() ? f->observed.graph : f->whole;
+out:
+  ct_yaml_free(root);
+  return rc;
+}
+
 static void set_up(fixture_t *f)
 {
   const ct_topo_t *topo = &ct_test_topo;
-  const int *shape = config->shape;
-  ct_shape_t input = ct_shape(shape[3] ? 5 : 4, 1, shape[0], shape[1], shape[2], shape[3]);
   char why[128];
   int devices = backend->probe(why);
   ct_dev_opts_t dev = {.index = devices > 0 ? topo->local_rank % devices : 0,
@@ -94,7 +128,7 @@ static void set_up(fixture_t *f)
   memset(f, 0, sizeof *f);
   f->optim = (ct_optim_opts_t){
       .lr = amp ? AMP_LR : config->lr, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
-  if (CT_ASSERT_OK(ct_graph_make(&config->model, &input, 10, "test", &f->graph))) return;
+  if (CT_ASSERT_OK(make_graph(f))) return;
   if (freeze(f->graph)) return;
   for (int i = 0; i < f->graph->params; i++) /* load_weights() overwrites them: save the time */
     if (!f->graph->param[i].spec.buffer) f->graph->param[i].spec.init = CT_INIT_ZERO;
@@ -108,7 +142,7 @@ static void set_up(fixture_t *f)
                           .comm = f->comm,
                           .graph = f->graph,
                           .optim = &f->optim,
-                          .recipe = {.compute = amp},
+                          .recipe = {.compute = amp, .qat = is_rounded()},
                           .bucket_mb = 0.05,
                           .seed = 1,
                           .max_batch = (int)n,
@@ -125,7 +159,8 @@ static void tear_down(fixture_t *f)
   ct_trainer_destroy(f->t);
   comm->close(f->comm);
   backend->close(f->dev);
-  ct_graph_free(f->graph);
+  ct_observed_clear(&f->observed);
+  ct_graph_free(f->whole);
   ct_mem_free(f->batch.x);
   ct_mem_free(f->batch.labels);
 }
