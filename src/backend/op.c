@@ -255,7 +255,7 @@ static void put_conv(text_t *t, const ct_op_desc_t *d)
   if (d->u.conv.groups != 1) put(t, " g%d", d->u.conv.groups);
   put_word(t, d->u.conv.bias, "bias");
   put_word(t, d->u.conv.add, "add");
-  put_word(t, d->u.conv.relu, "relu");
+  put_word(t, d->u.conv.relu, d->u.conv.relu == CT_RELU6 ? "relu6" : "relu");
 }
 
 static void put_pool(text_t *t, const ct_op_desc_t *d)

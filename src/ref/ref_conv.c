@@ -166,8 +166,9 @@ static void forward_plane(const geometry_t *g, int64_t n, int64_t group, int64_t
     }
   }
   for (int64_t i = 0; i < g->out_plane; i++) {
-    ct__ref_set(type, a->y, y_at(g, n, group, oc) + i,
-                g->d->u.conv.relu ? ct__ref_relu_of(sum[i]) : sum[i]);
+    double v = g->d->u.conv.relu ? ct__ref_relu_of(sum[i]) : sum[i];
+    if (g->d->u.conv.relu == CT_RELU6 && v > CT_RELU6) v = CT_RELU6;
+    ct__ref_set(type, a->y, y_at(g, n, group, oc) + i, v);
   }
 }
 

@@ -183,10 +183,11 @@ static void convolutions(void)
     int64_t c, out;
     int size, kernel, stride, groups, relu;
     double low, high, y_low, y_high;
-  } c[] = {{3, 32, 20, 7, 2, 1, 1, -2, 2.5, 0, 30},  {32, 48, 14, 3, 1, 1, 1, 0, 6, 0, 20},
-           {64, 32, 7, 1, 1, 1, 0, -1, 3, -8, 8},    {32, 64, 9, 1, 2, 1, 1, 0, 3, 0, 9},
-           {32, 32, 11, 3, 1, 32, 1, 0, 6, 0, 9},    {32, 32, 11, 3, 2, 4, 0, 0, 3, -9, 5},
-           {32, 40, 14, 3, 1, 1, 0, -3, 4, -40, 40}, {1, 20, 28, 5, 1, 1, 1, -0.5, 3, 0, 20}};
+  } c[] = {{3, 32, 20, 7, 2, 1, 1, -2, 2.5, 0, 30},      {32, 48, 14, 3, 1, 1, 1, 0, 6, 0, 20},
+           {64, 32, 7, 1, 1, 1, 0, -1, 3, -8, 8},        {32, 64, 9, 1, 2, 1, 1, 0, 3, 0, 9},
+           {32, 32, 11, 3, 1, 32, 1, 0, 6, 0, 9},        {32, 32, 11, 3, 2, 4, 0, 0, 3, -9, 5},
+           {32, 40, 14, 3, 1, 1, 0, -3, 4, -40, 40},     {1, 20, 28, 5, 1, 1, 1, -0.5, 3, 0, 20},
+           {32, 48, 14, 1, 1, 1, CT_RELU6, -3, 4, 0, 20}};
   for (size_t i = 0; i < sizeof c / sizeof *c; i++)
     for (int to = 0; to < 2; to++) {
       ct_op_desc_t d = conv(c[i].c, c[i].out, c[i].size, c[i].kernel, c[i].stride, c[i].groups);
@@ -287,6 +288,8 @@ static void pointwise(void)
     to_bytes(&d, relu ? 0 : -4, 5);
     same_on_both(&d, "add");
   }
+  to_bytes(&d, -4, 5); /* 0 is not byte 0 */
+  same_on_both(&d, "add with a ReLU");
   for (int i = 0; i < 4; i++) {
     ct_op_desc_init(&d, CT_OP_ACT, &x, &x);
     d.u.act.kind = acts[i];
