@@ -6,4 +6,5 @@ libctrain_a_SOURCES += \
   %D%/report.h \
   %D%/svg.c \
   %D%/svg.h \
-  %D%/tables.c
+  %D%/tables.c \
+  %D%/timeline.c

@@ -167,8 +167,8 @@ out:
 static int one_study(const ct_report_t *r, ct_str_t *out)
 {
   static int (*const parts[])(const ct_report_t *, ct_str_t *) = {
-      ct__report_rate,  ct__report_account, ct__report_model, ct__report_steps,
-      ct__report_ranks, ct__report_machine, ct__report_rules};
+      ct__report_rate,  ct__report_account,  ct__report_model,   ct__report_steps,
+      ct__report_ranks, ct__report_timeline, ct__report_machine, ct__report_rules};
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<h2>"));
   CT_TRY(ct__svg_text(out, about_text(r->study, "name", r->study->path)));

@@ -27,6 +27,8 @@ int ct__report_rate(const ct_report_t *r, ct_str_t *out);
 int ct__report_account(const ct_report_t *r, ct_str_t *out);
 int ct__report_steps(const ct_report_t *r, ct_str_t *out);
 int ct__report_ranks(const ct_report_t *r, ct_str_t *out);
+/** Of a trace.json beside the points; nothing without one. */
+int ct__report_timeline(const ct_report_t *r, ct_str_t *out);
 int ct__report_model(const ct_report_t *r, ct_str_t *out);
 int ct__report_machine(const ct_report_t *r, ct_str_t *out);
 int ct__report_rules(const ct_report_t *r, ct_str_t *out);
