@@ -394,7 +394,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 
 # Libraries to preload, which play a full disk, a file system or an MPI.
 check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so \
-  %D%/tools/slow_shim.so
+  %D%/tools/slow_shim.so %D%/tools/crowd_shim.so %D%/tools/cable
 %C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_disk_shim_so_LDFLAGS = -shared
@@ -407,6 +407,12 @@ check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim
 %C%_tools_slow_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_slow_shim_so_LDFLAGS = -shared $(CT_SAN)
 %C%_tools_slow_shim_so_LDADD = -ldl
+%C%_tools_crowd_shim_so_SOURCES = %D%/tools/crowd_shim.c
+%C%_tools_crowd_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_crowd_shim_so_LDFLAGS = -shared
+%C%_tools_crowd_shim_so_LDADD =
+%C%_tools_cable_SOURCES = %D%/tools/cable.c
+%C%_tools_cable_LDADD = libctrain.a -lm
 %C%_tools_mpi_shim_so_SOURCES = %D%/tools/mpi_shim.c
 %C%_tools_mpi_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_mpi_shim_so_LDFLAGS = -shared
