@@ -105,8 +105,10 @@ static int find_weights(model_t *m, const ct_args_t *a)
   if (ct_match_judge(&m->match, &rules, m->path) != CT_OK) /* its words are those of training */
     CT_FAIL(CT_ERR_FORMAT,
             "%s: does not hold the model of %s: %d weights missing, %d of another shape, %d not in "
-            "the model, as listed above",
-            m->path, m->cfg.where, m->match.missing, m->match.misfits, m->match.unexpected);
+            "the model, as listed above; names are changed by %s%s",
+            m->path, m->cfg.where, m->match.missing, m->match.misfits, m->match.unexpected,
+            m->match.prefix[0] ? "--strip-prefix " : "--strip-prefix and --rename",
+            m->match.prefix);
 out:
   ct_convert_rules_clear(&rules.rename);
   return rc;

@@ -159,7 +159,7 @@ static int choose_by_name(ct_weights_t *w, int *out)
   if (f.n == 0)
     CT_FAIL(CT_ERR_FORMAT, "%s: has no tensors, neither itself nor in a dict of it%s", w->path,
             objects.len ? objects.data : "");
-  CT_FAIL(CT_ERR_FORMAT, "%s: has tensors in %s: say by a key which are meant", w->path,
+  CT_FAIL(CT_ERR_FORMAT, "%s: has tensors in %s: say which by --key (init.key)", w->path,
           f.list.data);
 out:
   ct_str_clear(&f.list);
