@@ -14,7 +14,7 @@
 #include "base/ct_text.h"
 
 /* A block is known by its launch and number. */
-enum { LAUNCH_PAIRS = 1 << 15, BLOCK_PAIRS = 1 << 15 };
+enum { LAUNCH_PAIRS = 1 << 15, BLOCK_PAIRS = 1 << 15, MOST = 10000000 };
 
 /* The line that is read, for errors. */
 typedef struct line {
@@ -43,8 +43,8 @@ static int count(const line_t *l, const char *key, int otherwise, int *out)
   int rc = CT_OK;
   double v = otherwise;
   CT_TRY(number(l, l->o, key, otherwise < 1 ? 0 : 1, &v));
-  if (v > 1e9 || v != floor(v))
-    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s is no whole number", l->path, l->number, key);
+  if (v > MOST || v != floor(v))
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s is no whole number up to %d", l->path, l->number, key, MOST);
   *out = (int)v;
 out:
   return rc;

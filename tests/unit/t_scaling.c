@@ -217,6 +217,8 @@ static void bad_lines_are_named(void)
   reads("{\"event\":\"point\",\"step_s\":1}\n", CT_ERR_FORMAT, "ranks");
   reads("{\"event\":\"point\",\"ranks\":0}\n", CT_ERR_FORMAT, "ranks");
   reads("{\"event\":\"point\",\"ranks\":2}\n", CT_ERR_FORMAT, "step_s");
+  reads("{\"event\":\"point\",\"ranks\":20000000}\n", CT_ERR_FORMAT, "10000000");
+  reads("{\"event\":\"point\",\"ranks\":2.5}\n", CT_ERR_FORMAT, "whole number");
   reads("{\"event\":\"point\",\"ranks\":2,\"step_s\":\"1\"}\n", CT_ERR_FORMAT, "step_s");
   reads("{\"event\":\"point\",\"ranks\":2,\"step_s\":1,\"kind\":\"fun\"}\n", CT_ERR_FORMAT, "fun");
   reads("{\"event\":\"timeline\",\"works\":[[1,2],[3]]}\n", CT_ERR_FORMAT, "works[1]");
