@@ -1,8 +1,8 @@
 /* The timeline against cases that can be worked out by hand, and the model against a study that was
  * measured: steps of ResNet-18, 16 samples a rank, on 1, 2, 4, 8 and 16 nodes with links of 200
- * Mbit/s (tests/golden/resnet18-nodes.jsonl; the times of its ops are those of one core).  Steps were
- * measured, kinds of time are made up from the single rank's.  The prior of fit.c was chosen with
- * this study in view: the test keeps what was reached, and is no proof for other networks. */
+ * Mbit/s (tests/golden/resnet18-nodes.jsonl; the times of its ops are those of one core).  Steps
+ * were measured, kinds of time are made up from the single rank's.  The prior of fit.c was chosen
+ * with this study in view: the test keeps what was reached, and is no proof for other networks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
