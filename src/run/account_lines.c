@@ -2,10 +2,12 @@
  * few bytes a window, and rank 0 alone writes. */
 #include "run/account_lines.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
@@ -128,10 +130,25 @@ out:
   return rc;
 }
 
+/* What several ranks made of a step, for people. */
+static void tell(const ct__accounts_t *a, const ct_account_sum_t *s)
+{
+  char who[160] = "";
+  if (2 * s->steady_s > s->imbalance_s)
+    snprintf(who, sizeof who, " (mostly rank %d on %s, by %s)", s->slowest, host_of(a, s),
+             ct_step_time_name(s->slowest_kind));
+  ct_log(CT_LOG_INFO,
+         "a step took %.3f ms: ranks were busy for %.3f, waited %.3f for the slowest%s, and %.3f "
+         "for messages",
+         1e3 * s->step_s, 1e3 * s->busy_s, 1e3 * s->imbalance_s, who, 1e3 * s->transfer_s);
+}
+
 int ct__accounts_end(ct__accounts_t *a, const char *dir)
 {
   ct_account_sum_t sum;
   ct_account_collect(a->account, &sum);
   ct_account_total(a->account, &sum);
-  return a->metrics && sum.steps ? write_ranks(a, dir) : CT_OK;
+  if (!a->metrics || !sum.steps) return CT_OK;
+  if (sum.ranks > 1) tell(a, &sum);
+  return write_ranks(a, dir);
 }

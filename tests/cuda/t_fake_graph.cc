@@ -125,6 +125,41 @@ static void after_capture(void)
   close_rig(&r);
 }
 
+/* Events that a graph records, again at each launch; the others are only dependencies. */
+static void external_events(void)
+{
+  rig_t r;
+  cudaEvent_t from, to;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  float first = -1, again = -1;
+  open_rig(&r, "late");
+  WELL(cudaEventCreate(&from));
+  WELL(cudaEventCreate(&to));
+  IS(cudaEventRecordWithFlags(from, r.main, cudaEventRecordExternal), cudaErrorInvalidValue);
+  WELL(cudaGetLastError() == cudaErrorInvalidValue ? cudaSuccess : cudaErrorUnknown);
+  begin_capture(&r);
+  WELL(cudaEventRecordWithFlags(from, r.main, cudaEventRecordExternal));
+  CT_LAUNCH(plus, 1, 32, r.main, r.x, 1);
+  WELL(cudaEventRecordWithFlags(to, r.main, cudaEventRecordExternal));
+  WELL(cudaStreamEndCapture(r.main, &graph));
+  WELL(cudaGraphInstantiate(&exec, graph, 0));
+  IS(cudaEventElapsedTime(&first, from, to), cudaErrorInvalidResourceHandle); /* not launched yet */
+  WELL(cudaGetLastError() == cudaErrorInvalidResourceHandle ? cudaSuccess : cudaErrorUnknown);
+  for (int i = 0; i < 2; i++) {
+    WELL(cudaGraphLaunch(exec, r.main));
+    WELL(cudaStreamSynchronize(r.main));
+    WELL(cudaEventElapsedTime(i ? &again : &first, from, to));
+  }
+  CU_ASSERT(first >= 0 && first < 1e4 && again >= 0 && again < 1e4);
+  CT_ASSERT_INT(r.x[0], 2);
+  WELL(cudaGraphExecDestroy(exec));
+  WELL(cudaGraphDestroy(graph));
+  WELL(cudaEventDestroy(from));
+  WELL(cudaEventDestroy(to));
+  close_rig(&r);
+}
+
 /* ---- what is forbidden meanwhile ---- */
 
 /* After a forbidden call: the capture is of no use, but the stream is, once it has ended. */
@@ -213,8 +248,12 @@ static void fault_in_graph(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(diamond),         CT_TEST(after_capture),
-                                    CT_TEST(forbidden_calls), CT_TEST(wrong_dependencies),
-                                    CT_TEST(fault_in_graph),  CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(diamond),
+                                    CT_TEST(after_capture),
+                                    CT_TEST(external_events),
+                                    CT_TEST(forbidden_calls),
+                                    CT_TEST(wrong_dependencies),
+                                    CT_TEST(fault_in_graph),
+                                    CT_TEST_END};
   return ct_test_main("fake CUDA graphs", tests, argc, argv);
 }
