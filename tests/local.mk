@@ -31,6 +31,7 @@ shell_tests = \
   %D%/cli/recipe_resume.test \
   %D%/cli/predict.test \
   %D%/cli/resume.test \
+  %D%/cli/scale.test \
   %D%/cli/shards.test \
   %D%/cli/skip.test \
   %D%/cli/cache.test \

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 
 #include "app/builtin.h"
+#include "app/commands.h"
+#include "app/scale.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
@@ -174,6 +176,7 @@ static int run_command(const ct_command_t *cmd, int argc, char **argv, int *stat
   CT_TRY(check_stack());
   CT_TRY(log_level(&a, &level));
   ct_h5_setup();
+  if (cmd->run == ct_cmd_scale) CT_TRY(ct_scale_launch(&a));
   signal(SIGPIPE, SIG_IGN); /* what it does goes on when nobody reads what it says */
   CT_TRY(cmd->ranks ? run_on_ranks(&a, level, status) : run_alone(&a, level, status));
 out:

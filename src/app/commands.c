@@ -101,6 +101,23 @@ static const ct_flag_t report_flags[] = {
     {"json", NULL, "as JSON; no page without --output"},
     {0}};
 
+static const ct_flag_t scale_flags[] = {
+    {"ranks", "LIST", "sizes, such as 1,2,4; default: 1, 2, 4 … of a node, then 2, 4 … nodes, all"},
+    {"threads", "LIST", "threads of a rank, each with all sizes (default: as the configuration)"},
+    {"weak", NULL, "the batch of a rank stays the same (the default)"},
+    {"strong", NULL, "data.batch is shared among the ranks"},
+    {"spread", NULL, "deal ranks to the nodes in turn; default: fill one node after another"},
+    {"no-bases", NULL, "without points of one rank, and of a node's ranks without messages"},
+    {"blocks", "N", "measure each size at least so often (default 6)"},
+    {"steps", "N", "steps of a size in a block (default 50), behind those that warm up"},
+    {"error", "PERCENT", "go on until a median is known so well (default 2), at most 5 x blocks"},
+    {"budget", "SECONDS", "begin no further point after so long; 0 (default): no limit"},
+    {"dir", "DIR", "of the study (default scaling/NAME with run.name); one that is there goes on"},
+    {"predict", "LIST", "also predict these numbers of ranks, such as 64,256"},
+    {"json", NULL, "the table as JSON"},
+    CT_CONFIG_FLAGS,
+    {0}};
+
 const ct_command_t ct_commands[] = {
     {"train", "[CONFIG]", "Trains; without CONFIG ./ctrain.yaml, else the built-in digits example",
      0, 1, 1, 1, train_flags, ct_cmd_train, ct_config_help},
@@ -128,6 +145,8 @@ const ct_command_t ct_commands[] = {
     {"bench", "step|io|predict CONFIG",
      "Measures steps or predictions on one batch kept in memory, or reading batches", 2, 2, 1, 0,
      bench_flags, ct_cmd_bench, NULL},
+    {"scale", "CONFIG", "Scaling study: many sizes in one launch, with intervals and an account", 1,
+     1, 1, 0, scale_flags, ct_cmd_scale, NULL},
     {0}};
 
 int ct_command_find(const char *name, const ct_command_t **out)

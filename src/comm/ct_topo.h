@@ -41,6 +41,12 @@ int ct_topo_open(ct_topo_t *t, int *argc, char ***argv);
  * before 4.2 needs it) and MPI_Finalize. */
 void ct_topo_close(ct_topo_t *t);
 
+/** Collective over t.  The ranks of each \a color as a world of their own, in the order of \a key
+ * (then of their ranks); color < 0: this rank is in none, and *out has size 0.  Threads, host, job
+ * are those of t.  To be given back by ct_topo_unsplit(), which is collective over *out. */
+int ct_topo_split(const ct_topo_t *t, int color, int key, ct_topo_t *out);
+void ct_topo_unsplit(ct_topo_t *t);
+
 /** Local.  "MPICH Version: 4.0.2": MPI's own name, without the rest of what it tells. */
 void ct_topo_library(char *buf, size_t cap);
 

@@ -156,10 +156,37 @@ out:
   return rc;
 }
 
-void ct_topo_close(ct_topo_t *t)
+void ct_topo_unsplit(ct_topo_t *t)
 {
   ct__step_word_close(t);
   if (t->node != MPI_COMM_NULL) MPI_Comm_free(&t->node);
   if (t->world != MPI_COMM_NULL) MPI_Comm_free(&t->world);
+}
+
+int ct_topo_split(const ct_topo_t *t, int color, int key, ct_topo_t *out)
+{
+  int rc = CT_OK;
+  *out = *t;
+  out->size = 0;
+  out->world = out->node = MPI_COMM_NULL;
+  out->step_type = MPI_DATATYPE_NULL;
+  out->step_op = MPI_OP_NULL;
+  CT_MPI(t, MPI_Comm_split(t->world, color < 0 ? MPI_UNDEFINED : color, key, &out->world));
+  CT_MPI(t, MPI_Comm_split(t->node, color < 0 ? MPI_UNDEFINED : color, key, &out->node));
+  if (color < 0) return CT_OK;
+  CT_MPI(t, MPI_Comm_rank(out->world, &out->rank));
+  CT_MPI(t, MPI_Comm_size(out->world, &out->size));
+  CT_MPI(t, MPI_Comm_rank(out->node, &out->local_rank));
+  CT_MPI(t, MPI_Comm_size(out->node, &out->local_size));
+  ct__step_word_open(out);
+  CT_TRY(number_nodes(out));
+out:
+  if (rc != CT_OK) ct_topo_unsplit(out);
+  return rc;
+}
+
+void ct_topo_close(ct_topo_t *t)
+{
+  ct_topo_unsplit(t);
   ct_mpi_finalize();
 }

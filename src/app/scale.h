@@ -1,0 +1,100 @@
+/** \file scale.h  A scaling study: which sizes, one block of one size, and its directory.
+ * Layer 5. */
+#ifndef CT_SCALE_H
+#define CT_SCALE_H
+#include <jansson.h>
+
+#include "app/app.h"
+#include "base/ct_lock.h"
+#include "run/ct_account.h"
+#include "scaling/ct_study.h"
+
+enum { CT_SCALE_POINTS = 128 };
+
+/** One size of a study, of a kind (CT_STUDY_RUN, _ALONE, _NEIGHBOURS). */
+typedef struct ct_scale_point {
+  int kind, ranks, nodes, local_ranks;
+  int threads;        /**< of a rank; 0: as the configuration and the cores say */
+  int64_t batch;      /**< global; of kinds without messages: of one rank */
+  int64_t batch_rank; /**< > 0: weak, the batch of a rank; 0: strong */
+  int blocks;         /**< that the study has of it */
+  int settled;        /**< nothing more is to be measured */
+} ct_scale_point_t;
+
+/** What the command line says. */
+typedef struct ct_scale_opts {
+  const char *config;
+  int ranks[CT_SCALE_POINTS], threads[CT_SCALE_POINTS];
+  int nranks, nthreads;
+  int weak, spread, bases; /**< bases: points without messages, too */
+  int64_t blocks, steps;
+  double error, budget_s; /**< share of the step; 0: no limit */
+} ct_scale_opts_t;
+
+/** Where each rank is, in the order in which sizes take them: place[p] of topo's rank order[p]. */
+typedef struct ct_scale_places {
+  int *order; /**< owned; [size] */
+  int *node;  /**< owned; [size] of the rank at that place */
+  int mine;   /**< my place */
+} ct_scale_places_t;
+
+/* ---- scale_plan.c ---- */
+
+/** Local.  CT_ERR_USAGE: not such numbers.  ranks: of the world; 0: not known yet. */
+int ct_scale_opts(const ct_args_t *a, int ranks, ct_scale_opts_t *out);
+/** Collective. */
+int ct_scale_places(const ct_topo_t *topo, int spread, ct_scale_places_t *out);
+void ct_scale_places_clear(ct_scale_places_t *p);
+/** Local.  All points of the study into out[CT_SCALE_POINTS]; the same on all ranks.  \a batch:
+ * of one rank if weak, else of all.  CT_ERR_USAGE. */
+int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_places_t *p,
+                  int64_t batch, ct_scale_point_t *out, int *n);
+
+/* ---- scale_point.c ---- */
+
+/** What a block has measured; of rank 0. */
+typedef struct ct_scale_block {
+  int steps, warmup, threads;
+  double gradient_bytes;
+  json_t *account, *ranks_busy_s; /**< owned by whoever writes them down; NULL: failed */
+} ct_scale_block_t;
+
+/** Collective over all of topo: the ranks of the point measure, the others sleep.  What is wrong
+ * with this size alone is an error on all ranks. */
+int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *p,
+                     const ct_scale_opts_t *o, const ct_scale_point_t *point,
+                     ct_scale_block_t *out);
+
+/* ---- scale_study.c; local, rank 0 ---- */
+
+typedef struct ct_scale_study {
+  char dir[CT_PATH_MAX], points[CT_PATH_MAX];
+  ct_lock_t *lock;
+  int launch; /**< how many times it was begun before */
+} ct_scale_study_t;
+
+/** Makes or takes up the directory, and counts the blocks that each point has.  \a key tells what
+ * may be in one study: configuration, program, machine; one of another key is CT_ERR_USAGE. */
+int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *topo, uint64_t key,
+                  ct_scale_point_t *point, int n, ct_scale_study_t *s);
+/** One line more; \a error NULL: it was measured. */
+int ct_scale_add(const ct_scale_study_t *s, const ct_scale_point_t *p, int block,
+                 const ct_scale_block_t *b, const char *error);
+/** Marks what needs no further block: \a least there, and an interval below \a error; or five
+ * times as many; or it failed. */
+int ct_scale_settle(const ct_scale_study_t *s, const ct_scale_opts_t *o, ct_scale_point_t *point,
+                    int n);
+void ct_scale_close(ct_scale_study_t *s);
+
+/* ---- scale_out.c; local, rank 0 ---- */
+
+/** The table at the end, and table.csv in the study's directory. */
+int ct_scale_print(const ct_scale_study_t *s, const char *predict, int json);
+
+/* ---- scale_launch.c ---- */
+
+/** Local, before MPI begins.  A study that is started by hand for several ranks becomes mpiexec
+ * with as many: then it does not return. */
+int ct_scale_launch(const ct_args_t *a);
+
+#endif

@@ -1,0 +1,246 @@
+/* One block of one size: a world of its own for those who take part, from the configuration to an
+ * account of its steps.  The others look now and then whether it is over, without taking a core. */
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "app/scale.h"
+#include "app/setup.h"
+#include "base/ct_beat.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "comm/ct_agree.h"
+#include "comm/ct_mpi.h"
+
+/* Steps until the machine is warm: windows, until two agree. */
+enum { WINDOW = 10, WINDOWS = 10 };
+static const double alike = 0.02;
+
+/* ---- steps ---- */
+
+typedef struct steps {
+  ct_setup_t *s;
+  ct_sampler_t order;
+  ct_feed_t *feed; /* NULL: this rank has no samples */
+  ct_account_t *account;
+  int64_t epoch, cursor;
+  int warmup;
+} steps_t;
+
+static int open_feed(steps_t *w)
+{
+  ct_feed_opts_t o = ct_trainer_feed_opts(w->s->trainer, (int)w->s->cfg.data.workers);
+  return o.size == 0 ? CT_OK : ct_feed_open(&w->s->data, &w->order, &o, &w->feed);
+}
+
+/* *seconds: how long it took; < 0: the short last batch of an epoch, which is no measure. */
+static int one_step(steps_t *w, int count, double *seconds)
+{
+  int rc = CT_OK;
+  ct_step_word_t word = {0};
+  ct_step_report_t report = {0};
+  ct_batch_t none = {
+      .epoch = w->epoch, .cursor = w->cursor, .global = ct_sampler_batch(&w->order, w->cursor)};
+  const ct_batch_t *b = NULL;
+  double begin = ct_clock();
+  ct_beat_at("reading a batch", -1);
+  int fed = w->feed ? ct_feed_next(w->feed, &b) : CT_OK;
+  report.data_s = ct_clock() - begin;
+  CT_TRY(ct_trainer_step(w->s->trainer, b ? b : &none, fed, &(ct_schedule_point_t){0}, &word,
+                         &report));
+  w->cursor += none.global;
+  int ends = w->cursor >= w->order.samples;
+  if (ends) w->epoch++, w->cursor = 0;
+  *seconds = none.global < w->order.batch ? -1 : ct_step_times_all(&report.times);
+  if (count && *seconds >= 0) ct_account_step(w->account, &word, &report);
+out:
+  return rc;
+}
+
+/* Whole steps only; *mean of them, the same on all ranks. */
+static int some_steps(steps_t *w, int64_t n, int count, double *mean)
+{
+  int rc = CT_OK;
+  *mean = 0;
+  for (int64_t done = 0; done < n;) {
+    double seconds;
+    CT_TRY(one_step(w, count, &seconds));
+    if (seconds < 0 && w->order.samples >= w->order.batch) continue;
+    *mean += seconds / (double)n;
+    done++;
+  }
+  CT_TRY(ct_agree_doubles(w->s->topo, mean, 1, 1));
+out:
+  return rc;
+}
+
+static int warm_up(steps_t *w)
+{
+  int rc = CT_OK;
+  double before = INFINITY, now;
+  for (int i = 0; i < WINDOWS; i++) {
+    CT_TRY(some_steps(w, WINDOW, 0, &now));
+    w->warmup += WINDOW;
+    if (fabs(now - before) <= alike * before) break;
+    before = now;
+  }
+out:
+  return rc;
+}
+
+/* ---- one world ---- */
+
+/* The configuration with this point's values. */
+static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_point_t *p)
+{
+  enum { KEYS = 3 };
+  int rc = CT_OK, n = a->sets;
+  char key[KEYS][64];
+  ct_args_t with = *a;
+  int weak = p->batch_rank > 0;
+  snprintf(key[0], sizeof key[0], "data.batch_per_rank=%lld",
+           (long long)(weak ? p->batch_rank : 0));
+  snprintf(key[1], sizeof key[1], "data.batch=%lld", (long long)p->batch);
+  snprintf(key[2], sizeof key[2], "cpu.threads=%d", p->threads);
+  with.set = ct_mem_array(a->sets + KEYS, sizeof *with.set, "arguments");
+  CT_TRY_ALL(s->topo, with.set ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < a->sets; i++)
+    with.set[i] = a->set[i];
+  for (int i = 0; i < (p->threads ? KEYS : KEYS - 1); i++)
+    with.set[n++] = key[i];
+  with.sets = n;
+  CT_TRY(ct_setup_config(s, a->rest[0], &with));
+out:
+  ct_mem_free(with.set);
+  return rc;
+}
+
+static int open_steps(steps_t *w)
+{
+  int rc = CT_OK;
+  ct_setup_t *s = w->s;
+  CT_TRY(ct_setup_device(s));
+  CT_TRY(ct_setup_data(s, 1, 0));
+  CT_TRY(ct_setup_model(s));
+  CT_TRY(ct_setup_trainer(s, 1));
+  CT_TRY(ct_setup_order(s, &w->order));
+  CT_TRY_ALL(s->topo, ct_account_open(s->topo, &w->account));
+  CT_TRY_ALL(s->topo, open_feed(w));
+out:
+  return rc;
+}
+
+/* Rank 0 of the world: what each rank was busy for. */
+static json_t *busy_list(const ct_account_t *a, int ranks)
+{
+  json_t *list = json_array();
+  for (int r = 0; r < ranks; r++)
+    json_array_append_new(list, json_real(ct_account_of_rank(a, r).busy_s));
+  return list;
+}
+
+static double gradient_bytes(const ct_graph_t *g)
+{
+  double sum = 0;
+  for (int i = 0; i < g->params; i++)
+    if (!g->param[i].spec.buffer && !g->param[i].frozen) sum += (double)g->param[i].count;
+  return sum * sizeof(float);
+}
+
+static int measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_opts_t *o,
+                   const ct_scale_point_t *p, ct_scale_block_t *out, ct_account_sum_t *sum)
+{
+  int rc = CT_OK;
+  double mean;
+  ct_setup_t s = {.topo = topo};
+  steps_t w = {.s = &s};
+  CT_TRY(configure(&s, a, p));
+  CT_TRY(open_steps(&w));
+  CT_TRY(warm_up(&w));
+  CT_TRY(some_steps(&w, o->steps, 1, &mean));
+  ct_account_collect(w.account, sum);
+  out->steps = (int)sum->steps;
+  out->warmup = w.warmup;
+  out->threads = ct_setup_threads(&s.cfg, topo->threads);
+  out->gradient_bytes = gradient_bytes(s.graph);
+  if (topo->rank == 0) out->ranks_busy_s = busy_list(w.account, topo->size);
+out:
+  ct_feed_close(w.feed);
+  ct_account_close(w.account);
+  ct_setup_close(&s);
+  return rc;
+}
+
+/* ---- all of the ranks ---- */
+
+/* Collective.  Until everybody is here, and without taking a core meanwhile. */
+static void meet(const ct_topo_t *topo)
+{
+  MPI_Request request;
+  int done = 0;
+  CT_MPI(topo, MPI_Ibarrier(topo->world, &request));
+  for (unsigned turn = 0; !done; turn++) {
+    static const long soon = 100000, later = 10000000;
+    struct timespec nap = {0, turn < 20 ? soon : later};
+    CT_MPI(topo, MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    ct_beat_at("the others of a scaling study", -1);
+    if (!done) nanosleep(&nap, NULL);
+  }
+}
+
+/* Collective over the ranks of the point.  Those who worked side by side: means over them; all that
+ * an account has are means, so they still add up. */
+static int average(const ct_topo_t *topo, ct_account_sum_t *sum)
+{
+  int rc = CT_OK;
+  double *const value[] = {&sum->step_s,   &sum->busy_s,     &sum->imbalance_s, &sum->steady_s,
+                           &sum->random_s, &sum->transfer_s, &sum->busy_sd_s};
+  for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+    CT_TRY(ct_agree_doubles(topo, value[i], 1, 0));
+  CT_TRY(ct_agree_doubles(topo, sum->mean.s, CT_TIME_KINDS, 0));
+  for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+    *value[i] /= topo->size;
+  for (int i = 0; i < CT_TIME_KINDS; i++)
+    sum->mean.s[i] /= topo->size;
+  sum->ranks = topo->size;
+out:
+  return rc;
+}
+
+static int take_part(const ct_args_t *a, const ct_topo_t *group, const ct_scale_opts_t *o,
+                     const ct_scale_point_t *p, ct_scale_block_t *out)
+{
+  int rc = CT_OK;
+  ct_topo_t single = {.world = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+  ct_account_sum_t sum = {0};
+  int apart = p->kind == CT_STUDY_NEIGHBOURS;
+  if (apart) CT_TRY(ct_topo_split(group, group->rank, 0, &single));
+  int measured = measure(a, apart ? &single : group, o, p, out, &sum);
+  if (apart) {
+    ct_topo_unsplit(&single);
+    CT_TRY_ALL(group, measured);
+    CT_TRY(average(group, &sum));
+    json_decref(out->ranks_busy_s);
+    out->ranks_busy_s = NULL;
+  }
+  CT_TRY(measured);
+  if (group->rank == 0) out->account = ct_account_json(&sum, group->host);
+out:
+  return rc;
+}
+
+int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *p,
+                     const ct_scale_opts_t *o, const ct_scale_point_t *point, ct_scale_block_t *out)
+{
+  int rc = CT_OK;
+  ct_topo_t group;
+  *out = (ct_scale_block_t){0};
+  CT_TRY(ct_topo_split(topo, p->mine < point->ranks ? 0 : -1, p->mine, &group));
+  int measured = group.size ? take_part(a, &group, o, point, out) : CT_OK;
+  meet(topo);
+  if (group.size) ct_topo_unsplit(&group);
+  CT_TRY_ALL(topo, measured);
+out:
+  return rc;
+}
