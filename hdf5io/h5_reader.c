@@ -158,6 +158,10 @@ static void tell_layout(ct_reader_t *r, int64_t blocks)
   r->info.layout.compressed =
       first->way == CT__H5_IN_CHUNKS && ct__h5_filters_compress(&first->filters);
   r->info.layout.by_hdf5 = count_slow(r);
+  int whole = first->way == CT__H5_IN_CHUNKS && !first->straight && !r->info.encoded;
+  r->info.layout.dims = whole ? first->ndim : 0;
+  for (int i = 0; i < r->info.layout.dims; i++)
+    r->info.layout.dim[i] = first->dims[i];
 }
 
 static int make_works(ct_reader_t *r, const ct__h5_load_sizes_t *sizes)

@@ -1,4 +1,5 @@
 /* `doctor`: is this a good way to start a run? */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +100,27 @@ out:
   return rc;
 }
 
+/* A chunk of whole samples, as many as make it worth a request to a disk. */
+static void describe_repack(const ct_setup_t *s, ct_data_facts_t *d)
+{
+  enum { WORTH = 16384 };
+  char dims[128] = "";
+  const ct_reader_layout_t *l = &s->data.info.layout;
+  const char *path = s->data.ops->file(s->data.reader, 0), *input = s->cfg.data.input.v[0];
+  size_t bytes = ct_dtype_size(s->data.info.x.dtype), len = 0;
+  if (l->dims == 0 || !path) return;
+  for (int i = 1; i < l->dims; i++)
+    bytes *= (size_t)l->dim[i];
+  int64_t rows = (int64_t)(WORTH / (bytes + 1)) + 1;
+  len = (size_t)snprintf(dims, sizeof dims, "%" PRId64, rows < l->dim[0] ? rows : l->dim[0]);
+  for (int i = 1; i < l->dims && len < sizeof dims; i++)
+    len += (size_t)snprintf(dims + len, sizeof dims - len, "x%" PRId64, l->dim[i]);
+  int n = snprintf(d->repack, sizeof d->repack, "h5repack -l %s:CHUNK=%s %s repacked.h5", input,
+                   dims, path);
+  if (n >= (int)sizeof d->repack / 2 || strpbrk(path, " '\"\\$&;()<>|*?[]"))
+    snprintf(d->repack, sizeof d->repack, "h5repack -l %s:CHUNK=%s IN.h5 OUT.h5", input, dims);
+}
+
 static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
 {
   char stored[64], seen[64];
@@ -120,6 +142,7 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   d->compressed = l->compressed;
   d->cached = l->cached;
   d->by_hdf5 = l->by_hdf5;
+  describe_repack(s, d);
 }
 
 /* Of rank 0, whose share of a batch is as large as any. */

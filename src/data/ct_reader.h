@@ -24,6 +24,9 @@ typedef struct ct_reader_layout {
   int compressed; /**< of the first file, with what this program decodes itself */
   int by_hdf5;    /**< files that HDF5 itself must read: one thread at a time */
   int cached;     /**< 1: all samples fit in the cache */
+  int dims;       /**< of the stored array of the first file, if it is in chunks of numbers that are
+                     read as a whole; else 0 */
+  int64_t dim[CT_MAX_DIMS]; /**< with that of the samples first */
 } ct_reader_layout_t;
 
 typedef struct ct_reader_info {

@@ -7,10 +7,12 @@
 #include "base/ct_text.h"
 #include "comm/ct_topo.h"
 #include "data/ct_dataset.h"
+#include "data/ct_io_times.h"
 
 enum {
   CT_SURVEY_CHANNELS = 64,  /**< with a mean of their own */
   CT_SURVEY_SAMPLES = 4096, /**< that are read, unless all are */
+  CT_SURVEY_BARS = 16,      /**< of the histogram of labels */
   CT_SURVEY_PLACE = 400
 };
 
@@ -28,16 +30,20 @@ typedef struct ct_survey {
   ct_survey_count_t flat;   /**< all numbers of a channel-wise sample are the same */
   ct_survey_count_t
       label; /**< a label that is out of range, also of a place, or a target that is not finite */
-  ct_survey_count_t weight; /**< a weight that is negative or not finite */
-  ct_survey_count_t twice;  /**< the same bytes as another sample of the set; set on rank 0 */
-  int64_t classes, empty;   /**< classes; how many of them no sample was found of */
-  int64_t least, most;      /**< samples of the rarest and of the most frequent class */
-  int channels;             /**< with a mean; 0: too many */
-  double scale;             /**< numbers are looked at after division by it: 255 of uint8 */
+  ct_survey_count_t weight;    /**< a weight that is negative or not finite */
+  ct_survey_count_t twice;     /**< the same bytes as another sample of the set; set on rank 0 */
+  int64_t classes, empty;      /**< classes; how many of them no sample was found of */
+  int64_t least, most;         /**< samples of the rarest and of the most frequent class */
+  int by_place;                /**< 1: of classes, places of samples are counted, not samples */
+  int bars;                    /**< of the histogram; fewer than classes: each is of several */
+  int64_t bar[CT_SURVEY_BARS]; /**< how many have a label of its classes; set on rank 0 */
+  int channels;                /**< with a mean; 0: too many */
+  double scale;                /**< numbers are looked at after division by it: 255 of uint8 */
   double numbers[CT_SURVEY_CHANNELS], mean[CT_SURVEY_CHANNELS], std[CT_SURVEY_CHANNELS];
-  double seconds;         /**< the slowest rank read for */
-  double file_bytes;      /**< of all files */
-  double bytes_of_sample; /**< as it is in memory */
+  double seconds;                                  /**< the slowest rank read for */
+  double io_s[CT_IO_COUNT], io_bytes[CT_IO_COUNT]; /**< of the reading, over all ranks */
+  double file_bytes;                               /**< of all files */
+  double bytes_of_sample;                          /**< as it is in memory */
 } ct_survey_t;
 
 /** Of both sets: rank 0's. */
@@ -54,6 +60,9 @@ int ct_survey(const ct_topo_t *t, const ct_dataset_t *train, const ct_dataset_t 
 /** Pure.  "normalize: {mean: [0.1307], std: [0.3081]}"; nothing if channels have no mean.
  * Appended. */
 int ct_survey_normalize(const ct_survey_t *l, ct_str_t *out);
+/** Pure.  The first of the classes that bar \a i counts; of l->bars: one behind the last.
+ * All bars count as many classes, the last maybe fewer. */
+int64_t ct_survey_bar_begin(const ct_survey_t *l, int i);
 /** Pure.  The largest distance of the means of a channel, in standard deviations of \a train; 0:
  * they cannot be compared. */
 double ct_survey_drift(const ct_surveys_t *l, int *channel);

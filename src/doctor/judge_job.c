@@ -193,16 +193,20 @@ static void batch(const ct_job_facts_t *job, ct_findings_t *out)
 /* A block is read and decoded as a whole for any of its samples. */
 static void blocks(const ct_job_facts_t *job, ct_findings_t *out)
 {
-  char size[32];
+  char size[32], cure[300];
   const ct_data_facts_t *d = &job->data;
   if (d->files == 0 || d->cached) return;
+  ct_text_fit(cure, sizeof cure, "%s", *d->repack ? d->repack : "pack the data again");
   if (d->block_bytes >= (size_t)(16 * MIB) && d->block_rows > 1) {
-    ct__doctor_add(out, d->shuffled ? CT_FINDING_BAD : CT_FINDING_NOTE, "chunks", NULL,
-                   "pack the data again (ctrain-hpc pack), or h5repack -l images:CHUNK=16x...; or "
-                   "a data.cache_mb that holds all",
+    ct__doctor_add(out, d->shuffled ? CT_FINDING_BAD : CT_FINDING_NOTE, "chunks", NULL, cure,
                    "a chunk of data.train is %s (%" PRId64
                    " samples), read as a whole for each of them",
                    ct_text_bytes((double)d->block_bytes, size, sizeof size), d->block_rows);
+  } else if (*d->repack && d->shuffled && d->block_rows > 1 && d->block_bytes >= (size_t)MIB) {
+    ct__doctor_add(out, CT_FINDING_NOTE, "chunks", NULL, cure,
+                   "data.shuffle takes samples from all over data.train, and each costs a chunk of "
+                   "%" PRId64 " (%s); data.shuffle: blocks reads each chunk once",
+                   d->block_rows, ct_text_bytes((double)d->block_bytes, size, sizeof size));
   } else if (d->blocks < job->ranks) {
     ct__doctor_add(out, CT_FINDING_NOTE, "chunks", NULL,
                    "pack the data again with --shards, in smaller chunks",

@@ -186,6 +186,57 @@ out:
   return rc;
 }
 
+static double rate_of(const ct_survey_t *l, int phase)
+{
+  return l->io_s[phase] > 0 ? l->io_bytes[phase] / l->io_s[phase] : 0;
+}
+
+/* What a thread does in a second of that, as bench io says it. */
+static int look_rates(const ct_survey_t *l, ct_str_t *out)
+{
+  int rc = CT_OK;
+  char a[32];
+  if (rate_of(l, CT_IO_READ) <= 0) return CT_OK;
+  CT_TRY(ct_str_add(out, "              a thread reads %s/s",
+                    ct_text_bytes(rate_of(l, CT_IO_READ), a, sizeof a)));
+  for (int i = CT_IO_DECOMPRESS; i <= CT_IO_DECODE; i++)
+    if (rate_of(l, i) > 0)
+      CT_TRY(ct_str_add(out, " and %s them to %s/s, %.2f times as many",
+                        i == CT_IO_DECODE ? "decodes" : "decompresses",
+                        ct_text_bytes(rate_of(l, i), a, sizeof a),
+                        l->io_bytes[i] / l->io_bytes[CT_IO_READ]));
+  CT_TRY(ct_str_add(out, "\n"));
+out:
+  return rc;
+}
+
+/* How many have which label: a bar for each class, or for several neighbours. */
+static int look_labels(const ct_survey_t *l, ct_str_t *out)
+{
+  enum { WIDTH = 40 };
+  static const char full[] = "########################################";
+  int rc = CT_OK;
+  int64_t most = 1;
+  if (l->classes == 0) return CT_OK;
+  CT_TRY(ct_str_add(out,
+                    "              %" PRId64 " to %" PRId64 " %s of a class, %" PRId64
+                    " of %" PRId64 " classes without one\n",
+                    l->least, l->most, l->by_place ? "places" : "samples", l->empty, l->classes));
+  for (int i = 0; i < l->bars; i++)
+    most = l->bar[i] > most ? l->bar[i] : most;
+  for (int i = 0; i < l->bars; i++) {
+    char name[48];
+    int64_t first = ct_survey_bar_begin(l, i), last = ct_survey_bar_begin(l, i + 1) - 1;
+    int width = (int)ceil(WIDTH * (double)l->bar[i] / (double)most);
+    snprintf(name, sizeof name, first == last ? "%" PRId64 : "%" PRId64 " to %" PRId64, first,
+             last);
+    CT_TRY(ct_str_add(out, "              label%s %-12s %12" PRId64 "  %.*s\n",
+                      first == last ? " " : "s", name, l->bar[i], width, full));
+  }
+out:
+  return rc;
+}
+
 /* One data set: how much was read how fast, labels, numbers. */
 static int look(const char *name, const ct_survey_t *l, int ranks, ct_str_t *out)
 {
@@ -200,11 +251,8 @@ static int look(const char *name, const ct_survey_t *l, int ranks, ct_str_t *out
                       ct_text_bytes(l->file_bytes, a, sizeof a),
                       l->bytes_of_sample * (double)l->samples / l->file_bytes));
   CT_TRY(ct_str_add(out, "\n"));
-  if (l->classes)
-    CT_TRY(ct_str_add(out,
-                      "              %" PRId64 " to %" PRId64 " samples of a class, %" PRId64
-                      " of %" PRId64 " classes without one\n",
-                      l->least, l->most, l->empty, l->classes));
+  CT_TRY(look_rates(l, out));
+  CT_TRY(look_labels(l, out));
 out:
   return rc;
 }

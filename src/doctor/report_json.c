@@ -80,10 +80,28 @@ static json_t *doubles(const double *list, int n)
   return a;
 }
 
+static json_t *histogram(const ct_survey_t *l)
+{
+  json_t *a = json_array();
+  for (int i = 0; i < l->bars; i++)
+    json_array_append_new(
+        a, json_pack("[I, I]", (json_int_t)ct_survey_bar_begin(l, i), (json_int_t)l->bar[i]));
+  return a;
+}
+
+static json_t *phases(const ct_survey_t *l)
+{
+  json_t *o = json_object();
+  for (int i = CT_IO_OPEN; i <= CT_IO_DECODE; i++)
+    json_object_set_new(o, ct_io_name((ct_io_phase_t)i),
+                        json_pack("{s:f, s:f}", "thread_s", l->io_s[i], "bytes", l->io_bytes[i]));
+  return o;
+}
+
 static json_t *look(const ct_survey_t *l)
 {
   if (l->samples == 0) return json_null();
-  return json_pack(
+  json_t *o = json_pack(
       "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f}",
       "samples", (json_int_t)l->samples, "looked", (json_int_t)l->looked, "unreadable",
       (json_int_t)l->unread.n, "not_finite", (json_int_t)l->odd.n, "constant",
@@ -93,6 +111,10 @@ static json_t *look(const ct_survey_t *l)
       (json_int_t)l->least, "most_of_a_class", (json_int_t)l->most, "mean",
       doubles(l->mean, l->channels), "std", doubles(l->std, l->channels), "scale", l->scale,
       "read_s", l->seconds, "file_bytes", l->file_bytes);
+  json_object_set_new(o, "of_places", json_boolean(l->by_place));
+  json_object_set_new(o, "histogram", histogram(l));
+  json_object_set_new(o, "phases", phases(l));
+  return o;
 }
 
 static json_t *looks(const ct_job_facts_t *job)

@@ -169,10 +169,17 @@ static void look_at_share(const ct_topo_t *t, in_t *in, int64_t looks)
   int64_t first, n = ct_sampler_cut(looks, t->rank, t->size, &first);
   ct_sampler_t order = {
       .seed = 1, .samples = in->l.samples, .batch = 1, .shuffle = looks < in->l.samples};
+  ct_io_times_t times = {0};
   double start = ct_clock();
+  ct_io_account(&times, CT_IO_COPY);
   for (int64_t i = 0; i < n; i++)
     look_at(in, ct_sampler_at(&order, 0, first + i));
+  ct_io_account(NULL, CT_IO_COPY);
   in->l.seconds = ct_clock() - start;
+  for (int i = 0; i < CT_IO_COUNT; i++) {
+    in->l.io_s[i] = 1e-9 * (double)times.ns[i];
+    in->l.io_bytes[i] = (double)times.bytes[i];
+  }
   for (int64_t i = in->prints; i <= in->room; i++)
     in->mine[i].index = -1;
 }
@@ -195,6 +202,10 @@ static void merge(ct_survey_t *to, const ct_survey_t *from)
   merge_count(&to->label, &from->label);
   merge_count(&to->weight, &from->weight);
   if (from->seconds > to->seconds) to->seconds = from->seconds;
+  for (int i = 0; i < CT_IO_COUNT; i++) {
+    to->io_s[i] += from->io_s[i];
+    to->io_bytes[i] += from->io_bytes[i];
+  }
   for (int c = 0; c < to->channels; c++) {
     double n = to->numbers[c] + from->numbers[c], off = from->mean[c] - to->mean[c];
     if (from->numbers[c] == 0) continue;
@@ -223,6 +234,28 @@ static void sort_prints(in_t *in, int ranks)
     if (in->all[i].hash == in->all[i - 1].hash) count_at(in, &in->l.twice, in->all[i].index);
 }
 
+static int64_t classes_of_bar(const ct_survey_t *l)
+{
+  return (l->classes + CT_SURVEY_BARS - 1) / CT_SURVEY_BARS;
+}
+
+static void count_labels(in_t *in)
+{
+  ct_survey_t *l = &in->l;
+  int bar = 0;
+  l->by_place = in->d->places > 1;
+  l->bars = l->classes ? (int)((l->classes - 1) / classes_of_bar(l)) + 1 : 0;
+  l->least = l->classes ? INT64_MAX : 0;
+  for (int64_t i = 0; i < l->classes; i++) {
+    while (i >= ct_survey_bar_begin(l, bar + 1))
+      bar++;
+    l->bar[bar] += in->of_class[i];
+    l->empty += in->of_class[i] == 0;
+    if (in->of_class[i] < l->least) l->least = in->of_class[i];
+    if (in->of_class[i] > l->most) l->most = in->of_class[i];
+  }
+}
+
 static void finish(in_t *in)
 {
   struct stat st;
@@ -230,12 +263,7 @@ static void finish(in_t *in)
   ct_survey_t *l = &in->l;
   for (int c = 0; c < l->channels; c++)
     l->std[c] = l->numbers[c] > 0 ? sqrt(l->std[c] / l->numbers[c]) : 0;
-  l->least = l->classes ? INT64_MAX : 0;
-  for (int64_t i = 0; i < l->classes; i++) {
-    l->empty += in->of_class[i] == 0;
-    if (in->of_class[i] < l->least) l->least = in->of_class[i];
-    if (in->of_class[i] > l->most) l->most = in->of_class[i];
-  }
+  count_labels(in);
   for (int i = 0; (path = in->d->ops->file(in->d->reader, i)); i++)
     if (stat(path, &st) == 0) l->file_bytes += (double)st.st_size;
 }
@@ -314,6 +342,12 @@ int ct_survey_normalize(const ct_survey_t *l, ct_str_t *out)
   CT_TRY(ct_str_add(out, "]}"));
 out:
   return rc;
+}
+
+int64_t ct_survey_bar_begin(const ct_survey_t *l, int i)
+{
+  int64_t each = classes_of_bar(l), first = i * each;
+  return first < l->classes ? first : l->classes;
 }
 
 double ct_survey_drift(const ct_surveys_t *l, int *channel)

@@ -448,6 +448,17 @@ static void data_of_the_run(void)
   job.data.batch = 6;
   judge();
   expect("batch", CT_FINDING_BAD, "2 of 8 ranks never have a sample", "data.batch=8");
+  snprintf(job.data.repack, sizeof job.data.repack, "h5repack -l images:CHUNK=8x28x28 a b");
+  job.data.batch = 64;
+  judge();
+  expect("chunks", CT_FINDING_NOTE, "each costs a chunk of 63 (1.0 MiB); data.shuffle: blocks",
+         "h5repack -l images:CHUNK=8x28x28 a b");
+  job.data.block_bytes--; /* as small as that is no matter */
+  expect_good();
+  job.data.block_bytes++;
+  job.data.shuffled = 0;
+  expect_good();
+  job.data.shuffled = 1;
   job.data.batch = 63;
   job.data.block_bytes = (size_t)GIB;
   judge();

@@ -86,6 +86,63 @@ static void what_is_bad(void)
   CU_ASSERT(find("samples") == NULL);
 }
 
+static void bars(void)
+{
+  ct_survey_t s = {.classes = 3};
+  CT_ASSERT_INT(ct_survey_bar_begin(&s, 2), 2);
+  CT_ASSERT_INT(ct_survey_bar_begin(&s, 3), 3);
+  s.classes = 16;
+  CT_ASSERT_INT(ct_survey_bar_begin(&s, 15), 15);
+  s.classes = 17; /* two in a bar */
+  CT_ASSERT_INT(ct_survey_bar_begin(&s, 8), 16);
+  CT_ASSERT_INT(ct_survey_bar_begin(&s, 9), 17);
+  s.classes = 1000;
+  CT_ASSERT_INT(ct_survey_bar_begin(&s, 1), 63);
+  CT_ASSERT_INT(ct_survey_bar_begin(&s, 16), 1000);
+}
+
+static int no_versions(const char *separator, ct_str_t *out)
+{
+  return ct_str_add(out, "none%s", separator);
+}
+
+static void report(ct_str_t *out)
+{
+  static ct_rank_facts_t facts;
+  ct_job_facts_t job = {.ranks = 1, .nodes = 1, .has_config = 1, .surveys = &l};
+  judge();
+  ct_str_clear(out);
+  CT_ASSERT_OK(ct_doctor_report(&facts, &job, &found, no_versions, out));
+}
+
+static void what_is_told(void)
+{
+  ct_str_t text = {0};
+  begin();
+  l.train.bars = 3;
+  l.train.bar[0] = 40;
+  l.train.bar[2] = 10;
+  l.train.io_s[CT_IO_READ] = 0.5;
+  l.train.io_bytes[CT_IO_READ] = 1 << 20;
+  l.train.io_s[CT_IO_DECOMPRESS] = 2;
+  l.train.io_bytes[CT_IO_DECOMPRESS] = 3 << 20;
+  report(&text);
+  CT_ASSERT_HAS(text.data,
+                "a thread reads 2.0 MiB/s and decompresses them to 1.5 MiB/s, 3.00 times");
+  CT_ASSERT_HAS(text.data, "label  0                      40  ##########");
+  CT_ASSERT_HAS(text.data, "label  1                       0  \n");
+  CT_ASSERT_HAS(text.data, "label  2                      10  ##########\n");
+  CT_ASSERT_HAS(text.data, "samples of a class");
+  l.train.classes = 100;
+  l.train.bars = 15;
+  l.train.by_place = 1;
+  report(&text);
+  CT_ASSERT_HAS(text.data, "labels 0 to 6 ");
+  CT_ASSERT_HAS(text.data, "labels 98 to 99 ");
+  CT_ASSERT_HAS(text.data, "places of a class");
+  ct_str_clear(&text);
+}
+
 static void nothing_stays_allocated(void)
 {
   CT_ASSERT_INT(ct_mem_live(), 0);
@@ -93,7 +150,11 @@ static void nothing_stays_allocated(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(what_is_good), CT_TEST(what_is_bad),
-                                    CT_TEST(nothing_stays_allocated), CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(what_is_good),
+                                    CT_TEST(what_is_bad),
+                                    CT_TEST(bars),
+                                    CT_TEST(what_is_told),
+                                    CT_TEST(nothing_stays_allocated),
+                                    CT_TEST_END};
   return ct_test_main("survey", tests, argc, argv);
 }
