@@ -5,7 +5,8 @@
  * waits as NAME.done-HASH-BAD, where HASH is of the input (names, sizes, times of its files) and of
  * all options that its bytes depend on, and BAD counts the samples that were left out.  All get
  * their names when all are done.  What an interrupted run has left of the same hash is kept and not
- * made again; of another hash it is removed. */
+ * made again; of another hash it is removed.  Rank 0 holds NAME.lock of the first shard of each
+ * pattern meanwhile, by flock(). */
 #ifndef CT_PACK_JOB_H
 #define CT_PACK_JOB_H
 #include "comm/ct_topo.h"
@@ -38,7 +39,7 @@ typedef struct ct_pack_result {
  * with its reason at the end, and unless skip_bad is set it is CT_ERR_DATA.  On failure none of the
  * new files stays, nor what was finished; a process that is killed leaves what the next run goes on
  * with.  CT_ERR_USAGE before anything is written: a pattern without its %d, one that names a file
- * that is read, an empty range. */
+ * that is read, an empty range.  CT_ERR_IO: another job writes these files; they stay. */
 int ct_pack_run(const ct_topo_t *t, const ct_pack_source_t *src, const ct_pack_job_t *job,
                 ct_pack_result_t *out);
 

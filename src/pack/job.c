@@ -30,6 +30,7 @@ typedef struct job {
   int n;
   int *todo; /**< [todos] shards that are not there yet */
   int todos;
+  ct__pack_lock_t lock[2]; /**< of the output and of the rest, held by rank 0 */
   ct__pack_bad_t bad;
   int64_t *index; /**< samples of the shard that this rank is writing */
   int64_t count;
@@ -122,6 +123,15 @@ static int plan(job_t *j)
   CT_TRY(count_classes(j));
   CT_TRY(make_shards(j));
   CT_TRY(ct__pack_names_check(j->src, j->shard, j->n));
+out:
+  return rc;
+}
+
+static int lock_outputs(job_t *j)
+{
+  int rc = CT_OK;
+  CT_TRY(ct__pack_lock(&j->shard[0], &j->lock[0]));
+  if (j->n > j->o->shards) CT_TRY(ct__pack_lock(&j->shard[j->o->shards], &j->lock[1]));
 out:
   return rc;
 }
@@ -316,6 +326,7 @@ static void clean_up(job_t *j)
       mine = j->todo[k] == i;
     if (mine) ct__pack_remove(&j->shard[i], 1);
   }
+  if (j->topo->size > 1) ct_mpi_barrier(j->topo, j->topo->world); /* nobody begins before */
   ct_err_put(&why);
 }
 
@@ -327,12 +338,15 @@ int ct_pack_run(const ct_topo_t *t, const ct_pack_source_t *src, const ct_pack_j
   *out = (ct_pack_result_t){0};
   CT_TRY_ALL(t, plan(&j));
   CT_TRY(ct_agree_same(t, "what is packed", j.shard[0].hash));
+  CT_TRY_ALL(t, t->rank ? CT_OK : lock_outputs(&j));
   CT_TRY(find_done(&j, &out->kept));
   started = 1;
   CT_TRY(write_all(&j));
   CT_TRY(finish(&j, out));
 out:
   if (rc != CT_OK && started) clean_up(&j);
+  for (int i = 0; i < 2; i++)
+    ct__pack_unlock(&j.lock[i]);
   ct__pack_order_close(&j.order);
   ct_str_clear(&j.bad.text);
   ct_mem_free(j.bad_position);

@@ -2,6 +2,7 @@
  * Internal. */
 #ifndef CT_PACK_JOB_INTERNAL_H
 #define CT_PACK_JOB_INTERNAL_H
+#include "base/ct_file.h"
 #include "base/ct_text.h"
 #include "data/ct_sampler.h"
 #include "pack/ct_pack_job.h"
@@ -47,6 +48,18 @@ int ct__pack_find_done(ct__pack_shard_t *shard, int n, int *found);
 int ct__pack_rename(const ct__pack_shard_t *shard, int n);
 /** Removes what is not named yet. */
 void ct__pack_remove(const ct__pack_shard_t *shard, int n);
+
+/* ---- lock.c: no second job writes the same files ---- */
+
+typedef struct ct__pack_lock {
+  char path[CT_PATH_MAX];
+  int fd, held;
+} ct__pack_lock_t;
+
+/** Of all files of a shard's pattern, by the name of the shard number 0: NAME.lock.  CT_ERR_IO:
+ * another job has it.  A file system without locks is told about, and it goes on. */
+int ct__pack_lock(const ct__pack_shard_t *s, ct__pack_lock_t *out);
+void ct__pack_unlock(ct__pack_lock_t *lock);
 
 /* ---- bad.c: samples that cannot be read ---- */
 
