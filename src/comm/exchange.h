@@ -1,6 +1,6 @@
 /** \file exchange.h  The sum of one chunk over the ranks of an MPI communicator, made by this
- * library instead of MPI's own reduction: in an order and in a type that MPI does not offer, and on a
- * number of ranks, such as 3, 6 or 12, that MPI folds to a power of two at twice the bytes.
+ * library instead of MPI's own reduction: in an order and in a type that MPI does not offer, and
+ * on a number of ranks, such as 3, 6 or 12, that MPI folds to a power of two at twice the bytes.
  * Internal to comm.
  *
  * The chunk is cut into one slice for each rank.  All send everybody his slice of their
