@@ -147,7 +147,7 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   if (l->evaluated_step != l->at.step) return CT_OK;
   l->at.cursor = 0;
   l->at.epoch++;
-  l->skipped = 0;
+  l->at.skipped = 0;
   if (l->at.epoch < l->o->train->epochs && is_stopped_early(&l->o->early_stop, &l->at))
     CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
 out:

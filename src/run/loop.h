@@ -42,7 +42,6 @@ typedef struct ct__loop {
   int64_t begun_step, evaluated_step;
   double begin, trained_s, shown_at;
   int64_t trained; /* samples of this run */
-  int64_t skipped; /* of the epoch, as far as this run saw it; all ranks */
   double loss_sum; /* of this epoch, as far as this run saw it */
   double loss_weight;
   ct_walltime_t walltime;

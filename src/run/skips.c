@@ -47,15 +47,15 @@ int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped)
   told_t mine = {.n = b->skipped}, *all = NULL;
   for (int i = 0; i < b->skipped && i < CT_SKIPS_TOLD; i++)
     mine.skip[i] = b->skip[i];
-  l->skipped += skipped;
+  l->at.skipped += skipped;
   if (is_teller) all = ct_mem_array(l->topo->size, sizeof *all, "the samples that are left out");
   CT_TRY_ALL(l->topo, is_teller && !all ? CT_ERR_NOMEM : CT_OK);
   ct_agree_gather(l->topo, &mine, (int)sizeof mine, all);
   CT_TRY_ALL(l->topo, is_teller ? tell(l, all) : CT_OK);
-  if (l->skipped > l->o->max_skipped)
+  if (l->at.skipped > l->o->max_skipped)
     CT_FAIL(CT_ERR_DATA,
             "samples left out of this epoch: %lld, more than data.max_skipped (%lld) allows",
-            (long long)l->skipped, (long long)l->o->max_skipped);
+            (long long)l->at.skipped, (long long)l->o->max_skipped);
 out:
   ct_mem_free(all);
   return rc;

@@ -21,6 +21,7 @@ typedef struct ct_position {
   int64_t cursor; /**< samples of this epoch done; all: it is still to be evaluated */
   int64_t order;  /**< what their order follows from besides the configuration: a hash of the blocks
                      of the data with data.shuffle: blocks, else 0 */
+  int64_t skipped; /**< samples of this epoch that were left out (data.on_error: skip) */
   ct_plateau_t plateau;
   ct_best_t best;  /**< by checkpoint.best */
   ct_best_t early; /**< by train.early_stop */

@@ -184,11 +184,10 @@ out:
   return rc;
 }
 
-/* Nor of this. */
-static int visit_order(walk_t *w, const ct_position_t *save, ct_position_t *found)
+/* Nor of these. */
+static int visit_newer(walk_t *w, const char *name, int64_t save, int64_t *found)
 {
-  if (w->store && !is_there(w, "/train/order")) found = NULL;
-  return visit_int(w, "/train/order", save->order, found ? &found->order : NULL);
+  return visit_int(w, name, save, w->store && !is_there(w, name) ? NULL : found);
 }
 
 static int visit_model(walk_t *w)
@@ -244,7 +243,8 @@ static int visit_all(walk_t *w)
     CT_TRY(visit_int(w, "/train/step", at->step, f ? &f->step : NULL));
     CT_TRY(visit_int(w, "/train/epoch", at->epoch, f ? &f->epoch : NULL));
     CT_TRY(visit_int(w, "/train/cursor", at->cursor, f ? &f->cursor : NULL));
-    CT_TRY(visit_order(w, at, f));
+    CT_TRY(visit_newer(w, "/train/order", at->order, f ? &f->order : NULL));
+    CT_TRY(visit_newer(w, "/train/skipped", at->skipped, f ? &f->skipped : NULL));
     ct_plateau_t *p = f ? &f->plateau : NULL;
     CT_TRY(visit_double(w, "/train/plateau_best", at->plateau.best, p ? &p->best : NULL));
     CT_TRY(visit_double(w, "/train/plateau_factor", at->plateau.factor, p ? &p->factor : NULL));

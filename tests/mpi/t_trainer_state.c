@@ -91,6 +91,7 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
       .step = 4,
       .epoch = 2,
       .cursor = 31,
+      .skipped = 6,
       .plateau = {.best = 0.75, .factor = 0.125, .bad = 3},
       .best = {.kind = CT_SCORE_TOP1, .value = 0.625, .step = 3, .bad = 1},
       .early = {.kind = CT_SCORE_LOSS, .value = 1.5, .step = 2, .bad = 2}};
@@ -121,6 +122,7 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
     CT_ASSERT_INT(found.step, at.step);
     CT_ASSERT_INT(found.epoch, at.epoch);
     CT_ASSERT_INT(found.cursor, at.cursor);
+    CT_ASSERT_INT(found.skipped, at.skipped);
     CT_ASSERT_NEAR(found.plateau.best, at.plateau.best, 0);
     CT_ASSERT_NEAR(found.plateau.factor, at.plateau.factor, 0);
     CT_ASSERT_INT(found.plateau.bad, at.plateau.bad);
@@ -319,25 +321,28 @@ static void without_its_optimizer_it_is_no_checkpoint(void)
   rig_close(&r);
 }
 
-/* Checkpoints that know nothing of scores: the run goes on, and has no best one yet. */
+/* Checkpoints that know nothing of scores or of samples left out: the run goes on, and has no best
+ * one yet. */
 static void older_ones_have_no_best(void)
 {
   static const ct_best_t none = {0};
   rig_t r;
-  const ct_position_t at = {.step = 3, .best = {CT_SCORE_TOP1, 0.5, 2, 1}};
+  const ct_position_t at = {.step = 3, .skipped = 2, .best = {CT_SCORE_TOP1, 0.5, 2, 1}};
   ct_position_t found = {0};
   const char *path = new_path();
   int kept = 0;
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
   rig_snapshot(&r, &at, 1);
   for (int i = 0; i < r.items; i++)
-    if (!strstr(r.item[i].name, "/train/best_") && !strstr(r.item[i].name, "/train/early_"))
+    if (!strstr(r.item[i].name, "/train/best_") && !strstr(r.item[i].name, "/train/early_") &&
+        !strstr(r.item[i].name, "/train/skipped"))
       r.item[kept++] = r.item[i];
-  CT_ASSERT_INT(r.items - kept, 8);
+  CT_ASSERT_INT(r.items - kept, 9);
   r.items = kept;
   save(&r, path);
   CT_ASSERT_OK(restore(&r, path, 1, &found));
   CT_ASSERT_INT(found.step, 3);
+  CT_ASSERT_INT(found.skipped, 0);
   same_best(&found.best, &none);
   same_best(&found.early, &none);
   rig_close(&r);
