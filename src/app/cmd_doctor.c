@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/builtin.h"
+#include "app/doctor_steps.h"
 #include "app/setup.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
@@ -145,6 +146,15 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   describe_repack(s, d);
 }
 
+static void describe_steps(const ct_setup_t *s, const ct_doctor_steps_t *tried, ct_data_facts_t *d)
+{
+  d->steps = tried->steps;
+  d->workers = s->cfg.data.workers;
+  if (!tried->steps) return;
+  d->step_s = tried->seconds / (double)tried->steps;
+  d->wait_s = tried->wait_s / (double)tried->steps;
+}
+
 /* Of rank 0, whose share of a batch is as large as any. */
 static int describe_memory(ct_setup_t *s, ct_data_facts_t *d)
 {
@@ -162,14 +172,18 @@ out:
 
 /* Collective.  Opens data and model as a run would; what goes wrong is a fact.  job: rank 0's, NULL
  * on the others; looks: room for it. */
-static int look_at_run(ct_setup_t *s, int full, ct_job_facts_t *job, ct_surveys_t *looks)
+static int look_at_run(ct_setup_t *s, int full, int64_t steps, ct_job_facts_t *job,
+                       ct_surveys_t *looks)
 {
+  ct_doctor_steps_t tried = {0};
   int rc = open_run(s);
   if (rc == CT_OK) rc = ct_survey(s->topo, &s->data, &s->val, full, looks);
+  if (rc == CT_OK && steps) rc = ct_doctor_steps(s, steps, &tried);
   if (!job) return CT_OK;
   if (rc == CT_OK) job->surveys = looks;
   job->has_config = 1;
   if (rc == CT_OK) describe_data(s, &job->data);
+  if (rc == CT_OK) describe_steps(s, &tried, &job->data);
   if (rc == CT_OK && s->dev) rc = describe_memory(s, &job->data);
   if (rc != CT_OK) snprintf(job->data.error, sizeof job->data.error, "%s", ct_err_last()->text);
   return CT_OK;
@@ -180,12 +194,14 @@ static int look_at_run(ct_setup_t *s, int full, ct_job_facts_t *job, ct_surveys_
 int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK, first = topo->rank == 0;
-  int64_t bad = 0;
+  int64_t bad = 0, steps;
   char why[CT_ERR_TEXT] = "";
   ct_setup_t s = {.topo = topo};
   ct_rank_facts_t *all = NULL;
   ct_job_facts_t *job = NULL;
   ct_surveys_t *looks = NULL;
+  CT_TRY(ct_args_int(a, "steps", 0, 0, 1000000, &steps));
+  if (steps && !a->rests) CT_FAIL(CT_ERR_USAGE, "doctor: --steps are those of a CONFIG");
   CT_TRY(config(a, &s));
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
   ct_doctor_env_t env = ct_setup_doctor(&s, why);
@@ -193,7 +209,7 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY_ALL(topo, first ? begin(&s, &env, has_directory(a), &job) : CT_OK);
   looks = ct_mem_alloc(sizeof *looks, "what samples are like");
   CT_TRY(ct_agree(topo, looks ? CT_OK : CT_ERR_NOMEM));
-  if (a->rests) CT_TRY(look_at_run(&s, ct_args_get(a, "full") != NULL, job, looks));
+  if (a->rests) CT_TRY(look_at_run(&s, ct_args_get(a, "full") != NULL, steps, job, looks));
   CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);
   ct_agree_sum(topo, &bad, 1);
   if (bad) *status = 1;

@@ -41,6 +41,7 @@ static const ct_flag_t summary_flags[] = {
 static const ct_flag_t doctor_flags[] = {
     {"json", NULL, "as JSON"},
     {"full", NULL, "read all samples (default: up to 4096 of each data set)"},
+    {"steps", "N", "make N steps, to see how long they wait for data (default: none)"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t pack_flags[] = {

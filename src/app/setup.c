@@ -201,20 +201,28 @@ out:
   return rc;
 }
 
+int ct_setup_comm(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  CT_TRY(agree_on_backend(s));
+  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
+                        &s->recipe)); /* checked before */
+  CT_TRY(choose_comm(s));
+  ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
+                      .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
+  CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
+out:
+  return rc;
+}
+
 int ct_setup_device(ct_setup_t *s)
 {
   int rc = CT_OK;
   ct_beat_at("opening the device", -1);
   CT_TRY_ALL(s->topo, ct_setup_open_device(s));
-  CT_TRY(agree_on_backend(s));
-  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
-                        &s->recipe)); /* checked before */
-  CT_TRY(choose_comm(s));
+  CT_TRY(ct_setup_comm(s));
   ct_doctor_env_t doctor = ct_setup_doctor(s, "");
   CT_TRY(ct_doctor_start(&doctor));
-  ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
-                      .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
-  CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
 out:
   return rc;
 }
@@ -440,8 +448,9 @@ static int set_loss(ct_setup_t *s, ct_trainer_env_t *env)
   CT_TRY(ct_loss_spec(o, d->info.targets > 0, &env->loss));
   env->loss.sample_weighted = d->info.weighted;
   if (!env->loss.weighted) return CT_OK;
-  s->class_weight =
-      ct_mem_array(o->class_weights.n, sizeof *s->class_weight, "the weights of the classes");
+  if (!s->class_weight)
+    s->class_weight =
+        ct_mem_array(o->class_weights.n, sizeof *s->class_weight, "the weights of the classes");
   if (!s->class_weight) return CT_ERR_NOMEM;
   ct_loss_class_weights(o, s->class_weight);
   env->class_weight = s->class_weight;

@@ -50,6 +50,8 @@ int ct_setup_open_device(ct_setup_t *s);
 /** Local.  What the doctor is told of this rank.  Without a device \a no_device says why, else it
  * is "". */
 ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device);
+/** With a device on each rank: how the ranks share the work, and the communicator. */
+int ct_setup_comm(ct_setup_t *s);
 /** Device and communicator; tells the log who runs where, and what is bad about it. */
 int ct_setup_device(ct_setup_t *s);
 /** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes,

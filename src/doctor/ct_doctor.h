@@ -60,10 +60,13 @@ typedef struct ct_data_facts {
   int64_t blocks, block_rows;
   size_t block_bytes;
   int compressed, cached, shuffled;
-  char repack[300];  /**< a command that makes chunks of whole samples, few in each, of the first
+  char repack[300]; /**< a command that makes chunks of whole samples, few in each, of the first
                               file; "": of no use, or it is not known */
-  int by_hdf5;       /**< files that HDF5 itself reads, one thread at a time */
-  size_t rank_bytes; /**< memory that a rank needs, about; 0: not known */
+  int64_t steps;    /**< that were tried; 0: none */
+  double step_s, wait_s;   /**< mean of these; of it, waiting for samples */
+  int64_t workers;         /**< threads of a rank that read */
+  int by_hdf5;             /**< files that HDF5 itself reads, one thread at a time */
+  size_t rank_bytes;       /**< memory that a rank needs, about; 0: not known */
   size_t gradient_bytes;   /**< those of it that are sent */
   size_t checkpoint_bytes; /**< of one checkpoint, about */
 } ct_data_facts_t;

@@ -216,6 +216,22 @@ static void blocks(const ct_job_facts_t *job, ct_findings_t *out)
   }
 }
 
+/* As steps were: a reader that is faster than the model is waited for in none of them. */
+static void waits(const ct_job_facts_t *job, ct_findings_t *out)
+{
+  char cure[300];
+  const ct_data_facts_t *d = &job->data;
+  if (!d->steps || d->wait_s < 0.1 * d->step_s) return;
+  snprintf(cure, sizeof cure,
+           "--set data.workers=%" PRId64 ", if there are cores for them; bench io says what the "
+           "reading threads do",
+           2 * d->workers + (d->workers == 0));
+  ct__doctor_add(out, CT_FINDING_NOTE, "data_wait", NULL, cure,
+                 "a step would wait %.0f %% of its time for data: %.3g ms of %.3g, with "
+                 "data.workers %" PRId64,
+                 100 * d->wait_s / d->step_s, 1e3 * d->wait_s, 1e3 * d->step_s, d->workers);
+}
+
 void ct__doctor_data(const ct_job_facts_t *job, ct_findings_t *out)
 {
   if (job->data.error[0]) {
@@ -224,4 +240,5 @@ void ct__doctor_data(const ct_job_facts_t *job, ct_findings_t *out)
   }
   batch(job, out);
   blocks(job, out);
+  waits(job, out);
 }

@@ -178,6 +178,12 @@ static int run_facts(const ct_job_facts_t *job, ct_str_t *out)
                       d->compressed ? ", deflate" : "", d->cached ? "; all fit in the cache" : ""));
   CT_TRY(ct_str_add(out, "  batch       %" PRId64 " over %d rank%s\n", d->batch, job->ranks,
                     S(job->ranks)));
+  if (d->steps)
+    CT_TRY(ct_str_add(out,
+                      "  steps       %" PRId64
+                      " tried, %.3g ms each; %.3g ms (%.0f %%) of it waits "
+                      "for data\n",
+                      d->steps, 1e3 * d->step_s, 1e3 * d->wait_s, 100 * d->wait_s / d->step_s));
   if (job->data.rank_bytes)
     CT_TRY(ct_str_add(out, "  needs       about %s of memory for each rank; checkpoints of %s\n",
                       ct_text_bytes((double)job->data.rank_bytes, a, sizeof a),

@@ -16,6 +16,7 @@ static const ct_finding_t *find(const char *key)
 }
 
 static int by_hdf5;
+static double wait_s; /* of steps of 0.2 s */
 
 static void judge(void)
 {
@@ -23,6 +24,10 @@ static void judge(void)
   static ct_job_facts_t job;
   job = (ct_job_facts_t){.ranks = 1, .nodes = 1, .has_config = 1, .surveys = &l};
   job.data = (ct_data_facts_t){.samples = 50, .batch = 8, .files = 2, .by_hdf5 = by_hdf5};
+  job.data.steps = wait_s > 0 ? 20 : 0;
+  job.data.workers = 2;
+  job.data.step_s = 0.2;
+  job.data.wait_s = wait_s;
   CT_ASSERT_OK(ct_doctor_judge(&facts, &job, &found));
 }
 
@@ -101,6 +106,20 @@ static void bars(void)
   CT_ASSERT_INT(ct_survey_bar_begin(&s, 16), 1000);
 }
 
+static void steps_that_wait(void)
+{
+  begin();
+  wait_s = 0.019; /* less than a tenth */
+  judge();
+  CU_ASSERT(find("data_wait") == NULL);
+  wait_s = 0.07;
+  judge();
+  wait_s = 0;
+  expect("data_wait", CT_FINDING_NOTE, "would wait 35 % of its time for data: 70 ms of 200");
+  const ct_finding_t *f = find("data_wait");
+  CT_ASSERT_HAS(f ? f->cure : "", "--set data.workers=4");
+}
+
 static int no_versions(const char *separator, ct_str_t *out)
 {
   return ct_str_add(out, "none%s", separator);
@@ -153,6 +172,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(what_is_good),
                                     CT_TEST(what_is_bad),
                                     CT_TEST(bars),
+                                    CT_TEST(steps_that_wait),
                                     CT_TEST(what_is_told),
                                     CT_TEST(nothing_stays_allocated),
                                     CT_TEST_END};
