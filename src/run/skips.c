@@ -14,9 +14,9 @@ static int tell_one(const ct__loop_t *l, const ct_skip_t *s)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_log(CT_LOG_WARN,
-         "%s; the sample is left out, sample %lld of all takes its place "
+         "%s; sample %lld of all is left out, sample %lld of all takes its place "
          "(data.on_error: skip)",
-         s->why, (long long)s->instead);
+         s->why, (long long)s->id, (long long)s->instead);
   ct_metrics_begin(m, "sample_skipped");
   ct_metrics_int(m, "step", l->at.step);
   ct_metrics_int(m, "sample", s->id);
