@@ -10,8 +10,8 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
+#include "pack/cifar.h"
 #include "pack/ct_pack_in.h"
-#include "weights/ct_pickle.h"
 
 enum { PIXELS = 3 * 32 * 32 };
 
@@ -30,7 +30,15 @@ typedef struct cifar {
   uint8_t *label; /* of all samples */
   int64_t samples, cap;
   int coarse;
+  int classes; /* of the set; 0: its files are of several sets */
+  ct__cifar_names_t names;
 } cifar_t;
+
+/* Of a file: 10, 100, or 20 coarse ones. */
+static void note_classes(cifar_t *c, int classes)
+{
+  c->classes = c->samples == 0 || c->classes == classes ? classes : 0;
+}
 
 static int add_label(cifar_t *c, int64_t label)
 {
@@ -68,9 +76,11 @@ static int read_records(cifar_t *c, const char *path, batch_t *b)
   b->pixels = p + labels;
   b->stride = record;
   b->samples = (int64_t)(bytes / record);
+  int classes = labels == 1 ? 10 : c->coarse ? 20 : 100;
+  note_classes(c, classes);
   for (int64_t i = 0; i < b->samples; i++) {
     const uint8_t *label = p + (size_t)i * record + (labels == 2 && !c->coarse);
-    if (*label >= (labels == 1 ? 10 : c->coarse ? 20 : 100))
+    if (*label >= classes)
       CT_FAIL(CT_ERR_FORMAT, "%s, record %" PRId64 ": %d is not a class number", path, i, *label);
     CT_TRY(add_label(c, *label));
   }
@@ -79,20 +89,6 @@ out:
 }
 
 /* ---- pickles ---- */
-
-static int is_text(const ct_pickle_t *p, int node, const char *text)
-{
-  return p->node[node].kind == CT_PICKLE_TEXT && strcmp(ct_pickle_text(p, node), text) == 0;
-}
-
-/* The value of a key; -1: there is none. */
-static int find(const ct_pickle_t *p, const char *key)
-{
-  if (p->node[p->root].kind != CT_PICKLE_DICT) return -1;
-  for (int c = p->node[p->root].first; c >= 0; c = p->cell[p->cell[c].next].next)
-    if (is_text(p, p->cell[c].node, key)) return p->cell[p->cell[c].next].node;
-  return -1;
-}
 
 /* 1 and the arguments if it is a call of a function with that end of its name. */
 static int is_call(const ct_pickle_t *p, int node, const char *end)
@@ -139,14 +135,15 @@ static int array_bytes(const ct_pickle_t *p, int node, const char **out, int64_t
 
 static int take_labels(cifar_t *c, const ct_pickle_t *p, const char *path, int64_t n)
 {
-  int rc = CT_OK, classes = 10, list = c->coarse ? -1 : find(p, "labels");
+  int rc = CT_OK, classes = 10, list = c->coarse ? -1 : ct__cifar_find(p, "labels");
   if (list < 0) {
-    list = find(p, c->coarse ? "coarse_labels" : "fine_labels");
+    list = ct__cifar_find(p, c->coarse ? "coarse_labels" : "fine_labels");
     classes = c->coarse ? 20 : 100;
   }
   if (list < 0 || p->node[list].kind != CT_PICKLE_LIST || p->node[list].count != n)
     CT_FAIL(CT_ERR_FORMAT, "%s: expected a list of %" PRId64 " %s", path, n,
             c->coarse ? "coarse_labels" : "labels");
+  note_classes(c, classes);
   for (int cell = p->node[list].first, i = 0; cell >= 0; cell = p->cell[cell].next, i++) {
     const ct_pickle_node_t *label = &p->node[p->cell[cell].node];
     if (label->kind != CT_PICKLE_INT || label->value < 0 || label->value >= classes)
@@ -164,7 +161,7 @@ static int read_pickle(cifar_t *c, const char *path, int fd, int64_t size, batch
   int64_t n = 0;
   ct_pickle_t p;
   CT_TRY(ct_pickle_load(fd, path, "CIFAR's pickle", 0, size, &p, NULL));
-  data = find(&p, "data");
+  data = ct__cifar_find(&p, "data");
   if (data < 0 || !array_bytes(&p, data, &bytes, &n) || n == 0 || n % PIXELS != 0)
     CT_FAIL(CT_ERR_FORMAT, "%s: expected an array 'data' of %d bytes a sample", path, PIXELS);
   b->samples = n / PIXELS;
@@ -242,20 +239,37 @@ static void close_cifar(void *state)
   ct_mem_free(c->batch);
   ct_mem_free(c->label);
   ct_mem_free(c->input);
+  ct__cifar_names_clear(&c->names);
   if (c->path) ct_file_list_free(c->path, c->files);
   ct_mem_free(c);
 }
 
-/* Files of the pattern; the list of inputs has a NULL behind them. */
+/* Files of the pattern; the list of inputs has room for that of the names and a NULL. */
 static int list_files(cifar_t *c, const char *pattern)
 {
   int rc = CT_OK;
   CT_TRY(ct_file_glob(".", pattern, &c->path, &c->files));
   c->batch = ct_mem_array(c->files, sizeof *c->batch, "CIFAR's files");
-  c->input = ct_mem_array(c->files + 1, sizeof *c->input, "CIFAR's files");
+  c->input = ct_mem_array(c->files + 2, sizeof *c->input, "CIFAR's files");
   if (!c->batch || !c->input) CT_TRY(CT_ERR_NOMEM);
   for (int i = 0; i < c->files; i++)
     c->input[i] = c->path[i];
+out:
+  return rc;
+}
+
+/* With names the classes are all of the set, also those that no sample has. */
+static int name_classes(cifar_t *c, ct_pack_source_t *out)
+{
+  int rc = CT_OK;
+  for (int64_t i = 0; i < c->samples; i++)
+    if (c->label[i] >= out->classes) out->classes = c->label[i] + 1;
+  if (c->classes) CT_TRY(ct__cifar_names(c->path[0], c->classes, &c->names));
+  if (!c->names.n) goto out;
+  out->classes = c->names.n;
+  out->class_names = c->names.name;
+  out->identity = ct_pack_identity(c->names.path, out->identity);
+  c->input[c->files] = c->names.path;
 out:
   return rc;
 }
@@ -272,8 +286,7 @@ int ct_pack_open_cifar(const char *pattern, int coarse, ct_pack_source_t *out)
     CT_TRY(read_batch(c, c->path[i], &c->batch[i]));
     out->identity = ct_pack_identity(c->path[i], out->identity);
   }
-  for (int64_t i = 0; i < c->samples; i++)
-    if (c->label[i] >= out->classes) out->classes = c->label[i] + 1;
+  CT_TRY(name_classes(c, out));
   out->identity += (uint64_t)coarse;
   out->samples = c->samples;
   out->x = ct_shape(4, 1, 3, 32, 32);

@@ -21,7 +21,8 @@ int ct_pack_is_npy(const char *path);
  * finite. */
 int ct_pack_open_npy(const char *images, const char *labels, const ct_shape_t *shape,
                      ct_pack_source_t *out);
-/** CIFAR-10 or CIFAR-100, binary or Python version; coarse: 1: the 20 classes of CIFAR-100. */
+/** CIFAR-10 or CIFAR-100, binary or Python version; coarse: 1: the 20 classes of CIFAR-100.  The
+ * names of the classes are read from the file beside them (batches.meta, meta, or .txt). */
 int ct_pack_open_cifar(const char *pattern, int coarse, ct_pack_source_t *out);
 /** shape: of a sample, dim[0] = 1; ndim 0: flat, as wide as the file.  label: its column; -1: the
  * last. targets: so many last columns are real-valued targets (then there is no label); 0: none.

@@ -145,6 +145,65 @@ static void cifar_records(void)
   CT_ASSERT_FAILS(ct_pack_open_cifar(path, 0, &in), CT_ERR_FORMAT, "is no CIFAR file");
 }
 
+/* A record of CIFAR-10, with a name a line beside it. */
+static void cifar_names_in_lines(void)
+{
+  static const char record[3074] = {3, 70};
+  static const char ten[] =
+      "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+  char path[600], names[600];
+  ct_pack_source_t in;
+  const char *dir = ct_test_dir();
+  snprintf(path, sizeof path, "%s/ten.bin", dir);
+  snprintf(names, sizeof names, "%s/batches.meta.txt", dir);
+  CT_ASSERT_OK(ct_file_write(path, record, 3073));
+  if (CT_ASSERT_OK(ct_pack_open_cifar(path, 0, &in)) != CT_OK) return;
+  uint64_t unnamed = in.identity;
+  CT_ASSERT_INT(in.classes, 4);
+  CU_ASSERT(!in.class_names);
+  in.close(in.state);
+  CT_ASSERT_OK(ct_file_write(names, ten, sizeof ten - 1));
+  if (CT_ASSERT_OK(ct_pack_open_cifar(path, 0, &in)) != CT_OK) return;
+  CT_ASSERT_INT(in.classes, 10);
+  CT_ASSERT_TEXT(in.class_names[0], "airplane");
+  CT_ASSERT_TEXT(in.class_names[9], "truck");
+  CT_ASSERT_TEXT(in.inputs[1], names);
+  CU_ASSERT(in.identity != unnamed);
+  in.close(in.state);
+  CT_ASSERT_OK(ct_file_write(names, ten, 30));
+  CT_ASSERT_FAILS(ct_pack_open_cifar(path, 0, &in), CT_ERR_FORMAT, "expected the names of 10");
+  CT_ASSERT_OK(ct_file_write(names, "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n", 22));
+  CT_ASSERT_FAILS(ct_pack_open_cifar(path, 0, &in), CT_ERR_FORMAT, "expected the names of 10");
+}
+
+/* A record of CIFAR-100, with Python's pickle beside it. */
+static void cifar_names_in_a_pickle(void)
+{
+  static const char record[3074] = {3, 70};
+  char path[600], names[600], meta[2000];
+  ct_pack_source_t in;
+  size_t n = (size_t)snprintf(meta, sizeof meta, "%c%c}U%cfine_label_names](", 0x80, 2, 16);
+  for (int i = 0; i < 100; i++)
+    n += (size_t)snprintf(meta + n, sizeof meta - n, "U%cf%02d", 3, i);
+  n += (size_t)snprintf(meta + n, sizeof meta - n, "esU%ccoarse_label_names](", 18);
+  for (int i = 0; i < 20; i++)
+    n += (size_t)snprintf(meta + n, sizeof meta - n, "U%cc%02d", 3, i);
+  n += (size_t)snprintf(meta + n, sizeof meta - n, "es.");
+  const char *dir = ct_test_dir();
+  snprintf(path, sizeof path, "%s/hundred.bin", dir);
+  snprintf(names, sizeof names, "%s/meta", dir);
+  CT_ASSERT_OK(ct_file_write(path, record, 3074));
+  for (int coarse = 0; coarse < 2; coarse++) {
+    CT_ASSERT_OK(ct_file_write(names, meta, n));
+    if (CT_ASSERT_OK(ct_pack_open_cifar(path, coarse, &in)) != CT_OK) return;
+    CT_ASSERT_INT(in.classes, coarse ? 20 : 100);
+    CT_ASSERT_TEXT(in.class_names[19], coarse ? "c19" : "f19");
+    in.close(in.state);
+    CT_ASSERT_OK(ct_file_write(names, meta, n / 2));
+    CT_ASSERT_FAILS(ct_pack_open_cifar(path, coarse, &in), CT_ERR_FORMAT, "meta");
+  }
+}
+
 static void nothing_stays_allocated(void)
 {
   CT_ASSERT_INT(ct_mem_live(), 0);
@@ -157,6 +216,8 @@ int main(int argc, char **argv)
                                     CT_TEST(floats_are_targets),
                                     CT_TEST(refused),
                                     CT_TEST(cifar_records),
+                                    CT_TEST(cifar_names_in_lines),
+                                    CT_TEST(cifar_names_in_a_pickle),
                                     CT_TEST(nothing_stays_allocated),
                                     CT_TEST_END};
   return ct_test_main("pack_arrays", tests, argc, argv);
