@@ -13,18 +13,30 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
-enum { MAX_FAULTS = 16 };
+enum { MAX_FAULTS = 16, SLOW_MS = 20, SLOW_MS_MAX = 100 * 1000 };
 typedef enum { DO_FAIL, DO_KILL, DO_SLEEP, DO_SLOW } action_t;
 
 typedef struct fault {
   char point[64];
   long long nth; /* which pass fails, from 1; from which on it is slow */
   action_t action;
+  int slow_ms;
   atomic_llong passes;
 } fault_t;
 
 static fault_t faults[MAX_FAULTS]; /* those of this rank */
 static int nfaults;
+
+/* "slow" or "slow=MILLISECONDS" */
+static int parse_slow(const char *text, fault_t *f)
+{
+  int end = 0;
+  f->action = DO_SLOW;
+  f->slow_ms = SLOW_MS;
+  if (strcmp(text, "slow") == 0) return 1;
+  return sscanf(text, "slow=%d%n", &f->slow_ms, &end) == 1 && !text[end] && f->slow_ms > 0 &&
+         f->slow_ms <= SLOW_MS_MAX;
+}
 
 /* One "point@rank:nth[:action]".  1: taken; 0: another rank's; -1: not understood. */
 static int parse(const char *text, int rank, fault_t *f)
@@ -39,9 +51,7 @@ static int parse(const char *text, int rank, fault_t *f)
     f->action = DO_KILL;
   else if (strcmp(action, "sleep") == 0)
     f->action = DO_SLEEP;
-  else if (strcmp(action, "slow") == 0)
-    f->action = DO_SLOW;
-  else
+  else if (!parse_slow(action, f))
     return -1;
   atomic_store(&f->passes, 0);
   if (strcmp(who, "*") == 0) return 1;
@@ -79,9 +89,9 @@ static int happen(const fault_t *f)
                     f->nth);
 }
 
-static void dawdle(void)
+static void dawdle(int ms)
 {
-  struct timespec left = {.tv_nsec = 20 * 1000 * 1000};
+  struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
   while (nanosleep(&left, &left) != 0) {
   } /* a signal is no reason to be quick */
 }
@@ -93,7 +103,7 @@ int ct_fault(const char *point)
     fault_t *f = &faults[i];
     if (strcmp(f->point, point) != 0) continue;
     long long pass = atomic_fetch_add(&f->passes, 1) + 1;
-    if (f->action == DO_SLOW && pass >= f->nth) dawdle();
+    if (f->action == DO_SLOW && pass >= f->nth) dawdle(f->slow_ms);
     if (f->action != DO_SLOW && pass == f->nth) rc = happen(f);
   }
   return rc;
