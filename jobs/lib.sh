@@ -77,10 +77,12 @@ prepare() { # JOBS
 # counts them.  bash runs a trap only between commands, hence `wait` in a loop.
 signals=0
 launch() { # COMMAND...
-  local child seen status
+  local child='' seen status
+  trap 'signals=$((signals + 1)); [ -z "$child" ] || kill -USR1 "$child" 2>/dev/null' TERM USR1 USR2
+  seen=$signals
   "$@" &
   child=$!
-  trap 'signals=$((signals + 1)); kill -USR1 "$child" 2>/dev/null' TERM USR1 USR2
+  [ "$seen" = "$signals" ] || kill -USR1 "$child" 2>/dev/null # it came before there was a child
   while :; do
     seen=$signals
     wait "$child"
