@@ -10,4 +10,6 @@ nobase_dist_pkgdata_DATA = \
   examples/layers/README.md examples/layers/train.yaml \
   examples/sequence/README.md examples/sequence/train.yaml \
   examples/segmentation/README.md examples/segmentation/train.yaml examples/segmentation/make_data.py \
-  examples/segmentation/train.h5 examples/segmentation/val.h5
+  examples/segmentation/train.h5 examples/segmentation/val.h5 \
+  examples/inputs/README.md examples/inputs/train.yaml examples/inputs/make_data.py \
+  examples/inputs/train.h5 examples/inputs/val.h5

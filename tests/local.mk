@@ -25,6 +25,7 @@ shell_tests = \
   %D%/cli/report.test \
   %D%/cli/init.test \
   %D%/cli/loss.test \
+  %D%/cli/inputs.test \
   %D%/cli/places.test \
   %D%/cli/onnx.test \
   %D%/cli/pack.test %D%/cli/pack_images.test \
@@ -86,6 +87,7 @@ shell_tests = \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
   %D%/python/onnx.test \
+  %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \
   %D%/python/pth.test \
   %D%/python/torchvision_onnx.test \
@@ -134,8 +136,8 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/resnet18.gold \
   %D%/golden/rounded.gold \
   %D%/golden/runs.gold \
-  %D%/golden/places.gold \
-  %D%/golden/make_places.py \
+  %D%/golden/inputs.gold %D%/golden/places.gold \
+  %D%/golden/make_inputs.py %D%/golden/make_places.py \
   %D%/golden/tied.safetensors \
   %D%/golden/transforms.gold \
   %D%/golden/types.safetensors \
@@ -222,6 +224,7 @@ unit_tests = \
   %D%/unit/t_h5_share \
   %D%/unit/t_h5_sources \
   %D%/unit/t_infer \
+  %D%/unit/t_inputs \
   %D%/unit/t_kern \
   %D%/unit/t_kern_update \
   %D%/unit/t_log \

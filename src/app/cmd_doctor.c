@@ -129,6 +129,11 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   snprintf(d->sample, sizeof d->sample, "%s %s to %s", ct_dtype_name(data->info.x.dtype),
            ct_shape_text(&data->info.x, stored, sizeof stored),
            ct_shape_text(&data->x, seen, sizeof seen));
+  for (int k = 0; k < data->more.n; k++) {
+    size_t len = strlen(d->sample);
+    snprintf(d->sample + len, sizeof d->sample - len, "; input.%s %s", data->more.name[k],
+             ct_shape_text(&data->more.x[k], seen, sizeof seen));
+  }
   d->samples = data->info.samples;
   d->classes = s->cfg.model.classes;
   d->targets = data->info.targets;

@@ -76,7 +76,8 @@ out:
   return rc;
 }
 
-/* Samples that are made up need a shape, and flat ones may have one. */
+/* Samples that are made up need a shape, and flat ones may have one; of several inputs it would not
+ * be that of an array. */
 static int copy_doubles(const ct_opt_doubles_t *from, ct_opt_doubles_t *to)
 {
   if (from->n == 0) return CT_OK;
@@ -144,7 +145,8 @@ static int read_all(ct_setup_t *s, const ct_args_t *a, const char *what, const c
     CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: there is nothing to predict", c->where);
   if (!alone && !(checkpoint && !*checkpoint)) CT_TRY(open_weights(c, checkpoint, w));
   if (w->ops) CT_TRY(take_facts(c, w));
-  if (!c->data.shape.n) CT_TRY(copy_doubles(&c->model.input, &c->data.shape));
+  if (!c->data.shape.n && c->data.input.n < 2)
+    CT_TRY(copy_doubles(&c->model.input, &c->data.shape));
 out:
   return rc;
 }

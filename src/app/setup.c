@@ -363,6 +363,11 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
     CT_FAIL(CT_ERR_SHAPE, "samples of data.train are %s, but those of data.val are %s",
             ct_shape_text(&s->data.x, a, sizeof a), ct_shape_text(&s->val.x, b, sizeof b));
   }
+  if (want_train && want_val && !ct_inputs_same(&s->data.more, &s->val.more)) {
+    char a[300], b[300];
+    CT_FAIL(CT_ERR_SHAPE, "further inputs of data.train are [%s], but those of data.val are [%s]",
+            ct_inputs_text(&s->data.more, a, sizeof a), ct_inputs_text(&s->val.more, b, sizeof b));
+  }
   if (want_train && want_val && s->data.info.targets != s->val.info.targets)
     CT_FAIL(CT_ERR_FORMAT,
             "samples of data.train have %" PRId64 " targets, but those of data.val %" PRId64
@@ -413,8 +418,9 @@ int ct_setup_model(ct_setup_t *s)
   const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
   int64_t outputs = s->cfg.model.classes;
   ct_beat_at("making the model", -1);
-  CT_TRY_ALL(s->topo, ct_graph_make(&s->cfg.model, &d->x, outputs, s->cfg.where, &s->graph));
-  CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x));
+  CT_TRY_ALL(s->topo,
+             ct_graph_make(&s->cfg.model, &d->x, &d->more, outputs, s->cfg.where, &s->graph));
+  CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->more));
   const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
   if (d->info.unlabelled && ct_shape_sample(last) != outputs)
     CT_FAIL(CT_ERR_UNSUP,

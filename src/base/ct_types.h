@@ -36,6 +36,19 @@ typedef struct ct_shape {
   int64_t dim[CT_MAX_DIMS];
 } ct_shape_t;
 
+#define CT_INPUTS_MORE 7
+#define CT_INPUT_NAME  64
+/** What a network takes of a sample beside its first input: arrays of shapes of their own. */
+typedef struct ct_inputs {
+  int n;
+  char name[CT_INPUTS_MORE][CT_INPUT_NAME]; /**< layers read it as input.NAME */
+  ct_shape_t x[CT_INPUTS_MORE];             /**< of one sample: float32 plain, dim[0] == 1 */
+} ct_inputs_t;
+/** 1 if names and dims are equal. */
+int ct_inputs_same(const ct_inputs_t *a, const ct_inputs_t *b);
+/** "meta=16, wave=1x64" into buf (returned). */
+const char *ct_inputs_text(const ct_inputs_t *in, char *buf, size_t cap);
+
 /** A plain float32 shape from its dims: ct_shape(2, n, features).  A macro, so that an int among
  * the dims is widened. */
 #define ct_shape(ndim, ...) ct_shape_dims((ndim), (const int64_t[CT_MAX_DIMS]){__VA_ARGS__})

@@ -116,3 +116,24 @@ const char *ct_shape_text(const ct_shape_t *s, char *buf, size_t cap)
     len += (size_t)snprintf(buf + len, cap - len, "%s%lld", i ? "x" : "", (long long)s->dim[i]);
   return buf;
 }
+
+int ct_inputs_same(const ct_inputs_t *a, const ct_inputs_t *b)
+{
+  int same = a->n == b->n;
+  for (int i = 0; same && i < a->n; i++)
+    same = strcmp(a->name[i], b->name[i]) == 0 && ct_shape_same(&a->x[i], &b->x[i]);
+  return same;
+}
+
+const char *ct_inputs_text(const ct_inputs_t *in, char *buf, size_t cap)
+{
+  size_t len = 0;
+  if (cap > 0) buf[0] = '\0';
+  for (int i = 0; i < in->n && len < cap; i++) {
+    char shape[80];
+    ct_shape_text(&in->x[i], shape, sizeof shape);
+    len += (size_t)snprintf(buf + len, cap - len, "%s%s=%s", i ? ", " : "", in->name[i],
+                            shape + (in->x[i].dim[0] == 1 ? 2 : 0)); /* without "1x" */
+  }
+  return buf;
+}

@@ -11,7 +11,8 @@ typedef enum { CT_SHUFFLE_OFF, CT_SHUFFLE_FULL, CT_SHUFFLE_BLOCKS } ct_shuffle_t
 /** Section `data` of the configuration. */
 typedef struct ct_data_opts {
   ct_opt_texts_t train, val;    /**< files or globs; "synthetic" for made-up data */
-  ct_opt_texts_t input, target; /**< names of arrays: several are joined */
+  ct_opt_texts_t input, target; /**< names of arrays: several are joined, … */
+  int join_inputs;              /**< … inputs if they are alike but for their channels */
   char *weight;                 /**< of the array of weights of samples; "": none */
   int64_t batch;                /**< global batch */
   int64_t batch_per_rank;       /**< 0: batch decides */
@@ -72,6 +73,7 @@ typedef struct ct_dataset {
   ct_reader_t *reader; /**< owned */
   ct_reader_info_t info;
   ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
+  ct_inputs_t more;            /**< what else it sees of a sample, without transforms */
   ct_affine_t affine;          /**< of the conversion to float32 */
   ct_transforms_t *transforms; /**< owned: what is done after it; NULL: nothing */
   struct ct__head *head;       /**< owned: what is done while encoded samples are decoded; info.x is
@@ -105,6 +107,8 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
 /** Hot.  The weights of n samples; only where d->info.weighted.  CT_ERR_DATA: one is negative or
  * not finite; names it. */
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights);
+/** Hot.  Of n samples the array info.more.x[k] as stored.  As the reader's read(). */
+int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
 /** Local.  How its samples lie in blocks, for the sampler; the caller frees it.  CT_ERR_NOMEM */
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out);
 

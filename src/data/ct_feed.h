@@ -17,11 +17,12 @@ typedef struct ct_skip {
 
 /** One rank's share of one step, borrowed from the feed until the next ct_feed_next() or close. */
 typedef struct ct_batch {
-  int64_t epoch, cursor; /**< of the global step */
-  int64_t global;        /**< samples of the step over all ranks */
-  int64_t first;         /**< position of x[0] within the global batch */
-  int n;                 /**< samples of this rank; 0 is possible */
-  float *x;              /**< [n, C, H, W] plain, 64-byte aligned, room for the largest n */
+  int64_t epoch, cursor;       /**< of the global step */
+  int64_t global;              /**< samples of the step over all ranks */
+  int64_t first;               /**< position of x[0] within the global batch */
+  int n;                       /**< samples of this rank; 0 is possible */
+  float *x;                    /**< [n, C, H, W] plain, 64-byte aligned, room for the largest n */
+  float *more[CT_INPUTS_MORE]; /**< [n, …] of each further input, plain */
   uint8_t *bytes;   /**< instead of x (which is NULL then): [n] samples as stored, unconverted */
   int32_t *labels;  /**< [n], or [n, places]; zeros if the data has targets */
   int32_t *labels2; /**< mixup, cutmix: [n], the label that is mixed in; else NULL */

@@ -41,9 +41,11 @@ typedef struct ct_reader_info {
   int answer_last;   /**< 1: it is stored H W C */
   int by_place;      /**< 1: spec->target is such an array, which this reader does not read */
   int weighted;      /**< 1: samples have weights */
-  int unlabelled;    /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
-  int encoded;       /**< 1: samples are image files (ct_image.h), which encoded() gives */
-  int unsized;       /**< 1: their sizes are not known; x is the first one's, varies is 0 */
+  ct_inputs_t more;  /**< further arrays that read() does not read: one sample of each as stored */
+  int more_last[CT_INPUTS_MORE]; /**< 1: it is stored H W C */
+  int unlabelled; /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
+  int encoded;    /**< 1: samples are image files (ct_image.h), which encoded() gives */
+  int unsized;    /**< 1: their sizes are not known; x is the first one's, varies is 0 */
   ct_reader_layout_t layout;
   uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
 } ct_reader_info_t;
@@ -64,6 +66,7 @@ typedef struct ct_reader_spec {
   const char *target;          /**< of that of labels or targets: "labels"; "": none is read */
   const ct_opt_texts_t *inputs,
       *targets_of;      /**< all names, the two above are the first; NULL: one */
+  int apart;            /**< 1: no input is joined to the first one */
   const char *weight;   /**< of the array of weights of samples; "" or NULL: none */
   int layout;           /**< 0 auto, 1 nchw, 2 nhwc */
   const int64_t *shape; /**< C H W to see flat samples as, or NULL */

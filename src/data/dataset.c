@@ -18,7 +18,11 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_TEXTS(ct_data_opts_t, train, "", "files or globs to train on, or 'synthetic'"),
     CT_OPT_TEXTS(ct_data_opts_t, val, "", "files or globs to evaluate on, or 'synthetic'"),
     CT_OPT_TEXTS(ct_data_opts_t, input, "images",
-                 "name of the array of samples; of several, which are joined along the channels"),
+                 "name of the array of samples; of several, those that are like the first but for "
+                 "their channels are joined to it along these, and others are inputs of their own, "
+                 "which layers read by from: input.NAME"),
+    CT_OPT_BOOL(ct_data_opts_t, join_inputs, "true",
+                "false: each array of data.input is an input of its own"),
     CT_OPT_TEXTS(
         ct_data_opts_t, target, "labels",
         "name of the array of labels, real-valued targets, or labels or values of each pixel; "
@@ -128,6 +132,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       .target = o->target.n ? o->target.v[0] : "",
       .inputs = &o->input,
       .targets_of = &o->target,
+      .apart = !o->join_inputs,
       .weight = o->weight,
       .layout = o->layout,
       .shape = o->shape.n > 0 ? shape : NULL,
@@ -236,6 +241,28 @@ out:
   return rc;
 }
 
+/* Further inputs are float32 for the model, and nothing else is done to them. */
+static int set_more(ct_dataset_t *d, const char *where)
+{
+  int rc = CT_OK;
+  d->more = d->info.more;
+  if (d->more.n && ct__transforms_mixes(d->transforms))
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: transforms: mixup and cutmix mix samples of one input, but here there is input.%s "
+            "too",
+            where, d->more.name[0]);
+  for (int k = 0; k < d->more.n; k++) {
+    ct_shape_t *x = &d->more.x[k];
+    if (!ct__convert_can(x->dtype))
+      CT_FAIL(CT_ERR_UNSUP, "data.input: array '%s' holds %s, which cannot be trained on",
+              d->more.name[k], ct_dtype_name(x->dtype));
+    x->dtype = CT_F32;
+    x->layout = CT_PLAIN;
+  }
+out:
+  return rc;
+}
+
 int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
                     const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out)
 {
@@ -255,6 +282,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   d.classes = d.info.targets ? d.info.targets : d.info.classes;
   CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
   if (d.info.answer.ndim) CT_TRY(set_answer(&d, transforms && transforms->values, where));
+  CT_TRY(set_more(&d, where));
   CT_TRY(fit_samples(&d, where));
   CT_TRY(ct__head_take(&d.transforms, &d.info, &d.head));
   d.reduces = transforms && transforms->training && !transforms->exact_decode;
@@ -272,6 +300,11 @@ void ct_dataset_close(ct_dataset_t *d)
   ct__transforms_close(d->transforms);
   ct__head_close(d->head);
   *d = (ct_dataset_t){0};
+}
+
+int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x)
+{
+  return ct__parts_more(d->reader, k, n, index, x);
 }
 
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights)

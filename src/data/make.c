@@ -222,6 +222,24 @@ out:
   return rc;
 }
 
+/* A further input: as stored, but float32. */
+static int make_more(const ct__make_t *m, ct_batch_t *b, int k)
+{
+  int rc = CT_OK, bad;
+  const ct_dataset_t *d = m->data;
+  const ct_shape_t *stored = &d->info.more.x[k];
+  const ct_dataset_t as = {.info = {.x = *stored, .channels_last = d->info.more_last[k]},
+                           .affine = {.channels = 1, .a = {1}}};
+  CT_TRY(ct_dataset_more(d, k, b->n, b->ids, m->stored_more));
+  if (!convert(&as, stored, b->n, m->stored_more, b->more[k], &bad)) {
+    rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                    "its '%s' holds a value that is not finite (NaN or infinite)", d->more.name[k]);
+    return at_sample(d, b->ids[bad], rc);
+  }
+out:
+  return rc;
+}
+
 /* Of the samples b->ids. */
 static int make(ct__make_t *m, ct_batch_t *b)
 {
@@ -230,6 +248,8 @@ static int make(ct__make_t *m, ct_batch_t *b)
   void *answers = m->answers ? m->answers : d->info.targets ? (void *)b->targets : m->labels;
   CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->bytes ? b->bytes : m->stored, answers));
   if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, answers, b->x));
+  for (int k = 0; k < d->more.n; k++)
+    CT_TRY(make_more(m, b, k));
   CT_TRY(take_answers(m, b));
   if (d->info.weighted) CT_TRY(ct__parts_weights(d->reader, b->n, b->ids, b->weights));
   if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
@@ -279,6 +299,18 @@ static int alloc_answers(ct__make_t *m, int64_t n)
   return m->answers && m->answer ? CT_OK : CT_ERR_NOMEM;
 }
 
+/* Bytes of a sample of the largest further input. */
+static int64_t most_of_more(const ct_dataset_t *d)
+{
+  int64_t most = 0;
+  for (int k = 0; k < d->info.more.n; k++) {
+    const ct_shape_t *x = &d->info.more.x[k];
+    int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *sampler, int64_t n,
                   int bytes)
 {
@@ -289,6 +321,8 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   if (!m->bytes)
     m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
   if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
+  if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the further inputs of a batch");
+  if (d->more.n && !m->stored_more) return CT_ERR_NOMEM;
   if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;
   if (d->answer.ndim) return alloc_answers(m, n);
@@ -302,6 +336,7 @@ void ct__make_clear(ct__make_t *m)
 {
   ct_mem_free(m->stored);
   ct_mem_free(m->labels);
+  ct_mem_free(m->stored_more);
   ct_mem_free(m->answers);
   ct_mem_free(m->answer);
   ct_mem_free(m->work);

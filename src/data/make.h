@@ -16,6 +16,7 @@ typedef struct ct__make {
   void *answers;            /**< likewise, answers by place; NULL if there are none */
   ct_dataset_t as_answer;   /**< how they are converted */
   float *answer;            /**< one of them, transformed */
+  void *stored_more;        /**< likewise, a further input */
   int64_t *labels;          /**< likewise; NULL if the data has targets */
   float *work;              /**< room for the transforms */
   ct__encoded_t encoded;    /**< for samples that are decoded here */

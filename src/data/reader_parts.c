@@ -12,8 +12,9 @@
 enum { PARTS = 32 };
 static const char magic[8] = "ctparts";
 
-/* What a part is read for, in this order; the first is an INPUT. */
-typedef enum { INPUT, TARGET, PLACES, WEIGHT } role_t;
+/* What a part is read for; the first is an INPUT, and those behind it become MORE if they cannot be
+ * joined to it. */
+typedef enum { INPUT, MORE, TARGET, PLACES, WEIGHT } role_t;
 
 typedef struct part {
   role_t role;
@@ -27,6 +28,7 @@ struct ct_reader {
   ct_reader_info_t info;
   part_t part[PARTS];
   int parts, inputs;
+  int apart;       /* 1: no input is joined to the first one */
   int with_target; /* 1: the first input's reader has the labels or targets */
 };
 
@@ -88,6 +90,15 @@ static int take_known(const ct_reader_spec_t *spec, size_t *at, ct_reader_spec_t
   return CT_OK;
 }
 
+/* data.shape is of the first array, and of others that are as flat and as large. */
+static int has_shape_of(const ct_reader_info_t *info, const ct_reader_spec_t *spec)
+{
+  int64_t count = 1;
+  for (int i = 0; spec->shape && i < spec->shape_dims; i++)
+    count *= spec->shape[i];
+  return spec->shape && info->x.ndim == 2 && info->x.dim[1] == count;
+}
+
 static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t *at)
 {
   int rc = CT_OK;
@@ -99,44 +110,78 @@ static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t
     own.target = p->name;
   else
     own.input = p->name;
-  if (p->role == PLACES || p->role == WEIGHT) own.shape = NULL;
+  if (i > 0) own.shape = NULL;
   if (p->role == PLACES) own.layout = r->part[0].info->channels_last ? 2 : 1;
   own.known = NULL;
   own.known_bytes = 0;
   if (is_known(spec)) CT_TRY(take_known(spec, at, &own));
   CT_TRY(r->ops->open(&own, &p->reader));
   p->info = r->ops->info(p->reader);
+  if (p->role == INPUT && i > 0 && has_shape_of(p->info, spec)) {
+    r->ops->close(p->reader);
+    p->reader = NULL;
+    own.shape = spec->shape;
+    CT_TRY(r->ops->open(&own, &p->reader));
+    p->info = r->ops->info(p->reader);
+  }
 out:
   return rc;
 }
 
 /* ---- what fits together ---- */
 
-static int check_input(ct_reader_t *r, const part_t *p)
+static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
+{
+  int alike = a->x.ndim == b->x.ndim && a->x.dtype == b->x.dtype && !a->varies && !b->varies;
+  for (int i = 2; i < a->x.ndim; i++)
+    alike &= a->x.dim[i] == b->x.dim[i];
+  return alike;
+}
+
+/* An input of its own. */
+static int add_more(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
-  char a[64], b[64];
+  ct_inputs_t *in = &r->info.more;
+  if (in->n == CT_INPUTS_MORE)
+    CT_FAIL(CT_ERR_USAGE,
+            "data.input: more than %d arrays beside the first are inputs of their own",
+            CT_INPUTS_MORE);
+  if (p->info->varies)
+    CT_FAIL(CT_ERR_UNSUP,
+            "data.input: samples of '%s' differ in size, which only those of the "
+            "first array may",
+            p->name);
+  if (strlen(p->name) >= CT_INPUT_NAME)
+    CT_FAIL(CT_ERR_USAGE, "data.input: the name '%.80s' has more than %d characters", p->name,
+            CT_INPUT_NAME - 1);
+  for (int k = 0; k < in->n; k++)
+    if (strcmp(in->name[k], p->name) == 0)
+      CT_FAIL(CT_ERR_USAGE, "data.input: '%s' is named twice", p->name);
+  strcpy(in->name[in->n], p->name);
+  in->x[in->n] = p->info->x;
+  r->info.more_last[in->n++] = p->info->channels_last;
+  p->role = MORE;
+out:
+  return rc;
+}
+
+static int check_input(ct_reader_t *r, part_t *p)
+{
+  int rc = CT_OK;
   const ct_reader_info_t *first = r->part[0].info, *own = p->info;
-  int fits = own->x.ndim == first->x.ndim && own->x.dtype == first->x.dtype;
-  for (int i = 2; i < own->x.ndim; i++)
-    fits &= own->x.dim[i] == first->x.dim[i];
-  if (!fits)
-    CT_FAIL(CT_ERR_FORMAT,
-            "data.input: samples of array '%s' are %s of %s, those of '%s' %s of %s: inputs are "
-            "joined along their channels, and must be alike but for these",
-            r->part[0].name, ct_shape_text(&first->x, a, sizeof a), ct_dtype_name(first->x.dtype),
-            p->name, ct_shape_text(&own->x, b, sizeof b), ct_dtype_name(own->x.dtype));
+  if (r->apart || !is_alike(first, own)) return add_more(r, p);
   if (own->channels_last || first->channels_last)
     CT_FAIL(CT_ERR_UNSUP,
             "data.input: several inputs are joined only where channels come first (N C H W), but "
-            "'%s' is stored with channels last",
+            "'%s' is stored with channels last; data.join_inputs=false keeps them apart",
             first->channels_last ? r->part[0].name : p->name);
   r->info.x.dim[1] += own->x.dim[1];
 out:
   return rc;
 }
 
-static int check_target(ct_reader_t *r, const part_t *p)
+static int check_target(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
   if (p->info->by_place || !p->info->targets)
@@ -149,7 +194,7 @@ out:
   return rc;
 }
 
-static int check_weight(ct_reader_t *r, const part_t *p)
+static int check_weight(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
   char shape[64];
@@ -163,7 +208,7 @@ out:
 
 /* The places of a sample are those of the input: of volumes an array of 4 dims looks like one of
  * images with channels. */
-static int check_places(ct_reader_t *r, const part_t *p)
+static int check_places(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
   char a[64], b[64];
@@ -189,21 +234,20 @@ out:
 
 static int check_part(ct_reader_t *r, int i)
 {
-  static int (*const check[])(ct_reader_t * r, const part_t *p) = {[INPUT] = check_input,
-                                                                   [TARGET] = check_target,
-                                                                   [PLACES] = check_places,
-                                                                   [WEIGHT] = check_weight};
+  static int (*const check[])(ct_reader_t * r, part_t * p) = {[INPUT] = check_input,
+                                                              [TARGET] = check_target,
+                                                              [PLACES] = check_places,
+                                                              [WEIGHT] = check_weight};
   int rc = CT_OK;
-  const part_t *p = &r->part[i];
+  part_t *p = &r->part[i];
   const ct_reader_info_t *first = r->part[0].info;
   r->info.fingerprint = ct_hash_int((int64_t)p->info->fingerprint, r->info.fingerprint);
   if (i == 0) return CT_OK;
   if (p->info->samples != first->samples)
     CT_FAIL(CT_ERR_FORMAT, "array '%s' holds %lld samples, but '%s' %lld", p->name,
             (long long)p->info->samples, r->part[0].name, (long long)first->samples);
-  if ((first->varies || p->info->varies) && p->role != WEIGHT && p->role != TARGET)
-    CT_FAIL(CT_ERR_UNSUP, "samples that differ in size have one input, and no answer for each "
-                          "place");
+  if ((first->varies || p->info->varies) && p->role == PLACES)
+    CT_FAIL(CT_ERR_UNSUP, "samples that differ in size have no answer for each place");
   CT_TRY(check[p->role](r, p));
 out:
   return rc;
@@ -226,6 +270,7 @@ int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int
   *out = NULL;
   if (!r) return CT_ERR_NOMEM;
   r->ops = ops;
+  r->apart = spec->apart;
   if (is_known(spec)) by_place = ((const char *)spec->known)[sizeof magic];
   CT_TRY(list_parts(r, spec, by_place));
   for (int i = 0; i < r->parts; i++) {
@@ -306,8 +351,7 @@ static const ct_reader_info_t *parts_info(const ct_reader_t *r)
   return &r->info;
 }
 
-/* Those of the input: they are the largest. */
-/* The others are small, or lie likewise. */
+/* Of the first input; the others are small, or lie likewise. */
 static void parts_ahead(ct_reader_t *r, int n, const int64_t index[])
 {
   if (r->ops->ahead) r->ops->ahead(r->part[0].reader, n, index);
@@ -330,8 +374,9 @@ static int read_inputs(ct_reader_t *r, int n, const int64_t index[], char *x)
 {
   int rc = CT_OK;
   for (int i = 0; i < n; i++) {
-    for (int p = 0; p < r->inputs; p++) {
+    for (int p = 0; p < r->parts; p++) {
       const ct_shape_t *own = &r->part[p].info->x;
+      if (r->part[p].role != INPUT) continue;
       CT_TRY(r->ops->read(r->part[p].reader, 1, &index[i], x, NULL));
       x += (size_t)ct_shape_sample(own) * ct_dtype_size(own->dtype);
     }
@@ -365,7 +410,7 @@ static int parts_read(ct_reader_t *r, int n, const int64_t index[], void *x, voi
 {
   int rc = CT_OK;
   void *first = r->with_target ? y : NULL;
-  int joined = r->inputs > 1;
+  int joined = r->inputs - r->info.more.n > 1;
   if ((x && !joined) || first)
     CT_TRY(r->ops->read(r->part[0].reader, n, index, joined ? NULL : x, first));
   if (x && joined) CT_TRY(read_inputs(r, n, index, x));
@@ -396,6 +441,14 @@ static double number(ct_dtype_t type, const void *p)
 static void parts_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   r->ops->place(r->part[0].reader, index, buf, cap);
+}
+
+int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
+{
+  for (int p = 0; p < r->parts; p++)
+    if (r->part[p].role == MORE && k-- == 0)
+      return r->ops->read(r->part[p].reader, n, index, x, NULL);
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no such further input");
 }
 
 int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weights)

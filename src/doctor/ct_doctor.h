@@ -54,7 +54,7 @@ typedef struct ct_rank_facts {
 /** How the samples of data.train lie in their files, and who gets how many; what that takes. */
 typedef struct ct_data_facts {
   char error[CT_ERR_TEXT]; /**< what is wrong with data or model; "" if they could be opened */
-  char sample[80];         /**< "uint8 1x8x8 to float32 1x8x8" */
+  char sample[400];        /**< "uint8 1x8x8 to float32 1x8x8; input.meta 1x16" */
   int64_t samples, classes, targets, val_samples, batch;
   int files; /**< 0: synthetic */
   int64_t blocks, block_rows;

@@ -27,8 +27,8 @@ typedef struct print {
 typedef struct in {
   const ct_dataset_t *d;
   ct_survey_t l;
-  void *x, *y;
-  double *number;      /* a sample's */
+  void *x, *more, *y;  /* a sample's */
+  double *number;      /* likewise */
   int64_t *of_class;   /* [l.classes] */
   print_t *mine, *all; /* [room], [ranks][room]; all: rank 0's */
   int64_t room, prints;
@@ -109,6 +109,22 @@ static void look_at_answer(in_t *in, int64_t index)
   if (!good) count_at(in, &in->l.label, index);
 }
 
+/* Into the hash of a sample.  0: a further input holds a number that is not finite. */
+static int look_at_more(in_t *in, int64_t index, uint64_t *hash)
+{
+  int good = 1;
+  const ct_inputs_t *more = &in->d->info.more;
+  for (int k = 0; k < more->n; k++) {
+    int64_t n = ct_shape_sample(&more->x[k]);
+    if (ct_dataset_more(in->d, k, 1, &index, in->more) != CT_OK) return 0;
+    ct_elem_doubles(ct_elem_of_dtype(more->x[k].dtype), in->more, n, in->number);
+    for (int64_t i = 0; i < n; i++)
+      good &= isfinite(in->number[i]) != 0;
+    *hash = ct_hash(in->more, (size_t)n * ct_dtype_size(more->x[k].dtype), *hash);
+  }
+  return good;
+}
+
 static void look_at(in_t *in, int64_t index)
 {
   const ct_dataset_t *d = in->d;
@@ -122,11 +138,12 @@ static void look_at(in_t *in, int64_t index)
   }
   in->l.looked++;
   ct_elem_doubles(ct_elem_of_dtype(x.dtype), in->x, n, in->number);
-  if (!add_numbers(in, &x, n)) count_at(in, &in->l.odd, index);
+  uint64_t hash = ct_hash(in->x, (size_t)n * ct_dtype_size(x.dtype), (uint64_t)n);
+  int good = add_numbers(in, &x, n);
   if (is_flat(in, n)) count_at(in, &in->l.flat, index);
+  if (!look_at_more(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
   look_at_answer(in, index);
-  in->mine[in->prints++] =
-      (print_t){ct_hash(in->x, (size_t)n * ct_dtype_size(x.dtype), (uint64_t)n), index};
+  in->mine[in->prints++] = (print_t){hash, index};
 }
 
 /* ---- this rank's share ---- */
@@ -135,6 +152,13 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
 {
   int64_t first, sample = ct_shape_sample(&d->info.x);
   *in = (in_t){.d = d, .l = {.samples = d->info.samples}};
+  int64_t most = sample, more_bytes = 0;
+  for (int k = 0; k < d->info.more.n; k++) {
+    const ct_shape_t *x = &d->info.more.x[k];
+    int64_t count = ct_shape_sample(x), bytes = count * (int64_t)ct_dtype_size(x->dtype);
+    if (count > most) most = count;
+    if (bytes > more_bytes) more_bytes = bytes;
+  }
   int64_t answers = d->info.answer.ndim ? ct_shape_sample(&d->info.answer) : d->info.targets;
   int values = d->info.answer.ndim ? !d->by_class : d->info.targets > 0;
   in->l.classes = values || d->info.unlabelled ? 0 : d->classes;
@@ -143,20 +167,23 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
   in->l.bytes_of_sample = (double)((size_t)sample * ct_dtype_size(d->info.x.dtype));
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
   in->x = ct_mem_array(sample, ct_dtype_size(d->info.x.dtype), "a sample");
-  in->number = ct_mem_array(sample > answers ? sample : answers, sizeof *in->number,
-                            "the numbers of a sample");
+  in->more = ct_mem_array(more_bytes + 1, 1, "a further input");
+  in->number =
+      ct_mem_array(most > answers ? most : answers, sizeof *in->number, "the numbers of a sample");
   in->y = ct_mem_array(answers + 2, sizeof(int64_t), "the targets of a sample");
   in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
   in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
   if (t->rank == 0)
     in->all = ct_mem_array((in->room + 1) * t->size, sizeof *in->all, "the hashes of samples");
-  int good = in->x && in->number && in->y && in->of_class && in->mine && (t->rank || in->all);
+  int good =
+      in->x && in->more && in->number && in->y && in->of_class && in->mine && (t->rank || in->all);
   return good ? CT_OK : CT_ERR_NOMEM;
 }
 
 static void end(in_t *in)
 {
   ct_mem_free(in->x);
+  ct_mem_free(in->more);
   ct_mem_free(in->y);
   ct_mem_free(in->number);
   ct_mem_free(in->of_class);

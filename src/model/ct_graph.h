@@ -38,7 +38,7 @@ typedef struct ct_layer {
   char name[CT_NAME_MAX]; /**< "layer1.0.conv1": prefix of its parameters' names */
   const ct_layer_ops_t *ops;
   void *opts;              /**< owned */
-  int in[2];               /**< layer numbers; -1 is the network's input */
+  int in[2];               /**< layer numbers; -1 is the network's input, see ct_graph_more() */
   ct_shape_t out;          /**< with dim[0] = 1 */
   int first_param, params; /**< its parameters: graph.param[first_param …] */
   int keeps_stats; /**< batchnorm: normalises by its running statistics and leaves them, also in
@@ -57,6 +57,7 @@ typedef struct ct_param {
 
 typedef struct ct_graph {
   ct_shape_t input;         /**< one sample: dim[0] = 1 */
+  ct_inputs_t more;         /**< what else there is of it */
   char prefix[CT_NAME_MAX]; /**< ct_graph_prefix() */
   ct_layer_t *layer;
   int layers;
@@ -72,6 +73,7 @@ typedef struct ct_model_opts {
   int64_t depth;           /**< of the family; 0: its usual one */
   int64_t classes;         /**< outputs; 0: as many as the data has */
   ct_opt_doubles_t input;  /**< dims of a sample as the model takes it; none: as the data has */
+  ct_opt_texts_t inputs;   /**< those of its further inputs, "NAME=16" or "NAME=3x32x32" */
   ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the state */
   double dropout; /**< vgg, densenet, mobilenet_v2, cosmoflow; below 0: the family's usual one */
   int64_t patch, dim, heads, mlp; /**< vit; mlp 0: 4 dim */
@@ -82,18 +84,21 @@ extern const ct_opt_t ct_model_rows[];
 /** Local.  The shape of a sample that o->input tells, dim[0] = 1; ndim 0 if it tells none.
  * CT_ERR_USAGE: these are no dims of a sample. */
 int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out);
-/** Local.  Notes the shape of a sample in o->input, so that a checkpoint with this configuration
- * can be used where there is no data. */
-int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample);
+/** Local.  The same of o->inputs. */
+int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
+/** Local.  Notes the shapes of a sample in o->input and o->inputs, so that a checkpoint with this
+ * configuration can be used where there is no data.  \a more: NULL for none. */
+int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *more);
 
-/** Local.  Builds the graph for samples of shape \a input (dim[0] = 1), which must be that of
- * o->input if it has one, and \a classes outputs (at least 1; o->classes is not looked at).
+/** Local.  Builds the graph for samples of shape \a input (dim[0] = 1) and what \a more says (NULL:
+ * nothing), which must be those of o->input and o->inputs if these say any, and \a classes outputs
+ * (at least 1; o->classes is not looked at).
  * \a where names the file for messages, or is NULL.
  * CT_ERR_USAGE (unknown family or kind, with the nearest; no such input; two layers of one name;
  * shapes that do not fit; line numbers where layers came from YAML), CT_ERR_SHAPE for samples that
  * no model can take.  *out is NULL on failure, else freed by ct_graph_free(). */
-int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t classes,
-                  const char *where, ct_graph_t **out);
+int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more,
+                  int64_t classes, const char *where, ct_graph_t **out);
 void ct_graph_free(ct_graph_t *g);
 
 /** Local.  Appends a layer and its parameters.  \a opts is its options as the inside of a YAML flow
@@ -117,6 +122,8 @@ int ct_graph_matches(const char *pattern, const char *name);
  * CT_ERR_USAGE: a pattern that matches nothing; nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
+/** Which of g->more a number in ct_layer_t.in means; -1: none of them. */
+int ct_graph_more(int in);
 /** The op of a layer for \a n samples at a time. */
 void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d);
 

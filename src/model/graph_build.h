@@ -5,6 +5,8 @@
 
 /** ct_graph_add()'s word for "no such input". */
 #define CT__NO_INPUT (-2)
+/** The k-th further input in ct_layer_t.in: ct_graph_more() is its inverse. */
+#define CT__INPUT_MORE(k) (-3 - (k))
 
 /** No single tensor has more elements than 2^36, so that sums over a graph stay far below 2^63. */
 #define CT__MAX_ELEMENTS ((int64_t)1 << 36)

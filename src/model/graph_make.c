@@ -24,6 +24,9 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_DOUBLES(ct_model_opts_t, input, "",
                    "shape of a sample behind its transforms, such as [3, 224, 224]; empty: as the "
                    "data has it; checkpoints note it"),
+    CT_OPT_TEXTS(ct_model_opts_t, inputs, "",
+                 "shapes of its further inputs, such as [meta=16, wave=1x64]; empty: as the data "
+                 "has them; checkpoints note them"),
     CT_OPT_DOUBLES(ct_model_opts_t, hidden, "[128]",
                    "widths of the hidden layers (mlp), width of the state (lstm)"),
     CT_OPT_DOUBLE(ct_model_opts_t, dropout, "-1", -1, 0.999,
@@ -60,7 +63,59 @@ out:
   return rc;
 }
 
-int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample)
+/* One "NAME=3x32x32". */
+static int read_input(const char *text, ct_inputs_t *in)
+{
+  int rc = CT_OK, dims = 1;
+  int64_t dim[CT_MAX_DIMS] = {1};
+  const char *at = strrchr(text, '=');
+  size_t name = at ? (size_t)(at - text) : 0;
+  char *end = NULL;
+  for (; at && dims < CT_MAX_DIMS && (*at == '=' || *at == 'x'); at = end, dims++) {
+    dim[dims] = strtoll(at + 1, &end, 10);
+    if (end == at + 1 || dim[dims] < 1 || dim[dims] > INT32_MAX) break;
+  }
+  if (!end || *end || dims == 1 || name == 0 || name >= CT_INPUT_NAME)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.inputs: '%s' is no name with its shape, such as meta=16 or wave=1x64", text);
+  if (in->n == CT_INPUTS_MORE)
+    CT_FAIL(CT_ERR_USAGE, "model.inputs: more than %d further inputs", CT_INPUTS_MORE);
+  memcpy(in->name[in->n], text, name);
+  in->x[in->n++] = ct_shape_dims(dims, dim);
+out:
+  return rc;
+}
+
+int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out)
+{
+  int rc = CT_OK;
+  *out = (ct_inputs_t){0};
+  for (int i = 0; i < o->inputs.n; i++)
+    CT_TRY(read_input(o->inputs.v[i], out));
+out:
+  return rc;
+}
+
+static int note_inputs(ct_model_opts_t *o, const ct_inputs_t *more)
+{
+  ct_opt_texts_t list = {ct_mem_array(more->n, sizeof *list.v, "names of inputs"), 0};
+  if (!list.v) return CT_ERR_NOMEM;
+  for (int i = 0; i < o->inputs.n; i++)
+    ct_mem_free(o->inputs.v[i]);
+  ct_mem_free(o->inputs.v);
+  o->inputs = list;
+  for (int i = 0; i < more->n; i++) {
+    char text[CT_INPUT_NAME + 80];
+    ct_inputs_t one = {.n = 1, .x = {more->x[i]}};
+    memcpy(one.name[0], more->name[i], sizeof one.name[0]);
+    list.v[i] = ct_mem_strdup(ct_inputs_text(&one, text, sizeof text));
+    if (!list.v[i]) return CT_ERR_NOMEM;
+    o->inputs.n++;
+  }
+  return CT_OK;
+}
+
+int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *more)
 {
   int n = sample->ndim - 1;
   double *v = ct_mem_array(n, sizeof *v, "shape of a sample");
@@ -69,15 +124,22 @@ int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample)
     v[i] = (double)sample->dim[1 + i];
   ct_mem_free(o->input.v);
   o->input = (ct_opt_doubles_t){v, n};
-  return CT_OK;
+  return more && more->n ? note_inputs(o, more) : CT_OK;
 }
 
 /* The data gives what the model was made for. */
-static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input)
+static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more)
 {
   int rc = CT_OK;
-  char have[80], want[80];
+  char have[300], want[300];
   ct_shape_t noted;
+  ct_inputs_t inputs;
+  CT_TRY(ct_model_inputs(o, &inputs));
+  if (inputs.n && !ct_inputs_same(&inputs, more))
+    CT_FAIL(CT_ERR_USAGE,
+            "model.inputs is [%s], but beside the first input the data gives [%s]: leave it empty "
+            "([]) to take the data's",
+            ct_inputs_text(&inputs, want, sizeof want), ct_inputs_text(more, have, sizeof have));
   CT_TRY(ct_model_input(o, &noted));
   if (noted.ndim && !ct_shape_same(&noted, input))
     CT_FAIL(CT_ERR_USAGE,
@@ -168,6 +230,29 @@ out:
   return rc;
 }
 
+/* All that the data gives is read; else a name in data.input would be ignored. */
+static int check_inputs_read(const ct_graph_t *g)
+{
+  int rc = CT_OK, first = 0, more[CT_INPUTS_MORE] = {0};
+  for (int i = 0; i < g->layers && g->more.n; i++) {
+    for (int k = 0; k < g->layer[i].ops->inputs; k++) {
+      int in = ct_graph_more(g->layer[i].in[k]);
+      first |= g->layer[i].in[k] == -1;
+      if (in >= 0) more[in] = 1;
+    }
+  }
+  if (g->more.n && !first) CT_FAIL(CT_ERR_USAGE, "no layer reads 'input', the first of data.input");
+  for (int k = 0; k < g->more.n; k++)
+    if (!more[k])
+      CT_FAIL(CT_ERR_USAGE,
+              "data.input: '%s' differs in shape from the first array and is an input of its own, "
+              "but no layer reads it: write from: input.%s in model.layers (families have one "
+              "input), or leave it out",
+              g->more.name[k], g->more.name[k]);
+out:
+  return rc;
+}
+
 static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes, const char *where)
 {
   int rc, has_family = o->family && o->family[0];
@@ -186,19 +271,27 @@ static int as_usage(int rc)
   return rc == CT_ERR_SHAPE ? ct_err_prefix(CT_ERR_USAGE, "%s", "") : rc;
 }
 
-int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, int64_t classes,
-                  const char *where, ct_graph_t **out)
+int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more,
+                  int64_t classes, const char *where, ct_graph_t **out)
 {
   int rc = CT_OK;
+  static const ct_inputs_t none;
   *out = NULL;
   ct_graph_t *g = NULL;
+  if (!more) more = &none;
   CT_TRY(check_input(input, classes));
-  rc = check_noted(o, input);
+  for (int k = 0; k < more->n; k++)
+    CT_TRY(check_input(&more->x[k], classes));
+  rc = check_noted(o, input, more);
   if (rc != CT_OK) return where ? ct_err_prefix(rc, "%s: ", where) : rc;
   g = ct_mem_alloc(sizeof *g, "the model");
   if (!g) return CT_ERR_NOMEM;
   g->input = ct_shape_dims(input->ndim, input->dim);
+  g->more = *more;
   CT_TRY(as_usage(build(g, o, classes, where)));
+  rc = check_inputs_read(g);
+  if (rc != CT_OK && where) ct_err_prefix(rc, "%s: ", where);
+  CT_TRY(rc);
   *out = g;
   g = NULL;
 out:

@@ -54,7 +54,8 @@ typedef struct ct__onnx {
   ct__onnx_tensor_t *tensor;
   int tensors;
   int64_t cap;
-  char input[CT__ONNX_NAME];  /**< the network's input, as layers read it */
+  char input[CT__ONNX_NAME];                /**< the network's input, as layers read it */
+  char more[CT_INPUTS_MORE][CT__ONNX_NAME]; /**< its further ones: "input.NAME" */
   char (*out)[CT__ONNX_NAME]; /**< [layers] names of the layers' outputs, as layers read them */
   char name[CT__ONNX_NAMES][CT__ONNX_NAME];
   int names;

@@ -24,7 +24,8 @@ typedef struct ct_value {
   ct_shape_t shape;     /**< values and gradients; zero for saved bytes */
   ct_quant_pair_t pair; /**< with ct_plan_opts_t.quant: how it would be, or is, CT_U8 */
   int grad;             /**< 1: something trained lies before it, so backward needs its gradient */
-  int external;         /**< 1: the network's input, whose memory comes with each batch */
+  int external;         /**< the network's input, whose memory comes with each batch: 1; its further
+                           ones: from 2 on */
   int first, last;      /**< works between which it lives, inclusive */
   size_t offset;        /**< in the activation arena */
   int same_as;          /**< shares the memory of that value (in place); -1: has its own */
@@ -104,9 +105,10 @@ typedef struct ct_plan {
   int works;
   int loss_work; /**< index of the loss: works before it are forward, after it backward; inference:
                     there is none, and it is `works` */
-  int input, logits;  /**< values */
-  int *layer_op;      /**< per layer: the op that holds its parameters, or -1 */
-  size_t arena_bytes; /**< activations, gradients, saved */
+  int input, logits;        /**< values */
+  int more[CT_INPUTS_MORE]; /**< those of the further inputs */
+  int *layer_op;            /**< per layer: the op that holds its parameters, or -1 */
+  size_t arena_bytes;       /**< activations, gradients, saved */
   size_t scratch_bytes;
 } ct_plan_t;
 
@@ -134,8 +136,9 @@ typedef struct ct_bind {
   const char
       *low; /**< the weights in the low type, at half their offsets; NULL: the backend wants none */
   const ct_arena_map_t *map;
-  const void *x;       /**< the network's input, plain float32, or what the options say */
-  const float *affine; /**< of ct_plan_opts_t.bytes: ct_op_args_t.affine */
+  const void *x; /**< the network's input, plain float32, or what the options say */
+  const float *more[CT_INPUTS_MORE]; /**< its further ones, plain float32 */
+  const float *affine;               /**< of ct_plan_opts_t.bytes: ct_op_args_t.affine */
   const int32_t *labels, *labels2;
   const float *mix, *targets, *class_weight, *weights; /**< weights: of the samples */
   ct_loss_t *loss;                                     /**< staging memory */

@@ -12,7 +12,7 @@
 
 typedef struct lowering {
   ct_plan_t *p;
-  int input;  /* the value that the first layers read */
+  int input;  /* the value that those layers read which read the network's (first) input */
   int *value; /* per layer: the value it ends in */
   int *maker; /* per layer: the op that makes that value and may still be fused into; -1: none */
   int *uses;  /* per layer: how many layers read it (the loss counts as one) */
@@ -21,6 +21,8 @@ typedef struct lowering {
 
 static int value_of(const lowering_t *lo, int layer)
 {
+  int k = ct_graph_more(layer);
+  if (k >= 0) return lo->p->more[k];
   return layer < 0 ? lo->input : lo->value[layer];
 }
 

@@ -8,7 +8,8 @@ static void *at(const ct_plan_t *p, const ct_bind_t *b, int v)
 {
   if (v < 0) return NULL;
   v = ct_plan_root(p, v);
-  if (p->value[v].external) return (void *)(uintptr_t)b->x; /* ops never write their input */
+  int external = p->value[v].external; /* ops never write their input */
+  if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->more[external - 2]);
   return b->arena + p->value[v].offset;
 }
 

@@ -66,7 +66,7 @@ static int make(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_trainer_env_t *e = &t->env;
-  size_t mine = (size_t)e->max_batch * ct_shape_bytes(&e->graph->input);
+  size_t mine = (size_t)e->max_batch * ct__memory_sample(e->graph);
   size_t all = (size_t)e->max_batch * (size_t)e->topo->size * (size_t)t->outputs * sizeof(float);
   dp_t *d = t->way = ct_mem_alloc(sizeof *d, "the parameter server");
   if (!d) return CT_ERR_NOMEM;
@@ -181,6 +181,19 @@ out:
 
 /* ---- arithmetic: each of these is local ---- */
 
+/* The inputs of its samples lie in d->mine one behind the other. */
+static void bind_mine(ct_trainer_t *t)
+{
+  dp_t *d = t->way;
+  const ct_graph_t *g = t->env.graph;
+  char *at = d->mine + (size_t)t->env.max_batch * ct_shape_bytes(&g->input);
+  d->bind.x = d->mine;
+  for (int k = 0; k < g->more.n; k++) {
+    d->bind.more[k] = (const float *)at;
+    at += (size_t)t->env.max_batch * ct_shape_bytes(&g->more.x[k]);
+  }
+}
+
 static int begin_step(ct_trainer_t *t)
 {
   int rc = CT_OK;
@@ -194,7 +207,7 @@ static int begin_step(ct_trainer_t *t)
   if (n) CT_TRY(ct__plans_use(t, (int)n, 1, &v));
   d->plan = n ? v->plan : NULL;
   d->bind = ct__plans_bind(t, first);
-  d->bind.x = d->mine;
+  bind_mine(t);
   if (topo->rank) return CT_OK;
   CT_TRY(ct__input_take(t, d->b, -1));
   d->all = ct__input_bind(t, d->b, 1, 0, 0);
@@ -270,15 +283,27 @@ static void *at_loss(const dp_t *d, int dx)
   return d->bind.arena + d->plan->value[ct_plan_root(d->plan, dx ? w->dx : w->x)].offset;
 }
 
+static int deal_inputs(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  const dp_t *d = t->way;
+  const ct_graph_t *g = t->env.graph;
+  CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->input), (void *)(uintptr_t)d->all.x, d->mine));
+  for (int k = 0; k < g->more.n; k++)
+    CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->more.x[k]), (void *)(uintptr_t)d->all.more[k],
+                     (void *)(uintptr_t)d->bind.more[k]));
+out:
+  return rc;
+}
+
 static int run(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report)
 {
   int rc = CT_OK;
   const dp_t *d = t->way;
   const ct_shape_t *outputs = &loss_of(t->first.plan)->x;
-  size_t input = ct_shape_bytes(&t->env.graph->input);
   size_t output = ct_shape_bytes(outputs) / (size_t)outputs->dim[0];
   CT_TRY(agree(t, begin_step(t)));
-  CT_TRY(move_rows(t, 1, input, (void *)(uintptr_t)d->all.x, d->mine));
+  CT_TRY(deal_inputs(t));
   CT_TRY(agree(t, forward(t)));
   CT_TRY(move_rows(t, 0, output, d->outputs, at_loss(d, 0)));
   CT_TRY(agree(t, whole_loss(t)));

@@ -98,6 +98,14 @@ static size_t output_bytes(const ct_graph_t *g)
   return (size_t)ct_shape_sample(&g->layer[g->layers - 1].out) * sizeof(float);
 }
 
+size_t ct__memory_sample(const ct_graph_t *g)
+{
+  size_t bytes = ct_shape_bytes(&g->input);
+  for (int k = 0; k < g->more.n; k++)
+    bytes += ct_shape_bytes(&g->more.x[k]);
+  return bytes;
+}
+
 int ct__memory_all_bytes(const ct_trainer_env_t *e)
 {
   return (!e->training || e->bytes_of[1]) && (!e->max_eval || e->bytes_of[0]);
@@ -112,6 +120,9 @@ void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[])
   size[CT_INPUT_MIX] = sizeof(float);
   size[CT_INPUT_WEIGHTS] = e->loss.sample_weighted ? sizeof(float) : 0;
   size[CT_INPUT_TARGETS] = output_bytes(e->graph);
+  const ct_inputs_t *more = &e->graph->more;
+  for (int k = 0; k < CT_INPUTS_MORE; k++)
+    size[CT_INPUT_MORE + k] = k < more->n ? ct_shape_bytes(&more->x[k]) : 0;
 }
 
 /* One in use, and one on its way. */
@@ -135,7 +146,7 @@ static size_t dealt(const ct_trainer_env_t *e)
 {
   size_t all = 2 * (size_t)whole(e) * output_bytes(e->graph);
   if (!whole(e)) return 0;
-  return (size_t)e->max_batch * ct_shape_bytes(&e->graph->input) + (e->topo->rank ? 0 : all);
+  return (size_t)e->max_batch * ct__memory_sample(e->graph) + (e->topo->rank ? 0 : all);
 }
 
 static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,

@@ -35,6 +35,8 @@ int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_a
 /** The slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.  Without
  * a communicator only its length means something: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
+/** Bytes of all inputs of a sample as float32. */
+size_t ct__memory_sample(const ct_graph_t *g);
 /** 1: no batch is of float32. */
 int ct__memory_all_bytes(const ct_trainer_env_t *e);
 /** Bytes of one sample in each of the arrays that go to the device: size[CT_INPUT_ARRAYS]. */
@@ -151,7 +153,8 @@ enum {
   CT_INPUT_MIX,
   CT_INPUT_WEIGHTS,
   CT_INPUT_TARGETS,
-  CT_INPUT_ARRAYS
+  CT_INPUT_MORE, /* the first further input */
+  CT_INPUT_ARRAYS = CT_INPUT_MORE + CT_INPUTS_MORE
 };
 
 /** Room for a batch on the device. */

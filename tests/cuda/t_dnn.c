@@ -89,7 +89,7 @@ static void gather(int i, int batch)
   ct_shape_t input = ct_shape_dims(models[i].ndim, models[i].dim);
   m.dropout = -1;
   CT_ASSERT_OK(ct_backend_ref.open(&(ct_dev_opts_t){.threads = 1}, &dev));
-  CT_ASSERT_OK(ct_graph_make(&m, &input, 10, "test", &g));
+  CT_ASSERT_OK(ct_graph_make(&m, &input, NULL, 10, "test", &g));
   CU_ASSERT_PTR_NOT_NULL_FATAL(g);
   CT_ASSERT_OK(ct_plan_make(g, &ct_backend_ref, dev, &(ct_plan_opts_t){.n = batch, .training = 1},
                             NULL, &p));

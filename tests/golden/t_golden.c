@@ -109,7 +109,7 @@ static int make_graph(fixture_t *f)
     CT_TRY(ct_yaml_parse(rounded, strlen(rounded), "layers", &root));
     m = (ct_model_opts_t){.layers = ct_yaml_find(root, "layers")};
   }
-  CT_TRY(ct_graph_make(&m, &input, 10, "test", &f->whole));
+  CT_TRY(ct_graph_make(&m, &input, NULL, 10, "test", &f->whole));
   if (is_rounded()) CT_TRY(ct_observed_make(f->whole, &f->observed));
   f->graph = is_rounded() ? f->observed.graph : f->whole;
 out:

@@ -157,7 +157,7 @@ static ct_graph_t *make_graph(const run_t *r)
   ct_opt_texts_t first = {.v = (char *[]){(char[]){"*1.weight"}}, .n = 1};
   CT_ASSERT_OK(ct_yaml_parse(r->model, strlen(r->model), "test", &root));
   m.layers = ct_yaml_find(root, "layers");
-  CT_ASSERT_OK(ct_graph_make(&m, &input, 10, "test", &g));
+  CT_ASSERT_OK(ct_graph_make(&m, &input, NULL, 10, "test", &g));
   if (r->frozen) CT_ASSERT_OK(ct_graph_freeze(g, &first, 0, &updating));
   ct_yaml_free(root);
   return g;

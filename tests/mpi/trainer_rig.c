@@ -254,7 +254,7 @@ static ct_graph_t *make_graph(const char *yaml)
   CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "test", &root));
   CU_ASSERT_PTR_NOT_NULL_FATAL(root);
   m.layers = ct_yaml_find(root, "layers");
-  CT_ASSERT_OK(ct_graph_make(&m, &input, RIG_CLASSES, "test", &g));
+  CT_ASSERT_OK(ct_graph_make(&m, &input, NULL, RIG_CLASSES, "test", &g));
   CU_ASSERT_PTR_NOT_NULL_FATAL(g);
   ct_yaml_free(root);
   return g;

@@ -19,7 +19,7 @@ static inline int make_for(const char *yaml, ct_shape_t input, int64_t classes, 
   CT_TRY(ct_yaml_parse(yaml, strlen(yaml), "m.yaml", &map));
   CT_TRY(ct_opt_defaults(ct_model_rows, &o));
   CT_TRY(ct_opt_read(ct_model_rows, &o, map, "m.yaml", "model", NULL));
-  CT_TRY(ct_graph_make(&o, &input, classes, "m.yaml", out));
+  CT_TRY(ct_graph_make(&o, &input, NULL, classes, "m.yaml", out));
 out:
   ct_opt_clear(ct_model_rows, &o);
   ct_yaml_free(map);

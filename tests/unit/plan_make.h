@@ -80,7 +80,7 @@ static inline ct_graph_t *family(const char *name, int64_t depth, ct_shape_t inp
 {
   ct_graph_t *g = NULL;
   ct_model_opts_t m = {.family = (char *)(uintptr_t)name, .depth = depth};
-  CT_ASSERT_OK(ct_graph_make(&m, &input, 10, "test", &g));
+  CT_ASSERT_OK(ct_graph_make(&m, &input, NULL, 10, "test", &g));
   CU_ASSERT_PTR_NOT_NULL_FATAL(g);
   return g;
 }
@@ -92,7 +92,7 @@ static inline ct_graph_t *layers(const char *yaml, ct_shape_t input)
   ct_yaml_t *root = NULL;
   CT_ASSERT_OK(ct_yaml_parse(yaml, strlen(yaml), "test", &root));
   m.layers = root ? ct_yaml_find(root, "layers") : NULL;
-  CT_ASSERT_OK(ct_graph_make(&m, &input, 10, "test", &g));
+  CT_ASSERT_OK(ct_graph_make(&m, &input, NULL, 10, "test", &g));
   CU_ASSERT_PTR_NOT_NULL_FATAL(g);
   ct_yaml_free(root);
   return g;

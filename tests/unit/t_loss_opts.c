@@ -66,7 +66,7 @@ static ct_graph_t *make_model(const char *layers, int64_t outputs)
   ct_shape_t x = ct_shape(4, 1, 1, 2, 2);
   ct_model_opts_t o = {0};
   CT_ASSERT_OK(ct_yaml_parse(layers, strlen(layers), "x.yaml", &o.layers));
-  CT_ASSERT_OK(ct_graph_make(&o, &x, outputs, "x.yaml", &g));
+  CT_ASSERT_OK(ct_graph_make(&o, &x, NULL, outputs, "x.yaml", &g));
   ct_yaml_free(o.layers);
   return g;
 }

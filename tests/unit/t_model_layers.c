@@ -197,7 +197,7 @@ static void the_input_is_noted(void)
   CT_ASSERT_OK(ct_model_input(&o, &noted));
   CT_ASSERT_INT(noted.ndim, 0);
   for (int again = 0; again < 2; again++) {
-    CT_ASSERT_OK(ct_model_note_input(&o, &sample));
+    CT_ASSERT_OK(ct_model_note_input(&o, &sample, NULL));
     CT_ASSERT_OK(ct_model_input(&o, &noted));
     CU_ASSERT(ct_shape_same(&noted, &sample));
     CT_ASSERT_INT(noted.dim[0], 1);
