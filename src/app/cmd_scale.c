@@ -122,8 +122,9 @@ static void quiet(const scale_t *s, int on)
 static int one_point(scale_t *s, int i, int block)
 {
   int rc = CT_OK;
-  ct_scale_block_t b;
   ct_scale_point_t *p = &s->point[i];
+  ct_scale_block_t b = {.wants_timeline =
+                            s->topo->rank == 0 && p->kind == CT_STUDY_RUN && !s->study.timeline};
   quiet(s, 1); /* each point would tell its device */
   s->measured++;
   int measured = ct_scale_measure(s->a, s->topo, &s->places, &s->o, p, &b);
@@ -142,6 +143,7 @@ static int one_point(scale_t *s, int i, int block)
 out:
   json_decref(b.account);
   json_decref(b.ranks_busy_s);
+  json_decref(b.timeline);
   return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "app/app.h"
+#include "app/setup.h"
 #include "base/ct_lock.h"
 #include "run/ct_account.h"
 #include "scaling/ct_study.h"
@@ -54,9 +55,11 @@ int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scal
 
 /** What a block has measured; of rank 0. */
 typedef struct ct_scale_block {
+  int wants_timeline; /**< in: the study has none yet */
   int steps, warmup, threads;
   double gradient_bytes;
   json_t *account, *ranks_busy_s; /**< owned by whoever writes them down; NULL: failed */
+  json_t *timeline;               /**< likewise; NULL: none was wanted, or can be had */
 } ct_scale_block_t;
 
 /** Collective over all of topo: the ranks of the point measure, the others sleep.  What is wrong
@@ -65,12 +68,19 @@ int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_p
                      const ct_scale_opts_t *o, const ct_scale_point_t *point,
                      ct_scale_block_t *out);
 
+/* ---- scale_timeline.c ---- */
+
+/** Local.  Times the works of a step on this batch, which has a rank's share in so many samples:
+ * the event `timeline` of points.jsonl into *out.  Not where rank 0 deals batches. */
+int ct_scale_timeline(ct_setup_t *s, const ct_batch_t *b, json_t **out);
+
 /* ---- scale_study.c; local, rank 0 ---- */
 
 typedef struct ct_scale_study {
   char dir[CT_PATH_MAX], points[CT_PATH_MAX];
   ct_lock_t *lock;
-  int launch; /**< how many times it was begun before */
+  int launch;   /**< how many times it was begun before */
+  int timeline; /**< 1: it has one */
 } ct_scale_study_t;
 
 /** Makes or takes up the directory, and counts the blocks that each point has.  \a key tells what
@@ -78,7 +88,7 @@ typedef struct ct_scale_study {
 int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *topo, uint64_t key,
                   ct_scale_point_t *point, int n, ct_scale_study_t *s);
 /** One line more; \a error NULL: it was measured. */
-int ct_scale_add(const ct_scale_study_t *s, const ct_scale_point_t *p, int block,
+int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
                  const ct_scale_block_t *b, const char *error);
 /** Marks what needs no further block: \a least there, and an interval below \a error; or five
  * times as many; or it failed. */

@@ -148,6 +148,21 @@ static double gradient_bytes(const ct_graph_t *g)
   return sum * sizeof(float);
 }
 
+/* On whole batches; they are of no use to steps afterwards. */
+static int add_timeline(steps_t *w, json_t **out)
+{
+  int rc = CT_OK;
+  const ct_batch_t *b = NULL;
+  int64_t whole = w->order.samples < w->order.batch ? w->order.samples : w->order.batch;
+  if (!w->feed || w->s->recipe.way->rank0_deals) return CT_OK;
+  do
+    CT_TRY(ct_feed_next(w->feed, &b));
+  while (b->global < whole);
+  if (b->n > 0) CT_TRY(ct_scale_timeline(w->s, b, out));
+out:
+  return rc;
+}
+
 static int measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_opts_t *o,
                    const ct_scale_point_t *p, ct_scale_block_t *out, ct_account_sum_t *sum)
 {
@@ -165,6 +180,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_opt
   out->threads = ct_setup_threads(&s.cfg, topo->threads);
   out->gradient_bytes = gradient_bytes(s.graph);
   if (topo->rank == 0) out->ranks_busy_s = busy_list(w.account, topo->size);
+  if (out->wants_timeline) CT_TRY(add_timeline(&w, &out->timeline));
 out:
   ct_feed_close(w.feed);
   ct_account_close(w.account);
@@ -235,7 +251,6 @@ int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_p
 {
   int rc = CT_OK;
   ct_topo_t group;
-  *out = (ct_scale_block_t){0};
   CT_TRY(ct_topo_split(topo, p->mine < point->ranks ? 0 : -1, p->mine, &group));
   int measured = group.size ? take_part(a, &group, o, point, out) : CT_OK;
   meet(topo);

@@ -84,7 +84,16 @@ static int add_head(const ct_scale_study_t *s, const ct_scale_opts_t *o, const c
                           "machine", machine(topo)));
 }
 
-int ct_scale_add(const ct_scale_study_t *s, const ct_scale_point_t *p, int block,
+static int add_timeline(ct_scale_study_t *s, json_t *timeline)
+{
+  int rc = CT_OK;
+  CT_TRY(append(s->points, json_incref(timeline)));
+  s->timeline = 1;
+out:
+  return rc;
+}
+
+int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
                  const ct_scale_block_t *b, const char *error)
 {
   double load = 0;
@@ -106,7 +115,8 @@ int ct_scale_add(const ct_scale_study_t *s, const ct_scale_point_t *p, int block
   json_object_set_new(o, "gradient_bytes", json_real(b->gradient_bytes));
   json_object_set(o, "account", b->account);
   if (b->ranks_busy_s) json_object_set(o, "ranks_busy_s", b->ranks_busy_s);
-  return append(s->points, o);
+  int rc = append(s->points, o);
+  return rc == CT_OK && b->timeline ? add_timeline(s, b->timeline) : rc;
 }
 
 /* ---- what is there ---- */
@@ -142,12 +152,13 @@ out:
   return rc;
 }
 
-static int check_key(const ct_scale_study_t *s, uint64_t key, int *launches)
+static int check_key(ct_scale_study_t *s, uint64_t key, int *launches)
 {
   int rc = CT_OK;
   ct_study_t study = {0};
   CT_TRY(ct_study_read(s->dir, &study));
   const char *text = json_string_value(json_object_get(study.about, "key"));
+  s->timeline = study.timeline.works > 0;
   *launches = 1 + (int)json_integer_value(json_object_get(study.about, "launch"));
   if (!text || strtoull(text, NULL, 16) != key)
     CT_FAIL(CT_ERR_USAGE,

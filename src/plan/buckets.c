@@ -13,6 +13,21 @@ static int finished_by(const ct_plan_t *p, int layer)
   return p->works - 1; /* never written in this plan: stays zero */
 }
 
+/* Where the k-th trained parameter ends, with the padding behind it. */
+static size_t end_of(const ct_arena_map_t *m, int k)
+{
+  return k == m->trained - 1 ? m->trained_bytes : m->offset[m->order[k + 1]];
+}
+
+size_t ct_work_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i)
+{
+  size_t bytes = 0;
+  for (int k = 0; k < m->trained; k++)
+    if (finished_by(p, p->graph->param[m->order[k]].layer) == i)
+      bytes += end_of(m, k) - m->offset[m->order[k]];
+  return bytes;
+}
+
 int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_bytes, int cap,
                     ct_bucket_t *bucket)
 {
@@ -20,7 +35,7 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
   size_t begin = 0;
   for (int k = 0; k < m->trained; k++) {
     int last = k == m->trained - 1;
-    size_t end = last ? m->trained_bytes : m->offset[m->order[k + 1]];
+    size_t end = end_of(m, k);
     /* the one that would not fit any more takes all that is left */
     if (!last && (end - begin < bucket_bytes || n == cap - 1)) continue;
     bucket[n].offset = begin;

@@ -129,6 +129,10 @@ void ct_arena_map_clear(ct_arena_map_t *m);
 int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_bytes, int cap,
                     ct_bucket_t *bucket);
 
+/** Pure.  Bytes of the gradient arena that work \a i completes; over all works of a training plan
+ * they sum up to trained_bytes. */
+size_t ct_work_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);
+
 /** The memory a plan is run on; all of the device. */
 typedef struct ct_bind {
   char *arena, *scratch;

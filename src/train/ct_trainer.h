@@ -136,8 +136,9 @@ typedef struct ct_work_time {
   int pass;
   const char *algorithm;
   double seconds;
-  double bytes; /**< of all operands, each once */
-  double flops; /**< by the direct algorithm */
+  double bytes;          /**< of all operands, each once */
+  double flops;          /**< by the direct algorithm */
+  double gradient_bytes; /**< training: of gradients that it completes */
 } ct_work_time_t;
 
 /** Local.  Runs each work of a step (without training: of a forward pass) on the samples of \a b
@@ -145,6 +146,8 @@ typedef struct ct_work_time {
  * are; gradients and running statistics do not.  Sums over ranks are left out. */
 int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                           int (*each)(void *ctx, const ct_work_time_t *w), void *ctx);
+/** Bytes that a bucket of gradients has at least. */
+double ct_trainer_bucket_bytes(const ct_trainer_t *t);
 /** Local, Hot.  Forward only; adds to *sum (inference: nothing). */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
 /** Local.  Forward only, of an observed model (model/ct_observe.h): shows the numbers behind each

@@ -63,9 +63,15 @@ int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                           .algorithm = o->info.algorithm,
                           .bytes = moved_bytes(v->plan, w),
                           .flops = ct_op_flops(&o->desc, w->pass)};
+    if (t->env.training) one.gradient_bytes = (double)ct_work_completes(v->plan, &t->map, i);
     CT_TRY(time_work(t, v->plan, i, &bind, repeats, &one.seconds));
     CT_TRY(each(ctx, &one));
   }
 out:
   return rc;
+}
+
+double ct_trainer_bucket_bytes(const ct_trainer_t *t)
+{
+  return t->env.bucket_mb * 1024 * 1024;
 }

@@ -435,6 +435,22 @@ static void check_buckets(const ct_plan_t *p, const ct_arena_map_t *m, size_t by
   CT_ASSERT_INT(end, m->trained_bytes);
 }
 
+/* Behind the last work of a bucket there is no gradient of it left. */
+static void check_completion(const ct_plan_t *p, const ct_arena_map_t *m)
+{
+  ct_bucket_t b[64];
+  int n = ct_buckets_make(p, m, 10000, 64, b);
+  size_t sum = 0;
+  for (int i = 0, k = 0; i < p->works; i++) {
+    size_t bytes = ct_work_completes(p, m, i);
+    CU_ASSERT(i > p->loss_work || bytes == 0);
+    sum += bytes;
+    for (; k < n && b[k].after == i; k++)
+      CU_ASSERT(sum >= b[k].offset + b[k].bytes);
+  }
+  CT_ASSERT_INT(sum, m->trained_bytes);
+}
+
 static void buckets_cover_the_arena_in_backward_order(void)
 {
   ct_graph_t *g = family("resnet", 20, ct_shape(4, 1, 3, 8, 8));
@@ -442,6 +458,8 @@ static void buckets_cover_the_arena_in_backward_order(void)
     ct_plan_t *first = plan_on(k, g, 5, 1, NULL), *p = plan_on(k, g, 2, 1, first);
     ct_arena_map_t m;
     CT_ASSERT_OK(ct_arena_map_make(first, &m));
+    check_completion(first, &m);
+    check_completion(p, &m);
     for (size_t bytes = 0; bytes < 4000000; bytes = 3 * bytes + 1000) {
       check_buckets(first, &m, bytes, 64);
       check_buckets(p, &m, bytes, 64);
