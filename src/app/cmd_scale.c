@@ -143,6 +143,7 @@ static int one_point(scale_t *s, int i, int block)
 out:
   json_decref(b.account);
   json_decref(b.ranks_busy_s);
+  json_decref(b.conditions);
   json_decref(b.timeline);
   return rc;
 }
@@ -210,6 +211,7 @@ out:
 int ct_cmd_scale(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
+  json_t *machine = NULL;
   (void)status;
   scale_t *s = ct_mem_alloc(sizeof *s, "a scaling study");
   CT_TRY_ALL(topo, s ? CT_OK : CT_ERR_NOMEM);
@@ -218,15 +220,17 @@ int ct_cmd_scale(const ct_args_t *a, const ct_topo_t *topo, int *status)
   s->begun = ct_clock();
   CT_TRY(ct_scale_opts(a, topo->size, &s->o));
   CT_TRY(prepare(s));
-  CT_TRY_ALL(topo, topo->rank
-                       ? CT_OK
-                       : ct_scale_open(s->dir, &s->o, topo, s->key, s->point, s->n, &s->study));
+  CT_TRY(ct_scale_machine(topo, &machine));
+  CT_TRY_ALL(topo, topo->rank ? CT_OK
+                              : ct_scale_open(s->dir, &s->o, topo, s->key, machine, s->point, s->n,
+                                              &s->study));
   CT_TRY(share_points(s));
   CT_TRY(all_blocks(s));
   CT_TRY_ALL(topo, topo->rank ? CT_OK
                               : ct_scale_print(&s->study, ct_args_get(a, "predict"),
                                                ct_args_get(a, "json") != NULL));
 out:
+  json_decref(machine);
   if (s) {
     ct_scale_close(&s->study);
     ct_scale_places_clear(&s->places);

@@ -58,7 +58,9 @@ typedef struct ct_scale_block {
   int wants_timeline; /**< in: the study has none yet */
   int steps, warmup, threads;
   double gradient_bytes;
+  double energy_j;                /**< of all nodes in those steps; < 0: not known */
   json_t *account, *ranks_busy_s; /**< owned by whoever writes them down; NULL: failed */
+  json_t *conditions;             /**< likewise: ct_scale_conditions() behind the steps */
   json_t *timeline;               /**< likewise; NULL: none was wanted, or can be had */
 } ct_scale_block_t;
 
@@ -67,6 +69,13 @@ typedef struct ct_scale_block {
 int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *p,
                      const ct_scale_opts_t *o, const ct_scale_point_t *point,
                      ct_scale_block_t *out);
+
+/* ---- scale_machine.c; Collective, *out: of rank 0, and the caller's ---- */
+
+/** What all nodes are like: `machine` of points.jsonl. */
+int ct_scale_machine(const ct_topo_t *topo, json_t **out);
+/** Loads and clocks of them now: `load`, `load_host` and `clock_mhz` of a point. */
+int ct_scale_conditions(const ct_topo_t *topo, json_t **out);
 
 /* ---- scale_timeline.c ---- */
 
@@ -84,9 +93,10 @@ typedef struct ct_scale_study {
 } ct_scale_study_t;
 
 /** Makes or takes up the directory, and counts the blocks that each point has.  \a key tells what
- * may be in one study: configuration, program, machine; one of another key is CT_ERR_USAGE. */
+ * may be in one study: configuration, program, machine; one of another key is CT_ERR_USAGE.
+ * \a machine is borrowed. */
 int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *topo, uint64_t key,
-                  ct_scale_point_t *point, int n, ct_scale_study_t *s);
+                  json_t *machine, ct_scale_point_t *point, int n, ct_scale_study_t *s);
 /** One line more; \a error NULL: it was measured. */
 int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
                  const ct_scale_block_t *b, const char *error);

@@ -8,6 +8,7 @@
 #include "app/setup.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
+#include "base/ct_energy.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
@@ -148,6 +149,26 @@ static double gradient_bytes(const ct_graph_t *g)
   return sum * sizeof(float);
 }
 
+/* Steps that count.  *joule: what all nodes used meanwhile, by the first rank of each; < 0: one of
+ * them does not tell. */
+static int counted_steps(steps_t *w, int64_t n, double *joule)
+{
+  int rc = CT_OK, first = w->s->topo->local_rank == 0;
+  double mean, sum[2] = {0, 0};
+  ct_energy_t before, after;
+  if (first) ct_energy_read("", &before);
+  CT_TRY(some_steps(w, n, 1, &mean));
+  if (first) {
+    ct_energy_read("", &after);
+    sum[0] = ct_energy_between(&before, &after);
+    sum[1] = sum[0] < 0;
+  }
+  CT_TRY(ct_agree_doubles(w->s->topo, sum, 2, 0));
+  *joule = sum[1] > 0 ? -1 : sum[0];
+out:
+  return rc;
+}
+
 /* On whole batches; they are of no use to steps afterwards. */
 static int add_timeline(steps_t *w, json_t **out)
 {
@@ -167,13 +188,12 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_opt
                    const ct_scale_point_t *p, ct_scale_block_t *out, ct_account_sum_t *sum)
 {
   int rc = CT_OK;
-  double mean;
   ct_setup_t s = {.topo = topo};
   steps_t w = {.s = &s};
   CT_TRY(configure(&s, a, p));
   CT_TRY(open_steps(&w));
   CT_TRY(warm_up(&w));
-  CT_TRY(some_steps(&w, o->steps, 1, &mean));
+  CT_TRY(counted_steps(&w, o->steps, &out->energy_j));
   ct_account_collect(w.account, sum);
   out->steps = (int)sum->steps;
   out->warmup = w.warmup;
@@ -241,6 +261,7 @@ static int take_part(const ct_args_t *a, const ct_topo_t *group, const ct_scale_
     out->ranks_busy_s = NULL;
   }
   CT_TRY(measured);
+  CT_TRY(ct_scale_conditions(group, &out->conditions));
   if (group->rank == 0) out->account = ct_account_json(&sum, group->host);
 out:
   return rc;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "app/scale.h"
@@ -12,10 +11,8 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_json.h"
-#include "base/ct_machine.h"
 #include "base/ct_mem.h"
 #include "config.h"
-#include "job/ct_launch.h"
 
 static const char *const kinds[] = {"run", "alone", "neighbours"};
 
@@ -54,34 +51,17 @@ out:
   return rc;
 }
 
-static json_t *machine(const ct_topo_t *topo)
-{
-  ct_machine_t m;
-  ct_launch_t launch;
-  struct utsname system;
-  char library[80], cores[64];
-  ct_machine_read(&m, 1);
-  ct_launch_read(getenv, &launch);
-  ct_topo_library(library, sizeof library);
-  uname(&system);
-  snprintf(cores, sizeof cores, "%d of %d", m.cores, m.online);
-  return json_pack("{s:s, s:i, s:i, s:s, s:i, s:s, s:s, s:s, s:f}", "host", topo->host, "nodes",
-                   topo->nodes, "ranks", topo->size, "cores of rank 0", cores, "threads",
-                   topo->threads, "MPI", library, "launcher", launch.name, "kernel", system.release,
-                   "memory_gib", (double)m.memory_total / (1 << 30));
-}
-
-static int add_head(const ct_scale_study_t *s, const ct_scale_opts_t *o, const ct_topo_t *topo,
+static int add_head(const ct_scale_study_t *s, const ct_scale_opts_t *o, json_t *machine,
                     uint64_t key)
 {
   char hex[20];
   const char *name = strrchr(s->dir, '/');
   snprintf(hex, sizeof hex, "%016" PRIx64, key);
   return append(s->points,
-                json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o}", "event", "study", "name",
+                json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:O}", "event", "study", "name",
                           name ? name + 1 : s->dir, "mode", o->weak ? "weak" : "strong", "config",
                           o->config, "version", PACKAGE_VERSION, "key", hex, "launch", s->launch,
-                          "machine", machine(topo)));
+                          "machine", machine));
 }
 
 static int add_timeline(ct_scale_study_t *s, json_t *timeline)
@@ -96,23 +76,23 @@ out:
 int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
                  const ct_scale_block_t *b, const char *error)
 {
-  double load = 0;
-  (void)!getloadavg(&load, 1);
   int apart = p->kind == CT_STUDY_NEIGHBOURS;
-  json_t *o = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:f, s:f}", "event", "point",
+  json_t *o = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "event", "point",
                         "kind", kinds[p->kind], "launch", s->launch, "block", block, "ranks",
                         p->ranks, "nodes", p->nodes, "local_ranks", p->local_ranks, "threads",
                         p->threads, "batch", (json_int_t)p->batch * (apart ? p->ranks : 1),
-                        "local_batch", (double)p->batch / (apart ? 1 : p->ranks), "load", load);
+                        "local_batch", (double)p->batch / (apart ? 1 : p->ranks));
   if (!o) return append(s->points, NULL);
   if (error) {
     json_object_set_new(o, "error", ct_json_words(error));
     return append(s->points, o);
   }
+  json_object_update(o, b->conditions);
   json_object_set_new(o, "steps", json_integer(b->steps));
   json_object_set_new(o, "warmup", json_integer(b->warmup));
   json_object_set(o, "step_s", json_object_get(b->account, "step_s"));
   json_object_set_new(o, "gradient_bytes", json_real(b->gradient_bytes));
+  if (b->energy_j >= 0 && !apart) json_object_set_new(o, "energy_j", json_real(b->energy_j));
   json_object_set(o, "account", b->account);
   if (b->ranks_busy_s) json_object_set(o, "ranks_busy_s", b->ranks_busy_s);
   int rc = append(s->points, o);
@@ -171,7 +151,7 @@ out:
 }
 
 int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *topo, uint64_t key,
-                  ct_scale_point_t *point, int n, ct_scale_study_t *s)
+                  json_t *machine, ct_scale_point_t *point, int n, ct_scale_study_t *s)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
@@ -186,10 +166,10 @@ int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *to
   CT_TRY(cut_tail(s->points));
   if (ct_file_exists(s->points)) {
     CT_TRY(check_key(s, key, &s->launch));
-    CT_TRY(add_head(s, o, topo, key));
+    CT_TRY(add_head(s, o, machine, key));
     CT_TRY(ct_scale_settle(s, o, point, n));
   } else {
-    CT_TRY(add_head(s, o, topo, key));
+    CT_TRY(add_head(s, o, machine, key));
   }
 out:
   return rc;

@@ -92,6 +92,8 @@ out:
 
 /* ---- the machine ---- */
 
+enum { NODES = 64 };
+
 /* What is longer than the buffer is no fact for a table. */
 static int machine_row(const char *key, const json_t *value, ct_str_t *out)
 {
@@ -109,6 +111,96 @@ out:
   return rc;
 }
 
+static int node_cell(const json_t *value, ct_str_t *out)
+{
+  int rc = CT_OK;
+  char number[32];
+  size_t i;
+  json_t *v;
+  snprintf(number, sizeof number, "%.6g", json_number_value(value));
+  CT_TRY(ct_str_add(out, "<td class=\"l\">"));
+  if (json_is_string(value)) CT_TRY(ct__svg_text(out, json_string_value(value)));
+  if (json_is_number(value)) CT_TRY(ct__svg_text(out, number));
+  json_array_foreach(value, i, v)
+  {
+    if (i) CT_TRY(ct_str_add(out, " / "));
+    if (json_is_string(v)) CT_TRY(ct__svg_text(out, json_string_value(v)));
+  }
+out:
+  return rc;
+}
+
+/* Facts of each node, as columns of a table. */
+static int node_table(const json_t *nodes, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const char *key;
+  json_t *node, *value;
+  size_t i, n = json_array_size(nodes);
+  CT_TRY(ct_str_add(out, "<table>\n<tr>"));
+  json_object_foreach(json_array_get(nodes, 0), key, value)
+  {
+    CT_TRY(ct_str_add(out, "<th>"));
+    CT_TRY(ct__svg_text(out, key));
+  }
+  json_array_foreach(nodes, i, node)
+  {
+    if (i == NODES) break;
+    CT_TRY(ct_str_add(out, "\n<tr>"));
+    json_object_foreach(node, key, value) CT_TRY(node_cell(value, out));
+  }
+  CT_TRY(ct_str_add(out, "\n</table>\n"));
+  if (n > NODES)
+    CT_TRY(
+        ct_str_add(out, "<p>The first %d of %zu nodes; all are in points.jsonl.</p>\n", NODES, n));
+out:
+  return rc;
+}
+
+/* The busiest node that a point has seen, and the clocks of all of them. */
+static int conditions(const ct_report_t *r, ct_str_t *out)
+{
+  int rc = CT_OK;
+  size_t i;
+  json_t *line;
+  double load = -1, slow = INFINITY, fast = 0;
+  const char *host = NULL;
+  json_array_foreach(r->study->lines, i, line)
+  {
+    double now = json_number_value(json_object_get(line, "load"));
+    const json_t *clock = json_object_get(line, "clock_mhz");
+    const char *where = json_string_value(json_object_get(line, "load_host"));
+    if (where && now > load) load = now, host = where;
+    if (json_array_size(clock) != 2) continue;
+    slow = fmin(slow, json_number_value(json_array_get(clock, 0)));
+    fast = fmax(fast, json_number_value(json_array_get(clock, 1)));
+  }
+  if (!host) return CT_OK;
+  CT_TRY(ct_str_add(out, "<p>Behind the steps of a point the busiest node was "));
+  CT_TRY(ct__svg_text(out, host));
+  CT_TRY(ct_str_add(out, ", with a load of %.3g (threads that run or want to, in the last minute)",
+                    load));
+  if (fast > 0) CT_TRY(ct_str_add(out, "; clocks were %.4g to %.4g MHz", slow, fast));
+  CT_TRY(ct_str_add(out, ".</p>\n"));
+out:
+  return rc;
+}
+
+/* Without counters the table of the machine says why. */
+static int energy(const ct_report_t *r, ct_str_t *out)
+{
+  int rc = CT_OK, n = 0;
+  for (int i = 0; i < r->study->sizes; i++) {
+    const ct_study_size_t *z = &r->study->size[i];
+    if (z->energy_samples <= 0) continue;
+    CT_TRY(ct_str_add(out, "%s%d rank%s %.4g J", n++ ? ", " : "<p>Energy of a sample: ", z->ranks,
+                      z->ranks == 1 ? "" : "s", z->energy_j / z->energy_samples));
+  }
+  if (n) CT_TRY(ct_str_add(out, "; of whole nodes, whatever else ran on them.</p>\n"));
+out:
+  return rc;
+}
+
 int ct__report_machine(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -118,8 +210,13 @@ int ct__report_machine(const ct_report_t *r, ct_str_t *out)
   json_object_foreach(r->study->about, key,
                       value) if (value != machine && strcmp(key, "event") != 0)
       CT_TRY(machine_row(key, value, out));
-  json_object_foreach(machine, key, value) CT_TRY(machine_row(key, value, out));
+  json_object_foreach(machine, key, value) if (strcmp(key, "node") != 0)
+      CT_TRY(machine_row(key, value, out));
   CT_TRY(ct_str_add(out, "</table>\n"));
+  if (json_array_size(json_object_get(machine, "node")))
+    CT_TRY(node_table(json_object_get(machine, "node"), out));
+  CT_TRY(conditions(r, out));
+  CT_TRY(energy(r, out));
 out:
   return rc;
 }

@@ -16,7 +16,8 @@ static int csv_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out
   CT_TRY(ct_str_add(out, "%d,%d,%d,%.17g,%.17g,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g", z->nodes,
                     z->ranks, z->threads, z->batch, z->local_batch, z->blocks, z->median_s,
                     z->low_s, z->high_s, ct_study_rate(z, z->median_s), e.median, e.low, e.high));
-  CT_TRY(ct_str_add(out, ",%.9g", z->account.mean.step_s));
+  CT_TRY(ct_str_add(out, ",%.9g,", z->account.mean.step_s));
+  if (z->energy_samples > 0) CT_TRY(ct_str_add(out, "%.9g", z->energy_j / z->energy_samples));
   for (int i = 0; i < CT_TERMS; i++)
     CT_TRY(ct_str_add(out, ",%.9g", t.s[i]));
   CT_TRY(ct_str_add(out, "\n"));
@@ -29,7 +30,7 @@ int ct_report_csv(const ct_report_t *r, int n, ct_str_t *out)
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "nodes,ranks,threads,batch,local_batch,blocks,step_s,step_low_s,"
                          "step_high_s,samples_per_s,efficiency,efficiency_low,efficiency_high,"
-                         "step_mean_s"));
+                         "step_mean_s,joule_per_sample"));
   for (int i = 0; i < CT_TERMS; i++)
     CT_TRY(ct_str_add(out, ",%s_s", ct_term_name(i)));
   CT_TRY(ct_str_add(out, "\n"));
@@ -81,6 +82,8 @@ static json_t *json_size(const ct_report_t *r, const ct_study_size_t *z)
                 "efficiency_low", e.low, "efficiency_high", e.high, "step_mean_s",
                 z->account.mean.step_s, "terms_s", json_terms(r, z), "losses", json_losses(r, z));
   if (o && more) json_object_update(o, more);
+  if (z->energy_samples > 0)
+    json_object_set_new(o, "joule_per_sample", json_real(z->energy_j / z->energy_samples));
   json_decref(more);
   return o;
 }

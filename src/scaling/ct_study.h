@@ -46,7 +46,8 @@ typedef struct ct_study_size {
   double median_s, low_s, high_s;  /**< of the blocks; the interval holds the median … */
   double covers;                   /**< … with at least this probability; 0: no interval */
   double gradient_bytes;
-  int algorithm; /**< ct_comm_algorithm_t; -1: the one that this program takes */
+  double energy_j, energy_samples; /**< of all nodes, for so many samples; 0: not known */
+  int algorithm;                   /**< ct_comm_algorithm_t; -1: the one that this program takes */
   ct_study_account_t account;
   char error[200]; /**< why it failed, the last time */
 } ct_study_size_t;

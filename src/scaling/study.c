@@ -203,6 +203,19 @@ static void add_account(ct_study_account_t *sum, const ct_study_account_t *more)
 
 /* ---- lines ---- */
 
+static int read_energy(const line_t *l, ct_study_size_t *z)
+{
+  int rc = CT_OK;
+  double joule = 0, steps = 0;
+  if (!json_object_get(l->o, "energy_j")) return CT_OK;
+  CT_TRY(number(l, l->o, "energy_j", 0, &joule));
+  CT_TRY(number(l, l->o, "steps", 0, &steps));
+  z->energy_j += joule;
+  z->energy_samples += steps * z->batch;
+out:
+  return rc;
+}
+
 static int add_block(const line_t *l, ct_study_size_t *z)
 {
   int rc = CT_OK, block = z->blocks, launch = 0;
@@ -214,6 +227,7 @@ static int add_block(const line_t *l, ct_study_size_t *z)
   CT_TRY(count(l, "block", block, &block));
   CT_TRY(count(l, "launch", 0, &launch));
   if (o) CT_TRY(read_account(l, o, &account));
+  CT_TRY(read_energy(l, z));
   if (account.steps) add_account(&z->account, &account);
   if (z->blocks == CT_STUDY_BLOCKS) return CT_OK;
   z->block_s[z->blocks] = step_s;

@@ -1,8 +1,12 @@
 /* The formats of the system's files, as recorded on several machines; and this machine as it is. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ct_cpu.h"
+#include "base/ct_energy.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_machine.h"
@@ -126,11 +130,112 @@ static void a_directory(void)
   CT_ASSERT_INT(rmdir(dir), 0); /* nothing was left in it */
 }
 
+/* ---- processors and energy, from files as machines have them ---- */
+
+static const char *root; /* of the test */
+
+static void put(const char *path, const char *text)
+{
+  char whole[CT_PATH_MAX], dir[CT_PATH_MAX];
+  snprintf(whole, sizeof whole, "%s/%s", root, path);
+  CT_ASSERT_OK(ct_path_dir(dir, sizeof dir, whole));
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  CT_ASSERT_OK(ct_file_write(whole, text, strlen(text)));
+}
+
+static void a_processor(void)
+{
+  ct_cpu_t c;
+  root = ct_test_dir();
+  put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Fast 9000\ncpu MHz\t\t: 2400.125\n\n"
+                      "processor\t: 1\nmodel name\t: Fast 9000\ncpu MHz\t\t: 1200.5\n");
+  ct_cpu_read(root, 1, &c);
+  CT_ASSERT_TEXT(c.model, "Fast 9000");
+  CT_ASSERT_NEAR(c.mhz, 1200.5, 0);
+  CU_ASSERT(c.max_mhz == 0 && c.turbo == -1 && c.load == -1 && !c.governor[0]);
+  put("proc/loadavg", "3.25 1.00 0.50 2/345 6789\n");
+  put("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "3100000\n");
+  put("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "4500000\n");
+  put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+  put("sys/devices/system/cpu/cpufreq/boost", "0\n");
+  ct_cpu_read(root, 0, &c);
+  CT_ASSERT_NEAR(c.mhz, 3100, 1e-9);
+  CT_ASSERT_NEAR(c.max_mhz, 4500, 1e-9);
+  CT_ASSERT_TEXT(c.governor, "powersave");
+  CU_ASSERT(c.turbo == 0 && c.load == 3.25);
+  put("sys/devices/system/cpu/intel_pstate/no_turbo", "0\n");
+  ct_cpu_read(root, 0, &c);
+  CT_ASSERT_INT(c.turbo, 1);
+  ct_cpu_read("", -1, &c); /* this one has a load at least */
+  CU_ASSERT(c.load >= 0);
+}
+
+static void energy_of_packages_and_memory(void)
+{
+  ct_energy_t before, after;
+  root = ct_test_dir();
+  ct_energy_read(root, &before);
+  CT_ASSERT_INT(before.counters, 0);
+  CT_ASSERT_TEXT(before.from, "not known: neither RAPL nor pm_counters are shown here");
+  put("sys/class/powercap/intel-rapl:0/name", "package-0\n");
+  put("sys/class/powercap/intel-rapl:0/energy_uj", "9000000\n");
+  put("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "10000000\n");
+  put("sys/class/powercap/intel-rapl:0:0/name", "core\n"); /* part of the package */
+  put("sys/class/powercap/intel-rapl:0:0/energy_uj", "1\n");
+  put("sys/class/powercap/intel-rapl:0:1/name", "dram\n");
+  put("sys/class/powercap/intel-rapl:0:1/energy_uj", "500000\n");
+  put("sys/class/powercap/intel-rapl:1/name", "psys\n"); /* all of it again */
+  put("sys/class/powercap/intel-rapl:1/energy_uj", "1\n");
+  ct_energy_read(root, &before);
+  CT_ASSERT_INT(before.counters, 2);
+  put("sys/class/powercap/intel-rapl:0/energy_uj", "2000000\n"); /* went over its end */
+  put("sys/class/powercap/intel-rapl:0:1/energy_uj", "750000\n");
+  ct_energy_read(root, &after);
+  CT_ASSERT_NEAR(ct_energy_between(&before, &after), 3.25, 1e-9);
+}
+
+static void energy_that_only_root_may_read(void)
+{
+  ct_energy_t e, none = {0};
+  root = ct_test_dir();
+  if (geteuid() == 0) {
+    CU_ASSERT(ct_energy_between(&none, &none) < 0);
+    return; /* root reads it all the same */
+  }
+  put("sys/class/powercap/intel-rapl:0/name", "package-0\n");
+  put("sys/class/powercap/intel-rapl:0/energy_uj", "9000000\n");
+  char path[CT_PATH_MAX];
+  snprintf(path, sizeof path, "%s/sys/class/powercap/intel-rapl:0/energy_uj", root);
+  CT_ASSERT_INT(chmod(path, 0), 0);
+  ct_energy_read(root, &e);
+  CU_ASSERT(e.counters == 0 && strstr(e.from, "Permission denied"));
+}
+
+static void energy_of_a_whole_node(void)
+{
+  ct_energy_t before, after;
+  root = ct_test_dir();
+  put("sys/cray/pm_counters/energy", "1000 J 1690000000 us\n");
+  ct_energy_read(root, &before);
+  put("sys/cray/pm_counters/energy", "1250 J 1690000001 us\n");
+  ct_energy_read(root, &after);
+  CT_ASSERT_NEAR(ct_energy_between(&before, &after), 250, 0);
+  CT_ASSERT_TEXT(after.from, "pm_counters: the whole node");
+}
+
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(lists_of_cores),   CT_TEST(memory_of_the_machine),
-                                    CT_TEST(paths_of_cgroups), CT_TEST(limits_of_cgroups),
-                                    CT_TEST(file_systems),     CT_TEST(this_machine),
-                                    CT_TEST(a_directory),      CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(lists_of_cores),
+                                    CT_TEST(memory_of_the_machine),
+                                    CT_TEST(paths_of_cgroups),
+                                    CT_TEST(limits_of_cgroups),
+                                    CT_TEST(file_systems),
+                                    CT_TEST(this_machine),
+                                    CT_TEST(a_directory),
+                                    CT_TEST(a_processor),
+                                    CT_TEST(energy_of_packages_and_memory),
+                                    CT_TEST(energy_that_only_root_may_read),
+                                    CT_TEST(energy_of_a_whole_node),
+                                    CT_TEST_END};
   return ct_test_main("machine", tests, argc, argv);
 }

@@ -1,0 +1,88 @@
+/* Sources: Documentation/power/powercap/powercap.rst; HPE Cray's "PM counters". */
+#include "base/ct_energy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PACKAGES = 16, PARTS = 4 };
+
+/* 0: it cannot be read; errno says why. */
+static int read_text(const char *root, const char *path, char *buf, size_t cap)
+{
+  char whole[512];
+  snprintf(whole, sizeof whole, "%s%s", root, path);
+  int fd = open(whole, O_RDONLY | O_CLOEXEC), why = errno;
+  ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
+  if (fd >= 0) why = errno, close(fd);
+  buf[n > 0 ? n : 0] = '\0';
+  errno = why;
+  return n > 0;
+}
+
+static void add(ct_energy_t *e, double joule, double range)
+{
+  if (e->counters == CT_ENERGY_COUNTERS) return;
+  e->joule[e->counters] = joule;
+  e->range[e->counters++] = range;
+}
+
+/* A zone of powercap by the end of its path, if its name begins so.  1: it is there. */
+static int add_zone(const char *root, const char *zone, const char *name, ct_energy_t *e)
+{
+  char path[128], text[64], range[64];
+  snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%s/name", zone);
+  if (!read_text(root, path, text, sizeof text)) return 0;
+  if (strncmp(text, name, strlen(name)) != 0) return 1;
+  snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%s/max_energy_range_uj", zone);
+  read_text(root, path, range, sizeof range);
+  snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%s/energy_uj", zone);
+  if (read_text(root, path, text, sizeof text))
+    add(e, 1e-6 * strtod(text, NULL), 1e-6 * strtod(range, NULL));
+  else
+    snprintf(e->from, sizeof e->from, "not known: RAPL is there, but energy_uj: %s",
+             strerror(errno));
+  return 1;
+}
+
+/* Packages, and the memory at each; the zone of all of the board counts these again. */
+static void add_packages(const char *root, ct_energy_t *e)
+{
+  char zone[16];
+  for (int i = 0; i < PACKAGES; i++) {
+    snprintf(zone, sizeof zone, "%d", i);
+    if (!add_zone(root, zone, "package", e)) break;
+    for (int k = 0; k < PARTS; k++) {
+      snprintf(zone, sizeof zone, "%d:%d", i, k);
+      if (!add_zone(root, zone, "dram", e)) break;
+    }
+  }
+}
+
+void ct_energy_read(const char *root, ct_energy_t *out)
+{
+  char text[64];
+  memset(out, 0, sizeof *out);
+  snprintf(out->from, sizeof out->from, "not known: neither RAPL nor pm_counters are shown here");
+  if (read_text(root, "/sys/cray/pm_counters/energy", text, sizeof text)) {
+    add(out, strtod(text, NULL), 0);
+    snprintf(out->from, sizeof out->from, "pm_counters: the whole node");
+    return;
+  }
+  add_packages(root, out);
+  if (out->counters) snprintf(out->from, sizeof out->from, "RAPL: processors and their memory");
+}
+
+double ct_energy_between(const ct_energy_t *from, const ct_energy_t *to)
+{
+  double sum = 0;
+  if (!to->counters || from->counters != to->counters) return -1;
+  for (int i = 0; i < to->counters; i++) {
+    double d = to->joule[i] - from->joule[i];
+    sum += d < 0 ? d + to->range[i] : d;
+  }
+  return sum;
+}
