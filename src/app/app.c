@@ -165,7 +165,7 @@ out:
 
 static int run_command(const ct_command_t *cmd, int argc, char **argv, int *status)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, done = 0;
   ct_args_t a = {0};
   ct_log_level_t level;
   CT_TRY(ct_args_parse(&a, cmd, argc, argv));
@@ -176,6 +176,8 @@ static int run_command(const ct_command_t *cmd, int argc, char **argv, int *stat
   CT_TRY(check_stack());
   CT_TRY(log_level(&a, &level));
   ct_h5_setup();
+  if (cmd->run == ct_cmd_scale) CT_TRY(ct_scale_submit(&a, &done));
+  if (done) goto out;
   if (cmd->run == ct_cmd_scale) CT_TRY(ct_scale_launch(&a));
   signal(SIGPIPE, SIG_IGN); /* what it does goes on when nobody reads what it says */
   CT_TRY(cmd->ranks ? run_on_ranks(&a, level, status) : run_alone(&a, level, status));

@@ -104,6 +104,7 @@ static const ct_flag_t report_flags[] = {
 
 static const ct_flag_t scale_flags[] = {
     {"ranks", "LIST", "sizes, such as 1,2,4; default: 1, 2, 4 … of a node, then 2, 4 … nodes, all"},
+    {"nodes", "LIST", "sizes as nodes, with all ranks that were started on each, such as 1,2,3,4"},
     {"threads", "LIST", "threads of a rank, each with all sizes (default: as the configuration)"},
     {"weak", NULL, "the batch of a rank stays the same (the default)"},
     {"strong", NULL, "data.batch is shared among the ranks"},
@@ -116,6 +117,11 @@ static const ct_flag_t scale_flags[] = {
     {"dir", "DIR", "of the study (default scaling/NAME with run.name); one that is there goes on"},
     {"predict", "LIST", "also predict these numbers of ranks, such as 64,256"},
     {"json", NULL, "the table as JSON"},
+    {"submit", "JOBS",
+     "on a login node: so many Slurm jobs, one after another, go on with the study"},
+    {"sbatch", "OPTIONS",
+     "with --submit: for sbatch, such as '--ntasks-per-node=8 --time=2:00:00'"},
+    {"dry-run", NULL, "with --submit: print the command that submits, and do nothing"},
     CT_CONFIG_FLAGS,
     {0}};
 

@@ -27,6 +27,7 @@ typedef struct ct_scale_opts {
   const char *config;
   int ranks[CT_SCALE_POINTS], threads[CT_SCALE_POINTS];
   int nranks, nthreads;
+  int nodes;               /**< 1: ranks[] are nodes, with all of their ranks */
   int weak, spread, bases; /**< bases: points without messages, too */
   int64_t blocks, steps;
   double error, budget_s; /**< share of the step; 0: no limit */
@@ -116,5 +117,11 @@ int ct_scale_print(const ct_scale_study_t *s, const char *predict, int json);
 /** Local, before MPI begins.  A study that is started by hand for several ranks becomes mpiexec
  * with as many: then it does not return. */
 int ct_scale_launch(const ct_args_t *a);
+
+/* ---- scale_submit.c ---- */
+
+/** Local, before MPI begins.  With --submit this process becomes the template that submits jobs
+ * (jobs/chain.sh) and does not return, unless it is only to be shown: then *done is 1. */
+int ct_scale_submit(const ct_args_t *a, int *done);
 
 #endif

@@ -43,6 +43,7 @@ int ct_scale_launch(const ct_args_t *a)
   ct_launch_read(getenv, &launch);
   if (launch.kind != CT_LAUNCH_NONE) return CT_OK;
   CT_TRY(ct_scale_opts(a, 0, &o));
+  if (o.nodes) return CT_OK; /* one rank is one node */
   for (int i = 0; i < o.nranks; i++)
     most = o.ranks[i] > most ? o.ranks[i] : most;
   if (most == 1) return CT_OK;

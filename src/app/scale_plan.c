@@ -51,7 +51,8 @@ out:
 int ct_scale_opts(const ct_args_t *a, int ranks, ct_scale_opts_t *out)
 {
   int rc = CT_OK;
-  const char *list = ct_args_get(a, "ranks"), *threads = ct_args_get(a, "threads");
+  const char *list = ct_args_get(a, "ranks"), *threads = ct_args_get(a, "threads"),
+             *nodes = ct_args_get(a, "nodes");
   double percent;
   *out = (ct_scale_opts_t){.config = a->rest[0],
                            .weak = ct_args_get(a, "strong") == NULL,
@@ -60,6 +61,9 @@ int ct_scale_opts(const ct_args_t *a, int ranks, ct_scale_opts_t *out)
   if (ct_args_get(a, "weak") && !out->weak)
     CT_FAIL(CT_ERR_USAGE, "scale: --weak and --strong exclude each other");
   if (list) CT_TRY(read_list("ranks", list, ranks, out->ranks, &out->nranks));
+  if (list && nodes) CT_FAIL(CT_ERR_USAGE, "scale: --ranks and --nodes exclude each other");
+  if (nodes) CT_TRY(read_list("nodes", nodes, 0, out->ranks, &out->nranks));
+  out->nodes = nodes != NULL;
   if (threads) CT_TRY(read_list("threads", threads, 0, out->threads, &out->nthreads));
   CT_TRY(ct_args_int(a, "blocks", 6, 1, CT_STUDY_BLOCKS / 5, &out->blocks));
   CT_TRY(ct_args_int(a, "steps", 50, 1, 1000000, &out->steps));
@@ -147,6 +151,28 @@ static int usual_sizes(const ct_topo_t *topo, int *out)
   return n;
 }
 
+/* The sizes in ranks; returns how many. */
+static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, int *n)
+{
+  int rc = CT_OK;
+  *n = o->nranks;
+  if (!o->nranks) *n = usual_sizes(topo, out);
+  for (int i = 0; i < o->nranks; i++) {
+    out[i] = o->ranks[i];
+    if (!o->nodes) continue;
+    if (!topo->equal_nodes)
+      CT_FAIL(CT_ERR_USAGE, "scale: --nodes wants as many ranks on each node; use --ranks");
+    if (o->ranks[i] > topo->nodes)
+      CT_FAIL(CT_ERR_USAGE, "scale: --nodes has %d, of %d that there are", o->ranks[i],
+              topo->nodes);
+    if (o->spread && o->ranks[i] < topo->nodes)
+      CT_FAIL(CT_ERR_USAGE, "scale: --spread puts every size on all nodes: --ranks goes with it");
+    out[i] *= topo->local_size;
+  }
+out:
+  return rc;
+}
+
 static int is_there(const ct_scale_point_t *p, int n, const ct_scale_point_t *q)
 {
   for (int i = 0; i < n; i++)
@@ -189,12 +215,12 @@ out:
 int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_places_t *p,
                   int64_t batch, ct_scale_point_t *out, int *n)
 {
-  int rc = CT_OK, usual[CT_SCALE_POINTS];
-  int sizes = o->nranks ? o->nranks : usual_sizes(topo, usual), threads = o->nthreads;
+  int rc = CT_OK, size[CT_SCALE_POINTS], sizes, threads = o->nthreads;
   *n = 0;
+  CT_TRY(sizes_of(o, topo, size, &sizes));
   for (int t = 0; t < (threads ? threads : 1); t++)
     for (int i = 0; i < sizes; i++) {
-      int ranks = o->nranks ? o->ranks[i] : usual[i], nodes = nodes_of(p, ranks);
+      int ranks = size[i], nodes = nodes_of(p, ranks);
       ct_scale_point_t q = {.kind = CT_STUDY_RUN,
                             .ranks = ranks,
                             .nodes = nodes,
