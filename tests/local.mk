@@ -86,6 +86,7 @@ shell_tests = \
   %D%/mpi/trainer_dp.test \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
+  %D%/python/mllog.test \
   %D%/python/onnx.test \
   %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \

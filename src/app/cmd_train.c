@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/result.h"
 #include "app/setup.h"
+#include "app/train_mllog.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -26,6 +27,7 @@ typedef struct run {
   ct_str_t versions;
   ct_rundir_t *dir; /**< rank 0, as what follows */
   ct_metrics_t *metrics;
+  ct_mllog_t *mllog; /**< NULL: none is wanted */
 } run_t;
 
 /* ---- resume ---- */
@@ -180,6 +182,7 @@ static int open_directory(run_t *r)
   CT_TRY(ct_rundir_config(r->dir, r->config.data, r->config.len));
   CT_TRY(ct_metrics_open(r->s.cfg.run.dir, &r->metrics));
   CT_TRY(start_line(r));
+  CT_TRY(ct_train_mllog(&r->s, &r->order, &r->mllog));
 out:
   return rc;
 }
@@ -230,10 +233,12 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .workers = (int)c->data.workers,
                       .dir = c->run.dir,
                       .metrics = r->metrics,
+                      .mllog = r->mllog,
                       .rundir = r->dir,
                       .max_skipped = c->data.max_skipped};
   r->s.data.skip = c->data.on_error;
   rc = ct_train_loop(s->trainer, &o, r->at, result);
+  ct_mllog_stop(r->mllog, rc == CT_OK && !result->stopped ? "success" : "aborted");
   if (rc != CT_OK) {
     end_with_error(r, result);
     return rc;
@@ -275,6 +280,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(train(&r, &result));
   if (result.stopped) *status = CT_EXIT_STOPPED;
 out:
+  ct_mllog_close(r.mllog);
   ct_metrics_close(r.metrics);
   ct_rundir_close(r.dir);
   ct_str_clear(&r.versions);

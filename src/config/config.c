@@ -82,6 +82,7 @@ static const section_t sections[] = {
     SECTION(schedule, ct_schedule_rows, "the learning rate over time"),
     SECTION(loss, ct_loss_rows, "what is minimised"),
     SECTION(checkpoint, ct_ckpt_rows, "when to save, and how many to keep"),
+    SECTION(log, ct_log_rows, "what others read of a run"),
     SECTION(job, ct_job_rows, "life on a batch cluster"),
     SECTION(cpu, cpu_rows, "the CPU backend"),
     SECTION(cuda, cuda_rows, "the CUDA backend"),

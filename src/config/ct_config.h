@@ -62,6 +62,7 @@ typedef struct ct_config {
   ct_schedule_opts_t schedule;
   ct_loss_opts_t loss;
   ct_ckpt_opts_t checkpoint;
+  ct_log_opts_t log;
   ct_job_opts_t job;
   ct_cpu_opts_t cpu;
   ct_cuda_opts_t cuda;

@@ -24,6 +24,7 @@ typedef struct ct_loop_opts {
   int64_t max_skipped;        /**< samples of an epoch, if data->skip */
   const char *dir;            /**< run directory, made by the caller */
   struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
+  struct ct_mllog *mllog;     /**< likewise; may be NULL */
   struct ct_rundir *rundir;   /**< likewise; looked at before each checkpoint; may be NULL */
 } ct_loop_opts_t;
 

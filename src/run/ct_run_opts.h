@@ -29,4 +29,12 @@ typedef struct ct_job_opts {
 } ct_job_opts_t;
 extern const ct_opt_t ct_job_rows[];
 
+/** Section `log`: what others read of a run. */
+typedef struct ct_log_opts {
+  int mllog;                        /**< MLPerf's lines in mllog.log; the rest is said there */
+  char *benchmark, *org, *platform; /**< "": as options.c says */
+  int division, status;
+} ct_log_opts_t;
+extern const ct_opt_t ct_log_rows[];
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_trace.h"
+#include "run/ct_mllog.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -100,7 +101,9 @@ static int evaluate(ct__loop_t *l, int64_t *stop)
   ct_eval_result_t result;
   ct__stops_asker_t asker;
   ct_ask_t ask = ct__stops_during(l, &asker);
+  int64_t epoch = l->at.epoch + (l->at.cursor > 0);
   double begin = ct_clock();
+  ct_mllog_begin_epoch(o->mllog, "eval", epoch);
   ct_trainer_use_average(l->t, 1);
   rc = ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &ask, stop, &result);
   ct_trainer_use_average(l->t, 0);
@@ -108,7 +111,11 @@ static int evaluate(ct__loop_t *l, int64_t *stop)
   l->apart_s += seconds;
   l->out->eval_s += seconds;
   CT_TRY(rc);
-  if (!*stop) l->out->last = result;
+  if (*stop) return CT_OK;
+  l->out->last = result;
+  ct_mllog_score(o->mllog, result.regression ? "eval_error" : "eval_accuracy",
+                 result.regression ? result.mae : result.top1, epoch);
+  ct_mllog_end_epoch(o->mllog, "eval", epoch);
 out:
   return rc;
 }
@@ -163,14 +170,16 @@ static int verified(const ct__loop_t *l)
  * alone. */
 static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, begins = 1; /* an epoch, or what is left of one */
   while (!finished(l) && !*stop) {
     ct_step_word_t word = {0};
+    if (begins) ct_mllog_begin_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
     CT_TRY(ct__trace_before(l));
     CT_TRY(one_step(l, own, &word));
     CT_TRY(ct__trace_behind(l, 0));
     *stop = word.stop;
-    int epoch_end = is_epoch_trained(l);
+    int epoch_end = begins = is_epoch_trained(l);
+    if (epoch_end) ct_mllog_end_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
     if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
     if (epoch_end) CT_TRY(end_epoch(l, stop));
     if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left that could be stopped */
@@ -252,6 +261,8 @@ static int go(ct__loop_t *l)
 {
   int rc = CT_OK, own = CT_OK;
   int64_t stop = 0;
+  ct_mllog_end(l->o->mllog, "init");
+  ct_mllog_begin(l->o->mllog, "run", 0);
   CT_TRY(make_up(l, &own, &stop));
   CT_TRY(steps(l, &own, &stop));
   CT_TRY(ct__trace_behind(l, 1));

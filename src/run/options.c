@@ -1,5 +1,6 @@
-/* The rows of the sections `run` and `job`: what they are called, may be, and mean. They stand
- * apart from those of training because nothing here changes what is computed, but for the seed. */
+/* The rows of the sections `run`, `log` and `job`: what they are called, may be, and mean. They
+ * stand apart from those of training because nothing here changes what is computed, but for the
+ * seed. */
 #include "run/ct_run_opts.h"
 
 #include <stdio.h>
@@ -31,6 +32,18 @@ int ct_trace_steps_read(const ct_run_opts_t *o, ct_trace_steps_t *out)
 out:
   return rc;
 }
+
+const ct_opt_t ct_log_rows[] = {
+    CT_OPT_BOOL(ct_log_opts_t, mllog, "false",
+                "also write MLPerf's lines, :::MLLOG, into mllog.log in the run directory"),
+    CT_OPT_TEXT(ct_log_opts_t, benchmark, "",
+                "MLPerf: its name of the benchmark; empty: the model's family"),
+    CT_OPT_TEXT(ct_log_opts_t, org, "none", "MLPerf: who submits"),
+    CT_OPT_TEXT(ct_log_opts_t, platform, "", "MLPerf: name of the system; empty: the device"),
+    CT_OPT_CHOICE(ct_log_opts_t, division, "closed", "closed|open", "MLPerf: by which rules"),
+    CT_OPT_CHOICE(ct_log_opts_t, status, "onprem", "onprem|cloud|preview|research",
+                  "MLPerf: what kind of system it is"),
+    CT_OPT_END};
 
 const ct_opt_t ct_job_rows[] = {
     CT_OPT_TEXT(
