@@ -244,12 +244,29 @@ out:
   return rc;
 }
 
+/* Rank 0 learns the host of the slowest rank. */
+static int slowest_host(const ct_topo_t *topo, const ct_account_sum_t *sum, char out[64])
+{
+  int rc = CT_OK;
+  char mine[64] = "", *all = NULL;
+  snprintf(mine, sizeof mine, "%s", topo->host);
+  if (topo->rank == 0) all = ct_mem_array(topo->size, sizeof mine, "the hosts of ranks");
+  CT_TRY_ALL(topo, topo->rank || all ? CT_OK : CT_ERR_NOMEM);
+  ct_agree_gather(topo, mine, sizeof mine, all);
+  int known = all && sum->slowest >= 0 && sum->slowest < topo->size;
+  snprintf(out, 64, "%s", known ? all + (size_t)sum->slowest * sizeof mine : "");
+out:
+  ct_mem_free(all);
+  return rc;
+}
+
 static int take_part(const ct_args_t *a, const ct_topo_t *group, const ct_scale_opts_t *o,
                      const ct_scale_point_t *p, ct_scale_block_t *out)
 {
   int rc = CT_OK;
   ct_topo_t single = {.world = MPI_COMM_NULL, .node = MPI_COMM_NULL};
   ct_account_sum_t sum = {0};
+  char host[64];
   int apart = p->kind == CT_STUDY_NEIGHBOURS;
   if (apart) CT_TRY(ct_topo_split(group, group->rank, 0, &single));
   int measured = measure(a, apart ? &single : group, o, p, out, &sum);
@@ -262,7 +279,8 @@ static int take_part(const ct_args_t *a, const ct_topo_t *group, const ct_scale_
   }
   CT_TRY(measured);
   CT_TRY(ct_scale_conditions(group, &out->conditions));
-  if (group->rank == 0) out->account = ct_account_json(&sum, group->host);
+  CT_TRY(slowest_host(group, &sum, host));
+  if (group->rank == 0) out->account = ct_account_json(&sum, host);
 out:
   return rc;
 }
