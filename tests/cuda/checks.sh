@@ -83,6 +83,10 @@ check_training() {
   ok "AdamW, clipping and pieces, on the CPU" gpu 1 adamw-cpu --set device=cpu "${adamw[@]}"
   ok "the same on the GPU" train_like adamw adamw-cpu 1e-3 1 "${adamw[@]}"
   ok "a checkpoint of the GPU is evaluated on the CPU" across
+  local digits=$CT_SRC/examples/inputs/train.yaml
+  ok "two inputs of different shapes, on the CPU" gpu 1 inputs-cpu --set device=cpu
+  ok "the same on the GPU" train_like inputs inputs-cpu 2e-4 1
+  digits=$CT_SRC/examples/digits/train.yaml
   ok "averaged weights, on the CPU" gpu 1 ema-cpu --set device=cpu "${two[@]}" --set train.ema=0.9
   ok "the GPU's are alike" averages_like ema ema-cpu 1e-3
   ok "bf16 without averages" gpu 1 bf16-two "${two[@]}" --set train.amp=bf16
