@@ -10,7 +10,9 @@ nobase_dist_doc_DATA = README.md CHANGELOG.md hdf5io/FORMAT.md \
   %D%/metrics.md \
   %D%/models.md \
   %D%/recipes.md \
-  %D%/scaling.md
+  %D%/scaling.md \
+  %D%/study-account.svg \
+  %D%/study-throughput.svg
 EXTRA_DIST += %D%/configuration.awk
 
 # Writes the page of the configuration anew, of the option tables.
