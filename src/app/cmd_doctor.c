@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app/commands.h"
 #include "app/builtin.h"
@@ -122,6 +123,21 @@ static void describe_repack(const ct_setup_t *s, ct_data_facts_t *d)
     snprintf(d->repack, sizeof d->repack, "h5repack -l %s:CHUNK=%s IN.h5 OUT.h5", input, dims);
 }
 
+/* Of the first files. */
+static void describe_stripes(const ct_dataset_t *data, ct_data_facts_t *d)
+{
+  enum { LOOKED_AT = 256 };
+  const char *path;
+  for (int i = 0; i < d->files && i < LOOKED_AT && (path = data->ops->file(data->reader, i)); i++) {
+    struct stat st;
+    int n = ct_machine_stripes(path);
+    if (n == 0 || stat(path, &st) != 0) continue;
+    if (!d->stripes_most || n < d->stripes_least) d->stripes_least = n;
+    if (n > d->stripes_most) d->stripes_most = n;
+    d->large_on_one += n == 1 && st.st_size >= (off_t)1 << 30;
+  }
+}
+
 static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
 {
   char stored[64], seen[64];
@@ -149,6 +165,7 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   d->cached = l->cached;
   d->by_hdf5 = l->by_hdf5;
   describe_repack(s, d);
+  describe_stripes(data, d);
 }
 
 static void describe_steps(const ct_setup_t *s, const ct_doctor_steps_t *tried, ct_data_facts_t *d)

@@ -53,6 +53,9 @@ typedef struct ct_volume {
 
 /** Makes a file in it to try locks, and removes it at once. */
 void ct_volume_read(const char *path, ct_volume_t *v);
+/** Local.  Over how many storage targets of Lustre a file is spread, its widest part if it has
+ * several; 0: it does not lie on Lustre. */
+int ct_machine_stripes(const char *path);
 
 /* ---- the formats of the system's files: pure ---- */
 
@@ -71,6 +74,8 @@ int64_t ct__machine_limit(const char *text);
 double ct__machine_quota(const char *text);
 /** Type of the file system with a device number, of /proc/self/mountinfo.  1 if found. */
 int ct__machine_mount(const char *text, unsigned major, unsigned minor, char *type, size_t cap);
+/** Stripes of a file by the bytes of its attribute lustre.lov; 0: they are none that is known. */
+int ct__machine_stripes(const uint8_t *p, size_t n);
 /** "nfs" for the f_type that statfs() says; NULL: a number that has no name here. */
 const char *ct__machine_fs(long type);
 

@@ -56,7 +56,9 @@ typedef struct ct_data_facts {
   char error[CT_ERR_TEXT]; /**< what is wrong with data or model; "" if they could be opened */
   char sample[400];        /**< "uint8 1x8x8 to float32 1x8x8; input.meta 1x16" */
   int64_t samples, classes, targets, val_samples, batch;
-  int files; /**< 0: synthetic */
+  int files;                       /**< 0: synthetic */
+  int stripes_least, stripes_most; /**< of Lustre, over some of the files; 0: they lie elsewhere */
+  int large_on_one;                /**< of these, files of a GiB and more with one stripe */
   int64_t blocks, block_rows;
   size_t block_bytes;
   int compressed, cached, shuffled;

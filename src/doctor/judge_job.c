@@ -216,6 +216,20 @@ static void blocks(const ct_job_facts_t *job, ct_findings_t *out)
   }
 }
 
+/* Ranks that read a file with one stripe share one server's rate. */
+static void stripes(const ct_job_facts_t *job, ct_findings_t *out)
+{
+  const ct_data_facts_t *d = &job->data;
+  if (d->large_on_one && d->files < job->ranks)
+    ct__doctor_add(
+        out, CT_FINDING_NOTE, "stripes", NULL,
+        "lfs migrate -c 4 FILE, or lfs setstripe -c 4 DIRECTORY before they are written",
+        "%d large file%s of data.train lie%s on one storage target of Lustre each, and %d "
+        "ranks read %s",
+        d->large_on_one, S(d->large_on_one), d->large_on_one == 1 ? "s" : "", job->ranks,
+        d->files == 1 ? "it" : "them");
+}
+
 /* As steps were: a reader that is faster than the model is waited for in none of them. */
 static void waits(const ct_job_facts_t *job, ct_findings_t *out)
 {
@@ -240,5 +254,6 @@ void ct__doctor_data(const ct_job_facts_t *job, ct_findings_t *out)
   }
   batch(job, out);
   blocks(job, out);
+  stripes(job, out);
   waits(job, out);
 }

@@ -176,6 +176,9 @@ static int run_facts(const ct_job_facts_t *job, ct_str_t *out)
                       d->files, d->blocks, S(d->blocks), d->block_rows, S(d->block_rows),
                       ct_text_bytes((double)d->block_bytes, a, sizeof a),
                       d->compressed ? ", deflate" : "", d->cached ? "; all fit in the cache" : ""));
+  if (d->stripes_most)
+    CT_TRY(ct_str_add(out, "  stripes     of Lustre: %d to %d storage targets for a file\n",
+                      d->stripes_least, d->stripes_most));
   CT_TRY(ct_str_add(out, "  batch       %" PRId64 " over %d rank%s\n", d->batch, job->ranks,
                     S(job->ranks)));
   if (d->steps)

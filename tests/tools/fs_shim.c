@@ -1,6 +1,7 @@
 /* A file system for tests, to be preloaded: it has no file locks (flock() fails with ENOSYS), and
  * notes in the file $FS_SHIM_LOG who opens, asks about or locks which HDF5 file: "open PID PATH".
- * To open one with $FS_SHIM_STUCK in its name never comes to an end. */
+ * To open one with $FS_SHIM_STUCK in its name never comes to an end.  With $FS_SHIM_STRIPES it is a
+ * Lustre. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* Also one that is still being written, beside its name. */
@@ -65,6 +67,19 @@ ASKS(stat, struct stat *)
 ASKS(lstat, struct stat *)
 ASKS(stat64, struct stat64 *)
 ASKS(lstat64, struct stat64 *)
+
+/* With $FS_SHIM_STRIPES=N it is Lustre, and HDF5 files have so many stripes (a plain layout). */
+ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+{
+  ssize_t (*real)(const char *, const char *, void *, size_t) =
+      (ssize_t(*)(const char *, const char *, void *, size_t))dlsym(RTLD_NEXT, "getxattr");
+  const char *stripes = getenv("FS_SHIM_STRIPES");
+  if (!stripes || !is_ours(path) || strcmp(name, "lustre.lov") != 0 || size < 32)
+    return real(path, name, value, size);
+  unsigned char layout[32] = {0xD0, 0x0B, 0xD1, 0x0B, [28] = (unsigned char)atoi(stripes)};
+  memcpy(value, layout, sizeof layout);
+  return sizeof layout;
+}
 
 int flock(int fd, int operation)
 {

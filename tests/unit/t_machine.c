@@ -223,6 +223,32 @@ static void energy_of_a_whole_node(void)
   CT_ASSERT_TEXT(after.from, "pm_counters: the whole node");
 }
 
+/* As lustre_user.h lays them out. */
+static void stripes_of_lustre(void)
+{
+  const uint8_t plain[32] = {0xD0, 0x0B, 0xD3, 0x0B, 1, [28] = 0x02, 0x01};
+  uint8_t parts[32 + 2 * 48 + 2 * 32] = {0xD0, 0x0B, 0xD6, 0x0B, [14] = 2};
+  CT_ASSERT_INT(ct__machine_stripes(plain, sizeof plain), 0x102);
+  CT_ASSERT_INT(ct__machine_stripes(plain, sizeof plain - 1), 0);
+  CT_ASSERT_INT(ct__machine_stripes((const uint8_t *)"something else, long enough to be one", 32),
+                0);
+  for (int i = 0; i < 2; i++) {
+    uint8_t *entry = parts + 32 + i * 48, *layout = parts + 128 + i * 32;
+    entry[4] = 0x10;
+    entry[24] = (uint8_t)(128 + i * 32);
+    memcpy(layout, plain, sizeof plain);
+    layout[28] = (uint8_t)(1 + 3 * i);
+    layout[29] = 0;
+  }
+  CT_ASSERT_INT(ct__machine_stripes(parts, sizeof parts), 4);
+  parts[32 + 48 + 4] = 0; /* the second one has no room on a target yet */
+  CT_ASSERT_INT(ct__machine_stripes(parts, sizeof parts), 1);
+  CT_ASSERT_INT(ct__machine_stripes(parts, 128), 0);
+  parts[14] = parts[15] = 0xff;
+  CT_ASSERT_INT(ct__machine_stripes(parts, sizeof parts), 1);
+  CT_ASSERT_INT(ct_machine_stripes("/nothing"), 0);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(lists_of_cores),
@@ -236,6 +262,7 @@ int main(int argc, char **argv)
                                     CT_TEST(energy_of_packages_and_memory),
                                     CT_TEST(energy_that_only_root_may_read),
                                     CT_TEST(energy_of_a_whole_node),
+                                    CT_TEST(stripes_of_lustre),
                                     CT_TEST_END};
   return ct_test_main("machine", tests, argc, argv);
 }
