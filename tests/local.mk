@@ -12,6 +12,7 @@ shell_tests = \
   %D%/cli/app.test \
   %D%/cli/best.test %D%/cli/quantize.test \
   %D%/cli/augment.test \
+  %D%/cli/bench_comm.test \
   %D%/cli/compose.test \
   %D%/cli/convert.test \
   %D%/cli/docs.test \

@@ -85,12 +85,13 @@ static const ct_flag_t convert_flags[] = {
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t bench_flags[] = {
-    {"steps", "N", "step, predict: timed steps or passes (default 20)"},
-    {"warmup", "N", "step, predict: those before them (default 3)"},
+    {"steps", "N", "step, predict, comm: timed steps, passes or calls (default 20)"},
+    {"warmup", "N", "step, predict, comm: those before them (default 3)"},
     {"modes", "LIST", "step: compare modes in one table: of single,ddp,dp,zero, such as ddp,dp"},
     {"ops", NULL, "step, predict: also time each op on its own, against the device's floor for it"},
     {"workers", "N", "io: threads of a rank (default: data.workers)"},
     {"seconds", "S", "io: for how long (default 5)"},
+    {"bytes", "MIN:MAX", "comm: sizes, each four times the one before (default 1K:16M)"},
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
@@ -149,9 +150,9 @@ const ct_command_t ct_commands[] = {
     {"report", "STUDY [STUDY ...]",
      "Says where the time of a scaling study went, and draws it: one HTML page", 1, 1000, 0, 0,
      report_flags, ct_cmd_report, NULL},
-    {"bench", "step|io|predict CONFIG",
-     "Measures steps or predictions on one batch kept in memory, or reading batches", 2, 2, 1, 0,
-     bench_flags, ct_cmd_bench, NULL},
+    {"bench", "step|io|predict CONFIG, or comm",
+     "Measures steps or predictions on one batch in memory, reading batches, or messages", 1, 2, 1,
+     0, bench_flags, ct_cmd_bench, NULL},
     {"scale", "CONFIG", "Scaling study: many sizes in one launch, with intervals and an account", 1,
      1, 1, 0, scale_flags, ct_cmd_scale, NULL},
     {0}};
