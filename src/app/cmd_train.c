@@ -12,6 +12,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "job/ct_stop.h"
@@ -54,8 +55,10 @@ static int check_same(const run_t *r, const ct_ckpt_found_t *c)
   CT_TRY(c->ops->get_text(c->store, "/meta/config", &old));
   CT_TRY(ct_config_differences(&r->s.cfg, old, &changed));
   if (have != want)
-    CT_FAIL(CT_ERR_FORMAT, "%s: holds %d arrays, but this model and optimizer have %d%s%s", c->path,
-            have, want, changed.len ? ": " : "", changed.len ? changed.data : "");
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: holds %d arrays, but this model and optimizer have %d; begin anew with "
+            "'--resume never', or keep both with another run.name%s%s",
+            c->path, have, want, changed.len ? ": " : "", changed.len ? changed.data : "");
   if (changed.len) ct_log(CT_LOG_WARN, "%s is of another configuration: %s", c->path, changed.data);
 out:
   ct_mem_free(old);
@@ -90,6 +93,20 @@ static void check_order(run_t *r, const char *path)
            path);
 }
 
+/* Rank 0.  Opens the newest in \a dir (auto), the newest of a run (its directory), or a file. */
+static int open_meant(const char *what, const char *dir, ct_ckpt_found_t *c)
+{
+  int rc = CT_OK;
+  char other[CT_PATH_MAX];
+  if (strcmp(what, "auto") == 0) return ct_ckpt_find(ct_builtin_stores, NULL, dir, c);
+  if (!ct_file_is_dir(what)) return ct_ckpt_find(ct_builtin_stores, what, dir, c);
+  CT_TRY(ct_path_join(other, sizeof other, what, "checkpoints"));
+  CT_TRY(ct_ckpt_find(ct_builtin_stores, NULL, other, c));
+  if (!c->store) CT_FAIL(CT_ERR_USAGE, "--resume %s: there is no checkpoint in %s", what, other);
+out:
+  return rc;
+}
+
 /* Rank 0 opens the checkpoint that --resume means; all learn whether there is one. */
 static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct_ckpt_found_t *c,
                            int *found)
@@ -99,7 +116,7 @@ static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct
   size_t bytes = sizeof here;
   ct_beat_at("looking for a checkpoint", -1);
   if (r->s.topo->rank == 0 && strcmp(what, "never") != 0) {
-    rc = ct_ckpt_find(ct_builtin_stores, strcmp(what, "auto") == 0 ? NULL : what, dir, c);
+    rc = open_meant(what, dir, c);
     if (rc == CT_OK && c->store) rc = check_same(r, c);
     here = c->store != NULL;
   }

@@ -7,7 +7,8 @@
 #include "base/ct_err.h"
 
 static const ct_flag_t train_flags[] = {
-    {"resume", "WHAT", "auto (default): the newest good checkpoint of the run; never; or a file"},
+    {"resume", "WHAT",
+     "auto (default): the run's newest good checkpoint; never; a file; or a run's directory"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t eval_flags[] = {
