@@ -6,7 +6,9 @@
 
 #include "app/app.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "config/ct_config.h"
 
 /* Codes of long options, above those of letters: FIRST + i is the i-th of the command. */
 enum { HELP = 1000, FIRST };
@@ -19,15 +21,44 @@ static int count_flags(const ct_command_t *cmd)
   return n;
 }
 
+/* 1 if the command has a configuration, and the text begins with the name of a key of it. */
+static int means_key(const ct_command_t *cmd, const char *text, char *key, size_t cap)
+{
+  char word[64];
+  const ct_flag_t *f = cmd->flags;
+  while (f->name && strcmp(f->name, "set") != 0)
+    f++;
+  snprintf(word, sizeof word, "%.*s", (int)strcspn(text, "="), text);
+  return f->name && ct_config_key(word, key, cap);
+}
+
+/* KEY=VALUE among the arguments, and no file of that name. */
+static int check_no_key(const ct_args_t *a)
+{
+  char key[200];
+  for (int i = 0; i < a->rests; i++) {
+    const char *equal = strchr(a->rest[i], '=');
+    if (equal && means_key(a->cmd, a->rest[i], key, sizeof key) && !ct_file_exists(a->rest[i]))
+      return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                        "%s: '%s' is no file; for the key %s write --set KEY=VALUE", a->cmd->name,
+                        a->rest[i], key);
+  }
+  return CT_OK;
+}
+
 static int unknown_option(const ct_command_t *cmd, const char *given)
 {
   const char *names[CT_FLAGS_MAX + 1] = {"help"};
   int n = 1;
-  char word[64];
+  char word[64], key[200];
   for (const ct_flag_t *f = cmd->flags; f->name; f++)
     names[n++] = f->name;
   given += strspn(given, "-");
   snprintf(word, sizeof word, "%.*s", (int)strcspn(given, "="), given);
+  if (means_key(cmd, given, key, sizeof key))
+    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                      "%s: unknown option --%s; for the key %s write --set KEY=VALUE", cmd->name,
+                      word, key);
   const char *nearest = ct_text_nearest(word, names, n);
   if (nearest)
     return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
@@ -87,6 +118,7 @@ int ct_args_parse(ct_args_t *a, const ct_command_t *cmd, int argc, char **argv)
   if (!a->set) return CT_ERR_NOMEM;
   CT_TRY(take_options(a, argc, argv));
   if (a->help) goto out;
+  CT_TRY(check_no_key(a));
   if (a->rests < cmd->min)
     CT_FAIL(CT_ERR_USAGE, "%s: an argument is missing: ctrain-hpc %s %s", cmd->name, cmd->name,
             cmd->args);

@@ -118,4 +118,10 @@ void ct_opt_clear(const ct_opt_t *rows, void *values);
 /** The word of a CHOICE row for a value ("cpu"); a pointer into a static per-thread buffer. */
 const char *ct_opt_word(const ct_opt_t *rows, const char *key, int value);
 
+/** The key that is meant by a name which other programs have for it (learning_rate: lr), else the
+ * word itself. */
+const char *ct_opt_name(const char *word);
+/** Which of keys[n] a misspelt word means, by ct_opt_name() or ct_text_nearest(); NULL: none. */
+const char *ct_opt_nearest(const char *word, const char *const *keys, int n);
+
 #endif

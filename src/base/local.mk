@@ -16,5 +16,5 @@ libctrain_a_SOURCES += \
   %D%/ct_clock.h %D%/clock.c %D%/ct_step_times.h %D%/step_times.c \
   %D%/ct_trace.h %D%/trace.c \
   %D%/ct_yaml.h %D%/yaml.c \
-  %D%/ct_opt.h %D%/opt.c \
+  %D%/ct_opt.h %D%/opt.c %D%/opt_names.c \
   %D%/ct_cpu.h %D%/cpu.c %D%/ct_energy.h %D%/energy.c %D%/ct_machine.h %D%/machine.c %D%/machine_parse.c %D%/volume.c %D%/stripes.c

@@ -146,7 +146,7 @@ static int unknown_key(const place_t *at, const ct_yaml_t *n, const ct_opt_t *ro
   enum { MAX_NAMES = 64 };
   const char *names[MAX_NAMES];
   int count = add_names(rows, also, names, MAX_NAMES);
-  const char *nearest = ct_text_nearest(n->key, names, count);
+  const char *nearest = ct_opt_nearest(n->key, names, count);
   if (nearest) return complain(at, n->line, "unknown key; did you mean '%s'?", nearest);
   char list[400] = "";
   size_t len = 0;
@@ -416,6 +416,13 @@ static int is_listed(const char *const *names, const char *key)
   return 0;
 }
 
+/* null for a number or word is its default.  Of texts and lists it means that there are none. */
+static int is_unset(const ct_opt_t *row, const ct_yaml_t *n)
+{
+  int has_null = types[row->type].clear != NULL;
+  return !has_null && row->def && is_plain(n) && n->text[0] && is_null_word(n->text);
+}
+
 static int read_key(const ct_opt_t *rows, void *values, ct_yaml_t *n, place_t *at,
                     const char *const *also)
 {
@@ -424,7 +431,8 @@ static int read_key(const ct_opt_t *rows, void *values, ct_yaml_t *n, place_t *a
   const ct_opt_t *row = find_row(rows, n->key);
   if (!row) return is_listed(also, n->key) ? CT_OK : unknown_key(at, n, rows, also);
   at->row = row;
-  CT_TRY(types[row->type].take(at, n, slot(row, values)));
+  CT_TRY(is_unset(row, n) ? take_default(row, slot(row, values))
+                          : types[row->type].take(at, n, slot(row, values)));
   n->used = 1;
   if (row->type != CT_OPT_T_NODE) /* what is in a node its later reader marks */
     for (ct_yaml_t *item = n->child; item; item = item->next)

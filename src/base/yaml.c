@@ -105,14 +105,28 @@ static int problem_line(const reader_t *r)
   return line;
 }
 
+/* 1 if blanks and a tab stand in front of that line's text: libyaml's words for it help nobody. */
+static int is_tab_indented(const reader_t *r, int line)
+{
+  const char *p = r->text, *end = r->text + r->bytes;
+  for (; line > 1 && p < end; p++)
+    line -= *p == '\n';
+  while (p < end && *p == ' ')
+    p++;
+  return p < end && *p == '\t';
+}
+
 static int next_event(reader_t *r, yaml_event_t *e)
 {
   if (yaml_parser_parse(&r->yaml, e)) return CT_OK;
   memset(e, 0, sizeof *e);
   if (r->yaml.error == YAML_MEMORY_ERROR)
     return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "%s: no memory to parse it", r->name);
-  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s:%d: not valid YAML: %s", r->name,
-                    problem_line(r), r->yaml.problem ? r->yaml.problem : "cannot be parsed");
+  int line = problem_line(r);
+  const char *why = r->yaml.problem ? r->yaml.problem : "cannot be parsed";
+  if (is_tab_indented(r, line)) why = "a tab indents the line; YAML takes only blanks for that";
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s:%d: not valid YAML: %s", r->name, line,
+                    why);
 }
 
 static int line_of(const yaml_event_t *e)

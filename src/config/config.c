@@ -2,6 +2,7 @@
  * stand in the modules that they configure, but for those of devices, which have no other home. */
 #include "config/ct_config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -185,6 +186,35 @@ out:
 const char *ct_config_device(int choice)
 {
   return ct_opt_word(root_rows, "device", choice);
+}
+
+/* ---- keys by other names ---- */
+
+/* Adds the section's keys that are called so, with or without the section's name. */
+static void add_keys(const char *section, const ct_opt_t *rows, const char *word, char *buf,
+                     size_t cap)
+{
+  char full[128];
+  for (; rows->type != CT_OPT_T_END; rows++) {
+    size_t len = strlen(buf);
+    snprintf(full, sizeof full, "%s%s%s", section, *section ? "." : "", rows->key);
+    if (strcmp(rows->key, ct_opt_name(word)) == 0 || strcmp(full, word) == 0)
+      snprintf(buf + len, cap - len, "%s%s", len ? " or " : "", full);
+  }
+}
+
+int ct_config_key(const char *word, char *buf, size_t cap)
+{
+  char plain[64];
+  *buf = '\0';
+  if (strlen(word) >= sizeof plain) return 0;
+  strcpy(plain, word);
+  for (char *p = plain; *p; p++)
+    if (*p == '-') *p = '_';
+  add_keys("", root_rows, plain, buf, cap);
+  for (const section_t *s = sections; s->name; s++)
+    add_keys(s->name, s->rows, plain, buf, cap);
+  return *buf != '\0';
 }
 
 /* ---- help ---- */

@@ -98,6 +98,9 @@ int ct_config_hash(const ct_config_t *c, uint64_t *out);
 /** Lists the keys that can change the result and have another value in \a old (a dump): "data.batch
  * was 64 and is 128; …".  Empty if there are none.  Appended. */
 int ct_config_differences(const ct_config_t *c, const char *old, ct_str_t *out);
+/** The key that a word means which was given as an option, such as lr, learning-rate or optim.lr:
+ * "optim.lr"; several are joined by " or ".  Returns 0, and "" in buf, if there is none. */
+int ct_config_key(const char *word, char *buf, size_t cap);
 /** The word of the key `device` for a ct_device_choice_t. */
 const char *ct_config_device(int choice);
 /** Every section with its keys, defaults, ranges; transforms, families, layer kinds.  Appended. */

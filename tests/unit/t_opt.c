@@ -112,6 +112,19 @@ static void reads_every_type(void)
   ct_opt_clear(rows, &v);
 }
 
+static void reads_null_in_place_of_a_number_as_its_default(void)
+{
+  all_t v;
+  CT_ASSERT_OK(read_text("steps: null\nlr: ~\ndevice: null\nkernel: null\nepochs: 1\n", &v));
+  CT_ASSERT_INT(v.steps, 10);
+  CU_ASSERT_DOUBLE_EQUAL(v.lr, 0.1, 0);
+  CT_ASSERT_INT(v.device, 0);
+  CT_ASSERT_INT(v.kernel[1], 3);
+  ct_opt_clear(rows, &v);
+  expect_refused("epochs: null\n", "optim.epochs: expected an integer, found 'null'");
+  expect_refused("epochs: 1\nlr:\n", "optim.lr: expected a number, found nothing");
+}
+
 static void reads_nothing_as_empty(void)
 {
   all_t v;
@@ -130,6 +143,7 @@ static void reads_nothing_as_empty(void)
 static void unknown_keys(void)
 {
   expect_refused("epochs: 1\nlrr: 2\n", "t.yaml:2: optim.lrr: unknown key; did you mean 'lr'?");
+  expect_refused("learning_rate: 2\n", "optim.learning_rate: unknown key; did you mean 'lr'?");
   expect_refused("nestrov: 2\n", "t.yaml:1: optim.nestrov: unknown key; did you mean 'nesterov'?");
   expect_refused("zzzzzzzz: 2\n",
                  "optim.zzzzzzzz: unknown key; the keys here are: steps, lr, nesterov, name");
@@ -404,6 +418,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(defaults_of_every_type),
                                     CT_TEST(reads_every_type),
+                                    CT_TEST(reads_null_in_place_of_a_number_as_its_default),
                                     CT_TEST(reads_nothing_as_empty),
                                     CT_TEST(unknown_keys),
                                     CT_TEST(wrong_types),

@@ -101,7 +101,7 @@ static void errors_name_file_and_line(void)
 {
   expect_refused("a: 1\nb: [1, 2\nc: 3\n", "t.yaml:3: not valid YAML: ");
   expect_refused("a: 1\nb: c: d\n", "t.yaml:2: not valid YAML: mapping values");
-  expect_refused("a:\n\tb: 1\n", "t.yaml:2: not valid YAML");
+  expect_refused("a:\n\tb: 1\n", "t.yaml:2: not valid YAML: a tab indents the line");
   expect_refused("a: 'x\n", "t.yaml:2: not valid YAML");
   expect_refused("a: 1\nb: 2\nc: \xff\n", "t.yaml:3: not valid YAML: invalid leading UTF-8 octet");
   expect_refused("a: 1\nb: 2\na: 3\n", "t.yaml:3: duplicate key 'a', first given in line 1");
