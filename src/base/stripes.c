@@ -1,6 +1,6 @@
-/* Lustre spreads a file over storage targets in stripes, and says so in an extended attribute of the
- * file, whose bytes are those of lov_user_md_v1, _v3 or lov_comp_md_v1 (lustre_user.h): little-endian
- * numbers without gaps. */
+/* Lustre spreads a file over storage targets in stripes, and says so in an extended attribute of
+ * the file, whose bytes are those of lov_user_md_v1, _v3 or lov_comp_md_v1 (lustre_user.h):
+ * little-endian numbers without gaps. */
 #include <sys/types.h>
 #include <sys/xattr.h>
 
