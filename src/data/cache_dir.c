@@ -56,10 +56,7 @@ static void remove_unused(const char *dir)
     return;
   int fd = open(users, O_RDWR | O_CLOEXEC);
   if (fd < 0) return;
-  if (ct__node_lock(fd, LOCK_EX | LOCK_NB) == 0 && !ct_file_exists(kept)) {
-    ct__node_empty(dir, NULL);
-    rmdir(dir);
-  }
+  if (ct__node_lock(fd, LOCK_EX | LOCK_NB) == 0 && !ct_file_exists(kept)) ct__node_remove(dir, fd);
   close(fd);
 }
 

@@ -15,6 +15,7 @@
 #include "base/ct_log.h"
 #include "base/ct_text.h"
 
+#define USERS         "users" /* the file that all who use a directory hold a lock on */
 #define CT__NODE_CURE "name another directory in %s, or unset it"
 
 /* The name can be guessed: in a directory for all it might be somebody else's. */
@@ -59,10 +60,10 @@ int ct__node_join(ct__node_dir_t *d, const char *key)
   enum { TRIES = 1000 };
   int rc = CT_OK;
   char path[CT_PATH_MAX];
-  CT_TRY(ct_text_format(path, sizeof path, "%s/users", d->dir));
+  CT_TRY(ct_text_format(path, sizeof path, "%s/" USERS, d->dir));
   for (int i = 0; i < TRIES; i++) {
     CT_TRY(make_dir(d->dir, key));
-    CT_TRY(ct__node_open_lock(d->dir, "users", key, &d->users));
+    CT_TRY(ct__node_open_lock(d->dir, USERS, key, &d->users));
     if (d->users < 0) continue;
     d->locks = ct__node_lock(d->users, LOCK_SH) == 0;
     /* the last user may just have removed it */
@@ -81,10 +82,28 @@ void ct__node_empty(const char *dir, const char *only)
   const struct dirent *e;
   while (all && (e = readdir(all))) {
     size_t n = strlen(e->d_name), end = only ? strlen(only) : 0;
-    if (e->d_name[0] != '.' && n > end && (!only || strcmp(e->d_name + n - end, only) == 0))
+    if (e->d_name[0] == '.' || strcmp(e->d_name, USERS) == 0) continue;
+    if (n > end && (!only || strcmp(e->d_name + n - end, only) == 0))
       unlinkat(dirfd(all), e->d_name, 0);
   }
   if (all) closedir(all);
+}
+
+/* A shared lock becomes exclusive by being given up first (flock(2)): meanwhile others may have
+ * removed the directory and made it anew, and the lock is on a file that has no name any more.
+ * With the right one nobody else uses it, and who comes waits.  When that file goes, which is the
+ * last one, others may make the directory theirs at once, and nothing in it is ours any more. */
+void ct__node_remove(const char *dir, int fd)
+{
+  char users[CT_PATH_MAX];
+  if (ct__node_lock(fd, LOCK_EX | LOCK_NB) != 0) return;
+  if (ct_text_format(users, sizeof users, "%s/" USERS, dir) != CT_OK) return;
+  if (ct_file_name(fd, users) != CT_NAME_SAME) return;
+  ct__node_empty(dir, NULL);
+  unlink(users);
+  if (rmdir(dir) == 0 || errno == ENOENT) return;
+  int error = errno;
+  if (!ct_file_exists(users)) ct_log_all(CT_LOG_WARN, "%s stays: %s", dir, strerror(error));
 }
 
 void ct__node_leave(ct__node_dir_t *d, int keep)
@@ -93,11 +112,7 @@ void ct__node_leave(ct__node_dir_t *d, int keep)
   if (!d->locks && !keep)
     ct_log_all(CT_LOG_WARN, "%s stays: without file locks there it is not known who else uses it",
                d->dir);
-  if (d->locks && !keep && ct__node_lock(d->users, LOCK_EX | LOCK_NB) == 0) {
-    ct__node_empty(d->dir, NULL);
-    if (rmdir(d->dir) != 0 && errno != ENOENT)
-      ct_log_all(CT_LOG_WARN, "%s stays: %s", d->dir, strerror(errno));
-  }
+  if (d->locks && !keep) ct__node_remove(d->dir, d->users);
   close(d->users);
   d->users = -1;
 }

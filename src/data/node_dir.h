@@ -18,8 +18,10 @@ int ct__node_join(ct__node_dir_t *d, const char *key);
 /** It is used no more: unless \a keep, the last user removes it, and a warning says what stays in
  * spite of that.  Not joined is fine. */
 void ct__node_leave(ct__node_dir_t *d, int keep);
-/** Removes what is in a directory: all, or the names that end with \a only.  Nobody else uses
- * it. */
+/** Removes a directory with all in it, unless somebody uses it.  \a fd: of its file `users`, on
+ * which it leaves a lock. */
+void ct__node_remove(const char *dir, int fd);
+/** Removes what is in a directory but for `users`: all, or the names that end with \a only. */
 void ct__node_empty(const char *dir, const char *only);
 /** flock(), again if a signal interrupts it. */
 int ct__node_lock(int fd, int operation);

@@ -1,4 +1,5 @@
-/* Fuzz target: any bytes as an npy or npz file, or as one of CIFAR; and as the names of its classes.
+/* Fuzz target: any bytes as an npy or npz file, or as one of CIFAR; and as the names of its
+ * classes.
  *
  * Either they are refused with a message that names the file, or every sample is read or is bad
  * itself; nothing stays allocated. */
