@@ -237,6 +237,7 @@ static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int tra
   *out = NULL;
   int nothing = !list || (list->kind == CT_YAML_SCALAR && !list->text[0]);
   b.at.line = list ? list->line : 0;
+  if (list) b.at.where = ct_yaml_file(list, at->where);
   if (!nothing && list->kind != CT_YAML_LIST)
     return ct__transform_refuse(&b.at, "expected a list: [to_tensor, ...]");
   ct__head_probe_begin(&b.probe, info);
@@ -261,6 +262,7 @@ static int check_val_list(const ct_yaml_t *list, const ct__transform_place_t *at
     const char *name = n->kind == CT_YAML_MAP && n->child ? n->child->key : n->text;
     ct__transform_place_t here = *at;
     here.line = n->line;
+    here.where = ct_yaml_file(n, at->where);
     for (int i = 0; name && i < KINDS; i++)
       if (strcmp(kinds[i]->name, name) == 0 && kinds[i]->flags & CT__TRANSFORM_RANDOM) {
         here.name = name;
@@ -280,6 +282,7 @@ static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation,
   ct_shape_text(training, a, sizeof a);
   ct_shape_text(evaluation, b, sizeof b);
   at->line = list->line;
+  at->where = ct_yaml_file(list, at->where);
   return ct__transform_refuse(
       at,
       "samples become %s in training, but stay %s in evaluation, which has no "

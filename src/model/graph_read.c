@@ -199,6 +199,7 @@ static int check_used(const ct_graph_t *g, const ct_yaml_t *list, const char *wh
 int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where)
 {
   int rc = CT_OK, line = list->line;
+  where = where ? ct_yaml_file(list, where) : NULL;
   if (list->kind != CT_YAML_LIST || !list->child)
     return fail_at(where, line, "model.layers: expected a list of layers");
   for (const ct_yaml_t *node = list->child; node; node = node->next) {

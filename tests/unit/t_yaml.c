@@ -110,11 +110,9 @@ static void errors_name_file_and_line(void)
 
 static void refuses_what_no_configuration_needs(void)
 {
-  expect_refused("a: &x 1\n", "t.yaml:1: an anchor");
-  expect_refused("a: &x [1]\n", "an anchor");
-  expect_refused("a: &x {b: 1}\n", "an anchor");
-  expect_refused("\na: *x\n", "t.yaml:2: an alias");
+  expect_refused("\na: *x\n", "t.yaml:2: '*x' has no anchor '&x' before it");
   expect_refused("*x : 1\n", "an alias");
+  expect_refused("&x a: 1\n", "an anchor");
   expect_refused("a: !!str 1\n", "t.yaml:1: a tag");
   expect_refused("!x a: 1\n", "a tag");
   expect_refused("a: 1\n---\nb: 2\n", "t.yaml:2: a second document begins");
@@ -122,6 +120,83 @@ static void refuses_what_no_configuration_needs(void)
   expect_refused("? {a: 1}\n: 1\n", "t.yaml:1: a key must be a word");
   expect_refused("a: 1\n'': 1\n", "t.yaml:2: a key is empty");
   expect_refused("a: \"x\\0y\"\n", "t.yaml:1: text contains a zero byte");
+}
+
+/* ---- anchors and merge keys ---- */
+
+static void an_alias_is_a_copy(void)
+{
+  ct_yaml_t *n = parsed("a: &x {b: [1, 2]}\nc: *x\nd: [*x, &y 3]\ne: &x 4\nf: *x\ng: *y\n");
+  expect_dump(n, "a:\n  b: [1, 2]\nc:\n  b: [1, 2]\nd:\n  - b: [1, 2]\n  - 3\ne: 4\nf: 4\ng: 3\n");
+  CT_ASSERT_INT(ct_yaml_find(n, "c")->line, 2);
+  CT_ASSERT_INT(ct_yaml_find(n, "c")->child->line, 1); /* where it is written */
+  ct_yaml_free(n);
+}
+
+static void a_merge_key_gives_what_is_missing(void)
+{
+  ct_yaml_t *n = parsed("x: &x {lr: 1, m: 2}\ny: &y {lr: 3, w: 4}\n"
+                        "a:\n  <<: *x\n  m: 5\n"
+                        "b:\n  k: 6\n  '<<': [*y, *x]\n"
+                        "c: {<<: {k: 7}, <<x: 8}\n");
+  expect_dump(n, "x:\n  lr: 1\n  m: 2\n"
+                 "y:\n  lr: 3\n  w: 4\n"
+                 "a:\n  m: 5\n  lr: 1\n"
+                 "b:\n  k: 6\n  lr: 3\n  w: 4\n  m: 2\n"
+                 "c:\n  <<x: 8\n  k: 7\n");
+  ct_yaml_free(n);
+}
+
+static void refuses_what_cannot_be_merged(void)
+{
+  expect_refused("a:\n  <<: 1\n", "t.yaml:2: '<<' takes a map or a list of maps");
+  expect_refused("a: {<<: [{b: 1}, 2]}\n", "t.yaml:1: '<<' takes a map");
+  expect_refused("a: {<<: {b: 1},\n <<: {c: 1}}\n", "t.yaml:2: duplicate key '<<'");
+  expect_refused("a: &x {b: *x}\n", "t.yaml:1: '*x' has no anchor '&x' before it");
+  expect_refused("a: &x [1]\nb: {<<: *x}\n", "t.yaml:2: '<<' takes a map");
+}
+
+/* A few lines that stand for 10^9 values; and levels that add up. */
+static void aliases_do_not_explode(void)
+{
+  ct_str_t text = {0};
+  CT_ASSERT_OK(ct_str_add(&text, "a0: &a0 1\n"));
+  for (int i = 1; i < 10; i++) {
+    CT_ASSERT_OK(ct_str_add(&text, "a%d: &a%d [", i, i));
+    for (int k = 0; k < 10; k++)
+      CT_ASSERT_OK(ct_str_add(&text, "*a%d,", i - 1));
+    CT_ASSERT_OK(ct_str_add(&text, "]\n"));
+  }
+  expect_refused(text.data, "aliases stand for more than 100000 values");
+  ct_str_clear(&text);
+  CT_ASSERT_OK(ct_str_add(&text, "a0: &a0 1\n"));
+  for (int i = 1; i < 60; i++)
+    CT_ASSERT_OK(ct_str_add(&text, "a%d: &a%d [*a%d]\n", i, i, i - 1));
+  expect_refused(text.data, "too many levels");
+  ct_str_clear(&text);
+  CT_ASSERT_OK(ct_str_add(&text, "x: &x {"));
+  for (int i = 0; i < 1001; i++)
+    CT_ASSERT_OK(ct_str_add(&text, "k%d: 1, ", i));
+  CT_ASSERT_OK(ct_str_add(&text, "}\ny: {<<: *x}\n"));
+  expect_refused(text.data, "t.yaml:2: '<<' takes maps of up to 1000 keys");
+  ct_str_clear(&text);
+}
+
+static void trees_are_laid_over_each_other(void)
+{
+  ct_yaml_t *n = parsed("optim: {kind: sgd, lr: 0.1}\nlist: [1, 2]\nmodel: {a: 1}\n");
+  ct_yaml_t *over = parsed("\n\noptim: {kind: adam}\nlist: [3]\nmodel: 5\nnew: {b: 1}\n");
+  ct_yaml_merge(n, over);
+  expect_dump(n, "optim:\n  kind: adam\n  lr: 0.1\nlist: [3]\nmodel: 5\nnew:\n  b: 1\n");
+  CT_ASSERT_INT(ct_yaml_find(ct_yaml_find(n, "optim"), "kind")->line, 3);
+  CT_ASSERT_INT(ct_yaml_find(ct_yaml_find(n, "optim"), "lr")->line, 1);
+  ct_yaml_t *last = ct_yaml_find(n, "new"), *first = n->child;
+  ct_yaml_unlink(n, last);
+  ct_yaml_unlink(n, first);
+  ct_yaml_append(n, first);
+  expect_dump(n, "list: [3]\nmodel: 5\noptim:\n  kind: adam\n  lr: 0.1\n");
+  ct_yaml_free(last);
+  ct_yaml_free(n);
 }
 
 static void refuses_deep_nesting_and_long_keys(void)
@@ -167,7 +242,7 @@ static void set_errors(void)
                   "--set optim.lr.x: 'optim.lr' is not a map");
   CT_ASSERT_FAILS(ct_yaml_set(n, "list.0", "1"), CT_ERR_USAGE, "'list' is not a map");
   CT_ASSERT_FAILS(ct_yaml_set(n, "optim.lr", "[1"), CT_ERR_USAGE, "--set optim.lr:");
-  CT_ASSERT_FAILS(ct_yaml_set(n, "optim.lr", "&a 1"), CT_ERR_USAGE, "an anchor");
+  CT_ASSERT_FAILS(ct_yaml_set(n, "optim.lr", "*a"), CT_ERR_USAGE, "no anchor '&a'");
   CT_ASSERT_FAILS(ct_yaml_set(n, "", "1"), CT_ERR_USAGE, "expected a dotted key");
   CT_ASSERT_FAILS(ct_yaml_set(n, "optim..lr", "1"), CT_ERR_USAGE, "expected a dotted key");
   CT_ASSERT_FAILS(ct_yaml_set(n, "optim.", "1"), CT_ERR_USAGE, "expected a dotted key");
@@ -305,7 +380,7 @@ static void many_keys_and_items(void)
 /* Each allocation of ours fails once: an error each time, and nothing is lost. */
 static void out_of_memory_anywhere(void)
 {
-  static const char text[] = "a: {b: [1, 'x']}\nc: 2\n";
+  static const char text[] = "a: &a {b: [1, 'x']}\nc: *a\nf: {<<: *a}\n";
   int64_t live = ct_mem_live();
   int rc = CT_ERR_NOMEM, n = 0;
   while (rc == CT_ERR_NOMEM && n < 200) {
@@ -333,6 +408,11 @@ int main(int argc, char **argv)
                                     CT_TEST(empty_document_is_an_empty_map),
                                     CT_TEST(errors_name_file_and_line),
                                     CT_TEST(refuses_what_no_configuration_needs),
+                                    CT_TEST(an_alias_is_a_copy),
+                                    CT_TEST(a_merge_key_gives_what_is_missing),
+                                    CT_TEST(refuses_what_cannot_be_merged),
+                                    CT_TEST(aliases_do_not_explode),
+                                    CT_TEST(trees_are_laid_over_each_other),
                                     CT_TEST(refuses_deep_nesting_and_long_keys),
                                     CT_TEST(set_replaces_and_creates),
                                     CT_TEST(set_errors),

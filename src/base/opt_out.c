@@ -1,0 +1,139 @@
+/* What option tables print: the values of a section as a tree, and its rows as help. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/opt.h"
+
+/* ---- dump ---- */
+
+static ct_yaml_t *int_node(const char *key, int64_t value)
+{
+  char text[32];
+  snprintf(text, sizeof text, "%" PRId64, value);
+  return ct_yaml_new(CT_YAML_SCALAR, key, text);
+}
+
+static ct_yaml_t *double_node(const char *key, double value)
+{
+  char text[40];
+  return ct_yaml_new(CT_YAML_SCALAR, key, ct_text_number(value, text, sizeof text));
+}
+
+/* Text that YAML would take for something else is quoted. */
+static ct_yaml_t *text_node(const char *key, const char *text)
+{
+  double number;
+  ct_yaml_t *n = ct_yaml_new(CT_YAML_SCALAR, key, text ? text : "");
+  if (n)
+    n->quoted = ct__opt_is_null(n->text) || ct__opt_bool(n->text) >= 0 ||
+                ct_text_double(n->text, &number) == CT_OK;
+  return n;
+}
+
+/* Appends an item; 0 if there was no memory for it. */
+static int add_item(ct_yaml_t *list, ct_yaml_t *item)
+{
+  if (item) ct_yaml_append(list, item);
+  return item != NULL;
+}
+
+static ct_yaml_t *list_node(const ct_opt_t *row, const void *from)
+{
+  int ok = 1;
+  ct_yaml_t *list = ct_yaml_new(CT_YAML_LIST, row->key, NULL);
+  if (!list) return NULL;
+  if (row->type == CT_OPT_T_TEXTS) {
+    const ct_opt_texts_t *t = from;
+    for (int i = 0; ok && i < t->n; i++)
+      ok = add_item(list, text_node(NULL, t->v[i]));
+  } else if (row->type == CT_OPT_T_DOUBLES) {
+    const ct_opt_doubles_t *d = from;
+    for (int i = 0; ok && i < d->n; i++)
+      ok = add_item(list, double_node(NULL, d->v[i]));
+  } else {
+    for (int i = 0; ok && i < ct__opt_numbers(row); i++)
+      ok = add_item(list, int_node(NULL, ((const int64_t *)from)[i]));
+  }
+  if (ok) return list;
+  ct_yaml_free(list);
+  return NULL;
+}
+
+static ct_yaml_t *choice_node(const ct_opt_t *row, int value)
+{
+  return ct_yaml_new(CT_YAML_SCALAR, row->key, ct_opt_word(row, row->key, value));
+}
+
+static ct_yaml_t *kept_node(const ct_opt_t *row, const ct_yaml_t *kept)
+{
+  ct_yaml_t *n = ct_yaml_copy(kept);
+  if (!n) return NULL;
+  ct_mem_free(n->key);
+  n->key = ct_mem_strdup(row->key);
+  if (n->key) return n;
+  ct_yaml_free(n);
+  return NULL;
+}
+
+static ct_yaml_t *dump_row(const ct_opt_t *row, const void *from)
+{
+  switch (row->type) {
+  case CT_OPT_T_INT:
+    return int_node(row->key, *(const int64_t *)from);
+  case CT_OPT_T_DOUBLE:
+    return double_node(row->key, *(const double *)from);
+  case CT_OPT_T_BOOL:
+    return ct_yaml_new(CT_YAML_SCALAR, row->key, *(const int *)from ? "true" : "false");
+  case CT_OPT_T_TEXT:
+  case CT_OPT_T_NAME:
+    return text_node(row->key, *(char *const *)from);
+  case CT_OPT_T_CHOICE:
+    return choice_node(row, *(const int *)from);
+  case CT_OPT_T_NODE:
+    return kept_node(row, *(ct_yaml_t *const *)from);
+  default:
+    return list_node(row, from);
+  }
+}
+
+ct_yaml_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key)
+{
+  ct_yaml_t *map = ct_yaml_new(CT_YAML_MAP, key, NULL);
+  for (const ct_opt_t *row = rows; map && row->type != CT_OPT_T_END; row++) {
+    const void *from = ct__opt_slot(row, values);
+    if (row->type == CT_OPT_T_NODE && !*(ct_yaml_t *const *)from) continue;
+    if (!add_item(map, dump_row(row, from))) {
+      ct_yaml_free(map);
+      map = NULL;
+    }
+  }
+  return map;
+}
+
+/* ---- help ---- */
+
+int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
+    char left[160], range[80];
+    snprintf(left, sizeof left, "%s%s%s: %s", section ? section : "",
+             section && *section ? "." : "", row->key,
+             row->choices ? row->choices : ct__opt_types[row->type].help);
+    /* a key too long for its column has its help on the next line */
+    if (strlen(left) > 34)
+      CT_TRY(ct_str_add(out, "  %s\n  %-34s  %s", left, "", row->help));
+    else
+      CT_TRY(ct_str_add(out, "  %-34s  %s", left, row->help));
+    if (ct__opt_has_range(row))
+      CT_TRY(ct_str_add(out, "; %s", ct__opt_range(row, range, sizeof range)));
+    if (!row->def) CT_TRY(ct_str_add(out, " (required)"));
+    if (row->def && row->def[0]) CT_TRY(ct_str_add(out, " (default %s)", row->def));
+    CT_TRY(ct_str_add(out, "\n"));
+  }
+out:
+  return rc;
+}
