@@ -46,6 +46,9 @@ int64_t ct_file_free(const char *path);
  */
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n);
 void ct_file_list_free(char **list, int n);
+/** The end of a message on a path, or pattern, that names nothing: the directory up to which it is
+ * right, and the name there that is nearest: "; '/data' has 'train-0.h5'".  In buf (returned). */
+const char *ct_file_missing(const char *path, char *buf, size_t cap);
 
 /** Local.  The working directory.  CT_ERR_IO says if it was removed. */
 int ct_file_cwd(char *out, size_t cap);

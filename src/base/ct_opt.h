@@ -27,6 +27,9 @@ typedef enum {
                           lead, too */
   CT_OPT_T_TEXTS,   /**< ct_opt_texts_t: a scalar or a list of scalars */
   CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
+  CT_OPT_T_PATH,    /**< char *, owned; variables replaced (ct_path_expand()), but for the words of
+                          `choices`, which are no paths */
+  CT_OPT_T_PATHS,   /**< ct_opt_texts_t of such paths: a scalar or a list of scalars */
   CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */
   CT_OPT_T_TRIPLE,  /**< int64_t[3]: a scalar for all, or a list of three */
   CT_OPT_T_NODE     /**< ct_yaml_t *, owned copy of whatever stands there, or NULL */
@@ -47,7 +50,7 @@ typedef struct ct_opt {
   size_t offset;
   const char *def;     /**< default as YAML text; NULL: the key is required */
   double min, max;     /**< for numbers: allowed, inclusive */
-  const char *choices; /**< for CHOICE: "auto|cpu|ref" */
+  const char *choices; /**< for CHOICE: "auto|cpu|ref"; for a path: words that are none, or NULL */
   const char *help;    /**< one line, no capital, no full stop, with the unit */
 } ct_opt_t;
 
@@ -78,6 +81,14 @@ typedef struct ct_opt {
 #define CT_OPT_TEXTS(T, f, def, help)                      \
   {                                                        \
 #    f, CT_OPT_T_TEXTS, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_PATH(T, f, def, words, help)                   \
+  {                                                           \
+#    f, CT_OPT_T_PATH, offsetof(T, f), def, 0, 0, words, help \
+  }
+#define CT_OPT_PATHS(T, f, def, words, help)                   \
+  {                                                            \
+#    f, CT_OPT_T_PATHS, offsetof(T, f), def, 0, 0, words, help \
   }
 #define CT_OPT_DOUBLES(T, f, def, help)                      \
   {                                                          \

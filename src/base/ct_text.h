@@ -58,5 +58,10 @@ const char *ct_text_seconds(double s, char *buf, size_t cap);
 int ct_path_join(char *buf, size_t cap, const char *dir, const char *name);
 /** Directory part ("." if none) into buf. */
 int ct_path_dir(char *buf, size_t cap, const char *path);
+/** The path that a text means: $NAME and ${NAME} are variables of the environment, ~ in front is
+ * $HOME, $$ is a dollar.  CT_ERR_USAGE: a variable is not set, or not well written. */
+int ct_path_expand(const char *text, char *out, size_t cap);
+/** The text that means a path, appended: ct_path_expand() gives the path again. */
+int ct_path_escape(const char *path, ct_str_t *text);
 
 #endif

@@ -16,7 +16,6 @@ typedef struct ct_yaml {
   int quoted;            /**< a scalar in quotes is text, never a number, bool or null */
   int line;              /**< 1-based, where the key or value stands; 0: from the command line */
   char *file;            /**< owned; the included file that it stands in; NULL: the file itself */
-  int layer;             /**< of the file: values of a higher one win (ct_yaml_merge()) */
   int used;              /**< set by readers: what stays 0 was not understood by anybody */
   struct ct_yaml *child; /**< first child, owned */
   struct ct_yaml *last;  /**< last child */

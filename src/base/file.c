@@ -28,6 +28,13 @@ static ssize_t read_some(int fd, char *to, size_t bytes)
   return n;
 }
 
+static int cannot_open(const char *path, int why)
+{
+  char hint[2 * CT_PATH_MAX];
+  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot open: %s%s", path, strerror(why),
+                    why == ENOENT ? ct_file_missing(path, hint, sizeof hint) : "");
+}
+
 int ct_file_read(const char *path, char **data, size_t *bytes)
 {
   int rc = CT_OK;
@@ -36,8 +43,7 @@ int ct_file_read(const char *path, char **data, size_t *bytes)
   int64_t cap = 0, len = 0;
   ct_beat_file(path);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || fstat(fd, &st) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (fd < 0 || fstat(fd, &st) != 0) CT_TRY(cannot_open(path, errno));
   /* the size is only a hint: a pipe has none, and a file may grow */
   CT_TRY(ct_mem_grow((void **)&buf, &cap, (S_ISREG(st.st_mode) ? st.st_size : 0) + 2, 1));
   for (;;) {
@@ -221,7 +227,7 @@ int ct_file_regular(const char *path)
   int rc = CT_OK;
   struct stat st;
   ct_beat_file(path); /* to ask may hang as well */
-  if (stat(path, &st) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (stat(path, &st) != 0) CT_TRY(cannot_open(path, errno));
   if (!S_ISREG(st.st_mode))
     CT_FAIL(CT_ERR_IO, "%s: is %s, expected a regular file", path, kind_of(st.st_mode));
 out:
@@ -268,6 +274,18 @@ static int full_pattern(char *buf, size_t cap, const char *dir, const char *patt
   quoted[n] = '\0';
   if (*dir) return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "name too long: '%.80s...'", quoted);
   return ct_path_join(buf, cap, quoted, pattern);
+}
+
+static int no_match(const char *pattern, char *path)
+{
+  char hint[2 * CT_PATH_MAX], *to = path;
+  for (const char *p = path; *p; p++) { /* the directory is no pattern */
+    if (*p == '\\' && p[1]) p++;
+    *to++ = *p;
+  }
+  *to = '\0';
+  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "no file matches '%s'%s", pattern,
+                    ct_file_missing(path, hint, sizeof hint));
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -322,9 +340,7 @@ int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
   if (status == GLOB_NOSPACE) CT_FAIL(CT_ERR_NOMEM, "no memory to list '%s'", path);
   if (status == GLOB_ABORTED || (none && unread))
     CT_TRY(ct_err_prefix(CT_ERR_IO, "pattern '%s': ", pattern));
-  if (none && pattern[0] == '/') CT_FAIL(CT_ERR_IO, "no file matches '%s'", pattern);
-  if (none)
-    CT_FAIL(CT_ERR_IO, "no file matches '%s' in the directory '%s'", pattern, *dir ? dir : ".");
+  if (none) CT_TRY(no_match(pattern, path));
   if (unread) ct_log(CT_LOG_WARN, "pattern '%s': left out: %s", pattern, ct_err_last()->text);
   /* glob() sorts by locale: every rank must see the same order */
   qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);

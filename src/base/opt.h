@@ -35,6 +35,8 @@ int ct__opt_bool(const char *text);
 int ct__opt_is_plain(const ct_yaml_t *n);
 /** Start of the i-th word of "auto|cpu|ref" and its length, or NULL. */
 const char *ct__opt_choice(const char *choices, int i, int *len);
+/** 1 for one of the words of the row's `choices`. */
+int ct__opt_is_word(const ct_opt_t *row, const char *text);
 /** How many integers a row of type PAIR or TRIPLE has. */
 int ct__opt_numbers(const ct_opt_t *row);
 int ct__opt_has_range(const ct_opt_t *row);

@@ -40,15 +40,27 @@ static int add_item(ct_yaml_t *list, ct_yaml_t *item)
   return item != NULL;
 }
 
+/* Variables are not replaced again when the dump is read. */
+static ct_yaml_t *path_node(const ct_opt_t *row, const char *key, const char *path)
+{
+  ct_str_t text = {0};
+  ct_yaml_t *n = NULL;
+  if (!path || ct__opt_is_word(row, path)) return text_node(key, path);
+  if (ct_path_escape(path, &text) == CT_OK) n = text_node(key, text.data ? text.data : "");
+  ct_str_clear(&text);
+  return n;
+}
+
 static ct_yaml_t *list_node(const ct_opt_t *row, const void *from)
 {
   int ok = 1;
   ct_yaml_t *list = ct_yaml_new(CT_YAML_LIST, row->key, NULL);
   if (!list) return NULL;
-  if (row->type == CT_OPT_T_TEXTS) {
+  if (row->type == CT_OPT_T_TEXTS || row->type == CT_OPT_T_PATHS) {
     const ct_opt_texts_t *t = from;
+    int is_text = row->type == CT_OPT_T_TEXTS;
     for (int i = 0; ok && i < t->n; i++)
-      ok = add_item(list, text_node(NULL, t->v[i]));
+      ok = add_item(list, is_text ? text_node(NULL, t->v[i]) : path_node(row, NULL, t->v[i]));
   } else if (row->type == CT_OPT_T_DOUBLES) {
     const ct_opt_doubles_t *d = from;
     for (int i = 0; ok && i < d->n; i++)
@@ -90,6 +102,8 @@ static ct_yaml_t *dump_row(const ct_opt_t *row, const void *from)
   case CT_OPT_T_TEXT:
   case CT_OPT_T_NAME:
     return text_node(row->key, *(char *const *)from);
+  case CT_OPT_T_PATH:
+    return path_node(row, row->key, *(char *const *)from);
   case CT_OPT_T_CHOICE:
     return choice_node(row, *(const int *)from);
   case CT_OPT_T_NODE:
@@ -122,7 +136,7 @@ int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
     char left[160], range[80];
     snprintf(left, sizeof left, "%s%s%s: %s", section ? section : "",
              section && *section ? "." : "", row->key,
-             row->choices ? row->choices : ct__opt_types[row->type].help);
+             row->type == CT_OPT_T_CHOICE ? row->choices : ct__opt_types[row->type].help);
     /* a key too long for its column has its help on the next line */
     if (strlen(left) > 34)
       CT_TRY(ct_str_add(out, "  %s\n  %-34s  %s", left, "", row->help));

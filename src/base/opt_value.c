@@ -195,6 +195,33 @@ static int take_name(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   return take_text(at, n, out);
 }
 
+int ct__opt_is_word(const ct_opt_t *row, const char *text)
+{
+  int len = 0;
+  const char *word;
+  for (int i = 0; row->choices && (word = ct__opt_choice(row->choices, i, &len)); i++)
+    if (strlen(text) == (size_t)len && strncmp(word, text, (size_t)len) == 0) return 1;
+  return 0;
+}
+
+/* Puts the path that a text means into *path, with variables replaced. */
+static int expand_path(const ct__opt_place_t *at, const ct_yaml_t *n, char **path)
+{
+  char plain[CT_PATH_MAX];
+  if (ct__opt_is_word(at->row, *path)) return CT_OK;
+  int rc = ct_path_expand(*path, plain, sizeof plain);
+  if (rc != CT_OK) return rc == CT_ERR_NOMEM ? rc : ct__opt_fail(at, n, "%s", ct_err_last()->text);
+  ct_mem_free(*path);
+  *path = ct_mem_strdup(plain);
+  return *path ? CT_OK : CT_ERR_NOMEM;
+}
+
+static int take_path(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+{
+  int rc = take_text(at, n, out);
+  return rc == CT_OK ? expand_path(at, n, out) : rc;
+}
+
 static void clear_texts(void *texts)
 {
   ct_opt_texts_t *t = texts;
@@ -237,6 +264,15 @@ static int take_texts(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   t = (ct_opt_texts_t){0};
 out:
   clear_texts(&t);
+  return rc;
+}
+
+static int take_paths(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+{
+  int rc = take_texts(at, n, out);
+  ct_opt_texts_t *t = out;
+  for (int i = 0; rc == CT_OK && i < t->n; i++)
+    rc = expand_path(at, n, &t->v[i]);
   return rc;
 }
 
@@ -315,4 +351,6 @@ const ct__opt_type_t ct__opt_types[] = {
     [CT_OPT_T_DOUBLES] = {"NUMBER or LIST", sizeof(ct_opt_doubles_t), take_doubles, clear_doubles},
     [CT_OPT_T_PAIR] = {"INTEGER or PAIR", 2 * sizeof(int64_t), take_ints, NULL},
     [CT_OPT_T_TRIPLE] = {"INTEGER or TRIPLE", 3 * sizeof(int64_t), take_ints, NULL},
+    [CT_OPT_T_PATH] = {"PATH", sizeof(char *), take_path, clear_text},
+    [CT_OPT_T_PATHS] = {"PATH or LIST", sizeof(ct_opt_texts_t), take_paths, clear_texts},
     [CT_OPT_T_NODE] = {"VALUE", sizeof(ct_yaml_t *), take_node, clear_node}};

@@ -96,25 +96,3 @@ int ct_text_unbase64(char *text, size_t *len)
   *to = '\0';
   return digits % 4 == 0 ? CT_OK : CT_ERR_ARG;
 }
-
-/* ---- paths ---- */
-
-int ct_path_join(char *buf, size_t cap, const char *dir, const char *name)
-{
-  size_t len = strlen(dir);
-  if (name[0] == '/' || len == 0) return ct_text_format(buf, cap, "%s", name);
-  return ct_text_format(buf, cap, "%s%s%s", dir, dir[len - 1] == '/' ? "" : "/", name);
-}
-
-int ct_path_dir(char *buf, size_t cap, const char *path)
-{
-  const char *end = path + strlen(path);
-  while (end > path + 1 && end[-1] == '/')
-    end--;
-  while (end > path && end[-1] != '/')
-    end--;
-  while (end > path + 1 && end[-1] == '/')
-    end--;
-  if (end == path) return ct_text_format(buf, cap, ".");
-  return ct_text_format(buf, cap, "%.*s", (int)(end - path), path);
-}

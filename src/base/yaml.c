@@ -89,7 +89,6 @@ ct_yaml_t *ct_yaml_copy(const ct_yaml_t *n)
       return NULL;
     }
   }
-  copy->layer = n->layer;
   copy->quoted = n->quoted;
   copy->line = n->line;
   copy->used = n->used;

@@ -15,7 +15,6 @@ static void replace_content(ct_yaml_t *to, ct_yaml_t *from)
   to->quoted = from->quoted;
   to->line = from->line;
   to->file = from->file;
-  to->layer = from->layer;
   to->child = from->child;
   to->last = from->last;
   to->used = 0;

@@ -178,59 +178,12 @@ void ct_stage_close(ct_stage_t *s, int keep)
 
 /* ---- the directory's name ---- */
 
-static int is_name(char c)
-{
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* The variable at *text, which is moved behind it; NULL: none is named there. */
-static int take_variable(const char *text, const char **rest, char *name, size_t cap)
-{
-  int rc = CT_OK, braces = text[1] == '{';
-  const char *from = text + 1 + braces, *end = from;
-  while (is_name(*end))
-    end++;
-  if (end == from || (braces && *end != '}') || (size_t)(end - from) >= cap)
-    CT_FAIL(CT_ERR_USAGE, "'%s': expected $NAME or ${NAME}", text);
-  snprintf(name, cap, "%.*s", (int)(end - from), from);
-  *rest = end + braces;
-out:
-  return rc;
-}
-
-static int append_variable(ct_str_t *s, const char *name)
-{
-  int rc = CT_OK;
-  const char *value = getenv(name);
-  if (!value || !*value)
-    CT_FAIL(CT_ERR_USAGE, "the variable %s is not set in the environment", name);
-  CT_TRY(ct_str_add(s, "%s", value));
-out:
-  return rc;
-}
-
 int ct_stage_expand(const char *text, char *out, size_t cap)
 {
   int rc = CT_OK;
-  char name[128];
-  ct_str_t s = {0};
-  const char *at = text;
-  if (at[0] == '~' && (at[1] == '/' || !at[1])) {
-    CT_TRY(append_variable(&s, "HOME"));
-    at++;
-  }
-  while (*at) {
-    size_t plain = strcspn(at, "$");
-    CT_TRY(ct_str_add(&s, "%.*s", (int)plain, at));
-    at += plain;
-    if (!*at) break;
-    CT_TRY(take_variable(at, &at, name, sizeof name));
-    CT_TRY(append_variable(&s, name));
-  }
-  if (!s.data || s.data[0] != '/')
+  CT_TRY(ct_path_expand(text, out, cap));
+  if (out[0] != '/')
     CT_FAIL(CT_ERR_USAGE, "'%s': expected an absolute path, such as $TMPDIR", text);
-  CT_TRY(ct_text_format(out, cap, "%s", s.data));
 out:
-  ct_str_clear(&s);
   return rc;
 }

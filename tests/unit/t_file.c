@@ -389,11 +389,10 @@ static void glob_single_and_none(void)
   CT_ASSERT_TEXT(list[0], "some/dir/not-there.h5");
   ct_file_list_free(list, n);
   CT_ASSERT_FAILS(ct_file_glob("some/dir", "x-*.h5", &list, &n), CT_ERR_IO, "'x-*.h5'");
-  CT_ASSERT_HAS(ct_err_last()->text, "'some/dir'");
+  CT_ASSERT_HAS(ct_err_last()->text, "' has no 'some'");
   CT_ASSERT_INT(n, 0);
   CT_ASSERT_FAILS(ct_file_glob("/", "/some/dir/x-*.h5", &list, &n), CT_ERR_IO,
                   "no file matches '/some/dir/x-*.h5'");
-  CU_ASSERT_PTR_NULL(strstr(ct_err_last()->text, "in the directory"));
   for (int i = 1; i <= 2; i++) {
     ct_mem_fail_at(i);
     CT_ASSERT_FAILS(ct_file_glob(".", "x", &list, &n), CT_ERR_NOMEM, "");
