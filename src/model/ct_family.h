@@ -12,6 +12,9 @@ typedef struct ct_family {
   const char *help;   /**< one line */
   /** Appends the layers for samples of g->input; the last must give N x classes. */
   int (*build)(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes);
+  /** What the user should hear of a choice that build() makes by the samples, or NULL; may be NULL.
+   */
+  const char *(*remark)(const ct_model_opts_t *o, const ct_shape_t *sample);
 } ct_family_t;
 
 /** All families, NULL-terminated; families.c. */

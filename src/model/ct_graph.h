@@ -67,6 +67,9 @@ typedef struct ct_graph {
   int64_t param_cap;
 } ct_graph_t;
 
+/** Words of the key `model.stem`, in their order. */
+typedef enum { CT_STEM_AUTO, CT_STEM_IMAGENET, CT_STEM_CIFAR } ct_stem_t;
+
 /** Which model, as the configuration says it (section `model`). */
 typedef struct ct_model_opts {
   char *family;            /**< "resnet"; "" if layers are given */
@@ -76,6 +79,7 @@ typedef struct ct_model_opts {
   ct_opt_texts_t inputs;   /**< those of its further inputs, "NAME=16" or "NAME=3x32x32" */
   ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the state */
   double dropout; /**< vgg, densenet, mobilenet_v2, cosmoflow; below 0: the family's usual one */
+  int stem;       /**< resnet: ct_stem_t */
   int64_t patch, dim, heads, mlp; /**< vit; mlp 0: 4 dim */
   ct_yaml_t *layers;              /**< the list of layers, or NULL */
 } ct_model_opts_t;
@@ -89,6 +93,9 @@ int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
 /** Local.  Notes the shapes of a sample in o->input and o->inputs, so that a checkpoint with this
  * configuration can be used where there is no data.  \a more: NULL for none. */
 int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *more);
+
+/** Local.  What its user should hear of a choice that the family made by the samples, or NULL. */
+const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample);
 
 /** Local.  Builds the graph for samples of shape \a input (dim[0] = 1) and what \a more says (NULL:
  * nothing), which must be those of o->input and o->inputs if these say any, and \a classes outputs

@@ -3,7 +3,8 @@
  *
  * Depths 18, 34, 50, 101 and 152 are those for ImageNet: four stages; bottlenecks from 50 on, which
  * stride in their 3x3 convolution ("v1.5", as torchvision).  Images under 64 pixels get a 3x3 stem
- * of stride 1 without max-pool in place of the 7x7, as is common for CIFAR.
+ * of stride 1 without max-pool in place of the 7x7, as is common for CIFAR, unless model.stem says
+ * otherwise.
  *
  * Depths 20, 32, 44, 56 and 110 are those for CIFAR (section 4.2): three stages of 16, 32 and 64
  * channels.  Where a stage changes the shape, the shortcut is a 1x1 convolution (option B of the
@@ -16,7 +17,7 @@
 
 #include "base/ct_err.h"
 
-enum { STAGES = 4, STEM_PIXELS = 64 };
+enum { STAGES = 4, STEM_PIXELS = 64, USUAL_DEPTH = 18 };
 
 typedef struct net {
   int depth;
@@ -77,11 +78,20 @@ out:
   return rc;
 }
 
-static int add_stem(ct_graph_t *g, int *id, const net_t *n)
+static int is_small(const ct_shape_t *sample)
 {
-  int rc = CT_OK;
-  const int64_t *dim = g->input.dim;
-  int large = n->blocks[STAGES - 1] && dim[2] >= STEM_PIXELS && dim[3] >= STEM_PIXELS;
+  return sample->ndim < 4 || sample->dim[2] < STEM_PIXELS || sample->dim[3] < STEM_PIXELS;
+}
+
+static int add_stem(ct_graph_t *g, int *id, const net_t *n, int stem)
+{
+  int rc = CT_OK, four = n->blocks[STAGES - 1] > 0;
+  int large = stem == CT_STEM_AUTO ? four && !is_small(&g->input) : stem == CT_STEM_IMAGENET;
+  if (stem == CT_STEM_IMAGENET && !four)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.stem: depth %d is a network for CIFAR; the stem for ImageNet is of "
+            "depths 18, 34, 50, 101 and 152",
+            n->depth);
   CT_TRY(add_conv_bn(g, id, "conv1", "bn1", n->width, large ? 7 : 3, large ? 2 : 1));
   CT_TRY(ct_graph_add(g, id, "relu", "relu", *id, -2, NULL));
   if (large)
@@ -102,7 +112,7 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
   int rc = CT_OK, id = -1;
   const net_t *n = find_net(o->depth);
   if (!n) CT_FAIL(CT_ERR_ARG, "there is no depth %" PRId64, o->depth);
-  CT_TRY(add_stem(g, &id, n));
+  CT_TRY(add_stem(g, &id, n, o->stem));
   for (int s = 0; s < STAGES; s++)
     for (int b = 0; b < n->blocks[s]; b++) {
       CT_TRY(ct_graph_prefix(g, "layer%d.%d.", s + 1, b));
@@ -116,10 +126,20 @@ out:
   return rc;
 }
 
+static const char *remark(const ct_model_opts_t *o, const ct_shape_t *sample)
+{
+  const net_t *n = find_net(o->depth ? o->depth : USUAL_DEPTH);
+  if (o->stem || !n || !n->blocks[STAGES - 1] || !is_small(sample)) return NULL;
+  return "images under 64 pixels: resnet takes the stem for CIFAR, 3x3 of stride 1 without "
+         "max-pool "
+         "(model.stem: imagenet for the other)";
+}
+
 const ct_family_t ct__family_resnet = {
     .name = "resnet",
     .depths = "18|34|50|101|152|20|32|44|56|110",
-    .depth = 18,
+    .depth = USUAL_DEPTH,
     .help = "residual network; depths 20, 32, 44, 56, 110 (three stages) are for CIFAR",
     .build = build,
+    .remark = remark,
 };

@@ -31,6 +31,9 @@ const ct_opt_t ct_model_rows[] = {
                    "widths of the hidden layers (mlp), width of the state (lstm)"),
     CT_OPT_DOUBLE(ct_model_opts_t, dropout, "-1", -1, 0.999,
                   "probability to drop of the family's dropout layers; below 0: its usual one"),
+    CT_OPT_CHOICE(ct_model_opts_t, stem, "auto", "auto|imagenet|cifar",
+                  "first layers (resnet): imagenet: 7x7 of stride 2 and max-pool; cifar: 3x3 of "
+                  "stride 1; auto: cifar for images under 64 pixels"),
     CT_OPT_INT(ct_model_opts_t, patch, "4", 1, 4096,
                "height and width of a patch, in pixels (vit)"),
     CT_OPT_INT(ct_model_opts_t, dim, "64", 1, 1 << 20, "features of a token (vit)"),
@@ -195,6 +198,12 @@ out:
   return rc;
 }
 
+const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample)
+{
+  const ct_family_t *f = find_family(o->family ? o->family : "");
+  return f && f->remark ? f->remark(o, sample) : NULL;
+}
+
 static int build_family(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK;
@@ -204,6 +213,8 @@ static int build_family(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes
   char shape[80];
   if (!f) return unknown_family(name);
   if (!own.depth) own.depth = f->depth;
+  if (o->stem && strcmp(name, "resnet") != 0)
+    CT_FAIL(CT_ERR_USAGE, "model.stem is given, but has no meaning with model.family %s", name);
   CT_TRY(check_depth(f, own.depth));
   rc = f->build(g, &own, classes);
   if (rc == CT_OK) rc = ct__graph_check_output(g, classes);
