@@ -58,7 +58,18 @@ BEGIN {
     " are errors that name the file, the line, the key and the nearest valid one. `ctrain-hpc" \
     " train --help` prints this page as plain text; `config.yaml` in a run's directory has all" \
     " keys with the values that the run had. `null` in place of a number or a word stands for" \
-    " the default, so that `--set optim.momentum=null` undoes what a file says.")
+    " the default, so that `--set optim.momentum=null` undoes what a file says. `train CONFIG" \
+    " --print-config` prints what comes of it all.")
+  print ""
+  fill("`include: base.yaml`, or a list of files, puts others under a file: sections are joined" \
+    " key by key, what is further up wins, and of a list the last one. YAML's anchors and merge" \
+    " keys work within a file (`optim: {<<: *usual, lr: 0.1}`); a section `x-NAME` is a place to" \
+    " write them down. Another `optim.kind` or `schedule.kind`, on the command line or above an" \
+    " included file, leaves out the keys that it does not have, and says so.")
+  print ""
+  fill("A relative path belongs to where it is written: in a file to that file's directory, on" \
+    " the command line to the working directory. In paths `$NAME` and `${NAME}` are variables of" \
+    " the environment, `~/` is the home directory, and `$$` is a dollar.")
 }
 
 /^Configuration/ { section("keys", "At the top"); next }

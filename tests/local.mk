@@ -13,7 +13,7 @@ shell_tests = \
   %D%/cli/best.test %D%/cli/quantize.test \
   %D%/cli/augment.test \
   %D%/cli/bench_comm.test \
-  %D%/cli/compose.test \
+  %D%/cli/compose.test %D%/cli/config.test \
   %D%/cli/convert.test \
   %D%/cli/docs.test \
   %D%/cli/doctor.test \

@@ -272,6 +272,17 @@ static int choose_config(const ct_args_t *a, char *path, size_t cap)
   return ct_builtin_config(path, cap);
 }
 
+static int print_config(const ct_setup_t *s)
+{
+  int rc = CT_OK;
+  ct_str_t text = {0};
+  CT_TRY(ct_config_dump(&s->cfg, &text));
+  if (s->topo->rank == 0) CT_TRY(ct_app_print(text.data));
+out:
+  ct_str_clear(&text);
+  return rc;
+}
+
 int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
@@ -281,6 +292,10 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_plateau_init(&r.at.plateau);
   CT_TRY_ALL(topo, choose_config(a, config, sizeof config));
   CT_TRY(ct_setup_config(&r.s, config, a));
+  if (ct_args_get(a, "print-config")) {
+    CT_TRY(print_config(&r.s));
+    goto out;
+  }
   CT_TRY(ct_early_stop_read(&r.s.cfg.train, config, &r.early_stop)); /* checked before */
   CT_TRY(ct_setup_device(&r.s));
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));

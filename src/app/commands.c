@@ -9,6 +9,7 @@
 static const ct_flag_t train_flags[] = {
     {"resume", "WHAT",
      "auto (default): the run's newest good checkpoint; never; a file; or a run's directory"},
+    {"print-config", NULL, "print the whole configuration, as the run would have it, and end"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t eval_flags[] = {

@@ -140,7 +140,7 @@ static int read_all(ct_setup_t *s, const ct_args_t *a, const char *what, const c
   ct_opt_clear(ct_parallel_rows, &c->parallel); /* how a run's ranks shared the work is no matter */
   CT_TRY(ct_opt_defaults(ct_parallel_rows, &c->parallel));
   CT_TRY(take_input(c, input));
-  CT_TRY(ct_setup_resolve(c, alone ? NULL : what, s->topo->size, 0));
+  CT_TRY(ct_setup_resolve(c, s->topo->size, 0));
   if (c->data.val.n == 0)
     CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: there is nothing to predict", c->where);
   if (!alone && !(checkpoint && !*checkpoint)) CT_TRY(open_weights(c, checkpoint, w));

@@ -25,27 +25,16 @@
 
 int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a)
 {
-  int rc = CT_OK;
-  char *text = NULL;
-  size_t bytes;
-  CT_TRY(ct_file_regular(path)); /* the directory of a pipe is not to be had */
-  CT_TRY(ct_file_read(path, &text, &bytes));
-  CT_TRY(ct_config_parse(c, text, bytes, path, a->set, a->sets));
-out:
-  if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration "); /* exit status 2 */
-  ct_mem_free(text);
-  return rc;
+  int rc = ct_config_read(c, path, a->set, a->sets);
+  return rc == CT_ERR_IO ? ct_err_prefix(CT_ERR_USAGE, "configuration ") : rc; /* exit status 2 */
 }
 
-int ct_setup_resolve(ct_config_t *c, const char *path, int ranks, int with_loss)
+int ct_setup_resolve(ct_config_t *c, int ranks, int with_loss)
 {
-  char real[CT_PATH_MAX], dir[CT_PATH_MAX], cwd[CT_PATH_MAX];
-  int rc = ct_file_cwd(cwd, sizeof cwd);
-  if (rc != CT_OK) return rc;
-  if (path && !realpath(path, real))
-    CT_FAIL(CT_ERR_IO, "%s: its directory cannot be found: %s", path, strerror(errno));
-  if (path) CT_TRY(ct_path_dir(dir, sizeof dir, real));
-  CT_TRY(ct_config_resolve(c, path ? dir : cwd, cwd, ranks));
+  int rc = CT_OK;
+  char cwd[CT_PATH_MAX];
+  CT_TRY(ct_file_cwd(cwd, sizeof cwd));
+  CT_TRY(ct_config_resolve(c, cwd, ranks));
   CT_TRY(ct_config_check(c, ranks, with_loss));
 out:
   if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration ");
@@ -57,7 +46,7 @@ int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, i
 {
   int rc = CT_OK;
   CT_TRY(ct_setup_parse(c, path, a));
-  CT_TRY(ct_setup_resolve(c, path, ranks, with_loss));
+  CT_TRY(ct_setup_resolve(c, ranks, with_loss));
 out:
   return rc;
 }
@@ -420,6 +409,8 @@ int ct_setup_model(ct_setup_t *s)
   ct_beat_at("making the model", -1);
   CT_TRY_ALL(s->topo,
              ct_graph_make(&s->cfg.model, &d->x, &d->more, outputs, s->cfg.where, &s->graph));
+  const char *remark = ct_model_remark(&s->cfg.model, &d->x);
+  if (remark) ct_log(CT_LOG_INFO, "%s", remark);
   CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->more));
   const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
   if (d->info.unlabelled && ct_shape_sample(last) != outputs)

@@ -97,9 +97,8 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
 /** Local.  A configuration from its file and --set. */
 int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a);
-/** Local.  What follows from it, for so many ranks; \a path: its file, whose directory its data
- * files are relative to; NULL: the working directory. */
-int ct_setup_resolve(ct_config_t *c, const char *path, int ranks, int with_loss);
+/** Local.  What follows from it, for so many ranks. */
+int ct_setup_resolve(ct_config_t *c, int ranks, int with_loss);
 /** Local.  Both: file, --set and everything that follows from them, for so many ranks. */
 int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
                          int with_loss);

@@ -1,6 +1,6 @@
 /* The list of all sections.  Reading, help, dump and clearing go through it; the tables themselves
  * stand in the modules that they configure, but for those of devices, which have no other home. */
-#include "config/ct_config.h"
+#include "config/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +22,8 @@ static const ct_opt_t cuda_rows[] = {
         ct_cuda_opts_t, autotune, "true",
         "measure the algorithms of each convolution at the start (cudnn.benchmark); false: the "
         "library's first choice"),
-    CT_OPT_TEXT(
-        ct_cuda_opts_t, cache, "",
+    CT_OPT_PATH(
+        ct_cuda_opts_t, cache, "", "off",
         "directory that keeps what autotune measured; empty: ctrain-hpc in $XDG_CACHE_HOME or "
         "~/.cache; off: nowhere"),
     CT_OPT_BOOL(ct_cuda_opts_t, graph, "true",
@@ -33,7 +33,7 @@ static const ct_opt_t cuda_rows[] = {
     CT_OPT_END};
 
 static const ct_opt_t sim_rows[] = {
-    CT_OPT_TEXT(ct_sim_opts_t, times, "",
+    CT_OPT_PATH(ct_sim_opts_t, times, "", NULL,
                 "file that `bench step --ops --json` has printed: the times of ops; empty: all by "
                 "the rates"),
     CT_OPT_DOUBLE(ct_sim_opts_t, gflops, "0", 0, 1e9,
@@ -74,8 +74,7 @@ typedef struct section {
 static const section_t sections[] = {
     SECTION(run, ct_run_rows, "the run and its directory"),
     SECTION(parallel, ct_parallel_rows, "how ranks share the work"),
-    SECTION(data, ct_data_rows,
-            "what to train on; files are relative to the configuration's directory"),
+    SECTION(data, ct_data_rows, "what to train on"),
     SECTION(model, ct_model_rows, "what to train: a family, or `layers`"),
     SECTION(init, ct_init_rows, "weights to begin from, such as a trained model's"),
     SECTION(train, ct_train_rows, "how long to train, and how a step is made"),
@@ -103,6 +102,42 @@ void ct_config_clear(ct_config_t *c)
   for (const section_t *s = sections; s->name; s++)
     ct_opt_clear(s->rows, values_of(c, s));
 }
+
+/* ---- paths ---- */
+
+int ct__config_each_path(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg),
+                         ct_yaml_t *root, void *arg)
+{
+  int rc = CT_OK;
+  for (const section_t *s = sections; s->name; s++)
+    for (const ct_opt_t *row = s->rows; row->type != CT_OPT_T_END; row++) {
+      if (row->type != CT_OPT_T_PATH && row->type != CT_OPT_T_PATHS) continue;
+      ct_yaml_t *n = ct_yaml_find(ct_yaml_find(root, s->name), row->key);
+      if (n && n->kind == CT_YAML_SCALAR) CT_TRY(visit(row, n, arg));
+      for (ct_yaml_t *item = n ? n->child : NULL; item; item = item->next)
+        if (item->kind == CT_YAML_SCALAR) CT_TRY(visit(row, item, arg));
+    }
+out:
+  return rc;
+}
+
+int ct__config_each_value(int (*visit)(const ct_opt_t *row, char **path, void *arg), ct_config_t *c,
+                          void *arg)
+{
+  int rc = CT_OK;
+  for (const section_t *s = sections; s->name; s++)
+    for (const ct_opt_t *row = s->rows; row->type != CT_OPT_T_END; row++) {
+      void *at = (char *)values_of(c, s) + row->offset;
+      ct_opt_texts_t *list = at;
+      if (row->type == CT_OPT_T_PATH) CT_TRY(visit(row, at, arg));
+      for (int i = 0; row->type == CT_OPT_T_PATHS && i < list->n; i++)
+        CT_TRY(visit(row, &list->v[i], arg));
+    }
+out:
+  return rc;
+}
+
+/* ---- reading ---- */
 
 static int apply_set(ct_yaml_t *root, const char *set)
 {
@@ -135,23 +170,44 @@ out:
   return rc;
 }
 
+int ct__config_take(ct_config_t *c, ct_yaml_t *root, const char *where, const char *const *set,
+                    int sets)
+{
+  int rc = CT_OK;
+  memset(c, 0, sizeof *c);
+  CT_TRY(ct_text_format(c->where, sizeof c->where, "%s", where));
+  for (int i = 0; i < sets; i++)
+    CT_TRY(apply_set(root, set[i]));
+  CT_TRY(ct__config_drop_foreign(root, where));
+  CT_TRY(read_tree(c, root));
+out:
+  if (rc != CT_OK) ct_config_clear(c);
+  return rc;
+}
+
+int ct__config_tree_of(const char *text, size_t bytes, const char *where, ct_yaml_t **out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_yaml_parse(text, bytes, where, out));
+  if ((*out)->kind == CT_YAML_MAP) return CT_OK;
+  rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                  "%s:%d: expected sections such as 'data:' and 'model:'", where, (*out)->line);
+  ct_yaml_free(*out);
+  *out = NULL;
+out:
+  return rc;
+}
+
 int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *where,
                     const char *const *set, int sets)
 {
   int rc = CT_OK;
   ct_yaml_t *root = NULL;
   memset(c, 0, sizeof *c);
-  CT_TRY(ct_text_format(c->where, sizeof c->where, "%s", where));
-  CT_TRY(ct_yaml_parse(text, bytes, where, &root));
-  if (root->kind != CT_YAML_MAP)
-    CT_FAIL(CT_ERR_USAGE, "%s:%d: expected sections such as 'data:' and 'model:'", where,
-            root->line);
-  for (int i = 0; i < sets; i++)
-    CT_TRY(apply_set(root, set[i]));
-  CT_TRY(read_tree(c, root));
+  CT_TRY(ct__config_tree_of(text, bytes, where, &root));
+  CT_TRY(ct__config_take(c, root, where, set, sets));
 out:
   ct_yaml_free(root);
-  if (rc != CT_OK) ct_config_clear(c);
   return rc;
 }
 

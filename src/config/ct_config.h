@@ -75,13 +75,18 @@ typedef struct ct_config {
  * key. */
 int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *where,
                     const char *const *set, int sets);
+/** The same from a file, under which the files lie that it includes (`include: base.yaml`, or a
+ * list of which the last one counts most): maps are joined key by key, all else is the upper
+ * file's.  Relative paths are then below the directory of the file in which they stand.  CT_ERR_IO
+ * as well. */
+int ct_config_read(ct_config_t *c, const char *path, const char *const *set, int sets);
 /** Frees what *c owns; a zeroed one is fine. */
 void ct_config_clear(ct_config_t *c);
 
-/** Fills in what the text left open, so that the dump means the same everywhere: files become
- * absolute (they were relative to \a dir, the file's directory), run.dir too (relative to \a cwd),
- * the global batch follows from data.batch_per_rank and \a ranks. */
-int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int ranks);
+/** Fills in what the text left open, so that the dump means the same everywhere: paths that are
+ * still relative, since they stood in no file, are those of \a cwd; the global batch follows from
+ * data.batch_per_rank and \a ranks. */
+int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks);
 /** What the range of a single key cannot say.  with_loss 0: for who only looks at samples, which
  * need no labels then.  CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss);

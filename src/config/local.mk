@@ -1,2 +1,2 @@
 libctrain_a_SOURCES += \
-  %D%/ct_config.h %D%/config.c %D%/resolve.c %D%/compare.c
+  %D%/ct_config.h %D%/config.h %D%/config.c %D%/file.c %D%/foreign.c %D%/resolve.c %D%/compare.c

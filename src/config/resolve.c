@@ -1,6 +1,6 @@
 /* What is known only when the whole configuration is: paths become absolute, sizes follow from
  * other keys and the number of ranks, and keys that contradict each other are refused. */
-#include "config/ct_config.h"
+#include "config/config.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,59 +21,27 @@ static int set_text(char **to, const char *text)
   return CT_OK;
 }
 
-/* dir/pattern; where the whole will be read as a pattern, the directory's own magic is quoted. */
-static int absolute_pattern(char *buf, size_t cap, const char *dir, const char *pattern)
-{
-  static const char magic[] = "*?[";
-  char quoted[2 * CT_PATH_MAX];
-  size_t n = 0;
-  int is_pattern = strpbrk(dir, magic) || strpbrk(pattern, magic);
-  for (const char *p = dir; *p && n + 2 < sizeof quoted; p++) {
-    if (is_pattern && (strchr(magic, *p) || *p == '\\')) quoted[n++] = '\\';
-    quoted[n++] = *p;
-  }
-  quoted[n] = '\0';
-  return ct_path_join(buf, cap, quoted, pattern);
-}
-
-static int absolute_files(ct_opt_texts_t *files, const char *dir)
+/* A path of PATH rows that is not absolute yet; arg: the current directory. */
+static int make_absolute(const ct_opt_t *row, char **path, void *arg)
 {
   int rc = CT_OK;
-  char path[CT_PATH_MAX];
-  for (int i = 0; i < files->n; i++) {
-    if (strcmp(files->v[i], "synthetic") == 0) continue;
-    CT_TRY(absolute_pattern(path, sizeof path, dir, files->v[i]));
-    CT_TRY(set_text(&files->v[i], path));
-  }
+  char full[CT_PATH_MAX];
+  if (!(*path)[0] || (row->choices && strcmp(row->choices, *path) == 0)) return CT_OK;
+  CT_TRY(ct__config_below(row, arg, *path, full, sizeof full));
+  CT_TRY(set_text(path, full));
 out:
   return rc;
 }
 
-static int absolute_file(char **file, const char *dir)
+int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
 {
   int rc = CT_OK;
-  char path[CT_PATH_MAX];
-  if (!(*file)[0]) return CT_OK;
-  CT_TRY(ct_path_join(path, sizeof path, dir, *file));
-  CT_TRY(set_text(file, path));
-out:
-  return rc;
-}
-
-int ct_config_resolve(ct_config_t *c, const char *dir, const char *cwd, int ranks)
-{
-  int rc = CT_OK;
-  char name[CT_PATH_MAX], path[CT_PATH_MAX];
-  CT_TRY(absolute_files(&c->data.train, dir));
-  CT_TRY(absolute_files(&c->data.val, dir));
-  CT_TRY(absolute_file(&c->init.from, dir));
-  CT_TRY(absolute_file(&c->sim.times, dir));
-  if (c->run.dir[0])
-    CT_TRY(ct_text_format(name, sizeof name, "%s", c->run.dir));
-  else
+  char name[CT_PATH_MAX];
+  if (!c->run.dir[0]) {
     CT_TRY(ct_text_format(name, sizeof name, "runs/%s", c->run.name));
-  CT_TRY(ct_path_join(path, sizeof path, cwd, name));
-  CT_TRY(set_text(&c->run.dir, path));
+    CT_TRY(set_text(&c->run.dir, name));
+  }
+  CT_TRY(ct__config_each_value(make_absolute, c, (void *)(uintptr_t)cwd));
   if (c->data.batch_per_rank > 0) c->data.batch = c->data.batch_per_rank * ranks;
   if (c->data.eval_batch == 0) c->data.eval_batch = c->data.batch;
 out:

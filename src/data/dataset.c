@@ -15,8 +15,10 @@
 #include "data/transforms.h"
 
 const ct_opt_t ct_data_rows[] = {
-    CT_OPT_TEXTS(ct_data_opts_t, train, "", "files or globs to train on, or 'synthetic'"),
-    CT_OPT_TEXTS(ct_data_opts_t, val, "", "files or globs to evaluate on, or 'synthetic'"),
+    CT_OPT_PATHS(ct_data_opts_t, train, "", "synthetic",
+                 "files or globs to train on, or 'synthetic'"),
+    CT_OPT_PATHS(ct_data_opts_t, val, "", "synthetic",
+                 "files or globs to evaluate on, or 'synthetic'"),
     CT_OPT_TEXTS(ct_data_opts_t, input, "images",
                  "name of the array of samples; of several, those that are like the first but for "
                  "their channels are joined to it along these, and others are inputs of their own, "

@@ -32,6 +32,8 @@ extern const ct_opt_t ct_optim_rows[];
  * torch.optim.SGD), and that options which the optimizer does not have are left at their
  * defaults.  CT_ERR_USAGE. */
 int ct_optim_check(const ct_optim_opts_t *o);
+/** 0 if a key of the section has no meaning for that kind, such as momentum for adam. */
+int ct_optim_has_key(const char *kind, const char *key);
 /** The rule (ct_rule_t) and how many float32 states a weight has with these options and groups. */
 int ct_optim_rule(const ct_optim_opts_t *o, int *states);
 /** State-dict name of a state, as PyTorch's optimizer: "momentum_buffer", "exp_avg". */
@@ -81,6 +83,8 @@ typedef struct ct_schedule_opts {
 } ct_schedule_opts_t;
 extern const ct_opt_t ct_schedule_rows[];
 
+/** As ct_optim_has_key(). */
+int ct_schedule_has_key(const char *kind, const char *key);
 /** As ct_optim_check(): what single ranges cannot check, and options of other kinds.
  * CT_ERR_USAGE. */
 int ct_schedule_check(const ct_schedule_opts_t *s);

@@ -33,6 +33,16 @@ static const ct__optim_only_t *find(const ct__optim_only_t *only, const char *ke
   return NULL;
 }
 
+int ct__optim_has_key(const ct_opt_t *rows, const ct__optim_only_t *only, const char *kind,
+                      const char *key)
+{
+  const ct__optim_only_t *u = find(only, key);
+  if (!u) return 1;
+  for (int i = 0; i < 32; i++)
+    if ((u->kinds & CT__OPTIM_KIND(i)) && strcmp(ct_opt_word(rows, "kind", i), kind) == 0) return 1;
+  return 0;
+}
+
 int ct__optim_check_only(const ct_opt_t *rows, const void *values, const ct__optim_only_t *only,
                          int kind, const char *section)
 {

@@ -16,6 +16,10 @@ typedef struct ct__optim_only {
 int ct__optim_check_only(const ct_opt_t *rows, const void *values, const ct__optim_only_t *only,
                          int kind, const char *section);
 
+/** 0 if only other kinds than the one of that word have the option. */
+int ct__optim_has_key(const ct_opt_t *rows, const ct__optim_only_t *only, const char *kind,
+                      const char *key);
+
 /** 1 if the optimizer has betas and no momentum: adam, adamw, lamb. */
 int ct__optim_has_betas(const ct_optim_opts_t *o);
 

@@ -69,6 +69,11 @@ static const ct__optim_only_t only[] = {
     {"trust", CT__OPTIM_KIND(LARS)},
     {NULL, 0}};
 
+int ct_optim_has_key(const char *kind, const char *key)
+{
+  return ct__optim_has_key(ct_optim_rows, only, kind, key);
+}
+
 int ct_optim_check(const ct_optim_opts_t *o)
 {
   int rc = CT_OK;

@@ -167,6 +167,11 @@ static const ct__optim_only_t only[] = {{"step_epochs", CT__OPTIM_KIND(KIND_step
                                         {"threshold", PLATEAU},
                                         {NULL, 0}};
 
+int ct_schedule_has_key(const char *kind, const char *key)
+{
+  return ct__optim_has_key(ct_schedule_rows, only, kind, key);
+}
+
 int ct_schedule_check(const ct_schedule_opts_t *s)
 {
   int rc = CT_OK;

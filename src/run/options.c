@@ -8,8 +8,8 @@
 #include "base/ct_err.h"
 
 const ct_opt_t ct_run_rows[] = {
-    CT_OPT_TEXT(ct_run_opts_t, dir, "",
-                "run directory, relative to the current one; empty: runs/NAME"),
+    CT_OPT_PATH(ct_run_opts_t, dir, "", NULL,
+                "run directory; empty: runs/NAME in the current directory"),
     CT_OPT_INT(ct_run_opts_t, seed, "1", 0, 1e18, "seed of weights, sample order and dropout"),
     CT_OPT_NAME(ct_run_opts_t, name, "train", "name of the run, and of its directory"),
     CT_OPT_INT(ct_run_opts_t, log_every, "10", 1, 1e18, "steps between lines in metrics.jsonl"),

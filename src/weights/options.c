@@ -4,11 +4,10 @@
 #include "weights/ct_names.h"
 
 const ct_opt_t ct_init_rows[] = {
-    CT_OPT_TEXT(
-        ct_init_opts_t, from, "",
-        "weights to begin from: a checkpoint, a safetensors or .pth file, or a run "
-        "directory, whose best, else newest checkpoint is taken; relative to the configuration's "
-        "directory; empty: weights are drawn"),
+    CT_OPT_PATH(ct_init_opts_t, from, "", NULL,
+                "weights to begin from: a checkpoint, a safetensors or .pth file, or a run "
+                "directory, whose best, else newest checkpoint is taken; empty: weights are "
+                "drawn"),
     CT_OPT_TEXT(ct_init_opts_t, key, "",
                 "of a nested .pth file, which of its dicts, such as model or state.ema; empty: "
                 "the one that can be meant"),

@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   int rc = ct_config_parse(&c, (const char *)data, bytes, "fuzz", NULL, 0);
   if (rc == CT_OK) {
     check_round_trip(&c);
-    rc = ct_config_resolve(&c, "/data", "/home", 3);
+    rc = ct_config_resolve(&c, "/home", 3);
     if (rc == CT_OK) rc = ct_config_check(&c, 3, 1);
     if (rc == CT_OK)
       check_round_trip(&c);

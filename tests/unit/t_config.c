@@ -1,6 +1,7 @@
 /* Configurations from YAML to values and back: defaults, ranges, what is refused and with which
  * words, that the dump of one reads back to it, and what a hash depends on. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/ct_config.h"
@@ -28,7 +29,7 @@ static int parse_run(ct_config_t *c, const char *text, const char *set)
 {
   int rc = CT_OK;
   CT_TRY(parse(c, text, set));
-  CT_TRY(ct_config_resolve(c, "/data/set", "/home/me", 2));
+  CT_TRY(ct_config_resolve(c, "/home/me", 2));
   CT_TRY(ct_config_check(c, 2, 1));
 out:
   if (rc != CT_OK) ct_config_clear(c);
@@ -132,8 +133,8 @@ static void places_become_absolute(void)
 {
   ct_config_t c;
   if (CT_ASSERT_OK(parse_run(&c, usual, NULL)) != CT_OK) return;
-  CT_ASSERT_TEXT(c.data.train.v[0], "/data/set/train-*.h5");
-  CT_ASSERT_TEXT(c.data.val.v[0], "/data/set/a.h5");
+  CT_ASSERT_TEXT(c.data.train.v[0], "/home/me/train-*.h5");
+  CT_ASSERT_TEXT(c.data.val.v[0], "/home/me/a.h5");
   CT_ASSERT_TEXT(c.data.val.v[1], "/abs/b.h5");
   CT_ASSERT_TEXT(c.run.dir, "/home/me/runs/try");
   ct_config_clear(&c);
@@ -155,13 +156,138 @@ static void magic_in_a_directory_is_quoted(void)
   CT_ASSERT_OK(ct_file_mkdirs(dir));
   CT_ASSERT_OK(ct_file_write(file, "", 0));
   if (CT_ASSERT_OK(parse(&c, "data: {train: 'x-*.h5', val: x-0.h5}\n", NULL)) != CT_OK) return;
-  CT_ASSERT_OK(ct_config_resolve(&c, dir, "/", 1));
+  CT_ASSERT_OK(ct_config_resolve(&c, dir, 1));
   for (int i = 0; i < 2; i++) {
     CT_ASSERT_OK(ct_file_glob("", (i ? c.data.val : c.data.train).v[0], &list, &n));
     CT_ASSERT_INT(n, 1);
     CT_ASSERT_TEXT(n ? list[0] : "", file);
     ct_file_list_free(list, n);
   }
+  ct_config_clear(&c);
+}
+
+/* ---- files ---- */
+
+static const char *set_dir(void)
+{
+  static char real[CT_PATH_MAX];
+  if (!*real) CU_ASSERT_PTR_NOT_NULL(realpath(ct_test_dir(), real));
+  return real;
+}
+
+static const char *file_of(const char *name, const char *text)
+{
+  static char path[4][2 * CT_PATH_MAX];
+  static int next;
+  char *p = path[next++ % 4], dir[CT_PATH_MAX];
+  snprintf(p, 2 * CT_PATH_MAX, "%s/%s", set_dir(), name);
+  CT_ASSERT_OK(ct_path_dir(dir, sizeof dir, p));
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  CT_ASSERT_OK(ct_file_write(p, text, strlen(text)));
+  return p;
+}
+
+static const char *below(const char *name)
+{
+  static char path[4][2 * CT_PATH_MAX];
+  static int next;
+  char *p = path[next++ % 4];
+  snprintf(p, 2 * CT_PATH_MAX, "%s/%s", set_dir(), name);
+  return p;
+}
+
+/* A path belongs to the file in which it stands, on the command line to the current directory. */
+static void files_include_files(void)
+{
+  ct_config_t c;
+  const char *set[] = {"init.from=w.h5", "run.dir=$CT_T_DIR/r$$1"};
+  setenv("CT_T_DIR", "sub", 1);
+  file_of("site/base.yaml", "include: more/deep.yaml\n"
+                            "data: {train: t.h5, batch: 8}\n"
+                            "optim: {lr: 0.5, momentum: 0.7}\n");
+  file_of("site/more/deep.yaml", "data: {val: '${CT_T_DIR}/v.h5', batch: 4, workers: 3}\n");
+  file_of("second.yaml", "data: {workers: 5}\nmodel: {family: lenet, classes: 3}\n");
+  const char *path = file_of("main.yaml", "include: [site/base.yaml, second.yaml]\n"
+                                          "x-rates: &rates {lr: 0.25}\n"
+                                          "optim: {<<: *rates, weight_decay: 1}\n"
+                                          "sim: {times: times.json}\n");
+  if (CT_ASSERT_OK(ct_config_read(&c, path, set, 2)) != CT_OK) return;
+  CT_ASSERT_OK(ct_config_resolve(&c, "/home/me", 1));
+  CT_ASSERT_TEXT(c.data.train.v[0], below("site/t.h5"));
+  CT_ASSERT_TEXT(c.data.val.v[0], below("site/more/sub/v.h5"));
+  CT_ASSERT_TEXT(c.sim.times, below("times.json"));
+  CT_ASSERT_TEXT(c.init.from, "/home/me/w.h5");
+  CT_ASSERT_TEXT(c.run.dir, "/home/me/sub/r$1");
+  CT_ASSERT_INT(c.data.batch, 8);
+  CT_ASSERT_INT(c.data.workers, 5); /* the last one of the list counts most */
+  CU_ASSERT_DOUBLE_EQUAL(c.optim.lr, 0.25, 0);
+  CU_ASSERT_DOUBLE_EQUAL(c.optim.momentum, 0.7, 0);
+  CT_ASSERT_TEXT(c.model.family, "lenet");
+  ct_str_t dump = {0};
+  CT_ASSERT_OK(ct_config_dump(&c, &dump));
+  ct_config_clear(&c);
+  CT_ASSERT_OK(ct_config_parse(&c, dump.data, dump.len, "dump", NULL, 0));
+  CT_ASSERT_TEXT(c.run.dir, "/home/me/sub/r$1"); /* a dollar stays one */
+  ct_str_clear(&dump);
+  ct_config_clear(&c);
+  unsetenv("CT_T_DIR");
+}
+
+static void expect_no_file(const char *text, const char *message)
+{
+  ct_config_t c;
+  CT_ASSERT_FAILS(ct_config_read(&c, file_of("bad.yaml", text), NULL, 0), CT_ERR_USAGE, message);
+}
+
+static void mistakes_in_included_files_name_them(void)
+{
+  ct_config_t c;
+  file_of("in.yaml", "data:\n  batch: 8\n  bacth: 3\n");
+  expect_no_file("include: in.yaml\n", "in.yaml:3: data.bacth: unknown key; did you mean 'batch'?");
+  file_of("in.yaml", "data: {batch: 0}\n");
+  expect_no_file("\n\ninclude: in.yaml\n", "in.yaml:1: data.batch: must be");
+  file_of("in.yaml", "data: [\n");
+  expect_no_file("include: in.yaml\n", "in.yaml:2: not valid YAML");
+  expect_no_file("\ninclude: bad.yaml\n", "bad.yaml:2: include: more than 16 files");
+  expect_no_file("include: [{a: 1}]\n", "bad.yaml:1: include: expected the name of a file");
+  expect_no_file("include:\n", "bad.yaml:1: include: expected the name of a file");
+  expect_no_file("include: $CT_T_NONE/x\n", "include: the variable CT_T_NONE is not set");
+  expect_no_file("data: {train: $CT_T_NONE/x}\n",
+                 "bad.yaml:1: data.train: the variable CT_T_NONE is not set");
+  CT_ASSERT_FAILS(ct_config_read(&c, file_of("bad.yaml", "\ninclude: none.yaml\n"), NULL, 0),
+                  CT_ERR_IO, "bad.yaml:2: include: ");
+  CT_ASSERT_FAILS(parse(&c, "include: x.yaml\n", NULL), CT_ERR_USAGE, "include: unknown key");
+}
+
+/* Another kind on the command line, or above an included file. */
+static void another_kind_leaves_out_what_it_has_not(void)
+{
+  ct_config_t c;
+  const char *text = "optim: {kind: sgd, lr: 0.1, momentum: 0.8, nesterov: true}\n"
+                     "schedule: {kind: multistep, milestones: [3], gamma: 0.5}\n";
+  if (CT_ASSERT_OK(parse(&c, text, "optim.kind=adamw")) != CT_OK) return;
+  CU_ASSERT_DOUBLE_EQUAL(c.optim.momentum, 0.9, 0); /* the default */
+  CU_ASSERT_DOUBLE_EQUAL(c.optim.lr, 0.1, 0);
+  CT_ASSERT_OK(ct_optim_check(&c.optim));
+  CT_ASSERT_OK(ct_schedule_check(&c.schedule));
+  ct_config_clear(&c);
+  if (CT_ASSERT_OK(parse(&c, text, "schedule.kind=step")) != CT_OK) return;
+  CT_ASSERT_INT(c.schedule.milestones.n, 0);
+  CU_ASSERT_DOUBLE_EQUAL(c.schedule.gamma, 0.5, 0);
+  CU_ASSERT_DOUBLE_EQUAL(c.optim.momentum, 0.8, 0);
+  ct_config_clear(&c);
+  if (CT_ASSERT_OK(parse(&c, text, "optim={kind: adam}")) != CT_OK) return;
+  CU_ASSERT_DOUBLE_EQUAL(c.optim.lr, 0.1, 0); /* the default of a section that is set as a whole */
+  CT_ASSERT_OK(ct_optim_check(&c.optim));
+  ct_config_clear(&c);
+  file_of("sgd.yaml", text);
+  const char *path = file_of("adam.yaml", "include: sgd.yaml\noptim: {kind: adam}\n");
+  if (CT_ASSERT_OK(ct_config_read(&c, path, NULL, 0)) != CT_OK) return;
+  CT_ASSERT_OK(ct_optim_check(&c.optim));
+  ct_config_clear(&c);
+  /* given together, or for the kind that is there: a mistake to be told */
+  if (CT_ASSERT_OK(parse(&c, "optim: {kind: adam}\n", "optim.momentum=0.5")) != CT_OK) return;
+  CT_ASSERT_FAILS(ct_optim_check(&c.optim), CT_ERR_USAGE, "optim.momentum is given, but");
   ct_config_clear(&c);
 }
 
@@ -222,7 +348,7 @@ static void the_dump_reads_back_to_the_same(void)
   if (CT_ASSERT_OK(parse_run(&c, usual, NULL)) != CT_OK) return;
   CT_ASSERT_OK(ct_config_dump(&c, &first));
   CT_ASSERT_HAS(first.data, "warmup_epochs: 0");
-  CT_ASSERT_HAS(first.data, "train: [/data/set/train-*.h5]");
+  CT_ASSERT_HAS(first.data, "train: [/home/me/train-*.h5]");
   if (CT_ASSERT_OK(parse_run(&again, first.data, NULL)) == CT_OK) {
     CT_ASSERT_OK(ct_config_dump(&again, &second));
     CT_ASSERT_TEXT(second.data, first.data);
@@ -345,6 +471,9 @@ int main(int argc, char **argv)
                                     CT_TEST(mistakes_on_the_command_line),
                                     CT_TEST(places_become_absolute),
                                     CT_TEST(magic_in_a_directory_is_quoted),
+                                    CT_TEST(files_include_files),
+                                    CT_TEST(mistakes_in_included_files_name_them),
+                                    CT_TEST(another_kind_leaves_out_what_it_has_not),
                                     CT_TEST(the_global_batch_follows_from_the_ranks),
                                     CT_TEST(keys_that_do_not_fit_together),
                                     CT_TEST(the_dump_reads_back_to_the_same),
