@@ -27,6 +27,7 @@ typedef struct scale {
   char dir[CT_PATH_MAX];
   uint64_t key, seed;
   ct_scale_study_t study; /* rank 0 */
+  ct_scale_worlds_t worlds;
   double begun;
   int measured; /* points in this launch */
 } scale_t;
@@ -127,7 +128,7 @@ static int one_point(scale_t *s, int i, int block)
                             s->topo->rank == 0 && p->kind == CT_STUDY_RUN && !s->study.timeline};
   quiet(s, 1); /* each point would tell its device */
   s->measured++;
-  int measured = ct_scale_measure(s->a, s->topo, &s->places, &s->o, p, &b);
+  int measured = ct_scale_measure(s->a, s->topo, &s->places, &s->o, p, i, &s->worlds, &b);
   quiet(s, 0);
   if (measured != CT_OK) {
     ct_err_info_t why = *ct_err_last();
@@ -198,8 +199,10 @@ static int all_blocks(scale_t *s)
     CT_TRY(one_block(s, block, &over));
     CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_settle(&s->study, &s->o, s->point, s->n));
     CT_TRY(share_points(s));
-    for (int i = 0; i < s->n; i++)
+    for (int i = 0; i < s->n; i++) {
       open += !s->point[i].settled;
+      if (s->point[i].settled) ct_scale_world_drop(&s->worlds, i);
+    }
     if (!open) break;
   }
   if (over && s->topo->rank == 0)
@@ -225,6 +228,7 @@ int ct_cmd_scale(const ct_args_t *a, const ct_topo_t *topo, int *status)
                               : ct_scale_open(s->dir, &s->o, topo, s->key, machine, s->point, s->n,
                                               &s->study));
   CT_TRY(share_points(s));
+  ct_scale_worlds_open(topo, s->o.fresh ? 0 : 0.25, &s->worlds);
   CT_TRY(all_blocks(s));
   CT_TRY_ALL(topo, topo->rank ? CT_OK
                               : ct_scale_print(&s->study, ct_args_get(a, "predict"),
@@ -232,6 +236,7 @@ int ct_cmd_scale(const ct_args_t *a, const ct_topo_t *topo, int *status)
 out:
   json_decref(machine);
   if (s) {
+    ct_scale_worlds_close(&s->worlds);
     ct_scale_close(&s->study);
     ct_scale_places_clear(&s->places);
   }

@@ -115,6 +115,7 @@ static const ct_flag_t scale_flags[] = {
     {"no-bases", NULL, "without points of one rank, and of a node's ranks without messages"},
     {"blocks", "N", "measure each size at least so often (default 6)"},
     {"steps", "N", "steps of a size in a block (default 50), behind those that warm up"},
+    {"fresh", NULL, "set each size up anew in each block, instead of once"},
     {"error", "PERCENT", "go on until a median is known so well (default 2), at most 5 x blocks"},
     {"budget", "SECONDS", "begin no further point after so long; 0 (default): no limit"},
     {"dir", "DIR", "of the study (default scaling/NAME with run.name); one that is there goes on"},

@@ -29,6 +29,7 @@ typedef struct ct_scale_opts {
   int nranks, nthreads;
   int nodes;               /**< 1: ranks[] are nodes, with all of their ranks */
   int weak, spread, bases; /**< bases: points without messages, too */
+  int fresh;               /**< each block sets its size up anew */
   int64_t blocks, steps;
   double error, budget_s; /**< share of the step; 0: no limit */
 } ct_scale_opts_t;
@@ -52,12 +53,53 @@ void ct_scale_places_clear(ct_scale_places_t *p);
 int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_places_t *p,
                   int64_t batch, ct_scale_point_t *out, int *n);
 
+/* ---- scale_world.c ---- */
+
+/** The ranks of a point as a world of their own, and what they need for its steps. */
+typedef struct ct_scale_world {
+  ct_topo_t group;  /**< size 0: this rank is not in it, and what follows is empty */
+  ct_topo_t single; /**< of neighbours: this rank alone; else of size 0 */
+  ct_setup_t s;     /**< of one or the other, up to a trainer */
+  ct_sampler_t order;
+  int ready;            /**< 1: it is set up */
+  size_t room;          /**< free memory of the device before */
+  double before, bytes; /**< of the process's memory, before; what it takes */
+} ct_scale_world_t;
+
+/** Those that stay for the blocks to come, which is more than half of a short block's time. */
+typedef struct ct_scale_worlds {
+  ct_scale_world_t *world[CT_SCALE_POINTS]; /**< owned; by the number of the point; NULL: none */
+  int kept;
+  double share; /**< of the memory that was free may stay; 0: nothing */
+  double bytes, limit;
+} ct_scale_worlds_t;
+
+/** Local. */
+void ct_scale_worlds_open(const ct_topo_t *topo, double share, ct_scale_worlds_t *k);
+/** Collective over topo.  The world of point \a i, kept or new; not yet set up if it is new. */
+int ct_scale_world_begin(ct_scale_worlds_t *k, const ct_topo_t *topo,
+                         const ct_scale_places_t *places, const ct_scale_point_t *p, int i,
+                         ct_scale_world_t **out);
+/** Collective over the world's ranks (w->s.topo).  Sets it up; one that was kept begins anew, with
+ * the same weights as before. */
+int ct_scale_world_ready(ct_scale_world_t *w, const ct_args_t *a, const ct_scale_point_t *p);
+/** Collective over topo.  \a w is the callers' no more: it stays if \a keep (the same on all ranks)
+ * and if all of its ranks have room for it, else it is closed. */
+int ct_scale_world_end(ct_scale_worlds_t *k, const ct_topo_t *topo, ct_scale_world_t *w, int i,
+                       int keep);
+/** Collective over its group.  Nothing more will be measured of point \a i. */
+void ct_scale_world_drop(ct_scale_worlds_t *k, int i);
+/** Collective.  Returns how many there were. */
+int ct_scale_worlds_close(ct_scale_worlds_t *k);
+
 /* ---- scale_point.c ---- */
 
 /** What a block has measured; of rank 0. */
 typedef struct ct_scale_block {
   int wants_timeline; /**< in: the study has none yet */
   int steps, warmup, threads;
+  int kept;       /**< 1: it was set up in a block before */
+  double setup_s; /**< from the configuration to the first step */
   double gradient_bytes;
   double energy_j;                /**< of all nodes in those steps; < 0: not known */
   json_t *account, *ranks_busy_s; /**< owned by whoever writes them down; NULL: failed */
@@ -65,11 +107,11 @@ typedef struct ct_scale_block {
   json_t *timeline;               /**< likewise; NULL: none was wanted, or can be had */
 } ct_scale_block_t;
 
-/** Collective over all of topo: the ranks of the point measure, the others sleep.  What is wrong
+/** Collective over all of topo: the ranks of point \a i measure, the others sleep.  What is wrong
  * with this size alone is an error on all ranks. */
-int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *p,
-                     const ct_scale_opts_t *o, const ct_scale_point_t *point,
-                     ct_scale_block_t *out);
+int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
+                     const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
+                     ct_scale_worlds_t *worlds, ct_scale_block_t *out);
 
 /* ---- scale_machine.c; Collective, *out: of rank 0, and the caller's ---- */
 

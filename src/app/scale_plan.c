@@ -57,7 +57,8 @@ int ct_scale_opts(const ct_args_t *a, int ranks, ct_scale_opts_t *out)
   *out = (ct_scale_opts_t){.config = a->rest[0],
                            .weak = ct_args_get(a, "strong") == NULL,
                            .spread = ct_args_get(a, "spread") != NULL,
-                           .bases = ct_args_get(a, "no-bases") == NULL};
+                           .bases = ct_args_get(a, "no-bases") == NULL,
+                           .fresh = ct_args_get(a, "fresh") != NULL};
   if (ct_args_get(a, "weak") && !out->weak)
     CT_FAIL(CT_ERR_USAGE, "scale: --weak and --strong exclude each other");
   if (list) CT_TRY(read_list("ranks", list, ranks, out->ranks, &out->nranks));

@@ -14,15 +14,15 @@
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
 
-/* Steps until the machine is warm: windows, until two agree. */
-enum { WINDOW = 10, WINDOWS = 10 };
+/* Steps until the machine is warm: windows, until two agree, or so many. */
+enum { WINDOW = 10, WINDOWS = 5 };
 static const double alike = 0.02;
 
 /* ---- steps ---- */
 
 typedef struct steps {
   ct_setup_t *s;
-  ct_sampler_t order;
+  const ct_sampler_t *order;
   ct_feed_t *feed; /* NULL: this rank has no samples */
   ct_account_t *account;
   int64_t epoch, cursor;
@@ -32,7 +32,7 @@ typedef struct steps {
 static int open_feed(steps_t *w)
 {
   ct_feed_opts_t o = ct_trainer_feed_opts(w->s->trainer, (int)w->s->cfg.data.workers);
-  return o.size == 0 ? CT_OK : ct_feed_open(&w->s->data, &w->order, &o, &w->feed);
+  return o.size == 0 ? CT_OK : ct_feed_open(&w->s->data, w->order, &o, &w->feed);
 }
 
 /* *seconds: how long it took; < 0: the short last batch of an epoch, which is no measure. */
@@ -42,7 +42,7 @@ static int one_step(steps_t *w, int count, double *seconds)
   ct_step_word_t word = {0};
   ct_step_report_t report = {0};
   ct_batch_t none = {
-      .epoch = w->epoch, .cursor = w->cursor, .global = ct_sampler_batch(&w->order, w->cursor)};
+      .epoch = w->epoch, .cursor = w->cursor, .global = ct_sampler_batch(w->order, w->cursor)};
   const ct_batch_t *b = NULL;
   double begin = ct_clock();
   ct_beat_at("reading a batch", -1);
@@ -51,9 +51,9 @@ static int one_step(steps_t *w, int count, double *seconds)
   CT_TRY(ct_trainer_step(w->s->trainer, b ? b : &none, fed, &(ct_schedule_point_t){0}, &word,
                          &report));
   w->cursor += none.global;
-  int ends = w->cursor >= w->order.samples;
+  int ends = w->cursor >= w->order->samples;
   if (ends) w->epoch++, w->cursor = 0;
-  *seconds = none.global < w->order.batch ? -1 : ct_step_times_all(&report.times);
+  *seconds = none.global < w->order->batch ? -1 : ct_step_times_all(&report.times);
   if (count && *seconds >= 0) ct_account_step(w->account, &word, &report);
 out:
   return rc;
@@ -67,7 +67,7 @@ static int some_steps(steps_t *w, int64_t n, int count, double *mean)
   for (int64_t done = 0; done < n;) {
     double seconds;
     CT_TRY(one_step(w, count, &seconds));
-    if (seconds < 0 && w->order.samples >= w->order.batch) continue;
+    if (seconds < 0 && w->order->samples >= w->order->batch) continue;
     *mean += seconds / (double)n;
     done++;
   }
@@ -79,7 +79,7 @@ out:
 static int warm_up(steps_t *w)
 {
   int rc = CT_OK;
-  double before = INFINITY, now;
+  double before = 0, now;
   for (int i = 0; i < WINDOWS; i++) {
     CT_TRY(some_steps(w, WINDOW, 0, &now));
     w->warmup += WINDOW;
@@ -90,44 +90,13 @@ out:
   return rc;
 }
 
-/* ---- one world ---- */
-
-/* The configuration with this point's values. */
-static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_point_t *p)
-{
-  enum { KEYS = 3 };
-  int rc = CT_OK, n = a->sets;
-  char key[KEYS][64];
-  ct_args_t with = *a;
-  int weak = p->batch_rank > 0;
-  snprintf(key[0], sizeof key[0], "data.batch_per_rank=%lld",
-           (long long)(weak ? p->batch_rank : 0));
-  snprintf(key[1], sizeof key[1], "data.batch=%lld", (long long)p->batch);
-  snprintf(key[2], sizeof key[2], "cpu.threads=%d", p->threads);
-  with.set = ct_mem_array(a->sets + KEYS, sizeof *with.set, "arguments");
-  CT_TRY_ALL(s->topo, with.set ? CT_OK : CT_ERR_NOMEM);
-  for (int i = 0; i < a->sets; i++)
-    with.set[i] = a->set[i];
-  for (int i = 0; i < (p->threads ? KEYS : KEYS - 1); i++)
-    with.set[n++] = key[i];
-  with.sets = n;
-  CT_TRY(ct_setup_config(s, a->rest[0], &with));
-out:
-  ct_mem_free(with.set);
-  return rc;
-}
+/* ---- a block ---- */
 
 static int open_steps(steps_t *w)
 {
   int rc = CT_OK;
-  ct_setup_t *s = w->s;
-  CT_TRY(ct_setup_device(s));
-  CT_TRY(ct_setup_data(s, 1, 0));
-  CT_TRY(ct_setup_model(s));
-  CT_TRY(ct_setup_trainer(s, 1));
-  CT_TRY(ct_setup_order(s, &w->order));
-  CT_TRY_ALL(s->topo, ct_account_open(s->topo, &w->account));
-  CT_TRY_ALL(s->topo, open_feed(w));
+  CT_TRY_ALL(w->s->topo, ct_account_open(w->s->topo, &w->account));
+  CT_TRY_ALL(w->s->topo, open_feed(w));
 out:
   return rc;
 }
@@ -174,7 +143,7 @@ static int add_timeline(steps_t *w, json_t **out)
 {
   int rc = CT_OK;
   const ct_batch_t *b = NULL;
-  int64_t whole = w->order.samples < w->order.batch ? w->order.samples : w->order.batch;
+  int64_t whole = w->order->samples < w->order->batch ? w->order->samples : w->order->batch;
   if (!w->feed || w->s->recipe.way->rank0_deals) return CT_OK;
   do
     CT_TRY(ct_feed_next(w->feed, &b));
@@ -184,27 +153,29 @@ out:
   return rc;
 }
 
-static int measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_opts_t *o,
+static int measure(const ct_args_t *a, ct_scale_world_t *world, const ct_scale_opts_t *o,
                    const ct_scale_point_t *p, ct_scale_block_t *out, ct_account_sum_t *sum)
 {
   int rc = CT_OK;
-  ct_setup_t s = {.topo = topo};
-  steps_t w = {.s = &s};
-  CT_TRY(configure(&s, a, p));
+  ct_setup_t *s = &world->s;
+  steps_t w = {.s = s, .order = &world->order};
+  double begin = ct_clock();
+  out->kept = world->ready;
+  CT_TRY(ct_scale_world_ready(world, a, p));
   CT_TRY(open_steps(&w));
+  out->setup_s = ct_clock() - begin;
   CT_TRY(warm_up(&w));
   CT_TRY(counted_steps(&w, o->steps, &out->energy_j));
   ct_account_collect(w.account, sum);
   out->steps = (int)sum->steps;
   out->warmup = w.warmup;
-  out->threads = ct_setup_threads(&s.cfg, topo->threads);
-  out->gradient_bytes = gradient_bytes(s.graph);
-  if (topo->rank == 0) out->ranks_busy_s = busy_list(w.account, topo->size);
+  out->threads = ct_setup_threads(&s->cfg, s->topo->threads);
+  out->gradient_bytes = gradient_bytes(s->graph);
+  if (s->topo->rank == 0) out->ranks_busy_s = busy_list(w.account, s->topo->size);
   if (out->wants_timeline) CT_TRY(add_timeline(&w, &out->timeline));
 out:
   ct_feed_close(w.feed);
   ct_account_close(w.account);
-  ct_setup_close(&s);
   return rc;
 }
 
@@ -260,18 +231,15 @@ out:
   return rc;
 }
 
-static int take_part(const ct_args_t *a, const ct_topo_t *group, const ct_scale_opts_t *o,
+static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opts_t *o,
                      const ct_scale_point_t *p, ct_scale_block_t *out)
 {
   int rc = CT_OK;
-  ct_topo_t single = {.world = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+  const ct_topo_t *group = &w->group;
   ct_account_sum_t sum = {0};
   char host[64];
-  int apart = p->kind == CT_STUDY_NEIGHBOURS;
-  if (apart) CT_TRY(ct_topo_split(group, group->rank, 0, &single));
-  int measured = measure(a, apart ? &single : group, o, p, out, &sum);
-  if (apart) {
-    ct_topo_unsplit(&single);
+  int measured = measure(a, w, o, p, out, &sum);
+  if (p->kind == CT_STUDY_NEIGHBOURS) {
     CT_TRY_ALL(group, measured);
     CT_TRY(average(group, &sum));
     json_decref(out->ranks_busy_s);
@@ -285,16 +253,33 @@ out:
   return rc;
 }
 
-int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *p,
-                     const ct_scale_opts_t *o, const ct_scale_point_t *point, ct_scale_block_t *out)
+/* *measured: the same on all ranks, and what is wrong with this size alone. */
+static int try_once(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
+                    const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
+                    ct_scale_worlds_t *worlds, ct_scale_block_t *out, int *measured)
 {
   int rc = CT_OK;
-  ct_topo_t group;
-  CT_TRY(ct_topo_split(topo, p->mine < point->ranks ? 0 : -1, p->mine, &group));
-  int measured = group.size ? take_part(a, &group, o, point, out) : CT_OK;
+  ct_scale_world_t *w;
+  CT_TRY(ct_scale_world_begin(worlds, topo, places, point, i, &w));
+  *measured = w->group.size ? take_part(a, w, o, point, out) : CT_OK;
   meet(topo);
-  if (group.size) ct_topo_unsplit(&group);
-  CT_TRY_ALL(topo, measured);
+  *measured = ct_agree(topo, *measured);
+  ct_err_info_t why = *ct_err_last();
+  CT_TRY(ct_scale_world_end(worlds, topo, w, i, *measured == CT_OK));
+  if (*measured != CT_OK) ct_err_put(&why);
+out:
+  return rc;
+}
+
+int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
+                     const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
+                     ct_scale_worlds_t *worlds, ct_scale_block_t *out)
+{
+  int rc = CT_OK, measured;
+  CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
+  if (measured == CT_ERR_NOMEM && ct_scale_worlds_close(worlds) > 0) /* they were in its way */
+    CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
+  CT_TRY(measured);
 out:
   return rc;
 }

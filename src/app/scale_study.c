@@ -90,6 +90,8 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
   json_object_update(o, b->conditions);
   json_object_set_new(o, "steps", json_integer(b->steps));
   json_object_set_new(o, "warmup", json_integer(b->warmup));
+  json_object_set_new(o, "setup_s", json_real(b->setup_s));
+  json_object_set_new(o, "kept", json_boolean(b->kept));
   json_object_set(o, "step_s", json_object_get(b->account, "step_s"));
   json_object_set_new(o, "gradient_bytes", json_real(b->gradient_bytes));
   if (b->energy_j >= 0 && !apart) json_object_set_new(o, "energy_j", json_real(b->energy_j));

@@ -55,6 +55,19 @@ out:
   return rc;
 }
 
+int ct__average_restart(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  const ct__average_t *a = &t->average;
+  const ct_mem_ops_t *mem = t->env.be->mem;
+  ct_trainer_use_average(t, 0);
+  if (!a->op) return CT_OK;
+  CT_TRY(mem->zero(t->q, a->weight, t->map.weight_bytes));
+  if (a->buffer) CT_TRY(mem->zero(t->q, a->buffer, t->map.buffer_bytes));
+out:
+  return rc;
+}
+
 char *ct__average_arena(const ct_trainer_t *t, int buffers)
 {
   return buffers ? t->average.buffer : t->average.weight;

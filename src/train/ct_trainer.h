@@ -169,6 +169,14 @@ int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
  * averages are in use now: without such, and before the first step, there is nothing to use. */
 int ct_trainer_use_average(ct_trainer_t *t, int on);
 
+/** Local, between two steps.  Keeps a copy of weights and running statistics in the host's memory,
+ * which ct_trainer_restart() takes up.  CT_ERR_NOMEM. */
+int ct_trainer_remember(ct_trainer_t *t);
+/** Local, between two steps, behind ct_trainer_remember().  Those weights again, and states of the
+ * optimizer, loss scale and averages as ct_trainer_create() left them: the next steps do what the
+ * first ones did. */
+int ct_trainer_restart(ct_trainer_t *t);
+
 /** The ranks that it was made for; borrowed. */
 const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t);
 /** 1 if all ranks have alike to do for each sample of a batch: only then one of them can be called

@@ -34,6 +34,11 @@ void ct__step_free(ct_trainer_t *t)
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, t->step.piece);
 }
 
+void ct__step_restart(ct_trainer_t *t)
+{
+  t->step.ended = 0;
+}
+
 /* ---- failures ---- */
 
 void ct__step_clear(ct_trainer_t *t)

@@ -64,6 +64,36 @@ out:
   return rc;
 }
 
+int ct_trainer_remember(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  const ct_mem_ops_t *mem = t->env.be->mem;
+  size_t weights = t->map.weight_bytes, buffers = t->map.buffer_bytes;
+  if (!t->first_state)
+    t->first_state = ct_mem_alloc(weights + buffers, "the weights to begin with once more");
+  CT_TRY(t->first_state ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(mem->copy(t->q, t->first_state, t->weight, weights));
+  if (buffers) CT_TRY(mem->copy(t->q, t->first_state + weights, t->buffer, buffers));
+  CT_TRY(t->env.be->queue->sync(t->q));
+out:
+  return rc;
+}
+
+int ct_trainer_restart(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  const ct_mem_ops_t *mem = t->env.be->mem;
+  size_t weights = t->map.weight_bytes, buffers = t->map.buffer_bytes;
+  CT_TRY(ct__average_restart(t));
+  CT_TRY(mem->copy(t->q, t->weight, t->first_state, weights));
+  if (buffers) CT_TRY(mem->copy(t->q, t->buffer, t->first_state + weights, buffers));
+  CT_TRY(ct__update_restart(t));
+  ct__low_outdate(t);
+  ct__step_restart(t);
+out:
+  return rc;
+}
+
 void ct_trainer_destroy(ct_trainer_t *t)
 {
   if (!t) return;
@@ -78,6 +108,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   t->env.recipe.way->free(t);
   ct__step_free(t);
   ct__arenas_free(t);
+  ct_mem_free(t->first_state);
   ct_mem_free(t);
 }
 

@@ -130,6 +130,8 @@ typedef struct ct__average {
 
 int ct__average_make(ct_trainer_t *t);
 void ct__average_free(ct_trainer_t *t);
+/** Local.  As they were made. */
+int ct__average_restart(ct_trainer_t *t);
 /** Local, Hot.  Enqueues the update of the averages by the weights that a step has made. */
 int ct__average_step(ct_trainer_t *t);
 /** The averages of weights or of buffers; NULL: there are none. */
@@ -217,6 +219,8 @@ typedef struct ct__update {
 
 /** Groups, ranges, ops and states; the buckets are cut already. */
 int ct__update_make(ct_trainer_t *t);
+/** States and progress as they were then. */
+int ct__update_restart(ct_trainer_t *t);
 void ct__update_free(ct_trainer_t *t);
 /** Local, Hot.  At the start of a step. */
 void ct__update_begin(ct_trainer_t *t, ct_step_report_t *report);
@@ -255,6 +259,8 @@ typedef struct ct__step {
 
 int ct__step_make(ct_trainer_t *t);
 void ct__step_free(ct_trainer_t *t);
+/** The next step has none before it. */
+void ct__step_restart(ct_trainer_t *t);
 /** How piece p's loss is run. */
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind);
 /** The numbers of all pieces are added to others. */
@@ -345,7 +351,8 @@ struct ct_trainer {
   double *stats;     /**< device: its message */
 
   ct__progress_t progress;
-  void *way; /**< what recipe.way keeps */
+  char *first_state; /* of ct_trainer_remember(): weights, then buffers; NULL: none */
+  void *way;         /**< what recipe.way keeps */
   ct__arenas_t arenas;
   ct__plans_t plans;
   ct__low_t lows;

@@ -115,6 +115,20 @@ out:
   return rc;
 }
 
+int ct__update_restart(ct_trainer_t *t)
+{
+  int rc = CT_OK;
+  const ct__update_t *u = &t->update;
+  const ct_backend_t *be = t->env.be;
+  t->progress = (ct__progress_t){0};
+  ct_scaler_init(&t->progress.scaler, t->env.recipe.compute == CT_F16);
+  for (int s = 0; s < u->states; s++)
+    CT_TRY(be->mem->zero(t->q, u->state[s], t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states));
+  CT_TRY(be->queue->sync(t->q));
+out:
+  return rc;
+}
+
 void ct__update_free(ct_trainer_t *t)
 {
   ct__update_t *u = &t->update;

@@ -459,6 +459,30 @@ static void a_step_allocates_nothing(void)
   }
 }
 
+/* The second time nothing is known of the first: weights, statistics, states, averages, dropout. */
+static void begun_anew_it_does_the_same(void)
+{
+  for (int o = 0; o < ORDERS; o++) {
+    rig_t r;
+    uint64_t first[2] = {0, 0};
+    rig_opts_t opts = {.model = rig_norm, .order = orders[o], .recipe = {.ema = 0.9}};
+    rig_start(&r, &opts);
+    CT_ASSERT_OK(ct_trainer_remember(r.t));
+    uint64_t begin = rig_hash(&r);
+    for (int turn = 0; turn < 2; turn++) {
+      CU_ASSERT(rig_hash(&r) == begin);
+      for (int step = 0; step < 3; step++)
+        rig_step(&r, step, 3 * topo->size);
+      first[turn] = rig_hash(&r);
+      if (turn == 0) ct_trainer_use_average(r.t, 1);
+      CT_ASSERT_OK(ct_trainer_restart(r.t));
+    }
+    CU_ASSERT(first[0] != begin);
+    CU_ASSERT(first[0] == first[1]);
+    rig_close(&r);
+  }
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(any_call_of_a_step_may_fail),
@@ -478,6 +502,7 @@ int main(int argc, char **argv)
                                     CT_TEST(how_it_is_done_changes_nothing),
                                     CT_TEST(the_word_is_filled_in),
                                     CT_TEST(a_step_allocates_nothing),
+                                    CT_TEST(begun_anew_it_does_the_same),
                                     CT_TEST_END};
   return ct_test_mpi_main("trainer", tests, argc, argv);
 }
