@@ -59,7 +59,8 @@ static int print_commands(void)
       &text,
       "\nWithout a command: train.  ctrain-hpc COMMAND --help lists the options; the help of\n"
       "train also lists every key of the configuration.  ctrain-hpc --version\n"
-      "Under mpirun, CTRAIN_PROGRESS=1 in the environment shows the progress bar.\n\n"
+      "CTRAIN_PROGRESS=1 in the environment shows the progress bar where no terminal is seen, as\n"
+      "under srun; CTRAIN_PROGRESS=0 shows none.\n\n"
       "Exit status: 0 done; 75 stopped early with a good checkpoint (start it again);\n"
       "2 wrong usage or configuration; 1 any other error.  The same on every rank.\n"));
   CT_TRY(ct_app_print(text.data));

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "app/builtin.h"
 #include "app/commands.h"
@@ -158,18 +157,14 @@ out:
 
 static int start_line(run_t *r)
 {
-  char now[32], hash_text[20];
+  char hash_text[20];
   uint64_t hash = 0;
-  time_t t = time(NULL);
-  struct tm tm;
   const ct_setup_t *s = &r->s;
   ct_metrics_t *m = r->metrics;
   int rc = ct_config_hash(&s->cfg, &hash);
   if (rc != CT_OK) return rc;
-  strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
   snprintf(hash_text, sizeof hash_text, "%016" PRIx64, hash);
   ct_metrics_begin(m, "start");
-  ct_metrics_text(m, "time", now);
   ct_metrics_text(m, "name", s->cfg.run.name);
   ct_metrics_text(m, "versions", r->versions.data);
   ct_metrics_text(m, "backend", s->be->name);

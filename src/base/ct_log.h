@@ -16,9 +16,12 @@ void ct_log(ct_log_level_t level, const char *fmt, ...) __attribute__((format(pr
 void ct_log_all(ct_log_level_t level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** The error that ends the program, "ctrain-hpc: error: …".  Written by whoever calls it. */
 void ct_log_fatal(const char *text);
-/** Where a progress bar writes: redraws one line on a terminal, silent elsewhere.  Under a launcher
- * the terminal is not seen: there CTRAIN_PROGRESS in the environment asks for the bar.  Rank 0
- * only.  The log clears the bar before it writes a line.  NULL ends the bar. */
+/** Whether there is a terminal for a progress bar: the standard error's, or that of the launcher
+ * which started this rank from the same node (ct_terminal_of_launcher()).  CTRAIN_PROGRESS in the
+ * environment decides instead: 0 for no bar, else a bar.  0 on all ranks but 0. */
+int ct_log_has_bar(void);
+/** Where a progress bar writes: redraws one line on a terminal, silent elsewhere.  Rank 0 only.
+ * The log clears the bar before it writes a line.  NULL ends the bar. */
 void ct_log_progress(const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 libctrain_a_SOURCES += \
   %D%/ct_types.h %D%/types.c \
   %D%/ct_err.h %D%/err.c \
-  %D%/ct_log.h %D%/log.c \
+  %D%/ct_log.h %D%/log.c %D%/ct_terminal.h %D%/terminal.c \
   %D%/ct_mem.h %D%/mem.c %D%/mem_block.c \
   %D%/ct_json.h %D%/json.c \
   %D%/ct_text.h %D%/text.c %D%/str.c %D%/path.c \

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/ct_terminal.h"
 #include "base/ct_text.h"
 
 #define CLEAR_LINE "\r\033[K"
@@ -81,15 +82,20 @@ void ct_log_fatal(const char *text)
   put(line, len);
 }
 
-/* Launchers put a pipe between a rank and the terminal: CTRAIN_PROGRESS says that there is one. */
-static int on_terminal(void)
+int ct_log_has_bar(void)
 {
-  return isatty(STDERR_FILENO) || getenv("CTRAIN_PROGRESS");
+  static int launcher = -1;
+  const char *wish = getenv("CTRAIN_PROGRESS");
+  if (log_rank != 0) return 0;
+  if (wish && *wish) return strcmp(wish, "0") != 0;
+  if (isatty(STDERR_FILENO)) return 1;
+  if (launcher < 0) launcher = ct_terminal_of_launcher();
+  return launcher;
 }
 
 void ct_log_progress(const char *text)
 {
-  if (log_rank != 0 || !on_terminal()) return;
+  if (!ct_log_has_bar()) return;
   char line[512];
   int n = snprintf(line, sizeof line, CLEAR_LINE "%s", text ? text : "");
   if (text) {

@@ -10,6 +10,7 @@
 static const char *const no_effect[] = {"run.dir",
                                         "run.name",
                                         "run.log_every",
+                                        "run.log_s",
                                         "run.trace",
                                         "device",
                                         "parallel.mode",

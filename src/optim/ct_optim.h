@@ -60,6 +60,9 @@ typedef struct ct_param_groups {
 int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
                          ct_param_groups_t *out);
 void ct_param_groups_clear(ct_param_groups_t *p);
+/** Local.  Of the entries of `optim.groups` that have a rate of their own the i-th: its (first)
+ * pattern, borrowed, and the rate.  0: there are not so many. */
+int ct_param_group_rate(const ct_optim_opts_t *o, int i, const char **match, double *lr);
 
 /* ---- schedules ---- */
 

@@ -123,6 +123,17 @@ static ct_param_group_t numbers_of(const ct_optim_opts_t *o, const ct_graph_t *g
   return group;
 }
 
+int ct_param_group_rate(const ct_optim_opts_t *o, int i, const char **match, double *lr)
+{
+  for (const ct_yaml_t *n = o->groups ? o->groups->child : NULL; n; n = n->next) {
+    const ct_yaml_t *rate = ct_yaml_find(n, "lr"), *name = ct_yaml_find(n, "match");
+    if (!rate || !name || i-- > 0) continue;
+    *match = name->kind == CT_YAML_LIST ? name->child->text : name->text;
+    return ct_text_double(rate->text, lr) == CT_OK;
+  }
+  return 0;
+}
+
 static int make(const ct_optim_opts_t *o, const ct_graph_t *g, const entry_t *entry,
                 ct_param_groups_t *out)
 {

@@ -12,8 +12,10 @@ typedef struct ct_metrics ct_metrics_t;
 
 /** Local.  Appends to dir/metrics.jsonl. */
 int ct_metrics_open(const char *dir, ct_metrics_t **out);
-/** Begins an object {"event": …}; then fields; then end writes the line.  Errors are kept and
- * returned by end and close: CT_ERR_IO.  All accept NULL (ranks without metrics). */
+/** Begins an object {"event": …, "run": …, "time": …, "elapsed_s": …}: which start of the
+ * directory it is, when by UTC, and how long after the program was started.  Then fields; then end
+ * writes the line.  Errors are kept and returned by end and close: CT_ERR_IO.  All accept NULL
+ * (ranks without metrics). */
 void ct_metrics_begin(ct_metrics_t *m, const char *event);
 void ct_metrics_int(ct_metrics_t *m, const char *name, int64_t v);
 void ct_metrics_num(ct_metrics_t *m, const char *name, double v);

@@ -9,6 +9,7 @@ typedef struct ct_run_opts {
   int64_t seed;
   char *name;
   int64_t log_every; /**< steps between lines of `step` metrics */
+  double log_s;      /**< between lines of progress in the log; 0: none */
   char *trace;       /**< steps of the timeline: ct_trace_steps_read() */
 } ct_run_opts_t;
 extern const ct_opt_t ct_run_rows[];

@@ -1,5 +1,5 @@
-/* What the loop tells: lines of metrics.jsonl for programs, lines of the log and the progress bar
- * for people. Only rank 0 has a file and a terminal; the others go through the same calls, which do
+/* What the loop tells: lines of metrics.jsonl for programs, lines of the log for
+ * people. Only rank 0 has a file and a terminal; the others go through the same calls, which do
  * nothing there. */
 #include "run/loop.h"
 #include "base/ct_clock.h"
@@ -7,12 +7,6 @@
 #include "base/ct_log.h"
 #include <stdio.h>
 #include <string.h>
-
-/* From 1: the one to which the last step belonged. */
-static int64_t epoch_of(const ct__loop_t *l)
-{
-  return l->at.cursor ? l->at.epoch + 1 : l->at.epoch;
-}
 
 static int first_step(const ct__loop_t *l)
 {
@@ -30,15 +24,28 @@ int ct__lines_logged(const ct__loop_t *l, int64_t step)
   return step % l->o->run->log_every == 0 || step == l->begun_step + 1;
 }
 
+/* {"layer4.*": 0.001, …}: the rates of parameter groups that have one of their own. */
+static void group_rates(const ct__loop_t *l, const ct_schedule_point_t *at)
+{
+  const char *match;
+  double lr;
+  if (!l->o->metrics || !ct_trainer_group_lr(l->t, at, 0, &match, &lr)) return;
+  json_t *rates = json_object();
+  for (int i = 0; rates && ct_trainer_group_lr(l->t, at, i, &match, &lr); i++)
+    if (json_object_set_new(rates, match, json_real(lr)) != 0) break;
+  ct_metrics_json(l->o->metrics, "lr_groups", rates);
+}
+
 static int step_line(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
-                     double lr, double seconds)
+                     const ct_schedule_point_t *at, double seconds)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_metrics_begin(m, "step");
   ct_metrics_int(m, "step", l->at.step);
-  ct_metrics_int(m, "epoch", epoch_of(l));
+  ct_metrics_int(m, "epoch", ct__loop_epoch(l));
   ct_metrics_num(m, "loss", ct__loop_mean(w->loss_sum, w->loss_weight));
-  ct_metrics_num(m, "lr", lr);
+  ct_metrics_num(m, "lr", ct_trainer_lr(l->t, at));
+  group_rates(l, at);
   ct_metrics_num(m, "samples_per_s", (double)w->samples / seconds);
   ct_metrics_num(m, "data_s", r->data_s);
   ct_metrics_num(m, "compute_s", r->compute_s);
@@ -53,30 +60,25 @@ static int step_line(const ct__loop_t *l, const ct_step_word_t *w, const ct_step
 }
 
 int ct__lines_step(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
-                   double lr, double seconds)
+                   const ct_schedule_point_t *at, double seconds)
 {
   int rc = CT_OK;
-  if (ct__lines_logged(l, l->at.step)) CT_TRY(step_line(l, w, r, lr, seconds));
+  if (ct__lines_logged(l, l->at.step)) CT_TRY(step_line(l, w, r, at, seconds));
   CT_TRY(first_step(l));
 out:
   return rc;
 }
 
-void ct__lines_progress(ct__loop_t *l, double loss)
+/* The mean loss of what this start has trained of the epoch. */
+static int epoch_line(const ct__loop_t *l)
 {
-  char text[160], bar[31];
-  double now = ct_clock();
-  int64_t samples = l->o->sampler.samples;
-  if (l->topo->rank || now - l->shown_at < 0.1) return;
-  l->shown_at = now;
-  int full = (int)(30 * (l->at.cursor ? l->at.cursor : samples) / samples);
-  memset(bar, '.', 30);
-  memset(bar, '#', (size_t)full);
-  bar[30] = 0;
-  snprintf(text, sizeof text, "epoch %lld/%lld [%s] step %lld  loss %.4f  %.0f samples/s",
-           (long long)epoch_of(l), (long long)l->o->train->epochs, bar, (long long)l->at.step, loss,
-           (double)l->trained / (l->trained_s > 0 ? l->trained_s : 1));
-  ct_log_progress(text);
+  ct_metrics_t *m = l->o->metrics;
+  ct_metrics_begin(m, "epoch");
+  ct_metrics_int(m, "epoch", ct__loop_epoch(l));
+  ct_metrics_int(m, "step", l->at.step);
+  ct_metrics_num(m, "loss", l->out->train_loss);
+  ct_metrics_int(m, "samples", l->epoch_samples);
+  return ct_metrics_end(m);
 }
 
 int ct__lines_epoch_end(ct__loop_t *l)
@@ -85,10 +87,12 @@ int ct__lines_epoch_end(ct__loop_t *l)
   ct_metrics_t *m = l->o->metrics;
   const ct_eval_result_t *e = &l->out->last;
   char epoch[80];
-  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)epoch_of(l),
+  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)ct__loop_epoch(l),
                               (long long)l->o->train->epochs);
   if (l->loss_weight > 0) /* else it was trained by the run before */
     snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", l->out->train_loss);
+  if (l->loss_weight > 0) CT_TRY(epoch_line(l));
+  ct__shown_told(l);
   if (!l->o->val) {
     ct_log(CT_LOG_INFO, "%s", epoch);
     return CT_OK;
@@ -99,7 +103,7 @@ int ct__lines_epoch_end(ct__loop_t *l)
     ct_log(CT_LOG_INFO, "%s  validation: loss %.4f  top-1 %.4f  top-5 %.4f", epoch, e->loss,
            e->top1, e->top5);
   ct_metrics_begin(m, "eval");
-  ct_metrics_int(m, "epoch", epoch_of(l));
+  ct_metrics_int(m, "epoch", ct__loop_epoch(l));
   ct_metrics_int(m, "step", l->at.step);
   ct_metrics_num(m, "loss", e->loss);
   if (!e->regression) ct_metrics_num(m, "top1", e->top1);

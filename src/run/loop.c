@@ -82,8 +82,10 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   l->at.step++;
   l->at.cursor += none.global; /* word->samples is without those that the loss ignores */
   ct_beat_step(l->at.step);
-  ct__lines_progress(l, ct__loop_mean(word->loss_sum, word->loss_weight));
-  *own = ct__lines_step(l, word, &report, ct_trainer_lr(l->t, &at), seconds);
+  l->epoch_samples += none.global;
+  ct__shown_step(l, ct__loop_mean(word->loss_sum, word->loss_weight), &report, at.total_steps,
+                 seconds);
+  *own = ct__lines_step(l, word, &report, &at, seconds);
   int judged = ct__stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
   if (*own == CT_OK) *own = judged;
   int told = ct__accounts_step(l->accounts, l->at.step, word, &report);
@@ -142,6 +144,7 @@ static int tell_where_it_stands(ct__loop_t *l, int64_t *stop)
   CT_TRY_ALL(l->topo, ct__lines_epoch_end(l));
   l->loss_sum = 0;
   l->loss_weight = 0;
+  l->epoch_samples = 0;
 out:
   return rc;
 }

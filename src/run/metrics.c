@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_json.h"
@@ -24,6 +27,8 @@ struct ct_metrics {
   int rc;      /**< first error */
   int forgive; /**< errors of writing are none */
   int losing;  /**< lines are being left out */
+  int64_t run; /**< which start of this directory: from 1 */
+  double exec; /**< when the program was started, by ct_clock() */
   char path[CT_PATH_MAX];
 };
 
@@ -46,6 +51,23 @@ out:
   return rc;
 }
 
+/* How many starts the file has seen.  A line is known by how it begins. */
+static int count_starts(ct_metrics_t *m)
+{
+  int rc = CT_OK, begins = 1;
+  static const char head[] = "{\"event\":\"start\"";
+  char part[4096];
+  FILE *f = fopen(m->path, "re");
+  if (!f) CT_FAIL(CT_ERR_IO, "%s: cannot be read: %s", m->path, strerror(errno));
+  while (fgets(part, sizeof part, f)) {
+    m->run += begins && strncmp(part, head, sizeof head - 1) == 0;
+    begins = part[strlen(part) - 1] == '\n';
+  }
+  fclose(f);
+out:
+  return rc;
+}
+
 int ct_metrics_open(const char *dir, ct_metrics_t **out)
 {
   int rc = CT_OK;
@@ -57,6 +79,9 @@ int ct_metrics_open(const char *dir, ct_metrics_t **out)
   m->fd = open(m->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (m->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", m->path, strerror(errno));
   CT_TRY(find_end(m));
+  CT_TRY(count_starts(m));
+  m->run++;
+  m->exec = ct_clock() - ct_clock_since_exec();
   *out = m;
   m = NULL;
 out:
@@ -94,12 +119,27 @@ static void set(ct_metrics_t *m, const char *name, json_t *value)
     m->rc = ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "%s: no memory for '%s'", m->path, name);
 }
 
+/* "2026-01-31T12:00:00.123Z" */
+static const char *utc(char *buf, size_t cap)
+{
+  struct timespec now;
+  struct tm tm;
+  clock_gettime(CLOCK_REALTIME, &now);
+  size_t n = strftime(buf, cap, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &tm));
+  snprintf(buf + n, cap - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
+  return buf;
+}
+
 void ct_metrics_begin(ct_metrics_t *m, const char *event)
 {
+  char now[40];
   if (!m) return;
   json_decref(m->line);
   m->line = json_object();
   set(m, "event", json_string(event));
+  set(m, "run", json_integer(m->run));
+  set(m, "time", json_string(utc(now, sizeof now)));
+  set(m, "elapsed_s", json_real(ct_clock() - m->exec));
 }
 
 void ct_metrics_int(ct_metrics_t *m, const char *name, int64_t v)

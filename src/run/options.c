@@ -13,6 +13,9 @@ const ct_opt_t ct_run_rows[] = {
     CT_OPT_INT(ct_run_opts_t, seed, "1", 0, 1e18, "seed of weights, sample order and dropout"),
     CT_OPT_NAME(ct_run_opts_t, name, "train", "name of the run, and of its directory"),
     CT_OPT_INT(ct_run_opts_t, log_every, "10", 1, 1e18, "steps between lines in metrics.jsonl"),
+    CT_OPT_DOUBLE(ct_run_opts_t, log_s, "60", 0, 1e9,
+                  "seconds between lines of progress in the log, where there is no terminal for a "
+                  "progress bar; 0: none"),
     CT_OPT_TEXT(ct_run_opts_t, trace, "",
                 "steps of which trace.json in the run directory shows a timeline of all ranks, for "
                 "Perfetto or chrome://tracing: 100-110; empty: none"),

@@ -212,6 +212,10 @@ int ct_trainer_load(ct_trainer_t *t, const ct_weights_file_t *f, const int *from
 int ct_trainer_verify(ct_trainer_t *t);
 /** Learning rate of the first parameter group at a point of the schedule: for the metrics. */
 double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at);
+/** The same of the i-th entry of `optim.groups` with a rate of its own, and its pattern (borrowed);
+ * 0: there are not so many. */
+int ct_trainer_group_lr(const ct_trainer_t *t, const ct_schedule_point_t *at, int i,
+                        const char **match, double *lr);
 /** The most that this rank has taken so far; borrowed. */
 const ct_memory_t *ct_trainer_memory(const ct_trainer_t *t);
 

@@ -195,6 +195,14 @@ double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at)
   return ct_schedule_lr(at, t->env.optim->lr);
 }
 
+int ct_trainer_group_lr(const ct_trainer_t *t, const ct_schedule_point_t *at, int i,
+                        const char **match, double *lr)
+{
+  if (!ct_param_group_rate(t->env.optim, i, match, lr)) return 0;
+  *lr = ct_schedule_lr(at, *lr);
+  return 1;
+}
+
 const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t)
 {
   return t->env.topo;

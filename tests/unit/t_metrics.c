@@ -16,15 +16,30 @@
 #include "run/ct_metrics.h"
 
 /* The whole file; a static buffer. */
-static const char *content(const char *dir)
+static char *whole(const char *dir)
 {
-  static char text[4096];
+  static char text[16384];
   char path[600];
   snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
   FILE *f = fopen(path, "r");
   size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
   text[n] = '\0';
   if (f) fclose(f);
+  return text;
+}
+
+/* The same without what every line has behind its event. */
+static const char *content(const char *dir)
+{
+  static const char last[] = "\"elapsed_s\":";
+  char *text = whole(dir);
+  for (char *at = text; (at = strstr(at, ",\"run\":"));) {
+    char *end = strstr(at, last);
+    if (!end) break;
+    end += strlen(last);
+    end += strspn(end, "0123456789.e-");
+    memmove(at, end, strlen(end) + 1);
+  }
   return text;
 }
 
@@ -50,6 +65,44 @@ static void fields_keep_their_order(void)
   CT_ASSERT_OK(ct_metrics_close(m));
   CT_ASSERT_TEXT(content(dir), "{\"event\":\"step\",\"step\":1234567890123,\"loss\":0.25,"
                                "\"a \\\"name\\\"\":\"two\\nlines\"}\n{\"event\":\"end\"}\n");
+}
+
+/* A start is counted by the lines of those before it, and not by a text that looks like one. */
+static void lines_say_which_start(void)
+{
+  const char *dir = ct_test_dir();
+  ct_metrics_t *m;
+  char odd[6000];
+  int lines = 0, year = 0;
+  double elapsed[4] = {0};
+  memset(odd, 'x', sizeof odd - 1);
+  odd[sizeof odd - 1] = '\0';
+  for (int at = 4095; at > 4000; at--) /* wherever a reader cuts it */
+    memcpy(odd + at - 17, "{\"event\":\"start\"", 17);
+  put(dir, "{\"event\":\"start\"}\n");
+  for (int run = 2; run <= 3; run++) {
+    if (CT_ASSERT_OK(ct_metrics_open(dir, &m)) != CT_OK) return;
+    ct_metrics_begin(m, "start");
+    ct_metrics_text(m, "text", odd);
+    CT_ASSERT_OK(ct_metrics_end(m));
+    ct_metrics_begin(m, "end");
+    CT_ASSERT_OK(ct_metrics_end(m));
+    CT_ASSERT_OK(ct_metrics_close(m));
+  }
+  for (char *line = strchr(whole(dir), '\n') + 1; *line; line = strchr(line, '\n') + 1) {
+    int run = 0, n = 0;
+    CT_ASSERT_INT(sscanf(line,
+                         "{\"event\":\"%*[a-z]\",\"run\":%d,\"time\":\"%d-%*d-%*dT%*[0-9:.]Z\","
+                         "\"elapsed_s\":%lf%n",
+                         &run, &year, &elapsed[lines], &n),
+                  3);
+    CT_ASSERT_INT(run, 2 + lines / 2);
+    CU_ASSERT_TRUE(n > 0 && year >= 2024);
+    lines++;
+    if (lines == 4) break;
+  }
+  CT_ASSERT_INT(lines, 4);
+  CU_ASSERT_TRUE(elapsed[0] > 0 && elapsed[0] <= elapsed[3]);
 }
 
 /* JSON has no other bytes, and an error's text may name any file. */
@@ -262,6 +315,7 @@ static void nothing_stays_allocated(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(fields_keep_their_order),
+                                    CT_TEST(lines_say_which_start),
                                     CT_TEST(texts_become_utf8),
                                     CT_TEST(numbers_read_back_exactly),
                                     CT_TEST(what_is_not_finite_is_null),
