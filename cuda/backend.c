@@ -151,6 +151,7 @@ const ct_backend_t gpu__backend = {
     .close = close_device,
     .describe = describe,
     .identify = identify,
+    .joules = gpu__joules,
     .mem = &gpu__mem_ops,
     .queue = &gpu__queue_ops,
     .op = &gpu__op_ops,

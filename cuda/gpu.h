@@ -56,6 +56,9 @@ struct ct_dev {
 int gpu__watch(ct_dev_t *dev, gpu__watch_fn *fn, void *ctx);
 void gpu__unwatch(ct_dev_t *dev, gpu__watch_fn *fn, void *ctx);
 
+/** Local.  Joules since the driver was loaded, by NVML; < 0: it does not tell. */
+double gpu__joules(ct_dev_t *dev);
+
 /* ---- queues ---- */
 
 typedef struct gpu__repeats gpu__repeats_t;

@@ -3,7 +3,7 @@ cuda_c = \
   %D%/gpu.h %D%/product.h %D%/kernels/dial.h %D%/kernels/kernel.h %D%/kernels/elt.h \
   %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bytes.h %D%/kernels/bias.h %D%/kernels/depthwise.h \
   %D%/op_conv.c \
-  %D%/backend.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
+  %D%/backend.c %D%/energy.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
 # products of matrices and what is made of them
 cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c \

@@ -9,7 +9,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
 # Scripts.  Those of mpi/ start programs of launched_tests, those of cli/ the program itself.
 shell_tests = \
-  %D%/cli/app.test \
+  %D%/cli/app.test %D%/cli/energy.test \
   %D%/cli/best.test %D%/cli/quantize.test \
   %D%/cli/augment.test \
   %D%/cli/bench_comm.test \
@@ -400,7 +400,8 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 
 # Libraries to preload, which play a full disk, a file system or an MPI.
 check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so \
-  %D%/tools/slow_shim.so %D%/tools/crowd_shim.so %D%/tools/cable
+  %D%/tools/slow_shim.so %D%/tools/crowd_shim.so %D%/tools/energy_shim.so %D%/tools/nvml_fake.so \
+  %D%/tools/cable
 %C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_disk_shim_so_LDFLAGS = -shared
@@ -417,6 +418,14 @@ check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim
 %C%_tools_crowd_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_crowd_shim_so_LDFLAGS = -shared
 %C%_tools_crowd_shim_so_LDADD =
+%C%_tools_energy_shim_so_SOURCES = %D%/tools/energy_shim.c
+%C%_tools_energy_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_energy_shim_so_LDFLAGS = -shared $(CT_SAN)
+%C%_tools_energy_shim_so_LDADD = -ldl
+%C%_tools_nvml_fake_so_SOURCES = %D%/tools/nvml_fake.c
+%C%_tools_nvml_fake_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_nvml_fake_so_LDFLAGS = -shared
+%C%_tools_nvml_fake_so_LDADD =
 %C%_tools_cable_SOURCES = %D%/tools/cable.c
 %C%_tools_cable_LDADD = libctrain.a -lm
 %C%_tools_mpi_shim_so_SOURCES = %D%/tools/mpi_shim.c

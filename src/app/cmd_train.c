@@ -1,5 +1,6 @@
 /* `train`: the whole story of a run, top to bottom. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -208,6 +209,10 @@ static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result
   ct_metrics_num(r->metrics, "loop_s", result->loop_s);
   ct_metrics_num(r->metrics, "eval_s", result->eval_s);
   ct_metrics_num(r->metrics, "stall_s", result->stall_s);
+  int known = *result->energy.from && result->energy.joule >= 0;
+  ct_metrics_num(r->metrics, "energy_j", known ? result->energy.joule : NAN);
+  ct_metrics_num(r->metrics, "joule_per_sample", known ? result->joule_per_sample : NAN);
+  ct_metrics_text(r->metrics, "energy_from", result->energy.from);
   if (result->account.steps)
     ct_metrics_json(r->metrics, "account", ct_account_json(&result->account, result->slowest_host));
   return ct_metrics_end(r->metrics);
@@ -247,6 +252,8 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .metrics = r->metrics,
                       .mllog = r->mllog,
                       .rundir = r->dir,
+                      .be = s->be,
+                      .dev = s->dev,
                       .max_skipped = c->data.max_skipped};
   r->s.data.skip = c->data.on_error;
   rc = ct_train_loop(s->trainer, &o, r->at, result);

@@ -8,6 +8,7 @@
 #include "app/setup.h"
 #include "base/ct_lock.h"
 #include "run/ct_account.h"
+#include "run/ct_meter.h"
 #include "scaling/ct_study.h"
 
 enum { CT_SCALE_POINTS = 128 };
@@ -101,7 +102,7 @@ typedef struct ct_scale_block {
   int kept;       /**< 1: it was set up in a block before */
   double setup_s; /**< from the configuration to the first step */
   double gradient_bytes;
-  double energy_j;                /**< of all nodes in those steps; < 0: not known */
+  ct_meter_sum_t energy;          /**< of all nodes in those steps */
   json_t *account, *ranks_busy_s; /**< owned by whoever writes them down; NULL: failed */
   json_t *conditions;             /**< likewise: ct_scale_conditions() behind the steps */
   json_t *timeline;               /**< likewise; NULL: none was wanted, or can be had */

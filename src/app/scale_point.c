@@ -8,11 +8,11 @@
 #include "app/setup.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
-#include "base/ct_energy.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
+#include "run/ct_meter.h"
 
 /* Steps until the machine is warm: windows, until two agree, or so many. */
 enum { WINDOW = 10, WINDOWS = 5 };
@@ -25,6 +25,7 @@ typedef struct steps {
   const ct_sampler_t *order;
   ct_feed_t *feed; /* NULL: this rank has no samples */
   ct_account_t *account;
+  ct_meter_t *meter; /* NULL: these steps do not count */
   int64_t epoch, cursor;
   int warmup;
 } steps_t;
@@ -45,6 +46,7 @@ static int one_step(steps_t *w, int count, double *seconds)
       .epoch = w->epoch, .cursor = w->cursor, .global = ct_sampler_batch(w->order, w->cursor)};
   const ct_batch_t *b = NULL;
   double begin = ct_clock();
+  ct_meter_look(w->meter, begin);
   ct_beat_at("reading a batch", -1);
   int fed = w->feed ? ct_feed_next(w->feed, &b) : CT_OK;
   report.data_s = ct_clock() - begin;
@@ -118,23 +120,18 @@ static double gradient_bytes(const ct_graph_t *g)
   return sum * sizeof(float);
 }
 
-/* Steps that count.  *joule: what all nodes used meanwhile, by the first rank of each; < 0: one of
- * them does not tell. */
-static int counted_steps(steps_t *w, int64_t n, double *joule)
+/* Steps that count; *energy: of rank 0. */
+static int counted_steps(steps_t *w, int64_t n, ct_meter_sum_t *energy)
 {
-  int rc = CT_OK, first = w->s->topo->local_rank == 0;
-  double mean, sum[2] = {0, 0};
-  ct_energy_t before, after;
-  if (first) ct_energy_read("", &before);
+  int rc = CT_OK;
+  const ct_setup_t *s = w->s;
+  double mean;
+  CT_TRY(ct_meter_open(s->topo, s->be, s->dev, 0, &w->meter));
   CT_TRY(some_steps(w, n, 1, &mean));
-  if (first) {
-    ct_energy_read("", &after);
-    sum[0] = ct_energy_between(&before, &after);
-    sum[1] = sum[0] < 0;
-  }
-  CT_TRY(ct_agree_doubles(w->s->topo, sum, 2, 0));
-  *joule = sum[1] > 0 ? -1 : sum[0];
+  CT_TRY(ct_meter_read(w->meter, energy));
 out:
+  ct_meter_close(w->meter);
+  w->meter = NULL;
   return rc;
 }
 
@@ -165,7 +162,7 @@ static int measure(const ct_args_t *a, ct_scale_world_t *world, const ct_scale_o
   CT_TRY(open_steps(&w));
   out->setup_s = ct_clock() - begin;
   CT_TRY(warm_up(&w));
-  CT_TRY(counted_steps(&w, o->steps, &out->energy_j));
+  CT_TRY(counted_steps(&w, o->steps, &out->energy));
   ct_account_collect(w.account, sum);
   out->steps = (int)sum->steps;
   out->warmup = w.warmup;

@@ -94,7 +94,10 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
   json_object_set_new(o, "kept", json_boolean(b->kept));
   json_object_set(o, "step_s", json_object_get(b->account, "step_s"));
   json_object_set_new(o, "gradient_bytes", json_real(b->gradient_bytes));
-  if (b->energy_j >= 0 && !apart) json_object_set_new(o, "energy_j", json_real(b->energy_j));
+  if (b->energy.joule >= 0 && !apart) {
+    json_object_set_new(o, "energy_j", json_real(b->energy.joule));
+    json_object_set_new(o, "energy_from", ct_json_words(b->energy.from));
+  }
   json_object_set(o, "account", b->account);
   if (b->ranks_busy_s) json_object_set(o, "ranks_busy_s", b->ranks_busy_s);
   int rc = append(s->points, o);

@@ -221,6 +221,8 @@ typedef struct ct_backend {
   /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);
   void (*identify)(ct_dev_t *dev, ct_dev_id_t *out);
+  /* joules that the device has used since some moment; < 0: it does not tell, or is the host */
+  double (*joules)(ct_dev_t *dev);
   const ct_mem_ops_t *mem;
   const ct_queue_ops_t *queue;
   const ct_op_ops_t *op;

@@ -8,6 +8,7 @@ size_t ct_host_room(ct_dev_t *dev);
 int ct_host_pin(ct_dev_t *dev, void *p, size_t bytes);
 void ct_host_unpin(ct_dev_t *dev, void *p);
 void ct_host_identify(ct_dev_t *dev, ct_dev_id_t *out);
+double ct_host_joules(ct_dev_t *dev);
 int ct_host_begin(ct_queue_t *q, int key);
 int ct_host_end(ct_queue_t *q);
 int ct_host_start(ct_queue_t *q, int whole);

@@ -31,6 +31,12 @@ void ct_host_identify(ct_dev_t *dev, ct_dev_id_t *out)
   *out = (ct_dev_id_t){.numa = -1};
 }
 
+double ct_host_joules(ct_dev_t *dev)
+{
+  (void)dev;
+  return -1;
+}
+
 int ct_host_begin(ct_queue_t *q, int key)
 {
   (void)q;

@@ -14,6 +14,7 @@ typedef struct ct_energy {
   int counters;                     /**< 0: there are none to be read */
   double joule[CT_ENERGY_COUNTERS]; /**< since some moment … */
   double range[CT_ENERGY_COUNTERS]; /**< … or since it last reached this much, and began at 0 */
+  int whole;                        /**< 1: of the whole node, with all that is in it */
   char from[80];                    /**< who counts, of what; without counters: why nobody does */
 } ct_energy_t;
 

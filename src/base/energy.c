@@ -70,6 +70,7 @@ void ct_energy_read(const char *root, ct_energy_t *out)
   if (read_text(root, "/sys/cray/pm_counters/energy", text, sizeof text)) {
     add(out, strtod(text, NULL), 0);
     snprintf(out->from, sizeof out->from, "pm_counters: the whole node");
+    out->whole = 1;
     return;
   }
   add_packages(root, out);

@@ -241,6 +241,7 @@ const ct_backend_t ct_backend_cpu = {
     .close = cpu_close,
     .describe = cpu_describe,
     .identify = ct_host_identify,
+    .joules = ct_host_joules,
     .mem = &ct_host_mem,
     .queue = &ct_host_inline,
     .op = &op_ops,

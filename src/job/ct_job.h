@@ -15,6 +15,7 @@ typedef struct ct_job_system {
   const char *launch;     /**< in the job: starts the ranks; its options follow */
   const char *say_end;    /**< in the job script: lets the program know the job's end */
   const char *all_memory; /**< asks for all memory of the nodes */
+  const char *energy;     /**< a shell's command: prints the joules of this job step so far */
   const char *exclude;    /**< asks for other nodes than those named right behind it */
 } ct_job_system_t;
 

@@ -39,6 +39,9 @@ static const row_t rows[] = {
                 .say_end = "export CTRAIN_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID "
                            "-o %e)\" +%s) before srun",
                 .all_memory = "sbatch --mem=0",
+                /* without the number of a step: all steps of the job, a line each */
+                .energy = "timeout 5 sstat -n -P -a -o ConsumedEnergyRaw "
+                          "-j \"$SLURM_JOB_ID${SLURM_STEP_ID:+.$SLURM_STEP_ID}\" 2>/dev/null",
                 .exclude = "sbatch --exclude="},
      .id = "SLURM_JOB_ID",
      .array = "SLURM_ARRAY_JOB_ID",

@@ -106,6 +106,7 @@ const ct_backend_t ct_backend_ref = {
     .close = close_device,
     .describe = describe,
     .identify = ct_host_identify,
+    .joules = ct_host_joules,
     .mem = &mem_ops,
     .queue = &ct__ref_queue_ops,
     .op = &ct__ref_op_ops,

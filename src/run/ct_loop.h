@@ -4,6 +4,7 @@
 #include "job/ct_stop.h"
 #include "run/ct_account.h"
 #include "run/ct_eval.h"
+#include "run/ct_meter.h"
 #include "run/ct_run_opts.h"
 
 typedef struct ct_loop_opts {
@@ -23,6 +24,8 @@ typedef struct ct_loop_opts {
   int workers;
   int64_t max_skipped;        /**< samples of an epoch, if data->skip */
   const char *dir;            /**< run directory, made by the caller */
+  const ct_backend_t *be;     /**< whose energy … */
+  ct_dev_t *dev;              /**< … is read */
   struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
   struct ct_mllog *mllog;     /**< likewise; may be NULL */
   struct ct_rundir *rundir;   /**< likewise; looked at before each checkpoint; may be NULL */
@@ -37,6 +40,8 @@ typedef struct ct_loop_result {
   char slowest_host[64];          /**< of its slowest rank; "": unknown */
   double loop_s, eval_s, stall_s; /**< in all; of it in evaluations, and waiting for checkpoints */
   double train_loss;              /**< mean over the last epoch so far */
+  ct_meter_sum_t energy;          /**< rank 0: of all from the first step on; joule < 0: unknown */
+  double joule_per_sample;        /**< likewise, of the samples trained on */
   ct_stop_reason_t stopped;       /**< asked to stop before the end; a checkpoint was written */
   int idle;                       /**< 1: nothing was left to do */
 } ct_loop_result_t;

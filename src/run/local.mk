@@ -5,5 +5,5 @@ libctrain_a_SOURCES += \
   %D%/ct_predict.h %D%/predict.c \
   %D%/ct_rundir.h %D%/rundir.c %D%/ct_metrics.h %D%/metrics.c %D%/ct_mllog.h %D%/mllog.c \
   %D%/ct_account.h %D%/account.c %D%/account_json.c %D%/account_lines.h %D%/account_lines.c \
-  %D%/trace.c \
+  %D%/trace.c %D%/ct_meter.h %D%/meter.c \
   %D%/pace.h %D%/pace.c %D%/stragglers.h %D%/stragglers.c

@@ -64,6 +64,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   double begin = ct_clock();
   ct_schedule_point_t at = schedule_point(l);
   l->saving_s = l->apart_s = 0;
+  ct_meter_look(l->meter, begin);
   ct_beat_at("reading a batch", -1);
   int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
   if (rc == CT_OK) rc = fed;
@@ -301,6 +302,23 @@ out:
   return rc;
 }
 
+/* The energy of this run, in one line; or why it is not known. */
+static int tell_energy(ct__loop_t *l)
+{
+  int rc = CT_OK;
+  ct_loop_result_t *r = l->out;
+  if (l->trained == 0) return CT_OK;
+  CT_TRY(ct_meter_read(l->meter, &r->energy));
+  if (r->energy.joule >= 0) r->joule_per_sample = r->energy.joule / (double)l->trained;
+  if (r->energy.joule >= 0)
+    ct_log(CT_LOG_INFO, "energy: %.4g J, %.4g J a sample (%s)", r->energy.joule,
+           r->joule_per_sample, r->energy.from);
+  else
+    ct_log(CT_LOG_INFO, "energy: %s", r->energy.from);
+out:
+  return rc;
+}
+
 static void tell_account(ct__loop_t *l)
 {
   const char *host;
@@ -323,6 +341,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                   .evaluated_step = -1,
                   .begin = ct_clock()};
   memset(out, 0, sizeof *out);
+  out->energy.joule = -1;
   CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.tracing.steps));
   CT_TRY_ALL(l.topo, prepare(&l));
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
@@ -331,7 +350,9 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   int64_t every = ct_trainer_is_even(t) ? o->job->stragglers_every : 0;
   CT_TRY(ct__stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
   CT_TRY(ct__accounts_open(l.topo, o->job->stragglers_every, o->metrics, &l.accounts));
+  CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
+  CT_TRY(tell_energy(&l));
   CT_TRY_ALL(l.topo, ct__accounts_end(l.accounts, o->dir));
   ct__stragglers_summary(l.stragglers);
 out:;
@@ -340,6 +361,7 @@ out:;
   ct__stragglers_close(l.stragglers);
   if (l.accounts) tell_account(&l);
   ct__accounts_close(l.accounts);
+  ct_meter_close(l.meter);
   ct_trainer_follow(t, (ct_look_t){0});
   ct_feed_close(l.feed);
   ct_trace_clear();

@@ -35,6 +35,7 @@ typedef struct ct__loop {
   ct__stragglers_t *stragglers; /* NULL: nobody is looked for */
   ct__accounts_t *accounts;
   ct__tracing_t tracing;
+  ct_meter_t *meter;
   double apart_s, saving_s; /* since the last step: in evaluations, in checkpoints */
   ct_ckpt_t *ckpt;          /* rank 0 */
   ct_ckpt_item_t *item;     /* rank 0 */

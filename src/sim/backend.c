@@ -225,6 +225,7 @@ const ct_backend_t ct_backend_sim = {
     .close = close_device,
     .describe = describe,
     .identify = ct_host_identify,
+    .joules = ct_host_joules,
     .mem = &ct_host_mem,
     .queue = &ct_host_inline,
     .op = &op_ops,

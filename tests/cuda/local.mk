@@ -36,6 +36,7 @@ nccl_tests = \
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/compose.test \
   %D%/conform.test \
+  %D%/energy.test \
   %D%/deviceprop/a100.json \
   %D%/deviceprop/b200.json \
   %D%/deviceprop/h100.json \
@@ -52,7 +53,7 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 if HAVE_TESTS
-TESTS += %D%/staged.test %D%/memory.test %D%/train.test %D%/compose.test
+TESTS += %D%/staged.test %D%/memory.test %D%/energy.test %D%/train.test %D%/compose.test
 if HAVE_NCCL
 TESTS += $(nccl_tests)
 endif

@@ -76,6 +76,8 @@ static void it_ends_where_it_should(void)
     open_loop(&l);
     l.train.steps = cases[i].steps;
     rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
+    l.o.be = &r.be;
+    l.o.dev = r.dev;
     CT_ASSERT_OK(ct_train_loop(r.t, &l.o, (ct_position_t){0}, &result));
     CT_ASSERT_INT(result.at.step, cases[i].at_step);
     CT_ASSERT_INT(result.at.epoch, cases[i].at_epoch);
@@ -104,6 +106,8 @@ static void comparisons_are_made_when_due(void)
     if (topo->rank == topo->size - 1) w[0] += 0.5f;
     CT_ASSERT_OK(ct_trainer_set(r.t, 0, w));
     snprintf(step, sizeof step, "the parameters after step %d ", every);
+    l.o.be = &r.be;
+    l.o.dev = r.dev;
     int rc = ct_train_loop(r.t, &l.o, (ct_position_t){0}, &result);
     if (every == 0 || every > 4)
       CT_ASSERT_OK(rc);
