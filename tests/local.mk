@@ -9,7 +9,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 
 # Scripts.  Those of mpi/ start programs of launched_tests, those of cli/ the program itself.
 shell_tests = \
-  %D%/cli/app.test %D%/cli/energy.test \
+  %D%/cli/app.test %D%/cli/energy.test %D%/cli/neighbour.test \
   %D%/cli/best.test %D%/cli/quantize.test \
   %D%/cli/augment.test \
   %D%/cli/bench_comm.test \

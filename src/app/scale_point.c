@@ -127,6 +127,7 @@ static int counted_steps(steps_t *w, int64_t n, ct_meter_sum_t *energy)
   const ct_setup_t *s = w->s;
   double mean;
   CT_TRY(ct_meter_open(s->topo, s->be, s->dev, 0, &w->meter));
+  ct_account_begin(w->account);
   CT_TRY(some_steps(w, n, 1, &mean));
   CT_TRY(ct_meter_read(w->meter, energy));
 out:
@@ -199,7 +200,7 @@ static int average(const ct_topo_t *topo, ct_account_sum_t *sum)
 {
   int rc = CT_OK;
   double *const value[] = {&sum->step_s,   &sum->busy_s,     &sum->imbalance_s, &sum->steady_s,
-                           &sum->random_s, &sum->transfer_s, &sum->busy_sd_s};
+                           &sum->random_s, &sum->transfer_s, &sum->busy_sd_s,   &sum->taken_s};
   for (size_t i = 0; i < sizeof value / sizeof *value; i++)
     CT_TRY(ct_agree_doubles(topo, value[i], 1, 0));
   CT_TRY(ct_agree_doubles(topo, sum->mean.s, CT_TIME_KINDS, 0));

@@ -93,3 +93,11 @@ void ct_cpu_read(const char *root, int cpu, ct_cpu_t *out)
   out->turbo = read_turbo(root);
   out->load = line_of(root, "/proc/loadavg", text, sizeof text) ? strtod(text, NULL) : -1;
 }
+
+double ct_cpu_taken(const char *root)
+{
+  char text[96], *end;
+  if (!line_of(root, "/proc/thread-self/schedstat", text, sizeof text)) return -1;
+  strtoull(text, &end, 10); /* ns that it ran; behind them those that it waited for a core */
+  return *end == ' ' ? 1e-9 * (double)strtoull(end, NULL, 10) : -1;
+}

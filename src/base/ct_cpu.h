@@ -18,4 +18,9 @@ typedef struct ct_cpu {
  * number; -1: the one that this thread runs on. */
 void ct_cpu_read(const char *root, int cpu, ct_cpu_t *out);
 
+/** Seconds for which this thread could have run so far, and others had its cores: what a neighbour
+ * takes away (the run delay of proc(5)'s schedstat).  \a root as above; < 0: the kernel does not
+ * count. */
+double ct_cpu_taken(const char *root);
+
 #endif

@@ -67,14 +67,28 @@ static const char *advice(int term)
   }
 }
 
+/* 1: a loss that programs beside the ranks bring about when they take the cores of several. */
+static int is_of_cores(int term)
+{
+  return term == CT_TERM_RANDOM || term == CT_TERM_SLOWER || term == CT_TERM_SHARING ||
+         term == CT_TERM_INTERFERENCE;
+}
+
 /* Whom or what the account names. */
 static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
 {
   const ct_study_account_t *a = &z->account;
+  double share = a->mean.busy_s > 0 ? a->taken_s / a->mean.busy_s : 0;
+  double of_slowest = a->slowest_taken_s / (a->mean.busy_s + a->mean.steady_s);
   *buf = '\0';
+  if (is_of_cores(term) && share > 0.05)
+    snprintf(buf, cap, ": others had the ranks' cores for %.0f %% of their busy time", 100 * share);
   if (term == CT_TERM_STEADY && a->slowest >= 0)
     snprintf(buf, cap, ": waiting for rank %d%s%s%s%s", a->slowest, *a->slowest_host ? " on " : "",
              a->slowest_host, *a->slowest_kind ? ", whose time goes into " : "", a->slowest_kind);
+  size_t n = strlen(buf);
+  if (term == CT_TERM_STEADY && n && a->mean.busy_s > 0 && of_slowest > 0.05)
+    snprintf(buf + n, cap - n, "; others had its core for %.0f %% of it", 100 * of_slowest);
 }
 
 int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
@@ -85,13 +99,14 @@ int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
   int n = 0;
   while (n < CT__LOSSES) {
     int term = ct_terms_largest(&t);
-    char who[160];
+    char who[240];
     if (term < 0 || t.s[term] < 0.01 * step) break;
     loss[n].term = term;
     loss[n].share = t.s[term] / step;
     culprit(size, term, who, sizeof who);
     snprintf(loss[n].words, CT__WORDS, "%.1f %% (%.4g ms a step) %s%s.  Try: %s.",
-             100 * loss[n].share, 1e3 * t.s[term], ct_term_help(term), who, advice(term));
+             100 * loss[n].share, 1e3 * t.s[term], ct_term_help(term), who,
+             advice(is_of_cores(term) && *who ? CT_TERM_RANDOM : term));
     t.s[term] = 0;
     n++;
   }

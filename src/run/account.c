@@ -5,12 +5,14 @@
 
 #include <math.h>
 
+#include "base/ct_cpu.h"
 #include "base/ct_mem.h"
 
 /* Of one rank, over so many steps. */
 typedef struct own {
   ct_step_times_t sum, max;
   double busy, busy_squares, busy_max;
+  double taken; /* seconds that others had its cores; NAN: not known */
   int64_t steps;
 } own_t;
 
@@ -24,6 +26,7 @@ struct ct_account {
   const ct_topo_t *topo;
   own_t mine; /* of this window, as is */
   all_t window, total;
+  double taken_at;   /* ct_cpu_taken() when the window began */
   own_t *got, *rank; /* rank 0: of each rank, in this window and in all */
 };
 
@@ -42,11 +45,17 @@ int ct_account_open(const ct_topo_t *topo, ct_account_t **out)
     a->rank = ct_mem_array(topo->size, sizeof *a->rank, what);
     CT_TRY(a->got && a->rank ? CT_OK : CT_ERR_NOMEM);
   }
+  ct_account_begin(a);
   *out = a;
   a = NULL;
 out:
   ct_account_close(a);
   return rc;
+}
+
+void ct_account_begin(ct_account_t *a)
+{
+  a->taken_at = ct_cpu_taken("");
 }
 
 void ct_account_close(ct_account_t *a)
@@ -107,6 +116,14 @@ void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_
 
 /* ---- what they come to ---- */
 
+/* One small file a window; what happened between its steps is in it, too. */
+static void count_taken(ct_account_t *a)
+{
+  double now = ct_cpu_taken("");
+  a->mine.taken = now < 0 || a->taken_at < 0 ? NAN : fmin(now - a->taken_at, a->mine.busy);
+  a->taken_at = now;
+}
+
 static void add_own(own_t *sum, const own_t *more)
 {
   for (int k = 0; k < CT_TIME_KINDS; k++) {
@@ -116,6 +133,7 @@ static void add_own(own_t *sum, const own_t *more)
   sum->busy += more->busy;
   sum->busy_squares += more->busy_squares;
   sum->busy_max = fmax(sum->busy_max, more->busy_max);
+  sum->taken += more->taken;
   sum->steps += more->steps;
 }
 
@@ -147,6 +165,7 @@ static ct_account_rank_t rank_of(const own_t *o)
     r.mean.s[k] = o->sum.s[k] / n;
   r.step_s = ct_step_times_all(&r.mean);
   r.busy_s = o->busy / n;
+  r.taken_s = isnan(o->taken) ? -1 : o->taken / n;
   r.busy_sd_s = sqrt(fmax(0, o->busy_squares / n - r.busy_s * r.busy_s));
   return r;
 }
@@ -154,10 +173,11 @@ static ct_account_rank_t rank_of(const own_t *o)
 /* The rank with the longest busy time, and in what. */
 static void find_slowest(const own_t *rank, ct_account_sum_t *s)
 {
-  double most = -1;
+  double most = -1, taken = 0;
   for (int r = 0; r < s->ranks; r++) {
     ct_account_rank_t one = rank_of(&rank[r]);
     s->busy_sd_s += one.busy_sd_s / s->ranks;
+    taken += one.taken_s < 0 ? NAN : one.taken_s / s->ranks;
     s->max.s[CT_TIME_WORD] = fmax(s->max.s[CT_TIME_WORD], one.mean.s[CT_TIME_WORD]);
     if (one.busy_s > most) {
       most = one.busy_s;
@@ -173,6 +193,8 @@ static void find_slowest(const own_t *rank, ct_account_sum_t *s)
     s->slowest_kind = k;
   }
   s->steady_s = fmax(0, most - s->busy_s);
+  s->taken_s = isnan(taken) ? -1 : taken;
+  s->slowest_taken_s = slowest.taken_s;
 }
 
 static void finish(const ct_account_t *a, const all_t *of, const own_t *rank, ct_account_sum_t *s)
@@ -181,6 +203,7 @@ static void finish(const ct_account_t *a, const all_t *of, const own_t *rank, ct
   double n = s->steps ? (double)s->steps : 1;
   s->ranks = a->topo->size;
   s->slowest = -1;
+  s->taken_s = s->slowest_taken_s = -1;
   for (int k = 0; k < CT_TIME_KINDS; k++) {
     s->mean.s[k] /= n;
     s->max.s[k] /= n;
@@ -195,6 +218,7 @@ static void finish(const ct_account_t *a, const all_t *of, const own_t *rank, ct
 
 void ct_account_collect(ct_account_t *a, ct_account_sum_t *out)
 {
+  count_taken(a);
   ct_agree_gather(a->topo, &a->mine, sizeof a->mine, a->got);
   for (int r = 0; a->rank && r < a->topo->size; r++)
     add_own(&a->rank[r], &a->got[r]);

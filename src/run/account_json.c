@@ -60,12 +60,18 @@ static int put_lengths(json_t *o, const ct_account_sum_t *s)
          put_num(o, "step_max_s", s->step_max_s) | put(o, "bins", bins(s));
 }
 
+static int put_taken(json_t *o, const char *key, double s)
+{
+  return put_num(o, key, s < 0 ? NAN : s);
+}
+
 static int put_slowest(json_t *o, const ct_account_sum_t *s, const char *host)
 {
   if (s->slowest < 0) return 0;
   return put(o, "slowest_rank", json_integer(s->slowest)) |
          put(o, "slowest_host", host ? ct_json_words(host) : json_null()) |
-         put(o, "slowest_kind", json_string(ct_step_time_name(s->slowest_kind)));
+         put(o, "slowest_kind", json_string(ct_step_time_name(s->slowest_kind))) |
+         put_taken(o, "slowest_taken_s", s->slowest_taken_s) | put_taken(o, "taken_s", s->taken_s);
 }
 
 json_t *ct_account_json(const ct_account_sum_t *s, const char *host)

@@ -71,7 +71,10 @@ int ct__accounts_step(ct__accounts_t *a, int64_t step, const ct_step_word_t *wor
                       const ct_step_report_t *r)
 {
   ct_account_sum_t window;
-  if (a->begun) ct_account_step(a->account, word, r);
+  if (a->begun)
+    ct_account_step(a->account, word, r);
+  else
+    ct_account_begin(a->account);
   a->begun = 1;
   if (a->every == 0 || step % a->every) return CT_OK;
   ct_account_collect(a->account, &window);
@@ -96,7 +99,7 @@ static int add_head(ct_str_t *t)
   CT_TRY(ct_str_add(t, "rank,host,node,local_rank,steps,step_s,busy_s,busy_sd_s,busy_max_s"));
   for (int k = 0; k < CT_TIME_KINDS; k++)
     CT_TRY(ct_str_add(t, ",%s_s", ct_step_time_name(k)));
-  CT_TRY(ct_str_add(t, "\n"));
+  CT_TRY(ct_str_add(t, ",taken_s\n"));
 out:
   return rc;
 }
@@ -110,7 +113,10 @@ static int add_rank(const ct__accounts_t *a, int r, ct_str_t *t)
                     (long long)one.steps, one.step_s, one.busy_s, one.busy_sd_s, one.busy_max_s));
   for (int k = 0; k < CT_TIME_KINDS; k++)
     CT_TRY(ct_str_add(t, ",%.9g", one.mean.s[k]));
-  CT_TRY(ct_str_add(t, "\n"));
+  if (one.taken_s >= 0)
+    CT_TRY(ct_str_add(t, ",%.9g\n", one.taken_s));
+  else
+    CT_TRY(ct_str_add(t, ",\n"));
 out:
   return rc;
 }
@@ -134,6 +140,7 @@ out:
 static void tell(const ct__accounts_t *a, const ct_account_sum_t *s)
 {
   char who[160] = "";
+  double slowest = s->busy_s + s->steady_s;
   if (2 * s->steady_s > s->imbalance_s)
     snprintf(who, sizeof who, " (mostly rank %d on %s, by %s)", s->slowest, host_of(a, s),
              ct_step_time_name(s->slowest_kind));
@@ -141,6 +148,11 @@ static void tell(const ct__accounts_t *a, const ct_account_sum_t *s)
          "a step took %.3f ms: ranks were busy for %.3f, waited %.3f for the slowest%s, and %.3f "
          "for messages",
          1e3 * s->step_s, 1e3 * s->busy_s, 1e3 * s->imbalance_s, who, 1e3 * s->transfer_s);
+  if (s->slowest_taken_s > 0.05 * slowest)
+    ct_log(CT_LOG_WARN,
+           "rank %d on %s stood ready for %.0f %% of its busy time while others had its core: look "
+           "for programs beside it, or for ranks and threads on the same cores",
+           s->slowest, host_of(a, s), 100 * s->slowest_taken_s / slowest);
 }
 
 int ct__accounts_end(ct__accounts_t *a, const char *dir)

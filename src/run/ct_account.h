@@ -33,6 +33,7 @@ typedef struct ct_account_rank {
   ct_step_times_t max;  /**< the largest of any step, each kind for itself */
   double step_s;
   double busy_s, busy_sd_s, busy_max_s; /**< mean, standard deviation, largest of a step */
+  double taken_s; /**< its thread stood ready, and others had its cores; < 0: not known */
   int64_t steps;
 } ct_account_rank_t;
 
@@ -50,15 +51,18 @@ typedef struct ct_account_sum {
   double steady_s, random_s; /**< … its two parts */
   double transfer_s;         /**< step - max(busy); busy_s + imbalance_s + transfer_s = step_s */
   double busy_sd_s;          /**< mean over the ranks of the standard deviation over the steps */
-  int slowest;               /**< the rank whose mean busy time is the largest … */
-  int slowest_kind;          /**< … and the kind in which it is furthest above the mean */
-  int64_t bin[CT_ACCOUNT_BINS]; /**< how many steps were how long */
+  double taken_s, slowest_taken_s; /**< ct_account_rank_t's: mean; of `slowest`; < 0: not known */
+  int slowest;                     /**< the rank whose mean busy time is the largest … */
+  int slowest_kind;                /**< … and the kind in which it is furthest above the mean */
+  int64_t bin[CT_ACCOUNT_BINS];    /**< how many steps were how long */
 } ct_account_sum_t;
 
 typedef struct ct_account ct_account_t;
 
 /** Local.  Nothing is known yet.  CT_ERR_NOMEM. */
 int ct_account_open(const ct_topo_t *topo, ct_account_t **out);
+/** Local.  What was until now does not count: steps begin. */
+void ct_account_begin(ct_account_t *a);
 /** Local, Hot.  Behind a ct_trainer_step() that returned CT_OK: what it left in word and report. */
 void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r);
 /** Collective, Hot.  What the steps since the last call come to; a gather of some 200 bytes a rank.
@@ -82,7 +86,9 @@ double ct_account_quantile(const ct_account_sum_t *s, double q);
  *     {"steps":100,"samples":25600,"ranks":4,
  *      "step_s":0.0612,"busy_s":0.0500,"imbalance_s":0.0031,"transfer_s":0.0081,
  *      "imbalance_steady_s":0.0020,"imbalance_random_s":0.0011,
- *      "slowest_rank":3,"slowest_host":"node2","slowest_kind":"compute","busy_sd_s":0.0007,
+ *      "slowest_rank":3,"slowest_host":"node2","slowest_kind":"compute",
+ *      "slowest_taken_s":0,"taken_s":0,
+ *      "busy_sd_s":0.0007,
  *      "load_balance":0.94,"communication_efficiency":0.87,"parallel_efficiency":0.82,
  *      "kinds_s":{"data":…,"compute":…,"move":…,"update":…,"checkpoint":…,"other":…,
  *                 "wait":…,"batchnorm":…,"word":…},

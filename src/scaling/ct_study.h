@@ -29,6 +29,7 @@ typedef struct ct_study_account {
   ct_study_means_t mean;
   int slowest; /**< rank; -1: unknown.  This, and all below, of the block with the most steps */
   char slowest_host[64], slowest_kind[24];
+  double slowest_taken_s, taken_s; /**< others had its core; mean of the ranks; 0: or not known */
   double p50_s, p95_s, p99_s, max_s;
   int64_t most;         /**< steps of that block */
   json_t *bins;         /**< borrowed: [[begin_s, steps], …]; or NULL */

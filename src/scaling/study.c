@@ -29,7 +29,7 @@ static int number(const line_t *l, const json_t *o, const char *key, double leas
 {
   int rc = CT_OK;
   const json_t *v = json_object_get(o, key);
-  if (!v) return CT_OK;
+  if (!v || json_is_null(v)) return CT_OK; /* not measured */
   double x = json_number_value(v);
   if (!json_is_number(v) || !isfinite(x) || x < least)
     CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s is no number from %g on", l->path, l->number, key, least);
@@ -167,6 +167,8 @@ static int read_account(const line_t *l, const json_t *o, ct_study_account_t *a)
              {"imbalance_random_s", &a->mean.random_s},
              {"transfer_s", &a->mean.transfer_s},
              {"busy_sd_s", &a->mean.busy_sd_s},
+             {"slowest_taken_s", &a->slowest_taken_s},
+             {"taken_s", &a->taken_s},
              {"step_p50_s", &a->p50_s},
              {"step_p95_s", &a->p95_s},
              {"step_p99_s", &a->p99_s},

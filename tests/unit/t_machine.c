@@ -170,6 +170,15 @@ static void a_processor(void)
   CU_ASSERT(c.load >= 0);
 }
 
+static void time_that_others_had_the_core(void)
+{
+  CU_ASSERT(ct_cpu_taken(root) < 0);
+  put("proc/thread-self/schedstat", "12000000000 2500000000 77\n");
+  CT_ASSERT_NEAR(ct_cpu_taken(root), 2.5, 1e-12);
+  put("proc/thread-self/schedstat", "7\n");
+  CU_ASSERT(ct_cpu_taken(root) < 0);
+}
+
 static void energy_of_packages_and_memory(void)
 {
   ct_energy_t before, after;
@@ -259,6 +268,7 @@ int main(int argc, char **argv)
                                     CT_TEST(this_machine),
                                     CT_TEST(a_directory),
                                     CT_TEST(a_processor),
+                                    CT_TEST(time_that_others_had_the_core),
                                     CT_TEST(energy_of_packages_and_memory),
                                     CT_TEST(energy_that_only_root_may_read),
                                     CT_TEST(energy_of_a_whole_node),
