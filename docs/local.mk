@@ -19,3 +19,50 @@ EXTRA_DIST += %D%/configuration.awk
 docs: ctrain-hpc$(EXEEXT)
 	./ctrain-hpc train --help | LC_ALL=C $(AWK) -f $(srcdir)/%D%/configuration.awk >$(srcdir)/%D%/configuration.md
 .PHONY: docs
+
+# Manual pages and completions of bash and zsh are made of what the program says of itself.
+EXTRA_DIST += %D%/man.awk contrib/completion/tables.awk contrib/completion/ctrain-hpc.bash contrib/completion/ctrain-hpc.zsh
+if RUNS_HERE
+man1_MANS = \
+  %D%/man/ctrain-hpc.1 \
+  %D%/man/ctrain-hpc-bench.1 \
+  %D%/man/ctrain-hpc-convert.1 \
+  %D%/man/ctrain-hpc-doctor.1 \
+  %D%/man/ctrain-hpc-eval.1 \
+  %D%/man/ctrain-hpc-inspect.1 \
+  %D%/man/ctrain-hpc-pack.1 \
+  %D%/man/ctrain-hpc-predict.1 \
+  %D%/man/ctrain-hpc-quantize.1 \
+  %D%/man/ctrain-hpc-report.1 \
+  %D%/man/ctrain-hpc-scale.1 \
+  %D%/man/ctrain-hpc-summary.1 \
+  %D%/man/ctrain-hpc-train.1
+man5_MANS = %D%/man/ctrain-hpc-config.5
+bashcompletiondir = $(datadir)/bash-completion/completions
+nodist_bashcompletion_DATA = contrib/completion/ctrain-hpc
+zshcompletiondir = $(datadir)/zsh/site-functions
+nodist_zshcompletion_DATA = contrib/completion/_ctrain-hpc
+CLEANFILES += $(man1_MANS) $(man5_MANS) %D%/man/help.txt %D%/man/made \
+  $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
+endif
+
+# ctrain-hpc --help, then that of each command.
+%D%/man/help.txt: ctrain-hpc$(EXEEXT)
+	@$(MKDIR_P) %D%/man
+	$(AM_V_GEN)ASAN_OPTIONS=detect_leaks=0; export ASAN_OPTIONS; ./ctrain-hpc --help >$@.new && \
+	  for command in `sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' $@.new`; do \
+	  ./ctrain-hpc $$command --help >>$@.new || exit 1; done && mv -f $@.new $@
+%D%/man/made: %D%/man/help.txt $(srcdir)/%D%/man.awk
+	$(AM_V_at)rm -f $(man1_MANS) $(man5_MANS)
+	$(AM_V_GEN)LC_ALL=C $(AWK) -v dir=%D%/man -v version=$(PACKAGE_VERSION) \
+	  -v day="`sed -n 's/.*, \([0-9-]*\)).*/\1/p' commit.h`" -f $(srcdir)/%D%/man.awk %D%/man/help.txt
+	$(AM_V_at)touch $@
+$(man1_MANS) $(man5_MANS): %D%/man/made
+contrib/completion/ctrain-hpc: %D%/man/help.txt $(srcdir)/contrib/completion/tables.awk $(srcdir)/contrib/completion/ctrain-hpc.bash
+	@$(MKDIR_P) contrib/completion
+	$(AM_V_GEN){ LC_ALL=C $(AWK) -v shell=bash -f $(srcdir)/contrib/completion/tables.awk %D%/man/help.txt && \
+	  cat $(srcdir)/contrib/completion/ctrain-hpc.bash; } >$@.new && mv -f $@.new $@
+contrib/completion/_ctrain-hpc: %D%/man/help.txt $(srcdir)/contrib/completion/tables.awk $(srcdir)/contrib/completion/ctrain-hpc.zsh
+	@$(MKDIR_P) contrib/completion
+	$(AM_V_GEN){ LC_ALL=C $(AWK) -v shell=zsh -f $(srcdir)/contrib/completion/tables.awk %D%/man/help.txt && \
+	  cat $(srcdir)/contrib/completion/ctrain-hpc.zsh; } >$@.new && mv -f $@.new $@

@@ -25,7 +25,7 @@ shell_tests = \
   %D%/cli/inspect.test \
   %D%/cli/report.test \
   %D%/cli/init.test \
-  %D%/cli/loss.test \
+  %D%/cli/loss.test %D%/cli/manual.test \
   %D%/cli/inputs.test \
   %D%/cli/places.test \
   %D%/cli/onnx.test \

@@ -35,14 +35,16 @@ static int speaks_for_all(void)
 
 /* ---- help ---- */
 
-static int print_version(void)
+static int print_version(const char *commit)
 {
   int rc = CT_OK;
-  ct_str_t text = {0};
+  ct_str_t text = {0}, line = {0};
   CT_TRY(ct_builtin_versions("\n", &text));
-  CT_TRY(ct_str_add(&text, "\n"));
-  CT_TRY(ct_app_print(text.data));
+  int first = (int)strcspn(text.data, "\n");
+  CT_TRY(ct_str_add(&line, "%.*s%s%s\n", first, text.data, commit, text.data + first));
+  CT_TRY(ct_app_print(line.data));
 out:
+  ct_str_clear(&line);
   ct_str_clear(&text);
   return rc;
 }
@@ -187,12 +189,12 @@ out:
   return rc;
 }
 
-static int dispatch(int argc, char **argv, int *status)
+static int dispatch(int argc, char **argv, const char *commit, int *status)
 {
   int rc = CT_OK;
   const ct_command_t *cmd = &ct_commands[0];
   const char *first = argc > 1 ? argv[1] : "";
-  if (strcmp(first, "--version") == 0) return speaks_for_all() ? print_version() : CT_OK;
+  if (strcmp(first, "--version") == 0) return speaks_for_all() ? print_version(commit) : CT_OK;
   if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
     return speaks_for_all() ? print_commands() : CT_OK;
   if (first[0] == '\0' || first[0] == '-') return run_command(cmd, argc, argv, status);
@@ -202,10 +204,10 @@ out:
   return rc;
 }
 
-int ct_app_run(int argc, char **argv)
+int ct_app_run(int argc, char **argv, const char *commit)
 {
   int status = 0;
-  int rc = dispatch(argc, argv, &status);
+  int rc = dispatch(argc, argv, commit, &status);
   if (rc == CT_OK) return status;
   ct_err_info_t info = *ct_err_last();
   if (speaks_for_all()) {

@@ -9,7 +9,8 @@ enum { CT_FLAGS_MAX = 40, CT_EXIT_STOPPED = 75 };
 /** One option of a command. */
 typedef struct ct_flag {
   const char *name;  /**< without the dashes; NULL ends a list */
-  const char *value; /**< name of its value in the help; NULL: it takes none */
+  const char *value; /**< its value in the help: words, and in capitals what stands for others:
+                        "auto|never|FILE"; NULL: it takes none */
   const char *help;
 } ct_flag_t;
 
@@ -52,7 +53,7 @@ typedef struct ct_args {
 #define CT_CONFIG_FLAGS                                                                     \
   {"set", "KEY=VALUE", "set a key of the configuration, such as optim.lr=0.1; repeatable"}, \
   {                                                                                         \
-    "log", "LEVEL", "error, warn, info (default) or debug"                                  \
+    "log", "error|warn|info|debug", "what is told, on stderr (default info)"                \
   }
 
 /** Local.  argv[0] is the command's name.  CT_ERR_USAGE names the option, and the nearest one. */
@@ -66,8 +67,9 @@ int ct_args_int(const ct_args_t *a, const char *name, int64_t otherwise, int64_t
 /** "Usage: …" and the options.  Appended. */
 int ct_args_help(const ct_command_t *cmd, ct_str_t *out);
 
-/** The whole program; the exit status. */
-int ct_app_run(int argc, char **argv);
+/** The whole program; the exit status.  \a commit of which it was built, as `--version` is to tell
+ * it behind the version. */
+int ct_app_run(int argc, char **argv, const char *commit);
 /** Local.  Text to stdout; CT_ERR_IO.  In a command with ranks, only rank 0 may call it. */
 int ct_app_print(const char *text);
 

@@ -164,7 +164,11 @@ int ct_args_help(const ct_command_t *cmd, ct_str_t *out)
                     cmd->args, *cmd->args ? " " : "", cmd->help));
   for (const ct_flag_t *f = cmd->flags; f->name; f++) {
     snprintf(left, sizeof left, "--%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
-    CT_TRY(ct_str_add(out, "  %-26s %s\n", left, f->help));
+    /* one too long for its column has its help on the next line */
+    if (strlen(left) > 26)
+      CT_TRY(ct_str_add(out, "  %s\n%-29s%s\n", left, "", f->help));
+    else
+      CT_TRY(ct_str_add(out, "  %-26s %s\n", left, f->help));
   }
   CT_TRY(ct_str_add(out, "  %-26s this text\n", "--help"));
   if (cmd->more) {

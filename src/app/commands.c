@@ -7,7 +7,7 @@
 #include "base/ct_err.h"
 
 static const ct_flag_t train_flags[] = {
-    {"resume", "WHAT",
+    {"resume", "auto|never|FILE|DIR",
      "auto (default): the run's newest good checkpoint; never; a file; or a run's directory"},
     {"print-config", NULL, "print the whole configuration, as the run would have it, and end"},
     CT_CONFIG_FLAGS,
@@ -30,7 +30,7 @@ static const ct_flag_t quantize_flags[] = {
     {"checkpoint", "FILE", "what to quantize; default: the newest good checkpoint of the run"},
     {"output", "FILE.h5", "the quantized model"},
     {"batches", "N", "batches of data.train to calibrate with (default 8)"},
-    {"method", "NAME", "percentile (default), minmax or entropy: how ranges are chosen"},
+    {"method", "percentile|minmax|entropy", "how ranges are chosen (default percentile)"},
     {"percent", "P", "percentile: how many of the numbers lie within (default 99.99)"},
     {"dynamic", NULL, "only the weights of linear layers, LSTMs and attention; no calibration"},
     {"json", NULL, "as JSON"},
@@ -59,7 +59,8 @@ static const ct_flag_t pack_flags[] = {
     {"resize", "S|H,W", "decoded: shorter side to S and the middle cut out, or to H x W"},
     {"channels", "N", "decoded: 3 (default) or 1"},
     {"shape", "C,H,W", "csv, NumPy: shape of a sample (default: flat; as it is)"},
-    {"label", "COLUMN", "csv: last (default), first, or a number from 0; CIFAR-100: fine, coarse"},
+    {"label", "last|first|N|fine|coarse",
+     "csv: where it stands, N from 0 (default last); CIFAR-100: fine, coarse"},
     {"targets", "N", "csv, list: the last N columns are real-valued targets, instead of a label"},
     {"shuffle", "SEED", "put the rows into a random order, which depends on the seed alone"},
     {"range", "A:B", "then take rows A to B-1, counted from 0; either may be left out"},

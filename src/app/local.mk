@@ -9,3 +9,16 @@ libctrain_a_SOURCES += \
   %D%/scale.h %D%/cmd_scale.c %D%/scale_launch.c %D%/scale_out.c %D%/scale_plan.c %D%/scale_point.c %D%/scale_machine.c %D%/scale_submit.c %D%/scale_study.c %D%/scale_timeline.c %D%/scale_world.c \
   %D%/cmd_doctor.c %D%/doctor_steps.c %D%/doctor_steps.h %D%/cmd_inspect.c %D%/cmd_convert.c %D%/convert.h %D%/convert_eight.h %D%/convert_eight.c %D%/convert_onnx.c %D%/convert_weights.c \
   %D%/cmd_quantize.c %D%/quantized.h %D%/quantized.c %D%/quantized_open.c %D%/setup_checkpoint.c
+
+# The commit, for main.c alone: what else is built does not change with it.
+commit.h: commit-again
+	@new=$@.$$$$; sh $(srcdir)/%D%/commit.sh $(srcdir) header >$$new && \
+	  if cmp -s $@ $$new; then rm -f $$new; else mv -f $$new $@; fi
+.PHONY: commit-again
+%D%/main.$(OBJEXT): commit.h
+CLEANFILES += commit.h
+EXTRA_DIST += .commit .gitattributes %D%/commit.sh
+dist-hook:
+	sh $(srcdir)/%D%/commit.sh $(srcdir) >$(distdir)/.commit.new
+	if test -s $(distdir)/.commit.new; then mv -f $(distdir)/.commit.new $(distdir)/.commit; \
+	  else rm -f $(distdir)/.commit.new; fi

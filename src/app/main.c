@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "commit.h"
 
 /* How often a thread of OpenMP that waits looks again before it sleeps, a quarter of a millisecond
  * to half of one.  libgomp's own number, thirty times that, is for a machine to oneself: where two
@@ -35,5 +36,5 @@ int main(int argc, char **argv)
 {
   choose_waiting(argv);
   signal(SIGXFSZ, SIG_IGN); /* a file at its size limit fails the write, as a full disk does */
-  return ct_app_run(argc, argv);
+  return ct_app_run(argc, argv, CT_COMMIT);
 }
