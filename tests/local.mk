@@ -17,7 +17,7 @@ shell_tests = \
   %D%/cli/convert.test \
   %D%/cli/docs.test \
   %D%/cli/doctor.test \
-  %D%/cli/encoded.test \
+  %D%/cli/encoded.test %D%/cli/eval.test \
   %D%/cli/examples.test \
   %D%/cli/order.test \
   %D%/cli/files.test \
@@ -138,7 +138,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/resnet18.gold \
   %D%/golden/rounded.gold \
   %D%/golden/runs.gold \
-  %D%/golden/inputs.gold %D%/golden/places.gold \
+  %D%/golden/inputs.gold %D%/golden/measures.gold %D%/golden/make_measures.py %D%/golden/places.gold \
   %D%/golden/make_inputs.py %D%/golden/make_places.py \
   %D%/golden/tied.safetensors \
   %D%/golden/transforms.gold \
@@ -227,6 +227,7 @@ unit_tests = \
   %D%/unit/t_h5_sources \
   %D%/unit/t_infer \
   %D%/unit/t_inputs \
+  %D%/unit/t_measures \
   %D%/unit/t_kern \
   %D%/unit/t_kern_update \
   %D%/unit/t_log \

@@ -9,15 +9,14 @@
 #include "base/ct_mem.h"
 
 /* Classes are counted where there are any, and not too many. */
-static int open_confusion(const ct_setup_t *s, const ct_args_t *a, ct_confusion_t *c)
+static int what_to_measure(const ct_setup_t *s, const ct_args_t *a, ct_confusion_t *c,
+                           ct_eval_want_t *want)
 {
   int rc = CT_OK;
-  int64_t classes = s->cfg.model.classes;
-  int counts = !s->val.info.targets && classes <= CT_CONFUSION_MAX;
-  if (!counts && ct_args_get(a, "confusion"))
+  CT_TRY(ct_setup_eval(s, 1, c, want));
+  if (!want->confusion && ct_args_get(a, "confusion"))
     CT_FAIL(CT_ERR_USAGE, "eval: --confusion needs class labels, and up to %d classes",
             CT_CONFUSION_MAX);
-  if (counts) CT_TRY(ct_confusion_open(classes, c));
 out:
   return rc;
 }
@@ -57,7 +56,9 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_setup_t s = {.topo = topo};
   ct_ckpt_found_t checkpoint = {0};
   ct_eval_result_t e;
-  ct_confusion_t confusion = {0}, *counted;
+  ct_confusion_t confusion = {0};
+  ct_eval_want_t want;
+  int64_t never;
   (void)status;
   CT_TRY(ct_setup_config_alone(&s, a));
   if (s.cfg.data.val.n == 0)
@@ -69,11 +70,10 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_data(&s, 0, 1));
   CT_TRY(ct_setup_model(&s));
   CT_TRY(make_trainer(&s, &checkpoint));
-  CT_TRY_ALL(topo, open_confusion(&s, a, &confusion));
-  counted = confusion.classes ? &confusion : NULL;
-  CT_TRY(ct_evaluate_classes(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &e,
-                             counted));
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &e, counted) : CT_OK);
+  CT_TRY_ALL(topo, what_to_measure(&s, a, &confusion, &want));
+  CT_TRY(ct_evaluate(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &want, NULL,
+                     &never, &e));
+  CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &e, want.confusion) : CT_OK);
 out:
   ct_confusion_close(&confusion);
   ct_ckpt_found_close(&checkpoint);

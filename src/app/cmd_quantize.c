@@ -73,7 +73,7 @@ static int evaluate(quantizing_t *z, scores_t *out)
   const ct_config_t *c = &z->s.cfg;
   int64_t never;
   CT_TRY(ct_trainer_prepare(z->s.trainer, z->s.val.info.samples, c->data.eval_batch, 0));
-  CT_TRY(ct_evaluate(z->s.trainer, &z->s.val, c->data.eval_batch, (int)c->data.workers, NULL,
+  CT_TRY(ct_evaluate(z->s.trainer, &z->s.val, c->data.eval_batch, (int)c->data.workers, NULL, NULL,
                      &never, &out->e));
 out:
   return rc;

@@ -24,6 +24,8 @@ typedef struct run {
   ct_sampler_t order;
   ct_position_t at; /**< where training begins */
   ct_early_stop_t early_stop;
+  ct_confusion_t confusion; /**< of the last evaluation, if classes are counted */
+  ct_eval_want_t want;
   ct_str_t config; /**< resolved; rank 0, as what follows */
   ct_str_t versions;
   ct_rundir_t *dir; /**< rank 0, as what follows */
@@ -246,6 +248,8 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .val = s->val.info.samples ? &s->val : NULL,
                       .sampler = r->order,
                       .verify_every = c->parallel.verify_every,
+                      .eval = &c->eval,
+                      .want = r->want,
                       .eval_batch = c->data.eval_batch,
                       .workers = (int)c->data.workers,
                       .dir = c->run.dir,
@@ -263,7 +267,9 @@ static int train(run_t *r, ct_loop_result_t *result)
     return rc;
   }
   CT_TRY_ALL(s->topo, end_line(r, ct_stop_name(result->stopped), result));
-  CT_TRY_ALL(s->topo, s->topo->rank == 0 ? ct_result_write(c, s->topo->size, result) : CT_OK);
+  CT_TRY_ALL(s->topo, s->topo->rank == 0
+                          ? ct_result_write(c, s->topo->size, result, r->want.confusion)
+                          : CT_OK);
 out:
   return rc;
 }
@@ -302,6 +308,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_device(&r.s));
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(&r.s));
+  if (r.s.val.info.samples) CT_TRY_ALL(topo, ct_setup_eval(&r.s, 0, &r.confusion, &r.want));
   CT_TRY(ct_setup_trainer(&r.s, 1));
   CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &topo->job, &r.dir) : CT_OK);
   CT_TRY(ct_setup_order(&r.s, &r.order));
@@ -317,6 +324,7 @@ out:
   ct_mllog_close(r.mllog);
   ct_metrics_close(r.metrics);
   ct_rundir_close(r.dir);
+  ct_confusion_close(&r.confusion);
   ct_str_clear(&r.versions);
   ct_str_clear(&r.config);
   ct_setup_close(&r.s);

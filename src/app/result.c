@@ -31,6 +31,30 @@ static void add_scores(json_t *o, const ct_eval_result_t *e)
   if (!e->regression) json_object_set_new(o, "top1", real_or_null(evaluated, e->top1));
   if (!e->regression) json_object_set_new(o, "top5", real_or_null(evaluated, e->top5));
   if (has_mae(e)) json_object_set_new(o, "mae", real_or_null(evaluated, e->mae));
+  const struct {
+    const char *name;
+    double value;
+  } more[] = {{"precision", e->macro.precision},
+              {"recall", e->macro.recall},
+              {"f1", e->macro.f1},
+              {"auc", e->auc},
+              {"r2", e->r2}};
+  for (size_t i = 0; evaluated && i < sizeof more / sizeof *more; i++)
+    if (!isnan(more[i].value)) json_object_set_new(o, more[i].name, json_real(more[i].value));
+}
+
+/* A row for each label: how often each class was predicted. */
+static void add_confusion(json_t *o, const ct_confusion_t *c)
+{
+  json_t *rows = c ? json_array() : NULL;
+  for (int64_t i = 0; rows && i < c->classes; i++) {
+    json_t *row = json_array();
+    for (int64_t k = 0; row && k < c->classes; k++)
+      json_array_append_new(row, json_integer(c->count[i * c->classes + k]));
+    json_array_append_new(rows, row);
+  }
+  if (o && rows) json_object_set(o, "confusion", rows);
+  json_decref(rows);
 }
 
 /* With checkpoint.best. */
@@ -43,7 +67,8 @@ static void add_best(json_t *o, const ct_best_t *b)
 }
 
 /* A run that had nothing left to train leaves the summary of the one that trained. */
-static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r)
+static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r,
+                      const ct_confusion_t *confusion)
 {
   int rc = CT_OK, trained = r->seconds > 0, evaluated = r->last.samples > 0;
   char path[CT_PATH_MAX];
@@ -60,6 +85,7 @@ static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r
                 "val_samples", (json_int_t)e->samples);
   add_scores(o, e);
   add_best(o, &r->at.best);
+  if (evaluated) add_confusion(o, confusion);
   CT_TRY(ct_json_add(o, &text));
   CT_TRY(ct_file_write(path, text.data, text.len));
 out:
@@ -77,6 +103,8 @@ int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out)
     CT_TRY(ct_str_add(out, "  top-5             %.4f\n", e->top5));
   }
   if (has_mae(e)) CT_TRY(ct_str_add(out, "  mae               %.4f\n", e->mae));
+  if (!isnan(e->auc)) CT_TRY(ct_str_add(out, "  auc               %.4f\n", e->auc));
+  if (!isnan(e->r2)) CT_TRY(ct_str_add(out, "  r2                %.4f\n", e->r2));
   CT_TRY(ct_str_add(out, "  samples           %" PRId64 "\n", e->samples));
 out:
   return rc;
@@ -113,15 +141,20 @@ int ct_result_classes(const ct_confusion_t *c, int by_place, ct_str_t *out)
     return ct_str_add(out, "  classes           %" PRId64 "; --json or --confusion list them\n",
                       c->classes);
   if (by_place) return places_classes(c, out);
-  CT_TRY(ct_str_add(out, "\n  class   samples   accuracy\n"));
+  CT_TRY(ct_str_add(out, "\n  class   samples   accuracy  precision       f1\n"));
   for (int64_t k = 0; k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k);
+    ct_prf_t p = ct_prf_class(c, k);
     if (n)
-      CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f\n", k, n,
-                        (double)ct_confusion_right(c, k) / (double)n));
+      CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f     %.4f   %.4f\n", k, n,
+                        p.recall, p.precision, p.f1));
     else
-      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -\n", k));
+      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -          -        -\n", k));
   }
+  ct_prf_t mean = ct_prf_macro(c);
+  if (!isnan(mean.f1))
+    CT_TRY(ct_str_add(out, "   mean               %.4f     %.4f   %.4f\n", mean.recall,
+                      mean.precision, mean.f1));
 out:
   return rc;
 }
@@ -138,8 +171,12 @@ int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_s
     json_t *class =
         json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, by_place ? "places" : "samples",
                   (json_int_t)n, "accuracy", real_or_null(n > 0, (double)right / (double)n));
+    ct_prf_t p = ct_prf_class(c, k);
     if (class && by_place)
       json_object_set_new(class, "iou", real_or_null(1, ct_confusion_iou(c, k)));
+    if (class) json_object_set_new(class, "precision", real_or_null(1, p.precision));
+    if (class) json_object_set_new(class, "recall", real_or_null(1, p.recall));
+    if (class) json_object_set_new(class, "f1", real_or_null(1, p.f1));
     json_array_append_new(list, class);
   }
   if (o && list) json_object_set(o, "classes", list);
@@ -196,10 +233,11 @@ out:
   return rc;
 }
 
-int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result)
+int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result,
+                    const ct_confusion_t *confusion)
 {
   int rc = CT_OK;
-  CT_TRY(write_json(c, ranks, result));
+  CT_TRY(write_json(c, ranks, result, confusion));
   CT_TRY(print_table(c, ranks, result));
 out:
   return rc;

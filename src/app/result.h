@@ -4,12 +4,14 @@
 #include "config/ct_config.h"
 #include "run/ct_loop.h"
 
-/** Local; rank 0.  summary.json in the run directory, and the final table on stdout. */
-int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result);
+/** Local; rank 0.  summary.json in the run directory, and the final table on stdout.
+ * \a confusion: of the last evaluation, or NULL. */
+int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result,
+                    const ct_confusion_t *confusion);
 /** The lines of an evaluation for people.  Appended. */
 int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out);
-/** The lines below them: accuracy of each class; \a by_place: of the places of samples, with their
- * intersection over union.  Appended. */
+/** The lines below them: accuracy, precision and F1 of each class; \a by_place: of the places of
+ * samples, accuracy and intersection over union.  Appended. */
 int ct_result_classes(const ct_confusion_t *c, int by_place, ct_str_t *out);
 /** An evaluation as a JSON object: loss, samples, top1 and top5 or mae, classes.  \a c may be NULL.
  * Appended. */

@@ -11,6 +11,7 @@
 #include "doctor/ct_doctor.h"
 #include "model/ct_fold.h"
 #include "model/ct_observe.h"
+#include "run/ct_eval.h"
 #include "train/ct_trainer.h"
 
 typedef struct ct_setup {
@@ -95,6 +96,10 @@ int ct_setup_checkpoint(ct_setup_t *s, const char *file, ct_ckpt_found_t *out);
 int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out);
 /** Local.  Makes sure that model.classes is given and enough for \a d. */
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
+/** Local.  What an evaluation of s->val measures.  Classes are counted in *confusion, which is
+ * opened for it and the caller closes, if a key wants it or they are few; \a counts: if it can be
+ * done.  CT_ERR_USAGE: a metric that the data do not have. */
+int ct_setup_eval(const ct_setup_t *s, int counts, ct_confusion_t *confusion, ct_eval_want_t *out);
 /** Local.  A configuration from its file and --set. */
 int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a);
 /** Local.  What follows from it, for so many ranks. */

@@ -12,9 +12,14 @@ typedef enum {
   CT_SCORE_TOP1,
   CT_SCORE_TOP5,
   CT_SCORE_MAE,
+  CT_SCORE_PRECISION,
+  CT_SCORE_RECALL,
+  CT_SCORE_F1,
+  CT_SCORE_AUC,
+  CT_SCORE_R2,
   CT_SCORE_COUNT
 } ct_score_kind_t;
-#define CT_SCORE_KINDS "loss|top1|top5|mae"
+#define CT_SCORE_KINDS "loss|top1|top5|mae|precision|recall|f1|auc|r2"
 
 /** One evaluation: indexed by ct_score_kind_t. */
 typedef struct ct_scores {
@@ -35,5 +40,7 @@ typedef struct ct_best {
 int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step);
 /** The word of a kind. */
 const char *ct_score_word(int kind);
+/** The kind of a word; CT_SCORE_OFF: it is none. */
+int ct_score_kind(const char *word);
 
 #endif

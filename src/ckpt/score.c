@@ -3,10 +3,11 @@
 #include "ckpt/ct_score.h"
 
 #include <math.h>
+#include <string.h>
 
 static int is_better(int kind, double a, double b)
 {
-  return kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5 ? a > b : a < b;
+  return kind == CT_SCORE_LOSS || kind == CT_SCORE_MAE ? a < b : a > b;
 }
 
 int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step)
@@ -22,8 +23,17 @@ int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step
   return 1;
 }
 
+static const char *const words[CT_SCORE_COUNT] = {"off",       "loss",   "top1", "top5", "mae",
+                                                  "precision", "recall", "f1",   "auc",  "r2"};
+
 const char *ct_score_word(int kind)
 {
-  static const char *const words[CT_SCORE_COUNT] = {"off", "loss", "top1", "top5", "mae"};
   return words[kind];
+}
+
+int ct_score_kind(const char *word)
+{
+  for (int i = CT_SCORE_OFF + 1; i < CT_SCORE_COUNT; i++)
+    if (strcmp(words[i], word) == 0) return i;
+  return CT_SCORE_OFF;
 }

@@ -78,6 +78,7 @@ static const section_t sections[] = {
     SECTION(model, ct_model_rows, "what to train: a family, or `layers`"),
     SECTION(init, ct_init_rows, "weights to begin from, such as a trained model's"),
     SECTION(train, ct_train_rows, "how long to train, and how a step is made"),
+    SECTION(eval, ct_eval_rows, "when to evaluate on data.val, and what is measured"),
     SECTION(optim, ct_optim_rows, "the optimizer"),
     SECTION(schedule, ct_schedule_rows, "the learning rate over time"),
     SECTION(loss, ct_loss_rows, "what is minimised"),
@@ -89,7 +90,7 @@ static const section_t sections[] = {
     SECTION(sim, sim_rows, "device sim: what ops take"),
     {0}};
 
-enum { MAX_SECTIONS = 16 };
+enum { MAX_SECTIONS = 20 };
 
 static void *values_of(const ct_config_t *c, const section_t *s)
 {

@@ -58,6 +58,7 @@ typedef struct ct_config {
   ct_model_opts_t model;
   ct_init_opts_t init;
   ct_train_opts_t train;
+  ct_eval_opts_t eval;
   ct_optim_opts_t optim;
   ct_schedule_opts_t schedule;
   ct_loss_opts_t loss;

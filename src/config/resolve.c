@@ -61,6 +61,9 @@ static int check_plateau(const ct_config_t *c)
   if (c->parallel.shards)
     CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau looks at the validation loss, whose last bits "
                           "depend on the ranks: not with parallel.shards");
+  if (c->eval.every_epochs == 0)
+    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau looks at the evaluations at the end of epochs: "
+                          "not with eval.every_epochs 0");
 out:
   return rc;
 }
@@ -70,7 +73,8 @@ static int check_early_stop(const ct_config_t *c, int metric)
   int rc = CT_OK;
   if (c->data.val.n == 0)
     CT_FAIL(CT_ERR_USAGE, "train.early_stop looks at the evaluation of data.val, which is not set");
-  if (c->parallel.shards && (metric == CT_SCORE_LOSS || metric == CT_SCORE_MAE))
+  if (c->parallel.shards &&
+      (metric == CT_SCORE_LOSS || metric == CT_SCORE_MAE || metric == CT_SCORE_R2))
     CT_FAIL(CT_ERR_USAGE,
             "train.early_stop looks at the validation %s, whose last bits depend on the ranks: "
             "with parallel.shards take top1 or top5",
@@ -127,10 +131,13 @@ int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
 static int check_score(const ct_config_t *c, const char *key, int kind, int has_targets)
 {
   int rc = CT_OK;
-  int hits = kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5;
-  if (hits && has_targets)
+  int of_any = kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS || kind == CT_SCORE_MAE;
+  if (!of_any && kind != CT_SCORE_R2 && has_targets)
     CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, but the data has real-valued targets: take loss or mae",
             c->where, key, ct_score_word(kind));
+  if (kind == CT_SCORE_R2 && !has_targets)
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is r2, which is of real-valued targets, but the data has labels",
+            c->where, key);
   if (kind == CT_SCORE_MAE && c->loss.kind == CT_LOSS_CROSS_ENTROPY)
     CT_FAIL(CT_ERR_USAGE,
             "%s: %s is mae, which loss.kind cross_entropy does not have: take loss, top1 or top5",
@@ -144,6 +151,13 @@ int ct_config_check_scores(const ct_config_t *c, int has_targets)
   int rc = CT_OK;
   ct_early_stop_t early;
   CT_TRY(ct_early_stop_read(&c->train, c->where, &early));
+  for (int i = 0; i < c->eval.metrics.n; i++) {
+    int kind = ct_score_kind(c->eval.metrics.v[i]);
+    if (!kind)
+      CT_FAIL(CT_ERR_USAGE, "%s: eval.metrics: '%s' is none; there are " CT_SCORE_KINDS, c->where,
+              c->eval.metrics.v[i]);
+    CT_TRY(check_score(c, "eval.metrics", kind, has_targets));
+  }
   CT_TRY(check_score(c, "checkpoint.best", c->checkpoint.best, has_targets));
   CT_TRY(check_score(c, "train.early_stop.metric", early.metric, has_targets));
 out:

@@ -19,8 +19,10 @@ typedef struct ct_loop_opts {
   const ct_store_ops_t *store;
   const ct_dataset_t *data, *val; /**< val may be NULL */
   ct_sampler_t sampler;           /**< of training */
-  int64_t eval_batch;             /**< global */
-  int64_t verify_every;           /**< steps; 0: never */
+  const ct_eval_opts_t *eval;
+  ct_eval_want_t want;  /**< what an evaluation measures */
+  int64_t eval_batch;   /**< global */
+  int64_t verify_every; /**< steps; 0: never */
   int workers;
   int64_t max_skipped;        /**< samples of an epoch, if data->skip */
   const char *dir;            /**< run directory, made by the caller */

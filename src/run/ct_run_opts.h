@@ -1,4 +1,5 @@
-/** \file ct_run_opts.h  Sections `run` and `job` of the configuration.  Layer 4.  Free of MPI. */
+/** \file ct_run_opts.h  Sections `run`, `eval`, `job` and `log` of the configuration.  Layer 4.
+ * Free of MPI. */
 #ifndef CT_RUN_OPTS_H
 #define CT_RUN_OPTS_H
 #include "base/ct_opt.h"
@@ -20,6 +21,13 @@ typedef struct ct_trace_steps {
 } ct_trace_steps_t;
 /** Local.  CT_ERR_USAGE names the key. */
 int ct_trace_steps_read(const ct_run_opts_t *o, ct_trace_steps_t *out);
+
+/** Section `eval`. */
+typedef struct ct_eval_opts {
+  int64_t every_epochs, every_steps; /**< 0: none */
+  ct_opt_texts_t metrics;            /**< words of CT_SCORE_KINDS */
+} ct_eval_opts_t;
+extern const ct_opt_t ct_eval_rows[];
 
 /** Section `job`: life on a batch cluster.  Nothing here changes what is computed. */
 typedef struct ct_job_opts {

@@ -5,6 +5,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,27 +82,16 @@ static int epoch_line(const ct__loop_t *l)
   return ct_metrics_end(m);
 }
 
-int ct__lines_epoch_end(ct__loop_t *l)
+/* A measure that was not asked for has no key. */
+static void measure(ct_metrics_t *m, const char *name, double value)
 {
-  int rc = CT_OK;
+  if (!isnan(value)) ct_metrics_num(m, name, value);
+}
+
+static int eval_line(const ct__loop_t *l)
+{
   ct_metrics_t *m = l->o->metrics;
   const ct_eval_result_t *e = &l->out->last;
-  char epoch[80];
-  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)ct__loop_epoch(l),
-                              (long long)l->o->train->epochs);
-  if (l->loss_weight > 0) /* else it was trained by the run before */
-    snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", l->out->train_loss);
-  if (l->loss_weight > 0) CT_TRY(epoch_line(l));
-  ct__shown_told(l);
-  if (!l->o->val) {
-    ct_log(CT_LOG_INFO, "%s", epoch);
-    return CT_OK;
-  }
-  if (e->regression)
-    ct_log(CT_LOG_INFO, "%s  validation: loss %.4f  mae %.4f", epoch, e->loss, e->mae);
-  else
-    ct_log(CT_LOG_INFO, "%s  validation: loss %.4f  top-1 %.4f  top-5 %.4f", epoch, e->loss,
-           e->top1, e->top5);
   ct_metrics_begin(m, "eval");
   ct_metrics_int(m, "epoch", ct__loop_epoch(l));
   ct_metrics_int(m, "step", l->at.step);
@@ -109,10 +99,62 @@ int ct__lines_epoch_end(ct__loop_t *l)
   if (!e->regression) ct_metrics_num(m, "top1", e->top1);
   if (!e->regression) ct_metrics_num(m, "top5", e->top5);
   if (e->regression || e->mae > 0) ct_metrics_num(m, "mae", e->mae);
+  measure(m, "precision", e->macro.precision);
+  measure(m, "recall", e->macro.recall);
+  measure(m, "f1", e->macro.f1);
+  measure(m, "auc", e->auc);
+  measure(m, "r2", e->r2);
   ct_metrics_int(m, "samples", e->samples);
-  CT_TRY(ct_metrics_end(m));
+  return ct_metrics_end(m);
+}
+
+/* "epoch 3/10  step 120  loss 0.1  validation: loss 0.2  top-1 0.9  top-5 1  f1 0.9"; those behind
+ * the usual ones only if a key names them. */
+static void log_line(const ct__loop_t *l, const char *where, int evaluated)
+{
+  const ct_eval_result_t *e = &l->out->last;
+  const ct_scores_t scores = ct_eval_scores(e);
+  const ct_opt_texts_t *named = &l->o->eval->metrics;
+  char text[400];
+  size_t n = (size_t)snprintf(text, sizeof text, "%s", where);
+  if (evaluated && e->regression)
+    n += (size_t)snprintf(text + n, sizeof text - n, "  validation: loss %.4f  mae %.4f", e->loss,
+                          e->mae);
+  else if (evaluated)
+    n += (size_t)snprintf(text + n, sizeof text - n,
+                          "  validation: loss %.4f  top-1 %.4f  top-5 %.4f", e->loss, e->top1,
+                          e->top5);
+  for (int i = 0; evaluated && i < named->n && n < sizeof text; i++)
+    if (ct_score_kind(named->v[i]) > CT_SCORE_MAE)
+      n += (size_t)snprintf(text + n, sizeof text - n, "  %s %.4f", named->v[i],
+                            scores.of[ct_score_kind(named->v[i])]);
+  ct_log(CT_LOG_INFO, "%s", text);
+}
+
+int ct__lines_epoch_end(ct__loop_t *l, int evaluated)
+{
+  int rc = CT_OK;
+  char epoch[80];
+  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)ct__loop_epoch(l),
+                              (long long)l->o->train->epochs);
+  if (l->loss_weight > 0) /* else it was trained by the run before */
+    snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", l->out->train_loss);
+  if (l->loss_weight > 0) CT_TRY(epoch_line(l));
+  ct__shown_told(l);
+  log_line(l, epoch, evaluated);
+  if (evaluated) CT_TRY(eval_line(l));
 out:
   return rc;
+}
+
+int ct__lines_eval(ct__loop_t *l)
+{
+  char epoch[80];
+  snprintf(epoch, sizeof epoch, "epoch %lld/%lld  step %lld", (long long)ct__loop_epoch(l),
+           (long long)l->o->train->epochs, (long long)l->at.step);
+  ct__shown_told(l);
+  log_line(l, epoch, 1);
+  return eval_line(l);
 }
 
 int ct__lines_early_stop(ct__loop_t *l)

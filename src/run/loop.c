@@ -108,7 +108,7 @@ static int evaluate(ct__loop_t *l, int64_t *stop)
   double begin = ct_clock();
   ct_mllog_begin_epoch(o->mllog, "eval", epoch);
   ct_trainer_use_average(l->t, 1);
-  rc = ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &ask, stop, &result);
+  rc = ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &o->want, &ask, stop, &result);
   ct_trainer_use_average(l->t, 0);
   double seconds = ct_clock() - begin;
   l->apart_s += seconds;
@@ -131,18 +131,20 @@ static void judge(ct__loop_t *l)
   ct_best_take(&l->at.early, l->o->early_stop.metric, &scores, l->at.step);
 }
 
-/* Evaluation and its lines, unless *stop says, or comes to say, that there is no time for it. */
-static int tell_where_it_stands(ct__loop_t *l, int64_t *stop)
+/* What an epoch, or a run, has to say at its end: evaluation, if that is due, and lines, unless
+ * *stop says, or comes to say, that there is no time for it. */
+static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
 {
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
-  if (o->val && !*stop) CT_TRY(evaluate(l, stop));
-  if (o->val && *stop) return CT_OK;
-  if (o->val && ct_schedule_needs_loss(o->schedule))
+  evaluates = evaluates && o->val;
+  if (evaluates && !*stop) CT_TRY(evaluate(l, stop));
+  if (evaluates && *stop) return CT_OK;
+  if (evaluates && ct_schedule_needs_loss(o->schedule))
     ct_plateau_update(&l->at.plateau, o->schedule, l->out->last.loss);
-  if (o->val) judge(l);
-  l->evaluated_step = l->at.step;
-  CT_TRY_ALL(l->topo, ct__lines_epoch_end(l));
+  if (evaluates) judge(l);
+  if (evaluates || !o->val) l->evaluated_step = l->at.step;
+  CT_TRY_ALL(l->topo, ct__lines_epoch_end(l, evaluates));
   l->loss_sum = 0;
   l->loss_weight = 0;
   l->epoch_samples = 0;
@@ -154,13 +156,31 @@ out:
 static int end_epoch(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
-  CT_TRY(tell_where_it_stands(l, stop));
-  if (l->evaluated_step != l->at.step) return CT_OK;
+  int64_t every = l->o->eval->every_epochs;
+  int evaluates = every && (l->at.epoch + 1) % every == 0;
+  CT_TRY(tell_where_it_stands(l, evaluates, stop));
+  if (l->o->val && evaluates && l->evaluated_step != l->at.step) return CT_OK;
   l->at.cursor = 0;
   l->at.epoch++;
   l->at.skipped = 0;
   if (l->at.epoch < l->o->train->epochs && is_stopped_early(&l->o->early_stop, &l->at))
     CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
+out:
+  return rc;
+}
+
+/* Within an epoch.  One that is broken off is left out. */
+static int evaluate_between(ct__loop_t *l, int64_t *stop)
+{
+  int rc = CT_OK;
+  int64_t every = l->o->eval->every_steps;
+  if (!l->o->val || !every || l->at.step % every || *stop) return CT_OK;
+  CT_TRY(evaluate(l, stop));
+  if (*stop) return CT_OK;
+  judge(l);
+  l->evaluated_step = l->at.step;
+  CT_TRY_ALL(l->topo, ct__lines_eval(l));
+  if (is_stopped_early(&l->o->early_stop, &l->at)) CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
 out:
   return rc;
 }
@@ -185,7 +205,7 @@ static int steps(ct__loop_t *l, int *own, int64_t *stop)
     int epoch_end = begins = is_epoch_trained(l);
     if (epoch_end) ct_mllog_end_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
     if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
-    if (epoch_end) CT_TRY(end_epoch(l, stop));
+    CT_TRY(epoch_end ? end_epoch(l, stop) : evaluate_between(l, stop));
     if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left that could be stopped */
     if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
     if (*own == CT_OK) *own = ct__saves_end(l, 0);
@@ -250,7 +270,7 @@ static int last_evaluation(ct__loop_t *l, int64_t *stop)
   int rc = CT_OK;
   l->out->idle = l->at.step == l->begun_step;
   if (!l->out->idle)
-    CT_TRY(tell_where_it_stands(l, stop));
+    CT_TRY(tell_where_it_stands(l, 1, stop));
   else if (l->o->val)
     CT_TRY(evaluate(l, stop));
   if (!*stop) return l->is_best ? save_rest(l, CT_OK, 0) : CT_OK;

@@ -129,8 +129,10 @@ int ct__lines_logged(const ct__loop_t *l, int64_t step);
 /** Local.  The line of a step that took so long, where it gets one, and that of the first step. */
 int ct__lines_step(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
                    const ct_schedule_point_t *at, double seconds);
-/** Local.  The lines at the end of an epoch. */
-int ct__lines_epoch_end(ct__loop_t *l);
+/** Local.  The lines at the end of an epoch, of an evaluation too if there was one. */
+int ct__lines_epoch_end(ct__loop_t *l, int evaluated);
+/** Local.  Those of an evaluation within an epoch. */
+int ct__lines_eval(ct__loop_t *l);
 /** Local.  The lines of a run that train.early_stop ends. */
 int ct__lines_early_stop(ct__loop_t *l);
 

@@ -36,6 +36,18 @@ out:
   return rc;
 }
 
+const ct_opt_t ct_eval_rows[] = {
+    CT_OPT_INT(ct_eval_opts_t, every_epochs, "1", 0, 1e18,
+               "epochs between evaluations of data.val; 0: only at the end of the run"),
+    CT_OPT_INT(ct_eval_opts_t, every_steps, "0", 0, 1e18,
+               "steps between evaluations besides; 0: none"),
+    CT_OPT_TEXTS(ct_eval_opts_t, metrics, "",
+                 "what is measured beside loss, top1, top5 and mae: precision, recall, f1 (means "
+                 "over the classes), auc (area under the ROC curve, one class against the rest), "
+                 "r2; a metric that checkpoint.best or train.early_stop looks at needs not be "
+                 "named"),
+    CT_OPT_END};
+
 const ct_opt_t ct_log_rows[] = {
     CT_OPT_BOOL(ct_log_opts_t, mllog, "false",
                 "also write MLPerf's lines, :::MLLOG, into mllog.log in the run directory"),

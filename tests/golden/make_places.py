@@ -96,8 +96,9 @@ def prepared(d, joins, weighted, size):
 
 
 def ctrain(build, keys):
-    command = [f"{build}/ctrain-hpc", "train", f"{EXAMPLE}/train.yaml"]
-    subprocess.run(command + [a for k in keys for a in ("--set", k)], check=True, capture_output=True)
+    command = [os.path.abspath(f"{build}/ctrain-hpc"), "train", f"{EXAMPLE}/train.yaml"]
+    subprocess.run(command + [a for k in keys for a in ("--set", k)], check=True, capture_output=True,
+                   cwd=EXAMPLE)
 
 
 def evaluate(net, loss, d, step):

@@ -239,8 +239,9 @@ def grouped(net):
 def initial_weights(build, run, net):
     with tempfile.TemporaryDirectory() as dir:
         keys = run.all_keys() + [f"run.dir={dir}/run", "optim={lr: 0}", "train={steps: 1}", "transforms=[]"]
-        command = [f"{build}/ctrain-hpc", "train", f"{DIGITS}/train.yaml"]
-        subprocess.run(command + [a for k in keys for a in ("--set", k)], check=True, capture_output=True)
+        command = [os.path.abspath(f"{build}/ctrain-hpc"), "train", f"{DIGITS}/train.yaml"]
+        subprocess.run(command + [a for k in keys for a in ("--set", k)], check=True, capture_output=True,
+                       cwd=DIGITS)
         with h5py.File(f"{dir}/run/checkpoints/step-00000001.h5") as f:
             for name, p in net.named_parameters():
                 p.data = torch.from_numpy(f[f"model/{name}"][...]).to(p.dtype)
