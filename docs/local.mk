@@ -10,6 +10,7 @@ nobase_dist_doc_DATA = README.md CHANGELOG.md hdf5io/FORMAT.md \
   %D%/metrics.md \
   %D%/models.md \
   %D%/recipes.md \
+  %D%/release.md \
   %D%/scaling.md \
   %D%/study-account.svg \
   %D%/study-throughput.svg
@@ -66,3 +67,16 @@ contrib/completion/_ctrain-hpc: %D%/man/help.txt $(srcdir)/contrib/completion/ta
 	@$(MKDIR_P) contrib/completion
 	$(AM_V_GEN){ LC_ALL=C $(AWK) -v shell=zsh -f $(srcdir)/contrib/completion/tables.awk %D%/man/help.txt && \
 	  cat $(srcdir)/contrib/completion/ctrain-hpc.zsh; } >$@.new && mv -f $@.new $@
+
+# What other package managers build it by, and a module file, with the places of this installation.
+EXTRA_DIST += contrib/apptainer/cpu.def contrib/apptainer/cuda.def contrib/module/ctrain-hpc.in \
+  contrib/spack/repo.yaml contrib/spack/packages/ctrain-hpc/package.py \
+  debian/changelog debian/control debian/copyright debian/rules debian/source/format
+environmentmoduledir = $(pkgdatadir)/modulefiles/ctrain-hpc
+nodist_environmentmodule_DATA = contrib/module/$(PACKAGE_VERSION)
+CLEANFILES += $(nodist_environmentmodule_DATA)
+contrib/module/$(PACKAGE_VERSION): $(srcdir)/contrib/module/ctrain-hpc.in Makefile
+	@$(MKDIR_P) contrib/module
+	$(AM_V_GEN)sed -e 's,@version[@],$(PACKAGE_VERSION),' -e 's,@pkgdatadir[@],$(pkgdatadir),' \
+	  -e 's,@bindir[@],$(bindir),' -e 's,@mandir[@],$(mandir),' -e 's,@datadir[@],$(datadir),' \
+	  $(srcdir)/contrib/module/ctrain-hpc.in >$@.new && mv -f $@.new $@

@@ -67,6 +67,7 @@ shell_tests = \
   %D%/lint/layers.test \
   %D%/lint/mutants.test \
   %D%/lint/names.test \
+  %D%/lint/packages.test \
   %D%/lint/pages.test \
   %D%/lint/prose.test \
   %D%/lint/size.test \
