@@ -13,6 +13,7 @@
 #include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
+#include "base/ct_temporary.h"
 #include "base/ct_text.h"
 #include "hdf5io/h5_seal.h"
 #include "hdf5io/h5_store.h"
@@ -21,6 +22,7 @@ void ct__h5_store_discard(ct_store_t *s)
 {
   if (!s) return;
   if (s->temporary) ct__h5_abandon(s->temporary, s->file);
+  if (s->temporary) ct_temporary_end(s->temporary);
   ct__h5_store_free(s);
 }
 
@@ -35,6 +37,7 @@ int ct__h5_store_create(const char *path, ct_store_t **out)
   CT_TRY(ct_text_format(temporary, sizeof temporary, "%s.tmp", path));
   s->temporary = ct_mem_strdup(temporary);
   if (!s->temporary) CT_TRY(CT_ERR_NOMEM);
+  ct_temporary_begin(s->temporary);
   CT_TRY(ct__h5_create(s->temporary, 1, &s->file));
   ct__h5_lock();
   if (!ct__h5_put_attr_text(s->file, "format", CT__H5_STORE_FORMAT))
@@ -212,7 +215,10 @@ int ct__h5_store_commit(ct_store_t *s)
   CT_TRY(ct__h5_seal_write(s->temporary));
   CT_TRY(ct_file_commit(s->temporary, s->path));
 out:
-  if (rc != CT_OK && s->file < 0) unlink(s->temporary);
+  if (rc != CT_OK && s->file < 0) {
+    unlink(s->temporary);
+    ct_temporary_end(s->temporary);
+  }
   ct__h5_store_discard(s);
   return rc;
 }

@@ -52,6 +52,7 @@ shell_tests = \
   %D%/faults/points.test \
   %D%/faults/retry.test \
   %D%/faults/rundir.test \
+  %D%/faults/interrupt.test \
   %D%/faults/stop.test \
   %D%/faults/stop_eval.test \
   %D%/faults/truncate.test \

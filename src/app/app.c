@@ -64,7 +64,8 @@ static int print_commands(void)
       "CTRAIN_PROGRESS=1 in the environment shows the progress bar where no terminal is seen, as\n"
       "under srun; CTRAIN_PROGRESS=0 shows none.\n\n"
       "Exit status: 0 done; 75 stopped early with a good checkpoint (start it again);\n"
-      "2 wrong usage or configuration; 1 any other error.  The same on every rank.\n"));
+      "130 interrupted twice (Ctrl-C); 2 wrong usage or configuration; 1 any other error.\n"
+      "The same on every rank.\n"));
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);
@@ -127,6 +128,7 @@ static int run_on_ranks(const ct_args_t *a, ct_log_level_t level, int *status)
   }
   ct_log_setup(topo.rank, topo.size, level);
   int code = ct_watch_open(&topo, &watch);
+  if (a->cmd->stops) ct_watch_show_start();
   if (code == CT_OK) code = a->cmd->run(a, &topo, status);
   if (code != CT_OK) {
     *status = ct_err_exit_status(code);

@@ -17,6 +17,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "base/ct_temporary.h"
 #include "base/ct_text.h"
 
 static ssize_t read_some(int fd, char *to, size_t bytes)
@@ -134,6 +135,7 @@ int ct_file_commit(const char *temporary, const char *path)
   CT_TRY(sync_path(temporary, O_RDONLY));
   if (rename(temporary, path) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot rename to '%s': %s", temporary, path, strerror(errno));
+  ct_temporary_end(temporary);
   CT_TRY(sync_path(dir, O_RDONLY | O_DIRECTORY));
 out:
   return rc;
@@ -161,10 +163,12 @@ int ct_file_write(const char *path, const void *data, size_t bytes)
   int rc = CT_OK;
   char temporary[CT_PATH_MAX] = "";
   CT_TRY(ct_text_format(temporary, sizeof temporary, "%s.tmp", path));
+  ct_temporary_begin(temporary);
   CT_TRY(write_new(temporary, data, bytes));
   CT_TRY(ct_file_commit(temporary, path));
 out:
   if (rc != CT_OK) unlink(temporary);
+  ct_temporary_end(temporary);
   return rc;
 }
 

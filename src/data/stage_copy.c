@@ -18,6 +18,7 @@
 #include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "base/ct_temporary.h"
 #include "base/ct_text.h"
 
 /* A checksum is that of blocks, each with the one before as its seed. */
@@ -208,11 +209,13 @@ int ct__stage_copy(const ct_stage_file_t *f, const char *copy, ct__stage_pace_t 
   CT_TRY(ct_fault("stage.copy"));
   CT_TRY(ct_text_format(temporary, sizeof temporary, "%s.%s-%d" CT__STAGE_PART, copy, host,
                         (int)getpid()));
+  ct_temporary_begin(temporary);
   CT_TRY(fill_and_check(f, temporary, pace, &sum));
   if (rename(temporary, copy) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot rename to '%s': %s", temporary, copy, strerror(errno));
   CT_TRY(write_record(copy, temporary, f->bytes, sum));
 out:
   if (rc != CT_OK && temporary[0]) unlink(temporary);
+  ct_temporary_end(temporary);
   return rc;
 }

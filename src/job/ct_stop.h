@@ -19,9 +19,17 @@ typedef struct ct_stop {
   int signal; /**< with CT_STOP_SIGNAL: the first one that came */
 } ct_stop_t;
 
-/** Local.  From now on SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only set a flag; a second SIGINT kills.
- * Checkpoints stand it in any case: they are written beside and renamed. */
+/** Local.  From now on SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only set a flag.  A second SIGINT, at
+ * least a tenth of a second behind the first (a terminal and a launcher may both hand on the same
+ * one), is for who was named by ct_stop_wake(), and a third one kills; where nobody was named, the
+ * second does. Checkpoints stand it in any case: they are written beside and renamed. */
 void ct_stop_setup(void);
+/** Local.  An eventfd that each SIGINT is to write to; -1: none. */
+void ct_stop_wake(int fd);
+/** Local.  How often SIGINT came: 0, 1: stop, 2: at once. */
+int ct_stop_interrupts(void);
+/** Local, any thread.  1 for the first who calls it: it is to say that a request was heard. */
+int ct_stop_tell(void);
 enum { CT_STOP_SIGNALS = 4 };
 /** What these signals do, while a library may change it. */
 typedef struct ct_stop_held {

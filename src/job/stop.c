@@ -1,9 +1,14 @@
 /* Requests to stop: the signals, and how the gravest of several is the largest number, so that
- * ranks agree on it by a maximum.  The handler does nothing but remember. */
+ * ranks agree on it by a maximum.  The handler does nothing but remember, and wake who looks. */
 #include "job/ct_stop.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
+
+#include "base/ct_clock.h"
 
 static const struct {
   int number;
@@ -11,16 +16,52 @@ static const struct {
 } signals[CT_STOP_SIGNALS] = {
     {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
 
-static volatile sig_atomic_t asked;
+/* Both of one Ctrl-C: a terminal and a launcher may each hand it on. */
+static const double same_s = 0.1;
+
+static volatile sig_atomic_t asked, interrupts;
+static atomic_int wake = -1; /* an eventfd */
+static atomic_int told;
+static double interrupted_at; /* the handler's own */
+
+/* Interrupts up to now, or the same as before for the echo of one. */
+static int count_interrupts(void)
+{
+  double now = ct_clock();
+  int echo = interrupts && now - interrupted_at < same_s;
+  if (!echo) {
+    interrupts++;
+    interrupted_at = now;
+  }
+  return interrupts;
+}
 
 static void note(int sig)
 {
-  static volatile sig_atomic_t interrupts;
+  static const uint64_t once = 1;
+  int before = errno, fd = atomic_load(&wake);
   if (!asked) asked = sig;
-  if (sig == SIGINT && interrupts++) {
+  if (sig == SIGINT && count_interrupts() > (fd >= 0 ? 2 : 1)) {
     signal(SIGINT, SIG_DFL);
     raise(SIGINT); /* delivered on return from this handler */
   }
+  if (sig == SIGINT && fd >= 0) (void)!write(fd, &once, sizeof once);
+  errno = before;
+}
+
+void ct_stop_wake(int fd)
+{
+  atomic_store(&wake, fd);
+}
+
+int ct_stop_interrupts(void)
+{
+  return interrupts;
+}
+
+int ct_stop_tell(void)
+{
+  return !atomic_exchange(&told, 1);
 }
 
 void ct_stop_setup(void)

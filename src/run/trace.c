@@ -8,6 +8,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_log.h"
+#include "base/ct_temporary.h"
 #include "base/ct_trace.h"
 #include "run/loop.h"
 
@@ -55,6 +56,7 @@ static int open_file(const ct__loop_t *l, writer_t *w)
   int rc = CT_OK;
   CT_TRY(ct_path_join(w->path, sizeof w->path, l->o->dir, "trace.json"));
   CT_TRY(ct_text_format(w->temporary, sizeof w->temporary, "%s.tmp", w->path));
+  ct_temporary_begin(w->temporary);
   w->f = fopen(w->temporary, "w");
   if (!w->f) return failed(w);
   if (fputs("{\"traceEvents\":[\n", w->f) < 0) rc = failed(w);

@@ -11,6 +11,8 @@
 #include "watch/thread.h"
 
 enum { ROUNDS = 3, AT_ONCE = 32, QUIET_S = 12 };
+/* Launchers kill the others when the first rank leaves: all are to leave at about that time. */
+static const double together_s = 0.15;
 
 typedef enum {
   ASK,    /* where are you? */
@@ -20,6 +22,8 @@ typedef enum {
   STACK,  /* where is your main thread? */
   TELL,   /* the answer to these two: a text */
   STOP,   /* somebody was asked to stop before the first step */
+  HEARD,  /* somebody was asked to stop: for rank 0 to say so */
+  QUIT,   /* somebody was asked to stop at once */
   KILL,   /* that rank of your machine does not answer */
   END     /* the job ends */
 } kind_t;
@@ -38,7 +42,7 @@ typedef struct packet {
 static size_t size_of(const packet_t *p)
 {
   size_t head = offsetof(packet_t, u);
-  if (p->kind == STOP) return head + sizeof p->u.request;
+  if (p->kind == STOP || p->kind == HEARD) return head + sizeof p->u.request;
   if (p->kind == ANSWER) return head + sizeof p->u.state;
   if (p->kind == TELL) return head + strlen(p->u.text) + 1;
   return head;
@@ -150,6 +154,28 @@ static void take_text(ct_watch_t *w, const packet_t *p)
   w->awaited = -1;
 }
 
+void ct__watch_acknowledge(ct_watch_t *w, int64_t request)
+{
+  char who[64], now[100] = "";
+  ct_beat_t b;
+  ct_stop_t s = ct_stop_unpack(request);
+  if (w->rank || !ct_stop_tell()) return;
+  ct_beat_read(&b);
+  if (!b.begun) snprintf(now, sizeof now, " (now: %s)", b.doing);
+  ct_log(CT_LOG_INFO, "%s: stopping after %s step with a checkpoint%s; again: stop at once",
+         ct_stop_text(s, who, sizeof who), b.begun ? "this" : "the first", now);
+}
+
+/* Once, whoever was asked. */
+static void say_quit(ct_watch_t *w)
+{
+  ct_beat_t b;
+  ct_beat_read(&b);
+  if (w->rank == 0 && !w->quits++)
+    ct_log(CT_LOG_WARN, "interrupted again: stopped at once, %s",
+           b.begun ? "without a checkpoint of the last steps" : "before the first step");
+}
+
 void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes)
 {
   packet_t p = {0};
@@ -179,12 +205,19 @@ void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes)
     if (p.u.request > w->request) w->request = p.u.request;
     w->told = 1;
     break;
+  case HEARD:
+    ct__watch_acknowledge(w, p.u.request);
+    break;
+  case QUIT:
+    say_quit(w);
+    sleep_s(together_s);
+    ct__watch_leave(w, CT_EXIT_INTERRUPTED);
   case KILL:
     if (same_machine(w, w->rank, p.about)) ct__watch_kill(&w->card[p.about]);
     break;
   case END:
     sleep_s(0.3); /* who sent it leaves first: it is the one that some launchers name */
-    ct__watch_leave(w);
+    ct__watch_leave(w, 1);
   }
 }
 
@@ -209,7 +242,7 @@ static _Noreturn void end_job(ct_watch_t *w)
 {
   sleep_s(0.2);
   ct__watch_tell_end(w);
-  ct__watch_leave(w);
+  ct__watch_leave(w, 1);
 }
 
 void ct__watch_report_death(ct_watch_t *w, int rank)
@@ -222,6 +255,23 @@ void ct__watch_report_death(ct_watch_t *w, int rank)
            rank, c->host, c->pid, c->host);
   ct_log_fatal(text);
   end_job(w);
+}
+
+void ct__watch_pass_on(ct_watch_t *w, int64_t request)
+{
+  packet_t p = {.kind = HEARD, .u.request = request};
+  send_packet(w, 0, &p);
+}
+
+void ct__watch_quit(ct_watch_t *w)
+{
+  say_quit(w);
+  for (int round = 0; round < ROUNDS && w->ranks > 1; round++) {
+    for (int r = 0; r < w->ranks; r++)
+      if (r != w->rank) send_kind(w, r, QUIT, 0);
+    sleep_s(together_s / ROUNDS);
+  }
+  ct__watch_leave(w, CT_EXIT_INTERRUPTED);
 }
 
 void ct__watch_tell_request(ct_watch_t *w)

@@ -15,6 +15,10 @@
  * using a core for 15 s from then on, ends the job with its name and that of the file
  * (ct_beat_file()).  A start that goes on is not touched: it stops after the first step.
  *
+ * A SIGINT (ct_stop.h) is acknowledged at once, by rank 0, whichever rank it reached.  A second
+ * one ends the job without a checkpoint: files that are being written are removed
+ * (ct_temporary.h), and each rank ends with exit status 130.
+ *
  * A rank that dies: the ranks hold TCP connections in a ring.  The kernel closes those of a process
  * that is gone, so its neighbours notice, on its node or not. */
 #ifndef CT_WATCH_H
@@ -27,6 +31,9 @@ typedef struct ct_watch ct_watch_t;
  * each rank's main thread, whose stack is shown.  A network that lets no packets through is warned
  * about, and *out is NULL: nothing is watched then.  CT_ERR_NOMEM. */
 int ct_watch_open(const ct_topo_t *t, ct_watch_t **out);
+/** Local.  Until the first step rank 0 says what it is in, when that takes more than a few
+ * seconds. */
+void ct_watch_show_start(void);
 /** Local.  Seconds in which something must end on some rank; 0: any time is fine, and only ranks
  * that die are noticed. */
 void ct_watch_limit(double limit_s);

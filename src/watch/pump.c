@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/ct_clock.h"
+#include "base/ct_temporary.h"
 #include "watch/thread.h"
 
 static const double gap_s = 3; /* a longer one: the whole process stood still */
@@ -64,15 +65,16 @@ void ct__watch_tick(ct_watch_t *w)
 
 /* ---- the end ---- */
 
-void ct__watch_leave(ct_watch_t *w)
+void ct__watch_leave(ct_watch_t *w, int status)
 {
-  static const char end = 'E';
+  const char end = status == CT_EXIT_INTERRUPTED ? 'I' : 'E';
   ct__watch_link_t *link[] = {&w->next, &w->prev};
   for (int i = 0; i < 2; i++) {
     int fd = atomic_load(&link[i]->fd);
     if (fd >= 0) (void)!send(fd, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  _Exit(1);
+  ct_temporary_remove();
+  _Exit(status);
 }
 
 /* ---- what comes ---- */
@@ -92,7 +94,8 @@ static void take_word(ct_watch_t *w, ct__watch_link_t *l)
   int fd = atomic_load(&l->fd);
   ssize_t n = recv(fd, &word, 1, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (n == 1 && word == 'E') ct__watch_leave(w);
+  if (n == 1 && word == 'E') ct__watch_leave(w, 1);
+  if (n == 1 && word == 'I') ct__watch_leave(w, CT_EXIT_INTERRUPTED);
   if (n == 1) {
     l->bye = 1;
     return;

@@ -33,6 +33,7 @@ struct ct_watch {
   atomic_int closing, heard; /* asked to end; a rank has answered */
   atomic_int ending;         /* MPI is being finalized */
   atomic_int status;         /* exit status if it does not come to its end */
+  atomic_int shows_start;
 
   /* the thread's own */
   ct_beat_t beat; /* when last looked at */
@@ -41,7 +42,11 @@ struct ct_watch {
   int64_t request;       /* to stop: of this rank, or of another (ct_stop_pack()) */
   double asked_s;        /* since then */
   int told;              /* all have heard of it */
-  double ask_at;         /* ct_clock(); 0: nothing is wrong */
+  int passed_on;         /* rank 0 has heard of it */
+  int quits;             /* it was said that the job ends at once */
+  const char *said;      /* what the start was said to be in, and when */
+  double said_at;
+  double ask_at; /* ct_clock(); 0: nothing is wrong */
   int answers, asking, given_way;
   int awaited; /* a text about this rank; -1: none */
   char text[CT__WATCH_TEXT];
@@ -51,13 +56,15 @@ struct ct_watch {
 
 #define CT__WATCH_TICK_S 1.0
 
+enum { CT_EXIT_INTERRUPTED = 130 /* as shells have it: 128 + SIGINT */ };
+
 /** Handles what comes within so many seconds, or up to the first thing that does. */
 void ct__watch_pump(ct_watch_t *w, double seconds);
 /** Counts the seconds in which nothing ended on this rank, since the last time, or from now on. */
 void ct__watch_tick_from_now(ct_watch_t *w);
 void ct__watch_tick(ct_watch_t *w);
-/** Ends this process, and by its connections the others. */
-_Noreturn void ct__watch_leave(ct_watch_t *w);
+/** Ends this process, and by its connections the others; what it was writing is removed. */
+_Noreturn void ct__watch_leave(ct_watch_t *w, int status);
 
 /* ---- ask.c: packets, and what follows from them ---- */
 
@@ -69,6 +76,12 @@ void ct__watch_greet(ct_watch_t *w, int rank);
 void ct__watch_ask(ct_watch_t *w);
 /** Ends the job, since that rank has died. */
 void ct__watch_report_death(ct_watch_t *w, int rank);
+/** Says, on rank 0 and once, that a request to stop was heard. */
+void ct__watch_acknowledge(ct_watch_t *w, int64_t request);
+/** Tells rank 0 that this one was asked to stop, so that it can say so. */
+void ct__watch_pass_on(ct_watch_t *w, int64_t request);
+/** Ends the job without a checkpoint, as a second SIGINT asks, with exit status 130. */
+_Noreturn void ct__watch_quit(ct_watch_t *w);
 /** Tells all ranks that this one was asked to stop. */
 void ct__watch_tell_request(ct_watch_t *w);
 /** Ends the job, since this rank blocks the start, and somebody was asked to stop. */

@@ -15,6 +15,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
 #include "job/ct_stop.h"
@@ -73,6 +74,40 @@ static void look_at_start(ct_watch_t *w)
     ct__watch_report_blocked(w);
 }
 
+static const double says_s = 5, again_s = 30;
+
+/* A start that takes its time says what it is in. */
+static void show_start(ct_watch_t *w)
+{
+  char file[200], took[32];
+  const ct_beat_t *b = &w->beat;
+  double now = ct_clock(), in_s = now - b->since_s;
+  if (w->rank || b->begun || !atomic_load(&w->shows_start) || b->since_s <= 0) return;
+  if (in_s < says_s || (w->said == b->doing && now - w->said_at < again_s)) return;
+  w->said = b->doing;
+  w->said_at = now;
+  ct_beat_file_read(file, sizeof file);
+  ct_log(CT_LOG_INFO, "starting: %s%s for %s%s%s", b->doing, b->local ? "" : " with all ranks",
+         ct_text_seconds(in_s, took, sizeof took), *file ? ", now " : "", file);
+}
+
+/* ---- requests to stop ---- */
+
+/* Somebody sits there who waits for an answer.  Other signals come from batch systems, and from
+ * launchers that are ending the job. */
+static void look_at_interrupts(ct_watch_t *w)
+{
+  int64_t mine =
+      ct_stop_pack((ct_stop_t){.reason = CT_STOP_SIGNAL, .rank = w->rank, .signal = SIGINT});
+  int interrupts = ct_stop_interrupts();
+  if (!interrupts) return;
+  if (interrupts > 1) ct__watch_quit(w);
+  if (w->rank == 0)
+    ct__watch_acknowledge(w, mine);
+  else if (!w->passed_on++)
+    ct__watch_pass_on(w, mine);
+}
+
 /* ---- the end ---- */
 
 /* Each rank is on its own: others may have left. */
@@ -108,6 +143,8 @@ static void *run(void *arg)
       look_at_end(w);
       continue;
     }
+    look_at_interrupts(w);
+    show_start(w);
     look_at_link(w, &w->next);
     look_at_link(w, &w->prev);
     look_at_time(w);
@@ -286,6 +323,7 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
   if (works(w, exchange(w))) {
     atomic_store(&watching, w);
     ct_panic_tell(&last_words);
+    ct_stop_wake(w->wake);
     if (t->size > 1) catch_abort();
     *out = w;
     return CT_OK;
@@ -297,6 +335,12 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
 out:
   if (w) free_watch(w);
   return rc;
+}
+
+void ct_watch_show_start(void)
+{
+  ct_watch_t *w = atomic_load(&watching);
+  if (w) atomic_store(&w->shows_start, 1);
 }
 
 void ct_watch_limit(double limit_s)
@@ -313,6 +357,7 @@ void ct_watch_end(ct_watch_t *w, int status)
   if (w->ranks > 1) ct_mpi_barrier(w->t, w->t->world);
   if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
   ct_panic_tell(NULL);
+  ct_stop_wake(-1);
   atomic_store(&watching, NULL);
   ct_beat_enter("MPI_Finalize", -1);
   atomic_store(&w->status, status);

@@ -16,6 +16,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "base/ct_temporary.h"
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
 
@@ -407,6 +408,32 @@ static void free_bytes(void)
   CT_ASSERT_INT(ct_file_free("/proc"), -1); /* no blocks */
 }
 
+/* ---- files that are not finished ---- */
+
+static void what_is_not_finished_is_removed(void)
+{
+  const char *dir = ct_test_dir(), *kept = in(dir, "kept"), *half = in(dir, "half.tmp");
+  CT_ASSERT_OK(ct_file_write(kept, "x", 1));
+  CT_ASSERT_OK(ct_file_write(half, "x", 1));
+  ct_temporary_begin(kept);
+  ct_temporary_begin(half);
+  ct_temporary_end(kept);
+  ct_temporary_end("never begun");
+  ct_temporary_remove();
+  CT_ASSERT_INT(ct_file_exists(kept), 1);
+  CT_ASSERT_INT(ct_file_exists(half), 0);
+  for (int i = 0; i < 40; i++) { /* more than there is room for */
+    char name[32];
+    snprintf(name, sizeof name, "%d.tmp", i);
+    CT_ASSERT_OK(ct_file_write(in(dir, name), "x", 1));
+    ct_temporary_begin(in(dir, name));
+  }
+  ct_temporary_remove();
+  CT_ASSERT_INT(ct_file_exists(in(dir, "39.tmp")), 0);
+  CT_ASSERT_INT(ct_file_exists(in(dir, "24.tmp")), 0);
+  ct_temporary_remove();
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(free_bytes),
@@ -427,6 +454,7 @@ int main(int argc, char **argv)
                                     CT_TEST(glob_in_byte_order),
                                     CT_TEST(glob_of_a_directory_that_cannot_be_read),
                                     CT_TEST(glob_single_and_none),
+                                    CT_TEST(what_is_not_finished_is_removed),
                                     CT_TEST_END};
   return ct_test_main("file", tests, argc, argv);
 }

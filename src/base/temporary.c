@@ -1,0 +1,54 @@
+/* The names of files that are being written.  They stand in static memory: the end of a process is
+ * no time to allocate. */
+#include "base/ct_temporary.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_text.h"
+
+enum { FILES = 16 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char file[FILES][CT_PATH_MAX]; /* "": free */
+static int next;                      /* the oldest, if none is free */
+
+/* The slot of a path, or NULL. */
+static char *find(const char *path)
+{
+  for (int i = 0; i < FILES; i++)
+    if (strcmp(file[i], path) == 0) return file[i];
+  return NULL;
+}
+
+void ct_temporary_begin(const char *path)
+{
+  if (!*path || strlen(path) >= CT_PATH_MAX) return;
+  pthread_mutex_lock(&lock);
+  char *at = find(path);
+  if (!at) at = find("");
+  if (!at) {
+    at = file[next];
+    next = (next + 1) % FILES;
+  }
+  strcpy(at, path);
+  pthread_mutex_unlock(&lock);
+}
+
+void ct_temporary_end(const char *path)
+{
+  pthread_mutex_lock(&lock);
+  char *at = find(path);
+  if (at) *at = '\0';
+  pthread_mutex_unlock(&lock);
+}
+
+void ct_temporary_remove(void)
+{
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < FILES; i++)
+    if (file[i][0]) unlink(file[i]);
+  memset(file, 0, sizeof file);
+  pthread_mutex_unlock(&lock);
+}
