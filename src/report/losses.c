@@ -78,17 +78,17 @@ static int is_of_cores(int term)
 static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
 {
   const ct_study_account_t *a = &z->account;
-  double share = a->mean.busy_s > 0 ? a->taken_s / a->mean.busy_s : 0;
-  double of_slowest = a->slowest_taken_s / (a->mean.busy_s + a->mean.steady_s);
+  double step = a->mean.step_s > 0 ? a->mean.step_s : INFINITY;
+  double share = a->taken_s / step, of_slowest = a->slowest_taken_s / step;
   *buf = '\0';
   if (is_of_cores(term) && share > 0.05)
-    snprintf(buf, cap, ": others had the ranks' cores for %.0f %% of their busy time", 100 * share);
+    snprintf(buf, cap, ": others had the ranks' cores for %.0f %% of the time", 100 * share);
   if (term == CT_TERM_STEADY && a->slowest >= 0)
     snprintf(buf, cap, ": waiting for rank %d%s%s%s%s", a->slowest, *a->slowest_host ? " on " : "",
              a->slowest_host, *a->slowest_kind ? ", whose time goes into " : "", a->slowest_kind);
   size_t n = strlen(buf);
-  if (term == CT_TERM_STEADY && n && a->mean.busy_s > 0 && of_slowest > 0.05)
-    snprintf(buf + n, cap - n, "; others had its core for %.0f %% of it", 100 * of_slowest);
+  if (term == CT_TERM_STEADY && n && of_slowest > 0.05)
+    snprintf(buf + n, cap - n, "; others had its core for %.0f %% of the time", 100 * of_slowest);
 }
 
 int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,

@@ -120,7 +120,8 @@ void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_
 static void count_taken(ct_account_t *a)
 {
   double now = ct_cpu_taken("");
-  a->mine.taken = now < 0 || a->taken_at < 0 ? NAN : fmin(now - a->taken_at, a->mine.busy);
+  a->mine.taken =
+      now < 0 || a->taken_at < 0 ? NAN : fmin(now - a->taken_at, ct_step_times_all(&a->mine.sum));
   a->taken_at = now;
 }
 

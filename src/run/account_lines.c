@@ -140,7 +140,6 @@ out:
 static void tell(const ct__accounts_t *a, const ct_account_sum_t *s)
 {
   char who[160] = "";
-  double slowest = s->busy_s + s->steady_s;
   if (2 * s->steady_s > s->imbalance_s)
     snprintf(who, sizeof who, " (mostly rank %d on %s, by %s)", s->slowest, host_of(a, s),
              ct_step_time_name(s->slowest_kind));
@@ -148,11 +147,11 @@ static void tell(const ct__accounts_t *a, const ct_account_sum_t *s)
          "a step took %.3f ms: ranks were busy for %.3f, waited %.3f for the slowest%s, and %.3f "
          "for messages",
          1e3 * s->step_s, 1e3 * s->busy_s, 1e3 * s->imbalance_s, who, 1e3 * s->transfer_s);
-  if (s->slowest_taken_s > 0.05 * slowest)
+  if (s->slowest_taken_s > 0.05 * s->step_s)
     ct_log(CT_LOG_WARN,
-           "rank %d on %s stood ready for %.0f %% of its busy time while others had its core: look "
-           "for programs beside it, or for ranks and threads on the same cores",
-           s->slowest, host_of(a, s), 100 * s->slowest_taken_s / slowest);
+           "rank %d on %s stood ready for %.0f %% of the time while others had its core: look for "
+           "programs beside it, or for ranks and threads on the same cores",
+           s->slowest, host_of(a, s), 100 * s->slowest_taken_s / s->step_s);
 }
 
 int ct__accounts_end(ct__accounts_t *a, const char *dir)

@@ -33,7 +33,8 @@ typedef struct ct_account_rank {
   ct_step_times_t max;  /**< the largest of any step, each kind for itself */
   double step_s;
   double busy_s, busy_sd_s, busy_max_s; /**< mean, standard deviation, largest of a step */
-  double taken_s; /**< its thread stood ready, and others had its cores; < 0: not known */
+  double taken_s; /**< its thread stood ready, in waits too, and others had its core; < 0: not
+                     known */
   int64_t steps;
 } ct_account_rank_t;
 

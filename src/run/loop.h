@@ -42,6 +42,7 @@ typedef struct ct__loop {
   int items;
   ct_ckpt_text_t text[2];
   char dir[CT_PATH_MAX]; /* of the checkpoints */
+  int writing;           /* rank 0: one was begun, and what came of it is not known yet */
   int64_t saved_step;    /* of the newest checkpoint of this run that was begun; -1: none */
   int is_best;           /* the last evaluation was the best so far, and is not saved yet */
   int64_t good_step;     /* rank 0: of the newest one that can be gone back to; 0: none */

@@ -52,6 +52,7 @@ static int end_write(ct__loop_t *l)
 {
   int rc = CT_OK;
   const ct_ckpt_done_t *d;
+  l->writing = 0;
   ct_beat_at("waiting for a checkpoint to be written", -1);
   rc = ct_ckpt_wait(l->ckpt, &d);
   if (rc != CT_OK) {
@@ -90,8 +91,8 @@ static int note_time(ct__loop_t *l, double begin, int rc)
 
 int ct__saves_end(ct__loop_t *l, int last)
 {
+  if (!l->ckpt || (!last && (!l->writing || ct_ckpt_busy(l->ckpt)))) return CT_OK;
   double begin = ct_clock();
-  if (!l->ckpt || (!last && ct_ckpt_busy(l->ckpt))) return CT_OK;
   return note_time(l, begin, last ? end_write(l) : end_one_of_many(l));
 }
 
@@ -120,6 +121,7 @@ static int save(ct__loop_t *l)
   CT_TRY(waited);
   CT_TRY(ct_rundir_check(l->o->rundir));
   if (is_best) ct_ckpt_mark_best(l->ckpt);
+  l->writing = 1;
   CT_TRY(ct_ckpt_save(l->ckpt, l->at.step, l->item, l->items, l->text, 2));
   l->stall_s = ct_clock() - begin;
 out:
