@@ -37,7 +37,8 @@ man1_MANS = \
   %D%/man/ctrain-hpc-report.1 \
   %D%/man/ctrain-hpc-scale.1 \
   %D%/man/ctrain-hpc-summary.1 \
-  %D%/man/ctrain-hpc-train.1
+  %D%/man/ctrain-hpc-train.1 \
+  %D%/man/ctrain-hpc-watch.1
 man5_MANS = %D%/man/ctrain-hpc-config.5
 bashcompletiondir = $(datadir)/bash-completion/completions
 nodist_bashcompletion_DATA = contrib/completion/ctrain-hpc

@@ -39,7 +39,7 @@ shell_tests = \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
   %D%/cli/account.test %D%/cli/stragglers.test \
-  %D%/cli/trace.test %D%/cli/train.test \
+  %D%/cli/trace.test %D%/cli/train.test %D%/cli/watch.test \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
   %D%/conform/ref.test \
@@ -230,6 +230,7 @@ unit_tests = \
   %D%/unit/t_infer \
   %D%/unit/t_inputs \
   %D%/unit/t_measures \
+  %D%/unit/t_runlog \
   %D%/unit/t_kern \
   %D%/unit/t_kern_update \
   %D%/unit/t_log \

@@ -130,6 +130,11 @@ static const ct_flag_t scale_flags[] = {
     CT_CONFIG_FLAGS,
     {0}};
 
+static const ct_flag_t watch_flags[] = {
+    {"once", NULL, "once, and not until the run ends; so too where the output is no terminal"},
+    {"interval", "SECONDS", "between two looks (default 2)"},
+    {0}};
+
 const ct_command_t ct_commands[] = {
     {"train", "[CONFIG]", "Trains; without CONFIG ./ctrain.yaml, else the built-in digits example",
      0, 1, 1, 1, train_flags, ct_cmd_train, ct_config_help},
@@ -154,6 +159,8 @@ const ct_command_t ct_commands[] = {
     {"report", "STUDY [STUDY ...]",
      "Says where the time of a scaling study went, and draws it: one HTML page", 1, 1000, 0, 0,
      report_flags, ct_cmd_report, NULL},
+    {"watch", "RUN", "Shows how a run stands, live in a terminal, from its run directory", 1, 1, 0,
+     0, watch_flags, ct_cmd_watch, NULL},
     {"bench", "step|io|predict CONFIG, or comm",
      "Measures steps or predictions on one batch in memory, reading batches, or messages", 1, 2, 1,
      0, bench_flags, ct_cmd_bench, NULL},

@@ -4,6 +4,7 @@ libctrain_a_SOURCES += \
   %D%/page.c \
   %D%/plots.c \
   %D%/report.h \
+  %D%/ct_runlog.h %D%/runlog.c %D%/runlog_text.c \
   %D%/svg.c \
   %D%/svg.h \
   %D%/tables.c \
