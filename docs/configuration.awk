@@ -21,7 +21,7 @@ function values(type,   word, n, i, out) {
   n = split(type, word, "|")
   if (n == 1) return tolower(type)
   for (i = 1; i <= n; i++)
-    out = out (i == 1 ? "" : i == n ? " or " : ", ") "`" word[i] "`"
+    out = out (i == 1 ? "" : i == n ? " or " : ", ") (word[i] ~ /^[A-Z ]+$/ ? tolower(word[i]) : "`" word[i] "`")
   return out
 }
 

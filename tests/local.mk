@@ -25,7 +25,7 @@ shell_tests = \
   %D%/cli/inspect.test \
   %D%/cli/report.test \
   %D%/cli/init.test \
-  %D%/cli/loss.test %D%/cli/manual.test \
+  %D%/cli/loss.test %D%/cli/manual.test %D%/cli/messages.test \
   %D%/cli/inputs.test \
   %D%/cli/places.test \
   %D%/cli/onnx.test \
@@ -75,6 +75,7 @@ shell_tests = \
   %D%/mpi/agree.test \
   %D%/mpi/clocks.test %D%/mpi/comm.test \
   %D%/mpi/comm_calls.test \
+  %D%/mpi/comm_probe.test \
   %D%/mpi/comm_calls_staged.test \
   %D%/mpi/comm_staged.test \
   %D%/mpi/devices.test \
@@ -315,6 +316,7 @@ launched_tests = \
   %D%/mpi/t_clocks \
   %D%/mpi/t_comm \
   %D%/mpi/t_comm_calls \
+  %D%/mpi/t_comm_probe \
   %D%/mpi/t_devices \
   %D%/mpi/t_loop \
   %D%/mpi/t_memory \
@@ -380,6 +382,8 @@ comm_rig = %D%/mpi/comm_rig.c %D%/mpi/comm_rig.h
 %C%_mpi_t_comm_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 %C%_mpi_t_comm_calls_SOURCES = %D%/mpi/t_comm_calls.c $(comm_rig)
 %C%_mpi_t_comm_calls_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+%C%_mpi_t_comm_probe_SOURCES = %D%/mpi/t_comm_probe.c $(comm_rig)
+%C%_mpi_t_comm_probe_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 
 %C%_mpi_t_memory_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 

@@ -128,6 +128,9 @@ static int gradients(const ct_config_t *c, ct_str_t *t)
     CT_TRY(ct_str_add(t, "  %-14s clipped to +-%g\n", "gradients", o->clip_value));
   if (c->parallel.grad_dtype)
     CT_TRY(ct_str_add(t, "  %-14s as bfloat16 between nodes\n", "traffic"));
+  if (c->parallel.bucket_mb == CT_BUCKET_AUTO)
+    CT_TRY(
+        ct_str_add(t, "  %-14s as large as suits messages timed when a run starts\n", "buckets"));
   if (c->parallel.zero)
     CT_TRY(ct_str_add(t, "  %-14s each rank has a slice of them (ZeRO-1)\n", "states"));
   if (c->parallel.verify_every)

@@ -28,7 +28,8 @@ typedef struct run {
   ct_eval_want_t want;
   ct_str_t config; /**< resolved; rank 0, as what follows */
   ct_str_t versions;
-  ct_rundir_t *dir; /**< rank 0, as what follows */
+  ct_str_t messages; /**< how gradients travel, where that was chosen */
+  ct_rundir_t *dir;  /**< rank 0, as what follows */
   ct_metrics_t *metrics;
   ct_mllog_t *mllog; /**< NULL: none is wanted */
 } run_t;
@@ -129,6 +130,30 @@ out:
   return rc;
 }
 
+/* Where the configuration leaves it open how gradients travel, as the checkpoint notes it, which is
+ * opened once more for that: resume() comes behind the communicator. */
+static int recall_messages(run_t *r, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  char dir[CT_PATH_MAX], *noted = NULL;
+  const char *what = ct_args_get(a, "resume");
+  ct_ckpt_found_t c = {0};
+  if (!ct_setup_leaves_messages(&r->s)) return CT_OK;
+  CT_TRY(ct_path_join(dir, sizeof dir, r->s.cfg.run.dir, "checkpoints"));
+  if (r->s.topo->rank == 0 && !(what && strcmp(what, "never") == 0))
+    rc = open_meant(what ? what : "auto", dir, &c);
+  if (rc == CT_OK && c.store) (void)c.ops->get_text(c.store, "/meta/messages", &noted);
+  void *data = noted ? noted : "";
+  size_t bytes = strlen(data);
+  CT_TRY(ct_agree_bytes(r->s.topo, rc, &data, &bytes));
+  ct_setup_recall_messages(&r->s, data);
+  if (r->s.topo->rank) ct_mem_free(data);
+out:
+  ct_mem_free(noted);
+  ct_ckpt_found_close(&c);
+  return rc;
+}
+
 static int resume(run_t *r, const ct_args_t *a)
 {
   int rc = CT_OK, found;
@@ -158,6 +183,17 @@ out:
 
 /* ---- the run directory ---- */
 
+/* How gradients travel, and the times it was chosen by. */
+static void message_keys(run_t *r)
+{
+  const ct_messages_t *m = &r->s.messages;
+  const ct_link_t *l = &m->probe.link;
+  ct_metrics_num(r->metrics, "bucket_mb", m->bucket_mb);
+  ct_metrics_text(r->metrics, "allreduce", m->flat ? "flat" : "hierarchical");
+  ct_metrics_num(r->metrics, "allreduce_s", m->probe.sizes ? l->alpha_s : NAN);
+  ct_metrics_num(r->metrics, "allreduce_bytes_per_s", m->probe.sizes ? l->bytes_per_s : NAN);
+}
+
 static int start_line(run_t *r)
 {
   char hash_text[20];
@@ -179,6 +215,7 @@ static int start_line(run_t *r)
   ct_metrics_int(m, "parameters", ct_graph_count(s->graph));
   ct_metrics_int(m, "samples", s->data.info.samples);
   ct_metrics_int(m, "batch", s->cfg.data.batch);
+  message_keys(r);
   ct_metrics_int(m, "step", r->at.step);
   ct_metrics_num(m, "mpi_s", s->topo->init_s);
   ct_metrics_num(m, "config_s", s->config_s);
@@ -194,6 +231,7 @@ static int open_directory(run_t *r)
   int rc = CT_OK;
   CT_TRY(ct_config_dump(&r->s.cfg, &r->config));
   CT_TRY(ct_builtin_versions("; ", &r->versions));
+  if (ct_setup_leaves_messages(&r->s)) CT_TRY(ct_setup_note_messages(&r->s, &r->messages));
   CT_TRY(ct_rundir_config(r->dir, r->config.data, r->config.len));
   CT_TRY(ct_metrics_open(r->s.cfg.run.dir, &r->metrics));
   CT_TRY(start_line(r));
@@ -243,6 +281,7 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .job = &c->job,
                       .config_text = r->config.data,
                       .versions = r->versions.data,
+                      .messages = r->messages.data,
                       .store = ct_builtin_stores[0],
                       .data = &s->data,
                       .val = s->val.info.samples ? &s->val : NULL,
@@ -305,6 +344,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
     goto out;
   }
   CT_TRY(ct_early_stop_read(&r.s.cfg.train, config, &r.early_stop)); /* checked before */
+  CT_TRY(recall_messages(&r, a));
   CT_TRY(ct_setup_device(&r.s));
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(&r.s));
@@ -325,6 +365,7 @@ out:
   ct_metrics_close(r.metrics);
   ct_rundir_close(r.dir);
   ct_confusion_close(&r.confusion);
+  ct_str_clear(&r.messages);
   ct_str_clear(&r.versions);
   ct_str_clear(&r.config);
   ct_setup_close(&r.s);

@@ -199,6 +199,7 @@ int ct_setup_comm(ct_setup_t *s)
   CT_TRY(choose_comm(s));
   ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
+  CT_TRY(ct_setup_messages(s, &o));
   CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
 out:
   return rc;
@@ -464,8 +465,6 @@ static int64_t repeat_batch(const ct_setup_t *s)
 static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
 {
   const ct_config_t *c = &s->cfg;
-  double bucket_mb = c->parallel.bucket_mb;
-  if (bucket_mb == 0) bucket_mb = s->be->host_memory ? 1 : 25;
   *env = (ct_trainer_env_t){
       .topo = s->topo,
       .be = s->be,
@@ -478,7 +477,7 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .optim = &c->optim,
       .where = c->where,
       .recipe = s->recipe,
-      .bucket_mb = bucket_mb,
+      .bucket_mb = ct_setup_bucket_mb(s),
       .seed = (uint64_t)c->run.seed,
       .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size,
                                             s->recipe.pieces)
@@ -502,6 +501,7 @@ int ct_setup_trainer(ct_setup_t *s, int training)
   ct_trainer_env_t env;
   ct_beat_at("making the plan", -1);
   CT_TRY_ALL(s->topo, describe_trainer(s, training, &env));
+  if (training) ct_setup_tell_messages(s);
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   s->plan_s = ct_clock() - begin;
 out:

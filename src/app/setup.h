@@ -5,6 +5,7 @@
 #ifndef CT_SETUP_H
 #define CT_SETUP_H
 #include "app/app.h"
+#include "comm/ct_comm_probe.h"
 #include "config/ct_config.h"
 #include "data/ct_cache.h"
 #include "data/ct_stage.h"
@@ -14,6 +15,15 @@
 #include "run/ct_eval.h"
 #include "train/ct_trainer.h"
 
+/** How gradients travel, as far as it is chosen. */
+typedef struct ct_messages {
+  double bucket_mb;      /**< of a bucket; set when the trainer is described */
+  int flat;              /**< ct_comm_opts_t.flat */
+  int recalled;          /**< 1: as the checkpoint says that the run goes on from */
+  char by[16];           /**< recalled: of which communicator */
+  ct_comm_probe_t probe; /**< sizes 0: nothing was timed */
+} ct_messages_t;
+
 typedef struct ct_setup {
   const ct_topo_t *topo; /**< borrowed */
   int without_loss;      /**< in: the command only looks at samples, which need no labels */
@@ -22,6 +32,7 @@ typedef struct ct_setup {
   ct_dev_t *dev;
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
+  ct_messages_t messages;
   ct_dataset_t data, val; /**< not opened: samples 0 */
   ct_blocks_t *blocks;    /**< of the training data, with data.shuffle: blocks; owned; else NULL */
   ct_cache_t *cache;      /**< what is read of their files, on the node's disk; owned; or NULL */
@@ -53,6 +64,19 @@ int ct_setup_open_device(ct_setup_t *s);
 ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device);
 /** With a device on each rank: how the ranks share the work, and the communicator. */
 int ct_setup_comm(ct_setup_t *s);
+/** 1 if the configuration leaves the bucket's size or the way of the sums to measurement, and there
+ * is something to measure.  Local, as the next four. */
+int ct_setup_leaves_messages(const ct_setup_t *s);
+/** What was chosen, as a text for checkpoints. */
+int ct_setup_note_messages(const ct_setup_t *s, ct_str_t *out);
+/** Takes such a text, if ranks and nodes are as many.  Before ct_setup_comm(), on all ranks. */
+void ct_setup_recall_messages(ct_setup_t *s, const char *text);
+/** The size of a bucket, which is kept in s->messages. */
+double ct_setup_bucket_mb(ct_setup_t *s);
+/** To the log, if it was not the configuration that said it. */
+void ct_setup_tell_messages(const ct_setup_t *s);
+/** Collective.  Times messages, if that is wanted and not recalled, and sets o->flat. */
+int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o);
 /** Device and communicator; tells the log who runs where, and what is bad about it. */
 int ct_setup_device(ct_setup_t *s);
 /** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes,

@@ -19,7 +19,7 @@
 typedef enum {
   CT_OPT_T_END,
   CT_OPT_T_INT,     /**< int64_t */
-  CT_OPT_T_DOUBLE,  /**< double */
+  CT_OPT_T_DOUBLE,  /**< double; words of `choices`, if there are any, are -1, -2 … */
   CT_OPT_T_BOOL,    /**< int, 0 or 1: true/false/yes/no/on/off */
   CT_OPT_T_TEXT,    /**< char *, owned, never NULL after defaults */
   CT_OPT_T_NAME,    /**< a text that can be the name of a file: no '/', no control characters */
@@ -50,7 +50,8 @@ typedef struct ct_opt {
   size_t offset;
   const char *def;     /**< default as YAML text; NULL: the key is required */
   double min, max;     /**< for numbers: allowed, inclusive */
-  const char *choices; /**< for CHOICE: "auto|cpu|ref"; for a path: words that are none, or NULL */
+  const char *choices; /**< for CHOICE: "auto|cpu|ref"; for a path or a DOUBLE that is not below 0:
+                          words that are none, or NULL */
   const char *help;    /**< one line, no capital, no full stop, with the unit */
 } ct_opt_t;
 
@@ -61,6 +62,10 @@ typedef struct ct_opt {
 #define CT_OPT_DOUBLE(T, f, def, lo, hi, help)                \
   {                                                           \
 #    f, CT_OPT_T_DOUBLE, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_DOUBLE_OR(T, f, def, lo, hi, words, help)          \
+  {                                                               \
+#    f, CT_OPT_T_DOUBLE, offsetof(T, f), def, lo, hi, words, help \
   }
 #define CT_OPT_BOOL(T, f, def, help)                      \
   {                                                       \

@@ -22,6 +22,18 @@ static ct_yaml_t *double_node(const char *key, double value)
   return ct_yaml_new(CT_YAML_SCALAR, key, ct_text_number(value, text, sizeof text));
 }
 
+/* A number, or the word that stands for one below 0. */
+static ct_yaml_t *number_node(const ct_opt_t *row, double value)
+{
+  int len;
+  char text[40];
+  const char *word =
+      row->choices && value < 0 ? ct__opt_choice(row->choices, (int)-value - 1, &len) : NULL;
+  if (!word) return double_node(row->key, value);
+  snprintf(text, sizeof text, "%.*s", len, word);
+  return ct_yaml_new(CT_YAML_SCALAR, row->key, text);
+}
+
 /* Text that YAML would take for something else is quoted. */
 static ct_yaml_t *text_node(const char *key, const char *text)
 {
@@ -96,7 +108,7 @@ static ct_yaml_t *dump_row(const ct_opt_t *row, const void *from)
   case CT_OPT_T_INT:
     return int_node(row->key, *(const int64_t *)from);
   case CT_OPT_T_DOUBLE:
-    return double_node(row->key, *(const double *)from);
+    return number_node(row, *(const double *)from);
   case CT_OPT_T_BOOL:
     return ct_yaml_new(CT_YAML_SCALAR, row->key, *(const int *)from ? "true" : "false");
   case CT_OPT_T_TEXT:
@@ -134,9 +146,11 @@ int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
   int rc = CT_OK;
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
     char left[160], range[80];
-    snprintf(left, sizeof left, "%s%s%s: %s", section ? section : "",
+    int words = row->type == CT_OPT_T_DOUBLE && row->choices;
+    snprintf(left, sizeof left, "%s%s%s: %s%s%s", section ? section : "",
              section && *section ? "." : "", row->key,
-             row->type == CT_OPT_T_CHOICE ? row->choices : ct__opt_types[row->type].help);
+             row->type == CT_OPT_T_CHOICE ? row->choices : ct__opt_types[row->type].help,
+             words ? "|" : "", words ? row->choices : "");
     /* a key too long for its column has its help on the next line */
     if (strlen(left) > 34)
       CT_TRY(ct_str_add(out, "  %s\n  %-34s  %s", left, "", row->help));

@@ -39,6 +39,21 @@ const char *ct__opt_choice(const char *choices, int i, int *len)
   return NULL;
 }
 
+/* Which word of a row's choices a text is; -1: none. */
+static int word_of(const ct_opt_t *row, const char *text)
+{
+  int len = 0;
+  const char *word;
+  for (int i = 0; row->choices && (word = ct__opt_choice(row->choices, i, &len)); i++)
+    if (strlen(text) == (size_t)len && strncmp(word, text, (size_t)len) == 0) return i;
+  return -1;
+}
+
+int ct__opt_is_word(const ct_opt_t *row, const char *text)
+{
+  return word_of(row, text) >= 0;
+}
+
 int ct__opt_has_range(const ct_opt_t *row)
 {
   return row->min != 0 || row->max != 0;
@@ -120,8 +135,15 @@ static int take_int(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
 static int take_double(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
 {
   double value;
+  char expected[64] = "a number";
+  int word = ct__opt_is_plain(n) ? word_of(at->row, n->text) : -1;
+  if (word >= 0) {
+    *(double *)out = -1 - word;
+    return CT_OK;
+  }
+  if (at->row->choices) snprintf(expected, sizeof expected, "a number or %s", at->row->choices);
   if (!ct__opt_is_plain(n) || ct_text_double(n->text, &value) != CT_OK)
-    return ct__opt_wrong_type(at, n, "a number");
+    return ct__opt_wrong_type(at, n, expected);
   if (!in_range(at->row, value)) return out_of_range(at, n);
   if (value != 0 && !(fabs(value) >= FLT_MIN && fabs(value) <= FLT_MAX))
     return ct__opt_fail(at, n, "must be 0 or, but for its sign, between %.3g and %.3g, not %.40s",
@@ -193,15 +215,6 @@ static int take_name(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   if (n->kind != CT_YAML_SCALAR || !ct_text_is_name(text_of(n)))
     return ct__opt_wrong_type(at, n, what);
   return take_text(at, n, out);
-}
-
-int ct__opt_is_word(const ct_opt_t *row, const char *text)
-{
-  int len = 0;
-  const char *word;
-  for (int i = 0; row->choices && (word = ct__opt_choice(row->choices, i, &len)); i++)
-    if (strlen(text) == (size_t)len && strncmp(word, text, (size_t)len) == 0) return 1;
-  return 0;
 }
 
 /* Puts the path that a text means into *path, with variables replaced. */

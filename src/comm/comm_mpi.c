@@ -61,6 +61,10 @@ static int check(const ct_topo_t *t, const ct_backend_t *be, const ct_comm_opts_
         CT_ERR_USAGE,
         "gradients that travel as bfloat16 are rounded where they cross nodes, so their sum cannot "
         "be the same at every number of ranks");
+  if (o->flat && o->wire == CT_BF16)
+    CT_FAIL(CT_ERR_USAGE,
+            "gradients that travel as bfloat16 between nodes are summed inside nodes first: "
+            "parallel.allreduce must be hierarchical");
 out:
   return rc;
 }
@@ -153,7 +157,7 @@ static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_red
                              .end = n,
                              .posted_s = ct_trace_now(),
                              .slice_alone = how == CT_REDUCE_SLICE};
-  x->shared = ct__window_find(c->window, buf, n, &x->place);
+  x->shared = !c->opts.flat && ct__window_find(c->window, buf, n, &x->place);
   if (x->shared) {
     ct__window_slice(c->window, n, &x->begun, &x->end);
     x->landed = x->begun;

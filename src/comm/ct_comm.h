@@ -23,6 +23,9 @@ typedef struct ct_comm_opts {
    * it is. Inside a node nothing is rounded. NCCL has one way for all: with more than one node it
    * rounds everywhere, also the sums that it passes on. */
   ct_dtype_t wire;
+  /** 1: over MPI all ranks sum at once, 0: those of a node in its memory first.  With CT_BF16 it
+   * must be 0, or numbers would be rounded inside nodes. */
+  int flat;
 } ct_comm_opts_t;
 
 /** Who has the result of a reduction. */

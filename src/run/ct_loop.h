@@ -16,6 +16,7 @@ typedef struct ct_loop_opts {
   const ct_job_opts_t *job;
   const char *config_text; /**< resolved configuration: goes into checkpoints */
   const char *versions;    /**< likewise */
+  const char *messages;    /**< likewise: how gradients travel; NULL: as the configuration says */
   const ct_store_ops_t *store;
   const ct_dataset_t *data, *val; /**< val may be NULL */
   ct_sampler_t sampler;           /**< of training */

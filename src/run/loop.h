@@ -40,7 +40,8 @@ typedef struct ct__loop {
   ct_ckpt_t *ckpt;          /* rank 0 */
   ct_ckpt_item_t *item;     /* rank 0 */
   int items;
-  ct_ckpt_text_t text[2];
+  ct_ckpt_text_t text[3];
+  int texts;
   char dir[CT_PATH_MAX]; /* of the checkpoints */
   int writing;           /* rank 0: one was begun, and what came of it is not known yet */
   int64_t saved_step;    /* of the newest checkpoint of this run that was begun; -1: none */

@@ -122,7 +122,7 @@ static int save(ct__loop_t *l)
   CT_TRY(ct_rundir_check(l->o->rundir));
   if (is_best) ct_ckpt_mark_best(l->ckpt);
   l->writing = 1;
-  CT_TRY(ct_ckpt_save(l->ckpt, l->at.step, l->item, l->items, l->text, 2));
+  CT_TRY(ct_ckpt_save(l->ckpt, l->at.step, l->item, l->items, l->text, l->texts));
   l->stall_s = ct_clock() - begin;
 out:
   return rc;
@@ -155,6 +155,8 @@ int ct__saves_open(ct__loop_t *l)
   if (!l->item) CT_FAIL(CT_ERR_NOMEM, "out of memory for checkpoints");
   l->text[0] = (ct_ckpt_text_t){"/meta/config", l->o->config_text};
   l->text[1] = (ct_ckpt_text_t){"/meta/versions", l->o->versions};
+  l->texts = 2;
+  if (l->o->messages) l->text[l->texts++] = (ct_ckpt_text_t){"/meta/messages", l->o->messages};
   l->good_step = l->begun_step;
   if (l->o->ckpt->on_error == CT_CKPT_CONTINUE) ct_metrics_forgive(l->o->metrics);
   CT_TRY(ct_ckpt_open(l->dir, l->o->store, l->o->ckpt->keep, &l->ckpt));

@@ -5,10 +5,16 @@
 #include "base/ct_opt.h"
 #include "ckpt/ct_score.h"
 
+enum { CT_BUCKET_AUTO = -1 }; /**< `parallel.bucket_mb: auto` */
+
+/** Words of `parallel.allreduce`, in the order of its choices. */
+typedef enum { CT_ALLREDUCE_HIERARCHICAL, CT_ALLREDUCE_FLAT, CT_ALLREDUCE_AUTO } ct_allreduce_t;
+
 /** Section `parallel`. */
 typedef struct ct_parallel_opts {
-  int mode; /**< index in the list of ct_ways.h */
-  double bucket_mb;
+  int mode;             /**< index in the list of ct_ways.h */
+  double bucket_mb;     /**< 0: what suits the device; CT_BUCKET_AUTO */
+  int allreduce;        /**< ct_allreduce_t */
   int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */
   int64_t zero;         /**< 1: each rank has a slice of the optimizer states */
   int grad_dtype;       /**< float32|bf16 */

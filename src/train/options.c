@@ -11,8 +11,12 @@
 const ct_opt_t ct_parallel_rows[] = {
     CT_OPT_CHOICE(ct_parallel_opts_t, mode, "ddp", CT_WAYS(WORD, NEXT_WORD),
                   CT_WAYS(HELP, NEXT_HELP)),
-    CT_OPT_DOUBLE(ct_parallel_opts_t, bucket_mb, "0", 0, 4096,
-                  "MB of gradients sent at once; 0: what suits the device"),
+    CT_OPT_DOUBLE_OR(ct_parallel_opts_t, bucket_mb, "0", 0, 4096, "auto",
+                     "MB of gradients sent at once; 0: what suits the device; auto: what suits the "
+                     "messages, a few of which are timed first"),
+    CT_OPT_CHOICE(ct_parallel_opts_t, allreduce, "hierarchical", "hierarchical|flat|auto",
+                  "over MPI sums are made in a node's memory first, then between nodes, or by all "
+                  "ranks at once; auto: whichever is faster by a few that are timed first"),
     CT_OPT_INT(ct_parallel_opts_t, shards, "0", 0, 65536,
                "logical shards of a batch, a power of two: the same bits at every rank count that "
                "divides it; 0: off"),

@@ -215,16 +215,10 @@ static float tree(int first, int count, int64_t i)
   return tree(first, count / 2, i) + tree(first + count / 2, count / 2, i);
 }
 
-/* Each rank adds up its block of the parts along the tree; the whole has the same bits at 1, 2
- * and 4 ranks, however they lie on nodes. */
-static void the_tree_does_not_know_the_ranks(void)
+static void sums_along_the_tree(int flat)
 {
   static const int64_t counts[] = {0, 1, 5, 17, 1000, 4099, BIG};
-  if (PARTS % t->size || is_nccl()) {
-    ct_test_skip("needs 1, 2 or 4 ranks, not of NCCL");
-    return;
-  }
-  CT_ASSERT_OK(open_with((ct_comm_opts_t){.fixed_order = 1}));
+  CT_ASSERT_OK(open_with((ct_comm_opts_t){.fixed_order = 1, .flat = flat}));
   float *sum = ct_mem_array(BIG, sizeof *sum, "a test");
   CU_ASSERT_PTR_NOT_NULL_FATAL(sum);
   for (int64_t i = 0; i < BIG; i++)
@@ -244,6 +238,18 @@ static void the_tree_does_not_know_the_ranks(void)
   }
   ct_mem_free(sum);
   close_comm();
+}
+
+/* Each rank adds up its block of the parts along the tree; the whole has the same bits at 1, 2
+ * and 4 ranks, however they lie on nodes, whether those sum up by themselves first or not. */
+static void the_tree_does_not_know_the_ranks(void)
+{
+  if (PARTS % t->size || is_nccl()) {
+    ct_test_skip("needs 1, 2 or 4 ranks, not of NCCL");
+    return;
+  }
+  sums_along_the_tree(0);
+  sums_along_the_tree(1);
 }
 
 /* Many exchanges under way: what goes back does not overtake on any rank. */
@@ -287,6 +293,10 @@ static void refused(void)
     CT_ASSERT_FAILS(ops->open(t, be, dev, &both, &c), CT_ERR_USAGE, "rounded");
   CU_ASSERT_PTR_NULL(c);
   CT_ASSERT_FAILS(ops->open(t, be, dev, &half, &c), CT_ERR_UNSUP, "float16");
+  CU_ASSERT_PTR_NULL(c);
+  if (is_nccl()) return; /* which has no nodes of its own */
+  CT_ASSERT_FAILS(ops->open(t, be, dev, &(ct_comm_opts_t){.wire = CT_BF16, .flat = 1}, &c),
+                  CT_ERR_USAGE, "parallel.allreduce must be hierarchical");
   CU_ASSERT_PTR_NULL(c);
 }
 
@@ -365,8 +375,8 @@ static void slices_cover_the_buffer(void)
 /* Each rank gets its slice of the sum, changes it, and gives it to all. */
 static void slices_there_and_back(void)
 {
-  static const ct_comm_opts_t with[] = {{0}, {.fixed_order = 1}};
-  for (int o = 0; o < (t->size & (t->size - 1) || is_nccl() ? 1 : 2); o++) {
+  static const ct_comm_opts_t with[] = {{0}, {.flat = 1}, {.fixed_order = 1}};
+  for (int o = 0; o < (t->size & (t->size - 1) || is_nccl() ? 2 : 3); o++) {
     CT_ASSERT_OK(open_with(with[o]));
     for (int k = 0; k < LENGTHS; k++) {
       float *buffers[] = {memory, outside};

@@ -370,6 +370,38 @@ static void dump_quotes_what_is_text(void)
   ct_opt_clear(rows, &v);
 }
 
+typedef struct either {
+  double size;
+} either_t;
+
+/* A number, or a word. */
+static void words_of_numbers(void)
+{
+  static const ct_opt_t of[] = {
+      CT_OPT_DOUBLE_OR(either_t, size, "0", 0, 8, "auto|none", "how large"), CT_OPT_END};
+  static const char *const texts[] = {"size: auto\n", "size: none\n", "size: 2.5\n", "{}\n"};
+  static const double values[] = {-1, -2, 2.5, 0};
+  ct_str_t text = {0};
+  either_t v;
+  for (int i = 0; i < 4; i++) {
+    v = (either_t){0};
+    CT_ASSERT_OK(read_rows(of, "bucket", texts[i], &v));
+    CU_ASSERT(v.size == values[i]);
+    ct_yaml_t *n = ct_opt_dump(of, &v, "bucket");
+    CT_ASSERT_OK(ct_yaml_dump(n, 0, &text));
+    ct_yaml_free(n);
+    CT_ASSERT_TEXT(text.data, i < 3 ? texts[i] : "size: 0\n");
+    ct_str_clear(&text);
+  }
+  CT_ASSERT_FAILS(read_rows(of, "bucket", "size: aut\n", &v), CT_ERR_USAGE,
+                  "bucket.size: expected a number or auto|none, found 'aut'");
+  CT_ASSERT_FAILS(read_rows(of, "bucket", "size: 'auto'\n", &v), CT_ERR_USAGE, "found the text");
+  CT_ASSERT_FAILS(read_rows(of, "bucket", "size: -1\n", &v), CT_ERR_USAGE, "between 0 and 8");
+  CT_ASSERT_OK(ct_opt_help(of, "bucket", &text));
+  CT_ASSERT_HAS(text.data, "  bucket.size: NUMBER|auto|none ");
+  ct_str_clear(&text);
+}
+
 static void help_text(void)
 {
   ct_str_t text = {0};
@@ -431,6 +463,7 @@ int main(int argc, char **argv)
                                     CT_TEST(dump_reads_back),
                                     CT_TEST(dump_is_readable),
                                     CT_TEST(dump_quotes_what_is_text),
+                                    CT_TEST(words_of_numbers),
                                     CT_TEST(help_text),
                                     CT_TEST(words_of_choices),
                                     CT_TEST(out_of_memory_anywhere),
