@@ -91,7 +91,7 @@ int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o)
   int rc = CT_OK;
   ct_messages_t *m = &s->messages;
   o->flat = s->cfg.parallel.allreduce == CT_ALLREDUCE_FLAT;
-  if (o->flat && !over_mpi(s))
+  if (o->flat && s->topo->size > 1 && !over_mpi(s))
     CT_FAIL(CT_ERR_USAGE,
             "%s: parallel.allreduce: flat is for messages over MPI; %s has its own way",
             s->cfg.where, s->comm_ops->name);

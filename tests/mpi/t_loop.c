@@ -18,6 +18,7 @@ typedef struct loop {
   ct_ckpt_opts_t ckpt;
   ct_job_opts_t job;
   ct_dataset_t data;
+  ct_eval_opts_t eval;
   ct_loop_opts_t o;
 } loop_t;
 
@@ -38,6 +39,7 @@ static void open_loop(loop_t *l)
   CT_ASSERT_OK(ct_opt_defaults(ct_schedule_rows, &l->schedule));
   CT_ASSERT_OK(ct_opt_defaults(ct_ckpt_rows, &l->ckpt));
   CT_ASSERT_OK(ct_opt_defaults(ct_job_rows, &l->job));
+  CT_ASSERT_OK(ct_opt_defaults(ct_eval_rows, &l->eval));
   l->train.epochs = 2;
   l->ckpt.every_epochs = 0;
   l->o = (ct_loop_opts_t){.run = &l->run,
@@ -45,6 +47,7 @@ static void open_loop(loop_t *l)
                           .schedule = &l->schedule,
                           .ckpt = &l->ckpt,
                           .job = &l->job,
+                          .eval = &l->eval,
                           .config_text = "",
                           .versions = "",
                           .store = &ct_store_hdf5,
@@ -60,6 +63,7 @@ static void close_loop(loop_t *l)
   ct_opt_clear(ct_schedule_rows, &l->schedule);
   ct_opt_clear(ct_ckpt_rows, &l->ckpt);
   ct_opt_clear(ct_job_rows, &l->job);
+  ct_opt_clear(ct_eval_rows, &l->eval);
   ct_dataset_close(&l->data);
 }
 
