@@ -94,6 +94,9 @@ static void take_start(ct_runlog_t *r, json_t *line)
   take_int(line, "nodes", &r->nodes);
   take_int(line, "samples", &r->samples);
   take_int(line, "batch", &r->batch);
+  for (int i = 0; i < r->curves; i++) /* what is made again is no longer so */
+    while (r->curve[i].n > 0 && r->curve[i].step[r->curve[i].n - 1] > r->step)
+      r->curve[i].n--;
 }
 
 static int take_step(ct_runlog_t *r, json_t *line)

@@ -41,8 +41,8 @@ static int row(const ct_runlog_t *r, const char *curve, const char *label, int c
   int rc = CT_OK;
   const ct_curve_t *c = ct_runlog_curve(r, curve);
   if (!c || c->n == 0) return CT_OK;
-  CT_TRY(ct_str_add(out, "  %-18s%-10.6g ", label, c->value[c->n - 1]));
-  CT_TRY(picture(c, columns - 32, utf8, out));
+  CT_TRY(ct_str_add(out, "  %-18s%-12.6g ", label, c->value[c->n - 1]));
+  CT_TRY(picture(c, columns - 34, utf8, out));
   CT_TRY(ct_str_add(out, "\n"));
 out:
   return rc;
@@ -57,7 +57,7 @@ static int best_row(const ct_runlog_t *r, const char *curve, const char *label, 
   if (!c || c->n == 0) return CT_OK;
   for (int64_t i = 1; i < c->n; i++)
     if (more_is_better ? c->value[i] > c->value[best] : c->value[i] < c->value[best]) best = i;
-  return ct_str_add(out, "  %-18s%-10.6g best %.5g, after step %lld\n", label, c->value[c->n - 1],
+  return ct_str_add(out, "  %-18s%-12.6g best %.5g, after step %lld\n", label, c->value[c->n - 1],
                     c->value[best], (long long)c->step[best]);
 }
 

@@ -77,8 +77,12 @@ static void the_last_line_of_a_step_counts(void)
   append(start);
   for (int i = 1; i <= 6; i++)
     step(1, i, i);
-  CT_ASSERT_INT(more(&r), 7);
+  append(
+      "{\"event\":\"eval\",\"step\":3,\"loss\":5}\n{\"event\":\"eval\",\"step\":6,\"loss\":1}\n");
+  CT_ASSERT_INT(more(&r), 9);
   append("{\"event\":\"start\",\"run\":2,\"step\":3}\n");
+  more(&r);
+  CT_ASSERT_INT(ct_runlog_curve(&r, "eval.loss")->n, 1);
   step(2, 4, 40);
   step(2, 5, 50);
   more(&r);
@@ -151,8 +155,8 @@ static void how_it_stands_is_told(void)
   CT_ASSERT_HAS(text.data, "digits: running, for 10.0 s; silent for 5m00s\n");
   CT_ASSERT_HAS(text.data, "  2 ranks on 1 node, cpu\n");
   CT_ASSERT_HAS(text.data, "step 10/20, epoch 2/5  [################................]  50 %");
-  CT_ASSERT_HAS(text.data, "  loss              2          #_\n");
-  CT_ASSERT_HAS(text.data, "  top-1             0.5        best 0.75, after step 5\n");
+  CT_ASSERT_HAS(text.data, "  loss              2            #_\n");
+  CT_ASSERT_HAS(text.data, "  top-1             0.5          best 0.75, after step 5\n");
   CT_ASSERT_HAS(text.data, "waits             data 50 %, messages 10 %");
   CT_ASSERT_HAS(text.data, "slow              rank 1 on node7, at step 9");
   CT_ASSERT_HAS(text.data, "best              step-5.h5");
