@@ -147,7 +147,10 @@ static void predictions_are_counted(void)
   CT_ASSERT_NEAR(ct_confusion_iou(&c, 1), 1.0 / 3, 1e-15);
   CT_ASSERT_NEAR(ct_confusion_iou(&c, 2), 0.5, 0);
   CT_ASSERT_OK(ct_result_classes(&c, 0, &text));
-  CT_ASSERT_HAS(text.data, "    0         0          -\n      1         2     0.5000\n");
+  CT_ASSERT_HAS(text.data, "    0         0          -          -        -\n"
+                           "      1         2     0.5000     0.5000   0.5000\n"
+                           "      2         2     0.5000     1.0000   0.6667\n"
+                           "   mean               0.3333     0.5000   0.3889\n");
   ct_str_clear(&text);
   CT_ASSERT_OK(ct_result_eval_json(&e, &c, &text));
   CT_ASSERT_HAS(text.data, "\"top1\": 0.5");
