@@ -23,7 +23,7 @@ shell_tests = \
   %D%/cli/files.test \
   %D%/cli/implementations.test \
   %D%/cli/inspect.test \
-  %D%/cli/report.test \
+  %D%/cli/report.test %D%/cli/runs.test \
   %D%/cli/init.test \
   %D%/cli/loss.test %D%/cli/manual.test %D%/cli/messages.test \
   %D%/cli/inputs.test \

@@ -86,15 +86,18 @@ static int take_options(ct_args_t *a, int argc, char **argv)
 {
   int rc = CT_OK;
   struct option known[CT_FLAGS_MAX + 2] = {{"help", no_argument, NULL, HELP}};
-  int n = count_flags(a->cmd);
+  int n = count_flags(a->cmd), output = -1;
   for (int i = 0; i < n; i++) {
     const ct_flag_t *f = &a->cmd->flags[i];
     known[i + 1] =
         (struct option){f->name, f->value ? required_argument : no_argument, NULL, FIRST + i};
+    if (strcmp(f->name, "output") == 0) output = i;
   }
   optind = 0; /* getopt keeps its place between calls */
   opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
+  const char *letters = output < 0 ? ":h" : ":ho:";
+  for (int c; (c = getopt_long(argc, argv, letters, known, NULL)) != -1;) {
+    if (c == 'o') c = FIRST + output;
     if (c == '?') return bad_option(a->cmd, argv);
     if (c == ':') CT_FAIL(CT_ERR_USAGE, "%s: %s needs a value", a->cmd->name, argv[optind - 1]);
     if (c == HELP || c == 'h')

@@ -99,10 +99,12 @@ static const ct_flag_t bench_flags[] = {
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t report_flags[] = {
-    {"output", "FILE.html", "the page (default: report.html beside the points)"},
+    {"output", "FILE.html", "the page, also -o (default: report.html in the first directory)"},
+    {"target", "SCORE=VALUE",
+     "runs: also the time until, such as top1=0.9; default: what all reach"},
     {"predict", "LIST", "what so many ranks would do, such as 64,256,4096"},
     {"links", "FILE", "what `bench comm --json` found, for a network the study does not tell of"},
-    {"csv", NULL, "print a line per size, for spreadsheets; no page without --output"},
+    {"csv", NULL, "print a line per size, or point of a curve; no page without --output"},
     {"json", NULL, "as JSON; no page without --output"},
     {0}};
 
@@ -156,9 +158,9 @@ const ct_command_t ct_commands[] = {
      inspect_flags, ct_cmd_inspect, NULL},
     {"convert", "IN OUT", "Writes a model file in another format: .h5, .safetensors, .pth, .onnx",
      2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL},
-    {"report", "STUDY [STUDY ...]",
-     "Says where the time of a scaling study went, and draws it: one HTML page", 1, 1000, 0, 0,
-     report_flags, ct_cmd_report, NULL},
+    {"report", "STUDY|RUN [...]",
+     "One HTML page: where the time of scaling studies went, or runs beside each other", 1, 1000, 0,
+     0, report_flags, ct_cmd_report, NULL},
     {"watch", "RUN", "Shows how a run stands, live in a terminal, from its run directory", 1, 1, 0,
      0, watch_flags, ct_cmd_watch, NULL},
     {"bench", "step|io|predict CONFIG, or comm",

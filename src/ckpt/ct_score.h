@@ -42,5 +42,7 @@ int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step
 const char *ct_score_word(int kind);
 /** The kind of a word; CT_SCORE_OFF: it is none. */
 int ct_score_kind(const char *word);
+/** Losses and errors; all others are the better the more there is of them. */
+int ct_score_less_is_better(int kind);
 
 #endif

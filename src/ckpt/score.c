@@ -5,9 +5,14 @@
 #include <math.h>
 #include <string.h>
 
+int ct_score_less_is_better(int kind)
+{
+  return kind == CT_SCORE_LOSS || kind == CT_SCORE_MAE;
+}
+
 static int is_better(int kind, double a, double b)
 {
-  return kind == CT_SCORE_LOSS || kind == CT_SCORE_MAE ? a < b : a > b;
+  return ct_score_less_is_better(kind) ? a < b : a > b;
 }
 
 int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step)

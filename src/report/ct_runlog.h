@@ -5,6 +5,7 @@
  * last line counts. */
 #ifndef CT_RUNLOG_H
 #define CT_RUNLOG_H
+#include <jansson.h>
 #include <stdint.h>
 
 #include "base/ct_text.h"
@@ -14,10 +15,11 @@ typedef struct ct_curve {
   char name[32]; /**< "loss", "lr", "samples_per_s"; "eval.loss", "eval.top1"; "epoch.loss" */
   int64_t *step; /**< owned */
   double *value; /**< owned; no NaN */
-  int64_t n, step_cap, value_cap;
+  double *at_s;  /**< owned; since the training began, in its starts: not between them */
+  int64_t n, step_cap, value_cap, at_cap;
 } ct_curve_t;
 
-enum { CT_RUNLOG_CURVES = 32 };
+enum { CT_RUNLOG_CURVES = 128 };
 
 typedef struct ct_runlog {
   char dir[CT_PATH_MAX];
@@ -28,12 +30,14 @@ typedef struct ct_runlog {
   /* what the last lines say */
   int64_t step, epoch;
   double elapsed_s;         /**< of this start, as of its last line */
+  double before_s;          /**< of the starts before it */
   double waits_data;        /**< share of the last logged step, rank 0's */
   double waits_messages;    /**< likewise */
   char checkpoint[128];     /**< the last durable one's file; "": none */
   char best[128];           /**< the last that was the best so far; "": none */
   char end[32], error[256]; /**< reason and error of the `end` line; "": it goes on */
   char straggler[256];      /**< the last slow rank that was told; "": none */
+  json_t *account;          /**< owned; the last one, of the whole start if it has ended; or NULL */
   /* what config.yaml says; 0: nothing */
   int64_t epochs, steps;
   ct_curve_t curve[CT_RUNLOG_CURVES];

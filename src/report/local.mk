@@ -5,6 +5,8 @@ libctrain_a_SOURCES += \
   %D%/plots.c \
   %D%/report.h \
   %D%/ct_runlog.h %D%/runlog.c %D%/runlog_text.c \
+  %D%/ct_runs.h %D%/runs.h %D%/run.c \
+  %D%/runs_curves.c %D%/runs_detail.c %D%/runs_page.c %D%/runs_tables.c \
   %D%/svg.c \
   %D%/svg.h \
   %D%/tables.c \

@@ -10,8 +10,7 @@ enum { SIZES = 64 };
 
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>Scaling study</title>\n"
-    "<style>\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n<style>\n"
     "body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:56rem;"
     "margin:2rem auto;padding:0 1rem}\n"
     "svg{max-width:100%;height:auto;display:block;margin:.5rem 0}\n"
@@ -23,7 +22,29 @@ static const char head[] =
     "td.l,th.l{text-align:left;white-space:normal;min-width:11rem}.s td{border-top:2px solid "
     "#555}\n"
     "i{display:inline-block;width:.8em;height:.8em}\n"
-    "</style></head><body>\n";
+    "svg.k{display:inline;margin:0;vertical-align:middle}td.n,th.n{white-space:nowrap;min-width:0}"
+    "\n"
+    ".m td,.m th{text-align:center;min-width:1.4rem}\n"
+    "@media "
+    "print{body{max-width:none;margin:0}h2,h3{break-after:avoid}svg,tr{break-inside:avoid}}\n"
+    "</style>\n";
+
+int ct__page_begin(ct_str_t *out, const char *title)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "%s<title>", head));
+  CT_TRY(ct__svg_text(out, title));
+  CT_TRY(ct_str_add(out, "</title></head><body>\n<h1>"));
+  CT_TRY(ct__svg_text(out, title));
+  CT_TRY(ct_str_add(out, "</h1>\n"));
+out:
+  return rc;
+}
+
+int ct__page_end(ct_str_t *out)
+{
+  return ct_str_add(out, "</body></html>\n");
+}
 
 static const char *about_text(const ct_study_t *s, const char *key, const char *otherwise)
 {
@@ -281,10 +302,10 @@ out:
 int ct_report_html(const ct_report_t *r, int n, ct_str_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "%s<h1>Scaling study</h1>\n", head));
+  CT_TRY(ct__page_begin(out, "Scaling study"));
   for (int i = 0; i < n; i++)
     CT_TRY(one_study(&r[i], out));
-  CT_TRY(ct_str_add(out, "</body></html>\n"));
+  CT_TRY(ct__page_end(out));
 out:
   return rc;
 }

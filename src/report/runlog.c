@@ -2,7 +2,6 @@
 #include "report/ct_runlog.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +35,9 @@ static int add_point(ct_runlog_t *r, const char *name, int64_t step, double valu
     c->n--;
   CT_TRY(ct_mem_grow((void **)&c->step, &c->step_cap, c->n + 1, sizeof *c->step));
   CT_TRY(ct_mem_grow((void **)&c->value, &c->value_cap, c->n + 1, sizeof *c->value));
+  CT_TRY(ct_mem_grow((void **)&c->at_s, &c->at_cap, c->n + 1, sizeof *c->at_s));
   c->step[c->n] = step;
+  c->at_s[c->n] = r->before_s + r->elapsed_s;
   c->value[c->n++] = value;
 out:
   return rc;
@@ -99,6 +100,22 @@ static void take_start(ct_runlog_t *r, json_t *line)
       r->curve[i].n--;
 }
 
+/* The time of starts that were broken off was spent, too; a training that begins anew has none. */
+static void take_time(ct_runlog_t *r, json_t *line, int is_start)
+{
+  int64_t step = 0;
+  take_int(line, "step", &step);
+  if (is_start) r->before_s = step ? r->before_s + r->elapsed_s : 0;
+  if (is_start || json_object_get(line, "elapsed_s")) r->elapsed_s = number(line, "elapsed_s");
+}
+
+static void take_account(ct_runlog_t *r, json_t *account)
+{
+  if (!json_is_object(account)) return;
+  json_decref(r->account);
+  r->account = json_incref(account);
+}
+
 static int take_step(ct_runlog_t *r, json_t *line)
 {
   double rate = number(line, "samples_per_s"), seconds = 0;
@@ -128,7 +145,7 @@ static int take_line(ct_runlog_t *r, json_t *line)
   const char *event = json_string_value(json_object_get(line, "event"));
   if (!event) CT_FAIL(CT_ERR_FORMAT, "has no \"event\"");
   take_int(line, "run", &r->run);
-  if (json_object_get(line, "elapsed_s")) r->elapsed_s = number(line, "elapsed_s");
+  take_time(r, line, strcmp(event, "start") == 0);
   int stands = strcmp(event, "step") == 0 || strcmp(event, "epoch") == 0 ||
                strcmp(event, "eval") == 0 || strcmp(event, "start") == 0 ||
                strcmp(event, "end") == 0;
@@ -140,7 +157,9 @@ static int take_line(ct_runlog_t *r, json_t *line)
   if (strcmp(event, "eval") == 0) CT_TRY(add_numbers(r, "eval.", line, r->step));
   if (strcmp(event, "checkpoint") == 0) take_checkpoint(r, line);
   if (strcmp(event, "straggler") == 0) take_straggler(r, line);
+  if (strcmp(event, "account") == 0) take_account(r, line);
   if (strcmp(event, "end") != 0) goto out;
+  take_account(r, json_object_get(line, "account"));
   snprintf(r->end, sizeof r->end, "unknown");
   take_text(line, "reason", r->end, sizeof r->end);
   take_text(line, "error", r->error, sizeof r->error);
@@ -175,7 +194,9 @@ void ct_runlog_close(ct_runlog_t *r)
   for (int i = 0; i < r->curves; i++) {
     ct_mem_free(r->curve[i].step);
     ct_mem_free(r->curve[i].value);
+    ct_mem_free(r->curve[i].at_s);
   }
+  json_decref(r->account);
   char dir[CT_PATH_MAX];
   strcpy(dir, r->dir);
   *r = (ct_runlog_t){0};

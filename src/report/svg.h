@@ -27,6 +27,10 @@ const char *ct__svg_colour(int i);
 /** Text with what HTML must not have in it escaped.  Appended. */
 int ct__svg_text(ct_str_t *out, const char *text);
 
+/** Everything in front of the parts of a page: its style, its title, which is its heading, too. */
+int ct__page_begin(ct_str_t *out, const char *title);
+int ct__page_end(ct_str_t *out);
+
 /** Begins a picture with its axes and marks. */
 int ct__plot_begin(ct__plot_t *p, const char *title, const char *description);
 int ct__plot_end(ct__plot_t *p);

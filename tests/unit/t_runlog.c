@@ -70,6 +70,30 @@ static void lines_that_are_not_whole_wait(void)
   ct_runlog_close(&r);
 }
 
+/* The second start goes on from step 2, and has the clock begin anew; the third begins it all. */
+static void time_is_that_of_all_starts(void)
+{
+  ct_runlog_t r;
+  begin(&r);
+  append(start);
+  for (int i = 1; i <= 3; i++)
+    step(1, i, i); /* elapsed_s is the number of the step */
+  append("{\"event\":\"start\",\"run\":2,\"elapsed_s\":0.25,\"step\":2}\n");
+  step(2, 3, 30);
+  more(&r);
+  const ct_curve_t *c = ct_runlog_curve(&r, "loss");
+  CT_ASSERT_INT(c->n, 3);
+  CU_ASSERT_DOUBLE_EQUAL(c->at_s[1], 2, 0);
+  CU_ASSERT_DOUBLE_EQUAL(c->at_s[2], 3 + 3, 0);
+  CU_ASSERT_DOUBLE_EQUAL(r.before_s + r.elapsed_s, 6, 0);
+  append("{\"event\":\"start\",\"run\":3,\"elapsed_s\":0.5,\"step\":0}\n");
+  step(3, 1, 1);
+  more(&r);
+  CT_ASSERT_INT(c->n, 1);
+  CU_ASSERT_DOUBLE_EQUAL(c->at_s[0], 1, 0);
+  ct_runlog_close(&r);
+}
+
 static void the_last_line_of_a_step_counts(void)
 {
   ct_runlog_t r;
@@ -177,12 +201,10 @@ static void nothing_stays_allocated(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(lines_that_are_not_whole_wait),
-                                    CT_TEST(the_last_line_of_a_step_counts),
-                                    CT_TEST(a_file_that_is_replaced_is_read_anew),
-                                    CT_TEST(mistakes_name_the_line),
-                                    CT_TEST(how_it_stands_is_told),
-                                    CT_TEST(nothing_stays_allocated),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(lines_that_are_not_whole_wait), CT_TEST(the_last_line_of_a_step_counts),
+      CT_TEST(time_is_that_of_all_starts),    CT_TEST(a_file_that_is_replaced_is_read_anew),
+      CT_TEST(mistakes_name_the_line),        CT_TEST(how_it_stands_is_told),
+      CT_TEST(nothing_stays_allocated),       CT_TEST_END};
   return ct_test_main("runlog", tests, argc, argv);
 }
