@@ -94,7 +94,7 @@ shell_tests = \
   %D%/python/onnx.test \
   %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \
-  %D%/python/pth.test \
+  %D%/python/pth.test %D%/python/tensorboard.test \
   %D%/python/torchvision_onnx.test \
   %D%/python/weights.test
 
@@ -277,7 +277,7 @@ unit_tests = \
   %D%/unit/t_cache \
   %D%/unit/t_stage \
   %D%/unit/t_image \
-  %D%/unit/t_encoded \
+  %D%/unit/t_encoded %D%/unit/t_events \
   %D%/unit/t_inspect_h5 \
   %D%/unit/t_io_times \
   %D%/unit/t_job \

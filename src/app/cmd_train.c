@@ -16,6 +16,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "job/ct_stop.h"
+#include "run/ct_events.h"
 #include "run/ct_metrics.h"
 #include "run/ct_rundir.h"
 
@@ -31,7 +32,8 @@ typedef struct run {
   ct_str_t messages; /**< how gradients travel, where that was chosen */
   ct_rundir_t *dir;  /**< rank 0, as what follows */
   ct_metrics_t *metrics;
-  ct_mllog_t *mllog; /**< NULL: none is wanted */
+  ct_mllog_t *mllog;   /**< NULL: none is wanted */
+  ct_events_t *events; /**< likewise */
 } run_t;
 
 /* ---- resume ---- */
@@ -226,6 +228,27 @@ static int start_line(run_t *r)
 }
 
 /* Rank 0 alone. */
+static int open_events(run_t *r)
+{
+  int rc = CT_OK;
+  const ct_setup_t *s = &r->s;
+  ct_yaml_t *settings = NULL;
+  ct_str_t text = {0}; /* it is shown as Markdown */
+  if (!s->cfg.log.tensorboard) return CT_OK;
+  CT_TRY(ct_config_settings(&s->cfg, &settings));
+  CT_TRY(ct_str_add(&text, "```yaml\n%s```\n", r->config.data));
+  CT_TRY(ct_events_open(s->cfg.run.dir, r->at.step, ct_metrics_run(r->metrics) > 1, &r->events));
+  ct_events_settings(r->events, settings);
+  ct_events_text(r->events, "config.yaml", text.data);
+  ct_events_graph(r->events, s->graph);
+  ct_metrics_follow(r->metrics, r->events);
+out:
+  ct_str_clear(&text);
+  ct_yaml_free(settings);
+  return rc;
+}
+
+/* Rank 0 alone. */
 static int open_directory(run_t *r)
 {
   int rc = CT_OK;
@@ -236,6 +259,7 @@ static int open_directory(run_t *r)
   CT_TRY(ct_metrics_open(r->s.cfg.run.dir, &r->metrics));
   CT_TRY(start_line(r));
   CT_TRY(ct_train_mllog(&r->s, &r->order, &r->mllog));
+  CT_TRY(open_events(r));
 out:
   return rc;
 }
@@ -294,6 +318,9 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .dir = c->run.dir,
                       .metrics = r->metrics,
                       .mllog = r->mllog,
+                      .events = r->events,
+                      .graph = s->graph,
+                      .histograms_every = c->log.histograms_every,
                       .rundir = r->dir,
                       .be = s->be,
                       .dev = s->dev,
@@ -301,6 +328,7 @@ static int train(run_t *r, ct_loop_result_t *result)
   r->s.data.skip = c->data.on_error;
   rc = ct_train_loop(s->trainer, &o, r->at, result);
   ct_mllog_stop(r->mllog, rc == CT_OK && !result->stopped ? "success" : "aborted");
+  if (rc != CT_OK || !result->stopped) ct_events_end(r->events, rc != CT_OK);
   if (rc != CT_OK) {
     end_with_error(r, result);
     return rc;
@@ -363,6 +391,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
 out:
   ct_mllog_close(r.mllog);
   ct_metrics_close(r.metrics);
+  ct_events_close(r.events);
   ct_rundir_close(r.dir);
   ct_confusion_close(&r.confusion);
   ct_str_clear(&r.messages);

@@ -1,4 +1,4 @@
-/** \file ct_hash.h  64-bit hashes (XXH3).  Layer 0. */
+/** \file ct_hash.h  64-bit hashes (XXH3), and a checksum.  Layer 0. */
 #ifndef CT_HASH_H
 #define CT_HASH_H
 #include <stddef.h>
@@ -8,5 +8,7 @@
 uint64_t ct_hash(const void *data, size_t bytes, uint64_t seed);
 uint64_t ct_hash_text(const char *text, uint64_t seed);
 uint64_t ct_hash_int(int64_t value, uint64_t seed);
+/** CRC-32C (Castagnoli; RFC 3720, B.4). */
+uint32_t ct_crc32c(const void *data, size_t bytes);
 
 #endif

@@ -19,6 +19,9 @@ typedef struct ct_proto {
 /** An integer of any type but sint, of a bool or an enum. */
 void ct_proto_int(ct_proto_t *p, int field, int64_t value);
 void ct_proto_float(ct_proto_t *p, int field, float value);
+void ct_proto_double(ct_proto_t *p, int field, double value);
+/** A double without a field: an element of a packed list, behind ct_proto_head(). */
+void ct_proto_real(ct_proto_t *p, double value);
 /** Bytes, or a message that is there already. */
 void ct_proto_bytes(ct_proto_t *p, int field, const void *data, int64_t bytes);
 /** A text in UTF-8. */

@@ -8,7 +8,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-enum { VARINT = 0, DELIMITED = 2, FIXED32 = 5, MOST = 10 /* bytes of a varint */ };
+enum { VARINT = 0, FIXED64 = 1, DELIMITED = 2, FIXED32 = 5, MOST = 10 /* bytes of a varint */ };
 
 /* Seven bits a byte, the lowest first. */
 static int varint(uint64_t v, unsigned char out[MOST])
@@ -59,6 +59,20 @@ void ct_proto_float(ct_proto_t *p, int field, float value)
   key(p, field, FIXED32);
   for (int i = 0; i < 4; i++)
     append(p, &(unsigned char){(unsigned char)(bits >> 8 * i)}, 1);
+}
+
+void ct_proto_real(ct_proto_t *p, double value)
+{
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  for (int i = 0; i < 8; i++)
+    append(p, &(unsigned char){(unsigned char)(bits >> 8 * i)}, 1);
+}
+
+void ct_proto_double(ct_proto_t *p, int field, double value)
+{
+  key(p, field, FIXED64);
+  ct_proto_real(p, value);
 }
 
 void ct_proto_head(ct_proto_t *p, int field, int64_t bytes)

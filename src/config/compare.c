@@ -100,6 +100,37 @@ out:
   return rc;
 }
 
+/* Takes out what has no effect, and the sections that are left without keys. */
+static int prune(ct_yaml_t *map, const char *prefix)
+{
+  int rc = CT_OK;
+  char key[256];
+  for (ct_yaml_t *n = map->child, *next; n; n = next) {
+    next = n->next;
+    CT_TRY(ct_text_format(key, sizeof key, "%s%s%s", prefix, *prefix ? "." : "", n->key));
+    int is_section = n->kind == CT_YAML_MAP && !*prefix;
+    if (is_section && has_effect(key)) CT_TRY(prune(n, key));
+    if (has_effect(key) && !(is_section && !n->child)) continue;
+    ct_yaml_unlink(map, n);
+    ct_yaml_free(n);
+  }
+out:
+  return rc;
+}
+
+int ct_config_settings(const ct_config_t *c, ct_yaml_t **out)
+{
+  int rc = CT_OK;
+  ct_yaml_t *all = NULL;
+  CT_TRY(ct_config_tree(c, &all));
+  CT_TRY(prune(all, ""));
+  *out = all;
+  all = NULL;
+out:
+  ct_yaml_free(all);
+  return rc;
+}
+
 int ct_config_hash(const ct_config_t *c, uint64_t *out)
 {
   int rc = CT_OK;

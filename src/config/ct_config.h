@@ -97,6 +97,8 @@ int ct_config_check_scores(const ct_config_t *c, int has_targets);
 
 /** The values as a tree, to be freed with ct_yaml_free(). */
 int ct_config_tree(const ct_config_t *c, ct_yaml_t **out);
+/** Those of them that can change the result of a run, to be freed likewise. */
+int ct_config_settings(const ct_config_t *c, ct_yaml_t **out);
 /** As YAML, every key: parses back to the same values.  Appended. */
 int ct_config_dump(const ct_config_t *c, ct_str_t *out);
 /** Hash of the keys that can change the result of a run: not of names, places, threads and such. */

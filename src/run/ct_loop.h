@@ -31,6 +31,9 @@ typedef struct ct_loop_opts {
   ct_dev_t *dev;              /**< … is read */
   struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
   struct ct_mllog *mllog;     /**< likewise; may be NULL */
+  struct ct_events *events;   /**< likewise, for histograms … */
+  const ct_graph_t *graph;    /**< … of its parameters … */
+  int64_t histograms_every;   /**< … every so many epochs; 0: none */
   struct ct_rundir *rundir;   /**< likewise; looked at before each checkpoint; may be NULL */
 } ct_loop_opts_t;
 

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+struct ct_events;
 typedef struct ct_metrics ct_metrics_t;
 
 /** Local.  Appends to dir/metrics.jsonl. */
@@ -27,6 +28,10 @@ int ct_metrics_end(ct_metrics_t *m);
 /** From now on a line that cannot be written is left out, with a warning when that begins, and is
  * no error. */
 void ct_metrics_forgive(ct_metrics_t *m);
+/** Which start of this directory it is, from 1. */
+int64_t ct_metrics_run(const ct_metrics_t *m);
+/** Each line from now on is told to \a events, too (borrowed; NULL: no more). */
+void ct_metrics_follow(ct_metrics_t *m, struct ct_events *events);
 int ct_metrics_close(ct_metrics_t *m);
 
 #endif

@@ -40,6 +40,8 @@ extern const ct_opt_t ct_job_rows[];
 
 /** Section `log`: what others read of a run. */
 typedef struct ct_log_opts {
+  int tensorboard;                  /**< event files in the run directory */
+  int64_t histograms_every;         /**< epochs between those of weights and gradients; 0: none */
   int mllog;                        /**< MLPerf's lines in mllog.log; the rest is said there */
   char *benchmark, *org, *platform; /**< "": as options.c says */
   int division, status;

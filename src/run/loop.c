@@ -158,6 +158,7 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   int rc = CT_OK;
   int64_t every = l->o->eval->every_epochs;
   int evaluates = every && (l->at.epoch + 1) % every == 0;
+  CT_TRY_ALL(l->topo, ct__histograms(l));
   CT_TRY(tell_where_it_stands(l, evaluates, stop));
   if (l->o->val && evaluates && l->evaluated_step != l->at.step) return CT_OK;
   l->at.cursor = 0;

@@ -138,6 +138,10 @@ int ct__lines_eval(ct__loop_t *l);
 /** Local.  The lines of a run that train.early_stop ends. */
 int ct__lines_early_stop(ct__loop_t *l);
 
+/** Local, between two steps, behind the last one of an epoch: histograms for TensorBoard, if they
+ * are due and this rank writes. */
+int ct__histograms(const ct__loop_t *l);
+
 /* ---- shown.c ---- */
 
 /** Local, Hot.  Behind a step that took so long: redraws the progress bar or, where there is none,

@@ -17,6 +17,7 @@
 #include "base/ct_json.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "run/ct_events.h"
 
 struct ct_metrics {
   int fd;
@@ -24,11 +25,12 @@ struct ct_metrics {
   json_t *line;  /**< the object between begin and end */
   char *text;    /**< room for the longest line so far */
   int64_t cap;
-  int rc;      /**< first error */
-  int forgive; /**< errors of writing are none */
-  int losing;  /**< lines are being left out */
-  int64_t run; /**< which start of this directory: from 1 */
-  double exec; /**< when the program was started, by ct_clock() */
+  int rc;                   /**< first error */
+  int forgive;              /**< errors of writing are none */
+  int losing;               /**< lines are being left out */
+  int64_t run;              /**< which start of this directory: from 1 */
+  struct ct_events *events; /**< NULL: none */
+  double exec;              /**< when the program was started, by ct_clock() */
   char path[CT_PATH_MAX];
 };
 
@@ -212,11 +214,22 @@ int ct_metrics_end(ct_metrics_t *m)
   json_dumpb(m->line, m->text, n, flags);
   m->text[n] = '\n';
   CT_TRY(forgiven(m, write_line(m, m->text, n + 1)));
+  ct_events_line(m->events, m->line);
 out:
   json_decref(m->line);
   m->line = NULL;
   m->rc = rc;
   return rc;
+}
+
+int64_t ct_metrics_run(const ct_metrics_t *m)
+{
+  return m->run;
+}
+
+void ct_metrics_follow(ct_metrics_t *m, struct ct_events *events)
+{
+  if (m) m->events = events;
 }
 
 int ct_metrics_close(ct_metrics_t *m)

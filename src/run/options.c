@@ -49,6 +49,11 @@ const ct_opt_t ct_eval_rows[] = {
     CT_OPT_END};
 
 const ct_opt_t ct_log_rows[] = {
+    CT_OPT_BOOL(ct_log_opts_t, tensorboard, "false",
+                "also write TensorBoard's event files into the run directory: scalars, the graph "
+                "of the model, the settings"),
+    CT_OPT_INT(ct_log_opts_t, histograms_every, "0", 0, 1e18,
+               "TensorBoard: epochs between histograms of all weights and gradients; 0: none"),
     CT_OPT_BOOL(ct_log_opts_t, mllog, "false",
                 "also write MLPerf's lines, :::MLLOG, into mllog.log in the run directory"),
     CT_OPT_TEXT(ct_log_opts_t, benchmark, "",
