@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app/scale.h"
 #include "base/ct_clock.h"
@@ -18,56 +17,23 @@ static const char *const kinds[] = {"run", "alone", "neighbours"};
 
 /* ---- lines ---- */
 
-/* A line is there whole, or not at all after the next start. */
-static int append(const char *path, json_t *o)
-{
-  int rc = CT_OK;
-  FILE *f = o ? fopen(path, "ae") : NULL;
-  if (!o) CT_FAIL(CT_ERR_NOMEM, "no memory for a line of %s", path);
-  if (!f) CT_FAIL(CT_ERR_IO, "%s: %m", path);
-  int failed = json_dumpf(o, f, JSON_COMPACT) != 0 || fputc('\n', f) == EOF || fflush(f) != 0 ||
-               fsync(fileno(f)) != 0;
-  failed |= fclose(f) != 0;
-  if (failed) CT_FAIL(CT_ERR_IO, "%s: cannot be written: %m", path);
-out:
-  json_decref(o);
-  return rc;
-}
-
-/* What a process that was killed left behind its last whole line. */
-static int cut_tail(const char *path)
-{
-  int rc = CT_OK;
-  char *text = NULL;
-  size_t bytes = 0, whole;
-  if (!ct_file_exists(path)) return CT_OK;
-  CT_TRY(ct_file_read(path, &text, &bytes));
-  for (whole = bytes; whole > 0 && text[whole - 1] != '\n'; whole--) {
-  }
-  if (whole < bytes && truncate(path, (off_t)whole) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: half a line at its end cannot be removed: %m", path);
-out:
-  ct_mem_free(text);
-  return rc;
-}
-
 static int add_head(const ct_scale_study_t *s, const ct_scale_opts_t *o, json_t *machine,
                     uint64_t key)
 {
   char hex[20];
   const char *name = strrchr(s->dir, '/');
   snprintf(hex, sizeof hex, "%016" PRIx64, key);
-  return append(s->points,
-                json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:O}", "event", "study", "name",
-                          name ? name + 1 : s->dir, "mode", o->weak ? "weak" : "strong", "config",
-                          o->config, "version", PACKAGE_VERSION, "key", hex, "launch", s->launch,
-                          "machine", machine));
+  return ct_json_append(s->points, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:O}", "event",
+                                             "study", "name", name ? name + 1 : s->dir, "mode",
+                                             o->weak ? "weak" : "strong", "config", o->config,
+                                             "version", PACKAGE_VERSION, "key", hex, "launch",
+                                             s->launch, "machine", machine));
 }
 
 static int add_timeline(ct_scale_study_t *s, json_t *timeline)
 {
   int rc = CT_OK;
-  CT_TRY(append(s->points, json_incref(timeline)));
+  CT_TRY(ct_json_append(s->points, json_incref(timeline)));
   s->timeline = 1;
 out:
   return rc;
@@ -82,10 +48,10 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
                         p->ranks, "nodes", p->nodes, "local_ranks", p->local_ranks, "threads",
                         p->threads, "batch", (json_int_t)p->batch * (apart ? p->ranks : 1),
                         "local_batch", (double)p->batch / (apart ? 1 : p->ranks));
-  if (!o) return append(s->points, NULL);
+  if (!o) return ct_json_append(s->points, NULL);
   if (error) {
     json_object_set_new(o, "error", ct_json_words(error));
-    return append(s->points, o);
+    return ct_json_append(s->points, o);
   }
   json_object_update(o, b->conditions);
   json_object_set_new(o, "steps", json_integer(b->steps));
@@ -100,7 +66,7 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
   }
   json_object_set(o, "account", b->account);
   if (b->ranks_busy_s) json_object_set(o, "ranks_busy_s", b->ranks_busy_s);
-  int rc = append(s->points, o);
+  int rc = ct_json_append(s->points, o);
   return rc == CT_OK && b->timeline ? add_timeline(s, b->timeline) : rc;
 }
 
@@ -168,7 +134,7 @@ int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *to
   CT_TRY(ct_path_join(path, sizeof path, dir, "lock"));
   ct_lock_self(topo->job.id, topo->job.requeues, &me);
   CT_TRY(ct_lock_take(path, &me, 3, &s->lock));
-  CT_TRY(cut_tail(s->points));
+  CT_TRY(ct_json_heal(s->points));
   if (ct_file_exists(s->points)) {
     CT_TRY(check_key(s, key, &s->launch));
     CT_TRY(add_head(s, o, machine, key));

@@ -2,7 +2,11 @@
  * of metrics.jsonl, the report of doctor. */
 #include "base/ct_json.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_mem.h"
 
 json_t *ct_json_words(const char *text)
@@ -25,5 +29,36 @@ int ct_json_add(const json_t *o, ct_str_t *out)
     CT_FAIL(CT_ERR_NOMEM, "no memory to write JSON");
   CT_TRY(ct_str_add(out, "\n"));
 out:
+  return rc;
+}
+
+int ct_json_append(const char *path, json_t *o)
+{
+  int rc = CT_OK;
+  FILE *f = o ? fopen(path, "ae") : NULL;
+  if (!o) CT_FAIL(CT_ERR_NOMEM, "no memory for a line of %s", path);
+  if (!f) CT_FAIL(CT_ERR_IO, "%s: %m", path);
+  int failed = json_dumpf(o, f, JSON_COMPACT) != 0 || fputc('\n', f) == EOF || fflush(f) != 0 ||
+               fsync(fileno(f)) != 0;
+  failed |= fclose(f) != 0;
+  if (failed) CT_FAIL(CT_ERR_IO, "%s: cannot be written: %m", path);
+out:
+  json_decref(o);
+  return rc;
+}
+
+int ct_json_heal(const char *path)
+{
+  int rc = CT_OK;
+  char *text = NULL;
+  size_t bytes = 0, whole;
+  if (!ct_file_exists(path)) return CT_OK;
+  CT_TRY(ct_file_read(path, &text, &bytes));
+  for (whole = bytes; whole > 0 && text[whole - 1] != '\n'; whole--) {
+  }
+  if (whole < bytes && truncate(path, (off_t)whole) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: half a line at its end cannot be removed: %m", path);
+out:
+  ct_mem_free(text);
   return rc;
 }
