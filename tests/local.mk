@@ -34,6 +34,7 @@ shell_tests = \
   %D%/cli/predict.test \
   %D%/cli/resume.test \
   %D%/cli/scale.test \
+  %D%/cli/sweep.test \
   %D%/cli/shards.test \
   %D%/cli/skip.test \
   %D%/cli/cache.test \
@@ -253,6 +254,7 @@ unit_tests = \
   %D%/unit/t_comm_model \
   %D%/unit/t_pace \
   %D%/unit/t_scaling \
+  %D%/unit/t_sweep \
   %D%/unit/t_pack \
   %D%/unit/t_pack_arrays \
   %D%/unit/t_pack_input \

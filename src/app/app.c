@@ -10,6 +10,7 @@
 #include "app/builtin.h"
 #include "app/commands.h"
 #include "app/scale.h"
+#include "app/sweep.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
@@ -182,6 +183,7 @@ static int run_command(const ct_command_t *cmd, int argc, char **argv, int *stat
   CT_TRY(log_level(&a, &level));
   ct_h5_setup();
   if (cmd->run == ct_cmd_scale) CT_TRY(ct_scale_submit(&a, &done));
+  if (cmd->run == ct_cmd_sweep) CT_TRY(ct_sweep_submit(&a, &done));
   if (done) goto out;
   if (cmd->run == ct_cmd_scale) CT_TRY(ct_scale_launch(&a));
   signal(SIGPIPE, SIG_IGN); /* what it does goes on when nobody reads what it says */

@@ -44,9 +44,12 @@ typedef struct ct_args {
   const char *value[CT_FLAGS_MAX]; /**< by position in cmd->flags; "" for an option without value */
   const char **set;                /**< owned list: values of --set, which may be repeated */
   int sets;
+  const char **over; /**< owned list: values of --over, likewise */
+  int overs;
   char **rest; /**< arguments that are no options */
   int rests;
-  int help; /**< --help was given */
+  int help;    /**< --help was given */
+  int unshown; /**< the command is a part of another one, which has the standard output */
 } ct_args_t;
 
 /** Options that every command with a configuration has. */

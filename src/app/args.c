@@ -104,6 +104,8 @@ static int take_options(ct_args_t *a, int argc, char **argv)
       a->help = 1;
     else if (strcmp(a->cmd->flags[c - FIRST].name, "set") == 0)
       a->set[a->sets++] = optarg;
+    else if (strcmp(a->cmd->flags[c - FIRST].name, "over") == 0)
+      a->over[a->overs++] = optarg;
     else
       a->value[c - FIRST] = optarg ? optarg : "";
   }
@@ -118,7 +120,8 @@ int ct_args_parse(ct_args_t *a, const ct_command_t *cmd, int argc, char **argv)
   int rc = CT_OK;
   *a = (ct_args_t){.cmd = cmd};
   a->set = ct_mem_array(argc, sizeof *a->set, "arguments");
-  if (!a->set) return CT_ERR_NOMEM;
+  a->over = ct_mem_array(argc, sizeof *a->over, "arguments");
+  if (!a->set || !a->over) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(take_options(a, argc, argv));
   if (a->help) goto out;
   CT_TRY(check_no_key(a));
@@ -136,6 +139,7 @@ out:
 void ct_args_clear(ct_args_t *a)
 {
   ct_mem_free(a->set);
+  ct_mem_free(a->over);
   *a = (ct_args_t){0};
 }
 

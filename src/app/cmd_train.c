@@ -27,6 +27,7 @@ typedef struct run {
   ct_early_stop_t early_stop;
   ct_confusion_t confusion; /**< of the last evaluation, if classes are counted */
   ct_eval_want_t want;
+  int shown;       /**< 1: the result is told on the standard output too */
   ct_str_t config; /**< resolved; rank 0, as what follows */
   ct_str_t versions;
   ct_str_t messages; /**< how gradients travel, where that was chosen */
@@ -335,7 +336,7 @@ static int train(run_t *r, ct_loop_result_t *result)
   }
   CT_TRY_ALL(s->topo, end_line(r, ct_stop_name(result->stopped), result));
   CT_TRY_ALL(s->topo, s->topo->rank == 0
-                          ? ct_result_write(c, s->topo->size, result, r->want.confusion)
+                          ? ct_result_write(c, s->topo->size, result, r->want.confusion, r->shown)
                           : CT_OK);
 out:
   return rc;
@@ -362,7 +363,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
   char config[CT_PATH_MAX];
-  run_t r = {.s.topo = topo};
+  run_t r = {.s.topo = topo, .shown = !a->unshown};
   ct_loop_result_t result;
   ct_plateau_init(&r.at.plateau);
   CT_TRY_ALL(topo, choose_config(a, config, sizeof config));

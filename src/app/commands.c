@@ -132,6 +132,22 @@ static const ct_flag_t scale_flags[] = {
     CT_CONFIG_FLAGS,
     {0}};
 
+static const ct_flag_t sweep_flags[] = {
+    {"over", "KEY=VALUES", "V,V,... or, to draw from, lin:A..B or log:A..B; repeatable"},
+    {"random", "N", "draw N different runs; default: all combinations of the values"},
+    {"seed", "S", "with --random: of the draws (default 0); more runs begin with the same ones"},
+    {"dir", "DIR", "of the sweep (default runs/NAME-sweep); one that is there goes on"},
+    {"retry", NULL, "make runs again that have failed"},
+    {"part", "I/N", "only the runs of part I, counted from 0, of N; of a job array"},
+    {"table", NULL, "run nothing: the table of the sweep whose directory stands for CONFIG"},
+    {"json", NULL, "the table as JSON"},
+    {"submit", "TASKS", "on a login node: a Slurm array of so many tasks shares the runs"},
+    {"sbatch", "OPTIONS",
+     "with --submit: for sbatch, such as '--ntasks-per-node=8 --time=2:00:00'"},
+    {"dry-run", NULL, "with --submit: print the command that submits, and do nothing"},
+    CT_CONFIG_FLAGS,
+    {0}};
+
 static const ct_flag_t watch_flags[] = {
     {"once", NULL, "once, and not until the run ends; so too where the output is no terminal"},
     {"interval", "SECONDS", "between two looks (default 2)"},
@@ -168,6 +184,8 @@ const ct_command_t ct_commands[] = {
      0, bench_flags, ct_cmd_bench, NULL},
     {"scale", "CONFIG", "Scaling study: many sizes in one launch, with intervals and an account", 1,
      1, 1, 0, scale_flags, ct_cmd_scale, NULL},
+    {"sweep", "CONFIG", "Trains with different settings, and says which were the best", 1, 1, 1, 1,
+     sweep_flags, ct_cmd_sweep, NULL},
     {0}};
 
 int ct_command_find(const char *name, const ct_command_t **out)

@@ -15,6 +15,7 @@ int ct_cmd_convert(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_report(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_watch(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_scale(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_sweep(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status);
 /** `bench io`, `bench predict` and `bench comm`, called by the one above. */
 int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status);

@@ -234,11 +234,11 @@ out:
 }
 
 int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result,
-                    const ct_confusion_t *confusion)
+                    const ct_confusion_t *confusion, int shown)
 {
   int rc = CT_OK;
   CT_TRY(write_json(c, ranks, result, confusion));
-  CT_TRY(print_table(c, ranks, result));
+  if (shown) CT_TRY(print_table(c, ranks, result));
 out:
   return rc;
 }

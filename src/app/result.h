@@ -4,10 +4,10 @@
 #include "config/ct_config.h"
 #include "run/ct_loop.h"
 
-/** Local; rank 0.  summary.json in the run directory, and the final table on stdout.
+/** Local; rank 0.  summary.json in the run directory, and, if \a shown, the final table on stdout.
  * \a confusion: of the last evaluation, or NULL. */
 int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result,
-                    const ct_confusion_t *confusion);
+                    const ct_confusion_t *confusion, int shown);
 /** The lines of an evaluation for people.  Appended. */
 int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out);
 /** The lines below them: accuracy, precision and F1 of each class; \a by_place: of the places of

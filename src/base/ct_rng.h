@@ -18,7 +18,8 @@ typedef enum {
   CT_RNG_TEST,
   CT_RNG_TRANSFORM, /**< augmentation: key of (seed, position in the list, epoch), then index =
                       sample */
-  CT_RNG_SIM        /**< noise of simulated times: \a sub = 0, index = op that was run */
+  CT_RNG_SIM,       /**< noise of simulated times: \a sub = 0, index = op that was run */
+  CT_RNG_SWEEP      /**< random settings: \a sub = the setting, index = the draw */
 } ct_rng_use_t;
 
 /** Four 32-bit numbers for (seed, use, sub, index): Philox with the key {seed low, seed high} and
