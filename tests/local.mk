@@ -35,6 +35,7 @@ shell_tests = \
   %D%/cli/resume.test \
   %D%/cli/scale.test \
   %D%/cli/sweep.test \
+  %D%/cli/bench_lr.test \
   %D%/cli/shards.test \
   %D%/cli/skip.test \
   %D%/cli/cache.test \
@@ -255,6 +256,7 @@ unit_tests = \
   %D%/unit/t_pace \
   %D%/unit/t_scaling \
   %D%/unit/t_sweep \
+  %D%/unit/t_lr_range \
   %D%/unit/t_pack \
   %D%/unit/t_pack_arrays \
   %D%/unit/t_pack_input \

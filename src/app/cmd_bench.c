@@ -221,12 +221,15 @@ int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
   if (strcmp(a->rest[0], "comm") == 0)
     CT_FAIL(CT_ERR_USAGE, "bench: 'comm' takes no configuration, but --set");
   int io = strcmp(a->rest[0], "io") == 0, predict = strcmp(a->rest[0], "predict") == 0;
-  if (!io && !predict && strcmp(a->rest[0], "step") != 0)
+  int lr = strcmp(a->rest[0], "lr") == 0;
+  if (!io && !predict && !lr && strcmp(a->rest[0], "step") != 0)
     CT_FAIL(CT_ERR_USAGE,
-            "bench: cannot measure '%s'; there are 'step', 'io', 'predict' and 'comm'", a->rest[0]);
+            "bench: cannot measure '%s'; there are 'step', 'io', 'predict', 'lr' and 'comm'",
+            a->rest[0]);
   if (a->rests == 1)
     CT_FAIL(CT_ERR_USAGE, "bench: '%s' takes one more argument: CONFIG", a->rest[0]);
   if (io) return ct_cmd_bench_io(a, topo, status);
+  if (lr) return ct_cmd_bench_lr(a, topo, status);
   if (predict) return ct_cmd_bench_predict(a, topo, status);
   if (text && ct_args_get(a, "ops"))
     CT_FAIL(CT_ERR_USAGE, "bench: --ops is of one mode: not with --modes");

@@ -17,9 +17,10 @@ int ct_cmd_watch(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_scale(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_sweep(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status);
-/** `bench io`, `bench predict` and `bench comm`, called by the one above. */
+/** `bench io`, `bench predict`, `bench lr` and `bench comm`, called by the one above. */
 int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_bench_predict(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_bench_lr(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_bench_comm(const ct_args_t *a, const ct_topo_t *topo, int *status);
 
 #endif

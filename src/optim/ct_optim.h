@@ -94,7 +94,8 @@ int ct_schedule_check(const ct_schedule_opts_t *s);
 
 /** Where a run stands. */
 typedef struct ct_schedule_point {
-  const ct_schedule_opts_t *opts; /**< NULL: constant */
+  const ct_schedule_opts_t *opts; /**< NULL: constant, */
+  double times;                   /**< … the rate times this; 0: times 1 */
   int64_t step;                   /**< from 0 */
   int64_t steps_per_epoch, total_steps;
   int64_t batch;  /**< global, for scale_lr */

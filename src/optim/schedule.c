@@ -213,7 +213,7 @@ static point_t point_of(const ct_schedule_point_t *at, double lr)
 double ct_schedule_lr(const ct_schedule_point_t *at, double lr)
 {
   const ct_schedule_opts_t *s = at->opts;
-  if (!s) return lr;
+  if (!s) return at->times > 0 ? lr * at->times : lr;
   if (s->scale_lr) lr *= (double)at->batch / (double)s->base_batch;
   int64_t warmup = warmup_steps(at);
   if (at->step < warmup) return lr * (double)(at->step + 1) / (double)warmup;
