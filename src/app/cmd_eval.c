@@ -1,10 +1,12 @@
-/* `eval`: counts over each sample of data.val exactly once, with the weights of a checkpoint. */
+/* `eval`: counts over each sample of data.val exactly once, and of eval.sets, with the weights of a
+ * checkpoint. */
 #include "app/builtin.h"
 #include "app/commands.h"
 #include "app/quantized.h"
 #include "app/result.h"
 #include "app/setup.h"
 #include "base/ct_err.h"
+#include "base/ct_json.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 
@@ -21,17 +23,46 @@ out:
   return rc;
 }
 
+/* eval.sets; their list is the caller's.  What is counted by class is data.val's, afterwards. */
+static int evaluate_sets(ct_setup_t *s, const ct_eval_want_t *want, ct_eval_set_t *set)
+{
+  int rc = CT_OK;
+  int64_t never;
+  const ct_config_t *c = &s->cfg;
+  for (int i = 0; i < c->eval.sets.n; i++) {
+    set[i] = (ct_eval_set_t){.name = c->eval.sets.name[i], .data = &s->set[i]};
+    CT_TRY(ct_evaluate(s->trainer, &s->set[i], c->data.eval_batch, (int)c->data.workers, want, NULL,
+                       &never, &set[i].last));
+  }
+out:
+  return rc;
+}
+
 /* Rank 0. */
-static int print(const ct_args_t *a, const ct_eval_result_t *e, const ct_confusion_t *c)
+static int print_json(const ct_eval_result_t *e, const ct_confusion_t *c, const ct_eval_set_t *set,
+                      int sets, ct_str_t *text)
+{
+  json_t *o = ct_result_eval_json(e, c);
+  if (o && sets) json_object_set_new(o, "sets", ct_result_sets_json(set, sets));
+  int rc = ct_json_add(o, text);
+  json_decref(o);
+  return rc;
+}
+
+/* Rank 0. */
+static int print(const ct_args_t *a, const ct_eval_result_t *e, const ct_confusion_t *c,
+                 const ct_eval_set_t *set, int sets)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
   const char *file = ct_args_get(a, "confusion");
   if (file) CT_TRY(ct_result_confusion(c, file));
   if (ct_args_get(a, "json")) {
-    CT_TRY(ct_result_eval_json(e, c, &text));
+    CT_TRY(print_json(e, c, set, sets, &text));
   } else {
     CT_TRY(ct_result_eval(e, &text));
+    for (int i = 0; i < sets; i++)
+      CT_TRY(ct_result_set(&set[i], &text));
     if (c) CT_TRY(ct_result_classes(c, e->places > 1, &text));
   }
   CT_TRY(ct_app_print(text.data));
@@ -53,7 +84,8 @@ out:
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
-  ct_setup_t s = {.topo = topo};
+  ct_setup_t s = {.topo = topo, .with_sets = 1};
+  ct_eval_set_t *set = NULL;
   ct_ckpt_found_t checkpoint = {0};
   ct_eval_result_t e;
   ct_confusion_t confusion = {0};
@@ -71,10 +103,14 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_model(&s));
   CT_TRY(make_trainer(&s, &checkpoint));
   CT_TRY_ALL(topo, what_to_measure(&s, a, &confusion, &want));
+  set = ct_mem_array(s.cfg.eval.sets.n + 1, sizeof *set, "sets to evaluate on");
+  CT_TRY_ALL(topo, set ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(evaluate_sets(&s, &want, set));
   CT_TRY(ct_evaluate(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &want, NULL,
                      &never, &e));
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &e, want.confusion) : CT_OK);
+  CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &e, want.confusion, set, s.cfg.eval.sets.n) : CT_OK);
 out:
+  ct_mem_free(set);
   ct_confusion_close(&confusion);
   ct_ckpt_found_close(&checkpoint);
   ct_setup_close(&s);

@@ -35,6 +35,7 @@ typedef struct run {
   ct_metrics_t *metrics;
   ct_mllog_t *mllog;   /**< NULL: none is wanted */
   ct_events_t *events; /**< likewise */
+  ct_eval_set_t *set;  /**< eval.sets, owned; NULL: none */
 } run_t;
 
 /* ---- resume ---- */
@@ -293,6 +294,18 @@ static void end_with_error(run_t *r, const ct_loop_result_t *result)
 
 /* ---- training ---- */
 
+/* The list of eval.sets; none without data.val. */
+static int list_sets(run_t *r)
+{
+  const ct_opt_files_t *f = &r->s.cfg.eval.sets;
+  if (!r->s.set) return CT_OK;
+  r->set = ct_mem_array(f->n, sizeof *r->set, "sets to evaluate on");
+  if (!r->set) return CT_ERR_NOMEM;
+  for (int i = 0; i < f->n; i++)
+    r->set[i] = (ct_eval_set_t){.name = f->name[i], .data = &r->s.set[i]};
+  return CT_OK;
+}
+
 static int train(run_t *r, ct_loop_result_t *result)
 {
   int rc = CT_OK;
@@ -313,6 +326,8 @@ static int train(run_t *r, ct_loop_result_t *result)
                       .sampler = r->order,
                       .verify_every = c->parallel.verify_every,
                       .eval = &c->eval,
+                      .set = r->set,
+                      .sets = r->set ? c->eval.sets.n : 0,
                       .want = r->want,
                       .eval_batch = c->data.eval_batch,
                       .workers = (int)c->data.workers,
@@ -335,9 +350,9 @@ static int train(run_t *r, ct_loop_result_t *result)
     return rc;
   }
   CT_TRY_ALL(s->topo, end_line(r, ct_stop_name(result->stopped), result));
-  CT_TRY_ALL(s->topo, s->topo->rank == 0
-                          ? ct_result_write(c, s->topo->size, result, r->want.confusion, r->shown)
-                          : CT_OK);
+  CT_TRY_ALL(s->topo, s->topo->rank == 0 ? ct_result_write(c, s->topo->size, result,
+                                                           r->want.confusion, r->set, r->shown)
+                                         : CT_OK);
 out:
   return rc;
 }
@@ -363,7 +378,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
   char config[CT_PATH_MAX];
-  run_t r = {.s.topo = topo, .shown = !a->unshown};
+  run_t r = {.s = {.topo = topo, .with_sets = 1}, .shown = !a->unshown};
   ct_loop_result_t result;
   ct_plateau_init(&r.at.plateau);
   CT_TRY_ALL(topo, choose_config(a, config, sizeof config));
@@ -378,6 +393,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(&r.s));
   if (r.s.val.info.samples) CT_TRY_ALL(topo, ct_setup_eval(&r.s, 0, &r.confusion, &r.want));
+  CT_TRY_ALL(topo, list_sets(&r));
   CT_TRY(ct_setup_trainer(&r.s, 1));
   CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &topo->job, &r.dir) : CT_OK);
   CT_TRY(ct_setup_order(&r.s, &r.order));
@@ -395,6 +411,7 @@ out:
   ct_events_close(r.events);
   ct_rundir_close(r.dir);
   ct_confusion_close(&r.confusion);
+  ct_mem_free(r.set);
   ct_str_clear(&r.messages);
   ct_str_clear(&r.versions);
   ct_str_clear(&r.config);

@@ -57,6 +57,33 @@ static void add_confusion(json_t *o, const ct_confusion_t *c)
   json_decref(rows);
 }
 
+json_t *ct_result_sets_json(const ct_eval_set_t *set, int n)
+{
+  json_t *list = json_array();
+  for (int i = 0; i < n; i++) {
+    const ct_eval_result_t *e = &set[i].last;
+    json_t *o = json_pack("{s:s, s:o, s:I}", "set", set[i].name, "loss",
+                          real_or_null(e->samples > 0, e->loss), "samples", (json_int_t)e->samples);
+    add_scores(o, e);
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
+int ct_result_set(const ct_eval_set_t *set, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const ct_eval_result_t *e = &set->last;
+  CT_TRY(ct_str_add(out, "  %-17s loss %.4f", set->name, e->loss));
+  if (!e->regression) CT_TRY(ct_str_add(out, "  top-1 %.4f  top-5 %.4f", e->top1, e->top5));
+  if (has_mae(e)) CT_TRY(ct_str_add(out, "  mae %.4f", e->mae));
+  if (!isnan(e->auc)) CT_TRY(ct_str_add(out, "  auc %.4f", e->auc));
+  if (!isnan(e->r2)) CT_TRY(ct_str_add(out, "  r2 %.4f", e->r2));
+  CT_TRY(ct_str_add(out, "  of %" PRId64 "\n", e->samples));
+out:
+  return rc;
+}
+
 /* With checkpoint.best. */
 static void add_best(json_t *o, const ct_best_t *b)
 {
@@ -68,7 +95,7 @@ static void add_best(json_t *o, const ct_best_t *b)
 
 /* A run that had nothing left to train leaves the summary of the one that trained. */
 static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r,
-                      const ct_confusion_t *confusion)
+                      const ct_confusion_t *confusion, const ct_eval_set_t *set)
 {
   int rc = CT_OK, trained = r->seconds > 0, evaluated = r->last.samples > 0;
   char path[CT_PATH_MAX];
@@ -86,6 +113,7 @@ static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r
   add_scores(o, e);
   add_best(o, &r->at.best);
   if (evaluated) add_confusion(o, confusion);
+  if (set && evaluated) json_object_set_new(o, "sets", ct_result_sets_json(set, c->eval.sets.n));
   CT_TRY(ct_json_add(o, &text));
   CT_TRY(ct_file_write(path, text.data, text.len));
 out:
@@ -159,7 +187,7 @@ out:
   return rc;
 }
 
-int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_str_t *out)
+json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c)
 {
   int by_place = e->places > 1;
   json_t *list = c ? json_array() : NULL;
@@ -180,10 +208,8 @@ int ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_s
     json_array_append_new(list, class);
   }
   if (o && list) json_object_set(o, "classes", list);
-  int rc = ct_json_add(o, out);
   json_decref(list);
-  json_decref(o);
-  return rc;
+  return o;
 }
 
 int ct_result_confusion(const ct_confusion_t *c, const char *path)
@@ -206,7 +232,8 @@ out:
   return rc;
 }
 
-static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *r)
+static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *r,
+                       const ct_eval_set_t *set)
 {
   int rc = CT_OK;
   char time[32];
@@ -223,6 +250,8 @@ static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *
     CT_TRY(ct_str_add(&t, "  training loss     %.4f\n", r->train_loss));
   }
   if (r->last.samples) CT_TRY(ct_result_eval(&r->last, &t));
+  for (int i = 0; set && r->last.samples && i < c->eval.sets.n; i++)
+    CT_TRY(ct_result_set(&set[i], &t));
   if (r->at.best.kind)
     CT_TRY(ct_str_add(&t, "  best %-12s %.4f, after step %" PRId64 " (checkpoints/best)\n",
                       ct_score_word((int)r->at.best.kind), r->at.best.value, r->at.best.step));
@@ -234,11 +263,11 @@ out:
 }
 
 int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result,
-                    const ct_confusion_t *confusion, int shown)
+                    const ct_confusion_t *confusion, const ct_eval_set_t *set, int shown)
 {
   int rc = CT_OK;
-  CT_TRY(write_json(c, ranks, result, confusion));
-  if (shown) CT_TRY(print_table(c, ranks, result));
+  CT_TRY(write_json(c, ranks, result, confusion, set));
+  if (shown) CT_TRY(print_table(c, ranks, result, set));
 out:
   return rc;
 }

@@ -244,8 +244,9 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   int rc = CT_OK;
   int64_t shape[CT_MAX_DIMS - 1];
   ct_reader_spec_t spec;
-  uint64_t seed = (uint64_t)c->run.seed + (files == &c->data.val); /* other synthetic samples */
-  rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec);     /* all paths are absolute */
+  int training = files == &c->data.train;
+  uint64_t seed = (uint64_t)c->run.seed + !training;           /* other synthetic samples */
+  rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec); /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
   if (c->model.input.n == 3) spec.channels = (int)c->model.input.v[0];
   if (known->reader < 0) CT_TRY(ct_reader_find(ct_builtin_readers, &spec, &known->reader));
@@ -253,7 +254,7 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   spec.known_bytes = known->n;
   ct_transforms_opts_t transforms = {.list = c->transforms,
                                      .val_list = c->val_transforms,
-                                     .training = files != &c->data.val,
+                                     .training = training,
                                      .values = c->loss.kind != CT_LOSS_CROSS_ENTROPY,
                                      .exact_decode = c->data.exact_decode};
   const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
@@ -342,31 +343,55 @@ out:
   return rc;
 }
 
+/* What a model that is made for samples of the one cannot do without in the other. */
+static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_dataset_t *b,
+                       const char *b_key)
+{
+  int rc = CT_OK;
+  char x[300], y[300];
+  if (!ct_shape_same(&a->x, &b->x))
+    CT_FAIL(CT_ERR_SHAPE, "samples of %s are %s, but those of %s are %s", a_key,
+            ct_shape_text(&a->x, x, sizeof x), b_key, ct_shape_text(&b->x, y, sizeof y));
+  if (!ct_inputs_same(&a->more, &b->more))
+    CT_FAIL(CT_ERR_SHAPE, "further inputs of %s are [%s], but those of %s are [%s]", a_key,
+            ct_inputs_text(&a->more, x, sizeof x), b_key, ct_inputs_text(&b->more, y, sizeof y));
+  if (a->info.targets != b->info.targets)
+    CT_FAIL(CT_ERR_FORMAT,
+            "samples of %s have %" PRId64 " targets, but those of %s %" PRId64 " (0: labels)",
+            a_key, a->info.targets, b_key, b->info.targets);
+  if (a->places != b->places)
+    CT_FAIL(CT_ERR_FORMAT, "samples of %s have %" PRId64 " labels, but those of %s %" PRId64, a_key,
+            a->places, b_key, b->places);
+out:
+  return rc;
+}
+
+/* They are as data.val in all that a plan depends on. */
+static int open_sets(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  const ct_opt_files_t *f = &s->cfg.eval.sets;
+  if (f->n == 0) return CT_OK;
+  s->set = ct_mem_array(f->n, sizeof *s->set, "sets to evaluate on");
+  CT_TRY_ALL(s->topo, s->set ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < f->n; i++) {
+    char key[CT_OPT_FILES_NAME + 16];
+    snprintf(key, sizeof key, "eval.sets.%s", f->name[i]);
+    CT_TRY(open_agreed(s, &f->paths[i], key, &s->set[i]));
+    CT_TRY(check_alike(&s->val, "data.val", &s->set[i], key));
+  }
+out:
+  return rc;
+}
+
 int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
 {
   int rc = CT_OK;
   double begin = ct_clock();
   if (want_train) CT_TRY(open_agreed(s, &s->cfg.data.train, "the training data", &s->data));
   if (want_val) CT_TRY(open_agreed(s, &s->cfg.data.val, "the validation data", &s->val));
-  if (want_train && want_val && !ct_shape_same(&s->data.x, &s->val.x)) {
-    char a[64], b[64];
-    CT_FAIL(CT_ERR_SHAPE, "samples of data.train are %s, but those of data.val are %s",
-            ct_shape_text(&s->data.x, a, sizeof a), ct_shape_text(&s->val.x, b, sizeof b));
-  }
-  if (want_train && want_val && !ct_inputs_same(&s->data.more, &s->val.more)) {
-    char a[300], b[300];
-    CT_FAIL(CT_ERR_SHAPE, "further inputs of data.train are [%s], but those of data.val are [%s]",
-            ct_inputs_text(&s->data.more, a, sizeof a), ct_inputs_text(&s->val.more, b, sizeof b));
-  }
-  if (want_train && want_val && s->data.info.targets != s->val.info.targets)
-    CT_FAIL(CT_ERR_FORMAT,
-            "samples of data.train have %" PRId64 " targets, but those of data.val %" PRId64
-            " (0: labels)",
-            s->data.info.targets, s->val.info.targets);
-  if (want_train && want_val && s->data.places != s->val.places)
-    CT_FAIL(CT_ERR_FORMAT,
-            "samples of data.train have %" PRId64 " labels, but those of data.val %" PRId64,
-            s->data.places, s->val.places);
+  if (want_train && want_val) CT_TRY(check_alike(&s->data, "data.train", &s->val, "data.val"));
+  if (want_val && s->with_sets) CT_TRY(open_sets(s));
   if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, s->val.info.targets > 0));
   s->data_s = ct_clock() - begin;
 out:
@@ -438,6 +463,18 @@ static int largest_share(int64_t batch, int64_t samples, int ranks, int pieces)
   return (int)ct_sampler_share(&s, batch < samples ? batch : samples, 0, ranks, &first);
 }
 
+/* Of the sets that are evaluated. */
+static int largest_eval_share(const ct_setup_t *s)
+{
+  int64_t batch = s->cfg.data.eval_batch;
+  int most = largest_share(batch, s->val.info.samples, s->topo->size, 1);
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++) {
+    int share = largest_share(batch, s->set[i].info.samples, s->topo->size, 1);
+    most = share > most ? share : most;
+  }
+  return most;
+}
+
 static int set_loss(ct_setup_t *s, ct_trainer_env_t *env)
 {
   int rc = CT_OK;
@@ -482,7 +519,7 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size,
                                             s->recipe.pieces)
                             : 0,
-      .max_eval = largest_share(c->data.eval_batch, s->val.info.samples, s->topo->size, 1),
+      .max_eval = largest_eval_share(s),
       .repeat_batch = repeat_batch(s),
       .training = training,
       .quant = s->quantized && s->quantized->as == CT_QUANTIZED_EIGHT ? &s->quantized->quant : NULL,
@@ -490,7 +527,9 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
   /* what rank 0 deals out are numbers */
   if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env->bytes_of[1] = &s->data;
-  if (env->max_eval && ct_trainer_takes_bytes(s->be, s->dev, &s->val)) env->bytes_of[0] = &s->val;
+  /* sets may be stored in other types than data.val */
+  if (env->max_eval && !s->set && ct_trainer_takes_bytes(s->be, s->dev, &s->val))
+    env->bytes_of[0] = &s->val;
   return set_loss(s, env);
 }
 
@@ -530,6 +569,9 @@ void ct_setup_close(ct_setup_t *s)
   ct_graph_free(s->whole ? s->whole : s->graph);
   ct_observed_clear(&s->observed); /* the other one */
   ct_blocks_free(s->blocks);
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
+    ct_dataset_close(&s->set[i]);
+  ct_mem_free(s->set);
   ct_dataset_close(&s->val);
   ct_dataset_close(&s->data);
   ct_setup_cache_close(s);

@@ -34,6 +34,8 @@ typedef struct ct_setup {
   ct_comm_t *comm;
   ct_messages_t messages;
   ct_dataset_t data, val; /**< not opened: samples 0 */
+  ct_dataset_t *set;      /**< eval.sets, in their order, … */
+  int with_sets;          /**< in: … which are opened with data.val */
   ct_blocks_t *blocks;    /**< of the training data, with data.shuffle: blocks; owned; else NULL */
   ct_cache_t *cache;      /**< what is read of their files, on the node's disk; owned; or NULL */
   ct_stage_t *stage;      /**< copies of their files; owned, by one rank of each node; else NULL */

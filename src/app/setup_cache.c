@@ -52,6 +52,8 @@ int ct_setup_cache(ct_setup_t *s)
   if (!*s->cfg.data.cache_dir) goto out;
   rc = list_paths(&s->data, &p, &cap);
   if (rc == CT_OK) rc = list_paths(&s->val, &p, &cap);
+  for (int i = 0; s->set && rc == CT_OK && i < s->cfg.eval.sets.n; i++)
+    rc = list_paths(&s->set[i], &p, &cap);
   CT_TRY_ALL(s->topo, rc);
   if (p.n == 0) {
     ct_log(CT_LOG_WARN, "data.cache_dir: there is nothing to keep, the data are not in HDF5");
@@ -62,6 +64,8 @@ int ct_setup_cache(ct_setup_t *s)
   CT_TRY_ALL(s->topo, open_cache(s, &p, dir));
   use(&s->data, s->cache);
   use(&s->val, s->cache);
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
+    use(&s->set[i], s->cache);
   ct_log(CT_LOG_INFO, "data.cache_dir: what is read of %d file%s is kept in %s", p.n,
          p.n == 1 ? "" : "s", ct_cache_dir(s->cache));
 out:

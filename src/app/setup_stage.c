@@ -34,6 +34,8 @@ static int list_all(const ct_setup_t *s, files_t *f)
   int64_t cap = 0;
   CT_TRY(list_files(&s->data, f, &cap));
   CT_TRY(list_files(&s->val, f, &cap));
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
+    CT_TRY(list_files(&s->set[i], f, &cap));
 out:
   return rc;
 }
@@ -133,6 +135,8 @@ static int stage(ct_setup_t *s, files_t *f)
   ct_agree_node(s->topo, stage_dir, sizeof stage_dir);
   CT_TRY_ALL(s->topo, read_copies(&s->data, stage_dir));
   CT_TRY_ALL(s->topo, read_copies(&s->val, stage_dir));
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
+    CT_TRY_ALL(s->topo, read_copies(&s->set[i], stage_dir));
   s->data_s += ct_clock() - begin;
 out:
   return rc;

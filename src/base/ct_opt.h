@@ -30,15 +30,22 @@ typedef enum {
   CT_OPT_T_PATH,    /**< char *, owned; variables replaced (ct_path_expand()), but for the words of
                           `choices`, which are no paths */
   CT_OPT_T_PATHS,   /**< ct_opt_texts_t of such paths: a scalar or a list of scalars */
-  CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */
-  CT_OPT_T_TRIPLE,  /**< int64_t[3]: a scalar for all, or a list of three */
-  CT_OPT_T_NODE     /**< ct_yaml_t *, owned copy of whatever stands there, or NULL */
+  CT_OPT_T_FILES,  /**< ct_opt_files_t: a map of names, of letters, digits, '_' and '-', to PATHS */
+  CT_OPT_T_PAIR,   /**< int64_t[2]: a scalar for both, or a list of two */
+  CT_OPT_T_TRIPLE, /**< int64_t[3]: a scalar for all, or a list of three */
+  CT_OPT_T_NODE    /**< ct_yaml_t *, owned copy of whatever stands there, or NULL */
 } ct_opt_type_t;
 
 typedef struct ct_opt_texts {
   char **v; /**< owned strings */
   int n;
 } ct_opt_texts_t;
+enum { CT_OPT_FILES_NAME = 24 }; /**< a name is shorter */
+typedef struct ct_opt_files {
+  char **name; /**< owned strings */
+  ct_opt_texts_t *paths;
+  int n;
+} ct_opt_files_t;
 typedef struct ct_opt_doubles {
   double *v; /**< owned */
   int n;
@@ -94,6 +101,10 @@ typedef struct ct_opt {
 #define CT_OPT_PATHS(T, f, def, words, help)                   \
   {                                                            \
 #    f, CT_OPT_T_PATHS, offsetof(T, f), def, 0, 0, words, help \
+  }
+#define CT_OPT_FILES(T, f, words, help)                       \
+  {                                                           \
+#    f, CT_OPT_T_FILES, offsetof(T, f), "", 0, 0, words, help \
   }
 #define CT_OPT_DOUBLES(T, f, def, help)                      \
   {                                                          \

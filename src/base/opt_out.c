@@ -86,6 +86,21 @@ static ct_yaml_t *list_node(const ct_opt_t *row, const void *from)
   return NULL;
 }
 
+static ct_yaml_t *files_node(const ct_opt_t *row, const ct_opt_files_t *f)
+{
+  int ok = 1;
+  ct_yaml_t *map = ct_yaml_new(CT_YAML_MAP, row->key, NULL);
+  for (int i = 0; map && ok && i < f->n; i++) {
+    ct_yaml_t *list = ct_yaml_new(CT_YAML_LIST, f->name[i], NULL);
+    for (int k = 0; list && ok && k < f->paths[i].n; k++)
+      ok = add_item(list, path_node(row, NULL, f->paths[i].v[k]));
+    ok = add_item(map, list) && ok;
+  }
+  if (ok) return map;
+  ct_yaml_free(map);
+  return NULL;
+}
+
 static ct_yaml_t *choice_node(const ct_opt_t *row, int value)
 {
   return ct_yaml_new(CT_YAML_SCALAR, row->key, ct_opt_word(row, row->key, value));
@@ -118,6 +133,8 @@ static ct_yaml_t *dump_row(const ct_opt_t *row, const void *from)
     return path_node(row, row->key, *(char *const *)from);
   case CT_OPT_T_CHOICE:
     return choice_node(row, *(const int *)from);
+  case CT_OPT_T_FILES:
+    return files_node(row, from);
   case CT_OPT_T_NODE:
     return kept_node(row, *(ct_yaml_t *const *)from);
   default:
@@ -131,6 +148,7 @@ ct_yaml_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key
   for (const ct_opt_t *row = rows; map && row->type != CT_OPT_T_END; row++) {
     const void *from = ct__opt_slot(row, values);
     if (row->type == CT_OPT_T_NODE && !*(ct_yaml_t *const *)from) continue;
+    if (row->type == CT_OPT_T_FILES && ((const ct_opt_files_t *)from)->n == 0) continue;
     if (!add_item(map, dump_row(row, from))) {
       ct_yaml_free(map);
       map = NULL;

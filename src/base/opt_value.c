@@ -289,6 +289,54 @@ static int take_paths(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   return rc;
 }
 
+static void clear_files(void *files)
+{
+  ct_opt_files_t *f = files;
+  for (int i = 0; i < f->n; i++) {
+    ct_mem_free(f->name[i]);
+    clear_texts(&f->paths[i]);
+  }
+  ct_mem_free(f->name);
+  ct_mem_free(f->paths);
+  *f = (ct_opt_files_t){0};
+}
+
+static int is_word_of_files(const char *name)
+{
+  static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  return *name && strlen(name) < CT_OPT_FILES_NAME && name[strspn(name, allowed)] == '\0';
+}
+
+static int take_files(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+{
+  int rc = CT_OK;
+  int count = n->kind == CT_YAML_MAP ? ct_yaml_count(n) : 0;
+  ct_opt_files_t f = {0};
+  if (n->kind != CT_YAML_MAP && !(ct__opt_is_plain(n) && ct__opt_is_null(n->text)))
+    return ct__opt_wrong_type(at, n, "a map of names to files, such as {noisy: noisy-*.h5}");
+  if (count > 0) {
+    f.name = ct_mem_array(count, sizeof *f.name, "names of files");
+    f.paths = ct_mem_array(count, sizeof *f.paths, "names of files");
+    if (!f.name || !f.paths) CT_TRY(CT_ERR_NOMEM);
+  }
+  for (const ct_yaml_t *v = count > 0 ? n->child : NULL; v; v = v->next) {
+    if (!is_word_of_files(v->key))
+      CT_TRY(ct__opt_fail(at, v,
+                          "'%s' is no name: of letters, digits, '_' and '-', below %d of them",
+                          v->key, CT_OPT_FILES_NAME));
+    f.name[f.n] = ct_mem_strdup(v->key);
+    if (!f.name[f.n++]) CT_TRY(CT_ERR_NOMEM);
+    CT_TRY(take_paths(at, v, &f.paths[f.n - 1]));
+    if (f.paths[f.n - 1].n == 0) CT_TRY(ct__opt_fail(at, v, "'%s' has no files", v->key));
+  }
+  clear_files(out);
+  *(ct_opt_files_t *)out = f;
+  f = (ct_opt_files_t){0};
+out:
+  clear_files(&f);
+  return rc;
+}
+
 static void clear_doubles(void *doubles)
 {
   ct_mem_free(((ct_opt_doubles_t *)doubles)->v);
@@ -366,4 +414,5 @@ const ct__opt_type_t ct__opt_types[] = {
     [CT_OPT_T_TRIPLE] = {"INTEGER or TRIPLE", 3 * sizeof(int64_t), take_ints, NULL},
     [CT_OPT_T_PATH] = {"PATH", sizeof(char *), take_path, clear_text},
     [CT_OPT_T_PATHS] = {"PATH or LIST", sizeof(ct_opt_texts_t), take_paths, clear_texts},
+    [CT_OPT_T_FILES] = {"MAP OF FILES", sizeof(ct_opt_files_t), take_files, clear_files},
     [CT_OPT_T_NODE] = {"VALUE", sizeof(ct_yaml_t *), take_node, clear_node}};

@@ -106,19 +106,40 @@ void ct_config_clear(ct_config_t *c)
 
 /* ---- paths ---- */
 
+/* A path, or a list of them. */
+static int visit_paths(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg),
+                       const ct_opt_t *row, ct_yaml_t *n, void *arg)
+{
+  int rc = CT_OK;
+  if (n->kind == CT_YAML_SCALAR) return visit(row, n, arg);
+  for (ct_yaml_t *item = n->child; item && rc == CT_OK; item = item->next)
+    if (item->kind == CT_YAML_SCALAR) rc = visit(row, item, arg);
+  return rc;
+}
+
 int ct__config_each_path(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg),
                          ct_yaml_t *root, void *arg)
 {
   int rc = CT_OK;
   for (const section_t *s = sections; s->name; s++)
     for (const ct_opt_t *row = s->rows; row->type != CT_OPT_T_END; row++) {
-      if (row->type != CT_OPT_T_PATH && row->type != CT_OPT_T_PATHS) continue;
+      int is_map = row->type == CT_OPT_T_FILES;
+      if (row->type != CT_OPT_T_PATH && row->type != CT_OPT_T_PATHS && !is_map) continue;
       ct_yaml_t *n = ct_yaml_find(ct_yaml_find(root, s->name), row->key);
-      if (n && n->kind == CT_YAML_SCALAR) CT_TRY(visit(row, n, arg));
-      for (ct_yaml_t *item = n ? n->child : NULL; item; item = item->next)
-        if (item->kind == CT_YAML_SCALAR) CT_TRY(visit(row, item, arg));
+      if (n && !is_map) CT_TRY(visit_paths(visit, row, n, arg));
+      for (ct_yaml_t *v = n && is_map && n->kind == CT_YAML_MAP ? n->child : NULL; v; v = v->next)
+        CT_TRY(visit_paths(visit, row, v, arg));
     }
 out:
+  return rc;
+}
+
+static int visit_list(int (*visit)(const ct_opt_t *row, char **path, void *arg),
+                      const ct_opt_t *row, ct_opt_texts_t *list, void *arg)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < list->n && rc == CT_OK; i++)
+    rc = visit(row, &list->v[i], arg);
   return rc;
 }
 
@@ -129,10 +150,11 @@ int ct__config_each_value(int (*visit)(const ct_opt_t *row, char **path, void *a
   for (const section_t *s = sections; s->name; s++)
     for (const ct_opt_t *row = s->rows; row->type != CT_OPT_T_END; row++) {
       void *at = (char *)values_of(c, s) + row->offset;
-      ct_opt_texts_t *list = at;
+      const ct_opt_files_t *files = at;
       if (row->type == CT_OPT_T_PATH) CT_TRY(visit(row, at, arg));
-      for (int i = 0; row->type == CT_OPT_T_PATHS && i < list->n; i++)
-        CT_TRY(visit(row, &list->v[i], arg));
+      if (row->type == CT_OPT_T_PATHS) CT_TRY(visit_list(visit, row, at, arg));
+      for (int i = 0; row->type == CT_OPT_T_FILES && i < files->n; i++)
+        CT_TRY(visit_list(visit, row, &files->paths[i], arg));
     }
 out:
   return rc;

@@ -19,7 +19,7 @@ int ct__config_below(const ct_opt_t *row, const char *dir, const char *path, cha
   static const char magic[] = "*?[";
   char quoted[2 * CT_PATH_MAX];
   size_t n = 0;
-  int is_pattern = row->type == CT_OPT_T_PATHS && (strpbrk(dir, magic) || strpbrk(path, magic));
+  int is_pattern = row->type != CT_OPT_T_PATH && (strpbrk(dir, magic) || strpbrk(path, magic));
   for (const char *p = dir; *p && n + 2 < sizeof quoted; p++) {
     if (is_pattern && (strchr(magic, *p) || *p == '\\')) quoted[n++] = '\\';
     quoted[n++] = *p;

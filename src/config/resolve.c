@@ -83,6 +83,19 @@ out:
   return rc;
 }
 
+static int check_sets(const ct_config_t *c)
+{
+  int rc = CT_OK, found = !*c->eval.watch;
+  for (int i = 0; i < c->eval.sets.n; i++)
+    found |= strcmp(c->eval.sets.name[i], c->eval.watch) == 0;
+  if (c->eval.sets.n && c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE, "eval.sets are evaluated besides data.val, which is not set");
+  if (!found)
+    CT_FAIL(CT_ERR_USAGE, "eval.watch is '%s', but eval.sets has no such set", c->eval.watch);
+out:
+  return rc;
+}
+
 static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_early_stop_t *early)
 {
   int rc = CT_OK;
@@ -104,6 +117,7 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   CT_TRY(ct_walltime_check(c->job.walltime));
   CT_TRY(ct_trace_steps_read(&c->run, &trace));
   if (ct_schedule_needs_loss(&c->schedule)) CT_TRY(check_plateau(c));
+  CT_TRY(check_sets(c));
   if (early->metric) CT_TRY(check_early_stop(c, early->metric));
   if (c->checkpoint.best && c->data.val.n == 0)
     CT_FAIL(CT_ERR_USAGE, "checkpoint.best is %s, of the evaluation of data.val, which is not set",

@@ -12,7 +12,8 @@
 
 /** One quantity over the steps, ascending. */
 typedef struct ct_curve {
-  char name[32]; /**< "loss", "lr", "samples_per_s"; "eval.loss", "eval.top1"; "epoch.loss" */
+  char name[48]; /**< "loss", "lr", "samples_per_s"; "eval.loss", "eval.top1", of one of eval.sets
+                      "eval.noisy.top1"; "epoch.loss" */
   int64_t *step; /**< owned */
   double *value; /**< owned; no NaN */
   double *at_s;  /**< owned; since the training began, in its starts: not between them */

@@ -19,7 +19,7 @@ typedef struct ct_run {
 typedef struct ct_runs {
   const ct_run_t *run; /**< borrowed */
   int n;
-  char metric[32];   /**< a curve that all have */
+  char metric[48];   /**< a curve that all have */
   int less;          /**< less of it is better */
   double target;     /**< time is told until it is reached */
   int target_chosen; /**< nobody named it: what all runs have reached */

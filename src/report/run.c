@@ -142,7 +142,7 @@ static int take_target(const char *text, ct_runs_t *c)
 {
   int rc = CT_OK;
   const char *equal = strchr(text, '=');
-  if (!equal || equal - text >= 20 || ct_text_double(equal + 1, &c->target) != CT_OK)
+  if (!equal || equal - text >= 40 || ct_text_double(equal + 1, &c->target) != CT_OK)
     CT_FAIL(CT_ERR_USAGE, "--target %s: expected SCORE=VALUE, such as top1=0.9", text);
   snprintf(c->metric, sizeof c->metric, "eval.%.*s", (int)(equal - text), text);
   if (score_of(c->metric) == CT_SCORE_OFF)
@@ -156,12 +156,19 @@ out:
   return rc;
 }
 
+static const char *key_of(const ct_run_t *r, const char *section, const char *key)
+{
+  const ct_yaml_t *v = ct_yaml_find(ct_yaml_find(r->config, section), key);
+  return v && v->text ? v->text : "";
+}
+
 /* Runs without any evaluation are compared by the loss of their steps. */
 static void choose_metric(ct_runs_t *c)
 {
   static const char *const usual[] = {"top1", "mae", "loss"};
-  const ct_yaml_t *best = ct_yaml_find(ct_yaml_find(c->run[0].config, "checkpoint"), "best");
-  snprintf(c->metric, sizeof c->metric, "eval.%.20s", best && best->text ? best->text : "");
+  const char *set = key_of(c->run, "eval", "watch");
+  snprintf(c->metric, sizeof c->metric, "eval.%.24s%s%.16s", set, *set ? "." : "",
+           key_of(c->run, "checkpoint", "best"));
   for (int i = 0; i < 3 && !all_have(c->run, c->n, c->metric); i++)
     snprintf(c->metric, sizeof c->metric, "eval.%s", usual[i]);
   if (!all_have(c->run, c->n, c->metric)) snprintf(c->metric, sizeof c->metric, "loss");

@@ -29,7 +29,7 @@ static int add_point(ct_runlog_t *r, const char *name, int64_t step, double valu
   if (!c && r->curves == CT_RUNLOG_CURVES) return CT_OK;
   if (!c) {
     c = &r->curve[r->curves++];
-    snprintf(c->name, sizeof c->name, "%.31s", name);
+    snprintf(c->name, sizeof c->name, "%.47s", name);
   }
   while (c->n > 0 && c->step[c->n - 1] >= step)
     c->n--;
@@ -52,7 +52,7 @@ static int add_numbers(ct_runlog_t *r, const char *prefix, json_t *line, int64_t
   json_t *v;
   json_object_foreach(line, key, v)
   {
-    char name[64];
+    char name[96];
     int skip = !json_is_number(v) || !isfinite(json_number_value(v));
     for (size_t i = 0; i < sizeof no_curve / sizeof *no_curve; i++)
       skip |= strcmp(no_curve[i], key) == 0;
@@ -139,6 +139,15 @@ static void take_straggler(ct_runlog_t *r, json_t *line)
            (long long)json_integer_value(json_object_get(line, "step")));
 }
 
+/* Of one of eval.sets: "eval.noisy.loss". */
+static int take_eval(ct_runlog_t *r, json_t *line)
+{
+  const char *set = json_string_value(json_object_get(line, "set"));
+  char prefix[40];
+  snprintf(prefix, sizeof prefix, "eval.%.30s%s", set ? set : "", set ? "." : "");
+  return add_numbers(r, prefix, line, r->step);
+}
+
 static int take_line(ct_runlog_t *r, json_t *line)
 {
   int rc = CT_OK;
@@ -154,7 +163,7 @@ static int take_line(ct_runlog_t *r, json_t *line)
   if (strcmp(event, "start") == 0) take_start(r, line);
   if (strcmp(event, "step") == 0) CT_TRY(take_step(r, line));
   if (strcmp(event, "epoch") == 0) CT_TRY(add_numbers(r, "epoch.", line, r->step));
-  if (strcmp(event, "eval") == 0) CT_TRY(add_numbers(r, "eval.", line, r->step));
+  if (strcmp(event, "eval") == 0) CT_TRY(take_eval(r, line));
   if (strcmp(event, "checkpoint") == 0) take_checkpoint(r, line);
   if (strcmp(event, "straggler") == 0) take_straggler(r, line);
   if (strcmp(event, "account") == 0) take_account(r, line);

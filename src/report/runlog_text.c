@@ -61,6 +61,20 @@ static int best_row(const ct_runlog_t *r, const char *curve, const char *label, 
                     c->value[best], (long long)c->step[best]);
 }
 
+/* Of eval.sets: "eval.noisy.top1". */
+static int set_rows(const ct_runlog_t *r, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < r->curves; i++) {
+    const char *name = r->curve[i].name, *score = strrchr(name, '.');
+    int is_mae = score && strcmp(score, ".mae") == 0;
+    if (strncmp(name, "eval.", 5) != 0 || score == name + 4) continue;
+    if (is_mae || strcmp(score, ".top1") == 0) CT_TRY(best_row(r, name, name + 5, !is_mae, out));
+  }
+out:
+  return rc;
+}
+
 static int head(const ct_runlog_t *r, double now, double changed, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -121,6 +135,7 @@ int ct_runlog_text(const ct_runlog_t *r, int columns, int utf8, double now, doub
   CT_TRY(best_row(r, "eval.f1", "f1", 1, out));
   CT_TRY(best_row(r, "eval.auc", "auc", 1, out));
   CT_TRY(best_row(r, "eval.r2", "r2", 1, out));
+  CT_TRY(set_rows(r, out));
   if (r->waits_data >= 0.05 || r->waits_messages >= 0.05)
     CT_TRY(ct_str_add(out, "  waits             data %.0f %%, messages %.0f %% of a step\n",
                       100 * r->waits_data, 100 * r->waits_messages));

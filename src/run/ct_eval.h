@@ -14,6 +14,13 @@ typedef struct ct_eval_result {
   double auc, r2;
 } ct_eval_result_t;
 
+/** One of eval.sets. */
+typedef struct ct_eval_set {
+  const char *name; /**< borrowed, as the data */
+  const ct_dataset_t *data;
+  ct_eval_result_t last; /**< samples 0: never evaluated */
+} ct_eval_set_t;
+
 /** What is measured beside loss, top1, top5 and mae. */
 typedef struct ct_eval_want {
   ct_confusion_t *confusion; /**< is counted anew, the same on all ranks; NULL: not asked for.

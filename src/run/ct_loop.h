@@ -21,6 +21,8 @@ typedef struct ct_loop_opts {
   const ct_dataset_t *data, *val; /**< val may be NULL */
   ct_sampler_t sampler;           /**< of training */
   const ct_eval_opts_t *eval;
+  ct_eval_set_t *set; /**< sets[] besides val; what comes of them is written there */
+  int sets;
   ct_eval_want_t want;  /**< what an evaluation measures */
   int64_t eval_batch;   /**< global */
   int64_t verify_every; /**< steps; 0: never */

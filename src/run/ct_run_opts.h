@@ -26,6 +26,8 @@ int ct_trace_steps_read(const ct_run_opts_t *o, ct_trace_steps_t *out);
 typedef struct ct_eval_opts {
   int64_t every_epochs, every_steps; /**< 0: none */
   ct_opt_texts_t metrics;            /**< words of CT_SCORE_KINDS */
+  ct_opt_files_t sets;               /**< further data to evaluate on */
+  char *watch;                       /**< the one of them that decides what is best; "": data.val */
 } ct_eval_opts_t;
 extern const ct_opt_t ct_eval_rows[];
 

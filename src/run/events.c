@@ -150,6 +150,12 @@ static const char *folder_of(const char *event, const char *key)
 
 static void add_numbers(ct_proto_t *p, const json_t *line, const char *event)
 {
+  char of_set[40];
+  const char *set = json_string_value(json_object_get(line, "set"));
+  if (set) {
+    snprintf(of_set, sizeof of_set, "%s/%.30s", event, set);
+    event = of_set;
+  }
   const char *key, *match;
   json_t *v, *rate;
   json_object_foreach((json_t *)(uintptr_t)line, key, v)

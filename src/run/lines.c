@@ -88,11 +88,12 @@ static void measure(ct_metrics_t *m, const char *name, double value)
   if (!isnan(value)) ct_metrics_num(m, name, value);
 }
 
-static int eval_line(const ct__loop_t *l)
+/* \a set: NULL for data.val. */
+static int eval_line(const ct__loop_t *l, const char *set, const ct_eval_result_t *e)
 {
   ct_metrics_t *m = l->o->metrics;
-  const ct_eval_result_t *e = &l->out->last;
   ct_metrics_begin(m, "eval");
+  if (set) ct_metrics_text(m, "set", set);
   ct_metrics_int(m, "epoch", ct__loop_epoch(l));
   ct_metrics_int(m, "step", l->at.step);
   ct_metrics_num(m, "loss", e->loss);
@@ -110,20 +111,19 @@ static int eval_line(const ct__loop_t *l)
 
 /* "epoch 3/10  step 120  loss 0.1  validation: loss 0.2  top-1 0.9  top-5 1  f1 0.9"; those behind
  * the usual ones only if a key names them. */
-static void log_line(const ct__loop_t *l, const char *where, int evaluated)
+static void log_line(const ct__loop_t *l, const char *where, int evaluated, const char *set,
+                     const ct_eval_result_t *e)
 {
-  const ct_eval_result_t *e = &l->out->last;
-  const ct_scores_t scores = ct_eval_scores(e);
+  const ct_scores_t scores = evaluated ? ct_eval_scores(e) : (ct_scores_t){0};
   const ct_opt_texts_t *named = &l->o->eval->metrics;
   char text[400];
   size_t n = (size_t)snprintf(text, sizeof text, "%s", where);
   if (evaluated && e->regression)
-    n += (size_t)snprintf(text + n, sizeof text - n, "  validation: loss %.4f  mae %.4f", e->loss,
+    n += (size_t)snprintf(text + n, sizeof text - n, "  %s: loss %.4f  mae %.4f", set, e->loss,
                           e->mae);
   else if (evaluated)
-    n += (size_t)snprintf(text + n, sizeof text - n,
-                          "  validation: loss %.4f  top-1 %.4f  top-5 %.4f", e->loss, e->top1,
-                          e->top5);
+    n += (size_t)snprintf(text + n, sizeof text - n, "  %s: loss %.4f  top-1 %.4f  top-5 %.4f", set,
+                          e->loss, e->top1, e->top5);
   for (int i = 0; evaluated && i < named->n && n < sizeof text; i++)
     if (ct_score_kind(named->v[i]) > CT_SCORE_MAE)
       n += (size_t)snprintf(text + n, sizeof text - n, "  %s %.4f", named->v[i],
@@ -131,18 +131,36 @@ static void log_line(const ct__loop_t *l, const char *where, int evaluated)
   ct_log(CT_LOG_INFO, "%s", text);
 }
 
+/* What was evaluated, data.val's behind what \a head says. */
+static int eval_lines(const ct__loop_t *l, const char *head, const char *where)
+{
+  int rc = CT_OK;
+  log_line(l, head, 1, "validation", &l->out->last);
+  CT_TRY(eval_line(l, NULL, &l->out->last));
+  for (int i = 0; i < l->o->sets; i++) {
+    const ct_eval_set_t *s = &l->o->set[i];
+    log_line(l, where, 1, s->name, &s->last);
+    CT_TRY(eval_line(l, s->name, &s->last));
+  }
+out:
+  return rc;
+}
+
 int ct__lines_epoch_end(ct__loop_t *l, int evaluated)
 {
   int rc = CT_OK;
-  char epoch[80];
+  char epoch[80], where[80];
   size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)ct__loop_epoch(l),
                               (long long)l->o->train->epochs);
+  memcpy(where, epoch, sizeof where);
   if (l->loss_weight > 0) /* else it was trained by the run before */
     snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", l->out->train_loss);
   if (l->loss_weight > 0) CT_TRY(epoch_line(l));
   ct__shown_told(l);
-  log_line(l, epoch, evaluated);
-  if (evaluated) CT_TRY(eval_line(l));
+  if (evaluated)
+    CT_TRY(eval_lines(l, epoch, where));
+  else
+    log_line(l, epoch, 0, NULL, NULL);
 out:
   return rc;
 }
@@ -153,8 +171,7 @@ int ct__lines_eval(ct__loop_t *l)
   snprintf(epoch, sizeof epoch, "epoch %lld/%lld  step %lld", (long long)ct__loop_epoch(l),
            (long long)l->o->train->epochs, (long long)l->at.step);
   ct__shown_told(l);
-  log_line(l, epoch, 1);
-  return eval_line(l);
+  return eval_lines(l, epoch, epoch);
 }
 
 int ct__lines_early_stop(ct__loop_t *l)

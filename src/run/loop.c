@@ -96,6 +96,31 @@ out:
   return rc;
 }
 
+/* data.val comes last, so that what is counted by class is its. */
+static int evaluate_sets(ct__loop_t *l, const ct_ask_t *ask, int64_t *stop, ct_eval_result_t *out)
+{
+  int rc = CT_OK;
+  const ct_loop_opts_t *o = l->o;
+  for (int i = 0; i < o->sets; i++) {
+    ct_eval_result_t result;
+    CT_TRY(
+        ct_evaluate(l->t, o->set[i].data, o->eval_batch, o->workers, &o->want, ask, stop, &result));
+    if (*stop) return CT_OK;
+    o->set[i].last = result;
+  }
+  CT_TRY(ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &o->want, ask, stop, out));
+out:
+  return rc;
+}
+
+/* The evaluation that decides what is best. */
+static const ct_eval_result_t *watched(const ct__loop_t *l)
+{
+  for (int i = 0; i < l->o->sets; i++)
+    if (strcmp(l->o->set[i].name, l->o->eval->watch) == 0) return &l->o->set[i].last;
+  return &l->out->last;
+}
+
 /* *stop: what broke it off, so that there is no result. */
 static int evaluate(ct__loop_t *l, int64_t *stop)
 {
@@ -108,7 +133,7 @@ static int evaluate(ct__loop_t *l, int64_t *stop)
   double begin = ct_clock();
   ct_mllog_begin_epoch(o->mllog, "eval", epoch);
   ct_trainer_use_average(l->t, 1);
-  rc = ct_evaluate(l->t, o->val, o->eval_batch, o->workers, &o->want, &ask, stop, &result);
+  rc = evaluate_sets(l, &ask, stop, &result);
   ct_trainer_use_average(l->t, 0);
   double seconds = ct_clock() - begin;
   l->apart_s += seconds;
@@ -126,7 +151,7 @@ out:
 /* What the evaluation says of the run so far. */
 static void judge(ct__loop_t *l)
 {
-  ct_scores_t scores = ct_eval_scores(&l->out->last);
+  ct_scores_t scores = ct_eval_scores(watched(l));
   if (ct_best_take(&l->at.best, l->o->ckpt->best, &scores, l->at.step)) l->is_best = 1;
   ct_best_take(&l->at.early, l->o->early_stop.metric, &scores, l->at.step);
 }
@@ -141,7 +166,7 @@ static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
   if (evaluates && !*stop) CT_TRY(evaluate(l, stop));
   if (evaluates && *stop) return CT_OK;
   if (evaluates && ct_schedule_needs_loss(o->schedule))
-    ct_plateau_update(&l->at.plateau, o->schedule, l->out->last.loss);
+    ct_plateau_update(&l->at.plateau, o->schedule, watched(l)->loss);
   if (evaluates) judge(l);
   if (evaluates || !o->val) l->evaluated_step = l->at.step;
   CT_TRY_ALL(l->topo, ct__lines_epoch_end(l, evaluates));
@@ -304,6 +329,8 @@ static int prepare(ct__loop_t *l)
   const ct_loop_opts_t *o = l->o;
   CT_TRY(ct_trainer_prepare(l->t, o->sampler.samples, o->sampler.batch, 1));
   if (o->val) CT_TRY(ct_trainer_prepare(l->t, o->val->info.samples, o->eval_batch, 0));
+  for (int i = 0; i < o->sets; i++)
+    CT_TRY(ct_trainer_prepare(l->t, o->set[i].data->info.samples, o->eval_batch, 0));
 out:
   return rc;
 }

@@ -46,6 +46,12 @@ const ct_opt_t ct_eval_rows[] = {
                  "over the classes), auc (area under the ROC curve, one class against the rest), "
                  "r2; a metric that checkpoint.best or train.early_stop looks at needs not be "
                  "named"),
+    CT_OPT_FILES(ct_eval_opts_t, sets, NULL,
+                 "further sets to evaluate on, besides and whenever data.val is: {noisy: "
+                 "noisy-*.h5, other: [a.h5, b.h5]}"),
+    CT_OPT_TEXT(ct_eval_opts_t, watch, "",
+                "the set of eval.sets that checkpoint.best, train.early_stop and schedule.kind "
+                "plateau look at; empty: data.val"),
     CT_OPT_END};
 
 const ct_opt_t ct_log_rows[] = {
