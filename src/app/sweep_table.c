@@ -20,12 +20,19 @@ static void set_number(json_t *run, const char *key, double value)
   json_object_set_new(run, key, isfinite(value) ? json_real(value) : json_null());
 }
 
+/* What decides which run is best. */
+typedef struct watched {
+  int kind;
+  char set[CT_OPT_FILES_NAME]; /* of eval.sets; "": data.val */
+} watched_t;
+
 /* The best of a curve; one without evaluations has the training's loss, which `of` says. */
-static void add_best(const ct_runlog_t *log, int kind, json_t *run)
+static void add_best(const ct_runlog_t *log, const watched_t *w, json_t *run)
 {
-  char name[40];
+  char name[64];
+  int kind = w->kind;
   ct_best_t best = {0};
-  snprintf(name, sizeof name, "eval.%s", ct_score_word(kind));
+  snprintf(name, sizeof name, "eval.%s%s%s", w->set, *w->set ? "." : "", ct_score_word(kind));
   const ct_curve_t *c = ct_runlog_curve(log, name);
   if (!c && kind == CT_SCORE_LOSS) c = ct_runlog_curve(log, "epoch.loss");
   for (int64_t i = 0; c && i < c->n; i++) {
@@ -40,7 +47,7 @@ static void add_best(const ct_runlog_t *log, int kind, json_t *run)
 }
 
 /* A run that has not begun has no metrics. */
-static int add_results(const char *dir, const char *name, int kind, json_t *run)
+static int add_results(const char *dir, const char *name, const watched_t *w, json_t *run)
 {
   int rc = CT_OK;
   int64_t lines;
@@ -56,7 +63,7 @@ static int add_results(const char *dir, const char *name, int kind, json_t *run)
   if (!loss || !loss->n) loss = ct_runlog_curve(log, "loss");
   if (loss && loss->n) set_number(run, "final_loss", loss->value[loss->n - 1]);
   json_object_set_new(run, "step", json_integer(log->step));
-  add_best(log, kind, run);
+  add_best(log, w, run);
 out:
   if (log) ct_runlog_close(log);
   ct_mem_free(log);
@@ -65,15 +72,16 @@ out:
 
 /* ---- all runs ---- */
 
-/* The metric to watch: of checkpoint.best, else the loss. */
-static int metric_of(const char *dir, int *kind)
+/* The metric to watch: of checkpoint.best, else the loss; of the set that eval.watch names. */
+static int metric_of(const char *dir, watched_t *w)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
   ct_config_t c = {0};
   CT_TRY(ct_path_join(path, sizeof path, dir, "base.yaml"));
   CT_TRY(ct_config_read(&c, path, NULL, 0));
-  *kind = c.checkpoint.best == CT_SCORE_OFF ? CT_SCORE_LOSS : c.checkpoint.best;
+  w->kind = c.checkpoint.best == CT_SCORE_OFF ? CT_SCORE_LOSS : c.checkpoint.best;
+  snprintf(w->set, sizeof w->set, "%s", c.eval.watch);
 out:
   ct_config_clear(&c);
   return rc;
@@ -102,7 +110,7 @@ static int sort_in(json_t *order, json_t *run, int kind)
              : ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for a table");
 }
 
-static int collect(const char *dir, int kind, json_t *order)
+static int collect(const char *dir, const watched_t *w, json_t *order)
 {
   int rc = CT_OK;
   const char *name;
@@ -110,9 +118,9 @@ static int collect(const char *dir, int kind, json_t *order)
   CT_TRY(ct_sweep_read(dir, &runs));
   json_object_foreach(runs, name, run)
   {
-    CT_TRY(add_results(dir, name, kind, run));
+    CT_TRY(add_results(dir, name, w, run));
     json_object_del(run, "time");
-    CT_TRY(sort_in(order, run, kind));
+    CT_TRY(sort_in(order, run, w->kind));
   }
 out:
   json_decref(runs);
@@ -188,18 +196,19 @@ static int count(const json_t *order, const char *state)
 
 int ct_sweep_print(const char *dir, int as_json, int *done, int *failed)
 {
-  int rc = CT_OK, kind;
+  int rc = CT_OK;
+  watched_t w;
   json_t *order = json_array(), *all = NULL;
   ct_str_t text = {0};
   if (!order) CT_FAIL(CT_ERR_NOMEM, "no memory for a table");
-  CT_TRY(metric_of(dir, &kind));
-  CT_TRY(collect(dir, kind, order));
+  CT_TRY(metric_of(dir, &w));
+  CT_TRY(collect(dir, &w, order));
   if (as_json) {
-    all = json_pack("{s:o, s:s, s:O}", "dir", ct_json_words(dir), "metric", ct_score_word(kind),
+    all = json_pack("{s:o, s:s, s:O}", "dir", ct_json_words(dir), "metric", ct_score_word(w.kind),
                     "runs", order);
     CT_TRY(ct_json_add(all, &text));
   } else {
-    CT_TRY(add_text(dir, order, kind, &text));
+    CT_TRY(add_text(dir, order, w.kind, &text));
   }
   if (done) *done = count(order, "done");
   if (failed) *failed = count(order, "failed");
