@@ -134,7 +134,7 @@ int ct_setup_open_device(ct_setup_t *s)
                              .noise = c->sim.noise,
                              .slow = s->topo->rank == c->sim.slow_rank ? c->sim.slow : 1,
                              .seed = (uint64_t)c->run.seed + (uint64_t)s->topo->rank}};
-  if (s->be->naps) ct_mpi_set_nap(50e-6);
+  ct_mpi_set_naps(s->be->naps);
   CT_TRY(s->be->open(&o, &s->dev));
 out:
   return rc;

@@ -3,14 +3,13 @@
  * MPI libraries wait by polling and never sleep.  With more ranks than cores a blocking call
  * then burns whole time slices that the others need: with 8 ranks on 2 cores a small all-reduce
  * took 26 ms, and 3 ms in the form used here.  With a core for each rank the two take the same
- * time within 1 us.
+ * time within 1 us.  Who waits for a rank that reads a file or makes a plan even sleeps, and leaves
+ * the cores to it.
  *
  * Those that wait are collective over the communicator they are given, and panic if MPI fails.  \a
  * t is for the last words only. */
 #ifndef CT_MPI_H
 #define CT_MPI_H
-#include <sched.h>
-#include <time.h>
 #include <stddef.h>
 
 #include "comm/ct_topo.h"
@@ -38,28 +37,21 @@ typedef struct ct_panic_hook {
 /** Local, any thread.  From now on ct_panic() calls these; borrowed.  NULL: none any more. */
 void ct_panic_tell(const ct_panic_hook_t *hook);
 
-/** Local, any thread.  From now on who waits sleeps for so long between two looks; 0: as below. */
-void ct_mpi_set_nap(double seconds);
-extern _Atomic long ct__mpi_nap_ns;
+/** Local, any thread.  From now on who waits sleeps, patient or not, and not only after a
+ * second; 0: as below. */
+void ct_mpi_set_naps(int naps);
 
-/** One turn of a loop that waits: a short pause at first, later the core goes to who wants it. */
-static inline void ct_mpi_relax(unsigned turn)
-{
-  enum { PAUSES = 100 }; /* a few us: what a peer that runs at the same time needs */
-  if (turn >= PAUSES) {
-    struct timespec nap = {0, ct__mpi_nap_ns};
-    if (nap.tv_nsec)
-      nanosleep(&nap, NULL);
-    else
-      sched_yield();
-    return;
-  }
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
+enum {
+  CT_MPI_IMPATIENT, /**< for messages that are under way */
+  CT_MPI_PATIENT    /**< for what a rank does before it sends something */
+};
 
-/** Waits for one request. */
+/** One turn, counted from 0 or 1, of a loop that waits: a short pause at first, then the core goes
+ * to who wants it.  After a second who is patient sleeps; the wait may become longer by a 64th, and
+ * by 2 ms at most. */
+void ct_mpi_relax(unsigned turn, int patient);
+
+/** Waits for one request, patiently. */
 void ct_mpi_wait(const ct_topo_t *t, MPI_Request *request);
 /** In place. */
 void ct_mpi_allreduce(const ct_topo_t *t, MPI_Comm comm, void *io, int count, MPI_Datatype type,

@@ -1,11 +1,15 @@
 /* What all calls of MPI share: the end of the job when one fails, and how they wait. */
 #include "comm/ct_mpi.h"
 
+#include <math.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "base/ct_clock.h"
 #include "base/ct_log.h"
 
 /* ---- the end ---- */
@@ -47,11 +51,32 @@ void ct_mpi_panic(const ct_topo_t *t, const char *call, int mpi_rc)
 
 /* ---- waiting ---- */
 
-_Atomic long ct__mpi_nap_ns;
+static _Atomic int naps;
 
-void ct_mpi_set_nap(double seconds)
+void ct_mpi_set_naps(int on)
 {
-  ct__mpi_nap_ns = (long)(1e9 * seconds);
+  naps = on;
+}
+
+void ct_mpi_relax(unsigned turn, int patient)
+{
+  enum { PAUSES = 100 }; /* a few us: what a peer that runs at the same time needs */
+  static const double patience = 1, share = 1.0 / 64, shortest = 50e-6;
+  static _Thread_local double begin;
+  if (turn < PAUSES) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+    return;
+  }
+  if (turn == PAUSES) begin = ct_clock();
+  double waited = ct_clock() - begin;
+  if (naps || (patient && waited > patience)) {
+    double nap = fmin(fmax(share * waited, shortest), patient ? 2e-3 : 0.5e-3);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap)}, NULL);
+  } else {
+    sched_yield();
+  }
 }
 
 enum { BCAST_PIECE = 1 << 30 }; /* MPI counts in int */
@@ -62,7 +87,7 @@ void ct_mpi_wait(const ct_topo_t *t, MPI_Request *request)
   for (unsigned turn = 0;; turn++) {
     CT_MPI(t, MPI_Test(request, &done, MPI_STATUS_IGNORE));
     if (done) return;
-    ct_mpi_relax(turn);
+    ct_mpi_relax(turn, CT_MPI_PATIENT);
   }
 }
 
