@@ -5,11 +5,13 @@
  * patience.  Where it brings nothing, the core is given away, and after 3 ms of nothing else the
  * rank sleeps for a 64th of that time, up to 2 ms.
  *
- * CROWD_SHIM_DIR=DIR  where each process leaves a file PID: "peak own", KiB (VmHWM, RssAnon) */
+ * CROWD_SHIM_DIR=DIR  where each rank leaves a file HOST.PID: "peak own", KiB (VmHWM, RssAnon);
+ *                     programs that it has started do not */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -57,6 +59,10 @@ static void __attribute__((destructor)) say_memory(void)
   const char *dir = getenv("CROWD_SHIM_DIR");
   FILE *in = dir ? fopen("/proc/self/status", "re") : NULL;
   if (!in) return;
+  if (strncmp(program_invocation_short_name, "ctrain", 6) != 0) {
+    fclose(in);
+    return;
+  }
   while (fgets(line, sizeof line, in)) {
     sscanf(line, "VmHWM: %ld", &peak);
     sscanf(line, "RssAnon: %ld", &own);
