@@ -30,8 +30,8 @@ typedef struct line {
   double error;
 } line_t;
 
-/* 1 and the line, if the table is one of all-reduces on a level of one kind of link, and shows
- * a rate. */
+/* 1 and the line, if the table is one of all-reduces on a level of one kind of link. Its rate is
+ * infinite where a large message took no longer than a small one, as on busy cores. */
 static int fit(const ct_bench_comm_row_t *row, int64_t n, line_t *out)
 {
   if (row->call != CT_COMM_ALL_REDUCE || strcmp(row->level, "all") == 0 || n < 2) return 0;
@@ -42,7 +42,7 @@ static int fit(const ct_bench_comm_row_t *row, int64_t n, line_t *out)
                              (double)row[i].count * sizeof(float), row[i].in_place.seconds};
   out->error = ct_link_fit(p, (int)n, &out->link);
   ct_mem_free(p);
-  return isfinite(out->link.bytes_per_s);
+  return 1;
 }
 
 /* ---- text ---- */
@@ -98,7 +98,7 @@ int ct_bench_comm_text(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *o
   CT_TRY(ct_str_add(out, "\nlinks, by the in-place all-reduces: a message and a rate\n"));
   for (int64_t i = 0, n; i < b->rows; i += n) {
     n = table_rows(b, i);
-    if (fit(&b->row[i], n, &line))
+    if (fit(&b->row[i], n, &line) && isfinite(line.link.bytes_per_s))
       CT_TRY(ct_str_add(out, "  %-5s over %-8s %10.2f us %10.3f GB/s   at most %.0f %% off\n",
                         b->row[i].level, b->row[i].over, 1e6 * line.link.alpha_s,
                         1e-9 * line.link.bytes_per_s, 100 * line.error));
@@ -128,7 +128,6 @@ static json_t *row_object(const ct_bench_comm_row_t *r)
                    call_object(r, &r->in_place));
 }
 
-/* On busy cores a large message may have taken no longer than a small one: no rate can be seen. */
 static json_t *finite_or_null(double value)
 {
   return isfinite(value) ? json_real(value) : json_null();

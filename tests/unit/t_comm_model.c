@@ -1,6 +1,9 @@
 /* What collective calls cost: rounds and bytes, the line through points, the size of a bucket. */
 #include <math.h>
+#include <string.h>
 
+#include "app/bench_comm.h"
+#include "base/ct_err.h"
 #include "comm/ct_comm_model.h"
 #include "tests/harness/ct_test.h"
 
@@ -73,6 +76,27 @@ static void a_fit_stays_possible(void)
   CT_ASSERT_NEAR(got.bytes_per_s, 1e9, 1);
 }
 
+/* `bench comm` of busy cores, where the large message was the quick one: a link without a rate. */
+static void a_rate_not_seen_is_null(void)
+{
+  const ct_bench_call_t none = {0};
+  ct_bench_comm_row_t row[] = {
+      {CT_COMM_ALL_REDUCE, "mpi", "node", CT_COMM_HALVING, 2, 1, 1024, none, {1, 2e-5, 0}},
+      {CT_COMM_ALL_REDUCE, "mpi", "node", CT_COMM_HALVING, 2, 1, 4096, none, {1, 1e-5, 0}}};
+  ct_topo_t topo = {0};
+  topo.size = topo.local_size = 2;
+  topo.nodes = 1;
+  ct_bench_comm_t bench = {row, 2, 2};
+  ct_str_t json = {0}, text = {0};
+  CT_ASSERT_INT(ct_bench_comm_json(&topo, &bench, &json), CT_OK);
+  CU_ASSERT(strstr(json.data, "\"alpha_s\"") != NULL);
+  CU_ASSERT(strstr(json.data, "\"bytes_per_s\": null") != NULL);
+  CT_ASSERT_INT(ct_bench_comm_text(&topo, &bench, &text), CT_OK);
+  CU_ASSERT(strstr(text.data, "inf") == NULL);
+  ct_str_clear(&json);
+  ct_str_clear(&text);
+}
+
 static void a_bucket_is_a_balance(void)
 {
   CT_ASSERT_INT(ct_comm_bucket(64 << 20, 1. / 64, 1 << 20), 1 << 20);
@@ -84,8 +108,12 @@ static void a_bucket_is_a_balance(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(rounds_and_bytes),      CT_TEST(folding_is_avoided),
-                                    CT_TEST(a_fit_finds_the_line),  CT_TEST(a_fit_stays_possible),
-                                    CT_TEST(a_bucket_is_a_balance), CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(rounds_and_bytes),
+                                    CT_TEST(folding_is_avoided),
+                                    CT_TEST(a_fit_finds_the_line),
+                                    CT_TEST(a_fit_stays_possible),
+                                    CT_TEST(a_rate_not_seen_is_null),
+                                    CT_TEST(a_bucket_is_a_balance),
+                                    CT_TEST_END};
   return ct_test_main("comm_model", tests, argc, argv);
 }
