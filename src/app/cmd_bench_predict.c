@@ -56,7 +56,7 @@ int ct_cmd_bench_predict(const ct_args_t *a, const ct_topo_t *topo, int *status)
   int64_t passes, warmup;
   char *made_up = (char *)(uintptr_t) "synthetic";
   const ct_opt_texts_t input = {&made_up, 1};
-  ct_setup_t s = {.topo = topo};
+  ct_setup_t s = {.topo = topo, .without_gradients = 1};
   ct_weights_file_t w = {0};
   ct_feed_t *feed = NULL;
   const ct_batch_t *batch;

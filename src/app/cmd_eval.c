@@ -84,7 +84,7 @@ out:
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
-  ct_setup_t s = {.topo = topo, .with_sets = 1};
+  ct_setup_t s = {.topo = topo, .with_sets = 1, .without_gradients = 1};
   ct_eval_set_t *set = NULL;
   ct_ckpt_found_t checkpoint = {0};
   ct_eval_result_t e;

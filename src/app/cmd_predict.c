@@ -97,7 +97,7 @@ int ct_cmd_predict(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
   int64_t top;
-  ct_setup_t s = {.topo = topo};
+  ct_setup_t s = {.topo = topo, .without_gradients = 1};
   ct_opt_texts_t input = {0};
   ct_weights_file_t w = {0};
   (void)status;

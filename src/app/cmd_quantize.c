@@ -282,7 +282,7 @@ static void clear(quantizing_t *z)
 int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
-  quantizing_t z = {.a = a, .s = {.topo = topo}};
+  quantizing_t z = {.a = a, .s = {.topo = topo, .without_gradients = 1}};
   ct_setup_t *s = &z.s;
   ct_ckpt_found_t checkpoint = {0};
   (void)status;

@@ -27,6 +27,7 @@ typedef struct ct_messages {
 typedef struct ct_setup {
   const ct_topo_t *topo; /**< borrowed */
   int without_loss;      /**< in: the command only looks at samples, which need no labels */
+  int without_gradients; /**< in: nothing is trained, so no messages of gradients are chosen */
   ct_config_t cfg;
   const ct_backend_t *be;
   ct_dev_t *dev;

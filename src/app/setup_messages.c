@@ -17,7 +17,8 @@ static const double mib = 1024 * 1024;
 int ct_setup_leaves_messages(const ct_setup_t *s)
 {
   const ct_parallel_opts_t *p = &s->cfg.parallel;
-  return s->topo->size > 1 && (p->bucket_mb == CT_BUCKET_AUTO || p->allreduce == CT_ALLREDUCE_AUTO);
+  return s->topo->size > 1 && !s->without_gradients &&
+         (p->bucket_mb == CT_BUCKET_AUTO || p->allreduce == CT_ALLREDUCE_AUTO);
 }
 
 /* ---- what a checkpoint notes ---- */
@@ -62,12 +63,18 @@ static int has_two_ways(const ct_setup_t *s, const ct_comm_opts_t *o)
   return over_mpi(s) && o->wire != CT_BF16 && s->topo->equal_nodes && s->topo->local_size > 1;
 }
 
+/* Whether larger sums took longer, which they may not on busy cores. */
+static int saw_rate(const ct_comm_probe_t *p)
+{
+  return p->sizes && isfinite(p->link.bytes_per_s);
+}
+
 static double message_s(const ct_comm_probe_t *p, double mb)
 {
   return ct_link_time(&p->link, (ct_comm_cost_t){1, 1}, mb * mib);
 }
 
-/* Collective.  Flat, if that is faster by more than such times differ anyway. */
+/* Collective.  Flat, if that is seen to be faster by more than such times differ anyway. */
 static int choose_way(ct_setup_t *s, ct_comm_opts_t *o)
 {
   int rc = CT_OK;
@@ -78,7 +85,7 @@ static int choose_way(ct_setup_t *s, ct_comm_opts_t *o)
   o->flat = 1;
   CT_TRY(ct_comm_probe(s->comm_ops, s->topo, s->be, s->dev, o, &flat));
   double in_nodes_s = message_s(&s->messages.probe, mb), flat_s = message_s(&flat, mb);
-  o->flat = flat_s < clearly * in_nodes_s;
+  o->flat = saw_rate(&flat) && saw_rate(&s->messages.probe) && flat_s < clearly * in_nodes_s;
   ct_log(CT_LOG_INFO, "parallel.allreduce: auto: %s; %g MB take %.3g ms, and %.3g ms flat",
          o->flat ? "flat" : "hierarchical", mb, 1e3 * in_nodes_s, 1e3 * flat_s);
   if (o->flat) s->messages.probe = flat;
@@ -123,7 +130,7 @@ double ct_setup_bucket_mb(ct_setup_t *s)
   int open = mb == CT_BUCKET_AUTO;
   const ct_link_t *l = &m->probe.link;
   if (open && m->recalled) return m->bucket_mb;
-  if (open && m->probe.sizes)
+  if (open && saw_rate(&m->probe))
     mb = (double)ct_comm_bucket(gradient_bytes(s->graph), l->alpha_s, l->bytes_per_s) / mib;
   m->bucket_mb = mb > 0 ? mb : s->be->host_memory ? 1 : 25;
   return m->bucket_mb;
@@ -135,6 +142,11 @@ void ct_setup_tell_messages(const ct_setup_t *s)
   if (s->cfg.parallel.bucket_mb != CT_BUCKET_AUTO || s->topo->size == 1) return;
   if (m->recalled)
     ct_log(CT_LOG_INFO, "parallel.bucket_mb: auto: %g, as the checkpoint says", m->bucket_mb);
+  else if (m->probe.sizes && !saw_rate(&m->probe))
+    ct_log(CT_LOG_WARN,
+           "parallel.bucket_mb: auto: %g, the default: large sums took no longer than small ones "
+           "(%d sizes timed in %.2g s)",
+           m->bucket_mb, m->probe.sizes, m->probe.seconds);
   else if (m->probe.sizes)
     ct_log(
         CT_LOG_INFO,
