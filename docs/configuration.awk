@@ -57,7 +57,8 @@ BEGIN {
     " as you like: `--set optim.lr=0.1`. An unknown key, a wrong type and a value out of range" \
     " are errors that name the file, the line, the key and the nearest valid one. `ctrain-hpc" \
     " train --help` prints this page as plain text; `config.yaml` in a run's directory has all" \
-    " keys with the values that the run had. `null` in place of a number or a word stands for" \
+    " keys with the values that the run had, and the directory may be given for it (`ctrain-hpc" \
+    " eval runs/digits`). `null` in place of a number or a word stands for" \
     " the default, so that `--set optim.momentum=null` undoes what a file says. `train CONFIG" \
     " --print-config` prints what comes of it all.")
   print ""

@@ -78,8 +78,8 @@ int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *
                     const char *const *set, int sets);
 /** The same from a file, under which the files lie that it includes (`include: base.yaml`, or a
  * list of which the last one counts most): maps are joined key by key, all else is the upper
- * file's.  Relative paths are then below the directory of the file in which they stand.  CT_ERR_IO
- * as well. */
+ * file's.  Relative paths are then below the directory of the file in which they stand.  A run's
+ * directory stands for config.yaml in it.  CT_ERR_IO as well. */
 int ct_config_read(ct_config_t *c, const char *path, const char *const *set, int sets);
 /** Frees what *c owns; a zeroed one is fine. */
 void ct_config_clear(ct_config_t *c);

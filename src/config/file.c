@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
@@ -162,13 +163,31 @@ out:
   return rc;
 }
 
+/* A run's directory stands for the configuration in it. */
+static int file_meant(const char *path, char *file, size_t cap)
+{
+  int rc = CT_OK;
+  ct_beat_file(path);
+  int is_dir = ct_file_is_dir(path);
+  ct_beat_file(NULL);
+  if (!is_dir) return ct_text_format(file, cap, "%s", path);
+  CT_TRY(ct_path_join(file, cap, path, "config.yaml"));
+  if (!ct_file_exists(file))
+    CT_FAIL(CT_ERR_IO,
+            "%s: is a directory without config.yaml, expected a file or a run's directory", path);
+out:
+  return rc;
+}
+
 int ct_config_read(ct_config_t *c, const char *path, const char *const *set, int sets)
 {
   int rc = CT_OK;
+  char file[CT_PATH_MAX];
   ct_yaml_t *root = NULL;
   memset(c, 0, sizeof *c);
-  CT_TRY(load(path, 0, &root));
-  CT_TRY(ct__config_take(c, root, path, set, sets));
+  CT_TRY(file_meant(path, file, sizeof file));
+  CT_TRY(load(file, 0, &root));
+  CT_TRY(ct__config_take(c, root, file, set, sets));
 out:
   ct_yaml_free(root);
   return rc;

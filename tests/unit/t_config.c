@@ -259,6 +259,22 @@ static void mistakes_in_included_files_name_them(void)
   CT_ASSERT_FAILS(parse(&c, "include: x.yaml\n", NULL), CT_ERR_USAGE, "include: unknown key");
 }
 
+static void a_directory_stands_for_the_configuration_in_it(void)
+{
+  ct_config_t c;
+  file_of("empty/x.yaml", "data: {batch: 7}\n");
+  CT_ASSERT_FAILS(ct_config_read(&c, below("empty"), NULL, 0), CT_ERR_IO,
+                  "/empty: is a directory without config.yaml, expected a file or a run's");
+  file_of("run/config.yaml", "data: {batch: 7, train: t.h5}\n");
+  if (CT_ASSERT_OK(ct_config_read(&c, below("run"), NULL, 0)) != CT_OK) return;
+  CT_ASSERT_INT(c.data.batch, 7);
+  CT_ASSERT_TEXT(c.where, below("run/config.yaml"));
+  CT_ASSERT_TEXT(c.data.train.v[0], below("run/t.h5"));
+  ct_config_clear(&c);
+  CT_ASSERT_FAILS(ct_config_read(&c, file_of("bad.yaml", "include: run\n"), NULL, 0), CT_ERR_IO,
+                  "is a directory, expected a regular file");
+}
+
 /* Another kind on the command line, or above an included file. */
 static void another_kind_leaves_out_what_it_has_not(void)
 {
@@ -473,6 +489,7 @@ int main(int argc, char **argv)
                                     CT_TEST(magic_in_a_directory_is_quoted),
                                     CT_TEST(files_include_files),
                                     CT_TEST(mistakes_in_included_files_name_them),
+                                    CT_TEST(a_directory_stands_for_the_configuration_in_it),
                                     CT_TEST(another_kind_leaves_out_what_it_has_not),
                                     CT_TEST(the_global_batch_follows_from_the_ranks),
                                     CT_TEST(keys_that_do_not_fit_together),
