@@ -266,6 +266,83 @@ static void every_row_of_linear(void)
   }
 }
 
+/* ---- what oneDNN is not given ---- */
+
+typedef struct window {
+  int kernel, stride, pad, dilate, from, to; /* lengths of the input */
+} window_t;
+
+/* A convolution whose dim `at` of `space` has this window; the others have one of 1. */
+static void make_window(ct_op_desc_t *d, const window_t *w, int64_t length, int space, int at)
+{
+  ct_shape_t x = ct_shape(2 + space, 2, 4, 9, 9, 9), y = x;
+  x.dim[2 + at] = length;
+  y.dim[2 + at] = ct_op_window_out(length, w->kernel, w->stride, w->pad, w->dilate);
+  ct_op_desc_init(d, CT_OP_CONV, &x, &y);
+  d->passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM;
+  d->u.conv.groups = 1;
+  for (int i = 0; i < space; i++)
+    d->u.conv.kernel[i] = d->u.conv.stride[i] = d->u.conv.dilate[i] = 1;
+  d->u.conv.kernel[at] = w->kernel;
+  d->u.conv.stride[at] = w->stride;
+  d->u.conv.pad[at] = w->pad;
+  d->u.conv.dilate[at] = w->dilate;
+}
+
+/* How many ways there are to the gradient of the weights: of oneDNN, and others. */
+static void count_ways(const ct_op_desc_t *d, int *onednn, int *others)
+{
+  const cpu__ways_t *ways = &cpu__conv_ways;
+  *onednn = *others = 0;
+  for (int i = 0; i < CPU__WAYS_MAX * ways->pairs && ways->way[i / ways->pairs]; i++) {
+    const cpu__way_t *way = ways->way[i / ways->pairs];
+    cpu__job_t job = {tested.dev, d, CT_BWD_PARAM, ways->pair[i % ways->pairs]};
+    cpu__cost_t cost;
+    char why[128];
+    int mine = way == &cpu__conv_direct || way == &cpu__conv_bf16;
+    *(mine ? onednn : others) += way->can(&job, &cost, why);
+  }
+}
+
+static void check_window(const window_t *w, int refused)
+{
+  for (int i = 0; i < 2 * 5 * (w->to - w->from + 1); i++) {
+    int at = i % 5, space = at < 3 ? 3 : 2, length = w->from + i / 5 / 2, onednn, others;
+    ct_op_desc_t d;
+    char text[160];
+    make_window(&d, w, length, space, at % 3);
+    d.x.dtype = d.y.dtype = i / 5 % 2 ? CT_BF16 : CT_F32;
+    const char *name = ct_op_text(&d, text, sizeof text);
+    check(cpu__conv_overreaches(&d) == refused, "%s: refused: %d", name, !refused);
+    count_ways(&d, &onednn, &others);
+    check(others > 0, "%s: nobody computes the gradient", name);
+    if (refused) check(onednn == 0, "%s: oneDNN computes the gradient", name);
+  }
+}
+
+/* Those of which oneDNN's gradient was seen wrong with AVX-512, and their neighbours. */
+static void windows_over_a_whole_input_are_not_given_to_onednn(void)
+{
+  static const window_t wrong[] = {{6, 2, 3, 1, 3, 7},   {7, 2, 3, 1, 3, 8},  {8, 2, 3, 1, 3, 9},
+                                   {8, 2, 4, 1, 4, 9},   {9, 2, 4, 1, 4, 10}, {11, 2, 5, 1, 5, 12},
+                                   {11, 4, 5, 1, 5, 14}, {9, 3, 4, 1, 4, 11}, {3, 2, 1, 1, 1, 4},
+                                   {2, 2, 1, 1, 1, 3},   {7, 1, 3, 1, 1, 3},  {3, 1, 1, 1, 1, 1},
+                                   {3, 2, 2, 2, 1, 6},   {1, 1, 1, 1, 1, 9},  {2, 3, 2, 1, 3, 9}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    check_window(&wrong[i], 1);
+}
+
+/* Stems, the layers of residual networks down to maps of 2x2, of volumes down to 4x4x4. */
+static void windows_of_usual_networks_are_given_to_onednn(void)
+{
+  static const window_t usual[] = {
+      {7, 2, 3, 1, 224, 224}, {7, 2, 3, 1, 16, 16},   {11, 4, 2, 1, 224, 224}, {3, 2, 1, 1, 5, 112},
+      {3, 1, 1, 1, 2, 56},    {5, 1, 2, 1, 3, 28},    {7, 1, 3, 1, 4, 14},     {3, 1, 2, 2, 3, 28},
+      {2, 2, 0, 1, 2, 8},     {16, 16, 0, 1, 16, 16}, {1, 2, 0, 1, 1, 8},      {5, 2, 2, 1, 7, 28}};
+  for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+    check_window(&usual[i], 0);
+}
+
 /* ---- the choice ---- */
 
 enum { A, B, BARE };
@@ -476,6 +553,8 @@ int main(int argc, char **argv)
       CT_TEST(every_row_of_convolution),
       CT_TEST(rows_that_go_around_the_caches),
       CT_TEST(every_row_of_linear),
+      CT_TEST(windows_over_a_whole_input_are_not_given_to_onednn),
+      CT_TEST(windows_of_usual_networks_are_given_to_onednn),
       CT_TEST(the_cheapest_is_chosen),
       CT_TEST(costs_of_once_decide_among_equal_layouts),
       CT_TEST(some_take_tensors_as_they_lie),

@@ -10,6 +10,11 @@ extern const cpu__way_t cpu__conv_tiled;                  /* direct.c */
 extern const cpu__way_t cpu__conv_depthwise;              /* depthwise.c */
 extern const cpu__way_t cpu__conv_by_hand;                /* few_channels.c */
 extern const cpu__way_t cpu__conv_winograd;               /* winograd.c */
+extern const cpu__way_t cpu__conv_lowered;                /* lowered.c */
 extern const cpu__way_t cpu__conv_direct, cpu__conv_bf16; /* onednn.c */
+
+/** Pure.  1 if a window reaches, or nearly reaches, over the whole input in a dim: oneDNN gets the
+ * weights' gradient of some of these wrong (onednn.c). */
+int cpu__conv_overreaches(const ct_op_desc_t *d);
 
 #endif

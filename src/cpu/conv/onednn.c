@@ -56,6 +56,31 @@ static double efficiency(const cpu__job_t *job, const char *name)
   return 1;
 }
 
+/* ---- what oneDNN is not given ---------------------------------------------------------------- */
+
+/* oneDNN's loops over the depth or height of a weights' gradient for AVX-512 (compute_od_loop_…,
+ * compute_oh_loop_… of its jit_avx512_common_conv_kernel.cpp and of that for bfloat16; versions 2.6
+ * and 3.7 alike) walk from one window to the next, and correct the number of taps inside where they
+ * leave the padding at the front and where they enter that at the back.  Where one window does
+ * both, or the first one behind the front padding already reaches the end, the corrections
+ * contradict each other: taps are counted twice or for ever, beyond the input and the weights.
+ * Seen: wrong gradients, a heap overwritten, a run without end.  In detail, with a stride the first
+ * window behind the padding begins at 0 to stride - 1, so inputs shorter than window + stride - 1
+ * are at risk; this refuses one more.  With stride 1 it goes wrong only where fewer outputs than
+ * the padding are walked; this refuses what the first window covers.  The forward pass and that to
+ * the data have no such loops: they count the taps of every row afresh. */
+int cpu__conv_overreaches(const ct_op_desc_t *d)
+{
+  for (int i = 0; i < d->x.ndim - 2; i++) {
+    int64_t in = d->x.dim[2 + i], pad = d->u.conv.pad[i], stride = d->u.conv.stride[i];
+    int64_t window = (int64_t)d->u.conv.dilate[i] * (d->u.conv.kernel[i] - 1) + 1;
+    if (pad == 0) continue;
+    if (pad >= window) return 1; /* it sees nothing but padding */
+    if (stride == 1 ? window > in + pad : window + stride > in) return 1;
+  }
+  return 0;
+}
+
 /* ---- the rows -------------------------------------------------------------------------------- */
 
 static int takes(const cpu__job_t *job, ct_dtype_t dtype, char why[128])
@@ -74,6 +99,8 @@ static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu_
   int rc = CT_OK;
   cpu__prim_t *prim;
   if (!takes(job, dtype, why)) return 0;
+  if (job->pass == CT_BWD_PARAM && cpu__conv_overreaches(job->desc))
+    return cpu__refuse(why, "oneDNN gets the weights' gradient of such windows wrong");
   CT_TRY(cpu__primitive_find(job, &prim));
   if (!prim) return cpu__refuse(why, "oneDNN has no implementation");
   *cost = (cpu__cost_t){padded_work(job) / (rate * efficiency(job, cpu__prim_name(prim))), 0};

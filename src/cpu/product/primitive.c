@@ -2,18 +2,21 @@
 #include "cpu/product/primitive.h"
 #include "base/ct_err.h"
 
+int cpu__conv_weights(const ct_op_desc_t *d, ct_dtype_t dtype, int format, cpu__md_t **out)
+{
+  int g = d->u.conv.groups;
+  const int *kernel = d->u.conv.kernel;
+  const int64_t w[6] = {g, d->y.dim[1] / g, d->x.dim[1] / g, kernel[0], kernel[1], kernel[2]};
+  return cpu__md_typed(dtype, d->x.ndim + (g > 1), g > 1 ? w : w + 1, format, out);
+}
+
 /* The weights as oneDNN sees them, in the format that it likes.  A gradient is float32. */
 static int any_weights(const cpu__job_t *job, cpu__md_t **out)
 {
   const ct_op_desc_t *d = job->desc;
-  const int *kernel = d->u.conv.kernel;
   ct_dtype_t dtype = job->pass == CT_BWD_PARAM ? CT_F32 : d->x.dtype;
-  int64_t in = d->x.dim[1], features = d->y.dim[1];
-  if (d->kind == CT_OP_LINEAR)
-    return cpu__md_typed(dtype, 2, (int64_t[]){features, in}, CPU__ANY, out);
-  int g = d->u.conv.groups;
-  const int64_t w[6] = {g, features / g, in / g, kernel[0], kernel[1], kernel[2]};
-  return cpu__md_typed(dtype, d->x.ndim + (g > 1), g > 1 ? w : w + 1, CPU__ANY, out);
+  if (d->kind != CT_OP_LINEAR) return cpu__conv_weights(d, dtype, CPU__ANY, out);
+  return cpu__md_typed(dtype, 2, (int64_t[]){d->y.dim[1], d->x.dim[1]}, CPU__ANY, out);
 }
 
 int cpu__primitive_find(const cpu__job_t *job, cpu__prim_t **out)

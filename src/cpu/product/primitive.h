@@ -4,6 +4,8 @@
 #define CT_CPU_PRIMITIVE_H
 #include "cpu/product/way.h"
 
+/** Local.  The weights of a convolution, with a leading dim of groups if it has several. */
+int cpu__conv_weights(const ct_op_desc_t *d, ct_dtype_t dtype, int format, cpu__md_t **out);
 /** Local.  oneDNN's primitive for the job, which chooses the format of w; NULL with CT_OK: it has
  * none. */
 int cpu__primitive_find(const cpu__job_t *job, cpu__prim_t **out);
