@@ -350,8 +350,13 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/cases_volume.c \
   %D%/conform/check.h \
   %D%/conform/conform_backend.c \
+  %D%/conform/draw.c \
+  %D%/conform/draw.h \
+  %D%/conform/drawn.c \
+  %D%/conform/draws.c \
   %D%/conform/gradient.c \
   %D%/conform/parity.c \
+  %D%/conform/reorder.c \
   %D%/conform/repeat.c \
   %D%/conform/rig.c \
   %D%/conform/rig.h \
@@ -364,6 +369,10 @@ TESTS += $(unit_tests) $(shell_tests)
 %C%_conform_ways_SOURCES = \
   %D%/conform/cases.c \
   %D%/conform/cases_volume.c \
+  %D%/conform/draw.c \
+  %D%/conform/draws.c \
+  %D%/conform/one_way.c \
+  %D%/conform/one_way.h \
   %D%/conform/parity.c \
   %D%/conform/rig.c \
   %D%/conform/rig_data.c \

@@ -11,6 +11,7 @@ typedef struct storage {
   ct_op_t op;
   ct_op_t *inner;
   int relu;       /* done by the cast of y */
+  int adds;       /* x2 too is cast */
   int64_t nx, ny; /* elements */
   char algorithm[48];
   size_t y_at, at; /* in scratch, behind the copy of x: that of y, and the inner op's own */
@@ -52,6 +53,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   CT_TRY(cpu__op_new(inner_kind(&inner), op->dev, &inner,
                      like ? ((const storage_t *)like)->inner : NULL, &k->inner, info));
   k->relu = op->desc.kind == CT_OP_CONV ? op->desc.u.conv.relu : op->desc.u.linear.relu;
+  k->adds = op->desc.kind == CT_OP_CONV && op->desc.u.conv.add;
   k->nx = ct_shape_padded(&k->inner->desc.x);
   k->ny = ct_shape_padded(&k->inner->desc.y);
   k->y_at = float_bytes(k->nx);
@@ -75,6 +77,8 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   if (a->pass & (CT_FWD | CT_BWD_PARAM)) cpu__to_floats(op->dev, k->nx, a->x, x);
   if (a->pass & CT_FWD) {
     inner.pass = CT_FWD;
+    if (k->adds) cpu__to_floats(op->dev, k->ny, a->x2, y); /* it becomes y in its place */
+    inner.x2 = y;
     CT_TRY(k->inner->kind->run(k->inner, &inner));
     cpu__from_floats(op->dev, k->ny, y, a->y, k->relu);
   }

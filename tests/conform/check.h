@@ -25,6 +25,13 @@ void truth_close(truth_t *t);
 /** Runs the case in every layout that the backend works in and every way an op may be prepared and
  * run, and compares all results with the reference. */
 void check_parity(const op_case_t *c);
+/** One of these: \a way is any number from 0; where the op cannot be prepared so, each pass is run
+ * alone. */
+void check_trial(const op_case_t *c, int way, ct_layout_t offered, uint64_t seed);
+/** Descriptors that are drawn (draw.h): which, and what the program is called with otherwise. */
+void check_drawn(void);
+extern struct draws check_drawn_range;
+extern const char *check_drawn_program;
 /** A batchnorm's statistics of several ranks: parts of the batch, each with its own op, against one
  * op on the whole of it. */
 void check_sync_bnorm(const op_case_t *c);
@@ -44,6 +51,12 @@ void check_gradient(const op_case_t *c);
 /** The optimizer's ops. */
 void check_gradstat(void);
 void check_update(void);
+/** One of these, on a range of any length. */
+void check_gradstat_of(int which, int64_t count);
+void check_update_of(int which, int64_t count);
+/** Copies between layouts, types, and numbers of dims. */
+void check_reorders(void);
+void check_reorder_of(const ct_shape_t *from, const ct_shape_t *to, int pass);
 /** Steps that are started as a whole. */
 void check_repeat(void);
 void check_repeat_refuses(void);

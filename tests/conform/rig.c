@@ -214,9 +214,10 @@ static int open_tensors(rig_t *r)
   CT_TRY(tensor_open(&r->dy2, r->side, &d->y, y));
   CT_TRY(tensor_open(&r->dx, r->side, &d->x, x));
   ct_shape_t x2 = ct_op_second(d);
-  if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, x));
+  if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, d->kind == CT_OP_CONV ? y : x));
   /* an addition has one gradient for both its inputs */
-  if (takes_x2(d) && d->kind != CT_OP_ADD) CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));
+  if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV)
+    CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));
 out:
   return rc;
 }
@@ -416,8 +417,10 @@ const char *rig_take(rig_t *r, outputs_t *out)
     if (r->dx2.own.mem && !(r->how.flags & RIG_NO_DX2) && !tensor_take(&r->dx2, out->dx2))
       return "dx2: padding not zero, or past its end";
   }
-  for (int i = 0; i < 2 && r->desc.kind == CT_OP_BNORM; i++)
-    block_take(&r->w[2 + i], out->running[i], r->w[2 + i].bytes);
+  for (int i = 0; i < 2; i++) {
+    int k = param_running(&r->desc, i);
+    if (k < CT_OP_PARAMS) block_take(&r->w[k], out->running[i], r->w[k].bytes);
+  }
   out->loss = *r->loss;
   if (!block_intact(&r->saved)) return "written past the end of saved";
   if (!block_intact(&r->scratch)) return "written past the end of scratch";

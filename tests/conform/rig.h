@@ -89,6 +89,8 @@ void outputs_close(outputs_t *out);
 
 /** Elements of parameter 0 … 3 of an op in the plain layout; 0 if it has none. */
 int64_t param_count(const ct_op_desc_t *d, int param);
+/** Which parameter the forward pass changes as output running[i]; CT_OP_PARAMS: none. */
+int param_running(const ct_op_desc_t *d, int i);
 int takes_x2(const ct_op_desc_t *d);
 /** Elements of x2. */
 int64_t second_count(const ct_op_desc_t *d);

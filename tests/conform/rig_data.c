@@ -29,6 +29,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
 {
   int64_t out = d->y.dim[1], wide = d->x.dim[d->x.ndim - 1];
 
+  if (param >= CT_OP_PARAMS) return 0;
   switch (d->kind) {
   case CT_OP_CONV:
     if (param == 0)
@@ -48,6 +49,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     return param == 0 ? out * wide : param == 1 ? out * d->y.dim[2] : out;
   case CT_OP_ATTENTION:
     return (param < 2 ? 3 : 1) * (param % 2 ? wide : wide * wide);
+  case CT_OP_FAKE_QUANT: /* its range */
+    return param == 0 ? 2 : 0;
   case CT_OP_TOKENS:
     return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
   default:
@@ -55,10 +58,16 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   }
 }
 
+int param_running(const ct_op_desc_t *d, int i)
+{
+  if (d->kind == CT_OP_FAKE_QUANT && i == 0) return 0;
+  return d->kind == CT_OP_BNORM ? 2 + i : CT_OP_PARAMS;
+}
+
 int takes_x2(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT ||
-         (d->kind == CT_OP_BNORM && d->u.bnorm.add);
+         (d->kind == CT_OP_BNORM && d->u.bnorm.add) || (d->kind == CT_OP_CONV && d->u.conv.add);
 }
 
 int64_t second_count(const ct_op_desc_t *d)
@@ -143,6 +152,11 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   for (int k = 0; k < 4 && saturates; k++)
     for (int64_t i = 0; i < param_count(d, k); i++)
       in->w[k][i] /= sqrtf((float)d->x.dim[2]);
+  /* a range that some numbers are outside of */
+  if (d->kind == CT_OP_FAKE_QUANT) {
+    in->w[0][0] = -fabsf(in->w[0][0]);
+    in->w[0][1] = fabsf(in->w[0][1]);
+  }
   /* running_var */
   for (int64_t i = 0; d->kind == CT_OP_BNORM && i < param_count(d, 3); i++)
     in->w[3][i] = 0.5f + fabsf(in->w[3][i]);
@@ -172,7 +186,7 @@ void outputs_open(outputs_t *out, const ct_op_desc_t *d)
   for (int i = 0; i < 4; i++)
     out->dw[i] = host_array(param_count(d, i), sizeof(float));
   for (int i = 0; i < 2; i++)
-    out->running[i] = host_array(param_count(d, 2 + i), sizeof(float));
+    out->running[i] = host_array(param_count(d, param_running(d, i)), sizeof(float));
 }
 
 void outputs_close(outputs_t *out)

@@ -15,178 +15,11 @@
 #include "cpu/product/product.h"
 #include "ref/ct_ref.h"
 #include "tests/conform/check.h"
+#include "tests/conform/draw.h"
+#include "tests/conform/one_way.h"
 #include "tests/harness/ct_test.h"
 
 side_t tested, reference;
-
-/* ---- one pass of one row ---- */
-
-/* Weights from one format into another. */
-static void convert(const cpu__md_t *from, void *x, const cpu__md_t *to, void *y)
-{
-  cpu__dnnl_t *dnnl = tested.dev->dnnl;
-  cpu__prim_t *reorder = NULL;
-
-  must(cpu__prim_reorder(dnnl, from, to, &reorder));
-  void *scratch = host_array((int64_t)cpu__prim_scratch(reorder) + 1, 1);
-  must(cpu__prim_run(dnnl, reorder, (void *[CPU__ROLES]){x, NULL, NULL, y, scratch}));
-  ct_mem_free(scratch);
-  cpu__prim_free(reorder);
-}
-
-/* The memory of a pass. */
-typedef struct bench {
-  tensor_t x, y;
-  block_t w, bias, scratch;
-  cpu__md_t *plain; /* of the weights */
-} bench_t;
-
-static void bench_open(bench_t *b, const cpu__job_t *job, const cpu__ready_t *ready, truth_t *t)
-{
-  const ct_op_desc_t *d = job->desc;
-
-  memset(b, 0, sizeof *b);
-  must(tensor_open(&b->x, &tested, &d->x, job->at.x));
-  must(tensor_open(&b->y, &tested, &d->y, job->at.y));
-  block_open(&b->w, &tested, cpu__md_bytes(ready->w));
-  block_open(&b->bias, &tested, (size_t)d->y.dim[1] * sizeof(float));
-  block_open(&b->scratch, &tested, ready->scratch);
-  must(cpu__md_plain(ready->w, &b->plain));
-  if (job->pass != CT_BWD_DATA) tensor_put(&b->x, t->in.x);
-  if (job->pass != CT_FWD) tensor_put(&b->y, t->in.dy);
-  if (job->pass != CT_BWD_PARAM) convert(b->plain, t->in.w[0], ready->w, b->w.mem);
-  if (job->pass == CT_FWD && t->in.w[1]) block_put(&b->bias, t->in.w[1], b->bias.bytes);
-}
-
-static void bench_close(bench_t *b)
-{
-  tensor_close(&b->x);
-  tensor_close(&b->y);
-  block_close(&b->w);
-  block_close(&b->bias);
-  block_close(&b->scratch);
-  cpu__md_free(b->plain);
-}
-
-static void compare(const char *name, const char *what, const float *got, const float *want,
-                    int64_t n, double floor, double tolerance)
-{
-  char why[80] = "";
-  check(is_close(got, want, n, floor, tolerance, why), "%s: %s: %s", name, what, why);
-}
-
-static double size_of(const float *v, int64_t n)
-{
-  double sum = 0;
-  for (int64_t i = 0; i < n; i++)
-    sum += (double)v[i] * v[i];
-  return 0.01 * sqrt(sum);
-}
-
-static void check_result(const cpu__way_t *way, const cpu__job_t *job, const char *name, bench_t *b,
-                         const cpu__ready_t *ready, const truth_t *t)
-{
-  const ct_op_desc_t *d = job->desc;
-  double tolerance = strstr(way->name, "winograd") ? 1e-4 : 1e-5;
-  double low = d->x.dtype == CT_F32 ? tolerance : 5e-3;
-  double floor = size_of(t->in.dy, ct_shape_count(&d->y));
-  int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y), w = param_count(d, 0);
-  float *got = host_array(x + y + w, sizeof *got);
-
-  if (job->pass == CT_FWD) {
-    check(tensor_take(&b->y, got), "%s: padding or memory behind y", name);
-    compare(name, "y", got, t->want[0].y, y, 0, low);
-  } else if (job->pass == CT_BWD_DATA) {
-    check(tensor_take(&b->x, got), "%s: padding or memory behind dx", name);
-    compare(name, "dx", got, t->want[0].dx, x, floor, low);
-  } else {
-    convert(ready->w, b->w.mem, b->plain, got);
-    compare(name, "dw", got, t->want[0].dw[0], w, floor, tolerance);
-    if (t->in.w[1])
-      compare(name, "db", b->bias.mem, t->want[0].dw[1], d->y.dim[1], floor, tolerance);
-  }
-  check(block_intact(&b->w) && block_intact(&b->bias) && block_intact(&b->scratch),
-        "%s: memory behind the weights or scratch", name);
-  ct_mem_free(got);
-}
-
-static void try_job(const cpu__way_t *way, const cpu__job_t *job, truth_t *t)
-{
-  static const char *const passes[] = {
-      [CT_FWD] = "forward", [CT_BWD_DATA] = "data", [CT_BWD_PARAM] = "parameters"};
-  cpu__ready_t ready = {0};
-  char text[160], name[260];
-  bench_t b;
-
-  snprintf(name, sizeof name, "%s, %s, of %s (%s, x %s, y %s)", way->name, passes[job->pass],
-           ct_op_text(job->desc, text, sizeof text), ct_dtype_name(job->desc->x.dtype),
-           ct_layout_name(job->at.x), ct_layout_name(job->at.y));
-  if (CT_ASSERT_OK(way->prepare(job, &ready)) == CT_OK) {
-    bench_open(&b, job, &ready, t);
-    void *at[CPU__ROLES] = {b.x.own.mem, b.w.mem, b.bias.mem, b.y.own.mem, b.scratch.mem};
-    if (!t->in.w[1]) at[CPU__BIAS] = NULL;
-    CT_ASSERT_OK(way->run(tested.dev, &ready, at));
-    check_result(way, job, name, &b, &ready, t);
-    bench_close(&b);
-  }
-  way->clear(&ready);
-  cpu__md_free(ready.w);
-}
-
-/* ---- all rows ---- */
-
-typedef struct tally {
-  int jobs[CPU__PASSES];
-} tally_t;
-
-static void set_relu(ct_op_desc_t *d, int relu)
-{
-  if (d->kind == CT_OP_CONV)
-    d->u.conv.relu = relu;
-  else
-    d->u.linear.relu = relu;
-}
-
-/* A row in all passes and pairs of layouts; one that cannot says why.  What is true is computed
- * when it is first needed. */
-static void try_way(const cpu__ways_t *ways, const cpu__way_t *way, const op_case_t *c, truth_t *t,
-                    int *known, tally_t *tally)
-{
-  for (int i = 0; i < CPU__PASSES * ways->pairs; i++) {
-    cpu__job_t job = {tested.dev, &c->desc, 1 << i % CPU__PASSES, ways->pair[i / CPU__PASSES]};
-    cpu__cost_t cost = {NAN, NAN};
-    char why[128] = "";
-    int can = way->can(&job, &cost, why);
-    if (!check(can == 0 || can == 1, "%s: can() is %d", way->name, can)) break;
-    if (!can) check(why[0] != 0, "%s does not say why it cannot", way->name);
-    if (!can) continue;
-    check(cost.each > 0 && cost.each < INFINITY && cost.once >= 0 && cost.once < INFINITY,
-          "%s costs %g and %g", way->name, cost.each, cost.once);
-    if (!*known && !truth_open(t, c)) break;
-    *known = 1;
-    try_job(way, &job, t);
-    tally->jobs[i % CPU__PASSES]++;
-  }
-}
-
-static void try_row(const cpu__ways_t *ways, const cpu__way_t *way, op_case_t c, tally_t *tally)
-{
-  truth_t t;
-  int known = 0;
-  if (!way->relu) set_relu(&c.desc, 0);
-  try_way(ways, way, &c, &t, &known, tally);
-  if (known) truth_close(&t);
-}
-
-/* As a kind asks its ways: linear layers see rows, whatever they belong to. */
-static void flatten(op_case_t *c)
-{
-  int last = c->desc.x.ndim - 1;
-  int64_t in = c->desc.x.dim[last], out = c->desc.y.dim[last],
-          rows = ct_shape_count(&c->desc.x) / in;
-  c->desc.x = ct_shape(2, rows, in);
-  c->desc.y = ct_shape(2, rows, out);
-}
 
 static void try_cases(const cpu__ways_t *ways, const cpu__way_t *way, ct_op_kind_t kind,
                       int (*next)(int, op_case_t *), tally_t *tally)
@@ -264,6 +97,39 @@ static void every_row_of_linear(void)
     try_cases(ways, ways->way[w], CT_OP_LINEAR, case_linear, &tally);
     check_tally(ways->way[w], &tally);
   }
+}
+
+/* ---- what is drawn ---- */
+
+static draws_t range = {.seed = 1, .count = 120};
+
+/* Each way alone, also where another one would be chosen. */
+static void try_draw(int64_t i)
+{
+  dice_t dice = {.seed = range.seed, .index = (uint64_t)i};
+  ct_op_kind_t kind = dice_is(&dice, 75) ? CT_OP_CONV : CT_OP_LINEAR;
+  const cpu__ways_t *ways = kind == CT_OP_CONV ? &cpu__conv_ways : &cpu__linear_ways;
+  draw_t w;
+  tally_t tally = {{0}};
+  char text[160];
+  draw_case(&dice, kind, &w);
+  if (w.c.desc.x.dim[0] == 0) w.c.desc.x.dim[0] = w.c.desc.y.dim[0] = 1; /* as they are asked */
+  if (w.c.desc.x.dtype == CT_F16) w.c.desc.x.dtype = w.c.desc.y.dtype = CT_BF16;
+  if (kind == CT_OP_LINEAR) flatten(&w.c);
+  if (kind == CT_OP_CONV) w.c.desc.u.conv.add = 0;
+  unsigned failed = draws_next(range.seed, i, ct_op_text(&w.c.desc, text, sizeof text));
+  if (range.count == 1) printf("# %s\n", text);
+  for (int k = 0; k < CPU__WAYS_MAX && ways->way[k]; k++)
+    try_row(ways, ways->way[k], w.c, &tally);
+  draws_done(failed);
+}
+
+static void drawn(void)
+{
+  draws_begin("ways");
+  for (int64_t i = range.first; i < range.first + range.count; i++)
+    try_draw(i);
+  draws_end();
 }
 
 /* ---- what oneDNN is not given ---- */
@@ -555,6 +421,7 @@ int main(int argc, char **argv)
       CT_TEST(every_row_of_linear),
       CT_TEST(windows_over_a_whole_input_are_not_given_to_onednn),
       CT_TEST(windows_of_usual_networks_are_given_to_onednn),
+      CT_TEST(drawn),
       CT_TEST(the_cheapest_is_chosen),
       CT_TEST(costs_of_once_decide_among_equal_layouts),
       CT_TEST(some_take_tensors_as_they_lie),
@@ -564,6 +431,12 @@ int main(int argc, char **argv)
       CT_TEST(the_second_choice_is_asked_where_the_first_is_not_perfect),
       CT_TEST_END,
   };
+  char *only[] = {argv[0], "drawn", NULL};
+  if (!draws_options(&range, &argc, argv)) return 1;
+  if (range.asked) {
+    argv = only;
+    argc = 2;
+  }
   const ct_dev_opts_t two = {.threads = 2}, one = {.threads = 1};
 
   if (side_open(&reference, &ct_backend_ref, &one) || side_open(&tested, &ct_backend_cpu, &two)) {

@@ -58,17 +58,18 @@ static double efficiency(const cpu__job_t *job, const char *name)
 
 /* ---- what oneDNN is not given ---------------------------------------------------------------- */
 
-/* oneDNN's loops over the depth or height of a weights' gradient for AVX-512 (compute_od_loop_…,
- * compute_oh_loop_… of its jit_avx512_common_conv_kernel.cpp and of that for bfloat16; versions 2.6
- * and 3.7 alike) walk from one window to the next, and correct the number of taps inside where they
- * leave the padding at the front and where they enter that at the back.  Where one window does
- * both, or the first one behind the front padding already reaches the end, the corrections
- * contradict each other: taps are counted twice or for ever, beyond the input and the weights.
- * Seen: wrong gradients, a heap overwritten, a run without end.  In detail, with a stride the first
- * window behind the padding begins at 0 to stride - 1, so inputs shorter than window + stride - 1
- * are at risk; this refuses one more.  With stride 1 it goes wrong only where fewer outputs than
- * the padding are walked; this refuses what the first window covers.  The forward pass and that to
- * the data have no such loops: they count the taps of every row afresh. */
+/* For AVX-512, oneDNN computes a weights' gradient in loops over depth and height (compute_od_loop
+ * and compute_oh_loop of jit_avx512_common_conv_kernel.cpp and of that for bfloat16; the same in
+ * versions 2.6 and 3.7).  They step from one window to the next, and correct the number of taps
+ * inside the input where windows leave the padding at the front and where they enter that at the
+ * back.  If one window does both, or if the first one behind the front padding reaches the end, the
+ * corrections contradict each other: taps are counted twice or without end, beyond the input and
+ * the gradient.  Seen: wrong gradients, an overwritten heap, a run that does not end.
+ *
+ * With a stride, the first window behind the padding begins at 0 to stride - 1, so inputs shorter
+ * than window + stride - 1 are at risk; one more is refused.  With stride 1 it goes wrong only if
+ * there are fewer outputs than the padding; what the first window covers is refused.  The forward
+ * pass and that to the data have no such loops: they count the taps of every row afresh. */
 int cpu__conv_overreaches(const ct_op_desc_t *d)
 {
   for (int i = 0; i < d->x.ndim - 2; i++) {
@@ -79,6 +80,20 @@ int cpu__conv_overreaches(const ct_op_desc_t *d)
     if (stride == 1 ? window > in + pad : window + stride > in) return 1;
   }
   return 0;
+}
+
+/* oneDNN's 1x1 convolution of channels last brings strided positions side by side first, in whole
+ * vectors of channels, of which it fills those that there are: what stood in its scratch memory
+ * behind them gets into the padding of the weights' gradient (seen with AVX2). */
+static int leaves_padding(const cpu__job_t *job)
+{
+  const ct_op_desc_t *d = job->desc;
+  int one = 1, strided = 0;
+  for (int i = 0; i < d->x.ndim - 2; i++) {
+    one &= d->u.conv.kernel[i] == 1;
+    strided |= d->u.conv.stride[i] > 1;
+  }
+  return job->at.x == CT_NHWC && one && strided && (d->x.dim[1] % 16 || d->y.dim[1] % 16);
 }
 
 /* ---- the rows -------------------------------------------------------------------------------- */
@@ -101,6 +116,8 @@ static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu_
   if (!takes(job, dtype, why)) return 0;
   if (job->pass == CT_BWD_PARAM && cpu__conv_overreaches(job->desc))
     return cpu__refuse(why, "oneDNN gets the weights' gradient of such windows wrong");
+  if (job->pass == CT_BWD_PARAM && leaves_padding(job))
+    return cpu__refuse(why, "oneDNN leaves the padding of such a gradient undefined");
   CT_TRY(cpu__primitive_find(job, &prim));
   if (!prim) return cpu__refuse(why, "oneDNN has no implementation");
   *cost = (cpu__cost_t){padded_work(job) / (rate * efficiency(job, cpu__prim_name(prim))), 0};

@@ -142,7 +142,8 @@ static void set_window(const ct_op_desc_t *d, cpu__pool_t *p)
     p->kernel[axis] = at < 0 ? 1 : d->u.pool.kernel[at];
     p->stride[axis] = at < 0 ? 1 : d->u.pool.stride[at];
     p->pad[axis] = at < 0 ? 0 : d->u.pool.pad[at];
-    p->tiles &= p->kernel[axis] == p->stride[axis] && p->kernel[axis] * p->out[axis] == p->in[axis];
+    p->tiles &= p->kernel[axis] == p->stride[axis] && p->pad[axis] == 0 &&
+                p->kernel[axis] * p->out[axis] == p->in[axis];
   }
   p->relu = d->u.pool.relu;
 }

@@ -1,0 +1,355 @@
+/* Descriptors that are drawn from a seed: sizes from 1 up, windows larger than inputs, strides
+ * larger than windows, groups, dilation, empty batches, every option of every kind.  They are
+ * small, so that a hundred thousand take minutes. */
+#include "tests/conform/draw.h"
+
+#include <string.h>
+
+#include "base/ct_rng.h"
+
+/* Numbers of a draw: most are quick to compute, some are large enough to be cut into parts. */
+enum { USUAL = 1 << 12, LARGE = 1 << 15, USUAL_FLOPS = 300000, LARGE_FLOPS = 4000000 };
+
+int64_t dice_throw(dice_t *d, int64_t lo, int64_t hi)
+{
+  uint64_t v = ct_rng_u64(d->seed, CT_RNG_TEST, 1000 + d->thrown++, d->index);
+  return lo + (int64_t)(v % (uint64_t)(hi - lo + 1));
+}
+
+int dice_is(dice_t *d, int percent)
+{
+  return dice_throw(d, 0, 99) < percent;
+}
+
+/* ---- sizes ---- */
+
+static int64_t draw_batch(dice_t *d)
+{
+  static const int64_t sizes[] = {1, 1, 1, 2, 2, 3, 4, 5, 7, 9, 17};
+  return dice_is(d, 3) ? 0 : sizes[dice_throw(d, 0, 10)];
+}
+
+/* About the borders of vectors and blocks. */
+static int64_t draw_channels(dice_t *d)
+{
+  static const int64_t sizes[] = {1,  1,  2,  3,  4,  5,  6,  7,  8,  9,  12,
+                                  15, 16, 17, 20, 24, 31, 32, 33, 40, 48, 65};
+  return sizes[dice_throw(d, 0, 21)];
+}
+
+static int64_t draw_size(dice_t *d)
+{
+  return dice_is(d, 60)   ? dice_throw(d, 1, 6)
+         : dice_is(d, 90) ? dice_throw(d, 1, 14)
+                          : dice_throw(d, 1, 40);
+}
+
+static ct_shape_t draw_image(dice_t *d)
+{
+  ct_shape_t s = ct_shape(dice_is(d, 65) ? 4 : 5, draw_batch(d), draw_channels(d), 1, 1, 1);
+  for (int i = 2; i < s.ndim; i++)
+    s.dim[i] = draw_size(d);
+  return s;
+}
+
+static ct_shape_t draw_any(dice_t *d)
+{
+  if (dice_is(d, 70)) return draw_image(d);
+  ct_shape_t s = ct_shape(dice_is(d, 60) ? 2 : 3, draw_batch(d), draw_channels(d), draw_size(d));
+  return s;
+}
+
+static ct_shape_t draw_sequence(dice_t *d)
+{
+  return ct_shape(3, draw_batch(d), draw_size(d), draw_channels(d));
+}
+
+/* ---- products and windows ---- */
+
+static void start(op_case_t *c, ct_op_kind_t kind, ct_shape_t x, ct_shape_t y)
+{
+  ct_op_desc_init(&c->desc, kind, &x, &y);
+  c->data = DATA_RANDOM;
+  c->big = 0;
+}
+
+static int64_t draw_groups(dice_t *d, ct_shape_t *x, int64_t *out)
+{
+  int64_t groups = 1;
+  if (dice_is(d, 60)) return groups;
+  if (dice_is(d, 50)) { /* depthwise */
+    *out = x->dim[1] * (dice_is(d, 75) ? 1 : dice_throw(d, 2, 3));
+    return x->dim[1];
+  }
+  groups = dice_throw(d, 2, 5);
+  x->dim[1] = groups * dice_throw(d, 1, 18);
+  *out = groups * dice_throw(d, 1, 18);
+  return groups;
+}
+
+/* A window and its output's size; 0: the window is larger than the padded input. */
+static int64_t draw_window(dice_t *d, int64_t in, int *kernel, int *stride, int *pad, int *dilate)
+{
+  *kernel = (int)(dice_is(d, 70)   ? dice_throw(d, 1, 5)
+                  : dice_is(d, 90) ? dice_throw(d, 1, 11)
+                                   : dice_throw(d, 1, 20));
+  *stride = (int)(dice_is(d, 50) ? 1 : dice_is(d, 90) ? dice_throw(d, 1, 4) : dice_throw(d, 1, 18));
+  *dilate = (int)(dice_is(d, 80) ? 1 : dice_throw(d, 2, 3));
+  *pad = (int)(dice_is(d, 30) ? 0 : dice_is(d, 60) ? *kernel / 2 : dice_throw(d, 0, *kernel));
+  int64_t beyond = in + 2 * *pad - (int64_t)*dilate * (*kernel - 1) - 1;
+  return beyond < 0 ? 0 : beyond / *stride + 1;
+}
+
+static int draw_conv(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = draw_image(d), y = x;
+  int64_t out = draw_channels(d), groups = draw_groups(d, &x, &out);
+  y.dim[1] = out;
+  start(c, CT_OP_CONV, x, y);
+  c->desc.u.conv.groups = (int)groups;
+  int alike = dice_is(d, 60); /* in all dims */
+  for (int i = 0; i < x.ndim - 2; i++) {
+    int *k = &c->desc.u.conv.kernel[i], *s = &c->desc.u.conv.stride[i];
+    int *p = &c->desc.u.conv.pad[i], *l = &c->desc.u.conv.dilate[i];
+    int64_t size = draw_window(d, x.dim[2 + i], k, s, p, l);
+    if (i && alike) {
+      *k = k[-1];
+      *s = s[-1];
+      *p = p[-1];
+      *l = l[-1];
+      size = x.dim[2 + i] + 2 * *p <= (int64_t)*l * (*k - 1)
+                 ? 0
+                 : ct_op_window_out(x.dim[2 + i], *k, *s, *p, *l);
+    }
+    if (size < 1) return 0;
+    c->desc.y.dim[2 + i] = size;
+  }
+  c->desc.u.conv.bias = dice_is(d, 50);
+  c->desc.u.conv.relu = dice_is(d, 30);
+  c->desc.u.conv.add = dice_is(d, 10);
+  return 1;
+}
+
+static void draw_linear(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = dice_is(d, 60) ? ct_shape(2, draw_batch(d), draw_channels(d)) : draw_sequence(d),
+             y;
+  if (dice_is(d, 10)) x.dim[x.ndim - 1] = dice_throw(d, 60, 300);
+  y = x;
+  y.dim[y.ndim - 1] = draw_channels(d);
+  start(c, CT_OP_LINEAR, x, y);
+  c->desc.u.linear.bias = dice_is(d, 50);
+  c->desc.u.linear.relu = dice_is(d, 30);
+}
+
+/* Global, adaptive, or over windows. */
+static int draw_pool(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = draw_image(d), y = x;
+  int kind = (int)dice_throw(d, 0, 9), alike = dice_is(d, 60), unused;
+  start(c, CT_OP_POOL, x, y);
+  c->desc.u.pool.average = kind < 2 || dice_is(d, 40);
+  c->desc.u.pool.global = kind == 0;
+  c->desc.u.pool.adaptive = kind == 1;
+  for (int i = 0; i < x.ndim - 2; i++) {
+    int *k = &c->desc.u.pool.kernel[i], *s = &c->desc.u.pool.stride[i], *p = &c->desc.u.pool.pad[i];
+    int64_t *out = &c->desc.y.dim[2 + i];
+    *out = kind == 0 ? 1 : draw_size(d);
+    if (kind < 2) continue;
+    draw_window(d, x.dim[2 + i], k, s, p, &unused);
+    if (i && alike) *k = k[-1];
+    if (i && alike) *s = s[-1];
+    if (i && alike) *p = p[-1];
+    if (dice_is(d, 20)) *s = *k; /* tiles */
+    if (*p > *k / 2) *p = *k / 2;
+    if (x.dim[2 + i] + 2 * *p < *k) return 0;
+    *out = ct_op_window_out(x.dim[2 + i], *k, *s, *p, 1);
+  }
+  if (kind < 2) return 1;
+  c->desc.u.pool.include_pad = c->desc.u.pool.average && dice_is(d, 50);
+  c->desc.u.pool.relu = !c->desc.u.pool.average && dice_is(d, 30);
+  if (!c->desc.u.pool.average && dice_is(d, 60)) c->data = DATA_TIES;
+  return 1;
+}
+
+/* ---- the other kinds ---- */
+
+static void draw_bnorm(dice_t *d, op_case_t *c)
+{
+  static const double momentum[] = {0.1, 0.01, 1, 0}, eps[] = {1e-5, 1e-3, 0.1};
+  ct_shape_t x = draw_any(d);
+  start(c, CT_OP_BNORM, x, x);
+  c->desc.training = dice_is(d, 70);
+  c->desc.u.bnorm.eps = eps[dice_throw(d, 0, 2)];
+  c->desc.u.bnorm.momentum = momentum[dice_throw(d, 0, 3)];
+  c->desc.u.bnorm.relu = dice_is(d, 50) ? 0 : dice_is(d, 70) ? 1 : CT_RELU6;
+  c->desc.u.bnorm.add = dice_is(d, 40);
+}
+
+/* What is computed element by element. */
+static void draw_point(dice_t *d, ct_op_kind_t kind, op_case_t *c)
+{
+  ct_shape_t x = draw_any(d);
+  start(c, kind, x, x);
+  c->desc.training = dice_is(d, 70);
+  if (kind == CT_OP_ACT) {
+    ct_act_t act = (ct_act_t)dice_throw(d, 0, CT_ACT_COUNT - 1);
+    c->desc.u.act.kind = act;
+    c->desc.u.act.alpha = ct_act_facts_of(act)->alpha == CT_ALPHA_SLOPE ? 0.3 : 1.2;
+    c->desc.training = 0;
+  }
+  if (kind == CT_OP_ADD) c->desc.u.add.relu = dice_is(d, 50);
+  if (kind == CT_OP_LNORM) c->desc.u.lnorm.eps = dice_is(d, 70) ? 1e-5 : 1e-2;
+  if (kind == CT_OP_DROPOUT) {
+    c->desc.u.dropout.p =
+        dice_is(d, 15) ? (double)dice_throw(d, 0, 1) : 0.05 * (double)dice_throw(d, 1, 19);
+    c->desc.u.dropout.layer = (uint32_t)dice_throw(d, 0, 1000);
+  }
+}
+
+static void draw_concat(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = dice_is(d, 70) ? draw_image(d) : ct_shape(2, draw_batch(d), draw_channels(d)),
+             y = x;
+  y.dim[1] += draw_channels(d);
+  start(c, CT_OP_CONCAT, x, y);
+}
+
+static void draw_upsample(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = draw_image(d), y = x;
+  int64_t factor = dice_throw(d, 1, 4);
+  for (int i = 2; i < x.ndim; i++)
+    y.dim[i] *= dice_is(d, 70) ? factor : dice_throw(d, 1, 5);
+  start(c, CT_OP_UPSAMPLE, x, y);
+  c->desc.u.upsample.linear = dice_is(d, 50);
+}
+
+static void draw_of_sequence(dice_t *d, ct_op_kind_t kind, op_case_t *c)
+{
+  ct_shape_t x = draw_sequence(d), y = x;
+  int heads = (int)dice_throw(d, 1, 5);
+  if (kind == CT_OP_ATTENTION) x.dim[2] = y.dim[2] = heads * dice_throw(d, 1, 12);
+  if (kind == CT_OP_LSTM) y.dim[2] = draw_channels(d);
+  if (kind == CT_OP_SELECT) y = ct_shape(2, x.dim[0], x.dim[2]);
+  start(c, kind, x, y);
+  if (kind == CT_OP_ATTENTION) c->desc.u.attention.heads = heads;
+  if (kind == CT_OP_SELECT) c->desc.u.select.index = (int)dice_throw(d, -1, x.dim[1] - 1);
+}
+
+static void draw_tokens(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = ct_shape(4, draw_batch(d), draw_channels(d), draw_size(d), draw_size(d));
+  start(c, CT_OP_TOKENS, x, ct_shape(3, x.dim[0], 1 + x.dim[2] * x.dim[3], x.dim[1]));
+}
+
+static void draw_loss(dice_t *d, op_case_t *c)
+{
+  ct_loss_spec_t spec = {.kind = (ct_loss_kind_t)dice_throw(d, 0, CT_LOSS_COUNT - 1)};
+  int entropy = spec.kind == CT_LOSS_CROSS_ENTROPY;
+  ct_shape_t x = ct_shape(2, draw_batch(d), 1 + draw_channels(d));
+  if (dice_is(d, 10)) x.dim[1] = dice_throw(d, 66, 1500);
+  if (dice_is(d, 30))
+    x = ct_shape((int)dice_throw(d, 3, 5), x.dim[0], 1 + dice_throw(d, 1, 9), draw_size(d),
+                 draw_size(d), draw_size(d));
+  spec.one_hot = !entropy && dice_is(d, 50);
+  spec.weighted = entropy && dice_is(d, 40);
+  spec.sample_weighted = dice_is(d, 30);
+  spec.has_ignored = entropy && dice_is(d, 40);
+  if (spec.has_ignored) spec.ignored = dice_is(d, 50) ? (int)dice_throw(d, 0, x.dim[1] - 1) : -100;
+  if (entropy && dice_is(d, 40)) spec.label_smoothing = 0.1 * (double)dice_throw(d, 1, 10);
+  start(c, CT_OP_LOSS, x, x);
+  c->desc.u.loss = spec;
+  c->data = dice_is(d, 50) ? DATA_TIES : DATA_RANDOM;
+}
+
+/* ---- one case ---- */
+
+static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
+{
+  switch (kind) {
+  case CT_OP_CONV:
+    return draw_conv(d, c);
+  case CT_OP_POOL:
+    return draw_pool(d, c);
+  case CT_OP_LINEAR:
+    draw_linear(d, c);
+    return 1;
+  case CT_OP_BNORM:
+    draw_bnorm(d, c);
+    return 1;
+  case CT_OP_CONCAT:
+    draw_concat(d, c);
+    return 1;
+  case CT_OP_UPSAMPLE:
+    draw_upsample(d, c);
+    return 1;
+  case CT_OP_LSTM:
+  case CT_OP_ATTENTION:
+  case CT_OP_SELECT:
+    draw_of_sequence(d, kind, c);
+    return 1;
+  case CT_OP_TOKENS:
+    draw_tokens(d, c);
+    return 1;
+  case CT_OP_LOSS:
+    draw_loss(d, c);
+    return 1;
+  case CT_OP_RELU:
+  case CT_OP_ACT:
+  case CT_OP_ADD:
+  case CT_OP_DROPOUT:
+  case CT_OP_LNORM:
+  case CT_OP_FAKE_QUANT:
+    draw_point(d, kind, c);
+    return 1;
+  case CT_OP_REORDER:
+  case CT_OP_GRADSTAT:
+  case CT_OP_MEASURE:
+  case CT_OP_UPDATE:
+  case CT_OP_COUNT:
+    break;
+  }
+  return 0;
+}
+
+/* Half of all draws are windows and products, where most of the code is. */
+static ct_op_kind_t draw_kind(dice_t *d)
+{
+  static const ct_op_kind_t kinds[] = {
+      CT_OP_CONV,     CT_OP_CONV,       CT_OP_CONV, CT_OP_CONV,      CT_OP_CONV,   CT_OP_CONV,
+      CT_OP_CONV,     CT_OP_POOL,       CT_OP_POOL, CT_OP_POOL,      CT_OP_LINEAR, CT_OP_LINEAR,
+      CT_OP_BNORM,    CT_OP_BNORM,      CT_OP_RELU, CT_OP_ACT,       CT_OP_ADD,    CT_OP_CONCAT,
+      CT_OP_DROPOUT,  CT_OP_LNORM,      CT_OP_LSTM, CT_OP_ATTENTION, CT_OP_TOKENS, CT_OP_SELECT,
+      CT_OP_UPSAMPLE, CT_OP_FAKE_QUANT, CT_OP_LOSS, CT_OP_LOSS};
+  return kinds[dice_throw(d, 0, (int64_t)(sizeof kinds / sizeof kinds[0]) - 1)];
+}
+
+static int is_small(const ct_op_desc_t *d, int large)
+{
+  int64_t most = large ? LARGE : USUAL, weights = 0;
+  for (int i = 0; i < CT_OP_PARAMS; i++)
+    weights += ct_op_param_count(d, i);
+  return ct_shape_count(&d->x) <= most && ct_shape_count(&d->y) <= most && weights <= 2 * most &&
+         ct_op_flops(d, CT_FWD) <= (large ? LARGE_FLOPS : USUAL_FLOPS);
+}
+
+void draw_case(dice_t *dice, ct_op_kind_t kind, draw_t *out)
+{
+  char why[128];
+  int large = dice_is(dice, 3);
+  memset(out, 0, sizeof *out);
+  if (kind == CT_OP_COUNT) kind = draw_kind(dice);
+  while (!draw_of(dice, kind, &out->c) || !is_small(&out->c.desc, large) ||
+         !ct_op_check(&out->c.desc, why))
+    ;
+  ct_dtype_t type = dice_is(dice, 70) ? CT_F32 : dice_is(dice, 60) ? CT_BF16 : CT_F16;
+  if (kind != CT_OP_LOSS) out->c.desc.x.dtype = out->c.desc.y.dtype = type;
+  /* what is cut off at 6 would depend on the rounding */
+  if (kind == CT_OP_BNORM && type != CT_F32 && out->c.desc.u.bnorm.relu)
+    out->c.desc.u.bnorm.relu = 1;
+  out->way = (int)dice_throw(dice, 0, 1000);
+  out->offered = (ct_layout_t)dice_throw(dice, 0, 3);
+  if (out->c.desc.x.ndim < 4) out->offered = CT_PLAIN; /* there are no others */
+  out->data = (uint64_t)dice_throw(dice, 1, 1 << 30);
+}
