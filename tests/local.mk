@@ -341,6 +341,7 @@ check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
 TESTS += $(unit_tests) $(shell_tests)
 
 %C%_unit_t_h5_slow_SOURCES = %D%/unit/t_h5_slow.c %D%/tools/slow_shim.c %D%/tools/slow_shim.h
+%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draws.c
 %C%_unit_t_op_SOURCES = %D%/unit/t_op.c %D%/conform/cases_bad.c
 %C%_conform_conform_backend_SOURCES = \
   %D%/conform/bytes.c \

@@ -159,6 +159,7 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   use_threads(dev);
   const cpu__op_kind_t *kind = kind_for(dev, d);
+  if (!kind) return d->x.layout; /* prepare will say why */
   if (kind->wants) return kind->wants(dev, d);
   return kind->plain ? CT_PLAIN : d->x.layout;
 }
