@@ -21,6 +21,7 @@ enum {
   SUM = 148,
   SUM_BYTES = 8,
   TYPE = 156,
+  LINK = 157,
   MAGIC = 257,
   PREFIX = 345,
   PREFIX_BYTES = 155,
@@ -29,15 +30,32 @@ enum {
 
 /* What comes before a member and changes it. */
 typedef struct extra {
-  char name[CT_PATH_MAX]; /**< "": none */
-  int64_t bytes;          /**< -1: none */
+  char name[CT_PATH_MAX], link[CT_PATH_MAX]; /**< "": none */
+  int64_t bytes;                             /**< -1: none */
 } extra_t;
 
 static int damaged(const ct__tar_t *t, const char *what)
 {
-  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
-                    "%s: the header at byte %" PRId64 " %s: no tar file, or a damaged one", t->path,
-                    t->at, what);
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: the header at byte %" PRId64 " %s: %s",
+                    t->path, t->at, what,
+                    t->archive ? "an archive ends before it, and no other one follows"
+                               : "no tar file, or a damaged one");
+}
+
+/* \a name: "": not known yet. */
+static int refused(const ct__tar_t *t, const char *name, const char *why)
+{
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: the member %s%sat byte %" PRId64 " %s",
+                    t->path, name, *name ? " " : "", t->at, why);
+}
+
+static int no_end(const ct__tar_t *t)
+{
+  return ct_err_set(
+      CT_ERR_FORMAT, __FILE__, __LINE__,
+      "%s: ends behind '%s' without the blocks of zeros that end an archive: it is cut "
+      "off",
+      t->path, t->last);
 }
 
 /* Octal digits up to a blank or NUL, or GNU's binary numbers.  -1: neither. */
@@ -82,7 +100,8 @@ static int is_zero(const unsigned char *block)
 static int read_block(const ct__tar_t *t, unsigned char *block)
 {
   int rc = CT_OK;
-  if (t->bytes - t->at < BLOCK) return damaged(t, "is cut off");
+  if (t->bytes - t->at < BLOCK)
+    return *t->last && !t->archive ? no_end(t) : damaged(t, "is cut off");
   CT_TRY(ct_file_read_at(t->fd, t->path, t->at, block, BLOCK));
 out:
   return rc;
@@ -90,7 +109,35 @@ out:
 
 /* ---- what comes before a member ---- */
 
-/* "LENGTH KEY=VALUE\n", again and again; only path and size matter. */
+#define SPARSE "is of a sparse file, which is not read: make the archive without --sparse"
+
+/* A name of n bytes. */
+static int take_text(const ct__tar_t *t, const char *text, int64_t n, char *to)
+{
+  if (n < 1 || n >= CT_PATH_MAX || memchr(text, 0, (size_t)n))
+    return damaged(t, "has a name that cannot be");
+  memcpy(to, text, (size_t)n);
+  to[n] = '\0';
+  return CT_OK;
+}
+
+/* "KEY=VALUE" of n bytes; only path, linkpath and size matter. */
+static int take_record(const ct__tar_t *t, const char *key, int64_t n, extra_t *out)
+{
+  int rc = CT_OK;
+  char size[24];
+  if (n > 5 && memcmp(key, "path=", 5) == 0) return take_text(t, key + 5, n - 5, out->name);
+  if (n > 9 && memcmp(key, "linkpath=", 9) == 0) return take_text(t, key + 9, n - 9, out->link);
+  if (n > 11 && memcmp(key, "GNU.sparse.", 11) == 0) return refused(t, "", SPARSE);
+  if (n <= 5 || n >= 25 || memcmp(key, "size=", 5) != 0) return CT_OK;
+  CT_TRY(ct_text_format(size, sizeof size, "%.*s", (int)(n - 5), key + 5));
+  if (ct_text_int(size, &out->bytes) != CT_OK || out->bytes < 0)
+    return damaged(t, "has a size that cannot be");
+out:
+  return rc;
+}
+
+/* "LENGTH KEY=VALUE\n", again and again. */
 static int take_pax(const ct__tar_t *t, const char *text, int64_t bytes, extra_t *out)
 {
   int rc = CT_OK;
@@ -104,39 +151,17 @@ static int take_pax(const ct__tar_t *t, const char *text, int64_t bytes, extra_t
     if (length <= digits + 1 || length > bytes - at || text[at + digits] != ' ' ||
         text[at + length - 1] != '\n')
       return damaged(t, "has a pax record that is none");
-    const char *key = text + at + digits + 1;
-    int64_t n = length - digits - 2; /* of the key, "=" and the value */
-    if (n > 5 && memcmp(key, "path=", 5) == 0) {
-      if (n - 5 >= (int64_t)sizeof out->name || memchr(key + 5, 0, (size_t)(n - 5)))
-        return damaged(t, "has a name that cannot be");
-      memcpy(out->name, key + 5, (size_t)(n - 5));
-      out->name[n - 5] = '\0';
-    } else if (n > 5 && n < 25 && memcmp(key, "size=", 5) == 0) {
-      char size[24];
-      CT_TRY(ct_text_format(size, sizeof size, "%.*s", (int)(n - 5), key + 5));
-      if (ct_text_int(size, &out->bytes) != CT_OK || out->bytes < 0)
-        return damaged(t, "has a size that cannot be");
-    } else if (n > 11 && memcmp(key, "GNU.sparse.", 11) == 0)
-      return damaged(t, "is of a sparse file, which is not read");
+    CT_TRY(take_record(t, text + at + digits + 1, length - digits - 2, out));
   }
 out:
   return rc;
-}
-
-static int take_long_name(const ct__tar_t *t, const char *text, int64_t bytes, extra_t *out)
-{
-  size_t n = strnlen(text, (size_t)bytes);
-  if (n == 0 || n >= sizeof out->name) return damaged(t, "has a name that cannot be");
-  memcpy(out->name, text, n);
-  out->name[n] = '\0';
-  return CT_OK;
 }
 
 static int take_extra(const ct__tar_t *t, const ct__tar_member_t *m, extra_t *out)
 {
   int rc = CT_OK;
   char *text = NULL;
-  if (m->type != 'x' && m->type != 'L') return CT_OK; /* of the whole archive, or of a link */
+  if (m->type == 'g') return CT_OK; /* of the whole archive */
   if (m->bytes > MOST_EXTRA) return damaged(t, "has a name that cannot be");
   text = ct_mem_alloc((size_t)m->bytes + 1, "a header of a tar file");
   if (!text) return CT_ERR_NOMEM;
@@ -144,7 +169,8 @@ static int take_extra(const ct__tar_t *t, const ct__tar_member_t *m, extra_t *ou
   if (m->type == 'x')
     CT_TRY(take_pax(t, text, m->bytes, out));
   else
-    CT_TRY(take_long_name(t, text, m->bytes, out));
+    CT_TRY(take_text(t, text, (int64_t)strnlen(text, (size_t)m->bytes),
+                     m->type == 'L' ? out->name : out->link));
 out:
   ct_mem_free(text);
   return rc;
@@ -169,10 +195,20 @@ static int is_extra(char type)
   return type == 'x' || type == 'g' || type == 'L' || type == 'K';
 }
 
-/* Only files have content, whatever the size of others says. */
+/* Links, devices, folders and FIFOs have none, whatever their size says; what is of no known type
+ * has it, says POSIX, as GNU's folders of incremental archives ('D') do. */
 static int has_content(char type)
 {
-  return type == '0' || type == '7' || is_extra(type);
+  return type < '1' || type > '6';
+}
+
+static int check_type(const ct__tar_t *t, const ct__tar_member_t *m)
+{
+  if (m->type == 'S') return refused(t, m->name, SPARSE);
+  if (m->type == 'M')
+    return refused(t, m->name, "is the rest of a file of another volume: make one archive of all");
+  if (m->type == 'N') return refused(t, m->name, "is of a format that is not read: old GNU names");
+  return CT_OK;
 }
 
 /* Names are told to people, and written to a terminal. */
@@ -183,18 +219,33 @@ static int can_be_printed(const char *name)
   return 1;
 }
 
+static int take_names(const ct__tar_t *t, const unsigned char *block, const extra_t *extra,
+                      ct__tar_member_t *m)
+{
+  int rc = CT_OK, is_member = !is_extra(m->type);
+  if (*extra->name && is_member)
+    memcpy(m->name, extra->name, sizeof m->name);
+  else
+    CT_TRY(take_name(t, block, m));
+  if (*extra->link && is_member)
+    memcpy(m->link, extra->link, sizeof m->link);
+  else
+    CT_TRY(ct_text_format(m->link, sizeof m->link, "%.*s", NAME_BYTES, (const char *)block + LINK));
+  if (!can_be_printed(m->name) || !can_be_printed(m->link))
+    return damaged(t, "has a name that cannot be");
+out:
+  return rc;
+}
+
 static int take_header(ct__tar_t *t, const unsigned char *block, const extra_t *extra,
                        ct__tar_member_t *m)
 {
   int rc = CT_OK;
   if (!sum_is_right(block)) return damaged(t, "has a wrong checksum");
   m->type = block[TYPE] ? (char)block[TYPE] : '0';
-  if (m->type == 'S') return damaged(t, "is of a sparse file, which is not read");
-  if (*extra->name && !is_extra(m->type))
-    memcpy(m->name, extra->name, sizeof m->name);
-  else
-    CT_TRY(take_name(t, block, m));
-  if (!can_be_printed(m->name)) return damaged(t, "has a name that cannot be");
+  m->archive = t->archive;
+  CT_TRY(take_names(t, block, extra, m));
+  CT_TRY(check_type(t, m));
   m->bytes = number_of(block + SIZE, SIZE_BYTES);
   if (extra->bytes >= 0 && !is_extra(m->type)) m->bytes = extra->bytes;
   if (m->bytes < 0) return damaged(t, "has a size that cannot be");
@@ -209,21 +260,44 @@ out:
   return rc;
 }
 
-int ct__tar_next(ct__tar_t *t, ct__tar_member_t *out)
+/* Behind blocks of zeros another archive may follow.  *more: there is something. */
+static int skip_zeros(ct__tar_t *t, int *more)
 {
   int rc = CT_OK;
+  unsigned char part[16 * BLOCK];
+  *more = 0;
+  while (t->at < t->bytes && !*more) {
+    int64_t left = t->bytes - t->at, i = 0;
+    int64_t n = left < (int64_t)sizeof part ? left : (int64_t)sizeof part;
+    CT_TRY(ct_file_read_at(t->fd, t->path, t->at, part, (size_t)n));
+    while (i < n && !part[i])
+      i++;
+    *more = i < n;
+    t->at += *more ? i / BLOCK * BLOCK : n;
+  }
+  t->archive += *more;
+out:
+  return rc;
+}
+
+int ct__tar_next(ct__tar_t *t, ct__tar_member_t *out)
+{
+  int rc = CT_OK, more;
   unsigned char block[BLOCK];
   extra_t extra = {.bytes = -1};
   for (;;) {
     *out = (ct__tar_member_t){0};
-    if (t->at > t->bytes) return damaged(t, "is cut off");
-    if (t->at == t->bytes) { /* some programs write no blocks of zeros at the end */
-      if (*extra.name || extra.bytes >= 0) return damaged(t, "is missing");
-      return CT_OK;
-    }
+    int is_alone = *extra.name || *extra.link || extra.bytes >= 0; /* without its member */
+    if (t->at >= t->bytes) return is_alone ? damaged(t, "is missing") : no_end(t);
     CT_TRY(read_block(t, block));
-    if (is_zero(block)) return CT_OK;
+    if (is_zero(block)) {
+      if (is_alone) return damaged(t, "is missing");
+      CT_TRY(skip_zeros(t, &more));
+      if (!more) return CT_OK;
+      continue;
+    }
     CT_TRY(take_header(t, block, &extra, out));
+    memcpy(t->last, out->name, sizeof t->last);
     if (!is_extra(out->type)) return CT_OK;
     CT_TRY(take_extra(t, out, &extra));
   }
