@@ -29,7 +29,7 @@ shell_tests = \
   %D%/cli/inputs.test \
   %D%/cli/places.test \
   %D%/cli/onnx.test \
-  %D%/cli/pack.test %D%/cli/pack_images.test \
+  %D%/cli/pack.test %D%/cli/pack_images.test %D%/cli/pack_labels.test \
   %D%/cli/recipe_resume.test \
   %D%/cli/predict.test \
   %D%/cli/resume.test \
@@ -260,6 +260,7 @@ unit_tests = \
   %D%/unit/t_pack \
   %D%/unit/t_pack_arrays \
   %D%/unit/t_pack_input \
+  %D%/unit/t_pack_labels \
   %D%/unit/t_pack_resize \
   %D%/unit/t_pack_tar \
   %D%/unit/t_plan \

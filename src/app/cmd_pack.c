@@ -86,6 +86,21 @@ out:
   return rc;
 }
 
+static int read_header(const ct_args_t *a, ct_pack_header_t *out)
+{
+  static const char *const words[] = {"auto", "yes", "no"};
+  int rc = CT_OK, i = 0;
+  const char *text = ct_args_get(a, "header");
+  if (text && !ct_args_get(a, "csv") && !ct_args_get(a, "list"))
+    CT_FAIL(CT_ERR_USAGE, "pack: --header is for --csv and --list");
+  while (text && i < 3 && strcmp(text, words[i]) != 0)
+    i++;
+  if (i == 3) CT_FAIL(CT_ERR_USAGE, "pack: --header must be auto, yes or no, not '%s'", text);
+  *out = (ct_pack_header_t)i;
+out:
+  return rc;
+}
+
 static const char *const image_flags[] = {"images-from", "list", "tar"};
 
 static int read_images(const ct_args_t *a, ct_pack_images_t *o)
@@ -99,6 +114,7 @@ static int read_images(const ct_args_t *a, ct_pack_images_t *o)
                           .encoded = ct_args_get(a, "encoded") != NULL};
   CT_TRY(ct_args_int(a, "channels", 3, 1, 3, &channels));
   CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &o->targets));
+  CT_TRY(read_header(a, &o->header));
   CT_TRY(read_resize(ct_args_get(a, "resize"), o));
   o->channels = (int)channels;
   if (channels == 2) CT_FAIL(CT_ERR_USAGE, "pack: --channels must be 1 or 3, not 2");
@@ -182,24 +198,24 @@ out:
 static int open_input(const ct_args_t *a, ct_pack_source_t *out)
 {
   int rc = CT_OK;
-  int64_t label, targets;
-  ct_shape_t shape;
+  ct_pack_csv_t o;
   const char *csv = ct_args_get(a, "csv"), *images = ct_args_get(a, "images");
   const char *labels = ct_args_get(a, "labels");
   CT_TRY(check_no_images(a));
+  CT_TRY(read_header(a, &o.header));
   if (ct_args_get(a, "cifar")) return open_cifar(a, ct_args_get(a, "cifar"), out);
-  CT_TRY(read_shape(ct_args_get(a, "shape"), &shape));
-  if (!csv && images && labels && ct_pack_is_npy(images)) return open_npy(a, &shape, out);
-  CT_TRY(read_label(ct_args_get(a, "label"), &label));
-  CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &targets));
-  if (targets && (ct_args_get(a, "label") || ct_args_get(a, "classes")))
+  CT_TRY(read_shape(ct_args_get(a, "shape"), &o.shape));
+  if (!csv && images && labels && ct_pack_is_npy(images)) return open_npy(a, &o.shape, out);
+  CT_TRY(read_label(ct_args_get(a, "label"), &o.label));
+  CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &o.targets));
+  if (o.targets && (ct_args_get(a, "label") || ct_args_get(a, "classes")))
     CT_FAIL(CT_ERR_USAGE,
             "pack: --targets are instead of a label: give neither --label nor --classes");
-  if (csv && !images && !labels) return ct_pack_open_csv(csv, &shape, label, targets, out);
+  if (csv && !images && !labels) return ct_pack_open_csv(csv, &o, out);
   if (csv || !images || !labels)
     CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX, NumPy), --csv "
                           "FILE, --cifar FILES, --images-from DIR, --list FILE or --tar FILE");
-  if (shape.ndim || ct_args_get(a, "label") || targets)
+  if (o.shape.ndim || ct_args_get(a, "label") || o.targets)
     CT_FAIL(CT_ERR_USAGE,
             "pack: --shape, --label and --targets are for --csv; an IDX file says its shape");
   CT_TRY(ct_pack_open_idx(images, labels, out));

@@ -62,6 +62,7 @@ static const ct_flag_t pack_flags[] = {
     {"label", "last|first|N|fine|coarse",
      "csv: where it stands, N from 0 (default last); CIFAR-100: fine, coarse"},
     {"targets", "N", "csv, list: the last N columns are real-valued targets, instead of a label"},
+    {"header", "auto|yes|no", "csv, list: the first line is no sample (auto: if it has no number)"},
     {"shuffle", "SEED", "put the rows into a random order, which depends on the seed alone"},
     {"range", "A:B", "then take rows A to B-1, counted from 0; either may be left out"},
     {"only", "A:B", "then keep only the classes A to B-1, which are counted from 0"},

@@ -6,62 +6,44 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
+#include "pack/cells.h"
 #include "pack/ct_pack_in.h"
+#include "pack/labels.h"
 
 typedef struct csv {
   const char *path;
   char *text;       /**< lines end in NUL */
-  const char **row; /**< lines with numbers */
+  const char **row; /**< those that are samples */
   int64_t rows, cap;
   int64_t columns;
   int64_t label;   /**< its column; -1: there are targets instead */
   int64_t targets; /**< so many last columns */
   int is_u8;       /**< every value of a sample is an integer in 0 … 255 */
-  int64_t classes;
+  char separator;
+  int64_t names; /**< columns that its header names; 0: it has none, or it is a comment */
+  ct__pack_labels_t labels;
+  const char **class_name; /**< [labels.class_names] */
   const char *input[2];
 } csv_t;
 
-/* The number at *p and the separator behind it; 0 if there is none.  A line ends in NUL. */
-static int take_number(const char **p, double *value)
-{
-  char *end;
-  *value = strtod(*p, &end);
-  if (end == *p || !strchr(" \t,;", *end)) return 0; /* "info" begins like a number, with inf */
-  end += strspn(end, " \t");
-  if (*end == ',' || *end == ';') end++;
-  *p = end;
-  return 1;
-}
+enum { CELL = 512 /* bytes of a number or label */ };
 
-/* Numbers at the beginning of a line; *p is what follows them. */
-static int64_t count_numbers(const char **p)
+/* A cell of a line, which is the number `column`. */
+static int take_cell(const csv_t *c, int64_t line, int64_t column, const char **p, char *buf,
+                     size_t cap)
 {
-  int64_t n = 0;
-  double value;
-  while (take_number(p, &value))
-    n++;
-  return n;
-}
-
-static int is_header(const char *line)
-{
-  return count_numbers(&line) == 0;
+  const char *from = *p;
+  if (ct__cells_take(p, c->separator, buf, cap)) return CT_OK;
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                    "%s:%" PRId64 ": column %" PRId64
+                    ": '%.20s' has a quote that does not end in its line, or is too long",
+                    c->path, line, column, from);
 }
 
 /* ---- reading and checking ---- */
-
-static int check_label(csv_t *c, int64_t line, double value)
-{
-  int rc = CT_OK;
-  if (value != floor(value) || value < 0 || value >= INT32_MAX)
-    CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 ": the label %g is not a class number",
-            c->path, line, c->label, value);
-  if ((int64_t)value >= c->classes) c->classes = (int64_t)value + 1;
-out:
-  return rc;
-}
 
 /* Of a column: a number of the sample, neither label nor target. */
 static int is_input(const csv_t *c, int64_t column)
@@ -69,23 +51,45 @@ static int is_input(const csv_t *c, int64_t column)
   return column != c->label && column < c->columns - c->targets;
 }
 
+static int check_label(csv_t *c, int64_t line, char *cell)
+{
+  char where[CT_PATH_MAX];
+  ct_text_fit(where, sizeof where, "%s:%" PRId64 ": column %" PRId64, c->path, line, c->label);
+  return ct__pack_labels_add(&c->labels, cell, where);
+}
+
+/* \a rest begins with the cell. */
+static int check_number(csv_t *c, int64_t line, int64_t column, const char *cell, const char *rest)
+{
+  int rc = CT_OK;
+  char *end;
+  double value;
+  if (!ct__cells_number(cell, &value)) {
+    int is_huge = strtod(cell, &end) != 0 && end != cell && !*end && !strpbrk(cell, "xX");
+    if (is_huge)
+      CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 " is not finite", c->path, line,
+              column);
+    CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 ": '%.20s' is not a number%s", c->path,
+            line, column, rest, ct__cells_hint(cell));
+  }
+  if (is_input(c, column) && (value != floor(value) || value < 0 || value > 255)) c->is_u8 = 0;
+out:
+  return rc;
+}
+
 static int check_line(csv_t *c, int64_t line, const char *text)
 {
   int rc = CT_OK;
-  double value;
+  char cell[CELL];
   int64_t column = 0;
-  for (; take_number(&text, &value); column++) {
-    if (!isfinite((float)value))
-      CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 " is not finite", c->path, line,
-              column);
+  for (const char *p = text, *from; p; column++) {
+    from = p;
+    CT_TRY(take_cell(c, line, column, &p, cell, sizeof cell));
     if (column == c->label)
-      CT_TRY(check_label(c, line, value));
-    else if (is_input(c, column) && (value != floor(value) || value < 0 || value > 255))
-      c->is_u8 = 0;
+      CT_TRY(check_label(c, line, cell));
+    else
+      CT_TRY(check_number(c, line, column, cell, from));
   }
-  if (*text)
-    CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 ": '%.20s' is not a number", c->path,
-            line, column, text);
   if (column != c->columns)
     CT_FAIL(CT_ERR_FORMAT,
             "%s:%" PRId64 ": found %" PRId64 " numbers, expected %" PRId64
@@ -95,13 +99,19 @@ out:
   return rc;
 }
 
-/* The first line with numbers says how many columns there are.  \a label: -1: the last. */
+/* The first row says which separator the file has, and how many columns.  \a label: -1: the last.
+ */
 static int first_row(csv_t *c, const ct_shape_t *shape, int64_t label, const char *line)
 {
   int rc = CT_OK;
-  int64_t found = count_numbers(&line);
-  if (*line) return CT_OK; /* no number: check_line() says which */
+  c->separator = ct__cells_separator(line);
+  int64_t found = ct__cells_count(line, c->separator);
   c->columns = shape->ndim ? ct_shape_sample(shape) + (c->targets ? c->targets : 1) : found;
+  if (found < 0) return CT_OK; /* check_line() says where */
+  if (c->names && c->names != found)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: its header names %" PRId64 " columns, but the first row has %" PRId64, c->path,
+            c->names, found);
   if (c->targets) {
     c->label = -1;
     if (c->columns <= c->targets)
@@ -145,9 +155,20 @@ out:
   return rc;
 }
 
-static int read_rows(csv_t *c, const ct_shape_t *shape, int64_t label)
+/* 1: this line, the first that is not empty, is a header. */
+static int take_header(csv_t *c, ct_pack_header_t header, const char *line)
 {
-  int rc = CT_OK;
+  if (header == CT_PACK_HEADER_NO) return 0;
+  if (header == CT_PACK_HEADER_AUTO && !ct__cells_is_header(line)) return 0;
+  char separator = ct__cells_separator(line);
+  if (*line != '#') c->names = ct__cells_count(line, separator); /* else it may be any text */
+  ct_log(CT_LOG_INFO, "%s: the first line is a header: %.60s", c->path, line);
+  return 1;
+}
+
+static int read_rows(csv_t *c, const ct_shape_t *shape, int64_t label, ct_pack_header_t header)
+{
+  int rc = CT_OK, lines = 0;
   int64_t number = 0;
   const char *ends = NULL;
   char *next = c->text;
@@ -157,7 +178,7 @@ static int read_rows(csv_t *c, const ct_shape_t *shape, int64_t label)
     line = next;
     CT_TRY(end_line(c, ++number, line, &ends, &next));
     if (!line[strspn(line, " \t")]) continue;
-    if (number == 1 && is_header(line)) continue;
+    if (lines++ == 0 && take_header(c, header, line)) continue;
     if (c->rows == 0) CT_TRY(first_row(c, shape, label, line));
     CT_TRY(check_line(c, number, line));
     CT_TRY(ct_mem_grow((void **)&c->row, &c->cap, c->rows + 1, sizeof *c->row));
@@ -174,10 +195,12 @@ static int read_row(void *state, int64_t index, ct_pack_sample_t *to)
   const csv_t *c = state;
   uint8_t *u8 = to->x;
   float *f32 = to->x, *target = to->targets;
-  const char *text = c->row[index];
+  char cell[CELL];
   double value;
-  for (int64_t column = 0; take_number(&text, &value); column++) {
-    if (column == c->label) continue;
+  int64_t column = 0;
+  for (const char *p = c->row[index]; p && ct__cells_take(&p, c->separator, cell, sizeof cell);
+       column++) {
+    if (column == c->label || !ct__cells_number(cell, &value)) continue;
     if (!is_input(c, column))
       *target++ = (float)value;
     else if (c->is_u8)
@@ -190,12 +213,7 @@ static int read_row(void *state, int64_t index, ct_pack_sample_t *to)
 
 static int32_t label_of(void *state, int64_t index)
 {
-  const csv_t *c = state;
-  const char *text = c->row[index];
-  double value = 0;
-  for (int64_t column = 0; column <= c->label; column++)
-    take_number(&text, &value);
-  return (int32_t)value;
+  return ((const csv_t *)state)->labels.number[index];
 }
 
 static void place_of(void *state, int64_t index, char *buf, size_t cap)
@@ -210,6 +228,8 @@ static void close_csv(void *state)
   if (!c) return;
   ct_mem_free(c->row);
   ct_mem_free(c->text);
+  ct_mem_free(c->class_name);
+  ct__pack_labels_clear(&c->labels);
   ct_mem_free(c);
 }
 
@@ -218,7 +238,8 @@ static void fill_source(csv_t *c, const ct_shape_t *shape, ct_pack_source_t *out
   *out = (ct_pack_source_t){.x = *shape,
                             .samples = c->rows,
                             .targets = c->targets,
-                            .classes = c->classes,
+                            .classes = c->labels.classes,
+                            .class_names = c->class_name,
                             .identity = ct_pack_identity(c->path, 0),
                             .inputs = c->input,
                             .state = c,
@@ -230,21 +251,35 @@ static void fill_source(csv_t *c, const ct_shape_t *shape, ct_pack_source_t *out
   out->x.dtype = c->is_u8 ? CT_U8 : CT_F32;
 }
 
-int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label, int64_t targets,
-                     ct_pack_source_t *out)
+static int finish_labels(csv_t *c)
+{
+  int rc = CT_OK;
+  ct__pack_labels_t *l = &c->labels;
+  CT_TRY(ct__pack_labels_finish(l, c->path));
+  if (!l->class_names) return CT_OK;
+  c->class_name = ct_mem_array(l->class_names, sizeof *c->class_name, "names of classes");
+  if (!c->class_name) CT_TRY(CT_ERR_NOMEM);
+  for (int64_t i = 0; i < l->class_names; i++)
+    c->class_name[i] = l->text + l->class_name[i];
+out:
+  return rc;
+}
+
+int ct_pack_open_csv(const char *path, const ct_pack_csv_t *o, ct_pack_source_t *out)
 {
   int rc = CT_OK;
   size_t bytes;
   csv_t *c = ct_mem_alloc(sizeof *c, "csv file");
   *out = (ct_pack_source_t){0};
   if (!c) return CT_ERR_NOMEM;
-  *c = (csv_t){.path = path, .targets = targets, .is_u8 = 1, .input = {path}};
+  *c = (csv_t){.path = path, .targets = o->targets, .is_u8 = 1, .input = {path}};
   CT_TRY(ct_pack_read_file(path, &c->text, &bytes));
   if (strlen(c->text) != bytes)
     CT_FAIL(CT_ERR_FORMAT, "%s: contains zero bytes: is it a csv file?", path);
-  CT_TRY(read_rows(c, shape, label));
+  CT_TRY(read_rows(c, &o->shape, o->label, o->header));
   if (c->rows == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", path);
-  fill_source(c, shape, out);
+  if (!c->targets) CT_TRY(finish_labels(c));
+  fill_source(c, &o->shape, out);
   c = NULL;
 out:
   close_csv(c);

@@ -24,22 +24,31 @@ int ct_pack_open_npy(const char *images, const char *labels, const ct_shape_t *s
 /** CIFAR-10 or CIFAR-100, binary or Python version; coarse: 1: the 20 classes of CIFAR-100.  The
  * names of the classes are read from the file beside them (batches.meta, meta, or .txt). */
 int ct_pack_open_cifar(const char *pattern, int coarse, ct_pack_source_t *out);
-/** shape: of a sample, dim[0] = 1; ndim 0: flat, as wide as the file.  label: its column; -1: the
- * last. targets: so many last columns are real-valued targets (then there is no label); 0: none.
- * Lines end in LF, CR LF or CR, all in the same.  A first line that is no numbers is a header.
- * Values that are all integers in 0 … 255 become uint8, any others float32. */
-int ct_pack_open_csv(const char *path, const ct_shape_t *shape, int64_t label, int64_t targets,
-                     ct_pack_source_t *out);
+/** If the first line of a csv file is a header.  AUTO: if no cell of it is a number. */
+typedef enum { CT_PACK_HEADER_AUTO, CT_PACK_HEADER_YES, CT_PACK_HEADER_NO } ct_pack_header_t;
+
+typedef struct ct_pack_csv {
+  ct_shape_t shape; /**< of a sample, dim[0] = 1; ndim 0: flat, as wide as the file */
+  int64_t label;    /**< its column; -1: the last */
+  int64_t targets;  /**< so many last columns are real-valued targets (then there is no label); 0:
+                         none */
+  ct_pack_header_t header;
+} ct_pack_csv_t;
+
+/** Cells as cells.h has them, labels by the rule of labels.h.  Lines end in LF, CR LF or CR, all in
+ * the same.  Values that are all integers in 0 … 255 become uint8, any others float32. */
+int ct_pack_open_csv(const char *path, const ct_pack_csv_t *o, ct_pack_source_t *out);
 
 /** How images become samples. */
 typedef struct ct_pack_images {
-  const char *folder;    /**< dir/class/…/name.jpg; or */
-  const char *list;      /**< a csv file of paths and labels or targets; or */
-  const char *root;      /**< list: where paths begin */
-  const char *tar;       /**< pattern of tar files as WebDataset has them */
-  int64_t targets;       /**< list: numbers behind each path; 0: a label */
-  int encoded;           /**< 1: the files stay as they are */
-  int channels;          /**< not encoded: 1 or 3 */
+  const char *folder;      /**< dir/class/…/name.jpg; or */
+  const char *list;        /**< a csv file of paths and labels or targets; or */
+  const char *root;        /**< list: where paths begin */
+  const char *tar;         /**< pattern of tar files as WebDataset has them */
+  int64_t targets;         /**< list: numbers behind each path; 0: a label */
+  ct_pack_header_t header; /**< list: as of csv */
+  int encoded;             /**< 1: the files stay as they are */
+  int channels;            /**< not encoded: 1 or 3 */
   int64_t height, width; /**< not encoded: resized to that; 0: the size of the first one, which all
                               have then */
   int crop;              /**< 1: the shorter side is resized to height, the middle is kept */

@@ -2,11 +2,13 @@
  * numbers are the same as there. */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "pack/list.h"
 
@@ -126,6 +128,20 @@ out:
   return rc;
 }
 
+/* Folders 2 and 10 are not numbered as they are called. */
+static void tell_order(const char *dir, const names_t *classes)
+{
+  for (int64_t i = 1; i < classes->n; i++)
+    if (ct__pack_natural(classes->v[i - 1], classes->v[i]) > 0) {
+      ct_log(
+          CT_LOG_WARN,
+          "%s: its folders are classes in the order of their bytes, as torchvision's ImageFolder "
+          "has them: '%s' is class %" PRId64 ", '%s' is class %" PRId64,
+          dir, classes->v[i - 1], i - 1, classes->v[i], i);
+      return;
+    }
+}
+
 int ct__pack_list_folder(const char *dir, ct__pack_list_t *l)
 {
   int rc = CT_OK;
@@ -137,6 +153,7 @@ int ct__pack_list_folder(const char *dir, ct__pack_list_t *l)
             dir, dir);
   for (int64_t i = 0; i < classes.n; i++)
     CT_TRY(add_class(l, dir, classes.v[i], (int32_t)i));
+  tell_order(dir, &classes);
 out:
   clear(&classes);
   return rc;

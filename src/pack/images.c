@@ -233,7 +233,7 @@ static void close_images(void *state)
 static int make_list(const ct_pack_images_t *o, ct__pack_list_t *l)
 {
   if (o->folder) return ct__pack_list_folder(o->folder, l);
-  if (o->list) return ct__pack_list_csv(o->list, o->root, o->targets, l);
+  if (o->list) return ct__pack_list_csv(o, l);
   return ct__pack_list_tar(o->tar, l);
 }
 

@@ -84,35 +84,18 @@ out:
   return rc;
 }
 
-/* ---- names of classes ---- */
-
-static int by_text(const void *a, const void *b)
-{
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-int ct__pack_list_classify(ct__pack_list_t *l, const int64_t *name_of)
+int ct__pack_list_label(ct__pack_list_t *l, const ct__pack_labels_t *labels)
 {
   int rc = CT_OK;
-  int64_t classes = 0;
-  const char **name = ct_mem_array(l->n, sizeof *name, "names of classes");
-  if (!name) return CT_ERR_NOMEM;
   for (int64_t i = 0; i < l->n; i++)
-    name[i] = ct__pack_list_text(l, name_of[i]);
-  qsort(name, (size_t)l->n, sizeof *name, by_text);
-  for (int64_t i = 0; i < l->n; i++)
-    if (i == 0 || strcmp(name[i], name[classes - 1]) != 0) name[classes++] = name[i];
-  for (int64_t i = 0; i < l->n; i++) {
-    const char *own = ct__pack_list_text(l, name_of[i]);
-    const char **found = bsearch(&own, name, (size_t)classes, sizeof *name, by_text);
-    l->entry[i].label = (int32_t)(found - name);
-  }
-  CT_TRY(ct_mem_grow((void **)&l->class_name, &l->class_cap, classes, sizeof *l->class_name));
-  for (int64_t i = 0; i < classes; i++)
-    l->class_name[i] = name[i] - l->text;
-  l->classes = l->class_names = classes;
+    l->entry[i].label = labels->number[i];
+  CT_TRY(ct_mem_grow((void **)&l->class_name, &l->class_cap, labels->class_names,
+                     sizeof *l->class_name));
+  for (int64_t i = 0; i < labels->class_names; i++)
+    CT_TRY(ct__pack_list_add_text(l, labels->text + labels->class_name[i], &l->class_name[i]));
+  l->class_names = labels->class_names;
+  l->classes = labels->classes;
 out:
-  ct_mem_free(name);
   return rc;
 }
 

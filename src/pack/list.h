@@ -6,6 +6,8 @@
 #define CT_PACK_LIST_H
 #include "base/ct_text.h"
 #include "comm/ct_topo.h"
+#include "pack/ct_pack_in.h"
+#include "pack/labels.h"
 
 /** An image. */
 typedef struct ct__pack_entry {
@@ -39,9 +41,8 @@ int ct__pack_list_add_text(ct__pack_list_t *l, const char *text, int64_t *place)
 int ct__pack_list_add_file(ct__pack_list_t *l, const char *name, int32_t label);
 int ct__pack_list_add_member(ct__pack_list_t *l, const char *name, int32_t tar, int64_t at,
                              int64_t bytes);
-/** Labels of all images from a name for each, as places in the texts: names are sorted, and
- * numbered. */
-int ct__pack_list_classify(ct__pack_list_t *l, const int64_t *name_of);
+/** Gives each image its label, and the list the names of classes.  The labels are finished. */
+int ct__pack_list_label(ct__pack_list_t *l, const ct__pack_labels_t *labels);
 /** The path of an image or of its tar file. */
 int ct__pack_list_path(const ct__pack_list_t *l, const ct__pack_entry_t *e, char *path, size_t cap);
 /** Collective.  rc is that of rank 0's making; the others have an empty list before. */
@@ -53,12 +54,13 @@ int ct__pack_list_share(const ct_topo_t *t, int rc, ct__pack_list_t *l);
  * are the classes, what is in them at any depth is theirs.  CT_ERR_FORMAT: no folders, or one
  * without images. */
 int ct__pack_list_folder(const char *dir, ct__pack_list_t *l);
-/** Lines "path,label" or with as many targets.  Labels are numbers, or if one of them is none
- * the names of classes.  A first line that names no file is a header. */
-int ct__pack_list_csv(const char *path, const char *root, int64_t targets, ct__pack_list_t *l);
-/** Samples of tar files as WebDataset has them: members that follow each other and have one name up
- * to the first dot; KEY.jpg (.jpeg, .png), KEY.cls or "label" or "cls" in KEY.json. Without any of
- * these the folder in KEY is its class. */
+/** Lines "path,label" or with as many targets, in cells as cells.h has them, from o->list; labels
+ * by the rule of labels.h. */
+int ct__pack_list_csv(const ct_pack_images_t *o, ct__pack_list_t *l);
+/** Samples of tar files: members with one name up to the last dot, wherever they stand; KEY.jpg
+ * (.jpeg, .png), KEY.cls or "label", "cls" or "class" in KEY.json; labels by the rule of labels.h.
+ * KEY.x.png with KEY.cls alone is a sample too, as WebDataset has it.  Without any labels the
+ * folder in KEY is its class. */
 int ct__pack_list_tar(const char *pattern, ct__pack_list_t *l);
 
 /** 1 for the suffixes that ImageFolder takes for images. */

@@ -19,7 +19,8 @@ static void check(const ct__pack_list_t *l, int64_t bytes)
   for (int64_t i = 0; i < l->n; i++) {
     const ct__pack_entry_t *e = &l->entry[i];
     must(e->at >= 512 && e->bytes >= 0 && e->bytes <= bytes - e->at, "images lie in the file");
-    must(e->label >= 0 && e->label < l->classes, "labels are those of classes");
+    must((e->label >= 0 || e->label == CT__PACK_IGNORED) && e->label < l->classes,
+         "labels are those of classes");
     must_be_printable(ct__pack_list_text(l, e->name));
   }
 }

@@ -17,7 +17,7 @@ static const char *file(const void *data, size_t bytes)
   static char path[3][600];
   static int n;
   char *p = path[n++ % 3];
-  snprintf(p, sizeof path[0], "%s/f", ct_test_dir());
+  if (!*p) snprintf(p, sizeof path[0], "%s/f", ct_test_dir());
   CT_ASSERT_OK(ct_file_write(p, data, bytes));
   taken = 0;
   return p;
@@ -45,8 +45,9 @@ static int take(const ct_pack_source_t *in, int n, void *x, int32_t *y)
 
 static int open_csv(const char *text, const ct_shape_t *shape, int64_t label, ct_pack_source_t *in)
 {
-  static const ct_shape_t flat;
-  return ct_pack_open_csv(text_file(text), shape ? shape : &flat, label, 0, in);
+  ct_pack_csv_t o = {.label = label};
+  if (shape) o.shape = *shape;
+  return ct_pack_open_csv(text_file(text), &o, in);
 }
 
 static void csv_of_bytes(void)
@@ -55,7 +56,7 @@ static void csv_of_bytes(void)
   uint8_t x[8];
   int32_t y[2];
   ct_shape_t shape = ct_shape(4, 1, 1, 2, 2);
-  if (CT_ASSERT_OK(open_csv("0,1,2,255,3\r\n4, 5 ;6\t,7,0\r\n\r\n", &shape, -1, &in)) != CT_OK)
+  if (CT_ASSERT_OK(open_csv("0,1,2,255,3\r\n4, 5 ,6\t,7,0\r\n\r\n", &shape, -1, &in)) != CT_OK)
     return;
   CT_ASSERT_INT(in.samples, 2);
   CT_ASSERT_INT(in.x.dtype, CT_U8);
@@ -119,6 +120,89 @@ static void csv_mistakes_name_the_line(void)
   check_csv_refused("", NULL, -1, "there is no sample in it");
   check_csv_refused("1,2,0\n", NULL, 3, "the label should be number 3");
   check_csv_refused("1,,0\n", NULL, -1, "f:1: column 1: ',0' is not a number");
+  check_csv_refused("a,b\n1,2,0\n", NULL, -1, "names 2 columns, but the first row has 3");
+}
+
+/* What strtod() would make of the beginning of a cell, or of half a row, is no number here. */
+static void csv_numbers_are_whole_and_decimal(void)
+{
+  static const char *const cells[] = {"1,5",  "1 000", "1.000,5", "0x10", "1_0", "1d3",    "1;2",
+                                      "1\t2", "2%",    "1e",      ".",    "--1", "\"1\"2", "\"1"};
+  static const char separators[] = ",;\t ";
+  for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+    for (int k = 0; k < 4; k++) {
+      char row[80], text[200], c = separators[k];
+      if (strchr(cells[i], c)) continue; /* it would be two cells */
+      snprintf(row, sizeof row, "%s%c2%c0\n", cells[i], c, c);
+      snprintf(text, sizeof text, "3%c4%c1\n%s", c, c, row);
+      int is_other = c == ' ' || (c == ',' && strchr(cells[i], ';')) ||
+                     (c == ',' && strchr(cells[i], '\t')) || (c == '\t' && strchr(cells[i], ';'));
+      check_csv_refused(text, NULL, -1, "f:2: ");
+      /* the same as the first row, which is no header because of it */
+      snprintf(text, sizeof text, "%s3%c4%c1\n", row, c, c);
+      check_csv_refused(text, NULL, -1, is_other ? "f:" : "f:1: column 0");
+    }
+}
+
+static void csv_with_one_of_four_separators(void)
+{
+  static const char separators[] = ",;\t ";
+  for (int k = 0; k < 4; k++) {
+    ct_pack_source_t in;
+    char text[80], c = separators[k];
+    uint8_t x[4];
+    int32_t y[2];
+    snprintf(text, sizeof text, "a%cb%clabel\n\"1\"%c+2%c\"0\"\n3%c\"4\"%c1\n", c, c, c, c, c, c);
+    if (CT_ASSERT_OK(open_csv(text, NULL, -1, &in)) != CT_OK) continue;
+    CT_ASSERT_INT(in.samples, 2);
+    CT_ASSERT_OK(take(&in, 2, x, y));
+    CT_ASSERT_INT(memcmp(x, (uint8_t[]){1, 2, 3, 4}, 4), 0);
+    CT_ASSERT_INT(y[1], 1);
+    in.close(in.state);
+  }
+}
+
+static int64_t count_rows(const char *text, int header)
+{
+  ct_pack_source_t in;
+  ct_pack_csv_t o = {.label = -1, .header = header};
+  if (ct_pack_open_csv(text_file(text), &o, &in) != CT_OK) return -1;
+  int64_t n = in.samples;
+  in.close(in.state);
+  return n;
+}
+
+/* A first row that is damaged is an error as any other row is; a header is one without a number. */
+static void csv_first_rows(void)
+{
+  static const char *const damaged[] = {",2,0", "NA,2,0",   "x,2,0", "NA,NA,0", "nan,2,0",
+                                        "1,,0", "NA,NA,NA", ",,x,",  "1,5;2;0"};
+  for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+    char text[80];
+    snprintf(text, sizeof text, "%s\n3,4,1\n5,6,0\n", damaged[i]);
+    CT_ASSERT_INT(count_rows(text, 0), -1);
+  }
+  CT_ASSERT_INT(count_rows("a,b,label\n3,4,1\n5,6,0\n", 0), 2);
+  CT_ASSERT_INT(count_rows("1st,2nd,label\n3,4,1\n5,6,0\n", 0), 2);
+  CT_ASSERT_INT(count_rows("# text\n3,4,1\n5,6,0\n", 0), 2);
+  CT_ASSERT_INT(count_rows("0,1,2\n3,4,1\n5,6,0\n", 0), 3);
+  CT_ASSERT_INT(count_rows("0,1,2\n3,4,1\n5,6,0\n", 1), 2);
+  CT_ASSERT_INT(count_rows("a,b,label\n3,4,1\n5,6,0\n", 2), -1);
+}
+
+/* Labels follow the rule of all sources (t_pack_labels). */
+static void csv_labels_may_be_names(void)
+{
+  ct_pack_source_t in;
+  uint8_t x[3];
+  int32_t y[3];
+  if (CT_ASSERT_OK(open_csv("1,cat10\n2,cat2\n3,\"cat10\"\n", NULL, -1, &in)) != CT_OK) return;
+  CT_ASSERT_INT(in.classes, 2);
+  CT_ASSERT_TEXT(in.class_names[0], "cat2");
+  CT_ASSERT_OK(take(&in, 3, x, y));
+  CT_ASSERT_INT(memcmp(y, (int32_t[]){1, 0, 1}, sizeof y), 0);
+  in.close(in.state);
+  check_csv_refused("1,cat\n2,3\n", NULL, -1, "f:2: column 1: the label '3' is a number");
 }
 
 /* The same three samples, whichever way the lines end, and the last one need not. */
@@ -266,6 +350,10 @@ int main(int argc, char **argv)
                                     CT_TEST(csv_of_floats_with_a_header),
                                     CT_TEST(csv_label_in_the_middle),
                                     CT_TEST(csv_mistakes_name_the_line),
+                                    CT_TEST(csv_numbers_are_whole_and_decimal),
+                                    CT_TEST(csv_with_one_of_four_separators),
+                                    CT_TEST(csv_first_rows),
+                                    CT_TEST(csv_labels_may_be_names),
                                     CT_TEST(csv_with_a_byte_order_mark),
                                     CT_TEST(csv_lines_end_in_three_ways),
                                     CT_TEST(gzip_is_unpacked),

@@ -73,7 +73,7 @@ static void packed_targets_come_back(void)
   static const int64_t index[] = {0, 1, 2};
   const char *dir = ct_test_dir();
   char path[700], pattern[700];
-  ct_shape_t flat = {0};
+  ct_pack_csv_t flat = {.label = -1, .targets = 2};
   ct_topo_t alone = {.size = 1};
   ct_pack_source_t in;
   ct_pack_result_t result;
@@ -83,7 +83,7 @@ static void packed_targets_come_back(void)
   snprintf(path, sizeof path, "%s/in.csv", dir);
   snprintf(pattern, sizeof pattern, "%s/out-%%d.h5", dir);
   CT_ASSERT_OK(ct_file_write(path, csv, sizeof csv - 1));
-  if (CT_ASSERT_OK(ct_pack_open_csv(path, &flat, -1, 2, &in)) != CT_OK) return;
+  if (CT_ASSERT_OK(ct_pack_open_csv(path, &flat, &in)) != CT_OK) return;
   CT_ASSERT_INT(in.x.dtype, CT_U8); /* targets do not count */
   ct_pack_job_t job = {.output = pattern, .shards = 2, .deflate = 4, .last = INT64_MAX};
   CT_ASSERT_OK(ct_pack_run(&alone, &in, &job, &result));
@@ -98,10 +98,11 @@ static void packed_targets_come_back(void)
   for (int i = 0; i < 6; i++)
     CT_ASSERT_NEAR(y[i], want[i], 0);
   ops->close(r);
-  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, 4, &in), CT_ERR_FORMAT,
+  flat.targets = 4;
+  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, &in), CT_ERR_FORMAT,
                   "has 4 columns, and the last 4 of them should be targets");
-  flat = ct_shape(2, 1, 3);
-  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, -1, 2, &in), CT_ERR_FORMAT,
+  flat = (ct_pack_csv_t){.shape = ct_shape(2, 1, 3), .label = -1, .targets = 2};
+  CT_ASSERT_FAILS(ct_pack_open_csv(path, &flat, &in), CT_ERR_FORMAT,
                   "in.csv:2: found 4 numbers, expected 5 (those of a sample, and its targets)");
 }
 
