@@ -35,7 +35,7 @@ typedef struct ct_pack_source {
   /** Encoded: bytes of a sample's file, as when the source was opened. */
   int64_t (*bytes)(void *state, int64_t index);
   /** CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_DATA: the sample is bad, for a reason that is recorded
-   * without its name; another code ends the packing. */
+   * without its name; another code, with a text that has it, ends the packing. */
   int (*read)(void *state, int64_t index, ct_pack_sample_t *to);
   /** Where a sample comes from, in words ("a/b.jpg"; "data.csv, row 12"), into buf. */
   void (*place)(void *state, int64_t index, char *buf, size_t cap);

@@ -251,7 +251,8 @@ static int read_job(const ct_args_t *a, ct_pack_job_t *job)
   *job = (ct_pack_job_t){.last = INT64_MAX,
                          .shuffle = ct_args_get(a, "shuffle") != NULL,
                          .output = ct_args_get(a, "output"),
-                         .skip_bad = ct_args_get(a, "skip-bad") != NULL};
+                         .skip_bad = ct_args_get(a, "skip-bad") != NULL,
+                         .force = ct_args_get(a, "force") != NULL};
   CT_TRY(ct_args_int(a, "shards", 1, 1, 1000000, &shards));
   CT_TRY(ct_args_int(a, "deflate", 4, 0, 9, &deflate));
   CT_TRY(ct_args_int(a, "classes", 0, 1, INT32_MAX, &job->classes));

@@ -71,6 +71,7 @@ static const ct_flag_t pack_flags[] = {
     {"rest-shards", "N", "how many files of it (default 1)"},
     {"skip-bad", NULL, "leave out what cannot be read (default: list it and write nothing)"},
     {"output", "PATTERN", "shards, such as 'train-%03d.h5'; a plain name for one shard"},
+    {"force", NULL, "replace files that are there (default: refuse)"},
     {"shards", "N", "how many files (default 1)"},
     {"deflate", "LEVEL", "compression, 0 (none) to 9 (default 4)"},
     {"classes", "N", "number of classes (default: highest label + 1)"},

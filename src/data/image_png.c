@@ -13,9 +13,12 @@
 #  include "base/ct_err.h"
 #  include "base/ct_mem.h"
 
+enum { CHUNK_HEADER = 8 /* bytes */ };
+
 typedef struct source {
   const unsigned char *at;
   size_t left;
+  int has_pixels; /* 1: all rows were read; 2: and then the file ended, before a further chunk */
   char why[160];
   png_structp png;
   png_infop info;
@@ -24,6 +27,7 @@ typedef struct source {
 static void read_bytes(png_structp png, png_bytep to, png_size_t n)
 {
   source_t *s = png_get_io_ptr(png);
+  if (s->has_pixels && s->left == 0 && n == CHUNK_HEADER) s->has_pixels = 2;
   if (n > s->left) png_error(png, "the file ends too early");
   memcpy(to, s->at, n);
   s->at += n;
@@ -62,7 +66,7 @@ static void read_header(const source_t *s, ct_image_info_t *out)
 }
 
 /* Whatever is stored becomes 8 bits of 1 or 3 channels. */
-static void read_pixels(const source_t *s, const ct_image_info_t *info, uint8_t *out)
+static void read_pixels(source_t *s, const ct_image_info_t *info, uint8_t *out)
 {
   size_t row = (size_t)(info->width * info->channels);
   png_set_expand(s->png);
@@ -74,6 +78,7 @@ static void read_pixels(const source_t *s, const ct_image_info_t *info, uint8_t 
   for (int p = 0; p < passes; p++)
     for (int64_t y = 0; y < info->height; y++)
       png_read_row(s->png, out + (size_t)y * row, NULL);
+  s->has_pixels = 1;
   png_read_end(s->png, NULL);
 }
 
@@ -91,8 +96,11 @@ out:
 
 static int png_decode_rows(source_t *s, const ct_image_info_t *info, uint8_t *out)
 {
-  if (setjmp(png_jmpbuf(s->png)))
+  s->has_pixels = 0;
+  if (setjmp(png_jmpbuf(s->png))) { /* a file without its IEND is read, as Pillow reads it */
+    if (s->has_pixels == 2) return CT_OK;
     return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "is damaged: libpng: %s", s->why);
+  }
   read_pixels(s, info, out);
   return CT_OK;
 }

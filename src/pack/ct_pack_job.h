@@ -26,6 +26,7 @@ typedef struct ct_pack_job {
   int deflate;     /**< 0 to 9 */
   int64_t classes; /**< 0: as many as the source has */
   int skip_bad;    /**< 1: samples that cannot be read are left out */
+  int force;       /**< 1: files that are there are replaced */
 } ct_pack_job_t;
 
 typedef struct ct_pack_result {
@@ -39,7 +40,9 @@ typedef struct ct_pack_result {
  * with its reason at the end, and unless skip_bad is set it is CT_ERR_DATA.  On failure none of the
  * new files stays, nor what was finished; a process that is killed leaves what the next run goes on
  * with.  CT_ERR_USAGE before anything is written: a pattern without its %d, one that names a file
- * that is read, an empty range.  CT_ERR_IO: another job writes these files; they stay. */
+ * that is read, an empty range; without force also a file that is there, unless this same job was
+ * interrupted while it gave its files their names.  CT_ERR_IO: another job writes these files; they
+ * stay. */
 int ct_pack_run(const ct_topo_t *t, const ct_pack_source_t *src, const ct_pack_job_t *job,
                 ct_pack_result_t *out);
 

@@ -111,7 +111,8 @@ static void planes(const ct__pack_image_t *in, int64_t height, int64_t width, ui
     }
 }
 
-static int fit(images_t *im, const ct_image_info_t *info, uint8_t *to)
+/* An image of another size is not damaged, but lacks an option: no sample is left out for it. */
+static int fit(images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *info, uint8_t *to)
 {
   int rc = CT_OK;
   const ct_shape_t *x = &im->x;
@@ -129,10 +130,11 @@ static int fit(images_t *im, const ct_image_info_t *info, uint8_t *to)
     else
       CT_TRY(ct__pack_resize(&in, &out));
   } else if (in.height != x->dim[2] || in.width != x->dim[3])
-    CT_FAIL(CT_ERR_DATA,
-            "is of %" PRId64 "x%" PRId64 ", the first one of %" PRId64 "x%" PRId64
-            ": give --resize, or --encoded",
-            in.height, in.width, x->dim[2], x->dim[3]);
+    CT_FAIL(CT_ERR_SHAPE,
+            "%s: is of %" PRId64 "x%" PRId64 " pixels, but the first image is of %" PRId64
+            "x%" PRId64
+            ": give --resize to bring all to one size, or --encoded to keep each as it is",
+            ct__pack_list_text(&im->list, e->name), in.height, in.width, x->dim[2], x->dim[3]);
   planes(&out, x->dim[2], x->dim[3], to);
 out:
   return rc;
@@ -184,7 +186,7 @@ static int read_pixels(void *state, int64_t index, ct_pack_sample_t *to)
   ct_image_info_t info;
   CT_TRY(read_file(im, e, &im->file, &im->file_cap));
   CT_TRY(decode(im, im->file, e, im->o.channels, &info));
-  CT_TRY(fit(im, &info, to->x));
+  CT_TRY(fit(im, e, &info, to->x));
   take_targets(&im->list, index, to);
 out:
   return rc;

@@ -52,6 +52,8 @@ static uint64_t shard_hash(const job_t *j, const ct__pack_shard_t *s)
                           j->o->deflate,   j->classes,     j->src->encoded,
                           j->src->targets, j->src->x.ndim, j->src->x.dtype};
   hash = ct_hash(rest, sizeof rest, hash);
+  /* a file that is there is ours only if nothing was there when the job began */
+  if (j->o->force) hash = ct_hash_int(1, hash);
   return ct_hash(j->src->x.dim, sizeof j->src->x.dim, hash);
 }
 
@@ -132,6 +134,7 @@ static int lock_outputs(job_t *j)
   int rc = CT_OK;
   CT_TRY(ct__pack_lock(&j->shard[0], &j->lock[0]));
   if (j->n > j->o->shards) CT_TRY(ct__pack_lock(&j->shard[j->o->shards], &j->lock[1]));
+  CT_TRY(ct__pack_names_free(j->shard, j->n, j->o->force));
 out:
   return rc;
 }
@@ -141,7 +144,7 @@ static int find_done(job_t *j, int *kept)
 {
   int rc = CT_OK;
   int found = 0;
-  CT_TRY_ALL(j->topo, j->topo->rank ? CT_OK : ct__pack_find_done(j->shard, j->n, &found));
+  CT_TRY_ALL(j->topo, j->topo->rank ? CT_OK : ct__pack_find_done(j->shard, j->n, 1, &found));
   if (j->topo->size > 1)
     ct_mpi_bcast(j->topo, j->topo->world, j->shard, (size_t)j->n * sizeof *j->shard, 0);
   for (int i = 0; i < j->n; i++) { /* a pointer of rank 0 is none of ours */
@@ -292,6 +295,15 @@ static void share_bad(job_t *j)
   }
 }
 
+/* Collective.  An image of another size ends the job; what was bad before it is told too. */
+static void tell_bad_so_far(job_t *j)
+{
+  ct_err_info_t why = *ct_err_last();
+  int64_t bad;
+  ct__pack_bad_tell(j->topo, &j->bad, 1, &bad);
+  ct_err_put(&why);
+}
+
 static int finish(job_t *j, ct_pack_result_t *out)
 {
   int rc = CT_OK;
@@ -341,7 +353,9 @@ int ct_pack_run(const ct_topo_t *t, const ct_pack_source_t *src, const ct_pack_j
   CT_TRY_ALL(t, t->rank ? CT_OK : lock_outputs(&j));
   CT_TRY(find_done(&j, &out->kept));
   started = 1;
-  CT_TRY(write_all(&j));
+  rc = write_all(&j);
+  if (rc == CT_ERR_SHAPE) tell_bad_so_far(&j);
+  CT_TRY(rc);
   CT_TRY(finish(&j, out));
 out:
   if (rc != CT_OK && started) clean_up(&j);

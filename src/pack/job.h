@@ -42,8 +42,13 @@ int ct__pack_name_tmp(const ct__pack_shard_t *s, char *path, size_t cap);
 int ct__pack_name_done(const ct__pack_shard_t *s, char *path, size_t cap);
 /** CT_ERR_USAGE if a shard would replace what is read, by whatever name, or another shard. */
 int ct__pack_names_check(const ct_pack_source_t *src, const ct__pack_shard_t *shard, int n);
-/** Finds the shards that a run before has finished (sets `bad`), removes what is of no use. */
-int ct__pack_find_done(ct__pack_shard_t *shard, int n, int *found);
+/** CT_ERR_USAGE if a shard is there under its own name, or one of the pattern with the next number;
+ * not if this very job was interrupted while it named its shards.  With \a force nothing is but
+ * warned of. */
+int ct__pack_names_free(ct__pack_shard_t *shard, int n, int force);
+/** Finds the shards that a run before has finished (sets `bad`), and if \a clean removes what is of
+ * no use. */
+int ct__pack_find_done(ct__pack_shard_t *shard, int n, int clean, int *found);
 /** Gives all their names; none stays if one cannot be named. */
 int ct__pack_rename(const ct__pack_shard_t *shard, int n);
 /** Removes what is not named yet. */

@@ -10,6 +10,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_log.h"
 #include "pack/job.h"
 
 #define DONE ".done-"
@@ -115,7 +116,8 @@ static int is_done(const char *entry, const char *name, uint64_t *hash, int64_t 
          !entry[used] && *bad >= 0;
 }
 
-static void look_at(ct__pack_shard_t *s, const char *dir, const char *entry, const char *name)
+static void look_at(ct__pack_shard_t *s, const char *dir, const char *entry, const char *name,
+                    int clean)
 {
   uint64_t hash;
   int64_t bad;
@@ -123,12 +125,12 @@ static void look_at(ct__pack_shard_t *s, const char *dir, const char *entry, con
   if (!is_done(entry, name, &hash, &bad)) return;
   if (hash == s->hash)
     s->bad = bad;
-  else if (ct_path_join(path, sizeof path, dir, entry) == CT_OK)
+  else if (clean && ct_path_join(path, sizeof path, dir, entry) == CT_OK)
     unlink(path);
 }
 
 /* The entries of a shard's directory; shards of one pattern have one directory. */
-static int look_for(ct__pack_shard_t *s)
+static int look_for(ct__pack_shard_t *s, int clean)
 {
   int rc = CT_OK;
   char name[CT_PATH_MAX], dir[CT_PATH_MAX];
@@ -139,20 +141,59 @@ static int look_for(ct__pack_shard_t *s)
   DIR *d = opendir(dir);
   if (!d) goto out; /* writing will say why */
   while ((entry = readdir(d)))
-    look_at(s, dir, entry->d_name, slash ? slash + 1 : name);
+    look_at(s, dir, entry->d_name, slash ? slash + 1 : name, clean);
   closedir(d);
 out:
   return rc;
 }
 
-int ct__pack_find_done(ct__pack_shard_t *shard, int n, int *found)
+int ct__pack_find_done(ct__pack_shard_t *shard, int n, int clean, int *found)
 {
   int rc = CT_OK;
   *found = 0;
   for (int i = 0; i < n; i++) {
-    CT_TRY(look_for(&shard[i]));
+    CT_TRY(look_for(&shard[i], clean));
     *found += shard[i].bad >= 0;
   }
+out:
+  return rc;
+}
+
+/* ---- files that are there ---- */
+
+/* A file with the number behind the last one, of a pack into more shards: who reads the pattern
+ * reads it too. */
+static int find_further(const ct__pack_shard_t *last, char *path, size_t cap)
+{
+  int width;
+  const char *number;
+  ct__pack_shard_t next = *last;
+  next.number = last->of;
+  return find_number(last->pattern, &number, &width) == CT_OK && number &&
+         ct__pack_name(&next, path, cap) == CT_OK && ct_file_exists(path);
+}
+
+int ct__pack_names_free(ct__pack_shard_t *shard, int n, int force)
+{
+  int rc = CT_OK, found = 0, there = 0;
+  char path[CT_PATH_MAX], first[CT_PATH_MAX] = "";
+  for (int i = 0; i < n; i++) {
+    CT_TRY(ct__pack_name(&shard[i], path, sizeof path));
+    if (ct_file_exists(path) && there++ == 0) memcpy(first, path, sizeof first);
+    if (shard[i].number != shard[i].of - 1 || !find_further(&shard[i], path, sizeof path)) continue;
+    if (!force)
+      CT_FAIL(CT_ERR_USAGE,
+              "output '%s': %s is there, from a pack into more files: remove those, or choose "
+              "another name",
+              shard[i].pattern, path);
+    ct_log(CT_LOG_WARN,
+           "%s is there, from a pack into more files: remove it, if it is none of these", path);
+  }
+  if (there && !force) CT_TRY(ct__pack_find_done(shard, n, 0, &found));
+  if (there && !force && !found)
+    CT_FAIL(CT_ERR_USAGE,
+            "output: %s is there already%s: give --force to replace it, or another name", first,
+            there > 1 ? ", and others" : "");
 out:
   return rc;
 }

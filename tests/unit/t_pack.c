@@ -64,7 +64,7 @@ static int pack(const char *dir, const char *name, source_t *s, int64_t samples,
                 int deflate)
 {
   ct_pack_result_t result;
-  ct_pack_job_t job = {.output = name, .shards = shards, .deflate = deflate};
+  ct_pack_job_t job = {.output = name, .shards = shards, .deflate = deflate, .force = 1};
   return pack_job(dir, s, samples, &job, &result);
 }
 
