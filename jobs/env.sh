@@ -37,6 +37,8 @@ if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then
   export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
   export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun does not take it over by itself
 fi
+# Threads on cores of their own.  Only where ranks are bound, by Slurm's configuration or by
+# --cpu-bind=cores above: else the ranks of a node bind their threads to the same cores.
 #export OMP_PLACES=cores OMP_PROC_BIND=close
 
 # ---- 5. The network of MPI.  `ip -br address` and `ibv_devices` list what a node has.

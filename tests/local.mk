@@ -17,7 +17,7 @@ shell_tests = \
   %D%/cli/convert.test \
   %D%/cli/docs.test \
   %D%/cli/doctor.test \
-  %D%/cli/encoded.test %D%/cli/eval.test \
+  %D%/cli/encoded.test %D%/cli/environment.test %D%/cli/eval.test \
   %D%/cli/examples.test \
   %D%/cli/order.test \
   %D%/cli/files.test \
@@ -222,6 +222,7 @@ unit_tests = \
   %D%/unit/t_plan_int8 \
   %D%/unit/t_freeze \
   %D%/unit/t_h5 \
+  %D%/unit/t_cores \
   %D%/unit/t_h5_ahead \
   %D%/unit/t_h5_bad \
   %D%/unit/t_h5_cache \
@@ -424,6 +425,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 # Libraries to preload, which play a full disk, a file system or an MPI.
 check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so \
   %D%/tools/slow_shim.so %D%/tools/crowd_shim.so %D%/tools/energy_shim.so %D%/tools/nvml_fake.so \
+  %D%/tools/load_shim.so \
   %D%/tools/cable
 %C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
@@ -441,6 +443,10 @@ check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim
 %C%_tools_crowd_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_crowd_shim_so_LDFLAGS = -shared
 %C%_tools_crowd_shim_so_LDADD =
+%C%_tools_load_shim_so_SOURCES = %D%/tools/load_shim.c
+%C%_tools_load_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_load_shim_so_LDFLAGS = -shared
+%C%_tools_load_shim_so_LDADD =
 %C%_tools_energy_shim_so_SOURCES = %D%/tools/energy_shim.c
 %C%_tools_energy_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_energy_shim_so_LDFLAGS = -shared $(CT_SAN)

@@ -1,12 +1,12 @@
 /* `summary`: the model and the memory of a rank, of a run with any number of ranks. They need not
  * be there: one process looks at it all as rank 0 of so many would. */
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "app/commands.h"
 #include "app/setup.h"
+#include "base/ct_cores.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
@@ -181,8 +181,9 @@ out:
 
 static int threads_here(void)
 {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  unsigned char cores[CT_MASK_BYTES];
+  int n = ct_cores_omp(cores);
+  return n > 0 ? n : 1;
 }
 
 static int add_bytes(ct_str_t *t, const char *what, size_t bytes)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "base/ct_cores.h"
 #include "commit.h"
 
 /* How often a thread of OpenMP that waits looks again before it sleeps, a quarter of a millisecond
@@ -21,6 +22,7 @@ static void choose_waiting(char **argv)
 {
   static const char self[] = "/proc/self/exe";
   char path[4096];
+  unsigned char bound[CT_MASK_BYTES];
   if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
   ssize_t n = readlink(self, path, sizeof path - 1);
   if (n <= 0) return;
@@ -28,8 +30,11 @@ static void choose_waiting(char **argv)
   const char *slash = strrchr(path, '/');
   if (!slash || strncmp(slash, "/ld", 3) == 0) return;
   if (setenv("GOMP_SPINCOUNT", SPINS, 1) != 0) return;
+  /* OMP_PROC_BIND has bound this thread to a core, which the second start would take for all */
+  ct_cores_widen(bound);
   execv(path, argv); /* by its name, which becomes that of the process */
   execv(self, argv); /* the file was replaced since; if this fails too: as it is */
+  ct_cores_narrow(bound);
 }
 
 int main(int argc, char **argv)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app/scale.h"
+#include "base/ct_cores.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
@@ -39,6 +40,7 @@ int ct_scale_launch(const ct_args_t *a)
   static ct_scale_opts_t o;
   static char launcher[] = CT_MPIEXEC, ranks[16], self[CT_PATH_MAX];
   char *word[WORDS], option[] = "-n";
+  unsigned char bound[CT_MASK_BYTES];
   ct_launch_t launch;
   ct_launch_read(getenv, &launch);
   if (launch.kind != CT_LAUNCH_NONE) return CT_OK;
@@ -59,6 +61,7 @@ int ct_scale_launch(const ct_args_t *a)
   CT_TRY(ct_path_join(self, sizeof self, "/proc/self", "exe"));
   ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
   if (len > 0) self[len] = '\0', word[n] = self;
+  ct_cores_widen(bound); /* the launcher hands on the cores that it is started with */
   execvp(word[0], word);
   CT_FAIL(CT_ERR_IO, "scale: %s cannot be started: %m; mpirun -np %d ctrain-hpc scale … does it",
           word[0], most);

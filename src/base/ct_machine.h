@@ -7,10 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-  CT_MASK_BYTES = 1024, /**< 8192 cores: the most that Linux kernels are built for */
-  CT_NUMA_MAX = 64      /**< NUMA nodes that are told apart */
-};
+#include "base/ct_cores.h"
+
+enum { CT_NUMA_MAX = 64 /**< NUMA nodes that are told apart */ };
 
 #define CT_NO_LIMIT INT64_MAX
 
@@ -19,7 +18,7 @@ enum {
  * with hyperthreading two of them are one physical core. */
 typedef struct ct_machine {
   char host[64];
-  unsigned char mask[CT_MASK_BYTES]; /**< the cores that this process may use, one bit each */
+  unsigned char mask[CT_MASK_BYTES]; /**< the cores that this process was given, one bit each */
   int cores;                         /**< in mask */
   int physical;                      /**< physical cores in mask; 0: not looked at */
   int online;                        /**< cores of the machine that are switched on */
@@ -39,6 +38,10 @@ typedef struct ct_machine {
 /** Reads a few dozen small files of /proc and /sys.  \a thorough: also one for each core in the
  * mask, to tell physical cores. */
 void ct_machine_read(ct_machine_t *m, int thorough);
+
+/** "; limits: 4096 processes (ulimit -u), pids.max 512 of the cgroup": what keeps a process from
+ * having more threads; "" if nothing is limited. */
+void ct_machine_threads(char *buf, size_t cap);
 
 /** A directory, or the nearest one above it that is there. */
 typedef struct ct_volume {

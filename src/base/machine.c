@@ -5,8 +5,8 @@
 #include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <link.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -73,9 +73,7 @@ static void read_cores(ct_machine_t *m, int thorough)
 {
   char text[4096];
   unsigned char online[CT_MASK_BYTES];
-  (void)!sched_getaffinity(0, sizeof m->mask, (cpu_set_t *)m->mask); /* else it stays empty */
-  for (int i = 0; i < CT_MASK_BYTES; i++)
-    m->cores += __builtin_popcount(m->mask[i]);
+  m->cores = ct_cores_given(m->mask);
   if (slurp("/sys/devices/system/cpu/online", text, sizeof text))
     m->online = ct__machine_list(text, online);
   if (m->online < m->cores) m->online = m->cores;
@@ -103,6 +101,7 @@ static void each_level(const char *mount, const char *path, const char *file,
   }
 }
 
+/* Also a limit of tasks, in the same words. */
 static void take_memory(ct_machine_t *m, const char *text)
 {
   int64_t limit = ct__machine_limit(text);
@@ -183,6 +182,31 @@ static void read_memory(ct_machine_t *m)
     m->shm_total = (int64_t)(shm.f_blocks * shm.f_frsize);
     m->shm_free = (int64_t)(shm.f_bavail * shm.f_frsize);
   }
+}
+
+static void add_limit(char *buf, size_t cap, int64_t most, const char *of_what)
+{
+  size_t n = strlen(buf);
+  if (most == CT_NO_LIMIT) return;
+  snprintf(buf + n, cap - n, "%s%" PRId64 " %s", n ? ", " : "; limits: ", most, of_what);
+}
+
+void ct_machine_threads(char *buf, size_t cap)
+{
+  char text[8192], path[CT_PATH_MAX];
+  ct_machine_t m = {.memory_limit = CT_NO_LIMIT};
+  int64_t addresses = limit(RLIMIT_AS);
+  buf[0] = '\0';
+  if (slurp("/proc/self/cgroup", text, sizeof text)) {
+    if (ct__machine_cgroup(text, "pids", path, sizeof path))
+      each_level("/sys/fs/cgroup/pids", path, "pids.max", take_memory, &m);
+    else if (ct__machine_cgroup(text, "", path, sizeof path))
+      each_level("/sys/fs/cgroup", path, "pids.max", take_memory, &m);
+  }
+  add_limit(buf, cap, limit(RLIMIT_NPROC), "processes of the user (ulimit -u)");
+  add_limit(buf, cap, m.memory_limit, "of the cgroup (pids.max)");
+  add_limit(buf, cap, addresses == CT_NO_LIMIT ? addresses : addresses >> 10,
+            "KiB of addresses (ulimit -v)");
 }
 
 /* ---- devices, and what is running ---- */

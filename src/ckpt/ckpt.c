@@ -23,6 +23,7 @@
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "base/ct_thread.h"
 #include "ckpt/room.h"
 
 const ct_opt_t ct_ckpt_rows[] = {
@@ -324,8 +325,7 @@ int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int ite
   c->mark_best = 0;
   make_name(c->done.name, c->ops, step);
   atomic_store(&c->finished, 0);
-  int why = pthread_create(&c->thread, NULL, writer, c);
-  if (why != 0) CT_FAIL(CT_ERR_NOMEM, "no thread to write a checkpoint: %s", strerror(why));
+  CT_TRY(ct_thread_start(&c->thread, 0, writer, c, "to write a checkpoint"));
   c->started = 1;
 out:
   return rc;

@@ -30,8 +30,8 @@ typedef struct ct_topo {
  * silent in all those tasks but the first by the launcher's own number, so that what the callers
  * log is printed once.
  *
- * threads: OMP_NUM_THREADS if set, else |affinity mask| divided among the local ranks whose
- * masks overlap with this one's, at least 1.
+ * threads: OMP_NUM_THREADS if set, else the cores that OpenMP may use (ct_cores_omp()), divided
+ * among the local ranks whose cores overlap with this one's, at least 1.
  *
  * CTRAIN_NODE_SIZE=k, for tests: ranks that share memory are split into groups of k that count
  * as nodes of their own, so that the ways across nodes are taken inside one machine.  Rank 0's

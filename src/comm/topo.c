@@ -3,13 +3,13 @@
  * computed. */
 #include "comm/ct_topo.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/ct_clock.h"
+#include "base/ct_cores.h"
 #include "base/ct_fault.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
@@ -19,8 +19,6 @@
 #include "comm/sharing.h"
 #include "job/ct_launch.h"
 #include "job/ct_stop.h"
-
-enum { MASK_BYTES = 1024 }; /* 8192 cores: the most that Linux kernels are built for */
 
 void ct_topo_library(char *buf, size_t cap)
 {
@@ -101,17 +99,17 @@ static int threads_asked(void)
 static int count_threads(ct_topo_t *t, MPI_Comm shared)
 {
   int rc = CT_OK, ranks, me;
-  cpu_set_t mine[MASK_BYTES / sizeof(cpu_set_t)] = {0};
+  unsigned char mine[CT_MASK_BYTES];
   CT_MPI(t, MPI_Comm_size(shared, &ranks));
   CT_MPI(t, MPI_Comm_rank(shared, &me));
-  unsigned char *masks = ct_mem_array(ranks, MASK_BYTES, "the affinity masks of this node");
+  unsigned char *masks = ct_mem_array(ranks, CT_MASK_BYTES, "the affinity masks of this node");
   CT_TRY_ALL(t, masks ? CT_OK : CT_ERR_NOMEM);
   /* Without an answer the mask stays empty, and one thread is right. */
-  (void)!sched_getaffinity(0, sizeof mine, mine);
-  CT_MPI(t, MPI_Allgather(mine, MASK_BYTES, MPI_BYTE, masks, MASK_BYTES, MPI_BYTE, shared));
+  ct_cores_omp(mine);
+  CT_MPI(t, MPI_Allgather(mine, CT_MASK_BYTES, MPI_BYTE, masks, CT_MASK_BYTES, MPI_BYTE, shared));
   t->threads_asked = threads_asked();
   t->threads =
-      t->threads_asked ? t->threads_asked : ct__sharing_threads(masks, MASK_BYTES, ranks, me);
+      t->threads_asked ? t->threads_asked : ct__sharing_threads(masks, CT_MASK_BYTES, ranks, me);
 out:
   ct_mem_free(masks);
   return rc;
@@ -120,6 +118,7 @@ out:
 int ct_topo_open(ct_topo_t *t, int *argc, char ***argv)
 {
   int rc = CT_OK, provided;
+  unsigned char cores[CT_MASK_BYTES];
   MPI_Comm shared = MPI_COMM_NULL;
   ct_stop_held_t held;
   *t = (ct_topo_t){.world = MPI_COMM_NULL,
@@ -128,7 +127,9 @@ int ct_topo_open(ct_topo_t *t, int *argc, char ***argv)
                    .step_op = MPI_OP_NULL};
   double start = ct_clock();
   ct_stop_hold(&held);
+  ct_cores_widen(cores);                                       /* for threads of MPI */
   MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided); /* its errors abort by themselves */
+  ct_cores_narrow(cores);
   ct_stop_release(&held);
   t->init_s = ct_clock() - start;
   CT_TRY(check_launch());

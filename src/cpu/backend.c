@@ -5,10 +5,11 @@
 #include "cpu/kinds.h"
 #include "cpu/onednn/glue.h"
 #include "cpu/product/multiply.h"
+#include "cpu/team.h"
 #include "backend/ct_host.h"
+#include "base/ct_cores.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,11 +79,14 @@ static int cpu_open(const ct_dev_opts_t *o, ct_dev_t **out)
   int rc = CT_OK;
   static const char *const isa_names[] = {"no vectors", "AVX2", "AVX-512"};
   char version[32];
+  unsigned char cores[CT_MASK_BYTES];
   *out = NULL;
   ct_dev_t *dev = ct_mem_alloc(sizeof *dev, "CPU device");
   if (!dev) return CT_ERR_NOMEM;
-  dev->threads = o->threads > 0 ? o->threads : omp_get_num_procs();
+  dev->threads = o->threads > 0 ? o->threads : ct_cores_omp(cores);
+  if (dev->threads < 1) dev->threads = 1;
   dev->conv_direct = o->conv_direct;
+  CT_TRY(cpu__team_check(dev->threads));
   CT_TRY(cpu__dnnl_open(&dev->dnnl));
   dev->isa = widest_isa();
   dev->packing = ct_mem_alloc((size_t)dev->threads * cpu__multiply_room(), "room to pack matrices");
@@ -112,7 +116,7 @@ static const char *cpu_describe(ct_dev_t *dev)
  * many; the number belongs to the calling thread, who may be another one each time. */
 static void use_threads(const ct_dev_t *dev)
 {
-  omp_set_num_threads(dev->threads);
+  cpu__team_use(dev->threads);
 }
 
 static int types_fit(const ct_op_desc_t *d, char why[128])

@@ -1,7 +1,7 @@
 if HAVE_DNNL
 
 libctrain_a_SOURCES += \
-  %D%/ct_cpu.h %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
+  %D%/ct_cpu.h %D%/team.h %D%/team.c %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
 # on oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c

@@ -6,11 +6,11 @@
 #include "data/ct_feed.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "base/ct_thread.h"
 #include "data/make.h"
 #include "data/transforms.h"
 
@@ -207,21 +207,15 @@ out:
   return rc;
 }
 
-/* Signals are the main thread's: workers block them all. */
 static int start_workers(ct_feed_t *f)
 {
   int rc = CT_OK;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   for (; f->running < f->workers; f->running++) {
     maker_t *m = &f->makers[f->running];
     m->feed = f;
-    int error = pthread_create(&m->thread, NULL, work, m);
-    if (error) CT_FAIL(CT_ERR_NOMEM, "cannot start a reading thread: %s", strerror(error));
+    CT_TRY(ct_thread_start(&m->thread, 0, work, m, "to read samples (data.workers)"));
   }
 out:
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   return rc;
 }
 

@@ -38,9 +38,11 @@ typedef enum {
 /** What is known of one rank; plain data, sent as bytes. */
 typedef struct ct_rank_facts {
   ct_machine_t machine;
-  int rank, node;      /**< nodes are numbered by their lowest rank */
-  int threads;         /**< that it computes with */
-  int threads_from;    /**< ct_threads_from_t */
+  int rank, node;   /**< nodes are numbered by their lowest rank */
+  int threads;      /**< that it computes with */
+  int threads_from; /**< ct_threads_from_t */
+  /** The cores that OpenMP binds these threads to; none: it binds none. */
+  unsigned char bound[CT_MASK_BYTES];
   double clock_s;      /**< since 1970, read at the same moment on all ranks */
   uint64_t mpi;        /**< hash of the MPI library's name */
   int on_gpu;          /**< 1: it computes on a GPU */
@@ -84,7 +86,9 @@ typedef struct ct_job_facts {
   ct_volume_t volume;       /**< type "": not looked at */
   char file_locking[16];    /**< HDF5_USE_FILE_LOCKING; "" if not set */
   int share_gpu, wants_gpu; /**< as in ct_doctor_env_t */
-  int has_config;           /**< 1: data is known */
+  /** The variable by which MPI has a thread of each rank that polls all the time; NULL: not set. */
+  const char *async_progress;
+  int has_config; /**< 1: data is known */
   ct_data_facts_t data;
   const ct_surveys_t *surveys; /**< what the samples are like; borrowed; NULL: not looked at */
 } ct_job_facts_t;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "doctor/doctor.h"
@@ -36,6 +37,7 @@ static void fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
   snprintf(f->no_device, sizeof f->no_device, "%s", env->no_device);
   if (!env->dev) return;
   f->on_gpu = !env->be->host_memory;
+  if (!f->on_gpu) ct_cores_bound(f->threads, f->bound);
   if (f->on_gpu) f->gpus = env->be->probe(reason);
   if (f->on_gpu) env->be->identify(env->dev, &f->gpu);
 }
@@ -61,6 +63,18 @@ out:
 
 /* ---- the job ---- */
 
+static const char *async_progress(void)
+{
+  static const char *const names[] = {"MPICH_ASYNC_PROGRESS", "MPIR_CVAR_ASYNC_PROGRESS",
+                                      "MPIR_PARAM_ASYNC_PROGRESS", "I_MPI_ASYNC_PROGRESS"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *value = getenv(names[i]);
+    if (value && *value && !strchr("0nNfF", *value) && strcasecmp(value, "off") != 0)
+      return names[i];
+  }
+  return NULL;
+}
+
 void ct_doctor_job(const ct_doctor_env_t *env, ct_job_facts_t *job)
 {
   static const char *const levels[] = {"SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE"};
@@ -79,6 +93,7 @@ void ct_doctor_job(const ct_doctor_env_t *env, ct_job_facts_t *job)
   for (int i = 0; i < 4; i++)
     if (numbers[i] == level) snprintf(job->thread_level, sizeof job->thread_level, "%s", levels[i]);
   snprintf(job->file_locking, sizeof job->file_locking, "%s", env->locking);
+  job->async_progress = async_progress();
   job->share_gpu = env->share_gpu;
   job->wants_gpu = env->wants_gpu;
 }

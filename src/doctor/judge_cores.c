@@ -1,5 +1,6 @@
 /* Findings about cores: who has how many, and are they its own? */
 #include <stdio.h>
+#include <string.h>
 
 #include "doctor/doctor.h"
 
@@ -100,6 +101,33 @@ static int too_many(const ct__doctor_node_t *d, ct_findings_t *out)
   return 1;
 }
 
+/* OpenMP binds the threads of each rank by itself: those of ranks that share cores all to the first
+ * ones, and where places are too few several threads to one core. */
+static int bound(const ct__doctor_node_t *d, ct_findings_t *out)
+{
+  static const char unset[] = "unset OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY";
+  unsigned char all[CT_MASK_BYTES] = {0};
+  char cure[300] = "";
+  int ranks = 0, threads = 0;
+  for (int r = 0; r < d->n; r++) {
+    const ct_rank_facts_t *f = d->rank[r];
+    if (ct_cores_count(f->bound) == 0) continue;
+    ranks++;
+    threads += f->threads;
+    for (int i = 0; i < CT_MASK_BYTES; i++)
+      all[i] |= f->bound[i];
+  }
+  int cores = ct_cores_count(all);
+  if (ranks == 0 || threads <= cores) return 0;
+  if (ranks > 1) ct__doctor_bind(d->job, share(d), cure, sizeof cure);
+  snprintf(cure + strlen(cure), sizeof cure - strlen(cure), "%s%s", *cure ? "; or " : "", unset);
+  ct__doctor_add(out, CT_FINDING_BAD, "omp_bound", d, cure,
+                 "OpenMP binds %d thread%s of %d rank%s to %d core%s of %d (OMP_PROC_BIND, "
+                 "OMP_PLACES)",
+                 threads, S(threads), ranks, S(ranks), cores, S(cores), d->allowed);
+  return 1;
+}
+
 static int idle(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
@@ -117,11 +145,12 @@ static int few_threads(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   int from = asked_for(d);
   if (d->rank[0]->on_gpu || d->cores < 4 || d->threads * 2 >= d->cores) return 0;
-  ct__doctor_add(out, CT_FINDING_NOTE, "few_threads", d,
-                 from == CT_THREADS_OMP ? "unset OMP_NUM_THREADS"
-                                        : "--set cpu.threads, or more ranks on a node",
-                 "%d thread%s on %d cores: the others stay idle", d->threads, S(d->threads),
-                 d->cores);
+  ct__doctor_add(
+      out, CT_FINDING_NOTE, "few_threads", d,
+      from == CT_THREADS_OMP                  ? "unset OMP_NUM_THREADS"
+      : ct_cores_count(d->rank[0]->bound) > 0 ? "unset OMP_PLACES, or more places"
+                                              : "--set cpu.threads, or more ranks on a node",
+      "%d thread%s on %d cores: the others stay idle", d->threads, S(d->threads), d->cores);
   return 1;
 }
 
@@ -151,6 +180,18 @@ static void quota(const ct__doctor_node_t *d, ct_findings_t *out)
   ct__doctor_add(out, CT_FINDING_BAD, "quota", d, cure,
                  "%d thread%s, but the cgroup gives them the time of %.1f core%s", d->threads,
                  S(d->threads), cores, S(cores));
+}
+
+static void polling(const ct__doctor_node_t *d, ct_findings_t *out)
+{
+  const char *name = d->job->async_progress;
+  char cure[100];
+  if (!name || d->threads + d->n <= d->cores) return;
+  snprintf(cure, sizeof cure, "unset %s", name);
+  ct__doctor_add(out, CT_FINDING_BAD, "async_progress", d, cure,
+                 "%s: a thread of MPI polls all the time in each rank, and takes a core from those "
+                 "that compute: %d rank%s with %d thread%s have %d core%s",
+                 name, d->n, S(d->n), d->threads, S(d->threads), d->cores, S(d->cores));
 }
 
 static void hyperthreads(const ct__doctor_node_t *d, ct_findings_t *out)
@@ -197,9 +238,10 @@ static void numa(const ct__doctor_node_t *d, ct_findings_t *out)
 void ct__doctor_cores(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   if (d->cores == 0) return; /* the system did not tell */
-  int told = too_many(d, out) || idle(d, out) || few_threads(d, out);
+  int told = too_many(d, out) || bound(d, out) || idle(d, out) || few_threads(d, out);
   if (!told) shared(d, out);
   quota(d, out);
+  polling(d, out);
   hyperthreads(d, out);
   numa(d, out);
 }

@@ -16,6 +16,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
+#include "base/ct_thread.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
 #include "job/ct_stop.h"
@@ -228,15 +229,7 @@ static ct_watch_t *new_watch(const ct_topo_t *t)
 
 static int start_thread(ct_watch_t *w)
 {
-  sigset_t all, old;
-  pthread_attr_t attr;
-  sigfillset(&all);
-  pthread_attr_init(&attr);
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
-  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the others */
-  w->runs = pthread_create(&w->thread, &attr, run, w) == 0;
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attr);
+  w->runs = ct_thread_start(&w->thread, STACK_BYTES, run, w, "for the watch") == CT_OK;
   return w->runs;
 }
 

@@ -1,0 +1,137 @@
+/* oneDNN's primitives are made for a number of threads, some with barriers of that many: fewer
+ * would wait for ever.  OpenMP may give fewer than it is asked for, by its variables; where the
+ * system gives no thread, it ends the program without saying what limits it.  So both are tried
+ * before anything is computed. */
+#include "cpu/team.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+#include "base/ct_thread.h"
+
+enum { LEAST_STACK = 256 << 10 };
+
+/* Of LLVM's OpenMP alone. */
+extern size_t kmp_get_stacksize_s(void) __attribute__((weak));
+
+void cpu__team_use(int threads)
+{
+  omp_set_dynamic(0);
+  omp_set_max_active_levels(1);
+  omp_set_num_threads(threads);
+}
+
+/* ---- stacks ---- */
+
+/* "512", "512 k", "2M": without a unit KiB.  0: it is none. */
+static size_t stack_bytes(const char *text)
+{
+  static const char units[] = "bkmg";
+  char *end;
+  unsigned long long n = strtoull(text, &end, 10);
+  if (end == text) return 0;
+  end += strspn(end, " \t");
+  const char *unit = *end ? strchr(units, *end | 0x20) : units + 1;
+  return unit ? (size_t)n << 10 * (unit - units) : 0;
+}
+
+/* What GNU's OpenMP takes, and its name; 0: as the system has it. */
+static size_t stack_asked(const char **name)
+{
+  static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
+  *name = kmp_get_stacksize_s ? "KMP_STACKSIZE or OMP_STACKSIZE" : names[0];
+  if (kmp_get_stacksize_s) return kmp_get_stacksize_s();
+  for (int i = 0; i < 2; i++) {
+    const char *text = getenv(names[i]);
+    size_t bytes = text ? stack_bytes(text) : 0;
+    *name = names[i];
+    if (bytes) return bytes;
+  }
+  return 0;
+}
+
+static int check_stack(size_t bytes, const char *name)
+{
+  char has[32], least[32];
+  if (bytes == 0 || bytes >= LEAST_STACK) return CT_OK;
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                    "%s gives a thread %s of stack, and %s are needed: unset it, or export "
+                    "OMP_STACKSIZE=8M",
+                    name, ct_text_bytes((double)bytes, has, sizeof has),
+                    ct_text_bytes(LEAST_STACK, least, sizeof least));
+}
+
+/* ---- threads ---- */
+
+static void *wait_for_all(void *lock)
+{
+  pthread_mutex_lock(lock);
+  pthread_mutex_unlock(lock);
+  return NULL;
+}
+
+/* As many threads as the team will have beside this one, all at once. */
+static int try_threads(int n, size_t stack)
+{
+  char what[80];
+  int error = 0, running = 0;
+  pthread_attr_t attr;
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_t *thread = ct_mem_array(n, sizeof *thread, "the team of threads");
+  if (!thread) return CT_ERR_NOMEM;
+  pthread_attr_init(&attr);
+  if (stack) pthread_attr_setstacksize(&attr, stack);
+  pthread_mutex_lock(&lock);
+  while (running < n && !error) {
+    error = pthread_create(&thread[running], &attr, wait_for_all, &lock);
+    running += !error;
+  }
+  pthread_mutex_unlock(&lock);
+  for (int i = 0; i < running; i++)
+    pthread_join(thread[i], NULL);
+  pthread_attr_destroy(&attr);
+  ct_mem_free(thread);
+  snprintf(what, sizeof what, "%d of the %d to compute with (OMP_NUM_THREADS, cpu.threads)",
+           running + 2, n + 1);
+  return error ? ct_thread_refused(error, what) : CT_OK;
+}
+
+static int team_size(void)
+{
+  int came = 0;
+#pragma omp parallel
+#pragma omp single
+  came = omp_get_num_threads();
+  return came;
+}
+
+int cpu__team_check(int threads)
+{
+  int rc = CT_OK;
+  const char *name;
+  size_t stack = stack_asked(&name);
+  cpu__team_use(threads);
+  if (threads == 1) return CT_OK;
+  CT_TRY(check_stack(stack, name));
+  if (omp_get_thread_limit() < threads)
+    CT_FAIL(CT_ERR_USAGE,
+            "OMP_THREAD_LIMIT allows %d thread%s, and the team has %d (OMP_NUM_THREADS, "
+            "cpu.threads, or the share of the cores): unset it, or --set cpu.threads=%d",
+            omp_get_thread_limit(), omp_get_thread_limit() == 1 ? "" : "s", threads,
+            omp_get_thread_limit());
+  CT_TRY(try_threads(threads - 1, stack));
+  int came = team_size();
+  if (came < threads)
+    CT_FAIL(CT_ERR_USAGE,
+            "OpenMP gives %d of %d threads: unset its variables that limit them (env | grep -E "
+            "'^(OMP|KMP|GOMP)_'), or --set cpu.threads=%d",
+            came, threads, came);
+out:
+  return rc;
+}
