@@ -19,18 +19,29 @@
 
 /* ---- why it cannot be opened ---- */
 
-/* "images, labels": the names at the top of the file, into buf (returned). */
-static const char *list_names(hid_t file, char *buf, size_t cap)
+static int is_group(hid_t file, const char *name)
+{
+  hid_t group =
+      H5Oexists_by_name(file, name, H5P_DEFAULT) > 0 ? H5Gopen2(file, name, H5P_DEFAULT) : -1;
+  ct__h5_drop(group);
+  return group >= 0;
+}
+
+/* "images, labels, more/": the names at the top of the file, or in a group of it, into buf
+ * (returned); a group's ends with a stroke. */
+static const char *list_names(hid_t file, const char *group, char *buf, size_t cap)
 {
   H5G_info_t info = {0};
   size_t len = 0;
   snprintf(buf, cap, "nothing");
-  if (H5Gget_info(file, &info) < 0) return buf;
+  if (H5Gget_info_by_name(file, group, &info, H5P_DEFAULT) < 0) return buf;
   for (hsize_t i = 0; i < info.nlinks && i < 20; i++) {
-    char name[64];
-    if (H5Lget_name_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, 0) < 0)
+    char name[64], path[CT_PATH_MAX];
+    if (H5Lget_name_by_idx(file, group, H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, 0) < 0)
       continue;
-    int n = snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", name);
+    snprintf(path, sizeof path, "%s/%s", group, name);
+    int n = snprintf(buf + len, cap - len, "%s%s%s", len ? ", " : "", name,
+                     is_group(file, path) ? "/" : "");
     if (n < 0 || (size_t)n >= cap - len) break;
     len += (size_t)n;
   }
@@ -70,10 +81,7 @@ static int find_broken(hid_t file, const char *name, char *part, char *to, size_
 /* Something is there, but damaged, newer than this HDF5, or no array. */
 static int is_there(hid_t file, const char *name)
 {
-  if (!name[0] || H5Lexists(file, name, H5P_DEFAULT) <= 0) return 0;
-  hid_t group = H5Gopen2(file, name, H5P_DEFAULT);
-  ct__h5_drop(group);
-  return group < 0;
+  return name[0] && H5Lexists(file, name, H5P_DEFAULT) > 0;
 }
 
 static int cannot_open(const ct__h5_array_t *a, hid_t file, const char *key)
@@ -88,11 +96,17 @@ static int cannot_open(const ct__h5_array_t *a, hid_t file, const char *key)
   if (a->name[0] && find_broken(file, a->name, part, to, sizeof to))
     CT_FAIL(CT_ERR_FORMAT, "%s: '%.80s' (data.%s) is a link to %s, which cannot be opened: %s",
             a->path, part, key, to, why);
+  if (is_there(file, a->name) && is_group(file, a->name))
+    CT_FAIL(
+        CT_ERR_FORMAT,
+        "%s: '%.80s' (data.%s) is a group, not an array; it holds: %s: name one of these, as in "
+        "data.%s: %.80s/NAME",
+        a->path, a->name, key, list_names(file, a->name, names, sizeof names), key, a->name);
   if (is_there(file, a->name))
     CT_FAIL(CT_ERR_FORMAT, "%s: '%.80s' (data.%s) cannot be opened as an array: %s", a->path,
             a->name, key, why);
   CT_FAIL(CT_ERR_FORMAT, "%s: there is no array '%.80s' (data.%s) in it; it has: %s", a->path,
-          a->name, key, list_names(file, names, sizeof names));
+          a->name, key, list_names(file, ".", names, sizeof names));
 out:
   return rc;
 }

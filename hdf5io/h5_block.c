@@ -26,6 +26,11 @@ static int is_as_in_memory(const ct__h5_shard_t *s)
   return ct__h5_convert_nothing(&s->convert);
 }
 
+static size_t stored_row(const ct__h5_shard_t *s)
+{
+  return s->row_bytes / s->convert.here * s->convert.stored;
+}
+
 static void at_least(size_t *n, size_t bytes)
 {
   if (*n < bytes) *n = bytes;
@@ -34,7 +39,7 @@ static void at_least(size_t *n, size_t bytes)
 void ct__h5_load_add(ct__h5_load_sizes_t *n, const ct__h5_shard_t *s)
 {
   if (s->way == CT__H5_IN_A_ROW && s->convert.stored != s->convert.here)
-    at_least(&n->raw, ct__h5_shard_block_bytes(s));
+    at_least(&n->raw, (size_t)s->block_rows * stored_row(s));
   if (s->way != CT__H5_IN_CHUNKS) return;
   at_least(&n->raw, ct__h5_chunk_bound(&s->filters, s->chunk_bytes));
   at_least(&n->plain, s->chunk_bytes);
@@ -64,11 +69,6 @@ void ct__h5_load_clear(ct__h5_load_t *l)
 }
 
 /* ---- where samples lie ---- */
-
-static size_t stored_row(const ct__h5_shard_t *s)
-{
-  return s->row_bytes / s->convert.here * s->convert.stored;
-}
 
 /* Where the k-th chunk of those begins that hold samples from \a first on. */
 static void chunk_start(const ct__h5_shard_t *s, int64_t first, int64_t k, hsize_t *start)

@@ -20,7 +20,7 @@ int ct__h5_convert_find(hid_t type, ct__h5_convert_t *out)
   ct_dtype_t known;
   H5T_order_t order = H5Tget_order(type);
   size_t bytes = H5Tget_size(type);
-  *out = (ct__h5_convert_t){CT__H5_AS_IT_IS, 0, bytes, bytes};
+  *out = (ct__h5_convert_t){.kind = CT__H5_AS_IT_IS, .stored = bytes, .here = bytes};
   if (order != H5T_ORDER_LE && order != H5T_ORDER_BE) return bytes == 1;
   out->swap = bytes > 1 && order != H5Tget_order(H5T_NATIVE_INT);
   if (ct__h5_type_find(type, &known)) {
@@ -89,5 +89,8 @@ void ct__h5_convert(const ct__h5_convert_t *c, const void *from, size_t n, void 
     BOTH(uint32_t, __builtin_bswap32, int64_t, AS_IT_IS);
   case CT__H5_UINT64:
     BOTH(uint64_t, __builtin_bswap64, double, AS_IT_IS);
+  case CT__H5_CF:
+    ct__h5_cf_apply(&c->cf, from, n, to);
+    break;
   }
 }

@@ -4,6 +4,8 @@
 #include <hdf5.h>
 #include <stddef.h>
 
+#include "hdf5io/h5_cf.h"
+
 /** What is to be done to an element.  Plain data: other ranks get it as it is. */
 typedef struct ct__h5_convert {
   enum {
@@ -13,9 +15,11 @@ typedef struct ct__h5_convert {
     CT__H5_UINT16, /**< to int32 */
     CT__H5_UINT32, /**< to int64 */
     CT__H5_UINT64, /**< to float64 */
+    CT__H5_CF,     /**< to float32, as \a cf says */
   } kind;
   int swap;            /**< 1: stored in the other byte order */
   size_t stored, here; /**< bytes of an element */
+  ct__h5_cf_t cf;
 } ct__h5_convert_t;
 
 /** With the lock.  How elements of a stored type become those of the type that the reader has for

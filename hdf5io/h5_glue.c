@@ -115,6 +115,12 @@ const char *ct__h5_why(char *buf, size_t cap)
   words_t w = {buf, cap};
   snprintf(buf, cap, "HDF5 gives no reason");
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_words, &w);
+  size_t length = strlen(buf);
+  if (strstr(buf, "version number")) /* of a part of the file */
+    snprintf(buf + length, cap - length,
+             "; a newer HDF5 than the %d.%d.%d of this program wrote it: its h5repack IN OUT makes "
+             "a file that can be read",
+             H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
   return buf;
 }
 
@@ -334,10 +340,11 @@ typedef struct rows {
   int ok;
 } rows_t;
 
-static rows_t select_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows)
+/* \a type is dropped by end_rows() */
+static rows_t select_rows(hid_t array, hid_t type, int64_t first, int64_t rows)
 {
   hsize_t start[H5S_MAX_RANK] = {(hsize_t)first}, count[H5S_MAX_RANK];
-  rows_t r = {ct__h5_type_native(type), -1, H5Dget_space(array), 1};
+  rows_t r = {type, -1, H5Dget_space(array), 1};
   int ndim = H5Sget_simple_extent_dims(r.space, count, NULL);
   if (ndim > 0) {
     count[0] = (hsize_t)rows;
@@ -358,16 +365,26 @@ static int end_rows(rows_t *r)
   return r->ok;
 }
 
-int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to)
+static int read_rows(hid_t array, hid_t type, int64_t first, int64_t rows, void *to)
 {
   rows_t r = select_rows(array, type, first, rows);
   r.ok = r.ok && H5Dread(array, r.type, r.memory, r.space, H5P_DEFAULT, to) >= 0;
   return end_rows(&r);
 }
 
+int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to)
+{
+  return read_rows(array, ct__h5_type_native(type), first, rows, to);
+}
+
+int ct__h5_read_rows_stored(hid_t array, int64_t first, int64_t rows, void *to)
+{
+  return read_rows(array, H5Dget_type(array), first, rows, to);
+}
+
 int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from)
 {
-  rows_t r = select_rows(array, type, first, rows);
+  rows_t r = select_rows(array, ct__h5_type_native(type), first, rows);
   r.ok = r.ok && H5Dwrite(array, r.type, r.memory, r.space, H5P_DEFAULT, from) >= 0;
   return end_rows(&r);
 }

@@ -46,6 +46,8 @@ const char *ct__h5_type_text(hid_t type, char *buf, size_t cap);
 /** Rows \a first to \a first + \a rows - 1 of an array, all of it in the other dims, from or to
  * memory with elements of \a type.  An array without dims is one row.  1, or 0: ct__h5_why(). */
 int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to);
+/** The same as they are stored. */
+int ct__h5_read_rows_stored(hid_t array, int64_t first, int64_t rows, void *to);
 int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from);
 
 /** 1 if an object (which may be a file) has the attribute. */

@@ -1,4 +1,5 @@
 /* The reader of HDF5 data sets: what its files hold, and the room for reading them (h5_read.c). */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/h5_encoded.h"
 #include "hdf5io/h5_reader.h"
+#include "hdf5io/h5_see.h"
 
 enum {
   LARGE_ROWS =
@@ -76,6 +78,12 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.targets = first->targets;
   r->info.by_place = first->by_place;
   r->info.unlabelled = !r->target[0];
+  ct__h5_see_text(first, r->info.seen, sizeof r->info.seen);
+  r->info.doubtful = first->doubtful;
+  if (first->convert.kind == CT__H5_CF) {
+    ct__h5_cf_text(&first->convert.cf, r->info.packed, sizeof r->info.packed);
+    r->info.missing = isnan(first->convert.cf.fill);
+  }
   if (first->encoding) ct__h5_encoded_sum_up(r);
   r->label_bytes = r->info.targets ? (size_t)r->info.targets * sizeof(float) : sizeof(int64_t);
 out:

@@ -5,12 +5,16 @@
  * understands, it reads itself. */
 #include "hdf5io/h5_shard.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
 #include "hdf5io/h5_encoded.h"
+#include "hdf5io/h5_see.h"
 
 enum {
   MAX_STORED_DIMS = CT__H5_MOST_DIMS,
@@ -35,75 +39,7 @@ out:
   return rc;
 }
 
-/* ---- how a sample is to be seen ---- */
-
-static int looks_like_channels(hsize_t dim)
-{
-  return dim == 1 || dim == 3 || dim == 4;
-}
-
-/* The option decides, else the array's attribute `layout`, else the dims. */
-static int find_order(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec,
-                      const hsize_t *dims)
-{
-  char word[32] = "";
-  s->channels_last = 0;
-  if (s->ndim < 4 || spec->layout == 1) return CT_OK;
-  s->channels_last = 1;
-  if (spec->layout == 2) return CT_OK;
-  if (ct__h5_has_attr(array, "layout")) {
-    if (!ct__h5_attr_text(array, "layout", word, sizeof word))
-      ct__h5_attr_kind(array, "layout", word, sizeof word);
-    if (strcmp(word, "NHWC") == 0 || strcmp(word, "NDHWC") == 0) return CT_OK;
-    s->channels_last = 0;
-    if (strcmp(word, "NCHW") == 0 || strcmp(word, "NCDHW") == 0) return CT_OK;
-    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
-                      "%s: attribute 'layout' of array '%s' is '%s', expected NCHW or NHWC",
-                      s->path, spec->input, word);
-  }
-  s->channels_last = s->ndim == 4 && looks_like_channels(dims[3]) && !looks_like_channels(dims[1]);
-  return CT_OK;
-}
-
-static void set_dims(ct_shape_t *x, int n, const int64_t *sample)
-{
-  x->layout = CT_PLAIN;
-  x->ndim = n + 1;
-  for (int i = 0; i < CT_MAX_DIMS; i++)
-    x->dim[i] = i > 0 && i <= n ? sample[i - 1] : 1;
-}
-
-/* N: one feature; N D: features; N H W: one channel; N C H W and N C D H W, or channels last. */
-static void see_dims(ct__h5_shard_t *s, const hsize_t *dims)
-{
-  int n = s->ndim - 1, last = s->channels_last;
-  int64_t sample[MAX_STORED_DIMS] = {1, 1, 1, 1, 1};
-  for (int i = 0; i < n; i++)
-    sample[(i + last) % n] = (int64_t)dims[i + 1];
-  if (n == 2) {
-    sample[2] = sample[1];
-    sample[1] = sample[0];
-    sample[0] = 1;
-    n = 3;
-  }
-  set_dims(&s->x, n > 0 ? n : 1, sample);
-}
-
-/* The shape that the user gave: for arrays with no dim of channels, or the same. */
-static int see_as(ct__h5_shard_t *s, const ct_reader_spec_t *spec)
-{
-  char is[64], given[64];
-  ct_shape_t x = s->x;
-  set_dims(&x, spec->shape_dims, spec->shape);
-  int fits = s->ndim <= 3 && ct_shape_sample(&x) == ct_shape_sample(&s->x);
-  if (!fits && !ct_shape_same(&x, &s->x))
-    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
-                      "%s: samples of array '%s' are %s, which cannot be seen as %s (data.shape)",
-                      s->path, spec->input, ct_shape_text(&s->x, is, sizeof is),
-                      ct_shape_text(&x, given, sizeof given));
-  s->x = x;
-  return CT_OK;
-}
+/* ---- of which type its elements are ---- */
 
 /* The type that a stored one is read as.  1, or 0 if there is none.  For those that this program
  * does not have it is a wider one, and HDF5 converts. */
@@ -121,11 +57,33 @@ static int find_readable(hid_t type, ct_dtype_t *out)
   return 1;
 }
 
-static int find_type(ct__h5_shard_t *s, hid_t array, const char *name)
+/* Numbers as the conventions of netCDF mean them; class numbers of places stay whole. */
+static int find_packed(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  ct__h5_cf_t cf;
+  float fill = spec->fills_missing ? spec->missing : NAN;
+  if (spec->as_stored) return CT_OK;
+  CT_TRY(ct__h5_cf_find(array, s->path, spec->input, fill, &cf));
+  s->by_convert = cf.found && !ct__h5_cf_nothing(&cf);
+  int whole = spec->classes_of_places && !cf.is_float && !cf.scaled;
+  if (!s->by_convert || whole) goto out;
+  s->x.dtype = CT_F32;
+  s->convert = (ct__h5_convert_t){
+      .kind = CT__H5_CF, .stored = (size_t)cf.bytes, .here = sizeof(float), .cf = cf};
+out:
+  return rc;
+}
+
+static int find_type(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
   char text[40];
+  const char *name = spec->input;
   hid_t type = H5Dget_type(array);
+  CT_TRY(find_packed(s, array, spec));
+  if (s->convert.kind == CT__H5_CF) goto out;
+  if (s->by_convert) ct__h5_cf_sign(array, type);
   if (!find_readable(type, &s->x.dtype))
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' is of type %s, expected integers or floats", s->path,
             name, ct__h5_type_text(type, text, sizeof text));
@@ -163,8 +121,16 @@ static void name_filters(hid_t creation, char *buf, size_t cap)
 }
 
 /* The fill value as it is in memory; zeros where the file has none. */
-static void find_fill(ct__h5_shard_t *s, hid_t creation)
+static void find_fill(ct__h5_shard_t *s, hid_t array, hid_t creation)
 {
+  if (s->by_convert) {
+    char stored[sizeof s->fill] = {0};
+    hid_t own = H5Dget_type(array);
+    if (H5Pget_fill_value(creation, own, stored) < 0) memset(stored, 0, sizeof stored);
+    ct__h5_convert(&s->convert, stored, 1, s->fill);
+    ct__h5_drop(own);
+    return;
+  }
   H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
   if (H5Pfill_value_defined(creation, &defined) < 0 || defined == H5D_FILL_VALUE_UNDEFINED) return;
   hid_t type = ct__h5_type_native(s->x.dtype);
@@ -209,7 +175,7 @@ static void find_way(ct__h5_shard_t *s, hid_t array)
   if (H5Pget_external_count(creation) > 0) leave_to_hdf5(s, "lies in raw files");
   if (s->slow[0] || layout == H5D_COMPACT) s->way = CT__H5_BY_HDF5;
   if (layout == H5D_COMPACT) s->slow[0] = 0;
-  find_fill(s, creation);
+  find_fill(s, array, creation);
   if (layout == H5D_CHUNKED) find_chunks(s, creation);
   int is_alone = s->way == CT__H5_IN_A_ROW ||
                  (s->way == CT__H5_IN_CHUNKS && s->row_chunks == 1 && s->filters.n == 0);
@@ -244,10 +210,12 @@ static int is_by_place(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
   return first || last;
 }
 
-/* Integers are labels, floats are targets, of any shape. */
-static int check_target(ct__h5_shard_t *s, hid_t file, const char *name)
+/* Integers are labels, floats are targets, of any shape; packed integers are floats. */
+static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK, ndim;
+  const char *name = spec->target;
+  float fill = spec->fills_missing ? spec->missing : NAN;
   char text[40];
   hsize_t dims[MAX_STORED_DIMS];
   hid_t type = -1;
@@ -255,7 +223,8 @@ static int check_target(ct__h5_shard_t *s, hid_t file, const char *name)
   CT_TRY(ct__h5_array_open(&array, file, s->path, name, "target"));
   CT_TRY(read_dims(s, array.id, name, dims, &ndim));
   type = H5Dget_type(array.id);
-  int is_real = H5Tget_class(type) == H5T_FLOAT;
+  if (!spec->as_stored) CT_TRY(ct__h5_cf_find(array.id, s->path, name, fill, &s->of_target));
+  int is_real = H5Tget_class(type) == H5T_FLOAT || s->of_target.scaled;
   if (!is_real && H5Tget_class(type) != H5T_INTEGER)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: array '%s' is of type %s, expected integers (class numbers) or floats (targets)",
@@ -325,7 +294,7 @@ static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t
 {
   int rc = CT_OK;
   hsize_t dims[MAX_STORED_DIMS];
-  CT_TRY(find_type(s, array, spec->input));
+  CT_TRY(find_type(s, array, spec));
   CT_TRY(read_dims(s, array, spec->input, dims, &s->ndim));
   s->count = (int64_t)dims[0];
   for (int i = 0; i < s->ndim; i++)
@@ -335,9 +304,7 @@ static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t
     if (dims[i] == 0 || __builtin_mul_overflow(s->row_bytes, dims[i], &s->row_bytes))
       CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has an impossible dim %llu", s->path, spec->input,
               (unsigned long long)dims[i]);
-  CT_TRY(find_order(s, array, spec, dims));
-  see_dims(s, dims);
-  if (spec->shape) CT_TRY(see_as(s, spec));
+  CT_TRY(ct__h5_see(s, array, spec));
   find_way(s, array);
   s->stored = hash_stored(array);
 out:
@@ -371,7 +338,7 @@ int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t 
   else
     CT_TRY(describe_input(s, array.id, spec));
   CT_TRY(ct__h5_array_need(&array, 0, s->dims[0]));
-  if (spec->target[0]) CT_TRY(check_target(s, file, spec->target));
+  if (spec->target[0]) CT_TRY(check_target(s, file, spec));
   CT_TRY(read_classes(s, file));
 out:
   ct__h5_array_shut(&array);
@@ -403,12 +370,40 @@ static const char *why_not(hid_t array, char *buf, size_t cap)
   return buf;
 }
 
+/* Labels that are missing stay as they are: loss.ignore_index can name them. */
+static void warn_of_missing(const ct__h5_shard_t *s, const char *target, int64_t n, int64_t which)
+{
+  if (n > 0)
+    ct_log_all(CT_LOG_WARN,
+               "%s: array '%s': %lld of %lld labels are missing by its attributes (_FillValue, "
+               "missing_value, valid_range), such as %lld: loss.ignore_index leaves one value out",
+               s->path, target, (long long)n, (long long)s->count, (long long)which);
+}
+
+/* What the attributes of the array make of its numbers. */
+static int read_target(const ct__h5_shard_t *s, hid_t array, const char *target, int64_t n,
+                       void *to)
+{
+  const ct__h5_cf_t *cf = &s->of_target;
+  int64_t which = 0;
+  if (!cf->found)
+    return H5Dread(array, s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, H5S_ALL, H5S_ALL,
+                   H5P_DEFAULT, to) >= 0;
+  char *stored = ct_mem_array(n + 1, (size_t)cf->bytes, "stored targets");
+  int done = stored && ct__h5_read_rows_stored(array, 0, s->count, stored);
+  if (done && s->targets) ct__h5_cf_apply(cf, stored, (size_t)n, to);
+  if (done && !s->targets)
+    warn_of_missing(s, target, ct__h5_cf_labels(cf, stored, (size_t)n, to, &which), which);
+  ct_mem_free(stored);
+  return done;
+}
+
 int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed)
 {
   int rc = CT_OK;
   char why[200];
   ct__h5_array_t array;
-  hid_t type = s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, space = -1;
+  hid_t space = -1;
   int64_t want = s->count * (s->targets ? s->targets : 1);
   CT_TRY(ct__h5_array_open(&array, file, s->path, target, "target"));
   space = H5Dget_space(array.id);
@@ -419,7 +414,7 @@ int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void 
             s->path, target, (long long)want);
   CT_TRY(check_stamp(s, &array));
   CT_TRY(ct__h5_array_need(&array, 0, s->count));
-  int done = H5Dread(array.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) >= 0;
+  int done = read_target(s, array.id, target, want, to);
   if (!done) why_not(array.id, why, sizeof why);
   CT_TRY(ct__h5_array_check(&array, 0, s->count));
   if (!done) CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target, why);
@@ -435,12 +430,24 @@ size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s)
   return (size_t)s->block_rows * s->row_bytes;
 }
 
+/* Elements as they are stored, which this program converts. */
+static int read_stored(const ct__h5_shard_t *s, hid_t array, int64_t first, int64_t rows, void *to)
+{
+  size_t elements = (size_t)rows * (s->row_bytes / s->convert.here);
+  char *stored = ct_mem_array((int64_t)elements, s->convert.stored, "stored numbers");
+  int done = stored && ct__h5_read_rows_stored(array, first, rows, stored);
+  if (done) ct__h5_convert(&s->convert, stored, elements, to);
+  ct_mem_free(stored);
+  return done;
+}
+
 int ct__h5_shard_read(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first, int64_t rows,
                       void *to)
 {
   int rc = CT_OK;
   char why[200];
-  int done = ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
+  int done = s->by_convert ? read_stored(s, a->id, first, rows, to)
+                           : ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
   if (!done) why_not(a->id, why, sizeof why);
   CT_TRY(ct__h5_array_check(a, first, rows)); /* the better reason, if it is one */
   if (!done)

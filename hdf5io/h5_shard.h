@@ -32,9 +32,16 @@ typedef struct ct__h5_shard {
 
   ct_shape_t x; /**< one sample as ct_reader_info_t tells it */
   int channels_last;
-  int64_t classes; /**< 0: not said */
-  int64_t targets; /**< real numbers that belong to a sample; 0: it has a label */
-  int by_place;    /**< 1: what belongs to it is of its places, and is not read as labels */
+  enum {
+    CT__H5_SEEN_BY_DIMS,
+    CT__H5_SEEN_BY_OPTION,    /* data.layout */
+    CT__H5_SEEN_BY_ATTRIBUTE, /* of the array */
+    CT__H5_SEEN_BY_SHAPE      /* data.shape */
+  } seen;                     /**< what its dims are seen by */
+  int doubtful;               /**< 1: by its dims alone channels may as well come last */
+  int64_t classes;            /**< 0: not said */
+  int64_t targets;            /**< real numbers that belong to a sample; 0: it has a label */
+  int by_place; /**< 1: what belongs to it is of its places, and is not read as labels */
 
   ct__h5_stamp_t stamp; /**< of the file when its header was read; of a copy: when it was opened */
   uint64_t stored;      /**< hash of type, dims and chunks of the stored array */
@@ -53,6 +60,8 @@ typedef struct ct__h5_shard {
   char slow[80]; /**< why HDF5 itself must read it, if that costs: "is virtual" */
   int straight;  /**< 1: a sample's bytes lie together and can be read alone, to where it goes */
   ct__h5_convert_t convert;
+  int by_convert;                  /**< 1: HDF5 only fetches its elements as they are stored */
+  ct__h5_cf_t of_target;           /**< what the attributes of the array of labels or targets say */
   int64_t chunk[CT__H5_MOST_DIMS]; /**< 0: not chunked */
   int64_t row_chunks; /**< chunks that samples of the same chunk lie in; 1: whole samples */
   size_t chunk_bytes; /**< a decoded chunk as stored */

@@ -96,7 +96,7 @@ shell_tests = \
   %D%/python/onnx.test \
   %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \
-  %D%/python/pth.test %D%/python/tensorboard.test \
+  %D%/python/cf.test %D%/python/pth.test %D%/python/tensorboard.test \
   %D%/python/torchvision_onnx.test \
   %D%/python/weights.test
 
@@ -113,6 +113,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-run-config \
   %D%/fuzz/corpus-safetensors \
   %D%/fuzz/corpus-tar \
+  %D%/golden/cf.nc \
   %D%/golden/cosmoflow.gold \
   %D%/golden/densenet121.gold \
   %D%/golden/encoded \
@@ -123,6 +124,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/lstm-steps.onnx \
   %D%/golden/lstm.gold \
   %D%/golden/h5 \
+  %D%/golden/make_cf.py \
   %D%/golden/make_encoded.py \
   %D%/golden/make_golden.py \
   %D%/golden/make_h5.py \
@@ -158,6 +160,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/mutants \
   %D%/python/check_onnx.py \
   %D%/python/check_predict_onnx.py \
+  %D%/python/check_cf.py \
   %D%/python/check_pth.py \
   %D%/python/check_torchvision_onnx.py \
   %D%/python/check_weights.py \
@@ -226,6 +229,7 @@ unit_tests = \
   %D%/unit/t_h5_ahead \
   %D%/unit/t_h5_bad \
   %D%/unit/t_h5_cache \
+  %D%/unit/t_h5_cf \
   %D%/unit/t_h5_layouts \
   %D%/unit/t_h5_matrix \
   %D%/unit/t_h5_slow \
@@ -336,6 +340,7 @@ launched_tests = \
   %D%/mpi/t_trainer_state \
   %D%/mpi/t_window \
   %D%/python/onnx_make \
+  %D%/python/read_arrays \
   %D%/python/weights_logits \
   %D%/tools/same_ckpt
 

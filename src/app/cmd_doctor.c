@@ -150,6 +150,9 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
     snprintf(d->sample + len, sizeof d->sample - len, "; input.%s %s", data->more.name[k],
              ct_shape_text(&data->more.x[k], seen, sizeof seen));
   }
+  snprintf(d->seen, sizeof d->seen, "%s", data->info.seen);
+  snprintf(d->packed, sizeof d->packed, "%s", data->info.packed);
+  d->doubtful = data->info.doubtful;
   d->samples = data->info.samples;
   d->classes = s->cfg.model.classes;
   d->targets = data->info.targets;

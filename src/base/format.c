@@ -59,6 +59,29 @@ out:
   return rc;
 }
 
+/* What is often given, and what makes a file of it that can be read. */
+static const char *cure_of(const char *path)
+{
+  static const struct {
+    const char *magic, *is;
+  } known[] = {
+      {"CDF", ": this is a netCDF-3 file; nccopy -k netCDF-4 IN.nc OUT.nc makes one of netCDF-4, "
+              "which is HDF5"},
+      {"\x93NUMPY", ": this is a NumPy array; ctrain-hpc pack --images X.npy --labels Y.npy makes "
+                    "an HDF5 file"},
+      {"PK\3\4", ": this is a zip file; if it is an npz file, ctrain-hpc pack --images F.npz:NAME "
+                 "--labels F.npz:NAME makes an HDF5 file"},
+  };
+  char start[8] = "";
+  FILE *f = fopen(path, "rbe");
+  size_t n = f ? fread(start, 1, sizeof start, f) : 0;
+  if (f) fclose(f);
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (n >= strlen(known[i].magic) && strncmp(start, known[i].magic, strlen(known[i].magic)) == 0)
+      return known[i].is;
+  return "";
+}
+
 int ct_format_find(const ct_format_t *const formats[], int n, const char *path, int *out)
 {
   int rc = CT_OK;
@@ -68,7 +91,8 @@ int ct_format_find(const ct_format_t *const formats[], int n, const char *path, 
   CT_TRY(probe_all(formats, n, path, out));
   if (*out < n) goto out;
   CT_TRY(list_formats(formats, n, &all));
-  CT_FAIL(CT_ERR_FORMAT, "%s: is in no format that can be read here; there are %s", path, all.data);
+  CT_FAIL(CT_ERR_FORMAT, "%s: is in no format that can be read here; there are %s%s", path,
+          all.data, cure_of(path));
 out:
   ct_str_clear(&all);
   return rc;

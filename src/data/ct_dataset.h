@@ -22,7 +22,9 @@ typedef struct ct_data_opts {
   int64_t workers;              /**< prefetch threads of a rank */
   int layout;                   /**< auto|nchw|nhwc */
   int64_t readahead; /**< batches that the system is asked for ahead of their reading; 0: off */
-  ct_opt_doubles_t shape; /**< sample shape, for flat arrays and synthetic data */
+  ct_opt_doubles_t shape; /**< sample shape: other than the array's, or of synthetic data */
+  int cf;                 /**< auto|off */
+  char *missing;          /**< "nan", or a number */
   int64_t cache_mb;
   double retry_s;
   int on_error;        /**< stop|skip */

@@ -43,9 +43,13 @@ typedef struct ct_reader_info {
   int weighted;      /**< 1: samples have weights */
   ct_inputs_t more;  /**< further arrays that read() does not read: one sample of each as stored */
   int more_last[CT_INPUTS_MORE]; /**< 1: it is stored H W C */
-  int unlabelled; /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
-  int encoded;    /**< 1: samples are image files (ct_image.h), which encoded() gives */
-  int unsized;    /**< 1: their sizes are not known; x is the first one's, varies is 0 */
+  char seen[200];   /**< how the dims of stored samples were read, in words; "": nothing to say */
+  int doubtful;     /**< 1: channels may as well come last */
+  char packed[200]; /**< what attributes make of stored numbers, in words; "": nothing */
+  int missing;      /**< 1: NaN is a missing number */
+  int unlabelled;   /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
+  int encoded;      /**< 1: samples are image files (ct_image.h), which encoded() gives */
+  int unsized;      /**< 1: their sizes are not known; x is the first one's, varies is 0 */
   ct_reader_layout_t layout;
   uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
 } ct_reader_info_t;
@@ -65,11 +69,16 @@ typedef struct ct_reader_spec {
   const char *input;           /**< name of the array of samples: "images" */
   const char *target;          /**< of that of labels or targets: "labels"; "": none is read */
   const ct_opt_texts_t *inputs,
-      *targets_of;      /**< all names, the two above are the first; NULL: one */
-  int apart;            /**< 1: no input is joined to the first one */
-  const char *weight;   /**< of the array of weights of samples; "" or NULL: none */
-  int layout;           /**< 0 auto, 1 nchw, 2 nhwc */
-  const int64_t *shape; /**< C H W to see flat samples as, or NULL */
+      *targets_of;    /**< all names, the two above are the first; NULL: one */
+  int apart;          /**< 1: no input is joined to the first one */
+  const char *weight; /**< of the array of weights of samples; "" or NULL: none */
+  int as_stored;      /**< 1: attributes of packed and missing numbers (CF) are passed over */
+  int fills_missing;  /**< 1: `missing` stands for a missing number; 0: NaN does */
+  float missing;
+  int values;            /**< 1: integers for each place are values, not classes */
+  int classes_of_places; /**< 1: the input is an array of classes, which stay integers */
+  int layout;            /**< 0 auto, 1 nchw, 2 nhwc */
+  const int64_t *shape;  /**< C H W to see flat samples as, or NULL */
   int shape_dims;
   int channels;        /**< images: 1 or 3; 0: 3 if any of them is coloured */
   int64_t cache_bytes; /**< decoded chunks kept in memory */

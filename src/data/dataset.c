@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
@@ -51,7 +52,15 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_CHOICE(ct_data_opts_t, layout, "auto", "auto|nchw|nhwc",
                   "order of the dims of the stored samples"),
     CT_OPT_DOUBLES(ct_data_opts_t, shape, "",
-                   "C, H, W of a sample, for flat arrays and synthetic data"),
+                   "C, H, W (or C, D, H, W) of a sample: any array of as many elements is seen so; "
+                   "of synthetic data"),
+    CT_OPT_CHOICE(ct_data_opts_t, cf, "auto", "auto|off",
+                  "HDF5 and netCDF-4: scale_factor, add_offset, _FillValue, missing_value, "
+                  "valid_range, valid_min, valid_max and _Unsigned of an array are applied, as the "
+                  "CF conventions say; missing numbers become NaN"),
+    CT_OPT_TEXT(ct_data_opts_t, missing, "nan",
+                "with data.cf: the number that stands for a missing one; nan: none, and training "
+                "refuses the sample"),
     CT_OPT_INT(ct_data_opts_t, cache_mb, "256", 0, 1e7,
                "decoded samples kept in memory by a rank, in MB"),
     CT_OPT_DOUBLE(ct_data_opts_t, retry_s, "30", 0, 86400,
@@ -109,10 +118,24 @@ out:
   return rc;
 }
 
+static int read_missing(const char *text, float *out)
+{
+  int rc = CT_OK;
+  double v;
+  *out = NAN;
+  if (!text || strcasecmp(text, "nan") == 0) return CT_OK;
+  if (ct_text_double(text, &v) != CT_OK || !isfinite((float)v))
+    CT_FAIL(CT_ERR_USAGE, "data.missing: '%.80s' is neither nan nor a number", text);
+  *out = (float)v;
+out:
+  return rc;
+}
+
 int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const char *dir,
                  uint64_t seed, int64_t shape[CT_MAX_DIMS - 1], ct_reader_spec_t *out)
 {
   int rc = CT_OK;
+  float number;
   if (files->n == 0)
     CT_FAIL(CT_ERR_USAGE, "data.%s: no files are given", files == &o->val ? "val" : "train");
   if (o->stage && *o->stage && o->cache_dir && *o->cache_dir)
@@ -127,6 +150,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       CT_FAIL(CT_ERR_USAGE, "data.shape: %g is not a whole number from 1 on", v);
     shape[i] = (int64_t)v;
   }
+  CT_TRY(read_missing(o->missing, &number));
   *out = (ct_reader_spec_t){
       .dir = dir,
       .files = files,
@@ -137,6 +161,9 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       .apart = !o->join_inputs,
       .weight = o->weight,
       .layout = o->layout,
+      .as_stored = o->cf,
+      .fills_missing = !isnan(number),
+      .missing = number,
       .shape = o->shape.n > 0 ? shape : NULL,
       .shape_dims = o->shape.n,
       .cache_bytes = o->cache_mb * 1000000,
@@ -271,7 +298,9 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   int rc = CT_OK;
   ct_dataset_t d = {.ops = ops};
   *out = (ct_dataset_t){0};
-  CT_TRY(open_reader(spec, &d));
+  ct_reader_spec_t own = *spec;
+  own.values = transforms && transforms->values;
+  CT_TRY(open_reader(&own, &d));
   d.info = *d.ops->info(d.reader);
   if (!ct__convert_can(d.info.x.dtype))
     CT_FAIL(CT_ERR_UNSUP, "the data set holds samples of %s, which cannot be trained on",

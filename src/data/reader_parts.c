@@ -111,6 +111,7 @@ static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t
   else
     own.input = p->name;
   if (i > 0) own.shape = NULL;
+  own.classes_of_places = p->role == PLACES && !spec->values;
   if (p->role == PLACES) own.layout = r->part[0].info->channels_last ? 2 : 1;
   own.known = NULL;
   own.known_bytes = 0;

@@ -55,8 +55,10 @@ typedef struct ct_rank_facts {
 
 /** How the samples of data.train lie in their files, and who gets how many; what that takes. */
 typedef struct ct_data_facts {
-  char error[CT_ERR_TEXT]; /**< what is wrong with data or model; "" if they could be opened */
-  char sample[400];        /**< "uint8 1x8x8 to float32 1x8x8; input.meta 1x16" */
+  char error[CT_ERR_TEXT];     /**< what is wrong with data or model; "" if they could be opened */
+  char seen[200], packed[200]; /**< as in ct_reader_info_t */
+  int doubtful;
+  char sample[400]; /**< "uint8 1x8x8 to float32 1x8x8; input.meta 1x16" */
   int64_t samples, classes, targets, val_samples, batch;
   int files;                       /**< 0: synthetic */
   int stripes_least, stripes_most; /**< of Lustre, over some of the files; 0: they lie elsewhere */

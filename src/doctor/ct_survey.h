@@ -24,10 +24,12 @@ typedef struct ct_survey_count {
 
 /** Of one data set; plain data, sent as bytes. */
 typedef struct ct_survey {
-  int64_t samples, looked;  /**< how many there are; read well */
-  ct_survey_count_t unread; /**< cannot be read; the place is the message */
-  ct_survey_count_t odd;    /**< a number is not finite */
-  ct_survey_count_t flat;   /**< all numbers of a channel-wise sample are the same */
+  int64_t samples, looked;   /**< how many there are; read well */
+  ct_survey_count_t unread;  /**< cannot be read; the place is the message */
+  ct_survey_count_t odd;     /**< a number is not finite */
+  ct_survey_count_t missing; /**< a number is missing (ct_reader_info_t) */
+  double missing_numbers;    /**< so many of all */
+  ct_survey_count_t flat;    /**< all numbers of a channel-wise sample are the same */
   ct_survey_count_t
       label; /**< a label that is out of range, also of a place, or a target that is not finite */
   ct_survey_count_t weight;    /**< a weight that is negative or not finite */
@@ -43,6 +45,7 @@ typedef struct ct_survey {
   double seconds;                                  /**< the slowest rank read for */
   double io_s[CT_IO_COUNT], io_bytes[CT_IO_COUNT]; /**< of the reading, over all ranks */
   double file_bytes;                               /**< of all files */
+  double numbers_of_sample;                        /**< of the largest */
   double bytes_of_sample;                          /**< as it is in memory */
 } ct_survey_t;
 

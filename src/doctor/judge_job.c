@@ -253,6 +253,10 @@ void ct__doctor_data(const ct_job_facts_t *job, ct_findings_t *out)
     return;
   }
   batch(job, out);
+  if (job->data.doubtful)
+    ct__doctor_add(out, CT_FINDING_NOTE, "layout", NULL,
+                   "data.layout: nhwc if it holds the channels, else data.layout: nchw",
+                   "data.train: %s, but the last dim is the smallest", job->data.seen);
   blocks(job, out);
   stripes(job, out);
   waits(job, out);

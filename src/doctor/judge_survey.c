@@ -19,6 +19,14 @@ static void set(int is_val, const ct_survey_t *l, ct_findings_t *out)
     ct__doctor_add(out, CT_FINDING_BAD, KEY("not_finite"), NULL, "pack the data without them",
                    "data.%s: %" PRId64 " sample%s with NaN or infinity%s, such as %s", name,
                    l->odd.n, S(l->odd.n), of, l->odd.place);
+  if (l->missing.n)
+    ct__doctor_add(out, CT_FINDING_BAD, KEY("missing"), NULL,
+                   "data.missing: 0 puts a number in their place, data.on_error: skip leaves such "
+                   "samples out",
+                   "data.%s: %.3g%% of the numbers are missing, in %" PRId64
+                   " sample%s%s, such as %s: training refuses these",
+                   name, 1e2 * l->missing_numbers / ((double)l->looked * l->numbers_of_sample),
+                   l->missing.n, S(l->missing.n), of, l->missing.place);
   if (l->label.n)
     ct__doctor_add(
         out, CT_FINDING_BAD, KEY("labels"), NULL,

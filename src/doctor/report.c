@@ -170,6 +170,10 @@ static int run_facts(const ct_job_facts_t *job, ct_str_t *out)
       out, "  data        %" PRId64 " samples (%s), %" PRId64 " %s, %" PRId64 " for evaluation\n",
       d->samples, d->sample, d->targets ? d->targets : d->classes,
       d->targets ? "targets" : "classes", d->val_samples));
+  if (d->seen[0]) CT_TRY(ct_str_add(out, "              %s\n", d->seen));
+  if (d->packed[0])
+    CT_TRY(ct_str_add(out, "              converted by their attributes (%s): data.cf: auto\n",
+                      d->packed));
   if (d->files)
     CT_TRY(ct_str_add(out,
                       "  files       %d, in %" PRId64 " chunk%s of %" PRId64 " sample%s (%s%s)%s\n",

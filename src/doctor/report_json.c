@@ -64,13 +64,14 @@ static json_t *data(const ct_job_facts_t *job)
 {
   const ct_data_facts_t *d = &job->data;
   if (!job->has_config || !d->samples) return json_null();
-  return json_pack("{s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "samples",
-                   (json_int_t)d->samples, "val_samples", (json_int_t)d->val_samples, "classes",
-                   (json_int_t)d->classes, "batch", (json_int_t)d->batch, "files", d->files,
-                   "chunks", (json_int_t)d->blocks, "chunk_bytes", (json_int_t)d->block_bytes,
-                   "rank_bytes", (json_int_t)job->data.rank_bytes, "checkpoint_bytes",
-                   (json_int_t)job->data.checkpoint_bytes, "steps", (json_int_t)d->steps, "step_s",
-                   d->step_s, "wait_s", d->wait_s);
+  return json_pack("{s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s}",
+                   "samples", (json_int_t)d->samples, "val_samples", (json_int_t)d->val_samples,
+                   "classes", (json_int_t)d->classes, "batch", (json_int_t)d->batch, "files",
+                   d->files, "chunks", (json_int_t)d->blocks, "chunk_bytes",
+                   (json_int_t)d->block_bytes, "rank_bytes", (json_int_t)job->data.rank_bytes,
+                   "checkpoint_bytes", (json_int_t)job->data.checkpoint_bytes, "steps",
+                   (json_int_t)d->steps, "step_s", d->step_s, "wait_s", d->wait_s, "read_as",
+                   d->seen, "converted", d->packed);
 }
 
 static json_t *doubles(const double *list, int n)
@@ -112,6 +113,8 @@ static json_t *look(const ct_survey_t *l)
       (json_int_t)l->least, "most_of_a_class", (json_int_t)l->most, "mean",
       doubles(l->mean, l->channels), "std", doubles(l->std, l->channels), "scale", l->scale,
       "read_s", l->seconds, "file_bytes", l->file_bytes);
+  json_object_set_new(o, "missing", json_integer((json_int_t)l->missing.n));
+  json_object_set_new(o, "missing_numbers", json_real(l->missing_numbers));
   json_object_set_new(o, "of_places", json_boolean(l->by_place));
   json_object_set_new(o, "histogram", histogram(l));
   json_object_set_new(o, "phases", phases(l));

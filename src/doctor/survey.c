@@ -47,13 +47,20 @@ static int64_t channel_of(const in_t *in, const ct_shape_t *x, int64_t i)
   return in->d->info.channels_last ? i % channels : i / plane;
 }
 
-/* Welford's means, channel by channel.  0: a number is not finite, and nothing is counted. */
-static int add_numbers(in_t *in, const ct_shape_t *x, int64_t n)
+/* Welford's means, channel by channel, of numbers that are not missing.  0: a number is not
+ * finite, and nothing is counted. */
+static int add_numbers(in_t *in, const ct_shape_t *x, int64_t n, int64_t index)
 {
   ct_survey_t *l = &in->l;
-  for (int64_t i = 0; i < n; i++)
-    if (!isfinite(in->number[i])) return 0;
+  int64_t missing = 0;
+  for (int64_t i = 0; i < n; i++) {
+    missing += in->d->info.missing && isnan(in->number[i]);
+    if (!isfinite(in->number[i]) && !(in->d->info.missing && isnan(in->number[i]))) return 0;
+  }
+  if (missing) count_at(in, &l->missing, index);
+  l->missing_numbers += (double)missing;
   for (int64_t i = 0; i < n && l->channels; i++) {
+    if (isnan(in->number[i])) continue;
     int64_t c = channel_of(in, x, i);
     double value = in->number[i] / l->scale, off = value - l->mean[c];
     l->mean[c] += off / ++l->numbers[c];
@@ -139,7 +146,7 @@ static void look_at(in_t *in, int64_t index)
   in->l.looked++;
   ct_elem_doubles(ct_elem_of_dtype(x.dtype), in->x, n, in->number);
   uint64_t hash = ct_hash(in->x, (size_t)n * ct_dtype_size(x.dtype), (uint64_t)n);
-  int good = add_numbers(in, &x, n);
+  int good = add_numbers(in, &x, n, index);
   if (is_flat(in, n)) count_at(in, &in->l.flat, index);
   if (!look_at_more(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
   look_at_answer(in, index);
@@ -164,6 +171,7 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
   in->l.classes = values || d->info.unlabelled ? 0 : d->classes;
   in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : 1;
+  in->l.numbers_of_sample = (double)sample;
   in->l.bytes_of_sample = (double)((size_t)sample * ct_dtype_size(d->info.x.dtype));
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
   in->x = ct_mem_array(sample, ct_dtype_size(d->info.x.dtype), "a sample");
@@ -225,6 +233,8 @@ static void merge(ct_survey_t *to, const ct_survey_t *from)
   to->looked += from->looked;
   merge_count(&to->unread, &from->unread);
   merge_count(&to->odd, &from->odd);
+  merge_count(&to->missing, &from->missing);
+  to->missing_numbers += from->missing_numbers;
   merge_count(&to->flat, &from->flat);
   merge_count(&to->label, &from->label);
   merge_count(&to->weight, &from->weight);

@@ -222,6 +222,15 @@ static void shapes_are_understood(void)
       {4, {4, 16, 6, 7}, 0, 0, "1x16x6x7"},
       {4, {4, 8, 6, 3}, 1, 0, "1x8x6x3"},
       {4, {4, 8, 6, 5}, 2, 1, "1x5x8x6"},
+      {4, {4, 24, 20, 5}, 0, 1, "1x5x24x20"},
+      {4, {4, 20, 24, 5}, 0, 1, "1x5x20x24"},
+      {4, {4, 9, 9, 8}, 0, 1, "1x8x9x9"},       /* beside a square */
+      {4, {4, 24, 20, 12}, 0, 0, "1x24x20x12"}, /* doubtful */
+      {4, {4, 24, 20, 5}, 1, 0, "1x24x20x5"},
+      {4, {4, 24, 5, 5}, 0, 0, "1x24x5x5"},
+      {4, {4, 3, 20, 2}, 0, 0, "1x3x20x2"},
+      {5, {4, 8, 9, 10, 2}, 0, 1, "1x2x8x9x10"},
+      {5, {4, 2, 9, 10, 3}, 0, 0, "1x2x9x10x3"},
       {5, {4, 2, 3, 5, 6}, 0, 0, "1x2x3x5x6"},
       {5, {4, 2, 3, 5, 4}, 2, 1, "1x4x2x3x5"},
   };
@@ -290,7 +299,49 @@ static void flat_samples_are_seen_in_a_shape(void)
   spec.shape_dims = 3;
   check_shape(dir, spec, 0, "1x3x4x5");
   shape[0] = 4, shape[1] = 3;
-  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "cannot be seen as 1x4x3x5");
+  check_shape(dir, spec, 0, "1x4x3x5");
+  shape[0] = 5, shape[1] = 3, shape[2] = 4;
+  check_shape(dir, spec, 1, "1x5x3x4"); /* the same dims with channels last */
+  spec.layout = 1;
+  check_shape(dir, spec, 0, "1x5x3x4");
+  shape[0] = 7;
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "cannot be seen as 1x7x3x4");
+}
+
+/* N x D x H x W is not rewritten to train on its volumes. */
+static void what_was_seen_is_told(void)
+{
+  static struct {
+    hsize_t dims[5];
+    int ndim, layout, doubtful;
+    int64_t shape[4];
+    const char *dims_text, *as;
+  } cases[] = {
+      {{4, 24, 20, 5}, 4, 0, 0, {0}, "24x20x5", "5 channels of 24x20 (data.layout: auto)"},
+      {{4, 24, 20, 12}, 4, 0, 1, {0}, "24x20x12", "24 channels of 20x12 (data.layout: auto)"},
+      {{4, 24, 20, 12}, 4, 1, 0, {0}, "24x20x12", "24 channels of 20x12 (data.layout: nchw)"},
+      {{4, 24, 20, 12}, 4, 2, 0, {0}, "24x20x12", "12 channels of 24x20 (data.layout: nhwc)"},
+      {{4, 6, 8, 8}, 4, 0, 0, {1, 6, 8, 8}, "6x8x8", "1 channel of 6x8x8 (data.shape)"},
+      {{4, 28, 28}, 3, 0, 0, {0}, "28x28", "1 channel of 28x28 (data.layout: auto)"},
+      {{4, 30}, 2, 0, 0, {0}, "", ""}};
+  const char *dir = ct_test_dir();
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char text[200] = "";
+    ct_reader_t *r;
+    array_t a = {CHUNKED, CT_U8, cases[i].ndim, {0}, 2};
+    memcpy(a.dims, cases[i].dims, sizeof cases[i].dims);
+    write_shard(dir, "a.h5", &a, 0);
+    ct_reader_spec_t spec = spec_of(dir);
+    spec.layout = cases[i].layout;
+    if (cases[i].shape[0]) spec.shape = cases[i].shape;
+    spec.shape_dims = 4;
+    if (CT_ASSERT_OK(ops->open(&spec, &r)) != CT_OK) return;
+    if (cases[i].as[0])
+      snprintf(text, sizeof text, "samples %s read as %s", cases[i].dims_text, cases[i].as);
+    CT_ASSERT_TEXT(ops->info(r)->seen, text);
+    CT_ASSERT_INT(ops->info(r)->doubtful, cases[i].doubtful);
+    ops->close(r);
+  }
 }
 
 static void channels_last_reaches_the_batch_transposed(void)
@@ -403,6 +454,7 @@ int main(int argc, char **argv)
       CT_TEST(shapes_are_understood),
       CT_TEST(the_layout_attribute_decides),
       CT_TEST(flat_samples_are_seen_in_a_shape),
+      CT_TEST(what_was_seen_is_told),
       CT_TEST(channels_last_reaches_the_batch_transposed),
       CT_TEST(threads_share_a_reader),
       CT_TEST(reading_allocates_nothing),

@@ -59,6 +59,35 @@ static void wrong_labels_are_told(void)
                   "no array 'labels' (data.target) in it; it has: few, images, two");
 }
 
+/* "bad superblock version number", says HDF5. */
+static void a_group_and_a_newer_file_are_told(void)
+{
+  const char *dir = ct_test_dir();
+  char path[CT_PATH_MAX], *bytes;
+  size_t n;
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  array_t a = {PLAIN, CT_U8, 2, {3, 4}, 1};
+  hid_t file = begin_file(dir, "a.h5");
+  hid_t group = H5Gcreate2(file, "images", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  write_array(group, "a", &a, 0);
+  ct__h5_drop(group);
+  write_labels(file, "labels", CT_I32, 1, 3, 0);
+  end_file(file);
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
+                  "'images' (data.input) is a group, not an array; it holds: a: name one");
+  spec.input = "images/b";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "it has: images/, labels");
+  spec.input = "images/a";
+  if (CT_ASSERT_OK(ops->open(&spec, &r)) == CT_OK) ops->close(r);
+  snprintf(path, sizeof path, "%s/a.h5", dir);
+  CT_ASSERT_OK(ct_file_read(path, &bytes, &n));
+  bytes[8] = 9; /* the version of its first block */
+  CT_ASSERT_OK(ct_file_write(path, bytes, n));
+  ct_mem_free(bytes);
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "a newer HDF5 than the");
+}
+
 static void classes_come_from_the_attribute(void)
 {
   const char *dir = ct_test_dir();
@@ -191,7 +220,7 @@ static void odd_arrays_are_told(void)
   spec.input = "empty";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "impossible dim 0");
   spec.input = "group";
-  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "no array 'group'");
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "'group' (data.input) is a group");
   spec.input = "";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "no array ''");
 }
@@ -442,6 +471,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {
       CT_TEST(labels_of_all_kinds),
       CT_TEST(wrong_labels_are_told),
+      CT_TEST(a_group_and_a_newer_file_are_told),
       CT_TEST(classes_come_from_the_attribute),
       CT_TEST(an_odd_label_is_named),
       CT_TEST(wrong_files_are_named),
