@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "app/builtin.h"
 #include "app/commands.h"
@@ -154,21 +153,6 @@ out:
   return rc;
 }
 
-/* The program and its libraries overrun a smaller one. */
-static int check_stack(void)
-{
-  enum { LEAST = 256 << 10 };
-  int rc = CT_OK;
-  char has[32], least[32];
-  struct rlimit stack;
-  if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= LEAST) return CT_OK;
-  CT_FAIL(CT_ERR_NOMEM, "the stack is limited to %s, and %s are needed: ulimit -s 8192",
-          ct_text_bytes((double)stack.rlim_cur, has, sizeof has),
-          ct_text_bytes(LEAST, least, sizeof least));
-out:
-  return rc;
-}
-
 static int run_command(const ct_command_t *cmd, int argc, char **argv, int *status)
 {
   int rc = CT_OK, done = 0;
@@ -179,7 +163,7 @@ static int run_command(const ct_command_t *cmd, int argc, char **argv, int *stat
     if (speaks_for_all()) CT_TRY(print_help(cmd));
     goto out;
   }
-  CT_TRY(check_stack());
+  CT_TRY(ct_app_check_limits(cmd->ranks));
   CT_TRY(log_level(&a, &level));
   ct_h5_setup();
   if (cmd->run == ct_cmd_scale) CT_TRY(ct_scale_submit(&a, &done));

@@ -73,6 +73,9 @@ int ct_args_help(const ct_command_t *cmd, ct_str_t *out);
 /** The whole program; the exit status.  \a commit of which it was built, as `--version` is to tell
  * it behind the version. */
 int ct_app_run(int argc, char **argv, const char *commit);
+/** Local.  Before MPI starts, if there will be \a ranks: CT_ERR_NOMEM names a limit (stack, open
+ * files, /dev/shm) that libraries would not survive. */
+int ct_app_check_limits(int ranks);
 /** Local.  Text to stdout; CT_ERR_IO.  In a command with ranks, only rank 0 may call it. */
 int ct_app_print(const char *text);
 

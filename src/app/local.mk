@@ -1,6 +1,6 @@
 ctrain_hpc_SOURCES = %D%/main.c
 libctrain_a_SOURCES += \
-  %D%/app.h %D%/app.c %D%/print.c %D%/args.c %D%/commands.h %D%/commands.c \
+  %D%/app.h %D%/app.c %D%/limits.c %D%/print.c %D%/args.c %D%/commands.h %D%/commands.c \
   %D%/builtin.h %D%/builtin.c \
   %D%/setup.h %D%/setup.c %D%/setup_order.c %D%/setup_stage.c %D%/setup_cache.c %D%/setup_init.c %D%/setup_eval.c %D%/cmd_train.c %D%/cmd_watch.c %D%/train_mllog.h %D%/train_mllog.c %D%/result.h %D%/result.c \
   %D%/setup_messages.c \

@@ -49,5 +49,7 @@ void ct_topo_unsplit(ct_topo_t *t);
 
 /** Local.  "MPICH Version: 4.0.2": MPI's own name, without the rest of what it tells. */
 void ct_topo_library(char *buf, size_t cap);
+/** Local, also before MPI starts.  "ch4:ucx": how MPICH and its relatives send; "" with others. */
+void ct_topo_device(char *buf, size_t cap);
 
 #endif

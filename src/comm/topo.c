@@ -31,6 +31,16 @@ void ct_topo_library(char *buf, size_t cap)
   snprintf(buf, cap, "%.*s", (int)cap - 1, text);
 }
 
+void ct_topo_device(char *buf, size_t cap)
+{
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int len;
+  MPI_Get_library_version(text, &len);
+  const char *at = strstr(text, "Device:");
+  if (at) at += strlen("Device:"), at += strspn(at, " \t");
+  snprintf(buf, cap, "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+}
+
 static int check_launch(void)
 {
   char library[80];

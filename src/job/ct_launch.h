@@ -29,4 +29,8 @@ typedef struct ct_launch {
 /** Local, pure.  The launcher that started this rank, and how it told it so. */
 void ct_launch_read(ct_env_t env, ct_launch_t *out);
 
+/** Local, pure.  The ranks of this node, as the launcher says it before MPI starts; 1 if it does
+ * not. */
+int ct_launch_local_ranks(ct_env_t env);
+
 #endif

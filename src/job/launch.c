@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_text.h"
 #include "job/number.h"
 
 typedef struct launcher {
@@ -107,4 +108,16 @@ void ct_launch_read(ct_env_t env, ct_launch_t *out)
     const char *name = env("PALS_RANKID") ? "PALS" : env("ALPS_APP_PE") ? "aprun" : NULL;
     if (name) snprintf(out->name, sizeof out->name, "%s", name);
   }
+}
+
+int ct_launch_local_ranks(ct_env_t env)
+{
+  static const char *const names[] = {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                      "PALS_LOCAL_SIZE"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    int64_t n;
+    const char *text = env(names[i]);
+    if (text && ct_text_int(text, &n) == CT_OK && n > 0 && n < 1 << 20) return (int)n;
+  }
+  return 1;
 }
