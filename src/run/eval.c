@@ -124,7 +124,7 @@ static int sum_up(counting_t *c, ct_eval_result_t *out)
   ct_loss_tell(&c->sum, &w);
   CT_TRY(ct_step_agree(topo, &w));
   double n = w.samples ? (double)w.samples : 1;
-  *out = (ct_eval_result_t){.loss = w.loss_sum / (w.loss_weight > 0 ? w.loss_weight : n),
+  *out = (ct_eval_result_t){.loss = w.loss_weight > 0 ? w.loss_sum / w.loss_weight : NAN,
                             .top1 = (double)w.top1 / n,
                             .top5 = (double)w.top5 / n,
                             .mae = w.abs_error / n,

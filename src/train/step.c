@@ -176,7 +176,9 @@ static int64_t places_of(const ct_trainer_t *t)
   return ct_loss_places(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
 }
 
-/* The samples of all ranks, or their places, or the sum of their weights. */
+/* The samples of all ranks, or their places, or the sum of their weights.  Where that sum is 0 the
+ * batch counts for nothing: its loss and gradients are 0, those of label smoothing too, which
+ * belong to all classes.  PyTorch divides by 0 there. */
 static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
 {
   const ct_loss_spec_t *l = &t->env.loss;
@@ -192,7 +194,7 @@ static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
     sum += of_sample * own;
   }
   ct__step_sum(t, &sum, 1, 0);
-  return sum > 0 ? sum : 1;
+  return sum > 0 ? sum : INFINITY;
 }
 
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind)

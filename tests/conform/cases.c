@@ -323,6 +323,7 @@ int case_places(int i, op_case_t *out)
       {{1, 4, DATA_TIES, {.label_smoothing = 0.2, .has_ignored = 1, .ignored = 1}}, {300}},
       {{2, 3, DATA_RANDOM, {.label_smoothing = 0.1, .weighted = 1, .sample_weighted = 1}},
        {40, 41}},
+      {{2, 1, DATA_RANDOM, {.label_smoothing = 1}}, {3, 2}},
       {{2,
         3,
         DATA_RANDOM,
@@ -363,6 +364,8 @@ int case_loss(int i, op_case_t *out)
       {6, 10, DATA_RANDOM, {.sample_weighted = 1, .weighted = 1, .label_smoothing = 0.1}},
       {7, 5, DATA_RANDOM, {.kind = CT_LOSS_MSE, .sample_weighted = 1}},
       {4, 9, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1, .sample_weighted = 1}},
+      {3, 1, DATA_RANDOM, {.weighted = 1}},
+      {12, 7, DATA_RANDOM, {.label_smoothing = 1, .weighted = 1, .sample_weighted = 1}},
   };
 
   if (i < COUNT(rows)) {

@@ -22,6 +22,15 @@ static float *between(int64_t n, uint64_t seed, uint32_t stream, float lo, float
   return v;
 }
 
+/* Weights, some of them 0. */
+static float *weights(int64_t n, uint64_t seed, uint32_t stream, float lo, float hi)
+{
+  float *v = between(n, seed, stream, lo, hi);
+  for (int64_t i = 2; i < n; i += 4)
+    v[i] = 0;
+  return v;
+}
+
 static int32_t *make_labels(const ct_op_desc_t *d, uint64_t seed, uint32_t stream)
 {
   int64_t n = d->x.dim[0] * ct_op_places(d), outputs = ct_shape_sample(&d->x) / ct_op_places(d);
@@ -41,8 +50,8 @@ void loss_inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed)
   in->labels = make_labels(d, seed, 8);
   in->targets = between(count, seed, 9, d->u.loss.kind == CT_LOSS_BCE ? 0 : -2,
                         d->u.loss.kind == CT_LOSS_BCE ? 1 : 2);
-  in->class_weight = between(ct_shape_sample(&d->x), seed, 10, 0.25f, 2);
-  in->sample_weight = between(n, seed, 13, 0.5f, 3);
+  in->class_weight = weights(ct_shape_sample(&d->x), seed, 10, 0.25f, 2);
+  in->sample_weight = weights(n, seed, 13, 0.5f, 3);
   if (n % 3 || ct_op_places(d) > 1) return;
   in->labels2 = make_labels(d, seed, 11);
   in->mix = between(n, seed, 12, 0, 1);

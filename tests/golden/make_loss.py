@@ -6,6 +6,9 @@
 Outputs, labels and targets are made by `noise` and by the formulas in inputs() below, which t_loss.c has too.
 Everything is the sum over samples, computed in float64; where PyTorch has a mean, that it is the sum divided
 by the stored weight is checked here.
+
+Of the corners (weights of 0, all labels ignored, all of a label spread, one class, a label for each place) the
+gradient is not stored, but its norm and its sums with two rows of noise: see corner().
 """
 import itertools
 import textwrap
@@ -66,6 +69,36 @@ def show(spec, mixed, x, loss, by, abs_error):
                         break_on_hyphens=False))
 
 
+def corner(kind, one_hot, classes, places, smoothing, weighted, ignored, weighed):
+    """ignored, weighed: no sample (label) is ignored (has weight 0), every second, all."""
+    n, t = 4, lambda seed, count: torch.from_numpy(noise(seed, count)).double()
+    count = n * classes * places
+    x = (8 * t(1, count)).view(n, classes, places).requires_grad_()
+    labels = (torch.arange(n * places) * 5 + 2).view(n, places) % classes
+    every = lambda which, i: which and (which == 2 or i % 2 == 0)
+    for i in range(n * places):
+        if every(ignored, i):
+            labels.view(-1)[i] = IGNORED
+    of_class = torch.tensor([0.0 if c % 2 == classes % 2 else 1.5 for c in range(classes)]).double()
+    of_sample = torch.tensor([0.0 if every(weighed, i) else 0.5 + i if weighed else 1.0 for i in range(n)]).double()
+    out = x.squeeze(2) if places == 1 else x
+    if kind == "CROSS_ENTROPY":
+        w = of_class if weighted else torch.ones(classes).double()
+        y = labels.view(-1) if places == 1 else labels
+        each = F.cross_entropy(out, y, weight=w, label_smoothing=smoothing, ignore_index=IGNORED, reduction="none")
+        share = torch.where(labels == IGNORED, 0.0, w[labels.clamp(min=0)])
+        loss, by = (of_sample[:, None] * each.view(n, places)).sum(), (of_sample[:, None] * share).sum().item()
+    else:
+        target = F.one_hot(labels.view(-1), classes).double() if one_hot else (0.5 + t(5, count)).float().double().view(n, classes)
+        loss, by = (of_sample * POINTS[kind](out, target, reduction="none").mean(1)).sum(), of_sample.sum().item()
+    loss.backward()
+    g = x.grad.flatten()
+    counted = int((labels != IGNORED).sum())
+    print("    {%d, %d, {CT_LOSS_%s, %d, %d, %d, %d, %d, %g}, %d, %d, %d,\n     %.12g, %.12g, %.12g, {%.12g, %.12g}}," % (
+        classes, places, kind, one_hot, weighted, int(weighed > 0), int(ignored > 0), IGNORED if ignored else 0, smoothing,
+        ignored, weighed, counted, loss.item(), by, g.norm(), (g * t(6, count)).sum(), (g * t(7, count)).sum()))
+
+
 if __name__ == "__main__":
     print(f"/* Made by tests/golden/make_loss.py with PyTorch {torch.__version__.split('+')[0]}. */")
     print("/* clang-format off */")
@@ -76,4 +109,11 @@ if __name__ == "__main__":
     for kind in POINTS:
         for one_hot, mixed in ((0, 0), (1, 0), (1, 1)):
             points(kind, one_hot, mixed)
+    print("};\nstatic const struct {\n  int classes, places;\n  ct_loss_spec_t spec;\n  int ignored, weighed, counted;")
+    print("  double sum, weight, norm, along[2];\n} corners[] = {")
+    for (classes, places), *o in itertools.product(((1, 1), (4, 1), (4, 6)), (0, 0.3, 1), (0, 1), (0, 1, 2), (0, 1)):
+        corner("CROSS_ENTROPY", 0, classes, places, *o)
+    corner("CROSS_ENTROPY", 0, 4, 1, 0.3, 1, 0, 2)
+    for kind, one_hot, classes, weighed in itertools.product(POINTS, (0, 1), (1, 4), (1, 2)):
+        corner(kind, one_hot, classes, 1, 0, 0, 0, weighed)
     print("};\n/* clang-format on */")

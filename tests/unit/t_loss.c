@@ -117,6 +117,69 @@ static void any_shape_of_outputs(void)
       if (gold[i].spec.kind != CT_LOSS_CROSS_ENTROPY) check_case(backends[b], (int)i, &s);
 }
 
+/* ---- corners ---- */
+
+enum { CORNER_N = 4, CORNER_MOST = CORNER_N * 4 * 6 };
+
+static int every(int which, int i)
+{
+  return which == 2 || (which == 1 && i % 2 == 0);
+}
+
+/* As in make_loss.py's corner(). */
+static void corner_inputs(int i, ct_op_args_t *a)
+{
+  static float x[CORNER_MOST], target[CORNER_MOST], of_class[4], of_sample[CORNER_N];
+  static int32_t labels[CORNER_N * 6];
+  int classes = corners[i].classes, places = corners[i].places;
+
+  for (int k = 0; k < CORNER_N * classes * places; k++) {
+    x[k] = 8 * gold_noise(1, (uint64_t)k);
+    target[k] = 0.5f + gold_noise(5, (uint64_t)k);
+  }
+  for (int k = 0; k < CORNER_N * places; k++)
+    labels[k] = every(corners[i].ignored, k) ? IGNORED : (k * 5 + 2) % classes;
+  for (int k = 0; k < classes; k++)
+    of_class[k] = k % 2 == classes % 2 ? 0 : 1.5f;
+  for (int k = 0; k < CORNER_N; k++)
+    of_sample[k] = every(corners[i].weighed, k) ? 0 : 0.5f + (float)k;
+  a->x = x;
+  a->targets = target;
+  a->labels = labels;
+  a->class_weight = of_class;
+  a->sample_weight = of_sample;
+}
+
+static void check_corner(const ct_backend_t *be, int i)
+{
+  int classes = corners[i].classes, places = corners[i].places, count = CORNER_N * classes * places;
+  const ct_shape_t s = ct_shape(places > 1 ? 3 : 2, CORNER_N, classes, places);
+  float dx[CORNER_MOST];
+  ct_loss_t loss;
+  ct_op_args_t a = {.dx = dx, .loss = &loss, .scale = 1};
+  double along[2] = {0, 0}, room = 1e-6 * corners[i].norm + 2e-7;
+
+  corner_inputs(i, &a);
+  CT_ASSERT_OK(carry_out(be, &corners[i].spec, &s, &a));
+  CT_ASSERT_NEAR(loss.sum, corners[i].sum, 5e-7 * (1 + corners[i].sum));
+  CT_ASSERT_NEAR(loss.weight, corners[i].weight, 1e-6 * corners[i].weight);
+  CT_ASSERT_INT(loss.samples, corners[i].counted);
+  for (int k = 0; k < count; k++) {
+    along[0] += dx[k] * gold_noise(6, (uint64_t)k);
+    along[1] += dx[k] * gold_noise(7, (uint64_t)k);
+  }
+  CT_ASSERT_NEAR(along[0], corners[i].along[0], room);
+  CT_ASSERT_NEAR(along[1], corners[i].along[1], room);
+}
+
+/* Weights of 0, all labels ignored, all of a label spread, one class, a label for each place. */
+static void corners_are_torchs(void)
+{
+  for (size_t b = 0; b < 2; b++)
+    for (size_t i = 0; i < sizeof corners / sizeof corners[0]; i++)
+      check_corner(backends[b], (int)i);
+}
+
 /* Where a logit is far from 0 the exponentials must not overflow, nor vanish what is left. */
 static void bce_far_from_zero(void)
 {
@@ -205,12 +268,10 @@ static void bad_labels_are_named(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(losses_are_torchs),
-                                    CT_TEST(any_shape_of_outputs),
-                                    CT_TEST(bce_far_from_zero),
-                                    CT_TEST(l1_at_its_minimum),
-                                    CT_TEST(hits_are_of_counted_labels),
-                                    CT_TEST(bad_labels_are_named),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(losses_are_torchs),    CT_TEST(any_shape_of_outputs),
+      CT_TEST(corners_are_torchs),   CT_TEST(bce_far_from_zero),
+      CT_TEST(l1_at_its_minimum),    CT_TEST(hits_are_of_counted_labels),
+      CT_TEST(bad_labels_are_named), CT_TEST_END};
   return ct_test_main("loss", tests, argc, argv);
 }
