@@ -266,28 +266,77 @@ int64_t ct_file_free(const char *path)
   return (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
 }
 
-/* The pattern below dir, with the directory's own magic characters made harmless. */
-static int full_pattern(char *buf, size_t cap, const char *dir, const char *pattern)
+static const char magic[] = "*?[";
+
+/* Appends text to a pattern so that it means nothing but itself. */
+static int quote(ct_str_t *out, const char *text, size_t n)
 {
-  char quoted[CT_PATH_MAX];
-  size_t n = 0;
-  for (; *dir && n + 2 < sizeof quoted; dir++) {
-    if (strchr("*?[\\", *dir)) quoted[n++] = '\\';
-    quoted[n++] = *dir;
-  }
-  quoted[n] = '\0';
-  if (*dir) return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "name too long: '%.80s...'", quoted);
-  return ct_path_join(buf, cap, quoted, pattern);
+  int rc = CT_OK;
+  for (size_t i = 0; i < n && rc == CT_OK; i++)
+    rc = ct_str_add(out, strchr("*?[\\", text[i]) ? "\\%c" : "%c", text[i]);
+  return rc;
 }
 
-static int no_match(const char *pattern, char *path)
+/* Without the backslashes of a pattern, in place. */
+static void unquote(char *text)
 {
-  char hint[2 * CT_PATH_MAX], *to = path;
-  for (const char *p = path; *p; p++) { /* the directory is no pattern */
+  char *to = text;
+  for (const char *p = text; *p; p++) {
     if (*p == '\\' && p[1]) p++;
     *to++ = *p;
   }
   *to = '\0';
+}
+
+/* The next name of the pattern is one that exists below `real`, as it stands or without its
+ * backslashes: then it is appended, which leaves it as it was if not. */
+static int take_literal(ct_str_t *real, const char *name, size_t n, int *taken)
+{
+  int rc = CT_OK;
+  char plain[CT_PATH_MAX];
+  size_t before = real->len;
+  *taken = 0;
+  for (int k = 0; k < 2 && !*taken && n < sizeof plain; k++) {
+    ct_text_fit(plain, sizeof plain, "%.*s", (int)n, name);
+    if (k) unquote(plain);
+    CT_TRY(ct_str_add(real, "%s%s", before && real->data[before - 1] != '/' ? "/" : "", plain));
+    *taken = ct_file_exists(real->data);
+    if (*taken) break;
+    real->data[real->len = before] = '\0';
+  }
+out:
+  return rc;
+}
+
+/* The pattern below dir.  Names at its beginning that exist mean themselves, whatever characters
+ * they have: a directory `run[2]` is none of `run2`.  *whole: all of them do, and are in `real`. */
+static int full_pattern(ct_str_t *out, ct_str_t *real, const char *dir, const char *pattern,
+                        int *whole)
+{
+  int rc = CT_OK, taken = 1;
+  if (*pattern == '/') {
+    CT_TRY(ct_str_add(real, "/"));
+  } else {
+    CT_TRY(ct_str_add(real, "%s", dir));
+  }
+  pattern += strspn(pattern, "/");
+  while (*pattern && taken) {
+    size_t n = strcspn(pattern, "/");
+    CT_TRY(take_literal(real, pattern, n, &taken));
+    if (taken) pattern += n + strspn(pattern + n, "/");
+  }
+  *whole = taken;
+  CT_TRY(quote(out, real->data ? real->data : "", real->len));
+  if (*pattern)
+    CT_TRY(ct_str_add(out, "%s%s", out->len && out->data[out->len - 1] != '/' ? "/" : "", pattern));
+out:
+  return rc;
+}
+
+static int no_match(const char *pattern, char *path)
+{
+  char hint[2 * CT_PATH_MAX];
+  unquote(path); /* the directory is no pattern */
   return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "no file matches '%s'%s", pattern,
                     ct_file_missing(path, hint, sizeof hint));
 }
@@ -325,26 +374,24 @@ static int cannot_list(const char *dir, int why)
   return why != EACCES && why != EPERM;
 }
 
-int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
+static int copy_one(char *path, char ***list, int *n)
+{
+  int rc = copy_list(&path, 1, list);
+  *n = rc == CT_OK;
+  return rc;
+}
+
+/* What the system finds. */
+static int find_all(const char *pattern, ct_str_t *path, char ***list, int *n)
 {
   int rc = CT_OK;
-  char path[CT_PATH_MAX], *single = path;
   glob_t found = {0};
-  *list = NULL;
-  *n = 0;
-  if (!strpbrk(pattern, "*?[")) {
-    CT_TRY(ct_path_join(path, sizeof path, dir, pattern));
-    CT_TRY(copy_list(&single, 1, list));
-    *n = 1;
-    goto out;
-  }
-  CT_TRY(full_pattern(path, sizeof path, dir, pattern));
   unread = 0;
-  int status = glob(path, GLOB_NOSORT, cannot_list, &found), none = found.gl_pathc == 0;
-  if (status == GLOB_NOSPACE) CT_FAIL(CT_ERR_NOMEM, "no memory to list '%s'", path);
+  int status = glob(path->data, GLOB_NOSORT, cannot_list, &found), none = found.gl_pathc == 0;
+  if (status == GLOB_NOSPACE) CT_FAIL(CT_ERR_NOMEM, "no memory to list '%s'", path->data);
   if (status == GLOB_ABORTED || (none && unread))
     CT_TRY(ct_err_prefix(CT_ERR_IO, "pattern '%s': ", pattern));
-  if (none) CT_TRY(no_match(pattern, path));
+  if (none) CT_TRY(no_match(pattern, path->data));
   if (unread) ct_log(CT_LOG_WARN, "pattern '%s': left out: %s", pattern, ct_err_last()->text);
   /* glob() sorts by locale: every rank must see the same order */
   qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
@@ -352,6 +399,26 @@ int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
   *n = (int)found.gl_pathc;
 out:
   globfree(&found);
+  return rc;
+}
+
+int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n)
+{
+  int rc = CT_OK, whole;
+  char path[CT_PATH_MAX];
+  ct_str_t full = {0}, real = {0};
+  *list = NULL;
+  *n = 0;
+  if (!strpbrk(pattern, magic)) {
+    CT_TRY(ct_path_join(path, sizeof path, dir, pattern));
+    CT_TRY(copy_one(path, list, n));
+    goto out;
+  }
+  CT_TRY(full_pattern(&full, &real, dir, pattern, &whole));
+  CT_TRY(whole ? copy_one(real.data, list, n) : find_all(pattern, &full, list, n));
+out:
+  ct_str_clear(&full);
+  ct_str_clear(&real);
   return rc;
 }
 

@@ -66,13 +66,10 @@ out:
   return rc;
 }
 
-/* A file's name may hold what would be a pattern. */
 static int read_pattern(ct_reader_t *r, const char *dir, const char *pattern)
 {
   int rc = CT_OK, n = 0;
-  char **found = NULL, path[CT_PATH_MAX];
-  CT_TRY(ct_path_join(path, sizeof path, dir, pattern));
-  if (ct_file_exists(path)) return read_header(r, path);
+  char **found = NULL;
   CT_TRY(ct_file_glob(dir, pattern, &found, &n));
   for (int i = 0; i < n; i++)
     CT_TRY(read_header(r, found[i]));

@@ -349,6 +349,42 @@ static void glob_in_byte_order(void)
   CT_ASSERT_INT(ct_mem_live(), live);
 }
 
+static void glob_is(const char *dir, const char *pattern, const char *only)
+{
+  char **list;
+  int n = 0;
+  if (CT_ASSERT_OK(ct_file_glob(dir, pattern, &list, &n)) != CT_OK) return;
+  CT_ASSERT_INT(n, 1);
+  CT_ASSERT_TEXT(n ? list[0] : "", only);
+  ct_file_list_free(list, n);
+}
+
+/* Whatever characters a name has. */
+static void names_that_exist_are_no_patterns(void)
+{
+  static const char *const names[] = {"val[1].h5", "val1.h5", "a*.h5", "ab.h5", "q?", "qq"};
+  char root[CT_PATH_MAX], dir[CT_PATH_MAX], other[CT_PATH_MAX], text[CT_PATH_MAX];
+  CT_ASSERT_OK(ct_text_format(root, sizeof root, "%s", ct_test_dir()));
+  CT_ASSERT_OK(ct_path_join(dir, sizeof dir, root, "run[2]"));
+  CT_ASSERT_OK(ct_path_join(other, sizeof other, root, "run2"));
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  CT_ASSERT_OK(ct_file_mkdirs(other));
+  for (int i = 0; i < 6; i++)
+    CT_ASSERT_OK(ct_file_write(in(dir, names[i]), "", 0));
+  CT_ASSERT_OK(ct_file_write(in(other, "val1.h5"), "", 0));
+  for (int i = 0; i < 6; i++) {
+    glob_is(dir, names[i], in(dir, names[i]));
+    snprintf(text, sizeof text, "run[2]/%s", names[i]);
+    glob_is(root, text, in(dir, names[i]));
+    glob_is("elsewhere", in(dir, names[i]), in(dir, names[i]));
+  }
+  CT_ASSERT_OK(remove(in(dir, "val[1].h5")) == 0 ? CT_OK : CT_ERR_IO);
+  glob_is(dir, "val[1].h5", in(dir, "val1.h5")); /* a pattern again */
+  glob_is(root, "run[2]/v*.h5", in(dir, "val1.h5"));
+  glob_is(root, "run\\[2]/v*.h5", in(dir, "val1.h5")); /* as a configuration has it */
+  CT_ASSERT_OK(remove(in(dir, "val1.h5")) == 0 ? CT_OK : CT_ERR_IO);
+}
+
 /* Others may match; where none does, it may be the reason. */
 static void glob_of_a_directory_that_cannot_be_read(void)
 {
@@ -452,6 +488,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_removed_working_directory_is_told),
                                     CT_TEST(make_directories),
                                     CT_TEST(glob_in_byte_order),
+                                    CT_TEST(names_that_exist_are_no_patterns),
                                     CT_TEST(glob_of_a_directory_that_cannot_be_read),
                                     CT_TEST(glob_single_and_none),
                                     CT_TEST(what_is_not_finished_is_removed),
