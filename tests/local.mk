@@ -11,6 +11,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 shell_tests = \
   %D%/cli/app.test %D%/cli/energy.test %D%/cli/neighbour.test \
   %D%/cli/best.test %D%/cli/quantize.test \
+  %D%/cli/brackets.test \
   %D%/cli/augment.test \
   %D%/cli/bench_comm.test \
   %D%/cli/compose.test %D%/cli/config.test \
@@ -41,7 +42,7 @@ shell_tests = \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
   %D%/cli/account.test %D%/cli/stragglers.test \
-  %D%/cli/trace.test %D%/cli/train.test %D%/cli/watch.test \
+  %D%/cli/trace.test %D%/cli/train.test %D%/cli/watch.test %D%/cli/which.test \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
   %D%/conform/ref.test \
@@ -94,6 +95,7 @@ shell_tests = \
   %D%/mpi/window.test \
   %D%/python/mllog.test \
   %D%/python/onnx.test \
+  %D%/python/others.test \
   %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \
   %D%/python/cf.test %D%/python/pth.test %D%/python/tensorboard.test \
@@ -159,6 +161,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/mpi/run_np.sh \
   %D%/mutants \
   %D%/python/check_onnx.py \
+  %D%/python/check_others.py \
   %D%/python/check_predict_onnx.py \
   %D%/python/check_cf.py \
   %D%/python/check_pth.py \

@@ -2,6 +2,7 @@
 #include "app/bench.h"
 #include "app/commands.h"
 #include "app/passes.h"
+#include "app/model_file.h"
 #include "app/predict.h"
 #include "base/ct_err.h"
 #include "base/ct_json.h"
@@ -64,11 +65,15 @@ int ct_cmd_bench_predict(const ct_args_t *a, const ct_topo_t *topo, int *status)
   (void)status;
   CT_TRY(ct_args_int(a, "steps", 20, 1, 1000000, &passes));
   CT_TRY(ct_args_int(a, "warmup", 3, 0, 1000000, &warmup));
-  CT_TRY(ct_predict_config(&s, a, a->rest[1], "", &input, &w));
+  const ct_model_ask_t ask = {.what = a->rest[1],
+                              .checkpoint = "",
+                              .input = &input,
+                              .nothing = "there is nothing to predict"};
+  CT_TRY(ct_model_config(&s, a, &ask, &w));
   CT_TRY(ct_setup_device(&s));
   CT_TRY(ct_setup_data(&s, 0, 1));
   CT_TRY(ct_setup_model(&s));
-  CT_TRY(ct_predict_trainer(&s, topo->rank == 0 && w.ops ? &w : NULL));
+  CT_TRY(ct_predict_trainer(&s, NULL, topo->rank == 0 && w.ops ? &w : NULL));
   CT_TRY_ALL(topo, ct_passes_batch(&s, &feed, &batch));
   CT_TRY(ct_passes_run(&s, batch, (int)warmup, (int)passes, &t));
   CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &s, batch, &t) : CT_OK);

@@ -1,8 +1,12 @@
 /* `convert`: a model file in another format, by the suffix of its new name. */
+#include <string.h>
+
 #include "app/builtin.h"
 #include "app/commands.h"
 #include "app/convert.h"
+#include "app/model_file.h"
 #include "base/ct_err.h"
+#include "base/ct_log.h"
 #include "onnx/ct_onnx.h"
 
 /* ".h5, .safetensors, …": the first suffix of each. */
@@ -20,10 +24,13 @@ out:
 int ct_cmd_convert(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
-  const char *in = a->rest[0], *out = a->rest[1];
+  char in[CT_PATH_MAX];
+  const char *out = a->rest[1];
   ct_str_t all = {0};
   (void)topo;
   (void)status;
+  CT_TRY(ct_model_path(a->rest[0], ct_args_get(a, "checkpoint"), in, sizeof in));
+  if (strcmp(in, a->rest[0]) != 0) ct_log(CT_LOG_INFO, "takes the model of %s", in);
   if (ct_onnx_is_name(out)) {
     CT_TRY(ct_convert_onnx(in, out, a));
   } else if (!ct_convert_format(out)) {

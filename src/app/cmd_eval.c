@@ -2,7 +2,7 @@
  * checkpoint. */
 #include "app/builtin.h"
 #include "app/commands.h"
-#include "app/quantized.h"
+#include "app/model_file.h"
 #include "app/result.h"
 #include "app/setup.h"
 #include "base/ct_err.h"
@@ -39,10 +39,11 @@ out:
 }
 
 /* Rank 0. */
-static int print_json(const ct_eval_result_t *e, const ct_confusion_t *c, const ct_eval_set_t *set,
-                      int sets, ct_str_t *text)
+static int print_json(const char *model, const ct_eval_result_t *e, const ct_confusion_t *c,
+                      const ct_eval_set_t *set, int sets, ct_str_t *text)
 {
   json_t *o = ct_result_eval_json(e, c);
+  if (o) json_object_set_new(o, "checkpoint", ct_json_words(model));
   if (o && sets) json_object_set_new(o, "sets", ct_result_sets_json(set, sets));
   int rc = ct_json_add(o, text);
   json_decref(o);
@@ -50,15 +51,15 @@ static int print_json(const ct_eval_result_t *e, const ct_confusion_t *c, const 
 }
 
 /* Rank 0. */
-static int print(const ct_args_t *a, const ct_eval_result_t *e, const ct_confusion_t *c,
-                 const ct_eval_set_t *set, int sets)
+static int print(const ct_args_t *a, const char *model, const ct_eval_result_t *e,
+                 const ct_confusion_t *c, const ct_eval_set_t *set, int sets)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
   const char *file = ct_args_get(a, "confusion");
   if (file) CT_TRY(ct_result_confusion(c, file));
   if (ct_args_get(a, "json")) {
-    CT_TRY(print_json(e, c, set, sets, &text));
+    CT_TRY(print_json(model, e, c, set, sets, &text));
   } else {
     CT_TRY(ct_result_eval(e, &text));
     for (int i = 0; i < sets; i++)
@@ -71,48 +72,38 @@ out:
   return rc;
 }
 
-static int make_trainer(ct_setup_t *s, const ct_ckpt_found_t *checkpoint)
-{
-  int rc = CT_OK;
-  if (ct_quantized_is(s->topo, checkpoint)) return ct_quantized_open(s, checkpoint);
-  CT_TRY(ct_setup_trainer(s, 0));
-  CT_TRY(ct_trainer_restore(s->trainer, checkpoint->ops, checkpoint->store, 0, NULL));
-out:
-  return rc;
-}
-
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
   ct_setup_t s = {.topo = topo, .with_sets = 1, .without_gradients = 1};
   ct_eval_set_t *set = NULL;
-  ct_ckpt_found_t checkpoint = {0};
+  ct_weights_file_t w = {0};
   ct_eval_result_t e;
   ct_confusion_t confusion = {0};
   ct_eval_want_t want;
   int64_t never;
   (void)status;
-  CT_TRY(ct_setup_config_alone(&s, a));
-  if (s.cfg.data.val.n == 0)
-    CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: there is nothing to evaluate on", s.cfg.where);
-  CT_TRY_ALL(topo, topo->rank == 0
-                       ? ct_setup_checkpoint(&s, ct_args_get(a, "checkpoint"), &checkpoint)
-                       : CT_OK);
+  const ct_model_ask_t ask = {.what = a->rest[0],
+                              .checkpoint = ct_args_get(a, "checkpoint"),
+                              .key = ct_args_get(a, "key"),
+                              .nothing = "there is nothing to evaluate on"};
+  CT_TRY(ct_model_config(&s, a, &ask, &w));
   CT_TRY(ct_setup_device(&s));
   CT_TRY(ct_setup_data(&s, 0, 1));
   CT_TRY(ct_setup_model(&s));
-  CT_TRY(make_trainer(&s, &checkpoint));
+  CT_TRY(ct_model_trainer(&s, ask.key, &w));
   CT_TRY_ALL(topo, what_to_measure(&s, a, &confusion, &want));
   set = ct_mem_array(s.cfg.eval.sets.n + 1, sizeof *set, "sets to evaluate on");
   CT_TRY_ALL(topo, set ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(evaluate_sets(&s, &want, set));
   CT_TRY(ct_evaluate(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &want, NULL,
                      &never, &e));
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &e, want.confusion, set, s.cfg.eval.sets.n) : CT_OK);
+  if (topo->rank == 0) rc = print(a, w.path, &e, want.confusion, set, s.cfg.eval.sets.n);
+  CT_TRY(ct_agree(topo, rc));
 out:
   ct_mem_free(set);
   ct_confusion_close(&confusion);
-  ct_ckpt_found_close(&checkpoint);
+  ct_weights_close(&w);
   ct_setup_close(&s);
   return rc;
 }

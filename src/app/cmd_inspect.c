@@ -6,11 +6,11 @@
 
 #include "app/builtin.h"
 #include "app/commands.h"
+#include "app/model_file.h"
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_json.h"
 #include "base/ct_mem.h"
-#include "ckpt/ct_ckpt.h"
 #include "hdf5io/ct_h5.h"
 
 enum { PIECE = 1 << 16 };
@@ -34,12 +34,14 @@ typedef struct widths {
 /* ---- the file ---- */
 
 /* A checkpoint is known by its seal, with all that it has; any other HDF5 file is arrays. */
-static int open_file(const char *path, const char *key, ct_weights_file_t *f)
+static int open_file(const char *path, const ct_args_t *a, ct_weights_file_t *f)
 {
   int rc = CT_OK, is_checkpoint = 0;
+  const char *key = ct_args_get(a, "key");
   char meant[CT_PATH_MAX];
   const ct_weights_ops_t *all[CT_FORMATS + 1] = {0};
-  CT_TRY(ct_ckpt_follow(path, meant, sizeof meant));
+  CT_TRY(ct_model_path(path, ct_args_get(a, "checkpoint"), meant, sizeof meant));
+  CT_TRY(ct_weights_foreign(meant));
   CT_TRY(ct_h5_is_checkpoint(meant, &is_checkpoint));
   for (int i = 0; ct_builtin_weights[i] && i < CT_FORMATS; i++) {
     int other = ct_builtin_weights[i] == &ct_weights_hdf5 && !is_checkpoint;
@@ -280,7 +282,7 @@ int ct_cmd_inspect(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_weights_file_t f = {0};
   (void)topo;
   (void)status;
-  CT_TRY(open_file(a->rest[0], ct_args_get(a, "key"), &f));
+  CT_TRY(open_file(a->rest[0], a, &f));
   CT_TRY((ct_args_get(a, "json") ? print_json : print_text)(&f, ct_args_get(a, "stats") != NULL));
 out:
   ct_weights_close(&f);

@@ -7,6 +7,7 @@
 
 #include "app/builtin.h"
 #include "app/commands.h"
+#include "app/model_file.h"
 #include "app/predict.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -105,11 +106,16 @@ int ct_cmd_predict(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_predict_style_t style = {
       .top = (int)top, .names = ct_args_get(a, "names"), .output = ct_args_get(a, "output")};
   CT_TRY_ALL(topo, topo->rank == 0 ? list_input(a, &input) : CT_OK);
-  CT_TRY(ct_predict_config(&s, a, a->rest[0], ct_args_get(a, "checkpoint"), &input, &w));
+  const ct_model_ask_t ask = {.what = a->rest[0],
+                              .checkpoint = ct_args_get(a, "checkpoint"),
+                              .key = ct_args_get(a, "key"),
+                              .input = &input,
+                              .nothing = "there is nothing to predict"};
+  CT_TRY(ct_model_config(&s, a, &ask, &w));
   CT_TRY(ct_setup_device(&s));
   CT_TRY(ct_setup_data(&s, 0, 1));
   CT_TRY(ct_setup_model(&s));
-  CT_TRY(ct_predict_trainer(&s, topo->rank == 0 ? &w : NULL));
+  CT_TRY(ct_predict_trainer(&s, ask.key, topo->rank == 0 ? &w : NULL));
   CT_TRY(predict(&s, &style));
 out:
   ct_weights_close(&w);

@@ -6,6 +6,7 @@
 
 #include "app/builtin.h"
 #include "app/commands.h"
+#include "app/model_file.h"
 #include "app/passes.h"
 #include "app/quantized.h"
 #include "base/ct_err.h"
@@ -117,14 +118,12 @@ out:
   return rc;
 }
 
-static int look_at_trained(quantizing_t *z, const ct_ckpt_found_t *checkpoint)
+static int look_at_trained(quantizing_t *z, const char *key, ct_weights_file_t *w)
 {
   int rc = CT_OK;
   ct_setup_t *s = &z->s;
-  if (ct_quantized_is(s->topo, checkpoint))
-    CT_FAIL(CT_ERR_USAGE, "quantize: that checkpoint is quantized already");
-  CT_TRY(ct_setup_trainer(s, 0));
-  CT_TRY(ct_trainer_restore(s->trainer, checkpoint->ops, checkpoint->store, 0, NULL));
+  CT_TRY(ct_model_trainer(s, key, w));
+  if (s->quantized) CT_FAIL(CT_ERR_USAGE, "quantize: that checkpoint is quantized already");
   CT_TRY(evaluate(z, &z->before));
   CT_TRY_ALL(s->topo, take_weights(z));
   drop_trainer(s);
@@ -284,23 +283,22 @@ int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status)
   int rc = CT_OK;
   quantizing_t z = {.a = a, .s = {.topo = topo, .without_gradients = 1}};
   ct_setup_t *s = &z.s;
-  ct_ckpt_found_t checkpoint = {0};
+  ct_weights_file_t w = {0};
   (void)status;
   CT_TRY(read_args(&z));
-  CT_TRY(ct_setup_config_alone(s, a));
-  if (s->cfg.data.val.n == 0)
-    CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: accuracy cannot be told", s->cfg.where);
-  CT_TRY_ALL(topo, topo->rank == 0
-                       ? ct_setup_checkpoint(s, ct_args_get(a, "checkpoint"), &checkpoint)
-                       : CT_OK);
+  const ct_model_ask_t ask = {.what = a->rest[0],
+                              .checkpoint = ct_args_get(a, "checkpoint"),
+                              .key = ct_args_get(a, "key"),
+                              .nothing = "accuracy cannot be told"};
+  CT_TRY(ct_model_config(s, a, &ask, &w));
   CT_TRY(ct_setup_device(s));
   CT_TRY(ct_setup_data(s, 0, 1));
   CT_TRY(ct_setup_model(s));
-  CT_TRY(look_at_trained(&z, &checkpoint));
+  CT_TRY(look_at_trained(&z, ask.key, &w));
   CT_TRY(make_eight_bits(&z));
   CT_TRY_ALL(topo, topo->rank == 0 ? finish(&z) : CT_OK);
 out:
   clear(&z);
-  ct_ckpt_found_close(&checkpoint);
+  ct_weights_close(&w);
   return rc;
 }

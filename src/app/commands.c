@@ -6,6 +6,20 @@
 #include "config/ct_config.h"
 #include "base/ct_err.h"
 
+/* Which weights a command looks at, and of a nested file which part. */
+#define CT_MODEL_FLAGS                                                                      \
+  {"checkpoint", "best|latest|FILE",                                                        \
+   "weights: of the run, or of any file (default: the best with checkpoint.best, else the " \
+   "newest)"},                                                                              \
+  {                                                                                         \
+    "key", "NAME", "which dict of a nested .pth file: model, state.ema"                     \
+  }
+#define CT_RUN_FLAG                                                                                \
+  {                                                                                                \
+    "checkpoint", "best|latest",                                                                   \
+        "which one of a run's directory (default: the best with checkpoint.best, else the newest)" \
+  }
+
 static const ct_flag_t train_flags[] = {
     {"resume", "auto|never|FILE|DIR",
      "auto (default): the run's newest good checkpoint; never; a file; or a run's directory"},
@@ -13,21 +27,21 @@ static const ct_flag_t train_flags[] = {
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t eval_flags[] = {
-    {"checkpoint", "FILE", "what to evaluate; default: the newest good checkpoint of the run"},
+    CT_MODEL_FLAGS,
     {"confusion", "FILE.csv", "write how many samples of each class are taken for which"},
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t predict_flags[] = {
     {"input", "X", "image or HDF5 file, folder or pattern; more may follow; default: data.val"},
-    {"checkpoint", "FILE", "weights for CONFIG; default: the newest good checkpoint of the run"},
+    CT_MODEL_FLAGS,
     {"output", "FILE", "write to FILE.h5 or FILE.csv instead of the standard output"},
     {"top", "N", "tell the N most probable classes (default 1)"},
     {"names", "FILE", "names of the classes, a line each"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t quantize_flags[] = {
-    {"checkpoint", "FILE", "what to quantize; default: the newest good checkpoint of the run"},
+    CT_MODEL_FLAGS,
     {"output", "FILE.h5", "the quantized model"},
     {"batches", "N", "batches of data.train to calibrate with (default 8)"},
     {"method", "percentile|minmax|entropy", "how ranges are chosen (default percentile)"},
@@ -78,10 +92,12 @@ static const ct_flag_t pack_flags[] = {
     {0}};
 static const ct_flag_t inspect_flags[] = {
     {"stats", NULL, "least and largest number, mean, deviation, and how many are not finite"},
+    CT_RUN_FLAG,
     {"key", "NAME", "which dict of a nested file: model, state.ema"},
     {"json", NULL, "as JSON"},
     {0}};
 static const ct_flag_t convert_flags[] = {
+    CT_RUN_FLAG,
     {"key", "NAME", "which dict of a nested file: model, state.ema"},
     {"strip-prefix", "TEXT", "what the file's names begin with, such as module."},
     {"rename", "OLD=NEW,...", "other names of tensors or layers; '*' in both is any text"},

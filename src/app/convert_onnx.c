@@ -19,8 +19,7 @@
 typedef struct model {
   const char *path;
   ct_weights_file_t file;
-  char *text; /* of the configuration; owned, or borrowed from the file: see own_text */
-  int own_text;
+  char *text; /* of the configuration; owned */
   ct_config_t cfg;
   ct_graph_t *graph;
   ct_match_t match; /* where each weight is in the file */
@@ -36,12 +35,10 @@ static int take_config(model_t *m, const ct_args_t *a)
   const char *given = ct_args_get(a, "config");
   char where[CT_PATH_MAX];
   size_t bytes;
-  if (given) {
-    CT_TRY(ct_file_read(given, &m->text, &bytes));
-    m->own_text = 1;
-  } else {
-    m->text = (char *)(uintptr_t)m->file.ops->text(m->file.w, "config");
-  }
+  const char *own = given ? NULL : m->file.ops->text(m->file.w, "config");
+  if (given) CT_TRY(ct_file_read(given, &m->text, &bytes));
+  if (own) m->text = ct_mem_strdup(own);
+  if (own && !m->text) CT_TRY(CT_ERR_NOMEM);
   if (!m->text)
     CT_FAIL(CT_ERR_USAGE, "%s: carries no configuration: name that of its model with --config FILE",
             m->path);
@@ -97,13 +94,13 @@ out:
 static int find_weights(model_t *m, const ct_args_t *a)
 {
   int rc = CT_OK;
-  const char *prefix = ct_args_get(a, "strip-prefix");
+  const char *prefix = ct_args_get(a, "strip-prefix"), *key = ct_args_get(a, "key");
   ct_init_opts_t rules = {.from = (char *)(uintptr_t)m->path,
-                          .key = (char *)(uintptr_t) "",
+                          .key = (char *)(uintptr_t)(key ? key : ""),
                           .strict = 1,
                           .strip_prefix = (char *)(uintptr_t)(prefix ? prefix : "")};
   CT_TRY(ct_convert_rules(a, &rules.rename));
-  CT_TRY(ct_match_make(&m->file, m->graph, &rules, &m->match));
+  CT_TRY(ct_match_reopen(ct_builtin_weights, m->graph, &rules, &m->file, &m->match));
   if (ct_match_judge(&m->match, &rules, m->path) != CT_OK) /* its words are those of training */
     CT_FAIL(CT_ERR_FORMAT,
             "%s: does not hold the model of %s: %d weights missing, %d of another shape, %d not in "
@@ -143,7 +140,7 @@ static int tell(const model_t *m, const char *file)
 
 static void close_model(model_t *m)
 {
-  if (m->own_text) ct_mem_free(m->text);
+  ct_mem_free(m->text);
   ct_convert_eight_close(&m->eight);
   ct_match_clear(&m->match);
   ct_graph_free(m->graph);
@@ -175,7 +172,7 @@ int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
 {
   int rc = CT_OK;
   model_t m = {.path = in};
-  CT_TRY(ct_weights_open(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
+  CT_TRY(ct_weights_look(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
   if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_eight_is(in, &m.quantized));
   CT_TRY(take_config(&m, a));
   CT_TRY(make_graph(&m));

@@ -1,19 +1,13 @@
-/** \file predict.h  From a configuration or a model file to a trainer that predicts.  Layer 5. */
+/** \file predict.h  A trainer that predicts, and what becomes of its predictions.  Layer 5. */
 #ifndef CT_PREDICT_APP_H
 #define CT_PREDICT_APP_H
 #include "app/setup.h"
 #include "weights/ct_weights.h"
 
-/** Collective.  The configuration, and on rank 0 the file of the weights, open in *w.  \a what is a
- * configuration, whose weights are in \a checkpoint (NULL: the newest of its run directory; "":
- * none are read); or a model file that carries one, and \a checkpoint is NULL or "".  \a input:
- * files that become data.val, relative to the working directory; none: data.val stays. */
-int ct_predict_config(ct_setup_t *s, const ct_args_t *a, const char *what, const char *checkpoint,
-                      const ct_opt_texts_t *input, ct_weights_file_t *w);
 /** Collective, behind ct_setup_model().  Folds the model, makes the trainer that only predicts,
- * and gives it the weights of \a w (NULL: the initial ones), whose names must be the model's.
- * CT_ERR_FORMAT names the file and all that is missing. */
-int ct_predict_trainer(ct_setup_t *s, const ct_weights_file_t *w);
+ * and gives it the weights of \a w (on rank 0; NULL on the others, or everywhere: the initial
+ * ones), whose names must be the model's.  CT_ERR_FORMAT names the file and what is missing. */
+int ct_predict_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w);
 
 /* ---- predict_out.c: what becomes of predictions ---- */
 

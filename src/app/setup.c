@@ -20,11 +20,14 @@
 #include "comm/ct_mpi.h"
 #include "hdf5io/ct_h5.h"
 #include "watch/ct_watch.h"
+#include "weights/ct_weights.h"
 
 /* ---- configuration ---- */
 
 int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a)
 {
+  if (*path && ct_weights_foreign(path) != CT_OK)
+    return ct_err_prefix(CT_ERR_USAGE, "expected a configuration: "); /* exit status 2 */
   int rc = ct_config_read(c, path, a->set, a->sets);
   return rc == CT_ERR_IO ? ct_err_prefix(CT_ERR_USAGE, "configuration ") : rc; /* exit status 2 */
 }

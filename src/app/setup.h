@@ -112,13 +112,6 @@ int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_place_t *place, int *pla
 /** A zeroed one is fine. */
 void ct_setup_close(ct_setup_t *s);
 
-/** ct_setup_config() for a command that looks at a checkpoint: how the ranks of a run shared its
- * work is left out, as there may be others. */
-int ct_setup_config_alone(ct_setup_t *s, const ct_args_t *a);
-/** Local, rank 0.  Opens \a file, or without (NULL) the newest good one of the run directory; takes
- * what s->cfg leaves to the training data from it. */
-int ct_setup_checkpoint(ct_setup_t *s, const char *file, ct_ckpt_found_t *out);
-
 /** Local.  Opens one data set without agreement; for commands of one process. */
 int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out);
 /** Local.  Makes sure that model.classes is given and enough for \a d. */

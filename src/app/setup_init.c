@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app/builtin.h"
+#include "app/model_file.h"
 #include "app/setup.h"
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
@@ -15,11 +16,12 @@ static int open_weights(const ct_setup_t *s, ct_weights_file_t *f, ct_match_t *m
 {
   int rc = CT_OK;
   const ct_init_opts_t *o = &s->cfg.init;
-  CT_TRY(ct_weights_open(ct_builtin_weights, o->from, o->key, f));
+  char file[CT_PATH_MAX];
+  CT_TRY(ct_model_path(o->from, NULL, file, sizeof file));
+  CT_TRY(ct_match_open(ct_builtin_weights, file, s->graph, o, f, m));
   const char *path = f->path; /* of a run directory the file in it */
   const char *remark = f->ops->remark(f->w);
   if (remark) ct_log(CT_LOG_INFO, "%s: %s", path, remark);
-  CT_TRY(ct_match_make(f, s->graph, o, m));
   CT_TRY(ct_match_judge(m, o, path));
   ct_log(CT_LOG_INFO, "begins from %s: %d of the model's %d arrays", path, m->taken,
          s->graph->params);

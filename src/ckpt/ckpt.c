@@ -403,19 +403,41 @@ out:
 
 int ct_ckpt_follow(const char *file, char *path, size_t cap)
 {
-  static const char *const pointers[] = {"best", "latest"};
+  int rc = CT_OK;
+  if (ct_file_is_dir(file))
+    CT_FAIL(CT_ERR_USAGE, "%s: is a directory, expected a file or a run's directory", file);
+  CT_TRY(follow_pointer(file, path, cap));
+out:
+  return rc;
+}
+
+/* The file that checkpoints/best names, if it is there; else "". */
+static int best_of(const char *dir, char *path, size_t cap)
+{
   int rc = CT_OK;
   char pointer[CT_PATH_MAX];
-  if (!ct_file_is_dir(file)) return follow_pointer(file, path, cap);
-  for (int i = 0; i < 2; i++) {
-    CT_TRY(ct_text_format(pointer, sizeof pointer, "%s/checkpoints/%s", file, pointers[i]));
-    CT_TRY(follow_pointer(pointer, path, cap));
-    if (strcmp(path, pointer) != 0 && ct_file_exists(path)) return CT_OK;
-  }
-  CT_FAIL(CT_ERR_USAGE,
-          "%s: is a directory without a checkpoint that checkpoints/best or "
-          "checkpoints/latest in it names",
-          file);
+  CT_TRY(ct_path_join(pointer, sizeof pointer, dir, "best"));
+  CT_TRY(follow_pointer(pointer, path, cap));
+  if (strcmp(path, pointer) == 0 || !ct_file_exists(path)) *path = '\0';
+out:
+  return rc;
+}
+
+int ct_ckpt_of_run(const ct_store_ops_t *ops, const char *dir, ct_ckpt_which_t which,
+                   int best_is_on, char *path, size_t cap)
+{
+  int rc = CT_OK;
+  ct_store_t *s = NULL;
+  *path = '\0';
+  if (which == CT_CKPT_BEST || (which == CT_CKPT_USUAL && best_is_on))
+    CT_TRY(best_of(dir, path, cap));
+  if (which == CT_CKPT_BEST && !*path)
+    CT_FAIL(CT_ERR_USAGE, "%s: there is no best checkpoint: with checkpoint.best the run keeps it",
+            dir);
+  if (*path) goto out;
+  CT_TRY(ct_ckpt_newest(dir, ops, &s, path, cap));
+  if (!s) *path = '\0';
+  if (s) ops->close(s);
 out:
   return rc;
 }

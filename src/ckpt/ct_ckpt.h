@@ -74,9 +74,18 @@ void ct_ckpt_close(ct_ckpt_t *c);
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
 /** The file that is meant: a file called `best` or `latest` stands for the one beside it that it
- * names, a run directory for that of its checkpoints/best, else of its checkpoints/latest, any
- * other for itself.  CT_ERR_USAGE: a directory where neither names a file that is there. */
+ * names, any other for itself.  CT_ERR_USAGE: a directory. */
 int ct_ckpt_follow(const char *file, char *path, size_t cap);
+/** Which checkpoint of a run. */
+typedef enum {
+  CT_CKPT_USUAL, /**< the best where checkpoint.best is on and there is one, else the newest */
+  CT_CKPT_BEST,
+  CT_CKPT_LATEST
+} ct_ckpt_which_t;
+/** That one of the checkpoints in \a dir; the newest is the newest good one (ct_ckpt_newest()).
+ * *path is "" if there is none at all.  CT_ERR_USAGE: CT_CKPT_BEST, and there is no best one. */
+int ct_ckpt_of_run(const ct_store_ops_t *ops, const char *dir, ct_ckpt_which_t which,
+                   int best_is_on, char *path, size_t cap);
 /** A checkpoint that is open for reading. */
 typedef struct ct_ckpt_found {
   const ct_store_ops_t *ops;

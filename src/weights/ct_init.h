@@ -29,17 +29,29 @@ typedef struct ct_match {
   int missing, misfits, unexpected; /**< those without a tensor, those of another shape, and
                                            tensors of other names */
   ct_str_t lines[4];                /**< names: missing, of another shape, unexpected, replaced */
-  char prefix[CT_NAME_MAX];         /**< without it names of the file would be missing ones */
+  char prefix[CT_NAME_MAX];         /**< most names of the file begin with it, and without it they
+                                         would be the model's; "": there is none */
+  char names[160];                  /**< whose names the file has, if they are not the model's */
 } ct_match_t;
 
-/** The names of the file by the rules of \a o; counters of batches (num_batches_tracked) are
- * passed over, and so is what init.replace means, in the model and in the file.  CT_ERR_USAGE: a
+/** The names of the file by the rules of \a o, and where these leave some of the model out by those
+ * that are known of other programs (ct_names_known), if then most are there; counters
+ * (num_batches_tracked, n_averaged) are passed over, and so is what init.replace means, in the
+ * model and in the file.  CT_ERR_USAGE: a
  * pattern of init.replace means no parameter; CT_ERR_FORMAT: two tensors get one name.  That names
  * or shapes do not fit is no error here: ct_match_judge(). */
 int ct_match_make(const ct_weights_file_t *f, const ct_graph_t *g, const ct_init_opts_t *o,
                   ct_match_t *out);
-/** Tells the log, name by name, what does not fit.  CT_ERR_FORMAT: something does not and
- * init.strict is set, or nothing fits at all; \a file names the file. */
+/** Opens the part of a file that o->key names, or without it the one whose names are the model's,
+ * and matches it.  CT_ERR_FORMAT names the parts if several fit as well, but an averaged copy is
+ * never taken for its model. */
+int ct_match_open(const ct_weights_ops_t *const formats[], const char *path, const ct_graph_t *g,
+                  const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m);
+/** The same with a file that is open, of whatever part. */
+int ct_match_reopen(const ct_weights_ops_t *const formats[], const ct_graph_t *g,
+                    const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m);
+/** Tells the log what does not fit, the first names of each kind.  CT_ERR_FORMAT: something does
+ * not and init.strict is set, or nothing fits at all; \a file names the file. */
 int ct_match_judge(const ct_match_t *m, const ct_init_opts_t *o, const char *file);
 void ct_match_clear(ct_match_t *m);
 

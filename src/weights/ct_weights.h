@@ -8,6 +8,7 @@
 #ifndef CT_WEIGHTS_H
 #define CT_WEIGHTS_H
 #include "base/ct_format.h"
+#include "base/ct_text.h"
 #include "weights/ct_elem.h"
 
 /** One tensor of a file.  Pointers are borrowed from the file. */
@@ -24,6 +25,32 @@ typedef struct ct_weights_text {
   const char *name, *text;
 } ct_weights_text_t;
 
+enum {
+  CT_WEIGHTS_PARTS = 32, /**< in a list, at most */
+  CT_WEIGHTS_KEY = 200   /**< bytes of a key, at most */
+};
+
+/** What the name of a part suggests, the likeliest model first. */
+typedef enum {
+  CT_WEIGHTS_USUAL, /**< "state_dict", "model": names that training scripts give to the model */
+  CT_WEIGHTS_OTHER,
+  CT_WEIGHTS_COPY,  /**< "state_dict_ema": averaged weights */
+  CT_WEIGHTS_HELPER /**< "optimizer": state of what is no model */
+} ct_weights_rank_t;
+
+/** A part of a nested file that has tensors itself. */
+typedef struct ct_weights_part {
+  char key[CT_WEIGHTS_KEY]; /**< "model", "state.ema"; "/": the root */
+  ct_weights_rank_t rank;
+  int64_t tensors;
+  int id; /**< two keys of one part have one */
+} ct_weights_part_t;
+
+typedef struct ct_weights_parts {
+  int n, all; /**< all: how many there are, which may be more than are listed */
+  ct_weights_part_t v[CT_WEIGHTS_PARTS];
+} ct_weights_parts_t;
+
 typedef struct ct_weights ct_weights_t;         /**< open for reading */
 typedef struct ct_weights_out ct_weights_out_t; /**< being written */
 
@@ -31,9 +58,13 @@ typedef struct ct_weights_ops {
   ct_format_t format;
 
   /* Opens, and checks all that can be checked without reading the tensors.  key: which dict of a
-   * nested file ("model", "state.ema"); NULL or "": the root, or the one that can be meant.
-   * CT_ERR_IO (cannot be read), CT_ERR_FORMAT (names the file, the item and what was expected) */
+   * nested file ("model", "state.ema"; "/": the root); NULL or "": the likeliest
+   * (ct_weights_likeliest()), or an error that lists them.  CT_ERR_IO (cannot be read),
+   * CT_ERR_FORMAT (names the file, the item and what was expected) */
   int (*open)(const char *path, const char *key, ct_weights_t **out);
+  /* The dicts with tensors that a key can name.  NULL: a file of this format is not nested.  Errors
+   * as those of open() */
+  int (*parts)(const char *path, ct_weights_parts_t *out);
   int (*count)(const ct_weights_t *w);
   /* i-th tensor, in the file's order */
   void (*tensor)(const ct_weights_t *w, int i, ct_tensor_t *out);
@@ -71,6 +102,22 @@ typedef struct ct_weights_file {
  * (ct_format_find()) of \a formats, which end in NULL. */
 int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out);
+/** The same, if the file's texts alone matter yet: of a nested file one of its parts is open. */
+int ct_weights_look(const ct_weights_ops_t *const formats[], const char *path, const char *key,
+                    ct_weights_file_t *out);
+/** The parts of a file that a key can name; none of a format whose files are not nested. */
+int ct_weights_parts(const ct_weights_ops_t *const formats[], const char *path,
+                     ct_weights_parts_t *out);
+/** CT_ERR_FORMAT says what a file or directory is that cannot be weights here, though it may look
+ * so or hold some (a page of the web instead of a file, a pointer of Git LFS, ONNX, a model's
+ * directory of Hugging Face, a distributed checkpoint), and what to do.  CT_OK for any other, also
+ * if there is none. */
+int ct_weights_foreign(const char *path);
+/** The part that is the model where nothing but names and counts are known: of the likeliest rank
+ * the one with the most tensors.  -1: several are alike, or there is none. */
+int ct_weights_likeliest(const ct_weights_parts_t *list);
+/** Their keys, for a message: "'model', 'ema' and 3 more". */
+int ct_weights_parts_text(const ct_weights_parts_t *list, ct_str_t *out);
 /** A zeroed one is fine. */
 void ct_weights_close(ct_weights_file_t *f);
 /** Tensor \a i as float32 into \a to, which has room for all of it; the file's type is converted.

@@ -2,8 +2,8 @@
  *
  * Read: what torch.save() wrote, the zip format and the older one before PyTorch 1.6, by a reader
  * that executes nothing.  A state dict, or a dict that has one: under the key that was asked for,
- * else the root if it has tensors, else the only one of state_dict, model, model_state_dict and
- * model_ema that has.  Tensors may be views of shared storages with any stride, and parameters.
+ * else the likeliest (ct_weights_likeliest()).  Tensors may be views of shared storages with any
+ * stride, and parameters.
  * What is no tensor is left out with a remark; a tensor of another kind (sparse, quantized,
  * on no device), a TorchScript archive and an object of another class are refused by name.
  *

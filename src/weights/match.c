@@ -11,16 +11,16 @@
 #include "weights/ct_names.h"
 
 enum { MISSING, MISFITS, UNEXPECTED, REPLACED };
-enum { LINE = 1000 }; /* bytes of names in a line of the log */
-
-static const char counter[] = "num_batches_tracked";
 
 /* What a match is made of. */
 typedef struct matcher {
   const ct_weights_file_t *f;
   const ct_graph_t *g;
   const ct_init_opts_t *o;
+  const char *prefix;            /* left out of names */
+  const ct_names_known_t *known; /* NULL: names are what they are */
   ct_match_t *m;
+  int unwrapped; /* names had wrappers in them */
 } matcher_t;
 
 /* ---- lists of names ---- */
@@ -61,10 +61,12 @@ out:
 
 /* ---- the file's names ---- */
 
+/* Of batches in a batchnorm, or of updates in torch.optim.swa_utils.AveragedModel. */
 static int is_counter(const char *name)
 {
   const char *dot = strrchr(name, '.');
-  return strcmp(dot ? dot + 1 : name, counter) == 0;
+  return strcmp(dot ? dot + 1 : name, "num_batches_tracked") == 0 ||
+         strcmp(name, "n_averaged") == 0;
 }
 
 static int is_replaced(const ct_init_opts_t *o, const char *name)
@@ -109,15 +111,18 @@ out:
 static int place_all(matcher_t *x)
 {
   int rc = CT_OK;
-  ct_str_t name = {0};
+  ct_str_t name = {0}, ours = {0};
   ct_tensor_t t;
   for (int i = 0, n = x->f->ops->count(x->f->w); i < n; i++) {
     x->f->ops->tensor(x->f->w, i, &t);
-    CT_TRY(ct_names_change(x->o->strip_prefix, &x->o->rename, t.name, &name));
-    CT_TRY(place(x, i, name.data));
+    CT_TRY(ct_names_change(x->prefix, &x->o->rename, t.name, &name));
+    ct_str_clear(&ours);
+    if (x->known) CT_TRY(ct_names_translate(x->known, name.data, &x->unwrapped, &ours));
+    CT_TRY(place(x, i, x->known ? ours.data : name.data));
   }
 out:
   ct_str_clear(&name);
+  ct_str_clear(&ours);
   return rc;
 }
 
@@ -177,42 +182,237 @@ out:
   return rc;
 }
 
-/* "module." if the file has module.conv1.weight, and the model misses conv1.weight. */
-static void guess_prefix(matcher_t *x)
+static int match_names(matcher_t *x, ct_match_t *out)
 {
-  ct_tensor_t t;
-  ct_match_t *m = x->m;
-  if (x->o->strip_prefix[0] || !m->missing || !m->unexpected) return;
-  for (int i = 0, n = x->f->ops->count(x->f->w); i < n; i++) {
-    x->f->ops->tensor(x->f->w, i, &t);
-    for (const char *dot = strchr(t.name, '.'); dot; dot = strchr(dot + 1, '.')) {
-      int p = ct_graph_find_param(x->g, dot + 1);
-      size_t len = (size_t)(dot + 1 - t.name);
-      if (p < 0 || m->from[p] >= 0 || len >= sizeof m->prefix) continue;
-      memcpy(m->prefix, t.name, len);
-      m->prefix[len] = '\0';
-      return;
+  int rc = CT_OK;
+  x->m = out;
+  *out = (ct_match_t){0};
+  out->from = ct_mem_array(x->g->params + 1, sizeof *out->from, "list of weights");
+  CT_TRY(out->from ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < x->g->params; i++)
+    out->from[i] = -1;
+  CT_TRY(place_all(x));
+  for (int i = 0; i < x->g->params; i++)
+    CT_TRY(judge_param(x, i));
+out:
+  if (rc != CT_OK) ct_match_clear(out);
+  return rc;
+}
+
+/* ---- other names ---- */
+
+/* Parameters that the names of the file mean. */
+static int found(const ct_match_t *m)
+{
+  return m->taken + m->misfits;
+}
+
+/* Names that mean most of the model's parameters, more than other names do. */
+static int is_better(const ct_match_t *m, const ct_match_t *than)
+{
+  return found(m) > found(than) && 2 * found(m) > found(m) + m->missing;
+}
+
+static void describe(const matcher_t *x, ct_match_t *m)
+{
+  ct_text_fit(m->names, sizeof m->names, "%s%s%s", x->known->what,
+              *x->known->what && x->unwrapped ? ", and " : "",
+              x->unwrapped ? "names of a wrapper around the model, which is left out" : "");
+}
+
+/* Where names as they are leave some out: by what is known of other programs. */
+static int match_known(const matcher_t *plain, ct_match_t *best)
+{
+  int rc = CT_OK;
+  ct_match_t m;
+  for (const ct_names_known_t *k = ct_names_known; k->what && best->missing; k++) {
+    matcher_t x = *plain;
+    x.known = k;
+    x.unwrapped = 0;
+    rc = match_names(&x, &m);
+    if (rc == CT_ERR_FORMAT) continue; /* two tensors get one name: these are not the names */
+    CT_TRY(rc);
+    describe(&x, &m);
+    if (is_better(&m, best)) {
+      ct_match_clear(best);
+      *best = m;
+    } else {
+      ct_match_clear(&m);
     }
   }
+  rc = CT_OK;
+out:
+  return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* If most names begin with a prefix, the middle one of the sorted names does. */
+static int middle_name(const matcher_t *x, char *out, size_t cap)
+{
+  int rc = CT_OK, all = x->f->ops->count(x->f->w), n = 0;
+  const char **name = ct_mem_array(all + 1, sizeof *name, "names of tensors");
+  CT_TRY(name ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < all; i++) {
+    ct_tensor_t t;
+    x->f->ops->tensor(x->f->w, i, &t);
+    name[n++] = t.name;
+  }
+  if (n) qsort(name, (size_t)n, sizeof *name, by_name);
+  ct_text_fit(out, cap, "%s", n ? name[n / 2] : "");
+out:
+  ct_mem_free(name);
+  return rc;
+}
+
+static int most_begin_with(const matcher_t *x, const char *prefix)
+{
+  int n = x->f->ops->count(x->f->w), with = 0;
+  for (int i = 0; i < n; i++) {
+    ct_tensor_t t;
+    x->f->ops->tensor(x->f->w, i, &t);
+    with += strncmp(t.name, prefix, strlen(prefix)) == 0;
+  }
+  return 2 * with > n;
+}
+
+/* "backbone." if most names of the file begin with it, and without it mean the model's
+ * parameters: a hint that would not help is none. */
+static int guess_prefix(const matcher_t *plain, ct_match_t *out)
+{
+  int rc = CT_OK;
+  char name[2 * CT_NAME_MAX], prefix[CT_NAME_MAX];
+  if (plain->prefix[0] || !out->missing || !out->unexpected) return CT_OK;
+  CT_TRY(middle_name(plain, name, sizeof name));
+  for (char *dot = strchr(name, '.'); dot && !out->prefix[0]; dot = strchr(dot + 1, '.')) {
+    matcher_t x = *plain;
+    ct_match_t m;
+    size_t n = (size_t)(dot + 1 - name);
+    if (n >= sizeof prefix) break;
+    ct_text_fit(prefix, sizeof prefix, "%.*s", (int)n, name);
+    if (!most_begin_with(&x, prefix)) break;
+    x.prefix = prefix;
+    rc = match_names(&x, &m);
+    if (rc == CT_ERR_FORMAT) continue;
+    CT_TRY(rc);
+    rc = match_known(&x, &m);
+    if (rc == CT_OK && is_better(&m, out))
+      ct_text_fit(out->prefix, sizeof out->prefix, "%s", prefix);
+    ct_match_clear(&m);
+    CT_TRY(rc);
+  }
+  rc = CT_OK;
+out:
+  return rc;
 }
 
 int ct_match_make(const ct_weights_file_t *f, const ct_graph_t *g, const ct_init_opts_t *o,
                   ct_match_t *out)
 {
   int rc = CT_OK;
-  matcher_t x = {f, g, o, out};
+  matcher_t x = {.f = f, .g = g, .o = o, .prefix = o->strip_prefix};
   *out = (ct_match_t){0};
   CT_TRY(check_replaced(o, g));
-  out->from = ct_mem_array(g->params + 1, sizeof *out->from, "list of weights");
-  CT_TRY(out->from ? CT_OK : CT_ERR_NOMEM);
-  for (int i = 0; i < g->params; i++)
-    out->from[i] = -1;
-  CT_TRY(place_all(&x));
-  for (int i = 0; i < g->params; i++)
-    CT_TRY(judge_param(&x, i));
-  guess_prefix(&x);
+  CT_TRY(match_names(&x, out));
+  CT_TRY(match_known(&x, out));
+  CT_TRY(guess_prefix(&x, out));
 out:
   if (rc != CT_OK) ct_match_clear(out);
+  return rc;
+}
+
+/* ---- the part of a file ---- */
+
+/* A part that fits the model. */
+typedef struct fit {
+  int found, equals;      /* how well; parts of the same rank that fit as well */
+  ct_weights_rank_t rank; /* of its name */
+  ct_weights_file_t f;
+  ct_match_t m;
+} fit_t;
+
+static int try_part(const ct_weights_ops_t *const formats[], const char *path,
+                    const ct_weights_part_t *part, const ct_graph_t *g, const ct_init_opts_t *o,
+                    fit_t *best)
+{
+  int rc = CT_OK;
+  fit_t now = {.rank = part->rank};
+  if (ct_weights_open(formats, path, part->key, &now.f) != CT_OK) return CT_OK; /* it fits not */
+  rc = ct_match_make(&now.f, g, o, &now.m);
+  if (rc == CT_ERR_FORMAT) rc = CT_OK;
+  CT_TRY(rc);
+  now.found = 2 * now.m.taken + now.m.misfits;
+  int alike = now.found == best->found && now.rank == best->rank;
+  if (now.found > 0 && alike) best->equals++;
+  if (now.found > best->found || (now.found == best->found && now.rank < best->rank)) {
+    fit_t old = *best;
+    *best = now;
+    now = old;
+  }
+out:
+  ct_match_clear(&now.m);
+  ct_weights_close(&now.f);
+  return rc;
+}
+
+/* Of several parts the one whose names are the model's, averaged copies last. */
+static int open_part(const ct_weights_ops_t *const formats[], const char *path,
+                     const ct_weights_parts_t *parts, const ct_graph_t *g, const ct_init_opts_t *o,
+                     fit_t *best)
+{
+  int rc = CT_OK;
+  ct_str_t names = {0};
+  *best = (fit_t){.rank = CT_WEIGHTS_HELPER};
+  for (int i = 0; i < parts->n; i++)
+    CT_TRY(try_part(formats, path, &parts->v[i], g, o, best));
+  if (best->equals) {
+    CT_TRY(ct_weights_parts_text(parts, &names));
+    CT_FAIL(CT_ERR_FORMAT, "%s: several parts fit the model: say which of %s by init.key (--key)",
+            path, names.data);
+  }
+out:
+  ct_str_clear(&names);
+  return rc;
+}
+
+int ct_match_open(const ct_weights_ops_t *const formats[], const char *path, const ct_graph_t *g,
+                  const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m)
+{
+  int rc = CT_OK;
+  ct_weights_parts_t parts = {0};
+  fit_t best = {0};
+  *f = (ct_weights_file_t){0};
+  *m = (ct_match_t){0};
+  if (!o->key[0]) CT_TRY(ct_weights_parts(formats, path, &parts));
+  if (parts.n > 1) CT_TRY(open_part(formats, path, &parts, g, o, &best));
+  if (best.found > 0) {
+    *f = best.f;
+    *m = best.m;
+    best = (fit_t){0};
+    goto out;
+  }
+  CT_TRY(ct_weights_open(formats, path, o->key, f));
+  CT_TRY(ct_match_make(f, g, o, m));
+out:
+  ct_match_clear(&best.m);
+  ct_weights_close(&best.f);
+  if (rc != CT_OK) ct_weights_close(f);
+  return rc;
+}
+
+int ct_match_reopen(const ct_weights_ops_t *const formats[], const ct_graph_t *g,
+                    const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m)
+{
+  int rc = CT_OK;
+  char *path = f->path;
+  f->path = NULL;
+  ct_weights_close(f);
+  CT_TRY(ct_match_open(formats, path, g, o, f, m));
+out:
+  ct_mem_free(path);
   return rc;
 }
 
@@ -226,21 +426,18 @@ void ct_match_clear(ct_match_t *m)
 
 /* ---- what the user is told ---- */
 
-/* All names of a list, in as few lines as hold them. */
+/* The first names of a list, and how many more there are. */
 static int tell(ct_log_level_t level, const char *what, const ct_str_t *list)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, n = 0;
   ct_str_t line = {0};
-  for (const char *p = list->data; p && *p;) {
-    size_t n = strcspn(p, "\n");
-    if (line.len && line.len + n > LINE) {
-      ct_log(level, "%s: %s", what, line.data);
-      ct_str_clear(&line);
-    }
-    CT_TRY(ct_str_add(&line, "%s%.*s", line.len ? ", " : "", (int)n, p));
-    p += n + (p[n] == '\n');
+  for (const char *p = list->data; p && *p; n++) {
+    size_t len = strcspn(p, "\n");
+    if (n < CT_NAMES_LISTED) CT_TRY(ct_str_add(&line, "%s%.*s", n ? ", " : "", (int)len, p));
+    p += len + (p[len] == '\n');
   }
-  if (line.len) ct_log(level, "%s: %s", what, line.data);
+  CT_TRY(ct_names_list_end(&line, n));
+  if (n) ct_log(level, "%s: %s", what, line.data);
 out:
   ct_str_clear(&line);
   return rc;
@@ -249,6 +446,7 @@ out:
 static int tell_all(const ct_match_t *m, ct_log_level_t level)
 {
   int rc = CT_OK;
+  if (m->names[0]) ct_log(CT_LOG_INFO, "init: the file has %s", m->names);
   CT_TRY(tell(level, "init: missing in the file", &m->lines[MISSING]));
   CT_TRY(tell(level, "init: of another shape", &m->lines[MISFITS]));
   CT_TRY(tell(level, "init: not in the model", &m->lines[UNEXPECTED]));

@@ -134,26 +134,91 @@ out:
   return rc;
 }
 
+static int change(const char *const *rules, int n, ct_str_t *now)
+{
+  int rc = CT_OK;
+  ct_str_t next = {0};
+  for (int i = 0; i < n; i++) {
+    rule_t r = split(rules[i]);
+    CT_TRY(apply(&r, now->data, &next));
+    ct_str_clear(now);
+    *now = next;
+    next = (ct_str_t){0};
+  }
+out:
+  ct_str_clear(&next);
+  return rc;
+}
+
 int ct_names_change(const char *prefix, const ct_opt_texts_t *rules, const char *name,
                     ct_str_t *out)
 {
   int rc = CT_OK;
-  ct_str_t now = {0}, next = {0};
+  ct_str_t now = {0};
   size_t n = strlen(prefix);
   int has = n && strncmp(name, prefix, n) == 0 && name[n];
   CT_TRY(ct_str_add(&now, "%s", has ? name + n : name));
-  for (int i = 0; i < rules->n; i++) {
-    rule_t r = split(rules->v[i]);
-    CT_TRY(apply(&r, now.data, &next));
-    ct_str_clear(&now);
-    now = next;
-    next = (ct_str_t){0};
-  }
+  CT_TRY(change((const char *const *)rules->v, rules->n, &now));
   ct_str_clear(out);
   *out = now;
   now = (ct_str_t){0};
 out:
   ct_str_clear(&now);
-  ct_str_clear(&next);
   return rc;
+}
+
+/* ---- names of other programs ---- */
+
+/* What is left of the name; a name that is nothing but wrappers stays. */
+static int unwrap(const char *name, int *unwrapped, ct_str_t *out)
+{
+  static const char *const anywhere[] = {"_orig_mod.", "_fsdp_wrapped_module.",
+                                         "_checkpoint_wrapped_module."},
+                           first[] = "module.";
+  int rc = CT_OK;
+  for (const char *at = name; *at;) {
+    size_t skip = out->len == 0 && strncmp(at, first, strlen(first)) == 0 ? strlen(first) : 0;
+    for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
+      if (strncmp(at, anywhere[i], strlen(anywhere[i])) == 0) skip = strlen(anywhere[i]);
+    if (skip && !at[skip]) skip = 0;
+    if (skip) {
+      *unwrapped = 1;
+      at += skip;
+      continue;
+    }
+    size_t n = strcspn(at, ".");
+    n += at[n] == '.';
+    CT_TRY(ct_str_add(out, "%.*s", (int)n, at));
+    at += n;
+  }
+out:
+  return rc;
+}
+
+int ct_names_translate(const ct_names_known_t *known, const char *name, int *unwrapped,
+                       ct_str_t *out)
+{
+  int rc = CT_OK, n = 0;
+  ct_str_t now = {0};
+  while (known->rules && known->rules[n])
+    n++;
+  CT_TRY(unwrap(name, unwrapped, &now));
+  if (n) CT_TRY(change(known->rules, n, &now));
+  CT_TRY(ct_str_add(out, "%s", now.data ? now.data : ""));
+out:
+  ct_str_clear(&now);
+  return rc;
+}
+
+/* ---- lists of names ---- */
+
+int ct_names_list(ct_str_t *list, int n, const char *name)
+{
+  return n < CT_NAMES_LISTED ? ct_str_add(list, "%s'%s'", n ? ", " : "", name) : CT_OK;
+}
+
+int ct_names_list_end(ct_str_t *list, int n)
+{
+  if (n <= CT_NAMES_LISTED) return CT_OK;
+  return ct_str_add(list, " and %d more", n - CT_NAMES_LISTED);
 }

@@ -13,6 +13,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "weights/ct_names.h"
 #include "weights/pth.h"
 
 enum {
@@ -50,6 +51,7 @@ out:
 static int remark_unread(ct_weights_t *w)
 {
   int rc = CT_OK;
+  CT_TRY(ct_names_list_end(&w->unread_list, (int)w->unread));
   if (w->unread && !w->n)
     CT_FAIL(CT_ERR_FORMAT, "%s: has no tensor that can be read: %s", w->path, w->unread_list.data);
   if (w->unread)
@@ -68,7 +70,7 @@ static int take_tensors(ct_weights_t *w, int dict)
   for (int c = p->node[dict].first; c >= 0; c = ct__pth_next(p, c)) {
     const char *name = ct__pth_key(p, c);
     if (!ct__pth_is_tensor(p, ct__pth_value(p, c)))
-      CT_TRY(ct__pth_add_name(&list, others++, name ? name : "?"));
+      CT_TRY(ct_names_list(&list, others++, name ? name : "?"));
     else if (w->n == MOST_TENSORS)
       CT_FAIL(CT_ERR_FORMAT, "%s: more than %d tensors", w->path, MOST_TENSORS);
     else if (!name)
@@ -76,6 +78,7 @@ static int take_tensors(ct_weights_t *w, int dict)
     else
       CT_TRY(ct__pth_add(w, ct__pth_value(p, c), name));
   }
+  CT_TRY(ct_names_list_end(&list, others));
   if (others)
     CT_TRY(ct_str_add(&w->remark, "%sleaves out what is no tensor: %s", w->remark.len ? ", " : "",
                       list.data));
@@ -122,6 +125,36 @@ static const ct_zip_record_t *find_record(const ct_weights_t *w, const char *nam
   return ct_zip_find(&w->zip, path);
 }
 
+static int has_record(const ct_weights_t *w, const char *end)
+{
+  size_t n = strlen(end);
+  for (int64_t i = 0; i < w->zip.n; i++) {
+    const char *name = w->zip.record[i].name;
+    if (strlen(name) >= n && strcmp(name + strlen(name) - n, end) == 0) return 1;
+  }
+  return 0;
+}
+
+/* What a zip archive without weights is. */
+static int refuse_zip(const ct_weights_t *w)
+{
+  int rc = CT_OK;
+  if (has_record(w, "archive_format") || has_record(w, "models/model.json"))
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: archive of torch.export (.pt2), which is a program: expected a state_dict() that "
+            "torch.save wrote",
+            w->path);
+  if (has_record(w, ".npy"))
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: archive of NumPy's arrays (.npz): expected a state_dict() that torch.save wrote",
+            w->path);
+  if (has_record(w, "model.weights.h5"))
+    CT_FAIL(CT_ERR_FORMAT, "%s: model of Keras, whose weights are not PyTorch's", w->path);
+  CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without 'data.pkl', which torch.save writes", w->path);
+out:
+  return rc;
+}
+
 /* The folder of all records is that of data.pkl. */
 static int find_folder(ct_weights_t *w)
 {
@@ -134,8 +167,7 @@ static int find_folder(ct_weights_t *w)
       CT_TRY(ct_str_add(&prefix, "%.*s/data/", (int)(slash - w->zip.record[i].name),
                         w->zip.record[i].name));
   }
-  if (!prefix.len)
-    CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without 'data.pkl', which torch.save writes", w->path);
+  if (!prefix.len) CT_TRY(refuse_zip(w));
   w->prefix = prefix.data;
   prefix.data = NULL;
   if (find_record(w, "constants.pkl"))
@@ -316,6 +348,18 @@ out:
   return rc;
 }
 
+static int list_parts(const char *path, ct_weights_parts_t *out)
+{
+  int rc = CT_OK;
+  ct_weights_t *w = NULL;
+  CT_TRY(open_path(path, &w));
+  CT_TRY(open_format(w));
+  CT_TRY(ct__pth_parts(w, out));
+out:
+  close_file(w);
+  return rc;
+}
+
 static int count(const ct_weights_t *w)
 {
   return (int)w->n;
@@ -349,6 +393,7 @@ static int probe(FILE *f)
 const ct_weights_ops_t ct_weights_pth = {
     .format = {"PyTorch", {".pth", ".pt", ".bin", ".ckpt"}, probe},
     .open = open_file,
+    .parts = list_parts,
     .count = count,
     .tensor = tensor,
     .read = ct__pth_read,

@@ -68,8 +68,8 @@ static inline int ct__pth_next(const ct_pickle_t *p, int cell)
 const char *ct__pth_key(const ct_pickle_t *p, int cell);
 /** Local.  The dict that is meant, which has tensors; the remark may tell.  CT_ERR_FORMAT */
 int ct__pth_choose(ct_weights_t *w, const char *key, int *out);
-/** Appends the n-th name to a list of the first few. */
-int ct__pth_add_name(ct_str_t *list, int n, const char *name);
+/** Local.  The dicts that have tensors. */
+int ct__pth_parts(ct_weights_t *w, ct_weights_parts_t *out);
 
 /** 1 if a node is a tensor, also of a kind that cannot be read. */
 int ct__pth_is_tensor(const ct_pickle_t *p, int node);

@@ -1,11 +1,16 @@
-/* Which dict of a .pth file is meant: by a key, or by what it has. */
+/* Which dict of a .pth file is meant: by a key, by its name, or by how many tensors it has.
+ *
+ * Training scripts put other tensors beside a state dict (the best accuracy, an epoch, averaged
+ * copies of the weights, the state of an optimizer), so one tensor does not make a dict the
+ * model. */
 #include <string.h>
+#include <strings.h>
 
 #include "base/ct_err.h"
+#include "weights/ct_names.h"
 #include "weights/pth.h"
 
 enum {
-  MOST_NAMED = 8,    /* names in a message */
   MOST_DEPTH = 64,   /* of a key's dicts */
   SHOWN_DEPTH = 3,   /* of those in a message */
   MOST_LOOKS = 10000 /* for them */
@@ -16,18 +21,19 @@ static int is_dict(const ct_pickle_t *p, int node)
   return p->node[node].kind == CT_PICKLE_DICT;
 }
 
-static int has_tensors(const ct_pickle_t *p, int node)
+static int64_t tensors_of(const ct_pickle_t *p, int node)
 {
-  return is_dict(p, node) && p->node[node].value;
+  return is_dict(p, node) ? p->node[node].value : 0;
 }
 
-/* Notes which dicts have tensors.  Once for all: a file may have a dict in a million places. */
+/* Counts the tensors of each dict.  Once for all: a file may have a dict in a million places. */
 static void find_tensors(ct_pickle_t *p)
 {
   for (int64_t i = 0; i < p->nodes; i++) {
     if (!is_dict(p, (int)i)) continue;
+    p->node[i].value = 0;
     for (int c = p->node[i].first; c >= 0; c = ct__pth_next(p, c))
-      p->node[i].value |= ct__pth_is_tensor(p, ct__pth_value(p, c));
+      p->node[i].value += ct__pth_is_tensor(p, ct__pth_value(p, c));
   }
 }
 
@@ -74,33 +80,106 @@ static const char *described(const ct_pickle_t *p, int node)
   return kinds[n->kind];
 }
 
-int ct__pth_add_name(ct_str_t *list, int n, const char *name)
+/* ---- the dicts that there are ---- */
+
+/* Of one name in a key such as "optimizer.state". */
+static int rank_of_name(const char *name, size_t n)
 {
-  if (n > MOST_NAMED) return CT_OK;
-  if (n == MOST_NAMED) return ct_str_add(list, ", ...");
-  return ct_str_add(list, "%s'%s'", n ? ", " : "", name);
+  static const char *const usual[] = {"state_dict", "model_state_dict", "model",  "model_state",
+                                      "net",        "network",          "module", "params"},
+                           *const helpers[] = {"optim", "sched", "scaler", "rng"},
+                           *const copies[] = {"ema", "swa", "average", "avg", "shadow"};
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+    if (strlen(usual[i]) == n && strncasecmp(name, usual[i], n) == 0) return CT_WEIGHTS_USUAL;
+  for (const char *at = name; at < name + n; at++) {
+    size_t left = n - (size_t)(at - name);
+    for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
+      if (strlen(helpers[i]) <= left && strncasecmp(at, helpers[i], strlen(helpers[i])) == 0)
+        return CT_WEIGHTS_HELPER;
+  }
+  for (const char *at = name; at < name + n; at++) {
+    size_t left = n - (size_t)(at - name);
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+      if (strlen(copies[i]) <= left && strncasecmp(at, copies[i], strlen(copies[i])) == 0)
+        return CT_WEIGHTS_COPY;
+  }
+  return CT_WEIGHTS_OTHER;
 }
 
-/* Dicts with tensors, for a message: the keys that there could be. */
-typedef struct found {
-  ct_str_t list;
-  int n, looks; /* found, looked at */
-} found_t;
+/* A key is what the least likely of its names is: the model of an average is an average. */
+static ct_weights_rank_t rank_of_key(const char *key)
+{
+  int rank = -1, r;
+  for (const char *at = key; *at;) {
+    size_t n = strcspn(at, ".");
+    r = rank_of_name(at, n);
+    if (rank < 0 || r > rank) rank = r;
+    at += n + (at[n] == '.');
+  }
+  return (ct_weights_rank_t)rank;
+}
 
-static int list_dicts(const ct_pickle_t *p, int node, const char *above, int depth, found_t *f)
+/* A dict that has two keys is one. */
+static void add_part(const ct_pickle_t *p, int node, const char *key, ct_weights_rank_t rank,
+                     ct_weights_parts_t *list)
+{
+  if (!tensors_of(p, node)) return;
+  for (int i = 0; i < list->n; i++)
+    if (list->v[i].id == node) return;
+  if (list->all++ >= CT_WEIGHTS_PARTS) return;
+  ct_weights_part_t *part = &list->v[list->n++];
+  *part = (ct_weights_part_t){.rank = rank, .tensors = tensors_of(p, node), .id = node};
+  ct_text_fit(part->key, sizeof part->key, "%s", key); /* it has room for it */
+}
+
+static int list_below(const ct_pickle_t *p, int node, const char *above, int depth, int *looks,
+                      ct_weights_parts_t *list)
 {
   int rc = CT_OK;
-  char path[256];
+  char key[CT_WEIGHTS_KEY], below[CT_WEIGHTS_KEY];
   if (!is_dict(p, node)) return CT_OK;
-  for (int c = p->node[node].first; c >= 0 && f->looks++ < MOST_LOOKS; c = ct__pth_next(p, c)) {
+  for (int c = p->node[node].first; c >= 0 && (*looks)++ < MOST_LOOKS; c = ct__pth_next(p, c)) {
     int value = ct__pth_value(p, c);
     if (!is_dict(p, value) || !ct__pth_key(p, c)) continue;
-    if (ct_text_format(path, sizeof path, "%s%s", above, ct__pth_key(p, c)) != CT_OK) continue;
-    if (has_tensors(p, value)) CT_TRY(ct__pth_add_name(&f->list, f->n++, path));
-    if (depth > 1 && ct_text_format(path, sizeof path, "%s%s.", above, ct__pth_key(p, c)) == CT_OK)
-      CT_TRY(list_dicts(p, value, path, depth - 1, f));
+    if (ct_text_format(key, sizeof key, "%s%s", above, ct__pth_key(p, c)) != CT_OK) continue;
+    add_part(p, value, key, rank_of_key(key), list);
+    if (depth > 1 && ct_text_format(below, sizeof below, "%s.", key) == CT_OK)
+      CT_TRY(list_below(p, value, below, depth - 1, looks, list));
   }
 out:
+  return rc;
+}
+
+int ct__pth_parts(ct_weights_t *w, ct_weights_parts_t *out)
+{
+  int rc = CT_OK, looks = 0;
+  const ct_pickle_t *p = &w->pickle;
+  find_tensors(&w->pickle);
+  *out = (ct_weights_parts_t){0};
+  add_part(p, p->root, "/", CT_WEIGHTS_OTHER, out);
+  CT_TRY(list_below(p, p->root, "", SHOWN_DEPTH, &looks, out));
+out:
+  return rc;
+}
+
+/* ---- the one that is meant ---- */
+
+static int choose_by_key(const ct_weights_t *w, const char *key, const ct_weights_parts_t *list,
+                         int *out)
+{
+  int rc = CT_OK;
+  const ct_pickle_t *p = &w->pickle;
+  ct_str_t names = {0};
+  *out = strcmp(key, "/") == 0 ? p->root : find_key(p, p->root, key, 0);
+  if (*out >= 0 && tensors_of(p, *out)) goto out;
+  if (*out >= 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is %s, expected a dict of tensors", w->path, key,
+            is_dict(p, *out) ? "a dict without tensors" : described(p, *out));
+  CT_TRY(ct_weights_parts_text(list, &names));
+  CT_FAIL(CT_ERR_FORMAT, "%s: has no key '%s'; dicts with tensors are %s", w->path, key,
+          list->n ? names.data : "none");
+out:
+  ct_str_clear(&names);
   return rc;
 }
 
@@ -108,7 +187,7 @@ out:
 static int list_objects(const ct_pickle_t *p, ct_str_t *list)
 {
   int rc = CT_OK, n = 0;
-  for (int c = p->node[p->root].first; c >= 0 && n < MOST_NAMED; c = ct__pth_next(p, c)) {
+  for (int c = p->node[p->root].first; c >= 0 && n < CT_NAMES_LISTED; c = ct__pth_next(p, c)) {
     int value = ct__pth_value(p, c);
     if (p->node[value].kind != CT_PICKLE_CALL || !ct__pth_key(p, c)) continue;
     CT_TRY(ct_str_add(list, "%s'%s' is %s", n++ ? ", " : "; ", ct__pth_key(p, c),
@@ -118,52 +197,36 @@ out:
   return rc;
 }
 
-static int choose_by_key(const ct_weights_t *w, const char *key, int *out)
+static int refuse_empty(const ct_weights_t *w)
 {
   int rc = CT_OK;
-  const ct_pickle_t *p = &w->pickle;
-  found_t f = {.n = 0};
-  *out = find_key(p, p->root, key, 0);
-  if (*out >= 0 && has_tensors(p, *out)) goto out;
-  if (*out >= 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is %s, expected a dict of tensors", w->path, key,
-            is_dict(p, *out) ? "a dict without tensors" : described(p, *out));
-  CT_TRY(list_dicts(p, p->root, "", SHOWN_DEPTH, &f));
-  CT_FAIL(CT_ERR_FORMAT, "%s: has no key '%s'; dicts with tensors are %s", w->path, key,
-          f.n ? f.list.data : "none");
+  ct_str_t objects = {0};
+  CT_TRY(list_objects(&w->pickle, &objects));
+  CT_FAIL(CT_ERR_FORMAT, "%s: has no tensors, neither itself nor in a dict of it%s", w->path,
+          objects.len ? objects.data : "");
 out:
-  ct_str_clear(&f.list);
+  ct_str_clear(&objects);
   return rc;
 }
 
-/* Without tensors in the root: the names that training scripts use. */
-static int choose_by_name(ct_weights_t *w, int *out)
+/* Without a key: the likeliest. */
+static int choose(ct_weights_t *w, const ct_weights_parts_t *list, int *out)
 {
-  static const char *const usual[] = {"state_dict", "model", "model_state_dict", "model_ema"};
-  int rc = CT_OK, found = 0;
-  const ct_pickle_t *p = &w->pickle;
-  found_t f = {.n = 0};
-  ct_str_t objects = {0};
-  const char *name = NULL;
-  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-    int node = find_key(p, p->root, usual[i], 0);
-    if (node < 0 || !has_tensors(p, node)) continue;
-    *out = node;
-    name = usual[i];
-    found++;
+  int rc = CT_OK;
+  ct_str_t names = {0};
+  if (list->n == 0) CT_TRY(refuse_empty(w));
+  int best = ct_weights_likeliest(list);
+  if (best < 0) {
+    CT_TRY(ct_weights_parts_text(list, &names));
+    CT_FAIL(CT_ERR_FORMAT, "%s: has tensors in %s: say which by --key (init.key)", w->path,
+            names.data);
   }
-  if (found == 1) CT_TRY(ct_str_add(&w->remark, "takes the tensors of '%s'", name));
-  if (found == 1) goto out;
-  CT_TRY(list_dicts(p, p->root, "", SHOWN_DEPTH, &f));
-  CT_TRY(list_objects(p, &objects));
-  if (f.n == 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: has no tensors, neither itself nor in a dict of it%s", w->path,
-            objects.len ? objects.data : "");
-  CT_FAIL(CT_ERR_FORMAT, "%s: has tensors in %s: say which by --key (init.key)", w->path,
-          f.list.data);
+  *out = w->pickle.root;
+  if (strcmp(list->v[best].key, "/") == 0) goto out;
+  *out = find_key(&w->pickle, *out, list->v[best].key, 0);
+  CT_TRY(ct_str_add(&w->remark, "takes the tensors of '%s'", list->v[best].key));
 out:
-  ct_str_clear(&f.list);
-  ct_str_clear(&objects);
+  ct_str_clear(&names);
   return rc;
 }
 
@@ -171,15 +234,13 @@ int ct__pth_choose(ct_weights_t *w, const char *key, int *out)
 {
   int rc = CT_OK;
   const ct_pickle_t *p = &w->pickle;
-  find_tensors(&w->pickle);
+  ct_weights_parts_t list;
   *out = p->root;
-  if (key && *key)
-    CT_TRY(choose_by_key(w, key, out));
-  else if (!is_dict(p, p->root))
+  if (!(key && *key) && !is_dict(p, p->root))
     CT_FAIL(CT_ERR_FORMAT, "%s: is %s, expected a dict of tensors (a state_dict())", w->path,
             described(p, p->root));
-  else if (!has_tensors(p, p->root))
-    CT_TRY(choose_by_name(w, out));
+  CT_TRY(ct__pth_parts(w, &list));
+  CT_TRY(key && *key ? choose_by_key(w, key, &list, out) : choose(w, &list, out));
 out:
   return rc;
 }

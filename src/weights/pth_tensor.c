@@ -5,12 +5,12 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "weights/ct_names.h"
 #include "weights/pth.h"
 
 enum {
   MOST_ARGS = 9,
-  MOST_CALLS = 8, /* one inside another: a parameter of a tensor of ... */
-  MOST_UNREAD = 4 /* tensors in a remark */
+  MOST_CALLS = 8 /* one inside another: a parameter of a tensor of ... */
 };
 /* An expanded tensor, more elements than its storage has, may have so many. */
 static const int64_t MOST_EXPANDED = (int64_t)1 << 28;
@@ -106,11 +106,9 @@ static int leave_out(const in_t *in, const char *is, const char *what)
 {
   int rc = CT_OK;
   ct_weights_t *w = in->w;
-  if (w->unread < MOST_UNREAD)
+  if (w->unread < CT_NAMES_LISTED)
     CT_TRY(
         ct_str_add(&w->unread_list, "%s'%s' (%s %s)", w->unread ? ", " : "", in->name, is, what));
-  else if (w->unread == MOST_UNREAD)
-    CT_TRY(ct_str_add(&w->unread_list, ", ..."));
   w->unread++;
   rc = CT_ERR_UNSUP;
 out:

@@ -5,26 +5,91 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "ckpt/ct_ckpt.h"
+#include "weights/ct_names.h"
 
 enum { PIECE = 1 << 18 }; /* elements that are converted at a time */
+
+/* The format of a file, and its path, which is followed. */
+static int find(const ct_weights_ops_t *const formats[], const char *path, char **meant,
+                const ct_weights_ops_t **ops)
+{
+  int rc = CT_OK, n = 0, which = 0;
+  char followed[CT_PATH_MAX];
+  const ct_format_t *format[CT_FORMATS];
+  *meant = NULL;
+  for (; formats[n] && n < CT_FORMATS; n++)
+    format[n] = &formats[n]->format;
+  CT_TRY(ct_weights_foreign(path));
+  CT_TRY(ct_ckpt_follow(path, followed, sizeof followed));
+  CT_TRY(ct_format_find(format, n, followed, &which));
+  *meant = ct_mem_strdup(followed);
+  CT_TRY(*meant ? CT_OK : CT_ERR_NOMEM);
+  *ops = formats[which];
+out:
+  return rc;
+}
 
 int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out)
 {
-  int rc = CT_OK, n = 0, found = 0;
-  char meant[CT_PATH_MAX];
-  const ct_format_t *format[CT_FORMATS];
+  int rc = CT_OK;
+  const ct_weights_ops_t *ops = NULL;
   *out = (ct_weights_file_t){0};
-  for (; formats[n] && n < CT_FORMATS; n++)
-    format[n] = &formats[n]->format;
-  CT_TRY(ct_ckpt_follow(path, meant, sizeof meant));
-  CT_TRY(ct_format_find(format, n, meant, &found));
-  out->path = ct_mem_strdup(meant);
-  CT_TRY(out->path ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(formats[found]->open(meant, key, &out->w));
-  out->ops = formats[found];
+  CT_TRY(find(formats, path, &out->path, &ops));
+  CT_TRY(ops->open(out->path, key, &out->w));
+  out->ops = ops;
 out:
   if (rc != CT_OK) ct_weights_close(out);
+  return rc;
+}
+
+/* ---- parts of a file ---- */
+
+int ct_weights_parts(const ct_weights_ops_t *const formats[], const char *path,
+                     ct_weights_parts_t *out)
+{
+  int rc = CT_OK;
+  char *meant = NULL;
+  const ct_weights_ops_t *ops = NULL;
+  *out = (ct_weights_parts_t){0};
+  CT_TRY(find(formats, path, &meant, &ops));
+  if (ops->parts) CT_TRY(ops->parts(meant, out));
+out:
+  ct_mem_free(meant);
+  return rc;
+}
+
+int ct_weights_look(const ct_weights_ops_t *const formats[], const char *path, const char *key,
+                    ct_weights_file_t *out)
+{
+  int rc = CT_OK;
+  ct_weights_parts_t parts = {0};
+  int given = key && *key;
+  if (!given) CT_TRY(ct_weights_parts(formats, path, &parts));
+  CT_TRY(ct_weights_open(formats, path, parts.n ? parts.v[0].key : key, out));
+out:
+  return rc;
+}
+
+int ct_weights_likeliest(const ct_weights_parts_t *list)
+{
+  int best = -1, equals = 0;
+  for (int i = 0; i < list->n; i++) {
+    const ct_weights_part_t *p = &list->v[i], *b = best < 0 ? NULL : &list->v[best];
+    if (b && (p->rank > b->rank || (p->rank == b->rank && p->tensors < b->tensors))) continue;
+    equals = b && p->rank == b->rank && p->tensors == b->tensors;
+    best = i;
+  }
+  return equals ? -1 : best;
+}
+
+int ct_weights_parts_text(const ct_weights_parts_t *list, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < list->n; i++)
+    CT_TRY(ct_names_list(out, i, list->v[i].key));
+  CT_TRY(ct_names_list_end(out, list->all));
+out:
   return rc;
 }
 

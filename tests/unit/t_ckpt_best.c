@@ -168,20 +168,37 @@ static void a_pointer_stands_for_what_it_names(void)
   CT_ASSERT_TEXT(found(path), "/best");
 }
 
-static void a_run_directory_stands_for_its_best_or_newest(void)
+/* Of the checkpoints in dir, below it. */
+static const char *of_run(const char *dir, ct_ckpt_which_t which, int best_is_on)
 {
-  char run[500], dir[600];
-  snprintf(run, sizeof run, "%s", ct_test_dir());
-  snprintf(dir, sizeof dir, "%s/checkpoints", run);
-  CT_ASSERT_HAS(found(run), "is a directory without a checkpoint");
+  static char path[CT_PATH_MAX];
+  if (ct_ckpt_of_run(&fake, dir, which, best_is_on, path, sizeof path) != CT_OK)
+    return ct_err_last()->text;
+  return *path ? path + strlen(dir) : path;
+}
+
+static void a_run_stands_for_its_best_or_newest(void)
+{
+  char dir[600];
+  snprintf(dir, sizeof dir, "%s", ct_test_dir());
+  for (int k = 0; k < 3; k += 2)
+    CT_ASSERT_TEXT(of_run(dir, (ct_ckpt_which_t)k, 1), "");
+  CT_ASSERT_HAS(of_run(dir, CT_CKPT_BEST, 1), "there is no best checkpoint");
   CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 20));
-  CT_ASSERT_HAS(found(run), "checkpoints/step-00000020.txt");
+  CT_ASSERT_TEXT(of_run(dir, CT_CKPT_USUAL, 1), "/step-00000020.txt"); /* none was evaluated */
   put(dir, "best", "step-00000010.txt\n");
-  CT_ASSERT_HAS(found(run), "checkpoints/step-00000010.txt");
+  CT_ASSERT_TEXT(of_run(dir, CT_CKPT_USUAL, 1), "/step-00000010.txt");
+  CT_ASSERT_TEXT(of_run(dir, CT_CKPT_USUAL, 0), "/step-00000020.txt");
+  CT_ASSERT_TEXT(of_run(dir, CT_CKPT_BEST, 0), "/step-00000010.txt");
+  CT_ASSERT_TEXT(of_run(dir, CT_CKPT_LATEST, 1), "/step-00000020.txt");
   put(dir, "best", "step-00000077.txt\n"); /* which is gone */
-  CT_ASSERT_HAS(found(run), "checkpoints/step-00000020.txt");
+  CT_ASSERT_TEXT(of_run(dir, CT_CKPT_USUAL, 1), "/step-00000020.txt");
+  CT_ASSERT_HAS(of_run(dir, CT_CKPT_BEST, 1), "there is no best checkpoint");
   put(dir, "latest", "step-00000077.txt\n");
-  CT_ASSERT_HAS(found(run), "is a directory without a checkpoint");
+  CT_ASSERT_TEXT(of_run(dir, CT_CKPT_LATEST, 1), "/step-00000020.txt");
+  put(dir, "step-00000020.txt", "damaged"); /* then the one before */
+  CT_ASSERT_TEXT(of_run(dir, CT_CKPT_LATEST, 1), "/step-00000010.txt");
+  CT_ASSERT_HAS(found(dir), "is a directory, expected a file");
 }
 
 int main(int argc, char **argv)
@@ -195,7 +212,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_foreign_best_does_no_harm),
                                     CT_TEST(going_back_goes_back_to_the_best_of_then),
                                     CT_TEST(a_pointer_stands_for_what_it_names),
-                                    CT_TEST(a_run_directory_stands_for_its_best_or_newest),
+                                    CT_TEST(a_run_stands_for_its_best_or_newest),
                                     CT_TEST_END};
   ct_log_setup(0, 1, CT_LOG_ERROR); /* the warnings are meant */
   return ct_test_main("the best checkpoint", tests, argc, argv);

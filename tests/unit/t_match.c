@@ -6,6 +6,7 @@
 #include "tests/harness/ct_test.h"
 #include "tests/unit/model_make.h"
 #include "weights/ct_init.h"
+#include "weights/ct_names.h"
 
 /* ---- a file that is a list in memory ---- */
 
@@ -214,15 +215,87 @@ static void names_go_by_rules(void)
   close_rig(&r);
 }
 
-static void a_prefix_is_found(void)
+/* All names, behind a prefix. */
+static void put_before(rig_t *r, const char *prefix, char names[MAX][80])
+{
+  for (int i = 0; i < WHOLE; i++) {
+    snprintf(names[i], 80, "%s%s", prefix, whole[i].name);
+    r->w.tensor[i].name = names[i];
+  }
+}
+
+static void a_prefix_of_most_names_is_found(void)
 {
   rig_t r;
+  char names[MAX][80];
   open_rig(&r);
-  r.w.tensor[0].name = "model.net.conv.weight";
+  put_before(&r, "model.net.", names);
+  r.w.tensor[8].name = "other.bias"; /* not of all */
   CT_ASSERT_OK(match(&r));
   CT_ASSERT_TEXT(r.m.prefix, "model.net.");
   CT_ASSERT_FAILS(judge(&r), CT_ERR_FORMAT, "begin with 'model.net.': init.strip_prefix leaves");
+  memcpy(r.w.tensor, whole, sizeof whole);
+  r.w.tensor[0].name = "model.net.conv.weight"; /* of one */
+  CT_ASSERT_OK(match(&r));
+  CT_ASSERT_TEXT(r.m.prefix, "");
+  put_before(&r, "model.layer.", names); /* of names that are still others without it */
+  for (int i = 0; i < WHOLE; i++)
+    names[i][15] = 'x';
+  CT_ASSERT_OK(match(&r));
+  CT_ASSERT_TEXT(r.m.prefix, "");
   close_rig(&r);
+}
+
+static void wrappers_are_left_out(void)
+{
+  static const char *const wrappers[] = {"module.", "_orig_mod.", "module._orig_mod.",
+                                         "_orig_mod.module.", "module.module."};
+  char names[MAX][80];
+  for (int i = 0; i < 5; i++) {
+    rig_t r;
+    open_rig(&r);
+    put_before(&r, wrappers[i], names);
+    r.w.tensor[WHOLE] = (ct_tensor_t){"n_averaged", CT_ELEM_I64, 0, NULL, 1}; /* AveragedModel */
+    r.w.n++;
+    CT_ASSERT_OK(match(&r));
+    check(&r, 8, 0, 0, 0);
+    CT_ASSERT_HAS(r.m.names, "a wrapper");
+    CT_ASSERT_OK(judge(&r));
+    close_rig(&r);
+  }
+}
+
+/* Each table, from names of a model to those of another program and back. */
+static void known_names_become_ours(void)
+{
+  static const struct {
+    const char *theirs, *ours;
+  } cases[] = {
+      {"blocks.11.attn.qkv.weight",
+       "encoder.layers.encoder_layer_11.self_attention.in_proj_weight"},
+      {"blocks.0.mlp.fc2.bias", "encoder.layers.encoder_layer_0.mlp.3.bias"},
+      {"norm.weight", "encoder.ln.weight"},
+      {"encoder.layers.encoder_layer_3.mlp.linear_1.weight",
+       "encoder.layers.encoder_layer_3.mlp.0.weight"},
+      {"blocks.0.0.conv_dw.weight", "features.1.conv.0.0.weight"},
+      {"blocks.3.2.bn2.running_var", "features.9.conv.1.1.running_var"},
+      {"bn2.running_var", "features.18.1.running_var"},
+      {"classifier.weight", "classifier.1.weight"},
+      {"features.1.conv.3.weight", "features.1.conv.1.weight"},
+      {"features.17.conv.7.bias", "features.17.conv.3.bias"},
+      {"features.0.1.weight", "features.0.1.weight"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int found = 0, unwrapped = 0;
+    for (const ct_names_known_t *k = ct_names_known; k->what; k++) {
+      ct_str_t name = {0};
+      CT_ASSERT_OK(ct_names_translate(k, cases[i].theirs, &unwrapped, &name));
+      found |= strcmp(name.data, cases[i].ours) == 0;
+      ct_str_clear(&name);
+    }
+    if (!found) CT_ASSERT_TEXT(cases[i].theirs, cases[i].ours);
+    CT_ASSERT_INT(unwrapped, 0);
+  }
 }
 
 static void two_tensors_of_one_name_are_refused(void)
@@ -244,7 +317,9 @@ int main(int argc, char **argv)
                                     CT_TEST(nothing_that_fits_is_an_error_also_without_strict),
                                     CT_TEST(replaced_parts_begin_anew),
                                     CT_TEST(names_go_by_rules),
-                                    CT_TEST(a_prefix_is_found),
+                                    CT_TEST(a_prefix_of_most_names_is_found),
+                                    CT_TEST(wrappers_are_left_out),
+                                    CT_TEST(known_names_become_ours),
                                     CT_TEST(two_tensors_of_one_name_are_refused),
                                     CT_TEST_END};
   return ct_test_main("match", tests, argc, argv);

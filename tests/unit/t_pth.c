@@ -185,8 +185,34 @@ static void one_dict_is_meant(void)
                     "'args' is argparse.Namespace, expected a dict of tensors");
     CT_ASSERT_FAILS(pth->open(golden(files[f]), "slow", &w), CT_ERR_FORMAT,
                     "has no key 'slow'; dicts with tensors are 'model', 'averages.slow.ema'");
+    CT_ASSERT_FAILS(pth->open(golden(files[f]), "/", &w), CT_ERR_FORMAT,
+                    "'/' is a dict without tensors, expected a dict of tensors");
     CU_ASSERT_PTR_NULL(w);
   }
+}
+
+/* Of a list of parts, by name and number of tensors. */
+static int likeliest(const char *text)
+{
+  ct_weights_parts_t list = {0};
+  for (int n; *text; text += n + strspn(text + n, " ")) {
+    int rank, tensors;
+    CU_ASSERT_EQUAL_FATAL(sscanf(text, "%d:%d%n", &rank, &tensors, &n), 2);
+    list.v[list.n++] = (ct_weights_part_t){.rank = (ct_weights_rank_t)rank, .tensors = tensors};
+  }
+  return ct_weights_likeliest(&list);
+}
+
+static void names_go_before_numbers(void)
+{
+  CT_ASSERT_INT(likeliest(""), -1);
+  CT_ASSERT_INT(likeliest("1:1 0:3"), 1); /* a stray tensor in the root */
+  CT_ASSERT_INT(likeliest("1:90 0:3 2:3"), 1);
+  CT_ASSERT_INT(likeliest("2:90 1:3 3:90"), 1); /* an average, an optimizer */
+  CT_ASSERT_INT(likeliest("1:7 1:9 1:8"), 1);
+  CT_ASSERT_INT(likeliest("1:9 1:9"), -1);
+  CT_ASSERT_INT(likeliest("0:9 0:9 1:100"), -1);
+  CT_ASSERT_INT(likeliest("1:5 1:5 1:6"), 2);
 }
 
 static void other_objects_are_refused_by_name(void)
@@ -228,7 +254,7 @@ static void kinds_of_pytorch_alone_are_left_out(void)
                    "leaves out tensors that cannot be read: 'wide' (is in a "
                    "torch.ComplexDoubleStorage), 'conjugate' (is a conjugate or negated view), "
                    "'sparse' (is made by torch._utils._rebuild_sparse_tensor), 'half' (is of type "
-                   "torch.complex32), ...");
+                   "torch.complex32), 'int8' (is made by torch._utils._rebuild_qtensor)");
     pth->close(w);
     CT_ASSERT_INT(ct_mem_live(), live);
   }
@@ -363,6 +389,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(views_are_gathered),
                                     CT_TEST(all_types),
                                     CT_TEST(one_dict_is_meant),
+                                    CT_TEST(names_go_before_numbers),
                                     CT_TEST(other_objects_are_refused_by_name),
                                     CT_TEST(kinds_of_pytorch_alone_are_left_out),
                                     CT_TEST(wide_numbers),

@@ -1,0 +1,85 @@
+/* Names that other programs give to weights whose numbers are those of models here: then the same
+ * weights need no rules of the user.  Only names: a program that pads or normalizes otherwise
+ * (TensorFlow's MobileNetV2, as Hugging Face has it) is none of them. */
+#include <stddef.h>
+
+#include "weights/ct_names.h"
+
+/* timm's VisionTransformer: the rows of `qkv` are those of in_proj, all of q, of k and of v. */
+static const char *const timm_vit[] = {"cls_token=class_token",
+                                       "pos_embed=encoder.pos_embedding",
+                                       "patch_embed.proj=conv_proj",
+                                       "blocks.*=encoder.layers.encoder_layer_*",
+                                       "encoder.layers.*.norm1.*=encoder.layers.*.ln_1.*",
+                                       "encoder.layers.*.norm2.*=encoder.layers.*.ln_2.*",
+                                       "*.attn.qkv.*=*.self_attention.in_proj_*",
+                                       "*.attn.proj.*=*.self_attention.out_proj.*",
+                                       "*.mlp.fc1.*=*.mlp.0.*",
+                                       "*.mlp.fc2.*=*.mlp.3.*",
+                                       "norm=encoder.ln",
+                                       "head=heads.head",
+                                       NULL};
+
+/* torchvision's own before 0.13. */
+static const char *const old_vit[] = {"*.mlp.linear_1.*=*.mlp.0.*", "*.mlp.linear_2.*=*.mlp.3.*",
+                                      NULL};
+
+/* timm's EfficientNet as mobilenetv2_100: blocks by stage. */
+static const char *const timm_mobilenet_v2[] = {"blocks.0.0.conv_dw=features.1.conv.0.0",
+                                                "blocks.0.0.bn1=features.1.conv.0.1",
+                                                "blocks.0.0.conv_pw=features.1.conv.1",
+                                                "blocks.0.0.bn2=features.1.conv.2",
+                                                "blocks.1.0=features.2",
+                                                "blocks.1.1=features.3",
+                                                "blocks.2.0=features.4",
+                                                "blocks.2.1=features.5",
+                                                "blocks.2.2=features.6",
+                                                "blocks.3.0=features.7",
+                                                "blocks.3.1=features.8",
+                                                "blocks.3.2=features.9",
+                                                "blocks.3.3=features.10",
+                                                "blocks.4.0=features.11",
+                                                "blocks.4.1=features.12",
+                                                "blocks.4.2=features.13",
+                                                "blocks.5.0=features.14",
+                                                "blocks.5.1=features.15",
+                                                "blocks.5.2=features.16",
+                                                "blocks.6.0=features.17",
+                                                "features.*.conv_pw.*=features.*.conv.0.0.*",
+                                                "features.*.bn1.*=features.*.conv.0.1.*",
+                                                "features.*.conv_dw.*=features.*.conv.1.0.*",
+                                                "features.*.bn2.*=features.*.conv.1.1.*",
+                                                "features.*.conv_pwl.*=features.*.conv.2.*",
+                                                "features.*.bn3.*=features.*.conv.3.*",
+                                                "conv_stem=features.0.0",
+                                                "bn1=features.0.1",
+                                                "conv_head=features.18.0",
+                                                "bn2=features.18.1",
+                                                "classifier.*=classifier.1.*",
+                                                NULL};
+
+/* One Sequential a block, as the usual code before torchvision's had it: conv, norm, act, conv. */
+static const char *const flat_mobilenet_v2[] = {"features.1.conv.0.*=features.1.CONV.0.0.*",
+                                                "features.1.conv.1.*=features.1.CONV.0.1.*",
+                                                "features.1.conv.3.*=features.1.CONV.1.*",
+                                                "features.1.conv.4.*=features.1.CONV.2.*",
+                                                "features.*.conv.0.*=features.*.CONV.0.0.*",
+                                                "features.*.conv.1.*=features.*.CONV.0.1.*",
+                                                "features.*.conv.3.*=features.*.CONV.1.0.*",
+                                                "features.*.conv.4.*=features.*.CONV.1.1.*",
+                                                "features.*.conv.6.*=features.*.CONV.2.*",
+                                                "features.*.conv.7.*=features.*.CONV.3.*",
+                                                "features.*.CONV.*=features.*.conv.*",
+                                                "conv.0=features.18.0",
+                                                "conv.1=features.18.1",
+                                                "classifier.weight=classifier.1.weight",
+                                                "classifier.bias=classifier.1.bias",
+                                                NULL};
+
+const ct_names_known_t ct_names_known[] = {
+    {"", NULL},
+    {"timm's names of a vision transformer", timm_vit},
+    {"torchvision's old names of a vision transformer", old_vit},
+    {"timm's names of MobileNetV2", timm_mobilenet_v2},
+    {"names of MobileNetV2 with one Sequential a block", flat_mobilenet_v2},
+    {NULL, NULL}};
