@@ -9,7 +9,7 @@ static int is_type(ct_dtype_t t)
 
 static const char *wrong(const gpu__gemm_spec_t *g)
 {
-  if (g->m < 0 || g->n < 0 || g->k < 0 || g->batch < 1) return "a size is negative";
+  if (g->m < 0 || g->n < 0 || g->k < 0 || g->batch < 0) return "a size is negative";
   if (g->lda < (g->a_turned ? g->m : g->k)) return "lda is less than a row of A";
   if (g->ldb < (g->b_turned ? g->k : g->n)) return "ldb is less than a row of B";
   if (g->ldc < g->n) return "ldc is less than a row of C";
@@ -33,7 +33,7 @@ int gpu__gemm_check(const gpu__gemm_spec_t *g)
 
 int gpu__gemm_is_empty(const gpu__gemm_spec_t *g)
 {
-  return g->m == 0 || g->n == 0 || g->k == 0;
+  return g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0;
 }
 
 /* Row-major [rows,cols] with ld between rows. */

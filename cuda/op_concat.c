@@ -15,6 +15,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaSt
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
   int64_t rows = d->x.layout == CT_NHWC ? gpu__rows(&d->x) : d->x.dim[0];
+  if (rows == 0) return CT_OK;
   int64_t one = ct_shape_count(&d->x) / rows, two = ct_shape_count(&d->y) / rows - one;
   ct_dtype_t t = d->x.dtype;
   (void)at;

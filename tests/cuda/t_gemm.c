@@ -382,7 +382,7 @@ static void what_makes_no_sense_is_refused(void)
   g.ldc = 3;
   refuse(g, "ldc");
   g = good;
-  g.batch = 0;
+  g.batch = -1;
   refuse(g, "negative");
   g = good;
   g.in = CT_F16;
