@@ -365,6 +365,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/draw.h \
   %D%/conform/drawn.c \
   %D%/conform/draws.c \
+  %D%/conform/draw_pool.c \
   %D%/conform/gradient.c \
   %D%/conform/parity.c \
   %D%/conform/reorder.c \

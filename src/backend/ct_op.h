@@ -16,7 +16,7 @@ typedef enum {
   CT_OP_ACT,     /**< another function, element by element */
   CT_OP_POOL,    /**< max or average over windows, or global average; ReLU optional (max only) */
   CT_OP_ADD,     /**< x + x2, then ReLU (optional) */
-  CT_OP_CONCAT,  /**< x, then x2, along dim 1 */
+  CT_OP_CONCAT,  /**< x, then x2, along ct_op_concat_dim() */
   CT_OP_DROPOUT, /**< x * mask / (1 - p) */
   CT_OP_LNORM,   /**< layer normalisation over the last dim */
   CT_OP_LSTM,    /**< one LSTM level over a sequence N x T x F */
@@ -232,6 +232,11 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
 /** The same for GRADSTAT (which looks at p), MEASURE and UPDATE (at the rule), over \a count
  * elements. */
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
+/** The dim along which CONCAT joins shapes like \a x: the channels; of sequences the features. */
+int ct_op_concat_dim(const ct_shape_t *x);
+/** In the plain layout, the elements of \a s that follow each other there: a row of a sample, or of
+ * a step of a sequence. */
+int64_t ct_op_concat_row(const ct_shape_t *s);
 /** The shape of x2: that of x, but CONCAT's has the channels of y that x leaves, and CONV's is that
  * of y. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);

@@ -27,10 +27,24 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
   copy_shape(&d->y, y);
 }
 
+int ct_op_concat_dim(const ct_shape_t *x)
+{
+  return x->ndim == 3 ? 2 : 1;
+}
+
+int64_t ct_op_concat_row(const ct_shape_t *s)
+{
+  int64_t n = 1;
+  for (int i = ct_op_concat_dim(s); i < s->ndim; i++)
+    n *= s->dim[i];
+  return n;
+}
+
 ct_shape_t ct_op_second(const ct_op_desc_t *d)
 {
   ct_shape_t s = d->kind == CT_OP_CONV ? d->y : d->x;
-  if (d->kind == CT_OP_CONCAT) s.dim[1] = d->y.dim[1] - d->x.dim[1];
+  int along = ct_op_concat_dim(&d->x);
+  if (d->kind == CT_OP_CONCAT) s.dim[along] = d->y.dim[along] - d->x.dim[along];
   return s;
 }
 

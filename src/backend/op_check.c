@@ -155,6 +155,7 @@ static const char *check_act(const ct_op_desc_t *d)
 static const char *check_pool(const ct_op_desc_t *d)
 {
   int global = d->u.pool.global, sized = !global && !d->u.pool.adaptive;
+  double window = 1;
 
   if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
     return "pooling takes N x C x H x W or N x C x D x H x W";
@@ -167,18 +168,23 @@ static const char *check_pool(const ct_op_desc_t *d)
       if (kernel < 1 || stride < 1) return "kernel and stride must be at least 1";
       if (pad < 0 || pad > kernel / 2) return "padding must be 0 to half of the kernel";
       out = ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, 1);
+      window *= kernel;
     }
     if (d->y.dim[2 + i] != out) return "the output's size is not what the window gives";
   }
+  if (window > INT32_MAX) return "a window has more than 2147483647 elements";
   return NULL;
 }
 
 static const char *check_concat(const ct_op_desc_t *d)
 {
+  int along = ct_op_concat_dim(&d->x);
+
   if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "input and output differ in dimensions";
-  if (d->x.dim[1] >= d->y.dim[1]) return "there is no room for the second input";
+  if (d->x.dim[along] >= d->y.dim[along]) return "there is no room for the second input";
   for (int i = 0; i < d->x.ndim; i++)
-    if (i != 1 && d->x.dim[i] != d->y.dim[i]) return "only the channels may grow";
+    if (i != along && d->x.dim[i] != d->y.dim[i])
+      return along == 1 ? "only the channels may grow" : "only the features may grow";
   return NULL;
 }
 

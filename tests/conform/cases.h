@@ -20,8 +20,10 @@ int case_concat(int i, op_case_t *out);
 /** Convolution, pooling and batch normalisation of volumes; adaptive averages. */
 int case_volume(int i, op_case_t *out);
 int case_pool(int i, op_case_t *out);
-/** Maximum pooling of windows about and above 255 places, which a backend may refuse. */
+/** Maximum pooling of windows about and above 255 elements. */
 int case_wide_pool(int i, op_case_t *out);
+/** Pooling of images and volumes, drawn from a seed. */
+int case_drawn_pool(int i, op_case_t *out);
 int case_add(int i, op_case_t *out);
 int case_dropout(int i, op_case_t *out);
 int case_flatten(int i, op_case_t *out);

@@ -168,12 +168,6 @@ static void run_all(int (*next)(int, op_case_t *), void (*what)(const op_case_t 
     what(&c);
 }
 
-static void check_if_supported(const op_case_t *c)
-{
-  char why[128];
-  if (tested.be->op->supports(tested.dev, &c->desc, why)) check_parity(c);
-}
-
 static void conv(void)
 {
   run_all(case_conv, check_parity);
@@ -213,7 +207,8 @@ static void volume(void)
 static void pool(void)
 {
   run_all(case_pool, check_parity);
-  run_all(case_wide_pool, check_if_supported);
+  run_all(case_wide_pool, check_parity);
+  run_all(case_drawn_pool, check_parity);
 }
 static void add(void)
 {

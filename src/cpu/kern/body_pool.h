@@ -20,6 +20,29 @@ INLINE int64_t voxel(const int64_t size[3], int64_t z, int64_t r, int64_t c)
 
 /* ---- maximum ---- */
 
+/* A place that no window has: the fused ReLU cut the output off. */
+INLINE mask_t no_place(const cpu__pool_t *p)
+{
+  return (mask_t){0} + (p->wide ? -1 : CPU__POOL_BYTE_PLACES);
+}
+
+/* Places of output `at` of a volume. */
+INLINE void store_places(const cpu__pool_t *p, uint8_t *places, int64_t at, mask_t v)
+{
+  if (p->wide)
+    memcpy(places + at * (int64_t)sizeof v, &v, sizeof v);
+  else
+    store_bytes(places + at * CPU__VW, v);
+}
+
+INLINE mask_t load_places(const cpu__pool_t *p, const uint8_t *places, int64_t at)
+{
+  mask_t v;
+  if (!p->wide) return load_bytes(places + at * CPU__VW);
+  memcpy(&v, places + at * (int64_t)sizeof v, sizeof v);
+  return v;
+}
+
 /* A window along one axis: where it begins, maybe in the padding, and its elements inside the
  * volume. */
 typedef struct span {
@@ -114,11 +137,11 @@ INLINE void max_volume(const cpu__pool_t *p, cpu__pixels_t px, const void *x, vo
         mask_t from;
         vec_t v = any_window_max(p, px, x, (span_t[]){depth, rows, span_of(p, 2, c)}, &from);
         if (p->relu) {
-          from |= (v <= 0) & CPU__POOL_NONE;
+          from |= (v <= 0) & no_place(p);
           v = relu_of(v);
         }
         put(y, at * px.step, v, px.lanes, stream);
-        if (place) store_bytes(place + at * CPU__VW, from);
+        if (place) store_places(p, place, at, from);
       }
     }
   }
@@ -146,7 +169,7 @@ INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixe
   for (int64_t row = 0; row < p->out[1]; row++) {
     for (int64_t col = 0; col < p->out[2]; col++, at++) {
       int64_t to = voxel(p->in, 0, row * height, col * width) * px.step;
-      mask_t from = load_bytes(place + at * CPU__VW);
+      mask_t from = load_places(p, place, at);
       vec_t g = get(dy, at * px.step, px.lanes);
       for (int r = 0; r < height; r++) {
         for (int c = 0; c < width; c++)
@@ -168,8 +191,8 @@ INLINE taken_t taken_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *p
                         const void *dy, int64_t row, int64_t col)
 {
   int64_t at = voxel(p->out, 0, row, col);
-  if (row >= p->out[1] || col >= p->out[2]) return (taken_t){(mask_t){0} + CPU__POOL_NONE, {0}};
-  return (taken_t){load_bytes(place + at * CPU__VW), get(dy, at * px.step, px.lanes)};
+  if (row >= p->out[1] || col >= p->out[2]) return (taken_t){no_place(p), {0}};
+  return (taken_t){load_places(p, place, at), get(dy, at * px.step, px.lanes)};
 }
 
 /* The pixels (row, col) and those behind and below it, in which the windows of four outputs meet:
@@ -234,7 +257,7 @@ INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t 
       int64_t first = row * p->kernel[2] + c + p->pad[2], line = voxel(p->out, oz, orow, 0);
       for (int64_t oc = cols.from; oc < cols.to; oc++) {
         int64_t at = line + oc;
-        mask_t from = load_bytes(place + at * CPU__VW);
+        mask_t from = load_places(p, place, at);
         g += keep(from == (int32_t)(first - oc * p->stride[2]), get(dy, at * px.step, px.lanes));
       }
     }

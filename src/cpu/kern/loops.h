@@ -75,6 +75,7 @@ typedef struct cpu__pool {
   cpu__extent_t *cover[3];          /**< of each input: the windows over it */
   float *share[3];                  /**< average: for each output 1 / the elements that count */
   int tiles; /**< the windows tile an image: none overlap, and no pixel is left out */
+  int wide;  /**< a place within a window takes four bytes instead of one */
   int relu;
 } cpu__pool_t;
 
@@ -84,8 +85,8 @@ typedef struct cpu__pixels {
   int lanes;    /**< channels that are there; the vector's others are 0 and not stored */
 } cpu__pixels_t;
 
-/** A window's place that no window has: the fused ReLU cut the output off. */
-#define CPU__POOL_NONE 255
+/** Windows of a maximum up to which a place within one is kept in a byte. */
+#define CPU__POOL_BYTE_PLACES 255
 
 /** Outputs of one axis of a convolution that the same taps reach: first, first + out_step, ... */
 typedef struct cpu__reach {

@@ -2,10 +2,9 @@
  * AdaptiveAvgPool2d and 3d, whose windows differ in size and may overlap.  An image is a volume of
  * depth 1.
  *
- * The forward pass of a maximum keeps one byte per output, where in the window it was.  Backward
- * needs neither x nor y then, and reads a sixteenth of what it would to find the place again. */
-#include <stdio.h>
-
+ * The forward pass of a maximum keeps where in its window it was, in one byte per output, or in
+ * four where windows have more than 255 elements.  Backward needs neither x nor y then, and reads a
+ * sixteenth of what it would to find the place again. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cpu/kern/loops.h"
@@ -44,6 +43,13 @@ static int64_t task_count(const pool_t *k)
   return k->x.n * k->x.groups * k->vectors;
 }
 
+/* Of the places that the forward pass of a maximum keeps for a task. */
+static int64_t place_bytes(const pool_t *k)
+{
+  int64_t each = k->loop.wide ? (int64_t)sizeof(int32_t) : 1;
+  return k->y.inner * k->loops->width * each;
+}
+
 static task_t task_of(const pool_t *k, int64_t i)
 {
   int64_t lane = i % k->vectors * k->loops->width, group = i / k->vectors; /* of all samples */
@@ -52,7 +58,7 @@ static task_t task_of(const pool_t *k, int64_t i)
 
   t.x = group * k->x.inner * k->x.lanes + lane;
   t.px = (cpu__pixels_t){k->x.lanes, lanes_left(k, k->x.lanes, lane)};
-  t.place = i * k->y.inner * k->loops->width;
+  t.place = i * place_bytes(k);
   if (is_flat(&k->op.desc)) {
     t.y = sample * k->x.c + channel;
     t.py = (cpu__pixels_t){k->x.c, lanes_left(k, k->x.c, channel)};
@@ -145,18 +151,8 @@ static void set_window(const ct_op_desc_t *d, cpu__pool_t *p)
     p->tiles &= p->kernel[axis] == p->stride[axis] && p->pad[axis] == 0 &&
                 p->kernel[axis] * p->out[axis] == p->in[axis];
   }
+  p->wide = (int64_t)p->kernel[0] * p->kernel[1] * p->kernel[2] > CPU__POOL_BYTE_PLACES;
   p->relu = d->u.pool.relu;
-}
-
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
-{
-  cpu__pool_t p;
-
-  (void)dev;
-  set_window(d, &p);
-  if (is_average(d) || (int64_t)p.kernel[0] * p.kernel[1] * p.kernel[2] <= CPU__POOL_NONE) return 1;
-  snprintf(why, 128, "windows of a maximum have at most %d elements", CPU__POOL_NONE);
-  return 0;
 }
 
 /* Output i of an axis; its number in the descriptor is `at`. */
@@ -230,7 +226,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   CT_TRY(make_tables(k));
   if (is_flat(d)) info->y_layout = CT_PLAIN;
   if ((d->passes & CT_BWD_DATA) && !is_average(d))
-    info->saved = (size_t)(task_count(k) * k->y.inner * k->loops->width);
+    info->saved = (size_t)(task_count(k) * place_bytes(k));
 out:
   return rc;
 }
@@ -240,9 +236,5 @@ static void clear(ct_op_t *op)
   ct_mem_free(((pool_t *)op)->tables);
 }
 
-const cpu__op_kind_t cpu__pool = {.size = sizeof(pool_t),
-                                  .bf16 = 1,
-                                  .supports = supports,
-                                  .prepare = prepare,
-                                  .run = run,
-                                  .clear = clear};
+const cpu__op_kind_t cpu__pool = {
+    .size = sizeof(pool_t), .bf16 = 1, .prepare = prepare, .run = run, .clear = clear};
