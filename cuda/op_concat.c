@@ -1,7 +1,15 @@
-/* Concatenation along dim 1: in rows, of whole samples where the layout is plain, else of one
- * place's channels. */
+/* Concatenation along the channels, of sequences the features: in rows, of whole samples or steps
+ * where the layout is plain, else of one place's channels. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/parts.h"
+
+/* Of sequences no other layout than the plain one has the features side by side. */
+static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (d->x.ndim != 3 || d->x.layout == CT_PLAIN) return 1;
+  return gpu__cannot(why, "sequences are joined in the plain layout");
+}
 
 static int prepare(ct_op_t *op, ct_op_info_t *info)
 {
@@ -14,9 +22,11 @@ static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaSt
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
-  int64_t rows = d->x.layout == CT_NHWC ? gpu__rows(&d->x) : d->x.dim[0];
+  int is_nhwc = d->x.layout == CT_NHWC;
+  int64_t one = is_nhwc ? d->x.dim[1] : ct_op_concat_row(&d->x);
+  int64_t two = is_nhwc ? d->y.dim[1] - one : ct_op_concat_row(&d->y) - one;
+  int64_t rows = ct_shape_count(&d->x) / one;
   if (rows == 0) return CT_OK;
-  int64_t one = ct_shape_count(&d->x) / rows, two = ct_shape_count(&d->y) / rows - one;
   ct_dtype_t t = d->x.dtype;
   (void)at;
   if (a->pass & CT_FWD) GPU_TRY(gpu__join(t, rows, one, two, a->x, a->x2, a->y, s));
@@ -29,4 +39,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_concat = {
-    .size = sizeof(ct_op_t), .low = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .low = 1, .supports = supports, .prepare = prepare, .run = run};

@@ -320,7 +320,7 @@ static void act(ct__onnx_t *o, const layer_t *l)
 static void concat(ct__onnx_t *o, const layer_t *l)
 {
   ct__onnx_node(o, "Concat", OUT(l->y), IN(l->x, l->x2));
-  ct__onnx_int(o, "axis", 1);
+  ct__onnx_int(o, "axis", ct_op_concat_dim(&l->d->x));
 }
 
 /* In Reshape 0 means the dim that the input has there: the batch. */

@@ -75,14 +75,13 @@ const ct__ref_kind_t ct__ref_act = {.run = act_run, .needs = act_needs, .low = 1
 
 /* ---- concatenation ---- */
 
-/* One part's gradient: of each sample, `count` of the `all` elements, from `first` on. */
-static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t first,
+/* One part's gradient: of each row of `all` elements `count`, from `first` on. */
+static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t all, int64_t first,
                           int64_t count, void *dx)
 {
   ct_dtype_t t = d->y.dtype;
-  int64_t all = ct_shape_sample(&d->y);
 
-  for (int64_t n = 0; n < d->y.dim[0]; n++) {
+  for (int64_t n = 0; n < ct_shape_count(&d->y) / all; n++) {
     for (int64_t i = 0; i < count; i++) {
       int64_t at = n * all + first + i;
       double g = ct__ref_get(t, a->dy, at);
@@ -94,17 +93,18 @@ static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t 
 
 static int concat_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t one = ct_shape_sample(&d->x), two = ct_shape_sample(&d->y) - one;
+  int64_t all = ct_op_concat_row(&d->y), one = ct_op_concat_row(&d->x), two = all - one;
+  int64_t rows = ct_shape_count(&d->y) / all;
   size_t first = (size_t)one * ct_dtype_size(d->x.dtype);
   size_t second = (size_t)two * ct_dtype_size(d->x.dtype);
 
-  for (size_t n = 0; a->pass & CT_FWD && n < (size_t)d->y.dim[0]; n++) {
+  for (size_t n = 0; a->pass & CT_FWD && n < (size_t)rows; n++) {
     char *y = (char *)a->y + n * (first + second);
     memcpy(y, (const char *)a->x + n * first, first);
     memcpy(y + first, (const char *)a->x2 + n * second, second);
   }
-  if (a->pass & CT_BWD_DATA && a->dx) part_gradient(d, a, 0, one, a->dx);
-  if (a->pass & CT_BWD_DATA && a->dx2) part_gradient(d, a, one, two, a->dx2);
+  if (a->pass & CT_BWD_DATA && a->dx) part_gradient(d, a, all, 0, one, a->dx);
+  if (a->pass & CT_BWD_DATA && a->dx2) part_gradient(d, a, all, one, two, a->dx2);
   return CT_OK;
 }
 

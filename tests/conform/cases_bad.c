@@ -131,6 +131,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_CONCAT, "in dimensions", d->y.ndim = 3)                                       \
   X(CT_OP_CONCAT, "no room", d->y.dim[1] = 4)                                           \
   X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                 \
+  X(CT_OP_CONCAT, "only the features", (d->x.ndim = d->y.ndim = 3, d->y.dim[2] = 9))    \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                      \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = NAN)                                      \
   X(CT_OP_DROPOUT, "in shape", d->y.dim[1] = 5)                                         \

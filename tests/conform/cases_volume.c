@@ -40,7 +40,7 @@ int case_act(int i, op_case_t *out)
 static void make_concat(const ct_shape_t *x, int more, op_case_t *out)
 {
   ct_shape_t y = *x;
-  y.dim[1] += more;
+  y.dim[ct_op_concat_dim(x)] += more;
   start(out, CT_OP_CONCAT, x, &y);
 }
 
@@ -50,8 +50,9 @@ int case_concat(int i, op_case_t *out)
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 4, 5), ct_shape(4, 3, 32, 3, 3),
                                ct_shape(4, 2, 8, 5, 4),  ct_shape(4, 1, 5, 3, 7),
                                ct_shape(2, 4, 7),        ct_shape(5, 2, 16, 2, 3, 4),
-                               ct_shape(4, 2, 48, 1, 1), ct_shape(4, 4, 64, 12, 12)};
-  static const int more[] = {16, 12, 8, 6, 9, 17, 3, 32};
+                               ct_shape(4, 2, 48, 1, 1), ct_shape(4, 4, 64, 12, 12),
+                               ct_shape(3, 2, 16, 5),    ct_shape(3, 3, 7, 32)};
+  static const int more[] = {16, 12, 8, 6, 9, 17, 3, 32, 11, 16};
 
   if (i >= COUNT(shapes)) return 0;
   make_concat(&shapes[i], more[i], out);

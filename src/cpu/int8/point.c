@@ -101,12 +101,11 @@ static int concat_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->desc;
   const ct_quant_pair_t *pair[2] = {&d->q.x, &d->q.x2};
   int last = cpu__int8_layout(&d->x) == CT_NHWC;
-  int64_t samples = d->x.dim[0], inner = ct_shape_sample(&d->x) / d->x.dim[1];
   (void)like;
   (void)info;
-  k->stretches = last ? samples * inner : samples;
-  k->one = last ? d->x.dim[1] : d->x.dim[1] * inner;
-  k->two = (d->y.dim[1] - d->x.dim[1]) * (last ? 1 : inner);
+  k->one = last ? d->x.dim[1] : ct_op_concat_row(&d->x);
+  k->two = (last ? d->y.dim[1] : ct_op_concat_row(&d->y)) - k->one;
+  k->stretches = ct_shape_count(&d->x) / k->one;
   for (int t = 0; t < 2; t++) {
     k->same[t] = 1;
     for (int i = 0; i < 256; i++) {

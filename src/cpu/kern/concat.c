@@ -1,5 +1,6 @@
-/* Concatenation along the channels: stretches of the two inputs in turn.  A stretch is all channels
- * of one image, or in NHWC those of one pixel.  In the blocked layouts the second input begins at a
+/* Concatenation along the channels, of sequences the features: stretches of the two inputs in turn.
+ * A stretch is all channels of one image, in NHWC those of one pixel, or all features of a step; of
+ * sequences there is the plain layout only.  In the blocked layouts the second input begins at a
  * block's beginning only if the first fills its blocks; where it does not, the plain layout is
  * asked for. */
 #include <stdio.h>
@@ -57,6 +58,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
 /* 1 if the second input can follow the first in this layout. */
 static int fits(const ct_shape_t *x)
 {
+  if (x->ndim == 3) return x->layout == CT_PLAIN;
   return x->layout == CT_NHWC || x->dim[1] % cpu__view(x).lanes == 0;
 }
 
@@ -70,7 +72,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (fits(&d->x)) return 1;
-  snprintf(why, 128, "the first input does not fill its last block of channels");
+  snprintf(why, 128, "the first input does not fill its last block of channels, or is a sequence");
   return 0;
 }
 
@@ -85,6 +87,10 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
     k->stretches = v.n * v.inner;
     k->one = first.c;
     k->two = v.c;
+  } else if (op->desc.x.layout == CT_PLAIN) {
+    k->one = ct_op_concat_row(&op->desc.x);
+    k->two = ct_op_concat_row(&x2);
+    k->stretches = ct_shape_count(&x2) / k->two;
   } else {
     k->stretches = v.n;
     k->one = first.groups * v.inner * v.lanes;
