@@ -1,4 +1,5 @@
-/* color_jitter: brightness, contrast, saturation and hue of values in 0 to 1. */
+/* color_jitter: brightness, contrast, saturation and hue of values in 0 to 1.  As in torchvision
+ * saturation and hue leave gray images as they are. */
 #include "base/ct_err.h"
 #include "data/transforms.h"
 
@@ -131,19 +132,6 @@ static const ct_opt_t jitter_rows[] = {
     JITTER(HUE, "hue", -0.5, 0.5, "v: a turn of the colour circle from -v to v; or [min, max]"),
     CT_OPT_END};
 
-/* torchvision leaves gray images as they are: here nobody is to wonder why. */
-static int check_gray(const ct__transform_t *s, const ct__transform_place_t *at)
-{
-  const jitter_t *o = s->o;
-  for (int i = SATURATION; i <= HUE && s->in.dim[1] == 1; i++) {
-    double nothing = i == HUE ? 0 : 1;
-    if (o->range[i][0] != nothing || o->range[i][1] != nothing)
-      return ct__transform_refuse(at, "%s is of 3 channels, but the samples have 1",
-                                  jitter_rows[i].key);
-  }
-  return CT_OK;
-}
-
 static int plan_jitter(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
@@ -164,7 +152,6 @@ static int plan_jitter(ct__transform_t *s, const ct__transform_place_t *at)
     range[0] = i != HUE && v > 1 ? 0 : centre - v;
     range[1] = centre + v;
   }
-  CT_TRY(check_gray(s, at));
 out:
   return rc;
 }
