@@ -210,6 +210,20 @@ static int is_by_place(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
   return first || last;
 }
 
+/* Integers of this shape are neither labels nor, as the samples are, masks. */
+static int refuse_integers(const ct__h5_shard_t *s, const char *name, const hsize_t *dims, int ndim)
+{
+  char text[64], of_samples[64];
+  ct_shape_t own = {.ndim = ndim};
+  for (int i = 0; i < ndim; i++)
+    own.dim[i] = (int64_t)dims[i];
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                    "%s: array '%s' is %s, more than one number for a sample: expected a label "
+                    "each, or masks as high and wide as the samples, which are %s",
+                    s->path, name, ct_shape_text(&own, text, sizeof text),
+                    ct_shape_text(&s->x, of_samples, sizeof of_samples));
+}
+
 /* Integers are labels, floats are targets, of any shape; packed integers are floats. */
 static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec)
 {
@@ -232,8 +246,7 @@ static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *s
   s->by_place = is_by_place(s, dims, ndim);
   if (is_real && !s->by_place) CT_TRY(count_targets(s, name, dims, ndim));
   if (!is_real && !s->by_place && (ndim > 2 || (ndim == 2 && dims[1] != 1)))
-    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has more than one number for a sample, expected one",
-            s->path, name);
+    CT_TRY(refuse_integers(s, name, dims, ndim));
   if (dims[0] != (hsize_t)s->count)
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,
             (unsigned long long)dims[0], is_real ? "targets" : "labels", (long long)s->count);

@@ -88,6 +88,32 @@ static void a_group_and_a_newer_file_are_told(void)
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "a newer HDF5 than the");
 }
 
+/* A mask belongs to each pixel of its sample: the message says both sizes. */
+static void masks_of_another_size_are_told(void)
+{
+  const char *dir = ct_test_dir();
+  array_t a = {PLAIN, CT_U8, 4, {30, 3, 6, 5}, 1}, fits = {PLAIN, CT_U8, 3, {30, 6, 5}, 1};
+  array_t half = {PLAIN, CT_U8, 3, {30, 3, 2}, 1}, pixel = {PLAIN, CT_U8, 3, {30, 1, 1}, 1};
+  ct_reader_t *r;
+  ct_reader_spec_t spec = spec_of(dir);
+  hid_t file = begin_file(dir, "a.h5");
+  write_array(file, "images", &a, 0);
+  write_array(file, "fits", &fits, 0);
+  write_array(file, "half", &half, 0);
+  write_array(file, "pixel", &pixel, 0);
+  end_file(file);
+  spec.target = "half";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
+                  "array 'half' is 30x3x2, more than one number for a sample: expected a label "
+                  "each, or masks as high and wide as the samples, which are 1x3x6x5");
+  spec.target = "pixel";
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "array 'pixel' is 30x1x1");
+  spec.target = "fits";
+  CT_ASSERT_OK(ops->open(&spec, &r));
+  CU_ASSERT(ops->info(r)->by_place);
+  ops->close(r);
+}
+
 static void classes_come_from_the_attribute(void)
 {
   const char *dir = ct_test_dir();
@@ -472,6 +498,7 @@ int main(int argc, char **argv)
       CT_TEST(labels_of_all_kinds),
       CT_TEST(wrong_labels_are_told),
       CT_TEST(a_group_and_a_newer_file_are_told),
+      CT_TEST(masks_of_another_size_are_told),
       CT_TEST(classes_come_from_the_attribute),
       CT_TEST(an_odd_label_is_named),
       CT_TEST(wrong_files_are_named),
