@@ -94,6 +94,7 @@ shell_tests = \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
   %D%/python/mllog.test \
+  %D%/python/nets.test \
   %D%/python/onnx.test \
   %D%/python/others.test \
   %D%/python/inputs_onnx.test \
@@ -160,6 +161,8 @@ EXTRA_DIST += $(shell_tests) \
   %D%/lsan.supp \
   %D%/mpi/run_np.sh \
   %D%/mutants \
+  %D%/python/beside_torch.py \
+  %D%/python/check_nets.py \
   %D%/python/check_onnx.py \
   %D%/python/check_others.py \
   %D%/python/check_predict_onnx.py \

@@ -1,0 +1,279 @@
+"""Drawn networks of 5 to 15 layers, three steps each, beside PyTorch in float64.
+
+    check_nets.py CTRAIN [NUMBER] [SEED] [DEVICE...]      prints TAP; NUMBER networks from SEED on (200, 1; cpu and ref)
+    check_nets.py CTRAIN 1 SEED DEVICE --keep DIR         one of them, whose files stay in DIR
+
+Layers, shapes, losses and numbers are drawn; compared are the losses of the steps, all gradients of the first one,
+all weights and running statistics after the last, and the loss of an evaluation.
+"""
+import random
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from beside_torch import Case, Refused, compare
+
+ACTS = {"relu": nn.ReLU, "relu6": nn.ReLU6, "gelu": nn.GELU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "silu": nn.SiLU}
+
+
+class Sum(nn.Module):
+    def forward(self, a, b):
+        return a + b
+
+
+class Join(nn.Module):
+    def forward(self, a, b):
+        return torch.cat((a, b), 2 if a.dim() == 3 else 1)
+
+
+class Rows(nn.Module):
+    """`sequence`"""
+
+    def forward(self, x):
+        return x.squeeze(1)
+
+
+class Select(nn.Module):
+    def __init__(self, index):
+        super().__init__()
+        self.index = index
+
+    def forward(self, x):
+        return x[:, self.index]
+
+
+class States(nn.LSTM):
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
+class Attention(nn.MultiheadAttention):
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False)[0]
+
+
+class Tokens(nn.Module):
+    def __init__(self, features, places):
+        super().__init__()
+        self.class_token = nn.Parameter(torch.randn(1, 1, features))
+        self.pos_embedding = nn.Parameter(torch.randn(1, 1 + places, features) / 4)
+
+    def forward(self, x):
+        x = x.flatten(2).transpose(1, 2)
+        return torch.cat((self.class_token.expand(len(x), -1, -1), x), 1) + self.pos_embedding
+
+
+class Net(nn.Module):
+    """Layers by name; each reads the one before it, or those that it names."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = []
+
+    def append(self, name, module, sources):
+        self.add_module(name, module)
+        self.steps.append((name, sources))
+
+    def forward(self, x):
+        outs = {None: x}
+        for name, sources in self.steps:
+            x = getattr(self, name)(*(outs[s] for s in sources))
+            outs[name] = x
+        return x
+
+
+class Drawing:
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+        torch.manual_seed(seed)
+        self.net, self.layers, self.shapes, self.last, self.rename = Net(), [], {}, None, {}
+        self.batch = self.r.choice([2, 3, 4, 7])
+        self.kind = self.r.choices(["row", "image", "volume", "sequence"], [2, 5, 2, 3])[0]
+        size = lambda low, high: self.r.randint(low, high)
+        shape = {"row": (size(1, 20),), "image": (size(1, 6), size(3, 14), size(3, 14)),
+                 "volume": (size(1, 4), size(2, 6), size(3, 7), size(3, 7)), "sequence": (1, size(1, 7), size(1, 12))}
+        self.x = torch.randn(self.batch, *shape[self.kind]).float()
+        self.now = tuple(self.x.shape)
+
+    def add(self, kind, module, keys=None, sources=None):
+        """A layer, if its output has a size that is not too large."""
+        sources = sources or [self.last]
+        inputs = [torch.zeros(self.shapes[s] if s else self.x.shape).double() for s in sources]
+        module.eval()
+        out = tuple(module(*inputs).shape)
+        module.train()
+        if min(out) < 1 or torch.Size(out).numel() > 6000 * self.batch:
+            return False
+        name = f"l{len(self.layers)}"
+        entry = {kind: keys or {}, "name": name}
+        if len(sources) > 1:
+            entry["from"] = sources
+        self.net.append(name, module.double(), sources)
+        self.layers.append(entry)
+        if kind == "tokens":  # whose class token has no layer before its name
+            self.rename[name + ".class_token"] = "class_token"
+        self.shapes[name], self.last, self.now = out, name, out
+        return True
+
+    def windows(self, axes, most=3):
+        """Kernel, stride, padding of each axis, padding at most half of the kernel."""
+        k = [self.r.randint(1, min(most, n)) for n in self.now[2:]]
+        s = [self.r.choice([1, 1, 2, 3, a]) for a in k]
+        return k, s, [self.r.randint(0, a // 2) for a in k]
+
+    def conv(self):
+        axes, c = len(self.now) - 2, self.now[1]
+        k, s, p = self.windows(axes, 5 if self.r.random() < 0.3 else 3)
+        p = [self.r.randint(0, a) for a in k] if self.r.random() < 0.2 else p
+        d = [self.r.choice([1, 1, 1, 2]) if n + 2 * q > 2 * (a - 1) else 1 for n, a, q in zip(self.now[2:], k, p)]
+        groups = self.r.choice([g for g in range(1, c + 1) if c % g == 0])
+        out, bias = groups * self.r.randint(1, max(1, 12 // groups)), self.r.random() < 0.6
+        make = nn.Conv2d if axes == 2 else nn.Conv3d
+        return self.add(f"conv{axes}d", make(c, out, k, s, p, d, groups, bias),
+                        dict(out=out, kernel=k, stride=s, padding=p, dilation=d, groups=groups, bias=bias))
+
+    def norm(self):
+        if torch.Size(self.now).numel() // self.now[1] < 2 or len(self.now) == 3:
+            return False
+        eps, momentum = self.r.choice([1e-5, 1e-3]), self.r.choice([0.1, 0.3])
+        m = {2: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}[len(self.now)](self.now[1], eps, momentum)
+        for tensor, low in ((m.weight, 0.5), (m.bias, -0.5), (m.running_mean, -0.5), (m.running_var, 0.5)):
+            nn.init.uniform_(tensor, low, low + 1)
+        return self.add("batchnorm", m, dict(eps=eps, momentum=momentum))
+
+    def act(self):
+        kind = self.r.choice([*ACTS, "leaky_relu"])
+        if kind == "leaky_relu":
+            return self.add(kind, nn.LeakyReLU(0.2), dict(negative_slope=0.2))
+        return self.add(kind, ACTS[kind]())
+
+    def pool(self):
+        axes = len(self.now) - 2
+        k, s, p = self.windows(axes)
+        keys, maximum = dict(kernel=k, stride=s, padding=p), self.r.random() < 0.6
+        if not maximum:
+            keys["count_include_pad"] = self.r.random() < 0.5
+        make = getattr(nn, f"{'Max' if maximum else 'Avg'}Pool{axes}d")
+        m = make(k, s, p) if maximum else make(k, s, p, count_include_pad=keys["count_include_pad"])
+        return self.add(("max" if maximum else "avg") + ("pool3d" if axes == 3 else "pool"), m, keys)
+
+    def whole(self):
+        if len(self.now) == 4 and self.r.random() < 0.6:
+            out = [self.r.randint(1, n + 1) for n in self.now[2:]]
+            return self.add("adaptive_avgpool", nn.AdaptiveAvgPool2d(out), dict(out=out))
+        return self.add("global_avgpool", (nn.AdaptiveAvgPool2d if len(self.now) == 4 else nn.AdaptiveAvgPool3d)(1))
+
+    def upsample(self):
+        linear = self.r.random() < 0.5
+        mode = {(4, True): "bilinear", (5, True): "trilinear"}.get((len(self.now), linear), "nearest")
+        return self.add("upsample", nn.Upsample(scale_factor=2, mode=mode),
+                        dict(scale=2, mode="linear" if linear else "nearest"))
+
+    def linear(self):
+        out, bias = self.r.randint(1, 24), self.r.random() < 0.7
+        return self.add("linear", nn.Linear(self.now[-1], out, bias), dict(out=out, bias=bias))
+
+    def layernorm(self):
+        if self.now[-1] < 2:
+            return False
+        return self.add("layernorm", nn.LayerNorm(self.now[-1]))
+
+    def attention(self):
+        heads = self.r.choice([h for h in (1, 2, 3, 4) if self.now[2] % h == 0])
+        return self.add("attention", Attention(self.now[2], heads, batch_first=True), dict(heads=heads))
+
+    def lstm(self):
+        hidden = self.r.randint(1, 12)
+        return self.add("lstm", States(self.now[2], hidden, batch_first=True), dict(hidden=hidden))
+
+    def select(self):
+        index = self.r.choice([-1, self.r.randrange(self.now[1])])
+        return self.add("select", Select(index), dict(index=index))
+
+    def tokens(self):
+        return not self.rename and self.add("tokens", Tokens(self.now[1], self.now[2] * self.now[3]))
+
+    def two(self, kind, module, fits):
+        others = [n for n, s in self.shapes.items() if n != self.last and len(s) == len(self.now) and fits(s)]
+        if not others:
+            return False
+        pair = [self.r.choice(others), self.last]
+        self.r.shuffle(pair)
+        return self.add(kind, module, sources=pair)
+
+    def sum(self):
+        return self.two("add", Sum(), lambda s: s == self.now)
+
+    def join(self):
+        along = 2 if len(self.now) == 3 else 1
+        return self.two("concat", Join(), lambda s: all(a == b for i, (a, b) in enumerate(zip(s, self.now)) if i != along))
+
+    def flatten(self):
+        return self.add("flatten", nn.Flatten())
+
+    def grow(self):
+        image = [self.conv] * 4 + [self.norm] * 2 + [self.act, self.act, self.pool, self.pool, self.upsample, self.sum,
+                                                     self.sum, self.join]
+        choices = {
+            2: [self.linear, self.linear, self.norm, self.act, self.act, self.layernorm, self.sum, self.join],
+            3: [self.linear, self.layernorm, self.attention, self.attention, self.lstm, self.lstm, self.act, self.sum,
+                self.sum, self.join, self.join],
+            4: image + [self.whole, self.tokens] * (len(self.layers) > 3),
+            5: image + [self.whole] * (len(self.layers) > 3),
+        }
+        self.r.choice(choices[len(self.now)])()
+
+    def head(self):
+        """Down to rows of outputs."""
+        if len(self.now) == 3 and self.r.random() < 0.5:
+            self.select()
+        if len(self.now) > 2:
+            self.flatten()
+        kind, k = self.r.choice(["cross_entropy", "cross_entropy", "mse", "l1", "bce"]), self.r.randint(2, 9)
+        self.add("linear", nn.Linear(self.now[1], k), dict(out=k))
+        if kind == "cross_entropy":
+            labels = torch.randint(0, k, (self.batch,))
+            labels[0] = 0
+            weights = [self.r.choice([0.5, 1.0, 2.0, 0.0]) if c else 1.0 for c in range(k)]
+            keys = {"kind": kind, "label_smoothing": self.r.choice([0, 0, 0.1, 1]), "class_weights": weights}
+            return keys, labels, lambda y, t: F.cross_entropy(y, t, torch.tensor(weights, dtype=y.dtype),
+                                                              label_smoothing=keys["label_smoothing"])
+        target = (torch.rand if kind == "bce" else torch.randn)(self.batch, k).float().double()
+        loss = {"mse": F.mse_loss, "l1": F.l1_loss, "bce": F.binary_cross_entropy_with_logits}[kind]
+        return {"kind": kind}, target, loss
+
+    def case(self):
+        layers = self.r.randint(5, 15)
+        if self.kind == "sequence":
+            self.add("sequence", Rows())
+        while len(self.layers) < layers - 2:
+            self.grow()
+        keys, target, loss = self.head()
+        return Case(self.layers, self.net, self.x, target, keys, loss, rename=self.rename,
+                    keys={"model": {"classes": self.now[1]}} if keys["kind"] == "cross_entropy" else {})
+
+
+def main(program, number=200, seed=1, *devices):
+    keep = None
+    if "--keep" in devices:
+        *devices, _, keep = devices
+    print(f"1..{number}")
+    for i in range(int(seed), int(seed) + int(number)):
+        case = Drawing(i).case()
+        words = " ".join(next(iter(layer)) for layer in case.layers)
+        ok = True
+        for device in devices or ("cpu", "ref"):
+            try:
+                wrong = compare(case, program, device, keep=keep)
+            except Refused as e:
+                wrong = str(e)
+            if wrong:
+                ok = False
+                print(f"# {device}: {wrong}")
+        print(f"{'ok' if ok else 'not ok'} {i - int(seed) + 1} - network {i}: {words}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
