@@ -21,6 +21,7 @@ typedef struct ct_pack_sample {
 /** A source of samples.  Local; from one thread at a time.  All ranks open the same one. */
 typedef struct ct_pack_source {
   ct_shape_t x;                   /**< not encoded: one sample; dim[0] == 1; any element type */
+  int unsigned16;                 /**< 1: x.dtype is CT_I32, of 0 to 65535: stored as uint16 */
   int encoded;                    /**< 1: a sample is a whole JPEG or PNG file */
   int64_t samples;                /**< how many there are, at least 1 */
   int64_t targets;                /**< real numbers of a sample; 0: it has a label */

@@ -16,7 +16,9 @@ int ct__pack_create(const pack_t *p, const char *name, const ct_shape_t *x, int 
   for (int i = 0; i < x->ndim; i++)
     dims[i] = chunk[i] = (hsize_t)x->dim[i];
   chunk[0] = (hsize_t)p->chunk;
-  hid_t type = ct__h5_type_stored(x->dtype), space = H5Screate_simple(x->ndim, dims, NULL);
+  int small = chunked && p->src->unsigned16; /* samples */
+  hid_t type = small ? H5Tcopy(H5T_STD_U16LE) : ct__h5_type_stored(x->dtype),
+        space = H5Screate_simple(x->ndim, dims, NULL);
   hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_obj_track_times(creation, 0); /* the same data are the same bytes */
   if (chunked) {

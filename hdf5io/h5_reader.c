@@ -80,6 +80,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.unlabelled = !r->target[0];
   ct__h5_see_text(first, r->info.seen, sizeof r->info.seen);
   r->info.doubtful = first->doubtful;
+  r->info.wide = first->convert.kind == CT__H5_UINT16;
   if (first->convert.kind == CT__H5_CF) {
     ct__h5_cf_text(&first->convert.cf, r->info.packed, sizeof r->info.packed);
     r->info.missing = isnan(first->convert.cf.fill);

@@ -1,5 +1,4 @@
-/* N x 24 x 20 x 5 may be 5 channels of 24x20, or 24 of 20x5.  The user's word decides, then the
- * array's attribute, else the dims: channels are few. */
+/* How dims are to be seen: the user's word decides, then the array's attribute, else a guess. */
 #include "hdf5io/h5_see.h"
 
 #include <stdio.h>
@@ -7,36 +6,6 @@
 
 #include "base/ct_err.h"
 #include "hdf5io/h5_glue.h"
-
-static int looks_like_channels(int64_t dim)
-{
-  return dim == 1 || dim == 3 || dim == 4;
-}
-
-/* Dims of a sample.  The last one holds channels if it is 1, 3 or 4 and the first is not; or if it
- * is the smallest, and either a quarter of any other or beside a square. */
-static int is_channels_last(const int64_t *dim, int n)
-{
-  int64_t last = dim[n - 1], least = dim[0];
-  int square = 1;
-  for (int i = 0; i < n - 1; i++) {
-    if (dim[i] < least) least = dim[i];
-    square &= dim[i] == dim[0];
-  }
-  if (looks_like_channels(dim[0])) return 0;
-  if (n == 3 && looks_like_channels(last)) return 1;
-  return last < least && (square || 4 * last <= least);
-}
-
-/* The last dim of what was taken for channels first is the smallest. */
-static int is_doubtful(const ct__h5_shard_t *s)
-{
-  int n = s->ndim - 1;
-  if (s->seen != CT__H5_SEEN_BY_DIMS || n < 3 || s->channels_last) return 0;
-  for (int i = 0; i < n - 1; i++)
-    if (s->dims[1 + i] <= s->dims[n]) return 0;
-  return 1;
-}
 
 static int find_order(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
 {
@@ -57,7 +26,7 @@ static int find_order(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *sp
                       "%s: attribute 'layout' of array '%s' is '%s', expected NCHW or NHWC",
                       s->path, spec->input, word);
   }
-  s->channels_last = is_channels_last(s->dims + 1, s->ndim - 1);
+  s->channels_last = ct_reader_guess_last(s->dims + 1, s->ndim - 1);
   return CT_OK;
 }
 
@@ -117,7 +86,8 @@ int ct__h5_see(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
   if (spec->shape) CT_TRY(see_as(s, spec));
   if (s->x.ndim < 4) s->channels_last = 0;
   if (s->ndim < 4 && s->seen != CT__H5_SEEN_BY_SHAPE) s->channels_last = 0;
-  s->doubtful = is_doubtful(s);
+  s->doubtful =
+      s->seen == CT__H5_SEEN_BY_DIMS && ct_reader_guess_doubtful(s->dims + 1, s->ndim - 1);
 out:
   return rc;
 }

@@ -41,6 +41,7 @@ shell_tests = \
   %D%/cli/skip.test \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
+  %D%/cli/stored_integers.test \
   %D%/cli/account.test %D%/cli/stragglers.test \
   %D%/cli/trace.test %D%/cli/train.test %D%/cli/watch.test %D%/cli/which.test \
   %D%/conform/cpu-direct.test \
@@ -99,7 +100,7 @@ shell_tests = \
   %D%/python/others.test \
   %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \
-  %D%/python/cf.test %D%/python/pth.test %D%/python/tensorboard.test \
+  %D%/python/cf.test %D%/python/images.test %D%/python/pth.test %D%/python/tensorboard.test \
   %D%/python/torchvision_onnx.test \
   %D%/python/weights.test
 
@@ -167,6 +168,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_others.py \
   %D%/python/check_predict_onnx.py \
   %D%/python/check_cf.py \
+  %D%/python/check_images.py \
   %D%/python/check_pth.py \
   %D%/python/check_torchvision_onnx.py \
   %D%/python/check_weights.py \

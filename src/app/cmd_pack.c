@@ -280,7 +280,7 @@ static int tell(const ct_pack_source_t *src, const ct_pack_job_t *job, const ct_
     CT_TRY(ct_str_add(&text, "encoded images"));
   else
     CT_TRY(ct_str_add(&text, "%s, %s", ct_shape_text(&src->x, shape, sizeof shape),
-                      ct_dtype_name(src->x.dtype)));
+                      src->unsigned16 ? "uint16" : ct_dtype_name(src->x.dtype)));
   CT_TRY(ct_str_add(&text, "), %" PRId64 " %s, in %d file%s: %s\n",
                     src->targets ? src->targets : r->classes, src->targets ? "targets" : "classes",
                     job->shards, job->shards == 1 ? "" : "s", job->output));

@@ -2,9 +2,11 @@
  *
  * Local, and any thread may call it: nothing is shared.  The format is found by the first bytes,
  * never by a file's name.  Pixels are 8 bits a channel, row by row, channels together (H x W x C),
- * with the bits of Pillow's `Image.open(f).convert("RGB")` or `.convert("L")`, from the same
- * libraries: 16 bits are cut to their upper 8, palettes looked up, transparency is dropped, CMYK
- * (Adobe's, inverted, too) becomes RGB; a rotation that Exif asks for is left to the viewer.
+ * with the bits of Pillow's `Image.open(f).convert("RGB")` or `.convert("L")` (13.0), from the same
+ * libraries: 1, 2 and 4 bits are spread over 8, palettes looked up, transparency is dropped, CMYK
+ * becomes RGB; gamma and colour profiles are passed over, and a rotation that Exif asks for is left
+ * to the viewer.  PNG files of 16 bits a channel are decoded to uint16 alone, where Pillow drops the
+ * lower 8 bits of colours.
  *
  * libjpeg-turbo and libpng are optional: a build without one says so when it is asked
  * (CT_ERR_UNSUP). */
@@ -22,6 +24,7 @@
 typedef struct ct_image_info {
   int64_t height, width;
   int channels; /**< 1: grey, 3: colour */
+  int bits;     /**< of a channel: 8, or 16 */
 } ct_image_info_t;
 
 /** 1 if a file, which is at its beginning, looks like an image (ct_format_t.probe). */
@@ -31,10 +34,14 @@ int ct_image_probe(FILE *f);
 int ct_image_info(const void *file, size_t bytes, ct_image_info_t *out);
 /** Decodes into out[height][width][channels]; \a channels 1 or 3, whatever the file has (grey of
  * colours: 0.299 R + 0.587 G + 0.114 B).  \a info: what ct_image_info() said of these bytes.
- * CT_ERR_FORMAT: damaged, ends too early, or no longer of that size; CT_ERR_UNSUP;
- * CT_ERR_NOMEM. */
+ * CT_ERR_FORMAT: damaged, ends too early, or no longer of that size; CT_ERR_DATA: has 16 bits;
+ * CT_ERR_UNSUP; CT_ERR_NOMEM. */
 int ct_image_decode(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
                     uint8_t *out);
+
+/** The same of an image of 16 bits, and CT_ERR_DATA of others.  Grey has the same weights. */
+int ct_image_decode_wide(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
+                         uint16_t *out);
 
 /** A part of an image, of which each side may be 1/2, 1/4 or 1/8, rounded up. */
 typedef struct ct_image_part {

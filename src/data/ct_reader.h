@@ -47,6 +47,7 @@ typedef struct ct_reader_info {
   int doubtful;     /**< 1: channels may as well come last */
   char packed[200]; /**< what attributes make of stored numbers, in words; "": nothing */
   int missing;      /**< 1: NaN is a missing number */
+  int wide;         /**< 1: x is stored as uint16, 0 to 65535 */
   int unlabelled;   /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
   int encoded;      /**< 1: samples are image files (ct_image.h), which encoded() gives */
   int unsized;      /**< 1: their sizes are not known; x is the first one's, varies is 0 */
@@ -140,6 +141,13 @@ typedef struct ct_reader_ops {
  * data set has one reader, which refuses files that are none of its own. */
 int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_t *spec,
                    int64_t *row);
+
+/** Pure.  Whether the last of n dims of a sample is that of the channels, by the dims alone: it is
+ * 1, 3 or 4 (of three dims), or the smallest, and either a quarter of any other at most or beside a
+ * square; and the first is not 1, 3 or 4. */
+int ct_reader_guess_last(const int64_t *dim, int n);
+/** Pure.  1 if it says no although the last dim is the smallest. */
+int ct_reader_guess_doubtful(const int64_t *dim, int n);
 
 /** Images of noise with a pattern that depends on the class or the targets: learnable, any size, no
  * file. */

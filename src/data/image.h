@@ -9,7 +9,7 @@ typedef struct ct__image_format {
   size_t magic_bytes;
   /* NULL, both: not in this build */
   int (*info)(const void *file, size_t bytes, ct_image_info_t *out);
-  /* out[part->height][part->width][info->channels] */
+  /* out[part->height][part->width][info->channels], of uint16 if info->bits is 16 */
   int (*decode)(const void *file, size_t bytes, const ct_image_info_t *info,
                 const ct_image_part_t *part, uint8_t *out);
   int reduces; /* part->reduce may be 2, 4, 8 */

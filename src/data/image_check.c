@@ -21,11 +21,13 @@ out:
 int ct__image_check_same(const ct_image_info_t *is, const ct_image_info_t *was)
 {
   int rc = CT_OK;
-  if (is->height != was->height || is->width != was->width || is->channels != was->channels)
+  if (is->height != was->height || is->width != was->width || is->channels != was->channels ||
+      is->bits != was->bits)
     CT_FAIL(CT_ERR_FORMAT,
-            "is %" PRId64 " x %" PRId64 " pixels of %d channels, but was %" PRId64 " x %" PRId64
-            " of %d when it was opened",
-            is->height, is->width, is->channels, was->height, was->width, was->channels);
+            "is %" PRId64 " x %" PRId64 " pixels of %d channels of %d bits, but was %" PRId64
+            " x %" PRId64 " of %d of %d when it was opened",
+            is->height, is->width, is->channels, is->bits, was->height, was->width, was->channels,
+            was->bits);
 out:
   return rc;
 }

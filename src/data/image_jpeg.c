@@ -77,17 +77,18 @@ static int open_jpeg(source_t *s, const void *file, size_t bytes, ct_image_info_
   jpeg_mem_src(j, file, (unsigned long)bytes);
   jpeg_read_header(j, TRUE);
   int grey = j->jpeg_color_space == JCS_GRAYSCALE;
-  *out = (ct_image_info_t){j->image_height, j->image_width, grey ? 1 : 3};
+  *out = (ct_image_info_t){j->image_height, j->image_width, grey ? 1 : 3, 8};
   return ct__image_check(out->height, out->width);
 }
 
-/* Adobe's programs write CMYK inverted, and nobody else writes it. */
-static void cmyk_to_rgb(const uint8_t *from, int64_t n, int inverted, uint8_t *to)
+/* Adobe's programs write inks inverted, with a marker or without: Pillow takes all for inverted.
+ * Its arithmetic, too (src/libImaging/Convert.c, cmyk2rgb). */
+static void cmyk_to_rgb(const uint8_t *from, int64_t n, uint8_t *to)
 {
   for (int64_t i = 0; i < n; i++, from += 4, to += 3)
     for (int c = 0; c < 3; c++) {
-      int ink = inverted ? from[c] : 255 - from[c], black = inverted ? from[3] : 255 - from[3];
-      to[c] = (uint8_t)((ink * black + 127) / 255);
+      int white = from[3], product = (255 - from[c]) * white + 128;
+      to[c] = (uint8_t)(white - ((product + (product >> 8)) >> 8));
     }
 }
 
@@ -119,7 +120,7 @@ static void take_row(const source_t *s, int64_t left, const ct_image_info_t *inf
 {
   int64_t skip = part->left - left;
   if (is_cmyk(&s->jpeg))
-    cmyk_to_rgb(s->row + 4 * skip, part->width, s->jpeg.saw_Adobe_marker, to);
+    cmyk_to_rgb(s->row + 4 * skip, part->width, to);
   else
     memcpy(to, s->row + skip * info->channels, (size_t)(part->width * info->channels));
 }

@@ -61,16 +61,23 @@ static void read_header(const source_t *s, ct_image_info_t *out)
 {
   png_read_info(s->png, s->info);
   int colour = png_get_color_type(s->png, s->info) & PNG_COLOR_MASK_COLOR;
-  *out = (ct_image_info_t){png_get_image_height(s->png, s->info),
-                           png_get_image_width(s->png, s->info), colour ? 3 : 1};
+  *out =
+      (ct_image_info_t){png_get_image_height(s->png, s->info), png_get_image_width(s->png, s->info),
+                        colour ? 3 : 1, png_get_bit_depth(s->png, s->info) == 16 ? 16 : 8};
 }
 
-/* Whatever is stored becomes 8 bits of 1 or 3 channels. */
+static size_t bytes_of(const ct_image_info_t *info)
+{
+  return info->bits == 16 ? 2 : 1;
+}
+
+/* Whatever is stored becomes 8 bits, or what has 16 stays so, of 1 or 3 channels. */
 static void read_pixels(source_t *s, const ct_image_info_t *info, uint8_t *out)
 {
-  size_t row = (size_t)(info->width * info->channels);
+  const uint16_t one = 1;
+  size_t row = (size_t)(info->width * info->channels) * bytes_of(info);
   png_set_expand(s->png);
-  png_set_strip_16(s->png);
+  if (*(const char *)&one) png_set_swap(s->png); /* into the order of this machine */
   png_set_strip_alpha(s->png);
   int passes = png_set_interlace_handling(s->png);
   png_read_update_info(s->png, s->info);
@@ -116,9 +123,9 @@ static int png_info_of(const void *file, size_t bytes, ct_image_info_t *out)
 static void copy_part(const uint8_t *whole, const ct_image_info_t *info,
                       const ct_image_part_t *part, uint8_t *out)
 {
-  size_t row = (size_t)(part->width * info->channels);
-  const uint8_t *from = whole + (part->top * info->width + part->left) * info->channels;
-  for (int64_t y = 0; y < part->height; y++, out += row, from += info->width * info->channels)
+  size_t pixel = (size_t)info->channels * bytes_of(info), row = (size_t)part->width * pixel;
+  const uint8_t *from = whole + (size_t)(part->top * info->width + part->left) * pixel;
+  for (int64_t y = 0; y < part->height; y++, out += row, from += (size_t)info->width * pixel)
     memcpy(out, from, row);
 }
 
@@ -133,7 +140,8 @@ static int png_decode(const void *file, size_t bytes, const ct_image_info_t *inf
   CT_TRY(open_png(&s, &is));
   CT_TRY(ct__image_check_same(&is, info));
   if (!is_whole)
-    own = ct_mem_alloc((size_t)(info->height * info->width * info->channels), "an image");
+    own = ct_mem_alloc((size_t)(info->height * info->width * info->channels) * bytes_of(info),
+                       "an image");
   if (!is_whole && !own) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(png_decode_rows(&s, info, is_whole ? out : own));
   if (!is_whole) copy_part(own, info, part, out);

@@ -1,5 +1,5 @@
 libctrain_a_SOURCES += \
-  %D%/ct_reader.h %D%/reader_synthetic.c %D%/reader_images.c %D%/parts.h %D%/reader_parts.c \
+  %D%/ct_reader.h %D%/reader_synthetic.c %D%/reader_images.c %D%/reader_dims.c %D%/parts.h %D%/reader_parts.c \
   %D%/ct_image.h %D%/image.h %D%/image.c %D%/image_check.c %D%/image_png.c %D%/image_jpeg.c \
   %D%/ct_io_times.h %D%/io_times.c \
   %D%/ct_sampler.h %D%/sampler.c %D%/order.c %D%/permute.c \

@@ -58,6 +58,10 @@ static int read_header(ct_reader_t *r, const char *path)
   CT_TRY(ct_file_regular(path));
   CT_TRY(ct_file_read(path, &file, &bytes));
   rc = ct_image_info(file, bytes, &info);
+  if (rc == CT_OK && info.bits == 16)
+    rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                    "has 16 bits a channel, and image files are read with 8: pack stores it as "
+                    "uint16, in an HDF5 file");
   if (rc != CT_OK) ct_err_prefix(rc, "%s: ", path);
   if (rc == CT_OK) rc = add_image(r, path, &info);
 out:

@@ -30,19 +30,20 @@ void ct__transform_map_end(ct__transform_map_t *m, ct_affine_t *out)
 static int to_tensor(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m)
 {
   (void)o;
-  (void)at;
   for (int c = 0; c < CT_AFFINE_MAX; c++) {
-    m->a[c] /= 255;
-    m->b[c] /= 255;
+    m->a[c] /= at->full;
+    m->b[c] /= at->full;
   }
   m->used = 1;
   return 0;
 }
 
-const ct__transform_kind_t ct__transform_to_tensor = {.name = "to_tensor",
-                                                      .help = "divides by 255: bytes become 0 to 1",
-                                                      .flags = CT__TRANSFORM_ANY_SHAPE,
-                                                      .map = to_tensor};
+const ct__transform_kind_t ct__transform_to_tensor = {
+    .name = "to_tensor",
+    .help = "divides by 255, what is stored as uint16 "
+            "by 65535: they become 0 to 1",
+    .flags = CT__TRANSFORM_ANY_SHAPE,
+    .map = to_tensor};
 
 /* ---- normalize ---- */
 

@@ -1,10 +1,12 @@
 /* The list of transforms: reading, planning, running. */
 #include "data/transforms.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 
 static const ct__transform_kind_t *const kinds[] = {&ct__transform_to_tensor,
@@ -31,13 +33,17 @@ enum {
 typedef struct build {
   ct_transforms_t *t;
   ct__transform_place_t at;
+  int tells;               /* warnings are due: once, of the training's data */
   int training;            /* 0: without its random members */
   int varies;              /* samples differ in size */
   int converted;           /* the conversion has its map */
   ct_affine_t *first;      /* that of the conversion */
   ct__transform_map_t map; /* what is to be folded into one */
   ct_shape_t now;          /* a sample so far */
-  ct__head_probe_t probe;  /* what of it can be done while images are decoded */
+  const ct_reader_info_t *info;
+  int scaled, mapped;     /* to_tensor came; any map of channels did */
+  double largest;         /* what the map before it makes of stored integers */
+  ct__head_probe_t probe; /* what of it can be done while images are decoded */
 } build_t;
 
 void ct__transform_clear(ct__transform_t *s)
@@ -164,6 +170,43 @@ out:
   return rc;
 }
 
+/* Integers of images, as they are stored. */
+static int is_pixels(const build_t *b)
+{
+  return b->now.ndim >= 4 && (b->info->x.dtype == CT_U8 || b->info->wide);
+}
+
+static void note_map(build_t *b, const ct__transform_kind_t *kind)
+{
+  int scales = kind == &ct__transform_to_tensor;
+  if (scales && b->mapped && !b->scaled && b->tells)
+    ct_log(CT_LOG_WARN,
+           "%s:%d: %s: normalize stands before to_tensor, which divides its result by %g: put "
+           "to_tensor before it",
+           b->at.where, b->at.line, b->at.key, b->at.full);
+  for (int c = 0; c < b->map.channels && c < CT_AFFINE_MAX && !scales && !b->mapped; c++) {
+    double low = fabs(b->map.b[c]), high = fabs(b->map.a[c] * b->at.full + b->map.b[c]);
+    b->largest = fmax(b->largest, fmax(low, high));
+  }
+  b->at.unscaled = 0;
+  b->mapped = 1;
+  b->scaled |= scales;
+}
+
+/* A model that gets 0 to 255 begins with a loss in the hundreds. */
+static void warn_of_scale(const build_t *b)
+{
+  enum { LARGE = 20, LARGE_WIDE = 300 /* many hold 12 bits */ };
+  double largest = b->mapped ? b->largest : b->at.full;
+  if (!b->tells || b->scaled || !is_pixels(b) || largest <= (b->info->wide ? LARGE_WIDE : LARGE))
+    return;
+  ct_log(CT_LOG_WARN,
+         "%s: %s: images are stored as integers of 0 to %g, and the model gets numbers as large as "
+         "%.4g: to_tensor divides by %g%s",
+         b->at.where, b->at.key, b->at.full, largest, b->at.full,
+         b->mapped ? ", before normalize" : "");
+}
+
 /* `NAME`, or a map of one key: `NAME: {options}`. */
 static int add(build_t *b, ct_yaml_t *item, int position)
 {
@@ -183,7 +226,7 @@ static int add(build_t *b, ct_yaml_t *item, int position)
   CT_TRY(check_shape(b, s.kind));
   if (s.kind->map) {
     CT_TRY(s.kind->map(s.o, &b->at, &b->map));
-    b->at.unscaled = 0;
+    note_map(b, s.kind);
   } else if (s.kind->flags & CT__TRANSFORM_MIX) {
     CT_TRY(add_mix(b, &s));
   } else if (b->training || !(s.kind->flags & CT__TRANSFORM_RANDOM)) {
@@ -228,12 +271,18 @@ out:
   return rc;
 }
 
-static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training,
+static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training, int tells,
                  const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
                  ct_transforms_t **out)
 {
   int rc = CT_OK, position = 0;
-  build_t b = {.at = *at, .training = training, .varies = info->varies, .first = first, .now = *x};
+  build_t b = {.at = *at,
+               .training = training,
+               .tells = tells,
+               .varies = info->varies,
+               .info = info,
+               .first = first,
+               .now = *x};
   *out = NULL;
   int nothing = !list || (list->kind == CT_YAML_SCALAR && !list->text[0]);
   b.at.line = list ? list->line : 0;
@@ -249,6 +298,7 @@ static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int tra
   if (!b.t->step) CT_TRY(CT_ERR_NOMEM);
   for (ct_yaml_t *item = nothing ? NULL : list->child; item; item = item->next)
     CT_TRY(add(&b, item, position++));
+  warn_of_scale(&b);
   CT_TRY(finish(&b, out));
   *x = b.now;
 out:
@@ -301,18 +351,20 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
   *out = NULL;
   if (is_too_large(x))
     CT_FAIL(CT_ERR_FORMAT, "samples of %s are too large", ct_shape_text(x, shape, sizeof shape));
-  ct__transform_place_t at = {
-      .where = where, .key = "transforms", .unscaled = is_integer(info->x.dtype)};
+  ct__transform_place_t at = {.where = where,
+                              .key = "transforms",
+                              .full = info->wide ? 65535 : 255,
+                              .unscaled = is_integer(info->x.dtype)};
   ct_shape_t trained = *x;
-  if (o->training) return build(o->list, &at, 1, info, x, first, out);
+  if (o->training) return build(o->list, &at, 1, o != &none, info, x, first, out);
   if (o->val_list) {
     at.key = "val_transforms";
     CT_TRY(check_val_list(o->val_list, &at));
-    return build(o->val_list, &at, 0, info, x, first, out);
+    return build(o->val_list, &at, 0, 0, info, x, first, out);
   }
-  CT_TRY(build(o->list, &at, 1, info, &trained, first, out));
+  CT_TRY(build(o->list, &at, 1, 0, info, &trained, first, out));
   ct__transforms_close(*out);
-  CT_TRY(build(o->list, &at, 0, info, x, first, out));
+  CT_TRY(build(o->list, &at, 0, 0, info, x, first, out));
   CT_TRY(check_same(&trained, x, &at, o->list));
 out:
   if (rc != CT_OK) {

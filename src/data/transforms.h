@@ -55,6 +55,7 @@ typedef struct ct__view {
 typedef struct ct__transform_place {
   const char *where, *key, *name; /**< "train.yaml", "transforms", "random_crop" */
   int line;                       /**< 0: from the command line */
+  double full;                    /**< what to_tensor divides by */
   int unscaled;                   /**< stored integers that nothing has mapped yet */
 } ct__transform_place_t;
 

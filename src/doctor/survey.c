@@ -170,7 +170,7 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
   int values = d->info.answer.ndim ? !d->by_class : d->info.targets > 0;
   in->l.classes = values || d->info.unlabelled ? 0 : d->classes;
   in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
-  in->l.scale = d->info.x.dtype == CT_U8 ? 255 : 1;
+  in->l.scale = d->info.x.dtype == CT_U8 ? 255 : d->info.wide ? 65535 : 1;
   in->l.numbers_of_sample = (double)sample;
   in->l.bytes_of_sample = (double)((size_t)sample * ct_dtype_size(d->info.x.dtype));
   in->room = ct_sampler_cut(looks, 0, t->size, &first);

@@ -27,6 +27,7 @@ typedef struct images {
   int tar_fd, tar;         /**< the tar file that is open, and its number */
   char *file;              /**< of the image that is read, if the caller does not want it */
   int64_t file_cap;
+  int wide;                  /**< 1: images of 16 bits a channel */
   uint8_t *pixels, *resized; /**< decoded; in the size wanted */
   int64_t pixels_cap, resized_cap;
 } images_t;
@@ -112,6 +113,20 @@ static void planes(const ct__pack_image_t *in, int64_t height, int64_t width, ui
 }
 
 /* An image of another size is not damaged, but lacks an option: no sample is left out for it. */
+static int check_size(const images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *is)
+{
+  int rc = CT_OK;
+  const ct_shape_t *x = &im->x;
+  if (is->height != x->dim[2] || is->width != x->dim[3])
+    CT_FAIL(CT_ERR_SHAPE,
+            "%s: is of %" PRId64 "x%" PRId64 " pixels, but the first image is of %" PRId64
+            "x%" PRId64
+            ": give --resize to bring all to one size, or --encoded to keep each as it is",
+            ct__pack_list_text(&im->list, e->name), is->height, is->width, x->dim[2], x->dim[3]);
+out:
+  return rc;
+}
+
 static int fit(images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *info, uint8_t *to)
 {
   int rc = CT_OK;
@@ -129,13 +144,29 @@ static int fit(images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *i
       out.data = in.data;
     else
       CT_TRY(ct__pack_resize(&in, &out));
-  } else if (in.height != x->dim[2] || in.width != x->dim[3])
-    CT_FAIL(CT_ERR_SHAPE,
-            "%s: is of %" PRId64 "x%" PRId64 " pixels, but the first image is of %" PRId64
-            "x%" PRId64
-            ": give --resize to bring all to one size, or --encoded to keep each as it is",
-            ct__pack_list_text(&im->list, e->name), in.height, in.width, x->dim[2], x->dim[3]);
+  } else {
+    CT_TRY(check_size(im, e, info));
+  }
   planes(&out, x->dim[2], x->dim[3], to);
+out:
+  return rc;
+}
+
+/* 16 bits a channel: as they are, channels first. */
+static int read_wide(images_t *im, const ct__pack_entry_t *e, int32_t *to)
+{
+  int rc = CT_OK;
+  ct_image_info_t info;
+  int channels = im->o.channels;
+  int64_t pixels = im->x.dim[2] * im->x.dim[3];
+  CT_TRY(ct_image_info(im->file, (size_t)e->bytes, &info));
+  CT_TRY(check_size(im, e, &info));
+  CT_TRY(ct_mem_grow((void **)&im->pixels, &im->pixels_cap, 2 * pixels * channels, 1));
+  uint16_t *from = (uint16_t *)(void *)im->pixels;
+  CT_TRY(ct_image_decode_wide(im->file, (size_t)e->bytes, &info, channels, from));
+  for (int c = 0; c < channels; c++)
+    for (int64_t i = 0; i < pixels; i++)
+      *to++ = from[i * channels + c];
 out:
   return rc;
 }
@@ -185,8 +216,12 @@ static int read_pixels(void *state, int64_t index, ct_pack_sample_t *to)
   const ct__pack_entry_t *e = &im->list.entry[index];
   ct_image_info_t info;
   CT_TRY(read_file(im, e, &im->file, &im->file_cap));
-  CT_TRY(decode(im, im->file, e, im->o.channels, &info));
-  CT_TRY(fit(im, e, &info, to->x));
+  if (im->wide) {
+    CT_TRY(read_wide(im, e, to->x));
+  } else {
+    CT_TRY(decode(im, im->file, e, im->o.channels, &info));
+    CT_TRY(fit(im, e, &info, to->x));
+  }
   take_targets(&im->list, index, to);
 out:
   return rc;
@@ -258,6 +293,8 @@ static int first_size(images_t *im)
   }
   im->x.dim[2] = info.height;
   im->x.dim[3] = info.width;
+  im->wide = info.bits == 16;
+  if (im->wide) im->x.dtype = CT_I32;
   return rc;
 }
 
@@ -296,6 +333,7 @@ static void fill_source(images_t *im, ct_pack_source_t *out)
 {
   const ct__pack_list_t *l = &im->list;
   *out = (ct_pack_source_t){.x = im->x,
+                            .unsigned16 = im->wide,
                             .encoded = im->o.encoded,
                             .samples = l->n,
                             .targets = l->targets,

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
+#include "data/ct_reader.h"
 #include "pack/array.h"
 #include "pack/ct_pack_in.h"
 
@@ -16,18 +18,13 @@ typedef struct pair {
   const char *input[3];
 } pair_t;
 
-static int is_channels(int64_t n)
-{
-  return n == 1 || n == 3 || n == 4;
-}
-
 /* As the data sets of HDF5 are understood (FORMAT.md). */
 static int sample_shape(const ct__pack_array_t *a, const ct_shape_t *given, int *channels_last,
                         ct_shape_t *out)
 {
   int rc = CT_OK;
   const int64_t *d = a->dim;
-  *channels_last = !given->ndim && a->ndim == 4 && is_channels(d[3]) && !is_channels(d[1]);
+  *channels_last = !given->ndim && ct_reader_guess_last(d + 1, a->ndim - 1);
   *out = *given;
   if (given->ndim && ct_shape_sample(given) != a->row)
     CT_FAIL(CT_ERR_USAGE,
@@ -37,10 +34,17 @@ static int sample_shape(const ct__pack_array_t *a, const ct_shape_t *given, int 
     *out = a->ndim == 1     ? ct_shape(2, 1, 1)
            : a->ndim == 2   ? ct_shape(2, 1, d[1])
            : a->ndim == 3   ? ct_shape(4, 1, 1, d[1], d[2])
-           : a->ndim == 5   ? ct_shape(5, 1, d[1], d[2], d[3], d[4])
+           : a->ndim == 5   ? (*channels_last ? ct_shape(5, 1, d[4], d[1], d[2], d[3])
+                                              : ct_shape(5, 1, d[1], d[2], d[3], d[4]))
            : *channels_last ? ct_shape(4, 1, d[3], d[1], d[2])
                             : ct_shape(4, 1, d[1], d[2], d[3]);
   out->dtype = ct__pack_array_dtype(a);
+  if (!given->ndim && ct_reader_guess_doubtful(d + 1, a->ndim - 1))
+    ct_log(CT_LOG_WARN,
+           "%s: samples are taken to have %" PRId64 " channels, which come first, though the last "
+           "dim is the smallest: write the array with channels first if it holds them; --shape "
+           "ends this warning",
+           a->path, out->dim[1]);
 out:
   return rc;
 }
@@ -156,6 +160,7 @@ int ct_pack_open_npy(const char *images, const char *labels, const ct_shape_t *s
   p->input[0] = images;
   p->input[1] = labels;
   out->samples = p->x.dim[0];
+  out->unsigned16 = p->x.type == CT_ELEM_U16;
   out->identity = identity(labels, identity(images, 0));
   out->inputs = p->input;
   out->read = read_sample;

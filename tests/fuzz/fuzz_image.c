@@ -23,6 +23,19 @@ static uint8_t *decode(const uint8_t *file, size_t bytes, const ct_image_info_t 
   return NULL;
 }
 
+/* 16 bits a channel: as a whole, and in no other way. */
+static void check_wide(const uint8_t *file, size_t bytes, const ct_image_info_t *is)
+{
+  size_t n = (size_t)(3 * is->height * is->width);
+  uint16_t *out = calloc(n + GUARD, sizeof *out);
+  int rc = ct_image_decode_wide(file, bytes, is, 3, out);
+  must(rc == CT_OK || rc == CT_ERR_FORMAT, "an image of 16 bits is damaged, or it is decoded");
+  for (int i = 0; i < GUARD; i++)
+    must(out[n + (size_t)i] == 0, "nothing is written behind the pixels");
+  must(ct_image_decode(file, bytes, is, 3, (uint8_t *)out) == CT_ERR_DATA, "8 bits are refused");
+  free(out);
+}
+
 /* Damage within rows that a part passes over may show in the whole alone. */
 static void check(const uint8_t *file, size_t bytes, const ct_image_info_t *is, int reduce)
 {
@@ -41,7 +54,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   ct_image_info_t is;
   int rc = ct_image_info(data, bytes, &is);
   must(rc == CT_OK || rc == CT_ERR_FORMAT, "it is an image, or it is none");
-  if (rc == CT_OK && is.height * is.width <= MOST_PIXELS)
+  if (rc == CT_OK && is.bits == 16 && is.height * is.width <= MOST_PIXELS)
+    check_wide(data, bytes, &is);
+  else if (rc == CT_OK && is.height * is.width <= MOST_PIXELS)
     for (int reduce = 1; reduce <= (ct_image_reduces(data, bytes) ? 8 : 1); reduce *= 2)
       check(data, bytes, &is, reduce);
   must(ct_mem_live() == live, "nothing stays allocated");

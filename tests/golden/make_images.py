@@ -34,8 +34,20 @@ def jpeg(image, **how):
 
 
 def grey16():
-    """As Pillow reads 16 bits of colour: the upper 8 of each."""
-    return png(Image.fromarray(picture(1).astype(np.uint16) * 256 + 77))
+    return np.minimum(picture(1).astype(np.uint16) * 256 + picture(2)[..., 1], 65535)
+
+
+def without_adobe(data):
+    """The same JPEG without the marker of Adobe's programs."""
+    at = data.index(b"\xff\xee")
+    return data[:at] + data[at + 2 + int.from_bytes(data[at + 2:at + 4], "big"):]
+
+
+def crcs(seen):
+    """Of its pixels as colours and as grey; 16 bits as they are (little-endian)."""
+    if isinstance(seen, np.ndarray):
+        return zlib.crc32(seen[..., None].repeat(3, -1).astype("<u2").tobytes()), zlib.crc32(seen.astype("<u2").tobytes())
+    return [zlib.crc32(np.asarray(seen.convert(mode)).tobytes()) for mode in ("RGB", "L")]
 
 
 def files():
@@ -49,7 +61,7 @@ def files():
     yield "palette-transparent.png", png(palette, transparency=2), palette.convert("RGB")
     bits = grey.convert("1")
     yield "bits.png", png(bits), bits.convert("L")
-    yield "grey16.png", grey16(), grey
+    yield "grey16.png", png(Image.fromarray(grey16())), grey16()
     for name, how in (("420", dict(subsampling=2)), ("444", dict(subsampling=0)),
                       ("progressive", dict(progressive=True))):
         data = jpeg(rgb, **how)
@@ -58,16 +70,18 @@ def files():
     yield "grey.jpg", data, Image.open(io.BytesIO(data))
     data = jpeg(Image.fromarray(picture(4), "CMYK"))
     yield "cmyk.jpg", data, Image.open(io.BytesIO(data)).convert("RGB")
+    data = without_adobe(data)
+    yield "cmyk-plain.jpg", data, Image.open(io.BytesIO(data)).convert("RGB")
 
 
 print("/* Made by tests/golden/make_images.py. */")
 print("enum { IMAGE_H = %d, IMAGE_W = %d };" % (H, W))
-print("/* The file, its channels, CRC-32 of its pixels as colours and as grey. */")
+print("/* The file, its channels and their bits, CRC-32 of its pixels as colours and as grey. */")
 print("static const struct {\n  const char *name;\n  size_t bytes;\n  const unsigned char *file;\n"
-      "  int channels;\n  unsigned rgb, grey;\n} images[] = {")
+      "  int channels, bits;\n  unsigned rgb, grey;\n} images[] = {")
 for name, data, seen in files():
-    crc = [zlib.crc32(np.asarray(seen.convert(mode)).tobytes()) for mode in ("RGB", "L")]
+    wide = isinstance(seen, np.ndarray)
     numbers = textwrap.fill(", ".join(map(str, data)), 92, initial_indent=" " * 8, subsequent_indent=" " * 8)
-    print('    {"%s", %d,\n     (const unsigned char[]){\n%s},\n     %d, 0x%08x, 0x%08x},' %
-          (name, len(data), numbers, 1 if seen.mode == "L" else 3, *crc))
+    print('    {"%s", %d,\n     (const unsigned char[]){\n%s},\n     %d, %d, 0x%08x, 0x%08x},' %
+          (name, len(data), numbers, 1 if wide or seen.mode == "L" else 3, 16 if wide else 8, *crcs(seen)))
 print("};")

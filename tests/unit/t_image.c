@@ -19,11 +19,21 @@ enum { IMAGES = sizeof images / sizeof *images, PIXELS = IMAGE_H * IMAGE_W };
 static unsigned crc_of(int i, int channels)
 {
   uint8_t out[3 * PIXELS];
+  uint16_t wide[3 * PIXELS]; /* little-endian, as the machines that this runs on */
   ct_image_info_t info;
   CT_ASSERT_OK(ct_image_info(images[i].file, images[i].bytes, &info));
+  CT_ASSERT_INT(info.bits, images[i].bits);
   CT_ASSERT_INT(info.height, IMAGE_H);
   CT_ASSERT_INT(info.width, IMAGE_W);
   CT_ASSERT_INT(info.channels, images[i].channels);
+  if (info.bits == 16) {
+    CT_ASSERT_FAILS(ct_image_decode(images[i].file, images[i].bytes, &info, channels, out),
+                    CT_ERR_DATA, "16 bits a channel");
+    CT_ASSERT_OK(ct_image_decode_wide(images[i].file, images[i].bytes, &info, channels, wide));
+    return libdeflate_crc32(0, wide, 2 * (size_t)(channels * PIXELS));
+  }
+  CT_ASSERT_FAILS(ct_image_decode_wide(images[i].file, images[i].bytes, &info, channels, wide),
+                  CT_ERR_DATA, "8 bits a channel");
   CT_ASSERT_OK(ct_image_decode(images[i].file, images[i].bytes, &info, channels, out));
   return libdeflate_crc32(0, out, (size_t)(channels * PIXELS));
 }
@@ -42,10 +52,13 @@ static int decode(const unsigned char *file, size_t bytes)
   int rc = CT_OK;
   ct_image_info_t info;
   uint8_t out[3 * PIXELS];
+  uint16_t wide[3 * PIXELS];
   unsigned char *copy = malloc(bytes ? bytes : 1);
   memcpy(copy, file, bytes);
   CT_TRY(ct_image_info(copy, bytes, &info));
-  if (info.height * info.width <= PIXELS) CT_TRY(ct_image_decode(copy, bytes, &info, 3, out));
+  int fits = info.height * info.width <= PIXELS;
+  if (fits && info.bits == 16) CT_TRY(ct_image_decode_wide(copy, bytes, &info, 3, wide));
+  if (fits && info.bits == 8) CT_TRY(ct_image_decode(copy, bytes, &info, 3, out));
 out:
   free(copy);
   return rc;
@@ -100,7 +113,8 @@ static void write_files(void)
   char path[CT_PATH_MAX];
   dir = ct_test_dir();
   for (int i = 0; i < IMAGES; i++) {
-    ct_text_fit(path, sizeof path, "%s/%02d-%s", dir, i, images[i].name);
+    ct_text_fit(path, sizeof path, "%s/%s%02d-%s", dir, images[i].bits == 16 ? "wide-" : "", i,
+                images[i].name);
     CT_ASSERT_OK(ct_file_write(path, images[i].file, images[i].bytes));
   }
   ct_text_fit(path, sizeof path, "%s/a[1].png", dir);
@@ -133,21 +147,21 @@ static void files_are_samples(void)
   ct_reader_t *r, *other;
   char all[] = "[0-9]*", shape[64], place[200];
   uint8_t x[2 * 3 * PIXELS];
-  int64_t y[2] = {7, 7}, index[2] = {9, 1};
+  int64_t y[2] = {7, 7}, index[2] = {8, 1};
   write_files();
   CT_ASSERT_OK(open_files(all, "", 0, NULL, &r));
   const ct_reader_info_t *info = ct_reader_images.info(r);
-  CT_ASSERT_INT(info->samples, IMAGES);
+  CT_ASSERT_INT(info->samples, IMAGES - 1); /* all but that of 16 bits */
   CT_ASSERT_TEXT(ct_shape_text(&info->x, shape, sizeof shape), "1x3x11x13");
   CU_ASSERT(!info->varies && info->channels_last && info->unlabelled);
   CT_ASSERT_OK(ct_reader_images.read(r, 2, index, x, y));
   CT_ASSERT_INT(libdeflate_crc32(0, x, 3 * PIXELS), images[9].rgb);
   CT_ASSERT_INT(libdeflate_crc32(0, x + 3 * PIXELS, 3 * PIXELS), images[1].rgb);
   CU_ASSERT(y[0] == 0 && y[1] == 0);
-  ct_reader_images.place(r, 9, place, sizeof place);
+  ct_reader_images.place(r, 8, place, sizeof place);
   CT_ASSERT_HAS(place, "/09-444.jpg");
   CT_ASSERT_OK(open_files(all, "", 0, r, &other)); /* another rank: no file is touched */
-  CT_ASSERT_INT(ct_reader_images.info(other)->samples, IMAGES);
+  CT_ASSERT_INT(ct_reader_images.info(other)->samples, IMAGES - 1);
   CU_ASSERT(ct_reader_images.info(other)->fingerprint == info->fingerprint);
   ct_reader_images.close(other);
   ct_reader_images.close(r);
@@ -162,7 +176,7 @@ static void files_are_samples(void)
 static void names_and_errors(void)
 {
   ct_reader_t *r;
-  char pattern_like[] = "a[1].png", bad[] = "bad.png", none[] = "none.png";
+  char pattern_like[] = "a[1].png", bad[] = "bad.png", wide[] = "wide-*", none[] = "none.png";
   CT_ASSERT_OK(open_files(pattern_like, "", 0, NULL, &r));
   CT_ASSERT_INT(ct_reader_images.info(r)->x.dim[1], 1); /* grey */
   ct_reader_images.close(r);
@@ -172,6 +186,7 @@ static void names_and_errors(void)
   CT_ASSERT_FAILS(ct_reader_images.read(r, 1, (const int64_t[]){0}, x, NULL), CT_ERR_FORMAT,
                   "bad.png: is damaged");
   ct_reader_images.close(r);
+  CT_ASSERT_FAILS(open_files(wide, "", 0, NULL, &r), CT_ERR_DATA, "grey16.png: has 16 bits");
   CT_ASSERT_FAILS(open_files(none, "", 0, NULL, &r), CT_ERR_IO, "none.png");
 }
 
