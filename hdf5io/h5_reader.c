@@ -101,6 +101,16 @@ static void warn_of_files(const ct__h5_list_t *l)
         l->v[0].path, l->n, CT__H5_FILES_OPEN);
 }
 
+/* Told of the first. */
+static void tell_of_booleans(const ct_reader_t *r)
+{
+  if (r->shards.v[0].enumerated)
+    ct_log(CT_LOG_INFO,
+           "%s: array '%s' is of an enumeration, as booleans are: its numbers are the labels "
+           "(false 0, true 1)",
+           r->shards.v[0].path, r->target);
+}
+
 /* How many shards HDF5 itself must read; told of the first. */
 static int count_slow(const ct_reader_t *r)
 {
@@ -273,6 +283,7 @@ static int hdf5_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   r->retry_s = spec->retry_s;
   CT_TRY(know_shards(r, spec));
   warn_of_files(&r->shards);
+  tell_of_booleans(r);
   warn_of_slow(r);
   CT_TRY(make_buffers(r, spec));
   r->info.fingerprint = fingerprint(r);

@@ -219,18 +219,40 @@ static int refuse_integers(const ct__h5_shard_t *s, const char *name, const hsiz
     own.dim[i] = (int64_t)dims[i];
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
                     "%s: array '%s' is %s, more than one number for a sample: expected a label "
-                    "each, or masks as high and wide as the samples, which are %s",
+                    "each, or masks as high and wide as the samples, which are %s%s",
                     s->path, name, ct_shape_text(&own, text, sizeof text),
-                    ct_shape_text(&s->x, of_samples, sizeof of_samples));
+                    ct_shape_text(&s->x, of_samples, sizeof of_samples),
+                    ndim == 2 ? "; y.argmax(1) in NumPy makes labels of one-hot rows" : "");
 }
 
-/* Integers are labels, floats are targets, of any shape; packed integers are floats. */
+/* What labels of other types may become. */
+static int refuse_target(const ct__h5_shard_t *s, const char *name, hid_t type)
+{
+  char text[40];
+  return ct_err_set(
+      CT_ERR_FORMAT, __FILE__, __LINE__,
+      "%s: array '%s' is of type %s, expected integers (class numbers) or floats (targets)%s",
+      s->path, name, ct__h5_type_text(type, text, sizeof text),
+      H5Tget_class(type) == H5T_STRING
+          ? "; in Python, names, labels = numpy.unique(names, return_inverse=True) numbers them"
+          : "");
+}
+
+/* One label for a sample: N, or N x 1 … x 1. */
+static int is_single(const hsize_t *dims, int ndim)
+{
+  for (int i = 1; i < ndim; i++)
+    if (dims[i] != 1) return 0;
+  return 1;
+}
+
+/* Integers are labels, booleans too, and floats are targets, of any shape; packed integers are
+ * floats. */
 static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK, ndim;
   const char *name = spec->target;
   float fill = spec->fills_missing ? spec->missing : NAN;
-  char text[40];
   hsize_t dims[MAX_STORED_DIMS];
   hid_t type = -1;
   ct__h5_array_t array;
@@ -238,14 +260,13 @@ static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *s
   CT_TRY(read_dims(s, array.id, name, dims, &ndim));
   type = H5Dget_type(array.id);
   if (!spec->as_stored) CT_TRY(ct__h5_cf_find(array.id, s->path, name, fill, &s->of_target));
-  int is_real = H5Tget_class(type) == H5T_FLOAT || s->of_target.scaled;
-  if (!is_real && H5Tget_class(type) != H5T_INTEGER)
-    CT_FAIL(CT_ERR_FORMAT,
-            "%s: array '%s' is of type %s, expected integers (class numbers) or floats (targets)",
-            s->path, name, ct__h5_type_text(type, text, sizeof text));
+  H5T_class_t class = H5Tget_class(type);
+  int is_real = class == H5T_FLOAT || s->of_target.scaled;
   s->by_place = is_by_place(s, dims, ndim);
+  s->enumerated = class == H5T_ENUM && !s->by_place;
+  if (!is_real && class != H5T_INTEGER && !s->enumerated) CT_TRY(refuse_target(s, name, type));
   if (is_real && !s->by_place) CT_TRY(count_targets(s, name, dims, ndim));
-  if (!is_real && !s->by_place && (ndim > 2 || (ndim == 2 && dims[1] != 1)))
+  if (!is_real && !s->by_place && !is_single(dims, ndim))
     CT_TRY(refuse_integers(s, name, dims, ndim));
   if (dims[0] != (hsize_t)s->count)
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,

@@ -41,7 +41,8 @@ typedef struct ct__h5_shard {
   int doubtful;               /**< 1: by its dims alone channels may as well come last */
   int64_t classes;            /**< 0: not said */
   int64_t targets;            /**< real numbers that belong to a sample; 0: it has a label */
-  int by_place; /**< 1: what belongs to it is of its places, and is not read as labels */
+  int by_place;   /**< 1: what belongs to it is of its places, and is not read as labels */
+  int enumerated; /**< 1: labels are of an enumeration, as h5py has booleans */
 
   ct__h5_stamp_t stamp; /**< of the file when its header was read; of a copy: when it was opened */
   uint64_t stored;      /**< hash of type, dims and chunks of the stored array */

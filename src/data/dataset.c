@@ -12,6 +12,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "data/convert.h"
+#include "data/ct_label_count.h"
 #include "data/parts.h"
 #include "data/transforms.h"
 
@@ -384,6 +385,7 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
   int64_t ids[AT_ONCE], labels[AT_ONCE], highest = -1, highest_id = 0;
   int64_t end = limit > 0 && limit < d->info.samples ? limit : d->info.samples;
   char place[256];
+  ct_label_count_t count = {0};
   for (int64_t first = 0; first < end; first += AT_ONCE) {
     int n = end - first < AT_ONCE ? (int)(end - first) : AT_ONCE;
     for (int i = 0; i < n; i++)
@@ -396,7 +398,10 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
         highest = labels[i];
         highest_id = ids[i];
       }
-      if (labels[i] >= 0 && labels[i] < CT_CLASSES_MAX) continue;
+      if (labels[i] >= 0 && labels[i] < CT_CLASSES_MAX) {
+        CT_TRY(ct_label_count_add(&count, labels[i]));
+        continue;
+      }
       d->ops->place(d->reader, ids[i], place, sizeof place);
       CT_FAIL(
           CT_ERR_DATA,
@@ -405,7 +410,11 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
     }
   }
   d->classes = highest + 1;
-  if (highest >= d->info.samples) warn_of_label(d, highest_id, highest);
+  if (highest >= d->info.samples)
+    warn_of_label(d, highest_id, highest);
+  else
+    ct_label_count_warn(&count, "data");
 out:
+  ct_label_count_clear(&count);
   return rc;
 }

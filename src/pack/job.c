@@ -17,6 +17,7 @@
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
+#include "data/ct_label_count.h"
 
 enum { VERSION = 1 }; /* of the bytes that are written */
 
@@ -115,6 +116,24 @@ out:
   return rc;
 }
 
+/* Of numbers that nobody has said to be right: names leave none out, parts of a set may. */
+static int look_at_labels(const job_t *j)
+{
+  int rc = CT_OK;
+  ct_label_count_t count = {0};
+  const ct_pack_source_t *src = j->src;
+  int is_part = j->o->only_last > 0 || j->o->first > 0 || j->o->last < src->samples;
+  if (!src->label || src->class_names || j->o->classes || is_part) return CT_OK;
+  for (int64_t i = 0; i < src->samples; i++) {
+    int32_t label = src->label(src->state, i);
+    if (label >= 0) CT_TRY(ct_label_count_add(&count, label));
+  }
+  ct_label_count_warn(&count, src->inputs[0]);
+out:
+  ct_label_count_clear(&count);
+  return rc;
+}
+
 static int plan(job_t *j)
 {
   int rc = CT_OK;
@@ -123,6 +142,7 @@ static int plan(job_t *j)
     CT_FAIL(CT_ERR_USAGE, "deflate level %d: expected 0 (none) to 9", j->o->deflate);
   CT_TRY(ct__pack_order_open(j->src, j->o, &j->order));
   CT_TRY(count_classes(j));
+  CT_TRY(look_at_labels(j));
   CT_TRY(make_shards(j));
   CT_TRY(ct__pack_names_check(j->src, j->shard, j->n));
 out:
