@@ -64,7 +64,7 @@ static void describe(const ct_setup_t *s, ct_bench_io_t *r)
 {
   char shape[64];
   int64_t dim[CT_MAX_DIMS] = {1, 1, 1, 1, 1};
-  const ct_shape_t *stored = &s->data.info.x, *x = &s->data.x;
+  const ct_shape_t *stored = &s->data.ops->info(s->data.reader)->x, *x = &s->data.x;
   for (int i = 1; i < stored->ndim; i++)
     dim[i - 1] = stored->dim[i];
   ct_shape_t sample = ct_shape_dims(stored->ndim - 1, dim);

@@ -142,9 +142,9 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
 {
   char stored[64], seen[64];
   const ct_dataset_t *data = &s->data;
-  snprintf(d->sample, sizeof d->sample, "%s %s to %s", ct_dtype_name(data->info.x.dtype),
-           ct_shape_text(&data->info.x, stored, sizeof stored),
-           ct_shape_text(&data->x, seen, sizeof seen));
+  const ct_shape_t *x = &data->ops->info(data->reader)->x; /* before any transform */
+  snprintf(d->sample, sizeof d->sample, "%s %s to %s", ct_dtype_name(x->dtype),
+           ct_shape_text(x, stored, sizeof stored), ct_shape_text(&data->x, seen, sizeof seen));
   for (int k = 0; k < data->more.n; k++) {
     size_t len = strlen(d->sample);
     snprintf(d->sample + len, sizeof d->sample - len, "; input.%s %s", data->more.name[k],

@@ -50,5 +50,7 @@ void ct_yaml_append(ct_yaml_t *parent, ct_yaml_t *child);
 ct_yaml_t *ct_yaml_copy(const ct_yaml_t *n);
 /** The tree as YAML text, appended; parses back to the same tree. */
 int ct_yaml_dump(const ct_yaml_t *n, int indent, ct_str_t *out);
+/** The same on one line, in brackets and braces. */
+int ct_yaml_flow(const ct_yaml_t *n, ct_str_t *out);
 
 #endif

@@ -59,16 +59,22 @@ out:
   return rc;
 }
 
-/* 1 for a list of words and numbers that can stand in brackets on one line. */
-static int is_flow_list(const ct_yaml_t *n)
+/* 1 for a word or number that can stand between brackets and commas without quotes. */
+static int is_word(const char *text)
 {
   static const char safe[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-~*@";
+  return text[0] && ct__yaml_is_plain(text) && !text[strspn(text, safe)];
+}
+
+/* 1 for a list of words and numbers that can stand in brackets on one line. */
+static int is_flow_list(const ct_yaml_t *n)
+{
   if (n->kind != CT_YAML_LIST) return 0;
   for (const ct_yaml_t *c = n->child; c; c = c->next) {
     if (c->kind != CT_YAML_SCALAR) return 0;
     if (c->quoted || !ct_text_is_utf8(c->text)) continue;
-    if (!c->text[0] || !ct__yaml_is_plain(c->text) || c->text[strspn(c->text, safe)]) return 0;
+    if (!is_word(c->text)) return 0;
   }
   return 1;
 }
@@ -133,6 +139,22 @@ int ct_yaml_dump(const ct_yaml_t *n, int indent, ct_str_t *out)
   if (!is_inline(n)) return dump_block(n, indent, out);
   CT_TRY(dump_inline(n, out));
   CT_TRY(ct_str_add(out, "\n"));
+out:
+  return rc;
+}
+
+int ct_yaml_flow(const ct_yaml_t *n, ct_str_t *out)
+{
+  int rc = CT_OK, list = n->kind == CT_YAML_LIST;
+  if (n->kind == CT_YAML_SCALAR) return dump_text(n->text, n->quoted || !is_word(n->text), out);
+  CT_TRY(ct_str_add(out, list ? "[" : "{"));
+  for (const ct_yaml_t *c = n->child; c; c = c->next) {
+    if (!list) CT_TRY(dump_text(c->key, !is_word(c->key), out));
+    if (!list) CT_TRY(ct_str_add(out, ": "));
+    CT_TRY(ct_yaml_flow(c, out));
+    if (c->next) CT_TRY(ct_str_add(out, ", "));
+  }
+  CT_TRY(ct_str_add(out, list ? "]" : "}"));
 out:
   return rc;
 }

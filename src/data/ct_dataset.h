@@ -106,6 +106,18 @@ void ct_dataset_close(ct_dataset_t *d);
  * or beyond CT_CLASSES_MAX. */
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
 
+/** A sample as its reader has it, in memory that grows; {0} is empty. */
+typedef struct ct_stored {
+  void *v;          /**< in the order of bytes that info.channels_last says */
+  ct_shape_t shape; /**< of this sample */
+  int64_t cap;
+  ct_reader_file_t file; /**< of an encoded sample */
+} ct_stored_t;
+/** Local.  Reads one sample before any transform, those included that are else done while it is
+ * decoded: of its own size, which info.x does not bound.  y: as of the reader's read().  CT_ERR_IO,
+ * CT_ERR_FORMAT, CT_ERR_NOMEM */
+int ct_dataset_stored(const ct_dataset_t *d, int64_t index, ct_stored_t *to, void *y);
+void ct_stored_clear(ct_stored_t *s);
 /** Hot.  The weights of n samples; only where d->info.weighted.  CT_ERR_DATA: one is negative or
  * not finite; names it. */
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights);

@@ -164,29 +164,79 @@ out:
   return rc;
 }
 
-static int read_one(ct__encoded_t *e, const ct_dataset_t *d, int64_t id)
+static int read_file(const ct_dataset_t *d, int64_t id, ct_reader_file_t *to)
 {
   ct_io_phase_t before = ct_io_enter(CT_IO_READ);
-  int rc = d->ops->encoded(d->reader, id, &e->file);
+  int rc = d->ops->encoded(d->reader, id, to);
   ct_io_enter(before);
-  if (rc == CT_OK) ct_io_count(CT_IO_READ, (int64_t)e->file.bytes);
+  if (rc == CT_OK) ct_io_count(CT_IO_READ, (int64_t)to->bytes);
   return rc;
+}
+
+/* Puts the sample's place before the text of its error. */
+static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
+{
+  char place[300];
+  d->ops->place(d->reader, id, place, sizeof place);
+  return ct_err_prefix(rc, "%s: ", place);
 }
 
 int ct__encoded_read(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch, int n,
                      const int64_t ids[], uint8_t *x, void *answers)
 {
   int rc = CT_OK;
-  char place[300];
   int64_t sample = ct_shape_sample(&d->info.x);
   CT_TRY(d->ops->read(d->reader, n, ids, NULL, answers));
   for (int i = 0; i < n; i++) {
-    CT_TRY(read_one(e, d, ids[i]));
+    CT_TRY(read_file(d, ids[i], &e->file));
     rc = make(e, d, seed, epoch, ids[i], x + i * sample);
-    if (rc == CT_OK) continue;
-    d->ops->place(d->reader, ids[i], place, sizeof place);
-    return ct_err_prefix(rc, "%s: ", place);
+    if (rc != CT_OK) return at_sample(d, ids[i], rc);
   }
 out:
   return rc;
+}
+
+/* ---- as stored ---- */
+
+/* All of an image, whose bytes are there. */
+static int decode_whole(ct_stored_t *to)
+{
+  int rc = CT_OK;
+  ct_image_info_t is;
+  CT_TRY(ct_image_info(to->file.v, to->file.bytes, &is));
+  to->shape.dim[2] = is.height;
+  to->shape.dim[3] = is.width;
+  int64_t bytes = ct_shape_sample(&to->shape);
+  CT_TRY(ct_mem_grow(&to->v, &to->cap, bytes, 1));
+  CT_TRY(ct_image_decode(to->file.v, to->file.bytes, &is, (int)to->shape.dim[1], to->v));
+  ct_io_count(CT_IO_DECODE, bytes);
+out:
+  return rc;
+}
+
+int ct_dataset_stored(const ct_dataset_t *d, int64_t index, ct_stored_t *to, void *y)
+{
+  int rc = CT_OK;
+  to->shape = d->info.x;
+  if (d->head) { /* info.x is the shape behind it, the files say theirs */
+    CT_TRY(d->ops->read(d->reader, 1, &index, NULL, y));
+    CT_TRY(read_file(d, index, &to->file));
+    ct_io_phase_t before = ct_io_enter(CT_IO_DECODE);
+    rc = decode_whole(to);
+    ct_io_enter(before);
+    return rc == CT_OK ? rc : at_sample(d, index, rc);
+  }
+  if (d->info.varies) d->ops->shape(d->reader, index, &to->shape);
+  CT_TRY(
+      ct_mem_grow(&to->v, &to->cap, ct_shape_sample(&to->shape), ct_dtype_size(to->shape.dtype)));
+  CT_TRY(d->ops->read(d->reader, 1, &index, to->v, y));
+out:
+  return rc;
+}
+
+void ct_stored_clear(ct_stored_t *s)
+{
+  ct_mem_free(s->v);
+  ct_mem_free(s->file.v);
+  *s = (ct_stored_t){0};
 }

@@ -7,7 +7,7 @@ libctrain_a_SOURCES += \
   %D%/ct_label_count.h %D%/label_count.c %D%/ct_dataset.h %D%/dataset.c %D%/ct_feed.h %D%/feed.c %D%/make.c %D%/make.h %D%/skip.c %D%/skip.h \
   %D%/transforms.h %D%/transforms.c %D%/transform_kind.c %D%/transform_draw.c %D%/transform_affine.c \
   %D%/transform_crop.c %D%/transform_resize.c %D%/transform_color.c %D%/transform_erase.c \
-  %D%/transform_mix.c %D%/transform_head.c %D%/transform_view.c %D%/transform_resample.c \
+  %D%/transform_mix.c %D%/transform_head.c %D%/transform_view.c %D%/transform_resample.c %D%/transform_usual.c \
   %D%/encoded.h %D%/encoded.c \
   %D%/ct_stage.h %D%/stage.h %D%/stage.c %D%/stage_copy.c \
   %D%/node_dir.h %D%/node_dir.c %D%/ct_cache.h %D%/cache.h %D%/cache.c %D%/cache_dir.c \

@@ -325,19 +325,26 @@ static int check_val_list(const ct_yaml_t *list, const ct__transform_place_t *at
 /* Evaluation takes the list without its random members: that must not change what the model
  * sees. */
 static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation,
-                      ct__transform_place_t *at, const ct_yaml_t *list)
+                      const ct_transforms_t *trained, ct__transform_place_t *at,
+                      const ct_yaml_t *list)
 {
+  int rc = CT_OK;
   char a[64], b[64];
+  ct_str_t usual = {0};
   if (ct_shape_same(training, evaluation)) return CT_OK;
+  CT_TRY(ct__transforms_usual(list, trained, &usual));
   ct_shape_text(training, a, sizeof a);
   ct_shape_text(evaluation, b, sizeof b);
   at->line = list->line;
   at->where = ct_yaml_file(list, at->where);
-  return ct__transform_refuse(
+  rc = ct__transform_refuse(
       at,
       "samples become %s in training, but stay %s in evaluation, which has no "
-      "random transforms: give a list val_transforms too",
-      strchr(a, 'x') + 1, strchr(b, 'x') + 1);
+      "random transforms: give a list val_transforms too, such as val_transforms: %s",
+      strchr(a, 'x') + 1, strchr(b, 'x') + 1, usual.data);
+out:
+  ct_str_clear(&usual);
+  return rc;
 }
 
 int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
@@ -346,6 +353,7 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
 {
   int rc = CT_OK;
   char shape[128];
+  ct_transforms_t *training = NULL;
   static const ct_transforms_opts_t none = {.training = 1};
   if (!o) o = &none;
   *out = NULL;
@@ -362,11 +370,11 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
     CT_TRY(check_val_list(o->val_list, &at));
     return build(o->val_list, &at, 0, 0, info, x, first, out);
   }
-  CT_TRY(build(o->list, &at, 1, 0, info, &trained, first, out));
-  ct__transforms_close(*out);
+  CT_TRY(build(o->list, &at, 1, 0, info, &trained, first, &training));
   CT_TRY(build(o->list, &at, 0, 0, info, x, first, out));
-  CT_TRY(check_same(&trained, x, &at, o->list));
+  CT_TRY(check_same(&trained, x, training, &at, o->list));
 out:
+  ct__transforms_close(training);
   if (rc != CT_OK) {
     ct__transforms_close(*out);
     *out = NULL;

@@ -223,6 +223,10 @@ void ct__transform_clear(ct__transform_t *s);
 int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
                         const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
                         ct_transforms_t **out);
+/** Local.  A list for evaluation that gives samples of the shape of training: that of training,
+ * planned as \a trained, with the middle of the image in place of a random part.  Appended as YAML
+ * on one line. */
+int ct__transforms_usual(const ct_yaml_t *list, const ct_transforms_t *trained, ct_str_t *out);
 /** NULL is fine. */
 void ct__transforms_close(ct_transforms_t *t);
 

@@ -46,7 +46,7 @@ typedef struct ct_survey {
   double io_s[CT_IO_COUNT], io_bytes[CT_IO_COUNT]; /**< of the reading, over all ranks */
   double file_bytes;                               /**< of all files */
   double numbers_of_sample;                        /**< of the largest */
-  double bytes_of_sample;                          /**< as it is in memory */
+  double bytes;                                    /**< in memory, of those looked at */
 } ct_survey_t;
 
 /** Of both sets: rank 0's. */

@@ -262,7 +262,7 @@ static int look(const char *name, const ct_survey_t *l, int ranks, ct_str_t *out
   if (l->file_bytes > 0)
     CT_TRY(ct_str_add(out, "; files of %s, %.2f bytes in memory for each of them",
                       ct_text_bytes(l->file_bytes, a, sizeof a),
-                      l->bytes_of_sample * (double)l->samples / l->file_bytes));
+                      l->bytes / (double)l->looked * (double)l->samples / l->file_bytes));
   CT_TRY(ct_str_add(out, "\n"));
   CT_TRY(look_rates(l, out));
   CT_TRY(look_labels(l, out));

@@ -16,6 +16,8 @@
 
 /* Prints that ranks send at once: an MPI message counts in int. */
 #define PIECE ((int64_t)1024)
+/* Numbers of a sample that are looked at together. */
+#define NUMBERS ((int64_t)4096)
 
 /* The bytes of a sample, in short. */
 typedef struct print {
@@ -27,10 +29,11 @@ typedef struct print {
 typedef struct in {
   const ct_dataset_t *d;
   ct_survey_t l;
-  void *x, *more, *y;  /* a sample's */
-  double *number;      /* likewise */
-  int64_t *of_class;   /* [l.classes] */
-  print_t *mine, *all; /* [room], [ranks][room]; all: rank 0's */
+  ct_stored_t x;          /* a sample */
+  void *more, *y;         /* likewise */
+  double number[NUMBERS]; /* some of it */
+  int64_t *of_class;      /* [l.classes] */
+  print_t *mine, *all;    /* [room], [ranks][room]; all: rank 0's */
   int64_t room, prints;
 } in_t;
 
@@ -41,39 +44,56 @@ static void count_at(in_t *in, ct_survey_count_t *c, int64_t index)
 
 /* ---- a sample ---- */
 
+/* The next of the \a n elements from \a at on to in->number: how many they are. */
+static int64_t take(in_t *in, ct_dtype_t type, const void *from, int64_t n, int64_t at)
+{
+  int64_t some = n - at < NUMBERS ? n - at : NUMBERS;
+  const char *first = (const char *)from + (size_t)at * ct_dtype_size(type);
+  ct_elem_doubles(ct_elem_of_dtype(type), first, some, in->number);
+  return some;
+}
+
+/* 1: all are finite, or NaN where *missing is given, which counts these.  *flat, if given: all are
+ * the same. */
+static int look_at_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n, int *flat,
+                           int64_t *missing)
+{
+  int finite = 1, same = n > 1;
+  double first = 0;
+  for (int64_t at = 0, some; at < n; at += some) {
+    some = take(in, type, from, n, at);
+    if (at == 0) first = in->number[0];
+    for (int64_t i = 0; i < some; i++) {
+      int gap = missing && isnan(in->number[i]);
+      finite &= gap || isfinite(in->number[i]);
+      if (gap) ++*missing;
+      same &= in->number[i] == first;
+    }
+  }
+  if (flat) *flat = same;
+  return finite;
+}
+
 static int64_t channel_of(const in_t *in, const ct_shape_t *x, int64_t i)
 {
   int64_t channels = x->dim[1], plane = ct_shape_sample(x) / channels;
   return in->d->info.channels_last ? i % channels : i / plane;
 }
 
-/* Welford's means, channel by channel, of numbers that are not missing.  0: a number is not
- * finite, and nothing is counted. */
-static int add_numbers(in_t *in, const ct_shape_t *x, int64_t n, int64_t index)
+/* Welford's means, channel by channel, of numbers that are not missing. */
+static void add_numbers(in_t *in, const ct_stored_t *x, int64_t n)
 {
   ct_survey_t *l = &in->l;
-  int64_t missing = 0;
-  for (int64_t i = 0; i < n; i++) {
-    missing += in->d->info.missing && isnan(in->number[i]);
-    if (!isfinite(in->number[i]) && !(in->d->info.missing && isnan(in->number[i]))) return 0;
+  for (int64_t at = 0, some; at < n && l->channels; at += some) {
+    some = take(in, x->shape.dtype, x->v, n, at);
+    for (int64_t i = 0; i < some; i++) {
+      if (isnan(in->number[i])) continue;
+      int64_t c = channel_of(in, &x->shape, at + i);
+      double value = in->number[i] / l->scale, off = value - l->mean[c];
+      l->mean[c] += off / ++l->numbers[c];
+      l->std[c] += off * (value - l->mean[c]); /* the sum of squares until the end */
+    }
   }
-  if (missing) count_at(in, &l->missing, index);
-  l->missing_numbers += (double)missing;
-  for (int64_t i = 0; i < n && l->channels; i++) {
-    if (isnan(in->number[i])) continue;
-    int64_t c = channel_of(in, x, i);
-    double value = in->number[i] / l->scale, off = value - l->mean[c];
-    l->mean[c] += off / ++l->numbers[c];
-    l->std[c] += off * (value - l->mean[c]); /* the sum of squares until the end */
-  }
-  return 1;
-}
-
-static int is_flat(const in_t *in, int64_t n)
-{
-  for (int64_t i = 1; i < n; i++)
-    if (in->number[i] != in->number[0]) return 0;
-  return n > 1;
 }
 
 static int add_label(in_t *in, int64_t label)
@@ -90,11 +110,11 @@ static int add_places(in_t *in)
   const ct_shape_t *y = &in->d->info.answer;
   int good = 1;
   int64_t n = ct_shape_sample(y);
-  ct_elem_doubles(ct_elem_of_dtype(y->dtype), in->y, n, in->number);
-  for (int64_t i = 0; i < n; i++) {
-    double value = in->number[i];
-    int whole = fabs(value) < 0x1p31;
-    good &= in->d->by_class ? whole && add_label(in, (int64_t)value) : isfinite(value) != 0;
+  if (!in->d->by_class) return look_at_numbers(in, y->dtype, in->y, n, NULL, NULL);
+  for (int64_t at = 0, some; at < n; at += some) {
+    some = take(in, y->dtype, in->y, n, at);
+    for (int64_t i = 0; i < some; i++)
+      good &= fabs(in->number[i]) < 0x1p31 && add_label(in, (int64_t)in->number[i]);
   }
   return good;
 }
@@ -124,9 +144,7 @@ static int look_at_more(in_t *in, int64_t index, uint64_t *hash)
   for (int k = 0; k < more->n; k++) {
     int64_t n = ct_shape_sample(&more->x[k]);
     if (ct_dataset_more(in->d, k, 1, &index, in->more) != CT_OK) return 0;
-    ct_elem_doubles(ct_elem_of_dtype(more->x[k].dtype), in->more, n, in->number);
-    for (int64_t i = 0; i < n; i++)
-      good &= isfinite(in->number[i]) != 0;
+    good &= look_at_numbers(in, more->x[k].dtype, in->more, n, NULL, NULL);
     *hash = ct_hash(in->more, (size_t)n * ct_dtype_size(more->x[k].dtype), *hash);
   }
   return good;
@@ -134,20 +152,24 @@ static int look_at_more(in_t *in, int64_t index, uint64_t *hash)
 
 static void look_at(in_t *in, int64_t index)
 {
-  const ct_dataset_t *d = in->d;
-  ct_shape_t x = d->info.x;
-  if (d->info.varies) d->ops->shape(d->reader, index, &x);
-  int64_t n = ct_shape_sample(&x);
-  if (d->ops->read(d->reader, 1, &index, in->x, in->y) != CT_OK) {
+  int flat;
+  int64_t missing = 0;
+  if (ct_dataset_stored(in->d, index, &in->x, in->y) != CT_OK) {
     if (in->l.unread.n++ == 0)
       ct_text_fit(in->l.unread.place, sizeof in->l.unread.place, "%s", ct_err_last()->text);
     return;
   }
   in->l.looked++;
-  ct_elem_doubles(ct_elem_of_dtype(x.dtype), in->x, n, in->number);
-  uint64_t hash = ct_hash(in->x, (size_t)n * ct_dtype_size(x.dtype), (uint64_t)n);
-  int good = add_numbers(in, &x, n, index);
-  if (is_flat(in, n)) count_at(in, &in->l.flat, index);
+  ct_dtype_t type = in->x.shape.dtype;
+  int64_t n = ct_shape_sample(&in->x.shape);
+  size_t bytes = (size_t)n * ct_dtype_size(type);
+  uint64_t hash = ct_hash(in->x.v, bytes, (uint64_t)n);
+  in->l.bytes += (double)bytes;
+  int good = look_at_numbers(in, type, in->x.v, n, &flat, in->d->info.missing ? &missing : NULL);
+  if (good && missing) count_at(in, &in->l.missing, index);
+  if (good) in->l.missing_numbers += (double)missing;
+  if (good) add_numbers(in, &in->x, n);
+  if (flat) count_at(in, &in->l.flat, index);
   if (!look_at_more(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
   look_at_answer(in, index);
   in->mine[in->prints++] = (print_t){hash, index};
@@ -157,13 +179,11 @@ static void look_at(in_t *in, int64_t index)
 
 static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t *in)
 {
-  int64_t first, sample = ct_shape_sample(&d->info.x);
+  int64_t first, more_bytes = 0;
   *in = (in_t){.d = d, .l = {.samples = d->info.samples}};
-  int64_t most = sample, more_bytes = 0;
   for (int k = 0; k < d->info.more.n; k++) {
     const ct_shape_t *x = &d->info.more.x[k];
-    int64_t count = ct_shape_sample(x), bytes = count * (int64_t)ct_dtype_size(x->dtype);
-    if (count > most) most = count;
+    int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
     if (bytes > more_bytes) more_bytes = bytes;
   }
   int64_t answers = d->info.answer.ndim ? ct_shape_sample(&d->info.answer) : d->info.targets;
@@ -171,29 +191,23 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
   in->l.classes = values || d->info.unlabelled ? 0 : d->classes;
   in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : d->info.wide ? 65535 : 1;
-  in->l.numbers_of_sample = (double)sample;
-  in->l.bytes_of_sample = (double)((size_t)sample * ct_dtype_size(d->info.x.dtype));
+  in->l.numbers_of_sample = (double)ct_shape_sample(&d->info.x);
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
-  in->x = ct_mem_array(sample, ct_dtype_size(d->info.x.dtype), "a sample");
   in->more = ct_mem_array(more_bytes + 1, 1, "a further input");
-  in->number =
-      ct_mem_array(most > answers ? most : answers, sizeof *in->number, "the numbers of a sample");
   in->y = ct_mem_array(answers + 2, sizeof(int64_t), "the targets of a sample");
   in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
   in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
   if (t->rank == 0)
     in->all = ct_mem_array((in->room + 1) * t->size, sizeof *in->all, "the hashes of samples");
-  int good =
-      in->x && in->more && in->number && in->y && in->of_class && in->mine && (t->rank || in->all);
+  int good = in->more && in->y && in->of_class && in->mine && (t->rank || in->all);
   return good ? CT_OK : CT_ERR_NOMEM;
 }
 
 static void end(in_t *in)
 {
-  ct_mem_free(in->x);
+  ct_stored_clear(&in->x);
   ct_mem_free(in->more);
   ct_mem_free(in->y);
-  ct_mem_free(in->number);
   ct_mem_free(in->of_class);
   ct_mem_free(in->mine);
   ct_mem_free(in->all);
@@ -231,6 +245,7 @@ static void merge_count(ct_survey_count_t *to, const ct_survey_count_t *from)
 static void merge(ct_survey_t *to, const ct_survey_t *from)
 {
   to->looked += from->looked;
+  to->bytes += from->bytes;
   merge_count(&to->unread, &from->unread);
   merge_count(&to->odd, &from->odd);
   merge_count(&to->missing, &from->missing);

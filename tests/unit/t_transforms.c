@@ -478,7 +478,17 @@ static void evaluation_complains(void)
   CT_ASSERT_FAILS(
       open_list("t:\n - random_resized_crop: {size: 4}\n", 0, &l), CT_ERR_USAGE,
       "samples become 3x4x4 in training, but stay 3x8x10 in evaluation, which has no random "
-      "transforms: give a list val_transforms too");
+      "transforms: give a list val_transforms too, such as val_transforms: [{resize: {size: 5}}, "
+      "{center_crop: {size: 4}}]");
+  CT_ASSERT_FAILS(
+      open_list("t: [{color_jitter: {}}, {random_resized_crop: {size: [7, 14]}}, random_flip, "
+                "to_tensor, {normalize: {mean: [0.5, 0.25, 1], std: [1, 2, 3]}}, {cutmix: {}}]",
+                0, &l),
+      CT_ERR_USAGE,
+      "val_transforms: [{resize: {size: [8, 16]}}, {center_crop: {size: [7, 14]}}, to_tensor, "
+      "{normalize: {mean: [0.5, 0.25, 1], std: [1, 2, 3]}}]");
+  CT_ASSERT_FAILS(open_list("t: [{random_crop: {size: 4, padding: 1}}, to_tensor]", 0, &l),
+                  CT_ERR_USAGE, "val_transforms: [{center_crop: {size: 4}}, to_tensor]");
   CU_ASSERT(!l.t);
   CT_ASSERT_FAILS(open_list("t: [to_tensor]\nv:\n - to_tensor\n - random_flip\n", 0, &l),
                   CT_ERR_USAGE,
