@@ -13,6 +13,7 @@
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/h5_note.h"
@@ -204,7 +205,7 @@ out:
   ct__h5_drop(creation);
   ct__h5_drop(access_list);
   ct__h5_unlock();
-  if (rc != CT_OK) unlink(path); /* a full disk may have room for the name */
+  if (rc != CT_OK) ct_file_remove(path); /* a full disk may have room for the name */
   return rc;
 }
 
@@ -234,7 +235,7 @@ int ct__h5_finish(const char *path, hid_t file)
     CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", path, ct__h5_why(why, sizeof why));
 out:
   ct__h5_unlock();
-  if (rc != CT_OK) unlink(path);
+  if (rc != CT_OK) ct_file_remove(path);
   return rc;
 }
 
@@ -244,7 +245,7 @@ void ct__h5_abandon(const char *path, hid_t file)
   ct__h5_lock();
   close_unwritten(file);
   ct__h5_unlock();
-  unlink(path);
+  ct_file_remove(path);
 }
 
 /* ---- types ---- */

@@ -63,7 +63,7 @@ int ct__h5_seal_write(const char *path)
   struct stat st;
   uint64_t hash;
   seal_t seal;
-  int fd = open(path, O_RDWR | O_CLOEXEC);
+  int fd = ct_file_open(path, O_RDWR, 0);
   if (fd < 0 || fstat(fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   CT_TRY(hash_file(fd, path, st.st_size, &hash));
@@ -88,7 +88,7 @@ int ct__h5_seal_check(const char *path)
   int fd = -1;
   CT_TRY(ct_file_regular(path));
   ct_beat_file(path);
-  fd = open(path, O_RDONLY | O_CLOEXEC);
+  fd = ct_file_open(path, O_RDONLY, 0);
   if (fd < 0 || fstat(fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   int64_t length = st.st_size - (int64_t)sizeof seal;
@@ -116,7 +116,7 @@ int ct_h5_is_checkpoint(const char *path, int *out)
   int fd = -1;
   CT_TRY(ct_file_regular(path));
   ct_beat_file(path);
-  fd = open(path, O_RDONLY | O_CLOEXEC);
+  fd = ct_file_open(path, O_RDONLY, 0);
   if (fd < 0 || fstat(fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   *out = st.st_size > (off_t)sizeof seal;

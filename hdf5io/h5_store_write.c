@@ -216,7 +216,7 @@ int ct__h5_store_commit(ct_store_t *s)
   CT_TRY(ct_file_commit(s->temporary, s->path));
 out:
   if (rc != CT_OK && s->file < 0) {
-    unlink(s->temporary);
+    ct_file_remove(s->temporary);
     ct_temporary_end(s->temporary);
   }
   ct__h5_store_discard(s);

@@ -53,6 +53,7 @@ shell_tests = \
   %D%/faults/hang.test \
   %D%/faults/inputs.test \
   %D%/faults/kill.test \
+  %D%/faults/names.test \
   %D%/faults/points.test \
   %D%/faults/retry.test \
   %D%/faults/rundir.test \
@@ -439,8 +440,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 # Libraries to preload, which play a full disk, a file system or an MPI.
 check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so \
   %D%/tools/slow_shim.so %D%/tools/crowd_shim.so %D%/tools/energy_shim.so %D%/tools/nvml_fake.so \
-  %D%/tools/load_shim.so \
-  %D%/tools/cable
+  %D%/tools/load_shim.so %D%/tools/nfs_shim.so %D%/tools/cable
 %C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_disk_shim_so_LDFLAGS = -shared
@@ -449,6 +449,10 @@ check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim
 %C%_tools_fs_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_fs_shim_so_LDFLAGS = -shared $(CT_SAN)
 %C%_tools_fs_shim_so_LDADD = -ldl
+%C%_tools_nfs_shim_so_SOURCES = %D%/tools/nfs_shim.c
+%C%_tools_nfs_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_nfs_shim_so_LDFLAGS = -shared
+%C%_tools_nfs_shim_so_LDADD = -ldl
 %C%_tools_slow_shim_so_SOURCES = %D%/tools/slow_shim.c %D%/tools/slow_shim.h
 %C%_tools_slow_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_slow_shim_so_LDFLAGS = -shared $(CT_SAN)

@@ -16,6 +16,16 @@ int ct_file_write_at(int fd, const char *path, int64_t at, const void *from, siz
 int ct_file_write(const char *path, const void *data, size_t bytes);
 /** fsync of the temporary, rename onto path, fsync of the directory. */
 int ct_file_commit(const char *temporary, const char *path);
+/** open(2), again where the server has forgotten the file since its name was looked up (ESTALE).
+ * -1: errno. */
+int ct_file_open(const char *path, int flags, unsigned mode);
+/** rename(2), unlink(2), rmdir(2) and mkdir(2), also on a file server that does what it is asked,
+ * loses its answer, and says to the second try that it cannot be done.  0, or the error number.
+ * What is gone already is removed; a directory that is there already is made. */
+int ct_file_rename(const char *from, const char *to);
+int ct_file_remove(const char *path);
+int ct_dir_remove(const char *path);
+int ct_dir_make(const char *path, unsigned mode);
 /** mkdir -p. */
 int ct_file_mkdirs(const char *path);
 /** 1 if it exists. */

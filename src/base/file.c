@@ -43,7 +43,7 @@ int ct_file_read(const char *path, char **data, size_t *bytes)
   char *buf = NULL;
   int64_t cap = 0, len = 0;
   ct_beat_file(path);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = ct_file_open(path, O_RDONLY, 0);
   if (fd < 0 || fstat(fd, &st) != 0) CT_TRY(cannot_open(path, errno));
   /* the size is only a hint: a pipe has none, and a file may grow */
   CT_TRY(ct_mem_grow((void **)&buf, &cap, (S_ISREG(st.st_mode) ? st.st_size : 0) + 2, 1));
@@ -119,7 +119,7 @@ static int write_back(int fd)
 static int sync_path(const char *path, int flags)
 {
   int rc = CT_OK;
-  int fd = open(path, flags | O_CLOEXEC);
+  int fd = ct_file_open(path, flags, 0);
   if (fd < 0 || write_back(fd) != 0 || (fsync(fd) != 0 && errno != EINVAL))
     CT_FAIL(CT_ERR_IO, "%s: cannot write to the disk: %s", path, strerror(errno));
 out:
@@ -133,8 +133,8 @@ int ct_file_commit(const char *temporary, const char *path)
   char dir[CT_PATH_MAX];
   CT_TRY(ct_path_dir(dir, sizeof dir, path));
   CT_TRY(sync_path(temporary, O_RDONLY));
-  if (rename(temporary, path) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: cannot rename to '%s': %s", temporary, path, strerror(errno));
+  int why = ct_file_rename(temporary, path);
+  if (why) CT_FAIL(CT_ERR_IO, "%s: cannot rename to '%s': %s", temporary, path, strerror(why));
   ct_temporary_end(temporary);
   CT_TRY(sync_path(dir, O_RDONLY | O_DIRECTORY));
 out:
@@ -144,7 +144,7 @@ out:
 static int write_new(const char *path, const char *data, size_t bytes)
 {
   int rc = CT_OK;
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int fd = ct_file_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", path, strerror(errno));
   for (size_t done = 0; done < bytes;) {
     ssize_t n = write(fd, data + done, bytes - done);
@@ -167,20 +167,15 @@ int ct_file_write(const char *path, const void *data, size_t bytes)
   CT_TRY(write_new(temporary, data, bytes));
   CT_TRY(ct_file_commit(temporary, path));
 out:
-  if (rc != CT_OK) unlink(temporary);
+  if (rc != CT_OK) ct_file_remove(temporary);
   ct_temporary_end(temporary);
   return rc;
 }
 
 static int make_dir(const char *path)
 {
-  struct stat st;
-  if (mkdir(path, 0777) == 0) return CT_OK;
-  int why = errno;
-  if (why == EEXIST && stat(path, &st) == 0) {
-    if (S_ISDIR(st.st_mode)) return CT_OK;
-    why = ENOTDIR;
-  }
+  int why = ct_dir_make(path, 0777);
+  if (!why) return CT_OK;
   return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot create the directory: %s", path,
                     strerror(why));
 }

@@ -5,7 +5,7 @@ libctrain_a_SOURCES += \
   %D%/ct_mem.h %D%/mem.c %D%/mem_block.c \
   %D%/ct_json.h %D%/json.c \
   %D%/ct_text.h %D%/text.c %D%/str.c %D%/path.c \
-  %D%/ct_temporary.h %D%/temporary.c %D%/ct_file.h %D%/file.c %D%/missing.c \
+  %D%/ct_temporary.h %D%/temporary.c %D%/ct_file.h %D%/file.c %D%/entries.c %D%/missing.c \
   %D%/ct_format.h %D%/format.c \
   %D%/ct_proto.h %D%/proto.c \
   %D%/ct_lock.h %D%/lock.c \

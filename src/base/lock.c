@@ -58,7 +58,7 @@ int ct_lock_inherits(const ct_lock_owner_t *me, const ct_lock_owner_t *holder)
 static void read_owner(const char *path, ct_lock_owner_t *out)
 {
   char line[512] = "";
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = ct_file_open(path, O_RDONLY, 0);
   ssize_t n = fd >= 0 ? pread(fd, line, sizeof line - 1, 0) : 0;
   if (n < 0 || !ct_lock_parse(line, out)) *out = (ct_lock_owner_t){0};
   if (fd >= 0) close(fd);
@@ -113,8 +113,8 @@ static int take_over(const ct_lock_t *l, const ct_lock_owner_t *me)
          "%s: process %" PRId64 " on %s still seems to hold it; it was of this job "
          "before the requeue, whose files are taken over",
          dir, holder.pid, holder.host);
-  if (unlink(l->path) != 0 && errno != ENOENT)
-    CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", l->path, strerror(errno));
+  int why = ct_file_remove(l->path);
+  if (why) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", l->path, strerror(why));
 out:
   return rc;
 }
@@ -125,7 +125,7 @@ static int try_once(ct_lock_t *l, int *held)
   int rc = CT_OK;
   *held = 0;
   if (l->fd >= 0) close(l->fd);
-  l->fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  l->fd = ct_file_open(l->path, O_RDWR | O_CREAT, 0666);
   if (l->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be made: %s", l->path, strerror(errno));
   attempt_t a = attempt(l->fd);
   if (a == NO_LOCKS)

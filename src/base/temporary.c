@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ct_file.h"
 #include "base/ct_text.h"
 
 enum { FILES = 16 };
@@ -48,7 +49,7 @@ void ct_temporary_remove(void)
 {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < FILES; i++)
-    if (file[i][0]) unlink(file[i]);
+    if (file[i][0]) ct_file_remove(file[i]);
   memset(file, 0, sizeof file);
   pthread_mutex_unlock(&lock);
 }

@@ -65,7 +65,7 @@ static void try_file(const char *dir, ct_volume_t *v)
     v->error = errno;
     return;
   }
-  unlink(name);
+  ct_file_remove(name);
   try_locks(fd, v);
   close(fd);
 }

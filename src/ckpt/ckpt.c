@@ -154,8 +154,8 @@ static int remove_temporaries(const char *dir, const ct_store_ops_t *ops)
         strcmp(e->d_name, "best.tmp") != 0)
       continue;
     CT_TRY(ct_path_join(path, sizeof path, dir, e->d_name));
-    if (unlink(path) != 0 && errno != ENOENT)
-      CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+    int why = ct_file_remove(path);
+    if (why) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(why));
   }
 out:
   if (d) closedir(d);
@@ -228,8 +228,8 @@ static int remove_old(const ct_ckpt_t *c)
   for (int i = 0; c->keep > 0 && i < n; i++) {
     if (step[i] > c->done.step || ++kept <= c->keep || step[i] == c->best) continue;
     CT_TRY(path_of(path, sizeof path, c->dir, c->ops, step[i]));
-    if (unlink(path) != 0 && errno != ENOENT)
-      ct_log(CT_LOG_WARN, "%s: cannot be removed: %s", path, strerror(errno));
+    int why = ct_file_remove(path);
+    if (why) ct_log(CT_LOG_WARN, "%s: cannot be removed: %s", path, strerror(why));
   }
 out:
   ct_mem_free(step);
@@ -482,8 +482,8 @@ static int remove_pointer(const char *dir, const char *pointer)
   int rc = CT_OK;
   char path[CT_PATH_MAX];
   CT_TRY(ct_path_join(path, sizeof path, dir, pointer));
-  if (unlink(path) != 0 && errno != ENOENT)
-    CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+  int why = ct_file_remove(path);
+  if (why) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", path, strerror(why));
 out:
   return rc;
 }
@@ -511,8 +511,8 @@ int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step, 
   for (i = 0; i < n && all[i] > step; i++) {
     CT_TRY(path_of(path, sizeof path, dir, ops, all[i]));
     CT_TRY(aside_of(aside, sizeof aside, path));
-    if (rename(path, aside) != 0 && errno != ENOENT)
-      CT_FAIL(CT_ERR_IO, "%s: cannot be renamed: %s", path, strerror(errno));
+    int why = ct_file_rename(path, aside);
+    if (why && why != ENOENT) CT_FAIL(CT_ERR_IO, "%s: cannot be renamed: %s", path, strerror(why));
     ct_log(CT_LOG_INFO, "%s was set aside as %s: this run goes on from step %" PRId64, path,
            strrchr(aside, '/') + 1, step);
   }

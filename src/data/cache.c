@@ -41,7 +41,7 @@ static int map_words(ct_cache_file_t *f, const char *path)
 {
   int rc = CT_OK;
   size_t bytes = (size_t)f->pieces * sizeof *f->word;
-  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  int fd = ct_file_open(path, O_RDWR | O_CREAT, 0600);
   int error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)bytes);
   if (error) CT_FAIL(CT_ERR_IO, "cannot be made: %s", strerror(error));
   void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -71,10 +71,10 @@ static int open_pieces(ct_cache_file_t *f, const char *path)
   uint64_t stamp = ct_hash_int(f->mtime_ns, ct_hash_int(f->bytes, 0));
   snprintf(name, sizeof name, "%016" PRIx64 "-%016" PRIx64, ct_hash_text(path, 0), stamp);
   CT_TRY(ct_text_format(f->path, sizeof f->path, "%s/%s", f->cache->at.dir, name));
-  f->fd = open(f->path, O_RDWR | O_CLOEXEC);
+  f->fd = ct_file_open(f->path, O_RDWR, 0);
   if (f->fd >= 0) goto out;
   remove_older(f->cache->at.dir, name);
-  f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  f->fd = ct_file_open(f->path, O_RDWR | O_CREAT, 0600);
   if (f->fd < 0) CT_FAIL(CT_ERR_IO, "cannot be made: %s", strerror(errno));
 out:
   return rc;

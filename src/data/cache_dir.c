@@ -54,7 +54,7 @@ static void remove_unused(const char *dir)
       ct_text_format(kept, sizeof kept, "%s/kept", dir) != CT_OK || lstat(dir, &st) != 0 ||
       !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || ct_file_exists(kept))
     return;
-  int fd = open(users, O_RDWR | O_CLOEXEC);
+  int fd = ct_file_open(users, O_RDWR, 0);
   if (fd < 0) return;
   if (ct__node_lock(fd, LOCK_EX | LOCK_NB) == 0 && !ct_file_exists(kept)) ct__node_remove(dir, fd);
   close(fd);

@@ -23,8 +23,9 @@ static int make_dir(const char *dir, const char *key)
 {
   int rc = CT_OK;
   struct stat st;
-  if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-    CT_FAIL(CT_ERR_IO, "%s: cannot create the directory: %s; " CT__NODE_CURE, dir, strerror(errno),
+  int why = ct_dir_make(dir, 0700);
+  if (why && why != ENOTDIR)
+    CT_FAIL(CT_ERR_IO, "%s: cannot create the directory: %s; " CT__NODE_CURE, dir, strerror(why),
             key);
   if (lstat(dir, &st) != 0) return CT_OK; /* removed just now: the caller tries again */
   if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
@@ -48,7 +49,7 @@ int ct__node_open_lock(const char *dir, const char *name, const char *key, int *
   char path[CT_PATH_MAX];
   *fd = -1;
   CT_TRY(ct_text_format(path, sizeof path, "%s/%s", dir, name));
-  *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  *fd = ct_file_open(path, O_RDWR | O_CREAT, 0600);
   if (*fd < 0 && errno != ENOENT)
     CT_FAIL(CT_ERR_IO, "%s: cannot create: %s; " CT__NODE_CURE, path, strerror(errno), key);
 out:
@@ -100,10 +101,10 @@ void ct__node_remove(const char *dir, int fd)
   if (ct_text_format(users, sizeof users, "%s/" USERS, dir) != CT_OK) return;
   if (ct_file_name(fd, users) != CT_NAME_SAME) return;
   ct__node_empty(dir, NULL);
-  unlink(users);
-  if (rmdir(dir) == 0 || errno == ENOENT) return;
-  int error = errno;
-  if (!ct_file_exists(users)) ct_log_all(CT_LOG_WARN, "%s stays: %s", dir, strerror(error));
+  ct_file_remove(users);
+  int error = ct_dir_remove(dir);
+  if (error && !ct_file_exists(users))
+    ct_log_all(CT_LOG_WARN, "%s stays: %s", dir, strerror(error));
 }
 
 void ct__node_leave(ct__node_dir_t *d, int keep)

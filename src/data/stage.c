@@ -123,7 +123,7 @@ static int bring(ct_stage_t *s, const ct_stage_file_t *f, ct__stage_pace_t *pace
   if (ct__stage_has(f, copy)) {
     if (ct__stage_check(f, copy, pace) == CT_OK) return CT_OK;
     ct_log_all(CT_LOG_WARN, "%s: is copied again", ct_err_last()->text);
-    unlink(copy);
+    ct_file_remove(copy);
   }
   CT_TRY(ct__stage_copy(f, copy, pace));
   s->copied += f->bytes;

@@ -15,6 +15,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
+#include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
@@ -91,7 +92,7 @@ static int hash_file(const char *path, ct__stage_pace_t *pace, int64_t *bytes, u
 {
   int rc = CT_OK;
   char *block = ct_mem_alloc(BLOCK, "a block of a file");
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = ct_file_open(path, O_RDONLY, 0);
   if (!block) CT_TRY(CT_ERR_NOMEM);
   if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   CT_TRY(pass(fd, path, -1, NULL, block, pace, bytes, sum));
@@ -114,18 +115,25 @@ static int read_record(const char *copy, int64_t *bytes, uint64_t *sum)
   return found;
 }
 
+static int move(const char *temporary, const char *path)
+{
+  int why = ct_file_rename(temporary, path);
+  if (!why) return CT_OK;
+  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot rename to '%s': %s", temporary, path,
+                    strerror(why));
+}
+
 static int write_record(const char *copy, const char *temporary, int64_t bytes, uint64_t sum)
 {
   int rc = CT_OK, fd;
   char path[CT_PATH_MAX], text[64];
   CT_TRY(ct_text_format(path, sizeof path, "%s.sum", copy));
   snprintf(text, sizeof text, "%" PRId64 " %016" PRIx64 "\n", bytes, sum);
-  fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  fd = ct_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", temporary, strerror(errno));
   rc = write_block(fd, temporary, text, strlen(text));
   close(fd);
-  if (rc == CT_OK && rename(temporary, path) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: cannot rename to '%s': %s", temporary, path, strerror(errno));
+  if (rc == CT_OK) rc = move(temporary, path);
 out:
   return rc;
 }
@@ -161,7 +169,7 @@ static int fill(const ct_stage_file_t *f, int from, const char *temporary, ct__s
   int rc = CT_OK;
   int64_t bytes;
   char *block = ct_mem_alloc(BLOCK, "a block of a file");
-  int to = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  int to = ct_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (!block) CT_TRY(CT_ERR_NOMEM);
   if (to < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", temporary, strerror(errno));
   CT_TRY(pass(from, f->path, to, temporary, block, pace, &bytes, sum));
@@ -185,7 +193,7 @@ static int fill_and_check(const ct_stage_file_t *f, const char *temporary, ct__s
   int64_t bytes;
   uint64_t again;
   ct_beat_file(f->path);
-  int from = open(f->path, O_RDONLY | O_CLOEXEC);
+  int from = ct_file_open(f->path, O_RDONLY, 0);
   if (from < 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", f->path, strerror(errno));
   CT_TRY(fill(f, from, temporary, pace, sum));
   CT_TRY(hash_file(temporary, pace, &bytes, &again));
@@ -211,11 +219,10 @@ int ct__stage_copy(const ct_stage_file_t *f, const char *copy, ct__stage_pace_t 
                         (int)getpid()));
   ct_temporary_begin(temporary);
   CT_TRY(fill_and_check(f, temporary, pace, &sum));
-  if (rename(temporary, copy) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: cannot rename to '%s': %s", temporary, copy, strerror(errno));
+  CT_TRY(move(temporary, copy));
   CT_TRY(write_record(copy, temporary, f->bytes, sum));
 out:
-  if (rc != CT_OK && temporary[0]) unlink(temporary);
+  if (rc != CT_OK && temporary[0]) ct_file_remove(temporary);
   ct_temporary_end(temporary);
   return rc;
 }

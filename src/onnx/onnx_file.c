@@ -118,7 +118,7 @@ out:
 static void drop(out_t *o)
 {
   if (o->f) fclose(o->f);
-  if (o->path[0]) unlink(o->temporary);
+  if (o->path[0]) ct_file_remove(o->temporary);
 }
 
 /* ---- what stands before the tensors ---- */

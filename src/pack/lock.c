@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "pack/job.h"
 
@@ -36,7 +37,7 @@ int ct__pack_lock(const ct__pack_shard_t *s, ct__pack_lock_t *out)
   CT_TRY(ct__pack_name(s, name, sizeof name));
   CT_TRY(ct_text_format(out->path, sizeof out->path, "%s.lock", name));
   for (;;) {
-    out->fd = open(out->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    out->fd = ct_file_open(out->path, O_RDWR | O_CREAT, 0666);
     if (out->fd < 0) goto out; /* writing will say why */
     error = take(out->fd);
     if (error || is_still_there(out->fd, out->path)) break;
@@ -58,7 +59,7 @@ out:
 void ct__pack_unlock(ct__pack_lock_t *lock)
 {
   if (!lock->held) return;
-  unlink(lock->path);
+  ct_file_remove(lock->path);
   close(lock->fd);
   lock->held = 0;
 }

@@ -126,7 +126,7 @@ static void look_at(ct__pack_shard_t *s, const char *dir, const char *entry, con
   if (hash == s->hash)
     s->bad = bad;
   else if (clean && ct_path_join(path, sizeof path, dir, entry) == CT_OK)
-    unlink(path);
+    ct_file_remove(path);
 }
 
 /* The entries of a shard's directory; shards of one pattern have one directory. */
@@ -211,7 +211,7 @@ int ct__pack_rename(const ct__pack_shard_t *shard, int n)
   }
 out:
   for (int i = 0; rc != CT_OK && i < done; i++)
-    if (ct__pack_name(&shard[i], path, sizeof path) == CT_OK) unlink(path);
+    if (ct__pack_name(&shard[i], path, sizeof path) == CT_OK) ct_file_remove(path);
   return rc;
 }
 
@@ -219,8 +219,8 @@ void ct__pack_remove(const ct__pack_shard_t *shard, int n)
 {
   char path[CT_PATH_MAX];
   for (int i = 0; i < n; i++) {
-    if (ct__pack_name_tmp(&shard[i], path, sizeof path) == CT_OK) unlink(path);
+    if (ct__pack_name_tmp(&shard[i], path, sizeof path) == CT_OK) ct_file_remove(path);
     if (shard[i].bad >= 0 && ct__pack_name_done(&shard[i], path, sizeof path) == CT_OK)
-      unlink(path);
+      ct_file_remove(path);
   }
 }

@@ -78,7 +78,7 @@ int ct_metrics_open(const char *dir, ct_metrics_t **out)
   if (!m) return CT_ERR_NOMEM;
   m->fd = -1;
   CT_TRY(ct_path_join(m->path, sizeof m->path, dir, "metrics.jsonl"));
-  m->fd = open(m->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  m->fd = ct_file_open(m->path, O_RDWR | O_CREAT | O_APPEND, 0666);
   if (m->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", m->path, strerror(errno));
   CT_TRY(find_end(m));
   CT_TRY(count_starts(m));
@@ -104,7 +104,7 @@ static int begin_anew(ct_metrics_t *m)
   char dir[CT_PATH_MAX];
   CT_TRY(ct_path_dir(dir, sizeof dir, m->path));
   CT_TRY(ct_file_mkdirs(dir));
-  int fd = open(m->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int fd = ct_file_open(m->path, O_RDWR | O_CREAT | O_APPEND, 0666);
   if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", m->path, strerror(errno));
   close(m->fd);
   m->fd = fd;

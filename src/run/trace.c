@@ -155,7 +155,7 @@ int ct__trace_behind(ct__loop_t *l, int last)
   ct_clocks_measure(l->topo, &t->clock[1]);
   rc = collect(l, &w);
   if (w.f) fclose(w.f);
-  if (w.temporary[0] && rc != CT_OK) remove(w.temporary);
+  if (w.temporary[0] && rc != CT_OK) ct_file_remove(w.temporary);
   ct_trace_clear();
   l->apart_s += ct_clock() - begin;
   if (rc != CT_ERR_IO) return rc;

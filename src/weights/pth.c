@@ -319,7 +319,7 @@ static int open_path(const char *path, ct_weights_t **out)
   w->path = ct_mem_strdup(path);
   if (!w->path) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct_file_regular(path));
-  w->fd = open(path, O_RDONLY | O_CLOEXEC);
+  w->fd = ct_file_open(path, O_RDONLY, 0);
   if (w->fd < 0 || fstat(w->fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   w->bytes = st.st_size;

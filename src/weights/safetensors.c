@@ -72,7 +72,7 @@ static int open_fd(const char *path, int *fd)
   int rc = CT_OK;
   CT_TRY(ct_file_regular(path));
   ct_beat_file(path);
-  *fd = open(path, O_RDONLY | O_CLOEXEC);
+  *fd = ct_file_open(path, O_RDONLY, 0);
   ct_beat_file(NULL);
   if (*fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 out:

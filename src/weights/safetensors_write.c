@@ -27,7 +27,7 @@ void ct__safetensors_discard(ct_weights_out_t *o)
   if (!o) return;
   if (o->fd >= 0) {
     close(o->fd);
-    unlink(o->temporary);
+    ct_file_remove(o->temporary);
   }
   ct_mem_free(o->path);
   ct_mem_free(o->temporary);
@@ -203,7 +203,7 @@ int ct__safetensors_create(const char *path, const ct_tensor_t *list, int n,
   CT_TRY(new_out(path, n, &o));
   CT_TRY(add_meta(&header, text, texts));
   CT_TRY(layout(o, list, sorted, n, &header));
-  o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  o->fd = ct_file_open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   if (o->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", o->temporary, strerror(errno));
   CT_TRY(write_header(o, &header));
   *out = o;
@@ -229,7 +229,7 @@ int ct__safetensors_commit(ct_weights_out_t *o)
   if (failed) CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", o->temporary, strerror(errno));
   CT_TRY(ct_file_commit(o->temporary, o->path));
 out:
-  if (rc != CT_OK) unlink(o->temporary);
+  if (rc != CT_OK) ct_file_remove(o->temporary);
   ct__safetensors_discard(o);
   return rc;
 }

@@ -282,7 +282,7 @@ int ct__zip_commit(ct__zip_out_t *o)
   if (!closed) CT_TRY(failed(o));
   CT_TRY(ct_file_commit(o->temporary, o->path));
 out:
-  if (rc != CT_OK) unlink(o->temporary);
+  if (rc != CT_OK) ct_file_remove(o->temporary);
   free_out(o);
   return rc;
 }
@@ -290,6 +290,6 @@ out:
 void ct__zip_discard(ct__zip_out_t *o)
 {
   if (!o) return;
-  unlink(o->temporary);
+  ct_file_remove(o->temporary);
   free_out(o);
 }

@@ -1,0 +1,88 @@
+/* Names in directories, on a file server that may do what it is asked, lose its answer, and be
+ * asked again by the system: then rename() fails with ENOENT for what it has done (rename(2),
+ * BUGS), unlink() too, mkdir() with EEXIST.  So after a failure the directory is looked at. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_file.h"
+
+enum { TRIES = 4 }; /* of what the server had forgotten (ESTALE) */
+
+/* What has the name now.  To open a file asks the server; stat() may say what it said before. */
+static int look(const char *path, struct stat *st)
+{
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  int status = fd >= 0 ? fstat(fd, st) : lstat(path, st);
+  if (fd >= 0) close(fd);
+  return status == 0;
+}
+
+static int is_same(const struct stat *a, const struct stat *b)
+{
+  return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+         a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+int ct_file_rename(const char *from, const char *to)
+{
+  struct stat ours, there;
+  int why = 0, known = lstat(from, &ours) == 0;
+  for (int i = 0; i < TRIES; i++) {
+    if (rename(from, to) == 0) return 0;
+    why = errno;
+    if (known && look(to, &there) && is_same(&ours, &there)) return 0;
+    if (why != ESTALE) break;
+  }
+  return why;
+}
+
+static int is_gone(const char *path)
+{
+  struct stat st;
+  return lstat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+int ct_file_remove(const char *path)
+{
+  int why = 0;
+  for (int i = 0; i < TRIES; i++) {
+    if (unlink(path) == 0) return 0;
+    why = errno;
+    if (why == ENOENT || is_gone(path)) return 0;
+    if (why != ESTALE) break;
+  }
+  return why;
+}
+
+int ct_dir_remove(const char *path)
+{
+  if (rmdir(path) == 0) return 0;
+  int why = errno;
+  return why == ENOENT || is_gone(path) ? 0 : why;
+}
+
+int ct_dir_make(const char *path, unsigned mode)
+{
+  struct stat st;
+  int why = 0;
+  for (int i = 0; i < TRIES; i++) {
+    if (mkdir(path, mode) == 0) return 0;
+    why = errno;
+    int there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode)) return 0;
+    if (there && why == EEXIST) return ENOTDIR;
+    if (why != ESTALE) break;
+  }
+  return why;
+}
+
+int ct_file_open(const char *path, int flags, unsigned mode)
+{
+  int fd = -1;
+  for (int i = 0; fd < 0 && i < TRIES && (i == 0 || errno == ESTALE); i++)
+    fd = open(path, flags | O_CLOEXEC, mode);
+  return fd;
+}
