@@ -20,16 +20,6 @@ static double now(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* When the file was written last, by the clock of whoever did. */
-static double changed(const ct_runlog_t *r)
-{
-  char path[CT_PATH_MAX];
-  struct stat st;
-  if (ct_path_join(path, sizeof path, r->dir, "metrics.jsonl") != CT_OK || stat(path, &st) != 0)
-    return now();
-  return (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
-}
-
 static int speaks_utf8(void)
 {
   static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -53,7 +43,7 @@ static int draw(const ct_runlog_t *r, int live)
   int rc = CT_OK;
   ct_str_t text = {0};
   if (live) CT_TRY(ct_str_add(&text, "\033[H\033[2J"));
-  CT_TRY(ct_runlog_text(r, columns_of_terminal(), speaks_utf8(), now(), changed(r), &text));
+  CT_TRY(ct_runlog_text(r, columns_of_terminal(), speaks_utf8(), now(), &text));
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);
@@ -87,7 +77,7 @@ static int follow(ct_runlog_t *r, int64_t every_s)
       continue;
     }
     CT_TRY(draw(r, 1));
-    if (r->end[0]) break;
+    if (r->end[0] || ct_runlog_is_killed(r)) break;
   }
 out:
   return rc;

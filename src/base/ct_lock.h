@@ -35,6 +35,15 @@ typedef struct ct_lock ct_lock_t;
  */
 int ct_lock_take(const char *path, const ct_lock_owner_t *me, double wait_s, ct_lock_t **out);
 
+/** Who has the lock of a file, for one who only looks. */
+typedef enum {
+  CT_HOLDER_LIVES,
+  CT_HOLDER_GONE,   /**< it was of a process on this node, which ended without giving it back */
+  CT_HOLDER_UNKNOWN /**< nobody is seen to hold it, which says nothing: its process is, or may be,
+                       on another node, or the file system has no locks */
+} ct_lock_holder_t;
+ct_lock_holder_t ct_lock_holder(const char *path);
+
 /** What has become of the file since. */
 typedef enum {
   CT_LOCK_HELD, /**< it is ours */

@@ -81,6 +81,21 @@ ct_lock_state_t ct_lock_look(const ct_lock_t *l)
   return name == CT_NAME_GONE ? CT_LOCK_GONE : name == CT_NAME_OTHER ? CT_LOCK_TAKEN : CT_LOCK_HELD;
 }
 
+/* To ask changes nothing: the file is only read. */
+ct_lock_holder_t ct_lock_holder(const char *path)
+{
+  struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+  ct_lock_owner_t holder, me;
+  int fd = ct_file_open(path, O_RDONLY, 0);
+  int known = fd >= 0 && fcntl(fd, F_OFD_GETLK, &whole) == 0;
+  if (fd >= 0) close(fd);
+  if (!known) return CT_HOLDER_UNKNOWN;
+  if (whole.l_type != F_UNLCK) return CT_HOLDER_LIVES;
+  read_owner(path, &holder);
+  ct_lock_self("", 0, &me);
+  return strcmp(holder.host, me.host) == 0 ? CT_HOLDER_GONE : CT_HOLDER_UNKNOWN;
+}
+
 /* A full disk may have no room for the line: the lock holds all the same. */
 static void sign(const ct_lock_t *l, const ct_lock_owner_t *me)
 {

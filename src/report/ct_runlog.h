@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "base/ct_lock.h"
 #include "base/ct_text.h"
 
 /** One quantity over the steps, ascending. */
@@ -37,6 +38,8 @@ typedef struct ct_runlog {
   char checkpoint[128];     /**< the last durable one's file; "": none */
   char best[128];           /**< the last that was the best so far; "": none */
   char end[32], error[256]; /**< reason and error of the `end` line; "": it goes on */
+  ct_lock_holder_t holder;  /**< of the run's lock, as of the last reading */
+  double changed;           /**< when metrics.jsonl was written last, in seconds since 1970 */
   char straggler[256];      /**< the last slow rank that was told; "": none */
   json_t *account;          /**< owned; the last one, of the whole start if it has ended; or NULL */
   /* what config.yaml says; 0: nothing */
@@ -61,9 +64,18 @@ const ct_curve_t *ct_runlog_curve(const ct_runlog_t *r, const char *name);
 /** The steps of the whole run, 0 if config.yaml does not tell. */
 int64_t ct_runlog_total(const ct_runlog_t *r);
 
+enum { CT_RUNLOG_SILENT_S = 60 }; /**< without a line, after which it is told */
+/** 1: its process ended without an `end` line. */
+int ct_runlog_is_killed(const ct_runlog_t *r);
+/** 1: nothing tells that it goes on: no line for a while before \a now (seconds since 1970), and
+ * its lock is not seen from here. */
+int ct_runlog_is_lost(const ct_runlog_t *r, double now);
+/** Into buf (returned): "done", "running", "killed after step 40", "no sign of life since
+ * 2026-01-31T23:59:59Z". */
+const char *ct_runlog_state(const ct_runlog_t *r, double now, char *buf, size_t cap);
+
 /** How a run stands, for a terminal of \a columns; \a utf8: with characters beyond ASCII; \a now:
- * in seconds since 1970, against which the file's age \a changed (likewise) is told.  Appended. */
-int ct_runlog_text(const ct_runlog_t *r, int columns, int utf8, double now, double changed,
-                   ct_str_t *out);
+ * in seconds since 1970.  Appended. */
+int ct_runlog_text(const ct_runlog_t *r, int columns, int utf8, double now, ct_str_t *out);
 
 #endif

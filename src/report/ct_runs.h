@@ -9,6 +9,7 @@
 
 typedef struct ct_run {
   ct_runlog_t log;
+  char state[80];    /**< ct_runlog_state() when it was opened */
   char label[128];   /**< its name; of several with one name: its directory's */
   ct_yaml_t *config; /**< owned; NULL: no config.yaml */
   json_t *summary;   /**< owned; NULL: it has not ended */

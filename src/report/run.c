@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "ckpt/ct_score.h"
 #include "base/ct_err.h"
@@ -55,6 +56,7 @@ int ct_run_open(const char *dir, ct_run_t *out)
   CT_TRY(ct_runlog_open(dir, &out->log));
   CT_TRY(ct_runlog_more(&out->log, &lines));
   if (out->log.run == 0) CT_FAIL(CT_ERR_FORMAT, "%s/metrics.jsonl: no run has begun yet", dir);
+  ct_runlog_state(&out->log, (double)time(NULL), out->state, sizeof out->state);
   CT_TRY(read_config(out));
   /* of the start before, while this one goes on */
   if (out->log.end[0]) CT_TRY(read_json(out, "summary.json", &out->summary));
@@ -75,9 +77,10 @@ void ct_run_close(ct_run_t *r)
 
 /* ---- for tables ---- */
 
-const char *ct__run_state(const ct_run_t *r)
+const char *ct__run_word(const ct_run_t *r)
 {
-  return r->log.end[0] ? r->log.end : "running";
+  if (r->log.end[0] || strcmp(r->state, "running") == 0) return r->state;
+  return ct_runlog_is_killed(&r->log) ? "killed" : "silent";
 }
 
 double ct__run_time(const ct_run_t *r)

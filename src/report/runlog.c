@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
@@ -190,6 +191,34 @@ static int read_line(ct_runlog_t *r, const char *text, size_t bytes)
   return rc;
 }
 
+/* ---- whether it goes on ---- */
+
+int ct_runlog_is_killed(const ct_runlog_t *r)
+{
+  return !r->end[0] && r->holder == CT_HOLDER_GONE;
+}
+
+int ct_runlog_is_lost(const ct_runlog_t *r, double now)
+{
+  return !r->end[0] && r->holder == CT_HOLDER_UNKNOWN && now - r->changed > CT_RUNLOG_SILENT_S;
+}
+
+const char *ct_runlog_state(const ct_runlog_t *r, double now, char *buf, size_t cap)
+{
+  char since[32];
+  struct tm tm;
+  time_t changed = (time_t)r->changed;
+  if (ct_runlog_is_killed(r)) {
+    snprintf(buf, cap, "killed after step %lld", (long long)r->step);
+  } else if (ct_runlog_is_lost(r, now)) {
+    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&changed, &tm));
+    snprintf(buf, cap, "no sign of life since %s", since);
+  } else {
+    snprintf(buf, cap, "%s", r->end[0] ? r->end : "running");
+  }
+  return buf;
+}
+
 /* ---- the file ---- */
 
 int ct_runlog_open(const char *dir, ct_runlog_t *out)
@@ -267,7 +296,7 @@ out:
 int ct_runlog_more(ct_runlog_t *r, int64_t *lines)
 {
   int rc = CT_OK;
-  char path[CT_PATH_MAX], hint[2 * CT_PATH_MAX];
+  char path[CT_PATH_MAX], lock[CT_PATH_MAX], hint[2 * CT_PATH_MAX];
   struct stat st;
   FILE *f = NULL;
   *lines = 0;
@@ -278,6 +307,10 @@ int ct_runlog_more(ct_runlog_t *r, int64_t *lines)
             errno == ENOENT ? ct_file_missing(path, hint, sizeof hint) : "");
   if (r->inode != st.st_ino || st.st_size < r->offset) ct_runlog_close(r);
   r->inode = st.st_ino;
+  r->changed = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
+  /* before the lines: a run that ends meanwhile has written its last one */
+  CT_TRY(ct_path_join(lock, sizeof lock, r->dir, "lock"));
+  r->holder = ct_lock_holder(lock);
   CT_TRY(read_lines(r, f, path, lines));
   if (*lines) read_config(r);
 out:

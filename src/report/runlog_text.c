@@ -9,9 +9,14 @@
 
 enum { POINTS = 400 }; /* the widest picture */
 
+/* Less than this part of a curve's size is no rise or fall: a rate that stays the same, but for the
+ * noise of single steps, is a line in the middle. */
+#define FLAT_RATE 0.25
+#define FLAT      0.01
+
 /* The last columns of a curve, between its least and its largest value there; each column is the
  * mean of its points. */
-static int picture(const ct_curve_t *c, int columns, int utf8, ct_str_t *out)
+static int picture(const ct_curve_t *c, double flat, int columns, int utf8, ct_str_t *out)
 {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   static const char ascii[] = "_.,-=+*#";
@@ -26,8 +31,10 @@ static int picture(const ct_curve_t *c, int columns, int utf8, ct_str_t *out)
     low = fmin(low, mean[i]);
     high = fmax(high, mean[i]);
   }
+  double span = fmax(high - low, flat * fmax(fabs(high), fabs(low)));
+  if (span > high - low) low -= (span - (high - low)) / 2 - span / 16; /* amid a level */
   for (int i = 0; i < n; i++) {
-    int level = high > low ? (int)(7.999 * (mean[i] - low) / (high - low)) : 0;
+    int level = span > 0 ? (int)(7.999 * (mean[i] - low) / span) : 0;
     CT_TRY(utf8 ? ct_str_add(out, "%s", bars[level]) : ct_str_add(out, "%c", ascii[level]));
   }
 out:
@@ -42,7 +49,8 @@ static int row(const ct_runlog_t *r, const char *curve, const char *label, int c
   const ct_curve_t *c = ct_runlog_curve(r, curve);
   if (!c || c->n == 0) return CT_OK;
   CT_TRY(ct_str_add(out, "  %-18s%-12.6g ", label, c->value[c->n - 1]));
-  CT_TRY(picture(c, columns - 34, utf8, out));
+  double flat = strcmp(curve, "samples_per_s") == 0 ? FLAT_RATE : FLAT;
+  CT_TRY(picture(c, flat, columns - 34, utf8, out));
   CT_TRY(ct_str_add(out, "\n"));
 out:
   return rc;
@@ -75,19 +83,17 @@ out:
   return rc;
 }
 
-static int head(const ct_runlog_t *r, double now, double changed, ct_str_t *out)
+static int head(const ct_runlog_t *r, double now, ct_str_t *out)
 {
   int rc = CT_OK;
-  char gone[32], age[32], number[32] = "";
+  char gone[32], age[32], state[80], number[32] = "";
+  int broken = ct_runlog_is_killed(r) || ct_runlog_is_lost(r, now);
   if (r->run > 1) snprintf(number, sizeof number, ", start %lld", (long long)r->run);
-  CT_TRY(ct_str_add(out, "%s: %s%s%s", r->name, r->end[0] ? r->end : "running", number,
-                    r->end[0] ? "" : ", "));
-  if (!r->end[0])
-    CT_TRY(ct_str_add(out, "for %s", ct_text_seconds(r->elapsed_s, gone, sizeof gone)));
-  else
-    CT_TRY(ct_str_add(out, " after %s", ct_text_seconds(r->elapsed_s, gone, sizeof gone)));
-  if (!r->end[0] && now - changed > 60)
-    CT_TRY(ct_str_add(out, "; silent for %s", ct_text_seconds(now - changed, age, sizeof age)));
+  CT_TRY(ct_str_add(out, "%s: %s%s%s %s", r->name, ct_runlog_state(r, now, state, sizeof state),
+                    number, r->end[0] ? "" : ",", r->end[0] || broken ? "after" : "for"));
+  CT_TRY(ct_str_add(out, " %s", ct_text_seconds(r->elapsed_s, gone, sizeof gone)));
+  if (!r->end[0] && !broken && now - r->changed > CT_RUNLOG_SILENT_S)
+    CT_TRY(ct_str_add(out, "; silent for %s", ct_text_seconds(now - r->changed, age, sizeof age)));
   CT_TRY(ct_str_add(out, "\n  %lld rank%s on %lld node%s, %s\n", (long long)r->ranks,
                     r->ranks == 1 ? "" : "s", (long long)r->nodes, r->nodes == 1 ? "" : "s",
                     r->device));
@@ -118,11 +124,10 @@ out:
   return rc;
 }
 
-int ct_runlog_text(const ct_runlog_t *r, int columns, int utf8, double now, double changed,
-                   ct_str_t *out)
+int ct_runlog_text(const ct_runlog_t *r, int columns, int utf8, double now, ct_str_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(head(r, now, changed, out));
+  CT_TRY(head(r, now, out));
   CT_TRY(where(r, columns, out));
   CT_TRY(row(r, "loss", "loss", columns, utf8, out));
   CT_TRY(row(r, "epoch.loss", "loss of epochs", columns, utf8, out));

@@ -3,8 +3,8 @@
 #define CT_REPORT_RUNS_H
 #include "report/ct_runs.h"
 
-/** "done", "running", "error": how the last start ended, or that it has not. */
-const char *ct__run_state(const ct_run_t *r);
+/** "done", "running", "error", "killed", "silent": its state in a word. */
+const char *ct__run_word(const ct_run_t *r);
 /** Of all starts together, in seconds. */
 double ct__run_time(const ct_run_t *r);
 /** The last value of a curve; NAN: there is none. */

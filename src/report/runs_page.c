@@ -29,7 +29,7 @@ static int run_row(const ct_runs_t *c, const ct_run_t *r, ct_str_t *out)
   const ct_curve_t *v = ct_runlog_curve(&r->log, c->metric);
   CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
   CT_TRY(ct__svg_text(out, r->label));
-  CT_TRY(ct_str_add(out, "<td class=\"l n\">%s", ct__run_state(r)));
+  CT_TRY(ct_str_add(out, "<td class=\"l n\">%s", r->state));
   if (r->log.run > 1) CT_TRY(ct_str_add(out, ", %lld starts", (long long)r->log.run));
   CT_TRY(ct_str_add(out, "<td>%lld<td>%lld<td>%lld", (long long)r->log.ranks,
                     (long long)r->log.nodes, (long long)r->log.step));

@@ -18,7 +18,7 @@ static int text_row(const ct_runs_t *c, const ct_run_t *r, int wide, ct_str_t *o
   double seconds = ct_run_time_to_target(c, r);
   if (at >= 0) snprintf(best, sizeof best, "%.5g (%lld)", v->value[at], (long long)v->step[at]);
   CT_TRY(ct_str_add(out, "  %-*s  %-8s %6lld %8lld %9s %11s %10.4g %16s %9s\n", wide, r->label,
-                    ct__run_state(r), (long long)r->log.ranks, (long long)r->log.step,
+                    ct__run_word(r), (long long)r->log.ranks, (long long)r->log.step,
                     ct_text_seconds(ct__run_time(r), time, sizeof time),
                     ct__run_number(ct__run_last(r, "samples_per_s"), rate, sizeof rate),
                     ct__run_last(r, "loss"), best,
@@ -40,6 +40,9 @@ int ct_runs_text(const ct_runs_t *c, ct_str_t *out)
                     "ranks", "steps", "time", "samples/s", "loss", best, until));
   for (int i = 0; i < c->n; i++)
     CT_TRY(text_row(c, &c->run[i], wide, out));
+  for (int i = 0; i < c->n; i++)
+    if (strcmp(ct__run_word(&c->run[i]), c->run[i].state) != 0)
+      CT_TRY(ct_str_add(out, "  %s: %s\n", c->run[i].label, c->run[i].state));
 out:
   return rc;
 }
@@ -106,12 +109,11 @@ static json_t *json_run(const ct_runs_t *c, const ct_run_t *r)
 {
   int64_t best = ct_run_best(c, r);
   const ct_curve_t *v = ct_runlog_curve(&r->log, c->metric);
-  json_t *o =
-      json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "run", ct_json_words(r->label),
-                "directory", ct_json_words(r->log.dir), "state", ct__run_state(r), "starts",
-                (json_int_t)r->log.run, "ranks", (json_int_t)r->log.ranks, "nodes",
-                (json_int_t)r->log.nodes, "step", (json_int_t)r->log.step, "epoch",
-                (json_int_t)r->log.epoch, "elapsed_s", json_real(ct__run_time(r)));
+  json_t *o = json_pack(
+      "{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "run", ct_json_words(r->label), "directory",
+      ct_json_words(r->log.dir), "state", r->state, "starts", (json_int_t)r->log.run, "ranks",
+      (json_int_t)r->log.ranks, "nodes", (json_int_t)r->log.nodes, "step", (json_int_t)r->log.step,
+      "epoch", (json_int_t)r->log.epoch, "elapsed_s", json_real(ct__run_time(r)));
   json_object_set_new(o, "metric", json_string(c->metric));
   json_object_set_new(o, "best", best < 0 ? json_null() : json_real(v->value[best]));
   json_object_set_new(o, "best_step", best < 0 ? json_null() : json_integer(v->step[best]));

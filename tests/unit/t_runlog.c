@@ -175,7 +175,9 @@ static void how_it_stands_is_told(void)
   append("{\"event\":\"checkpoint\",\"step\":5,\"file\":\"step-5.h5\",\"best\":1}\n");
   more(&r);
   CT_ASSERT_INT(ct_runlog_total(&r), 20);
-  CT_ASSERT_OK(ct_runlog_text(&r, 80, 0, 1000, 700, &text));
+  r.changed = 700;
+  r.holder = CT_HOLDER_LIVES;
+  CT_ASSERT_OK(ct_runlog_text(&r, 80, 0, 1000, &text));
   CT_ASSERT_HAS(text.data, "digits: running, for 10.0 s; silent for 5m00s\n");
   CT_ASSERT_HAS(text.data, "  2 ranks on 1 node, cpu\n");
   CT_ASSERT_HAS(text.data, "step 10/20, epoch 2/5  [################................]  50 %");
@@ -185,11 +187,44 @@ static void how_it_stands_is_told(void)
   CT_ASSERT_HAS(text.data, "slow              rank 1 on node7, at step 9");
   CT_ASSERT_HAS(text.data, "best              step-5.h5");
   ct_str_clear(&text);
+  r.holder = CT_HOLDER_UNKNOWN;
+  CT_ASSERT_OK(ct_runlog_text(&r, 80, 0, 760, &text));
+  CT_ASSERT_HAS(text.data, "digits: running, for 10.0 s\n");
+  ct_str_clear(&text);
+  CT_ASSERT_OK(ct_runlog_text(&r, 80, 0, 761, &text));
+  CT_ASSERT_HAS(text.data, "digits: no sign of life since 1970-01-01T00:11:40Z, after 10.0 s\n");
+  ct_str_clear(&text);
+  r.holder = CT_HOLDER_GONE;
+  CT_ASSERT_OK(ct_runlog_text(&r, 80, 0, 700, &text));
+  CT_ASSERT_HAS(text.data, "digits: killed after step 10, after 10.0 s\n");
+  ct_str_clear(&text);
   append("{\"event\":\"end\",\"step\":10,\"reason\":\"error\",\"error\":\"the loss is nan\"}\n");
   more(&r);
-  CT_ASSERT_OK(ct_runlog_text(&r, 10, 1, 1000, 700, &text)); /* a narrow terminal */
+  CT_ASSERT_OK(ct_runlog_text(&r, 10, 1, 1000, &text)); /* a narrow terminal */
   CT_ASSERT_HAS(text.data, "digits: error after 10.0 s\n");
   CT_ASSERT_HAS(text.data, "  the loss is nan\n");
+  ct_str_clear(&text);
+  ct_runlog_close(&r);
+}
+
+/* The noise of steps that take the same is no mountain. */
+static void a_constant_rate_is_a_line(void)
+{
+  ct_runlog_t r;
+  ct_str_t text = {0};
+  char line[200];
+  begin(&r);
+  append(start);
+  for (int i = 1; i <= 8; i++) {
+    snprintf(line, sizeof line,
+             "{\"event\":\"step\",\"step\":%d,\"epoch\":1,\"loss\":%d,\"samples_per_s\":%g}\n", i,
+             9 - i, 1000 + (i % 2 ? 0.5 : -0.5) * i);
+    append(line);
+  }
+  more(&r);
+  CT_ASSERT_OK(ct_runlog_text(&r, 80, 0, 0, &text));
+  CT_ASSERT_HAS(text.data, "  samples/s         996          --------\n");
+  CT_ASSERT_HAS(text.data, "  loss              1            #*+=-,._\n");
   ct_str_clear(&text);
   ct_runlog_close(&r);
 }
@@ -201,10 +236,14 @@ static void nothing_stays_allocated(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(lines_that_are_not_whole_wait), CT_TEST(the_last_line_of_a_step_counts),
-      CT_TEST(time_is_that_of_all_starts),    CT_TEST(a_file_that_is_replaced_is_read_anew),
-      CT_TEST(mistakes_name_the_line),        CT_TEST(how_it_stands_is_told),
-      CT_TEST(nothing_stays_allocated),       CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(lines_that_are_not_whole_wait),
+                                    CT_TEST(the_last_line_of_a_step_counts),
+                                    CT_TEST(time_is_that_of_all_starts),
+                                    CT_TEST(a_file_that_is_replaced_is_read_anew),
+                                    CT_TEST(mistakes_name_the_line),
+                                    CT_TEST(how_it_stands_is_told),
+                                    CT_TEST(a_constant_rate_is_a_line),
+                                    CT_TEST(nothing_stays_allocated),
+                                    CT_TEST_END};
   return ct_test_main("runlog", tests, argc, argv);
 }
