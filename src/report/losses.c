@@ -113,6 +113,29 @@ int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
   return n;
 }
 
+/* Terms below zero are gains: without them the losses are more than what is lost. */
+static void add_gains(const ct_terms_t *t, double step, char *buf, size_t cap)
+{
+  double lost = 0, won = 0;
+  for (int i = 0; i < CT_TERMS; i++) {
+    if (i == CT_TERM_IDEAL) continue;
+    lost += fmax(t->s[i], 0) / step;
+    won += fmax(-t->s[i], 0) / step;
+  }
+  size_t n = strlen(buf);
+  if (won < 0.0005) return;
+  snprintf(buf + n, cap - n, "  Losses are %.1f %%, gains %.1f %%", 100 * lost, 100 * won);
+  const char *before = ":";
+  for (int i = 0; i < CT_TERMS; i++) {
+    n = strlen(buf);
+    if (i == CT_TERM_IDEAL || -t->s[i] < 0.0005 * step) continue;
+    snprintf(buf + n, cap - n, "%s %s %.1f %%", before, ct_term_name(i), -100 * t->s[i] / step);
+    before = ",";
+  }
+  n = strlen(buf);
+  snprintf(buf + n, cap - n, ".");
+}
+
 void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf, size_t cap)
 {
   ct_terms_t t = ct_scaling_terms(r->study, r->model, size);
@@ -125,4 +148,5 @@ void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf
   else
     snprintf(buf, cap, "At %d ranks steps are %.1f %% shorter than the base's share.", size->ranks,
              -100 * lost / step);
+  if (step > 0) add_gains(&t, step, buf, cap);
 }

@@ -96,7 +96,7 @@ static int add_losses(const ct_report_t *r, ct_str_t *out)
   int rc = CT_OK;
   const ct_study_size_t *z = ct__report_largest(r->study);
   ct__loss_t loss[CT__LOSSES];
-  char sum[160];
+  char sum[400];
   int n = ct__report_losses(r, z, loss);
   ct__report_sum(r, z, sum, sizeof sum);
   CT_TRY(ct_str_add(out, "<p><b>%s</b></p>\n", sum));

@@ -357,8 +357,8 @@ static int model_words(const ct_scaling_t *m, ct_str_t *out)
   else
     CT_TRY(ct_str_add(out, "<li>There is one size with several ranks only: how far the model "
                            "reaches is not known.\n"));
-  CT_TRY(knee_words(m, 0.75, out));
-  CT_TRY(knee_words(m, 0.5, out));
+  if (m->left_ranks) CT_TRY(knee_words(m, 0.75, out));
+  if (m->left_ranks) CT_TRY(knee_words(m, 0.5, out));
   CT_TRY(ct_str_add(out, "</ul>\n"));
 out:
   return rc;

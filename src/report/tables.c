@@ -130,7 +130,7 @@ int ct_report_text(const ct_report_t *r, ct_str_t *out)
   int rc = CT_OK;
   const ct_study_size_t *largest = ct__report_largest(r->study);
   ct__loss_t loss[CT__LOSSES];
-  char sum[160];
+  char sum[400];
   CT_TRY(ct_str_add(out, "%5s %6s %8s %26s %11s %22s  %s\n", "nodes", "ranks", "batch", "step_ms",
                     "samples/s", "efficiency_%", "largest loss"));
   for (int i = 0; i < r->study->sizes; i++)

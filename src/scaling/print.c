@@ -71,7 +71,7 @@ static int add_knees(const ct_scaling_t *m, ct_str_t *out)
 {
   static const double below[] = {0.75, 0.5};
   int rc = CT_OK;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 2 && m->left_ranks; i++) { /* of one size nobody knows how far it reaches */
     ct_scaling_answer_t p;
     int ranks = ct_scaling_knee(m, below[i], MOST_RANKS, &p);
     if (ranks)
@@ -162,7 +162,7 @@ static json_t *json_answer(const ct_scaling_t *m, int ranks)
 static json_t *json_knee(const ct_scaling_t *m, double below)
 {
   ct_scaling_answer_t p;
-  int ranks = ct_scaling_knee(m, below, MOST_RANKS, &p);
+  int ranks = m->left_ranks ? ct_scaling_knee(m, below, MOST_RANKS, &p) : 0;
   if (!ranks) return json_null();
   return json_pack("{s:i, s:f, s:s}", "ranks", ranks, "efficiency", p.efficiency, "term",
                    ct_term_name(ct_terms_largest(&p.terms)));
