@@ -60,6 +60,11 @@ static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
   if (a->classes != b->classes)
     CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, but in %s it is %lld (0: none)",
             b->path, (long long)b->classes, a->path, (long long)a->classes);
+  if (a->class_names && b->class_names && strcmp(a->class_names, b->class_names) != 0)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: attribute 'class_names' has other names than in %s: the same labels mean other "
+            "classes there",
+            b->path, a->path);
 out:
   return rc;
 }
@@ -143,6 +148,7 @@ int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
     memcpy(s, from + (size_t)i * sizeof *s, sizeof *s);
     s->path = s->name = NULL; /* those of the other process */
     s->sizes = NULL;
+    s->class_names = NULL;
     if (path >= end || !memchr(path, 0, (size_t)(end - path)))
       CT_FAIL(CT_ERR_ARG, "what another rank says of the shards is cut off");
     CT_TRY(set_names(s, path));
@@ -158,6 +164,7 @@ void ct__h5_list_clear(ct__h5_list_t *l)
     ct_mem_free(l->v[i].path);
     ct_mem_free(l->v[i].name);
     ct_mem_free(l->v[i].sizes);
+    ct_mem_free(l->v[i].class_names);
   }
   ct_mem_free(l->v);
   *l = (ct__h5_list_t){0};

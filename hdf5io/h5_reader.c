@@ -75,6 +75,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.x = first->x;
   r->info.channels_last = first->channels_last;
   r->info.classes = first->classes;
+  r->info.class_names = first->class_names;
   r->info.targets = first->targets;
   r->info.by_place = first->by_place;
   r->info.unlabelled = !r->target[0];

@@ -374,6 +374,7 @@ int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t 
   CT_TRY(ct__h5_array_need(&array, 0, s->dims[0]));
   if (spec->target[0]) CT_TRY(check_target(s, file, spec));
   CT_TRY(read_classes(s, file));
+  CT_TRY(ct__h5_class_names(file, s->classes, &s->class_names));
 out:
   ct__h5_array_shut(&array);
   return rc;

@@ -68,12 +68,17 @@ typedef struct ct__h5_shard {
   size_t chunk_bytes; /**< a decoded chunk as stored */
   int edges_plain;    /**< 1: chunks over the edge are stored without filters */
   ct__h5_filters_t filters;
-  char fill[8]; /**< an element of a chunk that was never written, as in memory */
+  char fill[8];      /**< an element of a chunk that was never written, as in memory */
+  char *class_names; /**< owned; a line each, in the process that read the header; NULL: none */
 } ct__h5_shard_t;
 
 /** With the lock.  Reads the headers of s->path, opened as \a file, and checks the array of labels
  * or targets. CT_ERR_FORMAT names file, array, what was expected. */
 int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec);
+enum { CT__H5_NAME_MOST = 1000 /**< bytes of a class's name */ };
+/** With the lock.  The names of so many classes from the attribute `class_names` of a file, a line
+ * each, owned by the caller; NULL: it has none, or not so many.  CT_ERR_NOMEM. */
+int ct__h5_class_names(hid_t file, int64_t classes, char **out);
 /** With the lock.  Opens the array of samples.  CT_ERR_FORMAT, CT_ERR_IO unless it is as it was
  * when the shard was described; a->changed: a warning is due. */
 int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_array_t *a);

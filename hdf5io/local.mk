@@ -9,7 +9,7 @@ libctrain_a_SOURCES += \
   %D%/h5_cf.h %D%/h5_cf.c %D%/h5_convert.h %D%/h5_convert.c %D%/h5_retry.h %D%/h5_retry.c \
   %D%/h5_block.h %D%/h5_block.c \
   %D%/h5_files.h %D%/h5_files.c %D%/h5_list.h %D%/h5_list.c \
-  %D%/h5_see.h %D%/h5_see.c %D%/h5_shard.h %D%/h5_shard.c %D%/h5_reader.h %D%/h5_reader.c %D%/h5_read.c %D%/h5_ahead.c %D%/h5_encoded.h %D%/h5_encoded.c %D%/h5_encoded_read.c \
+  %D%/h5_see.h %D%/h5_see.c %D%/h5_shard.h %D%/h5_shard.c %D%/h5_names.c %D%/h5_reader.h %D%/h5_reader.c %D%/h5_read.c %D%/h5_ahead.c %D%/h5_encoded.h %D%/h5_encoded.c %D%/h5_encoded_read.c \
   %D%/h5_seal.h %D%/h5_seal.c \
   %D%/h5_store.h %D%/h5_store_items.c %D%/h5_store.c %D%/h5_store_write.c \
   %D%/h5_weights.c %D%/h5_inspect.c \

@@ -78,5 +78,8 @@ int ct_app_run(int argc, char **argv, const char *commit);
 int ct_app_check_limits(int ranks);
 /** Local.  Text to stdout; CT_ERR_IO.  In a command with ranks, only rank 0 may call it. */
 int ct_app_print(const char *text);
+/** 1: who read the standard output has left (`| head`): that is no error, but nothing more need be
+ * made for it. */
+int ct_app_unread(void);
 
 #endif

@@ -39,10 +39,10 @@ out:
 }
 
 /* Rank 0. */
-static int print_json(const char *model, const ct_eval_result_t *e, const ct_confusion_t *c,
-                      const ct_eval_set_t *set, int sets, ct_str_t *text)
+static int print_json(const ct_setup_t *s, const char *model, const ct_eval_result_t *e,
+                      const ct_confusion_t *c, const ct_eval_set_t *set, int sets, ct_str_t *text)
 {
-  json_t *o = ct_result_eval_json(e, c);
+  json_t *o = ct_result_eval_json(e, c, &s->cfg.model.class_names);
   if (o) json_object_set_new(o, "checkpoint", ct_json_words(model));
   if (o && sets) json_object_set_new(o, "sets", ct_result_sets_json(set, sets));
   int rc = ct_json_add(o, text);
@@ -51,20 +51,21 @@ static int print_json(const char *model, const ct_eval_result_t *e, const ct_con
 }
 
 /* Rank 0. */
-static int print(const ct_args_t *a, const char *model, const ct_eval_result_t *e,
-                 const ct_confusion_t *c, const ct_eval_set_t *set, int sets)
+static int print(const ct_args_t *a, const ct_setup_t *s, const char *model,
+                 const ct_eval_result_t *e, const ct_confusion_t *c, const ct_eval_set_t *set,
+                 int sets)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
   const char *file = ct_args_get(a, "confusion");
-  if (file) CT_TRY(ct_result_confusion(c, file));
+  if (file) CT_TRY(ct_result_confusion(c, &s->cfg.model.class_names, file));
   if (ct_args_get(a, "json")) {
-    CT_TRY(print_json(model, e, c, set, sets, &text));
+    CT_TRY(print_json(s, model, e, c, set, sets, &text));
   } else {
     CT_TRY(ct_result_eval(e, &text));
     for (int i = 0; i < sets; i++)
       CT_TRY(ct_result_set(&set[i], &text));
-    if (c) CT_TRY(ct_result_classes(c, e->places > 1, &text));
+    if (c) CT_TRY(ct_result_classes(c, e->places > 1, &s->cfg.model.class_names, &text));
   }
   CT_TRY(ct_app_print(text.data));
 out:
@@ -98,7 +99,7 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(evaluate_sets(&s, &want, set));
   CT_TRY(ct_evaluate(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &want, NULL,
                      &never, &e));
-  if (topo->rank == 0) rc = print(a, w.path, &e, want.confusion, set, s.cfg.eval.sets.n);
+  if (topo->rank == 0) rc = print(a, &s, w.path, &e, want.confusion, set, s.cfg.eval.sets.n);
   CT_TRY(ct_agree(topo, rc));
 out:
   ct_mem_free(set);

@@ -10,6 +10,7 @@
 #include "app/model_file.h"
 #include "app/predict.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "run/ct_predict.h"
 
@@ -29,25 +30,39 @@ static int by_bytes(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The files of a folder that a reader knows by name, in the order of their bytes. */
-static int add_folder(ct_opt_texts_t *list, int64_t *cap, const char *folder)
+enum { MOST_FOLDERS = 16 /* one in the other; links may go round */ };
+
+/* The files in a folder that a reader knows by name, and those in the folders in it. */
+static int list_folder(ct_opt_texts_t *list, int64_t *cap, const char *folder, int depth)
 {
-  int rc = CT_OK, before = list->n;
+  int rc = CT_OK;
   char path[CT_PATH_MAX];
   DIR *dir = opendir(folder);
   if (!dir) CT_FAIL(CT_ERR_IO, "%s: cannot be listed: %s", folder, strerror(errno));
   for (const struct dirent *e; (e = readdir(dir));) {
     int known = 0;
+    CT_TRY(ct_path_join(path, sizeof path, folder, e->d_name));
+    if (e->d_name[0] != '.' && depth < MOST_FOLDERS && ct_file_is_dir(path)) {
+      CT_TRY(list_folder(list, cap, path, depth + 1));
+      continue;
+    }
     for (int i = 0; e->d_name[0] != '.' && ct_builtin_readers[i]; i++)
       known |= ct_format_has_suffix(&ct_builtin_readers[i]->format, e->d_name);
-    if (!known) continue;
-    CT_TRY(ct_path_join(path, sizeof path, folder, e->d_name));
-    CT_TRY(add_input(list, cap, path));
+    if (known) CT_TRY(add_input(list, cap, path));
   }
+out:
+  if (dir) closedir(dir);
+  return rc;
+}
+
+/* In the order of their bytes, folders of classes too. */
+static int add_folder(ct_opt_texts_t *list, int64_t *cap, const char *folder)
+{
+  int rc = CT_OK, before = list->n;
+  CT_TRY(list_folder(list, cap, folder, 0));
   if (list->n == before) CT_FAIL(CT_ERR_USAGE, "%s: holds neither images nor HDF5 files", folder);
   qsort(list->v + before, (size_t)(list->n - before), sizeof *list->v, by_bytes);
 out:
-  if (dir) closedir(dir);
   return rc;
 }
 
@@ -80,6 +95,20 @@ static void free_input(ct_opt_texts_t *list)
 
 /* ---- the command ---- */
 
+/* All others are told, but a program that asks for the status must learn of it. */
+static int check_lost(const ct_predict_out_t *out)
+{
+  int rc = CT_OK;
+  long long lost = ct_predict_out_lost(out);
+  if (lost)
+    CT_FAIL(CT_ERR_DATA,
+            "predict: %lld sample%s could not be read and %s left out; all others are "
+            "predicted",
+            lost, lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
+out:
+  return rc;
+}
+
 static int predict(const ct_setup_t *s, const ct_predict_style_t *style)
 {
   int rc = CT_OK;
@@ -87,8 +116,13 @@ static int predict(const ct_setup_t *s, const ct_predict_style_t *style)
   if (s->topo->rank == 0) rc = ct_predict_out_open(s, style, &out);
   CT_TRY(ct_agree(s->topo, rc));
   ct_predict_to_t to = {ct_predict_out_take, out};
-  CT_TRY(ct_predict(s->trainer, &s->val, s->cfg.data.eval_batch, (int)s->cfg.data.workers, &to));
+  rc = ct_predict(s->trainer, &s->val, s->cfg.data.eval_batch, (int)s->cfg.data.workers, &to);
+  int64_t unread = out && ct_app_unread(); /* which is no failure */
+  ct_agree_sum(s->topo, &unread, 1);
+  if (unread) rc = CT_OK;
+  if (rc != CT_OK || unread) goto out;
   CT_TRY_ALL(s->topo, out ? ct_predict_out_commit(out) : CT_OK);
+  CT_TRY_ALL(s->topo, out ? check_lost(out) : CT_OK);
 out:
   ct_predict_out_close(out);
   return rc;
@@ -114,6 +148,7 @@ int ct_cmd_predict(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_model_config(&s, a, &ask, &w));
   CT_TRY(ct_setup_device(&s));
   CT_TRY(ct_setup_data(&s, 0, 1));
+  s.val.skip = s.cfg.data.on_error;
   CT_TRY(ct_setup_model(&s));
   CT_TRY(ct_predict_trainer(&s, ask.key, topo->rank == 0 ? &w : NULL));
   CT_TRY(predict(&s, &style));

@@ -96,13 +96,14 @@ static int write_page(const ct_args_t *a, const char *dir, const ct_str_t *page)
 {
   int rc = CT_OK;
   const char *output = ct_args_get(a, "output");
-  char path[CT_PATH_MAX];
+  char path[CT_PATH_MAX], line[CT_PATH_MAX + 16];
   if (output)
     CT_TRY(ct_text_format(path, sizeof path, "%s", output));
   else
     CT_TRY(ct_path_join(path, sizeof path, dir, "report.html"));
   CT_TRY(ct_file_write(path, page->data, page->len));
-  if (!ct_args_get(a, "csv") && !ct_args_get(a, "json")) printf("page: %s\n", path);
+  ct_text_fit(line, sizeof line, "page: %s\n", path);
+  if (!ct_args_get(a, "csv") && !ct_args_get(a, "json")) CT_TRY(ct_app_print(line));
 out:
   return rc;
 }

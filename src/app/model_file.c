@@ -64,9 +64,13 @@ static int take_facts(ct_config_t *c, const ct_weights_file_t *w, int with_input
   ct_config_t old = {0};
   const char *text = w->ops->text(w->w, "config");
   with_input = with_input && !c->model.input.n;
-  if (!text || (c->model.classes && !with_input)) return CT_OK;
+  if (!text || (c->model.classes && c->model.class_names.n && !with_input)) return CT_OK;
   CT_TRY(ct_config_parse(&old, text, strlen(text), "configuration in the model file", NULL, 0));
   if (!c->model.classes) c->model.classes = old.model.classes;
+  if (!c->model.class_names.n && old.model.class_names.n == c->model.classes) { /* moved */
+    c->model.class_names = old.model.class_names;
+    old.model.class_names = (ct_opt_texts_t){0};
+  }
   if (with_input) { /* moved */
     c->model.input = old.model.input;
     old.model.input = (ct_opt_doubles_t){0};
@@ -76,8 +80,31 @@ out:
   return rc;
 }
 
-/* Samples that are made up need a shape, and flat ones may have one; of several inputs it would not
- * be that of an array. */
+/* Samples that are made up have no shape yet, and flat ones may be seen as what the model takes.
+ * Any others have the shape that the transforms begin with, which need not be the model's.  What
+ * cannot be opened is for its reader to refuse. */
+static int has_no_shape(const ct_config_t *c)
+{
+  int64_t shape[CT_MAX_DIMS - 1], row, count = 1;
+  ct_reader_spec_t spec;
+  ct_reader_t *r = NULL;
+  int flat = 0;
+  ct_opt_texts_t first = {.v = c->data.val.v, .n = c->data.val.n ? 1 : 0};
+  if (first.n == 0 || strcmp(first.v[0], "synthetic") == 0) return 1;
+  if (ct_data_spec(&c->data, &first, "/", 0, shape, &spec) != CT_OK) return 0;
+  spec.target = "";
+  if (ct_reader_find(ct_builtin_readers, &spec, &row) != CT_OK) return 0;
+  const ct_reader_ops_t *ops = ct_builtin_readers[row];
+  if (ops == &ct_reader_images || ops->open(&spec, &r) != CT_OK) return 0;
+  const ct_shape_t *x = &ops->info(r)->x;
+  for (int i = 0; i < c->model.input.n; i++)
+    count *= (int64_t)c->model.input.v[i];
+  flat = x->ndim == 2 && c->model.input.n > 1 && x->dim[1] == count;
+  ops->close(r);
+  return flat;
+}
+
+/* Of several inputs it would not be that of an array. */
 static int copy_doubles(const ct_opt_doubles_t *from, ct_opt_doubles_t *to)
 {
   if (from->n == 0) return CT_OK;
@@ -143,7 +170,7 @@ static int read_model(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *a
     CT_TRY(ct_weights_look(ct_builtin_weights, path, ask->key, w));
   }
   if (w->ops) CT_TRY(take_facts(c, w, ask->input != NULL));
-  if (ask->input && !c->data.shape.n && c->data.input.n < 2)
+  if (ask->input && !c->data.shape.n && c->data.input.n < 2 && has_no_shape(c))
     CT_TRY(copy_doubles(&c->model.input, &c->data.shape));
 out:
   return rc;

@@ -24,7 +24,10 @@ typedef struct ct_predict_style {
 int ct_predict_out_open(const ct_setup_t *s, const ct_predict_style_t *style,
                         ct_predict_out_t **out);
 /** Local, rank 0.  ct_predict_to_t.take. */
-int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs);
+int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs,
+                        const char *lost);
+/** Samples that were lost, or files that were left out before. */
+int64_t ct_predict_out_lost(const ct_predict_out_t *out);
 /** Local, rank 0.  The file is there whole, or not at all. */
 int ct_predict_out_commit(ct_predict_out_t *out);
 /** NULL is fine; what was not committed is removed. */

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "app/app.h"
 #include "base/ct_err.h"
@@ -138,8 +139,14 @@ out:
   return rc;
 }
 
+/* The end of a class's line. */
+static int add_name(const ct_opt_texts_t *names, int64_t k, ct_str_t *out)
+{
+  return k < names->n ? ct_str_add(out, "  %s\n", names->v[k]) : ct_str_add(out, "\n");
+}
+
 /* A class that is neither there nor predicted has no IoU, and does not count in the mean. */
-static int places_classes(const ct_confusion_t *c, ct_str_t *out)
+static int places_classes(const ct_confusion_t *c, const ct_opt_texts_t *names, ct_str_t *out)
 {
   int rc = CT_OK, found = 0;
   double sum = 0;
@@ -148,36 +155,40 @@ static int places_classes(const ct_confusion_t *c, ct_str_t *out)
     int64_t n = ct_confusion_samples(c, k);
     double iou = ct_confusion_iou(c, k), right = (double)ct_confusion_right(c, k);
     if (isnan(iou)) {
-      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -        -\n", k));
+      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -        -", k));
+      CT_TRY(add_name(names, k, out));
       continue;
     }
     sum += iou;
     found++;
-    CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f   %.4f\n", k, n,
+    CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f   %.4f", k, n,
                       n ? right / (double)n : 0, iou));
+    CT_TRY(add_name(names, k, out));
   }
   CT_TRY(ct_str_add(out, "  mean                      %.4f\n", found ? sum / found : 0));
 out:
   return rc;
 }
 
-int ct_result_classes(const ct_confusion_t *c, int by_place, ct_str_t *out)
+int ct_result_classes(const ct_confusion_t *c, int by_place, const ct_opt_texts_t *names,
+                      ct_str_t *out)
 {
   enum { MOST = 100 }; /* more than that nobody reads */
   int rc = CT_OK;
   if (c->classes > MOST)
     return ct_str_add(out, "  classes           %" PRId64 "; --json or --confusion list them\n",
                       c->classes);
-  if (by_place) return places_classes(c, out);
+  if (by_place) return places_classes(c, names, out);
   CT_TRY(ct_str_add(out, "\n  class   samples   accuracy  precision       f1\n"));
   for (int64_t k = 0; k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k);
     ct_prf_t p = ct_prf_class(c, k);
     if (n)
-      CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f     %.4f   %.4f\n", k, n,
-                        p.recall, p.precision, p.f1));
+      CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f     %.4f   %.4f", k, n, p.recall,
+                        p.precision, p.f1));
     else
-      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -          -        -\n", k));
+      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -          -        -", k));
+    CT_TRY(add_name(names, k, out));
   }
   ct_prf_t mean = ct_prf_macro(c);
   if (!isnan(mean.f1))
@@ -187,7 +198,8 @@ out:
   return rc;
 }
 
-json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c)
+json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c,
+                            const ct_opt_texts_t *names)
 {
   int by_place = e->places > 1;
   json_t *list = c ? json_array() : NULL;
@@ -200,6 +212,7 @@ json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c)
         json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, by_place ? "places" : "samples",
                   (json_int_t)n, "accuracy", real_or_null(n > 0, (double)right / (double)n));
     ct_prf_t p = ct_prf_class(c, k);
+    if (class && k < names->n) json_object_set_new(class, "name", ct_json_words(names->v[k]));
     if (class && by_place)
       json_object_set_new(class, "iou", real_or_null(1, ct_confusion_iou(c, k)));
     if (class) json_object_set_new(class, "precision", real_or_null(1, p.precision));
@@ -212,16 +225,36 @@ json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c)
   return o;
 }
 
-int ct_result_confusion(const ct_confusion_t *c, const char *path)
+int ct_result_field(ct_str_t *text, const char *field)
+{
+  int rc = CT_OK;
+  if (!strpbrk(field, ",\"\r\n")) return ct_str_add(text, "%s", field);
+  CT_TRY(ct_str_add(text, "\""));
+  for (const char *c = field; *c; c++)
+    CT_TRY(ct_str_add(text, *c == '"' ? "\"\"" : "%c", *c));
+  CT_TRY(ct_str_add(text, "\""));
+out:
+  return rc;
+}
+
+static int add_class(ct_str_t *text, const ct_opt_texts_t *names, int64_t k)
+{
+  if (k < names->n) return ct_result_field(text, names->v[k]);
+  return ct_str_add(text, "%" PRId64, k);
+}
+
+int ct_result_confusion(const ct_confusion_t *c, const ct_opt_texts_t *names, const char *path)
 {
   int rc = CT_OK;
   ct_str_t t = {0};
   CT_TRY(ct_str_add(&t, "label"));
-  for (int64_t i = 0; i < c->classes; i++)
-    CT_TRY(ct_str_add(&t, ",%" PRId64, i));
+  for (int64_t i = 0; i < c->classes; i++) {
+    CT_TRY(ct_str_add(&t, ","));
+    CT_TRY(add_class(&t, names, i));
+  }
   CT_TRY(ct_str_add(&t, "\n"));
   for (int64_t k = 0; k < c->classes; k++) {
-    CT_TRY(ct_str_add(&t, "%" PRId64, k));
+    CT_TRY(add_class(&t, names, k));
     for (int64_t i = 0; i < c->classes; i++)
       CT_TRY(ct_str_add(&t, ",%" PRId64, c->count[k * c->classes + i]));
     CT_TRY(ct_str_add(&t, "\n"));

@@ -314,6 +314,7 @@ static int agree_classes(ct_setup_t *s, const char *what, ct_dataset_t *d)
   if (s->topo->rank == 0) {
     ct_beat_at("counting the classes", -1);
     rc = ct_setup_classes(&s->cfg, d);
+    if (rc == CT_OK) rc = ct_setup_take_names(&s->cfg, d, what);
   }
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", what);
   void *data = &s->cfg.model.classes;
@@ -467,7 +468,10 @@ int ct_setup_model(ct_setup_t *s)
   if (remark) ct_log(CT_LOG_INFO, "%s", remark);
   CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->more));
   const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
-  if (d->info.unlabelled && ct_shape_sample(last) != outputs)
+  if (d == &s->val && d->info.unlabelled && s->cfg.loss.kind == CT_LOSS_CROSS_ENTROPY &&
+      last->ndim > 2 && last->dim[1] == outputs)
+    s->val.places = ct_shape_sample(last) / outputs;
+  if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->places)
     CT_FAIL(CT_ERR_UNSUP,
             "%s: the model gives %" PRId64 " outputs for each place of a sample, but "
             "predictions are of whole samples; convert writes such a model to ONNX",

@@ -116,6 +116,9 @@ void ct_setup_close(ct_setup_t *s);
 int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out);
 /** Local.  Makes sure that model.classes is given and enough for \a d. */
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
+/** Local, rank 0.  Takes the names of the classes from \a d, unless they are given: then names that
+ * differ are warned of; \a what names the data. */
+int ct_setup_take_names(ct_config_t *c, const ct_dataset_t *d, const char *what);
 /** Local.  What an evaluation of s->val measures.  Classes are counted in *confusion, which is
  * opened for it and the caller closes, if a key wants it or they are few; \a counts: if it can be
  * done.  CT_ERR_USAGE: a metric that the data do not have. */

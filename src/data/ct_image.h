@@ -43,6 +43,10 @@ int ct_image_decode(const void *file, size_t bytes, const ct_image_info_t *info,
 int ct_image_decode_wide(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
                          uint16_t *out);
 
+/** Writes h x w bytes as a grey PNG, which is there whole or not at all.  CT_ERR_IO, CT_ERR_NOMEM;
+ * CT_ERR_UNSUP: this build has no libpng. */
+int ct_image_write_grey(const char *path, int64_t h, int64_t w, const uint8_t *pixels);
+
 /** A part of an image, of which each side may be 1/2, 1/4 or 1/8, rounded up. */
 typedef struct ct_image_part {
   int reduce;                       /**< 1, 2, 4, 8; 1 if ct_image_reduces() says 0 */

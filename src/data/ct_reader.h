@@ -35,6 +35,8 @@ typedef struct ct_reader_info {
   int varies;        /**< 1: samples differ in size, by shape(), and x is the largest in each dim */
   int channels_last; /**< 1: a sample's bytes are H W C and are to be transposed */
   int64_t classes;   /**< from the file's attribute `classes`; 0: unknown */
+  const char *class_names; /**< their names, a line each, if a header told them here; else NULL */
+  int64_t left_out;        /**< files that are none of its format (spec->skip_bad), told here */
   int64_t targets;   /**< 0: a sample has a class number; else so many real numbers (of all dims) */
   ct_shape_t answer; /**< ndim > 0: a sample has an array of answers, one for each of its places, of
                         this shape and dtype as stored, in N C H W order */
@@ -82,6 +84,7 @@ typedef struct ct_reader_spec {
   const int64_t *shape;  /**< C H W to see flat samples as, or NULL */
   int shape_dims;
   int channels;        /**< images: 1 or 3; 0: 3 if any of them is coloured */
+  int skip_bad;        /**< images: 1: a file that is none is left out, with a warning */
   int64_t cache_bytes; /**< decoded chunks kept in memory */
   double retry_s;      /**< how long a reading that failed is tried again; 0: not at all */
   int threads;         /**< that read at once (more will wait); 0: as many as processors */

@@ -174,6 +174,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       .classes = o->classes,
       .targets = o->synthetic_targets,
       .seed = seed,
+      .skip_bad = o->on_error,
   };
 out:
   return rc;

@@ -10,6 +10,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_file.h"
 #include "base/ct_hash.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "data/ct_image.h"
 #include "data/ct_reader.h"
@@ -70,13 +71,23 @@ out:
   return rc;
 }
 
-static int read_pattern(ct_reader_t *r, const char *dir, const char *pattern)
+/* With data.on_error: skip one that is no image is left out, before anything is read of others. */
+static int take_image(ct_reader_t *r, const ct_reader_spec_t *spec, const char *path)
+{
+  int rc = read_header(r, path);
+  if (!spec->skip_bad || (rc != CT_ERR_FORMAT && rc != CT_ERR_IO)) return rc;
+  ct_log(CT_LOG_WARN, "%s; it is left out (data.on_error: skip)", ct_err_last()->text);
+  r->info.left_out++;
+  return CT_OK;
+}
+
+static int read_pattern(ct_reader_t *r, const ct_reader_spec_t *spec, const char *pattern)
 {
   int rc = CT_OK, n = 0;
   char **found = NULL;
-  CT_TRY(ct_file_glob(dir, pattern, &found, &n));
+  CT_TRY(ct_file_glob(spec->dir, pattern, &found, &n));
   for (int i = 0; i < n; i++)
-    CT_TRY(read_header(r, found[i]));
+    CT_TRY(take_image(r, spec, found[i]));
 out:
   ct_file_list_free(found, n);
   return rc;
@@ -179,7 +190,7 @@ static int images_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   if (!r) CT_TRY(CT_ERR_NOMEM);
   if (spec->known) CT_TRY(take_told(r, spec->known, spec->known_bytes));
   for (int i = 0; !spec->known && i < spec->files->n; i++)
-    CT_TRY(read_pattern(r, spec->dir, spec->files->v[i]));
+    CT_TRY(read_pattern(r, spec, spec->files->v[i]));
   if (r->info.samples < 1) CT_FAIL(CT_ERR_USAGE, "there are no images to read");
   sum_up(r, spec->channels);
   *out = r;

@@ -72,12 +72,13 @@ typedef enum { CT_STEM_AUTO, CT_STEM_IMAGENET, CT_STEM_CIFAR } ct_stem_t;
 
 /** Which model, as the configuration says it (section `model`). */
 typedef struct ct_model_opts {
-  char *family;            /**< "resnet"; "" if layers are given */
-  int64_t depth;           /**< of the family; 0: its usual one */
-  int64_t classes;         /**< outputs; 0: as many as the data has */
-  ct_opt_doubles_t input;  /**< dims of a sample as the model takes it; none: as the data has */
-  ct_opt_texts_t inputs;   /**< those of its further inputs, "NAME=16" or "NAME=3x32x32" */
-  ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the state */
+  char *family;               /**< "resnet"; "" if layers are given */
+  int64_t depth;              /**< of the family; 0: its usual one */
+  int64_t classes;            /**< outputs; 0: as many as the data has */
+  ct_opt_texts_t class_names; /**< of the classes, in order; none: they have numbers */
+  ct_opt_doubles_t input;     /**< dims of a sample as the model takes it; none: as the data has */
+  ct_opt_texts_t inputs;      /**< those of its further inputs, "NAME=16" or "NAME=3x32x32" */
+  ct_opt_doubles_t hidden;    /**< mlp: widths of the hidden layers; lstm: width of the state */
   double dropout; /**< vgg, densenet, mobilenet_v2, cosmoflow; below 0: the family's usual one */
   int stem;       /**< resnet: ct_stem_t */
   int64_t patch, dim, heads, mlp; /**< vit; mlp 0: 4 dim */

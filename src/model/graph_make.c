@@ -21,6 +21,10 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_INT(ct_model_opts_t, depth, "0", 0, 10000,
                "depth of the family, such as 50 (resnet); 0: its usual one"),
     CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "classes; 0: as many as the data has"),
+    CT_OPT_TEXTS(
+        ct_model_opts_t, class_names, "",
+        "names of the classes, in the order of their numbers, for eval and predict; empty: "
+        "as the data has them; checkpoints note them"),
     CT_OPT_DOUBLES(ct_model_opts_t, input, "",
                    "shape of a sample behind its transforms, such as [3, 224, 224]; empty: as the "
                    "data has it; checkpoints note it"),

@@ -6,13 +6,16 @@
 
 /** Who is given the outputs: rank 0, in the order of the samples, each once. */
 typedef struct ct_predict_to {
-  /** Local.  Outputs [n, outputs of the model] of the samples from \a first on; a code ends it. */
-  int (*take)(void *ctx, int64_t first, int64_t n, const float *outputs);
+  /** Local. Outputs [n, outputs of the model] of the samples from \a first on; lost[n]: 1 for
+   * those that could not be read (ct_dataset_t.skip), whose outputs mean nothing. A code ends
+   * it. */
+  int (*take)(void *ctx, int64_t first, int64_t n, const float *outputs, const char *lost);
   void *ctx;
 } ct_predict_to_t;
 
-/** Collective.  Runs all samples of \a d through the model, \a batch of them at a time over all
- * ranks.  A failure of any rank ends it for all. */
+/** Collective. A sample that cannot be read ends it, or with ct_dataset_t.skip is told by a
+ * warning and lost, while all others stay what they are. Runs all samples of \a d through the
+ * model, \a batch of them at a time over all ranks. A failure of any rank ends it for all. */
 int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                const ct_predict_to_t *to);
 

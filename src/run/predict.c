@@ -8,6 +8,7 @@
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 
 typedef struct predicting {
@@ -16,10 +17,13 @@ typedef struct predicting {
   const ct_predict_to_t *to;
   ct_sampler_t in_order;
   ct_feed_t *feed;
+  int skip;        /* ct_dataset_t.skip */
   int64_t outputs; /* of a sample */
   int64_t most;    /* samples of the largest share */
   float *mine;     /* [most, outputs] */
   float *all;      /* rank 0: of every rank */
+  char *lost;      /* [most], then on rank 0 of every rank: samples that could not be read */
+  ct_skip_t *why;  /* the same: CT_SKIPS_TOLD of a share */
 } predicting_t;
 
 static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
@@ -37,8 +41,45 @@ static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
   int64_t blocks = p->topo->rank == 0 ? p->topo->size : 0;
   p->mine = ct_mem_array(p->most * p->outputs, sizeof *p->mine, "the outputs");
   p->all = ct_mem_array(blocks * p->most * p->outputs + 1, sizeof *p->all, "the outputs");
-  CT_TRY(p->mine && p->all ? CT_OK : CT_ERR_NOMEM);
+  p->lost = ct_mem_array((blocks + 1) * (p->most + 1), 1, "the samples that are lost");
+  p->why = ct_mem_array((blocks + 1) * CT_SKIPS_TOLD, sizeof *p->why, "why samples are lost");
+  CT_TRY(p->mine && p->all && p->lost && p->why ? CT_OK : CT_ERR_NOMEM);
 out:
+  return rc;
+}
+
+/* In place of a sample that could not be made the batch has another one. */
+static void note_lost(predicting_t *p, const ct_batch_t *b)
+{
+  memset(p->lost, 0, (size_t)p->most);
+  memset(p->why, 0, CT_SKIPS_TOLD * sizeof *p->why);
+  if (!b || !b->skipped) return;
+  for (int i = 0; i < b->n; i++)
+    p->lost[i] = b->ids[i] != ct_sampler_at(&p->in_order, b->epoch, b->cursor + b->first + i);
+  memcpy(p->why, b->skip, sizeof b->skip);
+}
+
+/* Rank 0: a line for each that is lost, of a share up to CT_SKIPS_TOLD. */
+static void tell_lost(const predicting_t *p)
+{
+  for (int r = 0; r < p->topo->size; r++) {
+    const char *lost = p->lost + (r + 1) * p->most;
+    const ct_skip_t *why = p->why + (r + 1) * CT_SKIPS_TOLD;
+    int n = 0;
+    for (int64_t i = 0; i < p->most; i++)
+      n += lost[i];
+    for (int i = 0; i < n && i < CT_SKIPS_TOLD; i++)
+      ct_log(CT_LOG_WARN, "%s; it is left out (data.on_error: skip)", why[i].why);
+    if (n > CT_SKIPS_TOLD)
+      ct_log(CT_LOG_WARN, "%d more samples of this batch are left out", n - CT_SKIPS_TOLD);
+  }
+}
+
+static int next_batch(predicting_t *p, const ct_batch_t **b)
+{
+  int rc = ct_feed_next(p->feed, b);
+  if (!p->skip && (rc == CT_ERR_IO || rc == CT_ERR_FORMAT))
+    ct_err_suffix("; --set data.on_error=skip goes on without it");
   return rc;
 }
 
@@ -49,7 +90,8 @@ static int forward(predicting_t *p)
   const ct_batch_t *b;
   ct_loss_t none = {0};
   ct_beat_at("prediction", -1);
-  CT_TRY(ct_feed_next(p->feed, &b));
+  CT_TRY(next_batch(p, &b));
+  note_lost(p, b);
   if (!b || !b->n) goto out;
   CT_TRY(ct_trainer_forward(p->t, b, &none));
   CT_TRY(ct_trainer_logits(p->t, p->mine));
@@ -65,8 +107,9 @@ static int hand_over(predicting_t *p, int64_t cursor)
     int64_t n = ct_sampler_share(&p->in_order, total, r, p->topo->size, &first);
     memmove(p->all + first * p->outputs, p->all + r * p->most * p->outputs,
             (size_t)(n * p->outputs) * sizeof *p->all);
+    memmove(p->lost + p->most + first, p->lost + (r + 1) * p->most, (size_t)n);
   }
-  return p->to->take(p->to->ctx, cursor, total, p->all);
+  return p->to->take(p->to->ctx, cursor, total, p->all, p->lost + p->most);
 }
 
 static int predict_all(predicting_t *p, int own)
@@ -79,6 +122,9 @@ static int predict_all(predicting_t *p, int own)
     rc = ct_agree(p->topo, forward(p));
     if (rc != CT_OK) break;
     ct_agree_gather(p->topo, p->mine, bytes, p->all);
+    ct_agree_gather(p->topo, p->lost, (int)p->most, p->lost + p->most);
+    ct_agree_gather(p->topo, p->why, (int)(CT_SKIPS_TOLD * sizeof *p->why), p->why + CT_SKIPS_TOLD);
+    if (p->topo->rank == 0) tell_lost(p);
     rc = ct_agree(p->topo, p->topo->rank == 0 ? hand_over(p, at) : CT_OK);
   }
   ct_trainer_follow(p->t, before);
@@ -92,12 +138,15 @@ int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int worker
   predicting_t p = {.t = t,
                     .topo = ct_trainer_topo(t),
                     .to = to,
+                    .skip = d->skip,
                     .in_order = {.samples = d->info.samples, .batch = batch},
                     .outputs = ct_trainer_outputs(t)};
   int rc = predict_all(&p, open_rooms(&p, workers, d));
   ct_feed_close(p.feed);
   ct_mem_free(p.mine);
   ct_mem_free(p.all);
+  ct_mem_free(p.lost);
+  ct_mem_free(p.why);
   return rc;
 }
 

@@ -131,7 +131,7 @@ static void outputs_of_any_shape(void)
 /* An evaluation's JSON, appended to out. */
 static void add_json(const ct_eval_result_t *e, const ct_confusion_t *c, ct_str_t *out)
 {
-  json_t *o = ct_result_eval_json(e, c);
+  json_t *o = ct_result_eval_json(e, c, &(ct_opt_texts_t){0});
   char *text = json_dumps(o, 0);
   CU_ASSERT_FATAL(text != NULL);
   CT_ASSERT_OK(ct_str_add(out, "%s", text));
@@ -158,7 +158,7 @@ static void predictions_are_counted(void)
   CT_ASSERT_INT(ct_confusion_right(&c, 1), 1);
   CT_ASSERT_NEAR(ct_confusion_iou(&c, 1), 1.0 / 3, 1e-15);
   CT_ASSERT_NEAR(ct_confusion_iou(&c, 2), 0.5, 0);
-  CT_ASSERT_OK(ct_result_classes(&c, 0, &text));
+  CT_ASSERT_OK(ct_result_classes(&c, 0, &(ct_opt_texts_t){0}, &text));
   CT_ASSERT_HAS(text.data, "    0         0          -          -        -\n"
                            "      1         2     0.5000     0.5000   0.5000\n"
                            "      2         2     0.5000     1.0000   0.6667\n"
@@ -170,7 +170,7 @@ static void predictions_are_counted(void)
   CU_ASSERT(strstr(text.data, "mae") == NULL);
   ct_str_clear(&text);
   snprintf(path, sizeof path, "%s/c.csv", ct_test_dir());
-  CT_ASSERT_OK(ct_result_confusion(&c, path));
+  CT_ASSERT_OK(ct_result_confusion(&c, &(ct_opt_texts_t){0}, path));
   CT_ASSERT_OK(ct_file_read(path, &file, &bytes));
   CT_ASSERT_TEXT(file, "label,0,1,2\n0,0,0,0\n1,1,1,0\n2,0,1,1\n");
   ct_mem_free(file);
