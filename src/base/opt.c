@@ -109,13 +109,25 @@ out:
   return rc;
 }
 
+/* Not a map, and ct_opt_expand() found no option that it could mean. */
+static int not_a_map(const ct__opt_place_t *at, const ct_yaml_t *map, const ct_opt_t *rows)
+{
+  char expected[200] = "no options";
+  size_t len = 0;
+  for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END && len < 100; row++)
+    len += (size_t)snprintf(expected + len, sizeof expected - len, "%s%s: ...",
+                            len ? ", " : "keys and values, such as {", row->key);
+  if (len) snprintf(expected + len, sizeof expected - len, "}");
+  return ct__opt_wrong_type(at, map, expected);
+}
+
 int ct_opt_read(const ct_opt_t *rows, void *values, const ct_yaml_t *map, const char *where,
                 const char *section, const char *const *also)
 {
   int rc = CT_OK;
   ct__opt_place_t at = {.where = where, .section = section};
   int nothing = !map || (ct__opt_is_plain(map) && ct__opt_is_null(map->text));
-  if (!nothing && map->kind != CT_YAML_MAP) return ct__opt_wrong_type(&at, map, "keys and values");
+  if (!nothing && map->kind != CT_YAML_MAP) return not_a_map(&at, map, rows);
   for (ct_yaml_t *n = nothing ? NULL : map->child; n; n = n->next)
     CT_TRY(read_key(rows, values, n, &at, also));
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "data/ct_transform_list.h"
 #include "model/ct_family.h"
+#include "model/ct_layers.h"
 
 static const ct_opt_t cpu_rows[] = {
     CT_OPT_CHOICE(ct_cpu_opts_t, conv_algo, "auto", "auto|direct",
@@ -189,6 +191,9 @@ static int read_tree(ct_config_t *c, const ct_yaml_t *root)
     CT_TRY(ct_opt_defaults(s->rows, values));
     CT_TRY(ct_opt_read(s->rows, values, ct_yaml_find(root, s->name), c->where, s->name, NULL));
   }
+  CT_TRY(ct_transforms_expand(c->transforms));
+  CT_TRY(ct_transforms_expand(c->val_transforms));
+  CT_TRY(ct_layers_expand(c->model.layers));
 out:
   return rc;
 }
@@ -308,7 +313,8 @@ static int models_help(ct_str_t *out)
   CT_TRY(ct_str_add(
       out,
       "\nLayer kinds; model.layers is a list of `KIND: {options}`, each with `name: NAME` and\n"
-      "`from: NAME` or `from: [NAME, NAME]` if it does not read the layer before it:\n"));
+      "`from: NAME` or `from: [NAME, NAME]` if it does not read the layer before it; a value in\n"
+      "place of the options is that of one of them, as for transforms, such as `linear: 10`:\n"));
   for (const ct_layer_ops_t *const *k = ct_layer_kinds; *k; k++) {
     CT_TRY(ct_str_add(out, " %s: %s\n", (*k)->kind, (*k)->help));
     CT_TRY(ct_opt_help((*k)->opts, "", out));

@@ -5,7 +5,7 @@ libctrain_a_SOURCES += \
   %D%/ct_sampler.h %D%/sampler.c %D%/order.c %D%/permute.c \
   %D%/ct_blocks.h %D%/blocks.h %D%/blocks.c %D%/lanes.c \
   %D%/ct_label_count.h %D%/label_count.c %D%/ct_dataset.h %D%/dataset.c %D%/ct_feed.h %D%/feed.c %D%/make.c %D%/make.h %D%/skip.c %D%/skip.h \
-  %D%/transforms.h %D%/transforms.c %D%/transform_kind.c %D%/transform_draw.c %D%/transform_affine.c \
+  %D%/ct_transform_list.h %D%/transforms.h %D%/transforms.c %D%/transform_kind.c %D%/transform_draw.c %D%/transform_affine.c \
   %D%/transform_crop.c %D%/transform_resize.c %D%/transform_color.c %D%/transform_erase.c \
   %D%/transform_mix.c %D%/transform_head.c %D%/transform_view.c %D%/transform_resample.c %D%/transform_usual.c \
   %D%/encoded.h %D%/encoded.c \

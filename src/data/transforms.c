@@ -8,6 +8,8 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "base/ct_opt_short.h"
+#include "data/ct_transform_list.h"
 
 static const ct__transform_kind_t *const kinds[] = {&ct__transform_to_tensor,
                                                     &ct__transform_normalize,
@@ -93,8 +95,8 @@ static int read_options(const build_t *b, ct__transform_t *s, const ct_yaml_t *o
   const ct__transform_kind_t *k = s->kind;
   s->o = ct_mem_alloc(k->size > 0 ? k->size : 1, "the options of a transform");
   if (!s->o) return CT_ERR_NOMEM;
-  if (!k->rows && options && ct_yaml_count(options) > 0)
-    return ct__transform_refuse(&b->at, "it has no options");
+  int given = options && (options->child || (options->text && options->text[0]));
+  if (!k->rows && given) return ct__transform_refuse(&b->at, "it has no options");
   if (!k->rows) return CT_OK;
   snprintf(section, sizeof section, "%s.%s", b->at.key, k->name);
   CT_TRY(ct_opt_defaults(k->rows, s->o));
@@ -271,6 +273,18 @@ out:
   return rc;
 }
 
+static const ct_opt_t *options_of(const char *name)
+{
+  for (int i = 0; i < KINDS; i++)
+    if (strcmp(kinds[i]->name, name) == 0) return kinds[i]->rows;
+  return NULL;
+}
+
+int ct_transforms_expand(ct_yaml_t *list)
+{
+  return ct_opt_expand(list, options_of);
+}
+
 static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training, int tells,
                  const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
                  ct_transforms_t **out)
@@ -289,6 +303,7 @@ static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int tra
   if (list) b.at.where = ct_yaml_file(list, at->where);
   if (!nothing && list->kind != CT_YAML_LIST)
     return ct__transform_refuse(&b.at, "expected a list: [to_tensor, ...]");
+  CT_TRY(ct_transforms_expand((ct_yaml_t *)(uintptr_t)list)); /* as if it had been written so */
   ct__head_probe_begin(&b.probe, info);
   ct__transform_map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
   b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
@@ -391,7 +406,11 @@ int ct_transforms_help(ct_str_t *out)
       "sample.\n"
       "  Evaluation goes without those that are random, or through the list val_transforms.  mixup "
       "and\n"
-      "  cutmix come last, wherever they stand; of both, each sample gets one or the other.\n"));
+      "  cutmix come last, wherever they stand; of both, each sample gets one or the other.\n"
+      "  A value in place of the options is that of the only one that is required; where none is, "
+      "of\n"
+      "  the only one there is, or else of size, p or scale: `resize: 256`, `random_flip: "
+      "0.5`.\n"));
   for (int i = 0; i < KINDS; i++) {
     CT_TRY(ct_str_add(out, " %s: %s%s\n", kinds[i]->name, kinds[i]->help,
                       kinds[i]->flags & CT__TRANSFORM_RANDOM ? " (random: training only)" : ""));

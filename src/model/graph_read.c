@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_opt_short.h"
+#include "model/ct_layers.h"
 
 /* One item of the list, taken apart. */
 typedef struct item {
@@ -196,9 +198,21 @@ static int check_used(const ct_graph_t *g, const ct_yaml_t *list, const char *wh
   return CT_OK;
 }
 
+static const ct_opt_t *options_of(const char *kind)
+{
+  const ct_layer_ops_t *ops = ct_layer_find(kind);
+  return ops ? ops->opts : NULL;
+}
+
+int ct_layers_expand(ct_yaml_t *list)
+{
+  return ct_opt_expand(list, options_of);
+}
+
 int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where)
 {
   int rc = CT_OK, line = list->line;
+  CT_TRY(ct_layers_expand((ct_yaml_t *)(uintptr_t)list)); /* as if it had been written so */
   where = where ? ct_yaml_file(list, where) : NULL;
   if (list->kind != CT_YAML_LIST || !list->child)
     return fail_at(where, line, "model.layers: expected a list of layers");

@@ -2,7 +2,7 @@ libctrain_a_SOURCES += \
   %D%/ct_family.h \
   %D%/ct_fold.h \
   %D%/ct_graph.h \
-  %D%/ct_layer.h \
+  %D%/ct_layer.h %D%/ct_layers.h \
   %D%/ct_observe.h \
   %D%/ct_quant.h \
   %D%/families.c \
