@@ -11,8 +11,7 @@ AM_TESTS_ENVIRONMENT = . ./tests/env.sh;
 shell_tests = \
   %D%/cli/app.test %D%/cli/energy.test %D%/cli/neighbour.test \
   %D%/cli/best.test %D%/cli/quantize.test \
-  %D%/cli/brackets.test \
-  %D%/cli/augment.test \
+  %D%/cli/augment.test %D%/cli/batchnorm.test %D%/cli/brackets.test \
   %D%/cli/bench_comm.test \
   %D%/cli/compose.test %D%/cli/config.test \
   %D%/cli/convert.test \

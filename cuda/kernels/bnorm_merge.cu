@@ -86,8 +86,8 @@ CT_D void take(const gpu__bn_taken_t &t, int64_t c, double about, pair s, double
   t.mean[c] = (float)mean;
   t.invstd[c] = (float)(1 / sqrt(var + t.eps));
   if (t.count && c == 0) *t.count = n;
-  double m = t.momentum, unbiased = n > 1 ? var * (n / (n - 1)) : var;
-  if (m == 0) return;
+  double m = t.momentum, unbiased = var * (n / (n - 1));
+  if (m == 0 || n <= 1) return;
   t.running_mean[c] = (float)((1 - m) * t.running_mean[c] + m * mean);
   t.running_var[c] = (float)((1 - m) * t.running_var[c] + m * unbiased);
 }

@@ -74,15 +74,16 @@ out:
 }
 
 /* The position is one in the data.  Alike on all ranks but for the path, which rank 0 knows. */
-static int check_place(const run_t *r, const char *path)
+static int check_place(run_t *r, const char *path)
 {
   int rc = CT_OK;
-  int64_t samples = r->s.data.info.samples;
+  int64_t samples = r->s.data.info.samples, epoch = ct_sampler_epoch(&r->order);
   if (r->at.cursor < 0 || r->at.cursor > samples)
     CT_FAIL(CT_ERR_USAGE,
             "%s: was made when %" PRId64 " samples of the epoch were done, but data.train has only "
             "%" PRId64 ": give it the data it had, or begin anew with '--resume never'",
             path, r->at.cursor, samples);
+  if (r->at.cursor > epoch) r->at.cursor = epoch; /* data.drop_last is on since */
 out:
   return rc;
 }
@@ -91,7 +92,7 @@ out:
 static void check_order(run_t *r, const char *path)
 {
   int64_t order = ct_setup_order_hash(&r->order);
-  int within = r->at.cursor > 0 && r->at.cursor < r->s.data.info.samples;
+  int within = r->at.cursor > 0 && r->at.cursor < ct_sampler_epoch(&r->order);
   if (within && r->at.order != order)
     ct_log(CT_LOG_WARN,
            "%s was made within an epoch of another order of samples (the chunks of the files, "
@@ -395,8 +396,9 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
   if (r.s.val.info.samples) CT_TRY_ALL(topo, ct_setup_eval(&r.s, 0, &r.confusion, &r.want));
   CT_TRY_ALL(topo, list_sets(&r));
   CT_TRY(ct_setup_trainer(&r.s, 1));
-  CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &topo->job, &r.dir) : CT_OK);
   CT_TRY(ct_setup_order(&r.s, &r.order));
+  CT_TRY(ct_trainer_check_batches(r.s.trainer, ct_sampler_epoch(&r.order), r.order.batch));
+  CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &topo->job, &r.dir) : CT_OK);
   CT_TRY(resume(&r, a));
   r.at.order = ct_setup_order_hash(&r.order);
   CT_TRY(ct_setup_stage(&r.s)); /* last: the longest, and in vain if anything else is wrong */

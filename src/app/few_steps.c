@@ -23,6 +23,7 @@ int ct_few_steps_open(ct_setup_t *s, ct_few_steps_t *out)
   int rc = CT_OK;
   *out = (ct_few_steps_t){.s = s};
   CT_TRY(ct_setup_order(s, &out->order));
+  CT_TRY(ct_trainer_check_batches(s->trainer, ct_sampler_epoch(&out->order), out->order.batch));
   CT_TRY_ALL(s->topo, open_feed(out));
 out:
   return rc;
@@ -38,7 +39,7 @@ int ct_few_steps_next(ct_few_steps_t *f, const ct_schedule_point_t *at, ct_step_
   int fed = f->feed ? ct_feed_next(f->feed, &b) : CT_OK;
   report->data_s = ct_clock() - begin;
   CT_TRY(ct_trainer_step(f->s->trainer, b ? b : &none, fed, at, word, report));
-  f->cursor = (f->cursor + none.global) % f->order.samples;
+  f->cursor = (f->cursor + none.global) % ct_sampler_epoch(&f->order);
   ct_beat_progress();
 out:
   return rc;

@@ -53,7 +53,7 @@ static int one_step(steps_t *w, int count, double *seconds)
   CT_TRY(ct_trainer_step(w->s->trainer, b ? b : &none, fed, &(ct_schedule_point_t){0}, &word,
                          &report));
   w->cursor += none.global;
-  int ends = w->cursor >= w->order->samples;
+  int ends = w->cursor >= ct_sampler_epoch(w->order);
   if (ends) w->epoch++, w->cursor = 0;
   *seconds = none.global < w->order->batch ? -1 : ct_step_times_all(&report.times);
   if (count && *seconds >= 0) ct_account_step(w->account, &word, &report);

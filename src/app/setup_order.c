@@ -1,4 +1,6 @@
 /* The order of the training samples, and whether the memory of a rank suits it. */
+#include <inttypes.h>
+
 #include "app/setup.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
@@ -51,8 +53,14 @@ int ct_setup_order(ct_setup_t *s, ct_sampler_t *out)
   *out = (ct_sampler_t){.seed = (uint64_t)s->cfg.run.seed,
                         .samples = s->data.info.samples,
                         .batch = o->batch,
+                        .drop_last = o->drop_last,
                         .shuffle = o->shuffle != CT_SHUFFLE_OFF,
                         .pieces = s->recipe.pieces};
+  if (ct_sampler_epoch(out) == 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: data.drop_last leaves nothing of an epoch: data.train has %" PRId64
+            " samples, and data.batch is %" PRId64,
+            s->cfg.where, out->samples, out->batch);
   if (o->shuffle != CT_SHUFFLE_BLOCKS) return CT_OK;
   CT_TRY(take_blocks(s, out));
   ct_log(CT_LOG_INFO,

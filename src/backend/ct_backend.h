@@ -136,7 +136,8 @@ typedef struct ct_op_args {
                       channel the sums of x - s and of (x - s)^2, where s is its running mean (the
                       same on all ranks; Chan, Golub, LeVeque 1983), then the elements of a channel.
                       Backward: the sums of dy and of dy * (x - mean); the last is not used */
-  int keep_running;       /**< BNORM in training: 1 = the running statistics are left alone */
+  int keep_running;       /**< BNORM in training: 1 = the running statistics are left alone, as they
+                      are with one value per channel, which has no variance */
   const float *affine;    /**< REORDER of CT_U8: a[C], then b[C]; device memory */
   const int32_t *labels;  /**< LOSS: n labels, or n times those of all places; device memory */
   const int32_t *labels2; /**< LOSS: with mix[i] < 1: the other label of a mixed sample; or NULL */

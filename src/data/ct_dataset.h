@@ -17,6 +17,7 @@ typedef struct ct_data_opts {
   int64_t batch;                /**< global batch */
   int64_t batch_per_rank;       /**< 0: batch decides */
   int64_t eval_batch;           /**< global batch of evaluation; 0: as batch */
+  int drop_last;                /**< training: no smaller batch at the end of an epoch */
   int shuffle;                  /**< ct_shuffle_t */
   int64_t lanes;                /**< with blocks: how many (ct_sampler.h); 0: ct_blocks_lanes() */
   int64_t workers;              /**< prefetch threads of a rank */

@@ -14,6 +14,7 @@ typedef struct ct_sampler {
   uint64_t seed;
   int64_t samples;           /**< in the data set */
   int64_t batch;             /**< global batch */
+  int drop_last;             /**< 1: an epoch ends with its last whole batch */
   int shuffle;               /**< 0: in order */
   int pieces;                /**< pieces that each rank's share of a batch is cut into; 0: 1 */
   const ct_blocks_t *blocks; /**< with shuffle: of all samples, each read once (ct_blocks.h), in an
@@ -22,6 +23,8 @@ typedef struct ct_sampler {
   int64_t lanes; /**< with blocks: that many are taken from at a time; up to the batch */
 } ct_sampler_t;
 
+/** Samples of an epoch: all, or with drop_last those of whole batches. */
+int64_t ct_sampler_epoch(const ct_sampler_t *s);
 /** Steps of a whole epoch: ceil(samples / batch); the last one may be smaller. */
 int64_t ct_sampler_steps(const ct_sampler_t *s);
 /** Sample at a position of an epoch. */
@@ -36,7 +39,7 @@ int64_t ct_sampler_near(const ct_sampler_t *s, int64_t epoch, int64_t position, 
  * cluster sample; Kish, "Survey Sampling", 1965).  Local.  CT_ERR_NOMEM */
 int ct_sampler_mixing(const ct_sampler_t *s, const ct_blocks_t *b, int64_t epoch, int steps,
                       double *mates);
-/** Global samples of the step that begins at \a cursor (0 … samples-1): min(batch, what is
+/** Global samples of the step that begins at \a cursor (0 … end of the epoch): min(batch, what is
  * left). */
 int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor);
 /** \a total cut into \a n pieces: where the i-th begins, in *first, and how many it has (returned).

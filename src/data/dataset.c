@@ -38,6 +38,9 @@ const ct_opt_t ct_data_rows[] = {
                "batch of one rank, in samples; 0: batch decides"),
     CT_OPT_INT(ct_data_opts_t, eval_batch, "0", 0, 1e9,
                "global batch of evaluation, in samples; 0: as batch"),
+    CT_OPT_BOOL(
+        ct_data_opts_t, drop_last, "false",
+        "leave out the last batch of an epoch in training if it is smaller than the others"),
     CT_OPT_CHOICE(ct_data_opts_t, shuffle, "true", "false|true|blocks",
                   "train in a new random order each epoch; blocks: in one that reads each chunk of "
                   "the files once, for data that do not fit into memory"),

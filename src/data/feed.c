@@ -63,7 +63,7 @@ static slot_t *begin(ct_feed_t *f)
   b->n = (int)ct_sampler_share(&f->sampler, b->global, f->rank, f->size, &b->first);
   s->ready = 0;
   f->cursor += b->global;
-  if (f->cursor == f->sampler.samples) {
+  if (f->cursor == ct_sampler_epoch(&f->sampler)) {
     f->cursor = 0;
     f->epoch++;
     f->ended = f->one_epoch;
@@ -82,7 +82,7 @@ static void announce(const maker_t *m, int64_t epoch, int64_t cursor, int64_t st
 {
   const ct_feed_t *f = m->feed;
   const ct_sampler_t *s = &f->sampler;
-  int64_t first, left = (s->samples - cursor + s->batch - 1) / s->batch;
+  int64_t first, left = (ct_sampler_epoch(s) - cursor + s->batch - 1) / s->batch;
   cursor += steps * s->batch;
   if (steps >= left) {
     epoch += 1 + (steps - left) / ct_sampler_steps(s);
@@ -223,14 +223,14 @@ static int check_start(const ct_dataset_t *d, const ct_sampler_t *s, const ct_fe
 {
   int rc = CT_OK;
   int64_t first, most = s->batch < s->samples ? s->batch : s->samples;
-  if (s->samples < 1 || s->samples > d->info.samples || s->batch < 1)
+  if (s->batch < 1 || ct_sampler_epoch(s) < 1 || s->samples > d->info.samples)
     CT_FAIL(CT_ERR_ARG, "a feed of %lld samples in batches of %lld from a data set of %lld",
             (long long)s->samples, (long long)s->batch, (long long)d->info.samples);
   if (o->rank < 0 || o->rank >= o->size)
     CT_FAIL(CT_ERR_ARG, "a feed for rank %d of %d", o->rank, o->size);
-  if (o->cursor < 0 || o->cursor > s->samples)
+  if (o->cursor < 0 || o->cursor > ct_sampler_epoch(s))
     CT_FAIL(CT_ERR_ARG, "a feed from sample %lld of an epoch of %lld", (long long)o->cursor,
-            (long long)s->samples);
+            (long long)ct_sampler_epoch(s));
   if (ct_sampler_share(s, most, o->rank, o->size, &first) > INT32_MAX)
     CT_FAIL(CT_ERR_ARG, "a batch of more than %d samples on one rank", INT32_MAX);
   if (o->bytes && !ct_dataset_is_bytes(d))
@@ -277,7 +277,7 @@ int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opt
   CT_TRY(create(d, s, o, &f));
   f->epoch = o->epoch;
   f->cursor = o->cursor;
-  if (o->cursor == s->samples) { /* a checkpoint at the very end of an epoch */
+  if (o->cursor == ct_sampler_epoch(s)) { /* a checkpoint at the very end of an epoch */
     f->cursor = 0;
     f->epoch++;
     f->ended = o->one_epoch;

@@ -1,9 +1,14 @@
 /* How an epoch is cut into batches and ranks' shares: nothing but arithmetic. */
 #include "data/ct_sampler.h"
 
+int64_t ct_sampler_epoch(const ct_sampler_t *s)
+{
+  return s->drop_last ? s->samples - s->samples % s->batch : s->samples;
+}
+
 int64_t ct_sampler_steps(const ct_sampler_t *s)
 {
-  return s->samples / s->batch + (s->samples % s->batch != 0);
+  return (ct_sampler_epoch(s) + s->batch - 1) / s->batch;
 }
 
 int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor)

@@ -1,7 +1,7 @@
 /* Batch normalisation (Ioffe and Szegedy, 2015), with the semantics of torch.nn.BatchNorm2d.
  *
  * Training: the batch is normalised with its biased variance, running_var takes the unbiased one.
- * With one element per channel, where the unbiased variance is 0/0, the biased one is taken. */
+ * One element per channel has no unbiased variance: it leaves the running statistics alone. */
 #include "ref/ref.h"
 
 #include <math.h>
@@ -48,7 +48,8 @@ static void update_running(const ct_op_desc_t *d, const channel_t *k, double var
   float *mean = (float *)a->w[2] + k->c, *running_var = (float *)a->w[3] + k->c;
   double m = d->u.bnorm.momentum;
 
-  if (k->count > 1) var *= k->count / (k->count - 1);
+  if (a->keep_running || k->count <= 1) return;
+  var *= k->count / (k->count - 1);
   *mean = (float)((1 - m) * *mean + m * k->mean);
   *running_var = (float)((1 - m) * *running_var + m * var);
 }
@@ -95,7 +96,7 @@ static void forward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_
     return;
   }
   double var = d->u.bnorm.sync ? synced_statistics(d, k, a) : batch_statistics(d, k, a);
-  if (!a->keep_running) update_running(d, k, var, a);
+  update_running(d, k, var, a);
   k->invstd = 1 / sqrt(var + d->u.bnorm.eps);
   if (!keeps_statistics(d)) return;
   double *saved = (double *)a->saved + 3 * k->c;

@@ -34,7 +34,7 @@ static int finished(const ct__loop_t *l)
  * epoch. */
 static int is_epoch_trained(const ct__loop_t *l)
 {
-  return l->at.cursor == l->o->sampler.samples;
+  return l->at.cursor == ct_sampler_epoch(&l->o->sampler);
 }
 
 static ct_schedule_point_t schedule_point(const ct__loop_t *l)
@@ -284,7 +284,8 @@ out:
 static int save_rest(ct__loop_t *l, int own, int64_t stop)
 {
   int unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
-  int wanted = stop || l->o->ckpt->every_epochs || l->o->ckpt->every_steps;
+  const ct_ckpt_opts_t *c = l->o->ckpt; /* no run ends without a model */
+  int wanted = stop || c->every_epochs || c->every_steps || c->best == CT_SCORE_OFF;
   if (l->is_best || (unsaved && wanted)) own = ct__saves_begin(l, own);
   if (own == CT_OK) own = ct__saves_end(l, 1);
   return ct_agree(l->topo, own);
@@ -327,7 +328,7 @@ static int prepare(ct__loop_t *l)
 {
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
-  CT_TRY(ct_trainer_prepare(l->t, o->sampler.samples, o->sampler.batch, 1));
+  CT_TRY(ct_trainer_prepare(l->t, ct_sampler_epoch(&o->sampler), o->sampler.batch, 1));
   if (o->val) CT_TRY(ct_trainer_prepare(l->t, o->val->info.samples, o->eval_batch, 0));
   for (int i = 0; i < o->sets; i++)
     CT_TRY(ct_trainer_prepare(l->t, o->set[i].data->info.samples, o->eval_batch, 0));
@@ -361,8 +362,8 @@ static int tell_energy(ct__loop_t *l)
   if (r->energy.joule >= 0)
     ct_log(CT_LOG_INFO, "energy: %.4g J, %.4g J a sample (%s)", r->energy.joule,
            r->joule_per_sample, r->energy.from);
-  else
-    ct_log(CT_LOG_INFO, "energy: %s", r->energy.from);
+  else /* metrics.jsonl has it, too */
+    ct_log(CT_LOG_DEBUG, "energy: %s", r->energy.from);
 out:
   return rc;
 }

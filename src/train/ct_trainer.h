@@ -100,6 +100,11 @@ int ct_trainer_places(const ct_trainer_env_t *env, const ct_memory_t *m, ct_plac
  * afterwards. */
 int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training);
 
+/** Collective.  Refuses (CT_ERR_USAGE; names the layer and the cures) to train on global batches
+ * of so many samples if a batchnorm gets one value per channel, of which nothing can be learned;
+ * warns if only the smaller batch at the end of an epoch is such a one. */
+int ct_trainer_check_batches(ct_trainer_t *t, int64_t samples, int64_t batch);
+
 /** 1 if batches of the data set should come as bytes: to be converted on a device with memory of
  * its own. */
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d);

@@ -204,7 +204,8 @@ static int visit_model(walk_t *w)
     if (!buffer || !norm || !last) continue;
     CT_TRY(ct_text_format(name, sizeof name, "/model/%s.num_batches_tracked",
                           g->layer[g->param[i].layer].name));
-    CT_TRY(visit_int(w, name, t->progress.steps, NULL));
+    int64_t *tracked = &t->tracked[g->param[i].layer];
+    CT_TRY(visit_newer(w, name, *tracked, tracked));
   }
 out:
   return rc;
@@ -377,10 +378,34 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
     ct_mem_free(from_root);
   }
   CT_TRY(ct_trainer_broadcast(t, 0));
+  ct__one_value_share(t);
   take(t, &found);
   if (at) *at = found.at;
 out:
   ct__update_narrow(t);
+  return rc;
+}
+
+/* The count that a file has beside tensor \a var, a running variance; without it *tracked stays. */
+static int load_tracked(const ct_weights_file_t *f, int var, int64_t *tracked)
+{
+  static const char from[] = "running_var", to[] = "num_batches_tracked";
+  int rc = CT_OK;
+  float number;
+  ct_tensor_t t;
+  f->ops->tensor(f->w, var, &t);
+  const char *name = t.name;
+  size_t own = strlen(name), stem = own < strlen(from) ? 0 : own - strlen(from);
+  if (strcmp(name + stem, from) != 0) return CT_OK;
+  for (int i = 0, n = f->ops->count(f->w); i < n; i++) {
+    f->ops->tensor(f->w, i, &t);
+    if (strncmp(t.name, name, stem) != 0 || strcmp(t.name + stem, to) != 0) continue;
+    if (t.count != 1 || !ct_elem_has_numbers(t.type)) return CT_OK;
+    if (t.type == CT_ELEM_I64) return f->ops->read(f->w, i, 0, 1, tracked);
+    CT_TRY(ct_weights_floats(f, i, &number));
+    *tracked = (int64_t)number;
+  }
+out:
   return rc;
 }
 
@@ -395,6 +420,7 @@ static int load_here(ct_trainer_t *t, const ct_weights_file_t *f, const int *fro
     if (from[i] < 0) continue;
     CT_TRY(ct_weights_floats(f, from[i], plain));
     CT_TRY(ct_trainer_set(t, i, plain));
+    if (g->param[i].spec.buffer) CT_TRY(load_tracked(f, from[i], &t->tracked[g->param[i].layer]));
   }
 out:
   ct_mem_free(plain);
@@ -407,6 +433,7 @@ int ct_trainer_load(ct_trainer_t *t, const ct_weights_file_t *f, const int *from
   const ct_topo_t *topo = t->env.topo;
   CT_TRY_ALL(topo, topo->rank == 0 ? load_here(t, f, from) : CT_OK);
   CT_TRY(ct_trainer_broadcast(t, 0));
+  ct__one_value_share(t);
 out:
   return rc;
 }

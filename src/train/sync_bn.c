@@ -1,15 +1,40 @@
 /* Batchnorms that take their statistics over a group of ranks: the group, and its message between
  * the work that sums up a rank's samples and the one that uses the sums. */
 #include "train/trainer.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+
+/* The two lowest ranks with this rank's color. */
+static void find_lowest(ct_trainer_t *t, int64_t *colors, int color)
+{
+  const ct_topo_t *topo = t->env.topo;
+  colors[topo->rank] = color;
+  ct_agree_sum(topo, colors, topo->size); /* the others gave 0 */
+  t->group_lowest[0] = t->group_lowest[1] = t->root_second = -1;
+  for (int r = topo->size - 1; r >= 0; r--) {
+    if (r > 0 && colors[r] == colors[0]) t->root_second = r;
+    if (colors[r] != color) continue;
+    t->group_lowest[1] = t->group_lowest[0];
+    t->group_lowest[0] = r;
+  }
+}
 
 /* Groups of neighbouring ranks. */
 int ct__sync_bn_open(ct_trainer_t *t)
 {
+  int rc = CT_OK;
   const ct_topo_t *topo = t->env.topo;
   int size = t->env.recipe.sync_bn;
+  int64_t *colors = NULL;
   if (!ct__memory_plan_opts(&t->env, 1, 1).sync_bn) return CT_OK;
   int color = size == CT_SYNC_NODE ? topo->node_index : topo->rank / size;
-  return t->env.comm_ops->group(t->env.comm, color, &t->group);
+  colors = ct_mem_array(topo->size, sizeof *colors, "the groups of ranks");
+  CT_TRY_ALL(topo, colors ? CT_OK : CT_ERR_NOMEM);
+  find_lowest(t, colors, color);
+  CT_TRY(t->env.comm_ops->group(t->env.comm, color, &t->group));
+out:
+  ct_mem_free(colors);
+  return rc;
 }
 
 int ct__sync_bn_make(ct_trainer_t *t)

@@ -18,6 +18,7 @@ static int make_rooms(ct_trainer_t *t)
   CT_TRY(ct__qat_make(t));
   CT_TRY(ct__step_make(t));
   CT_TRY(ct__input_make(t));
+  CT_TRY(ct__one_value_make(t));
   if (!t->env.training) return CT_OK;
   CT_TRY(ct__sync_bn_make(t));
   CT_TRY(ct__update_make(t));
@@ -108,6 +109,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   t->env.recipe.way->free(t);
   ct__step_free(t);
   ct__arenas_free(t);
+  ct_mem_free(t->tracked);
   ct_mem_free(t->first_state);
   ct_mem_free(t);
 }
@@ -127,6 +129,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   ct__step_note(t, t->env.be->queue->sync(t->q));
   ct__step_device(t);
   ct__update_report(t, report);
+  if (ct__step_is_well(t)) ct__one_value_count(t, b);
   ct__step_end(t, b, word);
   t->progress.steps++;
   return ct__step_over(t, word, report);

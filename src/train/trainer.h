@@ -322,6 +322,15 @@ typedef struct ct__snapshot {
 int ct__state_init(ct_trainer_t *t);
 void ct__state_free(ct_trainer_t *t);
 
+/* ---- one_value.c ---- */
+
+/** Local.  Counts that are 0. */
+int ct__one_value_make(ct_trainer_t *t);
+/** Local.  Behind a step on a batch (NULL: there was none). */
+void ct__one_value_count(ct_trainer_t *t, const ct_batch_t *b);
+/** Collective.  Rank 0's counts to all. */
+void ct__one_value_share(ct_trainer_t *t);
+
 /* ---- all of it ---- */
 
 /** How far it has come: what a checkpoint says of a trainer besides arrays. */
@@ -346,9 +355,12 @@ struct ct_trainer {
   int buckets;
   /* facts of arenas.c, low_weights.c and sync_bn.c */
   char *weight, *gradient, *buffer;
-  char *low;         /**< weights in the low type, at half their offsets; NULL: there are none */
-  ct_group_t *group; /**< SyncBN; NULL: off */
-  double *stats;     /**< device: its message */
+  char *low;           /**< weights in the low type, at half their offsets; NULL: there are none */
+  ct_group_t *group;   /**< SyncBN; NULL: off */
+  int group_lowest[2]; /**< its two lowest ranks; -1: there is one only */
+  int root_second;     /**< the second one of rank 0's group; -1 */
+  double *stats;       /**< device: its message */
+  int64_t *tracked; /**< owned; of one_value.c: batches that each layer's running statistics took */
 
   ct__progress_t progress;
   char *first_state; /* of ct_trainer_remember(): weights, then buffers; NULL: none */

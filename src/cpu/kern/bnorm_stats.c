@@ -53,7 +53,7 @@ static void merge_tiles(const cpu__bn_run_t *r, int64_t block, moments_t *all)
 
 static void update_running(const cpu__bn_run_t *r, int64_t c, double n, double mean, double m2)
 {
-  double m = r->k->op.desc.u.bnorm.momentum, unbiased = m2 / (n > 1 ? n - 1 : 1);
+  double m = r->k->op.desc.u.bnorm.momentum, unbiased = m2 / (n - 1);
   float *running_mean = (float *)r->a->w[2] + c, *running_var = (float *)r->a->w[3] + c;
 
   *running_mean = (float)((1 - m) * *running_mean + m * mean);
@@ -136,7 +136,7 @@ static void take_norm(const cpu__bn_run_t *r, int64_t c, double n, double mean, 
 {
   norm_t norm = {(float)mean, invstd_of(r->k, m2 / n)}, *saved = saved_of(r);
 
-  if (!r->a->keep_running) update_running(r, c, n, mean, m2);
+  if (!r->a->keep_running && n > 1) update_running(r, c, n, mean, m2);
   set_norm(r, c, norm);
   if (saved) saved[c] = norm;
 }
