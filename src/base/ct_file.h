@@ -52,10 +52,9 @@ int64_t ct_file_free(const char *path);
 /** Expands one shell pattern in byte order (glob(3)) relative to \a dir; without a magic character
  * the path itself.  Names at its beginning that exist are no patterns: `val[1].h5` is that file if
  * there is one, and `run[2]/x-*.h5` looks into that directory.  *list: n strings in one allocation
- * each, freed by ct_file_list_free().  No
- * match, or a directory on the way that fails: CT_ERR_IO that names the pattern and the directory.
- * A directory that this user may not read is left out with a warning, unless nothing else matches.
- */
+ * each, freed by ct_file_list_free().  No match: CT_ERR_USAGE that names the pattern and what is
+ * near; a directory on the way that fails: CT_ERR_IO.  A directory that this user may not read is
+ * left out with a warning, unless nothing else matches. */
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n);
 void ct_file_list_free(char **list, int n);
 /** The end of a message on a path, or pattern, that names nothing: the directory up to which it is

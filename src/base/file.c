@@ -332,7 +332,7 @@ static int no_match(const char *pattern, char *path)
 {
   char hint[2 * CT_PATH_MAX];
   unquote(path); /* the directory is no pattern */
-  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "no file matches '%s'%s", pattern,
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "no file matches '%s'%s", pattern,
                     ct_file_missing(path, hint, sizeof hint));
 }
 

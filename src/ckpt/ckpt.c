@@ -27,7 +27,9 @@
 #include "ckpt/room.h"
 
 const ct_opt_t ct_ckpt_rows[] = {
-    CT_OPT_INT(ct_ckpt_opts_t, every_epochs, "1", 0, 1e18, "epochs between checkpoints; 0: none"),
+    CT_OPT_INT(
+        ct_ckpt_opts_t, every_epochs, "1", 0, 1e18,
+        "epochs between checkpoints; 0: none but at the end of the run, and with best not there"),
     CT_OPT_INT(ct_ckpt_opts_t, every_steps, "0", 0, 1e18, "steps between checkpoints; 0: none"),
     CT_OPT_INT(ct_ckpt_opts_t, keep, "3", 0, 1e18, "newest checkpoints that are kept; 0: all"),
     CT_OPT_CHOICE(ct_ckpt_opts_t, best, "off", "off|" CT_SCORE_KINDS,

@@ -36,10 +36,14 @@ static void time_text(const ct__loop_t *l, int64_t total, double now, char *text
   snprintf(text + n, cap - (size_t)n, ", %s left", ct_text_seconds(s, left, sizeof left));
 }
 
-static void bar_text(const ct__loop_t *l, char bar[BAR + 4])
+/* Full at the end of the epoch, and where train.steps ends training before that. */
+static void bar_text(const ct__loop_t *l, int64_t total, char bar[BAR + 4])
 {
-  int64_t samples = l->o->sampler.samples;
-  int full = (int)(BAR * (l->at.cursor ? l->at.cursor : samples) / samples);
+  const ct_sampler_t *s = &l->o->sampler;
+  int64_t end = ct_sampler_epoch(s), at = l->at.cursor ? l->at.cursor : end;
+  int64_t left = total - l->at.step; /* steps */
+  if (left >= 0 && left < (end - at + s->batch - 1) / s->batch) end = at + left * s->batch;
+  int full = (int)(BAR * at / end);
   memcpy(bar, " [", 2);
   memset(bar + 2, '.', BAR);
   memset(bar + 2, '#', (size_t)full);
@@ -51,7 +55,7 @@ static void tell(ct__loop_t *l, double loss, int64_t total, double now, int with
   char text[400], bar[BAR + 4] = "", times[80], waits[64];
   time_text(l, total, now, times, sizeof times);
   waits_text(&l->shown, waits, sizeof waits);
-  if (with_bar) bar_text(l, bar);
+  if (with_bar) bar_text(l, total, bar);
   snprintf(text, sizeof text, "epoch %lld/%lld%s  step %lld/%lld  loss %.4f  %.0f samples/s%s%s",
            (long long)ct__loop_epoch(l), (long long)l->o->train->epochs, bar, (long long)l->at.step,
            (long long)total, loss, (double)l->trained / (l->trained_s > 0 ? l->trained_s : 1),
@@ -79,7 +83,7 @@ void ct__shown_step(ct__loop_t *l, double loss, const ct_step_report_t *r, int64
   p->data_s += r->data_s;
   p->comm_s += r->comm_exposed_s;
   if (ct_log_has_bar()) {
-    if (now - p->bar_at < 0.1) return;
+    if (now - p->bar_at < 0.1 && l->at.step != total) return;
     p->bar_at = now;
     tell(l, loss, total, now, 1);
   } else if (l->o->run->log_s > 0 && now - p->line_at >= l->o->run->log_s) {

@@ -279,7 +279,7 @@ static void wrong_files_are_named(void)
   ct_reader_spec_t spec = spec_of(dir);
   char *gone[] = {"gone.h5"};
   ct_opt_texts_t files = {gone, 1}, none = {NULL, 0};
-  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_IO, "no file matches '*.h5'");
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_USAGE, "no file matches '*.h5'");
   spec.files = &files;
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_IO, "gone.h5: cannot open: No such file");
   spec.files = &none;
