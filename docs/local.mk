@@ -28,6 +28,7 @@ man1_MANS = \
   %D%/man/ctrain-hpc.1 \
   %D%/man/ctrain-hpc-bench.1 \
   %D%/man/ctrain-hpc-convert.1 \
+  %D%/man/ctrain-hpc-demo.1 \
   %D%/man/ctrain-hpc-doctor.1 \
   %D%/man/ctrain-hpc-eval.1 \
   %D%/man/ctrain-hpc-inspect.1 \

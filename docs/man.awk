@@ -75,8 +75,8 @@ END {
   put(".br\n\\fBctrain\\-hpc\\fR \\fICOMMAND\\fR \\fB\\-\\-help\\fR\n.br\n\\fBctrain\\-hpc \\-\\-version\\fR")
   put(".SH DESCRIPTION\nOne program that is started like any MPI program, reads sharded HDF5 data sets")
   put("and trains on CPUs, and on GPUs where it was built with CUDA.")
-  put("Without a command it trains; without a configuration either, as \\fB./ctrain.yaml\\fR says,")
-  put("or else the example of handwritten digits that is installed with it.")
+  put("Without a command it trains the example of handwritten digits that is installed with it, as")
+  put("\\fBdemo\\fR does.")
   put(".SH COMMANDS\nEach has a page of its own.")
   for (i = 1; i <= count; i++)
     item("\\fB" commands[i] "\\fR" (takes[commands[i]] == "" ? "" : " " roff(takes[commands[i]])),

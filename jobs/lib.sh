@@ -44,6 +44,25 @@ find_program() { # JOBS
   fi
 }
 
+# Refuses a CONFIG that is not there, or is empty: a variable that was not set.
+check_config() { # CONFIG
+  [ -n "$1" ] || die "CONFIG is empty: a variable that is not set?"
+  case $1 in -*) return ;; esac # an option: the program says what is missing
+  [ -e "$1" ] || die "there is no $1 in $PWD"
+}
+
+# Sets $command, that of the program, from the arguments of a template.
+# shellcheck disable=SC2034
+choose_training() { # [CONFIG [options of train]]
+  if [ $# = 0 ]; then
+    say "no CONFIG: the built-in example, handwritten digits"
+    command=(demo)
+  else
+    check_config "$1"
+    command=(train "$@")
+  fi
+}
+
 # A field of Slurm's record of this job, such as JobState.
 fact() { # NAME
   SLURM_TIME_FORMAT=standard scontrol -o show job "$jobid" 2>/dev/null |

@@ -3,6 +3,8 @@
 #
 #   flux batch [options of flux batch] jobs/train.flux [CONFIG [options of train]]
 #
+# Without arguments: the built-in example.
+#
 # The run stops in time with a checkpoint, and the job ends with 75.  Whoever submits it again goes on;
 # or several at once, of which the last ones are dropped when the run is finished:
 #
@@ -29,8 +31,9 @@ for jobs in "${places[@]}"; do [ ! -r "$jobs/lib.sh" ] || break; done
 settings "$jobs"
 find_program "$jobs"
 
+choose_training "$@"
 left=$(flux job timeleft 2>/dev/null) # a huge number where there is no limit
 [[ ! $left =~ ^[0-9]+$ ]] || export CTRAIN_END_TIME=$(($(date +%s) + left))
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$cores_per_rank}
 cores=$(flux resource list -s free -no '{ncores}')
-launch flux run --ntasks=$((cores / cores_per_rank)) --cores-per-task="$cores_per_rank" "$program" train "$@"
+launch flux run --ntasks=$((cores / cores_per_rank)) --cores-per-task="$cores_per_rank" "$program" "${command[@]}"

@@ -59,7 +59,7 @@ static int print_commands(void)
     CT_TRY(ct_str_add(&text, "  %-9s%-14s %s\n", c->name, c->args, c->help));
   CT_TRY(ct_str_add(
       &text,
-      "\nWithout a command: train.  ctrain-hpc COMMAND --help lists the options; the help of\n"
+      "\nWithout a command: demo.  ctrain-hpc COMMAND --help lists the options; the help of\n"
       "train also lists every key of the configuration.  ctrain-hpc --version\n"
       "CTRAIN_PROGRESS=1 in the environment shows the progress bar where no terminal is seen, as\n"
       "under srun; CTRAIN_PROGRESS=0 shows none.\n\n"
@@ -153,12 +153,13 @@ out:
   return rc;
 }
 
-static int run_command(const ct_command_t *cmd, int argc, char **argv, int *status)
+static int run_command(const ct_command_t *cmd, int bare, int argc, char **argv, int *status)
 {
   int rc = CT_OK, done = 0;
   ct_args_t a = {0};
   ct_log_level_t level;
   CT_TRY(ct_args_parse(&a, cmd, argc, argv));
+  a.bare = bare;
   if (a.help) {
     if (speaks_for_all()) CT_TRY(print_help(cmd));
     goto out;
@@ -180,14 +181,14 @@ out:
 static int dispatch(int argc, char **argv, const char *commit, int *status)
 {
   int rc = CT_OK;
-  const ct_command_t *cmd = &ct_commands[0];
-  const char *first = argc > 1 ? argv[1] : "";
+  const ct_command_t *cmd;
+  const char *first = argc > 1 ? argv[1] : "-";
   if (strcmp(first, "--version") == 0) return speaks_for_all() ? print_version(commit) : CT_OK;
   if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
     return speaks_for_all() ? print_commands() : CT_OK;
-  if (first[0] == '\0' || first[0] == '-') return run_command(cmd, argc, argv, status);
-  CT_TRY(ct_command_find(first, &cmd));
-  CT_TRY(run_command(cmd, argc - 1, argv + 1, status));
+  int bare = first[0] == '-';
+  CT_TRY(ct_command_find(bare ? "demo" : first, &cmd));
+  CT_TRY(run_command(cmd, bare, argc - !bare, argv + !bare, status));
 out:
   return rc;
 }

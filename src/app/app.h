@@ -49,6 +49,7 @@ typedef struct ct_args {
   char **rest; /**< arguments that are no options */
   int rests;
   int help;    /**< --help was given */
+  int bare;    /**< the program was started without a command */
   int unshown; /**< the command is a part of another one, which has the standard output */
 } ct_args_t;
 

@@ -125,9 +125,17 @@ int ct_args_parse(ct_args_t *a, const ct_command_t *cmd, int argc, char **argv)
   CT_TRY(take_options(a, argc, argv));
   if (a->help) goto out;
   CT_TRY(check_no_key(a));
+  for (int i = 0; i < a->rests; i++)
+    if (!*a->rest[i])
+      CT_FAIL(CT_ERR_USAGE,
+              "%s: an argument is an empty text (is a variable not set?): ctrain-hpc %s %s",
+              cmd->name, cmd->name, cmd->args);
   if (a->rests < cmd->min)
     CT_FAIL(CT_ERR_USAGE, "%s: an argument is missing: ctrain-hpc %s %s", cmd->name, cmd->name,
             cmd->args);
+  if (a->rests > cmd->max && strcmp(cmd->name, "demo") == 0)
+    CT_FAIL(CT_ERR_USAGE, "demo: unexpected argument '%s'; did you mean 'train %s'?", a->rest[0],
+            a->rest[0]);
   if (a->rests > cmd->max)
     CT_FAIL(CT_ERR_USAGE, "%s: unexpected argument '%s': ctrain-hpc %s %s", cmd->name,
             a->rest[cmd->max], cmd->name, cmd->args);

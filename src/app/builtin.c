@@ -148,12 +148,10 @@ static int example_beside(char *path, size_t cap)
   return 0;
 }
 
-int ct_builtin_config(char *path, size_t cap)
+int ct_builtin_example(char *path, size_t cap)
 {
   int rc = CT_OK;
   const char *set = getenv("CTRAIN_EXAMPLES");
-  CT_TRY(ct_text_format(path, cap, "ctrain.yaml"));
-  if (ct_file_exists(path)) goto out;
   if (set && *set) {
     if (!example_in(set, path, cap))
       CT_FAIL(CT_ERR_USAGE, "CTRAIN_EXAMPLES is '%s', but there is no '%s'", set, path);
@@ -163,8 +161,8 @@ int ct_builtin_config(char *path, size_t cap)
       example_in(CT_EXAMPLES_DIR, path, cap))
     goto out;
   CT_FAIL(CT_ERR_USAGE,
-          "no configuration given, no ./ctrain.yaml, and the digits example is neither beside the "
-          "program nor in '%s' or '%s'; CTRAIN_EXAMPLES can name its directory",
+          "the digits example is neither beside the program nor in '%s' or '%s'; CTRAIN_EXAMPLES "
+          "can name its directory",
           CT_EXAMPLES_SRC, CT_EXAMPLES_DIR);
 out:
   return rc;

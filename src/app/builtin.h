@@ -17,9 +17,8 @@ extern const ct_store_ops_t *const ct_builtin_stores[];
 extern const ct_weights_ops_t *const ct_builtin_weights[];
 /** This program and its libraries, \a separator between them.  Appended. */
 int ct_builtin_versions(const char *separator, ct_str_t *out);
-/** Local.  The configuration used without arguments: ./ctrain.yaml if it is there, else that of the
- * digits example, looked for in $CTRAIN_EXAMPLES, beside the program, in the sources and where it
- * was installed.  CT_ERR_USAGE names these places. */
-int ct_builtin_config(char *path, size_t cap);
+/** Local.  The configuration of the digits example, looked for in $CTRAIN_EXAMPLES, beside the
+ * program, in the sources and where it was installed.  CT_ERR_USAGE names these places. */
+int ct_builtin_example(char *path, size_t cap);
 
 #endif

@@ -358,10 +358,20 @@ out:
   return rc;
 }
 
+/* A job script that lost its variable must not succeed with the example. */
 static int choose_config(const ct_args_t *a, char *path, size_t cap)
 {
+  static const char usual[] = "ctrain.yaml";
+  int rc = CT_OK;
   if (a->rests > 0) return ct_text_format(path, cap, "%s", a->rest[0]);
-  return ct_builtin_config(path, cap);
+  if (!ct_file_exists(usual))
+    CT_FAIL(CT_ERR_USAGE,
+            "train: no CONFIG is given, and there is no ./%s; `ctrain-hpc demo` trains the "
+            "built-in example",
+            usual);
+  return ct_text_format(path, cap, "%s", usual);
+out:
+  return rc;
 }
 
 static int print_config(const ct_setup_t *s)
@@ -375,14 +385,12 @@ out:
   return rc;
 }
 
-int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
+static int train_config(const ct_args_t *a, const ct_topo_t *topo, const char *config, int *status)
 {
   int rc = CT_OK;
-  char config[CT_PATH_MAX];
   run_t r = {.s = {.topo = topo, .with_sets = 1}, .shown = !a->unshown};
   ct_loop_result_t result;
   ct_plateau_init(&r.at.plateau);
-  CT_TRY_ALL(topo, choose_config(a, config, sizeof config));
   CT_TRY(ct_setup_config(&r.s, config, a));
   if (ct_args_get(a, "print-config")) {
     CT_TRY(print_config(&r.s));
@@ -418,5 +426,30 @@ out:
   ct_str_clear(&r.versions);
   ct_str_clear(&r.config);
   ct_setup_close(&r.s);
+  return rc;
+}
+
+int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK;
+  char config[CT_PATH_MAX];
+  CT_TRY_ALL(topo, choose_config(a, config, sizeof config));
+  CT_TRY(train_config(a, topo, config, status));
+out:
+  return rc;
+}
+
+int ct_cmd_demo(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK;
+  char config[CT_PATH_MAX];
+  const char *what = a->bare ? "no command: the built-in example; see --help"
+                             : "demo: the built-in example, handwritten digits; your own: "
+                               "ctrain-hpc train CONFIG";
+  CT_TRY_ALL(topo, ct_builtin_example(config, sizeof config));
+  ct_log(CT_LOG_INFO, "%s", what);
+  CT_TRY(train_config(a, topo, config, status));
+  ct_log(CT_LOG_INFO, "%s", what);
+out:
   return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "config/ct_config.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 
 /* Which weights a command looks at, and of a nested file which part. */
 #define CT_MODEL_FLAGS                                                                      \
@@ -174,8 +175,11 @@ static const ct_flag_t watch_flags[] = {
     {0}};
 
 const ct_command_t ct_commands[] = {
-    {"train", "[CONFIG]", "Trains; without CONFIG ./ctrain.yaml, else the built-in digits example",
-     0, 1, 1, 1, train_flags, ct_cmd_train, ct_config_help},
+    {"train", "[CONFIG]", "Trains; without CONFIG as ./ctrain.yaml says", 0, 1, 1, 1, train_flags,
+     ct_cmd_train, ct_config_help},
+    {"demo", "",
+     "Trains the built-in example, handwritten digits, as the program without a command", 0, 0, 1,
+     1, train_flags, ct_cmd_demo, NULL},
     {"eval", "CONFIG", "Evaluates a checkpoint: each validation sample exactly once", 1, 1, 1, 0,
      eval_flags, ct_cmd_eval, NULL},
     {"predict", "CONFIG|MODEL [X ...]",
@@ -211,13 +215,16 @@ const ct_command_t ct_commands[] = {
 int ct_command_find(const char *name, const ct_command_t **out)
 {
   int rc = CT_OK, n = 0;
-  const char *names[16];
+  const char *names[32], *dot = strrchr(name, '.');
   for (const ct_command_t *c = ct_commands; c->name; c++) {
     *out = c;
     if (strcmp(c->name, name) == 0) return CT_OK;
     names[n++] = c->name;
   }
   *out = NULL;
+  if (!*name) CT_FAIL(CT_ERR_USAGE, "the command is an empty text: is a variable not set?");
+  if (ct_file_exists(name) || (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)))
+    CT_FAIL(CT_ERR_USAGE, "unknown command '%s'; did you mean 'train %s'?", name, name);
   const char *nearest = ct_text_nearest(name, names, n);
   if (nearest) CT_FAIL(CT_ERR_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
   CT_FAIL(CT_ERR_USAGE, "unknown command '%s'; see ctrain-hpc --help", name);

@@ -4,6 +4,7 @@
 #include "app/app.h"
 
 int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_demo(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_predict(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status);
