@@ -276,16 +276,9 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
 
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, by_class = d->answer.ndim && d->by_class;
   const char *file = d->ops->file(d->reader, 0);
-  int by_class = d->answer.ndim && d->by_class;
-  if (d->info.targets && !d->answer.ndim && c->loss.kind == CT_LOSS_CROSS_ENTROPY)
-    CT_FAIL(CT_ERR_USAGE,
-            "loss.kind is cross_entropy, which is of class labels, but data.target ('%s' of %s) "
-            "holds %" PRId64 " real number%s a sample: write labels as integers (in NumPy "
-            "y.astype('int64'), of one-hot rows y.argmax(1)), or choose mse, l1 or bce",
-            c->data.target.n ? c->data.target.v[0] : "", file ? file : "the data", d->info.targets,
-            d->info.targets == 1 ? "" : "s");
+  CT_TRY(ct_loss_check_targets(&c->loss, d->answer.ndim ? 0 : d->info.targets));
   if (!c->model.classes && !d->classes && by_class)
     CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': with "
                           "a label for each place they are not counted");

@@ -19,6 +19,8 @@ extern const ct_opt_t ct_loss_rows[];
  * and BCE are of labels as one-hot.  CT_ERR_USAGE names the key: one that the kind of loss does not
  * have, or an ignore_index that is no number. */
 int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
+/** CT_ERR_USAGE: cross_entropy with real-valued targets, of which a sample has so many. */
+int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
 /** The options against model and data.  \a outputs: model.classes; \a targets: real-valued targets
  * of a sample, 0 if it has a label; \a places: labels of a sample.  CT_ERR_USAGE names the key, or
  * the layer whose output is not what cross-entropy is of: N x classes, or N x classes x places. */

@@ -84,6 +84,18 @@ int64_t ct_loss_places(const ct_loss_spec_t *o, const ct_shape_t *outputs)
   return ct_op_places(&d);
 }
 
+int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets)
+{
+  int rc = CT_OK;
+  if (o->kind == CT_LOSS_CROSS_ENTROPY && targets)
+    CT_FAIL(CT_ERR_USAGE, "loss.kind is cross_entropy, which is of class labels, but data.target "
+                          "holds real numbers: write labels as integers (in NumPy "
+                          "y.astype('int64'), of one-hot rows y.argmax(1)), or choose mse, l1 or "
+                          "bce");
+out:
+  return rc;
+}
+
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t places)
 {
@@ -92,9 +104,7 @@ int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs,
   char shape[80];
   const ct_layer_t *last = &g->layer[g->layers - 1];
   CT_TRY(ct_loss_spec(o, targets > 0, &spec));
-  if (is_xent && targets)
-    CT_FAIL(CT_ERR_USAGE, "loss.kind is cross_entropy, which is of class labels, but data.target "
-                          "holds real numbers: choose mse, l1 or bce");
+  CT_TRY(ct_loss_check_targets(o, targets));
   if (targets && ct_shape_sample(&last->out) != targets)
     CT_FAIL(CT_ERR_USAGE, "the last layer '%s' (%s) gives %s, but a sample has %" PRId64 " targets",
             last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), targets);
