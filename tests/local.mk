@@ -237,7 +237,7 @@ unit_tests = \
   %D%/unit/t_h5 \
   %D%/unit/t_cores \
   %D%/unit/t_h5_ahead \
-  %D%/unit/t_h5_bad \
+  %D%/unit/t_h5_bad %D%/unit/t_h5_labels \
   %D%/unit/t_h5_cache \
   %D%/unit/t_h5_cf \
   %D%/unit/t_h5_layouts \

@@ -323,20 +323,6 @@ out:
   return rc;
 }
 
-/* What was decided about the stored samples, which a user may see otherwise. */
-static void tell_reading(const char *what, const ct_reader_info_t *info)
-{
-  if (info->seen[0]) ct_log(CT_LOG_INFO, "%s: %s", what, info->seen);
-  if (info->doubtful)
-    ct_log(CT_LOG_WARN,
-           "%s: %s: the last dim is the smallest; if it holds the channels, set data.layout: nhwc; "
-           "if not, data.layout: nchw ends this warning",
-           what, info->seen);
-  if (info->packed[0])
-    ct_log(CT_LOG_INFO, "%s: stored numbers are converted by their attributes (%s): data.cf: auto",
-           what, info->packed);
-}
-
 /* Rank 0 lists the files and reads their headers; the others open a file when they need a sample of
  * it. */
 static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *what,
@@ -408,10 +394,7 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
   double begin = ct_clock();
   if (want_train) CT_TRY(open_agreed(s, &s->cfg.data.train, "the training data", &s->data));
   if (want_val) CT_TRY(open_agreed(s, &s->cfg.data.val, "the validation data", &s->val));
-  int alike = strcmp(s->data.info.seen, s->val.info.seen) == 0 &&
-              strcmp(s->data.info.packed, s->val.info.packed) == 0;
-  if (s->topo->rank == 0 && want_train) tell_reading("data.train", &s->data.info);
-  if (s->topo->rank == 0 && want_val && !alike) tell_reading("data.val", &s->val.info);
+  if (s->topo->rank == 0) ct_setup_tell_reading(s, want_train, want_val);
   if (want_train && want_val) CT_TRY(check_alike(&s->data, "data.train", &s->val, "data.val"));
   if (want_val && s->with_sets) CT_TRY(open_sets(s));
   if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, s->val.info.targets > 0));

@@ -85,6 +85,8 @@ int ct_setup_device(ct_setup_t *s);
 /** The data sets that are asked for; ranks agree that they see the same.  Fills in model.classes,
  * counted in the data if neither the file nor the configuration says. */
 int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
+/** Local, rank 0.  The log says how the samples of these opened data sets are read. */
+void ct_setup_tell_reading(const ct_setup_t *s, int want_train, int want_val);
 /** With data.stage: one rank of each node copies the files of the opened data sets there, and all
  * ranks of the node read the copies from now on. */
 int ct_setup_stage(ct_setup_t *s);

@@ -5,8 +5,8 @@
  * with the bits of Pillow's `Image.open(f).convert("RGB")` or `.convert("L")` (13.0), from the same
  * libraries: 1, 2 and 4 bits are spread over 8, palettes looked up, transparency is dropped, CMYK
  * becomes RGB; gamma and colour profiles are passed over, and a rotation that Exif asks for is left
- * to the viewer.  PNG files of 16 bits a channel are decoded to uint16 alone, where Pillow drops the
- * lower 8 bits of colours.
+ * to the viewer.  PNG files of 16 bits a channel are decoded to uint16 alone, where Pillow drops
+ * the lower 8 bits of colours.
  *
  * libjpeg-turbo and libpng are optional: a build without one says so when it is asked
  * (CT_ERR_UNSUP). */

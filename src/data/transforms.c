@@ -198,7 +198,7 @@ static void note_map(build_t *b, const ct__transform_kind_t *kind)
 /* A model that gets 0 to 255 begins with a loss in the hundreds. */
 static void warn_of_scale(const build_t *b)
 {
-  enum { LARGE = 20, LARGE_WIDE = 300 /* many hold 12 bits */ };
+  enum { LARGE = 100, LARGE_WIDE = 300 /* many hold 12 bits */ };
   double largest = b->mapped ? b->largest : b->at.full;
   if (!b->tells || b->scaled || !is_pixels(b) || largest <= (b->info->wide ? LARGE_WIDE : LARGE))
     return;

@@ -321,7 +321,7 @@ int rig_forward(rig_t *r, const inputs_t *in)
   r->args.x = x->own.mem;
   r->args.x2 = r->x2.own.mem;
   r->args.y = r->y.own.mem;
-  r->args.dx = r->dx.own.mem; /* a loss may do both passes in one run */
+  r->args.dx = r->dx.own.mem;        /* a loss may do both passes in one run */
   int empty = r->desc.x.dim[0] == 0; /* 0 bytes may be what it asked for */
   r->args.saved = r->info.saved || empty ? r->saved.mem : unasked;
   r->args.scratch = r->info.scratch || empty ? r->scratch.mem : unasked;
