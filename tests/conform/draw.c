@@ -209,9 +209,11 @@ static void draw_point(dice_t *d, ct_op_kind_t kind, op_case_t *c)
 
 static void draw_concat(dice_t *d, op_case_t *c)
 {
-  ct_shape_t x = dice_is(d, 70) ? draw_image(d) : ct_shape(2, draw_batch(d), draw_channels(d)),
+  ct_shape_t x = dice_is(d, 60)   ? draw_image(d)
+                 : dice_is(d, 50) ? draw_sequence(d)
+                                  : ct_shape(2, draw_batch(d), draw_channels(d)),
              y = x;
-  y.dim[1] += draw_channels(d);
+  y.dim[ct_op_concat_dim(&x)] += draw_channels(d);
   start(c, CT_OP_CONCAT, x, y);
 }
 
