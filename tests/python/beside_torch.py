@@ -105,6 +105,8 @@ def write(case, directory, rate, device):
         "checkpoint": {"every_epochs": 0, "every_steps": 1, "keep": 0},
         "cpu": {"threads": 1},
     }
+    if case.target.is_floating_point():
+        keys["model"]["classes"] = case.target.shape[1]
     for section, more in case.keys.items():
         if more.get("kind"):  # another optimizer, with its own keys alone
             keys[section] = {}
