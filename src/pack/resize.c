@@ -1,6 +1,6 @@
-/* Resizing as Pillow does it (src/libImaging/Resample.c): weights of a triangle that is as wide as
- * the scale, in whole numbers of 22 bits behind the point; first across, rounded to 8 bits, then
- * down. */
+/* Resizing as Pillow 13 does it (src/libImaging/Resample.c): weights of a triangle that is as wide
+ * as the scale, in whole numbers of 22 bits behind the point; two passes, each rounded to 8 bits,
+ * so that their order shows in the last bit. */
 #include "pack/resize.h"
 
 #include <math.h>
@@ -101,20 +101,33 @@ static void down(const uint8_t *from, int64_t row, const taps_t *t, uint8_t *to)
     }
 }
 
+/* Pillow before 13 always goes across first. */
+static int is_down_first(const ct__pack_image_t *in, const ct__pack_image_t *out)
+{
+  int64_t fewer_rows = in->height - out->height, fewer_columns = in->width - out->width;
+  return fewer_rows > 0 && fewer_rows > 2 * fewer_columns;
+}
+
 int ct__pack_resize(const ct__pack_image_t *in, const ct__pack_image_t *out)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, down_first = is_down_first(in, out);
   taps_t h = {0}, v = {0};
-  int64_t row = out->width * in->channels;
-  uint8_t *middle = ct_mem_alloc((size_t)(in->height * row), "an image");
-  if (!middle) CT_TRY(CT_ERR_NOMEM);
+  ct__pack_image_t middle = {NULL, in->height, out->width, in->channels};
+  if (down_first) middle.height = out->height, middle.width = in->width;
+  middle.data = ct_mem_alloc((size_t)(middle.height * middle.width * in->channels), "an image");
+  if (!middle.data) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(make(in->width, out->width, &h));
   CT_TRY(make(in->height, out->height, &v));
-  across(in, &h, middle);
-  down(middle, row, &v, out->data);
+  if (down_first) {
+    down(in->data, in->width * in->channels, &v, middle.data);
+    across(&middle, &h, out->data);
+  } else {
+    across(in, &h, middle.data);
+    down(middle.data, out->width * in->channels, &v, out->data);
+  }
 out:
   clear(&h);
   clear(&v);
-  ct_mem_free(middle);
+  ct_mem_free(middle.data);
   return rc;
 }

@@ -10,8 +10,10 @@ typedef struct ct__pack_image {
   int channels;
 } ct__pack_image_t;
 
-/** Local.  Bilinear with antialiasing, the bits of Pillow's Image.resize(…, BILINEAR): \a out has
- * its sides and its memory.  CT_ERR_NOMEM. */
+/** Local.  Bilinear with antialiasing, the bits of Image.resize(…, BILINEAR) of Pillow 13, which
+ * makes the pass down first where the height shrinks by more than twice what the width does, in
+ * pixels (older ones never do: there they differ by 1): \a out has its sides and its memory.
+ * CT_ERR_NOMEM. */
 int ct__pack_resize(const ct__pack_image_t *in, const ct__pack_image_t *out);
 
 #endif

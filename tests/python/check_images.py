@@ -1,6 +1,7 @@
-"""Writes images of all kinds of PNG and JPEG that Pillow has, packs them, and compares the pixels with Pillow's.
+"""Writes images of all kinds of PNG and JPEG that Pillow has, packs them, and compares the pixels with Pillow's;
+and images of drawn sizes, resized by pack.
 
-    check_images.py CTRAIN DIR
+    check_images.py CTRAIN DIR [SEED]
 
 What is meant is Pillow 13.0: `convert("RGB")`, `convert("L")`, no rotation by Exif, no gamma, no colour profile,
 transparency dropped.  PNG of 16 bits a channel becomes uint16, with all its bits.
@@ -133,13 +134,13 @@ def files():
         yield name, path, values
 
 
-def pack(paths, channels):
+def pack(paths, channels, *options):
     with open(f"{folder}/list.csv", "w") as f:
         f.writelines(f"{os.path.basename(p)},0\n" for p in paths)
     out = f"{folder}/out.h5"
     subprocess.run(["rm", "-f", out], check=True)
     done = subprocess.run([program, "pack", "--list", f"{folder}/list.csv", "--root", folder, "--channels", str(channels),
-                           "--output", out], capture_output=True, text=True)
+                           "--output", out, *options], capture_output=True, text=True)
     if done.returncode:
         print(f"Bail out! pack: {done.stderr[-900:]}")
         sys.exit(1)
@@ -150,6 +151,46 @@ def pack(paths, channels):
 def grey_of(values):
     weights = np.array([19595, 38470, 7471], np.uint64)
     return ((values[..., :3].astype(np.uint64) * weights).sum(-1) + 0x8000) >> 16
+
+
+def resized(image, height, width):
+    """To these sides; width None: the shorter side becomes height, and the middle is kept (torchvision's CenterCrop)."""
+    if width:
+        return image.resize((width, height), Image.BILINEAR)
+    w, h = image.size
+    size = (height, int(height * h / w)) if w < h else (int(height * w / h), height)
+    left, top = (round((side - height) / 2) for side in size)
+    return image.resize(size, Image.BILINEAR).crop((left, top, left + height, top + height))
+
+
+def check_resizes(seed, rounds=10, files=40):
+    """Images of drawn sizes, brought to drawn sizes.  Pillow 13 chooses which direction comes first by the sizes."""
+    if int(PIL.__version__.split(".")[0]) < 13:
+        print(f"ok 2 - resized images # SKIP Pillow {PIL.__version__}: the pass across always comes first before 13")
+        return 0
+    g = np.random.default_rng(seed)
+    bad, down_first = 0, 0
+    for n in range(rounds):
+        paths = [f"{folder}/drawn-{i}.png" for i in range(files)]
+        for path in paths:
+            h, w = (int(v) for v in g.integers(2, 90, 2))
+            Image.fromarray(g.integers(0, 256, (h, w, 3), dtype=np.uint8)).save(path)
+        height, width = (int(v) for v in g.integers(1, 90, 2))
+        width = width if n % 3 else None
+        for path, x in zip(paths, pack(paths, 3, "--resize", f"{height},{width}" if width else str(height))):
+            image = Image.open(path)
+            want = np.asarray(resized(image, height, width)).transpose(2, 0, 1).astype(int)
+            rows = image.height - height
+            down_first += bool(width) and rows > max(0, 2 * (image.width - (width or 0)))
+            if x.shape != want.shape or (x != want).any():
+                bad += 1
+                print(f"# seed {seed}: {image.height}x{image.width} to {height}x{width or height}: other pixels")
+    if not down_first:
+        bad += 1
+        print(f"# seed {seed}: no size was drawn whose pass down comes first")
+    print(f"{'not ' if bad else ''}ok 2 - {rounds * files} resized images ({down_first} of them down first), "
+          f"{bad} other than Pillow {PIL.__version__}")
+    return bad
 
 
 def main():
@@ -174,7 +215,9 @@ def main():
             if x.dtype != np.uint16 or (x != want).any():
                 bad += 1
                 print(f"# {name} as {mode}: {x.dtype}, other values")
-    print(f"{'not ' if bad else ''}ok 1 - images: {len(made)} kinds, {bad} other than Pillow {PIL.__version__}\n1..1")
+    print(f"{'not ' if bad else ''}ok 1 - images: {len(made)} kinds, {bad} other than Pillow {PIL.__version__}")
+    bad += check_resizes(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+    print("1..2")
     sys.exit(bad != 0)
 
 
