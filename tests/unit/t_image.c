@@ -64,12 +64,16 @@ out:
   return rc;
 }
 
+/* A PNG that ends before its last chunk, IEND, has all its pixels: it is read, as Pillow reads it. */
 static void a_cut_file_is_told(void)
 {
+  enum { IEND = 12 };
   for (int i = 0; i < IMAGES; i++)
-    for (size_t n = 0; n < images[i].bytes - 2; n++)
-      if (decode(images[i].file, n) != CT_ERR_FORMAT)
-        CT_ASSERT_TEXT(images[i].name, "accepted although it was cut");
+    for (size_t n = 0; n < images[i].bytes - 2; n++) {
+      int lacks_end = images[i].file[0] == 0x89 && n == images[i].bytes - IEND;
+      if (decode(images[i].file, n) != (lacks_end ? CT_OK : CT_ERR_FORMAT))
+        CT_ASSERT_TEXT(images[i].name, lacks_end ? "refused" : "accepted although it was cut");
+    }
 }
 
 /* Whether an error is found is the format's business. */
