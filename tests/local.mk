@@ -29,7 +29,7 @@ shell_tests = \
   %D%/cli/inputs.test \
   %D%/cli/places.test \
   %D%/cli/onnx.test \
-  %D%/cli/pack.test %D%/cli/pack_images.test %D%/cli/pack_labels.test \
+  %D%/cli/pack.test %D%/cli/pack_arrays.test %D%/cli/pack_images.test %D%/cli/pack_labels.test \
   %D%/cli/recipe_resume.test \
   %D%/cli/predict.test \
   %D%/cli/resume.test \

@@ -197,6 +197,11 @@ ct_dtype_t ct__pack_array_dtype(const ct__pack_array_t *a)
   }
 }
 
+int ct__pack_array_is_real(const ct__pack_array_t *a)
+{
+  return a->type == CT_ELEM_F16 || a->type == CT_ELEM_F32 || a->type == CT_ELEM_F64;
+}
+
 static void swap_bytes(char *p, size_t size)
 {
   for (size_t i = 0; i < size / 2; i++) {
@@ -232,6 +237,33 @@ static void gather(ct__pack_array_t *a, const char *from, int last_first)
   }
 }
 
+/* Training reads all real numbers as float32, so each has to be finite as one. */
+static int check_finite(const ct__pack_array_t *a)
+{
+  enum { AT_ONCE = 256 };
+  int rc = CT_OK;
+  float value[AT_ONCE];
+  double stored;
+  for (int64_t first = 0; first < a->row; first += AT_ONCE) {
+    int64_t n = a->row - first < AT_ONCE ? a->row - first : AT_ONCE;
+    ct_elem_floats(a->type, a->buffer + (size_t)first * elem_bytes(a), n, value);
+    for (int64_t i = 0; i < n; i++) {
+      if (isfinite(value[i])) continue;
+      stored = (double)value[i];
+      if (a->type == CT_ELEM_F64) memcpy(&stored, a->buffer + 8 * (first + i), 8);
+      if (isfinite(stored))
+        CT_FAIL(CT_ERR_DATA, "number %" PRId64 " is %g, expected numbers that float32 can hold",
+                first + i, stored);
+      CT_FAIL(CT_ERR_DATA,
+              "number %" PRId64
+              " is %s, expected finite numbers (numpy.nan_to_num replaces others)",
+              first + i, isnan(stored) ? "NaN" : "infinite");
+    }
+  }
+out:
+  return rc;
+}
+
 /* Numbers of the file, in the machine's order, as this program has them.  CT_ERR_DATA */
 static int convert(const ct__pack_array_t *a, void *to)
 {
@@ -256,10 +288,7 @@ static int convert(const ct__pack_array_t *a, void *to)
       break;
     }
   }
-  for (int64_t i = 0; i < a->row; i++)
-    if ((a->type == CT_ELEM_F32 && !isfinite(((float *)to)[i])) ||
-        (a->type == CT_ELEM_F64 && !isfinite(((double *)to)[i])))
-      CT_FAIL(CT_ERR_DATA, "number %" PRId64 " is not finite", i);
+  if (ct__pack_array_is_real(a)) CT_TRY(check_finite(a));
 out:
   return rc;
 }

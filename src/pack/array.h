@@ -29,8 +29,11 @@ void ct__pack_array_clear(ct__pack_array_t *a);
 int ct__pack_array_load(ct__pack_array_t *a);
 /** The type of this program that holds all its numbers. */
 ct_dtype_t ct__pack_array_dtype(const ct__pack_array_t *a);
+/** 1: floats, which are targets and no labels. */
+int ct__pack_array_is_real(const ct__pack_array_t *a);
 /** Local.  Row \a index as that type; last_first: 1: with the last dim before the others.
- * CT_ERR_IO; CT_ERR_DATA (without the row's name): a number is not finite or does not fit. */
+ * CT_ERR_IO; CT_ERR_DATA (without the row's name): a number does not fit, or is not finite as
+ * float32. */
 int ct__pack_array_row(ct__pack_array_t *a, int64_t index, int last_first, void *to);
 
 /* ---- npy.c ---- */

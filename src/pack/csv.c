@@ -67,8 +67,10 @@ static int check_number(csv_t *c, int64_t line, int64_t column, const char *cell
   if (!ct__cells_number(cell, &value)) {
     int is_huge = strtod(cell, &end) != 0 && end != cell && !*end && !strpbrk(cell, "xX");
     if (is_huge)
-      CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 " is not finite", c->path, line,
-              column);
+      CT_FAIL(CT_ERR_FORMAT,
+              "%s:%" PRId64 ": column %" PRId64
+              " is not finite: '%.20s', expected numbers that float32 can hold",
+              c->path, line, column, cell);
     CT_FAIL(CT_ERR_FORMAT, "%s:%" PRId64 ": column %" PRId64 ": '%.20s' is not a number%s", c->path,
             line, column, rest, ct__cells_hint(cell));
   }

@@ -17,8 +17,8 @@ int ct_pack_open_idx(const char *images, const char *labels, ct_pack_source_t *o
 int ct_pack_is_npy(const char *path);
 /** Arrays of npy or npz files, any type of numbers, byte order and order of elements: samples as
  * data sets of HDF5 have them (channels last are put first), labels (integers, N or N x 1) or
- * targets (floats, N x anything).  \a shape as for csv.  CT_ERR_DATA of a sample: a number is not
- * finite. */
+ * targets (floats, N x anything).  \a shape as for csv.  CT_ERR_DATA of a sample: a number of it or
+ * of its targets is not finite as float32. */
 int ct_pack_open_npy(const char *images, const char *labels, const ct_shape_t *shape,
                      ct_pack_source_t *out);
 /** CIFAR-10 or CIFAR-100, binary or Python version; coarse: 1: the 20 classes of CIFAR-100.  The

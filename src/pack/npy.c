@@ -51,11 +51,6 @@ out:
 
 /* ---- labels and targets ---- */
 
-static int is_real(const ct__pack_array_t *a)
-{
-  return a->type == CT_ELEM_F16 || a->type == CT_ELEM_F32 || a->type == CT_ELEM_F64;
-}
-
 static int read_labels(pair_t *p, ct_pack_source_t *out)
 {
   int rc = CT_OK;
@@ -90,7 +85,9 @@ static int32_t label_of(void *state, int64_t index)
 static int read_targets(pair_t *p, int64_t index, float *to)
 {
   int rc = CT_OK;
-  CT_TRY(ct__pack_array_row(&p->y, index, 0, p->room));
+  rc = ct__pack_array_row(&p->y, index, 0, p->room);
+  if (rc == CT_ERR_DATA) rc = ct_err_prefix(rc, "its targets in %s: ", p->y.path);
+  CT_TRY(rc);
   ct_elem_floats(p->y.type, p->room, p->y.row, to);
 out:
   return rc;
@@ -148,7 +145,7 @@ int ct_pack_open_npy(const char *images, const char *labels, const ct_shape_t *s
     CT_FAIL(CT_ERR_FORMAT, "%s has %" PRId64 " samples, but %s has %" PRId64 " labels", images,
             p->x.dim[0], labels, p->y.dim[0]);
   CT_TRY(sample_shape(&p->x, shape, &p->channels_last, &out->x));
-  if (is_real(&p->y)) {
+  if (ct__pack_array_is_real(&p->y)) {
     out->targets = p->y.row;
     p->room = ct_mem_array(p->y.row, sizeof *p->room, "targets");
     if (!p->room) CT_TRY(CT_ERR_NOMEM);
