@@ -25,6 +25,7 @@ typedef enum {
   HEARD,  /* somebody was asked to stop: for rank 0 to say so */
   QUIT,   /* somebody was asked to stop at once */
   KILL,   /* that rank of your machine does not answer */
+  HUSH,   /* the cause is reported, and ranks are about to end: no report of their deaths */
   END     /* the job ends */
 } kind_t;
 
@@ -215,6 +216,9 @@ void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes)
   case KILL:
     if (same_machine(w, w->rank, p.about)) ct__watch_kill(&w->card[p.about]);
     break;
+  case HUSH:
+    ct__watch_be_patient(w);
+    break;
   case END:
     sleep_s(0.3); /* who sent it leaves first: it is the one that some launchers name */
     ct__watch_leave(w, 1);
@@ -227,6 +231,21 @@ void ct__watch_greet(ct_watch_t *w, int rank)
 }
 
 /* ---- the end ---- */
+
+/* The rank that reported the cause may be killed before it tells the others to end: they do not
+ * report a death for a while, but they do not wait for that rank for ever. */
+void ct__watch_be_patient(ct_watch_t *w)
+{
+  w->next.silent_s = w->prev.silent_s = 5;
+}
+
+/* Each death from now on follows from the one cause that this rank reports. */
+static void hush_all(ct_watch_t *w)
+{
+  ct__watch_be_patient(w);
+  for (int r = 0; r < w->ranks; r++)
+    if (r != w->rank) send_kind(w, r, HUSH, 0);
+}
 
 void ct__watch_tell_end(ct_watch_t *w)
 {
@@ -253,7 +272,8 @@ void ct__watch_report_death(ct_watch_t *w, int rank)
            "rank %d (%s, pid %d) has died: killed, or out of memory?  The log of %s (dmesg) or the "
            "job's accounting may tell; start it again to go on from the last checkpoint",
            rank, c->host, c->pid, c->host);
-  ct_log_fatal(text);
+  ct_log_fatal(text); /* first of all: a launcher that saw the death, too, kills this process */
+  hush_all(w);
   end_job(w);
 }
 
@@ -387,9 +407,14 @@ static void log_verdict(ct_watch_t *w, const ct__watch_verdict_t *v)
       log_stack(w, v->named[i]);
 }
 
-/* They would stay behind when all others have left: a stopped process hears nothing. */
+/* They would stay behind when all others have left: a stopped process hears nothing.  Their
+ * neighbours hear why they die before they see it. */
 static void kill_silent(ct_watch_t *w)
 {
+  for (int round = 0; round < ROUNDS; round++) {
+    hush_all(w);
+    sleep_s(0.03);
+  }
   for (int r = 0; r < w->ranks; r++) {
     int near = w->state[r].answered ? -1 : neighbour_of(w, r);
     if (near == w->rank)

@@ -86,6 +86,8 @@ _Noreturn void ct__watch_quit(ct_watch_t *w);
 void ct__watch_tell_request(ct_watch_t *w);
 /** Ends the job, since this rank blocks the start, and somebody was asked to stop. */
 void ct__watch_report_blocked(ct_watch_t *w);
+/** Leaves it to other ranks, for some seconds, to report a death. */
+void ct__watch_be_patient(ct_watch_t *w);
 /** Tells all ranks that the job ends. */
 void ct__watch_tell_end(ct_watch_t *w);
 #endif

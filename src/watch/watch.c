@@ -28,6 +28,7 @@ static const double start_limit_s = 600; /* the default of job.watchdog_s */
 /* A slow file system pauses too, and Slurm kills 30 s after its signal. */
 static const double blocked_s = 15;
 static const double end_s = 60;
+static const double asked_s = 0.7; /* between two deaths of a job that is killed */
 
 static ct_watch_t *_Atomic watching; /* for last words */
 
@@ -126,9 +127,12 @@ static void look_at_end(ct_watch_t *w)
 
 /* ---- the thread ---- */
 
+/* A launcher may kill ranks that it has asked to stop: this rank is then given time to be killed
+ * as well, and nothing is reported. */
 static void look_at_link(ct_watch_t *w, const ct__watch_link_t *l)
 {
-  if (l->died_at > 0 && ct_clock() - l->died_at >= l->silent_s && !atomic_load(&w->closing))
+  double silent_s = l->silent_s + (ct_stop_asked() ? asked_s : 0);
+  if (l->died_at > 0 && ct_clock() - l->died_at >= silent_s && !atomic_load(&w->closing))
     ct__watch_report_death(w, l->peer);
 }
 
@@ -144,10 +148,10 @@ static void *run(void *arg)
       look_at_end(w);
       continue;
     }
-    look_at_interrupts(w);
-    show_start(w);
     look_at_link(w, &w->next);
     look_at_link(w, &w->prev);
+    look_at_interrupts(w);
+    show_start(w);
     look_at_time(w);
     look_at_start(w);
   }
@@ -217,7 +221,9 @@ static ct_watch_t *new_watch(const ct_topo_t *t)
   w->main_thread = gettid();
   w->net = (ct__watch_net_t){.udp = -1, .listener = -1};
   w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  w->next = (ct__watch_link_t){.peer = (t->rank + 1) % t->size, .fd = -1, .silent_s = 0.7};
+  /* One neighbour reports a death, and at once: launchers kill the others.  The other neighbour
+   * reports it if the first one has died as well. */
+  w->next = (ct__watch_link_t){.peer = (t->rank + 1) % t->size, .fd = -1};
   w->prev =
       (ct__watch_link_t){.peer = (t->rank + t->size - 1) % t->size, .fd = -1, .silent_s = 1.4};
   w->card = ct_mem_array(t->size, sizeof *w->card, "the watch");
