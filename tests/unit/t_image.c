@@ -64,7 +64,7 @@ out:
   return rc;
 }
 
-/* A PNG that ends before its last chunk, IEND, has all its pixels: it is read, as Pillow reads it. */
+/* A PNG that ends before its last chunk, IEND, has all its pixels: it is read, as by Pillow. */
 static void a_cut_file_is_told(void)
 {
   enum { IEND = 12 };
