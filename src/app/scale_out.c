@@ -14,6 +14,7 @@ typedef struct result {
   ct_study_ratio_t efficiency;
   double rate, lost_s;
   const char *loss; /* the term; NULL: none */
+  char words[80];   /* its share, with gains */
 } result_t;
 
 typedef struct table {
@@ -44,6 +45,7 @@ static result_t result_of(const table_t *t, const ct_study_size_t *z)
     r.loss = ct_term_name(largest);
     r.lost_s = terms.s[largest];
   }
+  ct_terms_loss(&terms, z->account.mean.step_s, r.words, sizeof r.words);
   return r;
 }
 
@@ -51,13 +53,15 @@ static int add_row(const result_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
   const ct_study_size_t *z = r->size;
-  CT_TRY(ct_str_add(out, "%6d %6d %8d %8.0f", z->ranks, z->nodes, z->threads, z->batch));
+  char step[60], efficiency[60];
+  CT_TRY(ct_str_add(out, "%5d %5d %3d %6.0f", z->ranks, z->nodes, z->threads, z->batch));
   if (!z->blocks) return ct_str_add(out, "  failed: %s\n", z->error);
-  CT_TRY(ct_str_add(out, " %10.3f [%9.3f, %9.3f] %11.1f %6.3f [%.3f, %.3f] %7d  ",
-                    1e3 * z->median_s, 1e3 * z->low_s, 1e3 * z->high_s, r->rate,
-                    r->efficiency.median, r->efficiency.low, r->efficiency.high, z->blocks));
-  if (!r->loss) return ct_str_add(out, "-\n");
-  CT_TRY(ct_str_add(out, "%.1f %% %s\n", 100 * r->lost_s / z->median_s, r->loss));
+  snprintf(step, sizeof step, "%.5g [%.4g,%.4g]", 1e3 * z->median_s, 1e3 * z->low_s,
+           1e3 * z->high_s);
+  snprintf(efficiency, sizeof efficiency, "%.1f [%.1f,%.1f]", 100 * r->efficiency.median,
+           100 * r->efficiency.low, 100 * r->efficiency.high);
+  CT_TRY(ct_str_add(out, " %18s %9.4g %15s %3d  %s\n", step, r->rate, efficiency, z->blocks,
+                    *r->words ? r->words : "-"));
 out:
   return rc;
 }
@@ -65,13 +69,13 @@ out:
 static int add_text(const table_t *t, ct_str_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out,
-                    "%s scaling; a block's mean step: median of the blocks, ms, with the "
-                    "interval that holds it (95 %%; of 5 blocks 94 %%, of fewer less)\n",
-                    ct_study_is_weak(&t->study) ? "weak" : "strong"));
-  CT_TRY(ct_str_add(out, "%6s %6s %8s %8s %10s %22s %11s %6s %14s %7s  %s\n", "ranks", "nodes",
-                    "threads", "batch", "step", "", "samples/s", "effic.", "", "blocks",
-                    "largest loss"));
+  CT_TRY(
+      ct_str_add(out,
+                 "%s scaling; a block's mean step: median of the blocks, with the interval that\n"
+                 "holds it (95 %%; of 5 blocks 94 %%, of fewer less); thr: threads; n: blocks\n",
+                 ct_study_is_weak(&t->study) ? "weak" : "strong"));
+  CT_TRY(ct_str_add(out, "%5s %5s %3s %6s %18s %9s %15s %3s  %s\n", "ranks", "nodes", "thr",
+                    "batch", "step_ms", "samples/s", "efficiency_%", "n", "largest loss, %"));
   for (int i = 0; i < t->study.sizes; i++) {
     result_t r = result_of(t, &t->study.size[i]);
     if (t->study.size[i].kind == CT_STUDY_RUN) CT_TRY(add_row(&r, out));

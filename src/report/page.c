@@ -19,7 +19,8 @@ static const char head[] =
     "caption{text-align:left;font-weight:600}\n"
     "th,td{padding:.15rem .45rem;text-align:right;border-bottom:1px solid #ddd;"
     "font-variant-numeric:tabular-nums;white-space:nowrap}\n"
-    "td.l,th.l{text-align:left;white-space:normal;min-width:11rem}.s td{border-top:2px solid "
+    "th{white-space:normal}\n"
+    "td.l,th.l{text-align:left;white-space:normal;min-width:8rem}.s td{border-top:2px solid "
     "#555}\n"
     "i{display:inline-block;width:.8em;height:.8em}\n"
     "svg.k{display:inline;margin:0;vertical-align:middle}td.n,th.n{white-space:nowrap;min-width:0}"
@@ -66,11 +67,12 @@ static int size_row(const ct_report_t *r, const ct_study_size_t *base, const ct_
   }
   ct_study_ratio_t e = ct_study_efficiency(base, z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
-  int most = ct_terms_largest(&t);
+  char loss[80];
+  ct_terms_loss(&t, z->account.mean.step_s, loss, sizeof loss);
   CT_TRY(ct_str_add(
-      out, "<td>%d<td>%.5g [%.5g, %.5g]<td>%.5g<td>%.1f [%.1f, %.1f]<td class=\"l\">%s\n",
+      out, "<td>%d<td>%.5g [%.4g, %.4g]<td>%.5g<td>%.1f [%.1f, %.1f]<td class=\"l\">%s\n",
       z->blocks, 1e3 * z->median_s, 1e3 * z->low_s, 1e3 * z->high_s, ct_study_rate(z, z->median_s),
-      100 * e.median, 100 * e.low, 100 * e.high, most < 0 ? "" : ct_term_name(most)));
+      100 * e.median, 100 * e.low, 100 * e.high, loss));
 out:
   return rc;
 }
@@ -80,7 +82,7 @@ static int size_table(const ct_report_t *r, ct_str_t *out)
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<table><tr><th>nodes<th>ranks<th>threads<th>batch<th>blocks<th>step, ms "
                          "[interval]<th>samples/s<th>efficiency, %% [interval]<th class=\"l\">"
-                         "largest loss\n"));
+                         "largest loss, %%\n"));
   for (int i = 0; i < r->study->sizes; i++)
     if (r->study->size[i].kind == CT_STUDY_RUN)
       CT_TRY(size_row(r, ct_study_base(r->study), &r->study->size[i], out));

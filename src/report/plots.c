@@ -349,16 +349,12 @@ static int model_words(const ct_scaling_t *m, ct_str_t *out)
   if (m->fitted_inside)
     CT_TRY(ct_str_add(out, "<li>Inside a node: %.3g us a round, %.4g GB/s, fitted to %d sizes.\n",
                       1e6 * m->inside.alpha_s, 1e-9 * m->inside.bytes_per_s, m->fitted_inside));
-  if (m->left_ranks)
-    CT_TRY(ct_str_add(out,
-                      "<li>Fitted to sizes of up to %d ranks, it is %+.1f %% off at %d: the band "
-                      "is made of this error, and wider the further it reaches.\n",
-                      m->left_from, 100 * m->left_out, m->left_ranks));
-  else
-    CT_TRY(ct_str_add(out, "<li>There is one size with several ranks only: how far the model "
-                           "reaches is not known.\n"));
-  if (m->left_ranks) CT_TRY(knee_words(m, 0.75, out));
-  if (m->left_ranks) CT_TRY(knee_words(m, 0.5, out));
+  CT_TRY(ct_str_add(out,
+                    "<li>Fitted to sizes of up to %d ranks, it is %+.1f %% off at %d: the band "
+                    "is made of this error, and wider the further it reaches.\n",
+                    m->left_from, 100 * m->left_out, m->left_ranks));
+  CT_TRY(knee_words(m, 0.75, out));
+  CT_TRY(knee_words(m, 0.5, out));
   CT_TRY(ct_str_add(out, "</ul>\n"));
 out:
   return rc;
@@ -369,9 +365,12 @@ int ct__report_model(const ct_report_t *r, ct_str_t *out)
   int rc = CT_OK;
   ct__plot_t p = plot(out, 320);
   CT_TRY(ct_str_add(out, "<h3>Efficiency, measured and predicted</h3>\n"));
-  if (!r->model) {
+  if (!r->model || !r->model->left_ranks) {
+    const char *why = r->model ? "one size with several ranks does not tell how far a model reaches"
+                      : r->no_model ? r->no_model
+                                    : "there are too few sizes";
     CT_TRY(ct_str_add(out, "<p>No prediction: "));
-    CT_TRY(ct__svg_text(out, r->no_model ? r->no_model : "there are too few sizes"));
+    CT_TRY(ct__svg_text(out, why));
     CT_TRY(ct_str_add(out, ".</p>\n"));
     return CT_OK;
   }

@@ -1,6 +1,7 @@
 /* What a prediction says, as a table and as JSON: the sizes that were asked for with their bands,
  * where efficiency falls and by what, and what would change it. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,11 +61,11 @@ out:
 
 static int add_row(const ct_scaling_answer_t *p, ct_str_t *out)
 {
-  int most = ct_terms_largest(&p->terms);
-  return ct_str_add(out, "%7d %6d %9g %11.5g  [%.5g, %.5g] %12.5g %10.1f%%  %s %.1f %%\n", p->ranks,
-                    p->nodes, p->batch, 1e3 * p->step_s, 1e3 * p->low_s, 1e3 * p->high_s,
-                    p->samples_per_s, 100 * p->efficiency, ct_term_name(most),
-                    most < 0 ? 0 : 100 * p->terms.s[most] / p->step_s);
+  char loss[80], step[60];
+  ct_terms_loss(&p->terms, p->step_s, loss, sizeof loss);
+  snprintf(step, sizeof step, "%.5g [%.4g,%.4g]", 1e3 * p->step_s, 1e3 * p->low_s, 1e3 * p->high_s);
+  return ct_str_add(out, "%6d %5d %7g %19s %9.4g %12.1f  %s\n", p->ranks, p->nodes, p->batch, step,
+                    p->samples_per_s, 100 * p->efficiency, loss);
 }
 
 static int add_knees(const ct_scaling_t *m, ct_str_t *out)
@@ -115,8 +116,8 @@ int ct_scaling_print(const ct_scaling_t *m, const char *list, ct_str_t *out)
   ct_scaling_answer_t p;
   CT_TRY(read_list(list, ranks, &n));
   CT_TRY(add_head(m, out));
-  CT_TRY(ct_str_add(out, "%7s %6s %9s %11s  %-19s %12s %11s  %s\n", "ranks", "nodes", "batch",
-                    "step_ms", "[band]", "samples/s", "efficiency", "largest loss"));
+  CT_TRY(ct_str_add(out, "%6s %5s %7s %19s %9s %12s  %s\n", "ranks", "nodes", "batch",
+                    "step_ms [band]", "samples/s", "efficiency_%", "largest loss, %"));
   for (int i = 0; i < n; i++) {
     ct_scaling_ask_t ask = {.ranks = ranks[i]};
     CT_TRY(ct_scaling_predict(m, &ask, &p));
