@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
@@ -80,12 +81,13 @@ static const char *what_file(const head_t *h, const char *path)
   return NULL;
 }
 
-/* A file that cannot be read is for its reader to refuse. */
+/* A file that is unreadable is for its reader to refuse; to open a FIFO would wait for a writer. */
 static int refuse_file(const char *path)
 {
   int rc = CT_OK;
   head_t h = {.n = 0};
-  FILE *f = ct_file_exists(path) ? fopen(path, "rbe") : NULL;
+  struct stat st;
+  FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;
   if (!f) return CT_OK;
   h.n = fread(h.v, 1, HEAD, f);
   fclose(f);
