@@ -7,6 +7,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
+#include <string.h>
 
 static int make_rooms(ct_trainer_t *t)
 {
@@ -65,16 +66,23 @@ out:
   return rc;
 }
 
+static size_t tracked_bytes(const ct_trainer_t *t)
+{
+  return (size_t)t->env.graph->layers * sizeof *t->tracked;
+}
+
 int ct_trainer_remember(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_mem_ops_t *mem = t->env.be->mem;
-  size_t weights = t->map.weight_bytes, buffers = t->map.buffer_bytes;
+  size_t weights = t->map.weight_bytes, buffers = t->map.buffer_bytes, counts = tracked_bytes(t);
   if (!t->first_state)
-    t->first_state = ct_mem_alloc(weights + buffers, "the weights to begin with once more");
+    t->first_state =
+        ct_mem_alloc(weights + buffers + counts, "the weights to begin with once more");
   CT_TRY(t->first_state ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(mem->copy(t->q, t->first_state, t->weight, weights));
   if (buffers) CT_TRY(mem->copy(t->q, t->first_state + weights, t->buffer, buffers));
+  memcpy(t->first_state + weights + buffers, t->tracked, counts);
   CT_TRY(t->env.be->queue->sync(t->q));
 out:
   return rc;
@@ -88,6 +96,7 @@ int ct_trainer_restart(ct_trainer_t *t)
   CT_TRY(ct__average_restart(t));
   CT_TRY(mem->copy(t->q, t->weight, t->first_state, weights));
   if (buffers) CT_TRY(mem->copy(t->q, t->buffer, t->first_state + weights, buffers));
+  memcpy(t->tracked, t->first_state + weights + buffers, tracked_bytes(t));
   CT_TRY(ct__update_restart(t));
   ct__low_outdate(t);
   ct__step_restart(t);

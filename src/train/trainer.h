@@ -363,7 +363,7 @@ struct ct_trainer {
   int64_t *tracked; /**< owned; of one_value.c: batches that each layer's running statistics took */
 
   ct__progress_t progress;
-  char *first_state; /* of ct_trainer_remember(): weights, then buffers; NULL: none */
+  char *first_state; /* of ct_trainer_remember(): weights, buffers, tracked; NULL: none */
   void *way;         /**< what recipe.way keeps */
   ct__arenas_t arenas;
   ct__plans_t plans;
