@@ -110,7 +110,7 @@ static void wrong_layers_are_refused(void)
       {"layers:\n- conv2d: {out: 1, kernle: 3}", CT_ERR_USAGE,
        "m.yaml:2: conv2d.kernle: unknown key; did you mean 'kernel'?"},
       {"layers:\n- flatten\n- linear", CT_ERR_USAGE, "m.yaml:3: linear.out: missing"},
-      {"layers:\n- flatten\n- linear: 5", CT_ERR_USAGE, "m.yaml:3: linear: expected keys"},
+      {"layers:\n- flatten\n- linear: [5]", CT_ERR_USAGE, "m.yaml:3: linear"},
       {"layers:\n- conv2d:\n    out: 1\n    kernel: 0", CT_ERR_USAGE, "m.yaml:4: conv2d.kernel"},
       {"layers:\n- dropout: {p: 1}", CT_ERR_USAGE, "m.yaml:2: dropout.p"},
       {"layers:\n- relu\n- relu:\n  name: relu1", CT_ERR_USAGE,

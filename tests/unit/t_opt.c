@@ -239,8 +239,10 @@ static void wrong_types(void)
   expect_refused("mean: [1, x]\n", "optim.mean: expected a number, found 'x'");
   expect_refused("kernel: [1, 2, 3]\n", "optim.kernel: expected an integer or a list of two");
   expect_refused("kernel: [1, x]\n", "optim.kernel: expected an integer, found 'x'");
-  expect_refused("- a\n", "t.yaml:1: optim: expected keys and values, found a list");
-  expect_refused("text\n", "t.yaml:1: optim: expected keys and values, found 'text'");
+  expect_refused("- a\n", "t.yaml:1: optim: expected keys and values, such as {steps: ..., lr: "
+                          "..., nesterov: ..., name: "
+                          "..., device: ..., files: ..., mean: ...}, found a list");
+  expect_refused("text\n", "device: ..., files: ..., mean: ...}, found 'text'");
 }
 
 static void ranges(void)

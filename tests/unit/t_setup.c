@@ -67,7 +67,8 @@ static void data_sets_must_be_alike(void)
     char text[1500], path[700];
     ct_setup_t s = {.topo = &alone};
     snprintf(path, sizeof path, "%s/a.h5", dir);
-    snprintf(text, sizeof text, "data: {train: %s, val: %s, shape: [1, 3, 4], classes: 3}",
+    snprintf(text, sizeof text,
+             "loss: {kind: mse}\ndata: {train: %s, val: %s, shape: [1, 3, 4], classes: 3}",
              cases[k].file_trains ? path : made_up, cases[k].file_trains ? made_up : path);
     if (CT_ASSERT_OK(parse(&s.cfg, text)) != CT_OK) continue;
     CT_ASSERT_FAILS(ct_setup_data(&s, 1, 1), CT_ERR_FORMAT, cases[k].word);
