@@ -47,9 +47,15 @@ int ct_cores_given(unsigned char mask[CT_MASK_BYTES])
   return ct_cores_count(mask);
 }
 
+/* LLVM's OpenMP makes its places in its first call, of the cores that the calling thread has.
+ * GNU's, which a library may bring beside it, has bound that thread to one core by then. */
 static int binds(void)
 {
-  return omp_get_proc_bind() != omp_proc_bind_false && omp_get_num_places() > 0;
+  unsigned char before[CT_MASK_BYTES];
+  ct_cores_widen(before);
+  int yes = omp_get_proc_bind() != omp_proc_bind_false && omp_get_num_places() > 0;
+  ct_cores_narrow(before);
+  return yes;
 }
 
 int ct_cores_omp(unsigned char mask[CT_MASK_BYTES])
@@ -57,8 +63,8 @@ int ct_cores_omp(unsigned char mask[CT_MASK_BYTES])
   enum { MOST = CT_MASK_BYTES * 8 };
   unsigned char places[CT_MASK_BYTES] = {0};
   int ids[MOST];
-  int count = ct_cores_given(mask);
-  for (int p = 0; binds() && p < omp_get_num_places(); p++) {
+  int count = ct_cores_given(mask), n_places = binds() ? omp_get_num_places() : 0;
+  for (int p = 0; p < n_places; p++) {
     int n = omp_get_place_num_procs(p);
     if (n > MOST) continue;
     omp_get_place_proc_ids(p, ids);
