@@ -16,7 +16,7 @@ static void repeat(uint8_t *to, size_t distance, size_t n)
     return;
   }
   for (size_t i = 0; i < n; i++)
-    to[i] = to[i - distance];
+    to[i] = *(to + i - distance);
 }
 
 static const char *unlzf(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_bytes_t from,
