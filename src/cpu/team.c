@@ -45,7 +45,7 @@ static size_t stack_bytes(const char *text)
 static size_t stack_asked(const char **name)
 {
   static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
-  *name = kmp_get_stacksize_s ? "KMP_STACKSIZE or OMP_STACKSIZE" : names[0];
+  *name = kmp_get_stacksize_s ? "KMP_STACKSIZE, OMP_STACKSIZE or GOMP_STACKSIZE" : names[0];
   if (kmp_get_stacksize_s) return kmp_get_stacksize_s();
   for (int i = 0; i < 2; i++) {
     const char *text = getenv(names[i]);
