@@ -80,7 +80,7 @@ out:
   return rc;
 }
 
-/* Samples that are made up have no shape yet, and flat ones may be seen as what the model takes.
+/* Synthetic samples have no shape yet, and flat ones may be seen as what the model takes.
  * Any others have the shape that the transforms begin with, which need not be the model's.  What
  * cannot be opened is for its reader to refuse. */
 static int has_no_shape(const ct_config_t *c)

@@ -69,7 +69,7 @@ static double efficiency(const cpu__job_t *job, const char *name)
  * With a stride, the first window behind the padding begins at 0 to stride - 1, so inputs shorter
  * than window + stride - 1 are at risk; one more is refused.  With stride 1 it goes wrong only if
  * there are fewer outputs than the padding; what the first window covers is refused.  The forward
- * pass and that to the data have no such loops: they count the taps of every row afresh. */
+ * pass and the data gradient have no such loops: they count the taps of every row afresh. */
 int cpu__conv_overreaches(const ct_op_desc_t *d)
 {
   for (int i = 0; i < d->x.ndim - 2; i++) {
