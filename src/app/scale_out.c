@@ -54,13 +54,13 @@ static int add_row(const result_t *r, ct_str_t *out)
   int rc = CT_OK;
   const ct_study_size_t *z = r->size;
   char step[60], efficiency[60];
-  CT_TRY(ct_str_add(out, "%5d %5d %3d %6.0f", z->ranks, z->nodes, z->threads, z->batch));
+  CT_TRY(ct_str_add(out, "%5d %5d %3d %5.0f", z->ranks, z->nodes, z->threads, z->batch));
   if (!z->blocks) return ct_str_add(out, "  failed: %s\n", z->error);
-  snprintf(step, sizeof step, "%.5g [%.4g,%.4g]", 1e3 * z->median_s, 1e3 * z->low_s,
+  snprintf(step, sizeof step, "%.4g [%.4g,%.4g]", 1e3 * z->median_s, 1e3 * z->low_s,
            1e3 * z->high_s);
-  snprintf(efficiency, sizeof efficiency, "%.1f [%.1f,%.1f]", 100 * r->efficiency.median,
+  snprintf(efficiency, sizeof efficiency, "%.3g [%.3g,%.3g]", 100 * r->efficiency.median,
            100 * r->efficiency.low, 100 * r->efficiency.high);
-  CT_TRY(ct_str_add(out, " %18s %9.4g %15s %3d  %s\n", step, r->rate, efficiency, z->blocks,
+  CT_TRY(ct_str_add(out, " %19s %9.4g %16s %2d  %s\n", step, r->rate, efficiency, z->blocks,
                     *r->words ? r->words : "-"));
 out:
   return rc;
@@ -74,8 +74,8 @@ static int add_text(const table_t *t, ct_str_t *out)
                  "%s scaling; a block's mean step: median of the blocks, with the interval that\n"
                  "holds it (95 %%; of 5 blocks 94 %%, of fewer less); thr: threads; n: blocks\n",
                  ct_study_is_weak(&t->study) ? "weak" : "strong"));
-  CT_TRY(ct_str_add(out, "%5s %5s %3s %6s %18s %9s %15s %3s  %s\n", "ranks", "nodes", "thr",
-                    "batch", "step_ms", "samples/s", "efficiency_%", "n", "largest loss, %"));
+  CT_TRY(ct_str_add(out, "%5s %5s %3s %5s %19s %9s %16s %2s  %s\n", "ranks", "nodes", "thr",
+                    "batch", "step_ms", "samples/s", "efficiency_%", "n", "largest loss -gains, %"));
   for (int i = 0; i < t->study.sizes; i++) {
     result_t r = result_of(t, &t->study.size[i]);
     if (t->study.size[i].kind == CT_STUDY_RUN) CT_TRY(add_row(&r, out));

@@ -82,7 +82,7 @@ static int size_table(const ct_report_t *r, ct_str_t *out)
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<table><tr><th>nodes<th>ranks<th>threads<th>batch<th>blocks<th>step, ms "
                          "[interval]<th>samples/s<th>efficiency, %% [interval]<th class=\"l\">"
-                         "largest loss, %%\n"));
+                         "largest loss -gains, %%\n"));
   for (int i = 0; i < r->study->sizes; i++)
     if (r->study->size[i].kind == CT_STUDY_RUN)
       CT_TRY(size_row(r, ct_study_base(r->study), &r->study->size[i], out));

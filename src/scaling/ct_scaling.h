@@ -46,7 +46,7 @@ const char *ct_term_help(int term);
 double ct_terms_all(const ct_terms_t *t);
 /** The largest but the first; -1: all others are 0 or less. */
 int ct_terms_largest(const ct_terms_t *t);
-/** "bandwidth 44.8", the largest loss in percent of a step; with gains "bandwidth 44.8, gains 3.1",
+/** "bandwidth 44.8", the largest loss in percent of a step; with gains "bandwidth 44.8 -3.1",
  * since losses are then more than the time that is lost.  "" without a loss. */
 void ct_terms_loss(const ct_terms_t *t, double step_s, char *buf, size_t cap);
 

@@ -47,5 +47,5 @@ void ct_terms_loss(const ct_terms_t *t, double step_s, char *buf, size_t cap)
     if (i != CT_TERM_IDEAL && t->s[i] < 0) gains_s -= t->s[i];
   int n = snprintf(buf, cap, "%s %.1f", ct_term_name(most), 100 * t->s[most] / step_s);
   if (gains_s >= 0.0005 * step_s && n > 0 && (size_t)n < cap)
-    snprintf(buf + n, cap - (size_t)n, ", gains %.1f", 100 * gains_s / step_s);
+    snprintf(buf + n, cap - (size_t)n, " -%.1f", 100 * gains_s / step_s);
 }
