@@ -70,7 +70,6 @@ shell_tests = \
   %D%/lint/habits.test \
   %D%/lint/jobs.test \
   %D%/lint/layers.test \
-  %D%/lint/mutants.test \
   %D%/lint/names.test \
   %D%/lint/packages.test \
   %D%/lint/pages.test \
