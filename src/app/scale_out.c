@@ -75,7 +75,8 @@ static int add_text(const table_t *t, ct_str_t *out)
                  "holds it (95 %%; of 5 blocks 94 %%, of fewer less); thr: threads; n: blocks\n",
                  ct_study_is_weak(&t->study) ? "weak" : "strong"));
   CT_TRY(ct_str_add(out, "%5s %5s %3s %5s %19s %9s %16s %2s  %s\n", "ranks", "nodes", "thr",
-                    "batch", "step_ms", "samples/s", "efficiency_%", "n", "largest loss -gains, %"));
+                    "batch", "step_ms", "samples/s", "efficiency_%", "n",
+                    "largest loss -gains, %"));
   for (int i = 0; i < t->study.sizes; i++) {
     result_t r = result_of(t, &t->study.size[i]);
     if (t->study.size[i].kind == CT_STUDY_RUN) CT_TRY(add_row(&r, out));
