@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# What .ci/run and .ci/full share: stages, whose counts add up, and the packages that they need beside
+# those that quickstart installs.
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+passed=0 failed=0 skipped=0
+failures=$(mktemp)
+times=$(mktemp)
+
+# stage NAME COMMAND...: adds the counts of its last line; a stage without counts is one test.
+stage() {
+  local name=$1 begin=$SECONDS out status
+  shift
+  printf '\n==== %s\n' "$name"
+  out=$(mktemp)
+  "$@" 2>&1 | tee "$out"
+  status=${PIPESTATUS[0]}
+  if [[ $(tail -n 1 "$out") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+    passed=$((passed + BASH_REMATCH[1]))
+    failed=$((failed + BASH_REMATCH[2]))
+    skipped=$((skipped + BASH_REMATCH[3]))
+    if [ "$status" != 0 ] && [ "${BASH_REMATCH[2]}" = 0 ]; then failed=$((failed + 1)); fi
+  elif [ "$status" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  if [ "$status" != 0 ]; then
+    printf '\n==== failed in %s\n' "$name"
+    # what quickstart says of the failed cases; of a stage that is no test its last words
+    grep -E '^(not ok|Bail out|# |ERROR|FAIL)' "$out" || tail -n 20 "$out"
+  fi >>"$failures"
+  rm -f "$out"
+  printf '==== %s: %d s\n' "$name" $((SECONDS - begin)) | tee -a "$times"
+}
+
+# slowest BUILD: the tests of the last make check there that took longest. A log is made when its test
+# begins, and its .trs when the test has ended.
+slowest() {
+  find "$1/tests" -name '*.trs' -printf '%T@ %p\n' | while read -r end trs; do
+    begin=$(stat -c %W "${trs%.trs}.log") || continue
+    [ "$begin" -gt 0 ] || continue
+    trs=${trs#"$1"/tests/}
+    printf '%5d s %s\n' $((${end%.*} - begin)) "${trs%.trs}"
+  done | sort -rn | head -n 15
+}
+
+# The last words; the exit status tells whether anything failed.
+finish() {
+  printf '\n'
+  cat "$times" "$failures"
+  rm -f "$times" "$failures"
+  printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+  [ $failed = 0 ]
+}
