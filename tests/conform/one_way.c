@@ -154,13 +154,20 @@ void try_way(const cpu__ways_t *ways, const cpu__way_t *way, const op_case_t *c,
   }
 }
 
-void try_row(const cpu__ways_t *ways, const cpu__way_t *way, op_case_t c, tally_t *tally)
+/* The reference takes most of the time: it is asked once with the ReLU and once without. */
+void try_all(const cpu__ways_t *ways, const op_case_t *c, tally_t tally[CPU__WAYS_MAX])
 {
-  truth_t t;
-  int known = 0;
-  if (!way->relu) set_relu(&c.desc, 0);
-  try_way(ways, way, &c, &t, &known, tally);
-  if (known) truth_close(&t);
+  op_case_t with[2] = {*c, *c};
+  truth_t truth[2];
+  int known[2] = {0, 0};
+  set_relu(&with[0].desc, 0);
+  int relu = memcmp(&with[0].desc, &with[1].desc, sizeof with[0].desc) != 0;
+  for (int w = 0; w < CPU__WAYS_MAX && ways->way[w]; w++) {
+    int k = relu && ways->way[w]->relu;
+    try_way(ways, ways->way[w], &with[k], &truth[k], &known[k], &tally[w]);
+  }
+  for (int k = 0; k < 2; k++)
+    if (known[k]) truth_close(&truth[k]);
 }
 
 void flatten(op_case_t *c)

@@ -13,8 +13,8 @@ typedef struct tally {
  * is first needed: *known becomes 1, and t is the caller's to close. */
 void try_way(const cpu__ways_t *ways, const cpu__way_t *way, const op_case_t *c, truth_t *t,
              int *known, tally_t *tally);
-/** The same for a case whose ReLU the way need not have. */
-void try_row(const cpu__ways_t *ways, const cpu__way_t *way, op_case_t c, tally_t *tally);
+/** All ways on a case, without its ReLU where a way has none, with one tally[] each. */
+void try_all(const cpu__ways_t *ways, const op_case_t *c, tally_t tally[CPU__WAYS_MAX]);
 /** As a kind asks its ways: linear layers see rows, whatever they belong to. */
 void flatten(op_case_t *c);
 

@@ -21,8 +21,8 @@
 
 side_t tested, reference;
 
-static void try_cases(const cpu__ways_t *ways, const cpu__way_t *way, ct_op_kind_t kind,
-                      int (*next)(int, op_case_t *), tally_t *tally)
+static void try_cases(const cpu__ways_t *ways, ct_op_kind_t kind, int (*next)(int, op_case_t *),
+                      tally_t tally[CPU__WAYS_MAX])
 {
   op_case_t c;
 
@@ -31,32 +31,31 @@ static void try_cases(const cpu__ways_t *ways, const cpu__way_t *way, ct_op_kind
     if (kind == CT_OP_LINEAR) flatten(&c);
     for (int low = 0; low < 2; low++) {
       c.desc.x.dtype = c.desc.y.dtype = low ? CT_BF16 : CT_F32;
-      try_row(ways, way, c, tally);
+      try_all(ways, &c, tally);
     }
   }
 }
 
 /* Where processor and library have everything, no row may refuse all that it is asked for. */
-static void check_tally(const cpu__way_t *way, const tally_t *tally)
+static void check_tallies(const cpu__ways_t *ways, const tally_t tally[CPU__WAYS_MAX])
 {
   int complete = tested.dev->isa == CPU__AVX512 && tested.dev->bf16_rate > 0;
 
-  printf("# %s: %d forward, %d data, %d parameters\n", way->name, tally->jobs[0], tally->jobs[1],
-         tally->jobs[2]);
-  for (int i = 0; i < CPU__PASSES && complete; i++)
-    check(tally->jobs[i] > 0, "%s is never tried in pass %d", way->name, 1 << i);
+  for (int w = 0; w < CPU__WAYS_MAX && ways->way[w]; w++) {
+    const char *name = ways->way[w]->name;
+    const int *jobs = tally[w].jobs;
+    printf("# %s: %d forward, %d data, %d parameters\n", name, jobs[0], jobs[1], jobs[2]);
+    for (int i = 0; i < CPU__PASSES && complete; i++)
+      check(jobs[i] > 0, "%s is never tried in pass %d", name, 1 << i);
+  }
 }
 
 static void every_row_of_convolution(void)
 {
-  const cpu__ways_t *ways = &cpu__conv_ways;
-
-  for (int w = 0; w < CPU__WAYS_MAX && ways->way[w]; w++) {
-    tally_t tally = {{0}};
-    try_cases(ways, ways->way[w], CT_OP_CONV, case_conv, &tally);
-    try_cases(ways, ways->way[w], CT_OP_CONV, case_volume, &tally);
-    check_tally(ways->way[w], &tally);
-  }
+  tally_t tally[CPU__WAYS_MAX] = {0};
+  try_cases(&cpu__conv_ways, CT_OP_CONV, case_conv, tally);
+  try_cases(&cpu__conv_ways, CT_OP_CONV, case_volume, tally);
+  check_tallies(&cpu__conv_ways, tally);
 }
 
 /* Results of more than CPU__STREAM_MIN bytes, with a last block that is not full: they are stored
@@ -90,13 +89,9 @@ static void rows_that_go_around_the_caches(void)
 
 static void every_row_of_linear(void)
 {
-  const cpu__ways_t *ways = &cpu__linear_ways;
-
-  for (int w = 0; w < CPU__WAYS_MAX && ways->way[w]; w++) {
-    tally_t tally = {{0}};
-    try_cases(ways, ways->way[w], CT_OP_LINEAR, case_linear, &tally);
-    check_tally(ways->way[w], &tally);
-  }
+  tally_t tally[CPU__WAYS_MAX] = {0};
+  try_cases(&cpu__linear_ways, CT_OP_LINEAR, case_linear, tally);
+  check_tallies(&cpu__linear_ways, tally);
 }
 
 /* ---- what is drawn ---- */
@@ -110,7 +105,7 @@ static void try_draw(int64_t i)
   ct_op_kind_t kind = dice_is(&dice, 75) ? CT_OP_CONV : CT_OP_LINEAR;
   const cpu__ways_t *ways = kind == CT_OP_CONV ? &cpu__conv_ways : &cpu__linear_ways;
   draw_t w;
-  tally_t tally = {{0}};
+  tally_t tally[CPU__WAYS_MAX] = {0};
   char text[160];
   draw_case(&dice, kind, &w);
   if (w.c.desc.x.dim[0] == 0) w.c.desc.x.dim[0] = w.c.desc.y.dim[0] = 1; /* as they are asked */
@@ -119,8 +114,7 @@ static void try_draw(int64_t i)
   if (kind == CT_OP_CONV) w.c.desc.u.conv.add = 0;
   unsigned failed = draws_next(range.seed, i, ct_op_text(&w.c.desc, text, sizeof text));
   if (range.count == 1) printf("# %s\n", text);
-  for (int k = 0; k < CPU__WAYS_MAX && ways->way[k]; k++)
-    try_row(ways, ways->way[k], w.c, &tally);
+  try_all(ways, &w.c, tally);
   draws_done(failed);
 }
 
