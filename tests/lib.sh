@@ -31,15 +31,15 @@ skip_all() { # REASON
 }
 
 # ctrain RANKS ARGUMENTS...: stdout in $work/out, stderr in $work/err, exit status in $status.  It
-# never takes longer than 130 s.
+# never takes longer than 610 s.
 ctrain() {
   local ranks=$1
   shift
   status=0
   if [ "$ranks" = 1 ]; then
-    timeout -k 10 120 "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
+    timeout -k 10 600 "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
   else
-    timeout -k 10 120 $CT_MPIEXEC -n "$ranks" "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
+    timeout -k 10 600 $CT_MPIEXEC -n "$ranks" "$CTRAIN" "$@" >"$work/out" 2>"$work/err" || status=$?
   fi
   return 0
 }

@@ -29,9 +29,9 @@ begin() {
   launched=$1
   shift
   if [ "$launched" = 1 ]; then
-    timeout 120 "$work/rank" "$@" >"$work/out" 2>"$work/err" &
+    timeout 600 "$work/rank" "$@" >"$work/out" 2>"$work/err" &
   else
-    timeout 120 $CT_MPIEXEC -n "$launched" "$work/rank" "$@" >"$work/out" 2>"$work/err" &
+    timeout 600 $CT_MPIEXEC -n "$launched" "$work/rank" "$@" >"$work/out" 2>"$work/err" &
   fi
   job=$!
 }
@@ -103,13 +103,13 @@ begin() {
   shift
   : >"$work/codes"
   launched=$ranks
-  timeout 100 $CT_MPIEXEC -n "$ranks" "$work/rank" "$@" >"$work/out" 2>"$work/err" &
+  timeout 600 $CT_MPIEXEC -n "$ranks" "$work/rank" "$@" >"$work/out" 2>"$work/err" &
   job=$!
 }
 
 # seen COMMAND...: waits until it succeeds, or the launch is over
 seen() {
-  for _ in $(seq 600); do
+  for _ in $(seq 6000); do
     "$@" 2>/dev/null && return
     kill -0 $job 2>/dev/null || return
     sleep 0.05

@@ -21,7 +21,7 @@ pid() { cat "$work/pid.$1"; }
 begin() {
   rm -rf "$work/run" "$work/codes" "$work"/pid.*
   : >"$work/codes"
-  timeout 200 $launcher -n 3 "$work/rank" train "$digits" --set run.dir="$work/run" \
+  timeout 600 $launcher -n 3 "$work/rank" train "$digits" --set run.dir="$work/run" \
     --set data.batch=256 --set train.epochs=100000000 \
     --set job.watchdog_s=3 "$@" >"$work/out" 2>"$work/err" &
   job=$!
@@ -29,7 +29,7 @@ begin() {
 
 # under_way: waits for the first step
 under_way() {
-  for _ in $(seq 600); do
+  for _ in $(seq 6000); do
     [ -n "$(metric first_step step 2>/dev/null)" ] && return
     sleep 0.1
   done
@@ -47,7 +47,7 @@ over() {
   status=0
   wait "$job" || status=$?
   local rank ranks=
-  for _ in $(seq 100); do
+  for _ in $(seq 6000); do
     ranks=
     for rank in 0 1 2; do
       kill -0 "$(pid $rank)" 2>/dev/null && ranks="$ranks $rank"
