@@ -206,6 +206,142 @@ static void windows_of_usual_networks_are_given_to_onednn(void)
     check_window(&usual[i], 0);
 }
 
+/* ---- what oneDNN is not given in bfloat16 ---- */
+
+typedef struct layer {
+  int space, in, out, size, width, kernel, stride, pad, dilate, groups;
+  cpu__layouts_t at;
+} layer_t;
+
+static void make_layer(ct_op_desc_t *d, const layer_t *l)
+{
+  ct_shape_t x = ct_shape(2 + l->space, 2, l->in, l->size, l->size, l->size), y = x;
+  x.dim[1 + l->space] = l->width;
+  y.dim[1] = l->out;
+  for (int i = 2; i < x.ndim; i++)
+    y.dim[i] = ct_op_window_out(x.dim[i], l->kernel, l->stride, l->pad, l->dilate);
+  x.dtype = y.dtype = CT_BF16;
+  ct_op_desc_init(d, CT_OP_CONV, &x, &y);
+  d->passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM;
+  d->u.conv.groups = l->groups;
+  for (int i = 0; i < l->space; i++) {
+    d->u.conv.kernel[i] = l->kernel;
+    d->u.conv.stride[i] = l->stride;
+    d->u.conv.pad[i] = l->pad;
+    d->u.conv.dilate[i] = l->dilate;
+  }
+}
+
+/* Is oneDNN given this pass of it?  Else with why not. */
+static int is_given(const ct_op_desc_t *d, int pass, cpu__layouts_t at, char why[128])
+{
+  cpu__job_t job = {tested.dev, d, pass, at};
+  cpu__cost_t cost;
+  return cpu__conv_bf16.can(&job, &cost, why);
+}
+
+/* Refused in that pass; right in what is left to oneDNN, and as a whole. */
+static void check_wrong_layer(const layer_t *l, int pass)
+{
+  op_case_t c = {.data = DATA_RANDOM};
+  char text[160], why[128] = "";
+  tally_t tally = {{0}};
+  truth_t t;
+  int known = 0;
+  make_layer(&c.desc, l);
+  const char *name = ct_op_text(&c.desc, text, sizeof text);
+  check(!is_given(&c.desc, pass, l->at, why), "%s: given to oneDNN", name);
+  if (tested.dev->bf16_rate > 0) check(strstr(why, "oneDNN ") != NULL, "%s: %s", name, why);
+  try_way(&cpu__conv_ways, &cpu__conv_bf16, &c, &t, &known, &tally);
+  if (known) truth_close(&t);
+  check_trial(&c, 0, l->at.x, 1);
+}
+
+#define AS_NHWC      \
+  {                  \
+    CT_NHWC, CT_NHWC \
+  }
+#define FROM_PLAIN   \
+  {                  \
+    CT_PLAIN, CT_C16 \
+  }
+#define BLOCKED    \
+  {                \
+    CT_C16, CT_C16 \
+  }
+
+/* Wherever 30 pixels are done at a time. */
+static void odd_channels_of_1x1_are_not_given_to_onednn(void)
+{
+  static const layer_t wrong[] = {
+      {2, 7, 1, 10, 9, 1, 1, 0, 1, 1, AS_NHWC},   {2, 12, 3, 5, 12, 1, 1, 0, 1, 1, AS_NHWC},
+      {2, 64, 21, 60, 7, 1, 1, 0, 1, 1, AS_NHWC}, {3, 16, 1, 2, 15, 1, 1, 0, 1, 1, AS_NHWC},
+      {2, 7, 9, 5, 6, 1, 1, 0, 3, 1, AS_NHWC},    {2, 20, 5, 4, 4, 1, 1, 0, 1, 1, AS_NHWC}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    check_wrong_layer(&wrong[i], CT_BWD_DATA);
+}
+
+static void ragged_groups_with_dilation_are_not_given_to_onednn(void)
+{
+  static const layer_t wrong[] = {{2, 4, 16, 5, 34, 2, 1, 1, 2, 2, AS_NHWC},
+                                  {2, 20, 16, 8, 33, 3, 1, 2, 2, 1, AS_NHWC},
+                                  {2, 36, 4, 7, 40, 3, 1, 3, 3, 2, AS_NHWC},
+                                  {2, 8, 8, 6, 30, 3, 1, 2, 2, 8, AS_NHWC},
+                                  {3, 18, 4, 6, 31, 3, 1, 0, 2, 1, AS_NHWC}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    check_wrong_layer(&wrong[i], CT_BWD_PARAM);
+}
+
+static void first_layers_with_strides_beyond_x_are_not_given_to_onednn(void)
+{
+  static const layer_t wrong[] = {
+      {2, 15, 16, 11, 1, 1, 3, 0, 1, 1, FROM_PLAIN}, {2, 8, 48, 1, 3, 1, 4, 0, 1, 1, FROM_PLAIN},
+      {2, 2, 16, 4, 3, 3, 4, 0, 1, 1, FROM_PLAIN},   {3, 1, 48, 2, 1, 1, 3, 0, 1, 1, FROM_PLAIN},
+      {2, 5, 48, 3, 9, 1, 17, 0, 1, 1, FROM_PLAIN},  {2, 1, 24, 6, 2, 2, 4, 0, 1, 1, AS_NHWC}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    check_wrong_layer(&wrong[i], CT_BWD_PARAM);
+}
+
+/* Stems, patches, residual networks down to maps of one pixel, MobileNet, dilated ones, volumes,
+ * and heads. */
+static void usual_layers_of_bf16_are_given_to_onednn(void)
+{
+  static const layer_t usual[] = {{2, 3, 64, 224, 224, 7, 2, 3, 1, 1, FROM_PLAIN},
+                                  {2, 3, 768, 224, 224, 16, 16, 0, 1, 1, FROM_PLAIN},
+                                  {2, 3, 96, 4, 4, 4, 4, 0, 1, 1, FROM_PLAIN},
+                                  {2, 1, 32, 28, 28, 3, 1, 1, 1, 1, FROM_PLAIN},
+                                  {2, 64, 64, 56, 56, 3, 1, 1, 1, 1, BLOCKED},
+                                  {2, 64, 64, 56, 56, 3, 1, 1, 1, 1, AS_NHWC},
+                                  {2, 256, 512, 2, 2, 1, 2, 0, 1, 1, BLOCKED},
+                                  {2, 256, 512, 1, 1, 1, 2, 0, 1, 1, BLOCKED},
+                                  {2, 24, 144, 56, 56, 1, 1, 0, 1, 1, BLOCKED},
+                                  {2, 144, 144, 56, 56, 3, 1, 1, 1, 144, BLOCKED},
+                                  {2, 512, 512, 64, 64, 3, 1, 2, 2, 1, BLOCKED},
+                                  {2, 512, 512, 64, 64, 3, 1, 2, 2, 1, AS_NHWC},
+                                  {2, 256, 256, 14, 14, 3, 1, 2, 2, 32, AS_NHWC},
+                                  {2, 256, 256, 56, 56, 3, 1, 1, 1, 32, AS_NHWC},
+                                  {2, 20, 20, 64, 64, 3, 1, 1, 1, 1, AS_NHWC},
+                                  {3, 3, 64, 16, 16, 3, 1, 1, 1, 1, FROM_PLAIN},
+                                  {3, 32, 64, 32, 32, 3, 2, 1, 1, 1, BLOCKED},
+                                  {2, 64, 1, 60, 60, 1, 1, 0, 1, 1, BLOCKED},
+                                  {2, 64, 3, 60, 60, 1, 1, 0, 1, 1, BLOCKED},
+                                  {2, 512, 21, 60, 60, 1, 1, 0, 1, 1, BLOCKED},
+                                  {2, 64, 1, 60, 60, 3, 1, 1, 1, 1, AS_NHWC},
+                                  {2, 64, 10, 60, 60, 1, 1, 0, 1, 1, AS_NHWC},
+                                  {2, 2048, 1000, 7, 7, 1, 1, 0, 1, 1, AS_NHWC}};
+  for (size_t i = 0; i < sizeof usual / sizeof usual[0] && tested.dev->bf16_rate > 0; i++) {
+    ct_op_desc_t d;
+    char text[160];
+    make_layer(&d, &usual[i]);
+    for (int pass = CT_FWD; pass <= CT_BWD_PARAM; pass <<= 1) {
+      char why[128] = "";
+      int first = usual[i].at.x == CT_PLAIN && pass == CT_BWD_DATA; /* there is no such pass */
+      check(first || is_given(&d, pass, usual[i].at, why), "%s, pass %d: refused: %s",
+            ct_op_text(&d, text, sizeof text), pass, why);
+    }
+  }
+}
+
 /* ---- the choice ---- */
 
 enum { A, B, BARE };
@@ -418,6 +554,10 @@ int main(int argc, char **argv)
       CT_TEST(every_row_of_linear),
       CT_TEST(windows_over_a_whole_input_are_not_given_to_onednn),
       CT_TEST(windows_of_usual_networks_are_given_to_onednn),
+      CT_TEST(odd_channels_of_1x1_are_not_given_to_onednn),
+      CT_TEST(ragged_groups_with_dilation_are_not_given_to_onednn),
+      CT_TEST(first_layers_with_strides_beyond_x_are_not_given_to_onednn),
+      CT_TEST(usual_layers_of_bf16_are_given_to_onednn),
       CT_TEST(drawn),
       CT_TEST(the_cheapest_is_chosen),
       CT_TEST(costs_of_once_decide_among_equal_layouts),

@@ -82,6 +82,14 @@ int cpu__conv_overreaches(const ct_op_desc_t *d)
   return 0;
 }
 
+static int is_dilated(const ct_op_desc_t *d)
+{
+  int dilated = 0;
+  for (int i = 0; i < d->x.ndim - 2; i++)
+    dilated |= d->u.conv.dilate[i] > 1;
+  return dilated;
+}
+
 /* oneDNN's 1x1 convolution of channels last brings strided positions side by side first, in whole
  * vectors of channels, of which it fills those that there are: what stood in its scratch memory
  * behind them gets into the padding of the weights' gradient (seen with AVX2). */
@@ -94,6 +102,54 @@ static int leaves_padding(const cpu__job_t *job)
     strided |= d->u.conv.stride[i] > 1;
   }
   return job->at.x == CT_NHWC && one && strided && (d->x.dim[1] % 16 || d->y.dim[1] % 16);
+}
+
+/* In bfloat16, where the groups have no whole vectors of channels in channels last, the weights'
+ * gradient of images of more than 28 columns steps twice over the rows that dilation leaves out,
+ * and on from the end of its input (compute_oh_step_common of jit_avx512_core_bf16_conv_kernel.cpp
+ * in 2.6 and 3.7).  Some fewer are refused, and dilation in any dim. */
+static int skips_rows(const cpu__job_t *job)
+{
+  enum { SURELY_RIGHT = 24 };
+  const ct_op_desc_t *d = job->desc;
+  return job->at.x == CT_NHWC && is_dilated(d) && d->x.dim[1] / d->u.conv.groups % 16 &&
+         d->y.dim[d->y.ndim - 1] > SURELY_RIGHT;
+}
+
+/* In bfloat16 positions are multiplied in pairs.  For a first layer, whose x is not copied, a
+ * stride that leads out of the row defeats the mask of the second one: it is read behind the row,
+ * and behind x, and multiplied by zero (compute_ic_block_step_interleave, there).  What is not a
+ * number there makes the weights' gradient NaN. */
+static int reads_behind(const cpu__job_t *job)
+{
+  const ct_op_desc_t *d = job->desc;
+  int last = d->x.ndim - 1, first = job->at.x == CT_PLAIN || d->x.dim[1] == 1;
+  return first && d->u.conv.stride[last - 2] > d->x.dim[last];
+}
+
+/* In bfloat16 and channels last, with an odd number of channels to sum over, the 1x1 convolution
+ * keeps the last channel of y's gradient in a register that holds the weights if it works on 30
+ * pixels at a time, as where the height is a multiple of 30 (zmm_tmp2 and vreg_load of
+ * jit_avx512_core_bf16_1x1_conv_kernel.cpp in 2.6 and 3.7).  How many pixels it takes follows from
+ * sizes, threads and the batch, so all are refused. */
+static int mixes_registers(const cpu__job_t *job, const char *name)
+{
+  const ct_op_desc_t *d = job->desc;
+  int64_t summed = job->pass == CT_FWD ? d->x.dim[1] : d->y.dim[1];
+  return job->pass != CT_BWD_PARAM && job->at.x == CT_NHWC && summed % 2 &&
+         strstr(name, "bf16_1x1");
+}
+
+/* NULL, or why oneDNN's weights' gradient is not taken. */
+static const char *gradient_fault(const cpu__job_t *job)
+{
+  if (cpu__conv_overreaches(job->desc))
+    return "oneDNN gets the weights' gradient of such windows wrong";
+  if (leaves_padding(job)) return "oneDNN leaves the padding of such a gradient undefined";
+  if (job->desc->x.dtype != CT_BF16) return NULL;
+  if (skips_rows(job)) return "oneDNN gets the weights' gradient of such a dilated one wrong";
+  if (reads_behind(job)) return "oneDNN reads behind x for such a gradient";
+  return NULL;
 }
 
 /* ---- the rows -------------------------------------------------------------------------------- */
@@ -114,15 +170,15 @@ static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu_
   int rc = CT_OK;
   cpu__prim_t *prim;
   if (!takes(job, dtype, why)) return 0;
-  if (job->pass == CT_BWD_PARAM && cpu__conv_overreaches(job->desc))
-    return cpu__refuse(why, "oneDNN gets the weights' gradient of such windows wrong");
-  if (job->pass == CT_BWD_PARAM && leaves_padding(job))
-    return cpu__refuse(why, "oneDNN leaves the padding of such a gradient undefined");
+  const char *fault = job->pass == CT_BWD_PARAM ? gradient_fault(job) : NULL;
+  if (fault) return cpu__refuse(why, fault);
   CT_TRY(cpu__primitive_find(job, &prim));
   if (!prim) return cpu__refuse(why, "oneDNN has no implementation");
+  rc = 1;
+  if (mixes_registers(job, cpu__prim_name(prim)))
+    rc = cpu__refuse(why, "oneDNN gets such an odd number of channels wrong");
   *cost = (cpu__cost_t){padded_work(job) / (rate * efficiency(job, cpu__prim_name(prim))), 0};
   cpu__prim_free(prim);
-  rc = 1;
 out:
   return rc;
 }
@@ -135,12 +191,8 @@ static int direct_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   const ct_op_desc_t *d = job->desc;
-  int dilated = 0;
-  for (int i = 0; i < d->x.ndim - 2; i++)
-    dilated |= d->u.conv.dilate[i] > 1;
   if (job->dev->bf16_rate == 0) return cpu__refuse(why, "the processor does not multiply bfloat16");
-  /* oneDNN 2.6 reads what it did not write there, on images of some size: a wrong gradient */
-  if (dilated && d->u.conv.groups == d->x.dim[1])
+  if (is_dilated(d) && d->u.conv.groups == d->x.dim[1])
     return cpu__refuse(why, "oneDNN gets the weights' gradient of a dilated depthwise one wrong");
   /* a depthwise one is a matter of memory: half the bytes make good for slow products */
   double rate = job->dev->bf16_rate;
