@@ -2,8 +2,9 @@
  *
  * Host data is always plain float32.  Activations travel to the op's layout and type and back by
  * REORDER ops of the same backend; parameters by pack and unpack.  All device memory is filled with
- * NaN before a run and has a guard behind it, so that a result that was not written, a sum onto old
- * content or a write past the end is seen.  What an op did not ask for points nowhere. */
+ * NaN before a run and lies between guards of NaN, and so is the stack, so that a result that was
+ * not written, a sum onto old content, a write past the ends, or a product of zero and whatever
+ * lies there is seen.  What an op did not ask for points nowhere. */
 #ifndef CONFORM_RIG_H
 #define CONFORM_RIG_H
 #include "backend/ct_backend.h"
@@ -23,10 +24,10 @@ typedef struct side {
 int side_open(side_t *s, const ct_backend_t *be, const ct_dev_opts_t *opts);
 void side_close(side_t *s);
 
-/** Device memory with a guard. */
+/** Device memory between guards. */
 typedef struct block {
   side_t *side;
-  void *mem;
+  void *base, *mem; /**< what was allocated; the block in it */
   size_t bytes;
 } block_t;
 
@@ -35,7 +36,7 @@ void block_put(block_t *b, const void *host, size_t bytes);
 void block_take(const block_t *b, void *host, size_t bytes);
 /** Fills with NaN. */
 void block_spoil(block_t *b);
-/** 1 if nothing wrote behind the end. */
+/** 1 if nothing wrote before it or behind its end. */
 int block_intact(const block_t *b);
 void block_close(block_t *b);
 
