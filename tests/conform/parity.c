@@ -112,12 +112,13 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
 {
   double tol = tolerance(info) * (is_chain(d) ? 3 : cancelled(d) > 1 ? 10 : 1);
   /* bfloat16 has 8 bits, float16 11: an activation is rounded to them, and so may weights be; the
-   * slope of a sigmoid near its ends suffers from the rounding of y; products of products have
-   * rounded factors */
+   * slope of a sigmoid near its ends suffers from the rounding of y, by some of the largest slope;
+   * products of products have rounded factors */
   double worse = d->kind == CT_OP_ACT ? 4 : is_chain(d) ? 2 : 1;
   double low = d->x.dtype == CT_BF16 ? 5e-3 * worse : d->x.dtype == CT_F16 ? 6e-4 * worse : tol;
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
-  double size = 0.1 * cancelled(d) * norm(in->dy, NULL, y);
+  int of_y = d->kind == CT_OP_ACT && d->x.dtype != CT_F32;
+  double size = (of_y ? 1 : 0.1 * cancelled(d)) * norm(in->dy, NULL, y);
   int back = how->flags & RIG_INPLACE_FWD ? 0 : how->passes;
   char why[80];
 
