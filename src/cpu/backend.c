@@ -45,6 +45,7 @@ static int cpu_probe(char why[128])
   return 1;
 }
 
+#ifdef __x86_64__ /* only there do compilers have __builtin_cpu_… */
 static cpu__isa_t widest_isa(void)
 {
   __builtin_cpu_init();
@@ -65,6 +66,17 @@ static double bf16_rate(void)
   if (!cpu__dnnl_has_bf16()) return 0;
   return __builtin_cpu_is("amd") ? 2 : 0.5;
 }
+#else
+static cpu__isa_t widest_isa(void)
+{
+  return CPU__PORTABLE;
+}
+
+static double bf16_rate(void)
+{
+  return 0;
+}
+#endif
 
 static void cpu_close(ct_dev_t *dev)
 {

@@ -426,7 +426,7 @@ static void rows_there_and_back(void)
       wrong += mine[i] != (char)(((first + i) * 7 + round) % 101);
       mine[i]++;
     }
-    wrong += mine[bytes[t->rank]] != -1;
+    wrong += mine[bytes[t->rank]] != (char)-1;
     CT_ASSERT_OK(ops->collect(comm, queue, mine, t->rank ? NULL : all, bytes));
     for (int64_t i = 0; t->rank == 0 && i < total; i++)
       wrong += all[i] != (char)((i * 7 + round) % 101 + 1);

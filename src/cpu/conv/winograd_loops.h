@@ -69,6 +69,8 @@ static inline const cpu__winograd_loops_t *cpu__winograd_loops(const ct_dev_t *d
 #ifdef __x86_64__
   if (dev->isa == CPU__AVX512) return &cpu__winograd_avx512;
   if (dev->isa == CPU__AVX2) return &cpu__winograd_avx2;
+#else
+  (void)dev;
 #endif
   return &cpu__winograd_portable;
 }

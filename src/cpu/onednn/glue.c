@@ -45,9 +45,15 @@ const char *cpu__dnnl_version(char *buf, size_t cap)
   return buf;
 }
 
+/* The names are those of x86-64's instruction sets. */
 static int has_isa(dnnl_cpu_isa_t isa)
 {
+#ifdef __x86_64__
   return ((int)dnnl_get_effective_cpu_isa() & (int)isa) == (int)isa;
+#else
+  (void)isa;
+  return 0;
+#endif
 }
 
 int cpu__dnnl_has_avx512(void)

@@ -6,6 +6,8 @@ const cpu__tiles_t *cpu__tiles(const ct_dev_t *dev)
 #ifdef __x86_64__
   if (dev->isa == CPU__AVX512) return &cpu__tiles_avx512;
   if (dev->isa == CPU__AVX2) return &cpu__tiles_avx2;
+#else
+  (void)dev;
 #endif
   return &cpu__tiles_portable;
 }
