@@ -48,6 +48,9 @@ zshcompletiondir = $(datadir)/zsh/site-functions
 nodist_zshcompletion_DATA = contrib/completion/_ctrain-hpc
 CLEANFILES += $(man1_MANS) $(man5_MANS) %D%/man/help.txt %D%/man/made \
   $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
+else
+install-data-local:
+	@echo "cross compiled: manual pages and completions are not installed; those of a native build fit"
 endif
 
 # ctrain-hpc --help, then that of each command.
