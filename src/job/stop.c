@@ -19,28 +19,29 @@ static const struct {
 /* Both of one Ctrl-C: a terminal and a launcher may each hand it on. */
 static const double same_s = 0.1;
 
-static volatile sig_atomic_t asked, interrupts;
-static atomic_int wake = -1; /* an eventfd */
+/* Any thread may run the handler, and several may at once. */
+static atomic_int asked, interrupts;
+static _Atomic double interrupted_at = -1; /* ct_clock(); -1: not yet */
+static atomic_int wake = -1;               /* an eventfd */
 static atomic_int told;
-static double interrupted_at; /* the handler's own */
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+               "a signal handler takes no lock");
 
 /* Interrupts up to now, or the same as before for the echo of one. */
 static int count_interrupts(void)
 {
-  double now = ct_clock();
-  int echo = interrupts && now - interrupted_at < same_s;
-  if (!echo) {
-    interrupts++;
-    interrupted_at = now;
-  }
+  double now = ct_clock(), before = interrupted_at;
+  /* of threads that get one Ctrl-C at the same time, the first one counts it */
+  if (now - before >= same_s && atomic_compare_exchange_strong(&interrupted_at, &before, now))
+    return atomic_fetch_add(&interrupts, 1) + 1;
   return interrupts;
 }
 
 static void note(int sig)
 {
   static const uint64_t once = 1;
-  int before = errno, fd = atomic_load(&wake);
-  if (!asked) asked = sig;
+  int before = errno, fd = atomic_load(&wake), nobody = 0;
+  atomic_compare_exchange_strong(&asked, &nobody, sig);
   if (sig == SIGINT && count_interrupts() > (fd >= 0 ? 2 : 1)) {
     signal(SIGINT, SIG_DFL);
     raise(SIGINT); /* delivered on return from this handler */
@@ -117,8 +118,9 @@ ct_stop_t ct_stop_unpack(int64_t word)
 
 int64_t ct_stop_with_signal(int64_t word, int rank)
 {
-  if (!asked) return word;
-  int64_t mine = ct_stop_pack((ct_stop_t){CT_STOP_SIGNAL, rank, asked});
+  int sig = asked;
+  if (!sig) return word;
+  int64_t mine = ct_stop_pack((ct_stop_t){CT_STOP_SIGNAL, rank, sig});
   return mine > word ? mine : word;
 }
 
