@@ -66,6 +66,8 @@ void ct_mpi_relax(unsigned turn, int patient)
   if (turn < PAUSES) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* `yield` does nothing on processors with one thread a core */
 #endif
     return;
   }

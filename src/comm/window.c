@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/ct_fault.h"
 #include "base/ct_log.h"
@@ -14,8 +15,7 @@
 #include "comm/ct_mpi.h"
 
 enum {
-  LINES = 128, /* two cache lines: the prefetcher fetches pairs */
-  PAGE = 4096,
+  LINES = 128,           /* two cache lines: the prefetcher fetches pairs */
   BLOCK = 1024,          /* floats summed at a time: they stay in the first-level cache */
   PARALLEL_FROM = 65536, /* floats from which a team of threads pays off */
   SLICE_STEP = 16        /* slices begin at cache lines */
@@ -94,7 +94,8 @@ static void free_memory(segment_t *s)
 static int share(const ct_topo_t *t, segment_t *s)
 {
   int rc = CT_OK;
-  size_t bytes = (s->bytes + LINES + PAGE - 1) / PAGE * PAGE;
+  size_t page = (size_t)sysconf(_SC_PAGESIZE); /* 64 KiB on some ARM systems */
+  size_t bytes = (s->bytes + LINES + page - 1) / page * page;
   void *part;
   s->base = ct_mem_array(t->local_size, sizeof *s->base, "the addresses of the node's memory");
   CT_TRY_ALL(t, s->base ? CT_OK : CT_ERR_NOMEM);
