@@ -45,11 +45,43 @@ static void value_of(const char *line, char *buf, size_t cap)
   snprintf(buf, cap, "%.*s", (int)strcspn(colon, "\n"), colon);
 }
 
+/* "CPU part	: 0xd4f" */
+static long integer_of(const char *line)
+{
+  char value[64] = "";
+  value_of(line, value, sizeof value);
+  return strtol(value, NULL, 0);
+}
+
+/* ARM's processors say numbers.  Sources: the kernel's arch/arm64/include/asm/cputype.h, and the
+ * manuals of the cores. */
+static void name_arm(long maker, long part, char *buf, size_t cap)
+{
+  static const struct {
+    int maker, part;
+    const char *name;
+  } known[] = {
+      {0x41, 0xd03, "ARM Cortex-A53"},       {0x41, 0xd07, "ARM Cortex-A57"},
+      {0x41, 0xd08, "ARM Cortex-A72"},       {0x41, 0xd0b, "ARM Cortex-A76"},
+      {0x41, 0xd0c, "ARM Neoverse N1"},      {0x41, 0xd40, "ARM Neoverse V1"},
+      {0x41, 0xd49, "ARM Neoverse N2"},      {0x41, 0xd4f, "ARM Neoverse V2"},
+      {0x41, 0xd84, "ARM Neoverse V3"},      {0x41, 0xd8e, "ARM Neoverse N3"},
+      {0x42, 0x516, "Broadcom ThunderX2"},   {0x43, 0x0af, "Cavium ThunderX2"},
+      {0x46, 0x001, "Fujitsu A64FX"},        {0x48, 0xd01, "HiSilicon Kunpeng 920"},
+      {0x6d, 0xd49, "Microsoft Cobalt 100"}, {0xc0, 0xac3, "Ampere AmpereOne"},
+      {0xc0, 0xac4, "Ampere AmpereOne A"},
+  };
+  snprintf(buf, cap, "ARM, implementer 0x%02lx, part 0x%03lx", maker, part);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (known[i].maker == maker && known[i].part == part) snprintf(buf, cap, "%s", known[i].name);
+}
+
 /* The entry of that processor; where there is none of its number, the last one's. */
 static void read_info(const char *root, int cpu, ct_cpu_t *out)
 {
   char path[512], line[4096], value[64] = "";
   int at = -1;
+  long maker = -1, part = -1;
   snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
   FILE *f = fopen(path, "re");
   while (f && fgets(line, sizeof line, f)) {
@@ -63,8 +95,12 @@ static void read_info(const char *root, int cpu, ct_cpu_t *out)
       value_of(line, value, sizeof value);
       out->mhz = strtod(value, NULL);
     }
+    if (strncmp(line, "CPU implementer", 15) == 0) maker = integer_of(line);
+    if (strncmp(line, "CPU part", 8) == 0) part = integer_of(line);
   }
   if (f) fclose(f);
+  if (!out->model[0] && maker >= 0 && part >= 0)
+    name_arm(maker, part, out->model, sizeof out->model);
 }
 
 /* Intel's own driver says whether it is off, the others whether it is on. */

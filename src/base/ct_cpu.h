@@ -7,8 +7,8 @@
 
 /** Plain data of a fixed size: ranks send it to each other as bytes. */
 typedef struct ct_cpu {
-  char model[64];      /**< "AMD EPYC 9655 96-Core Processor" */
-  char governor[24];   /**< of the clock: "performance", "powersave" … */
+  char model[64];    /**< "AMD EPYC 9655 96-Core Processor"; of ARM's the core: "ARM Neoverse V2" */
+  char governor[24]; /**< of the clock: "performance", "powersave" … */
   double mhz, max_mhz; /**< of its clock now, and what it may have at most */
   int turbo;           /**< 1: it may go beyond its base clock; 0: that is switched off; -1 */
   double load;         /**< of the machine in the last minute: threads that run or want to; -1 */

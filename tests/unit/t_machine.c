@@ -170,6 +170,23 @@ static void a_processor(void)
   CU_ASSERT(c.load >= 0);
 }
 
+/* Grace, as its kernel shows it; then a core that nobody has heard of. */
+static void a_processor_that_says_numbers(void)
+{
+  static const char entry[] = "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd sve2\n"
+                              "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x0\n"
+                              "CPU part\t: 0xd4f\nCPU revision\t: 0\n\n";
+  ct_cpu_t c;
+  root = ct_test_dir();
+  put("proc/cpuinfo", entry);
+  ct_cpu_read(root, 0, &c);
+  CT_ASSERT_TEXT(c.model, "ARM Neoverse V2");
+  CT_ASSERT_NEAR(c.mhz, 0, 0);
+  put("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x4f\nCPU part\t: 0x01a\n");
+  ct_cpu_read(root, 0, &c);
+  CT_ASSERT_TEXT(c.model, "ARM, implementer 0x4f, part 0x01a");
+}
+
 static void time_that_others_had_the_core(void)
 {
   CU_ASSERT(ct_cpu_taken(root) < 0);
@@ -268,6 +285,7 @@ int main(int argc, char **argv)
                                     CT_TEST(this_machine),
                                     CT_TEST(a_directory),
                                     CT_TEST(a_processor),
+                                    CT_TEST(a_processor_that_says_numbers),
                                     CT_TEST(time_that_others_had_the_core),
                                     CT_TEST(energy_of_packages_and_memory),
                                     CT_TEST(energy_that_only_root_may_read),
