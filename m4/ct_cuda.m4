@@ -39,7 +39,9 @@ AS_IF([test "x$with_cuda" = xno],[ct_cuda_why="--without-cuda"],[
   ],[
     AC_MSG_RESULT([$cuda_dir])
     test -n "$NVCC" || NVCC=$cuda_dir/bin/nvcc
-    for d in lib64 targets/x86_64-linux/lib lib; do
+    dnl CUDA's word for servers with 64-bit ARM processors
+    AS_CASE([`$CC -dumpmachine 2>/dev/null`],[aarch64*],[ct_cuda_target=sbsa-linux],[ct_cuda_target=x86_64-linux])
+    for d in lib64 "targets/$ct_cuda_target/lib" lib; do
       AS_IF([test -z "$cuda_lib" && test -e "$cuda_dir/$d/libcudart.so"],[cuda_lib=$cuda_dir/$d])
     done
     CUDA_CPPFLAGS="-isystem $cuda_dir/include"
