@@ -1,4 +1,5 @@
-/* Sources: Documentation/power/powercap/powercap.rst; HPE Cray's "PM counters". */
+/* Sources: Documentation/power/powercap/powercap.rst; HPE Cray's "PM counters";
+ * Documentation/hwmon/acpi_power_meter.rst and the NVIDIA Grace Performance Tuning Guide. */
 #include "base/ct_energy.h"
 
 #include <errno.h>
@@ -8,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PACKAGES = 16, PARTS = 4 };
+#include "base/ct_clock.h"
+
+enum { PACKAGES = 16, PARTS = 4, HWMONS = 64 };
 
 /* 0: it cannot be read; errno says why. */
 static int read_text(const char *root, const char *path, char *buf, size_t cap)
@@ -62,11 +65,37 @@ static void add_packages(const char *root, ct_energy_t *e)
   }
 }
 
+/* Grace's firmware names its meters: this one is of a processor with its memory, others are of
+ * parts of it, or of a module with its GPU. */
+static void add_sockets(const char *root, ct_energy_t *e)
+{
+  static const char name[] = "Grace Power Socket";
+  char path[128], text[64];
+  double watt = 0;
+  for (int i = 0; i < HWMONS; i++) {
+    snprintf(path, sizeof path, "/sys/class/hwmon/hwmon%d/device/power1_oem_info", i);
+    if (!read_text(root, path, text, sizeof text) || strncmp(text, name, sizeof name - 1) != 0)
+      continue;
+    snprintf(path, sizeof path, "/sys/class/hwmon/hwmon%d/device/power1_average", i);
+    if (!read_text(root, path, text, sizeof text)) {
+      snprintf(e->from, sizeof e->from, "not known: hwmon is there, but power1_average: %s",
+               strerror(errno));
+      return;
+    }
+    watt += 1e-6 * strtod(text, NULL);
+  }
+  if (watt <= 0) return;
+  e->watt = watt;
+  e->at = ct_clock();
+  snprintf(e->from, sizeof e->from, "hwmon: processors and their memory, read each second");
+}
+
 void ct_energy_read(const char *root, ct_energy_t *out)
 {
   char text[64];
   memset(out, 0, sizeof *out);
-  snprintf(out->from, sizeof out->from, "not known: neither RAPL nor pm_counters are shown here");
+  snprintf(out->from, sizeof out->from,
+           "not known: neither RAPL, pm_counters nor Grace's hwmon are shown here");
   if (read_text(root, "/sys/cray/pm_counters/energy", text, sizeof text)) {
     add(out, strtod(text, NULL), 0);
     snprintf(out->from, sizeof out->from, "pm_counters: the whole node");
@@ -75,11 +104,13 @@ void ct_energy_read(const char *root, ct_energy_t *out)
   }
   add_packages(root, out);
   if (out->counters) snprintf(out->from, sizeof out->from, "RAPL: processors and their memory");
+  if (!out->counters) add_sockets(root, out);
 }
 
 double ct_energy_between(const ct_energy_t *from, const ct_energy_t *to)
 {
   double sum = 0;
+  if (from->watt > 0 && to->watt > 0) return (from->watt + to->watt) / 2 * (to->at - from->at);
   if (!to->counters || from->counters != to->counters) return -1;
   for (int i = 0; i < to->counters; i++) {
     double d = to->joule[i] - from->joule[i];

@@ -2,7 +2,8 @@
  *
  * What is counted, the first that there is:
  *  - whole nodes (HPE Cray's pm_counters), GPUs and all;
- *  - processors and memory (RAPL), and each GPU that a rank computes on (NVML), once;
+ *  - processors and memory (RAPL; hwmon on Grace), and each GPU that a rank computes on (NVML),
+ *    once;
  *  - those GPUs alone;
  *  - what the batch system's accounting says of this job step (job/ct_job_energy.h), if asked for.
  *
@@ -24,7 +25,7 @@ typedef struct ct_meter_sum {
 int ct_meter_open(const ct_topo_t *topo, const ct_backend_t *be, ct_dev_t *dev, int job,
                   ct_meter_t **out);
 /** Local, Hot.  Counters begin anew at some hundred kJ, minutes apart: each half a minute they are
- * read.  \a now: ct_clock(). */
+ * read, and power meters each second.  \a now: ct_clock(). */
 void ct_meter_look(ct_meter_t *m, double now);
 /** Collective.  Since ct_meter_open(); *out is of rank 0. */
 int ct_meter_read(ct_meter_t *m, ct_meter_sum_t *out);

@@ -11,7 +11,8 @@
 #include "comm/ct_agree.h"
 #include "job/ct_job_energy.h"
 
-static const double every_s = 30;
+/* Counters are read before they begin again at 0, power meters as often as they take an average. */
+static const double counters_s = 30, meters_s = 1;
 
 struct ct_meter {
   const ct_topo_t *topo;
@@ -79,7 +80,7 @@ static int opened(ct_meter_t *m)
   if (m->host) ct_energy_read("", &m->last);
   if (m->gpu) m->gpu_at = m->be->joules(m->dev);
   if (m->job && m->topo->rank == 0) m->job_at = ct_job_energy(&m->topo->job);
-  m->next_s = ct_clock() + every_s;
+  m->next_s = ct_clock() + (m->last.watt > 0 ? meters_s : counters_s);
   return CT_OK;
 }
 
@@ -118,7 +119,7 @@ static void look(ct_meter_t *m)
 void ct_meter_look(ct_meter_t *m, double now)
 {
   if (!m || !m->host || now < m->next_s) return;
-  m->next_s = now + every_s;
+  m->next_s = now + (m->last.watt > 0 ? meters_s : counters_s);
   look(m);
 }
 

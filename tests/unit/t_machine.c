@@ -202,7 +202,8 @@ static void energy_of_packages_and_memory(void)
   root = ct_test_dir();
   ct_energy_read(root, &before);
   CT_ASSERT_INT(before.counters, 0);
-  CT_ASSERT_TEXT(before.from, "not known: neither RAPL nor pm_counters are shown here");
+  CT_ASSERT_TEXT(before.from,
+                 "not known: neither RAPL, pm_counters nor Grace's hwmon are shown here");
   put("sys/class/powercap/intel-rapl:0/name", "package-0\n");
   put("sys/class/powercap/intel-rapl:0/energy_uj", "9000000\n");
   put("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "10000000\n");
@@ -249,6 +250,30 @@ static void energy_of_a_whole_node(void)
   CT_ASSERT_TEXT(after.from, "pm_counters: the whole node");
 }
 
+/* Two sockets; the first meter is of both with their GPU. */
+static void energy_by_power_meters(void)
+{
+  ct_energy_t before, after;
+  root = ct_test_dir();
+  put("sys/class/hwmon/hwmon0/device/power1_oem_info", "Module Power Socket 0\n");
+  put("sys/class/hwmon/hwmon0/device/power1_average", "900000000\n");
+  put("sys/class/hwmon/hwmon2/device/power1_oem_info", "Grace Power Socket 0\n");
+  put("sys/class/hwmon/hwmon2/device/power1_average", "100000000\n");
+  put("sys/class/hwmon/hwmon5/device/power1_oem_info", "Grace Power Socket 1\n");
+  put("sys/class/hwmon/hwmon5/device/power1_average", "150000000\n");
+  ct_energy_read(root, &before);
+  CT_ASSERT_NEAR(before.watt, 250, 1e-9);
+  CT_ASSERT_TEXT(before.from, "hwmon: processors and their memory, read each second");
+  put("sys/class/hwmon/hwmon5/device/power1_average", "250000000\n");
+  ct_energy_read(root, &after);
+  CU_ASSERT(after.at >= before.at);
+  after.at = before.at + 2;
+  CT_ASSERT_NEAR(ct_energy_between(&before, &after), 600, 1e-9);
+  root = ct_test_dir(); /* where they are gone */
+  ct_energy_read(root, &after);
+  CU_ASSERT(ct_energy_between(&before, &after) < 0);
+}
+
 /* As lustre_user.h lays them out. */
 static void stripes_of_lustre(void)
 {
@@ -290,6 +315,7 @@ int main(int argc, char **argv)
                                     CT_TEST(energy_of_packages_and_memory),
                                     CT_TEST(energy_that_only_root_may_read),
                                     CT_TEST(energy_of_a_whole_node),
+                                    CT_TEST(energy_by_power_meters),
                                     CT_TEST(stripes_of_lustre),
                                     CT_TEST_END};
   return ct_test_main("machine", tests, argc, argv);
