@@ -1,3 +1,5 @@
+src/cpu/%.$(OBJEXT): CONTRACT =
+
 if HAVE_DNNL
 
 libctrain_a_SOURCES += \
