@@ -89,7 +89,7 @@ static void cpu_close(ct_dev_t *dev)
 static int cpu_open(const ct_dev_opts_t *o, ct_dev_t **out)
 {
   int rc = CT_OK;
-  static const char *const isa_names[] = {"no vectors", "AVX2", "AVX-512"};
+  static const char *const isa_names[] = {CPU__NEON ? "NEON" : "no vectors", "AVX2", "AVX-512"};
   char version[32];
   unsigned char cores[CT_MASK_BYTES];
   *out = NULL;

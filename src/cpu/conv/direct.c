@@ -92,7 +92,7 @@ static double efficiency(const cpu__job_t *job)
   const ct_op_desc_t *d = job->desc;
   enum { SHORT_ROW = 7 };
   int last = d->x.ndim - 3, strided = d->u.conv.stride[last] > 1 && d->u.conv.kernel[last] > 1;
-  if (job->dev->isa == CPU__PORTABLE) return 0.25;
+  if (job->dev->isa == CPU__PORTABLE && !CPU__NEON) return 0.25;
   int few = d->x.dim[1] < cpu__lanes(job->at.y); /* for which there is a plain x */
   if (!strided || few || job->at.x == CT_PLAIN || job->pass == CT_BWD_PARAM) return 0.92;
   return d->y.dim[d->y.ndim - 1] < SHORT_ROW ? 0.8 : 1.05;

@@ -39,6 +39,9 @@ static const cpu__few_loops_t *loops_for(const ct_dev_t *dev, int lanes)
   if (dev->isa == CPU__AVX512 && lanes == 16) return &cpu__few_loops_avx512_16;
   if (dev->isa == CPU__AVX512 && lanes == 8) return &cpu__few_loops_avx512_8;
   if (dev->isa == CPU__AVX2 && lanes == 8) return &cpu__few_loops_avx2_8;
+#elif CPU__NEON
+  (void)dev;
+  if (lanes == 8) return &cpu__few_loops_neon_8;
 #else
   (void)dev;
   (void)lanes;

@@ -1,16 +1,28 @@
 /** \file conv/few_channels_body.h  The loops of conv/few_channels_loops.h, for LANES channels;
  * ROWS_OF_5X5 is how many rows of a 5x5 kernel's gradient fit the registers; OF_PIXELS(loop), if
- * defined, is a better loop for plain images; LOOPS_TABLE names the result.  Module-internal; may
- * be included more than once.
+ * defined, is a better loop for plain images; REG, if defined, is how many floats a register holds
+ * where these are fewer; LOOPS_TABLE names the result.  Module-internal; may be included more than
+ * once.
  *
  * What is `const int` here is a constant after inlining: sums are then unrolled into registers. */
 #define PASTE_(a, b)    a##_##b
 #define PASTE(a, b)     PASTE_(a, b)
 #define FOR_LANES(name) PASTE(name, LANES)
 #define LOOP            static inline __attribute__((always_inline))
+#ifndef REG
+#  define REG LANES
+#endif
+/* Registers that the channels of a pixel are made of. */
+#define PARTS (LANES / REG)
+/* Compilers unroll so few turns by themselves, but not twice as many. */
+#if PARTS > 1
+#  define UNROLLED _Pragma("GCC unroll 28")
+#else
+#  define UNROLLED
+#endif
 
-typedef float FOR_LANES(vec) __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-typedef int32_t FOR_LANES(ints) __attribute__((vector_size(LANES * 4)));
+typedef float FOR_LANES(vec) __attribute__((vector_size(REG * 4), aligned(4), may_alias));
+typedef int32_t FOR_LANES(ints) __attribute__((vector_size(REG * 4)));
 
 /* ---- correlate ---- */
 
@@ -18,18 +30,21 @@ typedef int32_t FOR_LANES(ints) __attribute__((vector_size(LANES * 4)));
 LOOP void FOR_LANES(pixels)(const cpu__few_task_t *a, const float *in, float *out, const int pixels,
                             const int step)
 {
-  FOR_LANES(vec) sum[14], *to = (FOR_LANES(vec) *)out;
+  FOR_LANES(vec) sum[14 * PARTS], *to = (FOR_LANES(vec) *)out;
   const FOR_LANES(vec) *w = (const FOR_LANES(vec) *)a->w;
-  for (int p = 0; p < pixels; p++)
-    sum[p] = *(const FOR_LANES(vec) *)a->bias;
+  UNROLLED
+  for (int p = 0; p < pixels * PARTS; p++)
+    sum[p] = ((const FOR_LANES(vec) *)a->bias)[p % PARTS];
   for (int c = 0; c < a->in.channels; c++) {
     const float *from = in + c / step * a->in.group + c % step;
     for (int u = 0; u < a->kernel; u++, from += a->in.width * step)
-      for (int v = 0; v < a->kernel; v++, w++)
-        for (int p = 0; p < pixels; p++)
-          sum[p] += *w * from[(p + v) * step];
+      for (int v = 0; v < a->kernel; v++, w += PARTS)
+        UNROLLED
+    for (int p = 0; p < pixels * PARTS; p++)
+      sum[p] += w[p % PARTS] * from[(p / PARTS + v) * step];
   }
-  for (int p = 0; p < pixels; p++)
+  UNROLLED
+  for (int p = 0; p < pixels * PARTS; p++)
     to[p] = a->relu ? (FOR_LANES(vec))(~(sum[p] <= 0) & (typeof(sum[p] <= 0))sum[p]) : sum[p];
 }
 
@@ -107,18 +122,19 @@ static void FOR_LANES(correlate)(const cpu__few_task_t *a)
 
 static void FOR_LANES(overlap)(const cpu__few_strips_t *a, float *out)
 {
-  FOR_LANES(ints) there;
+  FOR_LANES(ints) there[PARTS];
   for (int k = 0; k < LANES; k++)
-    there[k] = k < a->channels ? -1 : 0;
-  for (int64_t j = 0; j < a->cols; j++) {
-    FOR_LANES(vec) sum = {0};
-    for (int v = 0; v < a->kernel; v++) {
-      int64_t from = a->left + j - v;
-      if (from < 0 || from >= a->count) continue;
-      sum += *(const FOR_LANES(vec) *)(a->data + from * a->strip + v * a->channels);
+    there[k / REG][k % REG] = k < a->channels ? -1 : 0;
+  for (int64_t j = 0; j < a->cols; j++)
+    for (int k = 0; k < PARTS; k++) {
+      FOR_LANES(vec) sum = {0};
+      for (int v = 0; v < a->kernel; v++) {
+        int64_t from = a->left + j - v;
+        if (from < 0 || from >= a->count) continue;
+        sum += ((const FOR_LANES(vec) *)(a->data + from * a->strip + v * a->channels))[k];
+      }
+      ((FOR_LANES(vec) *)out)[j * PARTS + k] = (FOR_LANES(vec))(there[k] & (FOR_LANES(ints))sum);
     }
-    ((FOR_LANES(vec) *)out)[j] = (FOR_LANES(vec))(there & (FOR_LANES(ints))sum);
-  }
 }
 
 /* ---- gradient ---- */
@@ -127,18 +143,23 @@ static void FOR_LANES(overlap)(const cpu__few_strips_t *a, float *out)
 LOOP void FOR_LANES(taps)(const cpu__few_task_t *a, int c, int first, const int rows,
                           const int kernel, const int step)
 {
-  FOR_LANES(vec) sum[25], *dw = (FOR_LANES(vec) *)a->w + (c * kernel + first) * kernel;
+  FOR_LANES(vec) sum[25 * PARTS];
+  FOR_LANES(vec) *dw = (FOR_LANES(vec) *)a->w + (c * kernel + first) * kernel * PARTS;
   const FOR_LANES(vec) *dy = (const FOR_LANES(vec) *)a->out;
   int64_t width = a->in.width * step;
   const float *in = a->in.data + c / step * a->in.group + c % step + first * width;
-  for (int k = 0; k < rows * kernel; k++)
+  UNROLLED
+  for (int k = 0; k < rows * kernel * PARTS; k++)
     sum[k] = dw[k];
   for (int64_t i = 0; i < a->rows; i++, in += width)
-    for (int64_t j = 0; j < a->cols; j++, dy++)
-      for (int u = 0; u < rows; u++)
-        for (int v = 0; v < kernel; v++)
-          sum[u * kernel + v] += *dy * in[u * width + (j + v) * step];
-  for (int k = 0; k < rows * kernel; k++)
+    for (int64_t j = 0; j < a->cols; j++, dy += PARTS)
+      UNROLLED
+  for (int u = 0; u < rows; u++)
+    UNROLLED
+  for (int v = 0; v < kernel * PARTS; v++)
+    sum[u * kernel * PARTS + v] += dy[v % PARTS] * in[u * width + (j + v / PARTS) * step];
+  UNROLLED
+  for (int k = 0; k < rows * kernel * PARTS; k++)
     dw[k] = sum[k];
 }
 
@@ -163,10 +184,12 @@ static void FOR_LANES(gradient)(const cpu__few_task_t *a)
   if (a->in.step == 1) return OF_PIXELS(gradient)(a);
 #endif
   const FOR_LANES(vec) *dy = (const FOR_LANES(vec) *)a->out;
-  FOR_LANES(vec) sum[4] = {*(const FOR_LANES(vec) *)a->bias};
-  for (int64_t i = 0; i < a->rows * a->cols; i++)
-    sum[i % 4] += dy[i];
-  *(FOR_LANES(vec) *)a->bias = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  for (int k = 0; k < PARTS; k++) {
+    FOR_LANES(vec) *bias = (FOR_LANES(vec) *)a->bias + k, sum[4] = {*bias};
+    for (int64_t i = 0; i < a->rows * a->cols; i++)
+      sum[i % 4] += dy[i * PARTS + k];
+    *bias = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
   if (a->in.step == 1)
     FOR_LANES(gradient_step)(a, 1);
   else if (a->in.step == 8)
@@ -182,6 +205,9 @@ const cpu__few_loops_t LOOPS_TABLE = {
 };
 
 #undef LANES
+#undef REG
+#undef PARTS
+#undef UNROLLED
 #undef ROWS_OF_5X5
 #undef OF_PIXELS
 #undef LOOPS_TABLE

@@ -59,6 +59,6 @@ typedef struct cpu__few_loops {
 
 /** For 8 and for 16 lanes. */
 extern const cpu__few_loops_t cpu__few_loops_avx2_8, cpu__few_loops_avx512_8,
-    cpu__few_loops_avx512_16;
+    cpu__few_loops_avx512_16, cpu__few_loops_neon_8;
 
 #endif

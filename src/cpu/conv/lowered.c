@@ -44,7 +44,7 @@ static double efficiency(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
   double fast = d->u.conv.groups > 1 ? 0.03 : job->pass == CT_BWD_PARAM ? 0.1 : 0.2;
-  if (job->dev->isa == CPU__PORTABLE) fast *= 0.25;
+  if (job->dev->isa == CPU__PORTABLE && !CPU__NEON) fast *= 0.25;
   return d->x.dtype == CT_F32 ? fast : 0.1 * fast;
 }
 

@@ -2,9 +2,6 @@
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
-/* For loops over the pixels of a window of constant size. */
-#define UNROLLED _Pragma("GCC unroll 9")
-
 /* The same pixels once the number of lanes is known to be the constant CPU__VW: loops over whole
  * vectors need no care for the rest then, and are compiled apart. */
 INLINE cpu__pixels_t whole_pixels(cpu__pixels_t p)

@@ -18,6 +18,14 @@ typedef enum {
   CPU__AVX512 /**< F, BW, DQ, VL */
 } cpu__isa_t;
 
+/** 1: what is "portable" is compiled for NEON, which every 64-bit ARM processor has: four floats,
+ * 32 registers, fused multiply-adds. */
+#ifdef __aarch64__
+#  define CPU__NEON 1
+#else
+#  define CPU__NEON 0
+#endif
+
 struct ct_dev {
   /** OpenMP threads of every parallel region: the backend sets them before each call of a table
    * below, so a plain `#pragma omp parallel for` is right. */

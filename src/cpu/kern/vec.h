@@ -17,9 +17,13 @@
 #include "cpu/kern/loops.h"
 #ifdef __SSE2__
 #  include <immintrin.h>
+#elif defined(__aarch64__)
+#  include <arm_neon.h>
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+/* Short loops become straight code. */
+#define UNROLLED _Pragma("GCC unroll 9")
 
 typedef float vec_t __attribute__((vector_size(CPU__VW * 4)));
 typedef int32_t mask_t __attribute__((vector_size(CPU__VW * 4)));
@@ -106,6 +110,8 @@ INLINE int has_nan(vec_t v)
 {
 #  if CPU__VW == 8 && defined(__AVX__)
   return _mm256_movemask_ps((__m256)(v != v)) != 0;
+#  elif CPU__VW == 4 && defined(__aarch64__)
+  return vmaxvq_u32((uint32x4_t)(v != v)) != 0;
 #  endif
   mask_t nan = v != v;
   int32_t any = 0;
@@ -165,17 +171,20 @@ INLINE mask_t load_bytes(const uint8_t *p)
   return (mask_t)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
 #else
+/* With a constant number of turns there is no loop: a compiler would call memcpy() for it. */
 INLINE vec_t load_some(const float *p, int n, vec_t rest)
 {
-  for (int j = 0; j < n; j++)
-    rest[j] = p[j];
+  UNROLLED
+  for (int j = 0; j < CPU__VW - 1; j++)
+    if (j < n) rest[j] = p[j];
   return rest;
 }
 
 INLINE void store_some(float *p, vec_t v, int n)
 {
-  for (int j = 0; j < n; j++)
-    p[j] = v[j];
+  UNROLLED
+  for (int j = 0; j < CPU__VW - 1; j++)
+    if (j < n) p[j] = v[j];
 }
 
 INLINE void store_bytes(uint8_t *p, mask_t v)

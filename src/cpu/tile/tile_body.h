@@ -39,8 +39,9 @@ LOOP vec_t some(const float *p, int n)
   return (vec_t)_mm256_maskload_ps(p, (__m256i)m);
 #else
   vec_t v = {0};
-  for (int j = 0; j < n; j++)
-    v[j] = p[j];
+  UNROLLED
+  for (int j = 0; j < REG; j++)
+    if (j < n) v[j] = p[j];
   return v;
 #endif
 }
@@ -53,8 +54,9 @@ LOOP void put_some(float *p, vec_t v, int n)
   mask_t m = (mask_t){0, 1, 2, 3, 4, 5, 6, 7} < n;
   _mm256_maskstore_ps(p, (__m256i)m, (__m256)v);
 #else
-  for (int j = 0; j < n; j++)
-    p[j] = v[j];
+  UNROLLED
+  for (int j = 0; j < REG; j++)
+    if (j < n) p[j] = v[j];
 #endif
 }
 
