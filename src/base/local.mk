@@ -10,7 +10,7 @@ libctrain_a_SOURCES += \
   %D%/ct_proto.h %D%/proto.c \
   %D%/ct_lock.h %D%/lock.c \
   %D%/ct_rng.h %D%/rng.c \
-  %D%/ct_hash.h %D%/ct_int.h %D%/hash.c \
+  %D%/ct_hash.h %D%/ct_int.h %D%/hash.c %D%/ct_sip.h %D%/sip.c \
   %D%/ct_beat.h %D%/beat.c \
   %D%/ct_fault.h %D%/fault.c \
   %D%/ct_clock.h %D%/clock.c %D%/ct_step_times.h %D%/step_times.c \
