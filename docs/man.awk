@@ -89,6 +89,7 @@ END {
   put(".SH ENVIRONMENT")
   item("\\fBCTRAIN_EXAMPLES\\fR", "directory of the examples, if they are not where they were installed")
   item("\\fBCTRAIN_PLUGIN_DIR\\fR", "directory of the CUDA module `ctrain-cuda.so`, likewise")
+  item("\\fBCTRAIN_WATCH_PORTS\\fR", "ports that ranks may use to watch each other, as LOW:HIGH, for a firewall")
   item("\\fBCTRAIN_END_TIME\\fR", "when the job ends, in seconds since 1970, if the batch system does not tell")
   put(".SH FILES\nA run writes into \\fBruns/\\fR\\fINAME\\fR, or where \\fBrun.dir\\fR says.")
   item("\\fBconfig.yaml\\fR", "the whole configuration of the run")

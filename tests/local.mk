@@ -49,6 +49,7 @@ shell_tests = \
   %D%/conform/ways.test \
   %D%/faults/death.test \
   %D%/faults/disk.test \
+  %D%/faults/guests.test \
   %D%/faults/hang.test \
   %D%/faults/inputs.test \
   %D%/faults/kill.test \
@@ -314,6 +315,8 @@ unit_tests = \
   %D%/unit/t_transform_feed \
   %D%/unit/t_trace \
   %D%/unit/t_transforms \
+  %D%/unit/t_watch_networks \
+  %D%/unit/t_watch_proof \
   %D%/unit/t_watch_verdict \
   %D%/unit/t_weights
 
@@ -442,7 +445,8 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 # Libraries to preload, which play a full disk, a file system or an MPI.
 check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so \
   %D%/tools/slow_shim.so %D%/tools/crowd_shim.so %D%/tools/energy_shim.so %D%/tools/nvml_fake.so \
-  %D%/tools/load_shim.so %D%/tools/nfs_shim.so %D%/tools/cable
+  %D%/tools/load_shim.so %D%/tools/nfs_shim.so %D%/tools/cable \
+  %D%/tools/guest_shim.so
 %C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_disk_shim_so_LDFLAGS = -shared
@@ -451,6 +455,10 @@ check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim
 %C%_tools_fs_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_fs_shim_so_LDFLAGS = -shared $(CT_SAN)
 %C%_tools_fs_shim_so_LDADD = -ldl
+%C%_tools_guest_shim_so_SOURCES = %D%/tools/guest_shim.c
+%C%_tools_guest_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_tools_guest_shim_so_LDFLAGS = -shared
+%C%_tools_guest_shim_so_LDADD = -ldl
 %C%_tools_nfs_shim_so_SOURCES = %D%/tools/nfs_shim.c
 %C%_tools_nfs_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_nfs_shim_so_LDFLAGS = -shared

@@ -30,7 +30,7 @@ typedef enum {
 } kind_t;
 
 typedef struct packet {
-  uint64_t key;
+  ct__watch_seal_t seal;
   int32_t to, from, kind, about;
   double idle_s;
   union {
@@ -51,10 +51,11 @@ static size_t size_of(const packet_t *p)
 
 static void send_packet(ct_watch_t *w, int to, packet_t *p)
 {
-  p->key = w->key;
+  size_t bytes = size_of(p);
   p->to = to;
   p->from = w->rank;
-  ct__watch_net_send(&w->net, &w->card[w->rank], &w->card[to], p, size_of(p));
+  ct__watch_seal(&w->key, atomic_fetch_add(&w->number, 1) + 1, p, bytes);
+  ct__watch_net_send(&w->net, &w->card[to].place, p, bytes);
 }
 
 static void send_kind(ct_watch_t *w, int to, kind_t kind, int about)
@@ -180,9 +181,11 @@ static void say_quit(ct_watch_t *w)
 void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes)
 {
   packet_t p = {0};
+  uint64_t number = ct__watch_sealed(&w->key, data, bytes);
   memcpy(&p, data, bytes < sizeof p ? bytes : sizeof p);
-  if (bytes < offsetof(packet_t, u) || p.key != w->key || p.to != w->rank) return;
+  if (!number || bytes < offsetof(packet_t, u) || p.to != w->rank) return;
   if (p.from < 0 || p.from >= w->ranks || p.about < 0 || p.about >= w->ranks) return;
+  if (!ct__watch_is_new(&w->had[p.from], number)) return;
   switch ((kind_t)p.kind) {
   case ASK:
     give_way(w, p.from);

@@ -1,187 +1,183 @@
-/* The watch's sockets: one for packets, one to be connected to. */
+/* The watch's sockets: one for packets, one to be connected to, both at one address. */
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
+#include "base/ct_err.h"
 #include "watch/watch.h"
 
-enum { RECEIVE_BYTES = 1 << 20, CONNECT_S = 2 };
+enum { RECEIVE_BYTES = 1 << 20, LAST_PORT = 65535, WAITING = 128 };
+
+/* ---- ports ---- */
+
+int ct__watch_ports(const char *text, ct__watch_ports_t *out)
+{
+  int rc = CT_OK, end = 0;
+  *out = (ct__watch_ports_t){0};
+  if (!text || !*text) return CT_OK; /* the system chooses */
+  if (strspn(text, "0123456789:") != strlen(text) ||
+      sscanf(text, "%5d:%5d%n", &out->low, &out->high, &end) != 2 || text[end] || out->low < 1 ||
+      out->high < out->low || out->high > LAST_PORT)
+    CT_FAIL(CT_ERR_USAGE,
+            "CTRAIN_WATCH_PORTS is '%s': expected LOW:HIGH, two ports of 1 to %d, such as "
+            "40000:40999",
+            text, LAST_PORT);
+out:
+  return rc;
+}
 
 /* ---- addresses ---- */
 
-static const struct in6_addr loopback4 = {
-    .s6_addr = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}};
-
-/* 0: not an address that others can use. */
-static int usable(const struct ifaddrs *i, struct in6_addr *out)
-{
-  if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK)) return 0;
-  if (i->ifa_addr->sa_family == AF_INET) {
-    *out = loopback4;
-    memcpy(&out->s6_addr[12], &((const struct sockaddr_in *)i->ifa_addr)->sin_addr, 4);
-    return out->s6_addr[12] != 169 || out->s6_addr[13] != 254; /* of this link only */
-  }
-  if (i->ifa_addr->sa_family != AF_INET6) return 0;
-  *out = ((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
-  return !IN6_IS_ADDR_LINKLOCAL(out);
-}
-
-static void find_addresses(ct__watch_card_t *mine)
-{
-  struct ifaddrs *list = NULL;
-  mine->addresses = 0;
-  if (getifaddrs(&list) != 0) list = NULL;
-  for (struct ifaddrs *i = list; i && mine->addresses < CT__WATCH_ADDRESSES; i = i->ifa_next)
-    mine->addresses += usable(i, &mine->address[mine->addresses]);
-  if (list) freeifaddrs(list);
-  if (!mine->addresses) mine->address[mine->addresses++] = loopback4;
-}
-
-/* How many addresses of a rank to try, from *out on. */
-static int addresses_of(const ct__watch_card_t *mine, const ct__watch_card_t *to,
-                        const struct in6_addr **out)
-{
-  int near = mine->network && mine->network == to->network;
-  *out = near ? &loopback4 : to->address;
-  return near ? 1 : to->addresses;
-}
-
-/* 0: this kind of socket has no such addresses. */
-static socklen_t fill(int family, const struct in6_addr *a, uint16_t port,
-                      struct sockaddr_storage *out)
+static socklen_t fill(const struct in6_addr *a, int port, struct sockaddr_storage *out)
 {
   memset(out, 0, sizeof *out);
-  if (family == AF_INET6) {
+  if (!IN6_IS_ADDR_V4MAPPED(a)) {
     struct sockaddr_in6 *s = (struct sockaddr_in6 *)out;
     s->sin6_family = AF_INET6;
-    s->sin6_port = htons(port);
+    s->sin6_port = htons((uint16_t)port);
     s->sin6_addr = *a;
     return sizeof *s;
   }
-  if (!IN6_IS_ADDR_V4MAPPED(a)) return 0;
   struct sockaddr_in *s = (struct sockaddr_in *)out;
   s->sin_family = AF_INET;
-  s->sin_port = htons(port);
+  s->sin_port = htons((uint16_t)port);
   memcpy(&s->sin_addr, &a->s6_addr[12], 4);
   return sizeof *s;
 }
 
+/* Back: its port. */
+static uint16_t take(const struct sockaddr_storage *from, struct in6_addr *out)
+{
+  if (from->ss_family == AF_INET6) {
+    const struct sockaddr_in6 *s = (const struct sockaddr_in6 *)from;
+    *out = s->sin6_addr;
+    return ntohs(s->sin6_port);
+  }
+  const struct sockaddr_in *s = (const struct sockaddr_in *)from;
+  memset(out, 0, sizeof *out);
+  out->s6_addr[10] = out->s6_addr[11] = 0xff;
+  memcpy(&out->s6_addr[12], &s->sin_addr, 4);
+  return ntohs(s->sin_port);
+}
+
+static int open_socket(const struct in6_addr *at, int type)
+{
+  return socket(IN6_IS_ADDR_V4MAPPED(at) ? AF_INET : AF_INET6, type | SOCK_CLOEXEC, 0);
+}
+
+const char *ct__watch_address_text(const struct in6_addr *at, char *buf, size_t cap)
+{
+  int mapped = IN6_IS_ADDR_V4MAPPED(at);
+  const void *from = mapped ? (const void *)&at->s6_addr[12] : (const void *)at;
+  if (!inet_ntop(mapped ? AF_INET : AF_INET6, from, buf, (socklen_t)cap)) snprintf(buf, cap, "?");
+  return buf;
+}
+
+/* No packet is sent: the system looks into its routes. */
+int ct__watch_route(const ct__watch_addresses_t *to, struct in6_addr *out)
+{
+  struct sockaddr_storage at, own;
+  for (int i = 0; i < to->n; i++) {
+    socklen_t len = fill(&to->address[i].at, 9, &at), bytes = sizeof own;
+    int fd = open_socket(&to->address[i].at, SOCK_DGRAM);
+    int found = fd >= 0 && connect(fd, (struct sockaddr *)&at, len) == 0 &&
+                getsockname(fd, (struct sockaddr *)&own, &bytes) == 0;
+    if (fd >= 0) close(fd);
+    if (!found) continue;
+    take(&own, out);
+    return 1;
+  }
+  return 0;
+}
+
 /* ---- life ---- */
 
-static int open_any_port(int family, int type, uint16_t *port)
+/* Bound to that port, or to any if it is 0.  -1: errno. */
+static int open_port(const struct in6_addr *address, int type, int port, uint16_t *got)
 {
-  static const int off = 0;
-  struct sockaddr_storage any = {.ss_family = (sa_family_t)family};
-  socklen_t len = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-  int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  static const int on = 1;
+  struct sockaddr_storage at;
+  struct in6_addr same;
+  socklen_t len = fill(address, port, &at);
+  int fd = open_socket(address, type | SOCK_NONBLOCK);
   if (fd < 0) return -1;
-  if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (bind(fd, (struct sockaddr *)&any, len) != 0 || (type == SOCK_STREAM && listen(fd, 8) != 0) ||
-      getsockname(fd, (struct sockaddr *)&any, &len) != 0) {
-    close(fd);
-    return -1;
+  /* connections of the run before may linger at a port of a narrow range */
+  if (type == SOCK_STREAM) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd, (struct sockaddr *)&at, len) == 0 &&
+      (type != SOCK_STREAM || listen(fd, WAITING) == 0) &&
+      getsockname(fd, (struct sockaddr *)&at, &len) == 0) {
+    *got = take(&at, &same);
+    return fd;
   }
-  *port = ntohs(family == AF_INET6 ? ((struct sockaddr_in6 *)&any)->sin6_port
-                                   : ((struct sockaddr_in *)&any)->sin_port);
+  int why = errno;
+  close(fd);
+  errno = why;
+  return -1;
+}
+
+static int open_in(const struct in6_addr *address, int type, const ct__watch_ports_t *ports,
+                   uint16_t *got)
+{
+  int fd = -1;
+  for (int port = ports->low; fd < 0 && port <= ports->high; port++)
+    fd = open_port(address, type, port, got);
   return fd;
 }
 
-int ct__watch_net_open(ct__watch_net_t *net, ct__watch_card_t *mine)
+int ct__watch_net_open(ct__watch_net_t *net, const struct in6_addr *at,
+                       const ct__watch_ports_t *ports, ct__watch_place_t *place)
 {
   static const int bytes = RECEIVE_BYTES;
-  net->family = AF_INET6;
-  net->listener = -1;
-  net->udp = open_any_port(net->family, SOCK_DGRAM, &mine->udp);
-  if (net->udp < 0) {
-    net->family = AF_INET;
-    net->udp = open_any_port(net->family, SOCK_DGRAM, &mine->udp);
-  }
-  if (net->udp >= 0) net->listener = open_any_port(net->family, SOCK_STREAM, &mine->tcp);
+  *place = (ct__watch_place_t){.at = *at};
+  net->udp = open_in(at, SOCK_DGRAM, ports, &place->udp);
+  net->listener = net->udp < 0 ? -1 : open_in(at, SOCK_STREAM, ports, &place->tcp);
   if (net->listener < 0) {
     ct__watch_net_close(net);
     return -1;
   }
   setsockopt(net->udp, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes); /* the answers of many ranks */
-  find_addresses(mine);
+  place->open = 1;
   return 0;
+}
+
+void ct__watch_net_shut(ct__watch_net_t *net)
+{
+  if (net->listener >= 0) close(net->listener);
+  net->listener = -1;
 }
 
 void ct__watch_net_close(ct__watch_net_t *net)
 {
+  ct__watch_net_shut(net);
   if (net->udp >= 0) close(net->udp);
-  if (net->listener >= 0) close(net->listener);
-  net->udp = net->listener = -1;
+  net->udp = -1;
 }
 
 /* ---- packets ---- */
 
-void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_card_t *mine,
-                        const ct__watch_card_t *to, const void *packet, size_t bytes)
+void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_place_t *to, const void *packet,
+                        size_t bytes)
 {
   struct sockaddr_storage at;
-  const struct in6_addr *address;
-  int n = addresses_of(mine, to, &address);
-  for (int i = 0; i < n; i++) {
-    socklen_t len = fill(net->family, &address[i], to->udp, &at);
-    if (len) (void)!sendto(net->udp, packet, bytes, 0, (struct sockaddr *)&at, len);
-  }
+  socklen_t len = fill(&to->at, to->udp, &at);
+  (void)!sendto(net->udp, packet, bytes, 0, (struct sockaddr *)&at, len);
 }
 
 /* ---- connections ---- */
 
-static void set_patience(int fd)
+int ct__watch_net_connect(const ct__watch_place_t *to, double seconds)
 {
-  static const struct timeval patience = {.tv_sec = CONNECT_S};
+  struct timeval patience = {.tv_sec = (time_t)seconds};
+  struct sockaddr_storage at;
+  socklen_t len = fill(&to->at, to->tcp, &at);
+  int fd = open_socket(&to->at, SOCK_STREAM);
+  if (fd < 0) return -1;
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* of connect() too */
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-}
-
-static int hears(int fd, const ct__watch_hello_t *expected)
-{
-  ct__watch_hello_t got;
-  return recv(fd, &got, sizeof got, MSG_WAITALL) == sizeof got && got.key == expected->key &&
-         got.from == expected->from && got.to == expected->to;
-}
-
-static int says(int fd, const ct__watch_hello_t *hello)
-{
-  return send(fd, hello, sizeof *hello, MSG_NOSIGNAL) == sizeof *hello;
-}
-
-/* The one that was asked for, and nobody else, answers with the same words. */
-static int try_address(int fd, const struct sockaddr_storage *at, socklen_t len,
-                       const ct__watch_hello_t *hello)
-{
-  set_patience(fd);
-  return connect(fd, (const struct sockaddr *)at, len) == 0 && says(fd, hello) && hears(fd, hello);
-}
-
-int ct__watch_net_connect(const ct__watch_net_t *net, const ct__watch_card_t *mine,
-                          const ct__watch_card_t *to, const ct__watch_hello_t *hello)
-{
-  struct sockaddr_storage at;
-  const struct in6_addr *address;
-  int n = addresses_of(mine, to, &address);
-  for (int i = 0; i < n; i++) {
-    socklen_t len = fill(net->family, &address[i], to->tcp, &at);
-    int fd = len ? socket(net->family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
-    if (fd < 0) continue;
-    if (try_address(fd, &at, len, hello)) return fd;
-    close(fd);
-  }
-  return -1;
-}
-
-int ct__watch_net_accept(const ct__watch_net_t *net, const ct__watch_hello_t *expected)
-{
-  int fd = accept4(net->listener, NULL, NULL, SOCK_CLOEXEC);
-  if (fd < 0) return -1;
-  set_patience(fd);
-  if (hears(fd, expected) && says(fd, expected)) return fd;
+  if (connect(fd, (const struct sockaddr *)&at, len) == 0) return fd;
   close(fd);
   return -1;
 }

@@ -101,7 +101,11 @@ void ct__watch_describe(ct__watch_card_t *card, const char *host)
   card->pid = (int32_t)getpid();
   read_stat("/proc/self/stat", &letter, &card->started);
   card->machine = space("pid");
-  card->network = space("net");
+}
+
+uint64_t ct__watch_network(void)
+{
+  return space("net");
 }
 
 /* ---- the stack ---- */

@@ -87,7 +87,8 @@ static void take_packets(ct_watch_t *w)
     w->take(w, data, (size_t)n);
 }
 
-/* A neighbour speaks once at most; then its connection ends, sooner or later. */
+/* A neighbour speaks once at most; then its connection ends, sooner or later.  Before all have
+ * agreed it may be made again: who connects has lost his patience. */
 static void take_word(ct_watch_t *w, ct__watch_link_t *l)
 {
   char word = 0;
@@ -102,31 +103,50 @@ static void take_word(ct_watch_t *w, ct__watch_link_t *l)
   }
   atomic_store(&l->fd, -1);
   close(fd);
-  if (!l->bye) l->died_at = ct_clock();
+  l->lost = !l->bye;
 }
 
+/* The one who shows that he has the key is the neighbour, also if he has come before. */
 static void accept_neighbour(ct_watch_t *w)
 {
-  ct__watch_hello_t expected = {.key = w->key, .from = w->prev.peer, .to = w->rank};
-  int fd = ct__watch_net_accept(&w->net, &expected);
-  if (fd >= 0) atomic_store(&w->prev.fd, fd);
+  ct__watch_pair_t pair = {.key = w->key, .from = w->prev.peer, .to = w->rank};
+  ct__watch_door_open(&w->door, w->net.listener);
+  int fd = ct__watch_door_hear(&w->door, &pair);
+  if (fd < 0) return;
+  int before = atomic_exchange(&w->prev.fd, fd);
+  if (before >= 0) close(before);
+  w->prev.lost = 0;
+}
+
+/* Whoever reaches this rank has done so when all have agreed. */
+static void settle(ct_watch_t *w)
+{
+  ct__watch_link_t *link[] = {&w->next, &w->prev};
+  if (w->net.listener >= 0) {
+    ct__watch_net_shut(&w->net);
+    ct__watch_door_clear(&w->door);
+  }
+  for (int i = 0; i < 2; i++)
+    if (link[i]->lost && link[i]->died_at == 0) link[i]->died_at = ct_clock();
 }
 
 void ct__watch_pump(ct_watch_t *w, double seconds)
 {
-  enum { PACKETS, NEIGHBOUR, NEXT, PREV, WAKE, FDS };
-  int prev = atomic_load(&w->prev.fd);
-  struct pollfd p[FDS] = {
-      [PACKETS] = {.fd = w->net.udp, .events = POLLIN},
-      [NEIGHBOUR] = {.fd = prev < 0 && !w->prev.died_at ? w->net.listener : -1, .events = POLLIN},
-      [NEXT] = {.fd = atomic_load(&w->next.fd), .events = POLLIN},
-      [PREV] = {.fd = prev, .events = POLLIN},
-      [WAKE] = {.fd = w->wake, .events = POLLIN}};
-  if (poll(p, FDS, (int)(seconds * 1000) + 1) <= 0) return;
-  if (p[PACKETS].revents) take_packets(w);
-  if (p[NEIGHBOUR].revents) accept_neighbour(w);
-  if (p[NEXT].revents) take_word(w, &w->next);
-  if (p[PREV].revents) take_word(w, &w->prev);
+  enum { PACKETS, NEXT, PREV, WAKE, NEIGHBOUR, GUESTS, FDS = GUESTS + CT__WATCH_GUESTS };
+  int guests = w->net.listener >= 0;
+  struct pollfd p[FDS] = {[PACKETS] = {.fd = w->net.udp, .events = POLLIN},
+                          [NEXT] = {.fd = atomic_load(&w->next.fd), .events = POLLIN},
+                          [PREV] = {.fd = atomic_load(&w->prev.fd), .events = POLLIN},
+                          [WAKE] = {.fd = w->wake, .events = POLLIN},
+                          [NEIGHBOUR] = {.fd = w->net.listener, .events = POLLIN}};
+  for (int i = 0; i < CT__WATCH_GUESTS; i++)
+    p[GUESTS + i] = (struct pollfd){.fd = w->door.guest[i].fd, .events = POLLIN};
+  int n = poll(p, guests ? FDS : NEIGHBOUR, (int)(seconds * 1000) + 1);
+  if (n > 0 && p[PACKETS].revents) take_packets(w);
+  if (n > 0 && p[NEXT].revents) take_word(w, &w->next);
+  if (n > 0 && p[PREV].revents) take_word(w, &w->prev);
   uint64_t times;
-  if (p[WAKE].revents) (void)!read(w->wake, &times, sizeof times);
+  if (n > 0 && p[WAKE].revents) (void)!read(w->wake, &times, sizeof times);
+  if (guests) accept_neighbour(w);
+  if (atomic_load(&w->agreed)) settle(w);
 }

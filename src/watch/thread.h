@@ -5,6 +5,7 @@
 
 #include "base/ct_beat.h"
 #include "watch/ct_watch.h"
+#include "watch/proof.h"
 #include "watch/watch.h"
 
 /** A connection to a neighbour in the ring. */
@@ -12,6 +13,7 @@ typedef struct ct__watch_link {
   int peer;        /**< rank */
   atomic_int fd;   /**< -1: none (any more) */
   int bye;         /**< it has said that it closes */
+  int lost;        /**< it has ended without that, maybe to be made again before `agreed` */
   double silent_s; /**< how long its neighbours leave it to others to tell of its death */
   double died_at;  /**< ct_clock(); 0: it lives */
 } ct__watch_link_t;
@@ -19,11 +21,15 @@ typedef struct ct__watch_link {
 struct ct_watch {
   const ct_topo_t *t; /* borrowed */
   _Atomic double limit_s;
-  uint64_t key; /* of this job: packets without it are not ours */
+  ct_sip_key_t key;        /* of this job: packets that are not sealed with it are not ours */
+  _Atomic uint64_t number; /* of the last packet */
   void (*take)(ct_watch_t *w, const void *packet, size_t bytes); /* ct__watch_take() */
   int rank, ranks;
-  ct__watch_card_t *card;   /* owned; of all ranks */
+  ct__watch_card_t *card;           /* owned; of all ranks */
+  ct__watch_addresses_t *addresses; /* owned; of all ranks' nodes, until one is chosen */
+  ct__watch_ports_t ports;
   ct__watch_state_t *state; /* owned; of all ranks: what they answered last */
+  ct__watch_heard_t *had;   /* owned; of all ranks: which packets were here */
   ct__watch_net_t net;
   ct__watch_link_t next, prev;
   pthread_t thread;
@@ -31,11 +37,13 @@ struct ct_watch {
   pid_t main_thread;
   int wake;                  /* eventfd: look at `closing` */
   atomic_int closing, heard; /* asked to end; a rank has answered */
+  atomic_int agreed;         /* all ranks reach each other: nobody else may come */
   atomic_int ending;         /* MPI is being finalized */
   atomic_int status;         /* exit status if it does not come to its end */
   atomic_int shows_start;
 
   /* the thread's own */
+  ct__watch_door_t door;
   ct_beat_t beat; /* when last looked at */
   double ticked_at, idle_s;
   double cpu_s, quiet_s; /* of the process; since it used a core, or anything ended */
@@ -68,7 +76,7 @@ _Noreturn void ct__watch_leave(ct_watch_t *w, int status);
 
 /* ---- ask.c: packets, and what follows from them ---- */
 
-/** One packet of ours, from \a bytes at \a data. */
+/** One packet of whoever sent it, from \a bytes at \a data; one that is not ours is not heard. */
 void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes);
 /** Asks one rank for a sign of life. */
 void ct__watch_greet(ct_watch_t *w, int rank);

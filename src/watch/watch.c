@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -196,15 +195,26 @@ static const ct_panic_hook_t last_words = {.await_cause = await_cause, .farewell
 
 /* ---- life ---- */
 
-static void free_watch(ct_watch_t *w)
+static void close_links(ct_watch_t *w)
 {
   ct__watch_link_t *link[] = {&w->next, &w->prev};
-  for (int i = 0; i < 2; i++)
-    if (link[i]->fd >= 0) close(link[i]->fd);
+  for (int i = 0; i < 2; i++) {
+    int fd = atomic_exchange(&link[i]->fd, -1);
+    if (fd >= 0) close(fd);
+    link[i]->bye = link[i]->lost = 0;
+  }
+  ct__watch_door_clear(&w->door);
   ct__watch_net_close(&w->net);
+}
+
+static void free_watch(ct_watch_t *w)
+{
+  close_links(w);
   if (w->wake >= 0) close(w->wake);
   ct_mem_free(w->card);
+  ct_mem_free(w->addresses);
   ct_mem_free(w->state);
+  ct_mem_free(w->had);
   ct_mem_free(w);
 }
 
@@ -220,6 +230,7 @@ static ct_watch_t *new_watch(const ct_topo_t *t)
   w->take = ct__watch_take;
   w->main_thread = gettid();
   w->net = (ct__watch_net_t){.udp = -1, .listener = -1};
+  ct__watch_door_init(&w->door);
   w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   /* One neighbour reports a death, and at once: launchers kill the others.  The other neighbour
    * reports it if the first one has died as well. */
@@ -228,77 +239,145 @@ static ct_watch_t *new_watch(const ct_topo_t *t)
       (ct__watch_link_t){.peer = (t->rank + t->size - 1) % t->size, .fd = -1, .silent_s = 1.4};
   w->card = ct_mem_array(t->size, sizeof *w->card, "the watch");
   w->state = ct_mem_array(t->size, sizeof *w->state, "the watch");
-  if (w->card && w->state) return w;
+  w->addresses = ct_mem_array(t->size, sizeof *w->addresses, "the watch");
+  w->had = ct_mem_array(t->size, sizeof *w->had, "the watch");
+  if (w->card && w->state && w->addresses && w->had) return w;
   free_watch(w);
   return NULL;
 }
 
 static int start_thread(ct_watch_t *w)
 {
+  atomic_store(&w->closing, 0);
   w->runs = ct_thread_start(&w->thread, STACK_BYTES, run, w, "for the watch") == CT_OK;
   return w->runs;
 }
 
-static void stop_thread(ct_watch_t *w)
+static void wake_thread(ct_watch_t *w)
 {
   static const uint64_t once = 1;
+  (void)!write(w->wake, &once, sizeof once);
+}
+
+static void stop_thread(ct_watch_t *w)
+{
   if (!w->runs) return;
   atomic_store(&w->closing, 1);
-  (void)!write(w->wake, &once, sizeof once);
+  wake_thread(w);
   pthread_join(w->thread, NULL);
   w->runs = 0;
 }
 
-/* All cards, and the key.  0: this rank has no sockets. */
+/* ---- the start ---- */
+
+/* All cards but the places, all addresses, and the key, which no socket carries. */
 static int exchange(ct_watch_t *w)
 {
+  int rc = CT_OK;
   const ct_topo_t *t = w->t;
   ct__watch_card_t mine = {0};
+  ct__watch_addresses_t own = {.network = ct__watch_network()};
   ct__watch_describe(&mine, t->host);
-  int open = t->size == 1 || ct__watch_net_open(&w->net, &mine) == 0;
-  if (getrandom(&w->key, sizeof w->key, 0) != sizeof w->key) w->key = (uint64_t)(ct_clock() * 1e9);
+  ct__watch_addresses(&own);
+  CT_TRY_ALL(t, t->rank ? CT_OK : ct_random(&w->key, sizeof w->key));
   w->card[0] = mine;
-  if (t->size == 1) return 1;
+  if (t->size == 1) goto out;
   ct_mpi_bcast(t, t->world, &w->key, sizeof w->key, 0);
   CT_MPI(t, MPI_Allgather(&mine, sizeof mine, MPI_BYTE, w->card, sizeof mine, MPI_BYTE, t->world));
-  return open;
+  CT_MPI(t,
+         MPI_Allgather(&own, sizeof own, MPI_BYTE, w->addresses, sizeof own, MPI_BYTE, t->world));
+out:
+  return rc;
+}
+
+/* Sockets at that address, and those of the others. */
+static int take_place(ct_watch_t *w, const struct in6_addr *at)
+{
+  const ct_topo_t *t = w->t;
+  ct__watch_place_t mine = {0}, *all = ct_mem_array(w->ranks, sizeof *all, "the watch");
+  if (at) ct__watch_net_open(&w->net, at, &w->ports, &mine);
+  if (ct_agree(t, all ? CT_OK : CT_ERR_NOMEM) == CT_OK) {
+    CT_MPI(t, MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, t->world));
+    for (int r = 0; r < w->ranks; r++)
+      w->card[r].place = all[r];
+  }
+  ct_mem_free(all);
+  return w->card[w->rank].place.open;
+}
+
+/* The next rank has taken a connection; or -1. */
+static int knock(const ct_watch_t *w)
+{
+  static const double once_s = 2;
+  ct__watch_pair_t pair = {.key = w->key, .from = w->rank, .to = w->next.peer};
+  int fd = ct__watch_net_connect(&w->card[w->next.peer].place, once_s);
+  if (fd < 0 || ct__watch_knock(fd, &pair)) return fd;
+  close(fd);
+  return -1;
 }
 
 /* The next rank in the ring can be connected to, and gets packets. */
 static int reach_next(ct_watch_t *w)
 {
   enum { TRIES = 300, PAUSE_US = 10000, ASK_EVERY = 50 };
-  int next = w->next.peer;
-  ct__watch_hello_t hello = {.key = w->key, .from = w->rank, .to = next};
-  int fd = ct__watch_net_connect(&w->net, &w->card[w->rank], &w->card[next], &hello);
+  static const double patience_s = 8;
+  double end = ct_clock() + patience_s;
+  int fd;
+  while ((fd = knock(w)) < 0 && ct_clock() < end)
+    usleep(PAUSE_US); /* strangers may have pushed it out */
   if (fd < 0) return 0;
   atomic_store(&w->next.fd, fd);
   for (int i = 0; i < TRIES && !atomic_load(&w->heard); i++) {
-    if (i % ASK_EVERY == 0) ct__watch_greet(w, next);
+    if (i % ASK_EVERY == 0) ct__watch_greet(w, w->next.peer);
     usleep(PAUSE_US);
   }
   return atomic_load(&w->heard);
 }
 
-/* Why a rank cannot take part, lowest rank first; the same answer on all ranks. */
-static int works(ct_watch_t *w, int open)
+/* The lowest rank for which it is not so, or the number of ranks; on all ranks the same. */
+static int first_without(const ct_watch_t *w, int is_so)
 {
-  const ct_topo_t *t = w->t;
-  int first = open && start_thread(w) ? t->size : t->rank;
-  if (t->size > 1) ct_mpi_allreduce(t, t->world, &first, 1, MPI_INT, MPI_MIN);
-  if (first < t->size) {
-    ct_log(CT_LOG_WARN, "rank %d (%s) has no sockets or no thread to spare", first,
-           w->card[first].host);
+  int first = is_so ? w->ranks : w->rank;
+  if (w->ranks > 1) ct_mpi_allreduce(w->t, w->t->world, &first, 1, MPI_INT, MPI_MIN);
+  return first;
+}
+
+static void say_no_place(const ct_watch_t *w, int rank)
+{
+  if (w->ports.low)
+    ct_log(CT_LOG_WARN, "rank %d (%s) has no free port in CTRAIN_WATCH_PORTS=%d:%d", rank,
+           w->card[rank].host, w->ports.low, w->ports.high);
+  else
+    ct_log(CT_LOG_WARN, "rank %d (%s) has no sockets to spare", rank, w->card[rank].host);
+}
+
+static void say_not_reached(const ct_watch_t *w, int rank)
+{
+  char at[64];
+  int next = (rank + 1) % w->ranks;
+  const ct__watch_card_t *to = &w->card[next];
+  ct_log(CT_LOG_WARN, "rank %d (%s) does not reach rank %d (%s, %s) over TCP and UDP", rank,
+         w->card[rank].host, next, to->host, ct__watch_address_text(&to->place.at, at, sizeof at));
+}
+
+/* All ranks listen there, and each reaches the next one; the same answer on all ranks.  Why one
+ * cannot take part is said, of the lowest. */
+static int works_at(ct_watch_t *w, const struct in6_addr *at)
+{
+  int first = w->ranks > 1 ? first_without(w, take_place(w, at)) : w->ranks;
+  if (first < w->ranks) {
+    say_no_place(w, first);
     return 0;
   }
-  if (t->size == 1) return 1;
-  first = reach_next(w) ? t->size : t->rank;
-  ct_mpi_allreduce(t, t->world, &first, 1, MPI_INT, MPI_MIN);
-  if (first == t->size) return 1;
-  int next = (first + 1) % t->size;
-  ct_log(CT_LOG_WARN, "rank %d (%s) does not reach rank %d (%s) over TCP and UDP", first,
-         w->card[first].host, next, w->card[next].host);
-  return 0;
+  first = first_without(w, start_thread(w));
+  if (first < w->ranks) {
+    ct_log(CT_LOG_WARN, "rank %d (%s) has no thread to spare", first, w->card[first].host);
+    return 0;
+  }
+  if (w->ranks == 1) return 1;
+  first = first_without(w, reach_next(w));
+  if (first < w->ranks) say_not_reached(w, first);
+  return first == w->ranks;
 }
 
 /* This rank takes its leave: what neighbours are told they find in the connection before its end.
@@ -311,6 +390,39 @@ static void say_bye(const ct_watch_t *w)
     if (to[i] >= 0) (void)!send(to[i], &bye, 1, MSG_NOSIGNAL);
 }
 
+/* So that it may be tried at another address. */
+static void shut(ct_watch_t *w)
+{
+  say_bye(w);
+  stop_thread(w);
+  close_links(w);
+  atomic_store(&w->heard, 0);
+}
+
+/* One network after the other that all nodes are in; at last, by whatever way leads to the others.
+ */
+static int works(ct_watch_t *w)
+{
+  struct in6_addr at;
+  if (w->ranks == 1) return works_at(w, NULL);
+  for (int choice = 0; ct__watch_choose(w->addresses, w->ranks, w->rank, choice, &at); choice++) {
+    if (works_at(w, &at)) return 1;
+    shut(w);
+  }
+  const ct__watch_addresses_t *far = ct__watch_far(w->addresses, w->ranks, w->rank);
+  if (!far) return 0; /* on no rank: all are near each other */
+  return works_at(w, ct__watch_route(far, &at) ? &at : NULL);
+}
+
+/* Nobody is to come any more. */
+static void settle(ct_watch_t *w)
+{
+  ct_mem_free(w->addresses);
+  w->addresses = NULL;
+  atomic_store(&w->agreed, 1);
+  wake_thread(w);
+}
+
 int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
 {
   int rc = CT_OK;
@@ -318,8 +430,11 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
   ct_beat_enter("opening the watch", -1);
   ct_watch_t *w = new_watch(t);
   CT_TRY_ALL(t, w ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY_ALL(t, ct__watch_ports(getenv("CTRAIN_WATCH_PORTS"), &w->ports));
+  CT_TRY(exchange(w));
   ct__watch_stack_open();
-  if (works(w, exchange(w))) {
+  if (works(w)) {
+    settle(w);
     atomic_store(&watching, w);
     ct_panic_tell(&last_words);
     ct_stop_wake(w->wake);

@@ -9,22 +9,26 @@
 #include <sys/types.h>
 
 enum {
-  CT__WATCH_ADDRESSES = 4,
+  CT__WATCH_ADDRESSES = 8,
   CT__WATCH_NAMED = 8, /* late ranks that get a line each */
   CT__WATCH_STACKS = 3,
   CT__WATCH_TEXT = 1200 /* a packet that needs no fragments */
 };
 
+/** Where a rank's sockets are. */
+typedef struct ct__watch_place {
+  struct in6_addr at; /**< IPv4 as ::ffff:a.b.c.d */
+  uint16_t udp, tcp;  /**< ports */
+  int32_t open;       /**< 0: it has none */
+} ct__watch_place_t;
+
 /** What a rank tells of itself when it starts.  All ranks have all cards. */
 typedef struct ct__watch_card {
   char host[64];
   int32_t pid;
-  uint64_t started;  /**< with pid: this process and no later one */
-  uint64_t machine;  /**< the same: one sees the other's pid; 0: unknown */
-  uint64_t network;  /**< the same: loopback reaches it; 0: unknown */
-  uint16_t udp, tcp; /**< ports */
-  int32_t addresses;
-  struct in6_addr address[CT__WATCH_ADDRESSES]; /**< IPv4 as ::ffff:a.b.c.d */
+  uint64_t started; /**< with pid: this process and no later one */
+  uint64_t machine; /**< the same: one sees the other's pid; 0: unknown */
+  ct__watch_place_t place;
 } ct__watch_card_t;
 
 /** What a rank answers when it is asked where it is. */
@@ -74,8 +78,10 @@ void ct__watch_words(char letter, const char *sleeps_in, char *buf, size_t cap);
 
 /* ---- proc.c: this process and its neighbours ---- */
 
-/** Fills in all but addresses and ports. */
+/** Fills in all but the place. */
 void ct__watch_describe(ct__watch_card_t *card, const char *host);
+/** The same on two ranks: loopback reaches the other; 0: unknown. */
+uint64_t ct__watch_network(void);
 /** What the system says of another process of this machine. */
 void ct__watch_see(const ct__watch_card_t *of, char *buf, size_t cap);
 /** Kills it, if it still is that process. */
@@ -89,28 +95,58 @@ void ct__watch_stack_close(void);
  */
 void ct__watch_stack(char *buf, size_t cap);
 
+/* ---- networks.c: addresses ---- */
+
+/** An address, and how many of its first bits name its network. */
+typedef struct ct__watch_address {
+  struct in6_addr at; /**< IPv4 as ::ffff:a.b.c.d */
+  int32_t bits;       /**< of 128 */
+} ct__watch_address_t;
+
+/** Of a rank's node. */
+typedef struct ct__watch_addresses {
+  uint64_t network; /**< ct__watch_network() */
+  int32_t n;
+  ct__watch_address_t address[CT__WATCH_ADDRESSES];
+} ct__watch_addresses_t;
+
+/** Fills in all but `network`. */
+void ct__watch_addresses(ct__watch_addresses_t *out);
+/** Pure.  At which address a rank listens: of loopback if that reaches all ranks, else in a network
+ * that all nodes are in; \a choice counts these, from 0.  0 on all ranks: there are no more. */
+int ct__watch_choose(const ct__watch_addresses_t *all, int ranks, int rank, int choice,
+                     struct in6_addr *out);
+/** Pure.  The addresses of a rank on another node; NULL: there is none. */
+const ct__watch_addresses_t *ct__watch_far(const ct__watch_addresses_t *all, int ranks, int rank);
+
 /* ---- net.c: sockets ---- */
 
 typedef struct ct__watch_net {
-  int family;        /**< AF_INET6, which does IPv4 too, or AF_INET */
   int udp, listener; /**< -1: not open */
 } ct__watch_net_t;
 
-/** Fills in the card's ports and addresses.  0, or -1 without sockets (errno). */
-int ct__watch_net_open(ct__watch_net_t *net, ct__watch_card_t *mine);
+/** Ports that may be used; 0, 0: any. */
+typedef struct ct__watch_ports {
+  int low, high;
+} ct__watch_ports_t;
+
+/** Pure.  "LOW:HIGH"; NULL or "": any.  CT_ERR_USAGE. */
+int ct__watch_ports(const char *text, ct__watch_ports_t *out);
+const char *ct__watch_address_text(const struct in6_addr *at, char *buf, size_t cap);
+/** From which of this node's addresses the first one of another node is reached that can be.  0:
+ * none. */
+int ct__watch_route(const ct__watch_addresses_t *to, struct in6_addr *out);
+/** Opens both at that address, and says where they are.  0, or -1 without sockets (errno). */
+int ct__watch_net_open(ct__watch_net_t *net, const struct in6_addr *at,
+                       const ct__watch_ports_t *ports, ct__watch_place_t *place);
+/** No more connections. */
+void ct__watch_net_shut(ct__watch_net_t *net);
 void ct__watch_net_close(ct__watch_net_t *net);
-/** To all addresses of a rank.  What cannot be sent is lost, as packets are. */
-void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_card_t *mine,
-                        const ct__watch_card_t *to, const void *packet, size_t bytes);
-/** Who is at the other end of a connection. */
-typedef struct ct__watch_hello {
-  uint64_t key;
-  int32_t from, to;
-} ct__watch_hello_t;
-/** Connects to a rank, and waits until it has taken the connection.  A socket, or -1. */
-int ct__watch_net_connect(const ct__watch_net_t *net, const ct__watch_card_t *mine,
-                          const ct__watch_card_t *to, const ct__watch_hello_t *hello);
-/** Takes a connection if it is the one that is expected.  A socket, or -1. */
-int ct__watch_net_accept(const ct__watch_net_t *net, const ct__watch_hello_t *expected);
+/** What cannot be sent is lost, as packets are. */
+void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_place_t *to, const void *packet,
+                        size_t bytes);
+/** A socket that is connected to a rank, or to whoever is there, and waits so many seconds at a
+ * time; or -1. */
+int ct__watch_net_connect(const ct__watch_place_t *to, double seconds);
 
 #endif
