@@ -198,7 +198,8 @@ int ct__h5_create(const char *path, int compact, hid_t *file)
     H5Pset_small_data_block_size(access_list, 0);
     H5Pset_obj_track_times(creation, 0);
   }
-  *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access_list);
+  ct_file_remove(path); /* it may be a link of somebody else's: what it means is left alone */
+  *file = H5Fcreate(path, H5F_ACC_EXCL, creation, access_list);
   if (*file < 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot create: %s%s", path, ct__h5_why(why, sizeof why), lock_cure());
 out:

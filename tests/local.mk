@@ -53,6 +53,7 @@ shell_tests = \
   %D%/faults/hang.test \
   %D%/faults/inputs.test \
   %D%/faults/kill.test \
+  %D%/faults/links.test \
   %D%/faults/names.test \
   %D%/faults/points.test \
   %D%/faults/retry.test \
@@ -270,6 +271,7 @@ unit_tests = \
   %D%/unit/t_optim \
   %D%/unit/t_optim_gold \
   %D%/unit/t_comm_model \
+  %D%/unit/t_owner \
   %D%/unit/t_pace \
   %D%/unit/t_scaling \
   %D%/unit/t_sweep \

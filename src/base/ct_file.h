@@ -3,6 +3,7 @@
 #define CT_FILE_H
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /** Whole file into a new NUL-terminated buffer (ct_mem_free).  CT_ERR_IO, CT_ERR_NOMEM. */
 int ct_file_read(const char *path, char **data, size_t *bytes);
@@ -17,8 +18,15 @@ int ct_file_write(const char *path, const void *data, size_t bytes);
 /** fsync of the temporary, rename onto path, fsync of the directory. */
 int ct_file_commit(const char *temporary, const char *path);
 /** open(2), again where the server has forgotten the file since its name was looked up (ESTALE).
- * -1: errno. */
+ * What is to be written or made is not a symbolic link: somebody else may have put it there, to a
+ * file of this user.  -1: errno. */
 int ct_file_open(const char *path, int flags, unsigned mode);
+/** A new file, open for writing, in place of whatever has its name.  -1 or NULL: errno. */
+int ct_file_new(const char *path, unsigned mode);
+FILE *ct_file_new_stream(const char *path);
+/** Pure.  An error number in words, as strerror(3) has them, but for a link that was not followed.
+ */
+const char *ct_file_why(int error);
 /** rename(2), unlink(2), rmdir(2) and mkdir(2), also on a file server that does what it is asked,
  * loses its answer, and says to the second try that it cannot be done.  0, or the error number.
  * What is gone already is removed; a directory that is there already is made. */

@@ -28,7 +28,8 @@ int ct_lock_inherits(const ct_lock_owner_t *me, const ct_lock_owner_t *holder);
 
 typedef struct ct_lock ct_lock_t;
 
-/** Takes the lock of the file \a path, which is made.  One that is held is tried again for
+/** Takes the lock of the file \a path, which is made, in a directory that is this user's
+ * (ct_dir_open_own()).  One that is held is tried again for
  * \a wait_s seconds: a killed process takes a moment to end.  CT_ERR_IO: still held, and by whom;
  * or the file cannot be made.  Where the file system has no locks, *out is one that protects
  * nothing (a note at DEBUG).  One whose holder's job \a me inherits is taken over, with a warning.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,7 +83,27 @@ int ct_dir_make(const char *path, unsigned mode)
 int ct_file_open(const char *path, int flags, unsigned mode)
 {
   int fd = -1;
+  if ((flags & O_ACCMODE) != O_RDONLY || flags & O_CREAT) flags |= O_NOFOLLOW;
   for (int i = 0; fd < 0 && i < TRIES && (i == 0 || errno == ESTALE); i++)
     fd = open(path, flags | O_CLOEXEC, mode);
   return fd;
+}
+
+int ct_file_new(const char *path, unsigned mode)
+{
+  ct_file_remove(path); /* if that is not possible, the next says why */
+  return ct_file_open(path, O_WRONLY | O_CREAT | O_EXCL, mode);
+}
+
+FILE *ct_file_new_stream(const char *path)
+{
+  int fd = ct_file_new(path, 0666);
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+  if (!f && fd >= 0) close(fd);
+  return f;
+}
+
+const char *ct_file_why(int error)
+{
+  return error == ELOOP ? "it is a symbolic link, which is not followed" : strerror(error);
 }

@@ -144,7 +144,7 @@ out:
 static int write_new(const char *path, const char *data, size_t bytes)
 {
   int rc = CT_OK;
-  int fd = ct_file_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  int fd = ct_file_new(path, 0666);
   if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", path, strerror(errno));
   for (size_t done = 0; done < bytes;) {
     ssize_t n = write(fd, data + done, bytes - done);

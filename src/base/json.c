@@ -2,6 +2,8 @@
  * of metrics.jsonl, the report of doctor. */
 #include "base/ct_json.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -35,9 +37,14 @@ out:
 int ct_json_append(const char *path, json_t *o)
 {
   int rc = CT_OK;
-  FILE *f = o ? fopen(path, "ae") : NULL;
+  int fd = o ? ct_file_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "a");
   if (!o) CT_FAIL(CT_ERR_NOMEM, "no memory for a line of %s", path);
-  if (!f) CT_FAIL(CT_ERR_IO, "%s: %m", path);
+  if (!f) {
+    rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: %s", path, ct_file_why(errno));
+    if (fd >= 0) close(fd);
+    goto out;
+  }
   int failed = json_dumpf(o, f, JSON_COMPACT) != 0 || fputc('\n', f) == EOF || fflush(f) != 0 ||
                fsync(fileno(f)) != 0;
   failed |= fclose(f) != 0;
@@ -52,13 +59,18 @@ int ct_json_heal(const char *path)
   int rc = CT_OK;
   char *text = NULL;
   size_t bytes = 0, whole;
+  int fd = -1;
   if (!ct_file_exists(path)) return CT_OK;
   CT_TRY(ct_file_read(path, &text, &bytes));
   for (whole = bytes; whole > 0 && text[whole - 1] != '\n'; whole--) {
   }
-  if (whole < bytes && truncate(path, (off_t)whole) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: half a line at its end cannot be removed: %m", path);
+  if (whole == bytes) goto out;
+  fd = ct_file_open(path, O_WRONLY, 0);
+  if (fd < 0 || ftruncate(fd, (off_t)whole) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: half a line at its end cannot be removed: %s", path,
+            ct_file_why(errno));
 out:
+  if (fd >= 0) close(fd);
   ct_mem_free(text);
   return rc;
 }

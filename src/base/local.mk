@@ -8,7 +8,7 @@ libctrain_a_SOURCES += \
   %D%/ct_temporary.h %D%/temporary.c %D%/ct_file.h %D%/file.c %D%/entries.c %D%/missing.c \
   %D%/ct_format.h %D%/format.c \
   %D%/ct_proto.h %D%/proto.c \
-  %D%/ct_lock.h %D%/lock.c \
+  %D%/ct_lock.h %D%/lock.c %D%/ct_owner.h %D%/owner.c \
   %D%/ct_rng.h %D%/rng.c \
   %D%/ct_hash.h %D%/ct_int.h %D%/hash.c %D%/ct_sip.h %D%/sip.c \
   %D%/ct_beat.h %D%/beat.c \

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,10 +17,11 @@
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "base/ct_owner.h"
 #include "base/ct_text.h"
 
 struct ct_lock {
-  int fd;
+  int fd, dir; /* dir: open while the lock is being taken, else -1 */
   char path[CT_PATH_MAX];
 };
 
@@ -105,20 +107,41 @@ static void sign(const ct_lock_t *l, const ct_lock_owner_t *me)
     ct_log(CT_LOG_DEBUG, "%s: cannot be written: %s", l->path, strerror(errno));
 }
 
+/* A run's lock is exclusive, and its line is in the file.  Whoever else has it is named as far as
+ * the system tells: not for the locks of open files, nor from other nodes. */
+static void name_stranger(int fd, int no_line, char *buf, size_t cap)
+{
+  struct flock by = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  struct stat st;
+  char path[64], name[64] = "", user[300] = "";
+  buf[0] = '\0';
+  if (fcntl(fd, F_GETLK, &by) != 0 || by.l_type == F_UNLCK || by.l_pid <= 0) return;
+  if (by.l_type == F_WRLCK && !no_line) return;
+  snprintf(path, sizeof path, "/proc/%d/comm", (int)by.l_pid);
+  FILE *f = fopen(path, "re");
+  if (f && fscanf(f, "%63[^\n]", name) != 1) name[0] = '\0';
+  if (f && fstat(fileno(f), &st) == 0) ct_owner_name(st.st_uid, user, sizeof user);
+  if (f) fclose(f);
+  snprintf(buf, cap, ", process %d%s%s%s%s%s%s", (int)by.l_pid, *name ? " (" : "", name,
+           *name && *user ? ", " : "", *name ? user : "", *name ? ")" : "",
+           by.l_type == F_RDLCK ? ", which is no run" : "");
+}
+
 /* Held by somebody: CT_OK if \a me may take it over, and then the file is gone. */
 static int take_over(const ct_lock_t *l, const ct_lock_owner_t *me)
 {
   int rc = CT_OK;
   ct_lock_owner_t holder;
-  char dir[CT_PATH_MAX], job[80] = "";
+  char dir[CT_PATH_MAX], job[80] = "", stranger[500];
   read_owner(l->path, &holder);
+  name_stranger(l->fd, !holder.host[0], stranger, sizeof stranger);
   CT_TRY(ct_path_dir(dir, sizeof dir, l->path));
   if (strcmp(holder.job, "-") != 0) snprintf(job, sizeof job, ", job %s", holder.job);
-  if (!holder.host[0])
+  if (!holder.host[0] || *stranger)
     CT_FAIL(CT_ERR_IO,
-            "%s: another run is at work in this directory (it holds '%s'): wait for its "
+            "%s: another run is at work in this directory (it holds '%s'%s): wait for its "
             "end, or choose another run.dir",
-            dir, l->path);
+            dir, l->path, stranger);
   if (!ct_lock_inherits(me, &holder))
     CT_FAIL(CT_ERR_IO,
             "%s: another run is at work in this directory, process %" PRId64
@@ -138,10 +161,11 @@ out:
 static int try_once(ct_lock_t *l, int *held)
 {
   int rc = CT_OK;
+  const char *slash = strrchr(l->path, '/');
   *held = 0;
   if (l->fd >= 0) close(l->fd);
-  l->fd = ct_file_open(l->path, O_RDWR | O_CREAT, 0666);
-  if (l->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be made: %s", l->path, strerror(errno));
+  l->fd = ct_owner_lock_file(l->dir, slash ? slash + 1 : l->path);
+  if (l->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be made: %s", l->path, ct_file_why(errno));
   attempt_t a = attempt(l->fd);
   if (a == NO_LOCKS)
     ct_log(CT_LOG_DEBUG, "%s: no locks on this file system (%s): nothing keeps a second run away",
@@ -155,12 +179,15 @@ out:
 int ct_lock_take(const char *path, const ct_lock_owner_t *me, double wait_s, ct_lock_t **out)
 {
   int rc = CT_OK, held;
+  char dir[CT_PATH_MAX];
   double end = ct_clock() + wait_s;
   *out = NULL;
   ct_lock_t *l = ct_mem_alloc(sizeof *l, "a lock");
   if (!l) return CT_ERR_NOMEM;
-  l->fd = -1;
+  l->fd = l->dir = -1;
   CT_TRY(ct_text_format(l->path, sizeof l->path, "%s", path));
+  CT_TRY(ct_path_dir(dir, sizeof dir, path));
+  CT_TRY(ct_dir_open_own(dir, &l->dir));
   CT_TRY(try_once(l, &held));
   while (held) {
     if (ct_clock() >= end) CT_TRY(take_over(l, me));
@@ -168,10 +195,12 @@ int ct_lock_take(const char *path, const ct_lock_owner_t *me, double wait_s, ct_
     CT_TRY(try_once(l, &held));
   }
   sign(l, me);
+  close(l->dir);
   *out = l;
   l = NULL;
 out:
   if (l && l->fd >= 0) close(l->fd);
+  if (l && l->dir >= 0) close(l->dir);
   ct_mem_free(l);
   return rc;
 }

@@ -23,6 +23,7 @@
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+#include "base/ct_owner.h"
 #include "base/ct_thread.h"
 #include "ckpt/room.h"
 
@@ -174,6 +175,7 @@ int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ck
   c->keep = keep;
   CT_TRY(ct_text_format(c->dir, sizeof c->dir, "%s", dir));
   CT_TRY(ct_file_mkdirs(dir));
+  CT_TRY(ct_dir_check_own(dir));
   CT_TRY(remove_temporaries(dir, ops));
   c->best = read_best(dir, ops);
   *out = c;

@@ -129,7 +129,7 @@ static int write_record(const char *copy, const char *temporary, int64_t bytes, 
   char path[CT_PATH_MAX], text[64];
   CT_TRY(ct_text_format(path, sizeof path, "%s.sum", copy));
   snprintf(text, sizeof text, "%" PRId64 " %016" PRIx64 "\n", bytes, sum);
-  fd = ct_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  fd = ct_file_new(temporary, 0600);
   if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", temporary, strerror(errno));
   rc = write_block(fd, temporary, text, strlen(text));
   close(fd);
@@ -169,7 +169,7 @@ static int fill(const ct_stage_file_t *f, int from, const char *temporary, ct__s
   int rc = CT_OK;
   int64_t bytes;
   char *block = ct_mem_alloc(BLOCK, "a block of a file");
-  int to = ct_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  int to = ct_file_new(temporary, 0600);
   if (!block) CT_TRY(CT_ERR_NOMEM);
   if (to < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", temporary, strerror(errno));
   CT_TRY(pass(from, f->path, to, temporary, block, pace, &bytes, sum));

@@ -73,7 +73,7 @@ static int begin_file(out_t *o, const char *path, const char *suffix)
   CT_TRY(ct_text_format(o->path, sizeof o->path, "%s%s", path, suffix));
   CT_TRY(ct_text_format(o->temporary, sizeof o->temporary, "%s.tmp", o->path));
   ct_beat_file(o->temporary);
-  o->f = fopen(o->temporary, "wbe");
+  o->f = ct_file_new_stream(o->temporary);
   if (!o->f) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", o->temporary, strerror(errno));
 out:
   ct_beat_file(NULL);

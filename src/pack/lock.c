@@ -10,6 +10,8 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_log.h"
+#include "base/ct_owner.h"
+#include "base/ct_text.h"
 #include "pack/job.h"
 
 /* 1: the file that is open is still the one of that name; another job may have removed it. */
@@ -29,6 +31,18 @@ static int take(int fd)
   return status == 0 ? 0 : errno;
 }
 
+/* -1: errno. */
+static int open_lock(const char *path)
+{
+  char dir[CT_PATH_MAX];
+  const char *slash = strrchr(path, '/');
+  if (ct_path_dir(dir, sizeof dir, path) != CT_OK) return -1;
+  int at = ct_file_open(dir, O_RDONLY | O_DIRECTORY, 0);
+  int fd = at < 0 ? -1 : ct_owner_lock_file(at, slash ? slash + 1 : path);
+  if (at >= 0) close(at);
+  return fd;
+}
+
 int ct__pack_lock(const ct__pack_shard_t *s, ct__pack_lock_t *out)
 {
   int rc = CT_OK, error;
@@ -37,7 +51,7 @@ int ct__pack_lock(const ct__pack_shard_t *s, ct__pack_lock_t *out)
   CT_TRY(ct__pack_name(s, name, sizeof name));
   CT_TRY(ct_text_format(out->path, sizeof out->path, "%s.lock", name));
   for (;;) {
-    out->fd = ct_file_open(out->path, O_RDWR | O_CREAT, 0666);
+    out->fd = open_lock(out->path);
     if (out->fd < 0) goto out; /* writing will say why */
     error = take(out->fd);
     if (error || is_still_there(out->fd, out->path)) break;

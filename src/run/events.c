@@ -102,7 +102,7 @@ int ct_events_open(const char *dir, int64_t step, int anew, ct_events_t **out)
   snprintf(name, sizeof name, "events.out.tfevents.%lld.%s.%ld.0", (long long)time(NULL), host,
            (long)getpid());
   CT_TRY(ct_path_join(e->path, sizeof e->path, dir, name));
-  e->f = fopen(e->path, "wbe");
+  e->f = ct_file_new_stream(e->path);
   if (!e->f) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %m", e->path);
   begin_file(e, step, anew);
   *out = e;

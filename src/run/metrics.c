@@ -79,7 +79,7 @@ int ct_metrics_open(const char *dir, ct_metrics_t **out)
   m->fd = -1;
   CT_TRY(ct_path_join(m->path, sizeof m->path, dir, "metrics.jsonl"));
   m->fd = ct_file_open(m->path, O_RDWR | O_CREAT | O_APPEND, 0666);
-  if (m->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", m->path, strerror(errno));
+  if (m->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", m->path, ct_file_why(errno));
   CT_TRY(find_end(m));
   CT_TRY(count_starts(m));
   m->run++;
@@ -105,7 +105,7 @@ static int begin_anew(ct_metrics_t *m)
   CT_TRY(ct_path_dir(dir, sizeof dir, m->path));
   CT_TRY(ct_file_mkdirs(dir));
   int fd = ct_file_open(m->path, O_RDWR | O_CREAT | O_APPEND, 0666);
-  if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", m->path, strerror(errno));
+  if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", m->path, ct_file_why(errno));
   close(m->fd);
   m->fd = fd;
   CT_TRY(find_end(m));

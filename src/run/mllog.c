@@ -27,7 +27,7 @@ int ct_mllog_open(const char *dir, ct_mllog_t **out)
   ct_mllog_t *m = ct_mem_alloc(sizeof *m, "MLPerf's log");
   if (!m) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct_path_join(m->path, sizeof m->path, dir, "mllog.log"));
-  m->f = fopen(m->path, "we");
+  m->f = ct_file_new_stream(m->path);
   if (!m->f) CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %m", m->path);
   *out = m;
   m = NULL;

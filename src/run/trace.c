@@ -57,7 +57,7 @@ static int open_file(const ct__loop_t *l, writer_t *w)
   CT_TRY(ct_path_join(w->path, sizeof w->path, l->o->dir, "trace.json"));
   CT_TRY(ct_text_format(w->temporary, sizeof w->temporary, "%s.tmp", w->path));
   ct_temporary_begin(w->temporary);
-  w->f = fopen(w->temporary, "w");
+  w->f = ct_file_new_stream(w->temporary);
   if (!w->f) return failed(w);
   if (fputs("{\"traceEvents\":[\n", w->f) < 0) rc = failed(w);
 out:

@@ -203,7 +203,7 @@ int ct__safetensors_create(const char *path, const ct_tensor_t *list, int n,
   CT_TRY(new_out(path, n, &o));
   CT_TRY(add_meta(&header, text, texts));
   CT_TRY(layout(o, list, sorted, n, &header));
-  o->fd = ct_file_open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  o->fd = ct_file_new(o->temporary, 0666);
   if (o->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", o->temporary, strerror(errno));
   CT_TRY(write_header(o, &header));
   *out = o;

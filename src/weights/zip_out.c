@@ -259,7 +259,7 @@ int ct__zip_create(const char *path, ct__zip_out_t **out)
   o->temporary = ct_mem_strdup(temporary);
   if (!o->path || !o->temporary) CT_TRY(CT_ERR_NOMEM);
   ct_beat_file(temporary);
-  o->f = fopen(temporary, "wbe");
+  o->f = ct_file_new_stream(temporary);
   ct_beat_file(NULL);
   if (!o->f) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", temporary, strerror(errno));
   *out = o;

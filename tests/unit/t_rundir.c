@@ -206,7 +206,7 @@ static void no_directory_is_an_error(void)
   ct_lock_owner_t me = owner("-", 0);
   ct_lock_t *l;
   CT_ASSERT_FAILS(ct_lock_take("/nowhere/at/all/lock", &me, 0, &l), CT_ERR_IO,
-                  "/nowhere/at/all/lock: cannot be made: No such file");
+                  "/nowhere/at/all: cannot be opened: No such file");
 }
 
 /* ---- the directory ---- */

@@ -1,0 +1,107 @@
+/* Whose directories are, and files in them that are not for everybody. */
+#include "base/ct_owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+
+const char *ct_owner_name(unsigned uid, char *buf, unsigned long cap)
+{
+  const struct passwd *user = getpwuid(uid);
+  if (user)
+    snprintf(buf, cap, "user %s", user->pw_name);
+  else
+    snprintf(buf, cap, "user %u", uid);
+  return buf;
+}
+
+static int is_member(gid_t group)
+{
+  int found = group == getegid(), n = getgroups(0, NULL);
+  gid_t *list = n > 0 ? ct_mem_array(n, sizeof *list, "groups") : NULL;
+  n = list ? getgroups(n, list) : 0;
+  for (int i = 0; i < n && !found; i++)
+    found = list[i] == group;
+  ct_mem_free(list);
+  return found;
+}
+
+/* For an ordinary user, to be able to write says that it is a member, or has an entry in the access
+ * control list, whose mask the group's bits are. */
+static int is_shared(const struct stat *st)
+{
+  return (st->st_mode & (S_IWGRP | S_IWOTH)) == S_IWGRP &&
+         (geteuid() != 0 || is_member(st->st_gid));
+}
+
+/* A server may give all files to one user, as NFS does with root's: then a new file is its, too. */
+static int gives_alike(int dir, uid_t owner)
+{
+  char name[40];
+  struct stat st = {.st_uid = (uid_t)-1};
+  snprintf(name, sizeof name, ".owner.%ld", (long)getpid());
+  int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return 0;
+  int known = fstat(fd, &st) == 0;
+  close(fd);
+  unlinkat(dir, name, 0);
+  return known && st.st_uid == owner;
+}
+
+int ct_dir_open_own(const char *dir, int *fd)
+{
+  int rc = CT_OK;
+  struct stat st;
+  char owner[300];
+  *fd = ct_file_open(dir, O_RDONLY | O_DIRECTORY, 0);
+  if (*fd < 0 || fstat(*fd, &st) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", dir, strerror(errno));
+  if (st.st_uid == geteuid() || st.st_uid == 0 || is_shared(&st) || gives_alike(*fd, st.st_uid))
+    goto out;
+  CT_FAIL(CT_ERR_IO,
+          "%s: belongs to %s, who may have made links to your files in it: choose another "
+          "directory, or share this one: a group that you are both in may write, others not (chmod "
+          "g+ws,o-w)",
+          dir, ct_owner_name(st.st_uid, owner, sizeof owner));
+out:
+  if (rc != CT_OK && *fd >= 0) {
+    close(*fd);
+    *fd = -1;
+  }
+  return rc;
+}
+
+int ct_dir_check_own(const char *dir)
+{
+  int fd, rc = ct_dir_open_own(dir, &fd);
+  if (fd >= 0) close(fd);
+  return rc;
+}
+
+/* Also one that was made before, by a program that was more generous. */
+static void set_rights(int dir, int fd)
+{
+  struct stat at, st;
+  if (fstat(dir, &at) != 0 || fstat(fd, &st) != 0 || st.st_uid != geteuid()) return;
+  mode_t mode = at.st_mode & S_IWGRP ? 0660 : 0600;
+  if (mode == 0660 && st.st_gid != at.st_gid && fchown(fd, (uid_t)-1, at.st_gid) != 0) return;
+  if ((st.st_mode & 0777) != mode) (void)fchmod(fd, mode);
+}
+
+int ct_owner_lock_file(int dir, const char *name)
+{
+  enum { TRIES = 4 }; /* of what a server had forgotten */
+  int fd = -1;
+  for (int i = 0; fd < 0 && i < TRIES && (i == 0 || errno == ESTALE); i++)
+    fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd >= 0) set_rights(dir, fd);
+  return fd;
+}
