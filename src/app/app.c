@@ -35,10 +35,13 @@ static int speaks_for_all(void)
 
 /* ---- help ---- */
 
+/* It is asked for by those who trust the program, and not what the environment would have it load.
+ */
 static int print_version(const char *commit)
 {
   int rc = CT_OK;
   ct_str_t text = {0}, line = {0};
+  unsetenv("CTRAIN_PLUGIN_DIR");
   CT_TRY(ct_builtin_versions("\n", &text));
   int first = (int)strcspn(text.data, "\n");
   CT_TRY(ct_str_add(&line, "%.*s%s%s\n", first, text.data, commit, text.data + first));

@@ -24,8 +24,9 @@ const ct_module_t *ctrain_module(void);
 
 /** Local.  1 if there is a ctrain-NAME.so, where ct_module_load() looks. */
 int ct_module_exists(const char *name);
-/** Local.  Loads ctrain-NAME.so: from $CTRAIN_PLUGIN_DIR if that is set, else from beside the
- * program or from where it is installed.  It stays loaded.  CT_ERR_UNSUP: there is none;
+/** Local.  Loads ctrain-NAME.so: from $CTRAIN_PLUGIN_DIR if that is set and the program
+ * has no rights that its caller lacks (secure_getenv(3)), else from beside the program or from
+ * where it is installed.  It stays loaded.  CT_ERR_UNSUP: there is none;
  * CT_ERR_DEVICE: it wants a library or a function that is not there, or is of another build. */
 int ct_module_load(const char *name, const ct_module_t **out);
 

@@ -33,7 +33,7 @@ static int find_beside(const char *name, char *path, size_t cap)
 
 static int find(const char *name, char *path, size_t cap)
 {
-  const char *set = getenv("CTRAIN_PLUGIN_DIR");
+  const char *set = secure_getenv("CTRAIN_PLUGIN_DIR");
   if (set && *set) {
     if (is_in(set, name, path, cap)) return CT_OK;
     return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__,
