@@ -224,6 +224,7 @@ unit_tests = \
   %D%/unit/t_config \
   %D%/unit/t_dataset \
   %D%/unit/t_doctor \
+  %D%/unit/t_doctor_others \
   %D%/unit/t_families \
   %D%/unit/t_feed \
   %D%/unit/t_feed_sizes \

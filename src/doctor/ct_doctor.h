@@ -49,6 +49,8 @@ typedef struct ct_rank_facts {
   int gpus;            /**< GPUs that it sees; 0: none, or not looked for */
   ct_dev_id_t gpu;     /**< the one that it uses */
   char no_device[200]; /**< why it has no device; "" if it has one */
+  int others;          /**< other users with processes on its node; 0: none, or not looked for */
+  char other[40];      /**< one of them: "user anna" */
   int cpus_of_the_job; /**< cores of this node that the batch system gave to the job; 0: not known
                         */
 } ct_rank_facts_t;

@@ -50,6 +50,12 @@ void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap
 /** "srun --ntasks-per-node=4": at most \a ranks on a node. */
 void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t cap);
 
+/* ---- facts ---- */
+
+/** How many people other than \a me have processes, as the owners of the directories of \a proc
+ * ("/proc") tell, where that is not hidden; the name of one, "user anna", or "". */
+int ct__doctor_others(const char *proc, unsigned me, char *name, size_t cap);
+
 /* ---- telling ---- */
 
 /** "2 nodes x 2 ranks x 1 thread on 2 cores each, launched by srun (pmi2)".  Appended. */

@@ -1,14 +1,18 @@
 /* What is so: asked of the system, the environment and MPI. */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "doctor/doctor.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
+#include "base/ct_owner.h"
 #include "comm/ct_agree.h"
 
 /* ---- a rank ---- */
@@ -18,6 +22,35 @@ static double wall_clock(void)
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Accounts of people: those of services are below, or between the two (systemd's of the moment,
+ * nobody). */
+static int is_person(unsigned uid)
+{
+  return uid >= 1000 && (uid < 60000 || uid > 65535);
+}
+
+int ct__doctor_others(const char *proc, unsigned me, char *name, size_t cap)
+{
+  enum { MOST = 64 };
+  unsigned seen[MOST];
+  int n = 0, known;
+  DIR *d = opendir(proc);
+  struct dirent *e;
+  struct stat st;
+  *name = '\0';
+  while (d && n < MOST && (e = readdir(d))) {
+    if (e->d_name[0] < '1' || e->d_name[0] > '9') continue; /* no process */
+    if (fstatat(dirfd(d), e->d_name, &st, 0) != 0 || st.st_uid == me || !is_person(st.st_uid))
+      continue;
+    for (known = 0; known < n && seen[known] != st.st_uid; known++) {
+    }
+    if (known == n) seen[n++] = st.st_uid;
+  }
+  if (d) closedir(d);
+  if (n) ct_owner_name(seen[0], name, cap);
+  return n;
 }
 
 static void fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
@@ -32,6 +65,8 @@ static void fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
                     : env->topo->threads_asked ? CT_THREADS_OMP
                                                : CT_THREADS_SHARE;
   f->cpus_of_the_job = env->topo->job.cpus;
+  if (thorough && env->topo->local_rank == 0)
+    f->others = ct__doctor_others("/proc", geteuid(), f->other, sizeof f->other);
   ct_topo_library(mpi, sizeof mpi);
   f->mpi = ct_hash_text(mpi, 0);
   snprintf(f->no_device, sizeof f->no_device, "%s", env->no_device);

@@ -85,6 +85,25 @@ static void batch_job(const ct_job_facts_t *job, ct_findings_t *out)
   }
 }
 
+/* Hydra's port is open to all, and it ends with an error when somebody connects who is none of its
+ * own. */
+static void others(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
+{
+  char more[40] = "";
+  int first = 0;
+  while (first < job->ranks && !f[first].others)
+    first++;
+  if (job->launch.kind != CT_LAUNCH_HYDRA || first == job->ranks) return;
+  if (f[first].others > 1) snprintf(more, sizeof more, " and %d more", f[first].others - 1);
+  ct__doctor_add(
+      out, CT_FINDING_NOTE, "others", NULL,
+      "srun where there is Slurm, whole nodes, or a network of its own (docs/cluster.md: "
+      "other users)",
+      "mpiexec ends the job when anybody connects to its port, and %s%s %s processes on "
+      "%s, too",
+      f[first].other, more, f[first].others > 1 ? "have" : "has", f[first].machine.host);
+}
+
 /* In each step all ranks wait for the slowest. */
 static void uneven(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
@@ -109,6 +128,7 @@ void ct__doctor_launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_f
   clocks(f, job, out);
   uneven(f, job, out);
   batch_job(job, out);
+  others(f, job, out);
   if (!job->equal_nodes)
     ct__doctor_add(out, CT_FINDING_NOTE, "unequal_nodes", NULL,
                    "a number of ranks that the nodes divide, and --ntasks-per-node or -ppn",
