@@ -108,6 +108,7 @@ shell_tests = \
 
 # What scripts and programs read.
 EXTRA_DIST += $(shell_tests) \
+  %D%/site/users.test \
   %D%/crash/kill.sh \
   %D%/faults/common.sh \
   %D%/faults/watched.sh \
