@@ -9,7 +9,8 @@
 
 /** Opens a directory to write into; *fd is to be closed.  CT_ERR_IO: it cannot be opened, or it is
  * another user's: not this one's, nor root's, nor of a group that this user is in and that may
- * write, while all others may not.  On file systems that give all files to one user, it is this
+ * write, while all others may not; or it is another user's link to a directory that is not that
+ * user's.  On file systems that give all files to one user, it is this
  * user's. */
 int ct_dir_open_own(const char *dir, int *fd);
 /** The same, closed again. */

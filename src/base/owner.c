@@ -12,6 +12,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
 
 const char *ct_owner_name(unsigned uid, char *buf, unsigned long cap)
 {
@@ -56,6 +57,21 @@ static int gives_alike(int dir, uid_t owner)
   return known && st.st_uid == owner;
 }
 
+/* 1: the name itself is another user's link, to a directory that is not that user's. */
+static int is_strange_link(const char *dir, const struct stat *to)
+{
+  char name[CT_PATH_MAX];
+  struct stat st;
+  size_t len = strlen(dir);
+  while (len > 1 && dir[len - 1] == '/')
+    len--; /* else the system looks behind the link */
+  if (len >= sizeof name) return 0;
+  memcpy(name, dir, len);
+  name[len] = '\0';
+  return lstat(name, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != geteuid() && st.st_uid != 0 &&
+         st.st_uid != to->st_uid;
+}
+
 int ct_dir_open_own(const char *dir, int *fd)
 {
   int rc = CT_OK;
@@ -64,6 +80,11 @@ int ct_dir_open_own(const char *dir, int *fd)
   *fd = ct_file_open(dir, O_RDONLY | O_DIRECTORY, 0);
   if (*fd < 0 || fstat(*fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot be opened: %s", dir, strerror(errno));
+  if (is_strange_link(dir, &st))
+    CT_FAIL(CT_ERR_IO,
+            "%s: is a symbolic link that another user made, to a directory that is not that "
+            "user's: choose another directory, or name the one it leads to",
+            dir);
   if (st.st_uid == geteuid() || st.st_uid == 0 || is_shared(&st) || gives_alike(*fd, st.st_uid))
     goto out;
   CT_FAIL(CT_ERR_IO,

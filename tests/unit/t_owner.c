@@ -193,6 +193,11 @@ static void who_reads_a_lock_is_named(void)
 
 enum { ANNA = 54321, BEN = 54322, GROUP = 54400, ALL = 54401 };
 
+static int can_give_away(void)
+{
+  return geteuid() == 0 && chown(ct_test_dir(), ANNA, ANNA) == 0;
+}
+
 /* What this user, in GROUP and ALL, is told of such a directory: CT_OK or the error. */
 static int told(uid_t user, uid_t owner, gid_t group, mode_t mode)
 {
@@ -216,7 +221,7 @@ static int told(uid_t user, uid_t owner, gid_t group, mode_t mode)
 
 static void others_directories_are_refused(void)
 {
-  if (geteuid() != 0) {
+  if (!can_give_away()) {
     ct_test_skip("not root, who can be others");
     return;
   }
@@ -238,7 +243,7 @@ static void others_directories_are_refused(void)
 
 static void the_refusal_says_whose_it_is(void)
 {
-  if (geteuid() != 0) {
+  if (!can_give_away()) {
     ct_test_skip("not root, who can be others");
     return;
   }
@@ -248,6 +253,28 @@ static void the_refusal_says_whose_it_is(void)
   snprintf(link_, sizeof link_, "%s/lock", dir);
   ct_lock_t *l = NULL;
   CT_ASSERT_FAILS(take(&l), CT_ERR_IO, "belongs to user 54321");
+  CT_ASSERT_INT(chown(dir, 0, 0), 0);
+}
+
+/* It leads this user's run into another directory of this user. */
+static void a_strangers_link_is_refused(void)
+{
+  char path[700], slash[710];
+  if (!can_give_away()) {
+    ct_test_skip("not root, who can be others");
+    return;
+  }
+  lay_trap("link");
+  snprintf(path, sizeof path, "%s/run", dir);
+  snprintf(slash, sizeof slash, "%s//", path);
+  CT_ASSERT_INT(symlink(dir, path), 0);
+  CT_ASSERT_OK(ct_dir_check_own(path)); /* one's own */
+  CT_ASSERT_INT(lchown(path, ANNA, ANNA), 0);
+  CT_ASSERT_FAILS(ct_dir_check_own(path), CT_ERR_IO, "is a symbolic link that another user made");
+  CT_ASSERT_FAILS(ct_dir_check_own(slash), CT_ERR_IO, "is a symbolic link that another user made");
+  CT_ASSERT_INT(chown(dir, ANNA, 0), 0); /* it leads to a directory of hers, which is shared */
+  chmod(dir, 02775);
+  CT_ASSERT_OK(ct_dir_check_own(path));
   CT_ASSERT_INT(chown(dir, 0, 0), 0);
 }
 
@@ -263,6 +290,7 @@ int main(int argc, char **argv)
                                     CT_TEST(who_reads_a_lock_is_named),
                                     CT_TEST(others_directories_are_refused),
                                     CT_TEST(the_refusal_says_whose_it_is),
+                                    CT_TEST(a_strangers_link_is_refused),
                                     CT_TEST_END};
   return ct_test_main("owner", tests, argc, argv);
 }
