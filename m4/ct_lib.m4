@@ -23,6 +23,7 @@ AC_DEFUN([CT_FIND_IN],[
 #   required  there is no --without-NAME
 #   asked     --without-NAME leaves it out; otherwise it is required
 #   optional  the same, but it is missed only where --with-NAME asks for it
+# Where pkg-config was asked before, ct_pc_NAME says what it had.
 # What may be left out has HAVE_<NAME> in config.h, and have_NAME is yes or no.  What is missed goes
 # into CT_MISSING, so that one run of configure names all of it.
 AC_DEFUN([CT_WITH_LIB],[
@@ -34,7 +35,7 @@ AC_DEFUN([CT_WITH_LIB],[
   AS_CASE([$with_$1],
     [no],[ct_why_$1="--without-$1" m4_case([$8],[required],[],[ct_wants_$1=no])],
     [yes|check],[m4_ifnblank([$4],[
-      AS_IF([test -n "$PKG_CONFIG" && $PKG_CONFIG --exists $4],[
+      AS_IF([test -n "$PKG_CONFIG" && test -n "$4" && $PKG_CONFIG --exists $4],[
         CT_U[]_CPPFLAGS=`$PKG_CONFIG --cflags $4`
         CT_U[]_LIBS=`$PKG_CONFIG --libs $4`])])],
     [CT_FIND_IN(CT_U,[$with_$1],[$5],[$6])
@@ -42,7 +43,7 @@ AC_DEFUN([CT_WITH_LIB],[
   AS_IF([test "$with_$1" = check],[ct_wants_$1=no])
   ct_save_CPPFLAGS=$CPPFLAGS; ct_save_LDFLAGS=$LDFLAGS; ct_save_LIBS=$LIBS
   CPPFLAGS="$CT_U[]_CPPFLAGS $CPPFLAGS"; LDFLAGS="$CT_U[]_LDFLAGS $LDFLAGS"; LIBS="$CT_U[]_LIBS $LIBS"
-  AS_IF([test -z "$ct_why_$1"],[AC_CHECK_HEADER([$5],[],[ct_why_$1="header $5 not found"])])
+  AS_IF([test -z "$ct_why_$1"],[AC_CHECK_HEADER([$5],[],[ct_why_$1="header $5 not found$ct_pc_$1"])])
   m4_ifnblank([$6],[AS_IF([test -z "$ct_why_$1"],[
     AC_CHECK_FUNC([$7],[],[ct_why_$1="function $7 does not link with $CT_U[]_LDFLAGS $CT_U[]_LIBS"])])])
   CPPFLAGS=$ct_save_CPPFLAGS; LDFLAGS=$ct_save_LDFLAGS; LIBS=$ct_save_LIBS

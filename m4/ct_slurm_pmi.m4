@@ -10,14 +10,8 @@ AC_ARG_WITH([slurm-pmi],[AS_HELP_STRING([--with-slurm-pmi@<:@=yes|no|check@:>@],
 AC_ARG_VAR([SRUN],[Slurm's launcher])
 
 AC_MSG_CHECKING([which MPI this is])
-ct_mpi=unknown ct_pmi=
 ct_save_CPPFLAGS=$CPPFLAGS; CPPFLAGS="$CPPFLAGS $MPI_CPPFLAGS"
-# the first that fits: the relatives of MPICH define MPICH_VERSION, too
-CT_MPI_IS([OMPI_MAJOR_VERSION],[Open MPI],[pmix])
-CT_MPI_IS([I_MPI_VERSION],[Intel MPI],[pmi2])
-CT_MPI_IS([MVAPICH2_VERSION],[MVAPICH2],[pmi2])
-CT_MPI_IS([CRAY_MPICH_VERSION],[Cray MPICH],[cray_shasta])
-CT_MPI_IS([MPICH_VERSION],[MPICH],[pmi2])
+CT_WHICH_MPI([ct_mpi])
 CPPFLAGS=$ct_save_CPPFLAGS
 AC_MSG_RESULT([$ct_mpi])
 
@@ -44,28 +38,38 @@ AS_CASE([$have_slurm_pmi,$with_slurm_pmi],[yes,*],[],
   [ct_slurm_pmi="no ($ct_slurm_pmi)"])
 ])
 
-# CT_MPI_IS(macro of its mpi.h, name, plugin of srun)
+# CT_WHICH_MPI(variable): whose mpi.h the compiler finds, and in <variable>_pmi the plugin of srun.
+# The first that fits: the relatives of MPICH define MPICH_VERSION, too.
+AC_DEFUN([CT_WHICH_MPI],[
+$1=unknown $1_pmi=
+CT_MPI_IS([$1],[OMPI_MAJOR_VERSION],[Open MPI],[pmix])
+CT_MPI_IS([$1],[I_MPI_VERSION],[Intel MPI],[pmi2])
+CT_MPI_IS([$1],[MVAPICH2_VERSION],[MVAPICH2],[pmi2])
+CT_MPI_IS([$1],[CRAY_MPICH_VERSION],[Cray MPICH],[cray_shasta])
+CT_MPI_IS([$1],[MPICH_VERSION],[MPICH],[pmi2])])
+
+# CT_MPI_IS(variable, macro of its mpi.h, name, plugin of srun)
 AC_DEFUN([CT_MPI_IS],[
-AS_IF([test "x$ct_mpi" = xunknown],[
+AS_IF([test "x$$1" = xunknown],[
   AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>
-#ifndef $1
+#ifndef $2
 #error another one
-#endif]],[])],[ct_mpi="$2" ct_pmi=$3])])])
+#endif]],[])],[$1="$3" $1_pmi=$4])])])
 
 # Sets have_slurm_pmi and ct_slurm_pmi.
 AC_DEFUN([CT_CHECK_SRUN],[
 AC_PATH_PROG([SRUN],[srun])
 AC_MSG_CHECKING([whether srun can start ranks of $ct_mpi])
 AS_IF([test -z "$SRUN"],[ct_slurm_pmi="srun is not installed"],
-  [test -z "$ct_pmi"],[ct_slurm_pmi="this MPI is not known here: see srun --mpi=list"],[
+  [test -z "$ct_mpi_pmi"],[ct_slurm_pmi="this MPI is not known here: see srun --mpi=list"],[
   ct_plugins=`$SRUN --mpi=list 2>&1 | tr ',' ' '`
   AS_CASE([" `echo $ct_plugins` "],
-    [*" $ct_pmi "*],[have_slurm_pmi=yes],
+    [*" $ct_mpi_pmi "*],[have_slurm_pmi=yes],
     [*" none "*],[],[
       ct_prefix=`dirname "$SRUN"`
-      for f in "$ct_prefix"/../lib*/slurm*/mpi_$ct_pmi.so "$ct_prefix"/../lib/*/slurm*/mpi_$ct_pmi.so; do
+      for f in "$ct_prefix"/../lib*/slurm*/mpi_$ct_mpi_pmi.so "$ct_prefix"/../lib/*/slurm*/mpi_$ct_mpi_pmi.so; do
         AS_IF([test -e "$f"],[have_slurm_pmi=yes])
       done])
-  AS_IF([test "x$have_slurm_pmi" = xyes],[ct_slurm_pmi="srun --mpi=$ct_pmi"],
-    [ct_slurm_pmi="$SRUN has no plugin mpi_$ct_pmi, which $ct_mpi needs"])])
+  AS_IF([test "x$have_slurm_pmi" = xyes],[ct_slurm_pmi="srun --mpi=$ct_mpi_pmi"],
+    [ct_slurm_pmi="$SRUN has no plugin mpi_$ct_mpi_pmi, which $ct_mpi needs"])])
 AC_MSG_RESULT([$have_slurm_pmi ($ct_slurm_pmi)])])
