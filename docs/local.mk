@@ -62,7 +62,7 @@ endif
 %D%/man/made: %D%/man/help.txt $(srcdir)/%D%/man.awk
 	$(AM_V_at)rm -f $(man1_MANS) $(man5_MANS)
 	$(AM_V_GEN)LC_ALL=C $(AWK) -v dir=%D%/man -v version=$(PACKAGE_VERSION) \
-	  -v day="`sed -n 's/.*, \([0-9-]*\)).*/\1/p' commit.h`" -f $(srcdir)/%D%/man.awk %D%/man/help.txt
+	  -v day="`sed -n 's/.*[ (]\([0-9][0-9-]*\))".*/\1/p' commit.h`" -f $(srcdir)/%D%/man.awk %D%/man/help.txt
 	$(AM_V_at)touch $@
 $(man1_MANS) $(man5_MANS): %D%/man/made
 contrib/completion/ctrain-hpc: %D%/man/help.txt $(srcdir)/contrib/completion/tables.awk $(srcdir)/contrib/completion/ctrain-hpc.bash
@@ -76,7 +76,8 @@ contrib/completion/_ctrain-hpc: %D%/man/help.txt $(srcdir)/contrib/completion/ta
 
 # What other package managers build it by, and a module file, with the places of this installation.
 EXTRA_DIST += contrib/apptainer/cpu.def contrib/apptainer/cuda.def contrib/module/ctrain-hpc.in \
-  contrib/spack/repo.yaml contrib/spack/packages/ctrain-hpc/package.py \
+  contrib/spack/spack_repo/ctrain/repo.yaml \
+  contrib/spack/spack_repo/ctrain/packages/ctrain_hpc/package.py \
   debian/changelog debian/control debian/copyright debian/rules debian/source/format
 environmentmoduledir = $(pkgdatadir)/modulefiles/ctrain-hpc
 nodist_environmentmodule_DATA = contrib/module/$(PACKAGE_VERSION)

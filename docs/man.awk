@@ -1,6 +1,6 @@
 # Makes the manual pages of what `ctrain-hpc --help` and `ctrain-hpc COMMAND --help` print, one after
 # the other, which comes from the tables of commands, options and keys:
-# awk -v dir=DIR -v version=0.1.0 -f man.awk writes DIR/ctrain-hpc.1, DIR/ctrain-hpc-COMMAND.1 and
+# awk -v dir=DIR -v version=0.2.0 -f man.awk writes DIR/ctrain-hpc.1, DIR/ctrain-hpc-COMMAND.1 and
 # DIR/ctrain-hpc-config.5.
 
 # Text as roff has it: signs that it would take for others, `code` in bold, and options as they are

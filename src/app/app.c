@@ -37,14 +37,13 @@ static int speaks_for_all(void)
 
 /* It is asked for by those who trust the program, and not what the environment would have it load.
  */
-static int print_version(const char *commit)
+static int print_version(const char *version)
 {
   int rc = CT_OK;
   ct_str_t text = {0}, line = {0};
   unsetenv("CTRAIN_PLUGIN_DIR");
   CT_TRY(ct_builtin_versions("\n", &text));
-  int first = (int)strcspn(text.data, "\n");
-  CT_TRY(ct_str_add(&line, "%.*s%s%s\n", first, text.data, commit, text.data + first));
+  CT_TRY(ct_str_add(&line, "ctrain-hpc %s%s\n", version, text.data + strcspn(text.data, "\n")));
   CT_TRY(ct_app_print(line.data));
 out:
   ct_str_clear(&line);
@@ -181,12 +180,12 @@ out:
   return rc;
 }
 
-static int dispatch(int argc, char **argv, const char *commit, int *status)
+static int dispatch(int argc, char **argv, const char *version, int *status)
 {
   int rc = CT_OK;
   const ct_command_t *cmd;
   const char *first = argc > 1 ? argv[1] : "-";
-  if (strcmp(first, "--version") == 0) return speaks_for_all() ? print_version(commit) : CT_OK;
+  if (strcmp(first, "--version") == 0) return speaks_for_all() ? print_version(version) : CT_OK;
   if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
     return speaks_for_all() ? print_commands() : CT_OK;
   int bare = first[0] == '-';
@@ -196,10 +195,10 @@ out:
   return rc;
 }
 
-int ct_app_run(int argc, char **argv, const char *commit)
+int ct_app_run(int argc, char **argv, const char *version)
 {
   int status = 0;
-  int rc = dispatch(argc, argv, commit, &status);
+  int rc = dispatch(argc, argv, version, &status);
   if (rc == CT_OK) return status;
   ct_err_info_t info = *ct_err_last();
   if (speaks_for_all()) {

@@ -71,9 +71,9 @@ int ct_args_int(const ct_args_t *a, const char *name, int64_t otherwise, int64_t
 /** "Usage: …" and the options.  Appended. */
 int ct_args_help(const ct_command_t *cmd, ct_str_t *out);
 
-/** The whole program; the exit status.  \a commit of which it was built, as `--version` is to tell
- * it behind the version. */
-int ct_app_run(int argc, char **argv, const char *commit);
+/** The whole program; the exit status.  `--version` prints \a version behind the program's name:
+ * the release, and the commit that it was built from. */
+int ct_app_run(int argc, char **argv, const char *version);
 /** Local.  Before MPI starts, if there will be \a ranks: CT_ERR_NOMEM names a limit (stack, open
  * files, /dev/shm) that libraries would not survive. */
 int ct_app_check_limits(int ranks);

@@ -16,7 +16,7 @@ libctrain_a_SOURCES += \
 
 # The commit, for main.c alone: what else is built does not change with it.
 commit.h: commit-again
-	@new=$@.$$$$; sh $(srcdir)/%D%/commit.sh $(srcdir) header >$$new && \
+	@new=$@.$$$$; sh $(srcdir)/%D%/commit.sh $(srcdir) header $(PACKAGE_VERSION) $@ >$$new && \
 	  if cmp -s $@ $$new; then rm -f $$new; else mv -f $$new $@; fi
 .PHONY: commit-again
 %D%/main.$(OBJEXT): commit.h

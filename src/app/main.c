@@ -41,5 +41,5 @@ int main(int argc, char **argv)
 {
   choose_waiting(argv);
   signal(SIGXFSZ, SIG_IGN); /* a file at its size limit fails the write, as a full disk does */
-  return ct_app_run(argc, argv, CT_COMMIT);
+  return ct_app_run(argc, argv, CT_VERSION);
 }

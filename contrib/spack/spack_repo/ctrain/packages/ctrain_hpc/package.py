@@ -1,19 +1,17 @@
-"""Spack's recipe: `spack repo add contrib/spack` in a clone, then `spack install ctrain-hpc`.
+"""Recipe for Spack 1.0 and newer: `spack repo add contrib/spack/spack_repo/ctrain` in a clone, then
+`spack install ctrain-hpc`.
 
-It builds the commit that the clone has on its branch main, or a tag of it.
+It builds what the clone has committed on its branch main; a release adds a line with its tag.
 """
 
 import os
 
+from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+
 from spack.package import *
 
-try:  # from Spack 1.0 on the build systems come with the packages
-    from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
-    from spack_repo.builtin.build_systems.cuda import CudaPackage
-except ImportError:
-    pass
-
-CLONE = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
+CLONE = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6))
 
 # configure's name of a library, and Spack's
 LIBRARIES = {
@@ -39,8 +37,7 @@ class CtrainHpc(AutotoolsPackage, CudaPackage):
 
     license("MIT")
 
-    version("main", branch="main")
-    version("0.1.0", tag="v0.1.0")
+    version("main", branch="main", preferred=True)
 
     variant("openmpi", default=False, description="Open MPI; else the site's MPI, such as MPICH")
 
