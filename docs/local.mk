@@ -1,5 +1,6 @@
-# The pages for users, which are installed with their links to each other.
-nobase_dist_doc_DATA = README.md CHANGELOG.md hdf5io/FORMAT.md \
+# The pages for users, which are installed with their links to each other; examples and templates of
+# jobs are elsewhere, and links lead to them.
+nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE hdf5io/FORMAT.md src/README.md \
   %D%/cluster.md \
   %D%/configuration.md \
   %D%/data.md \
@@ -15,6 +16,14 @@ nobase_dist_doc_DATA = README.md CHANGELOG.md hdf5io/FORMAT.md \
   %D%/study-account.svg \
   %D%/study-throughput.svg
 EXTRA_DIST += %D%/configuration.awk
+
+install-links:
+	for to in examples jobs; do ln -sfn '$(pkgdatadir)'/$$to '$(DESTDIR)$(docdir)'/$$to || exit 1; done
+	ln -sfn '$(docdir)/docs' '$(DESTDIR)$(pkgdatadir)/docs'
+uninstall-links:
+	cd '$(DESTDIR)$(docdir)' 2>/dev/null && rm -f examples jobs || :
+	rm -f '$(DESTDIR)$(pkgdatadir)/docs'
+.PHONY: install-links uninstall-links
 
 # Writes the page of the configuration anew, of the option tables.
 docs: ctrain-hpc$(EXEEXT)

@@ -1,4 +1,14 @@
 # Templates of batch jobs: they work from here and from where they are installed.
-nobase_dist_pkgdata_DATA += %D%/README.md %D%/env.sh %D%/lib.sh %D%/train.slurm %D%/array.slurm %D%/scaling.slurm %D%/sweep.slurm \
+nobase_dist_pkgdata_DATA += %D%/README.md %D%/lib.sh %D%/train.slurm %D%/array.slurm %D%/scaling.slurm %D%/sweep.slurm \
   %D%/train.pbs %D%/train.flux
 nobase_dist_pkgdata_SCRIPTS = %D%/chain.sh
+
+# The settings of the site, which `make install` must not take back.
+settingsdir = $(sysconfdir)/ctrain-hpc
+settings = $(SHELL) $(srcdir)/contrib/install/settings.sh
+EXTRA_DIST += %D%/env.sh contrib/install/settings.sh contrib/install/empty.sh
+install-settings:
+	$(settings) install $(srcdir)/%D%/env.sh '$(DESTDIR)' '$(settingsdir)' '$(pkgdatadir)/jobs'
+uninstall-settings:
+	$(settings) uninstall $(srcdir)/%D%/env.sh '$(DESTDIR)' '$(settingsdir)' '$(pkgdatadir)/jobs'
+.PHONY: install-settings uninstall-settings

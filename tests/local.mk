@@ -36,7 +36,7 @@ shell_tests = \
   %D%/cli/scale.test \
   %D%/cli/sweep.test \
   %D%/cli/bench_lr.test \
-  %D%/cli/shards.test \
+  %D%/cli/settings.test %D%/cli/shards.test \
   %D%/cli/skip.test \
   %D%/cli/cache.test \
   %D%/cli/stage.test \

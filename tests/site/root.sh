@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # A root directory of Debian 12 for tests that install packages: another machine, but for the kernel.
 # It is made by debootstrap and kept, with its packages, for the next time (CTRAIN_SITE_ROOT says
 # where; remove it to have a fresh one).  The sources are in /src of it, as git knows them.
