@@ -17,7 +17,7 @@ AC_ARG_WITH([cuda],[AS_HELP_STRING([--with-cuda@<:@=DIR@:>@],[the CUDA backend @
 AC_ARG_WITH([cudnn],[AS_HELP_STRING([--with-cudnn@<:@=DIR@:>@],[cuDNN 9, if it is not in CUDA's own folders])],[],[with_cudnn=yes])
 AC_ARG_WITH([nccl],[AS_HELP_STRING([--with-nccl@<:@=DIR@:>@],[NCCL 2.18 or later, likewise])],[],[with_nccl=check])
 AC_ARG_WITH([cuda-archs],[AS_HELP_STRING([--with-cuda-archs=LIST],[GPU architectures @<:@80,90,100,120@:>@])],
-  [cuda_archs=$withval],[cuda_archs=80,90,100,120])
+  [cuda_archs=$withval ct_archs_from=given],[cuda_archs=80,90,100,120 ct_archs_from=default])
 AC_ARG_ENABLE([cuda-rpath],[AS_HELP_STRING([--disable-cuda-rpath],[do not record where the CUDA libraries are])],[],[enable_cuda_rpath=yes])
 have_cuda=no have_nccl=no ct_cuda_why= cuda_dir= cuda_lib=
 CUDA_CPPFLAGS= CUDA_LDFLAGS= CUDA_LIBS= CUDA_RPATH= NVCC_GENCODE=

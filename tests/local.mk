@@ -31,7 +31,7 @@ shell_tests = \
   %D%/cli/onnx.test \
   %D%/cli/pack.test %D%/cli/pack_arrays.test %D%/cli/pack_images.test %D%/cli/pack_labels.test \
   %D%/cli/recipe_resume.test \
-  %D%/cli/predict.test \
+  %D%/cli/predict.test %D%/cli/quickstart.test \
   %D%/cli/resume.test \
   %D%/cli/scale.test \
   %D%/cli/sweep.test \
