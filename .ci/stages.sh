@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What .ci/run and .ci/full share: stages, whose counts add up, and the packages that they need beside
-# those that quickstart installs.
+# What .ci/run and .ci/full share: stages, whose counts add up.
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. .ci/packages
 passed=0 failed=0 skipped=0
 failures=$(mktemp)
 times=$(mktemp)
