@@ -89,7 +89,8 @@ EXTRA_DIST += contrib/apptainer/cpu.def contrib/apptainer/cuda.def contrib/modul
   contrib/easybuild/ctrain-hpc-0.2.0-foss-2024a.eb contrib/easybuild/oneDNN-3.6-GCCcore-13.3.0.eb \
   contrib/spack/spack_repo/ctrain/repo.yaml \
   contrib/spack/spack_repo/ctrain/packages/ctrain_hpc/package.py \
-  debian/changelog debian/control debian/copyright debian/rules debian/source/format
+  debian/changelog debian/control debian/copyright debian/ctrain-hpc.lintian-overrides debian/rules \
+  debian/source/format debian/source/lintian-overrides
 environmentmoduledir = $(pkgdatadir)/modulefiles/ctrain-hpc
 nodist_environmentmodule_DATA = contrib/module/$(PACKAGE_VERSION)
 CLEANFILES += $(nodist_environmentmodule_DATA)

@@ -1,7 +1,7 @@
 # Templates of batch jobs: they work from here and from where they are installed.
-nobase_dist_pkgdata_DATA += %D%/README.md %D%/lib.sh %D%/train.slurm %D%/array.slurm %D%/scaling.slurm %D%/sweep.slurm \
+nobase_dist_pkgdata_DATA += %D%/README.md %D%/lib.sh
+nobase_dist_pkgdata_SCRIPTS = %D%/chain.sh %D%/train.slurm %D%/array.slurm %D%/scaling.slurm %D%/sweep.slurm \
   %D%/train.pbs %D%/train.flux
-nobase_dist_pkgdata_SCRIPTS = %D%/chain.sh
 
 # The settings of the site, which `make install` must not take back.
 settingsdir = $(sysconfdir)/ctrain-hpc
