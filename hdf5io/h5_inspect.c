@@ -146,7 +146,7 @@ static int list_arrays(ct_weights_t *w)
   char format[64] = "", why[200];
   ct__h5_lock();
   ct__h5_attr_text(w->file, "format", format, sizeof format);
-  is_checkpoint = strcmp(format, CT__H5_STORE_FORMAT) == 0;
+  is_checkpoint = strncmp(format, CT__H5_STORE_KIND " ", sizeof CT__H5_STORE_KIND) == 0;
   if (!is_checkpoint && H5Lvisit(w->file, H5_INDEX_NAME, H5_ITER_INC, visit, w) < 0 && !w->failed) {
     ct__h5_why(why, sizeof why);
     w->failed =

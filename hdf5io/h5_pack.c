@@ -37,12 +37,13 @@ static int class_names(const pack_t *p)
 static int create_arrays(pack_t *p)
 {
   int rc = CT_OK;
+  char format[64];
   ct_shape_t x = p->src->x, labels = {.dtype = CT_I32, .ndim = 1, .dim = {p->s->samples}};
   ct_shape_t targets = {.dtype = CT_F32, .ndim = 2, .dim = {p->s->samples, p->src->targets}};
   x.dim[0] = p->s->samples;
+  snprintf(format, sizeof format, "%s %d", CT__H5_PACK_KIND, CT__H5_PACK_NUMBER);
   ct__h5_lock();
-  if (!ct__h5_put_attr_text(p->file, "format", "ctrain-hpc dataset 1"))
-    CT_TRY(ct__pack_failed(p, "format"));
+  if (!ct__h5_put_attr_text(p->file, "format", format)) CT_TRY(ct__pack_failed(p, "format"));
   if (p->s->classes > 0 && !ct__h5_put_attr_int(p->file, "classes", p->s->classes))
     CT_TRY(ct__pack_failed(p, "classes"));
   CT_TRY(class_names(p));

@@ -5,6 +5,9 @@
 
 #include "hdf5io/ct_pack.h"
 
+#define CT__H5_PACK_KIND   "ctrain-hpc dataset"
+#define CT__H5_PACK_NUMBER 1 /**< of the format: written, and the highest that is read */
+
 typedef struct pack {
   const ct_pack_source_t *src;
   const ct_pack_shard_t *s;

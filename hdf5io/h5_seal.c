@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_format.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "hdf5io/ct_h5.h"
@@ -24,6 +26,12 @@ typedef struct seal {
 } seal_t;
 
 static const char mark[16] = "ctrain-hpc seal1";
+
+/* 1: the seal is one of ours, of this format or of a newer one. */
+static int is_seal(const seal_t *s)
+{
+  return memcmp(s->mark, mark, sizeof mark - 1) == 0 && s->mark[15] >= '1' && s->mark[15] <= '9';
+}
 
 /* All of the bytes or an error: CT_OK, or CT_ERR_IO with \a what in its text. */
 static int read_at(int fd, const char *path, void *to, size_t bytes, int64_t offset)
@@ -82,6 +90,7 @@ out:
 int ct__h5_seal_check(const char *path)
 {
   int rc = CT_OK;
+  char format[24];
   struct stat st;
   uint64_t hash;
   seal_t seal;
@@ -93,8 +102,10 @@ int ct__h5_seal_check(const char *path)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   int64_t length = st.st_size - (int64_t)sizeof seal;
   if (length > 0) CT_TRY(read_at(fd, path, &seal, sizeof seal, length));
-  if (length <= 0 || memcmp(seal.mark, mark, sizeof mark) != 0)
+  if (length <= 0 || !is_seal(&seal))
     CT_FAIL(CT_ERR_FORMAT, "%s: is no checkpoint of ctrain-hpc, or its end is cut off", path);
+  snprintf(format, sizeof format, "ctrain-hpc seal %c", seal.mark[15]);
+  CT_TRY(ct_format_number(path, format, "ctrain-hpc seal", mark[15] - '0', NULL));
   if (le64toh(seal.length) != (uint64_t)length)
     CT_FAIL(CT_ERR_FORMAT, "%s: is damaged: it holds %lld bytes, expected %llu", path,
             (long long)length, (unsigned long long)le64toh(seal.length));
@@ -121,7 +132,7 @@ int ct_h5_is_checkpoint(const char *path, int *out)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   *out = st.st_size > (off_t)sizeof seal;
   if (*out) CT_TRY(read_at(fd, path, &seal, sizeof seal, st.st_size - (off_t)sizeof seal));
-  *out = *out && memcmp(seal.mark, mark, sizeof mark) == 0;
+  *out = *out && is_seal(&seal);
 out:
   ct_beat_file(NULL);
   if (fd >= 0) close(fd);

@@ -8,7 +8,8 @@
 
 /** Local.  Appends the seal to a complete file.  CT_ERR_IO */
 int ct__h5_seal_write(const char *path);
-/** Local.  CT_ERR_IO: cannot be read; CT_ERR_FORMAT: no checkpoint, cut off, or damaged. */
+/** Local.  CT_ERR_IO: cannot be read; CT_ERR_FORMAT: no checkpoint, cut off, or damaged;
+ * CT_ERR_NEWER: sealed by a newer version. */
 int ct__h5_seal_check(const char *path);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "hdf5io/h5_encoded.h"
+#include "hdf5io/h5_pack.h"
 #include "hdf5io/h5_see.h"
 
 enum {
@@ -360,10 +361,20 @@ out:
   return rc;
 }
 
+/* A file of `pack` says its format; files of other programs need none. */
+static int check_format(const ct__h5_shard_t *s, hid_t file)
+{
+  char format[64] = "";
+  ct__h5_attr_text(file, "format", format, sizeof format);
+  if (strncmp(format, CT__H5_PACK_KIND " ", sizeof CT__H5_PACK_KIND) != 0) return CT_OK;
+  return ct_format_number(s->path, format, CT__H5_PACK_KIND, CT__H5_PACK_NUMBER, NULL);
+}
+
 int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK, fd;
   ct__h5_array_t array = {.id = -1};
+  CT_TRY(check_format(s, file));
   CT_TRY(ct__h5_stamp_take(file, s->path, &fd, &s->stamp));
   CT_TRY(ct__h5_array_open(&array, file, s->path, spec->input, "input"));
   CT_TRY(ct__h5_encoded_describe(s, file, array.id, spec));

@@ -135,10 +135,32 @@ out:
   return rc;
 }
 
+/* With the lock.  What wrote a file that may be of a newer format: the first part of the text about
+ * versions, if that is still where it is today. */
+static void find_maker(const ct_store_t *s, char *buf, size_t cap)
+{
+  hid_t array = -1, type = -1;
+  *buf = '\0';
+  if (H5Lexists(s->file, "/meta", H5P_DEFAULT) <= 0 ||
+      H5Lexists(s->file, "/meta/versions", H5P_DEFAULT) <= 0)
+    return;
+  array = H5Dopen2(s->file, "/meta/versions", H5P_DEFAULT);
+  type = array < 0 ? -1 : H5Dget_type(array);
+  size_t bytes = type < 0 || H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0
+                     ? 0
+                     : H5Tget_size(type);
+  char *text = bytes ? ct_mem_alloc(bytes + 1, "a text of a checkpoint") : NULL;
+  if (text && H5Dread(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) >= 0)
+    snprintf(buf, cap, "%.*s", (int)strcspn(text, ";"), text);
+  ct_mem_free(text);
+  ct__h5_drop(type);
+  ct__h5_drop(array);
+}
+
 static int store_open(const char *path, ct_store_t **out)
 {
   int rc = CT_OK;
-  char format[64] = "";
+  char format[64] = "", by[64] = "";
   ct_store_t *s = NULL;
   *out = NULL;
   CT_TRY(ct__h5_seal_check(path));
@@ -147,11 +169,10 @@ static int store_open(const char *path, ct_store_t **out)
   ct_beat_file(path);
   rc = ct__h5_open(path, &s->file);
   if (rc == CT_OK) ct__h5_attr_text(s->file, "format", format, sizeof format);
+  if (rc == CT_OK) find_maker(s, by, sizeof by);
   ct__h5_unlock();
   CT_TRY(rc);
-  if (strcmp(format, CT__H5_STORE_FORMAT) != 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: its format is '%s', expected '%s'", path, format,
-            CT__H5_STORE_FORMAT);
+  CT_TRY(ct_format_number(path, format, CT__H5_STORE_KIND, CT__H5_STORE_NUMBER, by));
   CT_TRY(read_manifest(s));
   *out = s;
   s = NULL;

@@ -4,7 +4,8 @@
 #include "ckpt/ct_store.h"
 #include "hdf5io/h5_glue.h"
 
-#define CT__H5_STORE_FORMAT   "ctrain-hpc checkpoint 1"
+#define CT__H5_STORE_KIND     "ctrain-hpc checkpoint"
+#define CT__H5_STORE_NUMBER   1 /**< of the format: written, and the highest that is read */
 #define CT__H5_STORE_MANIFEST "/manifest" /**< the text that lists all items */
 
 typedef struct ct__h5_item {

@@ -29,7 +29,7 @@ void ct__h5_store_discard(ct_store_t *s)
 int ct__h5_store_create(const char *path, ct_store_t **out)
 {
   int rc = CT_OK;
-  char temporary[CT_PATH_MAX];
+  char temporary[CT_PATH_MAX], format[64];
   ct_store_t *s = NULL;
   *out = NULL;
   CT_TRY(ct_fault("store.create"));
@@ -39,8 +39,9 @@ int ct__h5_store_create(const char *path, ct_store_t **out)
   if (!s->temporary) CT_TRY(CT_ERR_NOMEM);
   ct_temporary_begin(s->temporary);
   CT_TRY(ct__h5_create(s->temporary, 1, &s->file));
+  snprintf(format, sizeof format, "%s %d", CT__H5_STORE_KIND, CT__H5_STORE_NUMBER);
   ct__h5_lock();
-  if (!ct__h5_put_attr_text(s->file, "format", CT__H5_STORE_FORMAT))
+  if (!ct__h5_put_attr_text(s->file, "format", format))
     rc = ct__h5_store_failed(temporary, "format", "write");
   ct__h5_unlock();
   CT_TRY(rc);

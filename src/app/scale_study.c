@@ -9,6 +9,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_format.h"
 #include "base/ct_json.h"
 #include "base/ct_mem.h"
 #include "config.h"
@@ -23,11 +24,11 @@ static int add_head(const ct_scale_study_t *s, const ct_scale_opts_t *o, json_t 
   char hex[20];
   const char *name = strrchr(s->dir, '/');
   snprintf(hex, sizeof hex, "%016" PRIx64, key);
-  return ct_json_append(s->points, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:O}", "event",
-                                             "study", "name", name ? name + 1 : s->dir, "mode",
-                                             o->weak ? "weak" : "strong", "config", o->config,
-                                             "version", PACKAGE_VERSION, "key", hex, "launch",
-                                             s->launch, "machine", machine));
+  return ct_json_append(
+      s->points, json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:O}", "event", "study",
+                           "format", CT_FORMAT_STUDY, "name", name ? name + 1 : s->dir, "mode",
+                           o->weak ? "weak" : "strong", "config", o->config, "version",
+                           PACKAGE_VERSION, "key", hex, "launch", s->launch, "machine", machine));
 }
 
 static int add_timeline(ct_scale_study_t *s, json_t *timeline)

@@ -6,6 +6,7 @@
 #include "app/sweep.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_format.h"
 #include "base/ct_json.h"
 #include "base/ct_mem.h"
 #include "config/ct_config.h"
@@ -40,8 +41,11 @@ static int read_record(const char *path, json_t *runs)
     int whole = name && json_is_object(json_object_get(line, "set")) &&
                 json_is_string(json_object_get(line, "state"));
     number++;
-    if (whole) merge(runs, name, line);
+    rc = ct_format_line(path, json_integer_value(json_object_get(line, "format")),
+                        "ctrain-hpc sweep", CT_FORMAT_SWEEP, NULL);
+    if (whole && rc == CT_OK) merge(runs, name, line);
     json_decref(line);
+    CT_TRY(rc);
     if (!whole)
       CT_FAIL(CT_ERR_FORMAT, "%s:%d: is no run of a sweep, with name, set and state", path, number);
   }
@@ -91,7 +95,7 @@ int ct_sweep_note(const ct_sweep_t *s, const ct_sweep_run_t *r, const char *stat
 {
   struct timeval now;
   gettimeofday(&now, NULL);
-  json_t *o = json_pack("{s:f, s:s, s:o, s:s, s:f}", "time",
+  json_t *o = json_pack("{s:i, s:f, s:s, s:o, s:s, s:f}", "format", CT_FORMAT_SWEEP, "time",
                         (double)now.tv_sec + 1e-6 * (double)now.tv_usec, "name", r->name, "set",
                         settings_of(r), "state", state, "seconds", seconds);
   if (o && error) json_object_set_new(o, "error", ct_json_words(error));

@@ -20,6 +20,7 @@
   X(CT_ERR_NOMEM, "out of memory")                                 \
   X(CT_ERR_IO, "file could not be read or written")                \
   X(CT_ERR_FORMAT, "file content is not what was expected")        \
+  X(CT_ERR_NEWER, "file was made by a newer version")              \
   X(CT_ERR_DATA, "a sample or label is not valid")                 \
   X(CT_ERR_NONFINITE, "a loss or gradient is not finite")          \
   X(CT_ERR_UNSUP, "not supported by this backend or build")        \

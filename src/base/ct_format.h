@@ -4,6 +4,7 @@
  * in each row. */
 #ifndef CT_FORMAT_H
 #define CT_FORMAT_H
+#include <stdint.h>
 #include <stdio.h>
 
 enum {
@@ -25,5 +26,17 @@ int ct_format_has_suffix(const ct_format_t *f, const char *path);
  * file is not touched then; else the first one that knows it by what is in it.  CT_ERR_IO: it
  * cannot be read; CT_ERR_FORMAT names the file and the formats that there are. */
 int ct_format_find(const ct_format_t *const formats[], int n, const char *path, int *out);
+
+/** Checks the number of a format of this program's own.  \a text is what the file says: \a kind, a
+ * blank and a number ("ctrain-hpc checkpoint 1"); numbers up to \a known can be read.  \a by: what
+ * wrote the file, as far as that is known ("ctrain-hpc 0.1.0"), else NULL.  CT_ERR_NEWER names the
+ * file, both numbers and both versions; CT_ERR_FORMAT: \a text is something else. */
+int ct_format_number(const char *path, const char *text, const char *kind, int known,
+                     const char *by);
+/** Numbers of the files of JSON lines: what is written, and the highest that is read. */
+enum { CT_FORMAT_METRICS = 1, CT_FORMAT_STUDY = 1, CT_FORMAT_SWEEP = 1 };
+/** The same of a file of JSON lines, whose lines say the number as `format`; 0: they say none, as
+ * before there were numbers. */
+int ct_format_line(const char *path, int64_t number, const char *kind, int known, const char *by);
 
 #endif

@@ -5,12 +5,14 @@
 #include "base/ct_format.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/ct_beat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_text.h"
+#include "config.h"
 
 int ct_format_has_suffix(const ct_format_t *f, const char *path)
 {
@@ -96,4 +98,32 @@ int ct_format_find(const ct_format_t *const formats[], int n, const char *path, 
 out:
   ct_str_clear(&all);
   return rc;
+}
+
+int ct_format_number(const char *path, const char *text, const char *kind, int known,
+                     const char *by)
+{
+  int rc = CT_OK;
+  int64_t number = 0;
+  size_t n = strlen(kind);
+  if (strncmp(text, kind, n) != 0 || text[n] != ' ' ||
+      ct_text_int(text + n + 1, &number) != CT_OK || number < 1)
+    CT_FAIL(CT_ERR_FORMAT, "%s: its format is '%s', expected '%s %d'", path, text, kind, known);
+  if (number > known)
+    CT_FAIL(
+        CT_ERR_NEWER,
+        "%s: made by a newer version of ctrain-hpc%s%s%s: its format is '%s', and this version, "
+        "%s, reads up to %d; use the newer version, or write the file again with this one",
+        path, by && *by ? " (" : "", by && *by ? by : "", by && *by ? ")" : "", text,
+        PACKAGE_VERSION, known);
+out:
+  return rc;
+}
+
+int ct_format_line(const char *path, int64_t number, const char *kind, int known, const char *by)
+{
+  char text[64];
+  if (number == 0) return CT_OK;
+  snprintf(text, sizeof text, "%s %" PRId64, kind, number);
+  return ct_format_number(path, text, kind, known, by);
 }

@@ -379,7 +379,8 @@ int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out,
   for (int i = 0; i < n; i++) {
     CT_TRY(path_of(path, cap, dir, ops, step[i]));
     rc = ops->open(path, out);
-    if (rc == CT_OK || rc == CT_ERR_NOMEM) goto out;
+    /* to go on from an older one would undo what the newer version has trained */
+    if (rc == CT_OK || rc == CT_ERR_NOMEM || rc == CT_ERR_NEWER) goto out;
     ct_log(CT_LOG_WARN, "checkpoint passed over: %s", ct_err_last()->text);
   }
   if (n > 0)

@@ -70,7 +70,7 @@ void ct_ckpt_close(ct_ckpt_t *c);
 
 /** The newest checkpoint in \a dir that opens and verifies; damaged ones are warned about and
  * passed over. *out is NULL (and CT_OK) if there is none at all; CT_ERR_FORMAT if there are some
- * but none is good. \a path gets its path. */
+ * but none is good; CT_ERR_NEWER: a newer version made it.  \a path gets its path. */
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
 /** The file that is meant: a file called `best` or `latest` stands for the one beside it that it

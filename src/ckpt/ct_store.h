@@ -24,7 +24,8 @@ typedef struct ct_store_ops {
   void (*discard)(ct_store_t *s);
 
   /* Opens and verifies: every array and text against its checksum, and that nothing is missing.
-   * CT_ERR_IO (cannot be opened), CT_ERR_FORMAT (damaged: names the item, or not a checkpoint) */
+   * CT_ERR_IO (cannot be opened), CT_ERR_FORMAT (damaged: names the item, or not a checkpoint),
+   * CT_ERR_NEWER (of a newer version's format) */
   int (*open)(const char *path, ct_store_t **out);
   int (*count)(const ct_store_t *s);
   /* i-th array's name and shape, in the order they were put; borrowed */

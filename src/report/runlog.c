@@ -10,6 +10,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_format.h"
 #include "base/ct_mem.h"
 #include "base/ct_yaml.h"
 
@@ -149,11 +150,26 @@ static int take_eval(ct_runlog_t *r, json_t *line)
   return add_numbers(r, prefix, line, r->step);
 }
 
+/* A start says by which version. */
+static int check_format(const ct_runlog_t *r, json_t *line)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX], by[64];
+  const char *versions = json_string_value(json_object_get(line, "versions"));
+  snprintf(by, sizeof by, "%.*s", versions ? (int)strcspn(versions, ";") : 0, versions);
+  CT_TRY(ct_path_join(path, sizeof path, r->dir, "metrics.jsonl"));
+  CT_TRY(ct_format_line(path, json_integer_value(json_object_get(line, "format")),
+                        "ctrain-hpc metrics", CT_FORMAT_METRICS, by));
+out:
+  return rc;
+}
+
 static int take_line(ct_runlog_t *r, json_t *line)
 {
   int rc = CT_OK;
   const char *event = json_string_value(json_object_get(line, "event"));
   if (!event) CT_FAIL(CT_ERR_FORMAT, "has no \"event\"");
+  if (strcmp(event, "start") == 0) CT_TRY(check_format(r, line));
   take_int(line, "run", &r->run);
   take_time(r, line, strcmp(event, "start") == 0);
   int stands = strcmp(event, "step") == 0 || strcmp(event, "epoch") == 0 ||
@@ -187,7 +203,8 @@ static int read_line(ct_runlog_t *r, const char *text, size_t bytes)
     rc = ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s", line ? "is no JSON object" : why.text);
   if (rc == CT_OK) rc = take_line(r, line);
   json_decref(line);
-  if (rc != CT_OK) ct_err_prefix(rc, "%s/metrics.jsonl:%lld: ", r->dir, (long long)r->line);
+  if (rc != CT_OK && rc != CT_ERR_NEWER) /* which names the file itself */
+    ct_err_prefix(rc, "%s/metrics.jsonl:%lld: ", r->dir, (long long)r->line);
   return rc;
 }
 

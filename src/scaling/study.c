@@ -10,6 +10,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_format.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
@@ -278,11 +279,25 @@ out:
   return rc;
 }
 
+/* The head of a launch. */
+static int read_head(const line_t *l, ct_study_t *s)
+{
+  int rc = CT_OK;
+  char by[64] = "";
+  const char *version = json_string_value(json_object_get(l->o, "version"));
+  if (version) snprintf(by, sizeof by, "%s", version);
+  CT_TRY(ct_format_line(s->path, json_integer_value(json_object_get(l->o, "format")),
+                        "ctrain-hpc study", CT_FORMAT_STUDY, by));
+  s->about = (json_t *)(uintptr_t)l->o;
+out:
+  return rc;
+}
+
 static int read_line(const line_t *l, ct_study_t *s)
 {
   const char *event = json_string_value(json_object_get(l->o, "event"));
   if (!event) return CT_OK;
-  if (strcmp(event, "study") == 0) s->about = (json_t *)(uintptr_t)l->o;
+  if (strcmp(event, "study") == 0) return read_head(l, s);
   if (strcmp(event, "timeline") == 0) return read_timeline(l, s);
   return strcmp(event, "point") == 0 ? read_point(l, s) : CT_OK;
 }

@@ -418,9 +418,9 @@ static void other_files_are_no_checkpoints(void)
   CT_ASSERT_OK(write_small(path));
   hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
   CU_ASSERT(H5Adelete(file, "format") >= 0);
-  CT_ASSERT_INT(ct__h5_put_attr_text(file, "format", "ctrain-hpc checkpoint 2"), 1);
+  CT_ASSERT_INT(ct__h5_put_attr_text(file, "format", "ctrain-hpc dataset 1"), 1);
   seal_again(path, file);
-  CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "its format is 'ctrain-hpc checkpoint 2'");
+  CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "its format is 'ctrain-hpc dataset 1'");
 }
 
 /* An item renamed behind our back is missing. */
