@@ -42,7 +42,7 @@ shell_tests = \
   %D%/cli/stage.test \
   %D%/cli/stored_integers.test \
   %D%/cli/account.test %D%/cli/stragglers.test \
-  %D%/cli/trace.test %D%/cli/train.test %D%/cli/watch.test %D%/cli/which.test \
+  %D%/cli/trace.test %D%/cli/train.test %D%/cli/upgrade.test %D%/cli/watch.test %D%/cli/which.test \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
   %D%/conform/ref.test \
@@ -131,6 +131,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/lstm-steps.onnx \
   %D%/golden/lstm.gold \
   %D%/golden/h5 \
+  %D%/golden/make_upgrade.sh %D%/golden/upgrade \
   %D%/golden/make_cf.py \
   %D%/golden/make_encoded.py \
   %D%/golden/make_golden.py \

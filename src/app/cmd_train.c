@@ -2,7 +2,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/builtin.h"
 #include "app/commands.h"
@@ -13,6 +15,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_format.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "job/ct_stop.h"
@@ -159,6 +162,33 @@ out:
   return rc;
 }
 
+/* Rank 0.  A relative run.dir of a configuration was once that of the working directory: what an
+ * earlier version trained there would be begun anew here, without a word. */
+static int warn_of_former(const ct_config_t *c)
+{
+  int rc = CT_OK, files = 0;
+  char real[CT_PATH_MAX], dir[CT_PATH_MAX], former[CT_PATH_MAX], checkpoints[CT_PATH_MAX];
+  char **file = NULL;
+  if (!realpath(c->where, real)) return CT_OK; /* the built-in example need not be a file */
+  CT_TRY(ct_path_dir(dir, sizeof dir, real));
+  size_t n = strlen(dir);
+  if (strncmp(c->run.dir, dir, n) != 0 || c->run.dir[n] != '/') goto out;
+  const char *written = c->run.dir + n + 1;
+  if (!getcwd(real, sizeof real) || strcmp(real, dir) == 0) goto out;
+  CT_TRY(ct_path_join(former, sizeof former, real, written));
+  CT_TRY(ct_path_join(checkpoints, sizeof checkpoints, former, "checkpoints"));
+  if (ct_file_is_dir(checkpoints) &&
+      ct_file_glob(checkpoints, "step-*", &file, &files) == CT_OK) /* fails where there is none */
+    ct_log(CT_LOG_WARN,
+           "run.dir is %s, which holds no checkpoint: training begins anew.  But %s holds a run: "
+           "before 0.2.0 a relative run.dir was taken from the working directory, now from the "
+           "directory of the configuration.  To resume that run: --set run.dir=%s",
+           c->run.dir, former, written);
+out:
+  ct_file_list_free(file, files);
+  return rc;
+}
+
 static int resume(run_t *r, const ct_args_t *a)
 {
   int rc = CT_OK, found;
@@ -175,6 +205,8 @@ static int resume(run_t *r, const ct_args_t *a)
     ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, c.path,
            r->at.epoch + 1, r->at.step);
   }
+  if (!found && !(what && strcmp(what, "never") == 0))
+    CT_TRY_ALL(topo, topo->rank == 0 ? warn_of_former(&r->s.cfg) : CT_OK);
   if (!found) CT_TRY(ct_setup_init(&r->s));
   if (ct_train_is_over(&r->s.cfg.train, &r->early_stop, &r->at))
     ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' begins anew");
@@ -209,6 +241,7 @@ static int start_line(run_t *r)
   if (rc != CT_OK) return rc;
   snprintf(hash_text, sizeof hash_text, "%016" PRIx64, hash);
   ct_metrics_begin(m, "start");
+  ct_metrics_int(m, "format", CT_FORMAT_METRICS);
   ct_metrics_text(m, "name", s->cfg.run.name);
   ct_metrics_text(m, "versions", r->versions.data);
   ct_metrics_text(m, "backend", s->be->name);

@@ -37,6 +37,22 @@ static const char *const no_effect[] = {"run.dir",
                                         "cuda",
                                         "sim"};
 
+/* Defaults that are said in another way since: what the first versions noted, and what now means
+ * the same for the models that they had. */
+static const struct {
+  const char *key, *then, *now;
+} former[] = {{"model.depth", "18", "0"}};
+
+static int is_former(const char *key, const ct_yaml_t *now, const ct_yaml_t *old)
+{
+  if (now->kind != CT_YAML_SCALAR || old->kind != CT_YAML_SCALAR) return 0;
+  for (size_t i = 0; i < sizeof former / sizeof *former; i++)
+    if (strcmp(former[i].key, key) == 0 && strcmp(former[i].then, old->text) == 0 &&
+        strcmp(former[i].now, now->text) == 0)
+      return 1;
+  return 0;
+}
+
 static int has_effect(const char *key)
 {
   for (size_t i = 0; i < sizeof no_effect / sizeof *no_effect; i++)
@@ -49,9 +65,16 @@ static int same_text(const char *a, const char *b)
   return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+/* The only item of a list, else the value: some keys became lists that once had one value. */
+static const ct_yaml_t *only_item(const ct_yaml_t *n)
+{
+  return n->kind == CT_YAML_LIST && n->child && !n->child->next ? n->child : n;
+}
+
 /* Whatever quotes the one or the other was written with. */
 static int same_value(const ct_yaml_t *a, const ct_yaml_t *b)
 {
+  if (a->kind != b->kind) a = only_item(a), b = only_item(b);
   if (a->kind != b->kind || !same_text(a->text, b->text)) return 0;
   const ct_yaml_t *p = a->child, *q = b->child;
   for (; p && q; p = p->next, q = q->next)
@@ -71,7 +94,7 @@ static int visit_value(visit_t *v, const char *key, const ct_yaml_t *now, const 
   ct_str_t text = {0};
   CT_TRY(ct_yaml_dump(now, 0, &text));
   v->hash = ct_hash_text(text.data, ct_hash_text(key, v->hash));
-  if (!v->told || !old || same_value(now, old)) goto out;
+  if (!v->told || !old || same_value(now, old) || is_former(key, now, old)) goto out;
   CT_TRY(ct_str_add(v->told, "%s%s", v->told->len ? "; " : "", key));
   if (now->kind == CT_YAML_SCALAR && old->kind == CT_YAML_SCALAR)
     CT_TRY(ct_str_add(v->told, " was %s and is %s", old->text, now->text));

@@ -184,10 +184,15 @@ out:
   return rc;
 }
 
-/* Nor of these. */
+/* Nor of these: then *found stays as it is (found_init()). */
 static int visit_newer(walk_t *w, const char *name, int64_t save, int64_t *found)
 {
   return visit_int(w, name, save, w->store && !is_there(w, name) ? NULL : found);
+}
+
+static int visit_newer_double(walk_t *w, const char *name, double save, double *found)
+{
+  return visit_double(w, name, save, w->store && !is_there(w, name) ? NULL : found);
 }
 
 static int visit_model(walk_t *w)
@@ -225,10 +230,10 @@ static int visit_optim(walk_t *w)
   }
   const ct__progress_t *save = &t->progress;
   ct__progress_t *f = w->progress;
-  CT_TRY(visit_int(w, "/optim/updates", save->updates, f ? &f->updates : NULL));
-  CT_TRY(visit_double(w, "/optim/loss_scale", save->scaler.on ? save->scaler.scale : 0,
-                      f ? &f->scaler.scale : NULL));
-  CT_TRY(visit_int(w, "/optim/good_steps", save->scaler.good, f ? &f->scaler.good : NULL));
+  CT_TRY(visit_newer(w, "/optim/updates", save->updates, f ? &f->updates : NULL));
+  CT_TRY(visit_newer_double(w, "/optim/loss_scale", save->scaler.on ? save->scaler.scale : 0,
+                            f ? &f->scaler.scale : NULL));
+  CT_TRY(visit_newer(w, "/optim/good_steps", save->scaler.good, f ? &f->scaler.good : NULL));
 out:
   return rc;
 }
@@ -247,9 +252,10 @@ static int visit_all(walk_t *w)
     CT_TRY(visit_newer(w, "/train/order", at->order, f ? &f->order : NULL));
     CT_TRY(visit_newer(w, "/train/skipped", at->skipped, f ? &f->skipped : NULL));
     ct_plateau_t *p = f ? &f->plateau : NULL;
-    CT_TRY(visit_double(w, "/train/plateau_best", at->plateau.best, p ? &p->best : NULL));
-    CT_TRY(visit_double(w, "/train/plateau_factor", at->plateau.factor, p ? &p->factor : NULL));
-    CT_TRY(visit_int(w, "/train/plateau_bad", at->plateau.bad, p ? &p->bad : NULL));
+    CT_TRY(visit_newer_double(w, "/train/plateau_best", at->plateau.best, p ? &p->best : NULL));
+    CT_TRY(
+        visit_newer_double(w, "/train/plateau_factor", at->plateau.factor, p ? &p->factor : NULL));
+    CT_TRY(visit_newer(w, "/train/plateau_bad", at->plateau.bad, p ? &p->bad : NULL));
     CT_TRY(visit_best(w, "best", &at->best, f ? &f->best : NULL));
     CT_TRY(visit_best(w, "early", &at->early, f ? &f->early : NULL));
   }
@@ -331,6 +337,13 @@ typedef struct found {
   ct__progress_t progress;
 } found_t;
 
+/* What holds where the first versions' checkpoints say nothing: each step was an update. */
+static void found_init(found_t *f)
+{
+  *f = (found_t){.progress.updates = -1};
+  ct_plateau_init(&f->at.plateau);
+}
+
 static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
                         found_t *found)
 {
@@ -356,7 +369,7 @@ static void take(ct_trainer_t *t, const found_t *f)
 {
   ct__progress_t *to = &t->progress;
   to->steps = f->at.step;
-  to->updates = f->progress.updates;
+  to->updates = f->progress.updates < 0 ? f->at.step : f->progress.updates;
   if (!to->scaler.on || f->progress.scaler.scale <= 0) return;
   to->scaler.scale = f->progress.scaler.scale;
   to->scaler.good = f->progress.scaler.good;
@@ -367,9 +380,10 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
 {
   int rc = CT_OK;
   const ct_topo_t *topo = t->env.topo;
-  found_t found = {0};
+  found_t found;
   void *from_root = &found;
   size_t bytes = sizeof found;
+  found_init(&found);
   if (with_optim) CT_TRY(ct__update_widen(t, 0));
   if (topo->rank == 0) rc = restore_here(t, ops, s, with_optim, &found);
   CT_TRY(ct_agree_bytes(topo, rc, &from_root, &bytes));
