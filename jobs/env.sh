@@ -22,8 +22,10 @@
 
 # ---- 3. How ranks are started.  `srun --mpi=list` shows what Slurm has; the summary of configure
 # says what fits.  MPICH and its relatives: pmi2.  Open MPI: pmix.  An MPI of the machine's vendor:
-# see its manual.
-CTRAIN_MPI=${CTRAIN_MPI:-pmi2}
+# see its manual.  Empty: what Slurm's own configuration says (MpiDefault).
+CTRAIN_MPI=${CTRAIN_MPI-pmi2}
+# Another launcher than that of the batch system, with its options; it gets the ranks as -n.
+#CTRAIN_LAUNCH=${CTRAIN_LAUNCH:-mpiexec}
 # More options of srun, separated by blanks.
 CTRAIN_SRUN=${CTRAIN_SRUN:-}
 #CTRAIN_SRUN="--cpu-bind=cores --distribution=block:cyclic"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What the job templates share; they source it.  From top to bottom: the settings and the program,
-# ranks that outlive the signals to their job, and what becomes of the job after their exit status.
+# ctrain-hpc: what the job templates share.  They know it by this line, and source it.  From top to
+# bottom: the settings and the program, ranks that outlive the signals to their job, and what becomes of the job after their exit status.
 
 # The job as Slurm's commands know it.  The number of an array's last task is also that of the
 # array.
@@ -25,22 +25,22 @@ settings() { # JOBS
   . "$file"
   settings_file=$file
   # what a file of one's own need not say
-  CTRAIN_MPI=${CTRAIN_MPI:-pmi2} CTRAIN_REQUEUES=${CTRAIN_REQUEUES:-100}
+  CTRAIN_MPI=${CTRAIN_MPI-pmi2} CTRAIN_REQUEUES=${CTRAIN_REQUEUES:-100}
   [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export \
     SRUN_CPUS_PER_TASK="${SRUN_CPUS_PER_TASK:-$SLURM_CPUS_PER_TASK}"
 }
 
 # Sets $program.
 find_program() { # JOBS
-  local built=${SLURM_SUBMIT_DIR:-$PWD}/build/ctrain-hpc beside installed
+  local beside installed
   beside=$(cd "$1/../build" 2>/dev/null && pwd)/ctrain-hpc        # a source tree
   installed=$(cd "$1/../../../bin" 2>/dev/null && pwd)/ctrain-hpc # where `make install` puts both
   if [ -n "${CTRAIN:-}" ]; then
     program=$(command -v "$CTRAIN") ||
       die "CTRAIN=$CTRAIN is no program on $(hostname); it is set in the environment of sbatch or in $settings_file"
-  elif ! program=$(command -v ctrain-hpc) && ! program=$(command -v "$built") &&
+  elif ! program=$(command -v ctrain-hpc) &&
     ! program=$(command -v "$beside") && ! program=$(command -v "$installed"); then
-    die "no ctrain-hpc on the PATH of $(hostname), and no $built: load its module in $settings_file, or set CTRAIN=/path/to/ctrain-hpc there"
+    die "no ctrain-hpc on the PATH of $(hostname), and no $beside: load its module in $settings_file, or set CTRAIN=/path/to/ctrain-hpc there"
   fi
 }
 
@@ -86,6 +86,8 @@ prepare() { # JOBS
   settings "$1"
   find_program "$1"
   tell_end_time
+  local parts=${SLURM_HET_SIZE:-${SLURM_PACK_SIZE:-1}}
+  [ "$parts" = 1 ] || say "a heterogeneous job of $parts components: the ranks run on the first one only, $SLURM_JOB_NODELIST, and the others are idle"
   say "$program, $SLURM_NTASKS rank$([ "$SLURM_NTASKS" = 1 ] || echo s) on $SLURM_JOB_NODELIST, settings of $settings_file${SLURM_RESTART_COUNT:+, restart $SLURM_RESTART_COUNT}"
 }
 
@@ -112,10 +114,51 @@ launch() { # COMMAND...
   return $status
 }
 
+# The words of $CTRAIN_LAUNCH, or of what is usual where it is empty, into $launcher.
+choose_launcher() { # USUAL
+  read -ra launcher <<<"${CTRAIN_LAUNCH:-$1}"
+  command -v "${launcher[0]}" >/dev/null ||
+    die "CTRAIN_LAUNCH=${launcher[*]}: there is no ${launcher[0]} on $(hostname); it is set in the environment of the job or in $settings_file"
+}
+
+# The plugins for MPI that Slurm has, in a line: after "MPI plugin types are..." come their names.
+mpi_plugins() {
+  srun --mpi=list 2>&1 | sed 's/^srun: //;/types are/d;s/.*versions available: *//' |
+    tr ',' ' ' | xargs
+}
+
+# srun itself says of a plugin that is missing neither who asked for it nor what there is.
+check_plugin() {
+  local plugins
+  [ -n "$CTRAIN_MPI" ] || return 0
+  plugins=$(mpi_plugins)
+  case " $plugins " in
+  *" $CTRAIN_MPI "*) ;;
+  *" none "*)
+    die "CTRAIN_MPI=$CTRAIN_MPI (in the environment of sbatch or in $settings_file) is no plugin of this Slurm; srun --mpi=list has: $plugins; empty it is Slurm's default, and CTRAIN_LAUNCH=mpiexec does without"
+    ;;
+  esac
+}
+
 # The ranks of a Slurm job, one world.  One that fails ends all of them.
-launch_ranks() { # [OPTION OF SRUN...] PROGRAM...
+launch_ranks() { # PROGRAM...
+  choose_launcher srun
+  if [ "${launcher[0]##*/}" != srun ]; then
+    launch_tasks "$SLURM_NTASKS" srun "$@"
+    return
+  fi
+  check_plugin
   # shellcheck disable=SC2086
-  launch srun --mpi="$CTRAIN_MPI" --kill-on-bad-exit=1 $CTRAIN_SRUN "$@"
+  launch "${launcher[@]}" ${CTRAIN_MPI:+--mpi="$CTRAIN_MPI"} --kill-on-bad-exit=1 $CTRAIN_SRUN "$@"
+}
+
+# So many ranks by a launcher that takes their number as -n, as mpiexec and mpirun do.
+launch_tasks() { # RANKS USUAL PROGRAM...
+  local ranks=$1
+  choose_launcher "$2"
+  shift 2
+  unset SRUN_CPUS_PER_TASK # it would count for the one task a node by which mpiexec starts the ranks
+  launch "${launcher[@]}" -n "$ranks" "$@"
 }
 
 # ---- After the run.

@@ -19,11 +19,14 @@
 
 cores_per_rank=${CTRAIN_CORES_PER_RANK:-1} # as --cores-per-slot
 
-# Flux runs a copy of this file.
-places=("${CTRAIN_JOBS:-$PWD/jobs}" "$PWD" "${0%/*}")
-for jobs in "${places[@]}"; do [ ! -r "$jobs/lib.sh" ] || break; done
-[ -r "$jobs/lib.sh" ] || {
-  echo "error: no lib.sh of the job templates in: ${places[*]}.  CTRAIN_JOBS=DIR names their directory" >&2
+# Flux runs a copy of this file, and does not say of which: the directory of the templates is the one
+# that CTRAIN_JOBS names, else that of submission or jobs/ in it, if what is there is ctrain-hpc's.
+for jobs in "${CTRAIN_JOBS:-$PWD/jobs}" "${CTRAIN_JOBS:-$PWD}" "${CTRAIN_JOBS:-${0%/*}}"; do
+  ! grep -qs '^# ctrain-hpc:' "$jobs/lib.sh" || [ ! -f "$jobs/train.flux" ] || break
+  jobs=
+done
+[ -n "$jobs" ] || {
+  echo "error: no lib.sh of ctrain-hpc's job templates in ${CTRAIN_JOBS:-$PWD/jobs, $PWD}: CTRAIN_JOBS=DIR names their directory" >&2
   exit 2
 }
 # shellcheck source=jobs/lib.sh
@@ -36,4 +39,9 @@ left=$(flux job timeleft 2>/dev/null) # a huge number where there is no limit
 [[ ! $left =~ ^[0-9]+$ ]] || export CTRAIN_END_TIME=$(($(date +%s) + left))
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$cores_per_rank}
 cores=$(flux resource list -s free -no '{ncores}')
-launch flux run --ntasks=$((cores / cores_per_rank)) --cores-per-task="$cores_per_rank" "$program" "${command[@]}"
+ranks=$((cores / cores_per_rank))
+if [ -n "${CTRAIN_LAUNCH:-}" ]; then
+  launch_tasks "$ranks" '' "$program" "${command[@]}"
+else
+  launch flux run --ntasks="$ranks" --cores-per-task="$cores_per_rank" "$program" "${command[@]}"
+fi
