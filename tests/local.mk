@@ -282,6 +282,7 @@ unit_tests = \
   %D%/unit/t_pack \
   %D%/unit/t_pack_arrays \
   %D%/unit/t_pack_input \
+  %D%/unit/t_network \
   %D%/unit/t_newer \
   %D%/unit/t_pack_labels \
   %D%/unit/t_pack_resize \

@@ -9,7 +9,17 @@
 
 #include "base/ct_cores.h"
 
-enum { CT_NUMA_MAX = 64 /**< NUMA nodes that are told apart */ };
+enum {
+  CT_NUMA_MAX = 64, /**< NUMA nodes that are told apart */
+  CT_NICS = 8       /**< network cards that are told */
+};
+
+/** A network card. */
+typedef struct ct_nic {
+  char name[24];  /**< "mlx5_0", "eth0" */
+  int numa;       /**< the NUMA node that it is connected to; -1: not known */
+  int infiniband; /**< 1: InfiniBand, RoCE or Omni-Path */
+} ct_nic_t;
 
 #define CT_NO_LIMIT INT64_MAX
 
@@ -31,13 +41,19 @@ typedef struct ct_machine {
   int64_t address_space, stack, files, locked, core; /**< resource limits (soft) */
   int64_t shm_total, shm_free;                       /**< of /dev/shm */
   int infiniband; /**< InfiniBand, RoCE or Omni-Path devices of the machine */
-  int nvidia;     /**< NVIDIA GPUs whose device files are there, with or without a working driver */
+  int nics;       /**< network cards that are told; nothing that is virtual or switched off */
+  ct_nic_t nic[CT_NICS];
+  int nvidia; /**< NVIDIA GPUs whose device files are there, with or without a working driver */
   uint64_t program, libraries; /**< of this program and of all that it has loaded: build numbers */
 } ct_machine_t;
 
 /** Reads a few dozen small files of /proc and /sys.  \a thorough: also one for each core in the
  * mask, to tell physical cores. */
 void ct_machine_read(ct_machine_t *m, int thorough);
+
+/** The network cards of the machine whose sysfs is at \a root/sys ("": this one), InfiniBand first,
+ * each kind by name.  How many. */
+int ct_machine_nics(const char *root, ct_nic_t nic[CT_NICS]);
 
 /** "; limits: 4096 processes (ulimit -u), pids.max 512 of the cgroup": what keeps a process from
  * having more threads; "" if nothing is limited. */

@@ -17,4 +17,4 @@ libctrain_a_SOURCES += \
   %D%/ct_trace.h %D%/trace.c \
   %D%/ct_yaml.h %D%/yaml_parts.h %D%/yaml.c %D%/yaml_parse.c %D%/yaml_dump.c %D%/yaml_set.c \
   %D%/ct_opt.h %D%/opt.h %D%/opt.c %D%/ct_opt_short.h %D%/opt_short.c %D%/opt_value.c %D%/opt_out.c %D%/opt_names.c \
-  %D%/ct_cpu.h %D%/cpu.c %D%/ct_energy.h %D%/energy.c %D%/ct_cores.h %D%/cores.c %D%/ct_thread.h %D%/thread.c %D%/ct_machine.h %D%/machine.c %D%/machine_parse.c %D%/volume.c %D%/stripes.c
+  %D%/ct_cpu.h %D%/cpu.c %D%/ct_energy.h %D%/energy.c %D%/ct_cores.h %D%/cores.c %D%/ct_thread.h %D%/thread.c %D%/ct_machine.h %D%/machine.c %D%/machine_parse.c %D%/network.c %D%/volume.c %D%/stripes.c

@@ -265,6 +265,7 @@ void ct_machine_read(ct_machine_t *m, int thorough)
   read_cgroups(m);
   read_memory(m);
   m->infiniband = count_entries("/sys/class/infiniband", "");
+  m->nics = ct_machine_nics("", m->nic);
   m->nvidia = count_entries("/dev", "nvidia");
   dl_iterate_phdr(add_object, m);
 }

@@ -235,6 +235,29 @@ static void numa(const ct__doctor_node_t *d, ct_findings_t *out)
   }
 }
 
+/* Messages to other nodes, which come from cores that are all far from the network card. */
+static void network(const ct__doctor_node_t *d, ct_findings_t *out)
+{
+  const ct_machine_t *m = &d->rank[0]->machine;
+  const ct_nic_t *far = NULL;
+  char cure[300];
+  if (d->job->nodes < 2 || m->numa_nodes < 2) return;
+  for (int k = 0; k < m->nics; k++) {
+    if (m->nic[k].infiniband < m->nic[0].infiniband) continue; /* a slower network */
+    if (m->nic[k].numa < 0) return;
+    for (int i = 0; i < d->n; i++)
+      if (d->rank[i]->machine.numa_cores[m->nic[k].numa] > 0) return;
+    far = far ? far : &m->nic[k];
+  }
+  if (!far) return;
+  snprintf(cure, sizeof cure, "numactl --cpunodebind=%d, or a binding of the launcher like it",
+           far->numa);
+  ct__doctor_add(out, CT_FINDING_NOTE, "network_far", d, cure,
+                 "the network card %s is on NUMA node %d, where no rank has cores: messages to "
+                 "other nodes cross the machine first",
+                 far->name, far->numa);
+}
+
 void ct__doctor_cores(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   if (d->cores == 0) return; /* the system did not tell */
@@ -244,4 +267,5 @@ void ct__doctor_cores(const ct__doctor_node_t *d, ct_findings_t *out)
   polling(d, out);
   hyperthreads(d, out);
   numa(d, out);
+  network(d, out);
 }

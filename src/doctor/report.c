@@ -135,9 +135,45 @@ static int system_facts(const ct_machine_t *m, ct_str_t *out)
                     bytes_or_none(m->stack, a), m->files, bytes_or_none(m->locked, b)));
   CT_TRY(ct_str_add(out, "core files %s\n", m->core == 0 ? "off" : bytes_or_none(m->core, d)));
   if (m->quota > 0) CT_TRY(ct_str_add(out, "  cgroup      time of %.1f cores\n", m->quota));
-  if (m->infiniband)
+out:
+  return rc;
+}
+
+/* "rank 0", "ranks 0, 2": those of the first node that have cores on a NUMA node.  Appended. */
+static int ranks_near(const ct__doctor_node_t *d, int numa, ct_str_t *out)
+{
+  int rc = CT_OK, n = 0, told = 0;
+  for (int i = 0; i < d->n; i++)
+    n += d->rank[i]->machine.numa_cores[numa] > 0;
+  if (n == d->n) return ct_str_add(out, "all ranks");
+  if (n == 0) return ct_str_add(out, "no rank");
+  CT_TRY(ct_str_add(out, "rank%s ", S(n)));
+  for (int i = 0; i < d->n; i++)
+    if (d->rank[i]->machine.numa_cores[numa] > 0)
+      CT_TRY(ct_str_add(out, "%s%d", told++ ? ", " : "", d->rank[i]->rank));
+out:
+  return rc;
+}
+
+/* The cards of the first node, and who is near them. */
+static int network(const ct__doctor_node_t *d, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const ct_machine_t *m = &d->rank[0]->machine;
+  if (m->nics == 0 && m->infiniband)
     CT_TRY(
         ct_str_add(out, "  network     %d InfiniBand device%s\n", m->infiniband, S(m->infiniband)));
+  for (int i = 0; i < m->nics; i++) {
+    const ct_nic_t *nic = &m->nic[i];
+    CT_TRY(ct_str_add(out, "  %-11s %s%s", i ? "" : "network", nic->name,
+                      nic->infiniband ? " (InfiniBand)" : ""));
+    if (nic->numa >= 0 && m->numa_nodes > 1) {
+      CT_TRY(ct_str_add(out, " on NUMA node %d, where ", nic->numa));
+      CT_TRY(ranks_near(d, nic->numa, out));
+      CT_TRY(ct_str_add(out, " of %s ha%s cores", m->host, d->n == 1 ? "s" : "ve"));
+    }
+    CT_TRY(ct_str_add(out, "\n"));
+  }
 out:
   return rc;
 }
@@ -323,6 +359,7 @@ int ct_doctor_report(const ct_rank_facts_t *f, const ct_job_facts_t *job,
   CT_TRY(ct_str_add(out, "\n"));
   CT_TRY(launch(f, job, out));
   CT_TRY(system_facts(&f->machine, out));
+  CT_TRY(network(&nodes.node[0], out));
   CT_TRY(directory(job, out));
   CT_TRY(run_facts(job, out));
   CT_TRY(look_facts(job, out));

@@ -24,6 +24,25 @@ static json_t *cores(const ct_machine_t *m)
   return list;
 }
 
+/* How many of its cores lie on each NUMA node. */
+static json_t *numa_cores(const ct_machine_t *m)
+{
+  json_t *list = json_array();
+  for (int i = 0; i < m->numa_nodes && i < CT_NUMA_MAX; i++)
+    json_array_append_new(list, json_integer(m->numa_cores[i]));
+  return list;
+}
+
+static json_t *network(const ct_machine_t *m)
+{
+  json_t *list = json_array();
+  for (int i = 0; i < m->nics; i++)
+    json_array_append_new(list, json_pack("{s:s, s:o, s:b}", "name", m->nic[i].name, "numa_node",
+                                          count_or_null(m->nic[i].numa), "infiniband",
+                                          m->nic[i].infiniband));
+  return list;
+}
+
 static json_t *rank(const ct_rank_facts_t *f)
 {
   const ct_machine_t *m = &f->machine;
@@ -32,6 +51,8 @@ static json_t *rank(const ct_rank_facts_t *f)
                         "physical_cores", m->physical, "online_cores", m->online, "allowed_cores",
                         m->allowed, "numa_nodes", m->numa_nodes);
   if (!o) return NULL;
+  json_object_set_new(o, "numa_cores", numa_cores(m));
+  json_object_set_new(o, "network", network(m));
   json_object_set_new(o, "memory_total", count_or_null(m->memory_total));
   json_object_set_new(o, "memory_free", count_or_null(m->memory_free));
   json_object_set_new(o, "memory_limit", count_or_null(m->memory_limit));
