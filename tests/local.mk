@@ -95,6 +95,7 @@ shell_tests = \
   %D%/mpi/trainer_dp.test \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
+  %D%/python/metrics2.test \
   %D%/python/mllog.test \
   %D%/python/nets.test \
   %D%/python/onnx.test \
@@ -167,6 +168,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/mpi/run_np.sh \
   %D%/mutants \
   %D%/python/beside_torch.py \
+  %D%/python/fake_mlflow.py \
   %D%/python/check_nets.py \
   %D%/python/check_onnx.py \
   %D%/python/check_others.py \
