@@ -47,7 +47,7 @@ int ct__h5_decoder_make(ct__h5_decoder_t *d, size_t chunk_bytes);
 void ct__h5_decoder_clear(ct__h5_decoder_t *d);
 /** \a raw as stored, with the mask of filters that were skipped when it was written, to \a bytes at
  * \a out.  NULL, or what is wrong with it, in words ("it cannot be decompressed").  Any bytes may
- * be given.  The blosc library allocates. */
+ * be given.  The blosc libraries allocate. */
 const char *ct__h5_chunk_decode(ct__h5_decoder_t *d, const ct__h5_filters_t *f, uint32_t skipped,
                                 const void *raw, size_t raw_bytes, void *out, size_t bytes);
 

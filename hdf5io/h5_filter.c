@@ -62,6 +62,9 @@ static const ct__h5_filter_t *const list[] = {
 #ifdef HAVE_BLOSC
     &blosc,
 #endif
+#ifdef HAVE_BLOSC2
+    &ct__h5_filter_blosc2,
+#endif
 };
 
 const char *ct_h5_filters(void)
@@ -75,6 +78,9 @@ const char *ct_h5_filters(void)
 #endif
 #ifdef HAVE_BLOSC
          ", blosc"
+#endif
+#ifdef HAVE_BLOSC2
+         ", blosc2"
 #endif
       ;
 }

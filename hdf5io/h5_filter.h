@@ -12,6 +12,7 @@ enum {
   CT__H5_LZ4 = 32004,
   CT__H5_BITSHUFFLE = 32008,
   CT__H5_ZSTD = 32015,
+  CT__H5_BLOSC2 = 32026,
   CT__H5_BIT_BLOCK = 64 << 10 /* most bytes of a block of bitshuffle: eight times its default */
 };
 
@@ -38,7 +39,7 @@ typedef struct ct__h5_filter {
 const ct__h5_filter_t *ct__h5_filter_find(int id);
 
 extern const ct__h5_filter_t ct__h5_filter_shuffle, ct__h5_filter_fletcher32, ct__h5_filter_lzf,
-    ct__h5_filter_lz4, ct__h5_filter_zstd, ct__h5_filter_bitshuffle;
+    ct__h5_filter_lz4, ct__h5_filter_zstd, ct__h5_filter_bitshuffle, ct__h5_filter_blosc2;
 
 /** Shuffled: the first bytes of all elements, then all second bytes, …; a rest that is no whole
  * element stands at the end as it is (H5Zshuffle.c).  Sorts \a bytes of elements of \a item bytes

@@ -4,7 +4,7 @@ libctrain_a_SOURCES += \
   %D%/h5_cache.h %D%/h5_cache.c \
   %D%/h5_chunk.h %D%/h5_chunk.c %D%/h5_filter.h %D%/h5_filter.c \
   %D%/h5_filter_shuffle.c %D%/h5_filter_fletcher.c %D%/h5_filter_lzf.c %D%/h5_filter_lz4.c \
-  %D%/h5_filter_zstd.c %D%/h5_filter_bitshuffle.c \
+  %D%/h5_filter_zstd.c %D%/h5_filter_bitshuffle.c %D%/h5_filter_blosc2.c \
   %D%/h5_stamp.h %D%/h5_stamp.c %D%/h5_source.h %D%/h5_source.c %D%/h5_array.h %D%/h5_array.c \
   %D%/h5_cf.h %D%/h5_cf.c %D%/h5_convert.h %D%/h5_convert.c %D%/h5_retry.h %D%/h5_retry.c \
   %D%/h5_block.h %D%/h5_block.c \

@@ -14,9 +14,9 @@ static void add(ct__h5_filters_t *f, const uint8_t *head, int which)
 {
   static const int ids[] = {H5Z_FILTER_DEFLATE, H5Z_FILTER_SHUFFLE, H5Z_FILTER_FLETCHER32,
                             CT__H5_LZF,         CT__H5_LZ4,         CT__H5_BITSHUFFLE,
-                            CT__H5_ZSTD,        CT__H5_BLOSC};
+                            CT__H5_ZSTD,        CT__H5_BLOSC,       CT__H5_BLOSC2};
   const unsigned values[5] = {head[2] ? head[2] : 1, 0, head[2], 8u * head[4], head[3] % 4};
-  ct__h5_step_t step = {.id = ids[which % 8]};
+  ct__h5_step_t step = {.id = ids[which % 9]};
   const ct__h5_filter_t *filter = ct__h5_filter_find(step.id);
   if (!filter || (filter->know && !filter->know(&step, 5, values))) return;
   f->step[f->n++] = step;

@@ -123,6 +123,20 @@ def low(f, name, how, filled=True):
 
 
 f.close()
+B2 = hdf5plugin.Blosc2
+f = create("blosc2", latest=True)
+for name in ["blosclz", "lz4", "lz4hc", "zlib", "zstd"]:
+    write(f, "filter-" + name, chunks=whole, **B2(cname=name, filters=B2.SHUFFLE))
+write(f, "filter-bits", chunks=whole, **B2(cname="zstd", filters=B2.BITSHUFFLE))
+write(f, "filter-plain", chunks=whole, **B2(cname="lz4", clevel=0, filters=B2.NOFILTER))
+write(f, "filter-delta", "<i4", chunks=whole, **B2(cname="zstd", filters=B2.DELTA))
+write(f, "filter-one-dim", chunks=(N, C, H, W), **B2(cname="lz4"))
+write(f, "filter-edge", chunks=(4, 2, 2, 4), **B2(cname="lz4"))
+write(f, "filter-u1", "u1", chunks=whole, **B2(cname="zstd"))
+rows = np.arange(3000 * 40, dtype=np.int64)
+rows = ((rows * 7 + rows // 11) % 101).astype("<f4").reshape(3000, 40)
+f.create_dataset("blocks", data=rows, chunks=(700, 13), **B2(cname="zstd"))
+f.close()
 old = create("old")
 layouts(old)
 old.close()

@@ -26,6 +26,12 @@ enum { BLOSC = 0 };
 enum { BLOSC = LACKS };
 #endif
 
+#ifdef HAVE_BLOSC2
+enum { BLOSC2 = 0 };
+#else
+enum { BLOSC2 = LACKS };
+#endif
+
 typedef struct row {
   const char *array;
   int is; /* BY_HDF5, LACKS: of no filter that is here */
@@ -146,6 +152,45 @@ static void every_filter(void)
   }
   /* many builds of HDF5 have no szip */
   check_array("matrix.h5", "filter-szip", H5Zfilter_avail(H5Z_FILTER_SZIP) > 0 ? BY_HDF5 : LACKS);
+}
+
+/* Frames of Blosc2, of one dim and of several, whole blocks and cut ones. */
+static void frames_of_blosc2(void)
+{
+  static const char *const arrays[] = {"blosclz", "lz4",   "lz4hc", "zlib",    "zstd", "bits",
+                                       "plain",   "delta", "edge",  "one-dim", "u1"};
+  for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+    char name[60];
+    snprintf(name, sizeof name, "filter-%s", arrays[i]);
+    check_array("blosc2.h5", name, BLOSC2);
+  }
+}
+
+/* Chunks of 700 x 13 of an array of 3000 x 40: each is of several blocks. */
+static void blocks_of_blosc2(void)
+{
+  enum { ROWS = 3000, COLUMNS = 40 };
+  static float row[COLUMNS];
+  char *names[1] = {"blosc2.h5"};
+  ct_opt_texts_t files = {names, 1};
+  int64_t wrong = 0, y;
+  int lacks = BLOSC2;
+  ct_reader_t *r;
+  ct_reader_spec_t spec = {.dir = golden(),
+                           .files = &files,
+                           .input = "blocks",
+                           .target = "",
+                           .cache_bytes = 1 << 20,
+                           .threads = 1};
+  CT_ASSERT_OK(ct_reader_hdf5.open(&spec, &r));
+  CT_ASSERT_INT(ct_reader_hdf5.info(r)->layout.by_hdf5, lacks != 0);
+  for (int64_t i = 0; i < ROWS && !lacks; i++) {
+    CT_ASSERT_OK(ct_reader_hdf5.read(r, 1, &i, row, &y));
+    for (int64_t k = 0; k < COLUMNS; k++)
+      wrong += row[k] != (float)value(i * COLUMNS + k);
+  }
+  CT_ASSERT_INT(wrong, 0);
+  ct_reader_hdf5.close(r);
 }
 
 static void every_type(void)
@@ -289,6 +334,8 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
       CT_TEST(every_filter),
+      CT_TEST(frames_of_blosc2),
+      CT_TEST(blocks_of_blosc2),
       CT_TEST(every_type),
       CT_TEST(every_layout),
       CT_TEST(compact_arrays),

@@ -27,6 +27,7 @@ LIBRARIES = {
     "lz4": "lz4",
     "zstd": "zstd",
     "blosc": "c-blosc",
+    "blosc2": "c-blosc2",
 }
 
 
