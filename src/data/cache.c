@@ -19,7 +19,10 @@
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 
-enum { MARGIN = 64 << 20 }; /* bytes of the disk that are left to others */
+enum {
+  FORMAT = 1,       /* of pieces and words: versions that have another do not see each other's */
+  MARGIN = 64 << 20 /* bytes of the disk that are left to others */
+};
 
 typedef _Atomic uint64_t ct__word_t;
 
@@ -68,7 +71,7 @@ static int open_pieces(ct_cache_file_t *f, const char *path)
 {
   int rc = CT_OK;
   char name[40];
-  uint64_t stamp = ct_hash_int(f->mtime_ns, ct_hash_int(f->bytes, 0));
+  uint64_t stamp = ct_hash_int(f->mtime_ns, ct_hash_int(f->bytes, FORMAT));
   snprintf(name, sizeof name, "%016" PRIx64 "-%016" PRIx64, ct_hash_text(path, 0), stamp);
   CT_TRY(ct_text_format(f->path, sizeof f->path, "%s/%s", f->cache->at.dir, name));
   f->fd = ct_file_open(f->path, O_RDWR, 0);

@@ -23,6 +23,8 @@
 #include "base/ct_text.h"
 #include "data/node_dir.h"
 
+enum { FORMAT = 1 }; /* of copies and records: versions that have another have directories apart */
+
 struct ct_stage {
   ct__node_dir_t at;
   int64_t copied;
@@ -44,7 +46,7 @@ out:
 /* Other files, changed files and other users' have a directory of their own. */
 static int name_dir(const char *dir, const ct_stage_file_t *files, int n, char *out, size_t cap)
 {
-  uint64_t h = ct_hash_int((int64_t)geteuid(), 0);
+  uint64_t h = ct_hash_int((int64_t)geteuid(), FORMAT);
   for (int i = 0; i < n; i++)
     h = ct_hash_int(files[i].mtime_ns, ct_hash_int(files[i].bytes, ct_hash_text(files[i].path, h)));
   return ct_text_format(out, cap, "%s/ctrain-stage-%016" PRIx64, dir, h);
