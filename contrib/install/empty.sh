@@ -1,6 +1,6 @@
 #!/bin/sh
 # empty.sh DESTDIR PREFIX DIR...: `make uninstall` removes the directories that it has emptied, and
-# those above them as far as PREFIX.  Of /usr and /usr/local, and of what is outside of PREFIX, it
+# those above them below PREFIX, which stays.  Of /usr and /usr/local, and of what is outside of PREFIX, it
 # removes only those that have the program's name.
 destdir=$1 prefix=$2
 shift 2
@@ -12,6 +12,7 @@ done 2>/dev/null
 case $prefix in '' | / | /usr | /usr/ | /usr/local | /usr/local/) prefix= ;; esac
 for dir; do
   while :; do
+    [ "$dir" != "$prefix" ] || break
     case $dir/ in
     */ctrain-hpc/ | "${prefix:-none}"/*) ;;
     *) break ;;
