@@ -113,7 +113,7 @@ static void set_rights(int dir, int fd)
   struct stat at, st;
   if (fstat(dir, &at) != 0 || fstat(fd, &st) != 0 || st.st_uid != geteuid()) return;
   mode_t mode = at.st_mode & S_IWGRP ? 0660 : 0600;
-  if (mode == 0660 && st.st_gid != at.st_gid && fchown(fd, (uid_t)-1, at.st_gid) != 0) return;
+  if (mode == 0660 && st.st_gid != at.st_gid && fchown(fd, (uid_t)-1, at.st_gid) != 0) mode = 0600;
   if ((st.st_mode & 0777) != mode) (void)fchmod(fd, mode);
 }
 
