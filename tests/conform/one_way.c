@@ -135,8 +135,8 @@ static void set_relu(ct_op_desc_t *d, int relu)
     d->u.linear.relu = relu;
 }
 
-/* oneDNN's reference code, by its cost: it is hundreds of times slower than any other way, and would
- * take nearly all of the time here. */
+/* oneDNN's reference code, by its cost: it is hundreds of times slower than any other way, and
+ * would take nearly all of the time here. */
 static int is_reference(const cpu__job_t *job, const cpu__cost_t *cost)
 {
   return cost->each > 200 * ct_op_flops(job->desc, job->pass) / 2 && !getenv("CT_FULL");
