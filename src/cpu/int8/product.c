@@ -109,10 +109,9 @@ int cpu__int8_find(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__prim_t **out
   return rc;
 }
 
-/* Padded groups that oneDNN computes as products of matrices have their weights brought into its
- * order, and summed up for the zero point, by a reorder that goes wrong for windows of a multiple
- * of 8 elements (jit_uni_reorder.cpp of 2.6; each third of such shapes that were drawn, and no
- * other one): y was anything. */
+/* Seen with oneDNN 2.6.3 and VNNI: of padded groups that it computes as products of matrices, with
+ * a zero point and windows of a multiple of 8 elements, some come out as anything; others were
+ * never seen wrong. Likely the reorder that sums the weights for the zero point is at fault. */
 static int sums_wrongly(const ct_op_desc_t *d, const cpu__prim_t *prim)
 {
   int elements = 1;
