@@ -2,8 +2,8 @@
  *
  * backend.c opens the device, memory.c and queue.c are its memory and streams, repeat.c makes CUDA
  * graphs of repeated steps, and op.c dispatches each op by its kind to one of the tables below; a
- * kind lives in one file op_<kind>.c, its kernels in kernels/<kind>.cu.  To add a kind, write its
- * table and add it to the list in op.c. */
+ * kind lives in one file op_<kind>.c, its kernels in kernels/<kind>.cu.  A new kind of
+ * CT_OP_LIST wants its table, gpu__kind_<word>. */
 #ifndef GPU_H
 #define GPU_H
 #include <cuda_runtime_api.h>
@@ -145,11 +145,10 @@ struct gpu__kind {
 /** Writes the reason; 0, for `supports`. */
 int gpu__cannot(char why[128], const char *reason);
 
-extern const gpu__kind_t gpu__kind_conv, gpu__kind_linear, gpu__kind_bnorm, gpu__kind_relu,
-    gpu__kind_act, gpu__kind_pool, gpu__kind_add, gpu__kind_concat, gpu__kind_dropout,
-    gpu__kind_lnorm, gpu__kind_lstm, gpu__kind_attention, gpu__kind_tokens, gpu__kind_select,
-    gpu__kind_upsample, gpu__kind_reorder, gpu__kind_loss, gpu__kind_gradstat, gpu__kind_measure,
-    gpu__kind_update;
+/** A table for each kind, gpu__kind_<word>; all zero: it is not done here. */
+#define X(name, word, ...) extern const gpu__kind_t gpu__kind_##word;
+CT_OP_LIST(X)
+#undef X
 
 extern const ct_op_ops_t gpu__op_ops;
 extern const ct_queue_ops_t gpu__queue_ops;

@@ -8,17 +8,12 @@
 #include "cuda/gpu.h"
 
 static const gpu__kind_t *const kinds[CT_OP_COUNT] = {
-    [CT_OP_RELU] = &gpu__kind_relu,           [CT_OP_ADD] = &gpu__kind_add,
-    [CT_OP_REORDER] = &gpu__kind_reorder,     [CT_OP_LINEAR] = &gpu__kind_linear,
-    [CT_OP_LNORM] = &gpu__kind_lnorm,         [CT_OP_LSTM] = &gpu__kind_lstm,
-    [CT_OP_ATTENTION] = &gpu__kind_attention, [CT_OP_CONV] = &gpu__kind_conv,
-    [CT_OP_GRADSTAT] = &gpu__kind_gradstat,   [CT_OP_MEASURE] = &gpu__kind_measure,
-    [CT_OP_UPDATE] = &gpu__kind_update,       [CT_OP_POOL] = &gpu__kind_pool,
-    [CT_OP_LOSS] = &gpu__kind_loss,           [CT_OP_ACT] = &gpu__kind_act,
-    [CT_OP_CONCAT] = &gpu__kind_concat,       [CT_OP_DROPOUT] = &gpu__kind_dropout,
-    [CT_OP_TOKENS] = &gpu__kind_tokens,       [CT_OP_SELECT] = &gpu__kind_select,
-    [CT_OP_UPSAMPLE] = &gpu__kind_upsample,   [CT_OP_BNORM] = &gpu__kind_bnorm,
+#define X(name, word, ...) &gpu__kind_##word,
+    CT_OP_LIST(X)
+#undef X
 };
+
+const gpu__kind_t gpu__kind_fake_quant = {0};
 
 /* ---- what can be done ---- */
 
@@ -58,7 +53,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
     return 0;
   }
   const gpu__kind_t *k = kinds[d->kind];
-  if (!k) {
+  if (!k->run) {
     snprintf(why, 128, "the CUDA backend has no op '%s'", ct_op_name(d->kind));
     return 0;
   }
@@ -70,7 +65,7 @@ static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   const gpu__kind_t *k = kinds[d->kind];
   (void)dev;
-  if (!k || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
+  if (!k->run || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
   return d->x.ndim >= 4 && k->nhwc >= 0 ? CT_NHWC : CT_PLAIN;
 }
 

@@ -378,6 +378,9 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/cases.c \
   %D%/conform/cases.h \
   %D%/conform/cases_bad.c \
+  %D%/conform/cases_loss.c \
+  %D%/conform/cases_norm.c \
+  %D%/conform/cases_seq.c \
   %D%/conform/cases_volume.c \
   %D%/conform/check.h \
   %D%/conform/conform_backend.c \
@@ -387,6 +390,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/draws.c \
   %D%/conform/draw_pool.c \
   %D%/conform/gradient.c \
+  %D%/conform/kinds.c \
   %D%/conform/parity.c \
   %D%/conform/reorder.c \
   %D%/conform/repeat.c \
@@ -402,6 +406,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/cases.c \
   %D%/conform/cases_volume.c \
   %D%/conform/draw.c \
+  %D%/conform/draw_pool.c \
   %D%/conform/draws.c \
   %D%/conform/one_way.c \
   %D%/conform/one_way.h \
@@ -412,8 +417,6 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/ways.c
 
 %C%_conform_winograd_SOURCES = \
-  %D%/conform/cases.c \
-  %D%/conform/cases_volume.c \
   %D%/conform/parity.c \
   %D%/conform/rig.c \
   %D%/conform/rig_data.c \

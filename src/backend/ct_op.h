@@ -8,30 +8,76 @@
 #include "backend/ct_int8.h"
 #include "base/ct_types.h"
 
+/** What a kind is, a bit set. */
+enum {
+  CT_KIND_F32 = 1,     /**< stays in float32 in mixed precision: its sums would lose too much */
+  CT_KIND_PRODUCT = 2, /**< what low types are for: a backend that cannot do it in them is told */
+  CT_KIND_FLAT = 4,    /**< of the optimizer: over a flat range of float32, forward only */
+  CT_KIND_INT8 = 8,    /**< from bytes to bytes (ct_int8.h), … */
+  CT_KIND_DEQUANT = 16 /**< … and from bytes to float32 */
+};
+
+/** In the columns below: op.c says it, op by op; the same as forward. */
+enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
+
+/** The kinds, from which the enum, names, tables of the backends, and checks follow:
+ *
+ *  X(NAME, word, what it is, trained parameters at most,
+ *    what a backward pass to data, and one to parameters, is made of besides the gradient of y,
+ *    operations of an element of x: forward, backward to data, backward to parameters)
+ *
+ * A new one: "A new op, step by step" in src/README.md. */
+#define CT_OP_LIST(X)                                                                              \
+  /* cross-correlation over 2 or 3 dims, optional bias, forward ReLU */                            \
+  X(CONV, conv, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,    \
+    CT_KIND_FWD, CT_KIND_FWD)                                                                      \
+  /* y = x w^T + b over the last dim; forward ReLU */                                              \
+  X(LINEAR, linear, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X,             \
+    CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)                                                         \
+  /* batch normalisation over N and space, then + x2, then ReLU (both optional) */                 \
+  X(BNORM, bnorm, 0, 2, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, 5, 4)                               \
+  /* max(x, 0) */                                                                                  \
+  X(RELU, relu, CT_KIND_INT8, 0, CT_USES_Y, 0, 1, CT_KIND_FWD, 0)                                  \
+  /* another function, element by element */                                                       \
+  X(ACT, act, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                        \
+  /* max (saves where it was; ReLU optional) or average over windows, or global average */         \
+  X(POOL, pool, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)              \
+  /* x + x2, then ReLU (optional) */                                                               \
+  X(ADD, add, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                        \
+  /* x, then x2, along ct_op_concat_dim() */                                                       \
+  X(CONCAT, concat, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, 0, 0, 0)                              \
+  /* x * mask / (1 - p) */                                                                         \
+  X(DROPOUT, dropout, 0, 0, 0, 0, 1, CT_KIND_FWD, 0)                                               \
+  /* layer normalisation over the last dim */                                                      \
+  X(LNORM, lnorm, CT_KIND_F32, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                   \
+  /* one LSTM level over a sequence N x T x F */                                                   \
+  X(LSTM, lstm, 0, 4, 0, CT_USES_X | CT_USES_Y, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)             \
+  /* multi-head self-attention of N x T x D */                                                     \
+  X(ATTENTION, attention, 0, 4, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_OWN)               \
+  /* N x D x H x W -> N x (1 + HW) x D: class token, patches, + positions */                       \
+  X(TOKENS, tokens, 0, 2, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                       \
+  /* N x T x D -> N x D: one place of a sequence */                                                \
+  X(SELECT, select, CT_KIND_INT8, 0, 0, 0, 0, 0, 0)                                                \
+  /* larger by whole factors over 2 or 3 dims: the nearest, or linear between */                   \
+  X(UPSAMPLE, upsample, 0, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                   \
+  /* x in another layout, type (a cast) or with other dims (flatten); CT_U8: samples to numbers */ \
+  X(REORDER, reorder, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, 0, 0, 0)                            \
+  /* x rounded as if it were in eight bits (ct_fake_quant.h) */                                    \
+  X(FAKE_QUANT, fake_quant, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                       \
+  /* loss of outputs against targets, and its counts */                                            \
+  X(LOSS, loss, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                                   \
+  /* sum of |g|^p or largest |g| of a flat range, and whether all are finite */                    \
+  X(GRADSTAT, gradstat, CT_KIND_FLAT, 0, 0, 0, 2, 0, 0)                                            \
+  /* norms of one parameter that a rule wants before its update (LARS, LAMB) */                    \
+  X(MEASURE, measure, CT_KIND_FLAT, 0, 0, 0, 2, 0, 0)                                              \
+  /* one optimizer rule over flat ranges */                                                        \
+  X(UPDATE, update, CT_KIND_FLAT, 0, 0, 0, 6, 0, 0)
+
 typedef enum {
-  CT_OP_CONV,    /**< cross-correlation over 2 or 3 dims, optional bias, forward ReLU */
-  CT_OP_LINEAR,  /**< y = x w^T + b over the last dim; forward ReLU */
-  CT_OP_BNORM,   /**< batch normalisation over N and space, then + x2, then ReLU (both optional) */
-  CT_OP_RELU,    /**< max(x, 0) */
-  CT_OP_ACT,     /**< another function, element by element */
-  CT_OP_POOL,    /**< max or average over windows, or global average; ReLU optional (max only) */
-  CT_OP_ADD,     /**< x + x2, then ReLU (optional) */
-  CT_OP_CONCAT,  /**< x, then x2, along ct_op_concat_dim() */
-  CT_OP_DROPOUT, /**< x * mask / (1 - p) */
-  CT_OP_LNORM,   /**< layer normalisation over the last dim */
-  CT_OP_LSTM,    /**< one LSTM level over a sequence N x T x F */
-  CT_OP_ATTENTION,  /**< multi-head self-attention of N x T x D */
-  CT_OP_TOKENS,     /**< N x D x H x W -> N x (1 + HW) x D: class token, patches, + positions */
-  CT_OP_SELECT,     /**< N x T x D -> N x D: one place of a sequence */
-  CT_OP_UPSAMPLE,   /**< larger by whole factors over 2 or 3 dims: the nearest, or linear between */
-  CT_OP_REORDER,    /**< x in another layout, dtype (a cast), or with other dims (flatten); of
-                      CT_U8: stored samples become numbers by a map of channels */
-  CT_OP_FAKE_QUANT, /**< x rounded as if it were in eight bits (ct_fake_quant.h) */
-  CT_OP_LOSS,       /**< loss of outputs against targets, and its counts */
-  CT_OP_GRADSTAT,   /**< sum of |g|^p or largest |g| of a flat range, and whether all are finite */
-  CT_OP_MEASURE,    /**< norms of one parameter that a rule wants before its update (LARS, LAMB) */
-  CT_OP_UPDATE,     /**< one optimizer rule over flat ranges */
-  CT_OP_COUNT
+#define X(name, ...) CT_OP_##name,
+  CT_OP_LIST(X)
+#undef X
+      CT_OP_COUNT
 } ct_op_kind_t;
 
 /** Passes, a bit set.  A backward run with both bits does both in the order that is fastest.  The
@@ -265,8 +311,23 @@ int ct_op_check_pass(const ct_op_desc_t *d, int pass);
 /** Places of a sample that a LOSS takes one by one, each with a label of its own: those of
  * CROSS_ENTROPY's x [N,K,…]; else 1. */
 int64_t ct_op_places(const ct_op_desc_t *d);
-/** "conv", "bnorm", … */
+/** What is the same of all ops of a kind: a row of CT_OP_LIST. */
+typedef struct ct_op_facts {
+  const char *name; /**< "conv", "bnorm", … */
+  int is;           /**< CT_KIND_… */
+  int params;       /**< trained ones, at most */
+  int data_uses, param_uses;
+  int flops, data_flops, param_flops; /**< of an element of x */
+} ct_op_facts_t;
+/** A kind beyond the last is "unknown". */
+const ct_op_facts_t *ct_op_facts_of(ct_op_kind_t kind);
+/** Its name. */
 const char *ct_op_name(ct_op_kind_t kind);
+/** 1 if it has that bit, CT_KIND_…. */
+static inline int ct_op_is(ct_op_kind_t kind, int bit)
+{
+  return (ct_op_facts_of(kind)->is & bit) != 0;
+}
 /** "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu" into buf (returned). */
 const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap);
 /** What a set of passes is called: "forward", "backward", "backward data", "backward weights", or

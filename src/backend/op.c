@@ -66,21 +66,23 @@ int ct_op_check_pass(const ct_op_desc_t *d, int pass)
                     ct_op_text(d, text, sizeof text), d->passes, pass);
 }
 
-const char *ct_op_name(ct_op_kind_t kind)
+/* ---- facts ---- */
+
+const ct_op_facts_t *ct_op_facts_of(ct_op_kind_t kind)
 {
-  static const char *const name[CT_OP_COUNT] = {
-      [CT_OP_CONV] = "conv",         [CT_OP_LINEAR] = "linear",   [CT_OP_BNORM] = "bnorm",
-      [CT_OP_RELU] = "relu",         [CT_OP_POOL] = "pool",       [CT_OP_ADD] = "add",
-      [CT_OP_DROPOUT] = "dropout",   [CT_OP_REORDER] = "reorder", [CT_OP_LOSS] = "loss",
-      [CT_OP_UPDATE] = "update",     [CT_OP_ACT] = "act",         [CT_OP_CONCAT] = "concat",
-      [CT_OP_LNORM] = "lnorm",       [CT_OP_LSTM] = "lstm",       [CT_OP_ATTENTION] = "attention",
-      [CT_OP_TOKENS] = "tokens",     [CT_OP_SELECT] = "select",   [CT_OP_UPSAMPLE] = "upsample",
-      [CT_OP_GRADSTAT] = "gradstat", [CT_OP_MEASURE] = "measure", [CT_OP_FAKE_QUANT] = "fake_quant",
-  };
-  return (unsigned)kind < CT_OP_COUNT ? name[kind] : "unknown";
+  static const ct_op_facts_t facts[] = {
+#define X(id, word, is, params, data_uses, param_uses, flops, data_flops, param_flops) \
+  {#word, is, params, data_uses, param_uses, flops, data_flops, param_flops},
+      CT_OP_LIST(X)
+#undef X
+          {.name = "unknown"}};
+  return &facts[(unsigned)kind < CT_OP_COUNT ? kind : CT_OP_COUNT];
 }
 
-/* ---- facts ---- */
+const char *ct_op_name(ct_op_kind_t kind)
+{
+  return ct_op_facts_of(kind)->name;
+}
 
 const ct_act_facts_t *ct_act_facts_of(ct_act_t kind)
 {
@@ -110,44 +112,21 @@ int64_t ct_op_places(const ct_op_desc_t *d)
 
 int ct_op_uses(const ct_op_desc_t *d)
 {
+  const ct_op_facts_t *f = ct_op_facts_of(d->kind);
   int data = d->passes & CT_BWD_DATA, param = d->passes & CT_BWD_PARAM;
   int back = ct_op_goes_back(d);
 
   switch (d->kind) {
-  case CT_OP_CONV:
-  case CT_OP_LINEAR:
-  case CT_OP_ATTENTION:
-    return param ? CT_USES_X : 0;
-  case CT_OP_LSTM:
-    return param ? CT_USES_X | CT_USES_Y : 0;
   case CT_OP_BNORM:
     return (back && (d->training || param) ? CT_USES_X : 0) |
            (back && d->u.bnorm.relu ? CT_USES_Y : 0);
-  case CT_OP_LNORM:
-    return back ? CT_USES_X : 0;
-  case CT_OP_RELU:
-    return data ? CT_USES_Y : 0;
   case CT_OP_ADD:
     return data && d->u.add.relu ? CT_USES_Y : 0;
   case CT_OP_ACT:
     return data ? ct_act_facts_of(d->u.act.kind)->uses : 0;
-  case CT_OP_FAKE_QUANT:
-  case CT_OP_LOSS:
-    return data ? CT_USES_X : 0;
-  case CT_OP_POOL: /* where a maximum was is saved */
-  case CT_OP_CONCAT:
-  case CT_OP_DROPOUT:
-  case CT_OP_TOKENS:
-  case CT_OP_SELECT:
-  case CT_OP_UPSAMPLE:
-  case CT_OP_REORDER:
-  case CT_OP_GRADSTAT:
-  case CT_OP_MEASURE:
-  case CT_OP_UPDATE:
-  case CT_OP_COUNT:
-    break;
+  default:
+    return (data ? f->data_uses : 0) | (param ? f->param_uses : 0);
   }
-  return 0;
 }
 
 /* Of a convolution: of the kernel of one output from one input channel. */
@@ -163,41 +142,24 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
 {
   int64_t in = d->x.dim[d->x.ndim - 1], out = d->y.dim[d->y.ndim - 1];
 
+  if (param < 0 || param >= ct_op_facts_of(d->kind)->params) return 0;
   switch (d->kind) {
   case CT_OP_CONV:
     if (param == 0) return d->y.dim[1] * (d->x.dim[1] / d->u.conv.groups) * taps(d);
-    return param == 1 && d->u.conv.bias ? d->y.dim[1] : 0;
+    return d->u.conv.bias ? d->y.dim[1] : 0;
   case CT_OP_LINEAR:
-    if (param == 0) return out * in;
-    return param == 1 && d->u.linear.bias ? out : 0;
-  case CT_OP_BNORM:
-    return param < 2 ? d->x.dim[1] : 0;
+    return param == 0 ? out * in : d->u.linear.bias ? out : 0;
   case CT_OP_LNORM:
-    return param < 2 ? in : 0;
+    return in;
   case CT_OP_LSTM:
     return 4 * out * (param == 0 ? in : param == 1 ? out : 1);
   case CT_OP_ATTENTION:
     return (param < 2 ? 3 : 1) * in * (param % 2 ? 1 : in);
   case CT_OP_TOKENS:
-    return param == 0 ? out : param == 1 ? ct_shape_sample(&d->y) : 0;
-  case CT_OP_RELU:
-  case CT_OP_ACT:
-  case CT_OP_POOL:
-  case CT_OP_ADD:
-  case CT_OP_CONCAT:
-  case CT_OP_DROPOUT:
-  case CT_OP_SELECT:
-  case CT_OP_UPSAMPLE:
-  case CT_OP_REORDER:
-  case CT_OP_FAKE_QUANT:
-  case CT_OP_LOSS:
-  case CT_OP_GRADSTAT:
-  case CT_OP_MEASURE:
-  case CT_OP_UPDATE:
-  case CT_OP_COUNT:
-    break;
+    return param == 0 ? out : ct_shape_sample(&d->y);
+  default: /* one of each channel */
+    return d->x.dim[1];
   }
-  return 0;
 }
 
 ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm)
@@ -307,7 +269,7 @@ static void put_loss(text_t *t, const ct_loss_spec_t *o)
 
 static int has_output(ct_op_kind_t kind)
 {
-  return kind != CT_OP_UPDATE && kind != CT_OP_MEASURE && kind != CT_OP_GRADSTAT;
+  return !ct_op_is(kind, CT_KIND_FLAT);
 }
 
 static int dtypes_shown(const ct_op_desc_t *d)
@@ -363,14 +325,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_UPDATE:
     put_word(t, 1, rule_name(d->u.update.rule));
     break;
-  case CT_OP_RELU:
-  case CT_OP_CONCAT:
-  case CT_OP_LNORM:
-  case CT_OP_LSTM:
-  case CT_OP_TOKENS:
-  case CT_OP_FAKE_QUANT:
-  case CT_OP_GRADSTAT:
-  case CT_OP_COUNT:
+  default: /* its shapes say all */
     break;
   }
 }
@@ -426,8 +381,6 @@ static double forward_flops(const ct_op_desc_t *d)
     return 8 * y * (wide + (double)d->y.dim[2]);
   case CT_OP_ATTENTION: /* projections; scores and their use */
     return 8 * x * wide + 4 * x * length;
-  case CT_OP_LNORM:
-    return 7 * x;
   case CT_OP_ACT:
     return ct_act_facts_of(d->u.act.kind)->flops * x;
   case CT_OP_TOKENS:
@@ -440,61 +393,23 @@ static double forward_flops(const ct_op_desc_t *d)
     return y * window_size(d->u.pool.kernel, space(d));
   case CT_OP_ADD:
     return x * (1 + !!d->u.add.relu);
-  case CT_OP_FAKE_QUANT: /* division, rounding, limits, product */
-  case CT_OP_LOSS:
-    return 4 * x; /* maximum, difference, exponential, sum */
-  case CT_OP_UPDATE:
-    return 6 * x;
-  case CT_OP_GRADSTAT:
-  case CT_OP_MEASURE:
-    return 2 * x;
-  case CT_OP_RELU:
-  case CT_OP_DROPOUT:
-    return x;
   case CT_OP_UPSAMPLE: /* a weight and a sum for each dim and neighbour */
     return d->u.upsample.linear ? 4 * space(d) * y : 0;
-  case CT_OP_CONCAT:
-  case CT_OP_SELECT:
-  case CT_OP_REORDER:
-  case CT_OP_COUNT:
-    break;
+  default:
+    return ct_op_facts_of(d->kind)->flops * x;
   }
-  return 0;
 }
 
 static double backward_flops(const ct_op_desc_t *d, int pass)
 {
-  switch (d->kind) {
-  case CT_OP_CONV:
-  case CT_OP_LINEAR:
-  case CT_OP_LSTM:
-    return forward_flops(d);
-  case CT_OP_ATTENTION: /* the scores are only of the data */
-    return forward_flops(d) -
-           (pass == CT_BWD_PARAM ? 4 * (double)ct_shape_count(&d->x) * (double)d->x.dim[1] : 0);
-  case CT_OP_BNORM:
-  case CT_OP_LNORM:
-    return (pass == CT_BWD_PARAM ? 4 : 5) * (double)ct_shape_count(&d->x);
-  case CT_OP_RELU:
-  case CT_OP_ACT:
-  case CT_OP_POOL:
-  case CT_OP_ADD:
-  case CT_OP_CONCAT:
-  case CT_OP_DROPOUT:
-  case CT_OP_TOKENS:
-  case CT_OP_SELECT:
-  case CT_OP_UPSAMPLE:
-  case CT_OP_REORDER:
-  case CT_OP_FAKE_QUANT:
-  case CT_OP_LOSS:
-    return pass == CT_BWD_DATA ? forward_flops(d) : 0;
-  case CT_OP_UPDATE:
-  case CT_OP_GRADSTAT:
-  case CT_OP_MEASURE:
-  case CT_OP_COUNT:
-    break;
-  }
-  return 0;
+  const ct_op_facts_t *f = ct_op_facts_of(d->kind);
+  double x = (double)ct_shape_count(&d->x);
+  int flops = pass == CT_BWD_DATA ? f->data_flops : f->param_flops;
+
+  if (flops == CT_KIND_FWD) return forward_flops(d);
+  if (d->kind == CT_OP_ATTENTION) /* the scores are only of the data */
+    return forward_flops(d) - 4 * x * (double)d->x.dim[1];
+  return flops * x;
 }
 
 double ct_op_flops(const ct_op_desc_t *d, int pass)

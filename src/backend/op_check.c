@@ -16,28 +16,9 @@ static int is_proper(const ct_shape_t *s)
   return 1;
 }
 
-/* Ops of the optimizer, over flat ranges. */
-static int is_flat(ct_op_kind_t kind)
-{
-  return kind == CT_OP_GRADSTAT || kind == CT_OP_MEASURE || kind == CT_OP_UPDATE;
-}
-
 static int is_number(ct_dtype_t t)
 {
   return t == CT_F32 || t == CT_BF16 || t == CT_F16;
-}
-
-/* Those that give float32 from bytes too. */
-static int gives_float(ct_op_kind_t kind)
-{
-  return kind == CT_OP_CONV || kind == CT_OP_LINEAR || kind == CT_OP_POOL || kind == CT_OP_CONCAT ||
-         kind == CT_OP_REORDER;
-}
-
-static int has_int8(ct_op_kind_t kind)
-{
-  return gives_float(kind) || kind == CT_OP_ADD || kind == CT_OP_ACT || kind == CT_OP_RELU ||
-         kind == CT_OP_SELECT;
 }
 
 static int is_pair(const ct_quant_pair_t *p)
@@ -57,10 +38,10 @@ static const char *check_int8(const ct_op_desc_t *d)
                ? NULL
                : "only linear layers and LSTMs have dynamic eight bits";
   }
-  if (!has_int8(d->kind)) return "it is not computed in eight bits";
+  if (!ct_op_is(d->kind, CT_KIND_INT8)) return "it is not computed in eight bits";
   if (x ? !is_pair(&d->q.x) : d->kind != CT_OP_REORDER || d->x.dtype != CT_F32)
     return "the input in eight bits has no scale";
-  if (y ? !is_pair(&d->q.y) : !gives_float(d->kind) || d->y.dtype != CT_F32)
+  if (y ? !is_pair(&d->q.y) : !ct_op_is(d->kind, CT_KIND_DEQUANT) || d->y.dtype != CT_F32)
     return "the output in eight bits has no scale";
   int two =
       d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT || (d->kind == CT_OP_CONV && d->u.conv.add);
@@ -78,7 +59,7 @@ static const char *check_types(const ct_op_desc_t *d)
     x = CT_F32;
   }
   if (!is_number(x) || !is_number(y)) return "ops are of float32, bfloat16 and float16";
-  if (is_flat(d->kind) && x != CT_F32) return "the optimizer works in float32";
+  if (ct_op_is(d->kind, CT_KIND_FLAT) && x != CT_F32) return "the optimizer works in float32";
   if (x != y && d->kind != CT_OP_REORDER && d->kind != CT_OP_UPDATE)
     return "input and output differ in type";
   return NULL;
@@ -91,7 +72,7 @@ static const char *check_passes(const ct_op_desc_t *d)
   if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM | stats)) return "unknown pass";
   if (d->passes & stats && (d->kind != CT_OP_BNORM || !d->u.bnorm.sync))
     return "only a batchnorm with sync leaves its statistics";
-  if (is_flat(d->kind) && d->passes != CT_FWD) return "it has no backward pass";
+  if (ct_op_is(d->kind, CT_KIND_FLAT) && d->passes != CT_FWD) return "it has no backward pass";
   return NULL;
 }
 
@@ -141,6 +122,26 @@ static const char *check_bnorm(const ct_op_desc_t *d)
   if (!(d->u.bnorm.eps >= 0)) return "eps is negative";
   if (d->u.bnorm.sync && !d->training) return "statistics of many ranks are of training only";
   return same_shape(d);
+}
+
+static const char *check_relu(const ct_op_desc_t *d)
+{
+  return same_shape(d);
+}
+
+static const char *check_add(const ct_op_desc_t *d)
+{
+  return same_shape(d);
+}
+
+static const char *check_fake_quant(const ct_op_desc_t *d)
+{
+  return same_shape(d);
+}
+
+static const char *check_dropout(const ct_op_desc_t *d)
+{
+  return d->u.dropout.p >= 0 && d->u.dropout.p <= 1 ? same_shape(d) : "p is not in 0 to 1";
 }
 
 static const char *check_act(const ct_op_desc_t *d)
@@ -256,52 +257,29 @@ static const char *check_loss(const ct_op_desc_t *d)
                                                             : "logits are N x classes x places";
 }
 
+static const char *check_gradstat(const ct_op_desc_t *d)
+{
+  return d->u.gradstat.p > 0 ? NULL : "the norm's p is not above 0";
+}
+
+static const char *check_update(const ct_op_desc_t *d)
+{
+  return (unsigned)d->u.update.rule < CT_RULE_COUNT ? NULL : "unknown optimizer rule";
+}
+
+static const char *check_measure(const ct_op_desc_t *d)
+{
+  return check_update(d);
+}
+
 static const char *check_kind(const ct_op_desc_t *d)
 {
-  switch (d->kind) {
-  case CT_OP_CONV:
-    return check_conv(d);
-  case CT_OP_LINEAR:
-    return check_linear(d);
-  case CT_OP_BNORM:
-    return check_bnorm(d);
-  case CT_OP_RELU:
-  case CT_OP_ADD:
-  case CT_OP_FAKE_QUANT:
-    return same_shape(d);
-  case CT_OP_ACT:
-    return check_act(d);
-  case CT_OP_POOL:
-    return check_pool(d);
-  case CT_OP_CONCAT:
-    return check_concat(d);
-  case CT_OP_DROPOUT:
-    return d->u.dropout.p >= 0 && d->u.dropout.p <= 1 ? same_shape(d) : "p is not in 0 to 1";
-  case CT_OP_LNORM:
-    return check_lnorm(d);
-  case CT_OP_LSTM:
-    return check_lstm(d);
-  case CT_OP_ATTENTION:
-    return check_attention(d);
-  case CT_OP_TOKENS:
-    return check_tokens(d);
-  case CT_OP_SELECT:
-    return check_select(d);
-  case CT_OP_UPSAMPLE:
-    return check_upsample(d);
-  case CT_OP_REORDER:
-    return check_reorder(d);
-  case CT_OP_LOSS:
-    return check_loss(d);
-  case CT_OP_GRADSTAT:
-    return d->u.gradstat.p > 0 ? NULL : "the norm's p is not above 0";
-  case CT_OP_MEASURE:
-  case CT_OP_UPDATE:
-    return (unsigned)d->u.update.rule < CT_RULE_COUNT ? NULL : "unknown optimizer rule";
-  case CT_OP_COUNT:
-    break;
-  }
-  return "there is no such op";
+  static const char *(*const checks[])(const ct_op_desc_t *d) = {
+#define X(name, word, ...) check_##word,
+      CT_OP_LIST(X)
+#undef X
+  };
+  return (unsigned)d->kind < CT_OP_COUNT ? checks[d->kind](d) : "there is no such op";
 }
 
 int ct_op_check(const ct_op_desc_t *d, char why[128])

@@ -14,27 +14,9 @@
 #include <string.h>
 
 static const cpu__op_kind_t *const kinds[CT_OP_COUNT] = {
-    [CT_OP_CONV] = &cpu__conv,
-    [CT_OP_LINEAR] = &cpu__linear,
-    [CT_OP_BNORM] = &cpu__bnorm,
-    [CT_OP_RELU] = &cpu__relu,
-    [CT_OP_POOL] = &cpu__pool,
-    [CT_OP_ADD] = &cpu__add,
-    [CT_OP_DROPOUT] = &cpu__dropout,
-    [CT_OP_REORDER] = &cpu__reorder,
-    [CT_OP_LOSS] = &cpu__loss,
-    [CT_OP_UPDATE] = &cpu__update,
-    [CT_OP_GRADSTAT] = &cpu__gradstat,
-    [CT_OP_MEASURE] = &cpu__measure,
-    [CT_OP_LNORM] = &cpu__lnorm,
-    [CT_OP_LSTM] = &cpu__lstm,
-    [CT_OP_ATTENTION] = &cpu__attention,
-    [CT_OP_TOKENS] = &cpu__tokens,
-    [CT_OP_SELECT] = &cpu__select,
-    [CT_OP_ACT] = &cpu__act,
-    [CT_OP_UPSAMPLE] = &cpu__upsample,
-    [CT_OP_CONCAT] = &cpu__concat,
-    [CT_OP_FAKE_QUANT] = &cpu__fake_quant,
+#define X(name, word, ...) &cpu__##word,
+    CT_OP_LIST(X)
+#undef X
 };
 
 /* ---- device ---------------------------------------------------------------------------------- */

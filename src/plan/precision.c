@@ -11,16 +11,6 @@ typedef struct casting {
   int *cast; /* per lowered value: the same in the other type; -1: none yet */
 } casting_t;
 
-static int always_float32(ct_op_kind_t kind)
-{
-  return kind == CT_OP_LNORM || kind == CT_OP_LOSS || kind == CT_OP_FAKE_QUANT;
-}
-
-static int must_be_low(ct_op_kind_t kind)
-{
-  return kind == CT_OP_CONV || kind == CT_OP_LINEAR;
-}
-
 static int can_do_in(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t t, char why[128])
 {
   ct_op_desc_t d = op->desc;
@@ -44,12 +34,12 @@ static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
 {
   char why[128] = "";
   *out = CT_F32;
-  if (always_float32(op->desc.kind)) return CT_OK;
+  if (ct_op_is(op->desc.kind, CT_KIND_F32)) return CT_OK;
   /* moving data is no reason to round it */
   if (op->desc.kind == CT_OP_REORDER && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
   if (can_do_in(p, op, p->o.compute, why))
     *out = p->o.compute;
-  else if (must_be_low(op->desc.kind))
+  else if (ct_op_is(op->desc.kind, CT_KIND_PRODUCT))
     return refuse(p, op, why);
   return CT_OK;
 }

@@ -6,11 +6,6 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-static int is_product(ct_op_kind_t kind)
-{
-  return kind == CT_OP_CONV || kind == CT_OP_LINEAR;
-}
-
 /* Its results are among its inputs' numbers. */
 static int keeps_pair(const ct_op_desc_t *d)
 {
@@ -24,7 +19,7 @@ static int inputs_fit(const ct_plan_t *p, const ct_plan_op_t *op)
     if (op->in[k] < 0) continue;
     const ct_value_t *v = &p->value[op->in[k]];
     if (!(v->pair.scale > 0)) return 0;
-    if (!is_product(op->desc.kind) && v->shape.dtype != CT_U8) return 0;
+    if (!ct_op_is(op->desc.kind, CT_KIND_PRODUCT) && v->shape.dtype != CT_U8) return 0;
   }
   return 1;
 }

@@ -39,13 +39,13 @@ struct ct_op {
   ct_op_info_t info;
 };
 
-extern const ct__ref_kind_t ct__ref_conv, ct__ref_linear, ct__ref_bnorm, ct__ref_relu, ct__ref_pool,
-    ct__ref_add, ct__ref_dropout, ct__ref_reorder, ct__ref_loss, ct__ref_gradstat, ct__ref_measure,
-    ct__ref_update, ct__ref_lnorm, ct__ref_lstm, ct__ref_attention, ct__ref_tokens, ct__ref_select;
-extern const ct__ref_kind_t ct__ref_act, ct__ref_concat, ct__ref_fake_quant, ct__ref_upsample;
+/** A table for each kind, ct__ref_<word>. */
+#define X(name, word, ...) extern const ct__ref_kind_t ct__ref_##word;
+CT_OP_LIST(X)
+#undef X
 extern const ct__ref_kind_t ct__ref_int8; /**< of any kind in eight bits */
 
-/** How the kinds of ops are computed, but for those in eight bits; NULL: not at all. */
+/** The same by kind. */
 extern const ct__ref_kind_t *const ct__ref_kinds[CT_OP_COUNT];
 
 extern const ct_queue_ops_t ct__ref_queue_ops;

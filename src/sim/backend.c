@@ -187,9 +187,9 @@ static void leave_numbers(const ct_op_t *op, const ct_op_args_t *a)
 static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 {
   (void)q;
-  int rc = ct_op_check_pass(&op->desc, args->pass), kind = op->desc.kind;
+  int rc = ct_op_check_pass(&op->desc, args->pass);
   if (rc != CT_OK) return rc;
-  int flat = kind == CT_OP_UPDATE || kind == CT_OP_GRADSTAT || kind == CT_OP_MEASURE;
+  int flat = ct_op_is(op->desc.kind, CT_KIND_FLAT);
   take(op->dev, flat ? flat_seconds(op, args->count) : op->seconds[group_of(args->pass)]);
   leave_numbers(op, args);
   return CT_OK;

@@ -4,45 +4,45 @@
 #include "backend/ct_op.h"
 #include "tests/conform/rig.h"
 
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
 typedef struct op_case {
   ct_op_desc_t desc;
   data_kind_t data;
   int big; /**< more than 8 MiB: large tensors may take other paths; few trials are enough */
 } op_case_t;
 
-/** Case i of a kind into *out; 0 when there are no more. */
-int case_conv(int i, op_case_t *out);
-int case_linear(int i, op_case_t *out);
-int case_bnorm(int i, op_case_t *out);
-int case_relu(int i, op_case_t *out);
-int case_act(int i, op_case_t *out);
-int case_concat(int i, op_case_t *out);
-/** Convolution, pooling and batch normalisation of volumes; adaptive averages. */
-int case_volume(int i, op_case_t *out);
-int case_pool(int i, op_case_t *out);
-/** Maximum pooling of windows about and above 255 elements. */
-int case_wide_pool(int i, op_case_t *out);
-/** Pooling of images and volumes, drawn from a seed. */
-int case_drawn_pool(int i, op_case_t *out);
-int case_add(int i, op_case_t *out);
-int case_dropout(int i, op_case_t *out);
-int case_flatten(int i, op_case_t *out);
-int case_loss(int i, op_case_t *out);
-/** Cross-entropy with a label for each place of a sample; the last also for differences. */
-int case_places(int i, op_case_t *out);
-int case_lnorm(int i, op_case_t *out);
-int case_lstm(int i, op_case_t *out);
-int case_attention(int i, op_case_t *out);
-int case_tokens(int i, op_case_t *out);
-int case_select(int i, op_case_t *out);
-int case_upsample(int i, op_case_t *out);
+/** Random data, and no attributes. */
+void case_start(op_case_t *out, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
+ct_shape_t case_shape(int ndim, const int dim[4]);
+
+/** Case i into *out; 0 when there are no more. */
+typedef int next_case_t(int i, op_case_t *out);
+
+/** What a kind is tried with; lists end with NULL. */
+typedef struct kind_cases {
+  next_case_t *cases[4]; /**< compared with the reference, in every type */
+  next_case_t *more[4];  /**< the same in float32 only */
+  next_case_t *small[4]; /**< for central differences */
+  void (*check)(void);   /**< CT_KIND_FLAT: instead of all these */
+  int straight;          /**< its gradient passes over its steps: central differences do not */
+  int may_lack;          /**< a backend may leave it out */
+} kind_cases_t;
+/** cases_<word> of each kind, in the file of its subject, and the same by kind. */
+#define X(name, word, ...) extern const kind_cases_t cases_##word;
+CT_OP_LIST(X)
+#undef X
+extern const kind_cases_t *const kind_cases[CT_OP_COUNT];
+
+/** Those that other files want alone. */
+next_case_t case_conv, case_conv3, case_linear, case_bnorm, case_relu, case_pool, case_pool3;
+next_case_t case_adaptive, case_add, small_conv3, small_pool3;
+/** Pooling drawn from a seed. */
+next_case_t case_drawn_pool;
+
 /** A descriptor of each kind that every backend computes, and i-th ones that none does, with words
  * of the reason. */
 void sound_op(ct_op_kind_t kind, ct_op_desc_t *d);
 int case_bad(int i, ct_op_desc_t *d, const char **words);
-/** Small ops for central differences, of all kinds. */
-int case_gradient(int i, op_case_t *out);
-int case_loss_gradient(int i, op_case_t *out);
-int case_volume_gradient(int i, op_case_t *out);
 
 #endif

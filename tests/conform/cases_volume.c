@@ -1,28 +1,19 @@
-/* Activations, concatenation, what works on volumes, and adaptive averages. */
+/* Activations, concatenation, what works on volumes, adaptive averages, upsampling: see cases.c. */
 #include "tests/conform/cases.h"
 
 #include <string.h>
-
-#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
-
-static void start(op_case_t *out, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y)
-{
-  ct_op_desc_init(&out->desc, kind, x, y);
-  out->data = DATA_RANDOM;
-  out->big = 0;
-}
 
 /* ---- activations ---- */
 
 static void make_act(ct_act_t kind, const ct_shape_t *x, op_case_t *out)
 {
-  start(out, CT_OP_ACT, x, x);
+  case_start(out, CT_OP_ACT, x, x);
   out->desc.u.act.kind = kind;
   out->desc.u.act.alpha = ct_act_facts_of(kind)->alpha == CT_ALPHA_SLOPE ? 0.3 : 1.2;
 }
 
 /* Spread out, so that some values are far beyond where the functions bend. */
-int case_act(int i, op_case_t *out)
+static int case_act(int i, op_case_t *out)
 {
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 4, 4), ct_shape(4, 3, 17, 5, 7),
                                ct_shape(2, 7, 33), ct_shape(5, 2, 20, 2, 3, 2),
@@ -41,10 +32,10 @@ static void make_concat(const ct_shape_t *x, int more, op_case_t *out)
 {
   ct_shape_t y = *x;
   y.dim[ct_op_concat_dim(x)] += more;
-  start(out, CT_OP_CONCAT, x, &y);
+  case_start(out, CT_OP_CONCAT, x, &y);
 }
 
-int case_concat(int i, op_case_t *out)
+static int case_concat(int i, op_case_t *out)
 {
   /* the first fills its blocks of 16, of 8, or neither; so does the second */
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 4, 5), ct_shape(4, 3, 32, 3, 3),
@@ -74,7 +65,7 @@ static void make_conv3(const conv3_row_t *r, op_case_t *out)
     y.dim[2 + i] =
         ct_op_window_out(x.dim[2 + i], r->kernel[i], r->stride[i], r->pad[i], r->dilate[i]);
   }
-  start(out, CT_OP_CONV, &x, &y);
+  case_start(out, CT_OP_CONV, &x, &y);
   memcpy(out->desc.u.conv.kernel, r->kernel, sizeof r->kernel);
   memcpy(out->desc.u.conv.stride, r->stride, sizeof r->stride);
   memcpy(out->desc.u.conv.pad, r->pad, sizeof r->pad);
@@ -98,7 +89,7 @@ static void make_pool3(const pool3_row_t *r, op_case_t *out)
     y.dim[2 + i] =
         global ? 1 : ct_op_window_out(x.dim[2 + i], r->kernel[i], r->stride[i], r->pad[i], 1);
   }
-  start(out, CT_OP_POOL, &x, &y);
+  case_start(out, CT_OP_POOL, &x, &y);
   memcpy(out->desc.u.pool.kernel, r->kernel, sizeof r->kernel);
   memcpy(out->desc.u.pool.stride, r->stride, sizeof r->stride);
   memcpy(out->desc.u.pool.pad, r->pad, sizeof r->pad);
@@ -109,27 +100,15 @@ static void make_pool3(const pool3_row_t *r, op_case_t *out)
   out->data = r->data;
 }
 
-static void make_bnorm3(int training, int relu, int add, op_case_t *out)
-{
-  ct_shape_t x = ct_shape(5, 2, 20, 3, 2, 5);
-
-  start(out, CT_OP_BNORM, &x, &x);
-  out->desc.training = training;
-  out->desc.u.bnorm.eps = 1e-5;
-  out->desc.u.bnorm.momentum = 0.1;
-  out->desc.u.bnorm.relu = relu;
-  out->desc.u.bnorm.add = add;
-}
-
 static void make_adaptive(const ct_shape_t *x, int d, int h, int w, op_case_t *out)
 {
   ct_shape_t y = x->ndim == 4 ? ct_shape(4, x->dim[0], x->dim[1], h, w)
                               : ct_shape(5, x->dim[0], x->dim[1], d, h, w);
-  start(out, CT_OP_POOL, x, &y);
+  case_start(out, CT_OP_POOL, x, &y);
   out->desc.u.pool.average = out->desc.u.pool.adaptive = 1;
 }
 
-static int case_adaptive(int i, op_case_t *out)
+int case_adaptive(int i, op_case_t *out)
 {
   /* windows alike, of different sizes, overlapping, fewer inputs than outputs, and all in one */
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 8, 6), ct_shape(4, 1, 17, 10, 11),
@@ -142,9 +121,9 @@ static int case_adaptive(int i, op_case_t *out)
   return 1;
 }
 
-int case_volume(int i, op_case_t *out)
+int case_conv3(int i, op_case_t *out)
 {
-  static const conv3_row_t convs[] = {
+  static const conv3_row_t rows[] = {
       {2, 16, {4, 5, 6}, 16, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1, 1, 0},
       {1, 32, {4, 4, 4}, 64, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1, 0, 1},
       {2, 4, {8, 8, 8}, 16, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1, 1, 0},
@@ -152,7 +131,15 @@ int case_volume(int i, op_case_t *out)
       {2, 6, {4, 3, 5}, 12, {2, 2, 2}, {1, 1, 2}, {0, 1, 0}, {1, 1, 1}, 3, 1, 0},
       {2, 1, {1, 1, 1}, 1, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 1, 1, 0},
   };
-  static const pool3_row_t pools[] = {
+
+  if (i >= COUNT(rows)) return 0;
+  make_conv3(&rows[i], out);
+  return 1;
+}
+
+int case_pool3(int i, op_case_t *out)
+{
+  static const pool3_row_t rows[] = {
       {2, 16, {4, 6, 8}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, 0, 0, 0, DATA_RANDOM},
       {1, 17, {5, 4, 7}, {3, 2, 3}, {2, 1, 2}, {1, 0, 1}, 0, 0, 1, DATA_TIES},
       {2, 32, {3, 5, 4}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, 0, 0, 0, DATA_TIES},
@@ -162,43 +149,73 @@ int case_volume(int i, op_case_t *out)
       {2, 17, {3, 4, 2}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 1, 0, 0, DATA_RANDOM},
   };
 
-  if (i < COUNT(convs)) {
-    make_conv3(&convs[i], out);
-    return 1;
-  }
-  i -= COUNT(convs);
-  if (i < COUNT(pools)) {
-    make_pool3(&pools[i], out);
-    return 1;
-  }
-  i -= COUNT(pools);
-  if (i < 3) {
-    make_bnorm3(i > 0, i > 1, i > 1, out);
-    return 1;
-  }
-  return case_adaptive(i - 3, out);
+  if (i >= COUNT(rows)) return 0;
+  make_pool3(&rows[i], out);
+  return 1;
 }
+
+/* ---- upsampling ---- */
+
+/* {n, c, depth (0: an image), height, width, factor, linear} */
+static int case_upsample(int i, op_case_t *out)
+{
+  static const int rows[][7] = {
+      {2, 16, 0, 3, 5, 2, 0}, {1, 3, 0, 4, 4, 3, 0},  {2, 17, 0, 5, 3, 2, 1},
+      {1, 1, 0, 1, 1, 4, 1},  {3, 4, 0, 1, 6, 3, 1},  {1, 16, 2, 3, 2, 2, 0},
+      {2, 3, 3, 2, 4, 2, 1},  {1, 20, 1, 2, 3, 3, 1}, {2, 20, 0, 4, 3, 4, 1},
+      {1, 5, 0, 6, 5, 1, 1},
+  };
+  if (i >= COUNT(rows)) return 0;
+  const int *r = rows[i];
+  ct_shape_t x = ct_shape(4, r[0], r[1], r[3], r[4]);
+  if (r[2]) x = ct_shape(5, r[0], r[1], r[2], r[3], r[4]);
+  ct_shape_t y = x;
+  for (int k = 2; k < x.ndim; k++)
+    y.dim[k] *= r[5];
+  case_start(out, CT_OP_UPSAMPLE, &x, &y);
+  out->desc.u.upsample.linear = r[6];
+  return 1;
+}
+
+const kind_cases_t cases_upsample = {.cases = {case_upsample}, .small = {case_upsample}};
 
 /* ---- for central differences ---- */
 
-int case_volume_gradient(int i, op_case_t *out)
+static int small_act(int i, op_case_t *out)
 {
-  static const conv3_row_t conv = {1,         3,         {3, 2, 4}, 2, {2, 2, 3}, {1, 1, 2},
-                                   {0, 1, 1}, {1, 1, 1}, 1,         1, 0};
-  static const pool3_row_t pools[] = {
+  const ct_shape_t flat = ct_shape(2, 4, 6);
+  if (i >= CT_ACT_COUNT) return 0;
+  make_act((ct_act_t)i, &flat, out);
+  if (i <= CT_ACT_RELU6) out->data = DATA_SPREAD; /* where they bend there is no derivative */
+  return 1;
+}
+
+const kind_cases_t cases_act = {.cases = {case_act}, .small = {small_act}};
+
+static int small_concat(int i, op_case_t *out)
+{
+  const ct_shape_t image = ct_shape(4, 1, 2, 3, 5);
+  make_concat(&image, 3, out);
+  return i == 0;
+}
+
+const kind_cases_t cases_concat = {.cases = {case_concat}, .small = {small_concat}};
+
+int small_conv3(int i, op_case_t *out)
+{
+  static const conv3_row_t row = {1,         3,         {3, 2, 4}, 2, {2, 2, 3}, {1, 1, 2},
+                                  {0, 1, 1}, {1, 1, 1}, 1,         1, 0};
+  make_conv3(&row, out);
+  return i == 0;
+}
+
+int small_pool3(int i, op_case_t *out)
+{
+  static const pool3_row_t rows[] = {
       {1, 2, {3, 4, 2}, {2, 3, 2}, {1, 2, 2}, {1, 1, 0}, 0, 0, 0, DATA_SPREAD},
       {1, 2, {3, 4, 2}, {2, 3, 2}, {1, 2, 2}, {1, 1, 0}, 1, 1, 0, DATA_RANDOM}};
-  const ct_shape_t image = ct_shape(4, 1, 2, 3, 5), flat = ct_shape(2, 4, 6);
-
-  if (i < CT_ACT_COUNT) {
-    make_act(i, &flat, out);
-    if (i <= CT_ACT_RELU6) out->data = DATA_SPREAD; /* where they bend there is no derivative */
-    return 1;
-  }
-  i -= CT_ACT_COUNT;
-  if (i == 0) make_conv3(&conv, out);
-  if (i == 1 || i == 2) make_pool3(&pools[i - 1], out);
-  if (i == 3) make_adaptive(&image, 0, 2, 7, out);
-  if (i == 4) make_concat(&image, 3, out);
-  return i < 5;
+  const ct_shape_t image = ct_shape(4, 1, 2, 3, 5);
+  if (i < COUNT(rows)) make_pool3(&rows[i], out);
+  if (i == COUNT(rows)) make_adaptive(&image, 0, 2, 7, out);
+  return i <= COUNT(rows);
 }

@@ -315,16 +315,28 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   return 0;
 }
 
-/* Half of all draws are windows and products, where most of the code is. */
+/* How often a kind is drawn, if not once: half of all draws are windows and products, where most
+ * of the code is.  Those below 0 are drawn by drawn.c. */
+static const int shares[CT_OP_COUNT] = {
+    [CT_OP_CONV] = 7,      [CT_OP_POOL] = 3,     [CT_OP_LINEAR] = 2,
+    [CT_OP_BNORM] = 2,     [CT_OP_LOSS] = 2,     [CT_OP_REORDER] = -1,
+    [CT_OP_GRADSTAT] = -1, [CT_OP_MEASURE] = -1, [CT_OP_UPDATE] = -1,
+};
+
+static int share_of(int kind)
+{
+  return shares[kind] < 0 ? 0 : shares[kind] ? shares[kind] : 1;
+}
+
 static ct_op_kind_t draw_kind(dice_t *d)
 {
-  static const ct_op_kind_t kinds[] = {
-      CT_OP_CONV,     CT_OP_CONV,       CT_OP_CONV, CT_OP_CONV,      CT_OP_CONV,   CT_OP_CONV,
-      CT_OP_CONV,     CT_OP_POOL,       CT_OP_POOL, CT_OP_POOL,      CT_OP_LINEAR, CT_OP_LINEAR,
-      CT_OP_BNORM,    CT_OP_BNORM,      CT_OP_RELU, CT_OP_ACT,       CT_OP_ADD,    CT_OP_CONCAT,
-      CT_OP_DROPOUT,  CT_OP_LNORM,      CT_OP_LSTM, CT_OP_ATTENTION, CT_OP_TOKENS, CT_OP_SELECT,
-      CT_OP_UPSAMPLE, CT_OP_FAKE_QUANT, CT_OP_LOSS, CT_OP_LOSS};
-  return kinds[dice_throw(d, 0, (int64_t)(sizeof kinds / sizeof kinds[0]) - 1)];
+  int all = 0, k = 0;
+  for (int i = 0; i < CT_OP_COUNT; i++)
+    all += share_of(i);
+  int64_t at = dice_throw(d, 0, all - 1);
+  while (at >= share_of(k))
+    at -= share_of(k++);
+  return (ct_op_kind_t)k;
 }
 
 static int is_small(const ct_op_desc_t *d, int large)

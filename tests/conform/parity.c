@@ -101,10 +101,9 @@ static double floor_of_y(const ct_op_desc_t *d, const inputs_t *in, const output
 static double cancelled(const ct_op_desc_t *d)
 {
   enum { FEW = 8 };
-  int bnorm = d->kind == CT_OP_BNORM;
-  if (!bnorm && d->kind != CT_OP_LNORM) return 1;
-  int64_t count = bnorm ? ct_shape_count(&d->x) / d->x.dim[1] : d->x.dim[d->x.ndim - 1];
-  return count < FEW ? 1 / sqrt(bnorm ? d->u.bnorm.eps : d->u.lnorm.eps) : 1;
+  double eps = 0;
+  int64_t count = normalised(d, &eps);
+  return eps > 0 && count < FEW ? 1 / sqrt(eps) : 1;
 }
 
 static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name, const inputs_t *in,

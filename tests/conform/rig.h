@@ -92,6 +92,8 @@ void outputs_close(outputs_t *out);
 int64_t param_count(const ct_op_desc_t *d, int param);
 /** Which parameter the forward pass changes as output running[i]; CT_OP_PARAMS: none. */
 int param_running(const ct_op_desc_t *d, int i);
+/** Of how many numbers a normalisation takes the mean, and its eps; 0: it is none. */
+int64_t normalised(const ct_op_desc_t *d, double *eps);
 int takes_x2(const ct_op_desc_t *d);
 /** Elements of x2. */
 int64_t second_count(const ct_op_desc_t *d);

@@ -53,8 +53,48 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     return param == 0 ? 2 : 0;
   case CT_OP_TOKENS:
     return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
+  case CT_OP_RELU: /* these have none; without `default`, so that a new kind is not forgotten */
+  case CT_OP_ACT:
+  case CT_OP_POOL:
+  case CT_OP_ADD:
+  case CT_OP_CONCAT:
+  case CT_OP_DROPOUT:
+  case CT_OP_SELECT:
+  case CT_OP_UPSAMPLE:
+  case CT_OP_REORDER:
+  case CT_OP_LOSS:
+  case CT_OP_GRADSTAT:
+  case CT_OP_MEASURE:
+  case CT_OP_UPDATE:
+  case CT_OP_COUNT:
+    break;
+  }
+  return 0;
+}
+
+int64_t normalised(const ct_op_desc_t *d, double *eps)
+{
+  switch (d->kind) {
+  case CT_OP_BNORM:
+    *eps = d->u.bnorm.eps;
+    return ct_shape_count(&d->x) / d->x.dim[1];
+  case CT_OP_LNORM:
+    *eps = d->u.lnorm.eps;
+    return d->x.dim[d->x.ndim - 1];
   default:
     return 0;
+  }
+}
+
+/* An op must not run without the parameters that it reads. */
+static void params_known(const ct_op_desc_t *d)
+{
+  char text[160];
+  for (int i = 0; i < CT_OP_PARAMS; i++) {
+    if (ct_op_param_count(d, i) == 0 || param_count(d, i) == ct_op_param_count(d, i)) continue;
+    printf("Bail out! rig_data.c has other sizes for parameter %d of '%s'\n", i,
+           ct_op_text(d, text, sizeof text));
+    exit(1);
   }
 }
 
@@ -129,6 +169,7 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
 {
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
 
+  params_known(d);
   memset(in, 0, sizeof *in);
   in->x = numbers(x, seed, 0, kind);
   if (kind == DATA_SPREAD) spread(in->x, x, seed);

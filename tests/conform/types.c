@@ -9,18 +9,15 @@
 /* Every `step`-th case of all kinds in this type. */
 static void check_type(ct_dtype_t type, int step)
 {
-  int (*const kinds[])(int, op_case_t *) = {
-      case_conv,      case_linear,  case_bnorm,  case_relu,    case_pool,   case_add,
-      case_dropout,   case_flatten, case_act,    case_concat,  case_volume, case_lstm,
-      case_attention, case_tokens,  case_select, case_upsample};
-
-  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+  for (int k = 0; k < CT_OP_COUNT; k++) {
+    next_case_t *const *lists = kind_cases[k]->cases;
     op_case_t c;
     char why[128];
-    for (int i = 0; kinds[k](i, &c); i += step) {
-      c.desc.x.dtype = c.desc.y.dtype = type;
-      if (!c.big && tested.be->op->supports(tested.dev, &c.desc, why)) check_parity(&c);
-    }
+    for (int l = 0; l < 4 && lists[l]; l++)
+      for (int i = 0; lists[l](i, &c); i += step) {
+        c.desc.x.dtype = c.desc.y.dtype = type;
+        if (!c.big && tested.be->op->supports(tested.dev, &c.desc, why)) check_parity(&c);
+      }
   }
 }
 

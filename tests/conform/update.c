@@ -233,6 +233,10 @@ void check_update(void)
       check_update_of(t, counts[c]);
 }
 
+const kind_cases_t cases_update = {.check = check_update};
+
+const kind_cases_t cases_measure = {.check = check_update};
+
 /* ---- gradient statistics ---- */
 
 /* Of two ranges, the second a part of the first. */
@@ -294,3 +298,5 @@ void check_gradstat(void)
   for (size_t n = 0; n < 5 * sizeof counts / sizeof counts[0]; n++)
     check_gradstat_of((int)(n % 5), counts[n / 5]);
 }
+
+const kind_cases_t cases_gradstat = {.check = check_gradstat};

@@ -21,7 +21,7 @@
 
 side_t tested, reference;
 
-static void try_cases(const cpu__ways_t *ways, ct_op_kind_t kind, int (*next)(int, op_case_t *),
+static void try_cases(const cpu__ways_t *ways, ct_op_kind_t kind, next_case_t *next,
                       tally_t tally[CPU__WAYS_MAX])
 {
   op_case_t c;
@@ -54,7 +54,7 @@ static void every_row_of_convolution(void)
 {
   tally_t tally[CPU__WAYS_MAX] = {0};
   try_cases(&cpu__conv_ways, CT_OP_CONV, case_conv, tally);
-  try_cases(&cpu__conv_ways, CT_OP_CONV, case_volume, tally);
+  try_cases(&cpu__conv_ways, CT_OP_CONV, case_conv3, tally);
   check_tallies(&cpu__conv_ways, tally);
 }
 

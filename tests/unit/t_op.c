@@ -168,6 +168,9 @@ static void backward_uses_what_its_formula_has(void)
     sound_op((ct_op_kind_t)k, &d);
     d.training = 1;
     backward_is_made_of(&d, CT_FWD, 0);
+    d.passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM;
+    CU_ASSERT(ct_op_uses(&d) >= 0 && ct_op_uses(&d) <= (X | Y));
+    CU_ASSERT(ct_op_flops(&d, d.passes) >= 0);
   }
   sound_op(CT_OP_CONV, &d);
   backward_is_made_of(&d, DATA, 0);
@@ -204,12 +207,16 @@ static void parameters_have_torchs_sizes(void)
               {CT_OP_POOL, {0}},
               {CT_OP_UPDATE, {0}}};
   ct_op_desc_t d;
+  int met[CT_OP_COUNT] = {0};
 
   for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
     sound_op(want[i].kind, &d);
     for (int k = 0; k < CT_OP_PARAMS; k++)
       CT_ASSERT_INT(ct_op_param_count(&d, k), want[i].count[k]);
+    met[want[i].kind]++;
   }
+  for (int k = 0; k < CT_OP_COUNT; k++)
+    CU_ASSERT(met[k] || ct_op_facts_of((ct_op_kind_t)k)->params == 0);
   sound_op(CT_OP_CONV, &d);
   d.u.conv.bias = 1;
   d.u.conv.groups = 2;

@@ -3,8 +3,7 @@
  *
  * The backend (cpu/backend.c) owns the device and dispatches each op by its kind to a table of the
  * type below; a kind lives in one file: what is mostly products on top (conv/conv.c, linear.c, …),
- * the rest by hand in this folder.  To add a kind, write its table and add it to the list in
- * backend.c. */
+ * the rest by hand in this folder.  A new kind of CT_OP_LIST wants its table, cpu__<word>. */
 #ifndef CT_KERN_OP_H
 #define CT_KERN_OP_H
 #include "backend/ct_backend.h"
@@ -73,10 +72,10 @@ struct cpu__op_kind {
   int (*unpack)(ct_op_t *op, int param, const void *own, float *plain);
 };
 
-/* The kinds of this folder. */
-extern const cpu__op_kind_t cpu__bnorm, cpu__relu, cpu__add, cpu__pool, cpu__dropout, cpu__reorder,
-    cpu__loss, cpu__gradstat, cpu__measure, cpu__update, cpu__lnorm, cpu__tokens, cpu__select,
-    cpu__act, cpu__concat, cpu__fake_quant, cpu__upsample;
+/** A table for each kind, cpu__<word>. */
+#define X(name, word, ...) extern const cpu__op_kind_t cpu__##word;
+CT_OP_LIST(X)
+#undef X
 
 /** y = x + x2 (x2 may be NULL, y may be either), then ReLU, of tensors in one layout. */
 void cpu__add_of(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,

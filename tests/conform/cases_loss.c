@@ -1,0 +1,113 @@
+/* Losses: see cases.c. */
+#include "tests/conform/cases.h"
+
+typedef struct loss_row {
+  int n, outputs;
+  data_kind_t data;
+  ct_loss_spec_t spec;
+} loss_row_t;
+
+/* With a label for each place; places[1] 0: they lie in a row. */
+typedef struct places_row {
+  loss_row_t loss;
+  int places[2];
+} places_row_t;
+
+static void make_loss(const loss_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(2, r->n, r->outputs);
+
+  case_start(out, CT_OP_LOSS, &x, &x);
+  out->desc.u.loss = r->spec;
+  out->data = r->data;
+}
+
+static int case_places(int i, op_case_t *out)
+{
+  static const places_row_t rows[] = {
+      {{3, 2, DATA_TIES, {0}}, {5, 7}},
+      {{2, 17, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = 255}}, {19, 33}},
+      {{1, 4, DATA_TIES, {.label_smoothing = 0.2, .has_ignored = 1, .ignored = 1}}, {300}},
+      {{2, 3, DATA_RANDOM, {.label_smoothing = 0.1, .weighted = 1, .sample_weighted = 1}},
+       {40, 41}},
+      {{2, 1, DATA_RANDOM, {.label_smoothing = 1}}, {3, 2}},
+      {{2,
+        3,
+        DATA_RANDOM,
+        {.label_smoothing = 0.2, .weighted = 1, .sample_weighted = 1, .has_ignored = 1}},
+       {2, 3}}};
+  if (i >= COUNT(rows)) return 0;
+  const places_row_t *r = &rows[i];
+  ct_shape_t x = ct_shape(r->places[1] ? 4 : 3, r->loss.n, r->loss.outputs, r->places[0],
+                          r->places[1] ? r->places[1] : 1);
+  make_loss(&r->loss, out);
+  out->desc.x = out->desc.y = x;
+  return 1;
+}
+
+static int case_loss(int i, op_case_t *out)
+{
+  static const loss_row_t rows[] = {
+      {1, 2, DATA_RANDOM, {0}},
+      {7, 5, DATA_TIES, {0}},
+      {16, 10, DATA_RANDOM, {0}},
+      {33, 10, DATA_TIES, {0}}, /* mixed */
+      {5, 1000, DATA_RANDOM, {0}},
+      {64, 17, DATA_TIES, {0}},
+      {3, 4, DATA_SPREAD, {0}},
+      {3, 50001, DATA_RANDOM, {.label_smoothing = 0.1}},
+      {2, 3000, DATA_TIES, {.weighted = 1}},
+      {16, 10, DATA_RANDOM, {.label_smoothing = 0.1}},
+      {9, 10, DATA_RANDOM, {.label_smoothing = 0.2, .weighted = 1}},
+      {20, 33, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = -100}},
+      {33, 1000, DATA_RANDOM, {.weighted = 1, .has_ignored = 1, .ignored = 3}},
+      {24, 17, DATA_RANDOM, {.label_smoothing = 0.1, .has_ignored = 1, .ignored = 255}},
+      {2, 9000, DATA_TIES, {.kind = CT_LOSS_MSE}},
+      {1, 1, DATA_RANDOM, {.kind = CT_LOSS_L1}},
+      {8, 3, DATA_TIES, {.kind = CT_LOSS_L1}},
+      {9, 100, DATA_RANDOM, {.kind = CT_LOSS_L1, .one_hot = 1}},
+      {64, 200, DATA_TIES, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+      {6, 10, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+      {6, 10, DATA_RANDOM, {.sample_weighted = 1, .weighted = 1, .label_smoothing = 0.1}},
+      {7, 5, DATA_RANDOM, {.kind = CT_LOSS_MSE, .sample_weighted = 1}},
+      {4, 9, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1, .sample_weighted = 1}},
+      {3, 1, DATA_RANDOM, {.weighted = 1}},
+      {12, 7, DATA_RANDOM, {.label_smoothing = 1, .weighted = 1, .sample_weighted = 1}},
+  };
+
+  if (i < COUNT(rows)) {
+    make_loss(&rows[i], out);
+    return 1;
+  }
+  /* each kind, of targets and of labels; a sample's outputs may be of any shape */
+  i -= COUNT(rows);
+  ct_loss_kind_t kind = (ct_loss_kind_t)(i / 2);
+  ct_shape_t x = ct_shape(kind == CT_LOSS_CROSS_ENTROPY ? 2 : 4, 4, 35, 5, 7);
+  if (i >= 2 * CT_LOSS_COUNT) return 0;
+  case_start(out, CT_OP_LOSS, &x, &x);
+  out->desc.u.loss.kind = kind;
+  out->desc.u.loss.one_hot = i % 2;
+  return 1;
+}
+
+/* L1 has no derivative where an output is its target: the eight spread values are not near 0 or
+ * 1. */
+static int small_loss(int i, op_case_t *out)
+{
+  static const loss_row_t rows[] = {
+      {4, 6, DATA_RANDOM, {0}},
+      {6, 5, DATA_RANDOM, {.label_smoothing = 0.2, .weighted = 1, .has_ignored = 1, .ignored = 2}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_MSE}},
+      {3, 5, DATA_RANDOM, {.kind = CT_LOSS_MSE, .one_hot = 1}},
+      {2, 4, DATA_SPREAD, {.kind = CT_LOSS_L1, .one_hot = 1}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_BCE}},
+      {3, 5, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+      {2, 4, DATA_RANDOM, {.sample_weighted = 1, .kind = CT_LOSS_BCE}}};
+
+  if (i == COUNT(rows)) return case_places(4, out);
+  if (i > COUNT(rows)) return 0;
+  make_loss(&rows[i], out);
+  return 1;
+}
+
+const kind_cases_t cases_loss = {.more = {case_loss, case_places}, .small = {small_loss}};

@@ -1,0 +1,95 @@
+/* Normalisations: see cases.c. */
+#include "tests/conform/cases.h"
+
+/* ---- batch normalisation ---- */
+
+typedef struct bnorm_row {
+  int ndim, dim[4], training, relu, add;
+  double momentum;
+} bnorm_row_t;
+
+static void make_bnorm(const bnorm_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = case_shape(r->ndim, r->dim);
+
+  case_start(out, CT_OP_BNORM, &x, &x);
+  out->desc.training = r->training;
+  out->desc.u.bnorm.eps = 1e-5;
+  out->desc.u.bnorm.momentum = r->momentum;
+  out->desc.u.bnorm.relu = r->relu;
+  out->desc.u.bnorm.add = r->add;
+}
+
+int case_bnorm(int i, op_case_t *out)
+{
+  static const bnorm_row_t rows[] = {
+      {4, {4, 16, 5, 7}, 1, 0, 0, 0.1},   {4, {2, 32, 8, 8}, 1, 1, 0, 0.1},
+      {4, {3, 64, 4, 4}, 1, 1, 1, 0.1},   {4, {2, 17, 5, 5}, 1, 0, 1, 0.01},
+      {4, {5, 3, 3, 1}, 1, 1, 1, 1.0},    {4, {1, 20, 5, 7}, 1, 1, 0, 0.1},
+      {2, {6, 33}, 1, 0, 0, 0.1},         {4, {8, 6, 1, 1}, 1, 1, 1, 0.1},
+      {4, {8, 16, 24, 24}, 1, 1, 1, 0.1}, {4, {4, 16, 5, 7}, 0, 0, 0, 0.1},
+      {4, {2, 20, 4, 4}, 0, 1, 0, 0.1},   {4, {2, 64, 3, 3}, 0, 1, 1, 0.1},
+      {2, {1, 17}, 0, 0, 0, 0.1},         {4, {4, 32, 132, 132}, 1, 1, 1, 0.1},
+      {4, {2, 16, 3, 5}, 1, 6, 0, 0.1},   {4, {2, 19, 3, 3}, 1, 6, 1, 0.1},
+      {4, {2, 20, 2, 4}, 0, 6, 0, 0.1},   {2, {6, 33}, 1, 6, 1, 0.1},
+      {4, {1, 6, 1, 1}, 1, 0, 0, 0.1}, /* one element per channel */
+  };
+
+  if (i >= COUNT(rows)) return 0;
+  make_bnorm(&rows[i], out);
+  return 1;
+}
+
+static int case_bnorm3(int i, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(5, 2, 20, 3, 2, 5);
+
+  case_start(out, CT_OP_BNORM, &x, &x);
+  out->desc.training = i > 0;
+  out->desc.u.bnorm.eps = 1e-5;
+  out->desc.u.bnorm.momentum = 0.1;
+  out->desc.u.bnorm.relu = out->desc.u.bnorm.add = i > 1;
+  return i < 3;
+}
+
+static int small_bnorm(int i, op_case_t *out)
+{
+  static const bnorm_row_t rows[] = {
+      {4, {2, 3, 3, 2}, 1, 0, 0, 0.1}, {4, {2, 2, 3, 3}, 1, 1, 1, 0.1}, {2, {8, 3}, 1, 1, 0, 0.1},
+      {4, {2, 3, 2, 2}, 0, 1, 1, 0.1}, {4, {2, 3, 3, 2}, 0, 0, 0, 0.1}, {2, {8, 3}, 0, 1, 0, 0.1}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_bnorm(&rows[i], out);
+  return 1;
+}
+
+const kind_cases_t cases_bnorm = {.cases = {case_bnorm, case_bnorm3}, .small = {small_bnorm}};
+
+/* ---- layer normalisation ---- */
+
+static void make_lnorm(const int dim[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(dim[3] ? 4 : dim[2] ? 3 : 2, dim[0], dim[1], dim[2], dim[3]);
+
+  case_start(out, CT_OP_LNORM, &x, &x);
+  out->desc.u.lnorm.eps = 1e-5;
+}
+
+static int case_lnorm(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{3, 7, 24, 0},   {1, 1, 5, 0},    {5, 33, 0, 0},
+                                {2, 65, 192, 0}, {4, 50, 100, 0}, {2, 3, 5, 17}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_lnorm(rows[i], out);
+  return 1;
+}
+
+static int small_lnorm(int i, op_case_t *out)
+{
+  static const int row[4] = {2, 3, 5, 0};
+  make_lnorm(row, out);
+  return i == 0;
+}
+
+const kind_cases_t cases_lnorm = {.more = {case_lnorm}, .small = {small_lnorm}};

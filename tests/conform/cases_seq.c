@@ -1,0 +1,114 @@
+/* What sequences have: see cases.c. */
+#include "tests/conform/cases.h"
+
+/* {n, steps, features, hidden} */
+static void make_lstm(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(3, r[0], r[1], r[2]), y = ct_shape(3, r[0], r[1], r[3]);
+  case_start(out, CT_OP_LSTM, &x, &y);
+}
+
+static int case_lstm(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{3, 5, 7, 16}, {1, 1, 1, 1},    {2, 1, 8, 17}, {4, 9, 28, 32},
+                                {5, 2, 3, 50}, {33, 6, 20, 64}, {1, 12, 40, 5}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_lstm(rows[i], out);
+  return 1;
+}
+
+/* {n, tokens, features, heads} */
+static void make_attention(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(3, r[0], r[1], r[2]);
+
+  case_start(out, CT_OP_ATTENTION, &x, &x);
+  out->desc.u.attention.heads = r[3];
+}
+
+static int case_attention(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{2, 5, 16, 2},  {1, 1, 4, 1},  {3, 1, 6, 3},
+                                {2, 17, 12, 4}, {1, 9, 20, 1}, {2, 40, 48, 6},
+                                {1, 65, 64, 4}, {3, 4, 5, 5},  {1, 190, 6, 2}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_attention(rows[i], out);
+  return 1;
+}
+
+/* {n, features, height, width} */
+static void make_tokens(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(4, r[0], r[1], r[2], r[3]), y = ct_shape(3, r[0], 1 + r[2] * r[3], r[1]);
+  case_start(out, CT_OP_TOKENS, &x, &y);
+}
+
+static int case_tokens(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{2, 16, 4, 4}, {1, 1, 1, 1}, {3, 17, 2, 5}, {4, 64, 8, 8}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_tokens(rows[i], out);
+  return 1;
+}
+
+/* {n, steps, features, index} */
+static void make_select(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(3, r[0], r[1], r[2]), y = ct_shape(2, r[0], r[2]);
+
+  case_start(out, CT_OP_SELECT, &x, &y);
+  out->desc.u.select.index = r[3];
+}
+
+static int case_select(int i, op_case_t *out)
+{
+  static const int rows[][4] = {
+      {2, 5, 7, 0}, {3, 4, 16, -1}, {1, 1, 1, -1}, {4, 6, 33, 5}, {2, 3, 4, 1}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_select(rows[i], out);
+  return 1;
+}
+
+/* ---- for central differences ---- */
+
+static int small_lstm(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{2, 3, 4, 3}, {1, 2, 1, 2}};
+  if (i >= COUNT(rows)) return 0;
+  make_lstm(rows[i], out);
+  return 1;
+}
+
+const kind_cases_t cases_lstm = {.cases = {case_lstm}, .small = {small_lstm}};
+
+static int small_attention(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{2, 3, 4, 2}, {1, 4, 3, 1}};
+  if (i >= COUNT(rows)) return 0;
+  make_attention(rows[i], out);
+  return 1;
+}
+
+const kind_cases_t cases_attention = {.cases = {case_attention}, .small = {small_attention}};
+
+static int small_tokens(int i, op_case_t *out)
+{
+  static const int row[4] = {2, 3, 2, 2};
+  make_tokens(row, out);
+  return i == 0;
+}
+
+const kind_cases_t cases_tokens = {.cases = {case_tokens}, .small = {small_tokens}};
+
+static int small_select(int i, op_case_t *out)
+{
+  static const int row[4] = {2, 3, 4, -1};
+  make_select(row, out);
+  return i == 0;
+}
+
+const kind_cases_t cases_select = {.cases = {case_select}, .small = {small_select}};
