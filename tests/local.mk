@@ -122,15 +122,11 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-safetensors \
   %D%/fuzz/corpus-tar \
   %D%/golden/cf.nc \
-  %D%/golden/cosmoflow.gold \
-  %D%/golden/densenet121.gold \
   %D%/golden/encoded \
   %D%/fuzz/fuzz.h \
   %D%/fuzz/fuzz_weights.h \
   %D%/golden/gold.h \
-  %D%/golden/lenet.gold \
   %D%/golden/lstm-steps.onnx \
-  %D%/golden/lstm.gold \
   %D%/golden/h5 \
   %D%/golden/make_upgrade.sh %D%/golden/upgrade \
   %D%/golden/make_cf.py \
@@ -146,21 +142,17 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_runs.py \
   %D%/golden/make_safetensors.py \
   %D%/golden/make_transform_golden.py \
-  %D%/golden/mobilenet_v2.gold \
+  %D%/golden/models \
+  %D%/golden/models.sh \
   %D%/golden/optim.gold \
   %D%/golden/pth \
-  %D%/golden/resnet18-amp.gold \
   %D%/golden/resnet18-nodes.jsonl \
-  %D%/golden/resnet18.gold \
-  %D%/golden/rounded.gold \
   %D%/golden/runs.gold \
   %D%/golden/inputs.gold %D%/golden/measures.gold %D%/golden/make_measures.py %D%/golden/places.gold \
   %D%/golden/make_inputs.py %D%/golden/make_places.py \
   %D%/golden/tied.safetensors \
   %D%/golden/transforms.gold \
   %D%/golden/types.safetensors \
-  %D%/golden/vgg_bn.gold \
-  %D%/golden/vit.gold \
   %D%/lib.sh \
   %D%/lint/layers.txt \
   %D%/lint/uses.awk \

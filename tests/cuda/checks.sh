@@ -3,6 +3,7 @@
 #   launch N PROGRAM ARGUMENTS...   runs a program of the build on N ranks
 #   size                            small or large: how much is trained
 gold=$CT_SRC/tests/golden
+. "$gold/models.sh"
 digits=$CT_SRC/examples/digits/train.yaml
 
 # gpu RANKS NAME OPTIONS...: trains the digits on the GPU (or, with `--set device=...`, elsewhere)
@@ -46,18 +47,13 @@ refused() { # WORDS RANKS OPTIONS...
 }
 
 check_goldens() {
-  local one
-  for one in lenet/lenet lstm/lstm vit/vit cosmoflow/cosmoflow; do
-    ok "golden: ${one#*/}" launch 1 tests/golden/t_golden cuda "$gold/${one%/*}.gold" "${one#*/}"
+  local name
+  for name in $(gold_on "$([ "$size" = large ] && echo gpu || echo emu)"); do
+    ok "golden: $name" launch 1 tests/golden/t_golden cuda "$gold/models/$name.gold"
   done
   [ "$size" = large ] || return 0
-  for one in resnet18/resnet mobilenet_v2/mobilenet_v2 densenet121/densenet; do
-    ok "golden: ${one#*/}" launch 1 tests/golden/t_golden cuda "$gold/${one%/*}.gold" "${one#*/}"
-  done
-  ok "golden: ResNet-18 in bf16" \
-    launch 1 tests/golden/t_golden cuda "$gold/resnet18-amp.gold" resnet amp
-  ok "golden: ResNet-18 in fp16" \
-    launch 1 tests/golden/t_golden cuda "$gold/resnet18-amp.gold" resnet fp16
+  ok "golden: resnet18-amp in fp16" \
+    launch 1 tests/golden/t_golden cuda "$gold/models/resnet18-amp.gold" fp16
 }
 
 # Against the CPU, and across: checkpoints know nothing of devices.

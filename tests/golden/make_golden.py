@@ -1,11 +1,21 @@
 #!/usr/bin/env python3
 """Makes tests/golden/*.gold: what PyTorch computes from weights and batches that both sides can make.
 
-    pip install torch torchvision numpy; tests/golden/make_golden.py tests/golden
+    pip install torch torchvision numpy; tests/golden/make_golden.py tests/golden/models [NAME...]
+
+It makes all of MODELS at the end of this file, or those named.  t_golden.c takes the model from the .gold file;
+a new one is a line of MODELS and its .gold file.
 
 Weights and batches are not stored: they come from `noise` below, a hash that t_golden.c has too.  A .gold
 file is a list of records, each a line "name count" and count little-endian float32 values:
 
+    on            text: where t_golden is run with it (golden.test, cuda/checks.sh): ref, cpu; gpu: on a GPU, emu: also
+                  on the emulated one; san-…: also under sanitizers, where others take minutes and run no code that
+                  these do not
+    model         the section `model` of a configuration, as text of 4 count bytes, filled with spaces
+    shape         of a sample
+    training      samples of a step, learning rate, 1: with train.qat
+    freeze        text: a parameter that is not trained
     init/NAME     scale, shift, seed: the parameter is scale * noise + shift (without a seed: 1000 and up)
     batch         seed and samples of the batch to which the next ones belong
     logits, loss
@@ -13,7 +23,7 @@ file is a list of records, each a line "name count" and count little-endian floa
     proj/NAME     the gradient's sums under PROJ patterns of signs, divided by its norm
     zero/NAME       instead of the two: the gradient is zero but for rounding
     cap, tolerance  of grad/; allowed relative error of gradients
-    losses        of 20 steps of SGD (VGG: none), each on a batch of its own
+    losses        of 20 steps of SGD (VGG: none; then only the first is taken), each on a batch of its own
     amp_losses    of 50 steps of SGD on three batches in turn, with autocast to bfloat16
 
 A ReLU whose input is zero up to rounding has a gradient that is 0 in one program and not in the other; among
@@ -33,11 +43,9 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-import torch.ao.nn.qat as nnqat
-import torch.ao.quantization as ao
-import torchvision
 
 CAP, PROJ, STEPS, SEEDS, NORM_BIAS = 8192, 16, 20, 400, 2
+EVERYWHERE = "ref cpu emu gpu san-ref san-cpu"
 SGD = dict(momentum=0.9, weight_decay=1e-4, nesterov=True)
 
 
@@ -64,8 +72,14 @@ class LeNet(nn.Module):
         return self.fc3(self.relu(self.fc2(self.relu(self.fc1(x)))))
 
 
+def torchvision(name, **options):
+    import torchvision
+
+    return getattr(torchvision.models, name)(num_classes=10, **options)
+
+
 def resnet18():
-    net = torchvision.models.resnet18(num_classes=10)
+    net = torchvision("resnet18")
     net.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
     net.maxpool = nn.Identity()
     return net
@@ -81,6 +95,8 @@ class Sequence(nn.Module):
 
 
 def vit():
+    import torchvision
+
     return torchvision.models.VisionTransformer(
         image_size=16, patch_size=4, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=64, num_classes=10
     )
@@ -107,6 +123,9 @@ class Rounded(nn.Module):
     """Trained with eight bits in mind: scales of weights are those of this step, ranges of activations follow."""
 
     def __init__(self):
+        import torch.ao.nn.qat as nnqat
+        import torch.ao.quantization as ao
+
         super().__init__()
         weight = ao.FakeQuantize.with_args(
             observer=ao.MovingAveragePerChannelMinMaxObserver, averaging_constant=1, quant_min=-127, quant_max=127,
@@ -168,8 +187,14 @@ def best_seed(net, n, shape, seeds):
     return best[1], best[0]
 
 
-def make(path, net, n_grad, n, shape, lr, cap=CAP, seeds=SEEDS, tolerance=1e-4, norm_bias=0, steps=STEPS, frozen=None):
-    records = []
+def head(on, model, shape, n, lr, qat=0, frozen=None):
+    records = [("on", on + " "), ("model", model), ("shape", shape), ("training", [n, lr, qat])]
+    return records + ([("freeze", frozen)] if frozen else [])
+
+
+def make(path, model, net, n_grad, n, shape, lr, cap=CAP, seeds=SEEDS, tolerance=1e-4, norm_bias=0, steps=STEPS,
+         frozen=None, qat=0, on=EVERYWHERE):
+    records = head(on, model, shape, n, lr, qat, frozen)
     put = lambda name, v: records.append((name, np.asarray(v, dtype=np.float32).ravel()))
     torch.set_num_threads(1)
     for name, row in init(net, norm_bias).items():
@@ -215,10 +240,10 @@ def make(path, net, n_grad, n, shape, lr, cap=CAP, seeds=SEEDS, tolerance=1e-4, 
     print(path, "torch", torch.__version__, "margin", margin, "losses", *losses[:1], "->", *losses[-1:])
 
 
-def make_amp(path, net, n, shape, lr):
+def make_amp(path, model, net, n, shape, lr, on):
     """Float32's losses are up to 1 % away from these."""
     torch.set_num_threads(1)
-    records = [("init/" + name, row) for name, row in init(net).items()]
+    records = head(on, model, shape, n, lr) + [("init/" + name, row) for name, row in init(net).items()]
     net.train()
     optim = torch.optim.SGD(net.parameters(), lr=lr, **SGD)
     losses = []
@@ -237,24 +262,54 @@ def make_amp(path, net, n, shape, lr):
 def write(path, records):
     with open(path, "wb") as f:
         for name, v in records:
-            v = np.asarray(v, dtype="<f4").ravel()
-            f.write(f"{name} {v.size}\n".encode() + v.tobytes())
+            if isinstance(v, str):
+                data = v.encode().ljust(-(-len(v) // 4) * 4)
+            else:
+                data = np.asarray(v, dtype="<f4").tobytes()
+            f.write(f"{name} {len(data) // 4}\n".encode() + data)
 
+
+# Numbers are rounded behind the input, relu1, conv2 and the last ReLU.
+ROUNDED = """layers:
+- conv2d: {out: 6, kernel: 3, padding: 1, bias: false}
+  name: conv1
+- batchnorm:
+  name: bn1
+- relu:
+  name: relu1
+- conv2d: {out: 6, kernel: 3, padding: 1}
+  name: conv2
+- add:
+  from: [conv2, relu1]
+- relu:
+- maxpool: {kernel: 2}
+- flatten:
+- linear: {out: 10}
+  name: fc
+"""
+
+MODELS = {
+    "lenet": lambda p: make(p, "family: lenet", LeNet(), 8, 16, (1, 28, 28), 1e-3),
+    "resnet18": lambda p: make(p, "{family: resnet, depth: 18}", resnet18(), 2, 8, (3, 32, 32), 2e-5, on="cpu gpu"),
+    "lstm": lambda p: make(p, "{family: lstm, depth: 2, hidden: 24}", Sequence(), 5, 16, (1, 12, 9), 0.5),
+    "vit": lambda p: make(p, "{family: vit, depth: 2, patch: 4, dim: 32, heads: 4, mlp: 64}", vit(), 4, 8,
+                          (3, 16, 16), 5e-3),
+    "mobilenet_v2": lambda p: make(p, "{family: mobilenet_v2, dropout: 0}", torchvision("mobilenet_v2", dropout=0),
+                                   4, 8, (3, 64, 64), 1e-4, cap=64, seeds=40, norm_bias=NORM_BIAS, on="cpu gpu san-cpu"),
+    "densenet121": lambda p: make(p, "{family: densenet, depth: 121, dropout: 0}", torchvision("densenet121"), 4, 4,
+                                  (3, 64, 64), 1e-4, cap=32, seeds=20, norm_bias=NORM_BIAS, on="cpu gpu"),
+    "cosmoflow": lambda p: make(p, "{family: cosmoflow, dropout: 0}", CosmoFlow(4, 10), 2, 8, (4, 16, 16, 16), 1e-3,
+                                cap=512, seeds=20, on="ref cpu emu gpu san-cpu"),
+    # the largest parameter, of 400 MB, is frozen: its gradient would take most of the test's time
+    "vgg_bn": lambda p: make(p, "{family: vgg_bn, depth: 11, dropout: 0}", torchvision("vgg11_bn", dropout=0), 2, 2,
+                             (3, 32, 32), 0, cap=64, seeds=20, norm_bias=NORM_BIAS, steps=0,
+                             frozen="classifier.0.weight", on="cpu"),
+    "rounded": lambda p: make(p, ROUNDED, Rounded(), 4, 8, (1, 8, 8), 0.02, cap=128, qat=1,
+                              on="ref cpu san-ref san-cpu"),
+    "resnet18-amp": lambda p: make_amp(p, "{family: resnet, depth: 18}", resnet18(), 8, (3, 32, 32), 1e-4, on="cpu gpu"),
+}
 
 if __name__ == "__main__":
     out = sys.argv[1] if len(sys.argv) > 1 else "."
-    make(f"{out}/lenet.gold", LeNet(), 8, 16, (1, 28, 28), 1e-3)
-    make(f"{out}/resnet18.gold", resnet18(), 2, 8, (3, 32, 32), 2e-5)
-    make(f"{out}/lstm.gold", Sequence(), 5, 16, (1, 12, 9), 0.5)
-    make(f"{out}/vit.gold", vit(), 4, 8, (3, 16, 16), 5e-3)
-    mobile = torchvision.models.mobilenet_v2(num_classes=10, dropout=0)
-    make(f"{out}/mobilenet_v2.gold", mobile, 4, 8, (3, 64, 64), 1e-4, cap=64, seeds=40, norm_bias=NORM_BIAS)
-    dense = torchvision.models.densenet121(num_classes=10)
-    make(f"{out}/densenet121.gold", dense, 4, 4, (3, 64, 64), 1e-4, cap=32, seeds=20, norm_bias=NORM_BIAS)
-    make(f"{out}/cosmoflow.gold", CosmoFlow(4, 10), 2, 8, (4, 16, 16, 16), 1e-3, cap=512, seeds=20)
-    # the largest parameter, of 400 MB, is frozen: its gradient would take most of the test's time
-    vgg = torchvision.models.vgg11_bn(num_classes=10, dropout=0)
-    make(f"{out}/vgg_bn.gold", vgg, 2, 0, (3, 32, 32), 0, cap=64, seeds=20, norm_bias=NORM_BIAS, steps=0,
-         frozen="classifier.0.weight")
-    make(f"{out}/rounded.gold", Rounded(), 4, 8, (1, 8, 8), 0.02, cap=128)
-    make_amp(f"{out}/resnet18-amp.gold", resnet18(), 8, (3, 32, 32), 1e-4)
+    for name in sys.argv[2:] or MODELS:
+        MODELS[name](f"{out}/{name}.gold")

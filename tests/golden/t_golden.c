@@ -1,8 +1,8 @@
 /* Parity with PyTorch: logits, loss, every gradient, and the losses of some SGD steps, from the
- * same weights and batches (make_golden.py).  t_golden BACKEND FILE.gold FAMILY [amp | fp16 |
- * freeze NAME]; FAMILY rounded: some layers, with train.qat; under mpiexec the global batch is
- * shared among the ranks.  amp, fp16: the losses of 50 steps in mixed precision, against
- * autocast's.  freeze: one step, in which a parameter only takes part. */
+ * same weights and batches.  t_golden BACKEND FILE.gold [fp16]: model, shapes and rates are in the
+ * file (make_golden.py), and which test it is for: one in mixed precision compares the losses of 50
+ * steps with autocast's, in bfloat16 or, if asked, in float16.  Under mpiexec the global batch is
+ * shared among the ranks. */
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
@@ -11,6 +11,7 @@
 #include "tests/harness/ct_test.h"
 #include "tests/harness/ct_test_backend.h"
 #include "tests/harness/ct_test_mpi.h"
+#include "tests/unit/model_make.h"
 #include "train/ct_trainer.h"
 #include <math.h>
 #include <stdio.h>
@@ -20,45 +21,22 @@
 #define CAP       8192
 #define PROJ      16
 #define AMP_STEPS 50
-#define AMP_LR    1e-4
 #define AMP_NEAR  0.02 /* of the loss */
 #define TOLERANCE 1e-4
 
-/* Numbers are rounded behind the input, relu1, conv2 and the last ReLU. */
-static const char rounded[] =
-    "layers:\n"
-    "- conv2d: {out: 6, kernel: 3, padding: 1, bias: false}\n  name: conv1\n"
-    "- batchnorm:\n  name: bn1\n- relu:\n  name: relu1\n"
-    "- conv2d: {out: 6, kernel: 3, padding: 1}\n  name: conv2\n"
-    "- add:\n  from: [conv2, relu1]\n- relu:\n- maxpool: {kernel: 2}\n- flatten:\n"
-    "- linear: {out: 10}\n  name: fc\n";
-
-/* What make_golden.py trains. */
-static const struct config {
-  ct_model_opts_t model;
-  int shape[4], batch; /* of the losses; the batch of the gradients is in the file */
+/* What make_golden.py trained. */
+static struct config {
+  char *model; /* text */
+  ct_shape_t input;
+  int batch; /* of the losses; the batch of the gradients is in the file */
   double lr;
-} configs[] = {
-    {{.family = (char *)"lenet"}, {1, 28, 28}, 16, 1e-3},
-    {{.family = (char *)"resnet", .depth = 18}, {3, 32, 32}, 8, 2e-5},
-    {{.family = (char *)"lstm", .depth = 2, .hidden = {(double[]){24}, 1}}, {1, 12, 9}, 16, 0.5},
-    {{.family = (char *)"vit", .depth = 2, .patch = 4, .dim = 32, .heads = 4, .mlp = 64},
-     {3, 16, 16},
-     8,
-     5e-3},
-    {{.family = (char *)"mobilenet_v2"}, {3, 64, 64}, 8, 1e-4},
-    {{.family = (char *)"densenet", .depth = 121}, {3, 64, 64}, 4, 1e-4},
-    {{.family = (char *)"cosmoflow"}, {4, 16, 16, 16}, 8, 1e-3},
-    {{.family = (char *)"vgg_bn", .depth = 11}, {3, 32, 32}, 2, 0},
-    {{.family = (char *)"rounded"}, {1, 8, 8}, 8, 0.02},
-};
+  int qat;
+  char *frozen; /* a parameter, or NULL */
+} config;
 
-static const char *gold_path;
 static const ct_backend_t *backend;
 static const ct_comm_ops_t *comm;
-static const struct config *config;
 static ct_dtype_t amp; /* CT_F32: off */
-static char *frozen;   /* a parameter */
 static gold_t gold;
 
 /* A record of the file; NULL if it has none of that name. */
@@ -71,6 +49,40 @@ static const float *record(const char *group, const char *name, int64_t *count)
   float *copy = ct_mem_array(*count, sizeof *copy, "golden record");
   memcpy(copy, found, (size_t)*count * sizeof *copy);
   return copy;
+}
+
+/* Text has spaces behind it; NULL if there is none. */
+static char *text(const char *name)
+{
+  int64_t n;
+  const char *found = gold_find(&gold, name, &n);
+  if (!found) return NULL;
+  char *copy = ct_mem_alloc((size_t)n * 4 + 1, "golden text");
+  memcpy(copy, found, (size_t)n * 4);
+  for (int64_t i = n * 4; i > 0 && copy[i - 1] == ' ';)
+    copy[--i] = 0;
+  return copy;
+}
+
+/* 0: a record is not there. */
+static int read_config(void)
+{
+  int64_t dims, n;
+  const float *shape = record("", "shape", &dims), *training = record("", "training", &n);
+  config.model = text("model");
+  config.frozen = text("freeze");
+  int fine = config.model && shape && training && n == 3 && dims < CT_MAX_DIMS;
+  if (fine) {
+    config.input = ct_shape((int)dims + 1, 1, 1, 1, 1, 1);
+    for (int i = 0; i < dims; i++)
+      config.input.dim[1 + i] = (int64_t)shape[i];
+    config.batch = (int)training[0];
+    config.lr = training[1];
+    config.qat = training[2] != 0;
+  }
+  ct_mem_free((void *)(uintptr_t)shape);
+  ct_mem_free((void *)(uintptr_t)training);
+  return fine;
 }
 
 /* ---- a trainer on it ---- */
@@ -88,32 +100,17 @@ typedef struct fixture {
 static int freeze(ct_graph_t *g)
 {
   int updating;
-  char *one = frozen;
-  ct_opt_texts_t patterns = {.v = &one, .n = 1};
-  return frozen && CT_ASSERT_OK(ct_graph_freeze(g, &patterns, 0, &updating));
-}
-
-static int is_rounded(void)
-{
-  return strcmp(config->model.family, "rounded") == 0;
+  ct_opt_texts_t patterns = {.v = &config.frozen, .n = 1};
+  return config.frozen && CT_ASSERT_OK(ct_graph_freeze(g, &patterns, 0, &updating));
 }
 
 static int make_graph(fixture_t *f)
 {
   int rc = CT_OK;
-  const int *shape = config->shape;
-  ct_shape_t input = ct_shape(shape[3] ? 5 : 4, 1, shape[0], shape[1], shape[2], shape[3]);
-  ct_model_opts_t m = config->model;
-  ct_yaml_t *root = NULL;
-  if (is_rounded()) {
-    CT_TRY(ct_yaml_parse(rounded, strlen(rounded), "layers", &root));
-    m = (ct_model_opts_t){.layers = ct_yaml_find(root, "layers")};
-  }
-  CT_TRY(ct_graph_make(&m, &input, NULL, 10, "test", &f->whole));
-  if (is_rounded()) CT_TRY(ct_observed_make(f->whole, &f->observed));
-  f->graph = is_rounded() ? f->observed.graph : f->whole;
+  CT_TRY(make_for(config.model, config.input, 10, &f->whole));
+  if (config.qat) CT_TRY(ct_observed_make(f->whole, &f->observed));
+  f->graph = config.qat ? f->observed.graph : f->whole;
 out:
-  ct_yaml_free(root);
   return rc;
 }
 
@@ -126,15 +123,15 @@ static void set_up(fixture_t *f)
                        .threads = topo->threads,
                        .timeout_s = 120};
   memset(f, 0, sizeof *f);
-  f->optim = (ct_optim_opts_t){
-      .lr = amp ? AMP_LR : config->lr, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
+  f->optim =
+      (ct_optim_opts_t){.lr = config.lr, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = 1};
   if (CT_ASSERT_OK(make_graph(f))) return;
   if (freeze(f->graph)) return;
   for (int i = 0; i < f->graph->params; i++) /* load_weights() overwrites them: save the time */
     if (!f->graph->param[i].spec.buffer) f->graph->param[i].spec.init = CT_INIT_ZERO;
   if (CT_ASSERT_OK(backend->open(&dev, &f->dev))) return;
   if (CT_ASSERT_OK(comm->open(topo, backend, f->dev, &(ct_comm_opts_t){0}, &f->comm))) return;
-  int64_t first, n = ct_sampler_cut(config->batch, 0, topo->size, &first);
+  int64_t first, n = ct_sampler_cut(config.batch, 0, topo->size, &first);
   ct_trainer_env_t env = {.topo = topo,
                           .be = backend,
                           .dev = f->dev,
@@ -142,11 +139,11 @@ static void set_up(fixture_t *f)
                           .comm = f->comm,
                           .graph = f->graph,
                           .optim = &f->optim,
-                          .recipe = {.compute = amp, .qat = is_rounded()},
+                          .recipe = {.compute = amp, .qat = config.qat},
                           .bucket_mb = 0.05,
                           .seed = 1,
                           .max_batch = (int)n,
-                          .repeat_batch = config->batch,
+                          .repeat_batch = config.batch,
                           .training = 1};
   if (CT_ASSERT_OK(ct_trainer_create(&env, &f->t))) return;
   int64_t per = ct_shape_count(&f->graph->input);
@@ -326,7 +323,7 @@ static void losses(void)
     const float *want = record("", "losses", &n);
     CU_ASSERT_PTR_NOT_NULL_FATAL(want);
     for (int s = 0; s < n; s++)
-      CT_ASSERT_NEAR(train_step(&f, s, config->batch), want[s], TOLERANCE);
+      CT_ASSERT_NEAR(train_step(&f, s, config.batch), want[s], TOLERANCE);
     ct_mem_free((void *)(uintptr_t)want);
   }
   tear_down(&f);
@@ -343,7 +340,7 @@ static void fifty_losses_in_mixed_precision(void)
     const float *want = record("", "amp_losses", &n);
     CT_ASSERT_INT(n, AMP_STEPS);
     for (int s = 0; s < AMP_STEPS; s++)
-      CT_ASSERT_NEAR(train_step(&f, s % 3, config->batch) / want[s], 1, AMP_NEAR);
+      CT_ASSERT_NEAR(train_step(&f, s % 3, config.batch) / want[s], 1, AMP_NEAR);
     ct_mem_free((void *)(uintptr_t)want);
   }
   tear_down(&f);
@@ -355,22 +352,25 @@ int main(int argc, char **argv)
   static const ct_test_t one_step[] = {CT_TEST(first_step), CT_TEST_END};
   static const ct_test_t mixed[] = {CT_TEST(fifty_losses_in_mixed_precision), CT_TEST_END};
   char suite[64];
-  if (argc < 4) return 2;
+  int64_t n;
+  if (argc < 3) return 2;
   backend = ct_test_backend(argv[1], &comm);
   if (!backend) {
     printf("Bail out! %s\n", ct_err_last()->text);
     return 1;
   }
-  gold_path = argv[2];
-  for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
-    if (strcmp(configs[i].model.family, argv[3]) == 0) config = &configs[i];
-  if (!config) return 2;
-  if (argc > 4)
-    amp = strcmp(argv[4], "amp") == 0 ? CT_BF16 : strcmp(argv[4], "fp16") == 0 ? CT_F16 : CT_F32;
-  frozen = argc > 5 && strcmp(argv[4], "freeze") == 0 ? argv[5] : NULL;
-  snprintf(suite, sizeof suite, "golden %s on %s", argv[3], argv[1]);
-  if (ct_file_read(gold_path, &gold.data, &gold.bytes) != CT_OK) return 1;
-  int rc = ct_test_mpi_main(suite, amp ? mixed : frozen ? one_step : float32, 1, argv);
+  const char *slash = strrchr(argv[2], '/');
+  snprintf(suite, sizeof suite, "golden %.40s on %s", slash ? slash + 1 : argv[2], argv[1]);
+  if (ct_file_read(argv[2], &gold.data, &gold.bytes) != CT_OK || !read_config()) {
+    printf("Bail out! %s is no file of make_golden.py\n", argv[2]);
+    return 1;
+  }
+  if (gold_find(&gold, "amp_losses", &n))
+    amp = argc > 3 && strcmp(argv[3], "fp16") == 0 ? CT_F16 : CT_BF16;
+  int steps = gold_find(&gold, "losses", &n) && n > 0;
+  int rc = ct_test_mpi_main(suite, amp ? mixed : steps ? float32 : one_step, 1, argv);
+  ct_mem_free(config.model);
+  ct_mem_free(config.frozen);
   ct_mem_free(gold.data);
   return rc;
 }
