@@ -23,8 +23,10 @@ cuda_dnn_c = %D%/dnn.h %D%/dnn_graph.c %D%/dnn_plan.c %D%/conv_plan.h %D%/conv_g
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu
-# batch normalisation
+# batch normalisation, group normalisation
 cuda_c += %D%/op_bnorm.c %D%/kernels/bnorm.h %D%/kernels/bnorm_lanes.h
+cuda_c += %D%/op_gnorm.c %D%/kernels/gnorm.h
+cuda_cu += %D%/kernels/gnorm.cu
 cuda_cu += %D%/kernels/bnorm.cu %D%/kernels/bnorm_merge.cu %D%/kernels/bnorm_back.cu
 # the optimizer
 cuda_c += %D%/kernels/update.h %D%/op_update.c

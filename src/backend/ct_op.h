@@ -50,6 +50,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(DROPOUT, dropout, 0, 0, 0, 0, 1, CT_KIND_FWD, 0)                                               \
   /* layer normalisation over the last dim */                                                      \
   X(LNORM, lnorm, CT_KIND_F32, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                   \
+  /* normalisation of a sample over groups of channels and all of the space */                     \
+  X(GNORM, gnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                             \
   /* one LSTM level over a sequence N x T x F */                                                   \
   X(LSTM, lstm, 0, 4, 0, CT_USES_X | CT_USES_Y, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)             \
   /* multi-head self-attention of N x T x D */                                                     \
@@ -163,6 +165,8 @@ enum { CT_RELU6 = 6 }; /**< BNORM's `relu` that also cuts at 6 */
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
  *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy, w -> dx, dw[0], dw[1]
+ *  GNORM    x, w[0] weight, w[1] bias (affine)    x, dy (+ dy2), w -> dx, dw[0], dw[1]
+ *           -> y
  *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, y, dy, w, saved -> dx, dw[0..3]
  *           w[1] weight_hh [4H,H], w[2] bias_ih,
  *           w[3] bias_hh -> y [N,T,H]
@@ -243,6 +247,11 @@ typedef struct ct_op_desc {
     struct {
       double eps;
     } lnorm;
+    struct {
+      double eps;
+      int groups; /**< of neighbouring channels, all of one size */
+      int affine; /**< each channel has a weight and a bias */
+    } gnorm;
     struct {
       int heads;
     } attention;

@@ -151,6 +151,8 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
     return param == 0 ? out * in : d->u.linear.bias ? out : 0;
   case CT_OP_LNORM:
     return in;
+  case CT_OP_GNORM:
+    return d->u.gnorm.affine ? d->x.dim[1] : 0;
   case CT_OP_LSTM:
     return 4 * out * (param == 0 ? in : param == 1 ? out : 1);
   case CT_OP_ATTENTION:
@@ -296,6 +298,10 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_ACT:
     put_word(t, 1, ct_act_facts_of(d->u.act.kind)->name);
     if (ct_act_facts_of(d->u.act.kind)->alpha != CT_ALPHA_NONE) put(t, " %g", d->u.act.alpha);
+    break;
+  case CT_OP_GNORM:
+    put(t, " g%d", d->u.gnorm.groups);
+    put_word(t, d->u.gnorm.affine, "affine");
     break;
   case CT_OP_ATTENTION:
     put(t, " %d heads", d->u.attention.heads);

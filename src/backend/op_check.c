@@ -195,6 +195,14 @@ static const char *check_lnorm(const ct_op_desc_t *d)
   return d->u.lnorm.eps >= 0 ? same_shape(d) : "eps is negative";
 }
 
+static const char *check_gnorm(const ct_op_desc_t *d)
+{
+  if (d->x.ndim < 2) return "group normalisation takes N x C x ...";
+  if (d->u.gnorm.groups < 1 || d->x.dim[1] % d->u.gnorm.groups)
+    return "the channels are not a multiple of the groups";
+  return d->u.gnorm.eps >= 0 ? same_shape(d) : "eps is negative";
+}
+
 static const char *check_lstm(const ct_op_desc_t *d)
 {
   if (d->x.ndim != 3 || d->y.ndim != 3) return "an LSTM takes N x T x F and gives N x T x H";

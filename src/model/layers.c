@@ -11,6 +11,7 @@
   X(conv3d)           \
   X(linear)           \
   X(batchnorm)        \
+  X(groupnorm)        \
   X(relu)             \
   CT_ACT_LIST(ACT)    \
   X(maxpool)          \

@@ -34,6 +34,7 @@ libctrain_a_SOURCES += \
   %D%/layer_fake_quant.c \
   %D%/layer_flatten.c \
   %D%/layer_global_avgpool.c \
+  %D%/layer_groupnorm.c \
   %D%/layer_layernorm.c \
   %D%/layer_linear.c \
   %D%/layer_lstm.c \

@@ -249,6 +249,45 @@ static void layernorm(ct__onnx_t *o, const layer_t *l)
   ct__onnx_float(o, "epsilon", l->d->u.lnorm.eps);
 }
 
+static const char *all_alike(ct__onnx_t *o, int id, const char *word, int64_t n, float value)
+{
+  float *v = ct_mem_array(n, sizeof *v, "constants");
+  if (!v && o->rc == CT_OK) o->rc = CT_ERR_NOMEM;
+  for (int64_t i = 0; v && i < n; i++)
+    v[i] = value;
+  const char *name = v ? ct__onnx_const_floats(o, id, word, 1, &n, v) : word;
+  ct_mem_free(v);
+  return name;
+}
+
+/* As rows of groups, which ONNX can normalise one by one; opset 17 has no groups. */
+static void groupnorm(ct__onnx_t *o, const layer_t *l)
+{
+  const ct_op_desc_t *d = l->d;
+  int64_t groups = d->u.gnorm.groups, dims[CT_MAX_DIMS] = {0}, rows[3] = {0, groups, -1};
+  int64_t per_channel[CT_MAX_DIMS] = {d->x.dim[1], 1, 1, 1, 1};
+  int affine = d->u.gnorm.affine, space = d->x.ndim - 1;
+  for (int i = 1; i < d->x.ndim; i++)
+    dims[i] = d->x.dim[i];
+  const char *one = all_alike(o, l->id, "ones", groups, 1);
+  const char *none = all_alike(o, l->id, "zeros", groups, 0);
+  const char *apart = ct__onnx_const_ints(o, l->id, "groups_shape", 1, 3, rows);
+  const char *back = ct__onnx_const_ints(o, l->id, "shape", 1, d->x.ndim, dims);
+  const char *grouped = ct__onnx_name(o, l->id, "grouped");
+  const char *normal = ct__onnx_name(o, l->id, "normal");
+  const char *whole = affine ? ct__onnx_name(o, l->id, "whole") : l->y;
+  ct__onnx_node(o, "Reshape", OUT(grouped), IN(l->x, apart));
+  ct__onnx_node(o, "InstanceNormalization", OUT(normal), IN(grouped, one, none));
+  ct__onnx_float(o, "epsilon", d->u.gnorm.eps);
+  ct__onnx_node(o, "Reshape", OUT(whole), IN(normal, back));
+  if (!affine) return;
+  const char *scaled = ct__onnx_name(o, l->id, "scaled");
+  const char *w = ct__onnx_made(o, l->id, 0, CT__ONNX_PARAM, "wide", space, per_channel);
+  const char *b = ct__onnx_made(o, l->id, 1, CT__ONNX_PARAM, "wide", space, per_channel);
+  ct__onnx_node(o, "Mul", OUT(scaled), IN(whole, w));
+  ct__onnx_node(o, "Add", OUT(l->y), IN(scaled, b));
+}
+
 /* ---- element by element ---- */
 
 static void relu(ct__onnx_t *o, const layer_t *l)
@@ -379,7 +418,7 @@ static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const layer_t *l) = {
     [CT_OP_LNORM] = layernorm,   [CT_OP_LSTM] = lstm,
     [CT_OP_TOKENS] = tokens,     [CT_OP_SELECT] = select_place,
     [CT_OP_UPSAMPLE] = upsample, [CT_OP_ATTENTION] = attention,
-    [CT_OP_REORDER] = reorder,
+    [CT_OP_REORDER] = reorder,   [CT_OP_GNORM] = groupnorm,
 };
 
 int ct_onnx_has(ct_op_kind_t kind)

@@ -1,4 +1,6 @@
-/* Batch normalisation (Ioffe and Szegedy, 2015), with the semantics of torch.nn.BatchNorm2d.
+/* Batch normalisation (Ioffe and Szegedy, 2015), with the semantics of torch.nn.BatchNorm2d; group
+ * normalisation (Wu and He, 2018), with those of torch.nn.GroupNorm: with a group for each channel
+ * it is torch.nn.InstanceNorm2d.
  *
  * Training: the batch is normalised with its biased variance, running_var takes the unbiased one.
  * One element per channel has no unbiased variance: it leaves the running statistics alone. */
@@ -224,3 +226,106 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
 }
 
 const ct__ref_kind_t ct__ref_bnorm = {.run = run, .needs = needs, .low = 1};
+
+/* ---- group normalisation ---- */
+
+/* One group of one sample: `count` elements that follow each other, `space` of each channel. */
+typedef struct group {
+  int64_t first, count, space, channel; /* channel: its first */
+  double mean, invstd;
+} group_t;
+
+static double weight_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t c)
+{
+  return d->u.gnorm.affine ? ((const float *)a->w[0])[c] : 1;
+}
+
+static group_t group_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t sample, int64_t g)
+{
+  int64_t groups = d->u.gnorm.groups, all = ct_shape_sample(&d->x);
+  group_t k = {.count = all / groups, .space = all / d->x.dim[1]};
+  double var = 0;
+
+  k.first = sample * all + g * k.count;
+  k.channel = g * (d->x.dim[1] / groups);
+  for (int64_t i = 0; i < k.count; i++)
+    k.mean += ct__ref_get(d->x.dtype, a->x, k.first + i);
+  k.mean /= (double)k.count;
+  for (int64_t i = 0; i < k.count; i++) {
+    double off = ct__ref_get(d->x.dtype, a->x, k.first + i) - k.mean;
+    var += off * off;
+  }
+  k.invstd = 1 / sqrt(var / (double)k.count + d->u.gnorm.eps);
+  return k;
+}
+
+static void group_forward(const ct_op_desc_t *d, const group_t *k, const ct_op_args_t *a)
+{
+  for (int64_t i = 0; i < k->count; i++) {
+    int64_t e = k->first + i, c = k->channel + i / k->space;
+    double v = (ct__ref_get(d->x.dtype, a->x, e) - k->mean) * k->invstd * weight_of(d, a, c);
+    if (d->u.gnorm.affine) v += ((const float *)a->w[1])[c];
+    ct__ref_set(d->y.dtype, a->y, e, v);
+  }
+}
+
+static void group_data(const ct_op_desc_t *d, const group_t *k, const ct_op_args_t *a)
+{
+  ct_dtype_t t = d->x.dtype;
+  double sum = 0, slope = 0, count = (double)k->count;
+
+  for (int64_t i = 0; i < k->count; i++) {
+    int64_t e = k->first + i;
+    double g = ct__ref_get(t, a->dy, e) * weight_of(d, a, k->channel + i / k->space);
+    sum += g;
+    slope += g * (ct__ref_get(t, a->x, e) - k->mean) * k->invstd;
+  }
+  for (int64_t i = 0; i < k->count; i++) {
+    int64_t e = k->first + i;
+    double g = ct__ref_get(t, a->dy, e) * weight_of(d, a, k->channel + i / k->space);
+    double normal = (ct__ref_get(t, a->x, e) - k->mean) * k->invstd;
+    ct__ref_set(t, a->dx, e, k->invstd * (g - (sum + normal * slope) / count));
+  }
+}
+
+/* sums: of the weight's gradient and the bias's, for each channel. */
+static void group_param(const ct_op_desc_t *d, const group_t *k, const ct_op_args_t *a,
+                        double *sums)
+{
+  for (int64_t i = 0; i < k->count; i++) {
+    int64_t e = k->first + i, c = k->channel + i / k->space;
+    double g = ct__ref_get(d->y.dtype, a->dy, e);
+    sums[2 * c] += g * (ct__ref_get(d->x.dtype, a->x, e) - k->mean) * k->invstd;
+    sums[2 * c + 1] += g;
+  }
+}
+
+static int gnorm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  double *sums = a->scratch;
+  int param = a->pass & CT_BWD_PARAM && d->u.gnorm.affine;
+
+  for (int64_t c = 0; param && c < d->x.dim[1]; c++)
+    sums[2 * c] = sums[2 * c + 1] = 0;
+  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+    for (int64_t g = 0; g < d->u.gnorm.groups; g++) {
+      group_t k = group_of(d, a, n, g);
+      if (param) group_param(d, &k, a, sums);
+      if (a->pass & CT_FWD) group_forward(d, &k, a);
+      if (a->pass & CT_BWD_DATA) group_data(d, &k, a);
+    }
+  }
+  for (int64_t c = 0; param && c < d->x.dim[1]; c++) {
+    ((float *)a->dw[0])[c] = (float)sums[2 * c];
+    ((float *)a->dw[1])[c] = (float)sums[2 * c + 1];
+  }
+  return CT_OK;
+}
+
+static void gnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  if (d->passes & CT_BWD_PARAM) info->scratch = (size_t)d->x.dim[1] * 2 * sizeof(double);
+  info->inplace_fwd = info->inplace_bwd = 1;
+}
+
+const ct__ref_kind_t ct__ref_gnorm = {.run = gnorm_run, .needs = gnorm_needs, .low = 1};

@@ -56,6 +56,10 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     start(d, kind, sequence, sequence);
     d->u.attention.heads = 2;
     break;
+  case CT_OP_GNORM:
+    d->u.gnorm.groups = 2;
+    d->u.gnorm.affine = 1;
+    break;
   case CT_OP_REORDER:
     d->y = row;
     break;
@@ -138,6 +142,11 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_LNORM, "features", d->x.ndim = d->y.ndim = 1)                                 \
   X(CT_OP_LNORM, "in shape", d->y.dim[3] = 4)                                           \
   X(CT_OP_LNORM, "eps", d->u.lnorm.eps = -1)                                            \
+  X(CT_OP_GNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                    \
+  X(CT_OP_GNORM, "in shape", d->y.dim[1] = 5)                                           \
+  X(CT_OP_GNORM, "groups", d->u.gnorm.groups = 0)                                       \
+  X(CT_OP_GNORM, "groups", d->u.gnorm.groups = 3)                                       \
+  X(CT_OP_GNORM, "eps", d->u.gnorm.eps = NAN)                                           \
   X(CT_OP_LSTM, "N x T x F", d->x.ndim = 2)                                             \
   X(CT_OP_LSTM, "steps", d->y.dim[1] = 4)                                               \
   X(CT_OP_ATTENTION, "N x T x D", d->y.dim[2] = 4)                                      \

@@ -93,3 +93,51 @@ static int small_lnorm(int i, op_case_t *out)
 }
 
 const kind_cases_t cases_lnorm = {.more = {case_lnorm}, .small = {small_lnorm}};
+
+/* ---- group normalisation ---- */
+
+typedef struct gnorm_row {
+  int ndim, dim[5], groups, affine;
+} gnorm_row_t;
+
+static void make_gnorm(const gnorm_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(r->ndim, r->dim[0], r->dim[1], r->dim[2], r->dim[3], r->dim[4]);
+
+  case_start(out, CT_OP_GNORM, &x, &x);
+  out->desc.u.gnorm.eps = 1e-5;
+  out->desc.u.gnorm.groups = r->groups;
+  out->desc.u.gnorm.affine = r->affine;
+}
+
+/* Groups that end within a block of channels, or are many of them, or one channel each. */
+static int case_gnorm(int i, op_case_t *out)
+{
+  static const gnorm_row_t rows[] = {
+      {4, {2, 16, 5, 7}, 4, 1},     {4, {3, 32, 8, 8}, 32, 1},
+      {4, {2, 20, 5, 5}, 4, 1},     {4, {1, 18, 3, 5}, 2, 0},
+      {4, {2, 33, 4, 3}, 33, 0},    {4, {4, 64, 9, 9}, 1, 1},
+      {4, {2, 48, 4, 4}, 3, 1},     {4, {2, 5, 13, 11}, 5, 1},
+      {2, {6, 40}, 8, 1},           {2, {3, 33}, 1, 0},
+      {5, {2, 24, 3, 4, 5}, 6, 1},  {5, {1, 20, 2, 3, 5}, 20, 1},
+      {3, {3, 12, 17, 1, 1}, 3, 1}, {4, {2, 1, 6, 5}, 1, 1},
+      {4, {8, 32, 24, 24}, 8, 1},   {4, {4, 32, 132, 132}, 16, 1},
+  };
+
+  if (i >= COUNT(rows)) return 0;
+  make_gnorm(&rows[i], out);
+  return 1;
+}
+
+static int small_gnorm(int i, op_case_t *out)
+{
+  static const gnorm_row_t rows[] = {{4, {2, 4, 3, 2}, 2, 1},    {4, {2, 3, 3, 3}, 3, 0},
+                                     {2, {3, 6}, 1, 1},          {5, {1, 4, 2, 3, 2}, 2, 1},
+                                     {5, {2, 2, 3, 2, 2}, 2, 1}, {3, {2, 4, 5}, 4, 1}};
+
+  if (i >= COUNT(rows)) return 0;
+  make_gnorm(&rows[i], out);
+  return 1;
+}
+
+const kind_cases_t cases_gnorm = {.cases = {case_gnorm}, .small = {small_gnorm}};

@@ -207,6 +207,17 @@ static void draw_point(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   }
 }
 
+static void draw_gnorm(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = draw_any(d);
+  int64_t groups = dice_is(d, 30) ? x.dim[1] : dice_throw(d, 1, 6);
+  if (x.dim[1] % groups) x.dim[1] = groups * dice_throw(d, 1, 9);
+  start(c, CT_OP_GNORM, x, x);
+  c->desc.u.gnorm.groups = (int)groups;
+  c->desc.u.gnorm.affine = dice_is(d, 70);
+  c->desc.u.gnorm.eps = dice_is(d, 70) ? 1e-5 : 1e-2;
+}
+
 static void draw_concat(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = dice_is(d, 60)   ? draw_image(d)
@@ -279,6 +290,9 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return 1;
   case CT_OP_BNORM:
     draw_bnorm(d, c);
+    return 1;
+  case CT_OP_GNORM:
+    draw_gnorm(d, c);
     return 1;
   case CT_OP_CONCAT:
     draw_concat(d, c);

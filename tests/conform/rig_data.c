@@ -44,6 +44,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     return out;
   case CT_OP_LNORM:
     return param < 2 ? wide : 0;
+  case CT_OP_GNORM:
+    return param < 2 && d->u.gnorm.affine ? out : 0;
   case CT_OP_LSTM:
     out = 4 * d->y.dim[2];
     return param == 0 ? out * wide : param == 1 ? out * d->y.dim[2] : out;
@@ -81,6 +83,9 @@ int64_t normalised(const ct_op_desc_t *d, double *eps)
   case CT_OP_LNORM:
     *eps = d->u.lnorm.eps;
     return d->x.dim[d->x.ndim - 1];
+  case CT_OP_GNORM:
+    *eps = d->u.gnorm.eps;
+    return ct_shape_sample(&d->x) / d->u.gnorm.groups;
   default:
     return 0;
   }
@@ -188,6 +193,8 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   int cut = d->kind == CT_OP_BNORM && d->u.bnorm.relu == CT_RELU6;
   for (int64_t i = 0; cut && i < param_count(d, 0); i++)
     in->w[0][i] *= 4;
+  /* a channel without a weight of its own still has the means of its group in dx */
+  if (d->kind == CT_OP_GNORM && param_count(d, 0) > 0) in->w[0][0] = 0;
   /* of a size at which gates and softmax do not saturate */
   int saturates = d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
   for (int k = 0; k < 4 && saturates; k++)

@@ -39,6 +39,7 @@ or of ReLU6 near six: the gradients are 7e-6 apart, the losses of 20 steps 1e-6.
 so few inputs are cut off that the next batch normalisation takes away what the biases change.
 """
 import sys
+from collections import OrderedDict
 import numpy as np
 import torch
 import torch.nn as nn
@@ -269,6 +270,32 @@ def write(path, records):
             f.write(f"{name} {len(data) // 4}\n".encode() + data)
 
 
+def named(**modules):
+    return nn.Sequential(OrderedDict(modules))
+
+
+def groups():
+    return named(
+        conv1=nn.Conv2d(2, 12, 3, padding=1), gn1=nn.GroupNorm(4, 12), relu1=nn.ReLU(), conv2=nn.Conv2d(12, 6, 3, 2),
+        gn2=nn.GroupNorm(3, 6, eps=1e-3, affine=False), relu2=nn.ReLU(), flat=nn.Flatten(), fc=nn.Linear(96, 10))
+
+
+GROUPS = """layers:
+- conv2d: {out: 12, kernel: 3, padding: 1}
+  name: conv1
+- groupnorm: {num_groups: 4}
+  name: gn1
+- relu:
+- conv2d: {out: 6, kernel: 3, stride: 2}
+  name: conv2
+- groupnorm: {num_groups: 3, eps: 1e-3, affine: false}
+- relu:
+- flatten:
+- linear: {out: 10}
+  name: fc
+"""
+
+
 # Numbers are rounded behind the input, relu1, conv2 and the last ReLU.
 ROUNDED = """layers:
 - conv2d: {out: 6, kernel: 3, padding: 1, bias: false}
@@ -304,6 +331,7 @@ MODELS = {
     "vgg_bn": lambda p: make(p, "{family: vgg_bn, depth: 11, dropout: 0}", torchvision("vgg11_bn", dropout=0), 2, 2,
                              (3, 32, 32), 0, cap=64, seeds=20, norm_bias=NORM_BIAS, steps=0,
                              frozen="classifier.0.weight", on="cpu"),
+    "groupnorm": lambda p: make(p, GROUPS, groups(), 3, 8, (2, 9, 10), 0.02, cap=256),
     "rounded": lambda p: make(p, ROUNDED, Rounded(), 4, 8, (1, 8, 8), 0.02, cap=128, qat=1,
                               on="ref cpu san-ref san-cpu"),
     "resnet18-amp": lambda p: make_amp(p, "{family: resnet, depth: 18}", resnet18(), 8, (3, 32, 32), 1e-4, on="cpu gpu"),

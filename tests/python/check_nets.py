@@ -149,6 +149,17 @@ class Drawing:
             return self.add(kind, nn.LeakyReLU(0.2), dict(negative_slope=0.2))
         return self.add(kind, ACTS[kind]())
 
+    def group(self):
+        values = torch.Size(self.now[1:]).numel()
+        groups = self.r.choice([g for g in range(1, self.now[1] + 1) if self.now[1] % g == 0])
+        if len(self.now) == 3 or values // groups < 4:
+            return False
+        affine = self.r.random() < 0.7
+        m = nn.GroupNorm(groups, self.now[1], affine=affine)
+        for tensor, low in ((m.weight, 0.5), (m.bias, -0.5)) if affine else ():
+            nn.init.uniform_(tensor, low, low + 1)
+        return self.add("groupnorm", m, dict(num_groups=groups, affine=affine))
+
     def pool(self):
         axes = len(self.now) - 2
         k, s, p = self.windows(axes)
@@ -214,10 +225,10 @@ class Drawing:
         return self.add("flatten", nn.Flatten())
 
     def grow(self):
-        image = [self.conv] * 4 + [self.norm] * 2 + [self.act, self.act, self.pool, self.pool, self.upsample, self.sum,
+        image = [self.conv] * 4 + [self.norm, self.norm, self.group, self.act, self.act, self.pool, self.pool, self.upsample, self.sum,
                                                      self.sum, self.join]
         choices = {
-            2: [self.linear, self.linear, self.norm, self.act, self.act, self.layernorm, self.sum, self.join],
+            2: [self.linear, self.linear, self.norm, self.group, self.act, self.act, self.layernorm, self.sum, self.join],
             3: [self.linear, self.layernorm, self.attention, self.attention, self.lstm, self.lstm, self.act, self.sum,
                 self.sum, self.join, self.join],
             4: image + [self.whole, self.tokens] * (len(self.layers) > 3),

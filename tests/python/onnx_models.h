@@ -66,6 +66,31 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      0},
+    {"groups",
+     3,
+     {3, 9, 7},
+     "layers:\n"
+     "  - conv2d: {out: 12, kernel: 3, padding: 1}\n"
+     "  - groupnorm: {num_groups: 4, eps: 0.1}\n"
+     "  - relu\n"
+     "  - conv2d: {out: 6, kernel: 3}\n"
+     "  - groupnorm: {num_groups: 1, affine: false}\n"
+     "  - flatten\n"
+     "  - linear: {out: 20}\n"
+     "  - groupnorm: {num_groups: 5}\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"groups-volumes",
+     4,
+     {2, 5, 6, 4},
+     "layers:\n"
+     "  - conv3d: {out: 6, kernel: 2}\n"
+     "  - groupnorm: {num_groups: 3}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
     {"larger",
      3,
      {3, 5, 4},

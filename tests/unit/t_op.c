@@ -75,6 +75,12 @@ static void text_names_everything(void)
   ct_op_desc_init(&d, CT_OP_BNORM, &x, &x);
   d.training = d.u.bnorm.add = d.u.bnorm.relu = 1;
   CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "bnorm 2x4x8x8 -> 2x4x8x8 training add relu");
+  ct_op_desc_init(&d, CT_OP_GNORM, &x, &x);
+  d.u.gnorm.groups = 2;
+  d.u.gnorm.affine = 1;
+  CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "gnorm 2x4x8x8 -> 2x4x8x8 g2 affine");
+  ct_op_desc_init(&d, CT_OP_BNORM, &x, &x);
+  d.training = d.u.bnorm.add = 1;
   d.u.bnorm.relu = CT_RELU6;
   CT_ASSERT_TEXT(ct_op_text(&d, buf, sizeof buf), "bnorm 2x4x8x8 -> 2x4x8x8 training add relu6");
   ct_op_desc_init(&d, CT_OP_REORDER, &x, &flat);
@@ -201,6 +207,7 @@ static void parameters_have_torchs_sizes(void)
               {CT_OP_LINEAR, {5 * 8}},
               {CT_OP_BNORM, {4, 4}},
               {CT_OP_LNORM, {5, 5}},
+              {CT_OP_GNORM, {4, 4}},
               {CT_OP_LSTM, {20 * 8, 20 * 5, 20, 20}},
               {CT_OP_ATTENTION, {24 * 8, 24, 8 * 8, 8}},
               {CT_OP_TOKENS, {4, 10 * 4}},

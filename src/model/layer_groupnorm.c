@@ -1,0 +1,66 @@
+/* torch.nn.GroupNorm.  A sample is normalised by itself, so neither ranks nor the size of the
+ * batch matter. */
+#include "model/layer_usual.h"
+
+#include <inttypes.h>
+
+#include "base/ct_err.h"
+
+typedef struct {
+  int64_t num_groups;
+  double eps;
+  int affine;
+} groupnorm_t;
+
+static const ct_opt_t rows[] = {
+    CT_OPT_INT(groupnorm_t, num_groups, NULL, 1, 1 << 24, "groups, which share out the channels"),
+    CT_OPT_DOUBLE(groupnorm_t, eps, "1e-5", 1e-12, 1, "added to the variance"),
+    CT_OPT_BOOL(groupnorm_t, affine, "true", "a trained scale and shift for each channel"),
+    CT_OPT_END};
+
+/* N x H x W would pass its rows off as channels */
+static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  char shape[80];
+  const groupnorm_t *o = opts;
+  if (in->ndim == 3)
+    CT_FAIL(CT_ERR_SHAPE, "wants N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
+            ct_shape_text(in, shape, sizeof shape));
+  if (in->dim[1] % o->num_groups)
+    CT_FAIL(CT_ERR_SHAPE, "num_groups %" PRId64 " must divide its %" PRId64 " channels",
+            o->num_groups, in->dim[1]);
+  *out = *in;
+out:
+  return rc;
+}
+
+static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  const groupnorm_t *o = opts;
+  ct_shape_t per_channel = ct_shape(1, in->dim[1]);
+  if (!o->affine) return 0;
+  spec[0] = (ct_param_spec_t){.suffix = "weight", .shape = per_channel, .init = CT_INIT_ONE};
+  spec[1] = (ct_param_spec_t){.suffix = "bias", .shape = per_channel, .init = CT_INIT_ZERO};
+  return 2;
+}
+
+static void attributes(const void *opts, ct_op_desc_t *d)
+{
+  const groupnorm_t *o = opts;
+  d->u.gnorm.groups = (int)o->num_groups;
+  d->u.gnorm.affine = o->affine;
+  d->u.gnorm.eps = o->eps;
+}
+
+const ct_layer_ops_t ct__layer_groupnorm = {
+    .kind = "groupnorm",
+    .help = "normalisation of each sample over groups of channels and space",
+    .opts_bytes = sizeof(groupnorm_t),
+    .opts = rows,
+    .inputs = 1,
+    .infer = infer,
+    .params = params,
+    .op = CT_OP_GNORM,
+    .attributes = attributes,
+};
