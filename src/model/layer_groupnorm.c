@@ -1,4 +1,5 @@
-/* torch.nn.GroupNorm.  A sample is normalised by itself, so neither ranks nor the size of the
+/* torch.nn.GroupNorm, and torch.nn.InstanceNorm2d and 3d without running statistics, which is a
+ * group for each channel.  A sample is normalised by itself, so neither ranks nor the size of the
  * batch matter. */
 #include "model/layer_usual.h"
 
@@ -12,14 +13,17 @@ typedef struct {
   int affine;
 } groupnorm_t;
 
-static const ct_opt_t rows[] = {
+#define EPS CT_OPT_DOUBLE(groupnorm_t, eps, "1e-5", 1e-12, 1, "added to the variance")
+#define AFFINE(usual) \
+  CT_OPT_BOOL(groupnorm_t, affine, usual, "a trained scale and shift for each channel")
+
+static const ct_opt_t group_rows[] = {
     CT_OPT_INT(groupnorm_t, num_groups, NULL, 1, 1 << 24, "groups, which share out the channels"),
-    CT_OPT_DOUBLE(groupnorm_t, eps, "1e-5", 1e-12, 1, "added to the variance"),
-    CT_OPT_BOOL(groupnorm_t, affine, "true", "a trained scale and shift for each channel"),
-    CT_OPT_END};
+    EPS, AFFINE("true"), CT_OPT_END};
+static const ct_opt_t instance_rows[] = {EPS, AFFINE("false"), CT_OPT_END};
 
 /* N x H x W would pass its rows off as channels */
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int infer_group(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   char shape[80];
@@ -35,6 +39,22 @@ out:
   return rc;
 }
 
+static int infer_instance(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  char shape[80];
+  (void)opts;
+  if (in->ndim < 4)
+    CT_FAIL(CT_ERR_SHAPE, "wants N x C x H x W or N x C x D x H x W, but its input is %s",
+            ct_shape_text(in, shape, sizeof shape));
+  if (ct_shape_sample(in) == in->dim[1])
+    CT_FAIL(CT_ERR_SHAPE, "wants more than one value of each channel, but its input is %s",
+            ct_shape_text(in, shape, sizeof shape));
+  *out = *in;
+out:
+  return rc;
+}
+
 static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   const groupnorm_t *o = opts;
@@ -45,7 +65,7 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return 2;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void group(const void *opts, ct_op_desc_t *d)
 {
   const groupnorm_t *o = opts;
   d->u.gnorm.groups = (int)o->num_groups;
@@ -53,14 +73,24 @@ static void attributes(const void *opts, ct_op_desc_t *d)
   d->u.gnorm.eps = o->eps;
 }
 
-const ct_layer_ops_t ct__layer_groupnorm = {
-    .kind = "groupnorm",
-    .help = "normalisation of each sample over groups of channels and space",
-    .opts_bytes = sizeof(groupnorm_t),
-    .opts = rows,
-    .inputs = 1,
-    .infer = infer,
-    .params = params,
-    .op = CT_OP_GNORM,
-    .attributes = attributes,
-};
+static void instance(const void *opts, ct_op_desc_t *d)
+{
+  group(opts, d);
+  d->u.gnorm.groups = (int)d->x.dim[1];
+}
+
+#define KIND(word, text, rows, shape, what)                                   \
+  const ct_layer_ops_t ct__layer_##word = {.kind = #word,                     \
+                                           .help = text,                      \
+                                           .opts_bytes = sizeof(groupnorm_t), \
+                                           .opts = rows,                      \
+                                           .inputs = 1,                       \
+                                           .infer = shape,                    \
+                                           .params = params,                  \
+                                           .op = CT_OP_GNORM,                 \
+                                           .attributes = what};
+
+KIND(groupnorm, "normalisation of each sample over groups of channels and space", group_rows,
+     infer_group, group)
+KIND(instancenorm, "normalisation of each channel of each sample over space", instance_rows,
+     infer_instance, instance)

@@ -12,6 +12,7 @@
   X(linear)           \
   X(batchnorm)        \
   X(groupnorm)        \
+  X(instancenorm)     \
   X(relu)             \
   CT_ACT_LIST(ACT)    \
   X(maxpool)          \

@@ -260,10 +260,24 @@ static const char *all_alike(ct__onnx_t *o, int id, const char *word, int64_t n,
   return name;
 }
 
+static void instancenorm(ct__onnx_t *o, const layer_t *l)
+{
+  int64_t channels = l->d->x.dim[1];
+  int affine = l->d->u.gnorm.affine;
+  const char *w = affine ? ct__onnx_param(o, l->id, 0) : all_alike(o, l->id, "ones", channels, 1);
+  const char *b = affine ? ct__onnx_param(o, l->id, 1) : all_alike(o, l->id, "zeros", channels, 0);
+  ct__onnx_node(o, "InstanceNormalization", OUT(l->y), IN(l->x, w, b));
+  ct__onnx_float(o, "epsilon", l->d->u.gnorm.eps);
+}
+
 /* As rows of groups, which ONNX can normalise one by one; opset 17 has no groups. */
 static void groupnorm(ct__onnx_t *o, const layer_t *l)
 {
   const ct_op_desc_t *d = l->d;
+  if (d->u.gnorm.groups == d->x.dim[1] && d->x.ndim > 2) {
+    instancenorm(o, l);
+    return;
+  }
   int64_t groups = d->u.gnorm.groups, dims[CT_MAX_DIMS] = {0}, rows[3] = {0, groups, -1};
   int64_t per_channel[CT_MAX_DIMS] = {d->x.dim[1], 1, 1, 1, 1};
   int affine = d->u.gnorm.affine, space = d->x.ndim - 1;

@@ -296,6 +296,29 @@ GROUPS = """layers:
 """
 
 
+def instances():
+    return named(
+        conv1=nn.Conv3d(1, 5, 3), in1=nn.InstanceNorm3d(5, affine=True), relu1=nn.ReLU(), conv2=nn.Conv3d(5, 6, 2),
+        in2=nn.InstanceNorm3d(6), gn1=nn.GroupNorm(2, 6), relu2=nn.ReLU(), flat=nn.Flatten(), fc=nn.Linear(360, 10))
+
+
+INSTANCES = """layers:
+- conv3d: {out: 5, kernel: 3}
+  name: conv1
+- instancenorm: {affine: true}
+  name: in1
+- relu:
+- conv3d: {out: 6, kernel: 2}
+  name: conv2
+- instancenorm:
+- groupnorm: {num_groups: 2}
+  name: gn1
+- relu:
+- flatten:
+- linear: {out: 10}
+  name: fc
+"""
+
 # Numbers are rounded behind the input, relu1, conv2 and the last ReLU.
 ROUNDED = """layers:
 - conv2d: {out: 6, kernel: 3, padding: 1, bias: false}
@@ -332,6 +355,7 @@ MODELS = {
                              (3, 32, 32), 0, cap=64, seeds=20, norm_bias=NORM_BIAS, steps=0,
                              frozen="classifier.0.weight", on="cpu"),
     "groupnorm": lambda p: make(p, GROUPS, groups(), 3, 8, (2, 9, 10), 0.02, cap=256),
+    "instancenorm": lambda p: make(p, INSTANCES, instances(), 3, 8, (1, 6, 7, 8), 0.02, cap=256),
     "rounded": lambda p: make(p, ROUNDED, Rounded(), 4, 8, (1, 8, 8), 0.02, cap=128, qat=1,
                               on="ref cpu san-ref san-cpu"),
     "resnet18-amp": lambda p: make_amp(p, "{family: resnet, depth: 18}", resnet18(), 8, (3, 32, 32), 1e-4, on="cpu gpu"),

@@ -155,10 +155,13 @@ class Drawing:
         if len(self.now) == 3 or values // groups < 4:
             return False
         affine = self.r.random() < 0.7
-        m = nn.GroupNorm(groups, self.now[1], affine=affine)
+        each = len(self.now) > 3 and groups == self.now[1]
+        kind, keys = ("instancenorm", {}) if each else ("groupnorm", dict(num_groups=groups))
+        make = nn.InstanceNorm2d if len(self.now) == 4 else nn.InstanceNorm3d
+        m = make(self.now[1], affine=affine) if each else nn.GroupNorm(groups, self.now[1], affine=affine)
         for tensor, low in ((m.weight, 0.5), (m.bias, -0.5)) if affine else ():
             nn.init.uniform_(tensor, low, low + 1)
-        return self.add("groupnorm", m, dict(num_groups=groups, affine=affine))
+        return self.add(kind, m, dict(keys, affine=affine))
 
     def pool(self):
         axes = len(self.now) - 2

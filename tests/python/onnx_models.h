@@ -75,6 +75,7 @@ static const onnx_model_t onnx_models[] = {
      "  - relu\n"
      "  - conv2d: {out: 6, kernel: 3}\n"
      "  - groupnorm: {num_groups: 1, affine: false}\n"
+     "  - instancenorm: {eps: 0.01}\n"
      "  - flatten\n"
      "  - linear: {out: 20}\n"
      "  - groupnorm: {num_groups: 5}\n"
@@ -86,6 +87,7 @@ static const onnx_model_t onnx_models[] = {
      {2, 5, 6, 4},
      "layers:\n"
      "  - conv3d: {out: 6, kernel: 2}\n"
+     "  - instancenorm: {affine: true}\n"
      "  - groupnorm: {num_groups: 3}\n"
      "  - flatten\n"
      "  - linear: {out: 7}\n",

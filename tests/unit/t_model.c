@@ -105,6 +105,12 @@ static void lowers_to_ops(void)
   d = lowered("batchnorm", "momentum: 0.25");
   CT_ASSERT_INT(d.kind, CT_OP_BNORM);
   CU_ASSERT(d.u.bnorm.eps == 1e-5 && d.u.bnorm.momentum == 0.25 && !d.u.bnorm.add);
+  d = lowered("groupnorm", "num_groups: 4, eps: 0.25");
+  CT_ASSERT_TEXT(ct_op_text(&d, text, sizeof text), "gnorm 5x8x6x7 -> 5x8x6x7 g4 affine");
+  CU_ASSERT(d.u.gnorm.eps == 0.25);
+  d = lowered("instancenorm", "");
+  CT_ASSERT_TEXT(ct_op_text(&d, text, sizeof text), "gnorm 5x8x6x7 -> 5x8x6x7 g8");
+  CU_ASSERT(d.u.gnorm.eps == 1e-5);
   d = lowered("dropout", "");
   CT_ASSERT_INT(d.kind, CT_OP_DROPOUT);
   CU_ASSERT(d.u.dropout.p == 0.5 && d.u.dropout.layer == 1);

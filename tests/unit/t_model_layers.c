@@ -150,9 +150,18 @@ static void wrong_layers_are_refused(void)
       {"layers:\n- conv2d: {out: 9, kernel: 7}", CT_ERR_USAGE, "m.yaml:2: the last layer"},
       {"layers:\n- flatten\n- linear: {out: 1000000000}", CT_ERR_USAGE,
        "m.yaml:3: layer 'linear1' (linear): parameter weight has more than 2^36 elements"},
+      {"layers:\n- groupnorm: {num_groups: 2}", CT_ERR_USAGE,
+       "num_groups 2 must divide its 3 channels"},
+      {"layers:\n- global_avgpool\n- instancenorm", CT_ERR_USAGE,
+       "wants more than one value of each channel"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     assert_wrong(&cases[i], image(3, 8, 8), 10);
+  wrong_t group = {"layers:\n- groupnorm: {num_groups: 4}", CT_ERR_USAGE,
+                   "wants N x C, N x C x H x W or"};
+  assert_wrong(&group, ct_shape(3, 1, 28, 28), 10);
+  wrong_t instance = {"layers:\n- instancenorm", CT_ERR_USAGE, "wants N x C x H x W or"};
+  assert_wrong(&instance, ct_shape(2, 1, 28), 10);
   wrong_t rows = {"layers:\n- batchnorm", CT_ERR_USAGE, "wants N x C, N x C x H x W or"};
   assert_wrong(&rows, ct_shape(3, 1, 28, 28), 10);
 }
