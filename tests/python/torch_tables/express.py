@@ -140,6 +140,21 @@ def batchnorm(m, x, keys=None):
                       norm_frozen(m, m.num_features), keys=keys)
 
 
+def groupnorm(m, x):
+    each = not isinstance(m, nn.GroupNorm)
+    if each and m.track_running_stats:
+        raise Missing("instancenorm: running statistics")
+    axes = int(type(m).__name__[-2]) if each else x.dim() - 2
+    x = x.unsqueeze(0) if x.dim() == axes + 1 else x
+    for tensor, low in ((m.weight, 0.5), (m.bias, -0.5)):
+        if tensor is not None:
+            nn.init.uniform_(tensor, low, low + 1)
+    keys = {"eps": m.eps, "affine": m.affine} | ({} if each else {"num_groups": m.num_groups})
+    x, function = high(m, x, 1 if axes == 1 else 2)
+    frozen = norm_frozen(m, x.shape[1]) if m.affine else None
+    return layer_case(x, [{"instancenorm" if each else "groupnorm": keys, "name": "m"}], m, function, frozen)
+
+
 def layernorm(m, x):
     shape, n = m.normalized_shape, torch.Size(m.normalized_shape).numel()
     one = x.dim() == len(shape) + 1
@@ -272,6 +287,7 @@ LAYERS = {
     nn.LeakyReLU: point(lambda m: {"leaky_relu": {"negative_slope": float(m.negative_slope)}}),
     nn.GELU: point(lambda m: {"gelu": {}}), nn.Linear: linear, nn.Flatten: flatten, nn.LayerNorm: layernorm,
     **{getattr(nn, f"Conv{n}d"): conv for n in (1, 2, 3)}, **{getattr(nn, f"BatchNorm{n}d"): batchnorm for n in (1, 2, 3)},
+    nn.GroupNorm: groupnorm, **{getattr(nn, f"InstanceNorm{n}d"): groupnorm for n in (1, 2, 3)},
     **{getattr(nn, f"{k}Pool{n}d"): pool for n in (1, 2, 3) for k in ("Max", "Avg", "AdaptiveAvg")},
     nn.LSTM: lstm, nn.MultiheadAttention: attention, nn.TransformerEncoderLayer: encoder, nn.TransformerEncoder: encoder,
 }

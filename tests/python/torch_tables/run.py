@@ -126,6 +126,20 @@ def op_layer_norm(x, shape, w=None, b=None, eps=1e-5):
     return layer(filled(m, w, b) if w is not None else m, x if x.dim() > len(shape) else x.unsqueeze(0))
 
 
+def op_group_norm(x, groups, weight=None, bias=None, eps=1e-5):
+    if eps <= 0 or (weight is None) != (bias is None):
+        raise Missing("groupnorm: eps below 0, or a weight without a bias")
+    return layer(nn.GroupNorm(groups, x.shape[1], eps, affine=weight is not None), x)
+
+
+def op_instance_norm(x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
+                     eps=1e-5):
+    if running_mean is not None or not use_input_stats or (weight is None) != (bias is None):
+        raise Missing("instancenorm: running statistics, or a weight without a bias")
+    make = getattr(nn, f"InstanceNorm{x.dim() - 2}d")
+    return layer(make(x.shape[1], eps, affine=weight is not None), x)
+
+
 def op_loss(cls):
     return lambda x, target, **keys: loss(cls.__name__, cls(**keys), x, target)
 
@@ -145,7 +159,8 @@ def op_interpolate(x, size=None, scale_factor=None, mode="nearest", align_corner
 WINDOW = ("kernel_size", "stride", "padding")
 AVERAGE = (*WINDOW, "ceil_mode", "count_include_pad", "divisor_override")
 OPS = {
-    "linear": op_linear, "batch_norm": op_batch_norm, "layer_norm": op_layer_norm, "interpolate": op_interpolate,
+    "linear": op_linear, "batch_norm": op_batch_norm, "layer_norm": op_layer_norm, "group_norm": op_group_norm,
+    "instance_norm": op_instance_norm, "interpolate": op_interpolate,
     **{f"conv{n}d": op_conv(n) for n in (1, 2, 3)},
     **{f"max_pool{n}d": op_pool(getattr(nn, f"MaxPool{n}d"), *WINDOW) for n in (1, 2, 3)},
     **{f"avg_pool{n}d": op_pool(getattr(nn, f"AvgPool{n}d"), *AVERAGE[:5 + (n > 1)]) for n in (1, 2, 3)},
