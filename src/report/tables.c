@@ -113,12 +113,12 @@ static int text_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *ou
   ct_study_ratio_t e = ct_study_efficiency(ct_study_base(r->study), z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
   char step[60], efficiency[60], loss[80];
-  snprintf(step, sizeof step, "%.4g [%.4g,%.4g]", 1e3 * z->median_s, 1e3 * z->low_s,
+  snprintf(step, sizeof step, "%.5g [%.4g,%.4g]", 1e3 * z->median_s, 1e3 * z->low_s,
            1e3 * z->high_s);
-  snprintf(efficiency, sizeof efficiency, "%.3g [%.3g,%.3g]", 100 * e.median, 100 * e.low,
+  snprintf(efficiency, sizeof efficiency, "%.1f [%.1f,%.1f]", 100 * e.median, 100 * e.low,
            100 * e.high);
   ct_terms_loss(&t, z->account.mean.step_s, loss, sizeof loss);
-  return ct_str_add(out, "%5d %5d %6g %19s %9.4g %16s%s%s\n", z->nodes, z->ranks, z->batch, step,
+  return ct_str_add(out, "%5d %5d %6g %18s %9.4g %15s%s%s\n", z->nodes, z->ranks, z->batch, step,
                     ct_study_rate(z, z->median_s), efficiency, *loss ? "  " : "", loss);
 }
 
@@ -128,8 +128,8 @@ int ct_report_text(const ct_report_t *r, ct_str_t *out)
   const ct_study_size_t *largest = ct__report_largest(r->study);
   ct__loss_t loss[CT__LOSSES];
   char sum[400];
-  CT_TRY(ct_str_add(out, "%5s %5s %6s %19s %9s %16s  %s\n", "nodes", "ranks", "batch", "step_ms",
-                    "samples/s", "efficiency_%", "largest loss -gains, %"));
+  CT_TRY(ct_str_add(out, "%5s %5s %6s %18s %9s %15s  %s\n", "nodes", "ranks", "batch", "step_ms",
+                    "samples/s", "efficiency_%", "largest loss, %"));
   for (int i = 0; i < r->study->sizes; i++)
     if (r->study->size[i].kind == CT_STUDY_RUN) CT_TRY(text_row(r, &r->study->size[i], out));
   int n = ct__report_losses(r, largest, loss);

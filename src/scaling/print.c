@@ -117,7 +117,7 @@ int ct_scaling_print(const ct_scaling_t *m, const char *list, ct_str_t *out)
   CT_TRY(read_list(list, ranks, &n));
   CT_TRY(add_head(m, out));
   CT_TRY(ct_str_add(out, "%6s %5s %7s %19s %9s %12s  %s\n", "ranks", "nodes", "batch",
-                    "step_ms [band]", "samples/s", "efficiency_%", "largest loss -gains, %"));
+                    "step_ms [band]", "samples/s", "efficiency_%", "largest loss, %"));
   for (int i = 0; i < n; i++) {
     ct_scaling_ask_t ask = {.ranks = ranks[i]};
     CT_TRY(ct_scaling_predict(m, &ask, &p));
