@@ -152,13 +152,20 @@ launch_ranks() { # PROGRAM...
   launch "${launcher[@]}" ${CTRAIN_MPI:+--mpi="$CTRAIN_MPI"} --kill-on-bad-exit=1 $CTRAIN_SRUN "$@"
 }
 
-# So many ranks by a launcher that takes their number as -n, as mpiexec and mpirun do.
+# So many ranks by a launcher that takes their number as -n, as mpiexec and mpirun do.  MPICH's
+# mpiexec now and then returns 0 for ranks that did not: rank 0, on this node, says what it returns.
 launch_tasks() { # RANKS USUAL PROGRAM...
-  local ranks=$1
+  local ranks=$1 status told
   choose_launcher "$2"
   shift 2
   unset SRUN_CPUS_PER_TASK # it would count for the one task a node by which mpiexec starts the ranks
+  CTRAIN_STATUS_FILE=$(mktemp) && export CTRAIN_STATUS_FILE
   launch "${launcher[@]}" -n "$ranks" "$@"
+  status=$?
+  told=$(cat "$CTRAIN_STATUS_FILE")
+  rm -f "$CTRAIN_STATUS_FILE"
+  [ $status != 0 ] || status=${told:-0}
+  return "$status"
 }
 
 # ---- After the run.

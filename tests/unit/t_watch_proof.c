@@ -44,7 +44,8 @@ static void random_bytes_are_not_repeated(void)
 
 /* ---- packets ---- */
 
-static const ct_sip_key_t key = {{0x0123456789abcdefU, 0xfedcba9876543210U}};
+#define KEY 0x0123456789abcdefU, 0xfedcba9876543210U
+static const ct_sip_key_t key = {{KEY}};
 
 static void a_seal_holds_for_that_packet_alone(void)
 {
@@ -103,7 +104,7 @@ static void a_packet_is_heard_once(void)
 static ct__watch_net_t net;
 static ct__watch_place_t place;
 static ct__watch_door_t door;
-static const ct__watch_pair_t pair = {.key = key, .from = 2, .to = 3};
+static const ct__watch_pair_t pair = {.key = {{KEY}}, .from = 2, .to = 3};
 
 static void open_door(void)
 {
