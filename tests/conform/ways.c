@@ -240,7 +240,8 @@ static int is_given(const ct_op_desc_t *d, int pass, cpu__layouts_t at, char why
   return cpu__conv_bf16.can(&job, &cost, why);
 }
 
-/* Refused in that pass; right in what is left to oneDNN, and as a whole. */
+/* Refused in that pass, unless this oneDNN takes another implementation, which is right; and right as
+ * a whole. */
 static void check_wrong_layer(const layer_t *l, int pass)
 {
   op_case_t c = {.data = DATA_RANDOM};
@@ -250,8 +251,9 @@ static void check_wrong_layer(const layer_t *l, int pass)
   int known = 0;
   make_layer(&c.desc, l);
   const char *name = ct_op_text(&c.desc, text, sizeof text);
-  check(!is_given(&c.desc, pass, l->at, why), "%s: given to oneDNN", name);
-  if (tested.dev->bf16_rate > 0) check(strstr(why, "oneDNN ") != NULL, "%s: %s", name, why);
+  int given = is_given(&c.desc, pass, l->at, why);
+  if (!given && tested.dev->bf16_rate > 0)
+    check(strstr(why, "oneDNN ") != NULL, "%s: %s", name, why);
   try_way(&cpu__conv_ways, &cpu__conv_bf16, &c, &t, &known, &tally);
   if (known) truth_close(&t);
   check_trial(&c, 0, l->at.x, 1);
