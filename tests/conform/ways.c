@@ -240,8 +240,8 @@ static int is_given(const ct_op_desc_t *d, int pass, cpu__layouts_t at, char why
   return cpu__conv_bf16.can(&job, &cost, why);
 }
 
-/* Refused in that pass, unless this oneDNN takes another implementation, which is right; and right as
- * a whole. */
+/* Refused in that pass, unless this oneDNN takes another implementation, which is right; and right
+ * as a whole. */
 static void check_wrong_layer(const layer_t *l, int pass)
 {
   op_case_t c = {.data = DATA_RANDOM};
@@ -296,10 +296,16 @@ static void ragged_groups_with_dilation_are_not_given_to_onednn(void)
 
 static void first_layers_with_strides_beyond_x_are_not_given_to_onednn(void)
 {
-  static const layer_t wrong[] = {
-      {2, 15, 16, 11, 1, 1, 3, 0, 1, 1, FROM_PLAIN}, {2, 8, 48, 1, 3, 1, 4, 0, 1, 1, FROM_PLAIN},
-      {2, 2, 16, 4, 3, 3, 4, 0, 1, 1, FROM_PLAIN},   {3, 1, 48, 2, 1, 1, 3, 0, 1, 1, FROM_PLAIN},
-      {2, 5, 48, 3, 9, 1, 17, 0, 1, 1, FROM_PLAIN},  {2, 1, 24, 6, 2, 2, 4, 0, 1, 1, AS_NHWC}};
+  static const layer_t wrong[] = {{2, 15, 16, 11, 1, 1, 3, 0, 1, 1, FROM_PLAIN},
+                                  {2, 8, 48, 1, 3, 1, 4, 0, 1, 1, FROM_PLAIN},
+                                  {2, 2, 16, 4, 3, 3, 4, 0, 1, 1, FROM_PLAIN},
+                                  {3, 1, 48, 2, 1, 1, 3, 0, 1, 1, FROM_PLAIN},
+                                  {2, 5, 48, 3, 9, 1, 17, 0, 1, 1, FROM_PLAIN},
+                                  {2, 1, 24, 6, 2, 2, 4, 0, 1, 1, AS_NHWC},
+                                  {2, 1, 1, 13, 4, 4, 4, 0, 1, 1, AS_NHWC},
+                                  {3, 1, 7, 2, 4, 3, 1, 1, 1, 1, AS_NHWC}, /* 3.7 */
+                                  {3, 2, 2, 4, 12, 4, 1, 2, 1, 1, AS_NHWC},
+                                  {3, 12, 20, 5, 1, 1, 2, 1, 1, 1, AS_NHWC}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     check_wrong_layer(&wrong[i], CT_BWD_PARAM);
 }

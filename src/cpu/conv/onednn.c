@@ -140,6 +140,27 @@ static int mixes_registers(const cpu__job_t *job, const char *name)
          strstr(name, "bf16_1x1");
 }
 
+/* The same for oneDNN 3, which takes first layers for such also in channels last: NaN was seen with
+ * one and two channels in a group, 3.7. */
+static int reads_behind_channels(const cpu__job_t *job)
+{
+  const ct_op_desc_t *d = job->desc;
+  return cpu__dnnl_major() > 2 && job->at.x == CT_NHWC && d->x.dim[1] / d->u.conv.groups < 4;
+}
+
+/* The forward convolution brg_conv_fwd of oneDNN 3 was seen (3.7, AVX-512) to multiply what stands
+ * behind x by zero where a group has one channel: y is NaN where that is; and to crash where a
+ * window sees nothing but padding. */
+static int reads_elsewhere(const cpu__job_t *job, const char *name)
+{
+  const ct_op_desc_t *d = job->desc;
+  int outside = d->x.dim[1] == d->u.conv.groups;
+  if (job->pass == CT_BWD_PARAM || !strstr(name, "brg_conv")) return 0;
+  for (int i = 0; i < d->x.ndim - 2; i++)
+    outside |= d->u.conv.pad[i] >= (int64_t)d->u.conv.dilate[i] * (d->u.conv.kernel[i] - 1) + 1;
+  return outside;
+}
+
 /* NULL, or why oneDNN's weights' gradient is not taken. */
 static const char *gradient_fault(const cpu__job_t *job)
 {
@@ -148,7 +169,8 @@ static const char *gradient_fault(const cpu__job_t *job)
   if (leaves_padding(job)) return "oneDNN leaves the padding of such a gradient undefined";
   if (job->desc->x.dtype != CT_BF16) return NULL;
   if (skips_rows(job)) return "oneDNN gets the weights' gradient of such a dilated one wrong";
-  if (reads_behind(job)) return "oneDNN reads behind x for such a gradient";
+  if (reads_behind(job) || reads_behind_channels(job))
+    return "oneDNN reads behind x for such a gradient";
   return NULL;
 }
 
@@ -177,6 +199,8 @@ static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu_
   rc = 1;
   if (mixes_registers(job, cpu__prim_name(prim)))
     rc = cpu__refuse(why, "oneDNN gets such an odd number of channels wrong");
+  if (reads_elsewhere(job, cpu__prim_name(prim)))
+    rc = cpu__refuse(why, "oneDNN reads outside of such an x");
   *cost = (cpu__cost_t){padded_work(job) / (rate * efficiency(job, cpu__prim_name(prim))), 0};
   cpu__prim_free(prim);
 out:

@@ -38,6 +38,11 @@ void cpu__dnnl_close(cpu__dnnl_t *dnnl)
   ct_mem_free(dnnl);
 }
 
+int cpu__dnnl_major(void)
+{
+  return dnnl_version()->major;
+}
+
 const char *cpu__dnnl_version(char *buf, size_t cap)
 {
   const dnnl_version_t *v = dnnl_version();

@@ -22,6 +22,8 @@ int cpu__dnnl_open(cpu__dnnl_t **out);
 void cpu__dnnl_close(cpu__dnnl_t *dnnl);
 /** "2.6.3" into buf (returned). */
 const char *cpu__dnnl_version(char *buf, size_t cap);
+/** Its first number. */
+int cpu__dnnl_major(void);
 /** What the processor has and ONEDNN_MAX_CPU_ISA allows: 1 for AVX-512 (core), AVX2. */
 int cpu__dnnl_has_avx512(void);
 int cpu__dnnl_has_avx2(void);
