@@ -40,6 +40,7 @@ int is_close(const float *a, const float *b, int64_t n, double floor, double tol
 {
   double error = norm(a, b, n) / fmax(norm(b, NULL, n), floor);
 
+  *why = '\0'; /* callers print it whatever this returns */
   if (n == 0 || error <= tolerance || norm(a, b, n) == 0) return 1;
   snprintf(why, 80, "relative error %.3g, allowed %.3g", error, tolerance);
   return 0;
