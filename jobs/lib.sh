@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # ctrain-hpc: what the job templates share.  They know it by this line, and source it.  From top to
-# bottom: the settings and the program, ranks that outlive the signals to their job, and what becomes of the job after their exit status.
+# bottom: the settings and the program, ranks that outlive the signals to their job, and what becomes
+# of the job after their exit status.
 
 # The job as Slurm's commands know it.  The number of an array's last task is also that of the
 # array.
@@ -164,6 +165,7 @@ launch_tasks() { # RANKS USUAL PROGRAM...
   status=$?
   told=$(cat "$CTRAIN_STATUS_FILE")
   rm -f "$CTRAIN_STATUS_FILE"
+  unset CTRAIN_STATUS_FILE
   [ $status != 0 ] || status=${told:-0}
   return "$status"
 }

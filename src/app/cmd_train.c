@@ -162,8 +162,8 @@ out:
   return rc;
 }
 
-/* Rank 0.  A relative run.dir of a configuration was once that of the working directory: what an
- * earlier version trained there would be begun anew here, without a word. */
+/* Rank 0.  Earlier versions took a relative run.dir from the working directory.  Warns if such a
+ * run exists there, since this version would otherwise train it again from the first step. */
 static int warn_of_former(const ct_config_t *c)
 {
   int rc = CT_OK, files = 0;

@@ -9,15 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ct_file.h"
 /* The first line of a small file; 0: it cannot be read. */
 static int line_of(const char *root, const char *path, char *buf, size_t cap)
 {
   char whole[512];
   snprintf(whole, sizeof whole, "%s%s", root, path);
-  int fd = open(whole, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-  if (fd >= 0) close(fd);
-  buf[n > 0 ? n : 0] = '\0';
+  size_t n = ct_file_peek(whole, buf, cap);
   buf[strcspn(buf, "\n")] = '\0';
   return n > 0;
 }

@@ -17,6 +17,9 @@ int ct_file_write_at(int fd, const char *path, int64_t at, const void *from, siz
 int ct_file_write(const char *path, const void *data, size_t bytes);
 /** fsync of the temporary, rename onto path, fsync of the directory. */
 int ct_file_commit(const char *temporary, const char *path);
+/** Local.  Reads the beginning of a small file, as those of /proc and /sys are, as text into buf.
+ * Returns its length; 0: it is empty, or cannot be read, and errno says why. */
+size_t ct_file_peek(const char *path, char *buf, size_t cap);
 /** open(2), again where the server has forgotten the file since its name was looked up (ESTALE).
  * What is to be written or made is not a symbolic link: somebody else may have put it there, to a
  * file of this user.  -1: errno. */

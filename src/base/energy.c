@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/ct_clock.h"
+#include "base/ct_file.h"
 
 enum { PACKAGES = 16, PARTS = 4, HWMONS = 64 };
 
@@ -18,12 +19,7 @@ static int read_text(const char *root, const char *path, char *buf, size_t cap)
 {
   char whole[512];
   snprintf(whole, sizeof whole, "%s%s", root, path);
-  int fd = open(whole, O_RDONLY | O_CLOEXEC), why = errno;
-  ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-  if (fd >= 0) why = errno, close(fd);
-  buf[n > 0 ? n : 0] = '\0';
-  errno = why;
-  return n > 0;
+  return ct_file_peek(whole, buf, cap) > 0;
 }
 
 static void add(ct_energy_t *e, double joule, double range)

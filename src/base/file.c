@@ -141,6 +141,16 @@ out:
   return rc;
 }
 
+size_t ct_file_peek(const char *path, char *buf, size_t cap)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC), why = errno;
+  ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
+  if (fd >= 0) why = errno, close(fd);
+  buf[n > 0 ? n : 0] = '\0';
+  errno = why;
+  return n > 0 ? (size_t)n : 0;
+}
+
 static int write_new(const char *path, const char *data, size_t bytes)
 {
   int rc = CT_OK;

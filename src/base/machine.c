@@ -14,18 +14,9 @@
 #include <unistd.h>
 
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_text.h"
-
-/* The beginning of a small file as text; 0: it cannot be read. */
-static int slurp(const char *path, char *buf, size_t cap)
-{
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-  if (fd >= 0) close(fd);
-  buf[n > 0 ? n : 0] = '\0';
-  return n > 0;
-}
 
 /* ---- cores ---- */
 
@@ -43,7 +34,7 @@ static int count_physical(const ct_machine_t *m)
   for (int i = 0; i < CT_MASK_BYTES * 8; i++) {
     if (!bit(m->mask, i)) continue;
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
-    if (!slurp(path, text, sizeof text)) return 0;
+    if (!ct_file_peek(path, text, sizeof text)) return 0;
     ct__machine_list(text, siblings);
     int first = 0;
     while (first < i && !(bit(siblings, first) && bit(m->mask, first)))
@@ -57,12 +48,12 @@ static void read_numa(ct_machine_t *m)
 {
   char path[80], text[4096];
   unsigned char nodes[CT_MASK_BYTES], cores[CT_MASK_BYTES];
-  if (!slurp("/sys/devices/system/node/online", text, sizeof text)) return;
+  if (!ct_file_peek("/sys/devices/system/node/online", text, sizeof text)) return;
   m->numa_nodes = ct__machine_list(text, nodes);
   for (int n = 0; n < CT_NUMA_MAX; n++) {
     if (!bit(nodes, n)) continue;
     snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", n);
-    if (!slurp(path, text, sizeof text)) continue;
+    if (!ct_file_peek(path, text, sizeof text)) continue;
     ct__machine_list(text, cores);
     for (int i = 0; i < CT_MASK_BYTES; i++)
       m->numa_cores[n] += __builtin_popcount(cores[i] & m->mask[i]);
@@ -74,7 +65,7 @@ static void read_cores(ct_machine_t *m, int thorough)
   char text[4096];
   unsigned char online[CT_MASK_BYTES];
   m->cores = ct_cores_given(m->mask);
-  if (slurp("/sys/devices/system/cpu/online", text, sizeof text))
+  if (ct_file_peek("/sys/devices/system/cpu/online", text, sizeof text))
     m->online = ct__machine_list(text, online);
   if (m->online < m->cores) m->online = m->cores;
   read_numa(m);
@@ -93,7 +84,7 @@ static void each_level(const char *mount, const char *path, const char *file,
   if (ct_text_format(at, sizeof at, "%s", strcmp(path, "/") == 0 ? "" : path) != CT_OK) return;
   for (;;) {
     if (ct_text_format(full, sizeof full, "%s%s/%s", mount, at, file) == CT_OK &&
-        slurp(full, text, sizeof text))
+        ct_file_peek(full, text, sizeof text))
       take(m, text);
     char *slash = strrchr(at, '/');
     if (!slash) break;
@@ -121,9 +112,9 @@ static void read_quota1(ct_machine_t *m, const char *path)
   if (ct_text_format(dir, sizeof dir, "/sys/fs/cgroup/cpu%s", path) != CT_OK) return;
   if (access(dir, F_OK) != 0) strcpy(dir, "/sys/fs/cgroup/cpu");
   if (ct_path_join(name, sizeof name, dir, "cpu.cfs_quota_us") != CT_OK) return;
-  if (!slurp(name, quota, sizeof quota)) return;
+  if (!ct_file_peek(name, quota, sizeof quota)) return;
   if (ct_path_join(name, sizeof name, dir, "cpu.cfs_period_us") != CT_OK) return;
-  if (!slurp(name, period, sizeof period)) return;
+  if (!ct_file_peek(name, period, sizeof period)) return;
   snprintf(both, sizeof both, "%s %s", quota, period);
   take_quota(m, both);
 }
@@ -140,7 +131,7 @@ static void read_cgroups(ct_machine_t *m)
   char text[8192], path[CT_PATH_MAX];
   m->memory_limit = CT_NO_LIMIT;
   m->allowed = m->online;
-  if (!slurp("/proc/self/cgroup", text, sizeof text)) return;
+  if (!ct_file_peek("/proc/self/cgroup", text, sizeof text)) return;
   if (ct__machine_cgroup(text, "memory", path, sizeof path))
     each_level("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", take_memory, m);
   else if (ct__machine_cgroup(text, "", path, sizeof path))
@@ -169,7 +160,7 @@ static void read_memory(ct_machine_t *m)
 {
   char text[4096] = "";
   struct statvfs shm;
-  slurp("/proc/meminfo", text, sizeof text);
+  ct_file_peek("/proc/meminfo", text, sizeof text);
   m->memory_total = ct__machine_meminfo(text, "MemTotal:");
   m->memory_free = ct__machine_meminfo(text, "MemAvailable:");
   m->address_space = limit(RLIMIT_AS);
@@ -197,7 +188,7 @@ void ct_machine_threads(char *buf, size_t cap)
   ct_machine_t m = {.memory_limit = CT_NO_LIMIT};
   int64_t addresses = limit(RLIMIT_AS);
   buf[0] = '\0';
-  if (slurp("/proc/self/cgroup", text, sizeof text)) {
+  if (ct_file_peek("/proc/self/cgroup", text, sizeof text)) {
     if (ct__machine_cgroup(text, "pids", path, sizeof path))
       each_level("/sys/fs/cgroup/pids", path, "pids.max", take_memory, &m);
     else if (ct__machine_cgroup(text, "", path, sizeof path))

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_text.h"
 
 enum { MOST = 64 }; /* names of a directory that are looked at */
@@ -42,10 +43,7 @@ static int word_of(const char *dir, const char *file, char *buf, size_t cap)
 {
   char path[CT_PATH_MAX];
   if (ct_path_join(path, sizeof path, dir, file) != CT_OK) return 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-  if (fd >= 0) close(fd);
-  buf[n > 0 ? n : 0] = '\0';
+  size_t n = ct_file_peek(path, buf, cap);
   buf[strcspn(buf, " \n")] = '\0';
   return n > 0;
 }

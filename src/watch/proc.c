@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/ct_hash.h"
+#include "base/ct_file.h"
 #include "watch/watch.h"
 
 /* ---- /proc ---- */
@@ -18,10 +19,7 @@
 /* One text of the kernel's; empty if there is none. */
 static size_t read_text(const char *path, char *buf, size_t cap)
 {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? 0 : read(fd, buf, cap - 1);
-  if (fd >= 0) close(fd);
-  size_t len = n > 0 ? (size_t)n : 0;
+  size_t len = ct_file_peek(path, buf, cap);
   while (len && buf[len - 1] == '\n')
     len--;
   buf[len] = '\0';

@@ -44,6 +44,8 @@ void ct_test_skip(const char *reason);
 /** A new empty directory under $TMPDIR at each call, removed at the end of the program; static
  * storage. */
 const char *ct_test_dir(void);
+/** Writes a file below root, and makes the directories above it. */
+void ct_test_put(const char *root, const char *path, const char *text);
 
 /** A stand-in for the environment, "NAME=value NAME=value", and what looks up in it: a value is
  * kept for some calls. */

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_text.h"
 
 int (*ct_test_combine)(int ok);
 int ct_test_prints = 1;
@@ -210,6 +212,15 @@ static int add_tests(CU_pSuite suite, const ct_test_t *tests, const char *part)
     n++;
   }
   return n;
+}
+
+void ct_test_put(const char *root, const char *path, const char *text)
+{
+  char whole[CT_PATH_MAX], dir[CT_PATH_MAX];
+  snprintf(whole, sizeof whole, "%s/%s", root, path);
+  CT_ASSERT_OK(ct_path_dir(dir, sizeof dir, whole));
+  CT_ASSERT_OK(ct_file_mkdirs(dir));
+  CT_ASSERT_OK(ct_file_write(whole, text, strlen(text)));
 }
 
 int ct_test_main(const char *suite, const ct_test_t *tests, int argc, char **argv)

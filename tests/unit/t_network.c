@@ -15,11 +15,7 @@ static const char *root;
 
 static void put(const char *path, const char *text)
 {
-  char whole[CT_PATH_MAX], dir[CT_PATH_MAX];
-  snprintf(whole, sizeof whole, "%s/%s", root, path);
-  CT_ASSERT_OK(ct_path_dir(dir, sizeof dir, whole));
-  CT_ASSERT_OK(ct_file_mkdirs(dir));
-  CT_ASSERT_OK(ct_file_write(whole, text, strlen(text)));
+  ct_test_put(root, path, text);
 }
 
 /* What the kernel has as a link to the device. */
