@@ -5,9 +5,9 @@
  * Kept from forward to backward: q, k and v N x T x 3D, and what the heads give, N x T x D.  The
  * scores, which are the most memory, are computed again. */
 #include "cpu/kinds.h"
-#include "cpu/product/dense.h"
+#include "cpu/gemm/dense.h"
 #include "cpu/kern/loops.h"
-#include "cpu/tile/rect.h"
+#include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include <math.h>
 #include <omp.h>

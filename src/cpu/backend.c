@@ -4,10 +4,10 @@
 #include "cpu/int8/int8.h"
 #include "cpu/kinds.h"
 #include "cpu/onednn/glue.h"
-#include "cpu/product/multiply.h"
+#include "cpu/gemm/gemm_blocked.h"
 #include "cpu/team.h"
 #include "backend/ct_host.h"
-#include "base/ct_cores.h"
+#include "host/ct_cores.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /** \file kinds.h  The kinds of op that are made of others or of products.  Module-internal. */
 #ifndef CT_CPU_KINDS_H
 #define CT_CPU_KINDS_H
-#include "cpu/product/choose.h"
+#include "cpu/gemm/choose.h"
 
 extern const cpu__ways_t cpu__linear_ways;
 extern const cpu__way_t cpu__linear_bf16;

@@ -2,9 +2,9 @@
  * 16][in][16], both padded to blocks of 16: as the products of the forward pass and of the weights'
  * gradient want them, and near enough for the third.  bfloat16: linear_bf16.c. */
 #include "cpu/kinds.h"
-#include "cpu/product/multiply.h"
-#include "cpu/product/primitive.h"
-#include "cpu/product/product.h"
+#include "cpu/gemm/gemm_blocked.h"
+#include "cpu/gemm/primitive.h"
+#include "cpu/gemm/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <string.h>

@@ -6,9 +6,9 @@
  * the caches.  Each element of a result is a sum in the order of k, whatever the threads. */
 #include "cpu/kinds.h"
 #include "cpu/kern/loops.h"
-#include "cpu/product/way.h"
-#include "cpu/tile/pairs.h"
-#include "cpu/tile/rect.h"
+#include "cpu/gemm/algorithm.h"
+#include "cpu/tile/bf16_dot.h"
+#include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <omp.h>

@@ -5,9 +5,9 @@
  * Kept from forward to backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these
  * lie sample by sample, so the rows of one step are T rows apart. */
 #include "cpu/kinds.h"
-#include "cpu/product/dense.h"
+#include "cpu/gemm/dense.h"
 #include "cpu/kern/loops.h"
-#include "cpu/tile/rect.h"
+#include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include <string.h>
 

@@ -13,7 +13,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
-#include "base/ct_thread.h"
+#include "host/ct_thread.h"
 
 enum { LEAST_STACK = 256 << 10 };
 

@@ -4,7 +4,7 @@
 #ifndef CT_LAYER_H
 #define CT_LAYER_H
 #include "backend/ct_op.h"
-#include "base/ct_opt.h"
+#include "conf/ct_opt.h"
 
 #define CT_LAYER_PARAMS 4
 

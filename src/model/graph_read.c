@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/ct_err.h"
-#include "base/ct_opt_short.h"
+#include "conf/ct_opt_short.h"
 #include "model/ct_layers.h"
 
 /* One item of the list, taken apart. */

@@ -10,7 +10,7 @@
 #ifndef CT_OPTIM_H
 #define CT_OPTIM_H
 #include "backend/ct_backend.h"
-#include "base/ct_opt.h"
+#include "conf/ct_opt.h"
 #include "model/ct_graph.h"
 
 /** Section `optim`. */

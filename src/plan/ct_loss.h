@@ -3,7 +3,7 @@
 #ifndef CT_LOSS_H
 #define CT_LOSS_H
 #include "backend/ct_op.h"
-#include "base/ct_opt.h"
+#include "conf/ct_opt.h"
 #include "model/ct_graph.h"
 
 /** Section `loss`. */

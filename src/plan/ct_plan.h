@@ -7,7 +7,7 @@
  *   quantize.c  which ops compute in eight bits                                      (device)
  *   precision.c which tensors are of the low type of mixed precision                 (device)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
- *   works.c     the works of forward and backward                                    (pure)
+ *   launches.c     the works of forward and backward                                    (pure)
  *   offsets.c   life times, in-place sharing, an offset in one arena for each tensor (pure)
  *
  * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the slices that

@@ -1,7 +1,7 @@
 /* Goes through the ops in order: each gets its input in a layout it likes (a reorder is put in
  * front where the offered one is another), is prepared, and says the layout of its output. */
 #include "plan/passes.h"
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 

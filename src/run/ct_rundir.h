@@ -1,7 +1,7 @@
 /** \file ct_rundir.h  The run directory, held by one run at a time.  Layer 4.
  *
  * Rank 0 alone calls these functions; all are local.  `lock` in the directory keeps a second run
- * away (base/ct_lock.h).  Commands that only read do not take it. */
+ * away (host/ct_lock.h).  Commands that only read do not take it. */
 #ifndef CT_RUNDIR_H
 #define CT_RUNDIR_H
 #include <stddef.h>

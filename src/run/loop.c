@@ -3,12 +3,12 @@
  * What a rank alone may fail at between two steps (a file, a line) does not end it there, for the
  * others would wait for it: the code is carried into the next step, whose word all ranks read. */
 #include "run/loop.h"
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_trace.h"
-#include "run/ct_mllog.h"
+#include "telemetry/ct_mllog.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -87,9 +87,9 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   ct__shown_step(l, ct__loop_mean(word->loss_sum, word->loss_weight), &report, at.total_steps,
                  seconds);
   *own = ct__lines_step(l, word, &report, &at, seconds);
-  int judged = ct__stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
+  int judged = ct_stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
   if (*own == CT_OK) *own = judged;
-  int told = ct__accounts_step(l->accounts, l->at.step, word, &report);
+  int told = ct_accounts_step(l->accounts, l->at.step, word, &report);
   if (*own == CT_OK) *own = told;
   if (word->skipped) CT_TRY(ct__skips_step(l, b ? b : &none, word->skipped));
 out:
@@ -372,7 +372,7 @@ static void tell_account(ct__loop_t *l)
 {
   const char *host;
   ct_loop_result_t *r = l->out;
-  ct__accounts_total(l->accounts, &r->account, &host);
+  ct_accounts_total(l->accounts, &r->account, &host);
   snprintf(r->slowest_host, sizeof r->slowest_host, "%s", host ? host : "");
   r->loop_s = ct_clock() - l->begin;
 }
@@ -397,19 +397,19 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY_ALL(l.topo, open_feed(&l));
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
   int64_t every = ct_trainer_is_even(t) ? o->job->stragglers_every : 0;
-  CT_TRY(ct__stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
-  CT_TRY(ct__accounts_open(l.topo, o->job->stragglers_every, o->metrics, &l.accounts));
+  CT_TRY(ct_stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
+  CT_TRY(ct_accounts_open(l.topo, o->job->stragglers_every, o->metrics, &l.accounts));
   CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
   CT_TRY(tell_energy(&l));
-  CT_TRY_ALL(l.topo, ct__accounts_end(l.accounts, o->dir));
-  ct__stragglers_summary(l.stragglers);
+  CT_TRY_ALL(l.topo, ct_accounts_end(l.accounts, o->dir));
+  ct_stragglers_summary(l.stragglers);
 out:;
   ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */
   ct_log_progress(NULL);
-  ct__stragglers_close(l.stragglers);
+  ct_stragglers_close(l.stragglers);
   if (l.accounts) tell_account(&l);
-  ct__accounts_close(l.accounts);
+  ct_accounts_close(l.accounts);
   ct_meter_close(l.meter);
   ct_trainer_follow(t, (ct_look_t){0});
   ct_feed_close(l.feed);

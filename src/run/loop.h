@@ -1,14 +1,14 @@
 /** \file loop.h  What the files of the training loop share: loop.c goes through steps and epochs,
- * saves.c makes checkpoints between them, stops.c knows when to stop, lines.c tells the user and
- * metrics.jsonl. */
+ * checkpointing.c makes checkpoints between them, stop_policy.c knows when to stop, lines.c tells
+ * the user and metrics.jsonl. */
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
 #include "comm/ct_clocks.h"
 #include "job/ct_walltime.h"
-#include "run/account_lines.h"
+#include "telemetry/ct_time_breakdown_lines.h"
 #include "run/ct_loop.h"
-#include "run/ct_metrics.h"
-#include "run/stragglers.h"
+#include "telemetry/ct_metrics.h"
+#include "telemetry/ct_stragglers.h"
 
 /** The timeline of some steps: of trace.c. */
 typedef struct ct__tracing {
@@ -18,7 +18,7 @@ typedef struct ct__tracing {
   ct_clock_offset_t clock[2]; /**< before and behind */
 } ct__tracing_t;
 
-/** What was shown last, and what this rank has waited for since: of shown.c. */
+/** What was shown last, and what this rank has waited for since: of progress.c. */
 typedef struct ct__shown {
   double bar_at, line_at;
   double first_at; /**< end of the first step, which is longer than others */
@@ -32,8 +32,8 @@ typedef struct ct__loop {
   ct_loop_result_t *out;
   ct_position_t at;
   ct_feed_t *feed;
-  ct__stragglers_t *stragglers; /* NULL: nobody is looked for */
-  ct__accounts_t *accounts;
+  ct_stragglers_t *stragglers; /* NULL: nobody is looked for */
+  ct_accounts_t *accounts;
   ct__tracing_t tracing;
   ct_meter_t *meter;
   double apart_s, saving_s; /* since the last step: in evaluations, in checkpoints */
@@ -65,7 +65,7 @@ static inline double ct__loop_mean(double sum, double weight)
   return weight > 0 ? sum / weight : 0;
 }
 
-/* ---- saves.c ---- */
+/* ---- checkpointing.c ---- */
 
 /** Local.  Opens what rank 0 needs to save; the other ranks learn the directory alone. */
 int ct__saves_open(ct__loop_t *l);
@@ -86,7 +86,7 @@ int ct__saves_end(ct__loop_t *l, int last);
  * the state included: the slowest of late; before one is complete, guessed from the bytes. */
 double ct__saves_seconds(const ct__loop_t *l);
 
-/* ---- stops.c ---- */
+/* ---- stop_policy.c ---- */
 
 /** Local.  When the job ends, and what is known of it at the start, as a line of the log. */
 int ct__stops_open(ct__loop_t *l);
@@ -104,7 +104,7 @@ typedef struct ct__stops_asker {
 /** For ct_evaluate(); borrows \a a. */
 ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
 
-/* ---- skips.c ---- */
+/* ---- skipped_samples.c ---- */
 
 /** Collective, behind a step in which the ranks together left out so many samples: rank 0 tells
  * which.  CT_ERR_DATA: more than data.max_skipped in this epoch. */
@@ -142,7 +142,7 @@ int ct__lines_early_stop(ct__loop_t *l);
  * are due and this rank writes. */
 int ct__histograms(const ct__loop_t *l);
 
-/* ---- shown.c ---- */
+/* ---- progress.c ---- */
 
 /** Local, Hot.  Behind a step that took so long: redraws the progress bar or, where there is none,
  * now and then writes a line of the log.  \a total: steps of the whole run. */

@@ -9,7 +9,7 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test_mpi.h"
-#include "run/stragglers.h"
+#include "telemetry/ct_stragglers.h"
 
 enum { EVERY = 10 };
 
@@ -37,7 +37,7 @@ static void set_hosts(int per_host)
 }
 
 /* The 4th and 9th step of each 10 are on a small batch, where rank 1 is slow: they do not count. */
-static void make_steps(ct__stragglers_t *s, int64_t from, int64_t to, times_fn *of, ct_metrics_t *m)
+static void make_steps(ct_stragglers_t *s, int64_t from, int64_t to, times_fn *of, ct_metrics_t *m)
 {
   for (int64_t step = from; step <= to; step++) {
     int whole = step % 5 != 4;
@@ -45,7 +45,7 @@ static void make_steps(ct__stragglers_t *s, int64_t from, int64_t to, times_fn *
     if (!whole) t = (times_t){0.3 * (topo.rank == 1), 0};
     ct_step_report_t r = {.data_s = t.data_s,
                           .times.s = {[CT_TIME_DATA] = t.data_s, [CT_TIME_COMPUTE] = t.compute_s}};
-    CT_ASSERT_OK(ct__stragglers_step(s, step, whole ? 48 : 4, &r, m));
+    CT_ASSERT_OK(ct_stragglers_step(s, step, whole ? 48 : 4, &r, m));
   }
 }
 
@@ -69,19 +69,19 @@ static void run(int64_t n, int per_host, times_fn *of)
 {
   char log[600], lines[600];
   size_t bytes;
-  ct__stragglers_t *s;
+  ct_stragglers_t *s;
   ct_metrics_t *m = NULL;
   const char *dir = ct_test_dir();
   snprintf(log, sizeof log, "%s/said", dir);
   snprintf(lines, sizeof lines, "%s/metrics.jsonl", dir);
   set_hosts(per_host);
   CT_ASSERT_OK(ct_metrics_open(dir, &m));
-  CT_ASSERT_OK(ct__stragglers_open(&topo, EVERY, &sampler, &s));
+  CT_ASSERT_OK(ct_stragglers_open(&topo, EVERY, &sampler, &s));
   int saved = redirect_stderr(log);
   make_steps(s, 1, n, of, m);
-  ct__stragglers_summary(s);
+  ct_stragglers_summary(s);
   restore_stderr(saved);
-  ct__stragglers_close(s);
+  ct_stragglers_close(s);
   CT_ASSERT_OK(ct_metrics_close(m));
   ct_mem_free(said);
   ct_mem_free(metrics);
@@ -113,16 +113,16 @@ static void nobody_is_looked_for(void)
   ct_topo_t none = {.world = MPI_COMM_NULL, .size = 4, .rank = ct_test_topo.rank};
   ct_topo_t alone = {.world = MPI_COMM_NULL, .size = 1};
   ct_step_report_t r = {.times.s = {[CT_TIME_COMPUTE] = 1}};
-  ct__stragglers_t *s[3];
+  ct_stragglers_t *s[3];
   int64_t calls = ct_mem_calls();
-  CT_ASSERT_OK(ct__stragglers_open(&none, 0, &sampler, &s[0]));
-  CT_ASSERT_OK(ct__stragglers_open(&alone, EVERY, &sampler, &s[1]));
-  CT_ASSERT_OK(ct__stragglers_open(&none, EVERY, &small, &s[2]));
+  CT_ASSERT_OK(ct_stragglers_open(&none, 0, &sampler, &s[0]));
+  CT_ASSERT_OK(ct_stragglers_open(&alone, EVERY, &sampler, &s[1]));
+  CT_ASSERT_OK(ct_stragglers_open(&none, EVERY, &small, &s[2]));
   for (int i = 0; i < 3; i++) {
     CU_ASSERT_PTR_NULL(s[i]);
-    CT_ASSERT_OK(ct__stragglers_step(s[i], EVERY, 48, &r, NULL));
-    ct__stragglers_summary(s[i]);
-    ct__stragglers_close(s[i]);
+    CT_ASSERT_OK(ct_stragglers_step(s[i], EVERY, 48, &r, NULL));
+    ct_stragglers_summary(s[i]);
+    ct_stragglers_close(s[i]);
   }
   CT_ASSERT_INT(ct_mem_calls(), calls);
 }
@@ -244,25 +244,25 @@ static void a_line_is_said_again_much_later(void)
 /* A run that goes on at a step within a window. */
 static void windows_end_alike_after_a_resume(void)
 {
-  ct__stragglers_t *s;
+  ct_stragglers_t *s;
   if (ct_test_topo.size == 1) return;
   set_hosts(1);
-  CT_ASSERT_OK(ct__stragglers_open(&topo, EVERY, &sampler, &s));
+  CT_ASSERT_OK(ct_stragglers_open(&topo, EVERY, &sampler, &s));
   int64_t calls = ct_mem_calls();
   make_steps(s, 7, 40, usual, NULL);
   CT_ASSERT_INT(ct_mem_calls(), calls); /* nothing is allocated in a step */
-  ct__stragglers_close(s);
+  ct_stragglers_close(s);
 }
 
 static void out_of_memory(void)
 {
   int64_t live = ct_mem_live();
-  ct__stragglers_t *s;
+  ct_stragglers_t *s;
   if (ct_test_topo.size == 1) return;
   set_hosts(1);
   for (int64_t n = 1; n <= 8; n++) {
     if (topo.rank == 0) ct_mem_fail_at(n);
-    CT_ASSERT_FAILS(ct__stragglers_open(&topo, EVERY, &sampler, &s), CT_ERR_NOMEM, "");
+    CT_ASSERT_FAILS(ct_stragglers_open(&topo, EVERY, &sampler, &s), CT_ERR_NOMEM, "");
     ct_mem_fail_at(0);
     CU_ASSERT_PTR_NULL(s);
     CT_ASSERT_INT(ct_mem_live(), live);

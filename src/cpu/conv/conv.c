@@ -1,6 +1,6 @@
 /* Convolution: which ways there are to compute it, and in which layouts it wants its input. */
 #include "cpu/conv/conv.h"
-#include "cpu/product/product.h"
+#include "cpu/gemm/passes.h"
 #include "base/ct_err.h"
 
 /* A plain x is for the few channels of a first layer; the last two are by hand only. */

@@ -1,7 +1,7 @@
 /** \file conv/conv.h  Convolution, and the ways to compute one.  Module-internal. */
 #ifndef CT_CPU_CONV_H
 #define CT_CPU_CONV_H
-#include "cpu/product/choose.h"
+#include "cpu/gemm/choose.h"
 
 extern const cpu__op_kind_t cpu__conv;
 extern const cpu__ways_t cpu__conv_ways;

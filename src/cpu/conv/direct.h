@@ -7,7 +7,7 @@
  * depth 1; [0] is along the depth, [1] the height, [2] the width. */
 #ifndef CT_CPU_DIRECT_H
 #define CT_CPU_DIRECT_H
-#include "cpu/product/way.h"
+#include "cpu/gemm/algorithm.h"
 #include "cpu/tile/tile.h"
 
 enum { CPU__DIRECT_MAX = 16 /**< most positions of a kernel along a direction, largest stride */ };

@@ -10,8 +10,8 @@
 #include "base/ct_mem.h"
 #include "cpu/conv/conv.h"
 #include "cpu/kern/loops.h"
-#include "cpu/product/multiply.h"
-#include "cpu/product/primitive.h"
+#include "cpu/gemm/gemm_blocked.h"
+#include "cpu/gemm/primitive.h"
 #include <omp.h>
 #include <string.h>
 

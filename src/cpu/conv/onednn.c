@@ -4,7 +4,7 @@
  * than what another layout gets.  So costs are estimated, from the padded work and the name of the
  * implementation. */
 #include "cpu/conv/conv.h"
-#include "cpu/product/primitive.h"
+#include "cpu/gemm/primitive.h"
 #include "base/ct_int.h"
 #include "base/ct_err.h"
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
-#include "cpu/int8/product.h"
+#include "cpu/int8/gemm.h"
 
 typedef struct dynamic {
   cpu__int8_product_t product; /* first: parameters are its own */

@@ -5,7 +5,7 @@
 
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
-#include "cpu/kern/loss_places.h"
+#include "cpu/kern/loss_pixels.h"
 
 typedef struct loss {
   ct_op_t op;

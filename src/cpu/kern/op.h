@@ -33,7 +33,7 @@ struct ct_dev {
   cpu__isa_t isa;
   double bf16_rate; /**< speed of oneDNN's products of bfloat16 against those of float32; 0: none */
   struct cpu__dnnl *dnnl; /**< folder onednn */
-  float *packing;         /**< of each thread, one after the other: cpu/product/multiply.h */
+  float *packing;         /**< of each thread, one after the other: cpu/gemm/gemm_blocked.h */
   char describe[96];
 };
 

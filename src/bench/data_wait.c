@@ -1,0 +1,45 @@
+/* `doctor --steps N`: steps as a run makes them, and how long they wait for their samples. */
+#include "bench/ct_data_wait.h"
+
+#include "bench/ct_few_steps.h"
+#include "base/ct_heartbeat.h"
+#include "base/ct_err.h"
+#include "comm/ct_agree.h"
+
+/* Batches that are ready before the first step do not count. */
+static int run(ct_few_steps_t *f, int64_t steps, ct_doctor_steps_t *out)
+{
+  int rc = CT_OK;
+  int64_t before = f->s->cfg.data.workers + 3;
+  ct_beat_at("trying some steps", -1);
+  for (int64_t i = -before; i < steps; i++) {
+    ct_step_word_t word = {0};
+    ct_step_report_t report = {0};
+    CT_TRY(ct_few_steps_next(f, &(ct_schedule_point_t){0}, &word, &report));
+    if (i < 0) continue;
+    out->steps++;
+    out->seconds += ct_step_times_all(&report.times);
+    out->wait_s += word.time_max.s[CT_TIME_DATA];
+  }
+out:
+  return rc;
+}
+
+int ct_doctor_steps(ct_setup_t *s, int64_t steps, ct_doctor_steps_t *out)
+{
+  int rc = CT_OK;
+  int64_t devices = s->dev != NULL;
+  ct_few_steps_t few = {0};
+  *out = (ct_doctor_steps_t){0};
+  ct_agree_sum(s->topo, &devices, 1);
+  if (devices < s->topo->size)
+    CT_FAIL(CT_ERR_DEVICE, "--steps: %lld of %d ranks have no device to try steps on",
+            (long long)(s->topo->size - devices), s->topo->size);
+  CT_TRY(ct_setup_comm(s));
+  CT_TRY(ct_setup_trainer(s, 1));
+  CT_TRY(ct_few_steps_open(s, &few));
+  CT_TRY(run(&few, steps, out));
+out:
+  ct_few_steps_close(&few);
+  return rc;
+}
