@@ -5,7 +5,7 @@
  * error code.
  *
  * An op is prepared once and run many times.  `prepare` decides everything (algorithm, layouts,
- * workspace) for all passes together; `run` only enqueues and allocates nothing.  */
+ * workspace) for all passes together; `run` only enqueues and allocates nothing. */
 #ifndef CT_BACKEND_H
 #define CT_BACKEND_H
 #include "backend/ct_op.h"
@@ -61,7 +61,7 @@ typedef struct ct_queue_ops {
    * the last step of that key and builds a new graph if they differ.  start() then runs the step.
    * \a whole 1: as the graph of end(), or, after a begin() without end(), as the previous graph.
    * \a whole 0: op by op; needs no end().  If the backend's flag `repeats` is 0, begin() and end()
-   * do nothing and work runs as it is enqueued.  */
+   * do nothing and work runs as it is enqueued. */
   int (*begin)(ct_queue_t *q, int key);
   int (*end)(ct_queue_t *q);
   int (*start)(ct_queue_t *q, int whole);
@@ -69,7 +69,7 @@ typedef struct ct_queue_ops {
 
 #define CT_REPEATS 4
 
-/** Results of `prepare`.  */
+/** Results of `prepare`. */
 typedef struct ct_op_info {
   size_t scratch;       /**< workspace of one run, in bytes */
   size_t saved;         /**< bytes kept from forward to backward (masks, arg-max, statistics) */
@@ -88,7 +88,7 @@ typedef struct ct_op_info {
 
 /** Pure.  The initial info that `prepare` completes: y in the layout of x (REORDER: in the
  * requested layout), plain parameters, bwd_uses from ct_op_uses(), no workspace and no in-place
- * sharing.  */
+ * sharing. */
 ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm);
 
 /** Loss and counts of one batch, in staging memory; overwritten by each forward LOSS. */
@@ -102,7 +102,7 @@ typedef struct ct_loss {
 } ct_loss_t;
 
 /** Result of GRADSTAT, in staging memory.  Each run adds to it, so an arena can be processed in
- * parts; the caller zeroes it before the first.  */
+ * parts; the caller zeroes it before the first. */
 typedef struct ct_grad_stat {
   double power;      /**< sum of |g|^p, or the largest |g|; g is the gradient times `scale` */
   int64_t nonfinite; /**< number of infinite or NaN elements */
@@ -111,7 +111,7 @@ typedef struct ct_grad_stat {
 /** Gradient clipping before the optimizer rule: g = clamp(g * scale * clip, ±clip_value), where
  * clip = min(1, clip_norm / (norm + 1e-6)) with the norm of `stat`, as
  * torch.nn.utils.clip_grad_norm_.  With skip_nonfinite the update is skipped if stat counts
- * nonfinite elements (torch.amp.GradScaler).  */
+ * nonfinite elements (torch.amp.GradScaler). */
 typedef struct ct_grad_ctl {
   const ct_grad_stat_t *stat; /**< NULL: no clipping by norm, no skipping */
   double clip_norm;           /**< 0: off */
@@ -120,7 +120,7 @@ typedef struct ct_grad_ctl {
   int skip_nonfinite;
 } ct_grad_ctl_t;
 
-/** Arguments of one run. ct_op.h says which ones an op reads; the others are ignored.  */
+/** Arguments of one run. ct_op.h says which ones an op reads; the others are ignored. */
 typedef struct ct_op_args {
   int pass; /**< bits of CT_FWD | CT_BWD_DATA | CT_BWD_PARAM */
   const void *x, *x2;
@@ -183,7 +183,7 @@ typedef struct ct_op_ops {
   int (*unpack)(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain);
 } ct_op_ops_t;
 
-/** Options of the simulated device (sim/ct_sim.h).  */
+/** Options of the simulated device (sim/ct_sim.h). */
 typedef struct ct_dev_sim {
   const char *times;           /**< file of recorded op times; NULL or "": none */
   double flop_rate, byte_rate; /**< FLOP/s, bytes/s of ops without a record; 0: those of the file */
@@ -192,7 +192,7 @@ typedef struct ct_dev_sim {
   uint64_t seed;               /**< seed of the noise; differs between ranks */
 } ct_dev_sim_t;
 
-/** Options for opening a device.  */
+/** Options for opening a device. */
 typedef struct ct_dev_opts {
   int index;       /**< number among this node's devices that are visible to the process */
   int threads;     /**< CPU: threads of this rank */
@@ -204,7 +204,7 @@ typedef struct ct_dev_opts {
   ct_dev_sim_t sim;
 } ct_dev_opts_t;
 
-/** Identity of a device; a string is empty if unknown.  */
+/** Identity of a device; a string is empty if unknown. */
 typedef struct ct_dev_id {
   char uuid[48], bus[32], name[64];
   int numa; /**< NUMA node; -1: unknown */

@@ -12,7 +12,7 @@
  *     kept   = number / 256 >= p * 2^24            24 bits, as in ct_rng_uniform()
  *
  * mix is the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
- * generators", OOPSLA 2014).  Working in blocks costs one call and no branch for four elements.  */
+ * generators", OOPSLA 2014).  Working in blocks costs one call and no branch for four elements. */
 #ifndef CT_DROPOUT_H
 #define CT_DROPOUT_H
 #include "base/ct_rng.h"
@@ -20,7 +20,7 @@
 
 #define CT_DROPOUT_BLOCK 4 /**< elements per block */
 
-/** Constants of one run of the op.  */
+/** Constants of one run of the op. */
 typedef struct ct_dropout {
   uint64_t seed;
   uint32_t layer;
@@ -36,13 +36,13 @@ CT_INLINE uint64_t ct_dropout_mix(uint64_t z)
   return z ^ (z >> 31);
 }
 
-/** The Philox seed of a step.  */
+/** The Philox seed of a step. */
 CT_INLINE uint64_t ct_dropout_seed(uint64_t seed, int64_t step)
 {
   return ct_dropout_mix(ct_dropout_mix(seed) + (uint64_t)step);
 }
 
-/** \a p in [0, 1]: the probability to drop; with 1 everything is dropped.  */
+/** \a p in [0, 1]: the probability to drop; with 1 everything is dropped. */
 CT_INLINE ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t layer, double p)
 {
   ct_dropout_t d;
@@ -53,20 +53,20 @@ CT_INLINE ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t lay
   return d;
 }
 
-/** Philox index of a block; \a position: index of the sample in the global batch.  */
+/** Philox index of a block; \a position: index of the sample in the global batch. */
 CT_INLINE uint64_t ct_dropout_index(int64_t position, int64_t block)
 {
   return (uint64_t)position << 32 | (uint64_t)block;
 }
 
-/** 0 or d->factor, given the element's random number.  */
+/** 0 or d->factor, given the element's random number. */
 CT_INLINE float ct_dropout_factor(const ct_dropout_t *d, uint32_t number)
 {
   return number >> 8 >= d->drop ? d->factor : 0;
 }
 
 /** The factors of elements 4 \a block … 4 \a block + 3 of the sample with index \a position in the
- * global batch.  */
+ * global batch. */
 static inline void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
                                       float out[CT_DROPOUT_BLOCK])
 {

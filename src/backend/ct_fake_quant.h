@@ -4,14 +4,14 @@
  * In training the range follows the batches: the first batch sets it, each later one moves it by 1%
  * of the difference (Jacob et al., CVPR 2018; torch.ao.quantization's MovingAverageMinMaxObserver).
  * With the empty range (0, 0) values pass unchanged.  The gradient is that of the straight-through
- * estimator: passed on, but zero for clipped values.  */
+ * estimator: passed on, but zero for clipped values. */
 #ifndef CT_FAKE_QUANT_H
 #define CT_FAKE_QUANT_H
 #include "backend/ct_int8.h"
 
 #define CT_FAKE_QUANT_SHARE 0.01f
 
-/** Updates range[2] (lowest, highest) with the lowest and highest value of a batch.  */
+/** Updates range[2] (lowest, highest) with the lowest and highest value of a batch. */
 static inline void ct_fake_quant_follow(float range[2], float low, float high)
 {
   low = low < 0 ? low : 0;
@@ -24,7 +24,7 @@ static inline void ct_fake_quant_follow(float range[2], float low, float high)
 }
 
 /** v in units of pair->scale, rounded to nearest, ties to even; NaN stays NaN.  Without branches
- * and calls, so that loops over it are vectorized.  */
+ * and calls, so that loops over it are vectorized. */
 static inline float ct_fake_quant_steps(const ct_quant_pair_t *pair, float v)
 {
   const float most = 1024, round = 12582912; /* 1.5 * 2^23: adding it drops the fraction */
@@ -43,7 +43,7 @@ static inline float ct_fake_quant(const ct_quant_pair_t *pair, float v)
   return pair->scale * steps;
 }
 
-/** The gradient with respect to v, given the gradient \a dy of the rounded value.  */
+/** The gradient with respect to v, given the gradient \a dy of the rounded value. */
 static inline float ct_fake_quant_gradient(const ct_quant_pair_t *pair, float v, float dy)
 {
   float low = (float)-pair->zero, high = (float)(255 - pair->zero);

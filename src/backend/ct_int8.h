@@ -10,7 +10,7 @@
 #define CT_INT8_H
 #include <stdint.h>
 
-/** Scale and zero point of a uint8 tensor.  */
+/** Scale and zero point of a uint8 tensor. */
 typedef struct ct_quant_pair {
   float scale;  /**< above 0; 0: not quantized */
   int32_t zero; /**< zero point, 0 to 255 */
@@ -19,17 +19,17 @@ typedef struct ct_quant_pair {
 enum { CT_QUANT_WEIGHT_MAX = 127 };
 
 /** Scale and zero point for the range from min(low, 0) to max(high, 0), in which 0 is exact; the
- * scale of an empty range is 1.  */
+ * scale of an empty range is 1. */
 ct_quant_pair_t ct_quant_pair_of(double low, double high);
-/** Rounds to nearest, ties to even, and clamps to 0 … 255.  */
+/** Rounds to nearest, ties to even, and clamps to 0 … 255. */
 uint8_t ct_quant_to_u8(const ct_quant_pair_t *pair, float v);
 float ct_quant_from_u8(const ct_quant_pair_t *pair, uint8_t q);
 
-/** The scale of the \a count weights of one output channel; 1 if all are 0.  */
+/** The scale of the \a count weights of one output channel; 1 if all are 0. */
 float ct_quant_weight_scale(int64_t count, const float *w);
-/** Quantizes w[channels][each] into q and scale[channels].  */
+/** Quantizes w[channels][each] into q and scale[channels]. */
 void ct_quant_weights(int64_t channels, int64_t each, const float *w, int8_t *q, float *scale);
-/** Dequantizes into \a w.  */
+/** Dequantizes into \a w. */
 void ct_quant_weights_back(int64_t channels, int64_t each, const int8_t *q, const float *scale,
                            float *w);
 

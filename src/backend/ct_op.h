@@ -2,13 +2,13 @@
  *
  * A descriptor has no pointers and no handles.  After ct_op_desc_init() zeroed it, it can be
  * compared with memcmp, hashed into the plan hash that all ranks agree on, printed, and generated
- * by a test.  */
+ * by a test. */
 #ifndef CT_OP_H
 #define CT_OP_H
 #include "backend/ct_int8.h"
 #include "base/ct_types.h"
 
-/** Properties of a kind of op, a bit set.  */
+/** Properties of a kind of op, a bit set. */
 enum {
   CT_KIND_F32 = 1, /**< computed in float32 in mixed precision, because its sums would lose
                             accuracy */
@@ -19,7 +19,7 @@ enum {
   CT_KIND_DEQUANT = 16 /**< has an int8 version with float32 output */
 };
 
-/** Special values in the table below.  OWN: op.c decides per op.  FWD: as forward.  */
+/** Special values in the table below.  OWN: op.c decides per op.  FWD: as forward. */
 enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
 
 /** All kinds of ops.  The enum, the names, the backends' tables and the checks follow from this
@@ -29,7 +29,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
  *    tensors that backward to data needs besides dy, tensors that backward to parameters needs,
  *    operations per element of x: forward, backward to data, backward to parameters)
  *
- * To add one: "A new op, step by step" in src/README.md.  */
+ * To add one: "A new op, step by step" in src/README.md. */
 #define CT_OP_LIST(X)                                                                           \
   /* cross-correlation over 2 or 3 dims, optional bias, forward ReLU */                         \
   X(CONV, conv, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN, \
@@ -88,13 +88,13 @@ typedef enum {
 /** Passes, a bit set.  A backward run with both bits computes both gradients in the fastest order.
  * The two STATS passes exist only for a BNORM with `sync`: they write the local sums to
  * ct_op_args_t.stats; the caller all-reduces these over the group before it runs the pass
- * itself.  */
+ * itself. */
 enum { CT_FWD = 1, CT_BWD_DATA = 2, CT_BWD_PARAM = 4, CT_FWD_STATS = 8, CT_BWD_STATS = 16 };
 
-/** Tensors that a backward pass needs besides dy and the parameters.  */
+/** Tensors that a backward pass needs besides dy and the parameters. */
 enum { CT_USES_X = 1, CT_USES_Y = 2 };
 
-/** Which alpha an activation has.  */
+/** Which alpha an activation has. */
 enum {
   CT_ALPHA_NONE,  /**< none */
   CT_ALPHA_SLOPE, /**< negative_slope: at least 0 */
@@ -103,7 +103,7 @@ enum {
 
 /** The functions of CT_OP_ACT, named as in PyTorch: X(NAME, word, tensors that the derivative
  * needs, alpha, 1 if f(0) = 0, operations per element).  To add one: a row here, its formula in
- * each backend, and its layer (model/layer_act.c).  */
+ * each backend, and its layer (model/layer_act.c). */
 #define CT_ACT_LIST(X)                                                  \
   X(CT_ACT_LEAKY_RELU, leaky_relu, CT_USES_Y, CT_ALPHA_SLOPE, 1, 1)     \
   X(CT_ACT_RELU6, relu6, CT_USES_Y, CT_ALPHA_NONE, 1, 1)                \
@@ -120,7 +120,7 @@ typedef enum {
 
 /** Losses that average over the outputs of a sample; each output has a target or, with labels, its
  * one-hot value: X(NAME, word, description).  To add one: a row here and its formula in each
- * backend.  */
+ * backend. */
 #define CT_POINT_LOSS_LIST(X)          \
   X(CT_LOSS_MSE, mse, "squared error") \
   X(CT_LOSS_L1, l1, "absolute error")  \
@@ -135,7 +135,7 @@ typedef enum {
 } ct_loss_kind_t;
 
 /** Numbers of kinds.  They are not enumerators of the kinds, so that a switch over these is
- * complete.  */
+ * complete. */
 enum {
 #define X(...) +1
   CT_ACT_COUNT = CT_ACT_LIST(X),
@@ -143,7 +143,7 @@ enum {
 #undef X
 };
 
-/** Options of a loss.  */
+/** Options of a loss. */
 typedef struct ct_loss_spec {
   ct_loss_kind_t kind;
   int one_hot;              /**< CT_POINT_LOSS_LIST: 1 = against labels as one-hot; 0 = against
@@ -204,7 +204,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *
  * The `relu` of CONV and LINEAR applies to the forward pass only: their backward pass takes dy as
  * the gradient before the ReLU (the plan runs a RELU backward first).  BNORM, POOL and ADD with
- * `relu` take dy as the gradient of their output and mask it themselves.  */
+ * `relu` take dy as the gradient of their output and mask it themselves. */
 typedef struct ct_op_desc {
   ct_op_kind_t kind;
   int passes;   /**< CT_FWD | ...: the passes to prepare */
@@ -280,13 +280,13 @@ typedef struct ct_op_desc {
   } u;
 } ct_op_desc_t;
 
-/** 1 if activations, weights or both are int8; such ops are forward only.  */
+/** 1 if activations, weights or both are int8; such ops are forward only. */
 static inline int ct_op_is_int8(const ct_op_desc_t *d)
 {
   return d->q.dynamic || (d->x.dtype == CT_U8 && d->q.x.scale > 0) ||
          (d->y.dtype == CT_U8 && d->q.y.scale > 0);
 }
-/** 1 if a backward pass is among the passes.  */
+/** 1 if a backward pass is among the passes. */
 static inline int ct_op_goes_back(const ct_op_desc_t *d)
 {
   return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM | CT_BWD_STATS)) != 0;
@@ -294,24 +294,24 @@ static inline int ct_op_goes_back(const ct_op_desc_t *d)
 /** Zeroes the whole descriptor, padding included, and sets kind, passes = CT_FWD and the shapes. */
 void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
 /** ct_op_desc_init() for GRADSTAT (uses p), MEASURE and UPDATE (use rule) over \a count
- * elements.  */
+ * elements. */
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
-/** The dim along which CONCAT joins shapes like \a x: channels, or the features of sequences.  */
+/** The dim along which CONCAT joins shapes like \a x: channels, or the features of sequences. */
 int ct_op_concat_dim(const ct_shape_t *x);
 /** Number of consecutive elements that CONCAT copies from \a s in the plain layout: one sample, or
- * one time step of a sequence.  */
+ * one time step of a sequence. */
 int64_t ct_op_concat_row(const ct_shape_t *s);
-/** The shape of x2: that of x; CONCAT: with the remaining channels of y; CONV: that of y.  */
+/** The shape of x2: that of x; CONCAT: with the remaining channels of y; CONV: that of y. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
 /** Pure.  1 if the descriptor is valid: kinds, passes, types, ranges, and the shapes of x and y;
- * else 0 with the reason.  Backends call this before they test their own limits.  */
+ * else 0 with the reason.  Backends call this before they test their own limits. */
 int ct_op_check(const ct_op_desc_t *d, char why[128]);
 /** CT_USES_X | CT_USES_Y: the tensors that the requested backward passes need by their formulas.  A
- * backend may need others (ct_op_info_t.bwd_uses).  */
+ * backend may need others (ct_op_info_t.bwd_uses). */
 int ct_op_uses(const ct_op_desc_t *d);
 #define CT_OP_PARAMS 4 /**< maximum number of trained parameters of an op */
 /** Number of elements of trained parameter 0 … CT_OP_PARAMS - 1; 0: the op has no such
- * parameter.  */
+ * parameter. */
 int64_t ct_op_param_count(const ct_op_desc_t *d, int param);
 
 /** Properties of an activation function: its row of CT_ACT_LIST. */
@@ -320,13 +320,13 @@ typedef struct ct_act_facts {
   int uses, alpha, keeps_zero;
   double flops;
 } ct_act_facts_t;
-/** An invalid kind gives the name "unknown".  */
+/** An invalid kind gives the name "unknown". */
 const ct_act_facts_t *ct_act_facts_of(ct_act_t kind);
 const char *ct_loss_name(ct_loss_kind_t kind);
 
-/** Local.  CT_ERR_ARG if \a pass is empty or was not prepared.  */
+/** Local.  CT_ERR_ARG if \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
-/** Labels per sample of a LOSS: the number of pixels of CROSS_ENTROPY's x [N,K,…]; else 1.  */
+/** Labels per sample of a LOSS: the number of pixels of CROSS_ENTROPY's x [N,K,…]; else 1. */
 int64_t ct_op_places(const ct_op_desc_t *d);
 /** Properties of a kind of op: its row of CT_OP_LIST. */
 typedef struct ct_op_facts {
@@ -336,23 +336,23 @@ typedef struct ct_op_facts {
   int data_uses, param_uses;
   int flops, data_flops, param_flops; /**< per element of x */
 } ct_op_facts_t;
-/** An invalid kind gives the name "unknown".  */
+/** An invalid kind gives the name "unknown". */
 const ct_op_facts_t *ct_op_facts_of(ct_op_kind_t kind);
-/** Name of a kind.  */
+/** Name of a kind. */
 const char *ct_op_name(ct_op_kind_t kind);
-/** 1 if the kind has that property (CT_KIND_…).  */
+/** 1 if the kind has that property (CT_KIND_…). */
 static inline int ct_op_is(ct_op_kind_t kind, int bit)
 {
   return (ct_op_facts_of(kind)->is & bit) != 0;
 }
-/** "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu" into buf (returned).  */
+/** "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu" into buf (returned). */
 const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap);
 /** Name of a set of passes: "forward", "backward", "backward data", "backward weights", or "sums"
- * for the STATS passes of batchnorm.  */
+ * for the STATS passes of batchnorm. */
 const char *ct_op_pass_text(int pass);
-/** FLOP of one pass (a multiply-add is two), counted for the direct algorithm.  */
+/** FLOP of one pass (a multiply-add is two), counted for the direct algorithm. */
 double ct_op_flops(const ct_op_desc_t *d, int pass);
-/** Spatial output size of a window: floor((in + 2 pad - dilate (kernel - 1) - 1) / stride) + 1.  */
+/** Spatial output size of a window: floor((in + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */
 int64_t ct_op_window_out(int64_t in, int kernel, int stride, int pad, int dilate);
 
 #endif

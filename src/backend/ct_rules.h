@@ -7,7 +7,7 @@
  * * A rule that adapts its learning rate to each parameter (LARS, LAMB) has a second function.  It
  * returns per element the value whose norm the rule needs besides that of the weights, and may
  * update the states.  For such a rule MEASURE runs for each parameter before UPDATE, also for
- * parameters without weight decay.  */
+ * parameters without weight decay. */
 #ifndef CT_RULES_H
 #define CT_RULES_H
 #include "base/ct_types.h"
@@ -30,7 +30,7 @@ typedef enum {
 #undef X
 } ct_rule_t;
 
-/** Number of rules.  It is no enumerator of the rules, so that a switch over these is complete.  */
+/** Number of rules.  It is no enumerator of the rules, so that a switch over these is complete. */
 enum {
 #define X(...) +1
   CT_RULE_COUNT = CT_RULE_LIST(X)
@@ -40,7 +40,7 @@ enum {
 #define CT_RULE_STATES 3 /**< maximum number of states of a rule */
 
 /** Hyper-parameters of one step, constant over a range of weights.  A rule reads those it needs.
- * optim/ computes differences from 1 and powers of beta in double and rounds them once.  */
+ * optim/ computes differences from 1 and powers of beta in double and rounds them once. */
 typedef struct ct_hyper {
   float lr;       /**< Adam: divided by the bias correction of the first moment */
   float momentum; /**< Adam, LAMB: beta1 */
@@ -67,7 +67,7 @@ CT_INLINE int ct_rule_measures(int rule)
   return measures[rule];
 }
 
-/** The function that MEASURE applies for LARS: the gradient itself.  */
+/** The function that MEASURE applies for LARS: the gradient itself. */
 CT_INLINE float ct_rule_gradient(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                  float *s2)
 {
@@ -79,7 +79,7 @@ CT_INLINE float ct_rule_gradient(const ct_hyper_t *h, float w, float g, float *s
   return g;
 }
 
-/** Momentum of SGD and LARS: the buffer starts as the first gradient, undampened.  */
+/** Momentum of SGD and LARS: the buffer starts as the first gradient, undampened. */
 CT_INLINE float ct_rule_momentum(const ct_hyper_t *h, float w, float g, float *buffer)
 {
   if (h->momentum != 0) {
@@ -90,7 +90,7 @@ CT_INLINE float ct_rule_momentum(const ct_hyper_t *h, float w, float g, float *b
   return w - h->lr * g;
 }
 
-/** torch.optim.SGD: weight decay is added to the gradient.  State: momentum_buffer.  */
+/** torch.optim.SGD: weight decay is added to the gradient.  State: momentum_buffer. */
 CT_INLINE float ct_rule_sgd(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)s1;
@@ -98,7 +98,7 @@ CT_INLINE float ct_rule_sgd(const ct_hyper_t *h, float w, float g, float *s0, fl
   return ct_rule_momentum(h, w, g + h->weight_decay * w, s0);
 }
 
-/** torch.optim.Adam (weight_decay) and AdamW (keep).  States: exp_avg, exp_avg_sq.  */
+/** torch.optim.Adam (weight_decay) and AdamW (keep).  States: exp_avg, exp_avg_sq. */
 CT_INLINE float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)s2;
@@ -109,7 +109,7 @@ CT_INLINE float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s0, f
   return h->keep * w - h->lr * (m / (sqrtf(v) * h->fix2 + h->eps));
 }
 
-/** The step of both RMSprops; \a spread: mean square or variance of the gradient.  */
+/** The step of both RMSprops; \a spread: mean square or variance of the gradient. */
 CT_INLINE float ct_rule_rms_step(const ct_hyper_t *h, float w, float g, float spread, float *buffer)
 {
   float step = g / (sqrtf(spread) + h->eps);
@@ -117,7 +117,7 @@ CT_INLINE float ct_rule_rms_step(const ct_hyper_t *h, float w, float g, float sp
   return w - h->lr * step;
 }
 
-/** torch.optim.RMSprop.  States: square_avg; momentum_buffer if there is momentum.  */
+/** torch.optim.RMSprop.  States: square_avg; momentum_buffer if there is momentum. */
 CT_INLINE float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                 float *s2)
 {
@@ -128,7 +128,7 @@ CT_INLINE float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float *s0
 }
 
 /** torch.optim.RMSprop with centered=True.  States: square_avg, grad_avg; momentum_buffer if there
- * is momentum.  */
+ * is momentum. */
 CT_INLINE float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float g, float *s0,
                                          float *s1, float *s2)
 {
@@ -139,7 +139,7 @@ CT_INLINE float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float g, 
 }
 
 /** LARS (You, Gitman, Ginsburg 2017) as timm.optim.Lars: SGD on (gradient + weight decay) * ratio.
- * State: momentum_buffer.  */
+ * State: momentum_buffer. */
 CT_INLINE float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)s1;
@@ -147,13 +147,13 @@ CT_INLINE float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s0, f
   return ct_rule_momentum(h, w, (g + h->weight_decay * w) * h->ratio, s0);
 }
 
-/** LAMB: the update direction, from the moments m and v.  */
+/** LAMB: the update direction, from the moments m and v. */
 CT_INLINE float ct_rule_lamb_of(const ct_hyper_t *h, float w, float m, float v)
 {
   return m * h->fix1 / (sqrtf(v) * h->fix2 + h->eps) + h->weight_decay * w;
 }
 
-/** LAMB: updates the moments with the gradient and returns the update direction.  */
+/** LAMB: updates the moments with the gradient and returns the update direction. */
 CT_INLINE float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                        float *s2)
 {
@@ -165,7 +165,7 @@ CT_INLINE float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g, fl
 }
 
 /** LAMB (You et al. 2020) as timm.optim.Lamb without its own clipping.  MEASURE has already added
- * the gradient to the moments.  States: exp_avg, exp_avg_sq.  */
+ * the gradient to the moments.  States: exp_avg, exp_avg_sq. */
 CT_INLINE float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)g;
@@ -174,7 +174,7 @@ CT_INLINE float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, f
 }
 
 /** Weight averaging (EMA, SWA), not an optimizer: moves the average w towards the current weight g
- * by the fraction lr.  As torch.lerp: with lr 1 the average becomes the weight, bit for bit.  */
+ * by the fraction lr.  As torch.lerp: with lr 1 the average becomes the weight, bit for bit. */
 CT_INLINE float ct_rule_average(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                 float *s2)
 {
@@ -185,7 +185,7 @@ CT_INLINE float ct_rule_average(const ct_hyper_t *h, float w, float g, float *s0
 }
 
 /** LARS, LAMB: factor of a parameter's step, from the sums of squares of MEASURE (NULL: none).  1
- * without weight decay, as for biases: timm's always_adapt=False.  */
+ * without weight decay, as for biases: timm's always_adapt=False. */
 CT_INLINE float ct_rule_ratio(int rule, const ct_hyper_t *h, const double *norms)
 {
   if (!norms || h->weight_decay == 0 || !(norms[0] > 0) || !(norms[1] > 0)) return 1;

@@ -1,12 +1,12 @@
 /** \file ct_update.h  Gradient scaling and clipping before the optimizer rule, and gradient norms;
- * shared by the backends.  Layer 1.  */
+ * shared by the backends.  Layer 1. */
 #ifndef CT_UPDATE_H
 #define CT_UPDATE_H
 #include <math.h>
 
 #include "backend/ct_backend.h"
 
-/** The gradient that the rule gets: clamp(g * factor, ±limit).  */
+/** The gradient that the rule gets: clamp(g * factor, ±limit). */
 typedef struct {
   float factor;
   float limit; /**< infinity: no limit */
@@ -29,7 +29,7 @@ CT_INLINE void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *piece
     sum->power = piece->power;
 }
 
-/** Fills \a map.  Returns 0 if the step is skipped: weights and states then stay unchanged.  */
+/** Fills \a map.  Returns 0 if the step is skipped: weights and states then stay unchanged. */
 CT_INLINE int ct_grad_map(const ct_grad_ctl_t *c, float scale, ct_grad_map_t *map)
 {
   if (c->stat && c->skip_nonfinite && c->stat->nonfinite) return 0;

@@ -27,7 +27,7 @@
  *    is the network's input.  Only earlier layers are allowed.  Default: the previous layer.
  *
  * The last layer is the output and must have `classes` values per sample; every other layer must be
- * used.  */
+ * used. */
 #ifndef CT_GRAPH_H
 #define CT_GRAPH_H
 #include "model/ct_layer.h"
@@ -46,7 +46,7 @@ typedef struct ct_layer {
                         them, also in training */
 } ct_layer_t;
 
-/** One state-dict entry.  */
+/** One state-dict entry. */
 typedef struct ct_param {
   char name[CT_NAME_MAX]; /**< "layer1.0.conv1.weight" */
   int layer;              /**< number of the layer that owns it */
@@ -68,10 +68,10 @@ typedef struct ct_graph {
   int64_t param_cap;
 } ct_graph_t;
 
-/** Values of the key `model.stem`, in the order of its words.  */
+/** Values of the key `model.stem`, in the order of its words. */
 typedef enum { CT_STEM_AUTO, CT_STEM_IMAGENET, CT_STEM_CIFAR } ct_stem_t;
 
-/** Section `model` of the configuration.  */
+/** Section `model` of the configuration. */
 typedef struct ct_model_opts {
   char *family;               /**< "resnet"; "" if layers are given */
   int64_t depth;              /**< depth of the family; 0: its default */
@@ -88,9 +88,9 @@ typedef struct ct_model_opts {
 extern const ct_opt_t ct_model_rows[];
 
 /** Local.  The sample shape in o->input, with dim[0] = 1; ndim 0 if it is not set.  CT_ERR_USAGE:
- * invalid dims.  */
+ * invalid dims. */
 int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out);
-/** Local. The shapes of the extra inputs in o->inputs.  CT_ERR_USAGE as above.  */
+/** Local.  The shapes of the extra inputs in o->inputs.  CT_ERR_USAGE as above. */
 int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
 /** Local.  Stores the sample shapes in o->input and o->inputs, so that a checkpoint with this
  * configuration can be used without the data.  \a more: extra inputs, or NULL. */
@@ -107,7 +107,7 @@ const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample);
  * CT_ERR_USAGE: unknown family or kind (the message suggests the nearest), unknown input, duplicate
  * layer name, or shapes that do not match (with line numbers for layers from YAML).  CT_ERR_SHAPE:
  * samples that no model can take.  *out is NULL on failure; the caller frees it with
- * ct_graph_free().  */
+ * ct_graph_free(). */
 int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more,
                   int64_t classes, const char *where, ct_graph_t **out);
 void ct_graph_free(ct_graph_t *g);
@@ -117,39 +117,39 @@ void ct_graph_free(ct_graph_t *g);
  *
  *     ct_graph_add(g, &id, "conv1", "conv2d", in, -2, "out: %d, kernel: 3, padding: 1", c)
  *
- * in2: second input, or -2 for none.  After a failure the graph can only be freed.  */
+ * in2: second input, or -2 for none.  After a failure the graph can only be freed. */
 int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
                  const char *opts, ...) __attribute__((format(printf, 7, 8)));
 
-/** Sets a prefix, "layer%d.%d.", for the names in later calls of ct_graph_add(); NULL: none.  */
+/** Sets a prefix, "layer%d.%d.", for the names in later calls of ct_graph_add(); NULL: none. */
 int ct_graph_prefix(ct_graph_t *g, const char *words, ...) __attribute__((format(printf, 2, 3)));
 
 /** 1 if \a pattern matches the parameter \a name.  It is an fnmatch pattern without flags ('*'
  * matches dots too); a pattern without '*', '?' and '[' also matches all parameters of the layer of
- * that name and of the layers below it.  */
+ * that name and of the layers below it. */
 int ct_graph_matches(const char *pattern, const char *name);
 /** Local.  Freezes the trained parameters that match a pattern.  \a freeze_bn: batchnorms whose
  * parameters are all frozen (without patterns: all batchnorms) also keep their running statistics,
  * as in PyTorch after .eval(); without it, *updating counts those that still update theirs.
- * CT_ERR_USAGE: a pattern matches nothing, or nothing is left to train.  */
+ * CT_ERR_USAGE: a pattern matches nothing, or nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
-/** The index into g->more of an entry of ct_layer_t.in; -1: it is no extra input.  */
+/** The index into g->more of an entry of ct_layer_t.in; -1: it is no extra input. */
 int ct_graph_more(int in);
-/** The op of a layer for a batch of \a n samples.  */
+/** The op of a layer for a batch of \a n samples. */
 void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d);
 
-/** Index of the parameter with that name, or -1.  */
+/** Index of the parameter with that name, or -1. */
 int ct_graph_find_param(const ct_graph_t *g, const char *name);
-/** Number of trained parameters in elements, without buffers.  */
+/** Number of trained parameters in elements, without buffers. */
 int64_t ct_graph_count(const ct_graph_t *g);
 /** Initial values of a parameter in plain layout: a pure function of (seed, name), so adding a
- * layer does not change the others.  */
+ * layer does not change the others. */
 void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *out);
-/** Hash of layers, options, shapes and initializers.  */
+/** Hash of layers, options, shapes and initializers. */
 uint64_t ct_graph_hash(const ct_graph_t *g);
 /** Appends the layer table as text: name, kind, output shape, trained parameters and forward MFLOP
- * per sample; then the totals.  */
+ * per sample; then the totals. */
 int ct_graph_summary(const ct_graph_t *g, ct_str_t *out);
 
 #endif

@@ -1,7 +1,7 @@
 /** \file ct_layer.h  Layer kinds: options -> shapes, parameters, one op.  Layer 2, pure.
  *
  * To add a kind: one file, and one line in layers.c.  A kind never sees memory, devices or
- * ranks.  */
+ * ranks. */
 #ifndef CT_LAYER_H
 #define CT_LAYER_H
 #include "backend/ct_op.h"
@@ -9,7 +9,7 @@
 
 #define CT_LAYER_PARAMS 4
 
-/** Initializers (random values come from ct_rng; see ct_graph_init_param()).  */
+/** Initializers (random values come from ct_rng; see ct_graph_init_param()). */
 typedef enum {
   CT_INIT_ZERO,
   CT_INIT_ONE,
@@ -34,22 +34,22 @@ typedef struct ct_layer_ops {
   int inputs;           /**< number of inputs, 1 or 2 */
   ct_op_kind_t op;      /**< the one op of the layer */
   /** Output shape from the shapes in[0..inputs); CT_ERR_SHAPE names the mismatch.  NULL: the shape
-   * of the input.  */
+   * of the input. */
   int (*infer)(const void *opts, const ct_shape_t *in, ct_shape_t *out);
   /** Fills in the parameters in state-dict order, which is also the op's w[] order; returns how
-   * many (0 … CT_LAYER_PARAMS).  NULL: none.  */
+   * many (0 … CT_LAYER_PARAMS).  NULL: none. */
   int (*params)(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS]);
   /** Prefix of a parameter's name in place of the layer's name; "": no prefix.  If the entry is
-   * NULL or returns NULL, the layer's name is used.  */
+   * NULL or returns NULL, the layer's name is used. */
   const char *(*prefix)(const void *opts, int slot);
   /** Sets the attributes of the op, whose kind and shapes are set already; the plan sets passes and
-   * training.  NULL: no attributes.  */
+   * training.  NULL: no attributes. */
   void (*attributes)(const void *opts, ct_op_desc_t *d);
 } ct_layer_ops_t;
 
-/** All kinds, NULL-terminated (layers.c).  */
+/** All kinds, NULL-terminated (layers.c). */
 extern const ct_layer_ops_t *const ct_layer_kinds[];
-/** By kind; NULL if unknown.  */
+/** By kind; NULL if unknown. */
 const ct_layer_ops_t *ct_layer_find(const char *kind);
 
 #endif

@@ -1,4 +1,4 @@
-/** \file ct_layers.h The list `model.layers` of a configuration.  Layer 2.  */
+/** \file ct_layers.h The list `model.layers` of a configuration.  Layer 2. */
 #ifndef CT_LAYERS_H
 #define CT_LAYERS_H
 #include "conf/ct_yaml.h"

@@ -6,7 +6,7 @@
  * output have a scale.  Layers that only select input values (max-pooling, flatten, select, ReLU)
  * keep the scale and zero point of their input.  Tensors without a scale are float32, and the plan
  * inserts conversions.  Weights have no entry: a plan takes them as float32 and quantizes them as
- * in ct_int8.h.  */
+ * in ct_int8.h. */
 #ifndef CT_QUANT_H
 #define CT_QUANT_H
 #include "backend/ct_int8.h"
@@ -20,9 +20,9 @@ typedef struct ct_quant {
                                quantized with the range of each batch; needs no scale */
 } ct_quant_t;
 
-/** Local. All zero: nothing is quantized.  Freed by ct_quant_clear().  */
+/** Local.  All zero: nothing is quantized.  Freed by ct_quant_clear(). */
 int ct_quant_make(const ct_graph_t *g, ct_quant_t *out);
-/** Accepts a zeroed struct.  */
+/** Accepts a zeroed struct. */
 void ct_quant_clear(ct_quant_t *q);
 
 #endif

@@ -1,4 +1,4 @@
-/** \file layer_window.h Window geometry of convolutions and pooling.  */
+/** \file layer_window.h Window geometry of convolutions and pooling. */
 #ifndef CT_LAYER_WINDOW_H
 #define CT_LAYER_WINDOW_H
 #include "model/ct_layer.h"
@@ -10,10 +10,10 @@ typedef struct ct__layer_window {
 } ct__layer_window_t;
 
 /** Output shape for input \a in, with \a channels channels.  CT_ERR_SHAPE if the window does not
- * fit.  */
+ * fit. */
 int ct__layer_window_infer(const ct__layer_window_t *w, const ct_shape_t *in, int64_t channels,
                            ct_shape_t *out);
-/** Converts option values to the ints of a descriptor; the option tables bound the values.  */
+/** Converts option values to the ints of a descriptor; the option tables bound the values. */
 void ct__layer_window_ints(int space, const int64_t from[3], int to[3]);
 
 #endif

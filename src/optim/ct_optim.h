@@ -13,7 +13,7 @@
 #include "conf/ct_opt.h"
 #include "model/ct_graph.h"
 
-/** Section `optim`.  */
+/** Section `optim`. */
 typedef struct ct_optim_opts {
   int kind; /**< sgd|adam|adamw|rmsprop|lars|lamb */
   double lr, momentum, dampening, weight_decay;
@@ -32,17 +32,17 @@ extern const ct_opt_t ct_optim_rows[];
  * torch.optim.SGD), and that options which the optimizer does not have are at their defaults.
  * CT_ERR_USAGE. */
 int ct_optim_check(const ct_optim_opts_t *o);
-/** 0 if the kind has no such option, such as momentum for adam.  */
+/** 0 if the kind has no such option, such as momentum for adam. */
 int ct_optim_has_key(const char *kind, const char *key);
 /** The rule (ct_rule_t); *states: number of float32 states per weight with these options and
- * groups.  */
+ * groups. */
 int ct_optim_rule(const ct_optim_opts_t *o, int *states);
-/** State-dict name of a state, as in PyTorch: "momentum_buffer", "exp_avg".  */
+/** State-dict name of a state, as in PyTorch: "momentum_buffer", "exp_avg". */
 const char *ct_optim_state_name(const ct_optim_opts_t *o, int state);
 
 /* ---- parameter groups ---- */
 
-/** Hyper-parameters of a parameter group.  */
+/** Hyper-parameters of a parameter group. */
 typedef struct ct_param_group {
   double lr, weight_decay;
   double momentum; /**< adam, adamw, lamb: beta1 */
@@ -57,17 +57,17 @@ typedef struct ct_param_groups {
 /** Local.  The first entry of `optim.groups` whose pattern matches a parameter's name overrides its
  * options.  A pattern is an fnmatch pattern without flags; without '*', '?' or '[' it also matches
  * all parameters of the layer of that name.  CT_ERR_USAGE: a pattern matches nothing, or an unknown
- * key (file:line).  */
+ * key (file:line). */
 int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
                          ct_param_groups_t *out);
 void ct_param_groups_clear(ct_param_groups_t *p);
 /** Local.  Pattern (the first, borrowed) and learning rate of the i-th entry of `optim.groups` that
- * sets `lr`; returns 0 if there is no such entry.  */
+ * sets `lr`; returns 0 if there is no such entry. */
 int ct_param_group_rate(const ct_optim_opts_t *o, int i, const char **match, double *lr);
 
 /* ---- schedules ---- */
 
-/** Section `schedule`.  */
+/** Section `schedule`. */
 typedef struct ct_schedule_opts {
   int kind; /**< constant|step|multistep|exponential|cosine|polynomial|one_cycle|plateau */
   double warmup_epochs; /**< linear warm-up, from lr / (warm-up steps) to lr */
@@ -88,13 +88,13 @@ typedef struct ct_schedule_opts {
 } ct_schedule_opts_t;
 extern const ct_opt_t ct_schedule_rows[];
 
-/** ct_optim_has_key() for schedules.  */
+/** ct_optim_has_key() for schedules. */
 int ct_schedule_has_key(const char *kind, const char *key);
 /** Checks combinations of options, and that options of other kinds are at their defaults.
  * CT_ERR_USAGE. */
 int ct_schedule_check(const ct_schedule_opts_t *s);
 
-/** The position of a step in the run.  */
+/** The position of a step in the run. */
 typedef struct ct_schedule_point {
   const ct_schedule_opts_t *opts; /**< NULL: constant learning rate */
   double times;                   /**< factor of the learning rate; 0: 1 */
@@ -106,42 +106,42 @@ typedef struct ct_schedule_point {
 
 /** Learning rate of a step for a group with base rate \a lr: warm-up (Goyal et al. 2017), then the
  * schedule over the remaining steps.  cosine: min + (lr - min) (1 + cos(pi t / T)) / 2 (Loshchilov
- * and Hutter 2017).  */
+ * and Hutter 2017). */
 double ct_schedule_lr(const ct_schedule_point_t *at, double lr);
 /** Momentum (Adam: beta1) of a step.  Only one_cycle with cycle_momentum changes it, and only for
- * groups whose momentum is not 0.  */
+ * groups whose momentum is not 0. */
 double ct_schedule_momentum(const ct_schedule_point_t *at, double momentum);
 
-/** 1 if the learning rate depends on evaluation losses (kind plateau).  */
+/** 1 if the learning rate depends on evaluation losses (kind plateau). */
 int ct_schedule_needs_loss(const ct_schedule_opts_t *s);
 
-/** State of reduce-on-plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min").  */
+/** State of reduce-on-plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min"). */
 typedef struct ct_plateau {
   double best, factor; /**< factor: of the learning rate */
   int64_t bad;         /**< evaluations without improvement */
 } ct_plateau_t;
 void ct_plateau_init(ct_plateau_t *p);
-/** Updates the state after an evaluation with this loss.  */
+/** Updates the state after an evaluation with this loss. */
 void ct_plateau_update(ct_plateau_t *p, const ct_schedule_opts_t *s, double loss);
 
 /** Hyper-parameters of an update for a group, with learning rate and momentum by the schedule.  \a
- * update: number of earlier updates; skipped ones do not count.  */
+ * update: number of earlier updates; skipped ones do not count. */
 ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, const ct_param_group_t *group,
                           const ct_schedule_point_t *at, int64_t update);
 
 /* ---- loss scaling ---- */
 
 /** torch.amp.GradScaler with its constants: starts at 65536; x 2 after 2000 finite steps in a row;
- * x 0.5 after a step with nonfinite gradients.  */
+ * x 0.5 after a step with nonfinite gradients. */
 typedef struct ct_scaler {
   int on;
   double scale;
   int64_t good; /**< steps since the last change */
 } ct_scaler_t;
 void ct_scaler_init(ct_scaler_t *s, int on);
-/** Factor of the loss; 1 if loss scaling is off.  */
+/** Factor of the loss; 1 if loss scaling is off. */
 double ct_scaler_scale(const ct_scaler_t *s);
-/** Updates the scale after a step; \a nonfinite: its update was skipped.  */
+/** Updates the scale after a step; \a nonfinite: its update was skipped. */
 void ct_scaler_update(ct_scaler_t *s, int nonfinite);
 
 #endif

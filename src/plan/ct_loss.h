@@ -6,7 +6,7 @@
 #include "conf/ct_opt.h"
 #include "model/ct_graph.h"
 
-/** Section `loss`.  */
+/** Section `loss`. */
 typedef struct ct_loss_opts {
   int kind; /**< ct_loss_kind_t */
   double label_smoothing;
@@ -17,20 +17,20 @@ extern const ct_opt_t ct_loss_rows[];
 
 /** Converts options to the description of the op.  \a has_targets: the data has real-valued
  * targets; if not, MSE, L1 and BCE use labels as one-hot.  CT_ERR_USAGE names the key: an option
- * that the kind of loss does not have, or an ignore_index that is not a number.  */
+ * that the kind of loss does not have, or an ignore_index that is not a number. */
 int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
-/** CT_ERR_USAGE: cross_entropy, but samples have \a targets real-valued targets.  */
+/** CT_ERR_USAGE: cross_entropy, but samples have \a targets real-valued targets. */
 int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
 /** Checks the options against model and data.  \a outputs: model.classes; \a targets: real-valued
  * targets per sample, 0 if it has labels; \a places: labels per sample.  CT_ERR_USAGE names the
  * key, or the layer whose output does not suit cross-entropy (N x classes, or N x classes x
- * pixels).  */
+ * pixels). */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t places);
-/** Labels per sample that a loss of outputs of this shape needs.  */
+/** Labels per sample that a loss of outputs of this shape needs. */
 int64_t ct_loss_places(const ct_loss_spec_t *o, const ct_shape_t *outputs);
 /** Writes the class weights of the op into out[o->class_weights.n]; returns how many; 0 if there
- * are none.  */
+ * are none. */
 int ct_loss_class_weights(const ct_loss_opts_t *o, float *out);
 
 #endif

@@ -11,7 +11,7 @@
  *   offsets.c   life times, in-place sharing, an offset in one arena for each tensor (pure)
  *
  * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the buckets that are
- * all-reduced during backward (pure).  */
+ * all-reduced during backward (pure). */
 #ifndef CT_PLAN_H
 #define CT_PLAN_H
 #include "backend/ct_backend.h"
@@ -19,7 +19,7 @@
 #include "model/ct_quant.h"
 
 /** A tensor of the plan: an activation, a gradient, or data that an op saves for its backward
- * pass.  */
+ * pass. */
 typedef struct ct_value {
   size_t bytes;
   ct_shape_t shape;     /**< zero for saved data */
@@ -33,7 +33,7 @@ typedef struct ct_value {
   int same_as;          /**< value whose memory it shares (in place); -1: has its own */
 } ct_value_t;
 
-/** An op of the plan.  */
+/** An op of the plan. */
 typedef struct ct_plan_op {
   ct_op_desc_t desc;
   int layer;      /**< layer whose parameters it has; -1: none (reorder, gradient sum, loss) */
@@ -49,7 +49,7 @@ typedef struct ct_plan_op {
 /** A launch: one run of one op.  x … dx2 are values; -1: not used by the op.  A SyncBN has a launch
  * with the pass CT_FWD_STATS (CT_BWD_STATS) before that with CT_FWD (CT_BWD_DATA); between the two
  * the caller all-reduces ct_bind_t.stats over the group.  All plans of a model have the same of
- * these launches in the same order.  */
+ * these launches in the same order. */
 typedef struct ct_work {
   int op, pass;
   int x, x2, y, dy, dy2, dx, dx2;
@@ -58,7 +58,7 @@ typedef struct ct_work {
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all
  * ranks.  Trained parameters come in the order in which backward completes their gradients, each
  * aligned to 64 bytes.  Then come the frozen ones of partly trained layers (backward writes their
- * gradients, which are ignored), then the other frozen ones.  */
+ * gradients, which are ignored), then the other frozen ones. */
 typedef struct ct_arena_map {
   int params;
   size_t *offset;        /**< bytes; per graph parameter, in the weight arena or the buffer arena */
@@ -74,13 +74,13 @@ typedef struct ct_arena_map {
   uint64_t layout; /**< hash of all layouts; identical on all ranks */
 } ct_arena_map_t;
 
-/** A slice of the gradient arena that is all-reduced once launch \a after is done.  */
+/** A slice of the gradient arena that is all-reduced once launch \a after is done. */
 typedef struct ct_bucket {
   size_t offset, bytes;
   int after; /**< index into ct_plan_t.work */
 } ct_bucket_t;
 
-/** Options of a plan.  */
+/** Options of a plan. */
 typedef struct ct_plan_opts {
   int n; /**< batch size in samples, at least 1 */
   int training;
@@ -117,26 +117,26 @@ typedef struct ct_plan {
 
 /** Local.  \a like: a plan of the same model and device whose parameter layouts are kept, or NULL.
  * CT_ERR_UNSUP names the layer and the missing feature of the backend; CT_ERR_USAGE: training a
- * model without parameters.  */
+ * model without parameters. */
 int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
                  const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out);
 void ct_plan_free(ct_plan_t *p);
 
-/** Local. Makes the arena layout from a plan (the first one of the model).  */
+/** Local.  Makes the arena layout from a plan (the first one of the model). */
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
 void ct_arena_map_clear(ct_arena_map_t *m);
 
 /** Pure.  Cuts [0, trained_bytes) into buckets of at least \a bucket_bytes (the last may be
  * smaller), at parameter boundaries, into bucket[cap].  Returns how many; at least 1 if anything is
- * trained.  */
+ * trained. */
 int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_bytes, int cap,
                     ct_bucket_t *bucket);
 
 /** Pure.  Bytes of the gradient arena that launch \a i completes; the sum over all launches of a
- * training plan is trained_bytes.  */
+ * training plan is trained_bytes. */
 size_t ct_work_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);
 
-/** The memory of one run of a plan; all pointers are device memory unless noted.  */
+/** The memory of one run of a plan; all pointers are device memory unless noted. */
 typedef struct ct_bind {
   char *arena, *scratch;
   char *weight, *gradient, *buffer; /**< gradient may be NULL in evaluation */
@@ -157,18 +157,18 @@ typedef struct ct_bind {
   int64_t step, first;
 } ct_bind_t;
 
-/** Local, Hot.  Enqueues launch \a i.  */
+/** Local, Hot.  Enqueues launch \a i. */
 int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
 
 /** Local, Hot.  ct_plan_run() on a rank whose batch is empty: contributes zeros to the sums of a
- * SyncBN and updates its running statistics from the group; other launches do nothing.  */
+ * SyncBN and updates its running statistics from the group; other launches do nothing. */
 int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
 
 /** Local.  The loss of a training plan for \a n samples as a separate op, for callers that
- * concatenate the outputs of several plans.  The caller owns *op.  */
+ * concatenate the outputs of several plans.  The caller owns *op. */
 int ct_plan_whole_loss(const ct_plan_t *p, int n, ct_op_t **op, size_t *scratch);
 
-/** The value that owns the memory of \a v: itself, or the value it shares with in place.  */
+/** The value that owns the memory of \a v: itself, or the value it shares with in place. */
 int ct_plan_root(const ct_plan_t *p, int v);
 
 #endif
