@@ -1,67 +1,70 @@
-/** \file product/way.h  One way to compute a pass of a product between x, w and y: of a convolution
- * or a linear layer.  Module-internal.
+/** \file product/way.h  An algorithm for one pass of a convolution or linear layer.
+ * Module-internal.
  *
- * A kind of op has a table of its ways (conv/conv.c, linear.c).  All of them are asked what they
- * can do and what it costs (product/choose.h); where a way takes a tensor in another format than
- * the graph or the arena holds it in, product/product.c puts a conversion around it.  To add a way:
- * a file, and its row in the table; tests/conform/ways.c then tries it.
+ * Each kind of op has a table of its algorithms (conv/conv.c, linear.c).  Each is asked for its
+ * support and cost (product/choose.h).  If an algorithm takes a tensor in another format than the
+ * graph or the arena has, product/product.c inserts a reorder.  To add an algorithm: a file, and a
+ * row in the table; tests/conform/ways.c then tests it.
  *
- * Parameters lie in the arena in one format for all passes, batch sizes and ranks, that of the way
- * that is chosen for the forward pass: so this choice is a function of what does not change with
- * the batch.  It is a format of float32 in which every element of the plain layout lies once, as
- * the optimizer works on it; a transform of the weights belongs into the way's scratch memory, run
- * by run. */
+ * Parameters have one format in the arena for all passes, batch sizes and ranks: that of the
+ * algorithm chosen for the forward pass.  So this choice must not depend on the batch size.  The
+ * format is float32 and holds every element of the plain layout once, because the optimizer works
+ * on it.  Transformed weights belong into the algorithm's workspace and are computed in each
+ * run. */
 #ifndef CT_CPU_WAY_H
 #define CT_CPU_WAY_H
 #include "cpu/kern/op.h"
 #include "cpu/onednn/glue.h"
 #include <stdio.h>
 
-/** How x and y, or their gradients, lie. */
+/** Layouts of x and y, or of their gradients. */
 typedef struct cpu__layouts {
   ct_layout_t x, y;
 } cpu__layouts_t;
 
-/** What a way is asked to do. */
+/** A pass that an algorithm is asked to run. */
 typedef struct cpu__job {
   ct_dev_t *dev;
-  const ct_op_desc_t *desc; /**< of a batch of at least 1; its own layouts do not matter */
+  const ct_op_desc_t *desc; /**< batch at least 1; its layouts are ignored */
   int pass;                 /**< CT_FWD, CT_BWD_DATA or CT_BWD_PARAM */
   cpu__layouts_t at;
 } cpu__job_t;
 
-/** Estimated, in multiply-adds of float32 at the full speed of the processor's vectors. */
+/** Estimated cost in float32 multiply-adds at the peak rate of the processor's vectors. */
 typedef struct cpu__cost {
-  double each; /**< in proportion to the batch size */
-  double once; /**< of a run, whatever the batch: a transform of the weights */
+  double each; /**< part proportional to the batch size */
+  double once; /**< constant part of a run, such as a transform of the weights */
 } cpu__cost_t;
 
-/** A pass that is ready to run. */
+/** A prepared pass. */
 typedef struct cpu__ready {
-  void *own;      /**< the way's */
-  cpu__md_t *w;   /**< the format in which the pass takes or gives w; owned, freed by the caller */
-  size_t scratch; /**< bytes wanted during a run */
+  void *own;      /**< state of the algorithm */
+  cpu__md_t *w;   /**< format of w in this pass; owned, freed by the caller */
+  size_t scratch; /**< workspace in bytes */
 } cpu__ready_t;
 
 typedef struct cpu__way {
-  const char *name; /**< static: ct_op_info_t.algorithm where the forward pass is done so */
-  int as_it_lies;   /**< 1: nothing is converted around it, not even w */
-  int second;       /**< 1: asked only where no other way is at full speed without padding */
-  int relu; /**< 1: the forward pass applies the ReLU of the op, if it has one; a NaN stays */
-  int add;  /**< 1: if the op adds x2, the forward pass adds to what is in y, before the ReLU */
-  /** 1 and its cost; 0 and why not; or a code.  A function of the job alone: nothing is timed. */
+  const char *name; /**< static: ct_op_info_t.algorithm if the forward pass uses it */
+  int as_it_lies;   /**< 1: needs no reorder, not even of w */
+  int second;       /**< 1: only asked if no other algorithm has full speed without padding */
+  int relu;         /**< 1: the forward pass applies the op's ReLU, if any; NaN stays NaN */
+  int add; /**< 1: if the op adds x2, the forward pass accumulates into y, before the ReLU */
+  /** 1 and its cost; 0 and the reason; or an error code.  A pure function of the job: nothing is
+   * timed. */
   int (*can)(const cpu__job_t *job, cpu__cost_t *cost, char why[128]);
-  /** Local.  The format of the weights in the arena, float32, if a forward pass is done so. */
+  /** Local.  The float32 format of the weights in the arena if this algorithm runs the forward
+   * pass. */
   int (*stored)(const cpu__job_t *job, cpu__md_t **out);
-  /** Local.  What desc points to may be gone when it is run. */
+  /** Local.  Must copy what it needs: desc may be freed before the run. */
   int (*prepare)(const cpu__job_t *job, cpu__ready_t *out);
-  /** Hot.  at[role] as the job and ready->w say: what is read, and of this pass the result. */
+  /** Hot.  at[role]: the inputs and outputs of the pass, in the formats of the job and of
+   * ready->w. */
   int (*run)(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES]);
   /** Frees ready->own, which may be NULL. */
   void (*clear)(cpu__ready_t *ready);
 } cpu__way_t;
 
-/** What can() returns where a way cannot do a job. */
+/** Sets the reason and returns 0: the result of can() for an unsupported job. */
 static inline int cpu__refuse(char why[128], const char *reason)
 {
   snprintf(why, 128, "%s", reason);

@@ -1,9 +1,8 @@
-/** \file product/multiply.h  Products of float32 matrices, by hand.  Module-internal.
+/** \file product/multiply.h  float32 GEMM.  Module-internal.
  *
- * Blocks of k, of columns and of rows, each as large as a cache holds, around the tiles of
- * tile/tile.h; what the tiles cannot read as it lies is packed on the way.  Each element of the
- * result is summed up in the same order whatever the shape of its tile and the number of threads:
- * all runs give the same bits. */
+ * Loops over cache blocks of k, columns and rows around the micro-kernels of tile/tile.h; operands
+ * that these cannot read directly are packed.  Each element is summed in the same order whatever
+ * the tile shape and the number of threads, so all runs give the same bits. */
 #ifndef CT_CPU_MULTIPLY_H
 #define CT_CPU_MULTIPLY_H
 #include "cpu/kern/op.h"
@@ -14,14 +13,14 @@ typedef struct cpu__matrix {
   int64_t row, row16, col, col16;
 } cpu__matrix_t;
 
-/** Rows `ld` floats apart.  What is only read may be const. */
+/** A row-major matrix with leading dimension `ld`.  Read-only operands may be const. */
 static inline cpu__matrix_t cpu__row_major(const float *at, int64_t ld)
 {
   return (cpu__matrix_t){(float *)(uintptr_t)at, ld, 16 * ld, 1, 16};
 }
 
-/** Panels of 16 columns one after the other, each [rows][16]; there are `rows` of them in memory, 2
- * or more (one is row-major). */
+/** Consecutive panels of 16 columns, each [rows][16]; `rows` is at least 2 (one row is
+ * row-major). */
 static inline cpu__matrix_t cpu__panels(const float *at, int64_t rows)
 {
   return (cpu__matrix_t){(float *)(uintptr_t)at, 16, 256, 1, 16 * rows};
@@ -35,32 +34,33 @@ static inline cpu__matrix_t cpu__transposed(cpu__matrix_t m)
 /** c = a b, with a m x k and b k x n. */
 typedef struct cpu__multiply {
   int64_t m, n, k;
-  /** Of each, `row` or `col` is 1; row16 is 16 row, and of a col16 is 16 col. */
+  /** `row` or `col` is 1; row16 = 16 row and col16 = 16 col. */
   cpu__matrix_t a;
-  /** `row` or `col` is 1; in panels: whole ones can be read. */
+  /** `row` or `col` is 1; panels must be readable as a whole. */
   cpu__matrix_t b;
-  /** `col` is 1 and row16 is 16 row; in panels: whole ones are written, with 0 as padding if b has
-   * it so. */
+  /** `col` is 1 and row16 = 16 row; panels are written as a whole, with padding 0 if b's padding is
+   * 0. */
   cpu__matrix_t c;
-  int add;     /**< 1: c is added to */
-  int streams; /**< 1: c may go around the caches: it is large, and not read soon */
-  /* last come: */
-  const float *bias; /**< NULL, or n, added to each row */
-  int relu;          /**< 1: ReLU; NaN stays NaN */
-  float *sums;       /**< NULL, or n: becomes the sums of b's columns */
+  int add;     /**< 1: accumulates into c */
+  int streams; /**< 1: allows non-temporal stores of c, which is large and not read soon */
+  /* epilogue: */
+  const float *bias; /**< NULL, or n values that are added to each row */
+  int relu;          /**< 1: ReLU; keeps NaN */
+  float *sums;       /**< NULL, or n values: set to the column sums of b */
 } cpu__multiply_t;
 
-/** Hot.  Within an OpenMP region by the calling thread alone, else by all of the device. */
+/** Hot.  Runs on the calling thread if inside a parallel region, else on all threads of the
+ * device. */
 void cpu__multiply(const ct_dev_t *dev, const cpu__multiply_t *g);
 
-/** The same of at most 16 rows, with a b in panels that lie across, which is not packed.  Nothing
- * comes last.  Hot; the same bits for any number of threads. */
+/** Skinny GEMM: at most 16 rows, with a transposed b in panels that is not packed.  No epilogue.
+ * Hot; the same bits for any number of threads. */
 void cpu__multiply_few(const ct_dev_t *dev, const cpu__multiply_t *g);
 
-/** Whether cpu__multiply_few() can do it, and is faster. */
+/** 1 if cpu__multiply_few() supports g and is faster. */
 int cpu__is_few(const cpu__multiply_t *g);
 
-/** Bytes that each thread has for packing, of dev->packing. */
+/** Size in bytes of each thread's part of dev->packing. */
 size_t cpu__multiply_room(void);
 
 #endif

@@ -1,20 +1,20 @@
-/** \file product/primitive.h  What the ways that are a primitive of oneDNN have in common.
+/** \file product/primitive.h  Common part of the algorithms that call a oneDNN primitive.
  * Module-internal. */
 #ifndef CT_CPU_PRIMITIVE_H
 #define CT_CPU_PRIMITIVE_H
 #include "cpu/gemm/algorithm.h"
 
-/** Local.  The weights of a convolution, with a leading dim of groups if it has several. */
+/** Local.  Descriptor of a convolution's weights, with a leading dim if there are several
+ * groups. */
 int cpu__conv_weights(const ct_op_desc_t *d, ct_dtype_t dtype, int format, cpu__md_t **out);
-/** Local.  oneDNN's primitive for the job, which chooses the format of w; NULL with CT_OK: it has
- * none. */
+/** Local.  oneDNN's primitive for the job, which chooses the format of w; NULL with CT_OK: none. */
 int cpu__primitive_find(const cpu__job_t *job, cpu__prim_t **out);
-/** Local.  The format of w that it takes. */
+/** Local.  The format of w in that primitive. */
 int cpu__primitive_format(const cpu__job_t *job, cpu__md_t **out);
-/** Local.  Builds it; takes \a prim over. */
+/** Local.  Builds the primitive; takes ownership of \a prim. */
 int cpu__primitive_build(const cpu__job_t *job, cpu__prim_t *prim, cpu__ready_t *out);
 
-/* Entries of cpu__way_t.  (oneDNN's own ReLU makes 0 of NaN, unlike PyTorch's.) */
+/* Entries of cpu__way_t.  (oneDNN's own ReLU turns NaN into 0, unlike PyTorch's.) */
 
 int cpu__primitive_prepare(const cpu__job_t *job, cpu__ready_t *out);
 int cpu__primitive_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES]);

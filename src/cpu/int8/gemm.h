@@ -1,5 +1,5 @@
-/** \file int8/product.h  A product in eight bits, for the op that puts another around it.
- * Folder-private. */
+/** \file int8/product.h  int8 convolution and linear layer, also used by the op with dynamic
+ * quantization.  Folder-private. */
 #ifndef CT_CPU_INT8_PRODUCT_H
 #define CT_CPU_INT8_PRODUCT_H
 #include <stdio.h>
@@ -9,16 +9,17 @@
 
 typedef struct cpu__int8_product {
   ct_op_t op;
-  ct_op_desc_t flat; /**< a linear layer with 2 dims */
-  cpu__prim_t *prim; /**< made of the parameters when it is run first */
-  void *w;           /**< weights in its order */
-  float *bias;       /**< what it adds */
-  float *bias_of;    /**< the parameter that this was made of */
-  uint64_t hash;     /**< of the weights that prim and w were made of */
+  ct_op_desc_t flat; /**< the descriptor; a linear layer has 2 dims */
+  cpu__prim_t *prim; /**< created from the parameters at the first run */
+  void *w;           /**< quantized weights in the format of prim */
+  float *bias;       /**< bias as the primitive adds it */
+  float *bias_of;    /**< the bias parameter from which `bias` was computed */
+  uint64_t hash;     /**< hash of the weights from which prim and w were made */
   int sealed;
 } cpu__int8_product_t;
 
-/** Local.  A primitive like the one that will run, not built.  NULL with CT_OK: there is none. */
+/** Local.  A primitive descriptor like that of the run, not built; NULL with CT_OK: oneDNN has
+ * none. */
 int cpu__int8_find(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__prim_t **out);
 /** The sum of the weights of each output, times their scale. */
 void cpu__int8_weight_sums(const ct_op_desc_t *d, const void *own, float *sums);

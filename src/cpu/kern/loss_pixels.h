@@ -1,5 +1,4 @@
-/** \file kern/loss_places.h  Cross-entropy with a label for each place of a sample.
- * Module-internal. */
+/** \file kern/loss_places.h  Cross-entropy with one label per pixel.  Module-internal. */
 #ifndef CT_KERN_LOSS_PLACES_H
 #define CT_KERN_LOSS_PLACES_H
 #include "cpu/kern/loops.h"
@@ -10,11 +9,11 @@ typedef struct cpu__places {
   int64_t samples, classes, places;
 } cpu__places_t;
 
-/** Bytes of scratch of the forward pass. */
+/** Workspace of the forward pass in bytes. */
 size_t cpu__places_scratch(const cpu__places_t *k);
-/** Hot.  Overwrites *a->loss.  CT_ERR_DATA: a label is no class. */
+/** Hot.  Overwrites *a->loss.  CT_ERR_DATA: a label is out of range. */
 int cpu__places_forward(const cpu__places_t *k, const ct_op_args_t *a);
-/** Hot.  The labels were checked by the forward pass. */
+/** Hot.  Relies on the forward pass having checked the labels. */
 void cpu__places_backward(const cpu__places_t *k, const ct_op_args_t *a);
 
 #endif
