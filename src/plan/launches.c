@@ -1,11 +1,11 @@
-/* The works in order: forward, the loss, backward.
+/* The launches in order: forward, the loss, backward.
  *
- * A batchnorm with SyncBN is two works each way: its sums, which the caller exchanges, and the
- * rest.  They are the same in every plan of a model, because they depend on its layers alone.
+ * A SyncBN has two launches in each direction: its local sums, which the caller all-reduces, and
+ * the rest.  They are the same in every plan of a model, because they depend on its layers alone.
  *
- * Gradients are values that are written once.  A value that several ops read gets as many
- * gradients; its maker's backward takes two of them at once where it can, the rest is summed by
- * helper ops. */
+ * A gradient is a value that is written once.  A value with several readers gets one gradient from
+ * each.  The backward pass of its op takes two of them directly if it can; helper ops sum up the
+ * others. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -28,7 +28,8 @@ static ct_work_t work(int op, int pass)
   return (ct_work_t){op, pass, -1, -1, -1, -1, -1, -1, -1};
 }
 
-/* The sums that \a w, a work of a batchnorm, wants from all ranks: they read what it reads. */
+/* Adds the launch that computes the local sums for the batchnorm launch \a w; it has the same
+ * inputs. */
 static int add_stats(ct_plan_t *p, const ct_work_t *w, int pass)
 {
   ct_work_t stats = *w;
@@ -48,7 +49,9 @@ static int forward(ct_plan_t *p)
     w.y = p->op[i].out;
     if (p->op[i].desc.passes & CT_FWD_STATS) CT_TRY(add_stats(p, &w, CT_FWD_STATS));
     if (i == p->ops - 1) p->loss_work = p->works;
-    if (i == p->ops - 1 && p->o.inference) break; /* it only has told what layout it likes */
+    if (i == p->ops - 1 && p->o.inference)
+      break; /* inference skips the loss, which was only needed
+                                                     for its preferred layout */
     CT_TRY(add_work(p, &w));
   }
 out:
@@ -61,7 +64,7 @@ static int new_value(ct_plan_t *p, const ct_shape_t *shape, int *out)
   return *out < 0 ? CT_ERR_NOMEM : CT_OK;
 }
 
-/* One run of a helper op: y = a + b, or dx = the ReLU's gradient of (a + b) at y. */
+/* A launch of a helper op: y = a + b, or dx = the gradient of a ReLU with output y, given a + b. */
 static int helper(ct_plan_t *p, ct_op_kind_t kind, const ct_shape_t *shape, int y, int a, int b,
                   int *out)
 {
@@ -109,13 +112,14 @@ static int forward_relu(const ct_op_desc_t *d)
   return (d->kind == CT_OP_CONV && d->u.conv.relu) || (d->kind == CT_OP_LINEAR && d->u.linear.relu);
 }
 
-/* A sum without ReLU: the gradient of its output is that of both inputs, and nothing is run. */
+/* 1 for an addition without ReLU: the gradient of its output is that of both inputs, and nothing
+ * runs. */
 static int passes_on(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_ADD && !d->u.add.relu;
 }
 
-/* The one or two gradients with which the op's backward starts. */
+/* The one or two gradients from which the op's backward pass starts. */
 static int incoming(gradients_t *s, int o, int *dy, int *dy2)
 {
   int rc = CT_OK;
@@ -137,13 +141,13 @@ out:
   return rc;
 }
 
-/* Gradients of the op's inputs, where somebody wants them. */
+/* Creates the gradients of the op's inputs that are needed. */
 static int outgoing(ct_plan_t *p, int o, ct_work_t *w)
 {
   int rc = CT_OK;
   const ct_op_desc_t d = p->op[o].desc;
   const int *in = p->op[o].in;
-  int two = in[1] >= 0 && d.kind != CT_OP_ADD; /* a sum has one gradient for both */
+  int two = in[1] >= 0 && d.kind != CT_OP_ADD; /* an addition has one gradient for both inputs */
   if (p->value[in[0]].grad || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w->dx));
   if (two && p->value[in[1]].grad) {
     ct_shape_t shape = p->value[in[1]].shape;
@@ -174,7 +178,7 @@ static int backward(gradients_t *s, int o)
   ct_work_t w = work(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
   if (!w.pass) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
-  if (dy < 0) return CT_OK; /* its output leads nowhere */
+  if (dy < 0) return CT_OK; /* its output does not reach the loss */
   if (passes_on(&d)) {
     CT_TRY(give(s, in[0], dy));
     CT_TRY(give(s, in[1], dy));
