@@ -1,4 +1,4 @@
-/* Which way does each pass of a product: the ways are asked, the cheapest are taken. */
+/* Asks the algorithms of a convolution or linear layer for their costs and chooses the cheapest. */
 #include "cpu/gemm/choose.h"
 #include "base/ct_err.h"
 #include "base/ct_int.h"
@@ -6,16 +6,16 @@
 
 static const ct_layout_t layouts[] = {CT_C16, CT_C8, CT_NHWC, CT_PLAIN};
 
-/* Few channels are padded to whole vectors. */
+/* Includes the padding of few channels to whole vectors. */
 static double reorder_cost(const ct_shape_t *s)
 {
   double padded = (double)ct_round_up(s->dim[1], 16) / (double)s->dim[1];
   return 45.0 * padded * (double)ct_shape_count(s);
 }
 
-/* What is done in passes over y of their own, because the way does not do it as it goes.  Only
- * inference is so tight that it matters, and training's choice must not depend on it: backward may
- * want the ReLU apart. */
+/* Cost of separate passes over y for what the algorithm does not fuse.  Only counted for inference,
+ * where it matters; in training the choice must not depend on it, because backward may need the
+ * ReLU separately. */
 static double apart_cost(const ct_op_desc_t *d, const cpu__way_t *way)
 {
   double cost = 0, y = (double)ct_shape_count(&d->y);
@@ -35,7 +35,8 @@ static int is_same(cpu__layouts_t a, cpu__layouts_t b)
   return a.x == b.x && a.y == b.y;
 }
 
-/* Asks all ways of the first or of the second choice for one pass in one pair of layouts. */
+/* Asks all algorithms (of the first or of the second choice) for one pass in one pair of
+ * layouts. */
 static int ask_for(cpu__costs_t *c, const cpu__job_t *job, int i, int k, int second, double *least)
 {
   *least = INFINITY;
@@ -53,7 +54,7 @@ static int ask_for(cpu__costs_t *c, const cpu__job_t *job, int i, int k, int sec
   return CT_OK;
 }
 
-/* For all passes; *most: what the most expensive of them costs at least. */
+/* Asks for all passes; *most: the lowest cost of the most expensive pass. */
 static int ask_at(cpu__costs_t *c, cpu__job_t *job, int k, int second, double *most)
 {
   int rc = CT_OK;
@@ -75,7 +76,7 @@ int cpu__ask(const cpu__ways_t *ways, ct_dev_t *dev, const ct_op_desc_t *d, cpu_
   int rc = CT_OK;
   cpu__job_t job = {.dev = dev, .desc = d};
   double rate = d->x.dtype == CT_BF16 ? dev->bf16_rate : 1;
-  double ideal = ct_op_flops(d, CT_FWD) / 2 / rate; /* nothing padded, at full speed */
+  double ideal = ct_op_flops(d, CT_FWD) / 2 / rate; /* without padding, at peak rate */
   double most = INFINITY;
   *out = (cpu__costs_t){.ways = ways, .passes = d->passes | CT_FWD};
   out->x = reorder_cost(&d->x);

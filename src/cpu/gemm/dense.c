@@ -1,4 +1,4 @@
-/* Dense layers: a product for each pass. */
+/* Dense layers: one GEMM per pass. */
 #include "cpu/gemm/dense.h"
 #include "cpu/gemm/gemm_blocked.h"
 

@@ -1,6 +1,5 @@
-/* Products of matrices: which part of them lies in which cache while tiles work on it, what is
- * packed, and who does what.  The blocks are those of Goto and van de Geijn, "Anatomy of
- * High-Performance Matrix Multiplication" (2008). */
+/* GEMM: cache blocking, packing, and distribution over threads.  The blocking is that of Goto and
+ * van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). */
 #include "base/ct_int.h"
 #include "cpu/gemm/gemm_blocked.h"
 #include "cpu/tile/tile.h"
@@ -8,16 +7,16 @@
 #include <omp.h>
 #include <string.h>
 
-/* K_BLOCK x N_HOT of b, and with it the packed rows, lie in the second cache, of 1 MB; all columns
- * that are packed at a time in the third.  Results are far away: a shorter K_BLOCK, with which the
- * first cache would keep a tile's rows, is slower for that. */
+/* K_BLOCK x N_HOT of b and the packed rows fit the L2 cache of 1 MB; all columns packed at a time
+ * fit the L3 cache.  A shorter K_BLOCK, with which a tile's rows would fit the L1 cache, is slower,
+ * because c is loaded and stored more often. */
 enum { K_BLOCK = 512, N_HOT = 240, N_BLOCK = 768, M_BLOCK = 8 * CPU__PANEL };
-/* Where lanes lie side by side, so many k of all panels are packed one after the other: what is
- * fetched of a row together is used together. */
+/* With contiguous lanes, this many k of all panels are packed in turn, so that cache lines of a row
+ * are used completely. */
 enum { K_CHUNK = 16 };
 enum { A_ROOM = M_BLOCK * K_BLOCK, B_ROOM = N_BLOCK * K_BLOCK };
 
-/* Multiply-adds below which waking other threads takes longer than the product. */
+/* Multiply-adds below which waking other threads takes longer than the GEMM. */
 #define ALONE_BELOW 2.5e5
 
 size_t cpu__multiply_room(void)
@@ -25,20 +24,20 @@ size_t cpu__multiply_room(void)
   return (A_ROOM + B_ROOM) * sizeof(float);
 }
 
-/* How a product is done: the same for all of its parts. */
+/* Parameters of a GEMM, the same for all its parts. */
 typedef struct plan {
   const cpu__multiply_t *g;
   const cpu__tiles_t *tiles;
   int64_t k_block;
-  int vecs, rows; /* at most, of a tile */
+  int vecs, rows; /* maximum size of a tile */
   int pack_a, pack_b, whole;
-  int stream; /* around the caches */
+  int stream; /* 1: non-temporal stores */
 } plan_t;
 
-/* A block of the product while it is done: from where a and b are read. */
+/* A block of the GEMM in progress, with the sources of a and b. */
 typedef struct block {
   int64_t k0, k;
-  int64_t n0, n; /* n0: the first column of b as it was packed */
+  int64_t n0, n; /* n0: first packed column of b */
   cpu__matrix_t b;
   float *a_room;
 } block_t;
@@ -52,11 +51,10 @@ static int is_panels(const cpu__matrix_t *m)
   return m->col == 1 && m->col16 != 16;
 }
 
-/* ---- what to do how ---- */
+/* ---- planning ---- */
 
-/* Cycles of a tile for each k: multiply-adds and loads, two of each at a time, or what one
- * multiply-add waits for the one before; and what b takes from the second cache, where tall tiles
- * are better than wide ones. */
+/* Cycles of a tile per k: two multiply-adds and two loads per cycle, or the latency of a
+ * multiply-add; plus the loads of b from the L2 cache, which favour tall tiles. */
 static double tile_cycles(int rows, int vecs)
 {
   double busy = fmax(rows * vecs, rows + vecs);
@@ -70,7 +68,7 @@ static double row_of_tiles(int64_t rows, int64_t vectors, int vecs)
   return rest ? cycles + tile_cycles((int)rows, rest) : cycles;
 }
 
-/* The shape of tiles that is the fastest for m x n. */
+/* Chooses the fastest tile shape for m x n. */
 static void choose_tile(plan_t *p)
 {
   const cpu__multiply_t *g = p->g;
@@ -87,8 +85,8 @@ static void choose_tile(plan_t *p)
   }
 }
 
-/* Rows of a tile that lie a multiple of a page apart push each other out of the first cache; k far
- * apart are as many pages. */
+/* 1 if a should be packed: rows whose stride is a multiple of a page fall into the same L1 cache
+ * sets; a large stride along k touches many pages. */
 static int is_bad_a(const cpu__multiply_t *g, int rows)
 {
   if (g->a.row == 1) return g->n > 96 && g->k > 32 && g->a.col != 1;
@@ -108,9 +106,9 @@ static plan_t make_plan(const ct_dev_t *dev, const cpu__multiply_t *g)
   return p;
 }
 
-/* ---- one part of the result, by one thread ---- */
+/* ---- one part of the result, on one thread ---- */
 
-/* The bias of a tile's vectors, which are read as whole. */
+/* The bias of a tile, padded to whole vectors. */
 static const float *bias_of(const plan_t *p, int64_t n0, int64_t vecs, float copy[])
 {
   const float *bias = p->g->bias;
@@ -126,7 +124,7 @@ static int64_t column(const cpu__matrix_t *m, int64_t j)
   return j / CPU__PANEL * m->col16 + j % CPU__PANEL;
 }
 
-/* `rows` rows of a at a with all columns from n0 on. */
+/* Multiplies `rows` rows of a, starting at `a`, by all columns from n0 on. */
 static void tiles_of_rows(const plan_t *p, const block_t *b, cpu__tile_t *t, const float *a,
                           int rows, int64_t m0, int64_t n0, int64_t n)
 {
@@ -146,7 +144,7 @@ static void tiles_of_rows(const plan_t *p, const block_t *b, cpu__tile_t *t, con
   }
 }
 
-/* Some rows of a with the columns n0 to n0 + n, which stay in the second cache. */
+/* Multiplies some rows of a by the columns n0 to n0 + n, which stay in the L2 cache. */
 static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64_t m, int64_t n0,
                             int64_t n)
 {
@@ -169,8 +167,9 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
   }
 }
 
-/* Columns m0 to m0 + m of some rows of a transposed a: few bytes of each of many pages, so that the
- * processor does not read ahead by itself.  gcc would drop a call of what does nothing but this. */
+/* Prefetches columns m0 to m0 + m of some rows of a transposed a: few bytes in each of many pages,
+ * which hardware prefetchers do not follow.  Always inlined: gcc would remove a call to a function
+ * that only prefetches. */
 static inline __attribute__((always_inline)) void fetch(const cpu__multiply_t *g, int64_t k0,
                                                         int64_t k, int64_t m0, int64_t m)
 {
@@ -197,7 +196,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
   }
 }
 
-/* A chunk of one panel of b, and what it adds to the sums. */
+/* Packs a chunk of one panel of b, and adds it to the column sums. */
 static void pack_panel(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int sum, float *to)
 {
   const cpu__multiply_t *g = p->g;
@@ -211,7 +210,7 @@ static void pack_panel(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int s
   if (sum) memcpy(g->sums + n0, sums, (size_t)lanes * sizeof *sums);
 }
 
-/* Rows k0 to k0 + k of b with the columns n0 to n0 + n. */
+/* Packs rows k0 to k0 + k of b, columns n0 to n0 + n. */
 static void pack_b(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int64_t n, int sum,
                    float *to)
 {
@@ -267,9 +266,9 @@ static void multiply_part(const plan_t *p, part_t part, float *room)
   if (p->stream) cpu__tile_fence();
 }
 
-/* ---- all of it ---- */
+/* ---- the whole GEMM ---- */
 
-/* Threads side by side along m and n, so that none has much more than others. */
+/* Chooses a grid of threads along m and n that balances their work. */
 static void choose_grid(const plan_t *p, int threads, int *along_m, int *along_n)
 {
   int64_t tiles = ct_div_up(p->g->m, p->rows), panels = ct_div_up(p->g->n, CPU__PANEL);

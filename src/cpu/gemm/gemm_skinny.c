@@ -1,20 +1,20 @@
-/* Products of few rows with a large matrix whose panels lie across: what a linear layer's data
- * gradient is where the batch is small.  Packing the matrix would take longer than the product.  So
- * the transposed result is computed, with the matrix as the tiles' rows: it is read once, as it
- * lies; the few rows are what is packed, and the result, which is small, is transposed. */
+/* Skinny GEMM: few rows (at most 16) times a large matrix in transposed panels, as in a linear
+ * layer's data gradient with a small batch.  Packing the matrix would take longer than the GEMM.
+ * So the transposed result is computed, with the matrix in place of A: it is read once, unpacked.
+ * The few rows are packed, and the small result is transposed. */
 #include "base/ct_int.h"
 #include "cpu/gemm/gemm_blocked.h"
 #include "cpu/tile/tile.h"
 #include <omp.h>
 #include <string.h>
 
-/* Panels of b read side by side: more are more streams than the processor reads ahead, of addresses
- * that may push each other out of caches. */
+/* Panels of b read in parallel.  More would exceed the streams that the hardware prefetcher
+ * follows, with addresses that may fall into the same cache sets. */
 enum { TAPS = 4 };
-/* Columns of b that a tile has as its rows, and how many tiles ahead they are fetched: the
- * processor is late by itself. */
+/* Columns of b per tile (its rows), and the software prefetch distance in tiles: the hardware
+ * prefetcher is too late. */
 enum { COLUMNS = 12, AHEAD = 2 };
-/* Floats of the transposed result, which stays in the second cache while b passes by. */
+/* Floats of the transposed result, which stays in the L2 cache while b streams past. */
 enum { RESULT = 1 << 16 };
 enum { SQUARE = CPU__PANEL * CPU__PANEL };
 
@@ -23,7 +23,7 @@ typedef struct few {
   const cpu__tiles_t *tiles;
 } few_t;
 
-/* k of all rows of a, side by side. */
+/* Packs k columns of all rows of a. */
 static void pack_rows(const few_t *f, int64_t k0, int64_t k, float *to)
 {
   const cpu__multiply_t *g = f->g;
@@ -32,7 +32,7 @@ static void pack_rows(const few_t *f, int64_t k0, int64_t k, float *to)
   f->tiles->pack(&pack, g->a.at + k0 * g->a.col, to);
 }
 
-/* gcc would drop a call of what does nothing but this. */
+/* Always inlined: gcc would remove a call to a function that only prefetches. */
 static inline __attribute__((always_inline)) void fetch(const cpu__tile_t *t, const float *b,
                                                         int64_t columns)
 {
@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) void fetch(const cpu__tile_t *t, co
       __builtin_prefetch(b + t->a_at[i] + j * t->a_row);
 }
 
-/* Adds what `taps` blocks of k, from k0 on, give for the columns n0 to n0 + n. */
+/* Adds the product of `taps` blocks of k, from k0 on, for the columns n0 to n0 + n. */
 static void add_products(const few_t *f, int64_t k0, int64_t k, int64_t taps, int64_t n0, int64_t n,
                          const float *rows, float *result)
 {
@@ -65,7 +65,7 @@ static void add_products(const few_t *f, int64_t k0, int64_t k, int64_t taps, in
   }
 }
 
-/* The transposed result for n columns from n0 on goes to where it belongs. */
+/* Transposes the result for n columns from n0 on into c. */
 static void put_result(const few_t *f, int64_t n0, int64_t n, const float *result)
 {
   const cpu__multiply_t *g = f->g;
@@ -92,7 +92,7 @@ static void multiply_columns(const few_t *f, int64_t n0, int64_t n, float *room)
   put_result(f, n0, n, result);
 }
 
-/* Packing a smaller matrix takes no longer than what is lost here to lanes without a row. */
+/* For smaller matrices packing is cheaper than the lanes wasted here. */
 int cpu__is_few(const cpu__multiply_t *g)
 {
   int across = g->b.row == 1 && g->b.row16 != 16 && g->c.col16 == 16;

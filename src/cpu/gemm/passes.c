@@ -1,6 +1,5 @@
-/* An op that is a product between x, w and y: each pass is done in the way that was chosen for it,
- * between conversions of what lies otherwise than it takes it.  The forward pass decides how the
- * weights lie. */
+/* Convolution and linear ops: runs each pass with its chosen algorithm, with reorders for tensors
+ * in another format.  The forward pass determines the format of the weights. */
 #include "cpu/gemm/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
@@ -14,13 +13,13 @@ static size_t align64(size_t bytes)
 
 static const cpu__role_t tensors[] = {CPU__X, CPU__W, CPU__Y};
 
-/* The tensor that a pass writes. */
+/* The role that a pass writes. */
 static cpu__role_t result_of(int pass)
 {
   return pass == CT_FWD ? CPU__Y : pass == CT_BWD_DATA ? CPU__X : CPU__W;
 }
 
-/* What stands between the tensors of the graph and a way that takes them like this. */
+/* Adds the reorders between the tensors of the graph and the formats of the algorithm. */
 static int add_reorders(cpu__product_op_t *op, cpu__pass_t *p, const cpu__job_t *job,
                         ct_op_info_t *info)
 {
@@ -48,7 +47,7 @@ out:
   return rc;
 }
 
-/* The ways that cannot be taken because the weights lie otherwise already. */
+/* Finds the algorithms that do not suit the existing format of the weights. */
 static int find_misfits(const cpu__product_op_t *op, const cpu__costs_t *c, cpu__job_t job,
                         unsigned *misfits)
 {
@@ -74,7 +73,7 @@ static int has_add(const ct_op_desc_t *d)
   return d->kind == CT_OP_CONV && d->u.conv.add;
 }
 
-/* A way that cannot add x2 as it goes writes beside, and y is made of both. */
+/* If the algorithm cannot add x2 itself, it writes to scratch, and y is computed from both. */
 static void set_apart(const cpu__product_op_t *op, cpu__pass_t *p, cpu__job_t *job,
                       ct_op_desc_t *bare, ct_op_info_t *info)
 {
@@ -144,7 +143,7 @@ static int run_reorder(cpu__dnnl_t *dnnl, cpu__prim_t *reorder, void *from, void
   return cpu__prim_run(dnnl, reorder, at);
 }
 
-/* at[]: the tensors of the graph and the arena; becomes what the way sees. */
+/* at[]: the tensors of the graph and the arena; replaced by those of the algorithm. */
 static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, void *at[CPU__ROLES],
                     char *scratch)
 {
@@ -165,7 +164,7 @@ out:
   return rc;
 }
 
-/* oneDNN's memory objects are not const, even of what is only read. */
+/* oneDNN's memory objects are never const, even for inputs. */
 static void *readable(const void *p)
 {
   return (void *)(uintptr_t)p;
@@ -182,7 +181,7 @@ static int has_relu(const ct_op_desc_t *d)
   return d->kind == CT_OP_CONV ? d->u.conv.relu : d->u.linear.relu;
 }
 
-/* The forward pass of an op that adds x2. */
+/* Forward pass of an op with x2. */
 static int run_adding(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;
@@ -238,7 +237,7 @@ void cpu__product_clear(ct_op_t *head)
     cpu__md_free(op->md[r]);
 }
 
-/* Copies weights between the plain layout and the op's own, to or fro. */
+/* Converts weights from the plain layout to the op's own, or back. */
 static int convert(cpu__product_op_t *op, int param, void *plain, void *own, int to_own)
 {
   int rc = CT_OK;

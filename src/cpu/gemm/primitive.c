@@ -1,4 +1,4 @@
-/* Convolutions and inner products of oneDNN as ways to compute a pass. */
+/* oneDNN's convolutions and inner products as algorithms for a pass. */
 #include "cpu/gemm/primitive.h"
 #include "base/ct_err.h"
 
@@ -10,7 +10,7 @@ int cpu__conv_weights(const ct_op_desc_t *d, ct_dtype_t dtype, int format, cpu__
   return cpu__md_typed(dtype, d->x.ndim + (g > 1), g > 1 ? w : w + 1, format, out);
 }
 
-/* The weights as oneDNN sees them, in the format that it likes.  A gradient is float32. */
+/* A descriptor of the weights in the format that oneDNN prefers.  Gradients are float32. */
 static int any_weights(const cpu__job_t *job, cpu__md_t **out)
 {
   const ct_op_desc_t *d = job->desc;
@@ -43,7 +43,7 @@ out:
   return rc;
 }
 
-/* The same, where there has to be one. */
+/* The same; an error if there is none. */
 static int find(const cpu__job_t *job, cpu__prim_t **out)
 {
   int rc = CT_OK;

@@ -1,13 +1,12 @@
-/* Convolutions and linear layers in eight bits, by oneDNN.
+/* int8 convolutions and linear layers, with oneDNN.
  *
- * A parameter keeps a form that knows nothing of the primitive: scales and plain int8.  What a
- * primitive needs beyond that (its scales at creation, weights in its own order, a bias that has
- * taken up all zeros) is made when it runs for the first time and whenever the parameters are
- * others than then.
+ * The parameters are stored independently of the primitive: scales and plain int8.  The primitive's
+ * own data (scales at creation, weights in its format, a bias that includes the zero points) are
+ * made at the first run, and again whenever the parameters change.
  *
  * With x = sx (qx - zx), w = sw[c] qw, y = sy (qy - zy):
  *   qy = s[c] sum(qw (qx - zx)) + b[c] / sy + zy,  s[c] = sx sw[c] / sy
- * and an x2 that is added is s2 / sy (q2 - z2), whose q2 lies where y is written. */
+ * and an added x2 contributes s2 / sy (q2 - z2), where q2 shares the memory of y. */
 #include "cpu/int8/gemm.h"
 
 #include <math.h>
@@ -17,9 +16,9 @@
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 
-/* The weights' own layout: this, the scales, then plain int8. */
+/* Own layout of the weights: this header, the scales, then plain int8. */
 typedef struct header {
-  uint64_t hash; /* of what follows */
+  uint64_t hash; /* hash of the rest */
   char padding[56];
 } header_t;
 
@@ -53,7 +52,8 @@ static int adds(const ct_op_desc_t *d)
   return d->kind == CT_OP_CONV && d->u.conv.add;
 }
 
-/* Around an image stands what stands for 0, which a bias cannot take up. */
+/* 1 if there is padding: padded pixels hold the zero point, which then cannot be folded into the
+ * bias. */
 static int is_padded(const ct_op_desc_t *d)
 {
   if (d->kind != CT_OP_CONV) return 0;
@@ -62,7 +62,7 @@ static int is_padded(const ct_op_desc_t *d)
   return 0;
 }
 
-/* Rows of features are all a linear layer knows. */
+/* The descriptor; a linear layer is flattened to rows of features. */
 static ct_op_desc_t flat(const ct_op_desc_t *d)
 {
   ct_op_desc_t f = *d;
@@ -75,7 +75,7 @@ static ct_op_desc_t flat(const ct_op_desc_t *d)
   return f;
 }
 
-/* Bytes are cut off at 0 and 255 anyway. */
+/* Upper limit of the result; uint8 results are clamped to 0 … 255 anyway. */
 static float most_of(const ct_op_desc_t *d)
 {
   int relu = relu_of(d), bytes = d->y.dtype == CT_U8;
@@ -109,9 +109,9 @@ int cpu__int8_find(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__prim_t **out
   return rc;
 }
 
-/* Seen with oneDNN 2.6.3 and VNNI: of padded groups that it computes as products of matrices, with
- * a zero point and windows of a multiple of 8 elements, some come out as anything; others were
- * never seen wrong. Likely the reorder that sums the weights for the zero point is at fault. */
+/* Seen with oneDNN 2.6.3 and VNNI: grouped convolutions with padding, a zero point and windows of a
+ * multiple of 8 elements give wrong results in its GEMM implementation; other cases were never seen
+ * wrong.  The likely cause is the reorder that sums the weights for the zero point. */
 static int sums_wrongly(const ct_op_desc_t *d, const cpu__prim_t *prim)
 {
   int elements = 1;
@@ -173,7 +173,7 @@ void cpu__int8_product_clear(ct_op_t *op)
   ct_mem_free(k->bias);
 }
 
-/* ---- parameters into the form of a primitive ---- */
+/* ---- conversion of parameters to the format of the primitive ---- */
 
 static int order_weights(cpu__int8_product_t *k, const int8_t *plain)
 {
@@ -220,7 +220,7 @@ void cpu__int8_weight_sums(const ct_op_desc_t *d, const void *own, float *sums)
     sums[c] = (float)(scales_in(own)[c] * weight_sum(weights_in(d, own) + c * each, each));
 }
 
-/* The factor of each output's sum, and what is added to it. */
+/* Computes the scale of each output's sum, and the bias that is added to it. */
 static void make_numbers(cpu__int8_product_t *k, const void *own, const float *bias, float *scale)
 {
   const ct_op_desc_t *d = &k->flat;

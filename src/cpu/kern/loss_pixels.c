@@ -1,6 +1,6 @@
-/* Cross-entropy with a label for each place of a sample, as of segmentation: logits lie class by
- * class, places side by side, so that a vector holds as many places.  Blocks of places are shared
- * out among the threads; their results are summed in fixed order. */
+/* Cross-entropy with one label per pixel, as for segmentation.  Logits are stored class by class
+ * with contiguous pixels, so a vector holds several pixels.  Threads share blocks of pixels;
+ * results are summed in fixed order. */
 #include "cpu/kern/loss_pixels.h"
 
 #include <math.h>
@@ -9,17 +9,17 @@
 
 enum { BLOCK = 256 };
 
-/* What the places of a block add up to: scratch of the forward pass. */
+/* Sums over the pixels of a block, in the workspace of the forward pass. */
 typedef struct result {
   double loss, weight;
   int64_t seen, top1, top5;
-  int64_t bad; /* place of the first label that is no class; -1: none */
+  int64_t bad; /* first pixel with an invalid label; -1: none */
 } result_t;
 
-/* Some places of one sample, and their softmax. */
+/* Some pixels of one sample, and their softmax. */
 typedef struct block {
   int n;
-  int64_t sample, at; /* at: of the first logit of the first place */
+  int64_t sample, at; /* at: offset of the first pixel's first logit */
   const float *x;
   const int32_t *label;
   float weight; /* of the sample */
@@ -53,7 +53,7 @@ static int is_ignored(const cpu__places_t *k, int32_t label)
   return k->spec.has_ignored && label == k->spec.ignored;
 }
 
-/* Not those that count for nothing, nor those that the forward pass refuses. */
+/* 1 for a valid label that is not ignored. */
 static int is_class(const cpu__places_t *k, int32_t label)
 {
   return !is_ignored(k, label) && label >= 0 && label < k->classes;
@@ -64,7 +64,7 @@ static float class_weight(const cpu__places_t *k, const ct_op_args_t *a, int64_t
   return k->spec.weighted ? a->class_weight[i] : 1;
 }
 
-/* Adds to the losses what is of all classes. */
+/* The label-smoothing term over all classes. */
 static double smoothed(const cpu__places_t *k, const ct_op_args_t *a, const block_t *b, int i)
 {
   double all = 0, rest = log(b->sum[i]) + (double)b->largest[i];
@@ -73,8 +73,8 @@ static double smoothed(const cpu__places_t *k, const ct_op_args_t *a, const bloc
   return all * k->spec.label_smoothing / (double)k->classes;
 }
 
-/* Counts, for each place, the classes ahead of its own, as argmax orders them; what cannot be
- * compared counts as ahead. */
+/* Counts per pixel the classes ranked before its label, as argmax orders them; NaN counts as ranked
+ * before. */
 static void count_ahead(const cpu__places_t *k, const block_t *b, int32_t ahead[BLOCK])
 {
   float own[BLOCK];
@@ -166,7 +166,7 @@ static void block_backward(const cpu__places_t *k, const ct_op_args_t *a, const 
 void cpu__places_backward(const cpu__places_t *k, const ct_op_args_t *a)
 {
   int64_t blocks = k->samples * blocks_of(k);
-  double weights = 0; /* of all classes */
+  double weights = 0; /* sum of the class weights */
   for (int64_t c = 0; c < k->classes; c++)
     weights += class_weight(k, a, c);
 

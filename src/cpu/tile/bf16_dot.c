@@ -1,4 +1,4 @@
-/* Which processors multiply pairs of bfloat16, and rows that become pairs. */
+/* Selects the bf16 micro-kernels, and interleaves rows into pairs. */
 #include "cpu/tile/bf16_dot.h"
 
 #ifdef __x86_64__
@@ -10,7 +10,7 @@ const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev)
   return __builtin_cpu_supports("avx512bf16") ? &cpu__tiles_pairs : NULL;
 }
 
-/* What follows is compiled for AVX-512. */
+/* The rest is compiled for AVX-512. */
 #  ifdef __clang__
 #    pragma clang attribute push( \
         __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), apply_to = function)
@@ -70,7 +70,7 @@ const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev)
   return NULL;
 }
 
-/* Nobody has tiles to use these with. */
+/* Stubs: there are no bf16 micro-kernels on this architecture. */
 void cpu__pair_rows(int64_t count, const uint16_t *first, const uint16_t *second, uint32_t *out,
                     int64_t panel)
 {

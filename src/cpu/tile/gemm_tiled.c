@@ -1,10 +1,10 @@
-/* Cuts a product into tiles of nearly the same size: a group of vectors of B stays in the nearest
- * cache while the rows go by. */
+/* Cuts a GEMM into tiles of nearly equal size: a group of vectors of B stays in the L1 cache while
+ * the rows stream past. */
 #include "cpu/tile/gemm_tiled.h"
 #include <string.h>
 
-/* Vectors of the next tiles, of `left`: the most with which all rows fit into one tile, else the
- * two or three that the processor multiplies at full speed. */
+/* Number of vectors of the next tiles, of `left`: the most with which all rows fit into one tile,
+ * else the two or three that run at full speed. */
 static int64_t group(const cpu__tiles_t *tiles, int64_t rows, int64_t left)
 {
   for (int64_t v = tiles->vecs; v > 2; v--)
@@ -48,7 +48,7 @@ void cpu__rect_product(const cpu__tiles_t *tiles, cpu__rect_product_t p, int64_t
   cpu__rect(tiles, &t, rows, columns, a, b, c);
 }
 
-/* Columns of the vector from column j on. */
+/* Valid columns of the vector that begins at column j. */
 static int64_t lanes(const cpu__tiles_t *tiles, int64_t columns, int64_t j)
 {
   return columns - j < tiles->width ? columns - j : tiles->width;

@@ -1,5 +1,5 @@
-/* The tiles for AVX512_BF16: vectors of 16 pairs.  The instruction takes denormal numbers for 0,
- * and adds both products of a pair before it rounds. */
+/* Micro-kernels for AVX512_BF16: vectors of 16 pairs.  The instruction flushes denormals to 0, and
+ * adds both products of a pair before it rounds. */
 #ifdef __x86_64__
 #  ifdef __clang__
 #    pragma clang attribute push(                                                     \
