@@ -1,4 +1,4 @@
-/* Fully connected layers in bf16 with the processor's bf16 dot products (tile/pairs.h).
+/* Fully connected layers in bf16 with the processor's bf16 dot products (tile/bf16_dot.h).
  *
  * Forward and backward to data multiply the rows, unpacked, by weights that each run packs into
  * panels of 16 columns, [columns / 16][k / 2][16] pairs.  Backward to weights sums over the rows:

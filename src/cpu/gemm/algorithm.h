@@ -1,9 +1,9 @@
-/** \file product/way.h  An algorithm for one pass of a convolution or linear layer.
+/** \file gemm/algorithm.h  An algorithm for one pass of a convolution or linear layer.
  * Module-internal.
  *
  * Each kind of op has a table of its algorithms (conv/conv.c, linear.c).  Each is asked for its
- * support and cost (product/choose.h).  If an algorithm takes a tensor in another format than the
- * graph or the arena has, product/product.c inserts a reorder.  To add an algorithm: a file, and a
+ * support and cost (gemm/choose.h).  If an algorithm takes a tensor in another format than the
+ * graph or the arena has, gemm/passes.c inserts a reorder.  To add an algorithm: a file, and a
  * row in the table; tests/conform/ways.c then tests it.
  *
  * Parameters have one format in the arena for all passes, batch sizes and ranks: that of the

@@ -1,4 +1,4 @@
-/** \file product/choose.h  Chooses the algorithm and layouts of each pass of a convolution or
+/** \file gemm/choose.h  Chooses the algorithm and layouts of each pass of a convolution or
  * linear layer.  Module-internal.
  *
  * All algorithms are asked for their costs; the choice is a function of these alone.  Layouts

@@ -1,4 +1,4 @@
-/** \file product/dense.h  Dense layers inside LSTM and attention (cpu/lstm.c, cpu/attention.c).
+/** \file gemm/dense.h  Dense layers inside LSTM and attention (cpu/lstm.c, cpu/attention.c).
  * Module-internal.
  *
  * y = x w^T over rows, with w [out, in]; all matrices are plain. */

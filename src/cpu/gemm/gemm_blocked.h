@@ -1,4 +1,4 @@
-/** \file product/multiply.h  float32 GEMM.  Module-internal.
+/** \file gemm/gemm_blocked.h  float32 GEMM.  Module-internal.
  *
  * Loops over cache blocks of k, columns and rows around the micro-kernels of tile/tile.h; operands
  * that these cannot read directly are packed.  Each element is summed in the same order whatever

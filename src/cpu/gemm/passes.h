@@ -1,4 +1,4 @@
-/** \file product/product.h  Common part of convolution and linear: up to three passes between x, w
+/** \file gemm/passes.h  Common part of convolution and linear: up to three passes between x, w
  * and y, each with one of the algorithms of the kind, and reorders around it.  Module-internal. */
 #ifndef CT_CPU_PRODUCT_H
 #define CT_CPU_PRODUCT_H

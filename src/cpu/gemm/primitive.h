@@ -1,4 +1,4 @@
-/** \file product/primitive.h  Common part of the algorithms that call a oneDNN primitive.
+/** \file gemm/primitive.h  Common part of the algorithms that call a oneDNN primitive.
  * Module-internal. */
 #ifndef CT_CPU_PRIMITIVE_H
 #define CT_CPU_PRIMITIVE_H

@@ -1,4 +1,4 @@
-/** \file int8/product.h  int8 convolution and linear layer, also used by the op with dynamic
+/** \file int8/gemm.h  int8 convolution and linear layer, also used by the op with dynamic
  * quantization.  Folder-private. */
 #ifndef CT_CPU_INT8_PRODUCT_H
 #define CT_CPU_INT8_PRODUCT_H

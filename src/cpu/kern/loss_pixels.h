@@ -1,4 +1,4 @@
-/** \file kern/loss_places.h  Cross-entropy with one label per pixel.  Module-internal. */
+/** \file kern/loss_pixels.h  Cross-entropy with one label per pixel.  Module-internal. */
 #ifndef CT_KERN_LOSS_PLACES_H
 #define CT_KERN_LOSS_PLACES_H
 #include "cpu/kern/loops.h"

@@ -1,4 +1,5 @@
-/** \file tile/pairs.h  bf16 dot products with float32 accumulation (AVX512_BF16).  Module-internal.
+/** \file tile/bf16_dot.h  bf16 dot products with float32 accumulation (AVX512_BF16).
+ * Module-internal.
  *
  * Two bf16 values that are consecutive in k, the first in the lower half, occupy the memory of one
  * float.  So the micro-kernels, GEMMs and transpositions of tile/ treat a pair as one float: k

@@ -1,4 +1,4 @@
-/** \file tile/rect.h  GEMM of any size on one thread, for matrices that fit the caches.
+/** \file tile/gemm_tiled.h  GEMM of any size on one thread, for matrices that fit the caches.
  * Module-internal. */
 #ifndef CT_CPU_RECT_H
 #define CT_CPU_RECT_H
