@@ -1,9 +1,8 @@
-/** \file ct_ckpt.h  Checkpoints of a run: written behind the next steps, kept, found again.
- * Layer 3.
+/** \file ct_ckpt.h  Checkpoints of a run: written in the background, rotated, found again. Layer 3.
  *
- * One rank calls these functions; all are local.  A run directory's checkpoints/ holds
- * step-00000120.h5 … (the suffix is that of the store's format), and two texts: `latest` with the
- * newest one's name, `best` with that of the best one. */
+ * All functions are local; one rank calls them. The directory checkpoints/ of a run holds
+ * step-00000120.h5 and so on (the suffix depends on the store's format) and two text files:
+ * `latest` with the name of the newest checkpoint, `best` with that of the best one. */
 #ifndef CT_CKPT_H
 #define CT_CKPT_H
 #include "conf/ct_opt.h"
@@ -11,20 +10,21 @@
 #include "ckpt/ct_score.h"
 #include "ckpt/ct_store.h"
 
-/** Words of `checkpoint.on_error`, in the order of its choices. */
+/** Choices of `checkpoint.on_error`, in their order. */
 typedef enum { CT_CKPT_STOP, CT_CKPT_CONTINUE } ct_ckpt_on_error_t;
 
 /** Section `checkpoint`. */
 typedef struct ct_ckpt_opts {
   int64_t every_epochs; /**< 0: never at epoch ends */
   int64_t every_steps;  /**< 0: never within epochs */
-  int64_t keep;         /**< newest ones kept; 0: all */
-  int best;             /**< ct_score_kind_t: by which evaluations the best one is kept too */
+  int64_t keep;         /**< number of newest checkpoints kept; 0: all */
+  int best;             /**< ct_score_kind_t: the score that selects the best checkpoint, which is
+                           kept too */
   int on_error;         /**< ct_ckpt_on_error_t */
 } ct_ckpt_opts_t;
 extern const ct_opt_t ct_ckpt_rows[];
 
-/** One array of a checkpoint; data is plain, host. */
+/** One array of a checkpoint; data is in host memory, plain layout. */
 typedef struct ct_ckpt_item {
   char name[160]; /**< "/model/conv1.weight" */
   ct_shape_t shape;
@@ -34,76 +34,79 @@ typedef struct ct_ckpt_text {
   const char *name, *text; /**< "/meta/config"; borrowed */
 } ct_ckpt_text_t;
 
-/** What a write that ended well has made. */
+/** Result of a successful write. */
 typedef struct ct_ckpt_done {
   int64_t step;
-  int64_t bytes;  /**< of the file */
-  int best;       /**< 1: ct_ckpt_mark_best() */
-  double write_s; /**< from ct_ckpt_save() until it was durable */
+  int64_t bytes;  /**< file size */
+  int best;       /**< 1: it is the best model so far (ct_ckpt_mark_best()) */
+  double write_s; /**< seconds from ct_ckpt_save() until it was durable */
   char name[64];  /**< "step-00000120.h5" */
 } ct_ckpt_done_t;
 
 typedef struct ct_ckpt ct_ckpt_t;
 
-/** Makes \a dir; removes temporaries that a crash left.  keep: newest ones kept, 0: all. */
+/** Creates \a dir and removes temporary files left by a crash. keep: number of newest checkpoints
+ * kept, 0: all. *out is owned by the caller. */
 int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ckpt_t **out);
-/** Begins to write step-%08d.SUFFIX in a thread of its own.  The write before must be over
- * (ct_ckpt_wait). The two lists are copied; the data and texts they point to are borrowed until the
- * write is over. A directory that was removed meanwhile is made anew, with a warning; too little
- * room for the file is told before anything is written.  When it is durable, `latest` is rewritten
- * and old ones go: of those up to this step the newest \a keep stay, this one among them; files of
- * other names are never touched.  After a failure all that was there stays, and nothing
- * half-written does. */
+/** Starts to write step-%08d.SUFFIX in a background thread. The previous write must be complete
+ * (ct_ckpt_wait). The two lists are copied; the data and texts that they point to are borrowed
+ * until the write is complete. A directory that was removed meanwhile is created again, with a
+ * warning. Insufficient disk space is reported before anything is written. Once the file is
+ * durable, `latest` is updated and old checkpoints are removed: of those up to this step the newest
+ * \a keep remain, including this one; other files are never touched. After a failure all earlier
+ * checkpoints remain and no partial file does. */
 int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
                  const ct_ckpt_text_t *text, int texts);
-/** The next ct_ckpt_save() is of the best model so far: when it is durable `best` names it, and it
- * stays, whatever \a keep says, until `best` names another. */
+/** Marks the next ct_ckpt_save() as the best model so far: once it is durable, `best` names it, and
+ * it is kept, whatever \a keep is, until `best` names another one. */
 void ct_ckpt_mark_best(ct_ckpt_t *c);
-/** Waits for the write in progress; its result.  The text of a CT_ERR_IO says what is needed, what
- * is free and what to do.  CT_OK if there is none.  *done (may be NULL): the finished checkpoint
- * the first time it is asked for after the write, else NULL; borrowed until the next one. */
+/** Waits for the write in progress and returns its result; CT_OK if there is none. The text of a
+ * CT_ERR_IO states the bytes needed, the bytes free and what to do. *done (may be NULL): the
+ * finished checkpoint, on the first call after its write, else NULL; borrowed until the next
+ * call. */
 int ct_ckpt_wait(ct_ckpt_t *c, const ct_ckpt_done_t **done);
-/** 1 if a write is still going on. */
+/** 1 if a write is in progress. */
 int ct_ckpt_busy(const ct_ckpt_t *c);
-/** Waits, frees; NULL is fine. */
+/** Waits for the write in progress and frees; NULL is allowed. */
 void ct_ckpt_close(ct_ckpt_t *c);
 
-/** The newest checkpoint in \a dir that opens and verifies; damaged ones are warned about and
- * passed over. *out is NULL (and CT_OK) if there is none at all; CT_ERR_FORMAT if there are some
- * but none is good; CT_ERR_NEWER: a newer version made it.  \a path gets its path. */
+/** Opens the newest checkpoint in \a dir that passes verification; skips damaged ones with a
+ * warning. *out is NULL (and CT_OK) if there are no checkpoints; CT_ERR_FORMAT: there are some, but
+ * none is valid; CT_ERR_NEWER: written by a newer version. \a path receives its path. */
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
-/** The file that is meant: a file called `best` or `latest` stands for the one beside it that it
- * names, any other for itself.  CT_ERR_USAGE: a directory. */
+/** Resolves a file called `best` or `latest` to the checkpoint next to it that it names; any other
+ * file stands for itself. CT_ERR_USAGE: a directory. */
 int ct_ckpt_follow(const char *file, char *path, size_t cap);
-/** Which checkpoint of a run. */
+/** Which checkpoint of a run to use. */
 typedef enum {
-  CT_CKPT_USUAL, /**< the best where checkpoint.best is on and there is one, else the newest */
+  CT_CKPT_USUAL, /**< the best one if checkpoint.best is on and it exists, else the newest */
   CT_CKPT_BEST,
   CT_CKPT_LATEST
 } ct_ckpt_which_t;
-/** That one of the checkpoints in \a dir; the newest is the newest good one (ct_ckpt_newest()).
- * *path is "" if there is none at all.  CT_ERR_USAGE: CT_CKPT_BEST, and there is no best one. */
+/** Path of the selected checkpoint in \a dir; the newest is the newest valid one
+ * (ct_ckpt_newest()). *path is "" if there are no checkpoints. CT_ERR_USAGE: CT_CKPT_BEST, but
+ * there is no best one. */
 int ct_ckpt_of_run(const ct_store_ops_t *ops, const char *dir, ct_ckpt_which_t which,
                    int best_is_on, char *path, size_t cap);
 /** A checkpoint that is open for reading. */
 typedef struct ct_ckpt_found {
   const ct_store_ops_t *ops;
-  ct_store_t *store; /**< owned; NULL: there is none */
+  ct_store_t *store; /**< owned; NULL: none */
   char path[CT_PATH_MAX];
 } ct_ckpt_found_t;
-/** Opens \a file in its format (ct_format_find()), by one of \a stores, which end in NULL; without
- * a file (NULL) the newest of \a dir (ct_ckpt_newest()), where the first of them writes.  The
- * file is followed (ct_ckpt_follow()). */
+/** Opens \a file, resolved by ct_ckpt_follow(), with the store of its format (ct_format_find()) in
+ * \a stores, which end with NULL. If \a file is NULL, opens the newest checkpoint in \a dir
+ * (ct_ckpt_newest()) with the first store. */
 int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const char *dir,
                  ct_ckpt_found_t *out);
-/** A zeroed one is fine. */
+/** A zeroed struct is allowed. */
 void ct_ckpt_found_close(ct_ckpt_found_t *c);
 
-/** A run goes on from \a step: later checkpoints in \a dir (damaged ones, or of a run that was
- * begun anew) become NAME.aside, so that no later resume takes them for this run's; if there is
- * one, NAME.aside.2 and so on: none is ever written over.  If `best` names one of those it names
- * that of step \a best again (0: there is none), or goes.  A missing \a dir is fine. */
+/** Call when a run resumes from \a step: renames later checkpoints in \a dir (damaged ones, or from
+ * a run that was restarted) to NAME.aside, or NAME.aside.2 and so on if that exists, so that no
+ * later resume uses them. Nothing is overwritten. If `best` names one of them, it is reset to the
+ * checkpoint of step \a best, or removed if that is 0. A missing \a dir is allowed. */
 int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step, int64_t best);
 
 #endif

@@ -1,7 +1,7 @@
-/** \file ct_store.h  Checkpoint container: named arrays and named texts in one file.  Layer 3.
+/** \file ct_store.h  Checkpoint container: named arrays and named texts in one file. Layer 3.
  *
- * create … put … commit writes beside, checksums, fsyncs and renames: after a crash the file is
- * there whole or not at all.  All functions are local (one rank writes). */
+ * create, put and commit write to a temporary file with checksums, fsync it and rename it: after a
+ * crash the file is complete or absent. All functions are local (one rank writes). */
 #ifndef CT_STORE_H
 #define CT_STORE_H
 #include "base/ct_format.h"
@@ -11,32 +11,33 @@ typedef struct ct_store ct_store_t;
 
 typedef struct ct_store_ops {
   ct_format_t format;
-  /* path.tmp is begun (an old one is replaced).  CT_ERR_IO */
+  /* Starts to write path.tmp (replaces an old one). CT_ERR_IO */
   int (*create)(const char *path, ct_store_t **out);
-  /* An array under "/group/name"; groups are made on the way.  data plain, row-major; any dtype. */
+  /* Writes an array under "/group/name"; creates groups as needed. data plain, row-major; any
+   * dtype. */
   int (*put)(ct_store_t *s, const char *name, const ct_shape_t *shape, const void *data);
-  /* A text under a name ("/meta/config"). */
+  /* Writes a text under a name ("/meta/config"). */
   int (*put_text)(ct_store_t *s, const char *name, const char *text);
-  /* Checksums of everything, flush, fsync, rename, fsync of the directory; frees s also on
+  /* Writes the checksums, then flush, fsync, rename and fsync of the directory; frees s also on
    * failure */
   int (*commit)(ct_store_t *s);
-  /* Removes the temporary; frees s; NULL is fine */
+  /* Removes the temporary file; frees s; NULL is allowed */
   void (*discard)(ct_store_t *s);
 
-  /* Opens and verifies: every array and text against its checksum, and that nothing is missing.
-   * CT_ERR_IO (cannot be opened), CT_ERR_FORMAT (damaged: names the item, or not a checkpoint),
-   * CT_ERR_NEWER (of a newer version's format) */
+  /* Opens and verifies the checksum of every array and text, and that nothing is missing. CT_ERR_IO
+   * (cannot be opened), CT_ERR_FORMAT (names the damaged item; or not a checkpoint), CT_ERR_NEWER
+   * (format of a newer version) */
   int (*open)(const char *path, ct_store_t **out);
   int (*count)(const ct_store_t *s);
-  /* i-th array's name and shape, in the order they were put; borrowed */
+  /* Name and shape of array i, in the order of the puts; borrowed */
   const char *(*item)(const ct_store_t *s, int i, ct_shape_t *shape);
-  /* Shape of a name; CT_ERR_FORMAT if missing (names file and item) */
+  /* Shape of a named array; CT_ERR_FORMAT if missing (names file and item) */
   int (*find)(const ct_store_t *s, const char *name, ct_shape_t *shape);
-  /* Whole array into data, which has room for the shape that `find` told */
+  /* Reads a whole array into data, which holds the shape that `find` returned */
   int (*get)(ct_store_t *s, const char *name, const ct_shape_t *shape, void *data);
-  /* New string (ct_mem_free) */
+  /* Reads a text into a new string (ct_mem_free) */
   int (*get_text)(ct_store_t *s, const char *name, char **out);
-  /* NULL is fine */
+  /* NULL is allowed */
   void (*close)(ct_store_t *s);
 } ct_store_ops_t;
 

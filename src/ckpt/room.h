@@ -1,16 +1,16 @@
-/** \file room.h  Is there room for a checkpoint, and what to do if not.  Internal; pure. */
+/** \file room.h  Disk space check for checkpoints, with advice. Internal; pure. */
 #ifndef CT_CKPT_ROOM_H
 #define CT_CKPT_ROOM_H
 #include "ckpt/ct_ckpt.h"
 
-/** Bytes that a file of these items has at least. */
+/** Minimum file size in bytes for these items. */
 int64_t ct__room_needed(const ct_ckpt_item_t *item, int items, const ct_ckpt_text_t *text,
                         int texts);
-/** What to do about an error, by the operating system's words in its text; "" if that is not
+/** Advice for an error, chosen by the operating system's message in its text; "" if none is
  * known. */
 const char *ct__room_cure(const char *error);
-/** The sentence for the user into buf (returned): the error, bytes needed and free (-1: unknown),
- * the cure. */
+/** Error message for the user into buf (returned): the error, bytes needed and free (-1: unknown),
+ * advice. */
 const char *ct__room_explain(const char *error, int64_t needed, int64_t free, char *buf,
                              size_t cap);
 

@@ -1,4 +1,4 @@
-/** \file ct_agree.h  The control plane: a few bytes over MPI on which all ranks agree.  Layer 1.
+/** \file ct_agree.h  The control plane: small MPI messages by which all ranks agree. Layer 1.
  *
  * A topology of one rank needs no MPI here: {.size = 1} is enough. */
 #ifndef CT_AGREE_H
@@ -10,61 +10,62 @@
 #include "base/ct_step_times.h"
 #include "comm/ct_topo.h"
 
-/** Collective.  The same code on every rank: CT_OK iff all passed CT_OK; else the lowest code,
- * and the record of its lowest rank is in ct_err_last() everywhere (with that rank's number,
- * unless it already carries one from an earlier agreement).  All well costs one 8-byte allreduce
- * (MINLOC). */
+/** Collective. Returns the same code on every rank: CT_OK iff all ranks passed CT_OK, else the
+ * lowest code. ct_err_last() then holds the record of the lowest rank with that code on all ranks,
+ * with its rank number (unless it already carries one from an earlier agreement). If all pass CT_OK
+ * it costs one 8-byte allreduce (MINLOC). */
 int ct_agree(const ct_topo_t *t, int rc);
-/** Around a local call in collective code. */
+/** Around a local call in collective code: all ranks fail if one does. */
 #define CT_TRY_ALL(topo, call) CT_TRY(ct_agree((topo), (call)))
-/** Collective.  CT_ERR_DIFFER on every rank, naming \a what and the first rank that differs from
- * rank 0, unless all passed the same value. */
+/** Collective. If the ranks passed different values, CT_ERR_DIFFER on every rank; the message names
+ * \a what and the first rank that differs from rank 0. */
 int ct_agree_same(const ct_topo_t *t, const char *what, uint64_t value);
-/** Collective.  Bytes from rank 0 to all; *data is allocated (ct_mem_alloc, with a zero byte
- * after the end) on the others, NULL on failure.  rc is rank 0's own code, that of the others is
- * not looked at: if it is not CT_OK nothing is sent and every rank returns it with its text. */
+/** Collective. Broadcasts bytes from rank 0. On the other ranks *data is allocated (ct_mem_alloc)
+ * with a zero byte after the end; NULL on failure. \a rc is rank 0's own code and ignored on the
+ * others: if it is not CT_OK nothing is sent and every rank returns it with its text. */
 int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes);
 
-/** Collective.  Bytes from the first rank of each node to the others of it, in place. */
+/** Collective. Broadcasts bytes from the first rank of each node within the node, in place. */
 void ct_agree_node(const ct_topo_t *t, void *data, size_t bytes);
 
-/** Collective.  Each of count[n] becomes its sum over the ranks; n is the same on all. */
+/** Collective. Replaces each of count[n] by its sum over the ranks; n is identical on all ranks. */
 void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n);
-/** Collective, Hot.  In place: sums of n doubles over all ranks, or their maxima; the same bits
- * everywhere, as MPI promises of an all-reduce (MPI 3.1, 5.9.6). */
+/** Collective, Hot. In place: sums of n doubles over all ranks, or maxima if \a max is 1. The
+ * result is bit-identical on all ranks, as MPI guarantees for an all-reduce (MPI 3.1, 5.9.6). */
 int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max);
 
-/** Collective, Hot.  So many bytes of each rank, in the order of the ranks, into \a all of rank 0,
- * which has room for `bytes` times the ranks; NULL on the others. */
+/** Collective, Hot. Gathers \a bytes bytes from each rank, in rank order, into \a all on rank 0,
+ * which holds bytes times the number of ranks; NULL on the others. */
 void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all);
 
-/** Hot.  A part of what a rank sends; of each rank all parts, in their order, before the next
- * rank's. */
+/** Hot. Receives one part of the data of \a rank. All parts of a rank arrive in order before those
+ * of the next rank. */
 typedef void (*ct_agree_part_t)(void *ctx, int rank, const void *data, size_t bytes);
-/** Collective.  Any number of bytes of each rank, in the order of the ranks, in parts to \a take of
- * rank 0, which keeps no more than one part. */
+/** Collective. Sends any number of bytes from each rank to rank 0, which passes them in rank order
+ * and in parts to \a take. Rank 0 buffers only one part at a time. */
 void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_part_t take,
                    void *ctx);
 
-/** What all ranks learn once per step, in one small allreduce. */
+/** Step status: what all ranks learn at the end of each step, in one small allreduce. */
 typedef struct ct_step_word {
-  int64_t err, err_rank; /**< lowest code, with its lowest rank (out only) */
-  int64_t stop;          /**< any rank was asked to stop (max) */
+  int64_t err, err_rank; /**< lowest code, and the lowest rank with it (out only) */
+  int64_t stop;          /**< nonzero: a rank was asked to stop (max) */
   double loss_sum;       /**< sums, as in ct_loss_t */
   double loss_weight, abs_error;
   int64_t samples, top1, top5;
-  int64_t skipped; /**< samples that could not be read (sum) */
-  /* where the time of the step went up to here: sums over the ranks, and maxima, */
+  int64_t skipped; /**< samples skipped because they could not be read (sum) */
+  /* time breakdown of the step so far: sums and maxima over the ranks */
   ct_step_times_t time_sum, time_max;
-  double busy_max; /**< … of their busy times, … */
-  double work_max; /**< … of compute and update together */
+  double busy_max; /**< maximum of their busy times */
+  double work_max; /**< maximum of compute plus update */
 } ct_step_word_t;
 
-/** Collective, Hot.  Merges in place.  If err is not CT_OK after the merge, the failing rank's
- * text has been broadcast as in ct_agree(), and the code is returned on every rank. */
+/** Collective, Hot. Merges the status of all ranks in place. If err is not CT_OK after the merge,
+ * the failing rank's text has been broadcast as in ct_agree(), and the code is returned on every
+ * rank. */
 int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io);
-/** The MPI type and operation of the step word, in \a t: made and freed by ct_topo_open() and
- * _close(). */
+/** Creates and frees the MPI type and operation of the step status in \a t; called by
+ * ct_topo_open() and ct_topo_close(). */
 void ct__step_word_open(ct_topo_t *t);
 void ct__step_word_close(ct_topo_t *t);
 

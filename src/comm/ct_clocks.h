@@ -1,22 +1,24 @@
-/** \file ct_clocks.h  How the ranks' clocks differ.  Layer 1.
+/** \file ct_clocks.h  Clock offsets between ranks. Layer 1.
  *
- * ct_clock() begins anew on each node.  Rank 0 pings the first rank of each other node; the answer
- * to the fastest ping was given halfway between its two ends, give or take half of its length
- * (Cristian 1989; of many the shortest, as in HCA3, Hunold and Carpen-Amarie 2018).  Clocks drift,
- * so that is done at both ends of what is measured, and what is between lies on a line. */
+ * ct_clock() starts at a different time on each node. Rank 0 pings the first rank of each other
+ * node and assumes that the reply to the fastest ping was sent halfway between its two ends; the
+ * error is at most half of its duration (Cristian 1989; shortest of many pings, as in HCA3, Hunold
+ * and Carpen-Amarie 2018). Since clocks drift, the offset is measured before and after the interval
+ * of interest and interpolated linearly. */
 #ifndef CT_CLOCKS_H
 #define CT_CLOCKS_H
 #include "comm/ct_topo.h"
 
 typedef struct ct_clock_offset {
-  double at_s;     /**< this rank's ct_clock() when it was measured */
-  double offset_s; /**< rank 0's less this rank's, then */
-  double bound_s;  /**< it is not further off than that */
+  double at_s;     /**< this rank's ct_clock() at the measurement */
+  double offset_s; /**< rank 0's clock minus this rank's */
+  double bound_s;  /**< maximum error of the offset */
 } ct_clock_offset_t;
 
-/** Collective.  50 pings a node, about 1 ms; more where none was short (50 us). */
+/** Collective. Sends 50 pings per node (about 1 ms), or more if none took less than 50 us. */
 void ct_clocks_measure(const ct_topo_t *t, ct_clock_offset_t *out);
-/** Pure.  A time \a s of this rank's clock, by rank 0's: on the line through two measurements. */
+/** Pure. Converts time \a s of this rank's clock to rank 0's clock by linear interpolation between
+ * two measurements. */
 double ct_clocks_place(const ct_clock_offset_t at[2], double s);
 
 #endif

@@ -1,9 +1,9 @@
-/** \file ct_comm.h  The data plane: gradients and parameters between ranks.  Layer 1.
+/** \file ct_comm.h  The data plane: gradients and parameters between ranks. Layer 1.
  *
- * Overlap is expressed with tickets, so that neither MPI requests nor streams leak to the
- * trainer: reduce() starts a transfer, poke() lets it move, end() orders it before later
- * work.  At most CT_COMM_TICKETS are open at once, ended in any order; every rank issues the
- * same calls in the same order. */
+ * Tickets express overlap without exposing MPI requests or streams to the trainer: reduce() starts
+ * a transfer, poke() makes progress, and end() orders the result before later launches. At most
+ * CT_COMM_TICKETS are open at once and may be ended in any order. Every rank issues the same calls
+ * in the same order. */
 #ifndef CT_COMM_H
 #define CT_COMM_H
 #include "backend/ct_backend.h"
@@ -12,102 +12,99 @@
 #define CT_COMM_TICKETS 1024
 
 typedef struct ct_comm ct_comm_t;
-typedef struct ct_group ct_group_t; /**< some of the ranks */
+typedef struct ct_group ct_group_t; /**< a subset of the ranks */
 
 typedef struct ct_comm_opts {
-  /** 1: sums of a reduction are made along a fixed binary tree over the rank numbers: the ranks
-   * are a power of two, and a power-of-two block of ranks has the same partial sum as one rank
-   * that added up the same parts in the same tree. */
+  /** 1: sums are made along a fixed binary tree over the rank numbers. The number of ranks must be
+   * a power of two. A power-of-two block of ranks has the same partial sum as a single rank that
+   * added the same summands in the same tree. */
   int fixed_order;
-  /** CT_BF16: what crosses nodes is rounded to bfloat16, sums are made in float32; CT_F32: as
-   * it is. Inside a node nothing is rounded. NCCL has one way for all: with more than one node it
-   * rounds everywhere, also the sums that it passes on. */
+  /** CT_BF16: data sent between nodes is rounded to bfloat16 and summed in float32; nothing is
+   * rounded inside a node. CT_F32: no rounding. NCCL uses one type for all: with more than one node
+   * it rounds everywhere, including the partial sums that it forwards. */
   ct_dtype_t wire;
-  /** 1: over MPI all ranks sum at once, 0: those of a node in its memory first.  With CT_BF16 it
-   * must be 0, or numbers would be rounded inside nodes. */
+  /** 1: over MPI all ranks reduce at once; 0: the ranks of a node first reduce in shared memory.
+   * CT_BF16 requires 0, or data would be rounded inside nodes. */
   int flat;
 } ct_comm_opts_t;
 
-/** Who has the result of a reduction. */
+/** Which ranks receive the result of a reduction. */
 typedef enum {
-  CT_REDUCE_ALL,  /**< all ranks have all of it (all-reduce) */
-  CT_REDUCE_SLICE /**< each rank its slice, the rest of buf is undefined (reduce-scatter) */
+  CT_REDUCE_ALL,  /**< all ranks get all of it (all-reduce) */
+  CT_REDUCE_SLICE /**< each rank gets its slice, the rest of buf is undefined (reduce-scatter) */
 } ct_reduce_t;
 
 typedef struct ct_comm_ops {
   size_t size;
   const char *name; /* "mpi", "nccl", "staged" */
-  int repeatable;   /* 1: reduce(), end() and group_sum() may be part of a step that the device
-                       repeats by itself */
-  /* Collective.  Borrows the first three. */
+  int repeatable;   /* 1: reduce(), end() and group_sum() may be part of a step that is replayed as
+                       a CUDA graph */
+  /* Collective. Borrows the first three arguments. *out is owned by the caller. */
   int (*open)(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev, const ct_comm_opts_t *o,
               ct_comm_t **out);
-  /* Collective.  Zeroed memory of the device, 64-byte aligned, that this communicator reduces
-   * fastest (a shared window, registered memory): the gradient arena lies in it.  Freed by
-   * close(). */
+  /* Collective. Zeroed, 64-byte aligned device memory that this communicator reduces fastest (a
+   * shared window, registered memory); used for the gradient arena. Freed by close(). */
   int (*alloc)(ct_comm_t *c, size_t bytes, void **out);
-  /* Collective, Hot.  Sum over all ranks, in place, of n floats, starting after the event (of
-   * work that fills buf; NULL: it is filled).  The sum is made in a fixed order: the same bits
-   * in every run with the same ranks and nodes, and on every rank (`fixed_order` says more).
-   * buf is untouchable until end().  It lies on all ranks in memory of alloc(), at the same
-   * place, or on none.  If the event brings an error the transfer goes its way all the same,
-   * since the others wait for it, and the ticket must be ended.  The event is the caller's
-   * again on return. CT_REDUCE_SLICE saves, inside a node, writing the sums to the others;
-   * across nodes it costs what CT_REDUCE_ALL does. */
+  /* Collective, Hot. Starts the in-place sum of n floats over all ranks once the event \a after has
+   * completed (it follows the launches that fill buf; NULL: buf is ready). The order of summation
+   * is fixed: the result is bit-identical in every run with the same ranks and nodes, and on every
+   * rank (see also `fixed_order`). Do not touch buf until end(). Either all ranks pass memory of
+   * alloc() at the same offset, or none does. If the event carries an error, the transfer still
+   * runs, since the other ranks wait for it, and the ticket must be ended. The caller may reuse the
+   * event after the return. CT_REDUCE_SLICE saves writing the sums to the other ranks inside a
+   * node; across nodes it costs the same as CT_REDUCE_ALL. */
   int (*reduce)(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
                 int *ticket);
-  /* Local, pure.  This rank's slice of a buffer of n floats: [*from, *to), whole units of 16
-   * floats but for the last slice.  The slices of all ranks are disjoint and cover the buffer.
-   */
+  /* Local, pure. This rank's slice [*from, *to) of a buffer of n floats; a multiple of 16 floats
+   * except for the last slice. The slices of all ranks are disjoint and cover the buffer. */
   void (*slice)(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to);
-  /* Collective.  The other direction: each rank's slice of buf goes to all ranks.  Complete on
-   * return; q's earlier work is waited for. */
+  /* Collective. All-gather: each rank's slice of buf is copied to all ranks. Waits for earlier
+   * launches of q; complete on return. */
   int (*gather)(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
-  /* Local, Hot.  Moves open transfers along; cheap when there are none. */
+  /* Local, Hot. Makes progress on open transfers; cheap if there are none. */
   int (*poke)(ct_comm_t *c);
-  /* Hot.  Later work of q sees the result; on the CPU it waits. */
+  /* Hot. Orders the result before later launches of q; on the CPU it waits. */
   int (*end)(ct_comm_t *c, int ticket, ct_queue_t *q);
-  /* Collective.  Complete on return; q's earlier work is waited for. */
+  /* Collective. Broadcast from \a root. Waits for earlier launches of q; complete on return. */
   int (*bcast)(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root);
-  /* Collective over all ranks.  Ranks with the same color become a group; close() frees it. */
+  /* Collective over all ranks. Ranks with the same color form a group; freed by close(). */
   int (*group)(ct_comm_t *c, int color, ct_group_t **out);
-  /* Collective over the group, Hot.  Sum in place of n doubles in device memory, the same bits
-   * on all ranks of the group; after q's earlier work and before its later work.  May be called
-   * while transfers are open. */
+  /* Collective over the group, Hot. In-place sum of n doubles in device memory, bit-identical on
+   * all ranks of the group. Ordered after earlier and before later launches of q. Allowed while
+   * transfers are open. */
   int (*group_sum)(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n);
-  /* Collective.  Rows of device memory between rank 0 and all, as MPI_Scatterv and MPI_Gatherv:
-   * bytes[r] of rank r, one after the other in `all`, which only rank 0 looks at.  Complete on
-   * return; q's earlier work is waited for. */
+  /* Collective. Scatters or gathers device memory between rank 0 and all ranks, as MPI_Scatterv and
+   * MPI_Gatherv do: bytes[r] of rank r, contiguous in `all`, which only rank 0 uses. Waits for
+   * earlier launches of q; complete on return. */
   int (*scatter)(ct_comm_t *c, ct_queue_t *q, const void *all, void *mine, const int64_t bytes[]);
   int (*collect)(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all, const int64_t bytes[]);
-  /* Collective.  Sum over all ranks, at rank 0 alone; buf of the others is undefined after it.
-   */
+  /* Collective. Sum over all ranks to rank 0; buf is undefined on the other ranks afterwards. */
   int (*reduce_root)(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
-  /* Local.  Bytes that this rank has given to others since open(), by this library's own count:
-   * what an ideal implementation of each call would send, of R ranks: an all-reduce 2 (R - 1) /
-   * R of the buffer; slices, gather() and bcast() (on average) half of that; reduce_root() all
-   * of it but on rank 0; rows once.  In bfloat16 half the bytes. */
+  /* Local. Bytes that this rank has sent since open(), counted as an ideal implementation on R
+   * ranks would send them: all-reduce: 2 (R - 1) / R of the buffer; slices, gather() and bcast()
+   * (on average): half of that; reduce_root(): the whole buffer, except on rank 0; scatter and
+   * collect: each row once. bfloat16 counts half. */
   int64_t (*bytes_sent)(const ct_comm_t *c);
-  /* Local, Hot.  Seconds, since the last call, in which work of a device waited for what end() and
-   * what group_sum() ordered before it, while the host went on.  That work is done.  Both 0 where
+  /* Local, Hot. Seconds since the last call that a device spent waiting for the results of end()
+   * and of group_sum() while the host ran ahead; the launches concerned have completed. Both 0 if
    * the host itself waits. */
   void (*waited)(ct_comm_t *c, double *transfers, double *groups);
-  /* Local.  Frees without waiting for peers; those that wait for this rank get CT_ERR_COMM
-   * where they can be told.  Memory of alloc() stays until the process ends. */
+  /* Local. Frees without waiting for peers; ranks that wait for this one get CT_ERR_COMM where
+   * possible. Memory of alloc() stays until the process ends. */
   void (*abort)(ct_comm_t *c);
-  /* Collective; NULL is fine.  Open transfers are completed first. */
+  /* Collective; NULL is allowed. Completes open transfers first. */
   void (*close)(ct_comm_t *c);
 } ct_comm_ops_t;
 
-/** Host memory over MPI.  Inside a node the ranks reduce straight in each other's part of an
- * MPI-3 shared window, each its slice; across nodes the slices go through MPI_Iallreduce. */
+/** Host memory over MPI. Inside a node each rank reduces its slice directly in the other ranks'
+ * parts of an MPI-3 shared window; across nodes the slices are reduced by MPI_Iallreduce. */
 extern const ct_comm_ops_t ct_comm_mpi;
-/** Memory of any device over MPI, by way of the host's memory: what alloc() gives has a twin in
- * memory of ct_comm_mpi, which makes the sums there, so that they are the same bits.  A copy to
- * the host goes behind the event on a queue of this communicator's own, and its transfer starts
- * in the call that finds it arrived; the copy back goes on the queue of end().  An error of the
- * work before the event is told by that work's own queue.  What is not in memory of alloc()
- * wants staging memory of its size the first time. */
+/** Memory of any device over MPI, staged through host memory. Each buffer of alloc() has a host
+ * twin in memory of ct_comm_mpi, which computes the sums, so that they are bit-identical to its
+ * own. The copy to the host is enqueued after the event on a queue of this communicator; the
+ * transfer starts in the first call that finds the copy complete. The copy back is enqueued on the
+ * queue of end(). Errors of launches before the event are reported by their own queue. Buffers not
+ * from alloc() allocate staging memory of their size on first use. */
 extern const ct_comm_ops_t ct_comm_staged;
 
 #endif

@@ -1,64 +1,63 @@
-/** \file ct_walltime.h  When the batch system ends the job, and whether there is time left.
- * Layer 1.
+/** \file ct_walltime.h  The job's time limit and whether enough time is left. Layer 1.
  *
- * The end is looked up once, at the program's start.  A limit that is changed while the job runs
- * (`scontrol update`) does not show in the environment: then it is the signal before the limit that
- * stops training in time, or the old end that stops it too early, which loses nothing. */
+ * The end time is read once, when the program starts. A limit changed while the job runs (`scontrol
+ * update`) is not visible in the environment: if it was shortened, the batch system's warning
+ * signal stops training in time; if it was extended, training stops at the old limit, which loses
+ * nothing. */
 #ifndef CT_WALLTIME_H
 #define CT_WALLTIME_H
 #include "base/ct_err.h"
 #include "job/ct_job.h"
 
-/** The job's end. */
+/** End of the job. */
 typedef struct ct_walltime {
-  const char *source; /**< who says so: "CTRAIN_END_TIME"; NULL: no end is known */
-  double end_s;       /**< seconds since the epoch */
-  double end_clock_s; /**< the same moment by ct_clock() */
-  int by_clock;       /**< a duration: the time of day does not matter */
+  const char *source; /**< source of the end time: "CTRAIN_END_TIME"; NULL: no end is known */
+  double end_s;       /**< Unix time */
+  double end_clock_s; /**< the same moment in ct_clock() time */
+  int by_clock;       /**< 1: given as a duration; the system clock does not matter */
 } ct_walltime_t;
 
-/** Pure.  Seconds of a duration: days-hours:minutes:seconds or hours:minutes:seconds as Slurm
- * writes them, a number of seconds, or a number with one of the units s, m, h, d (90m, 1.5h).  What
- * other tools read in different ways (10:30) is none.  CT_ERR_ARG: not a duration, or not above 0
- * (nothing is recorded). */
+/** Pure. Parses a duration: days-hours:minutes:seconds or hours:minutes:seconds as Slurm writes
+ * them, a number of seconds, or a number with a unit s, m, h or d (90m, 1.5h). Ambiguous forms
+ * (10:30) are rejected. CT_ERR_ARG: not a duration, or not positive (no error record). */
 int ct_walltime_duration(const char *text, double *seconds);
-/** Pure.  CT_ERR_USAGE if a value of `job.walltime` is neither auto nor off nor a duration. */
+/** Pure. CT_ERR_USAGE if a value of `job.walltime` is neither auto, off nor a duration. */
 int ct_walltime_check(const char *text);
 
-/** Local.  The end that a value of `job.walltime` means; one without a source if there is none:
+/** Local. Determines the job's end from a value of `job.walltime`; source is NULL if there is none:
  *
- *   off         none
- *   auto        CTRAIN_END_TIME in the environment, in seconds since the epoch (set it in the job
- *               script where the batch system does not say the end); else the first of
- *               \a job's ends that is to come
- *   a duration  so long after this process was started
+ *   off         no end
+ *   auto        CTRAIN_END_TIME in the environment, a Unix time (set it in the job script if the
+ *               batch system does not provide the end); else the first of \a job's end times
+ *               that is in the future
+ *   a duration  this long after the start of the process
  *
- * A time that is over already cannot be this job's end (an exported variable of another job, a
- * limit that was extended), and is not heeded, with a warning. */
+ * An end time in the past cannot be this job's (a variable exported by another job, an extended
+ * limit) and is ignored with a warning. */
 int ct_walltime_open(const char *text, const ct_job_t *job, ct_walltime_t *out);
 
-/** Pure.  Seconds left at the given times of the two clocks; INFINITY if no end is known.  When the
- * time of day is set while the job runs, nobody knows whether it was wrong before or is now: the
- * sooner end counts, since to stop early loses nothing. */
+/** Pure. Seconds left at the given Unix time and ct_clock() time; INFINITY if no end is known. If
+ * the system clock was set while the job runs, it is unclear which setting was right; the earlier
+ * end counts, since stopping early loses nothing. */
 double ct_walltime_left(const ct_walltime_t *w, double epoch_s, double clock_s);
-/** Local, Hot.  The same now. */
+/** Local, Hot. Seconds left now. */
 double ct_walltime_left_now(const ct_walltime_t *w);
 
-/** What must still fit. */
+/** Time needed before the end. */
 typedef struct ct_walltime_need {
-  double step_s;   /**< a step, or a batch of an evaluation: the slowest of late */
-  double save_s;   /**< a checkpoint, from the snapshot until it is durable */
-  int writing;     /**< an older checkpoint is being written, which the last one waits for */
-  double margin_s; /**< job.margin_s: for what nobody measured */
+  double step_s;   /**< recent maximum of a step's or evaluation batch's time */
+  double save_s;   /**< recent maximum of a checkpoint's time, from snapshot to durable */
+  int writing;     /**< 1: an earlier checkpoint is still being written, and must complete first */
+  double margin_s; /**< job.margin_s: for everything that is not measured */
 } ct_walltime_need_t;
-/** Pure.  Asked before a step: 1 if it must be the last, since behind it there is no time for
- * another one and a checkpoint. */
+/** Pure. Call before a step: 1 if it must be the last one, because no time remains after it for
+ * another step and a checkpoint. */
 int ct_walltime_is_last(double left_s, const ct_walltime_need_t *need);
-/** Pure.  The slowest of late: of the \a before and a new one; one slow step is forgotten by and
- * by. */
+/** Pure. Updates a recent maximum: returns the larger of the decayed \a before_s and \a now_s, so
+ * that a single slow step is gradually forgotten. */
 double ct_walltime_slowest(double before_s, double now_s);
-/** Pure.  Before a checkpoint was ever written: seconds for so many bytes on a slow file system: 1
- * s, and 50 MB/s. */
+/** Pure. Estimated seconds of the first checkpoint: 1 s plus \a bytes at 50 MB/s, a slow file
+ * system. */
 double ct_walltime_guess_save(double bytes);
 
 #endif

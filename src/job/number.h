@@ -1,12 +1,12 @@
-/** \file number.h  Numbers in the environment. */
+/** \file number.h  Numbers in environment variables. */
 #ifndef CT_JOB_NUMBER_H
 #define CT_JOB_NUMBER_H
 #include <stdint.h>
 
 #include "job/ct_job.h"
 
-/** Local.  The value of the first of two variables that is a number, not below 0; -1: neither is.
- */
+/** Local. Value of the first of two variables that holds a non-negative number; -1: neither
+ * does. */
 int64_t ct__job_number(ct_env_t env, const char *const name[2]);
 
 #endif

@@ -1,7 +1,7 @@
-/** \file ct_memory.h  The device memory of one rank's trainer, by what it is for.  Layer 4.
+/** \file ct_memory.h  Device memory of one rank's trainer, by purpose. Layer 4.
  *
- * The same list is said before a run (ct_trainer_plan_memory(), for `summary` and `doctor`), is
- * what the trainer allocates by, and is counted as it allocates (ct_trainer_memory()). */
+ * ct_trainer_plan_memory() predicts these numbers before a run (for `summary` and `doctor`). The
+ * trainer allocates exactly these sizes and counts what it allocates (ct_trainer_memory()). */
 #ifndef CT_MEMORY_H
 #define CT_MEMORY_H
 #include <stddef.h>
@@ -9,50 +9,51 @@
 typedef enum {
   CT_MEMORY_WEIGHTS,
   CT_MEMORY_BUFFERS,         /**< running statistics */
-  CT_MEMORY_LOW_WEIGHTS,     /**< copy of the weights in the low type of mixed precision */
-  CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights as in eight bits */
-  CT_MEMORY_AVERAGES,        /**< of weights and buffers */
-  CT_MEMORY_GRADIENTS,       /**< the communicator allocates them */
-  CT_MEMORY_PARTIAL_SUMS,    /**< of the gradients of earlier pieces of a batch */
-  CT_MEMORY_STATES,          /**< of the optimizer: what this rank updates */
-  CT_MEMORY_WHOLE_STATES,    /**< ZeRO-1: of all ranks, while a checkpoint is read or written */
-  CT_MEMORY_ACTIVATIONS,     /**< of the largest plan, of training or evaluation */
-  CT_MEMORY_SCRATCH,      /**< likewise; with the mode dp that of the loss of the whole batch too */
-  CT_MEMORY_BATCHES,      /**< where batches are copied to a device: one in use, one on its way */
-  CT_MEMORY_CHANNEL_MAPS, /**< of batches that come as bytes */
-  CT_MEMORY_CLASS_WEIGHTS, /**< of the loss */
-  CT_MEMORY_STATISTICS,    /**< SyncBN's message */
-  CT_MEMORY_NORMS,         /**< of each parameter, where the optimizer's rule wants them */
-  CT_MEMORY_DEALT,         /**< mode dp: what rank 0 deals out and collects */
+  CT_MEMORY_LOW_WEIGHTS,     /**< mixed precision: bf16 or fp16 copy of the weights */
+  CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights rounded to int8 steps */
+  CT_MEMORY_AVERAGES,        /**< EMA of weights and buffers */
+  CT_MEMORY_GRADIENTS,       /**< allocated by the communicator */
+  CT_MEMORY_PARTIAL_SUMS,    /**< gradient sums of earlier micro-batches */
+  CT_MEMORY_STATES,          /**< optimizer states that this rank updates */
+  CT_MEMORY_WHOLE_STATES,    /**< ZeRO-1: full states while a checkpoint is read or written */
+  CT_MEMORY_ACTIVATIONS,     /**< of the largest plan (training or evaluation) */
+  CT_MEMORY_SCRATCH,       /**< of the largest plan; mode dp adds that of the whole batch's loss */
+  CT_MEMORY_BATCHES,       /**< device copies of batches: one in use, one being prefetched */
+  CT_MEMORY_CHANNEL_MAPS,  /**< normalization constants for batches that arrive as bytes */
+  CT_MEMORY_CLASS_WEIGHTS, /**< class weights of the loss */
+  CT_MEMORY_STATISTICS,    /**< SyncBN's message buffer */
+  CT_MEMORY_NORMS,         /**< per-parameter norms for optimizer rules that need them (lars,
+                              lamb) */
+  CT_MEMORY_DEALT,         /**< mode dp: buffers that rank 0 scatters from and gathers into */
   CT_MEMORY_COUNT
 } ct_memory_kind_t;
 
 typedef struct ct_memory {
   size_t bytes[CT_MEMORY_COUNT];
-  size_t evaluation;         /**< of the activations, what evaluation alone would need */
-  int samples[2];            /**< most at a time, of evaluation, of training */
-  unsigned activation_types; /**< of the first plan's values: bits 1 << ct_dtype_t */
+  size_t evaluation;         /**< activations that evaluation alone would need */
+  int samples[2];            /**< largest local batch: [0] evaluation, [1] training */
+  unsigned activation_types; /**< dtypes of the first plan's values: bits 1 << ct_dtype_t */
 } ct_memory_t;
 
-/** How the ranks have a thing. */
+/** How a buffer is distributed over the ranks. */
 typedef enum {
-  CT_SPREAD_SAME,   /**< each the whole, and the same */
-  CT_SPREAD_SLICES, /**< each a slice of it */
-  CT_SPREAD_SUMMED, /**< each its own, which are summed up */
-  CT_SPREAD_SHARES, /**< each that of its own samples */
-  CT_SPREAD_ROOT    /**< mode dp: only rank 0's counts */
+  CT_SPREAD_SAME,   /**< replicated: each rank holds all of it */
+  CT_SPREAD_SLICES, /**< each rank holds one slice */
+  CT_SPREAD_SUMMED, /**< each rank holds its own summand; they are all-reduced */
+  CT_SPREAD_SHARES, /**< each rank holds the part of its own samples */
+  CT_SPREAD_ROOT    /**< mode dp: only rank 0's copy counts */
 } ct_spread_t;
 
-/** What lies where. */
+/** One row of the memory report: a buffer, its types and where it resides. */
 typedef struct ct_place {
   const char *what;
   unsigned types; /**< bits 1 << ct_dtype_t */
   ct_spread_t spread;
-  int on_device; /**< 0: in the host's memory, whatever the device */
+  int on_device; /**< 0: in host memory, whatever the device */
 } ct_place_t;
 enum { CT_PLACES = 8 };
 
-/** Pure. */
+/** Pure. Sum over all kinds, in bytes. */
 size_t ct_memory_total(const ct_memory_t *m);
 
 #endif

@@ -7,46 +7,46 @@
 
 enum { CT_BUCKET_AUTO = -1 }; /**< `parallel.bucket_mb: auto` */
 
-/** Words of `parallel.allreduce`, in the order of its choices. */
+/** Choices of `parallel.allreduce`, in their order. */
 typedef enum { CT_ALLREDUCE_HIERARCHICAL, CT_ALLREDUCE_FLAT, CT_ALLREDUCE_AUTO } ct_allreduce_t;
 
 /** Section `parallel`. */
 typedef struct ct_parallel_opts {
-  int mode;             /**< index in the list of ct_strategies.h */
-  double bucket_mb;     /**< 0: what suits the device; CT_BUCKET_AUTO */
+  int mode;             /**< index into the list of ct_strategies.h */
+  double bucket_mb;     /**< 0: default of the device; CT_BUCKET_AUTO */
   int allreduce;        /**< ct_allreduce_t */
-  int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */
-  int64_t zero;         /**< 1: each rank has a slice of the optimizer states */
+  int64_t shards;       /**< logical shards; 0: ranks and `accumulate` decide */
+  int64_t zero;         /**< 1: ZeRO-1, optimizer states are sharded over the ranks */
   int grad_dtype;       /**< float32|bf16 */
   int64_t verify_every; /**< steps; 0: never */
-  int share_gpu;        /**< several ranks may use one device */
+  int share_gpu;        /**< 1: several ranks may use one device */
 } ct_parallel_opts_t;
 extern const ct_opt_t ct_parallel_rows[];
 
 /** Section `train`. */
 typedef struct ct_train_opts {
   int64_t epochs;
-  int64_t steps;        /**< stop after so many steps; 0: epochs decide */
+  int64_t steps;        /**< stop after this many steps; 0: epochs decide */
   int amp;              /**< off|bf16|fp16 */
-  char *sync_bn;        /**< off, world, node, or the ranks of a group */
-  int64_t accumulate;   /**< pieces of a rank's share of a batch, one after another */
+  char *sync_bn;        /**< off, world, node, or the number of ranks per group */
+  int64_t accumulate;   /**< micro-batches per local batch */
   double clip_norm;     /**< 0: off */
   char *clip_norm_type; /**< p of the norm, or inf */
   double clip_value;    /**< 0: off */
   ct_opt_texts_t freeze;
   int freeze_bn;
-  int qat;               /**< train with numbers rounded as in eight bits */
-  double ema;            /**< decay of the averaged weights; 0: none */
-  ct_yaml_t *early_stop; /**< owned; NULL: never, else ct_early_stop_read() */
+  int qat;               /**< quantization-aware training (int8) */
+  double ema;            /**< decay of the averaged weights; 0: off */
+  ct_yaml_t *early_stop; /**< owned; NULL: off; parsed by ct_early_stop_read() */
 } ct_train_opts_t;
 extern const ct_opt_t ct_train_rows[];
 
-/** `train.early_stop`: when an evaluation is none too many any more. */
+/** `train.early_stop`: end training when the metric stops improving. */
 typedef struct ct_early_stop {
   int metric;       /**< ct_score_kind_t; CT_SCORE_OFF: never */
-  int64_t patience; /**< evaluations without a better one after which training ends */
+  int64_t patience; /**< evaluations without improvement after which training ends */
 } ct_early_stop_t;
-/** Local.  CT_ERR_USAGE names the place in the file \a where and the key. */
+/** Local. CT_ERR_USAGE names the key and its line in the file \a where. */
 int ct_early_stop_read(const ct_train_opts_t *o, const char *where, ct_early_stop_t *out);
 
 #endif

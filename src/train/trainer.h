@@ -1,8 +1,9 @@
-/** \file trainer.h  What the files of this folder share.
+/** \file trainer.h  Declarations shared by the files of this module.
  *
- * A trainer has facts, which are made once and which all may read, and rooms.  The members of a
- * room are of its own file only, which is named before it; tests/lint/habits.test checks it.  The
- * others call its functions: its make is local, its free may come after a make that failed. */
+ * A trainer consists of read-only facts, set once and readable by all files, and of one state
+ * struct per file. Only the file named above a struct may access its members;
+ * tests/lint/habits.test checks this. Other files call its functions. The make functions are local;
+ * a free function may be called after a make function that failed. */
 #ifndef CT_TRAINER_PRIVATE_H
 #define CT_TRAINER_PRIVATE_H
 #include "train/ct_memory.h"
@@ -11,43 +12,44 @@
 
 #define CT_BUCKETS_MAX 512
 
-/** The plan for one number of samples. */
+/** Execution plan for one number of samples. */
 typedef struct ct__variant {
   ct_plan_t *plan;
   ct_bucket_t *bucket; /**< training only */
 } ct__variant_t;
 
-/* ---- memory.c: sizes, which ct_trainer_plan_memory() says and the rooms take; pure ---- */
+/* ---- memory.c: sizes for ct_trainer_plan_memory() and for the allocations; pure ---- */
 
-/** Pieces of a rank's share of a batch; at least 1. */
+/** Micro-batches per local batch; at least 1. */
 int ct__memory_pieces(const ct_trainer_env_t *e, int training);
-/** Samples of a batch that a rank has room for. */
+/** Samples that this rank allocates for. */
 int ct__memory_room(const ct_trainer_env_t *e);
-/** Samples of the first plan. */
+/** Number of samples of the first plan. */
 int ct__memory_first(const ct_trainer_env_t *e);
-/** Samples of this rank's piece p of a batch of \a total; *first: where they begin in it. */
+/** Samples of this rank's micro-batch p in a global batch of \a total; *first: index of its first
+ * sample. */
 int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p, int64_t *first);
-/** What the plan for n samples is told. */
+/** Options of the plan for n samples. */
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training);
-/** Cuts the gradient arena: bucket[CT_BUCKETS_MAX]; returns how many there are. */
+/** Cuts the gradient arena into bucket[CT_BUCKETS_MAX]; returns their number. */
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
                        ct_bucket_t *bucket);
-/** The slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.  Without
- * a communicator only its length means something: the largest of any rank. */
+/** The slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena. Without
+ * a communicator only its length is valid: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
-/** Bytes of all inputs of a sample as float32. */
+/** Bytes of all inputs of one sample as float32. */
 size_t ct__memory_sample(const ct_graph_t *g);
-/** 1: no batch is of float32. */
+/** 1: all batches arrive as bytes, none as float32. */
 int ct__memory_all_bytes(const ct_trainer_env_t *e);
-/** Bytes of one sample in each of the arrays that go to the device: size[CT_INPUT_ARRAYS]. */
+/** Bytes of one sample in each array that is copied to the device: size[CT_INPUT_ARRAYS]. */
 void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[]);
-/** All but activations and scratch, which are of the plans. */
+/** All kinds but activations and scratch, which depend on the plans. */
 void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_bucket_t *bucket,
                       int buckets, ct_memory_t *out);
 
-/* ---- arenas.c: memory of the device ---- */
+/* ---- arenas.c: device memory ---- */
 
-/** A piece of it. */
+/** One allocation. */
 typedef struct ct__block {
   char *p;
   size_t bytes;
@@ -57,97 +59,99 @@ typedef struct ct__block {
 typedef struct ct__arenas {
   ct__block_t *block;
   int64_t blocks, cap;
-  ct_memory_t most; /**< that there was of a kind at a time */
+  ct_memory_t most; /**< peak of each kind */
 } ct__arenas_t;
 
-/** Local.  Zeroed memory until ct__arenas_give(), or the end of the trainer; NULL for no bytes. */
+/** Local. Zeroed device memory, valid until ct__arenas_give() or the end of the trainer; NULL for 0
+ * bytes. */
 int ct__arenas_take(ct_trainer_t *t, ct_memory_kind_t kind, size_t bytes, char **out);
-/** The same of all that is needed of a kind. */
+/** The same, with the size that was planned for the kind. */
 int ct__arenas_take_all(ct_trainer_t *t, ct_memory_kind_t kind, char **out);
-/** Gives back *p, which becomes NULL. */
+/** Frees *p and sets it to NULL. */
 void ct__arenas_give(ct_trainer_t *t, char **p);
-/** Collective.  t->gradient, which the communicator allocates. */
+/** Collective. Sets t->gradient, which the communicator allocates. */
 int ct__arenas_make_gradient(ct_trainer_t *t);
 void ct__arenas_free(ct_trainer_t *t);
 
-/* ---- plans.c: what is run for so many samples, and where its activations lie ---- */
+/* ---- plans.c: plans per number of samples, and their activation memory ---- */
 
 typedef struct ct__plans {
   ct__variant_t *variant;
   int64_t variants, cap;
   char *arena, *scratch;
   size_t arena_bytes, scratch_bytes;
-  const ct_plan_t *last; /**< whose logits are there */
+  const ct_plan_t *last; /**< the plan whose logits are valid */
 } ct__plans_t;
 
-/** The first plans, which decide where parameters lie and what the buckets are. */
+/** Makes the first plans, which define the parameter layout and the buckets. */
 int ct__plans_make(ct_trainer_t *t);
 void ct__plans_free(ct_trainer_t *t);
 /** Local.  CT_ERR_ARG: more samples than were announced. */
 int ct__plans_room(const ct_trainer_t *t, int n);
-/** Local.  The plan for n samples, which is to be run now; made if it is new.  The arena grows if
- * it has to (no work may be pending then). */
+/** Local. The plan for n samples, made if there is none yet. Its activations become the valid ones.
+ * May grow the arena (no launch may be pending then). */
 int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **out);
-/** What every run of a plan is told, on samples from \a first of the global batch on. */
+/** Arguments common to all runs of a plan, for samples of the global batch from \a first on. */
 ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first);
 
-/* ---- reduced_precision_weights.c: a copy in the low type, for backends that want one ---- */
+/* ---- reduced_precision_weights.c: bf16 or fp16 copy of the weights, for backends that want one
+ * ---- */
 
 typedef struct ct__low {
-  ct_op_t *cast; /**< of all weights; NULL: there is no copy */
-  int stale;     /**< 1: the weights were written by other than UPDATE */
+  ct_op_t *cast; /**< converts all weights; NULL: there is no copy */
+  int stale;     /**< 1: the weights were written by something other than UPDATE */
 } ct__low_t;
 
 int ct__low_make(ct_trainer_t *t);
 void ct__low_free(ct_trainer_t *t);
-/** To be called by who writes weights other than by UPDATE. */
+/** Marks the copy as outdated; call it after writing weights by anything but UPDATE. */
 void ct__low_outdate(ct_trainer_t *t);
-/** Local, Hot.  Enqueues what makes them equal to the weights again, if those were written
- * otherwise. */
+/** Local, Hot. Enqueues a conversion of the weights if the copy is outdated. */
 int ct__low_refresh(ct_trainer_t *t);
 
-/* ---- qat.c: weights as forward passes see them, rounded as in eight bits ---- */
+/* ---- qat.c: weights rounded to int8 steps, for forward passes ---- */
 
 typedef struct ct__qat {
-  char *weight; /**< NULL: forward passes see the weights themselves */
-  float *plain; /**< room for any of them */
+  char *weight; /**< NULL: forward passes use the weights themselves */
+  float *plain; /**< workspace, as large as the largest rounded weight */
 } ct__qat_t;
 
 int ct__qat_make(ct_trainer_t *t);
 void ct__qat_free(ct_trainer_t *t);
-/** Local, Hot.  Rounds the weights as they are now; before any run of a plan that sees others. */
+/** Local, Hot. Rounds the current weights. Call it before running a plan after the weights have
+ * changed. */
 int ct__qat_round(ct_trainer_t *t);
-/** The weights that a plan is run on. */
+/** The weights to run a plan on. */
 char *ct__qat_weight(const ct_trainer_t *t);
 
 /* ---- average.c: averaged weights ---- */
 
 typedef struct ct__average {
-  ct_op_t *op;           /**< NULL: there are none */
-  char *weight, *buffer; /**< the averages; while they are in use, what is averaged */
+  ct_op_t *op;           /**< NULL: no averaging */
+  char *weight, *buffer; /**< the averages; while these are in use, the trained values */
   int used;
 } ct__average_t;
 
 int ct__average_make(ct_trainer_t *t);
 void ct__average_free(ct_trainer_t *t);
-/** Local.  As they were made. */
+/** Local. Resets the averages to their initial state. */
 int ct__average_restart(ct_trainer_t *t);
-/** Local, Hot.  Enqueues the update of the averages by the weights that a step has made. */
+/** Local, Hot. Enqueues the update of the averages from the weights of this step. */
 int ct__average_step(ct_trainer_t *t);
-/** The averages of weights or of buffers; NULL: there are none. */
+/** The averages of weights or of buffers; NULL: none. */
 char *ct__average_arena(const ct_trainer_t *t, int buffers);
 
-/* ---- sync_bn.c: batchnorms over a group of ranks ---- */
+/* ---- sync_bn.c: batchnorm over a group of ranks ---- */
 
-/** Collective.  The group, before there are plans. */
+/** Collective. Creates the group, before plans are made. */
 int ct__sync_bn_open(ct_trainer_t *t);
 int ct__sync_bn_make(ct_trainer_t *t);
-/** Collective over the group, Hot.  Sums up the statistics of work \a i, if it has some. */
+/** Collective over the group, Hot. Sums the statistics of launch \a i, if it has any. */
 void ct__sync_bn_exchange(ct_trainer_t *t, const ct_plan_t *p, int i);
 
-/* ---- input.c: batches on their way to the device ---- */
+/* ---- input.c: transfer of batches to the device ---- */
 
-/** The arrays of a batch that go to the device. */
+/** Arrays of a batch that are copied to the device. */
 enum {
   CT_INPUT_X,
   CT_INPUT_LABELS,
@@ -155,159 +159,164 @@ enum {
   CT_INPUT_MIX,
   CT_INPUT_WEIGHTS,
   CT_INPUT_TARGETS,
-  CT_INPUT_MORE, /* the first further input */
+  CT_INPUT_MORE, /* first of the extra inputs */
   CT_INPUT_ARRAYS = CT_INPUT_MORE + CT_INPUTS_MORE
 };
 
-/** Room for a batch on the device. */
+/** Device buffers for one batch. */
 typedef struct ct__slot {
   char *array[CT_INPUT_ARRAYS];
-  ct_event_t *ready; /**< end of the copies */
+  ct_event_t *ready; /**< recorded after the copies */
 } ct__slot_t;
 
 typedef struct ct__input {
-  ct_queue_t *copies; /**< of batches; NULL where they are used where they lie */
+  ct_queue_t *copies; /**< for batch copies; NULL where batches are used in place */
   ct__slot_t slot[2];
-  float *affine[2]; /**< device: of evaluation, of training, if batches come as bytes */
-  int used;         /**< number of the slot in use: a step's pointers alternate with it */
+  float *affine[2]; /**< device: normalization constants, [0] evaluation, [1] training, for batches
+                       that arrive as bytes */
+  int used;         /**< index of the slot in use; a step's pointers alternate with it */
   ct_look_t look;
-  int has_next;    /**< the other one holds, or will when its copies are done, … */
-  ct_batch_t next; /**< … this batch */
+  int has_next;    /**< 1: the other slot holds the batch `next`, or will when its copies are
+                      complete */
+  ct_batch_t next; /**< the prefetched batch */
 } ct__input_t;
 
 int ct__input_make(ct_trainer_t *t);
 void ct__input_free(ct_trainer_t *t);
-/** Local, Hot.  The batch to \a slot (0, 1; -1: the one not in use) of the device, where it is not
- * used in place; t->q waits for it, the host does not.  If it was looked ahead at, and the slot is
- * the one not in use, it is there already.  CT_ERR_ARG: more samples than were announced. */
+/** Local, Hot. Copies the batch into device \a slot (0, 1; -1: the one not in use), unless it is
+ * used in place. t->q waits for the copies, the host does not. A batch that was prefetched into the
+ * slot is not copied again. CT_ERR_ARG: more samples than announced. */
 int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
-/** Local, Hot.  Begins to copy the batch that comes after the one that was taken, if it is there
- * and not begun yet: to be called while the device has work.  What fails here is tried again, and
- * told, when the batch is taken. */
+/** Local, Hot. Starts to prefetch the batch after the current one if it is loaded and not yet
+ * prefetched. Call it while the device is busy. An error is not reported here: the copy is repeated
+ * when the batch is used. */
 void ct__input_look(ct_trainer_t *t);
-/** What a plan is run on, for the samples from \a first of this rank on of the batch that was
- * taken, of which the loss is piece \a p's of the step. */
+/** Arguments to run a plan on the current batch, from this rank's sample \a first on, as
+ * micro-batch \a p of the step. */
 ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
                          int p);
 
 /* ---- update.c: from gradients to weights ---- */
 
-/** Neighbouring weights that are updated with the same numbers: whole parameters, or the slice of
- * them that is this rank's to update (ZeRO-1). */
+/** Contiguous weights updated with the same hyperparameters: whole parameters, or this rank's slice
+ * of them (ZeRO-1). */
 typedef struct ct__range {
   size_t offset, bytes; /**< in the weight and gradient arenas */
   size_t state;         /**< offset in the state arenas */
   int group, bucket;
-  int norms; /**< number of its pair in the array of norms */
+  int norms; /**< index of its pair of parameter norms */
 } ct__range_t;
 
 typedef struct ct__update {
   ct_param_groups_t groups;
-  ct_hyper_t *hyper; /**< of each group, in this step */
+  ct_hyper_t *hyper; /**< per group, for the current step */
   ct__range_t *range;
   int64_t ranges, cap;
-  int measures;  /**< pairs of norms; 0: the rule wants none */
+  int measures;  /**< number of pairs of parameter norms; 0: the rule needs none */
   double *norms; /**< device */
   double *host_norms;
   ct_op_t *update, *measure, *gradstat;
   ct_grad_stat_t *stat; /**< staging */
-  int states;           /**< float32 arrays of the optimizer */
-  size_t state_bytes;   /**< of each: what this rank updates */
+  int states;           /**< float32 state arrays of the optimizer (momentum and the like) */
+  size_t state_bytes;   /**< bytes of each on this rank */
   char *state[CT_RULE_STATES];
-  char *full[CT_RULE_STATES]; /**< ZeRO-1, while a checkpoint is read or written: whole states */
+  char *full[CT_RULE_STATES]; /**< ZeRO-1, while a checkpoint is read or written: full states */
 } ct__update_t;
 
-/** Groups, ranges, ops and states; the buckets are cut already. */
+/** Makes groups, ranges, ops and states; the buckets must exist. */
 int ct__update_make(ct_trainer_t *t);
-/** States and progress as they were then. */
+/** Resets optimizer states and progress to their initial values. */
 int ct__update_restart(ct_trainer_t *t);
 void ct__update_free(ct_trainer_t *t);
 /** Local, Hot.  At the start of a step. */
 void ct__update_begin(ct_trainer_t *t, ct_step_report_t *report);
-/** Hot.  Waits for a bucket's gradients; NULL: they are there. */
+/** Hot. Waits for the reduction of a bucket; NULL: all gradients are complete. */
 typedef void (*ct__arrive_t)(ct_trainer_t *t, int bucket);
-/** Collective, Hot.  Updates the weights, bucket by bucket where it can; after a failure of this
- * rank it only takes its part in what others wait for. */
+/** Collective, Hot. Updates the weights, bucket by bucket where possible. After a failure on this
+ * rank it only joins the collective calls that peers wait for. */
 void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report,
                       ct__arrive_t arrive);
-/** Local, after the step's work is done: whether the update was made, and its norm. */
+/** Local, after the step's launches completed. Reports whether the update was applied, and the
+ * gradient norm. */
 void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
-/** States of the optimizer; the array of one: a slice with ZeRO-1, unless there is a whole one. */
+/** Number of optimizer states, and the array of one: with ZeRO-1 this rank's slice, or the full
+ * state if it is allocated. */
 int ct__update_states(const ct_trainer_t *t);
 char *ct__update_state(const ct_trainer_t *t, int s);
-/** Collective.  ZeRO-1: room for whole states until ct__update_narrow(); \a gather: with those of
- * all ranks in it. */
+/** Collective. ZeRO-1: allocates full states until ct__update_narrow(); \a gather: fills them with
+ * the slices of all ranks. */
 int ct__update_widen(ct_trainer_t *t, int gather);
 void ct__update_narrow(ct_trainer_t *t);
 
-/* ---- step.c: what a step in progress knows ---- */
+/* ---- step.c: state of the step in progress ---- */
 
 typedef struct ct__step {
   ct_step_times_t times; /**< of the step so far */
-  ct_step_time_t now;    /**< what this rank does … */
-  double since;          /**< … since then (ct_clock()), … */
-  ct_step_time_t own;    /**< … and what it goes on with behind a collective call */
-  const char *doing;     /**< the collective call, … */
-  int64_t detail;        /**< … and its number */
+  ct_step_time_t now;    /**< kind of time that is running now ... */
+  double since;          /**< ... and its start (ct_clock()) */
+  ct_step_time_t own;    /**< kind of time to return to after a collective call */
+  const char *doing;     /**< the collective call in progress ... */
+  int64_t detail;        /**< ... and its number */
   double ended;          /**< ct_clock() of the end of the last step; 0: there was none */
-  int failed;            /**< code of the first failure on this rank … */
-  ct_err_info_t failure; /**< … and its record */
-  ct_loss_t *piece;      /**< staging: the loss of each piece */
+  int failed;            /**< first error code on this rank ... */
+  ct_err_info_t failure; /**< ... and its error record */
+  ct_loss_t *piece;      /**< staging: the loss of each micro-batch */
   float *class_weight;   /**< device */
-  double divisor;        /**< of the sum of the losses */
+  double divisor;        /**< divisor of the loss sum */
 } ct__step_t;
 
 int ct__step_make(ct_trainer_t *t);
 void ct__step_free(ct_trainer_t *t);
-/** The next step has none before it. */
+/** Makes the next step count as the first one. */
 void ct__step_restart(ct_trainer_t *t);
-/** How piece p's loss is run. */
+/** Sets the loss arguments of micro-batch p. */
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind);
-/** The numbers of all pieces are added to others. */
+/** Adds the losses of all micro-batches to *sum. */
 void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum);
-/** Collective, Hot.  \a rc_in: this rank's code so far; finds what the losses are divided by. */
+/** Collective, Hot. \a rc_in: this rank's result so far. Computes the divisor of the losses. */
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report);
-/** Local, Hot, when the work is done.  This rank's word; CT_ERR_NONFINITE is noted. */
+/** Local, Hot, after the launches completed. Fills this rank's step status; records
+ * CT_ERR_NONFINITE. */
 void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word);
-/** Collective, Hot.  The step word goes round; the step is over, and *report is told its times. */
+/** Collective, Hot. All-reduces the step status, ends the step, and stores its times in *report. */
 int ct__step_over(ct_trainer_t *t, ct_step_word_t *word, ct_step_report_t *report);
 
-/** Nothing has failed, no time has passed, no loss is there. */
+/** Resets failure, times and losses. */
 void ct__step_clear(ct_trainer_t *t);
-/** The first failure of a step is the one that is told, whatever fails after it.  Returns rc. */
+/** Records the first failure of a step; later ones are ignored. Returns rc. */
 int ct__step_note(ct_trainer_t *t, int rc);
 /** 1: nothing has failed on this rank. */
 int ct__step_is_well(const ct_trainer_t *t);
-/** The code of the step, with its record. */
+/** The step's result, with its error record restored. */
 int ct__step_outcome(const ct_trainer_t *t);
-/** Around every collective call; between the two, time is of this kind.  \a doing: for the
- * watch; NULL: the call says it. */
+/** Enclose every collective call; time between the two counts as \a kind. \a doing: name shown by
+ * the watch; NULL: the call sets it itself. */
 void ct__step_enter(ct_trainer_t *t, ct_step_time_t kind, const char *doing, int64_t detail);
 void ct__step_leave(ct_trainer_t *t);
-/** When the device's work is done: what it waited for others while the host went on is no
- * arithmetic. */
+/** Call when the device has completed its launches. Moves the time that the device waited for other
+ * ranks out of the compute time. */
 void ct__step_device(ct_trainer_t *t);
-/** From here on time outside of collective calls is of this kind. */
+/** From here on time outside of collective calls counts as \a own. */
 void ct__step_turn(ct_trainer_t *t, ct_step_time_t own);
-/** Collective, Hot.  Sum or maximum over the ranks. */
+/** Collective, Hot. Sum or maximum over the ranks, in place. */
 void ct__step_sum(ct_trainer_t *t, double *io, int n, int max);
 
-/* ---- repeat.c: steps that are started as a whole ---- */
+/* ---- repeat.c: steps replayed as CUDA graphs ---- */
 
 typedef struct ct__repeat {
-  int on;                 /**< 0: this trainer's steps are not */
-  int key;                /**< of the step that is being noted; -1: none */
-  int64_t full;           /**< samples of a whole batch, over all ranks */
-  int seen[CT_REPEATS];   /**< steps of the key so far */
-  int agreed[CT_REPEATS]; /**< 1: all ranks can start them as a whole */
+  int on;                 /**< 0: steps are not replayed */
+  int key;                /**< of the step that is being captured; -1: none */
+  int64_t full;           /**< samples of a full batch, over all ranks */
+  int seen[CT_REPEATS];   /**< steps with each key so far */
+  int agreed[CT_REPEATS]; /**< 1: all ranks can replay steps of this key */
 } ct__repeat_t;
 
 void ct__repeat_make(ct_trainer_t *t);
-/** Collective, Hot.  From here on the step's work is noted, if it may be repeated: a whole batch,
- * as all ranks see alike.  \a slot: 0 or 1, which of the batch's buffers it reads. */
+/** Collective, Hot. Starts capturing the step's launches, if the step can be replayed: a full
+ * batch, which all ranks determine alike. \a slot: 0 or 1, the batch buffer that the step reads. */
 void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_norm);
-/** Collective, Hot.  Starts what was noted.  After a failure of this rank it does what the peers
- * wait for. */
+/** Collective, Hot. Launches the captured step. After a failure on this rank it only joins the
+ * calls that peers wait for. */
 void ct__repeat_end(ct_trainer_t *t);
 
 /* ---- state.c: the last snapshot ---- */
@@ -318,54 +327,55 @@ typedef struct ct__snapshot {
   int items;
 } ct__snapshot_t;
 
-/** Local.  The initial parameters and buffers. */
+/** Local. Initializes parameters and buffers. */
 int ct__state_init(ct_trainer_t *t);
 void ct__state_free(ct_trainer_t *t);
 
-/* ---- single_value_batchnorm.c ---- */
+/* ---- single_value_batchnorm.c: running statistics of batches with one value per channel ---- */
 
-/** Local.  Counts that are 0. */
+/** Local. Allocates the counters, all 0. */
 int ct__one_value_make(ct_trainer_t *t);
-/** Local.  Behind a step on a batch (NULL: there was none). */
+/** Local. Counts a batch after its step (NULL: there was none). */
 void ct__one_value_count(ct_trainer_t *t, const ct_batch_t *b);
-/** Collective.  Rank 0's counts to all. */
+/** Collective. Broadcasts rank 0's counters. */
 void ct__one_value_share(ct_trainer_t *t);
 
-/* ---- all of it ---- */
+/* ---- the trainer ---- */
 
-/** How far it has come: what a checkpoint says of a trainer besides arrays. */
+/** Counters that a checkpoint saves besides arrays. */
 typedef struct ct__progress {
-  int64_t steps;      /**< made so far, for dropout: of trainer.c */
-  int64_t updates;    /**< the optimizer's own count, … */
-  ct_scaler_t scaler; /**< … and its scale of the loss: of update.c */
+  int64_t steps;      /**< steps so far, for dropout; written by trainer.c */
+  int64_t updates;    /**< the optimizer's own step count; written by update.c */
+  ct_scaler_t scaler; /**< loss scale; written by update.c */
 } ct__progress_t;
 
 struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
-  int pieces;       /**< pieces of a rank's share of a batch; at least 1 */
-  int64_t outputs;  /**< of a sample */
-  int max_n;        /**< samples for which there is room */
-  ct_memory_t need; /**< but for what is of the plans */
+  int pieces;       /**< micro-batches per local batch; at least 1 */
+  int64_t outputs;  /**< per sample */
+  int max_n;        /**< samples for which memory is allocated */
+  ct_memory_t need; /**< planned memory, without what the plans need */
 
-  /* facts of plans.c: of the first plan; the slices of the buckets are alike in all, and on all
+  /* facts of plans.c, from the first plan; bucket slices are the same in all plans and on all
    * ranks */
   ct__variant_t first; /**< borrowed */
   ct_arena_map_t map;
   int buckets;
   /* facts of arenas.c, reduced_precision_weights.c and sync_bn.c */
   char *weight, *gradient, *buffer;
-  char *low;           /**< weights in the low type, at half their offsets; NULL: there are none */
+  char *low;           /**< reduced-precision weights, at half the offsets; NULL: none */
   ct_group_t *group;   /**< SyncBN; NULL: off */
-  int group_lowest[2]; /**< its two lowest ranks; -1: there is one only */
-  int root_second;     /**< the second one of rank 0's group; -1 */
-  double *stats;       /**< device: its message */
-  int64_t *tracked;    /**< owned; of single_value_batchnorm.c: batches that each layer's running
-                         statistics took */
+  int group_lowest[2]; /**< the two lowest ranks of this rank's group; -1: there is only one */
+  int root_second;     /**< second rank of rank 0's group; -1: none */
+  double *stats;       /**< device: SyncBN's message */
+  int64_t *tracked;    /**< owned, written by single_value_batchnorm.c: batches in each layer's
+                            running
+                          statistics */
 
   ct__progress_t progress;
-  char *first_state; /* of ct_trainer_remember(): weights, buffers, tracked; NULL: none */
-  void *way;         /**< what recipe.way keeps */
+  char *first_state; /* set by ct_trainer_remember(): weights, buffers, tracked; NULL: none */
+  void *way;         /**< state of the strategy recipe.way */
   ct__arenas_t arenas;
   ct__plans_t plans;
   ct__low_t lows;

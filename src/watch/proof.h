@@ -1,28 +1,29 @@
-/** \file proof.h  Who belongs to the job: seals on packets, and a handshake at the beginning of a
- * connection, in which both sides show that they have the key.  Internal to watch. */
+/** \file proof.h  Authentication of the job's ranks: keyed hashes on packets, and a mutual
+ * handshake that proves possession of the job's key when a connection is opened. Internal to
+ * watch. */
 #ifndef CT_WATCH_PROOF_H
 #define CT_WATCH_PROOF_H
 #include "base/ct_sip.h"
 
 /* ---- packets ---- */
 
-/** How each packet begins. */
+/** Header of each packet. */
 typedef struct ct__watch_seal {
-  uint64_t hash;   /**< of all behind it, under the job's key */
-  uint64_t number; /**< of a rank's packets, from 1 */
+  uint64_t hash;   /**< keyed hash of everything after it */
+  uint64_t number; /**< sequence number of the rank's packets, from 1 */
 } ct__watch_seal_t;
 
-/** Writes the seal of a packet of \a bytes bytes, which has room for it. */
+/** Writes the seal into a packet of \a bytes bytes, which has space for it. */
 void ct__watch_seal(const ct_sip_key_t *key, uint64_t number, void *packet, size_t bytes);
-/** Its number, or 0: it is not of this job. */
+/** The packet's number, or 0 if it is not from this job. */
 uint64_t ct__watch_sealed(const ct_sip_key_t *key, const void *packet, size_t bytes);
 
-/** Which packets of a rank have been here. */
+/** Packet numbers already received from a rank (replay window). */
 typedef struct ct__watch_heard {
-  uint64_t last, before; /**< a bit for each of the last 64, the lowest for the last one */
+  uint64_t last, before; /**< before: one bit for each of the last 64 numbers, the lowest for
+                            `last` */
 } ct__watch_heard_t;
-/** 1, once for each number: who sends a packet of others again is not heard.  Packets may overtake
- * 63 others. */
+/** 1 once per number: replayed packets are rejected. A packet may be overtaken by 63 others. */
 int ct__watch_is_new(ct__watch_heard_t *h, uint64_t number);
 
 /* ---- connections ---- */
@@ -30,31 +31,31 @@ int ct__watch_is_new(ct__watch_heard_t *h, uint64_t number);
 enum { CT__WATCH_NONCE = 16, CT__WATCH_GUESTS = 32 };
 #define CT__WATCH_GUEST_S 3.0 /* for him to show that he has the key */
 
-/** A connection that is to be. */
+/** A connection to be established. */
 typedef struct ct__watch_pair {
   ct_sip_key_t key;
-  int32_t from, to; /* ranks: who connects, and who listens */
+  int32_t from, to; /* ranks: the connecting and the listening one */
 } ct__watch_pair_t;
 
-/** What a guest says, when he has been given a nonce. */
+/** The connecting side's reply to the listener's nonce. */
 typedef struct ct__watch_hello {
   unsigned char nonce[CT__WATCH_NONCE];
   uint64_t proof;
 } ct__watch_hello_t;
 
-/** For who connects: 1 if the other side has shown that it has the key, and has taken this one.
- * Waits as long as the socket is set to. */
+/** Connecting side of the handshake: 1 if both sides have proved that they have the key. Waits up
+ * to the socket's timeout. */
 int ct__watch_knock(int fd, const ct__watch_pair_t *pair);
 
 typedef struct ct__watch_guest {
-  int fd;       /* -1: nobody */
+  int fd;       /* -1: unused entry */
   double until; /* ct_clock() */
-  size_t bytes; /* of his hello */
+  size_t bytes; /* received so far of its hello */
   unsigned char nonce[CT__WATCH_NONCE];
   ct__watch_hello_t hello;
 } ct__watch_guest_t;
 
-/** Those who have connected and are not known yet.  Nobody waits for them. */
+/** Accepted connections that are not authenticated yet. Handled without waiting. */
 typedef struct ct__watch_door {
   ct__watch_guest_t guest[CT__WATCH_GUESTS];
 } ct__watch_door_t;
@@ -62,9 +63,9 @@ typedef struct ct__watch_door {
 void ct__watch_door_init(ct__watch_door_t *d);
 /** Closes the connections of all guests. */
 void ct__watch_door_clear(ct__watch_door_t *d);
-/** Lets in those who have come.  If there are too many, the first ones have to leave. */
+/** Accepts pending connections. If there are too many, the oldest guests are closed. */
 void ct__watch_door_open(ct__watch_door_t *d, int listener);
-/** Listens to all of them.  The connection of one who is expected, or -1. */
+/** Reads from all guests. Returns the connection of an authenticated, expected one, or -1. */
 int ct__watch_door_hear(ct__watch_door_t *d, const ct__watch_pair_t *pair);
 
 #endif

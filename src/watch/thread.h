@@ -1,4 +1,4 @@
-/** \file thread.h  What the watch's thread knows and does.  Internal to watch. */
+/** \file thread.h  State and functions of the watch thread. Internal to watch. */
 #ifndef CT_WATCH_THREAD_H
 #define CT_WATCH_THREAD_H
 #include <stdatomic.h>
@@ -8,94 +8,99 @@
 #include "watch/proof.h"
 #include "watch/watch.h"
 
-/** A connection to a neighbour in the ring. */
+/** A TCP connection to a neighbour in the ring. */
 typedef struct ct__watch_link {
   int peer;        /**< rank */
-  atomic_int fd;   /**< -1: none (any more) */
-  int bye;         /**< it has said that it closes */
-  int lost;        /**< it has ended without that, maybe to be made again before `agreed` */
-  double silent_s; /**< how long its neighbours leave it to others to tell of its death */
-  double died_at;  /**< ct_clock(); 0: it lives */
+  atomic_int fd;   /**< -1: not (or no longer) connected */
+  int bye;         /**< the peer has announced that it closes */
+  int lost;        /**< closed without announcement; may be reconnected before `agreed` */
+  double silent_s; /**< delay before its neighbours report its death, to let other ranks do so */
+  double died_at;  /**< ct_clock(); 0: alive */
 } ct__watch_link_t;
 
 struct ct_watch {
   const ct_topo_t *t; /* borrowed */
   _Atomic double limit_s;
-  ct_sip_key_t key;        /* of this job: packets that are not sealed with it are not ours */
-  _Atomic uint64_t number; /* of the last packet */
+  ct_sip_key_t key;        /* of this job: packets not sealed with it are dropped */
+  _Atomic uint64_t number; /* of the last packet sent */
   void (*take)(ct_watch_t *w, const void *packet, size_t bytes); /* ct__watch_take() */
   int rank, ranks;
   ct__watch_card_t *card;           /* owned; of all ranks */
-  ct__watch_addresses_t *addresses; /* owned; of all ranks' nodes, until one is chosen */
+  ct__watch_addresses_t *addresses; /* owned; addresses of all ranks' nodes, until one is chosen */
   ct__watch_ports_t ports;
-  ct__watch_state_t *state; /* owned; of all ranks: what they answered last */
-  ct__watch_heard_t *had;   /* owned; of all ranks: which packets were here */
+  ct__watch_state_t *state; /* owned; last reply of each rank */
+  ct__watch_heard_t *had;   /* owned; per rank: packets already received */
   ct__watch_net_t net;
   ct__watch_link_t next, prev;
   pthread_t thread;
-  int runs; /* there is a thread */
+  int runs; /* 1: the thread is running */
   pid_t main_thread;
-  int wake;                  /* eventfd: look at `closing` */
-  atomic_int closing, heard; /* asked to end; a rank has answered */
-  atomic_int agreed;         /* all ranks reach each other: nobody else may come */
-  atomic_int ending;         /* MPI is being finalized */
-  atomic_int status;         /* exit status if it does not come to its end */
+  int wake;                  /* eventfd: wakes the thread to check `closing` */
+  atomic_int closing, heard; /* asked to end; a rank has replied */
+  atomic_int agreed;         /* all ranks have reached each other: no further connections are
+                                accepted */
+  atomic_int ending;         /* MPI_Finalize is running */
+  atomic_int status;         /* exit status if MPI_Finalize does not return */
   atomic_int shows_start;
 
-  /* the thread's own */
+  /* used by the thread only */
   ct__watch_door_t door;
-  ct_beat_t beat; /* when last looked at */
+  ct_beat_t beat; /* at the last check */
   double ticked_at, idle_s;
-  double cpu_s, quiet_s; /* of the process; since it used a core, or anything ended */
-  int64_t request;       /* to stop: of this rank, or of another (ct_stop_pack()) */
-  double asked_s;        /* since then */
-  int told;              /* all have heard of it */
-  int passed_on;         /* rank 0 has heard of it */
-  int quits;             /* it was said that the job ends at once */
-  const char *said;      /* what the start was said to be in, and when */
+  double cpu_s, quiet_s; /* CPU time of the process; seconds since it used CPU time or anything
+                            completed */
+  int64_t request;       /* to stop, from this rank or another (ct_stop_pack()) */
+  double asked_s;        /* seconds since the request */
+  int told;              /* all ranks have been notified of it */
+  int passed_on;         /* rank 0 has been notified of it */
+  int quits;             /* the immediate end of the job has been logged */
+  const char *said;      /* last logged activity of the start, and when */
   double said_at;
   double ask_at; /* ct_clock(); 0: nothing is wrong */
   int answers, asking, given_way;
-  int awaited; /* a text about this rank; -1: none */
+  int awaited; /* rank whose stack trace is awaited; -1: none */
   char text[CT__WATCH_TEXT];
 };
 
-/* ---- pump.c: time, and what comes ---- */
+/* ---- pump.c: timers and incoming data ---- */
 
 #define CT__WATCH_TICK_S 1.0
 
-enum { CT_EXIT_INTERRUPTED = 130 /* as shells have it: 128 + SIGINT */ };
+enum { CT_EXIT_INTERRUPTED = 130 /* shell convention: 128 + SIGINT */ };
 
-/** Handles what comes within so many seconds, or up to the first thing that does. */
+/** Handles incoming data for up to \a seconds, or until the first event. */
 void ct__watch_pump(ct_watch_t *w, double seconds);
-/** Counts the seconds in which nothing ended on this rank, since the last time, or from now on. */
+/** Update idle_s, the seconds in which nothing completed on this rank: ct__watch_tick() adds the
+ * time since the last call, ct__watch_tick_from_now() restarts the count. */
 void ct__watch_tick_from_now(ct_watch_t *w);
 void ct__watch_tick(ct_watch_t *w);
-/** Ends this process, and by its connections the others; what it was writing is removed. */
+/** Exits this process, and thereby, through the closed connections, the others; removes files being
+ * written. */
 _Noreturn void ct__watch_leave(ct_watch_t *w, int status);
 
-/* ---- ask.c: packets, and what follows from them ---- */
+/* ---- ask.c: packets and reactions to them ---- */
 
-/** One packet of whoever sent it, from \a bytes at \a data; one that is not ours is not heard. */
+/** Handles one received packet of \a bytes bytes; drops those that are not from this job. */
 void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes);
-/** Asks one rank for a sign of life. */
+/** Pings one rank. */
 void ct__watch_greet(ct_watch_t *w, int rank);
-/** Asks all where they are; ends the job if it hangs, if no lower rank is about to. */
+/** Asks all ranks for their state. Ends the job if it hangs, unless a lower rank is about to do
+ * so. */
 void ct__watch_ask(ct_watch_t *w);
-/** Ends the job, since that rank has died. */
+/** Ends the job because \a rank has died. */
 void ct__watch_report_death(ct_watch_t *w, int rank);
-/** Says, on rank 0 and once, that a request to stop was heard. */
+/** Logs, on rank 0 and once, that a request to stop was received. */
 void ct__watch_acknowledge(ct_watch_t *w, int64_t request);
-/** Tells rank 0 that this one was asked to stop, so that it can say so. */
+/** Notifies rank 0 that this rank was asked to stop, so that rank 0 can log it. */
 void ct__watch_pass_on(ct_watch_t *w, int64_t request);
-/** Ends the job without a checkpoint, as a second SIGINT asks, with exit status 130. */
+/** Ends the job without a checkpoint, as a second SIGINT demands, with exit status 130. */
 _Noreturn void ct__watch_quit(ct_watch_t *w);
-/** Tells all ranks that this one was asked to stop. */
+/** Notifies all ranks that this one was asked to stop. */
 void ct__watch_tell_request(ct_watch_t *w);
-/** Ends the job, since this rank blocks the start, and somebody was asked to stop. */
+/** Ends the job because this rank blocks the start while a stop is requested. */
 void ct__watch_report_blocked(ct_watch_t *w);
-/** Leaves it to other ranks, for some seconds, to report a death. */
+/** Waits some seconds for other ranks to report a death. */
 void ct__watch_be_patient(ct_watch_t *w);
-/** Tells all ranks that the job ends. */
+/** Notifies all ranks that the job ends. */
 void ct__watch_tell_end(ct_watch_t *w);
 #endif

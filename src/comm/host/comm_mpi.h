@@ -1,5 +1,5 @@
-/** \file comm_mpi.h  The communicator of host memory: what its files share.  Internal to comm.
- */
+/** \file comm_mpi.h  Declarations shared by the files of the host-memory communicator. Internal to
+ * comm. */
 #ifndef CT_COMM_MPI_H
 #define CT_COMM_MPI_H
 #include "comm/host/turn.h"
@@ -7,30 +7,32 @@
 #include "comm/host/window.h"
 
 enum {
-  CT__COMM_CHUNK = 256 * 1024, /* floats: 1 MiB, where MPI libraries reduce fastest */
+  CT__COMM_CHUNK = 256 * 1024, /* floats: 1 MiB, the message size at which MPI libraries reduce
+                                  fastest */
   CT__COMM_IN_FLIGHT = 8
 };
 
 typedef struct ct__comm_transfer {
-  /** REDUCED: this rank's work is done. */
+  /** REDUCED: this rank's part is done. */
   enum { CT__TRANSFER_FREE, CT__TRANSFER_QUEUED, CT__TRANSFER_REDUCED } state;
   float *buf;
-  int shared;      /**< 1: lies in shared memory, at `place`, as number `number` */
-  int slice_alone; /**< 1: the others do not want what this rank sums up */
+  int shared;      /**< 1: buf is in shared memory, at `place`; the transfer's number is `number` */
+  int slice_alone; /**< 1: reduce-scatter: the other ranks do not need the slice that this rank
+                      sums */
   ct__window_place_t place;
   int64_t number;
-  int64_t begun, landed, end; /**< elements of buf: [.., end) is this rank's to reduce */
-  double posted_s;            /**< when, if a timeline is made */
-  int next;                   /**< in the queue or among the free ones */
+  int64_t begun, landed, end; /**< elements of buf: this rank reduces [.., end) */
+  double posted_s;            /**< start time, if a timeline is recorded */
+  int next;                   /**< next transfer in the queue or in the free list */
 } ct__comm_transfer_t;
 
 typedef struct ct__comm_chunk {
   MPI_Request request;
   int transfer;
-  int exchanged; /**< goes by the exchange, else by MPI_Iallreduce */
-  int turned;    /**< of an exchange: the sums are on their way back */
+  int exchanged; /**< 1: reduced by our own exchange; 0: by MPI_Iallreduce */
+  int turned;    /**< exchange: 1: the second phase (returning the sums) has started */
   int64_t from, n;
-  ct__exchange_t *exchange; /**< owned; NULL: none is ever wanted */
+  ct__exchange_t *exchange; /**< owned; NULL: exchanges are never used */
 } ct__comm_chunk_t;
 
 struct ct_comm {
@@ -38,37 +40,40 @@ struct ct_comm {
   const ct_backend_t *be;
   ct_comm_opts_t opts;
   ct__window_t *window;
-  int exchange_all; /**< 1: chunks must be exchanged, however small */
-  /* Owned duplicates, two each: what comes in and what goes back is started at different times
-   * on each rank, and calls on one MPI communicator must come in the same order everywhere. */
+  int exchange_all; /**< 1: exchange chunks of any size */
+  /* Owned duplicates of a communicator, two each: calls on one MPI communicator must be issued in
+   * the same order on all ranks, but the two phases of an exchange start at different times on each
+   * rank. */
   MPI_Comm world[2]; /**< for private memory */
-  MPI_Comm rail[2];  /**< for shared memory: the ranks of all nodes that have this local rank */
+  MPI_Comm rail[2];  /**< for shared memory: the ranks with this local rank on all nodes */
   ct__comm_transfer_t transfer[CT_COMM_TICKETS];
   int unused;                                 /**< list of free transfers */
-  int first, last;                            /**< queue of transfers not all begun */
-  ct__comm_chunk_t chunk[CT__COMM_IN_FLIGHT]; /**< ring: from `oldest`, `in_flight` of them */
+  int first, last;                            /**< queue of transfers whose chunks have not all been
+                                                 started */
+  ct__comm_chunk_t chunk[CT__COMM_IN_FLIGHT]; /**< ring buffer: `in_flight` chunks from `oldest`
+                                                 on */
   int oldest, in_flight;
-  int *slice_number;    /**< owned; of each rank: number of its slice */
-  int *count, *offset;  /**< owned; of each rank; for one MPI call */
-  MPI_Request *request; /**< owned; one for each rank */
+  int *slice_number;    /**< owned; per rank: index of its slice */
+  int *count, *offset;  /**< owned; per rank; arguments of one MPI call */
+  MPI_Request *request; /**< owned; one per rank */
   ct_group_t *groups;   /**< owned; list */
-  int64_t sent;         /**< bytes given to others */
+  int64_t sent;         /**< bytes sent to other ranks */
 };
 
-enum { CT__COMM_NONE = -1 }; /**< the end of a list of transfers */
+enum { CT__COMM_NONE = -1 }; /**< end of a list of transfers */
 
-/** Puts a transfer at the end of the queue. */
+/** Appends a transfer to the queue. */
 void ct__comm_append(ct_comm_t *c, int transfer);
-/** Moves transfers as far as they go without waiting. */
+/** Makes progress on all transfers without waiting. */
 void ct__comm_progress(ct_comm_t *c);
-/** Until a ticket is complete. */
+/** Waits until a ticket is complete. */
 int ct__comm_await(ct_comm_t *c, int ticket);
-/** Waits for a request of another call's while open transfers go on. */
+/** Waits for a request of another call while making progress on open transfers. */
 int ct__comm_wait(ct_comm_t *c, MPI_Request *request);
-/** Adds to what bytes_sent() says: \a share / ranks of \a bytes. */
+/** Adds \a share / ranks of \a bytes to the count of bytes_sent(). */
 void ct__comm_count(ct_comm_t *c, int64_t bytes, int share, int ranks);
 
-/* Entries of the table, as in ct_comm.h. */
+/* Entries of ct_comm_ops_t, see ct_comm.h. */
 int ct__comm_group(ct_comm_t *c, int color, ct_group_t **out);
 int ct__comm_group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n);
 void ct__comm_groups_free(ct_comm_t *c, int aborted);
