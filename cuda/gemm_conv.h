@@ -1,74 +1,73 @@
-/** \file product.h  The products that NVIDIA's libraries do: convolutions (cuDNN's graph API,
- * conv_dnn.c) and matrices (cuBLASLt, gemm_lt.c).  Module-internal.
+/** \file product.h  Operations done by NVIDIA's libraries: convolutions (cuDNN's graph API,
+ * conv_dnn.c) and GEMMs (cuBLASLt, gemm_lt.c). Module-internal.
  *
- * This is the seam of the backend: the emulated module, which the tests use where there is no GPU,
- * has the same functions as plain loops (tests/cuda/emu/).  Everything is local; `make` and `open`
- * may take long and allocate, the others only enqueue. */
+ * This is the interface at which the tests replace the libraries: the emulated module, used where
+ * there is no GPU, implements the same functions as plain loops (tests/cuda/emu/). Everything is
+ * local; `make` and `open` may be slow and allocate, the others only enqueue. */
 #ifndef GPU_PRODUCT_H
 #define GPU_PRODUCT_H
 #include <cuda_runtime_api.h>
 
 #include "backend/ct_backend.h"
 
-/** The libraries' handles of a device; part of struct ct_dev. */
+/** Library handles of a device; part of struct ct_dev. */
 typedef struct gpu__products gpu__products_t;
-/** Local.  After cudaSetDevice.  CT_ERR_DEVICE with the library's own text. */
+/** Local. Call after cudaSetDevice. CT_ERR_DEVICE with the library's message. */
 int gpu__products_open(ct_dev_t *dev, gpu__products_t **out);
 void gpu__products_close(gpu__products_t *p);
-/** "cuDNN 9.19.0, cuBLASLt 13.1" into buf (returned). */
+/** "cuDNN 9.19.0, cuBLASLt 13.1" in buf (returned). */
 const char *gpu__products_version(char *buf, size_t cap);
 
 /* ---- convolution ---- */
 
 typedef struct gpu__conv gpu__conv_t;
 
-/** Prepares the passes of \a d (CT_OP_CONV, x in CT_NHWC).  Filters are OHWI (ODHWI) of the type of
- * x.  With dev->autotune the fastest of several algorithms is measured, or taken from the cache;
- * else the library's first choice.  *scratch: bytes that any of its passes wants, at least;
- * *algorithm: static text.  CT_ERR_UNSUP says for what cuDNN has no plan. */
+/** Prepares the passes of \a d (CT_OP_CONV, x in CT_NHWC). Filters are OHWI (ODHWI), of the type of
+ * x. With dev->autotune the fastest of several algorithms is measured or read from the cache, else
+ * the library's first choice is used. *scratch: workspace in bytes for all passes; *algorithm:
+ * static text. CT_ERR_UNSUP names the pass that cuDNN has no plan for. */
 int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
                    const char **algorithm);
-/** NULL is fine. */
+/** NULL is allowed. */
 void gpu__conv_free(gpu__conv_t *c);
 /** y = conv(x, w) + bias (d.u.conv.bias; of the type of x), then ReLU (d.u.conv.relu). */
 int gpu__conv_forward(gpu__conv_t *c, const void *x, const void *w, const void *bias, void *y,
                       void *scratch, cudaStream_t s);
 int gpu__conv_backward_data(gpu__conv_t *c, const void *dy, const void *w, void *dx, void *scratch,
                             cudaStream_t s);
-/** dw is float32, overwritten; its products and their sums are of at least the type of x. */
+/** dw is float32 and overwritten; products and sums have at least the precision of x. */
 int gpu__conv_backward_weight(gpu__conv_t *c, const void *x, const void *dy, float *dw,
                               void *scratch, cudaStream_t s);
 
-/* ---- matrices ---- */
+/* ---- matrix products ---- */
 
 enum { GPU_GEMM_A = 1, GPU_GEMM_B = 2, GPU_GEMM_C = 4 };
 
-/** C[m,n] = A[m,k] B[k,n] (+ bias[n], ReLU) for a batch of matrices; all are row-major.  Sums are
- * made in float32. */
+/** C[m,n] = A[m,k] B[k,n] (+ bias[n], ReLU) for a batch of row-major matrices, accumulated in
+ * float32. */
 typedef struct gpu__gemm_spec {
   int64_t m, n, k;
   int64_t batch;                  /**< matrices; at least 1 */
   int64_t lda, ldb, ldc;          /**< elements between rows, as stored */
   int64_t step_a, step_b, step_c; /**< elements between the matrices of a batch */
-  int a_turned, b_turned;         /**< 1: stored as [k,m] ([n,k]) */
+  int a_turned, b_turned;         /**< 1: stored transposed, [k,m] or [n,k] */
   ct_dtype_t in, out;             /**< of A and B; of C (in, or CT_F32) */
   int bias, relu; /**< bias is of type `in`; both only with batch 1; ReLU: NaN stays NaN */
   int adds;       /**< 1: C += ..., without bias and ReLU */
-  int unaligned;  /**< GPU_GEMM_A | …: whose pointers may be at any element; the others, bias and
-                      scratch are multiples of 16 bytes */
+  int unaligned;  /**< GPU_GEMM_A | …: operands whose pointers may have any alignment; the others,
+                     bias and scratch are aligned to 16 bytes */
 } gpu__gemm_spec_t;
 
 typedef struct gpu__gemm gpu__gemm_t;
 
-/** Chooses how it is done.  The sums of a product are made in the same order in every run of one
- * choice, and the library's first choice is the same on GPUs of one kind; with dev->autotune the
- * fastest of several is measured, so the next program may sum in another order.  *scratch: bytes
- * that a run wants.  A spec that makes no sense is CT_ERR_ARG; CT_ERR_UNSUP: cuBLASLt has nothing
- * for it. */
+/** Selects an algorithm. A given algorithm always sums in the same order, and the library's first
+ * choice is the same on GPUs of one model. With dev->autotune the fastest of several is measured,
+ * so the order may differ in the next run of the program. *scratch: workspace in bytes. CT_ERR_ARG:
+ * invalid spec; CT_ERR_UNSUP: cuBLASLt has no algorithm for it. */
 int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, size_t *scratch);
-/** NULL is fine. */
+/** NULL is allowed. */
 void gpu__gemm_free(gpu__gemm_t *g);
-/** C = factor * A B + ...; with k 0 the product is zeros. */
+/** C = factor * A B + ...; with k 0 the product is zero. */
 int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
                   void *c, void *scratch, cudaStream_t s);
 

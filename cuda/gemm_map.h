@@ -1,10 +1,10 @@
-/** \file gemm_map.h  A product of row-major matrices as the column-major problem that cuBLASLt
- * knows.  Module-internal; pure.
+/** \file gemm_map.h  Maps a row-major matrix product to the column-major problem of cuBLASLt.
+ * Module-internal; pure.
  *
- * A row-major matrix [r,c] is, byte for byte, the column-major matrix [c,r].  So C = A B,
- * row-major, is column-major C' = B' A', where the primes are transposed matrices: the first factor
- * of the library is our B, nothing is moved, and what we store transposed it takes transposed.  Its
- * D has n rows; the bias of its epilogue is a vector along the rows of D, which is our bias[n]. */
+ * A row-major matrix [r,c] has the same bytes as the column-major matrix [c,r]. So row-major C = A
+ * B is column-major C' = B' A', where primes are transposes: the library's first factor is our B,
+ * no data is moved, and matrices stored transposed are passed as transposed. D has n rows, and the
+ * bias of the library's epilogue is a vector along the rows of D: our bias[n]. */
 #ifndef GPU_GEMM_MAP_H
 #define GPU_GEMM_MAP_H
 #include "cuda/gemm_conv.h"
@@ -13,10 +13,10 @@
 typedef struct gpu__lt_matrix {
   ct_dtype_t type;
   int64_t rows, cols;
-  int64_t ld;   /**< elements between columns; at least rows */
+  int64_t ld;   /**< leading dimension: elements between columns; at least rows */
   int64_t step; /**< elements between the matrices of a batch */
-  int align;    /**< bytes: each matrix of the batch begins at a multiple of it; at most 16 */
-  int turned;   /**< 1: taken transposed */
+  int align;    /**< alignment of each matrix in bytes; at most 16 */
+  int turned;   /**< 1: used transposed */
 } gpu__lt_matrix_t;
 
 /** D = op(first) op(second) + beta D (+ bias[rows of D]). */
@@ -27,13 +27,13 @@ typedef struct gpu__lt_problem {
   int bias;
 } gpu__lt_problem_t;
 
-/** CT_OK, or CT_ERR_ARG and what is wrong with the spec. */
+/** CT_OK, or CT_ERR_ARG with the reason why the spec is invalid. */
 int gpu__gemm_check(const gpu__gemm_spec_t *g);
-/** A matrix or the sum is empty: no library is asked. */
+/** 1: the result or the summation is empty; the library is not called. */
 int gpu__gemm_is_empty(const gpu__gemm_spec_t *g);
 /** Of a spec that is not empty. */
 gpu__lt_problem_t gpu__gemm_problem(const gpu__gemm_spec_t *g);
-/** Elements from the begin of a matrix to its end, all of the batch. */
+/** Elements from the start of a matrix to its end, over the whole batch. */
 int64_t gpu__lt_extent(const gpu__lt_matrix_t *m, int64_t batch);
 
 #endif

@@ -1,7 +1,7 @@
-/** \file h5_glue.h  What every file of this folder needs of HDF5.  Internal.
+/** \file h5_glue.h  HDF5 helpers for all files of this module. Internal.
  *
- * Unless it says otherwise a function here is called with the lock held.  HDF5 handles are released
- * with ct__h5_drop(), which takes any kind and ignores invalid ones. */
+ * Functions are called with the lock held unless stated otherwise. HDF5 handles are closed by
+ * ct__h5_drop(), which accepts any kind and ignores invalid ones. */
 #ifndef CT_H5_GLUE_H
 #define CT_H5_GLUE_H
 #include <hdf5.h>
@@ -9,70 +9,70 @@
 #include "base/ct_format.h"
 #include "base/ct_types.h"
 
-/** Called without the lock.  1 if it is an HDF5 file. */
+/** Called without the lock. 1 if it is an HDF5 file. */
 int ct__h5_probe(FILE *f);
-/** Of readers and stores. */
+/** Format entry of readers and stores. */
 #define CT__H5_FORMAT                      \
   {                                        \
     "HDF5", {".h5", ".hdf5"}, ct__h5_probe \
   }
 
-/** Called without the lock.  The one lock of all HDF5 calls; it also silences HDF5's own
+/** Called without the lock. The single lock for all HDF5 calls; also turns off HDF5's own error
  * printing. */
 void ct__h5_lock(void);
 void ct__h5_unlock(void);
 
-/** Closes a handle of any kind; invalid ones are fine.  Leaves the record of errors as it is. */
+/** Closes a handle of any kind; invalid ones are allowed. Keeps the error record. */
 void ct__h5_drop(hid_t id);
-/** What went wrong in the last HDF5 call, in the words of its innermost function or, better, of the
- * operating system; into buf (returned). */
+/** Reason of the last failed HDF5 call: the operating system's message if there is one, else that
+ * of HDF5's innermost function; in buf (returned). */
 const char *ct__h5_why(char *buf, size_t cap);
 
-/** Opens for reading, in one request to the file system.  CT_ERR_IO: cannot be opened;
- * CT_ERR_FORMAT: is no HDF5 file.  To open a FIFO would wait for its other end: ct_file_regular()
- * comes before the first opening of a file, by one rank.  No file lock is taken, unless
- * HDF5_USE_FILE_LOCKING in the environment asks for it.  The file stays open until all that is open
- * in it is closed too. */
+/** Opens a file for reading, with one request to the file system. CT_ERR_IO: cannot be opened;
+ * CT_ERR_FORMAT: not an HDF5 file. Opening a FIFO would block, so one rank must call
+ * ct_file_regular() before a file's first opening. No file lock is taken unless
+ * HDF5_USE_FILE_LOCKING asks for it. The file stays open until all objects in it are closed too. */
 int ct__h5_open(const char *path, hid_t *file);
 
-/** How a type is stored in files (little-endian) or lies in memory (native); to be dropped. */
+/** The type as stored in files (little-endian) or in memory (native); close with ct__h5_drop(). */
 hid_t ct__h5_type_stored(ct_dtype_t type);
 hid_t ct__h5_type_native(ct_dtype_t type);
-/** The element type that a stored type means.  1, or 0 if there is none. */
+/** The element type of a stored type. 1, or 0 if there is none. */
 int ct__h5_type_find(hid_t type, ct_dtype_t *out);
-/** The stored type in words for messages ("uint16", "string"), into buf (returned). */
+/** Name of the stored type for messages ("uint16", "string"), in buf (returned). */
 const char *ct__h5_type_text(hid_t type, char *buf, size_t cap);
 
-/** Rows \a first to \a first + \a rows - 1 of an array, all of it in the other dims, from or to
- * memory with elements of \a type.  An array without dims is one row.  1, or 0: ct__h5_why(). */
+/** Transfer rows \a first to \a first + \a rows - 1 of an array, with all other dims in full, to or
+ * from memory with elements of \a type. An array without dims is one row. 1, or 0: ct__h5_why(). */
 int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to);
-/** The same as they are stored. */
+/** The same, without converting the elements. */
 int ct__h5_read_rows_stored(hid_t array, int64_t first, int64_t rows, void *to);
 int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from);
 
 /** 1 if an object (which may be a file) has the attribute. */
 int ct__h5_has_attr(hid_t object, const char *name);
-/** An attribute as an integer: 1; 0: there is none, or it is not one integer. */
+/** Reads an attribute as an integer: 1; 0: missing, or not one integer. */
 int ct__h5_attr_int(hid_t object, const char *name, int64_t *out);
-/** Likewise a text of either kind of string, cut to \a cap. */
+/** Reads a string attribute, of fixed or variable length, cut to \a cap: 1; 0: missing, or not a
+ * string. */
 int ct__h5_attr_text(hid_t object, const char *name, char *buf, size_t cap);
-/** What an attribute is, for messages ("a string", "3 values of int64"), into buf (returned). */
+/** Describes an attribute for messages ("a string", "3 values of int64"), in buf (returned). */
 const char *ct__h5_attr_kind(hid_t object, const char *name, char *buf, size_t cap);
-/** 1 if written. */
+/** Return 1 on success. */
 int ct__h5_put_attr_int(hid_t object, const char *name, int64_t value);
 int ct__h5_put_attr_text(hid_t object, const char *name, const char *value);
-/** \a n texts of one length, padded with zeros; 64 KiB together is the most that HDF5 takes. */
+/** Writes \a n strings of equal length, padded with zeros; HDF5 limits them to 64 KiB in total. */
 int ct__h5_put_attr_texts(hid_t object, const char *name, const char *const *value, int64_t n);
 
-/* ---- files being written ---- */
+/* ---- writing files ---- */
 
-/** Called without the lock, like the next two.  Creates (replaces) the file; \a compact: its
- * structure takes less room, and is read by HDF5 1.8 and later.  CT_ERR_IO */
+/** Called without the lock, like the next two. Creates (replaces) the file; \a compact: smaller
+ * metadata, readable by HDF5 1.8 and later. CT_ERR_IO */
 int ct__h5_create(const char *path, int compact, hid_t *file);
-/** Flushes and closes; only now every error of writing is known.  CT_ERR_IO names \a path and the
- * operating system's reason; then the file is removed. */
+/** Flushes and closes; only then are all write errors known. CT_ERR_IO names \a path and the
+ * operating system's reason, and the file is removed. */
 int ct__h5_finish(const char *path, hid_t file);
-/** Closes without writing and removes the file. */
+/** Closes without flushing and removes the file. */
 void ct__h5_abandon(const char *path, hid_t file);
 
 #endif

@@ -1,5 +1,5 @@
-/** \file bias.h  Kernels over rows of channels: biases and their gradients.  Module-internal; for C
- * and kernels. */
+/** \file bias.h  Biases and their gradients, on rows of channels. Module-internal; for C and
+ * kernels. */
 #ifndef GPU_KERNELS_BIAS_H
 #define GPU_KERNELS_BIAS_H
 #include <cuda_runtime_api.h>
@@ -15,9 +15,9 @@ extern "C" {
 cudaError_t gpu__bias_relu(ct_dtype_t type, void *y, const void *bias, int relu, int64_t rows,
                            int64_t channels, cudaStream_t s);
 
-/** Bytes that gpu__column_sums() wants. */
+/** Workspace bytes of gpu__column_sums(). */
 size_t gpu__column_sums_scratch(int64_t rows, int64_t channels);
-/** out[c] = sum over the rows of dy[rows][channels]: in float32, always in the same order. */
+/** out[c] = sum of dy[rows][channels] over the rows, in float32, always in the same order. */
 cudaError_t gpu__column_sums(ct_dtype_t type, const void *dy, int64_t rows, int64_t channels,
                              float *out, void *scratch, cudaStream_t s);
 

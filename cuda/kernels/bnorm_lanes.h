@@ -1,10 +1,10 @@
-/** \file bnorm_lanes.h  What the kernels of batch normalisation share: a thread's channels and
- * rows.  Module-internal.
+/** \file bnorm_lanes.h  Helpers of the batch normalization kernels: the channels and rows of a
+ * thread. Module-internal.
  *
- * A block is `across` threads wide and as high as its 256 threads allow.  It goes from band to
- * band: a band is U rows of each of the block's lines.  Rows that were read last are still in the
- * cache, so the kernels that sum go from the last band to the first, to begin with what the op
- * before has written, and those that write go from the first to the last. */
+ * A block is `across` threads wide and as high as its 256 threads allow. It iterates over bands; a
+ * band is U rows for each line of the block. Recently used rows are still in the L2 cache, so
+ * summing kernels go from the last band to the first, to start with what the previous op wrote
+ * last, and writing kernels go from the first to the last. */
 #ifndef GPU_BNORM_LANES_H
 #define GPU_BNORM_LANES_H
 #include "cuda/kernels/bnorm.h"
@@ -12,22 +12,22 @@
 
 enum {
   BN_THREADS = 256,
-  BN_ONE_ROWS = 4,  /* U of the moments: one tensor is read */
-  BN_BOTH_ROWS = 2, /* U where several are */
-  BN_MERGE = 8      /* channels of a block of the merging kernels */
+  BN_ONE_ROWS = 4,  /* U of the moments, which read one tensor */
+  BN_BOTH_ROWS = 2, /* U of kernels that read several tensors */
+  BN_MERGE = 8      /* channels per block of the merging kernels */
 };
 
-/** V neighbouring channels of a row. */
+/** V adjacent channels of a row. */
 template <class T, int V> struct alignas(V * sizeof(T)) bn_lanes {
   T v[V];
 };
 
-/** A thread's place. */
+/** The channels and rows of a thread. */
 template <int V, int U> struct bn_place {
-  int64_t channel; /* the first of V */
-  int64_t rows;    /* of the tensor; 0 for a thread beyond the last channel */
+  int64_t channel; /* first of V channels */
+  int64_t rows;    /* of the tensor; 0 for threads beyond the last channel */
   int64_t bands;
-  int lines; /* of the block */
+  int lines; /* per block */
 };
 
 template <int V, int U> CT_D bn_place<V, U> bn_here(const gpu__bn_grid_t &g)
@@ -40,14 +40,14 @@ template <int V, int U> CT_D bn_place<V, U> bn_here(const gpu__bn_grid_t &g)
   return p;
 }
 
-/** The thread's first row of a band; the next are `lines` apart. */
+/** The thread's first row in a band; its next rows are `lines` apart. */
 template <int V, int U> CT_D int64_t bn_row(const bn_place<V, U> &p, int64_t band)
 {
   return band * p.lines * U + threadIdx.y;
 }
 
-/** U rows of the thread's channels from \a p on, `step` elements apart.  The tensor ends after \a
- * left rows: for those beyond, zeros.  packed: 0 if p may not be aligned to packs. */
+/** Loads U rows of the thread's channels from \a p on, `step` elements apart. The tensor ends after
+ * \a left rows; rows beyond are zero. packed: 0 if p may not be aligned to packs. */
 template <class T, int V, int U>
 CT_D void bn_load(bn_lanes<T, V> out[U], const T *p, int64_t step, int lines, int64_t left,
                   int packed)
@@ -88,7 +88,7 @@ template <class T, int V> CT_D void bn_store(T *p, const bn_lanes<T, V> &v, int 
     p[i] = v.v[i];
 }
 
-/** V numbers of channels. */
+/** Loads V per-channel values. */
 template <int V> CT_D void bn_load_floats(float out[V], const float *p)
 {
   if constexpr (V >= gpu_pack<float>::n) {
@@ -106,7 +106,7 @@ template <int V> CT_D void bn_load_floats(float out[V], const float *p)
     out[i] = p[i];
 }
 
-/** What is done to V channels. */
+/** Coefficients of V channels. */
 template <int V> struct bn_coefs {
   float mean[V], scale[V], bias[V];
 };
@@ -130,13 +130,13 @@ template <int V> CT_D bn_coefs<V> bn_load_coefs(const gpu__bn_norm_t &n, int64_t
   return k;
 }
 
-/** The same bits in forward and backward, so that backward sees the sign that the ReLU saw. */
+/** Bit-identical in forward and backward, so that backward gets the sign that the ReLU saw. */
 template <int V> CT_D float bn_value(const bn_coefs<V> &k, int i, float x)
 {
   return fmaf(x - k.mean[i], k.scale[i], k.bias[i]);
 }
 
-/** PyTorch's ReLU lets NaN pass. */
+/** PyTorch's ReLU propagates NaN. */
 CT_D bool bn_passes(float v)
 {
   return !(v <= 0);
@@ -147,7 +147,7 @@ static inline dim3 bn_block(const gpu__bn_grid_t *g)
   return dim3((unsigned)g->across, (unsigned)(BN_THREADS / g->across));
 }
 
-/** The statement with T the type and V the channels of a thread. */
+/** Runs the statement with T the element type and V the channels per thread. */
 #define BN_BY_WIDTH(g, T, V, ...)                 \
   GPU_BY_TYPE((g)->type, T,                       \
               if ((g)->width > 1) {               \

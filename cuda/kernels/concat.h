@@ -1,5 +1,5 @@
-/** \file parts.h  Rows put together and taken apart.  Module-internal; local, Hot.  All arrays but
- * the parameters are of \a type. */
+/** \file parts.h  Concatenates and splits rows. Module-internal; local, Hot. All arrays but the
+ * parameters are of \a type. */
 #ifndef GPU_PARTS_H
 #define GPU_PARTS_H
 #include <cuda_runtime_api.h>
@@ -10,18 +10,17 @@
 extern "C" {
 #endif
 
-/** y[rows][one + two]: each row of x[rows][one], then that of x2[rows][two]. */
+/** y[rows][one + two]: concatenation of x[rows][one] and x2[rows][two]. */
 cudaError_t gpu__join(ct_dtype_t type, int64_t rows, int64_t one, int64_t two, const void *x,
                       const void *x2, void *y, cudaStream_t stream);
-/** y[rows][count]: from place \a first on, of the rows of x[rows][all], to which those of x2 (NULL:
- * 0) are added. */
+/** y[rows][count]: columns \a first to \a first + \a count - 1 of x[rows][all] + x2 (NULL: x). */
 cudaError_t gpu__part(ct_dtype_t type, int64_t rows, int64_t all, int64_t first, int64_t count,
                       const void *x, const void *x2, void *y, cudaStream_t stream);
-/** y[rows][all]: x[rows][count] from place \a first on, and 0 elsewhere. */
+/** y[rows][all]: x[rows][count] in the columns from \a first on, 0 elsewhere. */
 cudaError_t gpu__place(ct_dtype_t type, int64_t rows, int64_t all, int64_t first, int64_t count,
                        const void *x, void *y, cudaStream_t stream);
-/** y[batch][1 + patches][wide]: the class token, then x[batch][patches][wide]; and to all of it
- * position[1 + patches][wide] is added. */
+/** y[batch][1 + patches][wide]: the class token followed by x[batch][patches][wide], plus
+ * position[1 + patches][wide]. */
 cudaError_t gpu__tokens(ct_dtype_t type, int64_t batch, int64_t patches, int64_t wide,
                         const void *x, const float *class_token, const float *position, void *y,
                         cudaStream_t stream);

@@ -1,7 +1,7 @@
-/** \file depthwise.h  Convolutions of images in which each channel has a filter of its own.
- * Module-internal; for C and kernels.
+/** \file depthwise.h  Depthwise convolutions of images: one filter per channel. Module-internal;
+ * for C and kernels.
  *
- * They do so little arithmetic for what they read that a library's matrix products are no help. */
+ * They are memory-bound, so that a library's matrix products do not help. */
 #ifndef GPU_KERNELS_DEPTHWISE_H
 #define GPU_KERNELS_DEPTHWISE_H
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { GPU_DEPTHWISE_TAPS = 49 }; /**< of the largest window */
+enum { GPU_DEPTHWISE_TAPS = 49 }; /**< maximum window elements */
 
 /** x [n, in[0], in[1], channels] to y [n, out[0], out[1], channels]; filters [channels, kernel[0],
  * kernel[1]]. */
@@ -21,13 +21,13 @@ typedef struct gpu__depthwise {
   int in[2], out[2], kernel[2], stride[2], pad[2], dilate[2];
 } gpu__depthwise_t;
 
-/** bias NULL: none.  All are of \a type. */
+/** bias NULL: none. All arrays are of \a type. */
 cudaError_t gpu__depthwise_forward(ct_dtype_t type, const gpu__depthwise_t *d, const void *x,
                                    const void *w, const void *bias, int relu, void *y,
                                    cudaStream_t s);
 cudaError_t gpu__depthwise_backward_data(ct_dtype_t type, const gpu__depthwise_t *d, const void *dy,
                                          const void *w, void *dx, cudaStream_t s);
-/** Bytes that gpu__depthwise_backward_weight() wants. */
+/** Workspace bytes of gpu__depthwise_backward_weight(). */
 size_t gpu__depthwise_scratch(const gpu__depthwise_t *d);
 /** Sums in float32, always in the same order. */
 cudaError_t gpu__depthwise_backward_weight(ct_dtype_t type, const gpu__depthwise_t *d,

@@ -1,5 +1,5 @@
-/** \file elt.h  Kernels that go element by element.  Module-internal; local, Hot.  Arrays hold n
- * elements of \a type, and the output may be one of the inputs. */
+/** \file elt.h  Elementwise kernels. Module-internal; local, Hot. Arrays have n elements of \a
+ * type; the output may be one of the inputs. */
 #ifndef GPU_ELT_H
 #define GPU_ELT_H
 #include <cuda_runtime_api.h>
@@ -13,11 +13,11 @@ extern "C" {
 /** y = a + b (b NULL: a), then ReLU. */
 cudaError_t gpu__sum(ct_dtype_t type, int64_t n, const void *a, const void *b, int relu, void *y,
                      cudaStream_t stream);
-/** dx = dy + dy2 (NULL: dy), and 0 where the ReLU's output y (NULL: there is none) is not above
- * 0. */
+/** dx = dy + dy2 (NULL: dy), set to 0 where the ReLU's output y is not positive (y NULL: no
+ * ReLU). */
 cudaError_t gpu__masked_sum(ct_dtype_t type, int64_t n, const void *dy, const void *dy2,
                             const void *y, void *dx, cudaStream_t stream);
-/** y in another type, rounded to the nearest. */
+/** Converts to another type, rounded to nearest. */
 cudaError_t gpu__cast(ct_dtype_t from, ct_dtype_t to, int64_t n, const void *x, void *y,
                       cudaStream_t stream);
 

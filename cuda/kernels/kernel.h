@@ -1,8 +1,8 @@
-/** \file kernel.h  The dialect in which the kernels are written.
+/** \file kernel.h  Macros and helpers in which the kernels are written.
  *
  * The same .cu file is compiled by nvcc for GPUs and by the host's C++ compiler for the emulator of
- * tests/cuda/emu, which finds missing barriers and accesses out of bounds on machines without a
- * GPU.  What differs between the two is here and nowhere else:
+ * tests/cuda/emu, which finds missing barriers and out-of-bounds accesses on machines without a
+ * GPU. All differences between the two are in this file:
  *
  *     template <class T> CT_KERNEL void relu(int64_t n, const T *x, T *y)
  *     {
@@ -18,8 +18,8 @@
  *       return cudaGetLastError();
  *     }
  *
- * A launch has no dynamic shared memory.  Blocks that use warps (shuffles, gpu_warp_sum …) have a
- * multiple of 32 threads.  A kernel's name with a comma stands in parentheses: CT_LAUNCH((pool<T,
+ * Launches have no dynamic shared memory. Blocks that use warps (shuffles, gpu_warp_sum and so on)
+ * have a multiple of 32 threads. Kernel names with a comma need parentheses: CT_LAUNCH((pool<T,
  * 3>), …). */
 #ifndef GPU_KERNEL_H
 #define GPU_KERNEL_H
@@ -36,12 +36,12 @@
 #  define CT_KERNEL static __global__
 #  define CT_D      static __device__ __forceinline__
 #  define CT_HD     static __host__ __device__ __forceinline__
-/** An array of n (a constant) T that the threads of a block share. */
+/** Shared memory of a block: an array of n (a constant) elements T. */
 #  define CT_SHARED(T, name, n) __shared__ T name[n]
-/** Enqueues a kernel; what is wrong with the launch is told by cudaGetLastError(). */
+/** Launches a kernel; cudaGetLastError() returns launch errors. */
 #  define CT_LAUNCH(kernel, grid, block, stream, ...) \
     kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
-/** Before a loop of constant length whose arrays are to stay in registers. */
+/** Put it before loops of constant length whose arrays must stay in registers. */
 #  define GPU_UNROLL _Pragma("unroll")
 #else
 #  define GPU_UNROLL
@@ -50,18 +50,18 @@
 
 static constexpr int GPU_WARP = 32;
 static constexpr int GPU_MAX_GRID =
-    8192; /* blocks of gpu_grid(): more than any GPU holds at a time */
-static constexpr int GPU_PACK_BYTES = 16; /* the widest load */
+    8192; /* maximum of gpu_grid(): more blocks than any GPU runs at a time */
+static constexpr int GPU_PACK_BYTES = 16; /* widest load */
 
-/** For n pieces of work in blocks of `block` threads: blocks enough, but not more than some
- * thousands.  The kernel goes on with GPU_LOOP. */
+/** Blocks of `block` threads for n work items, capped at some thousands; kernels loop with
+ * GPU_LOOP. */
 static inline unsigned gpu_grid(int64_t n, int64_t block)
 {
   int64_t blocks = n > 0 ? (n - 1) / block + 1 : 1;
   return (unsigned)(blocks < GPU_MAX_GRID ? blocks : GPU_MAX_GRID);
 }
 
-/** This thread's number in the grid, and the threads of the grid (x only). */
+/** This thread's index in the grid, and the number of threads in the grid (x only). */
 CT_D int64_t gpu_first()
 {
   return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -70,12 +70,12 @@ CT_D int64_t gpu_stride()
 {
   return (int64_t)gridDim.x * blockDim.x;
 }
-/** The grid's threads do i = 0 … n - 1 together. */
+/** The threads of the grid share the iterations i = 0 … n - 1. */
 #define GPU_LOOP(i, n) for (int64_t i = gpu_first(); i < (n); i += gpu_stride())
 
 /* ---- types ---- */
 
-/** Storage of the low types; arithmetic is done in float. */
+/** Storage of reduced-precision types; arithmetic is in float. */
 struct gpu_f16 {
   uint16_t bits;
 };
@@ -127,7 +127,7 @@ CT_D void gpu_store(gpu_bf16 *p, float v)
 #endif
 }
 
-/** 16 bytes of elements, moved at once; elements are got by gpu_load(&pack.v[i]). */
+/** 16 bytes of elements, loaded or stored at once; access elements by gpu_load(&pack.v[i]). */
 template <class T> struct alignas(GPU_PACK_BYTES) gpu_pack {
   static constexpr int n = GPU_PACK_BYTES / (int)sizeof(T);
   T v[n];
@@ -149,14 +149,14 @@ template <class T> CT_D void gpu_store_pack(T *p, const gpu_pack<T> &pack)
   *reinterpret_cast<gpu_pack<T> *>(p) = pack;
 }
 
-/** 1 if packs may be loaded from p (NULL is fine). */
+/** 1 if packs may be loaded from p (NULL is allowed). */
 static inline int gpu_is_aligned(const void *p)
 {
   return (uintptr_t)p % GPU_PACK_BYTES == 0;
 }
 
-/** The statement with T = float, gpu_bf16 or gpu_f16.  In a function that returns cudaError_t:
- * another dtype ends it with cudaErrorInvalidValue. */
+/** Runs the statement with T = float, gpu_bf16 or gpu_f16. Use it in functions that return
+ * cudaError_t: other dtypes return cudaErrorInvalidValue. */
 #define GPU_BY_TYPE(dtype, T, ...) \
   switch (dtype) {                 \
   case CT_F32: {                   \
@@ -178,9 +178,9 @@ static inline int gpu_is_aligned(const void *p)
     return cudaErrorInvalidValue;  \
   }
 
-/* ---- sums and maxima in a fixed order: the same bits in every run ---- */
+/* ---- sums and maxima in a fixed order: bit-identical in every run ---- */
 
-/** This thread's number in its block. */
+/** This thread's index in its block. */
 CT_D int gpu_thread()
 {
   return (int)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
@@ -190,14 +190,14 @@ CT_D int gpu_threads()
   return (int)(blockDim.x * blockDim.y * blockDim.z);
 }
 
-/** Over the 32 lanes of a warp; every lane gets it. */
+/** Sum over the 32 lanes of a warp, in every lane. */
 template <class T> CT_D T gpu_warp_sum(T v)
 {
   for (int away = GPU_WARP / 2; away > 0; away /= 2)
     v += __shfl_xor_sync(0xffffffffu, v, away);
   return v;
 }
-/** A NaN wins, as in PyTorch's max. */
+/** NaN wins, as in PyTorch's max. */
 CT_D float gpu_larger(float a, float b)
 {
   return a > b || a != a ? a : b;
@@ -209,14 +209,14 @@ CT_D float gpu_warp_max(float v)
   return v;
 }
 
-/** Over all threads of a block; every thread gets it, and every thread calls.  T: float, double, or
+/** Sum over all threads of a block, in every thread; every thread must call it. T: float, double or
  * an integer type. */
 template <class T> CT_D T gpu_block_sum(T v)
 {
   CT_SHARED(T, part, GPU_WARP);
   int thread = gpu_thread(), warps = gpu_threads() / GPU_WARP;
   v = gpu_warp_sum(v);
-  __syncthreads(); /* the sum before this one has been read */
+  __syncthreads(); /* the previous sum has been read */
   if (thread % GPU_WARP == 0) part[thread / GPU_WARP] = v;
   __syncthreads();
   T sum = part[0];

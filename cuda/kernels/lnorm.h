@@ -1,6 +1,6 @@
-/** \file lnorm.h  Layer normalisation of rows [rows, wide], in float32.  Module-internal.
+/** \file lnorm.h  Layer normalization of rows [rows, wide], in float32. Module-internal.
  *
- * A row is one warp's.  stats are mean and 1 / std of each row, [rows, 2]. */
+ * One warp handles one row. stats: mean and 1 / std of each row, [rows, 2]. */
 #ifndef GPU_LNORM_H
 #define GPU_LNORM_H
 #include <cuda_runtime_api.h>
@@ -11,13 +11,13 @@
 extern "C" {
 #endif
 
-/** y = (x - mean) / std * w + b.  stats NULL: not kept.  y may be x. */
+/** y = (x - mean) / std * w + b. stats NULL: not stored. y may be x. */
 cudaError_t gpu__lnorm(int64_t rows, int64_t wide, float eps, const float *x, const float *w,
                        const float *b, float *y, float *stats, cudaStream_t stream);
 /** dx may be dy. */
 cudaError_t gpu__lnorm_data(int64_t rows, int64_t wide, const float *x, const float *w,
                             const float *stats, const float *dy, float *dx, cudaStream_t stream);
-/** Pure.  Bytes of scratch that gpu__lnorm_param() wants. */
+/** Pure. Workspace bytes of gpu__lnorm_param(). */
 size_t gpu__lnorm_scratch(int64_t rows, int64_t wide);
 /** Gradients of w and b, summed in a fixed order. */
 cudaError_t gpu__lnorm_param(int64_t rows, int64_t wide, const float *x, const float *stats,

@@ -1,6 +1,6 @@
-/** \file lstm.h  The cells of an LSTM at one step.  Module-internal.
+/** \file lstm.h  One step of an LSTM layer's cells. Module-internal.
  *
- * All tensors lie sample by sample: [n, t, ...].  Gates are i, f, g, o of h numbers each. */
+ * Tensors are stored sample by sample: [n, t, ...]. The gates are i, f, g, o with h values each. */
 #ifndef GPU_LSTM_H
 #define GPU_LSTM_H
 #include <cuda_runtime_api.h>
@@ -12,25 +12,25 @@ extern "C" {
 #endif
 
 typedef struct gpu__lstm {
-  ct_dtype_t type; /**< of y, dy, dgates and before; the rest is float32 */
-  int64_t n, t, h; /**< samples, steps, numbers of a state */
+  ct_dtype_t type; /**< of y, dy, dgates and before; all others are float32 */
+  int64_t n, t, h; /**< samples, steps, hidden size */
 } gpu__lstm_t;
 
-/** gates [n,t,4h] hold the products' sums of the step and become the gates; writes the step of
- * cells [n,t,h] and of y [n,t,h]. */
+/** gates [n,t,4h] hold the GEMM results of the step and are replaced by the gates; writes this step
+ * of cells [n,t,h] and y [n,t,h]. */
 cudaError_t gpu__lstm_step(const gpu__lstm_t *k, int64_t step, const float *bias_ih,
                            const float *bias_hh, float *gates, float *cells, void *y,
                            cudaStream_t stream);
 
-/** What the backward pass of a step reads and writes. */
+/** Arrays of the backward pass of a step. */
 typedef struct gpu__lstm_back {
-  const float *gates, *cells; /**< of the forward pass */
+  const float *gates, *cells; /**< from the forward pass */
   const void *y, *dy;
-  const float *dh; /**< [n,h] gradient of y from the step after; not read at the last step */
-  float *dc;       /**< [n,h] of the cells, likewise; becomes that for the step before */
-  void *dgates;    /**< [n,t,4h] of the gates' sums: written */
-  void *before;    /**< [n,t,h] y of the step before, zero at the first: written; NULL: not wanted,
-                       then y is not read */
+  const float *dh; /**< [n,h] gradient of y from the next step; not read at the last step */
+  float *dc;       /**< [n,h] the same for the cells; updated for the previous step */
+  void *dgates;    /**< [n,t,4h] output: gradients of the gates before their activations */
+  void *before;    /**< [n,t,h] output: y of the previous step, zero at the first; NULL: not wanted,
+                      and y is not read */
 } gpu__lstm_back_t;
 
 cudaError_t gpu__lstm_step_backward(const gpu__lstm_t *k, int64_t step, const gpu__lstm_back_t *b,

@@ -1,18 +1,17 @@
-/** \file map.h  Element by element: one kernel for all functions of up to three inputs.
- * Module-internal.
+/** \file map.h  Elementwise kernel for any function of up to three inputs. Module-internal.
  *
  *     struct halve {
  *       CT_METHOD float operator()(float a, float, float) const { return a / 2; }
  *     };
  *     GPU_BY_TYPE(type, T, return gpu_map<T>(n, x, nullptr, nullptr, y, halve{}, stream));
  *
- * A function is an object, so that numbers can come with it.  NULL as an input reads 0.  The output
+ * The function is an object, so that it can have parameters. A NULL input reads as 0. The output
  * may be one of the inputs. */
 #ifndef GPU_MAP_H
 #define GPU_MAP_H
 #include "cuda/kernels/kernel.h"
 
-/** Of member functions: CT_D without static. */
+/** For member functions: CT_D without static. */
 #ifdef __CUDACC__
 #  define CT_METHOD __device__ __forceinline__
 #else
@@ -40,7 +39,7 @@ template <class T, class F> CT_KERNEL void gpu_map_one(int64_t n, gpu_inputs<T> 
     gpu_store(&out[i], f(gpu_or_zero(in.a, i), gpu_or_zero(in.b, i), gpu_or_zero(in.c, i)));
 }
 
-/* By packs; n is a multiple of theirs. */
+/* With packs; n is a multiple of the pack size. */
 template <class T, class F> CT_KERNEL void gpu_map_packs(int64_t n, gpu_inputs<T> in, T *out, F f)
 {
   constexpr int width = gpu_pack<T>::n;

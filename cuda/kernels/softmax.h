@@ -1,6 +1,6 @@
-/** \file softmax.h  Softmax of rows.  Module-internal.
+/** \file softmax.h  Softmax of rows. Module-internal.
  *
- * Arithmetic is float32; a row of any length is one warp's.  A NaN makes its row NaN. */
+ * Arithmetic is float32; one warp handles one row of any length. A NaN makes its whole row NaN. */
 #ifndef GPU_SOFTMAX_H
 #define GPU_SOFTMAX_H
 #include <cuda_runtime_api.h>
@@ -11,10 +11,10 @@
 extern "C" {
 #endif
 
-/** p [rows, wide], of type \a type, = softmax of each row of x; with CT_F32, p may be x. */
+/** p [rows, wide] of type \a type = softmax of each row of x; with CT_F32 p may be x. */
 cudaError_t gpu__softmax(ct_dtype_t type, int64_t rows, int64_t wide, const float *x, void *p,
                          cudaStream_t stream);
-/** dx, of type \a type, = p * (dp - sum of p * dp over the row); with CT_F32, dx may be dp. */
+/** dx of type \a type = p * (dp - sum of p * dp over the row); with CT_F32 dx may be dp. */
 cudaError_t gpu__softmax_backward(ct_dtype_t type, int64_t rows, int64_t wide, const void *p,
                                   const float *dp, void *dx, cudaStream_t stream);
 

@@ -1,9 +1,10 @@
-/** \file step_params.h  Numbers that change from step to step.  Module-internal; for C and kernels.
+/** \file step_params.h  Step parameters: kernel arguments that change from step to step.
+ * Module-internal; for C and kernels.
  *
- * In a step that is repeated as a CUDA graph the arguments of its kernels stay as they were
- * recorded.  So a kernel that depends on such a number takes a dial by value and a pointer to
- * another: where the pointer is not NULL, what lies there counts (device memory that each start of
- * the graph fills anew). */
+ * When a step is replayed as a CUDA graph its kernel arguments keep their captured values. So
+ * kernels that depend on step parameters take them by value and also as a pointer: if the pointer
+ * is not NULL, the values there count (device memory that is refilled before each launch of the
+ * graph). */
 #ifndef GPU_DIAL_H
 #define GPU_DIAL_H
 #include "backend/ct_backend.h"

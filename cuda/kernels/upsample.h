@@ -1,4 +1,4 @@
-/** \file upsample.h  Kernels of upsampling.  Module-internal; local, Hot. */
+/** \file upsample.h  Upsampling kernels. Module-internal; local, Hot. */
 #ifndef GPU_UPSAMPLE_H
 #define GPU_UPSAMPLE_H
 #include <cuda_runtime_api.h>
@@ -9,13 +9,14 @@
 extern "C" {
 #endif
 
-/** Arrays [outer][in[0]][in[1]][in[2]][inner], and likewise of out, whose sizes are multiples. */
+/** Arrays [outer][in[0]][in[1]][in[2]][inner], and the same with out, whose sizes are multiples of
+ * in. */
 typedef struct gpu__upsample {
   int64_t outer, inner, in[3], out[3];
   int linear; /**< 0: nearest */
 } gpu__upsample_t;
 
-/** y in device memory is x upsampled. */
+/** y = x upsampled. */
 cudaError_t gpu__upsample(ct_dtype_t type, const gpu__upsample_t *u, const void *x, void *y,
                           cudaStream_t stream);
 /** dx from dy + dy2 (NULL: none). */

@@ -1,8 +1,8 @@
-/** \file comm_nccl.h  The communicator over NCCL: what its files share.  Module-internal.
+/** \file comm_nccl.h  The NCCL communicator: declarations shared by its files. Module-internal.
  *
- * All work of NCCL goes to one stream, in the order of the calls, which is the same on all ranks:
- * so no two kernels of NCCL wait for each other's multiprocessors.  comm_nccl.c has life and
- * transfers, comm_nccl_calls.c what is complete on return and groups, nccl_check.c errors. */
+ * All NCCL calls go to one stream in call order, which is identical on all ranks, so that two NCCL
+ * kernels never compete for multiprocessors. comm_nccl.c: opening, closing and transfers;
+ * comm_nccl_calls.c: blocking calls and groups; nccl_check.c: errors. */
 #ifndef GPU_COMM_NCCL_H
 #define GPU_COMM_NCCL_H
 #include <nccl.h>
@@ -13,26 +13,26 @@
 
 typedef struct gpu__transfer {
   int open;
-  cudaEvent_t fork, done; /**< owned; NULL until the first transfer of this ticket */
+  cudaEvent_t fork, done; /**< owned; NULL until this ticket's first transfer */
 } gpu__transfer_t;
 
-/** A wait of a queue's work for a transfer, or for the sum of a group. */
+/** A timed wait of a queue for a transfer or for a group sum. */
 typedef struct gpu__wait {
-  cudaEvent_t from, to; /**< owned; NULL until the first wait of this number */
+  cudaEvent_t from, to; /**< owned; NULL until the first use of this entry */
   int of_group;
 } gpu__wait_t;
 
-enum { GPU_WAITS = 1024 }; /**< of a step that are timed */
+enum { GPU_WAITS = 1024 }; /**< timed waits per step */
 
-/** Memory that NCCL knows. */
+/** Memory registered with NCCL. */
 typedef struct gpu__shared {
   char *p;
   size_t bytes;
-  int by_nccl;  /**< ncclMemAlloc, else cudaMalloc */
-  void *handle; /**< of its registration, or NULL */
+  int by_nccl;  /**< 1: from ncclMemAlloc; 0: from cudaMalloc */
+  void *handle; /**< registration handle, or NULL */
 } gpu__shared_t;
 
-/** Of alloc(), and the same in bfloat16, if gradients travel so. */
+/** Memory of alloc(), and its bfloat16 copy if gradients are sent as bfloat16. */
 typedef struct gpu__block {
   gpu__shared_t whole, low;
 } gpu__block_t;
@@ -40,27 +40,28 @@ typedef struct gpu__block {
 struct ct_comm {
   const ct_topo_t *t; /**< borrowed, like the device */
   ct_dev_t *dev;
-  int low;               /**< 1: gradients cross nodes, in bfloat16 */
+  int low;               /**< 1: gradients are sent as bfloat16 between nodes */
   ct_alarm_t *alarm;     /**< owned */
   ncclComm_t nccl;       /**< owned; NULL after a failure */
-  ct_err_info_t failure; /**< code CT_OK: none */
-  cudaStream_t stream;   /**< owned; of a higher priority than queues */
-  const char *call;      /**< of NCCL, the latest, and its bytes */
+  ct_err_info_t failure; /**< error that ended the communicator; code CT_OK: none */
+  cudaStream_t stream;   /**< owned; higher priority than the queues' streams */
+  const char *call;      /**< last NCCL call and its size */
   int64_t call_bytes;
-  int repeated; /**< 1: calls may be in a graph, so their stream does not tell if they are done */
+  int repeated; /**< 1: calls may be part of a graph, so the stream's state does not show if they
+                   have completed */
   gpu__transfer_t transfer[CT_COMM_TICKETS];
-  int lowest;          /**< no free ticket is lower: the same steps have the same tickets */
+  int lowest;          /**< no free ticket is lower, so that equal steps use equal tickets */
   gpu__block_t *block; /**< owned */
   int64_t blocks, block_cap;
   ct_group_t *groups; /**< owned; list */
   int64_t sent;
-  gpu__wait_t wait[GPU_WAITS]; /**< those since the last look, in the order of the calls */
+  gpu__wait_t wait[GPU_WAITS]; /**< waits since the last query, in call order */
   int waits;
 };
 
 struct ct_group {
   ct_comm_t *c;    /**< borrowed */
-  ncclComm_t nccl; /**< owned; NULL: a rank alone, or after a failure */
+  ncclComm_t nccl; /**< owned; NULL: group of one rank, or after a failure */
   int size;
   cudaEvent_t fork, done; /**< owned */
   ct_group_t *next;
@@ -68,40 +69,40 @@ struct ct_group {
 
 /* ---- errors (nccl_check.c) ---- */
 
-/** Local, Hot.  CT_OK, or the error that ended this communicator. */
+/** Local, Hot. CT_OK, or the error that ended this communicator. */
 int gpu__nccl_alive(ct_comm_t *c);
-/** Local, Hot.  For the result of a call on \a comm: until NCCL has enqueued it.  A failure is told
- * to the other ranks, and ends this communicator. */
+/** Local, Hot. Checks the result of a call on \a comm, and waits until NCCL has enqueued it. A
+ * failure is reported to the other ranks and ends this communicator. */
 int gpu__nccl_done(ct_comm_t *c, ncclComm_t comm, ncclResult_t r, const char *call, int64_t bytes);
-/** Local.  An error of this rank that is recorded ends the communicator: the others are told.
- * Returns \a rc. */
+/** Local. Ends the communicator because of this rank's recorded error, and reports it to the other
+ * ranks. Returns \a rc. */
 int gpu__nccl_give_up(ct_comm_t *c, int rc);
-/** Local.  Ends everything, on this rank: ncclCommAbort, and no graph starts any more.  Later, if a
- * step is just becoming a graph. */
+/** Local. Aborts everything on this rank: ncclCommAbort, and no further graph launches. Deferred
+ * while a step is being captured. */
 void gpu__nccl_kill(ct_comm_t *c);
-/** The communicator's watch (gpu__watch). */
+/** The communicator's callback for host waits (gpu__watch). */
 int gpu__nccl_watch(void *comm, int late);
 
-/* ---- used by both others ---- */
+/* ---- shared helpers ---- */
 
-/** Local, Hot.  Work of c->stream starts after that of \a s so far. */
+/** Local, Hot. Makes c->stream wait for all work enqueued on \a s so far. */
 int gpu__nccl_fork(ct_comm_t *c, cudaStream_t s, cudaEvent_t e);
 int gpu__nccl_event(cudaEvent_t *io);
 void gpu__nccl_count(ct_comm_t *c, int64_t bytes, int share, int ranks);
-/** Pure.  Floats of a slice, but for the last rank's, which has the rest too. */
+/** Pure. Floats per slice; the last rank's slice also has the remainder. */
 int64_t gpu__nccl_slice(int64_t n, int ranks);
 
-/* ---- waits (comm_nccl_waits.c) ---- */
+/* ---- timed waits (comm_nccl_waits.c) ---- */
 
-/** Local, Hot.  The number of a wait that is about to be enqueued, or noted for a graph; the same
- * steps have the same numbers.  -1: it is not timed. */
+/** Local, Hot. Index of a wait that is about to be enqueued or captured; equal steps have equal
+ * indices. -1: not timed. */
 int gpu__nccl_wait_open(ct_comm_t *c, int of_group);
-/** Local, Hot.  Work of \a s waits for the event. */
+/** Local, Hot. Makes \a s wait for the event. */
 int gpu__nccl_wait(ct_comm_t *c, int wait, cudaStream_t s, cudaEvent_t done);
 void gpu__nccl_waited(ct_comm_t *c, double *transfers, double *groups);
 void gpu__nccl_waits_free(ct_comm_t *c);
 
-/* Entries of the table, as in ct_comm.h. */
+/* Entries of ct_comm_ops_t, see ct_comm.h. */
 int gpu__nccl_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
 int gpu__nccl_bcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root);
 int gpu__nccl_scatter(ct_comm_t *c, ct_queue_t *q, const void *all, void *mine,

@@ -1,4 +1,5 @@
-/** \file h5_convert.h  Stored elements as the types of this program, without HDF5.  Internal. */
+/** \file h5_convert.h  Converts stored elements to the types of this program, without HDF5.
+ * Internal. */
 #ifndef CT_H5_CONVERT_H
 #define CT_H5_CONVERT_H
 #include <hdf5.h>
@@ -6,7 +7,7 @@
 
 #include "hdf5io/read/h5_cf.h"
 
-/** What is to be done to an element.  Plain data: other ranks get it as it is. */
+/** Conversion of one element. Plain data, sent to other ranks as bytes. */
 typedef struct ct__h5_convert {
   enum {
     CT__H5_AS_IT_IS,
@@ -15,19 +16,19 @@ typedef struct ct__h5_convert {
     CT__H5_UINT16, /**< to int32 */
     CT__H5_UINT32, /**< to int64 */
     CT__H5_UINT64, /**< to float64 */
-    CT__H5_CF,     /**< to float32, as \a cf says */
+    CT__H5_CF,     /**< to float32 by \a cf */
   } kind;
   int swap;            /**< 1: stored in the other byte order */
-  size_t stored, here; /**< bytes of an element */
+  size_t stored, here; /**< bytes per element, in the file and in memory */
   ct__h5_cf_t cf;
 } ct__h5_convert_t;
 
-/** With the lock.  How elements of a stored type become those of the type that the reader has for
- * it.  1, or 0: HDF5 alone knows. */
+/** With the lock. Finds the conversion of a stored type to the type that the reader uses for it. 1,
+ * or 0: only HDF5 can convert it. */
 int ct__h5_convert_find(hid_t type, ct__h5_convert_t *out);
-/** 1 if bytes are copied as they are. */
+/** 1 if bytes are copied unchanged. */
 int ct__h5_convert_nothing(const ct__h5_convert_t *c);
-/** \a n elements.  \a from and \a to may be the same where the sizes are. */
+/** Converts \a n elements. \a from and \a to may be equal if the element sizes are. */
 void ct__h5_convert(const ct__h5_convert_t *c, const void *from, size_t n, void *to);
 
 #endif

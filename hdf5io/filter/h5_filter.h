@@ -1,6 +1,6 @@
-/** \file h5_filter.h  Filters of HDF5 that are decoded here: a row each.  Internal.
+/** \file h5_filter.h  HDF5 filters decoded by this program, one table row each. Internal.
  *
- * Their numbers are HDF5's own, or registered with The HDF Group
+ * Filter numbers are HDF5's own, or registered with The HDF Group
  * (https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md). */
 #ifndef CT_H5_FILTER_H
 #define CT_H5_FILTER_H
@@ -13,10 +13,10 @@ enum {
   CT__H5_BITSHUFFLE = 32008,
   CT__H5_ZSTD = 32015,
   CT__H5_BLOSC2 = 32026,
-  CT__H5_BIT_BLOCK = 64 << 10 /* most bytes of a block of bitshuffle: eight times its default */
+  CT__H5_BIT_BLOCK = 64 << 10 /* maximum bytes of a bitshuffle block: eight times its default */
 };
 
-/** Bytes between two filters. */
+/** Data between two filters. */
 typedef struct ct__h5_bytes {
   const uint8_t *at;
   size_t n;
@@ -25,32 +25,33 @@ typedef struct ct__h5_bytes {
 typedef struct ct__h5_filter {
   int id;
   int compresses;
-  /* Takes what it needs of n parameters.  1, or 0: it is not decoded here.  NULL: it needs none. */
+  /* Reads its settings from n filter parameters. 1, or 0: cannot be decoded here. NULL: needs
+   * none. */
   int (*know)(ct__h5_step_t *step, size_t n, const unsigned *values);
-  /* Fills `to`, which has room for *bytes, and says in *bytes how many it got.  NULL, or what is
-   * wrong with the chunk.  NULL if it has only a check. */
+  /* Decodes into `to`, whose capacity is *bytes; sets *bytes to the size. Returns NULL, or a
+   * description of the error. NULL for filters that only check. */
   const char *(*decode)(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_bytes_t from,
                         uint8_t *to, size_t *bytes);
-  /* What only looks at the bytes and takes some off their end. */
+  /* Verifies the bytes and removes its checksum from their end. */
   const char *(*check)(ct__h5_bytes_t *bytes);
 } ct__h5_filter_t;
 
-/** NULL: none that is decoded here, or its library is not there. */
+/** NULL: not decoded here, or its library is missing. */
 const ct__h5_filter_t *ct__h5_filter_find(int id);
 
 extern const ct__h5_filter_t ct__h5_filter_shuffle, ct__h5_filter_fletcher32, ct__h5_filter_lzf,
     ct__h5_filter_lz4, ct__h5_filter_zstd, ct__h5_filter_bitshuffle, ct__h5_filter_blosc2;
 
-/** Shuffled: the first bytes of all elements, then all second bytes, …; a rest that is no whole
- * element stands at the end as it is (H5Zshuffle.c).  Sorts \a bytes of elements of \a item bytes
- * back. */
+/** Reverses the shuffle filter, which stores the first bytes of all elements, then all second
+ * bytes, and so on; a remainder smaller than an element stays unchanged at the end (H5Zshuffle.c).
+ * \a bytes bytes of elements of \a item bytes. */
 void ct__h5_unshuffle(const uint8_t *from, size_t bytes, size_t item, uint8_t *to);
 
-/** Bytes of LZ4 or zstd of exactly \a bytes plain ones: 1, or 0 if they are not. */
+/** Decompress LZ4 or zstd data to exactly \a bytes bytes: 1, or 0 on failure. */
 int ct__h5_unlz4(ct__h5_bytes_t from, uint8_t *to, size_t bytes);
 int ct__h5_unzstd(ct__h5_decoder_t *d, ct__h5_bytes_t from, uint8_t *to, size_t *bytes);
 
-/** A big-endian number; the caller has looked that its bytes are there. */
+/** Big-endian numbers; the caller has checked that the bytes exist. */
 static inline uint32_t ct__h5_big32(const uint8_t *p)
 {
   return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];

@@ -1,44 +1,47 @@
-/** \file h5_array.h  An opened array of a shard, and what keeps its reading honest.  Internal.
- * Unless it says otherwise a function here is called with HDF5's lock.
+/** \file h5_array.h  An open array of a shard, with checks that its files have not changed.
+ * Internal. Functions are called with HDF5's lock held unless stated otherwise.
  *
- * Every reading stands between ct__h5_array_need() and ct__h5_array_check(): h5_stamp.h and
- * h5_source.h say why. */
+ * Every read must be enclosed by ct__h5_array_need() and ct__h5_array_check(); h5_stamp.h and
+ * h5_source.h explain why. */
 #ifndef CT_H5_ARRAY_H
 #define CT_H5_ARRAY_H
 #include "data/local/ct_cache.h"
 #include "hdf5io/read/h5_source.h"
 
 typedef struct ct__h5_array {
-  hid_t id;         /**< -1: not opened */
+  hid_t id;         /**< -1: not open */
   const char *path; /**< of the shard; borrowed */
   const char *name; /**< borrowed */
-  char *elsewhere;  /**< owned; the file that a link leads to; NULL: the shard itself */
-  int fd;           /**< of the file that it lies in */
+  char *elsewhere;  /**< owned; the file that a link points to; NULL: the shard itself */
+  int fd;           /**< of the file that contains the array */
   ct__h5_stamp_t stamp;
   ct__h5_sources_t sources;
-  ct_cache_file_t *cached; /**< owned; where its bytes are kept; NULL: nowhere */
+  ct_cache_file_t *cached; /**< owned; local copy of its bytes; NULL: none */
   int changed;             /**< 1: a warning is due, see ct__h5_stamp_compare() */
 } ct__h5_array_t;
 
-/** Opens \a name of \a file, the shard at \a path.  CT_ERR_FORMAT says where a link leads to, or
- * what there is instead; \a key is that of the configuration, for messages. */
+/** Opens array \a name of \a file, the shard at \a path. CT_ERR_FORMAT states where a broken link
+ * points, or what was found instead of an array; \a key: configuration key of the name, for
+ * messages. */
 int ct__h5_array_open(ct__h5_array_t *a, hid_t file, const char *path, const char *name,
                       const char *key);
-/** From now on its bytes go through this cache, unless they lie in another file. */
+/** From now on reads its bytes through this cache, unless they are in another file. */
 void ct__h5_array_cache(ct__h5_array_t *a, ct_cache_t *cache);
-/** Before samples are read.  CT_ERR_IO, CT_ERR_FORMAT: a source of them is missing or too small. */
+/** Call before reading samples. CT_ERR_IO, CT_ERR_FORMAT: one of their source files is missing or
+ * too small. */
 int ct__h5_array_need(ct__h5_array_t *a, int64_t first, int64_t rows);
-/** After they were read.  CT_ERR_IO: a file of them has become shorter or longer. */
+/** Call after reading samples. CT_ERR_IO: one of their files has changed its size. */
 int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows);
-/** Without the lock, as the next.  \a bytes bytes from place \a at of the file that it lies in: all
- * that is read of samples without HDF5.  CT_ERR_IO: it cannot be read, or ends before. */
+/** Without the lock, like the next one. Reads \a bytes bytes at offset \a at of the file that
+ * contains the array. All reads of samples without HDF5 go through it. CT_ERR_IO: read error, or
+ * end of file. */
 int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *to);
-/** A hint: these bytes will be read soon. */
+/** Hints to the system that these bytes will be read soon. */
 void ct__h5_array_ahead(const ct__h5_array_t *a, int64_t at, int64_t bytes);
-/** As ct__h5_array_check() of an array that has no sources; *changed is set to 1 where a warning is
- * due. */
+/** Like ct__h5_array_check() for an array without external sources; *changed is set to 1 if a
+ * warning is due. */
 int ct__h5_array_look(const ct__h5_array_t *a, int *changed);
-/** One that is not opened is fine. */
+/** Closes; an array that is not open is allowed. */
 void ct__h5_array_shut(ct__h5_array_t *a);
 
 #endif

@@ -1,45 +1,44 @@
-/** \file h5_files.h  The opened files of a data set.  Internal.  Called with HDF5's lock.
+/** \file h5_files.h  The open files of a data set. Internal. Called with HDF5's lock held.
  *
- * A file is opened when something of it is wanted first, and stays open: on parallel file systems
- * an opening is what costs.  Only if there are very many shards the one whose use is the longest
- * ago is closed. */
+ * Files are opened on first use and stay open, since opening is expensive on parallel file systems.
+ * Only with very many shards is the least recently used one closed. */
 #ifndef CT_H5_FILES_H
 #define CT_H5_FILES_H
 #include <stdatomic.h>
 
 #include "hdf5io/read/h5_array.h"
 
-enum { CT__H5_FILES_OPEN = 256 }; /**< at once; HDF5 takes 0.6 MB for each */
+enum { CT__H5_FILES_OPEN = 256 }; /**< open files at most; HDF5 needs 0.6 MB for each */
 
 typedef struct ct__h5_file {
   int shard; /**< -1: none */
   hid_t file;
-  ct__h5_array_t array; /**< of samples; not opened yet: the caller's to do */
-  uint64_t used;        /**< the time of its last use */
-  atomic_int held;      /**< threads that read it by its descriptor, without the lock */
-  int abandoned;        /**< 1: nobody gets it any more, it is closed when nobody holds it */
+  ct__h5_array_t array; /**< of samples; opened by the caller */
+  uint64_t used;        /**< time of its last use */
+  atomic_int held;      /**< threads that read its descriptor without the lock */
+  int abandoned;        /**< 1: not used any more; closed when no thread holds it */
 } ct__h5_file_t;
 
-/** {0}: not made yet. */
+/** {0}: not initialized. */
 typedef struct ct__h5_files {
   ct__h5_file_t *v;
-  int n;    /**< places: one for each open file, and for each that threads may hold beside them */
-  int most; /**< open files */
+  int n;    /**< entries: one per open file, plus one per thread for abandoned files still held */
+  int most; /**< maximum of open files */
   uint64_t time;
 } ct__h5_files_t;
 
-/** For so many shards, read by so many threads.  CT_ERR_NOMEM */
+/** For \a shards shards read by \a threads threads. CT_ERR_NOMEM */
 int ct__h5_files_make(ct__h5_files_t *f, int shards, int threads);
-/** The opened file of a shard, borrowed until the next call, or until it is released if it is held
- * before that.  As ct__h5_open(). */
+/** Opens a shard's file, or returns the open one. Borrowed until the next call, or until its
+ * release if it is held before that. Errors as ct__h5_open(). */
 int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_file_t **out);
-/** It stays open.  A thread holds one at a time. */
+/** Keeps the file open. A thread holds one file at a time. */
 void ct__h5_file_hold(ct__h5_file_t *f);
 /** Called without the lock. */
 void ct__h5_file_release(ct__h5_file_t *f);
-/** Whoever wants the file of a shard from now on opens it anew: it could not be read. */
+/** Makes the next use of the shard open the file again, because reading it failed. */
 void ct__h5_files_abandon(ct__h5_files_t *f, int shard);
-/** Closes the file of a shard, if it is open.  Nobody holds it. */
+/** Closes a shard's file if it is open. No thread may hold it. */
 void ct__h5_files_shut(ct__h5_files_t *f, int shard);
 /** Closes all. */
 void ct__h5_files_clear(ct__h5_files_t *f);

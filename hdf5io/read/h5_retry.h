@@ -1,21 +1,21 @@
-/** \file h5_retry.h  Reading again what a file system could not read just now.  Internal. */
+/** \file h5_retry.h  Retries reads after transient file system errors. Internal. */
 #ifndef CT_H5_RETRY_H
 #define CT_H5_RETRY_H
 #include "base/ct_err.h"
 
-/** One reading that may fail; {0} before it. */
+/** One read that may be retried; {0} initially. */
 typedef struct ct__h5_retry {
-  int tries;      /**< that failed */
-  double began_s; /**< when the first did */
-  double wait_s;  /**< before the next try */
+  int tries;      /**< failed tries */
+  double began_s; /**< time of the first failure */
+  double wait_s;  /**< wait before the next try */
   ct_err_info_t first;
 } ct__h5_retry_t;
 
-/** Called without the lock, when a reading failed with \a code.  1: it is to be tried
- * again, after a wait, for \a most_s in all; the first wait is told.  0: the error is final, and
- * its record is that of the first failure, with how long it was tried. */
+/** Called without the lock after a read failed with \a code. 1: retry; it has waited, for up to \a
+ * most_s seconds in total, and logs the first wait. 0: the error is final; its record is that of
+ * the first failure, plus how long it was retried. */
 int ct__h5_retry_again(ct__h5_retry_t *t, int code, double most_s);
-/** When it has succeeded: tells so if it had failed before. */
+/** Call after success: logs it if there were failures before. */
 void ct__h5_retry_done(const ct__h5_retry_t *t, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
-/** \file h5_shard.h  One file of a data set.  Internal.
+/** \file h5_shard.h  One file of a data set. Internal.
  *
- * A shard is read in blocks: one chunk of a chunked array, some rows of any other. */
+ * A shard is read in blocks: one chunk of a chunked array, or some rows of any other. */
 #ifndef CT_H5_SHARD_H
 #define CT_H5_SHARD_H
 #include "data/readers/ct_reader.h"
@@ -8,86 +8,90 @@
 #include "hdf5io/filter/h5_chunk.h"
 #include "hdf5io/filter/h5_convert.h"
 
-enum { CT__H5_MOST_DIMS = 5 }; /**< of a stored array */
+enum { CT__H5_MOST_DIMS = 5 }; /**< of a stored array, including N */
 
-/** How samples are fetched. */
+/** Access method for samples. */
 typedef enum {
-  CT__H5_BY_HDF5,   /**< by HDF5 itself, under its lock */
-  CT__H5_IN_A_ROW,  /**< one behind the other in the file: their bytes are read */
+  CT__H5_BY_HDF5,   /**< by HDF5, under its lock */
+  CT__H5_IN_A_ROW,  /**< contiguous in the file: bytes are read directly */
   CT__H5_IN_CHUNKS, /**< chunks are read as stored and decoded by ct__h5_chunk_decode() */
 } ct__h5_way_t;
 
-/** What its samples are. */
+/** How samples are stored. */
 typedef enum {
-  CT__H5_NUMBERS, /**< rows of the array */
-  CT__H5_JOINED,  /**< image files, one behind the other (h5_encoded.h) */
-  CT__H5_APART,   /**< image files, each an element of variable length */
+  CT__H5_NUMBERS, /**< numeric: rows of the array */
+  CT__H5_JOINED,  /**< image files, concatenated (h5_encoded.h) */
+  CT__H5_APART,   /**< image files, each a variable-length element */
 } ct__h5_encoding_t;
 
 typedef struct ct__h5_shard {
-  char *path;    /**< owned; where it is read, which may be a copy */
-  char *name;    /**< owned; the last part of the path that was asked for */
+  char *path;    /**< owned; path that is read, possibly of a copy */
+  char *name;    /**< owned; last component of the original path */
   int64_t count; /**< samples */
   int64_t first; /**< number of its first sample in the data set */
 
-  ct_shape_t x; /**< one sample as ct_reader_info_t tells it */
+  ct_shape_t x; /**< one sample, as in ct_reader_info_t */
   int channels_last;
   enum {
     CT__H5_SEEN_BY_DIMS,
     CT__H5_SEEN_BY_OPTION,    /* data.layout */
     CT__H5_SEEN_BY_ATTRIBUTE, /* of the array */
     CT__H5_SEEN_BY_SHAPE      /* data.shape */
-  } seen;                     /**< what its dims are seen by */
-  int doubtful;               /**< 1: by its dims alone channels may as well come last */
-  int64_t classes;            /**< 0: not said */
-  int64_t targets;            /**< real numbers that belong to a sample; 0: it has a label */
-  int by_place;   /**< 1: what belongs to it is of its places, and is not read as labels */
-  int enumerated; /**< 1: labels are of an enumeration, as h5py has booleans */
+  } seen;                     /**< how the meaning of the dims was determined */
+  int doubtful;               /**< 1: judging by the dims alone, channels may also be last */
+  int64_t classes;            /**< 0: unknown */
+  int64_t targets;            /**< target values per sample; 0: samples have labels */
+  int by_place;   /**< 1: dense targets: one label or value per pixel, not read with the labels */
+  int enumerated; /**< 1: labels are an HDF5 enumeration, as h5py stores booleans */
 
   ct__h5_stamp_t stamp; /**< of the file when its header was read; of a copy: when it was opened */
-  uint64_t stored;      /**< hash of type, dims and chunks of the stored array */
-  int ndim;             /**< of the stored array, with N */
+  uint64_t stored;      /**< hash of the stored array's type, dims and chunks */
+  int ndim;             /**< of the stored array, including N */
   int64_t dims[CT__H5_MOST_DIMS];
-  size_t row_bytes;    /**< one sample in memory */
-  int64_t block_rows;  /**< samples of a block; 0: to be chosen (not chunked) */
-  int64_t order_rows;  /**< the same for the sampler: no function of the memory for blocks */
+  size_t row_bytes;    /**< bytes of one sample in memory */
+  int64_t block_rows;  /**< samples per block; 0: not chunked, to be chosen */
+  int64_t order_rows;  /**< the same for the sampler; does not depend on the memory for blocks */
   int64_t first_block; /**< number of its first block in the data set */
 
   ct__h5_encoding_t encoding;
-  int has_sizes;  /**< of image files: they are known */
-  int32_t *sizes; /**< owned: then [count] height, width; else NULL */
+  int has_sizes;  /**< 1: the sizes of its image files are known */
+  int32_t *sizes; /**< owned; [count] height, width if has_sizes; else NULL */
 
   ct__h5_way_t way;
-  char slow[80]; /**< why HDF5 itself must read it, if that costs: "is virtual" */
-  int straight;  /**< 1: a sample's bytes lie together and can be read alone, to where it goes */
+  char slow[80]; /**< why slow reads through HDF5 are needed: "is virtual" */
+  int straight;  /**< 1: each sample is contiguous in the file and can be read alone, directly to
+                    its destination */
   ct__h5_convert_t convert;
-  int by_convert;                  /**< 1: HDF5 only fetches its elements as they are stored */
-  ct__h5_cf_t of_target;           /**< what the attributes of the array of labels or targets say */
+  int by_convert;                  /**< 1: HDF5 reads elements as stored, and `convert` converts
+                                      them */
+  ct__h5_cf_t of_target;           /**< CF attributes of the array of labels or targets */
   int64_t chunk[CT__H5_MOST_DIMS]; /**< 0: not chunked */
-  int64_t row_chunks; /**< chunks that samples of the same chunk lie in; 1: whole samples */
-  size_t chunk_bytes; /**< a decoded chunk as stored */
-  int edges_plain;    /**< 1: chunks over the edge are stored without filters */
+  int64_t row_chunks; /**< chunks over which the samples of one chunk row are spread; 1: chunks hold
+                         whole samples */
+  size_t chunk_bytes; /**< size of a decoded chunk */
+  int edges_plain;    /**< 1: partial edge chunks are stored without filters */
   ct__h5_filters_t filters;
-  char fill[8];      /**< an element of a chunk that was never written, as in memory */
-  char *class_names; /**< owned; a line each, in the process that read the header; NULL: none */
+  char fill[8];      /**< fill value of chunks never written, as in memory */
+  char *class_names; /**< owned; one per line, only in the process that read the header; NULL:
+                        none */
 } ct__h5_shard_t;
 
-/** With the lock.  Reads the headers of s->path, opened as \a file, and checks the array of labels
- * or targets. CT_ERR_FORMAT names file, array, what was expected. */
+/** With the lock. Reads the headers of s->path, open as \a file, and checks the array of labels or
+ * targets. CT_ERR_FORMAT names file, array and what was expected. */
 int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec);
-enum { CT__H5_NAME_MOST = 1000 /**< bytes of a class's name */ };
-/** With the lock.  The names of so many classes from the attribute `class_names` of a file, a line
- * each, owned by the caller; NULL: it has none, or not so many.  CT_ERR_NOMEM. */
+enum { CT__H5_NAME_MOST = 1000 /**< maximum bytes of a class name */ };
+/** With the lock. Reads \a classes class names from the file's attribute `class_names`, one per
+ * line, owned by the caller; NULL: missing, or a different number. CT_ERR_NOMEM. */
 int ct__h5_class_names(hid_t file, int64_t classes, char **out);
-/** With the lock.  Opens the array of samples.  CT_ERR_FORMAT, CT_ERR_IO unless it is as it was
- * when the shard was described; a->changed: a warning is due. */
+/** With the lock. Opens the array of samples. CT_ERR_FORMAT, CT_ERR_IO if it differs from when the
+ * shard was described; a->changed: a warning is due. */
 int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_array_t *a);
-/** With the lock.  All labels of the shard to \a to as int64, or all targets as float; the array is
- * \a target.  *changed is set to 1 if a warning is due. */
+/** With the lock. Reads all labels of the shard, from array \a target, into \a to as int64, or all
+ * targets as float. *changed is set to 1 if a warning is due. */
 int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed);
-/** Bytes of a block in memory; the last of a shard is read into as much. */
+/** Bytes of a block in memory; a shard's last, partial block uses a full-sized buffer. */
 size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s);
-/** With the lock.  Samples by HDF5 itself, from the opened array.  CT_ERR_IO */
+/** With the lock. Reads samples through HDF5 from the open array. CT_ERR_IO */
 int ct__h5_shard_read(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first, int64_t rows,
                       void *to);
 

@@ -1,4 +1,5 @@
-/** \file h5_store.h  The checkpoint container's two halves, writing and reading.  Internal. */
+/** \file h5_store.h  The checkpoint container: declarations shared by its writer and reader.
+ * Internal. */
 #ifndef CT_H5_STORE_H
 #define CT_H5_STORE_H
 #include "ckpt/ct_store.h"
@@ -12,31 +13,31 @@ typedef struct ct__h5_item {
   char *name; /**< owned */
   int is_text;
   uint64_t hash;
-  ct_shape_t shape; /**< of an array */
-  size_t bytes;     /**< of a text, with its NUL */
+  ct_shape_t shape; /**< arrays only */
+  size_t bytes;     /**< texts only, including the NUL */
 } ct__h5_item_t;
 
 struct ct_store {
   char *path;      /**< owned */
-  char *temporary; /**< owned; NULL: opened for reading */
+  char *temporary; /**< owned; NULL: open for reading */
   hid_t file;
-  ct__h5_item_t *items; /**< in the order they were put */
+  ct__h5_item_t *items; /**< in the order of the puts */
   int nitems;
   int64_t cap;
-  int broken; /**< a put failed: never to be committed */
+  int broken; /**< 1: a put failed; commit is refused */
 };
 
-/** Without file; *out is to be freed also after a failure. */
+/** Without opening a file; *out must be freed even after a failure. */
 int ct__h5_store_new(const char *path, ct_store_t **out);
-/** All but the file; NULL is fine. */
+/** Frees everything but the file; NULL is allowed. */
 void ct__h5_store_free(ct_store_t *s);
 int ct__h5_store_add(ct_store_t *s, const char *name, int is_text, uint64_t hash,
                      ct__h5_item_t **out);
-/** Rows of an array that go through HDF5 in one piece, at least 1. */
+/** Rows of an array per HDF5 transfer, at least 1. */
 int64_t ct__h5_store_step(const ct_shape_t *shape);
-/** Rows of an array and the bytes of one. */
+/** Number of rows of an array, and bytes per row. */
 int64_t ct__h5_store_rows(const ct_shape_t *shape, size_t *row_bytes);
-/** With the lock.  CT_ERR_IO: "path: cannot \a what '\a name': " and HDF5's reason. */
+/** With the lock. CT_ERR_IO: "path: cannot \a what '\a name': " and HDF5's reason. */
 int ct__h5_store_failed(const char *path, const char *name, const char *what);
 
 int ct__h5_store_create(const char *path, ct_store_t **out);

@@ -1,4 +1,4 @@
-/** \file onnx.h  A model that is being put into ONNX's words: nodes and the tensors they read. */
+/** \file onnx.h  A model being translated to ONNX: nodes and the initializers that they read. */
 #ifndef CT_ONNX_PRIVATE_H
 #define CT_ONNX_PRIVATE_H
 #include "base/ct_proto.h"
@@ -15,66 +15,67 @@ enum {
   CT__ONNX_INT64 = 7
 };
 
-/** How a tensor is made from parameters. */
+/** How an initializer is made from parameters. */
 typedef enum {
-  CT__ONNX_CONSTANT,   /**< its bytes are there */
-  CT__ONNX_PARAM,      /**< a parameter as it is, perhaps with other dims */
-  CT__ONNX_TRANSPOSED, /**< a matrix, transposed */
-  CT__ONNX_GATES,      /**< weights of an LSTM, their gates in ONNX's order */
-  CT__ONNX_BIASES      /**< two biases of an LSTM one behind the other, the same */
+  CT__ONNX_CONSTANT,   /**< `data` holds its bytes */
+  CT__ONNX_PARAM,      /**< the parameter's values, possibly with other dims */
+  CT__ONNX_TRANSPOSED, /**< a transposed matrix */
+  CT__ONNX_GATES,      /**< LSTM weights, gates reordered for ONNX */
+  CT__ONNX_BIASES      /**< two LSTM biases concatenated, gates reordered */
 } ct__onnx_how_t;
 
-/** What of a parameter a tensor has, where its layer computes in eight bits (ct_int8.h). */
+/** Which data of a parameter the initializer holds, if its layer computes in int8 (ct_int8.h). */
 typedef enum {
-  CT__ONNX_WHOLE,      /**< its numbers */
-  CT__ONNX_STEPS,      /**< weights as int8 … */
-  CT__ONNX_SCALES,     /**< … and the scale of each output channel */
-  CT__ONNX_BIAS_STEPS, /**< a bias as int32, … */
-  CT__ONNX_BIAS_SCALES /**< … whose scales are those of the weights before it times x_scale */
+  CT__ONNX_WHOLE,      /**< float32 values */
+  CT__ONNX_STEPS,      /**< int8 weights */
+  CT__ONNX_SCALES,     /**< the weights' scale per output channel */
+  CT__ONNX_BIAS_STEPS, /**< int32 bias */
+  CT__ONNX_BIAS_SCALES /**< the bias's scales: those of the preceding weights times x_scale */
 } ct__onnx_part_t;
 
-/** A tensor that nodes read by name: an initializer. */
+/** An initializer: a tensor that nodes read by name. */
 typedef struct ct__onnx_tensor {
   char name[CT__ONNX_NAME];
   int type, ndim; /**< ndim 0: a scalar */
   int64_t dim[CT_MAX_DIMS], bytes;
   ct__onnx_how_t how;
   ct__onnx_part_t part;
-  int param;     /**< of the graph: the first one that it is made of */
-  float x_scale; /**< of the layer's input */
+  int param;     /**< index in the graph, of the first parameter that it is made from */
+  float x_scale; /**< scale of the layer's input */
   void *data;    /**< CONSTANT: owned */
 } ct__onnx_tensor_t;
 
-/** A model as words. */
+/** A model in translation. */
 typedef struct ct__onnx {
   const ct_graph_t *g;
-  const ct_quant_t *quant; /**< NULL: nothing is in eight bits */
-  ct_proto_t nodes;        /**< fields `node` of GraphProto */
-  int64_t open;            /**< where the node that takes attributes begins; -1: none does */
+  const ct_quant_t *quant; /**< NULL: nothing is int8 */
+  ct_proto_t nodes;        /**< serialized `node` fields of GraphProto */
+  int64_t open;            /**< offset of the node that accepts attributes; -1: none */
   ct__onnx_tensor_t *tensor;
   int tensors;
   int64_t cap;
-  char input[CT__ONNX_NAME];                /**< the network's input, as layers read it */
-  char more[CT_INPUTS_MORE][CT__ONNX_NAME]; /**< its further ones: "input.NAME" */
-  char (*out)[CT__ONNX_NAME]; /**< [layers] names of the layers' outputs, as layers read them */
+  char input[CT__ONNX_NAME];                /**< the network's input as its first layers read it */
+  char more[CT_INPUTS_MORE][CT__ONNX_NAME]; /**< extra inputs: "input.NAME" */
+  char (*out)[CT__ONNX_NAME]; /**< [layers] names of the layers' outputs as the next layers read
+                                 them */
   char name[CT__ONNX_NAMES][CT__ONNX_NAME];
   int names;
-  int rc; /**< the first failure: what follows does nothing */
+  int rc; /**< first error; later calls do nothing */
 } ct__onnx_t;
 
 /* ---- nodes: onnx_node.c ---- */
 
-/** Lists of names, ended by NULL. */
+/** NULL-terminated list of names. */
 #define CT__ONNX_LIST(...) \
   (const char *const[])    \
   {                        \
     __VA_ARGS__, NULL      \
   }
 
-/** "layer/word", of the network's input (-1) "input/word"; valid until CT__ONNX_NAMES more were
- * made. */
+/** "layer/word", or for the network's input (-1) "input/word"; valid for CT__ONNX_NAMES further
+ * calls. */
 const char *ct__onnx_name(ct__onnx_t *o, int layer, const char *word);
-/** Begins a node, which is named as its first output; attributes may follow, until the next one. */
+/** Starts a node, named after its first output; attributes may follow until the next node. */
 void ct__onnx_node(ct__onnx_t *o, const char *op, const char *const out[], const char *const in[]);
 void ct__onnx_int(ct__onnx_t *o, const char *name, int64_t value);
 void ct__onnx_float(ct__onnx_t *o, const char *name, double value);
@@ -85,7 +86,7 @@ void ct__onnx_end(ct__onnx_t *o);
 
 /* ---- tensors: onnx_tensor.c ---- */
 
-/** Each returns the name that nodes use, valid as ct__onnx_name()'s.  ndim 0: one number. */
+/** Each returns the name for nodes to use, valid as that of ct__onnx_name(). ndim 0: a scalar. */
 const char *ct__onnx_const_ints(ct__onnx_t *o, int layer, const char *word, int ndim, int64_t n,
                                 const int64_t v[]);
 const char *ct__onnx_constant(ct__onnx_t *o, int layer, const char *word, int type, int ndim,
@@ -95,32 +96,33 @@ const char *ct__onnx_const_floats(ct__onnx_t *o, int layer, const char *word, in
 const char *ct__onnx_scalar(ct__onnx_t *o, int layer, const char *word, double v);
 /** Parameter \a slot of a layer, under its own name. */
 const char *ct__onnx_param(ct__onnx_t *o, int layer, int slot);
-/** What is made of it, under the name of the parameter and a word. */
+/** A tensor derived from it (\a how), named after the parameter and \a word. */
 const char *ct__onnx_made(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how, const char *word,
                           int ndim, const int64_t dim[]);
-/** A part of a parameter in eight bits, or of what is made of it. */
+/** One part of an int8 parameter, or of a tensor derived from it. */
 const char *ct__onnx_part(ct__onnx_t *o, int layer, int slot, ct__onnx_part_t part, int type,
                           ct__onnx_how_t how, const char *word, int ndim, const int64_t dim[]);
-/** The bytes of a tensor into \a out; room has space for the largest parameter. */
+/** Writes a tensor's bytes to \a out; \a room: workspace for the largest parameter. */
 int ct__onnx_fill(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx_source_t *from,
                   float *room, void *out);
 
-/* ---- numbers of eight bits: onnx_quant.c ---- */
+/* ---- int8: onnx_quant.c ---- */
 
-/** Weights of a layer for its node: a parameter, or what is made of it (how, word); if the layer
- * computes in eight bits int8 numbers, and a node before it that makes floats of them.  axis: that
- * of the output channels. */
+/** Weights of a layer, as a node reads them: a parameter, or a tensor derived from it (how, word).
+ * If the layer computes in int8: an int8 initializer and a DequantizeLinear node. axis: axis of the
+ * output channels. */
 const char *ct__onnx_weight(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how,
                             const char *word, int axis, int ndim, const int64_t dim[]);
-/** The same of a bias, whose scales are those of the product. */
+/** The same for a bias, whose scales are those of the matrix product. */
 const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot);
-/** The value \a x that a layer (or the network's input, -1) gives, rounded to eight bits and back,
- * if it is to be: the name of what is to be read then. */
+/** If \a x, the output of a layer (or of the network's input, -1), is quantized, appends
+ * QuantizeLinear and DequantizeLinear and returns the name to read instead; else returns \a x. */
 const char *ct__onnx_rounded(ct__onnx_t *o, int layer, const char *x);
 
 /* ---- layers: onnx_layers.c ---- */
 
-/** All nodes and tensors of a graph.  \a o has g, is cleared by ct__onnx_clear(). */
+/** Translates a whole graph into nodes and tensors. o->g must be set; free with
+ * ct__onnx_clear(). */
 int ct__onnx_layers(ct__onnx_t *o);
 void ct__onnx_clear(ct__onnx_t *o);
 

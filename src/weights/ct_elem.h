@@ -1,14 +1,15 @@
-/** \file ct_elem.h  Element types of weight files, and numbers of this program from them.  Layer 3.
+/** \file ct_elem.h  Element types of weight files and their conversion. Layer 3.
  *
- * Files have more types than this program computes with (ct_dtype_t): those of a row with a size of
- * whole bytes and `numbers` become float32; the others are listed by `inspect`, and refused by
- * name.  All functions are pure. */
+ * Weight files have more types than this program computes with (ct_dtype_t). Types whose row below
+ * has numbers = 1 (whole bytes, real values) are converted to float32; `inspect` lists the others,
+ * and loading them fails with an error that names the type. All functions are pure. */
 #ifndef CT_ELEM_H
 #define CT_ELEM_H
 #include "base/ct_types.h"
 
-/** X(NAME, text, word, bits, numbers): text is NumPy's or PyTorch's name, word that of safetensors
- * (the order is that of its reference, in which its writer sorts), bits of an element. */
+/** X(NAME, text, word, bits, numbers): text: name in NumPy or PyTorch; word: name in safetensors
+ * (in the order of its reference implementation, by which its writer sorts); bits per element;
+ * numbers: 1 if it can be converted. */
 #define CT_ELEM_LIST(X)                                  \
   X(BOOL, "bool", "BOOL", 8, 1)                          \
   X(F4, "float4_e2m1fn_x2", "F4", 4, 0)                  \
@@ -37,22 +38,22 @@
 typedef enum { CT_ELEM_LIST(CT_ELEM_ENUM) CT_ELEMS } ct_elem_t;
 #undef CT_ELEM_ENUM
 
-/** "float32": NumPy's or PyTorch's name. */
+/** Name in NumPy or PyTorch: "float32". */
 const char *ct_elem_name(ct_elem_t e);
-/** "F32": the word of safetensors. */
+/** Name in safetensors: "F32". */
 const char *ct_elem_word(ct_elem_t e);
 int ct_elem_bits(ct_elem_t e);
-/** 1 if ct_elem_floats() knows it. */
+/** 1 if ct_elem_floats() converts it. */
 int ct_elem_has_numbers(ct_elem_t e);
-/** The type of the same elements in this program's own files. */
+/** The element type of a dtype of this program. */
 ct_elem_t ct_elem_of_dtype(ct_dtype_t t);
-/** 1, and *out: the type of this program with the same bits; 0: there is none. */
+/** 1 and *out: the dtype of this program with the same bits; 0: there is none. */
 int ct_elem_dtype(ct_elem_t e, ct_dtype_t *out);
 
-/** n elements, little-endian at any address, as float32: floats and integers to nearest, ties to
- * even, as torch.Tensor.float() does; bool as 0 and 1.  \a e has numbers. */
+/** Converts n little-endian elements at any address to float32: floats and integers to nearest,
+ * ties to even, as torch.Tensor.float() does; bool to 0 or 1. \a e must have numbers. */
 void ct_elem_floats(ct_elem_t e, const void *from, int64_t n, float *to);
-/** The same as float64, in which all but the largest 64-bit integers are exact. */
+/** The same for float64, which is exact except for large 64-bit integers. */
 void ct_elem_doubles(ct_elem_t e, const void *from, int64_t n, double *to);
 
 #endif

@@ -1,8 +1,8 @@
-/** \file ct_init.h  Section `init`: weights to begin from, and which tensor of a file each
- * parameter of a model gets.  Layer 3.  All functions are local.
+/** \file ct_init.h  Section `init`: initial weights, and the mapping of a file's tensors to a
+ * model's parameters. Layer 3. All functions are local.
  *
- * What load_state_dict() of PyTorch decides, by names and shapes; the tensors themselves are read
- * later, by who takes them (ct_trainer_load()). */
+ * Names and shapes are matched as PyTorch's load_state_dict() does. The tensors themselves are read
+ * later, by the caller (ct_trainer_load()). */
 #ifndef CT_INIT_H
 #define CT_INIT_H
 #include "model/ct_graph.h"
@@ -10,48 +10,51 @@
 
 /** Section `init`. */
 typedef struct ct_init_opts {
-  char *from;             /**< file, or run directory; "": weights are drawn */
-  char *key;              /**< of a nested file */
-  int strict;             /**< names and shapes have to be the model's */
-  char *strip_prefix;     /**< of the file's names */
-  ct_opt_texts_t rename;  /**< rules (ct_names.h) */
-  ct_opt_texts_t replace; /**< patterns of parameters (ct_graph_matches()) that begin anew */
+  char *from;             /**< weight file or run directory; "": random initialization */
+  char *key;              /**< which dict of a nested file */
+  int strict;             /**< 1: names and shapes must match the model exactly */
+  char *strip_prefix;     /**< prefix to strip from the file's tensor names */
+  ct_opt_texts_t rename;  /**< renaming rules (ct_names.h) */
+  ct_opt_texts_t replace; /**< patterns of parameters (ct_graph_matches()) that keep their random
+                             initialization */
 } ct_init_opts_t;
 extern const ct_opt_t ct_init_rows[];
 
-/** What single keys cannot say.  CT_ERR_USAGE. */
+/** Checks that the keys are consistent. CT_ERR_USAGE. */
 int ct_init_check(const ct_init_opts_t *o);
 
-/** Which tensor each parameter gets, and what does not fit.  {0} is empty. */
+/** Mapping of tensors to parameters, and all mismatches. {0} is empty. */
 typedef struct ct_match {
-  int *from;                        /**< [graph.params]: a tensor of the file; -1: none */
-  int taken, replaced;              /**< parameters (and buffers) */
-  int missing, misfits, unexpected; /**< those without a tensor, those of another shape, and
-                                           tensors of other names */
-  ct_str_t lines[4];                /**< names: missing, of another shape, unexpected, replaced */
-  char prefix[CT_NAME_MAX];         /**< most names of the file begin with it, and without it they
-                                         would be the model's; "": there is none */
-  char names[160];                  /**< whose names the file has, if they are not the model's */
+  int *from;                        /**< [graph.params]: index of a tensor in the file; -1: none */
+  int taken, replaced;              /**< counts of parameters and buffers */
+  int missing, misfits, unexpected; /**< parameters without a tensor, parameters with a different
+                                       shape, tensors without a parameter */
+  ct_str_t lines[4];                /**< lists of names: missing, different shape, unexpected,
+                                       replaced */
+  char prefix[CT_NAME_MAX];         /**< prefix of most names in the file without which they would
+                                       match the model; "": none */
+  char names[160];                  /**< which program's naming scheme the file uses, if not the
+                                       model's own */
 } ct_match_t;
 
-/** The names of the file by the rules of \a o, and where these leave some of the model out by those
- * that are known of other programs (ct_names_known), if then most are there; counters
- * (num_batches_tracked, n_averaged) are passed over, and so is what init.replace means, in the
- * model and in the file.  CT_ERR_USAGE: a
- * pattern of init.replace means no parameter; CT_ERR_FORMAT: two tensors get one name.  That names
- * or shapes do not fit is no error here: ct_match_judge(). */
+/** Matches the file's names to the model's. Applies the rules of \a o, and if some of the model's
+ * names are still missing, the known naming schemes of other programs (ct_names_known), provided
+ * that most names match then. Counters (num_batches_tracked, n_averaged) are ignored, and so are
+ * parameters and tensors selected by init.replace. CT_ERR_USAGE: a pattern of init.replace matches
+ * no parameter; CT_ERR_FORMAT: two tensors map to one name. Mismatched names or shapes are no error
+ * here; see ct_match_judge(). */
 int ct_match_make(const ct_weights_file_t *f, const ct_graph_t *g, const ct_init_opts_t *o,
                   ct_match_t *out);
-/** Opens the part of a file that o->key names, or without it the one whose names are the model's,
- * and matches it.  CT_ERR_FORMAT names the parts if several fit as well, but an averaged copy is
- * never taken for its model. */
+/** Opens the dict of the file that o->key names, or without a key the one whose names match the
+ * model, and matches it. CT_ERR_FORMAT lists the dicts if several match equally well; an averaged
+ * copy is never preferred to its model. */
 int ct_match_open(const ct_weights_ops_t *const formats[], const char *path, const ct_graph_t *g,
                   const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m);
-/** The same with a file that is open, of whatever part. */
+/** The same for a file that is already open, whichever dict of it. */
 int ct_match_reopen(const ct_weights_ops_t *const formats[], const ct_graph_t *g,
                     const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m);
-/** Tells the log what does not fit, the first names of each kind.  CT_ERR_FORMAT: something does
- * not and init.strict is set, or nothing fits at all; \a file names the file. */
+/** Logs the mismatches with the first names of each kind. CT_ERR_FORMAT if there are any and
+ * init.strict is set, or if nothing matches at all; \a file: name for the message. */
 int ct_match_judge(const ct_match_t *m, const ct_init_opts_t *o, const char *file);
 void ct_match_clear(ct_match_t *m);
 

@@ -1,14 +1,14 @@
-/** \file ct_weights_pth.h  PyTorch's .pth files, in and out.  Layer 3.
+/** \file ct_weights_pth.h  PyTorch's .pth files, reading and writing. Layer 3.
  *
- * Read: what torch.save() wrote, the zip format and the older one before PyTorch 1.6, by a reader
- * that executes nothing.  A state dict, or a dict that has one: under the key that was asked for,
- * else the likeliest (ct_weights_likeliest()).  Tensors may be views of shared storages with any
- * stride, and parameters.
- * What is no tensor is left out with a remark; a tensor of another kind (sparse, quantized,
- * on no device), a TorchScript archive and an object of another class are refused by name.
+ * Reads files of torch.save(), both the zip format and the legacy format before PyTorch 1.6,
+ * without executing anything. Loads a state dict, or a dict that contains one: under the given key,
+ * else the most likely one (ct_weights_likeliest()). Tensors may be views of shared storages with
+ * any stride, and parameters. Items that are not tensors are skipped with a remark. Other kinds of
+ * tensors (sparse, quantized, meta), TorchScript archives and objects of other classes are rejected
+ * with a message that names them.
  *
- * Written: the zip format, for torch.load(weights_only=True), also with mmap=True.  Texts are
- * records "ctrain-hpc/NAME" beside PyTorch's own, which it passes over. */
+ * Writes the zip format, which torch.load(weights_only=True) reads, also with mmap=True. Texts are
+ * stored as records "ctrain-hpc/NAME", which PyTorch ignores. */
 #ifndef CT_WEIGHTS_PTH_H
 #define CT_WEIGHTS_PTH_H
 #include "weights/ct_weights.h"

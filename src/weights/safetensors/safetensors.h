@@ -1,4 +1,5 @@
-/** \file safetensors.h  Parts of the safetensors format.  Internal; all functions are local. */
+/** \file safetensors.h  Declarations shared by the safetensors files. Internal; all functions are
+ * local. */
 #ifndef CT_SAFETENSORS_H
 #define CT_SAFETENSORS_H
 #include "base/ct_json.h"
@@ -6,9 +7,9 @@
 
 #define CT__SAFETENSORS_TEXT "ctrain-hpc/" /**< before the name of a text, among the metadata */
 enum {
-  CT__SAFETENSORS_HEADER = 25000000, /**< bytes at most: no model is near it, and JSON needs much
-                                        memory */
-  CT__SAFETENSORS_VALUES = 4000000   /**< of JSON, at most */
+  CT__SAFETENSORS_HEADER = 25000000, /**< limit of header bytes: no model comes near it, and parsing
+                                        JSON needs much memory */
+  CT__SAFETENSORS_VALUES = 4000000   /**< limit of JSON values */
 };
 
 typedef struct ct__safetensors_entry {
@@ -16,39 +17,41 @@ typedef struct ct__safetensors_entry {
   ct_elem_t type;
   int ndim;
   int64_t *dim;
-  int64_t count, begin, bytes; /**< begin: from the first byte behind the header */
-  int order;                   /**< its place in the header */
-  int part;                    /**< number of the file of a set */
+  int64_t count, begin, bytes; /**< begin: offset from the first byte after the header */
+  int order;                   /**< position in the header */
+  int part;                    /**< index of the file in a set */
 } ct__safetensors_entry_t;
 
-/** What a header says; of a set, what all of them say. */
+/** Tensors of one header, or of all headers of a set. */
 typedef struct ct__safetensors_list {
-  ct__safetensors_entry_t *entry; /**< in the order of their bytes */
+  ct__safetensors_entry_t *entry; /**< sorted by offset */
   int64_t n, cap;
-  int aliases;  /**< the last ones of the list */
-  json_t *meta; /**< text to text; NULL: none */
+  int aliases;  /**< number of aliases, at the end of the list */
+  json_t *meta; /**< metadata, text to text; NULL: none */
 } ct__safetensors_list_t;
 
-/** JSON from \a bytes bytes of the file \a path, not too much of it.  CT_ERR_FORMAT says where. */
+/** Parses \a bytes bytes of JSON from the file \a path, within the limits. CT_ERR_FORMAT states the
+ * position. */
 int ct__safetensors_json(const char *path, const char *text, size_t bytes, json_t **out);
-/** Appends the tensors of a header in front of \a data bytes; they are part \a part.  The first
- * header's metadata is kept.  CT_ERR_FORMAT names file, tensor and what was expected. */
+/** Appends the tensors of a header that is followed by \a data bytes; the file is number \a part of
+ * the set. Keeps the first header's metadata. CT_ERR_FORMAT names file, tensor and what was
+ * expected. */
 int ct__safetensors_parse(const char *path, const char *text, size_t bytes, int64_t data, int part,
                           ct__safetensors_list_t *out);
-/** Appends the names that the metadata says are others' too. */
+/** Appends the aliases that the metadata lists: names that share another tensor's memory. */
 int ct__safetensors_alias(ct__safetensors_list_t *l);
 void ct__safetensors_clear(ct__safetensors_list_t *l);
 
-/** Files of a set, and which tensor lies in which. */
+/** The files of a set, and the file of each tensor. */
 typedef struct ct__safetensors_set {
-  json_t *map; /**< name to file; owned */
-  char **file; /**< plain names, each once */
+  json_t *map; /**< owned; tensor name to file name */
+  char **file; /**< file names without directory, each once */
   int files;
 } ct__safetensors_set_t;
-/** Reads an index.  CT_ERR_IO, CT_ERR_FORMAT. */
+/** Reads an index file. CT_ERR_IO, CT_ERR_FORMAT. */
 int ct__safetensors_set_read(const char *path, ct__safetensors_set_t *out);
-/** The tensors of all files are those of the index, each where it says.  CT_ERR_FORMAT names the
- * first that is not. */
+/** Checks that the tensors of all files are exactly those of the index, each in the file that it
+ * names. CT_ERR_FORMAT names the first mismatch. */
 int ct__safetensors_set_check(const char *path, const ct__safetensors_set_t *s,
                               const ct__safetensors_list_t *l);
 void ct__safetensors_set_clear(ct__safetensors_set_t *s);
