@@ -1,8 +1,8 @@
-/* The checkpoint service of one rank: a thread that writes behind the next steps, and the names in
- * a run's directory.
+/* The checkpoint service of one rank: a background writer thread, and the files in a run's
+ * checkpoint directory.
  *
- * What is there and whole stays until something newer is there and whole: a crash, a full disk or a
- * directory that somebody removes at any moment costs at most the checkpoint under way. */
+ * A valid checkpoint is never removed before a newer one is complete: a crash, a full disk, or a
+ * directory removed by somebody costs at most the checkpoint being written. */
 #include "ckpt/ct_ckpt.h"
 
 #include <dirent.h>
@@ -48,31 +48,31 @@ struct ct_ckpt {
   char dir[CT_PATH_MAX];
   const ct_store_ops_t *ops;
   int64_t keep;
-  int64_t best;  /**< step of the one that `best` names; -1: none */
-  int mark_best; /**< the next one is it */
+  int64_t best;  /**< step of the checkpoint that `best` names; -1: none */
+  int mark_best; /**< 1: the next checkpoint is the best */
 
-  /* one write: set by save, used by the thread until it is joined */
-  ct_ckpt_item_t *item; /**< owned list; the data is the caller's */
+  /* the current write: set by save, used by the thread until it is joined */
+  ct_ckpt_item_t *item; /**< owned list; the caller owns the data */
   ct_ckpt_text_t *text;
   int64_t item_cap, text_cap;
   int items, texts;
   double begun; /**< ct_clock() */
   ct_ckpt_done_t done;
   pthread_t thread;
-  int started;         /**< a thread is to be joined */
-  atomic_int finished; /**< and has come to its end */
-  int rc;              /**< its result … */
-  ct_err_info_t err;   /**< … with its text */
+  int started;         /**< 1: the thread must be joined */
+  atomic_int finished; /**< 1: the thread has finished */
+  int rc;              /**< its result ... */
+  ct_err_info_t err;   /**< ... and error record */
 };
 
-/* ---- the names in a directory ---- */
+/* ---- file names ---- */
 
 static void make_name(char name[NAME_CAP], const ct_store_ops_t *ops, int64_t step)
 {
   snprintf(name, NAME_CAP, "step-%08" PRId64 "%s", step, ops->format.suffixes[0]);
 }
 
-/* Step of a name that make_name() could have made, with \a behind at its end; -1 for any other. */
+/* Step of a name made by make_name(), with the suffix \a behind; -1 for any other name. */
 static int64_t step_of(const char *name, const ct_store_ops_t *ops, const char *behind)
 {
   char again[NAME_CAP];
@@ -89,7 +89,8 @@ static int descending(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* Steps of all checkpoints in dir, newest first; freed by ct_mem_free.  No directory: none. */
+/* Steps of all checkpoints in dir, newest first; free with ct_mem_free(). If dir is missing:
+ * none. */
 static int list_steps(const char *dir, const ct_store_ops_t *ops, int64_t **step, int *n)
 {
   int rc = CT_OK;
@@ -122,7 +123,7 @@ static int path_of(char *path, size_t cap, const char *dir, const ct_store_ops_t
   return ct_path_join(path, cap, dir, name);
 }
 
-/* The line that is all of a small file; 0: it is no such file. */
+/* Content of a small file with a single line; 0: not such a file. */
 static int read_line(const char *path, char line[NAME_CAP])
 {
   char *text = NULL;
@@ -185,7 +186,7 @@ out:
   return rc;
 }
 
-/* A directory that somebody removed is made anew; one that has no room is not written to. */
+/* Creates the directory if it was removed; fails if the file would not fit on the disk. */
 static int prepare_dir(const ct_ckpt_t *c, const char *path)
 {
   int rc = CT_OK;
@@ -208,21 +209,21 @@ static int write_store(const ct_ckpt_t *c, const char *path)
   CT_TRY(c->ops->create(path, &s));
   for (int i = 0; i < c->items; i++) {
     CT_TRY(ct_fault("ckpt.write"));
-    ct_beat_progress(); /* a run that waits for this is no run that hangs */
+    ct_beat_progress(); /* a run that waits for this write does not count as hanging */
     CT_TRY(c->ops->put(s, c->item[i].name, &c->item[i].shape, c->item[i].data));
   }
   for (int i = 0; i < c->texts; i++)
     CT_TRY(c->ops->put_text(s, c->text[i].name, c->text[i].text));
   ct_store_t *whole = s;
-  s = NULL; /* commit frees it in any case */
+  s = NULL; /* commit frees it even on failure */
   CT_TRY(c->ops->commit(whole));
 out:
   c->ops->discard(s);
   return rc;
 }
 
-/* Checkpoints beyond the one just written are not of this run's past, and not counted; the best one
- * stays.  One that cannot be removed does no harm. */
+/* Removes old checkpoints. Those of later steps are not part of this run's history and are not
+ * counted; the best one stays. A failure to remove one is harmless. */
 static int remove_old(const ct_ckpt_t *c)
 {
   int rc = CT_OK, n;
@@ -240,7 +241,7 @@ out:
   return rc;
 }
 
-/* `latest` or `best` names the checkpoint of a step. */
+/* Makes `latest` or `best` name the checkpoint of a step. */
 static int write_pointer(const char *dir, const char *pointer, const ct_store_ops_t *ops,
                          int64_t step)
 {
@@ -254,7 +255,7 @@ out:
   return rc;
 }
 
-/* It is durable; and is it still there?  Before that is sure no older one goes. */
+/* Checks that the durable file still exists, before older ones are removed. */
 static int look(ct_ckpt_t *c, const char *path)
 {
   int rc = CT_OK;
@@ -287,7 +288,8 @@ static int write_all(ct_ckpt_t *c)
   char path[CT_PATH_MAX];
   CT_TRY(ct_path_join(path, sizeof path, c->dir, c->done.name));
   rc = write_files(c, path);
-  if (rc != CT_OK && !ct_file_exists(c->dir)) rc = write_files(c, path); /* removed meanwhile */
+  if (rc != CT_OK && !ct_file_exists(c->dir))
+    rc = write_files(c, path); /* the directory was removed meanwhile: retry */
   CT_TRY(rc);
   CT_TRY(remove_old(c));
 out:
@@ -379,7 +381,7 @@ int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out,
   for (int i = 0; i < n; i++) {
     CT_TRY(path_of(path, cap, dir, ops, step[i]));
     rc = ops->open(path, out);
-    /* to go on from an older one would undo what the newer version has trained */
+    /* to resume from an older one would discard training done by the newer version */
     if (rc == CT_OK || rc == CT_ERR_NOMEM || rc == CT_ERR_NEWER) goto out;
     ct_log(CT_LOG_WARN, "checkpoint passed over: %s", ct_err_last()->text);
   }
@@ -391,7 +393,7 @@ out:
   return rc;
 }
 
-/* A file `best` or `latest`. */
+/* Resolves a file `best` or `latest`. */
 static int follow_pointer(const char *file, char *path, size_t cap)
 {
   int rc = CT_OK;
@@ -416,7 +418,7 @@ out:
   return rc;
 }
 
-/* The file that checkpoints/best names, if it is there; else "". */
+/* Path of the file that checkpoints/best names, if it exists; else "". */
 static int best_of(const char *dir, char *path, size_t cap)
 {
   int rc = CT_OK;
@@ -470,8 +472,8 @@ void ct_ckpt_found_close(ct_ckpt_found_t *c)
   c->store = NULL;
 }
 
-/* The first of NAME.aside, NAME.aside.2 … that is not there: nothing that was trained is written
- * over. */
+/* The first of NAME.aside, NAME.aside.2 … that does not exist, so that no checkpoint is
+ * overwritten. */
 static int aside_of(char *aside, size_t cap, const char *path)
 {
   int rc = CT_OK;
@@ -493,7 +495,8 @@ out:
   return rc;
 }
 
-/* The best up to \a step was that of step \a best, if it is there yet. */
+/* Resets `best` to the checkpoint of step \a best, the best one up to \a step, if it still
+ * exists. */
 static int go_back_to_best(const char *dir, const ct_store_ops_t *ops, int64_t step, int64_t best)
 {
   int rc = CT_OK;
@@ -521,7 +524,7 @@ int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step, 
     ct_log(CT_LOG_INFO, "%s was set aside as %s: this run goes on from step %" PRId64, path,
            strrchr(aside, '/') + 1, step);
   }
-  if (i == 0) goto out; /* `latest` is right */
+  if (i == 0) goto out; /* `latest` is already right */
   rc = i < n ? write_pointer(dir, "latest", ops, all[i]) : remove_pointer(dir, "latest");
 out:
   ct_mem_free(all);

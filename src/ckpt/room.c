@@ -1,12 +1,12 @@
-/* Is there room for a checkpoint, and if it could not be written, what to do: at night nobody looks
- * up what EDQUOT means. */
+/* Checks the disk space for a checkpoint, and adds advice to write errors, so that users need not
+ * look up what EDQUOT means. */
 #include "ckpt/room.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PER_ITEM = 256 }; /* of the container: a name, a shape, a checksum */
+enum { PER_ITEM = 256 }; /* container overhead: name, shape, checksum */
 
 int64_t ct__room_needed(const ct_ckpt_item_t *item, int items, const ct_ckpt_text_t *text,
                         int texts)
@@ -19,7 +19,7 @@ int64_t ct__room_needed(const ct_ckpt_item_t *item, int items, const ct_ckpt_tex
   return bytes;
 }
 
-/* HDF5 hands on the operating system's errors as words only, so words are what is looked for. */
+/* HDF5 reports the operating system's errors only as text, so the text is searched. */
 const char *ct__room_cure(const char *error)
 {
   static const struct {

@@ -1,5 +1,5 @@
-/* Which evaluation was the best one: a loss and an error are the better the smaller, hits the more
- * there are. */
+/* Determines the best evaluation: lower is better for losses and errors, higher for all other
+ * scores. */
 #include "ckpt/ct_score.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* The control plane.  A code, a hash, a few numbers: each agreement is one small all-reduce, and
- * only if it finds a failure the text of the rank that failed goes round as well.  The step word is
- * the same with more in it, since one message a step is what training can afford. */
+/* The control plane. Each agreement on a code, a hash or a few numbers is one small all-reduce;
+ * only if it detects a failure, the failing rank's text is broadcast too. The step status is a
+ * larger message of the same kind, so that each training step needs only one. */
 #include "comm/ct_agree.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ static void bcast(const ct_topo_t *t, const char *what, void *data, size_t bytes
   ct_mpi_bcast(t, t->world, data, bytes, root);
 }
 
-/* Everybody gets the record of \a culprit, who failed with \a code. */
+/* Broadcasts the error record of rank \a culprit, which failed with \a code. */
 static int share_error(const ct_topo_t *t, int code, int culprit)
 {
   ct_err_info_t info = {0};
@@ -51,7 +51,8 @@ int ct_agree(const ct_topo_t *t, int rc)
   return worst.code == CT_OK ? CT_OK : share_error(t, worst.code, worst.rank);
 }
 
-/* The lowest rank whose value is not rank 0's fails; the others say nothing. */
+/* The lowest rank whose value differs from rank 0's sets the error; the other ranks only receive
+ * it. */
 static int name_the_first(const ct_topo_t *t, const char *what, uint64_t value)
 {
   uint64_t of_zero = value;
@@ -67,7 +68,7 @@ static int name_the_first(const ct_topo_t *t, const char *what, uint64_t value)
 
 int ct_agree_same(const ct_topo_t *t, const char *what, uint64_t value)
 {
-  /* max(~x) is ~min(x): one message tells both ends of the range. */
+  /* max(~x) is ~min(x): one all-reduce yields both the minimum and the maximum. */
   uint64_t ends[2] = {value, ~value};
   allreduce(t, comparison, ends, 2, MPI_UINT64_T, MPI_MAX);
   return ends[0] == ~ends[1] ? CT_OK : name_the_first(t, what, value);
@@ -103,7 +104,7 @@ void ct_agree_node(const ct_topo_t *t, void *data, size_t bytes)
 
 void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n)
 {
-  enum { AT_ONCE = 1 << 20 }; /* MPI's counts are ints, and some libraries stage a whole message */
+  enum { AT_ONCE = 1 << 20 }; /* MPI counts are ints, and some libraries buffer a whole message */
   for (int64_t i = 0; i < n; i += AT_ONCE)
     allreduce(t, "a sum of counts", count + i, (int)(n - i < AT_ONCE ? n - i : AT_ONCE),
               MPI_INT64_T, MPI_SUM);

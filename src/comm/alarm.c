@@ -1,5 +1,5 @@
-/* An error that is sent to all other ranks, and looked for with a probe: nobody waits for a message
- * that in normal life never comes. */
+/* Sends an error to all other ranks, which probe for it. No receive is posted in advance, since
+ * normally no message arrives. */
 #include "comm/ct_alarm.h"
 
 #include "base/ct_mem.h"
@@ -11,7 +11,7 @@ enum { TAG = 2 };
 struct ct_alarm {
   const ct_topo_t *t;   /* borrowed */
   MPI_Comm comm;        /* owned */
-  MPI_Request *request; /* owned; one for each rank */
+  MPI_Request *request; /* owned; one per rank */
   int raised;
   ct_err_info_t mine, heard;
 };
@@ -50,7 +50,7 @@ void ct_alarm_raise(ct_alarm_t *a)
              MPI_Isend(&a->mine, (int)sizeof a->mine, MPI_BYTE, r, TAG, a->comm, &a->request[r]));
 }
 
-/* 1: one has come. */
+/* 1: a message has arrived. */
 static int receive(ct_alarm_t *a, ct_err_info_t *out)
 {
   int there = 0;
@@ -70,12 +70,13 @@ int ct_alarm_heard(ct_alarm_t *a)
   return a->heard.code;
 }
 
-/* A message this small has left when it is sent; else it stays where MPI reads it. */
+/* Closes without waiting: small messages have normally been sent already; if one has not, its
+ * buffer is kept for MPI and leaked. */
 void ct_alarm_close(ct_alarm_t *a, int alone)
 {
   int sent = 1, done;
   if (!a) return;
-  while (receive(a, &a->heard)) /* MPI complains about what nobody takes */
+  while (receive(a, &a->heard)) /* MPI complains about messages that are never received */
     ;
   for (int r = 0; a->raised && r < a->t->size; r++) {
     CT_MPI(a->t, MPI_Test(&a->request[r], &done, MPI_STATUS_IGNORE));

@@ -1,5 +1,5 @@
-/* Pings between rank 0 and the nodes.  A node is asked for its clock again and again; rank 0 alone
- * measures, and tells what came of it. */
+/* Clock pings between rank 0 and the nodes. A node answers with its clock; only rank 0 measures,
+ * and sends the result at the end. */
 #include "comm/ct_clocks.h"
 
 #include "base/ct_heartbeat.h"
@@ -10,7 +10,7 @@
 enum { PINGS = 50, ROUNDS = 4, PING = 77, HERE = 78 };
 #define SHORT_S 50e-6
 
-/* What rank 0 sends: tell me your clock, or the result. */
+/* Rank 0's message: a request for the clock, or the result. */
 typedef struct ask {
   int over;
   ct_clock_offset_t result;
@@ -60,7 +60,7 @@ static void answer(const ct_topo_t *t, ct_clock_offset_t *out)
   *out = ask.result;
 }
 
-/* The first ranks of the nodes come forward, in any order. */
+/* Rank 0 pings the nodes' first ranks in the order in which they report. */
 void ct_clocks_measure(const ct_topo_t *t, ct_clock_offset_t *out)
 {
   *out = (ct_clock_offset_t){.at_s = ct_clock()};

@@ -1,5 +1,5 @@
-/* What collective calls cost: rounds and bytes of the known algorithms, the line through measured
- * points, the size of a bucket that follows from it. */
+/* Cost of collective calls: rounds and bytes of known algorithms, the fit of the latency-bandwidth
+ * line, and the optimal bucket size. */
 #include "comm/ct_comm_model.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static int log2_below(int n)
   return k;
 }
 
-/* One half of an all-reduce, or all of a broadcast (scattered, then gathered in a ring). */
+/* One half of an all-reduce, or a whole broadcast (scatter, then ring all-gather). */
 static ct_comm_cost_t one_way(ct_comm_call_t call, ct_comm_algorithm_t a, int ranks)
 {
   int k = log2_below(ranks), up = k + (ranks > 1 << k);
@@ -72,7 +72,7 @@ double ct_link_fit(const ct_link_point_t *p, int n, ct_link_t *out)
   }
   double det = rr * vv - rv * rv;
   double alpha = det > 0 ? (r1 * vv - v1 * rv) / det : -1;
-  double second = det > 0 ? (v1 * rr - r1 * rv) / det : -1; /* seconds for a byte */
+  double second = det > 0 ? (v1 * rr - r1 * rv) / det : -1; /* seconds per byte */
   if (alpha < 0 && vv > 0) {
     alpha = 0;
     second = v1 / vv;
@@ -93,7 +93,7 @@ int64_t ct_comm_bucket(int64_t gradient, double latency_s, double bytes_per_s)
   enum { LEAST = 18, MOST = 26 };
   double best = sqrt((double)gradient * latency_s * bytes_per_s);
   double power = best > 0 ? round(log2(best)) : LEAST;
-  if (!(power > LEAST)) power = LEAST; /* also what is no number */
+  if (!(power > LEAST)) power = LEAST; /* also if power is NaN */
   if (power > MOST) power = MOST;
   return (int64_t)1 << (int)power;
 }

@@ -1,11 +1,11 @@
-/* Times a few all-reduces before a run begins.  What is decided by these times is decided alike on
- * all ranks, as each of them is agreed upon. */
+/* Times a few all-reduces before a run starts. Each time is agreed on by all ranks, so that
+ * decisions based on it are identical. */
 #include "comm/ct_comm_probe.h"
 
 #include "base/ct_clock.h"
 #include "comm/ct_agree.h"
 
-/* Of buckets: how soon a message of a few KiB goes says little of these (TCP begins slowly). */
+/* Bucket sizes: the latency of messages of a few KiB predicts little for these (TCP slow start). */
 enum { SIZES = 3, CALLS = 4, LEAST_SIZES = 2 };
 static const int64_t size_of[SIZES] = {256 << 10, 1 << 20, 4 << 20};
 static const double most_s = 1;
@@ -16,7 +16,7 @@ typedef struct probe {
   const ct_backend_t *be;
   ct_comm_t *comm;   /* owned */
   ct_queue_t *queue; /* owned */
-  float *buf;        /* of the communicator's */
+  float *buf;        /* memory of the communicator */
   double spent_s;
 } probe_t;
 
@@ -31,7 +31,7 @@ out:
   return rc;
 }
 
-/* Collective.  Agreement about the call before lets all ranks begin together. */
+/* Collective. The agreement on the previous call makes all ranks start at the same time. */
 static int time_once(probe_t *p, int64_t bytes, double *seconds)
 {
   int rc = CT_OK;
@@ -45,7 +45,7 @@ out:
   return rc;
 }
 
-/* Collective.  The fastest of the calls that there is time for. */
+/* Collective. The fastest of the calls that fit into the time limit. */
 static int time_size(probe_t *p, int64_t bytes, double *fastest)
 {
   int rc = CT_OK;
@@ -65,7 +65,8 @@ static int time_sizes(probe_t *p, ct_comm_probe_t *out)
   ct_link_point_t point[SIZES];
   double fastest = 0;
   out->sizes = 0;
-  CT_TRY(time_once(p, size_of[0], &fastest)); /* opens connections: counts as time alone */
+  CT_TRY(time_once(p, size_of[0], &fastest)); /* establishes connections: counts towards the time
+                                                 limit only */
   for (int i = 0; i < SIZES; i++) {
     double expected = i ? fastest * (double)size_of[i] / (double)size_of[i - 1] : 0;
     if (i >= LEAST_SIZES && p->spent_s + expected > most_s) break;

@@ -1,9 +1,10 @@
-/* The communicator of device memory that MPI cannot reach: down to the host, ct_comm_mpi, up.
+/* Communicator for device memory that MPI cannot access: copies to the host, uses ct_comm_mpi, and
+ * copies back.
  *
- * Transfers start in ct_comm_mpi strictly in the order of their tickets, as it wants them on all
- * ranks, each when its copy to the host has arrived: poke() looks for that, and a call that waits
- * for other ranks first waits for the copies of all tickets before it, since a rank that is
- * already at end() needs them from this one. */
+ * Transfers start in ct_comm_mpi in ticket order, which is required on all ranks, each once its
+ * copy to the host has completed. poke() checks for this. A call that waits for other ranks first
+ * waits for the copies of all earlier tickets, since a rank that is already in end() needs them
+ * from this one. */
 #include <string.h>
 
 #include "base/ct_log.h"
@@ -14,18 +15,18 @@
 
 enum {
   NONE = -1,
-  ROOM = 1 << 20,   /* bytes that go by way of the host at once, where there is no twin */
-  DOUBLES = 1 << 14 /* of a group's sum at once: batchnorm over 8191 channels */
+  ROOM = 1 << 20,   /* bytes staged through the host at once, for memory without a twin */
+  DOUBLES = 1 << 14 /* doubles of a group sum at once: batchnorm over 8191 channels */
 };
 
-/* Memory of alloc(). */
+/* A buffer of alloc() and its host copy. */
 typedef struct twin {
   char *device; /* owned */
-  char *host;   /* the inner communicator's */
+  char *host;   /* owned by the inner communicator */
   size_t bytes;
 } twin_t;
 
-/* Staging memory for a transfer of other memory: kept for the next. */
+/* Staging buffer for a transfer of memory not from alloc(), kept for reuse. */
 typedef struct spare {
   void *host; /* owned */
   size_t bytes;
@@ -37,11 +38,12 @@ typedef struct transfer {
   float *buf, *host;
   int64_t n;
   ct_reduce_t how;
-  int spare;          /* where `host` lies, or NONE: in a twin */
+  int spare;          /* index of the buffer of `host`, or NONE: it is in a twin */
   int inner;          /* ticket of the inner communicator, once started */
-  int marked;         /* `copied` says when the copy is there; else only its queue does */
-  ct_event_t *copied; /* owned; used again by the next transfer of this ticket */
-  int next;           /* among the free ones */
+  int marked;         /* 1: `copied` tells when the copy is complete; 0: only a sync of the queue
+                         does */
+  ct_event_t *copied; /* owned; reused by later transfers of this ticket */
+  int next;           /* next in the list of free transfers */
 } transfer_t;
 
 struct ct_comm {
@@ -49,32 +51,33 @@ struct ct_comm {
   const ct_backend_t *be;
   ct_dev_t *dev;
   ct_comm_t *inner; /* owned; ct_comm_mpi */
-  ct_queue_t *down; /* owned; copies to the host */
-  ct_event_t *back; /* owned; of the newest copy back */
+  ct_queue_t *down; /* owned; for copies to the host */
+  ct_event_t *back; /* owned; recorded after the last copy back */
   transfer_t transfer[CT_COMM_TICKETS];
   int unused;                   /* list of free transfers */
-  int waiting[CT_COMM_TICKETS]; /* ring: tickets not yet started, from `first`, `waits` of them */
+  int waiting[CT_COMM_TICKETS]; /* ring buffer of tickets not yet started: `waits` entries from
+                                   `first` on */
   int first, waits;
   twin_t *twin; /* owned */
   int64_t twins, twin_cap;
   spare_t *spare; /* owned */
   int64_t spares, spare_cap;
-  char *room;           /* owned; two halves of ROOM bytes of staging memory */
-  int64_t *chunk_bytes; /* owned; of each rank */
+  char *room;           /* owned; staging memory of two halves of ROOM bytes */
+  int64_t *chunk_bytes; /* owned; per rank */
   ct_group_t *groups;   /* owned; list */
 };
 
 struct ct_group {
   ct_comm_t *c; /* borrowed */
   ct_group_t *inner;
-  double *host;     /* owned; DOUBLES of staging memory */
-  ct_event_t *back; /* owned; of the newest copy back */
+  double *host;     /* owned; staging memory of DOUBLES doubles */
+  ct_event_t *back; /* owned; recorded after the last copy back */
   ct_group_t *next;
 };
 
 static const ct_comm_ops_t *const mpi = &ct_comm_mpi;
 
-/* What ct_comm_mpi gets is there already. */
+/* Queue sync of the backend given to ct_comm_mpi, whose data is already on the host. */
 static int nothing_to_wait_for(ct_queue_t *q)
 {
   (void)q;
@@ -90,7 +93,7 @@ static int first_of(int rc, int later)
 
 /* ---- copies ---- */
 
-/* Complete on return. */
+/* Copies and waits. */
 static int copy_now(ct_comm_t *c, ct_queue_t *q, void *dst, const void *src, size_t bytes)
 {
   int rc = CT_OK;
@@ -121,7 +124,7 @@ static int find_spare(const ct_comm_t *c, size_t bytes)
   return best;
 }
 
-/* Number of the spare in *out. */
+/* *out: index of a free staging buffer, allocated if needed. */
 static int take_spare(ct_comm_t *c, size_t bytes, int *out)
 {
   int rc = CT_OK;
@@ -140,7 +143,8 @@ out:
 
 /* ---- transfers ---- */
 
-/* Where the transfer goes by.  The others wait for it, so without memory the run ends. */
+/* Chooses the host buffer of a transfer. If there is no memory the run ends, since the other ranks
+ * wait for this transfer. */
 static void find_host(ct_comm_t *c, transfer_t *x)
 {
   size_t bytes = (size_t)x->n * sizeof *x->buf;
@@ -162,7 +166,8 @@ static int start_first(ct_comm_t *c)
   return mpi->reduce(c->inner, NULL, x->host, x->n, x->how, &x->inner);
 }
 
-/* Those whose copies are there.  An error of a copy is told, and its transfer goes its way. */
+/* Starts transfers whose copies are complete. If a copy failed, returns the error but still starts
+ * the transfer. */
 static int start_arrived(ct_comm_t *c)
 {
   int rc = CT_OK;
@@ -205,7 +210,7 @@ static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_red
   x->n = n;
   x->how = how;
   find_host(c, x);
-  /* even if one of these fails, the others count on this transfer */
+  /* continue on errors: the other ranks wait for this transfer */
   if (after) rc = c->be->queue->after(c->down, after);
   if (n) rc = first_of(rc, c->be->mem->copy(c->down, x->host, buf, (size_t)n * sizeof *buf));
   int marked = c->be->queue->mark(c->down, &x->copied);
@@ -223,7 +228,7 @@ static int poke(ct_comm_t *c)
   return first_of(rc, mpi->poke(c->inner));
 }
 
-/* Meanwhile later transfers start too. */
+/* Waits for a transfer; starts later ones meanwhile. */
 static int await(ct_comm_t *c, const transfer_t *x)
 {
   int rc = CT_OK, failed = CT_OK;
@@ -238,7 +243,7 @@ out:
   return first_of(rc, failed);
 }
 
-/* The sum, behind which the next copies to the host wait: they may need the same memory. */
+/* Copies the sum back. Later copies to the host wait for it, since they may use the same memory. */
 static int copy_back(ct_comm_t *c, const transfer_t *x, ct_queue_t *q)
 {
   int rc = CT_OK;
@@ -273,9 +278,9 @@ static void slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
   mpi->slice(c->inner, n, from, to);
 }
 
-/* ---- calls that are complete on return ---- */
+/* ---- blocking calls ---- */
 
-/* Transfers before it have started, and q's earlier work is done. */
+/* Starts all earlier transfers and waits for earlier work of q. */
 static int settle(ct_comm_t *c, ct_queue_t *q)
 {
   int rc = start_all(c);
@@ -326,8 +331,8 @@ out:
   return rc;
 }
 
-/* Rank 0's share of rows [at, ..) of all ranks between the device and the first half of the room,
- * where they lie without gaps. */
+/* Rank 0: copies rows [at, ..) of all ranks between the device and the first half of `room`, where
+ * they are packed. */
 static int copy_rows(ct_comm_t *c, ct_queue_t *q, char *all, size_t at, const int64_t bytes[],
                      int down)
 {
@@ -345,16 +350,16 @@ out:
   return rc;
 }
 
-/* This rank's part of its row, to or from the second half of the room. */
+/* Copies this rank's part of its row to or from the second half of `room`. */
 static int copy_row(ct_comm_t *c, ct_queue_t *q, char *mine, size_t at, int down)
 {
   size_t n = (size_t)c->chunk_bytes[c->t->rank];
   char *row = c->room + ROOM;
-  if (!n) return CT_OK; /* without rows `mine` may be NULL */
+  if (!n) return CT_OK; /* `mine` may be NULL if this rank has no rows */
   return copy_now(c, q, down ? row : mine + at, down ? mine + at : row, n);
 }
 
-/* As many bytes of each row as fit. */
+/* Transfers rows in parts that fit the staging memory. */
 static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const int64_t bytes[],
                      int from_root)
 {
@@ -392,7 +397,7 @@ static int collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all, con
   return move_rows(c, q, all, (void *)mine, bytes, 0);
 }
 
-/* At once where there is a twin, as ct_comm_mpi does it. */
+/* In one call if the buffer has a twin, as ct_comm_mpi does. */
 static int reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK, own = CT_OK;
@@ -443,7 +448,7 @@ out:
   return rc;
 }
 
-/* Whatever fails, the others count on this rank. */
+/* Continues on errors, since the other ranks wait for this one. */
 static int group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n)
 {
   int rc = CT_OK;
@@ -462,9 +467,9 @@ out:
   return first_of(own, rc);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
-/* Everything but memory of alloc(), its twins, and the inner communicator. */
+/* Frees everything but memory of alloc(), its twins, and the inner communicator. */
 static void free_tables(ct_comm_t *c)
 {
   while (c->groups) {

@@ -1,5 +1,5 @@
-/* Which rank has which device: chosen by the local rank, then compared over all ranks, since two of
- * them on one GPU is the mistake that launchers make without a word. */
+/* Assigns devices to ranks: chosen by local rank, then compared over all ranks, since two ranks on
+ * one GPU are a common launcher misconfiguration that otherwise goes unnoticed. */
 #include "comm/ct_devices.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ out:
   return rc;
 }
 
-/* A device's uuid is its own in the whole world. */
+/* Device UUIDs are globally unique. */
 static int is_same(const ct_device_row_t *a, const ct_device_row_t *b)
 {
   return a->id.uuid[0] && strcmp(a->id.uuid, b->id.uuid) == 0;

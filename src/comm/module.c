@@ -1,5 +1,5 @@
-/* The modules with vendor's code are loaded when the program runs, so that the program itself
- * starts on machines without it, and can say why a device is not usable. */
+/* Loads vendor-specific backends at run time, so that the program starts on machines without the
+ * vendor's libraries and can report why a device is not usable. */
 #include "config.h"
 
 #include "comm/ct_module.h"
@@ -12,7 +12,7 @@
 #include "base/ct_file.h"
 #include "base/ct_text.h"
 
-/* dir/ctrain-NAME.so into path; 1 if it is there. */
+/* Writes dir/ctrain-NAME.so to path; 1 if it exists. */
 static int is_in(const char *dir, const char *name, char *path, size_t cap)
 {
   char file[64];
@@ -20,8 +20,8 @@ static int is_in(const char *dir, const char *name, char *path, size_t cap)
          ct_path_join(path, cap, dir, file) == CT_OK && ct_file_exists(path);
 }
 
-/* Beside the program, as in a build tree, or where it was installed, also if that was moved since.
- */
+/* Searches next to the program, as in a build tree, and at the installation directory relative to
+ * it, which also works if the installation was moved. */
 static int find_beside(const char *name, char *path, size_t cap)
 {
   char dir[CT_PATH_MAX], lib[CT_PATH_MAX];

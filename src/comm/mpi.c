@@ -1,4 +1,4 @@
-/* What all calls of MPI share: the end of the job when one fails, and how they wait. */
+/* Common handling of MPI calls: ending the job on failure, and waiting. */
 #include "comm/ct_mpi.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_log.h"
 
-/* ---- the end ---- */
+/* ---- panic ---- */
 
 static const ct_panic_hook_t *_Atomic hook;
 
@@ -60,14 +60,14 @@ void ct_mpi_set_naps(int on)
 
 void ct_mpi_relax(unsigned turn, int patient)
 {
-  enum { PAUSES = 100 }; /* a few us: what a peer that runs at the same time needs */
+  enum { PAUSES = 100 }; /* a few us: the typical delay of a peer that is running */
   static const double patience = 1, share = 1.0 / 64, shortest = 50e-6;
   static _Thread_local double begin;
   if (turn < PAUSES) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    __asm__ volatile("isb"); /* `yield` does nothing on processors with one thread a core */
+    __asm__ volatile("isb"); /* `yield` has no effect on processors with one thread per core */
 #endif
     return;
   }
@@ -81,7 +81,7 @@ void ct_mpi_relax(unsigned turn, int patient)
   }
 }
 
-enum { BCAST_PIECE = 1 << 30 }; /* MPI counts in int */
+enum { BCAST_PIECE = 1 << 30 }; /* MPI counts are ints */
 
 void ct_mpi_wait(const ct_topo_t *t, MPI_Request *request)
 {

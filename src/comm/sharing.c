@@ -1,11 +1,11 @@
-/* Arithmetic on what all ranks have told: the number of this node, and a fair share of its cores.
- */
+/* Computes this node's index and a fair share of its cores, from data that all ranks have
+ * gathered. */
 #include "comm/sharing.h"
 
 ct__sharing_nodes_t ct__sharing_nodes(const int *lowest, int size, int rank)
 {
   ct__sharing_nodes_t out = {.equal = 1};
-  int members = 0; /* of rank 0's node */
+  int members = 0; /* ranks on rank 0's node */
   for (int r = 0; r < size; r++) {
     if (lowest[r] == r) {
       out.nodes++;

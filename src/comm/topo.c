@@ -1,6 +1,5 @@
-/* MPI's start and end, and who this rank is: its place among the nodes, the threads it may have,
- * the job it is part of.  Whatever the launcher did wrong is found here, before anything is
- * computed. */
+/* Start and end of MPI, and the description of this rank: its node, its threads, its job. Launcher
+ * misconfigurations are detected here, before any computation. */
 #include "comm/ct_topo.h"
 
 #include <stdio.h>
@@ -53,7 +52,7 @@ static int check_launch(void)
   return rc;
 }
 
-/* 0: not asked for. */
+/* 0: not set. */
 static int64_t test_node_size(const ct_topo_t *t)
 {
   const char *text = getenv("CTRAIN_NODE_SIZE");
@@ -63,7 +62,7 @@ static int64_t test_node_size(const ct_topo_t *t)
   return k;
 }
 
-/* Ranks that share memory, by the hardware. */
+/* Communicator of the ranks that share memory according to the hardware. */
 static MPI_Comm shared_ranks(const ct_topo_t *t)
 {
   MPI_Comm comm;
@@ -97,8 +96,7 @@ out:
   return rc;
 }
 
-/* The first number of OMP_NUM_THREADS ("8" or, with nested levels, "8,2"); 0: unset or
- * senseless. */
+/* The first number of OMP_NUM_THREADS ("8", or "8,2" with nested levels); 0: not set or invalid. */
 static int threads_asked(void)
 {
   const char *text = getenv("OMP_NUM_THREADS");
@@ -114,7 +112,7 @@ static int count_threads(ct_topo_t *t, MPI_Comm shared)
   CT_MPI(t, MPI_Comm_rank(shared, &me));
   unsigned char *masks = ct_mem_array(ranks, CT_MASK_BYTES, "the affinity masks of this node");
   CT_TRY_ALL(t, masks ? CT_OK : CT_ERR_NOMEM);
-  /* Without an answer the mask stays empty, and one thread is right. */
+  /* If OpenMP's cores are unknown the mask stays empty, which results in one thread. */
   ct_cores_omp(mine);
   CT_MPI(t, MPI_Allgather(mine, CT_MASK_BYTES, MPI_BYTE, masks, CT_MASK_BYTES, MPI_BYTE, shared));
   t->threads_asked = threads_asked();
@@ -137,8 +135,8 @@ int ct_topo_open(ct_topo_t *t, int *argc, char ***argv)
                    .step_op = MPI_OP_NULL};
   double start = ct_clock();
   ct_stop_hold(&held);
-  ct_cores_widen(cores);                                       /* for threads of MPI */
-  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided); /* its errors abort by themselves */
+  ct_cores_widen(cores);                                       /* for MPI's own threads */
+  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided); /* on errors MPI aborts by default */
   ct_cores_narrow(cores);
   ct_stop_release(&held);
   t->init_s = ct_clock() - start;

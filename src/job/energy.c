@@ -1,5 +1,5 @@
-/* The energy that a batch system has counted, asked for by a command of its own: what its daemons
- * may read, but no user, comes that way. */
+/* Reads the energy that the batch system has measured by running one of its commands, since users
+ * cannot read the counters that its daemons read. */
 #include "job/ct_job_energy.h"
 
 #include <stdio.h>

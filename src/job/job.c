@@ -1,13 +1,13 @@
-/* What batch systems say of a job: a row for each of them, the names of its variables.
+/* Environment variables of batch systems, one row per system.
  *
- * A system inside the allocation of another one (Flux in a Slurm job) leaves that one's variables
- * in place.  The outer one counts: it is the one that ends the job and begins it anew.  So rows
- * stand in the order of nesting, outermost first, and the end may come from any of them.
+ * A batch system inside another one's allocation (Flux in a Slurm job) inherits the outer system's
+ * variables. The outer one counts, since it ends and requeues the job. So the rows are in nesting
+ * order, outermost first; the end time may come from any of them.
  *
- * What is missing here is missing there.  PBS and LSF count slots, which are cores as often as
- * tasks; Torque's nodes may share a host, and LSF's hosts may include the one that only launches;
- * when a job began anew, LSF says so but not how often; none but Slurm and Cobalt tells the end.
- * TMPDIR is the user's own with Slurm, where many sites set SLURM_TMPDIR, and with LSF unless it is
+ * Values missing here are not provided by the system. PBS and LSF count slots, which may be cores
+ * or tasks; Torque's nodes may share a host, and LSF's hosts may include the launch host; LSF
+ * reports that a job was requeued, but not how often; only Slurm and Cobalt provide the end time.
+ * TMPDIR belongs to the user under Slurm, where many sites set SLURM_TMPDIR, and under LSF unless
  * configured otherwise. */
 #include "job/ct_job.h"
 
@@ -22,13 +22,13 @@
 
 typedef struct row {
   ct_job_system_t system;
-  const char *id;       /* set: this row applies */
-  const char *array;    /* id of the whole array; NULL: the id is that */
-  const char *element;  /* which one of the array */
-  int first_element;    /* a lower number: no array */
-  const char *brackets; /* around the element's number: one or two characters */
+  const char *id;       /* if set, this row applies */
+  const char *array;    /* id of the whole array; NULL: same as id */
+  const char *element;  /* index within the array */
+  int first_element;    /* smaller indices mean: not an array */
+  const char *brackets; /* around the index: one or two characters */
   const char *requeues[2], *tasks[2], *nodes[2];
-  const char *cpus[2]; /* a number, or a list as "64(x2),32" */
+  const char *cpus[2]; /* a number, or a list such as "64(x2),32" */
   const char *end;
   const char *scratch;
 } row_t;
@@ -39,7 +39,7 @@ static const row_t rows[] = {
                 .say_end = "export CTRAIN_END_TIME=$(date -d \"$(squeue -h -j $SLURM_JOB_ID "
                            "-o %e)\" +%s) before srun",
                 .all_memory = "sbatch --mem=0",
-                /* without the number of a step: all steps of the job, a line each */
+                /* without a step id: all steps of the job, one line each */
                 .energy = "timeout 5 sstat -n -P -a -o ConsumedEnergyRaw "
                           "-j \"$SLURM_JOB_ID${SLURM_STEP_ID:+.$SLURM_STEP_ID}\" 2>/dev/null",
                 .exclude = "sbatch --exclude="},
@@ -53,7 +53,7 @@ static const row_t rows[] = {
      .cpus = {"SLURM_JOB_CPUS_PER_NODE", "SLURM_CPUS_ON_NODE"},
      .end = "SLURM_JOB_END_TIME", /* since 23.02 */
      .scratch = "SLURM_TMPDIR"},
-    /* the id of an array's element is "1234[5].server"; Torque sets TMPDIR only if configured to */
+    /* the id of an array element is "1234[5].server"; Torque sets TMPDIR only if configured */
     {.system = {.name = "PBS"}, .id = "PBS_JOBID", .cpus = {"PBS_NUM_PPN"}, .scratch = "TMPDIR"},
     {.system = {.name = "LSF"},
      .id = "LSB_JOBID",
@@ -84,7 +84,7 @@ static int count(ct_env_t env, const char *const name[2])
   return value > 0 && value <= INT_MAX ? (int)value : 0;
 }
 
-/* 1, and the text of a variable, if it has one that fits. */
+/* 1 and the variable's value if it is set and fits. */
 static int copy(ct_env_t env, const char *name, char *buf, size_t cap)
 {
   const char *text = name ? env(name) : NULL;
@@ -93,7 +93,7 @@ static int copy(ct_env_t env, const char *name, char *buf, size_t cap)
   return fits;
 }
 
-/* One word: it is written into lines of words. */
+/* The id must be one word, since it is written into lines of words. */
 static void read_id(ct_env_t env, const row_t *row, char *id, size_t cap)
 {
   char whole[32];
@@ -106,7 +106,7 @@ static void read_id(ct_env_t env, const row_t *row, char *id, size_t cap)
   if (strpbrk(id, " \t\n")) *id = '\0';
 }
 
-/* Which of its nodes this one is the list does not say, so the least. */
+/* The minimum of the list, which does not tell which entry is this node's. */
 static int least(ct_env_t env, const char *const name[2])
 {
   int out = 0;

@@ -1,20 +1,19 @@
-/* Launchers: did they start as many tasks as MPI sees, and which one was it?
+/* Detects the launcher, and whether it started as many tasks as MPI sees.
  *
- * Launchers leave their variables to everything that is started below them, so the innermost one
- * counts: the rows stand in the order in which launchers are nested in practice, innermost
- * first, and the first row that applies decides.
+ * Launchers pass their variables on to all descendants, so the innermost launcher counts: the rows
+ * are in nesting order as found in practice, innermost first, and the first row that applies
+ * decides.
  *
- * - PMI_SIZE comes from a process manager that spoke PMI to this very process: hydra's mpiexec,
- *   srun --mpi=pmi2, Flux.  Under mpiexec inside a Slurm job the variables of Slurm are those of
- *   hydra's proxy (one per node), so they must not be asked before it; likewise under Open MPI.
- * - Flux often runs inside a Slurm allocation, never the other way round.
- * - Slurm sets SLURM_NTASKS for a whole job as well: in the batch script and in the shell of
- *   salloc, where one process on its own (`ctrain-hpc summary`) is what was meant, and harmless.
- *   Tasks that srun started are known by a step number; those of the batch script and of
- *   salloc's interactive shell are pseudo steps, if they are set at all (slurm.h:
- *   SLURM_MAX_NORMAL_STEP_ID).
- * - PMIx, PALS and ALPS tell a task its number but not how many there are.  A number that the
- *   world does not have gives them away as well; only the first task cannot know. */
+ *   - PMI_SIZE comes from a process manager that used PMI with this very process: hydra's mpiexec,
+ *     srun --mpi=pmi2, Flux. Under mpiexec inside a Slurm job, Slurm's variables are those of
+ *     hydra's proxy (one per node), so they must be checked later; the same holds for Open MPI.
+ *   - Flux often runs inside a Slurm allocation, never the other way round.
+ *   - Slurm also sets SLURM_NTASKS for a whole job, in the batch script and in salloc's shell,
+ *     where a single process (`ctrain-hpc summary`) is intended and harmless. Tasks started by srun
+ *     have an ordinary step id; batch scripts and salloc's interactive shell have pseudo step ids,
+ *     if any (slurm.h: SLURM_MAX_NORMAL_STEP_ID).
+ *   - PMIx, PALS and ALPS provide a task's rank but not the number of tasks. A rank outside of
+ *     MPI's world reveals the mismatch too; only task 0 cannot detect it. */
 #include "job/ct_launcher.h"
 
 #include <stdio.h>
@@ -26,10 +25,10 @@
 
 typedef struct launcher {
   const char *name;
-  const char *tasks[2]; /* how many; the first that is set.  None: not told */
-  const char *task[2];  /* which one */
-  int steps_only;       /* applies to tasks of ordinary Slurm steps */
-  const char *cure;     /* NULL: the general one */
+  const char *tasks[2]; /* number of tasks; the first that is set. None: unknown */
+  const char *task[2];  /* rank of the task */
+  int steps_only;       /* 1: applies only to tasks of ordinary Slurm steps */
+  const char *cure;     /* remedy; NULL: the general one */
 } launcher_t;
 
 static const launcher_t launchers[] = {
@@ -48,7 +47,7 @@ static const launcher_t launchers[] = {
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
-/* A task of an ordinary step of srun. */
+/* 1 in a task of an ordinary srun step. */
 static int is_in_step(ct_env_t env)
 {
   static const char *const step[2] = {"SLURM_STEP_ID", "SLURM_STEPID"};
@@ -73,9 +72,9 @@ int ct_launch_check(ct_env_t env, int world, const char *library, int *speaker)
   if (l == launchers + LAUNCHERS) return CT_OK;
 
   int64_t tasks = ct__job_number(env, l->tasks), task = ct__job_number(env, l->task);
-  if (tasks < 0) tasks = task + 1; /* at least */
+  if (tasks < 0) tasks = task + 1; /* at least this many */
   if (tasks <= world) return CT_OK;
-  int64_t first = l->tasks[0] ? 0 : world; /* the first that can know */
+  int64_t first = l->tasks[0] ? 0 : world; /* the first task that can detect it */
   *speaker = task < 0 || task == first;
   if (l->cure)
     CT_FAIL(CT_ERR_USAGE, "%s started %s%lld tasks but MPI sees %d, so each would train alone: %s",
@@ -91,7 +90,7 @@ out:
 
 void ct_launch_read(ct_env_t env, ct_launch_t *out)
 {
-  const char *pmi = env("SLURM_MPI_TYPE"); /* how srun tells MPI */
+  const char *pmi = env("SLURM_MPI_TYPE"); /* the PMI type that srun used */
   *out = (ct_launch_t){.kind = CT_LAUNCH_NONE};
   if (env("HYDI_CONTROL_FD") || (env("PMI_SIZE") && env("MPI_LOCALNRANKS"))) {
     *out = (ct_launch_t){CT_LAUNCH_HYDRA, "mpiexec (hydra)"};

@@ -1,5 +1,6 @@
-/* Requests to stop: the signals, and how the gravest of several is the largest number, so that
- * ranks agree on it by a maximum.  The handler does nothing but remember, and wake who looks. */
+/* Stop requests: the signal handlers, and an encoding in which the request with the highest
+ * precedence is the largest number, so that ranks agree by a maximum. The handler only sets a flag
+ * and writes to the wake descriptor. */
 #include "job/ct_stop.h"
 
 #include <errno.h>
@@ -16,22 +17,22 @@ static const struct {
 } signals[CT_STOP_SIGNALS] = {
     {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
 
-/* Both of one Ctrl-C: a terminal and a launcher may each hand it on. */
+/* One Ctrl-C may arrive twice, from the terminal and from a launcher. */
 static const double same_s = 0.1;
 
-/* Any thread may run the handler, and several may at once. */
+/* The handler may run in any thread, and in several at once. */
 static atomic_int asked, interrupts;
-static _Atomic double interrupted_at = -1; /* ct_clock(); -1: not yet */
+static _Atomic double interrupted_at = -1; /* ct_clock(); -1: never */
 static atomic_int wake = -1;               /* an eventfd */
 static atomic_int told;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "a signal handler takes no lock");
 
-/* Interrupts up to now, or the same as before for the echo of one. */
+/* Number of interrupts so far; a duplicate of the last one is not counted. */
 static int count_interrupts(void)
 {
   double now = ct_clock(), before = interrupted_at;
-  /* of threads that get one Ctrl-C at the same time, the first one counts it */
+  /* if one Ctrl-C interrupts several threads at once, only the first counts it */
   if (now - before >= same_s && atomic_compare_exchange_strong(&interrupted_at, &before, now))
     return atomic_fetch_add(&interrupts, 1) + 1;
   return interrupts;
@@ -44,7 +45,7 @@ static void note(int sig)
   atomic_compare_exchange_strong(&asked, &nobody, sig);
   if (sig == SIGINT && count_interrupts() > (fd >= 0 ? 2 : 1)) {
     signal(SIGINT, SIG_DFL);
-    raise(SIGINT); /* delivered on return from this handler */
+    raise(SIGINT); /* takes effect when this handler returns */
   }
   if (sig == SIGINT && fd >= 0) (void)!write(fd, &once, sizeof once);
   errno = before;
@@ -77,7 +78,7 @@ void ct_stop_setup(void)
 
 void ct_stop_hold(ct_stop_held_t *h)
 {
-  sigset_t free; /* to be used by programs and libraries */
+  sigset_t free; /* signals that libraries may use */
   sigemptyset(&free);
   sigaddset(&free, SIGUSR1);
   sigaddset(&free, SIGUSR2);
@@ -98,7 +99,7 @@ int ct_stop_asked(void)
   return asked;
 }
 
-/* Reason, rank (the lowest is the largest) and signal, from the highest bits to the lowest. */
+/* From high to low bits: reason, rank (lower ranks give larger values), signal. */
 enum { RANK_SHIFT = 8, REASON_SHIFT = 40, SIGNAL_MASK = 0xff };
 
 int64_t ct_stop_pack(ct_stop_t s)

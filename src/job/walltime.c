@@ -1,5 +1,5 @@
-/* When the job ends, by what the configuration or the environment says, and whether there is time
- * left for one more step and a checkpoint. */
+/* End of the job from the configuration or environment, and whether time is left for another step
+ * and a checkpoint. */
 #include "job/ct_walltime.h"
 
 #include <math.h>
@@ -14,9 +14,9 @@
 
 enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
 
-/* ---- what the configuration says ---- */
+/* ---- configuration ---- */
 
-/* [days-]hours:minutes:seconds; only digits, and no more of a unit than the next larger one has. */
+/* [days-]hours:minutes:seconds; digits only, and no part may reach the next larger unit. */
 static int colons(const char *text, double *seconds)
 {
   unsigned days = 0, hours, minutes, sec;
@@ -76,7 +76,7 @@ out:
   return rc;
 }
 
-/* ---- what the environment says ---- */
+/* ---- environment ---- */
 
 static double epoch_now(void)
 {
@@ -85,7 +85,7 @@ static double epoch_now(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The end in a variable, which is heeded if it is to come. */
+/* The end time in a variable; ignored if it is in the past. */
 static void take(const char *source, const char *text, ct_walltime_t *w)
 {
   char over[32];
@@ -131,7 +131,7 @@ out:
   return rc;
 }
 
-/* ---- whether there is time left ---- */
+/* ---- time left ---- */
 
 double ct_walltime_left(const ct_walltime_t *w, double epoch_s, double clock_s)
 {
@@ -153,7 +153,7 @@ int ct_walltime_is_last(double left_s, const ct_walltime_need_t *need)
 
 double ct_walltime_slowest(double before_s, double now_s)
 {
-  const double fades = 0.97; /* half of it is left after 23 steps */
+  const double fades = 0.97; /* halves in 23 steps */
   return fmax(now_s, fades * before_s);
 }
 

@@ -1,7 +1,7 @@
-/* The trainer's memory of the device.
+/* Device memory of the trainer.
  *
- * All of it is taken here, by what it is for, so that what was allocated can be held against what
- * was said before the run; and all of it is freed here, with the trainer. */
+ * All allocations are made here, by purpose, so that they can be compared with the sizes predicted
+ * before the run; all are freed here when the trainer is destroyed. */
 #include "train/trainer.h"
 #include "base/ct_mem.h"
 

@@ -1,10 +1,10 @@
-/* Averaged weights: train.ema.
+/* train.ema: exponential moving average of the weights.
  *
- * As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay) and use_buffers=True,
- * updated after each step of the optimizer: the first update is a copy, and running statistics are
- * averaged like weights.  It is the update rule AVERAGE over the arenas, so that whatever a backend
- * has for optimizers serves here too.  Weights are alike on all ranks, and so are their averages:
- * nothing is sent. */
+ * Equivalent to torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay) and
+ * use_buffers=True, updated after each optimizer step: the first update is a copy, and running
+ * statistics are averaged like weights. It is implemented as the update rule AVERAGE over the
+ * arenas, so every backend's optimizer kernels are used. Weights are identical on all ranks, so
+ * their averages are too, and no communication is needed. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 
@@ -80,7 +80,7 @@ static void swap(char **a, char **b)
   *b = p;
 }
 
-/* A plan is told where the weights are each time that it is run. */
+/* Plans receive the address of the weights at each run, so swapping pointers is enough. */
 int ct_trainer_use_average(ct_trainer_t *t, int on)
 {
   ct__average_t *a = &t->average;

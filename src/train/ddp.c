@@ -1,11 +1,10 @@
-/* The way ddp: each rank has its share of the batch, and gradients are averaged over all ranks.
+/* Strategy ddp: each rank trains on its local batch, and gradients are averaged over all ranks.
  *
- * A rank's share of the batch is done in one or several pieces, one after another.  The last
- * piece's backward fills the gradient arena from one end; as soon as a bucket is full (and the sums
- * of the earlier pieces are added) it is on its way, and the next ops are run while it travels.  A
- * rank that fails, or has no samples, sends zeros in the same order as the others, and says so in
- * the step word: nobody waits for a message that never comes.  The way single is this one without
- * others. */
+ * The local batch is processed in one or more micro-batches, one after another. The backward pass
+ * of the last one fills the gradient arena from one end. As soon as a bucket is full (and the sums
+ * of earlier micro-batches are added), its all-reduce starts and overlaps with the next ops. A rank
+ * that fails or has no samples sends zeros in the same order as the others and reports the failure
+ * in the step status, so that no rank waits forever. Strategy single is the same with one rank. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -13,17 +12,18 @@
 #include <limits.h>
 #include <math.h>
 
-#define LEVELS_MAX 16 /* partial sums that are kept: of up to 2^16 pieces */
+#define LEVELS_MAX 16 /* partial sums kept, for up to 2^16 micro-batches */
 
 typedef struct ddp {
-  ct_event_t *ready; /* end of the work that fills a bucket */
+  ct_event_t *ready; /* recorded after the launches that fill a bucket */
   int ticket[CT_BUCKETS_MAX];
-  int sent;                     /* buckets of this step on their way */
-  char *partial[LEVELS_MAX];    /* sums of gradients of earlier pieces */
-  ct_op_t *sum[CT_BUCKETS_MAX]; /* adds up two arenas' slices, if there are several pieces */
+  int sent;                     /* buckets of this step whose transfers have started */
+  char *partial[LEVELS_MAX];    /* gradient sums of earlier micro-batches */
+  ct_op_t *sum[CT_BUCKETS_MAX]; /* adds the slices of two arenas, if there are several
+                                   micro-batches */
 } ddp_t;
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static int make_sum(ct_trainer_t *t, int bucket, ct_op_t **out)
 {
@@ -58,7 +58,7 @@ static void free_all(ct_trainer_t *t)
   ct_mem_free(d);
 }
 
-/* ---- gradients of several pieces ---- */
+/* ---- gradient accumulation ---- */
 
 static int add(ct_trainer_t *t, int level, int k)
 {
@@ -70,9 +70,10 @@ static int add(ct_trainer_t *t, int level, int k)
   return t->env.be->op->run(t->q, d->sum[k], &a);
 }
 
-/* Adds to a bucket of piece p what earlier pieces left, and leaves it for later ones.  In fixed
- * order the pieces are the leaves of a binary tree, of which partial[level] holds the finished left
- * halves: a binary counter.  Else there is one running sum. */
+/* Adds the sums of earlier micro-batches to bucket k of micro-batch p, or stores the bucket for
+ * later ones. With fixed_order the micro-batches are the leaves of a binary tree, and
+ * partial[level] holds finished left subtrees, as in a binary counter. Otherwise there is one
+ * running sum. */
 static int fold(ct_trainer_t *t, int p, int k)
 {
   int rc = CT_OK, level = 0;
@@ -93,7 +94,7 @@ out:
 
 /* ---- buckets ---- */
 
-/* A fault point that is no failure: an overflow as half precision has it. */
+/* Fault point that simulates a half-precision overflow instead of an error. */
 static int overflow(ct_trainer_t *t)
 {
   static const float infinity = INFINITY;
@@ -101,12 +102,12 @@ static int overflow(ct_trainer_t *t)
   return t->env.be->mem->copy(t->q, t->gradient, &infinity, sizeof infinity);
 }
 
-/* The next bucket starts to travel when the queue has come this far.  It is sent whatever happened:
- * the peers wait for it. */
+/* Starts the transfer of the next bucket once the queue has reached this point. Runs even after a
+ * failure, since the peers wait for the bucket. */
 static int send_bucket(ct_trainer_t *t)
 {
   ddp_t *d = t->way;
-  const ct_bucket_t *b = &t->first.bucket[d->sent]; /* the slices are the same in every variant */
+  const ct_bucket_t *b = &t->first.bucket[d->sent]; /* slices are the same in all plans */
   if (d->sent == 0) ct__step_note(t, overflow(t));
   if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent));
   ct__step_enter(t, CT_TIME_MOVE, "the all-reduce of bucket", d->sent);
@@ -132,7 +133,7 @@ static void end_bucket(ct_trainer_t *t, int k)
   ct__step_leave(t);
 }
 
-/* Zeros for the buckets that this rank still owes when work \a i is done. */
+/* Sends zeros for the buckets that would be complete after launch \a i and have not been sent. */
 static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 {
   const ddp_t *d = t->way;
@@ -143,7 +144,7 @@ static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
   }
 }
 
-/* ---- a piece ---- */
+/* ---- micro-batches ---- */
 
 static int work_behind(ct_trainer_t *t, const ct__variant_t *v, int i)
 {
@@ -172,10 +173,10 @@ out:
   return rc;
 }
 
-/* Forward and backward of n samples from \a first on.  A rank that has none, or failed, goes
- * through the plan all the same: there may be batchnorms that talk to other ranks, as many and in
- * the same order in every plan, and between them the same buckets: on a GPU each message waits for
- * the one before it. */
+/* Forward and backward of n samples from \a first on. A rank without samples, or after a failure,
+ * still iterates over the plan: batchnorms may communicate between ranks, in the same number and
+ * order in every plan, with the same buckets between them, and on a GPU each message waits for the
+ * previous one. */
 static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n)
 {
   const ct__variant_t *v = &t->first;
@@ -199,7 +200,7 @@ static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first
     ct__step_note(t, fold(t, p, k));
 }
 
-/* The samples of piece p of this rank. */
+/* Number of samples of this rank's micro-batch p. */
 static int64_t piece(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
 {
   *first = 0;
@@ -221,7 +222,7 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
                  ct_step_report_t *report)
 {
   ddp_t *d = t->way;
-  int slot = (int)(t->progress.steps % 2); /* as on all ranks, also on those without samples */
+  int slot = (int)(t->progress.steps % 2); /* same on all ranks, also on those without samples */
   d->sent = 0;
   if (ct__step_is_well(t) && b->n) ct__step_note(t, ct__input_take(t, b, slot));
   ct__repeat_begin(t, b, slot, report->want_norm);

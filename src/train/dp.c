@@ -1,13 +1,12 @@
-/* The way dp: a parameter server, torch.nn.DataParallel over the ranks.
+/* Strategy dp: a parameter server, like torch.nn.DataParallel over the ranks.
  *
- * Rank 0 has the whole batch: it gives each rank its samples, collects the outputs, computes
- * the loss and its gradient by them, gives that back, sums up all gradients, updates, and gives
- * the new weights to all. The arithmetic is that of the gradient all-reduce, but everything
- * goes through rank 0, nothing is hidden behind anything, and the others wait while rank 0
- * works: it is here to be measured.
+ * Rank 0 loads the whole batch. It scatters the samples, gathers the outputs, computes the loss and
+ * its gradient, scatters the gradient, reduces all gradients, updates the weights and broadcasts
+ * them. The arithmetic equals that of gradient all-reduce, but all data passes through rank 0,
+ * nothing overlaps, and the other ranks wait while rank 0 computes. It exists for comparison.
  *
- * A stage of the step that can fail on one rank ends with an agreement, so all leave it
- * together. */
+ * Each stage of the step that can fail on one rank ends with an agreement, so that all ranks leave
+ * the step together. */
 #include "train/trainer.h"
 
 #include <string.h>
@@ -16,7 +15,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_mem.h"
 
-/* The loss of so many samples. */
+/* The prepared loss for one batch size. */
 typedef struct whole {
   int n;
   ct_op_t *op; /* owned */
@@ -24,22 +23,22 @@ typedef struct whole {
 } whole_t;
 
 typedef struct dp {
-  whole_t *whole; /* owned; rank 0 */
+  whole_t *whole; /* owned; rank 0 only */
   int64_t wholes, cap;
-  int64_t *bytes;           /* owned; of each rank: its rows of what is moved */
+  int64_t *bytes;           /* owned; per rank: bytes of its rows in a scatter or gather */
   char *mine;               /* inputs of this rank's samples */
-  char *outputs, *gradient; /* of the whole batch; rank 0 */
-  /* of the step in progress */
+  char *outputs, *gradient; /* of the whole batch; rank 0 only */
+  /* the step in progress */
   const ct_batch_t *b;
-  const ct_plan_t *plan; /* of this rank's samples; NULL: it has none */
-  ct_bind_t bind;        /* for them */
-  ct_bind_t all;         /* rank 0: the whole batch, … */
-  const whole_t *loss;   /* … its loss */
+  const ct_plan_t *plan; /* for this rank's samples; NULL: it has none */
+  ct_bind_t bind;        /* arguments for this plan */
+  ct_bind_t all;         /* rank 0: arguments for the whole batch ... */
+  const whole_t *loss;   /* ... and its loss */
 } dp_t;
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
-/* Rank 0 has the outputs of the whole batch at once, and all states. */
+/* Rejects options that contradict rank 0 holding all outputs and all optimizer states. */
 static int check(const ct_parallel_opts_t *p, const ct_train_opts_t *t)
 {
   int rc = CT_OK;
@@ -129,7 +128,7 @@ static int prepare(ct_trainer_t *t, int n)
   return t->env.topo->rank == 0 && n ? find_whole(t, n, &w) : CT_OK;
 }
 
-/* ---- messages ---- */
+/* ---- communication ---- */
 
 static int agree(ct_trainer_t *t, int rc)
 {
@@ -139,7 +138,8 @@ static int agree(ct_trainer_t *t, int rc)
   return rc;
 }
 
-/* Rows of \a sample bytes between rank 0's \a all and everybody's \a mine. */
+/* Scatters (out) or gathers rows of \a sample bytes between \a all on rank 0 and \a mine on every
+ * rank. */
 static int move_rows(ct_trainer_t *t, int out, size_t sample, void *all, void *mine)
 {
   const dp_t *d = t->way;
@@ -179,9 +179,9 @@ out:
   return rc;
 }
 
-/* ---- arithmetic: each of these is local ---- */
+/* ---- computation; all functions are local ---- */
 
-/* The inputs of its samples lie in d->mine one behind the other. */
+/* Binds the inputs of this rank's samples, which are contiguous in d->mine. */
 static void bind_mine(ct_trainer_t *t)
 {
   dp_t *d = t->way;
@@ -201,7 +201,7 @@ static int begin_step(ct_trainer_t *t)
   dp_t *d = t->way;
   const ct_topo_t *topo = t->env.topo;
   const ct__variant_t *v = NULL;
-  CT_TRY(ct__step_outcome(t)); /* of getting the batch */
+  CT_TRY(ct__step_outcome(t)); /* result of loading the batch */
   CT_TRY(ct_fault("step"));
   n = ct_sampler_cut(d->b->global, topo->rank, topo->size, &first);
   if (n) CT_TRY(ct__plans_use(t, (int)n, 1, &v));
@@ -216,7 +216,7 @@ out:
   return rc;
 }
 
-/* Works [from, to) of this rank's samples. */
+/* Runs launches [from, to) on this rank's samples. */
 static int run_works(ct_trainer_t *t, int from, int to)
 {
   int rc = CT_OK;
@@ -241,7 +241,7 @@ static int backward(ct_trainer_t *t)
   return run_works(t, d->plan->loss_work + 1, d->plan->works);
 }
 
-/* Loss of the whole batch by all outputs, and the gradient of these; rank 0. */
+/* Rank 0: loss of the whole batch from all outputs, and its gradient. */
 static int whole_loss(ct_trainer_t *t)
 {
   int rc = CT_OK;
@@ -275,7 +275,7 @@ static int update(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report
 
 /* ---- the step ---- */
 
-/* Where the plan has what the loss reads (dx 0), or its gradient (dx 1). */
+/* Where the plan stores the input of the loss (dx 0) or its gradient (dx 1). */
 static void *at_loss(const dp_t *d, int dx)
 {
   if (!d->plan) return NULL;

@@ -1,9 +1,9 @@
-/* Batches on their way to the device.
+/* Transfer of batches to the device.
  *
- * All copies are made in a queue of their own, into two places in turn: while a step works on the
- * batch in one of them, the next batch is copied into the other.  A step ends with its work done,
- * so whoever takes a batch finds the other place free, and two copies into it are kept apart by
- * their queue. */
+ * All copies run on their own queue, into two slots used alternately: while a step uses the batch
+ * in one slot, the next batch is copied into the other. A step ends when its launches have
+ * completed, so the other slot is always free when a batch is needed, and the queue orders
+ * successive copies into one slot. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -32,7 +32,7 @@ ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training)
                           .mem = {host_alloc, host_free, t}};
 }
 
-/* What the data set does not have is NULL. */
+/* Arrays that the data set does not have are NULL. */
 static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_ARRAYS])
 {
   out[CT_INPUT_X] = b->bytes ? (const void *)b->bytes : b->x;
@@ -57,7 +57,7 @@ int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_datas
   return be->op->supports(dev, &convert, why);
 }
 
-/* The map of a data set, written out for each channel. */
+/* Normalization constants of a data set, expanded to one pair per channel. */
 static int make_affine(ct_trainer_t *t, const ct_dataset_t *d, float **out)
 {
   int rc = CT_OK;
@@ -119,7 +119,7 @@ static int copy(ct_trainer_t *t, const ct_batch_t *b, ct__slot_t *in)
       CT_TRY(t->env.be->mem->copy(t->input.copies, in->array[i], from[i], (size_t)b->n * bytes[i]));
   CT_TRY(t->env.be->queue->mark(t->input.copies, &in->ready));
 out:
-  if (rc != CT_OK) { /* the batch is ours no longer */
+  if (rc != CT_OK) { /* stop using the caller's batch before returning */
     ct_err_info_t failure = *ct_err_last();
     (void)t->env.be->queue->sync(t->input.copies);
     ct_err_put(&failure);
@@ -127,7 +127,7 @@ out:
   return rc;
 }
 
-/* A feed uses its arrays again: the same pointer alone does not make the same batch. */
+/* A feed reuses its arrays, so equal pointers alone do not identify a batch. */
 static int is_next(const ct_trainer_t *t, const ct_batch_t *b)
 {
   const ct_batch_t *next = &t->input.next;

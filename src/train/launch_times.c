@@ -1,4 +1,4 @@
-/* How long each work of a plan takes on its own. */
+/* Measures each launch of a plan on its own. */
 #include "train/trainer.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -16,7 +16,7 @@ static double param_bytes(const ct_plan_op_t *o)
   return sum;
 }
 
-/* What an ideal run moves: every operand once. */
+/* Minimum memory traffic of a launch: every operand once. */
 static double moved_bytes(const ct_plan_t *p, const ct_work_t *w)
 {
   const ct_plan_op_t *o = &p->op[w->op];
@@ -24,7 +24,7 @@ static double moved_bytes(const ct_plan_t *p, const ct_work_t *w)
   double sum = o->saved >= 0 ? value_bytes(p, o->saved) : 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     sum += value_bytes(p, all[i]);
-  /* read forward and for the data's gradient, written as the parameters' */
+  /* parameters are read in forward and backward data, and written in backward weight */
   int times =
       ((w->pass & CT_FWD) != 0) + ((w->pass & CT_BWD_DATA) != 0) + ((w->pass & CT_BWD_PARAM) != 0);
   return sum + times * param_bytes(o);
@@ -34,7 +34,7 @@ static int time_work(ct_trainer_t *t, const ct_plan_t *p, int i, const ct_bind_t
                      double *seconds)
 {
   int rc = CT_OK;
-  CT_TRY(ct_plan_run(p, i, bind, t->q)); /* caches and clocks as in a step */
+  CT_TRY(ct_plan_run(p, i, bind, t->q)); /* warm-up: caches and clock frequency as in a step */
   CT_TRY(t->env.be->queue->sync(t->q));
   double begin = ct_clock();
   for (int r = 0; r < repeats; r++)

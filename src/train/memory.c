@@ -1,20 +1,20 @@
-/* The memory of a trainer, said before it is made: by the same plans, in the order in which the
- * trainer makes them, and for all else by the sizes that it allocates by. An estimate beside these
- * would be wrong wherever nobody thought of it. */
+/* Predicts the memory of a trainer before it is created: makes the same plans in the same order as
+ * the trainer, and uses the sizes that the trainer allocates. A separate estimate would drift from
+ * the real allocations. */
 #include "train/trainer.h"
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "plan/ct_loss.h"
 
-/* ---- what the trainer decides alike ---- */
+/* ---- decisions shared with the trainer ---- */
 
 int ct__memory_pieces(const ct_trainer_env_t *e, int training)
 {
   return training && e->recipe.pieces ? e->recipe.pieces : 1;
 }
 
-/* Rank 0 may have the whole batch, to deal it out. */
+/* Samples of the whole batch if rank 0 holds it (mode dp), else 0. */
 static int64_t whole(const ct_trainer_env_t *e)
 {
   int deals = e->training && e->recipe.way && e->recipe.way->rank0_deals;
@@ -27,7 +27,7 @@ int ct__memory_room(const ct_trainer_env_t *e)
   return (int)(most > whole(e) ? most : whole(e));
 }
 
-/* 2 C + 1 numbers of the batchnorm with the most channels. */
+/* Bytes of SyncBN's message: 2 C + 1 doubles of the batchnorm with the most channels. */
 static size_t statistics(const ct_trainer_env_t *e)
 {
   const ct_graph_t *g = e->graph;
@@ -69,11 +69,12 @@ int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_a
   return ct_buckets_make(p, m, (size_t)(e->bucket_mb * 1024 * 1024), CT_BUCKETS_MAX, bucket);
 }
 
-/* What a rank may get of n floats at most, of no place.  MPI's slices are rounded up; NCCL, which
- * only memory of a device can be given to, rounds down and leaves the rest to the last rank. */
+/* Upper bound of a rank's slice of n floats, wherever it starts. The slices of the MPI communicator
+ * are rounded up; the NCCL communicator, which only handles device memory, rounds down and gives
+ * the rest to the last rank. */
 static int64_t largest_slice(const ct_trainer_env_t *e, int64_t n)
 {
-  enum { LINE = 16 }; /* floats: slices begin at cache lines */
+  enum { LINE = 16 }; /* floats per cache line, to which slices are aligned */
   int64_t ranks = e->topo->size, most = ((n + ranks - 1) / ranks + LINE - 1) / LINE * LINE;
   int64_t last = n - (ranks - 1) * (n / ranks / LINE * LINE);
   if (!e->be->host_memory && last > most) most = last;
@@ -91,7 +92,7 @@ void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *f
   *to = b->offset + (size_t)end * sizeof(float);
 }
 
-/* ---- what is not of a plan ---- */
+/* ---- memory outside of plans ---- */
 
 static size_t output_bytes(const ct_graph_t *g)
 {
@@ -125,7 +126,7 @@ void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[])
     size[CT_INPUT_MORE + k] = k < more->n ? ct_shape_bytes(&more->x[k]) : 0;
 }
 
-/* One in use, and one on its way. */
+/* Two slots: one in use, one being prefetched. */
 static size_t batches(const ct_trainer_env_t *e)
 {
   size_t size[CT_INPUT_ARRAYS], sum = 0;
@@ -141,7 +142,7 @@ static size_t channel_maps(const ct_trainer_env_t *e)
   return map * (size_t)((e->bytes_of[0] != NULL) + (e->bytes_of[1] != NULL));
 }
 
-/* This rank's inputs; of rank 0 also the outputs of the whole batch, and their gradient. */
+/* This rank's inputs; on rank 0 also the outputs of the whole batch and their gradient. */
 static size_t dealt(const ct_trainer_env_t *e)
 {
   size_t all = 2 * (size_t)whole(e) * output_bytes(e->graph);
@@ -180,7 +181,7 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   if (e->recipe.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
   bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);
-  /* N x classes, or N x classes x places */
+  /* N x classes, or N x classes x pixels */
   if (e->class_weight)
     bytes[CT_MEMORY_CLASS_WEIGHTS] =
         (size_t)e->graph->layer[e->graph->layers - 1].out.dim[1] * sizeof *e->class_weight;
@@ -196,10 +197,11 @@ typedef struct made {
 typedef struct account {
   const ct_trainer_env_t *e;
   ct_memory_t *out;
-  ct_plan_t *first; /* owned: it decides where parameters lie */
+  ct_plan_t *first; /* owned; defines the parameter layout */
   made_t *made;     /* owned */
   int64_t sizes, cap;
-  size_t whole_losses; /* scratch of all of them, beside that of the plans */
+  size_t whole_losses; /* total workspace of the whole-batch losses, in addition to the plans'
+                          workspace */
 } account_t;
 
 static void raise_to(size_t *most, size_t bytes)
@@ -240,7 +242,7 @@ out:
   return rc;
 }
 
-/* Who has the whole batch has its loss to himself, which is an op beside the plans. */
+/* In mode dp rank 0 computes the loss of the whole batch as a separate op outside of plans. */
 static int add_whole_loss(account_t *a, int64_t n)
 {
   int rc = CT_OK;
@@ -285,7 +287,7 @@ out:
   return rc;
 }
 
-/* The order is that of ct_trainer_create() and the loop. */
+/* Follows the order of ct_trainer_create() and the training loop. */
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out)
 {
   int rc = CT_OK, train = env->training;

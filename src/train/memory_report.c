@@ -1,4 +1,5 @@
-/* Where things live, said before a run: by the recipe and sizes of which the trainer is made. */
+/* Reports before a run which memory resides where, from the parallel strategy and the sizes that
+ * the trainer uses. */
 #include "train/trainer.h"
 
 static unsigned type(ct_dtype_t t)

@@ -1,4 +1,4 @@
-/* A forward pass that shows the numbers at the places of an observed model. */
+/* A forward pass that reports the values at a model's observation points. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -9,7 +9,7 @@ typedef struct showing {
   void *ctx;
 } showing_t;
 
-/* The op has left its result where it is. */
+/* Passes the op's result, which is still in the arena, to the callback. */
 static int show(const showing_t *s, const ct_plan_t *p, const ct_work_t *w, const char *arena)
 {
   int rc = CT_OK;

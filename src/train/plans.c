@@ -1,8 +1,7 @@
-/* Plans, one for each number of samples, and the memory they run in.
+/* Plans, one per number of samples, and their activation memory.
  *
- * The first one decides where parameters lie and in which layout; the others take that over.  They
- * are made before the first step, so that no step makes one; all run in one arena, as large as the
- * largest. */
+ * The first plan defines the parameter layout; the others adopt it. Plans are made before the first
+ * step, so that no step has to make one. All share one arena of the largest plan's size. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -47,11 +46,12 @@ int ct__plans_room(const ct_trainer_t *t, int n)
                     "a batch of %d samples, where at most %d were announced", n, t->max_n);
 }
 
-/* What would fit; activations grow with the samples. */
+/* Error message with the number of samples that would fit; activations grow linearly with it. */
 static int no_room(const ct_trainer_t *t, int n, size_t want)
 {
   size_t left = t->env.be->mem->room(t->env.dev);
-  if (left == SIZE_MAX) return CT_ERR_NOMEM; /* the record says what is known */
+  if (left == SIZE_MAX)
+    return CT_ERR_NOMEM; /* the device does not report free memory; keep the error as it is */
   return ct_err_set(
       CT_ERR_NOMEM, __FILE__, __LINE__,
       "the activations of %d samples need %.0f MB, but %.0f MB are free on %s; about "
@@ -79,7 +79,7 @@ static int find(ct_trainer_t *t, int n, int training, const ct__variant_t **out)
   if (!find_variant(t, n, training)) CT_TRY(add_variant(t, n, training));
   *out = find_variant(t, n, training);
   size_t want = (*out)->plan->arena_bytes;
-  if (want > p->arena_bytes) p->last = NULL; /* its logits go with the arena */
+  if (want > p->arena_bytes) p->last = NULL; /* its logits are lost with the old arena */
   rc = grow(t, CT_MEMORY_ACTIVATIONS, want, &p->arena_bytes, &p->arena);
   if (rc == CT_ERR_NOMEM) rc = no_room(t, n, want);
   CT_TRY(rc);
@@ -153,7 +153,7 @@ int ct_trainer_logits(ct_trainer_t *t, float *out)
   int rc = CT_OK;
   const ct_plan_t *p = t->plans.last;
   if (!p) CT_FAIL(CT_ERR_ARG, "there is no forward pass whose logits could be read");
-  /* those that the loss reads: the last layer's may be in another layout */
+  /* the logits that the loss reads; those of the last layer may have another layout */
   int logits = p->loss_work < p->works ? p->work[p->loss_work].x : p->logits;
   size_t offset = p->value[ct_plan_root(p, logits)].offset;
   CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[logits].bytes));

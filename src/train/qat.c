@@ -1,6 +1,6 @@
-/* train.qat: forward and backward passes run on the weights as eight bits have them, and what the
- * optimizer updates are the weights themselves (straight-through: Jacob et al., CVPR 2018).  A
- * scale of each output channel is the same with the batchnorm behind it folded in or not. */
+/* train.qat: forward and backward passes use weights rounded to int8 steps, while the optimizer
+ * updates the unrounded weights (straight-through estimator: Jacob et al., CVPR 2018). Since scales
+ * are per output channel, they are the same with or without the following batchnorm folded in. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -28,7 +28,7 @@ void ct__qat_free(ct_trainer_t *t)
   ct_mem_free(t->rounding.plain);
 }
 
-/* In place. */
+/* Rounds in place. */
 static void round_weights(int64_t channels, int64_t each, float *w)
 {
   for (int64_t c = 0; c < channels; c++) {

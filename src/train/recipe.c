@@ -1,5 +1,6 @@
-/* From options to a recipe: words become numbers, and what cannot be combined is refused here,
- * before anything is made.  What a way of parallelism refuses stands with that way. */
+/* Resolves options to a parallel strategy: converts words to numbers and rejects combinations that
+ * are not supported, before anything is allocated. Each strategy's file checks the combinations of
+ * that strategy. */
 #include "train/ct_recipe.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 #include "base/ct_err.h"
 
 #define ROW(word, help) &ct_way_##word,
-static const ct_way_t *const ways[] = {CT_WAYS(ROW, ROW)}; /* in the order of the words */
+static const ct_way_t *const ways[] = {CT_WAYS(ROW, ROW)}; /* in the order of the choices */
 
 /* off, world, node, or a number of ranks. */
 static int read_sync_bn(const char *text, int ranks, int *out)
@@ -45,8 +46,8 @@ out:
   return rc;
 }
 
-/* Logical shards promise the same bits at every rank count that divides them.  What cannot keep
- * that is refused. */
+/* Logical shards guarantee bit-identical results for every number of ranks that divides them.
+ * Rejects options that would break this. */
 static int check_shards(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks)
 {
   int rc = CT_OK;
@@ -84,7 +85,7 @@ out:
 int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
                    ct_recipe_t *out)
 {
-  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* words of train.amp */
+  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* by the choices of train.amp */
   int rc = CT_OK;
   *out = (ct_recipe_t){.compute = types[t->amp],
                        .pieces = (int)t->accumulate,

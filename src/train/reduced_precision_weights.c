@@ -1,5 +1,5 @@
-/* A copy of the weights in the low type of mixed precision, which UPDATE writes along with the
- * weights.  Whoever writes weights otherwise (initial values, checkpoints, other ranks) says so by
+/* Reduced-precision copy of the weights for mixed precision. UPDATE writes it together with the
+ * weights. Code that writes weights otherwise (initial values, checkpoints, broadcasts) must call
  * ct__low_outdate(). */
 #include "train/trainer.h"
 #include "base/ct_err.h"

@@ -1,10 +1,10 @@
-/* Steps that are started as a whole, as CUDA graphs.
+/* Replays steps as CUDA graphs.
  *
- * Only whole batches are repeated, for which all ranks do the same; the first of a kind is done
- * piece by piece, since libraries set themselves up in it.  When the second has become a graph on
- * every rank, all start it; if one rank cannot, none does, now and later.  Once graphs are agreed
- * on, a rank that fails starts its last one all the same: the others wait for the transfers in it,
- * and the step word says that the step is void. */
+ * Only full batches are replayed, for which all ranks do the same. The first step of each key runs
+ * normally, since libraries initialize themselves in it; the second is captured. If the capture
+ * succeeds on every rank, all ranks launch the graph; if it fails on one rank, no rank replays
+ * steps, now or later. Once graphs are in use, a rank that fails still launches its last graph,
+ * because the others wait for the transfers in it, and the step status marks the step as failed. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
@@ -18,7 +18,8 @@ void ct__repeat_make(ct_trainer_t *t)
                  env->comm_ops->repeatable && !env->recipe.zero && env->recipe.way->repeats;
 }
 
-/* Before the first graph of a key: a rank that failed does not know what batch the others have. */
+/* 1 if all ranks have a full batch. Needed before the first graph of a key, since a rank that
+ * failed does not know the batch of the others. */
 static int all_have_whole(ct_trainer_t *t, const ct_batch_t *b)
 {
   double others = !ct__step_is_well(t) || b->global != t->repeat.full;
@@ -33,12 +34,12 @@ void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_n
   r->key = -1;
   if (!r->on) return;
   if (!r->agreed[key] && (!all_have_whole(t, b) || r->seen[key]++ == 0)) return;
-  /* a rank that failed starts its last graph: its messages are those of any batch */
+  /* after a failure the last graph is launched, whose messages are the same for any batch */
   if (ct__step_is_well(t) && b->global != r->full) return;
   if (ct__step_note(t, t->env.be->queue->begin(t->q, key)) == CT_OK) r->key = key;
 }
 
-/* The first graph of a key.  The peers' outcome decides like the own one. */
+/* Decides whether the first graph of a key is used: only if it was captured on all ranks. */
 static int agree(ct_trainer_t *t, int rc)
 {
   ct__repeat_t *r = &t->repeat;
@@ -47,7 +48,7 @@ static int agree(ct_trainer_t *t, int rc)
   r->agreed[r->key] = rc == CT_OK;
   if (rc == CT_OK) return 1;
   r->on = 0;
-  if (well && rc != CT_ERR_COMM) /* that ends the run, and is told then */
+  if (well && rc != CT_ERR_COMM) /* a communication error ends the run and is reported elsewhere */
     ct_log(CT_LOG_INFO, "steps are not repeated as CUDA graphs: %s", ct_err_last()->text);
   return 0;
 }

@@ -1,9 +1,9 @@
-/* Batchnorms over one value per channel, which has no variance: the layer would give its bias for
- * any input, and nothing before it would learn.  PyTorch refuses to train such a batch ("Expected
- * more than 1 value per channel when training"); so does this trainer, before the first step.  Only
- * the smaller batch at the end of an epoch may be so small: it leaves the running statistics as
- * they are.  Here is also how many batches each batchnorm has seen, PyTorch's num_batches_tracked.
- */
+/* Batchnorms that see a single value per channel. Its variance is 0, so the layer would output its
+ * bias for any input, and the layers before it could not learn. PyTorch refuses to train on such a
+ * batch ("Expected more than 1 value per channel when training"), and so does this trainer, before
+ * the first step. Only the smaller last batch of an epoch may have this size; it leaves the running
+ * statistics unchanged. This file also counts the batches that each batchnorm has seen, PyTorch's
+ * num_batches_tracked. */
 #include "train/trainer.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ int ct__one_value_make(ct_trainer_t *t)
   return t->tracked ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* A batchnorm that takes the statistics of a batch. */
+/* 1 for a batchnorm that uses batch statistics. */
 static int takes_statistics(const ct_layer_t *l)
 {
   return l->ops->op == CT_OP_BNORM && !l->keeps_stats;
@@ -43,8 +43,9 @@ static int64_t part_of(const ct_trainer_t *t, int64_t total, int rank, int p)
   return ct_sampler_cut(total, rank * t->pieces + p, t->env.topo->size * t->pieces, &first);
 }
 
-/* Samples of piece p that one statistic is over: a rank's, or those of its group, of which the two
- * lowest ranks are enough, since the first parts of a batch are the larger ones. */
+/* Number of samples in micro-batch p over which one batchnorm's statistics are computed: those of a
+ * rank, or of its SyncBN group. Counting the group's two lowest ranks is enough, since lower ranks
+ * have the larger parts of a batch. */
 static int64_t joined(const ct_trainer_t *t, int64_t total, int p, const int lowest[2])
 {
   int64_t n = part_of(t, total, lowest[0], p);
@@ -59,7 +60,7 @@ static int is_single(const ct_trainer_t *t, int64_t total)
   return 0;
 }
 
-/* What can be done about it. */
+/* Appends the remedies to a message. */
 static int add_cures(const ct_trainer_t *t, ct_str_t *to)
 {
   int rc = CT_OK;
@@ -78,7 +79,7 @@ out:
   return rc;
 }
 
-/* "of a batch of 6 a rank's piece (3 ranks x 2 pieces) is" */
+/* Appends, for example, "of a batch of 6 a rank's piece (3 ranks x 2 pieces) is". */
 static int add_part(const ct_trainer_t *t, int64_t batch, ct_str_t *to)
 {
   int ranks = t->env.topo->size;
@@ -127,12 +128,14 @@ out:
   return rc;
 }
 
-/* Pieces of a batch whose statistics count, as rank 0 sees it, whose statistics are kept. */
+/* Number of micro-batches that update the running statistics on rank 0, whose statistics are
+ * kept. */
 static int64_t counted(const ct_trainer_t *t, const ct_batch_t *b, int64_t pixels)
 {
   int64_t n = 0;
   const int root[2] = {0, t->group ? t->root_second : -1};
-  int pieces = t->env.recipe.fixed_order ? 1 : t->pieces; /* else the first shard alone counts */
+  int pieces = t->env.recipe.fixed_order ? 1 : t->pieces; /* with fixed_order only the first shard's
+                                                             statistics are kept */
   for (int p = 0; p < pieces; p++)
     n += joined(t, b->global, p, root) * pixels > 1;
   return n;

@@ -1,4 +1,4 @@
-/* The trainer as named arrays in plain layouts, and back. */
+/* Saves and restores the trainer's state as named arrays in plain layout. */
 #include "train/trainer.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
@@ -11,7 +11,7 @@ static const ct_plan_op_t *op_of(const ct_trainer_t *t, int param)
   return &p->op[p->layer_op[t->env.graph->param[param].layer]];
 }
 
-/* An array of a parameter's size, in the op's layout, to a plain host one. */
+/* Copies an array of a parameter's shape from the op's layout to a plain host array. */
 static int fetch(ct_trainer_t *t, int param, const char *arena, float *out)
 {
   int rc = CT_OK;
@@ -44,7 +44,8 @@ static char *arena_of(const ct_trainer_t *t, int param)
   return t->env.graph->param[param].spec.buffer ? t->buffer : t->weight;
 }
 
-/* What the model of a checkpoint is: what is evaluated. */
+/* The arrays that a checkpoint stores as the model, which evaluation uses: the averages if there
+ * are any. */
 static char *model_arena_of(const ct_trainer_t *t, int param)
 {
   char *average = ct__average_arena(t, t->env.graph->param[param].spec.buffer);
@@ -66,7 +67,7 @@ int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
   return put(t, param, arena_of(t, param), in);
 }
 
-/* Room for any parameter or buffer in its plain layout. */
+/* A buffer for any parameter or buffer in plain layout. */
 static float *plain_room(const ct_graph_t *g)
 {
   int64_t most = 1;
@@ -91,20 +92,21 @@ out:
 }
 
 /* ---- the list of items ----
+ *
  * Parameters and buffers in state-dict order, with PyTorch's num_batches_tracked after each
- * batchnorm's buffers; then the optimizer's states; then the position.  Where weights are averaged
- * the model is the average, and what training goes on with is among the optimizer's states. */
+ * batchnorm's buffers; then the optimizer states; then the position. With averaged weights the
+ * model is the average, and the trained weights are stored among the optimizer states. */
 
 typedef struct walk {
   ct_trainer_t *t;
-  const ct_position_t *at; /* what to save; NULL: only count or restore */
-  ct_store_t *store;       /* what to restore from; NULL: save */
+  const ct_position_t *at; /* saving: position to save; NULL: only count, or restore */
+  ct_store_t *store;       /* source of a restore; NULL: save */
   const ct_store_ops_t *ops;
-  ct_position_t *found;     /* restoring: what the store says, … */
-  ct__progress_t *progress; /* … and of the optimizer */
+  ct_position_t *found;     /* restoring: position found in the store ... */
+  ct__progress_t *progress; /* ... and the optimizer's progress */
   int with_optim;
   ct_ckpt_item_t *item; /* NULL: only count */
-  float *plain;         /* restoring: room for the largest parameter */
+  float *plain;         /* restoring: buffer for the largest parameter */
   int n, numbers;
 } walk_t;
 
@@ -132,7 +134,7 @@ out:
   return rc;
 }
 
-/* A scalar of 8 bytes; found NULL: restoring does not want it. */
+/* A scalar of 8 bytes; found NULL: ignored when restoring. */
 static int visit_number(walk_t *w, const char *name, ct_dtype_t type, const void *save, void *found)
 {
   int rc = CT_OK;
@@ -166,7 +168,7 @@ static int is_there(const walk_t *w, const char *name)
   return 0;
 }
 
-/* An older checkpoint may say nothing of it: then there is no best one yet. */
+/* Older checkpoints do not have this entry: then there is no best score yet. */
 static int visit_best(walk_t *w, const char *which, const ct_best_t *save, ct_best_t *found)
 {
   int rc = CT_OK;
@@ -184,7 +186,7 @@ out:
   return rc;
 }
 
-/* Nor of these: then *found stays as it is (found_init()). */
+/* An integer that older checkpoints do not have: then *found keeps its value from found_init(). */
 static int visit_newer(walk_t *w, const char *name, int64_t save, int64_t *found)
 {
   return visit_int(w, name, save, w->store && !is_there(w, name) ? NULL : found);
@@ -278,7 +280,8 @@ int ct_trainer_arrays(ct_trainer_t *t)
 double ct_trainer_snapshot_bytes(const ct_trainer_t *t)
 {
   double arrays =
-      1 + (ct__average_arena(t, 0) != NULL) + ct__update_states(t); /* as large as the parameters */
+      1 + (ct__average_arena(t, 0) != NULL) + ct__update_states(t); /* each as large as the
+                                                                       parameters */
   return arrays * (double)ct_graph_count(t->env.graph) * sizeof(float);
 }
 
@@ -314,7 +317,8 @@ out:
   return rc;
 }
 
-/* A larger model's checkpoint may hold all that this one has, and more. */
+/* CT_ERR_FORMAT if the checkpoint has model arrays that this model lacks: a larger model's
+ * checkpoint may contain all of its arrays and more. */
 static int expect_no_more(const ct_graph_t *g, const ct_store_ops_t *ops, const ct_store_t *s)
 {
   static const char ours[] = "/model/", counter[] = ".num_batches_tracked";
@@ -331,13 +335,13 @@ out:
   return rc;
 }
 
-/* What rank 0 finds besides arrays, as it is sent to the others. */
+/* Scalars that rank 0 reads and broadcasts. */
 typedef struct found {
   ct_position_t at;
   ct__progress_t progress;
 } found_t;
 
-/* What holds where the first versions' checkpoints say nothing: each step was an update. */
+/* Defaults for checkpoints of the first versions, in which each step was an update. */
 static void found_init(found_t *f)
 {
   *f = (found_t){.progress.updates = -1};
@@ -364,7 +368,7 @@ out:
   return rc;
 }
 
-/* A checkpoint of a run without loss scaling says nothing about the scale. */
+/* Checkpoints of runs without loss scaling contain no loss scale. */
 static void take(ct_trainer_t *t, const found_t *f)
 {
   ct__progress_t *to = &t->progress;
@@ -400,7 +404,8 @@ out:
   return rc;
 }
 
-/* The count that a file has beside tensor \a var, a running variance; without it *tracked stays. */
+/* Reads the counter that belongs to tensor \a var, a running variance; without one *tracked keeps
+ * its value. */
 static int load_tracked(const ct_weights_file_t *f, int var, int64_t *tracked)
 {
   static const char from[] = "running_var", to[] = "num_batches_tracked";

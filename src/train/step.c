@@ -1,6 +1,7 @@
-/* What a step in progress knows, whatever its way: where its time goes, its first failure, of which
- * all ranks learn by the step word, and its losses: each piece leaves its own numbers, and all are
- * divided by one, which the ranks agree on where samples do not count alike. */
+/* State of the step in progress, for every strategy: its time breakdown; its first failure, which
+ * all ranks learn through the step status; and its losses. Each micro-batch stores its own loss
+ * sums; all are divided by a common divisor, on which the ranks agree if samples have different
+ * weights. */
 #include "train/trainer.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
@@ -103,13 +104,14 @@ void ct__step_device(ct_trainer_t *t)
   double transfers, groups, *s = t->step.times.s;
   t->env.comm_ops->waited(t->env.comm, &transfers, &groups);
   turn_to(&t->step, t->step.own);
-  if (transfers + groups > s[CT_TIME_COMPUTE]) return; /* clocks that cannot be believed */
+  if (transfers + groups > s[CT_TIME_COMPUTE]) return; /* implausible measurement */
   s[CT_TIME_COMPUTE] -= transfers + groups;
   s[CT_TIME_WAIT] += transfers;
   s[CT_TIME_BATCHNORM] += groups;
 }
 
-/* One rank has nobody to wait for: what would be told apart is not worth a look at the clock. */
+/* A single rank never waits for others, so that reading the clock for every call is not worth its
+ * cost. */
 static int is_alone(const ct_trainer_t *t)
 {
   return t->env.topo->size == 1 && !ct_trace_is_on();
@@ -145,7 +147,7 @@ static double exposed(const ct_step_times_t *t)
   return ct_step_times_all(t) - ct_step_times_busy(t) + t->s[CT_TIME_MOVE];
 }
 
-/* What was before the step. */
+/* Accounts for the time before the step. */
 static void take_in(ct__step_t *s, const ct_step_report_t *r)
 {
   double between = s->since - s->ended - r->data_s - r->save_s - r->apart_s;
@@ -154,7 +156,7 @@ static void take_in(ct__step_t *s, const ct_step_report_t *r)
   s->times.s[CT_TIME_OTHER] = s->ended > 0 && between > 0 ? between : 0;
 }
 
-/* What all ranks learn of it. */
+/* Copies the times into the step status. */
 static void tell_times(const ct_step_times_t *t, ct_step_word_t *word)
 {
   word->time_sum = word->time_max = *t;
@@ -176,9 +178,9 @@ static int64_t places_of(const ct_trainer_t *t)
   return ct_loss_places(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
 }
 
-/* The samples of all ranks, or their places, or the sum of their weights.  Where that sum is 0 the
- * batch counts for nothing: its loss and gradients are 0, those of label smoothing too, which
- * belong to all classes.  PyTorch divides by 0 there. */
+/* Divisor of the loss: the number of samples or pixels over all ranks, or the sum of their weights.
+ * If that sum is 0 the batch counts as nothing: its loss and gradients are 0, including those of
+ * label smoothing, which involve all classes. PyTorch divides by 0 in this case. */
 static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
 {
   const ct_loss_spec_t *l = &t->env.loss;
@@ -217,7 +219,7 @@ void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
   }
 }
 
-/* With loss scaling an overflow is nothing unusual, until nothing is left to scale down. */
+/* With loss scaling an overflow is normal until the scale cannot be lowered further. */
 static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
 {
   const ct_scaler_t *scaler = &t->progress.scaler;
@@ -240,7 +242,7 @@ void ct_loss_tell(const ct_loss_t *l, ct_step_word_t *word)
   word->top5 = l->top5;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report)
 {

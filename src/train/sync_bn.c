@@ -1,15 +1,15 @@
-/* Batchnorms that take their statistics over a group of ranks: the group, and its message between
- * the work that sums up a rank's samples and the one that uses the sums. */
+/* SyncBN: creates the group of ranks, and sums the statistics between the launch that computes a
+ * rank's sums and the one that uses the group's. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-/* The two lowest ranks with this rank's color. */
+/* Finds the two lowest ranks with this rank's color. */
 static void find_lowest(ct_trainer_t *t, int64_t *colors, int color)
 {
   const ct_topo_t *topo = t->env.topo;
   colors[topo->rank] = color;
-  ct_agree_sum(topo, colors, topo->size); /* the others gave 0 */
+  ct_agree_sum(topo, colors, topo->size); /* the other ranks contributed 0 */
   t->group_lowest[0] = t->group_lowest[1] = t->root_second = -1;
   for (int r = topo->size - 1; r >= 0; r--) {
     if (r > 0 && colors[r] == colors[0]) t->root_second = r;
@@ -19,7 +19,7 @@ static void find_lowest(ct_trainer_t *t, int64_t *colors, int color)
   }
 }
 
-/* Groups of neighbouring ranks. */
+/* Groups consist of consecutive ranks. */
 int ct__sync_bn_open(ct_trainer_t *t)
 {
   int rc = CT_OK;

@@ -1,7 +1,7 @@
-/* The trainer as others see it: its life, a step, a forward pass.
+/* The trainer's public interface: creation and destruction, steps, forward passes.
  *
- * Its parts are made in the order in which they need each other; an agreement of the ranks follows
- * each stage that may fail on one of them. */
+ * Its parts are created in the order of their dependencies; after each stage that may fail on one
+ * rank, the ranks agree on the result. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -165,12 +165,13 @@ int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
   ct__step_clear(t);
   ct__step_note(t, forward(t, b));
   ct__input_look(t);
-  ct__step_note(t, t->env.be->queue->sync(t->q)); /* nothing may be pending on the caller's batch */
+  ct__step_note(t, t->env.be->queue->sync(t->q)); /* the caller may reuse its batch after the
+                                                     return */
   if (ct__step_is_well(t)) ct__step_add_loss(t, sum);
   return ct__step_outcome(t);
 }
 
-/* ---- what can be asked ---- */
+/* ---- queries ---- */
 
 static int hash_weights(ct_trainer_t *t, uint64_t *out)
 {

@@ -1,10 +1,10 @@
 /* From reduced gradients to new weights.
  *
- * The arenas are gone through in ranges of parameters with the same numbers (parameter groups).
- * Without clipping and loss scaling a bucket is applied as soon as it has arrived, while later ones
- * still travel. What needs the whole gradient first (a norm to clip by, an infinity to look for)
- * waits for all of them. With ZeRO-1 (Rajbhandari et al. 2020) a rank updates its slice of each
- * bucket, and the slices of the weights are then gathered. */
+ * The arenas are processed in ranges of parameters with the same hyperparameters (parameter
+ * groups). Without clipping and loss scaling each bucket is applied as soon as its reduction is
+ * complete, while later ones are in flight. Operations that need the whole gradient first (clipping
+ * by norm, detecting infinities) wait for all buckets. With ZeRO-1 (Rajbhandari et al. 2020) a rank
+ * updates its slice of each bucket, and the weights are then all-gathered. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -59,7 +59,7 @@ out:
   return rc;
 }
 
-/* ---- making ---- */
+/* ---- creation and destruction ---- */
 
 static size_t norms_bytes(const ct__update_t *u)
 {
@@ -167,7 +167,7 @@ static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int wit
   return a;
 }
 
-/* Runs an op over the ranges of a bucket, or of all (-1), if nothing has failed. */
+/* Runs an op over the ranges of one bucket, or of all buckets (-1), unless there was a failure. */
 static void run_over(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
 {
   const ct__update_t *u = &t->update;
@@ -178,7 +178,7 @@ static void run_over(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
   }
 }
 
-/* ZeRO-1: each rank has seen its slices only. */
+/* ZeRO-1: reduces the gradient statistics, since each rank has seen only its slices. */
 static void share_stat(ct_trainer_t *t)
 {
   ct_grad_stat_t *stat = t->update.stat;
@@ -202,7 +202,7 @@ static void share_norms(ct_trainer_t *t)
   ct__step_note(t, be->mem->copy(t->q, u->norms, u->host_norms, norms_bytes(u)));
 }
 
-/* Each rank's slice of a bucket to all. */
+/* All-gathers a bucket from its slices. */
 static int gather_bucket(ct_trainer_t *t, char *arena, int k)
 {
   const ct_bucket_t *b = &t->first.bucket[k];
@@ -217,10 +217,11 @@ static void gather_weights(ct_trainer_t *t)
     ct__step_note(t, gather_bucket(t, t->weight, k));
     ct__step_leave(t);
   }
-  ct__low_outdate(t); /* those of other ranks */
+  ct__low_outdate(t); /* the slices of other ranks were written by the gather */
 }
 
-/* Every transfer is ended, also after an error: the peers need this rank for it. */
+/* Applies each bucket when it arrives. Ends every transfer, even after an error, since the peers
+ * need this rank for it. */
 static void apply_as_they_come(ct_trainer_t *t, int stat, ct__arrive_t arrive)
 {
   const ct__update_t *u = &t->update;
@@ -285,7 +286,7 @@ void ct__update_report(ct_trainer_t *t, ct_step_report_t *report)
   at->updates += !report->skipped;
 }
 
-/* ---- what a checkpoint has of it ---- */
+/* ---- state for checkpoints ---- */
 
 int ct__update_states(const ct_trainer_t *t)
 {
@@ -325,7 +326,7 @@ static int broadcast(ct_trainer_t *t, void *buf, size_t bytes)
   return t->env.comm_ops->bcast(t->env.comm, t->q, buf, bytes, 0);
 }
 
-/* They are made when this returns: the whole state may be freed then. */
+/* The copies have completed on return, so that the full state may be freed. */
 static int copy_slices(ct_trainer_t *t, int s, int to_full)
 {
   int rc = CT_OK, done;

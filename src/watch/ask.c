@@ -1,4 +1,4 @@
-/* Questions, answers, and the end of the job. */
+/* Queries between watch threads, replies, and ending the job. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +11,22 @@
 #include "watch/thread.h"
 
 enum { ROUNDS = 3, AT_ONCE = 32, QUIET_S = 12 };
-/* Launchers kill the others when the first rank leaves: all are to leave at about that time. */
+/* Launchers kill the other ranks when the first one exits, so all ranks exit at about the same
+ * time. */
 static const double together_s = 0.15;
 
 typedef enum {
-  ASK,    /* where are you? */
-  ANSWER, /* here: a state */
-  FINE,   /* something has ended somewhere so many seconds ago */
-  LOOK,   /* what does the system say of that rank of your machine? */
-  STACK,  /* where is your main thread? */
-  TELL,   /* the answer to these two: a text */
-  STOP,   /* somebody was asked to stop before the first step */
-  HEARD,  /* somebody was asked to stop: for rank 0 to say so */
-  QUIT,   /* somebody was asked to stop at once */
-  KILL,   /* that rank of your machine does not answer */
-  HUSH,   /* the cause is reported, and ranks are about to end: no report of their deaths */
+  ASK,    /* request for a rank's state */
+  ANSWER, /* reply: a state */
+  FINE,   /* something has completed somewhere this many seconds ago */
+  LOOK,   /* request for the kernel's view of a rank on the same machine */
+  STACK,  /* request for the stack trace of the main thread */
+  TELL,   /* reply to LOOK or STACK: a text */
+  STOP,   /* a rank was asked to stop before the first step */
+  HEARD,  /* to rank 0: a rank was asked to stop; log it */
+  QUIT,   /* a rank was asked to stop at once */
+  KILL,   /* request to kill a rank on the same machine that does not reply */
+  HUSH,   /* the cause is reported and ranks will exit: do not report their deaths */
   END     /* the job ends */
 } kind_t;
 
@@ -71,7 +72,7 @@ static void sleep_s(double seconds)
   nanosleep(&t, NULL);
 }
 
-/* ---- what this rank answers ---- */
+/* ---- this rank's state ---- */
 
 static void own_state(ct_watch_t *w, ct__watch_state_t *out)
 {
@@ -121,7 +122,7 @@ static void begin_anew(ct_watch_t *w, double idle_s)
   w->ask_at = 0;
 }
 
-/* One verdict is enough: that of the first rank that asks, and of the lowest of several. */
+/* One verdict is enough: that of the first rank that asks, or of the lowest of several. */
 static void give_way(ct_watch_t *w, int to)
 {
   if (w->asking && to > w->rank) return;
@@ -129,7 +130,7 @@ static void give_way(ct_watch_t *w, int to)
   w->ask_at = ct_clock() + QUIET_S;
 }
 
-/* Ranks do not stop at the same moment. */
+/* A slightly lower limit, since ranks do not hang at exactly the same moment. */
 static double soonest(double limit_s)
 {
   double slack = limit_s / 10;
@@ -141,7 +142,7 @@ static void take_answer(ct_watch_t *w, const packet_t *p)
   ct__watch_state_t *s = &w->state[p->from];
   if (!s->answered) w->answers++;
   if (p->idle_s < soonest(atomic_load(&w->limit_s)))
-    w->answers = w->ranks; /* all is well: no need to hear more */
+    w->answers = w->ranks; /* all is well: stop waiting for replies */
   atomic_store(&w->heard, 1);
   *s = p->u.state;
   s->answered = 1;
@@ -168,7 +169,7 @@ void ct__watch_acknowledge(ct_watch_t *w, int64_t request)
          ct_stop_text(s, who, sizeof who), b.begun ? "this" : "the first", now);
 }
 
-/* Once, whoever was asked. */
+/* Logs once that the job ends at once, and which rank was interrupted. */
 static void say_quit(ct_watch_t *w)
 {
   ct_beat_t b;
@@ -223,7 +224,7 @@ void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes)
     ct__watch_be_patient(w);
     break;
   case END:
-    sleep_s(0.3); /* who sent it leaves first: it is the one that some launchers name */
+    sleep_s(0.3); /* let the sender exit first: some launchers report the first rank that exits */
     ct__watch_leave(w, 1);
   }
 }
@@ -233,16 +234,16 @@ void ct__watch_greet(ct_watch_t *w, int rank)
   send_kind(w, rank, ASK, 0);
 }
 
-/* ---- the end ---- */
+/* ---- ending the job ---- */
 
-/* The rank that reported the cause may be killed before it tells the others to end: they do not
- * report a death for a while, but they do not wait for that rank for ever. */
+/* The rank that reported the cause may be killed before it notifies the others. They delay reports
+ * of deaths for a while, but not forever. */
 void ct__watch_be_patient(ct_watch_t *w)
 {
   w->next.silent_s = w->prev.silent_s = 5;
 }
 
-/* Each death from now on follows from the one cause that this rank reports. */
+/* Tells all ranks that further deaths are consequences of the cause that this rank reports. */
 static void hush_all(ct_watch_t *w)
 {
   ct__watch_be_patient(w);
@@ -259,7 +260,7 @@ void ct__watch_tell_end(ct_watch_t *w)
   }
 }
 
-/* What was said first has to get through the launcher before it hears of the end. */
+/* Gives the launcher time to forward the message before it notices the end. */
 static _Noreturn void end_job(ct_watch_t *w)
 {
   sleep_s(0.2);
@@ -275,7 +276,8 @@ void ct__watch_report_death(ct_watch_t *w, int rank)
            "rank %d (%s, pid %d) has died: killed, or out of memory?  The log of %s (dmesg) or the "
            "job's accounting may tell; start it again to go on from the last checkpoint",
            rank, c->host, c->pid, c->host);
-  ct_log_fatal(text); /* first of all: a launcher that saw the death, too, kills this process */
+  ct_log_fatal(text); /* before anything else: a launcher that noticed the death may kill this
+                         process */
   hush_all(w);
   end_job(w);
 }
@@ -315,7 +317,7 @@ void ct__watch_report_blocked(ct_watch_t *w)
   end_job(w);
 }
 
-/* ---- asking ---- */
+/* ---- querying other ranks ---- */
 
 static void pump_until(ct_watch_t *w, double seconds, const int *value, int wanted)
 {
@@ -324,7 +326,7 @@ static void pump_until(ct_watch_t *w, double seconds, const int *value, int want
     ct__watch_pump(w, left);
 }
 
-/* 0: a lower rank asks too. */
+/* Requests the state of all ranks. 0: a lower rank asks too. */
 static int ask_all(ct_watch_t *w)
 {
   w->answers = w->asking = 1;
@@ -336,14 +338,14 @@ static int ask_all(ct_watch_t *w)
     for (int r = 0, sent = 0; r < w->ranks; r++) {
       if (w->state[r].answered) continue;
       send_kind(w, r, ASK, 0);
-      if (++sent % AT_ONCE == 0) ct__watch_pump(w, 0); /* nothing may overflow */
+      if (++sent % AT_ONCE == 0) ct__watch_pump(w, 0); /* avoid overflowing the receive buffer */
     }
     pump_until(w, 0.8, &w->answers, w->ranks);
   }
   return !w->given_way;
 }
 
-/* A rank that answers, on the same machine; -1: none. */
+/* A replying rank on the same machine; -1: none. */
 static int neighbour_of(const ct_watch_t *w, int rank)
 {
   if (same_machine(w, w->rank, rank)) return w->rank;
@@ -352,7 +354,8 @@ static int neighbour_of(const ct_watch_t *w, int rank)
   return -1;
 }
 
-/* Has the rank \a whom say something about a rank, into w->text; empty if it does not. */
+/* Requests from rank \a whom a text about rank \a about, into w->text; empty if there is no
+ * reply. */
 static void inquire(ct_watch_t *w, int whom, kind_t kind, int about)
 {
   w->text[0] = '\0';
@@ -410,8 +413,9 @@ static void log_verdict(ct_watch_t *w, const ct__watch_verdict_t *v)
       log_stack(w, v->named[i]);
 }
 
-/* They would stay behind when all others have left: a stopped process hears nothing.  Their
- * neighbours hear why they die before they see it. */
+/* Kills ranks that do not reply, since they would be left over when all others have exited: a
+ * stopped process receives nothing. Their neighbours are told the cause before they notice the
+ * deaths. */
 static void kill_silent(ct_watch_t *w)
 {
   for (int round = 0; round < ROUNDS; round++) {
@@ -430,7 +434,7 @@ static void kill_silent(ct_watch_t *w)
 void ct__watch_ask(ct_watch_t *w)
 {
   ct__watch_verdict_t v;
-  double limit_s = atomic_load(&w->limit_s); /* the main thread may change it meanwhile */
+  double limit_s = atomic_load(&w->limit_s); /* the main thread may change it concurrently */
   int alone = ask_all(w);
   w->asking = 0;
   if (!alone) return;

@@ -1,4 +1,4 @@
-/* The watch's sockets: one for packets, one to be connected to, both at one address. */
+/* Sockets of the watch: one for UDP packets and one TCP listener, both at one address. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static socklen_t fill(const struct in6_addr *a, int port, struct sockaddr_storag
   return sizeof *s;
 }
 
-/* Back: its port. */
+/* Converts back; returns the port. */
 static uint16_t take(const struct sockaddr_storage *from, struct in6_addr *out)
 {
   if (from->ss_family == AF_INET6) {
@@ -76,7 +76,7 @@ const char *ct__watch_address_text(const struct in6_addr *at, char *buf, size_t 
   return buf;
 }
 
-/* No packet is sent: the system looks into its routes. */
+/* Connects a UDP socket: no packet is sent, the system only looks up the route. */
 int ct__watch_route(const ct__watch_addresses_t *to, struct in6_addr *out)
 {
   struct sockaddr_storage at, own;
@@ -93,9 +93,9 @@ int ct__watch_route(const ct__watch_addresses_t *to, struct in6_addr *out)
   return 0;
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
-/* Bound to that port, or to any if it is 0.  -1: errno. */
+/* Opens a socket bound to the port, or to any port if it is 0. -1: errno. */
 static int open_port(const struct in6_addr *address, int type, int port, uint16_t *got)
 {
   static const int on = 1;
@@ -104,7 +104,7 @@ static int open_port(const struct in6_addr *address, int type, int port, uint16_
   socklen_t len = fill(address, port, &at);
   int fd = open_socket(address, type | SOCK_NONBLOCK);
   if (fd < 0) return -1;
-  /* connections of the run before may linger at a port of a narrow range */
+  /* a previous run's connections may still occupy ports of a narrow range */
   if (type == SOCK_STREAM) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(fd, (struct sockaddr *)&at, len) == 0 &&
       (type != SOCK_STREAM || listen(fd, WAITING) == 0) &&
@@ -138,7 +138,8 @@ int ct__watch_net_open(ct__watch_net_t *net, const struct in6_addr *at,
     ct__watch_net_close(net);
     return -1;
   }
-  setsockopt(net->udp, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes); /* the answers of many ranks */
+  setsockopt(net->udp, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes); /* space for the replies of
+                                                                        many ranks */
   place->open = 1;
   return 0;
 }
@@ -175,7 +176,7 @@ int ct__watch_net_connect(const ct__watch_place_t *to, double seconds)
   socklen_t len = fill(&to->at, to->tcp, &at);
   int fd = open_socket(&to->at, SOCK_STREAM);
   if (fd < 0) return -1;
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* of connect() too */
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* also limits connect() */
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (connect(fd, (const struct sockaddr *)&at, len) == 0) return fd;
   close(fd);

@@ -1,5 +1,5 @@
-/* Which of a node's addresses the watch listens at: it is to be heard by the ranks of this job, and
- * by nobody else that can be kept out. */
+/* Selects the address at which the watch listens: reachable by the ranks of this job, and by as few
+ * others as possible. */
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 static const struct in6_addr loopback4 = {
     .s6_addr = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}};
 
-/* ---- the addresses of this node ---- */
+/* ---- this node's addresses ---- */
 
-/* Ones at the beginning of a netmask. */
+/* Prefix length of a netmask. */
 static int mask_bits(const unsigned char *mask, int bytes)
 {
   int bits = 0;
@@ -21,7 +21,7 @@ static int mask_bits(const unsigned char *mask, int bytes)
   return bits;
 }
 
-/* 0: not an address that other nodes can use. */
+/* 0: not an address that other nodes can reach. */
 static int usable(const struct ifaddrs *i, ct__watch_address_t *out)
 {
   if (!i->ifa_addr || !i->ifa_netmask || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
@@ -31,7 +31,8 @@ static int usable(const struct ifaddrs *i, ct__watch_address_t *out)
     out->at = loopback4;
     memcpy(&out->at.s6_addr[12], &((const struct sockaddr_in *)i->ifa_addr)->sin_addr, 4);
     out->bits = 96 + mask_bits((const unsigned char *)&mask->sin_addr, 4);
-    return out->at.s6_addr[12] != 169 || out->at.s6_addr[13] != 254; /* of this link only */
+    return out->at.s6_addr[12] != 169 || out->at.s6_addr[13] != 254; /* exclude link-local
+                                                                        addresses */
   }
   if (i->ifa_addr->sa_family != AF_INET6) return 0;
   out->at = ((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr;
@@ -49,9 +50,9 @@ void ct__watch_addresses(ct__watch_addresses_t *out)
   freeifaddrs(list);
 }
 
-/* ---- choices ---- */
+/* ---- selection ---- */
 
-/* 1: the same system's view of the network, where loopback reaches the other. */
+/* 1: in the same network namespace, so that loopback works. */
 static int near(const ct__watch_addresses_t *a, const ct__watch_addresses_t *b)
 {
   return a->network && a->network == b->network;
@@ -65,7 +66,7 @@ static int same_net(const ct__watch_address_t *a, const ct__watch_address_t *b)
   return 1;
 }
 
-/* Its address in a network; NULL: none. */
+/* The address in a network; NULL: none. */
 static const ct__watch_address_t *in_net(const ct__watch_addresses_t *of,
                                          const ct__watch_address_t *net)
 {
@@ -74,8 +75,8 @@ static const ct__watch_address_t *in_net(const ct__watch_addresses_t *of,
   return NULL;
 }
 
-/* All nodes are in it, and each has an address of its own there: a bridge of containers has the
- * same one everywhere. */
+/* 1: all nodes are in the network with distinct addresses. Container bridges have the same address
+ * on every node. */
 static int is_common(const ct__watch_addresses_t *all, int ranks, const ct__watch_address_t *net)
 {
   for (int r = 1; r < ranks; r++) {
@@ -109,7 +110,7 @@ int ct__watch_choose(const ct__watch_addresses_t *all, int ranks, int rank, int 
   return 0;
 }
 
-/* Ranks of node 0 look at the first other node, all others at node 0. */
+/* For ranks on node 0 the first other node, for all others node 0. */
 const ct__watch_addresses_t *ct__watch_far(const ct__watch_addresses_t *all, int ranks, int rank)
 {
   if (!near(&all[0], &all[rank]) && rank) return &all[0];

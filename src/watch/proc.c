@@ -1,4 +1,4 @@
-/* What /proc says of processes, and the stack of this process's main thread. */
+/* State of processes from /proc, and the stack trace of this process's main thread. */
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 /* ---- /proc ---- */
 
-/* One text of the kernel's; empty if there is none. */
+/* Reads a one-line file of the kernel; empty if there is none. */
 static size_t read_text(const char *path, char *buf, size_t cap)
 {
   size_t len = ct_file_peek(path, buf, cap);
@@ -26,16 +26,16 @@ static size_t read_text(const char *path, char *buf, size_t cap)
   return len;
 }
 
-/* State and start time out of a "stat" file: proc(5).  letter 0: no such process. */
+/* State and start time from a "stat" file, see proc(5). letter 0: no such process. */
 static void read_stat(const char *path, char *letter, uint64_t *started)
 {
-  enum { STARTTIME = 19 }; /* fields behind the state */
+  enum { STARTTIME = 19 }; /* its position, counted from the field after the state */
   char text[1024];
   unsigned long long ticks = 0;
   *letter = 0;
   *started = 0;
   if (!read_text(path, text, sizeof text)) return;
-  char *p = strrchr(text, ')'); /* the command may contain blanks and parentheses */
+  char *p = strrchr(text, ')'); /* the command name may contain spaces and parentheses */
   if (!p || p[1] != ' ') return;
   *letter = p[2];
   for (int i = 0; p && i <= STARTTIME; i++)
@@ -82,7 +82,8 @@ void ct__watch_see_thread(pid_t thread, char *buf, size_t cap)
   in_words(folder, letter, buf, cap);
 }
 
-/* Two processes have the same namespace of one kernel if they see the same two texts. */
+/* Hash of a namespace and the boot id: equal for two processes in the same namespace of one
+ * kernel. */
 static uint64_t space(const char *which)
 {
   char path[32], boot[64], name[64];
@@ -106,17 +107,20 @@ uint64_t ct__watch_network(void)
   return space("net");
 }
 
-/* ---- the stack ---- */
+/* ---- stack trace ---- */
 
-enum { FRAMES = 20, SKIPPED = 2 /* the handler, and what the kernel put under it */ };
+enum {
+  FRAMES = 20,
+  SKIPPED = 2 /* frames of the handler itself and of the kernel's signal trampoline */
+};
 
 static pthread_t shown;
 static pid_t shown_id;
 static struct sigaction before;
 static void *frame[FRAMES];
-static atomic_int frames; /* -1: asked for */
+static atomic_int frames; /* -1: requested */
 
-/* Of the signals that nobody has a use for. */
+/* A signal that is unlikely to be used otherwise. */
 static int request(void)
 {
   return SIGRTMAX - 3;
@@ -136,7 +140,7 @@ void ct__watch_stack_open(void)
   shown = pthread_self();
   shown_id = gettid();
   atomic_store(&frames, 0);
-  (void)backtrace(once, 1); /* it loads a library: not in the handler, please */
+  (void)backtrace(once, 1); /* loads a library, which a signal handler must not do */
   sigaction(request(), &act, &before);
 }
 
@@ -145,7 +149,7 @@ void ct__watch_stack_close(void)
   sigaction(request(), &before, NULL);
 }
 
-/* "ct_train_loop+0x1f (ctrain-hpc+0x2345)": the latter is what addr2line understands. */
+/* "ct_train_loop+0x1f (ctrain-hpc+0x2345)": the second part is for addr2line. */
 static int put_frame(void *address, char *buf, size_t cap)
 {
   Dl_info info;

@@ -1,5 +1,5 @@
-/* That a packet or a connection is of a rank of this job: the key that MPI has carried to all ranks
- * never travels by these sockets, but keyed hashes do, of what nobody has heard before. */
+/* Authenticates packets and connections of this job's ranks: the key, which MPI distributed to all
+ * ranks, is never sent over these sockets; only keyed hashes of fresh data are. */
 #include "watch/proof.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ uint64_t ct__watch_sealed(const ct_sip_key_t *key, const void *packet, size_t by
   return seal.hash == hash_of(key, packet, bytes) ? seal.number : 0;
 }
 
-/* The window of IPsec (RFC 4303, 3.4.3). */
+/* The replay window of IPsec (RFC 4303, 3.4.3). */
 int ct__watch_is_new(ct__watch_heard_t *h, uint64_t number)
 {
   if (!number) return 0;
@@ -55,7 +55,7 @@ int ct__watch_is_new(ct__watch_heard_t *h, uint64_t number)
 
 /* ---- connections ---- */
 
-/* What both sides have said so far, under one of two names. */
+/* Keyed hash of the handshake so far, different for each side (\a who). */
 static uint64_t proof(const ct__watch_pair_t *pair, char who, const ct__watch_hello_t *hello,
                       const unsigned char *nonce)
 {
@@ -108,7 +108,7 @@ void ct__watch_door_clear(ct__watch_door_t *d)
     dismiss(&d->guest[i]);
 }
 
-/* A free place, or that of the guest who came first: who knows the key needs no time. */
+/* A free entry, or else that of the oldest guest: a peer with the key needs almost no time. */
 static ct__watch_guest_t *place_for_one(ct__watch_door_t *d)
 {
   ct__watch_guest_t *oldest = &d->guest[0];
@@ -123,7 +123,7 @@ static ct__watch_guest_t *place_for_one(ct__watch_door_t *d)
 
 void ct__watch_door_open(ct__watch_door_t *d, int listener)
 {
-  for (int i = 0; i < CT__WATCH_GUESTS; i++) { /* there may be more who come without end */
+  for (int i = 0; i < CT__WATCH_GUESTS; i++) { /* bounded, since connections may keep arriving */
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
     ct__watch_guest_t *g = place_for_one(d);
@@ -133,7 +133,8 @@ void ct__watch_door_open(ct__watch_door_t *d, int listener)
   }
 }
 
-/* 1: he has said all, and it is right.  Who says less waits for the rest, who is wrong goes. */
+/* 1: the complete and correct hello has arrived. Waits for more bytes if it is incomplete, and
+ * closes the connection if it is wrong. */
 static int is_ours(ct__watch_guest_t *g, const ct__watch_pair_t *pair)
 {
   ssize_t n = recv(g->fd, (char *)&g->hello + g->bytes, sizeof g->hello - g->bytes, MSG_DONTWAIT);

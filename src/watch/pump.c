@@ -1,5 +1,5 @@
-/* What the thread does as long as nothing is wrong, and while it waits for an answer: it counts the
- * seconds in which nothing ends, and takes what comes over its sockets. */
+/* Main activity of the watch thread, also while it waits for replies: counts the seconds in which
+ * nothing completes, and handles incoming data on its sockets. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/ct_temporary.h"
 #include "watch/thread.h"
 
-static const double gap_s = 3; /* a longer one: the whole process stood still */
+static const double gap_s = 3; /* a longer gap means that the whole process was stopped */
 
 /* ---- time ---- */
 
@@ -28,7 +28,8 @@ static double cpu_time(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What waits for a file system uses no core, but for this thread. */
+/* Measures the process's CPU time: a process that waits for a file system uses almost none, except
+ * in this thread. */
 static void feel_pulse(ct_watch_t *w, double passed, int has_moved)
 {
   double cpu = cpu_time();
@@ -63,7 +64,7 @@ void ct__watch_tick(ct_watch_t *w)
   w->beat = b;
 }
 
-/* ---- the end ---- */
+/* ---- exit ---- */
 
 void ct__watch_leave(ct_watch_t *w, int status)
 {
@@ -77,7 +78,7 @@ void ct__watch_leave(ct_watch_t *w, int status)
   _Exit(status);
 }
 
-/* ---- what comes ---- */
+/* ---- incoming data ---- */
 
 static void take_packets(ct_watch_t *w)
 {
@@ -87,8 +88,8 @@ static void take_packets(ct_watch_t *w)
     w->take(w, data, (size_t)n);
 }
 
-/* A neighbour speaks once at most; then its connection ends, sooner or later.  Before all have
- * agreed it may be made again: who connects has lost his patience. */
+/* A neighbour sends at most one byte (its farewell); then its connection closes. Before all ranks
+ * have agreed the connection may be made again, if the connecting side timed out. */
 static void take_word(ct_watch_t *w, ct__watch_link_t *l)
 {
   char word = 0;
@@ -106,7 +107,8 @@ static void take_word(ct_watch_t *w, ct__watch_link_t *l)
   l->lost = !l->bye;
 }
 
-/* The one who shows that he has the key is the neighbour, also if he has come before. */
+/* A guest that proves it has the key replaces the previous neighbour, even if it was connected
+ * before. */
 static void accept_neighbour(ct_watch_t *w)
 {
   ct__watch_pair_t pair = {.key = w->key, .from = w->prev.peer, .to = w->rank};
@@ -118,7 +120,7 @@ static void accept_neighbour(ct_watch_t *w)
   w->prev.lost = 0;
 }
 
-/* Whoever reaches this rank has done so when all have agreed. */
+/* Once all ranks have agreed, no further neighbour connects, so the listener is closed. */
 static void settle(ct_watch_t *w)
 {
   ct__watch_link_t *link[] = {&w->next, &w->prev};

@@ -1,4 +1,4 @@
-/* Who is late, and how it is said. */
+/* Determines which ranks are late, and formats the messages about them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ void ct__watch_judge(const ct__watch_state_t *state, int n, double limit_s,
 
 enum { WORK_CAP = 400 };
 
-/* "the all-reduce of a bucket 3"; "opening a data set" (/data/train-001.h5) */
+/* For example "the all-reduce of a bucket 3", or "opening a data set" (/data/train-001.h5). */
 static void name_work(const ct__watch_state_t *s, char *buf, size_t cap)
 {
   char number[24] = "";
@@ -91,7 +91,7 @@ void ct__watch_line(const ct__watch_card_t *card, const ct__watch_state_t *state
              s->seen);
 }
 
-/* Who or what is to blame. */
+/* Names the late ranks or the cause. */
 static void blame(const ct__watch_verdict_t *v, const ct__watch_card_t *card,
                   const ct__watch_state_t *state, int n, char *buf, size_t cap)
 {

@@ -1,6 +1,6 @@
-/* A rank's watch: its thread looks at the time, at the start and at its neighbours, and its life
- * goes from the first message of a program to behind MPI's end.  What the thread sees it leaves to
- * ask.c to find out about; what it hears comes by pump.c, which gives packets to ask.c, too. */
+/* The watch of a rank. Its thread checks the time limit, the start and its neighbours, from the
+ * start of the program until after MPI_Finalize. Queries and reactions are in ask.c; incoming data
+ * is read by pump.c, which passes packets to ask.c. */
 #include "watch/ct_watch.h"
 
 #include <signal.h>
@@ -25,16 +25,17 @@
 enum { STACK_BYTES = 512 << 10 };
 
 static const double start_limit_s = 600; /* the default of job.watchdog_s */
-/* A slow file system pauses too, and Slurm kills 30 s after its signal. */
+/* A slow file system may also pause for a while, and Slurm kills 30 s after its signal. */
 static const double blocked_s = 15;
 static const double end_s = 60;
-static const double asked_s = 0.7; /* between two deaths of a job that is killed */
+static const double asked_s = 0.7; /* delay between two deaths in a job that is being killed */
 
-static ct_watch_t *_Atomic watching; /* for last words */
+static ct_watch_t *_Atomic watching; /* for the panic hooks */
 
 /* ---- time ---- */
 
-/* All ranks notice at about the same time, and one is to ask. */
+/* Extra delay of a rank before it asks: all ranks notice a hang at about the same time, but one
+ * should ask. */
 static double patience(const ct_watch_t *w)
 {
   return w->rank ? 1.5 + 0.05 * (w->rank < 50 ? w->rank : 50) : 0;
@@ -50,7 +51,7 @@ static void look_at_time(ct_watch_t *w)
 
 /* ---- the start ---- */
 
-/* Who waits for a core is not blocked. */
+/* 1 if the main thread runs or waits for a core, which does not count as blocked. */
 static int main_thread_runs(const ct_watch_t *w)
 {
   char seen[sizeof w->state->seen];
@@ -58,7 +59,7 @@ static int main_thread_runs(const ct_watch_t *w)
   return strcmp(seen, "runs") == 0;
 }
 
-/* A request to any rank counts for all of them, also if those that hear of it are blocked. */
+/* A request to stop on any rank counts for all ranks, even for blocked ones. */
 static void look_at_start(ct_watch_t *w)
 {
   if (w->beat.begun) return;
@@ -78,7 +79,7 @@ static void look_at_start(ct_watch_t *w)
 
 static const double says_s = 5, again_s = 30;
 
-/* A start that takes its time says what it is in. */
+/* Logs what a slow start is doing. */
 static void show_start(ct_watch_t *w)
 {
   char file[200], took[32];
@@ -95,8 +96,8 @@ static void show_start(ct_watch_t *w)
 
 /* ---- requests to stop ---- */
 
-/* Somebody sits there who waits for an answer.  Other signals come from batch systems, and from
- * launchers that are ending the job. */
+/* Forwards SIGINT, since a user at a terminal waits for a reaction. Other signals come from batch
+ * systems, and from launchers that are ending the job. */
 static void look_at_interrupts(ct_watch_t *w)
 {
   int64_t mine =
@@ -112,7 +113,7 @@ static void look_at_interrupts(ct_watch_t *w)
 
 /* ---- the end ---- */
 
-/* Each rank is on its own: others may have left. */
+/* Each rank decides on its own, since others may have exited. */
 static void look_at_end(ct_watch_t *w)
 {
   double limit_s = atomic_load(&w->limit_s);
@@ -127,8 +128,8 @@ static void look_at_end(ct_watch_t *w)
 
 /* ---- the thread ---- */
 
-/* A launcher may kill ranks that it has asked to stop: this rank is then given time to be killed
- * as well, and nothing is reported. */
+/* Reports the death of a neighbour. A launcher may kill ranks that it has asked to stop: this rank
+ * then gets time to be killed too, and nothing is reported. */
 static void look_at_link(ct_watch_t *w, const ct__watch_link_t *l)
 {
   double silent_s = l->silent_s + (ct_stop_asked() ? asked_s : 0);
@@ -158,7 +159,7 @@ static void *run(void *arg)
   return NULL;
 }
 
-/* ---- last words ---- */
+/* ---- panic hooks ---- */
 
 static void farewell(void)
 {
@@ -172,13 +173,13 @@ static void await_cause(void)
 {
   struct timespec left = {.tv_sec = 3};
   while (atomic_load(&watching) && nanosleep(&left, &left) != 0) {
-  } /* launchers send signals to those that are left over */
+  } /* the launcher signals the remaining ranks */
 }
 
 static struct sigaction before_abort;
 
-/* UCX aborts a process whose peer has died within a message.  When this returns, the abort goes on.
- */
+/* Handler of SIGABRT: UCX aborts a process if its peer dies during a message. The abort continues
+ * when it returns. */
 static void note_abort(int sig)
 {
   (void)sig;
@@ -194,7 +195,7 @@ static void catch_abort(void)
 
 static const ct_panic_hook_t last_words = {.await_cause = await_cause, .farewell = farewell};
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void close_links(ct_watch_t *w)
 {
@@ -233,8 +234,8 @@ static ct_watch_t *new_watch(const ct_topo_t *t)
   w->net = (ct__watch_net_t){.udp = -1, .listener = -1};
   ct__watch_door_init(&w->door);
   w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  /* One neighbour reports a death, and at once: launchers kill the others.  The other neighbour
-   * reports it if the first one has died as well. */
+  /* One neighbour reports a death at once, since launchers kill the other ranks. The second one
+   * reports it only if the first is dead too. */
   w->next = (ct__watch_link_t){.peer = (t->rank + 1) % t->size, .fd = -1};
   w->prev =
       (ct__watch_link_t){.peer = (t->rank + t->size - 1) % t->size, .fd = -1, .silent_s = 1.4};
@@ -271,7 +272,8 @@ static void stop_thread(ct_watch_t *w)
 
 /* ---- the start ---- */
 
-/* All cards but the places, all addresses, and the key, which no socket carries. */
+/* Gathers all cards except the socket addresses, the nodes' addresses, and the key, which is never
+ * sent over the watch's sockets. */
 static int exchange(ct_watch_t *w)
 {
   int rc = CT_OK;
@@ -291,7 +293,7 @@ out:
   return rc;
 }
 
-/* Sockets at that address, and those of the others. */
+/* Opens sockets at that address and gathers those of the other ranks. */
 static int take_place(ct_watch_t *w, const struct in6_addr *at)
 {
   const ct_topo_t *t = w->t;
@@ -306,7 +308,7 @@ static int take_place(ct_watch_t *w, const struct in6_addr *at)
   return w->card[w->rank].place.open;
 }
 
-/* The next rank has taken a connection; or -1. */
+/* Connects to the next rank; -1 if it does not accept. */
 static int knock(const ct_watch_t *w)
 {
   static const double once_s = 2;
@@ -317,7 +319,7 @@ static int knock(const ct_watch_t *w)
   return -1;
 }
 
-/* The next rank in the ring can be connected to, and gets packets. */
+/* Checks that the next rank in the ring accepts connections and packets. */
 static int reach_next(ct_watch_t *w)
 {
   enum { TRIES = 300, PAUSE_US = 10000, ASK_EVERY = 50 };
@@ -326,7 +328,7 @@ static int reach_next(ct_watch_t *w)
   int fd;
   if (ct_fault("watch.reach") != CT_OK) return 0;
   while ((fd = knock(w)) < 0 && ct_clock() < end)
-    usleep(PAUSE_US); /* strangers may have pushed it out */
+    usleep(PAUSE_US); /* other connections may have pushed this one out of the queue */
   if (fd < 0) return 0;
   atomic_store(&w->next.fd, fd);
   for (int i = 0; i < TRIES && !atomic_load(&w->heard); i++) {
@@ -336,7 +338,8 @@ static int reach_next(ct_watch_t *w)
   return atomic_load(&w->heard);
 }
 
-/* The lowest rank for which it is not so, or the number of ranks; on all ranks the same. */
+/* The lowest rank for which the condition is false, or the number of ranks; identical on all
+ * ranks. */
 static int first_without(const ct_watch_t *w, int is_so)
 {
   int first = is_so ? w->ranks : w->rank;
@@ -362,8 +365,8 @@ static void say_not_reached(const ct_watch_t *w, int rank)
          w->card[rank].host, next, to->host, ct__watch_address_text(&to->place.at, at, sizeof at));
 }
 
-/* All ranks listen there, and each reaches the next one; the same answer on all ranks.  Why one
- * cannot take part is said, of the lowest. */
+/* 1 on all ranks if all of them listen at this choice of addresses and each reaches the next one.
+ * Logs why the lowest failing rank cannot. */
 static int works_at(ct_watch_t *w, const struct in6_addr *at)
 {
   int first = w->ranks > 1 ? first_without(w, take_place(w, at)) : w->ranks;
@@ -382,8 +385,7 @@ static int works_at(ct_watch_t *w, const struct in6_addr *at)
   return first == w->ranks;
 }
 
-/* This rank takes its leave: what neighbours are told they find in the connection before its end.
- */
+/* Announces this rank's exit: the neighbours find a byte in the connection before its end. */
 static void say_bye(const ct_watch_t *w)
 {
   static const char bye = 'B';
@@ -392,7 +394,7 @@ static void say_bye(const ct_watch_t *w)
     if (to[i] >= 0) (void)!send(to[i], &bye, 1, MSG_NOSIGNAL);
 }
 
-/* So that it may be tried at another address. */
+/* Closes the sockets, so that another address can be tried. */
 static void shut(ct_watch_t *w)
 {
   say_bye(w);
@@ -401,8 +403,7 @@ static void shut(ct_watch_t *w)
   atomic_store(&w->heard, 0);
 }
 
-/* One network after the other that all nodes are in; at last, by whatever way leads to the others.
- */
+/* Tries each network that all nodes share, then the routes to the other nodes. */
 static int works(ct_watch_t *w)
 {
   struct in6_addr at;
@@ -412,11 +413,11 @@ static int works(ct_watch_t *w)
     shut(w);
   }
   const ct__watch_addresses_t *far = ct__watch_far(w->addresses, w->ranks, w->rank);
-  if (!far) return 0; /* on no rank: all are near each other */
+  if (!far) return 0; /* on all ranks: there is a single node */
   return works_at(w, ct__watch_route(far, &at) ? &at : NULL);
 }
 
-/* Nobody is to come any more. */
+/* Accepts no further connections. */
 static void settle(ct_watch_t *w)
 {
   ct_mem_free(w->addresses);
@@ -465,7 +466,7 @@ void ct_watch_limit(double limit_s)
   if (w) atomic_store(&w->limit_s, limit_s);
 }
 
-/* Nobody leaves before all are here: until then the others are watched. */
+/* Waits until all ranks are here; until then they are watched. */
 void ct_watch_end(ct_watch_t *w, int status)
 {
   if (!w) return;

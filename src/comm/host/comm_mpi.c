@@ -1,5 +1,5 @@
-/* The communicator of host memory: its life and its table.  transfers.c moves what is under
- * way, group.c and rows.c are the other entries. */
+/* The host-memory communicator: creation and table of operations. transfers.c makes progress
+ * on transfers; group.c and rows.c implement other entries. */
 #include "comm/host/comm_mpi.h"
 
 #include "base/ct_mem.h"
@@ -8,7 +8,7 @@
 #include "comm/ct_comm_model.h"
 #include "comm/ct_mpi.h"
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void free_memory(ct_comm_t *c)
 {
@@ -69,8 +69,8 @@ out:
   return rc;
 }
 
-/* The ranks of each node are a branch of the tree over all: one that reduces in shared memory
- * first makes the same sums. */
+/* 1 if the ranks of each node form a subtree of the tree over all ranks, so that reducing in shared
+ * memory first gives the same sums. */
 static int nodes_are_branches(const ct_topo_t *t)
 {
   int fits = t->equal_nodes && t->rank == t->node_index * t->local_size + t->local_rank;
@@ -78,13 +78,15 @@ static int nodes_are_branches(const ct_topo_t *t)
   return fits;
 }
 
-/* MPI cannot keep the order or round on the way.  Inside a node nothing is rounded. */
+/* 1 if MPI's reductions cannot be used: MPI supports neither a fixed order nor rounding between
+ * nodes. Inside a node nothing is rounded. */
 static int must_exchange(const ct_comm_t *c)
 {
   return c->t->size > 1 && (c->opts.fixed_order || (c->opts.wire == CT_BF16 && c->t->nodes > 1));
 }
 
-/* MPI folds ranks that are no power of two, where pieces of ours are faster. */
+/* 1 if our exchange is faster than MPI, which folds numbers of ranks that are not a power of
+ * two. */
 static int may_exchange(const ct_comm_t *c)
 {
   const int64_t most = CT__COMM_CHUNK * (int64_t)sizeof(float);
@@ -132,7 +134,7 @@ static int alloc(ct_comm_t *c, size_t bytes, void **out)
   return ct__window_alloc(c->window, bytes, out);
 }
 
-/* What the best of all algorithms makes each rank send. */
+/* Counts the bytes that the best algorithm makes each rank send. */
 static void count_reduction(ct_comm_t *c, int64_t n, ct_reduce_t how)
 {
   int ranks = c->t->size, half = c->opts.wire == CT_BF16 && c->t->nodes > 1;
@@ -150,7 +152,7 @@ static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_red
   ct__comm_transfer_t *x = &c->transfer[c->unused];
   c->unused = x->next;
   if (after)
-    rc = c->be->queue->wait(after); /* even if it fails, the others count on this transfer */
+    rc = c->be->queue->wait(after); /* continue on error: the other ranks wait for this transfer */
 
   *x = (ct__comm_transfer_t){.state = CT__TRANSFER_QUEUED,
                              .buf = buf,
@@ -179,7 +181,7 @@ static int poke(ct_comm_t *c)
 static int end(ct_comm_t *c, int ticket, ct_queue_t *q)
 {
   int rc = CT_OK;
-  (void)q; /* host memory: what is there when this returns is there for all later work */
+  (void)q; /* in host memory the result is visible to all later work on return */
   if (ticket < 0 || ticket >= CT_COMM_TICKETS || c->transfer[ticket].state == CT__TRANSFER_FREE)
     CT_FAIL(CT_ERR_ARG, "ticket %d is not open", ticket);
   CT_TRY(ct__comm_await(c, ticket));
@@ -194,10 +196,11 @@ static int bcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root)
 {
   int rc = CT_OK;
   CT_TRY_ALL(c->t, c->be->queue->sync(q));
-  /* Not over c->world: chunks of open transfers go there when they can, at other times on each
-   * rank, and calls on one MPI communicator must come in the same order everywhere. */
+  /* Not over c->world: chunks of open transfers are started there at different times on each rank,
+   * and calls on one MPI communicator must have the same order on all ranks. */
   if (c->t->size > 1) ct_mpi_bcast(c->t, c->t->world, buf, bytes, root);
-  ct__comm_count(c, (int64_t)bytes, c->t->size - 1, c->t->size); /* all pass it on but the last */
+  ct__comm_count(c, (int64_t)bytes, c->t->size - 1, c->t->size); /* every rank but the last forwards
+                                                                    the data */
 out:
   return rc;
 }

@@ -1,4 +1,4 @@
-/* One chunk's way: cut into slices, all-to-all, summed up, gathered again. */
+/* Exchange of one chunk: split into slices, all-to-all, sum, all-gather. */
 #include "comm/host/exchange.h"
 
 #include <string.h>
@@ -10,22 +10,22 @@
 struct ct__exchange {
   const ct_topo_t *t; /* borrowed */
   ct_dtype_t wire;
-  MPI_Datatype type; /* of the wire */
-  float *buf;        /* of the chunk */
+  MPI_Datatype type; /* MPI type of the wire format */
+  float *buf;        /* the chunk */
   int n, ranks, me;
-  void *received;    /* owned; this rank's slice from everybody, one after the other */
+  void *received;    /* owned; this rank's slice from every rank, concatenated */
   uint16_t *packed;  /* owned; bfloat16: the whole chunk */
-  int *count, *at;   /* owned; of each rank: its slice */
-  int *own, *own_at; /* owned; of each rank: where its summand of this rank's slice goes */
+  int *count, *at;   /* owned; per rank: its slice */
+  int *own, *own_at; /* owned; per rank: where its summand of this rank's slice is stored */
 };
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t room, ct__exchange_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
-  int64_t floats = room + t->size; /* the slices of all ranks are as long as the longest */
+  int64_t floats = room + t->size; /* all slices are counted as long as the longest */
   ct__exchange_t *x = ct_mem_alloc(sizeof *x, "an exchange");
   if (!x) return CT_ERR_NOMEM;
   x->t = t;
@@ -77,7 +77,7 @@ static void sum_in_bf16(ct__exchange_t *x, float *sum, int n)
   }
 }
 
-/* Neighbours, then neighbours of those: a binary tree.  Sums up in place. */
+/* Sums in place along a binary tree: neighbours first, then neighbouring pairs, and so on. */
 static void sum_along_tree(ct__exchange_t *x, float *sum, int n)
 {
   float *summand = x->received;
@@ -92,7 +92,7 @@ static void sum_along_tree(ct__exchange_t *x, float *sum, int n)
   memcpy(sum, summand, (size_t)n * sizeof *sum);
 }
 
-/* ---- the way ---- */
+/* ---- phases of the exchange ---- */
 
 static void cut(ct__exchange_t *x)
 {

@@ -1,11 +1,11 @@
-/* Sums of a few doubles over some of the ranks.
+/* All-reduce of a few doubles over a group of ranks.
  *
- * Inside a node the ranks of a group write to boxes in shared memory.  A box has room for two
- * messages, used in turn, and a counter of the messages that its rank has put there.  Who reads
- * message k has waited until all have posted k, so all are through with message k - 1: its half
- * may be written again.  One counter, no barrier.
+ * Inside a node the ranks of a group write to boxes in shared memory. A box has two message
+ * buffers, used alternately, and a counter of the messages that its rank has posted. A rank reads
+ * message k only after all ranks have posted it; then all have finished message k - 1, and its
+ * buffer may be reused. So one counter suffices and no barrier is needed.
  *
- * Elsewhere it is MPI_Iallreduce, which gives all ranks the same result (MPI 3.1, 5.9.6). */
+ * Otherwise MPI_Iallreduce is used, which gives all ranks the same result (MPI 3.1, 5.9.6). */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@
 #include "comm/ct_mpi.h"
 
 enum {
-  ROOM = 4112, /* doubles of one message: batchnorm over 2048 channels has 4097 numbers */
-  LINES = 128  /* two cache lines: the prefetcher fetches pairs */
+  ROOM = 4112, /* doubles per message: batchnorm over 2048 channels needs 4097 */
+  LINES = 128  /* two cache lines: the hardware prefetches pairs */
 };
 
 typedef struct box {
@@ -28,12 +28,12 @@ struct ct_group {
   ct_comm_t *c;  /* borrowed */
   MPI_Comm comm; /* owned */
   int rank, size;
-  box_t **box;    /* owned; of each rank of the group; NULL: over MPI */
-  int64_t posted; /* messages of this rank */
+  box_t **box;    /* owned; per rank of the group; NULL: over MPI */
+  int64_t posted; /* messages posted by this rank */
   ct_group_t *next;
 };
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void free_group(ct_group_t *g, int aborted)
 {
@@ -52,7 +52,7 @@ void ct__comm_groups_free(ct_comm_t *c, int aborted)
   }
 }
 
-/* Local ranks of the group's ranks; 0 if one of them is on another node. */
+/* Translates the group's ranks to local ranks; 0 if one of them is on another node. */
 static int local_ranks(const ct_group_t *g, int *local)
 {
   const ct_topo_t *t = g->c->t;
@@ -69,7 +69,7 @@ static int local_ranks(const ct_group_t *g, int *local)
   return inside;
 }
 
-/* The boxes of the group, if all of them lie in this node's shared memory. */
+/* Locates the group's boxes, if all of them are in this node's shared memory. */
 static void find_boxes(ct_group_t *g, box_t *mine, int *local)
 {
   ct__window_place_t place;
@@ -95,7 +95,8 @@ static int join(ct_comm_t *c, int color, ct_group_t *g)
   CT_TRY(ct__window_alloc(c->window, sizeof(box_t), &mine));
   g->box = ct_mem_array(g->size, sizeof *g->box, "a group of ranks");
   local = ct_mem_array(g->size, sizeof *local, "a group of ranks");
-  CT_TRY_ALL(c->t, g->box && local ? CT_OK : CT_ERR_NOMEM); /* and all boxes are empty now */
+  CT_TRY_ALL(c->t, g->box && local ? CT_OK : CT_ERR_NOMEM); /* also makes sure that all boxes are
+                                                               zeroed */
   find_boxes(g, mine, local);
 out:
   ct_mem_free(local);
@@ -122,7 +123,7 @@ out:
   return rc;
 }
 
-/* ---- sums ---- */
+/* ---- all-reduce ---- */
 
 static int all_posted(const ct_group_t *g)
 {
@@ -157,7 +158,7 @@ static int sum_over_mpi(ct_group_t *g, double *buf, int n)
 int ct__comm_group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n)
 {
   int rc = CT_OK;
-  int own = g->c->be->queue->sync(q); /* even if it fails, the others count on this rank */
+  int own = g->c->be->queue->sync(q); /* continue on error: the other ranks wait for this one */
   ct__comm_count(g->c, n * (int64_t)sizeof *buf, 2 * (g->size - 1), g->size);
   for (int64_t at = 0; g->size > 1 && at < n; at += ROOM) {
     int len = n - at < ROOM ? (int)(n - at) : ROOM;

@@ -1,4 +1,4 @@
-/* Slices of all ranks, and what goes between rank 0 and the others. */
+/* All-gather of slices, and scatter and gather between rank 0 and the others. */
 #include <string.h>
 
 #include "base/ct_mem.h"
@@ -7,16 +7,16 @@
 #include "comm/ct_mpi.h"
 
 enum {
-  UNIT = 16,               /* floats that slices are made of: a cache line */
-  BYTES_AT_ONCE = 1 << 30, /* MPI counts in int */
+  UNIT = 16,               /* floats per slice unit: a cache line */
+  BYTES_AT_ONCE = 1 << 30, /* MPI counts are ints */
   FLOATS_AT_ONCE = 1 << 28
 };
 
 /* ---- slices ---- */
 
-/* A node's ranks have slices of the whole, as they reduce in shared memory; the ranks of all
- * nodes that have the same one share it out.  Without shared memory all ranks share the whole.
- */
+/* With shared memory each local rank reduces one part of the buffer, and the ranks of all nodes
+ * with the same local rank split that part. Without shared memory all ranks split the whole
+ * buffer. */
 int ct__comm_slice_open(ct_comm_t *c)
 {
   int rc = CT_OK;
@@ -54,8 +54,8 @@ void ct__comm_slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
   slice_of(c, c->t->rank, n, from, to);
 }
 
-/* Counted in units, so that any arena fits into MPI's int; the last one, which need not be
- * whole, goes by itself. */
+/* Counts in units, so that any arena fits into MPI's int; the last unit, which may be partial, is
+ * sent separately. */
 int ct__comm_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK;
@@ -96,7 +96,7 @@ static int chunk_of(int64_t bytes, int64_t at)
   return left < BYTES_AT_ONCE ? (int)left : BYTES_AT_ONCE;
 }
 
-/* Bytes [at, ..) of each rank's row, as many as MPI takes at once: rank 0's messages. */
+/* Rank 0: starts messages for bytes [at, ..) of each rank's row, up to MPI's limit. */
 static void post_rows(ct_comm_t *c, char *all, const int64_t bytes[], int64_t at, int out)
 {
   const ct_topo_t *t = c->t;
@@ -114,7 +114,7 @@ static void post_rows(ct_comm_t *c, char *all, const int64_t bytes[], int64_t at
   }
 }
 
-/* This rank's chunk of its row, from or to rank 0. */
+/* Starts this rank's message of n bytes of its row, from or to rank 0. */
 static void post_row(ct_comm_t *c, char *mine, int n, int out)
 {
   const ct_topo_t *t = c->t;
@@ -126,7 +126,7 @@ static void post_row(ct_comm_t *c, char *mine, int n, int out)
     CT_MPI(t, MPI_Irecv(mine, n, MPI_BYTE, 0, ROW_TAG, t->world, &c->request[0]));
 }
 
-/* All rows but rank 0's own, which it copies. */
+/* Transfers all rows; rank 0 copies its own. */
 static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const int64_t bytes[],
                      int from_root)
 {
@@ -145,7 +145,8 @@ static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const i
     if (t->rank == 0)
       post_rows(c, all, bytes, at, from_root);
     else
-      post_row(c, n ? mine + at : NULL, n, !from_root); /* without rows `mine` may be NULL */
+      post_row(c, n ? mine + at : NULL, n, !from_root); /* `mine` may be NULL if this rank has no
+                                                           rows */
     for (int r = 0; r < (t->rank == 0 ? t->size : 1); r++)
       CT_TRY(ct__comm_wait(c, &c->request[r]));
   }

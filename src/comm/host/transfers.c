@@ -1,12 +1,11 @@
-/* Transfers in flight over host memory, and who moves them.
+/* Progress of transfers in host memory.
  *
- * All transfers stand in one queue, in the order of the calls, which is the same on all ranks.
- * They are moved in chunks: a chunk is summed inside the node (if it lies in shared memory),
- * then across nodes (between the ranks that have the same slice: by one MPI_Iallreduce, or by
- * an exchange of our own where the order or the type is not what MPI has, or MPI is slow), then
- * given to the others of the node.  Chunks of different transfers follow each other, a few at a
- * time, so one slow message does not stop the rest. Nothing moves but inside poke() and the calls
- * that wait: there is no thread. */
+ * All transfers are in one queue, in call order, which is identical on all ranks. They are
+ * processed in chunks: a chunk is summed inside the node (if it is in shared memory), then across
+ * nodes (between the ranks with the same slice: by one MPI_Iallreduce, or by our own exchange if
+ * MPI does not support the order or type, or is slow), then copied to the other ranks of the node.
+ * Chunks of successive transfers are pipelined, a few at a time, so that one slow message does not
+ * stop the rest. Progress is made only inside poke() and blocking calls: there is no thread. */
 #include "comm/host/comm_mpi.h"
 
 #include "base/ct_trace.h"
@@ -34,7 +33,7 @@ static int crosses_nodes(const ct_comm_t *c, const ct__comm_transfer_t *x)
   return c->t->size > 1 && !(x->shared && c->t->nodes == 1);
 }
 
-/* n more elements are as they shall be, here and on the other ranks of the node. */
+/* n more elements are final, here and on the other ranks of the node. */
 static void land(ct_comm_t *c, ct__comm_transfer_t *x, int64_t n)
 {
   x->landed += n;
@@ -44,7 +43,7 @@ static void land(ct_comm_t *c, ct__comm_transfer_t *x, int64_t n)
   ct_trace_flight("gradients", x - c->transfer, x->posted_s);
 }
 
-/* The same on all ranks that share the chunk. */
+/* Identical on all ranks that share the chunk. */
 static int wants_exchange(const ct_comm_t *c, int ranks, int64_t n)
 {
   return c->exchange_all ||
@@ -69,8 +68,8 @@ static void send_chunk(ct_comm_t *c, int transfer, int64_t from, int64_t n)
                                 &p->request));
 }
 
-/* The next chunk of the first transfer that is not all begun.  0: not now.  An empty slice is a
- * chunk too, of no elements: it keeps its place in the order. */
+/* Starts the next chunk of the first unfinished transfer. 0: not possible now. An empty slice also
+ * is a chunk, of no elements, to keep the order. */
 static int begin_chunk(ct_comm_t *c)
 {
   int transfer = c->first;
@@ -98,8 +97,7 @@ static int arrived(ct_comm_t *c, ct__comm_chunk_t *p)
   return done;
 }
 
-/* Exchanges of which all has come in send the sums back, one after the other: the next one is
- * not looked at before. */
+/* Starts the second phase of exchanges whose first phase is complete, strictly in order. */
 static void turn_chunks(ct_comm_t *c)
 {
   for (int i = 0; i < c->in_flight; i++) {
@@ -112,7 +110,7 @@ static void turn_chunks(ct_comm_t *c)
   }
 }
 
-/* The oldest message, if it has arrived. */
+/* Completes the oldest chunk if its message has arrived. */
 static int land_chunk(ct_comm_t *c)
 {
   if (!c->in_flight) return 0;
@@ -143,8 +141,8 @@ static int complete(ct_comm_t *c, const ct__comm_transfer_t *x)
          (!x->shared || ct__window_all_reduced(c->window, x->number));
 }
 
-/* While this rank waits in shared memory, a peer may wait for a message of an earlier MPI call
- * of ours that the library has only buffered: it is sent on when MPI is entered. */
+/* While this rank waits in shared memory, a peer may wait for a message of an earlier MPI call of
+ * this rank that the MPI library has only buffered; entering MPI sends it. */
 static void enter_mpi(const ct_comm_t *c)
 {
   int there;

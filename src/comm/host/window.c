@@ -1,6 +1,6 @@
-/* Memory that the ranks of a node share (an MPI-3 window), and the sums that they make in it: each
- * rank reads its slice of everybody's memory and writes the sum into everybody's, which is several
- * times as fast as messages inside a node. */
+/* Memory shared by the ranks of a node (an MPI-3 window), and reductions in it: each rank reads its
+ * slice from all ranks' memory and writes the sum to all of them, which is several times faster
+ * than messages inside a node. */
 #include "comm/host/window.h"
 
 #include <stdatomic.h>
@@ -15,51 +15,51 @@
 #include "comm/ct_mpi.h"
 
 enum {
-  LINES = 128,           /* two cache lines: the prefetcher fetches pairs */
-  BLOCK = 1024,          /* floats summed at a time: they stay in the first-level cache */
-  PARALLEL_FROM = 65536, /* floats from which a team of threads pays off */
-  SLICE_STEP = 16        /* slices begin at cache lines */
+  LINES = 128,           /* two cache lines: the hardware prefetches pairs */
+  BLOCK = 1024,          /* floats summed at a time: they stay in the L1 cache */
+  PARALLEL_FROM = 65536, /* floats from which several threads pay off */
+  SLICE_STEP = 16        /* slices start at cache lines */
 };
 
-/* What one rank shows to the others of its node. */
+/* The counters that a rank publishes on its node. */
 typedef struct progress {
   _Alignas(LINES) atomic_int_fast64_t posted;
   _Alignas(LINES) atomic_int_fast64_t reduced;
-  _Alignas(LINES) atomic_int aborted; /* of local rank 0 only: anybody may set it */
+  _Alignas(LINES) atomic_int aborted; /* only that of local rank 0 is used: any rank may set it */
 } progress_t;
 
 typedef struct segment {
   MPI_Win win;  /* MPI_WIN_NULL: private memory */
   float *mine;  /* start of this rank's part */
-  float **base; /* owned; that of every local rank; shared memory only */
-  size_t bytes; /* of one rank's part */
+  float **base; /* owned; that of each local rank; shared memory only */
+  size_t bytes; /* size of one rank's part */
 } segment_t;
 
 struct ct__window {
   const ct_topo_t *t; /* borrowed */
   int sharing;
-  int tree; /* sums are made along a binary tree over the ranks */
+  int tree; /* 1: sum along a binary tree over the ranks */
   int warned;
-  segment_t *segment; /* owned; what was allocated */
+  segment_t *segment; /* owned; the allocations */
   int64_t segments, cap;
-  segment_t control;                     /* where the counters lie */
-  progress_t **progress;                 /* owned; the counters of every local rank */
+  segment_t control;                     /* memory of the counters */
+  progress_t **progress;                 /* owned; counters of each local rank */
   int64_t posted, reduced;               /* this rank's */
-  int64_t lowest_posted, lowest_reduced; /* of all, when last looked at */
+  int64_t lowest_posted, lowest_reduced; /* minimum over all ranks, when last read */
 };
 
 /* ---- memory ---- */
 
-/* A tmpfs hands out pages when they are touched, and answers with SIGBUS when none is left, so
- * it has to be asked before.  MPI libraries put windows into /dev/shm; where there is none, MPI
- * must know. */
+/* A tmpfs allocates pages when they are touched and raises SIGBUS when none are left, so free space
+ * is checked in advance. MPI libraries put windows into /dev/shm; if that does not exist, MPI has
+ * to handle it. */
 static int enough_room(const ct_topo_t *t, size_t bytes)
 {
   int rc = ct_fault("comm.window");
   struct statvfs fs;
   if (rc != CT_OK || t->local_rank != 0 || statvfs("/dev/shm", &fs) != 0) return rc;
   double have = (double)fs.f_bavail * (double)fs.f_frsize;
-  double want = (double)bytes * t->local_size + (1 << 20); /* and what MPI adds */
+  double want = (double)bytes * t->local_size + (1 << 20); /* plus MPI's own overhead */
   if (want > have)
     CT_FAIL(CT_ERR_NOMEM, "/dev/shm on %s has room for %.1f MiB, %d ranks want %.1f MiB there",
             t->host, have / 1048576, t->local_size, want / 1048576);
@@ -67,8 +67,8 @@ out:
   return rc;
 }
 
-/* The ranks map the same pages at different addresses, which differ by whole pages: all align
- * alike.  A rank touches its own part first, so that it lies in memory near this rank. */
+/* The ranks map the same pages at addresses that differ by whole pages, so all align identically.
+ * Each rank touches its own part first, so that it is in NUMA-local memory. */
 static void find_parts(const ct_topo_t *t, segment_t *s)
 {
   for (int r = 0; r < t->local_size; r++) {
@@ -90,7 +90,7 @@ static void free_memory(segment_t *s)
     ct_mem_free(s->mine);
 }
 
-/* The same outcome on all ranks of the world. */
+/* Has the same result on all ranks of the world. */
 static int share(const ct_topo_t *t, segment_t *s)
 {
   int rc = CT_OK;
@@ -158,7 +158,7 @@ int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__wind
   return 0;
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static int open_counters(ct__window_t *w)
 {
@@ -170,7 +170,7 @@ static int open_counters(ct__window_t *w)
   w->sharing = w->control.win != MPI_WIN_NULL;
   for (int r = 0; w->sharing && r < t->local_size; r++)
     w->progress[r] = (void *)w->control.base[r];
-  if (w->sharing) ct_mpi_barrier(t, t->node); /* nobody looks before all are zero */
+  if (w->sharing) ct_mpi_barrier(t, t->node); /* no rank reads the counters before all are zero */
 out:
   return rc;
 }
@@ -230,7 +230,8 @@ int ct__window_aborted(const ct__window_t *w)
 
 /* ---- counters ---- */
 
-/* What a rank has written to anybody's memory is seen by whoever sees its counter. */
+/* Release order: a rank that reads the counter also sees what this rank wrote to any memory
+ * before. */
 static void show(atomic_int_fast64_t *counter, int64_t value)
 {
   atomic_store_explicit(counter, value, memory_order_release);
@@ -289,7 +290,7 @@ void ct__window_slice(const ct__window_t *w, int64_t n, int64_t *from, int64_t *
   ct__window_cut(from, to, w->t->local_size, w->t->local_rank);
 }
 
-/* The sum of one block of 2, 4, 8 … ranks: those of its two halves. */
+/* Sum of one block over 2, 4, 8 … ranks: the sum of its two halves' sums. */
 static void sum_tree(float *sum, float *const *base, int ranks, int64_t at, int n)
 {
   _Alignas(LINES) float other[BLOCK];
@@ -306,7 +307,7 @@ static void sum_tree(float *sum, float *const *base, int ranks, int64_t at, int 
     sum[i] = a[i] + b[i];
 }
 
-/* The sum of one block of all ranks, in their order. */
+/* Sum of one block over all ranks, in rank order. */
 static void sum_block(float *sum, float *const *base, int ranks, int64_t at, int n)
 {
   const float *a = base[0] + at, *b = base[1] + at;
