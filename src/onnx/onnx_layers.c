@@ -1,5 +1,5 @@
-/* Each op of a layer in ONNX's words: a function of the table at the end.  Ops of opset 17, the
- * first with LayerNormalization; what came later (Gelu, Attention) is put together. */
+/* Translates each op to ONNX nodes: one function per op, in the table at the end. Uses opset 17,
+ * the first with LayerNormalization; newer ops (Gelu, Attention) are composed of simpler ones. */
 #include "onnx/onnx.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 #define IN  CT__ONNX_LIST
 #define OUT CT__ONNX_LIST
 
-/** A layer to be written. */
+/** A layer being translated. */
 typedef struct layer {
   int id;
   const ct_op_desc_t *d;
-  const char *x, *x2, *y; /* names of its inputs and its output */
+  const char *x, *x2, *y; /* names of its inputs and output */
 } layer_t;
 
-/* ---- windows ---- */
+/* ---- pooling and upsampling ---- */
 
 static void ints(ct__onnx_t *o, const char *name, int n, const int v[])
 {
@@ -52,7 +52,8 @@ static void conv(ct__onnx_t *o, const layer_t *l)
   ct__onnx_int(o, "group", d->u.conv.groups);
 }
 
-/* Windows that may overlap and differ: a matrix of averages over rows, and one over columns. */
+/* Adaptive average pooling, whose windows may overlap and differ in size: multiplies by an
+ * averaging matrix over rows, and one over columns. */
 static const char *averages(ct__onnx_t *o, int id, const char *word, int64_t in, int64_t n,
                             int left)
 {
@@ -105,7 +106,7 @@ static void pool(ct__onnx_t *o, const layer_t *l)
   if (d->u.pool.average) ct__onnx_int(o, "count_include_pad", d->u.pool.include_pad);
 }
 
-/* The place of an output among the inputs is its number over the factor; or its centre's. */
+/* An output index maps to the input index divided by the factor, or its pixel center does. */
 static void upsample(ct__onnx_t *o, const layer_t *l)
 {
   float scale[CT_MAX_DIMS];
@@ -120,9 +121,9 @@ static void upsample(ct__onnx_t *o, const layer_t *l)
   if (!linear) ct__onnx_text(o, "nearest_mode", "floor");
 }
 
-/* ---- products ---- */
+/* ---- matrix products ---- */
 
-/* y = x w^T + b over the last dim of a sequence; w is a parameter [features, inputs]. */
+/* y = x w^T + b over the last dim of a sequence; w is the parameter [features, inputs]. */
 static void steps_linear(ct__onnx_t *o, int id, const char *x, int slot, const char *y,
                          const char *word, int bias)
 {
@@ -170,7 +171,7 @@ static void split_heads(ct__onnx_t *o, const layer_t *l, const char *all, const 
     ct__onnx_node(o, "Squeeze", OUT(part[i]), IN(cut[i], axis));
 }
 
-/* softmax(q k^T / sqrt(D/heads)) v, the heads side by side again: [N,T,D] */
+/* softmax(q k^T / sqrt(D/heads)) v, heads concatenated: [N,T,D] */
 static void attend(ct__onnx_t *o, const layer_t *l, const char *const part[3], const char *y)
 {
   int64_t heads = l->d->u.attention.heads, features = l->d->x.dim[2];
@@ -209,7 +210,7 @@ static void attention(ct__onnx_t *o, const layer_t *l)
   steps_linear(o, l->id, sums, 2, l->y, "out_product", 1);
 }
 
-/* ONNX's LSTM has the steps first, directions second. */
+/* ONNX's LSTM expects the steps as first dim, and the directions as second. */
 static void lstm(ct__onnx_t *o, const layer_t *l)
 {
   int64_t features = l->d->x.dim[2], hidden = l->d->y.dim[2], one = 1;
@@ -230,7 +231,7 @@ static void lstm(ct__onnx_t *o, const layer_t *l)
   ct__onnx_ints(o, "perm", 3, swap);
 }
 
-/* ---- norms ---- */
+/* ---- normalization ---- */
 
 static void batchnorm(ct__onnx_t *o, const layer_t *l)
 {
@@ -270,7 +271,7 @@ static void instancenorm(ct__onnx_t *o, const layer_t *l)
   ct__onnx_float(o, "epsilon", l->d->u.gnorm.eps);
 }
 
-/* As rows of groups, which ONNX can normalise one by one; opset 17 has no groups. */
+/* Reshapes to rows of groups and normalizes each, since opset 17 has no GroupNormalization. */
 static void groupnorm(ct__onnx_t *o, const layer_t *l)
 {
   const ct_op_desc_t *d = l->d;
@@ -302,7 +303,7 @@ static void groupnorm(ct__onnx_t *o, const layer_t *l)
   ct__onnx_node(o, "Add", OUT(l->y), IN(scaled, b));
 }
 
-/* ---- element by element ---- */
+/* ---- elementwise ops ---- */
 
 static void relu(ct__onnx_t *o, const layer_t *l)
 {
@@ -368,7 +369,7 @@ static void act(ct__onnx_t *o, const layer_t *l)
   }
 }
 
-/* ---- other shapes ---- */
+/* ---- shape ops ---- */
 
 static void concat(ct__onnx_t *o, const layer_t *l)
 {
@@ -376,7 +377,7 @@ static void concat(ct__onnx_t *o, const layer_t *l)
   ct__onnx_int(o, "axis", ct_op_concat_dim(&l->d->x));
 }
 
-/* In Reshape 0 means the dim that the input has there: the batch. */
+/* In Reshape, 0 copies the input's dim: the batch size. */
 static void reorder(ct__onnx_t *o, const layer_t *l)
 {
   int64_t dims[CT_MAX_DIMS] = {0};
@@ -387,7 +388,7 @@ static void reorder(ct__onnx_t *o, const layer_t *l)
   ct__onnx_node(o, "Reshape", OUT(l->y), IN(l->x, shape));
 }
 
-/* The class token is expanded to the batch, whose size only Shape can tell. */
+/* Expands the class token to the batch size, which only Shape provides at run time. */
 static void tokens(ct__onnx_t *o, const layer_t *l)
 {
   int64_t features = l->d->y.dim[2], places = l->d->y.dim[1] - 1;
@@ -413,7 +414,7 @@ static void tokens(ct__onnx_t *o, const layer_t *l)
   ct__onnx_node(o, "Add", OUT(l->y), IN(all, positions));
 }
 
-/* An index without dims takes its axis away. */
+/* A scalar index removes the axis. */
 static void select_place(ct__onnx_t *o, const layer_t *l)
 {
   const int64_t index = l->d->u.select.index;
@@ -447,7 +448,7 @@ static const char *output_of(const ct__onnx_t *o, int layer)
   return layer < 0 ? o->input : o->out[layer];
 }
 
-/* Dropout is nothing here: who reads it reads what is before it. */
+/* Dropout becomes no node: its readers use its input. */
 static int add_layer(ct__onnx_t *o, int id)
 {
   int rc = CT_OK;
@@ -479,7 +480,7 @@ int ct__onnx_layers(ct__onnx_t *o)
     CT_TRY(ct_text_format(o->more[k], sizeof o->more[k], "input.%s", o->g->more.name[k]));
   for (int i = 0; i < o->g->layers; i++)
     CT_TRY(add_layer(o, i));
-  /* the output is N x classes also where the last layer leaves dims of 1 */
+  /* the output is N x classes even if the last layer leaves dims of 1 */
   const ct_shape_t *last = &o->g->layer[o->g->layers - 1].out;
   int by_place = ct_shape_sample(last) != last->dim[1];
   ct__onnx_node(o, by_place ? "Identity" : "Flatten", OUT("output"),

@@ -1,5 +1,5 @@
-/* Nodes of an ONNX graph as they are written one after the other: NodeProto and AttributeProto.
- * The numbers are those of onnx.proto. */
+/* Serializes nodes of an ONNX graph: NodeProto and AttributeProto, with field numbers of
+ * onnx.proto. */
 #include "onnx/onnx.h"
 
 #include "base/ct_err.h"
@@ -17,7 +17,7 @@ enum {
 };
 enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3, TYPE_INTS = 7 };
 
-/* No layer's or parameter's name has a '/': none of these names is one of theirs. */
+/* Layer and parameter names contain no '/', so these names cannot collide with them. */
 const char *ct__onnx_name(ct__onnx_t *o, int layer, const char *word)
 {
   char *name = o->name[o->names++ % CT__ONNX_NAMES];

@@ -1,6 +1,6 @@
-/* Eight bits as other programs want them: computed in float, with pairs of QuantizeLinear and
- * DequantizeLinear where numbers are rounded ("QDQ").  Runtimes make integer arithmetic of a node
- * between such pairs; where they do not, the same is computed in float. */
+/* int8 in the form that runtimes expect: the graph is float, with QuantizeLinear and
+ * DequantizeLinear pairs where values are quantized ("QDQ"). Runtimes replace a node between such
+ * pairs by integer arithmetic; others compute the same in float. */
 #include "onnx/onnx.h"
 
 #include "base/ct_err.h"
@@ -9,7 +9,7 @@
 #define IN  CT__ONNX_LIST
 #define OUT CT__ONNX_LIST
 
-/* What a layer gives; the network's input is -1. */
+/* Scale and zero point of a layer's output; -1 is the network's input. */
 static const ct_quant_pair_t *pair_of(const ct__onnx_t *o, int layer)
 {
   static const ct_quant_pair_t none;
@@ -17,7 +17,7 @@ static const ct_quant_pair_t *pair_of(const ct__onnx_t *o, int layer)
   return layer < 0 ? &o->quant->input : &o->quant->out[layer];
 }
 
-/* Weights are int8 where the input is in eight bits, or gets its scale from each batch. */
+/* Weights are int8 if the layer's input is quantized, statically or with a scale per batch. */
 static int has_steps(const ct__onnx_t *o, int layer)
 {
   const ct_layer_t *l = &o->g->layer[layer];
@@ -78,7 +78,8 @@ const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot)
   return real(o, steps, scale, NULL, ct__onnx_name(o, layer, "bias"), 0);
 }
 
-/* Runtimes take a ReLU into the node before it: nothing may stand between them. */
+/* 1 if the only reader is a ReLU, which runtimes fuse into the preceding node: no nodes may be
+ * inserted between them. */
 static int only_a_clip_reads(const ct__onnx_t *o, int layer)
 {
   int readers = 0, clips = 0;

@@ -1,5 +1,5 @@
-/* The tensors that nodes read.  They are only listed here, with how each is made of parameters: a
- * file takes them one after the other, so that there is never more than one in memory. */
+/* Initializers, the tensors that nodes read. Here they are only listed, with how to make each from
+ * parameters; they are written one at a time, so that only one is in memory. */
 #include "onnx/onnx.h"
 
 #include <math.h>
@@ -119,9 +119,9 @@ const char *ct__onnx_part(ct__onnx_t *o, int layer, int slot, ct__onnx_part_t pa
   return name;
 }
 
-/* ---- their numbers ---- */
+/* ---- values ---- */
 
-/* to [rows, columns] is from [columns, rows], elements of \a size bytes. */
+/* to [rows, columns] = transpose of from [columns, rows], with elements of \a size bytes. */
 static void transpose(const char *from, int64_t rows, int64_t columns, size_t size, char *to)
 {
   for (int64_t i = 0; i < rows; i++)
@@ -129,7 +129,7 @@ static void transpose(const char *from, int64_t rows, int64_t columns, size_t si
       memcpy(to + (size_t)(i * columns + k) * size, from + (size_t)(k * rows + i) * size, size);
 }
 
-/* PyTorch has the gates input, forget, cell, output; ONNX input, output, forget, cell. */
+/* PyTorch's gate order is input, forget, cell, output; ONNX's is input, output, forget, cell. */
 static void order_gates(const char *from, size_t bytes, char *to)
 {
   static const size_t place[4] = {0, 3, 1, 2};
@@ -138,7 +138,7 @@ static void order_gates(const char *from, size_t bytes, char *to)
     memcpy(to + i * gate, from + place[i] * gate, gate);
 }
 
-/* The elements of a parameter, or as many as it has channels, as the tensor has them. */
+/* Rearranges the elements of a parameter, or one value per channel, as the tensor requires. */
 static void arrange(const ct__onnx_tensor_t *t, const void *from, int64_t count, size_t size,
                     void *to)
 {
@@ -165,7 +165,7 @@ out:
   return rc;
 }
 
-/* A bias stands behind its weights. */
+/* A bias follows its weights in the parameter list. */
 static int fill_bias(const ct__onnx_tensor_t *t, const ct_onnx_source_t *from, int64_t channels,
                      const float *scale, float *room, void *out)
 {

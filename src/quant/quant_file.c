@@ -1,5 +1,5 @@
-/* Quantized models as named arrays: /quant/weight/NAME (int8) with /quant/scale/NAME for each
- * output channel, /quant/range/LAYER, and the rest as ever, /model/NAME. */
+/* Quantized models as named arrays: /quant/weight/NAME (int8), /quant/scale/NAME (per output
+ * channel), /quant/range/LAYER, and everything else as usual under /model/NAME. */
 #include "quant/ct_quant_file.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ int ct_quant_file_is(const ct_store_ops_t *ops, const ct_store_t *s)
   return 0;
 }
 
-/* ---- weights of eight bits ---- */
+/* ---- int8 weights ---- */
 
 typedef struct bits {
   ct_shape_t shape, per_channel;

@@ -1,7 +1,8 @@
-/* A checkpoint as a weight file: what a store has below "/model/", by the names of a state dict.
+/* A checkpoint as a weight file: the arrays below "/model/" of a store, under their state dict
+ * names.
  *
- * A store reads and writes whole arrays, each with a checksum: one of them is kept here, so that
- * memory stays near the largest tensor. */
+ * A store reads and writes whole arrays, each with a checksum; one array is buffered here, so that
+ * memory use stays near the largest tensor. */
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -11,12 +12,12 @@
 
 /* ---- reading ---- */
 
-/* What a checkpoint says besides, if it does: "config" is /meta/config. */
+/* Optional texts of a checkpoint: "config" is /meta/config. */
 static const char *const texts[] = {"config", "versions"};
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 typedef struct entry {
-  const char *name; /* in the store */
+  const char *name; /* full name in the store */
   ct_shape_t shape;
 } entry_t;
 
@@ -27,8 +28,8 @@ struct ct_weights {
   entry_t *entry;
   int n;
   char *remark, *text[TEXTS];
-  char *array; /* of `kept`, … */
-  int kept;    /* … or -1 */
+  char *array; /* buffered array of entry `kept` ... */
+  int kept;    /* ... or -1: none */
 };
 
 static int find_group(ct_weights_t *w, const char *key)
@@ -61,7 +62,7 @@ out:
   return rc;
 }
 
-/* It may have none: that is no error. */
+/* Missing texts are no error. */
 static int read_texts(ct_weights_t *w)
 {
   int rc = CT_OK;
@@ -169,11 +170,11 @@ struct ct_weights_out {
     ct_shape_t shape;
   } * item;
   int n;
-  char *array; /* the tensor that is being put, … */
-  int64_t got; /* … and how many elements of it are there */
+  char *array; /* the tensor being written ... */
+  int64_t got; /* ... and the number of its elements received so far */
 };
 
-/* What a store can hold of a tensor's type and dims. */
+/* Converts a tensor's type and dims to the store's; fails if the store does not support them. */
 static int describe(const char *path, const ct_tensor_t *t, ct_shape_t *out)
 {
   int rc = CT_OK;

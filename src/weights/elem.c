@@ -1,7 +1,8 @@
-/* Element types of weight files: their names, and numbers of this program from their bytes.
+/* Element types of weight files: their names, and conversion to float.
  *
- * Elements may lie at any address.  Half precision is scaled by a power of two instead of computed
- * with: its subnormals come out right also where the processor flushes those of float32. */
+ * Elements may be unaligned. Half precision is converted by integer operations and scaling by a
+ * power of two, so that its subnormals are correct even if the processor flushes float32 subnormals
+ * to zero. */
 #include "weights/ct_elem.h"
 
 static const struct {
@@ -59,7 +60,7 @@ int ct_elem_dtype(ct_elem_t e, ct_dtype_t *out)
   return 0;
 }
 
-/* ---- numbers ---- */
+/* ---- conversion ---- */
 
 static float bool_float(uint8_t v)
 {
@@ -68,7 +69,7 @@ static float bool_float(uint8_t v)
 
 #define AS_IT_IS(v) (v)
 
-/* X(type of the elements, their C type, what makes a number of one) */
+/* X(element type, C type, conversion of one element) */
 #define KINDS(X)                           \
   X(CT_ELEM_BOOL, uint8_t, bool_float)     \
   X(CT_ELEM_U8, uint8_t, AS_IT_IS)         \
@@ -99,7 +100,7 @@ void ct_elem_floats(ct_elem_t e, const void *from, int64_t n, float *to)
   switch (e) {
     KINDS(CONVERT)
   default:
-    break; /* has no numbers */
+    break; /* cannot be converted */
   }
 #undef NUMBER
 }

@@ -1,11 +1,11 @@
-/* Names that other programs give to weights whose numbers are those of models here: then the same
- * weights need no rules of the user.  Only names: a program that pads or normalizes otherwise
- * (TensorFlow's MobileNetV2, as Hugging Face has it) is none of them. */
+/* Naming schemes of other programs for models that are supported here with identical weight values,
+ * so that users need no renaming rules. Only names differ: models that pad or normalize differently
+ * (TensorFlow's MobileNetV2, as on Hugging Face) are not included. */
 #include <stddef.h>
 
 #include "weights/ct_names.h"
 
-/* timm's VisionTransformer: the rows of `qkv` are those of in_proj, all of q, of k and of v. */
+/* timm's VisionTransformer: the rows of `qkv` equal those of in_proj: all of q, then k, then v. */
 static const char *const timm_vit[] = {"cls_token=class_token",
                                        "pos_embed=encoder.pos_embedding",
                                        "patch_embed.proj=conv_proj",
@@ -20,11 +20,11 @@ static const char *const timm_vit[] = {"cls_token=class_token",
                                        "head=heads.head",
                                        NULL};
 
-/* torchvision's own before 0.13. */
+/* torchvision before 0.13. */
 static const char *const old_vit[] = {"*.mlp.linear_1.*=*.mlp.0.*", "*.mlp.linear_2.*=*.mlp.3.*",
                                       NULL};
 
-/* timm's EfficientNet as mobilenetv2_100: blocks by stage. */
+/* timm's EfficientNet as mobilenetv2_100: blocks numbered by stage. */
 static const char *const timm_mobilenet_v2[] = {"blocks.0.0.conv_dw=features.1.conv.0.0",
                                                 "blocks.0.0.bn1=features.1.conv.0.1",
                                                 "blocks.0.0.conv_pw=features.1.conv.1",
@@ -58,7 +58,8 @@ static const char *const timm_mobilenet_v2[] = {"blocks.0.0.conv_dw=features.1.c
                                                 "classifier.*=classifier.1.*",
                                                 NULL};
 
-/* One Sequential a block, as the usual code before torchvision's had it: conv, norm, act, conv. */
+/* One flat Sequential per block (conv, norm, act, conv), as was common before torchvision's
+ * version. */
 static const char *const flat_mobilenet_v2[] = {"features.1.conv.0.*=features.1.CONV.0.0.*",
                                                 "features.1.conv.1.*=features.1.CONV.0.1.*",
                                                 "features.1.conv.3.*=features.1.CONV.1.*",

@@ -1,5 +1,5 @@
-/* Which tensor of a file each parameter gets: by name and shape alone, before anything is read, so
- * that all that does not fit is told at once. */
+/* Assigns a file's tensors to parameters by name and shape alone, before any tensor is read, so
+ * that all mismatches are reported at once. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,20 +12,21 @@
 
 enum { MISSING, MISFITS, UNEXPECTED, REPLACED };
 
-/* What a match is made of. */
+/* State of one match. */
 typedef struct matcher {
   const ct_weights_file_t *f;
   const ct_graph_t *g;
   const ct_init_opts_t *o;
-  const char *prefix;            /* left out of names */
-  const ct_names_known_t *known; /* NULL: names are what they are */
+  const char *prefix;            /* stripped from the file's names */
+  const ct_names_known_t *known; /* NULL: names are used as they are */
   ct_match_t *m;
-  int unwrapped; /* names had wrappers in them */
+  int unwrapped; /* 1: names contained wrapper prefixes */
 } matcher_t;
 
 /* ---- lists of names ---- */
 
-/* A file may say anything: what could steer a terminal becomes '?'. */
+/* Names come from untrusted files: control characters become '?', so that they cannot affect a
+ * terminal. */
 static int add_name(ct_str_t *list, const char *name)
 {
   int rc = CT_OK;
@@ -61,7 +62,7 @@ out:
 
 /* ---- the file's names ---- */
 
-/* Of batches in a batchnorm, or of updates in torch.optim.swa_utils.AveragedModel. */
+/* 1 for counters: batches in a batchnorm, or updates in torch.optim.swa_utils.AveragedModel. */
 static int is_counter(const char *name)
 {
   const char *dot = strrchr(name, '.');
@@ -84,7 +85,7 @@ static int has_shape(const ct_tensor_t *t, const ct_shape_t *s)
   return 1;
 }
 
-/* Tensor i of the file, which has the name \a name by the rules. */
+/* Assigns tensor i, renamed to \a name, to the parameter with that name. */
 static int place(matcher_t *x, int i, const char *name)
 {
   int rc = CT_OK;
@@ -144,7 +145,7 @@ out:
   return rc;
 }
 
-/* What came of parameter i. */
+/* Classifies the result for parameter i: assigned, different shape, or missing. */
 static int judge_param(matcher_t *x, int i)
 {
   ct_match_t *m = x->m;
@@ -199,15 +200,15 @@ out:
   return rc;
 }
 
-/* ---- other names ---- */
+/* ---- other naming schemes ---- */
 
-/* Parameters that the names of the file mean. */
+/* Number of parameters that the file's names refer to. */
 static int found(const ct_match_t *m)
 {
   return m->taken + m->misfits;
 }
 
-/* Names that mean most of the model's parameters, more than other names do. */
+/* 1 if the names match more parameters than before, and more than half of the model's. */
 static int is_better(const ct_match_t *m, const ct_match_t *than)
 {
   return found(m) > found(than) && 2 * found(m) > found(m) + m->missing;
@@ -220,7 +221,8 @@ static void describe(const matcher_t *x, ct_match_t *m)
               x->unwrapped ? "names of a wrapper around the model, which is left out" : "");
 }
 
-/* Where names as they are leave some out: by what is known of other programs. */
+/* If some parameters are missing with the plain names, tries the naming schemes of other
+ * programs. */
 static int match_known(const matcher_t *plain, ct_match_t *best)
 {
   int rc = CT_OK;
@@ -230,7 +232,8 @@ static int match_known(const matcher_t *plain, ct_match_t *best)
     x.known = k;
     x.unwrapped = 0;
     rc = match_names(&x, &m);
-    if (rc == CT_ERR_FORMAT) continue; /* two tensors get one name: these are not the names */
+    if (rc == CT_ERR_FORMAT)
+      continue; /* two tensors get the same name, so this is not their scheme */
     CT_TRY(rc);
     describe(&x, &m);
     if (is_better(&m, best)) {
@@ -250,7 +253,7 @@ static int by_name(const void *a, const void *b)
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* If most names begin with a prefix, the middle one of the sorted names does. */
+/* If most names start with a common prefix, so does the median of the sorted names. */
 static int middle_name(const matcher_t *x, char *out, size_t cap)
 {
   int rc = CT_OK, all = x->f->ops->count(x->f->w), n = 0;
@@ -279,8 +282,8 @@ static int most_begin_with(const matcher_t *x, const char *prefix)
   return 2 * with > n;
 }
 
-/* "backbone." if most names of the file begin with it, and without it mean the model's
- * parameters: a hint that would not help is none. */
+/* Finds a prefix such as "backbone." with which most names of the file start and without which they
+ * match the model; only then is it worth a hint. */
 static int guess_prefix(const matcher_t *plain, ct_match_t *out)
 {
   int rc = CT_OK;
@@ -324,12 +327,13 @@ out:
   return rc;
 }
 
-/* ---- the part of a file ---- */
+/* ---- dicts of a nested file ---- */
 
-/* A part that fits the model. */
+/* The best matching dict so far. */
 typedef struct fit {
-  int found, equals;      /* how well; parts of the same rank that fit as well */
-  ct_weights_rank_t rank; /* of its name */
+  int found, equals;      /* quality of the match; number of dicts of the same rank with the same
+                             quality */
+  ct_weights_rank_t rank; /* rank of its key */
   ct_weights_file_t f;
   ct_match_t m;
 } fit_t;
@@ -340,7 +344,8 @@ static int try_part(const ct_weights_ops_t *const formats[], const char *path,
 {
   int rc = CT_OK;
   fit_t now = {.rank = part->rank};
-  if (ct_weights_open(formats, path, part->key, &now.f) != CT_OK) return CT_OK; /* it fits not */
+  if (ct_weights_open(formats, path, part->key, &now.f) != CT_OK)
+    return CT_OK; /* cannot be opened: no match */
   rc = ct_match_make(&now.f, g, o, &now.m);
   if (rc == CT_ERR_FORMAT) rc = CT_OK;
   CT_TRY(rc);
@@ -358,7 +363,7 @@ out:
   return rc;
 }
 
-/* Of several parts the one whose names are the model's, averaged copies last. */
+/* Selects the dict whose names match the model best; averaged copies have the lowest priority. */
 static int open_part(const ct_weights_ops_t *const formats[], const char *path,
                      const ct_weights_parts_t *parts, const ct_graph_t *g, const ct_init_opts_t *o,
                      fit_t *best)
@@ -424,9 +429,9 @@ void ct_match_clear(ct_match_t *m)
   *m = (ct_match_t){0};
 }
 
-/* ---- what the user is told ---- */
+/* ---- messages ---- */
 
-/* The first names of a list, and how many more there are. */
+/* Logs the first names of a list, and how many more there are. */
 static int tell(ct_log_level_t level, const char *what, const ct_str_t *list)
 {
   int rc = CT_OK, n = 0;
@@ -455,7 +460,7 @@ out:
   return rc;
 }
 
-/* What to do about names that do not fit. */
+/* Advice for names that do not match. */
 static const char *advice(const ct_match_t *m, char *text, size_t cap)
 {
   if (m->prefix[0])

@@ -1,5 +1,5 @@
-/* Names of tensors by rules: other programs' files call the same weights otherwise, by a prefix
- * ("module.", of a wrapper around the model) or by layers of another name. */
+/* Renaming rules for tensors: other programs name the same weights differently, with a prefix
+ * ("module.", from a model wrapper) or with other layer names. */
 #include "weights/ct_names.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { MAX_STARS = 8 };
 
-/* A piece of text, not ended by NUL. */
+/* A text with a length, not NUL-terminated. */
 typedef struct span {
   const char *p;
   size_t n;
@@ -55,7 +55,7 @@ out:
   return rc;
 }
 
-/* The text up to the next '*', which *s is moved behind. */
+/* The text before the next '*'; *s becomes the text after it. */
 static span_t up_to_star(span_t *s)
 {
   const char *star = memchr(s->p, '*', s->n);
@@ -75,7 +75,7 @@ static int ends(span_t text, span_t with)
   return text.n >= with.n && memcmp(text.p + text.n - with.n, with.p, with.n) == 0;
 }
 
-/* Where in the text a piece is first, or its length + 1. */
+/* Position of the first occurrence of a piece in the text, or its length + 1. */
 static size_t find(span_t text, span_t piece)
 {
   for (size_t i = 0; i + piece.n <= text.n; i++)
@@ -83,8 +83,8 @@ static size_t find(span_t text, span_t piece)
   return text.n + 1;
 }
 
-/* What each '*' of the pattern stands for; 0: the name is not meant.  What is between two of them
- * is taken where it is first: if the whole fits anywhere, it fits so. */
+/* Finds the text for each '*' of the pattern; 0: no match. Texts between two '*' are matched at
+ * their first occurrence, which finds a match whenever there is one. */
 static int match_stars(span_t pattern, span_t name, span_t star[MAX_STARS])
 {
   int n = stars(pattern);
@@ -102,7 +102,7 @@ static int match_stars(span_t pattern, span_t name, span_t star[MAX_STARS])
   return name.n == 0;
 }
 
-/* The tensor, or the layer that it is below. */
+/* Matches the tensor itself or a layer above it. */
 static int match_plain(span_t pattern, span_t name, span_t *rest)
 {
   if (!begins(name, pattern)) return 0;
@@ -115,7 +115,7 @@ static int add(ct_str_t *out, span_t s)
   return ct_str_add(out, "%.*s", (int)s.n, s.p);
 }
 
-/* The name by one rule, appended. */
+/* Appends the name after applying one rule. */
 static int apply(const rule_t *r, const char *name, ct_str_t *out)
 {
   int rc = CT_OK, n = stars(r->from);
@@ -167,9 +167,9 @@ out:
   return rc;
 }
 
-/* ---- names of other programs ---- */
+/* ---- naming schemes of other programs ---- */
 
-/* What is left of the name; a name that is nothing but wrappers stays. */
+/* Strips wrapper prefixes; a name that consists only of wrappers is kept. */
 static int unwrap(const char *name, int *unwrapped, ct_str_t *out)
 {
   static const char *const anywhere[] = {"_orig_mod.", "_fsdp_wrapped_module.",

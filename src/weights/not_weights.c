@@ -1,5 +1,5 @@
-/* What is not weights though it has their name, or holds them in a way that is not read here: each
- * is said by name, with what to do. */
+/* Recognizes files and directories that are not weights, or hold them in an unsupported form, and
+ * explains what they are and what to do. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum { HEAD = 512 };
 /* ---- files ---- */
 
 typedef struct head {
-  unsigned char v[HEAD + 1]; /* ends in a NUL */
+  unsigned char v[HEAD + 1]; /* NUL-terminated */
   size_t n;
 } head_t;
 
@@ -26,7 +26,7 @@ static int begins(const head_t *h, const char *with, size_t n)
   return h->n >= n && memcmp(h->v, with, n) == 0;
 }
 
-/* A page of the web, behind blanks and a byte order mark. */
+/* A web page, possibly after whitespace and a byte order mark. */
 static int is_page(const head_t *h)
 {
   static const char *const begin[] = {"<!doctype", "<html", "<head", "<?xml"};
@@ -37,7 +37,8 @@ static int is_page(const head_t *h)
   return 0;
 }
 
-/* Protocol buffers have no mark: the version of the format as field 1, the producer as field 2. */
+/* Protocol buffers have no magic number: checks for field 1 (format version) and field 2
+ * (producer). */
 static int is_onnx(const head_t *h, const char *path)
 {
   size_t n = strlen(path);
@@ -81,7 +82,8 @@ static const char *what_file(const head_t *h, const char *path)
   return NULL;
 }
 
-/* A file that is unreadable is for its reader to refuse; to open a FIFO would wait for a writer. */
+/* Unreadable files are left to the reader to report. Only regular files are opened, since opening a
+ * FIFO would block. */
 static int refuse_file(const char *path)
 {
   int rc = CT_OK;
@@ -122,7 +124,7 @@ static int refuse_directory(const char *dir)
   static const char *const hub[] = {"model.safetensors.index.json", "model.safetensors",
                                     "pytorch_model.bin", "diffusion_pytorch_model.safetensors",
                                     "open_clip_pytorch_model.bin"};
-  if (has(dir, "checkpoints")) return CT_OK; /* a run's */
+  if (has(dir, "checkpoints")) return CT_OK; /* a run directory */
   for (size_t i = 0; i < sizeof hub / sizeof *hub; i++)
     if (has(dir, hub[i]))
       CT_FAIL(CT_ERR_FORMAT,

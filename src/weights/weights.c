@@ -1,4 +1,4 @@
-/* Weight files of any format: which one a file has, and its tensors as float32. */
+/* Weight files of any format: finds the format of a file, and reads tensors as float32. */
 #include "weights/ct_weights.h"
 
 #include "base/ct_heartbeat.h"
@@ -7,9 +7,9 @@
 #include "ckpt/ct_ckpt.h"
 #include "weights/ct_names.h"
 
-enum { PIECE = 1 << 18 }; /* elements that are converted at a time */
+enum { PIECE = 1 << 18 }; /* elements converted at a time */
 
-/* The format of a file, and its path, which is followed. */
+/* Resolves a path, and finds the format of the file. */
 static int find(const ct_weights_ops_t *const formats[], const char *path, char **meant,
                 const ct_weights_ops_t **ops)
 {
@@ -43,7 +43,7 @@ out:
   return rc;
 }
 
-/* ---- parts of a file ---- */
+/* ---- dicts of a file ---- */
 
 int ct_weights_parts(const ct_weights_ops_t *const formats[], const char *path,
                      ct_weights_parts_t *out)

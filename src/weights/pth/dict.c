@@ -1,8 +1,8 @@
-/* Which dict of a .pth file is meant: by a key, by its name, or by how many tensors it has.
+/* Selects the dict of a .pth file with the model's weights: by a given key, by its name, or by its
+ * number of tensors.
  *
- * Training scripts put other tensors beside a state dict (the best accuracy, an epoch, averaged
- * copies of the weights, the state of an optimizer), so one tensor does not make a dict the
- * model. */
+ * Training scripts store other tensors next to a state dict (best accuracy, epoch, averaged
+ * weights, optimizer state), so a single tensor does not make a dict the model. */
 #include <string.h>
 #include <strings.h>
 
@@ -11,9 +11,9 @@
 #include "weights/pth/pth.h"
 
 enum {
-  MOST_DEPTH = 64,   /* of a key's dicts */
-  SHOWN_DEPTH = 3,   /* of those in a message */
-  MOST_LOOKS = 10000 /* for them */
+  MOST_DEPTH = 64,   /* nesting of dicts in a key */
+  SHOWN_DEPTH = 3,   /* nesting of dicts listed in a message */
+  MOST_LOOKS = 10000 /* dicts visited for the list */
 };
 
 static int is_dict(const ct_pickle_t *p, int node)
@@ -26,7 +26,7 @@ static int64_t tensors_of(const ct_pickle_t *p, int node)
   return is_dict(p, node) ? p->node[node].value : 0;
 }
 
-/* Counts the tensors of each dict.  Once for all: a file may have a dict in a million places. */
+/* Counts the tensors of each dict, once: the same dict may be referenced a million times. */
 static void find_tensors(ct_pickle_t *p)
 {
   for (int64_t i = 0; i < p->nodes; i++) {
@@ -48,8 +48,8 @@ const char *ct__pth_key(const ct_pickle_t *p, int cell)
   return text;
 }
 
-/* "state.ema" is that key of a dict, or "ema" of its "state"; a key may have dots itself.  -1:
- * there is none. */
+/* Finds the node of a key: "state.ema" is a key itself, or the key "ema" of the dict "state". -1:
+ * not found. */
 static int find_key(const ct_pickle_t *p, int node, const char *key, int depth)
 {
   int found = -1;
@@ -66,7 +66,7 @@ static int find_key(const ct_pickle_t *p, int node, const char *key, int depth)
   return found;
 }
 
-/* What a node is, for messages. */
+/* Describes a node for messages. */
 static const char *described(const ct_pickle_t *p, int node)
 {
   static const char *const kinds[] = {"a plain value", "a bool",   "an integer", "a text",
@@ -80,9 +80,9 @@ static const char *described(const ct_pickle_t *p, int node)
   return kinds[n->kind];
 }
 
-/* ---- the dicts that there are ---- */
+/* ---- listing dicts ---- */
 
-/* Of one name in a key such as "optimizer.state". */
+/* Rank of one name within a key such as "optimizer.state". */
 static int rank_of_name(const char *name, size_t n)
 {
   static const char *const usual[] = {"state_dict", "model_state_dict", "model",  "model_state",
@@ -106,7 +106,7 @@ static int rank_of_name(const char *name, size_t n)
   return CT_WEIGHTS_OTHER;
 }
 
-/* A key is what the least likely of its names is: the model of an average is an average. */
+/* The rank of a key is the lowest rank of its names: the model inside an average is an average. */
 static ct_weights_rank_t rank_of_key(const char *key)
 {
   int rank = -1, r;
@@ -119,7 +119,7 @@ static ct_weights_rank_t rank_of_key(const char *key)
   return (ct_weights_rank_t)rank;
 }
 
-/* A dict that has two keys is one. */
+/* Adds a dict to the list, once even if it has several keys. */
 static void add_part(const ct_pickle_t *p, int node, const char *key, ct_weights_rank_t rank,
                      ct_weights_parts_t *list)
 {
@@ -129,7 +129,7 @@ static void add_part(const ct_pickle_t *p, int node, const char *key, ct_weights
   if (list->all++ >= CT_WEIGHTS_PARTS) return;
   ct_weights_part_t *part = &list->v[list->n++];
   *part = (ct_weights_part_t){.rank = rank, .tensors = tensors_of(p, node), .id = node};
-  ct_text_fit(part->key, sizeof part->key, "%s", key); /* it has room for it */
+  ct_text_fit(part->key, sizeof part->key, "%s", key); /* the key is known to fit */
 }
 
 static int list_below(const ct_pickle_t *p, int node, const char *above, int depth, int *looks,
@@ -162,7 +162,7 @@ out:
   return rc;
 }
 
-/* ---- the one that is meant ---- */
+/* ---- selecting a dict ---- */
 
 static int choose_by_key(const ct_weights_t *w, const char *key, const ct_weights_parts_t *list,
                          int *out)
@@ -183,7 +183,7 @@ out:
   return rc;
 }
 
-/* What a dict without tensors has, if it is no plain value: objects of other programs. */
+/* Lists the objects of other programs in a dict without tensors. */
 static int list_objects(const ct_pickle_t *p, ct_str_t *list)
 {
   int rc = CT_OK, n = 0;
@@ -209,7 +209,7 @@ out:
   return rc;
 }
 
-/* Without a key: the likeliest. */
+/* Without a key: selects the most likely dict. */
 static int choose(ct_weights_t *w, const ct_weights_parts_t *list, int *out)
 {
   int rc = CT_OK;

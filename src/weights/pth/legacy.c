@@ -1,6 +1,6 @@
-/* The format of torch.save() before PyTorch 1.6: a magic number, a version, what the machine was
- * like, the object, the keys of its storages, each a pickle; then for each key the number of its
- * elements and the elements (torch/serialization.py, _legacy_save). */
+/* The format of torch.save() before PyTorch 1.6: a magic number, a version, machine properties, the
+ * object, and the keys of its storages, each a pickle; then for each key the number of elements and
+ * the elements (torch/serialization.py, _legacy_save). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ int ct__pth_is_old(const unsigned char *head, int64_t bytes)
   return bytes >= (int64_t)sizeof magic && memcmp(head, magic, sizeof magic) == 0;
 }
 
-/* 1001. */
+/* The version must be 1001. */
 static int check_version(ct_weights_t *w, int64_t *at)
 {
   int rc = CT_OK;
@@ -32,7 +32,7 @@ out:
   return rc;
 }
 
-/* {"protocol_version": 1001, "little_endian": True, ...}. */
+/* Expects {"protocol_version": 1001, "little_endian": True, ...}. */
 static int check_machine(ct_weights_t *w, int64_t *at)
 {
   int rc = CT_OK;
@@ -53,7 +53,7 @@ out:
   return rc;
 }
 
-/* ---- which storages the object has ---- */
+/* ---- storages used by the object ---- */
 
 typedef struct use {
   const char *key, *type;
@@ -64,7 +64,7 @@ static int by_key(const void *a, const void *b)
   return strcmp(((const use_t *)a)->key, ((const use_t *)b)->key);
 }
 
-/* Each key once. */
+/* Removes duplicate keys. */
 static int unite(const char *path, use_t *use, int64_t *n)
 {
   int rc = CT_OK;
@@ -97,7 +97,7 @@ out:
   return rc;
 }
 
-/* Bytes of an element of a storage: where it lies it is not told. */
+/* Bytes per element of a storage, which are not stored next to its data. */
 static int element_bytes(const ct_weights_t *w, const use_t *uses, int64_t n, const char *key,
                          int64_t *out)
 {
@@ -115,7 +115,7 @@ out:
   return rc;
 }
 
-/* ---- where they lie ---- */
+/* ---- locations of the storages ---- */
 
 static int add_record(ct_weights_t *w, const char *key, int64_t at, int64_t bytes)
 {
@@ -130,7 +130,7 @@ out:
   return rc;
 }
 
-/* One storage at *at, which goes behind it. */
+/* Reads the storage at *at and advances *at behind it. */
 static int find_record(ct_weights_t *w, const use_t *uses, int64_t n, const char *key, int64_t *at)
 {
   int rc = CT_OK;
@@ -149,7 +149,7 @@ out:
   return rc;
 }
 
-/* The keys in their order, and what lies behind them. */
+/* Reads the list of keys, then the storages, which follow in the same order. */
 static int find_records(ct_weights_t *w, int64_t at)
 {
   int rc = CT_OK;

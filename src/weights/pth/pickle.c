@@ -1,7 +1,7 @@
-/* The restricted unpickler: opcodes into nodes.
+/* The restricted unpickler: converts opcodes to nodes.
  *
- * Opcodes are those of Python's pickletools.py.  Limits stand before what they limit, since each
- * byte of a file may be chosen to harm: a mark costs one byte, a reference two. */
+ * Opcodes are those of Python's pickletools.py. Every limit is checked before the allocation that
+ * it limits, since files may be malicious: a mark costs one byte, a reference two. */
 #include "weights/pth/ct_pickle.h"
 
 #include <inttypes.h>
@@ -14,21 +14,21 @@
 
 enum {
   MOST_BYTES = 256 << 20, /* of a pickle */
-  MOST_NODES = 4 << 20,   /* also on the stack, and remembered */
+  MOST_NODES = 4 << 20,   /* also of the stack and the memo */
   MOST_CELLS = 8 << 20,
-  MOST_MARKS = 64,  /* one inside another */
-  NAME_BYTES = 256, /* of a class with its module */
-  NEWEST = 3        /* protocol */
+  MOST_MARKS = 64,  /* nesting of marks */
+  NAME_BYTES = 256, /* of a class name with its module */
+  NEWEST = 3        /* newest protocol version */
 };
 
-/* One pickle being read. */
+/* State of parsing one pickle. */
 typedef struct in {
   int fd;
   const char *path, *what;
-  int64_t at, end; /* of the file: where the pickle begins, what it may not pass */
+  int64_t at, end; /* file offsets: start of the pickle, and its upper bound */
   unsigned char *buf;
-  int64_t len, cap, pos; /* of buf */
-  int *stack, *memo;     /* nodes; -1: nothing was remembered */
+  int64_t len, cap, pos; /* of buf: bytes read, capacity, position */
+  int *stack, *memo;     /* nodes; -1: unset memo entry */
   int64_t depth, stack_cap, memos, memo_cap;
   int64_t mark[MOST_MARKS];
   int marks;
@@ -36,7 +36,7 @@ typedef struct in {
   ct_pickle_t *p;
 } in_t;
 
-/* The place of the opcode stands before what is wrong. */
+/* The message starts with the position of the opcode. */
 static int refuse(const in_t *in, const char *why)
 {
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: %s, byte %" PRId64 ": %s", in->path,
@@ -45,8 +45,8 @@ static int refuse(const in_t *in, const char *why)
 
 /* ---- bytes ---- */
 
-/* Makes room for n bytes behind pos, and reads more of the file: twice as much each time, so that a
- * pickle in front of gigabytes costs no more than twice itself. */
+/* Makes n bytes after pos available by reading more of the file. The amount doubles each time, so
+ * that at most twice the pickle's size is read, even if gigabytes follow it. */
 static int fill(in_t *in, int64_t n)
 {
   int rc = CT_OK;
@@ -63,7 +63,7 @@ out:
   return rc;
 }
 
-/* The next n bytes, borrowed until the next call. */
+/* The next n bytes, valid until the next call. */
 static int take(in_t *in, int64_t n, const unsigned char **out)
 {
   int rc = CT_OK;
@@ -74,7 +74,7 @@ out:
   return rc;
 }
 
-/* A little-endian number of n bytes, up to 8. */
+/* A little-endian integer of n bytes, up to 8. */
 static int take_number(in_t *in, int n, uint64_t *out)
 {
   int rc = CT_OK;
@@ -99,7 +99,7 @@ out:
   return rc;
 }
 
-/* How many values lie on the stack above the last mark. */
+/* Number of values on the stack above the last mark. */
 static int64_t above(const in_t *in)
 {
   return in->depth - (in->marks ? in->mark[in->marks - 1] : 0);
@@ -164,7 +164,7 @@ out:
   return rc;
 }
 
-/* Bytes into the texts, with a NUL behind; *value tells where. */
+/* Appends bytes and a NUL to the texts; *value is their offset. */
 static int add_text(in_t *in, const void *text, int64_t n, int64_t *value)
 {
   int rc = CT_OK;
@@ -178,7 +178,7 @@ out:
   return rc;
 }
 
-/* ---- opcodes with bytes behind them ---- */
+/* ---- opcodes with arguments in the stream ---- */
 
 static int op_text(in_t *in, int length_bytes)
 {
@@ -196,7 +196,7 @@ out:
   return rc;
 }
 
-/* LONG1: little-endian, two's complement, of up to 255 bytes. */
+/* LONG1: little-endian two's complement, up to 255 bytes. */
 static int op_long(in_t *in, int unused)
 {
   (void)unused;
@@ -205,7 +205,7 @@ static int op_long(in_t *in, int unused)
   const unsigned char *b;
   CT_TRY(take_number(in, 1, &n));
   CT_TRY(take(in, (int64_t)n, &b));
-  for (unsigned i = 0; i < 8 && n > 0; i++) /* beyond the last byte: its sign */
+  for (unsigned i = 0; i < 8 && n > 0; i++) /* beyond the last byte: sign extension */
     value |= (uint64_t)(i < n ? b[i] : b[n - 1] & 0x80 ? 0xff : 0) << (8 * i);
   CT_TRY(push_value(in, n <= 8 ? CT_PICKLE_INT : CT_PICKLE_PLAIN, (int64_t)value));
 out:
@@ -243,8 +243,8 @@ out:
   return rc;
 }
 
-/* GLOBAL: module and name, a line each.  They become one text; what is not printable is no name of
- * anything, and becomes '?'. */
+/* GLOBAL: two lines with module and name, joined to one text; characters that are not printable
+ * become '?'. */
 static int op_global(in_t *in, int unused)
 {
   (void)unused;
@@ -259,14 +259,14 @@ static int op_global(in_t *in, int unused)
     if (*c == '\n') lines++;
     name[n++] = (char)(*c == '\n' ? '.' : *c > ' ' && *c < 0x7f ? *c : '?');
   }
-  node.count = (int)n - 1; /* without the second line's end */
+  node.count = (int)n - 1; /* without the final newline */
   CT_TRY(add_text(in, name, n - 1, &node.value));
   CT_TRY(push_new(in, node));
 out:
   return rc;
 }
 
-/* A number of the memo. */
+/* Reads an index into the memo. */
 static int take_slot(in_t *in, int bytes, int64_t *out)
 {
   int rc = CT_OK;
@@ -304,7 +304,7 @@ out:
   return rc;
 }
 
-/* ---- opcodes on the stack ---- */
+/* ---- opcodes with arguments on the stack ---- */
 
 static int op_mark(in_t *in, int unused)
 {
@@ -314,7 +314,7 @@ static int op_mark(in_t *in, int unused)
   return CT_OK;
 }
 
-/* The last n values, in their order, become items of a node. */
+/* Makes the last n values of the stack items of a node, in their order. */
 static int take_items(in_t *in, int node, int64_t n)
 {
   int rc = CT_OK;
@@ -342,8 +342,8 @@ out:
   return rc;
 }
 
-/* The values above the mark, or the last n, go into what lies below them.  An object of a class may
- * take items as well; it stays what it is, a name. */
+/* Adds the values above the mark, or the last n, to the container below them. Class instances
+ * accept items too, but these are ignored: the node stays a call. */
 static int put_items(in_t *in, ct_pickle_kind_t kind, int64_t n)
 {
   int rc = CT_OK, to;
@@ -376,7 +376,8 @@ static int op_append(in_t *in, int n)
   return put_items(in, CT_PICKLE_LIST, n);
 }
 
-/* OrderedDict(), and OrderedDict([[key, value], ...]) of Python 2; *is: it was one. */
+/* Recognizes OrderedDict(), and OrderedDict([[key, value], ...]) from Python 2; *is: 1 if it was
+ * one. */
 static int ordered_dict(in_t *in, int args, int dict, int *is)
 {
   int rc = CT_OK, pair[2], list;
@@ -398,7 +399,7 @@ out:
   return rc;
 }
 
-/* REDUCE and NEWOBJ: nothing is called, that would be. */
+/* REDUCE and NEWOBJ: records the call; nothing is executed. */
 static int op_call(in_t *in, int unused)
 {
   (void)unused;
@@ -417,7 +418,7 @@ out:
   return rc;
 }
 
-/* BUILD: the state of a dict is _metadata, which no tensor depends on. */
+/* BUILD: the state of a dict is _metadata, which does not affect tensors. */
 static int op_build(in_t *in, int unused)
 {
   (void)unused;
@@ -478,7 +479,7 @@ static int unknown(const in_t *in, int op)
                     in->path, in->what, in->pos - 1, (unsigned)op);
 }
 
-/* n: what an opcode has of its own: bytes behind it, items (-1: those above the mark), a kind. */
+/* n: parameter of an opcode: argument bytes, items (-1: those above the mark), or a node kind. */
 typedef struct op {
   int (*run)(in_t *in, int n);
   int n;

@@ -1,5 +1,5 @@
-/* A .pth file as a weight file: its records, its pickle, the tensors of the dict that is meant, and
- * the table of operations. */
+/* A .pth file as a weight file: its records, its pickle, the tensors of the selected dict, and the
+ * table of operations. */
 #include "weights/pth/ct_weights_pth.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 
 enum {
   MOST_PICKLE = 64 << 20, /* bytes */
-  MOST_TEXT = 1 << 20,    /* bytes of a text of this program */
+  MOST_TEXT = 1 << 20,    /* bytes of one text of this program */
   MOST_TEXTS = 64,
   MOST_TENSORS = 1 << 18,
-  HEAD = 512 /* bytes that tell a format */
+  HEAD = 512 /* bytes by which the format is recognized */
 };
 
-/* ---- its tensors ---- */
+/* ---- tensors ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -47,7 +47,7 @@ out:
   return rc;
 }
 
-/* What is a tensor, but none of ours. */
+/* Adds a remark about tensors of kinds that only PyTorch can read. */
 static int remark_unread(ct_weights_t *w)
 {
   int rc = CT_OK;
@@ -61,7 +61,7 @@ out:
   return rc;
 }
 
-/* All of a dict; a remark says what is no tensor. */
+/* Reads all tensors of a dict; a remark lists items that are not tensors. */
 static int take_tensors(ct_weights_t *w, int dict)
 {
   int rc = CT_OK, others = 0;
@@ -91,7 +91,7 @@ out:
 
 /* ---- the zip format ---- */
 
-/* A whole record; its checksum is right. */
+/* Reads a whole record and verifies its checksum. */
 static int read_record(const ct_weights_t *w, const ct_zip_record_t *r, int64_t most, char **out)
 {
   int rc = CT_OK;
@@ -115,7 +115,7 @@ out:
   return rc;
 }
 
-/* A record of the archive's folder, or NULL. */
+/* A record in the archive's top-level directory, or NULL. */
 static const ct_zip_record_t *find_record(const ct_weights_t *w, const char *name)
 {
   char path[1200];
@@ -135,7 +135,7 @@ static int has_record(const ct_weights_t *w, const char *end)
   return 0;
 }
 
-/* What a zip archive without weights is. */
+/* Explains what a zip archive without weights is. */
 static int refuse_zip(const ct_weights_t *w)
 {
   int rc = CT_OK;
@@ -155,7 +155,7 @@ out:
   return rc;
 }
 
-/* The folder of all records is that of data.pkl. */
+/* The top-level directory of all records is that of data.pkl. */
 static int find_folder(ct_weights_t *w)
 {
   int rc = CT_OK;
@@ -212,7 +212,7 @@ out:
   return rc;
 }
 
-/* The texts of this program: their names are borrowed from the records. */
+/* Reads the texts of this program; their names are borrowed from the records. */
 static int read_texts(ct_weights_t *w)
 {
   int rc = CT_OK;
@@ -230,7 +230,7 @@ out:
   return rc;
 }
 
-/* The pickle's checksum is known, if at all, of the whole. */
+/* The checksum covers the whole record, so it is read completely to verify it. */
 static int check_record(const ct_weights_t *w, const ct_zip_record_t *r)
 {
   char *whole = NULL;
@@ -253,7 +253,7 @@ out:
   return rc;
 }
 
-/* ---- the table ---- */
+/* ---- table of operations ---- */
 
 static void close_file(ct_weights_t *w)
 {
@@ -276,7 +276,7 @@ static void close_file(ct_weights_t *w)
   ct_mem_free(w);
 }
 
-/* What a file that is neither is. */
+/* Explains what a file with neither format is. */
 static int refuse_head(const ct_weights_t *w, const unsigned char *head, int64_t n)
 {
   int rc = CT_OK;

@@ -1,8 +1,8 @@
-/* Elements of a tensor in row-major order, wherever they lie in its storage.
+/* Reads elements of a tensor in row-major order from its strided storage.
  *
- * A contiguous tensor is read as it is.  Of another one all that it spans is read at once and kept
- * until another tensor is asked for, unless that is much more than the tensor: then each stretch of
- * neighbours is read alone. */
+ * A contiguous tensor is read directly. For others, the whole span in memory is read at once and
+ * buffered until another tensor is requested; if the span is much larger than the tensor, each
+ * contiguous run is read separately. */
 #include <libdeflate.h>
 #include <string.h>
 
@@ -12,16 +12,16 @@
 #include "base/ct_mem.h"
 #include "weights/pth/pth.h"
 
-static const int64_t HELD_ANYWAY = 64 << 20; /* bytes */
-enum { HELD_TIMES = 4 };                     /* as much as the tensor itself */
+static const int64_t HELD_ANYWAY = 64 << 20; /* spans up to this many bytes are always buffered */
+enum { HELD_TIMES = 4 }; /* larger ones if at most this multiple of the tensor's size */
 
 static int64_t size_of(const ct__pth_tensor_t *t)
 {
   return ct_elem_bits(t->type) / 8;
 }
 
-/* Bytes from place `at` of a storage on.  Once all of them went by in order, the checksum is
- * compared. */
+/* Reads bytes of a storage from offset `at` on. If all bytes of a storage are read in order, the
+ * checksum is verified. */
 static int read_storage(ct_weights_t *w, const ct__pth_tensor_t *t, int64_t at, int64_t bytes,
                         void *to)
 {
@@ -41,7 +41,7 @@ out:
   return rc;
 }
 
-/* All that tensor i spans, into `held`. */
+/* Reads the span of tensor i into `held`. */
 static int hold(ct_weights_t *w, int i)
 {
   int rc = CT_OK;
@@ -62,7 +62,7 @@ out:
   return rc;
 }
 
-/* How many of the innermost dims lie without gaps, and how many elements they have. */
+/* Finds the number of innermost dims without gaps, and their number of elements. */
 static int64_t dense_part(const ct__pth_tensor_t *t, int *outer)
 {
   int64_t n = 1;
@@ -74,7 +74,7 @@ static int64_t dense_part(const ct__pth_tensor_t *t, int *outer)
   return n;
 }
 
-/* Where element `first` lies, counted from the tensor's own first one. */
+/* Offset of element `first` relative to the tensor's first element. */
 static int64_t place_of(const ct__pth_tensor_t *t, int64_t first)
 {
   int64_t place = 0;
@@ -85,7 +85,7 @@ static int64_t place_of(const ct__pth_tensor_t *t, int64_t first)
   return place;
 }
 
-/* Elements of a held tensor of which each lies alone: the innermost dim is one loop. */
+/* Copies individual elements of a buffered tensor; the innermost dim is a simple loop. */
 static void gather(const ct__pth_tensor_t *t, const unsigned char *held, int64_t first, int64_t n,
                    unsigned char *to)
 {

@@ -1,5 +1,5 @@
-/* From nodes of a pickle to tensors: which calls make one, and which elements of which storage it
- * has.  Calls are those of torch/_utils.py. */
+/* Converts pickle nodes to tensors: recognizes the calls that construct tensors, and finds their
+ * storages and strides. The calls are those of torch/_utils.py. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,18 +10,18 @@
 
 enum {
   MOST_ARGS = 9,
-  MOST_CALLS = 8 /* one inside another: a parameter of a tensor of ... */
+  MOST_CALLS = 8 /* nesting of calls: a parameter of a tensor of ... */
 };
-/* An expanded tensor, more elements than its storage has, may have so many. */
+/* Maximum elements of an expanded tensor, which has more elements than its storage. */
 static const int64_t MOST_EXPANDED = (int64_t)1 << 28;
 
 /* ---- storages ---- */
 
-/* Those of PyTorch; type: CT_ELEMS if weight files of other formats have no such elements. */
+/* PyTorch's storage classes; type CT_ELEMS: an element type that no other weight format has. */
 static const struct {
   const char *name;
   ct_elem_t type;
-  int bytes; /* of an element */
+  int bytes; /* per element */
 } classes[] = {
     {"FloatStorage", CT_ELEM_F32, 4},        {"DoubleStorage", CT_ELEM_F64, 8},
     {"HalfStorage", CT_ELEM_F16, 2},         {"BFloat16Storage", CT_ELEM_BF16, 2},
@@ -86,7 +86,7 @@ int ct__pth_storage(const ct_pickle_t *p, int node, const char **key, const char
 
 /* ---- tensors ---- */
 
-/* One tensor being understood. */
+/* State of parsing one tensor. */
 typedef struct in {
   ct_weights_t *w;
   const char *name;
@@ -100,8 +100,7 @@ static int refuse(const in_t *in, const char *why)
                     why);
 }
 
-/* PyTorch has such a tensor, this program does not: it alone is left out.  No error is recorded:
- * the list says why. */
+/* Skips a tensor of a kind that only PyTorch can read. Not an error: the list has the reason. */
 static int leave_out(const in_t *in, const char *is, const char *what)
 {
   int rc = CT_OK;
@@ -115,7 +114,7 @@ out:
   return rc;
 }
 
-/* The record of a storage, which has room for its elements. */
+/* Finds the record of a storage and checks that it is large enough. */
 static int find_storage(in_t *in, int node, int typed)
 {
   int rc = CT_OK;
@@ -149,7 +148,7 @@ out:
   return rc;
 }
 
-/* Bytes become elements of a type that is told beside. */
+/* Sets the element type of an untyped storage. */
 static int set_type(in_t *in, int node)
 {
   int rc = CT_OK;
@@ -170,7 +169,7 @@ out:
   return rc;
 }
 
-/* Integers from 0 on. */
+/* Reads non-negative integers. */
 static int take_numbers(in_t *in, int node, int64_t out[], int *n)
 {
   int rc = CT_OK, item[CT__PTH_DIMS];
@@ -187,7 +186,7 @@ out:
   return rc;
 }
 
-/* count, span, contiguous: the last element lies within the storage. */
+/* Computes count, span and contiguous; checks that the last element is within the storage. */
 static int measure(in_t *in)
 {
   int rc = CT_OK, empty = 0;
@@ -248,7 +247,8 @@ out:
 }
 
 /* _rebuild_tensor(storage, offset, size, stride), _v2(..., requires_grad, hooks, metadata), and
- * _v3(..., requires_grad, hooks, dtype, metadata); metadata: it is a conjugate or negated view. */
+ * _v3(..., requires_grad, hooks, dtype, metadata). Non-empty metadata means a conjugate or negated
+ * view. */
 static int rebuild(in_t *in, const int arg[], int args, int version)
 {
   int rc = CT_OK, metadata = version == 3 ? 7 : 6;
@@ -274,7 +274,8 @@ static int call_node(in_t *in, int node, int depth)
   return call(in, ct_pickle_text(p, p->node[node].first), p->node[node].last, depth + 1);
 }
 
-/* _rebuild_from_type_v2(function, class, arguments, state): a tensor with attributes. */
+/* _rebuild_from_type_v2(function, class, arguments, state): a tensor subclass or a tensor with
+ * attributes. */
 static int call_typed(in_t *in, const int arg[], int args, int depth)
 {
   static const char *const plain[] = {"torch.Tensor", "torch.nn.parameter.Parameter",
@@ -293,7 +294,7 @@ out:
   return rc;
 }
 
-/* What a call with these arguments would make. */
+/* Interprets a call with these arguments. */
 static int call(in_t *in, const char *name, int args_node, int depth)
 {
   int rc = CT_OK, arg[MOST_ARGS];

@@ -1,5 +1,5 @@
-/* Weights as torch.save() would write an OrderedDict of them: the pickle first, since all of it is
- * known before the numbers are, then a record for each tensor. */
+/* Writes weights as torch.save() writes an OrderedDict: first the pickle, which does not depend on
+ * the values, then one record per tensor. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,9 +13,9 @@
 struct ct_weights_out {
   char *path;
   ct__zip_out_t *zip;
-  int64_t *bytes; /* [n] of each tensor */
-  int *element;   /* [n] bytes of an element of it */
-  int n, begun;   /* records of tensors so far */
+  int64_t *bytes; /* [n] size of each tensor */
+  int *element;   /* [n] bytes per element */
+  int n, begun;   /* begun: tensor records started so far */
 };
 
 /* ---- the pickle ---- */
@@ -35,7 +35,7 @@ out:
   return rc;
 }
 
-/* Opcodes that are printable, and texts that are lines. */
+/* Adds printable opcodes and newline-terminated arguments. */
 static int add_line(bytes_t *b, const char *text)
 {
   return add(b, text, strlen(text));
@@ -59,7 +59,7 @@ out:
   return rc;
 }
 
-/* BININT1, BININT, LONG1: as small as it is, as Python has it */
+/* Integers in the smallest encoding, as Python does: BININT1, BININT, LONG1. */
 static int add_int(bytes_t *b, int64_t value)
 {
   int rc = CT_OK;
@@ -72,7 +72,7 @@ out:
   return rc;
 }
 
-/* Row-major strides if `strides`, else the dims. */
+/* Adds row-major strides if `strides`, else the dims. */
 static int add_dims(bytes_t *b, const ct_tensor_t *t, int strides)
 {
   int rc = CT_OK;
@@ -108,7 +108,7 @@ out:
   return rc;
 }
 
-/* _rebuild_tensor_v2(storage, 0, size, stride, False, OrderedDict()); _v3 has the type behind */
+/* _rebuild_tensor_v2(storage, 0, size, stride, False, OrderedDict()); _v3 appends the dtype */
 static int add_tensor(bytes_t *b, const ct_tensor_t *t, int i)
 {
   int rc = CT_OK;
@@ -206,7 +206,7 @@ out:
   return rc;
 }
 
-/* Records up to tensor i; those passed over are empty. */
+/* Starts records up to tensor i; skipped ones are empty. */
 static int begin_up_to(ct_weights_out_t *o, int i)
 {
   int rc = CT_OK;

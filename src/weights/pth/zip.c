@@ -1,7 +1,8 @@
-/* Where the records of a zip archive lie.
+/* Locates the records of a zip archive.
  *
- * The list at the end counts; each record's own header must tell the same name, and no two records
- * may share a byte: a file that reads differently in another program is refused. */
+ * The central directory is authoritative; each record's own header must have the same name, and
+ * records may not overlap, so that files that other programs would read differently are
+ * rejected. */
 #include "weights/pth/ct_zip.h"
 
 #include <inttypes.h>
@@ -13,25 +14,25 @@
 #include "base/ct_mem.h"
 
 enum {
-  LIST_BYTES = 256 << 20, /* of the list at the end, at most */
+  LIST_BYTES = 256 << 20, /* maximum size of the central directory */
   NAME_BYTES = 1024,
   COMMENT_BYTES = 65535
 };
-static const uint32_t OTHERWISE16 = 0xffff, OTHERWISE32 = 0xffffffff; /* "see the zip64 part" */
+static const uint32_t OTHERWISE16 = 0xffff, OTHERWISE32 = 0xffffffff; /* "see the zip64 field" */
 
-/* An archive being read. */
+/* State of reading an archive. */
 typedef struct in {
   int fd;
   const char *path;
-  int64_t bytes;            /* of the file */
-  int64_t list, list_bytes; /* where the list is */
-  int64_t count;            /* records in it */
+  int64_t bytes;            /* file size */
+  int64_t list, list_bytes; /* offset and size of the central directory */
+  int64_t count;            /* number of records */
   ct_zip_t *zip;
 } in_t;
 
-/* ---- the end ---- */
+/* ---- end record ---- */
 
-/* Where in the last `n` bytes of the file its end record begins; -1: nowhere. */
+/* Position of the end record in the last `n` bytes of the file; -1: not found. */
 static int64_t find_end(const unsigned char *tail, int64_t n)
 {
   for (int64_t i = n - CT_ZIP_END_BYTES; i >= 0; i--)
@@ -41,7 +42,7 @@ static int64_t find_end(const unsigned char *tail, int64_t n)
   return -1;
 }
 
-/* Of a number of the file: no more than `most`, which is negative where nothing would do. */
+/* Checks a number from the file against `most`, which is negative if no value is valid. */
 static int bounded(uint64_t value, int64_t most, int64_t *out)
 {
   int good = most >= 0 && value <= (uint64_t)most;
@@ -49,7 +50,7 @@ static int bounded(uint64_t value, int64_t most, int64_t *out)
   return good;
 }
 
-/* The end of zip64, which stands before the locator at `at`. */
+/* Reads the zip64 end record, which precedes the locator at `at`. */
 static int read_end64(in_t *in, int64_t at)
 {
   int rc = CT_OK;
@@ -71,7 +72,8 @@ out:
   return rc;
 }
 
-/* Small archives of torch.save() have a zip64 part too; it counts where the other says so. */
+/* Small archives of torch.save() have a zip64 end record too; it is used where the normal one
+ * refers to it. */
 static int read_end(in_t *in)
 {
   int rc = CT_OK;
@@ -105,7 +107,7 @@ out:
 
 /* ---- a record ---- */
 
-/* Sizes and place that do not fit into 32 bits stand in the extra field 1, in this order. */
+/* Sizes and offsets that do not fit into 32 bits are in extra field 1, in this order. */
 static int widen(const unsigned char *extra, int64_t n, uint64_t *value[], int values)
 {
   int64_t at = 0, size = 0;
@@ -126,7 +128,7 @@ static int widen(const unsigned char *extra, int64_t n, uint64_t *value[], int v
   return 1;
 }
 
-/* The content's place: behind the record's own header, which has the same name. */
+/* Offset of the content: after the record's own header, which must have the same name. */
 static int find_content(const in_t *in, uint64_t header, ct_zip_record_t *r)
 {
   int rc = CT_OK;
@@ -169,7 +171,7 @@ out:
   return rc;
 }
 
-/* One line of the list; *used: its bytes. */
+/* Parses one entry of the central directory; *used: its size. */
 static int read_line(in_t *in, const unsigned char *line, int64_t left, int64_t *used)
 {
   int rc = CT_OK;
@@ -211,7 +213,7 @@ out:
   return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- all records ---- */
 
 static int by_place(const void *a, const void *b)
 {

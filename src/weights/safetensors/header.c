@@ -1,8 +1,8 @@
-/* The header of a safetensors file: JSON that says where each tensor lies.
+/* The header of a safetensors file: JSON with the offsets of all tensors.
  *
- * Its rules are the reference's (validate() and deserialize() of its tensor.rs): tensors cover the
- * data, each byte once, and are as large as their shapes say.  JSON is measured before it is
- * parsed, since as a tree it needs up to fifty times its bytes. */
+ * The rules are those of the reference (validate() and deserialize() in its tensor.rs): tensors
+ * cover the data without gaps or overlaps, and their sizes match their shapes. The JSON is measured
+ * before it is parsed, since its tree needs up to fifty times its size. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,9 @@ typedef ct__safetensors_entry_t entry_t;
 
 /* ---- JSON ---- */
 
-enum { MAX_DEPTH = 127 }; /* the reference's */
+enum { MAX_DEPTH = 127 }; /* limit of the reference implementation */
 
-/* Values and depth, counted outside of texts. */
+/* Counts values and nesting depth outside of strings. */
 static int check_size(const char *path, const char *text, size_t bytes)
 {
   int rc = CT_OK, depth = 0, in_text = 0;
@@ -51,7 +51,8 @@ int ct__safetensors_json(const char *path, const char *text, size_t bytes, json_
   *out = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
   if (*out && json_is_object(*out)) return CT_OK;
   if (*out) CT_FAIL(CT_ERR_FORMAT, "%s: its JSON is a list, expected an object", path);
-  char *quote = strstr(error.text, " near "); /* what follows is of the file, whatever it is */
+  char *quote = strstr(error.text, " near "); /* the rest is quoted from the file and may contain
+                                                 anything */
   if (quote) *quote = '\0';
   CT_FAIL(CT_ERR_FORMAT, "%s: its JSON is wrong at byte %d: %s", path, error.position, error.text);
 out:
@@ -78,7 +79,7 @@ out:
   return rc;
 }
 
-/* A list of numbers from 0 on. */
+/* Checks a list of non-negative integers. */
 static int check_numbers(const char *path, const json_t *o, const char *name, const char *what)
 {
   int rc = CT_OK;
@@ -137,7 +138,7 @@ out:
   return rc;
 }
 
-/* {"dtype": …, "shape": …, "data_offsets": …}, or a list of the three. */
+/* Parses {"dtype": …, "shape": …, "data_offsets": …}, or a list of these three. */
 static int take_entry(const char *path, const json_t *o, entry_t *e)
 {
   static const char *const fields[] = {"dtype", "shape", "data_offsets"};
@@ -155,7 +156,7 @@ out:
   return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- all tensors ---- */
 
 static int by_place(const void *a, const void *b)
 {
@@ -165,7 +166,7 @@ static int by_place(const void *a, const void *b)
   return p->order - q->order;
 }
 
-/* Sorts them, too. */
+/* Checks that the tensors cover the data; also sorts them. */
 static int check_cover(const char *path, entry_t *e, int64_t n, int64_t data)
 {
   int rc = CT_OK;
@@ -236,7 +237,7 @@ out:
   return rc;
 }
 
-/* ---- names of shared tensors ---- */
+/* ---- aliases of shared tensors ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -277,7 +278,9 @@ int ct__safetensors_alias(ct__safetensors_list_t *l)
   if (n == 0 || !l->meta) return CT_OK;
   entry_t **sorted = ct_mem_array(n, sizeof *sorted, "names of tensors");
   CT_TRY(sorted ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(ct_mem_grow((void **)&l->entry, &l->cap, most, sizeof *l->entry)); /* it stays there */
+  CT_TRY(ct_mem_grow((void **)&l->entry, &l->cap, most, sizeof *l->entry)); /* reserve space, so
+                                                                               that entries do not
+                                                                               move */
   for (int64_t i = 0; i < n; i++)
     sorted[i] = &l->entry[i];
   qsort(sorted, (size_t)n, sizeof *sorted, by_name);

@@ -1,6 +1,6 @@
-/* safetensors files and sets of them, for reading, and the row of the list of formats.
+/* Reads safetensors files and sets of them; format table entry.
  *
- * Files stay open, and tensors are read in place: nothing but headers is kept in memory. */
+ * Files stay open and tensors are read on demand: only headers are kept in memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 typedef struct part {
   char *path;
   int fd;
-  int64_t data; /* where the header ends */
+  int64_t data; /* offset after the header */
 } part_t;
 
 struct ct_weights {
@@ -41,7 +41,7 @@ static void close_file(ct_weights_t *w)
 
 /* ---- opening ---- */
 
-/* Length of the header; *left: bytes of the file behind it. */
+/* Length of the header; *left: bytes of the file after it. */
 static int header_bytes(const part_t *p, size_t *header, int64_t *left)
 {
   int rc = CT_OK;
@@ -150,7 +150,7 @@ out:
   return rc;
 }
 
-/* ---- what is in it ---- */
+/* ---- content ---- */
 
 static int count(const ct_weights_t *w)
 {
@@ -184,7 +184,7 @@ static const char *remark(const ct_weights_t *w)
   return w->remark.data;
 }
 
-/* A length that can be one, and JSON behind it. */
+/* 1 if the file starts with a plausible length, followed by JSON. */
 static int probe(FILE *f)
 {
   unsigned char head[9];

@@ -1,7 +1,7 @@
-/* Sets of safetensors files: an index says in which file each tensor lies.
+/* Sets of safetensors files: an index states which file holds each tensor.
  *
- * The index is https://huggingface.co/docs/transformers' "sharded checkpoint".  Its total_size is
- * ignored: writers disagree about what is counted. */
+ * The index is that of a "sharded checkpoint" in https://huggingface.co/docs/transformers. Its
+ * total_size is ignored, since writers disagree about what it counts. */
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -9,7 +9,7 @@
 #include "base/ct_mem.h"
 #include "weights/safetensors/safetensors.h"
 
-enum { MAX_FILES = 500 }; /* all are open at once */
+enum { MAX_FILES = 500 }; /* all are open at the same time */
 
 static int add_file(const char *path, ct__safetensors_set_t *s, const char *tensor, const json_t *o)
 {
