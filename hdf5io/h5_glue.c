@@ -1,6 +1,6 @@
-/* What HDF5 leaves to its users: one lock around all its calls, errors in words that name the
- * operating system's reason, files that are opened in one request and without file locks, files
- * that are given up without a last write, types and attributes of any kind. */
+/* HDF5 helpers: one lock around all calls, error messages with the operating system's reason,
+ * opening files by one request and without file locks, closing files without a final write, and
+ * types and attributes. */
 #include "hdf5io/h5_glue.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char locking[16]; /* HDF5_USE_FILE_LOCKING */
 
-/* HDF5 itself takes any word that it does not know for a wish for locks. */
+/* HDF5 itself treats every unknown word as a request for locks. */
 static int asks_for_locks(const char *word)
 {
   static const char *const words[] = {"TRUE", "1", "BEST_EFFORT"};
@@ -31,10 +31,11 @@ static int asks_for_locks(const char *word)
   return 0;
 }
 
-/* File locks fail or hang on many parallel file systems, and a file of ours has one writer, which
- * gives it its name when it is whole.  So there are none, unless the environment asks for them.  It
- * is the variable that says so because HDF5 hands a property of ours not on to the sources of
- * virtual arrays, and then refuses one that is open without locks here: it would be zeros. */
+/* File locks fail or hang on many parallel file systems, and our files have a single writer, which
+ * renames them when they are complete. So locks are off unless the environment asks for them. This
+ * is done by the environment variable because HDF5 does not pass a file access property on to the
+ * sources of virtual arrays; it would then refuse a source that is already open here without locks,
+ * and return zeros. */
 static void prepare(void)
 {
   const char *asked = getenv("HDF5_USE_FILE_LOCKING");
@@ -49,11 +50,11 @@ void ct_h5_setup(void)
 
 void ct__h5_lock(void)
 {
-  static _Thread_local int silenced; /* HDF5 keeps its error stack and its printer per thread */
+  static _Thread_local int silenced; /* HDF5's error stack and error printing are per thread */
   ct_h5_setup();
   pthread_mutex_lock(&lock);
   if (silenced) return;
-  /* At exit HDF5 would write again what it could not write before (disk full), and crash. */
+  /* At exit HDF5 would retry writes that failed before (disk full), and crash. */
   H5dont_atexit();
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
   silenced = 1;
@@ -68,7 +69,7 @@ void ct__h5_unlock(void)
 void ct__h5_drop(hid_t id)
 {
   if (id < 0) return;
-  hid_t errors = H5Eget_current_stack(); /* every other call forgets them */
+  hid_t errors = H5Eget_current_stack(); /* any other HDF5 call clears the error stack */
   H5Idec_ref(id);
   H5Eset_current_stack(errors);
 }
@@ -97,8 +98,8 @@ typedef struct words {
   size_t cap;
 } words_t;
 
-/* The first one walked to is the innermost; a failed system call stands in it as
- * "…, error message = 'No space left on device', …". */
+/* The first entry visited is the innermost; a failed system call appears in it as "…, error
+ * message = 'No space left on device', …". */
 static herr_t take_words(unsigned n, const H5E_error2_t *e, void *to)
 {
   static const char key[] = "error message = '";
@@ -117,7 +118,7 @@ const char *ct__h5_why(char *buf, size_t cap)
   snprintf(buf, cap, "HDF5 gives no reason");
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_words, &w);
   size_t length = strlen(buf);
-  if (strstr(buf, "version number")) /* of a part of the file */
+  if (strstr(buf, "version number")) /* of an object in the file */
     snprintf(buf + length, cap - length,
              "; a newer HDF5 than the %d.%d.%d of this program wrote it: its h5repack IN OUT makes "
              "a file that can be read",
@@ -125,7 +126,7 @@ const char *ct__h5_why(char *buf, size_t cap)
   return buf;
 }
 
-/* Any of the errors: was it a lock that could not be had? */
+/* Checks if any of the errors is a failed file lock. */
 static herr_t look_for_lock(unsigned n, const H5E_error2_t *e, void *found)
 {
   (void)n;
@@ -133,7 +134,8 @@ static herr_t look_for_lock(unsigned n, const H5E_error2_t *e, void *found)
   return 0;
 }
 
-/* Locks are taken only where the user's environment asks for them: then it is what must change. */
+/* Advice for lock errors: locks are only taken if the user's environment asks for them, so that is
+ * what to change. */
 static const char *lock_cure(void)
 {
   int at_lock = 0;
@@ -145,7 +147,7 @@ static const char *lock_cure(void)
 
 /* ---- files ---- */
 
-/* How files are opened.  Through descriptors, which can be asked what became of a file. */
+/* File access properties: uses descriptors, so that a file's state can be checked with fstat(). */
 static hid_t file_access(H5F_close_degree_t degree)
 {
   hid_t list = H5Pcreate(H5P_FILE_ACCESS);
@@ -154,7 +156,8 @@ static hid_t file_access(H5F_close_degree_t degree)
   return list;
 }
 
-/* Only now is the file system asked what is wrong: opening is one request to it. */
+/* Determines the reason only after a failure, so that opening takes a single request to the file
+ * system. */
 static int cannot_open(const char *path)
 {
   int rc = CT_OK;
@@ -175,8 +178,8 @@ out:
 int ct__h5_open(const char *path, hid_t *file)
 {
   int rc = CT_OK;
-  /* it may be a source of a virtual array too, which HDF5 opens so, and not if it is open
-   * otherwise */
+  /* The file may also be a source of a virtual array, which HDF5 opens with this close degree and
+   * rejects if it is open with another one. */
   hid_t access_list = file_access(H5F_CLOSE_WEAK);
   ct__h5_note_no_error();
   *file = ct__h5_note_driver(access_list) ? H5Fopen(path, H5F_ACC_RDONLY, access_list) : -1;
@@ -192,13 +195,13 @@ int ct__h5_create(const char *path, int compact, hid_t *file)
   ct__h5_lock();
   hid_t access_list = file_access(H5F_CLOSE_STRONG), creation = H5Pcreate(H5P_FILE_CREATE);
   if (compact) {
-    /* else a group takes a kilobyte; the times of the root are those of the file */
+    /* smaller groups (a kilobyte otherwise); no timestamps on the root group */
     H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V18);
-    H5Pset_meta_block_size(access_list, 0); /* no room is set aside that nothing fills */
+    H5Pset_meta_block_size(access_list, 0); /* do not reserve space that stays unused */
     H5Pset_small_data_block_size(access_list, 0);
     H5Pset_obj_track_times(creation, 0);
   }
-  ct_file_remove(path); /* it may be a link of somebody else's: what it means is left alone */
+  ct_file_remove(path); /* if it is a symbolic link, its target is left alone */
   *file = H5Fcreate(path, H5F_ACC_EXCL, creation, access_list);
   if (*file < 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot create: %s%s", path, ct__h5_why(why, sizeof why), lock_cure());
@@ -206,12 +209,12 @@ out:
   ct__h5_drop(creation);
   ct__h5_drop(access_list);
   ct__h5_unlock();
-  if (rc != CT_OK) ct_file_remove(path); /* a full disk may have room for the name */
+  if (rc != CT_OK) ct_file_remove(path); /* a full disk may still have created the name */
   return rc;
 }
 
-/* HDF5 cannot close a file without writing what it still holds, which fails again after an error.
- * So its descriptor is made to mean a file in memory. */
+/* HDF5 cannot close a file without writing its cached data, which would fail again after an error.
+ * So its descriptor is redirected to a file in memory. */
 static void close_unwritten(hid_t file)
 {
   int *descriptor = NULL;
@@ -251,7 +254,7 @@ void ct__h5_abandon(const char *path, hid_t file)
 
 /* ---- types ---- */
 
-/* IEEE half and bfloat16 are no predefined types: float32 with other fields. */
+/* IEEE half and bfloat16 are not predefined in HDF5: float32 with other bit fields. */
 static hid_t small_float(hid_t from, size_t exponent_bits, size_t mantissa_bits, size_t bias)
 {
   hid_t type = H5Tcopy(from);
@@ -338,11 +341,11 @@ const char *ct__h5_type_text(hid_t type, char *buf, size_t cap)
 /* ---- rows ---- */
 
 typedef struct rows {
-  hid_t type, memory, space; /* selected */
+  hid_t type, memory, space; /* element type in memory; memory and file selections */
   int ok;
 } rows_t;
 
-/* \a type is dropped by end_rows() */
+/* end_rows() closes \a type */
 static rows_t select_rows(hid_t array, hid_t type, int64_t first, int64_t rows)
 {
   hsize_t start[H5S_MAX_RANK] = {(hsize_t)first}, count[H5S_MAX_RANK];
@@ -411,7 +414,7 @@ static int64_t count_values(hid_t attr)
   return n;
 }
 
-/* Attributes of ours are one element. */
+/* 1 if the attribute has exactly one element, as this program's attributes have. */
 static int is_single(hid_t attr)
 {
   return count_values(attr) == 1;
@@ -523,8 +526,8 @@ int ct__h5_put_attr_texts(hid_t object, const char *name, const char *const *val
   return written;
 }
 
-/* A block of the user's may come before it, of 512 bytes or of a larger power of 2: HDF5 itself
- * looks at these places up to the file's end. */
+/* The file may start with a user block, of 512 bytes or a larger power of two; HDF5 searches these
+ * offsets too, up to the file's end. */
 int ct__h5_probe(FILE *f)
 {
   static const char signature[8] = "\211HDF\r\n\032\n";

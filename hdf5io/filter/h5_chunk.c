@@ -1,6 +1,5 @@
-/* Decodes chunks without HDF5: its lock is one for the whole process, so with HDF5's own filters
- * only one thread of a rank could decompress.  libdeflate is faster than the zlib that HDF5 uses,
- * too. */
+/* Decodes chunks without HDF5: HDF5's lock is per process, so with HDF5's own filters only one
+ * thread of a rank could decompress. libdeflate is also faster than zlib, which HDF5 uses. */
 #include "hdf5io/filter/h5_chunk.h"
 
 #include <libdeflate.h>
@@ -14,7 +13,7 @@
 #  include <zstd.h>
 #endif
 
-enum { VALUES = 16 /* parameters of a filter that are looked at */ };
+enum { VALUES = 16 /* maximum filter parameters read */ };
 
 int ct__h5_filters_find(hid_t creation, ct__h5_filters_t *f)
 {
@@ -42,7 +41,7 @@ int ct__h5_filters_compress(const ct__h5_filters_t *f)
   return 0;
 }
 
-/* More than what zlib's compressBound() says, and the other libraries' with blocks of some size. */
+/* Exceeds zlib's compressBound(), and the bounds of the other libraries for their block sizes. */
 static size_t bound(size_t bytes)
 {
   return bytes + bytes / 32 + 4096;
@@ -78,7 +77,7 @@ void ct__h5_decoder_clear(ct__h5_decoder_t *d)
   *d = (ct__h5_decoder_t){0};
 }
 
-/* Backwards through the pipeline; the first filter that was not skipped fills out. */
+/* Applies the pipeline backwards; the last filter to be applied writes to out. */
 const char *ct__h5_chunk_decode(ct__h5_decoder_t *d, const ct__h5_filters_t *f, uint32_t skipped,
                                 const void *raw, size_t raw_bytes, void *out, size_t bytes)
 {

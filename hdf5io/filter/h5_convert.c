@@ -1,5 +1,5 @@
-/* Elements of the other byte order, and those that are read as a wider type, as HDF5 converts them
- * but without its lock. */
+/* Converts elements in the other byte order, and types that are read as a wider one, like HDF5 but
+ * without its lock. */
 #include "hdf5io/filter/h5_convert.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/ct_types.h"
 #include "hdf5io/h5_glue.h"
 
-/* An unsigned integer that uses all its bits. */
+/* 1 for an unsigned integer type that uses all its bits. */
 static int is_whole_unsigned(hid_t type)
 {
   size_t bytes = H5Tget_size(type);
@@ -43,7 +43,7 @@ int ct__h5_convert_nothing(const ct__h5_convert_t *c)
 #define AS_IT_IS(v) (v)
 #define KEEP(v)     (v)
 
-/* Elements stand anywhere, so they are copied out and in. */
+/* Elements may be unaligned, so they are copied. */
 #define EACH(own, order, other, make)                         \
   for (size_t i = 0; i < n; i++) {                            \
     own v;                                                    \

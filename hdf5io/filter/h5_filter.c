@@ -1,7 +1,7 @@
-/* The list of filters that are decoded here, and those that a library does whole.
+/* The table of filters decoded here, and those that need only one library call.
  *
- * Which libraries there are was found when this was built; an array that needs another one is read
- * by HDF5, if that finds a plugin for it. */
+ * The available libraries are determined at build time; an array that needs another filter is read
+ * by HDF5, if it finds a plugin. */
 #include "hdf5io/filter/h5_filter.h"
 
 #include <libdeflate.h>

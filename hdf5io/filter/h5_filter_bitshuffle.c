@@ -1,9 +1,10 @@
-/* Bitshuffle (filter 32008, Kiyoshi Masui's): in blocks of elements, first all lowest bits of the
- * elements' first bytes, then all second bits, …; blocks may be compressed, each for itself.
+/* Bitshuffle (filter 32008, Kiyoshi Masui's). Per block of elements it stores first all lowest bits
+ * of the elements' first bytes, then all second bits, and so on; each block may be compressed
+ * separately.
  *
- * Undone in three passes over a block, which stays in the cache: the eight rows of bits of a byte
- * are brought together as shuffled bytes are, each eight bytes are transposed as a matrix of bits,
- * and the planes of bytes that this gives are unshuffled. */
+ * It is reversed in three passes over a block, which stays in the cache: the eight bit rows of a
+ * byte are interleaved by unshuffling, every eight bytes are transposed as a bit matrix, and the
+ * resulting byte planes are unshuffled. */
 #include <string.h>
 
 #include "config.h"
@@ -42,7 +43,7 @@ static void transpose_bits(uint8_t *bytes, size_t n)
   }
 }
 
-/* A block of n elements, a multiple of 8. */
+/* Reverses a block of n elements, a multiple of 8. */
 static void unshuffle_bits(const uint8_t *from, size_t n, size_t item, uint8_t *planes, uint8_t *to)
 {
   for (size_t k = 0; k < item; k++)
@@ -51,7 +52,7 @@ static void unshuffle_bits(const uint8_t *from, size_t n, size_t item, uint8_t *
   ct__h5_unshuffle(planes, item * n, item, to);
 }
 
-/* The next block's stored bytes, plain in *block; 0 if they are damaged. */
+/* Reads the next block and decompresses it; *block: its bytes. 0 if it is damaged. */
 static int take_block(ct__h5_decoder_t *d, uint32_t codec, ct__h5_bytes_t *from, size_t bytes,
                       uint8_t *room, const uint8_t **block)
 {
@@ -86,7 +87,8 @@ static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5
   if (plain > *bytes) return "it is too long";
   if (plain % item || block == 0 || block % 8 || block > CT__H5_BIT_BLOCK / item)
     return "its blocks are of an odd size, or larger than 64 KB";
-  size_t whole = plain / item / 8 * 8 * item; /* the rest stands behind it as it is */
+  size_t whole = plain / item / 8 * 8 * item; /* the remainder is stored unshuffled after the
+                                                 blocks */
   while (done < whole) {
     const uint8_t *stored;
     size_t n = (whole - done) / item < block ? (whole - done) / item : block;

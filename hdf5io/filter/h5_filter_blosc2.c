@@ -1,8 +1,8 @@
-/* Blosc2 (filter 32026) by its own library: a chunk is one of Blosc2, as the first filter wrote it,
- * or a contiguous frame (README_CFRAME_FORMAT.rst of Blosc2) that holds one, as PyTables and
- * hdf5plugin write it.  Elements may lie in blocks of several dims (b2nd): they are put in order.
+/* Blosc2 (filter 32026), with its own library. A chunk is a Blosc2 chunk, as the first version of
+ * the filter wrote it, or a contiguous frame (README_CFRAME_FORMAT.rst of Blosc2) that contains
+ * one, as PyTables and hdf5plugin write it. Multidimensional blocks (b2nd) are reordered.
  *
- * In a file of its own: blosc.h and blosc2.h define the same words. */
+ * It is in a separate file because blosc.h and blosc2.h define the same names. */
 #include "config.h"
 #include "hdf5io/filter/h5_filter.h"
 
@@ -13,8 +13,8 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The bytes of an array; -1: more than a chunk has.  With whole blocks each dim is at most twice as
- * long: what a damaged frame may say beyond that the library would allocate. */
+/* Size of an array in bytes; -1: larger than a chunk. Padding to whole blocks at most doubles each
+ * dim; this check stops the library from allocating whatever size a damaged frame states. */
 static int64_t bytes_of(const b2nd_array_t *a, size_t most)
 {
   int64_t n = a->sc->typesize, whole;
@@ -27,7 +27,7 @@ static int64_t bytes_of(const b2nd_array_t *a, size_t most)
   return (uint64_t)n > most ? -1 : n;
 }
 
-/* Takes the frame over. */
+/* Takes ownership of the frame. */
 static int64_t take_array(blosc2_schunk *frame, uint8_t *to, size_t bytes)
 {
   b2nd_array_t *a = NULL;
@@ -38,13 +38,13 @@ static int64_t take_array(blosc2_schunk *frame, uint8_t *to, size_t bytes)
   }
   int64_t n = bytes_of(a, bytes);
   if (n > 0 && b2nd_get_slice_cbuffer(a, start, a->shape, to, a->shape, n) < 0) n = -1;
-  b2nd_free(a); /* the frame with it */
+  b2nd_free(a); /* also frees the frame */
   return n;
 }
 
 static int64_t take_frame(ct__h5_bytes_t from, uint8_t *to, size_t bytes)
 {
-  /* which is only read: it is not copied */
+  /* read-only, so it is not copied */
   blosc2_schunk *frame =
       blosc2_schunk_from_buffer((uint8_t *)(uintptr_t)from.at, (int64_t)from.n, false);
   int64_t n = -1;
@@ -62,7 +62,7 @@ static int64_t take_frame(ct__h5_bytes_t from, uint8_t *to, size_t bytes)
 static int64_t take_chunk(ct__h5_bytes_t from, uint8_t *to, size_t bytes)
 {
   int32_t plain = 0, stored = 0, block;
-  blosc2_dparams one = BLOSC2_DPARAMS_DEFAULTS; /* thread */
+  blosc2_dparams one = BLOSC2_DPARAMS_DEFAULTS; /* one thread */
   if (from.n < BLOSC_MIN_HEADER_LENGTH || from.n > INT32_MAX ||
       blosc2_cbuffer_sizes(from.at, &plain, &stored, &block) < 0 || plain < 0 ||
       (uint32_t)plain > bytes || stored < 0 || (uint32_t)stored != from.n)
@@ -77,7 +77,7 @@ static int64_t take_chunk(ct__h5_bytes_t from, uint8_t *to, size_t bytes)
 static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_bytes_t from,
                           uint8_t *to, size_t *bytes)
 {
-  static const char mark[8] = "b2frame"; /* with its zero, behind two bytes of msgpack */
+  static const char mark[8] = "b2frame"; /* including its NUL, after two bytes of msgpack */
   (void)d, (void)step;
   pthread_once(&once, blosc2_init);
   size_t most = *bytes > INT32_MAX ? INT32_MAX : *bytes;

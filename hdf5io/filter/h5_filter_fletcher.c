@@ -1,8 +1,9 @@
-/* fletcher32 (H5Zfletcher32.c, H5checksum.c): four bytes behind the chunk, sums of its big-endian
- * words of 16 bits and of those sums, modulo 65535 but never 0 unless all is zero. */
+/* fletcher32 (H5Zfletcher32.c, H5checksum.c): four bytes after the chunk, with the sum of its
+ * big-endian 16-bit words and the sum of these sums, modulo 65535 but represented as 65535 instead
+ * of 0 unless all words are 0. */
 #include "hdf5io/filter/h5_filter.h"
 
-enum { WORDS = 256 /* whose sums fit in 32 bits: 65535 * 256 * 257 / 2 */ };
+enum { WORDS = 256 /* words whose sums fit into 32 bits: 65535 * 256 * 257 / 2 */ };
 
 static uint32_t word(const uint8_t *p)
 {
@@ -14,7 +15,7 @@ static uint32_t fold(uint64_t sum)
   return sum == 0 ? 0 : (uint32_t)((sum - 1) % 65535 + 1);
 }
 
-/* A block of n words adds to the second sum n times what the first one was. */
+/* A block of n words adds to the second sum n times the previous first sum. */
 static uint32_t fletcher32(const uint8_t *p, size_t bytes)
 {
   uint64_t first = 0, second = 0;
@@ -38,7 +39,7 @@ static uint32_t fletcher32(const uint8_t *p, size_t bytes)
   return (uint32_t)second << 16 | (uint32_t)first;
 }
 
-/* Writers before HDF5 1.6.3 swapped the bytes of each half on some machines; HDF5 takes that,
+/* Writers before HDF5 1.6.3 swapped the bytes of each half on some machines; HDF5 accepts that
  * too. */
 static uint32_t swapped(uint32_t sum)
 {

@@ -1,5 +1,5 @@
-/* LZ4 (filter 32004, H5Zlz4.c): the plain bytes' number and that of a block, then the blocks, each
- * with its number of bytes; one that is not smaller is stored as it is. */
+/* LZ4 (filter 32004, H5Zlz4.c): the uncompressed size, the block size, then the blocks, each
+ * preceded by its stored size; blocks that do not shrink are stored uncompressed. */
 #include <string.h>
 
 #include "config.h"

@@ -1,14 +1,14 @@
-/* LZF, h5py's own filter (number 32000): Marc Lehmann's LibLZF, of which this is the decoder.
+/* LZF, h5py's own filter (number 32000): a decoder for Marc Lehmann's LibLZF.
  *
- * A stretch of up to 32 bytes as they are (a byte below 32, its length less one), or bytes that
- * stood there before: 3 bits of length, 13 of distance. */
+ * The stream has literal runs of up to 32 bytes (a byte below 32: length minus one), and back
+ * references: 3 bits of length, 13 bits of distance. */
 #include <string.h>
 
 #include "hdf5io/filter/h5_filter.h"
 
 static const char *const damaged = "it cannot be decompressed";
 
-/* Copies n bytes of what is before `to`; they may overlap, and then repeat. */
+/* Copies n bytes from before `to`; if the ranges overlap, the bytes repeat. */
 static void repeat(uint8_t *to, size_t distance, size_t n)
 {
   if (distance >= n) {

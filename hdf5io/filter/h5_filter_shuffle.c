@@ -1,7 +1,7 @@
-/* Shuffle, and putting shuffled bytes in order again.
+/* The shuffle filter, and unshuffling.
  *
- * Elements of 2, 4 and 8 bytes, which are nearly all there are, by vectors: with AVX2 where the
- * machine has it, else of 16 bytes, which every 64-bit machine has. */
+ * Elements of 2, 4 and 8 bytes, by far the most common sizes, use vector instructions: AVX2 if
+ * available, else 16-byte vectors, which every 64-bit machine has. */
 #include <string.h>
 
 #include "hdf5io/filter/h5_filter.h"
@@ -29,7 +29,7 @@ static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5
 
 const ct__h5_filter_t ct__h5_filter_shuffle = {H5Z_FILTER_SHUFFLE, .know = know, .decode = decode};
 
-/* Elements from the done-th on, of n. */
+/* Elements from `done` to n, one at a time. */
 static void one_by_one(const uint8_t *from, size_t n, size_t item, size_t done, uint8_t *to)
 {
   for (size_t k = 0; k < item; k++)
@@ -52,8 +52,8 @@ static inline v16_t high(v16_t a, v16_t b)
                                  31);
 }
 
-/* Interleaving the first half of the vectors with the second one, log2(item) times, is the
- * transpose: 16 elements of each plane come, 16 whole ones go. */
+/* Interleaving the first half of the vectors with the second half, log2(item) times, is the
+ * transpose: it turns 16 bytes of each plane into 16 elements. */
 static inline __attribute__((always_inline)) size_t by_16(const uint8_t *from, size_t n,
                                                           size_t item, uint8_t *to)
 {
@@ -85,7 +85,7 @@ static size_t portable(const uint8_t *from, size_t n, size_t item, uint8_t *to)
   return 0;
 }
 
-/* ---- vectors of 32 bytes: two halves, each as above, put in order at the end ---- */
+/* ---- vectors of 32 bytes: two halves, each as above, reordered at the end ---- */
 
 #ifdef __x86_64__
 static inline __attribute__((always_inline, target("avx2"))) size_t

@@ -1,4 +1,4 @@
-/* Zstandard (filter 32015): a frame of it. */
+/* Zstandard (filter 32015): the chunk is a zstd frame. */
 #include "config.h"
 #include "hdf5io/filter/h5_filter.h"
 #ifdef HAVE_ZSTD

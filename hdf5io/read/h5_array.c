@@ -1,8 +1,8 @@
-/* An opened array of a shard.
+/* An open array of a shard.
  *
- * It goes by its own descriptor of the file, which says also after an hour whether this is still
- * the file that was opened; and a name that leads nowhere is explained, since HDF5 only says that
- * it failed. */
+ * It keeps a descriptor of its file, by which it can be checked at any time that this is still the
+ * file that was opened. If a name cannot be resolved the reason is determined here, since HDF5 only
+ * reports a failure. */
 #include "hdf5io/read/h5_array.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "data/feed/ct_io_times.h"
 #include "hdf5io/read/h5_offset_vfd.h"
 
-/* ---- why it cannot be opened ---- */
+/* ---- why an array cannot be opened ---- */
 
 static int is_group(hid_t file, const char *name)
 {
@@ -27,8 +27,8 @@ static int is_group(hid_t file, const char *name)
   return group >= 0;
 }
 
-/* "images, labels, more/": the names at the top of the file, or in a group of it, into buf
- * (returned); a group's ends with a stroke. */
+/* Lists the names at the top of the file, or in one of its groups, in buf (returned): "images,
+ * labels, more/"; group names end with a slash. */
 static const char *list_names(hid_t file, const char *group, char *buf, size_t cap)
 {
   H5G_info_t info = {0};
@@ -48,7 +48,7 @@ static const char *list_names(hid_t file, const char *group, char *buf, size_t c
   return buf;
 }
 
-/* "'/x' of other.h5": where a soft or external link leads to.  1, or 0: it is no such link. */
+/* Describes the target of a soft or external link: "'/x' of other.h5". 1, or 0: not such a link. */
 static int follow(hid_t file, const char *name, char *buf, size_t cap)
 {
   H5L_info_t info;
@@ -65,7 +65,7 @@ static int follow(hid_t file, const char *name, char *buf, size_t cap)
   return 1;
 }
 
-/* The first name on the way whose link leads nowhere.  1, or 0: there is none. */
+/* Finds the first component of the name that is a broken link. 1, or 0: there is none. */
 static int find_broken(hid_t file, const char *name, char *part, char *to, size_t cap)
 {
   size_t length = strlen(name);
@@ -78,7 +78,8 @@ static int find_broken(hid_t file, const char *name, char *part, char *to, size_
   return 0;
 }
 
-/* Something is there, but damaged, newer than this HDF5, or no array. */
+/* 1 if the name exists, although it could not be opened: it is damaged, newer than this HDF5, or
+ * not an array. */
 static int is_there(hid_t file, const char *name)
 {
   return name[0] && H5Lexists(file, name, H5P_DEFAULT) > 0;
@@ -113,7 +114,7 @@ out:
 
 /* ---- opening and checking ---- */
 
-/* A link may have led to another file. */
+/* Finds the file that holds the array, which may be another one if the name is a link. */
 static int find_file(ct__h5_array_t *a)
 {
   int rc = CT_OK;
@@ -129,7 +130,7 @@ static const char *path_of(const ct__h5_array_t *a)
   return a->elsewhere ? a->elsewhere : a->path;
 }
 
-/* Which array an error of another file is about. */
+/* Adds to an error of another file which array it concerns. */
 static int blame(const ct__h5_array_t *a, int rc)
 {
   return ct_err_prefix(rc, "%s: array '%s': ", a->path, a->name);
@@ -170,7 +171,7 @@ int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *t
                      : ct_file_read_at(a->fd, path_of(a), at, to, bytes);
   ct_io_enter(before);
   ct_io_count(CT_IO_READ, (int64_t)bytes);
-  if (rc == CT_ERR_FORMAT) /* it was longer */
+  if (rc == CT_ERR_FORMAT) /* the file was longer before */
     rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: has no bytes %lld to %lld any more",
                     path_of(a), (long long)at, (long long)(at + (int64_t)bytes - 1));
   return rc == CT_OK || !a->elsewhere ? rc : blame(a, rc);

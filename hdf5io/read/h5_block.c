@@ -1,8 +1,8 @@
-/* Reads samples as they are stored, without HDF5: bytes of arrays that lie in a row, and chunks, of
- * which a sample may have many (a channel each, h5py's automatic ones).
+/* Reads samples as they are stored, without HDF5: contiguous arrays, and chunks, of which a sample
+ * may have many (one per channel, or h5py's automatic ones).
  *
- * Chunks that lie side by side in the file are read as one: on a file system that takes 5 ms for a
- * request their number counts, not their size. */
+ * Chunks adjacent in the file are read by one request: on a file system with 5 ms per request the
+ * number of requests counts, not their size. */
 #include "hdf5io/read/h5_block.h"
 
 #include <string.h>
@@ -12,13 +12,13 @@
 #include "data/feed/ct_io_times.h"
 
 enum {
-  TOGETHER = 1 << 20, /* bytes of chunks side by side that are read as one */
-  MOST_GAP = 16 << 10 /* between two of them: what is read in vain */
+  TOGETHER = 1 << 20, /* maximum bytes of chunks read by one request */
+  MOST_GAP = 16 << 10 /* maximum gap between two of them, which is read in vain */
 };
 
-/* ---- room ---- */
+/* ---- buffers ---- */
 
-/* A chunk's bytes go to where its samples do, with nothing to be done to them but decoding. */
+/* 1 if a decoded chunk has the memory layout of its samples, so that it can be decoded in place. */
 static int is_as_in_memory(const ct__h5_shard_t *s)
 {
   for (int i = 1; i < s->ndim; i++)
@@ -44,7 +44,7 @@ void ct__h5_load_add(ct__h5_load_sizes_t *n, const ct__h5_shard_t *s)
   at_least(&n->raw, ct__h5_chunk_bound(&s->filters, s->chunk_bytes));
   at_least(&n->plain, s->chunk_bytes);
   if (s->row_chunks > 1) at_least(&n->raw, TOGETHER);
-  int64_t places = 2 * s->row_chunks; /* a block that is less than a chunk may lie in two */
+  int64_t places = 2 * s->row_chunks; /* a block smaller than a chunk may span two */
   if (places > n->places) n->places = places;
 }
 
@@ -68,9 +68,9 @@ void ct__h5_load_clear(ct__h5_load_t *l)
   *l = (ct__h5_load_t){0};
 }
 
-/* ---- where samples lie ---- */
+/* ---- extents of samples ---- */
 
-/* Where the k-th chunk of those begins that hold samples from \a first on. */
+/* First element of the k-th chunk among those that hold samples from \a first on. */
 static void chunk_start(const ct__h5_shard_t *s, int64_t first, int64_t k, hsize_t *start)
 {
   start[0] = (hsize_t)((first / s->chunk[0] + k / s->row_chunks) * s->chunk[0]);
@@ -82,7 +82,7 @@ static void chunk_start(const ct__h5_shard_t *s, int64_t first, int64_t k, hsize
   }
 }
 
-/* Only whole chunks are filtered, if the file says so. */
+/* 1 for a partial edge chunk, which the file may store unfiltered. */
 static int is_over_edge(const ct__h5_shard_t *s, const hsize_t *start)
 {
   for (int i = 0; i < s->ndim; i++)
@@ -104,7 +104,7 @@ static int find_in_a_row(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64
   haddr_t start = H5Dget_offset(a->id);
   size_t row = stored_row(s);
   *out = (ct__h5_place_t){(int64_t)start + first * (int64_t)row, rows * (int64_t)row, 0};
-  return start != HADDR_UNDEF; /* never written */
+  return start != HADDR_UNDEF; /* undefined: never written */
 }
 
 int ct__h5_block_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t first, int64_t rows,
@@ -138,12 +138,12 @@ int ct__h5_row_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t ro
   return 1;
 }
 
-/* ---- from a chunk to the samples ---- */
+/* ---- from chunks to samples ---- */
 
-/* What a chunk and the wanted samples have in common, in elements. */
+/* Intersection of a chunk and the requested samples, in elements. */
 typedef struct part {
-  int64_t from[CT__H5_MOST_DIMS]; /* first within the chunk */
-  int64_t to[CT__H5_MOST_DIMS];   /* and within the wanted samples */
+  int64_t from[CT__H5_MOST_DIMS]; /* start within the chunk */
+  int64_t to[CT__H5_MOST_DIMS];   /* start within the requested samples */
   int64_t n[CT__H5_MOST_DIMS];
 } part_t;
 
@@ -168,11 +168,11 @@ static void fill(const ct__h5_shard_t *s, int64_t n, char *to)
     memcpy(to + (size_t)i * bytes, s->fill, bytes);
 }
 
-/* Puts a decoded chunk, or with NULL fill values, where it belongs: run by run, each as long as the
- * elements lie side by side in both. */
+/* Copies a decoded chunk, or fill values if NULL, to the samples, in runs that are contiguous in
+ * both. */
 static void scatter(const ct__h5_shard_t *s, const part_t *p, const char *chunk, char *to)
 {
-  int last = s->ndim - 1; /* the dim that runs go along */
+  int last = s->ndim - 1; /* the dim along which runs extend */
   int64_t run = 1, at[CT__H5_MOST_DIMS] = {0};
   for (; last > 0 && p->n[last] == s->chunk[last] && p->n[last] == s->dims[last]; last--)
     run *= p->n[last];
@@ -206,7 +206,7 @@ static const char *decode(const ct__h5_shard_t *s, ct__h5_load_t *l, const ct__h
   return why;
 }
 
-/* The k-th chunk, whose stored bytes are at raw.  NULL, or what is wrong with it. */
+/* Decodes the k-th chunk from its stored bytes at raw. NULL, or a description of the error. */
 static const char *use_chunk(const ct__h5_shard_t *s, int64_t first, int64_t rows, ct__h5_load_t *l,
                              int64_t k, const char *raw, char *to)
 {
@@ -230,7 +230,7 @@ static const char *use_chunk(const ct__h5_shard_t *s, int64_t first, int64_t row
   return why;
 }
 
-/* How many chunks from the k-th on are read as one; their bytes in *bytes. */
+/* Number of chunks from the k-th on to read by one request; *bytes: their total size. */
 static int64_t count_together(const ct__h5_load_t *l, int64_t k, size_t *bytes)
 {
   const ct__h5_place_t *p = &l->place[k];

@@ -1,7 +1,7 @@
-/* Blocks of decoded samples in memory, in the order of their use.
+/* LRU cache of decoded blocks of samples.
  *
- * In random order each sample of a chunk is wanted at another time of the epoch, so without a cache
- * a chunk of 100 samples would be decompressed 100 times. */
+ * In random order the samples of a chunk are needed at different times of the epoch, so that
+ * without a cache a chunk of 100 samples would be decompressed 100 times. */
 #include "hdf5io/read/h5_cache.h"
 
 #include <pthread.h>
@@ -11,23 +11,22 @@
 
 enum { NONE = -1 };
 
-/* A place for one block.  If nobody holds it, it stands in the list of those that may be given
- * away. */
+/* Memory for one block. Slots that no thread holds are in the LRU list. */
 typedef struct slot {
   int64_t key; /* NONE: empty */
   int holders;
   int loading;
-  int chain;        /* next slot of the same hash, or NONE */
-  int older, newer; /* neighbours in the list, or NONE */
+  int chain;        /* next slot with the same hash, or NONE */
+  int older, newer; /* neighbours in the LRU list, or NONE */
 } slot_t;
 
 struct ct__h5_cache {
   pthread_mutex_t lock;
-  pthread_cond_t changed; /* a block was loaded, or given up, or nobody holds it any more */
+  pthread_cond_t changed; /* signals that a block was loaded, failed to load, or was released */
   size_t block_bytes;
   char *memory;
   slot_t *slots;
-  int *heads; /* [nheads] first slot of each hash */
+  int *heads; /* [nheads] first slot per hash */
   int nheads; /* a power of two */
   int oldest, newest;
 };
@@ -72,7 +71,7 @@ void ct__h5_cache_close(ct__h5_cache_t *c)
   ct_mem_free(c);
 }
 
-/* ---- the list of slots that nobody holds, and the table of keys ---- */
+/* ---- LRU list and hash table ---- */
 
 static void list_remove(ct__h5_cache_t *c, int i)
 {
@@ -121,9 +120,9 @@ static void forget(ct__h5_cache_t *c, int i)
   s->key = NONE;
 }
 
-/* ---- using ---- */
+/* ---- use ---- */
 
-/* The oldest slot gets the key, held by the caller, who is to load it. */
+/* Evicts the oldest slot and assigns it to the key; the caller holds it and must load it. */
 static int take_oldest(ct__h5_cache_t *c, int64_t key)
 {
   int i = c->oldest, *head = head_of(c, key);

@@ -1,7 +1,7 @@
-/* Attributes of the CF conventions, and stored numbers as they mean them.
+/* CF convention attributes, and conversion of stored values according to them.
  *
- * Integers are compared as integers, since float64 does not tell large ones apart.  Unsigned ones
- * of 64 bits are kept with their top bit turned, so that signed comparisons order them. */
+ * Integers are compared as integers, since float64 cannot represent all large ones. Unsigned 64-bit
+ * integers are stored with the top bit flipped, so that signed comparisons order them correctly. */
 #include "hdf5io/read/h5_cf.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static const char *const names[] = {"scale_factor", "add_offset", "_FillValue", 
                                     "valid_range",  "valid_min",  "valid_max",  "_Unsigned"};
 enum { NAMES = sizeof names / sizeof names[0] };
 
-/* An array on its way. */
+/* The array being examined. */
 typedef struct look {
   hid_t array;
   const char *path, *name;
@@ -37,7 +37,7 @@ static int64_t turned(uint64_t v)
   return (int64_t)(v ^ (uint64_t)1 << 63);
 }
 
-/* The numbers of an attribute, at most \a most of them: *n. */
+/* Reads the values of an attribute, at most \a most; *n: their number. */
 static int read_attr(const look_t *l, const char *name, int most, hid_t as, void *to, int *n)
 {
   int rc = CT_OK;
@@ -72,8 +72,8 @@ static int attr_class(hid_t array, const char *name, int *is_unsigned)
   return class;
 }
 
-/* A whole number as an element of the array.  0: there is no such element.  One that is stored
- * signed and meant unsigned may be written either way. */
+/* Converts an integer to an element of the array. 0: not representable. An element stored signed
+ * but meant unsigned may be given either way. */
 static int fit_whole(const ct__h5_cf_t *c, int negative, uint64_t bits, int64_t *out)
 {
   int64_t v = (int64_t)bits;
@@ -102,7 +102,7 @@ static int fit_real(const ct__h5_cf_t *c, double v, ct__h5_cf_value_t *out)
   return fit_whole(c, v < 0, bits, &out->whole);
 }
 
-/* Values of an attribute as elements; *n counts those that the array can have. */
+/* Converts an attribute's values to elements; *n: how many the array's type can represent. */
 static int read_values(const look_t *l, const char *name, int most, ct__h5_cf_value_t *out, int *n)
 {
   int rc = CT_OK, count = 0, is_unsigned;
@@ -132,8 +132,8 @@ static int read_number(const look_t *l, const char *name, double *out)
   return read_attr(l, name, 1, H5T_NATIVE_DOUBLE, out, &n);
 }
 
-/* What the netCDF library fills arrays with that say nothing (netcdf.h, NC_FILL_…); of bytes, which
- * have no number to spare, only where the file was made so. */
+/* The netCDF library's default fill values for arrays without _FillValue (netcdf.h, NC_FILL_…).
+ * Bytes have none, unless the file was created with fill mode on for them. */
 static int default_fill(const look_t *l, ct__h5_cf_value_t *out)
 {
   const ct__h5_cf_t *c = l->c;
@@ -149,7 +149,8 @@ static int default_fill(const look_t *l, ct__h5_cf_value_t *out)
     out->real = c->bytes == 4 ? (double)9.9692099683868690e+36F : 9.9692099683868690e+36;
     return c->bytes > 2;
   }
-  if (is_signed == c->is_unsigned) return 0; /* by _Unsigned: then it is a number like others */
+  if (is_signed == c->is_unsigned)
+    return 0; /* the sign was changed by _Unsigned, so the default is an ordinary value */
   if (is_signed)
     out->whole = c->bytes == 8 ? INT64_MIN + 2 : small[c->bytes];
   else
@@ -180,7 +181,7 @@ out:
   return rc;
 }
 
-/* -1: the attribute is not there; 0, 1 */
+/* 1, 0, or -1 if there is no such attribute */
 static int meant_unsigned(hid_t array)
 {
   char word[16] = "";
@@ -195,7 +196,7 @@ void ct__h5_cf_sign(hid_t array, hid_t type)
   if (is_unsigned >= 0) H5Tset_sign(type, is_unsigned ? H5T_SGN_NONE : H5T_SGN_2);
 }
 
-/* 0: not of a type that can be. */
+/* Determines the element type; 0: not supported. */
 static int find_elements(const look_t *l)
 {
   ct__h5_cf_t *c = l->c;
@@ -226,7 +227,7 @@ int ct__h5_cf_find(hid_t array, const char *path, const char *name, float fill, 
     if (ct__h5_has_attr(array, names[i])) found = i;
   int can = find_elements(&l);
   if (found < 0) {
-    out->found = can && out->is_float && !isnan(fill); /* any NaN is missing */
+    out->found = can && out->is_float && !isnan(fill); /* NaN of any kind is already missing */
     return CT_OK;
   }
   if (!can)
@@ -256,9 +257,9 @@ int ct__h5_cf_nothing(const ct__h5_cf_t *c)
   return isnan(c->fill);
 }
 
-/* ---- elements ---- */
+/* ---- conversion of elements ---- */
 
-/* Some elements; they stand anywhere, so they are copied. */
+/* A batch of elements, copied since they may be unaligned. */
 typedef struct part {
   int64_t whole[AT_ONCE];
   double real[AT_ONCE];
@@ -332,7 +333,7 @@ static void load_real(const ct__h5_cf_t *c, const char *from, size_t n, part_t *
       p->missing[i] |= p->field[i] > c->max.field;         \
   } while (0)
 
-/* NaN is missing whatever the attributes say: it is no number. */
+/* NaN always counts as missing. */
 static void load(const ct__h5_cf_t *c, const char *from, size_t n, part_t *p)
 {
   memset(p->missing, 0, n);
@@ -385,7 +386,7 @@ int64_t ct__h5_cf_labels(const ct__h5_cf_t *c, const void *from, size_t n, int64
   return missing;
 }
 
-/* ---- in words ---- */
+/* ---- description ---- */
 
 static double number_of(const ct__h5_cf_t *c, const ct__h5_cf_value_t *v)
 {

@@ -1,4 +1,5 @@
-/* How dims are to be seen: the user's word decides, then the array's attribute, else a guess. */
+/* Interprets the dims of a sample: by the user's option, else the array's attribute, else a
+ * guess. */
 #include "hdf5io/read/h5_dims.h"
 
 #include <stdio.h>
@@ -54,9 +55,9 @@ static void see_dims(const ct__h5_shard_t *s, int last, ct_shape_t *x)
   set_dims(x, n > 0 ? n : 1, sample);
 }
 
-/* The shape that the user gave, which may be any of as many elements.  The elements then follow
- * each other as they are stored, unless the shape is what the dims are with channels last, or the
- * user or the file says that channels come last. */
+/* Applies a shape given by the user, which may be any with the same number of elements. The
+ * elements keep their stored order, unless the shape equals the dims with channels last, or the
+ * user or the file states that channels are last. */
 static int see_as(ct__h5_shard_t *s, const ct_reader_spec_t *spec)
 {
   char is[64], given[64];

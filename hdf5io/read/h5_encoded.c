@@ -1,4 +1,4 @@
-/* What a shard of image files holds, and what HDF5 itself fetches of it. */
+/* Describes shards of image files, and reads them through HDF5. */
 #include "hdf5io/read/h5_encoded.h"
 
 #include <stdio.h>
@@ -10,13 +10,13 @@
 
 enum {
   SIZES = 3,              /* height, width, channels */
-  BLOCK_BYTES = 256 << 10 /* of samples that are neighbours in an order by blocks */
+  BLOCK_BYTES = 256 << 10 /* bytes of samples that stay together in a block-shuffled order */
 };
 
-/* ---- what belongs to the samples ---- */
+/* ---- arrays with offsets and sizes ---- */
 
-/* The array `images.offsets` or `images.sizes`, all of it in the type \a type; *out is allocated.
- * \a columns 0: it has one dim. */
+/* Reads a whole array `images.offsets` or `images.sizes` as \a type; *out is allocated. \a columns
+ * 0: it has one dim. */
 static int load(const ct__h5_shard_t *s, hid_t file, const char *input, const char *what,
                 ct_dtype_t type, int64_t rows, int columns, void **out)
 {
@@ -75,7 +75,7 @@ out:
   return rc;
 }
 
-/* Without the channels, which are the same for all when they are read. */
+/* Loads the image sizes without the channels, which are equal for all samples once decoded. */
 static int load_sizes(ct__h5_shard_t *s, hid_t file, const char *input)
 {
   int rc = CT_OK;
@@ -226,7 +226,7 @@ out:
   return rc;
 }
 
-/* The first image stands for all. */
+/* Uses the size of the first image for all. */
 static int guess_size(ct__h5_shard_t *s, hid_t file, hid_t array, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;

@@ -1,5 +1,5 @@
-/* Image files in HDF5 are read.  Joined and without chunks, one is read without HDF5's lock, by its
- * place; anything else HDF5 itself has to fetch. */
+/* Reads image files from HDF5 files. A sample of a joined, contiguous array is read directly,
+ * without HDF5's lock; all others are read by HDF5. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "data/image/ct_image.h"
@@ -27,15 +27,15 @@ void ct__h5_encoded_sum_up(ct_reader_t *r)
 
 /* ---- reading ---- */
 
-/* With the lock. */
+/* With the lock. Loads the shard's offsets if needed. */
 static int need_offsets(ct_reader_t *r, int shard, hid_t file)
 {
   if (r->offsets[shard] || r->shards.v[shard].encoding != CT__H5_JOINED) return CT_OK;
   return ct__h5_encoded_offsets(&r->shards.v[shard], file, r->input, &r->offsets[shard]);
 }
 
-/* With the lock: *at is the place in the file of the sample's bytes, which are yet to be read; or
- * -1, they are there. */
+/* With the lock. *at: file offset of the sample's bytes, still to be read; -1: HDF5 has already
+ * read them. */
 static int find_or_read(ct_reader_t *r, int shard, ct__h5_file_t *f, int64_t i, int64_t *at,
                         ct_reader_file_t *to)
 {
@@ -94,7 +94,7 @@ void ct__h5_encoded_shape(const ct_reader_t *r, int64_t index, ct_shape_t *out)
   out->dim[3] = s->sizes[2 * (index - s->first) + 1];
 }
 
-/* Its size is the one that is known. */
+/* Checks that the decoded image has the expected size. */
 static int check_size(const ct_reader_t *r, int64_t index, const ct_image_info_t *is)
 {
   ct_shape_t x = r->info.x;

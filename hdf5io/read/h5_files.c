@@ -1,5 +1,5 @@
-/* Which files of a data set are open.  There may be thousands, and each takes memory and a
- * descriptor: the one whose use is the longest ago makes room. */
+/* Keeps the files of a data set open. There may be thousands, each of which needs memory and a
+ * descriptor, so the least recently used one is closed if there are too many. */
 #include "hdf5io/read/h5_files.h"
 
 #include "base/ct_heartbeat.h"
@@ -39,8 +39,8 @@ static ct__h5_file_t *find(ct__h5_files_t *f, int shard)
   return NULL;
 }
 
-/* An empty place, for which the file whose use is the longest ago is closed if there are too many.
- * There is one: a thread that asks for it holds none. */
+/* Returns an empty entry; closes the least recently used file if too many are open. An entry is
+ * always available, since the calling thread holds no file. */
 static ct__h5_file_t *make_place(ct__h5_files_t *f)
 {
   ct__h5_file_t *empty = NULL, *oldest = NULL;
@@ -62,7 +62,7 @@ int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_fil
 {
   int rc = CT_OK;
   hid_t file;
-  ct_beat_file(path); /* until HDF5's lock is given back */
+  ct_beat_file(path); /* shown by the watch until HDF5's lock is released */
   *out = find(f, shard);
   if (!*out) {
     CT_TRY(ct__h5_open(path, &file));
@@ -96,7 +96,7 @@ static void abandon_of(hid_t object)
   ct__h5_drop(file);
 }
 
-/* The array may lie in another file, to which a link leads. */
+/* The array may be in another file, if its name is a link. */
 void ct__h5_files_abandon(ct__h5_files_t *f, int shard)
 {
   ct__h5_file_t *file = find(f, shard);

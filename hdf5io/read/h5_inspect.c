@@ -1,7 +1,7 @@
-/* Any HDF5 file as a list of arrays, for `inspect`: data sets, and what other programs wrote.
+/* Lists the arrays of any HDF5 file, for `inspect`: data sets, and files of other programs.
  *
- * Arrays are read in blocks of whole chunks, one of which is kept: who reads one from front to back
- * in small pieces decodes no chunk twice. */
+ * Arrays are read in blocks of whole chunks, the last of which is buffered, so that sequential
+ * reading in small parts decodes each chunk once. */
 #include <string.h>
 
 #include "base/ct_heartbeat.h"
@@ -21,7 +21,7 @@ typedef struct array {
   ct_elem_t type;
   int ndim;
   int64_t dim[H5S_MAX_RANK], count;
-  int64_t step; /* rows of a block */
+  int64_t step; /* rows per block */
 } array_t;
 
 struct ct_weights {
@@ -30,17 +30,17 @@ struct ct_weights {
   array_t *array;
   int n;
   int64_t cap;
-  int others; /* arrays of what are no numbers */
+  int others; /* number of non-numeric arrays */
   ct_str_t remark;
-  char *block; /* rows `first` to `end` - 1 of array `kept` */
+  char *block; /* buffered rows `first` to `end` - 1 of array `kept` */
   int kept;
   int64_t first, end;
-  int failed; /* while the file is gone through: CT_ERR_NOMEM */
+  int failed; /* CT_ERR_NOMEM while listing the file */
 };
 
 /* ---- types ---- */
 
-/* Integers that only files have. */
+/* Integer types that only files have. */
 static const struct {
   ct_elem_t type;
   size_t bytes;
@@ -63,7 +63,7 @@ static int find_type(hid_t type, ct_elem_t *out)
   return 0;
 }
 
-/* As it lies in memory; to be dropped. */
+/* The type in memory; close with ct__h5_drop(). */
 static hid_t memory_type(ct_elem_t e)
 {
   ct_dtype_t own;
@@ -75,7 +75,7 @@ static hid_t memory_type(ct_elem_t e)
 
 /* ---- opening ---- */
 
-/* Rows that are read at once: some chunks, or some rows of what is not chunked. */
+/* Rows per read: some chunks, or some rows of an array without chunks. */
 static int64_t block_rows(hid_t array, const array_t *a)
 {
   hsize_t chunk[H5S_MAX_RANK] = {1};
@@ -88,7 +88,7 @@ static int64_t block_rows(hid_t array, const array_t *a)
   return n > unit ? n / unit * unit : unit;
 }
 
-/* With an opened array.  0: no memory. */
+/* Adds an open array to the list. 0: out of memory. */
 static int add_array(ct_weights_t *w, const char *name, hid_t array)
 {
   hsize_t dim[H5S_MAX_RANK];
@@ -154,7 +154,7 @@ static int list_arrays(ct_weights_t *w)
   }
   ct__h5_unlock();
   if (is_checkpoint) {
-    CT_TRY(ct__h5_seal_check(w->path)); /* says that it has none */
+    CT_TRY(ct__h5_seal_check(w->path)); /* reports that the seal is missing or damaged */
     CT_FAIL(CT_ERR_FORMAT, "%s: is a checkpoint", w->path);
   }
   CT_TRY(w->failed);
@@ -190,7 +190,7 @@ out:
   return rc;
 }
 
-/* ---- what is in it ---- */
+/* ---- content ---- */
 
 static int count(const ct_weights_t *w)
 {
@@ -204,7 +204,7 @@ static void tensor(const ct_weights_t *w, int i, ct_tensor_t *out)
       .name = a->name, .type = a->type, .ndim = a->ndim, .dim = a->dim, .count = a->count};
 }
 
-/* With the lock. */
+/* With the lock. Reads rows into the block. */
 static int read_rows(const ct_weights_t *w, const array_t *a, int64_t first, int64_t rows)
 {
   hsize_t start[H5S_MAX_RANK] = {(hsize_t)first}, n[H5S_MAX_RANK];
@@ -227,7 +227,7 @@ static int read_rows(const ct_weights_t *w, const array_t *a, int64_t first, int
   return ok;
 }
 
-/* The block that has a row. */
+/* Loads the block that contains a row. */
 static int keep(ct_weights_t *w, int i, int64_t row, int64_t rows, int64_t row_bytes)
 {
   int rc = CT_OK;

@@ -1,5 +1,5 @@
-/* The shards of a data set: found, checked for being alike, and told to other ranks, so that only
- * rank 0 opens all of them at the start. */
+/* The shards of a data set: finds them, checks that they are compatible, and serializes them for
+ * other ranks, so that only rank 0 opens all of them at the start. */
 #include "hdf5io/read/h5_list.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static int set_names(ct__h5_shard_t *s, const char *path)
   return s->path && s->name ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* Appends the files of one pattern. */
+/* Appends the files that match one pattern. */
 static int add_files(ct__h5_list_t *l, const char *dir, const char *pattern, int64_t *cap)
 {
   int rc = CT_OK, n;
@@ -84,7 +84,7 @@ out:
   return rc;
 }
 
-/* ---- for other processes: how many, the shards as in memory, their paths, sizes of images ---- */
+/* ---- serialized form: number of shards, the structs, their paths, image sizes ---- */
 
 static size_t sizes_bytes(const ct__h5_shard_t *s)
 {
@@ -146,7 +146,7 @@ int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
   for (int i = 0; i < shards; i++, path += strlen(path) + 1) {
     ct__h5_shard_t *s = &l->v[l->n++];
     memcpy(s, from + (size_t)i * sizeof *s, sizeof *s);
-    s->path = s->name = NULL; /* those of the other process */
+    s->path = s->name = NULL; /* pointers of the other process */
     s->sizes = NULL;
     s->class_names = NULL;
     if (path >= end || !memchr(path, 0, (size_t)(end - path)))

@@ -1,5 +1,5 @@
-/* The names of classes, an attribute of a data set's file: as `pack` writes it, or as h5py does,
- * whose strings have no fixed length. */
+/* Class names, stored as an attribute of a data set's file: in the form of `pack`, or in that of
+ * h5py with variable-length strings. */
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -8,7 +8,7 @@
 #include "hdf5io/h5_glue.h"
 #include "hdf5io/read/h5_shard.h"
 
-/* A line of its own, whatever the text has. */
+/* Appends one line; removes line breaks from the text. */
 static int add_line(ct_str_t *out, const char *text, size_t most)
 {
   int rc = CT_OK;
@@ -27,7 +27,7 @@ static int read_texts(hid_t attr, hid_t type, hid_t space, int64_t n, ct_str_t *
   size_t size = variable ? sizeof(char *) : H5Tget_size(type);
   char *all = ct_mem_array(n, (int64_t)size, "names of classes");
   CT_TRY(all ? CT_OK : CT_ERR_NOMEM);
-  if (H5Aread(attr, type, all) < 0) goto out; /* then classes have numbers */
+  if (H5Aread(attr, type, all) < 0) goto out; /* classes are then shown as numbers */
   for (int64_t i = 0; i < n && rc == CT_OK; i++) {
     const char *text = variable ? ((char **)(void *)all)[i] : all + (size_t)i * size;
     rc = add_line(out, text ? text : "", variable ? CT__H5_NAME_MOST : size);

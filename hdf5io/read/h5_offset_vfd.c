@@ -1,7 +1,7 @@
-/* A file driver for reading, as HDF5's own for POSIX files, but for one thing: while a note is
- * taken it notes where raw data lies and reads nothing.
+/* A read-only file driver like HDF5's own for POSIX files, except that in note mode it records the
+ * address of raw data and reads nothing.
  *
- * HDF5 hands the driver of a file on to those that links and virtual arrays lead to. */
+ * HDF5 uses the driver of a file also for the files that its links and virtual arrays refer to. */
 #include "hdf5io/read/h5_offset_vfd.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/ct_mem.h"
 
 typedef struct file {
-  H5FD_t head; /* HDF5's */
+  H5FD_t head; /* HDF5's own part */
   int fd;
   int abandoned;
   haddr_t end_of_space, bytes;
@@ -39,7 +39,8 @@ static void keep_error(void)
   if (!of_name) last_error = errno;
 }
 
-/* In HDF5's words, of which ct__h5_why() takes the operating system's. */
+/* Pushes an error in HDF5's format, from which ct__h5_why() extracts the operating system's
+ * reason. */
 static void say_why(hid_t what, const char *doing)
 {
   H5Epush2(H5E_DEFAULT, __FILE__, "h5_note", __LINE__, H5E_ERR_CLS, H5E_VFL, what,
@@ -125,7 +126,7 @@ static herr_t note_get_handle(H5FD_t *file, hid_t access, void **handle)
   return 0;
 }
 
-/* What lies behind the end reads as zeros, as with HDF5's own driver. */
+/* Bytes beyond the end read as zeros, as in HDF5's own driver. */
 static herr_t note_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t bytes,
                         void *to)
 {
@@ -165,7 +166,7 @@ static herr_t note_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t 
   return -1;
 }
 
-/* Called only where the environment asks for locks. */
+/* Called only if the environment asks for locks. */
 static herr_t note_lock(H5FD_t *file, hbool_t for_writing)
 {
   if (flock(((file_t *)file)->fd, (for_writing ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return 0;
@@ -183,7 +184,7 @@ static herr_t note_unlock(H5FD_t *file)
 static const H5FD_class_t driver = {
 #if H5_VERSION_GE(1, 13, 0)
     .version = H5FD_CLASS_VERSION,
-    .value = H5_VFD_RESERVED + 214, /* any number that is not HDF5's */
+    .value = H5_VFD_RESERVED + 214, /* any number that HDF5 does not use */
 #endif
     .name = "ctrain_note",
     .maxaddr = ((haddr_t)1 << 62) - 1,
@@ -212,7 +213,7 @@ int ct__h5_note_driver(hid_t access)
 
 static int read_chunk(hid_t array, const hsize_t *offset, uint32_t *skipped)
 {
-  char nothing; /* is written to: the driver notes */
+  char nothing; /* not written to, since the driver only records the address */
 #if H5_VERSION_GE(2, 0, 0)
   size_t room = (size_t)1 << 40;
   return H5Dread_chunk2(array, H5P_DEFAULT, offset, skipped, &nothing, &room) >= 0;
@@ -221,7 +222,7 @@ static int read_chunk(hid_t array, const hsize_t *offset, uint32_t *skipped)
 #endif
 }
 
-/* For HDF5 1.10 it is an error to ask for the size of a chunk that was never written. */
+/* In HDF5 1.10 querying the size of a chunk that was never written is an error. */
 static herr_t look_for_hole(unsigned n, const H5E_error2_t *e, void *is_hole)
 {
   (void)n;

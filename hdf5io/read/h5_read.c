@@ -1,9 +1,9 @@
-/* Any sample of an HDF5 data set, for many threads.
+/* Reads any samples of an HDF5 data set, from many threads.
  *
- * Samples are read by place in the file, in blocks, each block once for all samples of a batch that
- * lie in it; those whose bytes lie together, and that do not fit in memory, are read to where they
- * are wanted.  HDF5 is called under its one lock to find out where bytes lie; they are read,
- * decoded and copied outside of it, by as many threads as there are. */
+ * Samples are read in file order and in blocks, each block once for all samples of a batch in it.
+ * Samples that are contiguous in the file and do not fit into the cache are read directly to their
+ * destination. HDF5 is called under its lock only to find file extents; reading, decoding and
+ * copying are done outside of the lock, by all threads in parallel. */
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -43,7 +43,7 @@ int ct__h5_reader_shard(const ct_reader_t *r, int64_t index)
   return low;
 }
 
-/* Once: who writes to one file of a data set may do so to all, and there may be thousands. */
+/* Warns once: a process that modifies one file may modify all, and there may be thousands. */
 static void tell_of_change(ct_reader_t *r, const ct__h5_shard_t *s)
 {
   if (atomic_exchange(&r->told_of_change, 1)) return;
@@ -117,7 +117,7 @@ out:
   return rc;
 }
 
-/* With HDF5's lock. */
+/* With HDF5's lock. Reads samples through HDF5. */
 static int read_by_hdf5(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first,
                         int64_t rows, void *to)
 {
@@ -180,7 +180,7 @@ static int load_block(ct_reader_t *r, int shard, int64_t block, ct__h5_load_t *l
   return rc;
 }
 
-/* Shell's sort: qsort() may allocate. */
+/* Shell sort, since qsort() may allocate. */
 void ct__h5_reader_sort(ct__h5_pick_t *p, int n)
 {
   for (int gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
@@ -194,7 +194,7 @@ void ct__h5_reader_sort(ct__h5_pick_t *p, int n)
   }
 }
 
-/* The block of a sample, by its number in the data set. */
+/* Number of a sample's block in the data set. */
 static int64_t block_of(const ct__h5_shard_t *s, int64_t index)
 {
   return s->first_block + (index - s->first) / s->block_rows;
@@ -208,7 +208,7 @@ static ct__h5_block_t hold_block(ct_reader_t *r, int64_t block)
   return b;
 }
 
-/* All picks of one block, the first of those left; returns how many in *used. */
+/* Copies all leading picks that are in the same block; *used: their number. */
 static int copy_block(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n, char *x,
                       int *used)
 {
@@ -231,8 +231,8 @@ static int copy_block(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, 
   return CT_OK;
 }
 
-/* With HDF5's lock.  Where picks of one shard lie; those that HDF5 must read are read at once, and
- * their place is -1. */
+/* With HDF5's lock. Finds the extents of picks of one shard. Picks that HDF5 must read are read at
+ * once and get extent -1. */
 static int find_rows(ct_reader_t *r, ct__h5_work_t *w, ct__h5_file_t *f, const ct__h5_pick_t *p,
                      int n, char *x)
 {
@@ -248,7 +248,7 @@ out:
   return rc;
 }
 
-/* How many picks from the first on lie one behind the other, in the file and where they go. */
+/* Number of leading picks that are contiguous in the file and at their destination. */
 static int count_run(const ct__h5_pick_t *p, const ct__h5_place_t *place, int n)
 {
   int i = 1;
@@ -289,7 +289,7 @@ out:
   return ct__h5_reader_check(r, s, f, first, last - first + 1, rc);
 }
 
-/* All picks of one shard, without the cache. */
+/* Reads all leading picks of one shard, bypassing the cache. */
 static int read_straight(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n, char *x,
                          int *used)
 {

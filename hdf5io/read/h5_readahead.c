@@ -1,13 +1,13 @@
-/* The system is asked to read what will be wanted soon, so that disks have more to do at a time
- * than there are reading threads.  It is a hint: whatever fails here is told when the samples are
- * read. */
+/* Asks the system to read ahead what will be needed soon, so that disks have more concurrent
+ * requests than there are reading threads. These are hints: errors are reported later, when the
+ * samples are read. */
 #include <fcntl.h>
 
 #include "data/feed/ct_io_times.h"
 #include "hdf5io/read/h5_reader.h"
 
-/* 1 if it was asked for a short while ago.  A block of data that stay in memory is asked for once;
- * others may have left the page cache until their next use. */
+/* 1 if the block was requested recently. Blocks of data that stay in memory are requested once;
+ * others may have left the page cache before their next use. */
 static int was_asked(ct_reader_t *r, int64_t block, int now)
 {
   enum { CALLS = 256 };
@@ -17,8 +17,8 @@ static int was_asked(ct_reader_t *r, int64_t block, int now)
   return atomic_exchange_explicit(place, key, memory_order_relaxed) == key;
 }
 
-/* With HDF5's lock.  Where the block, or sample, lies, if that is known without reading it: how
- * many places, or 0. */
+/* With HDF5's lock. Finds the extents of a block or sample if they are known without reading;
+ * returns their number, or 0. */
 static int64_t find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
                     ct__h5_file_t **f, ct__h5_work_t *w, const ct__h5_place_t **place)
 {
@@ -49,7 +49,7 @@ static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t r
 
 void ct__h5_reader_ahead(ct_reader_t *r, int n, const int64_t index[])
 {
-  if (r->info.varies || r->info.encoded) return; /* each lies where another array says */
+  if (r->info.varies || r->info.encoded) return; /* their offsets are in another array */
   ct__h5_work_t *w = ct__h5_reader_take(r);
   int now = atomic_fetch_add(&r->asks, 1);
   if (n > CT__H5_AT_ONCE) n = CT__H5_AT_ONCE;

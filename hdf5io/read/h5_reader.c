@@ -1,4 +1,4 @@
-/* The reader of HDF5 data sets: what its files hold, and the room for reading them (h5_read.c). */
+/* The HDF5 data set reader: examines the files and allocates the memory for reading (h5_read.c). */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,14 +17,16 @@
 
 enum {
   LARGE_ROWS =
-      256 << 10, /* bytes of a block of an array without chunks, if all of them fit in memory */
-  SMALL_ROWS = 16 << 10, /* and if not: most of a block is then read in vain */
-  LARGE_CHUNK = 4 << 20  /* worth a warning if chunks do not fit in memory */
+      256 << 10, /* block size in bytes for an array without chunks, if the data set fits into
+                    memory */
+  SMALL_ROWS = 16 << 10, /* and if it does not, since then most of a block is read in vain */
+  LARGE_CHUNK = 4 << 20  /* chunks from this size cause a warning if the data does not fit into
+                            memory */
 };
 
 /* ---- opening ---- */
 
-/* The file stays open: its samples are likely to be read soon. */
+/* Leaves the file open, since its samples are likely to be read soon. */
 static int describe_once(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
@@ -40,8 +42,7 @@ out:
   return rc;
 }
 
-/* A name that leads nowhere is a mistake of the configuration: only what the file system itself
- * could not do is tried again. */
+/* Retries only after file system errors; a missing name is a configuration error. */
 static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
 {
   int rc;
@@ -57,7 +58,7 @@ static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
   return rc;
 }
 
-/* What another process found out, or what the files say. */
+/* Gets the shards from another process's results or from the files. */
 static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
@@ -102,7 +103,7 @@ static void warn_of_files(const ct__h5_list_t *l)
         l->v[0].path, l->n, CT__H5_FILES_OPEN);
 }
 
-/* Told of the first. */
+/* Reported for the first shard. */
 static void tell_of_booleans(const ct_reader_t *r)
 {
   if (r->shards.v[0].enumerated)
@@ -112,7 +113,7 @@ static void tell_of_booleans(const ct_reader_t *r)
            r->shards.v[0].path, r->target);
 }
 
-/* How many shards HDF5 itself must read; told of the first. */
+/* Number of shards that HDF5 itself must read; logged for the first. */
 static int count_slow(const ct_reader_t *r)
 {
   int n = 0;
@@ -134,7 +135,7 @@ static void warn_of_slow(const ct_reader_t *r)
   }
 }
 
-/* In random order each sample would cost the reading of a whole chunk. */
+/* Warns about large chunks: in random order each sample would cost reading a whole chunk. */
 static void warn_of_chunks(const ct__h5_shard_t *s)
 {
   char size[32];
@@ -146,7 +147,7 @@ static void warn_of_chunks(const ct__h5_shard_t *s)
          ct_text_bytes((double)ct__h5_shard_block_bytes(s), size, sizeof size));
 }
 
-/* Numbers the blocks of all shards; returns how many there are. */
+/* Numbers the blocks of all shards; returns their number. */
 static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
 {
   int64_t blocks = 0;
@@ -213,9 +214,9 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
     ct__h5_load_add(&sizes, s);
   }
   CT_TRY(make_works(r, &sizes));
-  if (block == 0) block = 1; /* nothing goes through the cache */
+  if (block == 0) block = 1; /* the cache is not used */
   int64_t slots = spec->cache_bytes / (int64_t)block;
-  if (slots < r->nworks) slots = r->nworks; /* one each, whatever the budget says */
+  if (slots < r->nworks) slots = r->nworks; /* at least one per thread, whatever the budget */
   if (slots > blocks) slots = blocks;
   CT_TRY(ct__h5_cache_open(block, slots, &r->cache));
   r->gave_up = ct_mem_array(r->shards.n, sizeof *r->gave_up, "the shards");

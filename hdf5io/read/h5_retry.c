@@ -1,6 +1,6 @@
-/* A file server that is restarted, a lost handle (ESTALE), a shard that is being copied again: what
- * cannot be read may be readable in a moment, and a month's job should not end for it.  The wait
- * doubles from try to try; to those who watch this process each try is progress. */
+/* Retries failed reads. A file server restart, a stale handle (ESTALE) or a shard that is being
+ * copied again causes errors that may disappear in a moment, and should not end a long job. The
+ * wait doubles after each try; each try counts as progress for the watch. */
 #include "hdf5io/read/h5_retry.h"
 
 #include <time.h>
@@ -17,8 +17,8 @@ static void sleep_s(double s)
   nanosleep(&t, NULL);
 }
 
-/* Content that makes no sense is damage, unless the file could not be read a moment before: then it
- * is being written. */
+/* 1 for errors that may be transient. Invalid content is damage, unless the file could not be read
+ * a moment before: then it may be in the process of being written. */
 static int may_pass(const ct__h5_retry_t *t, int code)
 {
   return code == CT_ERR_IO || (code == CT_ERR_FORMAT && t->tries > 0);

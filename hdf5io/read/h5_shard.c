@@ -1,8 +1,7 @@
-/* One file of a data set: how its samples are to be seen and how they lie there.
+/* One file of a data set: what its samples are and how they are stored.
  *
- * What HDF5 can be spared it is spared: arrays without chunks and chunks that were made with known
- * filters are fetched as they are stored (h5_block.c).  Everything else, which HDF5 alone
- * understands, it reads itself. */
+ * HDF5 is bypassed where possible: arrays without chunks, and chunks with known filters, are read
+ * as stored (h5_block.c). Everything else is read through HDF5. */
 #include "hdf5io/read/h5_shard.h"
 
 #include <math.h>
@@ -19,11 +18,11 @@
 
 enum {
   MAX_STORED_DIMS = CT__H5_MOST_DIMS,
-  MAX_ROWS = 64 << 20, /* bytes of a block whose chunks may lie across all samples */
-  MAX_CHUNKS = 1 << 20 /* of a block */
+  MAX_ROWS = 64 << 20, /* maximum bytes of a block whose chunks may be spread over all samples */
+  MAX_CHUNKS = 1 << 20 /* maximum chunks per block */
 };
 
-/* ---- what is in the file ---- */
+/* ---- content of the file ---- */
 
 static int read_dims(const ct__h5_shard_t *s, hid_t array, const char *name, hsize_t *dims,
                      int *ndim)
@@ -40,13 +39,14 @@ out:
   return rc;
 }
 
-/* ---- of which type its elements are ---- */
+/* ---- element types ---- */
 
-/* The type that a stored one is read as.  1, or 0 if there is none.  For those that this program
- * does not have it is a wider one, and HDF5 converts. */
+/* Finds the type as which a stored type is read. 1, or 0 if there is none. Types that this program
+ * lacks are read as a wider one and converted by HDF5. */
 static int find_readable(hid_t type, ct_dtype_t *out)
 {
-  static const ct_dtype_t wider[] = {[2] = CT_I32, [4] = CT_I64, [8] = CT_F64}; /* by bytes */
+  static const ct_dtype_t wider[] = {[2] = CT_I32, [4] = CT_I64, [8] = CT_F64}; /* indexed by
+                                                                                   bytes */
   if (ct__h5_type_find(type, out)) {
     if (*out == CT_F16 || *out == CT_BF16) *out = CT_F32;
     return 1;
@@ -58,7 +58,7 @@ static int find_readable(hid_t type, ct_dtype_t *out)
   return 1;
 }
 
-/* Numbers as the conventions of netCDF mean them; class numbers of places stay whole. */
+/* Finds packed values (CF conventions); class labels per pixel stay integers. */
 static int find_packed(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
@@ -95,9 +95,9 @@ out:
   return rc;
 }
 
-/* ---- how it is read ---- */
+/* ---- access method ---- */
 
-/* What HDF5 itself reads does not cost if it is in the file's header. */
+/* Leaves the array to HDF5. This is not reported as slow if the data is in the object header. */
 static void leave_to_hdf5(ct__h5_shard_t *s, const char *why)
 {
   s->way = CT__H5_BY_HDF5;
@@ -121,7 +121,7 @@ static void name_filters(hid_t creation, char *buf, size_t cap)
   }
 }
 
-/* The fill value as it is in memory; zeros where the file has none. */
+/* The fill value as in memory; zero if the file has none. */
 static void find_fill(ct__h5_shard_t *s, hid_t array, hid_t creation)
 {
   if (s->by_convert) {
@@ -139,8 +139,8 @@ static void find_fill(ct__h5_shard_t *s, hid_t array, hid_t creation)
   ct__h5_drop(type);
 }
 
-/* A chunk of the array is a block of whole samples if it is as large as they are in the other dims;
- * else all the chunks side by side that the same samples lie in are one. */
+/* Finds the blocks: one chunk, if chunks span whole samples; else all chunks that the same samples
+ * are spread over. */
 static void find_chunks(ct__h5_shard_t *s, hid_t creation)
 {
   unsigned options = 0;
@@ -153,7 +153,7 @@ static void find_chunks(ct__h5_shard_t *s, hid_t creation)
   s->row_chunks = 1;
   for (int i = 0; i < s->ndim; i++) {
     s->chunk[i] = (int64_t)chunk[i];
-    s->chunk_bytes *= chunk[i]; /* below 4 GiB, says HDF5 */
+    s->chunk_bytes *= chunk[i]; /* below 4 GiB, a limit of HDF5 */
     if (i > 0) s->row_chunks *= (s->dims[i] + s->chunk[i] - 1) / s->chunk[i];
   }
   s->block_rows = s->chunk[0] < s->count ? s->chunk[0] : s->count;
@@ -199,7 +199,7 @@ out:
   return rc;
 }
 
-/* 1 if the array has a value, or several channels of them, for each pixel or voxel of a sample. */
+/* 1 if the array has one value, or several channels of them, per pixel or voxel of a sample. */
 static int is_by_place(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
 {
   int space = s->x.ndim - 2, first = 1, last = 1, channels = ndim - 1 - space;
@@ -211,7 +211,7 @@ static int is_by_place(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
   return first || last;
 }
 
-/* Integers of this shape are neither labels nor, as the samples are, masks. */
+/* Rejects integers whose shape fits neither labels nor masks of the samples' size. */
 static int refuse_integers(const ct__h5_shard_t *s, const char *name, const hsize_t *dims, int ndim)
 {
   char text[64], of_samples[64];
@@ -226,7 +226,7 @@ static int refuse_integers(const ct__h5_shard_t *s, const char *name, const hsiz
                     ndim == 2 ? "; y.argmax(1) in NumPy makes labels of one-hot rows" : "");
 }
 
-/* What labels of other types may become. */
+/* Rejects a type that is not supported for labels or targets. */
 static int refuse_target(const ct__h5_shard_t *s, const char *name, hid_t type)
 {
   char text[40];
@@ -239,7 +239,7 @@ static int refuse_target(const ct__h5_shard_t *s, const char *name, hid_t type)
           : "");
 }
 
-/* One label for a sample: N, or N x 1 … x 1. */
+/* 1 for one label per sample: N, or N x 1 … x 1. */
 static int is_single(const hsize_t *dims, int ndim)
 {
   for (int i = 1; i < ndim; i++)
@@ -247,8 +247,8 @@ static int is_single(const hsize_t *dims, int ndim)
   return 1;
 }
 
-/* Integers are labels, booleans too, and floats are targets, of any shape; packed integers are
- * floats. */
+/* Integers, including booleans, are labels; floats are targets, of any shape; packed integers count
+ * as floats. */
 static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK, ndim;
@@ -279,7 +279,7 @@ out:
   return rc;
 }
 
-/* What the bytes of a sample and their place depend on. */
+/* Hash of everything that the bytes of a sample and their extent depend on. */
 static uint64_t hash_stored(hid_t array)
 {
   hsize_t dims[MAX_STORED_DIMS] = {0}, chunk[MAX_STORED_DIMS] = {0};
@@ -301,7 +301,7 @@ static uint64_t hash_stored(hid_t array)
   return h;
 }
 
-/* A copy has a stamp of its own. */
+/* A copy has its own stamp. */
 static int check_stamp(ct__h5_shard_t *s, ct__h5_array_t *a)
 {
   if (a->elsewhere) return CT_OK;
@@ -361,7 +361,7 @@ out:
   return rc;
 }
 
-/* A file of `pack` says its format; files of other programs need none. */
+/* Files of `pack` contain a format version; files of other programs need none. */
 static int check_format(const ct__h5_shard_t *s, hid_t file)
 {
   char format[64] = "";
@@ -393,8 +393,8 @@ out:
 
 /* ---- reading ---- */
 
-/* HDF5's reason for a failed read, into buf (returned); a filter that its library lacks it does not
- * name. */
+/* HDF5's reason for a failed read in buf (returned); adds the name of a missing filter, which HDF5
+ * does not report. */
 static const char *why_not(hid_t array, char *buf, size_t cap)
 {
   ct__h5_why(buf, cap);
@@ -416,7 +416,7 @@ static const char *why_not(hid_t array, char *buf, size_t cap)
   return buf;
 }
 
-/* Labels that are missing stay as they are: loss.ignore_index can name them. */
+/* Missing labels keep their value, which loss.ignore_index can name. */
 static void warn_of_missing(const ct__h5_shard_t *s, const char *target, int64_t n, int64_t which)
 {
   if (n > 0)
@@ -426,7 +426,7 @@ static void warn_of_missing(const ct__h5_shard_t *s, const char *target, int64_t
                s->path, target, (long long)n, (long long)s->count, (long long)which);
 }
 
-/* What the attributes of the array make of its numbers. */
+/* Reads targets or labels and applies the CF attributes. */
 static int read_target(const ct__h5_shard_t *s, hid_t array, const char *target, int64_t n,
                        void *to)
 {
@@ -476,7 +476,7 @@ size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s)
   return (size_t)s->block_rows * s->row_bytes;
 }
 
-/* Elements as they are stored, which this program converts. */
+/* Reads elements as stored and converts them here. */
 static int read_stored(const ct__h5_shard_t *s, hid_t array, int64_t first, int64_t rows, void *to)
 {
   size_t elements = (size_t)rows * (s->row_bytes / s->convert.here);
@@ -495,7 +495,7 @@ int ct__h5_shard_read(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first,
   int done = s->by_convert ? read_stored(s, a->id, first, rows, to)
                            : ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
   if (!done) why_not(a->id, why, sizeof why);
-  CT_TRY(ct__h5_array_check(a, first, rows)); /* the better reason, if it is one */
+  CT_TRY(ct__h5_array_check(a, first, rows)); /* a changed file is the better explanation */
   if (!done)
     CT_FAIL(CT_ERR_IO, "%s: cannot read samples %lld to %lld of array '%s': %s", s->path,
             (long long)first, (long long)(first + rows - 1), a->name, why);

@@ -1,5 +1,5 @@
-/* Finds and checks the files that arrays take their elements from, mapping by mapping, since HDF5
- * would not say that one is missing: the samples would be zeros. */
+/* Finds and checks the source files of arrays, mapping by mapping, because HDF5 does not report
+ * missing ones: the samples would silently be zero. */
 #include "hdf5io/read/h5_source.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-enum { MOST_DEPTH = 8 }; /* of virtual arrays of virtual arrays; one may take from itself */
+enum { MOST_DEPTH = 8 }; /* nesting of virtual arrays, which may refer to themselves */
 
 /* ---- listing ---- */
 
@@ -24,7 +24,7 @@ static int add(ct__h5_sources_t *s, const ct__h5_source_t *source)
   return rc;
 }
 
-/* Narrows the samples that a source of the outermost array concerns. */
+/* Narrows the range of samples that a source of the outermost array affects. */
 static void narrow(ct__h5_source_t *source, hsize_t first, hsize_t end)
 {
   if (source->depth > 0) return;
@@ -39,7 +39,7 @@ static int has_number(const char *name)
   return 0;
 }
 
-/* The dim in which a selection goes on without end, count after count; -1: in none. */
+/* The dim along which an unlimited selection repeats; -1: none. */
 static int counting_dim(hid_t space, hsize_t *start, hsize_t *stride, hsize_t *count,
                         hsize_t *block)
 {
@@ -51,7 +51,7 @@ static int counting_dim(hid_t space, hsize_t *start, hsize_t *stride, hsize_t *c
   return along;
 }
 
-/* One source, or one for each block that the array's present dims reach. */
+/* Adds one source, or one per block within the array's current dims. */
 static int add_mapping(ct__h5_sources_t *s, const ct__h5_source_t *like, hid_t creation,
                        const hsize_t *dims)
 {
@@ -81,7 +81,7 @@ out:
   return rc;
 }
 
-/* Raw files hold the elements one after another. */
+/* Raw files hold the elements consecutively. */
 static int add_raw(ct__h5_sources_t *s, const ct__h5_source_t *like, hid_t creation, hsize_t row,
                    hsize_t bytes)
 {
@@ -91,7 +91,7 @@ static int add_raw(ct__h5_sources_t *s, const ct__h5_source_t *like, hid_t creat
   for (int i = 0; i < n && at < bytes; i++) {
     ct__h5_source_t source = *like;
     H5Pget_external(creation, (unsigned)i, 0, NULL, &offset, &size);
-    if (size > bytes - at) size = bytes - at; /* the last may have no end */
+    if (size > bytes - at) size = bytes - at; /* the size of the last one may be unlimited */
     source.mapping = (size_t)i;
     source.raw_bytes = (int64_t)offset + (int64_t)size;
     narrow(&source, at / row, (at + size + row - 1) / row);
@@ -102,7 +102,8 @@ out:
   return rc;
 }
 
-/* Those of an array that is one itself, or of which \a like takes its samples. */
+/* Lists the sources of an array that is virtual or external itself, or on which source \a like
+ * depends. */
 static int list(ct__h5_sources_t *s, const ct__h5_source_t *like)
 {
   int rc = CT_OK;
@@ -133,13 +134,13 @@ int ct__h5_sources_list(ct__h5_sources_t *s, hid_t array)
   return list(s, &outermost);
 }
 
-/* ---- looking for a file ---- */
+/* ---- searching a file ---- */
 
 typedef struct search {
   const char *name;
-  char origin[CT_PATH_MAX]; /* the directory of the file that names it */
-  hid_t file;               /* found */
-  int rc;                   /* of the last that was there */
+  char origin[CT_PATH_MAX]; /* directory of the file that refers to it */
+  hid_t file;               /* the file found */
+  int rc;                   /* result for the last file that existed */
 } search_t;
 
 static void try_in(search_t *s, const char *dir)
@@ -152,8 +153,8 @@ static void try_in(search_t *s, const char *dir)
   if (s->rc == CT_OK) s->rc = ct__h5_open(path, &s->file);
 }
 
-/* The text of a variable of HDF5's, with its one way to name the file's own directory: at the
- * beginning. */
+/* Expands one of HDF5's prefix variables; HDF5 supports ${ORIGIN}, the file's own directory, only
+ * at the beginning. */
 static int expand_origin(const char *dir, const char *origin, char *buf, size_t cap)
 {
   static const char word[] = "${ORIGIN}";
@@ -162,7 +163,7 @@ static int expand_origin(const char *dir, const char *origin, char *buf, size_t 
                         at_origin ? dir + strlen(word) : dir);
 }
 
-/* Each of the directories as it is, and then all of the text as one. */
+/* Tries each directory of the list, then the whole text as one directory. */
 static void try_prefixes(search_t *s, const char *dirs)
 {
   char dir[CT_PATH_MAX];
@@ -208,7 +209,7 @@ out:
 
 /* ---- checking ---- */
 
-/* %b is the number of the block. */
+/* Replaces %b by the block number. */
 static int expand_number(const char *name, hsize_t block, char *buf, size_t cap)
 {
   int rc = CT_OK;
@@ -227,7 +228,7 @@ out:
   return rc;
 }
 
-/* Opens the array that a mapping takes its samples from. */
+/* Opens the array that a mapping refers to. */
 static int open_array(ct__h5_source_t *s, hid_t creation)
 {
   int rc = CT_OK;
@@ -252,7 +253,7 @@ out:
   return rc;
 }
 
-/* Elements of the virtual array that a source stands for; -1: as many as there are. */
+/* Elements of the virtual array that the mapping covers; -1: unlimited. */
 static hssize_t count_mapped(hid_t creation, size_t mapping)
 {
   hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK];
@@ -266,7 +267,7 @@ static hssize_t count_mapped(hid_t creation, size_t mapping)
   return (hsize_t)n == H5S_UNLIMITED ? -1 : n;
 }
 
-/* Whether what is selected of the source lies in it. */
+/* Checks that the selection is within the source's extent. */
 static int check_extent(const ct__h5_source_t *s, hid_t creation)
 {
   int rc = CT_OK;
@@ -293,7 +294,8 @@ out:
   return rc;
 }
 
-/* HDF5 opens the file once more, and has zeros instead if it cannot. */
+/* Checks that a descriptor is free: HDF5 opens the file once more, and returns zeros if it
+ * cannot. */
 static int check_room(const ct__h5_source_t *s)
 {
   int spare = dup(s->fd);
@@ -361,7 +363,7 @@ static int concerns(const ct__h5_source_t *s, int64_t first, int64_t rows)
   return s->first < first + rows && first < s->end;
 }
 
-/* Those that an error is about. */
+/* Adds to an error which samples it concerns. */
 static int blame(const ct__h5_source_t *s, int rc)
 {
   return ct_err_prefix(rc, "source of samples %lld to %lld: ", (long long)s->first,
@@ -374,8 +376,8 @@ static void drop_creation(ct__h5_sources_t *s)
   s->creation_of = 0;
 }
 
-/* Kept, since HDF5 copies all mappings each time: for each source that would take the square of
- * their number. */
+/* Cached, since HDF5 copies all mappings at each call: querying it per source would take quadratic
+ * time. */
 static hid_t creation_of(ct__h5_sources_t *s, hid_t array)
 {
   if (s->creation_of != array) {
@@ -393,7 +395,7 @@ static int need(ct__h5_sources_t *all, int i)
   int rc = s->raw_bytes >= 0 ? need_raw(s, creation) : need_array(s, creation);
   ct_beat_progress();
   if (rc != CT_OK) {
-    forget(s); /* looked for again next time */
+    forget(s); /* search again next time */
     return blame(s, rc);
   }
   if (s->array < 0) return CT_OK;
@@ -410,7 +412,7 @@ static int need(ct__h5_sources_t *all, int i)
 int ct__h5_sources_need(ct__h5_sources_t *s, int64_t first, int64_t rows)
 {
   int rc = CT_OK;
-  for (int i = 0; i < s->n; i++) /* which may become more */
+  for (int i = 0; i < s->n; i++) /* the list may grow meanwhile */
     if (!s->v[i].path && concerns(&s->v[i], first, rows)) CT_TRY(need(s, i));
 out:
   return rc;

@@ -1,5 +1,5 @@
-/* Compares a file with what it was when it was opened: stat() of its descriptor and of its name.
- * The header says what the differences mean. */
+/* Compares a file with its state when it was opened, by stat() of its descriptor and its name. The
+ * header explains the meaning of differences. */
 #include "hdf5io/read/h5_stamp.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ int ct__h5_stamp_compare(const char *path, const ct__h5_stamp_t *was, const ct__
   return CT_OK;
 }
 
-/* With the lock. */
+/* With the lock. Gets the descriptor and the size that HDF5 uses. */
 static int find_descriptor(hid_t object, const char *path, int *fd, hsize_t *bytes)
 {
   int rc = CT_OK, *descriptor = NULL;
@@ -70,7 +70,7 @@ out:
 int ct__h5_stamp_take(hid_t object, const char *path, int *fd, ct__h5_stamp_t *out)
 {
   int rc = CT_OK, changed;
-  hsize_t bytes; /* that HDF5 saw */
+  hsize_t bytes; /* the size that HDF5 saw */
   ct__h5_stamp_t opened;
   CT_TRY(find_descriptor(object, path, fd, &bytes));
   CT_TRY(ct__h5_stamp_look(*fd, path, out));

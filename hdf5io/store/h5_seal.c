@@ -1,5 +1,5 @@
-/* Seals a checkpoint that is whole, and checks the seal before HDF5 sees the file: by length and
- * hash, read in pieces, so that no damage gets as far as a library that it could bring down. */
+/* Writes the trailer of a complete checkpoint file, and checks it before HDF5 opens the file:
+ * length and hash, read in parts, so that damage never reaches a library that could crash on it. */
 #include "hdf5io/store/h5_seal.h"
 
 #include <endian.h>
@@ -18,7 +18,7 @@
 #include "base/ct_mem.h"
 #include "hdf5io/ct_h5.h"
 
-enum { HASH_BYTES = 4 << 20 }; /* hashed at once; part of the format */
+enum { HASH_BYTES = 4 << 20 }; /* hashed per step; part of the format */
 
 typedef struct seal {
   char mark[16];
@@ -27,13 +27,13 @@ typedef struct seal {
 
 static const char mark[16] = "ctrain-hpc seal1";
 
-/* 1: the seal is one of ours, of this format or of a newer one. */
+/* 1: a trailer of this program, of this or a newer format version. */
 static int is_seal(const seal_t *s)
 {
   return memcmp(s->mark, mark, sizeof mark - 1) == 0 && s->mark[15] >= '1' && s->mark[15] <= '9';
 }
 
-/* All of the bytes or an error: CT_OK, or CT_ERR_IO with \a what in its text. */
+/* Reads all bytes: CT_OK, or CT_ERR_IO with \a what in its text. */
 static int read_at(int fd, const char *path, void *to, size_t bytes, int64_t offset)
 {
   int rc = CT_OK;
@@ -47,7 +47,7 @@ out:
   return rc;
 }
 
-/* The hash of the first \a length bytes: of pieces, each with the one before as its seed. */
+/* Hash of the first \a length bytes: of successive parts, each seeded with the previous hash. */
 static int hash_file(int fd, const char *path, int64_t length, uint64_t *hash)
 {
   int rc = CT_OK;
@@ -58,7 +58,7 @@ static int hash_file(int fd, const char *path, int64_t length, uint64_t *hash)
     size_t bytes = length - at < HASH_BYTES ? (size_t)(length - at) : HASH_BYTES;
     CT_TRY(read_at(fd, path, piece, bytes, at));
     *hash = ct_hash(piece, bytes, *hash);
-    ct_beat_progress(); /* a large file takes its time */
+    ct_beat_progress(); /* large files take long */
   }
 out:
   ct_mem_free(piece);

@@ -1,7 +1,7 @@
-/* The reading half of the checkpoint container, and its table.
+/* Reading checkpoints, and the container's table of operations.
  *
- * A file is opened only if its seal is whole, and each item is checked against its hash in the
- * manifest when it is read: training never goes on from damaged numbers. */
+ * A file is opened only if its trailer is valid, and each item is checked against its hash in the
+ * manifest when it is read, so that training never resumes from damaged data. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static void store_close(ct_store_t *s)
   ct__h5_store_free(s);
 }
 
-/* With the lock.  Shape of an array, or bytes of a text. */
+/* With the lock. Gets the shape of an array or the size of a text. */
 static int describe_item(const ct_store_t *s, ct__h5_item_t *item)
 {
   int rc = CT_OK;
@@ -87,7 +87,7 @@ static int check_hash(const ct_store_t *s, const ct__h5_item_t *item, const void
                     "%s: item '%s' is damaged: its checksum differs", s->path, item->name);
 }
 
-/* "array|text checksum name": 1 if the line is one. */
+/* Parses a line "array|text checksum name"; 1 on success. */
 static int parse_line(const char *line, int *is_text, uint64_t *hash, const char **name)
 {
   char *rest;
@@ -135,8 +135,8 @@ out:
   return rc;
 }
 
-/* With the lock.  What wrote a file that may be of a newer format: the first part of the text about
- * versions, if that is still where it is today. */
+/* With the lock. Finds which program wrote a file of a possibly newer format: the first part of its
+ * version text, if that is still stored in the same place. */
 static void find_maker(const ct_store_t *s, char *buf, size_t cap)
 {
   hid_t array = -1, type = -1;
@@ -181,7 +181,7 @@ out:
   return rc;
 }
 
-/* ---- what is in it ---- */
+/* ---- content ---- */
 
 static int store_count(const ct_store_t *s)
 {

@@ -1,7 +1,7 @@
-/* The list of what a checkpoint holds, which its writing half and its reading half share.
+/* The list of items of a checkpoint, shared by the writer and the reader.
  *
- * Large arrays go through HDF5 in slabs: its one lock is given back between them, so that the feed
- * can read its samples while a checkpoint is written. */
+ * Large arrays are transferred in slabs: HDF5's lock is released between them, so that the feed can
+ * read samples while a checkpoint is written. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "hdf5io/store/h5_store.h"

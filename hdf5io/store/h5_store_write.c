@@ -1,8 +1,7 @@
-/* The writing half of the checkpoint container: a temporary beside the file, sealed, synced,
- * renamed.
+/* Writing checkpoints: to a temporary file, which gets a trailer and is synced and renamed.
  *
- * The same arrays make the same bytes (no times are kept), so that two runs can be compared by
- * their files. */
+ * Equal arrays give equal bytes (no timestamps are stored), so that runs can be compared by their
+ * files. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,8 +62,8 @@ out:
   return rc;
 }
 
-/* With the lock.  The groups that the name goes through, which HDF5 itself would make with times of
- * theirs; what fails here fails again when the array is made. */
+/* With the lock. Creates the groups of a name, since HDF5 itself would create them with timestamps.
+ * Errors are ignored here: creating the array then fails too. */
 static void create_groups(const ct_store_t *s, const char *name, hid_t links)
 {
   hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
@@ -78,7 +77,7 @@ static void create_groups(const ct_store_t *s, const char *name, hid_t links)
   ct__h5_drop(creation);
 }
 
-/* With the lock.  A new array with its checksum as an attribute; -1: failed. */
+/* With the lock. Creates an array with its checksum as an attribute; -1: failed. */
 static hid_t create_array(const ct_store_t *s, const char *name, hid_t type, hid_t space,
                           uint64_t hash)
 {
@@ -86,7 +85,7 @@ static hid_t create_array(const ct_store_t *s, const char *name, hid_t type, hid
   hid_t links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_char_encoding(links, H5T_CSET_UTF8);
   create_groups(s, name, links);
-  H5Pset_obj_track_times(creation, 0); /* the same state is the same bytes */
+  H5Pset_obj_track_times(creation, 0); /* equal state gives equal bytes */
   H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
   hid_t array = H5Dcreate2(s->file, name, type, space, links, creation, H5P_DEFAULT);
   snprintf(text, sizeof text, "%016" PRIx64, hash);
@@ -99,7 +98,7 @@ static hid_t create_array(const ct_store_t *s, const char *name, hid_t type, hid
   return array;
 }
 
-/* With the lock. */
+/* With the lock. Creates a numeric array. */
 static hid_t create_plain(const ct_store_t *s, const char *name, const ct_shape_t *shape,
                           uint64_t hash)
 {
@@ -132,7 +131,7 @@ static int write_array(const ct_store_t *s, const char *name, const ct_shape_t *
     ct__h5_unlock();
   }
   ct__h5_lock();
-  /* HDF5 may hold back small writes until now */
+  /* HDF5 may delay small writes until now */
   if (array >= 0 && H5Dclose(array) < 0 && rc == CT_OK)
     rc = ct__h5_store_failed(s->temporary, name, "write");
   ct__h5_unlock();
@@ -189,7 +188,7 @@ out:
   return rc;
 }
 
-/* A line for each item: "array|text checksum name". */
+/* One line per item: "array|text checksum name". */
 static int write_manifest(const ct_store_t *s)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* The checkpoint container as a weight file: the row of the list of formats. */
+/* The checkpoint container as a weight file: format table entry. */
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/h5_glue.h"
 #include "weights/ct_weights_store.h"

@@ -1,6 +1,6 @@
-/* Writes a shard of a data set as this program likes to read it: chunks of whole samples that are
- * small enough for random order, shuffle and deflate; or the bytes of image files one behind the
- * other, which a reader fetches by their offsets. */
+/* Writes a shard of a data set in the form that this program reads fastest: chunks of whole
+ * samples, small enough for random access, with shuffle and deflate; or the concatenated bytes of
+ * image files, which are read by their offsets. */
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -9,10 +9,10 @@
 #include "hdf5io/h5_glue.h"
 #include "hdf5io/write/h5_pack.h"
 
-/* Large enough to compress and to read at once, small enough to be read for one sample. */
+/* Large enough to compress and read efficiently, small enough to be read for a single sample. */
 enum { CHUNK_BYTES = 128 << 10 };
 
-/* An attribute has to fit into the header of the file's root. */
+/* 1 if the names do not fit: an attribute must fit into the object header of the root group. */
 static int too_long(const char *const *name, int64_t n)
 {
   enum { MOST = 60000 };
@@ -63,7 +63,7 @@ out:
 
 /* ---- samples ---- */
 
-/* Samples that were read but not written yet: from \a first on. */
+/* Writes buffered samples, starting with sample \a first. */
 static int flush_chunk(pack_t *p, int64_t first, int64_t n)
 {
   int rc = CT_OK;
@@ -80,7 +80,7 @@ static int is_bad(int rc)
   return rc == CT_ERR_IO || rc == CT_ERR_FORMAT || rc == CT_ERR_DATA;
 }
 
-/* A sample, whose place among those of the shard is \a i, into place \a k of the chunk. */
+/* Reads sample \a i of the shard into position \a k of the chunk buffer. */
 static int take_sample(pack_t *p, int64_t i, int64_t k)
 {
   int rc = CT_OK;
@@ -125,7 +125,7 @@ static int close_array(const pack_t *p, const char *what, hid_t *array)
   return rc;
 }
 
-/* HDF5 may hold back small writes until an array is closed. */
+/* HDF5 may delay small writes until an array is closed. */
 static int close_arrays(pack_t *p)
 {
   int rc = CT_OK, other;
@@ -142,7 +142,7 @@ static int make_room(pack_t *p)
   int64_t most = p->s->chunk > 0 ? p->s->chunk : INT64_MAX;
   p->row = src->encoded ? 0 : (size_t)ct_shape_sample(&src->x) * ct_dtype_size(src->x.dtype);
   if (src->encoded)
-    p->chunk = 1024; /* of labels alone */
+    p->chunk = 1024; /* labels only */
   else
     p->chunk = p->row < CHUNK_BYTES ? (int64_t)(CHUNK_BYTES / p->row) : 1;
   if (p->chunk > most) p->chunk = most;

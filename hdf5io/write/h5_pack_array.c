@@ -1,4 +1,4 @@
-/* An array of a shard that is being written: made, and filled row by row. */
+/* Arrays of a shard being written: creation, and writing rows. */
 #include "base/ct_err.h"
 #include "hdf5io/h5_glue.h"
 #include "hdf5io/write/h5_pack.h"
@@ -16,11 +16,11 @@ int ct__pack_create(const pack_t *p, const char *name, const ct_shape_t *x, int 
   for (int i = 0; i < x->ndim; i++)
     dims[i] = chunk[i] = (hsize_t)x->dim[i];
   chunk[0] = (hsize_t)p->chunk;
-  int small = chunked && p->src->unsigned16; /* samples */
+  int small = chunked && p->src->unsigned16; /* stored samples are uint16 */
   hid_t type = small ? H5Tcopy(H5T_STD_U16LE) : ct__h5_type_stored(x->dtype),
         space = H5Screate_simple(x->ndim, dims, NULL);
   hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
-  H5Pset_obj_track_times(creation, 0); /* the same data are the same bytes */
+  H5Pset_obj_track_times(creation, 0); /* equal data gives equal bytes */
   if (chunked) {
     H5Pset_chunk(creation, x->ndim, chunk);
     if (p->s->deflate > 0 && ct_dtype_size(x->dtype) > 1) H5Pset_shuffle(creation);

@@ -1,6 +1,6 @@
-/* A shard of image files as they are: one array of all their bytes, without chunks, so that a
- * reader fetches a sample by one read outside of HDF5's lock; and where each begins, how large its
- * image is, and where it came from. */
+/* Writes a shard of image files: one array with all their bytes, not chunked, so that a sample is
+ * read by a single read outside of HDF5's lock, plus their offsets, image sizes and source
+ * names. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ out:
   return rc;
 }
 
-/* ---- what belongs to the samples ---- */
+/* ---- offsets, sizes and names ---- */
 
 static int put_array(const pack_t *p, const char *name, const ct_shape_t *x, const void *from)
 {
