@@ -1,4 +1,4 @@
-/* The device of the CUDA backend. */
+/* The CUDA device: opening, identity, callbacks during waits. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 int gpu__check(cudaError_t e, const char *call, const char *file, int line)
 {
   if (e == cudaSuccess) return CT_OK;
-  (void)cudaGetLastError(); /* errors that are not sticky are told once */
+  (void)cudaGetLastError(); /* clears errors that are not sticky, so that they are reported once */
   return ct_err_set(e == cudaErrorMemoryAllocation ? CT_ERR_NOMEM : CT_ERR_DEVICE, file, line,
                     "CUDA: %s: %s (%s)", call, cudaGetErrorString(e), cudaGetErrorName(e));
 }
@@ -32,7 +32,7 @@ static int probe(char why[128])
   return 0;
 }
 
-/* ---- which piece of hardware ---- */
+/* ---- hardware identity ---- */
 
 static void uuid_text(const cudaUUID_t *u, char *buf, size_t cap)
 {
@@ -43,7 +43,7 @@ static void uuid_text(const cudaUUID_t *u, char *buf, size_t cap)
   }
 }
 
-/* What the kernel says of a PCI device; -1 if it says nothing. */
+/* NUMA node of a PCI device according to the kernel; -1: unknown. */
 static int numa_node(const char *bus)
 {
   char path[96], low[32];
@@ -89,7 +89,7 @@ static const char *describe(ct_dev_t *dev)
   return dev->describe;
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static void close_device(ct_dev_t *dev)
 {
@@ -112,7 +112,7 @@ static int open_device(const ct_dev_opts_t *o, ct_dev_t **out)
   dev->timeout_s = o->timeout_s;
   dev->plan_cache = ct_mem_strdup(o->plan_cache ? o->plan_cache : "");
   CT_TRY(dev->plan_cache ? CT_OK : CT_ERR_NOMEM);
-  GPU_TRY(cudaSetDevice(dev->index)); /* the only device that this process ever touches */
+  GPU_TRY(cudaSetDevice(dev->index)); /* the only device that this process uses */
   CT_TRY(find_identity(dev));
   CT_TRY(gpu__products_open(dev, &dev->products));
   *out = dev;
@@ -122,7 +122,7 @@ out:
   return rc;
 }
 
-/* ---- watches ---- */
+/* ---- callbacks during host waits ---- */
 
 int gpu__watch(ct_dev_t *dev, gpu__watch_fn *fn, void *ctx)
 {

@@ -1,4 +1,4 @@
-/* Rows times a matrix of weights: see dense.h. */
+/* Matrix products of rows with weights: see dense.h. */
 #include "cuda/dense.h"
 #include "cuda/kernels/bias.h"
 
@@ -42,7 +42,7 @@ int gpu__dense_make(ct_dev_t *dev, const gpu__dense_spec_t *spec, gpu__dense_t *
   forward.relu = spec->relu;
   param.out = CT_F32;
   param.a_turned = 1;
-  /* a piece of a batch begins at any of its rows */
+  /* a micro-batch may start at any row of the batch */
   if ((size_t)in * ct_dtype_size(spec->type) % 16 != 0) {
     forward.unaligned = GPU_GEMM_A;
     param.unaligned = GPU_GEMM_B;

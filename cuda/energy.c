@@ -1,6 +1,6 @@
-/* The energy that a GPU counts, by NVML, which comes with the driver: loaded when it is asked for,
- * so that a machine without it needs nothing.  Its prototypes stand here, since they have never
- * changed (nvml.h). */
+/* Reads a GPU's energy counter through NVML, which is part of the driver. The library is loaded on
+ * demand, so that machines without it work too. Its prototypes are declared here, since they have
+ * never changed (nvml.h). */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -12,14 +12,15 @@ typedef struct nvml {
   int (*energy)(void *device, unsigned long long *millijoule);
 } nvml_t;
 
-/* 1: it is there, and begun; it stays for as long as the process. */
+/* Loads and initializes NVML, which then stays loaded; 1 on success. */
 static int load(nvml_t *n)
 {
   void *lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!lib) return 0;
   *(void **)&n->start = dlsym(lib, "nvmlInit_v2");
   *(void **)&n->find = dlsym(lib, "nvmlDeviceGetHandleByPciBusId_v2");
-  *(void **)&n->energy = dlsym(lib, "nvmlDeviceGetTotalEnergyConsumption"); /* from Volta on */
+  *(void **)&n->energy = dlsym(lib, "nvmlDeviceGetTotalEnergyConsumption"); /* supported from Volta
+                                                                               on */
   return n->start && n->find && n->energy && n->start() == 0;
 }
 

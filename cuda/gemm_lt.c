@@ -1,12 +1,13 @@
-/* Products of matrices by cuBLASLt.
+/* Matrix products with cuBLASLt.
  *
- * Sums are made in float32; factors in float32 are rounded to TF32 first if the device was opened
- * so.  A sum over k may be split between blocks, but only with the parts in the workspace and added
- * up by a separate kernel (reduction scheme COMPUTE_TYPE): a fixed order, in float32.  The other
- * schemes, which add to C as the parts come or round them to its type, are left out.
+ * Accumulation is in float32; float32 factors are first rounded to TF32 if the device was opened
+ * with tf32. A sum over k may be split between blocks only if the parts are written to the
+ * workspace and added by a separate kernel (reduction scheme COMPUTE_TYPE), which has a fixed order
+ * in float32. Other schemes, which add to C in arrival order or round the parts to C's type, are
+ * excluded.
  *
- * The bias is added by the library, where it has an algorithm that does; else by a kernel.  What
- * its ReLU makes of NaN it does not say, so that is always the kernel's. */
+ * The library adds the bias if it has an algorithm that can, else a kernel does. The ReLU is always
+ * applied by a kernel, since the library does not specify what its own does with NaN. */
 #include "cuda/gemm_map.h"
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
@@ -14,10 +15,10 @@
 #include "base/ct_mem.h"
 
 enum {
-  CHOICES = 8,                /* of the heuristics, measured with dev->autotune */
-  REPEATS = 5,                /* of a choice that is measured */
+  CHOICES = 8,                /* heuristic proposals benchmarked with dev->autotune */
+  REPEATS = 5,                /* runs per benchmark */
   WORKSPACE_LIMIT = 32 << 20, /* bytes */
-  WORKSPACE_ALIGN = 256       /* as cublasLtMatmul() wants it */
+  WORKSPACE_ALIGN = 256       /* required by cublasLtMatmul() */
 };
 
 struct gpu__gemm {
@@ -63,7 +64,7 @@ static int describe(gpu__gemm_t *g, const gpu__lt_problem_t *p, int tf32)
   int32_t first = p->first.turned ? CUBLAS_OP_T : CUBLAS_OP_N;
   int32_t second = p->second.turned ? CUBLAS_OP_T : CUBLAS_OP_N;
   uint32_t epilogue = p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-  /* the heuristics do not read the bias, but want to know how it will be aligned */
+  /* the heuristics do not read the bias, but need to know its alignment */
   const void *bias = (const void *)(uintptr_t)16;
   cublasComputeType_t compute =
       tf32 && p->first.type == CT_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -79,7 +80,7 @@ out:
   return rc;
 }
 
-/* ---- the choice of an algorithm ---- */
+/* ---- algorithm selection ---- */
 
 static int prefer(cublasLtMatmulPreference_t pref, cublasLtMatmulPreferenceAttributes_t what,
                   uint32_t value)
@@ -87,7 +88,7 @@ static int prefer(cublasLtMatmulPreference_t pref, cublasLtMatmulPreferenceAttri
   return GPU_LT_CHECK(cublasLtMatmulPreferenceSetAttribute(pref, what, &value, sizeof value));
 }
 
-/* Leaves out what the heuristics found not to work after all. */
+/* Removes proposals that the heuristics marked as not supported. */
 static int sound_ones(cublasLtMatmulHeuristicResult_t *found, int count)
 {
   int sound = 0;
@@ -96,7 +97,7 @@ static int sound_ones(cublasLtMatmulHeuristicResult_t *found, int count)
   return sound;
 }
 
-/* The heuristics' best, the best first; at least one. */
+/* The heuristics' proposals, best first; at least one. */
 static int ask(const gpu__gemm_t *g, const gpu__lt_problem_t *p, int want,
                cublasLtMatmulHeuristicResult_t *found, int *count)
 {
@@ -135,9 +136,9 @@ static void choose(gpu__gemm_t *g, const cublasLtMatmulHeuristicResult_t *choice
   g->workspace = choice->workspaceSize;
 }
 
-/* ---- measuring ---- */
+/* ---- benchmarks ---- */
 
-/* Memory to try algorithms on, and what takes the time. */
+/* Memory and events for benchmarks. */
 typedef struct bench {
   char *memory; /* zeros: bias; then B, A, C, workspace */
   size_t at[5];
@@ -181,7 +182,7 @@ out:
   return rc;
 }
 
-/* Time of the algorithm in g; the first run is not counted. */
+/* Times the algorithm in g; a warm-up run is not counted. */
 static int bench_run(const bench_t *b, gpu__gemm_t *g, float *ms)
 {
   int rc = CT_OK;
@@ -198,8 +199,8 @@ out:
   return rc;
 }
 
-/* The fastest of the choices.  One that does not run is passed over, and so is the measurement
- * where there is no memory for it: then the first choice stays. */
+/* Selects the fastest proposal. Proposals that fail are skipped; without enough memory for
+ * benchmarks the first proposal is used. */
 static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
                     const cublasLtMatmulHeuristicResult_t *found, int count)
 {
@@ -221,10 +222,11 @@ static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
   }
   choose(g, &found[fastest]);
   bench_close(&b);
-  cudaGetLastError(); /* of one that did not run: no news for the next kernel */
+  cudaGetLastError(); /* clears the error of one that failed, so that the next kernel does not
+                         report it */
 }
 
-/* ---- the seam ---- */
+/* ---- interface of product.h ---- */
 
 static void forget(gpu__gemm_t *g)
 {
@@ -285,7 +287,7 @@ void gpu__gemm_free(gpu__gemm_t *g)
   ct_mem_free(g);
 }
 
-/* The sum over nothing. */
+/* Result of an empty sum: zeros. */
 static int write_zeros(const gpu__gemm_spec_t *g, char *c, cudaStream_t s)
 {
   int rc = CT_OK;

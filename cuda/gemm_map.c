@@ -1,4 +1,4 @@
-/* From row-major products to cuBLASLt's column-major ones; see gemm_map.h. */
+/* Maps row-major matrix products to cuBLASLt's column-major ones; see gemm_map.h. */
 #include "cuda/gemm_map.h"
 #include "base/ct_err.h"
 
@@ -36,7 +36,7 @@ int gpu__gemm_is_empty(const gpu__gemm_spec_t *g)
   return g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0;
 }
 
-/* Row-major [rows,cols] with ld between rows. */
+/* A row-major matrix [rows,cols] with ld elements between rows. */
 static gpu__lt_matrix_t matrix(const gpu__gemm_spec_t *g, int which, int64_t rows, int64_t cols)
 {
   gpu__lt_matrix_t m = {.type = g->in, .rows = cols, .cols = rows, .align = 16};

@@ -1,4 +1,4 @@
-/* The handles of cuDNN and cuBLASLt. */
+/* Opens and closes the cuDNN and cuBLASLt handles. */
 #include "cuda/library_handles.h"
 #include "cuda/conv/dnn.h"
 #include "base/ct_err.h"
@@ -18,7 +18,7 @@ int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int
 int gpu__products_open(ct_dev_t *dev, gpu__products_t **out)
 {
   int rc = CT_OK;
-  (void)dev; /* the handles are those of the current device */
+  (void)dev; /* the handles belong to the current device */
   gpu__products_t *p = ct_mem_alloc(sizeof *p, "handles of cuDNN and cuBLASLt");
   if (!p) return CT_ERR_NOMEM;
   CT_TRY(GPU_DNN_CHECK(cudnnCreate(&p->dnn), "handle"));

@@ -1,4 +1,4 @@
-/* Memory of the GPU, and host memory that it copies fast. */
+/* GPU memory, and page-locked host memory for fast copies. */
 #include <string.h>
 
 #include "base/ct_mem.h"
@@ -33,14 +33,14 @@ static int mem_alloc(ct_dev_t *dev, ct_mem_kind_t kind, size_t bytes, void **out
     memset(*out, 0, bytes);
   } else {
     GPU_TRY(cudaMemset(*out, 0, bytes));
-    GPU_TRY(cudaStreamSynchronize(0)); /* our streams do not wait for the default one */
+    GPU_TRY(cudaStreamSynchronize(0)); /* our streams do not synchronize with the default stream */
   }
 out:
   return rc;
 }
 
-/* A graph of a step may work on what is freed, and be started once more by a rank whose step
- * failed. */
+/* Drops all graphs first: one may use this memory, and a rank whose step failed may launch it once
+ * more. */
 static void mem_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
 {
   if (!p) return;
@@ -48,7 +48,7 @@ static void mem_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
   (void)(kind == CT_MEM_DEVICE ? cudaFree(p) : cudaFreeHost(p));
 }
 
-/* Pages of a file that several processes map can be pinned by each of them. */
+/* Pages of a file mapped by several processes can be pinned by each of them. */
 static int mem_pin(ct_dev_t *dev, void *p, size_t bytes)
 {
   (void)dev;

@@ -1,5 +1,4 @@
-/* The one symbol that the program looks up in the module: its tables, and what they were built
- * for. */
+/* The symbol that the program looks up in the module: its tables, and the build they belong to. */
 #include "config.h"
 
 #include "comm/ct_module.h"

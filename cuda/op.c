@@ -1,5 +1,5 @@
-/* The op table of the CUDA backend: checks and bookkeeping that all kinds share, and parameters
- * between the plain layout and an op's own. */
+/* The op table of the CUDA backend: checks and bookkeeping common to all kinds, and conversion of
+ * parameters between plain and op-specific layout. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const gpu__kind_t *const kinds[CT_OP_COUNT] = {
 
 const gpu__kind_t gpu__kind_fake_quant = {0};
 
-/* ---- what can be done ---- */
+/* ---- support ---- */
 
 static int is_low(ct_dtype_t t)
 {
@@ -77,7 +77,7 @@ int64_t gpu__rows(const ct_shape_t *s)
   return rows;
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void release(ct_op_t *op)
 {
@@ -143,7 +143,7 @@ static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a)
 
 /* ---- parameters ---- */
 
-/* [outer][rows][columns] to [outer][columns][rows]. */
+/* Transposes [outer][rows][columns] to [outer][columns][rows]. */
 static void turn(const float *from, float *to, int64_t outer, int64_t rows, int64_t columns)
 {
   for (int64_t o = 0; o < outer; o++)

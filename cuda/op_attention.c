@@ -1,11 +1,10 @@
-/* Multi-head self-attention, with the semantics of ref_attention.c: projections of all places, and
- * products in which the heads of all samples are one batch, for which their rows are moved apart
- * (heads.h).
+/* Multi-head self-attention, semantics as in ref_attention.c: projections of all tokens, and GEMMs
+ * batched over all heads of all samples, for which the heads' rows are separated (heads.h).
  *
- * Kept from forward to backward, in the type of x: q, k and v of the heads apart, and what the
- * heads give, N x T x D.  The scores, which are the most memory, are computed again.  In a low type
- * scores and the gradients of probabilities are float32 all the same; what is a factor of a product
- * is rounded. */
+ * Saved from forward to backward, in the type of x: q, k and v with heads separated, and the heads'
+ * output, N x T x D. The scores, which need the most memory, are recomputed. With reduced
+ * precision, scores and gradients of probabilities are still float32; only GEMM operands are
+ * rounded. */
 #include "cuda/dense.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/softmax.h"
@@ -15,22 +14,23 @@ typedef struct attention_op {
   ct_op_t head;
   ct_dtype_t type;
   float scale;
-  gpu__heads_t qkv, single; /* q, k and v; a tensor like c */
-  gpu__dense_t in, out;     /* projections */
-  /* of the heads: rows [T,D'] by rows, to [T,T] in float32; [T,T] by rows; the first transposed */
+  gpu__heads_t qkv, single; /* shapes: q, k and v together; a single tensor such as c */
+  gpu__dense_t in, out;     /* input and output projections */
+  /* per head: rows [T,D'] times rows, to [T,T] in float32; [T,T] times rows; the same with the
+   * first transposed */
   gpu__gemm_t *pairs, *mix, *mix_turned;
   struct {
-    size_t qkv, c;    /* kept; of inference in scratch */
-    size_t rows, one; /* q, k, v as rows; a tensor like c, apart */
+    size_t qkv, c;    /* saved; in scratch for inference */
+    size_t rows, one; /* q, k, v as merged rows; a tensor such as c, separated */
     size_t scores, p, ds;
-    size_t dqkv, dc; /* backward: gradients apart, and as rows */
-    size_t work;     /* of products and sums; last */
-  } at;              /* bytes from the begin of their memory */
+    size_t dqkv, dc; /* backward: gradients separated, and as merged rows */
+    size_t work;     /* workspace of GEMMs and sums; last */
+  } at;              /* byte offsets in saved or scratch memory */
 } attention_op_t;
 
 /* ---- memory ---- */
 
-/* Elements of a tensor like c, and of the scores. */
+/* Elements of a tensor such as c, and of the scores. */
 static int64_t tokens(const attention_op_t *k)
 {
   return k->single.n * k->single.t * k->single.heads * k->single.wide;
@@ -41,7 +41,7 @@ static int64_t scores(const attention_op_t *k)
   return k->single.n * k->single.t * k->single.heads * k->single.t;
 }
 
-/* Cuts saved and scratch memory. */
+/* Assigns offsets in saved and scratch memory. */
 static void place(attention_op_t *k, ct_op_info_t *info)
 {
   int back = ct_op_goes_back(&k->head.desc);
@@ -60,7 +60,7 @@ static void place(attention_op_t *k, ct_op_info_t *info)
   k->at.work = end;
 }
 
-/* Memory of a run. */
+/* Pointers of a run. */
 typedef struct buffers {
   char *q, *k, *v, *c, *rows, *one, *dq, *dk, *dv, *dc;
   float *scores, *dp;
@@ -85,14 +85,14 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
   b.v = b.k + part;
   b.dk = b.dq + part;
   b.dv = b.dk + part;
-  /* in float32 the probabilities lie over the scores, and ds over dp */
+  /* in float32 the probabilities share memory with the scores, and ds with dp */
   b.dp = k->type == CT_F32 ? b.ds : b.scores;
   return b;
 }
 
 /* ---- passes ---- */
 
-/* p = softmax(q k^T / sqrt(D')) of all heads. */
+/* p = softmax(q k^T / sqrt(D')) for all heads. */
 static int find_probabilities(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -121,7 +121,7 @@ out:
   return rc;
 }
 
-/* From dc, the heads' gradient apart in b->one, to those of q, k and v. */
+/* Computes the gradients of q, k and v from dc, the heads' gradient, separated in b->one. */
 static int heads_backward(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -156,7 +156,7 @@ out:
   return rc;
 }
 
-/* ---- the table ---- */
+/* ---- op table ---- */
 
 static int attention_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
@@ -202,7 +202,7 @@ static int make_products(attention_op_t *k, size_t *work)
   by_rows.in = by_pairs.in = by_pairs.out = k->type;
   by_rows.out = CT_F32;
   by_rows.b_turned = 1;
-  /* k and v begin where q and k end */
+  /* k and v start where q and k end */
   if ((size_t)tokens(k) * ct_dtype_size(k->type) % 16 != 0) {
     by_rows.unaligned = GPU_GEMM_A | GPU_GEMM_B;
     by_pairs.unaligned = GPU_GEMM_B | GPU_GEMM_C;

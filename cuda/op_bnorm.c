@@ -1,23 +1,23 @@
-/* Batch normalisation, with the semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
+/* Batch normalization, semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
  *
- * Bytes are what counts.  Forward reads x twice (and x2), and writes y.  Backward reads x and dy
- * twice.  It finds the ReLU's sign by computing y again where x is enough for that; else, behind an
- * x2, forward keeps a bit for each element.  Where dx2, the gradient before the ReLU, is wanted
- * anyhow, the sums' pass writes it and the other reads it instead of dy and dy2. */
+ * It is memory-bound. Forward reads x twice (and x2), and writes y. Backward reads x and dy twice.
+ * It gets the ReLU's sign by recomputing y if x suffices for that; if an x2 was added, forward
+ * stores one bit per element. If dx2, the gradient before the ReLU, is wanted anyway, the summing
+ * pass writes it and the second pass reads it instead of dy and dy2. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bnorm.h"
 
 typedef struct bnorm {
   ct_op_t op;
   gpu__bn_grid_t grid;
-  int keeps_norm, keeps_signs; /* from forward to backward */
+  int keeps_norm, keeps_signs; /* saved from forward to backward */
 } bnorm_t;
 
 enum { BACK = CT_BWD_DATA | CT_BWD_PARAM | CT_BWD_STATS };
 
 /* ---- memory ---- */
 
-/* saved: [mean][invstd] of the batch, if kept; the count of a SyncBN; the signs, if kept. */
+/* saved: [mean][invstd] of the batch, if kept; the count for SyncBN; the signs, if kept. */
 static size_t count_at(const bnorm_t *b)
 {
   return b->keeps_norm ? 2 * (size_t)b->grid.channels * sizeof(float) : 0;
@@ -44,7 +44,7 @@ static unsigned char *signs_of(const bnorm_t *b, const ct_op_args_t *a)
   return b->keeps_signs ? (unsigned char *)a->saved + signs_at(b) : NULL;
 }
 
-/* scratch: [mean][invstd], or in backward [middle][slope]; then the sums of the splits. */
+/* scratch: [mean][invstd], in backward [middle][slope]; then the partial sums of the splits. */
 static float *sums_of(const bnorm_t *b, const ct_op_args_t *a)
 {
   return (float *)a->scratch + 2 * b->grid.channels;
@@ -55,7 +55,7 @@ static size_t scratch_bytes(const bnorm_t *b)
   return (size_t)(2 * b->grid.channels * (1 + b->grid.splits)) * sizeof(float);
 }
 
-/* What the channels are normalised with: the batch's statistics, or the running ones. */
+/* Statistics for normalization: the batch's, or the running ones. */
 static gpu__bn_norm_t norm_of(const bnorm_t *b, const ct_op_args_t *a)
 {
   const ct_op_desc_t *d = &b->op.desc;
@@ -94,7 +94,7 @@ out:
   return rc;
 }
 
-/* Also with an empty batch: then only the running statistics follow, those of the group. */
+/* Runs also for an empty batch, to update the running statistics with those of the group. */
 static int batch_stats(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -130,7 +130,7 @@ static gpu__bn_gradient_t gradient_of(const bnorm_t *b, const ct_op_args_t *a)
   return g;
 }
 
-/* Which sums of the gradient a pass wants. */
+/* The sums of the gradient that a pass needs. */
 static gpu__bn_summed_t wanted_sums(const bnorm_t *b, const ct_op_args_t *a)
 {
   const ct_op_desc_t *d = &b->op.desc;
@@ -147,7 +147,7 @@ static gpu__bn_summed_t wanted_sums(const bnorm_t *b, const ct_op_args_t *a)
   return out;
 }
 
-/* *in comes back as what dx is to be made of. */
+/* On return *in describes the inputs from which dx is computed. */
 static int gradient_sums(const bnorm_t *b, const ct_op_args_t *a, const gpu__bn_norm_t *norm,
                          const gpu__bn_summed_t *out, gpu__bn_gradient_t *in, cudaStream_t s)
 {
@@ -171,7 +171,7 @@ static int backward(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s)
 
   if (sums.dweight || sums.middle || sums.stats) {
     CT_TRY(gradient_sums(b, a, &norm, &sums, &in, s));
-    if (in.dy == dx2) dx2 = NULL; /* is written */
+    if (in.dy == dx2) dx2 = NULL; /* already written */
   }
   if (!(a->pass & CT_BWD_DATA) || (!a->dx && !dx2)) goto out;
   if (d->u.bnorm.sync) {
@@ -196,7 +196,7 @@ out:
   return rc;
 }
 
-/* ---- preparing ---- */
+/* ---- preparation ---- */
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {

@@ -1,9 +1,9 @@
-/* Concatenation along the channels, of sequences the features: in rows, of whole samples or steps
- * where the layout is plain, else of one place's channels. */
+/* Concatenation along the channels; for sequences along the features. Rows are whole samples or
+ * steps in plain layout, else the channels of one pixel. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/concat.h"
 
-/* Of sequences no other layout than the plain one has the features side by side. */
+/* For sequences only the plain layout has contiguous features. */
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;

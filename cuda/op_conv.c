@@ -1,5 +1,5 @@
-/* Convolution: products of a library (product.h), or, where each channel of an image has a filter
- * of its own, kernels.  The bias's gradient is a sum over the rows of dy either way. */
+/* Convolution: by a library (product.h), or by our own kernels for depthwise convolutions of
+ * images. The bias gradient is a column sum of dy in both cases. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
 #include "cuda/kernels/depthwise.h"
@@ -65,7 +65,7 @@ out:
   return rc;
 }
 
-/* In the type of x. */
+/* Parameters in the type of x. */
 static const void *weights(const conv_t *c, const ct_op_args_t *a, int i)
 {
   return c->op.desc.x.dtype == CT_F32 ? a->w[i] : a->w_low[i];

@@ -1,4 +1,4 @@
-/* Dropout.  The mask is made anew in the backward pass, so nothing is kept. */
+/* Dropout. The mask is recomputed in the backward pass, so nothing is saved. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/dropout.h"
 
@@ -26,7 +26,7 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__dial_t 
   return GPU_CHECK(gpu__dropout(d->x.dtype, &shape, &rule, &dial, at, x, y, s));
 }
 
-/* The gradient is dropped and scaled like the value. */
+/* The gradient is masked and scaled like the value. */
 static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
   int rc = CT_OK;

@@ -1,5 +1,5 @@
-/* Group normalisation, in either layout.  Kept from forward to backward: mean and 1 / std of each
- * group of each sample. */
+/* Group normalization, in either layout. Saved from forward to backward: mean and 1 / std per group
+ * and sample. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/gnorm.h"
 

@@ -1,5 +1,5 @@
-/* Fully connected layers over the last dim: products of all rows, the bias and the ReLU within
- * them.  The weights lie as plain. */
+/* Fully connected layers over the last dim: one GEMM over all rows, including bias and ReLU.
+ * Weights are in plain layout. */
 #include "cuda/dense.h"
 
 typedef struct linear_op {

@@ -1,4 +1,4 @@
-/* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each
+/* Layer normalization over the last dim. Saved from forward to backward: mean and 1 / std per
  * row. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/lnorm.h"
@@ -28,7 +28,7 @@ static int lnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, 
   (void)at;
   if (a->pass & CT_FWD)
     GPU_TRY(gpu__lnorm(k->rows, k->wide, eps, a->x, a->w[0], a->w[1], a->y, stats, s));
-  if (a->pass & CT_BWD_PARAM) /* first: dx may lie over dy */
+  if (a->pass & CT_BWD_PARAM) /* first, since dx may overwrite dy */
     GPU_TRY(
         gpu__lnorm_param(k->rows, k->wide, a->x, stats, a->dy, a->dw[0], a->dw[1], a->scratch, s));
   if (a->pass & CT_BWD_DATA)

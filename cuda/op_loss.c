@@ -1,4 +1,4 @@
-/* Losses.  Labels are looked at on the GPU; a bad one is told by the next wait. */
+/* Losses. Labels are checked on the GPU; the next wait reports an invalid one. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/loss.h"
 

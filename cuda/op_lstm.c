@@ -1,25 +1,27 @@
-/* One LSTM level, with the semantics of ref_lstm.c: the products with the inputs of all steps at
- * once; then, step by step, the product with the states before and the cells' arithmetic.  It is
- * made of products, not of cuDNN's RNN functions, whose layout of the weights only a GPU can tell:
- * so it is the same on the host.
+/* One LSTM layer, semantics as in ref_lstm.c: the GEMM with the inputs of all steps at once; then,
+ * step by step, the GEMM with the previous state and the cell arithmetic. It does not use cuDNN's
+ * RNN functions, because their weight layout can only be queried on a GPU; this way it is the same
+ * as on the host.
  *
- * Kept from forward to backward, in float32: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y
- * and these lie sample by sample, so the rows of one step are T rows apart.  In a low type x, y and
- * the gates' gradients are low; sums, gates, cells and biases are float32. */
+ * Saved from forward to backward, in float32: gates N x T x 4H (i, f, g, o), cells N x T x H. x, y
+ * and these are stored sample by sample, so the rows of one step are T rows apart. With reduced
+ * precision x, y and the gates' gradients have the reduced type; sums, gates, cells and biases are
+ * float32. */
 #include "cuda/dense.h"
 #include "cuda/kernels/lstm.h"
 
 typedef struct lstm_op {
   ct_op_t head;
   gpu__lstm_t cells;
-  gpu__dense_t inputs;               /* of all steps, to the gates */
-  gpu__gemm_t *states, *states_back; /* of a step: added to the gates; and from them */
-  gpu__dense_t all_states;           /* of all steps: gradient of w_hh */
+  gpu__dense_t inputs;               /* inputs of all steps to gates */
+  gpu__gemm_t *states, *states_back; /* per step: state times w_hh, added to the gates; and the
+                                        gradient of the state */
+  gpu__dense_t all_states;           /* over all steps: gradient of w_hh */
   struct {
-    size_t gates, cells;           /* kept; of inference in scratch */
-    size_t dgates, before, dh, dc; /* backward: scratch */
-    size_t work;                   /* of products and sums; last */
-  } at;                            /* bytes from the begin of their memory */
+    size_t gates, cells;           /* saved; in scratch for inference */
+    size_t dgates, before, dh, dc; /* backward: in scratch */
+    size_t work;                   /* workspace of GEMMs and sums; last */
+  } at;                            /* byte offsets in saved or scratch memory */
 } lstm_op_t;
 
 /* ---- forward ---- */
@@ -47,7 +49,7 @@ out:
 
 /* ---- backward ---- */
 
-/* Gradients of the gates' sums at all steps. */
+/* Gradients of the gates before their activations, for all steps. */
 static int steps_backward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -94,7 +96,7 @@ out:
   return rc;
 }
 
-/* ---- the table ---- */
+/* ---- op table ---- */
 
 static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
@@ -146,7 +148,7 @@ static int make_products(lstm_op_t *k, int64_t features, size_t *work)
   states.ldc = back.lda = c->t * gates;
   states.b_turned = 1;
   states.in = back.in = c->type;
-  /* a step begins at its row of the first sample */
+  /* a step starts at its row of the first sample */
   if (state % 16 != 0) states.unaligned = GPU_GEMM_A;
   if (4 * state % 16 != 0) back.unaligned = GPU_GEMM_A;
   all_states.in = h;

@@ -1,4 +1,4 @@
-/* Pooling.  A maximum keeps where in its window it was, so that backward needs neither x nor y. */
+/* Pooling. The position of each maximum is saved, so that backward needs neither x nor y. */
 #include <limits.h>
 
 #include "cuda/gpu.h"
@@ -14,7 +14,7 @@ static int is_average(const ct_op_desc_t *d)
   return d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
 }
 
-/* ---- what can be done ---- */
+/* ---- support ---- */
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
@@ -53,14 +53,15 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
   pool_t *p = (pool_t *)op;
   const ct_op_desc_t *d = &op->desc;
   set_windows(d, &p->windows);
-  if (ct_shape_count(&d->y) == d->y.dim[0] * d->y.dim[1]) info->y_layout = CT_PLAIN; /* the same */
+  if (ct_shape_count(&d->y) == d->y.dim[0] * d->y.dim[1])
+    info->y_layout = CT_PLAIN; /* identical to NHWC */
   if (d->passes & CT_BWD_DATA && !is_average(d))
     info->saved = (size_t)ct_shape_count(&d->y) * gpu__pool_place_size(&p->windows);
   info->takes_dy2 = 1;
   return CT_OK;
 }
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
 static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {

@@ -1,11 +1,11 @@
-/* Another layout, another type, other dims: a turn of matrices, or a cast; or bytes that become
- * numbers. */
+/* Changes layout, type or dims: by transposing matrices or casting; also converts samples stored as
+ * bytes. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bytes.h"
 #include "cuda/kernels/elt.h"
 #include "cuda/kernels/reorder.h"
 
-/* 1: channels first and last are the same. */
+/* 1: channels first and channels last are the same layout. */
 static int is_either(const ct_shape_t *s)
 {
   return s->ndim < 3 || s->dim[1] == 1 || ct_shape_sample(s) == s->dim[1];
@@ -49,7 +49,7 @@ static int move(const ct_shape_t *from, const void *x, const ct_shape_t *to, voi
     return GPU_CHECK(gpu__cast(from->dtype, to->dtype, n, x, y, s));
   }
   int64_t batch = from->dim[0], space = batch && channels ? n / batch / channels : 0;
-  int first = from->layout == CT_PLAIN; /* channels come first */
+  int first = from->layout == CT_PLAIN; /* channels first */
   return GPU_CHECK(gpu__turn(from->dtype, to->dtype, batch, first ? channels : space,
                              first ? space : channels, x, y, s));
 }

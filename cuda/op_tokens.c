@@ -1,4 +1,5 @@
-/* Into and out of sequences N x T x D: patches to tokens, and the choice of one place. */
+/* Ops at the start and end of sequences N x T x D: patches to tokens, and selection of one
+ * token. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
 #include "cuda/kernels/concat.h"
@@ -14,8 +15,8 @@ static int tokens_prepare(ct_op_t *op, ct_op_info_t *info)
   return CT_OK;
 }
 
-/* In CT_NHWC a sample's patches lie as they do in y, behind the class token.  The gradients of both
- * parameters are sums over the batch, the class token's those of the first place. */
+/* In CT_NHWC a sample's patches have the same order as in y, after the class token. The gradients
+ * of both parameters are sums over the batch; the class token's is that of the first position. */
 static int tokens_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* The optimizer's ops over flat ranges: GRADSTAT, MEASURE, UPDATE. */
+/* Optimizer ops over contiguous ranges: GRADSTAT, MEASURE, UPDATE. */
 #include <string.h>
 
 #include "cuda/gpu.h"
@@ -6,7 +6,7 @@
 
 typedef struct flat_op {
   ct_op_t head;
-  void *work; /* device memory, for one run at a time: see kernels/update.h */
+  void *work; /* device memory, used by one run at a time: see kernels/update.h */
 } flat_op_t;
 
 static int prepare(ct_op_t *op, ct_op_info_t *info)
@@ -37,7 +37,8 @@ const gpu__kind_t gpu__kind_gradstat = {
 static gpu__range_t range_of(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   gpu__range_t r;
-  memset(&r, 0, sizeof r); /* padding too, which the emulator might take for half an address */
+  memset(&r, 0, sizeof r); /* clear padding too, which the emulator might take for a partial
+                              address */
   r.count = a->count;
   r.g = a->dy;
   r.w = a->w[0];

@@ -1,4 +1,4 @@
-/* Upsampling by whole factors, in either layout. */
+/* Upsampling by integer factors, in either layout. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/upsample.h"
 

@@ -1,5 +1,5 @@
-/* Queues are streams, marks are events.  The host waits by asking, never in a call of CUDA that
- * does not return: a peer's failure must be seen, and a wait must end. */
+/* Queues are CUDA streams, marks are events. The host waits by polling, never in a blocking CUDA
+ * call, so that a peer's failure is noticed and waits can time out. */
 #include <sched.h>
 #include <time.h>
 
@@ -33,8 +33,8 @@ static void destroy(ct_queue_t *q)
 
 /* ---- waiting ---- */
 
-/* The first microseconds are spun, since short steps end in them; then other processes get the
- * core. */
+/* Spins for the first microseconds, in which short steps complete; then yields, and later
+ * sleeps. */
 static void pause_for(double waited)
 {
   struct timespec nap = {.tv_nsec = 50 * 1000};
@@ -58,7 +58,7 @@ static int keep_waiting(ct_dev_t *dev, double begin)
   int rc = CT_OK;
   double waited = ct_clock() - begin;
   int late = dev->timeout_s > 0 && waited > dev->timeout_s;
-  cudaGetLastError(); /* "not ready" is remembered as if it were an error */
+  cudaGetLastError(); /* CUDA records "not ready" as if it were an error */
   if (waited > 1e-2) CT_TRY(ask_watches(dev, late));
   if (late)
     CT_FAIL(CT_ERR_DEVICE, "the GPU (%s, %s) has not finished its work in %.0f s", dev->id.name,
@@ -68,7 +68,7 @@ out:
   return rc;
 }
 
-/* For the event, or without one for all work of the stream. */
+/* Waits for the event, or without one for all work on the stream. */
 static int wait_for(ct_dev_t *dev, cudaStream_t s, cudaEvent_t ev)
 {
   int rc = CT_OK;
@@ -92,9 +92,9 @@ int gpu__wait_event(ct_dev_t *dev, cudaEvent_t ev)
   return wait_for(dev, NULL, ev);
 }
 
-/* ---- marks ---- */
+/* ---- events ---- */
 
-/* While work is noted there is nothing to mark yet: the event only says of which queue it is. */
+/* While a step is recorded, the event only stores its queue; nothing can be marked yet. */
 static int mark(ct_queue_t *q, ct_event_t **io)
 {
   int rc = CT_OK;
@@ -130,7 +130,7 @@ static int wait_event(ct_event_t *ev)
 static int event_done(ct_event_t *ev)
 {
   cudaError_t e = cudaEventQuery(ev->event);
-  if (e == cudaErrorNotReady) cudaGetLastError(); /* it is none */
+  if (e == cudaErrorNotReady) cudaGetLastError(); /* not an error */
   if (e == cudaErrorNotReady) return 0;
   return e == cudaSuccess ? 1 : gpu__check(e, "work of the GPU", __FILE__, __LINE__);
 }

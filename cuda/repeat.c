@@ -1,10 +1,11 @@
-/* Steps that are started as a whole.
+/* Replays steps as CUDA graphs.
  *
- * Between begin() and end() work is noted in a list.  end() compares the list with that of the
- * key's last step: if only dials (step_params.h) differ, the graph that was made of it is good, and
- * the dials are written to where its first node copies them from; else the list is run once into a
- * stream that captures, and becomes a new graph.  So nothing has to be known in advance about what
- * may be repeated. */
+ * Between begin() and end() launches are recorded in a list. end() compares the list with that of
+ * the previous step with the same key. If only step parameters (step_params.h) differ, the existing
+ * graph is valid: the new parameters are written to the buffer from which its first node copies
+ * them.
+ * Otherwise the list is run once on a capturing stream and becomes a new graph. So nothing needs to
+ * be known in advance about what can be replayed. */
 #include <string.h>
 
 #include "base/ct_mem.h"
@@ -37,20 +38,20 @@ typedef struct list {
 } list_t;
 
 typedef struct repeat {
-  list_t last; /* what the graph was made of, with the newest numbers */
+  list_t last; /* list from which the graph was made, with the latest parameters */
   cudaGraphExec_t graph;
-  gpu__dial_t *host; /* staging: of each entry */
+  gpu__dial_t *host; /* staging: one entry per launch */
   gpu__dial_t *dev;
-  int64_t dials; /* there is room for */
+  int64_t dials; /* allocated entries */
 } repeat_t;
 
 struct gpu__repeats {
   ct_dev_t *dev;        /* borrowed */
-  gpu__repeats_t *next; /* of this device */
+  gpu__repeats_t *next; /* next queue on this device */
   repeat_t of[CT_REPEATS];
-  int key;    /* of the step that is noted, or was noted last */
-  int ended;  /* 1: it has been through end(), and its list is its key's last */
-  list_t now; /* being noted */
+  int key;    /* of the step being recorded, or recorded last */
+  int ended;  /* 1: end() was called, and its list is the last one of its key */
+  list_t now; /* being recorded */
 };
 
 static void drop_graph(repeat_t *r)
@@ -85,7 +86,7 @@ void gpu__repeats_free(gpu__repeats_t *r)
   ct_mem_free(r);
 }
 
-/* ---- noting ---- */
+/* ---- recording ---- */
 
 static int note(ct_queue_t *q, const entry_t *e)
 {
@@ -139,7 +140,7 @@ out:
   return rc;
 }
 
-/* ---- comparing ---- */
+/* ---- comparison ---- */
 
 static int same_pointers(void *const *a, void *const *b, int n)
 {
@@ -148,7 +149,7 @@ static int same_pointers(void *const *a, void *const *b, int n)
   return 1;
 }
 
-/* All but what is in a dial. */
+/* Compares all arguments except step parameters. */
 static int same_args(const ct_op_args_t *a, const ct_op_args_t *b)
 {
   for (int i = 0; i < CT_OP_PARAMS; i++)
@@ -188,12 +189,13 @@ static int same_list(const list_t *a, const list_t *b)
   return 1;
 }
 
-/* ---- dials ---- */
+/* ---- step parameters ---- */
 
 gpu__dial_t gpu__dial(const ct_op_args_t *a)
 {
   gpu__dial_t d;
-  memset(&d, 0, sizeof d); /* padding too, which the emulator might take for half an address */
+  memset(&d, 0, sizeof d); /* clear padding too, which the emulator might take for a partial
+                              address */
   d.scale = a->scale;
   d.hyper = a->hyper;
   d.ctl = a->ctl;
@@ -220,7 +222,7 @@ static int run_entry(entry_t *e, const gpu__dial_t *at, cudaStream_t s)
   return CT_OK;
 }
 
-/* dials NULL: by value. */
+/* dials NULL: pass step parameters by value only. */
 static int run_list(list_t *l, const gpu__dial_t *dials, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -263,7 +265,7 @@ static int capture(ct_queue_t *q, repeat_t *r, list_t *l)
                                  cudaMemcpyHostToDevice, q->stream));
   if (rc == CT_OK) rc = run_list(l, r->dev, q->stream);
   int ended = gpu__check(cudaStreamEndCapture(q->stream, &graph), "cudaStreamEndCapture", __FILE__,
-                         __LINE__); /* also after a failure, else the stream stays unusable */
+                         __LINE__); /* also after a failure, or the stream stays unusable */
   q->dev->capturing = 0;
   if (rc == CT_OK) rc = ended;
   if (rc == CT_OK) rc = GPU_CHECK(cudaGraphInstantiate(&r->graph, graph, 0));

@@ -1,4 +1,4 @@
-/* Convolutions on cuDNN (product.h): a way for each pass. */
+/* Convolutions with cuDNN (product.h): one plan per pass. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cuda/conv/conv_plan.h"
@@ -10,7 +10,7 @@ static const int pass_bit[PASSES] = {CT_FWD, CT_BWD_DATA, CT_BWD_PARAM};
 struct gpu__conv {
   ct_dev_t *dev;
   ct_op_desc_t d;
-  const gpu__conv_way_t *way[PASSES]; /* NULL: not prepared, or there is nothing to do */
+  const gpu__conv_way_t *way[PASSES]; /* NULL: not prepared, or nothing to do */
   gpu__dnn_memory_t memory[PASSES];
 };
 
@@ -19,13 +19,13 @@ static gpu__conv_pass_t pass_of(const gpu__conv_t *c, int i)
   return (gpu__conv_pass_t){.d = &c->d, .pass = pass_bit[i], .tf32 = c->dev->tf32};
 }
 
-/* A batch of nothing has no plan and needs none. */
+/* An empty batch has no plan and needs none. */
 static int is_empty(const ct_op_desc_t *d)
 {
   return d->x.dim[0] == 0;
 }
 
-/* What is worth knowing about the numbers. */
+/* Name of the algorithm, for numerically relevant choices. */
 static const char *algorithm_of(const gpu__conv_t *c)
 {
   int winograd = 0;
@@ -73,7 +73,7 @@ static int run(gpu__conv_t *c, int i, const gpu__conv_memory_t *at, cudaStream_t
   return gpu__conv_way_run(c->dev->products->dnn, &p, c->way[i], &c->memory[i], at, s);
 }
 
-/* cuDNN takes what it reads as pointers to what may be written. */
+/* cuDNN takes inputs as pointers to non-const. */
 static void *input(const void *p)
 {
   return (void *)(uintptr_t)p;

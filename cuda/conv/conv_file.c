@@ -1,8 +1,8 @@
-/* What was measured of a convolution's pass, as a file.
+/* Benchmark results of convolution passes, stored as files.
  *
- * It holds what it is for as text, and the hash of what follows: a file of another device (hashes
- * of names may agree), a half one or one that cuDNN does not take is as good as none, and is
- * written anew. */
+ * A file contains its key as text and a hash of the plan. A file for another key (hashes in file
+ * names may collide), a truncated one, or one that cuDNN rejects counts as missing and is
+ * rewritten. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ static int path_of(const char *dir, const char *key, char path[CT_PATH_MAX])
   return ct_path_join(path, CT_PATH_MAX, dir, name);
 }
 
-/* If text begins with this line: what comes behind it; else NULL. */
+/* The text after a line, if text starts with that line; else NULL. */
 static const char *behind(const char *text, const char *line)
 {
   size_t n = strlen(line);
@@ -51,8 +51,8 @@ int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
   return read;
 }
 
-/* Ranks may write the same file at once, those of other nodes too: each has a temporary of its
- * own. */
+/* Several ranks, even on different nodes, may write the same file, so each uses its own temporary
+ * file. */
 int gpu__conv_write(const char *dir, const char *key, const gpu__conv_way_t *way)
 {
   int rc = CT_OK;

@@ -1,7 +1,7 @@
-/* The graphs of a convolution's passes. */
+/* Builds the cuDNN graphs of a convolution's passes. */
 #include "cuda/conv/conv_plan.h"
 
-/* w[out][in / groups][kernel...], as cuDNN has it; the groups it finds out from x. */
+/* w[out][in / groups][kernel...]; cuDNN infers the groups from x. */
 static void filter_dims(const ct_op_desc_t *d, int64_t dim[CT_MAX_DIMS])
 {
   dim[0] = d->y.dim[1];

@@ -1,8 +1,8 @@
-/* Plans for a pass of a convolution: which ones there are. */
+/* Finds candidate plans for a pass of a convolution. */
 #include "base/ct_err.h"
 #include "cuda/conv/conv_plan.h"
 
-/* What an engine must not do: bits of cuDNN's notes. */
+/* Numerical notes of engines that must not be used: bits of cuDNN's notes. */
 static unsigned forbidden(const gpu__conv_pass_t *p)
 {
   unsigned always = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC |
@@ -19,7 +19,8 @@ typedef struct search {
   const gpu__conv_pass_t *p;
   gpu__conv_way_t *out;
   int fused, cap, n;
-  gpu__conv_way_t big; /* of those with too large a workspace the one with the smallest */
+  gpu__conv_way_t big; /* among plans that exceed the workspace limit, the one with the smallest
+                          workspace */
 } search_t;
 
 static void take(search_t *s, gpu__dnn_plan_t *plan, unsigned notes)
@@ -35,7 +36,7 @@ static void take(search_t *s, gpu__dnn_plan_t *plan, unsigned notes)
   }
 }
 
-/* An engine that cannot do it, after all, is not a failure. */
+/* Skips engines that turn out not to support the graph. */
 static int try_configs(search_t *s, const gpu__dnn_graph_t *g, cudnnBackendHeurMode_t mode)
 {
   int rc = CT_OK;

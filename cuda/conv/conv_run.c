@@ -1,4 +1,4 @@
-/* Runs of a convolution's passes, with what cuDNN does not do. */
+/* Runs the passes of a convolution, including steps that cuDNN does not support. */
 #include "cuda/conv/conv_plan.h"
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
@@ -9,8 +9,8 @@ static size_t aligned(size_t bytes)
   return (bytes + 255) / 256 * 256;
 }
 
-/* cuDNN has no gradient of low weights in float32: it goes through scratch, behind the
- * workspace. */
+/* 1 if the weight gradient must be converted: cuDNN does not write float32 gradients of
+ * reduced-precision weights, so they go through scratch, after the workspace. */
 static int casts(const gpu__conv_pass_t *p)
 {
   return p->pass == CT_BWD_PARAM && p->d->x.dtype != CT_F32;

@@ -1,5 +1,5 @@
-/* The ways of convolutions' passes that were chosen: in a table, so that the many layers of one
- * description share one, and in files, so that the next process need not measure again. */
+/* Chosen plans of convolution passes: in a table, so that layers with equal descriptions share
+ * them, and in files, so that later processes need no benchmarks. */
 #include <stdio.h>
 
 #include "base/ct_err.h"
@@ -17,9 +17,9 @@ typedef struct entry {
 
 struct gpu__conv_plans {
   char device[320];
-  entry_t **entry; /* each in its own place: convolutions point into it */
+  entry_t **entry; /* individually allocated, since convolutions keep pointers to them */
   int64_t count, cap;
-  int warned; /* that files cannot be written */
+  int warned; /* 1: already warned that files cannot be written */
 };
 
 void gpu__conv_plans_free(gpu__conv_plans_t *p)
@@ -33,7 +33,7 @@ void gpu__conv_plans_free(gpu__conv_plans_t *p)
   ct_mem_free(p);
 }
 
-/* The multiprocessors tell parts of a GPU (MIG) from the whole. */
+/* The number of multiprocessors distinguishes parts of a GPU (MIG) from the whole. */
 static int plans_new(const ct_dev_t *dev, gpu__conv_plans_t **out)
 {
   int rc = CT_OK;
@@ -50,7 +50,7 @@ out:
   return rc;
 }
 
-/* All that a plan depends on. */
+/* A text with everything that a plan depends on. */
 static void key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p, char key[KEY_CAP])
 {
   char text[256];
@@ -60,7 +60,7 @@ static void key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p, ch
            gpu__conv_pass_name(p->pass), ct_op_text(&d, text, sizeof text));
 }
 
-/* ---- what was chosen ---- */
+/* ---- selection ---- */
 
 static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu__conv_way_t *out)
 {

@@ -1,4 +1,4 @@
-/* Measures the ways to do a pass of a convolution. */
+/* Benchmarks the candidate plans of a convolution pass. */
 #include "base/ct_err.h"
 #include "cuda/conv/conv_plan.h"
 #include "cuda/gpu.h"
@@ -6,7 +6,7 @@
 
 enum { RUNS = 3, CANDIDATES = 2 * GPU_CONV_WAYS };
 
-/* Memory and a stream for it. */
+/* Memory and a stream for benchmarks. */
 typedef struct bench {
   ct_dev_t *dev;
   const gpu__conv_pass_t *p;
@@ -21,7 +21,7 @@ static size_t aligned(size_t bytes)
   return (bytes + 255) / 256 * 256;
 }
 
-/* Filters and biases have room for float32, as their gradients are. */
+/* Filters and biases are sized for float32, since their gradients are float32. */
 static int bench_open(bench_t *b, size_t scratch)
 {
   int rc = CT_OK;
@@ -40,7 +40,8 @@ static int bench_open(bench_t *b, size_t scratch)
   GPU_TRY(cudaEventCreate(&b->end));
   GPU_TRY(cudaMemsetAsync(b->block, 0, x + y + w + bias + scratch, b->stream));
 out:
-  cudaGetLastError(); /* out of memory is no news for the next kernel */
+  cudaGetLastError(); /* clears the out-of-memory error, so that the next kernel does not report
+                         it */
   return rc;
 }
 
@@ -50,7 +51,8 @@ static void bench_close(bench_t *b)
   if (b->end) cudaEventDestroy(b->end);
   if (b->stream) cudaStreamDestroy(b->stream);
   if (b->block) cudaFree(b->block);
-  cudaGetLastError(); /* of a way that did not run: no news for the next kernel */
+  cudaGetLastError(); /* clears the error of a plan that failed, so that the next kernel does not
+                         report it */
 }
 
 static float median(const float t[RUNS])
@@ -59,7 +61,7 @@ static float median(const float t[RUNS])
   return fmaxf(low, fminf(high, t[2]));
 }
 
-/* Milliseconds; the first run, which may load the kernel, does not count. */
+/* Time in milliseconds; a warm-up run, which may load the kernel, is not counted. */
 static int measure(bench_t *b, const gpu__conv_way_t *way, float *ms)
 {
   int rc = CT_OK;
@@ -92,7 +94,7 @@ out:
   return rc;
 }
 
-/* A way that fails when it is run is not one. */
+/* Index of the fastest candidate; those that fail are skipped. */
 static int fastest(bench_t *b, const gpu__conv_way_t way[CANDIDATES], int n)
 {
   int best = -1;

@@ -1,4 +1,4 @@
-/* Graphs of cuDNN's operations, and its errors. */
+/* Builds graphs of cuDNN operations; cuDNN's errors. */
 #include "cuda/conv/dnn.h"
 #include "backend/ct_op.h"
 #include "base/ct_err.h"
@@ -25,7 +25,7 @@ void gpu__dnn_free(gpu__dnn_desc_t d)
   if (d) cudnnBackendDestroyDescriptor(d);
 }
 
-/* A new descriptor of the graph; NULL after a failure. */
+/* Creates a descriptor owned by the graph; NULL after a failure. */
 static gpu__dnn_desc_t create(gpu__dnn_graph_t *g, cudnnBackendDescriptorType_t type)
 {
   gpu__dnn_desc_t d = NULL;
@@ -127,7 +127,7 @@ static gpu__dnn_desc_t window_desc(gpu__dnn_graph_t *g, const gpu__dnn_window_t 
   return d;
 }
 
-/* cuDNN's names of what is the same in its three operations. */
+/* cuDNN has separate attribute names for its three convolution operations. */
 typedef struct conv_names {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t window, x, w, y, alpha, beta;

@@ -1,4 +1,4 @@
-/* Plans of cuDNN: which there are, made, written and read, run. */
+/* cuDNN plans: finding, making, writing, reading and running them. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cuda/conv/dnn.h"

@@ -1,11 +1,11 @@
-/* Activations: a struct for each of CT_ACT_LIST, so that a missing one does not compile; the choice
- * is made outside of the kernels. */
+/* Activations: one struct per entry of CT_ACT_LIST, so that a missing one is a compile error. The
+ * activation is selected outside of the kernels. */
 #include "cuda/kernels/act.h"
 
 #include "cuda/kernels/map.h"
 
-/* As in torch.nn.functional: the value at x, and the derivative in terms of what CT_ACT_LIST says.
- * NaN stays NaN. */
+/* As in torch.nn.functional: the value at x, and the derivative in terms of x or y as CT_ACT_LIST
+ * specifies. NaN stays NaN. */
 template <ct_act_t KIND> struct act;
 
 template <> struct act<CT_ACT_LEAKY_RELU> {
@@ -31,7 +31,7 @@ template <> struct act<CT_ACT_RELU6> {
 };
 
 template <> struct act<CT_ACT_GELU> {
-  static CT_METHOD float normal(float x) /* its distribution function */
+  static CT_METHOD float normal(float x) /* distribution function of the normal distribution */
   {
     const float root_half = 0.70710678f;
     return 0.5f * (1 + erff(x * root_half));
@@ -42,7 +42,7 @@ template <> struct act<CT_ACT_GELU> {
   }
   static CT_METHOD float slope(float x, float)
   {
-    const float density = 0.39894228f; /* at 0 */
+    const float density = 0.39894228f; /* density of the normal distribution at 0 */
     return normal(x) + x * expf(-0.5f * x * x) * density;
   }
 };

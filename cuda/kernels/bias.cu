@@ -1,12 +1,13 @@
-/* Bias and ReLU behind a product, and sums of columns, the gradient of a bias.  Rows are summed in
- * chunks whose number depends on the shape alone: the same bits in every run. */
+/* Bias and ReLU after a matrix product, and column sums, which are the gradient of a bias. Rows are
+ * summed in chunks whose number depends only on the shape: results are bit-identical in every
+ * run. */
 #include "cuda/kernels/bias.h"
 
 #include "cuda/kernels/kernel.h"
 
 enum { THREADS = 256, CHUNKS = 256, CHUNK_ROWS = 64 };
 
-/* Packs can be taken instead of elements. */
+/* 1 if packs can be used instead of single elements. */
 template <class T> static int by_packs(const void *p, int64_t channels)
 {
   return gpu_is_aligned(p) && channels % gpu_pack<T>::n == 0;
@@ -25,7 +26,7 @@ template <class T> CT_D float biased(const T *y, const T *bias, int relu)
   return relu ? relu_of(v) : v;
 }
 
-/* A thread's channel goes on by the same step each time, without a division. */
+/* A thread's channel advances by the same step each time, which avoids divisions. */
 template <class T>
 CT_KERNEL void bias_relu(int64_t n, int64_t channels, T *y, const T *bias, int relu)
 {
@@ -74,9 +75,9 @@ extern "C" cudaError_t gpu__bias_relu(ct_dtype_t type, void *y, const void *bias
   return cudaSuccess;
 }
 
-/* ---- sums of columns ---- */
+/* ---- column sums ---- */
 
-/* W elements, a pack or one. */
+/* Adds W elements, one pack or a single one. */
 template <class T, int W> CT_D void add_to(float sum[W], const T *from)
 {
   if constexpr (W == 1) {
@@ -88,8 +89,8 @@ template <class T, int W> CT_D void add_to(float sum[W], const T *from)
   }
 }
 
-/* A block sums a chunk of the rows for blockDim.x times W columns: blockDim.y rows side by side,
- * and those, a power of two, by halves at the end.  part: [W][threads], so that neighbours are in
+/* A block sums one chunk of the rows for blockDim.x times W columns: blockDim.y rows in parallel, a
+ * power of two, which are then added pairwise. part: [W][threads], so that adjacent threads use
  * different banks. */
 template <class T, int W>
 CT_KERNEL void column_sums(int64_t rows, int64_t channels, int64_t chunk, const T *dy, float *out)
@@ -121,7 +122,7 @@ static int64_t chunks_of(int64_t rows)
   return n < 1 ? 1 : n < CHUNKS ? n : (int64_t)CHUNKS;
 }
 
-/* out[chunks][channels] */
+/* Output: out[chunks][channels]. */
 template <class T, int W>
 static cudaError_t launch_sums(int64_t rows, int64_t channels, int64_t chunks, const T *dy,
                                float *out, cudaStream_t s)
@@ -151,7 +152,7 @@ extern "C" size_t gpu__column_sums_scratch(int64_t rows, int64_t channels)
   return chunks > 1 ? (size_t)(chunks * channels) * sizeof(float) : 0;
 }
 
-/* Chunks of rows first, then their sums. */
+/* Sums chunks of rows first, then the chunks. */
 extern "C" cudaError_t gpu__column_sums(ct_dtype_t type, const void *dy, int64_t rows,
                                         int64_t channels, float *out, void *scratch, cudaStream_t s)
 {

@@ -1,7 +1,7 @@
-/* Forward pass of batch normalisation. */
+/* Forward pass of batch normalization. */
 #include "cuda/kernels/bnorm_lanes.h"
 
-/* ---- shares ---- */
+/* ---- distribution of rows ---- */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -13,7 +13,7 @@ static int64_t quotient_up(int64_t a, int64_t b)
   return (a + b - 1) / b;
 }
 
-/* About \a blocks blocks that have equally many bands, at least \a least. */
+/* Number of blocks, about \a blocks, with equal numbers of bands, at least \a least each. */
 static int share_out(int64_t bands, int64_t blocks, int64_t least)
 {
   int64_t each = quotient_up(bands, blocks > 0 ? blocks : 1);
@@ -21,9 +21,9 @@ static int share_out(int64_t bands, int64_t blocks, int64_t least)
   return (int)quotient_up(bands, each);
 }
 
-/* Sums are made by as many blocks as run at a time, to have few of them to merge, or by a multiple
- * of it: a thread's sum in float32 is of some hundreds of rows at most.  Results are written by
- * several times as many, so that no multiprocessor is idle at the end. */
+/* Summing kernels use as many blocks as run concurrently, to have few partial sums to merge, or a
+ * multiple of that, so that a thread sums at most some hundreds of rows in float32. Writing kernels
+ * use several times as many, so that no multiprocessor is idle at the end. */
 extern "C" gpu__bn_grid_t gpu__bn_share(ct_dtype_t type, int64_t rows, int64_t channels, int sms)
 {
   enum { RESIDENT = 2, WRITING = 12, BANDS_MAX = 128, BLOCKS_MAX = 65535 };
@@ -48,7 +48,7 @@ extern "C" gpu__bn_grid_t gpu__bn_share(ct_dtype_t type, int64_t rows, int64_t c
 
 /* ---- moments ---- */
 
-/* Of some rows of V channels: how many, their mean, the sum of squared deviations from it. */
+/* Moments of some rows of V channels: count, mean, sum of squared deviations. */
 template <int V> struct bn_some {
   float count, mean[V], m2[V];
 };
@@ -66,7 +66,7 @@ template <int V> CT_D void add(bn_some<V> &a, const bn_some<V> &b)
   a.count = count;
 }
 
-/* Those of all lines of the block, in line 0. */
+/* Merges the moments of all lines of the block into line 0. */
 template <int V> CT_D void add_lines(bn_some<V> &a)
 {
   CT_SHARED(bn_some<V>, other, BN_THREADS / 2);
@@ -80,8 +80,8 @@ template <int V> CT_D void add_lines(bn_some<V> &a)
   }
 }
 
-/* From sums about a shift.  The shift is one of the numbers themselves, so that what cancels is at
- * most `count` times the variance. */
+/* Converts sums about a shift to moments. The shift is one of the values, so that the cancellation
+ * is at most `count` times the variance. */
 template <int V>
 CT_D void settle(bn_some<V> &a, const float shift[V], const float sum[V], const float square[V])
 {
@@ -150,7 +150,7 @@ extern "C" cudaError_t gpu__bn_moments(const gpu__bn_grid_t *g, const void *x, f
   return cudaGetLastError();
 }
 
-/* ---- results ---- */
+/* ---- output ---- */
 
 struct bn_output {
   int relu, packed;

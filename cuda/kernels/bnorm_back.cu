@@ -1,11 +1,11 @@
-/* Backward pass of batch normalisation. */
+/* Backward pass of batch normalization. */
 #include "cuda/kernels/bnorm_lanes.h"
 
-/* What a kernel reads: U rows of V channels at a time. */
+/* Inputs of a kernel, read as U rows of V channels at a time. */
 template <class T> struct bn_reads {
   const T *x, *dy, *dy2;     /* x, dy2 NULL: not read */
-  const unsigned char *kept; /* KEPT */
-  int packed, adds;          /* adds: there is a dy2 */
+  const unsigned char *kept; /* GPU_BN_KEPT */
+  int packed, adds;          /* adds: 1 if there is a dy2 */
 };
 
 template <class T, int V, int U> struct bn_rows {
@@ -41,10 +41,10 @@ CT_D float gradient(const bn_rows<T, V, U> &r, const bn_coefs<V> &coefs, int add
 
 template <int V> struct bn_sums {
   float sum[V], dot[V];
-  float apart; /* no sum: in shared memory neighbours begin in different banks */
+  float apart; /* padding, so that adjacent threads use different shared memory banks */
 };
 
-/* Those of all lines of the block, in line 0. */
+/* Merges the sums of all lines of the block into line 0. */
 template <int V> CT_D void add_lines(bn_sums<V> &a)
 {
   CT_SHARED(bn_sums<V>, other, BN_THREADS / 2);
@@ -113,7 +113,7 @@ static bn_reads<T> reads_of(const void *x, const gpu__bn_gradient_t *in, const v
   return r;
 }
 
-/* The statement with SIGN a constant. */
+/* Runs the statement with SIGN as a constant. */
 #define BY_SIGN(sign, SIGN, ...)        \
   if ((sign) == GPU_BN_LINEAR) {        \
     constexpr int SIGN = GPU_BN_LINEAR; \
@@ -139,10 +139,10 @@ extern "C" cudaError_t gpu__bn_gradient_sums(const gpu__bn_grid_t *g, const gpu_
   return cudaGetLastError();
 }
 
-/* ---- results ---- */
+/* ---- output ---- */
 
 template <class T> struct bn_writes {
-  const float *middle, *slope; /* NULL: statistics are constants */
+  const float *middle, *slope; /* NULL: fixed statistics */
   T *dx, *dx2;
 };
 

@@ -1,4 +1,5 @@
-/* Batch normalisation: from the sums of the splits, in double, to what is done to each channel. */
+/* Batch normalization: merges the partial sums of the splits, in double, into coefficients per
+ * channel. */
 #include "cuda/kernels/bnorm_lanes.h"
 
 enum { LINES = BN_THREADS / BN_MERGE };
@@ -7,13 +8,13 @@ struct pair {
   double a, b;
 };
 
-/* This thread's channel; its splits are threadIdx.y, + LINES, … */
+/* This thread's channel; its splits are threadIdx.y, threadIdx.y + LINES, … */
 CT_D int64_t channel_here()
 {
   return (int64_t)blockIdx.x * BN_MERGE + threadIdx.x;
 }
 
-/* The sums over all lines, in line 0. */
+/* Sums over all lines, in line 0. */
 CT_D pair over_lines(pair s)
 {
   CT_SHARED(pair, other, BN_THREADS / 2);
@@ -28,13 +29,13 @@ CT_D pair over_lines(pair s)
   return s;
 }
 
-/* Blocks of a kernel that has a thread for each channel. */
+/* Blocks of a kernel with one thread per channel. */
 static unsigned blocks_of(int64_t channels)
 {
   return gpu_grid(channels, BN_THREADS);
 }
 
-/* Blocks of a kernel that merges. */
+/* Grid of a merging kernel. */
 static dim3 merging_grid(const gpu__bn_grid_t *g)
 {
   return dim3((unsigned)((g->channels + BN_MERGE - 1) / BN_MERGE));
@@ -42,13 +43,12 @@ static dim3 merging_grid(const gpu__bn_grid_t *g)
 
 /* ---- forward ---- */
 
-/* Rows of the splits of the moments: bands are dealt out from the last, which may be smaller, to
- * the first.  Their number is divided once, not for each split: such divisions cost more than all
- * else here. */
+/* Number of rows in each split of the moments: bands are dealt out from the last, which may be
+ * smaller, to the first. The division is done once, not per split, since divisions would dominate
+ * the run time here. */
 struct dealt {
-  int64_t band, each,
-      more;        /* rows of a band; bands of a split, and how many splits have one more */
-  int64_t missing; /* rows of the last band */
+  int64_t band, each, more; /* rows per band; bands per split, and how many splits have one more */
+  int64_t missing;          /* rows by which the last band is short */
 };
 
 CT_D dealt deal(const gpu__bn_grid_t &g)
@@ -63,8 +63,8 @@ CT_D double rows_of(const dealt &d, int64_t split)
   return (double)(split == 0 ? rows - d.missing : rows);
 }
 
-/* Sums of x - about and of (x - about)^2 over all rows of a channel.  In double what cancels, when
- * moments are made of them, is ((mean - about) / std)^2 * 2^-53 of the variance. */
+/* Sums of x - about and (x - about)^2 over all rows of a channel. In double, the cancellation in
+ * the moments made from them is ((mean - about) / std)^2 * 2^-53 of the variance. */
 CT_D pair sums_about(const gpu__bn_grid_t &g, const float *partial, int64_t channel, double about)
 {
   const float *mean = partial + channel, *m2 = mean + g.splits * g.channels;
@@ -96,7 +96,7 @@ CT_KERNEL void __launch_bounds__(BN_THREADS)
     take_moments(gpu__bn_grid_t g, const float *partial, gpu__bn_taken_t out)
 {
   int64_t c = channel_here();
-  double about = c < g.channels ? partial[c] : 0; /* the mean of split 0 */
+  double about = c < g.channels ? partial[c] : 0; /* mean of split 0 */
   pair s = sums_about(g, partial, c, about);
   if (threadIdx.y == 0 && c < g.channels) take(out, c, about, s, (double)g.rows);
 }
@@ -162,7 +162,7 @@ CT_KERNEL void __launch_bounds__(BN_THREADS)
   }
   s = over_lines(s);
   if (threadIdx.y > 0 || c >= g.channels) return;
-  /* of an empty batch nothing was kept */
+  /* an empty batch has saved no statistics */
   double invstd = g.rows > 0 ? bn_invstd(norm, c) : 0;
   if (out.dweight) out.dweight[c] = (float)(s.b * invstd);
   if (out.dbias) out.dbias[c] = (float)s.a;

@@ -1,10 +1,10 @@
-/* Stored bytes become numbers on the device, by a map of their channels: a quarter of the bytes
- * travels. */
+/* Converts samples stored as bytes on the device, by a scale and offset per channel: only a quarter
+ * of the data is transferred. */
 #include "cuda/kernels/bytes.h"
 
 #include "cuda/kernels/kernel.h"
 
-/* Rounded twice, as the host's conversion is: not contracted to one operation. */
+/* Rounds twice, like the conversion on the host: not contracted to an FMA. */
 CT_D float affine_of(float a, float x, float b)
 {
 #ifdef __CUDACC__
@@ -14,15 +14,15 @@ CT_D float affine_of(float a, float x, float b)
 #endif
 }
 
-/* A thread does the channels of a place.  Images have few of them, and what a warp reads and writes
- * lies together in any layout. */
+/* A thread handles all channels of a pixel. Images have few channels, and a warp's accesses are
+ * contiguous in any layout. */
 template <class T>
 CT_KERNEL void from_bytes(int64_t places, int64_t channels, int64_t space, int x_last, int y_last,
                           const uint8_t *x, const float *affine, T *y)
 {
   GPU_LOOP (i, places) {
     int64_t first =
-        i / space * channels * space + i % space; /* of channel 0, if channels are first */
+        i / space * channels * space + i % space; /* index of channel 0 if channels are first */
     for (int64_t c = 0; c < channels; c++) {
       int64_t from = x_last ? i * channels + c : first + c * space;
       int64_t to = y_last ? i * channels + c : first + c * space;

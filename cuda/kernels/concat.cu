@@ -1,12 +1,13 @@
-/* Parts of rows: joined (concatenation), cut out (its gradient), put at their place among zeros
- * (the gradient of a choice); and a sequence of tokens from patches. */
+/* Parts of rows: concatenation, extraction (gradient of concatenation), placement among zeros
+ * (gradient of a selection); and building a token sequence from patches. */
 #include "cuda/kernels/concat.h"
 
 #include "cuda/kernels/vec_access.h"
 
 enum { THREADS = 256 };
 
-/* Rows of x and y in units of W elements: part begins at `first` of the `all`. */
+/* Rows in units of W elements: a part of `count` units, starting at `first`, of rows of `all`
+ * units. */
 struct rows_t {
   int64_t rows, all, first, count;
 };
@@ -58,8 +59,8 @@ CT_KERNEL void tokens(int64_t batch, int64_t patches, int64_t wide, const gpu_fe
   }
 }
 
-/* The statement with W elements at a time: a pack, or 1 where lengths or addresses are no multiple
- * of it. */
+/* Runs the statement with W elements at a time: a pack, or 1 if lengths or addresses are no
+ * multiple of a pack. */
 #define BY_WIDTH(T, fits, W, ...)     \
   if (fits) {                         \
     constexpr int W = gpu_pack<T>::n; \

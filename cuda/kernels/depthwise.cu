@@ -1,15 +1,15 @@
-/* Convolutions with a filter for each channel.  There is no product to be had: memory limits them,
- * and cuDNN is far from that limit. */
+/* Depthwise convolutions. They cannot be written as efficient matrix products; memory bandwidth is
+ * the limit, and cuDNN is far from it. */
 #include "cuda/kernels/depthwise.h"
 
 #include "cuda/kernels/bias.h"
 #include "cuda/kernels/kernel.h"
 
-/* A block has blockDim.x threads side by side for up to CHANNELS channels, W each, and blockDim.y
- * of them for different pixels.  blockIdx.y counts the blocks' channels. */
+/* A block has blockDim.x threads for up to CHANNELS channels, W each, and blockDim.y rows of
+ * threads for different pixels. blockIdx.y selects the group of channels. */
 enum { THREADS = 256, CHANNELS = 64, STRIP = 4, TAPS = 9, MAX_CHUNKS = 512, CHUNK_PIXELS = 512 };
 
-/* W elements as floats, a pack or one. */
+/* W elements as floats, one pack or a single one. */
 template <class T, int W> struct vec {
   float v[W];
 };
@@ -41,8 +41,8 @@ template <class T, int W> CT_D void store(T *p, const float v[W])
 
 /* ---- forward, backward data ---- */
 
-/* Of one direction: which input meets output `at` under a tap; -1: none, padding.  BACK: the other
- * way round. */
+/* Along one axis: the input index that contributes to output `at` through a tap; -1: padding. BACK:
+ * the reverse direction. */
 template <bool BACK> CT_D int source(const gpu__depthwise_t &d, int dir, int at, int tap)
 {
   int offset = tap * d.dilate[dir] - d.pad[dir];
@@ -55,7 +55,7 @@ template <bool BACK> CT_D int source(const gpu__depthwise_t &d, int dir, int at,
   return i % d.stride[dir] == 0 && i / d.stride[dir] < d.out[dir] ? i / d.stride[dir] : -1;
 }
 
-/* The filters of the block's channels, [tap][channel]. */
+/* Loads the filters of the block's channels, [tap][channel]. */
 template <class T>
 CT_D void load_filters(const gpu__depthwise_t &d, const T *w, int64_t first, int width,
                        float *filter)
@@ -73,7 +73,7 @@ template <class T> struct operands {
   int relu;
 };
 
-/* Sums of a strip: STRIP pixels of a line, from (a, b) on, of the image that begins at `from`. */
+/* Sums of a strip: STRIP pixels of a line, starting at (a, b), of the image at `from`. */
 template <class T, int W, bool BACK>
 CT_D void sum_strip(const gpu__depthwise_t &d, const T *from, const float *filter, int width, int a,
                     int b, float sum[STRIP][W])
@@ -127,7 +127,7 @@ CT_KERNEL void convolve(gpu__depthwise_t d, int64_t strips, operands<T> o)
 
 /* ---- backward weight ---- */
 
-/* What a thread adds up for TAPS taps, from tap `first` on. */
+/* A thread's partial sums for TAPS taps, starting with tap `first`. */
 template <class T, int W>
 CT_D void sum_taps(const gpu__depthwise_t &d, int first, const T *x, const T *dy, int64_t begin,
                    int64_t end, float sum[TAPS][W])
@@ -150,8 +150,8 @@ CT_D void sum_taps(const gpu__depthwise_t &d, int first, const T *x, const T *dy
   }
 }
 
-/* blockIdx.x counts chunks of pixels, blockIdx.z groups of TAPS taps.  out
- * [chunks][channels][taps].  part: [W][threads], so that neighbours are in different banks. */
+/* blockIdx.x selects a chunk of pixels, blockIdx.z a group of TAPS taps. out
+ * [chunks][channels][taps]. part: [W][threads], so that adjacent threads use different banks. */
 template <class T, int W>
 CT_KERNEL void correlate(gpu__depthwise_t d, int64_t pixels, int64_t chunk, const T *x, const T *dy,
                          float *out)
@@ -186,7 +186,7 @@ template <class T> static int by_packs(const gpu__depthwise_t *d, const void *a,
   return d->channels % gpu_pack<T>::n == 0 && gpu_is_aligned(a) && gpu_is_aligned(b);
 }
 
-/* Both numbers are powers of two. */
+/* Both block dimensions are powers of two. */
 static dim3 block_of(const gpu__depthwise_t *d, int width)
 {
   unsigned across = 1;
@@ -250,7 +250,7 @@ static int64_t chunks_of(const gpu__depthwise_t *d)
   return n < 1 ? 1 : n < MAX_CHUNKS ? n : (int64_t)MAX_CHUNKS;
 }
 
-/* Elements of the filters. */
+/* Number of filter elements. */
 static int64_t filters(const gpu__depthwise_t *d)
 {
   return d->channels * d->kernel[0] * d->kernel[1];

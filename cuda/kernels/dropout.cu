@@ -1,5 +1,5 @@
-/* Dropout: the same elements as on every backend, from random blocks that are made where they are
- * used. */
+/* Dropout: drops the same elements as every other backend; random blocks are generated where they
+ * are used. */
 #include "cuda/kernels/dropout.h"
 
 #include "cuda/kernels/vec_access.h"
@@ -22,13 +22,14 @@ CT_D void factors_of(const ct_dropout_t &rule, int64_t position, int64_t block, 
     factor[k] = ct_dropout_factor(&rule, number[k]);
 }
 
-/* What is dropped is 0, also if it was not finite. */
+/* A dropped element is 0, even if it was not finite. */
 CT_D float dropped(float v, float factor)
 {
   return factor == 0 ? 0 : v * factor;
 }
 
-/* A sample's elements lie in the plain order, in whole blocks, each of which is moved at once. */
+/* For samples in plain order that consist of whole random blocks: each thread processes one block
+ * at once. */
 template <class T>
 CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t drop, float factor,
                            gpu__dial_t dial, const gpu__dial_t *at, const T *x, T *y)
@@ -49,9 +50,9 @@ CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t 
   }
 }
 
-/* A thread does what of one block belongs to one channel, and threads side by side have channels
- * side by side, as memory has; a block across the border between two channels is done twice, half
- * each time. */
+/* A thread handles the part of one random block that belongs to one channel; adjacent threads have
+ * adjacent channels, as in memory. A block that spans two channels is generated twice, and each
+ * time partly used. */
 template <class T>
 CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_t drop,
                              float factor, gpu__dial_t dial, const gpu__dial_t *at, const T *x,
@@ -59,7 +60,8 @@ CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_
 {
   const gpu__dial_t &d = at ? *at : dial;
   const ct_dropout_t rule = rule_of(d, layer, drop, factor);
-  const int64_t blocks = (shape.space + BLOCK - 2) / BLOCK + 1; /* that a channel may be in */
+  const int64_t blocks = (shape.space + BLOCK - 2) / BLOCK + 1; /* maximum number of blocks that a
+                                                                   channel overlaps */
   for (int64_t n = blockIdx.y; n < shape.samples; n += gridDim.y) {
     GPU_LOOP (i, blocks * shape.channels) {
       int64_t c = i % shape.channels, begin = c * shape.space;

@@ -1,4 +1,4 @@
-/* ReLU, sums and casts, element by element: as fast as memory, in packs of 16 bytes. */
+/* Elementwise ReLU, sums and casts, in packs of 16 bytes; limited by memory bandwidth. */
 #include "cuda/kernels/elt.h"
 
 #include "cuda/kernels/map.h"
@@ -45,8 +45,8 @@ extern "C" cudaError_t gpu__masked_sum(ct_dtype_t type, int64_t n, const void *d
 
 /* ---- casts ---- */
 
-/* Two packs of the narrow type would be one more special case; a warp's loads are contiguous as it
- * is. */
+/* Not vectorized, since packs of different width would be a special case; a warp's accesses are
+ * contiguous anyway. */
 template <class From, class To> CT_KERNEL void cast(int64_t n, const From *x, To *y)
 {
   GPU_LOOP (i, n)

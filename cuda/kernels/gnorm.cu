@@ -1,11 +1,11 @@
-/* Group normalisation: see gnorm.h. */
+/* Group normalization: see gnorm.h. */
 #include "cuda/kernels/gnorm.h"
 
 #include "cuda/kernels/rows.h"
 
 enum {
   BLOCK = 256, /* threads */
-  LINES = 8    /* of pixels that a block of sums has at a time, of 32 channels each */
+  LINES = 8    /* lines of a summing block, each with 32 channels; lines process different pixels */
 };
 
 CT_D int64_t place(const gpu__gnorm_t &g, int64_t n, int64_t c, int64_t pixel)
@@ -13,7 +13,7 @@ CT_D int64_t place(const gpu__gnorm_t &g, int64_t n, int64_t c, int64_t pixel)
   return n * g.channels * g.space + c * g.channel_step + pixel * g.pixel_step;
 }
 
-/* Where element i lies: the number of its channel among those of all samples, and of its group. */
+/* Index of element i's channel among the channels of all samples, and of its group. */
 CT_D int64_t channel_of(const gpu__gnorm_t &g, int64_t i)
 {
   int64_t n = i / (g.channels * g.space);
@@ -24,7 +24,7 @@ CT_D int64_t group_of(const gpu__gnorm_t &g, int64_t channel)
   return channel / (g.channels / g.groups);
 }
 
-/* The sums of all lines of a block, in line 0. */
+/* Sums over all lines of a block, in line 0. */
 CT_D void add_lines(float *shared, float &sum)
 {
   int own = (int)(threadIdx.y * GPU_WARP + threadIdx.x);
@@ -35,8 +35,8 @@ CT_D void add_lines(float *shared, float &sum)
   __syncthreads();
 }
 
-/* part: mean of each channel and sum of squares about it; about its first value, so that nothing
- * cancels. */
+/* part: mean of each channel and sum of squared deviations; computed about the channel's first
+ * value, which avoids cancellation. */
 template <class T> CT_KERNEL void channel_moments(gpu__gnorm_t g, const T *x, float *part)
 {
   CT_SHARED(float, shared, LINES *GPU_WARP);
@@ -96,7 +96,7 @@ template <class T> CT_D float gradient(const T *dy, const T *dy2, int64_t i)
   return gpu_load(&dy[i]) + (dy2 ? gpu_load(&dy2[i]) : 0);
 }
 
-/* part: of each channel the sums of dy and of dy * (x - mean). */
+/* part: per channel the sums of dy and of dy * (x - mean). */
 template <class T>
 CT_KERNEL void channel_sums(gpu__gnorm_t g, const T *x, const T *dy, const T *dy2,
                             const float *stats, float *part)
@@ -137,7 +137,7 @@ CT_KERNEL void param_sums(gpu__gnorm_t g, const float *stats, const float *part,
   }
 }
 
-/* What dx takes away: the mean of w dy / std, and the slope of it over x - mean. */
+/* The terms subtracted in dx: the mean of w dy / std, and its slope over x - mean. */
 CT_KERNEL void group_slopes(gpu__gnorm_t g, const float *w, const float *stats, const float *part,
                             float *slopes)
 {

@@ -1,12 +1,12 @@
-/* Attention's heads apart and together: see heads.h.  Nothing is computed, so elements are moved as
- * units of the largest size of which a head's row is made. */
+/* Separates and merges attention heads: see heads.h. No arithmetic: elements are moved in the
+ * largest units that divide a head's row. */
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/kernel.h"
 
 enum { BLOCK = 256 };
 
-/* Where unit i of the tensor of heads apart lies among the rows.  I: divisions of 32 bits cost a
- * fraction. */
+/* Index in the merged layout of unit i in the separated layout. I: index type; 32-bit divisions are
+ * much cheaper. */
 template <class I> CT_D int64_t among_rows(const gpu__heads_t &h, I i)
 {
   I unit = i % (I)h.wide;

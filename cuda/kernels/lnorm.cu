@@ -1,11 +1,11 @@
-/* Layer normalisation: see lnorm.h. */
+/* Layer normalization: see lnorm.h. */
 #include "cuda/kernels/lnorm.h"
 #include "cuda/kernels/rows.h"
 
 enum {
-  BLOCK = 256,    /* threads; each warp has a row */
-  LINES = 8,      /* of rows that a block of sums has at a time, 32 columns each */
-  MAX_GROUPS = 64 /* of rows whose sums are kept apart */
+  BLOCK = 256,    /* threads; one row per warp */
+  LINES = 8,      /* lines of a summing block, each with 32 columns; lines process different rows */
+  MAX_GROUPS = 64 /* maximum number of groups of rows with separate sums */
 };
 
 CT_KERNEL void lnorm(int64_t rows, int64_t wide, float eps, const float *x, const float *w,
@@ -49,7 +49,7 @@ CT_KERNEL void lnorm_data(int64_t rows, int64_t wide, const float *x, const floa
   }
 }
 
-/* part [groups, 2, wide]: sums over a group's rows, each LINES * groups apart. */
+/* part [groups, 2, wide]: sums over the rows of each group, which are LINES * groups apart. */
 CT_KERNEL void group_sums(int64_t rows, int64_t wide, const float *x, const float *stats,
                           const float *dy, float *part)
 {

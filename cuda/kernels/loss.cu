@@ -1,15 +1,15 @@
 /* Losses, with the formulas of src/ref/ref_loss.c.
  *
- * A block does one sample after another.  What is exponential is float32, every sum is double.
- * Samples leave what they add in a table of their own, and one block sums it up: so the numbers do
- * not depend on which block was faster. */
+ * Each block loops over samples. Exponentials are float32, all sums double. Each sample writes its
+ * contribution to a table, which one block then sums, so that results do not depend on the order in
+ * which blocks finish. */
 #include "cuda/kernels/loss.h"
 
 #include "cuda/kernels/kernel.h"
 
 /* ---- labels ---- */
 
-/* The labels of a sample with their shares; none: -1 with share 0. */
+/* The labels of a sample and their weights; unused: -1 with weight 0. */
 struct aims {
   int32_t label[2];
   double share[2];
@@ -41,8 +41,8 @@ CT_D aims aims_of(const gpu__loss_of_t &of, int64_t n)
   return a;
 }
 
-/* Outputs ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One
- * that cannot be compared counts as ahead, so that NaN is never a correct answer. */
+/* Counts the outputs ranked before the label's: larger, or equal with a lower index, as argmax
+ * orders them. NaN counts as ranked before, so that NaN is never a correct prediction. */
 CT_D void count_hits(const float *x, int64_t outputs, int32_t label, gpu__loss_row_t &row)
 {
   int ahead = 0;
@@ -54,7 +54,7 @@ CT_D void count_hits(const float *x, int64_t outputs, int32_t label, gpu__loss_r
   row.top5 = ahead < 5;
 }
 
-/* ---- cross-entropy: of a distribution q over the classes, -sum of q log(softmax(x)) ---- */
+/* ---- cross-entropy of a distribution q over the classes: -sum of q log(softmax(x)) ---- */
 
 CT_D double sample_weight(const gpu__loss_of_t &of, int64_t n)
 {
@@ -66,7 +66,7 @@ CT_D double class_weight(const gpu__loss_of_t &of, int64_t i)
   return of.class_weight ? of.class_weight[i] : 1;
 }
 
-/* q of class i */
+/* q of class i. */
 CT_D double wanted(const gpu__loss_of_t &of, const aims &a, int64_t i)
 {
   double smoothing = of.spec.label_smoothing;
@@ -84,8 +84,8 @@ CT_D float largest_of(const float *x, int64_t n)
   return gpu_block_max(max);
 }
 
-/* Sums over the classes: of exp(x - largest), of q, and of q (largest - x).  The loss is
- * q log(exp) + below. */
+/* Sums over the classes of exp(x - largest), q, and q (largest - x). The loss is q log(exp) +
+ * below. */
 struct softmax_sums {
   float largest;
   double exp, q, below;
@@ -131,7 +131,7 @@ CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, float scale,
     dx[n * of.outputs + i] = scale * (part * expf(x[i] - s.largest) - (float)wanted(of, a, i));
 }
 
-/* ---- output by output: mean squared error, L1, binary cross-entropy ---- */
+/* ---- losses per output: mean squared error, L1, binary cross-entropy ---- */
 
 CT_D float target_of(const gpu__loss_of_t &of, const aims &a, int64_t n, int64_t i)
 {
@@ -152,9 +152,9 @@ CT_D float point_loss(ct_loss_kind_t kind, float x, float t)
     return (x - t) * (x - t);
   case CT_LOSS_L1:
     return fabsf(x - t);
-  case CT_LOSS_BCE: /* -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) without overflow */
+  case CT_LOSS_BCE: /* overflow-safe form of -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) */
     return (x > 0 ? x : 0) - x * t + log1pf(expf(-fabsf(x)));
-  case CT_LOSS_CROSS_ENTROPY: /* not of single outputs */
+  case CT_LOSS_CROSS_ENTROPY: /* not a loss per output */
     break;
   }
   return NAN;
@@ -207,7 +207,7 @@ CT_D void point_slopes(const gpu__loss_of_t &of, int64_t n, float scale, float *
     dx[first + i] = share * point_slope(of.spec.kind, of.x[first + i], target_of(of, a, n, i));
 }
 
-/* ---- all samples ---- */
+/* ---- sum over samples ---- */
 
 CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
 {
@@ -231,7 +231,7 @@ CT_KERNEL void backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *
   }
 }
 
-/* By one thread. */
+/* Stores the first invalid label; run by one thread. */
 CT_D void tell_bad(const gpu__loss_of_t &of, int64_t count, const gpu__loss_row_t *rows,
                    gpu__bad_label_t *bad)
 {
@@ -241,7 +241,7 @@ CT_D void tell_bad(const gpu__loss_of_t &of, int64_t count, const gpu__loss_row_
   *bad = {n / of_sample, of.outputs, rows[n].label, 1};
 }
 
-/* One block. */
+/* Sums the table; run by one block. */
 CT_KERNEL void sum_up(gpu__loss_of_t of, int64_t count, const gpu__loss_row_t *rows,
                       ct_loss_t *loss, gpu__bad_label_t *bad)
 {
@@ -269,7 +269,7 @@ CT_KERNEL void sum_up(gpu__loss_of_t of, int64_t count, const gpu__loss_row_t *r
 
 /* ---- launches ---- */
 
-/* A warp for what a few classes are, more where each thread has several outputs to do. */
+/* One warp for a few classes, more threads if each would have several outputs. */
 static unsigned threads_for(int64_t outputs)
 {
   unsigned threads = GPU_WARP;

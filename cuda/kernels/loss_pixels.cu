@@ -1,10 +1,10 @@
-/* Cross-entropy with a label for each place of a sample.  A thread does one place at a time:
- * neighbours are side by side in memory, class by class.  What is exponential is float32, every sum
- * double; a block leaves what its places add up to in a row. */
+/* Cross-entropy with one label per pixel. A thread handles one pixel at a time; for each class,
+ * adjacent threads access adjacent memory. Exponentials are float32, all sums double; each block
+ * writes the sum over its pixels to one row. */
 #include "cuda/kernels/kernel.h"
 #include "cuda/kernels/loss.h"
 
-enum { THREADS = 256, AT_ONCE = 4 * THREADS }; /* AT_ONCE: places of a block */
+enum { THREADS = 256, AT_ONCE = 4 * THREADS }; /* AT_ONCE: pixels per block */
 
 static int64_t rows_of(int64_t places)
 {
@@ -16,14 +16,14 @@ extern "C" int64_t gpu__loss_rows(int64_t samples, int64_t places)
   return samples * rows_of(places);
 }
 
-/* A place: its logits are x[c * apart]. */
+/* A pixel; its logits are x[c * apart]. */
 struct place {
   const float *x;
   int64_t apart, classes;
   float largest;
-  double exp; /* sum over the classes of exp(x - largest) */
+  double exp; /* sum of exp(x - largest) over the classes */
   int32_t label;
-  double weight; /* of the sample and its class; 0: it is ignored or bad */
+  double weight; /* of the sample times its class; 0: ignored or invalid */
   int bad;
 };
 
@@ -51,7 +51,8 @@ CT_D int is_counted(const gpu__loss_of_t &of, const place &p)
   return !p.bad && !(of.spec.has_ignored && p.label == of.spec.ignored);
 }
 
-/* Logits ahead of the label's, as argmax orders them; what cannot be compared counts. */
+/* Number of logits ranked before the label's, as argmax orders them; NaN counts as ranked
+ * before. */
 CT_D int ahead_of(const place &p)
 {
   int ahead = 0;
@@ -77,7 +78,7 @@ CT_D void add_place(const gpu__loss_of_t &of, const place &p, double sample, gpu
   row.top5 += ahead < 5;
 }
 
-/* A block does a row after another. */
+/* Each block loops over rows. */
 CT_KERNEL void places_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample,
                               gpu__loss_row_t *out)
 {
@@ -102,7 +103,7 @@ CT_KERNEL void places_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample
     row.top5 = gpu_block_sum(row.top5);
     int bad = row.bad ? bad_label : INT32_MIN;
     row.bad = gpu_block_sum(row.bad);
-    /* any of the bad labels does for the message */
+    /* any of the invalid labels is sufficient for the message */
     CT_SHARED(int32_t, found, 1);
     if (threadIdx.x == 0) found[0] = INT32_MIN;
     __syncthreads();

@@ -1,4 +1,4 @@
-/* The cells of an LSTM: see lstm.h. */
+/* LSTM cells: see lstm.h. */
 #include "cuda/kernels/lstm.h"
 #include "cuda/kernels/kernel.h"
 
@@ -9,7 +9,7 @@ CT_D float sigmoid(float v)
   return 1 / (1 + expf(-v));
 }
 
-/* Gate 0 … 3 of number j: its place within the 4h, its sum. */
+/* A gate's sum before its activation; `at`: its index within the 4h gates. */
 CT_D float gate_sum(int64_t at, const float *bias_ih, const float *bias_hh, const float *gates)
 {
   return gates[at] + (bias_ih[at] + bias_hh[at]);

@@ -1,15 +1,15 @@
 /* Pooling, channels last.
  *
- * A block takes one line of outputs (backward: of inputs) after another, and its threads the
- * columns of the line, W neighbouring channels each: a pack, or one where packs do not fit.  So
- * neighbours in a warp access neighbours in memory, and what depends on the line only is the same
- * for the whole block.  Backward asks for each input which windows it lies in: no element is
- * written twice. */
+ * Each block loops over lines of outputs (backward: of inputs). Its threads handle the columns of a
+ * line with W adjacent channels each: one pack, or a single channel if packs do not fit. So
+ * adjacent threads access adjacent memory, and everything that depends only on the line is uniform
+ * in a block. Backward gathers: for each input it visits the windows that contain it, so that no
+ * element is written twice. */
 #include "cuda/kernels/pool.h"
 
 #include "cuda/kernels/map.h"
 
-/* Neighbouring elements, moved at once. */
+/* W adjacent elements, loaded or stored at once. */
 template <class T, int W> struct alignas(sizeof(T) * W) lanes {
   T v[W];
 };
@@ -34,7 +34,7 @@ template <class T, int W> CT_D void store_floats(T *p, const float (&v)[W])
 
 /* ---- geometry ---- */
 
-/* Places from … to - 1 of one axis. */
+/* Indices from … to - 1 along one axis. */
 struct span {
   int from, to;
 };
@@ -49,7 +49,7 @@ struct line {
   int depth, row;
 };
 
-/* The part of output i's window that lies inside the image. */
+/* The part of output i's window inside the image. */
 CT_D span window(const gpu__windows_t &g, int axis, int i)
 {
   int64_t in = g.in[axis], out = g.out[axis];
@@ -68,7 +68,8 @@ CT_D span windows_with(const gpu__windows_t &g, int axis, int i)
 {
   int64_t in = g.in[axis], out = g.out[axis];
   if (g.adaptive) return {(int)(i * out / in), (int)(((i + 1) * out + in - 1) / in)};
-  int ahead = i + g.pad[axis] - g.kernel[axis]; /* windows that begin here or before end before i */
+  int ahead = i + g.pad[axis] - g.kernel[axis]; /* windows that start at or before this index end
+                                                   before i */
   int last = (i + g.pad[axis]) / g.stride[axis];
   return {ahead < 0 ? 0 : ahead / g.stride[axis] + 1, min(last + 1, g.out[axis])};
 }
@@ -78,7 +79,7 @@ CT_D box windows_with(const gpu__windows_t &g, const line &l, int column)
   return {windows_with(g, 0, l.depth), windows_with(g, 1, l.row), windows_with(g, 2, column)};
 }
 
-/* Where input i is within output o's window. */
+/* Index of input i within output o's window. */
 CT_D int place_in_window(const gpu__windows_t &g, int axis, int o, int i)
 {
   return i - (o * g.stride[axis] - g.pad[axis]);
@@ -94,7 +95,7 @@ CT_D line line_of(int64_t i, const int (&size)[3])
   return {i / size[1] / size[0], (int)(i / size[1] % size[0]), (int)(i % size[1])};
 }
 
-/* The line's first element. */
+/* Offset of the line's first element. */
 CT_D int64_t offset(const gpu__windows_t &g, const int (&size)[3], const line &l)
 {
   return ((l.image * size[0] + l.depth) * size[1] + l.row) * size[2] * g.channels;
@@ -102,8 +103,8 @@ CT_D int64_t offset(const gpu__windows_t &g, const int (&size)[3], const line &l
 
 /* ---- maximum ---- */
 
-/* The first largest in scan order.  As in PyTorch NaN counts as largest, the last one of
- * several. */
+/* The first maximum in scan order. As in PyTorch, NaN counts as the maximum, and the last of
+ * several NaNs wins. */
 template <int W> struct largest {
   float value[W];
   int place[W];
@@ -129,7 +130,7 @@ template <class T, int W> CT_D void consider(largest<W> &best, const lanes<T, W>
   }
 }
 
-/* In the window of one column of a line of outputs, of W channels from c on. */
+/* Maximum of one window, at one column of an output line, for W channels from c on. */
 template <class T, int W>
 CT_D largest<W> find_largest(const gpu__windows_t &g, const T *x, const line &l, int column, int c)
 {
@@ -148,7 +149,7 @@ CT_D largest<W> find_largest(const gpu__windows_t &g, const T *x, const line &l,
   return best;
 }
 
-/* P: the type of places; (P)-1 is nowhere. */
+/* P: type of the stored positions; (P)-1: none. */
 template <class T, class P, int W>
 CT_KERNEL void max_forward(gpu__windows_t g, int relu, const T *x, T *y, P *places)
 {
@@ -172,7 +173,7 @@ CT_KERNEL void max_forward(gpu__windows_t g, int relu, const T *x, T *y, P *plac
 
 /* ---- average ---- */
 
-/* What each element of a window is multiplied with. */
+/* Weight of each element of a window. */
 CT_D float share_of(const gpu__windows_t &g, const box &in)
 {
   if (g.include_pad && !g.adaptive)
@@ -181,7 +182,7 @@ CT_D float share_of(const gpu__windows_t &g, const box &in)
               (float)(in.columns.to - in.columns.from));
 }
 
-/* The mean of one column's window. */
+/* Mean of one window. */
 template <class T, int W>
 CT_D void find_mean(const gpu__windows_t &g, const T *x, const line &l, int column, int c,
                     float (&mean)[W])
@@ -213,7 +214,7 @@ template <class T, int W> CT_KERNEL void average_forward(gpu__windows_t g, const
   }
 }
 
-/* One output per channel: threads along x take channels, those along y share the space out. */
+/* Global average: threads along x handle channels, threads along y split the pixels. */
 enum { MEAN_BLOCK = 256 };
 template <class T, int W>
 CT_KERNEL void mean_of_space(int64_t batch, int64_t space, int channels, const T *x, T *y)
@@ -244,13 +245,13 @@ CT_KERNEL void mean_of_space(int64_t batch, int64_t space, int channels, const T
 
 /* ---- backward ---- */
 
-/* An element of y: which, and where. */
+/* An element of y: its position and offset. */
 struct output {
   int depth, row, column;
   int64_t at;
 };
 
-/* The gradient of y, in one or two summands. */
+/* The gradient of y, with one or two summands. */
 template <class T> struct gradient {
   const T *dy, *dy2;
 };
@@ -264,7 +265,7 @@ CT_D void load_gradient(const gradient<T> &from, int64_t at, float (&v)[W])
     v[k] = gpu_load(&a.v[k]) + gpu_load(&b.v[k]);
 }
 
-/* What an output adds to an input of its window. */
+/* Contribution of an output to an input of its window. */
 template <class T, class P> struct max_gradient {
   gradient<T> from;
   const P *places;
@@ -295,7 +296,7 @@ template <class T> struct average_gradient {
   }
 };
 
-/* The sum over all outputs whose windows contain one column of a line of inputs. */
+/* Sum over all outputs whose windows contain one input. */
 template <class F, int W>
 CT_D void gather(const gpu__windows_t &g, const F &from, const line &l, int column, int c,
                  float (&sum)[W])
@@ -325,7 +326,7 @@ template <class T, int W, class F> CT_KERNEL void backward(gpu__windows_t g, F f
 
 /* ---- launches ---- */
 
-/* Packs, if all arrays (NULL is fine) allow them. */
+/* 1 if all arrays (NULL is allowed) permit packs. */
 template <class T>
 static int fits_packs(const gpu__windows_t *g, const void *a, const void *b, const void *c,
                       const void *d)
@@ -334,13 +335,13 @@ static int fits_packs(const gpu__windows_t *g, const void *a, const void *b, con
          gpu_is_aligned(c) && gpu_is_aligned(d);
 }
 
-/* A block has whole warps, and not many more threads than there is work in a line. */
+/* Whole warps, and not many more threads than work items in a line. */
 static unsigned threads_for(int64_t work)
 {
   return work < 256 ? (unsigned)((work + GPU_WARP - 1) / GPU_WARP * GPU_WARP) : 256;
 }
 
-/* Blocks for all lines of `size`, with `width` channels per thread. */
+/* One block per line of `size`, up to the grid limit, with `width` channels per thread. */
 #define LAUNCH_LINES(kernel, g, size, width, stream, ...)                              \
   CT_LAUNCH(kernel, gpu_grid((g)->batch *(size)[0] * (size)[1], 1),                    \
             threads_for((int64_t)(size)[2] * ((g)->channels / (width))), stream, *(g), \
@@ -403,7 +404,7 @@ extern "C" cudaError_t gpu__max_pool_backward(ct_dtype_t type, const gpu__window
   return cudaSuccess;
 }
 
-/* Channels along x as far as they go, the rest of the block along y. */
+/* As many threads along x as there are channels, the rest along y. */
 template <class T, int W>
 static void launch_mean(const gpu__windows_t *g, const T *x, T *y, cudaStream_t stream)
 {

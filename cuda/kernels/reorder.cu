@@ -1,12 +1,12 @@
-/* Layouts: [batch][rows][columns] turned to [batch][columns][rows], with a cast if asked for. */
+/* Transposes [batch][rows][columns] to [batch][columns][rows], with an optional cast. */
 #include "cuda/kernels/reorder.h"
 
 #include "cuda/kernels/kernel.h"
 
 enum { TILE = 32, HIGH = 8 };
 
-/* A tile goes through shared memory, so that both sides are accessed along their lines; one more
- * element per line keeps its columns in different banks.  Blocks take tile after tile. */
+/* Tiles go through shared memory, so that both sides are accessed along their lines; one padding
+ * element per line keeps the columns in different banks. Blocks loop over tiles. */
 template <class From, class To>
 CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x, To *y)
 {
@@ -27,8 +27,8 @@ CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x,
   }
 }
 
-/* Few channels, as of images: tiles would be nearly empty.  I: divisions of 32 bits cost a
- * fraction. */
+/* For few channels, as in images, for which tiles would be nearly empty. I: index type; 32-bit
+ * divisions are much cheaper. */
 template <class From, class To, class I>
 CT_KERNEL void turn_narrow(int64_t n, I rows, I columns, const From *x, To *y)
 {

@@ -1,6 +1,6 @@
-/* The optimizer: statistics of gradients, norms, and the rules of backend/ct_rules.h, each compiled
- * into one pass over weights, gradients and states.  The host is not asked: whether a step is
- * skipped, and by how much its gradient is clipped, is worked out on the device. */
+/* The optimizer: gradient statistics, norms, and the rules of backend/ct_rules.h, each compiled
+ * into one pass over weights, gradients and states. The device decides without the host whether a
+ * step is skipped and how much its gradient is clipped. */
 #include "cuda/kernels/update.h"
 
 #include "backend/ct_update.h"
@@ -11,17 +11,18 @@ enum {
   WIDTH = 4,
   PIECES = 1024,
   PIECE_MIN = 16 * THREADS,
-  FEW_BLOCKS = 64 /* so many make their plan themselves, and a launch is saved */
+  FEW_BLOCKS = 64 /* up to this many blocks each compute the step's properties themselves, which
+                     saves a launch */
 };
 
-/* What is the same for all elements of a run. */
+/* Properties of the step, common to all elements. */
 struct step_t {
   int skip;
   ct_grad_map_t map;
   ct_hyper_t hyper;
 };
 
-/* In device memory. */
+/* Workspace in device memory. */
 struct work_t {
   step_t step;
   ct_grad_stat_t stat[PIECES];
@@ -33,18 +34,18 @@ extern "C" size_t gpu__update_bytes(void)
   return sizeof(work_t);
 }
 
-/* Sums are made of pieces whose number depends on the length of the range alone. */
+/* Sums are made of partial sums whose number depends only on the length of the range. */
 static unsigned pieces_of(int64_t count)
 {
   int64_t n = (count + PIECE_MIN - 1) / PIECE_MIN;
   return n < PIECES ? (unsigned)n : (unsigned)PIECES;
 }
 
-/* ---- four elements at a time ---- */
+/* ---- groups of four elements ---- */
 
 typedef gpu_few<float, WIDTH> four_t;
 
-/* 0 behind the end.  Which way they are loaded changes no result. */
+/* Elements beyond the end are 0. Whether packs are used does not affect results. */
 CT_D four_t load_four(const float *p, int64_t first, int64_t count, int packs)
 {
   four_t four = {};
@@ -75,7 +76,7 @@ template <norm_t NORM> CT_D void add_power(ct_grad_stat_t *sum, float v, double 
   ct_grad_stat_add(sum, &one, NORM == LARGEST ? (double)INFINITY : 1);
 }
 
-/* Every thread of the block gets it. */
+/* Returns the result in every thread of the block. */
 template <norm_t NORM> CT_D ct_grad_stat_t block_stat(const ct_grad_stat_t &mine)
 {
   ct_grad_stat_t all;
@@ -139,13 +140,13 @@ extern "C" cudaError_t gpu__gradstat(double p, int64_t count, const float *g,
 
 /* ---- rules ---- */
 
-/* What a step is made of. */
+/* Inputs for the properties of a step. */
 struct plan_t {
   int rule;
   gpu__dial_t dial;
   const gpu__dial_t *at;
   const double *norms;
-  const step_t *ready; /* made by a kernel ahead; NULL: the blocks make it */
+  const step_t *ready; /* computed by an earlier kernel; NULL: each block computes them */
 };
 
 CT_D void make_step(const plan_t &p, step_t *step)
@@ -156,13 +157,13 @@ CT_D void make_step(const plan_t &p, step_t *step)
   step->hyper.ratio = ct_rule_ratio(p.rule, &dial->hyper, p.norms);
 }
 
-/* One thread. */
+/* Run by one thread. */
 CT_KERNEL void make_ready(plan_t p, step_t *step)
 {
   make_step(p, step);
 }
 
-/* Every thread of the block gets it. */
+/* Returns the result in every thread of the block. */
 CT_D step_t block_step(const plan_t &p)
 {
   CT_SHARED(step_t, step, 1);
@@ -172,7 +173,7 @@ CT_D step_t block_step(const plan_t &p)
   return *step;
 }
 
-/* The plan of a kernel with so many blocks. */
+/* Prepares the inputs for a kernel with \a blocks blocks. */
 static plan_t plan(int rule, unsigned blocks, const gpu__dial_t *dial, const gpu__dial_t *at,
                    const double *norms, work_t *work, cudaStream_t stream)
 {
@@ -185,7 +186,7 @@ static plan_t plan(int rule, unsigned blocks, const gpu__dial_t *dial, const gpu
 
 typedef float rule_t(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2);
 
-/* Four elements of all arrays of a range. */
+/* Four elements of each array of a range. */
 struct elements_t {
   four_t w, g, state[CT_RULE_STATES];
 };
@@ -207,7 +208,7 @@ CT_D void store_states(const gpu__range_t &r, int64_t first, int packs, const el
     if (r.state[s]) store_four(r.state[s], first, r.count, packs, e.state[s]);
 }
 
-/* What the rule makes of element k; its states are changed. */
+/* Applies the rule to element k and updates its states. */
 template <rule_t *RULE> CT_D float follow(const step_t &step, elements_t *e, int k)
 {
   return RULE(&step.hyper, e->w.v[k], ct_grad_mapped(step.map, e->g.v[k]), &e->state[0].v[k],
@@ -286,7 +287,7 @@ static int all_aligned(const gpu__range_t *r)
   return aligned;
 }
 
-/* ct_rule_gradient() looks at no state. */
+/* ct_rule_gradient() reads no state. */
 #define MEASURED_STATES(measure, states) ((rule_t *)measure == ct_rule_gradient ? 0 : states)
 
 extern "C" cudaError_t gpu__measure(ct_rule_t rule, const gpu__range_t *r, const gpu__dial_t *dial,

@@ -1,12 +1,12 @@
-/* Upsampling by whole factors.  A thread does one element: forward of the output, from one input or
- * two in each direction; backward of the input, from the outputs around it. */
+/* Upsampling by integer factors. One thread per element: forward computes an output from one or two
+ * inputs along each axis; backward computes an input's gradient from the surrounding outputs. */
 #include "cuda/kernels/upsample.h"
 
 #include "cuda/kernels/kernel.h"
 
 enum { THREADS = 256 };
 
-/* The share that input i has in output o of an axis. */
+/* Weight of input i in output o along an axis. */
 CT_D float share_in(const gpu__upsample_t &u, int axis, int64_t o, int64_t i)
 {
   int64_t factor = u.out[axis] / u.in[axis];
@@ -17,7 +17,7 @@ CT_D float share_in(const gpu__upsample_t &u, int axis, int64_t o, int64_t i)
   return (i == below ? 1 - rest : 0) + (i == next ? rest : 0);
 }
 
-/* The first input of an output, and behind its last. */
+/* Range of inputs [from, to) of an output. */
 CT_D void inputs_of(const gpu__upsample_t &u, int axis, int64_t o, int64_t &from, int64_t &to)
 {
   int64_t factor = u.out[axis] / u.in[axis];
@@ -37,7 +37,7 @@ CT_D void outputs_of(const gpu__upsample_t &u, int axis, int64_t i, int64_t &fro
   if (to > u.out[axis]) to = u.out[axis];
 }
 
-/* Where an element lies: i counts [outer][size][inner]. */
+/* Position of an element: its index counts [outer][size][inner]. */
 struct spot {
   int64_t outer, at[3], inner;
 };
@@ -55,7 +55,7 @@ CT_D spot spot_of(const gpu__upsample_t &u, const int64_t *size, int64_t i)
   return s;
 }
 
-/* Sums the elements of [from, to) of the other array, each with its share. */
+/* Weighted sum of the elements [from, to) of the other array. */
 template <class T>
 CT_D float sum_of(const gpu__upsample_t &u, int back, const spot &s, const T *x, const T *x2)
 {

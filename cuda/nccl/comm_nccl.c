@@ -1,16 +1,16 @@
-/* The communicator over NCCL: life and transfers.
+/* The NCCL communicator: opening, closing and transfers.
  *
- * A ticket is two events: NCCL's stream waits for the first, which is recorded behind the work that
- * fills the buffer, and end() lets a queue wait for the second.  The host waits for nothing, and
- * both calls may be noted as part of a repeated step (gpu__enqueue_call), where the events become
+ * A ticket consists of two events: NCCL's stream waits for the first, recorded after the launches
+ * that fill the buffer, and end() makes a queue wait for the second. The host never waits, and both
+ * calls may be recorded as part of a replayed step (gpu__enqueue_call), in which the events become
  * edges of a CUDA graph.
  *
- * Slices are made so that ncclReduceScatter and ncclAllGather fit: all have the same number of
- * whole units, and the last rank also has the few floats that are left, by an ncclReduce and an
- * ncclBroadcast of their own in the same group.
+ * Slices are chosen to suit ncclReduceScatter and ncclAllGather: all have the same number of whole
+ * units, and the last rank also has the remaining floats, which use a separate ncclReduce or
+ * ncclBroadcast in the same group call.
  *
- * As bfloat16 gradients are cast into a copy of the arena and back.  Unlike ct_comm_mpi, NCCL also
- * rounds the sums that it passes on. */
+ * For bfloat16 transfers gradients are converted into a copy of the arena and back. Unlike
+ * ct_comm_mpi, NCCL also rounds the partial sums that it forwards. */
 #include "cuda/nccl/comm_nccl.h"
 
 #include <string.h>
@@ -20,9 +20,9 @@
 #include "comm/ct_agree.h"
 #include "cuda/kernels/elt.h"
 
-enum { UNIT = 16 }; /* floats that slices are made of */
+enum { UNIT = 16 }; /* floats per slice unit */
 
-/* What reduce() and end() enqueue. */
+/* Arguments of the work that reduce() and end() enqueue. */
 typedef struct work {
   ct_comm_t *c;
   float *buf;
@@ -62,8 +62,7 @@ out:
 
 /* ---- transfers ---- */
 
-/* Where a buffer travels as bfloat16; NULL: it is not in memory of alloc(), and travels as it
- * is. */
+/* The bfloat16 copy of a buffer; NULL: the buffer is not from alloc() and is sent as it is. */
 static char *low_of(const ct_comm_t *c, const float *buf, int64_t n)
 {
   const char *p = (const char *)buf;
@@ -114,7 +113,7 @@ out:
   return rc;
 }
 
-/* s NULL: the buffer is filled. */
+/* s NULL: the buffer is ready. */
 static int launch(void *arg, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -171,7 +170,7 @@ out:
 
 static int poke(ct_comm_t *c)
 {
-  return gpu__nccl_alive(c); /* transfers move by themselves */
+  return gpu__nccl_alive(c); /* NCCL makes progress by itself */
 }
 
 static int end(ct_comm_t *c, int ticket, ct_queue_t *q)
@@ -189,7 +188,7 @@ out:
 
 /* ---- memory ---- */
 
-/* Where NCCL has no memory of its own, or does not take it, its copies are slower, but right. */
+/* Falls back to cudaMalloc if NCCL cannot allocate memory or register it: slower, but correct. */
 static int new_memory(ct_comm_t *c, size_t bytes, gpu__shared_t *m)
 {
   int rc = CT_OK;
@@ -220,7 +219,7 @@ static void free_memory(ct_comm_t *c, gpu__shared_t *m)
   *m = (gpu__shared_t){0};
 }
 
-/* On all ranks or on none, as NCCL wants it. */
+/* Registers on all ranks or on none, as NCCL requires. */
 static void register_memory(ct_comm_t *c, gpu__shared_t *m)
 {
   ncclResult_t r = ncclCommRegister(c->nccl, m->p, m->bytes, &m->handle);
@@ -247,7 +246,7 @@ static int alloc(ct_comm_t *c, size_t bytes, void **out)
   rc = new_memory(c, bytes, &b.whole);
   if (rc == CT_OK && c->low) rc = new_memory(c, bytes / 2 + UNIT, &b.low);
   CT_TRY_ALL(c->t, rc);
-  register_memory(c, c->low ? &b.low : &b.whole); /* what NCCL reads */
+  register_memory(c, c->low ? &b.low : &b.whole); /* the memory that NCCL accesses */
   c->block[c->blocks++] = b;
   *out = b.whole.p;
   b = (gpu__block_t){0};
@@ -257,7 +256,7 @@ out:
   return rc;
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static int64_t bytes_sent(const ct_comm_t *c)
 {
@@ -272,7 +271,7 @@ static void free_events(ct_comm_t *c)
   }
 }
 
-/* Everything but memory of alloc(). */
+/* Frees everything but memory of alloc(). */
 static void free_parts(ct_comm_t *c, int alone)
 {
   gpu__nccl_groups_free(c);
@@ -285,7 +284,7 @@ static void free_parts(ct_comm_t *c, int alone)
   ct_mem_free(c);
 }
 
-/* An orderly end: every rank's work is done. */
+/* Orderly end: all ranks have finished their work. */
 static void close_nccl(ct_comm_t *c)
 {
   if (!c->nccl) return;
@@ -301,7 +300,7 @@ static void close_comm(ct_comm_t *c)
     int rc = gpu__wait_stream(c->dev, c->stream);
     if (rc != CT_OK) gpu__nccl_give_up(c, rc);
   }
-  gpu__drop_graphs(c->dev); /* NCCL would wait for them */
+  gpu__drop_graphs(c->dev); /* NCCL would wait for graphs that contain its work */
   for (int64_t i = 0; i < c->blocks; i++) {
     free_memory(c, &c->block[i].whole);
     free_memory(c, &c->block[i].low);

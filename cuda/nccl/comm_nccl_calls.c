@@ -1,11 +1,11 @@
-/* The communicator over NCCL: calls that are complete on return, and groups. */
+/* The NCCL communicator: blocking calls and groups. */
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "cuda/nccl/comm_nccl.h"
 
-/* ---- complete on return ---- */
+/* ---- blocking calls ---- */
 
-/* q's earlier work is done, here and on all other ranks. */
+/* Waits until q's earlier work has completed here and on all other ranks. */
 static int begin(ct_comm_t *c, ct_queue_t *q)
 {
   int rc = gpu__nccl_alive(c);
@@ -13,7 +13,7 @@ static int begin(ct_comm_t *c, ct_queue_t *q)
   return ct_agree(c->t, rc);
 }
 
-/* What was enqueued with the outcome rc is done, on all ranks. */
+/* Waits until the enqueued work, whose result so far is rc, has completed on all ranks. */
 static int finish(ct_comm_t *c, int rc)
 {
   if (rc == CT_OK) rc = gpu__wait_stream(c->dev, c->stream);
@@ -75,9 +75,9 @@ out:
   return rc;
 }
 
-/* ---- rows ---- */
+/* ---- scatter and gather ---- */
 
-/* Rank 0's messages, or this rank's one. */
+/* Rank 0's messages, or this rank's single message. */
 static ncclResult_t send_or_receive(ct_comm_t *c, char *all, char *mine, const int64_t bytes[],
                                     int from_root)
 {
@@ -156,16 +156,17 @@ void gpu__nccl_groups_free(ct_comm_t *c)
 {
   while (c->groups) {
     ct_group_t *g = c->groups;
-    free_group(g); /* in the list until then: a failure aborts it too */
+    free_group(g); /* stays in the list until now, so that a failure aborts it too */
     c->groups = g->next;
   }
 }
 
-/* The child is there when the parent's call is done, and usable when its own start is. */
+/* The child exists once the call on the parent has completed, and is usable once its own
+ * initialization has. */
 static int split(ct_comm_t *c, int color, ct_group_t *g)
 {
   int rc = CT_OK;
-  CT_TRY(gpu__wait_stream(c->dev, c->stream)); /* nothing may be under way */
+  CT_TRY(gpu__wait_stream(c->dev, c->stream)); /* no transfer may be in flight */
   CT_TRY(gpu__nccl_done(c, c->nccl, ncclCommSplit(c->nccl, color, c->t->rank, &g->nccl, NULL),
                         "ncclCommSplit", 0));
   CT_TRY(gpu__nccl_done(c, g->nccl, ncclInProgress, "ncclCommSplit", 0));
@@ -206,7 +207,7 @@ typedef struct work {
   int64_t n, wait;
 } work_t;
 
-/* By way of the communicator's stream, behind the transfers before it. */
+/* Runs on the communicator's stream, after earlier transfers. */
 static int launch(void *arg, cudaStream_t s)
 {
   int rc = CT_OK;

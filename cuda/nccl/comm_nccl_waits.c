@@ -1,5 +1,5 @@
-/* How long the work of a queue waits for transfers: events with times around each wait.  The host
- * sees nothing of it, since a step is enqueued, or started as a graph, in one go. */
+/* Measures how long a queue's work waits for transfers, with timed events around each wait. The
+ * host cannot measure this, since it enqueues a step, or launches it as a graph, all at once. */
 #include "cuda/nccl/comm_nccl.h"
 
 static int open_wait(gpu__wait_t *w)
@@ -14,7 +14,7 @@ out:
 int gpu__nccl_wait_open(ct_comm_t *c, int of_group)
 {
   if (c->waits == GPU_WAITS) return -1;
-  if (open_wait(&c->wait[c->waits]) != CT_OK) return -1; /* then it is not known how long it was */
+  if (open_wait(&c->wait[c->waits]) != CT_OK) return -1; /* this wait is not measured */
   c->wait[c->waits].of_group = of_group;
   return c->waits++;
 }
@@ -41,7 +41,7 @@ void gpu__nccl_waited(ct_comm_t *c, double *transfers, double *groups)
   for (int i = 0; i < c->waits; i++) {
     float ms = 0;
     if (cudaEventElapsedTime(&ms, c->wait[i].from, c->wait[i].to) != cudaSuccess) {
-      (void)cudaGetLastError(); /* of a step that failed: it was never recorded */
+      (void)cudaGetLastError(); /* of a step that failed before it was recorded */
       continue;
     }
     *(c->wait[i].of_group ? groups : transfers) += 1e-3 * (double)ms;

@@ -1,8 +1,9 @@
-/* NCCL's errors.
+/* NCCL errors.
  *
- * A kernel of NCCL waits for its peers without end, so who fails tells them by MPI (ct_alarm.h),
- * and who waits listens while it does (gpu__watch).  Whoever fails or hears it aborts its part of
- * the communicator, which ends the kernels; every later call returns the same error. */
+ * An NCCL kernel waits for its peers forever. So a rank that fails notifies the others over MPI
+ * (ct_alarm.h), and ranks check for such a message while they wait (gpu__watch). A rank that fails
+ * or is notified aborts its communicator, which ends the kernels; later calls return the same
+ * error. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "base/ct_mem.h"
 #include "cuda/nccl/comm_nccl.h"
 
-/* What is to be aborted: groups first. */
+/* Communicators to abort, groups first. */
 typedef struct ending {
   int device, n;
   ncclComm_t comm[];
@@ -22,7 +23,7 @@ typedef struct ending {
 static void *abort_all(void *arg)
 {
   ending_t *e = arg;
-  (void)cudaSetDevice(e->device); /* a new thread would wake device 0 */
+  (void)cudaSetDevice(e->device); /* a new thread would otherwise initialize device 0 */
   for (int i = 0; i < e->n; i++)
     (void)ncclCommAbort(e->comm[i]);
   ct_mem_free(e);
@@ -46,14 +47,14 @@ static ending_t *take_all(ct_comm_t *c)
   return e;
 }
 
-/* NCCL frees nothing that a graph still holds, so those go first.  ncclCommAbort() may still take
- * its time, even for ever where a peer is dead: a thread does it, which is not waited for long. */
+/* NCCL frees nothing that a graph still uses, so graphs are dropped first. ncclCommAbort() may take
+ * long, or forever if a peer is dead, so it runs in a thread that is only waited for briefly. */
 void gpu__nccl_kill(ct_comm_t *c)
 {
   enum { PATIENCE_S = 10 };
   pthread_t thread;
   struct timespec until;
-  if (!c->nccl || c->dev->capturing) return; /* or later */
+  if (!c->nccl || c->dev->capturing) return; /* during a capture it is deferred */
   gpu__drop_graphs(c->dev);
   ending_t *e = take_all(c);
   if (!e || pthread_create(&thread, NULL, abort_all, e) != 0) return;
@@ -110,7 +111,7 @@ static int fail_late(ct_comm_t *c)
   return fail(c, reason);
 }
 
-/* Another rank has failed. */
+/* Checks whether another rank has failed. */
 static int listen(ct_comm_t *c)
 {
   int rc = ct_alarm_heard(c->alarm);
@@ -152,7 +153,7 @@ static int check_one(ct_comm_t *c, ncclComm_t comm)
 static int is_busy(cudaStream_t s)
 {
   int busy = cudaStreamQuery(s) == cudaErrorNotReady;
-  (void)cudaGetLastError(); /* "not ready" is remembered as if it were an error */
+  (void)cudaGetLastError(); /* CUDA records "not ready" as if it were an error */
   return busy;
 }
 

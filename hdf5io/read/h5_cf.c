@@ -132,8 +132,8 @@ static int read_number(const look_t *l, const char *name, double *out)
   return read_attr(l, name, 1, H5T_NATIVE_DOUBLE, out, &n);
 }
 
-/* The netCDF library's default fill values for arrays without _FillValue (netcdf.h, NC_FILL_…).
- * Bytes have none, unless the file was created with fill mode on for them. */
+/* The netCDF library's default fill values for arrays without _FillValue (netcdf.h, NC_FILL_…). For
+ * bytes, which have no value to spare, only if the file defines a fill value. */
 static int default_fill(const look_t *l, ct__h5_cf_value_t *out)
 {
   const ct__h5_cf_t *c = l->c;

@@ -1,8 +1,7 @@
 /* Element types of weight files: their names, and conversion to float.
  *
- * Elements may be unaligned. Half precision is converted by integer operations and scaling by a
- * power of two, so that its subnormals are correct even if the processor flushes float32 subnormals
- * to zero. */
+ * Elements may be unaligned. Half precision is converted by scaling with a power of two, so that
+ * its subnormals are correct even if the processor flushes float32 subnormals to zero. */
 #include "weights/ct_elem.h"
 
 static const struct {
