@@ -1,5 +1,5 @@
-/* Writes the trailer of a complete checkpoint file, and checks it before HDF5 opens the file:
- * length and hash, read in parts, so that damage never reaches a library that could crash on it. */
+/* Writes the seal of a complete checkpoint file, and checks it before HDF5 opens the file: length
+ * and hash, read in parts, so that damage never reaches a library that could crash on it. */
 #include "hdf5io/store/h5_seal.h"
 
 #include <endian.h>
@@ -27,7 +27,7 @@ typedef struct seal {
 
 static const char mark[16] = "ctrain-hpc seal1";
 
-/* 1: a trailer of this program, of this or a newer format version. */
+/* 1: a seal of this program, of this or a newer format version. */
 static int is_seal(const seal_t *s)
 {
   return memcmp(s->mark, mark, sizeof mark - 1) == 0 && s->mark[15] >= '1' && s->mark[15] <= '9';

@@ -1,13 +1,13 @@
-/** \file h5_seal.h  The trailer of checkpoint files, which detects damage before HDF5 reads them.
- * Internal.
+/** \file h5_seal.h  The seal, a trailer of checkpoint files that detects damage before HDF5 reads
+ * them. Internal.
  *
  * HDF5 can crash on damaged files. It ignores bytes after its own end of file, so checkpoints end
- * with a trailer of 32 bytes: a magic number, and the length and hash of everything before it
+ * with a seal of 32 bytes: a magic number, and the length and hash of everything before it
  * (FORMAT.md). */
 #ifndef CT_H5_SEAL_H
 #define CT_H5_SEAL_H
 
-/** Local. Appends the trailer to a complete file. CT_ERR_IO */
+/** Local. Appends the seal to a complete file. CT_ERR_IO */
 int ct__h5_seal_write(const char *path);
 /** Local. CT_ERR_IO: cannot be read; CT_ERR_FORMAT: not a checkpoint, truncated, or damaged;
  * CT_ERR_NEWER: written by a newer version. */

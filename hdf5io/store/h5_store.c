@@ -1,6 +1,6 @@
 /* Reading checkpoints, and the container's table of operations.
  *
- * A file is opened only if its trailer is valid, and each item is checked against its hash in the
+ * A file is opened only if its seal is valid, and each item is checked against its hash in the
  * manifest when it is read, so that training never resumes from damaged data. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Writing checkpoints: to a temporary file, which gets a trailer and is synced and renamed.
+/* Writing checkpoints: to a temporary file, which is sealed (h5_seal.h), synced and renamed.
  *
  * Equal arrays give equal bytes (no timestamps are stored), so that runs can be compared by their
  * files. */

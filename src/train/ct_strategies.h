@@ -17,7 +17,7 @@ struct ct_step_report;
 #define CT_WAYS(FIRST, X)                             \
   FIRST(ddp, "gradients are averaged over all ranks") \
   X(single, "one rank only")                          \
-  X(dp, "rank 0 deals out the batch and makes the update (to compare with; slower)")
+  X(dp, "rank 0 scatters the batch and updates the weights (for comparison; slower)")
 
 typedef struct ct_way {
   const char *name;

@@ -5,22 +5,21 @@
 
 const ct_opt_t ct_init_rows[] = {
     CT_OPT_PATH(ct_init_opts_t, from, "", NULL,
-                "weights to begin from: a checkpoint, a safetensors or .pth file, or a run "
-                "directory, whose best, else newest checkpoint is taken; empty: weights are "
-                "drawn"),
+                "initial weights: a checkpoint, a safetensors or .pth file, or a run directory "
+                "(its best checkpoint, else the newest); empty: random initialization"),
     CT_OPT_TEXT(ct_init_opts_t, key, "",
-                "of a nested .pth file, which of its dicts, such as model or state.ema; empty: "
-                "the one that can be meant"),
+                "which dict of a nested .pth file to load, such as model or state.ema; empty: the "
+                "one that matches the model"),
     CT_OPT_BOOL(ct_init_opts_t, strict, "true",
-                "names and shapes have to be the model's; false: what fits is taken, and what "
-                "does not is told"),
+                "true: names and shapes must match the model; false: load what matches and log "
+                "what does not"),
     CT_OPT_TEXT(ct_init_opts_t, strip_prefix, "",
-                "beginning of the file's names that is left out, such as module."),
+                "prefix to strip from the file's tensor names, such as module."),
     CT_OPT_TEXTS(ct_init_opts_t, rename, "",
-                 "rules OLD=NEW for the file's names, one after the other; each * is any text, "
-                 "the same on both sides; without * a tensor or all of a layer"),
+                 "rules OLD=NEW to rename the file's tensors, applied in order; each * matches any "
+                 "text, the same on both sides; without * a rule means a tensor or a whole layer"),
     CT_OPT_TEXTS(ct_init_opts_t, replace, "",
-                 "layers or patterns of parameters that begin with fresh weights, such as fc"),
+                 "layers or patterns of parameters to initialize randomly instead, such as fc"),
     CT_OPT_END};
 
 int ct_init_check(const ct_init_opts_t *o)
