@@ -71,7 +71,7 @@ static void make_name(char name[NAME_CAP], const ct_store_ops_t *ops, int64_t st
   snprintf(name, NAME_CAP, "step-%08" PRId64 "%s", step, ops->format.suffixes[0]);
 }
 
-/* Step of a name made by make_name(), with the suffix \a behind; -1 for any other name. */
+/* Step of a name made by make_name(), followed by the suffix \a behind; -1 for any other name. */
 static int64_t step_of(const char *name, const ct_store_ops_t *ops, const char *behind)
 {
   char again[NAME_CAP];

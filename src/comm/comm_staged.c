@@ -40,8 +40,7 @@ typedef struct transfer {
   ct_reduce_t how;
   int spare;          /* index of the buffer of `host`, or NONE: it is in a twin */
   int inner;          /* ticket of the inner communicator, once started */
-  int marked;         /* 1: `copied` tells when the copy is complete; 0: only a sync of the queue
-                         does */
+  int marked;         /* 1: `copied` is recorded; 0: only a queue sync will tell */
   ct_event_t *copied; /* owned; reused by later transfers of this ticket */
   int next;           /* next in the list of free transfers */
 } transfer_t;
@@ -55,8 +54,7 @@ struct ct_comm {
   ct_event_t *back; /* owned; recorded after the last copy back */
   transfer_t transfer[CT_COMM_TICKETS];
   int unused;                   /* list of free transfers */
-  int waiting[CT_COMM_TICKETS]; /* ring buffer of tickets not yet started: `waits` entries from
-                                   `first` on */
+  int waiting[CT_COMM_TICKETS]; /* ring: `waits` unstarted tickets from `first` on */
   int first, waits;
   twin_t *twin; /* owned */
   int64_t twins, twin_cap;
@@ -143,8 +141,7 @@ out:
 
 /* ---- transfers ---- */
 
-/* Chooses the host buffer of a transfer. If there is no memory the run ends, since the other ranks
- * wait for this transfer. */
+/* Chooses a transfer's host buffer. Without memory the run ends: other ranks wait for it. */
 static void find_host(ct_comm_t *c, transfer_t *x)
 {
   size_t bytes = (size_t)x->n * sizeof *x->buf;
@@ -166,8 +163,7 @@ static int start_first(ct_comm_t *c)
   return mpi->reduce(c->inner, NULL, x->host, x->n, x->how, &x->inner);
 }
 
-/* Starts transfers whose copies are complete. If a copy failed, returns the error but still starts
- * the transfer. */
+/* Starts transfers whose copies are complete; even those whose copies failed, with an error. */
 static int start_arrived(ct_comm_t *c)
 {
   int rc = CT_OK;
@@ -331,8 +327,7 @@ out:
   return rc;
 }
 
-/* Rank 0: copies rows [at, ..) of all ranks between the device and the first half of `room`, where
- * they are packed. */
+/* Rank 0: copies rows [at, ..) of all ranks between the device and `room`'s packed first half. */
 static int copy_rows(ct_comm_t *c, ct_queue_t *q, char *all, size_t at, const int64_t bytes[],
                      int down)
 {

@@ -130,7 +130,7 @@ out:
   return rc;
 }
 
-/* Reads the storage at *at and advances *at behind it. */
+/* Reads the storage at *at and advances *at past it. */
 static int find_record(ct_weights_t *w, const use_t *uses, int64_t n, const char *key, int64_t *at)
 {
   int rc = CT_OK;
