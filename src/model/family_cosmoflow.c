@@ -71,6 +71,6 @@ out:
 const ct_family_t ct__family_cosmoflow = {
     .name = "cosmoflow",
     .depths = "",
-    .help = "CosmoFlow of MLPerf HPC: regression of `classes` targets from volumes",
+    .help = "CosmoFlow as in MLPerf HPC: regression of `classes` targets from volumes",
     .build = build,
 };

@@ -99,6 +99,6 @@ const ct_family_t ct__family_densenet = {
     .name = "densenet",
     .depths = "121|169|201|161",
     .depth = 121,
-    .help = "DenseNet, for images from 32 pixels on",
+    .help = "DenseNet; images must have at least 32 pixels per side",
     .build = build,
 };

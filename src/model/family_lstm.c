@@ -39,6 +39,6 @@ const ct_family_t ct__family_lstm = {
     .name = "lstm",
     .depths = "1|2|3|4|5|6|7|8",
     .depth = 1,
-    .help = "LSTM levels of width `hidden`, a linear layer on the last step",
+    .help = "LSTM layers of width `hidden`, and a linear layer on the last step",
     .build = build,
 };

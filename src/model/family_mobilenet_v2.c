@@ -81,6 +81,6 @@ out:
 const ct_family_t ct__family_mobilenet_v2 = {
     .name = "mobilenet_v2",
     .depths = "",
-    .help = "MobileNetV2 of width 1",
+    .help = "MobileNetV2 with width multiplier 1",
     .build = build,
 };

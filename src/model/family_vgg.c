@@ -98,7 +98,7 @@ const ct_family_t ct__family_vgg = {
     .name = "vgg",
     .depths = "11|13|16|19",
     .depth = 16,
-    .help = "VGG, for images from 32 pixels on",
+    .help = "VGG; images must have at least 32 pixels per side",
     .build = build_plain,
 };
 

@@ -16,36 +16,33 @@
 const ct_opt_t ct_model_rows[] = {
     CT_OPT_TEXT(ct_model_opts_t, family, "",
                 "model family: mlp, lenet, resnet, vgg, vgg_bn, densenet, mobilenet_v2, cosmoflow, "
-                "lstm, vit; "
-                "or give layers"),
+                "lstm, vit; leave it empty if layers are given"),
     CT_OPT_INT(ct_model_opts_t, depth, "0", 0, 10000,
-               "depth of the family, such as 50 (resnet); 0: its usual one"),
-    CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "classes; 0: as many as the data has"),
-    CT_OPT_TEXTS(
-        ct_model_opts_t, class_names, "",
-        "names of the classes, in the order of their numbers, for eval and predict; empty: "
-        "as the data has them; checkpoints note them"),
+               "depth of the family, such as 50 (resnet); 0: its default"),
+    CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "number of classes; 0: that of the data"),
+    CT_OPT_TEXTS(ct_model_opts_t, class_names, "",
+                 "names of the classes in the order of their labels, for eval and predict; empty: "
+                 "those of the data; stored in checkpoints"),
     CT_OPT_DOUBLES(ct_model_opts_t, input, "",
-                   "shape of a sample behind its transforms, such as [3, 224, 224]; empty: as the "
-                   "data has it; checkpoints note it"),
+                   "shape of a sample after transforms, such as [3, 224, 224]; empty: that of the "
+                   "data; stored in checkpoints"),
     CT_OPT_TEXTS(ct_model_opts_t, inputs, "",
-                 "shapes of its further inputs, such as [meta=16, wave=1x64]; empty: as the data "
-                 "has them; checkpoints note them"),
+                 "shapes of extra inputs, such as [meta=16, wave=1x64]; empty: those of the data; "
+                 "stored in checkpoints"),
     CT_OPT_DOUBLES(ct_model_opts_t, hidden, "[128]",
-                   "widths of the hidden layers (mlp), width of the state (lstm)"),
+                   "widths of the hidden layers (mlp), width of the hidden state (lstm)"),
     CT_OPT_DOUBLE(ct_model_opts_t, dropout, "-1", -1, 0.999,
-                  "probability to drop of the family's dropout layers; below 0: its usual one"),
+                  "drop probability of the family's dropout layers; below 0: its default"),
     CT_OPT_CHOICE(ct_model_opts_t, stem, "auto", "auto|imagenet|cifar",
-                  "first layers (resnet): imagenet: 7x7 of stride 2 and max-pool; cifar: 3x3 of "
-                  "stride 1; auto: cifar for images under 64 pixels"),
+                  "first layers (resnet): imagenet: 7x7 convolution with stride 2 and max-pool; "
+                  "cifar: 3x3 convolution with stride 1; auto: cifar for images under 64 pixels"),
     CT_OPT_INT(ct_model_opts_t, patch, "4", 1, 4096,
                "height and width of a patch, in pixels (vit)"),
     CT_OPT_INT(ct_model_opts_t, dim, "64", 1, 1 << 20, "features of a token (vit)"),
-    CT_OPT_INT(ct_model_opts_t, heads, "4", 1, 1 << 16,
-               "heads of attention, which share out dim (vit)"),
+    CT_OPT_INT(ct_model_opts_t, heads, "4", 1, 1 << 16, "attention heads; must divide dim (vit)"),
     CT_OPT_INT(ct_model_opts_t, mlp, "0", 0, 1 << 24,
-               "width between the linear layers (vit); 0: 4 dim"),
-    CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, instead of a family"),
+               "hidden width of the MLP blocks (vit); 0: 4 * dim"),
+    CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, in place of a family"),
     CT_OPT_END};
 
 /* ---- the shape of a sample ---- */

@@ -11,7 +11,7 @@ typedef struct {
 } tanh_t;
 
 static const ct_opt_t leaky_relu_rows[] = {
-    CT_OPT_DOUBLE(leaky_relu_t, negative_slope, "0.01", 0, 1e6, "slope below 0"), CT_OPT_END};
+    CT_OPT_DOUBLE(leaky_relu_t, negative_slope, "0.01", 0, 1e6, "slope for x < 0"), CT_OPT_END};
 static const ct_opt_t tanh_rows[] = {
     CT_OPT_DOUBLE(tanh_t, scale, "1", 1e-6, 1e6, "factor of the result"), CT_OPT_END};
 
@@ -34,8 +34,8 @@ static const ct_opt_t tanh_rows[] = {
 KIND(leaky_relu, "max(x, 0) + negative_slope * min(x, 0)", CT_ACT_LEAKY_RELU, sizeof(leaky_relu_t),
      leaky_relu_rows, ((const leaky_relu_t *)opts)->negative_slope)
 KIND(relu6, "min(max(x, 0), 6)", CT_ACT_RELU6, 0, ct__layer_no_options, 0)
-KIND(gelu, "x times the normal distribution function, exact", CT_ACT_GELU, 0, ct__layer_no_options,
-     0)
+KIND(gelu, "x * normal distribution function of x, exact (erf)", CT_ACT_GELU, 0,
+     ct__layer_no_options, 0)
 KIND(sigmoid, "1 / (1 + exp(-x))", CT_ACT_SIGMOID, 0, ct__layer_no_options, 0)
 KIND(tanh, "scale * tanh(x)", CT_ACT_TANH, sizeof(tanh_t), tanh_rows, ((const tanh_t *)opts)->scale)
 KIND(silu, "x * sigmoid(x)", CT_ACT_SILU, 0, ct__layer_no_options, 0)

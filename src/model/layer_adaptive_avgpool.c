@@ -31,7 +31,7 @@ static void attributes(const void *opts, ct_op_desc_t *d)
 
 const ct_layer_ops_t ct__layer_adaptive_avgpool = {
     .kind = "adaptive_avgpool",
-    .help = "average over as many windows as the output has pixels",
+    .help = "average pooling to a given output size",
     .opts_bytes = sizeof(adaptive_t),
     .opts = rows,
     .inputs = 1,

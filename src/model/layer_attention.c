@@ -12,7 +12,7 @@ typedef struct {
 } attention_t;
 
 static const ct_opt_t rows[] = {
-    CT_OPT_INT(attention_t, heads, NULL, 1, 1 << 16, "heads, which share out the features"),
+    CT_OPT_INT(attention_t, heads, NULL, 1, 1 << 16, "attention heads; must divide the features"),
     CT_OPT_END};
 
 static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)

@@ -12,7 +12,7 @@ typedef struct {
 static const ct_opt_t rows[] = {
     CT_OPT_DOUBLE(batchnorm_t, eps, "1e-5", 1e-12, 1, "added to the variance"),
     CT_OPT_DOUBLE(batchnorm_t, momentum, "0.1", 0, 1,
-                  "share of the batch in the new running statistics"),
+                  "weight of the batch statistics in the running statistics"),
     CT_OPT_END};
 
 static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)

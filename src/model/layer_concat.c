@@ -25,7 +25,7 @@ out:
 const ct_layer_ops_t ct__layer_concat = {
     .kind = "concat",
     .help =
-        "channels of two layers, or features of two sequences, one after the other: from: [a, b]",
+        "concatenates the channels of two layers, or the features of two sequences: from: [a, b]",
     .opts = ct__layer_no_options,
     .inputs = 2,
     .infer = infer,

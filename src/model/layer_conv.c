@@ -19,20 +19,20 @@ typedef struct {
   int init, bias_init;
 } conv_t;
 
-#define ROWS(SIZE, order)                                                                 \
-  CT_OPT_INT(conv_t, out, NULL, 1, 1 << 24, "output channels"),                           \
-      SIZE(conv_t, kernel, NULL, 1, 4096, "size of the window, in pixels: " order),       \
-      SIZE(conv_t, stride, "1", 1, 4096, "pixels from window to window"),                 \
-      SIZE(conv_t, padding, "0", 0, 4096, "zeros on each side, in pixels"),               \
-      SIZE(conv_t, dilation, "1", 1, 4096, "pixels from tap to tap"),                     \
-      CT_OPT_INT(conv_t, groups, "1", 1, 1 << 24,                                         \
-                 "groups of channels that do not see each other"),                        \
-      CT_OPT_BOOL(conv_t, bias, "true", "add a trained bias per channel"),                \
-      CT_OPT_CHOICE(conv_t, init, "default", "default|he_fan_out|he_fan_in|trunc_normal", \
-                    "initial weights: PyTorch's default; normal by He et al. 2015; "      \
-                    "truncated normal, 1 / fan in, no bias"),                             \
-      CT_OPT_CHOICE(conv_t, bias_init, "default", "default|zero",                         \
-                    "initial bias: PyTorch's default, or zero"),                          \
+#define ROWS(SIZE, order)                                                                        \
+  CT_OPT_INT(conv_t, out, NULL, 1, 1 << 24, "output channels"),                                  \
+      SIZE(conv_t, kernel, NULL, 1, 4096, "size of the window, in pixels: " order),              \
+      SIZE(conv_t, stride, "1", 1, 4096, "pixels from window to window"),                        \
+      SIZE(conv_t, padding, "0", 0, 4096, "zeros on each side, in pixels"),                      \
+      SIZE(conv_t, dilation, "1", 1, 4096, "pixels from tap to tap"),                            \
+      CT_OPT_INT(conv_t, groups, "1", 1, 1 << 24,                                                \
+                 "groups of channels that are convolved separately"),                            \
+      CT_OPT_BOOL(conv_t, bias, "true", "add a trained bias per channel"),                       \
+      CT_OPT_CHOICE(conv_t, init, "default", "default|he_fan_out|he_fan_in|trunc_normal",        \
+                    "initial weights: PyTorch's default; normal (He et al. 2015) by fan-out or " \
+                    "fan-in; truncated normal with variance 1 / fan-in and zero bias"),          \
+      CT_OPT_CHOICE(conv_t, bias_init, "default", "default|zero",                                \
+                    "initial bias: PyTorch's default, or zero"),                                 \
       CT_OPT_END
 
 static const ct_opt_t rows2[] = {ROWS(CT_OPT_PAIR, "rows, columns")};

@@ -17,7 +17,7 @@ static void attributes(const void *opts, ct_op_desc_t *d)
 
 const ct_layer_ops_t ct__layer_dropout = {
     .kind = "dropout",
-    .help = "drops values at random while training",
+    .help = "drops values at random in training",
     .opts_bytes = sizeof(dropout_t),
     .opts = rows,
     .inputs = 1,

@@ -12,7 +12,7 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
 
 const ct_layer_ops_t ct__layer_fake_quant = {
     .kind = "fake_quant",
-    .help = "rounds as if to eight bits",
+    .help = "fake quantization to int8",
     .opts_bytes = sizeof(int),
     .opts = ct__layer_no_options,
     .inputs = 1,

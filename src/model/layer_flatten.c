@@ -13,7 +13,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 
 const ct_layer_ops_t ct__layer_flatten = {
     .kind = "flatten",
-    .help = "each sample as one row: N x features",
+    .help = "flattens each sample to one row: N x features",
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,

@@ -23,7 +23,7 @@ static void attributes(const void *opts, ct_op_desc_t *d)
 
 const ct_layer_ops_t ct__layer_global_avgpool = {
     .kind = "global_avgpool",
-    .help = "average over each whole channel",
+    .help = "average over all pixels of each channel",
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,

@@ -13,13 +13,12 @@ typedef struct {
   int affine;
 } groupnorm_t;
 
-#define EPS CT_OPT_DOUBLE(groupnorm_t, eps, "1e-5", 1e-12, 1, "added to the variance")
-#define AFFINE(usual) \
-  CT_OPT_BOOL(groupnorm_t, affine, usual, "a trained scale and shift for each channel")
+#define EPS           CT_OPT_DOUBLE(groupnorm_t, eps, "1e-5", 1e-12, 1, "added to the variance")
+#define AFFINE(usual) CT_OPT_BOOL(groupnorm_t, affine, usual, "trained scale and shift per channel")
 
-static const ct_opt_t group_rows[] = {
-    CT_OPT_INT(groupnorm_t, num_groups, NULL, 1, 1 << 24, "groups, which share out the channels"),
-    EPS, AFFINE("true"), CT_OPT_END};
+static const ct_opt_t group_rows[] = {CT_OPT_INT(groupnorm_t, num_groups, NULL, 1, 1 << 24,
+                                                 "number of groups; must divide the channels"),
+                                      EPS, AFFINE("true"), CT_OPT_END};
 static const ct_opt_t instance_rows[] = {EPS, AFFINE("false"), CT_OPT_END};
 
 /* N x H x W would treat rows as channels */

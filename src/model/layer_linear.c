@@ -17,12 +17,11 @@ enum { BIAS_DEFAULT, BIAS_ZERO };
 static const ct_opt_t rows[] = {
     CT_OPT_INT(linear_t, out, NULL, 1, 1 << 30, "output features"),
     CT_OPT_BOOL(linear_t, bias, "true", "add a trained bias per feature"),
-    CT_OPT_CHOICE(
-        linear_t, init, "default", "default|xavier|zero",
-        "initial weights: as torch.nn.Linear; uniform by Glorot and Bengio 2010 with a bias "
-        "near zero; zero"),
+    CT_OPT_CHOICE(linear_t, init, "default", "default|xavier|zero",
+                  "initial weights: as torch.nn.Linear; Xavier uniform (Glorot and Bengio 2010) "
+                  "with a bias near zero; zero"),
     CT_OPT_DOUBLE(linear_t, weight_std, "0", 0, 1e3,
-                  "initial weights: standard deviation of a normal one; 0: PyTorch's default"),
+                  "standard deviation of normal initial weights; 0: PyTorch's default"),
     CT_OPT_CHOICE(linear_t, bias_init, "default", "default|zero",
                   "initial bias: PyTorch's default, or zero"),
     CT_OPT_END};

@@ -19,10 +19,10 @@ typedef struct {
   }
 
 static const ct_opt_t rows[] = {
-    CT_OPT_INT(lstm_t, hidden, NULL, 1, 1 << 24, "features of the state"),
-    CT_OPT_INT(lstm_t, level, "0", 0, LEVELS - 1, "number at the end of the parameters' names"),
-    CT_OPT_TEXT(lstm_t, params, "",
-                "what the parameters' names begin with; empty: the layer's name"),
+    CT_OPT_INT(lstm_t, hidden, NULL, 1, 1 << 24, "features of the hidden state"),
+    CT_OPT_INT(lstm_t, level, "0", 0, LEVELS - 1,
+               "layer number at the end of the parameters' names"),
+    CT_OPT_TEXT(lstm_t, params, "", "prefix of the parameters' names; empty: the layer's name"),
     CT_OPT_END};
 
 static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
@@ -57,7 +57,7 @@ static const char *prefix(const void *opts, int slot)
 
 const ct_layer_ops_t ct__layer_lstm = {
     .kind = "lstm",
-    .help = "long short-term memory over a sequence; gives the states of all steps",
+    .help = "one LSTM layer over a sequence; outputs the hidden states of all steps",
     .opts_bytes = sizeof(lstm_t),
     .opts = rows,
     .inputs = 1,

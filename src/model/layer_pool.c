@@ -12,9 +12,9 @@ typedef struct {
   int count_include_pad; /* average only */
 } pool_t;
 
-#define WINDOW(SIZE, order, padding_help)                                               \
-  SIZE(pool_t, kernel, NULL, 1, 4096, "size of the window, in pixels: " order),         \
-      SIZE(pool_t, stride, "0", 0, 4096, "pixels from window to window; 0: as kernel"), \
+#define WINDOW(SIZE, order, padding_help)                                                     \
+  SIZE(pool_t, kernel, NULL, 1, 4096, "size of the window, in pixels: " order),               \
+      SIZE(pool_t, stride, "0", 0, 4096, "pixels from window to window; 0: the kernel size"), \
       SIZE(pool_t, padding, "0", 0, 2048, padding_help "; at most half the kernel")
 #define MAXIMUM(SIZE, order)                                                  \
   {                                                                           \

@@ -11,7 +11,7 @@ typedef struct {
 } select_t;
 
 static const ct_opt_t rows[] = {
-    CT_OPT_INT(select_t, index, NULL, -1, 1 << 30, "place, from 0; -1: the last"), CT_OPT_END};
+    CT_OPT_INT(select_t, index, NULL, -1, 1 << 30, "index, from 0; -1: the last"), CT_OPT_END};
 
 static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
@@ -34,7 +34,7 @@ static void attributes(const void *opts, ct_op_desc_t *d)
 
 const ct_layer_ops_t ct__layer_select = {
     .kind = "select",
-    .help = "one place of a sequence",
+    .help = "one element of a sequence",
     .opts_bytes = sizeof(select_t),
     .opts = rows,
     .inputs = 1,

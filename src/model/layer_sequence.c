@@ -19,7 +19,7 @@ out:
 
 const ct_layer_ops_t ct__layer_sequence = {
     .kind = "sequence",
-    .help = "the rows of an image of one channel as the steps of a sequence",
+    .help = "turns the rows of a one-channel image into the steps of a sequence",
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,

@@ -35,7 +35,7 @@ static const char *prefix(const void *opts, int slot)
 
 const ct_layer_ops_t ct__layer_tokens = {
     .kind = "tokens",
-    .help = "an image's places as a sequence behind a class token, with trained positions",
+    .help = "a class token and the pixels of an image as a sequence, with position embeddings",
     .opts = ct__layer_no_options,
     .inputs = 1,
     .infer = infer,

@@ -12,9 +12,9 @@ typedef struct {
 } upsample_t;
 
 static const ct_opt_t rows[] = {
-    CT_OPT_INT(upsample_t, scale, "2", 1, 256, "how many times larger in each direction"),
+    CT_OPT_INT(upsample_t, scale, "2", 1, 256, "scale factor in each dimension"),
     CT_OPT_CHOICE(upsample_t, mode, "nearest", "nearest|linear",
-                  "each pixel repeated, or what is linear between their centres"),
+                  "nearest pixel, or linear interpolation between pixel centres"),
     CT_OPT_END};
 
 static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
@@ -39,7 +39,7 @@ static void attributes(const void *opts, ct_op_desc_t *d)
 
 const ct_layer_ops_t ct__layer_upsample = {
     .kind = "upsample",
-    .help = "an image or volume made larger",
+    .help = "enlarges an image or volume",
     .opts_bytes = sizeof(upsample_t),
     .opts = rows,
     .inputs = 1,

@@ -21,13 +21,14 @@ static const struct {
 
 const ct_opt_t ct_optim_rows[] = {
     CT_OPT_CHOICE(ct_optim_opts_t, kind, "sgd", "sgd|adam|adamw|rmsprop|lars|lamb", "optimizer"),
-    CT_OPT_DOUBLE(ct_optim_opts_t, lr, "0.1", 0, 1e18,
-                  "learning rate after the warm-up (adam, adamw, rmsprop: rather 0.001)"),
+    CT_OPT_DOUBLE(
+        ct_optim_opts_t, lr, "0.1", 0, 1e18,
+        "learning rate after the warm-up (a usual value for adam, adamw, rmsprop is 0.001)"),
     CT_OPT_DOUBLE(ct_optim_opts_t, momentum, "0.9", 0, 1, "sgd, rmsprop, lars: momentum"),
     CT_OPT_DOUBLE(ct_optim_opts_t, dampening, "0", 0, 1, "sgd, lars: dampening of the momentum"),
     CT_OPT_DOUBLE(ct_optim_opts_t, weight_decay, "0", 0, 1e18,
-                  "L2 penalty, added to the gradient; adamw: decoupled from it; lars, lamb: the "
-                  "rate is adapted only where it is above 0"),
+                  "L2 penalty, added to the gradient; adamw: decoupled from the gradient; lars, "
+                  "lamb: only parameters with a value above 0 get an adapted learning rate"),
     CT_OPT_BOOL(ct_optim_opts_t, nesterov, "false", "sgd, lars: Nesterov momentum"),
     CT_OPT_DOUBLE(ct_optim_opts_t, beta1, "0.9", 0, 1,
                   "adam, adamw, lamb: decay of the mean gradient"),
@@ -35,15 +36,16 @@ const ct_opt_t ct_optim_rows[] = {
                   "adam, adamw, lamb: decay of the mean squared gradient"),
     CT_OPT_DOUBLE(ct_optim_opts_t, alpha, "0.99", 0, 1,
                   "rmsprop: decay of the mean squared gradient"),
-    CT_OPT_BOOL(ct_optim_opts_t, centered, "false", "rmsprop: by the variance of the gradient"),
+    CT_OPT_BOOL(ct_optim_opts_t, centered, "false",
+                "rmsprop: normalise by the variance of the gradient"),
     CT_OPT_DOUBLE(ct_optim_opts_t, eps, "0", 0, 1,
-                  "all but sgd: added to the denominator; 0: 1e-8, or 1e-6 of lamb"),
+                  "all but sgd: added to the denominator; 0: 1e-8 (lamb: 1e-6)"),
     CT_OPT_DOUBLE(ct_optim_opts_t, trust, "0.001", 0, 1e18, "lars: trust coefficient"),
     CT_OPT_BOOL(ct_optim_opts_t, no_decay_bias_norm, "false",
                 "biases and normalisation layers get no weight decay"),
     CT_OPT_NODE(ct_optim_opts_t, groups,
-                "list of {match: PATTERN or LIST, lr, weight_decay, momentum}: parameters with "
-                "numbers of their own; the first entry that matches a name counts"),
+                "list of {match: PATTERN or LIST, lr, weight_decay, momentum}: options for the "
+                "parameters that match; the first matching entry is used"),
     CT_OPT_END};
 
 int ct__optim_has_betas(const ct_optim_opts_t *o)

@@ -110,38 +110,40 @@ static double (*const schedules[])(const ct_schedule_opts_t *s,
 
 const ct_opt_t ct_schedule_rows[] = {
     CT_OPT_CHOICE(ct_schedule_opts_t, kind, "constant", SCHEDULES(WORD, NEXT_WORD),
-                  "course of the learning rate after the warm-up"),
+                  "learning-rate schedule after the warm-up"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, warmup_epochs, "0", 0, 1e6,
-                  "epochs over which the rate grows linearly to optim.lr"),
-    CT_OPT_DOUBLE(ct_schedule_opts_t, step_epochs, "30", 1e-6, 1e18,
-                  "step: epochs after which the rate is multiplied by gamma, again and again"),
-    CT_OPT_DOUBLE(ct_schedule_opts_t, gamma, "0.1", 0, 1e18,
-                  "factor of step, multistep, plateau, and after each epoch of exponential"),
+                  "epochs of linear warm-up to optim.lr"),
+    CT_OPT_DOUBLE(
+        ct_schedule_opts_t, step_epochs, "30", 1e-6, 1e18,
+        "step: the learning rate is multiplied by gamma each time after this many epochs"),
+    CT_OPT_DOUBLE(
+        ct_schedule_opts_t, gamma, "0.1", 0, 1e18,
+        "step, multistep, exponential (each epoch), plateau: factor of the learning rate"),
     CT_OPT_DOUBLES(ct_schedule_opts_t, milestones, "",
-                   "multistep: epochs, counted from the end of the warm-up, at which the rate is "
-                   "multiplied by gamma"),
+                   "multistep: epochs, counted from the end of the warm-up, at which the learning "
+                   "rate is multiplied by gamma"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, min_lr, "0", 0, 1e18,
-                  "cosine, polynomial: rate at the end of the run; plateau: lowest rate"),
+                  "cosine, polynomial: learning rate at the end of the run; plateau: lower limit"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, power, "1", 0, 1e18, "polynomial: exponent"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, pct_start, "0.3", 0, 1,
-                  "one_cycle: share of the run in which the rate grows to optim.lr"),
+                  "one_cycle: fraction of the run in which the learning rate grows to optim.lr"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, div_factor, "25", 1e-6, 1e18,
-                  "one_cycle: it begins with optim.lr / div_factor …"),
+                  "one_cycle: the learning rate starts at optim.lr / div_factor"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, final_div_factor, "1e4", 1e-6, 1e18,
-                  "one_cycle: … and ends with that / final_div_factor"),
+                  "one_cycle: the learning rate ends at optim.lr / div_factor / final_div_factor"),
     CT_OPT_BOOL(ct_schedule_opts_t, cycle_momentum, "true",
                 "one_cycle: momentum (or beta1) goes from max_momentum to base_momentum and back"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, base_momentum, "0.85", 0, 0.999999, "one_cycle"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, max_momentum, "0.95", 0, 0.999999, "one_cycle"),
     CT_OPT_INT(ct_schedule_opts_t, patience, "10", 0, 1e18,
-               "plateau: evaluations without a better loss that are borne before the rate is "
-               "multiplied by gamma"),
+               "plateau: evaluations without a better loss before the learning rate is multiplied "
+               "by gamma"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, threshold, "1e-4", 0, 1,
-                  "plateau: a better loss is one lower by this share"),
+                  "plateau: relative decrease of the loss that counts as better"),
     CT_OPT_BOOL(ct_schedule_opts_t, scale_lr, "false",
-                "the rate is multiplied by the global batch / base_batch"),
+                "multiply the learning rate by global batch / base_batch"),
     CT_OPT_INT(ct_schedule_opts_t, base_batch, "256", 1, 1e18,
-               "scale_lr: global batch for which optim.lr is meant, in samples"),
+               "scale_lr: global batch size for which optim.lr is meant, in samples"),
     CT_OPT_END};
 
 enum {

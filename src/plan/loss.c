@@ -14,11 +14,11 @@ const ct_opt_t ct_loss_rows[] = {
                   "softmax cross-entropy; or, output by output" CT_POINT_LOSS_LIST(
                       ALSO_EXPLAINED) ", of targets or of labels as one-hot"),
     CT_OPT_DOUBLE(ct_loss_opts_t, label_smoothing, "0", 0, 1,
-                  "cross_entropy: share of the label that is spread over all classes"),
+                  "cross_entropy: part of the label that is spread over all classes"),
     CT_OPT_DOUBLES(ct_loss_opts_t, class_weights, "",
-                   "cross_entropy: a weight for each class, from 0 on; none: all 1"),
+                   "cross_entropy: weight of each class, in the order of labels; empty: all 1"),
     CT_OPT_TEXT(ct_loss_opts_t, ignore_index, "",
-                "cross_entropy: samples with this label count for nothing, such as -100"),
+                "cross_entropy: samples with this label are ignored, such as -100; empty: none"),
     CT_OPT_END};
 
 /* Refuses options that only cross-entropy has. */
