@@ -215,7 +215,9 @@ typedef struct ct_backend {
   const char *name; /**< "ref", "cpu", "cuda", "sim" */
   /* number of devices on this node; 0 with the reason in why */
   int (*probe)(char why[128]);
+  /* opens device o->index; on failure *out is NULL */
   int (*open)(const ct_dev_opts_t *o, ct_dev_t **out);
+  /* frees the device; all its memory, queues and ops must be freed before; NULL is allowed */
   void (*close)(ct_dev_t *dev);
   int host_memory; /**< 1: device memory is host memory: MPI can access it */
   int in_place;    /**< 1: batches are used where they are; 0: they are copied to the device */
@@ -224,6 +226,7 @@ typedef struct ct_backend {
   int naps;        /**< 1: ops sleep and free the core; MPI waits must then sleep too */
   /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);
+  /* fills in the identity; never fails */
   void (*identify)(ct_dev_t *dev, ct_dev_id_t *out);
   /* energy counter of the device in joules; < 0: not available, or the device is the host */
   double (*joules)(ct_dev_t *dev);

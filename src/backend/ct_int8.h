@@ -23,6 +23,7 @@ enum { CT_QUANT_WEIGHT_MAX = 127 };
 ct_quant_pair_t ct_quant_pair_of(double low, double high);
 /** Rounds to nearest, ties to even, and clamps to 0 … 255. */
 uint8_t ct_quant_to_u8(const ct_quant_pair_t *pair, float v);
+/** scale * (q - zero) */
 float ct_quant_from_u8(const ct_quant_pair_t *pair, uint8_t q);
 
 /** The scale of the \a count weights of one output channel; 1 if all are 0. */

@@ -322,6 +322,7 @@ typedef struct ct_act_facts {
 } ct_act_facts_t;
 /** An invalid kind gives the name "unknown". */
 const ct_act_facts_t *ct_act_facts_of(ct_act_t kind);
+/** An invalid kind gives "unknown". */
 const char *ct_loss_name(ct_loss_kind_t kind);
 
 /** Local.  CT_ERR_ARG if \a pass is empty or was not prepared. */

@@ -110,6 +110,7 @@ const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample);
  * ct_graph_free(). */
 int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more,
                   int64_t classes, const char *where, ct_graph_t **out);
+/** NULL is allowed. */
 void ct_graph_free(ct_graph_t *g);
 
 /** Local.  Appends a layer and its parameters.  \a opts: the options in YAML flow style without

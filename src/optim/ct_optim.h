@@ -60,6 +60,7 @@ typedef struct ct_param_groups {
  * key (file:line). */
 int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
                          ct_param_groups_t *out);
+/** Accepts a zeroed struct. */
 void ct_param_groups_clear(ct_param_groups_t *p);
 /** Local.  Pattern (the first, borrowed) and learning rate of the i-th entry of `optim.groups` that
  * sets `lr`; returns 0 if there is no such entry. */
@@ -120,6 +121,7 @@ typedef struct ct_plateau {
   double best, factor; /**< factor: of the learning rate */
   int64_t bad;         /**< evaluations without improvement */
 } ct_plateau_t;
+/** The state before the first evaluation: factor 1. */
 void ct_plateau_init(ct_plateau_t *p);
 /** Updates the state after an evaluation with this loss. */
 void ct_plateau_update(ct_plateau_t *p, const ct_schedule_opts_t *s, double loss);
@@ -138,6 +140,7 @@ typedef struct ct_scaler {
   double scale;
   int64_t good; /**< steps since the last change */
 } ct_scaler_t;
+/** \a on 0: loss scaling is off, and the factor is always 1. */
 void ct_scaler_init(ct_scaler_t *s, int on);
 /** Factor of the loss; 1 if loss scaling is off. */
 double ct_scaler_scale(const ct_scaler_t *s);

@@ -120,10 +120,12 @@ typedef struct ct_plan {
  * model without parameters. */
 int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
                  const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out);
+/** Releases the prepared ops; NULL is allowed. */
 void ct_plan_free(ct_plan_t *p);
 
 /** Local.  Makes the arena layout from a plan (the first one of the model). */
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
+/** Accepts a zeroed struct. */
 void ct_arena_map_clear(ct_arena_map_t *m);
 
 /** Pure.  Cuts [0, trained_bytes) into buckets of at least \a bucket_bytes (the last may be

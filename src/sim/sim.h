@@ -10,6 +10,7 @@ typedef struct ct__sim_times ct__sim_times_t;
 int ct__sim_times_read(const char *path, ct__sim_times_t **out);
 /** NULL is allowed. */
 void ct__sim_times_free(ct__sim_times_t *t);
+/** Number of recorded ops; t may be NULL. */
 int ct__sim_times_count(const ct__sim_times_t *t);
 /** The best rates of the recording machine, in FLOP/s and bytes/s; unchanged if the file has
  * none. */

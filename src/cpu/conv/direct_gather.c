@@ -1,6 +1,6 @@
 /* Direct convolution: the gather passes, forward and backward to the data.
  *
- * The target (y, or dx) is cut into pieces: neighbouring positions of a line that meet the same
+ * The target (y, or dx) is cut into pieces: neighbouring positions of a row that meet the same
  * kernel positions.  At the border, the tile first runs over the rows with kernel positions that
  * other rows lack, then over all rows.  A thread processes a band of pieces with a chunk of the
  * source's channel blocks at a time, so that the chunk's weights and the band's source stay in the

@@ -17,6 +17,7 @@ typedef struct cpu__prim cpu__prim_t; /**< a primitive: first created as a descr
  * dw, the bias is its gradient, and y is dy. */
 typedef enum { CPU__X, CPU__W, CPU__BIAS, CPU__Y, CPU__SCRATCH, CPU__ROLES } cpu__role_t;
 
+/** Local.  Creates the engine and stream; freed by cpu__dnnl_close(). */
 int cpu__dnnl_open(cpu__dnnl_t **out);
 /** NULL is allowed. */
 void cpu__dnnl_close(cpu__dnnl_t *dnnl);
@@ -58,6 +59,7 @@ int cpu__md_copy(const cpu__md_t *md, cpu__md_t **out);
 int cpu__md_plain(const cpu__md_t *md, cpu__md_t **out);
 /** NULL is allowed. */
 void cpu__md_free(cpu__md_t *md);
+/** 1 if both have the same dims and format. */
 int cpu__md_same(const cpu__md_t *a, const cpu__md_t *b);
 /** Size in bytes, including padding. */
 size_t cpu__md_bytes(const cpu__md_t *md);

@@ -27,6 +27,7 @@ void cpu__rect_pack(const cpu__tiles_t *tiles, int64_t k, int64_t columns, const
 /** The same for a transposed B: columns x k, rows \a row apart. */
 void cpu__rect_pack_transposed(const cpu__tiles_t *tiles, int64_t k, int64_t columns,
                                const float *b, int64_t row, float *packed);
+/** Size of a packed B in floats. */
 int64_t cpu__rect_packed(const cpu__tiles_t *tiles, int64_t k, int64_t columns);
 
 #endif
