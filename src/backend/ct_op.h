@@ -30,52 +30,52 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
  *    operations per element of x: forward, backward to data, backward to parameters)
  *
  * To add one: "A new op, step by step" in src/README.md. */
-#define CT_OP_LIST(X)                                                                           \
-  /* cross-correlation over 2 or 3 dims, optional bias, forward ReLU */                         \
-  X(CONV, conv, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN, \
-    CT_KIND_FWD, CT_KIND_FWD)                                                                   \
-  /* y = x w^T + b over the last dim; optional ReLU in forward */                               \
-  X(LINEAR, linear, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X,          \
-    CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)                                                      \
-  /* batch normalisation over N and space, then + x2, then ReLU (both optional) */              \
-  X(BNORM, bnorm, 0, 2, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, 5, 4)                            \
-  /* max(x, 0) */                                                                               \
-  X(RELU, relu, CT_KIND_INT8, 0, CT_USES_Y, 0, 1, CT_KIND_FWD, 0)                               \
-  /* other activation functions */                                                              \
-  X(ACT, act, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                     \
-  /* max (saves the arg-max; optional ReLU) or average over windows, or global average */       \
-  X(POOL, pool, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)           \
-  /* x + x2, then ReLU (optional) */                                                            \
-  X(ADD, add, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                     \
-  /* concatenates x and x2 along ct_op_concat_dim() */                                          \
-  X(CONCAT, concat, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, 0, 0, 0)                           \
-  /* x * mask / (1 - p) */                                                                      \
-  X(DROPOUT, dropout, 0, 0, 0, 0, 1, CT_KIND_FWD, 0)                                            \
-  /* layer normalisation over the last dim */                                                   \
-  X(LNORM, lnorm, CT_KIND_F32, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                \
-  /* group normalisation: per sample over groups of channels and all pixels */                  \
-  X(GNORM, gnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                          \
-  /* one LSTM layer over a sequence N x T x F */                                                \
-  X(LSTM, lstm, 0, 4, 0, CT_USES_X | CT_USES_Y, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)          \
-  /* multi-head self-attention of N x T x D */                                                  \
-  X(ATTENTION, attention, 0, 4, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_OWN)            \
-  /* N x D x H x W -> N x (1 + HW) x D: class token, patches, + position embedding */           \
-  X(TOKENS, tokens, 0, 2, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                    \
-  /* N x T x D -> N x D: one element of a sequence */                                           \
-  X(SELECT, select, CT_KIND_INT8, 0, 0, 0, 0, 0, 0)                                             \
-  /* upsampling by whole factors over 2 or 3 dims: nearest or linear */                         \
-  X(UPSAMPLE, upsample, 0, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                \
-  /* x in another layout, type (cast) or shape (flatten); CT_U8: image bytes to floats */       \
-  X(REORDER, reorder, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, 0, 0, 0)                         \
-  /* fake quantization of x (ct_fake_quant.h) */                                                \
-  X(FAKE_QUANT, fake_quant, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                    \
-  /* loss of outputs against targets, and counts */                                             \
-  X(LOSS, loss, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                                \
-  /* sum of |g|^p or largest |g| of a flat range, and the number of nonfinite elements */       \
-  X(GRADSTAT, gradstat, CT_KIND_FLAT, 0, 0, 0, 2, 0, 0)                                         \
-  /* norms of one parameter that a rule reads (LARS, LAMB) */                                   \
-  X(MEASURE, measure, CT_KIND_FLAT, 0, 0, 0, 2, 0, 0)                                           \
-  /* one optimizer rule over flat ranges */                                                     \
+#define CT_OP_LIST(X)                                                                             \
+  /* convolution (cross-correlation) over 2 or 3 dims; optional bias; optional ReLU in forward */ \
+  X(CONV, conv, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,   \
+    CT_KIND_FWD, CT_KIND_FWD)                                                                     \
+  /* y = x w^T + b over the last dim; optional ReLU in forward */                                 \
+  X(LINEAR, linear, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X,            \
+    CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)                                                        \
+  /* batch normalisation over N and pixels; optional + x2, optional ReLU */                       \
+  X(BNORM, bnorm, 0, 2, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, 5, 4)                              \
+  /* max(x, 0) */                                                                                 \
+  X(RELU, relu, CT_KIND_INT8, 0, CT_USES_Y, 0, 1, CT_KIND_FWD, 0)                                 \
+  /* other activation functions */                                                                \
+  X(ACT, act, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                       \
+  /* max (saves the arg-max; optional ReLU) or average over windows, or global average */         \
+  X(POOL, pool, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)             \
+  /* x + x2, then ReLU (optional) */                                                              \
+  X(ADD, add, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                       \
+  /* concatenates x and x2 along ct_op_concat_dim() */                                            \
+  X(CONCAT, concat, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, 0, 0, 0)                             \
+  /* x * mask / (1 - p) */                                                                        \
+  X(DROPOUT, dropout, 0, 0, 0, 0, 1, CT_KIND_FWD, 0)                                              \
+  /* layer normalisation over the last dim */                                                     \
+  X(LNORM, lnorm, CT_KIND_F32, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                  \
+  /* group normalisation: per sample over groups of channels and all pixels */                    \
+  X(GNORM, gnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                            \
+  /* one LSTM layer over a sequence N x T x F */                                                  \
+  X(LSTM, lstm, 0, 4, 0, CT_USES_X | CT_USES_Y, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)            \
+  /* multi-head self-attention of N x T x D */                                                    \
+  X(ATTENTION, attention, 0, 4, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_OWN)              \
+  /* N x D x H x W -> N x (1 + HW) x D: class token, patches, + position embedding */             \
+  X(TOKENS, tokens, 0, 2, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                      \
+  /* N x T x D -> N x D: one element of a sequence */                                             \
+  X(SELECT, select, CT_KIND_INT8, 0, 0, 0, 0, 0, 0)                                               \
+  /* upsampling by whole factors over 2 or 3 dims: nearest or linear */                           \
+  X(UPSAMPLE, upsample, 0, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                  \
+  /* x in another layout, type (cast) or shape (flatten); CT_U8: image bytes to floats */         \
+  X(REORDER, reorder, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, 0, 0, 0)                           \
+  /* fake quantization of x (ct_fake_quant.h) */                                                  \
+  X(FAKE_QUANT, fake_quant, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                      \
+  /* loss of outputs against targets, and counts */                                               \
+  X(LOSS, loss, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                                  \
+  /* sum of |g|^p or largest |g| of a flat range, and the number of nonfinite elements */         \
+  X(GRADSTAT, gradstat, CT_KIND_FLAT, 0, 0, 0, 2, 0, 0)                                           \
+  /* norms of one parameter that a rule reads (LARS, LAMB) */                                     \
+  X(MEASURE, measure, CT_KIND_FLAT, 0, 0, 0, 2, 0, 0)                                             \
+  /* one optimizer rule over flat ranges */                                                       \
   X(UPDATE, update, CT_KIND_FLAT, 0, 0, 0, 6, 0, 0)
 
 typedef enum {

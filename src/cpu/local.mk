@@ -4,20 +4,20 @@ if HAVE_DNNL
 
 libctrain_a_SOURCES += \
   %D%/ct_cpu.h %D%/team.h %D%/team.c %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
-# on oneDNN
+# oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c
-# the innermost loop of products
+# micro-kernels
 libctrain_a_SOURCES += \
   %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/gemm_tiled.h %D%/tile/gemm_tiled.c \
   %D%/tile/tile_portable.c %D%/tile/tile_avx2.c %D%/tile/tile_avx512.c \
-  %D%/tile/bf16_dot.h %D%/tile/bf16_dot.c %D%/tile/tile_bf16_dot.c
-# ways to compute a product …
+  %D%/tile/pairs.h %D%/tile/pairs.c %D%/tile/tile_pairs.c
+# GEMM, and the algorithms of convolution and linear …
 libctrain_a_SOURCES += \
-  %D%/gemm/algorithm.h %D%/gemm/choose.h %D%/gemm/choose.c %D%/gemm/passes.h %D%/gemm/passes.c \
-  %D%/gemm/primitive.h %D%/gemm/primitive.c %D%/gemm/dense.h %D%/gemm/dense.c \
-  %D%/gemm/gemm_blocked.h %D%/gemm/gemm_blocked.c %D%/gemm/gemm_skinny.c
-# … and those of a convolution
+  %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \
+  %D%/product/primitive.h %D%/product/primitive.c %D%/product/dense.h %D%/product/dense.c \
+  %D%/product/multiply.h %D%/product/multiply.c %D%/product/few.c
+# … and those of convolution alone
 libctrain_a_SOURCES += \
   %D%/conv/conv.h %D%/conv/conv.c %D%/conv/direct.h %D%/conv/direct.c %D%/conv/direct_lines.c \
   %D%/conv/direct_gather.c %D%/conv/direct_gradient.c %D%/conv/onednn.c %D%/conv/lowered.c %D%/conv/depthwise.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
@@ -25,7 +25,7 @@ libctrain_a_SOURCES += \
   %D%/conv/few_channels_neon.c \
   %D%/conv/winograd.h %D%/conv/winograd.c %D%/conv/winograd_gradient.c %D%/conv/winograd_loops.h %D%/conv/winograd_body.h %D%/conv/winograd_portable.c \
   %D%/conv/winograd_avx2.c %D%/conv/winograd_avx512.c
-# own kernels: ops, …
+# other kernels: ops, …
 libctrain_a_SOURCES += \
   %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_pixels.h %D%/kern/loss_pixels.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/fake_quant.c %D%/kern/gnorm.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
@@ -39,7 +39,7 @@ libctrain_a_SOURCES += \
   %D%/kern/body_update.h \
   %D%/kern/isa_scalar.c %D%/kern/isa_portable.c %D%/kern/isa_avx2.c %D%/kern/isa_avx512.c \
   %D%/kern/bf16_scalar.c %D%/kern/bf16_portable.c %D%/kern/bf16_avx2.c %D%/kern/bf16_avx512.c
-# activations and weights in eight bits
+# int8
 libctrain_a_SOURCES += \
   %D%/int8/int8.h %D%/int8/kinds.c %D%/int8/layout.c %D%/int8/gemm.h %D%/int8/gemm.c %D%/int8/dynamic.c %D%/int8/pool.c %D%/int8/point.c %D%/int8/reorder.c
 
