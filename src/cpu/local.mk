@@ -11,12 +11,12 @@ libctrain_a_SOURCES += \
 libctrain_a_SOURCES += \
   %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/gemm_tiled.h %D%/tile/gemm_tiled.c \
   %D%/tile/tile_portable.c %D%/tile/tile_avx2.c %D%/tile/tile_avx512.c \
-  %D%/tile/pairs.h %D%/tile/pairs.c %D%/tile/tile_pairs.c
+  %D%/tile/bf16_dot.h %D%/tile/bf16_dot.c %D%/tile/tile_bf16_dot.c
 # GEMM, and the algorithms of convolution and linear …
 libctrain_a_SOURCES += \
-  %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \
-  %D%/product/primitive.h %D%/product/primitive.c %D%/product/dense.h %D%/product/dense.c \
-  %D%/product/multiply.h %D%/product/multiply.c %D%/product/few.c
+  %D%/gemm/algorithm.h %D%/gemm/choose.h %D%/gemm/choose.c %D%/gemm/passes.h %D%/gemm/passes.c \
+  %D%/gemm/primitive.h %D%/gemm/primitive.c %D%/gemm/dense.h %D%/gemm/dense.c \
+  %D%/gemm/gemm_blocked.h %D%/gemm/gemm_blocked.c %D%/gemm/gemm_skinny.c
 # … and those of convolution alone
 libctrain_a_SOURCES += \
   %D%/conv/conv.h %D%/conv/conv.c %D%/conv/direct.h %D%/conv/direct.c %D%/conv/direct_lines.c \
