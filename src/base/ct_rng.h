@@ -1,8 +1,8 @@
 /** \file ct_rng.h  Counter-based random numbers: no state, so nothing to save or to share.
  * Layer 0.
  *
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11).  A number is a
- * pure function of (seed, stream, index): it is identical on any number of ranks and threads, on
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11).  A number is
+ * a pure function of (seed, stream, index): it is identical on any number of ranks and threads, on
  * CPUs and on GPUs. */
 #ifndef CT_RNG_H
 #define CT_RNG_H
