@@ -8,7 +8,7 @@
 #define CT_RNG_H
 #include "base/ct_types.h"
 
-/** What a stream is for; never reuse a number for another purpose. */
+/** Purpose of a stream; never reuse a number for another purpose. */
 typedef enum {
   CT_RNG_INIT = 1, /**< weights: index = element; \a sub = parameter */
   CT_RNG_ORDER,    /**< sampler keys: \a sub = epoch */

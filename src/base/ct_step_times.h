@@ -1,14 +1,14 @@
-/** \file ct_step_times.h  What a rank does with the time of a training step.  Layer 0.
+/** \file ct_step_times.h  The time breakdown of a training step on one rank.  Layer 0.
  *
- * A step lasts from the end of one step word to the end of the next.  All ranks leave that message
- * together, so a step is equally long everywhere, and no clocks need be compared.  A rank is in one
- * kind of time at a time: its kinds add up to the step.  Some are its own, which nobody else can
- * make longer (they are its busy time); in the others it waits for other ranks or for the network.
- */
+ * A step lasts from the end of one step status (the all-reduce at the end of a step) to the end of
+ * the next.  All ranks leave this all-reduce together, so a step is equally long on all of them and
+ * no clocks are compared.  At any time a rank spends exactly one kind of time, so the kinds add up
+ * to the step.  Some kinds are the rank's own work (busy time), which other ranks cannot prolong;
+ * in the others it waits for other ranks or for the network. */
 #ifndef CT_STEP_TIMES_H
 #define CT_STEP_TIMES_H
 
-/** Kinds, with their names in metrics.jsonl and what they are; OWN 1: part of the busy time. */
+/** X(KIND, name in metrics.jsonl, OWN, description); OWN 1: part of the busy time. */
 #define CT_STEP_TIME_LIST(X)                                                             \
   X(DATA, data, 1, "waiting for samples")                                                \
   X(COMPUTE, compute, 1, "forward, loss, backward")                                      \
@@ -31,13 +31,13 @@ typedef struct ct_step_times {
 
 /** "compute" */
 const char *ct_step_time_name(int kind);
-/** What it is, for people. */
+/** Description of a kind. */
 const char *ct_step_time_help(int kind);
 /** 1: part of the busy time. */
 int ct_step_time_is_own(int kind);
-/** The sum of those that are a rank's own. */
+/** Sum of the kinds of busy time. */
 double ct_step_times_busy(const ct_step_times_t *t);
-/** The sum of all kinds. */
+/** Sum of all kinds. */
 double ct_step_times_all(const ct_step_times_t *t);
 
 #endif
