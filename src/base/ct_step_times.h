@@ -8,19 +8,24 @@
 #ifndef CT_STEP_TIMES_H
 #define CT_STEP_TIMES_H
 
-/** X(KIND, name in metrics.jsonl, OWN, description); OWN 1: part of the busy time. */
-#define CT_STEP_TIME_LIST(X)                                                             \
-  X(DATA, data, 1, "waiting for samples")                                                \
-  X(COMPUTE, compute, 1, "forward, loss, backward")                                      \
-  X(MOVE, move, 1, "own work for messages: sums in shared memory, copies, posting")      \
-  X(UPDATE, update, 1, "the optimizer")                                                  \
-  X(SAVE, checkpoint, 1, "copying the state for a checkpoint, waiting for an older one") \
-  X(OTHER, other, 1, "lines of the log and of metrics, and all else between two steps")  \
-  X(WAIT, wait, 0, "waiting for gradients, and for other sums of the step")              \
-  X(BATCHNORM, batchnorm, 0, "messages of batchnorms over several ranks")                \
-  X(WORD, word, 0, "the step word: waiting for the last rank")
+/** Kinds: X(KIND, name in metrics.jsonl, OWN); OWN 1: part of the busy time.  DATA waits for
+ * samples; COMPUTE is forward, loss and backward; MOVE is communication overhead: sums in shared
+ * memory, copies, posting; UPDATE is the optimizer; SAVE copies the state for a checkpoint, or
+ * waits for an earlier one; OTHER is logging and the rest between two steps; WAIT waits for
+ * gradients and other sums of the step; BATCHNORM waits for batchnorms over several ranks; WORD
+ * is the step status, which waits for the last rank. */
+#define CT_STEP_TIME_LIST(X) \
+  X(DATA, data, 1)           \
+  X(COMPUTE, compute, 1)     \
+  X(MOVE, move, 1)           \
+  X(UPDATE, update, 1)       \
+  X(SAVE, checkpoint, 1)     \
+  X(OTHER, other, 1)         \
+  X(WAIT, wait, 0)           \
+  X(BATCHNORM, batchnorm, 0) \
+  X(WORD, word, 0)
 
-#define CT_STEP_TIME_NAME(upper, lower, own, help) CT_TIME_##upper,
+#define CT_STEP_TIME_NAME(upper, lower, own) CT_TIME_##upper,
 typedef enum ct_step_time { CT_STEP_TIME_LIST(CT_STEP_TIME_NAME) CT_TIME_KINDS } ct_step_time_t;
 #undef CT_STEP_TIME_NAME
 
@@ -29,10 +34,8 @@ typedef struct ct_step_times {
   double s[CT_TIME_KINDS];
 } ct_step_times_t;
 
-/** "compute" */
+/** The name of a kind in metrics.jsonl: "compute". */
 const char *ct_step_time_name(int kind);
-/** Description of a kind. */
-const char *ct_step_time_help(int kind);
 /** 1: part of the busy time. */
 int ct_step_time_is_own(int kind);
 /** Sum of the kinds of busy time. */
