@@ -33,10 +33,10 @@ cuda_c += %D%/kernels/update.h %D%/op_update.c
 cuda_cu += %D%/kernels/update.cu
 # pooling, losses
 cuda_c += %D%/op_pool.c %D%/kernels/pool.h %D%/op_loss.c %D%/kernels/loss.h
-cuda_cu += %D%/kernels/pool.cu %D%/kernels/loss.cu %D%/kernels/loss_places.cu
-# elementwise ops, and parts of rows
-cuda_c += %D%/kernels/few.h %D%/kernels/random.h %D%/kernels/act.h %D%/op_act.c \
-  %D%/kernels/dropout.h %D%/op_dropout.c %D%/kernels/parts.h %D%/op_concat.c %D%/op_tokens.c \
+cuda_cu += %D%/kernels/pool.cu %D%/kernels/loss.cu %D%/kernels/loss_pixels.cu
+# element by element, and parts of rows
+cuda_c += %D%/kernels/vec_access.h %D%/kernels/act.h %D%/op_act.c \
+  %D%/kernels/dropout.h %D%/op_dropout.c %D%/kernels/concat.h %D%/op_concat.c %D%/op_tokens.c \
   %D%/kernels/upsample.h %D%/op_upsample.c
 cuda_cu += %D%/kernels/act.cu %D%/kernels/dropout.cu %D%/kernels/concat.cu %D%/kernels/upsample.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
@@ -47,7 +47,7 @@ am__v_NVCC_0 = @echo "  NVCC    " $@;
 SUFFIXES = .cu
 .cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCC) $(NVCC_GENCODE) -O3 -std=c++17 -lineinfo -Xfatbin=-compress-all \
-	  -I$(top_srcdir)/src -I$(top_srcdir) $(RANDOM123_CPPFLAGS) $(NVCCFLAGS) \
+	  -I$(top_srcdir)/src -I$(top_srcdir) $(NVCCFLAGS) \
 	  --compiler-options=-fPIC,-fno-exceptions,-fno-rtti,-Wall,-fvisibility=hidden \
 	  -MD -MP -MT $@ -MF $(@:.o=.cud) -c -o $@ $<
 CLEANFILES += cuda/kernels/*.cud cuda/kernels/*.o

@@ -3,7 +3,6 @@
 #include "cuda/kernels/dropout.h"
 
 #include "cuda/kernels/vec_access.h"
-#include "cuda/kernels/random.h"
 
 enum { BLOCK = CT_DROPOUT_BLOCK, THREADS = 256, MOST_ROWS = 65535 };
 
@@ -13,16 +12,7 @@ CT_D ct_dropout_t rule_of(const gpu__dial_t &d, uint32_t layer, uint32_t drop, f
   return rule;
 }
 
-CT_D void factors_of(const ct_dropout_t &rule, int64_t position, int64_t block, float factor[BLOCK])
-{
-  uint32_t number[BLOCK];
-  gpu_random_block(rule.seed, CT_RNG_DROPOUT, rule.layer, ct_dropout_index(position, block),
-                   number);
-  for (int k = 0; k < BLOCK; k++)
-    factor[k] = ct_dropout_factor(&rule, number[k]);
-}
-
-/* A dropped element is 0, even if it was not finite. */
+/* What is dropped is 0, also if it was not finite. */
 CT_D float dropped(float v, float factor)
 {
   return factor == 0 ? 0 : v * factor;
@@ -42,7 +32,7 @@ CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t 
       int64_t i = n * blocks + b;
       gpu_few<T, BLOCK> v = ((const gpu_few<T, BLOCK> *)x)[i];
       float factors[BLOCK];
-      factors_of(rule, d.first + n, b, factors);
+      ct_dropout_factors(&rule, d.first + n, b, factors);
       for (int k = 0; k < BLOCK; k++)
         gpu_store(&v.v[k], dropped(gpu_load(&v.v[k]), factors[k]));
       ((gpu_few<T, BLOCK> *)y)[i] = v;
@@ -68,7 +58,7 @@ CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_
       int64_t b = begin / BLOCK + i / shape.channels, place = b * BLOCK - begin;
       float factors[BLOCK];
       if (place >= shape.space) continue;
-      factors_of(rule, d.first + n, b, factors);
+      ct_dropout_factors(&rule, d.first + n, b, factors);
       for (int k = 0; k < BLOCK; k++) {
         int64_t at_k = ((n * shape.space) + place + k) * shape.channels + c;
         if (place + k >= 0 && place + k < shape.space)

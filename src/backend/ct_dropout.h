@@ -67,8 +67,8 @@ CT_INLINE float ct_dropout_factor(const ct_dropout_t *d, uint32_t number)
 
 /** The factors of elements 4 \a block … 4 \a block + 3 of the sample with index \a position in the
  * global batch. */
-static inline void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
-                                      float out[CT_DROPOUT_BLOCK])
+CT_INLINE void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
+                                  float out[CT_DROPOUT_BLOCK])
 {
   uint32_t r[CT_DROPOUT_BLOCK];
   ct_rng_block(d->seed, CT_RNG_DROPOUT, d->layer, ct_dropout_index(position, block), r);

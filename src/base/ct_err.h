@@ -7,8 +7,8 @@
  * Three contracts, named in the header of every function that can fail:
  *  - Local: this rank may fail alone.
  *  - Collective: all ranks call it in the same order, and it returns the same code on all.
- *  - Hot: inside a training step; a failure is marked in the step word and all ranks learn of it
- *    together at the end of the step. */
+ *  - Hot: inside a training step; a failure is recorded in the step status, by which all ranks
+ *    learn of it at the end of the step. */
 #ifndef CT_ERR_H
 #define CT_ERR_H
 #include <stdarg.h>
@@ -38,7 +38,7 @@ enum ct_err_code {
       CT_ERR_LAST_
 };
 
-/** What went wrong, where it was first noticed.  Fixed size: sent between ranks as bytes. */
+/** An error, recorded where it was first noticed.  Fixed size: ranks exchange it as bytes. */
 #define CT_ERR_TEXT 600
 
 typedef struct ct_err_info {
@@ -50,26 +50,26 @@ typedef struct ct_err_info {
 } ct_err_info_t;
 
 /** Local.  Record an error in this thread's slot and return \a code.  The text names the file, the
- * thing in it and what was expected; it is one sentence without a newline.  What does not fit in a
- * record loses the middle of its longest words, which are paths (ct_text_vfit()). */
+ * item in it and what was expected; it is one sentence without a newline.  A text that does not fit
+ * is shortened in the middle of its longest words, which are paths (ct_text_vfit()). */
 int ct_err_set(int code, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 int ct_err_vset(int code, const char *file, int line, const char *fmt, va_list args)
     __attribute__((format(printf, 4, 0)));
-/** Put words in front of this thread's recorded text ("train.yaml:3: "); returns \a code. */
+/** Prepends to this thread's recorded text ("train.yaml:3: "); returns \a code. */
 int ct_err_prefix(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** Puts the place of a key in front: "train.yaml:3: ", or "--set: " for line 0, which is the
+/** Prepends the file and line of a key: "train.yaml:3: ", or "--set: " for line 0, which is the
  * command line; nothing if \a where is NULL.  Returns \a code. */
 int ct_err_place(int code, const char *where, int line);
-/** Puts words behind the recorded text (" (rank 3 on node7)"); the code stays. */
+/** Appends to the recorded text (" (rank 3 on node7)"); the code stays. */
 void ct_err_suffix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /** Borrowed; this thread's record, valid until its next ct_err_set(). */
 const ct_err_info_t *ct_err_last(void);
-/** Adopt another thread's or rank's record. */
+/** Makes the record of another thread or rank this thread's own. */
 void ct_err_put(const ct_err_info_t *info);
 /** "CT_ERR_IO"; never NULL. */
 const char *ct_err_name(int code);
-/** The general sentence of the list above; never NULL. */
+/** The text of the code in the list above; never NULL. */
 const char *ct_err_meaning(int code);
 /** Exit status for a code: 0 for CT_OK, 2 for CT_ERR_USAGE, 1 for the rest. */
 int ct_err_exit_status(int code);

@@ -1,81 +1,82 @@
-/** \file ct_file.h  Small files and durable renames.  Layer 0.  All functions are local. */
+/** \file ct_file.h  Small files, durable renames and file patterns.  Layer 0.  All functions are
+ * local. */
 #ifndef CT_FILE_H
 #define CT_FILE_H
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-/** Whole file into a new NUL-terminated buffer (ct_mem_free).  CT_ERR_IO, CT_ERR_NOMEM. */
+/** Reads a whole file into a new NUL-terminated buffer (free with ct_mem_free()).  CT_ERR_IO,
+ * CT_ERR_NOMEM. */
 int ct_file_read(const char *path, char **data, size_t *bytes);
-/** Exactly \a bytes bytes from place \a at of an open file.  CT_ERR_IO: cannot be read;
- * CT_ERR_FORMAT: it ends before. */
+/** Reads exactly \a bytes bytes from offset \a at of an open file.  CT_ERR_IO: cannot be read;
+ * CT_ERR_FORMAT: the file is too short. */
 int ct_file_read_at(int fd, const char *path, int64_t at, void *to, size_t bytes);
-/** All of \a bytes bytes to place \a at of an open file.  CT_ERR_IO. */
+/** Writes \a bytes bytes at offset \a at of an open file.  CT_ERR_IO. */
 int ct_file_write_at(int fd, const char *path, int64_t at, const void *from, size_t bytes);
-/** Writes path.tmp, fsync, rename, fsync of the directory: the file is there whole or not at all.
+/** Writes a file that appears complete at its path or not at all: ct_out.h in one call.  CT_ERR_IO.
  */
 int ct_file_write(const char *path, const void *data, size_t bytes);
-/** fsync of the temporary, rename onto path, fsync of the directory. */
+/** Calls fsync on the temporary, renames it to \a path and calls fsync on the directory.
+ * CT_ERR_IO. */
 int ct_file_commit(const char *temporary, const char *path);
-/** Local.  Reads the beginning of a small file, as those of /proc and /sys are, as text into buf.
- * Returns its length; 0: it is empty, or cannot be read, and errno says why. */
+/** Reads the beginning of a small file, such as those of /proc and /sys, as text into buf.  Returns
+ * its length; 0: the file is empty, or it cannot be read (errno is set). */
 size_t ct_file_peek(const char *path, char *buf, size_t cap);
-/** open(2), again where the server has forgotten the file since its name was looked up (ESTALE).
- * What is to be written or made is not a symbolic link: somebody else may have put it there, to a
- * file of this user.  -1: errno. */
+/** open(2), retried if the file server has dropped the file since its name was looked up (ESTALE).
+ * For writing or creating, symbolic links are refused: another user may have made one that points
+ * to a file of this user.  -1: errno is set. */
 int ct_file_open(const char *path, int flags, unsigned mode);
-/** A new file, open for writing, in place of whatever has its name.  -1 or NULL: errno. */
+/** Creates a file for writing and replaces an existing one of that name.  -1 or NULL: errno is set.
+ */
 int ct_file_new(const char *path, unsigned mode);
 FILE *ct_file_new_stream(const char *path);
-/** Pure.  An error number in words, as strerror(3) has them, but for a link that was not followed.
- */
+/** Pure.  strerror(3) with a text of its own for a symbolic link that was refused. */
 const char *ct_file_why(int error);
-/** rename(2), unlink(2), rmdir(2) and mkdir(2), also on a file server that does what it is asked,
- * loses its answer, and says to the second try that it cannot be done.  0, or the error number.
- * What is gone already is removed; a directory that is there already is made. */
+/** rename(2), unlink(2), rmdir(2) and mkdir(2) that also succeed if a file server did the
+ * operation, lost its reply, and refused the client's retry.  Return 0 or the error number.  To
+ * remove a missing file or to make an existing directory is success. */
 int ct_file_rename(const char *from, const char *to);
 int ct_file_remove(const char *path);
 int ct_dir_remove(const char *path);
 int ct_dir_make(const char *path, unsigned mode);
-/** mkdir -p. */
+/** mkdir -p.  CT_ERR_IO. */
 int ct_file_mkdirs(const char *path);
 /** 1 if it exists. */
 int ct_file_exists(const char *path);
 /** 1 for a directory. */
 int ct_file_is_dir(const char *path);
-/** CT_OK if \a path is a regular file, through links.  CT_ERR_IO says why it cannot be opened or
- * what it is: to open a FIFO would wait for its other end. */
+/** CT_OK if \a path is a regular file or a link to one.  CT_ERR_IO names the reason or the type of
+ * the file.  To be called before a file is opened: opening a FIFO would wait for its other end. */
 int ct_file_regular(const char *path);
-/** 1 if both are names of one file that exists. */
+/** 1 if both paths name the same existing file. */
 int ct_file_same(const char *a, const char *b);
-/** What a name means, compared with an open file. */
+/** Result of ct_file_name(). */
 typedef enum {
   CT_NAME_SAME,
-  CT_NAME_OTHER,  /**< another file has its name now */
-  CT_NAME_GONE,   /**< nothing has the name, or a file server has forgotten the file */
-  CT_NAME_UNKNOWN /**< the file system does not tell */
+  CT_NAME_OTHER,  /**< another file has the name now */
+  CT_NAME_GONE,   /**< no file has the name, or the file server has dropped the open file */
+  CT_NAME_UNKNOWN /**< the file system does not say */
 } ct_name_t;
-/** Whether \a path is still the name of the open file \a fd. */
+/** Tells whether \a path still names the open file \a fd. */
 ct_name_t ct_file_name(int fd, const char *path);
-/** Bytes that an ordinary user may still write on the file system of \a path; -1: it does not tell.
- */
+/** Free bytes for ordinary users on the file system of \a path; -1: not known. */
 int64_t ct_file_free(const char *path);
-/** Expands one shell pattern in byte order (glob(3)) relative to \a dir; without a magic character
- * the path itself.  Names at its beginning that exist are no patterns: `val[1].h5` is that file if
- * there is one, and `run[2]/x-*.h5` looks into that directory.  *list: n strings in one allocation
- * each, freed by ct_file_list_free().  No match: CT_ERR_USAGE that names the pattern and what is
- * near; a directory on the way that fails: CT_ERR_IO.  A directory that this user may not read is
- * left out with a warning, unless nothing else matches. */
+/** Expands one shell pattern (glob(3)) relative to \a dir, sorted by bytes; a path without
+ * wildcards expands to itself.  Leading components that exist as they are written are not patterns:
+ * `val[1].h5` is that file if it exists, and `run[2]/x-*.h5` searches that directory.  *list: n
+ * strings, freed by ct_file_list_free().  CT_ERR_USAGE: no match; the message names the pattern and
+ * the nearest existing name.  CT_ERR_IO: a directory cannot be listed.  A directory that this user
+ * may not read is skipped with a warning, unless nothing else matches. */
 int ct_file_glob(const char *dir, const char *pattern, char ***list, int *n);
 void ct_file_list_free(char **list, int n);
-/** The end of a message on a path, or pattern, that names nothing: the directory up to which it is
- * right, and the name there that is nearest: "; '/data' has 'train-0.h5'".  In buf (returned). */
+/** The end of an error message for a path or pattern that does not exist: its longest existing
+ * directory and the most similar name in it, "; '/data' has 'train-0.h5'".  In buf (returned). */
 const char *ct_file_missing(const char *path, char *buf, size_t cap);
 
-/** Local.  The working directory.  CT_ERR_IO says if it was removed. */
+/** The working directory.  CT_ERR_IO, for example if it was removed. */
 int ct_file_cwd(char *out, size_t cap);
-/** Local.  The directory that this program's file lies in.  CT_ERR_IO where the system does not
- * tell. */
+/** The directory of this program's executable.  CT_ERR_IO if it is not known. */
 int ct_file_program_dir(char *out, size_t cap);
 
 #endif

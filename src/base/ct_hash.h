@@ -4,7 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Hash of a block, chained: pass the hash so far as \a seed (0 to begin). */
+/** Hash of a block of bytes.  To chain blocks, pass the previous hash as \a seed, 0 for the first.
+ */
 uint64_t ct_hash(const void *data, size_t bytes, uint64_t seed);
 uint64_t ct_hash_text(const char *text, uint64_t seed);
 uint64_t ct_hash_int(int64_t value, uint64_t seed);

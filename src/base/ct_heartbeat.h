@@ -1,7 +1,8 @@
-/** \file ct_heartbeat.h  What this process is doing, for those who watch it.  Layer 0.
+/** \file ct_heartbeat.h  Heartbeat: what this process is doing, for the watchdog.  Layer 0.
  *
- * The main thread says what it enters; any thread may look.  Nothing here allocates: a call costs a
- * clock reading and a few stores, and for the name of a file a short lock. */
+ * The main thread records each operation that it enters; any thread may read the record.  Nothing
+ * here allocates: a call costs a clock reading and a few stores, and a short lock for the name of a
+ * file. */
 #ifndef CT_BEAT_H
 #define CT_BEAT_H
 #include <stddef.h>
@@ -10,31 +11,31 @@
 typedef struct ct_beat {
   int64_t step;      /**< steps done */
   int64_t calls;     /**< collective operations entered: the same sequence on every rank */
-  const char *doing; /**< the operation entered last */
-  int64_t detail;    /**< its number, such as that of a bucket; -1: none */
-  int local;         /**< 1: it is work of this process alone */
-  double since_s;    /**< ct_clock() of that */
+  const char *doing; /**< the last operation entered */
+  int64_t detail;    /**< number of the operation's object, such as a bucket; -1: none */
+  int local;         /**< 1: the operation is local to this process */
+  double since_s;    /**< ct_clock() when the operation was entered */
   double progress_s; /**< ct_clock() of the last progress */
-  int begun;         /**< a step was done */
+  int begun;         /**< 1 after the first step */
 } ct_beat_t;
 
-/** Local, main thread only.  A collective operation is entered, which counts; \a doing is a string
- * literal, such as "the all-reduce of a bucket". */
+/** Local, main thread only.  Records and counts a collective operation that is entered; \a doing is
+ * a string literal, such as "the all-reduce of a bucket". */
 void ct_beat_enter(const char *doing, int64_t detail);
-/** The same of local work, such as "reading the batch". */
+/** The same for a local operation, such as "reading the batch"; it is not counted. */
 void ct_beat_at(const char *doing, int64_t detail);
-/** Local, any thread.  Something was finished: a step, a batch of an evaluation, a piece of a copy.
- * What is entered counts as progress anyway. */
+/** Local, any thread.  Records progress: a step, a batch of an evaluation or a block of a copy is
+ * finished.  To enter an operation counts as progress, too. */
 void ct_beat_progress(void);
-/** Likewise: so many steps are done. */
+/** Local, any thread.  Records the number of steps done, which is progress. */
 void ct_beat_step(int64_t step);
-/** Local, any thread.  The file system is asked for this file by this thread from now on; NULL:
- * that is over.  A file is progress, whichever thread asks for it. */
+/** Local, any thread.  Records that this thread waits for the file system because of this file;
+ * NULL: the wait is over.  Either call is progress. */
 void ct_beat_file(const char *path);
-/** Local, any thread.  The file that a thread waits for longest into \a buf, a long path without
- * its beginning; "" if there is none. */
+/** Local, any thread.  Copies the file of the longest wait of any thread to \a buf, a long path
+ * without its beginning; "" if no thread waits. */
 void ct_beat_file_read(char *buf, size_t cap);
-/** Local, any thread.  The fields may be a moment apart. */
+/** Local, any thread.  Copies the record; its fields may be of slightly different times. */
 void ct_beat_read(ct_beat_t *out);
 
 #endif

@@ -1,20 +1,19 @@
-/** \file ct_json.h  What this program adds to jansson: JSON as text of its own kind.  Layer 0.
- * All functions are local. */
+/** \file ct_json.h  Helpers on top of jansson.  Layer 0.  All functions are local. */
 #ifndef CT_JSON_H
 #define CT_JSON_H
 #include <jansson.h>
 
 #include "base/ct_text.h"
 
-/** A string, whatever bytes the text has: a file's name need not be UTF-8.  NULL: no memory. */
+/** A JSON string of a text that need not be UTF-8, such as the name of a file.  NULL: no memory. */
 json_t *ct_json_words(const char *text);
-/** Indented, and a newline; NULL is an object there was no memory for.  Appended.  CT_ERR_NOMEM. */
+/** Appends the object as indented JSON and a newline.  CT_ERR_NOMEM, also if \a o is NULL. */
 int ct_json_add(const json_t *o, ct_str_t *out);
-/** Adds a line to a file of JSON lines, and waits until it is on the disk; frees \a o; NULL is an
- * object there was no memory for.  CT_ERR_IO, CT_ERR_NOMEM. */
+/** Appends a line to a JSON Lines file and calls fsync; frees \a o.  CT_ERR_IO; CT_ERR_NOMEM, also
+ * if \a o is NULL. */
 int ct_json_append(const char *path, json_t *o);
-/** Removes what a process that was killed left behind the last whole line of such a file, if it is
- * there: then a line is there whole, or not at all. */
+/** Removes an incomplete last line of such a file, which a killed process may have left.  The file
+ * may be missing. */
 int ct_json_heal(const char *path);
 
 #endif

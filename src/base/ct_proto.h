@@ -1,9 +1,8 @@
-/** \file ct_proto.h  Writes messages of Protocol Buffers by hand: a few fields need no generated
- * code.  Layer 0.  All functions are local.
+/** \file ct_proto.h  Writes messages of Protocol Buffers without generated code.  Layer 0.  All
+ * functions are local.
  *
- * https://protobuf.dev/programming-guides/encoding.  A message is its fields one behind the other,
- * so that what is written in two halves is as good as what is written at once.  Failures are kept:
- * whoever is done with a message asks once, by ct_proto_done(). */
+ * https://protobuf.dev/programming-guides/encoding.  A message is a sequence of fields, so it may
+ * be written in several buffers.  Failures are recorded: call ct_proto_done() once at the end. */
 #ifndef CT_PROTO_H
 #define CT_PROTO_H
 #include <stddef.h>
@@ -13,27 +12,27 @@
 typedef struct ct_proto {
   unsigned char *data;
   int64_t len, cap;
-  int failed; /**< 1: memory was lacking, and what follows is not taken */
+  int failed; /**< 1: out of memory; further calls do nothing */
 } ct_proto_t;
 
-/** An integer of any type but sint, of a bool or an enum. */
+/** An integer of any type except sint, a bool or an enum. */
 void ct_proto_int(ct_proto_t *p, int field, int64_t value);
 void ct_proto_float(ct_proto_t *p, int field, float value);
 void ct_proto_double(ct_proto_t *p, int field, double value);
-/** A double without a field: an element of a packed list, behind ct_proto_head(). */
+/** A double without a field number: an element of a packed list, after ct_proto_head(). */
 void ct_proto_real(ct_proto_t *p, double value);
-/** Bytes, or a message that is there already. */
+/** Bytes, or an encoded message. */
 void ct_proto_bytes(ct_proto_t *p, int field, const void *data, int64_t bytes);
 /** A text in UTF-8. */
 void ct_proto_text(ct_proto_t *p, int field, const char *text);
-/** The fields of another message, as they are. */
+/** Appends the fields of another message. */
 void ct_proto_add(ct_proto_t *p, const ct_proto_t *more);
-/** Begins a message within the message; what is returned is for its end. */
+/** Begins a nested message; pass the result to ct_proto_end(). */
 int64_t ct_proto_begin(ct_proto_t *p, int field);
 void ct_proto_end(ct_proto_t *p, int64_t begin);
-/** What stands before so many bytes of a field that the caller writes to a file itself. */
+/** The tag and length of a field whose \a bytes bytes the caller writes to a file itself. */
 void ct_proto_head(ct_proto_t *p, int field, int64_t bytes);
-/** CT_OK if all of it is there; CT_ERR_NOMEM. */
+/** CT_OK if the message is complete; CT_ERR_NOMEM. */
 int ct_proto_done(const ct_proto_t *p);
 void ct_proto_clear(ct_proto_t *p);
 

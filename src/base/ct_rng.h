@@ -1,14 +1,14 @@
 /** \file ct_rng.h  Counter-based random numbers: no state, so nothing to save or to share.
  * Layer 0.
  *
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11) from the
- * Random123 library.  A number is a pure function of (seed, stream, index): the same at any rank or
- * thread count. */
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11).  A number is
+ * a pure function of (seed, stream, index): it is identical on any number of ranks and threads, on
+ * CPUs and on GPUs. */
 #ifndef CT_RNG_H
 #define CT_RNG_H
-#include <stdint.h>
+#include "base/ct_types.h"
 
-/** What a stream is for; never reuse a number for another purpose. */
+/** Purpose of a stream; never reuse a number for another purpose. */
 typedef enum {
   CT_RNG_INIT = 1, /**< weights: index = element; \a sub = parameter */
   CT_RNG_ORDER,    /**< sampler keys: \a sub = epoch */
@@ -23,8 +23,25 @@ typedef enum {
 } ct_rng_use_t;
 
 /** Four 32-bit numbers for (seed, use, sub, index): Philox with the key {seed low, seed high} and
- * the counter {index low, index high, sub, use}. */
-void ct_rng_block(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index, uint32_t out[4]);
+ * the counter {index low, index high, sub, use}.  Inline and without branches, so that loops over
+ * blocks are vectorized. */
+CT_INLINE void ct_rng_block(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index,
+                            uint32_t out[4])
+{
+  uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+  uint32_t c[4] = {(uint32_t)index, (uint32_t)(index >> 32), sub, (uint32_t)use};
+  for (int round = 0; round < 10; round++) {
+    uint64_t a = (uint64_t)0xd2511f53u * c[0], b = (uint64_t)0xcd9e8d57u * c[2];
+    c[0] = (uint32_t)(b >> 32) ^ c[1] ^ key[0];
+    c[1] = (uint32_t)b;
+    c[2] = (uint32_t)(a >> 32) ^ c[3] ^ key[1];
+    c[3] = (uint32_t)a;
+    key[0] += 0x9e3779b9u;
+    key[1] += 0xbb67ae85u;
+  }
+  for (int i = 0; i < 4; i++)
+    out[i] = c[i];
+}
 /** 64 bits. */
 uint64_t ct_rng_u64(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index);
 /** Uniform in [0, 1), 24 bits. */

@@ -1,7 +1,7 @@
-/** \file ct_sip.h  A keyed hash, which only those who have the key can make.  Layer 0.
+/** \file ct_sip.h  A keyed hash for authentication.  Layer 0.
  *
  * SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012).  The
- * hashes of ct_hash.h have no key, and tell nothing about who made them. */
+ * hashes of ct_hash.h have no key and authenticate nothing. */
 #ifndef CT_SIP_H
 #define CT_SIP_H
 #include <stddef.h>
@@ -13,8 +13,8 @@ typedef struct ct_sip_key {
 
 /** Pure.  The hash of \a bytes bytes under a key. */
 uint64_t ct_sip(const ct_sip_key_t *key, const void *data, size_t bytes);
-/** Local.  Bytes from the kernel's random source, which nobody can guess.  CT_ERR_IO where there is
- * none. */
+/** Local.  Fills \a out with unpredictable bytes from the kernel.  CT_ERR_IO if it has no random
+ * source. */
 int ct_random(void *out, size_t bytes);
 
 #endif

@@ -1,16 +1,16 @@
-/** \file ct_temporary.h  Files that are not finished: who leaves at once removes them.  Layer 0.
+/** \file ct_temporary.h  Registry of temporary files, removed when the process ends early.
+ * Layer 0.
  *
- * All functions may be called by any thread; none fails. */
+ * All functions are local, may be called by any thread, and do not fail. */
 #ifndef CT_TEMPORARY_H
 #define CT_TEMPORARY_H
 
-/** From now on this process writes that file, which is of no use before it has its name.  Of more
- * than 16 at a time the oldest are forgotten. */
+/** Registers a temporary file that this process writes.  If more than 16 are registered, the oldest
+ * are dropped from the registry. */
 void ct_temporary_begin(const char *path);
-/** It has its name now, or was removed.  A path that was not begun is fine. */
+/** Unregisters a file that was renamed or removed.  A path that is not registered is fine. */
 void ct_temporary_end(const char *path);
-/** Removes those that were begun and have not ended, for a process that ends without a word to who
- * writes them. */
+/** Removes all registered files, for a process that ends without the cleanup of their writers. */
 void ct_temporary_remove(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** Of functions in headers that a GPU's kernels share with the host. */
+/** For functions in headers that GPU kernels and the host share. */
 #ifdef __CUDACC__
 #  define CT_INLINE static inline __host__ __device__
 #else
@@ -19,8 +19,8 @@
 
 typedef enum { CT_F32, CT_BF16, CT_F16, CT_F64, CT_U8, CT_I8, CT_I16, CT_I32, CT_I64 } ct_dtype_t;
 
-/** How the elements of an activation lie in memory.  Parameters have no layout here: theirs is the
- * business of the op that owns them (ct_backend.h, pack). */
+/** How the elements of an activation lie in memory.  Parameters have no layout here: the op that
+ * owns them chooses it (ct_backend.h, pack). */
 typedef enum {
   CT_PLAIN, /**< row-major in the order of the dims: N C H W */
   CT_C8,    /**< N C/8 H W 8: channels in blocks of 8, the last block padded with zeros */
@@ -38,10 +38,11 @@ typedef struct ct_shape {
 
 #define CT_INPUTS_MORE 7
 #define CT_INPUT_NAME  64
-/** What a network takes of a sample beside its first input: arrays of shapes of their own. */
+/** Extra inputs of a network: arrays of a sample besides the first input, each with its own shape.
+ */
 typedef struct ct_inputs {
   int n;
-  char name[CT_INPUTS_MORE][CT_INPUT_NAME]; /**< layers read it as input.NAME */
+  char name[CT_INPUTS_MORE][CT_INPUT_NAME]; /**< layers refer to it as input.NAME */
   ct_shape_t x[CT_INPUTS_MORE];             /**< of one sample: float32 plain, dim[0] == 1 */
 } ct_inputs_t;
 /** 1 if names and dims are equal. */
@@ -53,7 +54,7 @@ const char *ct_inputs_text(const ct_inputs_t *in, char *buf, size_t cap);
  * the dims is widened. */
 #define ct_shape(ndim, ...) ct_shape_dims((ndim), (const int64_t[CT_MAX_DIMS]){__VA_ARGS__})
 ct_shape_t ct_shape_dims(int ndim, const int64_t dim[CT_MAX_DIMS]);
-/** Elements without padding.  This and the three below saturate instead of overflowing. */
+/** Elements without padding.  This and the next three functions saturate instead of overflowing. */
 int64_t ct_shape_count(const ct_shape_t *s);
 /** Elements of one sample: all dims but the first. */
 int64_t ct_shape_sample(const ct_shape_t *s);
@@ -96,7 +97,7 @@ CT_INLINE float ct_half_float(uint16_t v)
 }
 
 size_t ct_dtype_size(ct_dtype_t t);
-/** The number at \a p, which is of one of the integer types. */
+/** The number at \a p, of an integer type. */
 int64_t ct_dtype_whole(ct_dtype_t t, const void *p);
 /** "float32", "uint8", …: NumPy's names. */
 const char *ct_dtype_name(ct_dtype_t t);

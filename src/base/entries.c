@@ -1,6 +1,6 @@
-/* Names in directories, on a file server that may do what it is asked, lose its answer, and be
- * asked again by the system: then rename() fails with ENOENT for what it has done (rename(2),
- * BUGS), unlink() too, mkdir() with EEXIST.  So after a failure the directory is looked at. */
+/* Changes of directory entries on file servers.  A server may do an operation and lose its reply;
+ * the client's retry then fails: rename() and unlink() with ENOENT (rename(2), BUGS), mkdir() with
+ * EEXIST.  After a failure the functions therefore check the state of the directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,9 +10,10 @@
 
 #include "base/ct_file.h"
 
-enum { TRIES = 4 }; /* of what the server had forgotten (ESTALE) */
+enum { TRIES = 4 }; /* attempts after ESTALE */
 
-/* What has the name now.  To open a file asks the server; stat() may say what it said before. */
+/* stat() of the file that has the name now.  Opening the file queries the server; stat() alone may
+ * return cached attributes. */
 static int look(const char *path, struct stat *st)
 {
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
@@ -91,7 +92,7 @@ int ct_file_open(const char *path, int flags, unsigned mode)
 
 int ct_file_new(const char *path, unsigned mode)
 {
-  ct_file_remove(path); /* if that is not possible, the next says why */
+  ct_file_remove(path); /* if this fails, the next call fails and sets errno */
   return ct_file_open(path, O_WRONLY | O_CREAT | O_EXCL, mode);
 }
 

@@ -1,5 +1,5 @@
-/* The last error of a thread.  A slot of its own, so that workers of the feed can fail while the
- * main thread does; whoever waits for them adopts their record. */
+/* The last error of each thread.  Each thread has its own record, so that worker threads and the
+ * main thread can fail at the same time; the thread that joins a worker adopts its record. */
 #include "base/ct_err.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static _Thread_local ct_err_info_t last = {.rank = -1};
 
-/* "src/cpu/conv.c" and "../../src/cpu/conv.c" are both "cpu/conv.c". */
+/* Shortens both "src/cpu/conv.c" and "../../src/cpu/conv.c" to "cpu/conv.c". */
 static const char *two_parts(const char *file)
 {
   const char *p = file + strlen(file);
@@ -18,7 +18,7 @@ static const char *two_parts(const char *file)
   return p;
 }
 
-/* Names of files and of what is in them may hold anything, such as a terminal's commands. */
+/* Replaces control characters: names from files may contain terminal escapes. */
 static void one_line(char *text)
 {
   for (; *text; text++)

@@ -1,5 +1,5 @@
-/* Faults on request: CTRAIN_FAULTS names points in the code, and what is to go wrong there at which
- * pass.  Tests provoke with it what hardware and file systems do rarely. */
+/* Fault injection: CTRAIN_FAULTS names points in the code, the pass at which they fail and how.
+ * Tests use it to cause failures that are rare in hardware and file systems. */
 #include "base/ct_fault.h"
 
 #include <signal.h>
@@ -18,13 +18,13 @@ typedef enum { DO_FAIL, DO_KILL, DO_SLEEP, DO_SLOW } action_t;
 
 typedef struct fault {
   char point[64];
-  long long nth; /* which pass fails, from 1; from which on it is slow */
+  long long nth; /* the pass that fails, from 1, or the first slow one */
   action_t action;
   int slow_ms;
   atomic_llong passes;
 } fault_t;
 
-static fault_t faults[MAX_FAULTS]; /* those of this rank */
+static fault_t faults[MAX_FAULTS]; /* faults of this rank */
 static int nfaults;
 
 /* "slow" or "slow=MILLISECONDS" */
@@ -38,7 +38,7 @@ static int parse_slow(const char *text, fault_t *f)
          f->slow_ms <= SLOW_MS_MAX;
 }
 
-/* One "point@rank:nth[:action]".  1: taken; 0: another rank's; -1: not understood. */
+/* Parses one "point@rank:nth[:action]".  1: for this rank; 0: for another rank; -1: invalid. */
 static int parse(const char *text, int rank, fault_t *f)
 {
   char who[16], action[16] = "";
@@ -93,7 +93,7 @@ static void dawdle(int ms)
 {
   struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
   while (nanosleep(&left, &left) != 0) {
-  } /* a signal is no reason to be quick */
+  } /* continue the sleep after a signal */
 }
 
 int ct_fault(const char *point)

@@ -1,6 +1,5 @@
-/* Files as a whole: read, written so that they are there whole or not at all, found by pattern.
- * Every wait for the file system is told to the watch (ct_beat_file()), since a dead server is a
- * wait without end. */
+/* Small files: read, renamed durably, found by pattern.  Each wait for the file system is recorded
+ * for the watchdog (ct_beat_file()), since a dead file server blocks forever. */
 #include "base/ct_file.h"
 
 #include <errno.h>
@@ -98,8 +97,8 @@ out:
   return rc;
 }
 
-/* Writes a large file to the disk piece by piece, so that who watches sees that it goes on.  An
- * error is told only once, here or by fsync() behind it. */
+/* Writes a large file to the disk in blocks and records progress for the watchdog.  The system
+ * reports an error only once, either here or in the following fsync(). */
 static int write_back(int fd)
 {
   const off_t piece = 16 << 20;
@@ -109,13 +108,15 @@ static int write_back(int fd)
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
   for (off_t at = 0; at < st.st_size; at += piece) {
     if (sync_file_range(fd, at, piece, all) != 0)
-      return errno == EIO || errno == ENOSPC || errno == EDQUOT ? -1 : 0; /* else: not known here */
+      return errno == EIO || errno == ENOSPC || errno == EDQUOT ? -1 : 0; /* else: not supported
+                                                                             by this file system */
     ct_beat_progress();
   }
   return 0;
 }
 
-/* fsync() by name.  A file system that cannot sync a directory says EINVAL. */
+/* fsync() by name.  A file system that cannot sync a directory fails with EINVAL, which is ignored.
+ */
 static int sync_path(const char *path, int flags)
 {
   int rc = CT_OK;
@@ -149,37 +150,6 @@ size_t ct_file_peek(const char *path, char *buf, size_t cap)
   buf[n > 0 ? n : 0] = '\0';
   errno = why;
   return n > 0 ? (size_t)n : 0;
-}
-
-static int write_new(const char *path, const char *data, size_t bytes)
-{
-  int rc = CT_OK;
-  int fd = ct_file_new(path, 0666);
-  if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", path, strerror(errno));
-  for (size_t done = 0; done < bytes;) {
-    ssize_t n = write(fd, data + done, bytes - done);
-    if (n < 0 && errno != EINTR) CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-    if (n > 0) done += (size_t)n;
-  }
-out:
-  /* network file systems report a full disk here */
-  if (fd >= 0 && close(fd) != 0 && rc == CT_OK)
-    rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot write: %s", path, strerror(errno));
-  return rc;
-}
-
-int ct_file_write(const char *path, const void *data, size_t bytes)
-{
-  int rc = CT_OK;
-  char temporary[CT_PATH_MAX] = "";
-  CT_TRY(ct_text_format(temporary, sizeof temporary, "%s.tmp", path));
-  ct_temporary_begin(temporary);
-  CT_TRY(write_new(temporary, data, bytes));
-  CT_TRY(ct_file_commit(temporary, path));
-out:
-  if (rc != CT_OK) ct_file_remove(temporary);
-  ct_temporary_end(temporary);
-  return rc;
 }
 
 static int make_dir(const char *path)
@@ -235,7 +205,7 @@ int ct_file_regular(const char *path)
 {
   int rc = CT_OK;
   struct stat st;
-  ct_beat_file(path); /* to ask may hang as well */
+  ct_beat_file(path); /* stat() may hang, too */
   if (stat(path, &st) != 0) CT_TRY(cannot_open(path, errno));
   if (!S_ISREG(st.st_mode))
     CT_FAIL(CT_ERR_IO, "%s: is %s, expected a regular file", path, kind_of(st.st_mode));
@@ -273,7 +243,7 @@ int64_t ct_file_free(const char *path)
 
 static const char magic[] = "*?[";
 
-/* Appends text to a pattern so that it means nothing but itself. */
+/* Appends text to a pattern with its wildcards escaped. */
 static int quote(ct_str_t *out, const char *text, size_t n)
 {
   int rc = CT_OK;
@@ -282,7 +252,7 @@ static int quote(ct_str_t *out, const char *text, size_t n)
   return rc;
 }
 
-/* Without the backslashes of a pattern, in place. */
+/* Removes the backslashes of a pattern, in place. */
 static void unquote(char *text)
 {
   char *to = text;
@@ -293,8 +263,8 @@ static void unquote(char *text)
   *to = '\0';
 }
 
-/* The next name of the pattern is one that exists below `real`, as it stands or without its
- * backslashes: then it is appended, which leaves it as it was if not. */
+/* If the next component of the pattern exists below `real`, literally or without its backslashes,
+ * appends it to `real` and sets *taken; else leaves `real` unchanged. */
 static int take_literal(ct_str_t *real, const char *name, size_t n, int *taken)
 {
   int rc = CT_OK;
@@ -313,8 +283,8 @@ out:
   return rc;
 }
 
-/* The pattern below dir.  Names at its beginning that exist mean themselves, whatever characters
- * they have: a directory `run[2]` is none of `run2`.  *whole: all of them do, and are in `real`. */
+/* Builds the pattern below dir.  Leading components that exist are taken literally: a directory
+ * `run[2]` does not match `run2`.  *whole: all components exist, and `real` is the path. */
 static int full_pattern(ct_str_t *out, ct_str_t *real, const char *dir, const char *pattern,
                         int *whole)
 {
@@ -341,7 +311,7 @@ out:
 static int no_match(const char *pattern, char *path)
 {
   char hint[2 * CT_PATH_MAX];
-  unquote(path); /* the directory is no pattern */
+  unquote(path); /* the directory is not a pattern */
   return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "no file matches '%s'%s", pattern,
                     ct_file_missing(path, hint, sizeof hint));
 }
@@ -366,13 +336,14 @@ static int copy_list(char *const *paths, int n, char ***list)
   return CT_OK;
 }
 
-static _Thread_local int unread; /* directories; glob() has no argument for its error function */
+static _Thread_local int unread; /* unreadable directories; glob() passes no argument to its
+                                    error function */
 
-/* Directories of other people are left out, with a word; a file system that fails ends the search,
- * since the list would look complete. */
+/* Skips directories of other users with a warning.  Any other failure ends the search, since the
+ * list would look complete. */
 static int cannot_list(const char *dir, int why)
 {
-  if (why == ENOENT || why == ENOTDIR) return 0; /* nothing of that name: no match */
+  if (why == ENOENT || why == ENOTDIR) return 0; /* missing: no match */
   if (!unread++)
     ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "the directory '%s' cannot be read: %s", dir,
                strerror(why));
@@ -386,7 +357,7 @@ static int copy_one(char *path, char ***list, int *n)
   return rc;
 }
 
-/* What the system finds. */
+/* Runs glob(). */
 static int find_all(const char *pattern, ct_str_t *path, char ***list, int *n)
 {
   int rc = CT_OK;

@@ -1,7 +1,7 @@
-/* Which of several formats a file has.
+/* Detects the format of a file.
  *
- * The name decides where it can: on a parallel file system each opening is a request to one server,
- * and a file that is named wrongly is refused by the one who reads it, in words of its format. */
+ * The suffix decides if possible: on a parallel file system each open is a request to one server.
+ * If the suffix is wrong, the reader of that format reports the error. */
 #include "base/ct_format.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@ int ct_format_has_suffix(const ct_format_t *f, const char *path)
   size_t length = strlen(path);
   for (int i = 0; i < CT_FORMAT_SUFFIXES && f->suffixes[i]; i++) {
     size_t n = strlen(f->suffixes[i]);
-    if (length <= n || path[length - n - 1] == '/') continue; /* it is the whole name */
+    if (length <= n || path[length - n - 1] == '/') continue; /* the name is only the suffix */
     if (strcmp(path + length - n, f->suffixes[i]) == 0) return 1;
   }
   return 0;
 }
 
-/* *found: n if none knows it. */
+/* Probes the file for each format; *found: n if none recognizes it. */
 static int probe_all(const ct_format_t *const formats[], int n, const char *path, int *found)
 {
   int rc = CT_OK;
@@ -35,7 +35,7 @@ static int probe_all(const ct_format_t *const formats[], int n, const char *path
   f = fopen(path, "rbe");
   if (!f) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   for (*found = 0; *found < n; (*found)++) {
-    fseek(f, 0, SEEK_SET); /* rewind() would forget an error */
+    fseek(f, 0, SEEK_SET); /* rewind() would clear the error */
     if (formats[*found]->probe && formats[*found]->probe(f)) break;
     if (ferror(f)) CT_FAIL(CT_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
   }
@@ -45,7 +45,7 @@ out:
   return rc;
 }
 
-/* "HDF5 (.h5, .hdf5)", of all that have files. */
+/* Lists the formats that have files, as "HDF5 (.h5, .hdf5)". */
 static int list_formats(const ct_format_t *const formats[], int n, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -61,7 +61,7 @@ out:
   return rc;
 }
 
-/* What is often given, and what makes a file of it that can be read. */
+/* Advice for common file types that are not supported. */
 static const char *cure_of(const char *path)
 {
   static const struct {

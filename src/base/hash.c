@@ -1,5 +1,5 @@
-/* XXH3, inlined from its header, behind three functions: nothing else sees the library.  And a
- * checksum that it does not have. */
+/* XXH3, inlined from its header, behind three functions, and CRC-32C, which xxHash does not have.
+ */
 #include "base/ct_hash.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ uint64_t ct_hash_int(int64_t value, uint64_t seed)
   return ct_hash(&value, sizeof value, seed);
 }
 
-/* A byte at a time from a table: of the few kilobytes that are summed up, no time is seen. */
+/* One byte at a time from a table: fast enough for the few kilobytes that are summed. */
 uint32_t ct_crc32c(const void *data, size_t bytes)
 {
   static uint32_t table[256];

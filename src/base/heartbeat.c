@@ -1,6 +1,6 @@
-/* What is being done is written by one thread and read by another one, which must never wait for
- * it: relaxed atomics, and only the name of a file, which is longer than an atomic can be, has a
- * lock. */
+/* The heartbeat: one thread writes the record, another one reads it and must never block.  All
+ * fields are relaxed atomics, except the name of a file, which is too long for one and has a lock.
+ */
 #include "base/ct_heartbeat.h"
 
 #include <pthread.h>
@@ -65,9 +65,9 @@ void ct_beat_read(ct_beat_t *out)
 
 enum { FILES = 64 };
 
-/* One for each thread that waits; of more threads than that some are not told of. */
+/* One slot for each waiting thread; if more threads wait, some are not recorded. */
 static struct {
-  int64_t turn; /* the lowest waits longest; 0: free */
+  int64_t turn; /* order of the waits, the lowest is the longest; 0: free */
   char path[256];
 } file[FILES];
 static int64_t turns;

@@ -1,5 +1,5 @@
-/* JSON is jansson's; here is what several writers of it want alike: results of commands, the lines
- * of metrics.jsonl, the report of doctor. */
+/* Helpers on top of jansson, for all writers of JSON: results of commands, metrics.jsonl, the
+ * report of doctor. */
 #include "base/ct_json.h"
 
 #include <errno.h>

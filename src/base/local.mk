@@ -11,6 +11,7 @@ libctrain_a_SOURCES += \
   %D%/ct_json.h \
   %D%/ct_log.h \
   %D%/ct_mem.h \
+  %D%/ct_out.h \
   %D%/ct_owner.h \
   %D%/ct_proto.h \
   %D%/ct_rng.h \
@@ -32,6 +33,7 @@ libctrain_a_SOURCES += \
   %D%/log.c \
   %D%/mem.c \
   %D%/mem_block.c \
+  %D%/out.c \
   %D%/owner.c \
   %D%/path.c \
   %D%/path_hint.c \

@@ -1,5 +1,5 @@
-/* The log on the standard error, one write() for a line, so that lines of many ranks do not mix.
- * The progress bar shares the terminal with it and is put away before a line. */
+/* The log on standard error: one write() per line, so that lines of different ranks do not mix.
+ * The progress bar shares the terminal and is cleared before each line. */
 #include "base/ct_log.h"
 
 #include <stdarg.h>
@@ -27,7 +27,7 @@ void ct_log_setup(int rank, int size, ct_log_level_t threshold)
   log_threshold = threshold;
 }
 
-/* A log that cannot be written has nobody to be told. */
+/* Writes to standard error.  A failure to write the log cannot be reported. */
 static void put(const char *line, size_t len)
 {
   ssize_t n = write(STDERR_FILENO, line, len);

@@ -1,4 +1,4 @@
-/* Memory whose absence is an error with a sentence. */
+/* Allocation that records an error when memory is exhausted. */
 #include "base/ct_mem.h"
 
 #include <string.h>

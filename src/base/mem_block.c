@@ -1,5 +1,5 @@
-/* Blocks of memory, counted, and nothing else: who records an error needs one too, so none is
- * recorded here. Large blocks are mappings of their own, aligned for huge pages. */
+/* Allocates counted blocks of memory.  It records no errors, since recording one needs memory,
+ * too.  Large blocks are separate mappings, aligned for huge pages. */
 #include "base/ct_mem.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 enum { ALIGN = 64, PAGE = 4096, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20 };
 
-/* Stands in the 64 bytes before a block. */
+/* Stored in the 64 bytes before a block. */
 typedef struct head {
   void *map;        /* start of the mapping; NULL: from aligned_alloc() */
   size_t map_bytes; /* its length */
@@ -49,14 +49,14 @@ static void *alloc_small(size_t bytes)
   return raw + ALIGN;
 }
 
-/* A fresh mapping is zero already: no page is touched but the one of the head. */
+/* A new mapping is already zero: only the page of the head is touched. */
 static void *alloc_mapped(size_t bytes)
 {
   size_t total = round_up(bytes, PAGE) + HUGE_PAGE;
   char *map = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return NULL;
   char *p = (char *)round_up((uintptr_t)map + PAGE, HUGE_PAGE);
-  madvise(p, round_up(bytes, PAGE), MADV_HUGEPAGE); /* advice: a kernel without it is fine */
+  madvise(p, round_up(bytes, PAGE), MADV_HUGEPAGE); /* only advice: may fail */
   *head_of(p) = (head_t){map, total};
   return p;
 }
@@ -107,7 +107,7 @@ size_t ct_mem_peak_rss(void)
 int ct_mem_peak_reset(void)
 {
 #ifdef __GLIBC__
-  malloc_trim(0); /* what was freed and is kept for later is not in use */
+  malloc_trim(0); /* freed memory that is kept for reuse is not in use */
 #endif
   int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return 0;

@@ -1,4 +1,4 @@
-/* Whose directories are, and files in them that are not for everybody. */
+/* Checks who owns a directory, and opens lock files that other users cannot read. */
 #include "base/ct_owner.h"
 
 #include <errno.h>
@@ -35,15 +35,16 @@ static int is_member(gid_t group)
   return found;
 }
 
-/* For an ordinary user, to be able to write says that it is a member, or has an entry in the access
- * control list, whose mask the group's bits are. */
+/* If an ordinary user can write, the user is a member of the group or has an entry in the access
+ * control list, whose mask the group bits show. */
 static int is_shared(const struct stat *st)
 {
   return (st->st_mode & (S_IWGRP | S_IWOTH)) == S_IWGRP &&
          (geteuid() != 0 || is_member(st->st_gid));
 }
 
-/* A server may give all files to one user, as NFS does with root's: then a new file is its, too. */
+/* A file server may assign all files to one user, as NFS does for root: then a new file has that
+ * owner, too. */
 static int gives_alike(int dir, uid_t owner)
 {
   char name[40];
@@ -57,14 +58,14 @@ static int gives_alike(int dir, uid_t owner)
   return known && st.st_uid == owner;
 }
 
-/* 1: the name itself is another user's link, to a directory that is not that user's. */
+/* 1: the name is a link that another user made, to a directory that is not that user's. */
 static int is_strange_link(const char *dir, const struct stat *to)
 {
   char name[CT_PATH_MAX];
   struct stat st;
   size_t len = strlen(dir);
   while (len > 1 && dir[len - 1] == '/')
-    len--; /* else the system looks behind the link */
+    len--; /* with a slash lstat() would follow the link */
   if (len >= sizeof name) return 0;
   memcpy(name, dir, len);
   name[len] = '\0';
@@ -107,7 +108,7 @@ int ct_dir_check_own(const char *dir)
   return rc;
 }
 
-/* Also one that was made before, by a program that was more generous. */
+/* Sets the permissions, also of an existing file with wider ones. */
 static void set_rights(int dir, int fd)
 {
   struct stat at, st;
@@ -119,7 +120,7 @@ static void set_rights(int dir, int fd)
 
 int ct_owner_lock_file(int dir, const char *name)
 {
-  enum { TRIES = 4 }; /* of what a server had forgotten */
+  enum { TRIES = 4 }; /* attempts after ESTALE */
   int fd = -1;
   for (int i = 0; fd < 0 && i < TRIES && (i == 0 || errno == ESTALE); i++)
     fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);

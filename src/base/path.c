@@ -1,4 +1,4 @@
-/* Paths as text: put together, taken apart, and with variables of the environment in them. */
+/* Joins and splits paths, and expands environment variables in them. */
 #include "base/ct_text.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static int is_name(char c)
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The variable at *text, which is moved behind it; NULL: none is named there. */
+/* The variable at *text, which is advanced past it; NULL: not a variable. */
 static int take_variable(const char *text, const char **rest, char *name, size_t cap)
 {
   int rc = CT_OK, braces = text[1] == '{';

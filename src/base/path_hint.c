@@ -1,4 +1,5 @@
-/* What to say of a file that is not there: how far its path goes, and what has nearly its name. */
+/* Hints for a missing file: the longest existing part of its path, and the most similar name there.
+ */
 #include "base/ct_file.h"
 
 #include <dirent.h>
@@ -10,9 +11,10 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-enum { MAX_NAMES = 4096 }; /* of a directory that are looked at */
+enum { MAX_NAMES = 4096 }; /* entries of a directory that are compared */
 
-/* The name in the directory that is nearest to the word, a pattern too; "" if none is near. */
+/* The name in the directory that is most similar to the word, which may be a pattern; "" if none is
+ * similar. */
 static void nearest_in(const char *dir, const char *word, char *out, size_t cap)
 {
   char **name = ct_mem_array(MAX_NAMES, sizeof *name, "the names in a directory");

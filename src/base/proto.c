@@ -1,6 +1,6 @@
-/* Messages of Protocol Buffers: each field is a key (its number and how it is coded) and a value.
- * The length of a nested message stands before it and is known behind it: it is put in then, by
- * moving what was written.  Nested messages are small, as large bytes are not kept here. */
+/* Encodes messages of Protocol Buffers: each field is a key (its number and encoding) and a value.
+ * The length of a nested message comes before it but is known only at its end: then it is inserted
+ * by moving the message.  Nested messages are small, since large data is not stored here. */
 #include "base/ct_proto.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { VARINT = 0, FIXED64 = 1, DELIMITED = 2, FIXED32 = 5, MOST = 10 /* bytes of a varint */ };
 
-/* Seven bits a byte, the lowest first. */
+/* Seven bits per byte, the lowest first. */
 static int varint(uint64_t v, unsigned char out[MOST])
 {
   int n = 0;

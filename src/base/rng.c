@@ -1,18 +1,7 @@
-/* Philox from Random123, whose header no other file sees, and the draws made from its bits. */
+/* Draws of 64 bits, of uniform and of normal numbers, each from one block of Philox. */
 #include "base/ct_rng.h"
 
 #include <math.h>
-
-#include <Random123/philox.h>
-
-void ct_rng_block(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index, uint32_t out[4])
-{
-  philox4x32_ctr_t ctr = {{(uint32_t)index, (uint32_t)(index >> 32), sub, (uint32_t)use}};
-  philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
-  philox4x32_ctr_t r = philox4x32_R(10, ctr, key);
-  for (int i = 0; i < 4; i++)
-    out[i] = r.v[i];
-}
 
 uint64_t ct_rng_u64(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index)
 {

@@ -1,4 +1,4 @@
-/* SipHash-2-4, as its authors' reference implementation computes it, and keys for it. */
+/* SipHash-2-4, equal to its authors' reference implementation, and random keys for it. */
 #include "base/ct_sip.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void absorb(sip_t *s, uint64_t word)
   s->v0 ^= word;
 }
 
-/* Up to eight bytes, the lowest first. */
+/* Reads up to eight bytes, the lowest first. */
 static uint64_t word_of(const unsigned char *p, size_t bytes)
 {
   uint64_t word = 0;

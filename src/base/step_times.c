@@ -1,21 +1,15 @@
-/* The kinds of time in a step: names and sums. */
+/* Names and sums of the kinds of time in a step. */
 #include "base/ct_step_times.h"
 
-#define ROW(upper, lower, own, help) {#lower, own, help},
+#define ROW(upper, lower, own) {#lower, own},
 static const struct {
   const char *name;
   int own;
-  const char *help;
 } kinds[] = {CT_STEP_TIME_LIST(ROW)};
 
 const char *ct_step_time_name(int kind)
 {
   return kinds[kind].name;
-}
-
-const char *ct_step_time_help(int kind)
-{
-  return kinds[kind].help;
 }
 
 int ct_step_time_is_own(int kind)

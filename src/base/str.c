@@ -1,4 +1,4 @@
-/* Text that needs memory or may be too long, and says so: growing strings, paths, base64. */
+/* Text functions that can fail, for lack of memory or length: growing strings, names, base64. */
 #include "base/ct_text.h"
 
 #include <stdio.h>

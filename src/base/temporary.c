@@ -1,5 +1,5 @@
-/* The names of files that are being written.  They stand in static memory: the end of a process is
- * no time to allocate. */
+/* The registry of temporary files.  It is in static memory, since a process that ends early must
+ * not allocate. */
 #include "base/ct_temporary.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ enum { FILES = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char file[FILES][CT_PATH_MAX]; /* "": free */
-static int next;                      /* the oldest, if none is free */
+static int next;                      /* the oldest slot, used if none is free */
 
 /* The slot of a path, or NULL. */
 static char *find(const char *path)

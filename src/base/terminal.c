@@ -1,12 +1,13 @@
-/* Launchers put a pipe between a rank and the terminal.  On the launcher's own node the terminal
- * can be found all the same: the launcher is an ancestor of the rank. */
+/* Finds the terminal of a launcher.  Launchers connect ranks to the terminal by a pipe.  On the
+ * launcher's own node the terminal is found through the launcher, which is an ancestor of the rank.
+ */
 #include "base/ct_terminal.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The name and the parent of a process; 0 where they are not told. */
+/* The name and the parent of a process; 0: not readable. */
 static int look(long pid, char name[64], long *parent)
 {
   char path[64], line[512];

@@ -1,5 +1,5 @@
-/* Text into buffers of a fixed size, and what is in a text.  Errors are recorded by means of this,
- * so nothing here records one; text that can fail is in str.c. */
+/* Formats text into buffers of fixed size, and checks and parses text.  Error records use these
+ * functions, so they record no errors; str.c has the text functions that do. */
 #include "base/ct_text.h"
 
 #include <ctype.h>
@@ -45,13 +45,13 @@ int ct_text_is_name(const char *text)
   if (len == 0 || len > LONGEST || strcmp(text, ".") == 0 || strcmp(text, "..") == 0) return 0;
   for (const char *p = text; *p; p++)
     if (*p == '/' || iscntrl((unsigned char)*p)) return 0;
-  return ct_text_is_utf8(text); /* it also stands in JSON */
+  return ct_text_is_utf8(text); /* it is also written to JSON */
 }
 
 /* ---- messages ---- */
 
-/* Where to cut a word: at a slash from \a at on, so many bytes further at most, else between two
- * characters. */
+/* Where to cut a word: at the first slash among \a reach bytes from \a at in the direction of
+ * \a step, else between two characters. */
 static size_t find_cut(const char *word, size_t at, size_t reach, int step)
 {
   size_t cut = at;
@@ -63,8 +63,8 @@ static size_t find_cut(const char *word, size_t at, size_t reach, int step)
   return (word[cut] & 0xC0) == 0x80 ? at : cut; /* no character of UTF-8 is longer */
 }
 
-/* A word of len bytes, without its middle if it is longer than \a limit; returns the end of what it
- * wrote. */
+/* Writes a word of len bytes, without its middle if it is longer than \a limit; returns the end of
+ * the output. */
 static char *put_word(char *to, const char *word, size_t len, size_t limit)
 {
   static const char gap[] = "…";
@@ -76,7 +76,7 @@ static char *put_word(char *to, const char *word, size_t len, size_t limit)
   return (char *)memcpy(to, word + tail, len - tail) + (len - tail);
 }
 
-/* The text with no word longer than \a limit; 0 if that is still too long. */
+/* Writes the text with no word longer than \a limit; 0 if it is still too long. */
 static int put_words(char *buf, size_t cap, const char *text, size_t limit)
 {
   char *to = buf;
@@ -93,7 +93,7 @@ static int put_words(char *buf, size_t cap, const char *text, size_t limit)
 
 void ct_text_vfit(char *buf, size_t cap, const char *fmt, va_list args)
 {
-  /* bytes of a word; many blanks may be in a path too: then the middle of the text goes */
+  /* bytes of a word; if a path has many blanks, the middle of the text is removed instead */
   enum { SHORTEST = 40 };
   va_list again;
   va_copy(again, args);
@@ -174,7 +174,7 @@ int ct_text_int(const char *text, int64_t *out)
 
 int ct_text_double(const char *text, double *out)
 {
-  /* only decimal notation: strtod() would also take hexadecimal, inf, nan and blanks in front */
+  /* decimal notation only: strtod() also accepts hexadecimal, inf, nan and leading blanks */
   if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return CT_ERR_ARG;
   char *end;
   double value = strtod(text, &end);

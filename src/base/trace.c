@@ -1,5 +1,5 @@
-/* Events of a timeline: kept in one array of this process, and turned into text when all is over.
- * A lock is cheap enough, since it is taken only while something is traced. */
+/* Events of a timeline, stored in one array per process and converted to JSON at the end.  The
+ * array has a lock, which is taken only while tracing is on. */
 #include "base/ct_trace.h"
 
 #include <pthread.h>
@@ -15,8 +15,8 @@ typedef struct event {
   const char *name, *pass;
   int64_t number;
   double begin, end;
-  int lane;   /* of the thread, the main one is 0 */
-  int flight; /* 1: it may lie across others */
+  int lane;   /* number of the thread; the main thread is 0 */
+  int flight; /* 1: may overlap other events */
 } event_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +32,8 @@ int ct_trace_start(int64_t most)
 {
   event_t *fresh = ct_mem_array(most, sizeof *fresh, "a timeline");
   if (!fresh) return CT_ERR_NOMEM;
-  memset(fresh, 0xff, (size_t)most * sizeof *fresh); /* no page is missing when it is needed */
+  memset(fresh, 0xff, (size_t)most * sizeof *fresh); /* touch all pages now, so that recording
+                                                        causes no page faults */
   pthread_mutex_lock(&lock);
   ct_mem_free(events);
   events = fresh;
@@ -105,7 +106,7 @@ out:
   return rc;
 }
 
-/* A span is one event; a flight two, which are tied by their number. */
+/* A span is one event; a flight is two events with the same id. */
 static int add_event(const event_t *e, int pid, int64_t id, double from, double to, ct_str_t *out)
 {
   int rc = CT_OK;

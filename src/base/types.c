@@ -59,8 +59,8 @@ ct_shape_t ct_shape_dims(int ndim, const int64_t dim[CT_MAX_DIMS])
   return s;
 }
 
-/* A shape comes from a configuration or a file: a product that does not fit must not become a small
- * number that can be allocated. */
+/* Multiplies and saturates.  Shapes come from configurations and files: an overflow must not give a
+ * small number that can be allocated. */
 static int64_t times(int64_t a, int64_t b)
 {
   int64_t c;

@@ -1,8 +1,7 @@
-/** \file ct_opt.h  Option tables: the one list from which parsing, defaults, ranges, --help, dump
- * and hash come.  Layer 0.
+/** \file ct_opt.h  Option tables: one table gives parsing, defaults, ranges, --help, dump and
+ * hash.  Layer 0.
  *
- * A module declares a struct of plain values and a table of rows that says where each key lies in
- * it:
+ * A module declares a struct of plain values and a table of rows with the offset of each key in it:
  *
  *     typedef struct { double lr; int nesterov; } sgd_t;
  *     static const ct_opt_t rows[] = {
@@ -10,8 +9,8 @@
  *       CT_OPT_BOOL(sgd_t, nesterov, "false", "Nesterov momentum"),
  *       CT_OPT_END};
  *
- * After the struct was zeroed, ct_opt_defaults() fills it, ct_opt_read() takes values from a map
- * node, ct_opt_clear() frees what it owns. */
+ * Zero the struct first.  ct_opt_defaults() sets the defaults, ct_opt_read() reads values from a
+ * map node, ct_opt_clear() frees owned values. */
 #ifndef CT_OPT_H
 #define CT_OPT_H
 #include "conf/ct_yaml.h"
@@ -19,28 +18,28 @@
 typedef enum {
   CT_OPT_T_END,
   CT_OPT_T_INT,     /**< int64_t */
-  CT_OPT_T_DOUBLE,  /**< double; words of `choices`, if there are any, are -1, -2 … */
+  CT_OPT_T_DOUBLE,  /**< double; the words of `choices`, if any, are -1, -2 … */
   CT_OPT_T_BOOL,    /**< int, 0 or 1: true/false/yes/no/on/off */
   CT_OPT_T_TEXT,    /**< char *, owned, never NULL after defaults */
-  CT_OPT_T_NAME,    /**< a text that can be the name of a file: no '/', no control characters */
-  CT_OPT_T_CHOICE,  /**< int, index into the words of `choices`; to true and false the words of BOOL
-                          lead, too */
+  CT_OPT_T_NAME,    /**< TEXT that is valid as the name of a file: no '/', no control characters */
+  CT_OPT_T_CHOICE,  /**< int, index into the words of `choices`; true and false may also be given
+                         by the words of BOOL */
   CT_OPT_T_TEXTS,   /**< ct_opt_texts_t: a scalar or a list of scalars */
   CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
-  CT_OPT_T_PATH,    /**< char *, owned; variables replaced (ct_path_expand()), but for the words of
-                          `choices`, which are no paths */
-  CT_OPT_T_PATHS,   /**< ct_opt_texts_t of such paths: a scalar or a list of scalars */
-  CT_OPT_T_FILES,  /**< ct_opt_files_t: a map of names, of letters, digits, '_' and '-', to PATHS */
-  CT_OPT_T_PAIR,   /**< int64_t[2]: a scalar for both, or a list of two */
-  CT_OPT_T_TRIPLE, /**< int64_t[3]: a scalar for all, or a list of three */
-  CT_OPT_T_NODE    /**< ct_yaml_t *, owned copy of whatever stands there, or NULL */
+  CT_OPT_T_PATH,    /**< char *, owned; variables are expanded (ct_path_expand()), except in the
+                         words of `choices`, which are not paths */
+  CT_OPT_T_PATHS,   /**< ct_opt_texts_t, each as PATH: a scalar or a list of scalars */
+  CT_OPT_T_FILES,   /**< ct_opt_files_t: a map of names (letters, digits, '_' and '-') to PATHS */
+  CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */
+  CT_OPT_T_TRIPLE,  /**< int64_t[3]: a scalar for all, or a list of three */
+  CT_OPT_T_NODE     /**< ct_yaml_t *, owned copy of any value, or NULL */
 } ct_opt_type_t;
 
 typedef struct ct_opt_texts {
   char **v; /**< owned strings */
   int n;
 } ct_opt_texts_t;
-enum { CT_OPT_FILES_NAME = 24 }; /**< a name is shorter */
+enum { CT_OPT_FILES_NAME = 24 }; /**< bytes of a name with its NUL, at most */
 typedef struct ct_opt_files {
   char **name; /**< owned strings */
   ct_opt_texts_t *paths;
@@ -56,9 +55,9 @@ typedef struct ct_opt {
   ct_opt_type_t type;
   size_t offset;
   const char *def;     /**< default as YAML text; NULL: the key is required */
-  double min, max;     /**< for numbers: allowed, inclusive */
-  const char *choices; /**< for CHOICE: "auto|cpu|ref"; for a path or a DOUBLE that is not below 0:
-                          words that are none, or NULL */
+  double min, max;     /**< range of a number, inclusive */
+  const char *choices; /**< for CHOICE: "auto|cpu|ref"; for a path or a DOUBLE that is at least
+                            0: words allowed instead of a path or number, or NULL */
   const char *help;    /**< one line, no capital, no full stop, with the unit */
 } ct_opt_t;
 
@@ -129,26 +128,25 @@ typedef struct ct_opt {
 
 /** Fills the struct from the defaults; required keys get zero, NULL, or "" for a text. */
 int ct_opt_defaults(const ct_opt_t *rows, void *values);
-/** Local.  Takes the keys of \a map; \a where names the file, \a section the prefix ("optim") for
- * messages.  CT_ERR_USAGE for an unknown key (names the nearest), a wrong type, a value out of
- * range (says the range), a missing required key.  Message: `file:line: optim.lrr: unknown key; did
- * you mean 'lr'?`.  Keys listed in \a also (NULL-terminated, may be NULL) are left to the caller.
- */
+/** Local.  Reads the keys of \a map.  For messages, \a where names the file and \a section is the
+ * prefix of keys ("optim").  CT_ERR_USAGE: an unknown key, a wrong type, a value out of range, a
+ * missing required key.  Message: `file:line: optim.lrr: unknown key; did you mean 'lr'?`.  Keys
+ * listed in \a also (NULL-terminated, may be NULL) are skipped: the caller reads them. */
 int ct_opt_read(const ct_opt_t *rows, void *values, const ct_yaml_t *map, const char *where,
                 const char *section, const char *const *also);
-/** The values as a map that reads back to the same values. NULL: no memory. */
+/** The values as a map; to read it gives the same values.  NULL: no memory. */
 ct_yaml_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key);
-/** Rows as help text: key, type or choices, default, help. */
+/** Appends a help text: key, type or choices, default and help of each row. */
 int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out);
-/** Frees owned values; the struct is zeroed. */
+/** Frees owned values and zeroes the struct. */
 void ct_opt_clear(const ct_opt_t *rows, void *values);
 /** The word of a CHOICE row for a value ("cpu"); a pointer into a static per-thread buffer. */
 const char *ct_opt_word(const ct_opt_t *rows, const char *key, int value);
 
-/** The key that is meant by a name which other programs have for it (learning_rate: lr), else the
- * word itself. */
+/** The key for a name that other programs use (learning_rate: lr), else the word itself. */
 const char *ct_opt_name(const char *word);
-/** Which of keys[n] a misspelt word means, by ct_opt_name() or ct_text_nearest(); NULL: none. */
+/** The one of keys[n] that a misspelt word most likely means, by ct_opt_name() or
+ * ct_text_nearest(); NULL: none. */
 const char *ct_opt_nearest(const char *word, const char *const *keys, int n);
 
 #endif

@@ -1,8 +1,9 @@
-/** \file ct_yaml.h  A parsed YAML document as a tree that remembers its places.  Layer 0.
+/** \file ct_yaml.h  A parsed YAML document as a tree with the file and line of each value.
+ * Layer 0.
  *
- * Only what a configuration needs: maps, lists and scalars, anchors and aliases, the merge key `<<`
- * (YAML 1.1); one document; no tags but `!!binary`, as which a text that is not UTF-8 (the name of
- * a directory) is written and read. */
+ * Supports what a configuration needs: one document of maps, lists and scalars, anchors and
+ * aliases, the merge key `<<` (YAML 1.1).  The only tag is `!!binary`, for texts that are not
+ * UTF-8, such as the name of a directory. */
 #ifndef CT_YAML_H
 #define CT_YAML_H
 #include "base/ct_text.h"
@@ -13,10 +14,11 @@ typedef struct ct_yaml {
   ct_yaml_kind_t kind;
   char *key;             /**< owned; in a map only, else NULL */
   char *text;            /**< owned; scalars only; "" for an empty value */
-  int quoted;            /**< a scalar in quotes is text, never a number, bool or null */
-  int line;              /**< 1-based, where the key or value stands; 0: from the command line */
-  char *file;            /**< owned; the included file that it stands in; NULL: the file itself */
-  int used;              /**< set by readers: what stays 0 was not understood by anybody */
+  int quoted;            /**< 1: a scalar in quotes, which is a text and never a number, bool or
+                              null */
+  int line;              /**< line of the key or value, from 1; 0: from the command line */
+  char *file;            /**< owned; included file that contains it; NULL: the main file */
+  int used;              /**< set by readers; 0 at the end: an unknown key */
   struct ct_yaml *child; /**< first child, owned */
   struct ct_yaml *last;  /**< last child */
   struct ct_yaml *next;  /**< next sibling, owned by the parent */
@@ -27,20 +29,19 @@ typedef struct ct_yaml {
  * without an anchor, aliases that stand for more than 100,000 values, or a second document. */
 int ct_yaml_parse(const char *text, size_t bytes, const char *name, ct_yaml_t **out);
 void ct_yaml_free(ct_yaml_t *n);
-/** Child of a map by key, or NULL; looks at one after the other. */
+/** Child of a map by key, or NULL; a linear search. */
 ct_yaml_t *ct_yaml_find(const ct_yaml_t *map, const char *key);
-/** Children of a list or map. */
+/** Number of children of a list or map. */
 int ct_yaml_count(const ct_yaml_t *n);
-/** Sets a dotted key ("optim.lr") to a value parsed as YAML ("0.1", "[1, 2]"), or to a text that is
- * not UTF-8 (a path) as it is: the way of --set.  Creates the maps on the way. */
+/** Sets a dotted key ("optim.lr") as --set does: the value is parsed as YAML ("0.1", "[1, 2]"); a
+ * text that is not UTF-8 (a path) is taken literally.  Creates missing maps. */
 int ct_yaml_set(ct_yaml_t *root, const char *dotted, const char *yaml);
-/** Puts \a over, which is consumed, over the values of \a under: maps are joined key by key, and
- * what is no map in both is replaced.  Places go along. */
+/** Merges \a over, which is consumed, into \a under: maps are merged key by key, and other values
+ * are replaced together with their file and line. */
 void ct_yaml_merge(ct_yaml_t *under, ct_yaml_t *over);
-/** Takes a child out of its parent; the caller owns it. */
+/** Removes a child from its parent; the caller owns it. */
 void ct_yaml_unlink(ct_yaml_t *parent, ct_yaml_t *child);
-/** The file that a value stands in, \a where for all that no include brought: for
- * ct_err_place(). */
+/** The included file that contains a value, else \a where: for ct_err_place(). */
 const char *ct_yaml_file(const ct_yaml_t *n, const char *where);
 /** New empty map, or scalar if text is given; key may be NULL.  NULL: no memory. */
 ct_yaml_t *ct_yaml_new(ct_yaml_kind_t kind, const char *key, const char *text);
@@ -48,9 +49,9 @@ ct_yaml_t *ct_yaml_new(ct_yaml_kind_t kind, const char *key, const char *text);
 void ct_yaml_append(ct_yaml_t *parent, ct_yaml_t *child);
 /** Deep copy, NULL: no memory. */
 ct_yaml_t *ct_yaml_copy(const ct_yaml_t *n);
-/** The tree as YAML text, appended; parses back to the same tree. */
+/** Appends the tree as YAML text, which parses to the same tree. */
 int ct_yaml_dump(const ct_yaml_t *n, int indent, ct_str_t *out);
-/** The same on one line, in brackets and braces. */
+/** The same on one line, in flow style (brackets and braces). */
 int ct_yaml_flow(const ct_yaml_t *n, ct_str_t *out);
 
 #endif

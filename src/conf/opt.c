@@ -1,5 +1,5 @@
-/* Option tables: a row says key, type, default, range and help of a member of a struct; reading,
- * checking, help and dump of a whole section follow from its rows. */
+/* Option tables: a row has the key, type, default, range and help of a struct member.  Reading,
+ * checking, help and dump of a section follow from its rows. */
 #include <stdio.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ static int is_listed(const char *const *names, const char *key)
   return 0;
 }
 
-/* null for a number or word is its default.  Of texts and lists it means that there are none. */
+/* null means the default for numbers and words, and empty for texts and lists. */
 static int is_unset(const ct_opt_t *row, const ct_yaml_t *n)
 {
   int has_null = ct__opt_types[row->type].clear != NULL;
@@ -102,14 +102,14 @@ static int read_key(const ct_opt_t *rows, void *values, ct_yaml_t *n, ct__opt_pl
   CT_TRY(is_unset(row, n) ? take_default(row, ct__opt_slot(row, values))
                           : ct__opt_types[row->type].take(at, n, ct__opt_slot(row, values)));
   n->used = 1;
-  if (row->type != CT_OPT_T_NODE) /* what is in a node its later reader marks */
+  if (row->type != CT_OPT_T_NODE) /* the later reader of the node marks its contents */
     for (ct_yaml_t *item = n->child; item; item = item->next)
       item->used = 1;
 out:
   return rc;
 }
 
-/* Not a map, and ct_opt_expand() found no option that it could mean. */
+/* Error for a value that is not a map and that ct_opt_expand() could not expand. */
 static int not_a_map(const ct__opt_place_t *at, const ct_yaml_t *map, const ct_opt_t *rows)
 {
   char expected[200] = "no options";

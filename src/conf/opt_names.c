@@ -1,5 +1,5 @@
-/* Names that other programs give to what has a key here, so that a message can name the key to who
- * knows those programs and not yet this one. */
+/* Names of options in other programs, and the keys for them here, so that messages can suggest the
+ * key to users of those programs. */
 #include <string.h>
 
 #include "conf/ct_opt.h"

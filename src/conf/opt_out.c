@@ -1,4 +1,4 @@
-/* What option tables print: the values of a section as a tree, and its rows as help. */
+/* Output of option tables: the values of a section as a tree, and its rows as help. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static ct_yaml_t *double_node(const char *key, double value)
   return ct_yaml_new(CT_YAML_SCALAR, key, ct_text_number(value, text, sizeof text));
 }
 
-/* A number, or the word that stands for one below 0. */
+/* A number, or for a negative number the word that it encodes. */
 static ct_yaml_t *number_node(const ct_opt_t *row, double value)
 {
   int len;
@@ -34,7 +34,7 @@ static ct_yaml_t *number_node(const ct_opt_t *row, double value)
   return ct_yaml_new(CT_YAML_SCALAR, row->key, text);
 }
 
-/* Text that YAML would take for something else is quoted. */
+/* Quotes text that YAML would read as another type. */
 static ct_yaml_t *text_node(const char *key, const char *text)
 {
   double number;
@@ -45,14 +45,14 @@ static ct_yaml_t *text_node(const char *key, const char *text)
   return n;
 }
 
-/* Appends an item; 0 if there was no memory for it. */
+/* Appends an item; 0: no memory. */
 static int add_item(ct_yaml_t *list, ct_yaml_t *item)
 {
   if (item) ct_yaml_append(list, item);
   return item != NULL;
 }
 
-/* Variables are not replaced again when the dump is read. */
+/* Escapes the path: variables are not expanded again when the dump is read. */
 static ct_yaml_t *path_node(const ct_opt_t *row, const char *key, const char *path)
 {
   ct_str_t text = {0};

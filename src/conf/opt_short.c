@@ -1,5 +1,5 @@
-/* Options in short.  The tree itself is rewritten, so that dump and hash of a configuration do not
- * depend on how it was written. */
+/* Expands abbreviated options in the tree itself, so that dump and hash of a configuration do not
+ * depend on its notation. */
 #include "conf/ct_opt_short.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/ct_mem.h"
 #include "conf/opt.h"
 
-/* The option that a value without a name is for; NULL: there is none. */
+/* The option that an unnamed value sets; NULL: none. */
 static const ct_opt_t *meant(const ct_opt_t *rows)
 {
   static const char *const usual[] = {"size", "p", "scale"};

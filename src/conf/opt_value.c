@@ -1,5 +1,5 @@
-/* One value of an option: what a row takes from a node of the tree, and how a message says what it
- * does not. */
+/* Reads one value of an option from a node of the tree, and writes the messages for values that are
+ * refused. */
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ int ct__opt_is_null(const char *text)
   return !*text || strcmp(text, "~") == 0 || strcasecmp(text, "null") == 0;
 }
 
-/* 1, 0, or -1 for a word that is no bool. */
+/* 1, 0, or -1 if the word is not a bool. */
 int ct__opt_bool(const char *text)
 {
   static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};
@@ -39,7 +39,7 @@ const char *ct__opt_choice(const char *choices, int i, int *len)
   return NULL;
 }
 
-/* Which word of a row's choices a text is; -1: none. */
+/* Index of a text among the words of a row's choices; -1: none. */
 static int word_of(const ct_opt_t *row, const char *text)
 {
   int len = 0;
@@ -59,7 +59,7 @@ int ct__opt_has_range(const ct_opt_t *row)
   return row->min != 0 || row->max != 0;
 }
 
-/* A bound of 1e18 or more is none. */
+/* A bound of 1e18 or more means no bound. */
 static int in_range(const ct_opt_t *row, double v)
 {
   return !ct__opt_has_range(row) ||
@@ -131,7 +131,7 @@ static int take_int(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   return CT_OK;
 }
 
-/* Most numbers are used in float32: none becomes 0 or infinity there. */
+/* Most numbers are used in float32: refuses those that become 0 or infinity in it. */
 static int take_double(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
 {
   double value;
@@ -160,7 +160,7 @@ static int take_bool(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   return CT_OK;
 }
 
-/* A choice of true and false, besides others, takes their other words, too. */
+/* If true and false are among the choices, their synonyms (yes, no, on, off) are accepted. */
 static const char *choice_text(const ct_yaml_t *n, const char *choices)
 {
   int value = ct__opt_is_plain(n) ? ct__opt_bool(n->text) : -1;
@@ -217,7 +217,7 @@ static int take_name(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   return take_text(at, n, out);
 }
 
-/* Puts the path that a text means into *path, with variables replaced. */
+/* Expands the variables in a text; *path is the result. */
 static int expand_path(const ct__opt_place_t *at, const ct_yaml_t *n, char **path)
 {
   char plain[CT_PATH_MAX];
@@ -244,7 +244,8 @@ static void clear_texts(void *texts)
   *t = (ct_opt_texts_t){0};
 }
 
-/* The first item of a value and their number: of a list, of one scalar, or none (nothing, null). */
+/* The first item of a value, and the number of items: those of a list, one for a scalar, 0 for an
+ * empty value or null. */
 static const ct_yaml_t *items_of(const ct_yaml_t *n, int *count)
 {
   if (n->kind == CT_YAML_LIST) {
@@ -407,7 +408,7 @@ const ct__opt_type_t ct__opt_types[] = {
     [CT_OPT_T_BOOL] = {"true|false", sizeof(int), take_bool, NULL},
     [CT_OPT_T_TEXT] = {"TEXT", sizeof(char *), take_text, clear_text},
     [CT_OPT_T_NAME] = {"NAME", sizeof(char *), take_name, clear_text},
-    [CT_OPT_T_CHOICE] = {NULL, sizeof(int), take_choice, NULL}, /* its words are the help */
+    [CT_OPT_T_CHOICE] = {NULL, sizeof(int), take_choice, NULL}, /* the words are the help */
     [CT_OPT_T_TEXTS] = {"TEXT or LIST", sizeof(ct_opt_texts_t), take_texts, clear_texts},
     [CT_OPT_T_DOUBLES] = {"NUMBER or LIST", sizeof(ct_opt_doubles_t), take_doubles, clear_doubles},
     [CT_OPT_T_PAIR] = {"INTEGER or PAIR", 2 * sizeof(int64_t), take_ints, NULL},

@@ -1,19 +1,19 @@
-/* The tree as YAML text that parses back to it. */
+/* Writes the tree as YAML text that parses to the same tree. */
 #include "conf/yaml_parts.h"
 
 #include <string.h>
 
 #include "base/ct_err.h"
 
-/* What YAML does not hold as it is: control characters, byte order marks and the line separators of
- * Unicode, which it folds. */
+/* 1 for a character that YAML needs escaped: control characters, byte order marks and the line
+ * separators of Unicode, which it folds. */
 static int is_odd(uint32_t code)
 {
   return code < ' ' || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
          code == 0xFEFF || code == 0xFFFE || code == 0xFFFF;
 }
 
-/* 1 if the text stands for itself without quotes, on one line, in a block. */
+/* 1 if the text can be written as a plain scalar: without quotes, on one line, in block style. */
 int ct__yaml_is_plain(const char *text)
 {
   size_t len = strlen(text);
@@ -33,7 +33,7 @@ int ct__yaml_is_plain(const char *text)
 
 /* ---- writing ---- */
 
-/* A character between quotes. */
+/* Writes a character within quotes. */
 static int dump_character(const char *text, int length, uint32_t code, ct_str_t *out)
 {
   if (code == '"' || code == '\\') return ct_str_add(out, "\\%c", text[0]);
@@ -59,7 +59,7 @@ out:
   return rc;
 }
 
-/* 1 for a word or number that can stand between brackets and commas without quotes. */
+/* 1 for a word or number that needs no quotes in flow style. */
 static int is_word(const char *text)
 {
   static const char safe[] =
@@ -67,7 +67,7 @@ static int is_word(const char *text)
   return text[0] && ct__yaml_is_plain(text) && !text[strspn(text, safe)];
 }
 
-/* 1 for a list of words and numbers that can stand in brackets on one line. */
+/* 1 for a list of words and numbers, which is written in flow style on one line. */
 static int is_flow_list(const ct_yaml_t *n)
 {
   if (n->kind != CT_YAML_LIST) return 0;
@@ -92,7 +92,7 @@ out:
   return rc;
 }
 
-/* 1 if the value stands on the line of its key. */
+/* 1 if the value is written on the line of its key. */
 static int is_inline(const ct_yaml_t *n)
 {
   return n->kind == CT_YAML_SCALAR || !n->child || is_flow_list(n);
@@ -105,7 +105,7 @@ static int dump_inline(const ct_yaml_t *n, ct_str_t *out)
   return ct_str_add(out, "{}");
 }
 
-/* The children of a list or map, one a line; the first begins where the line stands now. */
+/* Writes the children of a list or map, one per line; the first one continues the current line. */
 static int dump_block(const ct_yaml_t *n, int indent, ct_str_t *out)
 {
   int rc = CT_OK;

@@ -1,6 +1,6 @@
-/* libyaml's events to a tree of our own.  The tree keeps the line of each value, for messages.  An
- * alias is a copy of what its anchor stands at, `<<` puts the keys of other maps into one; what a
- * configuration has no use for is refused: tags, several documents. */
+/* Builds the tree from libyaml's events.  The tree has the line of each value, for messages.  An
+ * alias becomes a copy of its anchor's value; `<<` merges the keys of other maps.  Features that a
+ * configuration does not need are refused: tags, several documents. */
 #include "conf/yaml_parts.h"
 
 #include <stdlib.h>
@@ -12,8 +12,9 @@
 #include "base/ct_mem.h"
 
 enum {
-  MAX_COPIED = 100000, /* values that aliases stand for: a few lines can ask for any number */
-  MAX_MERGED = 1000    /* keys that `<<` takes of a map: each is looked for in the other map */
+  MAX_COPIED = 100000, /* copied values at most: a few lines of aliases can expand to any number */
+  MAX_MERGED = 1000    /* keys of a map that `<<` merges at most: each one is searched in the
+                          other map */
 };
 
 typedef struct anchor {
@@ -27,7 +28,7 @@ typedef struct reader {
   const char *name;
   const char *text;
   size_t bytes;
-  anchor_t *anchors; /* the newest first: a name can be given again */
+  anchor_t *anchors; /* the newest first: an anchor can be redefined */
   int copied;        /* values */
 } reader_t;
 
@@ -43,7 +44,7 @@ static int problem_line(const reader_t *r)
   return line;
 }
 
-/* 1 if blanks and a tab stand in front of that line's text: libyaml's words for it help nobody. */
+/* 1 if a tab indents that line: libyaml's own message is not helpful. */
 static int is_tab_indented(const reader_t *r, int line)
 {
   const char *p = r->text, *end = r->text + r->bytes;
@@ -72,7 +73,7 @@ static int line_of(const yaml_event_t *e)
   return (int)e->start_mark.line + 1;
 }
 
-/* Text that is not UTF-8: its bytes in base64. */
+/* 1 for `!!binary`: text that is not UTF-8, in base64. */
 static int is_binary(const yaml_event_t *e)
 {
   return e->type == YAML_SCALAR_EVENT && e->data.scalar.tag &&
@@ -109,7 +110,7 @@ static const yaml_char_t *tag_of(const yaml_event_t *e)
   }
 }
 
-/* What YAML has and a configuration does not. */
+/* Name of a YAML feature that configurations do not support; NULL: supported. */
 static const char *refused(const yaml_event_t *e)
 {
   if (e->type == YAML_SCALAR_EVENT && memchr(e->data.scalar.value, 0, e->data.scalar.length))
@@ -135,7 +136,7 @@ static void forget_anchors(reader_t *r)
   r->anchors = NULL;
 }
 
-/* Values in a tree, and how deep it is: *height levels below its root. */
+/* Number of values in a tree; *height: levels below its root. */
 static int measure(const ct_yaml_t *n, int *height)
 {
   int values = 1, below;
@@ -147,7 +148,7 @@ static int measure(const ct_yaml_t *n, int *height)
   return values;
 }
 
-/* A copy of a value that is to stand \a depth levels deep. */
+/* Copies a value that will be nested \a depth levels deep. */
 static int copy_value(reader_t *r, const ct_yaml_t *from, int line, int depth, ct_yaml_t **out)
 {
   int height;
@@ -202,7 +203,8 @@ out:
   return rc;
 }
 
-/* The keys of a map win over those of the maps in its `<<`, and these over those behind them. */
+/* Keys of a map override those of the maps in its `<<`, of which earlier ones override later ones.
+ */
 static int merge(reader_t *r, ct_yaml_t *into, const ct_yaml_t *merged, int depth)
 {
   int rc = CT_OK;
@@ -217,8 +219,8 @@ out:
 
 static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_yaml_t **out);
 
-/* A plain text that only its place or its line breaks made possible (such as `-` in `[-]`) is
- * marked as quoted: it is no number either, and the dump can then write it anywhere. */
+/* Marks plain text that is valid only in its context or with its line breaks (such as `-` in `[-]`)
+ * as quoted: it is not a number, and the dump can then write it anywhere. */
 static int parse_scalar(const reader_t *r, const yaml_event_t *e, ct_yaml_t **out)
 {
   int rc = CT_OK;
@@ -260,8 +262,7 @@ static int by_key_and_line(const void *a, const void *b)
   return order ? order : (p->line > q->line) - (p->line < q->line);
 }
 
-/* Sorts the keys: to look for each of many among those before it would take the square of their
- * number. */
+/* Sorts the keys to find duplicates in less than quadratic time. */
 static int check_unique(const reader_t *r, const ct_yaml_t *map)
 {
   int rc = CT_OK, n = 0;
@@ -306,7 +307,7 @@ out:
   return rc;
 }
 
-/* A value of a map goes into it, but for that of `<<`, which waits for the end of the map. */
+/* Appends a value to its map, except that of `<<`, which is merged at the end of the map. */
 static int take_child(const reader_t *r, ct_yaml_t *parent, ct_yaml_t *child, ct_yaml_t **merged)
 {
   if (parent->kind != CT_YAML_MAP || strcmp(child->key, "<<") != 0) {
@@ -372,7 +373,7 @@ out:
   return rc;
 }
 
-/* The one document of the stream; *out stays NULL if there is none. */
+/* Parses the only document of the stream; *out stays NULL if there is none. */
 static int parse_stream(reader_t *r, int depth, ct_yaml_t **out)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* Values put into a tree: a tree over another, a key of the command line. */
+/* Changes a tree: merges another tree into it, sets a key from the command line. */
 #include "conf/yaml_parts.h"
 
 #include <string.h>
@@ -6,7 +6,8 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-/* Puts the content of \a from, which is consumed, into the node \a to; key and place stay. */
+/* Moves the content of \a from, which is consumed, into the node \a to; its key, file and line
+ * stay. */
 static void replace_content(ct_yaml_t *to, ct_yaml_t *from)
 {
   ct_yaml_t old = *to;
@@ -52,7 +53,7 @@ static void forget_lines(ct_yaml_t *n)
     forget_lines(c);
 }
 
-/* The child of that key, made as an empty scalar if it is not there. */
+/* The child with that key, created as an empty scalar if it is missing. */
 static int step_into(ct_yaml_t *map, const char *dotted, int end, const char *key, ct_yaml_t **out)
 {
   int rc = CT_OK;
@@ -87,7 +88,7 @@ out:
   return rc;
 }
 
-/* What --set gives a key. */
+/* Parses the value of --set. */
 static int parse_set(const char *yaml, const char *dotted, int depth, ct_yaml_t **out)
 {
   int rc = CT_OK;

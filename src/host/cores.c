@@ -1,5 +1,5 @@
-/* sched_setaffinity(2), and the order in which ld.so calls what stands in .preinit_array,
- * constructors of libraries, and main(). */
+/* The mask of cores, read from .preinit_array, which ld.so runs before constructors of libraries
+ * and main().  See sched_setaffinity(2). */
 #include "host/ct_cores.h"
 
 #include <omp.h>
@@ -23,7 +23,7 @@ read_given(int argc, char **argv, char **env)
 __attribute__((used, section(".preinit_array"))) static void (*const first)(int, char **,
                                                                             char **) = read_given;
 
-/* A C library that passes over .preinit_array has not asked. */
+/* The mask is read now if the C library ignores .preinit_array. */
 static const void *mask_given(void)
 {
   static const unsigned long none[CT_MASK_BYTES / sizeof(unsigned long)];
@@ -47,8 +47,8 @@ int ct_cores_given(unsigned char mask[CT_MASK_BYTES])
   return ct_cores_count(mask);
 }
 
-/* LLVM's OpenMP makes its places in its first call, of the cores that the calling thread has.
- * GNU's, which a library may bring beside it, has bound that thread to one core by then. */
+/* LLVM's OpenMP creates its places in its first call, from the mask of the calling thread.  By then
+ * GNU's OpenMP, which a library may load as well, has bound that thread to one core. */
 static int binds(void)
 {
   unsigned char before[CT_MASK_BYTES];

@@ -1,5 +1,6 @@
-/* Sources: proc(5), Documentation/admin-guide/pm/cpufreq.rst and intel_pstate.rst.  Virtual
- * machines show no cpufreq: there the clock is what /proc/cpuinfo says. */
+/* Reads the model and clock of a processor.  Sources: proc(5),
+ * Documentation/admin-guide/pm/cpufreq.rst and intel_pstate.rst.  Virtual machines have no cpufreq:
+ * there the clock comes from /proc/cpuinfo. */
 #include "host/ct_host_cpu.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static int line_of(const char *root, const char *path, char *buf, size_t cap)
   return n > 0;
 }
 
-/* 0: it is not there. */
+/* The number in a file; 0: it cannot be read. */
 static double number_of(const char *root, const char *path)
 {
   char text[64];
@@ -34,7 +35,7 @@ static double clock_of(const char *root, int cpu, const char *file)
   return 1e-3 * number_of(root, path); /* of kHz */
 }
 
-/* "model name	: …" behind the colon, without the newline. */
+/* The text after the colon of "model name : …", without the newline. */
 static void value_of(const char *line, char *buf, size_t cap)
 {
   const char *colon = strchr(line, ':');
@@ -51,8 +52,8 @@ static long integer_of(const char *line)
   return strtol(value, NULL, 0);
 }
 
-/* ARM's processors say numbers.  Sources: the kernel's arch/arm64/include/asm/cputype.h, and the
- * manuals of the cores. */
+/* ARM processors report numbers instead of names.  Sources: the kernel's
+ * arch/arm64/include/asm/cputype.h, and the manuals of the cores. */
 static void name_arm(long maker, long part, char *buf, size_t cap)
 {
   static const struct {
@@ -74,7 +75,7 @@ static void name_arm(long maker, long part, char *buf, size_t cap)
     if (known[i].maker == maker && known[i].part == part) snprintf(buf, cap, "%s", known[i].name);
 }
 
-/* The entry of that processor; where there is none of its number, the last one's. */
+/* Reads the entry of the processor, or the last entry if none has its number. */
 static void read_info(const char *root, int cpu, ct_cpu_t *out)
 {
   char path[512], line[4096], value[64] = "";
@@ -101,7 +102,7 @@ static void read_info(const char *root, int cpu, ct_cpu_t *out)
     name_arm(maker, part, out->model, sizeof out->model);
 }
 
-/* Intel's own driver says whether it is off, the others whether it is on. */
+/* The file of Intel's driver is 1 if turbo is off, that of other drivers is 1 if it is on. */
 static int read_turbo(const char *root)
 {
   char text[16];
@@ -132,6 +133,7 @@ double ct_cpu_taken(const char *root)
 {
   char text[96], *end;
   if (!line_of(root, "/proc/thread-self/schedstat", text, sizeof text)) return -1;
-  strtoull(text, &end, 10); /* ns that it ran; behind them those that it waited for a core */
+  strtoull(text, &end, 10); /* ns on a CPU; the next number is the ns runnable but waiting for
+                               one */
   return *end == ' ' ? 1e-9 * (double)strtoull(end, NULL, 10) : -1;
 }

@@ -1,26 +1,27 @@
-/** \file ct_cpu.h  The processor that this thread runs on, its clock, and what runs beside it.
+/** \file ct_cpu.h  The processor that this thread runs on, its clock, and the load of the machine.
  * Layer 0.
  *
- * Local, and never fails: what the system does not tell is 0, "" or -1. */
+ * All functions are local and never fail: unknown values are 0, "" or -1. */
 #ifndef CT_CPU_H
 #define CT_CPU_H
 
-/** Plain data of a fixed size: ranks send it to each other as bytes. */
+/** Plain data of a fixed size: ranks exchange it as bytes. */
 typedef struct ct_cpu {
-  char model[64];    /**< "AMD EPYC 9655 96-Core Processor"; of ARM's the core: "ARM Neoverse V2" */
-  char governor[24]; /**< of the clock: "performance", "powersave" … */
-  double mhz, max_mhz; /**< of its clock now, and what it may have at most */
-  int turbo;           /**< 1: it may go beyond its base clock; 0: that is switched off; -1 */
-  double load;         /**< of the machine in the last minute: threads that run or want to; -1 */
+  char model[64];      /**< "AMD EPYC 9655 96-Core Processor"; on ARM the name of the core: "ARM
+                          Neoverse V2" */
+  char governor[24];   /**< frequency governor: "performance", "powersave" … */
+  double mhz, max_mhz; /**< current and highest clock frequency */
+  int turbo;           /**< 1: may exceed the base clock; 0: switched off; -1: not known */
+  double load;         /**< load average of the machine over the last minute; -1: not known */
 } ct_cpu_t;
 
-/** From a few small files of /proc and /sys below \a root: "" is the machine itself.  \a cpu: its
- * number; -1: the one that this thread runs on. */
+/** Reads a few small files of /proc and /sys below \a root ("": the machine itself).  \a cpu:
+ * number of the CPU; -1: the one that this thread runs on. */
 void ct_cpu_read(const char *root, int cpu, ct_cpu_t *out);
 
-/** Seconds for which this thread could have run so far, and others had its cores: what a neighbour
- * takes away (the run delay of proc(5)'s schedstat).  \a root as above; < 0: the kernel does not
- * count. */
+/** Seconds for which this thread was runnable but off-CPU so far, since other threads used its
+ * cores (the run delay in schedstat of proc(5)).  \a root as above; < 0: the kernel does not count.
+ */
 double ct_cpu_taken(const char *root);
 
 #endif

@@ -1,5 +1,6 @@
-/* Sources: Documentation/power/powercap/powercap.rst; HPE Cray's "PM counters";
- * Documentation/hwmon/acpi_power_meter.rst and the NVIDIA Grace Performance Tuning Guide. */
+/* Reads energy counters and power meters.  Sources: Documentation/power/powercap/powercap.rst; HPE
+ * Cray's "PM counters"; Documentation/hwmon/acpi_power_meter.rst and the NVIDIA Grace Performance
+ * Tuning Guide. */
 #include "host/ct_energy.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 enum { PACKAGES = 16, PARTS = 4, HWMONS = 64 };
 
-/* 0: it cannot be read; errno says why. */
+/* Reads a small file; 0: it cannot be read, and errno is set. */
 static int read_text(const char *root, const char *path, char *buf, size_t cap)
 {
   char whole[512];
@@ -29,7 +30,7 @@ static void add(ct_energy_t *e, double joule, double range)
   e->range[e->counters++] = range;
 }
 
-/* A zone of powercap by the end of its path, if its name begins so.  1: it is there. */
+/* Adds a zone of powercap if its name has the prefix.  1: the zone exists. */
 static int add_zone(const char *root, const char *zone, const char *name, ct_energy_t *e)
 {
   char path[128], text[64], range[64];
@@ -47,7 +48,8 @@ static int add_zone(const char *root, const char *zone, const char *name, ct_ene
   return 1;
 }
 
-/* Packages, and the memory at each; the zone of all of the board counts these again. */
+/* Adds packages and the memory of each.  The zone of the whole board is left out: it contains them.
+ */
 static void add_packages(const char *root, ct_energy_t *e)
 {
   char zone[16];
@@ -61,8 +63,8 @@ static void add_packages(const char *root, ct_energy_t *e)
   }
 }
 
-/* Grace's firmware names its meters: this one is of a processor with its memory, others are of
- * parts of it, or of a module with its GPU. */
+/* Adds the meters of Grace that measure a processor with its memory.  Other meters measure parts of
+ * it, or a module with its GPU. */
 static void add_sockets(const char *root, ct_energy_t *e)
 {
   static const char name[] = "Grace Power Socket";

@@ -1,6 +1,6 @@
-/* A lock that another node sees, and whose holder can be named.  The lock is fcntl()'s, so it ends
- * with its process; the name is a line in the file, which also tells a requeued job that the holder
- * was itself. */
+/* A lock that other nodes see and whose holder is known.  The lock is fcntl()'s, so it ends with
+ * the process.  A line in the file names the holder; by it a requeued job recognizes a lock of its
+ * own earlier run. */
 #include "host/ct_lock.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ void ct_lock_self(const char *job, int64_t restart, ct_lock_owner_t *out)
   time_t now = time(NULL);
   struct tm tm;
   *out = (ct_lock_owner_t){.pid = getpid(), .restart = restart};
-  gethostname(out->host, sizeof out->host - 1); /* never fails: a name has at most 64 characters */
+  gethostname(out->host, sizeof out->host - 1); /* always fits: a host name has at most 64
+                                                   characters */
   snprintf(out->job, sizeof out->job, "%s", *job ? job : "-");
   strftime(out->since, sizeof out->since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 }
@@ -83,7 +84,7 @@ ct_lock_state_t ct_lock_look(const ct_lock_t *l)
   return name == CT_NAME_GONE ? CT_LOCK_GONE : name == CT_NAME_OTHER ? CT_LOCK_TAKEN : CT_LOCK_HELD;
 }
 
-/* To ask changes nothing: the file is only read. */
+/* Does not change the file. */
 ct_lock_holder_t ct_lock_holder(const char *path)
 {
   struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
@@ -98,7 +99,7 @@ ct_lock_holder_t ct_lock_holder(const char *path)
   return strcmp(holder.host, me.host) == 0 ? CT_HOLDER_GONE : CT_HOLDER_UNKNOWN;
 }
 
-/* A full disk may have no room for the line: the lock holds all the same. */
+/* Writes the holder's line.  If the disk is full the line is missing, but the lock is valid. */
 static void sign(const ct_lock_t *l, const ct_lock_owner_t *me)
 {
   char line[512];
@@ -107,8 +108,8 @@ static void sign(const ct_lock_t *l, const ct_lock_owner_t *me)
     ct_log(CT_LOG_DEBUG, "%s: cannot be written: %s", l->path, strerror(errno));
 }
 
-/* A run's lock is exclusive, and its line is in the file.  Whoever else has it is named as far as
- * the system tells: not for the locks of open files, nor from other nodes. */
+/* Names a holder without a line in the file.  The system knows its process for POSIX locks on this
+ * node only, not for open-file-description locks. */
 static void name_stranger(int fd, int no_line, char *buf, size_t cap)
 {
   struct flock by = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -127,7 +128,7 @@ static void name_stranger(int fd, int no_line, char *buf, size_t cap)
            by.l_type == F_RDLCK ? ", which is no run" : "");
 }
 
-/* Held by somebody: CT_OK if \a me may take it over, and then the file is gone. */
+/* For a held lock: CT_OK if \a me may take it over; the file is then removed. */
 static int take_over(const ct_lock_t *l, const ct_lock_owner_t *me)
 {
   int rc = CT_OK;
@@ -157,7 +158,7 @@ out:
   return rc;
 }
 
-/* Opens and tries once.  *held: by somebody else, and nothing was taken. */
+/* Opens the file and tries once to lock it.  *held: another process has the lock. */
 static int try_once(ct_lock_t *l, int *held)
 {
   int rc = CT_OK;
@@ -170,7 +171,7 @@ static int try_once(ct_lock_t *l, int *held)
   if (a == NO_LOCKS)
     ct_log(CT_LOG_DEBUG, "%s: no locks on this file system (%s): nothing keeps a second run away",
            l->path, strerror(errno));
-  /* who held it before may have removed the file meanwhile: then this lock is of no file */
+  /* the previous holder may have removed the file meanwhile: then this lock protects nothing */
   *held = a == HELD || (a == GOT && ct_lock_look(l) != CT_LOCK_HELD);
 out:
   return rc;

@@ -1,5 +1,5 @@
-/* Sources: proc(5), cgroups(7), Documentation/admin-guide/cgroup-v2.rst, sysfs-devices-system-cpu.
- */
+/* Reads cores, memory, limits and devices.  Sources: proc(5), cgroups(7),
+ * Documentation/admin-guide/cgroup-v2.rst, sysfs-devices-system-cpu. */
 #include "host/ct_machine.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ static int bit(const unsigned char *mask, int i)
   return mask[i / 8] >> i % 8 & 1;
 }
 
-/* Of each physical core the first in the mask counts. */
+/* Counts each physical core once, by its first CPU in the mask. */
 static int count_physical(const ct_machine_t *m)
 {
   char path[128], text[256];
@@ -74,9 +74,9 @@ static void read_cores(ct_machine_t *m, int thorough)
 
 /* ---- control groups ---- */
 
-/* A file of this process's cgroup, or of one above it: a limit holds for all below.  \a take is
- * called for each that can be read.  Inside a container the path is the host's, and the mount is
- * its end: then the file lies at the top. */
+/* Calls \a take for a file of this process' cgroup and of each parent cgroup, since a limit applies
+ * to all children.  In a container the path is the host's but the mount is the container's cgroup:
+ * then the file is at the top of the mount. */
 static void each_level(const char *mount, const char *path, const char *file,
                        void (*take)(ct_machine_t *, const char *), ct_machine_t *m)
 {
@@ -92,7 +92,7 @@ static void each_level(const char *mount, const char *path, const char *file,
   }
 }
 
-/* Also a limit of tasks, in the same words. */
+/* Also for a limit of tasks, which has the same format. */
 static void take_memory(ct_machine_t *m, const char *text)
 {
   int64_t limit = ct__machine_limit(text);
@@ -105,7 +105,7 @@ static void take_quota(ct_machine_t *m, const char *text)
   if (quota > 0 && (m->quota == 0 || quota < m->quota)) m->quota = quota;
 }
 
-/* Version 1 has quota and period in two files; a quota of -1 is none. */
+/* Version 1 has quota and period in two files; a quota of -1 means no limit. */
 static void read_quota1(ct_machine_t *m, const char *path)
 {
   char dir[CT_PATH_MAX], name[CT_PATH_MAX], quota[32], period[32], both[80];
@@ -202,7 +202,7 @@ void ct_machine_threads(char *buf, size_t cap)
 
 /* ---- devices, and what is running ---- */
 
-/* Names in a directory that are \a prefix and a digit; all of them with "". */
+/* Counts the names in a directory that are \a prefix and a digit; all names for "". */
 static int count_entries(const char *dir, const char *prefix)
 {
   int count = 0;
@@ -217,8 +217,8 @@ static int count_entries(const char *dir, const char *prefix)
   return count;
 }
 
-/* The hash of the number that the linker gave to a loaded object; 0: it has none.  An object is
- * described by notes of three words and two texts, each padded to 4 bytes (elf(5)). */
+/* Hash of the build id of a loaded object; 0: it has none.  The notes of an object consist of three
+ * words and two texts, each padded to 4 bytes (elf(5)). */
 static uint64_t build_number(const struct dl_phdr_info *o)
 {
   for (int i = 0; i < o->dlpi_phnum; i++) {
@@ -235,8 +235,8 @@ static uint64_t build_number(const struct dl_phdr_info *o)
   return 0;
 }
 
-/* The program comes first, without a name.  The sum does not depend on the order of the others;
- * what the kernel maps into a process (vdso) is none of them. */
+/* Adds an object.  The program comes first, without a name.  The sum over libraries does not depend
+ * on their order and excludes the vdso, which the kernel maps. */
 static int add_object(struct dl_phdr_info *o, size_t bytes, void *to)
 {
   ct_machine_t *m = to;
@@ -250,7 +250,7 @@ static int add_object(struct dl_phdr_info *o, size_t bytes, void *to)
 
 void ct_machine_read(ct_machine_t *m, int thorough)
 {
-  memset(m, 0, sizeof *m); /* with the padding: it is sent as bytes */
+  memset(m, 0, sizeof *m); /* with the padding, since the struct is sent as bytes */
   gethostname(m->host, sizeof m->host - 1);
   read_cores(m, thorough);
   read_cgroups(m);

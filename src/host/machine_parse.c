@@ -1,5 +1,5 @@
-/* What stands in files of /proc and /sys, as pure functions of their text, so that tests can have
- * machines that are not at hand. */
+/* Parsers of files of /proc and /sys: pure functions of the text, so that tests can use files of
+ * other machines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ int64_t ct__machine_meminfo(const char *text, const char *key)
   return -1;
 }
 
-/* Is \a word one of the words between commas? */
+/* 1 if \a word is one of the words between commas. */
 static int has_word(const char *words, size_t len, const char *word)
 {
   size_t n = strlen(word);
@@ -66,7 +66,7 @@ int64_t ct__machine_limit(const char *text)
 {
   char *end;
   long long bytes = strtoll(text, &end, 10);
-  /* version 1 says "no limit" by the largest number, rounded down to a page */
+  /* in version 1 the largest number, rounded down to a page, means no limit */
   return end == text || bytes >= CT_NO_LIMIT - (1 << 20) ? CT_NO_LIMIT : bytes;
 }
 
@@ -92,7 +92,7 @@ int ct__machine_mount(const char *text, unsigned major, unsigned minor, char *ty
   return 0;
 }
 
-/* linux/magic.h, and those of file systems that are not part of the kernel. */
+/* The numbers of linux/magic.h, and those of file systems outside the kernel. */
 const char *ct__machine_fs(long type)
 {
   static const struct {

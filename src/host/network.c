@@ -1,6 +1,6 @@
-/* Network cards, from sysfs: Documentation/ABI/testing/sysfs-bus-pci (numa_node),
- * sysfs-class-infiniband, sysfs-class-net.  A card of InfiniBand or RoCE has a network interface as
- * well; it is one card, by the name that MPI knows it by. */
+/* Lists network cards from sysfs: Documentation/ABI/testing/sysfs-bus-pci (numa_node),
+ * sysfs-class-infiniband, sysfs-class-net.  An InfiniBand or RoCE card also has a network
+ * interface; it is listed once, by its InfiniBand name, which MPI uses. */
 #include "host/ct_machine.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include "base/ct_file.h"
 #include "base/ct_text.h"
 
-enum { MOST = 64 }; /* names of a directory that are looked at */
+enum { MOST = 64 }; /* entries of a directory that are read */
 
 typedef struct names {
   int n;
@@ -26,7 +26,7 @@ static int by_name(const void *a, const void *b)
   return strcmp(a, b);
 }
 
-/* In order; names that are too long are left out. */
+/* Lists a directory in order; names that are too long are skipped. */
 static void list(const char *dir, names_t *out)
 {
   out->n = 0;
@@ -48,7 +48,7 @@ static int word_of(const char *dir, const char *file, char *buf, size_t cap)
   return n > 0;
 }
 
-/* -1: on no NUMA node that is known, as of virtual machines. */
+/* NUMA node of a device; -1: not known, as in virtual machines. */
 static int numa_of(const char *device)
 {
   char text[24];
@@ -58,7 +58,7 @@ static int numa_of(const char *device)
   return (int)number;
 }
 
-/* 1: both lie on the same device. */
+/* 1: both are on the same device. */
 static int same_device(const char *a, const char *b)
 {
   char path[CT_PATH_MAX], x[CT_PATH_MAX], y[CT_PATH_MAX];
@@ -67,7 +67,8 @@ static int same_device(const char *a, const char *b)
   return strcmp(x, y) == 0;
 }
 
-/* An interface of a device that has a cable, and is not listed as an InfiniBand card. */
+/* 1 for an interface with a physical device and a connected cable that is not listed as an
+ * InfiniBand card. */
 static int counts(const char *root, const char *interface, const ct_nic_t *nic, int n)
 {
   char path[CT_PATH_MAX], state[24] = "";

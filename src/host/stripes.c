@@ -1,6 +1,5 @@
-/* Lustre spreads a file over storage targets in stripes, and says so in an extended attribute of
- * the file, whose bytes are those of lov_user_md_v1, _v3 or lov_comp_md_v1 (lustre_user.h):
- * little-endian numbers without gaps. */
+/* Reads the stripe count of a file on Lustre from its extended attribute.  The bytes are
+ * lov_user_md_v1, _v3 or lov_comp_md_v1 (lustre_user.h): little-endian numbers without gaps. */
 #include <sys/types.h>
 #include <sys/xattr.h>
 
@@ -8,7 +7,7 @@
 
 enum { PLAIN_V1 = 0x0BD10BD0, PLAIN_V3 = 0x0BD30BD0, COMPOSITE = 0x0BD60BD0 };
 enum { PLAIN_HEAD = 32, PLAIN_COUNT = 28 };                          /* a plain layout */
-enum { HEAD = 32, ENTRIES = 14, ENTRY = 48, FLAGS = 4, PLACE = 24 }; /* one of components */
+enum { HEAD = 32, ENTRIES = 14, ENTRY = 48, FLAGS = 4, PLACE = 24 }; /* a composite layout */
 enum { IN_USE = 0x10 };                                              /* LCME_FL_INIT */
 
 static uint32_t number(const uint8_t *p, int bytes)
@@ -25,8 +24,8 @@ static int plain(const uint8_t *p, size_t n)
   return magic == PLAIN_V1 || magic == PLAIN_V3 ? (int)number(p + PLAIN_COUNT, 2) : 0;
 }
 
-/* The largest of the components that have room on targets: the file's first bytes often lie on one
- * alone. */
+/* The largest count among the initialized components: the first component often has one stripe
+ * only. */
 int ct__machine_stripes(const uint8_t *p, size_t n)
 {
   int most = 0;

@@ -1,4 +1,4 @@
-/* A thread of the program itself, and what to say where the system gives none. */
+/* Starts a thread, and reports the limits if the system refuses it. */
 #include "host/ct_thread.h"
 
 #include <signal.h>

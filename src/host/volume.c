@@ -1,5 +1,4 @@
-/* What a directory lies on: its file system, its room, and by trying it on a new file if locks work
- * there. */
+/* Reads the type and free space of a directory's file system, and tests locks on a new file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,8 +17,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-/* Whatever is mounted through FUSE or has no name of ours is named as it is mounted
- * ("fuse.beegfs"). */
+/* File systems on FUSE and unknown ones have the name of their mount ("fuse.beegfs"). */
 static void name_type(const char *path, ct_volume_t *v)
 {
   struct statfs fs;

@@ -2,17 +2,14 @@
  * lengths of all tensors are summed up first; then they are written one after the other, as a
  * source gives them.  A message of more than 2 GB is none: then the weights go to a file of their
  * own, each at the beginning of a page. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
-#include "base/ct_file.h"
 #include "base/ct_format.h"
 #include "base/ct_mem.h"
+#include "base/ct_out.h"
 #include "base/ct_text.h"
 #include "onnx/onnx.h"
 
@@ -43,82 +40,19 @@ enum { TENSOR_EXTERNAL = 13, TENSOR_LOCATION = 14, EXTERNAL = 1 };
 
 static const ct_format_t format = {.name = "ONNX", .suffixes = {".onnx"}};
 
-/** A file being written. */
-typedef struct out {
-  FILE *f;
-  char path[CT_PATH_MAX], temporary[CT_PATH_MAX];
-  int64_t at;
-} out_t;
-
 typedef struct writer {
   const ct_onnx_opts_t *o;
   const ct_onnx_source_t *from;
   ct__onnx_t words;
   ct_proto_t model, graph; /* what stands before the tensors */
   int external;
-  out_t file, data; /* data: the weights' own */
+  ct_out_t file, data; /* data: the weights' own */
   float *room, *value;
 } writer_t;
 
 int ct_onnx_is_name(const char *path)
 {
   return ct_format_has_suffix(&format, path);
-}
-
-/* ---- files ---- */
-
-static int begin_file(out_t *o, const char *path, const char *suffix)
-{
-  int rc = CT_OK;
-  CT_TRY(ct_text_format(o->path, sizeof o->path, "%s%s", path, suffix));
-  CT_TRY(ct_text_format(o->temporary, sizeof o->temporary, "%s.tmp", o->path));
-  ct_beat_file(o->temporary);
-  o->f = ct_file_new_stream(o->temporary);
-  if (!o->f) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", o->temporary, strerror(errno));
-out:
-  ct_beat_file(NULL);
-  return rc;
-}
-
-static int put(out_t *o, const void *data, int64_t bytes)
-{
-  int rc = CT_OK;
-  if (bytes && fwrite(data, (size_t)bytes, 1, o->f) != 1)
-    CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", o->temporary, strerror(errno));
-  o->at += bytes;
-  ct_beat_progress();
-out:
-  return rc;
-}
-
-/* Also a full disk shows here. */
-static int end_file(out_t *o)
-{
-  int rc = CT_OK;
-  FILE *f = o->f;
-  if (!f) return CT_OK;
-  o->f = NULL;
-  if (fclose(f) != 0) CT_FAIL(CT_ERR_IO, "%s: cannot write: %s", o->temporary, strerror(errno));
-out:
-  return rc;
-}
-
-static int commit(out_t *o)
-{
-  int rc = CT_OK;
-  if (!o->path[0]) return CT_OK;
-  CT_TRY(end_file(o));
-  CT_TRY(ct_file_commit(o->temporary, o->path));
-  o->path[0] = '\0';
-out:
-  return rc;
-}
-
-/* After success there is nothing left to remove. */
-static void drop(out_t *o)
-{
-  if (o->f) fclose(o->f);
-  if (o->path[0]) ct_file_remove(o->temporary);
 }
 
 /* ---- what stands before the tensors ---- */
@@ -249,8 +183,8 @@ static int put_apart(writer_t *w, const ct__onnx_tensor_t *t)
 {
   static const char zeros[PAGE];
   int rc = CT_OK;
-  CT_TRY(put(&w->data, zeros, page_after(w->data.at) - w->data.at));
-  CT_TRY(put(&w->data, w->value, t->bytes));
+  CT_TRY(ct_out_put(&w->data, zeros, page_after(w->data.at) - w->data.at));
+  CT_TRY(ct_out_put(&w->data, w->value, t->bytes));
 out:
   return rc;
 }
@@ -264,9 +198,9 @@ static int put_tensors(writer_t *w)
     const ct__onnx_tensor_t *t = &w->words.tensor[i];
     head.len = 0;
     CT_TRY(tensor_head(w, t, &apart, &head));
-    CT_TRY(put(&w->file, head.data, head.len));
+    CT_TRY(ct_out_put(&w->file, head.data, head.len));
     CT_TRY(ct__onnx_fill(&w->words, t, w->from, w->room, w->value));
-    CT_TRY(is_apart(w, t) ? put_apart(w, t) : put(&w->file, w->value, t->bytes));
+    CT_TRY(is_apart(w, t) ? put_apart(w, t) : ct_out_put(&w->file, w->value, t->bytes));
   }
 out:
   ct_proto_clear(&head);
@@ -303,9 +237,9 @@ static int put_all(writer_t *w)
   CT_TRY(graph_bytes(w, &bytes));
   ct_proto_head(&w->model, MODEL_GRAPH, bytes);
   CT_TRY(ct_proto_done(&w->model));
-  CT_TRY(put(&w->file, w->model.data, w->model.len));
-  CT_TRY(put(&w->file, w->graph.data, w->graph.len));
-  CT_TRY(put(&w->file, w->words.nodes.data, w->words.nodes.len));
+  CT_TRY(ct_out_put(&w->file, w->model.data, w->model.len));
+  CT_TRY(ct_out_put(&w->file, w->graph.data, w->graph.len));
+  CT_TRY(ct_out_put(&w->file, w->words.nodes.data, w->words.nodes.len));
   CT_TRY(put_tensors(w));
 out:
   return rc;
@@ -315,6 +249,7 @@ int ct_onnx_write(const ct_graph_t *g, const ct_onnx_source_t *from, const ct_on
                   const char *path)
 {
   int rc = CT_OK;
+  char data[CT_PATH_MAX];
   writer_t *w = ct_mem_alloc(sizeof *w, "ONNX");
   if (!w) return CT_ERR_NOMEM;
   w->o = o;
@@ -323,14 +258,15 @@ int ct_onnx_write(const ct_graph_t *g, const ct_onnx_source_t *from, const ct_on
   w->words.quant = o->quant;
   CT_TRY(ct__onnx_layers(&w->words));
   CT_TRY(measure(w));
-  if (w->external) CT_TRY(begin_file(&w->data, path, ".data"));
-  CT_TRY(begin_file(&w->file, path, ""));
+  CT_TRY(ct_text_format(data, sizeof data, "%s.data", path));
+  if (w->external) CT_TRY(ct_out_begin(&w->data, data));
+  CT_TRY(ct_out_begin(&w->file, path));
   CT_TRY(put_all(w));
-  CT_TRY(commit(&w->data));
-  CT_TRY(commit(&w->file));
+  CT_TRY(ct_out_commit(&w->data));
+  CT_TRY(ct_out_commit(&w->file));
 out:
-  drop(&w->data);
-  drop(&w->file);
+  ct_out_drop(&w->data);
+  ct_out_drop(&w->file);
   ct__onnx_clear(&w->words);
   ct_proto_clear(&w->model);
   ct_proto_clear(&w->graph);

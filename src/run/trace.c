@@ -1,14 +1,12 @@
 /* The timeline of a few steps: every rank keeps what it does, and rank 0 writes one file for Chrome
  * and Perfetto, in which all times are by its own clock. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
-#include "base/ct_file.h"
 #include "base/ct_log.h"
-#include "base/ct_temporary.h"
+#include "base/ct_out.h"
 #include "base/ct_trace.h"
 #include "run/loop.h"
 
@@ -31,41 +29,26 @@ out:
 
 /* ---- the file; rank 0 ---- */
 
-typedef struct writer {
-  FILE *f;
-  int rc;
-  char temporary[CT_PATH_MAX];
-  char path[CT_PATH_MAX];
-} writer_t;
-
-static int failed(const writer_t *w)
-{
-  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot be written: %s", w->path,
-                    strerror(errno));
-}
-
 static void write_part(void *ctx, int rank, const void *data, size_t bytes)
 {
-  writer_t *w = ctx;
   (void)rank;
-  if (w->rc == CT_OK && bytes && fwrite(data, bytes, 1, w->f) != 1) w->rc = failed(w);
+  ct_out_put(ctx, data, (int64_t)bytes); /* an error is returned by the commit */
 }
 
-static int open_file(const ct__loop_t *l, writer_t *w)
+static int open_file(const ct__loop_t *l, ct_out_t *out)
 {
+  static const char head[] = "{\"traceEvents\":[\n";
   int rc = CT_OK;
-  CT_TRY(ct_path_join(w->path, sizeof w->path, l->o->dir, "trace.json"));
-  CT_TRY(ct_text_format(w->temporary, sizeof w->temporary, "%s.tmp", w->path));
-  ct_temporary_begin(w->temporary);
-  w->f = ct_file_new_stream(w->temporary);
-  if (!w->f) return failed(w);
-  if (fputs("{\"traceEvents\":[\n", w->f) < 0) rc = failed(w);
+  char path[CT_PATH_MAX];
+  CT_TRY(ct_path_join(path, sizeof path, l->o->dir, "trace.json"));
+  CT_TRY(ct_out_begin(out, path));
+  CT_TRY(ct_out_put(out, head, sizeof head - 1));
 out:
   return rc;
 }
 
 /* Perfetto shows what stands in otherData with the file's facts. */
-static int close_file(const ct__loop_t *l, writer_t *w, double bound_s, int64_t lost)
+static int close_file(const ct__loop_t *l, ct_out_t *out, double bound_s, int64_t lost)
 {
   const ct__tracing_t *t = &l->tracing;
   char tail[400];
@@ -75,19 +58,17 @@ static int close_file(const ct__loop_t *l, writer_t *w, double bound_s, int64_t 
            "\"ranks\":%d,\"nodes\":%d,\"clock_bound_us\":%.3f,\"events_lost\":%lld}}\n",
            (long long)t->from, (long long)l->at.step, l->topo->size, l->topo->nodes, 1e6 * bound_s,
            (long long)lost);
-  if (fputs(tail, w->f) < 0) return failed(w);
-  int rc = fclose(w->f) == 0 ? CT_OK : failed(w);
-  w->f = NULL;
-  return rc == CT_OK ? ct_file_commit(w->temporary, w->path) : rc;
+  ct_out_put(out, tail, (int64_t)strlen(tail));
+  return ct_out_commit(out);
 }
 
-static void tell(const ct__loop_t *l, const writer_t *w, double bound_s, int64_t lost)
+static void tell(const ct__loop_t *l, const ct_out_t *out, double bound_s, int64_t lost)
 {
   char clocks[80] = "";
   if (l->topo->nodes > 1)
     snprintf(clocks, sizeof clocks, "; the nodes' clocks agree within %.1f us", 1e6 * bound_s);
   ct_log(CT_LOG_INFO, "the timeline of steps %lld to %lld is in %s%s", (long long)l->tracing.from,
-         (long long)l->at.step, w->path, clocks);
+         (long long)l->at.step, out->path, clocks);
   if (lost)
     ct_log(CT_LOG_WARN, "run.trace: %lld events are not in the timeline: take fewer steps",
            (long long)lost);
@@ -107,23 +88,23 @@ static double place(const void *ctx, double s)
   return ct_clocks_place(p->clock, s) - p->zero_s;
 }
 
-static int write_events(const ct__loop_t *l, writer_t *w, const placing_t *p, int64_t *lost)
+static int write_events(const ct__loop_t *l, ct_out_t *out, const placing_t *p, int64_t *lost)
 {
   int rc = CT_OK;
   char name[128];
   ct_str_t text = {0};
   snprintf(name, sizeof name, "rank %d (%s)", l->topo->rank, l->topo->host);
   rc = ct_trace_json(l->topo->rank, name, place, p, &text, lost);
-  if (rc == CT_OK && l->topo->rank == 0) rc = open_file(l, w);
+  if (rc == CT_OK && l->topo->rank == 0) rc = open_file(l, out);
   CT_TRY_ALL(l->topo, rc);
-  ct_agree_each(l->topo, text.data, text.len, write_part, w);
-  rc = w->rc;
+  ct_agree_each(l->topo, text.data, text.len, write_part, out);
+  rc = out->rc;
 out:
   ct_str_clear(&text);
   return rc;
 }
 
-static int collect(const ct__loop_t *l, writer_t *w)
+static int collect(const ct__loop_t *l, ct_out_t *out)
 {
   int rc = CT_OK;
   int64_t lost = 0;
@@ -133,12 +114,12 @@ static int collect(const ct__loop_t *l, writer_t *w)
       t->clock[0].bound_s > t->clock[1].bound_s ? t->clock[0].bound_s : t->clock[1].bound_s;
   CT_TRY(ct_agree_doubles(l->topo, &p.zero_s, 1, 0));
   CT_TRY(ct_agree_doubles(l->topo, &bound, 1, 1));
-  rc = write_events(l, w, &p, &lost);
+  rc = write_events(l, out, &p, &lost);
   CT_TRY_ALL(l->topo, rc);
   ct_agree_sum(l->topo, &lost, 1);
-  if (l->topo->rank == 0) rc = close_file(l, w, bound, lost);
+  if (l->topo->rank == 0) rc = close_file(l, out, bound, lost);
   CT_TRY_ALL(l->topo, rc);
-  if (l->topo->rank == 0) tell(l, w, bound, lost);
+  if (l->topo->rank == 0) tell(l, out, bound, lost);
 out:
   return rc;
 }
@@ -147,15 +128,14 @@ int ct__trace_behind(ct__loop_t *l, int last)
 {
   int rc = CT_OK;
   ct__tracing_t *t = &l->tracing;
-  writer_t w = {0};
+  ct_out_t out = {0};
   if (!t->from || t->over || (!last && l->at.step < t->steps.to)) return CT_OK;
   double begin = ct_clock();
   t->over = 1;
   ct_trace_stop();
   ct_clocks_measure(l->topo, &t->clock[1]);
-  rc = collect(l, &w);
-  if (w.f) fclose(w.f);
-  if (w.temporary[0] && rc != CT_OK) ct_file_remove(w.temporary);
+  rc = collect(l, &out);
+  ct_out_drop(&out);
   ct_trace_clear();
   l->apart_s += ct_clock() - begin;
   if (rc != CT_ERR_IO) return rc;

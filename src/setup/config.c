@@ -1,5 +1,5 @@
-/* The list of all sections.  Reading, help, dump and clearing go through it; the tables themselves
- * stand in the modules that they configure, but for those of devices, which have no other home. */
+/* The list of all sections.  Reading, help, dump and clearing use it.  The tables are in the
+ * modules that they configure, except those of devices, which are here. */
 #include "setup/config_parts.h"
 
 #include <stdio.h>
@@ -14,53 +14,54 @@ static const ct_opt_t cpu_rows[] = {
     CT_OPT_CHOICE(ct_cpu_opts_t, conv_algo, "auto", "auto|direct",
                   "auto: Winograd convolution where it is faster; direct: never"),
     CT_OPT_INT(ct_cpu_opts_t, threads, "0", 0, 4096,
-               "threads of a rank; 0: its share of the cores, or 1 with parallel.shards"),
+               "threads per rank; 0: its share of the cores, or 1 with parallel.shards"),
     CT_OPT_END};
 
 static const ct_opt_t cuda_rows[] = {
     CT_OPT_BOOL(ct_cuda_opts_t, tf32, "false",
-                "products of float32 may round their factors to TF32: faster, 10 bits"),
+                "float32 matrix products may round their operands to TF32 (10 bits): faster"),
     CT_OPT_BOOL(
         ct_cuda_opts_t, autotune, "true",
-        "measure the algorithms of each convolution at the start (cudnn.benchmark); false: the "
+        "time the algorithms of each convolution at the start (cudnn.benchmark); false: take the "
         "library's first choice"),
     CT_OPT_PATH(
         ct_cuda_opts_t, cache, "", "off",
-        "directory that keeps what autotune measured; empty: ctrain-hpc in $XDG_CACHE_HOME or "
-        "~/.cache; off: nowhere"),
-    CT_OPT_BOOL(ct_cuda_opts_t, graph, "true",
-                "record a step as a CUDA graph and start it as a whole, where that is sound"),
+        "directory for results of autotune; empty: ctrain-hpc in $XDG_CACHE_HOME or ~/.cache; off: "
+        "none"),
+    CT_OPT_BOOL(ct_cuda_opts_t, graph, "true", "replay steps as CUDA graphs where that is safe"),
     CT_OPT_DOUBLE(ct_cuda_opts_t, timeout_s, "600", 0, 1e6,
-                  "seconds that the GPU's work or a peer may take before the run ends; 0: forever"),
+                  "seconds to wait for the GPU or a peer before the run aborts; 0: forever"),
     CT_OPT_END};
 
 static const ct_opt_t sim_rows[] = {
-    CT_OPT_PATH(ct_sim_opts_t, times, "", NULL,
-                "file that `bench step --ops --json` has printed: the times of ops; empty: all by "
-                "the rates"),
+    CT_OPT_PATH(
+        ct_sim_opts_t, times, "", NULL,
+        "output of `bench step --ops --json` with the times of ops; empty: compute all times "
+        "from the rates"),
     CT_OPT_DOUBLE(ct_sim_opts_t, gflops, "0", 0, 1e9,
-                  "GFLOP/s of ops that are not in the file; 0: as the file says, else 100"),
-    CT_OPT_DOUBLE(ct_sim_opts_t, gbytes, "0", 0, 1e6,
-                  "GB/s, likewise; an op takes the sum of both; 0: as the file says, else 10"),
+                  "GFLOP/s of ops that are not in the file; 0: the value in the file, else 100"),
+    CT_OPT_DOUBLE(
+        ct_sim_opts_t, gbytes, "0", 0, 1e6,
+        "GB/s of these ops, whose time is the sum of both terms; 0: the value in the file, "
+        "else 10"),
     CT_OPT_DOUBLE(ct_sim_opts_t, noise, "0", 0, 2,
-                  "spread of each op's time (standard deviation of its logarithm)"),
-    CT_OPT_INT(ct_sim_opts_t, slow_rank, "-1", -1, 1000000, "a rank that is slower; -1: none"),
-    CT_OPT_DOUBLE(ct_sim_opts_t, slow, "1", 0.01, 1000,
-                  "how many times as long the ops of that rank take"),
+                  "standard deviation of the logarithm of each op's time"),
+    CT_OPT_INT(ct_sim_opts_t, slow_rank, "-1", -1, 1000000, "rank with slower ops; -1: none"),
+    CT_OPT_DOUBLE(ct_sim_opts_t, slow, "1", 0.01, 1000, "factor on the times of that rank's ops"),
     CT_OPT_END};
 
 /* The keys outside of sections. */
 static const ct_opt_t root_rows[] = {
     CT_OPT_CHOICE(
         ct_config_t, device, "auto", "auto|cpu|cuda|ref|sim",
-        "where to compute; auto: the fastest there is; ref: slow and exact; sim: nothing is "
-        "computed, it only takes its time"),
-    CT_OPT_NODE(ct_config_t, transforms, "list of what is done to each sample, see below"),
+        "where to compute; auto: the fastest device available; ref: slow and exact; sim: computes "
+        "nothing, only takes the simulated time"),
+    CT_OPT_NODE(ct_config_t, transforms, "list of operations on each sample, see below"),
     CT_OPT_NODE(ct_config_t, val_transforms,
                 "list for evaluation; default: transforms without the random ones"),
     CT_OPT_END};
 
-/* A table, and where its struct lies in ct_config_t. */
+/* A table, and the offset of its struct in ct_config_t. */
 typedef struct section {
   const char *name;
   const ct_opt_t *rows;
@@ -75,21 +76,21 @@ typedef struct section {
 /* In the order of help and dump. */
 static const section_t sections[] = {
     SECTION(run, ct_run_rows, "the run and its directory"),
-    SECTION(parallel, ct_parallel_rows, "how ranks share the work"),
-    SECTION(data, ct_data_rows, "what to train on"),
-    SECTION(model, ct_model_rows, "what to train: a family, or `layers`"),
-    SECTION(init, ct_init_rows, "weights to begin from, such as a trained model's"),
-    SECTION(train, ct_train_rows, "how long to train, and how a step is made"),
-    SECTION(eval, ct_eval_rows, "when to evaluate on data.val, and what is measured"),
+    SECTION(parallel, ct_parallel_rows, "distribution of the work over ranks"),
+    SECTION(data, ct_data_rows, "data sets, and how they are read"),
+    SECTION(model, ct_model_rows, "the network: a family, or `layers`"),
+    SECTION(init, ct_init_rows, "initial weights, such as those of a trained model"),
+    SECTION(train, ct_train_rows, "length of the training, and options of a step"),
+    SECTION(eval, ct_eval_rows, "evaluation on data.val: when, and which scores"),
     SECTION(optim, ct_optim_rows, "the optimizer"),
     SECTION(schedule, ct_schedule_rows, "the learning rate over time"),
-    SECTION(loss, ct_loss_rows, "what is minimised"),
-    SECTION(checkpoint, ct_ckpt_rows, "when to save, and how many to keep"),
-    SECTION(log, ct_log_rows, "what others read of a run"),
-    SECTION(job, ct_job_rows, "life on a batch cluster"),
+    SECTION(loss, ct_loss_rows, "the loss function"),
+    SECTION(checkpoint, ct_ckpt_rows, "when to save checkpoints, and how many to keep"),
+    SECTION(log, ct_log_rows, "output for TensorBoard and MLPerf"),
+    SECTION(job, ct_job_rows, "time limits and diagnosis of batch jobs"),
     SECTION(cpu, cpu_rows, "the CPU backend"),
     SECTION(cuda, cuda_rows, "the CUDA backend"),
-    SECTION(sim, sim_rows, "device sim: what ops take"),
+    SECTION(sim, sim_rows, "device sim: simulated times of ops"),
     {0}};
 
 enum { MAX_SECTIONS = 20 };
@@ -108,7 +109,7 @@ void ct_config_clear(ct_config_t *c)
 
 /* ---- paths ---- */
 
-/* A path, or a list of them. */
+/* Visits a path or a list of paths. */
 static int visit_paths(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg),
                        const ct_opt_t *row, ct_yaml_t *n, void *arg)
 {
@@ -274,7 +275,7 @@ const char *ct_config_device(int choice)
 
 /* ---- keys by other names ---- */
 
-/* Adds the section's keys that are called so, with or without the section's name. */
+/* Adds the keys of the section that match the word, with or without the section's name. */
 static void add_keys(const char *section, const ct_opt_t *rows, const char *word, char *buf,
                      size_t cap)
 {
@@ -313,8 +314,8 @@ static int models_help(ct_str_t *out)
   CT_TRY(ct_str_add(
       out,
       "\nLayer kinds; model.layers is a list of `KIND: {options}`, each with `name: NAME` and\n"
-      "`from: NAME` or `from: [NAME, NAME]` if it does not read the layer before it; a value in\n"
-      "place of the options is that of one of them, as for transforms, such as `linear: 10`:\n"));
+      "`from: NAME` or `from: [NAME, NAME]` if it does not read the previous layer; a value in\n"
+      "place of the options sets the main option, as for transforms, such as `linear: 10`:\n"));
   for (const ct_layer_ops_t *const *k = ct_layer_kinds; *k; k++) {
     CT_TRY(ct_str_add(out, " %s: %s\n", (*k)->kind, (*k)->help));
     CT_TRY(ct_opt_help((*k)->opts, "", out));

@@ -1,12 +1,12 @@
-/* Which keys can change the result of a run?  A hash over them says if two runs are the same one,
- * and a resumed run is told what has changed since. */
+/* Keys that can change the result of a run.  Their hash identifies a run, and a resumed run logs
+ * the keys that have changed. */
 #include <string.h>
 
 #include "setup/ct_config.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 
-/* Keys and sections that name, place or speed up a run, but do not change what it computes. */
+/* Keys and sections that do not change the result: names, paths and performance settings. */
 static const char *const no_effect[] = {"run.dir",
                                         "run.name",
                                         "run.log_every",
@@ -37,8 +37,8 @@ static const char *const no_effect[] = {"run.dir",
                                         "cuda",
                                         "sim"};
 
-/* Defaults that are said in another way since: what the first versions noted, and what now means
- * the same for the models that they had. */
+/* Defaults whose notation has changed: the value of the first versions, and the value that now has
+ * the same meaning for the models of those versions. */
 static const struct {
   const char *key, *then, *now;
 } former[] = {{"model.depth", "18", "0"}};
@@ -65,13 +65,13 @@ static int same_text(const char *a, const char *b)
   return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The only item of a list, else the value: some keys became lists that once had one value. */
+/* The only item of a list, else the value itself: some keys with one value have become lists. */
 static const ct_yaml_t *only_item(const ct_yaml_t *n)
 {
   return n->kind == CT_YAML_LIST && n->child && !n->child->next ? n->child : n;
 }
 
-/* Whatever quotes the one or the other was written with. */
+/* Compares two values without regard to their quotes. */
 static int same_value(const ct_yaml_t *a, const ct_yaml_t *b)
 {
   if (a->kind != b->kind) a = only_item(a), b = only_item(b);
@@ -82,7 +82,7 @@ static int same_value(const ct_yaml_t *a, const ct_yaml_t *b)
   return !p && !q;
 }
 
-/* A walk over the values: each goes into the hash and, where an old tree is given, is compared. */
+/* A traversal of the values: each one is hashed and, if an old tree is given, compared. */
 typedef struct visit {
   uint64_t hash;
   ct_str_t *told; /* NULL: no comparison */
@@ -105,8 +105,8 @@ out:
   return rc;
 }
 
-/* The keys of the root, and those of its sections.  A key that the old tree lacks is new, not
- * changed. */
+/* Visits the keys of the root and of its sections.  A key that is missing in the old tree is new,
+ * not changed. */
 static int visit_tree(visit_t *v, const char *prefix, const ct_yaml_t *now, const ct_yaml_t *old)
 {
   int rc = CT_OK;
@@ -124,7 +124,7 @@ out:
   return rc;
 }
 
-/* Takes out what has no effect, and the sections that are left without keys. */
+/* Removes keys without effect, and sections that become empty. */
 static int prune(ct_yaml_t *map, const char *prefix)
 {
   int rc = CT_OK;

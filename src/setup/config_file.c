@@ -1,5 +1,5 @@
-/* From a file to a tree: included files lie under it, paths are below the directory of the file in
- * which they stand.  Rank 0 alone comes here: the others get the whole as one text. */
+/* Reads a file into a tree: merges included files, and makes paths relative to the directory of
+ * their file.  Only rank 0 does this; it broadcasts the result as one text. */
 #include "setup/config_parts.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 
-enum { MAX_INCLUDES = 16 }; /* one in the other */
+enum { MAX_INCLUDES = 16 }; /* levels of includes */
 
 /* ---- paths ---- */
 
@@ -34,7 +34,7 @@ static int is_word(const ct_opt_t *row, const char *text)
   return row->choices && strcmp(row->choices, text) == 0; /* no path has more than one */
 }
 
-/* A relative path in a file is put below its directory; arg: the directory. */
+/* Prepends the file's directory to a relative path; arg: the directory. */
 static int place(const ct_opt_t *row, ct_yaml_t *n, void *arg)
 {
   int rc = CT_OK;
@@ -44,7 +44,7 @@ static int place(const ct_opt_t *row, ct_yaml_t *n, void *arg)
     return CT_OK;
   if (is_word(row, n->text)) return CT_OK;
   rc = ct_path_expand(n->text, plain, sizeof plain);
-  if (rc != CT_OK) return rc == CT_ERR_NOMEM ? rc : CT_OK; /* its reader tells */
+  if (rc != CT_OK) return rc == CT_ERR_NOMEM ? rc : CT_OK; /* its reader reports it */
   if (plain[0] == '/') return CT_OK;
   CT_TRY(ct__config_below(row, arg, plain, full, sizeof full));
   CT_TRY(ct_path_escape(full, &text));
@@ -71,11 +71,11 @@ out:
 
 static int load(const char *path, int depth, ct_yaml_t **out);
 
-/* Notes that the node and all below it stand in that file. */
+/* Records the file in the node and all its children. */
 static int set_file(ct_yaml_t *n, const char *file)
 {
   int rc = CT_OK;
-  if (!n->file) { /* else a file brought it that this one includes */
+  if (!n->file) { /* else it comes from a nested include */
     n->file = ct_mem_strdup(file);
     if (!n->file) return CT_ERR_NOMEM;
   }
@@ -84,7 +84,7 @@ static int set_file(ct_yaml_t *n, const char *file)
   return rc;
 }
 
-/* Lays an included file over the tree of those before it. */
+/* Merges an included file over the tree of the previous ones. */
 static int include_file(const char *path, const char *dir, const ct_yaml_t *n, int depth,
                         ct_yaml_t *tree)
 {
@@ -98,7 +98,7 @@ static int include_file(const char *path, const char *dir, const ct_yaml_t *n, i
   CT_TRY(ct_path_expand(n->text, plain, sizeof plain));
   CT_TRY(ct_path_join(full, sizeof full, dir, plain));
   rc = load(full, depth + 1, &included);
-  if (rc == CT_ERR_USAGE) return rc; /* which names its own place */
+  if (rc == CT_ERR_USAGE) return rc; /* the message has its own file and line */
   CT_TRY(rc);
   CT_TRY(set_file(included, full));
   ct_yaml_merge(tree, included);
@@ -110,7 +110,7 @@ out:
   return ct_err_place(rc, path, n->line);
 }
 
-/* Takes `include` out of *root, and puts what it names under it. */
+/* Removes `include` from *root and merges *root over the included files. */
 static int take_includes(const char *path, const char *dir, int depth, ct_yaml_t **root)
 {
   int rc = CT_OK;
@@ -131,7 +131,7 @@ out:
   return rc;
 }
 
-/* x-NAME: somewhere to write down anchors. */
+/* Removes keys x-NAME, which only hold anchors. */
 static void drop_extensions(ct_yaml_t *root)
 {
   for (ct_yaml_t *n = root->child, *next; n; n = next) {
@@ -148,7 +148,7 @@ static int load(const char *path, int depth, ct_yaml_t **out)
   char *text = NULL, dir[CT_PATH_MAX];
   size_t bytes;
   ct_yaml_t *root = NULL;
-  CT_TRY(ct_file_regular(path)); /* the directory of a pipe is not to be had */
+  CT_TRY(ct_file_regular(path)); /* a pipe has no directory */
   CT_TRY(ct_file_read(path, &text, &bytes));
   CT_TRY(ct__config_tree_of(text, bytes, path, &root));
   CT_TRY(directory_of(path, dir, sizeof dir));
@@ -163,7 +163,7 @@ out:
   return rc;
 }
 
-/* A run's directory stands for the configuration in it. */
+/* If the path is a run's directory, the file is the configuration in it. */
 static int file_meant(const char *path, char *file, size_t cap)
 {
   int rc = CT_OK;

@@ -1,4 +1,5 @@
-/* A section whose kind is set from above its file: what the file says for another kind goes. */
+/* Drops keys for another kind, when the command line or an including file changes the kind of a
+ * section. */
 #include "setup/config_parts.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
-/* How far a value lies under the others: what is above it wins. */
+/* Level of a value: the command line overrides the file, which overrides included files. */
 static int level_of(const ct_yaml_t *n)
 {
   if (n->file) return 2; /* an included file */
@@ -21,7 +22,7 @@ static int drop_foreign(ct_yaml_t *section, int (*has)(const char *kind, const c
   for (ct_yaml_t *n = section->child, *next; n; n = next) {
     next = n->next;
     if (level_of(n) <= level_of(kind) || has(kind->text, n->key)) continue;
-    ct_log(CT_LOG_WARN, "%s:%d: %s.%s has no meaning with %s.kind %s, and is left out",
+    ct_log(CT_LOG_WARN, "%s:%d: %s.%s has no meaning with %s.kind %s: ignored",
            ct_yaml_file(n, where), n->line, section->key, n->key, section->key, kind->text);
     ct_yaml_unlink(section, n);
     ct_yaml_free(n);

@@ -1,5 +1,5 @@
-/* What is known only when the whole configuration is: paths become absolute, sizes follow from
- * other keys and the number of ranks, and keys that contradict each other are refused. */
+/* Steps after the whole configuration is read: makes paths absolute, computes sizes from other keys
+ * and the number of ranks, and refuses keys that contradict each other. */
 #include "setup/config_parts.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ static int set_text(char **to, const char *text)
   return CT_OK;
 }
 
-/* A path of PATH rows that is not absolute yet; arg: the current directory. */
+/* Makes a path of PATH rows absolute; arg: the current directory. */
 static int make_absolute(const ct_opt_t *row, char **path, void *arg)
 {
   int rc = CT_OK;
@@ -56,14 +56,13 @@ static int check_plateau(const ct_config_t *c)
 {
   int rc = CT_OK;
   if (c->data.val.n == 0)
-    CT_FAIL(CT_ERR_USAGE,
-            "schedule.kind is plateau: it looks at the validation loss, set data.val");
+    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau uses the validation loss: set data.val");
   if (c->parallel.shards)
-    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau looks at the validation loss, whose last bits "
-                          "depend on the ranks: not with parallel.shards");
+    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau uses the validation loss, whose last bits depend "
+                          "on the number of ranks: not possible with parallel.shards");
   if (c->eval.every_epochs == 0)
-    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau looks at the evaluations at the end of epochs: "
-                          "not with eval.every_epochs 0");
+    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau uses the evaluations at the end of epochs: not "
+                          "possible with eval.every_epochs 0");
 out:
   return rc;
 }
@@ -72,12 +71,12 @@ static int check_early_stop(const ct_config_t *c, int metric)
 {
   int rc = CT_OK;
   if (c->data.val.n == 0)
-    CT_FAIL(CT_ERR_USAGE, "train.early_stop looks at the evaluation of data.val, which is not set");
+    CT_FAIL(CT_ERR_USAGE, "train.early_stop uses the evaluation of data.val, which is not set");
   if (c->parallel.shards &&
       (metric == CT_SCORE_LOSS || metric == CT_SCORE_MAE || metric == CT_SCORE_R2))
     CT_FAIL(CT_ERR_USAGE,
-            "train.early_stop looks at the validation %s, whose last bits depend on the ranks: "
-            "with parallel.shards take top1 or top5",
+            "train.early_stop uses the validation %s, whose last bits depend on the number of "
+            "ranks: with parallel.shards take top1 or top5",
             ct_score_word(metric));
 out:
   return rc;
@@ -135,13 +134,14 @@ out:
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
 {
   ct_early_stop_t early;
-  int rc = ct_early_stop_read(&c->train, c->where, &early); /* which says where itself */
+  int rc = ct_early_stop_read(&c->train, c->where, &early); /* the message has its own file and
+                                                               line */
   if (rc != CT_OK) return rc;
   rc = check_all(c, ranks, with_loss, &early);
   return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);
 }
 
-/* A score that the data or the loss does not have. */
+/* Refuses a score that the data or the loss does not have. */
 static int check_score(const ct_config_t *c, const char *key, int kind, int has_targets)
 {
   int rc = CT_OK;

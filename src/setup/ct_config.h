@@ -1,8 +1,8 @@
 /** \file ct_config.h  The whole configuration of a run.  Layer 5.
  *
- * Every section is one option table of the module it configures; config.c lists the tables, and
- * parsing, defaults, ranges, help, dump and hash follow from the list.  Everything is local and
- * free of MPI. */
+ * Each section is an option table of the module that it configures. config.c lists the tables;
+ * parsing, defaults, ranges, help, dump and hash follow from the list.  All functions are local and
+ * do not use MPI. */
 #ifndef CT_CONFIG_H
 #define CT_CONFIG_H
 #include "ckpt/ct_ckpt.h"
@@ -26,26 +26,25 @@ typedef enum {
 /** Section `cpu`. */
 typedef struct ct_cpu_opts {
   int conv_algo;   /**< auto|direct */
-  int64_t threads; /**< of a rank; 0: its share of the cores */
+  int64_t threads; /**< threads per rank; 0: the rank's share of the cores */
 } ct_cpu_opts_t;
 
 /** Section `cuda`. */
 typedef struct ct_cuda_opts {
-  int tf32;     /**< products of float32 may round their factors */
+  int tf32;     /**< 1: float32 matrix products may round their operands to TF32 */
   int autotune; /**< cudnn.benchmark */
-  char
-      *cache; /**< directory of what autotune found; "": $XDG_CACHE_HOME or ~/.cache, "off": none */
-  int graph;  /**< a step is started as a whole */
-  double timeout_s; /**< of waits for the GPU */
+  char *cache;  /**< directory for autotune results; "": $XDG_CACHE_HOME or ~/.cache, "off": none */
+  int graph;    /**< steps are replayed as CUDA graphs */
+  double timeout_s; /**< timeout of waits for the GPU */
 } ct_cuda_opts_t;
 
 /** Section `sim`. */
 typedef struct ct_sim_opts {
-  char *times;           /**< file of recorded ops; "": none */
-  double gflops, gbytes; /**< rates of other ops, 10^9 a second; 0: as the file says */
-  double noise;          /**< of an op's time: standard deviation of its logarithm */
-  int64_t slow_rank;     /**< -1: none */
-  double slow;           /**< how many times as long that rank's ops take */
+  char *times;           /**< file with recorded times of ops; "": none */
+  double gflops, gbytes; /**< rates for other ops, in 10^9 per second; 0: from the file */
+  double noise;          /**< standard deviation of the logarithm of an op's time */
+  int64_t slow_rank;     /**< rank with slower ops; -1: none */
+  double slow;           /**< factor on the times of that rank's ops */
 } ct_sim_opts_t;
 
 typedef struct ct_config {
@@ -68,50 +67,52 @@ typedef struct ct_config {
   ct_cpu_opts_t cpu;
   ct_cuda_opts_t cuda;
   ct_sim_opts_t sim;
-  char where[CT_PATH_MAX]; /**< the file's name, for messages */
+  char where[CT_PATH_MAX]; /**< name of the file, for messages */
 } ct_config_t;
 
-/** Reads YAML text into *c, which is zeroed first; \a where names the file.  set[sets]: KEY=VALUE
- * texts from the command line, which win.  CT_ERR_USAGE with file, line, key and the nearest valid
- * key. */
+/** Reads YAML text into *c, which is zeroed first; \a where names the file. set[sets]: KEY=VALUE
+ * texts from the command line, which override the file.  CT_ERR_USAGE with file, line, key and the
+ * nearest valid key. */
 int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *where,
                     const char *const *set, int sets);
-/** The same from a file, under which the files lie that it includes (`include: base.yaml`, or a
- * list of which the last one counts most): maps are joined key by key, all else is the upper
- * file's.  Relative paths are then below the directory of the file in which they stand.  A run's
- * directory stands for config.yaml in it.  CT_ERR_IO as well. */
+/** The same from a file, or from config.yaml in a run's directory.  Values of the file override
+ * those of the files that it includes (`include: base.yaml`, or a list in which later files
+ * override earlier ones); maps are merged key by key.  Relative paths are relative to the file that
+ * contains them.  Also CT_ERR_IO. */
 int ct_config_read(ct_config_t *c, const char *path, const char *const *set, int sets);
-/** Frees what *c owns; a zeroed one is fine. */
+/** Frees the contents of *c, which may be zeroed. */
 void ct_config_clear(ct_config_t *c);
 
-/** Fills in what the text left open, so that the dump means the same everywhere: paths that are
- * still relative, since they stood in no file, are those of \a cwd; the global batch follows from
+/** Resolves values so that the dump has the same meaning everywhere: paths that are still relative,
+ * since they come from no file, become relative to \a cwd, and the global batch is computed from
  * data.batch_per_rank and \a ranks. */
 int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks);
-/** What the range of a single key cannot say.  with_loss 0: for who only looks at samples, which
- * need no labels then.  CT_ERR_USAGE. */
+/** Checks constraints between keys.  with_loss 0: for commands that only read samples, which then
+ * need no labels.  CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss);
 
-/** Whether the scores that the keys name are such as the data and the loss have.  CT_ERR_USAGE. */
+/** Checks that the data and the loss have the scores that the keys name.  CT_ERR_USAGE. */
 int ct_config_check_scores(const ct_config_t *c, int has_targets);
 
 /** The values as a tree, to be freed with ct_yaml_free(). */
 int ct_config_tree(const ct_config_t *c, ct_yaml_t **out);
-/** Those of them that can change the result of a run, to be freed likewise. */
+/** The subset of values that can change the result of a run; freed in the same way. */
 int ct_config_settings(const ct_config_t *c, ct_yaml_t **out);
-/** As YAML, every key: parses back to the same values.  Appended. */
+/** Appends every key as YAML, which parses to the same values. */
 int ct_config_dump(const ct_config_t *c, ct_str_t *out);
-/** Hash of the keys that can change the result of a run: not of names, places, threads and such. */
+/** Hash of the keys that can change the result of a run: not of names, paths, threads and similar
+ * ones. */
 int ct_config_hash(const ct_config_t *c, uint64_t *out);
-/** Lists the keys that can change the result and have another value in \a old (a dump): "data.batch
- * was 64 and is 128; …".  Empty if there are none.  Appended. */
+/** Appends the keys that can change the result and have another value in \a old (a dump):
+ * "data.batch was 64 and is 128; …".  Appends nothing if there are none. */
 int ct_config_differences(const ct_config_t *c, const char *old, ct_str_t *out);
-/** The key that a word means which was given as an option, such as lr, learning-rate or optim.lr:
- * "optim.lr"; several are joined by " or ".  Returns 0, and "" in buf, if there is none. */
+/** The key for a word given as an option: "optim.lr" for lr, learning-rate or optim.lr.  Several
+ * keys are joined by " or ".  Returns 0, and "" in buf, if there is none. */
 int ct_config_key(const char *word, char *buf, size_t cap);
 /** The word of the key `device` for a ct_device_choice_t. */
 const char *ct_config_device(int choice);
-/** Every section with its keys, defaults, ranges; transforms, families, layer kinds.  Appended. */
+/** Appends the help: every section with its keys, defaults and ranges; transforms, families, layer
+ * kinds. */
 int ct_config_help(ct_str_t *out);
 
 #endif

@@ -47,7 +47,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
 %D%/emu/kernels/%.o: cuda/kernels/%.cu
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -O2 -g -Werror=switch $(emu_cxxflags) \
 	  -fno-math-errno -ffp-contract=off -I$(top_srcdir)/src -I$(top_srcdir) \
-	  $(RANDOM123_CPPFLAGS) $(CUDA_CPPFLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
+	  $(CUDA_CPPFLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
 CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 -include tests/cuda/emu/kernels/*.d
 

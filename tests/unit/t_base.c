@@ -173,7 +173,7 @@ static void mem_grow_keeps_and_zeroes(void)
 
 /* ---- random numbers and hashes ---- */
 
-/* kat_vectors of the Random123 distribution, philox4x32 10. */
+/* philox4x32 with 10 rounds, of kat_vectors in the Random123 distribution. */
 static void philox_known_answers(void)
 {
   static const struct {

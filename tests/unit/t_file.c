@@ -16,6 +16,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "base/ct_out.h"
 #include "base/ct_temporary.h"
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
@@ -184,6 +185,49 @@ static void failed_write_leaves_the_old_file(void)
   CT_ASSERT_OK(ct_file_mkdirs(in(dir, "d/e")));
   CT_ASSERT_FAILS(ct_file_write(in(dir, "d"), "b", 1), CT_ERR_IO, "cannot rename");
   CU_ASSERT_FALSE(ct_file_exists(in(dir, "d.tmp")));
+}
+
+/* ---- files written in several calls ---- */
+
+static void a_file_appears_with_its_commit(void)
+{
+  const char *path = in(ct_test_dir(), "out"), *temporary = in(ct_test_dir(), "out.tmp");
+  ct_out_t o = {0};
+  CT_ASSERT_OK(ct_out_commit(&o)); /* not begun */
+  CT_ASSERT_OK(ct_out_begin(&o, path));
+  CT_ASSERT_OK(ct_out_put(&o, "abc", 3));
+  CT_ASSERT_OK(ct_out_put_at(&o, 5, "f", 1));
+  CT_ASSERT_OK(ct_out_put(&o, "", 0));
+  CT_ASSERT_INT(o.at, 3);
+  CT_ASSERT_OK(ct_out_put(&o, "de", 2));
+  CU_ASSERT_FALSE(ct_file_exists(path));
+  CT_ASSERT_OK(ct_out_commit(&o));
+  ct_out_drop(&o);
+  expect_content(path, "abcdef", 6);
+  CT_ASSERT_OK(ct_out_begin(&o, path));
+  CT_ASSERT_OK(ct_out_put(&o, "new", 3));
+  ct_out_drop(&o);
+  expect_content(path, "abcdef", 6);
+  CU_ASSERT_FALSE(ct_file_exists(temporary));
+}
+
+static void the_first_error_of_a_file_stays(void)
+{
+  const char *path = in(ct_test_dir(), "full"), *temporary = in(ct_test_dir(), "full.tmp");
+  ct_out_t o;
+  CT_ASSERT_FAILS(ct_out_begin(&o, in(ct_test_dir(), "none/x")), CT_ERR_IO, "x.tmp: cannot create");
+  CT_ASSERT_INT(ct_out_put(&o, "a", 1), CT_ERR_IO);
+  CT_ASSERT_INT(ct_out_commit(&o), CT_ERR_IO);
+  CT_ASSERT_OK(ct_out_begin(&o, path));
+  int fd = o.fd;
+  o.fd = open("/dev/full", O_WRONLY);
+  CT_ASSERT_FAILS(ct_out_put(&o, "a", 1), CT_ERR_IO, "full.tmp: cannot write: No space");
+  close(o.fd);
+  o.fd = fd;
+  CT_ASSERT_INT(ct_out_put(&o, "b", 1), CT_ERR_IO);
+  CT_ASSERT_INT(o.at, 0);
+  CT_ASSERT_INT(ct_out_commit(&o), CT_ERR_IO);
+  CU_ASSERT_FALSE(ct_file_exists(path) || ct_file_exists(temporary));
 }
 
 static void commit_renames(void)
@@ -479,6 +523,8 @@ int main(int argc, char **argv)
                                     CT_TEST(only_files_are_regular),
                                     CT_TEST(read_errors),
                                     CT_TEST(failed_write_leaves_the_old_file),
+                                    CT_TEST(a_file_appears_with_its_commit),
+                                    CT_TEST(the_first_error_of_a_file_stays),
                                     CT_TEST(commit_renames),
                                     CT_TEST(commit_is_durable),
                                     CT_TEST(what_cannot_be_synced_is_told),

@@ -4,17 +4,13 @@
  * no descriptor stands behind it.  zip64 parts are there only where a number needs them. */
 #include "weights/pth/zip_write.h"
 
-#include <errno.h>
 #include <libdeflate.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
-#include "base/ct_file.h"
 #include "base/ct_int.h"
 #include "base/ct_mem.h"
+#include "base/ct_out.h"
 
 enum { ALIGN = 64, CRC_PLACE = 14 /* in a record's header */, UTF8 = 0x800, HEADER = 128 };
 static const uint64_t WIDE = 0xffffffff; /* numbers from here on stand in the zip64 part */
@@ -26,9 +22,7 @@ typedef struct line {
 } line_t;
 
 struct ct__zip_out {
-  char *path, *temporary;
-  FILE *f;
-  int64_t at;      /* bytes of the file so far */
+  ct_out_t file;
   int64_t left;    /* bytes that the last record lacks */
   uint32_t crc;    /* of what it has */
   ct_zip_t zip;    /* what was begun */
@@ -40,22 +34,6 @@ static void number(line_t *l, int bytes, uint64_t value)
 {
   for (int i = 0; i < bytes; i++)
     l->data[l->n++] = (unsigned char)(value >> (8 * i));
-}
-
-static int failed(const ct__zip_out_t *o)
-{
-  return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot write: %s", o->temporary,
-                    strerror(errno));
-}
-
-static int raw(ct__zip_out_t *o, const void *from, size_t bytes)
-{
-  ct_beat_file(o->temporary);
-  int good = fwrite(from, 1, bytes, o->f) == bytes;
-  ct_beat_file(NULL);
-  if (!good) return failed(o);
-  o->at += (int64_t)bytes;
-  return CT_OK;
 }
 
 /* What both a record's header and its line in the list have, from "version needed" on. */
@@ -79,12 +57,12 @@ static int add_record(ct__zip_out_t *o, const char *name, int64_t bytes)
   int rc = CT_OK;
   ct_zip_t *z = &o->zip;
   if (o->left > 0)
-    CT_FAIL(CT_ERR_ARG, "%s: record '%s' is not whole", o->path, z->record[z->n - 1].name);
+    CT_FAIL(CT_ERR_ARG, "%s: record '%s' is not whole", o->file.path, z->record[z->n - 1].name);
   CT_TRY(ct_mem_grow((void **)&z->record, &z->cap, z->n + 1, sizeof *z->record));
   CT_TRY(ct_mem_grow((void **)&o->header, &o->header_cap, z->n + 1, sizeof *o->header));
   char *copy = ct_mem_strdup(name);
   if (!copy) CT_TRY(CT_ERR_NOMEM);
-  o->header[z->n] = o->at;
+  o->header[z->n] = o->file.at;
   z->record[z->n++] = (ct_zip_record_t){.name = copy, .bytes = bytes};
 out:
   return rc;
@@ -93,7 +71,7 @@ out:
 /* The padding is an extra field of its own, as torch.save() has it. */
 static void pad(const ct__zip_out_t *o, line_t *extra, size_t name)
 {
-  int64_t fixed = o->at + CT_ZIP_LOCAL_BYTES + (int64_t)name + (int64_t)extra->n + 4;
+  int64_t fixed = o->file.at + CT_ZIP_LOCAL_BYTES + (int64_t)name + (int64_t)extra->n + 4;
   int64_t fill = ct_round_up(fixed, ALIGN) - fixed;
   number(extra, 2, 0x4246); /* "FB" */
   number(extra, 2, (uint64_t)fill);
@@ -104,16 +82,11 @@ static void pad(const ct__zip_out_t *o, line_t *extra, size_t name)
 /* The checksum of what went by. */
 static int seal(ct__zip_out_t *o)
 {
-  int rc = CT_OK;
   int64_t last = o->zip.n - 1;
   line_t crc = {.n = 0};
   o->zip.record[last].crc = o->crc;
   number(&crc, 4, o->crc);
-  if (fseeko(o->f, o->header[last] + CRC_PLACE, SEEK_SET) != 0 ||
-      fwrite(crc.data, 1, crc.n, o->f) != crc.n || fseeko(o->f, o->at, SEEK_SET) != 0)
-    CT_TRY(failed(o));
-out:
-  return rc;
+  return ct_out_put_at(&o->file, o->header[last] + CRC_PLACE, crc.data, (int64_t)crc.n);
 }
 
 int ct__zip_begin(ct__zip_out_t *o, const char *name, int64_t bytes)
@@ -131,10 +104,10 @@ int ct__zip_begin(ct__zip_out_t *o, const char *name, int64_t bytes)
   pad(o, &extra, strlen(name));
   number(&l, 4, CT_ZIP_LOCAL);
   common(&l, r, wide, (int)extra.n);
-  CT_TRY(raw(o, l.data, l.n));
-  CT_TRY(raw(o, name, strlen(name)));
-  CT_TRY(raw(o, extra.data, extra.n));
-  r->at = o->at;
+  CT_TRY(ct_out_put(&o->file, l.data, (int64_t)l.n));
+  CT_TRY(ct_out_put(&o->file, name, (int64_t)strlen(name)));
+  CT_TRY(ct_out_put(&o->file, extra.data, (int64_t)extra.n));
+  r->at = o->file.at;
   o->left = bytes;
   o->crc = 0;
 out:
@@ -145,8 +118,8 @@ int ct__zip_write(ct__zip_out_t *o, const void *from, int64_t bytes)
 {
   int rc = CT_OK;
   if (bytes == 0) goto out;
-  if (bytes > o->left) CT_FAIL(CT_ERR_ARG, "%s: more bytes than its record has", o->path);
-  CT_TRY(raw(o, from, (size_t)bytes));
+  if (bytes > o->left) CT_FAIL(CT_ERR_ARG, "%s: more bytes than its record has", o->file.path);
+  CT_TRY(ct_out_put(&o->file, from, bytes));
   o->crc = libdeflate_crc32(o->crc, from, (size_t)bytes);
   o->left -= bytes;
   if (o->left == 0) CT_TRY(seal(o));
@@ -190,9 +163,9 @@ static int write_line(ct__zip_out_t *o, int64_t i)
   number(&l, 8, 0); /* comment, volume, attributes inside */
   number(&l, 2, 0); /* attributes outside: 4 bytes */
   number(&l, 4, header < WIDE ? header : WIDE);
-  CT_TRY(raw(o, l.data, l.n));
-  CT_TRY(raw(o, r->name, strlen(r->name)));
-  CT_TRY(raw(o, extra.data, extra.n));
+  CT_TRY(ct_out_put(&o->file, l.data, (int64_t)l.n));
+  CT_TRY(ct_out_put(&o->file, r->name, (int64_t)strlen(r->name)));
+  CT_TRY(ct_out_put(&o->file, extra.data, (int64_t)extra.n));
 out:
   return rc;
 }
@@ -217,11 +190,11 @@ static void end64(line_t *l, uint64_t n, uint64_t list, uint64_t bytes)
 static int write_list(ct__zip_out_t *o)
 {
   int rc = CT_OK;
-  uint64_t list = (uint64_t)o->at, n = (uint64_t)o->zip.n;
+  uint64_t list = (uint64_t)o->file.at, n = (uint64_t)o->zip.n;
   line_t l = {.n = 0};
   for (int64_t i = 0; i < o->zip.n; i++)
     CT_TRY(write_line(o, i));
-  uint64_t bytes = (uint64_t)o->at - list;
+  uint64_t bytes = (uint64_t)o->file.at - list;
   if (n >= 0xffff || list >= WIDE || bytes >= WIDE) end64(&l, n, list, bytes);
   number(&l, 4, CT_ZIP_END);
   number(&l, 4, 0); /* volumes */
@@ -230,42 +203,24 @@ static int write_list(ct__zip_out_t *o)
   number(&l, 4, bytes < WIDE ? bytes : WIDE);
   number(&l, 4, list < WIDE ? list : WIDE);
   number(&l, 2, 0); /* comment */
-  CT_TRY(raw(o, l.data, l.n));
+  CT_TRY(ct_out_put(&o->file, l.data, (int64_t)l.n));
 out:
   return rc;
 }
 
 /* ---- the file ---- */
 
-static void free_out(ct__zip_out_t *o)
-{
-  if (o->f) fclose(o->f);
-  ct_zip_clear(&o->zip);
-  ct_mem_free(o->header);
-  ct_mem_free(o->temporary);
-  ct_mem_free(o->path);
-  ct_mem_free(o);
-}
-
 int ct__zip_create(const char *path, ct__zip_out_t **out)
 {
   int rc = CT_OK;
-  char temporary[CT_PATH_MAX];
-  *out = NULL;
-  ct__zip_out_t *o = ct_mem_alloc(sizeof *o, "an archive");
+  ct__zip_out_t *o = *out = ct_mem_alloc(sizeof *o, "an archive");
   if (!o) return CT_ERR_NOMEM;
-  CT_TRY(ct_text_format(temporary, sizeof temporary, "%s.tmp", path));
-  o->path = ct_mem_strdup(path);
-  o->temporary = ct_mem_strdup(temporary);
-  if (!o->path || !o->temporary) CT_TRY(CT_ERR_NOMEM);
-  ct_beat_file(temporary);
-  o->f = ct_file_new_stream(temporary);
-  ct_beat_file(NULL);
-  if (!o->f) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", temporary, strerror(errno));
-  *out = o;
-  o = NULL;
+  CT_TRY(ct_out_begin(&o->file, path));
 out:
-  if (o) free_out(o);
+  if (rc != CT_OK) {
+    ct__zip_discard(o);
+    *out = NULL;
+  }
   return rc;
 }
 
@@ -273,23 +228,20 @@ int ct__zip_commit(ct__zip_out_t *o)
 {
   int rc = CT_OK;
   if (o->left > 0)
-    CT_FAIL(CT_ERR_ARG, "%s: record '%s' is not whole", o->path, o->zip.record[o->zip.n - 1].name);
+    CT_FAIL(CT_ERR_ARG, "%s: record '%s' is not whole", o->file.path,
+            o->zip.record[o->zip.n - 1].name);
   CT_TRY(write_list(o));
-  ct_beat_file(o->temporary);
-  int closed = fclose(o->f) == 0; /* a full disk is told here */
-  ct_beat_file(NULL);
-  o->f = NULL;
-  if (!closed) CT_TRY(failed(o));
-  CT_TRY(ct_file_commit(o->temporary, o->path));
+  CT_TRY(ct_out_commit(&o->file));
 out:
-  if (rc != CT_OK) ct_file_remove(o->temporary);
-  free_out(o);
+  ct__zip_discard(o);
   return rc;
 }
 
 void ct__zip_discard(ct__zip_out_t *o)
 {
   if (!o) return;
-  ct_file_remove(o->temporary);
-  free_out(o);
+  ct_out_drop(&o->file);
+  ct_zip_clear(&o->zip);
+  ct_mem_free(o->header);
+  ct_mem_free(o);
 }

@@ -21,7 +21,6 @@ LIBRARIES = {
     "jansson": "jansson",
     "deflate": "libdeflate",
     "xxhash": "xxhash",
-    "random123": "random123",
     "jpeg": "libjpeg-turbo",
     "png": "libpng",
     "lz4": "lz4",
