@@ -20,9 +20,13 @@ typedef struct times {
 
 static int alloc_times(const ct_topo_t *topo, times_t *t, int n)
 {
+  int rc = CT_OK;
   t->n = n;
   t->step = ct_mem_array(n, sizeof(double), "timings");
-  return t->step ? ct_account_open(topo, &t->account) : CT_ERR_NOMEM;
+  CT_TRY_ALL(topo, t->step ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_account_open(topo, 0, &t->account));
+out:
+  return rc;
 }
 
 static const ct_batch_t *same_again(void *batch)
@@ -114,7 +118,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_
   CT_TRY(ct_setup_trainer(&s, 1));
   CT_TRY(ct_setup_order(&s, &order));
   CT_TRY_ALL(topo, open_batch(&s, &order, &feed, &none, &batch));
-  CT_TRY_ALL(topo, alloc_times(topo, &t, (int)steps));
+  CT_TRY(alloc_times(topo, &t, (int)steps));
   CT_TRY(run_steps(&s, batch, (int)warmup, &t));
   CT_TRY(judge(&s, &t, batch->global, b));
   if (ct_args_get(a, "ops"))

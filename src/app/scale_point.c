@@ -97,7 +97,7 @@ out:
 static int open_steps(steps_t *w)
 {
   int rc = CT_OK;
-  CT_TRY_ALL(w->s->topo, ct_account_open(w->s->topo, &w->account));
+  CT_TRY(ct_account_open(w->s->topo, 0, &w->account));
   CT_TRY_ALL(w->s->topo, open_feed(w));
 out:
   return rc;
@@ -213,29 +213,12 @@ out:
   return rc;
 }
 
-/* Rank 0 learns the host of the slowest rank. */
-static int slowest_host(const ct_topo_t *topo, const ct_account_sum_t *sum, char out[64])
-{
-  int rc = CT_OK;
-  char mine[64] = "", *all = NULL;
-  snprintf(mine, sizeof mine, "%s", topo->host);
-  if (topo->rank == 0) all = ct_mem_array(topo->size, sizeof mine, "the hosts of ranks");
-  CT_TRY_ALL(topo, topo->rank || all ? CT_OK : CT_ERR_NOMEM);
-  ct_agree_gather(topo, mine, sizeof mine, all);
-  int known = all && sum->slowest >= 0 && sum->slowest < topo->size;
-  snprintf(out, 64, "%s", known ? all + (size_t)sum->slowest * sizeof mine : "");
-out:
-  ct_mem_free(all);
-  return rc;
-}
-
 static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opts_t *o,
                      const ct_scale_point_t *p, ct_scale_block_t *out)
 {
   int rc = CT_OK;
   const ct_topo_t *group = &w->group;
   ct_account_sum_t sum = {0};
-  char host[64];
   int measured = measure(a, w, o, p, out, &sum);
   if (p->kind == CT_STUDY_NEIGHBOURS) {
     CT_TRY_ALL(group, measured);
@@ -245,8 +228,7 @@ static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opt
   }
   CT_TRY(measured);
   CT_TRY(ct_scale_conditions(group, &out->conditions));
-  CT_TRY(slowest_host(group, &sum, host));
-  if (group->rank == 0) out->account = ct_account_json(&sum, host);
+  if (group->rank == 0) out->account = ct_account_json(&sum);
 out:
   return rc;
 }

@@ -45,7 +45,6 @@ typedef struct ct_loop_result {
   ct_position_t at;
   double seconds, samples_per_s;  /**< of training steps */
   ct_account_sum_t account;       /**< of all steps but the first */
-  char slowest_host[64];          /**< of its slowest rank; "": unknown */
   double loop_s, eval_s, stall_s; /**< in all; of it in evaluations, and waiting for checkpoints */
   double train_loss;              /**< mean over the last epoch so far */
   ct_meter_sum_t energy;          /**< rank 0: of all from the first step on; joule < 0: unknown */

@@ -87,10 +87,8 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   ct__shown_step(l, ct__loop_mean(word->loss_sum, word->loss_weight), &report, at.total_steps,
                  seconds);
   *own = ct__lines_step(l, word, &report, &at, seconds);
-  int judged = ct__stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
-  if (*own == CT_OK) *own = judged;
-  int told = ct__accounts_step(l->accounts, l->at.step, word, &report);
-  if (*own == CT_OK) *own = told;
+  int reported = ct__accounts_step(l->accounts, l->at.step, none.global, word, &report);
+  if (*own == CT_OK) *own = reported;
   if (word->skipped) CT_TRY(ct__skips_step(l, b ? b : &none, word->skipped));
 out:
   return rc;
@@ -368,15 +366,6 @@ out:
   return rc;
 }
 
-static void tell_account(ct__loop_t *l)
-{
-  const char *host;
-  ct_loop_result_t *r = l->out;
-  ct__accounts_total(l->accounts, &r->account, &host);
-  snprintf(r->slowest_host, sizeof r->slowest_host, "%s", host ? host : "");
-  r->loop_s = ct_clock() - l->begin;
-}
-
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out)
 {
   int rc = CT_OK;
@@ -396,19 +385,17 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
   CT_TRY_ALL(l.topo, open_feed(&l));
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
-  int64_t every = ct_trainer_is_even(t) ? o->job->stragglers_every : 0;
-  CT_TRY(ct__stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
-  CT_TRY(ct__accounts_open(l.topo, o->job->stragglers_every, o->metrics, &l.accounts));
+  CT_TRY(ct__accounts_open(l.topo, o->job->stragglers_every,
+                           ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics, &l.accounts));
   CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
   CT_TRY(tell_energy(&l));
   CT_TRY_ALL(l.topo, ct__accounts_end(l.accounts, o->dir));
-  ct__stragglers_summary(l.stragglers);
 out:;
   ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */
   ct_log_progress(NULL);
-  ct__stragglers_close(l.stragglers);
-  if (l.accounts) tell_account(&l);
+  if (l.accounts) ct__accounts_total(l.accounts, &out->account);
+  if (l.accounts) out->loop_s = ct_clock() - l.begin;
   ct__accounts_close(l.accounts);
   ct_meter_close(l.meter);
   ct_trainer_follow(t, (ct_look_t){0});

@@ -8,7 +8,6 @@
 #include "run/account_lines.h"
 #include "run/ct_loop.h"
 #include "run/ct_metrics.h"
-#include "run/stragglers.h"
 
 /** The timeline of some steps: of trace.c. */
 typedef struct ct__tracing {
@@ -32,7 +31,6 @@ typedef struct ct__loop {
   ct_loop_result_t *out;
   ct_position_t at;
   ct_feed_t *feed;
-  ct__stragglers_t *stragglers; /* NULL: nobody is looked for */
   ct__accounts_t *accounts;
   ct__tracing_t tracing;
   ct_meter_t *meter;
