@@ -7,7 +7,7 @@ libctrain_a_SOURCES += \
   %D%/model_file.h %D%/model_path.c %D%/model_file.c %D%/cmd_predict.c %D%/predict.h %D%/predict.c %D%/predict_out.c %D%/cmd_bench_predict.c %D%/passes.h %D%/passes.c \
   %D%/cmd_eval.c %D%/cmd_summary.c %D%/cmd_bench.c %D%/bench_io.h %D%/bench_io.c %D%/cmd_bench_io.c %D%/bench_comm.h %D%/bench_comm.c %D%/cmd_bench_comm.c %D%/bench.h %D%/bench.c %D%/bench_ops.c \
   %D%/cmd_pack.c %D%/cmd_report.c \
-  %D%/few_steps.h %D%/few_steps.c %D%/lr_range.h %D%/lr_range.c %D%/cmd_bench_lr.c \
+  %D%/lr_range.h %D%/lr_range.c %D%/cmd_bench_lr.c \
   %D%/submit.h %D%/submit.c \
   %D%/sweep.h %D%/sweep_over.c %D%/sweep_record.c %D%/sweep_table.c %D%/cmd_sweep.c \
   %D%/scale.h %D%/cmd_scale.c %D%/scale_launch.c %D%/scale_out.c %D%/scale_plan.c %D%/scale_point.c %D%/scale_machine.c %D%/scale_submit.c %D%/scale_study.c %D%/scale_timeline.c %D%/scale_world.c \

@@ -54,42 +54,38 @@ static ct_schedule_point_t schedule_point(const ct__loop_t *l)
 static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
 {
   int rc = *own;
-  ct_step_report_t report = {.want_norm = ct__lines_logged(l, l->at.step + 1),
+  ct_step_report_t report = {.want_norm = ct__lines_logged(&l->lines, l->at.step + 1),
                              .save_s = l->saving_s,
                              .apart_s = l->apart_s};
-  const ct_batch_t *b = NULL;
-  ct_batch_t none = {.epoch = l->at.epoch,
-                     .cursor = l->at.cursor,
-                     .global = ct_sampler_batch(&l->o->sampler, l->at.cursor)};
+  const ct_batch_t *b;
   double begin = ct_clock();
   ct_schedule_point_t at = schedule_point(l);
   l->saving_s = l->apart_s = 0;
   ct_meter_look(l->meter, begin);
-  ct_beat_at("reading a batch", -1);
-  int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
+  int fed = ct_steps_take(&l->steps, l->at.epoch, l->at.cursor, &b, &report);
+  int64_t samples = l->steps.none.global; /* word->samples lacks those that the loss ignores */
   if (rc == CT_OK) rc = fed;
-  report.data_s = ct_clock() - begin;
   ct_trace_span("data", NULL, -1, begin);
   word->stop = ct__stops_before_step(l);
-  CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &report));
+  CT_TRY(ct_trainer_step(l->t, b, rc, &at, word, &report));
   ct_trace_span("step", NULL, l->at.step + 1, begin);
   double seconds = ct_clock() - begin;
   l->slow_step_s = ct_walltime_slowest(l->slow_step_s, seconds);
   l->trained_s += seconds;
-  l->trained += none.global;
-  l->loss_sum += word->loss_sum;
-  l->loss_weight += word->loss_weight;
-  l->out->train_loss = ct__loop_mean(l->loss_sum, l->loss_weight);
+  l->trained += samples;
+  l->sums.loss += word->loss_sum;
+  l->sums.weight += word->loss_weight;
+  l->sums.samples += samples;
+  l->out->train_loss = ct__epoch_loss(&l->sums);
   l->at.step++;
-  l->at.cursor += none.global; /* word->samples is without those that the loss ignores */
+  l->at.cursor += samples;
   ct_beat_step(l->at.step);
-  l->epoch_samples += none.global;
-  ct__shown_step(l, ct__loop_mean(word->loss_sum, word->loss_weight), &report, at.total_steps,
-                 seconds);
-  *own = ct__lines_step(l, word, &report, &at, seconds);
-  int reported = ct__accounts_step(l->accounts, l->at.step, none.global, word, &report);
+  ct__shown_step(&l->shown, &l->at, word->loss_weight > 0 ? word->loss_sum / word->loss_weight : 0,
+                 l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);
+  *own = ct__lines_step(&l->lines, &l->at, word, &report, &at, seconds);
+  int reported = ct__accounts_step(l->accounts, l->at.step, samples, word, &report);
   if (*own == CT_OK) *own = reported;
-  if (word->skipped) CT_TRY(ct__skips_step(l, b ? b : &none, word->skipped));
+  if (word->skipped) CT_TRY(ct__skips_step(l, b, word->skipped));
 out:
   return rc;
 }
@@ -167,10 +163,10 @@ static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
     ct_plateau_update(&l->at.plateau, o->schedule, watched(l)->loss);
   if (evaluates) judge(l);
   if (evaluates || !o->val) l->evaluated_step = l->at.step;
-  CT_TRY_ALL(l->topo, ct__lines_epoch_end(l, evaluates));
-  l->loss_sum = 0;
-  l->loss_weight = 0;
-  l->epoch_samples = 0;
+  ct__shown_reset(&l->shown);
+  CT_TRY_ALL(l->topo,
+             ct__lines_epoch_end(&l->lines, &l->at, &l->sums, evaluates ? &l->out->last : NULL));
+  l->sums = (ct__epoch_sums_t){0};
 out:
   return rc;
 }
@@ -188,7 +184,7 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   l->at.epoch++;
   l->at.skipped = 0;
   if (l->at.epoch < l->o->train->epochs && is_stopped_early(&l->o->early_stop, &l->at))
-    CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
+    CT_TRY_ALL(l->topo, ct__lines_early_stop(&l->lines, &l->at));
 out:
   return rc;
 }
@@ -203,8 +199,10 @@ static int evaluate_between(ct__loop_t *l, int64_t *stop)
   if (*stop) return CT_OK;
   judge(l);
   l->evaluated_step = l->at.step;
-  CT_TRY_ALL(l->topo, ct__lines_eval(l));
-  if (is_stopped_early(&l->o->early_stop, &l->at)) CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
+  ct__shown_reset(&l->shown);
+  CT_TRY_ALL(l->topo, ct__lines_eval(&l->lines, &l->at, &l->out->last));
+  if (is_stopped_early(&l->o->early_stop, &l->at))
+    CT_TRY_ALL(l->topo, ct__lines_early_stop(&l->lines, &l->at));
 out:
   return rc;
 }
@@ -334,19 +332,12 @@ out:
   return rc;
 }
 
-static int open_feed(ct__loop_t *l)
+static int open_steps(ct__loop_t *l)
 {
-  int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
-  ct_feed_opts_t f = ct_trainer_feed_opts(l->t, 1);
-  if (f.size == 0) return CT_OK;
-  f.epoch = l->at.epoch + is_epoch_trained(l);
-  f.cursor = is_epoch_trained(l) ? 0 : l->at.cursor;
-  f.workers = o->workers;
-  CT_TRY(ct_feed_open(o->data, &o->sampler, &f, &l->feed));
-  ct_trainer_follow(l->t, ct_trainer_feed(l->feed));
-out:
-  return rc;
+  int trained = is_epoch_trained(l);
+  return ct_steps_open(l->t, o->data, &o->sampler, l->at.epoch + trained,
+                       trained ? 0 : l->at.cursor, o->workers, &l->steps);
 }
 
 /* The energy of this run, in one line; or why it is not known. */
@@ -377,13 +368,22 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                   .saved_step = -1,
                   .begun_step = at.step,
                   .evaluated_step = -1,
-                  .begin = ct_clock()};
+                  .begin = ct_clock(),
+                  .steps.t = t};
+  l.lines = (ct__lines_t){.o = o, .t = t, .begun_step = at.step, .begin = l.begin};
+  l.shown = (ct__shown_t){.rank = l.topo->rank,
+                          .epochs = o->train->epochs,
+                          .total = schedule_point(&l).total_steps,
+                          .begun_step = at.step,
+                          .begin = l.begin,
+                          .log_s = o->run->log_s,
+                          .sampler = &o->sampler};
   memset(out, 0, sizeof *out);
   out->energy.joule = -1;
   CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.tracing.steps));
   CT_TRY_ALL(l.topo, prepare(&l));
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
-  CT_TRY_ALL(l.topo, open_feed(&l));
+  CT_TRY_ALL(l.topo, open_steps(&l));
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
   CT_TRY(ct__accounts_open(l.topo, o->job->stragglers_every,
                            ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics, &l.accounts));
@@ -398,8 +398,7 @@ out:;
   if (l.accounts) out->loop_s = ct_clock() - l.begin;
   ct__accounts_close(l.accounts);
   ct_meter_close(l.meter);
-  ct_trainer_follow(t, (ct_look_t){0});
-  ct_feed_close(l.feed);
+  ct_steps_close(&l.steps);
   ct_trace_clear();
   ct__saves_close(&l);
   if (rc != CT_OK) ct_err_put(&error);

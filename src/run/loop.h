@@ -8,6 +8,9 @@
 #include "run/account_lines.h"
 #include "run/ct_loop.h"
 #include "run/ct_metrics.h"
+#include "run/ct_steps.h"
+#include "run/lines.h"
+#include "run/shown.h"
 
 /** The timeline of some steps: of trace.c. */
 typedef struct ct__tracing {
@@ -17,20 +20,13 @@ typedef struct ct__tracing {
   ct_clock_offset_t clock[2]; /**< before and behind */
 } ct__tracing_t;
 
-/** What was shown last, and what this rank has waited for since: of shown.c. */
-typedef struct ct__shown {
-  double bar_at, line_at;
-  double first_at; /**< end of the first step, which is longer than others */
-  double seconds, data_s, comm_s;
-} ct__shown_t;
-
 typedef struct ct__loop {
   ct_trainer_t *t;
   const ct_topo_t *topo;
   const ct_loop_opts_t *o;
   ct_loop_result_t *out;
   ct_position_t at;
-  ct_feed_t *feed;
+  ct_steps_t steps;
   ct__accounts_t *accounts;
   ct__tracing_t tracing;
   ct_meter_t *meter;
@@ -49,19 +45,13 @@ typedef struct ct__loop {
   double save_s;         /* rank 0: ct__saves_seconds(), 0 if no checkpoint is complete yet */
   int64_t begun_step, evaluated_step;
   double begin, trained_s;
+  ct__lines_t lines;
   ct__shown_t shown;
   int64_t trained; /* samples of this run */
-  double loss_sum; /* of this epoch, as far as this run saw it */
-  double loss_weight;
-  int64_t epoch_samples; /* likewise */
+  ct__epoch_sums_t sums;
   ct_walltime_t walltime;
   double slow_step_s; /* rank 0: the slowest step of late */
 } ct__loop_t;
-
-static inline double ct__loop_mean(double sum, double weight)
-{
-  return weight > 0 ? sum / weight : 0;
-}
 
 /* ---- saves.c ---- */
 
@@ -116,37 +106,10 @@ int ct__trace_before(ct__loop_t *l);
  * it. */
 int ct__trace_behind(ct__loop_t *l, int last);
 
-/** From 1: the epoch to which the last step belonged. */
-static inline int64_t ct__loop_epoch(const ct__loop_t *l)
-{
-  return l->at.cursor ? l->at.epoch + 1 : l->at.epoch;
-}
-
-/* ---- lines.c ---- */
-
-/** 1: \a step, counted from 1, gets a line in metrics.jsonl. */
-int ct__lines_logged(const ct__loop_t *l, int64_t step);
-/** Local.  The line of a step that took so long, where it gets one, and that of the first step. */
-int ct__lines_step(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
-                   const ct_schedule_point_t *at, double seconds);
-/** Local.  The lines at the end of an epoch, of an evaluation too if there was one. */
-int ct__lines_epoch_end(ct__loop_t *l, int evaluated);
-/** Local.  Those of an evaluation within an epoch. */
-int ct__lines_eval(ct__loop_t *l);
-/** Local.  The lines of a run that train.early_stop ends. */
-int ct__lines_early_stop(ct__loop_t *l);
+/* ---- histograms.c ---- */
 
 /** Local, between two steps, behind the last one of an epoch: histograms for TensorBoard, if they
  * are due and this rank writes. */
 int ct__histograms(const ct__loop_t *l);
-
-/* ---- shown.c ---- */
-
-/** Local, Hot.  Behind a step that took so long: redraws the progress bar or, where there is none,
- * now and then writes a line of the log.  \a total: steps of the whole run. */
-void ct__shown_step(ct__loop_t *l, double loss, const ct_step_report_t *r, int64_t total,
-                    double seconds);
-/** Local.  Another line said where the run stands. */
-void ct__shown_told(ct__loop_t *l);
 
 #endif
