@@ -1,5 +1,5 @@
-/* Output of `bench comm`: a table with the columns of nccl-tests for each call and algorithm, and for
- * each level the line through its all-reduces that the scaling model uses. */
+/* Output of `bench comm`: a table with the columns of nccl-tests for each call and algorithm, and
+ * for each level the line through its all-reduces that the scaling model uses. */
 #include "app/bench_comm.h"
 
 #include <math.h>
@@ -30,8 +30,8 @@ typedef struct line {
   double error;
 } line_t;
 
-/* Returns 1 and the line if the table has all-reduces of a level with one kind of link.  The rate is
- * infinite if a large message took no longer than a small one, as on busy cores. */
+/* Returns 1 and the line if the table has all-reduces of a level with one kind of link.  The rate
+ * is infinite if a large message took no longer than a small one, as on busy cores. */
 static int fit(const ct_bench_comm_row_t *row, int64_t n, line_t *out)
 {
   if (row->call != CT_COMM_ALL_REDUCE || strcmp(row->level, "all") == 0 || n < 2) return 0;

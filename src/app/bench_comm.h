@@ -22,8 +22,8 @@ typedef struct ct_bench_comm {
   int64_t rows, room;
 } ct_bench_comm_t;
 
-/** Local.  Appends tables with the columns of nccl-tests and the links fitted to them, or the same as
- * JSON. */
+/** Local.  Appends tables with the columns of nccl-tests and the links fitted to them, or the same
+ * as JSON. */
 int ct_bench_comm_text(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *out);
 int ct_bench_comm_json(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *out);
 

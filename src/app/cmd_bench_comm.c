@@ -1,6 +1,6 @@
-/* `bench comm`: what the collective calls of training cost inside a node, between nodes and over all
- * ranks, by each of our algorithms, and beside them a plain MPI_Iallreduce.  Calls that are MPI's or
- * NCCL's own are left to the OSU benchmarks and nccl-tests. */
+/* `bench comm`: what the collective calls of training cost inside a node, between nodes and over
+ * all ranks, by each of our algorithms, and beside them a plain MPI_Iallreduce.  Calls that are
+ * MPI's or NCCL's own are left to the OSU benchmarks and nccl-tests. */
 #include <string.h>
 
 #include "app/bench_comm.h"

@@ -18,7 +18,8 @@ int ct__accounts_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *
 int ct__accounts_step(ct__accounts_t *a, int64_t step, int64_t samples, const ct_step_word_t *word,
                       const ct_step_report_t *r);
 /** Collective.  At the end of a successful run: collects the steps after the last window, logs the
- * totals, and rank 0 writes \a dir/ranks.csv if there were any steps.  CT_ERR_IO: on rank 0 only. */
+ * totals, and rank 0 writes \a dir/ranks.csv if there were any steps.  CT_ERR_IO: on rank 0
+ * only. */
 int ct__accounts_end(ct__accounts_t *a, const char *dir);
 /** Local.  The totals of all collected steps. */
 void ct__accounts_total(const ct__accounts_t *a, ct_account_sum_t *out);

@@ -1,5 +1,5 @@
-/** \file ct_calibrate.h  Calibration: the ranges of a fake-quantized model (ct_observe.h) from data.
- * Layer 4. */
+/** \file ct_calibrate.h  Calibration: the ranges of a fake-quantized model (ct_observe.h) from
+ * data. Layer 4. */
 #ifndef CT_CALIBRATE_H
 #define CT_CALIBRATE_H
 #include "run/ct_range.h"
@@ -15,9 +15,9 @@ typedef struct ct_calibration {
   double percent; /**< for CT_RANGE_PERCENTILE */
 } ct_calibration_t;
 
-/** Collective.  Runs the batches twice and sets the ranges of the trainer, which must be unset before;
- * *samples: number of samples used.  The result is identical on all ranks, and independent of their
- * number except for the rounding of float32 sums. */
+/** Collective.  Runs the batches twice and sets the ranges of the trainer, which must be unset
+ * before; *samples: number of samples used.  The result is identical on all ranks, and independent
+ * of their number except for the rounding of float32 sums. */
 int ct_calibrate(ct_trainer_t *t, const ct_graph_t *g, const ct_calibration_t *c, int64_t *samples);
 
 #endif

@@ -41,8 +41,8 @@ typedef struct ct_ask {
   void *ctx;
 } ct_ask_t;
 
-/** Collective.  Evaluates each sample exactly once.  Ranks agree after each batch: an error or a stop
- * request on one rank ends the evaluation on all.  \a want and \a ask may be NULL.  *stop: the
+/** Collective.  Evaluates each sample exactly once.  Ranks agree after each batch: an error or a
+ * stop request on one rank ends the evaluation on all.  \a want and \a ask may be NULL.  *stop: the
  * request that interrupted it, and *out is zero; 0: it is complete. */
 int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                 const ct_eval_want_t *want, const ct_ask_t *ask, int64_t *stop,

@@ -1,10 +1,10 @@
 /** \file ct_events.h  Event files for TensorBoard in the run directory.  Layer 4.
  *
  * A file is a sequence of records (tensorflow/core/lib/io/record_writer.h), each with a length, an
- * Event message (tensorboard/compat/proto/event.proto), and the CRC-32C of both.  Each start of a run
- * writes its own file; a resumed run records its first step, and TensorBoard ignores later steps in
- * earlier files.  Rank 0 only.  All functions are local, and do nothing for NULL.  An event that
- * cannot be written is dropped; the first one logs a warning. */
+ * Event message (tensorboard/compat/proto/event.proto), and the CRC-32C of both.  Each start of a
+ * run writes its own file; a resumed run records its first step, and TensorBoard ignores later
+ * steps in earlier files.  Rank 0 only.  All functions are local, and do nothing for NULL.  An
+ * event that cannot be written is dropped; the first one logs a warning. */
 #ifndef CT_EVENTS_H
 #define CT_EVENTS_H
 #include <jansson.h>
@@ -14,8 +14,8 @@
 
 typedef struct ct_events ct_events_t;
 
-/** Creates dir/events.out.tfevents.SECONDS.HOST.PID.0.  The run continues after \a step.  \a anew: 1
- * if an earlier start has already written steps after that. */
+/** Creates dir/events.out.tfevents.SECONDS.HOST.PID.0.  The run continues after \a step.  \a anew:
+ * 1 if an earlier start has already written steps after that. */
 int ct_events_open(const char *dir, int64_t step, int anew, ct_events_t **out);
 void ct_events_close(ct_events_t *e);
 

@@ -60,11 +60,11 @@ int ct_train_is_over(const ct_train_opts_t *o, const ct_early_stop_t *early,
 
 /** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests.
  *
- * A stop request is a signal to any rank or the end of the job's time (job.walltime, by the clock of
- * rank 0).  All ranks stop after the same step, and make at least one step.  A stop request during
- * an evaluation interrupts it without a result; the checkpoint is then positioned at the end of the
- * epoch (cursor: all samples), and the run that resumes from it evaluates first.  CT_ERR_USAGE: the
- * job's time is too short for that evaluation. */
+ * A stop request is a signal to any rank or the end of the job's time (job.walltime, by the clock
+ * of rank 0).  All ranks stop after the same step, and make at least one step.  A stop request
+ * during an evaluation interrupts it without a result; the checkpoint is then positioned at the end
+ * of the epoch (cursor: all samples), and the run that resumes from it evaluates first.
+ * CT_ERR_USAGE: the job's time is too short for that evaluation. */
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at,
                   ct_loop_result_t *out);
 

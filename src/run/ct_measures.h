@@ -1,5 +1,5 @@
-/** \file ct_measures.h  Metrics of classification and regression besides loss and accuracy.  Layer 4.
- * Pure and local.  Definitions and corner cases are those of scikit-learn. */
+/** \file ct_measures.h  Metrics of classification and regression besides loss and accuracy.  Layer
+ * 4. Pure and local.  Definitions and corner cases are those of scikit-learn. */
 #ifndef CT_MEASURES_H
 #define CT_MEASURES_H
 #include "run/ct_confusion.h"

@@ -24,8 +24,8 @@ typedef struct ct_meter_sum {
  * CT_ERR_NOMEM. */
 int ct_meter_open(const ct_topo_t *topo, const ct_backend_t *be, ct_dev_t *dev, int job,
                   ct_meter_t **out);
-/** Local, Hot.  Reads the counters every 30 s, since they wrap within minutes, and power meters every
- * second.  \a now: ct_clock(). */
+/** Local, Hot.  Reads the counters every 30 s, since they wrap within minutes, and power meters
+ * every second.  \a now: ct_clock(). */
 void ct_meter_look(ct_meter_t *m, double now);
 /** Collective.  The energy since ct_meter_open(); *out is valid on rank 0. */
 int ct_meter_read(ct_meter_t *m, ct_meter_sum_t *out);

@@ -1,8 +1,8 @@
 /** \file ct_mllog.h  mllog.log: the log of a run in MLPerf's format.  Layer 4.
  *
- * A line is `:::MLLOG ` and a JSON object, in the format of mlperf_logging and its compliance checker
- * (github.com/mlcommons/logging).  Rank 0 only.  All functions are local, and do nothing for NULL.
- * A line that cannot be written is dropped; the first one logs a warning. */
+ * A line is `:::MLLOG ` and a JSON object, in the format of mlperf_logging and its compliance
+ * checker (github.com/mlcommons/logging).  Rank 0 only.  All functions are local, and do nothing
+ * for NULL. A line that cannot be written is dropped; the first one logs a warning. */
 #ifndef CT_MLLOG_H
 #define CT_MLLOG_H
 #include <jansson.h>

@@ -16,8 +16,8 @@ int ct_rundir_open(const char *dir, const ct_job_t *job, ct_rundir_t **out);
 /** Writes config.yaml; borrows the text until ct_rundir_close(). */
 int ct_rundir_config(ct_rundir_t *r, const char *text, size_t bytes);
 /** Recreates the directory, its lock and config.yaml if a file system cleaner has removed them, as
- * far as possible and with a warning.  NULL is fine.  CT_ERR_IO: another run has taken the directory
- * over, and this one must not write to it any more. */
+ * far as possible and with a warning.  NULL is fine.  CT_ERR_IO: another run has taken the
+ * directory over, and this one must not write to it any more. */
 int ct_rundir_check(ct_rundir_t *r);
 /** Releases the lock; NULL is fine. */
 void ct_rundir_close(ct_rundir_t *r);

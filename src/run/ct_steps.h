@@ -22,7 +22,7 @@ int ct_steps_open(ct_trainer_t *t, const ct_dataset_t *d, const ct_sampler_t *or
 /** Local.  Reads the first batch and uses it for all steps, so that none waits for data.  \a s must
  * not move from now on. */
 int ct_steps_keep(ct_steps_t *s);
-/** Local, Hot.  The batch of the step at this place of the data, waiting for the feed; the caller
+/** Local, Hot.  The batch of the step at this position of the data; waits for the feed.  The caller
  * passes the returned code and *out to ct_trainer_step().  Sets r->data_s. */
 int ct_steps_take(ct_steps_t *s, int64_t epoch, int64_t cursor, const ct_batch_t **out,
                   ct_step_report_t *r);

@@ -1,5 +1,5 @@
-/** \file lines.h  Lines of the training loop in metrics.jsonl and in the log.  Local; on ranks other
- * than 0 all calls do nothing. */
+/** \file lines.h  Lines of the training loop in metrics.jsonl and in the log.  Local; on ranks
+ * other than 0 all calls do nothing. */
 #ifndef CT_LINES_H
 #define CT_LINES_H
 #include "run/ct_loop.h"

@@ -1,7 +1,8 @@
-/* Through the epochs: steps, then what happens between them.
+/* The training loop: epochs of steps; evaluations, checkpoints and stop requests between them.
  *
- * What a rank alone may fail at between two steps (a file, a line) does not end it there, for the
- * others would wait for it: the code is carried into the next step, whose word all ranks read. */
+ * An error of one rank between two steps (a file, a line) does not end that rank immediately, since
+ * the others would wait for it.  Its code enters the status of the next step, which all ranks
+ * read. */
 #include "run/loop.h"
 #include "base/ct_beat.h"
 #include "base/ct_clock.h"
@@ -29,9 +30,9 @@ static int finished(const ct__loop_t *l)
   return ct_train_is_over(l->o->train, &l->o->early_stop, &l->at);
 }
 
-/* 1: all samples of the epoch are done; what is left of it is its end.  A run that is stopped here
- * leaves this position in its checkpoint, and the one that goes on begins with the end of the
- * epoch. */
+/* 1: all samples of the epoch have been trained on, but its end (evaluation, lines) has not been
+ * processed.  A run that stops here stores this position, and the resumed run begins with the end
+ * of the epoch. */
 static int is_epoch_trained(const ct__loop_t *l)
 {
   return l->at.cursor == ct_sampler_epoch(&l->o->sampler);
@@ -49,8 +50,8 @@ static ct_schedule_point_t schedule_point(const ct__loop_t *l)
                                .plateau = l->at.plateau.factor};
 }
 
-/* An error of this rank's own between two steps is carried into the next step, where all ranks
- * learn of it: *own goes in, and the next such error comes out. */
+/* *own: in: the error of this rank since the previous step, which the step status reports to all
+ * ranks; out: the error of this rank after this step. */
 static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
 {
   int rc = *own;
@@ -63,7 +64,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   l->saving_s = l->apart_s = 0;
   ct_meter_look(l->meter, begin);
   int fed = ct_steps_take(&l->steps, l->at.epoch, l->at.cursor, &b, &report);
-  int64_t samples = l->steps.none.global; /* word->samples lacks those that the loss ignores */
+  int64_t samples = l->steps.none.global; /* word->samples excludes those that the loss ignores */
   if (rc == CT_OK) rc = fed;
   ct_trace_span("data", NULL, -1, begin);
   word->stop = ct__stops_before_step(l);
@@ -90,7 +91,7 @@ out:
   return rc;
 }
 
-/* data.val comes last, so that what is counted by class is its. */
+/* data.val is last, so that the counts by class are those of data.val. */
 static int evaluate_sets(ct__loop_t *l, const ct_ask_t *ask, int64_t *stop, ct_eval_result_t *out)
 {
   int rc = CT_OK;
@@ -107,7 +108,7 @@ out:
   return rc;
 }
 
-/* The evaluation that decides what is best. */
+/* The evaluation that decides which model is best. */
 static const ct_eval_result_t *watched(const ct__loop_t *l)
 {
   for (int i = 0; i < l->o->sets; i++)
@@ -115,7 +116,7 @@ static const ct_eval_result_t *watched(const ct__loop_t *l)
   return &l->out->last;
 }
 
-/* *stop: what broke it off, so that there is no result. */
+/* *stop: the stop request that interrupted it; there is no result then. */
 static int evaluate(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -142,7 +143,7 @@ out:
   return rc;
 }
 
-/* What the evaluation says of the run so far. */
+/* Compares the evaluation with the best so far. */
 static void judge(ct__loop_t *l)
 {
   ct_scores_t scores = ct_eval_scores(watched(l));
@@ -150,8 +151,8 @@ static void judge(ct__loop_t *l)
   ct_best_take(&l->at.early, l->o->early_stop.metric, &scores, l->at.step);
 }
 
-/* What an epoch, or a run, has to say at its end: evaluation, if that is due, and lines, unless
- * *stop says, or comes to say, that there is no time for it. */
+/* The end of an epoch or run: evaluates if that is due, and writes lines.  A stop request before or
+ * during the evaluation skips both. */
 static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
 {
   int rc = CT_OK;
@@ -171,7 +172,8 @@ out:
   return rc;
 }
 
-/* Stopped in the evaluation the epoch goes on to be at its end: the next run evaluates. */
+/* If a stop request interrupts the evaluation, the position stays at the end of the epoch, and the
+ * resumed run evaluates. */
 static int end_epoch(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -189,7 +191,7 @@ out:
   return rc;
 }
 
-/* Within an epoch.  One that is broken off is left out. */
+/* Evaluates within an epoch if that is due.  An interrupted evaluation is not repeated. */
 static int evaluate_between(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -212,11 +214,10 @@ static int verified(const ct__loop_t *l)
   return l->o->verify_every && l->at.step % l->o->verify_every == 0;
 }
 
-/* Steps, until the end or until all are asked to stop.  *own: this rank's code of what it did
- * alone. */
+/* Makes steps until the end or a stop request.  *own: this rank's code since the last step. */
 static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
-  int rc = CT_OK, begins = 1; /* an epoch, or what is left of one */
+  int rc = CT_OK, begins = 1; /* 1: an epoch, or the rest of one, begins */
   while (!finished(l) && !*stop) {
     ct_step_word_t word = {0};
     if (begins) ct_mllog_begin_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
@@ -226,9 +227,9 @@ static int steps(ct__loop_t *l, int *own, int64_t *stop)
     *stop = word.stop;
     int epoch_end = begins = is_epoch_trained(l);
     if (epoch_end) ct_mllog_end_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
-    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
+    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before a checkpoint */
     CT_TRY(epoch_end ? end_epoch(l, stop) : evaluate_between(l, stop));
-    if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left that could be stopped */
+    if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left to stop */
     if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
     if (*own == CT_OK) *own = ct__saves_end(l, 0);
     if (ct__saves_due(l, epoch_end) || *stop) *own = ct__saves_begin(l, *own);
@@ -237,33 +238,34 @@ out:
   return rc;
 }
 
-/* The evaluation that this run began with was broken off, so it came no further than the run
- * before.  By the job's time it would be so in each job to come, for ever, and exit status 75 would
- * ask for them; a signal may have come for other reasons. */
+/* The evaluation with which this run began was interrupted, so the run made no progress.  If the
+ * cause is the job's time, no later job would make progress either, although exit status 75 would
+ * request them: that is an error.  A signal may have other reasons. */
 static int no_further(const ct__loop_t *l, int64_t stop)
 {
   static const char cure[] =
-      "ask for more time, raise data.eval_batch, or evaluate on fewer samples (data.val)";
+      "request more time, raise data.eval_batch, or evaluate on fewer samples (data.val)";
   int rc = CT_OK;
   char text[32];
   ct_stop_reason_t reason = ct_stop_unpack(stop).reason;
   ct_text_seconds(ct_clock() - l->begin, text, sizeof text);
   if (reason == CT_STOP_WALLTIME)
-    CT_FAIL(CT_ERR_USAGE,
-            "the job's time is too short: the evaluation that this run began with was broken off "
-            "after %s, so that %g s (job.margin_s) are left; %s",
-            text, l->o->job->margin_s, cure);
+    CT_FAIL(
+        CT_ERR_USAGE,
+        "the job's time is too short: the evaluation at the beginning of this run was interrupted "
+        "after %s, to leave %g s (job.margin_s); %s",
+        text, l->o->job->margin_s, cure);
   if (reason == CT_STOP_SIGNAL)
     ct_log(CT_LOG_WARN,
-           "this run did nothing but an evaluation, which was broken off after %s; the next one "
-           "begins it anew: if the jobs are too short for it, %s",
+           "this run was interrupted during its first evaluation, after %s; the next run restarts "
+           "it: if the jobs are too short for it, %s",
            text, cure);
 out:
   return rc;
 }
 
-/* The end of an epoch whose samples were done by the run before; saved, so that it is made up for
- * once. */
+/* Processes the end of an epoch whose samples the previous run has trained on, and saves, so that
+ * no later run repeats it. */
 static int make_up(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK;
@@ -276,18 +278,18 @@ out:
   return rc;
 }
 
-/* What is saved is durable then. */
+/* The last checkpoint of the run, if one is due; waits until it is durable. */
 static int save_rest(ct__loop_t *l, int own, int64_t stop)
 {
   int unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
-  const ct_ckpt_opts_t *c = l->o->ckpt; /* no run ends without a model */
+  const ct_ckpt_opts_t *c = l->o->ckpt; /* a run always ends with a model */
   int wanted = stop || c->every_epochs || c->every_steps || c->best == CT_SCORE_OFF;
   if (l->is_best || (unsaved && wanted)) own = ct__saves_begin(l, own);
   if (own == CT_OK) own = ct__saves_end(l, 1);
   return ct_agree(l->topo, own);
 }
 
-/* The result of a run that ended within an epoch, or that had nothing left to do. */
+/* The evaluation of a run that ended within an epoch, or had nothing left to train. */
 static int last_evaluation(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -340,7 +342,7 @@ static int open_steps(ct__loop_t *l)
                        trained ? 0 : l->at.cursor, o->workers, &l->steps);
 }
 
-/* The energy of this run, in one line; or why it is not known. */
+/* Logs the energy of this run, or why it is unknown. */
 static int tell_energy(ct__loop_t *l)
 {
   int rc = CT_OK;
@@ -351,7 +353,7 @@ static int tell_energy(ct__loop_t *l)
   if (r->energy.joule >= 0)
     ct_log(CT_LOG_INFO, "energy: %.4g J, %.4g J a sample (%s)", r->energy.joule,
            r->joule_per_sample, r->energy.from);
-  else /* metrics.jsonl has it, too */
+  else /* metrics.jsonl has the reason, too */
     ct_log(CT_LOG_DEBUG, "energy: %s", r->energy.from);
 out:
   return rc;
@@ -392,7 +394,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY(tell_energy(&l));
   CT_TRY_ALL(l.topo, ct__accounts_end(l.accounts, o->dir));
 out:;
-  ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */
+  ct_err_info_t error = *ct_err_last(); /* the error that all ranks agreed on is reported */
   ct_log_progress(NULL);
   if (l.accounts) ct__accounts_total(l.accounts, &out->account);
   if (l.accounts) out->loop_s = ct_clock() - l.begin;

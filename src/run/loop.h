@@ -58,16 +58,17 @@ typedef struct ct__loop {
 /** Local.  Prepares checkpoints on rank 0; other ranks only set the directory. */
 int ct__saves_open(ct__loop_t *l);
 void ct__saves_close(ct__loop_t *l);
-/** 1 if a checkpoint is due after the last step, or if its evaluation was the best so far; identical
- * on all ranks. */
+/** 1 if a checkpoint is due after the last step, or if its evaluation was the best so far;
+ * identical on all ranks. */
 int ct__saves_due(const ct__loop_t *l, int epoch_end);
 /** Collective if ct_trainer_snapshot_is_collective(), otherwise local.  Copies the state and begins
  * to write it.  \a own: this rank's code so far; nothing is saved unless it is CT_OK. */
 int ct__saves_begin(ct__loop_t *l, int own);
 /** Local.  Returns the result of the previous write if that is complete, and writes its line of
  * metrics.jsonl.  A failed write is an error with checkpoint.on_error: stop; with continue it is a
- * warning, and the next checkpoint tries again.  \a last: waits for the last write of the run, whose
- * failure is always an error: exit status 0 and 75 promise a checkpoint of the final state. */
+ * warning, and the next checkpoint tries again.  \a last: waits for the last write of the run,
+ * whose failure is always an error: exit status 0 and 75 promise a checkpoint of the final
+ * state. */
 int ct__saves_end(ct__loop_t *l, int last);
 /** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, including the
  * copy of the state: the recent slowest; before the first is complete, estimated from its bytes. */
@@ -101,8 +102,8 @@ int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped);
 
 /** Collective.  Before each step: begins the timeline if this is its first step. */
 int ct__trace_before(ct__loop_t *l);
-/** Collective.  After each step, and at the end of the run (\a last): ends the timeline after its last
- * step, and rank 0 writes it. */
+/** Collective.  After each step, and at the end of the run (\a last): ends the timeline after its
+ * last step, and rank 0 writes it. */
 int ct__trace_behind(ct__loop_t *l, int last);
 
 /* ---- histograms.c ---- */

@@ -104,7 +104,7 @@ void ct_meter_look(ct_meter_t *m, double now)
   look(m);
 }
 
-/* Sums over the ranks. */
+/* Values that are summed over the ranks. */
 enum { HOST, HOSTS_SILENT, WHOLE, GPU, GPUS, GPUS_SILENT, NUMBERS };
 
 static void from_job(const ct_meter_t *m, ct_meter_sum_t *out)
@@ -117,7 +117,8 @@ static void from_job(const ct_meter_t *m, ct_meter_sum_t *out)
     out->joule = now - m->job_at;
     snprintf(out->from, sizeof out->from, "%s's accounting of this job step", system);
   } else {
-    snprintf(out->from + len, sizeof out->from - len, ", and %s's accounting says nothing", system);
+    snprintf(out->from + len, sizeof out->from - len, ", and %s's accounting has no energy",
+             system);
   }
 }
 
@@ -133,11 +134,11 @@ static void conclude(const ct_meter_t *m, const double *v, ct_meter_sum_t *out)
     snprintf(out->from, sizeof out->from, "%s; NVML: GPUs", m->last.from);
   } else if (gpus) {
     out->joule = v[GPU];
-    snprintf(out->from, sizeof out->from, "NVML: GPUs alone, nodes do not tell");
+    snprintf(out->from, sizeof out->from, "NVML: GPUs only, nodes have no readable counters");
   } else {
     if (!hosts && m->used >= 0)
-      snprintf(out->from, sizeof out->from, "not known: some nodes do not tell");
-    if (hosts) snprintf(out->from, sizeof out->from, "not known: GPUs do not tell");
+      snprintf(out->from, sizeof out->from, "unknown: some nodes have no readable counters");
+    if (hosts) snprintf(out->from, sizeof out->from, "unknown: some GPUs have no counters");
     from_job(m, out);
   }
 }

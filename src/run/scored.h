@@ -22,8 +22,8 @@ typedef struct ct__scored {
 /** Local.  Allocates memory for \a samples of this rank. */
 int ct__scored_open(ct__scored_t *s, int64_t samples);
 void ct__scored_close(ct__scored_t *s);
-/** Local, Hot.  Adds a batch with its outputs [n][classes or outputs]; excludes the label \a ignored
- * if \a has_ignored. */
+/** Local, Hot.  Adds a batch with its outputs [n][classes or outputs]; excludes the label \a
+ * ignored if \a has_ignored. */
 void ct__scored_batch(ct__scored_t *s, const ct_batch_t *b, const float *out, int has_ignored,
                       int32_t ignored);
 /** Collective.  AUC of one class against the rest, mean over the classes; with two classes that of
