@@ -7,7 +7,7 @@
  * D has n rows; the bias of its epilogue is a vector along the rows of D, which is our bias[n]. */
 #ifndef GPU_GEMM_MAP_H
 #define GPU_GEMM_MAP_H
-#include "cuda/product.h"
+#include "cuda/gemm_conv.h"
 
 /** A column-major matrix as stored, or a batch of them. */
 typedef struct gpu__lt_matrix {

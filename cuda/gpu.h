@@ -10,9 +10,9 @@
 
 #include "backend/ct_backend.h"
 #include "base/ct_err.h"
-#include "cuda/kernels/dial.h"
+#include "cuda/kernels/step_params.h"
 #include "cuda/kernels/loss.h"
-#include "cuda/product.h"
+#include "cuda/gemm_conv.h"
 
 /* ---- errors of the CUDA runtime ---- */
 
@@ -136,7 +136,7 @@ struct gpu__kind {
    * parameters that are not plain.  On failure clear() is called.  NULL: nothing to do */
   int (*prepare)(ct_op_t *op, ct_op_info_t *info);
   /* Hot.  Enqueues on \a s.  Numbers that change from step to step are passed on as a dial
-   * (dial.h), made from \a a by gpu__dial(), with the pointer \a at */
+   * (step_params.h), made from \a a by gpu__dial(), with the pointer \a at */
   int (*run)(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s);
   /* frees what prepare made; may see a half-prepared op; NULL: nothing */
   void (*clear)(ct_op_t *op);

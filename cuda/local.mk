@@ -1,6 +1,6 @@
 # The CUDA backend: one module, loaded when the program runs.  nvcc compiles the kernels, mpicc all C.
 cuda_c = \
-  %D%/gpu.h %D%/product.h %D%/kernels/dial.h %D%/kernels/kernel.h %D%/kernels/elt.h \
+  %D%/gpu.h %D%/gemm_conv.h %D%/kernels/step_params.h %D%/kernels/kernel.h %D%/kernels/elt.h \
   %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bytes.h %D%/kernels/bias.h %D%/kernels/depthwise.h \
   %D%/op_conv.c \
   %D%/backend.c %D%/energy.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
@@ -10,16 +10,16 @@ cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c 
   %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
   %D%/op_attention.c %D%/kernels/heads.h %D%/kernels/softmax.h
 # the communicator over NCCL
-cuda_nccl_all_c = %D%/comm_nccl.h %D%/comm_nccl.c %D%/comm_nccl_calls.c %D%/comm_nccl_waits.c %D%/nccl_check.c
+cuda_nccl_all_c = %D%/nccl/comm_nccl.h %D%/nccl/comm_nccl.c %D%/nccl/comm_nccl_calls.c %D%/nccl/comm_nccl_waits.c %D%/nccl/nccl_check.c
 EXTRA_DIST += $(cuda_nccl_all_c)
 if HAVE_NCCL
 cuda_nccl_c = $(cuda_nccl_all_c)
 endif
 # what is behind the seam product.h
-cuda_products_c = %D%/products.h %D%/products.c \
-  %D%/conv_dnn.c %D%/conv_run.c %D%/conv_store.c %D%/conv_tune.c $(cuda_dnn_c)
+cuda_products_c = %D%/library_handles.h %D%/library_handles.c \
+  %D%/conv/conv_dnn.c %D%/conv/conv_run.c %D%/conv/conv_store.c %D%/conv/conv_tune.c $(cuda_dnn_c)
 # the part of it that needs no device
-cuda_dnn_c = %D%/dnn.h %D%/dnn_graph.c %D%/dnn_plan.c %D%/conv_plan.h %D%/conv_graph.c %D%/conv_plan.c %D%/conv_file.c
+cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_file.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu
@@ -33,12 +33,12 @@ cuda_c += %D%/kernels/update.h %D%/op_update.c
 cuda_cu += %D%/kernels/update.cu
 # pooling, losses
 cuda_c += %D%/op_pool.c %D%/kernels/pool.h %D%/op_loss.c %D%/kernels/loss.h
-cuda_cu += %D%/kernels/pool.cu %D%/kernels/loss.cu %D%/kernels/loss_places.cu
+cuda_cu += %D%/kernels/pool.cu %D%/kernels/loss.cu %D%/kernels/loss_pixels.cu
 # element by element, and parts of rows
-cuda_c += %D%/kernels/few.h %D%/kernels/random.h %D%/kernels/act.h %D%/op_act.c \
-  %D%/kernels/dropout.h %D%/op_dropout.c %D%/kernels/parts.h %D%/op_concat.c %D%/op_tokens.c \
+cuda_c += %D%/kernels/vec_access.h %D%/kernels/random.h %D%/kernels/act.h %D%/op_act.c \
+  %D%/kernels/dropout.h %D%/op_dropout.c %D%/kernels/concat.h %D%/op_concat.c %D%/op_tokens.c \
   %D%/kernels/upsample.h %D%/op_upsample.c
-cuda_cu += %D%/kernels/act.cu %D%/kernels/dropout.cu %D%/kernels/parts.cu %D%/kernels/upsample.cu
+cuda_cu += %D%/kernels/act.cu %D%/kernels/dropout.cu %D%/kernels/concat.cu %D%/kernels/upsample.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)

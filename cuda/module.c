@@ -5,7 +5,7 @@
 #include "comm/ct_module.h"
 #include "cuda/gpu.h"
 #ifdef HAVE_NCCL
-#  include "cuda/comm_nccl.h"
+#  include "cuda/nccl/comm_nccl.h"
 #  define COMM &gpu__comm_nccl
 #else
 #  define COMM NULL

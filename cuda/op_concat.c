@@ -1,7 +1,7 @@
 /* Concatenation along the channels, of sequences the features: in rows, of whole samples or steps
  * where the layout is plain, else of one place's channels. */
 #include "cuda/gpu.h"
-#include "cuda/kernels/parts.h"
+#include "cuda/kernels/concat.h"
 
 /* Of sequences no other layout than the plain one has the features side by side. */
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])

@@ -1,7 +1,7 @@
 /* Into and out of sequences N x T x D: patches to tokens, and the choice of one place. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
-#include "cuda/kernels/parts.h"
+#include "cuda/kernels/concat.h"
 
 /* ---- tokens ---- */
 

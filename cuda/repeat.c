@@ -1,8 +1,8 @@
 /* Steps that are started as a whole.
  *
  * Between begin() and end() work is noted in a list.  end() compares the list with that of the
- * key's last step: if only dials (dial.h) differ, the graph that was made of it is good, and the
- * dials are written to where its first node copies them from; else the list is run once into a
+ * key's last step: if only dials (step_params.h) differ, the graph that was made of it is good, and
+ * the dials are written to where its first node copies them from; else the list is run once into a
  * stream that captures, and becomes a new graph.  So nothing has to be known in advance about what
  * may be repeated. */
 #include <string.h>

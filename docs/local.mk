@@ -1,6 +1,6 @@
 # The pages for users, which are installed with their links to each other; examples and templates of
 # jobs are elsewhere, and links lead to them.
-nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE hdf5io/FORMAT.md src/README.md \
+nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE hdf5io/FORMAT.md src/README.md src/NEW_OP.md \
   %D%/cluster.md \
   %D%/configuration.md \
   %D%/data.md \

@@ -8,7 +8,7 @@
 #ifndef CT_H5_H
 #define CT_H5_H
 #include "ckpt/ct_store.h"
-#include "data/ct_reader.h"
+#include "data/readers/ct_reader.h"
 #include "weights/ct_weights.h"
 
 extern const ct_reader_ops_t ct_reader_hdf5;

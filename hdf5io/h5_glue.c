@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "hdf5io/ct_h5.h"
-#include "hdf5io/h5_note.h"
+#include "hdf5io/read/h5_offset_vfd.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

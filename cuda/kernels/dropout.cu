@@ -2,7 +2,7 @@
  * used. */
 #include "cuda/kernels/dropout.h"
 
-#include "cuda/kernels/few.h"
+#include "cuda/kernels/vec_access.h"
 #include "cuda/kernels/random.h"
 
 enum { BLOCK = CT_DROPOUT_BLOCK, THREADS = 256, MOST_ROWS = 65535 };

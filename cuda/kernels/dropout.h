@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/ct_dropout.h"
-#include "cuda/kernels/dial.h"
+#include "cuda/kernels/step_params.h"
 
 #ifdef __cplusplus
 extern "C" {

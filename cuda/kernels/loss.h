@@ -4,7 +4,7 @@
 #define GPU_LOSS_H
 #include <cuda_runtime_api.h>
 
-#include "cuda/kernels/dial.h"
+#include "cuda/kernels/step_params.h"
 
 #ifdef __cplusplus
 extern "C" {

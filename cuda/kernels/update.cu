@@ -4,7 +4,7 @@
 #include "cuda/kernels/update.h"
 
 #include "backend/ct_update.h"
-#include "cuda/kernels/few.h"
+#include "cuda/kernels/vec_access.h"
 
 enum {
   THREADS = 256,

@@ -1,68 +1,67 @@
-/** \file ct_backend.h  What a device can do: memory, order, arithmetic.  Layer 1.
+/** \file ct_backend.h  Interface of a device backend: memory, queues, ops.  Layer 1.
  *
- * Three small tables.  A backend is one `const ct_backend_t`; every entry is filled, so callers
- * never test for NULL.  Nothing here is collective; all int functions are local and return CT_OK or
- * a code.
+ * Three tables of functions.  A backend is one `const ct_backend_t`; every entry is filled, so
+ * callers never test for NULL.  All functions are local; those that return int return CT_OK or an
+ * error code.
  *
  * An op is prepared once and run many times.  `prepare` decides everything (algorithm, layouts,
- * bytes) for all passes together; `run` only enqueues and allocates nothing. */
+ * workspace) for all passes together; `run` only enqueues and allocates nothing. */
 #ifndef CT_BACKEND_H
 #define CT_BACKEND_H
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
 
 typedef struct ct_dev ct_dev_t;     /**< an opened device */
-typedef struct ct_queue ct_queue_t; /**< in-order work: a CUDA stream; inline on the CPU */
-typedef struct ct_event ct_event_t; /**< a point in a queue's work */
+typedef struct ct_queue ct_queue_t; /**< in-order queue: a CUDA stream; synchronous on the CPU */
+typedef struct ct_event ct_event_t; /**< a position in a queue, as cudaEvent_t */
 typedef struct ct_op ct_op_t;       /**< a prepared op */
 
 typedef enum {
   CT_MEM_DEVICE,
-  CT_MEM_STAGING /**< host memory that the device copies fast */
+  CT_MEM_STAGING /**< host memory with fast transfers to the device (pinned) */
 } ct_mem_kind_t;
 
 typedef struct ct_mem_ops {
-  /* 64-byte aligned, zeroed; CT_ERR_NOMEM */
+  /* returns zeroed memory, aligned to 64 bytes; CT_ERR_NOMEM */
   int (*alloc)(ct_dev_t *dev, ct_mem_kind_t kind, size_t bytes, void **out);
-  /* NULL is fine */
+  /* p may be NULL */
   void (*free)(ct_dev_t *dev, ct_mem_kind_t kind, void *p);
-  /* host memory of the caller's, which the device copies fast until unpin(); a failure costs
-   * speed only */
+  /* pins caller-owned host memory for fast transfers until unpin(); a failure only costs speed */
   int (*pin)(ct_dev_t *dev, void *p, size_t bytes);
   void (*unpin)(ct_dev_t *dev, void *p);
-  /* enqueued; any direction */
+  /* asynchronous; host to device, device to host or within one side */
   int (*copy)(ct_queue_t *q, void *dst, const void *src, size_t bytes);
-  /* enqueued */
+  /* asynchronous */
   int (*zero)(ct_queue_t *q, void *dst, size_t bytes);
-  /* bytes of device memory that are free; SIZE_MAX: not known, as of a host's memory */
+  /* free device memory in bytes; SIZE_MAX: unknown, as for host memory */
   size_t (*room)(ct_dev_t *dev);
 } ct_mem_ops_t;
 
 typedef struct ct_queue_ops {
   int (*create)(ct_dev_t *dev, ct_queue_t **out);
-  /* work not yet done is done first; NULL is fine */
+  /* waits for all work of q first; q may be NULL */
   void (*destroy)(ct_queue_t *q);
-  /* the end of the work enqueued so far; *io NULL: a new event, else it is moved */
+  /* records an event after the work enqueued so far; *io NULL: creates it, else moves it */
   int (*mark)(ct_queue_t *q, ct_event_t **io);
-  /* later work of q waits for the event; the host does not */
+  /* makes later work of q wait for the event; does not block the host */
   int (*after)(ct_queue_t *q, ct_event_t *ev);
-  /* the host waits for the event */
+  /* blocks the host until the event is reached */
   int (*wait)(ct_event_t *ev);
-  /* 1 the work before the event is done, 0 not yet, or a code; does not wait */
+  /* 1 the event is reached, 0 not yet, or an error code; does not block */
   int (*done)(ct_event_t *ev);
-  /* the host waits for all work of q; returns the first error of earlier work */
+  /* blocks the host until q is empty; returns the first error of earlier work */
   int (*sync)(ct_queue_t *q);
-  /* frees an event; NULL is fine */
+  /* frees an event; NULL is allowed */
   void (*unmark)(ct_event_t *ev);
 
-  /* A step that is repeated with the same ops on the same memory, and other numbers (learning rate,
-   * loss scale, dropout's step), can be started as a whole: a CUDA graph.  Between begin() and
-   * end() what is enqueued is only noted; the host must not wait for it.  \a key, 0 … CT_REPEATS -
-   * 1, tells apart steps that differ in their memory.  end() compares with the last step of that
-   * key and makes a graph where they differ; then start() runs it: \a whole 1 as the graph that
-   * end() left (or, if there was a begin() but no end(), as the last one was), 0 piece by piece,
-   * which needs no end().  Where a backend has nothing to gain (flag `repeats` is 0) begin() and
-   * end() do nothing, and all is done as it is enqueued. */
+  /* Step replay (CUDA graphs).  A step that repeats the same ops on the same memory with other
+   * numbers (learning rate, loss scale, dropout's step) can be launched as one graph.  Work
+   * enqueued between begin() and end() is only recorded; the host must not wait for it.  \a key, 0
+   * … CT_REPEATS - 1, identifies steps that use the same memory.  end() compares the recording with
+   * the last step of that key and builds a new graph if they differ.  start() then runs the step.
+   * \a whole 1: as the graph of end(), or, after a begin() without end(), as the previous graph.
+   * \a whole 0: op by op; needs no end().  If the backend's flag `repeats` is 0, begin() and end()
+   * do nothing and work runs as it is enqueued. */
   int (*begin)(ct_queue_t *q, int key);
   int (*end)(ct_queue_t *q);
   int (*start)(ct_queue_t *q, int whole);
@@ -70,159 +69,163 @@ typedef struct ct_queue_ops {
 
 #define CT_REPEATS 4
 
-/** What `prepare` found out. */
+/** Results of `prepare`. */
 typedef struct ct_op_info {
-  size_t scratch;       /**< bytes wanted during one run */
+  size_t scratch;       /**< workspace of one run, in bytes */
   size_t saved;         /**< bytes kept from forward to backward (masks, arg-max, statistics) */
-  ct_layout_t y_layout; /**< the output's layout; dy has it too, dx that of x */
-  /** w[i] in the op's own layout, float32 (gradients and states alike); 0: none */
+  ct_layout_t y_layout; /**< layout of y and dy; dx has the layout of x */
+  /** bytes of w[i] in the op's own layout, float32; gradients and optimizer states have the same
+   * size; 0: no such parameter */
   size_t param_bytes[CT_OP_PARAMS];
-  uint64_t param_layout; /**< hash of that layout: equal on all ranks */
-  int bwd_uses;          /**< CT_USES_X | CT_USES_Y: what must live until the backward pass */
-  int takes_dy2;         /**< backward can add a second gradient on the fly */
-  int inplace_fwd;       /**< y may share x's memory (if x is not needed later) */
-  int inplace_second;    /**< y may share x2's memory, and this is the best place for it */
-  int inplace_bwd;       /**< dx may share dy's memory */
-  const char *algorithm; /**< "winograd", "direct", "by hand"; lives as long as the op */
+  uint64_t param_layout; /**< hash of the parameter layouts; equal on all ranks */
+  int bwd_uses;          /**< CT_USES_X | CT_USES_Y: the tensors to keep until the backward pass */
+  int takes_dy2;         /**< 1: backward can add dy2 to dy */
+  int inplace_fwd;       /**< 1: y may share x's memory (if x is not needed later) */
+  int inplace_second;    /**< 1: y may share x2's memory, and this is the preferred memory for y */
+  int inplace_bwd;       /**< 1: dx may share dy's memory */
+  const char *algorithm; /**< "winograd", "direct", "by hand"; valid as long as the op */
 } ct_op_info_t;
 
-/** Pure.  With what `prepare` begins: y in the layout of x (REORDER: in that which is asked for),
- * plain parameters, ct_op_uses(), and nothing else wanted or allowed. */
+/** Pure.  The initial info that `prepare` completes: y in the layout of x (REORDER: in the
+ * requested layout), plain parameters, bwd_uses from ct_op_uses(), no workspace and no in-place
+ * sharing. */
 ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm);
 
-/** Numbers of one batch's loss; in staging memory; overwritten by each forward LOSS. */
+/** Loss and counts of one batch, in staging memory; overwritten by each forward LOSS. */
 typedef struct ct_loss {
-  double sum;       /**< of the samples' losses (not the mean) */
-  double weight;    /**< what to divide it by: samples, or the sum of their weights */
+  double sum;       /**< sum (not mean) of the samples' losses */
+  double weight;    /**< divisor for the mean: number of samples, or the sum of their weights */
   double abs_error; /**< sum over samples of the mean |output - target|; 0 for cross-entropy */
   int64_t samples, top1,
-      top5; /**< samples seen (ignored ones not); correct within the first 1 and 5.  With a label
-                 for each place of a sample these are places */
+      top5; /**< number of samples (without ignored ones); correct within the best 1 and 5.  With
+                 one label per pixel these count pixels */
 } ct_loss_t;
 
-/** What GRADSTAT found out, in staging memory; added to, so that an arena can be done in pieces:
- * the caller zeroes it before the first. */
+/** Result of GRADSTAT, in staging memory.  Each run adds to it, so an arena can be processed in
+ * parts; the caller zeroes it before the first. */
 typedef struct ct_grad_stat {
-  double power;      /**< sum of |g|^p, or the largest |g|: of the gradient times `scale` */
-  int64_t nonfinite; /**< elements that are infinite or NaN */
+  double power;      /**< sum of |g|^p, or the largest |g|; g is the gradient times `scale` */
+  int64_t nonfinite; /**< number of infinite or NaN elements */
 } ct_grad_stat_t;
 
-/** What an UPDATE does to the gradient before the rule: g = clamp(g * scale * clip, ±clip_value),
- * where clip = min(1, clip_norm / (norm + 1e-6)) with the norm of `stat`, as
- * torch.nn.utils.clip_grad_norm_.  Nothing is updated if stat says nonfinite and skip_nonfinite is
- * set (torch.amp.GradScaler). */
+/** Gradient clipping before the optimizer rule: g = clamp(g * scale * clip, ±clip_value), where
+ * clip = min(1, clip_norm / (norm + 1e-6)) with the norm of `stat`, as
+ * torch.nn.utils.clip_grad_norm_.  With skip_nonfinite the update is skipped if stat counts
+ * nonfinite elements (torch.amp.GradScaler). */
 typedef struct ct_grad_ctl {
-  const ct_grad_stat_t *stat; /**< NULL: no norm, no skipping */
+  const ct_grad_stat_t *stat; /**< NULL: no clipping by norm, no skipping */
   double clip_norm;           /**< 0: off */
-  double clip_p;              /**< of the norm; infinity: the largest */
+  double clip_p;              /**< order of the norm; infinity: the maximum norm */
   float clip_value;           /**< 0: off */
   int skip_nonfinite;
 } ct_grad_ctl_t;
 
-/** Pointers for one run; which ones an op reads is said in ct_op.h; the rest may be anything. */
+/** Arguments of one run. ct_op.h says which ones an op reads; the others are ignored. */
 typedef struct ct_op_args {
   int pass; /**< bits of CT_FWD | CT_BWD_DATA | CT_BWD_PARAM */
   const void *x, *x2;
   void *y;
-  const void *dy, *dy2;  /**< dy2: second summand or NULL */
-  void *dx, *dx2;        /**< overwritten, not added to; NULL: not wanted */
-  void *w[CT_OP_PARAMS]; /**< parameters in the op's own layout; BNORM's running statistics plain */
+  const void *dy, *dy2;  /**< dy2: a second gradient that is added to dy, or NULL */
+  void *dx, *dx2;        /**< overwritten, not accumulated; NULL: not computed */
+  void *w[CT_OP_PARAMS]; /**< in the op's own layout; BNORM's running statistics are plain */
   const void
-      *w_low[CT_OP_PARAMS]; /**< the same rounded to the low type of the op, if it has one and
-                                        the backend wants them (ct_backend_t.low_weights) */
-  void *dw[CT_OP_PARAMS];   /**< gradients, overwritten */
+      *w_low[CT_OP_PARAMS]; /**< the parameters rounded to the op's reduced precision; only if the
+                                 backend asks for them (ct_backend_t.low_weights) */
+  void *dw[CT_OP_PARAMS];   /**< gradients of the parameters; overwritten */
   void *saved, *scratch;
-  double *stats;          /**< BNORM with sync, device memory: 2C + 1 numbers.  Forward: for each
-                      channel the sums of x - s and of (x - s)^2, where s is its running mean (the
-                      same on all ranks; Chan, Golub, LeVeque 1983), then the elements of a channel.
-                      Backward: the sums of dy and of dy * (x - mean); the last is not used */
-  int keep_running;       /**< BNORM in training: 1 = the running statistics are left alone, as they
-                      are with one value per channel, which has no variance */
-  const float *affine;    /**< REORDER of CT_U8: a[C], then b[C]; device memory */
-  const int32_t *labels;  /**< LOSS: n labels, or n times those of all places; device memory */
-  const int32_t *labels2; /**< LOSS: with mix[i] < 1: the other label of a mixed sample; or NULL */
-  const float *mix;       /**< LOSS: share of labels[i]; NULL: 1 */
-  const float *targets;   /**< LOSS: [n, K] */
-  const float *class_weight;  /**< LOSS: [K] */
-  const float *sample_weight; /**< LOSS: [n], a factor of a sample's loss and of its weight */
+  double *stats;             /**< SyncBN: 2C + 1 numbers in device memory.  Forward: per channel the
+                               sums of x - s and (x - s)^2, where s is the running mean (identical
+                               on all ranks; Chan, Golub, LeVeque 1983), then the number of elements
+                               of a channel.  Backward: the sums of dy and dy * (x - mean); the last
+                               number is unused */
+  int keep_running;          /**< BNORM in training: 1 = do not update the running statistics.  They
+                               are also not updated if a channel has a single value, which has no
+                               variance */
+  const float *affine;       /**< REORDER from CT_U8: scale a[C], then offset b[C]; device memory */
+  const int32_t *labels;     /**< LOSS: a label per sample, or per pixel; device memory */
+  const int32_t *labels2;    /**< LOSS: other label of a mixed sample (mix[i] < 1); or NULL */
+  const float *mix;          /**< LOSS: weight of labels[i] against labels2[i]; NULL: 1 */
+  const float *targets;      /**< LOSS: [n, K] */
+  const float *class_weight; /**< LOSS: [K] */
+  const float *sample_weight; /**< LOSS: [n], factor of a sample's loss and weight */
   ct_loss_t *loss;            /**< LOSS */
-  float scale;                /**< LOSS: factor of dx; GRADSTAT, MEASURE, UPDATE: of the gradient */
-  int64_t count;              /**< GRADSTAT, MEASURE, UPDATE: elements */
+  float scale;   /**< factor; LOSS: of dx; GRADSTAT, MEASURE, UPDATE: of the gradient */
+  int64_t count; /**< GRADSTAT, MEASURE, UPDATE: number of elements */
   void *state[CT_RULE_STATES];
   ct_hyper_t hyper;     /**< MEASURE, UPDATE */
-  ct_grad_stat_t *stat; /**< GRADSTAT: added to */
+  ct_grad_stat_t *stat; /**< GRADSTAT: result, accumulated */
   ct_grad_ctl_t ctl;    /**< MEASURE, UPDATE */
-  double *norms;        /**< MEASURE: [2] sums of squares, of the weights and of what the rule says
-                             (ct_rules.h), overwritten; UPDATE: of the whole parameter; NULL: 0.
-                             Device memory */
-  uint64_t seed;        /**< DROPOUT: of the run */
+  double *norms;        /**< device memory.  MEASURE writes 2 sums of squares: of the weights, and
+                             of the values that the rule names (ct_rules.h); UPDATE reads the sums
+                             of the whole parameter; NULL: none */
+  uint64_t seed;        /**< DROPOUT: seed of the run */
   int64_t step;         /**< DROPOUT: global step */
-  int64_t first;        /**< DROPOUT: position of this rank's first sample in the global batch */
+  int64_t first;        /**< DROPOUT: index of this rank's first sample in the global batch */
 } ct_op_args_t;
 
 typedef struct ct_op_ops {
-  /* 1 yes, 0 no (then why says what is missing): ct_op_check() first, then the backend's own
-   * limits; never fails */
+  /* 1 if the op can run, else 0 with the reason in why.  Calls ct_op_check(), then tests the
+   * backend's own limits; never fails */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
-  /* the layout in which the op would like its input, given the one it is offered in d->x.layout */
+  /* the preferred layout of the input, when d->x.layout is offered */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);
-  /* \a like: an op of the same layer prepared before for another batch size, whose parameter layout
-   * must be taken over; or NULL */
+  /* \a like: an op of the same layer prepared for another batch size, whose parameter layout is
+   * kept; or NULL */
   int (*prepare)(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
                  ct_op_info_t *info);
-  /* Hot.  Enqueues; allocates nothing */
+  /* Hot.  Enqueues the op; allocates nothing */
   int (*run)(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
-  /* NULL is fine */
+  /* NULL is allowed */
   void (*release)(ct_op_t *op);
-  /* one parameter between the plain layout (host, float32, OIHW) and the op's own (device);
-   * padding is written as zeros; complete on return */
+  /* convert one parameter between the plain layout (host, float32, OIHW) and the op's own layout
+   * (device); pack() writes padding as zeros; both have finished when they return */
   int (*pack)(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own);
   int (*unpack)(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain);
 } ct_op_ops_t;
 
-/** What a simulated device plays (sim/ct_sim.h). */
+/** Options of the simulated device (sim/ct_sim.h). */
 typedef struct ct_dev_sim {
-  const char *times;           /**< file of recorded ops; NULL or "": none */
-  double flop_rate, byte_rate; /**< of ops that are not in it, a second; 0: as the file says */
-  double noise;                /**< of each op's time: standard deviation of its logarithm */
+  const char *times;           /**< file of recorded op times; NULL or "": none */
+  double flop_rate, byte_rate; /**< FLOP/s, bytes/s of ops without a record; 0: those of the file */
+  double noise;                /**< standard deviation of the logarithm of each op's time */
   double slow;                 /**< factor of all times */
-  uint64_t seed;               /**< of the noise: another one on each rank */
+  uint64_t seed;               /**< seed of the noise; differs between ranks */
 } ct_dev_sim_t;
 
-/** How a device is opened. */
+/** Options for opening a device. */
 typedef struct ct_dev_opts {
-  int index;       /**< number of the device among those of this node that this process sees */
+  int index;       /**< number among this node's devices that are visible to the process */
   int threads;     /**< CPU: threads of this rank */
-  int conv_direct; /**< CPU: 1 = never Winograd */
-  int tf32;        /**< GPU: 1 = products of float32 may round their factors to TF32 */
-  int autotune;    /**< GPU: 1 = convolutions are measured to choose their algorithms */
-  const char *plan_cache; /**< GPU: directory of what was measured; NULL or "": not kept */
-  double timeout_s;       /**< GPU: a wait that takes longer is an error; 0: never */
+  int conv_direct; /**< CPU: 1 = do not use Winograd */
+  int tf32;        /**< GPU: 1 = float32 GEMMs and convolutions may round their inputs to TF32 */
+  int autotune;    /**< GPU: 1 = time the algorithms of a convolution and choose the fastest */
+  const char *plan_cache; /**< GPU: directory for autotuning results; NULL or "": none */
+  double timeout_s;       /**< GPU: longest wait in seconds before an error; 0: no limit */
   ct_dev_sim_t sim;
 } ct_dev_opts_t;
 
-/** Which piece of hardware a device is; empty strings where there is nothing to tell apart. */
+/** Identity of a device; a string is empty if unknown. */
 typedef struct ct_dev_id {
   char uuid[48], bus[32], name[64];
-  int numa; /**< NUMA node; -1: not known */
+  int numa; /**< NUMA node; -1: unknown */
 } ct_dev_id_t;
 
 typedef struct ct_backend {
   size_t size;      /**< sizeof(ct_backend_t) */
   const char *name; /**< "ref", "cpu", "cuda", "sim" */
-  /* devices of this node; 0 with the reason in why */
+  /* number of devices on this node; 0 with the reason in why */
   int (*probe)(char why[128]);
   int (*open)(const ct_dev_opts_t *o, ct_dev_t **out);
   void (*close)(ct_dev_t *dev);
-  int host_memory; /**< 1: device memory is the host's: MPI may work on it (after waiting) */
-  int in_place;    /**< 1: batches are used where they lie; else they are copied to the device */
-  int low_weights; /**< 1: ops in a low type want args->w_low, and UPDATE keeps it */
-  int repeats;     /**< 1: queue->begin() makes steps faster */
-  int naps;        /**< 1: ops leave the processor to others; so must who waits for a message */
+  int host_memory; /**< 1: device memory is host memory: MPI can access it */
+  int in_place;    /**< 1: batches are used where they are; 0: they are copied to the device */
+  int low_weights; /**< 1: reduced-precision ops read args->w_low, and UPDATE maintains it */
+  int repeats;     /**< 1: step replay with queue->begin() saves time */
+  int naps;        /**< 1: ops sleep and free the core; MPI waits must then sleep too */
   /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);
   void (*identify)(ct_dev_t *dev, ct_dev_id_t *out);
-  /* joules that the device has used since some moment; < 0: it does not tell, or is the host */
+  /* energy counter of the device in joules; < 0: not available, or the device is the host */
   double (*joules)(ct_dev_t *dev);
   const ct_mem_ops_t *mem;
   const ct_queue_ops_t *queue;

@@ -1,20 +1,18 @@
-/** \file ct_dropout.h  Which elements dropout keeps: one rule for all backends.  Layer 1.
+/** \file ct_dropout.h  The dropout mask, identical in all backends.  Layer 1.
  *
- * The mask is a pure function of (seed of the run, global step, layer, position of the sample in
- * the global batch, element of the sample).  It depends on neither rank nor batch size nor layout,
- * so it is made anew in the backward pass, and a run gives the same numbers at every number of
- * ranks.
+ * The mask is a pure function of (seed of the run, global step, layer, index of the sample in the
+ * global batch, element of the sample).  It does not depend on rank, batch size or layout.  So the
+ * backward pass recomputes it, and results do not depend on the number of ranks.
  *
- * Four elements that follow each other in the plain layout (a block) share one Philox block:
+ * Four consecutive elements of the plain layout (a block) share one Philox block:
  *
  *     seed'  = mix(mix(seed) + step)               64 bits, once per run of the op
- *     index  = position << 32 | element / 4        no two blocks of a step share it
+ *     index  = position << 32 | element / 4        unique within a step
  *     number = ct_rng_block(seed', CT_RNG_DROPOUT, layer, index)[element % 4]
  *     kept   = number / 256 >= p * 2^24            24 bits, as in ct_rng_uniform()
  *
  * mix is the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
- * generators", OOPSLA 2014).  With blocks as the unit of work there is one call and no branch for
- * four elements. */
+ * generators", OOPSLA 2014).  Working in blocks costs one call and no branch for four elements. */
 #ifndef CT_DROPOUT_H
 #define CT_DROPOUT_H
 #include "base/ct_rng.h"
@@ -22,12 +20,12 @@
 
 #define CT_DROPOUT_BLOCK 4 /**< elements per block */
 
-/** What is constant during one run of the op. */
+/** Constants of one run of the op. */
 typedef struct ct_dropout {
   uint64_t seed;
   uint32_t layer;
-  uint32_t drop; /**< of 2^24 equally likely numbers, those below are dropped */
-  float factor;  /**< of kept elements: 1 / (1 - p) */
+  uint32_t drop; /**< an element is dropped if its 24-bit random number is below this */
+  float factor;  /**< factor of kept elements: 1 / (1 - p) */
 } ct_dropout_t;
 
 CT_INLINE uint64_t ct_dropout_mix(uint64_t z)
@@ -38,13 +36,13 @@ CT_INLINE uint64_t ct_dropout_mix(uint64_t z)
   return z ^ (z >> 31);
 }
 
-/** What takes the place of the seed in a step. */
+/** The Philox seed of a step. */
 CT_INLINE uint64_t ct_dropout_seed(uint64_t seed, int64_t step)
 {
   return ct_dropout_mix(ct_dropout_mix(seed) + (uint64_t)step);
 }
 
-/** \a p in [0, 1]: the probability to drop; at 1 nothing is kept. */
+/** \a p in [0, 1]: the probability to drop; with 1 everything is dropped. */
 CT_INLINE ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t layer, double p)
 {
   ct_dropout_t d;
@@ -55,20 +53,20 @@ CT_INLINE ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t lay
   return d;
 }
 
-/** The index of a block of the sample at \a position of the global batch. */
+/** Philox index of a block; \a position: index of the sample in the global batch. */
 CT_INLINE uint64_t ct_dropout_index(int64_t position, int64_t block)
 {
   return (uint64_t)position << 32 | (uint64_t)block;
 }
 
-/** 0 or d->factor, by an element's number. */
+/** 0 or d->factor, given the element's random number. */
 CT_INLINE float ct_dropout_factor(const ct_dropout_t *d, uint32_t number)
 {
   return number >> 8 >= d->drop ? d->factor : 0;
 }
 
-/** The factors of elements 4 \a block … 4 \a block + 3 of the sample at \a position of the global
- * batch. */
+/** The factors of elements 4 \a block … 4 \a block + 3 of the sample with index \a position in the
+ * global batch. */
 static inline void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
                                       float out[CT_DROPOUT_BLOCK])
 {

@@ -1,17 +1,17 @@
-/** \file ct_fake_quant.h  Numbers that are rounded as if they were in eight bits: one rule for all
- * backends.  Layer 1.
+/** \file ct_fake_quant.h  Fake quantization: float32 values rounded to the int8 grid, identical in
+ * all backends.  Layer 1.
  *
- * While training, the range follows the batches: the first one sets it, each later one moves it by
- * a hundredth of the way (Jacob et al., CVPR 2018; torch.ao.quantization's
- * MovingAverageMinMaxObserver).  A range of nothing (0, 0) is none yet: numbers stay as they are.
- * The gradient goes straight through, but not where a number was cut off. */
+ * In training the range follows the batches: the first batch sets it, each later one moves it by 1%
+ * of the difference (Jacob et al., CVPR 2018; torch.ao.quantization's MovingAverageMinMaxObserver).
+ * With the empty range (0, 0) values pass unchanged.  The gradient is that of the straight-through
+ * estimator: passed on, but zero for clipped values. */
 #ifndef CT_FAKE_QUANT_H
 #define CT_FAKE_QUANT_H
 #include "backend/ct_int8.h"
 
 #define CT_FAKE_QUANT_SHARE 0.01f
 
-/** range[2], lowest and highest, is told the lowest and highest of a batch. */
+/** Updates range[2] (lowest, highest) with the lowest and highest value of a batch. */
 static inline void ct_fake_quant_follow(float range[2], float low, float high)
 {
   low = low < 0 ? low : 0;
@@ -23,11 +23,11 @@ static inline void ct_fake_quant_follow(float range[2], float low, float high)
   range[1] += share * (high - range[1]);
 }
 
-/** How many steps of \a pair a number is from 0, to nearest, ties to even; not a number stays so.
- * Written without a branch or call, for loops over many. */
+/** v in units of pair->scale, rounded to nearest, ties to even; NaN stays NaN.  Without branches
+ * and calls, so that loops over it are vectorized. */
 static inline float ct_fake_quant_steps(const ct_quant_pair_t *pair, float v)
 {
-  const float most = 1024, round = 12582912; /* 1.5 * 2^23: what is added has no fraction left */
+  const float most = 1024, round = 12582912; /* 1.5 * 2^23: adding it drops the fraction */
   float t = v / pair->scale;
   t = t > most ? most : t;
   t = t < -most ? -most : t;
@@ -43,7 +43,7 @@ static inline float ct_fake_quant(const ct_quant_pair_t *pair, float v)
   return pair->scale * steps;
 }
 
-/** The gradient of a number whose rounded one has the gradient \a dy. */
+/** The gradient with respect to v, given the gradient \a dy of the rounded value. */
 static inline float ct_fake_quant_gradient(const ct_quant_pair_t *pair, float v, float dy)
 {
   float low = (float)-pair->zero, high = (float)(255 - pair->zero);

@@ -1,5 +1,5 @@
-/** \file ct_host.h  The entries of a backend's tables that have nothing to do where device memory
- * is the host's.  Layer 1. */
+/** \file ct_host.h  Trivial entries of the backend tables for devices whose memory is host memory.
+ * Layer 1. */
 #ifndef CT_HOST_H
 #define CT_HOST_H
 #include "backend/ct_backend.h"
@@ -13,9 +13,9 @@ int ct_host_begin(ct_queue_t *q, int key);
 int ct_host_end(ct_queue_t *q);
 int ct_host_start(ct_queue_t *q, int whole);
 
-/** Memory of this process; copies are done at once. */
+/** Host memory; copies are synchronous. */
 extern const ct_mem_ops_t ct_host_mem;
-/** All work is done when the call that enqueues it returns. */
+/** A queue without asynchrony: work is done when the call that enqueues it returns. */
 extern const ct_queue_ops_t ct_host_inline;
 
 #endif

@@ -1,20 +1,20 @@
 /** \file ct_rules.h  Optimizer rules, element by element.  Layer 1.
  *
- * * A rule is one inline function of (hyper-parameters, weight, gradient, states) that returns
- * the new weight, shared by every backend: each expands CT_RULE_LIST into loops over flat
- * ranges.  Adding an optimizer is one function and one row here, and its options in optim/.
+ * * A rule is one inline function of (hyper-parameters, weight, gradient, states) that returns the
+ * new weight.  All backends share it: each expands CT_RULE_LIST into loops over flat ranges.  To
+ * add an optimizer: one function and one row here, and its options in optim/.
  *
- * * A rule that adapts its rate to a whole parameter has a second function, which gives for
- * each element the value whose norm is wanted besides that of the weights, and may change the
- * states.  For such a rule MEASURE is run for each parameter before UPDATE, also for those
- * without weight decay. */
+ * * A rule that adapts its learning rate to each parameter (LARS, LAMB) has a second function.  It
+ * returns per element the value whose norm the rule needs besides that of the weights, and may
+ * update the states.  For such a rule MEASURE runs for each parameter before UPDATE, also for
+ * parameters without weight decay. */
 #ifndef CT_RULES_H
 #define CT_RULES_H
 #include "base/ct_types.h"
 #include <math.h>
 
-/** X(NAME, function, number of float32 states per weight, 1 if it wants MEASURE, its function
- * for that) */
+/** X(NAME, function, number of float32 states per weight, 1 if it needs MEASURE, the function that
+ * MEASURE applies) */
 #define CT_RULE_LIST(X)                                                         \
   X(CT_RULE_SGD, ct_rule_sgd, 1, 0, ct_rule_gradient)                           \
   X(CT_RULE_ADAM, ct_rule_adam, 2, 0, ct_rule_gradient)                         \
@@ -30,20 +30,19 @@ typedef enum {
 #undef X
 } ct_rule_t;
 
-/** How many there are.  Not among the rules, so that a switch over them is complete without. */
+/** Number of rules.  It is no enumerator of the rules, so that a switch over these is complete. */
 enum {
 #define X(...) +1
   CT_RULE_COUNT = CT_RULE_LIST(X)
 #undef X
 };
 
-#define CT_RULE_STATES 3 /**< most states any rule has */
+#define CT_RULE_STATES 3 /**< maximum number of states of a rule */
 
-/** Numbers of one step, equal for a whole range of weights.  A rule uses what it needs.  What is
- * a difference from 1, or a power of a beta, is worked out in double by optim/ and rounded
- * once. */
+/** Hyper-parameters of one step, constant over a range of weights.  A rule reads those it needs.
+ * optim/ computes differences from 1 and powers of beta in double and rounds them once. */
 typedef struct ct_hyper {
-  float lr;       /**< Adam: over the bias correction of the first moment */
+  float lr;       /**< Adam: divided by the bias correction of the first moment */
   float momentum; /**< Adam, LAMB: beta1 */
   float dampening, weight_decay;
   int nesterov;
@@ -51,13 +50,13 @@ typedef struct ct_hyper {
   float beta2;        /**< RMSprop: alpha */
   float take1, take2; /**< 1 - beta1, 1 - beta2 */
   float fix1, fix2;   /**< bias corrections: 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
-  float keep; /**< Adam: what the decoupled weight decay leaves of a weight; 1: there is none */
+  float keep;         /**< Adam: factor of the weight for decoupled weight decay; 1: no decay */
   float eps;
   float trust; /**< LARS: trust coefficient */
-  float ratio; /**< LARS, LAMB: the backend's to set, by ct_rule_ratio() */
+  float ratio; /**< LARS, LAMB: set by the backend from ct_rule_ratio() */
 } ct_hyper_t;
 
-/** 1 if the rule wants MEASURE before UPDATE. */
+/** 1 if the rule needs MEASURE before UPDATE. */
 CT_INLINE int ct_rule_measures(int rule)
 {
   const int measures[] = {
@@ -68,7 +67,7 @@ CT_INLINE int ct_rule_measures(int rule)
   return measures[rule];
 }
 
-/** Of LARS: the value that is measured is the gradient. */
+/** The function that MEASURE applies for LARS: the gradient itself. */
 CT_INLINE float ct_rule_gradient(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                  float *s2)
 {
@@ -80,7 +79,7 @@ CT_INLINE float ct_rule_gradient(const ct_hyper_t *h, float w, float g, float *s
   return g;
 }
 
-/** What SGD and LARS share: the momentum buffer starts as the first gradient, undampened. */
+/** Momentum of SGD and LARS: the buffer starts as the first gradient, undampened. */
 CT_INLINE float ct_rule_momentum(const ct_hyper_t *h, float w, float g, float *buffer)
 {
   if (h->momentum != 0) {
@@ -110,7 +109,7 @@ CT_INLINE float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s0, f
   return h->keep * w - h->lr * (m / (sqrtf(v) * h->fix2 + h->eps));
 }
 
-/** What both RMSprops share: the step, from the squared gradient's mean or variance. */
+/** The step of both RMSprops; \a spread: mean square or variance of the gradient. */
 CT_INLINE float ct_rule_rms_step(const ct_hyper_t *h, float w, float g, float spread, float *buffer)
 {
   float step = g / (sqrtf(spread) + h->eps);
@@ -128,8 +127,8 @@ CT_INLINE float ct_rule_rmsprop(const ct_hyper_t *h, float w, float g, float *s0
   return ct_rule_rms_step(h, w, g, *s0, s1);
 }
 
-/** The same with centered=True.  States: square_avg, grad_avg; momentum_buffer if there is
- * momentum. */
+/** torch.optim.RMSprop with centered=True.  States: square_avg, grad_avg; momentum_buffer if there
+ * is momentum. */
 CT_INLINE float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float g, float *s0,
                                          float *s1, float *s2)
 {
@@ -139,8 +138,8 @@ CT_INLINE float ct_rule_rmsprop_centered(const ct_hyper_t *h, float w, float g, 
   return ct_rule_rms_step(h, w, g, *s0 - *s1 * *s1, s2);
 }
 
-/** LARS (You, Gitman, Ginsburg 2017) as timm.optim.Lars: SGD on the gradient and decay times the
- * ratio. State: momentum_buffer. */
+/** LARS (You, Gitman, Ginsburg 2017) as timm.optim.Lars: SGD on (gradient + weight decay) * ratio.
+ * State: momentum_buffer. */
 CT_INLINE float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)s1;
@@ -148,13 +147,13 @@ CT_INLINE float ct_rule_lars(const ct_hyper_t *h, float w, float g, float *s0, f
   return ct_rule_momentum(h, w, (g + h->weight_decay * w) * h->ratio, s0);
 }
 
-/** LAMB: the direction from the moments as they are. */
+/** LAMB: the update direction, from the moments m and v. */
 CT_INLINE float ct_rule_lamb_of(const ct_hyper_t *h, float w, float m, float v)
 {
   return m * h->fix1 / (sqrtf(v) * h->fix2 + h->eps) + h->weight_decay * w;
 }
 
-/** LAMB: takes the gradient into the moments; gives the direction. */
+/** LAMB: updates the moments with the gradient and returns the update direction. */
 CT_INLINE float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                        float *s2)
 {
@@ -165,8 +164,8 @@ CT_INLINE float ct_rule_lamb_direction(const ct_hyper_t *h, float w, float g, fl
   return ct_rule_lamb_of(h, w, m, v);
 }
 
-/** LAMB (You et al. 2020) as timm.optim.Lamb without its own clipping, after MEASURE: the
- * gradient is in the moments.  States: exp_avg, exp_avg_sq. */
+/** LAMB (You et al. 2020) as timm.optim.Lamb without its own clipping.  MEASURE has already added
+ * the gradient to the moments.  States: exp_avg, exp_avg_sq. */
 CT_INLINE float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)g;
@@ -174,8 +173,8 @@ CT_INLINE float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, f
   return w - h->lr * h->ratio * ct_rule_lamb_of(h, w, *s0, *s1);
 }
 
-/** No optimizer: the average of weights (w) takes up a part, lr, of the weight (g) as it is now.
- * torch.lerp: with lr 1 the average becomes the weight, to the bit. */
+/** Weight averaging (EMA, SWA), not an optimizer: moves the average w towards the current weight g
+ * by the fraction lr.  As torch.lerp: with lr 1 the average becomes the weight, bit for bit. */
 CT_INLINE float ct_rule_average(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                 float *s2)
 {
@@ -185,8 +184,8 @@ CT_INLINE float ct_rule_average(const ct_hyper_t *h, float w, float g, float *s0
   return h->lr < 0.5f ? w + h->lr * (g - w) : g - (g - w) * (1 - h->lr);
 }
 
-/** What a parameter's step is multiplied by, from the sums of squares that MEASURE gave (NULL:
- * none).  1 without weight decay, as of biases: timm's always_adapt=False. */
+/** LARS, LAMB: factor of a parameter's step, from the sums of squares of MEASURE (NULL: none).  1
+ * without weight decay, as for biases: timm's always_adapt=False. */
 CT_INLINE float ct_rule_ratio(int rule, const ct_hyper_t *h, const double *norms)
 {
   if (!norms || h->weight_decay == 0 || !(norms[0] > 0) || !(norms[1] > 0)) return 1;

@@ -1,25 +1,25 @@
-/** \file ct_update.h  What MEASURE and UPDATE do before the rule, and GRADSTAT's norms: shared
- * by the backends.  Layer 1. */
+/** \file ct_update.h  Gradient scaling and clipping before the optimizer rule, and gradient norms;
+ * shared by the backends.  Layer 1. */
 #ifndef CT_UPDATE_H
 #define CT_UPDATE_H
 #include <math.h>
 
 #include "backend/ct_backend.h"
 
-/** From a gradient to what the rule sees: clamp(g * factor, ±limit). */
+/** The gradient that the rule gets: clamp(g * factor, ±limit). */
 typedef struct {
   float factor;
-  float limit; /**< infinity: none */
+  float limit; /**< infinity: no limit */
 } ct_grad_map_t;
 
-/** The norm that a GRADSTAT's result stands for. */
+/** The p-norm from the result of GRADSTAT. */
 CT_INLINE double ct_grad_norm(const ct_grad_stat_t *stat, double p)
 {
   if (p == 2) return sqrt(stat->power);
   return p == 1 || isinf(p) ? stat->power : pow(stat->power, 1 / p);
 }
 
-/** Adds a piece's result.  NaN stays NaN. */
+/** Adds the result of a part of the arena.  NaN stays NaN. */
 CT_INLINE void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *piece, double p)
 {
   sum->nonfinite += piece->nonfinite;
@@ -29,7 +29,7 @@ CT_INLINE void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *piece
     sum->power = piece->power;
 }
 
-/** 0: the step is skipped, and weights and states stay as they are. */
+/** Fills \a map.  Returns 0 if the step is skipped: weights and states then stay unchanged. */
 CT_INLINE int ct_grad_map(const ct_grad_ctl_t *c, float scale, ct_grad_map_t *map)
 {
   if (c->stat && c->skip_nonfinite && c->stat->nonfinite) return 0;
@@ -43,7 +43,7 @@ CT_INLINE int ct_grad_map(const ct_grad_ctl_t *c, float scale, ct_grad_map_t *ma
   return 1;
 }
 
-/** NaN stays NaN. */
+/** Applies \a map.  NaN stays NaN. */
 CT_INLINE float ct_grad_mapped(ct_grad_map_t map, float g)
 {
   g *= map.factor;

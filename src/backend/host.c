@@ -1,5 +1,5 @@
-/* Entries of the tables that say the same for every backend whose memory is the host's, and the
- * whole tables of one that has done its work when the call that enqueues it returns. */
+/* Table entries shared by all backends whose device memory is host memory, and the complete tables
+ * of a backend without asynchrony. */
 #include "backend/ct_host.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -98,7 +98,7 @@ const ct_mem_ops_t ct_host_mem = {
     .room = ct_host_room,
 };
 
-/* ---- a queue without anything in it ---- */
+/* ---- a synchronous queue, which holds nothing ---- */
 
 struct ct_queue {
   char none;

@@ -1,4 +1,4 @@
-/* Numbers in eight bits: the one place that says which of the 256 stands for a number. */
+/* int8 quantization: the only code that maps values to and from the 256 codes. */
 #include "backend/ct_int8.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ ct_quant_pair_t ct_quant_pair_of(double low, double high)
   high = high > 0 ? high : 0;
   if (!(high > low)) return pair;
   pair.scale = (float)((high - low) / 255);
-  if (!(pair.scale > 0)) pair.scale = 1; /* below the smallest float */
+  if (!(pair.scale > 0)) pair.scale = 1; /* underflow */
   double zero = rint(-low / pair.scale);
   pair.zero = (int32_t)(zero > 255 ? 255 : zero);
   return pair;
@@ -43,7 +43,7 @@ void ct_quant_weights(int64_t channels, int64_t each, const float *w, int8_t *q,
     scale[c] = ct_quant_weight_scale(each, w + c * each);
     for (int64_t i = c * each; i < (c + 1) * each; i++) {
       float v = rintf(w[i] / scale[c]);
-      q[i] = (int8_t)(v > most ? most : v < -most ? -most : v); /* NaN: the file has none */
+      q[i] = (int8_t)(v > most ? most : v < -most ? -most : v); /* the weights contain no NaN */
     }
   }
 }

@@ -1,5 +1,5 @@
-/* Op descriptors as plain data: made, compared, hashed and told byte for byte, so nothing in one
- * may be left to chance, padding included. */
+/* Op descriptors as plain data: initialized, compared and hashed byte for byte, so every byte must
+ * be defined, padding included; and their text form. */
 #include "backend/ct_op.h"
 
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 static void copy_shape(ct_shape_t *to, const ct_shape_t *from)
 {
-  /* field by field: an assignment may carry the padding of `from` along, which breaks memcmp */
+  /* field by field: an assignment may copy the padding of `from`, which breaks memcmp */
   to->dtype = from->dtype;
   to->layout = from->layout;
   to->ndim = from->ndim;
@@ -66,7 +66,7 @@ int ct_op_check_pass(const ct_op_desc_t *d, int pass)
                     ct_op_text(d, text, sizeof text), d->passes, pass);
 }
 
-/* ---- facts ---- */
+/* ---- properties of kinds ---- */
 
 const ct_op_facts_t *ct_op_facts_of(ct_op_kind_t kind)
 {
@@ -129,7 +129,7 @@ int ct_op_uses(const ct_op_desc_t *d)
   }
 }
 
-/* Of a convolution: of the kernel of one output from one input channel. */
+/* Number of kernel positions of a convolution. */
 static int64_t taps(const ct_op_desc_t *d)
 {
   int64_t n = 1;
@@ -159,7 +159,7 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
     return (param < 2 ? 3 : 1) * in * (param % 2 ? 1 : in);
   case CT_OP_TOKENS:
     return param == 0 ? out : ct_shape_sample(&d->y);
-  default: /* one of each channel */
+  default: /* one per channel */
     return d->x.dim[1];
   }
 }
@@ -189,7 +189,7 @@ static void put(text_t *t, const char *fmt, ...)
   va_start(ap, fmt);
   int n = vsnprintf(t->buf + t->len, t->cap - t->len, fmt, ap);
   va_end(ap);
-  if (n > 0) t->len += (size_t)n; /* may pass cap: then all that follows is dropped */
+  if (n > 0) t->len += (size_t)n; /* may exceed cap: then all further text is dropped */
 }
 
 static void put_word(text_t *t, int on, const char *word)
@@ -210,7 +210,7 @@ static void put_each(text_t *t, const char *key, const int v[3], int n)
     put(t, "%s%s%d", i ? "x" : " ", i ? "" : key, v[i]);
 }
 
-/* " s2", or " s2x1" where the directions differ */
+/* " s2", or " s2x1" if the dims differ */
 static void put_short(text_t *t, const char *key, const int v[3], int n)
 {
   int same = v[0] == v[1] && (n < 3 || v[0] == v[2]);
@@ -331,7 +331,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_UPDATE:
     put_word(t, 1, rule_name(d->u.update.rule));
     break;
-  default: /* its shapes say all */
+  default: /* fully described by its shapes */
     break;
   }
 }
@@ -360,10 +360,10 @@ const char *ct_op_pass_text(int pass)
                                               : "backward weights";
 }
 
-/* ---- arithmetic ---- */
+/* ---- FLOP counts ---- */
 
-/* The bias and ReLU of CONV and LINEAR are left out, as is usual when networks are compared; the
- * small operations count what the textbook formula does to each element. */
+/* Bias and ReLU of CONV and LINEAR are not counted, as is usual; elementwise ops count the
+ * operations of the textbook formula. */
 static double window_size(const int kernel[3], int n)
 {
   double size = 1;
@@ -383,23 +383,23 @@ static double forward_flops(const ct_op_desc_t *d)
            window_size(d->u.conv.kernel, space(d));
   case CT_OP_LINEAR:
     return 2 * y * wide;
-  case CT_OP_LSTM: /* the products with both weights */
+  case CT_OP_LSTM: /* GEMMs with both weights */
     return 8 * y * (wide + (double)d->y.dim[2]);
-  case CT_OP_ATTENTION: /* projections; scores and their use */
+  case CT_OP_ATTENTION: /* projections; attention scores and their product with v */
     return 8 * x * wide + 4 * x * length;
   case CT_OP_ACT:
     return ct_act_facts_of(d->u.act.kind)->flops * x;
   case CT_OP_TOKENS:
     return y;
   case CT_OP_BNORM:
-    /* scale and shift; sum and sum of squares when training */
+    /* scale and shift; in training also sum and sum of squares */
     return x * ((d->training ? 5 : 2) + !!d->u.bnorm.add + !!d->u.bnorm.relu);
   case CT_OP_POOL:
     if (d->u.pool.global || d->u.pool.adaptive) return x;
     return y * window_size(d->u.pool.kernel, space(d));
   case CT_OP_ADD:
     return x * (1 + !!d->u.add.relu);
-  case CT_OP_UPSAMPLE: /* a weight and a sum for each dim and neighbour */
+  case CT_OP_UPSAMPLE: /* a multiply and an add per dim and neighbour */
     return d->u.upsample.linear ? 4 * space(d) * y : 0;
   default:
     return ct_op_facts_of(d->kind)->flops * x;
@@ -413,7 +413,7 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   int flops = pass == CT_BWD_DATA ? f->data_flops : f->param_flops;
 
   if (flops == CT_KIND_FWD) return forward_flops(d);
-  if (d->kind == CT_OP_ATTENTION) /* the scores are only of the data */
+  if (d->kind == CT_OP_ATTENTION) /* backward to parameters excludes the scores */
     return forward_flops(d) - 4 * x * (double)d->x.dim[1];
   return flops * x;
 }
@@ -432,7 +432,7 @@ int64_t ct_op_window_out(int64_t in, int kernel, int stride, int pad, int dilate
 {
   int64_t room = in + 2 * (int64_t)pad - (int64_t)dilate * (kernel - 1) - 1;
 
-  /* C's division cuts towards zero; a window that does not fit must not give one output */
+  /* C division rounds towards zero; a window that does not fit must not give one output */
   if (room < 0) return -((-room + stride - 1) / stride) + 1;
   return room / stride + 1;
 }

@@ -1,12 +1,11 @@
-/* What every op descriptor must fulfil, whichever backend computes it.  A backend adds what it
- * cannot do (types, layouts, sizes), never what is wrong by itself: the same mistake is refused in
- * the same words everywhere. */
+/* Validity checks of op descriptors, the same for all backends.  A backend only adds its own limits
+ * (types, layouts, sizes), so an invalid descriptor gives the same message everywhere. */
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
 
 #include <stdio.h>
 
-/* An empty batch is fine: a rank may have no samples in the last step of an epoch. */
+/* An empty batch is valid: a rank may have no samples in the last step of an epoch. */
 static int is_proper(const ct_shape_t *s)
 {
   if (s->ndim < 1 || s->ndim > CT_MAX_DIMS || s->dim[0] < 0) return 0;
@@ -48,7 +47,8 @@ static const char *check_int8(const ct_op_desc_t *d)
   return two && !is_pair(&d->q.x2) ? "the second input in eight bits has no scale" : NULL;
 }
 
-/* Only a cast has two types; and UPDATE, which may write the weights in a low one too. */
+/* x and y have the same type, except for a cast and for UPDATE, which may write the weights in
+ * reduced precision. */
 static const char *check_types(const ct_op_desc_t *d)
 {
   ct_dtype_t x = d->x.dtype, y = d->y.dtype;
@@ -81,7 +81,7 @@ static const char *same_shape(const ct_op_desc_t *d)
   return ct_shape_same(&d->x, &d->y) ? NULL : "input and output differ in shape";
 }
 
-/* 1 if the first \a n dims of input and output agree. */
+/* 1 if the first \a n dims of x and y are equal. */
 static int same_dims(const ct_op_desc_t *d, int n)
 {
   for (int i = 0; i < n; i++)

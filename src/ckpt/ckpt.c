@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -24,7 +24,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_owner.h"
-#include "base/ct_thread.h"
+#include "host/ct_thread.h"
 #include "ckpt/room.h"
 
 const ct_opt_t ct_ckpt_rows[] = {

@@ -6,7 +6,7 @@
  * newest one's name, `best` with that of the best one. */
 #ifndef CT_CKPT_H
 #define CT_CKPT_H
-#include "base/ct_opt.h"
+#include "conf/ct_opt.h"
 #include "base/ct_text.h"
 #include "ckpt/ct_score.h"
 #include "ckpt/ct_store.h"

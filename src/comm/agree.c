@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_mem.h"
 #include "comm/ct_mpi.h"
 

@@ -2,7 +2,7 @@
  * measures, and tells what came of it. */
 #include "comm/ct_clocks.h"
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"

@@ -8,7 +8,7 @@
 
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-#include "comm/comm_turn.h"
+#include "comm/host/turn.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/ct_clock.h"
-#include "base/ct_cores.h"
+#include "host/ct_cores.h"
 #include "base/ct_fault.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
@@ -17,7 +17,7 @@
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
 #include "comm/sharing.h"
-#include "job/ct_launch.h"
+#include "job/ct_launcher.h"
 #include "job/ct_stop.h"
 
 void ct_topo_library(char *buf, size_t cap)

@@ -1,19 +1,19 @@
-/* Multi-head self-attention: products for the projections of all places, and for each (sample,
- * head) the scores, their softmax and their use, by one thread out of its caches.  The semantics
- * are those of ref_attention.c.
+/* Multi-head self-attention.  The projections are GEMMs over all tokens.  The scores, softmax and
+ * weighted sum of each (sample, head) run on one thread, within its caches.  The semantics are
+ * those of ref_attention.c.
  *
- * Kept from forward to backward: q, k and v N x T x 3D, and what the heads give, N x T x D.  The
- * scores, which are the most memory, are computed again. */
+ * Saved for backward: q, k and v, N x T x 3D, and the outputs of the heads, N x T x D.  The scores
+ * need the most memory and are recomputed. */
 #include "cpu/kinds.h"
-#include "cpu/product/dense.h"
+#include "cpu/gemm/dense.h"
 #include "cpu/kern/loops.h"
-#include "cpu/tile/rect.h"
+#include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
-/* Scores of a block, in floats: with their gradients a quarter of a megabyte. */
+/* Size in floats of a block of scores; with gradients a quarter of a megabyte. */
 enum { BLOCK = 32768 };
 
 typedef struct attention_op {
@@ -21,15 +21,15 @@ typedef struct attention_op {
   const cpu__loops_t *loops;
   const cpu__tiles_t *tiles;
   int64_t n, t, d, heads, wide; /* wide: D / heads */
-  int64_t across;               /* T up to whole vectors */
+  int64_t across;               /* T rounded up to whole vectors */
   float scale;
 } attention_op_t;
 
-/* Memory of a run. */
+/* Buffers of a run. */
 typedef struct buffers {
-  float *qkv, *c;   /* kept */
+  float *qkv, *c;   /* saved */
   float *dqkv, *dc; /* backward */
-  float *own;       /* what each thread has for itself */
+  float *own;       /* workspace of each thread */
 } buffers_t;
 
 static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
@@ -38,13 +38,13 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
   float *scratch = a->scratch;
   buffers_t b = {.qkv = ct_op_goes_back(&k->head.desc) ? a->saved : scratch};
   b.c = b.qkv + 3 * tokens;
-  b.dqkv = scratch; /* the forward pass of inference has qkv and c there */
+  b.dqkv = scratch; /* inference has qkv and c at this address */
   b.dc = scratch + 3 * tokens;
   b.own = scratch + 4 * tokens;
   return b;
 }
 
-/* A head of a sample goes through the scores in blocks of rows that stay in the caches. */
+/* A (sample, head) is processed in blocks of score rows that fit the caches. */
 static int64_t blocks(const attention_op_t *k)
 {
   return (k->t * k->across + BLOCK - 1) / BLOCK;
@@ -55,19 +55,19 @@ static int64_t block_rows(const attention_op_t *k)
   return (k->t + blocks(k) - 1) / blocks(k);
 }
 
-/* k^T and the scores of a block; backward also v^T and the scores' gradients. */
+/* Size of k^T and the scores of a block; in backward also v^T and the scores' gradients. */
 static int64_t own_size(const attention_op_t *k, int back)
 {
   return (back ? 2 : 1) * (k->wide + block_rows(k)) * k->across;
 }
 
-/* One head of one sample: where its columns begin, and what its thread has for it. */
+/* One head of one sample: offsets of its columns, and the workspace of its thread. */
 typedef struct part {
-  const float *q, *k, *v;  /* rows 3D apart */
-  int64_t first;           /* element of q within qkv */
-  int64_t out;             /* element within c */
+  const float *q, *k, *v;  /* row stride 3D */
+  int64_t first;           /* offset of q in qkv */
+  int64_t out;             /* offset in c */
   float *kt, *vt;          /* k^T and v^T, packed */
-  float *scores, *dscores; /* rows `across` apart */
+  float *scores, *dscores; /* row stride `across` */
 } part_t;
 
 static part_t part(const attention_op_t *k, const buffers_t *b, int64_t task, float *own)
@@ -83,7 +83,7 @@ static part_t part(const attention_op_t *k, const buffers_t *b, int64_t task, fl
   return p;
 }
 
-/* c = a b^T of some rows; bt is b^T, packed, so that whole vectors are stored. */
+/* c = a b^T for some rows; bt is b^T, packed, so that whole vectors are stored. */
 static void times_transposed(const attention_op_t *k, int64_t rows, const float *a, int64_t a_row,
                              const float *bt, float *c)
 {
@@ -95,7 +95,7 @@ static void times_transposed(const attention_op_t *k, int64_t rows, const float 
   cpu__rect_product(k->tiles, p, rows, k->across, k->wide, a, bt, c);
 }
 
-/* c = scores b of some rows */
+/* c = scores b for some rows */
 static void times(const attention_op_t *k, int64_t rows, const float *scores, const float *b,
                   int64_t b_row, float *c, int64_t c_row)
 {
@@ -117,7 +117,7 @@ static void transposed_times(const attention_op_t *k, int64_t rows, const float 
   cpu__rect_product(k->tiles, p, k->t, k->wide, rows, scores, b, c);
 }
 
-/* softmax(q k^T / sqrt(wide)) of some rows */
+/* softmax(q k^T / sqrt(wide)) for some rows */
 static void find_scores(const attention_op_t *k, const part_t *p, int64_t first, int64_t rows)
 {
   times_transposed(k, rows, p->q + first * 3 * k->d, 3 * k->d, p->kt, p->scores);
@@ -136,7 +136,7 @@ static void attend(const attention_op_t *k, const buffers_t *b, const part_t *p)
   }
 }
 
-/* The rows of one block: their dq, and what they add to dk and dv. */
+/* The rows of one block: computes their dq and adds to dk and dv. */
 static void block_backward(const attention_op_t *k, const buffers_t *b, const part_t *p,
                            int64_t first, int64_t rows)
 {
@@ -237,7 +237,7 @@ static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   k->scale = 1 / sqrtf((float)k->wide);
   k->across = (k->t + k->tiles->width - 1) / k->tiles->width * k->tiles->width;
   int64_t tokens = k->n * k->t * k->d, back = ct_op_goes_back(d);
-  /* products may read v as far as the end of a vector */
+  /* micro-kernels may read v up to the end of a vector */
   if (back) info->saved = (size_t)(4 * tokens + k->tiles->width) * sizeof(float);
   info->scratch = (size_t)(4 * tokens + op->dev->threads * own_size(k, (int)back)) * sizeof(float);
   info->algorithm = "products, softmax by hand";

@@ -4,10 +4,10 @@
 #include "cpu/int8/int8.h"
 #include "cpu/kinds.h"
 #include "cpu/onednn/glue.h"
-#include "cpu/product/multiply.h"
+#include "cpu/gemm/gemm_blocked.h"
 #include "cpu/team.h"
 #include "backend/ct_host.h"
-#include "base/ct_cores.h"
+#include "host/ct_cores.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <stdio.h>
@@ -27,7 +27,7 @@ static int cpu_probe(char why[128])
   return 1;
 }
 
-#ifdef __x86_64__ /* only there do compilers have __builtin_cpu_… */
+#ifdef __x86_64__ /* __builtin_cpu_… only exists there */
 static cpu__isa_t widest_isa(void)
 {
   __builtin_cpu_init();
@@ -40,8 +40,8 @@ static cpu__isa_t widest_isa(void)
   return CPU__PORTABLE;
 }
 
-/* Measured: AMD's vdpbf16ps does twice the multiply-adds of a float32 vector (Zen 4), Intel's, of
- * processors without tiles, half of them. */
+/* Measured: AMD's vdpbf16ps has twice the multiply-add rate of float32 vectors (Zen 4), Intel's, on
+ * processors without AMX, half of it. */
 static double bf16_rate(void)
 {
   if (cpu__dnnl_has_amx()) return 4;
@@ -106,8 +106,9 @@ static const char *cpu_describe(ct_dev_t *dev)
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-/* oneDNN cuts up the work for a number of threads when a primitive is made, so it must be run by as
- * many; the number belongs to the calling thread, who may be another one each time. */
+/* oneDNN partitions the work for a fixed number of threads when a primitive is created, so it must
+ * run with as many.  The team size is a setting of the calling thread, which may be a different one
+ * in each call. */
 static void use_threads(const ct_dev_t *dev)
 {
   cpu__team_use(dev->threads);
@@ -157,7 +158,7 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   use_threads(dev);
   const cpu__op_kind_t *kind = kind_for(dev, d);
-  if (!kind) return d->x.layout; /* prepare will say why */
+  if (!kind) return d->x.layout; /* prepare will report the reason */
   if (kind->wants) return kind->wants(dev, d);
   return kind->plain ? CT_PLAIN : d->x.layout;
 }

@@ -1,4 +1,4 @@
-/** \file ct_cpu.h  The CPU backend: oneDNN for convolution and matrix products, own kernels for the
+/** \file ct_cpu.h  The CPU backend: oneDNN for convolutions and GEMMs, its own kernels for the
  * rest.  Layer 1. */
 #ifndef CT_CPU_H
 #define CT_CPU_H

@@ -1,14 +1,14 @@
-/** \file kinds.h  The kinds of op that are made of others or of products.  Module-internal. */
+/** \file kinds.h  Kinds of ops that are built on other ops or on GEMMs.  Module-internal. */
 #ifndef CT_CPU_KINDS_H
 #define CT_CPU_KINDS_H
-#include "cpu/product/choose.h"
+#include "cpu/gemm/choose.h"
 
 extern const cpu__ways_t cpu__linear_ways;
 extern const cpu__way_t cpu__linear_bf16;
 extern const cpu__op_kind_t cpu__linear, cpu__lstm, cpu__attention;
-extern const cpu__op_kind_t cpu__storage; /* around a convolution or a linear op */
+extern const cpu__op_kind_t cpu__storage; /* wraps a convolution or linear op */
 
-/** Local.  A new op of a kind, prepared; freed by cpu__op_free(), which takes NULL. */
+/** Local.  Creates and prepares an op of a kind; freed by cpu__op_free(), which accepts NULL. */
 int cpu__op_new(const cpu__op_kind_t *kind, ct_dev_t *dev, const ct_op_desc_t *d,
                 const ct_op_t *like, ct_op_t **out, ct_op_info_t *info);
 void cpu__op_free(ct_op_t *op);

@@ -1,15 +1,15 @@
-/* Fully connected layers over the last dim.  x and y are plain; the weights lie in panels, w[out /
- * 16][in][16], both padded to blocks of 16: as the products of the forward pass and of the weights'
- * gradient want them, and near enough for the third.  bfloat16: linear_bf16.c. */
+/* Fully connected layers over the last dim.  x and y are plain.  The weights are in panels, w[out /
+ * 16][in][16], both dims padded to 16: the format that the GEMMs of the forward pass and of the
+ * weight gradient read directly, and nearly that of the data gradient.  bf16: linear_bf16.c. */
 #include "cpu/kinds.h"
-#include "cpu/product/multiply.h"
-#include "cpu/product/primitive.h"
-#include "cpu/product/product.h"
+#include "cpu/gemm/gemm_blocked.h"
+#include "cpu/gemm/primitive.h"
+#include "cpu/gemm/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <string.h>
 
-/* In bfloat16 each pass makes a copy of the weights, which pays if a sample has many rows. */
+/* In bf16 each pass converts the weights, which only pays off if a sample has many rows. */
 static int linear_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   int64_t rows = ct_shape_sample(&d->x) / d->x.dim[d->x.ndim - 1];
@@ -25,7 +25,7 @@ static int can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost, char 
   return 1;
 }
 
-/* ---- float32, by hand ---- */
+/* ---- float32, own GEMM ---- */
 
 typedef struct own {
   int pass, bias, relu;
@@ -111,14 +111,14 @@ static const cpu__way_t product = {.name = "product",
                                    .run = product_run,
                                    .clear = product_clear};
 
-/* ---- bfloat16 ---- */
+/* ---- bf16, oneDNN ---- */
 
 static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   return can(job, CT_BF16, cost, why);
 }
 
-/* Each pass has a copy of its own. */
+/* Each pass converts the weights from float32. */
 static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CT_PLAIN, out);
@@ -134,7 +134,7 @@ static const cpu__way_t bf16 = {.name = "bf16",
 const cpu__ways_t cpu__linear_ways = {
     .way = {&product, &cpu__linear_bf16, &bf16}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
 
-/* The ways see one row after the other. */
+/* The algorithms see x as a matrix of rows. */
 static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   ct_op_desc_t flat = op->desc;

@@ -1,14 +1,14 @@
-/* Fully connected layers of bfloat16 on the processor's products of pairs (tile/pairs.h).
+/* Fully connected layers in bf16 with the processor's bf16 dot products (tile/bf16_dot.h).
  *
- * Forward and backward to data multiply rows as they lie by weights that are packed in each run:
+ * Forward and backward to data multiply the rows, unpacked, by weights that each run packs into
  * panels of 16 columns, [columns / 16][k / 2][16] pairs.  Backward to weights sums over the rows:
- * some hundred of them at a time are packed like that, x and dy alike, so that the copies stay in
- * the caches.  Each element of a result is a sum in the order of k, whatever the threads. */
+ * it packs x and dy in the same way, a few hundred rows at a time, so that the copies stay in the
+ * caches.  Each element is summed in the order of k, whatever the number of threads. */
 #include "cpu/kinds.h"
 #include "cpu/kern/loops.h"
-#include "cpu/product/way.h"
-#include "cpu/tile/pairs.h"
-#include "cpu/tile/rect.h"
+#include "cpu/gemm/algorithm.h"
+#include "cpu/tile/bf16_dot.h"
+#include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <omp.h>
@@ -16,16 +16,17 @@
 
 enum {
   LANES = 16,
-  COLUMNS = 128, /* of a result that is worked on: its panels stay in the level-2 cache */
-  ROWS = 56,     /* of it: whole tiles */
-  DEPTH = 256    /* rows that backward to weights sums over at a time */
+  COLUMNS = 128, /* columns of a result block: its panels stay in the L2 cache */
+  ROWS = 56,     /* rows of a result block: whole tiles */
+  DEPTH = 256    /* rows that backward to weights packs at a time */
 };
 
 typedef struct linear {
   const cpu__tiles_t *tiles;
   int pass, bias, relu, threads;
   int64_t rows, in, out;
-  size_t bias_at, own_at; /* in scratch, behind the panels: the bias; each thread's sums */
+  size_t bias_at,
+      own_at; /* offsets in scratch, after the panels: bias; accumulators of each thread */
 } linear_t;
 
 static int64_t panels(int64_t columns)
@@ -41,7 +42,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   if (!cpu__tiles_of_pairs(job->dev))
     return cpu__refuse(why, "the processor does not multiply pairs of bfloat16");
   if (job->pass != CT_BWD_PARAM && k % 2) return cpu__refuse(why, "an odd number of features");
-  /* oneDNN knows the tiles of AMX */
+  /* oneDNN can use AMX */
   *cost = (cpu__cost_t){ct_op_flops(d, job->pass) / 2 * (job->dev->bf16_rate > 2 ? 2 : 0.8), 0};
   return 1;
 }
@@ -87,7 +88,7 @@ static void clear(cpu__ready_t *ready)
 
 /* ---- forward, and backward to data ----------------------------------------------------------- */
 
-/* Panel p of the transposed weights: 16 outputs; buffer: a thread's own. */
+/* Packs panel p of the transposed weights: 16 outputs; buffer: owned by the thread. */
 static void pack_outputs(const ct_dev_t *dev, const linear_t *l, const float *w, int64_t p,
                          uint32_t *panel, uint16_t *buffer)
 {
@@ -120,7 +121,8 @@ static void pack_weights(const ct_dev_t *dev, const linear_t *l, const float *w,
   }
 }
 
-/* ROWS x COLUMNS of the result from there on; sums: the thread's own. */
+/* Computes the ROWS x COLUMNS block of the result at (row, column); sums: the thread's
+ * accumulators. */
 static void multiply_block(const ct_dev_t *dev, const linear_t *l, const uint16_t *a,
                            const char *scratch, uint16_t *c, int64_t row, int64_t column,
                            float *sums)
@@ -149,7 +151,7 @@ static void multiply_block(const ct_dev_t *dev, const linear_t *l, const uint16_
                       forward && l->relu, 0);
 }
 
-/* c = a times packed weights, of forward with the bias, which may be NULL. */
+/* c = a times the packed weights; forward also adds the bias, which may be NULL. */
 static void multiply_rows(const ct_dev_t *dev, const linear_t *l, const uint16_t *a, const float *w,
                           const float *bias, uint16_t *c, char *scratch)
 {
@@ -169,7 +171,7 @@ static void multiply_rows(const ct_dev_t *dev, const linear_t *l, const uint16_t
 
 /* ---- backward to weights --------------------------------------------------------------------- */
 
-/* COLUMNS of 16 rows of dw. */
+/* Computes COLUMNS columns of 16 rows of dw. */
 static void multiply_panel(const linear_t *l, int64_t p, int64_t column, int64_t pairs, int add,
                            const uint32_t *x, const uint32_t *dy, float *dw)
 {
@@ -191,7 +193,7 @@ static void multiply_panel(const linear_t *l, int64_t p, int64_t column, int64_t
             (const float *)(const void *)(x + column * pairs), dw + p * LANES * l->in + column);
 }
 
-/* Sums of some columns of dy, in double and in the order of the rows. */
+/* Sums up some columns of dy, in double and in the order of the rows. */
 static void sum_columns(const ct_dev_t *dev, const linear_t *l, const uint16_t *dy, int64_t column,
                         float *db)
 {

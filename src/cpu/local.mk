@@ -9,14 +9,14 @@ libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c
 # the innermost loop of products
 libctrain_a_SOURCES += \
-  %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/rect.h %D%/tile/rect.c \
+  %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/gemm_tiled.h %D%/tile/gemm_tiled.c \
   %D%/tile/tile_portable.c %D%/tile/tile_avx2.c %D%/tile/tile_avx512.c \
-  %D%/tile/pairs.h %D%/tile/pairs.c %D%/tile/tile_pairs.c
+  %D%/tile/bf16_dot.h %D%/tile/bf16_dot.c %D%/tile/tile_bf16_dot.c
 # ways to compute a product …
 libctrain_a_SOURCES += \
-  %D%/product/way.h %D%/product/choose.h %D%/product/choose.c %D%/product/product.h %D%/product/product.c \
-  %D%/product/primitive.h %D%/product/primitive.c %D%/product/dense.h %D%/product/dense.c \
-  %D%/product/multiply.h %D%/product/multiply.c %D%/product/few.c
+  %D%/gemm/algorithm.h %D%/gemm/choose.h %D%/gemm/choose.c %D%/gemm/passes.h %D%/gemm/passes.c \
+  %D%/gemm/primitive.h %D%/gemm/primitive.c %D%/gemm/dense.h %D%/gemm/dense.c \
+  %D%/gemm/gemm_blocked.h %D%/gemm/gemm_blocked.c %D%/gemm/gemm_skinny.c
 # … and those of a convolution
 libctrain_a_SOURCES += \
   %D%/conv/conv.h %D%/conv/conv.c %D%/conv/direct.h %D%/conv/direct.c %D%/conv/direct_lines.c \
@@ -27,7 +27,7 @@ libctrain_a_SOURCES += \
   %D%/conv/winograd_avx2.c %D%/conv/winograd_avx512.c
 # own kernels: ops, …
 libctrain_a_SOURCES += \
-  %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_places.h %D%/kern/loss_places.c \
+  %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_pixels.h %D%/kern/loss_pixels.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/fake_quant.c %D%/kern/gnorm.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
   %D%/kern/reorder.c %D%/kern/tokens.c %D%/kern/update.c
 # … and their inner loops for each instruction set
@@ -41,6 +41,6 @@ libctrain_a_SOURCES += \
   %D%/kern/bf16_scalar.c %D%/kern/bf16_portable.c %D%/kern/bf16_avx2.c %D%/kern/bf16_avx512.c
 # activations and weights in eight bits
 libctrain_a_SOURCES += \
-  %D%/int8/int8.h %D%/int8/kinds.c %D%/int8/layout.c %D%/int8/product.h %D%/int8/product.c %D%/int8/dynamic.c %D%/int8/pool.c %D%/int8/point.c %D%/int8/reorder.c
+  %D%/int8/int8.h %D%/int8/kinds.c %D%/int8/layout.c %D%/int8/gemm.h %D%/int8/gemm.c %D%/int8/dynamic.c %D%/int8/pool.c %D%/int8/point.c %D%/int8/reorder.c
 
 endif HAVE_DNNL

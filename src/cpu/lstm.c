@@ -1,13 +1,13 @@
-/* One LSTM level: the products with the inputs of all steps at once; then each thread takes some
- * samples step by step through the products with the states before and the gates' arithmetic.  The
- * semantics are those of ref_lstm.c.
+/* One LSTM layer.  One GEMM multiplies the inputs of all steps.  Then each thread takes some
+ * samples through the steps: the recurrent GEMM and the gates.  The semantics are those of
+ * ref_lstm.c.
  *
- * Kept from forward to backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these
- * lie sample by sample, so the rows of one step are T rows apart. */
+ * Saved for backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these are stored
+ * sample by sample, so the rows of one step are T rows apart. */
 #include "cpu/kinds.h"
-#include "cpu/product/dense.h"
+#include "cpu/gemm/dense.h"
 #include "cpu/kern/loops.h"
-#include "cpu/tile/rect.h"
+#include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include <string.h>
 
@@ -18,13 +18,13 @@ typedef struct lstm_op {
   int64_t n, t, f, h;
 } lstm_op_t;
 
-/* Memory of a run. */
+/* Buffers of a run. */
 typedef struct buffers {
-  float *gates, *cells; /* forward; kept */
-  float *bias;          /* forward: sum of both */
-  float *states;  /* forward: y of the step before, side by side: N x (H and one vector, or rows
-                  * would crowd in the same lines of a cache) */
-  float *w;       /* W_hh, those of the states, packed: forward H x 4H, backward 4H x H */
+  float *gates, *cells; /* forward; saved */
+  float *bias;          /* forward: sum of both biases */
+  float *states;  /* forward: y of the previous step, contiguous: N x (H plus one vector, so that
+                     rows do not fall into the same cache sets) */
+  float *w;       /* W_hh (recurrent weights), packed: forward H x 4H, backward 4H x H */
   float *dgates;  /* backward: N x T x 4H */
   float *dh, *dc; /* N x H */
 } buffers_t;
@@ -64,7 +64,7 @@ static buffers_t backward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
 typedef void chunk_t(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a, int64_t first,
                      int64_t n);
 
-/* Shares out the samples: a step waits for the one before, samples for nobody. */
+/* Distributes the samples over threads: steps depend on each other, samples do not. */
 static void all_chunks(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a, chunk_t *run)
 {
   int chunks = k->n < k->head.dev->threads ? (int)k->n : k->head.dev->threads;
@@ -78,20 +78,20 @@ static void all_chunks(const lstm_op_t *k, const buffers_t *b, const ct_op_args_
 
 /* ---- forward ---- */
 
-/* What the inputs of all steps give to the gates. */
+/* The GEMM of the inputs of all steps. */
 static cpu__dense_t of_inputs(const lstm_op_t *k)
 {
   return (cpu__dense_t){k->n * k->t, k->f, 4 * k->h};
 }
 
-/* The next step's sums come from memory while this one's gates are computed. */
+/* Prefetches the next step's pre-activations while this step's gates are computed. */
 static void fetch(const float *p, int64_t count)
 {
   for (int64_t i = 0; i < count; i += 64 / (int64_t)sizeof *p)
     __builtin_prefetch(p + i, 1, 2);
 }
 
-/* Samples first … first + n - 1 through all steps, by one thread. */
+/* Runs samples first … first + n - 1 through all steps on one thread. */
 static void chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
                           int64_t first, int64_t n)
 {
@@ -125,7 +125,7 @@ static void forward(const lstm_op_t *k, const ct_op_args_t *a)
 
 /* ---- backward ---- */
 
-/* Gradients of the gates' sums at all steps of some samples. */
+/* Gradients of the pre-activations at all steps of some samples. */
 static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
                            int64_t first, int64_t n)
 {
@@ -146,8 +146,9 @@ static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_a
   }
 }
 
-/* Each step's gradients times the states before it: the row before in y.  The first steps have
- * none; there are the last states of other samples, so their gradients become 0 here. */
+/* Gradient of W_hh: each step's gradients times the previous hidden state, the row before in y.
+ * First steps have none; the row before belongs to another sample, so their gradients are set to 0
+ * here. */
 static void states_gradient(const lstm_op_t *k, const buffers_t *b, const float *y, float *dw)
 {
   int64_t h = k->h;

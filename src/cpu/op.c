@@ -1,5 +1,4 @@
-/* An op of a kind: made and prepared here for the backend, and for the op that wraps another
- * one. */
+/* Creates, prepares and frees an op of a kind, for the backend and for ops that wrap another op. */
 #include "cpu/kinds.h"
 
 #include <string.h>

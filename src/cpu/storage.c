@@ -1,6 +1,6 @@
-/* Convolution and linear with activations in bfloat16, computed in float32: bfloat16 is how they
- * are stored.  Around an op of float32, what it reads is cast into scratch before it runs, what it
- * writes after; weights, gradients and sums are float32 anyway. */
+/* Convolution and linear with bf16 activations, computed in float32.  The op wraps a float32 op:
+ * inputs are converted to scratch before it runs, outputs after.  Weights, gradients and sums are
+ * float32 anyway. */
 #include "base/ct_err.h"
 #include "cpu/conv/conv.h"
 #include "cpu/kinds.h"
@@ -10,11 +10,12 @@
 typedef struct storage {
   ct_op_t op;
   ct_op_t *inner;
-  int relu;       /* done by the cast of y */
-  int adds;       /* x2 too is cast */
-  int64_t nx, ny; /* elements */
+  int relu;       /* applied by the conversion of y */
+  int adds;       /* x2 is also converted */
+  int64_t nx, ny; /* number of elements */
   char algorithm[48];
-  size_t y_at, at; /* in scratch, behind the copy of x: that of y, and the inner op's own */
+  size_t y_at,
+      at; /* offsets in scratch, after the copy of x: copy of y, workspace of the inner op */
 } storage_t;
 
 static const cpu__op_kind_t *inner_kind(const ct_op_desc_t *d)
@@ -77,7 +78,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   if (a->pass & (CT_FWD | CT_BWD_PARAM)) cpu__to_floats(op->dev, k->nx, a->x, x);
   if (a->pass & CT_FWD) {
     inner.pass = CT_FWD;
-    if (k->adds) cpu__to_floats(op->dev, k->ny, a->x2, y); /* it becomes y in its place */
+    if (k->adds) cpu__to_floats(op->dev, k->ny, a->x2, y); /* the inner op overwrites it with y */
     inner.x2 = y;
     CT_TRY(k->inner->kind->run(k->inner, &inner));
     cpu__from_floats(op->dev, k->ny, y, a->y, k->relu);
@@ -86,7 +87,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   inner.dy = y;
   inner.dx = x;
   cpu__to_floats(op->dev, k->ny, a->dy, y);
-  inner.pass = CT_BWD_PARAM; /* before dx may take the place of x */
+  inner.pass = CT_BWD_PARAM; /* first, because dx may share x's memory */
   if (back & CT_BWD_PARAM) CT_TRY(k->inner->kind->run(k->inner, &inner));
   inner.pass = CT_BWD_DATA;
   if (back & CT_BWD_DATA) {

@@ -1,7 +1,7 @@
-/* oneDNN's primitives are made for a number of threads, some with barriers of that many: fewer
- * would wait for ever.  OpenMP may give fewer than it is asked for, by its variables; where the
- * system gives no thread, it ends the program without saying what limits it.  So both are tried
- * before anything is computed. */
+/* oneDNN's primitives are created for a number of threads, and some have barriers for that many:
+ * with fewer threads they would hang.  OpenMP may start fewer threads than requested because of its
+ * environment variables, and aborts without a useful message if the system refuses a thread.  So
+ * both are tested before anything is computed. */
 #include "cpu/team.h"
 
 #include <omp.h>
@@ -13,11 +13,11 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
-#include "base/ct_thread.h"
+#include "host/ct_thread.h"
 
 enum { LEAST_STACK = 256 << 10 };
 
-/* Of LLVM's OpenMP alone. */
+/* Only exists in LLVM's OpenMP. */
 extern size_t kmp_get_stacksize_s(void) __attribute__((weak));
 
 void cpu__team_use(int threads)
@@ -29,7 +29,7 @@ void cpu__team_use(int threads)
 
 /* ---- stacks ---- */
 
-/* "512", "512 k", "2M": without a unit KiB.  0: it is none. */
+/* Parses "512", "512 k", "2M"; the default unit is KiB.  0: invalid. */
 static size_t stack_bytes(const char *text)
 {
   static const char units[] = "bkmg";
@@ -41,7 +41,7 @@ static size_t stack_bytes(const char *text)
   return unit ? (size_t)n << 10 * (unit - units) : 0;
 }
 
-/* What GNU's OpenMP takes, and its name; 0: as the system has it. */
+/* The stack size that GNU's OpenMP uses, and the name of its variable; 0: the system's default. */
 static size_t stack_asked(const char **name)
 {
   static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
@@ -76,7 +76,7 @@ static void *wait_for_all(void *lock)
   return NULL;
 }
 
-/* As many threads as the team will have beside this one, all at once. */
+/* Starts as many threads as the team will have besides this one, all at once. */
 static int try_threads(int n, size_t stack)
 {
   char what[80];

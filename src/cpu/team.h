@@ -1,12 +1,12 @@
-/** \file team.h  The team of threads that computes: how many come.  Module-internal. */
+/** \file team.h  Size of the OpenMP thread team.  Module-internal. */
 #ifndef CT_CPU_TEAM_H
 #define CT_CPU_TEAM_H
 
-/** Local.  Teams that the calling thread starts have that many threads from now on, whatever
- * OMP_DYNAMIC, OMP_NESTED and their like say.  These settings belong to each calling thread. */
+/** Local.  Sets the team size for parallel regions of the calling thread, regardless of
+ * OMP_DYNAMIC, OMP_NESTED and so on.  The setting belongs to the calling thread. */
 void cpu__team_use(int threads);
-/** Local.  Starts such a team.  CT_ERR_USAGE or CT_ERR_NOMEM, which name the variable or the limit:
- * fewer threads would come, or their stacks are too small. */
+/** Local.  Starts a team to test it.  CT_ERR_USAGE or CT_ERR_NOMEM if fewer threads start or their
+ * stacks are too small; the message names the variable or the limit. */
 int cpu__team_check(int threads);
 
 #endif

@@ -2,8 +2,8 @@
  * Layer 2.  Everything is local. */
 #ifndef CT_DATASET_H
 #define CT_DATASET_H
-#include "data/ct_blocks.h"
-#include "data/ct_reader.h"
+#include "data/order/ct_blocks.h"
+#include "data/readers/ct_reader.h"
 
 /** The words of data.shuffle. */
 typedef enum { CT_SHUFFLE_OFF, CT_SHUFFLE_FULL, CT_SHUFFLE_BLOCKS } ct_shuffle_t;

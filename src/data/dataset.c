@@ -6,15 +6,15 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-#include "data/convert.h"
+#include "data/feed/convert.h"
 #include "data/ct_label_count.h"
-#include "data/parts.h"
-#include "data/transforms.h"
+#include "data/readers/multi_array.h"
+#include "data/transform/transforms.h"
 
 const ct_opt_t ct_data_rows[] = {
     CT_OPT_PATHS(ct_data_opts_t, train, "", "synthetic",

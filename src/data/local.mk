@@ -1,14 +1,62 @@
 libctrain_a_SOURCES += \
-  %D%/ct_reader.h %D%/reader_synthetic.c %D%/reader_images.c %D%/reader_dims.c %D%/parts.h %D%/reader_parts.c \
-  %D%/ct_image.h %D%/image.h %D%/image.c %D%/image_check.c %D%/image_png.c %D%/image_jpeg.c \
-  %D%/ct_io_times.h %D%/io_times.c \
-  %D%/ct_sampler.h %D%/sampler.c %D%/order.c %D%/permute.c \
-  %D%/ct_blocks.h %D%/blocks.h %D%/blocks.c %D%/lanes.c \
-  %D%/ct_label_count.h %D%/label_count.c %D%/ct_dataset.h %D%/dataset.c %D%/ct_feed.h %D%/feed.c %D%/make.c %D%/make.h %D%/skip.c %D%/skip.h \
-  %D%/ct_transform_list.h %D%/transforms.h %D%/transforms.c %D%/transform_kind.c %D%/transform_draw.c %D%/transform_affine.c \
-  %D%/transform_crop.c %D%/transform_resize.c %D%/transform_color.c %D%/transform_erase.c \
-  %D%/transform_mix.c %D%/transform_head.c %D%/transform_view.c %D%/transform_resample.c %D%/transform_usual.c \
-  %D%/encoded.h %D%/encoded.c \
-  %D%/ct_stage.h %D%/stage.h %D%/stage.c %D%/stage_copy.c \
-  %D%/node_dir.h %D%/node_dir.c %D%/ct_cache.h %D%/cache.h %D%/cache.c %D%/cache_dir.c \
-  %D%/convert.h %D%/convert.c
+  %D%/ct_dataset.h \
+  %D%/ct_label_count.h \
+  %D%/dataset.c \
+  %D%/feed/batch.c \
+  %D%/feed/batch.h \
+  %D%/feed/convert.c \
+  %D%/feed/convert.h \
+  %D%/feed/ct_feed.h \
+  %D%/feed/ct_io_times.h \
+  %D%/feed/feed.c \
+  %D%/feed/io_times.c \
+  %D%/feed/skip.c \
+  %D%/feed/skip.h \
+  %D%/image/ct_image.h \
+  %D%/image/encoded.c \
+  %D%/image/encoded.h \
+  %D%/image/image.c \
+  %D%/image/image.h \
+  %D%/image/jpeg.c \
+  %D%/image/png.c \
+  %D%/image/size_check.c \
+  %D%/label_count.c \
+  %D%/local/cache.c \
+  %D%/local/cache.h \
+  %D%/local/cache_dir.c \
+  %D%/local/ct_cache.h \
+  %D%/local/ct_stage.h \
+  %D%/local/node_dir.c \
+  %D%/local/node_dir.h \
+  %D%/local/stage.c \
+  %D%/local/stage.h \
+  %D%/local/stage_copy.c \
+  %D%/order/blocks.c \
+  %D%/order/blocks.h \
+  %D%/order/ct_blocks.h \
+  %D%/order/ct_sampler.h \
+  %D%/order/lanes.c \
+  %D%/order/permute.c \
+  %D%/order/position.c \
+  %D%/order/sampler.c \
+  %D%/readers/ct_reader.h \
+  %D%/readers/dims.c \
+  %D%/readers/image_files.c \
+  %D%/readers/multi_array.c \
+  %D%/readers/multi_array.h \
+  %D%/readers/synthetic.c \
+  %D%/transform/affine.c \
+  %D%/transform/color.c \
+  %D%/transform/crop.c \
+  %D%/transform/ct_transform_list.h \
+  %D%/transform/decode_time.c \
+  %D%/transform/erase.c \
+  %D%/transform/eval_defaults.c \
+  %D%/transform/kind.c \
+  %D%/transform/mix.c \
+  %D%/transform/random_draws.c \
+  %D%/transform/resample.c \
+  %D%/transform/resize.c \
+  %D%/transform/transforms.c \
+  %D%/transform/transforms.h \
+  %D%/transform/view.c

@@ -7,11 +7,11 @@
 #define CT_DOCTOR_H
 #include "backend/ct_backend.h"
 #include "base/ct_err.h"
-#include "base/ct_machine.h"
+#include "host/ct_machine.h"
 #include "base/ct_text.h"
 #include "comm/ct_topo.h"
 #include "doctor/ct_survey.h"
-#include "job/ct_launch.h"
+#include "job/ct_launcher.h"
 
 /** This rank, its device, and what the configuration says of them. */
 typedef struct ct_doctor_env {

@@ -7,7 +7,7 @@
 #include "base/ct_text.h"
 #include "comm/ct_topo.h"
 #include "data/ct_dataset.h"
-#include "data/ct_io_times.h"
+#include "data/feed/ct_io_times.h"
 
 enum {
   CT_SURVEY_CHANNELS = 64,  /**< with a mean of their own */

@@ -11,7 +11,7 @@
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "data/ct_sampler.h"
+#include "data/order/ct_sampler.h"
 #include "weights/ct_elem.h"
 
 /* Prints that ranks send at once: an MPI message counts in int. */

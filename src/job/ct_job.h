@@ -1,8 +1,8 @@
 /** \file ct_job.h  The job that this process is part of, as its batch system tells it.  Layer 1, no
  * MPI.
  *
- * This folder alone knows the variables of batch systems (job.c) and of launchers (launch.c).  What
- * a system does not say in the environment stays unknown. */
+ * This folder alone knows the variables of batch systems (job.c) and of launchers (launcher.c).
+ * What a system does not say in the environment stays unknown. */
 #ifndef CT_JOB_H
 #define CT_JOB_H
 

@@ -1,6 +1,12 @@
 libctrain_a_SOURCES += \
-  %D%/ct_job.h %D%/number.h %D%/job.c \
-  %D%/ct_launch.h %D%/launch.c \
-  %D%/ct_job_energy.h %D%/energy.c \
-  %D%/ct_stop.h %D%/stop.c \
-  %D%/ct_walltime.h %D%/walltime.c
+  %D%/ct_job.h \
+  %D%/ct_job_energy.h \
+  %D%/ct_launcher.h \
+  %D%/ct_stop.h \
+  %D%/ct_walltime.h \
+  %D%/energy.c \
+  %D%/job.c \
+  %D%/launcher.c \
+  %D%/number.h \
+  %D%/stop.c \
+  %D%/walltime.c

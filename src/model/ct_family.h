@@ -1,23 +1,25 @@
-/** \file ct_family.h  Model families: functions that call ct_graph_add().  Layer 2, pure.
+/** \file ct_family.h  Model families (ResNet, ViT, …): functions that add layers with
+ * ct_graph_add().  Layer 2, pure.
  *
- * A family is one file and one line in families.c. */
+ * To add a family: one file, and one line in families.c. */
 #ifndef CT_FAMILY_H
 #define CT_FAMILY_H
 #include "model/ct_graph.h"
 
 typedef struct ct_family {
   const char *name;   /**< "resnet" */
-  const char *depths; /**< "18|34|50", or "" if any will do; checked before build */
-  int64_t depth;      /**< the usual one, which model.depth 0 means */
+  const char *depths; /**< accepted depths, "18|34|50"; "": any; checked before build */
+  int64_t depth;      /**< default depth, used if model.depth is 0 */
   const char *help;   /**< one line */
-  /** Appends the layers for samples of g->input; the last must give N x classes. */
+  /** Appends the layers for samples of shape g->input; the last layer must have the output N x
+   * classes. */
   int (*build)(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes);
-  /** What the user should hear of a choice that build() makes by the samples, or NULL; may be NULL.
-   */
+  /** Returns a note for the user about a choice that build() makes from the sample shape, or NULL.
+   * The entry may be NULL. */
   const char *(*remark)(const ct_model_opts_t *o, const ct_shape_t *sample);
 } ct_family_t;
 
-/** All families, NULL-terminated; families.c. */
+/** All families, NULL-terminated (families.c). */
 extern const ct_family_t *const ct_families[];
 
 #endif

@@ -1,29 +1,30 @@
-/** \file ct_fold.h  A model for inference: batchnorms folded into what is before them, no dropout.
+/** \file ct_fold.h  Folds batchnorms into the preceding layer and removes dropout, for inference.
  * Layer 2.
  *
- * Pure and local.  Behind a convolution or linear layer whose output nobody else reads, a batchnorm
- * with fixed statistics is a scale and a shift of each output channel: w' = w s and b' = (b - mean)
- * s + beta with s = gamma / sqrt(var + eps).  Such a layer keeps its name, and has a bias then.
- * Other batchnorms stay (those of DenseNet that stand before a convolution). */
+ * Pure and local.  A batchnorm with fixed statistics scales and shifts each output channel.  It is
+ * folded into the convolution or linear layer before it if no other layer reads that output: w' = w
+ * s and b' = (b - mean) s + beta with s = gamma / sqrt(var + eps).  The layer keeps its name and
+ * gets a bias.  Other batchnorms stay (those of DenseNet precede a convolution). */
 #ifndef CT_FOLD_H
 #define CT_FOLD_H
 #include "model/ct_graph.h"
 
-/** A folded graph and where its layers come from. */
+/** A folded graph, and the original layer of each of its layers. */
 typedef struct ct_fold {
-  const ct_graph_t *from; /**< borrowed: the whole graph */
-  ct_graph_t *graph;      /**< owned: the folded one; its parameters keep their names */
-  int *layer;             /**< [graph->layers] number of the layer in `from` */
-  int *norm;           /**< [graph->layers] the batchnorm in `from` that went into it; -1: none */
-  int norms, dropouts; /**< layers that are gone */
+  const ct_graph_t *from; /**< borrowed: the original graph */
+  ct_graph_t *graph;      /**< owned: the folded graph; its parameters keep their names */
+  int *layer;             /**< [graph->layers] number of the original layer in `from` */
+  int *norm;              /**< [graph->layers] the batchnorm in `from` folded into it; -1: none */
+  int norms, dropouts;    /**< how many layers were removed */
 } ct_fold_t;
 
-/** Local.  *out borrows \a g, and is cleared by ct_fold_clear(); zeroed on failure. */
+/** Local.  *out borrows \a g and is freed by ct_fold_clear(); it is zeroed on failure. */
 int ct_fold_make(const ct_graph_t *g, ct_fold_t *out);
-/** A zeroed one is fine. */
+/** Accepts a zeroed struct. */
 void ct_fold_clear(ct_fold_t *f);
-/** Parameter \a param of the folded graph (count elements, plain layout) into \a out, from all of
- * the whole graph's: plain[from->params], buffers too.  Computed in float64, rounded once. */
+/** Computes parameter \a param of the folded graph (count elements, plain layout) into \a out.
+ * plain[from->params]: all parameters and buffers of the original graph.  Computed in float64,
+ * rounded once. */
 void ct_fold_param(const ct_fold_t *f, int param, const float *const plain[], float *out);
 
 #endif

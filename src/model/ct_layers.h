@@ -1,9 +1,9 @@
-/** \file ct_layers.h  The list `layers` of a configuration.  Layer 2. */
+/** \file ct_layers.h The list `model.layers` of a configuration.  Layer 2. */
 #ifndef CT_LAYERS_H
 #define CT_LAYERS_H
-#include "base/ct_yaml.h"
+#include "conf/ct_yaml.h"
 
-/** Local.  Options in short become long (ct_opt_expand()).  NULL is fine. */
+/** Local. Replaces abbreviated option names by full ones (ct_opt_expand()). \a list may be NULL. */
 int ct_layers_expand(ct_yaml_t *list);
 
 #endif

@@ -1,10 +1,10 @@
-/* The families that there are.  A family is a file and a line here: the file exports the one symbol
- * that this list makes of its name. */
+/* The table of model families.  To add one: a file and a line here; the file exports the symbol
+ * ct__family_<name>. */
 #include "model/ct_family.h"
 
 #include <stddef.h>
 
-/* One line a family. */
+/* One line per family. */
 #define FAMILIES(X) \
   X(mlp)            \
   X(lenet)          \

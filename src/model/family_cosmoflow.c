@@ -1,8 +1,8 @@
 /* CosmoFlow (Mathuriya et al., "CosmoFlow: using deep learning to learn the universe at scale",
- * 2018) as in the MLPerf HPC benchmark: convolution, leaky ReLU and max-pool by 2, each time with
- * twice the filters; two hidden linear layers; 1.2 tanh, for targets between -1 and 1.  The
- * benchmark's cubes of 128 voxels get five such stages, smaller ones as many as they can be halved.
- * The windows are 3x3x3. */
+ * 2018) as in the MLPerf HPC benchmark.  A stage is a 3x3x3 convolution, leaky ReLU and max-pool by
+ * 2, with twice the filters of the stage before; then two hidden linear layers, and 1.2 tanh for
+ * targets between -1 and 1.  The benchmark's cubes of 128 voxels get five stages, smaller ones as
+ * many as they can be halved. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ out:
   return rc;
 }
 
-/* How often the smallest side can be halved. */
+/* How many times the smallest side can be halved. */
 static int stages_of(const ct_shape_t *input)
 {
   int stages = STAGES;

@@ -1,7 +1,7 @@
-/* DenseNet-BC (Huang et al., "Densely connected convolutional networks", 2016), with the names and
- * initial weights of torchvision.  Each dense layer reads what all before it in its block gave:
- * here the concatenation of the block's input and their outputs, which grows by one `concat` a
- * layer. */
+/* DenseNet-BC (Huang et al., "Densely connected convolutional networks", 2016), with the parameter
+ * names and initialization of torchvision.  Each dense layer reads the outputs of all layers before
+ * it in its block: here the concatenation of the block's input and these outputs, which grows by
+ * one `concat` per layer. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static int add_conv(ct_graph_t *g, int *id, const char *name, int64_t out, const
                       "out: %" PRId64 ", %s, bias: false, init: he_fan_in", out, window);
 }
 
-/* norm-relu-conv1x1-norm-relu-conv3x3, concatenated to its input. */
+/* norm-relu-conv1x1-norm-relu-conv3x3, concatenated with its input. */
 static int add_dense(ct_graph_t *g, int *id, int growth, double dropout)
 {
   int rc = CT_OK, before = *id;

@@ -1,6 +1,6 @@
-/* LeNet-5 as it is taught today: ReLU and max-pooling instead of the tanh and the trained
+/* LeNet-5 as it is taught today: ReLU and max-pooling in place of the tanh and the trained
  * subsampling of LeCun et al. (1998).  Images under 20 pixels, such as 8x8 digits, are too small
- * for its 5x5 windows: they get 3x3 ones, and more channels. */
+ * for its 5x5 windows: they get 3x3 windows and more channels. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* Classification of sequences: torch.nn.LSTM of `depth` levels (parameters lstm.weight_ih_l0, …),
- * and a linear layer on the state of the last step (fc).  A sample is T x features, or an image of
- * one channel, whose rows are the steps. */
+/* Sequence classification: torch.nn.LSTM with `depth` layers (parameters lstm.weight_ih_l0, …) and
+ * a linear layer on the last hidden state (fc).  A sample is T x features, or a one-channel image
+ * whose rows are the steps. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* Multilayer perceptron: [linear, ReLU] for each hidden width, then a linear layer to the classes,
- * named fc1, fc2, …  Samples of any shape are one row of features. */
+ * named fc1, fc2, …  Samples of any shape are flattened. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>

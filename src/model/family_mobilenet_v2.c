@@ -1,5 +1,5 @@
 /* MobileNetV2 (Sandler et al., "MobileNetV2: inverted residuals and linear bottlenecks", 2018),
- * width 1, with the names and initial weights of torchvision. */
+ * width 1, with the parameter names and initialization of torchvision. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
@@ -7,8 +7,7 @@
 
 #include "base/ct_err.h"
 
-/* Rows of table 2: how much wider a block is inside, its output channels, how many, the first's
- * stride. */
+/* Rows of table 2: expansion factor, output channels, number of blocks, stride of the first. */
 static const struct {
   int expand, out, blocks, stride;
 } stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
@@ -19,7 +18,8 @@ typedef struct conv {
   int kernel, stride, depthwise;
 } conv_t;
 
-/* The numbers of the convolution and of its batch normalisation; ReLU6 if asked. */
+/* A convolution with batch normalisation, named \a conv and \a norm; ReLU6 if \a act is not
+ * NULL. */
 static int add_conv(ct_graph_t *g, int *id, const char *conv, const char *norm, conv_t c,
                     const char *act)
 {
@@ -34,7 +34,8 @@ out:
   return rc;
 }
 
-/* Widen (but with expand 1), depthwise 3x3, narrow; and the shortcut where the shape stays. */
+/* 1x1 expansion (unless expand is 1), depthwise 3x3, 1x1 projection; a shortcut if the shape stays
+ * the same. */
 static int add_block(ct_graph_t *g, int *id, int number, int expand, int out, int stride)
 {
   int rc = CT_OK, before = *id;

@@ -1,14 +1,14 @@
 /* Residual networks (He et al., "Deep residual learning for image recognition", 2015), with the
- * topology, names and initial weights of torchvision.
+ * topology, parameter names and initialization of torchvision.
  *
- * Depths 18, 34, 50, 101 and 152 are those for ImageNet: four stages; bottlenecks from 50 on, which
- * stride in their 3x3 convolution ("v1.5", as torchvision).  Images under 64 pixels get a 3x3 stem
- * of stride 1 without max-pool in place of the 7x7, as is common for CIFAR, unless model.stem says
- * otherwise.
+ * Depths 18, 34, 50, 101 and 152 are the ImageNet models: four stages; bottleneck blocks from 50
+ * on, with the stride in the 3x3 convolution ("v1.5", as torchvision).  Images under 64 pixels get
+ * a 3x3 stem with stride 1 and no max-pool in place of the 7x7 stem, as is common for CIFAR, unless
+ * model.stem is set.
  *
- * Depths 20, 32, 44, 56 and 110 are those for CIFAR (section 4.2): three stages of 16, 32 and 64
+ * Depths 20, 32, 44, 56 and 110 are the CIFAR models (section 4.2): three stages of 16, 32 and 64
  * channels.  Where a stage changes the shape, the shortcut is a 1x1 convolution (option B of the
- * paper, `downsample`).  The paper's own CIFAR models have option A, which pads with zero channels
+ * paper, `downsample`).  The paper's own CIFAR models use option A, which pads with zero channels
  * and has 2,752 parameters less. */
 #include "model/ct_family.h"
 
@@ -21,8 +21,8 @@ enum { STAGES = 4, STEM_PIXELS = 64, USUAL_DEPTH = 18 };
 
 typedef struct net {
   int depth;
-  int width;          /* channels of the first stage; each next one has twice as many */
-  int expansion;      /* output channels of a block per width: 4 for bottlenecks */
+  int width;          /* channels of the first stage; each later one has twice as many */
+  int expansion;      /* output channels of a block / width: 4 for bottlenecks */
   int blocks[STAGES]; /* 0: no such stage */
 } net_t;
 
@@ -33,7 +33,7 @@ static const net_t nets[] = {
     {110, 16, 1, {18, 18, 18, 0}},
 };
 
-/* A convolution that keeps the size (but for its stride), and its batch normalisation. */
+/* A convolution with "same" padding, and its batch normalisation. */
 static int add_conv_bn(ct_graph_t *g, int *id, const char *conv, const char *bn, int out,
                        int kernel, int stride)
 {
@@ -46,7 +46,7 @@ out:
   return rc;
 }
 
-/* conv-bn-relu-conv-bn of a basic block, or conv-bn-relu-conv-bn-relu-conv-bn of a bottleneck. */
+/* Basic block: conv-bn-relu-conv-bn; bottleneck: conv-bn-relu-conv-bn-relu-conv-bn. */
 static int add_branch(ct_graph_t *g, int *id, int width, int expansion, int stride)
 {
   int rc = CT_OK;
@@ -65,7 +65,7 @@ out:
   return rc;
 }
 
-/* The shortcut comes after the branch because `downsample` does so in the state dict. */
+/* The shortcut comes after the branch, because `downsample` does in the state dict. */
 static int add_block(ct_graph_t *g, int *id, int width, int expansion, int stride)
 {
   int rc = CT_OK, shortcut = *id, out = width * expansion;

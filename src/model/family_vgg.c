@@ -1,7 +1,7 @@
 /* VGG (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image
- * recognition", 2014), with the names and initial weights of torchvision; `vgg_bn` has a batch
- * normalisation behind each convolution.  Images of any size from 32 pixels on: the classifier sees
- * 7x7. */
+ * recognition", 2014), with the parameter names and initialization of torchvision; `vgg_bn` has a
+ * batch normalisation after each convolution.  Images of any size from 32 pixels on are pooled to
+ * 7x7 for the classifier. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ typedef struct net {
 static const net_t nets[] = {
     {11, {1, 1, 2, 2, 2}}, {13, {2, 2, 2, 2, 2}}, {16, {2, 2, 3, 3, 3}}, {19, {2, 2, 4, 4, 4}}};
 
-/* A layer of torchvision's `features` or `classifier`, which number all their layers. */
+/* Appends a layer of torchvision's `features` or `classifier`, in which all layers are numbered. */
 static int add(ct_graph_t *g, int *id, const char *part, int *number, const char *kind,
                const char *opts)
 {

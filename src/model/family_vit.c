@@ -1,6 +1,6 @@
-/* Vision transformer (Dosovitskiy et al., "An image is worth 16x16 words", 2020), with the layout,
- * names and initial weights of torchvision's VisionTransformer.  The default is a small one for
- * images of 32 pixels; vit_b_16 is {depth: 12, patch: 16, dim: 768, heads: 12}. */
+/* Vision transformer (Dosovitskiy et al., "An image is worth 16x16 words", 2020), with the
+ * topology, parameter names and initialization of torchvision's VisionTransformer.  The default is
+ * a small one for images of 32 pixels; vit_b_16 is {depth: 12, patch: 16, dim: 768, heads: 12}. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>

@@ -1,9 +1,9 @@
-/* A graph grows at its end: a layer is added once its name, its inputs and the shape of its output
- * are known to be right, with the parameters that it has.  So a graph has only sound layers in it,
- * each behind its inputs, and nobody further up checks them again.
+/* Appends layers to a graph.  A layer is only added, with its parameters, once its name, inputs and
+ * output shape are checked.  So every layer of a graph is valid and comes after its inputs, and
+ * later code need not check again.
  *
- * Initial values are drawn from (seed, name of the parameter), so that adding a layer, or another
- * order, leaves those of all others as they were. */
+ * Initial values are drawn from (seed, parameter name), so adding or reordering layers does not
+ * change those of the others. */
 #include "model/graph_build.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
 
-/* Leaves room for the suffix of a parameter. */
+/* Leaves space for the suffix of a parameter. */
 enum { MAX_NAME = CT_NAME_MAX - 16 };
 
 /* ---- layers ---- */
@@ -57,7 +57,9 @@ void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d)
   in[0].dim[0] = out.dim[0] = n;
   ct_op_desc_init(d, l->ops->op, &in[0], &out);
   if (l->ops->attributes) l->ops->attributes(l->opts, d);
-  if (d->kind == CT_OP_DROPOUT) d->u.dropout.layer = (uint32_t)layer; /* a mask of its own */
+  if (d->kind == CT_OP_DROPOUT)
+    d->u.dropout.layer = (uint32_t)layer; /* selects the layer's own
+                                                                         mask */
 }
 
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
@@ -98,7 +100,7 @@ out:
   return rc;
 }
 
-/* A name becomes part of names in files. */
+/* Layer names become part of names in files. */
 static int check_name(const ct_graph_t *g, const char *name)
 {
   int rc = CT_OK;
@@ -203,7 +205,7 @@ out:
   return rc;
 }
 
-/* The text of the options of ct_graph_add() as a map node. */
+/* Parses the options text of ct_graph_add() into a map. */
 static int parse_options(const char *fmt, va_list args, const char *name, ct_yaml_t **out)
 {
   char text[256];
@@ -261,7 +263,7 @@ void ct_graph_free(ct_graph_t *g)
   ct_mem_free(g);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 int ct_graph_find_param(const ct_graph_t *g, const char *name)
 {
@@ -278,7 +280,7 @@ int64_t ct_graph_count(const ct_graph_t *g)
   return n;
 }
 
-/* Normal numbers, drawn again until one is in [-2, 2]. */
+/* A normal number, redrawn until it is in [-2, 2]. */
 static float truncated(float scale, uint64_t seed, uint32_t sub, uint64_t i)
 {
   for (uint64_t again = 0;; again++) {
@@ -321,7 +323,7 @@ static uint64_t hash_shape(const ct_shape_t *s, uint64_t h)
   return h;
 }
 
-/* A layer's options are hashed as what they come to: its op and its parameters. */
+/* Hashes the op and the parameters of each layer, which its options determine. */
 uint64_t ct_graph_hash(const ct_graph_t *g)
 {
   uint64_t h = hash_shape(&g->input, 0);

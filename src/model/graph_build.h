@@ -1,29 +1,29 @@
-/** \file graph_build.h  How a graph grows, layer by layer, and what is asked of it meanwhile. */
+/** \file graph_build.h Internal functions for building a graph layer by layer. */
 #ifndef CT_GRAPH_BUILD_H
 #define CT_GRAPH_BUILD_H
 #include "model/ct_graph.h"
 
-/** ct_graph_add()'s word for "no such input". */
+/** Value of ct_graph_add()'s in2 for "no second input". */
 #define CT__NO_INPUT (-2)
-/** The k-th further input in ct_layer_t.in: ct_graph_more() is its inverse. */
+/** Entry of ct_layer_t.in for the k-th extra input; inverse of ct_graph_more(). */
 #define CT__INPUT_MORE(k) (-3 - (k))
 
-/** No single tensor has more elements than 2^36, so that sums over a graph stay far below 2^63. */
+/** Limit on the elements of a tensor, so that sums over a graph stay far below 2^63. */
 #define CT__MAX_ELEMENTS ((int64_t)1 << 36)
 
-/** The options of a kind, read from \a map (nothing at all: the defaults) into new memory, *out.
- * \a where names the file for messages, or is NULL. */
+/** Reads the options of a kind from \a map (empty: the defaults) into new memory, *out.  \a where:
+ * file name for messages, or NULL. */
 int ct__layer_options(const ct_layer_ops_t *ops, const ct_yaml_t *map, const char *where,
                       void **out);
-/** ct_graph_add() with options already read; they become the graph's, or are freed on failure.  The
- * message begins with the layer's name and kind. */
+/** ct_graph_add() with parsed options, which the graph then owns; they are freed on failure.
+ * Messages begin with the layer's name and kind. */
 int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
                      void *opts, const int in[2]);
-/** Appends the layers of a YAML list, whose last one must give \a classes values. */
+/** Appends the layers of a YAML list; the last one must have \a classes values per sample. */
 int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where);
-/** CT_OK if the last layer gives so many values of a sample, in any shape. */
+/** CT_OK if the last layer has \a classes values per sample, in any shape. */
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes);
-/** "3x224x224": the shape of a sample without N, into buf (returned). */
+/** Writes the sample shape without N, "3x224x224", into buf; returns buf. */
 const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap);
 
 #endif

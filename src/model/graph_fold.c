@@ -1,6 +1,5 @@
-/* Folding for inference.  The folded graph is built anew, layer by layer, from the options of the
- * whole one: what is true of any graph (names, shapes, parameters) is true of it without a word
- * here. */
+/* Folding for inference.  The folded graph is rebuilt layer by layer from the options of the
+ * original one, so the usual checks of names, shapes and parameters apply. */
 #include "model/ct_fold.h"
 
 #include <math.h>
@@ -10,12 +9,12 @@
 #include "base/ct_mem.h"
 #include "model/graph_build.h"
 
-enum { WEIGHT, BIAS, MEAN, VARIANCE }; /* slots of a batchnorm; the first two of all */
+enum { WEIGHT, BIAS, MEAN, VARIANCE }; /* slots of a batchnorm; the first two apply to all layers */
 
 typedef struct folding {
   ct_fold_t *f;
-  int *uses; /* per layer of the whole graph: how many read it; the output counts as one */
-  int *to;   /* per layer of the whole graph: its number in the folded one */
+  int *uses; /* per original layer: number of its readers; the output counts as one */
+  int *to;   /* per original layer: its number in the folded graph */
 } folding_t;
 
 static void count_uses(const folding_t *s)
@@ -27,7 +26,7 @@ static void count_uses(const folding_t *s)
   s->uses[g->layers - 1]++;
 }
 
-/* The layer that takes up batchnorm i, or -1. */
+/* The layer into which batchnorm i is folded, or -1. */
 static int taker(const folding_t *s, int i)
 {
   const ct_graph_t *g = s->f->from;
@@ -37,7 +36,7 @@ static int taker(const folding_t *s, int i)
   return kind == CT_OP_CONV || kind == CT_OP_LINEAR ? j : -1;
 }
 
-/* The batchnorm that layer j takes up, or -1. */
+/* The batchnorm that is folded into layer j, or -1. */
 static int taken(const folding_t *s, int j)
 {
   const ct_graph_t *g = s->f->from;
@@ -54,11 +53,11 @@ static int moved(const folding_t *s, int layer)
 static int is_gone(const folding_t *s, int i)
 {
   const ct_layer_t *l = &s->f->from->layer[i];
-  if (l->ops->op == CT_OP_DROPOUT) return moved(s, l->in[0]) >= 0; /* the output is some layer's */
+  if (l->ops->op == CT_OP_DROPOUT) return moved(s, l->in[0]) >= 0; /* the output must be a layer */
   return taker(s, i) >= 0;
 }
 
-/* The options of layer i, with a bias if a batchnorm comes into it. */
+/* Copies the options of a layer; adds a bias if a batchnorm is folded into it. */
 static int copy_options(const ct_layer_t *l, int norm, void **out)
 {
   int rc = CT_OK;

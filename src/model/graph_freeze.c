@@ -1,7 +1,7 @@
-/* Which parameters a pattern means, and freezing them.  A pattern that matches nothing is an error:
- * it would train what was to stay.  A batchnorm whose weights are frozen goes on updating its
- * running statistics unless it is told not to, as in PyTorch; how many do is told, for the user to
- * be warned. */
+/* Parameter name patterns, and freezing.  A pattern that matches nothing is an error: parameters
+ * that should be frozen would be trained.  As in PyTorch, a frozen batchnorm continues to update
+ * its running statistics unless freeze_bn is set; their number is returned, so that the user can be
+ * warned. */
 #include "model/ct_graph.h"
 
 #include <fnmatch.h>

@@ -1,6 +1,6 @@
-/* From section `model` of the configuration to a graph: a family builds it, or the list of layers
- * does.  What comes out gives as many values of a sample as there are classes or targets, or it is
- * an error that names the last layer. */
+/* Builds the graph from section `model` of the configuration, by a family or from the list of
+ * layers.  The output must have as many values per sample as there are classes or targets; else an
+ * error names the last layer. */
 #include "model/ct_family.h"
 #include "model/graph_build.h"
 
@@ -70,7 +70,7 @@ out:
   return rc;
 }
 
-/* One "NAME=3x32x32". */
+/* Parses "NAME=3x32x32". */
 static int read_input(const char *text, ct_inputs_t *in)
 {
   int rc = CT_OK, dims = 1;
@@ -134,7 +134,7 @@ int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_i
   return more && more->n ? note_inputs(o, more) : CT_OK;
 }
 
-/* The data gives what the model was made for. */
+/* Checks that the shapes of the data match those the model was made for. */
 static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more)
 {
   int rc = CT_OK;
@@ -245,7 +245,7 @@ out:
   return rc;
 }
 
-/* All that the data gives is read; else a name in data.input would be ignored. */
+/* Checks that a layer reads each input of the data; else a name in data.input would be ignored. */
 static int check_inputs_read(const ct_graph_t *g)
 {
   int rc = CT_OK, first = 0, more[CT_INPUTS_MORE] = {0};
@@ -280,7 +280,7 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes, const
   return rc;
 }
 
-/* Layers that do not fit together, or not to the samples, are a wrong configuration. */
+/* A shape error in the model is a configuration error. */
 static int as_usage(int rc)
 {
   return rc == CT_ERR_SHAPE ? ct_err_prefix(CT_ERR_USAGE, "%s", "") : rc;

@@ -1,5 +1,5 @@
-/* Places of eight bits are chosen in the folded graph, since that is what computes in eight bits,
- * and are put behind what becomes of the same layers in the whole one. */
+/* Observation points are chosen in the folded graph, because that is what runs in int8, and are
+ * inserted after the corresponding layers of the original graph. */
 #include "model/ct_observe.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 extern const ct_layer_ops_t ct__layer_fake_quant;
 
-/* ---- places ---- */
+/* ---- observation points ---- */
 
 static int is_product(const ct_layer_t *l)
 {
@@ -22,7 +22,7 @@ static void describe(const ct_graph_t *g, int layer, ct_op_desc_t *d)
   ct_graph_op(g, layer, 1, d);
 }
 
-/* Cuts off, and does nothing else. */
+/* 1 if the layer only clamps its input. */
 static int is_clip(const ct_graph_t *g, int layer)
 {
   ct_op_desc_t d;
@@ -38,7 +38,7 @@ static int is_choice(const ct_graph_t *g, int layer)
   return (d.kind == CT_OP_POOL && !average) || d.kind == CT_OP_REORDER || d.kind == CT_OP_SELECT;
 }
 
-/* Sequences are float32 but for what products read. */
+/* Sequences are float32, except for the inputs of linear layers. */
 static int computes_in_eight_bits(const ct_graph_t *g, int layer)
 {
   const ct_layer_t *l = &g->layer[layer];
@@ -53,8 +53,8 @@ static int reads(const ct_layer_t *l, int layer)
   return l->in[0] == layer || (l->ops->inputs > 1 && l->in[1] == layer);
 }
 
-/* The layers behind \a layer: whether a product reads it, whether anything in eight bits does;
- * *only: its reader, if there is just one. */
+/* Examines the readers of \a layer.  *product: a convolution or linear layer is among them; *eight:
+ * an int8 layer is; *only: the reader, if there is just one, else -1. */
 static void readers(const ct_graph_t *g, int layer, int *product, int *eight, int *only)
 {
   int n = 0;
@@ -69,8 +69,8 @@ static void readers(const ct_graph_t *g, int layer, int *product, int *eight, in
   }
 }
 
-/* 1 if the output of a layer of the folded graph is a place of its own; \a before: its input has
- * eight bits. */
+/* 1 if the output of a layer of the folded graph is an observation point; \a before: its input is
+ * int8. */
 static int is_place(const ct_graph_t *g, int layer, int before)
 {
   int product, eight, only;
@@ -85,9 +85,9 @@ static int is_place(const ct_graph_t *g, int layer, int before)
 
 typedef struct observing {
   ct_observed_t *o;
-  int *to;    /* per layer of the model: the observed graph's layer that readers of it read */
-  int *place; /* per layer of the model: the folded graph's layer whose place is behind it, or -1 */
-  int input;  /* the observed graph's layer that readers of the input read */
+  int *to;    /* per original layer: the observed layer that its readers use */
+  int *place; /* per original layer: the folded layer whose observation point follows it, or -1 */
+  int input;  /* observed layer that the readers of the network's input use */
 } observing_t;
 
 static int copy_options(const ct_layer_t *l, void **out)
@@ -102,8 +102,8 @@ out:
   return rc;
 }
 
-/* Rounds what comes from the observed graph's layer *at, which becomes the new one; *param: its
- * range. */
+/* Inserts a fake-quantization layer after layer *at of the observed graph; *at becomes the new
+ * layer, *param its range. */
 static int add_place(observing_t *s, const char *name, int *at, int *param)
 {
   int rc = CT_OK;
@@ -139,7 +139,7 @@ out:
   return rc;
 }
 
-/* What stands in ct_observed_t.range until the place is there, or is found elsewhere. */
+/* Values of ct_observed_t.range until the range parameter is known. */
 enum { NONE = -1, SHARED = -2, OWN = -3 };
 
 static int range_before(const ct_observed_t *o, int f)
@@ -167,7 +167,8 @@ static void choose_places(observing_t *s)
   }
 }
 
-/* A layer before a ReLU has the ReLU's numbers, a layer that only chooses those before it. */
+/* A layer before a ReLU shares the ReLU's range; a layer that only selects values shares that of
+ * its input. */
 static void share_places(ct_observed_t *o)
 {
   const ct_graph_t *g = o->fold.graph;
@@ -195,7 +196,7 @@ out:
   return rc;
 }
 
-/* What is frozen stays so. */
+/* Keeps frozen parameters frozen. */
 static void copy_frozen(const ct_observed_t *o)
 {
   for (int i = 0; i < o->from->params; i++) {
@@ -241,7 +242,7 @@ int ct_observed_is_range(const ct_graph_t *g, int param)
   return g->layer[g->param[param].layer].ops->op == CT_OP_FAKE_QUANT;
 }
 
-/* ---- numbers ---- */
+/* ---- scales and zero points ---- */
 
 static ct_quant_pair_t pair_of(int param, const float *const value[])
 {

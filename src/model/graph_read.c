@@ -1,6 +1,5 @@
-/* The YAML list `layers`; its syntax is described in ct_graph.h.  A mistake is told with the file
- * and the line where it stands, so everything that can be wrong in a model is checked here or
- * below. */
+/* Reads the YAML list `layers`; ct_graph.h describes its syntax.  Errors give file and line, so
+ * everything that can be wrong in a model is checked during reading. */
 #include "model/graph_build.h"
 
 #include <stdarg.h>
@@ -8,10 +7,10 @@
 #include <string.h>
 
 #include "base/ct_err.h"
-#include "base/ct_opt_short.h"
+#include "conf/ct_opt_short.h"
 #include "model/ct_layers.h"
 
-/* One item of the list, taken apart. */
+/* A parsed item of the list. */
 typedef struct item {
   const ct_yaml_t *node;
   const ct_layer_ops_t *ops;
@@ -34,7 +33,7 @@ static int fail_at(const char *where, int line, const char *fmt, ...)
 
 /* ---- an item ---- */
 
-/* Keeps in *best the candidate nearest to word. */
+/* Keeps in *best the candidate that is nearest to word. */
 static void nearer(const char *word, const char *candidate, const char **best)
 {
   const char *both[2] = {*best, candidate};
@@ -142,7 +141,7 @@ static int read_inputs(const ct_graph_t *g, const item_t *it, const char *where,
 {
   int rc = CT_OK;
   const ct_yaml_t *from = it->from;
-  in[0] = g->layers - 1; /* the layer before; of the first one the network's input, -1 */
+  in[0] = g->layers - 1; /* the previous layer; for the first one the network's input, -1 */
   in[1] = CT__NO_INPUT;
   if (!from) return CT_OK;
   if (from->kind != CT_YAML_LIST) return find_input(g, from, where, &in[0]);
@@ -155,7 +154,7 @@ out:
   return rc;
 }
 
-/* Without a name of its own, a layer is the n-th of its kind. */
+/* The default name of a layer: its kind and a running number. */
 static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *buf, size_t cap)
 {
   int n = 1;
@@ -183,7 +182,7 @@ out:
 
 /* ---- the list ---- */
 
-/* A layer that nothing reads would have parameters without gradients. */
+/* Refuses layers that nothing reads: their parameters would have no gradients. */
 static int check_used(const ct_graph_t *g, const ct_yaml_t *list, const char *where)
 {
   const ct_yaml_t *node = list->child;
@@ -212,7 +211,7 @@ int ct_layers_expand(ct_yaml_t *list)
 int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where)
 {
   int rc = CT_OK, line = list->line;
-  CT_TRY(ct_layers_expand((ct_yaml_t *)(uintptr_t)list)); /* as if it had been written so */
+  CT_TRY(ct_layers_expand((ct_yaml_t *)(uintptr_t)list)); /* expands abbreviations in place */
   where = where ? ct_yaml_file(list, where) : NULL;
   if (list->kind != CT_YAML_LIST || !list->child)
     return fail_at(where, line, "model.layers: expected a list of layers");

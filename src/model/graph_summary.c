@@ -1,5 +1,5 @@
-/* The table of `ctrain-hpc summary`: what each layer gives, has and costs for one sample, with the
- * numbers from where the program has them too: shapes of the graph, operations of the op. */
+/* The table of `ctrain-hpc summary`: output shape, parameters and FLOP of each layer for one
+ * sample, from the same functions that the program uses. */
 #include "model/graph_build.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* Activations other than ReLU: torch.nn.LeakyReLU, ReLU6, GELU, Sigmoid, Tanh, SiLU.  All are one
- * op with a kind and at most one number. */
+ * op with a kind and at most one parameter. */
 #include "model/layer_usual.h"
 
 typedef struct {
@@ -15,7 +15,7 @@ static const ct_opt_t leaky_relu_rows[] = {
 static const ct_opt_t tanh_rows[] = {
     CT_OPT_DOUBLE(tanh_t, scale, "1", 1e-6, 1e6, "factor of the result"), CT_OPT_END};
 
-/* A kind: its word and help; the type of its options and their rows; alpha. */
+/* A kind: its name and help; the type of its options and their rows; alpha. */
 #define KIND(word, text, which, bytes, rows, slope)                \
   static void attributes_##word(const void *opts, ct_op_desc_t *d) \
   {                                                                \

@@ -1,5 +1,5 @@
-/* torch.nn.AdaptiveAvgPool2d: windows whose sizes follow from those of input and output.  They may
- * overlap and differ by a pixel, so this is no window of layer_window.h. */
+/* torch.nn.AdaptiveAvgPool2d: window sizes follow from the sizes of input and output.  Windows may
+ * overlap and differ by a pixel, so layer_window.h does not apply. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

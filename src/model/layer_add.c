@@ -1,5 +1,5 @@
-/* Sum of two layers of the same shape: the shortcut of a residual block.  Nothing is broadcast, as
- * a shape that fits by chance is a mistake in the model. */
+/* Sum of two layers of the same shape: the shortcut of a residual block.  There is no broadcasting,
+ * because shapes that only fit by chance are a mistake in the model. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

@@ -1,6 +1,6 @@
-/* Self-attention: torch.nn.MultiheadAttention(batch_first) of a sequence with itself, with its
- * names and initial values.  One op from the sequence to its result: what is kept of all that lies
- * between is a backend's matter. */
+/* Self-attention: torch.nn.MultiheadAttention(batch_first) of a sequence with itself, with the same
+ * parameter names and initialization.  It is one op; the backend decides which intermediate results
+ * are saved. */
 #include "model/layer_usual.h"
 
 #include <inttypes.h>
@@ -28,8 +28,8 @@ out:
   return rc;
 }
 
-/* PyTorch's: Glorot's uniform for the three stacked projections, Linear's for the last one, no
- * bias. */
+/* PyTorch's initialization: Xavier uniform for the three stacked projections, Linear's default for
+ * the output projection, zero biases. */
 static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   int64_t d = in->dim[2];

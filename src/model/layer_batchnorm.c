@@ -1,6 +1,6 @@
-/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm3d on N x C x D x H x W, BatchNorm1d on N x C:
- * the shape says which.  Over which ranks the statistics go is no matter of the model
- * (train.sync_bn). */
+/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm3d on N x C x D x H x W, BatchNorm1d on N x C,
+ * selected by the shape.  Statistics over several ranks are a training option (train.sync_bn), not
+ * part of the model. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"
@@ -20,7 +20,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   int rc = CT_OK;
   char shape[80];
   (void)opts;
-  /* N x H x W would pass its rows off as channels */
+  /* N x H x W would treat rows as channels */
   if (in->ndim == 3)
     CT_FAIL(CT_ERR_SHAPE, "wants N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));

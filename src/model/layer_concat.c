@@ -1,6 +1,6 @@
-/* Two layers joined along the channels, torch.cat((a, b), 1), or if they are sequences along the
- * features, torch.cat((a, b), 2).  More of them are a chain of such layers, as a layer has at most
- * two inputs. */
+/* Concatenates two layers along the channels, torch.cat((a, b), 1), or two sequences along the
+ * features, torch.cat((a, b), 2).  A layer has at most two inputs, so more are concatenated by a
+ * chain of layers. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

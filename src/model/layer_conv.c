@@ -1,5 +1,5 @@
-/* Cross-correlation with zero padding: torch.nn.Conv2d and Conv3d, with PyTorch's initial values or
- * those that the families' papers and torchvision ask for. */
+/* Convolution (cross-correlation) with zero padding: torch.nn.Conv2d and Conv3d, with PyTorch's
+ * initialization or those of the papers and of torchvision. */
 #include "model/layer_usual.h"
 #include "model/layer_window.h"
 

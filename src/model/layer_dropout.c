@@ -1,5 +1,5 @@
-/* x * mask / (1 - p) while training: torch.nn.Dropout.  The mask is drawn by element, step and the
- * layer's number, so that it is the same at any number of ranks. */
+/* torch.nn.Dropout: x * mask / (1 - p) in training.  The mask depends on element, step and layer
+ * number only, so it is the same at any number of ranks. */
 #include "model/layer_usual.h"
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* Numbers rounded as if they were in eight bits, with a range that follows the batches of training.
- * Nobody writes such a layer down: ct_observe.h puts them where eight bits will be. */
+/* Fake quantization to int8, with a range that follows the training batches.  Not available in
+ * `model.layers`: ct_observe.h inserts these layers. */
 #include "model/layer_usual.h"
 
 static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])

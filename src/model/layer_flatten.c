@@ -1,5 +1,5 @@
-/* N x anything -> N x features: torch.nn.Flatten.  To the plan it is a change of layout: nothing is
- * moved where the layouts agree. */
+/* torch.nn.Flatten: N x anything -> N x features.  To the plan it is a change of layout; nothing is
+ * moved if the layouts agree. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

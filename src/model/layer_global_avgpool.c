@@ -1,5 +1,5 @@
-/* Average over H x W or D x H x W: torch.nn.AdaptiveAvgPool2d(1), AdaptiveAvgPool3d(1).  Without
- * a window it takes images of any size, of which the layers behind it then see nothing. */
+/* torch.nn.AdaptiveAvgPool2d(1) and AdaptiveAvgPool3d(1): average over H x W or D x H x W.  It
+ * takes images of any size, so later layers do not depend on the size. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

@@ -1,6 +1,6 @@
-/* torch.nn.GroupNorm, and torch.nn.InstanceNorm2d and 3d without running statistics, which is a
- * group for each channel.  A sample is normalised by itself, so neither ranks nor the size of the
- * batch matter. */
+/* torch.nn.GroupNorm, and torch.nn.InstanceNorm2d and 3d without running statistics, which have one
+ * group per channel.  Each sample is normalised separately, so the result does not depend on ranks
+ * or batch size. */
 #include "model/layer_usual.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static const ct_opt_t group_rows[] = {
     EPS, AFFINE("true"), CT_OPT_END};
 static const ct_opt_t instance_rows[] = {EPS, AFFINE("false"), CT_OPT_END};
 
-/* N x H x W would pass its rows off as channels */
+/* N x H x W would treat rows as channels */
 static int infer_group(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;

@@ -1,5 +1,5 @@
-/* torch.nn.LayerNorm over the last dim: of a sequence each step by itself, so that neither ranks
- * nor the size of the batch matter. */
+/* torch.nn.LayerNorm over the last dim.  Each step of a sequence is normalised separately, so the
+ * result does not depend on ranks or batch size. */
 #include "model/layer_usual.h"
 
 typedef struct {

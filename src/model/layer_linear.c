@@ -1,5 +1,5 @@
-/* y = x w^T + b: torch.nn.Linear on N x features, or on each step of N x T x features.  Images are
- * to be flattened first: PyTorch would multiply their last dim, which nobody means. */
+/* torch.nn.Linear: y = x w^T + b on N x features, or on each step of N x T x features.  Images must
+ * be flattened first: PyTorch would multiply their last dim, which is never intended. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

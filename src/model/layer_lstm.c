@@ -1,7 +1,8 @@
-/* One level of torch.nn.LSTM (batch_first) on N x T x features; gives the states of all steps.
+/* One layer of torch.nn.LSTM (batch_first) on N x T x features; outputs the hidden states of all
+ * steps.
  *
- * A module of several levels is as many layers, with `level` 0, 1, … and the module's name in
- * `params`. */
+ * A PyTorch module with several layers is several of these, with `level` 0, 1, … and the module's
+ * name in `params`. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

@@ -1,5 +1,5 @@
-/* torch.nn.MaxPool2d, MaxPool3d, AvgPool2d and AvgPool3d, ceil_mode = False: four kinds that differ
- * in how many numbers an option has, and in what is made of a window. */
+/* torch.nn.MaxPool2d, MaxPool3d, AvgPool2d and AvgPool3d with ceil_mode = False: four kinds that
+ * differ in the number of dims and in the reduction. */
 #include "model/layer_usual.h"
 #include "model/layer_window.h"
 
@@ -9,7 +9,7 @@
 
 typedef struct {
   int64_t kernel[3], stride[3], padding[3];
-  int count_include_pad; /* of averages */
+  int count_include_pad; /* average only */
 } pool_t;
 
 #define WINDOW(SIZE, order, padding_help)                                               \
@@ -32,7 +32,7 @@ static const ct_opt_t max3_rows[] = MAXIMUM(CT_OPT_TRIPLE, "depth, rows, columns
 static const ct_opt_t average_rows[] = AVERAGE(CT_OPT_PAIR, "rows, columns");
 static const ct_opt_t average3_rows[] = AVERAGE(CT_OPT_TRIPLE, "depth, rows, columns");
 
-/* Stride 0 means as the kernel. */
+/* Stride 0 means the stride equals the kernel. */
 static ct__layer_window_t window_of(const pool_t *o, int space)
 {
   ct__layer_window_t w = {.space = space, .dilation = {1, 1, 1}};
@@ -44,7 +44,8 @@ static ct__layer_window_t window_of(const pool_t *o, int space)
   return w;
 }
 
-/* As PyTorch, refuses padding of more than half the kernel: windows would lie wholly in it. */
+/* As PyTorch, refuses padding of more than half the kernel: some windows would be entirely
+ * padding. */
 static int infer(const pool_t *o, int space, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;

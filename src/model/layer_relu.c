@@ -1,5 +1,5 @@
-/* max(x, 0): torch.nn.ReLU.  Not one of layer_act.c, as plans merge it into the op before it, for
- * which it is an op of its own. */
+/* torch.nn.ReLU: max(x, 0).  Not in layer_act.c, because it has an op of its own, which plans fuse
+ * into the op before it. */
 #include "model/layer_usual.h"
 
 const ct_layer_ops_t ct__layer_relu = {

@@ -1,5 +1,5 @@
-/* One place of a sequence: N x T x features -> N x features.  The last step of an LSTM, the class
- * token of a transformer. */
+/* One element of a sequence: N x T x features -> N x features.  Used for the last step of an LSTM
+ * and the class token of a transformer. */
 #include "model/layer_usual.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* N x 1 x T x features -> N x T x features: the rows of an image of one channel as steps.  Data
- * sets hold images; this is how one of them becomes a sequence. */
+/* N x 1 x T x features -> N x T x features: the rows of a one-channel image become the steps of a
+ * sequence, because data sets hold images. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

@@ -1,6 +1,6 @@
-/* N x D x H x W -> N x (1 + HW) x D: a trained class token, then the places of the image, and a
- * trained position added to each.  As in torchvision's VisionTransformer, the class token belongs
- * to the model: its name has no prefix. */
+/* N x D x H x W -> N x (1 + HW) x D: a trained class token, then the pixels of the image, with a
+ * trained position embedding added to each.  As in torchvision's VisionTransformer, the name of the
+ * class token has no prefix. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

@@ -1,4 +1,4 @@
-/* torch.nn.Upsample by a whole scale_factor: nearest, or bilinear (of volumes trilinear) with
+/* torch.nn.Upsample by a whole scale_factor: nearest, or bilinear (for volumes trilinear) with
  * align_corners = False. */
 #include "model/layer_usual.h"
 

@@ -1,6 +1,5 @@
-/* What most layer kinds answer alike: which shapes they take, that they have no options, and how
- * parameters begin.  The messages name what was wanted and what came; the graph puts the layer's
- * name before them. */
+/* Shape checks, empty options and initializers shared by layer kinds.  The messages name the
+ * expected and the actual shape; the graph prefixes them with the layer's name. */
 #include "model/layer_usual.h"
 
 #include <math.h>

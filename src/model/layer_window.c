@@ -1,5 +1,4 @@
-/* Convolutions and pools see their input through a window that slides: one place for the shape that
- * comes of it, in two and in three dimensions, as PyTorch counts. */
+/* Output shapes of convolution and pooling windows in two and three dims, as in PyTorch. */
 #include "model/layer_window.h"
 
 #include "base/ct_err.h"

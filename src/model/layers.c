@@ -1,11 +1,10 @@
-/* The layer kinds that there are.  A kind is a file and a line here: the file exports the one
- * symbol that this list makes of its name, and `train --help` goes through the list in this order.
- */
+/* The table of layer kinds.  To add one: a file and a line here; the file exports the symbol
+ * ct__layer_<kind>.  `train --help` prints the kinds in this order. */
 #include "model/ct_layer.h"
 
 #include <string.h>
 
-/* One line a kind, in the order of the help. */
+/* One line per kind, in the order of the help. */
 #define KINDS(X)      \
   X(conv2d)           \
   X(conv3d)           \

@@ -2,7 +2,8 @@ libctrain_a_SOURCES += \
   %D%/ct_family.h \
   %D%/ct_fold.h \
   %D%/ct_graph.h \
-  %D%/ct_layer.h %D%/ct_layers.h \
+  %D%/ct_layer.h \
+  %D%/ct_layers.h \
   %D%/ct_observe.h \
   %D%/ct_quant.h \
   %D%/families.c \
@@ -42,8 +43,8 @@ libctrain_a_SOURCES += \
   %D%/layer_relu.c \
   %D%/layer_select.c \
   %D%/layer_sequence.c \
-  %D%/layer_upsample.c \
   %D%/layer_tokens.c \
+  %D%/layer_upsample.c \
   %D%/layer_usual.c \
   %D%/layer_usual.h \
   %D%/layer_window.c \

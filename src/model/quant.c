@@ -1,4 +1,4 @@
-/* The numbers of a model in eight bits: their memory. */
+/* Memory of the scales and zero points of a quantized model. */
 #include "model/ct_quant.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_format.h"

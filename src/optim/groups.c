@@ -1,5 +1,5 @@
-/* Which parameter belongs to which group. Parameters with the same numbers are one group, whatever
- * entries named them: an update then runs over stretches of the arena as long as possible. */
+/* Assigns parameters to groups.  Parameters with the same hyper-parameters form one group,
+ * whichever entries matched them, so that an update runs over long ranges of the arena. */
 #include "optim/ct_optim.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/ct_mem.h"
 #include "optim/kinds.h"
 
-/* One entry of optim.groups. */
+/* An entry of optim.groups. */
 typedef struct entry {
   ct_opt_texts_t match;
   double lr, weight_decay, momentum;
@@ -42,7 +42,7 @@ static int is_matched(const entry_t *e, const char *name)
   return 0;
 }
 
-/* The number of the group with these numbers, which is made if there is none. */
+/* Index of the group with these hyper-parameters; adds it if necessary. */
 static int group_of(ct_param_groups_t *out, const ct_param_group_t *want)
 {
   for (int i = 0; i < out->groups; i++) {
@@ -68,7 +68,7 @@ static int is_trained(const ct_param_t *p)
   return !p->spec.buffer;
 }
 
-/* Every pattern means something. */
+/* Checks that every pattern matches a trained parameter. */
 static int check_patterns(const entry_t *e, const ct_graph_t *g, const char *where,
                           const ct_yaml_t *n)
 {
@@ -108,7 +108,7 @@ out:
   return rc;
 }
 
-/* The first entry that matches decides. */
+/* The hyper-parameters of a parameter: the first matching entry overrides the defaults. */
 static ct_param_group_t numbers_of(const ct_optim_opts_t *o, const ct_graph_t *g, int param,
                                    const entry_t *entry)
 {

@@ -1,5 +1,5 @@
-/* What a kind does not have may not be given: a momentum that Adam would ignore is a mistake to be
- * told. Given values are known by not being the default. */
+/* Refuses options that a kind does not have, such as a momentum that Adam would ignore.  An option
+ * counts as given if it differs from its default. */
 #include <string.h>
 
 #include "base/ct_err.h"

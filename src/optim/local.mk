@@ -1,2 +1,9 @@
 libctrain_a_SOURCES += \
-  %D%/ct_optim.h %D%/kinds.h %D%/kinds.c %D%/optim.c %D%/groups.c %D%/schedule.c %D%/plateau.c %D%/scaler.c
+  %D%/ct_optim.h \
+  %D%/groups.c \
+  %D%/kinds.c \
+  %D%/kinds.h \
+  %D%/optim.c \
+  %D%/plateau.c \
+  %D%/scaler.c \
+  %D%/schedule.c

@@ -1,5 +1,6 @@
-/* Optimizers: options -> the numbers of one update. The arithmetic is that of the rules in
- * backend/ct_rules.h, several kinds to a rule; what differs between them are these numbers. */
+/* Optimizers: computes the hyper-parameters of an update from the options.  The arithmetic is in
+ * the rules of backend/ct_rules.h; kinds that share a rule differ only in these
+ * hyper-parameters. */
 #include "optim/ct_optim.h"
 
 #include <math.h>
@@ -9,10 +10,10 @@
 
 enum { SGD, ADAM, ADAMW, RMSPROP, LARS, LAMB, KINDS };
 
-/** Every optimizer there is. */
+/** The optimizers. */
 static const struct {
   int rule;
-  int betas;  /**< has betas and no momentum */
+  int betas;  /**< has betas in place of momentum */
   double eps; /**< default in PyTorch (LARS, LAMB: in timm) */
 } kinds[KINDS] = {[SGD] = {CT_RULE_SGD, 0, 0},       [ADAM] = {CT_RULE_ADAM, 1, 1e-8},
                   [ADAMW] = {CT_RULE_ADAM, 1, 1e-8}, [RMSPROP] = {CT_RULE_RMSPROP, 0, 1e-8},
@@ -105,7 +106,7 @@ static int groups_have_momentum(const ct_optim_opts_t *o)
   return 0;
 }
 
-/* Names of the states in the order of the rule; returns how many there are. */
+/* Sets the names of the states in the order of the rule; returns their number. */
 static int states_of(const ct_optim_opts_t *o, const char *name[CT_RULE_STATES])
 {
   int n = 0;
@@ -135,9 +136,9 @@ const char *ct_optim_state_name(const ct_optim_opts_t *o, int state)
   return state >= 0 && state < states_of(o, name) ? name[state] : "unknown";
 }
 
-/* ---- the numbers of an update ---- */
+/* ---- hyper-parameters of an update ---- */
 
-/* In double, and rounded once: 1 - 0.999f has 4 good digits only. */
+/* Computed in double and rounded once: 1 - 0.999f has only 4 correct digits. */
 static void set_betas(ct_hyper_t *h, double beta1, double beta2)
 {
   h->beta2 = (float)beta2;

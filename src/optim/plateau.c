@@ -1,5 +1,6 @@
-/* torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min", threshold_mode="rel"), as a factor: a rate
- * then stays a pure function of the step, and the factor is what a checkpoint keeps. */
+/* torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min", threshold_mode="rel"), as a factor of the
+ * learning rate: the rest of the schedule stays a pure function of the step, and a checkpoint only
+ * stores the factor. */
 #include "optim/ct_optim.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
-/* Dynamic loss scaling: float16 has no room for small gradients, so the loss is scaled up until
- * they overflow now and then; a step that did is skipped. */
+/* Dynamic loss scaling: small gradients underflow in fp16, so the loss is scaled up until gradients
+ * overflow now and then; a step with an overflow is skipped. */
 #include "optim/ct_optim.h"
 
 #include <math.h>
 
-/* torch.amp.GradScaler: init_scale, growth_factor, backoff_factor, growth_interval. */
+/* Constants of torch.amp.GradScaler: init_scale, growth_factor, backoff_factor, growth_interval. */
 #define FIRST_SCALE 65536.0
 #define GROWTH      2.0
 #define BACKOFF     0.5
@@ -20,7 +20,7 @@ double ct_scaler_scale(const ct_scaler_t *s)
   return s->on ? s->scale : 1;
 }
 
-/* The scale is a float32 in PyTorch, and not made infinite. */
+/* The scale is a float32 as in PyTorch, and never becomes infinite. */
 void ct_scaler_update(ct_scaler_t *s, int nonfinite)
 {
   if (!s->on) return;

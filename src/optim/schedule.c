@@ -1,5 +1,5 @@
-/* The learning rate over time, as a pure function of the step: a run that is resumed, at any number
- * of ranks, has the rate of one that was never stopped. */
+/* Learning-rate schedules as pure functions of the step: a resumed run has the same learning rates
+ * as an uninterrupted one, at any number of ranks. */
 #include "optim/ct_optim.h"
 
 #include <math.h>
@@ -7,21 +7,21 @@
 #include "base/ct_err.h"
 #include "optim/kinds.h"
 
-/** Where a step stands after the warm-up. */
+/** Position of a step after the warm-up. */
 typedef struct point {
-  double lr;        /**< what the warm-up led to */
-  double t, length; /**< steps done since, and steps from there to the end of the run */
+  double lr;        /**< the rate at the end of the warm-up */
+  double t, length; /**< steps since the warm-up; steps from its end to the end of the run */
   double steps_per_epoch;
   double plateau;
 } point_t;
 
-/* 0 at the end of the warm-up, 1 at the end of the run and after it. */
+/* 0 at the end of the warm-up, 1 from the end of the run on. */
 static double progress(const point_t *p)
 {
   return p->length > 0 ? fmin(p->t / p->length, 1) : 1;
 }
 
-/* ---- the schedules, each as its class in torch.optim.lr_scheduler ---- */
+/* ---- schedules, each as its class in torch.optim.lr_scheduler ---- */
 
 static double constant_lr(const ct_schedule_opts_t *s, const point_t *p)
 {
@@ -45,7 +45,7 @@ static double multistep_lr(const ct_schedule_opts_t *s, const point_t *p)
   return p->lr * pow(s->gamma, passed);
 }
 
-/* ExponentialLR, at the end of each epoch */
+/* ExponentialLR, stepped at the end of each epoch */
 static double exponential_lr(const ct_schedule_opts_t *s, const point_t *p)
 {
   return p->lr * pow(s->gamma, floor(p->t / fmax(p->steps_per_epoch, 1)));
@@ -57,13 +57,13 @@ static double cosine_lr(const ct_schedule_opts_t *s, const point_t *p)
   return s->min_lr + (p->lr - s->min_lr) * (1 + cos(M_PI * progress(p))) / 2;
 }
 
-/* PolynomialLR, closed form, and down to min_lr instead of 0 */
+/* PolynomialLR, closed form, down to min_lr in place of 0 */
 static double polynomial_lr(const ct_schedule_opts_t *s, const point_t *p)
 {
   return s->min_lr + (p->lr - s->min_lr) * pow(1 - progress(p), s->power);
 }
 
-/* From a to b and on to c, as OneCycleLR(anneal_strategy="cos") anneals in its two phases. */
+/* Anneals from a to b, then to c: the two phases of OneCycleLR(anneal_strategy="cos"). */
 static double two_phases(const ct_schedule_opts_t *s, const point_t *p, double a, double b,
                          double c)
 {
@@ -81,13 +81,13 @@ static double one_cycle_lr(const ct_schedule_opts_t *s, const point_t *p)
   return two_phases(s, p, first, p->lr, first / s->final_div_factor);
 }
 
-/* ReduceLROnPlateau; a rate that is below min_lr from the start stays */
+/* ReduceLROnPlateau; a rate below min_lr from the start is kept */
 static double plateau_lr(const ct_schedule_opts_t *s, const point_t *p)
 {
   return fmax(p->lr * p->plateau, fmin(p->lr, s->min_lr));
 }
 
-/** Every schedule there is: its word in the configuration and its function. */
+/** The schedules: word in the configuration, and function. */
 #define SCHEDULES(FIRST, X)      \
   FIRST(constant, constant_lr)   \
   X(step, step_lr)               \

@@ -14,7 +14,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "pack/ct_pack_in.h"
-#include "weights/ct_zip.h"
+#include "weights/pth/ct_zip.h"
 
 enum { HEAD = 65536 + 16 /* bytes that surely hold a header */ };
 

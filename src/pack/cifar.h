@@ -2,7 +2,7 @@
 #ifndef CT_PACK_CIFAR_INTERNAL_H
 #define CT_PACK_CIFAR_INTERNAL_H
 #include "base/ct_text.h"
-#include "weights/ct_pickle.h"
+#include "weights/pth/ct_pickle.h"
 
 typedef struct ct__cifar_names {
   char path[CT_PATH_MAX]; /**< of the file they are from; "": there is none */

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
-#include "data/ct_image.h"
+#include "data/image/ct_image.h"
 #include "pack/ct_pack_in.h"
 #include "pack/list.h"
 #include "pack/resize.h"

@@ -4,7 +4,7 @@
 #define CT_PACK_JOB_INTERNAL_H
 #include "base/ct_file.h"
 #include "base/ct_text.h"
-#include "data/ct_sampler.h"
+#include "data/order/ct_sampler.h"
 #include "pack/ct_pack_job.h"
 
 /* ---- order.c: the samples that are packed, by position ---- */

@@ -13,7 +13,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
-#include "data/ct_reader.h"
+#include "data/readers/ct_reader.h"
 
 enum { LONGEST = 255 /* bytes of a name */ };
 

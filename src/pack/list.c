@@ -6,7 +6,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_log.h"

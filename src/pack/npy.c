@@ -6,7 +6,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
-#include "data/ct_reader.h"
+#include "data/readers/ct_reader.h"
 #include "pack/array.h"
 #include "pack/ct_pack_in.h"
 

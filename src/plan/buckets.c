@@ -1,10 +1,9 @@
-/* Slices of the gradient arena that are sent while backward goes on. They are cut at parameters, in
- * the order in which backward finishes these, and are alike on all ranks: each knows what the
- * others send. */
+/* Slices of the gradient arena that are all-reduced while backward continues.  They are cut at
+ * parameters, in the order in which backward completes these, and are identical on all ranks, so
+ * the all-reduces match. */
 #include "plan/ct_plan.h"
 
-/* The work that finishes the gradients of a layer.  A batchnorm with SyncBN has them with its sums.
- */
+/* The launch that completes the gradients of a layer.  A SyncBN has them together with its sums. */
 static int finished_by(const ct_plan_t *p, int layer)
 {
   for (int i = p->works - 1; i > p->loss_work; i--)
@@ -13,7 +12,7 @@ static int finished_by(const ct_plan_t *p, int layer)
   return p->works - 1; /* never written in this plan: stays zero */
 }
 
-/* Where the k-th trained parameter ends, with the padding behind it. */
+/* End of the k-th trained parameter, including padding. */
 static size_t end_of(const ct_arena_map_t *m, int k)
 {
   return k == m->trained - 1 ? m->trained_bytes : m->offset[m->order[k + 1]];
@@ -36,7 +35,7 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
   for (int k = 0; k < m->trained; k++) {
     int last = k == m->trained - 1;
     size_t end = end_of(m, k);
-    /* the one that would not fit any more takes all that is left */
+    /* the last possible bucket takes all that is left */
     if (!last && (end - begin < bucket_bytes || n == cap - 1)) continue;
     bucket[n].offset = begin;
     bucket[n].bytes = end - begin;

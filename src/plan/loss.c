@@ -1,5 +1,5 @@
-/* The section `loss`: its rows, and what of it an op is told. Keys that only one kind has are
- * refused with the others instead of being ignored. */
+/* The section `loss`: its option rows, and the conversion to a loss op.  Options that the kind of
+ * loss does not have are an error, not ignored. */
 #include "plan/ct_loss.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ const ct_opt_t ct_loss_rows[] = {
                 "cross_entropy: samples with this label count for nothing, such as -100"),
     CT_OPT_END};
 
-/* What only cross-entropy has. */
+/* Refuses options that only cross-entropy has. */
 static int check_kind(const ct_loss_opts_t *o)
 {
   int rc = CT_OK;

@@ -1,10 +1,10 @@
-/* Layers -> ops.  One layer is one op, except that
- *   - ReLU goes into the conv, linear, batchnorm or add before it, or into the max-pool behind it;
- *   - a residual add goes into the batchnorm that feeds it, and for inference into a convolution,
- *     where the backend has it;
- *   - dropout outside training is nothing.
- * An input of bytes gets an op of its own in front.
- * Everything is decided from the graph alone. */
+/* Lowering: layers -> ops.  One layer becomes one op, except that
+ *   - a ReLU is fused into the conv, linear, batchnorm or add before it, or into the max-pool
+ *     after it;
+ *   - a residual add is fused into the batchnorm that feeds it, and for inference into a
+ *     convolution, if the backend supports it;
+ *   - dropout is dropped outside training.
+ * A uint8 input gets a conversion op first. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -12,11 +12,11 @@
 
 typedef struct lowering {
   ct_plan_t *p;
-  int input;  /* the value that those layers read which read the network's (first) input */
-  int *value; /* per layer: the value it ends in */
-  int *maker; /* per layer: the op that makes that value and may still be fused into; -1: none */
-  int *uses;  /* per layer: how many layers read it (the loss counts as one) */
-  int *relu;  /* per layer: a max-pool that takes the ReLU before it */
+  int input;  /* value that replaces the network's (first) input for its readers */
+  int *value; /* per layer: the value of its output */
+  int *maker; /* per layer: the op that makes this value, if it can still be fused into; -1: none */
+  int *uses;  /* per layer: number of its readers (the loss counts as one) */
+  int *relu;  /* per layer: 1 = a max-pool that applies the ReLU before it */
 } lowering_t;
 
 static int value_of(const lowering_t *lo, int layer)
@@ -26,14 +26,14 @@ static int value_of(const lowering_t *lo, int layer)
   return layer < 0 ? lo->input : lo->value[layer];
 }
 
-/* The op behind \a layer if nobody else reads its output. */
+/* The op of \a layer if its output has only one reader, else NULL. */
 static ct_plan_op_t *fusable(const lowering_t *lo, int layer)
 {
   if (layer < 0 || lo->uses[layer] != 1 || lo->maker[layer] < 0) return NULL;
   return &lo->p->op[lo->maker[layer]];
 }
 
-/* In eight bits a value is what the last layer fused into its op says it is. */
+/* int8: the scale and zero point of a value are those of the last layer fused into its op. */
 static void note_pair(const lowering_t *lo, int layer, int value)
 {
   const ct_quant_t *q = lo->p->o.quant;
@@ -89,8 +89,8 @@ static int fuse_relu(lowering_t *lo, int i)
   return 1;
 }
 
-/* Batch normalisation cuts at both ends of the linear piece, and bytes are cut off anyway; a
- * convolution that is not of bytes in the end gets an op for it again. */
+/* ReLU6 can be fused into a batchnorm, and into an int8 convolution, which clamps anyway;
+ * quantize.c adds an op again if the convolution turns out to be float32. */
 static int fuse_relu6(lowering_t *lo, int i)
 {
   int j = lo->p->graph->layer[i].in[0];
@@ -113,7 +113,7 @@ static int made_by(const lowering_t *lo, int value)
   return -1; /* the network's input */
 }
 
-/* Where it says that the op adds a second input, if it can. */
+/* The flag in the descriptor for adding a second input; NULL if the op cannot. */
 static int *adds(const lowering_t *lo, ct_plan_op_t *op)
 {
   char why[128];
@@ -135,7 +135,9 @@ static int fuse_add(lowering_t *lo, int i)
     ct_plan_op_t *op = fusable(lo, l->in[k]);
     const int *add = op ? adds(lo, op) : NULL;
     if (!add || *add) continue;
-    if (made_by(lo, value_of(lo, l->in[1 - k])) > lo->maker[l->in[k]]) continue; /* not there yet */
+    if (made_by(lo, value_of(lo, l->in[1 - k])) > lo->maker[l->in[k]])
+      continue; /* not computed yet
+                                                                                    at that op */
     if (best < 0 || lo->maker[l->in[k]] > lo->maker[l->in[best]]) best = k;
   }
   if (best < 0) return 0;

@@ -1,6 +1,6 @@
-/* Life times, sharing in place, and an offset for every value: one arena instead of an allocation
- * each. What is not needed at the same time lies on the same bytes, which for a deep model saves
- * most of them. */
+/* Life times, in-place sharing, and an offset for every value: one arena in place of an allocation
+ * each.  Values that are not alive at the same time share memory, which for deep models saves most
+ * of it. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -27,7 +27,7 @@ static void life_times(ct_plan_t *p)
   p->value[p->logits].last = p->works - 1; /* predictions are read after the step */
 }
 
-/* \a to, written by work i, takes over the memory of \a from if that dies there. */
+/* Lets \a to, written by launch i, take over the memory of \a from if that is not used later. */
 static void share(ct_plan_t *p, int i, int from, int to)
 {
   if (from < 0 || to < 0 || from == to) return;
@@ -58,7 +58,7 @@ static int larger_first(const void *a, const void *b, void *of)
   return i - j;
 }
 
-/* The lowest offset at which block b fits between the blocks placed before that live with it. */
+/* The lowest offset where block b fits between the placed blocks that are alive with it. */
 static size_t lowest_gap(int b, const int order[], int placed, const size_t bytes[],
                          const int first[], const int last[], const size_t offset[])
 {
@@ -95,7 +95,7 @@ int ct__plan_fit(int n, const size_t bytes[], const int first[], const int last[
   return CT_OK;
 }
 
-/* Places are sums of sizes, and a size that does not fit is SIZE_MAX. */
+/* Prevents overflow: offsets are sums of sizes, and a size that overflowed is SIZE_MAX. */
 static int check_sum(int n, const size_t bytes[])
 {
   int rc = CT_OK;

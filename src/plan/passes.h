@@ -1,42 +1,43 @@
-/** \file passes.h  The passes that make a plan, one after the other (plan.c), and what they share.
- */
+/** \file passes.h  The compiler passes of a plan (called in order by plan.c), and shared
+ * functions. */
 #ifndef CT_PLAN_PASSES_H
 #define CT_PLAN_PASSES_H
 #include "plan/ct_plan.h"
 
-/** Pure.  An empty plan with the network's input as value 0. */
+/** Pure.  An empty plan; value 0 is the network's input. */
 ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o);
-/** Pure.  Ops with descriptors, fused; their values have no layout yet. */
+/** Pure.  Creates the ops with descriptors, fused; values have no layout yet. */
 int ct__plan_lower(ct_plan_t *p);
-/** Mixed precision (o.compute): sets the dtypes of all descriptors and values by what the backend
- * supports, and puts casts (REORDER) where they change.  CT_ERR_UNSUP names a layer that must not
- * fall back to float32. */
+/** Mixed precision (o.compute): chooses the dtype of each descriptor and value by what the backend
+ * supports, and inserts casts (REORDER).  CT_ERR_UNSUP names a layer that must not fall back to
+ * float32. */
 int ct__plan_precision(ct_plan_t *p);
-/** Eight bits (o.quant): sets types and pairs of descriptors and values, and puts casts where they
- * change.  Products are in eight bits where the backend can and their tensors have pairs; what is
- * between them is where it gets bytes anyway.  The output stays float32. */
+/** int8 (o.quant): sets types, scales and zero points of descriptors and values, and inserts
+ * conversions.  Convolutions and linear layers are int8 if the backend supports them and their
+ * tensors have scales; other ops are int8 if their input is uint8 anyway.  The output stays
+ * float32. */
 int ct__plan_quantize(ct_plan_t *p);
-/** *v in type t.  cast[value]: the same in the other type, or -1, so that a value is cast at most
- * once however many read it. */
+/** Replaces *v by the value in type t.  cast[value]: the cast value, or -1, so that each value is
+ * cast at most once. */
 int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v);
-/** Layouts, reorders between them, prepared ops. */
+/** Chooses layouts, inserts reorders, prepares the ops. */
 int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
-/** Pure.  Works; appends the helper ops that backward needs (ReLU masks, gradient sums),
- * unprepared. */
+/** Pure.  Makes the launches; appends the helper ops of backward (ReLU masks, gradient sums)
+ * without preparing them. */
 int ct__plan_works(ct_plan_t *p);
-/** Prepares what ct__plan_works() appended. */
+/** Prepares the helper ops of ct__plan_works(). */
 int ct__plan_prepare_helpers(ct_plan_t *p);
-/** Pure.  Life times, sharing, offsets. */
+/** Pure.  Life times, in-place sharing, offsets. */
 int ct__plan_offsets(ct_plan_t *p);
-/** Pure.  Offsets for blocks that live in [first, last]: greedy by size (Pisarchyk and Lee,
- * "Efficient memory management for deep neural net inference", 2020).  bytes 0: not placed.
- * CT_ERR_NOMEM. */
+/** Pure.  Offsets for n blocks, each alive in [first, last]: greedy by size (Pisarchyk and Lee,
+ * "Efficient memory management for deep neural net inference", 2020).  Blocks of 0 bytes get no
+ * offset.  CT_ERR_NOMEM. */
 int ct__plan_fit(int n, const size_t bytes[], const int first[], const int last[], size_t offset[],
                  size_t *total);
-/** Appends; the index, or -1 without memory. */
+/** Appends a value or op; returns its index, or -1 if out of memory. */
 int ct__plan_value(ct_plan_t *p, const ct_shape_t *shape, int grad);
 int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op);
-/** Pure.  The passes that will be run of a forward op. */
+/** Pure.  The passes that a forward op will run. */
 int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op);
 
 #endif

@@ -1,5 +1,5 @@
-/* The passes in their order. Each one is finished before the next begins, since layouts change
- * descriptors and works change life times: no pass looks ahead. */
+/* Calls the compiler passes in order.  Each one ends before the next begins, because layouts change
+ * descriptors and launches change life times. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 
@@ -21,7 +21,7 @@ int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
   CT_TRY(ct__plan_works(p));
   CT_TRY(ct__plan_prepare_helpers(p));
   CT_TRY(ct__plan_offsets(p));
-  p->o.quant = NULL; /* may be gone from here on */
+  p->o.quant = NULL; /* the caller may free it from here on */
   *out = p;
   p = NULL;
 out:

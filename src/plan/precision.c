@@ -1,14 +1,14 @@
-/* Which ops compute in the low type of mixed precision, as torch.autocast decides it but layer by
- * layer ahead of time: most do if the backend can; sums over a sample that would lose too much
- * (layer normalisation, the loss) stay in float32.  Products are what mixed precision is for: if
- * the backend cannot do them in the low type, that is an error. */
+/* Mixed precision: which ops compute in bf16 or fp16.  The rule is that of torch.autocast, but
+ * applied to each layer ahead of time.  Most ops do if the backend can; sums over a sample (layer
+ * normalisation, the loss) stay in float32, because they would lose accuracy.  Convolutions and
+ * GEMMs are the reason for mixed precision: it is an error if the backend cannot do them in it. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
 typedef struct casting {
   ct_plan_t *p;
-  int *cast; /* per lowered value: the same in the other type; -1: none yet */
+  int *cast; /* per lowered value: its cast value; -1: none yet */
 } casting_t;
 
 static int can_do_in(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t t, char why[128])
@@ -35,7 +35,7 @@ static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
   char why[128] = "";
   *out = CT_F32;
   if (ct_op_is(op->desc.kind, CT_KIND_F32)) return CT_OK;
-  /* moving data is no reason to round it */
+  /* do not round data that is only moved */
   if (op->desc.kind == CT_OP_REORDER && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
   if (can_do_in(p, op, p->o.compute, why))
     *out = p->o.compute;
@@ -67,7 +67,8 @@ out:
   return rc;
 }
 
-/* What makes numbers of bytes makes those that its readers take, if they agree.  op[0] of n. */
+/* The output type of an op that converts uint8 samples: that of its readers, if they agree.  op[0]
+ * of n. */
 static int type_of_bytes(const ct_plan_t *p, const ct_plan_op_t *op, int n, ct_dtype_t *out)
 {
   int rc = CT_OK;

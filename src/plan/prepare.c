@@ -1,7 +1,7 @@
-/* Goes through the ops in order: each gets its input in a layout it likes (a reorder is put in
- * front where the offered one is another), is prepared, and says the layout of its output. */
+/* Prepares the ops in order: each op gets its input in its preferred layout (with a reorder before
+ * it if necessary), is prepared, and determines the layout of its output. */
 #include "plan/passes.h"
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
@@ -13,14 +13,14 @@ static int prepare_one(ct_plan_t *p, ct_plan_op_t *op, const ct_op_t *like)
   if (!p->be->op->supports(p->dev, &op->desc, why))
     CT_FAIL(CT_ERR_UNSUP, "layer %s: backend %s cannot do '%s': %s", name, p->be->name,
             ct_op_text(&op->desc, text, sizeof text), why);
-  ct_beat_progress(); /* algorithms may be measured */
+  ct_beat_progress(); /* prepare may time algorithms */
   CT_TRY(p->be->op->prepare(p->dev, &op->desc, like, &op->op, &op->info));
   if (op->info.scratch > p->scratch_bytes) p->scratch_bytes = op->info.scratch;
 out:
   return rc;
 }
 
-/* What a rank without samples runs in the place of a SyncBN's forward pass. */
+/* Prepares the op that a rank with an empty batch runs in place of a SyncBN's forward pass. */
 static int prepare_empty(ct_plan_t *p, ct_plan_op_t *op)
 {
   int rc = CT_OK;
@@ -46,7 +46,7 @@ static int add_saved(ct_plan_t *p, ct_plan_op_t *op)
   return CT_OK;
 }
 
-/* The value of \a v in another layout: a new one behind a reorder op. */
+/* Appends a reorder of value \a v to another layout; *out: its output. */
 static int reordered(ct_plan_t *p, int v, const ct_shape_t *as, ct_layout_t layout, int *out)
 {
   int rc = CT_OK;
@@ -78,7 +78,7 @@ static int with_layouts(ct_plan_t *p, ct_plan_op_t *op)
     CT_TRY(reordered(p, op->in[0], &op->desc.x, want, &op->in[0]));
     op->desc.x.layout = want;
   }
-  if (op->desc.kind == CT_OP_CONV) return CT_OK; /* what it adds lies like its output */
+  if (op->desc.kind == CT_OP_CONV) return CT_OK; /* the second input has the layout of its output */
   if (op->in[1] >= 0 && p->value[op->in[1]].shape.layout != want)
     CT_TRY(reordered(p, op->in[1], &p->value[op->in[1]].shape, want, &op->in[1]));
 out:
@@ -96,8 +96,8 @@ static int is_cast(const ct_plan_op_t *op)
   return op->desc.kind == CT_OP_REORDER && op->desc.x.dtype != op->desc.y.dtype;
 }
 
-/* A cast gives its output the layout that its first reader likes, if the backend does both at once.
- */
+/* A cast also converts to the layout preferred by its first reader, if the backend can do both at
+ * once. */
 static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
                                   const ct_plan_op_t *rest, int n)
 {
@@ -116,8 +116,8 @@ static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
   return own;
 }
 
-/* Prepares rest[0], the next of n ops.  alias[v]: the value that v turned out to be (a flatten of a
- * plain tensor is that tensor). */
+/* Prepares rest[0], the next of n ops.  alias[v]: the value that replaces v (flatten of a plain
+ * tensor is the tensor itself). */
 static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alias,
                         const ct_plan_t *like)
 {

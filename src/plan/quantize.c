@@ -1,12 +1,11 @@
-/* Which ops compute in eight bits, decided op by op in their order: products wherever the backend
- * can, since that is what eight bits are for; what lies between them where its input is bytes
- * already.  What the backend cannot do stays float32, so a model with numbers of eight bits runs
- * everywhere. */
+/* Which ops compute in int8, decided op by op in order.  Convolutions and linear layers do wherever
+ * the backend can, because int8 pays off there; other ops do if their input is uint8 already.
+ * Unsupported ops stay float32, so a quantized model runs on every backend. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-/* Its results are among its inputs' numbers. */
+/* 1 if the op only selects input values, so the scale and zero point stay the same. */
 static int keeps_pair(const ct_op_desc_t *d)
 {
   int average = d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
@@ -30,7 +29,7 @@ static int can_do(const ct_plan_t *p, const ct_op_desc_t *d)
   return p->be->op->supports(p->dev, d, why);
 }
 
-/* 1: op->desc is in eight bits now. */
+/* Returns 1 if it changed op->desc to int8. */
 static int choose_static(ct_plan_t *p, ct_plan_op_t *op)
 {
   const ct_quant_pair_t none = {0};
@@ -57,7 +56,7 @@ static int append(ct_plan_t *p, const ct_plan_op_t *op)
   return ct__plan_op(p, op) < 0 ? CT_ERR_NOMEM : CT_OK;
 }
 
-/* In float32 a convolution has no ReLU6: its op follows. */
+/* A float32 convolution has no fused ReLU6, so a separate op follows it. */
 static int append_with_relu6(ct_plan_t *p, ct_plan_op_t *conv)
 {
   int rc = CT_OK;
@@ -82,7 +81,7 @@ static int retype(ct_plan_t *p, int *cast, const ct_plan_op_t *lowered)
 {
   int rc = CT_OK;
   ct_plan_op_t op = *lowered;
-  ct_dtype_t x = op.desc.x.dtype; /* samples of bytes are none of our business */
+  ct_dtype_t x = op.desc.x.dtype; /* does not apply to uint8 samples */
   if (is_dynamic(p, &op)) {
     op.desc.q.dynamic = 1;
     if (!can_do(p, &op.desc)) op.desc.q.dynamic = 0;

@@ -1,5 +1,5 @@
-/* One work on the bytes of a step: offsets become pointers here, and nowhere else. All that changes
- * from step to step is in the bind, so a plan is never written after it was made. */
+/* Runs one launch: turns offsets into pointers.  All that changes from step to step is in
+ * ct_bind_t, so a plan is constant after it was made. */
 #include "base/ct_trace.h"
 #include "plan/ct_plan.h"
 #include "base/ct_err.h"
@@ -8,7 +8,7 @@ static void *at(const ct_plan_t *p, const ct_bind_t *b, int v)
 {
   if (v < 0) return NULL;
   v = ct_plan_root(p, v);
-  int external = p->value[v].external; /* ops never write their input */
+  int external = p->value[v].external; /* the cast is safe: ops never write their input */
   if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->more[external - 2]);
   return b->arena + p->value[v].offset;
 }

@@ -1,5 +1,5 @@
-/* What a plan is made of: its tables of values and ops, and their end. Passes append and refer by
- * number, because the tables move as they grow. */
+/* The tables of a plan (values and ops), and their release.  Compiler passes append to them and
+ * refer by index, because the tables move as they grow. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -65,7 +65,8 @@ int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op)
   if (op->trained) passes |= CT_BWD_PARAM;
   if (op->desc.kind == CT_OP_BNORM && op->desc.u.bnorm.sync) {
     passes |= CT_FWD_STATS;
-    if (passes & CT_BWD_DATA) passes |= CT_BWD_STATS; /* only dx needs the other ranks */
+    if (passes & CT_BWD_DATA)
+      passes |= CT_BWD_STATS; /* only dx needs the sums of the other ranks */
   }
   return passes;
 }

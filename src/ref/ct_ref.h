@@ -1,11 +1,12 @@
 /** \file ct_ref.h  The reference backend: scalar loops, double accumulation.  Layer 1.
  *
- * The oracle of every test, and a backend like any other (`device: ref`).  Layouts are plain.
+ * Tests compare the other backends with it; it can also train (`device: ref`).  All layouts are
+ * plain.
  *
- * Its queues can be made as treacherous as a GPU's.  CTRAIN_REF_ORDER=late keeps every enqueued
- * piece of work until somebody waits for it; CTRAIN_REF_ORDER=random[:seed] also runs the work of
- * different queues in random order, as far as marks and waits allow.  Code that forgets to wait
- * then reads old numbers here, and not first on a GPU. */
+ * Its queues can mimic the asynchrony of a GPU.  CTRAIN_REF_ORDER=late defers enqueued work until
+ * it is waited for; CTRAIN_REF_ORDER=random[:seed] also runs the work of different queues in random
+ * order, within the limits of events and waits.  So missing synchronization shows here as stale
+ * data, without a GPU. */
 #ifndef CT_REF_H
 #define CT_REF_H
 #include "backend/ct_backend.h"

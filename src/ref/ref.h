@@ -1,8 +1,8 @@
-/** \file ref.h  Inside the reference backend: its objects, and one table per kind of op.
+/** \file ref.h  Internals of the reference backend: its objects, and one table per kind of op.
  *
- * Arithmetic is written for the reader: plain layouts, one loop per dimension, sums in double,
- * results rounded once, when they are stored in the type of the activation.  Parameters are
- * float32.  Nothing here is fast, and nothing is clever. */
+ * The code is written for readability: plain layouts, one loop per dimension, sums in double,
+ * results rounded once when they are stored in the type of the activation.  Parameters are float32.
+ * Nothing is optimized. */
 #ifndef CT_REF_INTERNAL_H
 #define CT_REF_INTERNAL_H
 #include <pthread.h>
@@ -10,27 +10,27 @@
 #include "base/ct_err.h"
 #include "backend/ct_backend.h"
 
-/** When enqueued work is done (CTRAIN_REF_ORDER). */
+/** When enqueued work runs (CTRAIN_REF_ORDER). */
 typedef enum {
-  CT_REF_INLINE, /**< at once */
-  CT_REF_LATE,   /**< when somebody waits for it */
-  CT_REF_RANDOM  /**< some time between the two, queues in random order */
+  CT_REF_INLINE, /**< immediately */
+  CT_REF_LATE,   /**< when it is waited for */
+  CT_REF_RANDOM  /**< at a random time between these, queues in random order */
 } ct__ref_order_t;
 
 struct ct_dev {
   ct__ref_order_t order;
-  uint64_t seed, drawn; /**< of the random order; numbers drawn so far */
-  ct_queue_t *queues;   /**< those that live */
-  pthread_mutex_t lock; /**< of all queues and events: a feed thread may have its own queue */
+  uint64_t seed, drawn; /**< of the random order; random numbers drawn so far */
+  ct_queue_t *queues;   /**< list of existing queues */
+  pthread_mutex_t lock; /**< protects all queues and events: a data thread may have its own queue */
   char description[64];
 };
 
-/** One kind of op. */
+/** The implementation of a kind of op. */
 typedef struct ct__ref_kind {
-  /** Fills in what differs from ct_op_info_of(); NULL: nothing. */
+  /** Changes the defaults of ct_op_info_of(); NULL: no changes. */
   void (*needs)(const ct_op_desc_t *d, ct_op_info_t *info);
   int (*run)(const ct_op_desc_t *d, const ct_op_args_t *a);
-  int low; /**< 1: in the low types too; 0: its sums want all digits */
+  int low; /**< 1: supports bf16 and fp16; 0: float32 only, because of its sums */
 } ct__ref_kind_t;
 
 struct ct_op {
@@ -39,50 +39,50 @@ struct ct_op {
   ct_op_info_t info;
 };
 
-/** A table for each kind, ct__ref_<word>. */
+/** One table per kind, ct__ref_<word>. */
 #define X(name, word, ...) extern const ct__ref_kind_t ct__ref_##word;
 CT_OP_LIST(X)
 #undef X
-extern const ct__ref_kind_t ct__ref_int8; /**< of any kind in eight bits */
+extern const ct__ref_kind_t ct__ref_int8; /**< int8 versions of all kinds */
 
-/** The same by kind. */
+/** The tables, indexed by kind. */
 extern const ct__ref_kind_t *const ct__ref_kinds[CT_OP_COUNT];
 
 extern const ct_queue_ops_t ct__ref_queue_ops;
 extern const ct_op_ops_t ct__ref_op_ops;
 
-/** A low type's bits as a number, and the bits of the nearest number: ref_low.c. */
+/** Conversion from and to bf16 or fp16, to nearest (ref_low.c). */
 double ct__ref_widened(ct_dtype_t low, uint16_t bits);
 uint16_t ct__ref_narrowed(ct_dtype_t low, double v);
 
-/** Windows over 3 dims: depth, height, width; those over 2 have depth 1. */
+/** A window over 3 dims: depth, height, width; 2-dim windows have depth 1. */
 typedef struct ct__ref_window {
   int64_t in[3], out[3];
   int kernel[3], stride[3], pad[3], dilate[3];
 } ct__ref_window_t;
 
-/** From a convolution's or a pooling's geometry; \a dilate NULL: 1. */
+/** From the geometry of a convolution or pooling; \a dilate NULL: 1. */
 ct__ref_window_t ct__ref_window(const ct_op_desc_t *d, const int kernel[3], const int stride[3],
                                 const int pad[3], const int dilate[3]);
-/** in[0] in[1] in[2], or the like. */
+/** Product of the three sizes. */
 static inline int64_t ct__ref_volume(const int64_t size[3])
 {
   return size[0] * size[1] * size[2];
 }
 
-/** Enqueues an op or does it at once, by the order of the device. */
+/** Enqueues an op, or runs it immediately, depending on the device's order. */
 int ct__ref_enqueue_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
-/** Enqueues a copy; NULL as \a src writes zeros. */
+/** Enqueues a copy; \a src NULL: writes zeros. */
 int ct__ref_enqueue_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
 
-/** Element i of an activation: float32, bfloat16 or float16. */
+/** Element i of a float32, bf16 or fp16 activation. */
 static inline double ct__ref_get(ct_dtype_t t, const void *p, int64_t i)
 {
   if (t == CT_F32) return ((const float *)p)[i];
   return ct__ref_widened(t, ((const uint16_t *)p)[i]);
 }
 
-/** The nearest number of the type, to even from the middle; infinity beyond the largest. */
+/** Stores v as element i, rounded to nearest, ties to even; infinity on overflow. */
 static inline void ct__ref_set(ct_dtype_t t, void *p, int64_t i, double v)
 {
   if (t == CT_F32)
@@ -91,7 +91,8 @@ static inline void ct__ref_set(ct_dtype_t t, void *p, int64_t i, double v)
     ((uint16_t *)p)[i] = ct__ref_narrowed(t, v);
 }
 
-/** Parameter i as an op of that type takes it: products round it first, as torch.autocast does. */
+/** Parameter i as used by an op of type t: convolutions and GEMMs round it first, as torch.autocast
+ * does. */
 static inline double ct__ref_weight(ct_dtype_t t, const float *w, int64_t i)
 {
   return t == CT_F32 ? w[i] : ct__ref_widened(t, ct__ref_narrowed(t, w[i]));

@@ -30,7 +30,7 @@ static double value(const ct_op_desc_t *d, double x)
   return NAN;
 }
 
-/* The derivative; v is x or y, whatever it is made of. */
+/* The derivative; v is x or y, as CT_ACT_LIST requires. */
 static double slope(const ct_op_desc_t *d, double v)
 {
   switch (d->u.act.kind) {
@@ -75,7 +75,7 @@ const ct__ref_kind_t ct__ref_act = {.run = act_run, .needs = act_needs, .low = 1
 
 /* ---- concatenation ---- */
 
-/* One part's gradient: of each row of `all` elements `count`, from `first` on. */
+/* The gradient of one input: `count` elements from `first` on of each row of `all` elements. */
 static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t all, int64_t first,
                           int64_t count, void *dx)
 {

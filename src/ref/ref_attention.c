@@ -6,21 +6,21 @@
  *     p = softmax(q k^T / sqrt(D / heads)), c = p v      (for each head)
  *     y = c W_out^T + b_out
  *
- * Nothing is kept: the backward pass does the forward one again, up to c. */
+ * Nothing is saved: the backward pass recomputes the forward pass up to c. */
 #include "ref/ref.h"
 
 #include <math.h>
 
-/* The parts of one sample, in scratch; a head's columns are those from head * wide on. */
+/* Workspace arrays for one sample; a head has the columns from head * wide on. */
 typedef struct parts {
   int64_t t, d, heads, wide;
   double *qkv, *p, *c;      /* T x 3D, heads x T x T, T x D */
-  double *dqkv, *dp, *dc;   /* their gradients; dp of one row */
+  double *dqkv, *dp, *dc;   /* their gradients; dp: of one row */
   double *dw[CT_OP_PARAMS]; /* sums over the samples */
 } parts_t;
 
-/* The next count numbers of scratch, of which *used are taken; without scratch they are counted
- * only. */
+/* Takes the next `count` elements of scratch, of which *used are taken; without scratch it only
+ * counts. */
 static double *take(double *scratch, int64_t *used, int64_t count)
 {
   int64_t at = *used;
@@ -28,7 +28,7 @@ static double *take(double *scratch, int64_t *used, int64_t count)
   return scratch ? scratch + at : NULL;
 }
 
-/* Returns the numbers of scratch that it takes. */
+/* Cuts scratch into arrays; returns the number of elements needed. */
 static int64_t cut(const ct_op_desc_t *d, double *scratch, parts_t *k)
 {
   int64_t used = 0, t = d->x.dim[1], wide = d->x.dim[2];
@@ -69,7 +69,7 @@ static void project_in(const parts_t *k, const float *x, const float *w, const f
   }
 }
 
-/* Query (0), key (1) or value (2) of a place, within a head. */
+/* Offset of the query (0), key (1) or value (2) at position t, within a head. */
 static int64_t at(const parts_t *k, int64_t t, int which, int64_t head)
 {
   return (t * 3 + which) * k->d + head * k->wide;

@@ -1,4 +1,4 @@
-/* The device of the reference backend: this process's own memory. */
+/* The device of the reference backend: host memory. */
 #include "ref/ct_ref.h"
 
 #include <stdio.h>

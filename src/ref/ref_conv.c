@@ -1,12 +1,12 @@
 /* Convolution and linear layers.
  *
- * The kernel is taken apart into taps.  One tap (kd, kh, kw) joins the output volume with a
- * shifted, strided view of the input volume; which outputs have their input inside it is a span per
- * direction.  The three passes differ only in which of the three factors is the sum.  Images have
- * depth 1. */
+ * The kernel is split into taps (kernel positions).  A tap (kd, kh, kw) connects the output volume
+ * with a shifted, strided view of the input volume; per dim, a span holds the outputs whose input
+ * is inside.  The three passes use the same loops and differ in which of x, w and y they
+ * accumulate.  Images have depth 1. */
 #include "ref/ref.h"
 
-/* Outputs lo … hi-1 of one direction; output o meets input o * stride + at. */
+/* Outputs lo … hi-1 of one dim; output o reads input o * stride + at. */
 typedef struct span {
   int64_t lo, hi, stride, at;
 } span_t;
@@ -42,7 +42,7 @@ static span_t span(const geometry_t *g, int dir, int64_t k)
 {
   int64_t stride = g->w.stride[dir];
   int64_t at = k * g->w.dilate[dir] - g->w.pad[dir];
-  int64_t last = g->w.in[dir] - 1 - at; /* o * stride must not be above */
+  int64_t last = g->w.in[dir] - 1 - at; /* upper limit of o * stride */
   span_t s = {0, 0, stride, at};
 
   if (at < 0) s.lo = (-at + stride - 1) / stride;
@@ -59,7 +59,7 @@ static tap_t tap(const geometry_t *g, int64_t t)
                  g->w.out};
 }
 
-/* One line of outputs, from out[0] on, and where the input of the first one lies. */
+/* One row of outputs, from out[0] on, and the offset of the first one's input. */
 typedef struct line {
   int64_t in, out, count, stride;
 } line_t;
@@ -81,7 +81,7 @@ static line_t line(const tap_t *t, int64_t i)
                   .stride = c->stride};
 }
 
-/* A plane of an activation: its first element within the memory. */
+/* A plane of an activation; at: its first element. */
 typedef struct plane {
   ct_dtype_t t;
   const void *p;
@@ -125,7 +125,7 @@ static double tap_param(const tap_t *t, plane_t x, plane_t dy)
   return sum;
 }
 
-/* Where things begin: the input plane of (image, group, input channel), … */
+/* Offsets of planes and weights: the input plane of (image, group, input channel), … */
 static int64_t x_at(const geometry_t *g, int64_t n, int64_t group, int64_t ic)
 {
   return ((n * g->groups + group) * g->ic + ic) * g->in_plane;
@@ -217,7 +217,7 @@ static void param_bias(const geometry_t *g, int64_t group, int64_t oc, const ct_
   ((float *)a->dw[1])[group * g->oc + oc] = (float)sum;
 }
 
-/* The loops over all (image, group, channel) that call the functions above. */
+/* Loops over all (image, group, channel). */
 static void all_forward(const geometry_t *g, const ct_op_args_t *a)
 {
   for (int64_t n = 0; n < g->n; n++) {
@@ -267,7 +267,7 @@ static void conv_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 
 const ct__ref_kind_t ct__ref_conv = {.run = conv_run, .needs = conv_needs, .low = 1};
 
-/* ---- linear: over the last dim, whose elements of x and y make a row each ---- */
+/* ---- linear: over the last dim; the other dims are rows ---- */
 
 static int64_t width(const ct_shape_t *s)
 {

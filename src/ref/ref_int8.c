@@ -1,5 +1,5 @@
-/* Ops in eight bits, by what they mean: bytes become the numbers they stand for, weights are
- * rounded, the op of float32 is computed, and its result is rounded to bytes. */
+/* int8 ops by definition: dequantizes activations, rounds weights, runs the float32 op, and
+ * quantizes its result. */
 #include "ref/ref.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { X, X2, Y, FIRST_W, PLACES = FIRST_W + CT_OP_PARAMS };
 
-/* Memory of one run: float32 copies of activations and parameters. */
+/* float32 copies of activations and parameters of one run. */
 typedef struct copies {
   float *at[PLACES];
 } copies_t;
@@ -28,7 +28,7 @@ static int widen(const ct_shape_t *s, const ct_quant_pair_t *pair, const uint8_t
   return CT_OK;
 }
 
-/* x as the 256 numbers of this batch say it. */
+/* Fake-quantizes x with the range of this batch. */
 static int round_batch(const ct_op_desc_t *d, const float *x, float **out)
 {
   int64_t n = padded(&d->x);
@@ -44,7 +44,7 @@ static int round_batch(const ct_op_desc_t *d, const float *x, float **out)
   return CT_OK;
 }
 
-/* A weight with several dims; vectors (biases) stay as they are. */
+/* 1 for weight matrices; biases stay float32. */
 static int is_rounded(const ct_op_desc_t *d, int param)
 {
   return param == 0 || (d->kind == CT_OP_LSTM && param == 1);

@@ -1,4 +1,4 @@
-/* Which kind of op does what. */
+/* The table of all kinds of ops. */
 #include "ref/ref.h"
 
 const ct__ref_kind_t *const ct__ref_kinds[CT_OP_COUNT] = {

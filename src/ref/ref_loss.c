@@ -1,22 +1,22 @@
-/* Losses, as the classes of torch.nn with the sum over samples instead of their mean.
+/* Losses as in torch.nn, but summed over samples in place of the mean.
  *
- * Cross-entropy is written as that of a distribution q over the classes, -sum of q log(softmax(x)):
- * a label, two mixed ones, label smoothing and class weights only make different q.  As in PyTorch
+ * Cross-entropy is computed for a distribution q over the classes: -sum of q log(softmax(x)).  A
+ * label, two mixed labels, label smoothing and class weights only give different q.  As in PyTorch,
  * a class weight is a factor of q of that class, smoothed or not, and q need not sum up to 1. */
 #include "ref/ref.h"
 
 #include <math.h>
 
-/* The labels of a sample with their shares; ignored ones are left out. */
+/* The labels of a sample with their weights, without ignored ones. */
 typedef struct aims {
   int n;
   int32_t label[2];
   double share[2];
 } aims_t;
 
-/* A place of a sample: its logits lie `apart` elements from class to class. */
+/* A pixel of a sample: its logits are `apart` elements apart. */
 typedef struct place {
-  int64_t at; /* of its label */
+  int64_t at; /* index of its label */
   const float *x;
   int64_t classes, apart;
 } place_t;
@@ -84,8 +84,8 @@ out:
   return rc;
 }
 
-/* Logits ahead of the label's: larger, or as large with a lower index, as argmax orders them.  One
- * that cannot be compared counts as ahead, so that NaN is never a correct answer. */
+/* Number of logits ranked before the label's: larger, or equal with a lower index, as argmax orders
+ * them.  NaN counts as ranked before, so a NaN prediction is never correct. */
 static int64_t rank_of(const place_t *p, int32_t label)
 {
   int64_t ahead = 0;
@@ -169,7 +169,7 @@ static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const pl
   }
 }
 
-/* ---- output by output: mean squared error, L1, binary cross-entropy ---- */
+/* ---- elementwise: mean squared error, L1, binary cross-entropy ---- */
 
 static double sigmoid(double v)
 {
@@ -195,7 +195,7 @@ static double point_loss(ct_loss_kind_t kind, double x, double t)
     return fabs(x - t);
   case CT_LOSS_BCE: /* -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) without overflow */
     return fmax(x, 0) - x * t + log1p(exp(-fabs(x)));
-  case CT_LOSS_CROSS_ENTROPY: /* not of single outputs */
+  case CT_LOSS_CROSS_ENTROPY: /* not elementwise */
     break;
   }
   return NAN;

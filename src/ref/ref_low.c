@@ -1,14 +1,14 @@
-/* The low types: bfloat16, the upper half of a float32, and IEEE 754's binary16. */
+/* Reduced precision: bf16, the upper half of a float32, and fp16, IEEE 754's binary16. */
 #include "ref/ref.h"
 
 #include <math.h>
 #include <string.h>
 
 typedef struct low {
-  int digits;     /* binary, of the significand */
-  double normal;  /* from here on numbers have all these digits */
-  double grid;    /* added to a number, leaves of it what the type has below that */
-  double largest; /* finite number */
+  int digits;     /* significand bits */
+  double normal;  /* smallest normal number */
+  double grid;    /* adding and subtracting it rounds a subnormal number */
+  double largest; /* largest finite number */
 } low_t;
 
 static const low_t bf16 = {8, 0x1p-126, 0x1.8p-81, 0x1.fep127};
@@ -21,14 +21,15 @@ double ct__ref_widened(ct_dtype_t low, uint16_t bits)
   if (low == CT_F16) {
     uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
     if (exponent == 0) return (bits >> 15 ? -0x1p-24 : 0x1p-24) * fraction;
-    exponent = exponent == 31 ? 255 : exponent + 112; /* infinity and NaN, or another bias */
+    exponent = exponent == 31 ? 255 : exponent + 112; /* infinity and NaN; else another exponent
+                                                         bias */
     wide = (uint32_t)(bits >> 15) << 31 | exponent << 23 | fraction << 13;
   }
   memcpy(&v, &wide, sizeof v);
   return v;
 }
 
-/* To the nearest number of the type, to even from the middle. */
+/* Rounds to nearest, ties to even. */
 static double rounded(const low_t *t, double v)
 {
   if (!isfinite(v)) return v;
@@ -36,7 +37,7 @@ static double rounded(const low_t *t, double v)
   int extra = 53 - t->digits;
   uint64_t bits, unit = (uint64_t)1 << extra;
   memcpy(&bits, &v, sizeof bits);
-  bits += unit / 2 - 1 + (bits >> extra & 1); /* a carry goes into the exponent, as it should */
+  bits += unit / 2 - 1 + (bits >> extra & 1); /* a carry into the exponent is correct */
   bits &= ~(unit - 1);
   memcpy(&v, &bits, sizeof v);
   return fabs(v) > t->largest ? copysign(INFINITY, v) : v;
@@ -48,7 +49,7 @@ static uint16_t bits_of_f16(double v)
   int exponent;
   if (isnan(v)) return 0x7e00;
   if (isinf(v)) return sign | 0x7c00;
-  double fraction = frexp(fabs(v), &exponent); /* in 1/2 to 1 */
+  double fraction = frexp(fabs(v), &exponent); /* in [1/2, 1) */
   if (fabs(v) < 0x1p-14) return sign | (uint16_t)(fabs(v) * 0x1p24);
   return sign | (uint16_t)((uint16_t)(exponent + 14) << 10 | ((uint16_t)(fraction * 2048) & 1023));
 }

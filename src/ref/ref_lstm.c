@@ -1,11 +1,10 @@
-/* One level of a long short-term memory (Hochreiter and Schmidhuber, 1997; Gers et al., 2000), with
- * the semantics of torch.nn.LSTM(batch_first = True): gates in the order i, f, g, o, all states
- * begin at zero.
+/* One LSTM layer (Hochreiter and Schmidhuber, 1997; Gers et al., 2000), with the semantics of
+ * torch.nn.LSTM(batch_first = True): gates in the order i, f, g, o; initial states are zero.
  *
  *     i, f, o = sigmoid(W_ih x + b_ih + W_hh h' + b_hh), g = tanh(…)
- *     c = f c' + i g,  h = o tanh(c)                         (primes: of the step before)
+ *     c = f c' + i g,  h = o tanh(c)                         (primes: previous step)
  *
- * Kept from forward to backward: the four gates and c of each step. */
+ * Saved for backward: the four gates and c of each step. */
 #include "ref/ref.h"
 
 #include <math.h>
@@ -16,7 +15,7 @@ typedef struct net {
   const ct_op_args_t *a;
 } net_t;
 
-/* What is kept of one step: i, f, g, o, c, each of h numbers. */
+/* Saved arrays of one step, with h elements each. */
 enum { I, F, G, O, C, PARTS };
 
 static net_t net(const ct_op_desc_t *d, const ct_op_args_t *a)
@@ -37,7 +36,7 @@ static double sigmoid(double v)
   return 1 / (1 + exp(-v));
 }
 
-/* Sum that goes into row r of the gates at step s of sample n. */
+/* Pre-activation of gate row r at step s of sample n. */
 static double gate(const net_t *k, int64_t n, int64_t s, int64_t r)
 {
   const float *w_ih = k->a->w[0], *w_hh = k->a->w[1], *b_ih = k->a->w[2], *b_hh = k->a->w[3];
@@ -73,8 +72,8 @@ static void forward(const net_t *k, double *kept)
   }
 }
 
-/* Gradients of the gates' sums at one step.  dh, dc: what comes from the step after; dc becomes
- * what goes to the step before. */
+/* Gradients of the pre-activations at one step.  dh, dc: gradients from the next step; dc becomes
+ * the gradient for the previous step. */
 static void step_backward(const net_t *k, int64_t n, int64_t s, const double *kept,
                           const double *dh, double *dc, double *dgate)
 {
@@ -129,8 +128,8 @@ static void backward_data(const net_t *k, const double *dgate)
   }
 }
 
-/* Sum over all steps of the gradient of gate r times v[… + i], a row of `wide` numbers for each
- * step.  back: the row of the step before, none at the first. */
+/* Sum over all steps of the gradient of gate row r times v[… + i], where v has a row of `wide`
+ * elements per step.  back 1: uses the row of the previous step, none at the first. */
 static double row_sum(const net_t *k, const double *dgate, int64_t r, const float *v, int64_t wide,
                       int64_t i, int back)
 {

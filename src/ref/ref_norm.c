@@ -1,9 +1,10 @@
 /* Batch normalisation (Ioffe and Szegedy, 2015), with the semantics of torch.nn.BatchNorm2d; group
- * normalisation (Wu and He, 2018), with those of torch.nn.GroupNorm: with a group for each channel
- * it is torch.nn.InstanceNorm2d.
+ * normalisation (Wu and He, 2018), with those of torch.nn.GroupNorm.  With one group per channel it
+ * is torch.nn.InstanceNorm2d.
  *
- * Training: the batch is normalised with its biased variance, running_var takes the unbiased one.
- * One element per channel has no unbiased variance: it leaves the running statistics alone. */
+ * Training normalises with the biased variance of the batch and updates running_var with the
+ * unbiased one.  A single element per channel has no unbiased variance: the running statistics then
+ * stay unchanged. */
 #include "ref/ref.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 typedef struct channel {
   int64_t c, batch, space, sample;
   double mean, invstd, weight, bias;
-  double count; /* elements over which the statistics are: with sync those of all ranks */
+  double count; /* number of elements in the statistics; with sync over all ranks */
 } channel_t;
 
 static int64_t at(const channel_t *k, int64_t n, int64_t i)
@@ -30,7 +31,7 @@ static channel_t channel(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t c
   return k;
 }
 
-/* Sums of x - about and of (x - about)^2. */
+/* Sums of x - about and (x - about)^2. */
 static void sums_about(const ct_op_desc_t *d, const channel_t *k, const void *x, double about,
                        double sums[2])
 {
@@ -72,8 +73,9 @@ static double batch_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_
   return sums[1] / k->count;
 }
 
-/* The same of the batches of all ranks, from sums about the running mean.  In double the difference
- * loses nothing that matters: ((mean - running mean) / std)^2 * 2^-53 of the variance. */
+/* Mean and biased variance over all ranks, from sums about the running mean.  In double the
+ * cancellation is harmless: a relative error of ((mean - running mean) / std)^2 * 2^-53 in the
+ * variance. */
 static double synced_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
   const double *sums = a->stats + 2 * k->c;
@@ -90,7 +92,7 @@ static void running_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_
   k->invstd = 1 / sqrt(((const float *)a->w[3])[k->c] + d->u.bnorm.eps);
 }
 
-/* Mean and 1/std of the forward pass: of the batch (then also kept) or the running ones. */
+/* Mean and 1/std for the forward pass: of the batch (then also saved), or the running ones. */
 static void forward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
   if (!d->training) {
@@ -113,7 +115,7 @@ static void backward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op
     running_statistics(d, k, a);
     return;
   }
-  if (k->batch == 0 && !d->u.bnorm.sync) return; /* forward kept nothing */
+  if (k->batch == 0 && !d->u.bnorm.sync) return; /* forward saved nothing */
   const double *saved = (const double *)a->saved + 3 * k->c;
   k->mean = saved[0];
   k->invstd = saved[1];
@@ -136,7 +138,7 @@ static void forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_
   }
 }
 
-/* Gradient of the sum before the ReLU. */
+/* The gradient before the ReLU. */
 static double gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t e)
 {
   ct_dtype_t t = d->y.dtype;
@@ -147,7 +149,7 @@ static double gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t e)
   return a->dy2 ? g + ct__ref_get(t, a->dy2, e) : g;
 }
 
-/* Sums of g and of g * (x - mean): the gradients of bias and weight, and what dx needs of them. */
+/* Sums of g and g * (x - mean): the gradients of bias and weight, also needed for dx. */
 static void gradient_sums(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a,
                           double sums[2])
 {
@@ -181,7 +183,9 @@ static void backward_data(const ct_op_desc_t *d, const channel_t *k, const ct_op
       double g = gradient(d, a, e), v = g;
       if (d->training) v -= middle + (ct__ref_get(t, a->x, e) - k->mean) * slope;
       if (d->u.bnorm.add && a->dx2) ct__ref_set(t, a->dx2, e, g);
-      if (a->dx) ct__ref_set(t, a->dx, e, k->weight * k->invstd * v); /* last: dx may be dy */
+      if (a->dx)
+        ct__ref_set(t, a->dx, e, k->weight * k->invstd * v); /* written last, because dx
+                                                                         may be dy */
     }
   }
 }
@@ -198,8 +202,8 @@ static void backward(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
   if (a->pass & CT_BWD_DATA) backward_data(d, k, a, sums);
 }
 
-/* SyncBN runs with an empty batch too: its sums are zeros, its running statistics those of the
- * group, if that has any samples. */
+/* SyncBN also runs with an empty batch: its local sums are zeros, and its running statistics follow
+ * the group, if the group has any samples. */
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t channels = d->x.dim[1];
@@ -229,9 +233,9 @@ const ct__ref_kind_t ct__ref_bnorm = {.run = run, .needs = needs, .low = 1};
 
 /* ---- group normalisation ---- */
 
-/* One group of one sample: `count` elements that follow each other, `space` of each channel. */
+/* One group of one sample: `count` consecutive elements, `space` per channel. */
 typedef struct group {
-  int64_t first, count, space, channel; /* channel: its first */
+  int64_t first, count, space, channel; /* channel: the first one */
   double mean, invstd;
 } group_t;
 
@@ -288,7 +292,7 @@ static void group_data(const ct_op_desc_t *d, const group_t *k, const ct_op_args
   }
 }
 
-/* sums: of the weight's gradient and the bias's, for each channel. */
+/* sums: per channel the gradients of weight and bias. */
 static void group_param(const ct_op_desc_t *d, const group_t *k, const ct_op_args_t *a,
                         double *sums)
 {

@@ -1,4 +1,4 @@
-/* The op table of the reference backend: checks and bookkeeping that all kinds share. */
+/* The op table of the reference backend: checks and bookkeeping for all kinds. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ static void release(ct_op_t *op)
   ct_mem_free(op);
 }
 
-/* Both layouts are the plain one. */
+/* The own layout is the plain one. */
 static int copy_param(ct_queue_t *q, const ct_op_t *op, int param, void *dst, const void *src)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* Elementwise ops: ReLU, addition, dropout; and the change of layout. */
+/* Elementwise ops (ReLU, addition, dropout, fake quantization), and REORDER. */
 #include "ref/ref.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "backend/ct_dropout.h"
 #include "backend/ct_fake_quant.h"
 
-/* dx = dy + dy2, and with y only where y was not cut off; what the ReLU and the addition share. */
+/* dx = dy + dy2; with y, 0 where y is 0.  Shared by ReLU and addition. */
 static void masked_sum(const ct_op_desc_t *d, const ct_op_args_t *a, const void *y)
 {
   ct_dtype_t t = d->x.dtype;
@@ -78,7 +78,7 @@ static void drop_batch(const ct_op_desc_t *d, const ct_op_args_t *a, const void 
     drop_sample(d, a, n, in, out);
 }
 
-/* The gradient is dropped and scaled like the value. */
+/* The gradient gets the same mask and scale as the value. */
 static int dropout_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   if (a->pass & CT_FWD) drop_batch(d, a, a->x, a->y);
@@ -94,7 +94,7 @@ static void dropout_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 
 const ct__ref_kind_t ct__ref_dropout = {.run = dropout_run, .needs = dropout_needs, .low = 1};
 
-/* ---- rounding as in eight bits ---- */
+/* ---- fake quantization ---- */
 
 static int fake_quant_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
@@ -118,7 +118,7 @@ static int fake_quant_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 
 static void fake_quant_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  info->inplace_fwd = !ct_op_goes_back(d); /* else x is wanted again */
+  info->inplace_fwd = !ct_op_goes_back(d); /* backward needs x */
   info->inplace_bwd = 1;
 }
 
@@ -126,7 +126,7 @@ const ct__ref_kind_t ct__ref_fake_quant = {.run = fake_quant_run, .needs = fake_
 
 /* ---- reorder ---- */
 
-/* Where element i of the plain layout lies. */
+/* Offset of element i of the plain layout. */
 static int64_t place(const ct_shape_t *s, int64_t i)
 {
   int64_t block = s->layout == CT_C8 ? 8 : 16;
@@ -148,13 +148,13 @@ static int64_t place(const ct_shape_t *s, int64_t i)
 
 static void move(const ct_shape_t *from, const void *in, const ct_shape_t *to, void *out)
 {
-  if (in == out) return; /* allowed where both are plain: then nothing moves */
+  if (in == out) return; /* allowed if both are plain: nothing to do */
   memset(out, 0, ct_shape_bytes(to));
   for (int64_t i = 0; i < ct_shape_count(from); i++)
     ct__ref_set(to->dtype, out, place(to, i), ct__ref_get(from->dtype, in, place(from, i)));
 }
 
-/* In float32, as the host converts samples. */
+/* Computed in float32, like the sample conversion on the host. */
 static void convert(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   const uint8_t *x = a->x;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* A plane of an activation: its first element within the memory. */
+/* A plane of an activation; at: its first element. */
 typedef struct plane {
   ct_dtype_t t;
   void *p;
@@ -21,7 +21,7 @@ static void set(const plane_t *p, int64_t i, double v)
   ct__ref_set(p->t, p->p, p->at + i, v);
 }
 
-/* The part of one output's window that lies inside the image. */
+/* The part of an output's window inside the image. */
 typedef struct window {
   int64_t from[3], to[3];
 } window_t;
@@ -36,7 +36,7 @@ static int is_sized(const ct_op_desc_t *d)
   return !d->u.pool.global && !d->u.pool.adaptive;
 }
 
-/* Of output i. */
+/* The window of output i. */
 static window_t window(const ct_op_desc_t *d, const ct__ref_window_t *g, int64_t i)
 {
   window_t w;
@@ -61,7 +61,7 @@ static int64_t elements(const window_t *w)
   return (w->to[0] - w->from[0]) * (w->to[1] - w->from[1]) * (w->to[2] - w->from[2]);
 }
 
-/* Where element i of the window lies in the image; i counts them in scan order. */
+/* Offset in the image of element i of the window, counted in scan order. */
 static int64_t element(const ct__ref_window_t *g, const window_t *w, int64_t i)
 {
   int64_t cols = w->to[2] - w->from[2], rows = w->to[1] - w->from[1];
@@ -91,7 +91,7 @@ static int64_t find_max(const ct__ref_window_t *g, const plane_t *x, const windo
   return best;
 }
 
-/* saved: for each output where its maximum came from, or -1 where the ReLU cut it off */
+/* saved: per output the arg-max, or -1 where the ReLU zeroed it */
 static void max_forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y, int32_t *from)
 {
   ct__ref_window_t g = geometry(d);

@@ -1,9 +1,9 @@
 /* Queues of the reference backend.
  *
- * Inline, an enqueued piece of work is done at once, and marks mean nothing.  Otherwise it is kept
- * as a copy of its arguments.  Every piece has a number in its queue, counted from 1; a mark is a
- * number, and work `after` a mark can be done once that queue has done as many.  Marks are made
- * before somebody waits for them, so there is always a piece of work that can be done. */
+ * In inline mode, work runs when it is enqueued, and events do nothing.  In the other modes a queue
+ * stores a copy of the arguments.  Work items are numbered from 1 in each queue.  An event is a
+ * number of its queue; work that waits for the event can run once that queue has completed as many
+ * items.  An event is recorded before it is waited for, so there is always an item that can run. */
 #include "ref/ref.h"
 
 #include <string.h>
@@ -33,12 +33,12 @@ typedef struct work {
 
 struct ct_queue {
   ct_dev_t *dev;
-  ct_queue_t *next;  /* in dev->queues */
+  ct_queue_t *next;  /* list dev->queues */
   int refs;          /* the owner, events, and AFTER work of other queues */
-  int64_t put, done; /* numbers of the newest work and of the newest that is done */
-  work_t *work;      /* [first] has the number done + 1 */
+  int64_t put, done; /* number of the newest item, and of the newest completed one */
+  work_t *work;      /* [first] is item number done + 1 */
   int64_t cap, first;
-  ct_err_info_t failure; /* of the first work that failed since the last sync */
+  ct_err_info_t failure; /* first failure since the last sync */
 };
 
 struct ct_event {
@@ -46,7 +46,7 @@ struct ct_event {
   int64_t number;
 };
 
-/* ---- life ---- */
+/* ---- creation and release ---- */
 
 static int create(ct_dev_t *dev, ct_queue_t **out)
 {
@@ -66,7 +66,7 @@ static void drop(ct_queue_t *q)
   if (q && --q->refs == 0) ct_mem_free(q);
 }
 
-/* ---- doing work ---- */
+/* ---- running work ---- */
 
 static int do_op(const ct_op_t *op, const ct_op_args_t *args)
 {
@@ -93,7 +93,7 @@ static int perform(work_t *w)
   return CT_OK;
 }
 
-/* The oldest work of q, which must have some. */
+/* Runs the oldest item of q, which must not be empty. */
 static void do_first(ct_queue_t *q)
 {
   int rc = perform(&q->work[q->first]);
@@ -110,7 +110,7 @@ static int is_ready(const ct_queue_t *q)
   return w->kind != AFTER || w->u.after.queue->done >= w->u.after.number;
 }
 
-/* The oldest work of some queue, drawn from those that have work ready. */
+/* Runs the oldest item of a random queue whose item is ready. */
 static void do_any(ct_dev_t *dev)
 {
   uint64_t ready = 0;
@@ -127,7 +127,7 @@ static void do_any(ct_dev_t *dev)
   }
 }
 
-/* Late order: no more than q's work up to the number, and what that waits for. */
+/* Late mode: runs q's items up to the number, and the items that these wait for. */
 static void do_needed(ct_queue_t *q, int64_t number)
 {
   while (q->done < number) {
@@ -149,8 +149,7 @@ static void do_until(ct_queue_t *q, int64_t number)
 
 /* ---- enqueuing ---- */
 
-/* Room for one more piece of work at the end; allocates only when more work waits than ever
- * before. */
+/* Makes space for one more item at the end; only allocates if more items wait than ever before. */
 static int make_room(ct_queue_t *q)
 {
   int64_t waiting = q->put - q->done;
@@ -177,7 +176,7 @@ static int enqueue(ct_queue_t *q, const work_t *w)
     q->work[q->first + q->put - q->done] = *w;
     q->put++;
     if (w->kind == AFTER) w->u.after.queue->refs++;
-    /* a device may also be quick: half of the time something is done right away */
+    /* a device may also be fast: half of the time an item runs immediately */
     if (dev->order == CT_REF_RANDOM && ct_rng_u64(dev->seed, CT_RNG_TEST, 1, dev->drawn++) & 1)
       do_any(dev);
   }
@@ -223,7 +222,7 @@ static int after(ct_queue_t *q, ct_event_t *ev)
   return enqueue(q, &w);
 }
 
-/* The error of work done late; called with the lock held. */
+/* The error of deferred work; called with the lock held. */
 static int failure_of(ct_queue_t *q)
 {
   if (q->failure.code != CT_OK) ct_err_put(&q->failure);
@@ -241,7 +240,7 @@ static int wait_event(ct_event_t *ev)
   return rc;
 }
 
-/* Late work stays undone however often one asks. */
+/* In late mode, asking does not run anything. */
 static int event_done(ct_event_t *ev)
 {
   ct_queue_t *q = ev->queue;

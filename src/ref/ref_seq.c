@@ -1,5 +1,4 @@
-/* What sequences N x T x D need besides products: layer normalisation, patches to tokens, the
- * choice of one place. */
+/* Ops on sequences N x T x D other than GEMMs: layer normalisation, patches to tokens, select. */
 #include "ref/ref.h"
 
 #include <math.h>
@@ -103,10 +102,10 @@ static void lnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 
 const ct__ref_kind_t ct__ref_lnorm = {.run = lnorm_run, .needs = lnorm_needs};
 
-/* ---- tokens: the patches' features behind a class token, plus positions (Dosovitskiy et al.,
- * 2020) ---- */
+/* ---- tokens: a class token, then the patches' features, plus position embeddings (Dosovitskiy et
+ * al., 2020) ---- */
 
-/* Element of y at place t, feature i: where in x it comes from, or -1 for the class token. */
+/* Offset in x of feature i of y's token t; -1: the class token. */
 static int64_t patch(const ct_op_desc_t *d, int64_t n, int64_t t, int64_t i)
 {
   int64_t features = d->x.dim[1], space = d->x.dim[2] * d->x.dim[3];

@@ -1,4 +1,4 @@
-/* The optimizer's ops: GRADSTAT, MEASURE, UPDATE. */
+/* The optimizer ops: GRADSTAT, MEASURE, UPDATE. */
 #include "ref/ref.h"
 
 #include "backend/ct_update.h"
@@ -22,7 +22,7 @@ const ct__ref_kind_t ct__ref_gradstat = {.run = gradstat_run};
 
 /* ---- rules ---- */
 
-/* Where a state of weight i is; one that is not there is not looked at. */
+/* Address of a state of weight i; NULL if there is no such state. */
 static float *state_at(const ct_op_args_t *a, int state, int64_t i)
 {
   return a->state[state] ? (float *)a->state[state] + i : NULL;

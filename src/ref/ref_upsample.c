@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The share that input i has in output o of an axis. */
+/* Weight of input i in output o along one axis. */
 static double share(const ct_op_desc_t *d, int64_t in, int64_t out, int64_t o, int64_t i)
 {
   int64_t factor = out / in;
@@ -14,7 +14,7 @@ static double share(const ct_op_desc_t *d, int64_t in, int64_t out, int64_t o, i
   return ((double)i == below) * (below + 1 - at) + ((double)i == next) * (at - below);
 }
 
-/* The share in all directions; x, y: numbers of a voxel in its volume. */
+/* Product of the weights over all axes; x, y: linear voxel indices. */
 static double share_of(const ct_op_desc_t *d, int64_t x, int64_t y)
 {
   double all = 1;
@@ -26,7 +26,7 @@ static double share_of(const ct_op_desc_t *d, int64_t x, int64_t y)
   return all;
 }
 
-/* Sums over all voxels of the one for each voxel of the other. */
+/* Each output voxel (or input gradient) is a weighted sum over all voxels of the other tensor. */
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t planes = d->x.dim[0] * d->x.dim[1];

@@ -2,9 +2,9 @@
 #ifndef CT_LOOP_H
 #define CT_LOOP_H
 #include "job/ct_stop.h"
-#include "run/ct_account.h"
-#include "run/ct_eval.h"
-#include "run/ct_meter.h"
+#include "telemetry/ct_time_breakdown.h"
+#include "eval/ct_eval.h"
+#include "telemetry/ct_meter.h"
 #include "run/ct_run_opts.h"
 
 typedef struct ct_loop_opts {

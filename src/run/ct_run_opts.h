@@ -2,7 +2,7 @@
  * Free of MPI. */
 #ifndef CT_RUN_OPTS_H
 #define CT_RUN_OPTS_H
-#include "base/ct_opt.h"
+#include "conf/ct_opt.h"
 
 /** Section `run`. */
 typedef struct ct_run_opts {

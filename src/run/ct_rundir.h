@@ -1,7 +1,7 @@
 /** \file ct_rundir.h  The run directory, locked by one run at a time.  Layer 4.
  *
  * Only rank 0 calls these functions; all are local.  The file `lock` in the directory excludes a
- * second run (base/ct_lock.h).  Commands that only read do not take the lock. */
+ * second run (host/ct_lock.h).  Commands that only read do not take the lock. */
 #ifndef CT_RUNDIR_H
 #define CT_RUNDIR_H
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "run/ct_events.h"
+#include "telemetry/ct_events.h"
 #include "run/loop.h"
 
 static int histogram(const ct__loop_t *l, const char *folder, int param, float *room,

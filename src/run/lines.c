@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "run/ct_metrics.h"
+#include "telemetry/ct_metrics.h"
 #include "run/shown.h"
 
 static int first_step(const ct__lines_t *l, int64_t step)

@@ -4,12 +4,12 @@
  * the others would wait for it.  Its code enters the status of the next step, which all ranks
  * read. */
 #include "run/loop.h"
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_trace.h"
-#include "run/ct_mllog.h"
+#include "telemetry/ct_mllog.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   ct__shown_step(&l->shown, &l->at, word->loss_weight > 0 ? word->loss_sum / word->loss_weight : 0,
                  l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);
   *own = ct__lines_step(&l->lines, &l->at, word, &report, &at, seconds);
-  int reported = ct__accounts_step(l->accounts, l->at.step, samples, word, &report);
+  int reported = ct_accounts_step(l->accounts, l->at.step, samples, word, &report);
   if (*own == CT_OK) *own = reported;
   if (word->skipped) CT_TRY(ct__skips_step(l, b, word->skipped));
 out:
@@ -387,18 +387,18 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
   CT_TRY_ALL(l.topo, open_steps(&l));
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
-  CT_TRY(ct__accounts_open(l.topo, o->job->stragglers_every,
-                           ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics, &l.accounts));
+  CT_TRY(ct_accounts_open(l.topo, o->job->stragglers_every,
+                          ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics, &l.accounts));
   CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
   CT_TRY(tell_energy(&l));
-  CT_TRY_ALL(l.topo, ct__accounts_end(l.accounts, o->dir));
+  CT_TRY_ALL(l.topo, ct_accounts_end(l.accounts, o->dir));
 out:;
   ct_err_info_t error = *ct_err_last(); /* the error that all ranks agreed on is reported */
   ct_log_progress(NULL);
-  if (l.accounts) ct__accounts_total(l.accounts, &out->account);
+  if (l.accounts) ct_accounts_total(l.accounts, &out->account);
   if (l.accounts) out->loop_s = ct_clock() - l.begin;
-  ct__accounts_close(l.accounts);
+  ct_accounts_close(l.accounts);
   ct_meter_close(l.meter);
   ct_steps_close(&l.steps);
   ct_trace_clear();

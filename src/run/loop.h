@@ -1,13 +1,13 @@
-/** \file loop.h  Internal state of the training loop: loop.c runs steps and epochs, saves.c writes
- * checkpoints, stops.c decides when to stop, skips.c reports skipped samples, trace.c writes the
- * timeline, histograms.c histograms. */
+/** \file loop.h  Internal state of the training loop: loop.c runs steps and epochs, checkpointing.c
+ * writes checkpoints, stop_policy.c decides when to stop, skipped_samples.c reports skipped
+ * samples, trace.c writes the timeline, histograms.c histograms. */
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
 #include "comm/ct_clocks.h"
 #include "job/ct_walltime.h"
-#include "run/account_lines.h"
+#include "telemetry/ct_time_breakdown_lines.h"
 #include "run/ct_loop.h"
-#include "run/ct_metrics.h"
+#include "telemetry/ct_metrics.h"
 #include "run/ct_steps.h"
 #include "run/lines.h"
 #include "run/shown.h"
@@ -27,7 +27,7 @@ typedef struct ct__loop {
   ct_loop_result_t *out;
   ct_position_t at;
   ct_steps_t steps;
-  ct__accounts_t *accounts;
+  ct_accounts_t *accounts;
   ct__tracing_t tracing;
   ct_meter_t *meter;
   double apart_s, saving_s; /* seconds since the last step in evaluations, in checkpoints */
@@ -53,7 +53,7 @@ typedef struct ct__loop {
   double slow_step_s; /* rank 0: recent slowest step */
 } ct__loop_t;
 
-/* ---- saves.c ---- */
+/* ---- checkpointing.c ---- */
 
 /** Local.  Prepares checkpoints on rank 0; other ranks only set the directory. */
 int ct__saves_open(ct__loop_t *l);
@@ -74,7 +74,7 @@ int ct__saves_end(ct__loop_t *l, int last);
  * copy of the state: the recent slowest; before the first is complete, estimated from its bytes. */
 double ct__saves_seconds(const ct__loop_t *l);
 
-/* ---- stops.c ---- */
+/* ---- stop_policy.c ---- */
 
 /** Local.  Finds out when the job ends and logs it. */
 int ct__stops_open(ct__loop_t *l);
@@ -92,7 +92,7 @@ typedef struct ct__stops_asker {
 /** For ct_evaluate(); borrows \a a. */
 ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
 
-/* ---- skips.c ---- */
+/* ---- skipped_samples.c ---- */
 
 /** Collective.  After a step in which all ranks together skipped so many samples: rank 0 logs them.
  * CT_ERR_DATA: more than data.max_skipped in this epoch. */

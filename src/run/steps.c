@@ -1,7 +1,7 @@
 /* Training steps: a feed and a trainer. */
 #include "run/ct_steps.h"
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 

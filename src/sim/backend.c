@@ -1,6 +1,6 @@
-/* A backend whose ops take their time and no processor.  A sleep ends a little late, and short ones
- * are not worth a call: so an op is due at an absolute time, which goes on from that of the op
- * before it, and what was slept too long is made up for. */
+/* A backend whose ops sleep for their simulated time.  Sleeps end late and short ones are not worth
+ * a system call.  So each op has an absolute end time, computed from that of the op before it, and
+ * an overlong sleep shortens the next one. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,14 +18,14 @@
 #include "sim/sim.h"
 
 struct ct_dev {
-  ct__sim_times_t *times; /* NULL: all by the rates */
+  ct__sim_times_t *times; /* NULL: all ops use the rates */
   double flop_rate, byte_rate, noise, slow;
   uint64_t seed, draws;
-  double due; /* when the work so far is done; ct_clock() */
+  double due; /* end of the work so far; ct_clock() */
   char describe[160];
 };
 
-/* Groups of passes that differ in their time, as ct_op_pass_text() tells them apart. */
+/* Combinations of passes with separate times, as in ct_op_pass_text(). */
 enum { FORWARD, SUMS, BACKWARD, DATA, WEIGHTS, GROUPS };
 static const int passes_of[GROUPS] = {CT_FWD, CT_FWD_STATS, CT_BWD_DATA | CT_BWD_PARAM, CT_BWD_DATA,
                                       CT_BWD_PARAM};
@@ -71,7 +71,7 @@ static int open_device(const ct_dev_opts_t *o, ct_dev_t **out)
   snprintf(dev->describe, sizeof dev->describe,
            "simulated: %d recorded ops, others by %.4g GFLOP/s and %.4g GB/s",
            ct__sim_times_count(dev->times), dev->flop_rate / 1e9, dev->byte_rate / 1e9);
-  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* ns; 50 us by default */
+  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* in ns; the default is 50 us */
   *out = dev;
   dev = NULL;
 out:
@@ -99,7 +99,7 @@ static double seconds_of(const ct_dev_t *dev, const ct_op_desc_t *d, int pass)
   return recorded >= 0 ? recorded : rule_seconds(dev, d, pass);
 }
 
-/* What is done to arenas moves weight, gradient and states of each element. */
+/* Optimizer ops read and write the weight, gradient and states of each element. */
 static double flat_seconds(const ct_op_t *op, int64_t count)
 {
   int arrays = op->desc.kind == CT_OP_UPDATE ? 5 : op->desc.kind == CT_OP_MEASURE ? 3 : 1;
@@ -113,7 +113,7 @@ static int group_of(int pass)
   return (pass & CT_BWD_DATA) == 0 ? WEIGHTS : (pass & CT_BWD_PARAM) == 0 ? DATA : BACKWARD;
 }
 
-/* Log-normal with mean 1: times have a tail to the right, and none is negative. */
+/* Log-normal noise with mean 1: positive, with a tail to the right. */
 static double noise_factor(ct_dev_t *dev)
 {
   if (dev->noise <= 0) return 1;
@@ -125,7 +125,7 @@ static void take(ct_dev_t *dev, double seconds)
 {
   static const double idle = 200e-6, shortest = 20e-6;
   double now = ct_clock();
-  if (dev->due < now - idle) dev->due = now; /* there was something else to do meanwhile */
+  if (dev->due < now - idle) dev->due = now; /* the device was idle */
   dev->due += seconds * dev->slow * noise_factor(dev);
   if (dev->due - now < shortest) return;
   double whole = floor(dev->due);
@@ -152,7 +152,7 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
                    ct_op_info_t *info)
 {
   char why[128], text[160];
-  (void)like; /* there is one layout */
+  (void)like; /* all ops have one layout */
   *out = NULL;
   if (!ct_op_check(d, why))
     return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__, "%s: %s", ct_op_text(d, text, sizeof text),
@@ -175,7 +175,7 @@ static void release(ct_op_t *op)
   ct_mem_free(op);
 }
 
-/* What the host looks at afterwards. */
+/* Sets the results that the host reads. */
 static void leave_numbers(const ct_op_t *op, const ct_op_args_t *a)
 {
   double n = (double)op->desc.x.dim[0] * (double)ct_op_places(&op->desc);
@@ -195,7 +195,7 @@ static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
   return CT_OK;
 }
 
-/* Both layouts are the plain one. */
+/* The own layout is the plain one. */
 static int pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
 {
   return ct_host_mem.copy(q, own, plain, op->param_bytes[param]);

@@ -1,5 +1,5 @@
-/* Recorded times of ops.  Equal ops of one network (many layers of a ResNet) have as many rows in
- * the file: their mean counts. */
+/* Recorded op times.  Equal ops of a network (many layers of a ResNet) have one row each in the
+ * file; their mean is used. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +11,20 @@
 
 enum { KEY = 200 };
 
-/* An op with "*" for its batch. */
+/* An op; its key has "*" in place of the batch size. */
 typedef struct row {
   char key[KEY];
-  double batch, seconds, n; /* seconds: sum of n */
+  double batch, seconds, n; /* seconds: sum over n records */
 } row_t;
 
 struct ct__sim_times {
   int rows;
-  double flop_rate, byte_rate; /* 0: not said */
+  double flop_rate, byte_rate; /* 0: unknown */
   row_t row[];
 };
 
-/* "conv 16x3x8x8 -> 16x4x8x8 k3x3" and a pass become "conv *x3x8x8 -> *x4x8x8 k3x3 forward"; the
- * batch is that of the first shape. */
+/* "conv 16x3x8x8 -> 16x4x8x8 k3x3" with a pass becomes "conv *x3x8x8 -> *x4x8x8 k3x3 forward".
+ * Returns the batch size, taken from the first shape. */
 static double make_key(const char *text, const char *pass, char key[KEY])
 {
   double batch = 1;
@@ -96,7 +96,7 @@ static int add(ct__sim_times_t *t, const json_t *o)
   return 1;
 }
 
-/* The file holds two objects, one behind the other: the step, and the ops. */
+/* The file holds two JSON objects, one after the other: the step, then the ops. */
 static json_t *ops_object(FILE *f)
 {
   json_error_t e;

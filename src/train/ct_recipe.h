@@ -3,7 +3,7 @@
 #ifndef CT_RECIPE_H
 #define CT_RECIPE_H
 #include "base/ct_types.h"
-#include "train/ct_ways.h"
+#include "train/ct_strategies.h"
 
 #define CT_SYNC_NODE (-1) /**< the ranks of a node */
 

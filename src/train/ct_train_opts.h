@@ -2,7 +2,7 @@
  * MPI. */
 #ifndef CT_TRAIN_OPTS_H
 #define CT_TRAIN_OPTS_H
-#include "base/ct_opt.h"
+#include "conf/ct_opt.h"
 #include "ckpt/ct_score.h"
 
 enum { CT_BUCKET_AUTO = -1 }; /**< `parallel.bucket_mb: auto` */
@@ -12,7 +12,7 @@ typedef enum { CT_ALLREDUCE_HIERARCHICAL, CT_ALLREDUCE_FLAT, CT_ALLREDUCE_AUTO }
 
 /** Section `parallel`. */
 typedef struct ct_parallel_opts {
-  int mode;             /**< index in the list of ct_ways.h */
+  int mode;             /**< index in the list of ct_strategies.h */
   double bucket_mb;     /**< 0: what suits the device; CT_BUCKET_AUTO */
   int allreduce;        /**< ct_allreduce_t */
   int64_t shards;       /**< logical shards; 0: the ranks and `accumulate` decide */

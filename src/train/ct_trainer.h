@@ -7,7 +7,7 @@
 #include "ckpt/ct_ckpt.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_comm.h"
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "optim/ct_optim.h"
 #include "plan/ct_plan.h"
 #include "train/ct_memory.h"

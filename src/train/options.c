@@ -1,5 +1,5 @@
 /* The option tables of the sections `parallel` and `train`. */
-#include "train/ct_ways.h"
+#include "train/ct_strategies.h"
 
 #include "base/ct_err.h"
 

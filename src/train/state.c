@@ -1,6 +1,6 @@
 /* The trainer as named arrays in plain layouts, and back. */
 #include "train/trainer.h"
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <string.h>

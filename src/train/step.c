@@ -2,7 +2,7 @@
  * all ranks learn by the step word, and its losses: each piece leaves its own numbers, and all are
  * divided by one, which the ranks agree on where samples do not count alike. */
 #include "train/trainer.h"
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_trace.h"

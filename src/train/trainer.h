@@ -7,7 +7,7 @@
 #define CT_TRAINER_PRIVATE_H
 #include "train/ct_memory.h"
 #include "train/ct_trainer.h"
-#include "train/ct_ways.h"
+#include "train/ct_strategies.h"
 
 #define CT_BUCKETS_MAX 512
 
@@ -91,7 +91,7 @@ int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **ou
 /** What every run of a plan is told, on samples from \a first of the global batch on. */
 ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first);
 
-/* ---- low_weights.c: a copy in the low type, for backends that want one ---- */
+/* ---- reduced_precision_weights.c: a copy in the low type, for backends that want one ---- */
 
 typedef struct ct__low {
   ct_op_t *cast; /**< of all weights; NULL: there is no copy */
@@ -322,7 +322,7 @@ typedef struct ct__snapshot {
 int ct__state_init(ct_trainer_t *t);
 void ct__state_free(ct_trainer_t *t);
 
-/* ---- one_value.c ---- */
+/* ---- single_value_batchnorm.c ---- */
 
 /** Local.  Counts that are 0. */
 int ct__one_value_make(ct_trainer_t *t);
@@ -353,14 +353,15 @@ struct ct_trainer {
   ct__variant_t first; /**< borrowed */
   ct_arena_map_t map;
   int buckets;
-  /* facts of arenas.c, low_weights.c and sync_bn.c */
+  /* facts of arenas.c, reduced_precision_weights.c and sync_bn.c */
   char *weight, *gradient, *buffer;
   char *low;           /**< weights in the low type, at half their offsets; NULL: there are none */
   ct_group_t *group;   /**< SyncBN; NULL: off */
   int group_lowest[2]; /**< its two lowest ranks; -1: there is one only */
   int root_second;     /**< the second one of rank 0's group; -1 */
   double *stats;       /**< device: its message */
-  int64_t *tracked; /**< owned; of one_value.c: batches that each layer's running statistics took */
+  int64_t *tracked;    /**< owned; of single_value_batchnorm.c: batches that each layer's running
+                         statistics took */
 
   ct__progress_t progress;
   char *first_state; /* of ct_trainer_remember(): weights, buffers, tracked; NULL: none */

@@ -3,7 +3,7 @@
  * Each rank has one thread for it, which makes no MPI calls, so that it works when MPI and NCCL are
  * stuck.  It sleeps; nothing is sent in normal life.
  *
- * A rank that hangs: when nothing has ended on this rank for so many seconds (ct_beat.h), its
+ * A rank that hangs: when nothing has ended on this rank for so many seconds (ct_heartbeat.h), its
  * thread asks the others over UDP where they are.  If nothing has ended on any of them, the late
  * ones are named (those that do not answer, else those that have entered the fewest collective
  * operations), with a stack where it can be had, and every rank ends with exit status 1.  Seconds

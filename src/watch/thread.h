@@ -3,7 +3,7 @@
 #define CT_WATCH_THREAD_H
 #include <stdatomic.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "watch/ct_watch.h"
 #include "watch/proof.h"
 #include "watch/watch.h"

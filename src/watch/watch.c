@@ -16,7 +16,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
-#include "base/ct_thread.h"
+#include "host/ct_thread.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
 #include "job/ct_stop.h"

@@ -7,7 +7,7 @@
  * makes fc.weight of model.head.weight.  A name that OLD does not mean stays as it is. */
 #ifndef CT_NAMES_H
 #define CT_NAMES_H
-#include "base/ct_opt.h"
+#include "conf/ct_opt.h"
 
 /** CT_ERR_USAGE says which rule cannot be one, and why; \a key names the option for it. */
 int ct_names_check(const ct_opt_texts_t *rules, const char *key);

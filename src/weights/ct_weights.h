@@ -1,10 +1,10 @@
 /** \file ct_weights.h  Weight files: named tensors of checkpoints, of safetensors and
  * of PyTorch's .pth.  Layer 3.
  *
- * One table of operations for each format; the lists of them stand in app/builtin.c.  All functions
- * are local: one rank reads and tells the others.  Tensors are read in pieces, so that memory stays
- * near one piece, whatever a file holds.  Names are those of a state dict: what a checkpoint has
- * below "/model/" is called here without that. */
+ * One table of operations for each format; the lists of them stand in setup/builtin.c.  All
+ * functions are local: one rank reads and tells the others.  Tensors are read in pieces, so that
+ * memory stays near one piece, whatever a file holds.  Names are those of a state dict: what a
+ * checkpoint has below "/model/" is called here without that. */
 #ifndef CT_WEIGHTS_H
 #define CT_WEIGHTS_H
 #include "base/ct_format.h"

@@ -1,12 +1,34 @@
 libctrain_a_SOURCES += \
-  %D%/ct_elem.h %D%/elem.c \
-  %D%/ct_weights.h %D%/weights.c %D%/foreign.c \
-  %D%/ct_weights_store.h %D%/checkpoint.c \
-  %D%/ct_weights_safetensors.h %D%/safetensors.h \
-  %D%/safetensors.c %D%/safetensors_header.c %D%/safetensors_set.c %D%/safetensors_write.c \
-  %D%/ct_pickle.h %D%/pickle.c %D%/ct_zip.h %D%/zip.c %D%/zip_out.h %D%/zip_out.c \
-  %D%/ct_weights_pth.h %D%/pth.h %D%/pth.c %D%/pth_dict.c %D%/pth_tensor.c %D%/pth_old.c \
-  %D%/pth_read.c %D%/pth_write.c \
-  %D%/ct_quant_file.h %D%/quant_file.c \
-  %D%/ct_names.h %D%/names.c %D%/known.c \
-  %D%/ct_init.h %D%/match.c %D%/options.c
+  %D%/checkpoint.c \
+  %D%/ct_elem.h \
+  %D%/ct_init.h \
+  %D%/ct_names.h \
+  %D%/ct_weights.h \
+  %D%/ct_weights_store.h \
+  %D%/elem.c \
+  %D%/known_names.c \
+  %D%/match.c \
+  %D%/names.c \
+  %D%/not_weights.c \
+  %D%/options.c \
+  %D%/pth/ct_pickle.h \
+  %D%/pth/ct_weights_pth.h \
+  %D%/pth/ct_zip.h \
+  %D%/pth/dict.c \
+  %D%/pth/legacy.c \
+  %D%/pth/pickle.c \
+  %D%/pth/pth.c \
+  %D%/pth/pth.h \
+  %D%/pth/read.c \
+  %D%/pth/tensor.c \
+  %D%/pth/write.c \
+  %D%/pth/zip.c \
+  %D%/pth/zip_write.c \
+  %D%/pth/zip_write.h \
+  %D%/safetensors/ct_weights_safetensors.h \
+  %D%/safetensors/header.c \
+  %D%/safetensors/safetensors.c \
+  %D%/safetensors/safetensors.h \
+  %D%/safetensors/set.c \
+  %D%/safetensors/write.c \
+  %D%/weights.c

@@ -1,7 +1,7 @@
 /* Weight files of any format: which one a file has, and its tensors as float32. */
 #include "weights/ct_weights.h"
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "ckpt/ct_ckpt.h"

@@ -1,7 +1,7 @@
 /** \file one_way.h  One way of the CPU backend to compute a product, pass by pass. */
 #ifndef CONFORM_ONE_WAY_H
 #define CONFORM_ONE_WAY_H
-#include "cpu/product/product.h"
+#include "cpu/gemm/passes.h"
 #include "tests/conform/check.h"
 
 /** How often a way did a pass. */

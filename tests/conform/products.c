@@ -1,4 +1,4 @@
-/* Products of matrices by hand (cpu/product/multiply.h): every way that a matrix may lie, odd
+/* Products of matrices by hand (cpu/gemm/gemm_blocked.h): every way that a matrix may lie, odd
  * sizes, blocks and tails, against sums in double; and the same bits whoever computes them. */
 #include <math.h>
 #include <omp.h>
@@ -8,7 +8,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cpu/ct_cpu.h"
-#include "cpu/product/multiply.h"
+#include "cpu/gemm/gemm_blocked.h"
 #include "tests/harness/ct_test.h"
 
 enum { THREADS = 5, MOST = 1200 * 400, ARRAYS = 8 };

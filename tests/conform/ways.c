@@ -12,7 +12,7 @@
 #include "cpu/conv/conv.h"
 #include "cpu/ct_cpu.h"
 #include "cpu/kinds.h"
-#include "cpu/product/product.h"
+#include "cpu/gemm/passes.h"
 #include "ref/ct_ref.h"
 #include "tests/conform/check.h"
 #include "tests/conform/draw.h"

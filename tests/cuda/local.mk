@@ -84,8 +84,8 @@ check_PROGRAMS += %D%/t_dnn
 TESTS += %D%/t_dnn
 # which plans are taken, on an invented cuDNN
 check_PROGRAMS += %D%/t_conv
-%C%_t_conv_SOURCES = %D%/t_conv.c cuda/conv_dnn.c cuda/conv_run.c cuda/conv_store.c cuda/conv_tune.c \
-  cuda/conv_graph.c cuda/conv_plan.c cuda/conv_file.c
+%C%_t_conv_SOURCES = %D%/t_conv.c cuda/conv/conv_dnn.c cuda/conv/conv_run.c cuda/conv/conv_store.c cuda/conv/conv_tune.c \
+  cuda/conv/conv_graph.c cuda/conv/conv_plan.c cuda/conv/conv_file.c
 %C%_t_conv_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_conv_LDADD = %D%/emu/kernels/bias.o %D%/emu/kernels/elt.o libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_conv

@@ -1,6 +1,6 @@
-/* Which plan a convolution gets, and how it is run, on an invented cuDNN: the layer of cuda/dnn.h
- * is played here, with engines of a script that take their time.  That cuDNN itself makes plans is
- * t_dnn's to see. */
+/* Which plan a convolution gets, and how it is run, on an invented cuDNN: the layer of
+ * cuda/conv/dnn.h is played here, with engines of a script that take their time.  That cuDNN itself
+ * makes plans is t_dnn's to see. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-#include "cuda/conv_plan.h"
+#include "cuda/conv/conv_plan.h"
 #include "cuda/gpu.h"
 #include "tests/cuda/emu/fake_cuda.h"
 #include "tests/harness/ct_test.h"

@@ -9,7 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
-#include "cuda/conv_plan.h"
+#include "cuda/conv/conv_plan.h"
 #include "plan/ct_plan.h"
 #include "ref/ct_ref.h"
 #include "tests/harness/ct_test.h"

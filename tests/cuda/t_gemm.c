@@ -10,7 +10,7 @@
 #include "cuda/gemm_map.h"
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
-#include "cuda/products.h"
+#include "cuda/library_handles.h"
 #include "tests/cuda/emu/fake_cuda.h"
 #include "tests/cuda/emu/fake_lt.h"
 #include "tests/harness/ct_test.h"

@@ -3,8 +3,8 @@
  * Either they are refused with a message, or the tree's dump parses back to the same tree and the
  * values read from it dump and read back to the same text; and nothing stays allocated. */
 #include "base/ct_mem.h"
-#include "base/ct_yaml.h"
-#include "base/ct_opt.h"
+#include "conf/ct_yaml.h"
+#include "conf/ct_opt.h"
 #include "tests/fuzz/fuzz.h"
 
 typedef struct all {

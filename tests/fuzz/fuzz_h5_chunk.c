@@ -5,7 +5,7 @@
  * Either it is refused in words, or the chunk is filled, the same each time; no byte beside it is
  * written, and nothing stays allocated. */
 #include "base/ct_mem.h"
-#include "hdf5io/h5_filter.h"
+#include "hdf5io/filter/h5_filter.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { GUARD = 64 };

@@ -3,7 +3,7 @@
  * Either they are refused with a message, or a part of it has the pixels of the whole, at any of
  * its sizes, and as many as were asked for; nothing stays allocated. */
 #include "base/ct_mem.h"
-#include "data/ct_image.h"
+#include "data/image/ct_image.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MOST_PIXELS = 1 << 20, GUARD = 64 };

@@ -7,7 +7,7 @@
 #include "base/ct_text.h"
 #include "tests/fuzz/fuzz_weights.h"
 #include "tests/unit/pth_make.h"
-#include "weights/ct_weights_pth.h"
+#include "weights/pth/ct_weights_pth.h"
 
 enum { MOST = 1 << 16 /* bytes of a tensor that is read */ };
 

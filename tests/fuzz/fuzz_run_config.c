@@ -2,7 +2,7 @@
  *
  * Either they are refused with a message, or the dump of the configuration reads back to the same
  * dump and the same hash, and differs in nothing from itself; and nothing stays allocated. */
-#include "config/ct_config.h"
+#include "setup/ct_config.h"
 #include "base/ct_mem.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -7,7 +7,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "tests/fuzz/fuzz_weights.h"
-#include "weights/ct_weights_safetensors.h"
+#include "weights/safetensors/ct_weights_safetensors.h"
 
 static const ct_weights_ops_t *const ops = &ct_weights_safetensors;
 

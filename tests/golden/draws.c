@@ -3,9 +3,9 @@
  * width" for each place of each epoch; without a mixup or cutmix in the list of transforms the
  * partner is -1.  Samples are 1 x 8 x 8. */
 #include "base/ct_err.h"
-#include "base/ct_yaml.h"
-#include "data/ct_sampler.h"
-#include "data/transforms.h"
+#include "conf/ct_yaml.h"
+#include "data/order/ct_sampler.h"
+#include "data/transform/transforms.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

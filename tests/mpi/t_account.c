@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/ct_err.h"
-#include "run/ct_account.h"
+#include "telemetry/ct_time_breakdown.h"
 #include "tests/harness/ct_test_mpi.h"
 
 #define topo (&ct_test_topo)

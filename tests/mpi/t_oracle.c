@@ -9,7 +9,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_mem.h"
 #include "tests/mpi/trainer_rig.h"
-#include "run/ct_eval.h"
+#include "eval/ct_eval.h"
 
 static const ct_topo_t *const topo = &ct_test_topo;
 

@@ -11,7 +11,7 @@
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
 #include "job/ct_stop.h"
-#include "job/ct_launch.h"
+#include "job/ct_launcher.h"
 #include "comm/sharing.h"
 #include "tests/harness/ct_test_mpi.h"
 

@@ -6,7 +6,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
 #include "comm/ct_agree.h"
-#include "data/convert.h"
+#include "data/feed/convert.h"
 #include "tests/mpi/flaky.h"
 #include "tests/mpi/trainer_rig.h"
 #include "train/trainer.h"

@@ -6,7 +6,7 @@
 
 #include "base/ct_mem.h"
 #include "comm/ct_mpi.h"
-#include "comm/window.h"
+#include "comm/host/window.h"
 #include "tests/harness/ct_test_mpi.h"
 
 static const ct_topo_t *const t = &ct_test_topo;

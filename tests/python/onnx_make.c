@@ -16,7 +16,7 @@
 #include "tests/unit/model_make.h"
 #include "tests/unit/net_eight.h"
 #include "tests/unit/net_run.h"
-#include "weights/ct_quant_file.h"
+#include "quant/ct_quant_file.h"
 
 enum { CLASSES = 7, BATCH = 2 };
 

@@ -4,7 +4,7 @@
  *     weights_logits CONFIG OUT     writes float32, samples x classes */
 #include <stdio.h>
 
-#include "app/setup.h"
+#include "setup/ct_setup.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"

@@ -8,7 +8,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "tests/harness/ct_test.h"
 
 struct ct_reader {

@@ -8,7 +8,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
-#include "data/ct_reader.h"
+#include "data/readers/ct_reader.h"
 
 enum { PGM_MOST = 64 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "weights/ct_zip.h"
+#include "weights/pth/ct_zip.h"
 
 static inline void pth_number(FILE *f, int bytes, uint64_t value)
 {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/app.h"
+#include "setup/ct_command.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test.h"

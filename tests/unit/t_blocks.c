@@ -5,8 +5,8 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "data/ct_blocks.h"
-#include "data/ct_sampler.h"
+#include "data/order/ct_blocks.h"
+#include "data/order/ct_sampler.h"
 #include "tests/harness/ct_test.h"
 
 /* Files of `samples[]`, in blocks of rows. */

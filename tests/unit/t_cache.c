@@ -12,7 +12,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_file.h"
 #include "base/ct_text.h"
-#include "data/ct_cache.h"
+#include "data/local/ct_cache.h"
 #include "tests/harness/ct_test.h"
 
 enum { BYTES = 2 * CT_CACHE_PIECE + 1001, PATH = 700 };

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "app/bench_comm.h"
+#include "bench/comm_output.h"
 #include "base/ct_err.h"
 #include "comm/ct_comm_model.h"
 #include "tests/harness/ct_test.h"

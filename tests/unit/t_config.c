@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/ct_config.h"
+#include "setup/ct_config.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"

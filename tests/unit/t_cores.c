@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/ct_cores.h"
+#include "host/ct_cores.h"
 #include "base/ct_err.h"
-#include "base/ct_thread.h"
+#include "host/ct_thread.h"
 #include "doctor/ct_doctor.h"
 #include "tests/harness/ct_test.h"
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "hdf5io/ct_h5.h"
 #include "tests/unit/distribution.h"
 

@@ -11,8 +11,8 @@
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "config.h"
-#include "data/ct_feed.h"
-#include "data/ct_image.h"
+#include "data/feed/ct_feed.h"
+#include "data/image/ct_image.h"
 #include "hdf5io/ct_h5.h"
 #include "tests/harness/ct_test.h"
 

@@ -11,7 +11,7 @@
 #include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
-#include "run/ct_events.h"
+#include "telemetry/ct_events.h"
 #include "tests/harness/ct_test.h"
 
 /* RFC 3720, B.4, and the check value of CRC-32C. */

@@ -9,7 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_mem.h"
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "tests/unit/feed_fake.h"
 
 /* ---- order ---- */

@@ -2,7 +2,7 @@
  * a data set of samples that are all of its size. */
 #include <stdlib.h>
 
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "hdf5io/ct_h5.h"
 #include "tests/harness/ct_test.h"
 #include "tests/unit/pgm_reader.h"

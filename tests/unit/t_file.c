@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/ct_beat.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"

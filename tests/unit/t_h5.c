@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/ct_mem.h"
-#include "data/ct_feed.h"
-#include "hdf5io/h5_chunk.h"
-#include "hdf5io/h5_files.h"
+#include "data/feed/ct_feed.h"
+#include "hdf5io/filter/h5_chunk.h"
+#include "hdf5io/read/h5_files.h"
 #include "tests/unit/h5_files.h"
 
 static const ct_reader_ops_t *const ops = &ct_reader_hdf5;

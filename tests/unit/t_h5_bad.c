@@ -6,7 +6,7 @@
 #include "base/ct_fault.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "tests/unit/h5_files.h"
 
 static const ct_reader_ops_t *const ops = &ct_reader_hdf5;

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "base/ct_err.h"
-#include "hdf5io/h5_cache.h"
-#include "hdf5io/h5_files.h"
+#include "hdf5io/read/h5_cache.h"
+#include "hdf5io/read/h5_files.h"
 #include "tests/unit/h5_files.h"
 
 /* 1 if the block had to be loaded. */

@@ -1,7 +1,7 @@
 /* The HDF5 reader's labels: their types, the classes that they name, and wrong ones. */
 #include <unistd.h>
 
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "tests/unit/h5_files.h"
 
 static const ct_reader_ops_t *const ops = &ct_reader_hdf5;

@@ -5,7 +5,7 @@
 
 #include "base/ct_text.h"
 #include "config.h"
-#include "hdf5io/h5_filter.h"
+#include "hdf5io/filter/h5_filter.h"
 #include "tests/unit/h5_files.h"
 
 enum { SAMPLES = 6, OF_ONE = 2 * 3 * 5, BY_HDF5 = 1, LACKS = 2, HALF_FILLED = 4 };

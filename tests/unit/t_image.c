@@ -8,7 +8,7 @@
 #include "base/ct_mem.h"
 #include "config.h"
 #include "data/ct_dataset.h"
-#include "data/ct_image.h"
+#include "data/image/ct_image.h"
 #include "tests/harness/ct_test.h"
 #include "tests/unit/image_gold.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/ct_mem.h"
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "tests/unit/h5_files.h"
 
 enum { SAMPLES = 20, IMAGE = 2 * 3 * 5, WAVE = 6 };

@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "base/ct_clock.h"
-#include "data/ct_io_times.h"
+#include "data/feed/ct_io_times.h"
 #include "tests/harness/ct_test.h"
 
 static void pause_ms(int ms)

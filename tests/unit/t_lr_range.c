@@ -1,7 +1,7 @@
 /* The range test on curves whose answers can be worked out. */
 #include <math.h>
 
-#include "app/lr_range.h"
+#include "bench/ct_lr_range.h"
 #include "tests/harness/ct_test.h"
 
 static ct_lr_range_t r;

@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/ct_cpu.h"
-#include "base/ct_energy.h"
+#include "host/ct_host_cpu.h"
+#include "host/ct_energy.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
-#include "base/ct_machine.h"
+#include "host/ct_machine.h"
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
 

@@ -2,8 +2,8 @@
  * several ranks have the same results cli/eval.test looks at. */
 #include <math.h>
 
-#include "run/scored.h"
-#include "run/ct_measures.h"
+#include "eval/ranking_metrics.h"
+#include "eval/ct_eval_metrics.h"
 #include "tests/golden/gold.h"
 
 enum { MOST = 600 };

@@ -13,7 +13,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
-#include "run/ct_metrics.h"
+#include "telemetry/ct_metrics.h"
 
 /* The whole file; a static buffer. */
 static char *whole(const char *dir)

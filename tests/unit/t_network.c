@@ -5,7 +5,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
-#include "base/ct_machine.h"
+#include "host/ct_machine.h"
 #include "doctor/ct_doctor.h"
 #include "tests/harness/ct_test.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/sweep.h"
+#include "sweep/ct_sweep.h"
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_format.h"
@@ -15,9 +15,9 @@
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/ct_pack.h"
 #include "hdf5io/h5_glue.h"
-#include "hdf5io/h5_seal.h"
-#include "report/ct_runlog.h"
-#include "scaling/ct_study.h"
+#include "hdf5io/store/h5_seal.h"
+#include "telemetry/ct_runlog.h"
+#include "study/model/ct_study.h"
 #include "tests/harness/ct_test.h"
 
 enum { SEAL = 32 };

@@ -4,7 +4,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "base/ct_opt.h"
+#include "conf/ct_opt.h"
 #include "tests/harness/ct_test.h"
 
 typedef struct all {

@@ -14,10 +14,10 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_json.h"
-#include "base/ct_lock.h"
+#include "host/ct_lock.h"
 #include "base/ct_mem.h"
 #include "base/ct_owner.h"
-#include "run/ct_metrics.h"
+#include "telemetry/ct_metrics.h"
 #include "tests/harness/ct_test.h"
 
 static const char precious[] = "months of work\nand half a line";

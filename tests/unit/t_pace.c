@@ -3,7 +3,7 @@
 
 #include "base/ct_rng.h"
 #include "tests/harness/ct_test.h"
-#include "run/pace.h"
+#include "telemetry/slow_rank_stats.h"
 
 enum { RANKS_MAX = 64 };
 

@@ -12,8 +12,8 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
-#include "weights/ct_weights_pth.h"
-#include "weights/ct_zip.h"
+#include "weights/pth/ct_weights_pth.h"
+#include "weights/pth/ct_zip.h"
 
 static const ct_weights_ops_t *const pth = &ct_weights_pth;
 static const ct_weights_ops_t *const formats[] = {&ct_weights_pth, NULL};

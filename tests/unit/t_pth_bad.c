@@ -10,7 +10,7 @@
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
 #include "tests/unit/pth_make.h"
-#include "weights/ct_weights_pth.h"
+#include "weights/pth/ct_weights_pth.h"
 
 static const ct_weights_ops_t *const pth = &ct_weights_pth;
 

@@ -1,5 +1,5 @@
 /* Ranges for eight bits: each method on distributions whose answer is known. */
-#include "run/ct_range.h"
+#include "quant/ct_range.h"
 
 #include <math.h>
 

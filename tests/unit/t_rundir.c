@@ -12,7 +12,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
-#include "base/ct_lock.h"
+#include "host/ct_lock.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test.h"

@@ -7,7 +7,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
-#include "report/ct_runlog.h"
+#include "telemetry/ct_runlog.h"
 #include "tests/harness/ct_test.h"
 
 static char dir[CT_PATH_MAX];

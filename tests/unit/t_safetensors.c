@@ -10,7 +10,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "tests/harness/ct_test.h"
-#include "weights/ct_weights_safetensors.h"
+#include "weights/safetensors/ct_weights_safetensors.h"
 
 static const ct_weights_ops_t *const ops = &ct_weights_safetensors;
 static const ct_weights_ops_t *const formats[] = {&ct_weights_safetensors, NULL};

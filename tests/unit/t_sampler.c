@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/ct_sampler.h"
+#include "data/order/ct_sampler.h"
 #include "tests/unit/distribution.h"
 
 static ct_sampler_t sampler(int64_t samples, int64_t batch, uint64_t seed)

@@ -11,7 +11,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
-#include "scaling/ct_scaling.h"
+#include "study/model/ct_scaling.h"
 #include "tests/harness/ct_test.h"
 
 /* ---- the timeline ---- */

@@ -10,7 +10,7 @@
 #include "base/ct_file.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
-#include "hdf5io/h5_seal.h"
+#include "hdf5io/store/h5_seal.h"
 #include "tests/harness/ct_test.h"
 
 /* The hash of a seal is made of pieces, each with the hash of the one before as its seed. */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/setup.h"
+#include "setup/ct_setup.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "tests/unit/h5_files.h"

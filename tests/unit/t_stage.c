@@ -16,7 +16,7 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
-#include "data/stage.h"
+#include "data/local/stage.h"
 #include "tests/harness/ct_test.h"
 
 /* Stands in for the C library's: a disk that keeps another byte of a copy than was written. */

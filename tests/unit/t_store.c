@@ -18,7 +18,7 @@
 #include "base/ct_mem.h"
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/h5_glue.h"
-#include "hdf5io/h5_seal.h"
+#include "hdf5io/store/h5_seal.h"
 #include "tests/harness/ct_test.h"
 
 static const ct_store_ops_t *const ops = &ct_store_hdf5;

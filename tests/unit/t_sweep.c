@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/commands.h"
-#include "app/sweep.h"
+#include "commands/ct_commands.h"
+#include "sweep/ct_sweep.h"
 #include "base/ct_err.h"
 #include "tests/harness/ct_test.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
-#include "data/ct_feed.h"
+#include "data/feed/ct_feed.h"
 #include "pack/ct_pack_in.h"
 #include "pack/ct_pack_job.h"
 #include "tests/unit/h5_files.h"

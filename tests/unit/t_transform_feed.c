@@ -6,8 +6,8 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "data/ct_feed.h"
-#include "data/transforms.h"
+#include "data/feed/ct_feed.h"
+#include "data/transform/transforms.h"
 #include "tests/harness/ct_test.h"
 
 /* ---- a data set ---- */

@@ -3,7 +3,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "base/ct_yaml.h"
+#include "conf/ct_yaml.h"
 #include "tests/harness/ct_test.h"
 
 static ct_yaml_t *parsed(const char *text)

@@ -6,7 +6,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "data/transforms.h"
+#include "data/transform/transforms.h"
 #include "tests/harness/ct_test.h"
 
 typedef struct list {

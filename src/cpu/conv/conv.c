@@ -1,9 +1,9 @@
-/* Convolution: which ways there are to compute it, and in which layouts it wants its input. */
+/* Convolution: the table of its algorithms, and the preferred layout of its input. */
 #include "cpu/conv/conv.h"
-#include "cpu/product/product.h"
+#include "cpu/gemm/passes.h"
 #include "base/ct_err.h"
 
-/* A plain x is for the few channels of a first layer; the last two are by hand only. */
+/* Plain x is for the few channels of a first layer.  oneDNN does not support the last two pairs. */
 const cpu__ways_t cpu__conv_ways = {
     .way = {&cpu__conv_depthwise, &cpu__conv_by_hand, &cpu__conv_winograd, &cpu__conv_tiled,
             &cpu__conv_direct, &cpu__conv_bf16, &cpu__conv_lowered},
@@ -18,7 +18,7 @@ const cpu__ways_t cpu__conv_ways = {
     .pairs = 8,
 };
 
-/* What the ways are asked about: a batch is at least 1. */
+/* The descriptor for cost estimates, with a batch of at least 1. */
 static ct_op_desc_t with_samples(const ct_op_desc_t *d)
 {
   ct_op_desc_t some = *d;
@@ -26,13 +26,14 @@ static ct_op_desc_t with_samples(const ct_op_desc_t *d)
   return some;
 }
 
-/* A cast reads and writes both its sides; each of three passes casts two activations. */
+/* A conversion reads one side and writes the other; each of three passes converts two
+ * activations. */
 static double cast_cost(const ct_op_desc_t *d)
 {
   return 35.0 * 3 * (double)(ct_shape_count(&d->x) + ct_shape_count(&d->y));
 }
 
-/* Cost of a training step in the best layouts there are. */
+/* Cost of a training step with the best layouts. */
 static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
 {
   cpu__costs_t costs;
@@ -41,11 +42,10 @@ static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
   return rc;
 }
 
-/* In which type an op of bfloat16 costs less, casts included: float32 between casts, where the
- * processor is slow at bfloat16 or Winograd's algorithm is fast.  It has to be clearly better: it
- * takes more memory, and where both are near each other its estimates are rather too low (measured
- * on Zen 4).  The answer is of the layer alone, whatever the batch, the passes and the layout that
- * is offered: all its ops share one layout of the parameters. */
+/* 1 if a bf16 op is cheaper in float32, conversions included: if the processor's bf16 is slow or
+ * Winograd is fast.  It must be clearly better: it takes more memory, and for similar costs its
+ * estimates are somewhat too low (measured on Zen 4).  The result depends on the layer alone, not
+ * on batch, passes or offered layout, because all ops of a layer share one parameter layout. */
 static int conv_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   enum { USUAL_BATCH = 16 };
@@ -56,7 +56,7 @@ static int conv_stores(ct_dev_t *dev, const ct_op_desc_t *d)
   wide = low;
   wide.x.dtype = wide.y.dtype = CT_F32;
   if (dev->bf16_rate == 0 || least_cost(dev, &low, &low_cost) != CT_OK) return 1;
-  if (least_cost(dev, &wide, &wide_cost) != CT_OK) return 1; /* prepare will say why */
+  if (least_cost(dev, &wide, &wide_cost) != CT_OK) return 1; /* prepare will report the reason */
   return wide_cost + cast_cost(&wide) < 0.9 * low_cost;
 }
 
@@ -65,7 +65,7 @@ static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)
   ct_op_desc_t some = with_samples(d);
   cpu__costs_t costs;
   if (cpu__ask(&cpu__conv_ways, dev, &some, &costs) != CT_OK)
-    return d->x.layout; /* prepare will say why */
+    return d->x.layout; /* prepare will report the reason */
   return cpu__best_x(&costs, d->x.layout);
 }
 

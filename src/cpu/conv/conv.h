@@ -1,7 +1,7 @@
-/** \file conv/conv.h  Convolution, and the ways to compute one.  Module-internal. */
+/** \file conv/conv.h  Convolution and its algorithms.  Module-internal. */
 #ifndef CT_CPU_CONV_H
 #define CT_CPU_CONV_H
-#include "cpu/product/choose.h"
+#include "cpu/gemm/choose.h"
 
 extern const cpu__op_kind_t cpu__conv;
 extern const cpu__ways_t cpu__conv_ways;
@@ -13,8 +13,8 @@ extern const cpu__way_t cpu__conv_winograd;               /* winograd.c */
 extern const cpu__way_t cpu__conv_lowered;                /* lowered.c */
 extern const cpu__way_t cpu__conv_direct, cpu__conv_bf16; /* onednn.c */
 
-/** Pure.  1 if a window reaches, or nearly reaches, over the whole input in a dim: oneDNN gets the
- * weights' gradient of some of these wrong (onednn.c). */
+/** Pure.  1 if a window covers, or nearly covers, the whole input in a dim: oneDNN computes wrong
+ * weight gradients for some of these (onednn.c). */
 int cpu__conv_overreaches(const ct_op_desc_t *d);
 
 #endif

@@ -1,10 +1,10 @@
-/* Convolution of single channels (depthwise) by hand, over images in blocks of channels, for any
- * kernel: what surrounds the loops of kern/body_depthwise.h.
+/* Depthwise convolution for any kernel size, on blocks of channels: all but the loops, which are in
+ * kern/body_depthwise.h.
  *
- * Which taps reach an output without leaving the image is known of each row and column beforehand.
- * The gradient of x is such a convolution too: of dy, where the taps that reach an output depend
- * on its place within the stride.  The gradient of the weights is summed up over fixed parts of the
- * batch, whatever the number of threads. */
+ * The taps inside the image are computed in advance for each row and column.  The gradient of x is
+ * also such a convolution, of dy, in which the taps of an output depend on its position modulo the
+ * stride.  The gradient of the weights is summed over fixed parts of the batch, independent of the
+ * number of threads. */
 #include "cpu/conv/conv.h"
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-  PARTS_MAX = 16, /* of a batch */
-  BAND = 12       /* rows that are walked together: a level-2 cache holds them easily */
+  PARTS_MAX = 16, /* parts of a batch */
+  BAND = 12       /* rows processed together: they fit an L2 cache */
 };
 
 typedef struct conv {
@@ -22,13 +22,13 @@ typedef struct conv {
   const cpu__loops_t *loops;
   cpu__depthwise_t loop;
   int64_t groups, lanes;       /* of channels */
-  int64_t in_plane, out_plane; /* elements of an image of a group: what the loop reads, writes */
+  int64_t in_plane, out_plane; /* elements per image and group that the loop reads, and writes */
   int64_t taps, parts;
 } conv_t;
 
-/* ---- which taps reach an output -------------------------------------------------------------- */
+/* ---- taps of an output ----------------------------------------------------------------------- */
 
-/* One axis: outputs are those of y, or for the gradient of x those of x. */
+/* One axis; outputs are those of y, or of x for the gradient of x. */
 typedef struct axis {
   int64_t in, out;
   int kernel, stride, pad, dilate, data;
@@ -69,7 +69,8 @@ static cpu__reach_t reach_of(const axis_t *a, int64_t output)
   return r;
 }
 
-/* The outputs of an axis, a step apart, up to BAND of them together; returns how many reaches. */
+/* Groups the outputs of an axis, a step apart, up to BAND of them together; returns the number of
+ * reaches. */
 static int reaches_of(const axis_t *a, int64_t step, int32_t band, cpu__reach_t *out)
 {
   int count = 0;
@@ -88,7 +89,7 @@ static int reaches_of(const axis_t *a, int64_t step, int32_t band, cpu__reach_t 
   return count;
 }
 
-/* How an axis is walked. */
+/* Sets the strides along an axis. */
 static void set_steps(const axis_t *a, cpu__depthwise_t *p, int i)
 {
   int step = 1;
@@ -121,7 +122,7 @@ static int set_loop(conv_t *t)
   return CT_OK;
 }
 
-/* ---- the row --------------------------------------------------------------------------------- */
+/* ---- entries of the algorithm table ---------------------------------------------------------- */
 
 static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
@@ -136,7 +137,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   double pixels = (double)d->y.dim[0] * (double)d->y.dim[2] * (double)d->y.dim[3];
   double channels = (double)((c + lanes - 1) / lanes * lanes);
   double slow = lanes == 8 && job->dev->isa == CPU__AVX512 ? 1.25 : 1;
-  if (d->x.dtype == CT_BF16) slow *= 2; /* computed in float32 all the same */
+  if (d->x.dtype == CT_BF16) slow *= 2; /* computed in float32 */
   *cost = (cpu__cost_t){slow * pixels * taps * channels, 0};
   return 1;
 }
@@ -178,9 +179,9 @@ static void clear(cpu__ready_t *ready)
   ct_mem_free(t);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
-/* The bias with its padding; of the gradient of x zeros. */
+/* The padded bias; zeros for the gradient of x. */
 static void pad_bias(const conv_t *t, const float *bias, float *to)
 {
   memset(to, 0, (size_t)(t->groups * t->lanes) * sizeof *to);
@@ -199,7 +200,7 @@ static void convolve(const conv_t *t, const void *in, const float *w, const floa
   const ct_shape_t *s = t->pass == CT_FWD ? &t->desc.y : &t->desc.x;
   ct_dtype_t dtype = s->dtype;
   cpu__depthwise_t loop = t->loop;
-  /* around the caches only where a vector is a line of theirs, or lines are written in order */
+  /* non-temporal stores only if a vector is a cache line, or lines are written in order */
   loop.stream = t->loops->width == t->lanes && (loop.out_step[1] == 1 || is_line(t)) &&
                 cpu__streams(out, (size_t)(images * t->out_plane) * ct_dtype_size(dtype));
 #pragma omp parallel for if (images * t->out_plane > CPU__PARALLEL_MIN) schedule(static)
@@ -212,7 +213,7 @@ static void convolve(const conv_t *t, const void *in, const float *w, const floa
     }
 }
 
-/* One part of the batch, one group of channels: into sums of (taps + 1) x lanes. */
+/* One part of the batch, one group of channels: writes (taps + 1) x lanes sums. */
 static void sum_part(const conv_t *t, const void *x, const void *dy, int64_t part, int64_t group,
                      float *sums)
 {

@@ -1,4 +1,5 @@
-/* Direct convolution on the tile: what it is for, its geometry, and its row in the table. */
+/* Direct convolution on the micro-kernels: conditions, geometry, and the entries of the algorithm
+ * table. */
 #include "cpu/conv/direct.h"
 #include "cpu/conv/conv.h"
 #include "base/ct_int.h"
@@ -23,7 +24,7 @@ static cpu__image_t image_of(const ct_shape_t *s, ct_layout_t layout, int flat)
   return m;
 }
 
-/* Without borders or distances rows need not be told apart. */
+/* 1 if the convolution is 1x1 without stride and padding: then all pixels form one row. */
 static int is_flat(const ct_op_desc_t *d)
 {
   int flat = 1;
@@ -61,7 +62,7 @@ static cpu__direct_t direct_of(const cpu__job_t *job)
   return t;
 }
 
-/* ---- the row ---- */
+/* ---- entries of the algorithm table ---- */
 
 static int fits(const ct_op_desc_t *d)
 {
@@ -71,7 +72,8 @@ static int fits(const ct_op_desc_t *d)
   return fit;
 }
 
-/* Multiply-adds: whole vectors are written, and whole blocks are read where there are several. */
+/* Number of multiply-adds, including padding: written channels are whole vectors, and read channels
+ * whole blocks if there are several. */
 static double padded_work(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -85,7 +87,7 @@ static double padded_work(const cpu__job_t *job)
   return work;
 }
 
-/* Speed against oneDNN's direct algorithm at its best, as measured: a tile is some of a row, and
+/* Measured speed relative to the best of oneDNN's direct algorithm.  A tile is part of a row and
  * should fill the registers. */
 static double efficiency(const cpu__job_t *job)
 {
@@ -93,7 +95,7 @@ static double efficiency(const cpu__job_t *job)
   enum { SHORT_ROW = 7 };
   int last = d->x.ndim - 3, strided = d->u.conv.stride[last] > 1 && d->u.conv.kernel[last] > 1;
   if (job->dev->isa == CPU__PORTABLE && !CPU__NEON) return 0.25;
-  int few = d->x.dim[1] < cpu__lanes(job->at.y); /* for which there is a plain x */
+  int few = d->x.dim[1] < cpu__lanes(job->at.y); /* a plain x is better for these */
   if (!strided || few || job->at.x == CT_PLAIN || job->pass == CT_BWD_PARAM) return 0.92;
   return d->y.dim[d->y.ndim - 1] < SHORT_ROW ? 0.8 : 1.05;
 }
@@ -114,7 +116,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   for (int k = 0; k < d->x.ndim - 2; k++)
     weights *= d->u.conv.kernel[k];
   *cost = (cpu__cost_t){padded_work(job) / efficiency(job),
-                        job->pass == CT_BWD_DATA ? 25 * weights : 0 /* they are transposed */};
+                        job->pass == CT_BWD_DATA ? 25 * weights : 0 /* transposition */};
   return 1;
 }
 
@@ -131,7 +133,7 @@ static int stored(const cpu__job_t *job, cpu__md_t **out)
 
 typedef struct ready {
   int pass;
-  void *how; /* of the gathering passes, or of the gradient */
+  void *how; /* state of the gather passes, or of the gradient */
 } ready_t;
 
 static int prepare(const cpu__job_t *job, cpu__ready_t *out)

@@ -1,11 +1,11 @@
-/* Direct convolution: the passes that gather, forward and backward to the data.
+/* Direct convolution: the gather passes, forward and backward to the data.
  *
- * The target (y, or dx) is cut into pieces, neighbouring positions of a line that meet the same
- * positions of the kernel, but for the border: there the tile runs first over the rows that have a
- * position of the kernel which others lack, then over all of them.  A band of pieces is a thread's
- * work; a chunk of the source's blocks at a time, so that its weights and the band's source stay in
- * the second cache while all blocks of the target are made.  Backward, the weights are transposed
- * first: the same sums with x and y in each other's place. */
+ * The target (y, or dx) is cut into pieces: neighbouring positions of a line that meet the same
+ * kernel positions.  At the border, the tile first runs over the rows with kernel positions that
+ * other rows lack, then over all rows.  A thread processes a band of pieces with a chunk of the
+ * source's channel blocks at a time, so that the chunk's weights and the band's source stay in the
+ * L2 cache while all blocks of the target are computed.  Backward transposes the weights first: the
+ * same sums with x and y exchanged. */
 #include "cpu/conv/direct.h"
 #include "base/ct_int.h"
 #include "base/ct_err.h"
@@ -14,12 +14,12 @@
 #include <omp.h>
 #include <string.h>
 
-/* The sums of a tile over these meets of the last direction. */
+/* A tile's sum over these meets of the last dim. */
 typedef struct list {
   int phase, first, end;
 } list_t;
 
-/* Some rows of a piece, and the list that only they have. */
+/* Some rows of a piece, with kernel positions that only they have. */
 typedef struct part {
   int64_t row, rows;
   int list;
@@ -27,16 +27,16 @@ typedef struct part {
 
 typedef struct piece {
   int phase;
-  int64_t first, rows; /* positions of the phase */
-  int64_t part;        /* its parts */
+  int64_t first, rows; /* positions within the phase */
+  int64_t part;        /* index of its first part */
   int parts;
   int list; /* of all rows */
 } piece_t;
 
 enum {
   LISTS_MAX = CPU__DIRECT_MAX * (CPU__DIRECT_MAX + 1) / 2 + CPU__DIRECT_MAX,
-  WEIGHTS_BYTES = 128 << 10, /* of a chunk, for the vectors of a tile */
-  SOURCE_BYTES = 256 << 10,  /* of a chunk and a band */
+  WEIGHTS_BYTES = 128 << 10, /* weights of a chunk for the vectors of a tile */
+  SOURCE_BYTES = 256 << 10,  /* source of a chunk and a band */
   ITEMS_PER_THREAD = 4
 };
 
@@ -45,31 +45,32 @@ typedef struct gather {
   int pass;
   cpu__image_t s, t; /* source and target */
   cpu__line_t line[3];
-  int64_t w_block, w_vec; /* of source, of target */
-  int64_t depth; /* of the product with one block of the source; 0: positions, x is plain */
+  int64_t w_block, w_vec; /* strides for source blocks and target blocks */
+  int64_t depth; /* channels per block of the source; 0: x is plain, and the sum is over kernel
+                    positions */
   int vecs;
   int64_t groups;
-  int64_t chunk, band;   /* blocks of the source and pieces at a time */
-  int64_t items, shares; /* of the pieces, of the groups */
+  int64_t chunk, band;   /* source blocks and pieces at a time */
+  int64_t items, shares; /* parallel items over pieces; over groups of blocks */
   int lists;
   list_t list[LISTS_MAX];
-  int stream;        /* the target goes around the caches */
-  int64_t list_size; /* pairs of distances */
-  int64_t rows;      /* of the target: images, depths, heights */
-  int64_t pieces;    /* of a row */
+  int stream;        /* 1: non-temporal stores of the target */
+  int64_t list_size; /* capacity in pairs of offsets */
+  int64_t rows;      /* of the target: images x depth x height */
+  int64_t pieces;    /* per row */
   piece_t *piece;
   part_t *part;
 } gather_t;
 
 /* ---- prepare ---- */
 
-/* What a tile costs, in halves of a cycle for each k: products, loads of factors, the loop. */
+/* Cost of a tile in half cycles per k: multiply-adds, loads of factors, loop overhead. */
 static double tile_cost(int64_t rows, int64_t vecs)
 {
   return fmax((double)(rows * vecs), 1.2 * (double)(rows + vecs)) + 2;
 }
 
-/* All positions of a row times some vectors. */
+/* Cost of all positions of a row times some vectors. */
 static double row_cost(const gather_t *g, int vecs, int most_rows)
 {
   double sum = 0;
@@ -106,7 +107,8 @@ static int list_of(gather_t *g, int phase, int first, int end)
   return i;
 }
 
-/* Parts of a piece: meets with the same rows are one; those of all rows are the piece's list. */
+/* Divides a piece into parts: consecutive meets with the same rows form one; meets of all rows form
+ * the piece's list. */
 static int64_t divide(gather_t *g, piece_t *p, int64_t part)
 {
   const cpu__line_t *l = &g->line[2];
@@ -145,7 +147,7 @@ static void find_pieces(gather_t *g)
   }
 }
 
-/* How many of each there are at most. */
+/* Upper limits of the numbers of pieces and parts. */
 static void count_pieces(gather_t *g, int64_t *parts)
 {
   g->pieces = *parts = 0;
@@ -190,7 +192,7 @@ static gather_t gather_of(const cpu__direct_t *d, int pass, int64_t *parts)
   return g;
 }
 
-/* The transposed weights, the bias with its padding, each thread's lists; in floats. */
+/* Workspace in floats: transposed weights, padded bias, each thread's lists. */
 static int64_t weights_space(const gather_t *g)
 {
   return g->pass == CT_FWD ? 0 : g->d.weights;
@@ -222,19 +224,20 @@ int cpu__gather_prepare(const cpu__direct_t *d, int pass, void **out, size_t *sc
   return CT_OK;
 }
 
-/* ---- run ---- */
+/* ---- running ---- */
 
-/* What one thread knows at a time. */
+/* State of one thread. */
 typedef struct worker {
   const gather_t *g;
   const float *source, *weights, *bias;
   float *target;
   int64_t *space;
-  int64_t blocks;             /* of this chunk */
-  int first, last;            /* of the chunks */
-  int from[2], to[2];         /* the meets along depth and height that the lists are of */
-  int64_t count[LISTS_MAX];   /* pairs of each; -1: not made yet */
-  int64_t image, at[2], s[2]; /* a row of the target: position and where the source begins */
+  int64_t blocks;             /* in this chunk */
+  int first, last;            /* 1: first, last chunk */
+  int from[2], to[2];         /* depth and height meets for which the lists were made */
+  int64_t count[LISTS_MAX];   /* pairs in each list; -1: not made yet */
+  int64_t image, at[2], s[2]; /* current row of the target: its position, and the origin in the
+                                 source */
 } worker_t;
 
 static int64_t *places_of(const worker_t *w, int list)
@@ -242,13 +245,13 @@ static int64_t *places_of(const worker_t *w, int list)
   return w->space + list * 2 * w->g->list_size;
 }
 
-/* Where A and B lie for each tap: positions of the kernel and blocks of the source. */
+/* Makes the offsets of A and B for each tap: kernel positions and blocks of the source. */
 static void make_list(worker_t *w, int list)
 {
   const gather_t *g = w->g;
   const list_t *l = &g->list[list];
   int64_t n = 0, *a = places_of(w, list), *b = a + g->list_size;
-  const int step = g->depth ? 1 : l->end - l->first; /* a plain x: one product for a row */
+  const int step = g->depth ? 1 : l->end - l->first; /* a plain x: one tap covers a kernel row */
   for (int z = w->from[0]; z < w->to[0]; z++)
     for (int y = w->from[1]; y < w->to[1]; y++)
       for (int64_t c = 0; c < w->blocks; c++)
@@ -264,7 +267,7 @@ static void make_list(worker_t *w, int list)
   w->count[list] = n;
 }
 
-/* The number of a row among the rows of its direction, to its phase and number in it. */
+/* Converts a row number of a dim to its phase, and *i to its number in the phase. */
 static int phase_of(const cpu__line_t *l, int64_t *i)
 {
   int p = 0;
@@ -273,7 +276,7 @@ static int phase_of(const cpu__line_t *l, int64_t *i)
   return p;
 }
 
-/* Rows in the order of their phases, so that neighbours mostly share their lists. */
+/* Visits rows in the order of their phases, so that neighbours mostly share their lists. */
 static void go_to_row(worker_t *w, int64_t row)
 {
   const gather_t *g = w->g;
@@ -297,7 +300,7 @@ static void go_to_row(worker_t *w, int64_t row)
     w->count[k] = -1;
 }
 
-/* Some rows of a piece: the sums of one list. */
+/* Computes the sums of one list for some rows of a piece. */
 static void sum_up(worker_t *w, cpu__tile_t *t, const piece_t *p, part_t part, int64_t group)
 {
   const gather_t *g = w->g;
@@ -329,7 +332,7 @@ static void make_piece(worker_t *w, const piece_t *p, int64_t group)
                    .c_vec = g->t.block,
                    .lanes = (int)g->t.lanes,
                    .add = !w->first || g->d.add};
-  if (p->parts && !t.add) { /* nothing yet, for the parts to add to */
+  if (p->parts && !t.add) { /* start from zero, for the parts to add to */
     int64_t count = w->count[p->list];
     w->count[p->list] = 0;
     sum_up(w, &t, p, all, group);
@@ -349,7 +352,7 @@ typedef struct stage {
   int64_t from, to, chunk;
 } stage_t;
 
-/* Some blocks of the part of the source that piece i brings, into the second cache. */
+/* Prefetches some blocks of the source that piece i adds into the L2 cache. */
 static void fetch(const worker_t *w, int64_t i, int64_t block, int64_t end)
 {
   const gather_t *g = w->g;
@@ -383,7 +386,7 @@ static void make_stage(worker_t *w, stage_t now, stage_t next, int64_t first, in
   s.blocks = s.last ? g->s.blocks - now.chunk : g->chunk;
   s.source += now.chunk * g->s.block;
   s.weights += now.chunk * g->w_block;
-  s.from[0] = -1; /* other lists */
+  s.from[0] = -1; /* the lists become invalid */
   int64_t blocks = g->s.blocks - next.chunk < g->chunk ? g->s.blocks - next.chunk : g->chunk;
   for (int64_t group = first; group < end; group++)
     for (int64_t i = now.from; i < now.to; i++) {
@@ -396,7 +399,7 @@ static void make_stage(worker_t *w, stage_t now, stage_t next, int64_t first, in
     }
 }
 
-/* Some pieces with some groups of blocks. */
+/* Computes some pieces for some groups of blocks. */
 static void make_item(worker_t *w, int64_t from, int64_t to, int64_t first, int64_t end)
 {
   const gather_t *g = w->g;
@@ -411,7 +414,7 @@ static void make_item(worker_t *w, int64_t from, int64_t to, int64_t first, int6
   if (g->stream) cpu__tile_fence();
 }
 
-/* The weights with x and y in each other's place. */
+/* Transposes the weights: exchanges x and y. */
 static void transpose(const gather_t *g, const float *w, float *to)
 {
   const cpu__direct_t *d = &g->d;

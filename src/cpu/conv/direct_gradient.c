@@ -1,27 +1,27 @@
 /* Direct convolution: the gradients of weights and bias.
  *
- * Here a tile is some channels of x times some blocks of y, for one position of the kernel, and
- * sums over positions of y.  A plain x has positions along a row of the kernel in place of
- * channels.  An item is a share of the weights that stays in the second cache while rows of x and y
- * pass by; where there are few items the rows are cut into shares too, always the same, whose sums
- * are added in order. */
+ * Here a tile covers some channels of x and some blocks of y, for one kernel position, and sums
+ * over positions of y.  With a plain x, positions along a kernel row take the place of channels.
+ * An item is a part of the weights that stays in the L2 cache while rows of x and y stream past.
+ * If there are few items, the rows are also divided into a fixed number of shares, whose sums are
+ * added in order. */
 #include "cpu/conv/direct.h"
 #include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include <string.h>
 
-/* Positions lo to hi of a row of y that meet these positions of the kernel. */
+/* Positions lo to hi of a row of y that meet the given kernel positions. */
 typedef struct span {
   int64_t lo, hi;
-  int first, end; /* meets */
+  int first, end; /* range of meets */
 } span_t;
 
 enum {
-  ROWS_MAX = 64,             /* at a time */
-  PASSING_BYTES = 192 << 10, /* of x and y at a time */
-  POSITIONS_MIN = 32,        /* of a row, where it is cut */
-  X_BLOCKS = 8,              /* of an item */
+  ROWS_MAX = 64,             /* rows at a time */
+  PASSING_BYTES = 192 << 10, /* bytes of x and y at a time */
+  POSITIONS_MIN = 32,        /* minimum length of a row segment */
+  X_BLOCKS = 8,              /* per item */
   Y_GROUPS = 4,
   ITEMS = 32
 };
@@ -29,11 +29,11 @@ enum {
 typedef struct gradient {
   cpu__direct_t d;
   cpu__line_t line[3];
-  int vecs, most_rows;        /* of a tile */
-  int64_t groups;             /* of blocks of y */
-  int64_t x_blocks, y_groups; /* of an item */
+  int vecs, most_rows;        /* maximum size of a tile */
+  int64_t groups;             /* number of groups of blocks of y */
+  int64_t x_blocks, y_groups; /* per item */
   int64_t x_items, y_items, shares;
-  int64_t rows, together; /* of y; how many at a time */
+  int64_t rows, together; /* rows of y; rows at a time */
   int64_t segment;        /* positions of a row at a time */
   int spans;
   span_t span[2 * CPU__DIRECT_MAX + 1];
@@ -41,7 +41,7 @@ typedef struct gradient {
 
 /* ---- prepare ---- */
 
-/* The first border behind `from`, where another set of positions of the kernel begins. */
+/* The next position after `from` at which the set of kernel positions changes. */
 static int64_t next_border(const cpu__line_t *l, int64_t from)
 {
   int64_t next = l->phase[0].count;
@@ -52,8 +52,8 @@ static int64_t next_border(const cpu__line_t *l, int64_t from)
   return next;
 }
 
-/* A plain x: spans of y whose positions all meet the same ones; else a span for each position of
- * the kernel. */
+/* With a plain x, spans of y in which all positions meet the same kernel positions; else one span
+ * per kernel position. */
 static void find_spans(gradient_t *g)
 {
   const cpu__line_t *l = &g->line[2];
@@ -111,20 +111,20 @@ int cpu__gradient_prepare(const cpu__direct_t *d, void **out, size_t *scratch)
   return CT_OK;
 }
 
-/* ---- run ---- */
+/* ---- running ---- */
 
-/* What one thread works on: an item, and of it some rows, a row of the kernel, a block of x. */
+/* State of one thread: an item, and the current rows, kernel row and block of x. */
 typedef struct worker {
   const gradient_t *g;
   const float *x, *y;
   float *w;
   int64_t first_group, end_group, first_block, end_block;
-  int64_t count; /* rows that meet the row of the kernel */
+  int64_t count; /* rows that meet the kernel row */
   int64_t a_at[ROWS_MAX], b_at[ROWS_MAX];
-  int64_t tap; /* where the row of the kernel begins */
+  int64_t tap; /* offset of the kernel row */
 } worker_t;
 
-/* Which of these rows of y meet a row of x at this row of the kernel, and where both lie. */
+/* Finds the rows of y that meet a row of x at this kernel row, and the offsets of both. */
 static void find_rows(worker_t *w, int64_t from, int64_t to, int z, int y)
 {
   const gradient_t *g = w->g;
@@ -146,7 +146,7 @@ static void find_rows(worker_t *w, int64_t from, int64_t to, int z, int y)
   }
 }
 
-/* One span of the rows for a block of x and a group of blocks of y. */
+/* Adds one span of the rows for a block of x and a group of blocks of y. */
 static void add_span(const worker_t *w, span_t s, int64_t block, int64_t group)
 {
   const gradient_t *g = w->g;
@@ -168,7 +168,7 @@ static void add_span(const worker_t *w, span_t s, int64_t block, int64_t group)
                    .c_vec = d->w_y,
                    .lanes = (int)d->y.lanes,
                    .add = 1};
-  if (d->x.lanes > 1) { /* channels of the block, those that there are */
+  if (d->x.lanes > 1) { /* valid channels of the block */
     rows = d->x.channels - block * d->x.lanes;
     if (rows > d->x.lanes) rows = d->x.lanes;
   }
@@ -181,7 +181,7 @@ static void add_span(const worker_t *w, span_t s, int64_t block, int64_t group)
   }
 }
 
-/* A segment of some rows. */
+/* Adds a segment of some rows. */
 static void add_rows(worker_t *w, int64_t from, int64_t to, int64_t left, int64_t right)
 {
   const gradient_t *g = w->g;
@@ -212,7 +212,7 @@ static void run_item(worker_t *w, int64_t from, int64_t to)
                ct_least(left + g->segment, d->y.size[2]));
 }
 
-/* The bias of one block of channels: sums of short stretches, added up in double. */
+/* Bias gradient of one block of channels: sums of short stretches, accumulated in double. */
 static void sum_block(const gradient_t *g, const float *y, int64_t block, float *to)
 {
   enum { STRETCH = 64 };

@@ -1,4 +1,4 @@
-/* Direct convolution: which positions of x and y meet along one direction. */
+/* Direct convolution: computes which positions of x and y meet along one dim. */
 #include "cpu/conv/direct.h"
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -6,7 +6,7 @@ static int64_t floor_div(int64_t a, int64_t b)
   return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/* Which i there are with 0 <= at + i * step < size, of the first `count`. */
+/* Finds the range of i, among the first `count`, with 0 <= at + i * step < size. */
 static void find_inside(cpu__meet_t *m, int64_t step, int64_t size, int64_t count)
 {
   m->lo = m->at < 0 ? (-m->at + step - 1) / step : 0;

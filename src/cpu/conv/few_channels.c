@@ -1,8 +1,8 @@
-/* Convolution by hand where channels are few, stride 1, kernel 3x3 or 5x5: what surrounds the loops
- * of conv/few_channels_loops.h.
+/* Convolution with few channels, stride 1, kernel 3x3 or 5x5: all but the loops, which are in
+ * conv/few_channels_loops.h.
  *
- * The batch is cut into as many chunks as there are threads, always in the same way; each chunk
- * sums up its own gradient of the weights, and these are added in order. */
+ * The batch is cut into one chunk per thread.  Each chunk sums its own gradient of the weights;
+ * these are added in order, so that the result is reproducible. */
 #include "cpu/conv/conv.h"
 #include "cpu/conv/few_channels_loops.h"
 #include "base/ct_int.h"
@@ -14,23 +14,24 @@
 typedef struct conv {
   ct_op_desc_t desc;
   int pass, threads;
-  int x_lanes, y_lanes;                      /* channels side by side: 1, 8 or 16 */
+  int x_lanes, y_lanes;                      /* contiguous channels: 1, 8 or 16 */
   const cpu__few_loops_t *x_loops, *y_loops; /* x_loops: NULL if x is plain */
   int64_t x_groups, y_groups;                /* of lanes */
-  int64_t rows, cols;                        /* of x with its padding */
-  int64_t weights, image, shared;            /* floats: own weights; copy of x; for all threads */
-  int64_t room;                              /* floats, see cpu__few_task_t */
-  int64_t strip;                             /* floats, see cpu__few_strips_t; whole vectors */
+  int64_t rows, cols;                        /* size of x with padding */
+  int64_t weights, image, shared;            /* in floats: own weights; padded copy of x; workspace
+                                                shared by all threads */
+  int64_t room;                              /* in floats, see cpu__few_task_t */
+  int64_t strip;                             /* in floats, see cpu__few_strips_t; whole vectors */
   const cpu__tiles_t *tiles;
 } conv_t;
 
-/* The tensors of a run. */
+/* Tensors of a run, by role. */
 typedef void *const *tensors_t;
 
 enum {
   KERNEL_MAX = 5,
   CHANNELS_MAX = 32,
-  IMAGE_MAX = 1 << 16 /* floats: what a level-2 cache holds easily */
+  IMAGE_MAX = 1 << 16 /* in floats: fits an L2 cache */
 };
 
 static const cpu__few_loops_t *loops_for(const ct_dev_t *dev, int lanes)
@@ -100,7 +101,7 @@ static int stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_new(4, dims, y_lanes(job->dev, d) == 16 ? CPU__O16 : CPU__O8, out);
 }
 
-/* Backward data: the weights as strips are shared, two rows of strips are a thread's own. */
+/* Workspace of backward data: transposed weights, shared; two rows of strips per thread. */
 static void set_strips(conv_t *t, const ct_dev_t *dev)
 {
   const ct_op_desc_t *d = &t->desc;
@@ -138,11 +139,11 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   return stored(job, &out->w);
 }
 
-/* ---- what the passes share ---- */
+/* ---- shared by the passes ---- */
 
-/* One chunk of the batch and its part of scratch. */
+/* One chunk of the batch and its workspace. */
 typedef struct chunk {
-  int64_t first, end; /* images */
+  int64_t first, end; /* range of images */
   float *shared, *image, *dw, *db, *room;
 } chunk_t;
 
@@ -172,13 +173,13 @@ static void copy_inner(const conv_t *t, float *x, float *padded, int to_padded)
     }
 }
 
-/* Those of x in group g. */
+/* Channels of x in group g. */
 static int channels_of(const conv_t *t, int64_t g)
 {
   return (int)ct_least(t->x_lanes, t->desc.x.dim[1] - g * t->x_lanes);
 }
 
-/* Those of y. */
+/* Channels of y in group g. */
 static int outs_of(const conv_t *t, int64_t g)
 {
   return (int)ct_least(t->y_lanes, t->desc.y.dim[1] - g * t->y_lanes);
@@ -199,7 +200,7 @@ static int64_t y_group(const conv_t *t)
   return t->y_lanes * t->desc.y.dim[2] * t->desc.y.dim[3];
 }
 
-/* Image n of x with zeros around it; the borders of the copy are zero already. */
+/* Image n of x with zero padding; the borders of the copy are zero already. */
 static cpu__few_image_t padded_x(const conv_t *t, tensors_t at, int64_t n, const chunk_t *c)
 {
   float *x = (float *)at[CPU__X] + n * x_image(t);
@@ -239,8 +240,8 @@ static void forward(const conv_t *t, tensors_t at, const chunk_t *c)
   }
 }
 
-/* All strips of row i of x, which is counted with its padding.  They are a product: of the pixels
- * of the rows of y that the kernel reaches, and the weights. */
+/* Computes all strips of row i of x, counted with padding: a GEMM of the pixels in the rows of y
+ * that the kernel reaches, and the weights. */
 static void make_strips(const conv_t *t, const float *dy, const float *w, int64_t i, float *to)
 {
   const ct_op_desc_t *d = &t->desc;
@@ -270,8 +271,8 @@ static void make_strips(const conv_t *t, const float *dy, const float *w, int64_
   }
 }
 
-/* A row's strips overlap while those of the next are made: what was just stored in vectors is slow
- * to be loaded across them. */
+/* Sums a row's strips while those of the next row are made: loads that straddle recent vector
+ * stores are slow (no store forwarding). */
 static void data(const conv_t *t, tensors_t at, const chunk_t *c)
 {
   const ct_op_desc_t *d = &t->desc;
@@ -318,9 +319,9 @@ static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
   }
 }
 
-/* ---- around the chunks ---- */
+/* ---- before and after the chunks ---- */
 
-/* The bias with its padding, into the shared scratch. */
+/* Copies the padded bias to the shared workspace. */
 static void pad_bias(const conv_t *t, tensors_t at)
 {
   float *to = at[CPU__SCRATCH];
@@ -328,7 +329,7 @@ static void pad_bias(const conv_t *t, tensors_t at)
   if (t->desc.u.conv.bias) memcpy(to, at[CPU__BIAS], (size_t)t->desc.y.dim[1] * sizeof *to);
 }
 
-/* The weights as [ic / lanes][kernel][oc][strip] into the shared scratch. */
+/* Copies the weights as [ic / lanes][kernel][oc][strip] to the shared workspace. */
 static void transpose_weights(const conv_t *t, tensors_t at)
 {
   const ct_op_desc_t *d = &t->desc;

@@ -4,8 +4,8 @@
 #  ifdef __clang__
 #    pragma clang attribute push( \
         __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), apply_to = function)
-/* Unrolled as they are, with a check for each load they would take a compiler minutes; the guards
- * and NaNs of tests/conform see what is written beside the tensors. */
+/* Sanitizer checks in these unrolled loops would take a compiler minutes; guard pages and NaNs in
+ * tests/conform detect writes outside the tensors. */
 #    pragma clang attribute push(__attribute__((no_sanitize("address", "undefined"))), \
                                  apply_to = function)
 #  else

@@ -1,10 +1,12 @@
-/** \file conv/few_channels_body.h  The loops of conv/few_channels_loops.h, for LANES channels;
- * ROWS_OF_5X5 is how many rows of a 5x5 kernel's gradient fit the registers; OF_PIXELS(loop), if
- * defined, is a better loop for plain images; REG, if defined, is how many floats a register holds
- * where these are fewer; LOOPS_TABLE names the result.  Module-internal; may be included more than
- * once.
+/** \file conv/few_channels_body.h  The loops of conv/few_channels_loops.h for LANES channels.
+ * Module-internal; may be included more than once.
  *
- * What is `const int` here is a constant after inlining: sums are then unrolled into registers. */
+ * The including file defines ROWS_OF_5X5, the rows of a 5x5 kernel's gradient that fit the
+ * registers, and LOOPS_TABLE, the name of the table.  It may define OF_PIXELS(loop), a faster loop
+ * for plain images, and REG, the floats of a register if it has fewer than LANES.
+ *
+ * `const int` parameters are constants after inlining, so that accumulators are unrolled into
+ * registers. */
 #define PASTE_(a, b)    a##_##b
 #define PASTE(a, b)     PASTE_(a, b)
 #define FOR_LANES(name) PASTE(name, LANES)
@@ -12,9 +14,9 @@
 #ifndef REG
 #  define REG LANES
 #endif
-/* Registers that the channels of a pixel are made of. */
+/* Registers per pixel. */
 #define PARTS (LANES / REG)
-/* Compilers unroll so few turns by themselves, but not twice as many. */
+/* Compilers unroll this many iterations by themselves, but not twice as many. */
 #if PARTS > 1
 #  define UNROLLED _Pragma("GCC unroll 28")
 #else
@@ -26,7 +28,7 @@ typedef int32_t FOR_LANES(ints) __attribute__((vector_size(REG * 4)));
 
 /* ---- correlate ---- */
 
-/* Some pixels of one row of out. */
+/* Computes some pixels of one row of out. */
 LOOP void FOR_LANES(pixels)(const cpu__few_task_t *a, const float *in, float *out, const int pixels,
                             const int step)
 {
@@ -48,7 +50,7 @@ LOOP void FOR_LANES(pixels)(const cpu__few_task_t *a, const float *in, float *ou
     to[p] = a->relu ? (FOR_LANES(vec))(~(sum[p] <= 0) & (typeof(sum[p] <= 0))sum[p]) : sum[p];
 }
 
-/* The last pixels of a row are computed again if they do not fill a group. */
+/* If the row does not divide into groups, the last group overlaps the one before. */
 LOOP void FOR_LANES(all_pixels)(const cpu__few_task_t *a, const int pixels, const int step)
 {
   for (int64_t i = 0; i < a->rows; i++)
@@ -60,7 +62,7 @@ LOOP void FOR_LANES(all_pixels)(const cpu__few_task_t *a, const int pixels, cons
     }
 }
 
-/* The size of groups that costs least; 2: what a group costs besides its pixels. */
+/* The cheapest group size; a group costs 2 in addition to its pixels. */
 static int FOR_LANES(best_group)(int64_t cols)
 {
   static const int sizes[] = {14, 12, 10, 8, 7, 4, 2, 1};
@@ -139,7 +141,7 @@ static void FOR_LANES(overlap)(const cpu__few_strips_t *a, float *out)
 
 /* ---- gradient ---- */
 
-/* Some rows of the gradient of the weights of one channel. */
+/* Some rows of the weight gradient of one channel. */
 LOOP void FOR_LANES(taps)(const cpu__few_task_t *a, int c, int first, const int rows,
                           const int kernel, const int step)
 {

@@ -1,57 +1,56 @@
 /** \file conv/few_channels_loops.h  Inner loops of convolutions with few channels.
  * Module-internal.
  *
- * A vector holds the channels that are written, 8 or 16; the numbers they are multiplied with are
- * read one by one.  So only the written side is padded to whole vectors, and layers of 1 to 16
- * channels, of which oneDNN pads both sides, run at most of the processor's speed.  The loops are
+ * A vector holds 8 or 16 channels of the written side; the elements of the other side are read one
+ * by one and broadcast.  So only the written side is padded to whole vectors.  Layers of 1 to 16
+ * channels, for which oneDNN pads both sides, run near the peak of the processor.  The loops are
  * written once, in conv/few_channels_body.h, and compiled for each instruction set in
  * few_channels_*.c. */
 #ifndef CT_CPU_FEW_CHANNELS_LOOPS_H
 #define CT_CPU_FEW_CHANNELS_LOOPS_H
 #include <stdint.h>
 
-/** One image that is read number by number.  Channel c of pixel (i, j) lies at
- * c / step * group + (i * width + j) * step + c % step; step is 1, 8 or 16. */
+/** The image that is read element by element.  Channel c of pixel (i, j) is at c / step * group +
+ * (i * width + j) * step + c % step; step is 1, 8 or 16. */
 typedef struct cpu__few_image {
   const float *data;
   int64_t group, width;
   int step, channels;
 } cpu__few_image_t;
 
-/** What a loop works on.  The kernel is 3 or 5 wide and high; w, bias and the other image are of
- * one vector of channels, that image densely: (i * cols + j) * lanes. */
+/** Arguments of a loop.  The kernel is 3x3 or 5x5.  w, bias and out have one vector of channels;
+ * out is dense: (i * cols + j) * lanes. */
 typedef struct cpu__few_task {
   cpu__few_image_t in;
   int kernel;
-  float *w;           /**< [in.channels][kernel][kernel][lanes]; gradient: added to */
-  float *bias;        /**< gradient: of the bias, added to */
-  float *out;         /**< gradient: only read */
-  int64_t rows, cols; /**< of out */
-  int outs;           /**< channels of out that are there */
+  float *w;           /**< [in.channels][kernel][kernel][lanes]; the gradient loop adds to it */
+  float *bias;        /**< the gradient loop adds the bias gradient to it */
+  float *out;         /**< read-only in the gradient loop */
+  int64_t rows, cols; /**< size of out */
+  int outs;           /**< channels of out without padding */
   int relu;
-  float *room; /**< gradient of a plain image: cpu__few_room() floats */
+  float *room; /**< workspace for the gradient with a plain image: cpu__few_room() floats */
 } cpu__few_task_t;
 
-/** 8 planes, of which each row fills whole vectors. */
+/** Size of 8 planes whose rows are padded to whole vectors. */
 static inline int64_t cpu__few_room(int64_t rows, int64_t cols)
 {
   return 8 * rows * ((cols + 15) / 16 * 16);
 }
 
-/** What the pixels of a row of y give to a row of x: a strip each, [kernel][channels] numbers that
- * belong to as many neighbours in x as the kernel is wide. */
+/** Contributions of a row of y to a row of x (col2im).  Each pixel of y has a strip of
+ * [kernel][channels] values for the `kernel` neighbouring pixels of x. */
 typedef struct cpu__few_strips {
   const float *data;
-  int64_t strip, count; /**< floats from one to the next; strips of the row */
+  int64_t strip, count; /**< stride in floats; number of strips in the row */
   int kernel, channels;
   int64_t left, cols; /**< padding; pixels of x */
 } cpu__few_strips_t;
 
 typedef struct cpu__few_loops {
-  /** out[i][j] = bias + sum over c, u, v of in[c][i + u][j + v] * w[c][u][v], then ReLU if
-   * asked. */
+  /** out[i][j] = bias + sum over c, u, v of in[c][i + u][j + v] * w[c][u][v], optionally ReLU. */
   void (*correlate)(const cpu__few_task_t *a);
-  /** One row of out from its strips. */
+  /** Sums the strips into one row of out. */
   void (*overlap)(const cpu__few_strips_t *a, float *out);
   /** w[c][u][v] += sum over i, j of out[i][j] * in[c][i + u][j + v]; bias += sum of out. */
   void (*gradient)(const cpu__few_task_t *a);

@@ -1,5 +1,5 @@
-/* Convolutions with few channels, for NEON: 8 channels are two registers, so that 14 pixels take 28
- * of the 32. */
+/* Convolutions with few channels, for NEON: 8 channels are two registers, so 14 pixels take 28 of
+ * the 32. */
 #ifdef __aarch64__
 #  include "cpu/conv/few_channels_loops.h"
 #  ifndef __clang__

@@ -1,24 +1,24 @@
-/** \file conv/few_channels_pixels.h  Loops of conv/few_channels_loops.h for a plain image and up to
- * 8 channels of the other, with AVX-512.  Module-internal.
+/** \file conv/few_channels_pixels.h  AVX-512 loops of conv/few_channels_loops.h for a plain image
+ * on one side and up to 8 channels on the other.  Module-internal.
  *
- * With 8 channels a vector of them fills half a register, and a quarter of that may be padding.  So
- * a vector holds 16 pixels of a row, and is turned round where it is stored or loaded.  Lanes
- * beyond the row are neither read nor written. */
+ * A vector of 8 channels would fill half a register, and some of it may be padding.  So a vector
+ * holds 16 pixels of a row, and is transposed when it is stored or loaded.  Lanes beyond the row
+ * are neither read nor written. */
 #include "cpu/conv/few_channels_loops.h"
 #include <immintrin.h>
 
 #define LOOP static inline __attribute__((always_inline))
-/* Loops over sums become straight code, or the sums would not be registers. */
+/* Loops over accumulators must be unrolled, or the compiler would not keep these in registers. */
 #define UNROLLED _Pragma("GCC unroll 8")
 
-/* The first `count` of 16 lanes; any count. */
+/* Mask of the first `count` of 16 lanes, for any count. */
 LOOP __mmask16 lanes(int64_t count)
 {
   return count >= 16 ? 0xffff : count <= 0 ? 0 : (__mmask16)((1u << count) - 1);
 }
 
-/* From 8 vectors of 16 pixels to 16 pixels of 8, two in a vector, or back: the same steps in the
- * other order. */
+/* Transposes 8 vectors of 16 pixels to 16 pixels of 8 channels, two in a vector, or back: the same
+ * steps in reverse order. */
 LOOP void turn_quarters(__m512 *a, __m512 *b, __m512 *c, __m512 *d)
 {
   __m512 ab = _mm512_unpacklo_ps(*a, *b), ab2 = _mm512_unpackhi_ps(*a, *b);
@@ -29,7 +29,7 @@ LOOP void turn_quarters(__m512 *a, __m512 *b, __m512 *c, __m512 *d)
   *d = _mm512_shuffle_ps(ab2, cd2, 0xee);
 }
 
-/* Four vectors of four quarters each. */
+/* Transposes four vectors of four quarters each. */
 LOOP void swap_quarters(__m512 *a, __m512 *b, __m512 *c, __m512 *d)
 {
   __m512 ab = _mm512_shuffle_f32x4(*a, *b, 0x44), ab2 = _mm512_shuffle_f32x4(*a, *b, 0xee);
@@ -40,13 +40,13 @@ LOOP void swap_quarters(__m512 *a, __m512 *b, __m512 *c, __m512 *d)
   *d = _mm512_shuffle_f32x4(ab2, cd2, 0xdd);
 }
 
-/* to: `count` pixels of 8 channels. */
+/* Stores `count` pixels of 8 channels to `to`. */
 LOOP void put_pixels(__m512 v[8], float *to, int64_t count)
 {
   turn_quarters(v, v + 1, v + 2, v + 3);
   turn_quarters(v + 4, v + 5, v + 6, v + 7);
   UNROLLED
-  for (int i = 0; i < 4; i += 2) { /* pixels i and i + 1, and each fourth from there */
+  for (int i = 0; i < 4; i += 2) { /* pixels i and i + 1, and every fourth after each */
     __m512 q[4] = {v[i], v[i + 4], v[i + 1], v[i + 5]};
     swap_quarters(q, q + 1, q + 2, q + 3);
     UNROLLED
@@ -55,7 +55,7 @@ LOOP void put_pixels(__m512 v[8], float *to, int64_t count)
   }
 }
 
-/* Pixels that are not there are 0. */
+/* Loads `count` pixels; the others are 0. */
 LOOP void get_pixels(const float *from, int64_t count, __m512 v[8])
 {
   UNROLLED
@@ -76,7 +76,7 @@ LOOP void get_pixels(const float *from, int64_t count, __m512 v[8])
 
 /* ---- correlate ---- */
 
-/* `count` pixels of one row of out, up to two vectors. */
+/* Computes `count` pixels of one row of out, up to two vectors. */
 LOOP void correlate_some(const cpu__few_task_t *a, const float *in, float *out, int64_t count,
                          const int outs, const int vecs)
 {
@@ -106,7 +106,7 @@ LOOP void correlate_some(const cpu__few_task_t *a, const float *in, float *out, 
     UNROLLED
     for (int o = 0; o < 8; o++) {
       all[o] = o < outs ? sum[o][k] : zero;
-      if (a->relu) /* a NaN stays */
+      if (a->relu) /* NaN stays NaN */
         all[o] = _mm512_mask_mov_ps(all[o], _mm512_cmp_ps_mask(all[o], zero, _CMP_LE_OQ), zero);
     }
     put_pixels(all, out + 16 * k * 8, count - 16 * k);
@@ -148,7 +148,7 @@ static void correlate_pixels(const cpu__few_task_t *a)
 
 /* ---- gradient ---- */
 
-/* out as planes of whole vectors, in a->room; its sum. */
+/* Converts out to planes of whole vectors in a->room, and sums it up. */
 static void make_planes(const cpu__few_task_t *a, int64_t width, int64_t plane)
 {
   __m512 sum[8], v[8];
@@ -169,7 +169,7 @@ static void make_planes(const cpu__few_task_t *a, int64_t width, int64_t plane)
     a->bias[o] += _mm512_reduce_add_ps(sum[o]);
 }
 
-/* A row of the kernel, of one channel of in and some of out, whose planes begin at dy. */
+/* One row of the kernel, for one channel of in and some of out, whose planes begin at dy. */
 LOOP void row_of_taps(const cpu__few_task_t *a, const float *in, const float *dy, float *dw,
                       int64_t width, int64_t plane, const int outs, const int kernel)
 {

@@ -1,45 +1,45 @@
-/* Convolution as products of matrices (im2col): the algorithm that takes every shape, on every
- * instruction set.  It is for what the faster ones refuse: windows that oneDNN gets wrong
- * (conv/onednn.c), where these have groups, more than 16 taps in a row, or bfloat16.
+/* Convolution as im2col and GEMM: supports every shape on every instruction set.  It is the
+ * fallback for convolutions that the faster algorithms refuse: windows that oneDNN computes wrong
+ * (conv/onednn.c) if they have groups, more than 16 taps in a row, or bf16.
  *
- * A column of the unfolded matrix holds what one window sees of an image, a chunk of columns at a
- * time.  Bfloat16 is computed in float32 on copies.  The gradient of the weights is summed up over
- * fixed parts of the batch, whatever the number of threads. */
+ * A column of the unfolded matrix is the window of one output; a chunk of columns is processed at a
+ * time.  bf16 is converted to float32 copies.  The gradient of the weights is summed over fixed
+ * parts of the batch, independent of the number of threads. */
 #include "base/ct_err.h"
 #include "base/ct_int.h"
 #include "base/ct_mem.h"
 #include "cpu/conv/conv.h"
 #include "cpu/kern/loops.h"
-#include "cpu/product/multiply.h"
-#include "cpu/product/primitive.h"
+#include "cpu/gemm/gemm_blocked.h"
+#include "cpu/gemm/primitive.h"
 #include <omp.h>
 #include <string.h>
 
 enum {
-  CHUNK_FLOATS = 1 << 17, /* of an unfolded matrix: it stays in the second cache */
+  CHUNK_FLOATS = 1 << 17, /* of an unfolded matrix: it fits the L2 cache */
   CHUNK_MIN = 16,         /* columns */
-  PARTS_MAX = 16,         /* of a batch, with a copy of the gradient each … */
-  PARTS_FLOATS = 1 << 22  /* … of so many floats together */
+  PARTS_MAX = 16,         /* parts of a batch, each with a copy of the gradient … */
+  PARTS_FLOATS = 1 << 22  /* … with at most this size in total */
 };
 
 /* Images are volumes of depth 1. */
 typedef struct lowered {
   ct_op_desc_t desc;
   int pass;
-  int64_t in, out; /* channels of a group */
+  int64_t in, out; /* channels per group */
   int64_t x_size[3], y_size[3];
   int64_t kernel[3], stride[3], pad[3], dilate[3];
   int64_t x_pixels, y_pixels, taps;
   int64_t depth;                   /* rows of the unfolded matrix */
-  int64_t chunk;                   /* its columns at a time */
-  int64_t parts;                   /* of the batch */
-  int64_t x_copy, y_copy, weights; /* floats; no copies of float32 */
+  int64_t chunk;                   /* columns at a time */
+  int64_t parts;                   /* parts of the batch */
+  int64_t x_copy, y_copy, weights; /* in floats; no copies if float32 */
 } lowered_t;
 
-/* ---- the row --------------------------------------------------------------------------------- */
+/* ---- entries of the algorithm table ---------------------------------------------------------- */
 
-/* Clearly slower than oneDNN's own products of matrices (conv/onednn.c): all that lies otherwise
- * is reordered, and one image after the other is unfolded. */
+/* Clearly slower than oneDNN's GEMM convolutions (conv/onednn.c): other layouts are reordered, and
+ * images are unfolded one by one. */
 static double efficiency(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -68,7 +68,7 @@ static void set_geometry(lowered_t *t)
   int space = d->x.ndim - 2;
   t->x_pixels = t->y_pixels = t->taps = 1;
   for (int i = 0; i < 3; i++) {
-    int from = i - (3 - space); /* an image has no depth */
+    int from = i - (3 - space); /* images have depth 1 */
     t->x_size[i] = from < 0 ? 1 : d->x.dim[2 + from];
     t->y_size[i] = from < 0 ? 1 : d->y.dim[2 + from];
     t->kernel[i] = from < 0 ? 1 : d->u.conv.kernel[from];
@@ -115,8 +115,8 @@ static void clear(cpu__ready_t *ready)
 
 /* ---- unfolding ------------------------------------------------------------------------------- */
 
-/* Some neighbouring columns of a row of the matrix, of windows in one row of y; `line`: the row of
- * x that this tap meets, or NULL beyond the border.  back: adds them up in x. */
+/* Copies some neighbouring columns of a row of the matrix, whose windows are in one row of y.
+ * `line`: the row of x at this tap, or NULL outside the image.  back: adds them to x. */
 static void move(const lowered_t *t, float *line, int64_t at, int64_t count, float *cols, int back)
 {
   for (int64_t i = 0; i < count; i++, at += t->stride[2]) {
@@ -128,7 +128,7 @@ static void move(const lowered_t *t, float *line, int64_t at, int64_t count, flo
   }
 }
 
-/* The row of x that position `at` of y (depth, height) meets at a tap. */
+/* The row of x that position `at` of y (depth, height) reads at a tap. */
 static float *line_of(const lowered_t *t, float *plane, const int64_t at[3], const int64_t tap[3])
 {
   for (int i = 0; i < 2; i++) {
@@ -139,7 +139,8 @@ static float *line_of(const lowered_t *t, float *plane, const int64_t at[3], con
   return plane;
 }
 
-/* Columns from to `to` of the matrix of the channels of a group that begin at x. */
+/* Unfolds columns `from` to `to` for the channels of a group that begin at x; back: folds
+ * (col2im). */
 static void unfold(const lowered_t *t, float *x, int64_t from, int64_t to, float *cols, int back)
 {
   for (int64_t k = 0; k < t->depth; k++) {
@@ -156,16 +157,16 @@ static void unfold(const lowered_t *t, float *x, int64_t from, int64_t to, float
   }
 }
 
-/* ---- runs ------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
-/* What one thread works on: a group of channels of an image. */
+/* Arguments of one thread: a group of channels of an image. */
 typedef struct task {
   const ct_dev_t *dev;
   float *x, *y, *w, *cols;
-  int add; /* to the gradient of the weights */
+  int add; /* 1: accumulates the weight gradient */
 } task_t;
 
-/* Columns from to `to`, of one image. */
+/* Columns `from` to `to` of one image. */
 static void run_chunk(const lowered_t *t, const task_t *k, int64_t from, int64_t to)
 {
   cpu__matrix_t w = cpu__row_major(k->w, t->depth), cols = cpu__row_major(k->cols, to - from);

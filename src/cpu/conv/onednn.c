@@ -1,16 +1,16 @@
-/* Convolutions of oneDNN: the direct algorithm in float32 and in bfloat16.
+/* oneDNN's convolutions: the direct algorithm in float32 and in bf16.
  *
- * For some channel counts and layouts it falls back to its reference code, hundreds of times slower
- * than what another layout gets.  So costs are estimated, from the padded work and the name of the
+ * For some channel counts and layouts oneDNN uses its reference code, hundreds of times slower than
+ * with another layout.  So costs are estimated from the padded work and the name of the
  * implementation. */
 #include "cpu/conv/conv.h"
-#include "cpu/product/primitive.h"
+#include "cpu/gemm/primitive.h"
 #include "base/ct_int.h"
 #include "base/ct_err.h"
 #include <string.h>
 
-/* Multiply-adds with the padding that a pass computes along.  In NHWC it is that of a vector of the
- * channels that the pass writes. */
+/* Number of multiply-adds, including padding.  In NHWC the channels that the pass writes are padded
+ * to whole vectors. */
 static double padded_work(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -31,8 +31,8 @@ static double padded_work(const cpu__job_t *job)
   return pixels * window * (double)out * (depthwise ? 1 : (double)in / (double)groups);
 }
 
-/* 1 if a vector of bfloat16 would hold channels of several pixels, or pixels of y: neither oneDNN
- * nor what follows the convolution is fast at that. */
+/* 1 if a bf16 vector would hold channels of several pixels, or pixels of a plain y: both oneDNN and
+ * the following ops are slow with these. */
 static int is_ragged(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -41,9 +41,9 @@ static int is_ragged(const cpu__job_t *job)
          (job->at.y == CT_NHWC && d->y.dim[1] % 16);
 }
 
-/* Speed of an implementation against the best, as measured.  It is a function of the layouts as far
- * as can be, so that all versions of oneDNN lead to the same choice: a plain y is for products of
- * matrices, and where version 3 has more than these for it, that is no faster. */
+/* Measured speed of an implementation relative to the best.  It depends mainly on layouts, so that
+ * all versions of oneDNN lead to the same choice: a plain y selects GEMM implementations; version 3
+ * has others for it, which are not faster. */
 static double efficiency(const cpu__job_t *job, const char *name)
 {
   double ragged = is_ragged(job) ? 0.1 : 1;
@@ -56,33 +56,33 @@ static double efficiency(const cpu__job_t *job, const char *name)
   return 1;
 }
 
-/* ---- what oneDNN is not given ---------------------------------------------------------------- */
+/* ---- cases that oneDNN computes wrong -------------------------------------------------------- */
 
-/* Elements of x from the first to the last one that a window sees, in dim 2 + i. */
+/* Extent of a window in dim 2 + i, with dilation. */
 static int64_t window_of(const ct_op_desc_t *d, int i)
 {
   return (int64_t)d->u.conv.dilate[i] * (d->u.conv.kernel[i] - 1) + 1;
 }
 
-/* For AVX-512, oneDNN computes a weights' gradient in loops over depth and height (compute_od_loop
- * and compute_oh_loop of jit_avx512_common_conv_kernel.cpp and of that for bfloat16; the same in
- * versions 2.6 and 3.7).  They step from one window to the next, and correct the number of taps
- * inside the input where windows leave the padding at the front and where they enter that at the
- * back.  If one window does both, or if the first one behind the front padding reaches the end, the
- * corrections contradict each other: taps are counted twice or without end, beyond the input and
- * the gradient.  Seen: wrong gradients, an overwritten heap, a run that does not end.
+/* For AVX-512, oneDNN computes a weight gradient in loops over depth and height (compute_od_loop
+ * and compute_oh_loop of jit_avx512_common_conv_kernel.cpp and its bf16 version; the same in 2.6
+ * and 3.7).  They step from window to window and correct the number of taps inside the input where
+ * windows leave the front padding and where they enter the back padding.  If one window does both,
+ * or if the first one after the front padding reaches the end, the corrections conflict: taps are
+ * counted twice or without end, beyond the input and the gradient.  Seen: wrong gradients, heap
+ * corruption, an endless loop.
  *
- * With a stride, the first window behind the padding begins at 0 to stride - 1, so inputs shorter
- * than window + stride - 1 are at risk; one more is refused.  With stride 1 it goes wrong only if
- * there are fewer outputs than the padding; what the first window covers is refused.  The forward
- * pass and the data gradient have no such loops: they count the taps of every row afresh. */
+ * With a stride, the first window after the padding begins at 0 to stride - 1, so inputs shorter
+ * than window + stride - 1 are at risk; one more is refused.  With stride 1 it only fails if there
+ * are fewer outputs than padding; inputs that the first window covers are refused.  The forward
+ * pass and the data gradient have no such loops: they count the taps of every row again. */
 int cpu__conv_overreaches(const ct_op_desc_t *d)
 {
   for (int i = 0; i < d->x.ndim - 2; i++) {
     int64_t in = d->x.dim[2 + i], pad = d->u.conv.pad[i], stride = d->u.conv.stride[i];
     int64_t window = window_of(d, i);
     if (pad == 0) continue;
-    if (pad >= window) return 1; /* it sees nothing but padding */
+    if (pad >= window) return 1; /* sees only padding */
     if (stride == 1 ? window > in + pad : window + stride > in) return 1;
   }
   return 0;
@@ -96,9 +96,9 @@ static int is_dilated(const ct_op_desc_t *d)
   return dilated;
 }
 
-/* oneDNN's 1x1 convolution of channels last brings strided positions side by side first, in whole
- * vectors of channels, of which it fills those that there are: what stood in its scratch memory
- * behind them gets into the padding of the weights' gradient (seen with AVX2). */
+/* oneDNN's 1x1 convolution in channels last first gathers strided pixels, in whole vectors of
+ * channels, but only fills the valid ones: old content of its scratch memory gets into the padding
+ * of the weight gradient (seen with AVX2). */
 static int leaves_padding(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -110,10 +110,10 @@ static int leaves_padding(const cpu__job_t *job)
   return job->at.x == CT_NHWC && one && strided && (d->x.dim[1] % 16 || d->y.dim[1] % 16);
 }
 
-/* In bfloat16, where the groups have no whole vectors of channels in channels last, the weights'
- * gradient of images of more than 28 columns steps twice over the rows that dilation leaves out,
- * and on from the end of its input (compute_oh_step_common of jit_avx512_core_bf16_conv_kernel.cpp
- * in 2.6 and 3.7).  Some fewer are refused, and dilation in any dim. */
+/* In bf16 and channels last, if groups do not have whole vectors of channels, the weight gradient
+ * of images with more than 28 columns steps twice over the rows that dilation skips, and beyond the
+ * end of its input (compute_oh_step_common of jit_avx512_core_bf16_conv_kernel.cpp in 2.6 and 3.7).
+ * Somewhat fewer columns are refused too, and dilation in any dim. */
 static int skips_rows(const cpu__job_t *job)
 {
   enum { SURELY_RIGHT = 24 };
@@ -122,11 +122,11 @@ static int skips_rows(const cpu__job_t *job)
          d->y.dim[d->y.ndim - 1] > SURELY_RIGHT;
 }
 
-/* In bfloat16 positions are multiplied in pairs.  For a first layer, whose x is not copied, a
- * stride that leads out of the row defeats the mask of the second one: it is read behind the row,
- * and behind x, and multiplied by zero (compute_ic_block_step_interleave, there).  What is not a
- * number there makes the weights' gradient NaN.  oneDNN 3 takes first layers so in channels last,
- * too: NaN was seen with one and two channels in a group, 3.7. */
+/* In bf16, pixels are multiplied in pairs.  For a first layer, whose x is not copied, a stride
+ * beyond the row defeats the mask of the second pixel: it is read after the row, and after x, and
+ * multiplied by zero (compute_ic_block_step_interleave, in the same file).  A NaN there makes the
+ * weight gradient NaN.  oneDNN 3 also does this for first layers in channels last: NaN was seen
+ * with one and two channels per group, 3.7. */
 static int reads_behind(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -135,11 +135,11 @@ static int reads_behind(const cpu__job_t *job)
   return cpu__dnnl_major() > 2 && job->at.x == CT_NHWC && d->x.dim[1] / d->u.conv.groups < 4;
 }
 
-/* In bfloat16 and channels last, with an odd number of channels to sum over, the 1x1 convolution
- * keeps the last channel of y's gradient in a register that holds the weights if it works on 30
- * pixels at a time, as where the height is a multiple of 30 (zmm_tmp2 and vreg_load of
- * jit_avx512_core_bf16_1x1_conv_kernel.cpp in 2.6 and 3.7).  How many pixels it takes follows from
- * sizes, threads and the batch, so all are refused. */
+/* In bf16 and channels last, with an odd number of channels to sum over, the 1x1 convolution keeps
+ * the last channel of dy in a register that holds weights if it processes 30 pixels at a time, for
+ * example if the height is a multiple of 30 (zmm_tmp2 and vreg_load of
+ * jit_avx512_core_bf16_1x1_conv_kernel.cpp in 2.6 and 3.7).  The number of pixels depends on sizes,
+ * threads and the batch, so all such cases are refused. */
 static int mixes_registers(const cpu__job_t *job, const char *name)
 {
   const ct_op_desc_t *d = job->desc;
@@ -148,9 +148,9 @@ static int mixes_registers(const cpu__job_t *job, const char *name)
          strstr(name, "bf16_1x1");
 }
 
-/* The forward convolution brg_conv_fwd of oneDNN 3 was seen (3.7, AVX-512) to multiply what stands
- * behind x by zero where a group has one channel: y is NaN where that is; and to crash where a
- * window sees nothing but padding. */
+/* The forward convolution brg_conv_fwd of oneDNN 3 (3.7, AVX-512) was seen to read memory after x
+ * and multiply it by zero if a group has one channel, so that a NaN there makes y NaN; and to crash
+ * if a window sees only padding. */
 static int reads_elsewhere(const cpu__job_t *job, const char *name)
 {
   const ct_op_desc_t *d = job->desc;
@@ -161,7 +161,7 @@ static int reads_elsewhere(const cpu__job_t *job, const char *name)
   return outside;
 }
 
-/* NULL, or why oneDNN's weights' gradient is not taken. */
+/* The reason not to use oneDNN's weight gradient; NULL: none. */
 static const char *gradient_fault(const cpu__job_t *job)
 {
   if (cpu__conv_overreaches(job->desc))
@@ -173,7 +173,7 @@ static const char *gradient_fault(const cpu__job_t *job)
   return NULL;
 }
 
-/* ---- the rows -------------------------------------------------------------------------------- */
+/* ---- entries of the algorithm table ---------------------------------------------------------- */
 
 static int takes(const cpu__job_t *job, ct_dtype_t dtype, char why[128])
 {
@@ -217,13 +217,13 @@ static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   if (job->dev->bf16_rate == 0) return cpu__refuse(why, "the processor does not multiply bfloat16");
   if (is_dilated(d) && d->u.conv.groups == d->x.dim[1])
     return cpu__refuse(why, "oneDNN gets the weights' gradient of a dilated depthwise one wrong");
-  /* a depthwise one is a matter of memory: half the bytes make good for slow products */
+  /* depthwise is limited by memory bandwidth: half the bytes compensate for slow arithmetic */
   double rate = job->dev->bf16_rate;
   return can_direct(job, CT_BF16, d->u.conv.groups == d->x.dim[1] ? fmax(rate, 1) : rate, cost,
                     why);
 }
 
-/* Each pass works on a copy of the weights: they lie as their gradient comes. */
+/* Each pass converts the weights; they are stored in the format of their gradient. */
 static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   cpu__job_t gradient = *job;

@@ -1,11 +1,11 @@
-/* Convolution by Winograd's algorithm, F(4x4, 3x3): the passes that multiply an image with the
- * weights, which are x with w, and dy with w turned round and its channels exchanged.
+/* Winograd convolution F(4x4, 3x3): forward, and backward to the data, which is a convolution of dy
+ * with the weights rotated by 180 degrees and input and output channels exchanged.
  *
- * At each of the 36 positions the channels of some tiles are multiplied with the weights, a product
- * of matrices.  Where there are few channels and many tiles, each thread has tiles of its own, and
- * all share the transformed weights.  Where there are many channels, threads share the transformed
- * tiles and have output channels of their own, whose weights they transform as they need them: 36
- * numbers for 9 are more than a cache holds, and take longer to write than to compute. */
+ * At each of the 36 positions the channels of some tiles are multiplied by the weights in a GEMM.
+ * With few channels and many tiles, each thread has its own tiles, and all share the transformed
+ * weights.  With many channels, threads share the transformed tiles, and each has its own output
+ * channels, whose weights it transforms when needed: transformed weights have 36 numbers in place
+ * of 9, exceed the cache, and would take longer to write than to compute. */
 #include "cpu/conv/winograd.h"
 #include "cpu/conv/winograd_loops.h"
 #include "cpu/tile/tile.h"
@@ -18,40 +18,43 @@
 
 enum {
   TAPS = 9,
-  VECS = 2, /* of output channels that are multiplied at once: a panel */
+  VECS = 2, /* vectors of output channels per GEMM: a panel */
 };
 
-/* Sizes are in floats where nothing else is said. */
+/* Sizes are in floats unless noted. */
 typedef struct conv {
   int pass, threads, relu, add;
-  int64_t lanes, biases; /* biases: channels that have one */
+  int64_t lanes, biases; /* biases: number of channels with a bias */
   const cpu__tiles_t *tiles;
   const cpu__winograd_loops_t *loops;
-  int64_t h, w, to_h, to_w, top, left;        /* pixels that are read, and written; padding */
-  int64_t rows, cols, count;                  /* tiles of an image, and of all */
-  int64_t out;                                /* all that is written */
-  int64_t from, to, panels;                   /* blocks of channels that are read, and written */
-  int own_tiles;                              /* each thread has tiles of its own */
-  int64_t group;                              /* tiles that are transformed together */
-  int64_t once;                               /* of them, those that are multiplied together */
-  int64_t deep;                               /* blocks whose weights are transformed together */
-  int64_t parts;                              /* of a group, for different threads */
-  int64_t v_position, m_position, u_position; /* from one position to the next */
+  int64_t h, w, to_h, to_w, top, left;        /* pixels of the input, and of the output; padding */
+  int64_t rows, cols, count;                  /* tiles of an image; of the batch */
+  int64_t out;                                /* size of the output */
+  int64_t from, to, panels;                   /* channel blocks of the input, and of the output;
+                                                 panels of the output */
+  int own_tiles;                              /* 1: each thread has its own tiles */
+  int64_t group;                              /* tiles transformed together */
+  int64_t once;                               /* tiles multiplied together */
+  int64_t deep;                               /* channel blocks whose weights are transformed
+                                                 together */
+  int64_t parts;                              /* parts of a group, for different threads */
+  int64_t v_position, m_position, u_position; /* strides between positions */
   int64_t v_size, m_size, u_size;             /* u_size: of a panel */
-  int64_t *v_block, *u_block;                 /* where blocks begin, `deep` of them */
+  int64_t *v_block, *u_block;                 /* offsets of `deep` blocks */
 } conv_t;
 
-/* The tensors of a run, and the parts of scratch: of all threads, and of each. */
+/* The tensors of a run, and workspace: shared (common), and per thread (own). */
 typedef struct run {
   const conv_t *t;
   const float *in, *w, *bias;
   float *out, *common, *own;
-  int stream; /* pixels are stored around the caches */
+  int stream; /* 1: non-temporal stores */
 } run_t;
 
 /* ---- transforms ---- */
 
-/* One block of channels of tiles first to end, into v, where a group begins with `origin`. */
+/* Transforms one block of channels of tiles first to end into v; `origin`: first tile of the group
+ * in v. */
 static void transform_tiles(const run_t *r, int64_t block, int64_t first, int64_t end,
                             int64_t origin, float *v)
 {
@@ -71,8 +74,8 @@ static int64_t vecs_of(const conv_t *t, int64_t panel)
   return rest < VECS ? rest : VECS;
 }
 
-/* Weights of one block that is read, for a panel, into their place in u: [position][channel that is
- * read][channel that is written]. */
+/* Transforms the weights of an input block and an output panel into u: [position][input
+ * channel][output channel]. */
 static void transform_weights(const run_t *r, int64_t panel, int64_t block, float *u)
 {
   const conv_t *t = r->t;
@@ -85,7 +88,7 @@ static void transform_weights(const run_t *r, int64_t panel, int64_t block, floa
   }
 }
 
-/* Pixels of tiles first to end from their sums of products. */
+/* Computes the pixels of tiles first to end from their GEMM results. */
 static void finish_tiles(const run_t *r, int64_t panel, int64_t first, int64_t end, const float *m)
 {
   const conv_t *t = r->t;
@@ -107,9 +110,10 @@ static void finish_tiles(const run_t *r, int64_t panel, int64_t first, int64_t e
   }
 }
 
-/* ---- products ---- */
+/* ---- GEMMs ---- */
 
-/* `count` tiles from v on with the weights of some blocks and a panel: to m, or added to it. */
+/* Multiplies `count` tiles from v on by the weights of some blocks and a panel; writes or adds to
+ * m. */
 static void multiply(const conv_t *t, int64_t panel, int64_t blocks, int64_t count, const float *v,
                      const float *u, float *m, int add)
 {
@@ -135,8 +139,8 @@ static void multiply(const conv_t *t, int64_t panel, int64_t blocks, int64_t cou
     }
 }
 
-/* Tiles first to end of the group that begins with `origin`, one panel, with weights that are
- * transformed already. */
+/* Tiles first to end of the group that begins with `origin`, for one panel, with weights that are
+ * already transformed. */
 static void with_weights(const run_t *r, int64_t panel, int64_t first, int64_t end, int64_t origin,
                          const float *v, const float *u, float *m)
 {
@@ -148,7 +152,7 @@ static void with_weights(const run_t *r, int64_t panel, int64_t first, int64_t e
   }
 }
 
-/* The same with weights that are transformed on the way, some blocks after others. */
+/* The same, but transforms the weights on the way, `deep` blocks at a time. */
 static void with_own_weights(const run_t *r, int64_t panel, int64_t first, int64_t end,
                              int64_t origin, const float *v, float *u, float *m)
 {
@@ -168,7 +172,7 @@ static void with_own_weights(const run_t *r, int64_t panel, int64_t first, int64
   finish_tiles(r, panel, first, end, m);
 }
 
-/* ---- a run ---- */
+/* ---- running ---- */
 
 static float *own_of(const run_t *r)
 {
@@ -249,7 +253,7 @@ static int run_product(const conv_t *t, void *const at[CPU__ROLES])
   return CT_OK;
 }
 
-/* ---- what is done when ---- */
+/* ---- planning ---- */
 
 static void set_shape(conv_t *t, const cpu__job_t *job)
 {
@@ -295,8 +299,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
   return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Sizes are those that were fastest on Zen 5, with 1 MB of cache for each core.  What is shared
- * goes through the next cache and need not fit. */
+/* These sizes were fastest on Zen 5, with 1 MB of L2 cache per core.  Shared data pass through the
+ * L3 cache and need not fit it. */
 static void plan(conv_t *t)
 {
   enum { OWN_TILES_MAX = 128 * 128, OWN_GROUP = 56, OWN_ONCE = 28 };
@@ -311,7 +315,7 @@ static void plan(conv_t *t)
   } else {
     t->deep = ct_least(t->from, DEEP / t->lanes);
     t->group = t->once = ct_least(t->count, GROUP);
-    /* all threads have as much to do, unless there are many panels for each anyway */
+    /* balance the threads, unless each has many panels anyway */
     t->parts = t->panels >= 4 * t->threads ? 1 : t->threads / common_divisor(t->panels, t->threads);
     t->parts = ct_least(t->parts, ct_div_up(t->group, t->tiles->rows[VECS]));
   }
@@ -340,7 +344,7 @@ static int prepare_product(const cpu__job_t *job, cpu__ready_t *out)
   return CT_OK;
 }
 
-/* ---- the row --------------------------------------------------------------------------------- */
+/* ---- entries of the algorithm table ---------------------------------------------------------- */
 
 static int fits(const ct_op_desc_t *d)
 {
@@ -351,8 +355,8 @@ static int fits(const ct_op_desc_t *d)
   return fit;
 }
 
-/* What a pass costs, as measured: a product is as fast as any; a tile's 36 numbers of a channel are
- * worth as many multiply-adds to transform as said here, if they come from memory. */
+/* Measured cost of a pass: the GEMM runs at full speed; transforming one channel of a tile from
+ * memory costs as many multiply-adds as given here. */
 static cpu__cost_t cost_of(const cpu__job_t *job)
 {
   enum { INPUT = 300, OUTPUT = 240, WEIGHTS = 160 };

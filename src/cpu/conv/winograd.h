@@ -1,15 +1,15 @@
-/** \file conv/winograd.h  The passes of Winograd's algorithm, which are one way to compute a
- * convolution.  Module-internal.
+/** \file conv/winograd.h  Passes of the Winograd convolution.  Module-internal.
  *
- * What a pass has prepared begins with the pass (an int), by which the way knows whose it is. */
+ * The prepared state of a pass begins with the pass (an int), which tells the algorithm's functions
+ * whose state it is. */
 #ifndef CT_CPU_WINOGRAD_H
 #define CT_CPU_WINOGRAD_H
 #include "base/ct_int.h"
 #include "cpu/conv/conv.h"
 
-/** Where a tile lies: tiles are numbered row by row, image by image. */
+/** Position of a tile; tiles are numbered row by row, image by image. */
 typedef struct cpu__place {
-  int64_t image, row, col; /**< in tiles of the image */
+  int64_t image, row, col; /**< image number; row and column of the tile in the image */
 } cpu__place_t;
 
 static inline cpu__place_t cpu__winograd_place(int64_t tile, int64_t rows, int64_t cols)
@@ -18,18 +18,17 @@ static inline cpu__place_t cpu__winograd_place(int64_t tile, int64_t rows, int64
   return (cpu__place_t){row / rows, row % rows, tile % cols};
 }
 
-/** Distance of the positions of a transform whose matrices have so many floats: an odd number of
- * cache lines, or the 36 numbers of a tile would all be written to the same few places of a
- * cache. */
+/** Stride between the 36 positions of a transform, each with `floats` floats: an odd number of
+ * cache lines, so that the 36 values of a tile do not fall into the same cache sets. */
 static inline int64_t cpu__winograd_apart(int64_t floats)
 {
   enum { LINE = 16 };
   return (ct_div_up(floats, LINE) | 1) * LINE;
 }
 
-/* The gradient of the weights (winograd_gradient.c): entries of cpu__way_t for jobs that have been
- * looked at: kernel 3x3, stride 1, not dilated, no groups, x and y in cpu__blocked(), the weights
- * in blocks of both channels, output channels innermost. */
+/* The gradient of the weights (winograd_gradient.c): entries of cpu__way_t for jobs that meet the
+ * conditions of winograd.c: kernel 3x3, stride 1, no dilation, no groups, x and y in
+ * cpu__blocked(), weights blocked in both channel dims with output channels innermost. */
 
 cpu__cost_t cpu__winograd_gradient_cost(const cpu__job_t *job);
 /** Fills out->own and out->scratch. */

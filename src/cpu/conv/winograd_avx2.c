@@ -1,4 +1,4 @@
-/* The transforms of Winograd's algorithm, for AVX2 and FMA: blocks of 8 channels. */
+/* Winograd transforms for AVX2 and FMA: blocks of 8 channels. */
 #ifdef __x86_64__
 #  include "cpu/conv/winograd_loops.h"
 #  ifdef __clang__

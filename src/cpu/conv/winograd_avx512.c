@@ -1,4 +1,4 @@
-/* The transforms of Winograd's algorithm, for AVX-512: blocks of 16 channels. */
+/* Winograd transforms for AVX-512: blocks of 16 channels. */
 #ifdef __x86_64__
 #  include "cpu/conv/winograd_loops.h"
 #  ifdef __clang__

@@ -1,7 +1,7 @@
-/** \file conv/winograd_body.h  The transforms of conv/winograd_loops.h, for the instruction set of
+/** \file conv/winograd_body.h  The transforms of conv/winograd_loops.h for the instruction set of
  * the including file, which defines CPU__VW and CPU__ISA.  Module-internal.
  *
- * A transform of a square is one of each column, then one of each row. */
+ * A square is transformed column by column, then row by row. */
 #include "cpu/conv/winograd_loops.h"
 #ifdef __SSE2__
 #  include <immintrin.h>
@@ -13,25 +13,25 @@ typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* The points are 0, +-P, +-Q and infinity. */
+/* The interpolation points are 0, +-P, +-Q and infinity. */
 #define P  0.625f
 #define Q  1.5f
 #define P2 (P * P)
 #define Q2 (Q * Q)
-/* Factors of G: 1 / (P2 Q2), and of the rows of P and Q. */
+/* Factors of G: 1 / (P2 Q2), and those of the rows of P and Q. */
 #define G0 (1 / (P2 * Q2))
 #define GP (1 / (2 * P2 * (P2 - Q2)))
 #define GQ (1 / (2 * Q2 * (Q2 - P2)))
 
-/* ---- what a line of pixels or positions becomes ---- */
+/* ---- one-dimensional transforms ---- */
 
-/* B', first and last row: of every other pixel. */
+/* B': first and last row, from every other pixel. */
 INLINE vec_t input_end(vec_t d0, vec_t d2, vec_t d4)
 {
   return d4 + (P2 * Q2) * d0 - (P2 + Q2) * d2;
 }
 
-/* B', the rows of points +-p; q2: the square of the other. */
+/* B': the rows of the points +-p; q2: square of the other point. */
 INLINE void input_pair(const vec_t d[4], float p, float q2, vec_t *plus, vec_t *minus)
 {
   vec_t even = d[3] - q2 * d[1], odd = d[2] - q2 * d[0];
@@ -47,7 +47,7 @@ INLINE void input_line(const vec_t d[6], vec_t v[6])
   v[5] = input_end(d[1], d[3], d[5]);
 }
 
-/* A, the rows of points +-p. */
+/* A: the rows of the points +-p. */
 INLINE void spread_pair(const vec_t d[4], float p, vec_t *plus, vec_t *minus)
 {
   vec_t even = d[0] + p * p * d[2], odd = d[1] + p * p * d[3];
@@ -85,7 +85,7 @@ INLINE void weights_line(const vec_t *w, vec_t *u)
   u[5] = w[2];
 }
 
-/* A', the rows of even powers, then those of odd ones. */
+/* A': the rows of even powers, then those of odd powers. */
 INLINE void output_even(const vec_t m[5], vec_t *y0, vec_t *y2)
 {
   vec_t p = m[1] + m[2], q = m[3] + m[4];
@@ -102,13 +102,13 @@ INLINE void output_odd(const vec_t m[5], vec_t *y1, vec_t *y3)
 
 /* ---- tiles ---- */
 
-/* The pixels of a square, which may stand out of the image. */
+/* A square of pixels, which may extend beyond the image. */
 typedef struct square {
   const vec_mem_t *at;
-  int64_t width; /* vectors from one row to the next */
+  int64_t width; /* row stride in vectors */
 } square_t;
 
-/* Copied into `room`, with zeros outside. */
+/* Copies the square into `room`, with zeros outside the image. */
 static __attribute__((noinline)) square_t copied(const cpu__plane_t *p, int64_t top, int64_t left,
                                                  int side, vec_mem_t *room)
 {
@@ -129,8 +129,8 @@ INLINE square_t square_of(const cpu__plane_t *p, int64_t top, int64_t left, int 
   return copied(p, top, left, side, room);
 }
 
-/* Has the rows fetched that the tile below begins with: tiles are done row by row, and a processor
- * does not foresee that much. */
+/* Prefetches the first rows of the tile below: tiles are processed row by row, which hardware
+ * prefetchers do not predict. */
 INLINE void fetch_below(const cpu__plane_t *p, int64_t top, int64_t left)
 {
   enum { PIXELS = 64 / (CPU__VW * 4) };
@@ -139,7 +139,7 @@ INLINE void fetch_below(const cpu__plane_t *p, int64_t top, int64_t left)
       __builtin_prefetch(p->data + ((top + i) * p->w + left + j) * CPU__VW);
 }
 
-/* One row of positions. */
+/* Stores one row of positions. */
 INLINE void put_input(const vec_t line[6], float *v, int64_t stride)
 {
   vec_t out[CPU__PATCH];
@@ -148,7 +148,7 @@ INLINE void put_input(const vec_t line[6], float *v, int64_t stride)
     *(vec_mem_t *)(v + j * stride) = out[j];
 }
 
-/* Two rows, of points +-p, from the middle rows of the patch. */
+/* Stores the two rows of the points +-p, from the middle rows of the patch. */
 INLINE void put_input_pair(square_t s, float p, float q2, float *v, int64_t stride)
 {
   enum { N = CPU__PATCH };
@@ -162,8 +162,7 @@ INLINE void put_input_pair(square_t s, float p, float q2, float *v, int64_t stri
   put_input(minus, v + N * stride, stride);
 }
 
-/* What a position needs is read from the image again and again, so that nothing but the result is
- * stored. */
+/* Reads pixels from the image several times, so that only the result is stored. */
 static void input(const cpu__plane_t *x, int64_t top, int64_t left, float *v, int64_t stride)
 {
   enum { N = CPU__PATCH };
@@ -228,7 +227,7 @@ static void spread(const cpu__plane_t *dy, int64_t top, int64_t left, float *v, 
   if (sums) *(vec_mem_t *)sums += sum_of(s);
 }
 
-/* One row of the gradient of the weights. */
+/* One row of the weight gradient. */
 INLINE void gather_row(const cpu__gathered_t *g, const float *u, float *dw)
 {
   enum { N = CPU__PATCH, TO = 3 };
@@ -257,7 +256,7 @@ static void gather(const cpu__gathered_t *g, float *dw)
     gather_row(g, g->u + i * g->row, dw + i * CPU__VW);
 }
 
-/* Around the caches. */
+/* Non-temporal store. */
 INLINE void stream(vec_mem_t *to, vec_t v)
 {
 #if CPU__VW == 16
@@ -269,7 +268,7 @@ INLINE void stream(vec_mem_t *to, vec_t v)
 #endif
 }
 
-/* One row of pixels. */
+/* Stores one row of pixels. */
 INLINE void put_output(const cpu__tile_sums_t *m, const vec_t line[6], int64_t cols, vec_mem_t *to)
 {
   vec_t out[CPU__TILE], bias = {0};
@@ -289,8 +288,8 @@ INLINE void put_output(const cpu__tile_sums_t *m, const vec_t line[6], int64_t c
   }
 }
 
-/* Rows 0 and 2, or 1 and 3.  As in input(), sums are read twice rather than that halves are
- * stored. */
+/* Rows 0 and 2, or 1 and 3.  As in input(), reading the sums twice is cheaper than storing
+ * intermediate results. */
 INLINE void output_rows(const cpu__tile_sums_t *m, const int odd, int64_t rows, int64_t cols,
                         vec_mem_t *to, int64_t width)
 {
@@ -323,7 +322,7 @@ static void output(const cpu__tile_sums_t *m, int64_t top, int64_t left, const c
   }
 }
 
-/* Rows become columns. */
+/* Transposes a square. */
 static void turn(const float *from, vec_t *to)
 {
   for (int i = 0; i < CPU__VW; i++)
@@ -331,7 +330,7 @@ static void turn(const float *from, vec_t *to)
       to[j][i] = from[i * CPU__VW + j];
 }
 
-/* One row of the weights, which lie `next` vectors apart from tap to tap. */
+/* One row of the weights; taps are `next` vectors apart. */
 INLINE void weights_row(const vec_mem_t *w, int64_t next, float *u, int64_t stride)
 {
   enum { N = 3, TO = CPU__PATCH };

@@ -1,11 +1,11 @@
-/* The gradient of the weights by Winograd's algorithm: x and dy are transformed, 36 products sum up
- * over the tiles, and the sums are transformed back.
+/* Winograd gradient of the weights: x and dy are transformed, 36 GEMMs sum over the tiles, and the
+ * sums are transformed back.
  *
- * Transforms are more than twice as large as what they are made of, and so they are made chunk by
- * chunk of tiles and used while a cache holds them.  Where channels are few, each thread has tiles,
- * chunks and sums of its own, and sums are added at the end, in order.  Where they are many, so
- * that the sums are large, all threads transform a chunk, and each computes some units of the
- * sums: 64 input channels, or fewer, by two vectors of output channels. */
+ * Transforms are more than twice as large as their inputs, so they are made in chunks of tiles and
+ * used while they are in the cache.  With few channels, each thread has its own tiles, chunks and
+ * sums, which are added in order at the end.  With many channels, and so large sums, all threads
+ * transform a chunk together, and each computes some units of the sums: up to 64 input channels by
+ * four vectors of output channels. */
 #include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -19,25 +19,26 @@ enum {
   UNIT_IN = 64,  /* input channels */
   UNIT_VECS = 4, /* output channels, in vectors */
   TILE_VECS = 2,
-  APART_MAX = 5 << 17,      /* floats: sums that each thread may have */
-  CHUNK_APART = 96,         /* tiles: fewer make short products, more leave the caches */
-  CHUNK_TOGETHER = 4 << 20, /* floats: of both transforms */
+  APART_MAX = 5 << 17,      /* floats: limit for separate sums per thread */
+  CHUNK_APART = 96,         /* tiles: fewer make short GEMMs, more exceed the caches */
+  CHUNK_TOGETHER = 4 << 20, /* floats: both transforms */
 };
 
 typedef struct gradient {
   int pass, apart;
   int threads;
-  int parts;                   /* of the tiles, each summed up apart: one per thread, or 1 */
-  int lanes, bias;             /* channels of a block */
+  int parts;                   /* parts of the tiles with separate sums: one per thread, or 1 */
+  int lanes, bias;             /* lanes: channels per block */
   int64_t n, biases;           /* images; output channels */
-  int64_t blocks[2];           /* of channels, of x and dy */
-  int64_t h[2], w[2];          /* of x and dy */
+  int64_t blocks[2];           /* channel blocks of x and dy */
+  int64_t h[2], w[2];          /* size of x and dy */
   int64_t top, left;           /* padding */
-  int64_t rows, cols, tiles;   /* tiles of an image and of all */
-  int64_t chunk;               /* most tiles at a time */
-  int64_t group[2], groups[2]; /* channels that lie together in a transform of x or dy */
-  int64_t position[2];         /* floats from one position to the next there */
-  int64_t unit, unit_position; /* floats of a unit's sums, of one of its positions */
+  int64_t rows, cols, tiles;   /* tiles of an image; of the batch */
+  int64_t chunk;               /* maximum tiles at a time */
+  int64_t group[2], groups[2]; /* channels stored together in a transform of x or dy; number of such
+                                  groups */
+  int64_t position[2];         /* stride between positions of a transform in floats */
+  int64_t unit, unit_position; /* floats of a unit's sums; of one of its positions */
   int64_t transforms, sums;    /* floats of both transforms of a chunk; of a part's sums */
   const cpu__winograd_loops_t *loops;
   const cpu__tiles_t *products;
@@ -96,13 +97,15 @@ static void choose_sizes(gradient_t *t)
   for (int64_t in = UNIT_IN; units(t) < t->threads && in > t->lanes; in /= 2)
     set_units(t, in / 2);
   int64_t most = CHUNK_TOGETHER / each, chunks = ct_div_up(t->tiles, most > 1 ? most : 1);
-  if (t->tiles * each <= t->sums) chunks = 1; /* no more memory than to keep the sums of several */
+  if (t->tiles * each <= t->sums)
+    chunks = 1; /* takes no more memory than the sums of several
+                                                 chunks */
   set_chunk(t, ct_div_up(t->tiles, chunks));
   if (chunks == 1) t->sums = t->threads * t->unit;
 }
 
-/* Fitted on Zen 5.  Products run at some four fifths of full speed, transforming a tile takes as
- * long as 10 channels more, and what a run costs once is transforming the sums. */
+/* Fitted on Zen 5.  GEMMs run at about 80% of the peak rate, transforming a tile costs as much as
+ * 10 more channels, and the constant cost is transforming the sums. */
 cpu__cost_t cpu__winograd_gradient_cost(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -149,7 +152,7 @@ int cpu__winograd_gradient_prepare(const cpu__job_t *job, cpu__ready_t *out)
 
 typedef struct tensors {
   const float *from[2];     /* x and dy */
-  float *transforms, *sums; /* of all parts */
+  float *transforms, *sums; /* for all parts */
   double *db;               /* [thread][output channel] */
   float *dw, *bias;
 } tensors_t;
@@ -165,7 +168,7 @@ static tensors_t tensors_of(const gradient_t *t, void *const at[CPU__ROLES])
   return m;
 }
 
-/* Where channel c of side i has its column of a transform. */
+/* Address of the column of channel c in the transform of side i. */
 static float *column(const gradient_t *t, float *transforms, int i, int64_t c)
 {
   float *side = transforms + (i ? CPU__POSITIONS * t->position[0] : 0);
@@ -183,7 +186,7 @@ static void step(const gradient_t *t, cpu__place_t *p)
   p->image++;
 }
 
-/* Block b of channels of side i, of some tiles, into their rows of `to`. */
+/* Transforms channel block b of side i, for some tiles, into their rows of `to`. */
 static void transform_block(const gradient_t *t, const float *from, int i, int64_t b, range_t r,
                             float *to, float *sums)
 {
@@ -199,7 +202,8 @@ static void transform_block(const gradient_t *t, const float *from, int i, int64
   }
 }
 
-/* Tiles r, all of one image; first: the first tile of their chunk; db: of the bias, added to. */
+/* Transforms tiles r, all of one image; first: first tile of their chunk; db: bias gradient,
+ * accumulated. */
 static void transform_some(const gradient_t *t, const tensors_t *m, range_t r, int64_t first,
                            float *transforms, double *db)
 {
@@ -213,7 +217,7 @@ static void transform_some(const gradient_t *t, const tensors_t *m, range_t r, i
     }
 }
 
-/* Image by image, as they lie in memory. */
+/* Image by image, in memory order. */
 static void transform(const gradient_t *t, const tensors_t *m, range_t r, int64_t first,
                       float *transforms, double *db)
 {
@@ -224,9 +228,9 @@ static void transform(const gradient_t *t, const tensors_t *m, range_t r, int64_
   }
 }
 
-/* ---- products ---- */
+/* ---- GEMMs ---- */
 
-/* What `tiles` of a chunk give to unit u; add: to what is there. */
+/* Adds the contribution of `tiles` tiles of a chunk to unit u; add 0: overwrites. */
 static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t tiles, int add,
                      float *sums)
 {
@@ -260,7 +264,7 @@ static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t 
 
 /* ---- results ---- */
 
-/* The weights of unit u; sums: its own, of the first of so many parts. */
+/* Computes the weights of unit u; sums: those of the first part. */
 static void finish_unit(const gradient_t *t, const tensors_t *m, int64_t u, const float *sums,
                         int parts)
 {
@@ -285,9 +289,9 @@ static void finish_bias(const gradient_t *t, const tensors_t *m, int64_t channel
   }
 }
 
-/* ---- a run ---- */
+/* ---- running ---- */
 
-/* Part k of the tiles, chunk by chunk, into sums of its own. */
+/* Part k of the tiles, chunk by chunk, into its own sums. */
 static void sum_part(const gradient_t *t, const tensors_t *m, int k)
 {
   range_t all = share((range_t){0, t->tiles}, t->parts, k);
@@ -313,8 +317,8 @@ static void run_apart(const gradient_t *t, const tensors_t *m)
   }
 }
 
-/* Thread k's units of a chunk.  Sums of several chunks wait in memory, each unit's; those of one
- * chunk are transformed back at once. */
+/* Thread k's units of a chunk.  With several chunks the sums of each unit stay in memory; with one
+ * chunk they are transformed back immediately. */
 static void sum_units(const gradient_t *t, const tensors_t *m, int k, range_t r)
 {
   int alone = t->chunk == t->tiles;

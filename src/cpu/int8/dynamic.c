@@ -1,22 +1,22 @@
-/* A linear layer between float32 whose product is in eight bits: x is rounded to the 256 numbers
- * between its least and its largest of this batch.  The primitive computes as if x had the scale 1
- * and no zero; what they are is put in afterwards. */
+/* Linear layer with dynamic quantization: x and y are float32; x is quantized with the range of the
+ * batch, and the GEMM is int8.  The primitive computes with scale 1 and zero point 0; the actual
+ * scale and zero point are applied afterwards. */
 #include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
-#include "cpu/int8/product.h"
+#include "cpu/int8/gemm.h"
 
 typedef struct dynamic {
-  cpu__int8_product_t product; /* first: parameters are its own */
+  cpu__int8_product_t product; /* first member: the parameters are its own */
   int64_t rows, in, out;
-  float *zero; /* [out] what a zero of 1 adds to a sum */
+  float *zero; /* [out] what a zero point of 1 adds to a sum */
   uint64_t hash;
 } dynamic_t;
 
-/* Without bias, ReLU and pairs that say anything. */
+/* The descriptor without bias and ReLU, with scale 1 and zero point 0. */
 static ct_op_desc_t product_of(const ct_op_desc_t *d)
 {
   ct_op_desc_t p = *d;
@@ -75,7 +75,7 @@ static ct_quant_pair_t round_x(const dynamic_t *k, const float *x, uint8_t *q)
   return pair;
 }
 
-/* What a sum is too large by for each step of x's zero. */
+/* Stores the error of each sum per unit of x's zero point. */
 static void note_zero(dynamic_t *k, const void *own)
 {
   const ct_op_desc_t *d = &k->product.flat;

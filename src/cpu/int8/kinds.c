@@ -1,4 +1,4 @@
-/* Which kind of op does what in eight bits. */
+/* The table of int8 ops. */
 #include "cpu/int8/int8.h"
 
 const cpu__op_kind_t *cpu__int8_kind(const ct_op_desc_t *d)

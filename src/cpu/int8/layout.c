@@ -1,4 +1,4 @@
-/* How activations in eight bits lie. */
+/* Layouts of uint8 activations. */
 #include "cpu/int8/int8.h"
 
 ct_layout_t cpu__int8_layout(const ct_shape_t *s)

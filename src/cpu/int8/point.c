@@ -1,5 +1,6 @@
-/* Bytes one by one: an activation is a table of 256 results, a sum is made of two numbers, and a
- * concatenation gives both its inputs the pair of its output, by tables too. */
+/* Elementwise int8 ops.  An activation function is a table of 256 results.  Addition dequantizes,
+ * adds and quantizes.  Concatenation converts both inputs to the scale and zero point of the
+ * output, also by tables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ typedef struct table {
   uint8_t of[256];
 } table_t;
 
-/* The 256 numbers go through the function of float32. */
+/* Applies the float32 function to the 256 codes. */
 static int table_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   table_t *k = (table_t *)op;
@@ -48,7 +49,7 @@ static int table_run(ct_op_t *op, const ct_op_args_t *a)
 const cpu__op_kind_t cpu__int8_table = {
     .size = sizeof(table_t), .wants = cpu__int8_wants, .prepare = table_prepare, .run = table_run};
 
-/* ---- sums ---- */
+/* ---- addition ---- */
 
 static int add_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
@@ -82,9 +83,9 @@ const cpu__op_kind_t cpu__int8_add = {
 
 typedef struct concat {
   ct_op_t op;
-  int64_t stretches, one, two; /* how many of each; bytes of the first and second input */
+  int64_t stretches, one, two; /* number of copies; bytes of the first and second input in each */
   uint8_t of[2][256];
-  int same[2]; /* its table changes nothing */
+  int same[2]; /* 1: the table is the identity */
 } concat_t;
 
 static int concat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])

@@ -1,4 +1,4 @@
-/* Pooling of bytes, channels last: the largest of a window, or its sum as a whole number. */
+/* int8 pooling, channels last: maximum or integer sum of each window. */
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-/* The part of output i's window inside the image; its whole size with include_pad. */
+/* The part of output i's window inside the image. */
 static window_t window(const pool_t *k, int64_t i)
 {
   window_t w;
@@ -106,7 +106,7 @@ static pixel_t pixel(const pool_t *k, pixel_t image, int64_t z, int64_t row, int
   return image + ((z * k->in[1] + row) * k->in[2] + column) * k->channels;
 }
 
-/* Each pixel of a window goes into y as the largest so far, or into sum. */
+/* Reduces all pixels of a window into y (maximum) or into sum. */
 static void gather(const pool_t *k, const window_t *w, pixel_t image, uint8_t *y, int32_t *sum)
 {
   for (int64_t z = w->from[0]; z < w->to[0]; z++)
@@ -118,7 +118,7 @@ static void gather(const pool_t *k, const window_t *w, pixel_t image, uint8_t *y
           add_up(k->channels, pixel(k, image, z, r, c), sum);
 }
 
-/* A mean counts a padding as 0s where it is included. */
+/* With include_pad, padding counts as zeros in the mean. */
 static void average(const pool_t *k, const window_t *w, const int32_t *sum, void *y, int64_t at)
 {
   const ct_op_desc_t *d = &k->op.desc;

@@ -1,4 +1,4 @@
-/* Numbers into bytes, back, and bytes into another layout or other dims. */
+/* Quantization, dequantization, and changes of the layout or shape of uint8 tensors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 typedef struct reorder {
   ct_op_t op;
   cpu__view_t x, y;
-  int same_places; /* elements lie in the same order on both sides */
+  int same_places; /* 1: same element order on both sides */
 } reorder_t;
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
@@ -38,7 +38,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   (void)info;
   if (cpu__is_plain(&x)) x.layout = CT_PLAIN;
   if (cpu__is_plain(&y)) y.layout = CT_PLAIN;
-  if (!ct_shape_same(&x, &y)) { /* dims are those of the side that is not plain */
+  if (!ct_shape_same(&x, &y)) { /* the plain side takes the dims of the other */
     ct_shape_t *plain = x.layout == CT_PLAIN ? &x : &y, other = plain == &x ? y : x;
     other.dtype = plain->dtype;
     other.layout = CT_PLAIN;
@@ -55,7 +55,7 @@ static void to_bytes(const ct_quant_pair_t *p, int64_t n, const float *x, int64_
 {
   float scale = p->scale, zero = (float)p->zero;
   for (int64_t i = 0; i < n; i++) {
-    float v = x[i * step] / scale; /* the nearest number is found before zero is added */
+    float v = x[i * step] / scale; /* rounds before the zero point is added */
     v = v > -zero ? v : -zero;
     v = v < 255 - zero ? v : 255 - zero;
     y[i * to_step] = (uint8_t)(int)(v + CPU__ROUNDER - CPU__ROUNDER + zero);

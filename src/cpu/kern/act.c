@@ -1,11 +1,11 @@
-/* Activations other than ReLU.  Layouts do not matter: the padding is computed along.  Where f(0)
- * is not 0, as of the sigmoid, the padding is written as zeros afterwards. */
+/* Activations other than ReLU, in any layout: padding is computed too.  If f(0) is not 0 (sigmoid),
+ * the padding is zeroed afterwards. */
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
 
-/* Elements of one task. */
+/* Elements per task. */
 enum { PIECE = 4096 };
 
 static int64_t piece(int64_t count, int64_t first)
@@ -21,7 +21,7 @@ static cpu__act_t function(const ct_op_t *op)
 static void clear_padding(const ct_shape_t *s, void *y)
 {
   cpu__view_t v = cpu__view(s);
-  int64_t used = v.c - (v.groups - 1) * v.lanes; /* of the last group */
+  int64_t used = v.c - (v.groups - 1) * v.lanes; /* valid lanes of the last group */
 
   for (int64_t n = 0; used < v.lanes && n < v.n; n++) {
     int64_t last = ((n + 1) * v.groups - 1) * v.inner * v.lanes;

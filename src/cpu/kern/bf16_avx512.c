@@ -1,3 +1,3 @@
-/* The same as in kern/isa_avx512.c, on bfloat16 in memory. */
+/* kern/isa_avx512.c for bf16 activations. */
 #define CPU__BF16
 #include "cpu/kern/isa_avx512.c"

@@ -1,3 +1,3 @@
-/* The same as in kern/isa_portable.c, on bfloat16 in memory. */
+/* kern/isa_portable.c for bf16 activations. */
 #define CPU__BF16
 #include "cpu/kern/isa_portable.c"

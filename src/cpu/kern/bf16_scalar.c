@@ -1,3 +1,3 @@
-/* The same as in kern/isa_scalar.c, on bfloat16 in memory. */
+/* kern/isa_scalar.c for bf16 activations. */
 #define CPU__BF16
 #include "cpu/kern/isa_scalar.c"

@@ -1,17 +1,17 @@
 /* Batch normalisation, with the semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
  *
- * A tensor is cut into tiles: one image of one block of channels.  Forward: sums of each tile;
- * from the sums of its tiles, in double and in fixed order, the statistics of each block; y.
- * Backward: sums of the gradient of each tile; likewise the gradients of the parameters; dx.  So
- * the numbers do not depend on the number of threads.  If blocks enough are there, each thread
- * goes all the way with one block after the other: nobody waits, and the second reading of a
- * tile finds it in the cache. */
+ * A tensor is cut into tiles: one image of one block of channels.  Forward: sums of each tile; the
+ * statistics of each block from the sums of its tiles, in double and in fixed order; y.  Backward:
+ * sums of the gradient of each tile; the parameter gradients from these in the same way; dx.  So
+ * the results do not depend on the number of threads.  If there are enough blocks, each thread
+ * processes whole blocks: threads do not wait for each other, and the second reading of a tile hits
+ * the cache. */
 
 #include "base/ct_err.h"
 #include "cpu/kern/bnorm_stats.h"
 
-/* Where channels are innermost an "image" of the tiling is a strip of pixels: no more of them
- * than this, and at least so many pixels each. */
+/* With innermost channels an "image" of the tiling is a strip of pixels: the maximum number of
+ * strips, and their minimum length in pixels. */
 #define STRIPS_MAX 256
 #define STRIP_MIN  64
 
@@ -23,13 +23,13 @@ static int64_t tile_at(const cpu__bnorm_t *k, int64_t block, int64_t image)
          block % k->group_blocks * k->channels;
 }
 
-/* Where a tile of an activation lies; NULL stays NULL. */
+/* Address of a tile of an activation; NULL stays NULL. */
 static void *tile_of(const cpu__bnorm_t *k, const void *tensor, int64_t block, int64_t image)
 {
   return cpu__at(tensor, tile_at(k, block, image), k->op.desc.x.dtype);
 }
 
-/* One channel at a time, all vectors along its pixels. */
+/* One channel at a time, with vectors along its pixels. */
 static void tile_plain(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   k->loops = cpu__loops(k->op.dev, k->op.desc.x.dtype);
@@ -43,7 +43,7 @@ static void tile_plain(cpu__bnorm_t *k, const cpu__view_t *v)
   k->image_step = v->groups * v->inner;
 }
 
-/* A vector's width of channels at a time. */
+/* As many channels at a time as a vector has lanes. */
 static void tile_blocked(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   int64_t width;
@@ -64,7 +64,7 @@ static void tile_blocked(cpu__bnorm_t *k, const cpu__view_t *v)
   k->image_step = v->groups * k->group_step;
 }
 
-/* NHWC, or no space at all: all pixels of all images are rows of C. */
+/* NHWC, or no spatial dims: all pixels of all images are rows of C. */
 static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   int64_t rows = v->n * v->inner, strip = (rows + STRIPS_MAX - 1) / STRIPS_MAX;
@@ -81,7 +81,7 @@ static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
   k->image_step = strip * v->c;
 }
 
-/* An output may be stored around the caches if each tile is contiguous and aligned to vectors. */
+/* 1 if an output can use non-temporal stores: each tile is contiguous and aligned to vectors. */
 static int streams(const cpu__bnorm_t *k, const void *out)
 {
   int width = k->loops->width;
@@ -92,7 +92,7 @@ static int streams(const cpu__bnorm_t *k, const void *out)
 
 /* ---- passes ---- */
 
-/* Both directions have this form; what is NULL is left out. */
+/* The steps of a pass, forward or backward; NULL: no such step. */
 typedef struct pass {
   void (*begin)(const cpu__bn_run_t *r, int64_t block);
   void (*reads)(const cpu__bn_run_t *r, int64_t block, int64_t image);
@@ -110,7 +110,7 @@ static void go_by_block(const cpu__bn_run_t *r, const pass_t *p, int64_t block)
     p->writes(r, block, image);
 }
 
-/* All threads, which share out the tiles. */
+/* All threads share the tiles. */
 static void go_by_tile(const cpu__bn_run_t *r, const pass_t *p)
 {
   int64_t blocks = r->k->blocks, images = r->k->images, tiles = blocks * images;
@@ -139,7 +139,7 @@ static void go(const cpu__bn_run_t *r, const pass_t *p)
   if (ct_shape_padded(&r->k->op.desc.x) <= CPU__PARALLEL_MIN) {
     for (int64_t block = 0; block < blocks; block++)
       go_by_block(r, p, block);
-  } else if (10 * blocks >= 9 * rounds * threads) { /* by blocks, few threads stay idle */
+  } else if (10 * blocks >= 9 * rounds * threads) { /* by blocks; few threads stay idle */
 #pragma omp parallel for schedule(static)
     for (int64_t block = 0; block < blocks; block++)
       go_by_block(r, p, block);
@@ -224,8 +224,8 @@ static void backward(const cpu__bn_run_t *r)
   }
 }
 
-/* Also with an empty batch: its sums are zeros, and its running statistics are those of the group,
- * if that has any samples. */
+/* SyncBN.  Also runs with an empty batch: its local sums are zeros, and its running statistics
+ * follow the group, if the group has any samples. */
 static void synced(const cpu__bn_run_t *r)
 {
   static const pass_t forward_stats = {NULL, forward_sums, cpu__bn_local_stats, NULL};
@@ -246,7 +246,7 @@ static void synced(const cpu__bn_run_t *r)
   }
 }
 
-/* An output that shares memory with an input is in the cache already. */
+/* An output that shares memory with an input is already in the cache. */
 static int streams_beside(const cpu__bnorm_t *k, const void *out, const void *in, const void *in2)
 {
   return out != in && out != in2 && streams(k, out);
@@ -264,7 +264,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
     r.stream = streams_beside(k, a->dx, a->dy, a->dy2);
     r.stream2 = streams_beside(k, a->dx2, a->dy, a->dy2);
   }
-  /* without a gradient of the input there is nothing to wait for in the other ranks */
+  /* without dx the sums of the other ranks are not needed */
   if (op->desc.u.bnorm.sync && a->pass != CT_BWD_PARAM) {
     synced(&r);
   } else if (a->pass & CT_FWD) {

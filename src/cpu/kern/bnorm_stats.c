@@ -1,17 +1,18 @@
-/* The statistics of batch normalisation: from sums of tiles to what is done to a channel.
+/* Batch normalisation statistics: per-channel coefficients from the sums of tiles.
  *
- * With SyncBN each direction is cut in two behind the sums, which then are those of all ranks of a
- * group: forward of x - s and of (x - s)^2, where s is the running mean, the same on all ranks.
- * Sums in double around the running mean are enough: the local ones come from moments merged around
- * means, so nothing cancels there, and the variance of all loses ((mean - s) / std)^2 * 2^-53 of
- * itself.  A mean a thousand standard deviations away, as before the first step of a badly scaled
- * network, leaves nine digits, more than float32 has; afterwards the running mean is near. */
+ * With SyncBN each direction is split after the sums, which are all-reduced over a group of ranks;
+ * forward sums x - s and (x - s)^2, where s is the running mean, identical on all ranks.  Sums in
+ * double around the running mean are accurate enough: the local ones come from moments merged
+ * around means, without cancellation, and the total variance has a relative error of ((mean - s) /
+ * std)^2 * 2^-53.  Even if the mean is a thousand standard deviations away, as before the first
+ * step of a badly scaled network, nine digits remain, more than float32 has; later the running mean
+ * is close. */
 #include <math.h>
 #include <string.h>
 
 #include "cpu/kern/bnorm_stats.h"
 
-/* Of each lane: elements, their mean, and the sum of their squared deviations from it. */
+/* Per lane: number of elements, their mean, and the sum of squared deviations from it. */
 typedef struct moments {
   double n[CPU__LANES_MAX], mean[CPU__LANES_MAX], m2[CPU__LANES_MAX];
 } moments_t;
@@ -35,11 +36,12 @@ static void merge_tile(moments_t *all, cpu__rows_t r, int width, const float *s)
   for (int lane = 0; lane < width; lane++) {
     double n = lane < rest ? higher : lower, sum = s[CPU__BN_SUM * width + lane];
     double off = n > 0 ? sum / n : 0, m2 = s[CPU__BN_DOT * width + lane] - off * sum;
-    merge(all, lane, n, s[CPU__BN_SHIFT * width + lane] + off, m2 < 0 ? 0 : m2); /* < 0: rounding */
+    merge(all, lane, n, s[CPU__BN_SHIFT * width + lane] + off,
+          m2 < 0 ? 0 : m2); /* < 0: by rounding */
   }
 }
 
-/* The moments of a block's channels, in its first lanes. */
+/* Merges the moments of a block's channels into its first lanes. */
 static void merge_tiles(const cpu__bn_run_t *r, int64_t block, moments_t *all)
 {
   int width = r->k->loops->width;
@@ -60,8 +62,8 @@ static void update_running(const cpu__bn_run_t *r, int64_t c, double n, double m
   *running_var = (float)((1 - m) * *running_var + m * unbiased);
 }
 
-/* What a channel is normalised with.  Backward takes the same float32 numbers as forward, so
- * that it computes the very y whose sign the ReLU saw. */
+/* Mean and 1/std of a channel.  Backward uses the same float32 numbers as forward, so that it
+ * recomputes exactly the y that the ReLU saw. */
 typedef struct norm {
   float mean, invstd;
 } norm_t;
@@ -76,7 +78,7 @@ static int keeps_norms(const ct_op_desc_t *d)
   return d->training && ct_op_goes_back(d);
 }
 
-/* Where forward keeps the batch statistics for backward; NULL: they are not needed. */
+/* Where forward saves the batch statistics for backward; NULL: not needed. */
 static norm_t *saved_of(const cpu__bn_run_t *r)
 {
   return keeps_norms(&r->k->op.desc) ? r->a->saved : NULL;
@@ -94,13 +96,15 @@ double *cpu__bn_saved_count(const cpu__bn_run_t *r)
   return saved ? (double *)(saved + r->k->op.desc.x.dim[1]) : NULL;
 }
 
-/* What is known before a pass: the batch statistics in backward, in evaluation the running ones. */
+/* The statistics that exist before a pass: in backward those of the batch, in evaluation the
+ * running ones. */
 static norm_t known_norm(const cpu__bn_run_t *r, int64_t c)
 {
   const norm_t *saved = saved_of(r);
   const float *mean = r->a->w[2], *var = r->a->w[3];
 
-  if (r->k->images == 0 && !r->k->op.desc.u.bnorm.sync) return (norm_t){0, 0}; /* nothing is kept */
+  if (r->k->images == 0 && !r->k->op.desc.u.bnorm.sync)
+    return (norm_t){0, 0}; /* nothing was saved */
   return saved ? saved[c] : (norm_t){mean[c], invstd_of(r->k, var[c])};
 }
 
@@ -126,7 +130,7 @@ static void set_norm(const cpu__bn_run_t *r, int64_t c, norm_t norm)
   set_coef(r, c, CPU__BN_BIAS, ((const float *)r->a->w[1])[c]);
 }
 
-/* The coefficients of padding lanes stay 0, and so do they. */
+/* Zeroes the coefficients; those of padding lanes stay 0, so padding stays 0. */
 static void clear_coefs(const cpu__bn_run_t *r, int64_t block)
 {
   memset(cpu__bn_coefs_of(r, block), 0, (size_t)cpu__bn_coefs_size(r->k) * sizeof(float));
@@ -186,7 +190,7 @@ void cpu__bn_known_norms(const cpu__bn_run_t *r, int64_t block)
     set_norm(r, c, known_norm(r, c));
 }
 
-/* Sums over the tiles of a block; those of a channel in its first lane. */
+/* Adds up the sums of a block's tiles; the result for a channel is in its first lane. */
 static void add_tiles(const cpu__bn_run_t *r, int64_t block, double *sum, double *dot)
 {
   int width = r->k->loops->width, channels = (int)r->k->channels;
@@ -205,7 +209,7 @@ static void add_tiles(const cpu__bn_run_t *r, int64_t block, double *sum, double
   }
 }
 
-/* What of dx is the same for a whole channel. */
+/* Sets the coefficients of dx that are constant over a channel. */
 static void set_slopes(const cpu__bn_run_t *r, int64_t c, double sum, double dot, double count)
 {
   double invstd = known_norm(r, c).invstd;

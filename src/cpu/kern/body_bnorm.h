@@ -6,7 +6,7 @@ INLINE vec_t coef(const float *coefs, int which)
   return load(coefs + which * CPU__VW, CPU__VW);
 }
 
-/* Two sums at a time, so that one addition need not wait for the other. */
+/* Two accumulators each, to hide the latency of additions. */
 typedef struct sums {
   vec_t sum[2], dot[2];
 } sums_t;
@@ -25,7 +25,7 @@ INLINE void moment_step(sums_t *s, int k, const void *x, int64_t i, vec_t shift,
 }
 
 /* Shifted sums (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983): the
- * variance comes out right even if it is tiny against the mean. */
+ * variance stays accurate even if it is tiny compared with the mean. */
 static void bn_sums(cpu__rows_t r, const void *x, float *out)
 {
   vec_t shift = get(x, 0, r.width < CPU__VW ? (int)r.width : CPU__VW);
@@ -77,14 +77,14 @@ static void bn_apply(cpu__rows_t r, const cpu__bn_fwd_t *args, const float *coef
   put_end(a.stream);
 }
 
-/* What becomes 6 in memory; a tie goes to the even 6. */
+/* The smallest float32 value that is stored as 6; ties round to the even 6. */
 #ifdef CPU__BF16
 #  define SIX (6 - 0x1p-6f)
 #else
 #  define SIX 6
 #endif
 
-/* The gradient of the sum before the ReLU; centred: x - mean. */
+/* The gradient before the ReLU; centred: x - mean. */
 INLINE vec_t masked(const cpu__bn_bwd_t *a, norm_t k, vec_t centred, int64_t i, int n)
 {
   vec_t g = get(a->dy, i, n);

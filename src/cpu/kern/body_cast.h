@@ -1,4 +1,4 @@
-/** \file kern/body_cast.h  Inner loops between elements and float32.  Module-internal. */
+/** \file kern/body_cast.h  Conversion loops between activations and float32.  Module-internal. */
 #include "cpu/kern/vec.h"
 
 static void to_floats(int64_t count, const void *x, float *y)

@@ -1,17 +1,19 @@
-/** \file kern/body_depthwise.h  Inner loops of convolutions of single channels: one image of one
- * vector of channels.  Module-internal.
+/** \file kern/body_depthwise.h  Inner loops of depthwise convolutions: one image, one vector of
+ * channels.  Module-internal.
  *
- * An image is walked in rectangles of outputs that the same taps reach, in strips along their
- * longer side.  A sum is over taps that all lie within the image, in the order of the taps. */
+ * An image is split into rectangles of outputs whose windows have the same taps inside the image;
+ * each is processed in strips along its longer side.  Sums run over the taps inside the image, in
+ * order. */
 #include "cpu/kern/vec.h"
 
-/* A rectangle, in elements. */
+/* A rectangle; offsets in elements. */
 typedef struct patch {
-  int64_t in, weight, out; /* of its first output: its first tap's input and weight, and itself */
+  int64_t in, weight, out; /* of its first output: offset of its first tap's input and weight, and
+                              its own */
   int taps[2];
   int64_t size[2];                  /* outputs along the height and the width */
-  int64_t tap_in[2], tap_weight[2]; /* from one tap to the next */
-  int64_t next_in[2], next_out[2];  /* from one output to the next */
+  int64_t tap_in[2], tap_weight[2]; /* strides between taps */
+  int64_t next_in[2], next_out[2];  /* strides between outputs */
 } patch_t;
 
 INLINE patch_t patch_of(const cpu__depthwise_t *p, const cpu__reach_t *row, const cpu__reach_t *col)
@@ -35,7 +37,7 @@ INLINE patch_t patch_of(const cpu__depthwise_t *p, const cpu__reach_t *row, cons
   return c;
 }
 
-/* What does not change from strip to strip. */
+/* Arguments that are the same for all strips. */
 typedef struct lone {
   const void *x;
   const float *w;
@@ -44,7 +46,7 @@ typedef struct lone {
   int relu, stream;
 } lone_t;
 
-/* Some outputs, which lie `next` apart and read what lies `step` apart. */
+/* Computes `count` outputs, `next` apart, whose inputs are `step` apart. */
 INLINE void lone_strip(const lone_t *a, const patch_t *c, int64_t from, int64_t step, int64_t to,
                        int64_t next, const int cols, const int count)
 {
@@ -81,7 +83,7 @@ INLINE void lone_line(const lone_t *a, const patch_t *c, const int along, int64_
     lone_strip(a, c, from + q * step, step, to + q * next, next, cols, 1);
 }
 
-/* Along the width, but what is left there of a high rectangle along the height. */
+/* Lines along the width; in a high rectangle the remainder runs along the height. */
 INLINE void lone_patch(const lone_t *a, const patch_t *c, const int64_t step, const int cols)
 {
   int64_t left = c->size[0] >= 4 ? c->size[1] % 4 : 0, wide = c->size[1] - left;
@@ -113,7 +115,7 @@ static void depthwise(const cpu__depthwise_t *pass, const void *x, const float *
 
 /* ---- gradient of the weights ---- */
 
-/* What the outputs of a rectangle bring to some taps, rows x cols of them, from tap (u, v) on. */
+/* Adds the contribution of a rectangle to rows x cols taps from tap (u, v) on. */
 INLINE void lone_taps(const lone_t *a, const patch_t *c, float *dw, int u, int v,
                       const int64_t step, const int rows, const int cols)
 {
@@ -135,7 +137,7 @@ INLINE void lone_taps(const lone_t *a, const patch_t *c, float *dw, int u, int v
     }
 }
 
-/* All taps, those of a kernel of 3x3 together. */
+/* All taps; a 3x3 kernel in one go. */
 INLINE void lone_gradient(const lone_t *a, const patch_t *c, float *dw, const int64_t step)
 {
   if (c->taps[0] == 3 && c->taps[1] == 3) {

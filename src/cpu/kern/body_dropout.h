@@ -1,12 +1,12 @@
 /** \file kern/body_dropout.h  Inner loops of dropout.  Module-internal. */
 #include "cpu/kern/vec.h"
 
-/* Blocks of factors made at a time. */
+/* Blocks of factors computed at a time. */
 #define DROP_BLOCKS 64
 
-/* What ct_dropout_factors() makes, for blocks from `first` on.  Philox4x32-10 as ct_rng_block()
- * computes it, in a loop without calls and branches, of which the compiler makes vectors: a
- * random branch per element would cost ten times as much. */
+/* ct_dropout_factors() for blocks from `first` on.  Philox4x32-10 as in ct_rng_block(), in a loop
+ * without calls and branches, which the compiler vectorizes: an unpredictable branch per element
+ * would cost ten times as much. */
 static void drop_factors(const ct_dropout_t *d, int64_t position, int64_t first, int64_t blocks,
                          float *restrict out)
 {
@@ -39,7 +39,7 @@ INLINE void drop_step(const float *factors, const void *in, void *out, int64_t i
   put(out, i, keep(f != 0, get(in, i, n) * f), n, 0);
 }
 
-/* Elements that lie side by side. */
+/* Contiguous elements. */
 static void drop_side_by_side(const float *factors, int64_t count, const void *in, void *out)
 {
   int64_t i = 0, end = whole(count);

@@ -1,5 +1,5 @@
-/** \file kern/body_loss.h  Inner loops of the losses that are a mean over outputs, each with its
- * target.  Module-internal; uses exp_of() of kern/body_softmax.h. */
+/** \file kern/body_loss.h  Inner loops of elementwise losses (MSE, L1, BCE, …).  Module-internal;
+ * uses exp_of() of kern/body_act.h. */
 #include "cpu/kern/vec.h"
 
 /* log(1 + e) for 0 <= e <= 1, as 2 atanh(s) with s = e / (2 + e) <= 1/3, by its series. */
@@ -14,13 +14,13 @@ INLINE vec_t log1p_of(vec_t e)
   return 2 * s * (p * z + 1);
 }
 
-/* From e = exp(-|x|), which cannot overflow. */
+/* Sigmoid from e = exp(-|x|), which cannot overflow. */
 INLINE vec_t sigmoid_from(vec_t x, vec_t e)
 {
   return choose(x >= 0, splat(1), e) / (e + 1);
 }
 
-/* Adds an output's loss and absolute error. */
+/* Adds the loss and absolute error of an output. */
 INLINE void point_at(ct_loss_kind_t kind, vec_t x, vec_t t, vec_t *loss, vec_t *abs_error)
 {
   vec_t d = abs_of(x - t), value = splat(NAN), e;
@@ -36,7 +36,7 @@ INLINE void point_at(ct_loss_kind_t kind, vec_t x, vec_t t, vec_t *loss, vec_t *
     value = keep(x > 0, x) - x * t + log1p_of(e);
     d = abs_of(sigmoid_from(x, e) - t);
     break;
-  case CT_LOSS_CROSS_ENTROPY: /* not of single outputs */
+  case CT_LOSS_CROSS_ENTROPY: /* not elementwise */
     break;
   }
   *loss += value;
@@ -62,7 +62,7 @@ INLINE vec_t slope_at(ct_loss_kind_t kind, vec_t x, vec_t t)
 static void point_sums(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
                        float *sums)
 {
-  /* an output with target 0 that adds nothing to either sum */
+  /* an output that, with target 0, adds nothing to either sum */
   const vec_t none = splat(kind == CT_LOSS_BCE ? -1000 : 0);
   int64_t end = whole(count);
   vec_t loss = {0}, abs_error = {0};

@@ -1,15 +1,15 @@
-/** \file kern/body_pool.h  Inner loops of pooling: one volume, or image, of one vector of channels.
+/** \file kern/body_pool.h  Inner loops of pooling: one volume (or image) of one vector of channels.
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
-/* The same pixels once the number of lanes is known to be the constant CPU__VW: loops over whole
- * vectors need no care for the rest then, and are compiled apart. */
+/* A copy of p with the constant number of lanes CPU__VW: loops over whole vectors are compiled
+ * separately, without code for the remainder. */
 INLINE cpu__pixels_t whole_pixels(cpu__pixels_t p)
 {
   return (cpu__pixels_t){p.step, CPU__VW};
 }
 
-/* Where element (z, r, c) of a volume of this size lies. */
+/* Offset of element (z, r, c) of a volume of this size. */
 INLINE int64_t voxel(const int64_t size[3], int64_t z, int64_t r, int64_t c)
 {
   return (z * size[1] + r) * size[2] + c;
@@ -17,13 +17,13 @@ INLINE int64_t voxel(const int64_t size[3], int64_t z, int64_t r, int64_t c)
 
 /* ---- maximum ---- */
 
-/* A place that no window has: the fused ReLU cut the output off. */
+/* An arg-max index that no window has: the fused ReLU zeroed the output. */
 INLINE mask_t no_place(const cpu__pool_t *p)
 {
   return (mask_t){0} + (p->wide ? -1 : CPU__POOL_BYTE_PLACES);
 }
 
-/* Places of output `at` of a volume. */
+/* Stores the arg-max indices of output `at`. */
 INLINE void store_places(const cpu__pool_t *p, uint8_t *places, int64_t at, mask_t v)
 {
   if (p->wide)
@@ -40,7 +40,7 @@ INLINE mask_t load_places(const cpu__pool_t *p, const uint8_t *places, int64_t a
   return v;
 }
 
-/* A window along one axis: where it begins, maybe in the padding, and its elements inside the
+/* A window along one axis: its origin, which may be in the padding, and its elements inside the
  * volume. */
 typedef struct span {
   int64_t origin;
@@ -53,8 +53,8 @@ INLINE span_t span_of(const cpu__pool_t *p, int axis, int64_t out)
   return (span_t){at, at < 0 ? (int)-at : 0, left < p->kernel[axis] ? (int)left : p->kernel[axis]};
 }
 
-/* The maximum and where it was first; NaN counts as largest, as in PyTorch.  origin: of
- * the window in x; kernel: size of the whole window. */
+/* The maximum and its first index; NaN counts as largest, as in PyTorch.  origin: of the window in
+ * x; kernel: size of the whole window. */
 INLINE vec_t window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t origin,
                         const span_t span[3], const int kernel[3], mask_t *place)
 {
@@ -75,8 +75,8 @@ INLINE vec_t window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
   return best;
 }
 
-/* The same for a whole window of an image, of size x size.  The places are looked for afterwards,
- * the first one last, so that no comparison waits for another. */
+/* The same for a whole size x size window of an image.  Indices are searched after the maximum, the
+ * first one last, so that comparisons do not depend on each other. */
 INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t origin,
                         int size, mask_t *place)
 {
@@ -93,7 +93,7 @@ INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
     best = max_of(v[i], best);
     sum += v[i];
   }
-  if (has_nan(sum)) /* of one, or of infinities */
+  if (has_nan(sum)) /* a NaN input, or infinities of both signs */
     return window_max(p, px, x, origin, (span_t[]){one, all, all}, (int[]){1, size, size}, place);
   *place = (mask_t){0};
   UNROLLED
@@ -102,7 +102,7 @@ INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
   return best;
 }
 
-/* 1 if this is a whole window of an image, of size x size. */
+/* 1 if this is a whole size x size window of an image. */
 INLINE int is_square(const cpu__pool_t *p, const span_t span[3], int size)
 {
   int same = p->kernel[0] == 1;
@@ -111,7 +111,7 @@ INLINE int is_square(const cpu__pool_t *p, const span_t span[3], int size)
   return same;
 }
 
-/* The usual windows with constant bounds, for which the compiler unrolls the loops. */
+/* Calls with constant bounds for common window sizes, so that the compiler unrolls the loops. */
 INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x,
                             const span_t span[3], mask_t *place)
 {
@@ -157,7 +157,7 @@ static void max(const cpu__pool_t *pool, cpu__pixels_t px, const void *x, void *
   }
 }
 
-/* Windows that tile an image: each output brings its gradient to its own pixels. */
+/* Non-overlapping windows: each output passes its gradient to its own pixels. */
 INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixels_t px,
                           const uint8_t *place, const void *dy, void *dx, int stream)
 {
@@ -177,13 +177,13 @@ INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixe
   }
 }
 
-/* An output's gradient, and which element of its window it goes to. */
+/* The gradient of an output, and the index in its window that receives it. */
 typedef struct taken {
   mask_t place;
   vec_t g;
 } taken_t;
 
-/* Output (row, col) of an image; one that is not there goes nowhere. */
+/* Output (row, col) of an image; outside the output, an index that matches nothing. */
 INLINE taken_t taken_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
                         const void *dy, int64_t row, int64_t col)
 {
@@ -192,8 +192,8 @@ INLINE taken_t taken_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *p
   return (taken_t){load_places(p, place, at), get(dy, at * px.step, px.lanes)};
 }
 
-/* The pixels (row, col) and those behind and below it, in which the windows of four outputs meet:
- * each output's window is of 3 x 3, around the first pixel of its own four. */
+/* Pixel (row, col) and its neighbours to the right and below, where the windows of four outputs
+ * overlap: each output's 3x3 window is centred on the first pixel of its own four. */
 INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, taken_t here, taken_t behind,
                          taken_t below, taken_t last, void *dx, int stream, int64_t row,
                          int64_t col)
@@ -215,7 +215,7 @@ INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, taken_t here, t
   put(dx, under + px.step, add_where(g, last.place, 0, last.g), px.lanes, stream);
 }
 
-/* Windows of 3 x 3 that are 2 apart, with padding of 1. */
+/* 3x3 windows with stride 2 and padding 1. */
 INLINE void max_bwd_threes(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
                            const void *dy, void *dx, int stream)
 {
@@ -239,7 +239,7 @@ INLINE int are_threes(const cpu__pool_t *p)
   return same;
 }
 
-/* By input voxel: each is written once, with what all windows over it bring. */
+/* Per input voxel: writes it once, with the gradients of all windows that contain it. */
 INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
                           const void *dy, cpu__extent_t depth, int64_t z, int64_t r, int64_t c)
 {
@@ -248,7 +248,7 @@ INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t 
 
   for (int64_t oz = depth.from; oz < depth.to; oz++) {
     for (int64_t orow = rows.from; orow < rows.to; orow++) {
-      /* number of the voxel in this window, had it begun at column 0 */
+      /* index of the voxel in this window, if the window began at column 0 */
       int64_t row =
           (z - oz * p->stride[0] + p->pad[0]) * p->kernel[1] + r - orow * p->stride[1] + p->pad[1];
       int64_t first = row * p->kernel[2] + c + p->pad[2], line = voxel(p->out, oz, orow, 0);
@@ -262,7 +262,7 @@ INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t 
   return g;
 }
 
-/* The slice at depth z of a volume, over which these windows lie. */
+/* The slice at depth z of a volume; `depth`: the windows that contain it. */
 INLINE void max_bwd_slice(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
                           const void *dy, void *dx, int stream, cpu__extent_t depth, int64_t z)
 {

@@ -2,7 +2,7 @@
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
-/* Lanes that there are of the vector at element i. */
+/* Valid lanes of the vector at element i. */
 INLINE int lanes(int64_t count, int64_t i)
 {
   return count - i < CPU__VW ? (int)(count - i) : CPU__VW;
@@ -100,7 +100,7 @@ static void lstm_bwd(int64_t h, const float *gates, const float *c0, const float
 
 /* ---- layer normalisation ---- */
 
-/* Lanes beyond the row are zero, those of x - mean as well. */
+/* x - mean; lanes beyond the row are zero. */
 INLINE vec_t centred(const float *x, int n, float mean)
 {
   return load_or(x, n, splat(mean)) - mean;

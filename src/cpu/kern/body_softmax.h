@@ -1,4 +1,4 @@
-/** \file kern/body_softmax.h  Inner loops of the cross-entropy.  Module-internal. */
+/** \file kern/body_softmax.h  Inner loops of cross-entropy.  Module-internal. */
 #include "cpu/kern/vec.h"
 
 static void exp_sum(int64_t count, const float *x, float *largest, float *sum)
@@ -28,7 +28,7 @@ static void exp_scaled(int64_t count, const float *x, float shift, float factor,
   }
 }
 
-/* ---- of columns: element k of place i is x[k * apart + i] ---- */
+/* ---- columns: element k of pixel i is x[k * apart + i] ---- */
 
 INLINE int lanes_at(int64_t i, int64_t n)
 {

@@ -1,14 +1,15 @@
-/** \file kern/body_update.h  Inner loops of the optimizer's ops.  Module-internal. */
+/** \file kern/body_update.h  Inner loops of the optimizer ops.  Module-internal. */
 #include "cpu/kern/vec.h"
 
 /* ---- sums of powers ---- */
 
 typedef double wide_t __attribute__((vector_size(CPU__VW * 8)));
 
-/* Sums lie side by side, as many in every instruction set, so that all give the same result. */
+/* The number of accumulators is the same for all instruction sets, so that all give the same
+ * result. */
 #define SUMS 16
 
-/* A wide vector may be none of the instruction set: it is not passed by value. */
+/* Passed by pointer, because the instruction set may have no registers of that width. */
 INLINE void add_power(wide_t *sum, vec_t v, double p)
 {
   wide_t wide = __builtin_convertvector(v, wide_t);
@@ -44,7 +45,7 @@ INLINE double sum_powers(int64_t count, const float *x, float scale, double p)
   return total;
 }
 
-/* NaN if any is infinite or NaN. */
+/* The largest |x * scale|; NaN if an element is infinite or NaN. */
 static double largest(int64_t count, const float *x, float scale)
 {
   vec_t most = {0}, bad = {0};
@@ -72,9 +73,8 @@ static double powers(int64_t count, const float *g, float scale, double p)
 
 /* ---- rules ---- */
 
-/* A rule is scalar code (ct_rules.h), which the compiler makes a vector loop of.  A state that
- * was not allocated is one that the rule does not touch with these hyper-parameters: any
- * address will do. */
+/* A rule is scalar code (ct_rules.h) that the compiler vectorizes.  A state that was not allocated
+ * is not used with these hyper-parameters, so any valid address will do. */
 INLINE float *state_of(const cpu__update_t *u, int state, int64_t first)
 {
   return (u->state[state] ? u->state[state] : u->w) + first;
@@ -129,7 +129,8 @@ static void values(const cpu__update_t *u, int64_t first, int64_t count, float *
   }
 }
 
-/* The values lie in the first cache only until they are squared and summed. */
+/* Processed in blocks, so that the values stay in the L1 cache until they are squared and
+ * summed. */
 static void measure(const cpu__update_t *u, int64_t first, int64_t count, double sums[2])
 {
   enum { BLOCK = 1024 };

@@ -1,4 +1,4 @@
-/* Whole activations between bfloat16 and float32, whatever the layout: padding goes along. */
+/* Converts whole activations between bf16 and float32 in any layout, including padding. */
 #include "cpu/kern/loops.h"
 
 void cpu__to_floats(const ct_dev_t *dev, int64_t count, const void *x, float *y)

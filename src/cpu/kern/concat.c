@@ -1,8 +1,7 @@
-/* Concatenation along the channels, of sequences the features: stretches of the two inputs in turn.
- * A stretch is all channels of one image, in NHWC those of one pixel, or all features of a step; of
- * sequences there is the plain layout only.  In the blocked layouts the second input begins at a
- * block's beginning only if the first fills its blocks; where it does not, the plain layout is
- * asked for. */
+/* Concatenation along the channels, or the features of sequences: copies runs of the two inputs in
+ * turn.  A run is all channels of one image (NHWC: of one pixel), or all features of a step;
+ * sequences are always plain.  In blocked layouts the second input begins at a block boundary only
+ * if the channels of the first fill its blocks; if not, the op asks for the plain layout. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 
 typedef struct concat {
   ct_op_t op;
-  int64_t stretches, one, two; /* how many of each; elements of the first and second input */
+  int64_t stretches, one, two; /* number of runs; elements of the first and second input in each */
 } concat_t;
 
 static void forward(const concat_t *k, const ct_op_args_t *a)

@@ -1,4 +1,4 @@
-/* Dropout: x * mask / (1 - p), the gradient likewise.  The mask is made anew in each pass
+/* Dropout: x * mask / (1 - p); the same for the gradient.  Each pass recomputes the mask
  * (ct_dropout.h). */
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in,
   cpu__view_t v = cpu__view(&d->x);
   ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
 
-  if (v.lanes == 1) { /* plain: a sample is one run */
+  if (v.lanes == 1) { /* plain: a sample is contiguous */
     v.inner *= v.groups;
     v.groups = v.c = 1;
   }
@@ -43,7 +43,7 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in,
                cpu__at(out, i * size, t));
 }
 
-/* In evaluation nothing is dropped. */
+/* Copies in evaluation. */
 static void pass(const ct_op_t *op, const ct_op_args_t *a, const void *in, void *out)
 {
   if (op->desc.training) {

@@ -1,5 +1,5 @@
-/* Elementwise kernels: ReLU and addition, and the sums of columns that are the gradient of a bias.
- * Layouts do not matter: the padding is computed along, and 0 stays 0. */
+/* Elementwise kernels: ReLU and addition; and the column sums for bias gradients.  ReLU and
+ * addition work in any layout: padding is computed too, and 0 stays 0. */
 
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
@@ -47,7 +47,7 @@ static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
 void cpu__column_sums(const ct_dev_t *dev, int64_t rows, int64_t columns, const float *x,
                       float *sums)
 {
-  enum { MOST = 128 }; /* so far the processor reads ahead in each row */
+  enum { MOST = 128 }; /* columns up to which the hardware prefetcher follows each row */
   int64_t share = (columns + dev->threads - 1) / dev->threads, wide = (share + 15) / 16 * 16;
   if (wide > MOST) wide = MOST;
   const cpu__loops_t *loops = cpu__loops(dev, CT_F32);

@@ -1,5 +1,5 @@
-/* Rounding as in eight bits (ct_fake_quant.h).  Layouts do not matter: 0 is among the 256 numbers
- * and in every range, so padding stays 0 and moves no range. */
+/* Fake quantization (ct_fake_quant.h) in any layout: 0 is exactly representable and in every range,
+ * so padding stays 0 and does not change the range. */
 #include "backend/ct_fake_quant.h"
 
 #include "base/ct_err.h"
@@ -58,7 +58,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
 static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   (void)like;
-  info->inplace_fwd = !ct_op_goes_back(&op->desc); /* else x is wanted again */
+  info->inplace_fwd = !ct_op_goes_back(&op->desc); /* backward needs x */
   info->inplace_bwd = 1;
   return CT_OK;
 }

@@ -1,10 +1,10 @@
 /* Group normalisation, with the semantics of torch.nn.GroupNorm.
  *
- * A sample is cut into pieces, each a vector's width of channels, or in the plain layout one
- * channel, so that the loops of batch normalisation serve.  Forward: sums of each piece; from those
- * of its channels, in double and in fixed order, mean and 1 / std of each group; y.  Backward: sums
- * of the gradient of each piece; from them the gradients of the parameters, and what dx needs of
- * each group; dx.  So the numbers do not depend on the number of threads. */
+ * A sample is cut into pieces: a vector of channels, or in the plain layout one channel, so that
+ * the loops of batch normalisation can be used.  Forward: sums of each piece; mean and 1 / std of
+ * each group from the sums of its channels, in double and in fixed order; y.  Backward: sums of the
+ * gradient of each piece; from these the parameter gradients and the terms of dx of each group; dx.
+ * So the results do not depend on the number of threads. */
 #include <math.h>
 
 #include "base/ct_err.h"
@@ -14,12 +14,12 @@ typedef struct gnorm_op {
   ct_op_t head;
   const cpu__loops_t *loops;
   int64_t samples, channels, groups, space;
-  int64_t pieces, width;       /* of a sample; channels of a piece; 1: along its pixels */
-  int64_t lanes, block_pieces; /* channels side by side in memory, and their pieces */
+  int64_t pieces, width;       /* per sample; channels per piece; 1: vectors run along its pixels */
+  int64_t lanes, block_pieces; /* contiguous channels in memory, and their pieces */
 } gnorm_op_t;
 
 /* One run.  sums: [samples][pieces][CPU__BN_SUMS][vector]; stats: [samples][groups] mean and 1 /
- * std; slopes: [samples][groups] mean of w dy, and its slope over x - mean. */
+ * std; slopes: [samples][groups] mean of w dy, and its regression slope on x - mean. */
 typedef struct gnorm_run {
   const gnorm_op_t *k;
   const ct_op_args_t *a;
@@ -43,7 +43,7 @@ static int64_t first_channel(const gnorm_op_t *k, int64_t piece)
   return piece / k->block_pieces * k->lanes + piece % k->block_pieces * k->width;
 }
 
-/* Lanes of the piece's vectors, those of padding too. */
+/* Lanes of the piece's vectors, including padding. */
 static int64_t lanes_of(const gnorm_op_t *k, int64_t piece)
 {
   int64_t rest = k->lanes - piece % k->block_pieces * k->width;
@@ -65,7 +65,7 @@ static void *at(const gnorm_op_t *k, const void *tensor, int64_t n, int64_t piec
 
 /* ---- sums ---- */
 
-/* What a channel of a piece has in its sums: a lane, or in the plain layout all of them. */
+/* The lanes of a channel in the sums of its piece: one, or all in the plain layout. */
 typedef struct channel {
   int64_t first, lanes;
 } channel_t;
@@ -78,15 +78,15 @@ static channel_t channel_of(const gnorm_op_t *k, int64_t c, int64_t *piece)
                                         : (channel_t){lane % k->width, 1};
 }
 
-/* Elements that lane j has seen. */
+/* Number of elements summed in lane j. */
 static double seen_by(const gnorm_op_t *k, const channel_t *c, int64_t j)
 {
   if (c->lanes == 1) return (double)k->space;
   return (double)(k->space / c->lanes + (j < k->space % c->lanes));
 }
 
-/* Adds a channel to the mean and the sum of squares about it of `count` elements (Chan, Golub,
- * LeVeque 1983). */
+/* Merges a channel into the mean and the sum of squared deviations of `count` elements (Chan,
+ * Golub, LeVeque 1983). */
 static void merge(const gnorm_run_t *r, int64_t n, int64_t channel, double *count, double *mean,
                   double *squares)
 {
@@ -117,7 +117,7 @@ static double total(const gnorm_run_t *r, int64_t n, int64_t channel, int which)
   return sum;
 }
 
-/* ---- what is done to a channel ---- */
+/* ---- coefficients of a channel ---- */
 
 static float weight_of(const gnorm_run_t *r, int64_t c)
 {
@@ -129,16 +129,16 @@ static float bias_of(const gnorm_run_t *r, int64_t c)
   return r->k->head.desc.u.gnorm.affine ? ((const float *)r->a->w[1])[c] : 0;
 }
 
-/* The loop for dx takes means from the gradient before it multiplies by the weight, so those of the
- * products are divided by it.  One near 0 is replaced: its own part of dx is lost in the others'
- * either way. */
+/* The loop for dx subtracts means from the gradient before it multiplies by the weight, so the
+ * means of the products are divided by the weight.  A weight near 0 is replaced: its own part of dx
+ * is negligible in any case. */
 static float divisor(float weight)
 {
   const float least = 1e-18f;
   return fabsf(weight) < least ? copysignf(least, weight) : weight;
 }
 
-/* Of the lanes of a piece; of padding all are 0, and so are its results. */
+/* Coefficients of the lanes of a piece; those of padding are 0, so padding stays 0. */
 static void coefs_of(const gnorm_run_t *r, int64_t n, int64_t piece, float *coefs)
 {
   const gnorm_op_t *k = r->k;
@@ -221,12 +221,12 @@ static void gradient_sums(const gnorm_run_t *r, int64_t n, int64_t piece)
   gnorm_run_t known = *r;
   cpu__bn_bwd_t b = gradient_of(r, n, piece);
 
-  known.slopes = NULL; /* are made of these sums */
+  known.slopes = NULL; /* not known yet: computed from these sums */
   coefs_of(&known, n, piece, coefs);
   r->k->loops->bn_bwd_sums(rows_of(r->k, piece), &b, coefs, sums_of(r, n, piece));
 }
 
-/* dx is (w dy less its mean and, times x - mean, its slope) / std. */
+/* dx = (w dy - mean - slope * (x - mean of x)) / std. */
 static void group_slopes(const gnorm_run_t *r, int64_t n, int64_t g)
 {
   const gnorm_op_t *k = r->k;
@@ -317,7 +317,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   cpu__view_t v = cpu__view(&d->x);
 
   (void)like;
-  if (v.inner == 1 && v.lanes == 1) { /* channels lie side by side all the same */
+  if (v.inner == 1 && v.lanes == 1) { /* channels are contiguous anyway */
     v.lanes = v.c;
     v.groups = 1;
   }

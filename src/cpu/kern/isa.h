@@ -1,13 +1,12 @@
 /** \file kern/isa.h  All inner loops, compiled for the instruction set of the including file.
  * Module-internal.
  *
- * The including file defines CPU__VW, the floats of a vector, and CPU__ISA, the name of the
- * instruction set, and has told the compiler that set.  With CPU__BF16 defined the activations are
- * bfloat16. */
+ * The including file enables the instruction set and defines CPU__VW, the floats of a vector, and
+ * CPU__ISA, the name of the instruction set.  With CPU__BF16 defined, activations are bf16. */
 #include <math.h>
 
-/* Loops branch on what is constant while they run: -O3 takes such branches out of them, and only
- * then makes vectors of the optimizer rules. */
+/* Loops contain loop-invariant branches: -O3 hoists them, which is necessary to vectorize the
+ * optimizer rules. */
 #if defined(__GNUC__) && !defined(__clang__)
 #  pragma GCC optimize("O3")
 #endif

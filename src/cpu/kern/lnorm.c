@@ -1,11 +1,10 @@
-/* Layer normalisation over the last dim.  Kept from forward to backward: mean and 1 / std of each
- * row. */
+/* Layer normalisation over the last dim.  Saved for backward: mean and 1 / std of each row. */
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
 #include <string.h>
 
-/* The parameters' gradients are summed over so many groups of rows, then over the groups: a fixed
- * number, so that the result does not depend on the threads. */
+/* Number of groups of rows for the sums of parameter gradients.  It is fixed, so that the result
+ * does not depend on the number of threads. */
 enum { GROUPS = 16 };
 
 typedef struct lnorm_op {
@@ -33,7 +32,7 @@ static void forward(const lnorm_op_t *k, const ct_op_args_t *a)
   }
 }
 
-/* sums: for each group the gradients of weight and bias. */
+/* sums: per group the gradients of weight and bias. */
 static void group_sums(const lnorm_op_t *k, const ct_op_args_t *a, float *sums)
 {
   const float *x = a->x, *dy = a->dy, *stats = a->saved;
@@ -81,7 +80,7 @@ static int lnorm_run(ct_op_t *op, const ct_op_args_t *a)
   const lnorm_op_t *k = (const lnorm_op_t *)op;
 
   if (a->pass & CT_FWD) forward(k, a);
-  if (a->pass & CT_BWD_PARAM) backward_param(k, a); /* first: dx may lie over dy */
+  if (a->pass & CT_BWD_PARAM) backward_param(k, a); /* first, because dx may overwrite dy */
   if (a->pass & CT_BWD_DATA) backward_data(k, a);
   return CT_OK;
 }

@@ -1,4 +1,4 @@
-/* Which inner loops fit. */
+/* Selects the table of inner loops. */
 #include "cpu/kern/loops.h"
 
 static const cpu__loops_t *by_isa(int isa, ct_dtype_t dtype)

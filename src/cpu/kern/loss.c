@@ -1,28 +1,28 @@
-/* Losses, as the classes of torch.nn with the sum over samples instead of their mean.  Samples are
- * shared out among the threads; their results are summed in fixed order, whatever the threads. */
+/* Losses as in torch.nn, but summed over samples in place of the mean.  Threads share the samples;
+ * results are summed in fixed order, independent of the number of threads. */
 #include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
-#include "cpu/kern/loss_places.h"
+#include "cpu/kern/loss_pixels.h"
 
 typedef struct loss {
   ct_op_t op;
   const cpu__loops_t *loops;
   ct_loss_spec_t spec;
-  int64_t outputs; /* of a sample */
+  int64_t outputs; /* per sample */
   int is_parallel;
-  cpu__places_t places; /* those of a sample if there are several */
+  cpu__places_t places; /* if a sample has several labels */
 } loss_t;
 
-/* A sample's result: scratch of the forward pass. */
+/* Result of a sample, in the workspace of the forward pass. */
 typedef struct result {
   double loss, weight, abs_error;
-  int64_t rank; /* logits ahead of the label's; -1: the sample is not counted */
+  int64_t rank; /* number of logits ranked before the label's; -1: ignored sample */
 } result_t;
 
-/* The labels of a sample with their shares; ignored ones are left out. */
+/* The labels of a sample with their weights, without ignored ones. */
 typedef struct aims {
   int n;
   int32_t label[2];
@@ -75,8 +75,8 @@ out:
   return rc;
 }
 
-/* Ahead are larger logits, and equal ones with a lower index, as argmax orders them; and what
- * cannot be compared, so that NaN is never a correct answer. */
+/* Number of logits ranked before the label's: larger, or equal with a lower index, as argmax orders
+ * them.  NaN counts as ranked before, so a NaN prediction is never correct. */
 static int64_t rank_of(const float *x, int64_t classes, int32_t label)
 {
   int64_t ahead = 0;
@@ -93,7 +93,7 @@ static float sample_weight(const loss_t *k, const ct_op_args_t *a, int64_t n)
   return k->spec.sample_weighted ? a->sample_weight[n] : 1;
 }
 
-/* ---- cross-entropy: of a distribution that is a label, two mixed ones, smoothed, weighted ---- */
+/* ---- cross-entropy with a label, two mixed labels, label smoothing, class weights ---- */
 
 static float class_weight(const loss_t *k, const ct_op_args_t *a, int64_t i)
 {
@@ -110,7 +110,7 @@ static double sum_of_weights(const loss_t *k, const ct_op_args_t *a)
   return sum;
 }
 
-/* Share of the label or labels that is spread over all classes, to each one's weight. */
+/* Label smoothing: the part of the label that each class gets, before class weights. */
 static double spread_of(const loss_t *k, const aims_t *aims)
 {
   double share = 0;
@@ -162,9 +162,9 @@ static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights
     dx[i] -= scale * (float)spread * class_weight(k, a, i);
 }
 
-/* ---- output by output: mean squared error, L1, binary cross-entropy ---- */
+/* ---- elementwise: mean squared error, L1, binary cross-entropy ---- */
 
-/* Targets of a sample; made from labels in the sample's part of the scratch. */
+/* Targets of a sample; for labels, one-hot values are made in the sample's part of scratch. */
 static const float *targets_of(const loss_t *k, const ct_op_args_t *a, int64_t n)
 {
   if (!k->spec.one_hot) return a->targets + n * k->outputs;
@@ -178,7 +178,7 @@ static const float *targets_of(const loss_t *k, const ct_op_args_t *a, int64_t n
 
 static void points_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, result_t *out)
 {
-  enum { AT_ONCE = 4096 }; /* so few floats are summed in float */
+  enum { AT_ONCE = 4096 }; /* number of floats that are summed in float */
   const float *x = (const float *)a->x + n * k->outputs, *t = targets_of(k, a, n);
 
   for (int64_t i = 0; i < k->outputs; i += AT_ONCE) {
@@ -278,7 +278,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->loops = cpu__loops(op->dev, CT_F32);
   k->spec = op->desc.u.loss;
   if (k->spec.kind != CT_LOSS_CROSS_ENTROPY) {
-    k->spec.has_ignored = 0; /* what is said to be cross-entropy's */
+    k->spec.has_ignored = 0; /* options of cross-entropy only */
     k->spec.label_smoothing = 0;
   }
   k->outputs = ct_shape_sample(&op->desc.x);

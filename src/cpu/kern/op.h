@@ -1,24 +1,24 @@
-/** \file kern/op.h  What an op of the CPU backend is, and what all its files share.
- * Module-internal.
+/** \file kern/op.h  Ops of the CPU backend: common types and helpers.  Module-internal.
  *
  * The backend (cpu/backend.c) owns the device and dispatches each op by its kind to a table of the
- * type below; a kind lives in one file: what is mostly products on top (conv/conv.c, linear.c, …),
- * the rest by hand in this folder.  A new kind of CT_OP_LIST wants its table, cpu__<word>. */
+ * type below.  Each kind has one file: kinds built on GEMMs and convolutions are in the folder
+ * above (conv/conv.c, linear.c, …), the other kernels in this folder.  A new kind of CT_OP_LIST
+ * needs its table, cpu__<word>. */
 #ifndef CT_KERN_OP_H
 #define CT_KERN_OP_H
 #include "backend/ct_backend.h"
 
-/** Instruction sets that own kernels are written for, each including those before it.  The one to
- * use is dev->isa: what the processor has, limited by oneDNN's variable ONEDNN_MAX_CPU_ISA, so that
- * one switch governs library and kernels alike. */
+/** Instruction sets that have kernels; each includes those before it.  dev->isa is what the
+ * processor has, limited by oneDNN's variable ONEDNN_MAX_CPU_ISA, so that one switch controls
+ * library and kernels. */
 typedef enum {
   CPU__PORTABLE,
   CPU__AVX2 /**< and FMA */,
   CPU__AVX512 /**< F, BW, DQ, VL */
 } cpu__isa_t;
 
-/** 1: what is "portable" is compiled for NEON, which every 64-bit ARM processor has: four floats,
- * 32 registers, fused multiply-adds. */
+/** 1: "portable" code is compiled for NEON, which every 64-bit ARM processor has: four floats, 32
+ * registers, fused multiply-adds. */
 #ifdef __aarch64__
 #  define CPU__NEON 1
 #else
@@ -26,75 +26,80 @@ typedef enum {
 #endif
 
 struct ct_dev {
-  /** OpenMP threads of every parallel region: the backend sets them before each call of a table
-   * below, so a plain `#pragma omp parallel for` is right. */
+  /** OpenMP threads of every parallel region.  The backend sets the team size before each call of a
+   * table below, so a plain `#pragma omp parallel for` is correct. */
   int threads;
   int conv_direct;
   cpu__isa_t isa;
-  double bf16_rate; /**< speed of oneDNN's products of bfloat16 against those of float32; 0: none */
+  double bf16_rate;       /**< throughput of oneDNN's bf16 GEMMs relative to float32; 0: none */
   struct cpu__dnnl *dnnl; /**< folder onednn */
-  float *packing;         /**< of each thread, one after the other: cpu/product/multiply.h */
+  float *packing;         /**< packing buffers of all threads, one after the other:
+                               cpu/gemm/gemm_blocked.h */
   char describe[96];
 };
 
 typedef struct cpu__op_kind cpu__op_kind_t;
 
-/** Header of every prepared op; a kind's own struct begins with it. */
+/** Header of every prepared op; the struct of each kind begins with it. */
 struct ct_op {
   const cpu__op_kind_t *kind;
   ct_dev_t *dev;
-  ct_op_desc_t desc;                /**< y.layout holds info->y_layout once prepared */
+  ct_op_desc_t desc;                /**< y.layout equals info->y_layout once prepared */
   size_t param_bytes[CT_OP_PARAMS]; /**< as in ct_op_info_t */
 };
 
-/** One kind of op.  Meanings are those of ct_op_ops_t; the backend checks arguments, allocates, and
+/** One kind of op; entries as in ct_op_ops_t.  The backend checks arguments, allocates, and
  * frees. */
 struct cpu__op_kind {
-  size_t size; /**< of the kind's own struct: allocated zeroed by the backend, header filled */
-  int bf16;    /**< x and y may both be CT_BF16; a cast: one of them */
-  int plain;   /**< 1: works in the plain layout only, and wants it */
-  /* what is left to refuse: the descriptor is sound, types and `plain` fit; NULL: nothing */
+  size_t size; /**< size of the kind's own struct; the backend allocates it zeroed and fills the
+                    header */
+  int bf16;    /**< 1: x and y may both be CT_BF16; a cast: one of them */
+  int plain;   /**< 1: only works in the plain layout, and asks for it */
+  /* remaining limits; the descriptor is already valid, and types and `plain` are checked; NULL:
+   * none */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
-  /* NULL: the layout that is offered */
+  /* NULL: accepts the offered layout */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);
-  /* fills op and info; info comes as ct_op_info_of() with algorithm "by hand".  like: of the same
-   * kind, or NULL.  On failure clear() is called.  NULL: nothing to do */
+  /* fills op and info; info comes from ct_op_info_of() with algorithm "by hand".  like: an op of
+   * the same kind, or NULL.  On failure clear() is called.  NULL: nothing to do */
   int (*prepare)(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
-  /* 1: an op of bfloat16 is better done in float32 on copies of its activations (storage.c).  Does
-   * not depend on the batch size.  NULL: never */
+  /* 1: a bf16 op runs faster in float32 on converted copies of its activations (storage.c).
+   * Independent of the batch size.  NULL: never */
   int (*stores)(ct_dev_t *dev, const ct_op_desc_t *d);
-  /* Hot; complete on return */
+  /* Hot; synchronous */
   int (*run)(ct_op_t *op, const ct_op_args_t *a);
-  /* frees what prepare made besides the struct itself; may see a half-prepared op; NULL: nothing */
+  /* frees what prepare made besides the struct itself; must accept a half-prepared op; NULL:
+   * nothing to free */
   void (*clear)(ct_op_t *op);
-  /* NULL: the own layout is the plain one (param_bytes are copied) */
+  /* NULL: the own layout is the plain one (copies param_bytes) */
   int (*pack)(ct_op_t *op, int param, const float *plain, void *own);
   int (*unpack)(ct_op_t *op, int param, const void *own, float *plain);
 };
 
-/** A table for each kind, cpu__<word>. */
+/** One table per kind, cpu__<word>. */
 #define X(name, word, ...) extern const cpu__op_kind_t cpu__##word;
 CT_OP_LIST(X)
 #undef X
 
-/** y = x + x2 (x2 may be NULL, y may be either), then ReLU, of tensors in one layout. */
+/** y = x + x2, then optional ReLU; all tensors have one layout.  x2 may be NULL, y may equal x or
+ * x2. */
 void cpu__add_of(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,
                  int relu);
 /** ReLU in place. */
 void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x);
-/** Hot.  Sums over the rows of x [rows, columns], in double and in the order of the rows. */
+/** Hot.  Column sums of x [rows, columns], in double and in the order of the rows. */
 void cpu__column_sums(const ct_dev_t *dev, int64_t rows, int64_t columns, const float *x,
                       float *sums);
 
-/** An activation as n x groups x inner x lanes elements, whatever its layout: channel c lies in
- * group c / lanes, lane c % lanes; inner counts the pixels.  Plain: lanes 1; NHWC: one group of C
- * lanes; blocked: lanes 8 or 16, and the last group's lanes beyond c are padding. */
+/** An activation as n x groups x inner x lanes elements in any layout: channel c is in group c /
+ * lanes, lane c % lanes; inner counts the pixels.  Plain: 1 lane; NHWC: one group of C lanes;
+ * blocked: 8 or 16 lanes, and the last group's lanes beyond c are padding. */
 typedef struct cpu__view {
   int64_t n, groups, inner, lanes;
   int64_t c; /**< channels without padding */
 } cpu__view_t;
 
-/** Channels side by side in a block; 1 in the other layouts. */
+/** Channels per block; 1 in the other layouts. */
 static inline int cpu__lanes(ct_layout_t layout)
 {
   return layout == CT_C16 ? 16 : layout == CT_C8 ? 8 : 1;
@@ -110,25 +115,25 @@ static inline cpu__view_t cpu__view(const ct_shape_t *s)
   return v;
 }
 
-/** Elements lie as in the plain layout. */
+/** 1 if elements are in the order of the plain layout. */
 static inline int cpu__is_plain(const ct_shape_t *s)
 {
   return s->layout == CT_PLAIN || (s->layout == CT_NHWC && cpu__view(s).inner == 1);
 }
 
-/** Where pixel 0 of channel c of an image lies; the next pixel is v->lanes further. */
+/** Offset of pixel 0 of channel c of an image; the next pixel is v->lanes further. */
 static inline int64_t cpu__pixels(const cpu__view_t *v, int64_t image, int64_t c)
 {
   return (image * v->groups + c / v->lanes) * v->inner * v->lanes + c % v->lanes;
 }
 
-/** The blocked layout that fits the device's vectors: CT_C16 with AVX-512, else CT_C8. */
+/** The blocked layout for the device's vectors: CT_C16 with AVX-512, else CT_C8. */
 static inline ct_layout_t cpu__blocked(const ct_dev_t *dev)
 {
   return dev->isa == CPU__AVX512 ? CT_C16 : CT_C8;
 }
 
-/** A thread's part of a flat range; begins at a cache line of an aligned tensor. */
+/** A thread's part of a flat range; it begins at a cache line of an aligned tensor. */
 typedef struct cpu__part {
   int64_t first, count;
 } cpu__part_t;
@@ -140,8 +145,8 @@ static inline cpu__part_t cpu__part(int64_t count, int parts, int k)
   return (cpu__part_t){first, count - first < size ? count - first : size};
 }
 
-/** Below this many elements a parallel region costs more than it saves:
- * `#pragma omp parallel for if (count > CPU__PARALLEL_MIN)`. */
+/** Minimum number of elements for which a parallel region pays off: `#pragma omp parallel for if
+ * (count > CPU__PARALLEL_MIN)`. */
 #define CPU__PARALLEL_MIN 8192
 
 static inline int cpu__is_parallel(const ct_shape_t *s)
@@ -149,7 +154,7 @@ static inline int cpu__is_parallel(const ct_shape_t *s)
   return ct_shape_padded(s) > CPU__PARALLEL_MIN;
 }
 
-/** Above this many bytes a tensor that is written once is better stored around the caches. */
+/** Size in bytes above which non-temporal stores are faster for a tensor that is written once. */
 #define CPU__STREAM_MIN (8 << 20)
 
 #endif

@@ -1,10 +1,9 @@
-/* Pooling, with the semantics of torch.nn.MaxPool2d and 3d, AvgPool2d and 3d, and of
- * AdaptiveAvgPool2d and 3d, whose windows differ in size and may overlap.  An image is a volume of
- * depth 1.
+/* Pooling, with the semantics of torch.nn.MaxPool2d and 3d, AvgPool2d and 3d, and AdaptiveAvgPool2d
+ * and 3d, whose windows differ in size and may overlap.  An image is a volume of depth 1.
  *
- * The forward pass of a maximum keeps where in its window it was, in one byte per output, or in
- * four where windows have more than 255 elements.  Backward needs neither x nor y then, and reads a
- * sixteenth of what it would to find the place again. */
+ * Forward max pooling saves the arg-max index in its window, in one byte per output, or four if
+ * windows have more than 255 elements.  So backward needs neither x nor y, and reads a sixteenth of
+ * the data that a new search would. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cpu/kern/loops.h"
@@ -14,11 +13,11 @@ typedef struct pool {
   const cpu__loops_t *loops;
   cpu__pool_t loop;
   cpu__view_t x, y;
-  int64_t vectors; /* across the channels of a group */
+  int64_t vectors; /* vectors per group of channels */
   void *tables;    /* memory of loop.window, cover and share */
 } pool_t;
 
-/* 1: y, one element for each channel of an image, is plain and without padding. */
+/* 1: y has one element per channel of an image and is plain without padding. */
 static int is_flat(const ct_op_desc_t *d)
 {
   return d->u.pool.global && d->x.ndim == 4;
@@ -27,11 +26,11 @@ static int is_flat(const ct_op_desc_t *d)
 /* ---- one task: one vector of channels of one sample ---- */
 
 typedef struct task {
-  int64_t x, y, place; /* where its first voxel lies */
+  int64_t x, y, place; /* offsets of the first voxel; of the arg-max indices */
   cpu__pixels_t px, py;
 } task_t;
 
-/* Of a vector that begins at `lane`, what is within `lanes`. */
+/* Valid lanes of a vector that begins at `lane`, of `lanes`. */
 static int lanes_left(const pool_t *k, int64_t lanes, int64_t lane)
 {
   int64_t left = lanes > lane ? lanes - lane : 0;
@@ -43,7 +42,7 @@ static int64_t task_count(const pool_t *k)
   return k->x.n * k->x.groups * k->vectors;
 }
 
-/* Of the places that the forward pass of a maximum keeps for a task. */
+/* Size of a task's arg-max indices. */
 static int64_t place_bytes(const pool_t *k)
 {
   int64_t each = k->loop.wide ? (int64_t)sizeof(int32_t) : 1;
@@ -52,7 +51,7 @@ static int64_t place_bytes(const pool_t *k)
 
 static task_t task_of(const pool_t *k, int64_t i)
 {
-  int64_t lane = i % k->vectors * k->loops->width, group = i / k->vectors; /* of all samples */
+  int64_t lane = i % k->vectors * k->loops->width, group = i / k->vectors; /* over all samples */
   int64_t sample = group / k->x.groups, channel = group % k->x.groups * k->x.lanes + lane;
   task_t t;
 
@@ -132,7 +131,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
 
 /* ---- preparation ---- */
 
-/* The number in the descriptor of an axis of the loops; below 0: the depth of an image. */
+/* Index in the descriptor of an axis of the loops; below 0: the depth of an image. */
 static int axis_of(const ct_op_desc_t *d, int axis)
 {
   return axis - (5 - d->x.ndim);
@@ -155,7 +154,7 @@ static void set_window(const ct_op_desc_t *d, cpu__pool_t *p)
   p->relu = d->u.pool.relu;
 }
 
-/* Output i of an axis; its number in the descriptor is `at`. */
+/* Window of output i along an axis; `at`: index of the axis in the descriptor. */
 static cpu__extent_t window_of(const ct_op_desc_t *d, int at, int64_t i)
 {
   int64_t in = d->x.dim[2 + at], out = d->y.dim[2 + at], from, to;
@@ -178,7 +177,7 @@ static void set_tables(const ct_op_desc_t *d, cpu__pool_t *p, int axis, int at)
     if (at >= 0 && sized && d->u.pool.include_pad)
       p->share[axis][i] = 1.0f / (float)d->u.pool.kernel[at];
     for (int32_t k = w.from; k < w.to; k++) {
-      cpu__extent_t *c = &p->cover[axis][k]; /* zero so far: under no window */
+      cpu__extent_t *c = &p->cover[axis][k]; /* zero: no window yet */
       if (c->to == 0) c->from = (int32_t)i;
       c->to = (int32_t)i + 1;
     }

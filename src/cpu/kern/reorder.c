@@ -1,5 +1,5 @@
-/* Another layout, another type (a cast), or other dims (flatten).  With other dims one of the sides
- * is plain, and then it is the other side's plain layout too. */
+/* Changes layout, type (cast) or shape (flatten).  For a change of shape one side must be plain;
+ * the other side's plain layout then has the same order of elements. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,13 +7,13 @@
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
 
-/* Pixels moved at a time: with 16 channels both sides fit the first cache. */
+/* Pixels moved at a time: with 16 channels both sides fit the L1 cache. */
 #define STRIP 64
 
 typedef struct reorder {
   ct_op_t op;
   cpu__view_t x, y;
-  int same_places; /* elements lie in the same order on both sides */
+  int same_places; /* 1: same element order on both sides */
 } reorder_t;
 
 /* One side of a move. */
@@ -23,7 +23,7 @@ typedef struct side {
   void *at;
 } side_t;
 
-/* Elements `step` apart to elements `to_step` apart. */
+/* Copies elements with stride `step` to elements with stride `to_step`. */
 #define MOVE(name, from_t, to_t, convert)                                                     \
   static void name(int64_t count, const from_t *in, int64_t step, to_t *out, int64_t to_step) \
   {                                                                                           \
@@ -59,7 +59,7 @@ static void clear_pixels(int64_t count, const side_t *to, int64_t o)
     memset(cpu__at(to->at, o + i * to->v->lanes, to->dtype), 0, ct_dtype_size(to->dtype));
 }
 
-/* Channels [c, end) of one image; those beyond the last are the padding of `to`. */
+/* Channels [c, end) of one image; those beyond the last are padding of `to`. */
 static void move_channels(const side_t *from, const side_t *to, int64_t image, int64_t c,
                           int64_t end)
 {
@@ -138,7 +138,8 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return 0;
 }
 
-/* A plain side takes the dims of the other; if both are plain, a sample is one channel. */
+/* A plain side takes the dims of the other; if both are plain, a sample is treated as one
+ * channel. */
 static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   reorder_t *k = (reorder_t *)op;

@@ -1,4 +1,4 @@
-/* Into and out of sequences N x T x D: patches to tokens, and the choice of one place. */
+/* Ops into and out of sequences N x T x D: patches to tokens, and select. */
 #include "cpu/kern/op.h"
 #include "base/ct_err.h"
 #include <string.h>

@@ -1,7 +1,7 @@
-/* The optimizer's ops over flat ranges: GRADSTAT, MEASURE, UPDATE.
+/* The optimizer ops over flat ranges: GRADSTAT, MEASURE, UPDATE.
  *
- * * Sums are made of a range's pieces, whose number depends on the length of the range alone,
- * in their order: the result is the same with any number of threads. */
+ * * A range is cut into pieces, whose number depends only on its length, and the sums of the pieces
+ * are added in order: the result is the same with any number of threads. */
 #include <math.h>
 
 #include "base/ct_err.h"
@@ -17,7 +17,7 @@ static int pieces_of(int64_t count)
 
 /* ---- gradient statistics ---- */
 
-/* One by one, what the vector loop could not make a finite number of. */
+/* Element by element, for pieces whose vectorized sum is not finite. */
 static ct_grad_stat_t count_nonfinite(int64_t count, const float *g, float scale, double p)
 {
   ct_grad_stat_t sum = {0};
@@ -52,7 +52,7 @@ const cpu__op_kind_t cpu__gradstat = {.size = sizeof(ct_op_t), .run = gradstat_r
 
 /* ---- rules ---- */
 
-/* What the loops need; 0: the step is skipped. */
+/* Fills the arguments of the loops; returns 0 if the step is skipped. */
 static int begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t *u)
 {
   *u = (cpu__update_t){

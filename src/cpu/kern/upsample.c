@@ -1,6 +1,5 @@
-/* Upsampling by whole factors.  Each output is a sum of one input, or two, in each direction; the
- * gradient goes back the same way.  Channels that lie side by side are done together; a task is a
- * group of them of one sample. */
+/* Upsampling by whole factors.  Each output is a weighted sum of one or two inputs per dim; the
+ * gradient uses the same weights.  A task is a group of contiguous channels of one sample. */
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -11,7 +10,8 @@
 #  pragma GCC optimize("O3")
 #endif
 
-/* What an output of an axis is made of: from[0], and with the share `next` from[1]. */
+/* The inputs of an output along one axis: from[0] with weight 1 - next, from[1] with weight
+ * `next`. */
 typedef struct tap {
   int32_t from[2];
   float next;
@@ -20,11 +20,11 @@ typedef struct tap {
 typedef struct upsample {
   ct_op_t op;
   cpu__view_t x, y;
-  int64_t in[3], out[3]; /* of a volume */
-  tap_t *tap[3];         /* of each output of an axis; memory in tap[0] */
+  int64_t in[3], out[3]; /* sizes of a volume */
+  tap_t *tap[3];         /* per output of an axis; memory in tap[0] */
 } upsample_t;
 
-/* The inputs of one output, and their shares. */
+/* The inputs of one output, and their weights. */
 typedef struct sources {
   int n;
   int64_t at[8];

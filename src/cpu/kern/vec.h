@@ -1,15 +1,15 @@
-/** \file kern/vec.h  A vector of CPU__VW floats, for the files that compile the inner loops for
- * one instruction set.  Module-internal.
+/** \file kern/vec.h  A vector of CPU__VW floats, for the files that compile the inner loops for one
+ * instruction set.  Module-internal.
  *
- * Arithmetic is in float32 throughout.  Activations lie in memory as float32 or, with CPU__BF16
- * defined, as bfloat16: get() and put() move their elements; load() and store() move floats.
+ * Arithmetic is in float32.  Activations in memory are float32 or, with CPU__BF16 defined, bf16:
+ * get() and put() access their elements; load() and store() access floats.
  *
- * Arithmetic and comparison are those of the compilers' vector extensions: `a * b + c`, `a > b`
- * (a mask_t, each lane all ones or zero).  A product and a sum are fused where the instruction
- * set can. Below is what the extensions lack, or what compilers translate badly.
+ * Arithmetic and comparisons use the compilers' vector extensions: `a * b + c`, `a > b` (a mask_t,
+ * each lane all ones or zero).  Multiply and add are fused if the instruction set allows it.  The
+ * functions below are missing in the extensions, or compilers translate them badly.
  *
- * Loads and stores take the number of lanes that are there: a loop runs its step over whole
- * vectors with the constant CPU__VW, then once over the rest. */
+ * Loads and stores take the number of valid lanes: a loop runs its step over whole vectors with the
+ * constant CPU__VW, then once for the remainder. */
 #ifndef CT_KERN_VEC_H
 #define CT_KERN_VEC_H
 #include <stdint.h>
@@ -22,14 +22,14 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
-/* Short loops become straight code. */
+/* Unrolls short loops. */
 #define UNROLLED _Pragma("GCC unroll 9")
 
 typedef float vec_t __attribute__((vector_size(CPU__VW * 4)));
 typedef int32_t mask_t __attribute__((vector_size(CPU__VW * 4)));
 typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
 
-/** Count without the rest that does not fill a vector. */
+/** The count rounded down to whole vectors. */
 INLINE int64_t whole(int64_t count)
 {
   return count - count % CPU__VW;
@@ -51,7 +51,7 @@ INLINE vec_t choose(mask_t m, vec_t a, vec_t b)
   return (vec_t)((m & (mask_t)a) | (~m & (mask_t)b));
 }
 
-/** The larger; b where neither is larger, or one is NaN. */
+/** The larger of both; b if neither is larger or one is NaN. */
 INLINE vec_t max_of(vec_t a, vec_t b)
 {
 #if CPU__VW == 16 && defined(__SSE2__)
@@ -74,9 +74,8 @@ INLINE vec_t relu_of(vec_t v)
   return keep(~(v <= 0), v);
 }
 
-/* What compilers make of the extensions is several times as long here.
- * set_where(): i where a == b, else `rest`.  add_where(): sum + v where a == i.  has_nan(): 1 if a
- * lane is NaN. */
+/* Compilers produce code several times longer for these.  set_where(): i where a == b, else `rest`.
+ * add_where(): sum + v where a == i.  has_nan(): 1 if a lane is NaN. */
 #if CPU__VW == 16 && defined(__SSE2__)
 INLINE mask_t set_where(vec_t a, vec_t b, int32_t i, mask_t rest)
 {
@@ -121,7 +120,7 @@ INLINE int has_nan(vec_t v)
 }
 #endif
 
-/* load_some(), store_some(): n < CPU__VW lanes, the other loaded ones from `rest`. */
+/* load_some(), store_some(): n < CPU__VW lanes; the other loaded lanes come from `rest`. */
 #if CPU__VW == 16 && defined(__SSE2__)
 INLINE vec_t load_some(const float *p, int n, vec_t rest)
 {
@@ -171,7 +170,7 @@ INLINE mask_t load_bytes(const uint8_t *p)
   return (mask_t)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
 #else
-/* With a constant number of turns there is no loop: a compiler would call memcpy() for it. */
+/* Fully unrolled, because a compiler would replace the loop by memcpy(). */
 INLINE vec_t load_some(const float *p, int n, vec_t rest)
 {
   UNROLLED
@@ -202,7 +201,7 @@ INLINE mask_t load_bytes(const uint8_t *p)
 }
 #endif
 
-/** Lanes from n on are those of `rest`. */
+/** Loads n lanes; the others come from `rest`. */
 INLINE vec_t load_or(const float *p, int n, vec_t rest)
 {
   if (n == CPU__VW) return *(const vec_mem_t *)p;
@@ -227,7 +226,7 @@ INLINE void store(float *p, vec_t v, int n)
 
 #ifdef CPU__BF16
 #  define ELEMS_BYTES (CPU__VW * 2)
-/* The upper halves of floats. */
+/* The upper halves of floats are bf16 values. */
 typedef uint32_t bits_t __attribute__((vector_size(CPU__VW * 4)));
 typedef uint16_t elems_t __attribute__((vector_size(CPU__VW * 2)));
 typedef elems_t elems_mem_t __attribute__((aligned(2), may_alias));
@@ -238,8 +237,8 @@ INLINE vec_t floats_of(elems_t e)
   return (vec_t)(__builtin_convertvector(e, bits_t) << 16);
 }
 
-/* To nearest, ties to even; NaN stays NaN.  The processor's own instruction would take denormal
- * numbers for 0. */
+/* Rounds to nearest, ties to even; NaN stays NaN.  The processor's own instruction would flush
+ * denormals to 0. */
 INLINE elems_t elems_of(vec_t v)
 {
   bits_t b = (bits_t)v, upper = b >> 16, nan = (bits_t)(v != v);
@@ -306,7 +305,7 @@ INLINE void put_some(elem_t *p, elems_t e, int n)
 }
 #endif
 
-/* Around the caches; p is aligned to the vector's size in memory. */
+/* Non-temporal store; p is aligned to the vector's size in memory. */
 INLINE void stream_whole(elem_t *p, elems_t e)
 {
 #if ELEMS_BYTES == 64 && defined(__SSE2__)
@@ -320,7 +319,7 @@ INLINE void stream_whole(elem_t *p, elems_t e)
 #endif
 }
 
-/** Elements i to i + n of the activation p; lanes from n on are those of `rest`. */
+/** Elements i to i + n of the activation p; lanes from n on come from `rest`. */
 INLINE vec_t get_or(const void *p, int64_t i, int n, vec_t rest)
 {
   const elem_t *from = (const elem_t *)p + i;
@@ -333,7 +332,8 @@ INLINE vec_t get(const void *p, int64_t i, int n)
   return get_or(p, i, n, (vec_t){0});
 }
 
-/** A store around the caches if `stream`: then p + i of a whole vector is aligned to it. */
+/** Stores n lanes.  With `stream` whole vectors use non-temporal stores; p + i must be aligned
+ * then. */
 INLINE void put(void *p, int64_t i, vec_t v, int n, int stream)
 {
   elem_t *to = (elem_t *)p + i;
@@ -347,7 +347,7 @@ INLINE void put(void *p, int64_t i, vec_t v, int n, int stream)
   }
 }
 
-/** Ends a loop that stored around the caches: its stores become visible before all later ones. */
+/** Ends a loop with non-temporal stores: makes them visible before all later stores. */
 INLINE void put_end(int stream)
 {
 #ifdef __SSE2__
@@ -357,7 +357,7 @@ INLINE void put_end(int stream)
 #endif
 }
 
-/* Halves are added to halves: the longest chain is that of the logarithm. */
+/* Sums in a binary tree, for a logarithmic chain of additions. */
 
 INLINE float lanes_sum(vec_t v)
 {

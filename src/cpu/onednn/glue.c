@@ -1,5 +1,5 @@
-/* oneDNN's C interface in terms of the backend, the same for versions 2 and 3: only this file
- * knows that it is a library with engines, descriptors and handles. */
+/* Wraps oneDNN's C interface, versions 2 and 3, in the types of the backend: engines, descriptors
+ * and handles stay in this file. */
 #include "cpu/onednn/prim.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
@@ -50,7 +50,7 @@ const char *cpu__dnnl_version(char *buf, size_t cap)
   return buf;
 }
 
-/* The names are those of x86-64's instruction sets. */
+/* The ISA names are those of x86-64. */
 static int has_isa(dnnl_cpu_isa_t isa)
 {
 #ifdef __x86_64__
@@ -88,7 +88,7 @@ int cpu__dnnl_has_amx(void)
 
 /* ---- the two C interfaces ------------------------------------------------------------------- */
 
-/* A cpu__product_t in oneDNN's words. */
+/* A cpu__product_t in oneDNN's types. */
 typedef struct product {
   int pass;
   dnnl_alg_kind_t algorithm;
@@ -130,7 +130,7 @@ static int md_dims(cpu__md_arg_t md, const dnnl_dim_t **dims)
   return ndim;
 }
 
-/* What tells two formats apart, as numbers. */
+/* The numbers that identify a memory format. */
 static int md_numbers(cpu__md_arg_t md, int64_t out[], int cap)
 {
   int ndim = 0, blocks = 0, n = 0;
@@ -212,7 +212,7 @@ static int md_dims(cpu__md_arg_t md, const dnnl_dim_t **dims)
   return md->ndims;
 }
 
-/* What tells two formats apart, as numbers. */
+/* The numbers that identify a memory format. */
 static int md_numbers(cpu__md_arg_t md, int64_t out[], int cap)
 {
   const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
@@ -516,7 +516,7 @@ int cpu__prim_run(cpu__dnnl_t *dnnl, cpu__prim_t *prim, void *const at[CPU__ROLE
   for (int i = 0; i < prim->count; i++) {
     void *p = at[prim->role[i]];
     if (p == prim->at[i]) continue;
-    /* oneDNN 2 writes zeros to the padding here, which takes time: only when it moved */
+    /* only if changed: oneDNN 2 zeroes the padding here, which takes time */
     CT_TRY(cpu__dnnl_check(dnnl_memory_set_data_handle(prim->arg[i].memory, p),
                            "setting a data handle"));
     prim->at[i] = p;

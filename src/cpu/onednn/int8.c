@@ -1,6 +1,6 @@
-/* Products of uint8 with int8.  oneDNN 2 takes the scales when a primitive is made, adds the bias
- * before it scales, and has descriptors of ops; oneDNN 3 takes scales when it runs, and adds the
- * bias after. */
+/* int8 primitives: uint8 activations, int8 weights.  oneDNN 2 takes the scales when a primitive is
+ * created, adds the bias before scaling, and has op descriptors; oneDNN 3 takes the scales when it
+ * runs, and adds the bias after scaling. */
 #include "cpu/onednn/prim.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"

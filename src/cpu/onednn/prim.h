@@ -1,5 +1,4 @@
-/** \file onednn/prim.h  What the files of this folder share: oneDNN's own types.
- * Folder-private. */
+/** \file onednn/prim.h  oneDNN types shared by the files of this folder.  Folder-private. */
 #ifndef CT_DNNL_PRIM_H
 #define CT_DNNL_PRIM_H
 #include <dnnl.h>
@@ -7,7 +6,8 @@
 #include "cpu/onednn/glue.h"
 
 #if DNNL_VERSION_MAJOR >= 3
-typedef const_dnnl_memory_desc_t cpu__md_arg_t; /* a handle: owned ones are made and freed by it */
+typedef const_dnnl_memory_desc_t cpu__md_arg_t; /* a handle; owned ones are created and destroyed as
+                                                   such */
 #else
 typedef const dnnl_memory_desc_t *cpu__md_arg_t; /* a plain struct */
 #endif
@@ -23,13 +23,13 @@ struct cpu__prim {
   dnnl_primitive_desc_t pd;
   const cpu__md_t *md[CPU__ROLES]; /**< borrowed from pd; NULL: no such argument */
   dnnl_primitive_t built;
-  int count; /**< arguments, and for each the memory object, its role and where it points to */
-  int extra; /**< more arguments behind them, which stay as they are */
+  int count; /**< number of arguments; for each the memory object, its role and its address */
+  int extra; /**< number of further arguments after these, which are constant */
   dnnl_exec_arg_t arg[CPU__ROLES + CPU__EXTRA_ARGS];
   cpu__role_t role[CPU__ROLES];
   void *at[CPU__ROLES];
-  float *scale; /**< owned; of an extra argument */
-  int32_t zero; /**< of another */
+  float *scale; /**< owned; data of a constant argument */
+  int32_t zero; /**< data of a constant argument */
 };
 
 static inline cpu__md_arg_t cpu__md_arg(const cpu__md_t *md)
@@ -37,11 +37,11 @@ static inline cpu__md_arg_t cpu__md_arg(const cpu__md_t *md)
   return (cpu__md_arg_t)md;
 }
 
-/** An error for what is not success. */
+/** Converts a oneDNN status to CT_OK or an error. */
 int cpu__dnnl_check(dnnl_status_t s, const char *what);
-/** Attributes of a primitive whose scratch memory is the caller's. */
+/** Attributes with user-provided scratchpad memory. */
 int cpu__attr_create(dnnl_primitive_attr_t *out);
-/** Takes pd over, whatever happens. */
+/** Takes ownership of pd, also on failure. */
 int cpu__prim_create(dnnl_primitive_desc_t pd, int pass, cpu__prim_t **out);
 
 #endif

@@ -1,10 +1,10 @@
-/** \file tile/pack_body.h  Packing for the tiles of one instruction set: part of tile_body.h.
+/** \file tile/pack_body.h  Packing functions for one instruction set; included by tile_body.h.
  * Module-internal. */
 
-/* Registers of a panel. */
+/* Registers per panel row. */
 #define PANEL (CPU__PANEL / REG)
 
-/* Lanes lie side by side. */
+/* Lanes are contiguous. */
 LOOP void pack_rows(const cpu__pack_t *p, const float *from, float *to, const int whole)
 {
   vec_t sum[PANEL] = {{0}};
@@ -26,7 +26,7 @@ LOOP void pack_rows(const cpu__pack_t *p, const float *from, float *to, const in
     *(vec_mem_t *)(p->sums + v * REG) += sum[v];
 }
 
-/* A square of up to REG lanes and k. */
+/* Transposes a square of up to REG lanes and k. */
 LOOP void pack_square(const cpu__pack_t *p, const float *from, float *to, int lanes, int k)
 {
   vec_t r[REG];
@@ -45,7 +45,7 @@ LOOP void pack_square(const cpu__pack_t *p, const float *from, float *to, int la
     if (i < k) *(vec_mem_t *)(to + i * CPU__PANEL) = r[i];
 }
 
-/* k lie side by side. */
+/* k is contiguous. */
 static void pack_columns(const cpu__pack_t *p, const float *from, float *to)
 {
   for (int64_t k = 0; k < p->k; k += REG) {

@@ -1,4 +1,4 @@
-/* Which tiles fit the processor. */
+/* Selects the micro-kernels for the processor. */
 #include "cpu/tile/tile.h"
 
 const cpu__tiles_t *cpu__tiles(const ct_dev_t *dev)

@@ -1,4 +1,4 @@
-/* The tiles for AVX2 and FMA: vectors of 8 floats. */
+/* Micro-kernels for AVX2 and FMA: vectors of 8 floats. */
 #ifdef __x86_64__
 #  ifdef __clang__
 #    pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)

@@ -1,4 +1,4 @@
-/* The tiles for AVX-512: vectors of 16 floats. */
+/* Micro-kernels for AVX-512: vectors of 16 floats. */
 #ifdef __x86_64__
 #  ifdef __clang__
 #    pragma clang attribute push( \

@@ -1,35 +1,37 @@
-/** \file tile/tile_body.h  The tiles of one instruction set.  Module-internal.
+/** \file tile/tile_body.h  The micro-kernels for one instruction set.  Module-internal.
  *
- * The including file defines WIDTH, the floats of a vector, REG, those of a register, SUMS, how
- * many vectors the registers hold beside a row of B and a factor, and TILES, the name of the table;
- * it has told the compiler the instruction set.  It may define ADD_PRODUCT(sum, factor, vector), a
- * sum and the product of a scalar and a vector, where floats are not what is multiplied.
+ * The including file enables the instruction set and defines: WIDTH, the floats of a vector; REG,
+ * the floats of a register; SUMS, the vectors of accumulators that fit the registers beside a row
+ * of B and a broadcast factor; TILES, the name of the table.  It may define ADD_PRODUCT(sum,
+ * factor, vector), a multiply-add of a broadcast scalar and a vector, if the elements are not
+ * floats.
  *
- * What is `const int` here is a constant after inlining: sums are then unrolled into registers. */
+ * `const int` parameters are constants after inlining, so that accumulators are unrolled into
+ * registers. */
 #include "cpu/tile/tile.h"
 #ifdef __SSE2__
 #  include <immintrin.h>
 #endif
 
-/* Thousands of unrolled loads with a check each would take a compiler minutes; that nothing is read
- * or written beside the panels is seen to by the guards and NaNs of tests/conform. */
+/* Checks in thousands of unrolled loads would take a compiler minutes.  Guard pages and NaNs in
+ * tests/conform detect accesses outside the panels. */
 #ifdef __clang__
 #  pragma clang attribute push(__attribute__((no_sanitize("address", "undefined"))), \
                                apply_to = function)
 #endif
 
 #define LOOP static inline __attribute__((always_inline))
-/* Loops over sums become straight code, or the sums would not be registers. */
+/* Loops over accumulators must be unrolled, or the compiler would not keep these in registers. */
 #define UNROLLED _Pragma("GCC unroll 28")
 
-/* Registers that a vector is made of. */
+/* Registers per vector. */
 #define PARTS (WIDTH / REG)
 
 typedef float vec_t __attribute__((vector_size(REG * 4)));
 typedef int32_t mask_t __attribute__((vector_size(REG * 4)));
 typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
 
-/* The first n floats; the others are 0. */
+/* Loads the first n floats; the other lanes are 0. */
 LOOP vec_t some(const float *p, int n)
 {
 #if REG == 16
@@ -60,7 +62,7 @@ LOOP void put_some(float *p, vec_t v, int n)
 #endif
 }
 
-/* How many of n floats are in register v. */
+/* How many of n floats belong to register v. */
 LOOP int in_register(int n, int v)
 {
   n -= v * REG;
@@ -71,14 +73,15 @@ LOOP int in_register(int n, int v)
 #  define ADD_PRODUCT(sum, factor, vector) ((sum) + (factor) * (vector))
 #endif
 
-/* The products of one tap.  Rows of A side by side (packed or transposed), or a distance apart. */
+/* Accumulates the product of one tap.  The rows of A are contiguous (packed or transposed) or
+ * strided. */
 LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *sum, const int vecs,
                    const int rows, const int side_by_side)
 {
   const int64_t row = side_by_side ? 1 : t->a_row, next = side_by_side ? t->a_k : 1;
   const int64_t k = t->k, b_k = t->b_k, b_vec = t->b_vec;
   const int wide = vecs * PARTS;
-  /* addresses are a base and a multiple of the distance that the processor can form */
+  /* three rows share a base address; x86 can address base + 0, 1 or 2 times the stride */
   const float *base[(CPU__TILE_ROWS + 2) / 3];
   UNROLLED
   for (int i = 0; i < rows; i += 3)
@@ -96,7 +99,7 @@ LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *
   }
 }
 
-/* What comes after the products, each part for all sums at once: a branch for each of them would
+/* Epilogue: add to C, bias, ReLU, each step for all accumulators.  One branch per accumulator would
  * cost as much as a short product. */
 LOOP void finish(const cpu__tile_t *t, vec_t *sum, const float *c, const int vecs, const int rows)
 {
@@ -159,7 +162,7 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
   UNROLLED
   for (int i = 0; i < rows * wide; i++)
     sum[i] = (vec_t){0};
-  /* C is far away, and nothing else asks for it early */
+  /* prefetch C, which no other access brings into the cache early */
   if (!t->stream) {
     UNROLLED
     for (int i = 0; i < rows; i++)
@@ -184,8 +187,8 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
 
 /* ---- transposition ---- */
 
-/* Of two vectors, a and b, lanes l with a bit of l set are exchanged for those with it clear: done
- * for all bits and all pairs of rows apart by that bit, it transposes a square. */
+/* Exchanges lanes of two vectors a and b: lanes with `bit` set in a against lanes with it clear in
+ * b.  Done for all bits and all pairs of rows that differ in that bit, it transposes a square. */
 #define LOW(l, bit)      ((l) & (bit) ? REG + (l) - (bit) : (l))
 #define HIGH(l, bit)     ((l) & (bit) ? REG + (l) : (l) + (bit))
 #define FOUR(x, l, bit)  x(l, bit), x(l + 1, bit), x(l + 2, bit), x(l + 3, bit)
@@ -245,7 +248,7 @@ static void transpose(int64_t rows, int64_t columns, const float *a, int64_t a_r
 
 #include "cpu/tile/pack_body.h"
 
-/* ---- the table ---- */
+/* ---- table of micro-kernels ---- */
 
 #define TILE(vecs, rows)                                                                           \
   static void tile_##vecs##_##rows(const cpu__tile_t *t, const float *a, const float *b, float *c) \

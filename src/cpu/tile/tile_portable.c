@@ -1,6 +1,6 @@
-/* The tiles for any processor: vectors of 8 floats, which the compiler cuts up.  Of NEON's 32
- * registers 24 hold sums; GCC's scheduling before registers are given out would move so many loads
- * up that some of the sums go to memory and back for every k. */
+/* Micro-kernels for any processor: vectors of 8 floats, which the compiler splits.  24 of NEON's 32
+ * registers hold accumulators; GCC's scheduling before register allocation would move so many loads
+ * up that accumulators are spilled in every iteration. */
 #if defined(__aarch64__) && !defined(__clang__)
 #  pragma GCC optimize("O3", "no-predictive-commoning", "no-schedule-insns")
 #elif defined(__GNUC__) && !defined(__clang__)

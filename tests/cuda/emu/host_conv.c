@@ -1,4 +1,4 @@
-/* Convolutions as plain loops: what cuda/conv_dnn.c is in the emulated module.
+/* Convolutions as plain loops: what cuda/conv/conv_dnn.c is in the emulated module.
  *
  * Like cuDNN's plans they want aligned pointers and scratch memory, into all of which they write.
  * Sums are exact and rounded once to the type; so is the gradient of low weights, before it becomes
@@ -10,7 +10,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cuda/kernels/bias.h"
-#include "cuda/product.h"
+#include "cuda/gemm_conv.h"
 #include "ref/ref.h"
 #include "tests/cuda/emu/fake_cuda.h"
 

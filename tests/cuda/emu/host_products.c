@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/ct_err.h"
-#include "cuda/product.h"
+#include "cuda/gemm_conv.h"
 
 int gpu__products_open(ct_dev_t *dev, gpu__products_t **out)
 {

@@ -1,0 +1,104 @@
+/* Convolutions on cuDNN (product.h): a way for each pass. */
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "cuda/conv/conv_plan.h"
+#include "cuda/gpu.h"
+
+enum { PASSES = 3 };
+static const int pass_bit[PASSES] = {CT_FWD, CT_BWD_DATA, CT_BWD_PARAM};
+
+struct gpu__conv {
+  ct_dev_t *dev;
+  ct_op_desc_t d;
+  const gpu__conv_way_t *way[PASSES]; /* NULL: not prepared, or there is nothing to do */
+  gpu__dnn_memory_t memory[PASSES];
+};
+
+static gpu__conv_pass_t pass_of(const gpu__conv_t *c, int i)
+{
+  return (gpu__conv_pass_t){.d = &c->d, .pass = pass_bit[i], .tf32 = c->dev->tf32};
+}
+
+/* A batch of nothing has no plan and needs none. */
+static int is_empty(const ct_op_desc_t *d)
+{
+  return d->x.dim[0] == 0;
+}
+
+/* What is worth knowing about the numbers. */
+static const char *algorithm_of(const gpu__conv_t *c)
+{
+  int winograd = 0;
+  for (int i = 0; i < PASSES; i++)
+    winograd |= c->way[i] && c->way[i]->notes & 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+  if (c->d.x.dtype != CT_F32) return "cuDNN, low gradient";
+  return winograd ? "cuDNN, winograd" : "cuDNN";
+}
+
+int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
+                   const char **algorithm)
+{
+  int rc = CT_OK;
+  gpu__conv_t *c = ct_mem_alloc(sizeof *c, "convolution");
+  if (!c) return CT_ERR_NOMEM;
+  c->dev = dev;
+  c->d = *d;
+  *scratch = 0;
+  for (int i = 0; i < PASSES && !is_empty(d); i++) {
+    gpu__conv_pass_t p = pass_of(c, i);
+    if (!(d->passes & pass_bit[i])) continue;
+    CT_TRY(gpu__conv_way(dev, &p, &c->way[i]));
+    size_t wanted = gpu__conv_way_scratch(&p, c->way[i]);
+    if (wanted > *scratch) *scratch = wanted;
+  }
+  *algorithm = algorithm_of(c);
+  *out = c;
+  c = NULL;
+out:
+  gpu__conv_free(c);
+  return rc;
+}
+
+void gpu__conv_free(gpu__conv_t *c)
+{
+  if (!c) return;
+  for (int i = 0; i < PASSES; i++)
+    gpu__dnn_memory_clear(&c->memory[i]);
+  ct_mem_free(c);
+}
+
+static int run(gpu__conv_t *c, int i, const gpu__conv_memory_t *at, cudaStream_t s)
+{
+  gpu__conv_pass_t p = pass_of(c, i);
+  return gpu__conv_way_run(c->dev->products->dnn, &p, c->way[i], &c->memory[i], at, s);
+}
+
+/* cuDNN takes what it reads as pointers to what may be written. */
+static void *input(const void *p)
+{
+  return (void *)(uintptr_t)p;
+}
+
+int gpu__conv_forward(gpu__conv_t *c, const void *x, const void *w, const void *bias, void *y,
+                      void *scratch, cudaStream_t s)
+{
+  gpu__conv_memory_t at = {
+      .x = input(x), .w = input(w), .y = y, .bias = input(bias), .scratch = scratch};
+  return is_empty(&c->d) ? CT_OK : run(c, 0, &at, s);
+}
+
+int gpu__conv_backward_data(gpu__conv_t *c, const void *dy, const void *w, void *dx, void *scratch,
+                            cudaStream_t s)
+{
+  gpu__conv_memory_t at = {.x = dx, .w = input(w), .y = input(dy), .scratch = scratch};
+  return is_empty(&c->d) ? CT_OK : run(c, 1, &at, s);
+}
+
+int gpu__conv_backward_weight(gpu__conv_t *c, const void *x, const void *dy, float *dw,
+                              void *scratch, cudaStream_t s)
+{
+  gpu__conv_memory_t at = {.x = input(x), .w = dw, .y = input(dy), .scratch = scratch};
+  if (is_empty(&c->d))
+    return GPU_CHECK(cudaMemsetAsync(dw, 0, (size_t)gpu__conv_filter_count(&c->d) * sizeof *dw, s));
+  return run(c, 2, &at, s);
+}

@@ -1,0 +1,130 @@
+/* Measures the ways to do a pass of a convolution. */
+#include "base/ct_err.h"
+#include "cuda/conv/conv_plan.h"
+#include "cuda/gpu.h"
+#include <math.h>
+
+enum { RUNS = 3, CANDIDATES = 2 * GPU_CONV_WAYS };
+
+/* Memory and a stream for it. */
+typedef struct bench {
+  ct_dev_t *dev;
+  const gpu__conv_pass_t *p;
+  char *block;
+  gpu__conv_memory_t at;
+  cudaStream_t stream;
+  cudaEvent_t begin, end;
+} bench_t;
+
+static size_t aligned(size_t bytes)
+{
+  return (bytes + 255) / 256 * 256;
+}
+
+/* Filters and biases have room for float32, as their gradients are. */
+static int bench_open(bench_t *b, size_t scratch)
+{
+  int rc = CT_OK;
+  const ct_op_desc_t *d = b->p->d;
+  size_t x = aligned(ct_shape_bytes(&d->x)), y = aligned(ct_shape_bytes(&d->y));
+  size_t w = aligned((size_t)gpu__conv_filter_count(d) * sizeof(float));
+  size_t bias = aligned((size_t)d->y.dim[1] * sizeof(float));
+  GPU_TRY(cudaMalloc((void **)&b->block, x + y + w + bias + scratch));
+  b->at = (gpu__conv_memory_t){.x = b->block,
+                               .y = b->block + x,
+                               .w = b->block + x + y,
+                               .bias = b->block + x + y + w,
+                               .scratch = b->block + x + y + w + bias};
+  GPU_TRY(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
+  GPU_TRY(cudaEventCreate(&b->begin));
+  GPU_TRY(cudaEventCreate(&b->end));
+  GPU_TRY(cudaMemsetAsync(b->block, 0, x + y + w + bias + scratch, b->stream));
+out:
+  cudaGetLastError(); /* out of memory is no news for the next kernel */
+  return rc;
+}
+
+static void bench_close(bench_t *b)
+{
+  if (b->begin) cudaEventDestroy(b->begin);
+  if (b->end) cudaEventDestroy(b->end);
+  if (b->stream) cudaStreamDestroy(b->stream);
+  if (b->block) cudaFree(b->block);
+  cudaGetLastError(); /* of a way that did not run: no news for the next kernel */
+}
+
+static float median(const float t[RUNS])
+{
+  float low = fminf(t[0], t[1]), high = fmaxf(t[0], t[1]);
+  return fmaxf(low, fminf(high, t[2]));
+}
+
+/* Milliseconds; the first run, which may load the kernel, does not count. */
+static int measure(bench_t *b, const gpu__conv_way_t *way, float *ms)
+{
+  int rc = CT_OK;
+  float t[RUNS];
+  gpu__dnn_memory_t m = {.pack = NULL};
+  cudnnHandle_t handle = b->dev->products->dnn;
+  CT_TRY(gpu__conv_way_run(handle, b->p, way, &m, &b->at, b->stream));
+  for (int i = 0; i < RUNS; i++) {
+    GPU_TRY(cudaEventRecord(b->begin, b->stream));
+    CT_TRY(gpu__conv_way_run(handle, b->p, way, &m, &b->at, b->stream));
+    GPU_TRY(cudaEventRecord(b->end, b->stream));
+    GPU_TRY(cudaEventSynchronize(b->end));
+    GPU_TRY(cudaEventElapsedTime(&t[i], b->begin, b->end));
+  }
+  *ms = median(t);
+out:
+  gpu__dnn_memory_clear(&m);
+  return rc;
+}
+
+static int gather(const bench_t *b, gpu__conv_way_t way[CANDIDATES], int *n)
+{
+  int rc = CT_OK, plain = 0;
+  gpu__dnn_target_t t = {.handle = b->dev->products->dnn};
+  *n = 0;
+  if (gpu__conv_may_fuse(b->p)) CT_TRY(gpu__conv_ways(&t, b->p, 1, GPU_CONV_WAYS, way, n));
+  CT_TRY(gpu__conv_ways(&t, b->p, 0, GPU_CONV_WAYS, way + *n, &plain));
+  *n += plain;
+out:
+  return rc;
+}
+
+/* A way that fails when it is run is not one. */
+static int fastest(bench_t *b, const gpu__conv_way_t way[CANDIDATES], int n)
+{
+  int best = -1;
+  float least = INFINITY, ms;
+  for (int i = 0; i < n; i++) {
+    if (measure(b, &way[i], &ms) != CT_OK || ms >= least) continue;
+    least = ms;
+    best = i;
+  }
+  return best;
+}
+
+int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_way_t *out)
+{
+  int rc = CT_OK, n = 0, best = 0;
+  size_t scratch = 0;
+  gpu__conv_way_t way[CANDIDATES];
+  bench_t b = {.dev = dev, .p = p};
+  CT_TRY(gather(&b, way, &n));
+  if (n == 0) CT_FAIL(CT_ERR_UNSUP, "nothing to measure");
+  for (int i = 0; i < n; i++) {
+    size_t wanted = gpu__conv_way_scratch(p, &way[i]);
+    if (wanted > scratch) scratch = wanted;
+  }
+  if (n > 1) CT_TRY(bench_open(&b, scratch));
+  if (n > 1) best = fastest(&b, way, n);
+  if (best < 0) CT_FAIL(CT_ERR_DEVICE, "no plan of cuDNN could be run");
+  *out = way[best];
+  way[best].plan = (gpu__dnn_plan_t){.plan = NULL};
+out:
+  for (int i = 0; i < n; i++)
+    gpu__dnn_plan_clear(&way[i].plan);
+  bench_close(&b);
+  return rc;
+}

@@ -1,0 +1,209 @@
+/* Graphs of cuDNN's operations, and its errors. */
+#include "cuda/conv/dnn.h"
+#include "backend/ct_op.h"
+#include "base/ct_err.h"
+#include <stdbool.h>
+
+int gpu__dnn_check(cudnnStatus_t status, const char *what, const char *file, int line)
+{
+  char detail[384] = "";
+  int code = CT_ERR_DEVICE;
+  if (status == CUDNN_STATUS_SUCCESS) return CT_OK;
+  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) code = CT_ERR_UNSUP;
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+      status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
+    code = CT_ERR_NOMEM;
+  cudnnGetLastErrorString(detail, sizeof detail);
+  for (char *c = detail; *c; c++)
+    if (*c == '\n') *c = ' ';
+  return ct_err_set(code, file, line, "cuDNN, %s: %s%s%s", what, cudnnGetErrorString(status),
+                    *detail ? ": " : "", detail);
+}
+
+void gpu__dnn_free(gpu__dnn_desc_t d)
+{
+  if (d) cudnnBackendDestroyDescriptor(d);
+}
+
+/* A new descriptor of the graph; NULL after a failure. */
+static gpu__dnn_desc_t create(gpu__dnn_graph_t *g, cudnnBackendDescriptorType_t type)
+{
+  gpu__dnn_desc_t d = NULL;
+  if (g->rc == CT_OK && g->count == GPU_DNN_DESCS)
+    g->rc = ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a graph for cuDNN has too many parts");
+  if (g->rc == CT_OK) g->rc = GPU_DNN_CHECK(cudnnBackendCreateDescriptor(type, &d), "descriptor");
+  if (g->rc == CT_OK) g->made[g->count++] = d;
+  return d;
+}
+
+static void set(gpu__dnn_graph_t *g, gpu__dnn_desc_t d, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, int64_t n, const void *values)
+{
+  if (g->rc == CT_OK)
+    g->rc =
+        GPU_DNN_CHECK(cudnnBackendSetAttribute(d, name, type, n, values), "attribute of a graph");
+}
+
+static void set_ints(gpu__dnn_graph_t *g, gpu__dnn_desc_t d, cudnnBackendAttributeName_t name,
+                     int64_t n, const int64_t *values)
+{
+  set(g, d, name, CUDNN_TYPE_INT64, n, values);
+}
+
+static void set_desc(gpu__dnn_graph_t *g, gpu__dnn_desc_t d, cudnnBackendAttributeName_t name,
+                     gpu__dnn_desc_t value)
+{
+  set(g, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+static void finalize(gpu__dnn_graph_t *g, gpu__dnn_desc_t d)
+{
+  if (g->rc == CT_OK) g->rc = GPU_DNN_CHECK(cudnnBackendFinalize(d), "part of a graph");
+}
+
+static void add_op(gpu__dnn_graph_t *g, gpu__dnn_desc_t d)
+{
+  finalize(g, d);
+  if (g->rc == CT_OK && g->ops == GPU_DNN_OPS)
+    g->rc = ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a graph for cuDNN has too many operations");
+  if (g->rc == CT_OK) g->op[g->ops++] = d;
+}
+
+/* ---- tensors ---- */
+
+static cudnnDataType_t data_type(ct_dtype_t t)
+{
+  return t == CT_BF16 ? CUDNN_DATA_BFLOAT16 : t == CT_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
+
+static gpu__dnn_desc_t tensor(gpu__dnn_graph_t *g, int64_t id, cudnnDataType_t type, int ndim,
+                              const int64_t *dim, bool virtual)
+{
+  gpu__dnn_desc_t d = create(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  int64_t stride[CT_MAX_DIMS], next = dim[1], alignment = 16;
+  stride[1] = 1;
+  for (int i = ndim - 1; i >= 0; i--) {
+    if (i == 1) continue;
+    stride[i] = next;
+    next *= dim[i];
+  }
+  set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  set_ints(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, ndim, dim);
+  set_ints(g, d, CUDNN_ATTR_TENSOR_STRIDES, ndim, stride);
+  set_ints(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 1, &id);
+  set_ints(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1, &alignment);
+  set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &virtual);
+  finalize(g, d);
+  return d;
+}
+
+gpu__dnn_desc_t gpu__dnn_tensor(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type, int ndim,
+                                const int64_t *dim)
+{
+  return tensor(g, id, data_type(type), ndim, dim, false);
+}
+
+gpu__dnn_desc_t gpu__dnn_between(gpu__dnn_graph_t *g, int ndim, const int64_t *dim)
+{
+  return tensor(g, 1000 + g->count, CUDNN_DATA_FLOAT, ndim, dim, true);
+}
+
+/* ---- operations ---- */
+
+static gpu__dnn_desc_t window_desc(gpu__dnn_graph_t *g, const gpu__dnn_window_t *w)
+{
+  gpu__dnn_desc_t d = create(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+  cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  int64_t dims = w->dims;
+  set(g, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+  set(g, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+  set_ints(g, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1, &dims);
+  set_ints(g, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, dims, w->dilate);
+  set_ints(g, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, dims, w->stride);
+  set_ints(g, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, dims, w->pad);
+  set_ints(g, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, dims, w->pad);
+  finalize(g, d);
+  return d;
+}
+
+/* cuDNN's names of what is the same in its three operations. */
+typedef struct conv_names {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t window, x, w, y, alpha, beta;
+} conv_names_t;
+
+static conv_names_t conv_names(int pass)
+{
+  if (pass == CT_FWD)
+    return (conv_names_t){CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+  if (pass == CT_BWD_DATA)
+    return (conv_names_t){CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+  return (conv_names_t){CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+}
+
+void gpu__dnn_conv(gpu__dnn_graph_t *g, int pass, const gpu__dnn_window_t *window,
+                   gpu__dnn_desc_t x, gpu__dnn_desc_t w, gpu__dnn_desc_t y)
+{
+  conv_names_t names = conv_names(pass);
+  gpu__dnn_desc_t conv = window_desc(g, window), d = create(g, names.type);
+  float one = 1, zero = 0;
+  set_desc(g, d, names.window, conv);
+  set_desc(g, d, names.x, x);
+  set_desc(g, d, names.w, w);
+  set_desc(g, d, names.y, y);
+  set(g, d, names.alpha, CUDNN_TYPE_FLOAT, 1, &one);
+  set(g, d, names.beta, CUDNN_TYPE_FLOAT, 1, &zero);
+  add_op(g, d);
+}
+
+void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y)
+{
+  gpu__dnn_desc_t how = create(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  finalize(g, how);
+  gpu__dnn_desc_t d = create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, a);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  add_op(g, d);
+}
+
+int gpu__dnn_finish(gpu__dnn_graph_t *g, const gpu__dnn_target_t *t)
+{
+  g->graph = create(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  if (t->handle)
+    set(g, g->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle);
+  set(g, g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->ops, g->op);
+  finalize(g, g->graph);
+  return g->rc;
+}
+
+void gpu__dnn_graph_clear(gpu__dnn_graph_t *g)
+{
+  for (int i = g->count - 1; i >= 0; i--)
+    gpu__dnn_free(g->made[i]);
+  *g = (gpu__dnn_graph_t){.rc = CT_OK};
+}

@@ -1,0 +1,48 @@
+/* The handles of cuDNN and cuBLASLt. */
+#include "cuda/library_handles.h"
+#include "cuda/conv/dnn.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include <stdio.h>
+
+int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int line)
+{
+  int code = status == CUBLAS_STATUS_ALLOC_FAILED    ? CT_ERR_NOMEM
+             : status == CUBLAS_STATUS_NOT_SUPPORTED ? CT_ERR_UNSUP
+                                                     : CT_ERR_DEVICE;
+  if (status == CUBLAS_STATUS_SUCCESS) return CT_OK;
+  return ct_err_set(code, file, line, "%s: %s: %s", call, cublasLtGetStatusName(status),
+                    cublasLtGetStatusString(status));
+}
+
+int gpu__products_open(ct_dev_t *dev, gpu__products_t **out)
+{
+  int rc = CT_OK;
+  (void)dev; /* the handles are those of the current device */
+  gpu__products_t *p = ct_mem_alloc(sizeof *p, "handles of cuDNN and cuBLASLt");
+  if (!p) return CT_ERR_NOMEM;
+  CT_TRY(GPU_DNN_CHECK(cudnnCreate(&p->dnn), "handle"));
+  CT_TRY(GPU_LT_CHECK(cublasLtCreate(&p->lt)));
+  *out = p;
+  p = NULL;
+out:
+  gpu__products_close(p);
+  return rc;
+}
+
+void gpu__products_close(gpu__products_t *p)
+{
+  if (!p) return;
+  gpu__conv_plans_free(p->conv_plans);
+  if (p->dnn) cudnnDestroy(p->dnn);
+  if (p->lt) cublasLtDestroy(p->lt);
+  ct_mem_free(p);
+}
+
+const char *gpu__products_version(char *buf, size_t cap)
+{
+  int dnn = (int)cudnnGetVersion(), lt = (int)cublasLtGetVersion();
+  snprintf(buf, cap, "cuDNN %d.%d.%d, cuBLASLt %d.%d", dnn / 10000, dnn / 100 % 100, dnn % 100,
+           lt / 10000, lt / 100 % 100);
+  return buf;
+}

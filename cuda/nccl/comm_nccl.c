@@ -1,0 +1,416 @@
+/* The communicator over NCCL: life and transfers.
+ *
+ * A ticket is two events: NCCL's stream waits for the first, which is recorded behind the work that
+ * fills the buffer, and end() lets a queue wait for the second.  The host waits for nothing, and
+ * both calls may be noted as part of a repeated step (gpu__enqueue_call), where the events become
+ * edges of a CUDA graph.
+ *
+ * Slices are made so that ncclReduceScatter and ncclAllGather fit: all have the same number of
+ * whole units, and the last rank also has the few floats that are left, by an ncclReduce and an
+ * ncclBroadcast of their own in the same group.
+ *
+ * As bfloat16 gradients are cast into a copy of the arena and back.  Unlike ct_comm_mpi, NCCL also
+ * rounds the sums that it passes on. */
+#include "cuda/nccl/comm_nccl.h"
+
+#include <string.h>
+
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "comm/ct_agree.h"
+#include "cuda/kernels/elt.h"
+
+enum { UNIT = 16 }; /* floats that slices are made of */
+
+/* What reduce() and end() enqueue. */
+typedef struct work {
+  ct_comm_t *c;
+  float *buf;
+  int64_t n, how, ticket, wait;
+} work_t;
+
+int64_t gpu__nccl_slice(int64_t n, int ranks)
+{
+  return n / ranks / UNIT * UNIT;
+}
+
+static void slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
+{
+  int64_t step = gpu__nccl_slice(n, c->t->size);
+  *from = c->t->rank * step;
+  *to = c->t->rank == c->t->size - 1 ? n : *from + step;
+}
+
+void gpu__nccl_count(ct_comm_t *c, int64_t bytes, int share, int ranks)
+{
+  c->sent += bytes * share / ranks;
+}
+
+int gpu__nccl_event(cudaEvent_t *io)
+{
+  return *io ? CT_OK : GPU_CHECK(cudaEventCreateWithFlags(io, cudaEventDisableTiming));
+}
+
+int gpu__nccl_fork(ct_comm_t *c, cudaStream_t s, cudaEvent_t e)
+{
+  int rc = CT_OK;
+  GPU_TRY(cudaEventRecord(e, s));
+  GPU_TRY(cudaStreamWaitEvent(c->stream, e, 0));
+out:
+  return rc;
+}
+
+/* ---- transfers ---- */
+
+/* Where a buffer travels as bfloat16; NULL: it is not in memory of alloc(), and travels as it
+ * is. */
+static char *low_of(const ct_comm_t *c, const float *buf, int64_t n)
+{
+  const char *p = (const char *)buf;
+  for (int64_t i = 0; c->low && i < c->blocks; i++) {
+    const gpu__block_t *b = &c->block[i];
+    if (p >= b->whole.p && p + n * (int64_t)sizeof *buf <= b->whole.p + b->whole.bytes)
+      return b->low.p + (p - b->whole.p) / 2;
+  }
+  return NULL;
+}
+
+static int sum_slices(ct_comm_t *c, char *p, int64_t n, ncclDataType_t type, size_t size)
+{
+  int ranks = c->t->size;
+  int64_t step = gpu__nccl_slice(n, ranks);
+  char *mine = p + (size_t)(c->t->rank * step) * size, *rest = p + (size_t)(ranks * step) * size;
+  ncclResult_t r = ncclGroupStart(), ended;
+  if (r == ncclSuccess && step)
+    r = ncclReduceScatter(p, mine, (size_t)step, type, ncclSum, c->nccl, c->stream);
+  if (r == ncclSuccess && n > ranks * step)
+    r = ncclReduce(rest, rest, (size_t)(n - ranks * step), type, ncclSum, ranks - 1, c->nccl,
+                   c->stream);
+  ended = ncclGroupEnd();
+  return gpu__nccl_done(c, c->nccl, r == ncclSuccess ? ended : r, "ncclReduceScatter",
+                        n * (int64_t)size);
+}
+
+static int sum(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
+{
+  int rc = CT_OK;
+  int64_t from = 0, to = n;
+  char *low = low_of(c, buf, n), *p = low ? low : (char *)buf;
+  ncclDataType_t type = low ? ncclBfloat16 : ncclFloat32;
+  size_t size = ct_dtype_size(low ? CT_BF16 : CT_F32);
+  if (n == 0) return CT_OK;
+  if (low) GPU_TRY(gpu__cast(CT_F32, CT_BF16, n, buf, low, c->stream));
+  if (how == CT_REDUCE_SLICE)
+    CT_TRY(sum_slices(c, p, n, type, size));
+  else
+    CT_TRY(gpu__nccl_done(c, c->nccl,
+                          ncclAllReduce(p, p, (size_t)n, type, ncclSum, c->nccl, c->stream),
+                          "ncclAllReduce", n * (int64_t)size));
+  if (how == CT_REDUCE_SLICE) slice(c, n, &from, &to);
+  if (low && from < to)
+    GPU_TRY(
+        gpu__cast(CT_BF16, CT_F32, to - from, low + (size_t)from * size, buf + from, c->stream));
+out:
+  return rc;
+}
+
+/* s NULL: the buffer is filled. */
+static int launch(void *arg, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const work_t *w = arg;
+  ct_comm_t *c = w->c;
+  gpu__transfer_t *x = &c->transfer[w->ticket];
+  CT_TRY(gpu__nccl_alive(c));
+  if (s) CT_TRY(gpu__nccl_fork(c, s, x->fork));
+  CT_TRY(sum(c, w->buf, w->n, (ct_reduce_t)w->how));
+  GPU_TRY(cudaEventRecord(x->done, c->stream));
+out:
+  return rc == CT_OK ? rc : gpu__nccl_give_up(c, rc);
+}
+
+static int join(void *arg, cudaStream_t s)
+{
+  int rc = CT_OK;
+  const work_t *w = arg;
+  CT_TRY(gpu__nccl_alive(w->c));
+  CT_TRY(gpu__nccl_wait(w->c, (int)w->wait, s, w->c->transfer[w->ticket].done));
+out:
+  return rc;
+}
+
+static void count_reduction(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
+{
+  int ranks = c->t->size;
+  int64_t bytes = n * (int64_t)ct_dtype_size(low_of(c, buf, n) ? CT_BF16 : CT_F32);
+  gpu__nccl_count(c, bytes, (how == CT_REDUCE_ALL ? 2 : 1) * (ranks - 1), ranks);
+}
+
+static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
+                  int *ticket)
+{
+  int rc = CT_OK;
+  while (c->lowest < CT_COMM_TICKETS && c->transfer[c->lowest].open)
+    c->lowest++;
+  *ticket = c->lowest;
+  if (c->lowest == CT_COMM_TICKETS)
+    CT_FAIL(CT_ERR_ARG, "more than %d transfers are open at once", CT_COMM_TICKETS);
+  gpu__transfer_t *x = &c->transfer[*ticket];
+  x->open = 1;
+  count_reduction(c, buf, n, how);
+  rc = gpu__nccl_event(&x->fork);
+  if (rc == CT_OK) rc = gpu__nccl_event(&x->done);
+  if (rc != CT_OK) return gpu__nccl_give_up(c, rc);
+  work_t w = {c, buf, n, how, *ticket, -1};
+  if (!after) return launch(&w, NULL);
+  c->repeated |= after->queue->noting;
+  CT_TRY(gpu__enqueue_call(after->queue, launch, &w, sizeof w));
+out:
+  return rc;
+}
+
+static int poke(ct_comm_t *c)
+{
+  return gpu__nccl_alive(c); /* transfers move by themselves */
+}
+
+static int end(ct_comm_t *c, int ticket, ct_queue_t *q)
+{
+  int rc = CT_OK;
+  if (ticket < 0 || ticket >= CT_COMM_TICKETS || !c->transfer[ticket].open)
+    CT_FAIL(CT_ERR_ARG, "ticket %d is not open", ticket);
+  work_t w = {.c = c, .ticket = ticket, .wait = gpu__nccl_wait_open(c, 0)};
+  c->transfer[ticket].open = 0;
+  if (ticket < c->lowest) c->lowest = ticket;
+  CT_TRY(gpu__enqueue_call(q, join, &w, sizeof w));
+out:
+  return rc;
+}
+
+/* ---- memory ---- */
+
+/* Where NCCL has no memory of its own, or does not take it, its copies are slower, but right. */
+static int new_memory(ct_comm_t *c, size_t bytes, gpu__shared_t *m)
+{
+  int rc = CT_OK;
+  void *p = NULL;
+  *m = (gpu__shared_t){.bytes = bytes ? bytes : 1};
+  ncclResult_t r = ncclMemAlloc(&p, m->bytes);
+  m->by_nccl = r == ncclSuccess;
+  if (!m->by_nccl) {
+    (void)cudaGetLastError();
+    ct_log_all(CT_LOG_DEBUG, "no memory from ncclMemAlloc: %s", ncclGetErrorString(r));
+    GPU_TRY(cudaMalloc(&p, m->bytes));
+  }
+  m->p = p;
+  GPU_TRY(cudaMemsetAsync(p, 0, m->bytes, c->stream));
+  CT_TRY(gpu__wait_stream(c->dev, c->stream));
+out:
+  return rc;
+}
+
+static void free_memory(ct_comm_t *c, gpu__shared_t *m)
+{
+  if (!m->p) return;
+  if (m->handle && c->nccl) (void)ncclCommDeregister(c->nccl, m->handle);
+  if (m->by_nccl)
+    (void)ncclMemFree(m->p);
+  else
+    (void)cudaFree(m->p);
+  *m = (gpu__shared_t){0};
+}
+
+/* On all ranks or on none, as NCCL wants it. */
+static void register_memory(ct_comm_t *c, gpu__shared_t *m)
+{
+  ncclResult_t r = ncclCommRegister(c->nccl, m->p, m->bytes, &m->handle);
+  int64_t failed = r != ncclSuccess;
+  if (failed) {
+    m->handle = NULL;
+    ct_log_all(CT_LOG_DEBUG, "ncclCommRegister: %s", ncclGetErrorString(r));
+  }
+  ct_agree_sum(c->t, &failed, 1);
+  if (!failed || !m->handle) return;
+  (void)ncclCommDeregister(c->nccl, m->handle);
+  m->handle = NULL;
+}
+
+static int alloc(ct_comm_t *c, size_t bytes, void **out)
+{
+  int rc = CT_OK;
+  gpu__block_t b = {0};
+  *out = NULL;
+  rc = gpu__nccl_alive(c);
+  if (rc == CT_OK)
+    rc = ct_mem_grow((void **)&c->block, &c->block_cap, c->blocks + 1, sizeof *c->block);
+  CT_TRY_ALL(c->t, rc);
+  rc = new_memory(c, bytes, &b.whole);
+  if (rc == CT_OK && c->low) rc = new_memory(c, bytes / 2 + UNIT, &b.low);
+  CT_TRY_ALL(c->t, rc);
+  register_memory(c, c->low ? &b.low : &b.whole); /* what NCCL reads */
+  c->block[c->blocks++] = b;
+  *out = b.whole.p;
+  b = (gpu__block_t){0};
+out:
+  free_memory(c, &b.whole);
+  free_memory(c, &b.low);
+  return rc;
+}
+
+/* ---- life ---- */
+
+static int64_t bytes_sent(const ct_comm_t *c)
+{
+  return c->sent;
+}
+
+static void free_events(ct_comm_t *c)
+{
+  for (int i = 0; i < CT_COMM_TICKETS; i++) {
+    if (c->transfer[i].fork) (void)cudaEventDestroy(c->transfer[i].fork);
+    if (c->transfer[i].done) (void)cudaEventDestroy(c->transfer[i].done);
+  }
+}
+
+/* Everything but memory of alloc(). */
+static void free_parts(ct_comm_t *c, int alone)
+{
+  gpu__nccl_groups_free(c);
+  gpu__unwatch(c->dev, gpu__nccl_watch, c);
+  free_events(c);
+  gpu__nccl_waits_free(c);
+  if (c->stream) (void)cudaStreamDestroy(c->stream);
+  ct_alarm_close(c->alarm, alone);
+  ct_mem_free(c->block);
+  ct_mem_free(c);
+}
+
+/* An orderly end: every rank's work is done. */
+static void close_nccl(ct_comm_t *c)
+{
+  if (!c->nccl) return;
+  if (gpu__nccl_done(c, c->nccl, ncclCommFinalize(c->nccl), "ncclCommFinalize", 0) != CT_OK) return;
+  (void)ncclCommDestroy(c->nccl);
+  c->nccl = NULL;
+}
+
+static void close_comm(ct_comm_t *c)
+{
+  if (!c) return;
+  if (c->stream) {
+    int rc = gpu__wait_stream(c->dev, c->stream);
+    if (rc != CT_OK) gpu__nccl_give_up(c, rc);
+  }
+  gpu__drop_graphs(c->dev); /* NCCL would wait for them */
+  for (int64_t i = 0; i < c->blocks; i++) {
+    free_memory(c, &c->block[i].whole);
+    free_memory(c, &c->block[i].low);
+  }
+  gpu__nccl_groups_free(c);
+  close_nccl(c);
+  free_parts(c, 0);
+}
+
+static void abort_comm(ct_comm_t *c)
+{
+  ct_err_info_t last = *ct_err_last();
+  if (c->failure.code == CT_OK)
+    gpu__nccl_give_up(c, ct_err_set(CT_ERR_COMM, __FILE__, __LINE__,
+                                    "rank %d on %s has given up in the middle of a transfer",
+                                    c->t->rank, c->t->host));
+  ct_err_put(&last);
+  free_parts(c, 1);
+}
+
+static int check(const ct_backend_t *be, const ct_comm_opts_t *o)
+{
+  int rc = CT_OK;
+  if (be != &gpu__backend)
+    CT_FAIL(CT_ERR_UNSUP, "NCCL cannot reach memory of backend '%s'", be->name);
+  if (o->fixed_order)
+    CT_FAIL(CT_ERR_UNSUP, "NCCL adds up in an order of its own, not along a binary tree over the "
+                          "ranks; the communicator 'staged' can");
+  if (o->wire != CT_F32 && o->wire != CT_BF16)
+    CT_FAIL(CT_ERR_UNSUP, "gradients cannot travel as %s; there are float32 and bfloat16",
+            ct_dtype_name(o->wire));
+out:
+  return rc;
+}
+
+static int open_stream(ct_comm_t *c)
+{
+  int rc = CT_OK, least, greatest;
+  GPU_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  GPU_TRY(cudaStreamCreateWithPriority(&c->stream, cudaStreamNonBlocking, greatest));
+  CT_TRY(gpu__watch(c->dev, gpu__nccl_watch, c));
+out:
+  return rc;
+}
+
+static int open_nccl(ct_comm_t *c)
+{
+  int rc = CT_OK;
+  ncclUniqueId id;
+  void *data = &id;
+  size_t bytes = sizeof id;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.splitShare = 1;
+  if (c->t->rank == 0) rc = gpu__nccl_done(c, NULL, ncclGetUniqueId(&id), "ncclGetUniqueId", 0);
+  CT_TRY(ct_agree_bytes(c->t, rc, &data, &bytes));
+  if (data != &id) {
+    memcpy(&id, data, sizeof id);
+    ct_mem_free(data);
+  }
+  ncclResult_t r = ncclCommInitRankConfig(&c->nccl, c->t->size, id, c->t->rank, &config);
+  CT_TRY_ALL(c->t, gpu__nccl_done(c, c->nccl, r, "ncclCommInitRankConfig", 0));
+out:
+  return rc;
+}
+
+static int open_comm(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev,
+                     const ct_comm_opts_t *o, ct_comm_t **out)
+{
+  int rc = CT_OK;
+  *out = NULL;
+  ct_comm_t *c = ct_mem_alloc(sizeof *c, "the communicator");
+  if (c) {
+    c->t = t;
+    c->dev = dev;
+    c->low = o->wire == CT_BF16 && t->nodes > 1;
+  }
+  CT_TRY_ALL(t, c ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY_ALL(t, check(be, o));
+  CT_TRY(ct_alarm_open(t, &c->alarm));
+  CT_TRY_ALL(t, open_stream(c));
+  CT_TRY(open_nccl(c));
+  *out = c;
+  c = NULL;
+out:
+  if (c) {
+    gpu__nccl_kill(c);
+    free_parts(c, 0);
+  }
+  return rc;
+}
+
+const ct_comm_ops_t gpu__comm_nccl = {.size = sizeof(ct_comm_ops_t),
+                                      .name = "nccl",
+                                      .repeatable = 1,
+                                      .open = open_comm,
+                                      .alloc = alloc,
+                                      .reduce = reduce,
+                                      .slice = slice,
+                                      .gather = gpu__nccl_gather,
+                                      .poke = poke,
+                                      .end = end,
+                                      .bcast = gpu__nccl_bcast,
+                                      .group = gpu__nccl_group,
+                                      .group_sum = gpu__nccl_group_sum,
+                                      .scatter = gpu__nccl_scatter,
+                                      .collect = gpu__nccl_collect,
+                                      .reduce_root = gpu__nccl_reduce_root,
+                                      .bytes_sent = bytes_sent,
+                                      .waited = gpu__nccl_waited,
+                                      .abort = abort_comm,
+                                      .close = close_comm};

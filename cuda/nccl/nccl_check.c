@@ -1,0 +1,171 @@
+/* NCCL's errors.
+ *
+ * A kernel of NCCL waits for its peers without end, so who fails tells them by MPI (ct_alarm.h),
+ * and who waits listens while it does (gpu__watch).  Whoever fails or hears it aborts its part of
+ * the communicator, which ends the kernels; every later call returns the same error. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/ct_clock.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "cuda/nccl/comm_nccl.h"
+
+/* What is to be aborted: groups first. */
+typedef struct ending {
+  int device, n;
+  ncclComm_t comm[];
+} ending_t;
+
+static void *abort_all(void *arg)
+{
+  ending_t *e = arg;
+  (void)cudaSetDevice(e->device); /* a new thread would wake device 0 */
+  for (int i = 0; i < e->n; i++)
+    (void)ncclCommAbort(e->comm[i]);
+  ct_mem_free(e);
+  return NULL;
+}
+
+static ending_t *take_all(ct_comm_t *c)
+{
+  int n = 1;
+  for (ct_group_t *g = c->groups; g; g = g->next)
+    n++;
+  ending_t *e = ct_mem_alloc(sizeof *e + (size_t)n * sizeof *e->comm, "NCCL's communicators");
+  if (!e) return NULL;
+  e->device = c->dev->index;
+  for (ct_group_t *g = c->groups; g; g = g->next) {
+    if (g->nccl) e->comm[e->n++] = g->nccl;
+    g->nccl = NULL;
+  }
+  e->comm[e->n++] = c->nccl;
+  c->nccl = NULL;
+  return e;
+}
+
+/* NCCL frees nothing that a graph still holds, so those go first.  ncclCommAbort() may still take
+ * its time, even for ever where a peer is dead: a thread does it, which is not waited for long. */
+void gpu__nccl_kill(ct_comm_t *c)
+{
+  enum { PATIENCE_S = 10 };
+  pthread_t thread;
+  struct timespec until;
+  if (!c->nccl || c->dev->capturing) return; /* or later */
+  gpu__drop_graphs(c->dev);
+  ending_t *e = take_all(c);
+  if (!e || pthread_create(&thread, NULL, abort_all, e) != 0) return;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += PATIENCE_S;
+  if (pthread_timedjoin_np(thread, NULL, &until) == 0) return;
+  (void)pthread_detach(thread);
+  ct_log_all(CT_LOG_DEBUG, "NCCL has not ended its part in %d s", PATIENCE_S);
+}
+
+int gpu__nccl_alive(ct_comm_t *c)
+{
+  if (c->failure.code == CT_OK) return CT_OK;
+  gpu__nccl_kill(c);
+  ct_err_put(&c->failure);
+  return c->failure.code;
+}
+
+int gpu__nccl_give_up(ct_comm_t *c, int rc)
+{
+  if (c->failure.code == CT_OK) {
+    c->failure = *ct_err_last();
+    ct_alarm_raise(c->alarm);
+    gpu__nccl_kill(c);
+  }
+  return rc;
+}
+
+static int fail(ct_comm_t *c, const char *reason)
+{
+  char bytes[32] = "";
+  if (c->call_bytes) snprintf(bytes, sizeof bytes, " of %.3f MB", (double)c->call_bytes / 1e6);
+  ct_err_set(CT_ERR_COMM, __FILE__, __LINE__, "NCCL failed on rank %d (%s) in %s%s: %s", c->t->rank,
+             c->t->host, c->call, bytes, reason);
+  return gpu__nccl_give_up(c, CT_ERR_COMM);
+}
+
+static int fail_with(ct_comm_t *c, ncclComm_t comm, ncclResult_t r)
+{
+  char reason[300];
+  const char *detail = ncclGetLastError(comm);
+  snprintf(reason, sizeof reason, "%s%s%s", ncclGetErrorString(r), detail && *detail ? ": " : "",
+           detail ? detail : "");
+  for (char *p = reason; *p; p++)
+    if (*p == '\n') *p = ' ';
+  return fail(c, reason);
+}
+
+static int fail_late(ct_comm_t *c)
+{
+  char reason[96];
+  snprintf(reason, sizeof reason, "it has not finished in %.0f s; a peer may have died or be stuck",
+           c->dev->timeout_s);
+  return fail(c, reason);
+}
+
+/* Another rank has failed. */
+static int listen(ct_comm_t *c)
+{
+  int rc = ct_alarm_heard(c->alarm);
+  if (rc != CT_OK) {
+    c->failure = *ct_err_last();
+    gpu__nccl_kill(c);
+  }
+  return rc;
+}
+
+int gpu__nccl_done(ct_comm_t *c, ncclComm_t comm, ncclResult_t r, const char *call, int64_t bytes)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  c->call = call;
+  c->call_bytes = bytes;
+  while (r == ncclInProgress) {
+    ncclResult_t asked = ncclCommGetAsyncError(comm, &r);
+    if (asked != ncclSuccess) r = asked;
+    if (r != ncclInProgress) break;
+    CT_TRY(listen(c));
+    if (c->dev->timeout_s > 0 && ct_clock() - begin > c->dev->timeout_s) return fail_late(c);
+    sched_yield();
+  }
+  if (r != ncclSuccess) rc = fail_with(c, comm, r);
+out:
+  return rc;
+}
+
+static int check_one(ct_comm_t *c, ncclComm_t comm)
+{
+  ncclResult_t r = ncclSuccess;
+  if (!comm) return CT_OK;
+  ncclResult_t asked = ncclCommGetAsyncError(comm, &r);
+  if (asked != ncclSuccess) r = asked;
+  return r == ncclSuccess || r == ncclInProgress ? CT_OK : fail_with(c, comm, r);
+}
+
+static int is_busy(cudaStream_t s)
+{
+  int busy = cudaStreamQuery(s) == cudaErrorNotReady;
+  (void)cudaGetLastError(); /* "not ready" is remembered as if it were an error */
+  return busy;
+}
+
+int gpu__nccl_watch(void *comm, int late)
+{
+  int rc = CT_OK;
+  ct_comm_t *c = comm;
+  CT_TRY(gpu__nccl_alive(c));
+  CT_TRY(check_one(c, c->nccl));
+  for (ct_group_t *g = c->groups; g; g = g->next)
+    CT_TRY(check_one(c, g->nccl));
+  CT_TRY(listen(c));
+  if (late && c->t->size > 1 && c->call && (c->repeated || is_busy(c->stream))) rc = fail_late(c);
+out:
+  return rc;
+}

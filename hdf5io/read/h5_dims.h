@@ -1,0 +1,13 @@
+/** \file h5_dims.h  How the dims of a stored sample are to be seen.  Internal. */
+#ifndef CT_H5_SEE_H
+#define CT_H5_SEE_H
+#include "hdf5io/read/h5_shard.h"
+
+/** With the lock.  Sets s->x, s->channels_last and how they were found, from the dims of the array,
+ * its attribute `layout`, and what the user says of it.  CT_ERR_FORMAT */
+int ct__h5_see(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec);
+/** "samples 24x20x5 read as 5 channels of 24x20 (data.layout: auto)", into buf (returned); "" for
+ * flat samples. */
+const char *ct__h5_see_text(const ct__h5_shard_t *s, char *buf, size_t cap);
+
+#endif

@@ -1,0 +1,122 @@
+/* Which files of a data set are open.  There may be thousands, and each takes memory and a
+ * descriptor: the one whose use is the longest ago makes room. */
+#include "hdf5io/read/h5_files.h"
+
+#include "base/ct_heartbeat.h"
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "hdf5io/read/h5_offset_vfd.h"
+
+int ct__h5_files_make(ct__h5_files_t *f, int shards, int threads)
+{
+  f->most = shards < CT__H5_FILES_OPEN ? shards : CT__H5_FILES_OPEN;
+  int n = f->most + threads;
+  f->v = ct_mem_array(n, sizeof *f->v, "the opened files");
+  if (!f->v) return CT_ERR_NOMEM;
+  f->n = n;
+  for (int i = 0; i < f->n; i++)
+    f->v[i].shard = -1;
+  return CT_OK;
+}
+
+static void shut(ct__h5_file_t *f)
+{
+  if (f->shard < 0) return;
+  ct__h5_array_shut(&f->array);
+  ct__h5_drop(f->file);
+  f->shard = -1;
+}
+
+static int is_held(const ct__h5_file_t *f)
+{
+  return atomic_load_explicit(&f->held, memory_order_acquire) > 0;
+}
+
+static ct__h5_file_t *find(ct__h5_files_t *f, int shard)
+{
+  for (int i = 0; i < f->n; i++)
+    if (f->v[i].shard == shard && !f->v[i].abandoned) return &f->v[i];
+  return NULL;
+}
+
+/* An empty place, for which the file whose use is the longest ago is closed if there are too many.
+ * There is one: a thread that asks for it holds none. */
+static ct__h5_file_t *make_place(ct__h5_files_t *f)
+{
+  ct__h5_file_t *empty = NULL, *oldest = NULL;
+  int open = 0;
+  for (int i = 0; i < f->n; i++) {
+    ct__h5_file_t *file = &f->v[i];
+    if (file->abandoned && !is_held(file)) shut(file);
+    if (file->shard < 0)
+      empty = file;
+    else if (open++, !is_held(file) && (!oldest || file->used < oldest->used))
+      oldest = file;
+  }
+  if (open < f->most || !oldest) return empty;
+  shut(oldest);
+  return oldest;
+}
+
+int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_file_t **out)
+{
+  int rc = CT_OK;
+  hid_t file;
+  ct_beat_file(path); /* until HDF5's lock is given back */
+  *out = find(f, shard);
+  if (!*out) {
+    CT_TRY(ct__h5_open(path, &file));
+    *out = make_place(f);
+    (*out)->shard = shard;
+    (*out)->file = file;
+    (*out)->array = (ct__h5_array_t){.id = -1};
+    (*out)->abandoned = 0;
+  }
+  (*out)->used = ++f->time;
+out:
+  return rc;
+}
+
+void ct__h5_file_hold(ct__h5_file_t *f)
+{
+  atomic_fetch_add_explicit(&f->held, 1, memory_order_relaxed);
+}
+
+void ct__h5_file_release(ct__h5_file_t *f)
+{
+  atomic_fetch_sub_explicit(&f->held, 1, memory_order_release);
+}
+
+static void abandon_of(hid_t object)
+{
+  int *descriptor = NULL;
+  hid_t file = object < 0 ? -1 : H5Iget_file_id(object);
+  if (file >= 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0)
+    ct__h5_note_abandon(descriptor);
+  ct__h5_drop(file);
+}
+
+/* The array may lie in another file, to which a link leads. */
+void ct__h5_files_abandon(ct__h5_files_t *f, int shard)
+{
+  ct__h5_file_t *file = find(f, shard);
+  if (!file) return;
+  abandon_of(file->file);
+  abandon_of(file->array.id);
+  file->abandoned = 1;
+  if (!is_held(file)) shut(file);
+}
+
+void ct__h5_files_shut(ct__h5_files_t *f, int shard)
+{
+  ct__h5_file_t *file = find(f, shard);
+  if (file) shut(file);
+}
+
+void ct__h5_files_clear(ct__h5_files_t *f)
+{
+  for (int i = 0; i < f->n; i++)
+    shut(&f->v[i]);
+  ct_mem_free(f->v);
+  *f = (ct__h5_files_t){0};
+}

@@ -1,0 +1,171 @@
+/* The shards of a data set: found, checked for being alike, and told to other ranks, so that only
+ * rank 0 opens all of them at the start. */
+#include "hdf5io/read/h5_list.h"
+
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+
+static int set_names(ct__h5_shard_t *s, const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  s->path = ct_mem_strdup(path);
+  s->name = ct_mem_strdup(slash ? slash + 1 : path);
+  return s->path && s->name ? CT_OK : CT_ERR_NOMEM;
+}
+
+/* Appends the files of one pattern. */
+static int add_files(ct__h5_list_t *l, const char *dir, const char *pattern, int64_t *cap)
+{
+  int rc = CT_OK, n;
+  char **found = NULL;
+  CT_TRY(ct_file_glob(dir, pattern, &found, &n));
+  CT_TRY(ct_mem_grow((void **)&l->v, cap, l->n + n, sizeof *l->v));
+  for (int i = 0; i < n; i++)
+    CT_TRY(set_names(&l->v[l->n++], found[i]));
+out:
+  ct_file_list_free(found, n);
+  return rc;
+}
+
+int ct__h5_list_find(ct__h5_list_t *l, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  int64_t cap = 0;
+  for (int i = 0; i < spec->files->n; i++)
+    CT_TRY(add_files(l, spec->dir, spec->files->v[i], &cap));
+out:
+  return rc;
+}
+
+static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
+{
+  int rc = CT_OK;
+  char x[64], y[64];
+  if (!a->encoding != !b->encoding)
+    CT_FAIL(CT_ERR_FORMAT, "%s: samples are %s, but those of %s are %s", b->path,
+            b->encoding ? "encoded images" : "numbers", a->path,
+            a->encoding ? "encoded images" : "numbers");
+  if (!a->encoding && (a->x.dtype != b->x.dtype || !ct_shape_same(&a->x, &b->x) ||
+                       a->channels_last != b->channels_last))
+    CT_FAIL(CT_ERR_FORMAT, "%s: samples are %s %s%s, but those of %s are %s %s%s", b->path,
+            ct_dtype_name(b->x.dtype), ct_shape_text(&b->x, x, sizeof x),
+            b->channels_last ? " (channels last)" : "", a->path, ct_dtype_name(a->x.dtype),
+            ct_shape_text(&a->x, y, sizeof y), a->channels_last ? " (channels last)" : "");
+  if (a->targets != b->targets)
+    CT_FAIL(CT_ERR_FORMAT, "%s: a sample has %lld targets, but in %s it has %lld (0: a label)",
+            b->path, (long long)b->targets, a->path, (long long)a->targets);
+  if (a->classes != b->classes)
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, but in %s it is %lld (0: none)",
+            b->path, (long long)b->classes, a->path, (long long)a->classes);
+  if (a->class_names && b->class_names && strcmp(a->class_names, b->class_names) != 0)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: attribute 'class_names' has other names than in %s: the same labels mean other "
+            "classes there",
+            b->path, a->path);
+out:
+  return rc;
+}
+
+int ct__h5_list_finish(ct__h5_list_t *l)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < l->n; i++) {
+    CT_TRY(check_alike(&l->v[0], &l->v[i]));
+    l->v[i].first = l->samples;
+    l->samples += l->v[i].count;
+  }
+  if (l->samples == 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it%s", l->n ? l->v[0].path : "data",
+            l->n > 1 ? ", nor in the other files" : "");
+out:
+  return rc;
+}
+
+/* ---- for other processes: how many, the shards as in memory, their paths, sizes of images ---- */
+
+static size_t sizes_bytes(const ct__h5_shard_t *s)
+{
+  return s->has_sizes ? 2 * (size_t)s->count * sizeof *s->sizes : 0;
+}
+
+int ct__h5_list_pack(const ct__h5_list_t *l, void **bytes, size_t *n)
+{
+  size_t shards = (size_t)l->n * sizeof *l->v, total = sizeof l->n + shards;
+  for (int i = 0; i < l->n; i++)
+    total += strlen(l->v[i].path) + 1 + sizes_bytes(&l->v[i]);
+  char *to = *bytes = ct_mem_alloc(total, "what is known of the shards");
+  *n = total;
+  if (!to) return CT_ERR_NOMEM;
+  memcpy(to, &l->n, sizeof l->n);
+  memcpy(to + sizeof l->n, l->v, shards);
+  to += sizeof l->n + shards;
+  for (int i = 0; i < l->n; i++) {
+    size_t length = strlen(l->v[i].path) + 1;
+    memcpy(to, l->v[i].path, length);
+    to += length;
+  }
+  for (int i = 0; i < l->n; i++) {
+    if (l->v[i].has_sizes) memcpy(to, l->v[i].sizes, sizes_bytes(&l->v[i]));
+    to += sizes_bytes(&l->v[i]);
+  }
+  return CT_OK;
+}
+
+static int take_sizes(ct__h5_list_t *l, const char *from, const char *end)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < l->n; i++) {
+    ct__h5_shard_t *s = &l->v[i];
+    if (!s->has_sizes) continue;
+    size_t bytes = sizes_bytes(s);
+    if (s->count < 0 || bytes > (size_t)(end - from))
+      CT_FAIL(CT_ERR_ARG, "what another rank says of the shards is cut off");
+    s->sizes = ct_mem_array(2 * s->count + 1, sizeof *s->sizes, "the sizes of images");
+    if (!s->sizes) CT_TRY(CT_ERR_NOMEM);
+    memcpy(s->sizes, from, bytes);
+    from += bytes;
+  }
+out:
+  return rc;
+}
+
+int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
+{
+  int rc = CT_OK, shards = 0;
+  const char *from = bytes, *end = from + n;
+  if (n >= sizeof shards) memcpy(&shards, from, sizeof shards);
+  from += sizeof shards;
+  if (shards < 1 || (size_t)shards > n / sizeof *l->v)
+    CT_FAIL(CT_ERR_ARG, "what another rank says of the shards cannot be read");
+  l->v = ct_mem_array(shards, sizeof *l->v, "the shards");
+  if (!l->v) CT_TRY(CT_ERR_NOMEM);
+  const char *path = from + (size_t)shards * sizeof *l->v;
+  for (int i = 0; i < shards; i++, path += strlen(path) + 1) {
+    ct__h5_shard_t *s = &l->v[l->n++];
+    memcpy(s, from + (size_t)i * sizeof *s, sizeof *s);
+    s->path = s->name = NULL; /* those of the other process */
+    s->sizes = NULL;
+    s->class_names = NULL;
+    if (path >= end || !memchr(path, 0, (size_t)(end - path)))
+      CT_FAIL(CT_ERR_ARG, "what another rank says of the shards is cut off");
+    CT_TRY(set_names(s, path));
+  }
+  CT_TRY(take_sizes(l, path, end));
+out:
+  return rc;
+}
+
+void ct__h5_list_clear(ct__h5_list_t *l)
+{
+  for (int i = 0; i < l->n; i++) {
+    ct_mem_free(l->v[i].path);
+    ct_mem_free(l->v[i].name);
+    ct_mem_free(l->v[i].sizes);
+    ct_mem_free(l->v[i].class_names);
+  }
+  ct_mem_free(l->v);
+  *l = (ct__h5_list_t){0};
+}

@@ -1,0 +1,384 @@
+/* Any sample of an HDF5 data set, for many threads.
+ *
+ * Samples are read by place in the file, in blocks, each block once for all samples of a batch that
+ * lie in it; those whose bytes lie together, and that do not fit in memory, are read to where they
+ * are wanted.  HDF5 is called under its one lock to find out where bytes lie; they are read,
+ * decoded and copied outside of it, by as many threads as there are. */
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include "data/feed/ct_io_times.h"
+#include "hdf5io/read/h5_reader.h"
+
+void ct__h5_reader_lock(void)
+{
+  ct_io_phase_t before = ct_io_enter(CT_IO_LOCK);
+  ct__h5_lock();
+  ct_io_enter(before);
+}
+
+void ct__h5_reader_abandon(ct_reader_t *r, int shard)
+{
+  ct__h5_reader_lock();
+  ct__h5_files_abandon(&r->files, shard);
+  ct__h5_unlock();
+}
+
+int ct__h5_reader_straight(const ct_reader_t *r, const ct__h5_shard_t *s)
+{
+  return s->straight && !r->info.layout.cached;
+}
+
+int ct__h5_reader_shard(const ct_reader_t *r, int64_t index)
+{
+  int low = 0, high = r->shards.n - 1;
+  while (low < high) {
+    int middle = (low + high + 1) / 2;
+    if (r->shards.v[middle].first <= index)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+/* Once: who writes to one file of a data set may do so to all, and there may be thousands. */
+static void tell_of_change(ct_reader_t *r, const ct__h5_shard_t *s)
+{
+  if (atomic_exchange(&r->told_of_change, 1)) return;
+  ct_log_all(
+      CT_LOG_WARN,
+      "%s: it, or a file that it takes samples from, was modified after its header was read: "
+      "samples may be mixed from before and after that (files after this one are not told)",
+      s->path);
+}
+
+int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc)
+{
+  double most_s = atomic_load(&r->gave_up[shard]) ? 0 : r->retry_s;
+  int again = ct__h5_retry_again(retry, rc, most_s);
+  if (again) ct__h5_reader_abandon(r, shard);
+  if (!again && rc == CT_ERR_IO) atomic_store(&r->gave_up[shard], 1);
+  return again;
+}
+
+void ct__h5_reader_succeeded(ct_reader_t *r, int shard, const ct__h5_retry_t *retry)
+{
+  ct__h5_retry_done(retry, r->shards.v[shard].path);
+  if (atomic_load_explicit(&r->gave_up[shard], memory_order_relaxed))
+    atomic_store(&r->gave_up[shard], 0);
+}
+
+static int load_labels(ct_reader_t *r, int shard)
+{
+  int rc = CT_OK, changed = 0;
+  ct__h5_file_t *f;
+  ct__h5_shard_t *s = &r->shards.v[shard];
+  ct__h5_reader_lock();
+  ct_io_phase_t before = ct_io_enter(CT_IO_OPEN);
+  if (!atomic_load_explicit(&r->has_labels[shard], memory_order_relaxed)) {
+    CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
+    char *to = r->labels + (size_t)s->first * r->label_bytes;
+    CT_TRY(ct__h5_shard_labels(s, f->file, r->target, to, &changed));
+    if (changed) tell_of_change(r, s);
+    atomic_store_explicit(&r->has_labels[shard], 1, memory_order_release);
+  }
+out:
+  ct_io_enter(before);
+  ct__h5_unlock();
+  return rc;
+}
+
+static int need_labels(ct_reader_t *r, int shard)
+{
+  int rc;
+  ct__h5_retry_t retry = {0};
+  if (atomic_load_explicit(&r->has_labels[shard], memory_order_acquire)) return CT_OK;
+  while ((rc = load_labels(r, shard)) != CT_OK && ct__h5_reader_try_again(r, shard, &retry, rc))
+    continue;
+  if (rc == CT_OK) ct__h5_reader_succeeded(r, shard, &retry);
+  return rc;
+}
+
+int ct__h5_reader_array(ct_reader_t *r, int shard, ct__h5_file_t **file)
+{
+  int rc = CT_OK;
+  ct__h5_file_t *f;
+  ct__h5_shard_t *s = &r->shards.v[shard];
+  ct_io_phase_t before = ct_io_enter(CT_IO_OPEN);
+  CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
+  if (f->array.id < 0) CT_TRY(ct__h5_shard_open(s, f->file, r->input, &f->array));
+  if (s->way != CT__H5_BY_HDF5) ct__h5_array_cache(&f->array, r->disk_cache);
+  if (f->array.changed) tell_of_change(r, s);
+  *file = f;
+out:
+  ct_io_enter(before);
+  return rc;
+}
+
+/* With HDF5's lock. */
+static int read_by_hdf5(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first,
+                        int64_t rows, void *to)
+{
+  int rc = CT_OK;
+  ct_io_phase_t before = ct_io_enter(CT_IO_READ);
+  CT_TRY(ct__h5_array_need(a, first, rows));
+  CT_TRY(ct__h5_shard_read(s, a, first, rows, to));
+  if (a->changed) tell_of_change(r, s);
+out:
+  ct_io_enter(before);
+  ct_io_count(CT_IO_READ, rows * (int64_t)s->row_bytes);
+  return rc;
+}
+
+int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *f, int64_t first,
+                        int64_t rows, int rc)
+{
+  int changed = 0;
+  int is_other = ct__h5_array_look(&f->array, &changed);
+  if (is_other != CT_OK) rc = ct__h5_block_name(&f->array, first, rows, is_other);
+  if (changed) tell_of_change(r, s);
+  ct__h5_file_release(f);
+  return rc;
+}
+
+static int load_once(ct_reader_t *r, int shard, int64_t first, int64_t rows, ct__h5_load_t *l,
+                     void *to)
+{
+  int rc = CT_OK, found = 0;
+  ct__h5_file_t *f;
+  const ct__h5_shard_t *s = &r->shards.v[shard];
+  ct__h5_reader_lock();
+  CT_TRY(ct__h5_reader_array(r, shard, &f));
+  found = s->way != CT__H5_BY_HDF5 && ct__h5_block_find(s, &f->array, first, rows, l);
+  if (found)
+    ct__h5_file_hold(f);
+  else
+    CT_TRY(read_by_hdf5(r, s, &f->array, first, rows, to));
+out:
+  ct__h5_unlock();
+  if (found) {
+    rc = ct__h5_block_read(s, &f->array, first, rows, l, to);
+    ct__h5_block_name(&f->array, first, rows, rc);
+    rc = ct__h5_reader_check(r, s, f, first, rows, rc);
+  }
+  return rc;
+}
+
+static int load_block(ct_reader_t *r, int shard, int64_t block, ct__h5_load_t *l, void *to)
+{
+  int rc;
+  ct__h5_retry_t retry = {0};
+  const ct__h5_shard_t *s = &r->shards.v[shard];
+  int64_t first = (block - s->first_block) * s->block_rows, left = s->count - first;
+  int64_t rows = left < s->block_rows ? left : s->block_rows;
+  while ((rc = load_once(r, shard, first, rows, l, to)) != CT_OK &&
+         ct__h5_reader_try_again(r, shard, &retry, rc))
+    continue;
+  if (rc == CT_OK) ct__h5_reader_succeeded(r, shard, &retry);
+  return rc;
+}
+
+/* Shell's sort: qsort() may allocate. */
+void ct__h5_reader_sort(ct__h5_pick_t *p, int n)
+{
+  for (int gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
+    for (int i = gap; i < n; i++) {
+      ct__h5_pick_t x = p[i];
+      int k = i;
+      for (; k >= gap && p[k - gap].index > x.index; k -= gap)
+        p[k] = p[k - gap];
+      p[k] = x;
+    }
+  }
+}
+
+/* The block of a sample, by its number in the data set. */
+static int64_t block_of(const ct__h5_shard_t *s, int64_t index)
+{
+  return s->first_block + (index - s->first) / s->block_rows;
+}
+
+static ct__h5_block_t hold_block(ct_reader_t *r, int64_t block)
+{
+  ct_io_phase_t before = ct_io_enter(CT_IO_LOCK);
+  ct__h5_block_t b = ct__h5_cache_hold(r->cache, block);
+  ct_io_enter(before);
+  return b;
+}
+
+/* All picks of one block, the first of those left; returns how many in *used. */
+static int copy_block(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n, char *x,
+                      int *used)
+{
+  const ct__h5_shard_t *s = &r->shards.v[p->shard];
+  int64_t block = block_of(s, p->index);
+  int64_t first = s->first + (block - s->first_block) * s->block_rows;
+  ct__h5_block_t b = hold_block(r, block);
+  if (b.load) {
+    int rc = load_block(r, p->shard, block, &w->load, b.data);
+    ct__h5_cache_loaded(r->cache, &b, rc == CT_OK);
+    if (rc != CT_OK) return rc;
+  }
+  int i = 0;
+  for (; i < n && p[i].shard == p->shard && block_of(s, p[i].index) == block; i++) {
+    const char *row = (const char *)b.data + (size_t)(p[i].index - first) * s->row_bytes;
+    memcpy(x + (size_t)p[i].to * s->row_bytes, row, s->row_bytes);
+  }
+  ct__h5_cache_release(r->cache, &b);
+  *used = i;
+  return CT_OK;
+}
+
+/* With HDF5's lock.  Where picks of one shard lie; those that HDF5 must read are read at once, and
+ * their place is -1. */
+static int find_rows(ct_reader_t *r, ct__h5_work_t *w, ct__h5_file_t *f, const ct__h5_pick_t *p,
+                     int n, char *x)
+{
+  int rc = CT_OK;
+  const ct__h5_shard_t *s = &r->shards.v[p->shard];
+  for (int i = 0; i < n; i++) {
+    int64_t row = p[i].index - s->first;
+    if (ct__h5_row_find(s, &f->array, row, &w->places[i])) continue;
+    CT_TRY(read_by_hdf5(r, s, &f->array, row, 1, x + (size_t)p[i].to * s->row_bytes));
+    w->places[i].at = -1;
+  }
+out:
+  return rc;
+}
+
+/* How many picks from the first on lie one behind the other, in the file and where they go. */
+static int count_run(const ct__h5_pick_t *p, const ct__h5_place_t *place, int n)
+{
+  int i = 1;
+  while (i < n && place->bytes > 0 && place[i].bytes > 0 && p[i].to == p[i - 1].to + 1 &&
+         place[i].at == place[i - 1].at + place[i - 1].bytes)
+    i++;
+  return i;
+}
+
+static int read_rows(const ct__h5_shard_t *s, const ct__h5_array_t *a, const ct__h5_pick_t *p,
+                     const ct__h5_place_t *place, int n, char *x)
+{
+  for (int i = 0, run = 1; i < n; i += run) {
+    run = 1;
+    if (place[i].at < 0) continue;
+    run = count_run(p + i, place + i, n - i);
+    int rc = ct__h5_row_read(s, a, run, &place[i], x + (size_t)p[i].to * s->row_bytes);
+    if (rc != CT_OK) return ct__h5_block_name(a, p[i].index - s->first, run, rc);
+  }
+  return CT_OK;
+}
+
+static int read_straight_once(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n,
+                              char *x)
+{
+  int rc = CT_OK;
+  ct__h5_file_t *f = NULL;
+  const ct__h5_shard_t *s = &r->shards.v[p->shard];
+  ct__h5_reader_lock();
+  CT_TRY(ct__h5_reader_array(r, p->shard, &f));
+  CT_TRY(find_rows(r, w, f, p, n, x));
+  ct__h5_file_hold(f);
+out:
+  ct__h5_unlock();
+  if (rc != CT_OK) return rc;
+  int64_t first = p[0].index - s->first, last = p[n - 1].index - s->first;
+  rc = read_rows(s, &f->array, p, w->places, n, x);
+  return ct__h5_reader_check(r, s, f, first, last - first + 1, rc);
+}
+
+/* All picks of one shard, without the cache. */
+static int read_straight(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n, char *x,
+                         int *used)
+{
+  int rc, of_shard = 1, shard = p->shard;
+  ct__h5_retry_t retry = {0};
+  while (of_shard < n && p[of_shard].shard == shard)
+    of_shard++;
+  *used = of_shard;
+  while ((rc = read_straight_once(r, w, p, of_shard, x)) != CT_OK &&
+         ct__h5_reader_try_again(r, shard, &retry, rc))
+    continue;
+  if (rc == CT_OK) ct__h5_reader_succeeded(r, shard, &retry);
+  return rc;
+}
+
+static int check_index(const ct_reader_t *r, int n, const int64_t index[])
+{
+  for (int i = 0; i < n; i++)
+    if (index[i] < 0 || index[i] >= r->info.samples)
+      return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no sample %lld among %lld",
+                        (long long)index[i], (long long)r->info.samples);
+  return CT_OK;
+}
+
+static int read_labels(ct_reader_t *r, int n, const int64_t index[], char *y)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < n; i++) {
+    CT_TRY(need_labels(r, ct__h5_reader_shard(r, index[i])));
+    memcpy(y + (size_t)i * r->label_bytes, r->labels + (size_t)index[i] * r->label_bytes,
+           r->label_bytes);
+  }
+out:
+  return rc;
+}
+
+static int read_samples(ct_reader_t *r, ct__h5_work_t *w, int n, const int64_t index[], char *x)
+{
+  int rc = CT_OK, used = 0;
+  for (int i = 0; i < n; i++)
+    w->picks[i] = (ct__h5_pick_t){index[i], ct__h5_reader_shard(r, index[i]), i};
+  ct__h5_reader_sort(w->picks, n);
+  for (int i = 0; i < n; i += used) {
+    const ct__h5_pick_t *p = &w->picks[i];
+    if (ct__h5_reader_straight(r, &r->shards.v[p->shard]))
+      CT_TRY(read_straight(r, w, p, n - i, x, &used));
+    else
+      CT_TRY(copy_block(r, w, p, n - i, x, &used));
+  }
+out:
+  return rc;
+}
+
+ct__h5_work_t *ct__h5_reader_take(ct_reader_t *r)
+{
+  ct_io_phase_t before = ct_io_enter(CT_IO_LOCK);
+  pthread_mutex_lock(&r->lock);
+  while (!r->free_works)
+    pthread_cond_wait(&r->worked, &r->lock);
+  ct__h5_work_t *w = r->free_works;
+  r->free_works = w->next;
+  pthread_mutex_unlock(&r->lock);
+  ct_io_enter(before);
+  return w;
+}
+
+void ct__h5_reader_give(ct_reader_t *r, ct__h5_work_t *w)
+{
+  pthread_mutex_lock(&r->lock);
+  w->next = r->free_works;
+  r->free_works = w;
+  pthread_cond_signal(&r->worked);
+  pthread_mutex_unlock(&r->lock);
+}
+
+int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
+{
+  int rc = CT_OK;
+  ct__h5_work_t *w = NULL;
+  CT_TRY(check_index(r, n, index));
+  if (y && r->info.unlabelled) memset(y, 0, (size_t)n * sizeof(int64_t));
+  if (y && !r->info.unlabelled) CT_TRY(read_labels(r, n, index, y));
+  if (!x) goto out;
+  w = ct__h5_reader_take(r);
+  for (int first = 0; first < n; first += CT__H5_AT_ONCE) {
+    int part = n - first < CT__H5_AT_ONCE ? n - first : CT__H5_AT_ONCE;
+    CT_TRY(read_samples(r, w, part, index + first, (char *)x + (size_t)first * r->sample_bytes));
+  }
+out:
+  if (w) ct__h5_reader_give(r, w);
+  return rc;
+}

@@ -1,0 +1,68 @@
+/* The system is asked to read what will be wanted soon, so that disks have more to do at a time
+ * than there are reading threads.  It is a hint: whatever fails here is told when the samples are
+ * read. */
+#include <fcntl.h>
+
+#include "data/feed/ct_io_times.h"
+#include "hdf5io/read/h5_reader.h"
+
+/* 1 if it was asked for a short while ago.  A block of data that stay in memory is asked for once;
+ * others may have left the page cache until their next use. */
+static int was_asked(ct_reader_t *r, int64_t block, int now)
+{
+  enum { CALLS = 256 };
+  long long age = r->info.layout.cached ? 0 : now / CALLS;
+  long long key = age << 40 | (block + 1);
+  atomic_llong *place = &r->asked[block % CT__H5_ASKED];
+  return atomic_exchange_explicit(place, key, memory_order_relaxed) == key;
+}
+
+/* With HDF5's lock.  Where the block, or sample, lies, if that is known without reading it: how
+ * many places, or 0. */
+static int64_t find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
+                    ct__h5_file_t **f, ct__h5_work_t *w, const ct__h5_place_t **place)
+{
+  const ct__h5_shard_t *s = &r->shards.v[p->shard];
+  if (s->way == CT__H5_BY_HDF5 || ct__h5_reader_array(r, p->shard, f) != CT_OK) return 0;
+  int is_row = ct__h5_reader_straight(r, s);
+  *place = is_row ? w->places : w->load.place;
+  if (is_row) return ct__h5_row_find(s, &(*f)->array, first, w->places);
+  return ct__h5_block_find(s, &(*f)->array, first, rows, &w->load) ? w->load.nplaces : 0;
+}
+
+static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
+                ct__h5_work_t *w)
+{
+  ct__h5_file_t *f;
+  const ct__h5_place_t *place;
+  ct__h5_reader_lock();
+  int64_t n = find(r, p, first, rows, &f, w, &place);
+  if (n) ct__h5_file_hold(f);
+  ct__h5_unlock();
+  if (!n) return;
+  ct_io_phase_t before = ct_io_enter(CT_IO_READ);
+  for (int64_t i = 0; i < n; i++)
+    if (place[i].bytes > 0) ct__h5_array_ahead(&f->array, place[i].at, place[i].bytes);
+  ct_io_enter(before);
+  ct__h5_file_release(f);
+}
+
+void ct__h5_reader_ahead(ct_reader_t *r, int n, const int64_t index[])
+{
+  if (r->info.varies || r->info.encoded) return; /* each lies where another array says */
+  ct__h5_work_t *w = ct__h5_reader_take(r);
+  int now = atomic_fetch_add(&r->asks, 1);
+  if (n > CT__H5_AT_ONCE) n = CT__H5_AT_ONCE;
+  for (int i = 0; i < n; i++)
+    w->picks[i] = (ct__h5_pick_t){index[i], ct__h5_reader_shard(r, index[i]), i};
+  ct__h5_reader_sort(w->picks, n);
+  for (int i = 0; i < n; i++) {
+    const ct__h5_pick_t *p = &w->picks[i];
+    const ct__h5_shard_t *s = &r->shards.v[p->shard];
+    int64_t each = ct__h5_reader_straight(r, s) ? 1 : s->block_rows;
+    int64_t row = p->index - s->first, first = row / each * each;
+    int64_t rows = s->count - first < each ? s->count - first : each;
+    if (!was_asked(r, s->first + first, now)) ask(r, p, first, rows, w);
+  }
+  ct__h5_reader_give(r, w);
+}

@@ -1,0 +1,371 @@
+/* The reader of HDF5 data sets: what its files hold, and the room for reading them (h5_read.c). */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ct_heartbeat.h"
+#include "base/ct_fault.h"
+#include "base/ct_file.h"
+#include "base/ct_hash.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "base/ct_text.h"
+#include "hdf5io/ct_h5.h"
+#include "hdf5io/read/h5_encoded.h"
+#include "hdf5io/read/h5_reader.h"
+#include "hdf5io/read/h5_dims.h"
+
+enum {
+  LARGE_ROWS =
+      256 << 10, /* bytes of a block of an array without chunks, if all of them fit in memory */
+  SMALL_ROWS = 16 << 10, /* and if not: most of a block is then read in vain */
+  LARGE_CHUNK = 4 << 20  /* worth a warning if chunks do not fit in memory */
+};
+
+/* ---- opening ---- */
+
+/* The file stays open: its samples are likely to be read soon. */
+static int describe_once(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  ct__h5_file_t *f;
+  ct__h5_shard_t *s = &r->shards.v[shard];
+  ct__h5_reader_lock();
+  CT_TRY(ct_file_regular(s->path));
+  CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
+  CT_TRY(ct__h5_shard_describe(s, f->file, spec));
+  ct_beat_progress();
+out:
+  ct__h5_unlock();
+  return rc;
+}
+
+/* A name that leads nowhere is a mistake of the configuration: only what the file system itself
+ * could not do is tried again. */
+static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
+{
+  int rc;
+  const char *path = r->shards.v[shard].path;
+  ct__h5_retry_t retry = {0};
+  for (;;) {
+    ct__h5_note_no_error();
+    rc = describe_once(r, shard, spec);
+    if (rc == CT_OK || !ct__h5_note_error() || !ct__h5_retry_again(&retry, rc, r->retry_s)) break;
+    ct__h5_reader_abandon(r, shard);
+  }
+  if (rc == CT_OK) ct__h5_retry_done(&retry, path);
+  return rc;
+}
+
+/* What another process found out, or what the files say. */
+static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  if (spec->known)
+    CT_TRY(ct__h5_list_unpack(&r->shards, spec->known, spec->known_bytes));
+  else
+    CT_TRY(ct__h5_list_find(&r->shards, spec));
+  CT_TRY(ct__h5_files_make(&r->files, r->shards.n, r->nworks));
+  for (int i = 0; i < r->shards.n && !spec->known; i++)
+    CT_TRY(describe(r, i, spec));
+  CT_TRY(ct__h5_list_finish(&r->shards));
+  const ct__h5_shard_t *first = &r->shards.v[0];
+  r->sample_bytes = first->row_bytes;
+  r->info.samples = r->shards.samples;
+  r->info.x = first->x;
+  r->info.channels_last = first->channels_last;
+  r->info.classes = first->classes;
+  r->info.class_names = first->class_names;
+  r->info.targets = first->targets;
+  r->info.by_place = first->by_place;
+  r->info.unlabelled = !r->target[0];
+  ct__h5_see_text(first, r->info.seen, sizeof r->info.seen);
+  r->info.doubtful = first->doubtful;
+  r->info.wide = first->convert.kind == CT__H5_UINT16;
+  if (first->convert.kind == CT__H5_CF) {
+    ct__h5_cf_text(&first->convert.cf, r->info.packed, sizeof r->info.packed);
+    r->info.missing = isnan(first->convert.cf.fill);
+  }
+  if (first->encoding) ct__h5_encoded_sum_up(r);
+  r->label_bytes = r->info.targets ? (size_t)r->info.targets * sizeof(float) : sizeof(int64_t);
+out:
+  return rc;
+}
+
+static void warn_of_files(const ct__h5_list_t *l)
+{
+  if (l->n > CT__H5_FILES_OPEN)
+    ct_log(
+        CT_LOG_WARN,
+        "%s and the others are %d files, of which a rank keeps %d open: in random order most reads "
+        "open one; write the data again as fewer, larger files",
+        l->v[0].path, l->n, CT__H5_FILES_OPEN);
+}
+
+/* Told of the first. */
+static void tell_of_booleans(const ct_reader_t *r)
+{
+  if (r->shards.v[0].enumerated)
+    ct_log(CT_LOG_INFO,
+           "%s: array '%s' is of an enumeration, as booleans are: its numbers are the labels "
+           "(false 0, true 1)",
+           r->shards.v[0].path, r->target);
+}
+
+/* How many shards HDF5 itself must read; told of the first. */
+static int count_slow(const ct_reader_t *r)
+{
+  int n = 0;
+  for (int i = 0; i < r->shards.n; i++)
+    n += r->shards.v[i].slow[0] != 0;
+  return n;
+}
+
+static void warn_of_slow(const ct_reader_t *r)
+{
+  for (int i = 0; i < r->shards.n; i++) {
+    const ct__h5_shard_t *s = &r->shards.v[i];
+    if (!s->slow[0]) continue;
+    ct_log(CT_LOG_WARN,
+           "%s: array '%s' %s, so HDF5 itself reads it: one thread of a rank at a time, whatever "
+           "data.workers says",
+           s->path, r->input, s->slow);
+    return;
+  }
+}
+
+/* In random order each sample would cost the reading of a whole chunk. */
+static void warn_of_chunks(const ct__h5_shard_t *s)
+{
+  char size[32];
+  if (s->straight || s->block_rows < 2 || ct__h5_shard_block_bytes(s) < LARGE_CHUNK) return;
+  ct_log(CT_LOG_WARN,
+         "%s: each sample read costs a block of %lld samples (%s), and the data do not fit in "
+         "data.cache_mb: raise it, or write the data again with smaller chunks",
+         s->path, (long long)s->block_rows,
+         ct_text_bytes((double)ct__h5_shard_block_bytes(s), size, sizeof size));
+}
+
+/* Numbers the blocks of all shards; returns how many there are. */
+static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
+{
+  int64_t blocks = 0;
+  int fits = (double)r->info.samples * (double)r->sample_bytes <= (double)cache_bytes;
+  if (r->info.encoded) fits = 0;
+  r->info.layout.cached = fits;
+  if (!fits && !r->info.encoded) warn_of_chunks(&r->shards.v[0]);
+  int64_t rows = (fits ? LARGE_ROWS : SMALL_ROWS) / (int64_t)r->sample_bytes;
+  for (int i = 0; i < r->shards.n; i++) {
+    ct__h5_shard_t *s = &r->shards.v[i];
+    s->order_rows = s->block_rows;
+    if (s->block_rows == 0) {
+      s->block_rows = rows > 0 ? rows : 1;
+      s->order_rows = LARGE_ROWS / (int64_t)s->row_bytes;
+    }
+    s->first_block = blocks;
+    blocks += (s->count + s->block_rows - 1) / s->block_rows;
+  }
+  return blocks;
+}
+
+static void tell_layout(ct_reader_t *r, int64_t blocks)
+{
+  const ct__h5_shard_t *first = &r->shards.v[0];
+  r->info.layout.files = r->shards.n;
+  r->info.layout.blocks = blocks;
+  r->info.layout.block_rows = first->block_rows;
+  r->info.layout.block_bytes = ct__h5_shard_block_bytes(first);
+  r->info.layout.compressed =
+      first->way == CT__H5_IN_CHUNKS && ct__h5_filters_compress(&first->filters);
+  r->info.layout.by_hdf5 = count_slow(r);
+  int whole = first->way == CT__H5_IN_CHUNKS && !first->straight && !r->info.encoded;
+  r->info.layout.dims = whole ? first->ndim : 0;
+  for (int i = 0; i < r->info.layout.dims; i++)
+    r->info.layout.dim[i] = first->dims[i];
+}
+
+static int make_works(ct_reader_t *r, const ct__h5_load_sizes_t *sizes)
+{
+  int rc = CT_OK;
+  r->works = ct_mem_array(r->nworks, sizeof *r->works, "the reader's threads");
+  if (!r->works) return CT_ERR_NOMEM;
+  for (int i = 0; i < r->nworks; i++) {
+    r->works[i].next = r->free_works;
+    r->free_works = &r->works[i];
+    CT_TRY(ct__h5_load_make(&r->works[i].load, sizes));
+  }
+out:
+  return rc;
+}
+
+static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  size_t block = 0;
+  ct__h5_load_sizes_t sizes = {.places = 1};
+  int64_t blocks = number_blocks(r, spec->cache_bytes);
+  tell_layout(r, blocks);
+  for (int i = 0; i < r->shards.n; i++) {
+    const ct__h5_shard_t *s = &r->shards.v[i];
+    size_t bytes = ct__h5_shard_block_bytes(s);
+    if (s->encoding) continue;
+    if (bytes > block && !ct__h5_reader_straight(r, s)) block = bytes;
+    ct__h5_load_add(&sizes, s);
+  }
+  CT_TRY(make_works(r, &sizes));
+  if (block == 0) block = 1; /* nothing goes through the cache */
+  int64_t slots = spec->cache_bytes / (int64_t)block;
+  if (slots < r->nworks) slots = r->nworks; /* one each, whatever the budget says */
+  if (slots > blocks) slots = blocks;
+  CT_TRY(ct__h5_cache_open(block, slots, &r->cache));
+  r->gave_up = ct_mem_array(r->shards.n, sizeof *r->gave_up, "the shards");
+  r->offsets = ct_mem_array(r->shards.n, sizeof *r->offsets, "the shards");
+  if (!r->gave_up || !r->offsets) CT_TRY(CT_ERR_NOMEM);
+  if (r->info.unlabelled) goto out;
+  r->labels = ct_mem_array(r->info.samples, r->label_bytes, "the labels of all samples");
+  r->has_labels = ct_mem_array(r->shards.n, sizeof *r->has_labels, "the labels of all samples");
+  if (!r->labels || !r->has_labels) rc = CT_ERR_NOMEM;
+out:
+  return rc;
+}
+
+static uint64_t fingerprint(const ct_reader_t *r)
+{
+  const ct_shape_t *x = &r->info.x;
+  uint64_t h = ct_hash_text(r->input, ct_hash_text(r->target, 0));
+  h = ct_hash_int(x->dtype, ct_hash_int(r->info.channels_last, h));
+  h = ct_hash_int(r->info.targets, h);
+  for (int i = 0; i < x->ndim; i++)
+    h = ct_hash_int(x->dim[i], h);
+  for (int i = 0; i < r->shards.n; i++)
+    h = ct_hash_int(r->shards.v[i].count, ct_hash_text(r->shards.v[i].name, h));
+  return h;
+}
+
+static void hdf5_close(ct_reader_t *r)
+{
+  if (!r) return;
+  ct__h5_lock();
+  ct__h5_files_clear(&r->files);
+  ct__h5_unlock();
+  for (int i = 0; r->works && i < r->nworks; i++)
+    ct__h5_load_clear(&r->works[i].load);
+  ct_mem_free(r->works);
+  ct__h5_cache_close(r->cache);
+  for (int i = 0; r->offsets && i < r->shards.n; i++)
+    ct_mem_free(r->offsets[i]);
+  ct_mem_free(r->offsets);
+  ct__h5_list_clear(&r->shards);
+  ct_mem_free(r->labels);
+  ct_mem_free(r->has_labels);
+  ct_mem_free(r->gave_up);
+  ct_mem_free(r->input);
+  ct_mem_free(r->target);
+  pthread_cond_destroy(&r->worked);
+  pthread_mutex_destroy(&r->lock);
+  ct_mem_free(r);
+}
+
+static int hdf5_open(const ct_reader_spec_t *spec, ct_reader_t **out)
+{
+  int rc = CT_OK;
+  ct_reader_t *r = NULL;
+  *out = NULL;
+  CT_TRY(ct_fault("reader.open"));
+  r = ct_mem_alloc(sizeof *r, "the reader");
+  if (!r) CT_TRY(CT_ERR_NOMEM);
+  pthread_mutex_init(&r->lock, NULL);
+  pthread_cond_init(&r->worked, NULL);
+  r->input = ct_mem_strdup(spec->input);
+  r->target = ct_mem_strdup(spec->target);
+  if (!r->input || !r->target) CT_TRY(CT_ERR_NOMEM);
+  int64_t processors = sysconf(_SC_NPROCESSORS_ONLN);
+  r->nworks = spec->threads > 0 ? spec->threads : processors > 0 ? (int)processors : 1;
+  r->retry_s = spec->retry_s;
+  CT_TRY(know_shards(r, spec));
+  warn_of_files(&r->shards);
+  tell_of_booleans(r);
+  warn_of_slow(r);
+  CT_TRY(make_buffers(r, spec));
+  r->info.fingerprint = fingerprint(r);
+  *out = r;
+  r = NULL;
+out:
+  hdf5_close(r);
+  return rc;
+}
+
+static int hdf5_share(const ct_reader_t *r, void **bytes, size_t *n)
+{
+  return ct__h5_list_pack(&r->shards, bytes, n);
+}
+
+static const char *hdf5_file(const ct_reader_t *r, int i)
+{
+  return i < r->shards.n ? r->shards.v[i].path : NULL;
+}
+
+static int hdf5_move(ct_reader_t *r, int i, const char *path)
+{
+  char *copy = ct_mem_strdup(path);
+  if (!copy) return CT_ERR_NOMEM;
+  ct__h5_lock();
+  ct__h5_files_shut(&r->files, i);
+  ct_mem_free(r->shards.v[i].path);
+  r->shards.v[i].path = copy;
+  r->shards.v[i].stamp.inode = 0;
+  ct__h5_unlock();
+  return CT_OK;
+}
+
+static void hdf5_keep_in(ct_reader_t *r, ct_cache_t *cache)
+{
+  ct__h5_lock();
+  for (int i = 0; i < r->shards.n; i++)
+    ct__h5_files_shut(&r->files, i);
+  r->disk_cache = cache;
+  ct__h5_unlock();
+}
+
+static int hdf5_blocks(const ct_reader_t *r, int i, ct_block_run_t *out)
+{
+  if (i >= r->shards.n) return 0;
+  const ct__h5_shard_t *s = &r->shards.v[i];
+  *out = (ct_block_run_t){s->first, s->count, s->order_rows > 0 ? s->order_rows : 1};
+  return 1;
+}
+
+static const ct_reader_info_t *hdf5_info(const ct_reader_t *r)
+{
+  return &r->info;
+}
+
+static int hdf5_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
+{
+  int rc = ct__h5_reader_read(r, n, index, r->info.encoded ? NULL : x, y);
+  if (rc == CT_OK && x && r->info.encoded) rc = ct__h5_encoded_read(r, n, index, x);
+  return rc;
+}
+
+static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+{
+  const ct__h5_shard_t *s = &r->shards.v[ct__h5_reader_shard(r, index)];
+  ct_text_fit(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
+}
+
+const ct_reader_ops_t ct_reader_hdf5 = {
+    .format = CT__H5_FORMAT,
+    .open = hdf5_open,
+    .share = hdf5_share,
+    .file = hdf5_file,
+    .move = hdf5_move,
+    .keep_in = hdf5_keep_in,
+    .info = hdf5_info,
+    .blocks = hdf5_blocks,
+    .shape = ct__h5_encoded_shape,
+    .ahead = ct__h5_reader_ahead,
+    .read = hdf5_read,
+    .encoded = ct__h5_encoded_file,
+    .place = hdf5_place,
+    .close = hdf5_close,
+};

@@ -1,0 +1,504 @@
+/* One file of a data set: how its samples are to be seen and how they lie there.
+ *
+ * What HDF5 can be spared it is spared: arrays without chunks and chunks that were made with known
+ * filters are fetched as they are stored (h5_block.c).  Everything else, which HDF5 alone
+ * understands, it reads itself. */
+#include "hdf5io/read/h5_shard.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_hash.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "hdf5io/read/h5_encoded.h"
+#include "hdf5io/write/h5_pack.h"
+#include "hdf5io/read/h5_dims.h"
+
+enum {
+  MAX_STORED_DIMS = CT__H5_MOST_DIMS,
+  MAX_ROWS = 64 << 20, /* bytes of a block whose chunks may lie across all samples */
+  MAX_CHUNKS = 1 << 20 /* of a block */
+};
+
+/* ---- what is in the file ---- */
+
+static int read_dims(const ct__h5_shard_t *s, hid_t array, const char *name, hsize_t *dims,
+                     int *ndim)
+{
+  int rc = CT_OK;
+  hid_t space = H5Dget_space(array);
+  *ndim = H5Sget_simple_extent_ndims(space);
+  if (*ndim < 1 || *ndim > MAX_STORED_DIMS)
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has %d dims, expected 1 to %d with samples first",
+            s->path, name, *ndim, MAX_STORED_DIMS);
+  H5Sget_simple_extent_dims(space, dims, NULL);
+out:
+  ct__h5_drop(space);
+  return rc;
+}
+
+/* ---- of which type its elements are ---- */
+
+/* The type that a stored one is read as.  1, or 0 if there is none.  For those that this program
+ * does not have it is a wider one, and HDF5 converts. */
+static int find_readable(hid_t type, ct_dtype_t *out)
+{
+  static const ct_dtype_t wider[] = {[2] = CT_I32, [4] = CT_I64, [8] = CT_F64}; /* by bytes */
+  if (ct__h5_type_find(type, out)) {
+    if (*out == CT_F16 || *out == CT_BF16) *out = CT_F32;
+    return 1;
+  }
+  size_t bytes = H5Tget_size(type);
+  int is_unsigned = H5Tget_class(type) == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_NONE;
+  if (!is_unsigned || (bytes != 2 && bytes != 4 && bytes != 8)) return 0;
+  *out = wider[bytes];
+  return 1;
+}
+
+/* Numbers as the conventions of netCDF mean them; class numbers of places stay whole. */
+static int find_packed(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  ct__h5_cf_t cf;
+  float fill = spec->fills_missing ? spec->missing : NAN;
+  if (spec->as_stored) return CT_OK;
+  CT_TRY(ct__h5_cf_find(array, s->path, spec->input, fill, &cf));
+  s->by_convert = cf.found && !ct__h5_cf_nothing(&cf);
+  int whole = spec->classes_of_places && !cf.is_float && !cf.scaled;
+  if (!s->by_convert || whole) goto out;
+  s->x.dtype = CT_F32;
+  s->convert = (ct__h5_convert_t){
+      .kind = CT__H5_CF, .stored = (size_t)cf.bytes, .here = sizeof(float), .cf = cf};
+out:
+  return rc;
+}
+
+static int find_type(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  char text[40];
+  const char *name = spec->input;
+  hid_t type = H5Dget_type(array);
+  CT_TRY(find_packed(s, array, spec));
+  if (s->convert.kind == CT__H5_CF) goto out;
+  if (s->by_convert) ct__h5_cf_sign(array, type);
+  if (!find_readable(type, &s->x.dtype))
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' is of type %s, expected integers or floats", s->path,
+            name, ct__h5_type_text(type, text, sizeof text));
+  if (!ct__h5_convert_find(type, &s->convert) || s->convert.here != ct_dtype_size(s->x.dtype))
+    snprintf(s->slow, sizeof s->slow, "is of a type that it alone converts");
+out:
+  ct__h5_drop(type);
+  return rc;
+}
+
+/* ---- how it is read ---- */
+
+/* What HDF5 itself reads does not cost if it is in the file's header. */
+static void leave_to_hdf5(ct__h5_shard_t *s, const char *why)
+{
+  s->way = CT__H5_BY_HDF5;
+  if (!s->slow[0]) snprintf(s->slow, sizeof s->slow, "%s", why);
+}
+
+/* "is compressed with shuffle, filter 32013" */
+static void name_filters(hid_t creation, char *buf, size_t cap)
+{
+  int n = H5Pget_nfilters(creation);
+  snprintf(buf, cap, "is compressed with");
+  for (int i = 0; i < n; i++) {
+    char name[24] = "";
+    unsigned flags;
+    size_t nvalues = 0, length = strlen(buf);
+    H5Z_filter_t id =
+        H5Pget_filter2(creation, (unsigned)i, &flags, &nvalues, NULL, sizeof name, name, NULL);
+    name[strcspn(name, ";")] = 0;
+    snprintf(buf + length, cap - length, "%s filter %d%s%s", i ? "," : "", (int)id,
+             name[0] ? " " : "", name);
+  }
+}
+
+/* The fill value as it is in memory; zeros where the file has none. */
+static void find_fill(ct__h5_shard_t *s, hid_t array, hid_t creation)
+{
+  if (s->by_convert) {
+    char stored[sizeof s->fill] = {0};
+    hid_t own = H5Dget_type(array);
+    if (H5Pget_fill_value(creation, own, stored) < 0) memset(stored, 0, sizeof stored);
+    ct__h5_convert(&s->convert, stored, 1, s->fill);
+    ct__h5_drop(own);
+    return;
+  }
+  H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+  if (H5Pfill_value_defined(creation, &defined) < 0 || defined == H5D_FILL_VALUE_UNDEFINED) return;
+  hid_t type = ct__h5_type_native(s->x.dtype);
+  if (H5Pget_fill_value(creation, type, s->fill) < 0) memset(s->fill, 0, sizeof s->fill);
+  ct__h5_drop(type);
+}
+
+/* A chunk of the array is a block of whole samples if it is as large as they are in the other dims;
+ * else all the chunks side by side that the same samples lie in are one. */
+static void find_chunks(ct__h5_shard_t *s, hid_t creation)
+{
+  unsigned options = 0;
+  hsize_t chunk[MAX_STORED_DIMS] = {0};
+  char filters[sizeof s->slow];
+  if (H5Pget_chunk(creation, MAX_STORED_DIMS, chunk) != s->ndim) return;
+  H5Pget_chunk_opts(creation, &options);
+  s->edges_plain = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
+  s->chunk_bytes = s->convert.stored;
+  s->row_chunks = 1;
+  for (int i = 0; i < s->ndim; i++) {
+    s->chunk[i] = (int64_t)chunk[i];
+    s->chunk_bytes *= chunk[i]; /* below 4 GiB, says HDF5 */
+    if (i > 0) s->row_chunks *= (s->dims[i] + s->chunk[i] - 1) / s->chunk[i];
+  }
+  s->block_rows = s->chunk[0] < s->count ? s->chunk[0] : s->count;
+  if (s->way == CT__H5_IN_CHUNKS && !ct__h5_filters_find(creation, &s->filters)) {
+    name_filters(creation, filters, sizeof filters);
+    leave_to_hdf5(s, filters);
+  }
+  if (s->row_chunks > MAX_CHUNKS) leave_to_hdf5(s, "is cut into too many chunks");
+  int64_t most = MAX_ROWS / (int64_t)s->row_bytes;
+  int is_whole = s->row_chunks == 1 && s->way == CT__H5_IN_CHUNKS;
+  if (!is_whole && s->block_rows > most) s->block_rows = most > 0 ? most : 1;
+}
+
+static void find_way(ct__h5_shard_t *s, hid_t array)
+{
+  hid_t creation = H5Dget_create_plist(array);
+  H5D_layout_t layout = H5Pget_layout(creation);
+  s->way = layout == H5D_CHUNKED ? CT__H5_IN_CHUNKS : CT__H5_IN_A_ROW;
+  if (layout == H5D_VIRTUAL) leave_to_hdf5(s, "is virtual");
+  if (H5Pget_external_count(creation) > 0) leave_to_hdf5(s, "lies in raw files");
+  if (s->slow[0] || layout == H5D_COMPACT) s->way = CT__H5_BY_HDF5;
+  if (layout == H5D_COMPACT) s->slow[0] = 0;
+  find_fill(s, array, creation);
+  if (layout == H5D_CHUNKED) find_chunks(s, creation);
+  int is_alone = s->way == CT__H5_IN_A_ROW ||
+                 (s->way == CT__H5_IN_CHUNKS && s->row_chunks == 1 && s->filters.n == 0);
+  for (int i = 1; i < s->ndim && layout == H5D_CHUNKED; i++)
+    is_alone &= s->chunk[i] == s->dims[i];
+  s->straight = is_alone && s->convert.stored == s->convert.here;
+  ct__h5_drop(creation);
+}
+
+static int count_targets(ct__h5_shard_t *s, const char *name, const hsize_t *dims, int ndim)
+{
+  int rc = CT_OK;
+  s->targets = 1;
+  for (int i = 1; i < ndim; i++)
+    if (dims[i] == 0 || __builtin_mul_overflow(s->targets, (int64_t)dims[i], &s->targets) ||
+        s->targets > INT32_MAX)
+      CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has an impossible dim %llu", s->path, name,
+              (unsigned long long)dims[i]);
+out:
+  return rc;
+}
+
+/* 1 if the array has a value, or several channels of them, for each pixel or voxel of a sample. */
+static int is_by_place(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
+{
+  int space = s->x.ndim - 2, first = 1, last = 1, channels = ndim - 1 - space;
+  if (space < 2 || channels < 0 || channels > 1) return 0;
+  for (int i = 0; i < space; i++) {
+    last &= dims[1 + i] == (hsize_t)s->x.dim[2 + i];
+    first &= dims[1 + channels + i] == (hsize_t)s->x.dim[2 + i];
+  }
+  return first || last;
+}
+
+/* Integers of this shape are neither labels nor, as the samples are, masks. */
+static int refuse_integers(const ct__h5_shard_t *s, const char *name, const hsize_t *dims, int ndim)
+{
+  char text[64], of_samples[64];
+  ct_shape_t own = {.ndim = ndim};
+  for (int i = 0; i < ndim; i++)
+    own.dim[i] = (int64_t)dims[i];
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                    "%s: array '%s' is %s, more than one number for a sample: expected a label "
+                    "each, or masks as high and wide as the samples, which are %s%s",
+                    s->path, name, ct_shape_text(&own, text, sizeof text),
+                    ct_shape_text(&s->x, of_samples, sizeof of_samples),
+                    ndim == 2 ? "; y.argmax(1) in NumPy makes labels of one-hot rows" : "");
+}
+
+/* What labels of other types may become. */
+static int refuse_target(const ct__h5_shard_t *s, const char *name, hid_t type)
+{
+  char text[40];
+  return ct_err_set(
+      CT_ERR_FORMAT, __FILE__, __LINE__,
+      "%s: array '%s' is of type %s, expected integers (class numbers) or floats (targets)%s",
+      s->path, name, ct__h5_type_text(type, text, sizeof text),
+      H5Tget_class(type) == H5T_STRING
+          ? "; in Python, names, labels = numpy.unique(names, return_inverse=True) numbers them"
+          : "");
+}
+
+/* One label for a sample: N, or N x 1 … x 1. */
+static int is_single(const hsize_t *dims, int ndim)
+{
+  for (int i = 1; i < ndim; i++)
+    if (dims[i] != 1) return 0;
+  return 1;
+}
+
+/* Integers are labels, booleans too, and floats are targets, of any shape; packed integers are
+ * floats. */
+static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK, ndim;
+  const char *name = spec->target;
+  float fill = spec->fills_missing ? spec->missing : NAN;
+  hsize_t dims[MAX_STORED_DIMS];
+  hid_t type = -1;
+  ct__h5_array_t array;
+  CT_TRY(ct__h5_array_open(&array, file, s->path, name, "target"));
+  CT_TRY(read_dims(s, array.id, name, dims, &ndim));
+  type = H5Dget_type(array.id);
+  if (!spec->as_stored) CT_TRY(ct__h5_cf_find(array.id, s->path, name, fill, &s->of_target));
+  H5T_class_t class = H5Tget_class(type);
+  int is_real = class == H5T_FLOAT || s->of_target.scaled;
+  s->by_place = is_by_place(s, dims, ndim);
+  s->enumerated = class == H5T_ENUM && !s->by_place;
+  if (!is_real && class != H5T_INTEGER && !s->enumerated) CT_TRY(refuse_target(s, name, type));
+  if (is_real && !s->by_place) CT_TRY(count_targets(s, name, dims, ndim));
+  if (!is_real && !s->by_place && !is_single(dims, ndim))
+    CT_TRY(refuse_integers(s, name, dims, ndim));
+  if (dims[0] != (hsize_t)s->count)
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,
+            (unsigned long long)dims[0], is_real ? "targets" : "labels", (long long)s->count);
+  CT_TRY(ct__h5_array_need(&array, 0, s->count));
+out:
+  ct__h5_drop(type);
+  ct__h5_array_shut(&array);
+  return rc;
+}
+
+/* What the bytes of a sample and their place depend on. */
+static uint64_t hash_stored(hid_t array)
+{
+  hsize_t dims[MAX_STORED_DIMS] = {0}, chunk[MAX_STORED_DIMS] = {0};
+  hid_t space = H5Dget_space(array), type = H5Dget_type(array),
+        creation = H5Dget_create_plist(array);
+  H5T_class_t class = H5Tget_class(type);
+  int ndim = H5Sget_simple_extent_ndims(space), layout = H5Pget_layout(creation);
+  if (ndim > 0 && ndim <= MAX_STORED_DIMS) H5Sget_simple_extent_dims(space, dims, NULL);
+  if (layout == H5D_CHUNKED) H5Pget_chunk(creation, MAX_STORED_DIMS, chunk);
+  uint64_t h = ct_hash_int(ndim, ct_hash_int(layout, class));
+  h = ct_hash(chunk, sizeof chunk, ct_hash(dims, sizeof dims, h));
+  h = ct_hash_int((int64_t)H5Tget_size(type), h);
+  h = ct_hash_int(H5Tget_order(type), h);
+  if (class == H5T_INTEGER) h = ct_hash_int(H5Tget_sign(type), h);
+  h = ct_hash_int(H5Pget_nfilters(creation), h);
+  ct__h5_drop(creation);
+  ct__h5_drop(type);
+  ct__h5_drop(space);
+  return h;
+}
+
+/* A copy has a stamp of its own. */
+static int check_stamp(ct__h5_shard_t *s, ct__h5_array_t *a)
+{
+  if (a->elsewhere) return CT_OK;
+  int rc = ct__h5_stamp_compare(s->path, &s->stamp, &a->stamp, &a->changed);
+  if (rc == CT_OK && s->stamp.inode == 0) s->stamp = a->stamp;
+  return rc;
+}
+
+int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_array_t *a)
+{
+  int rc = CT_OK;
+  CT_TRY(ct__h5_array_open(a, file, s->path, input, "input"));
+  if (hash_stored(a->id) != s->stored)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: its samples are stored in another way than when the run began: the file was "
+            "replaced, or this node sees another one",
+            s->path);
+  CT_TRY(check_stamp(s, a));
+out:
+  if (rc != CT_OK) ct__h5_array_shut(a);
+  return rc;
+}
+
+static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  hsize_t dims[MAX_STORED_DIMS];
+  CT_TRY(find_type(s, array, spec));
+  CT_TRY(read_dims(s, array, spec->input, dims, &s->ndim));
+  s->count = (int64_t)dims[0];
+  for (int i = 0; i < s->ndim; i++)
+    s->dims[i] = (int64_t)dims[i];
+  s->row_bytes = ct_dtype_size(s->x.dtype);
+  for (int i = 1; i < s->ndim; i++)
+    if (dims[i] == 0 || __builtin_mul_overflow(s->row_bytes, dims[i], &s->row_bytes))
+      CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has an impossible dim %llu", s->path, spec->input,
+              (unsigned long long)dims[i]);
+  CT_TRY(ct__h5_see(s, array, spec));
+  find_way(s, array);
+  s->stored = hash_stored(array);
+out:
+  return rc;
+}
+
+static int read_classes(ct__h5_shard_t *s, hid_t file)
+{
+  int rc = CT_OK;
+  char kind[60];
+  if (!ct__h5_has_attr(file, "classes")) return CT_OK;
+  if (!ct__h5_attr_int(file, "classes", &s->classes))
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %s, expected one integer", s->path,
+            ct__h5_attr_kind(file, "classes", kind, sizeof kind));
+  if (s->classes < 1 || s->classes > CT_CLASSES_MAX)
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, expected 1 to %d classes", s->path,
+            (long long)s->classes, CT_CLASSES_MAX);
+out:
+  return rc;
+}
+
+/* A file of `pack` says its format; files of other programs need none. */
+static int check_format(const ct__h5_shard_t *s, hid_t file)
+{
+  char format[64] = "";
+  ct__h5_attr_text(file, "format", format, sizeof format);
+  if (strncmp(format, CT__H5_PACK_KIND " ", sizeof CT__H5_PACK_KIND) != 0) return CT_OK;
+  return ct_format_number(s->path, format, CT__H5_PACK_KIND, CT__H5_PACK_NUMBER, NULL);
+}
+
+int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK, fd;
+  ct__h5_array_t array = {.id = -1};
+  CT_TRY(check_format(s, file));
+  CT_TRY(ct__h5_stamp_take(file, s->path, &fd, &s->stamp));
+  CT_TRY(ct__h5_array_open(&array, file, s->path, spec->input, "input"));
+  CT_TRY(ct__h5_encoded_describe(s, file, array.id, spec));
+  if (s->encoding)
+    s->stored = hash_stored(array.id);
+  else
+    CT_TRY(describe_input(s, array.id, spec));
+  CT_TRY(ct__h5_array_need(&array, 0, s->dims[0]));
+  if (spec->target[0]) CT_TRY(check_target(s, file, spec));
+  CT_TRY(read_classes(s, file));
+  CT_TRY(ct__h5_class_names(file, s->classes, &s->class_names));
+out:
+  ct__h5_array_shut(&array);
+  return rc;
+}
+
+/* ---- reading ---- */
+
+/* HDF5's reason for a failed read, into buf (returned); a filter that its library lacks it does not
+ * name. */
+static const char *why_not(hid_t array, char *buf, size_t cap)
+{
+  ct__h5_why(buf, cap);
+  hid_t creation = array < 0 ? -1 : H5Dget_create_plist(array);
+  int n = creation < 0 ? 0 : H5Pget_nfilters(creation);
+  for (int i = 0; i < n; i++) {
+    char name[40] = "";
+    unsigned flags;
+    size_t nvalues = 0;
+    H5Z_filter_t id =
+        H5Pget_filter2(creation, (unsigned)i, &flags, &nvalues, NULL, sizeof name, name, NULL);
+    if (id >= 0 && H5Zfilter_avail(id) <= 0)
+      snprintf(buf, cap,
+               "this HDF5 library lacks filter %d (%s), with which they are compressed: set "
+               "HDF5_PLUGIN_PATH to where it is, or write them again with gzip",
+               (int)id, name);
+  }
+  ct__h5_drop(creation);
+  return buf;
+}
+
+/* Labels that are missing stay as they are: loss.ignore_index can name them. */
+static void warn_of_missing(const ct__h5_shard_t *s, const char *target, int64_t n, int64_t which)
+{
+  if (n > 0)
+    ct_log_all(CT_LOG_WARN,
+               "%s: array '%s': %lld of %lld labels are missing by its attributes (_FillValue, "
+               "missing_value, valid_range), such as %lld: loss.ignore_index leaves one value out",
+               s->path, target, (long long)n, (long long)s->count, (long long)which);
+}
+
+/* What the attributes of the array make of its numbers. */
+static int read_target(const ct__h5_shard_t *s, hid_t array, const char *target, int64_t n,
+                       void *to)
+{
+  const ct__h5_cf_t *cf = &s->of_target;
+  int64_t which = 0;
+  if (!cf->found)
+    return H5Dread(array, s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, H5S_ALL, H5S_ALL,
+                   H5P_DEFAULT, to) >= 0;
+  char *stored = ct_mem_array(n + 1, (size_t)cf->bytes, "stored targets");
+  int done = stored && ct__h5_read_rows_stored(array, 0, s->count, stored);
+  if (done && s->targets) ct__h5_cf_apply(cf, stored, (size_t)n, to);
+  if (done && !s->targets)
+    warn_of_missing(s, target, ct__h5_cf_labels(cf, stored, (size_t)n, to, &which), which);
+  ct_mem_free(stored);
+  return done;
+}
+
+int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed)
+{
+  int rc = CT_OK;
+  char why[200];
+  ct__h5_array_t array;
+  hid_t space = -1;
+  int64_t want = s->count * (s->targets ? s->targets : 1);
+  CT_TRY(ct__h5_array_open(&array, file, s->path, target, "target"));
+  space = H5Dget_space(array.id);
+  if (H5Sget_simple_extent_npoints(space) != want)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: array '%s' has not the %lld values that it had when the run began: the file was "
+            "replaced, or this node sees another one",
+            s->path, target, (long long)want);
+  CT_TRY(check_stamp(s, &array));
+  CT_TRY(ct__h5_array_need(&array, 0, s->count));
+  int done = read_target(s, array.id, target, want, to);
+  if (!done) why_not(array.id, why, sizeof why);
+  CT_TRY(ct__h5_array_check(&array, 0, s->count));
+  if (!done) CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target, why);
+  *changed |= array.changed;
+out:
+  ct__h5_drop(space);
+  ct__h5_array_shut(&array);
+  return rc;
+}
+
+size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s)
+{
+  return (size_t)s->block_rows * s->row_bytes;
+}
+
+/* Elements as they are stored, which this program converts. */
+static int read_stored(const ct__h5_shard_t *s, hid_t array, int64_t first, int64_t rows, void *to)
+{
+  size_t elements = (size_t)rows * (s->row_bytes / s->convert.here);
+  char *stored = ct_mem_array((int64_t)elements, s->convert.stored, "stored numbers");
+  int done = stored && ct__h5_read_rows_stored(array, first, rows, stored);
+  if (done) ct__h5_convert(&s->convert, stored, elements, to);
+  ct_mem_free(stored);
+  return done;
+}
+
+int ct__h5_shard_read(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first, int64_t rows,
+                      void *to)
+{
+  int rc = CT_OK;
+  char why[200];
+  int done = s->by_convert ? read_stored(s, a->id, first, rows, to)
+                           : ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
+  if (!done) why_not(a->id, why, sizeof why);
+  CT_TRY(ct__h5_array_check(a, first, rows)); /* the better reason, if it is one */
+  if (!done)
+    CT_FAIL(CT_ERR_IO, "%s: cannot read samples %lld to %lld of array '%s': %s", s->path,
+            (long long)first, (long long)(first + rows - 1), a->name, why);
+out:
+  return rc;
+}

@@ -1,0 +1,109 @@
+/* What is being done is written by one thread and read by another one, which must never wait for
+ * it: relaxed atomics, and only the name of a file, which is longer than an atomic can be, has a
+ * lock. */
+#include "base/ct_heartbeat.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_clock.h"
+
+static _Atomic int64_t step, calls, detail = -1;
+static _Atomic int local = 1, begun;
+static _Atomic(const char *) doing = "the start";
+static _Atomic double since_s, progress_s;
+
+#define STORE(to, value) atomic_store_explicit(&(to), (value), memory_order_relaxed)
+#define LOAD(from)       atomic_load_explicit(&(from), memory_order_relaxed)
+
+static void set(const char *what, int64_t number, int alone)
+{
+  STORE(doing, what);
+  STORE(detail, number);
+  STORE(local, alone);
+  STORE(since_s, ct_clock());
+}
+
+void ct_beat_at(const char *what, int64_t number)
+{
+  set(what, number, 1);
+}
+
+void ct_beat_enter(const char *what, int64_t number)
+{
+  STORE(calls, LOAD(calls) + 1);
+  set(what, number, 0);
+}
+
+void ct_beat_progress(void)
+{
+  STORE(progress_s, ct_clock());
+}
+
+void ct_beat_step(int64_t done)
+{
+  STORE(step, done);
+  STORE(begun, 1);
+  ct_beat_progress();
+}
+
+void ct_beat_read(ct_beat_t *out)
+{
+  *out = (ct_beat_t){.step = LOAD(step),
+                     .calls = LOAD(calls),
+                     .doing = LOAD(doing),
+                     .detail = LOAD(detail),
+                     .local = LOAD(local),
+                     .since_s = LOAD(since_s),
+                     .progress_s = LOAD(progress_s),
+                     .begun = LOAD(begun)};
+}
+
+/* ---- files ---- */
+
+enum { FILES = 64 };
+
+/* One for each thread that waits; of more threads than that some are not told of. */
+static struct {
+  int64_t turn; /* the lowest waits longest; 0: free */
+  char path[256];
+} file[FILES];
+static int64_t turns;
+static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void write_path(const char *path, char *to, size_t cap)
+{
+  size_t n = strlen(path);
+  if (n < cap)
+    snprintf(to, cap, "%s", path);
+  else
+    snprintf(to, cap, "...%s", path + n - (cap - 4));
+}
+
+void ct_beat_file(const char *path)
+{
+  static _Thread_local int mine = -1;
+  if (path) ct_beat_progress();
+  pthread_mutex_lock(&file_lock);
+  if (mine >= 0) file[mine].turn = 0;
+  mine = -1;
+  for (int i = 0; path && mine < 0 && i < FILES; i++)
+    if (!file[i].turn) mine = i;
+  if (mine >= 0) {
+    file[mine].turn = ++turns;
+    write_path(path, file[mine].path, sizeof file[mine].path);
+  }
+  pthread_mutex_unlock(&file_lock);
+}
+
+void ct_beat_file_read(char *buf, size_t cap)
+{
+  int first = -1;
+  pthread_mutex_lock(&file_lock);
+  for (int i = 0; i < FILES; i++)
+    if (file[i].turn && (first < 0 || file[i].turn < file[first].turn)) first = i;
+  snprintf(buf, cap, "%s", first < 0 ? "" : file[first].path);
+  pthread_mutex_unlock(&file_lock);
+}

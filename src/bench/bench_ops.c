@@ -1,0 +1,216 @@
+/* `bench step --ops`: where the time of a step goes, and what the device could do at best.
+ *
+ * The floor of an op is the longer of two times: its operands at the rate of a copy, its arithmetic
+ * at the rate of a large product in the same precision; both rates are measured here (the roofline
+ * model: Williams, Waterman, Patterson 2009). */
+#include <string.h>
+
+#include "bench/step_output.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_json.h"
+
+enum { REPEATS = 10, PASSES = 3 };
+
+/* Times of a kind of op in one direction. */
+typedef struct total {
+  int n;
+  double seconds, floor;
+} total_t;
+
+typedef struct table {
+  ct_str_t *out;
+  json_t *list;                /* NULL: as text */
+  double copy_rate, flop_rate; /* bytes/s, FLOP/s */
+  total_t kind[CT_OP_COUNT][2];
+  total_t all;
+} table_t;
+
+/* ---- what the device can do ---- */
+
+/* Best of some runs, each of several. */
+static int best_of(ct_setup_t *s, ct_queue_t *q, int (*work)(void *), void *ctx, double *seconds)
+{
+  int rc = CT_OK;
+  *seconds = 0;
+  for (int pass = 0; pass <= PASSES; pass++) {
+    double begin = ct_clock();
+    for (int i = 0; i < REPEATS; i++)
+      CT_TRY(work(ctx));
+    CT_TRY(s->be->queue->sync(q));
+    double took = (ct_clock() - begin) / REPEATS;
+    if (pass == 1 || (pass > 1 && took < *seconds)) *seconds = took; /* the first is warming up */
+  }
+out:
+  return rc;
+}
+
+typedef struct copying {
+  ct_setup_t *s;
+  ct_queue_t *q;
+  void *a, *b;
+  size_t bytes;
+} copying_t;
+
+static int copy_once(void *ctx)
+{
+  copying_t *c = ctx;
+  return c->s->be->mem->copy(c->q, c->a, c->b, c->bytes);
+}
+
+static int measure_copy(ct_setup_t *s, ct_queue_t *q, double *rate)
+{
+  int rc = CT_OK;
+  double seconds;
+  copying_t c = {.s = s, .q = q, .bytes = (size_t)128 << 20};
+  CT_TRY(s->be->mem->alloc(s->dev, CT_MEM_DEVICE, c.bytes, &c.a));
+  CT_TRY(s->be->mem->alloc(s->dev, CT_MEM_DEVICE, c.bytes, &c.b));
+  CT_TRY(best_of(s, q, copy_once, &c, &seconds));
+  *rate = 2 * (double)c.bytes / seconds; /* read and written */
+out:
+  s->be->mem->free(s->dev, CT_MEM_DEVICE, c.a);
+  s->be->mem->free(s->dev, CT_MEM_DEVICE, c.b);
+  return rc;
+}
+
+typedef struct product {
+  ct_setup_t *s;
+  ct_queue_t *q;
+  ct_op_t *op;
+  ct_op_args_t args;
+} product_t;
+
+static int multiply_once(void *ctx)
+{
+  product_t *p = ctx;
+  return p->s->be->op->run(p->q, p->op, &p->args);
+}
+
+/* A square product, large enough to be limited by arithmetic alone. */
+static int measure_product(ct_setup_t *s, ct_queue_t *q, double *rate)
+{
+  int rc = CT_OK;
+  const int64_t n = s->be->host_memory ? 1024 : 8192;
+  double seconds;
+  char *mem = NULL;
+  void *p = NULL;
+  ct_op_info_t info = {0};
+  ct_op_desc_t d;
+  ct_shape_t x = ct_shape(2, n, n);
+  product_t work = {.s = s, .q = q};
+  size_t square = (size_t)(n * n) * sizeof(float);
+  x.dtype = s->recipe.compute;
+  ct_op_desc_init(&d, CT_OP_LINEAR, &x, &x);
+  CT_TRY(s->be->op->prepare(s->dev, &d, NULL, &work.op, &info));
+  CT_TRY(s->be->mem->alloc(s->dev, CT_MEM_DEVICE, 4 * square + info.scratch, &p));
+  mem = p;
+  work.args = (ct_op_args_t){.pass = CT_FWD,
+                             .x = mem,
+                             .y = mem + square,
+                             .w = {mem + 2 * square},
+                             .w_low = {mem + 3 * square},
+                             .scratch = mem + 4 * square};
+  CT_TRY(best_of(s, q, multiply_once, &work, &seconds));
+  *rate = ct_op_flops(&d, CT_FWD) / seconds;
+out:
+  s->be->op->release(work.op);
+  s->be->mem->free(s->dev, CT_MEM_DEVICE, p);
+  return rc;
+}
+
+/* ---- the table ---- */
+
+static void add_to(total_t *t, double seconds, double floor)
+{
+  t->n++;
+  t->seconds += seconds;
+  t->floor += floor;
+}
+
+static int add_line(const ct_work_time_t *w, double floor, ct_str_t *out)
+{
+  char text[160];
+  return ct_str_add(out, "%10.4f %10.4f %5.0f %8.0f %9.0f  %-16s %s  [%s]\n", 1e3 * w->seconds,
+                    1e3 * floor, 100 * floor / w->seconds, w->bytes / w->seconds / 1e9,
+                    w->flops / w->seconds / 1e9, ct_op_pass_text(w->pass),
+                    ct_op_text(w->desc, text, sizeof text), w->algorithm);
+}
+
+static int add_object(const ct_work_time_t *w, double floor, json_t *list)
+{
+  char text[160];
+  json_t *o =
+      json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "op", ct_op_text(w->desc, text, sizeof text),
+                "pass", ct_op_pass_text(w->pass), "algorithm", w->algorithm, "seconds", w->seconds,
+                "floor_s", floor, "bytes", w->bytes, "flops", w->flops);
+  return o && json_array_append_new(list, o) == 0
+             ? CT_OK
+             : ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for JSON");
+}
+
+static int add_work(void *ctx, const ct_work_time_t *w)
+{
+  table_t *t = ctx;
+  double moving = w->bytes / t->copy_rate, counting = w->flops / t->flop_rate;
+  double floor = moving > counting ? moving : counting;
+  add_to(&t->kind[w->desc->kind][(w->pass & (CT_FWD | CT_FWD_STATS)) == 0], w->seconds, floor);
+  add_to(&t->all, w->seconds, floor);
+  return t->list ? add_object(w, floor, t->list) : add_line(w, floor, t->out);
+}
+
+static int add_sum(const total_t *t, const char *pass, const char *name, ct_str_t *out)
+{
+  if (t->n == 0) return CT_OK;
+  return ct_str_add(out, "%10.4f %10.4f %5.0f %8s %9s  %-16s %d x %s\n", 1e3 * t->seconds,
+                    1e3 * t->floor, 100 * t->floor / t->seconds, "", "", pass, t->n, name);
+}
+
+static int add_sums(const table_t *t)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(t->out, "sums\n"));
+  for (int k = 0; k < CT_OP_COUNT; k++)
+    for (int back = 0; back < 2; back++)
+      CT_TRY(add_sum(&t->kind[k][back], back ? "backward" : "forward", ct_op_name((ct_op_kind_t)k),
+                     t->out));
+  CT_TRY(add_sum(&t->all, "all", "op", t->out));
+out:
+  return rc;
+}
+
+static int add_all(table_t *t, ct_setup_t *s, const ct_batch_t *b, ct_queue_t *q)
+{
+  int rc = CT_OK;
+  CT_TRY(measure_copy(s, q, &t->copy_rate));
+  CT_TRY(measure_product(s, q, &t->flop_rate));
+  if (!t->list)
+    CT_TRY(
+        ct_str_add(t->out,
+                   "ops on their own, %d times in a row; a copy moves %.0f GB/s, a product in %s "
+                   "does %.0f GFLOP/s\n%10s %10s %5s %8s %9s\n",
+                   REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->recipe.compute),
+                   t->flop_rate / 1e9, "ms", "floor ms", "%", "GB/s", "GFLOP/s"));
+  CT_TRY(ct_trainer_time_works(s->trainer, b, REPEATS, add_work, t));
+  if (!t->list) CT_TRY(add_sums(t));
+out:
+  return rc;
+}
+
+int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, int json, ct_str_t *out)
+{
+  int rc = CT_OK;
+  ct_queue_t *q = NULL;
+  table_t t = {.out = out, .list = json ? json_array() : NULL};
+  CT_TRY(s->be->queue->create(s->dev, &q));
+  CT_TRY(add_all(&t, s, b, q));
+  if (json) {
+    json_t *o = json_pack("{s:f, s:f, s:O}", "copy_bytes_per_s", t.copy_rate, "flop_per_s",
+                          t.flop_rate, "ops", t.list);
+    rc = ct_json_add(o, out);
+    json_decref(o);
+  }
+out:
+  json_decref(t.list);
+  s->be->queue->destroy(q);
+  return rc;
+}

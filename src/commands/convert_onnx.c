@@ -1,0 +1,184 @@
+/* `convert IN OUT.onnx`: weights become a model that computes.  The configuration says which: the
+ * graph is made of it, and its parameters are looked for in the file by name. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "setup/ct_builtin.h"
+#include "commands/convert.h"
+#include "commands/convert_int8.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "config.h"
+#include "setup/ct_config.h"
+#include "hdf5io/ct_h5.h"
+#include "onnx/ct_onnx.h"
+#include "weights/ct_init.h"
+
+/** A model with its weights in a file. */
+typedef struct model {
+  const char *path;
+  ct_weights_file_t file;
+  char *text; /* of the configuration; owned */
+  ct_config_t cfg;
+  ct_graph_t *graph;
+  ct_match_t match; /* where each weight is in the file */
+  int quantized;    /* then what follows is what the file holds */
+  ct_convert_eight_t eight;
+} model_t;
+
+/* ---- the configuration ---- */
+
+static int take_config(model_t *m, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  const char *given = ct_args_get(a, "config");
+  char where[CT_PATH_MAX];
+  size_t bytes;
+  const char *own = given ? NULL : m->file.ops->text(m->file.w, "config");
+  if (given) CT_TRY(ct_file_read(given, &m->text, &bytes));
+  if (own) m->text = ct_mem_strdup(own);
+  if (own && !m->text) CT_TRY(CT_ERR_NOMEM);
+  if (!m->text)
+    CT_FAIL(CT_ERR_USAGE, "%s: carries no configuration: name that of its model with --config FILE",
+            m->path);
+  ct_text_fit(where, sizeof where, given ? "%s" : "configuration in %s", given ? given : m->path);
+  CT_TRY(ct_config_parse(&m->cfg, m->text, strlen(m->text), where, a->set, a->sets));
+out:
+  return rc;
+}
+
+static int make_graph(model_t *m)
+{
+  int rc = CT_OK;
+  ct_shape_t input;
+  ct_inputs_t more;
+  const ct_model_opts_t *o = &m->cfg.model;
+  CT_TRY(ct_model_input(o, &input));
+  if (!input.ndim)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: does not say what a sample is: give its shape, such as --set "
+            "model.input=[3,224,224]",
+            m->cfg.where);
+  if (!o->classes)
+    CT_FAIL(CT_ERR_USAGE, "%s: does not say how many classes there are: --set model.classes=10",
+            m->cfg.where);
+  CT_TRY(ct_model_inputs(o, &more));
+  CT_TRY(ct_graph_make(o, &input, &more, o->classes, m->cfg.where, &m->graph));
+out:
+  return rc;
+}
+
+/* ---- the weights ---- */
+
+/* A checkpoint of train.qat has ranges, which only a model of eight bits can say in ONNX. */
+static int refuse_ranges(const model_t *m)
+{
+  int rc = CT_OK;
+  const char end[] = ".quant.range";
+  for (int i = 0; i < m->file.ops->count(m->file.w); i++) {
+    ct_tensor_t t;
+    m->file.ops->tensor(m->file.w, i, &t);
+    size_t n = strlen(t.name), tail = sizeof end - 1;
+    if (n > tail && strcmp(t.name + n - tail, end) == 0)
+      CT_FAIL(CT_ERR_USAGE,
+              "%s: was trained with train.qat: first make eight bits of it, by `quantize CONFIG "
+              "--checkpoint %s --output FILE.h5`, and convert that file",
+              m->path, m->path);
+  }
+out:
+  return rc;
+}
+
+/* By the rules of `init`, strictly; what the configuration began from is no matter here. */
+static int find_weights(model_t *m, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  const char *prefix = ct_args_get(a, "strip-prefix"), *key = ct_args_get(a, "key");
+  ct_init_opts_t rules = {.from = (char *)(uintptr_t)m->path,
+                          .key = (char *)(uintptr_t)(key ? key : ""),
+                          .strict = 1,
+                          .strip_prefix = (char *)(uintptr_t)(prefix ? prefix : "")};
+  CT_TRY(ct_convert_rules(a, &rules.rename));
+  CT_TRY(ct_match_reopen(ct_builtin_weights, m->graph, &rules, &m->file, &m->match));
+  if (ct_match_judge(&m->match, &rules, m->path) != CT_OK) /* its words are those of training */
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: does not hold the model of %s: %d weights missing, %d of another shape, %d not in "
+            "the model, as listed above; names are changed by %s%s",
+            m->path, m->cfg.where, m->match.missing, m->match.misfits, m->match.unexpected,
+            m->match.prefix[0] ? "--strip-prefix " : "--strip-prefix and --rename",
+            m->match.prefix);
+out:
+  ct_convert_rules_clear(&rules.rename);
+  return rc;
+}
+
+static int get(void *ctx, int param, float *out)
+{
+  const model_t *m = ctx;
+  return ct_weights_floats(&m->file, m->match.from[param], out);
+}
+
+/* ---- the command ---- */
+
+static int tell(const model_t *m, const char *file)
+{
+  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], more[600] = ""; /* behind "1x" */
+  ct_shape_t out = m->graph->layer[m->graph->layers - 1].out;
+  if (ct_shape_sample(&out) == out.dim[1]) out.ndim = 2;
+  for (int k = 0; k < m->graph->more.n; k++) {
+    size_t n = strlen(more);
+    ct_text_fit(more + n, sizeof more - n, ", input.%s N x %s", m->graph->more.name[k],
+                ct_shape_text(&m->graph->more.x[k], shape, sizeof shape) + 2);
+  }
+  ct_text_fit(line, sizeof line, "%s: ONNX, input N x %s%s, output N x %s, %" PRId64 " weights%s\n",
+              file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, more,
+              ct_shape_text(&out, outputs, sizeof outputs) + 2, ct_graph_count(m->graph),
+              m->quantized ? ", in eight bits" : "");
+  return ct_app_print(line);
+}
+
+static void close_model(model_t *m)
+{
+  ct_mem_free(m->text);
+  ct_convert_eight_close(&m->eight);
+  ct_match_clear(&m->match);
+  ct_graph_free(m->graph);
+  ct_config_clear(&m->cfg);
+  ct_weights_close(&m->file);
+}
+
+static int write_onnx(model_t *m, const ct_args_t *a, const char *out)
+{
+  int rc = CT_OK;
+  ct_onnx_opts_t o = {.version = PACKAGE_VERSION,
+                      .config = m->text,
+                      .external = ct_args_get(a, "external-data") != NULL};
+  if (m->quantized) {
+    CT_TRY(ct_convert_eight_open(m->path, m->graph, &m->eight));
+    o.quant = &m->eight.quant;
+    CT_TRY(ct_onnx_write(m->eight.model.observed.fold.graph,
+                         &(ct_onnx_source_t){ct_convert_eight_get, &m->eight}, &o, out));
+  } else {
+    CT_TRY(refuse_ranges(m));
+    CT_TRY(find_weights(m, a));
+    CT_TRY(ct_onnx_write(m->graph, &(ct_onnx_source_t){get, m}, &o, out));
+  }
+out:
+  return rc;
+}
+
+int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  model_t m = {.path = in};
+  CT_TRY(ct_weights_look(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
+  if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_eight_is(in, &m.quantized));
+  CT_TRY(take_config(&m, a));
+  CT_TRY(make_graph(&m));
+  CT_TRY(write_onnx(&m, a, out));
+  CT_TRY(tell(&m, out));
+out:
+  close_model(&m);
+  return rc;
+}

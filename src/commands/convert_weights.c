@@ -1,0 +1,268 @@
+/* `convert` between weight files: names by rules, tensors piece by piece, and the configuration
+ * along with them.
+ *
+ * A checkpoint is what this program computes with: floats become float32 in it.  The other formats
+ * keep the types of what they are made of. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "setup/ct_builtin.h"
+#include "commands/convert.h"
+#include "commands/convert_int8.h"
+#include "base/ct_heartbeat.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "setup/ct_config.h"
+#include "hdf5io/ct_h5.h"
+#include "weights/ct_names.h"
+
+enum { PIECE = 1 << 19, TEXTS = 2 }; /* PIECE: elements that are read at a time */
+
+typedef struct job {
+  const char *in, *out;
+  ct_weights_file_t file;
+  const ct_weights_ops_t *to;
+  ct_tensor_t *list; /* as they are written; their names are owned */
+  int n, changed;    /* changed: tensors that get another type */
+  int64_t bytes;
+  ct_opt_texts_t rename;
+  ct_str_t config;
+} job_t;
+
+const ct_weights_ops_t *ct_convert_format(const char *out)
+{
+  for (int i = 0; ct_builtin_weights[i]; i++)
+    if (ct_builtin_weights[i]->create && ct_format_has_suffix(&ct_builtin_weights[i]->format, out))
+      return ct_builtin_weights[i];
+  return NULL;
+}
+
+/* ---- rules ---- */
+
+int ct_convert_rules(const ct_args_t *a, ct_opt_texts_t *out)
+{
+  int rc = CT_OK;
+  int64_t cap = 0;
+  const char *text = ct_args_get(a, "rename");
+  *out = (ct_opt_texts_t){0};
+  while (text && *text) {
+    size_t n = strcspn(text, ",");
+    ct_str_t rule = {0};
+    CT_TRY(ct_mem_grow((void **)&out->v, &cap, out->n + 1, sizeof *out->v));
+    CT_TRY(ct_str_add(&rule, "%.*s", (int)n, text));
+    out->v[out->n++] = rule.data;
+    text += n + (text[n] == ',');
+  }
+  CT_TRY(ct_names_check(out, "--rename"));
+out:
+  return rc;
+}
+
+void ct_convert_rules_clear(ct_opt_texts_t *rules)
+{
+  for (int i = 0; i < rules->n; i++)
+    ct_mem_free(rules->v[i]);
+  ct_mem_free(rules->v);
+  *rules = (ct_opt_texts_t){0};
+}
+
+/* ---- what is written ---- */
+
+static int is_float(ct_elem_t e)
+{
+  return e == CT_ELEM_F16 || e == CT_ELEM_BF16 || e == CT_ELEM_F64;
+}
+
+static ct_elem_t type_written(const job_t *j, ct_elem_t e)
+{
+  if (j->to != &ct_weights_hdf5) return e;
+  if (e == CT_ELEM_BOOL) return CT_ELEM_U8;
+  return is_float(e) ? CT_ELEM_F32 : e;
+}
+
+static int add_tensor(job_t *j, int i, const char *prefix)
+{
+  int rc = CT_OK;
+  ct_tensor_t *t = &j->list[i];
+  ct_str_t name = {0};
+  j->file.ops->tensor(j->file.w, i, t);
+  if (ct_elem_bits(t->type) < 8)
+    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is of type %s, which is not written anywhere", j->in, t->name,
+            ct_elem_name(t->type));
+  CT_TRY(ct_names_change(prefix, &j->rename, t->name, &name));
+  ct_elem_t type = type_written(j, t->type);
+  j->changed += type != t->type;
+  j->bytes += t->count * (ct_elem_bits(type) / 8);
+  t->type = type;
+  t->name = name.data;
+  name.data = NULL;
+  j->n++;
+out:
+  ct_str_clear(&name);
+  return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int check_names(const job_t *j)
+{
+  int rc = CT_OK;
+  const char **sorted = ct_mem_array(j->n, sizeof *sorted, "names of tensors");
+  CT_TRY(sorted ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < j->n; i++)
+    sorted[i] = j->list[i].name;
+  if (j->n > 0) qsort(sorted, (size_t)j->n, sizeof *sorted, by_name);
+  for (int i = 1; i < j->n; i++)
+    if (strcmp(sorted[i - 1], sorted[i]) == 0)
+      CT_FAIL(CT_ERR_USAGE, "%s: two tensors would get the name '%s'", j->in, sorted[i]);
+out:
+  ct_mem_free(sorted);
+  return rc;
+}
+
+static int list_tensors(job_t *j, const ct_args_t *a)
+{
+  int rc = CT_OK, n = j->file.ops->count(j->file.w);
+  const char *prefix = ct_args_get(a, "strip-prefix");
+  CT_TRY(ct_convert_rules(a, &j->rename));
+  j->list = ct_mem_array(n, sizeof *j->list, "names of tensors");
+  CT_TRY(j->list ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < n; i++)
+    CT_TRY(add_tensor(j, i, prefix ? prefix : ""));
+  CT_TRY(check_names(j));
+out:
+  return rc;
+}
+
+/* Another configuration than the file's own: that of a file, or with other values. */
+static int take_config(job_t *j, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  const char *given = ct_args_get(a, "config"), *own = j->file.ops->text(j->file.w, "config");
+  char *text = NULL, where[CT_PATH_MAX];
+  size_t bytes;
+  ct_config_t c = {0};
+  if (!given && (a->sets == 0 || !own)) {
+    if (a->sets > 0)
+      CT_FAIL(CT_ERR_USAGE, "%s: carries no configuration that --set could change", j->in);
+    return own ? ct_str_add(&j->config, "%s", own) : CT_OK;
+  }
+  if (given) CT_TRY(ct_file_read(given, &text, &bytes));
+  ct_text_fit(where, sizeof where, given ? "%s" : "configuration in %s", given ? given : j->in);
+  const char *from = given ? text : own;
+  CT_TRY(ct_config_parse(&c, from, strlen(from), where, a->set, a->sets));
+  CT_TRY(ct_config_dump(&c, &j->config));
+out:
+  ct_config_clear(&c);
+  ct_mem_free(text);
+  return rc;
+}
+
+/* ---- writing ---- */
+
+static int copy_tensor(const job_t *j, int i, ct_weights_out_t *o, char *piece, float *floats)
+{
+  int rc = CT_OK;
+  ct_tensor_t t;
+  j->file.ops->tensor(j->file.w, i, &t);
+  int convert = j->list[i].type == CT_ELEM_F32 && t.type != CT_ELEM_F32;
+  int64_t first = 0;
+  do { /* an empty one is put, too */
+    int64_t n = t.count - first < PIECE ? t.count - first : PIECE;
+    CT_TRY(j->file.ops->read(j->file.w, i, first, n, piece));
+    if (convert) ct_elem_floats(t.type, piece, n, floats);
+    CT_TRY(j->to->put(o, i, first, n, convert ? (void *)floats : piece));
+    ct_beat_progress();
+    first += n;
+  } while (first < t.count);
+out:
+  return rc;
+}
+
+static int write_all(const job_t *j)
+{
+  int rc = CT_OK, texts = 0;
+  ct_weights_text_t text[TEXTS];
+  ct_weights_out_t *o = NULL;
+  const char *versions = j->file.ops->text(j->file.w, "versions");
+  char *piece = ct_mem_array(PIECE, 2 * sizeof(double), "a piece of a tensor"); /* complex128 */
+  float *floats = ct_mem_array(PIECE, sizeof *floats, "a piece of a tensor");
+  CT_TRY(piece && floats ? CT_OK : CT_ERR_NOMEM);
+  if (j->config.len) text[texts++] = (ct_weights_text_t){"config", j->config.data};
+  if (versions) text[texts++] = (ct_weights_text_t){"versions", versions};
+  CT_TRY(j->to->create(j->out, j->list, j->n, text, texts, &o));
+  for (int i = 0; i < j->n; i++)
+    CT_TRY(copy_tensor(j, i, o, piece, floats));
+  rc = j->to->commit(o);
+  o = NULL;
+out:
+  if (o) j->to->discard(o);
+  ct_mem_free(piece);
+  ct_mem_free(floats);
+  return rc;
+}
+
+static int tell(const job_t *j)
+{
+  int rc = CT_OK;
+  char size[32];
+  ct_str_t line = {0};
+  CT_TRY(ct_str_add(&line, "%s: %s, %d tensor%s, %s%s", j->out, j->to->format.name, j->n,
+                    j->n == 1 ? "" : "s", ct_text_bytes((double)j->bytes, size, sizeof size),
+                    j->config.len ? ", with its configuration" : ""));
+  if (j->changed) CT_TRY(ct_str_add(&line, "; %d of another type before", j->changed));
+  CT_TRY(ct_str_add(&line, "\n"));
+  CT_TRY(ct_app_print(line.data));
+out:
+  ct_str_clear(&line);
+  return rc;
+}
+
+static void close_job(job_t *j)
+{
+  for (int i = 0; i < j->n; i++)
+    ct_mem_free((char *)(uintptr_t)j->list[i].name);
+  ct_mem_free(j->list);
+  ct_convert_rules_clear(&j->rename);
+  ct_str_clear(&j->config);
+  ct_weights_close(&j->file);
+}
+
+/* Of a quantized file the default group holds only what is not in eight bits. */
+static int check_whole(const job_t *j, const ct_args_t *a)
+{
+  int rc = CT_OK, quantized = 0;
+  const char *key = ct_args_get(a, "key");
+  if (j->file.ops != &ct_weights_hdf5 || (key && *key)) return CT_OK;
+  CT_TRY(ct_convert_eight_is(j->in, &quantized));
+  if (quantized)
+    CT_FAIL(
+        CT_ERR_USAGE,
+        "%s: is quantized: only .onnx can hold its model (--key / takes all arrays as they are)",
+        j->in);
+out:
+  return rc;
+}
+
+int ct_convert_weights(const char *in, const char *out, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  job_t j = {.in = in, .out = out, .to = ct_convert_format(out)};
+  CT_TRY(ct_weights_open(ct_builtin_weights, in, ct_args_get(a, "key"), &j.file));
+  const char *remark = j.file.ops->remark(j.file.w);
+  if (remark) ct_log(CT_LOG_INFO, "%s: %s", in, remark);
+  CT_TRY(check_whole(&j, a));
+  CT_TRY(list_tensors(&j, a));
+  CT_TRY(take_config(&j, a));
+  CT_TRY(write_all(&j));
+  CT_TRY(tell(&j));
+out:
+  close_job(&j);
+  return rc;
+}

@@ -1,0 +1,421 @@
+/* What becomes of predictions: lines on the standard output, a csv file, or an HDF5 file.  All is
+ * told in the order of the samples, batch by batch; only HDF5's arrays wait for the last one. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "setup/ct_builtin.h"
+#include "setup/ct_predictor.h"
+#include "setup/ct_result.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "data/image/ct_image.h"
+#include "eval/ct_predict.h"
+
+enum { MASK_CLASSES = 256 };
+
+struct ct_predict_out {
+  const ct_setup_t *s;
+  ct_predict_style_t style;
+  ct_loss_kind_t loss;
+  int folder;  /* masks go into files of their own there */
+  int classes; /* 1: outputs are of classes, of which the largest are told */
+  int64_t outputs, samples, lost;
+  size_t common;  /* bytes of the folder that all samples are in */
+  int64_t places; /* above 1: a class for each place of a sample, and outputs of each class there */
+  char *names;    /* owned: the file of names, its newlines made NUL */
+  char **name;    /* owned: [outputs], into it; NULL: numbers */
+  int64_t *top;   /* owned: [style.top] */
+  ct_str_t text;  /* csv: all of it; else what is printed next */
+  float *values;  /* HDF5: [samples, outputs] */
+  int64_t *first; /* HDF5: [samples], the class that is told */
+  unsigned char *mask; /* by place: [samples, places] for HDF5, else of one sample */
+  float *share;        /* by place: [outputs], the part of a sample that is of each class */
+};
+
+static int is_file(const ct_predict_out_t *p, const char *suffix)
+{
+  const char *dot = p->style.output ? strrchr(p->style.output, '.') : NULL;
+  return dot && strcmp(dot, suffix) == 0;
+}
+
+/* ---- opening ---- */
+
+static int read_names(ct_predict_out_t *p, const char *path)
+{
+  int rc = CT_OK;
+  size_t bytes;
+  int64_t n = 0;
+  CT_TRY(ct_file_regular(path));
+  CT_TRY(ct_file_read(path, &p->names, &bytes));
+  p->name = ct_mem_array(p->outputs, sizeof *p->name, "the classes' names");
+  CT_TRY(p->name ? CT_OK : CT_ERR_NOMEM);
+  for (char *at = p->names, *end = p->names + bytes; at < end; n++) {
+    size_t length = strcspn(at, "\r\n");
+    char *next = at + length + (at[length] == '\r') + 1;
+    at[length] = '\0';
+    if (n < p->outputs) p->name[n] = at;
+    at = next;
+  }
+  if (n != p->outputs)
+    CT_FAIL(CT_ERR_USAGE, "%s: has %" PRId64 " lines, but the model has %" PRId64 " classes", path,
+            n, p->outputs);
+out:
+  return rc;
+}
+
+/* Names that came with the model. */
+static int take_names(ct_predict_out_t *p)
+{
+  int rc = CT_OK;
+  const ct_opt_texts_t *names = &p->s->cfg.model.class_names;
+  if (!p->classes || names->n != p->outputs) return CT_OK;
+  p->name = ct_mem_array(p->outputs, sizeof *p->name, "the classes' names");
+  CT_TRY(p->name ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < names->n; i++)
+    p->name[i] = names->v[i];
+out:
+  return rc;
+}
+
+static int check_style(const ct_predict_out_t *p)
+{
+  int rc = CT_OK;
+  const ct_predict_style_t *o = &p->style;
+  if (p->folder && p->places < 2)
+    CT_FAIL(CT_ERR_USAGE,
+            "predict: --output %s: a folder is for masks, of a model with a class for each place; "
+            "else its name must end in .h5 or .csv",
+            o->output);
+  if (o->output && !p->folder && !is_file(p, ".h5") && !is_file(p, ".csv"))
+    CT_FAIL(CT_ERR_USAGE, "predict: --output %s: its name must end in .h5 or .csv", o->output);
+  if (p->places > 1 && p->outputs > MASK_CLASSES && (p->folder || is_file(p, ".h5")))
+    CT_FAIL(CT_ERR_UNSUP, "predict: masks have up to %d classes, the model has %" PRId64,
+            MASK_CLASSES, p->outputs);
+  if (p->folder && p->s->val.x.ndim != 4)
+    CT_FAIL(CT_ERR_USAGE,
+            "predict: --output %s: only masks of images fit into a folder, others "
+            "into a file .h5",
+            o->output);
+  if (!p->classes && o->names)
+    CT_FAIL(CT_ERR_USAGE, "predict: --names is for classes, but the model's outputs are values");
+  if (o->top > p->outputs)
+    CT_FAIL(CT_ERR_USAGE, "predict: --top is %d, but the model has %" PRId64 " classes", o->top,
+            p->outputs);
+out:
+  return rc;
+}
+
+/* Bytes of the folder that the places of all samples begin with. */
+static size_t common_folder(const ct_predict_out_t *p)
+{
+  char first[CT_PATH_MAX], place[CT_PATH_MAX];
+  const ct_dataset_t *d = &p->s->val;
+  d->ops->place(d->reader, 0, first, sizeof first);
+  const char *slash = strrchr(first, '/');
+  size_t n = slash ? (size_t)(slash - first) + 1 : 0;
+  for (int64_t i = 1; i < p->samples && n; i++) {
+    d->ops->place(d->reader, i, place, sizeof place);
+    while (n && (strncmp(first, place, n) != 0 || first[n - 1] != '/'))
+      n--;
+  }
+  return n;
+}
+
+static int open_masks(ct_predict_out_t *p)
+{
+  int rc = CT_OK;
+  int64_t masks = is_file(p, ".h5") ? p->samples : 1;
+  p->mask = ct_mem_array(masks * p->places, sizeof *p->mask, "masks");
+  p->share = ct_mem_array(p->outputs, sizeof *p->share, "shares of classes");
+  CT_TRY(p->mask && p->share ? CT_OK : CT_ERR_NOMEM);
+  if (p->folder) CT_TRY(ct_file_mkdirs(p->style.output));
+  if (p->folder) p->common = common_folder(p);
+out:
+  return rc;
+}
+
+/* A directory, or what is to become one. */
+static int is_folder(const char *output)
+{
+  size_t n = output ? strlen(output) : 0;
+  return n && (output[n - 1] == '/' || ct_file_is_dir(output));
+}
+
+static int open_out(ct_predict_out_t *p)
+{
+  int rc = CT_OK;
+  const ct_loss_opts_t *loss = &p->s->cfg.loss;
+  p->loss = (ct_loss_kind_t)loss->kind;
+  p->places = p->s->val.places > 1 ? p->s->val.places : 1;
+  p->outputs = ct_trainer_outputs(p->s->trainer) / p->places;
+  p->samples = p->s->val.info.samples;
+  p->lost = p->s->val.info.left_out;
+  p->classes = p->loss == CT_LOSS_CROSS_ENTROPY || p->loss == CT_LOSS_BCE;
+  p->folder = is_folder(p->style.output);
+  CT_TRY(check_style(p));
+  CT_TRY(p->style.names ? read_names(p, p->style.names) : take_names(p));
+  p->top = ct_mem_array(p->style.top, sizeof *p->top, "the best classes");
+  CT_TRY(p->top ? CT_OK : CT_ERR_NOMEM);
+  if (p->places > 1) return open_masks(p);
+  if (!is_file(p, ".h5")) return CT_OK;
+  p->values = ct_mem_array(p->samples * p->outputs, sizeof *p->values, "all outputs");
+  p->first = ct_mem_array(p->samples, sizeof *p->first, "all classes");
+  CT_TRY(p->values && p->first ? CT_OK : CT_ERR_NOMEM);
+out:
+  return rc;
+}
+
+int ct_predict_out_open(const ct_setup_t *s, const ct_predict_style_t *style,
+                        ct_predict_out_t **out)
+{
+  int rc = CT_OK;
+  ct_predict_out_t *p = ct_mem_alloc(sizeof *p, "the output");
+  *out = NULL;
+  if (!p) return CT_ERR_NOMEM;
+  p->s = s;
+  p->style = *style;
+  CT_TRY(open_out(p));
+  *out = p;
+  p = NULL;
+out:
+  ct_predict_out_close(p);
+  return rc;
+}
+
+/* ---- text ---- */
+
+static int add_class(ct_predict_out_t *p, const char *before, int64_t k)
+{
+  if (p->name) return ct_str_add(&p->text, "%s%s", before, p->name[k]);
+  return ct_str_add(&p->text, "%s%" PRId64, before, k);
+}
+
+/* "7.png  3 0.9981  5 0.0012" */
+static int add_line(ct_predict_out_t *p, const char *place, const float *v)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(&p->text, "%s", place));
+  for (int i = 0; p->classes && i < p->style.top; i++) {
+    CT_TRY(add_class(p, "  ", p->top[i]));
+    CT_TRY(ct_str_add(&p->text, " %.4f", v[p->top[i]]));
+  }
+  for (int64_t k = 0; !p->classes && k < p->outputs; k++)
+    CT_TRY(ct_str_add(&p->text, "%s%.6g", k ? " " : "  ", v[k]));
+  CT_TRY(ct_str_add(&p->text, "\n"));
+out:
+  return rc;
+}
+
+static int add_csv(ct_predict_out_t *p, const char *place, const float *v)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_result_field(&p->text, place));
+  for (int i = 0; p->classes && i < p->style.top; i++) {
+    CT_TRY(ct_str_add(&p->text, ","));
+    if (p->name)
+      CT_TRY(ct_result_field(&p->text, p->name[p->top[i]]));
+    else
+      CT_TRY(add_class(p, "", p->top[i]));
+    CT_TRY(ct_str_add(&p->text, ",%.9g", v[p->top[i]]));
+  }
+  for (int64_t k = 0; !p->classes && k < p->outputs; k++)
+    CT_TRY(ct_str_add(&p->text, ",%.9g", v[k]));
+  CT_TRY(ct_str_add(&p->text, "\n"));
+out:
+  return rc;
+}
+
+static int add_header(ct_predict_out_t *p)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(&p->text, "sample"));
+  for (int i = 1; p->classes && i <= p->style.top; i++)
+    CT_TRY(ct_str_add(&p->text, ",class%d,%s%d", i, p->places > 1 ? "share" : "probability", i));
+  for (int64_t k = 0; !p->classes && k < p->outputs; k++)
+    CT_TRY(ct_str_add(&p->text, ",output%" PRId64, k));
+  CT_TRY(ct_str_add(&p->text, "\n"));
+out:
+  return rc;
+}
+
+/* ---- taking ---- */
+
+/* The largest output of each place, and how much of the sample each class has. */
+static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
+{
+  for (int64_t k = 0; k < p->outputs; k++)
+    p->share[k] = 0;
+  for (int64_t q = 0; q < p->places; q++) {
+    int64_t best = 0;
+    for (int64_t k = 1; k < p->outputs; k++)
+      if (v[k * p->places + q] > v[best * p->places + q]) best = k;
+    mask[q] = (unsigned char)best; /* of more classes no mask is written */
+    p->share[best] += 1;
+  }
+  for (int64_t k = 0; k < p->outputs; k++)
+    p->share[k] /= (float)p->places;
+}
+
+/* DIR/ and the sample's path or place, without the folder that all inputs are in. */
+static int write_mask(ct_predict_out_t *p, const char *place)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX], dir[CT_PATH_MAX], name[CT_PATH_MAX];
+  const ct_shape_t *x = &p->s->graph->layer[p->s->graph->layers - 1].out;
+  const char *inside = place + p->common;
+  size_t n = strlen(inside);
+  int is_png = n > 4 && strcmp(inside + n - 4, ".png") == 0;
+  CT_TRY(ct_text_format(name, sizeof name, "%s%s", inside, is_png ? "" : ".png"));
+  CT_TRY(ct_path_join(path, sizeof path, p->style.output, name));
+  CT_TRY(ct_path_dir(dir, sizeof dir, path));
+  CT_TRY(ct_file_mkdirs(dir));
+  CT_TRY(ct_image_write_grey(path, x->dim[2], x->dim[3], p->mask));
+out:
+  return rc;
+}
+
+static int take_places(ct_predict_out_t *p, int64_t sample, const char *place, const float *v)
+{
+  unsigned char *mask = p->mask + (is_file(p, ".h5") ? sample * p->places : 0);
+  find_mask(p, v, mask);
+  if (is_file(p, ".h5")) return CT_OK;
+  if (p->folder) return write_mask(p, place);
+  ct_predict_top(p->share, p->outputs, p->style.top, p->top);
+  return is_file(p, ".csv") ? add_csv(p, place, p->share) : add_line(p, place, p->share);
+}
+
+/* In files of arrays a lost sample has its place. */
+static void take_lost(ct_predict_out_t *p, int64_t sample)
+{
+  p->lost++;
+  for (int64_t k = 0; p->values && k < p->outputs; k++)
+    p->values[sample * p->outputs + k] = NAN;
+  if (p->first) p->first[sample] = -1;
+}
+
+static int take_one(ct_predict_out_t *p, int64_t sample, const float *v)
+{
+  char place[CT_PATH_MAX];
+  const ct_dataset_t *d = &p->s->val;
+  d->ops->place(d->reader, sample, place, sizeof place);
+  if (p->places > 1) return take_places(p, sample, place, v);
+  ct_predict_top(v, p->outputs, p->classes ? p->style.top : 1, p->top);
+  if (p->values) {
+    memcpy(p->values + sample * p->outputs, v, (size_t)p->outputs * sizeof *v);
+    p->first[sample] = p->top[0];
+    return CT_OK;
+  }
+  return is_file(p, ".csv") ? add_csv(p, place, v) : add_line(p, place, v);
+}
+
+int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs, const char *lost)
+{
+  int rc = CT_OK;
+  ct_predict_out_t *p = out;
+  const int64_t sample = p->outputs * p->places;
+  float *v = ct_mem_array(n * sample, sizeof *v, "the outputs");
+  CT_TRY(v ? CT_OK : CT_ERR_NOMEM);
+  memcpy(v, outputs, (size_t)(n * sample) * sizeof *v);
+  if (p->places == 1) ct_predict_finish(p->loss, n, p->outputs, v);
+  if (first == 0 && is_file(p, ".csv")) CT_TRY(add_header(p));
+  for (int64_t i = 0; i < n; i++) {
+    if (lost[i])
+      take_lost(p, first + i);
+    else
+      CT_TRY(take_one(p, first + i, v + i * sample));
+  }
+  if (p->style.output || !p->text.len) goto out;
+  CT_TRY(ct_app_print(p->text.data));
+  ct_str_clear(&p->text);
+  if (ct_app_unread()) CT_FAIL(CT_ERR_IO, "nobody reads the predictions any more");
+out:
+  ct_mem_free(v);
+  return rc;
+}
+
+/* ---- the end ---- */
+
+/* Which sample each row is. */
+static int put_samples(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
+{
+  int rc = CT_OK;
+  ct_str_t places = {0};
+  char place[CT_PATH_MAX];
+  const ct_dataset_t *d = &p->s->val;
+  for (int64_t i = 0; i < p->samples; i++) {
+    d->ops->place(d->reader, i, place, sizeof place);
+    CT_TRY(ct_str_add(&places, "%s\n", place));
+  }
+  CT_TRY(ops->put_text(store, "/samples", places.data));
+out:
+  ct_str_clear(&places);
+  return rc;
+}
+
+/* The mask of a sample has the dims of the model's outputs without that of the classes. */
+static int put_masks(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
+{
+  const ct_shape_t *x = &p->s->graph->layer[p->s->graph->layers - 1].out;
+  ct_shape_t mask = *x;
+  mask.dtype = CT_U8;
+  mask.ndim = x->ndim - 1;
+  mask.dim[0] = p->samples;
+  for (int i = 1; i < CT_MAX_DIMS; i++)
+    mask.dim[i] = i < mask.ndim ? x->dim[i + 1] : 1;
+  return ops->put(store, "/class", &mask, p->mask);
+}
+
+static int put_arrays(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
+{
+  int rc = CT_OK;
+  ct_shape_t values = ct_shape(2, p->samples, p->outputs), first = ct_shape(1, p->samples);
+  first.dtype = CT_I64;
+  if (p->places > 1) return put_masks(p, ops, store);
+  CT_TRY(ops->put(store, p->classes ? "/probabilities" : "/outputs", &values, p->values));
+  if (p->classes) CT_TRY(ops->put(store, "/class", &first, p->first));
+out:
+  return rc;
+}
+
+static int write_h5(const ct_predict_out_t *p)
+{
+  int rc = CT_OK;
+  const ct_store_ops_t *ops = ct_builtin_stores[0];
+  ct_store_t *store = NULL;
+  CT_TRY(ops->create(p->style.output, &store));
+  CT_TRY(put_arrays(p, ops, store));
+  CT_TRY(put_samples(p, ops, store));
+  rc = ops->commit(store);
+  store = NULL;
+out:
+  ops->discard(store);
+  return rc;
+}
+
+int ct_predict_out_commit(ct_predict_out_t *p)
+{
+  if (is_file(p, ".h5")) return write_h5(p);
+  if (is_file(p, ".csv")) return ct_file_write(p->style.output, p->text.data, p->text.len);
+  return CT_OK;
+}
+
+int64_t ct_predict_out_lost(const ct_predict_out_t *p)
+{
+  return p->lost;
+}
+
+void ct_predict_out_close(ct_predict_out_t *p)
+{
+  if (!p) return;
+  ct_mem_free(p->names);
+  ct_mem_free(p->name);
+  ct_mem_free(p->top);
+  ct_mem_free(p->values);
+  ct_mem_free(p->mask);
+  ct_mem_free(p->share);
+  ct_mem_free(p->first);
+  ct_str_clear(&p->text);
+  ct_mem_free(p);
+}

@@ -1,0 +1,330 @@
+/* `summary`: the model and the memory of a rank, of a run with any number of ranks. They need not
+ * be there: one process looks at it all as rank 0 of so many would. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/ct_commands.h"
+#include "setup/ct_setup.h"
+#include "host/ct_cores.h"
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+
+/* ---- the training that is meant: a line for what is not the plainest ---- */
+
+static const char *word(const ct_opt_t *rows, const char *key, int value)
+{
+  return ct_opt_word(rows, key, value);
+}
+
+static int is(const char *a, const char *b)
+{
+  return strcmp(a, b) == 0;
+}
+
+static int optimizer(const ct_config_t *c, ct_str_t *t)
+{
+  int rc = CT_OK;
+  const ct_optim_opts_t *o = &c->optim;
+  const ct_schedule_opts_t *s = &c->schedule;
+  CT_TRY(
+      ct_str_add(t, "  %-14s %s, lr %g", "optimizer", word(ct_optim_rows, "kind", o->kind), o->lr));
+  if (o->weight_decay > 0) CT_TRY(ct_str_add(t, ", weight decay %g", o->weight_decay));
+  if (o->no_decay_bias_norm) CT_TRY(ct_str_add(t, " (not of biases and norms)"));
+  if (o->groups)
+    CT_TRY(ct_str_add(t, ", %" PRId64 " parameter groups", (int64_t)ct_yaml_count(o->groups)));
+  CT_TRY(ct_str_add(t, "\n  %-14s %s", "schedule", word(ct_schedule_rows, "kind", s->kind)));
+  if (s->warmup_epochs > 0) CT_TRY(ct_str_add(t, " after %g epochs of warm-up", s->warmup_epochs));
+  if (s->scale_lr)
+    CT_TRY(ct_str_add(t, ", lr x %g for the batch", (double)c->data.batch / (double)s->base_batch));
+  CT_TRY(ct_str_add(t, "\n"));
+out:
+  return rc;
+}
+
+static int loss(const ct_config_t *c, ct_str_t *t)
+{
+  int rc = CT_OK;
+  const ct_loss_opts_t *o = &c->loss;
+  CT_TRY(ct_str_add(t, "  %-14s %s", "loss", word(ct_loss_rows, "kind", o->kind)));
+  if (o->label_smoothing > 0) CT_TRY(ct_str_add(t, ", label smoothing %g", o->label_smoothing));
+  if (o->class_weights.n) CT_TRY(ct_str_add(t, ", weighted classes"));
+  if (o->ignore_index[0]) CT_TRY(ct_str_add(t, ", label %s ignored", o->ignore_index));
+  CT_TRY(ct_str_add(t, "\n"));
+out:
+  return rc;
+}
+
+/* Their names; what stands in the list has been read before. */
+static int transforms(const char *what, const ct_yaml_t *list, ct_str_t *t)
+{
+  int rc = CT_OK;
+  if (!list || !list->child) return CT_OK;
+  CT_TRY(ct_str_add(t, "  %-14s ", what));
+  for (const ct_yaml_t *n = list->child; n; n = n->next)
+    CT_TRY(ct_str_add(t, "%s%s", n->kind == CT_YAML_MAP && n->child ? n->child->key : n->text,
+                      n->next ? ", " : "\n"));
+out:
+  return rc;
+}
+
+static int precision(const ct_config_t *c, ct_str_t *t)
+{
+  const char *amp = word(ct_train_rows, "amp", c->train.amp);
+  if (is(amp, "off")) return CT_OK;
+  return ct_str_add(t, "  %-14s %s activations, float32 weights%s\n", "precision", amp,
+                    is(amp, "fp16") ? ", dynamic loss scaling" : "");
+}
+
+/* With train.qat, of the observed model. */
+static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
+{
+  int weights = 0, places = 0;
+  int64_t channels;
+  if (!c->train.qat) return CT_OK;
+  for (int i = 0; i < g->params; i++) {
+    weights += ct_quant_is_weight(g, i, &channels);
+    places += ct_observed_is_range(g, i);
+  }
+  return ct_str_add(t, "  %-14s as in eight bits: %d weight%s, activations at %d place%s\n",
+                    "rounding", weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
+}
+
+static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
+{
+  int rc = CT_OK;
+  const ct_parallel_opts_t *p = &c->parallel;
+  CT_TRY(ct_str_add(t, "  %-14s %" PRId64 " over %d rank%s (%s)", "batch", c->data.batch, ranks,
+                    ranks == 1 ? "" : "s", word(ct_parallel_rows, "mode", p->mode)));
+  if (c->train.accumulate > 1)
+    CT_TRY(ct_str_add(t, ", in %" PRId64 " pieces each", c->train.accumulate));
+  if (p->shards)
+    CT_TRY(ct_str_add(t, ", in %" PRId64 " logical shards: the same bits at every rank count",
+                      p->shards));
+  CT_TRY(ct_str_add(t, "\n"));
+out:
+  return rc;
+}
+
+static int batchnorms(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
+{
+  const char *over = c->train.sync_bn;
+  int n = 0, is_number = !is(over, "world") && !is(over, "node");
+  if (is(over, "off")) return CT_OK;
+  for (int i = 0; i < g->layers; i++)
+    n += is(g->layer[i].ops->kind, "batchnorm") && !g->layer[i].keeps_stats;
+  return ct_str_add(t, "  %-14s statistics of %d batchnorm%s over %s%s\n", "sync_bn", n,
+                    n == 1 ? "" : "s", over, is_number ? " ranks" : "");
+}
+
+static int gradients(const ct_config_t *c, ct_str_t *t)
+{
+  int rc = CT_OK;
+  const ct_train_opts_t *o = &c->train;
+  if (o->clip_norm > 0)
+    CT_TRY(ct_str_add(t, "  %-14s clipped to a norm of %g (p = %s)\n", "gradients", o->clip_norm,
+                      o->clip_norm_type));
+  if (o->clip_value > 0)
+    CT_TRY(ct_str_add(t, "  %-14s clipped to +-%g\n", "gradients", o->clip_value));
+  if (c->parallel.grad_dtype)
+    CT_TRY(ct_str_add(t, "  %-14s as bfloat16 between nodes\n", "traffic"));
+  if (c->parallel.bucket_mb == CT_BUCKET_AUTO)
+    CT_TRY(
+        ct_str_add(t, "  %-14s as large as suits messages timed when a run starts\n", "buckets"));
+  if (c->parallel.zero)
+    CT_TRY(ct_str_add(t, "  %-14s each rank has a slice of them (ZeRO-1)\n", "states"));
+  if (c->parallel.verify_every)
+    CT_TRY(ct_str_add(t, "  %-14s parameters of all ranks every %" PRId64 " steps\n", "compared",
+                      c->parallel.verify_every));
+out:
+  return rc;
+}
+
+static int frozen(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
+{
+  int rc = CT_OK, n = 0, keeps = 0;
+  int64_t elements = 0;
+  for (int i = 0; i < g->params; i++) {
+    n += g->param[i].frozen;
+    elements += g->param[i].frozen ? g->param[i].count : 0;
+  }
+  for (int i = 0; i < g->layers; i++)
+    keeps += g->layer[i].keeps_stats;
+  if (n == 0 && keeps == 0) return CT_OK;
+  CT_TRY(ct_str_add(t, "  %-14s %d parameter%s (%" PRId64 " values)", "frozen", n,
+                    n == 1 ? "" : "s", elements));
+  if (c->train.freeze_bn) CT_TRY(ct_str_add(t, ", statistics of %d batchnorms", keeps));
+  CT_TRY(ct_str_add(t, "\n"));
+out:
+  return rc;
+}
+
+static int describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "\nTraining:\n"));
+  CT_TRY(optimizer(c, out));
+  CT_TRY(loss(c, out));
+  CT_TRY(transforms("transforms", c->transforms, out));
+  CT_TRY(transforms("in evaluation", c->val_transforms, out));
+  CT_TRY(precision(c, out));
+  CT_TRY(rounding(c, g, out));
+  CT_TRY(batches(c, ranks, out));
+  CT_TRY(batchnorms(c, g, out));
+  CT_TRY(gradients(c, out));
+  CT_TRY(frozen(c, g, out));
+out:
+  return rc;
+}
+
+/* ---- memory ---- */
+
+static int threads_here(void)
+{
+  unsigned char cores[CT_MASK_BYTES];
+  int n = ct_cores_omp(cores);
+  return n > 0 ? n : 1;
+}
+
+static int add_bytes(ct_str_t *t, const char *what, size_t bytes)
+{
+  char text[32];
+  return ct_str_add(t, "  %-46s %s\n", what, ct_text_bytes((double)bytes, text, sizeof text));
+}
+
+/* What few runs have. */
+static int add_if_any(ct_str_t *t, const char *what, size_t bytes)
+{
+  return bytes ? add_bytes(t, what, bytes) : CT_OK;
+}
+
+static int add_memory(const ct_memory_t *m, ct_str_t *t)
+{
+  int rc = CT_OK;
+  char evaluation[64];
+  const size_t *bytes = m->bytes;
+  size_t others = bytes[CT_MEMORY_CHANNEL_MAPS] + bytes[CT_MEMORY_CLASS_WEIGHTS] +
+                  bytes[CT_MEMORY_STATISTICS] + bytes[CT_MEMORY_NORMS];
+  CT_TRY(ct_str_add(t, "\nMemory of a rank that trains on %d samples at a time:\n", m->samples[1]));
+  CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
+  CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
+  CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
+  CT_TRY(add_if_any(t, "weights in the low type", bytes[CT_MEMORY_LOW_WEIGHTS]));
+  CT_TRY(add_if_any(t, "weights as in eight bits", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
+  CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
+  CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));
+  CT_TRY(add_bytes(t, "optimizer states", bytes[CT_MEMORY_STATES]));
+  CT_TRY(add_if_any(t, "whole states, for a checkpoint", bytes[CT_MEMORY_WHOLE_STATES]));
+  CT_TRY(add_if_any(t, "batches: one in use, one on its way", bytes[CT_MEMORY_BATCHES]));
+  CT_TRY(add_if_any(t, "what rank 0 deals out and collects", bytes[CT_MEMORY_DEALT]));
+  CT_TRY(add_if_any(t, "statistics, norms and the like", others));
+  CT_TRY(add_bytes(t, "total", ct_memory_total(m)));
+  snprintf(evaluation, sizeof evaluation, "(activations of %d samples in evaluation)",
+           m->samples[0]);
+  CT_TRY(add_if_any(t, evaluation, m->evaluation));
+out:
+  return rc;
+}
+
+/* ---- where things live ---- */
+
+static int add_types(unsigned types, char *out, size_t cap)
+{
+  size_t n = 0;
+  out[0] = '\0';
+  for (int k = 0; types >> k; k++) {
+    if (!(types >> k & 1) || n >= cap) continue;
+    n += (size_t)snprintf(out + n, cap - n, "%s%s", n ? ", " : "", ct_dtype_name((ct_dtype_t)k));
+  }
+  return n < cap ? CT_OK : CT_ERR_ARG;
+}
+
+static const char *spread_text(ct_spread_t spread, int ranks, char *out, size_t cap)
+{
+  static const char *const texts[] = {
+      [CT_SPREAD_SAME] = "the same on each of %d ranks",
+      [CT_SPREAD_SLICES] = "a slice on each of %d ranks",
+      [CT_SPREAD_SUMMED] = "on each of %d ranks, summed over them",
+      [CT_SPREAD_SHARES] = "of its own samples on each of %d ranks",
+      [CT_SPREAD_ROOT] = "on rank 0 of %d, for all of them",
+  };
+  if (ranks == 1) return "on the one rank";
+  int n = snprintf(out, cap, texts[spread], ranks);
+  return n > 0 ? out : "";
+}
+
+static int add_places(const ct_setup_t *s, const ct_place_t *place, int places, ct_str_t *t)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(t, "\nWhere things live (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
+  for (int i = 0; i < places; i++) {
+    char types[64], spread[64];
+    const ct_place_t *p = &place[i];
+    CT_TRY(add_types(p->types, types, sizeof types));
+    CT_TRY(ct_str_add(t, "  %-17s %-18s %-5s %s\n", p->what, types,
+                      p->on_device ? s->be->name : "host",
+                      spread_text(p->spread, s->topo->size, spread, sizeof spread)));
+  }
+out:
+  return rc;
+}
+
+/* Its files need not be there: then evaluation is a whole batch, of samples like those of training.
+ */
+static void open_val(ct_setup_t *s)
+{
+  const ct_config_t *c = &s->cfg;
+  if (c->data.val.n == 0 || ct_setup_open_data(c, &c->data.val, &s->val) == CT_OK) return;
+  ct_log(CT_LOG_WARN, "%s: evaluation is counted at a whole data.eval_batch", ct_err_last()->text);
+  s->val = (ct_dataset_t){.x = s->data.x, .info = s->data.info};
+  s->val.info.samples = c->data.eval_batch;
+}
+
+/* All but the device, which the model need not fit on to be looked at. */
+static int open_run(ct_setup_t *s, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  ct_config_t *c = &s->cfg;
+  CT_TRY(ct_setup_read_config(c, a->rest[0], a, s->topo->size, 1));
+  CT_TRY(ct_recipe_make(&c->parallel, &c->train, s->topo->size, &s->recipe));
+  CT_TRY(ct_setup_open_data(c, &c->data.train, &s->data));
+  open_val(s);
+  CT_TRY(ct_setup_classes(c, &s->data));
+  CT_TRY(
+      ct_graph_make(&c->model, &s->data.x, &s->data.more, c->model.classes, c->where, &s->graph));
+  const char *remark = ct_model_remark(&c->model, &s->data.x);
+  if (remark) ct_log(CT_LOG_INFO, "%s", remark);
+  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.places));
+  CT_TRY(ct_setup_freeze(c, s->graph));
+  CT_TRY(ct_setup_observe(s));
+out:
+  return rc;
+}
+
+int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK;
+  int64_t ranks;
+  ct_topo_t as_if = {.threads = threads_here(), .nodes = 1};
+  ct_setup_t s = {.topo = &as_if};
+  ct_memory_t memory;
+  ct_place_t place[CT_PLACES];
+  int places;
+  ct_str_t text = {0};
+  (void)topo;
+  (void)status;
+  CT_TRY(ct_args_int(a, "ranks", 1, 1, 1000000, &ranks));
+  as_if.size = as_if.local_size = (int)ranks;
+  CT_TRY(open_run(&s, a));
+  CT_TRY(ct_graph_summary(s.graph, &text));
+  CT_TRY(describe(&s.cfg, s.graph, (int)ranks, &text));
+  CT_TRY(ct_setup_open_device(&s));
+  CT_TRY(ct_setup_memory(&s, &memory, place, &places));
+  CT_TRY(add_places(&s, place, places, &text));
+  CT_TRY(add_memory(&memory, &text));
+  CT_TRY(ct_app_print(text.data));
+out:
+  ct_str_clear(&text);
+  ct_setup_close(&s);
+  return rc;
+}

@@ -1,0 +1,154 @@
+/** \file ct_opt.h  Option tables: the one list from which parsing, defaults, ranges, --help, dump
+ * and hash come.  Layer 0.
+ *
+ * A module declares a struct of plain values and a table of rows that says where each key lies in
+ * it:
+ *
+ *     typedef struct { double lr; int nesterov; } sgd_t;
+ *     static const ct_opt_t rows[] = {
+ *       CT_OPT_DOUBLE(sgd_t, lr, "0.1", 0, 1e6, "learning rate"),
+ *       CT_OPT_BOOL(sgd_t, nesterov, "false", "Nesterov momentum"),
+ *       CT_OPT_END};
+ *
+ * After the struct was zeroed, ct_opt_defaults() fills it, ct_opt_read() takes values from a map
+ * node, ct_opt_clear() frees what it owns. */
+#ifndef CT_OPT_H
+#define CT_OPT_H
+#include "conf/ct_yaml.h"
+
+typedef enum {
+  CT_OPT_T_END,
+  CT_OPT_T_INT,     /**< int64_t */
+  CT_OPT_T_DOUBLE,  /**< double; words of `choices`, if there are any, are -1, -2 … */
+  CT_OPT_T_BOOL,    /**< int, 0 or 1: true/false/yes/no/on/off */
+  CT_OPT_T_TEXT,    /**< char *, owned, never NULL after defaults */
+  CT_OPT_T_NAME,    /**< a text that can be the name of a file: no '/', no control characters */
+  CT_OPT_T_CHOICE,  /**< int, index into the words of `choices`; to true and false the words of BOOL
+                          lead, too */
+  CT_OPT_T_TEXTS,   /**< ct_opt_texts_t: a scalar or a list of scalars */
+  CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
+  CT_OPT_T_PATH,    /**< char *, owned; variables replaced (ct_path_expand()), but for the words of
+                          `choices`, which are no paths */
+  CT_OPT_T_PATHS,   /**< ct_opt_texts_t of such paths: a scalar or a list of scalars */
+  CT_OPT_T_FILES,  /**< ct_opt_files_t: a map of names, of letters, digits, '_' and '-', to PATHS */
+  CT_OPT_T_PAIR,   /**< int64_t[2]: a scalar for both, or a list of two */
+  CT_OPT_T_TRIPLE, /**< int64_t[3]: a scalar for all, or a list of three */
+  CT_OPT_T_NODE    /**< ct_yaml_t *, owned copy of whatever stands there, or NULL */
+} ct_opt_type_t;
+
+typedef struct ct_opt_texts {
+  char **v; /**< owned strings */
+  int n;
+} ct_opt_texts_t;
+enum { CT_OPT_FILES_NAME = 24 }; /**< a name is shorter */
+typedef struct ct_opt_files {
+  char **name; /**< owned strings */
+  ct_opt_texts_t *paths;
+  int n;
+} ct_opt_files_t;
+typedef struct ct_opt_doubles {
+  double *v; /**< owned */
+  int n;
+} ct_opt_doubles_t;
+
+typedef struct ct_opt {
+  const char *key;
+  ct_opt_type_t type;
+  size_t offset;
+  const char *def;     /**< default as YAML text; NULL: the key is required */
+  double min, max;     /**< for numbers: allowed, inclusive */
+  const char *choices; /**< for CHOICE: "auto|cpu|ref"; for a path or a DOUBLE that is not below 0:
+                          words that are none, or NULL */
+  const char *help;    /**< one line, no capital, no full stop, with the unit */
+} ct_opt_t;
+
+#define CT_OPT_INT(T, f, def, lo, hi, help)                \
+  {                                                        \
+#    f, CT_OPT_T_INT, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_DOUBLE(T, f, def, lo, hi, help)                \
+  {                                                           \
+#    f, CT_OPT_T_DOUBLE, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_DOUBLE_OR(T, f, def, lo, hi, words, help)          \
+  {                                                               \
+#    f, CT_OPT_T_DOUBLE, offsetof(T, f), def, lo, hi, words, help \
+  }
+#define CT_OPT_BOOL(T, f, def, help)                      \
+  {                                                       \
+#    f, CT_OPT_T_BOOL, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_TEXT(T, f, def, help)                      \
+  {                                                       \
+#    f, CT_OPT_T_TEXT, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_NAME(T, f, def, help)                      \
+  {                                                       \
+#    f, CT_OPT_T_NAME, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_CHOICE(T, f, def, choices, help)                   \
+  {                                                               \
+#    f, CT_OPT_T_CHOICE, offsetof(T, f), def, 0, 0, choices, help \
+  }
+#define CT_OPT_TEXTS(T, f, def, help)                      \
+  {                                                        \
+#    f, CT_OPT_T_TEXTS, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_PATH(T, f, def, words, help)                   \
+  {                                                           \
+#    f, CT_OPT_T_PATH, offsetof(T, f), def, 0, 0, words, help \
+  }
+#define CT_OPT_PATHS(T, f, def, words, help)                   \
+  {                                                            \
+#    f, CT_OPT_T_PATHS, offsetof(T, f), def, 0, 0, words, help \
+  }
+#define CT_OPT_FILES(T, f, words, help)                       \
+  {                                                           \
+#    f, CT_OPT_T_FILES, offsetof(T, f), "", 0, 0, words, help \
+  }
+#define CT_OPT_DOUBLES(T, f, def, help)                      \
+  {                                                          \
+#    f, CT_OPT_T_DOUBLES, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_PAIR(T, f, def, lo, hi, help)                \
+  {                                                         \
+#    f, CT_OPT_T_PAIR, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_TRIPLE(T, f, def, lo, hi, help)                \
+  {                                                           \
+#    f, CT_OPT_T_TRIPLE, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_NODE(T, f, help)                          \
+  {                                                      \
+#    f, CT_OPT_T_NODE, offsetof(T, f), "", 0, 0, 0, help \
+  }
+#define CT_OPT_END                    \
+  {                                   \
+    0, CT_OPT_T_END, 0, 0, 0, 0, 0, 0 \
+  }
+
+/** Fills the struct from the defaults; required keys get zero, NULL, or "" for a text. */
+int ct_opt_defaults(const ct_opt_t *rows, void *values);
+/** Local.  Takes the keys of \a map; \a where names the file, \a section the prefix ("optim") for
+ * messages.  CT_ERR_USAGE for an unknown key (names the nearest), a wrong type, a value out of
+ * range (says the range), a missing required key.  Message: `file:line: optim.lrr: unknown key; did
+ * you mean 'lr'?`.  Keys listed in \a also (NULL-terminated, may be NULL) are left to the caller.
+ */
+int ct_opt_read(const ct_opt_t *rows, void *values, const ct_yaml_t *map, const char *where,
+                const char *section, const char *const *also);
+/** The values as a map that reads back to the same values. NULL: no memory. */
+ct_yaml_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key);
+/** Rows as help text: key, type or choices, default, help. */
+int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out);
+/** Frees owned values; the struct is zeroed. */
+void ct_opt_clear(const ct_opt_t *rows, void *values);
+/** The word of a CHOICE row for a value ("cpu"); a pointer into a static per-thread buffer. */
+const char *ct_opt_word(const ct_opt_t *rows, const char *key, int value);
+
+/** The key that is meant by a name which other programs have for it (learning_rate: lr), else the
+ * word itself. */
+const char *ct_opt_name(const char *word);
+/** Which of keys[n] a misspelt word means, by ct_opt_name() or ct_text_nearest(); NULL: none. */
+const char *ct_opt_nearest(const char *word, const char *const *keys, int n);
+
+#endif

@@ -1,0 +1,49 @@
+/** \file gemm/choose.h  Chooses the algorithm and layouts of each pass of a convolution or
+ * linear layer.  Module-internal.
+ *
+ * All algorithms are asked for their costs; the choice is a function of these alone.  Layouts
+ * follow only from the costs that are proportional to the batch size: ranks may have batches of
+ * different sizes, but must agree on the layout of the weights.  Constant costs of a run only
+ * decide among algorithms with the same layouts. */
+#ifndef CT_CPU_CHOOSE_H
+#define CT_CPU_CHOOSE_H
+#include "cpu/gemm/algorithm.h"
+
+enum { CPU__PASSES = 3, CPU__WAYS_MAX = 8, CPU__PAIRS_MAX = 8 };
+
+/** The algorithms of a kind of op, and the layouts to ask them for, both in order of preference. */
+typedef struct cpu__ways {
+  const cpu__way_t *way[CPU__WAYS_MAX]; /**< ends with NULL */
+  cpu__layouts_t pair[CPU__PAIRS_MAX];
+  int pairs;
+} cpu__ways_t;
+
+typedef struct cpu__costs {
+  const cpu__ways_t *ways;
+  int passes;  /**< requested passes and CT_FWD, which decides the layout of the weights */
+  double x, y; /**< cost of reordering x or y */
+  cpu__cost_t of[CPU__PASSES][CPU__WAYS_MAX][CPU__PAIRS_MAX]; /**< INFINITY: not supported */
+} cpu__costs_t;
+
+/** The choice for a pass. */
+typedef struct cpu__choice {
+  const cpu__way_t *way;             /**< NULL: there is none */
+  const cpu__way_t *in_the_long_run; /**< the best without constant costs; decides the format of the
+                                          weights */
+  cpu__layouts_t at;
+  double cost; /**< including reorders */
+} cpu__choice_t;
+
+/** Local.  Asks all algorithms; \a d has a batch of at least 1. */
+int cpu__ask(const cpu__ways_t *ways, ct_dev_t *dev, const ct_op_desc_t *d, cpu__costs_t *out);
+/** The choice for pass 1 << i if the graph has x and y in the layouts \a outer; \a without: bit
+ * mask of excluded algorithms. */
+cpu__choice_t cpu__choose(const cpu__costs_t *c, int i, cpu__layouts_t outer, unsigned without);
+/** x and the best layout of y with it; *least: the cost of all passes then. */
+cpu__layouts_t cpu__best_layouts(const cpu__costs_t *c, ct_layout_t x, double *least);
+/** The best layout of x, if it is offered in the layout \a offered. */
+ct_layout_t cpu__best_x(const cpu__costs_t *c, ct_layout_t offered);
+/** The cost of all passes with the best layouts of x and y. */
+double cpu__least_cost(const cpu__costs_t *c);
+
+#endif

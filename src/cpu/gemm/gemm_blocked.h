@@ -1,0 +1,66 @@
+/** \file gemm/gemm_blocked.h  float32 GEMM.  Module-internal.
+ *
+ * Loops over cache blocks of k, columns and rows around the micro-kernels of tile/tile.h; operands
+ * that these cannot read directly are packed.  Each element is summed in the same order whatever
+ * the tile shape and the number of threads, so all runs give the same bits. */
+#ifndef CT_CPU_MULTIPLY_H
+#define CT_CPU_MULTIPLY_H
+#include "cpu/kern/op.h"
+
+/** Element (i, j) is at[i / 16 * row16 + i % 16 * row + j / 16 * col16 + j % 16 * col]. */
+typedef struct cpu__matrix {
+  float *at;
+  int64_t row, row16, col, col16;
+} cpu__matrix_t;
+
+/** A row-major matrix with leading dimension `ld`.  Read-only operands may be const. */
+static inline cpu__matrix_t cpu__row_major(const float *at, int64_t ld)
+{
+  return (cpu__matrix_t){(float *)(uintptr_t)at, ld, 16 * ld, 1, 16};
+}
+
+/** Consecutive panels of 16 columns, each [rows][16]; `rows` is at least 2 (one row is
+ * row-major). */
+static inline cpu__matrix_t cpu__panels(const float *at, int64_t rows)
+{
+  return (cpu__matrix_t){(float *)(uintptr_t)at, 16, 256, 1, 16 * rows};
+}
+
+static inline cpu__matrix_t cpu__transposed(cpu__matrix_t m)
+{
+  return (cpu__matrix_t){m.at, m.col, m.col16, m.row, m.row16};
+}
+
+/** c = a b, with a m x k and b k x n. */
+typedef struct cpu__multiply {
+  int64_t m, n, k;
+  /** `row` or `col` is 1; row16 = 16 row and col16 = 16 col. */
+  cpu__matrix_t a;
+  /** `row` or `col` is 1; panels must be readable as a whole. */
+  cpu__matrix_t b;
+  /** `col` is 1 and row16 = 16 row; panels are written as a whole, with padding 0 if b's padding is
+   * 0. */
+  cpu__matrix_t c;
+  int add;     /**< 1: accumulates into c */
+  int streams; /**< 1: allows non-temporal stores of c, which is large and not read soon */
+  /* epilogue: */
+  const float *bias; /**< NULL, or n values that are added to each row */
+  int relu;          /**< 1: ReLU; keeps NaN */
+  float *sums;       /**< NULL, or n values: set to the column sums of b */
+} cpu__multiply_t;
+
+/** Hot.  Runs on the calling thread if inside a parallel region, else on all threads of the
+ * device. */
+void cpu__multiply(const ct_dev_t *dev, const cpu__multiply_t *g);
+
+/** Skinny GEMM: at most 16 rows, with a transposed b in panels that is not packed.  No epilogue.
+ * Hot; the same bits for any number of threads. */
+void cpu__multiply_few(const ct_dev_t *dev, const cpu__multiply_t *g);
+
+/** 1 if cpu__multiply_few() supports g and is faster. */
+int cpu__is_few(const cpu__multiply_t *g);
+
+/** Size in bytes of each thread's part of dev->packing. */
+size_t cpu__multiply_room(void);
+
+#endif

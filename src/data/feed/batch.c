@@ -1,0 +1,351 @@
+/* What fills a batch: which samples, read, checked, converted, transformed, mixed.
+ *
+ * It depends on the batch's number alone, never on who makes it or when. */
+#include "data/feed/batch.h"
+
+#include <math.h>
+
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_mem.h"
+#include "data/feed/convert.h"
+#include "data/feed/ct_io_times.h"
+#include "data/readers/multi_array.h"
+#include "data/feed/skip.h"
+
+/* Of the sample that an error is about, whose place comes before its text. */
+static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
+{
+  char place[300];
+  d->ops->place(d->reader, id, place, sizeof place);
+  return ct_err_prefix(rc, "%s: ", place);
+}
+
+/* A NaN would not show in the loss: the next ReLU may take it for 0, while the weights before it
+ * are lost. */
+static int not_finite(const ct_dataset_t *d, int64_t id)
+{
+  return at_sample(d, id,
+                   ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                              "holds a value that is not finite (NaN or infinite)%s",
+                              d->info.missing ? "; numbers that are missing are NaN: data.missing "
+                                                "puts a number in their place"
+                                              : ""));
+}
+
+static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const float *targets)
+{
+  int64_t of_one = d->info.targets;
+  for (int64_t i = 0; i < n * of_one; i++)
+    if (!isfinite(targets[i]))
+      return at_sample(d, ids[i / of_one],
+                       ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                                  "target %lld is not finite (NaN or infinite)",
+                                  (long long)(i % of_one)));
+  return CT_OK;
+}
+
+static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
+{
+  int rc = CT_OK;
+  int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
+  int is_class = label >= 0 && label < classes;
+  if (is_class || (d->has_ignored && label == d->ignored)) return CT_OK;
+  if (d->classes == 0)
+    CT_FAIL(CT_ERR_DATA, "label %lld is no class number (they count from 0)", (long long)label);
+  CT_FAIL(CT_ERR_DATA, "label %lld is not in 0 to %lld (%lld classes)", (long long)label,
+          (long long)d->classes - 1, (long long)d->classes);
+out:
+  return at_sample(d, id, rc);
+}
+
+/* Where the answer, label or targets, of the i-th of the samples goes that are read together. */
+static void *answer_at(const ct_dataset_t *d, void *answers, int64_t i)
+{
+  size_t bytes = d->info.targets ? (size_t)d->info.targets * sizeof(float) : sizeof(int64_t);
+  return (char *)answers + (size_t)i * bytes;
+}
+
+/* Samples that differ in size are read one by one, when they are made. */
+static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids, void *stored,
+                         void *answers)
+{
+  const ct_dataset_t *d = m->data;
+  if (d->head)
+    return ct__encoded_read(&m->encoded, d, m->sampler->seed, epoch, n, ids, stored, answers);
+  return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, answers);
+}
+
+/* 1, or 0 if all are finite but *bad and maybe more. */
+static int convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *from,
+                   float *to, int *bad)
+{
+  ct_io_phase_t before = ct_io_enter(CT_IO_CONVERT);
+  ct__convert(d, shape, n, from, to);
+  *bad = ct__convert_check(d, shape, n, to);
+  ct_io_enter(before);
+  return *bad < 0;
+}
+
+/* The i-th of those that are read together. */
+static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i, void *answers,
+                       float *x)
+{
+  int rc = CT_OK, bad;
+  const ct_dataset_t *d = m->data;
+  size_t bytes = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
+  char *from = m->stored;
+  ct_shape_t shape = d->info.x;
+  if (d->info.varies) {
+    d->ops->shape(d->reader, id, &shape);
+    CT_TRY(d->ops->read(d->reader, 1, &id, from, answer_at(d, answers, i)));
+  } else {
+    from += (size_t)i * bytes;
+  }
+  float *converted = d->transforms ? ct__transforms_start(d->transforms, m->work, x) : x;
+  if (!convert(d, &shape, 1, from, converted, &bad)) return not_finite(d, id);
+  ct_io_phase_t before = ct_io_enter(CT_IO_TRANSFORM);
+  if (d->transforms)
+    ct__transforms_run(d->transforms, &shape, m->sampler->seed, epoch, id, m->work, x);
+  ct_io_enter(before);
+out:
+  return rc;
+}
+
+static int make_samples(const ct__make_t *m, int64_t epoch, int n, const int64_t *ids,
+                        void *answers, float *x)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = m->data;
+  if (!d->transforms && !d->info.varies) { /* all at once */
+    int bad;
+    return convert(d, &d->info.x, n, m->stored, x, &bad) ? CT_OK : not_finite(d, ids[bad]);
+  }
+  for (int i = 0; i < n; i++, x += ct_shape_sample(&d->x))
+    CT_TRY(make_sample(m, epoch, ids[i], i, answers, x));
+out:
+  return rc;
+}
+
+/* The other sample's labels or targets; \a at: its number among the partners. */
+static int mix_answers(const ct__make_t *m, ct_batch_t *b, int i, int64_t at)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = m->data;
+  int64_t targets = d->info.targets;
+  if (targets) CT_TRY(check_targets(d, 1, &m->partner_ids[at], m->partner_targets + at * targets));
+  for (int64_t k = 0; k < targets; k++) {
+    float *t = &b->targets[i * targets + k];
+    *t = b->mix[i] * *t + (1 - b->mix[i]) * m->partner_targets[at * targets + k];
+  }
+  if (targets) return CT_OK;
+  CT_TRY(check_label(d, m->partner_ids[at], m->labels[at]));
+  b->labels2[i] = (int32_t)m->labels[at];
+out:
+  return rc;
+}
+
+/* The partners are a second read, into the room of the first. */
+static int mix_samples(ct__make_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK, partners = 0;
+  const ct_dataset_t *d = m->data;
+  int64_t sample = ct_shape_sample(&d->x), at = 0;
+  void *answers = d->info.targets ? (void *)m->partner_targets : m->labels;
+  for (int i = 0; i < b->n; i++) {
+    m->mix[i] = ct__transform_mix_draw(d->transforms, m->sampler->seed, b->epoch, b->ids[i],
+                                       m->sampler->samples);
+    if (m->mix[i].partner >= 0)
+      m->partner_ids[partners++] =
+          ct_sampler_near(m->sampler, b->epoch, b->cursor + b->first + i, m->mix[i].partner);
+    b->mix[i] = m->mix[i].share;
+    b->labels2[i] = b->labels[i];
+  }
+  CT_TRY(read_together(m, b->epoch, partners, m->partner_ids, m->stored, answers));
+  for (int i = 0; i < b->n; i++) {
+    if (m->mix[i].partner < 0) continue;
+    CT_TRY(make_sample(m, b->epoch, m->partner_ids[at], at, answers, m->partner));
+    ct__transform_mix_apply(d->transforms, &m->mix[i], m->partner, b->x + i * sample);
+    CT_TRY(mix_answers(m, b, i, at++));
+  }
+out:
+  return rc;
+}
+
+/* ---- answers by place ---- */
+
+static int take_labels(const ct_dataset_t *d, int64_t id, const float *answer, int32_t *labels)
+{
+  int rc = CT_OK;
+  for (int64_t i = 0; i < d->places; i++) {
+    int fits = answer[i] >= (float)INT32_MIN && answer[i] < -(float)INT32_MIN;
+    CT_TRY(check_label(d, id, fits ? (int64_t)answer[i] : INT64_MIN));
+    labels[i] = (int32_t)answer[i];
+  }
+out:
+  return rc;
+}
+
+/* Converted and moved as their samples were. */
+static int make_answers(const ct__make_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK, bad;
+  const ct_dataset_t *d = m->data;
+  const ct_shape_t *stored = &d->info.answer;
+  size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
+  for (int i = 0; i < b->n; i++) {
+    const char *from = (const char *)m->answers + (size_t)i * bytes;
+    float *answer = d->by_class ? m->answer : b->targets + i * d->info.targets;
+    float *converted =
+        d->transforms ? ct__transforms_start(d->transforms, m->work, answer) : answer;
+    if (!convert(&m->as_answer, stored, 1, from, converted, &bad))
+      return at_sample(d, b->ids[i],
+                       ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                                  "its targets hold a value that is not finite"));
+    if (d->transforms)
+      ct__transforms_run_answer(d->transforms, m->sampler->seed, b->epoch, b->ids[i], m->work,
+                                answer);
+    if (d->by_class) CT_TRY(take_labels(d, b->ids[i], answer, b->labels + i * d->places));
+  }
+out:
+  return rc;
+}
+
+static int take_answers(const ct__make_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = m->data;
+  if (m->answers) return make_answers(m, b);
+  if (d->info.targets) return check_targets(d, b->n, b->ids, b->targets);
+  for (int i = 0; i < b->n; i++) {
+    CT_TRY(check_label(d, b->ids[i], m->labels[i]));
+    b->labels[i] = (int32_t)m->labels[i];
+  }
+out:
+  return rc;
+}
+
+/* A further input: as stored, but float32. */
+static int make_more(const ct__make_t *m, ct_batch_t *b, int k)
+{
+  int rc = CT_OK, bad;
+  const ct_dataset_t *d = m->data;
+  const ct_shape_t *stored = &d->info.more.x[k];
+  const ct_dataset_t as = {.info = {.x = *stored, .channels_last = d->info.more_last[k]},
+                           .affine = {.channels = 1, .a = {1}}};
+  CT_TRY(ct_dataset_more(d, k, b->n, b->ids, m->stored_more));
+  if (!convert(&as, stored, b->n, m->stored_more, b->more[k], &bad)) {
+    rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                    "its '%s' holds a value that is not finite (NaN or infinite)", d->more.name[k]);
+    return at_sample(d, b->ids[bad], rc);
+  }
+out:
+  return rc;
+}
+
+/* Of the samples b->ids. */
+static int make(ct__make_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = m->data;
+  void *answers = m->answers ? m->answers : d->info.targets ? (void *)b->targets : m->labels;
+  CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->bytes ? b->bytes : m->stored, answers));
+  if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, answers, b->x));
+  for (int k = 0; k < d->more.n; k++)
+    CT_TRY(make_more(m, b, k));
+  CT_TRY(take_answers(m, b));
+  if (d->info.weighted) CT_TRY(ct__parts_weights(d->reader, b->n, b->ids, b->weights));
+  if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
+out:
+  return rc;
+}
+
+int ct__make_batch(ct__make_t *m, ct_batch_t *b)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_fault("feed.read"));
+  for (int i = 0; i < b->n; i++)
+    b->ids[i] = ct_sampler_at(m->sampler, b->epoch, b->cursor + b->first + i);
+  b->skipped = 0;
+  rc = make(m, b);
+  if (rc != CT_OK && m->data->skip) rc = ct__skip_make(m, b, make);
+out:
+  return rc;
+}
+
+/* ---- memory ---- */
+
+static int alloc_mix(ct__make_t *m, int64_t n)
+{
+  const ct_dataset_t *d = m->data;
+  m->mix = ct_mem_array(n, sizeof *m->mix, "the mixes of a batch");
+  m->partner_ids = ct_mem_array(n, sizeof *m->partner_ids, "the partners of a batch");
+  m->partner = ct_mem_array(ct_shape_sample(&d->x), sizeof *m->partner, "a sample");
+  if (!m->mix || !m->partner_ids || !m->partner) return CT_ERR_NOMEM;
+  if (!d->info.targets) return CT_OK;
+  m->partner_targets =
+      ct_mem_array(n * d->info.targets, sizeof *m->partner_targets, "the partners' targets");
+  return m->partner_targets ? CT_OK : CT_ERR_NOMEM;
+}
+
+/* Answers by place have a conversion of their own: none. */
+static int alloc_answers(ct__make_t *m, int64_t n)
+{
+  const ct_dataset_t *d = m->data;
+  const ct_shape_t *stored = &d->info.answer;
+  size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
+  m->as_answer.info.x = *stored;
+  m->as_answer.info.channels_last = d->info.answer_last;
+  m->as_answer.affine = (ct_affine_t){.channels = 1, .a = {1}};
+  m->answers = ct_mem_array(n, bytes, "the stored answers of a batch");
+  m->answer = ct_mem_array(ct_shape_sample(&d->answer), sizeof *m->answer, "an answer");
+  return m->answers && m->answer ? CT_OK : CT_ERR_NOMEM;
+}
+
+/* Bytes of a sample of the largest further input. */
+static int64_t most_of_more(const ct_dataset_t *d)
+{
+  int64_t most = 0;
+  for (int k = 0; k < d->info.more.n; k++) {
+    const ct_shape_t *x = &d->info.more.x[k];
+    int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *sampler, int64_t n,
+                  int bytes)
+{
+  const ct_dataset_t *d = data;
+  const ct_transforms_t *t = d->transforms;
+  size_t stored = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
+  *m = (ct__make_t){.data = data, .sampler = sampler, .bytes = bytes};
+  if (!m->bytes)
+    m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
+  if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
+  if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the further inputs of a batch");
+  if (d->more.n && !m->stored_more) return CT_ERR_NOMEM;
+  if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
+  if (t && !m->work) return CT_ERR_NOMEM;
+  if (d->answer.ndim) return alloc_answers(m, n);
+  if (!d->info.targets)
+    m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
+  if (!d->info.targets && !m->labels) return CT_ERR_NOMEM;
+  return ct__transforms_mixes(t) ? alloc_mix(m, n) : CT_OK;
+}
+
+void ct__make_clear(ct__make_t *m)
+{
+  ct_mem_free(m->stored);
+  ct_mem_free(m->labels);
+  ct_mem_free(m->stored_more);
+  ct_mem_free(m->answers);
+  ct_mem_free(m->answer);
+  ct_mem_free(m->work);
+  ct__encoded_clear(&m->encoded);
+  ct_mem_free(m->mix);
+  ct_mem_free(m->partner_ids);
+  ct_mem_free(m->partner);
+  ct_mem_free(m->partner_targets);
+}

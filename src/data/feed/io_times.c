@@ -1,0 +1,83 @@
+/* Where the time of reading threads goes.  An account belongs to one thread, so adding to it needs
+ * no lock; that others may look at it while it runs makes its numbers atomic. */
+#include "data/feed/ct_io_times.h"
+
+#include <stddef.h>
+#include <time.h>
+
+#include "base/ct_trace.h"
+
+/* What a thread is in, and since when. */
+static _Thread_local struct here {
+  ct_io_times_t *account;
+  ct_io_phase_t phase;
+  int64_t since;
+} here;
+
+#define NAME(upper, lower, help) #lower,
+#define HELP(upper, lower, help) help,
+static const char *const names[] = {CT_IO_LIST(NAME)};
+static const char *const helps[] = {CT_IO_LIST(HELP)};
+
+const char *ct_io_name(ct_io_phase_t phase)
+{
+  return names[phase];
+}
+
+const char *ct_io_help(ct_io_phase_t phase)
+{
+  return helps[phase];
+}
+
+static int64_t now_ns(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* One writer: no need of an atomic addition. */
+static void add(atomic_llong *to, int64_t n)
+{
+  long long is = atomic_load_explicit(to, memory_order_relaxed);
+  atomic_store_explicit(to, is + n, memory_order_relaxed);
+}
+
+static void charge(void)
+{
+  int64_t now = now_ns();
+  add(&here.account->ns[here.phase], now - here.since);
+  ct_trace_between(names[here.phase], NULL, -1, 1e-9 * (double)here.since, 1e-9 * (double)now);
+  here.since = now;
+}
+
+void ct_io_account(ct_io_times_t *t, ct_io_phase_t phase)
+{
+  if (here.account) charge();
+  here = (struct here){t, phase, t ? now_ns() : 0};
+}
+
+ct_io_phase_t ct_io_enter(ct_io_phase_t phase)
+{
+  ct_io_phase_t before = here.phase;
+  if (!here.account || phase == before) return phase;
+  charge();
+  here.phase = phase;
+  return before;
+}
+
+void ct_io_count(ct_io_phase_t phase, int64_t bytes)
+{
+  if (!here.account) return;
+  add(&here.account->times[phase], 1);
+  add(&here.account->bytes[phase], bytes);
+}
+
+void ct_io_add(ct_io_times_t *sum, const ct_io_times_t *t)
+{
+  for (int i = 0; i < CT_IO_COUNT; i++) {
+    add(&sum->ns[i], atomic_load_explicit(&t->ns[i], memory_order_relaxed));
+    add(&sum->times[i], atomic_load_explicit(&t->times[i], memory_order_relaxed));
+    add(&sum->bytes[i], atomic_load_explicit(&t->bytes[i], memory_order_relaxed));
+  }
+}

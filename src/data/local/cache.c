@@ -1,0 +1,258 @@
+/* One data file in the cache: which pieces are there, how one comes there, and how it is read.  The
+ * words are mapped, so that the processes of a node see each other's; pieces go by pread() and
+ * pwrite(), which report a failing disk where a mapping would end the program. */
+#include "data/local/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_file.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+
+enum {
+  FORMAT = 1,       /* of pieces and words: versions that have another do not see each other's */
+  MARGIN = 64 << 20 /* bytes of the disk that are left to others */
+};
+
+typedef _Atomic uint64_t ct__word_t;
+
+struct ct_cache_file {
+  ct_cache_t *cache;
+  char path[CT_PATH_MAX]; /* of the pieces */
+  int fd;
+  int64_t bytes, mtime_ns; /* of the data file */
+  int64_t pieces;
+  ct__word_t *word;     /* [pieces], mapped */
+  atomic_char *checked; /* [pieces] 1: this process has compared it with its word */
+};
+
+/* ---- opening ---- */
+
+/* The room for the words is taken at once: a mapping of a file for which there is none later would
+ * end the program. */
+static int map_words(ct_cache_file_t *f, const char *path)
+{
+  int rc = CT_OK;
+  size_t bytes = (size_t)f->pieces * sizeof *f->word;
+  int fd = ct_file_open(path, O_RDWR | O_CREAT, 0600);
+  int error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)bytes);
+  if (error) CT_FAIL(CT_ERR_IO, "cannot be made: %s", strerror(error));
+  void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (map == MAP_FAILED) CT_FAIL(CT_ERR_IO, "cannot be mapped: %s", strerror(errno));
+  f->word = map;
+out:
+  if (fd >= 0) close(fd);
+  return rc;
+}
+
+/* Removes what was made for the data file when it was another one. */
+static void remove_older(const char *dir, const char *name)
+{
+  enum { OF_PATH = 17 };
+  DIR *all = opendir(dir);
+  const struct dirent *e;
+  while (all && (e = readdir(all)))
+    if (strncmp(e->d_name, name, OF_PATH) == 0 && strncmp(e->d_name, name, strlen(name)) != 0)
+      unlinkat(dirfd(all), e->d_name, 0);
+  if (all) closedir(all);
+}
+
+static int open_pieces(ct_cache_file_t *f, const char *path)
+{
+  int rc = CT_OK;
+  char name[40];
+  uint64_t stamp = ct_hash_int(f->mtime_ns, ct_hash_int(f->bytes, FORMAT));
+  snprintf(name, sizeof name, "%016" PRIx64 "-%016" PRIx64, ct_hash_text(path, 0), stamp);
+  CT_TRY(ct_text_format(f->path, sizeof f->path, "%s/%s", f->cache->at.dir, name));
+  f->fd = ct_file_open(f->path, O_RDWR, 0);
+  if (f->fd >= 0) goto out;
+  remove_older(f->cache->at.dir, name);
+  f->fd = ct_file_open(f->path, O_RDWR | O_CREAT, 0600);
+  if (f->fd < 0) CT_FAIL(CT_ERR_IO, "cannot be made: %s", strerror(errno));
+out:
+  return rc;
+}
+
+static int open_files(ct_cache_file_t *f, const char *path)
+{
+  int rc = CT_OK;
+  char words[CT_PATH_MAX];
+  CT_TRY(ct_fault("cache.open"));
+  CT_TRY(open_pieces(f, path));
+  CT_TRY(ct_text_format(words, sizeof words, "%s.have", f->path));
+  CT_TRY(map_words(f, words));
+  f->checked = ct_mem_array(f->pieces, sizeof *f->checked, "what is known of a cached file");
+  if (!f->checked) rc = CT_ERR_NOMEM;
+out:
+  return rc;
+}
+
+ct_cache_file_t *ct_cache_file_open(ct_cache_t *c, const char *path, int64_t bytes,
+                                    int64_t mtime_ns)
+{
+  if (bytes <= 0) return NULL;
+  ct_cache_file_t *f = ct_mem_alloc(sizeof *f, "a cached file");
+  if (!f) return NULL;
+  f->cache = c;
+  f->fd = -1;
+  f->bytes = bytes;
+  f->mtime_ns = mtime_ns;
+  f->pieces = (bytes + CT_CACHE_PIECE - 1) / CT_CACHE_PIECE;
+  if (open_files(f, path) == CT_OK) return f;
+  ct__cache_warn(c, f->path[0] ? f->path : c->at.dir, ct_err_last()->text);
+  ct_cache_file_close(f);
+  return NULL;
+}
+
+void ct_cache_file_close(ct_cache_file_t *f)
+{
+  if (!f) return;
+  if (f->fd >= 0) close(f->fd);
+  if (f->word) munmap((void *)f->word, (size_t)f->pieces * sizeof *f->word);
+  ct_mem_free(f->checked);
+  ct_mem_free(f);
+}
+
+/* ---- a piece ---- */
+
+static size_t piece_bytes(const ct_cache_file_t *f, int64_t piece)
+{
+  int64_t left = f->bytes - piece * CT_CACHE_PIECE;
+  return left < CT_CACHE_PIECE ? (size_t)left : CT_CACHE_PIECE;
+}
+
+/* Never 0. */
+static uint64_t word_of(const char *piece, size_t bytes)
+{
+  return ct_hash(piece, bytes, 0) | 1;
+}
+
+/* 1 if the data file is still the one whose name the cache has. */
+static int is_same(const ct_cache_file_t *f, int fd)
+{
+  struct stat st;
+  return fstat(fd, &st) == 0 && st.st_size == f->bytes &&
+         (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == f->mtime_ns;
+}
+
+static int write_piece(const ct_cache_file_t *f, int64_t piece, const char *from, size_t bytes)
+{
+  int rc = CT_OK;
+  int64_t room = ct_file_free(f->path);
+  CT_TRY(ct_fault("cache.write"));
+  if (room >= 0 && room < MARGIN + (int64_t)bytes)
+    CT_FAIL(CT_ERR_IO, "the disk is full but for %d MiB", MARGIN >> 20);
+  CT_TRY(ct_file_write_at(f->fd, f->path, piece * CT_CACHE_PIECE, from, bytes));
+out:
+  return rc;
+}
+
+/* Keeps a piece that was read of the data file. */
+static void keep(ct_cache_file_t *f, int64_t piece, int fd, const char *from, size_t bytes)
+{
+  ct_cache_t *c = f->cache;
+  if (atomic_load(&c->full) || !is_same(f, fd)) return;
+  if (write_piece(f, piece, from, bytes) != CT_OK) {
+    atomic_store(&c->full, 1);
+    ct__cache_warn(c, f->path, ct_err_last()->text);
+    return;
+  }
+  atomic_store_explicit(&f->word[piece], word_of(from, bytes), memory_order_release);
+  atomic_store(&f->checked[piece], 1);
+}
+
+static int read_cached(const ct_cache_file_t *f, int64_t at, void *to, size_t bytes)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_fault("cache.read"));
+  rc = ct_file_read_at(f->fd, f->path, at, to, bytes);
+out:
+  return rc;
+}
+
+/* Forgets a piece that is not what was written, or cannot be read. */
+static void forget(ct_cache_file_t *f, int64_t piece, uint64_t word, const char *why)
+{
+  atomic_store(&f->checked[piece], 0);
+  atomic_compare_exchange_strong(&f->word[piece], &word, 0);
+  ct__cache_warn(f->cache, f->path, why);
+}
+
+/* 1: they came from the cache. */
+static int find(ct_cache_file_t *f, int64_t piece, size_t skip, void *to, size_t bytes)
+{
+  uint64_t word = atomic_load_explicit(&f->word[piece], memory_order_acquire);
+  if (!word) return 0;
+  int64_t at = piece * CT_CACHE_PIECE;
+  if (atomic_load(&f->checked[piece])) {
+    if (read_cached(f, at + (int64_t)skip, to, bytes) == CT_OK) return 1;
+    forget(f, piece, word, ct_err_last()->text);
+    return 0;
+  }
+  ct__piece_t *p = ct__cache_take(f->cache);
+  size_t all = piece_bytes(f, piece);
+  int rc = p ? read_cached(f, at, p->bytes, all) : CT_ERR_NOMEM;
+  int right = rc == CT_OK && word_of(p->bytes, all) == word;
+  if (right) memcpy(to, p->bytes + skip, bytes);
+  if (p && !right)
+    forget(f, piece, word, rc != CT_OK ? ct_err_last()->text : "is not what was written there");
+  atomic_store(&f->checked[piece], (char)right);
+  ct__cache_give(f->cache, p);
+  return right;
+}
+
+/* From the data file: the whole piece, to be kept; if that fails just what is wanted, whose error
+ * is the right one. */
+static int fetch(ct_cache_file_t *f, int64_t piece, int fd, const char *path, size_t skip, void *to,
+                 size_t bytes)
+{
+  int64_t at = piece * CT_CACHE_PIECE;
+  size_t all = piece_bytes(f, piece);
+  ct__piece_t *p = atomic_load(&f->cache->full) ? NULL : ct__cache_take(f->cache);
+  int whole = p && ct_file_read_at(fd, path, at, p->bytes, all) == CT_OK;
+  if (whole) {
+    memcpy(to, p->bytes + skip, bytes);
+    keep(f, piece, fd, p->bytes, all);
+  }
+  ct__cache_give(f->cache, p);
+  atomic_fetch_add(&f->cache->missed, (int64_t)(whole ? all : bytes));
+  return whole ? CT_OK : ct_file_read_at(fd, path, at + (int64_t)skip, to, bytes);
+}
+
+/* ---- any bytes ---- */
+
+int ct_cache_read(ct_cache_file_t *f, int fd, const char *path, int64_t at, void *to, size_t bytes)
+{
+  int rc = CT_OK;
+  char *out = to;
+  if (at < 0 || at > f->bytes || bytes > (size_t)(f->bytes - at)) /* it has become longer */
+    return ct_file_read_at(fd, path, at, to, bytes);
+  for (size_t n; bytes > 0; at += (int64_t)n, out += n, bytes -= n) {
+    int64_t piece = at / CT_CACHE_PIECE;
+    size_t skip = (size_t)(at % CT_CACHE_PIECE), left = piece_bytes(f, piece) - skip;
+    n = bytes < left ? bytes : left;
+    if (find(f, piece, skip, out, n))
+      atomic_fetch_add(&f->cache->found, (int64_t)n);
+    else
+      CT_TRY(fetch(f, piece, fd, path, skip, out, n));
+  }
+out:
+  return rc;
+}
+
+int ct_cache_has(const ct_cache_file_t *f, int64_t at, int64_t bytes)
+{
+  for (int64_t i = at / CT_CACHE_PIECE; i < f->pieces && i * CT_CACHE_PIECE < at + bytes; i++)
+    if (!atomic_load_explicit(&f->word[i], memory_order_relaxed)) return 0;
+  return 1;
+}

@@ -1,0 +1,34 @@
+/* How an epoch is cut into batches and ranks' shares: nothing but arithmetic. */
+#include "data/order/ct_sampler.h"
+
+int64_t ct_sampler_epoch(const ct_sampler_t *s)
+{
+  return s->drop_last ? s->samples - s->samples % s->batch : s->samples;
+}
+
+int64_t ct_sampler_steps(const ct_sampler_t *s)
+{
+  return (ct_sampler_epoch(s) + s->batch - 1) / s->batch;
+}
+
+int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor)
+{
+  int64_t left = s->samples - cursor;
+  return left < s->batch ? left : s->batch;
+}
+
+int64_t ct_sampler_cut(int64_t total, int i, int n, int64_t *first)
+{
+  int64_t each = total / n, extra = total % n;
+  *first = each * i + (i < extra ? i : extra);
+  return each + (i < extra);
+}
+
+int64_t ct_sampler_share(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first)
+{
+  int pieces = s->pieces > 0 ? s->pieces : 1;
+  int64_t end, n = ct_sampler_cut(total, (rank + 1) * pieces - 1, size * pieces, &end);
+  end += n;
+  ct_sampler_cut(total, rank * pieces, size * pieces, first);
+  return end - *first;
+}

@@ -1,0 +1,256 @@
+/* The reader without files: a sample is a function of the seed and its number.  Runs that measure,
+ * or test, need data of any size that nobody has to download, and from which something can be
+ * learned. */
+#include "data/readers/ct_reader.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/ct_err.h"
+#include "base/ct_fault.h"
+#include "base/ct_hash.h"
+#include "base/ct_mem.h"
+#include "base/ct_rng.h"
+
+/* A sample is uniform noise in [-2, 2) plus a plane wave of amplitude 1, whose frequencies (down,
+ * across) are its class.  Wave and noise together have mean 0 and a standard deviation near 1.  The
+ * wave needs no trigonometry per sample: cos(u + v) comes from tables of one period in each
+ * direction.
+ *
+ * With real-valued targets each of them is uniform in [-1, 1) and is the amplitude of a wave of its
+ * own; the noise is a quarter as large, so that a linear map finds them again but for a rest of
+ * it. */
+struct ct_reader {
+  ct_reader_info_t info;
+  uint64_t seed;
+  int64_t channels, rows, width;
+  int64_t grid;             /* class or target k has the frequencies k / grid and k % grid */
+  float *row_cos, *row_sin; /* [rows] one period */
+  float *col_cos, *col_sin; /* [width] one period */
+};
+
+static const float NOISE_STEP = 4.0f / 65536; /* 16 random bits over [-2, 2) */
+
+static int make_tables(int64_t n, float **cosines, float **sines)
+{
+  *cosines = ct_mem_array(n, sizeof **cosines, "a wave table");
+  *sines = ct_mem_array(n, sizeof **sines, "a wave table");
+  if (!*cosines || !*sines) return CT_ERR_NOMEM;
+  for (int64_t i = 0; i < n; i++) {
+    double angle = 2 * M_PI * (double)i / (double)n;
+    (*cosines)[i] = (float)cos(angle);
+    (*sines)[i] = (float)sin(angle);
+  }
+  return CT_OK;
+}
+
+static void synthetic_close(ct_reader_t *r)
+{
+  if (!r) return;
+  ct_mem_free(r->row_cos);
+  ct_mem_free(r->row_sin);
+  ct_mem_free(r->col_cos);
+  ct_mem_free(r->col_sin);
+  ct_mem_free(r);
+}
+
+static int set_shape(const ct_reader_spec_t *spec, ct_shape_t *x)
+{
+  static const int64_t usual[] = {3, 32, 32};
+  const int64_t *dims = spec->shape ? spec->shape : usual;
+  int rc = CT_OK, n = spec->shape ? spec->shape_dims : 3;
+  if (n < 1 || n > CT_MAX_DIMS - 1)
+    CT_FAIL(CT_ERR_USAGE, "synthetic data: a sample has 1 to %d dims, not %d", CT_MAX_DIMS - 1, n);
+  *x = (ct_shape_t){.dtype = CT_F32, .layout = CT_PLAIN, .ndim = n + 1, .dim = {1, 1, 1, 1, 1}};
+  int64_t elements = 1;
+  for (int i = 0; i < n; i++) {
+    x->dim[i + 1] = dims[i];
+    if (dims[i] < 1 || __builtin_mul_overflow(elements, dims[i], &elements) ||
+        elements > INT64_MAX / 64)
+      CT_FAIL(CT_ERR_USAGE, "synthetic data: the shape of a sample has a dim that is not possible");
+  }
+out:
+  return rc;
+}
+
+static uint64_t fingerprint(const ct_reader_info_t *info, uint64_t seed)
+{
+  uint64_t h = ct_hash_text("synthetic", seed);
+  h = ct_hash_int(info->samples, h);
+  h = ct_hash_int(info->classes, h);
+  h = ct_hash_int(info->targets, h);
+  for (int i = 0; i < info->x.ndim; i++)
+    h = ct_hash_int(info->x.dim[i], h);
+  return h;
+}
+
+static int synthetic_open(const ct_reader_spec_t *spec, ct_reader_t **out)
+{
+  int rc = CT_OK;
+  ct_reader_t *r = NULL;
+  *out = NULL;
+  CT_TRY(ct_fault("reader.open"));
+  if (spec->samples < 1 || spec->classes < 0 || spec->targets < 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "synthetic data: samples must be at least 1, classes and targets not below 0");
+  r = ct_mem_alloc(sizeof *r, "the synthetic reader");
+  if (!r) CT_TRY(CT_ERR_NOMEM);
+  ct_shape_t *x = &r->info.x;
+  CT_TRY(set_shape(spec, x));
+  r->info.samples = spec->samples;
+  r->info.targets = spec->targets;
+  if (!spec->targets) r->info.classes = spec->classes > 0 ? spec->classes : 10;
+  r->info.fingerprint = fingerprint(&r->info, spec->seed);
+  r->seed = spec->seed;
+  r->channels = x->ndim > 2 ? x->dim[1] : 1;
+  r->width = x->dim[x->ndim - 1];
+  r->rows = ct_shape_sample(x) / r->channels / r->width;
+  int64_t waves = r->info.targets ? r->info.targets : r->info.classes;
+  r->grid = (int64_t)ceil(sqrt((double)waves));
+  if (r->rows == 1) r->grid = waves; /* all frequencies lie along the one direction */
+  CT_TRY(make_tables(r->rows, &r->row_cos, &r->row_sin));
+  CT_TRY(make_tables(r->width, &r->col_cos, &r->col_sin));
+  *out = r;
+  r = NULL;
+out:
+  synthetic_close(r);
+  return rc;
+}
+
+static int synthetic_share(const ct_reader_t *r, void **bytes, size_t *n)
+{
+  (void)r;
+  *bytes = NULL;
+  *n = 0;
+  return CT_OK;
+}
+
+static const char *synthetic_file(const ct_reader_t *r, int i)
+{
+  (void)r, (void)i;
+  return NULL;
+}
+
+static int synthetic_move(ct_reader_t *r, int i, const char *path)
+{
+  (void)r;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "synthetic data have no file %d to read at %s",
+                    i, path);
+}
+
+static const ct_reader_info_t *synthetic_info(const ct_reader_t *r)
+{
+  return &r->info;
+}
+
+/* xorshift64*, much cheaper than a counter-based generator; each sample seeds its own from one. */
+static inline uint64_t next_bits(uint64_t *state)
+{
+  *state ^= *state >> 12;
+  *state ^= *state << 25;
+  *state ^= *state >> 27;
+  return *state * 0x2545F4914F6CDD1D;
+}
+
+/* wave(y, x) = cos(row angle + fx * column angle) */
+static void make_row(const ct_reader_t *r, float row_cos, float row_sin, int64_t fx,
+                     uint64_t *state, float *to)
+{
+  int64_t at = 0; /* fx * i modulo the period */
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < r->width; i++) {
+    if (i % 4 == 0) bits = next_bits(state);
+    float noise = (float)(bits & 0xffff) * NOISE_STEP - 2;
+    bits >>= 16;
+    to[i] = noise + row_cos * r->col_cos[at] - row_sin * r->col_sin[at];
+    at += fx;
+    if (at >= r->width) at -= r->width;
+  }
+}
+
+static void make_sample(const ct_reader_t *r, int64_t index, int64_t label, float *to)
+{
+  int64_t fy = label / r->grid % r->rows, fx = label % r->grid % r->width;
+  uint64_t state = ct_rng_u64(r->seed, CT_RNG_DATA, 0, (uint64_t)index) | 1;
+  for (int64_t c = 0; c < r->channels; c++) {
+    for (int64_t y = 0; y < r->rows; y++, to += r->width) {
+      int64_t at = fy * y % r->rows;
+      make_row(r, r->row_cos[at], r->row_sin[at], fx, &state, to);
+    }
+  }
+}
+
+static float target_of(const ct_reader_t *r, int64_t index, int64_t k)
+{
+  return 2 * ct_rng_uniform(r->seed, CT_RNG_DATA, 1 + (uint32_t)k, (uint64_t)index) - 1;
+}
+
+static void add_wave(const ct_reader_t *r, int64_t wave, int64_t y, float amplitude, float *row)
+{
+  int64_t down = wave / r->grid % r->rows * y % r->rows, fx = wave % r->grid % r->width, at = 0;
+  for (int64_t i = 0; i < r->width; i++) {
+    row[i] += amplitude * (r->row_cos[down] * r->col_cos[at] - r->row_sin[down] * r->col_sin[at]);
+    at += fx;
+    if (at >= r->width) at -= r->width;
+  }
+}
+
+static void make_target_sample(const ct_reader_t *r, int64_t index, float *to)
+{
+  uint64_t state = ct_rng_u64(r->seed, CT_RNG_DATA, 0, (uint64_t)index) | 1;
+  for (int64_t c = 0; c < r->channels; c++) {
+    for (int64_t y = 0; y < r->rows; y++, to += r->width) {
+      make_row(r, 0, 0, 0, &state, to);
+      for (int64_t i = 0; i < r->width; i++)
+        to[i] *= 0.25f;
+      for (int64_t k = 0; k < r->info.targets; k++)
+        add_wave(r, k, y, target_of(r, index, k), to);
+    }
+  }
+}
+
+static void read_with_targets(const ct_reader_t *r, int64_t index, float *x, float *y)
+{
+  if (x) make_target_sample(r, index, x);
+  for (int64_t k = 0; y && k < r->info.targets; k++)
+    y[k] = target_of(r, index, k);
+}
+
+static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
+{
+  int rc = CT_OK;
+  int64_t elements = ct_shape_sample(&r->info.x);
+  for (int i = 0; i < n; i++) {
+    if (index[i] < 0 || index[i] >= r->info.samples)
+      CT_FAIL(CT_ERR_ARG, "there is no synthetic sample %lld among %lld", (long long)index[i],
+              (long long)r->info.samples);
+    float *sample = x ? (float *)x + i * elements : NULL;
+    if (r->info.targets) {
+      read_with_targets(r, index[i], sample, y ? (float *)y + i * r->info.targets : NULL);
+      continue;
+    }
+    int64_t label = index[i] % r->info.classes;
+    if (x) make_sample(r, index[i], label, sample);
+    if (y) ((int64_t *)y)[i] = label;
+  }
+out:
+  return rc;
+}
+
+static void synthetic_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+{
+  (void)r;
+  snprintf(buf, cap, "synthetic sample %lld", (long long)index);
+}
+
+const ct_reader_ops_t ct_reader_synthetic = {
+    .format = {.name = "synthetic"},
+    .open = synthetic_open,
+    .share = synthetic_share,
+    .file = synthetic_file,
+    .move = synthetic_move,
+    .info = synthetic_info,
+    .read = synthetic_read,
+    .place = synthetic_place,
+    .close = synthetic_close,
+};

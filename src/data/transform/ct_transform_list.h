@@ -1,0 +1,10 @@
+/** \file ct_transform_list.h  The lists `transforms` and `val_transforms` of a configuration.
+ * Layer 2. */
+#ifndef CT_TRANSFORM_LIST_H
+#define CT_TRANSFORM_LIST_H
+#include "conf/ct_yaml.h"
+
+/** Local.  Options in short become long (ct_opt_expand()).  NULL is fine. */
+int ct_transforms_expand(ct_yaml_t *list);
+
+#endif

@@ -1,0 +1,58 @@
+/* Which transforms make the head of a list: what can be done while an image is decoded, so that
+ * only the part that is looked at is decoded, and at a fraction of its size where that is
+ * enough. */
+#include "data/transform/transforms.h"
+
+void ct__head_probe_begin(ct__head_probe_t *p, const ct_reader_info_t *info)
+{
+  static const int64_t sides[3][2] = {{1, 1}, {1, 2}, {2, 1}};
+  *p = (ct__head_probe_t){.open = info->encoded};
+  for (int i = 0; i < 3; i++) {
+    p->small[i] = info->x;
+    if (!info->varies && !info->unsized) continue;
+    p->small[i].dim[2] = sides[i][0];
+    p->small[i].dim[3] = sides[i][1];
+  }
+}
+
+/* The step for a sample of another shape. */
+static ct__transform_t fitted(const ct__transform_t *s, const ct_shape_t *in, int *fits)
+{
+  ct__transform_t f = *s;
+  f.in = f.out = *in;
+  *fits = !f.kind->fit || f.kind->fit(&f);
+  return f;
+}
+
+static int belongs(const ct__head_probe_t *p, const ct__transform_t *s)
+{
+  int flags = s->kind->flags, fits;
+  if (!p->open || !s->kind->look || p->mirrored) return 0;
+  if (flags & CT__TRANSFORM_RESIZES && p->resized) return 0;
+  for (int i = 0; i < 3; i++) {
+    ct__transform_t f = fitted(s, &p->small[i], &fits);
+    if (s->kind->within && !s->kind->within(&f)) return 0;
+  }
+  return 1;
+}
+
+static int same_sides(const ct_shape_t *a, const ct_shape_t *b)
+{
+  return a->dim[2] == b->dim[2] && a->dim[3] == b->dim[3];
+}
+
+int ct__head_probe(ct__head_probe_t *p, const ct__transform_t *s)
+{
+  int alike = 1, fits;
+  p->open = belongs(p, s);
+  if (!p->open) return 0;
+  p->steps++;
+  p->resized |= !!(s->kind->flags & CT__TRANSFORM_RESIZES);
+  p->mirrored |= !!(s->kind->flags & CT__TRANSFORM_MIRRORS);
+  for (int i = 0; i < 3; i++) {
+    p->small[i] = fitted(s, &p->small[i], &fits).out;
+    alike &= same_sides(&p->small[i], &s->out);
+  }
+  if (alike) p->length = p->steps;
+  return 1;
+}

@@ -1,0 +1,179 @@
+/* What is known only when the whole configuration is: paths become absolute, sizes follow from
+ * other keys and the number of ranks, and keys that contradict each other are refused. */
+#include "setup/config_parts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "job/ct_walltime.h"
+#include "train/ct_recipe.h"
+
+/* ---- what the text left open ---- */
+
+static int set_text(char **to, const char *text)
+{
+  char *copy = ct_mem_strdup(text);
+  if (!copy) return CT_ERR_NOMEM;
+  ct_mem_free(*to);
+  *to = copy;
+  return CT_OK;
+}
+
+/* A path of PATH rows that is not absolute yet; arg: the current directory. */
+static int make_absolute(const ct_opt_t *row, char **path, void *arg)
+{
+  int rc = CT_OK;
+  char full[CT_PATH_MAX];
+  if (!(*path)[0] || (row->choices && strcmp(row->choices, *path) == 0)) return CT_OK;
+  CT_TRY(ct__config_below(row, arg, *path, full, sizeof full));
+  CT_TRY(set_text(path, full));
+out:
+  return rc;
+}
+
+int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
+{
+  int rc = CT_OK;
+  char name[CT_PATH_MAX];
+  if (!c->run.dir[0]) {
+    CT_TRY(ct_text_format(name, sizeof name, "runs/%s", c->run.name));
+    CT_TRY(set_text(&c->run.dir, name));
+  }
+  CT_TRY(ct__config_each_value(make_absolute, c, (void *)(uintptr_t)cwd));
+  if (c->data.batch_per_rank > 0) c->data.batch = c->data.batch_per_rank * ranks;
+  if (c->data.eval_batch == 0) c->data.eval_batch = c->data.batch;
+out:
+  return rc;
+}
+
+/* ---- what single keys cannot say ---- */
+
+enum { MAX_BATCH = 1000000000 }; /* as the range of data.batch */
+
+static int check_plateau(const ct_config_t *c)
+{
+  int rc = CT_OK;
+  if (c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "schedule.kind is plateau: it looks at the validation loss, set data.val");
+  if (c->parallel.shards)
+    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau looks at the validation loss, whose last bits "
+                          "depend on the ranks: not with parallel.shards");
+  if (c->eval.every_epochs == 0)
+    CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau looks at the evaluations at the end of epochs: "
+                          "not with eval.every_epochs 0");
+out:
+  return rc;
+}
+
+static int check_early_stop(const ct_config_t *c, int metric)
+{
+  int rc = CT_OK;
+  if (c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE, "train.early_stop looks at the evaluation of data.val, which is not set");
+  if (c->parallel.shards &&
+      (metric == CT_SCORE_LOSS || metric == CT_SCORE_MAE || metric == CT_SCORE_R2))
+    CT_FAIL(CT_ERR_USAGE,
+            "train.early_stop looks at the validation %s, whose last bits depend on the ranks: "
+            "with parallel.shards take top1 or top5",
+            ct_score_word(metric));
+out:
+  return rc;
+}
+
+static int check_sets(const ct_config_t *c)
+{
+  int rc = CT_OK, found = !*c->eval.watch;
+  for (int i = 0; i < c->eval.sets.n; i++)
+    found |= strcmp(c->eval.sets.name[i], c->eval.watch) == 0;
+  if (c->eval.sets.n && c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE, "eval.sets are evaluated besides data.val, which is not set");
+  if (!found)
+    CT_FAIL(CT_ERR_USAGE, "eval.watch is '%s', but eval.sets has no such set", c->eval.watch);
+out:
+  return rc;
+}
+
+static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_early_stop_t *early)
+{
+  int rc = CT_OK;
+  ct_recipe_t recipe;
+  ct_loss_spec_t loss;
+  ct_trace_steps_t trace;
+  CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &recipe));
+  if (c->data.batch > MAX_BATCH)
+    CT_FAIL(CT_ERR_USAGE,
+            "data.batch_per_rank is %" PRId64 ": with %d ranks a step has more than %d samples",
+            c->data.batch_per_rank, ranks, MAX_BATCH);
+  if (with_loss && (c->data.target.n == 0 || !c->data.target.v[0][0]))
+    CT_FAIL(CT_ERR_USAGE,
+            "data.target is empty: the loss is of labels or targets, name their array");
+  CT_TRY(ct_loss_spec(&c->loss, 0, &loss));
+  CT_TRY(ct_init_check(&c->init));
+  CT_TRY(ct_optim_check(&c->optim));
+  CT_TRY(ct_schedule_check(&c->schedule));
+  CT_TRY(ct_walltime_check(c->job.walltime));
+  CT_TRY(ct_trace_steps_read(&c->run, &trace));
+  if (ct_schedule_needs_loss(&c->schedule)) CT_TRY(check_plateau(c));
+  CT_TRY(check_sets(c));
+  if (early->metric) CT_TRY(check_early_stop(c, early->metric));
+  if (c->checkpoint.best && c->data.val.n == 0)
+    CT_FAIL(CT_ERR_USAGE, "checkpoint.best is %s, of the evaluation of data.val, which is not set",
+            ct_score_word(c->checkpoint.best));
+  if (c->train.steps == 0 && c->schedule.warmup_epochs > (double)c->train.epochs)
+    CT_FAIL(CT_ERR_USAGE, "schedule.warmup_epochs is %g, more than train.epochs, which is %" PRId64,
+            c->schedule.warmup_epochs, c->train.epochs);
+  if (c->model.family[0] && c->model.layers)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.family and model.layers are both given: one of them makes the model");
+out:
+  return rc;
+}
+
+int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
+{
+  ct_early_stop_t early;
+  int rc = ct_early_stop_read(&c->train, c->where, &early); /* which says where itself */
+  if (rc != CT_OK) return rc;
+  rc = check_all(c, ranks, with_loss, &early);
+  return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);
+}
+
+/* A score that the data or the loss does not have. */
+static int check_score(const ct_config_t *c, const char *key, int kind, int has_targets)
+{
+  int rc = CT_OK;
+  int of_any = kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS || kind == CT_SCORE_MAE;
+  if (!of_any && kind != CT_SCORE_R2 && has_targets)
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, but the data has real-valued targets: take loss or mae",
+            c->where, key, ct_score_word(kind));
+  if (kind == CT_SCORE_R2 && !has_targets)
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is r2, which is of real-valued targets, but the data has labels",
+            c->where, key);
+  if (kind == CT_SCORE_MAE && c->loss.kind == CT_LOSS_CROSS_ENTROPY)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: %s is mae, which loss.kind cross_entropy does not have: take loss, top1 or top5",
+            c->where, key);
+out:
+  return rc;
+}
+
+int ct_config_check_scores(const ct_config_t *c, int has_targets)
+{
+  int rc = CT_OK;
+  ct_early_stop_t early;
+  CT_TRY(ct_early_stop_read(&c->train, c->where, &early));
+  for (int i = 0; i < c->eval.metrics.n; i++) {
+    int kind = ct_score_kind(c->eval.metrics.v[i]);
+    if (!kind)
+      CT_FAIL(CT_ERR_USAGE, "%s: eval.metrics: '%s' is none; there are " CT_SCORE_KINDS, c->where,
+              c->eval.metrics.v[i]);
+    CT_TRY(check_score(c, "eval.metrics", kind, has_targets));
+  }
+  CT_TRY(check_score(c, "checkpoint.best", c->checkpoint.best, has_targets));
+  CT_TRY(check_score(c, "train.early_stop.metric", early.metric, has_targets));
+out:
+  return rc;
+}

@@ -1,0 +1,74 @@
+/* A model that folds its batchnorms and only predicts: rank 0 reads the weights, folds them, and
+ * gives them to all. */
+#include "setup/ct_predictor.h"
+
+#include <string.h>
+
+#include "setup/ct_model_file.h"
+#include "setup/ct_quantized_open.h"
+#include "base/ct_heartbeat.h"
+#include "base/ct_err.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+
+static int read_param(const ct_param_t *p, int from, const ct_weights_file_t *w, float **out)
+{
+  int rc = CT_OK;
+  *out = ct_mem_array(p->count, sizeof **out, "the weights");
+  CT_TRY(*out ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_weights_floats(w, from, *out));
+  ct_beat_progress();
+out:
+  return rc;
+}
+
+/* All of the whole model's weights, then the folded one's. */
+static int read_weights(ct_setup_t *s, const char *key, ct_weights_file_t *w)
+{
+  int rc = CT_OK;
+  const ct_graph_t *g = s->graph, *folded = s->fold.graph;
+  float **plain = ct_mem_array(g->params, sizeof *plain, "the weights"), *own = NULL;
+  ct_match_t m = {0};
+  CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_model_match(s, key, w, &m));
+  for (int i = 0; i < g->params; i++)
+    CT_TRY(read_param(&g->param[i], m.from[i], w, &plain[i]));
+  for (int i = 0; i < folded->params; i++) {
+    own = ct_mem_array(folded->param[i].count, sizeof *own, "the weights");
+    CT_TRY(own ? CT_OK : CT_ERR_NOMEM);
+    ct_fold_param(&s->fold, i, (const float *const *)plain, own);
+    CT_TRY(ct_trainer_set(s->trainer, i, own));
+    ct_mem_free(own);
+    own = NULL;
+  }
+out:
+  ct_match_clear(&m);
+  ct_mem_free(own);
+  for (int i = 0; plain && i < g->params; i++)
+    ct_mem_free(plain[i]);
+  ct_mem_free(plain);
+  return rc;
+}
+
+int ct_predict_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w)
+{
+  int rc = CT_OK;
+  ct_ckpt_found_t found = {0};
+  CT_TRY_ALL(s->topo, ct_fold_make(s->graph, &s->fold));
+  CT_TRY_ALL(s->topo, w ? ct_model_store(w, &found) : CT_OK);
+  if (ct_quantized_is(s->topo, &found)) {
+    CT_TRY(ct_quantized_open(s, &found));
+    goto out;
+  }
+  CT_TRY(ct_setup_trainer(s, 0));
+  ct_beat_at("reading the weights", -1);
+  if (w && s->topo->rank == 0) rc = read_weights(s, key, w);
+  CT_TRY(ct_agree(s->topo, rc));
+  CT_TRY(ct_trainer_broadcast(s->trainer, 0));
+  ct_log(CT_LOG_INFO, "folded %d batchnorm%s; %d layer%s", s->fold.norms,
+         s->fold.norms == 1 ? "" : "s", s->fold.graph->layers,
+         s->fold.graph->layers == 1 ? " is left" : "s are left");
+out:
+  ct_ckpt_found_close(&found);
+  return rc;
+}

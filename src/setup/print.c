@@ -1,0 +1,28 @@
+/* The one way to the standard output, which is for a command's result: a result that could not be
+ * written is an error. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "setup/ct_command.h"
+#include "base/ct_err.h"
+
+static int unread;
+
+int ct_app_unread(void)
+{
+  return unread;
+}
+
+int ct_app_print(const char *text)
+{
+  int rc = CT_OK;
+  if (unread) return CT_OK;
+  errno = 0;
+  if (fputs(text, stdout) != EOF && fflush(stdout) == 0) return CT_OK;
+  unread = errno == EPIPE;
+  if (!unread)
+    CT_FAIL(CT_ERR_IO, "the result cannot be written to the standard output: %s", strerror(errno));
+out:
+  return rc;
+}

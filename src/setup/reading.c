@@ -1,0 +1,27 @@
+/* How stored samples are read is a decision, which the log tells: nobody else would notice a wrong
+ * one. */
+#include <string.h>
+
+#include "setup/ct_setup.h"
+#include "base/ct_log.h"
+
+static void tell(const char *what, const ct_reader_info_t *info)
+{
+  if (info->seen[0]) ct_log(CT_LOG_INFO, "%s: %s", what, info->seen);
+  if (info->doubtful)
+    ct_log(CT_LOG_WARN,
+           "%s: the last dim is the smallest: set data.layout: nhwc if it holds the channels, else "
+           "nchw",
+           what);
+  if (info->packed[0])
+    ct_log(CT_LOG_INFO, "%s: stored numbers are converted by their attributes (%s): data.cf: auto",
+           what, info->packed);
+}
+
+void ct_setup_tell_reading(const ct_setup_t *s, int want_train, int want_val)
+{
+  const ct_reader_info_t *a = &s->data.info, *b = &s->val.info;
+  int alike = strcmp(a->seen, b->seen) == 0 && strcmp(a->packed, b->packed) == 0;
+  if (want_train) tell("data.train", a);
+  if (want_val && !alike) tell("data.val", b);
+}

@@ -1,0 +1,306 @@
+/* Results of a run or an evaluation: the table for people, JSON for programs, csv for the confusion
+ * matrix. */
+#include "setup/ct_result.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "setup/ct_command.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_json.h"
+
+/* null for what was not measured, and for what JSON has no number for. */
+static json_t *real_or_null(int measured, double value)
+{
+  return measured && isfinite(value) ? json_real(value) : json_null();
+}
+
+/* Top-k of classes; the mean absolute error of targets, or of a loss that has one of one-hot
+ * labels. */
+static int has_mae(const ct_eval_result_t *e)
+{
+  return e->regression || e->mae > 0;
+}
+
+/* Into an object, if there is one. */
+static void add_scores(json_t *o, const ct_eval_result_t *e)
+{
+  int evaluated = e->samples > 0;
+  if (!o) return;
+  if (!e->regression) json_object_set_new(o, "top1", real_or_null(evaluated, e->top1));
+  if (!e->regression) json_object_set_new(o, "top5", real_or_null(evaluated, e->top5));
+  if (has_mae(e)) json_object_set_new(o, "mae", real_or_null(evaluated, e->mae));
+  const struct {
+    const char *name;
+    double value;
+  } more[] = {{"precision", e->macro.precision},
+              {"recall", e->macro.recall},
+              {"f1", e->macro.f1},
+              {"auc", e->auc},
+              {"r2", e->r2}};
+  for (size_t i = 0; evaluated && i < sizeof more / sizeof *more; i++)
+    if (!isnan(more[i].value)) json_object_set_new(o, more[i].name, json_real(more[i].value));
+}
+
+/* A row for each label: how often each class was predicted. */
+static void add_confusion(json_t *o, const ct_confusion_t *c)
+{
+  json_t *rows = c ? json_array() : NULL;
+  for (int64_t i = 0; rows && i < c->classes; i++) {
+    json_t *row = json_array();
+    for (int64_t k = 0; row && k < c->classes; k++)
+      json_array_append_new(row, json_integer(c->count[i * c->classes + k]));
+    json_array_append_new(rows, row);
+  }
+  if (o && rows) json_object_set(o, "confusion", rows);
+  json_decref(rows);
+}
+
+json_t *ct_result_sets_json(const ct_eval_set_t *set, int n)
+{
+  json_t *list = json_array();
+  for (int i = 0; i < n; i++) {
+    const ct_eval_result_t *e = &set[i].last;
+    json_t *o = json_pack("{s:s, s:o, s:I}", "set", set[i].name, "loss",
+                          real_or_null(e->samples > 0, e->loss), "samples", (json_int_t)e->samples);
+    add_scores(o, e);
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
+int ct_result_set(const ct_eval_set_t *set, ct_str_t *out)
+{
+  int rc = CT_OK;
+  const ct_eval_result_t *e = &set->last;
+  CT_TRY(ct_str_add(out, "  %-17s loss %.4f", set->name, e->loss));
+  if (!e->regression) CT_TRY(ct_str_add(out, "  top-1 %.4f  top-5 %.4f", e->top1, e->top5));
+  if (has_mae(e)) CT_TRY(ct_str_add(out, "  mae %.4f", e->mae));
+  if (!isnan(e->auc)) CT_TRY(ct_str_add(out, "  auc %.4f", e->auc));
+  if (!isnan(e->r2)) CT_TRY(ct_str_add(out, "  r2 %.4f", e->r2));
+  CT_TRY(ct_str_add(out, "  of %" PRId64 "\n", e->samples));
+out:
+  return rc;
+}
+
+/* With checkpoint.best. */
+static void add_best(json_t *o, const ct_best_t *b)
+{
+  if (!o || !b->kind) return;
+  json_object_set_new(o, "best_metric", json_string(ct_score_word((int)b->kind)));
+  json_object_set_new(o, "best_value", real_or_null(1, b->value));
+  json_object_set_new(o, "best_step", json_integer(b->step));
+}
+
+/* A run that had nothing left to train leaves the summary of the one that trained. */
+static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r,
+                      const ct_confusion_t *confusion, const ct_eval_set_t *set)
+{
+  int rc = CT_OK, trained = r->seconds > 0, evaluated = r->last.samples > 0;
+  char path[CT_PATH_MAX];
+  const ct_eval_result_t *e = &r->last;
+  ct_str_t text = {0};
+  json_t *o = NULL;
+  CT_TRY(ct_path_join(path, sizeof path, c->run.dir, "summary.json"));
+  if (r->idle && ct_file_exists(path)) goto out;
+  o = json_pack("{s:s, s:s, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:I}", "name", c->run.name, "reason",
+                ct_stop_name(r->stopped), "epoch", (json_int_t)r->at.epoch, "step",
+                (json_int_t)r->at.step, "ranks", ranks, "train_s", r->seconds, "samples_per_s",
+                real_or_null(trained, r->samples_per_s), "train_loss",
+                real_or_null(trained, r->train_loss), "val_loss", real_or_null(evaluated, e->loss),
+                "val_samples", (json_int_t)e->samples);
+  add_scores(o, e);
+  add_best(o, &r->at.best);
+  if (evaluated) add_confusion(o, confusion);
+  if (set && evaluated) json_object_set_new(o, "sets", ct_result_sets_json(set, c->eval.sets.n));
+  CT_TRY(ct_json_add(o, &text));
+  CT_TRY(ct_file_write(path, text.data, text.len));
+out:
+  json_decref(o);
+  ct_str_clear(&text);
+  return rc;
+}
+
+int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "  validation loss   %.4f\n", e->loss));
+  if (!e->regression) {
+    CT_TRY(ct_str_add(out, "  top-1             %.4f\n", e->top1));
+    CT_TRY(ct_str_add(out, "  top-5             %.4f\n", e->top5));
+  }
+  if (has_mae(e)) CT_TRY(ct_str_add(out, "  mae               %.4f\n", e->mae));
+  if (!isnan(e->auc)) CT_TRY(ct_str_add(out, "  auc               %.4f\n", e->auc));
+  if (!isnan(e->r2)) CT_TRY(ct_str_add(out, "  r2                %.4f\n", e->r2));
+  CT_TRY(ct_str_add(out, "  samples           %" PRId64 "\n", e->samples));
+out:
+  return rc;
+}
+
+/* The end of a class's line. */
+static int add_name(const ct_opt_texts_t *names, int64_t k, ct_str_t *out)
+{
+  return k < names->n ? ct_str_add(out, "  %s\n", names->v[k]) : ct_str_add(out, "\n");
+}
+
+/* A class that is neither there nor predicted has no IoU, and does not count in the mean. */
+static int places_classes(const ct_confusion_t *c, const ct_opt_texts_t *names, ct_str_t *out)
+{
+  int rc = CT_OK, found = 0;
+  double sum = 0;
+  CT_TRY(ct_str_add(out, "\n  class    places   accuracy      iou\n"));
+  for (int64_t k = 0; k < c->classes; k++) {
+    int64_t n = ct_confusion_samples(c, k);
+    double iou = ct_confusion_iou(c, k), right = (double)ct_confusion_right(c, k);
+    if (isnan(iou)) {
+      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -        -", k));
+      CT_TRY(add_name(names, k, out));
+      continue;
+    }
+    sum += iou;
+    found++;
+    CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f   %.4f", k, n,
+                      n ? right / (double)n : 0, iou));
+    CT_TRY(add_name(names, k, out));
+  }
+  CT_TRY(ct_str_add(out, "  mean                      %.4f\n", found ? sum / found : 0));
+out:
+  return rc;
+}
+
+int ct_result_classes(const ct_confusion_t *c, int by_place, const ct_opt_texts_t *names,
+                      ct_str_t *out)
+{
+  enum { MOST = 100 }; /* more than that nobody reads */
+  int rc = CT_OK;
+  if (c->classes > MOST)
+    return ct_str_add(out, "  classes           %" PRId64 "; --json or --confusion list them\n",
+                      c->classes);
+  if (by_place) return places_classes(c, names, out);
+  CT_TRY(ct_str_add(out, "\n  class   samples   accuracy  precision       f1\n"));
+  for (int64_t k = 0; k < c->classes; k++) {
+    int64_t n = ct_confusion_samples(c, k);
+    ct_prf_t p = ct_prf_class(c, k);
+    if (n)
+      CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f     %.4f   %.4f", k, n, p.recall,
+                        p.precision, p.f1));
+    else
+      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -          -        -", k));
+    CT_TRY(add_name(names, k, out));
+  }
+  ct_prf_t mean = ct_prf_macro(c);
+  if (!isnan(mean.f1))
+    CT_TRY(ct_str_add(out, "   mean               %.4f     %.4f   %.4f\n", mean.recall,
+                      mean.precision, mean.f1));
+out:
+  return rc;
+}
+
+json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c,
+                            const ct_opt_texts_t *names)
+{
+  int by_place = e->places > 1;
+  json_t *list = c ? json_array() : NULL;
+  json_t *o = json_pack("{s:o, s:I}", "loss", real_or_null(e->samples > 0, e->loss), "samples",
+                        (json_int_t)e->samples);
+  add_scores(o, e);
+  for (int64_t k = 0; c && k < c->classes; k++) {
+    int64_t n = ct_confusion_samples(c, k), right = ct_confusion_right(c, k);
+    json_t *class =
+        json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, by_place ? "places" : "samples",
+                  (json_int_t)n, "accuracy", real_or_null(n > 0, (double)right / (double)n));
+    ct_prf_t p = ct_prf_class(c, k);
+    if (class && k < names->n) json_object_set_new(class, "name", ct_json_words(names->v[k]));
+    if (class && by_place)
+      json_object_set_new(class, "iou", real_or_null(1, ct_confusion_iou(c, k)));
+    if (class) json_object_set_new(class, "precision", real_or_null(1, p.precision));
+    if (class) json_object_set_new(class, "recall", real_or_null(1, p.recall));
+    if (class) json_object_set_new(class, "f1", real_or_null(1, p.f1));
+    json_array_append_new(list, class);
+  }
+  if (o && list) json_object_set(o, "classes", list);
+  json_decref(list);
+  return o;
+}
+
+int ct_result_field(ct_str_t *text, const char *field)
+{
+  int rc = CT_OK;
+  if (!strpbrk(field, ",\"\r\n")) return ct_str_add(text, "%s", field);
+  CT_TRY(ct_str_add(text, "\""));
+  for (const char *c = field; *c; c++)
+    CT_TRY(ct_str_add(text, *c == '"' ? "\"\"" : "%c", *c));
+  CT_TRY(ct_str_add(text, "\""));
+out:
+  return rc;
+}
+
+static int add_class(ct_str_t *text, const ct_opt_texts_t *names, int64_t k)
+{
+  if (k < names->n) return ct_result_field(text, names->v[k]);
+  return ct_str_add(text, "%" PRId64, k);
+}
+
+int ct_result_confusion(const ct_confusion_t *c, const ct_opt_texts_t *names, const char *path)
+{
+  int rc = CT_OK;
+  ct_str_t t = {0};
+  CT_TRY(ct_str_add(&t, "label"));
+  for (int64_t i = 0; i < c->classes; i++) {
+    CT_TRY(ct_str_add(&t, ","));
+    CT_TRY(add_class(&t, names, i));
+  }
+  CT_TRY(ct_str_add(&t, "\n"));
+  for (int64_t k = 0; k < c->classes; k++) {
+    CT_TRY(add_class(&t, names, k));
+    for (int64_t i = 0; i < c->classes; i++)
+      CT_TRY(ct_str_add(&t, ",%" PRId64, c->count[k * c->classes + i]));
+    CT_TRY(ct_str_add(&t, "\n"));
+  }
+  CT_TRY(ct_file_write(path, t.data, t.len));
+out:
+  ct_str_clear(&t);
+  return rc;
+}
+
+static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *r,
+                       const ct_eval_set_t *set)
+{
+  int rc = CT_OK;
+  char time[32];
+  ct_str_t t = {0};
+  CT_TRY(ct_str_add(&t, "%s: %s\n", c->run.name,
+                    r->stopped ? "stopped early; started again it goes on" : "done"));
+  CT_TRY(ct_str_add(&t, "  epochs            %" PRId64 "\n", r->at.epoch));
+  CT_TRY(ct_str_add(&t, "  steps             %" PRId64 "\n", r->at.step));
+  CT_TRY(ct_str_add(&t, "  ranks             %d\n", ranks));
+  if (r->seconds > 0) {
+    CT_TRY(
+        ct_str_add(&t, "  time in steps     %s\n", ct_text_seconds(r->seconds, time, sizeof time)));
+    CT_TRY(ct_str_add(&t, "  samples/s         %.0f\n", r->samples_per_s));
+    CT_TRY(ct_str_add(&t, "  training loss     %.4f\n", r->train_loss));
+  }
+  if (r->last.samples) CT_TRY(ct_result_eval(&r->last, &t));
+  for (int i = 0; set && r->last.samples && i < c->eval.sets.n; i++)
+    CT_TRY(ct_result_set(&set[i], &t));
+  if (r->at.best.kind)
+    CT_TRY(ct_str_add(&t, "  best %-12s %.4f, after step %" PRId64 " (checkpoints/best)\n",
+                      ct_score_word((int)r->at.best.kind), r->at.best.value, r->at.best.step));
+  CT_TRY(ct_str_add(&t, "  results           %s\n", c->run.dir));
+  CT_TRY(ct_app_print(t.data));
+out:
+  ct_str_clear(&t);
+  return rc;
+}
+
+int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *result,
+                    const ct_confusion_t *confusion, const ct_eval_set_t *set, int shown)
+{
+  int rc = CT_OK;
+  CT_TRY(write_json(c, ranks, result, confusion, set));
+  if (shown) CT_TRY(print_table(c, ranks, result, set));
+out:
+  return rc;
+}

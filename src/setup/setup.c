@@ -1,0 +1,590 @@
+/* The way from a command line to a trainer, one function for each step of it.  What ranks could see
+ * differently, such as files, devices and the model, is agreed here, once, so that nothing behind
+ * it has to ask. */
+#include "setup/ct_setup.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "setup/ct_builtin.h"
+#include "setup/ct_quantized_open.h"
+#include "base/ct_heartbeat.h"
+#include "base/ct_clock.h"
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_log.h"
+#include "base/ct_mem.h"
+#include "comm/ct_devices.h"
+#include "comm/ct_mpi.h"
+#include "hdf5io/ct_h5.h"
+#include "watch/ct_watch.h"
+#include "weights/ct_weights.h"
+
+/* ---- configuration ---- */
+
+int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a)
+{
+  if (*path && ct_weights_foreign(path) != CT_OK)
+    return ct_err_prefix(CT_ERR_USAGE, "expected a configuration: "); /* exit status 2 */
+  int rc = ct_config_read(c, path, a->set, a->sets);
+  return rc == CT_ERR_IO ? ct_err_prefix(CT_ERR_USAGE, "configuration ") : rc; /* exit status 2 */
+}
+
+int ct_setup_resolve(ct_config_t *c, int ranks, int with_loss)
+{
+  char cwd[CT_PATH_MAX];
+  int rc = ct_file_cwd(cwd, sizeof cwd);
+  if (rc != CT_OK) return rc;
+  CT_TRY(ct_config_resolve(c, cwd, ranks));
+  CT_TRY(ct_config_check(c, ranks, with_loss));
+out:
+  if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration ");
+  return rc;
+}
+
+int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
+                         int with_loss)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_setup_parse(c, path, a));
+  CT_TRY(ct_setup_resolve(c, ranks, with_loss));
+out:
+  return rc;
+}
+
+static int read_and_dump(ct_setup_t *s, const char *path, const ct_args_t *a, ct_str_t *text)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_setup_read_config(&s->cfg, path, a, s->topo->size, !s->without_loss));
+  CT_TRY(ct_config_dump(&s->cfg, text));
+out:
+  return rc;
+}
+
+int ct_setup_share_config(ct_setup_t *s, const char *where, int rc, const ct_str_t *text)
+{
+  void *data = text->data;
+  size_t bytes = text->len;
+  uint64_t hash = 0;
+  CT_TRY(ct_agree_bytes(s->topo, rc, &data, &bytes));
+  if (s->topo->rank != 0) rc = ct_config_parse(&s->cfg, data, bytes, where, NULL, 0);
+  if (rc == CT_OK) rc = ct_config_hash(&s->cfg, &hash);
+  CT_TRY(ct_agree(s->topo, rc));
+  CT_TRY(ct_agree_same(s->topo, "the configuration", hash));
+  ct_watch_limit(s->cfg.job.watchdog_s);
+out:
+  if (data != text->data) ct_mem_free(data);
+  return rc;
+}
+
+int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  ct_str_t text = {0};
+  ct_beat_at("reading the configuration", -1);
+  if (s->topo->rank == 0) rc = read_and_dump(s, path, a, &text);
+  CT_TRY(ct_setup_share_config(s, path, rc, &text));
+  s->config_s = ct_clock() - begin;
+out:
+  ct_str_clear(&text);
+  return rc;
+}
+
+/* ---- device ---- */
+
+/* With logical shards the bits must not depend on the ranks, so the threads of a rank must not
+ * either. */
+int ct_setup_threads(const ct_config_t *c, int share)
+{
+  if (c->cpu.threads) return (int)c->cpu.threads;
+  return c->parallel.shards ? 1 : share;
+}
+
+/* Where the algorithms that were measured are kept. */
+static int cache_dir(const ct_cuda_opts_t *o, char *out, size_t cap)
+{
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (strcmp(o->cache, "off") == 0) return ct_text_format(out, cap, "%s", "");
+  if (*o->cache) return ct_text_format(out, cap, "%s", o->cache);
+  if (cache && *cache) return ct_text_format(out, cap, "%s/ctrain-hpc", cache);
+  return ct_text_format(out, cap, "%s%s", home ? home : "", home ? "/.cache/ctrain-hpc" : "");
+}
+
+int ct_setup_open_device(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  char cache[CT_PATH_MAX], why[128];
+  const ct_config_t *c = &s->cfg;
+  int index = 0;
+  CT_TRY(ct_builtin_backend(c->device, &s->be, &s->comm_ops));
+  CT_TRY(cache_dir(&c->cuda, cache, sizeof cache));
+  if (!s->be->host_memory)
+    CT_TRY(
+        ct_devices_choose(s->topo->local_rank, s->be->probe(why), c->parallel.share_gpu, &index));
+  ct_dev_opts_t o = {.index = index,
+                     .threads = ct_setup_threads(c, s->topo->threads),
+                     .conv_direct = c->cpu.conv_algo,
+                     .tf32 = c->cuda.tf32,
+                     .autotune = c->cuda.autotune,
+                     .plan_cache = cache,
+                     .timeout_s = c->cuda.timeout_s,
+                     .sim = {.times = c->sim.times,
+                             .flop_rate = 1e9 * c->sim.gflops,
+                             .byte_rate = 1e9 * c->sim.gbytes,
+                             .noise = c->sim.noise,
+                             .slow = s->topo->rank == c->sim.slow_rank ? c->sim.slow : 1,
+                             .seed = (uint64_t)c->run.seed + (uint64_t)s->topo->rank}};
+  ct_mpi_set_naps(s->be->naps);
+  CT_TRY(s->be->open(&o, &s->dev));
+out:
+  return rc;
+}
+
+ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device)
+{
+  const ct_config_t *c = &s->cfg;
+  return (ct_doctor_env_t){.topo = s->topo,
+                           .be = s->be,
+                           .dev = s->dev,
+                           .no_device = no_device,
+                           .threads = ct_setup_threads(c, s->topo->threads),
+                           .threads_set = c->cpu.threads || c->parallel.shards,
+                           .share_gpu = c->parallel.share_gpu,
+                           .wants_gpu = c->device == CT_DEVICE_AUTO || c->device == CT_DEVICE_CUDA,
+                           .locking = ct_h5_locking()};
+}
+
+/* `device: auto` looks at each node for itself, but ranks of different backends would wait for each
+ * other. */
+static int agree_on_backend(const ct_setup_t *s)
+{
+  int rc = CT_OK;
+  void *first = (void *)(uintptr_t)s->be->name; /* of rank 0 */
+  size_t bytes = strlen(s->be->name);
+  CT_TRY(ct_agree_bytes(s->topo, CT_OK, &first, &bytes));
+  if (strcmp(first, s->be->name) != 0)
+    rc = ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__,
+                    "device auto means %s here, but %s on rank 0: set device to what all nodes "
+                    "have, or leave this node out",
+                    s->be->name, (const char *)first);
+  if (s->topo->rank) ct_mem_free(first);
+  CT_TRY(ct_agree(s->topo, rc));
+out:
+  return rc;
+}
+
+/* Memory that MPI cannot reach: NCCL, where it can be had, else by way of the host's.  NCCL refuses
+ * ranks that share a device, and its sums have no fixed order. */
+static int choose_comm(ct_setup_t *s)
+{
+  int rc = CT_OK, shared = 0;
+  ct_dev_id_t id;
+  s->be->identify(s->dev, &id);
+  CT_TRY(ct_devices_agree(s->topo, &id, s->cfg.parallel.share_gpu, &shared));
+  if (s->be->host_memory) return CT_OK;
+  if (!s->comm_ops || shared || s->recipe.fixed_order) s->comm_ops = &ct_comm_staged;
+  if (s->topo->size > 1)
+    ct_log(CT_LOG_INFO, "gradients travel by %s",
+           s->comm_ops == &ct_comm_staged ? "MPI, through the host's memory" : s->comm_ops->name);
+out:
+  return rc;
+}
+
+int ct_setup_comm(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  CT_TRY(agree_on_backend(s));
+  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
+                        &s->recipe)); /* checked before */
+  CT_TRY(choose_comm(s));
+  ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
+                      .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
+  CT_TRY(ct_setup_messages(s, &o));
+  CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
+out:
+  return rc;
+}
+
+int ct_setup_device(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  ct_beat_at("opening the device", -1);
+  CT_TRY_ALL(s->topo, ct_setup_open_device(s));
+  CT_TRY(ct_setup_comm(s));
+  ct_doctor_env_t doctor = ct_setup_doctor(s, "");
+  CT_TRY(ct_doctor_start(&doctor));
+out:
+  return rc;
+}
+
+/* ---- data ---- */
+
+/* The label that the loss leaves out need not be a class. */
+static int allow_ignored(const ct_loss_opts_t *o, ct_dataset_t *d)
+{
+  int rc = CT_OK;
+  ct_loss_spec_t loss;
+  CT_TRY(ct_loss_spec(o, d->info.targets > 0, &loss));
+  d->has_ignored = loss.has_ignored;
+  d->ignored = loss.ignored;
+out:
+  return rc;
+}
+
+/* What rank 0 has found out about a data set. */
+typedef struct known {
+  int64_t reader; /* row of the list of readers; -1: nothing is known yet */
+  void *bytes;    /* what its reader shares */
+  size_t n;
+} known_t;
+
+static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t *known,
+                     ct_dataset_t *out)
+{
+  int rc = CT_OK;
+  int64_t shape[CT_MAX_DIMS - 1];
+  ct_reader_spec_t spec;
+  int training = files == &c->data.train;
+  uint64_t seed = (uint64_t)c->run.seed + !training;           /* other synthetic samples */
+  rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec); /* all paths are absolute */
+  if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
+  if (c->model.input.n == 3) spec.channels = (int)c->model.input.v[0];
+  if (known->reader < 0) CT_TRY(ct_reader_find(ct_builtin_readers, &spec, &known->reader));
+  spec.known = known->n ? known->bytes : NULL;
+  spec.known_bytes = known->n;
+  ct_transforms_opts_t transforms = {.list = c->transforms,
+                                     .val_list = c->val_transforms,
+                                     .training = training,
+                                     .values = c->loss.kind != CT_LOSS_CROSS_ENTROPY,
+                                     .exact_decode = c->data.exact_decode};
+  const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
+  CT_TRY(ct_dataset_open(reader, &spec, &transforms, c->where, out));
+  CT_TRY(allow_ignored(&c->loss, out));
+  out->readahead = c->data.readahead;
+out:
+  return rc;
+}
+
+int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out)
+{
+  known_t nothing = {.reader = -1};
+  return open_data(c, files, &nothing, out);
+}
+
+int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
+{
+  int rc = CT_OK, by_class = d->answer.ndim && d->by_class;
+  const char *file = d->ops->file(d->reader, 0);
+  CT_TRY(ct_loss_check_targets(&c->loss, d->answer.ndim ? 0 : d->info.targets));
+  if (!c->model.classes && !d->classes && by_class)
+    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': with "
+                          "a label for each place they are not counted");
+  if (!c->model.classes && !d->classes && !d->info.unlabelled)
+    CT_TRY(ct_dataset_count_classes(d, 0));
+  if (!c->model.classes) c->model.classes = d->classes;
+  if (d->info.targets && c->model.classes != d->info.targets && c->model.classes != d->classes)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.classes, the model's outputs, is %" PRId64 ", but a sample has %" PRId64
+            " targets",
+            c->model.classes, d->info.targets);
+  if (c->model.classes < d->classes)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.classes is %" PRId64 ", but the data has %" PRId64 " classes (%s%s)",
+            c->model.classes, d->classes, file ? "attribute 'classes' of " : "data.classes",
+            file ? file : "");
+  d->classes = c->model.classes; /* labels are checked against it */
+out:
+  return rc;
+}
+
+/* Rank 0 may have counted: the others take its word. */
+static int agree_classes(ct_setup_t *s, const char *what, ct_dataset_t *d)
+{
+  int rc = CT_OK;
+  if (s->topo->rank == 0) {
+    ct_beat_at("counting the classes", -1);
+    rc = ct_setup_classes(&s->cfg, d);
+    if (rc == CT_OK) rc = ct_setup_take_names(&s->cfg, d, what);
+  }
+  if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", what);
+  void *data = &s->cfg.model.classes;
+  size_t bytes = sizeof s->cfg.model.classes;
+  if (s->topo->rank != 0) data = NULL;
+  CT_TRY(ct_agree_bytes(s->topo, rc, &data, &bytes));
+  if (s->topo->rank != 0) {
+    memcpy(&s->cfg.model.classes, data, sizeof s->cfg.model.classes);
+    ct_mem_free(data);
+  }
+  d->classes = s->cfg.model.classes;
+out:
+  return rc;
+}
+
+/* Rank 0 lists the files and reads their headers; the others open a file when they need a sample of
+ * it. */
+static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *what,
+                       ct_dataset_t *d)
+{
+  int rc = CT_OK;
+  known_t known = {.reader = s->topo->rank == 0 ? -1 : 0};
+  if (s->topo->rank == 0) {
+    ct_beat_at("reading the headers of the data", -1);
+    rc = open_data(&s->cfg, files, &known, d);
+  }
+  if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known.bytes, &known.n);
+  CT_TRY(ct_agree_bytes(s->topo, rc, &known.bytes, &known.n));
+  ct_agree_sum(s->topo, &known.reader, 1); /* of the others it is 0 */
+  ct_beat_at("opening a data set", -1);
+  if (s->topo->rank != 0) rc = open_data(&s->cfg, files, &known, d);
+  CT_TRY_ALL(s->topo, rc);
+  CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
+  CT_TRY(agree_classes(s, what, d));
+out:
+  ct_mem_free(known.bytes);
+  return rc;
+}
+
+/* What a model that is made for samples of the one cannot do without in the other. */
+static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_dataset_t *b,
+                       const char *b_key)
+{
+  int rc = CT_OK;
+  char x[300], y[300];
+  if (!ct_shape_same(&a->x, &b->x))
+    CT_FAIL(CT_ERR_SHAPE, "samples of %s are %s, but those of %s are %s", a_key,
+            ct_shape_text(&a->x, x, sizeof x), b_key, ct_shape_text(&b->x, y, sizeof y));
+  if (!ct_inputs_same(&a->more, &b->more))
+    CT_FAIL(CT_ERR_SHAPE, "further inputs of %s are [%s], but those of %s are [%s]", a_key,
+            ct_inputs_text(&a->more, x, sizeof x), b_key, ct_inputs_text(&b->more, y, sizeof y));
+  if (a->info.targets != b->info.targets)
+    CT_FAIL(CT_ERR_FORMAT,
+            "samples of %s have %" PRId64 " targets, but those of %s %" PRId64 " (0: labels)",
+            a_key, a->info.targets, b_key, b->info.targets);
+  if (a->places != b->places)
+    CT_FAIL(CT_ERR_FORMAT, "samples of %s have %" PRId64 " labels, but those of %s %" PRId64, a_key,
+            a->places, b_key, b->places);
+out:
+  return rc;
+}
+
+/* They are as data.val in all that a plan depends on. */
+static int open_sets(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  const ct_opt_files_t *f = &s->cfg.eval.sets;
+  if (f->n == 0) return CT_OK;
+  s->set = ct_mem_array(f->n, sizeof *s->set, "sets to evaluate on");
+  CT_TRY_ALL(s->topo, s->set ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < f->n; i++) {
+    char key[CT_OPT_FILES_NAME + 16];
+    snprintf(key, sizeof key, "eval.sets.%s", f->name[i]);
+    CT_TRY(open_agreed(s, &f->paths[i], key, &s->set[i]));
+    CT_TRY(check_alike(&s->val, "data.val", &s->set[i], key));
+  }
+out:
+  return rc;
+}
+
+int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  if (want_train) CT_TRY(open_agreed(s, &s->cfg.data.train, "the training data", &s->data));
+  if (want_val) CT_TRY(open_agreed(s, &s->cfg.data.val, "the validation data", &s->val));
+  if (s->topo->rank == 0) ct_setup_tell_reading(s, want_train, want_val);
+  if (want_train && want_val) CT_TRY(check_alike(&s->data, "data.train", &s->val, "data.val"));
+  if (want_val && s->with_sets) CT_TRY(open_sets(s));
+  if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, s->val.info.targets > 0));
+  s->data_s = ct_clock() - begin;
+out:
+  return rc;
+}
+
+/* ---- model ---- */
+
+int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g)
+{
+  int rc = CT_OK, updating = 0;
+  const ct_train_opts_t *t = &c->train;
+  if (t->freeze.n == 0 && !t->freeze_bn) return CT_OK;
+  rc = ct_graph_freeze(g, &t->freeze, t->freeze_bn, &updating);
+  if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
+  if (updating)
+    ct_log(CT_LOG_WARN,
+           "%d batchnorm%s of the frozen part still update%s running statistics; train.freeze_bn: "
+           "true "
+           "stops that",
+           updating, updating == 1 ? "" : "s", updating == 1 ? "s its" : " their");
+  return rc;
+}
+
+int ct_setup_observe(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  if (!s->cfg.train.qat) return CT_OK;
+  CT_TRY(ct_observed_make(s->graph, &s->observed));
+  s->whole = s->graph;
+  s->graph = s->observed.graph;
+out:
+  return rc;
+}
+
+int ct_setup_model(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
+  int64_t outputs = s->cfg.model.classes;
+  ct_beat_at("making the model", -1);
+  CT_TRY_ALL(s->topo,
+             ct_graph_make(&s->cfg.model, &d->x, &d->more, outputs, s->cfg.where, &s->graph));
+  const char *remark = ct_model_remark(&s->cfg.model, &d->x);
+  if (remark) ct_log(CT_LOG_INFO, "%s", remark);
+  CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->more));
+  const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
+  if (d == &s->val && d->info.unlabelled && s->cfg.loss.kind == CT_LOSS_CROSS_ENTROPY &&
+      last->ndim > 2 && last->dim[1] == outputs)
+    s->val.places = ct_shape_sample(last) / outputs;
+  if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->places)
+    CT_FAIL(CT_ERR_UNSUP,
+            "%s: the model gives %" PRId64 " outputs for each place of a sample, but "
+            "predictions are of whole samples; convert writes such a model to ONNX",
+            s->cfg.where, outputs);
+  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->places);
+  if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
+  CT_TRY_ALL(s->topo, rc);
+  if (s->data.info.samples) /* else nothing is trained */
+    CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
+  CT_TRY_ALL(s->topo, ct_setup_observe(s));
+  CT_TRY(ct_agree_same(s->topo, "the model", ct_graph_hash(s->graph)));
+out:
+  return rc;
+}
+
+/* The largest share of a batch that any rank gets. */
+static int largest_share(int64_t batch, int64_t samples, int ranks, int pieces)
+{
+  int64_t first;
+  ct_sampler_t s = {.pieces = pieces};
+  return (int)ct_sampler_share(&s, batch < samples ? batch : samples, 0, ranks, &first);
+}
+
+/* Of the sets that are evaluated. */
+static int largest_eval_share(const ct_setup_t *s)
+{
+  int64_t batch = s->cfg.data.eval_batch;
+  int most = largest_share(batch, s->val.info.samples, s->topo->size, 1);
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++) {
+    int share = largest_share(batch, s->set[i].info.samples, s->topo->size, 1);
+    most = share > most ? share : most;
+  }
+  return most;
+}
+
+static int set_loss(ct_setup_t *s, ct_trainer_env_t *env)
+{
+  int rc = CT_OK;
+  const ct_loss_opts_t *o = &s->cfg.loss;
+  const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
+  CT_TRY(ct_loss_spec(o, d->info.targets > 0, &env->loss));
+  env->loss.sample_weighted = d->info.weighted;
+  if (!env->loss.weighted) return CT_OK;
+  if (!s->class_weight)
+    s->class_weight =
+        ct_mem_array(o->class_weights.n, sizeof *s->class_weight, "the weights of the classes");
+  if (!s->class_weight) return CT_ERR_NOMEM;
+  ct_loss_class_weights(o, s->class_weight);
+  env->class_weight = s->class_weight;
+out:
+  return rc;
+}
+
+static int64_t repeat_batch(const ct_setup_t *s)
+{
+  int64_t batch = s->cfg.data.batch, samples = s->data.info.samples;
+  return !s->cfg.cuda.graph ? 0 : batch < samples ? batch : samples;
+}
+
+static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
+{
+  const ct_config_t *c = &s->cfg;
+  *env = (ct_trainer_env_t){
+      .topo = s->topo,
+      .be = s->be,
+      .dev = s->dev,
+      .comm_ops = s->comm_ops,
+      .comm = s->comm,
+      .graph = s->quantized    ? ct_quantized_graph(s->quantized)
+               : s->fold.graph ? s->fold.graph
+                               : s->graph,
+      .optim = &c->optim,
+      .where = c->where,
+      .recipe = s->recipe,
+      .bucket_mb = ct_setup_bucket_mb(s),
+      .seed = (uint64_t)c->run.seed,
+      .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size,
+                                            s->recipe.pieces)
+                            : 0,
+      .max_eval = largest_eval_share(s),
+      .repeat_batch = repeat_batch(s),
+      .training = training,
+      .quant = s->quantized && s->quantized->as == CT_QUANTIZED_EIGHT ? &s->quantized->quant : NULL,
+      .inference = s->quantized ? s->quantized->logits_only : s->fold.graph != NULL};
+  /* what rank 0 deals out are numbers */
+  if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
+    env->bytes_of[1] = &s->data;
+  /* sets may be stored in other types than data.val */
+  if (env->max_eval && !s->set && ct_trainer_takes_bytes(s->be, s->dev, &s->val))
+    env->bytes_of[0] = &s->val;
+  return set_loss(s, env);
+}
+
+int ct_setup_trainer(ct_setup_t *s, int training)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  ct_trainer_env_t env;
+  ct_beat_at("making the plan", -1);
+  CT_TRY_ALL(s->topo, describe_trainer(s, training, &env));
+  if (training) ct_setup_tell_messages(s);
+  CT_TRY(ct_trainer_create(&env, &s->trainer));
+  s->plan_s = ct_clock() - begin;
+out:
+  return rc;
+}
+
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_place_t *place, int *places)
+{
+  int rc = CT_OK;
+  ct_trainer_env_t env;
+  const ct_batches_t batches[] = {{s->val.info.samples, s->cfg.data.eval_batch},
+                                  {s->data.info.samples, s->cfg.data.batch}};
+  CT_TRY(describe_trainer(s, 1, &env));
+  CT_TRY(ct_trainer_plan_memory(&env, batches, out));
+  if (place) *places = ct_trainer_places(&env, out, place);
+out:
+  return rc;
+}
+
+void ct_setup_close(ct_setup_t *s)
+{
+  ct_trainer_destroy(s->trainer);
+  ct_mem_free(s->class_weight);
+  ct_quantized_free(s->quantized);
+  ct_fold_clear(&s->fold);
+  ct_graph_free(s->whole ? s->whole : s->graph);
+  ct_observed_clear(&s->observed); /* the other one */
+  ct_blocks_free(s->blocks);
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
+    ct_dataset_close(&s->set[i]);
+  ct_mem_free(s->set);
+  ct_dataset_close(&s->val);
+  ct_dataset_close(&s->data);
+  ct_setup_cache_close(s);
+  ct_stage_close(s->stage, s->cfg.data.stage_keep);
+  if (s->comm) s->comm_ops->close(s->comm);
+  if (s->dev) s->be->close(s->dev);
+  ct_config_clear(&s->cfg);
+}

@@ -1,0 +1,193 @@
+/* What all nodes of a study are like: a slow clock, a foreign load or ranks bound to the same cores
+ * make a size slow, and nobody knows afterwards unless it was written down. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "study/measure/ct_scale.h"
+#include "host/ct_host_cpu.h"
+#include "host/ct_energy.h"
+#include "base/ct_err.h"
+#include "base/ct_json.h"
+#include "host/ct_machine.h"
+#include "base/ct_mem.h"
+#include "comm/ct_agree.h"
+#include "job/ct_launcher.h"
+
+/* Of a rank. */
+typedef struct facts {
+  char host[64], kernel[64], cores[40];
+  int node, bound, online;
+  double memory_gib;
+  uint64_t program, libraries;
+  ct_cpu_t cpu;
+} facts_t;
+
+/* ---- a rank ---- */
+
+/* "0-3,8"; what does not fit ends in an ellipsis. */
+static void core_list(const unsigned char *mask, char *buf, size_t cap)
+{
+  size_t n = 0;
+  buf[0] = '\0';
+  for (int i = 0; i < CT_MASK_BYTES * 8; i++) {
+    if (!(mask[i / 8] >> i % 8 & 1)) continue;
+    int last = i;
+    while (last + 1 < CT_MASK_BYTES * 8 && (mask[(last + 1) / 8] >> (last + 1) % 8 & 1))
+      last++;
+    char part[32];
+    int more = snprintf(part, sizeof part, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+    if (n + (size_t)more + sizeof ",…" > cap) {
+      snprintf(buf + n, cap - n, ",…");
+      return;
+    }
+    memcpy(buf + n, part, (size_t)more + 1);
+    n += (size_t)more;
+    i = last;
+  }
+}
+
+static void read_facts(const ct_topo_t *topo, facts_t *f)
+{
+  ct_machine_t m;
+  struct utsname system;
+  memset(f, 0, sizeof *f);
+  ct_machine_read(&m, 0);
+  uname(&system);
+  snprintf(f->host, sizeof f->host, "%s", topo->host);
+  snprintf(f->kernel, sizeof f->kernel, "%.63s", system.release);
+  core_list(m.mask, f->cores, sizeof f->cores);
+  f->node = topo->node_index;
+  f->bound = m.cores;
+  f->online = m.online;
+  f->memory_gib = (double)m.memory_total / (1 << 30);
+  f->program = m.program;
+  f->libraries = m.libraries;
+  ct_cpu_read("", -1, &f->cpu);
+}
+
+/* ---- all of them ---- */
+
+static json_t *words_or_null(const char *text)
+{
+  return *text ? ct_json_words(text) : json_null();
+}
+
+static json_t *number_or_null(double v, int known)
+{
+  return known ? json_real(v) : json_null();
+}
+
+static json_t *node_json(const facts_t *f, json_t *cores)
+{
+  static const char *const turbo[] = {"not known", "off", "on"};
+  return json_pack("{s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:f}", "host",
+                   ct_json_words(f->host), "processor", words_or_null(f->cpu.model), "cores",
+                   f->online, "cores of its ranks", cores, "clock_mhz",
+                   number_or_null(f->cpu.mhz, f->cpu.mhz > 0), "clock_max_mhz",
+                   number_or_null(f->cpu.max_mhz, f->cpu.max_mhz > 0), "governor",
+                   words_or_null(f->cpu.governor), "turbo", turbo[f->cpu.turbo + 1], "load",
+                   number_or_null(f->cpu.load, f->cpu.load >= 0), "kernel", f->kernel, "memory_gib",
+                   f->memory_gib);
+}
+
+/* A node each, in the order of their numbers, with the cores of each of its ranks. */
+static json_t *nodes_json(const facts_t *all, int ranks, int nodes)
+{
+  json_t *list = json_array();
+  for (int node = 0; node < nodes; node++) {
+    const facts_t *first = NULL;
+    json_t *cores = json_array();
+    for (int r = 0; r < ranks; r++) {
+      if (all[r].node != node) continue;
+      if (!first) first = &all[r];
+      json_array_append_new(cores, json_string(all[r].cores));
+    }
+    if (first)
+      json_array_append_new(list, node_json(first, cores));
+    else
+      json_decref(cores);
+  }
+  return list;
+}
+
+/* Ranks with another program or other libraries than rank 0's. */
+static int others(const facts_t *all, int ranks)
+{
+  int n = 0;
+  for (int r = 1; r < ranks; r++)
+    n += all[r].program != all[0].program || all[r].libraries != all[0].libraries;
+  return n;
+}
+
+static json_t *machine_json(const ct_topo_t *topo, const facts_t *all)
+{
+  ct_launch_t launch;
+  char library[80], programs[64] = "the same on all ranks";
+  int different = others(all, topo->size);
+  ct_energy_t energy;
+  ct_energy_read("", &energy);
+  ct_launch_read(getenv, &launch);
+  ct_topo_library(library, sizeof library);
+  if (different) snprintf(programs, sizeof programs, "%d ranks have others than rank 0", different);
+  return json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o}", "nodes", topo->nodes, "ranks",
+                   topo->size, "threads", topo->threads, "MPI", library, "launcher", launch.name,
+                   "program and libraries", programs, "energy", energy.from, "node",
+                   nodes_json(all, topo->size, topo->nodes));
+}
+
+/* *all: of rank 0, the caller's. */
+static int gather(const ct_topo_t *topo, facts_t **all)
+{
+  int rc = CT_OK;
+  facts_t mine;
+  *all = NULL;
+  read_facts(topo, &mine);
+  if (topo->rank == 0) *all = ct_mem_array(topo->size, sizeof mine, "facts of nodes");
+  CT_TRY_ALL(topo, topo->rank || *all ? CT_OK : CT_ERR_NOMEM);
+  ct_agree_gather(topo, &mine, sizeof mine, *all);
+out:
+  return rc;
+}
+
+int ct_scale_machine(const ct_topo_t *topo, json_t **out)
+{
+  int rc = CT_OK;
+  facts_t *all;
+  *out = NULL;
+  CT_TRY(gather(topo, &all));
+  if (topo->rank == 0) *out = machine_json(topo, all);
+out:
+  ct_mem_free(all);
+  return rc;
+}
+
+/* ---- a block ---- */
+
+static json_t *conditions_json(const facts_t *all, int ranks)
+{
+  const facts_t *busiest = all;
+  double slow = all->cpu.mhz, fast = slow;
+  for (int r = 1; r < ranks; r++) {
+    double mhz = all[r].cpu.mhz;
+    if (all[r].cpu.load > busiest->cpu.load) busiest = &all[r];
+    slow = mhz < slow ? mhz : slow;
+    fast = mhz > fast ? mhz : fast;
+  }
+  json_t *o =
+      json_pack("{s:f, s:o}", "load", busiest->cpu.load, "load_host", ct_json_words(busiest->host));
+  if (o && slow > 0) json_object_set_new(o, "clock_mhz", json_pack("[f, f]", slow, fast));
+  return o;
+}
+
+int ct_scale_conditions(const ct_topo_t *topo, json_t **out)
+{
+  int rc = CT_OK;
+  facts_t *all;
+  CT_TRY(gather(topo, &all));
+  if (topo->rank == 0) *out = conditions_json(all, topo->size);
+out:
+  ct_mem_free(all);
+  return rc;
+}

@@ -1,0 +1,86 @@
+/* What sizes of a study are to each other: medians with an interval, efficiency block by block. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "study/model/ct_study.h"
+
+static int ascending(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The chance that fewer than k of n lie below the median, for k >= 1. */
+static double tail(int n, int k)
+{
+  double sum = 0;
+  for (int i = 0; i < k; i++)
+    sum += exp(lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) - n * M_LN2);
+  return sum;
+}
+
+ct_study_ratio_t ct_study_median(double *v, int n)
+{
+  ct_study_ratio_t m = {0};
+  int k = 1;
+  if (n < 1) return m;
+  qsort(v, (size_t)n, sizeof *v, ascending);
+  while (2 * (k + 1) <= n && 1 - 2 * tail(n, k + 1) >= 0.95)
+    k++;
+  m.median = (v[(n - 1) / 2] + v[n / 2]) / 2;
+  m.low = v[k - 1];
+  m.high = v[n - k];
+  m.covers = n > 1 ? 1 - 2 * tail(n, k) : 0;
+  return m;
+}
+
+const ct_study_size_t *ct_study_base(const ct_study_t *s)
+{
+  for (int i = 0; i < s->sizes; i++)
+    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].blocks) return &s->size[i];
+  return NULL;
+}
+
+int ct_study_is_weak(const ct_study_t *s)
+{
+  const ct_study_size_t *base = ct_study_base(s);
+  for (int i = 0; base && i < s->sizes; i++)
+    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].blocks &&
+        fabs(s->size[i].local_batch - base->local_batch) > 1e-6 * base->local_batch)
+      return 0;
+  return 1;
+}
+
+double ct_study_ideal(const ct_study_size_t *base, const ct_study_size_t *size, double base_s)
+{
+  return base_s * size->batch / base->batch * base->ranks / size->ranks;
+}
+
+double ct_study_rate(const ct_study_size_t *size, double step_s)
+{
+  return step_s > 0 ? size->batch / step_s : 0;
+}
+
+const ct_study_size_t *ct_study_beside(const ct_study_t *s, const ct_study_size_t *size, int kind)
+{
+  for (int i = 0; i < s->sizes; i++) {
+    const ct_study_size_t *z = &s->size[i];
+    if (z->kind != kind || !z->blocks || z->threads != size->threads) continue;
+    if (fabs(z->local_batch - size->local_batch) > 1e-6 * size->local_batch) continue;
+    if (kind == CT_STUDY_ALONE || z->local_ranks == size->local_ranks) return z;
+  }
+  return NULL;
+}
+
+ct_study_ratio_t ct_study_efficiency(const ct_study_size_t *base, const ct_study_size_t *size)
+{
+  double ratio[CT_STUDY_BLOCKS];
+  int n = 0;
+  for (int i = 0; i < size->blocks; i++)
+    for (int k = 0; k < base->blocks; k++)
+      if (size->block[i] == base->block[k] && n < CT_STUDY_BLOCKS)
+        ratio[n++] = ct_study_ideal(base, size, base->block_s[k]) / size->block_s[i];
+  if (n) return ct_study_median(ratio, n);
+  double e = ct_study_ideal(base, size, base->median_s) / size->median_s;
+  return (ct_study_ratio_t){e, e, e, 0};
+}

@@ -1,0 +1,136 @@
+/* One step, played through: works take their time, buckets of gradients go their rounds meanwhile.
+ * A level is one link that sends one message at a time; what waits for a round's latency leaves it
+ * free for other pieces. */
+#include "study/model/ct_timeline.h"
+
+#include <math.h>
+
+enum { AT_A_TIME = 16, SPANS = 64 };
+
+/* ---- rounds ---- */
+
+/* Some rounds that follow one another on one link, as one. */
+typedef struct span {
+  int link;      /* 0: inside a node, 1: between nodes */
+  double factor; /* bytes, per byte of the piece */
+  double rounds;
+} span_t;
+
+typedef struct spans {
+  span_t s[2 * SPANS];
+  int n;
+} spans_t;
+
+/* Of very many rounds some go together: what matters is their sum. */
+static void add_level(spans_t *all, int link, const ct_timeline_case_t *c, int n)
+{
+  int a = c->algorithm >= 0 ? c->algorithm : (int)ct_comm_algorithm(n, (int64_t)c->piece_bytes);
+  ct_comm_cost_t cost = ct_comm_cost(CT_COMM_ALL_REDUCE, (ct_comm_algorithm_t)a, n);
+  int spans = (int)fmin(ceil(cost.rounds), SPANS);
+  for (int i = 0; i < spans; i++)
+    all->s[all->n++] = (span_t){link, cost.volume / spans, cost.rounds / spans};
+}
+
+/* ---- a step ---- */
+
+/* A piece under way. */
+typedef struct piece {
+  double bytes, done_s; /* of the span that it is in; < 0: that is yet to begin */
+  int span;
+} piece_t;
+
+typedef struct play {
+  const ct_timeline_case_t *c;
+  spans_t spans;
+  piece_t piece[AT_A_TIME];
+  int pieces, most;
+  int done, cut;       /* works that are; those whose gradients are in buckets that were begun */
+  double bucket, left; /* bytes of the one that is gathered; of one that is cut into pieces */
+  double free_s[2];
+} play_t;
+
+/* 1: there is something to be sent. */
+static int next_bucket(play_t *p, const ct_timeline_t *t)
+{
+  while (p->left <= 0 && p->cut < p->done) {
+    p->bucket += t->work[p->cut++].bytes;
+    if (p->bucket < p->c->bucket_bytes && p->cut < t->works) continue;
+    p->left = p->bucket;
+    p->bucket = 0;
+  }
+  return p->left > 0;
+}
+
+static void start(play_t *p, const ct_timeline_t *t)
+{
+  while (p->pieces < p->most && next_bucket(p, t)) {
+    double bytes = fmin(p->left, p->c->piece_bytes);
+    p->piece[p->pieces++] = (piece_t){.bytes = bytes, .done_s = -1};
+    p->left -= bytes;
+  }
+}
+
+static void send_span(play_t *p, piece_t *i, double now)
+{
+  const span_t *s = &p->spans.s[i->span];
+  const ct_link_t *link = s->link ? &p->c->between : &p->c->inside;
+  double rate = link->bytes_per_s > 0 ? link->bytes_per_s : INFINITY;
+  p->free_s[s->link] = fmax(p->free_s[s->link], now) + s->factor * i->bytes / rate;
+  i->done_s = p->free_s[s->link] + s->rounds * link->alpha_s;
+}
+
+/* The library is entered: what is done goes on. */
+static void enter(play_t *p, const ct_timeline_t *t, double now)
+{
+  int left = 0;
+  for (int i = 0; i < p->pieces; i++) {
+    if (p->piece[i].done_s >= 0 && p->piece[i].done_s <= now) {
+      p->piece[i].span++;
+      p->piece[i].done_s = -1;
+    }
+    if (p->piece[i].span < p->spans.n) p->piece[left++] = p->piece[i];
+  }
+  p->pieces = left;
+  start(p, t);
+  for (int i = 0; i < p->pieces; i++)
+    if (p->piece[i].done_s < 0) send_span(p, &p->piece[i], now);
+}
+
+static double next_done(const play_t *p)
+{
+  double first = INFINITY;
+  for (int i = 0; i < p->pieces; i++)
+    first = fmin(first, p->piece[i].done_s);
+  return first;
+}
+
+double ct_timeline_run(const ct_timeline_t *t, const ct_timeline_case_t *c)
+{
+  play_t p = {.c = c, .most = c->under_way < AT_A_TIME ? c->under_way : AT_A_TIME};
+  double now = 0, all = 0;
+  add_level(&p.spans, 0, c, c->local_ranks);
+  add_level(&p.spans, 1, c, c->nodes);
+  for (int i = 0; i < t->works; i++)
+    all += t->work[i].share;
+  while (p.done < t->works) {
+    now += all > 0 ? c->compute_s * t->work[p.done].share / all : 0;
+    if (p.done++ >= t->loss && p.spans.n) enter(&p, t, now);
+  }
+  while (p.pieces) {
+    now = fmax(now, next_done(&p));
+    enter(&p, t, now);
+  }
+  return now;
+}
+
+/* ---- the slowest of many ---- */
+
+/* The integral of 1 - F(x)^n over x > 0, less that of F(x)^n over x < 0. */
+double ct_timeline_largest_of(int n)
+{
+  const double step = 1. / 256, end = 9;
+  double sum = 0;
+  for (double x = step / 2; x < end; x += step)
+    sum += 1 - pow(0.5 * erfc(-x * M_SQRT1_2), n) - pow(0.5 * erfc(x * M_SQRT1_2), n);
+  return n > 1 ? sum * step : 0;
+}

@@ -1,0 +1,25 @@
+/** \file ct_report.h  A study as a page for people, as a table and as JSON.  Layer 4.
+ *
+ * The page is one HTML file that needs nothing else: its pictures are inline SVG (svg.h).  It keeps
+ * the rules of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC15),
+ * and names them.  All functions are local. */
+#ifndef CT_REPORT_H
+#define CT_REPORT_H
+#include "study/model/ct_scaling.h"
+
+typedef struct ct_report {
+  const ct_study_t *study;   /**< with at least one size that did not fail */
+  const ct_scaling_t *model; /**< NULL: there are too few sizes for one */
+  const char *no_model;      /**< why there is none */
+} ct_report_t;
+
+/** The whole page, with all studies one after another; appended. */
+int ct_report_html(const ct_report_t *r, int n, ct_str_t *out);
+/** A line per size, with units in the names of the columns; appended. */
+int ct_report_csv(const ct_report_t *r, int n, ct_str_t *out);
+/** NULL: no memory. */
+json_t *ct_report_json(const ct_report_t *r);
+/** A table and a sentence per loss, for the terminal; appended. */
+int ct_report_text(const ct_report_t *r, ct_str_t *out);
+
+#endif

@@ -1,0 +1,188 @@
+/* One step of all ranks as a picture, from a trace.json that lies beside the points: what each rank
+ * does, and below it its gradients on their way. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "base/ct_file.h"
+#include "base/ct_mem.h"
+#include "study/output/report.h"
+
+enum { ROWS = 32, SENT = 1024 };
+
+/* A step, in microseconds; of how many ranks. */
+typedef struct window {
+  double from, to;
+  char name[40];
+  int ranks;
+} window_t;
+
+static double member(const json_t *event, const char *key)
+{
+  return json_number_value(json_object_get(event, key));
+}
+
+static const char *text_of(const json_t *event, const char *key)
+{
+  const char *text = json_string_value(json_object_get(event, key));
+  return text ? text : "";
+}
+
+static int is_step(const json_t *event)
+{
+  return strncmp(text_of(event, "name"), "step ", 5) == 0;
+}
+
+/* The last whole step: from the first rank's begin to the last rank's end. */
+static window_t find_step(const json_t *events)
+{
+  window_t w = {.from = INFINITY};
+  size_t i;
+  json_t *e;
+  json_array_foreach(events, i, e) if (is_step(e) && member(e, "pid") == 0)
+      snprintf(w.name, sizeof w.name, "%s", text_of(e, "name"));
+  json_array_foreach(events, i, e)
+  {
+    if (!is_step(e) || strcmp(text_of(e, "name"), w.name) != 0) continue;
+    w.from = fmin(w.from, member(e, "ts"));
+    w.to = fmax(w.to, member(e, "ts") + member(e, "dur"));
+    w.ranks = (int)fmax(w.ranks, member(e, "pid") + 1);
+  }
+  return w;
+}
+
+/* The kinds that a row shows; -1: something inside them. */
+static int kind_of(const char *name)
+{
+  static const char *const names[] = {"data", "compute", "move",      "update",
+                                      "word", "waiting", "batchnorm", "checkpoint"};
+  for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+    if (strncmp(name, names[i], strlen(names[i])) == 0) return i;
+  return -1;
+}
+
+/* In milliseconds from the begin of the step; row 0 is at the top. */
+static int draw_span(ct__plot_t *p, const window_t *w, const json_t *e)
+{
+  int rc = CT_OK, rank = (int)member(e, "pid"), kind = kind_of(text_of(e, "name"));
+  double from = fmax(member(e, "ts"), w->from),
+         to = fmin(member(e, "ts") + member(e, "dur"), w->to), row = -rank - 0.08;
+  char hint[160], label[40];
+  if (kind < 0 || member(e, "tid") != 0 || to <= from || rank < 0 || rank >= ROWS) return CT_OK;
+  snprintf(label, sizeof label, "%s", kind == 5 ? "wait" : text_of(e, "name"));
+  snprintf(hint, sizeof hint, "rank %d: %s, %.4g ms", rank, text_of(e, "name"), 1e-3 * (to - from));
+  CT_TRY(ct__plot_box(p, 1e-3 * (from - w->from), 1e-3 * (to - w->from), row - 0.52, row,
+                      kind == 5 ? "#dddddd" : ct__svg_colour(kind + 8 * (kind == 1)), hint));
+  if (to - from > 0.02 * (double)strlen(label) * (w->to - w->from))
+    CT_TRY(ct__plot_text(p, 1e-3 * ((from + to) / 2 - w->from), row - 0.26, 0, 4, "middle", label));
+out:
+  return rc;
+}
+
+/* Where a bucket's `b` was, until its `e` comes. */
+typedef struct sent {
+  char name[32];
+  int rank;
+  double at;
+} sent_t;
+
+typedef struct sents {
+  sent_t s[SENT];
+  int n;
+} sents_t;
+
+static void put_sent(sents_t *all, const json_t *e)
+{
+  sent_t *s = &all->s[all->n];
+  if (all->n == SENT) return;
+  snprintf(s->name, sizeof s->name, "%s", text_of(e, "name"));
+  s->rank = (int)member(e, "pid");
+  s->at = member(e, "ts");
+  all->n++;
+}
+
+static int draw_sent(ct__plot_t *p, const window_t *w, sents_t *all, const json_t *e)
+{
+  int rc = CT_OK, rank = (int)member(e, "pid"), i = 0;
+  while (i < all->n && (all->s[i].rank != rank || strcmp(all->s[i].name, text_of(e, "name")) != 0))
+    i++;
+  if (i == all->n) return CT_OK;
+  double from = fmax(all->s[i].at, w->from), to = fmin(member(e, "ts"), w->to);
+  all->s[i] = all->s[--all->n];
+  if (to <= from || rank < 0 || rank >= ROWS) return CT_OK;
+  char hint[120];
+  snprintf(hint, sizeof hint, "rank %d: %s on their way, %.4g ms", rank, text_of(e, "name"),
+           1e-3 * (to - from));
+  CT_TRY(ct__plot_box(p, 1e-3 * (from - w->from), 1e-3 * (to - w->from), -rank - 0.88, -rank - 0.66,
+                      "#444444", hint));
+out:
+  return rc;
+}
+
+static int draw_events(ct__plot_t *p, const window_t *w, const json_t *events)
+{
+  static sents_t sent;
+  int rc = CT_OK;
+  size_t i;
+  json_t *e;
+  sent.n = 0;
+  json_array_foreach(events, i, e)
+  {
+    const char *ph = text_of(e, "ph");
+    if (strcmp(ph, "X") == 0) CT_TRY(draw_span(p, w, e));
+    if (strcmp(ph, "b") == 0) put_sent(&sent, e);
+    if (strcmp(ph, "e") == 0) CT_TRY(draw_sent(p, w, &sent, e));
+  }
+out:
+  return rc;
+}
+
+static int draw(const window_t *w, const json_t *trace, ct_str_t *out)
+{
+  int rc = CT_OK, rows = w->ranks < ROWS ? w->ranks : ROWS;
+  double bound = member(json_object_get(trace, "otherData"), "clock_bound_us");
+  ct__plot_t p = {.out = out, .width = 860, .height = 70 + fmax(18, 60 - 2 * rows) * rows};
+  p.x = (ct__axis_t){"ms from the begin of the step", 0, 1e-3 * (w->to - w->from), 0, 0, NULL};
+  p.y = (ct__axis_t){NULL, -rows, 0, 0, 0, NULL};
+  CT_TRY(ct_str_add(out, "<h3>One step on all ranks</h3>\n"));
+  CT_TRY(ct__plot_begin(&p, "One step on all ranks",
+                        "A row for each rank: what it does, as boxes with names, and below them "
+                        "dark bars for its gradients on their way."));
+  CT_TRY(draw_events(&p, w, json_object_get(trace, "traceEvents")));
+  for (int r = 0; r < rows; r++) {
+    char name[24];
+    snprintf(name, sizeof name, "rank %d", r);
+    CT_TRY(ct__plot_text(&p, 0, -r - 0.5, -6, 4, "end", name));
+  }
+  CT_TRY(ct__plot_end(&p));
+  CT_TRY(ct_str_add(out,
+                    "<p>%s of <code>trace.json</code>%s. Above: what the rank does; dark bars "
+                    "below: gradients on their way. Clocks of the nodes agree to %.4g us.</p>\n",
+                    w->name, w->ranks > ROWS ? ", the first 32 ranks" : "", bound));
+out:
+  return rc;
+}
+
+int ct__report_timeline(const ct_report_t *r, ct_str_t *out)
+{
+  int rc = CT_OK;
+  char dir[CT_PATH_MAX], path[CT_PATH_MAX], *text = NULL;
+  size_t bytes;
+  json_t *trace = NULL;
+  json_error_t why;
+  CT_TRY(ct_path_dir(dir, sizeof dir, r->study->path));
+  CT_TRY(ct_path_join(path, sizeof path, dir, "trace.json"));
+  if (!ct_file_exists(path)) return CT_OK;
+  CT_TRY(ct_file_read(path, &text, &bytes));
+  if (!(trace = json_loadb(text, bytes, 0, &why)))
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s", path, why.line, why.text);
+  window_t w = find_step(json_object_get(trace, "traceEvents"));
+  if (!w.ranks || w.to <= w.from)
+    CT_FAIL(CT_ERR_FORMAT, "%s: there is no step in it, as run.trace writes them", path);
+  CT_TRY(draw(&w, trace, out));
+out:
+  json_decref(trace);
+  ct_mem_free(text);
+  return rc;
+}

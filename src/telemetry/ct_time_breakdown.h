@@ -1,0 +1,111 @@
+/** \file ct_time_breakdown.h  The time breakdown of training steps over all ranks: a sum without a
+ * remainder.  Layer 4.
+ *
+ * A step takes equally long on all ranks (ct_step_times.h).  With means and maxima over the ranks,
+ *
+ *     step = mean(busy) + [max(busy) - mean(busy)] + [step - max(busy)]
+ *          = busy       + imbalance                + transfer
+ *
+ * is exact and needs no synchronised clocks: the slowest rank waits for the network alone.  Means
+ * over steps keep the sum exact; medians and maxima of different ranks would not add up.  The
+ * imbalance is steady as far as the same rank is always the slowest (the largest of the ranks' mean
+ * busy times minus their mean); the rest is random.
+ *
+ * In the terms of POP (Wagner, Mohr, Gimenez and Labarta 2018): load balance = busy / max(busy),
+ * communication efficiency = max(busy) / step, parallel efficiency = their product.
+ *
+ * Usage: ct_account_open(); ct_account_step() after each step; ct_account_collect() at the end of
+ * each window of steps.  One gather per window carries all that rank 0 knows of the other ranks,
+ * the search for slow ranks included.  docs/metrics.md describes the result as JSON. */
+#ifndef CT_ACCOUNT_H
+#define CT_ACCOUNT_H
+#include <jansson.h>
+
+#include "train/ct_trainer.h"
+
+struct ct__pace;
+
+/** Bins of the histogram of step times: 8 per octave, so that a bin is 9% wide; bin i begins at
+ * CT_ACCOUNT_FIRST_S * 2^(i/8).  Step times out of range count in the first or last bin. */
+enum { CT_ACCOUNT_BINS = 8 * 30 };
+#define CT_ACCOUNT_FIRST_S 1e-6
+
+/** One rank: where it runs, and the means over its steps. */
+typedef struct ct_account_rank {
+  const char *host; /**< borrowed from the account */
+  int node, local_rank;
+  ct_step_times_t mean; /**< adds up to step_s */
+  ct_step_times_t max;  /**< the largest of any step, for each kind separately */
+  double step_s;
+  double busy_s, busy_sd_s, busy_max_s; /**< mean, standard deviation, maximum over the steps */
+  double taken_s; /**< seconds a step in which its thread was runnable but off-CPU; < 0: unknown */
+  int64_t steps;
+} ct_account_rank_t;
+
+/** All ranks: seconds per step, means over the steps. */
+typedef struct ct_account_sum {
+  int64_t steps, samples; /**< 0 steps: the rest is undefined */
+  int ranks;
+  double step_s, step_min_s, step_max_s;
+  ct_step_times_t mean; /**< mean over the ranks; adds up to step_s */
+  /** Maximum over the ranks, for each kind separately, so these do not add up; `word`: maximum of
+   * the ranks' means. */
+  ct_step_times_t max;
+  double busy_s;             /**< mean over the ranks of the kinds that are a rank's own */
+  double imbalance_s;        /**< max(busy) - mean(busy); … */
+  double steady_s, random_s; /**< … its two parts */
+  double transfer_s;         /**< step - max(busy); busy_s + imbalance_s + transfer_s = step_s */
+  double busy_sd_s;          /**< mean over the ranks of the standard deviation over the steps */
+  double taken_s, slowest_taken_s; /**< ct_account_rank_t's: mean; of `slowest`; < 0: unknown */
+  int slowest;           /**< rank with the largest mean busy time; -1: known to rank 0 only */
+  int slowest_kind;      /**< the kind in which it exceeds the mean the most */
+  char slowest_host[64]; /**< its host; "": unknown */
+  int64_t bin[CT_ACCOUNT_BINS]; /**< histogram of step times */
+} ct_account_sum_t;
+
+typedef struct ct_account ct_account_t;
+
+/** Collective.  An empty account; rank 0 gathers the hosts of all ranks.  \a window: steps between
+ * two calls of ct_account_collect(), as far as known; 0: unknown.  CT_ERR_NOMEM. */
+int ct_account_open(const ct_topo_t *topo, int64_t window, ct_account_t **out);
+/** Local.  Time before this call does not count: steps begin now. */
+void ct_account_begin(ct_account_t *a);
+/** Local, Hot.  After a ct_trainer_step() that returned CT_OK, with its step status and report. */
+void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r);
+/** Local, Hot.  The step counts in the search for slow ranks, too. */
+void ct_account_pace(ct_account_t *a, const ct_step_report_t *r);
+/** Collective, Hot.  Sums up the steps since the last call; gathers about 250 bytes of each rank.
+ * Only rank 0 knows the single ranks: on the others the steady imbalance is 0 and `slowest` -1. */
+void ct_account_collect(ct_account_t *a, ct_account_sum_t *out);
+/** Local.  All steps that have been collected so far. */
+void ct_account_total(const ct_account_t *a, ct_account_sum_t *out);
+/** Local, rank 0.  All steps of one rank that have been collected so far. */
+ct_account_rank_t ct_account_of_rank(const ct_account_t *a, int rank);
+/** Local, rank 0.  The pace of a rank in the last window; borrowed until the next collect. */
+const struct ct__pace *ct_account_pace_of(const ct_account_t *a, int rank);
+/** Local; NULL is fine. */
+void ct_account_close(ct_account_t *a);
+
+/** Pure.  The step time that a fraction \a q (0 to 1) of the steps does not exceed, from the
+ * histogram. */
+double ct_account_quantile(const ct_account_sum_t *s, double q);
+
+/** The keys of an `account` line (docs/metrics.md) as an object; NULL: out of memory.
+ *
+ *     {"steps":100,"samples":25600,"ranks":4,
+ *      "step_s":0.0612,"busy_s":0.0500,"imbalance_s":0.0031,"transfer_s":0.0081,
+ *      "imbalance_steady_s":0.0020,"imbalance_random_s":0.0011,
+ *      "slowest_rank":3,"slowest_host":"node2","slowest_kind":"compute",
+ *      "slowest_taken_s":0,"taken_s":0,
+ *      "busy_sd_s":0.0007,
+ *      "load_balance":0.94,"communication_efficiency":0.87,"parallel_efficiency":0.82,
+ *      "kinds_s":{"data":…,"compute":…,"move":…,"update":…,"checkpoint":…,"other":…,
+ *                 "wait":…,"batchnorm":…,"word":…},
+ *      "kinds_max_s":{… the same keys …},
+ *      "step_min_s":…,"step_p50_s":…,"step_p95_s":…,"step_p99_s":…,"step_max_s":…,
+ *      "bins":[[0.0567,37],[0.0618,63]]}
+ *
+ * bins: lower bound in seconds and number of steps of each bin that is not empty. */
+json_t *ct_account_json(const ct_account_sum_t *s);
+
+#endif
