@@ -1,5 +1,5 @@
-/* How `bench comm` tells what it measured: the columns of nccl-tests, a table for each call and
- * way, and for each level the line through its all-reduces that the model of scaling takes. */
+/* Output of `bench comm`: a table with the columns of nccl-tests for each call and algorithm, and
+ * for each level the line through its all-reduces that the scaling model uses. */
 #include "bench/comm_output.h"
 
 #include <math.h>
@@ -9,14 +9,14 @@
 #include "base/ct_json.h"
 #include "base/ct_mem.h"
 
-/* ---- the line through the points of one way ---- */
+/* ---- the line through the all-reduces of one algorithm ---- */
 
 static int same_table(const ct_bench_comm_row_t *a, const ct_bench_comm_row_t *b)
 {
   return a->call == b->call && strcmp(a->over, b->over) == 0 && strcmp(a->level, b->level) == 0;
 }
 
-/* The rows from \a first on that belong to its table. */
+/* The number of rows from \a first on that belong to its table. */
 static int64_t table_rows(const ct_bench_comm_t *b, int64_t first)
 {
   int64_t n = 1;
@@ -30,8 +30,8 @@ typedef struct line {
   double error;
 } line_t;
 
-/* 1 and the line, if the table is one of all-reduces on a level of one kind of link. Its rate is
- * infinite where a large message took no longer than a small one, as on busy cores. */
+/* Returns 1 and the line if the table has all-reduces of a level with one kind of link.  The rate
+ * is infinite if a large message took no longer than a small one, as on busy cores. */
 static int fit(const ct_bench_comm_row_t *row, int64_t n, line_t *out)
 {
   if (row->call != CT_COMM_ALL_REDUCE || strcmp(row->level, "all") == 0 || n < 2) return 0;
@@ -39,7 +39,7 @@ static int fit(const ct_bench_comm_row_t *row, int64_t n, line_t *out)
   if (!p) return 0;
   for (int64_t i = 0; i < n; i++)
     p[i] = (ct_link_point_t){ct_comm_cost(row[i].call, row[i].algorithm, row[i].ranks),
-                             (double)row[i].count * sizeof(float), row[i].in_place.seconds};
+                             (double)row[i].count * sizeof(float), row[i].seconds};
   out->error = ct_link_fit(p, (int)n, &out->link);
   ct_mem_free(p);
   return 1;
@@ -52,18 +52,20 @@ static double bytes_of(const ct_bench_comm_row_t *r)
   return (double)r->count * sizeof(float);
 }
 
-static int add_call(const ct_bench_comm_row_t *r, const ct_bench_call_t *c, ct_str_t *out)
+/* GB/s */
+static double rate_of(const ct_bench_comm_row_t *r)
 {
-  double rate = bytes_of(r) / c->seconds * 1e-9;
-  if (!c->there) return ct_str_add(out, "  %10s %8s %8s %6s", "-", "-", "-", "-");
-  return ct_str_add(out, "  %10.2f %8.3f %8.3f %6lld", 1e6 * c->seconds, rate,
-                    rate * ct_comm_bus_factor(r->call, r->ranks), (long long)c->wrong);
+  return bytes_of(r) / r->seconds * 1e-9;
+}
+
+static const char *redop_of(const ct_bench_comm_row_t *r)
+{
+  return r->call == CT_COMM_ALL_GATHER ? "none" : "sum";
 }
 
 static int add_table(const ct_bench_comm_row_t *row, int64_t n, ct_str_t *out)
 {
   int rc = CT_OK;
-  int sums = row->call == CT_COMM_ALL_REDUCE || row->call == CT_COMM_REDUCE_SCATTER;
   CT_TRY(ct_str_add(out,
                     "\n# %s over %s, level %s: ranks %d, nodes %d\n"
                     "#%37s  %35s  %35s\n"
@@ -73,13 +75,11 @@ static int add_table(const ct_bench_comm_row_t *row, int64_t n, ct_str_t *out)
                     "out of place", "in place", "size", "count", "type", "redop", "time", "algbw",
                     "busbw", "#wrong", "time", "algbw", "busbw", "#wrong", "(B)", "(elements)", "",
                     "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)"));
-  for (int64_t i = 0; i < n; i++) {
-    CT_TRY(ct_str_add(out, "%12.0f %11lld %7s %5s", bytes_of(&row[i]), (long long)row[i].count,
-                      "float", sums ? "sum" : "none"));
-    CT_TRY(add_call(&row[i], &row[i].apart, out));
-    CT_TRY(add_call(&row[i], &row[i].in_place, out));
-    CT_TRY(ct_str_add(out, "\n"));
-  }
+  for (const ct_bench_comm_row_t *r = row; r < row + n; r++)
+    CT_TRY(ct_str_add(out, "%12.0f %11lld %7s %5s  %10s %8s %8s %6s  %10.2f %8.3f %8.3f %6lld\n",
+                      bytes_of(r), (long long)r->count, "float", redop_of(r), "-", "-", "-", "-",
+                      1e6 * r->seconds, rate_of(r),
+                      rate_of(r) * ct_comm_bus_factor(r->call, r->ranks), (long long)r->wrong));
 out:
   return rc;
 }
@@ -95,7 +95,8 @@ int ct_bench_comm_text(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *o
     n = table_rows(b, i);
     CT_TRY(add_table(&b->row[i], n, out));
   }
-  CT_TRY(ct_str_add(out, "\nlinks, by the in-place all-reduces: a message and a rate\n"));
+  CT_TRY(ct_str_add(out,
+                    "\nlinks, by the in-place all-reduces: latency of a message, and bandwidth\n"));
   for (int64_t i = 0, n; i < b->rows; i += n) {
     n = table_rows(b, i);
     if (fit(&b->row[i], n, &line) && isfinite(line.link.bytes_per_s))
@@ -109,23 +110,15 @@ out:
 
 /* ---- JSON ---- */
 
-static json_t *call_object(const ct_bench_comm_row_t *r, const ct_bench_call_t *c)
-{
-  if (!c->there) return json_null();
-  double rate = bytes_of(r) / c->seconds * 1e-9;
-  return json_pack("{s:f, s:f, s:f, s:I}", "time_s", c->seconds, "algbw_gbs", rate, "busbw_gbs",
-                   rate * ct_comm_bus_factor(r->call, r->ranks), "wrong", (json_int_t)c->wrong);
-}
-
 static json_t *row_object(const ct_bench_comm_row_t *r)
 {
-  int sums = r->call == CT_COMM_ALL_REDUCE || r->call == CT_COMM_REDUCE_SCATTER;
-  return json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:s, s:s, s:o, s:o}", "op",
-                   ct_comm_call_name(r->call), "over", r->over, "level", r->level, "ranks",
+  return json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:s, s:s, s:n, s:{s:f, s:f, s:f, s:I}}",
+                   "op", ct_comm_call_name(r->call), "over", r->over, "level", r->level, "ranks",
                    r->ranks, "nodes", r->nodes, "bytes", (json_int_t)bytes_of(r), "count",
-                   (json_int_t)r->count, "type", "float32", "redop", sums ? "sum" : "none",
-                   "out_of_place", call_object(r, &r->apart), "in_place",
-                   call_object(r, &r->in_place));
+                   (json_int_t)r->count, "type", "float32", "redop", redop_of(r), "out_of_place",
+                   "in_place", "time_s", r->seconds, "algbw_gbs", rate_of(r), "busbw_gbs",
+                   rate_of(r) * ct_comm_bus_factor(r->call, r->ranks), "wrong",
+                   (json_int_t)r->wrong);
 }
 
 static json_t *finite_or_null(double value)

@@ -1,21 +1,19 @@
 /* `doctor --steps N`: steps as a run makes them, and how long they wait for their samples. */
 #include "bench/ct_data_wait.h"
 
-#include "bench/ct_few_steps.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "comm/ct_agree.h"
 
 /* Batches that are ready before the first step do not count. */
-static int run(ct_few_steps_t *f, int64_t steps, ct_doctor_steps_t *out)
+static int run(ct_steps_t *s, int64_t before, int64_t steps, ct_doctor_steps_t *out)
 {
   int rc = CT_OK;
-  int64_t before = f->s->cfg.data.workers + 3;
   ct_beat_at("trying some steps", -1);
   for (int64_t i = -before; i < steps; i++) {
     ct_step_word_t word = {0};
     ct_step_report_t report = {0};
-    CT_TRY(ct_few_steps_next(f, &(ct_schedule_point_t){0}, &word, &report));
+    CT_TRY(ct_steps_next(s, &(ct_schedule_point_t){0}, &word, &report, NULL));
     if (i < 0) continue;
     out->steps++;
     out->seconds += ct_step_times_all(&report.times);
@@ -29,7 +27,7 @@ int ct_doctor_steps(ct_setup_t *s, int64_t steps, ct_doctor_steps_t *out)
 {
   int rc = CT_OK;
   int64_t devices = s->dev != NULL;
-  ct_few_steps_t few = {0};
+  ct_steps_t made = {0};
   *out = (ct_doctor_steps_t){0};
   ct_agree_sum(s->topo, &devices, 1);
   if (devices < s->topo->size)
@@ -37,9 +35,9 @@ int ct_doctor_steps(ct_setup_t *s, int64_t steps, ct_doctor_steps_t *out)
             (long long)(s->topo->size - devices), s->topo->size);
   CT_TRY(ct_setup_comm(s));
   CT_TRY(ct_setup_trainer(s, 1));
-  CT_TRY(ct_few_steps_open(s, &few));
-  CT_TRY(run(&few, steps, out));
+  CT_TRY(ct_setup_steps(s, &made));
+  CT_TRY(run(&made, s->cfg.data.workers + 3, steps, out));
 out:
-  ct_few_steps_close(&few);
+  ct_steps_close(&made);
   return rc;
 }

@@ -5,11 +5,9 @@ libctrain_a_SOURCES += \
   %D%/comm_output.h \
   %D%/ct_bench.h \
   %D%/ct_data_wait.h \
-  %D%/ct_few_steps.h \
   %D%/ct_forward_timing.h \
   %D%/ct_lr_range.h \
   %D%/data_wait.c \
-  %D%/few_steps.c \
   %D%/forward_timing.c \
   %D%/io.c \
   %D%/io_output.c \

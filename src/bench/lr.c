@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "bench/ct_bench.h"
-#include "bench/ct_few_steps.h"
 #include "bench/ct_lr_range.h"
+#include "setup/ct_setup.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -39,16 +39,15 @@ out:
 
 /* Collective.  Each group's rate grows in the same proportion.  A loss that is no number ends it,
  * and is no error. */
-static int run(ct_few_steps_t *f, const range_t *r, ct_lr_range_t *out)
+static int run(ct_steps_t *steps, double base, const range_t *r, ct_lr_range_t *out)
 {
   int rc = CT_OK, over = 0;
-  double base = f->s->cfg.optim.lr;
   ct_beat_at("trying learning rates", -1);
   for (int i = 0; i < r->steps && !over; i++) {
     ct_step_word_t word = {0};
     ct_step_report_t report = {0};
     double rate = ct_lr_rate(r->from, r->to, i, (int)r->steps);
-    rc = ct_few_steps_next(f, &(ct_schedule_point_t){.times = rate / base}, &word, &report);
+    rc = ct_steps_next(steps, &(ct_schedule_point_t){.times = rate / base}, &word, &report, NULL);
     if (rc == CT_ERR_NONFINITE) {
       ct_lr_add(out, rate, NAN);
       rc = CT_OK;
@@ -84,7 +83,7 @@ int ct_cmd_bench_lr(const ct_args_t *a, const ct_topo_t *topo, int *status)
   int rc = CT_OK;
   range_t r;
   ct_setup_t s = {.topo = topo};
-  ct_few_steps_t few = {0};
+  ct_steps_t steps = {0};
   ct_lr_range_t *out = ct_mem_alloc(sizeof *out, "a range of learning rates");
   (void)status;
   CT_TRY_ALL(topo, out ? CT_OK : CT_ERR_NOMEM);
@@ -96,11 +95,11 @@ int ct_cmd_bench_lr(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_model(&s));
   CT_TRY(ct_setup_trainer(&s, 1));
   CT_TRY(ct_setup_init(&s));
-  CT_TRY(ct_few_steps_open(&s, &few));
-  CT_TRY(run(&few, &r, out));
+  CT_TRY(ct_setup_steps(&s, &steps));
+  CT_TRY(run(&steps, s.cfg.optim.lr, &r, out));
   CT_TRY_ALL(topo, topo->rank ? CT_OK : print(out, scale_of(&s), ct_args_get(a, "json") != NULL));
 out:
-  ct_few_steps_close(&few);
+  ct_steps_close(&steps);
   ct_setup_close(&s);
   ct_mem_free(out);
   return rc;

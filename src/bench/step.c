@@ -20,33 +20,30 @@ typedef struct times {
 
 static int alloc_times(const ct_topo_t *topo, times_t *t, int n)
 {
+  int rc = CT_OK;
   t->n = n;
   t->step = ct_mem_array(n, sizeof(double), "timings");
-  return t->step ? ct_account_open(topo, &t->account) : CT_ERR_NOMEM;
+  CT_TRY_ALL(topo, t->step ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_account_open(topo, 0, &t->account));
+out:
+  return rc;
 }
 
-static const ct_batch_t *same_again(void *batch)
-{
-  return batch;
-}
-
-/* Always the same batch: reading data is not what is measured; copying it to the device is. */
-static int run_steps(ct_setup_t *s, const ct_batch_t *b, int warmup, times_t *t)
+/* All steps use the same batch: copying it to the device is measured, reading it is not. */
+static int run_steps(ct_setup_t *s, ct_steps_t *steps, int warmup, times_t *t)
 {
   int rc = CT_OK;
-  ct_trainer_follow(s->trainer, (ct_look_t){same_again, (void *)(uintptr_t)b});
   for (int i = -warmup; i < t->n; i++) {
     ct_step_word_t word = {0};
-    ct_step_report_t times = {0};
+    ct_step_report_t report = {0};
     if (i == 0) t->sent = -s->comm_ops->bytes_sent(s->comm);
-    CT_TRY(ct_trainer_step(s->trainer, b, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
+    CT_TRY(ct_steps_next(steps, &(ct_schedule_point_t){0}, &word, &report, NULL));
     if (i < 0) continue;
-    t->step[i] = ct_step_times_all(&times.times);
-    ct_account_step(t->account, &word, &times);
+    t->step[i] = ct_step_times_all(&report.times);
+    ct_account_step(t->account, &word, &report);
   }
   t->sent += s->comm_ops->bytes_sent(s->comm);
 out:
-  ct_trainer_follow(s->trainer, (ct_look_t){0});
   return rc;
 }
 
@@ -77,23 +74,6 @@ out:
   return rc;
 }
 
-/* The first batch of the data, kept by a feed that is not asked again.  A rank that gets none of it
- * knows how large it is. */
-static int open_batch(const ct_setup_t *s, const ct_sampler_t *order, ct_feed_t **feed,
-                      ct_batch_t *none, const ct_batch_t **out)
-{
-  int rc = CT_OK;
-  none->global = ct_sampler_batch(order, 0);
-  *out = none;
-  ct_feed_opts_t o = ct_trainer_feed_opts(s->trainer, 1);
-  if (o.size == 0) return CT_OK;
-  o.one_epoch = 1;
-  CT_TRY(ct_feed_open(&s->data, order, &o, feed));
-  CT_TRY(ct_feed_next(*feed, out));
-out:
-  return rc;
-}
-
 /* Collective over topo: everything from the configuration to the verdict. */
 static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_str_t *ops)
 {
@@ -101,9 +81,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_
   int64_t steps, warmup;
   ct_sampler_t order;
   ct_setup_t s = {.topo = topo};
-  ct_feed_t *feed = NULL;
-  ct_batch_t none = {0};
-  const ct_batch_t *batch;
+  ct_steps_t made = {0};
   times_t t = {0};
   CT_TRY(ct_args_int(a, "steps", 20, 1, 1000000, &steps));
   CT_TRY(ct_args_int(a, "warmup", 3, 0, 1000000, &warmup));
@@ -113,17 +91,19 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_
   CT_TRY(ct_setup_model(&s));
   CT_TRY(ct_setup_trainer(&s, 1));
   CT_TRY(ct_setup_order(&s, &order));
-  CT_TRY_ALL(topo, open_batch(&s, &order, &feed, &none, &batch));
-  CT_TRY_ALL(topo, alloc_times(topo, &t, (int)steps));
-  CT_TRY(run_steps(&s, batch, (int)warmup, &t));
-  CT_TRY(judge(&s, &t, batch->global, b));
+  CT_TRY_ALL(topo, ct_steps_open(s.trainer, &s.data, &order, 0, 0, 0, &made));
+  CT_TRY_ALL(topo, ct_steps_keep(&made));
+  CT_TRY(alloc_times(topo, &t, (int)steps));
+  CT_TRY(run_steps(&s, &made, (int)warmup, &t));
+  CT_TRY(judge(&s, &t, made.kept->global, b));
   if (ct_args_get(a, "ops"))
-    CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_ops(&s, batch, ct_args_get(a, "json") != NULL, ops)
-                                     : CT_OK);
+    CT_TRY_ALL(topo, topo->rank == 0
+                         ? ct_bench_ops(&s, made.kept, ct_args_get(a, "json") != NULL, ops)
+                         : CT_OK);
 out:
   ct_mem_free(t.step);
   ct_account_close(t.account);
-  ct_feed_close(feed);
+  ct_steps_close(&made);
   ct_setup_close(&s);
   return rc;
 }

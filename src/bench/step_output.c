@@ -16,7 +16,7 @@ static json_t *as_object(const ct_bench_t *b)
       b->account.step_s, "step_s_median", b->median, "step_s_min", b->account.step_min_s,
       "step_s_max", b->account.step_max_s, "compute_s", b->compute, "comm_exposed_s",
       b->comm_exposed, "other_s", b->other, "samples_per_s", b->rate, "sent_bytes_max", b->sent,
-      "sent_bytes_mean", b->sent_mean, "account", ct_account_json(&b->account, NULL));
+      "sent_bytes_mean", b->sent_mean, "account", ct_account_json(&b->account));
   if (!o) return NULL;
   json_object_set_new(o, "activation_bytes", json_integer((json_int_t)b->activations));
   json_object_set_new(o, "arena_bytes", json_integer((json_int_t)b->arenas));

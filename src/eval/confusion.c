@@ -1,5 +1,5 @@
-/* Counting which classes are taken for which. It is made of integers, so that the sum over the
- * ranks is the same whichever rank had which samples. */
+/* The confusion matrix.  It has integers, so that its sum over the ranks does not depend on the
+ * distribution of samples. */
 #include "eval/ct_confusion.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ void ct_confusion_close(ct_confusion_t *c)
   *c = (ct_confusion_t){0};
 }
 
-/* A NaN is larger than all numbers, as for torch.argmax. */
+/* NaN is larger than all numbers, as in torch.argmax. */
 static int64_t predicted(const float *logits, int64_t apart, int64_t classes)
 {
   int64_t best = 0;

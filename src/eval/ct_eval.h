@@ -1,4 +1,4 @@
-/** \file ct_eval.h  Evaluation: each sample of a data set once, over all ranks.  Layer 4. */
+/** \file ct_eval.h  Evaluation of a data set over all ranks, each sample exactly once.  Layer 4. */
 #ifndef CT_EVAL_H
 #define CT_EVAL_H
 #include "eval/ct_eval_metrics.h"
@@ -7,43 +7,43 @@
 typedef struct ct_eval_result {
   double loss, top1, top5; /**< top1, top5: fractions */
   double mae;              /**< mean |output - target|; 0 with cross-entropy */
-  int regression;          /**< the data has real-valued targets: top1 and top5 mean nothing */
-  int64_t places;          /**< labels of a sample; top1 and top5 are of all of them */
+  int regression;          /**< 1: real-valued targets; top1 and top5 are undefined */
+  int64_t places;          /**< labels per sample (pixels); top1 and top5 are over all of them */
   int64_t samples;
-  ct_prf_t macro; /**< means over the classes; NaN if not measured, as what follows */
-  double auc, r2;
+  ct_prf_t macro; /**< means over the classes; NaN: not measured */
+  double auc, r2; /**< NaN: not measured */
 } ct_eval_result_t;
 
 /** One of eval.sets. */
 typedef struct ct_eval_set {
-  const char *name; /**< borrowed, as the data */
+  const char *name; /**< borrowed, like the data */
   const ct_dataset_t *data;
   ct_eval_result_t last; /**< samples 0: never evaluated */
 } ct_eval_set_t;
 
-/** What is measured beside loss, top1, top5 and mae. */
+/** Metrics to measure besides loss, top1, top5 and mae. */
 typedef struct ct_eval_want {
-  ct_confusion_t *confusion; /**< is counted anew, the same on all ranks; NULL: not asked for.
-                                  Classes: the model's outputs for a place */
+  ct_confusion_t *confusion; /**< counted from zero, identical on all ranks; NULL: none.
+                                  Its classes: the outputs of the model for one label */
   int auc;                   /**< area under the ROC curve, of samples with one label */
-  int softmax;               /**< its scores are the outputs' softmax; else the outputs */
-  int r2;                    /**< of samples with real-valued targets */
-  int sigmoid;               /**< whose predictions are the outputs' sigmoid */
+  int softmax;               /**< 1: its scores are the softmax of the outputs; 0: the outputs */
+  int r2;                    /**< coefficient of determination, for real-valued targets */
+  int sigmoid;               /**< 1: its predictions are the sigmoid of the outputs */
 } ct_eval_want_t;
 
-/** Pure.  The scores of an evaluation; NaN for what it does not have. */
+/** Pure.  The scores of an evaluation; NaN for those that were not measured. */
 ct_scores_t ct_eval_scores(const ct_eval_result_t *e);
 
-/** Who is asked after each batch of an evaluation, on every rank, whether to break it off: returns
- * a stop word (ct_stop.h), 0 to go on. */
+/** Called on every rank after each batch of an evaluation: returns a stop request (ct_stop.h), or 0
+ * to continue. */
 typedef struct ct_ask {
   int64_t (*stop)(void *ctx);
   void *ctx;
 } ct_ask_t;
 
-/** Collective.  Each sample exactly once.  Ranks agree after each batch: a failure on one of them,
- * or a request to stop, ends it for all.  \a want and \a ask may be NULL.  *stop: the request that
- * broke it off, *out is zero then; 0: it came to its end. */
+/** Collective.  Evaluates each sample exactly once.  Ranks agree after each batch: an error or a
+ * stop request on one rank ends the evaluation on all.  \a want and \a ask may be NULL.  *stop: the
+ * request that interrupted it, and *out is zero; 0: it is complete. */
 int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                 const ct_eval_want_t *want, const ct_ask_t *ask, int64_t *stop,
                 ct_eval_result_t *out);

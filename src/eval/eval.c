@@ -1,8 +1,8 @@
-/* Evaluation: every sample counts once, whatever the number of ranks and the size of the last
- * batch.
+/* Evaluation: every sample counts once, for any number of ranks and any size of the last batch.
  *
- * Ranks meet after each batch, so that a failure of one of them ends it for all, and sum up only at
- * the end. Rank 0's running statistics are given to all before: the result is that of one model. */
+ * Ranks agree after each batch, so that an error on one of them ends the evaluation on all, and
+ * reduce their sums only at the end.  Before, rank 0 broadcasts its running statistics, so that all
+ * ranks evaluate the same model. */
 #include "eval/ct_eval.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
@@ -11,14 +11,14 @@
 #include <math.h>
 #include <string.h>
 
-/* What one rank counts, and with what. */
+/* State of an evaluation on one rank. */
 typedef struct counting {
   ct_trainer_t *t;
   ct_feed_t *feed;
   ct_eval_want_t want;
   ct__scored_t scored;
   const ct_dataset_t *data;
-  float *logits; /* of a batch; NULL: nobody wants them */
+  float *logits; /* of a batch; NULL: not needed */
   ct_loss_t sum;
 } counting_t;
 
@@ -69,7 +69,7 @@ out:
   return rc;
 }
 
-/* This rank's share of the next batch. */
+/* Evaluates this rank's part of the next batch. */
 static int count_batch(counting_t *c)
 {
   int rc = CT_OK;
@@ -82,8 +82,8 @@ out:
   return rc;
 }
 
-/* Batch by batch, on all ranks alike; \a own is this rank's code so far.  Behind the last batch
- * nobody is asked: all is counted. */
+/* Evaluates all batches; \a own: this rank's code so far.  After the last batch a stop request no
+ * longer matters. */
 static int count_all(counting_t *c, int64_t batches, int own, const ct_ask_t *ask, int64_t *stop)
 {
   int rc = CT_OK;
@@ -101,7 +101,7 @@ out:
   return rc;
 }
 
-/* What is measured beside loss and hits. */
+/* Metrics besides loss and accuracy. */
 static int measure(counting_t *c, const ct_topo_t *topo, ct_eval_result_t *out)
 {
   int rc = CT_OK;

@@ -1,5 +1,5 @@
-/* Precision, recall and F1 from the integers of the confusion matrix, the area under the ROC curve
- * from ranks: nothing depends on which rank had which samples. */
+/* Metrics: precision, recall and F1 from the integers of the confusion matrix, AUC from sorted
+ * scores. The results do not depend on the distribution of samples over MPI ranks. */
 #include "eval/ct_eval_metrics.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static int by_score(const void *a, const void *b)
 double ct_auc(ct_scored_t *s, int64_t n)
 {
   int64_t positives = 0, below = 0;
-  double wins = 0; /* of positives over negatives, in halves of a tie */
+  double wins = 0; /* pairs in which the positive has the higher score; ties count half */
   for (int64_t i = 0; i < n; i++) {
     if (isnan(s[i].score)) return NAN;
     positives += s[i].positive;

@@ -1,5 +1,5 @@
-/* Prediction: batches in order, each rank's neighbouring share of them, gathered by rank 0 after
- * each batch, so that nobody holds the outputs of all samples. */
+/* Prediction: batches in order, each rank a contiguous part of the batch.  Rank 0 gathers the
+ * outputs after each batch, so that no rank holds the outputs of all samples. */
 #include "eval/ct_predict.h"
 
 #include <limits.h>
@@ -18,12 +18,12 @@ typedef struct predicting {
   ct_sampler_t in_order;
   ct_feed_t *feed;
   int skip;        /* ct_dataset_t.skip */
-  int64_t outputs; /* of a sample */
-  int64_t most;    /* samples of the largest share */
+  int64_t outputs; /* per sample */
+  int64_t most;    /* samples of the largest local batch */
   float *mine;     /* [most, outputs] */
-  float *all;      /* rank 0: of every rank */
-  char *lost;      /* [most], then on rank 0 of every rank: samples that could not be read */
-  ct_skip_t *why;  /* the same: CT_SKIPS_TOLD of a share */
+  float *all;      /* rank 0: those of every rank */
+  char *lost;      /* [most], on rank 0 also of every rank: 1: sample could not be read */
+  ct_skip_t *why;  /* likewise [CT_SKIPS_TOLD]: the reasons */
 } predicting_t;
 
 static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
@@ -36,7 +36,7 @@ static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
   p->most =
       ct_sampler_share(&p->in_order, ct_sampler_batch(&p->in_order, 0), 0, p->topo->size, &first);
   if (__builtin_mul_overflow(p->most * (int64_t)sizeof(float), p->outputs, &size) || size > INT_MAX)
-    CT_FAIL(CT_ERR_USAGE, "the outputs of a batch are more than 2 GB: lower data.eval_batch");
+    CT_FAIL(CT_ERR_USAGE, "the outputs of a batch exceed 2 GB: lower data.eval_batch");
   CT_TRY(ct_feed_open(d, &p->in_order, &o, &p->feed));
   int64_t blocks = p->topo->rank == 0 ? p->topo->size : 0;
   p->mine = ct_mem_array(p->most * p->outputs, sizeof *p->mine, "the outputs");
@@ -48,7 +48,7 @@ out:
   return rc;
 }
 
-/* In place of a sample that could not be made the batch has another one. */
+/* The batch contains another sample in place of each one that could not be read. */
 static void note_lost(predicting_t *p, const ct_batch_t *b)
 {
   memset(p->lost, 0, (size_t)p->most);
@@ -59,7 +59,7 @@ static void note_lost(predicting_t *p, const ct_batch_t *b)
   memcpy(p->why, b->skip, sizeof b->skip);
 }
 
-/* Rank 0: a line for each that is lost, of a share up to CT_SKIPS_TOLD. */
+/* Rank 0: logs each lost sample, up to CT_SKIPS_TOLD per rank. */
 static void tell_lost(const predicting_t *p)
 {
   for (int r = 0; r < p->topo->size; r++) {
@@ -69,9 +69,9 @@ static void tell_lost(const predicting_t *p)
     for (int64_t i = 0; i < p->most; i++)
       n += lost[i];
     for (int i = 0; i < n && i < CT_SKIPS_TOLD; i++)
-      ct_log(CT_LOG_WARN, "%s; it is left out (data.on_error: skip)", why[i].why);
+      ct_log(CT_LOG_WARN, "%s; it is skipped (data.on_error: skip)", why[i].why);
     if (n > CT_SKIPS_TOLD)
-      ct_log(CT_LOG_WARN, "%d more samples of this batch are left out", n - CT_SKIPS_TOLD);
+      ct_log(CT_LOG_WARN, "%d more samples of this batch are skipped", n - CT_SKIPS_TOLD);
   }
 }
 
@@ -79,11 +79,11 @@ static int next_batch(predicting_t *p, const ct_batch_t **b)
 {
   int rc = ct_feed_next(p->feed, b);
   if (!p->skip && (rc == CT_ERR_IO || rc == CT_ERR_FORMAT))
-    ct_err_suffix("; --set data.on_error=skip goes on without it");
+    ct_err_suffix("; --set data.on_error=skip continues without it");
   return rc;
 }
 
-/* This rank's share of the next batch. */
+/* The local part of the next batch. */
 static int forward(predicting_t *p)
 {
   int rc = CT_OK;
@@ -99,7 +99,7 @@ out:
   return rc;
 }
 
-/* Rank 0: the shares of a batch, which lie a block apart, one behind the other. */
+/* Rank 0: passes on the local batches, which lie a block apart, in the order of ranks. */
 static int hand_over(predicting_t *p, int64_t cursor)
 {
   int64_t total = ct_sampler_batch(&p->in_order, cursor), first;

@@ -1,6 +1,6 @@
-/* The area under the ROC curve needs all scores of a class in one order, so rank 0 gets them, class
- * after class.  R2 needs the targets' spread about their mean, which is known only at the end: each
- * rank keeps that of its own samples, and they are put together (Chan, Golub and LeVeque 1983). */
+/* AUC and R2.  AUC needs all scores of a class sorted, so rank 0 gathers them, one class after the
+ * other.  R2 needs the sum of squares of the targets about their mean, which is known only at the
+ * end: each rank accumulates its own, and they are combined (Chan, Golub and LeVeque 1983). */
 #include "eval/ranking_metrics.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static void keep(ct__scored_t *s, const float *out, int32_t label)
   s->label[s->n++] = label;
 }
 
-/* Welford's update of mean and spread. */
+/* Welford's update of the mean and the sum of squares. */
 static void spread(ct__scored_t *s, const float *target, const float *out)
 {
   s->seen++;
@@ -100,7 +100,7 @@ static void take(void *ctx, int rank, const void *data, size_t bytes)
   g->bytes += bytes;
 }
 
-/* Rank 0's result, of one class against the rest. */
+/* Rank 0: AUC of one class against the rest. */
 static double auc_of(const ct__scored_t *s, const ct_topo_t *topo, int64_t class, ct_scored_t *mine,
                      gathered_t *all)
 {
@@ -151,7 +151,7 @@ int ct__scored_r2(ct__scored_t *s, const ct_topo_t *topo, double *r2)
     double apart = s->mean[k] - mean[k];
     s->spread[k] += (double)s->seen * apart * apart;
   }
-  CT_TRY(ct_agree_doubles(topo, s->spread, (int)(2 * s->outputs), 0)); /* and the residuals */
+  CT_TRY(ct_agree_doubles(topo, s->spread, (int)(2 * s->outputs), 0)); /* spread and residual */
   *r2 = 0;
   for (k = 0; k < s->outputs; k++)
     *r2 += ct_r2(s->residual[k], s->spread[k]) / (double)s->outputs;

@@ -1,5 +1,5 @@
-/* Calibration: batches are run twice, first for the lowest and highest number at each place, then
- * for how numbers lie between.  What ranks saw is added up after each. */
+/* Calibration: runs the batches twice, first for the minimum and maximum at each observation point,
+ * then for a histogram between them.  After each pass the ranks combine their results. */
 #include "quant/ct_calibrate.h"
 
 #include "base/ct_heartbeat.h"
@@ -11,8 +11,8 @@ typedef struct looking {
   ct_trainer_t *t;
   const ct_graph_t *g;
   const ct_calibration_t *c;
-  ct_range_t *range; /* per parameter; only those of ranges are used */
-  int again;         /* the second time */
+  ct_range_t *range; /* per parameter; used only for parameters that are ranges */
+  int again;         /* 1: second pass */
   int64_t samples;
 } looking_t;
 

@@ -1,4 +1,4 @@
-/* Ranges for eight bits, from histograms. */
+/* Ranges for int8 quantization, from histograms. */
 #include "quant/ct_range.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static double edge(const ct_range_t *r, int bin)
   return r->low + (r->high - r->low) * bin / CT_RANGE_BINS;
 }
 
-/* Half of what is left out may be beyond either end. */
+/* Excludes at most half of the remaining percentage at either end. */
 static void percentile(const ct_range_t *r, double percent, double *low, double *high)
 {
   int64_t all = 0, below = 0, above = 0;
@@ -58,9 +58,9 @@ static void percentile(const ct_range_t *r, double percent, double *low, double 
 
 /* ---- entropy ---- */
 
-/* How |v| lies in bins up to the largest; bin of a width that fits the range's own bins.  The zeros
- * behind a ReLU have no error in any range, but are so many that they alone would decide: the first
- * bin is made like the second, as in NVIDIA's pytorch-quantization. */
+/* The histogram of |v| up to its maximum.  Zeros after a ReLU have no error with any range, but
+ * would dominate the divergence, so the first bin is set to the second, as in NVIDIA's
+ * pytorch-quantization. */
 typedef struct sizes {
   double bin[CT_RANGE_BINS], most;
 } sizes_t;
@@ -77,7 +77,8 @@ static void fold_sizes(const ct_range_t *r, sizes_t *s)
   s->bin[0] = s->bin[1];
 }
 
-/* Of the first n bins, with all beyond in the last of them, from the same in so many levels. */
+/* Kullback-Leibler divergence between the first n bins, the last of which includes all values
+ * beyond, and the same quantized to so many levels. */
 static double divergence(const sizes_t *s, int n, int levels)
 {
   double beyond = 0, all = 0, sum = 0, kept = 0;

@@ -1,6 +1,6 @@
-/* Checkpoints of the loop: rank 0 copies the state and goes on while a thread writes it, so that
- * training waits for memory and not for a disk. What came of a write is known, and told, only
- * later: when the next one is due, or at the end. */
+/* Checkpoints of the training loop: rank 0 copies the state and continues while a thread writes it,
+ * so that training waits for memory and not for the disk.  The result of a write is known, and
+ * reported, only later: when the next one is due, or at the end. */
 #include "run/loop.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
@@ -10,7 +10,7 @@
 #include "run/ct_rundir.h"
 #include <inttypes.h>
 
-/* Adds to an error's sentence what there is to go back to. */
+/* Appends the last good checkpoint to an error message. */
 static void name_last_good(const ct__loop_t *l)
 {
   ct_err_info_t e = *ct_err_last();
@@ -22,7 +22,7 @@ static void name_last_good(const ct__loop_t *l)
     ct_err_set(e.code, e.file, e.line, "%s; there is no checkpoint of this run yet", e.text);
 }
 
-/* The error stays the one that is reported. */
+/* Keeps the current error. */
 static void failed_line(ct__loop_t *l)
 {
   ct_err_info_t first = *ct_err_last();
@@ -47,7 +47,7 @@ static int done_line(ct__loop_t *l, const ct_ckpt_done_t *d)
   return ct_metrics_end(m);
 }
 
-/* Waits for the write before this one, if there is one, and says what came of it. */
+/* Waits for the previous write, if there is one, and reports its result. */
 static int end_write(ct__loop_t *l)
 {
   int rc = CT_OK;
@@ -69,8 +69,8 @@ out:
   return rc;
 }
 
-/* With checkpoint.on_error: continue a write that failed is a warning, unless it was the run's
- * last. */
+/* With checkpoint.on_error: continue a failed write is a warning, unless it was the last of the
+ * run. */
 static int end_one_of_many(ct__loop_t *l)
 {
   int rc = end_write(l);
@@ -80,7 +80,7 @@ static int end_one_of_many(ct__loop_t *l)
   return CT_OK;
 }
 
-/* Since \a begin training stood still. */
+/* Adds the time since \a begin, in which training was stalled. */
 static int note_time(ct__loop_t *l, double begin, int rc)
 {
   double seconds = ct_clock() - begin;
@@ -102,7 +102,7 @@ double ct__saves_seconds(const ct__loop_t *l)
   return ct_walltime_guess_save(ct_trainer_snapshot_bytes(l->t));
 }
 
-/* Rank 0 copies the state and hands it to the writer; the others give their part, or go on. */
+/* Rank 0 copies the state and passes it to the writer; other ranks send their part, if any. */
 static int save(ct__loop_t *l)
 {
   int rc = CT_OK;
@@ -114,7 +114,7 @@ static int save(ct__loop_t *l)
     return ct_trainer_snapshot_is_collective(l->t) ? ct_trainer_snapshot(l->t, &l->at, NULL)
                                                    : CT_OK;
   }
-  int waited = end_one_of_many(l); /* the snapshot may be Collective: nobody may leave before it */
+  int waited = end_one_of_many(l); /* no return before the snapshot, which may be collective */
   l->saved_step = l->at.step;
   ct_beat_at("copying the state for a checkpoint", -1);
   CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
@@ -128,7 +128,7 @@ out:
   return rc;
 }
 
-/* \a own: this rank's code so far.  Where the snapshot is Collective, all save or none. */
+/* \a own: this rank's code so far.  With a collective snapshot all ranks save or none. */
 int ct__saves_begin(ct__loop_t *l, int own)
 {
   int rc = own;
@@ -164,7 +164,7 @@ out:
   return rc;
 }
 
-/* After an error elsewhere a write may still be going on: its line is written all the same. */
+/* After an error elsewhere a write may still be in progress: its line is written, too. */
 void ct__saves_close(ct__loop_t *l)
 {
   if (l->ckpt) end_write(l);

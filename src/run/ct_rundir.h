@@ -1,7 +1,7 @@
-/** \file ct_rundir.h  The run directory, held by one run at a time.  Layer 4.
+/** \file ct_rundir.h  The run directory, locked by one run at a time.  Layer 4.
  *
- * Rank 0 alone calls these functions; all are local.  `lock` in the directory keeps a second run
- * away (host/ct_lock.h).  Commands that only read do not take it. */
+ * Only rank 0 calls these functions; all are local.  The file `lock` in the directory excludes a
+ * second run (host/ct_lock.h).  Commands that only read do not take the lock. */
 #ifndef CT_RUNDIR_H
 #define CT_RUNDIR_H
 #include <stddef.h>
@@ -10,15 +10,16 @@
 
 typedef struct ct_rundir ct_rundir_t;
 
-/** Makes \a dir and locks it, for a run of \a job.  CT_ERR_IO: another run holds it, and which. */
+/** Creates \a dir and locks it for a run of \a job.  CT_ERR_IO: another run holds the lock; names
+ * it. */
 int ct_rundir_open(const char *dir, const ct_job_t *job, ct_rundir_t **out);
-/** Writes config.yaml; the text is borrowed until the end. */
+/** Writes config.yaml; borrows the text until ct_rundir_close(). */
 int ct_rundir_config(ct_rundir_t *r, const char *text, size_t bytes);
-/** A cleaner may have removed the directory while the run goes on: then it, its lock and
- * config.yaml are made anew, with a warning, as far as that is possible.  NULL is fine.  CT_ERR_IO:
- * another run has taken the directory over, so that this one must not write any more. */
+/** Recreates the directory, its lock and config.yaml if a file system cleaner has removed them, as
+ * far as possible and with a warning.  NULL is fine.  CT_ERR_IO: another run has taken the
+ * directory over, and this one must not write to it any more. */
 int ct_rundir_check(ct_rundir_t *r);
-/** Gives the lock back; NULL is fine. */
+/** Releases the lock; NULL is fine. */
 void ct_rundir_close(ct_rundir_t *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* How all weights and gradients lie, for TensorBoard: rank 0's, between two steps. */
+/* Histograms of all weights and gradients for TensorBoard, written by rank 0 between two steps. */
 #include <stdio.h>
 
 #include "base/ct_err.h"
@@ -18,7 +18,7 @@ static int histogram(const ct__loop_t *l, const char *folder, int param, float *
   return CT_OK;
 }
 
-/* With states spread over the ranks no rank has a whole gradient. */
+/* With sharded states (parallel.zero) no rank has a whole gradient. */
 static int all_of_them(const ct__loop_t *l, float *room)
 {
   int rc = CT_OK;

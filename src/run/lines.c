@@ -1,52 +1,53 @@
-/* What the loop tells: lines of metrics.jsonl for programs, lines of the log for
- * people. Only rank 0 has a file and a terminal; the others go through the same calls, which do
- * nothing there. */
-#include "run/loop.h"
+/* Lines of the training loop: metrics.jsonl for programs, the log for people.  Only rank 0 has a
+ * metrics file and a terminal; on other ranks the same calls do nothing. */
+#include "run/lines.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "telemetry/ct_metrics.h"
+#include "run/shown.h"
 
-static int first_step(const ct__loop_t *l)
+static int first_step(const ct__lines_t *l, int64_t step)
 {
   ct_metrics_t *m = l->o->metrics;
-  if (l->at.step != l->begun_step + 1) return CT_OK;
+  if (step != l->begun_step + 1) return CT_OK;
   ct_metrics_begin(m, "first_step");
-  ct_metrics_int(m, "step", l->at.step);
+  ct_metrics_int(m, "step", step);
   ct_metrics_num(m, "first_step_s", ct_clock() - l->begin);
   ct_metrics_num(m, "since_exec_s", ct_clock_since_exec());
   return ct_metrics_end(m);
 }
 
-int ct__lines_logged(const ct__loop_t *l, int64_t step)
+int ct__lines_logged(const ct__lines_t *l, int64_t step)
 {
   return step % l->o->run->log_every == 0 || step == l->begun_step + 1;
 }
 
-/* {"layer4.*": 0.001, …}: the rates of parameter groups that have one of their own. */
-static void group_rates(const ct__loop_t *l, const ct_schedule_point_t *at)
+/* {"layer4.*": 0.001, …}: the learning rates of parameter groups that have their own. */
+static void group_rates(const ct__lines_t *l, const ct_schedule_point_t *point)
 {
   const char *match;
   double lr;
-  if (!l->o->metrics || !ct_trainer_group_lr(l->t, at, 0, &match, &lr)) return;
+  if (!l->o->metrics || !ct_trainer_group_lr(l->t, point, 0, &match, &lr)) return;
   json_t *rates = json_object();
-  for (int i = 0; rates && ct_trainer_group_lr(l->t, at, i, &match, &lr); i++)
+  for (int i = 0; rates && ct_trainer_group_lr(l->t, point, i, &match, &lr); i++)
     if (json_object_set_new(rates, match, json_real(lr)) != 0) break;
   ct_metrics_json(l->o->metrics, "lr_groups", rates);
 }
 
-static int step_line(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
-                     const ct_schedule_point_t *at, double seconds)
+static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_step_word_t *w,
+                     const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_metrics_begin(m, "step");
-  ct_metrics_int(m, "step", l->at.step);
-  ct_metrics_int(m, "epoch", ct__loop_epoch(l));
-  ct_metrics_num(m, "loss", ct__loop_mean(w->loss_sum, w->loss_weight));
-  ct_metrics_num(m, "lr", ct_trainer_lr(l->t, at));
-  group_rates(l, at);
+  ct_metrics_int(m, "step", at->step);
+  ct_metrics_int(m, "epoch", ct__shown_epoch(at));
+  ct_metrics_num(m, "loss", w->loss_weight > 0 ? w->loss_sum / w->loss_weight : 0);
+  ct_metrics_num(m, "lr", ct_trainer_lr(l->t, point));
+  group_rates(l, point);
   ct_metrics_num(m, "samples_per_s", (double)w->samples / seconds);
   ct_metrics_num(m, "data_s", r->data_s);
   ct_metrics_num(m, "compute_s", r->compute_s);
@@ -60,42 +61,43 @@ static int step_line(const ct__loop_t *l, const ct_step_word_t *w, const ct_step
   return ct_metrics_end(m);
 }
 
-int ct__lines_step(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
-                   const ct_schedule_point_t *at, double seconds)
+int ct__lines_step(const ct__lines_t *l, const ct_position_t *at, const ct_step_word_t *w,
+                   const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds)
 {
   int rc = CT_OK;
-  if (ct__lines_logged(l, l->at.step)) CT_TRY(step_line(l, w, r, at, seconds));
-  CT_TRY(first_step(l));
+  if (ct__lines_logged(l, at->step)) CT_TRY(step_line(l, at, w, r, point, seconds));
+  CT_TRY(first_step(l, at->step));
 out:
   return rc;
 }
 
-/* The mean loss of what this start has trained of the epoch. */
-static int epoch_line(const ct__loop_t *l)
+/* The mean loss of the steps that this process has made of the epoch. */
+static int epoch_line(const ct__lines_t *l, const ct_position_t *at, const ct__epoch_sums_t *sums)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_metrics_begin(m, "epoch");
-  ct_metrics_int(m, "epoch", ct__loop_epoch(l));
-  ct_metrics_int(m, "step", l->at.step);
-  ct_metrics_num(m, "loss", l->out->train_loss);
-  ct_metrics_int(m, "samples", l->epoch_samples);
+  ct_metrics_int(m, "epoch", ct__shown_epoch(at));
+  ct_metrics_int(m, "step", at->step);
+  ct_metrics_num(m, "loss", ct__epoch_loss(sums));
+  ct_metrics_int(m, "samples", sums->samples);
   return ct_metrics_end(m);
 }
 
-/* A measure that was not asked for has no key. */
+/* Metrics that were not requested are NaN and get no key. */
 static void measure(ct_metrics_t *m, const char *name, double value)
 {
   if (!isnan(value)) ct_metrics_num(m, name, value);
 }
 
 /* \a set: NULL for data.val. */
-static int eval_line(const ct__loop_t *l, const char *set, const ct_eval_result_t *e)
+static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *set,
+                     const ct_eval_result_t *e)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_metrics_begin(m, "eval");
   if (set) ct_metrics_text(m, "set", set);
-  ct_metrics_int(m, "epoch", ct__loop_epoch(l));
-  ct_metrics_int(m, "step", l->at.step);
+  ct_metrics_int(m, "epoch", ct__shown_epoch(at));
+  ct_metrics_int(m, "step", at->step);
   ct_metrics_num(m, "loss", e->loss);
   if (!e->regression) ct_metrics_num(m, "top1", e->top1);
   if (!e->regression) ct_metrics_num(m, "top5", e->top5);
@@ -109,83 +111,84 @@ static int eval_line(const ct__loop_t *l, const char *set, const ct_eval_result_
   return ct_metrics_end(m);
 }
 
-/* "epoch 3/10  step 120  loss 0.1  validation: loss 0.2  top-1 0.9  top-5 1  f1 0.9"; those behind
- * the usual ones only if a key names them. */
-static void log_line(const ct__loop_t *l, const char *where, int evaluated, const char *set,
+/* "epoch 3/10  step 120  loss 0.1  validation: loss 0.2  top-1 0.9  top-5 1  f1 0.9"; metrics after
+ * top-5 only if eval.metrics names them.  \a e NULL: no evaluation. */
+static void log_line(const ct__lines_t *l, const char *where, const char *set,
                      const ct_eval_result_t *e)
 {
-  const ct_scores_t scores = evaluated ? ct_eval_scores(e) : (ct_scores_t){0};
+  const ct_scores_t scores = e ? ct_eval_scores(e) : (ct_scores_t){0};
   const ct_opt_texts_t *named = &l->o->eval->metrics;
   char text[400];
   size_t n = (size_t)snprintf(text, sizeof text, "%s", where);
-  if (evaluated && e->regression)
+  if (e && e->regression)
     n += (size_t)snprintf(text + n, sizeof text - n, "  %s: loss %.4f  mae %.4f", set, e->loss,
                           e->mae);
-  else if (evaluated)
+  else if (e)
     n += (size_t)snprintf(text + n, sizeof text - n, "  %s: loss %.4f  top-1 %.4f  top-5 %.4f", set,
                           e->loss, e->top1, e->top5);
-  for (int i = 0; evaluated && i < named->n && n < sizeof text; i++)
+  for (int i = 0; e && i < named->n && n < sizeof text; i++)
     if (ct_score_kind(named->v[i]) > CT_SCORE_MAE)
       n += (size_t)snprintf(text + n, sizeof text - n, "  %s %.4f", named->v[i],
                             scores.of[ct_score_kind(named->v[i])]);
   ct_log(CT_LOG_INFO, "%s", text);
 }
 
-/* What was evaluated, data.val's behind what \a head says. */
-static int eval_lines(const ct__loop_t *l, const char *head, const char *where)
+/* The validation data after the text \a head, each other set after \a where. */
+static int eval_lines(const ct__lines_t *l, const ct_position_t *at, const char *head,
+                      const char *where, const ct_eval_result_t *e)
 {
   int rc = CT_OK;
-  log_line(l, head, 1, "validation", &l->out->last);
-  CT_TRY(eval_line(l, NULL, &l->out->last));
+  log_line(l, head, "validation", e);
+  CT_TRY(eval_line(l, at, NULL, e));
   for (int i = 0; i < l->o->sets; i++) {
     const ct_eval_set_t *s = &l->o->set[i];
-    log_line(l, where, 1, s->name, &s->last);
-    CT_TRY(eval_line(l, s->name, &s->last));
+    log_line(l, where, s->name, &s->last);
+    CT_TRY(eval_line(l, at, s->name, &s->last));
   }
 out:
   return rc;
 }
 
-int ct__lines_epoch_end(ct__loop_t *l, int evaluated)
+int ct__lines_epoch_end(const ct__lines_t *l, const ct_position_t *at, const ct__epoch_sums_t *sums,
+                        const ct_eval_result_t *e)
 {
   int rc = CT_OK;
   char epoch[80], where[80];
-  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)ct__loop_epoch(l),
-                              (long long)l->o->train->epochs);
+  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld",
+                              (long long)ct__shown_epoch(at), (long long)l->o->train->epochs);
   memcpy(where, epoch, sizeof where);
-  if (l->loss_weight > 0) /* else it was trained by the run before */
-    snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", l->out->train_loss);
-  if (l->loss_weight > 0) CT_TRY(epoch_line(l));
-  ct__shown_told(l);
-  if (evaluated)
-    CT_TRY(eval_lines(l, epoch, where));
+  if (sums->weight > 0) { /* else a previous run has trained this epoch */
+    snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", ct__epoch_loss(sums));
+    CT_TRY(epoch_line(l, at, sums));
+  }
+  if (e)
+    CT_TRY(eval_lines(l, at, epoch, where, e));
   else
-    log_line(l, epoch, 0, NULL, NULL);
+    log_line(l, epoch, NULL, NULL);
 out:
   return rc;
 }
 
-int ct__lines_eval(ct__loop_t *l)
+int ct__lines_eval(const ct__lines_t *l, const ct_position_t *at, const ct_eval_result_t *e)
 {
   char epoch[80];
-  snprintf(epoch, sizeof epoch, "epoch %lld/%lld  step %lld", (long long)ct__loop_epoch(l),
-           (long long)l->o->train->epochs, (long long)l->at.step);
-  ct__shown_told(l);
-  return eval_lines(l, epoch, epoch);
+  snprintf(epoch, sizeof epoch, "epoch %lld/%lld  step %lld", (long long)ct__shown_epoch(at),
+           (long long)l->o->train->epochs, (long long)at->step);
+  return eval_lines(l, at, epoch, epoch, e);
 }
 
-int ct__lines_early_stop(ct__loop_t *l)
+int ct__lines_early_stop(const ct__lines_t *l, const ct_position_t *at)
 {
   ct_metrics_t *m = l->o->metrics;
-  const ct_best_t *b = &l->at.early;
+  const ct_best_t *b = &at->early;
   const char *metric = ct_score_word((int)b->kind);
   ct_log(CT_LOG_INFO,
          "train.early_stop: no better %s than %.4f, of step %lld, in %lld evaluations: training "
          "ends",
          metric, b->value, (long long)b->step, (long long)b->bad);
   ct_metrics_begin(m, "early_stop");
-  ct_metrics_int(m, "step", l->at.step);
-  ct_metrics_int(m, "epoch", l->at.epoch);
+  ct_metrics_int(m, "step", at->step);
+  ct_metrics_int(m, "epoch", at->epoch);
   ct_metrics_text(m, "metric", metric);
   ct_metrics_num(m, "best", b->value);
   ct_metrics_int(m, "best_step", b->step);

@@ -3,13 +3,17 @@ libctrain_a_SOURCES += \
   %D%/ct_loop.h \
   %D%/ct_run_opts.h \
   %D%/ct_rundir.h \
+  %D%/ct_steps.h \
   %D%/histograms.c \
   %D%/lines.c \
+  %D%/lines.h \
   %D%/loop.c \
   %D%/loop.h \
   %D%/options.c \
   %D%/progress.c \
+  %D%/shown.h \
   %D%/rundir.c \
   %D%/skipped_samples.c \
+  %D%/steps.c \
   %D%/stop_policy.c \
   %D%/trace.c

@@ -1,7 +1,8 @@
-/* Through the epochs: steps, then what happens between them.
+/* The training loop: epochs of steps; evaluations, checkpoints and stop requests between them.
  *
- * What a rank alone may fail at between two steps (a file, a line) does not end it there, for the
- * others would wait for it: the code is carried into the next step, whose word all ranks read. */
+ * An error of one rank between two steps (a file, a line) does not end that rank immediately, since
+ * the others would wait for it.  Its code enters the status of the next step, which all ranks
+ * read. */
 #include "run/loop.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
@@ -29,9 +30,9 @@ static int finished(const ct__loop_t *l)
   return ct_train_is_over(l->o->train, &l->o->early_stop, &l->at);
 }
 
-/* 1: all samples of the epoch are done; what is left of it is its end.  A run that is stopped here
- * leaves this position in its checkpoint, and the one that goes on begins with the end of the
- * epoch. */
+/* 1: all samples of the epoch have been trained on, but its end (evaluation, lines) has not been
+ * processed.  A run that stops here stores this position, and the resumed run begins with the end
+ * of the epoch. */
 static int is_epoch_trained(const ct__loop_t *l)
 {
   return l->at.cursor == ct_sampler_epoch(&l->o->sampler);
@@ -49,54 +50,48 @@ static ct_schedule_point_t schedule_point(const ct__loop_t *l)
                                .plateau = l->at.plateau.factor};
 }
 
-/* An error of this rank's own between two steps is carried into the next step, where all ranks
- * learn of it: *own goes in, and the next such error comes out. */
+/* *own: in: the error of this rank since the previous step, which the step status reports to all
+ * ranks; out: the error of this rank after this step. */
 static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
 {
   int rc = *own;
-  ct_step_report_t report = {.want_norm = ct__lines_logged(l, l->at.step + 1),
+  ct_step_report_t report = {.want_norm = ct__lines_logged(&l->lines, l->at.step + 1),
                              .save_s = l->saving_s,
                              .apart_s = l->apart_s};
-  const ct_batch_t *b = NULL;
-  ct_batch_t none = {.epoch = l->at.epoch,
-                     .cursor = l->at.cursor,
-                     .global = ct_sampler_batch(&l->o->sampler, l->at.cursor)};
+  const ct_batch_t *b;
   double begin = ct_clock();
   ct_schedule_point_t at = schedule_point(l);
   l->saving_s = l->apart_s = 0;
   ct_meter_look(l->meter, begin);
-  ct_beat_at("reading a batch", -1);
-  int fed = l->feed ? ct_feed_next(l->feed, &b) : CT_OK;
+  int fed = ct_steps_take(&l->steps, l->at.epoch, l->at.cursor, &b, &report);
+  int64_t samples = l->steps.none.global; /* word->samples excludes those that the loss ignores */
   if (rc == CT_OK) rc = fed;
-  report.data_s = ct_clock() - begin;
   ct_trace_span("data", NULL, -1, begin);
   word->stop = ct__stops_before_step(l);
-  CT_TRY(ct_trainer_step(l->t, b ? b : &none, rc, &at, word, &report));
+  CT_TRY(ct_trainer_step(l->t, b, rc, &at, word, &report));
   ct_trace_span("step", NULL, l->at.step + 1, begin);
   double seconds = ct_clock() - begin;
   l->slow_step_s = ct_walltime_slowest(l->slow_step_s, seconds);
   l->trained_s += seconds;
-  l->trained += none.global;
-  l->loss_sum += word->loss_sum;
-  l->loss_weight += word->loss_weight;
-  l->out->train_loss = ct__loop_mean(l->loss_sum, l->loss_weight);
+  l->trained += samples;
+  l->sums.loss += word->loss_sum;
+  l->sums.weight += word->loss_weight;
+  l->sums.samples += samples;
+  l->out->train_loss = ct__epoch_loss(&l->sums);
   l->at.step++;
-  l->at.cursor += none.global; /* word->samples is without those that the loss ignores */
+  l->at.cursor += samples;
   ct_beat_step(l->at.step);
-  l->epoch_samples += none.global;
-  ct__shown_step(l, ct__loop_mean(word->loss_sum, word->loss_weight), &report, at.total_steps,
-                 seconds);
-  *own = ct__lines_step(l, word, &report, &at, seconds);
-  int judged = ct_stragglers_step(l->stragglers, l->at.step, none.global, &report, l->o->metrics);
-  if (*own == CT_OK) *own = judged;
-  int told = ct_accounts_step(l->accounts, l->at.step, word, &report);
-  if (*own == CT_OK) *own = told;
-  if (word->skipped) CT_TRY(ct__skips_step(l, b ? b : &none, word->skipped));
+  ct__shown_step(&l->shown, &l->at, word->loss_weight > 0 ? word->loss_sum / word->loss_weight : 0,
+                 l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);
+  *own = ct__lines_step(&l->lines, &l->at, word, &report, &at, seconds);
+  int reported = ct_accounts_step(l->accounts, l->at.step, samples, word, &report);
+  if (*own == CT_OK) *own = reported;
+  if (word->skipped) CT_TRY(ct__skips_step(l, b, word->skipped));
 out:
   return rc;
 }
 
-/* data.val comes last, so that what is counted by class is its. */
+/* data.val is last, so that the counts by class are those of data.val. */
 static int evaluate_sets(ct__loop_t *l, const ct_ask_t *ask, int64_t *stop, ct_eval_result_t *out)
 {
   int rc = CT_OK;
@@ -113,7 +108,7 @@ out:
   return rc;
 }
 
-/* The evaluation that decides what is best. */
+/* The evaluation that decides which model is best. */
 static const ct_eval_result_t *watched(const ct__loop_t *l)
 {
   for (int i = 0; i < l->o->sets; i++)
@@ -121,7 +116,7 @@ static const ct_eval_result_t *watched(const ct__loop_t *l)
   return &l->out->last;
 }
 
-/* *stop: what broke it off, so that there is no result. */
+/* *stop: the stop request that interrupted it; there is no result then. */
 static int evaluate(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -148,7 +143,7 @@ out:
   return rc;
 }
 
-/* What the evaluation says of the run so far. */
+/* Compares the evaluation with the best so far. */
 static void judge(ct__loop_t *l)
 {
   ct_scores_t scores = ct_eval_scores(watched(l));
@@ -156,8 +151,8 @@ static void judge(ct__loop_t *l)
   ct_best_take(&l->at.early, l->o->early_stop.metric, &scores, l->at.step);
 }
 
-/* What an epoch, or a run, has to say at its end: evaluation, if that is due, and lines, unless
- * *stop says, or comes to say, that there is no time for it. */
+/* The end of an epoch or run: evaluates if that is due, and writes lines.  A stop request before or
+ * during the evaluation skips both. */
 static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
 {
   int rc = CT_OK;
@@ -169,15 +164,16 @@ static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
     ct_plateau_update(&l->at.plateau, o->schedule, watched(l)->loss);
   if (evaluates) judge(l);
   if (evaluates || !o->val) l->evaluated_step = l->at.step;
-  CT_TRY_ALL(l->topo, ct__lines_epoch_end(l, evaluates));
-  l->loss_sum = 0;
-  l->loss_weight = 0;
-  l->epoch_samples = 0;
+  ct__shown_reset(&l->shown);
+  CT_TRY_ALL(l->topo,
+             ct__lines_epoch_end(&l->lines, &l->at, &l->sums, evaluates ? &l->out->last : NULL));
+  l->sums = (ct__epoch_sums_t){0};
 out:
   return rc;
 }
 
-/* Stopped in the evaluation the epoch goes on to be at its end: the next run evaluates. */
+/* If a stop request interrupts the evaluation, the position stays at the end of the epoch, and the
+ * resumed run evaluates. */
 static int end_epoch(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -190,12 +186,12 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   l->at.epoch++;
   l->at.skipped = 0;
   if (l->at.epoch < l->o->train->epochs && is_stopped_early(&l->o->early_stop, &l->at))
-    CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
+    CT_TRY_ALL(l->topo, ct__lines_early_stop(&l->lines, &l->at));
 out:
   return rc;
 }
 
-/* Within an epoch.  One that is broken off is left out. */
+/* Evaluates within an epoch if that is due.  An interrupted evaluation is not repeated. */
 static int evaluate_between(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -205,8 +201,10 @@ static int evaluate_between(ct__loop_t *l, int64_t *stop)
   if (*stop) return CT_OK;
   judge(l);
   l->evaluated_step = l->at.step;
-  CT_TRY_ALL(l->topo, ct__lines_eval(l));
-  if (is_stopped_early(&l->o->early_stop, &l->at)) CT_TRY_ALL(l->topo, ct__lines_early_stop(l));
+  ct__shown_reset(&l->shown);
+  CT_TRY_ALL(l->topo, ct__lines_eval(&l->lines, &l->at, &l->out->last));
+  if (is_stopped_early(&l->o->early_stop, &l->at))
+    CT_TRY_ALL(l->topo, ct__lines_early_stop(&l->lines, &l->at));
 out:
   return rc;
 }
@@ -216,11 +214,10 @@ static int verified(const ct__loop_t *l)
   return l->o->verify_every && l->at.step % l->o->verify_every == 0;
 }
 
-/* Steps, until the end or until all are asked to stop.  *own: this rank's code of what it did
- * alone. */
+/* Makes steps until the end or a stop request.  *own: this rank's code since the last step. */
 static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
-  int rc = CT_OK, begins = 1; /* an epoch, or what is left of one */
+  int rc = CT_OK, begins = 1; /* 1: an epoch, or the rest of one, begins */
   while (!finished(l) && !*stop) {
     ct_step_word_t word = {0};
     if (begins) ct_mllog_begin_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
@@ -230,9 +227,9 @@ static int steps(ct__loop_t *l, int *own, int64_t *stop)
     *stop = word.stop;
     int epoch_end = begins = is_epoch_trained(l);
     if (epoch_end) ct_mllog_end_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
-    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before any of it is saved */
+    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before a checkpoint */
     CT_TRY(epoch_end ? end_epoch(l, stop) : evaluate_between(l, stop));
-    if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left that could be stopped */
+    if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left to stop */
     if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
     if (*own == CT_OK) *own = ct__saves_end(l, 0);
     if (ct__saves_due(l, epoch_end) || *stop) *own = ct__saves_begin(l, *own);
@@ -241,33 +238,34 @@ out:
   return rc;
 }
 
-/* The evaluation that this run began with was broken off, so it came no further than the run
- * before.  By the job's time it would be so in each job to come, for ever, and exit status 75 would
- * ask for them; a signal may have come for other reasons. */
+/* The evaluation with which this run began was interrupted, so the run made no progress.  If the
+ * cause is the job's time, no later job would make progress either, although exit status 75 would
+ * request them: that is an error.  A signal may have other reasons. */
 static int no_further(const ct__loop_t *l, int64_t stop)
 {
   static const char cure[] =
-      "ask for more time, raise data.eval_batch, or evaluate on fewer samples (data.val)";
+      "request more time, raise data.eval_batch, or evaluate on fewer samples (data.val)";
   int rc = CT_OK;
   char text[32];
   ct_stop_reason_t reason = ct_stop_unpack(stop).reason;
   ct_text_seconds(ct_clock() - l->begin, text, sizeof text);
   if (reason == CT_STOP_WALLTIME)
-    CT_FAIL(CT_ERR_USAGE,
-            "the job's time is too short: the evaluation that this run began with was broken off "
-            "after %s, so that %g s (job.margin_s) are left; %s",
-            text, l->o->job->margin_s, cure);
+    CT_FAIL(
+        CT_ERR_USAGE,
+        "the job's time is too short: the evaluation at the beginning of this run was interrupted "
+        "after %s, to leave %g s (job.margin_s); %s",
+        text, l->o->job->margin_s, cure);
   if (reason == CT_STOP_SIGNAL)
     ct_log(CT_LOG_WARN,
-           "this run did nothing but an evaluation, which was broken off after %s; the next one "
-           "begins it anew: if the jobs are too short for it, %s",
+           "this run was interrupted during its first evaluation, after %s; the next run restarts "
+           "it: if the jobs are too short for it, %s",
            text, cure);
 out:
   return rc;
 }
 
-/* The end of an epoch whose samples were done by the run before; saved, so that it is made up for
- * once. */
+/* Processes the end of an epoch whose samples the previous run has trained on, and saves, so that
+ * no later run repeats it. */
 static int make_up(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK;
@@ -280,18 +278,18 @@ out:
   return rc;
 }
 
-/* What is saved is durable then. */
+/* The last checkpoint of the run, if one is due; waits until it is durable. */
 static int save_rest(ct__loop_t *l, int own, int64_t stop)
 {
   int unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
-  const ct_ckpt_opts_t *c = l->o->ckpt; /* no run ends without a model */
+  const ct_ckpt_opts_t *c = l->o->ckpt; /* a run always ends with a model */
   int wanted = stop || c->every_epochs || c->every_steps || c->best == CT_SCORE_OFF;
   if (l->is_best || (unsaved && wanted)) own = ct__saves_begin(l, own);
   if (own == CT_OK) own = ct__saves_end(l, 1);
   return ct_agree(l->topo, own);
 }
 
-/* The result of a run that ended within an epoch, or that had nothing left to do. */
+/* The evaluation of a run that ended within an epoch, or had nothing left to train. */
 static int last_evaluation(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -336,22 +334,15 @@ out:
   return rc;
 }
 
-static int open_feed(ct__loop_t *l)
+static int open_steps(ct__loop_t *l)
 {
-  int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
-  ct_feed_opts_t f = ct_trainer_feed_opts(l->t, 1);
-  if (f.size == 0) return CT_OK;
-  f.epoch = l->at.epoch + is_epoch_trained(l);
-  f.cursor = is_epoch_trained(l) ? 0 : l->at.cursor;
-  f.workers = o->workers;
-  CT_TRY(ct_feed_open(o->data, &o->sampler, &f, &l->feed));
-  ct_trainer_follow(l->t, ct_trainer_feed(l->feed));
-out:
-  return rc;
+  int trained = is_epoch_trained(l);
+  return ct_steps_open(l->t, o->data, &o->sampler, l->at.epoch + trained,
+                       trained ? 0 : l->at.cursor, o->workers, &l->steps);
 }
 
-/* The energy of this run, in one line; or why it is not known. */
+/* Logs the energy of this run, or why it is unknown. */
 static int tell_energy(ct__loop_t *l)
 {
   int rc = CT_OK;
@@ -362,19 +353,10 @@ static int tell_energy(ct__loop_t *l)
   if (r->energy.joule >= 0)
     ct_log(CT_LOG_INFO, "energy: %.4g J, %.4g J a sample (%s)", r->energy.joule,
            r->joule_per_sample, r->energy.from);
-  else /* metrics.jsonl has it, too */
+  else /* metrics.jsonl has the reason, too */
     ct_log(CT_LOG_DEBUG, "energy: %s", r->energy.from);
 out:
   return rc;
-}
-
-static void tell_account(ct__loop_t *l)
-{
-  const char *host;
-  ct_loop_result_t *r = l->out;
-  ct_accounts_total(l->accounts, &r->account, &host);
-  snprintf(r->slowest_host, sizeof r->slowest_host, "%s", host ? host : "");
-  r->loop_s = ct_clock() - l->begin;
 }
 
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out)
@@ -388,31 +370,37 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                   .saved_step = -1,
                   .begun_step = at.step,
                   .evaluated_step = -1,
-                  .begin = ct_clock()};
+                  .begin = ct_clock(),
+                  .steps.t = t};
+  l.lines = (ct__lines_t){.o = o, .t = t, .begun_step = at.step, .begin = l.begin};
+  l.shown = (ct__shown_t){.rank = l.topo->rank,
+                          .epochs = o->train->epochs,
+                          .total = schedule_point(&l).total_steps,
+                          .begun_step = at.step,
+                          .begin = l.begin,
+                          .log_s = o->run->log_s,
+                          .sampler = &o->sampler};
   memset(out, 0, sizeof *out);
   out->energy.joule = -1;
   CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.tracing.steps));
   CT_TRY_ALL(l.topo, prepare(&l));
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
-  CT_TRY_ALL(l.topo, open_feed(&l));
+  CT_TRY_ALL(l.topo, open_steps(&l));
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
-  int64_t every = ct_trainer_is_even(t) ? o->job->stragglers_every : 0;
-  CT_TRY(ct_stragglers_open(l.topo, every, &o->sampler, &l.stragglers));
-  CT_TRY(ct_accounts_open(l.topo, o->job->stragglers_every, o->metrics, &l.accounts));
+  CT_TRY(ct_accounts_open(l.topo, o->job->stragglers_every,
+                          ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics, &l.accounts));
   CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
   CT_TRY(tell_energy(&l));
   CT_TRY_ALL(l.topo, ct_accounts_end(l.accounts, o->dir));
-  ct_stragglers_summary(l.stragglers);
 out:;
-  ct_err_info_t error = *ct_err_last(); /* what all agreed on is what is told */
+  ct_err_info_t error = *ct_err_last(); /* the error that all ranks agreed on is reported */
   ct_log_progress(NULL);
-  ct_stragglers_close(l.stragglers);
-  if (l.accounts) tell_account(&l);
+  if (l.accounts) ct_accounts_total(l.accounts, &out->account);
+  if (l.accounts) out->loop_s = ct_clock() - l.begin;
   ct_accounts_close(l.accounts);
   ct_meter_close(l.meter);
-  ct_trainer_follow(t, (ct_look_t){0});
-  ct_feed_close(l.feed);
+  ct_steps_close(&l.steps);
   ct_trace_clear();
   ct__saves_close(&l);
   if (rc != CT_OK) ct_err_put(&error);

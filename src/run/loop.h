@@ -1,6 +1,6 @@
-/** \file loop.h  What the files of the training loop share: loop.c goes through steps and epochs,
- * checkpointing.c makes checkpoints between them, stop_policy.c knows when to stop, lines.c tells
- * the user and metrics.jsonl. */
+/** \file loop.h  Internal state of the training loop: loop.c runs steps and epochs, checkpointing.c
+ * writes checkpoints, stop_policy.c decides when to stop, skipped_samples.c reports skipped
+ * samples, trace.c writes the timeline, histograms.c histograms. */
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
 #include "comm/ct_clocks.h"
@@ -8,22 +8,17 @@
 #include "telemetry/ct_time_breakdown_lines.h"
 #include "run/ct_loop.h"
 #include "telemetry/ct_metrics.h"
-#include "telemetry/ct_stragglers.h"
+#include "run/ct_steps.h"
+#include "run/lines.h"
+#include "run/shown.h"
 
-/** The timeline of some steps: of trace.c. */
+/** The timeline of some steps (trace.c). */
 typedef struct ct__tracing {
   ct_trace_steps_t steps;
-  int64_t from; /**< the first that is in it; 0: it has not begun */
+  int64_t from; /**< first step in it; 0: it has not begun */
   int over;
-  ct_clock_offset_t clock[2]; /**< before and behind */
+  ct_clock_offset_t clock[2]; /**< at its beginning and end */
 } ct__tracing_t;
-
-/** What was shown last, and what this rank has waited for since: of progress.c. */
-typedef struct ct__shown {
-  double bar_at, line_at;
-  double first_at; /**< end of the first step, which is longer than others */
-  double seconds, data_s, comm_s;
-} ct__shown_t;
 
 typedef struct ct__loop {
   ct_trainer_t *t;
@@ -31,72 +26,65 @@ typedef struct ct__loop {
   const ct_loop_opts_t *o;
   ct_loop_result_t *out;
   ct_position_t at;
-  ct_feed_t *feed;
-  ct_stragglers_t *stragglers; /* NULL: nobody is looked for */
+  ct_steps_t steps;
   ct_accounts_t *accounts;
   ct__tracing_t tracing;
   ct_meter_t *meter;
-  double apart_s, saving_s; /* since the last step: in evaluations, in checkpoints */
+  double apart_s, saving_s; /* seconds since the last step in evaluations, in checkpoints */
   ct_ckpt_t *ckpt;          /* rank 0 */
   ct_ckpt_item_t *item;     /* rank 0 */
   int items;
   ct_ckpt_text_t text[3];
   int texts;
-  char dir[CT_PATH_MAX]; /* of the checkpoints */
-  int writing;           /* rank 0: one was begun, and what came of it is not known yet */
-  int64_t saved_step;    /* of the newest checkpoint of this run that was begun; -1: none */
-  int is_best;           /* the last evaluation was the best so far, and is not saved yet */
-  int64_t good_step;     /* rank 0: of the newest one that can be gone back to; 0: none */
-  double stall_s;        /* that training waited for the one begun last */
+  char dir[CT_PATH_MAX]; /* directory of the checkpoints */
+  int writing;           /* rank 0: a write was begun, and its result is not known yet */
+  int64_t saved_step;    /* step of the newest checkpoint that this run has begun; -1: none */
+  int is_best;           /* the last evaluation is the best so far and not saved yet */
+  int64_t good_step;     /* rank 0: step of the newest complete checkpoint; 0: none */
+  double stall_s;        /* seconds that training waited for the last checkpoint */
   double save_s;         /* rank 0: ct__saves_seconds(), 0 if no checkpoint is complete yet */
   int64_t begun_step, evaluated_step;
   double begin, trained_s;
+  ct__lines_t lines;
   ct__shown_t shown;
   int64_t trained; /* samples of this run */
-  double loss_sum; /* of this epoch, as far as this run saw it */
-  double loss_weight;
-  int64_t epoch_samples; /* likewise */
+  ct__epoch_sums_t sums;
   ct_walltime_t walltime;
-  double slow_step_s; /* rank 0: the slowest step of late */
+  double slow_step_s; /* rank 0: recent slowest step */
 } ct__loop_t;
-
-static inline double ct__loop_mean(double sum, double weight)
-{
-  return weight > 0 ? sum / weight : 0;
-}
 
 /* ---- checkpointing.c ---- */
 
-/** Local.  Opens what rank 0 needs to save; the other ranks learn the directory alone. */
+/** Local.  Prepares checkpoints on rank 0; other ranks only set the directory. */
 int ct__saves_open(ct__loop_t *l);
 void ct__saves_close(ct__loop_t *l);
-/** 1 if a checkpoint is due after the step that was made last, or its evaluation was the best so
- * far; alike on all ranks. */
+/** 1 if a checkpoint is due after the last step, or if its evaluation was the best so far;
+ * identical on all ranks. */
 int ct__saves_due(const ct__loop_t *l, int epoch_end);
-/** Collective where the snapshot is, else local.  Copies the state and begins to write it; \a own
- * is this rank's code so far, and nothing is saved unless it is CT_OK. */
+/** Collective if ct_trainer_snapshot_is_collective(), otherwise local.  Copies the state and begins
+ * to write it.  \a own: this rank's code so far; nothing is saved unless it is CT_OK. */
 int ct__saves_begin(ct__loop_t *l, int own);
-/** Local.  The result of the write before, if it is over; metrics.jsonl gets its line.  A write
- * that failed is an error with checkpoint.on_error: stop; with continue a warning, and the next one
- * that is due tries again.  \a last: it is the run's last one and is waited for, and its failure
- * always is an error: exit status 0 and 75 promise a checkpoint of the point where the run ended.
- */
+/** Local.  Returns the result of the previous write if that is complete, and writes its line of
+ * metrics.jsonl.  A failed write is an error with checkpoint.on_error: stop; with continue it is a
+ * warning, and the next checkpoint tries again.  \a last: waits for the last write of the run,
+ * whose failure is always an error: exit status 0 and 75 promise a checkpoint of the final
+ * state. */
 int ct__saves_end(ct__loop_t *l, int last);
-/** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, the copying of
- * the state included: the slowest of late; before one is complete, guessed from the bytes. */
+/** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, including the
+ * copy of the state: the recent slowest; before the first is complete, estimated from its bytes. */
 double ct__saves_seconds(const ct__loop_t *l);
 
 /* ---- stop_policy.c ---- */
 
-/** Local.  When the job ends, and what is known of it at the start, as a line of the log. */
+/** Local.  Finds out when the job ends and logs it. */
 int ct__stops_open(ct__loop_t *l);
-/** Local, Hot.  Asked before a step: the stop word of rank 0, if the job's time allows no step
- * behind it; 0 on the others.  Signals are looked at when the step ends. */
+/** Local, Hot.  Before a step: a stop request on rank 0 if the job's time allows no step after this
+ * one; otherwise, and on other ranks, 0.  Signals are checked at the end of the step. */
 int64_t ct__stops_before_step(const ct__loop_t *l);
-/** Local.  One line: who asked, and what happens now. */
+/** Local.  Logs the origin of a stop request, followed by \a now. */
 void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now);
 
-/** Who asks the questions of one evaluation. */
+/** State of the stop requests during one evaluation. */
 typedef struct ct__stops_asker {
   const ct__loop_t *l;
   double asked_at, slow_batch_s; /* rank 0 */
@@ -106,49 +94,22 @@ ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
 
 /* ---- skipped_samples.c ---- */
 
-/** Collective, behind a step in which the ranks together left out so many samples: rank 0 tells
- * which.  CT_ERR_DATA: more than data.max_skipped in this epoch. */
+/** Collective.  After a step in which all ranks together skipped so many samples: rank 0 logs them.
+ * CT_ERR_DATA: more than data.max_skipped in this epoch. */
 int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped);
 
 /* ---- trace.c ---- */
 
-/** Collective, before each step: the timeline begins here, if it does. */
+/** Collective.  Before each step: begins the timeline if this is its first step. */
 int ct__trace_before(ct__loop_t *l);
-/** Collective, behind each step, and at the end (\a last): it is over, if it is, and rank 0 writes
- * it. */
+/** Collective.  After each step, and at the end of the run (\a last): ends the timeline after its
+ * last step, and rank 0 writes it. */
 int ct__trace_behind(ct__loop_t *l, int last);
 
-/** From 1: the epoch to which the last step belonged. */
-static inline int64_t ct__loop_epoch(const ct__loop_t *l)
-{
-  return l->at.cursor ? l->at.epoch + 1 : l->at.epoch;
-}
+/* ---- histograms.c ---- */
 
-/* ---- lines.c ---- */
-
-/** 1: \a step, counted from 1, gets a line in metrics.jsonl. */
-int ct__lines_logged(const ct__loop_t *l, int64_t step);
-/** Local.  The line of a step that took so long, where it gets one, and that of the first step. */
-int ct__lines_step(const ct__loop_t *l, const ct_step_word_t *w, const ct_step_report_t *r,
-                   const ct_schedule_point_t *at, double seconds);
-/** Local.  The lines at the end of an epoch, of an evaluation too if there was one. */
-int ct__lines_epoch_end(ct__loop_t *l, int evaluated);
-/** Local.  Those of an evaluation within an epoch. */
-int ct__lines_eval(ct__loop_t *l);
-/** Local.  The lines of a run that train.early_stop ends. */
-int ct__lines_early_stop(ct__loop_t *l);
-
-/** Local, between two steps, behind the last one of an epoch: histograms for TensorBoard, if they
- * are due and this rank writes. */
+/** Local.  After the last step of an epoch: writes histograms for TensorBoard if they are due and
+ * this rank writes event files. */
 int ct__histograms(const ct__loop_t *l);
-
-/* ---- progress.c ---- */
-
-/** Local, Hot.  Behind a step that took so long: redraws the progress bar or, where there is none,
- * now and then writes a line of the log.  \a total: steps of the whole run. */
-void ct__shown_step(ct__loop_t *l, double loss, const ct_step_report_t *r, int64_t total,
-                    double seconds);
-/** Local.  Another line said where the run stands. */
-void ct__shown_told(ct__loop_t *l);
 
 #endif

@@ -1,5 +1,5 @@
-/* A run directory has one writer. Its lock is looked at again before each checkpoint, since what a
- * run is named by can be removed or taken over under its feet by a cleaner or a second job. */
+/* The run directory has one writer.  Its lock is checked again before each checkpoint, since a file
+ * system cleaner may remove the directory during the run, or a second job take it over. */
 #include "run/ct_rundir.h"
 
 #include "base/ct_err.h"
@@ -9,7 +9,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-#define WAIT_S 5.0 /* for the end of a process that was just killed */
+#define WAIT_S 5.0 /* waits that long for a process that was just killed */
 
 struct ct_rundir {
   char dir[CT_PATH_MAX];
@@ -69,21 +69,22 @@ out:
   return rc;
 }
 
-/* What cannot be made again here, the next write to the directory will complain of. */
+/* Errors are only logged here; the next write to the directory reports them. */
 int ct_rundir_check(ct_rundir_t *r)
 {
   int rc = CT_OK;
   ct_lock_state_t state = r && r->lock ? ct_lock_look(r->lock) : CT_LOCK_GONE;
   if (!r || state == CT_LOCK_HELD) return CT_OK;
   if (state == CT_LOCK_TAKEN)
-    CT_FAIL(CT_ERR_IO, "%s: another run has taken this directory over, so this one ends", r->dir);
+    CT_FAIL(CT_ERR_IO, "%s: another run has taken over this directory; aborting this one", r->dir);
   if (make_again(r) == CT_OK)
     ct_log(CT_LOG_WARN,
-           "%s: it, or its lock, was removed or renamed while the run goes on; what is "
-           "missing is made anew",
+           "%s: the directory or its lock was removed or renamed during the run; what is "
+           "missing was created again",
            r->dir);
   else
-    ct_log(CT_LOG_WARN, "%s: it, or its lock, was removed or renamed, and cannot be made anew: %s",
+    ct_log(CT_LOG_WARN,
+           "%s: the directory or its lock was removed or renamed, and cannot be created again: %s",
            r->dir, ct_err_last()->text);
 out:
   return rc;

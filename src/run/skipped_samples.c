@@ -1,10 +1,10 @@
-/* Samples that were left out of their batches (data.on_error: skip), told by rank 0 and counted. */
+/* Samples that were skipped (data.on_error: skip): counted on all ranks, logged by rank 0. */
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "run/loop.h"
 
-/* What a rank has to tell of a step. */
+/* The skipped samples of a rank in a step. */
 typedef struct told {
   int64_t n;
   ct_skip_t skip[CT_SKIPS_TOLD];
@@ -14,7 +14,7 @@ static int tell_one(const ct__loop_t *l, const ct_skip_t *s)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_log(CT_LOG_WARN,
-         "%s; sample %lld of all is left out, sample %lld of all takes its place "
+         "%s; sample %lld of the data set is skipped and replaced by sample %lld "
          "(data.on_error: skip)",
          s->why, (long long)s->id, (long long)s->instead);
   ct_metrics_begin(m, "sample_skipped");
@@ -25,7 +25,7 @@ static int tell_one(const ct__loop_t *l, const ct_skip_t *s)
   return ct_metrics_end(m);
 }
 
-/* Of a rank and a step the first few. */
+/* Logs the first few of each rank. */
 static int tell(const ct__loop_t *l, const told_t *all)
 {
   int rc = CT_OK;
@@ -34,7 +34,7 @@ static int tell(const ct__loop_t *l, const told_t *all)
     for (int64_t i = 0; i < n; i++)
       CT_TRY(tell_one(l, &all[r].skip[i]));
     if (all[r].n > n)
-      ct_log(CT_LOG_WARN, "%lld more samples of this step are left out (data.on_error: skip)",
+      ct_log(CT_LOG_WARN, "%lld more samples of this step are skipped (data.on_error: skip)",
              (long long)(all[r].n - n));
   }
 out:
@@ -48,13 +48,12 @@ int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped)
   for (int i = 0; i < b->skipped && i < CT_SKIPS_TOLD; i++)
     mine.skip[i] = b->skip[i];
   l->at.skipped += skipped;
-  if (is_teller) all = ct_mem_array(l->topo->size, sizeof *all, "the samples that are left out");
+  if (is_teller) all = ct_mem_array(l->topo->size, sizeof *all, "the skipped samples");
   CT_TRY_ALL(l->topo, is_teller && !all ? CT_ERR_NOMEM : CT_OK);
   ct_agree_gather(l->topo, &mine, (int)sizeof mine, all);
   CT_TRY_ALL(l->topo, is_teller ? tell(l, all) : CT_OK);
   if (l->at.skipped > l->o->max_skipped)
-    CT_FAIL(CT_ERR_DATA,
-            "samples left out of this epoch: %lld, more than data.max_skipped (%lld) allows",
+    CT_FAIL(CT_ERR_DATA, "skipped samples in this epoch: %lld, more than data.max_skipped (%lld)",
             (long long)l->at.skipped, (long long)l->o->max_skipped);
 out:
   ct_mem_free(all);

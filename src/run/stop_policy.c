@@ -1,5 +1,6 @@
-/* When to stop. A signal may reach any rank and the job's end is known to rank 0's clock alone:
- * both become a stop word, which travels in the step word: all stop after the same step. */
+/* When to stop.  A signal may reach any rank, and only rank 0 compares its clock with the end of
+ * the job.  Both become a stop request in the step status, so that all ranks stop after the same
+ * step. */
 #include "run/loop.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -17,13 +18,12 @@ int ct__stops_open(ct__loop_t *l)
   if (!l->walltime.source) return CT_OK;
   time_t end = (time_t)l->walltime.end_s;
   if (localtime_r(&end, &tm)) strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
-  ct_log(
-      CT_LOG_INFO,
-      "the job ends at %s, in %s (%s); training stops so that a step, a checkpoint and %g s still "
-      "fit (a checkpoint is taken to need %s until one is written)",
-      when, ct_text_seconds(ct_walltime_left_now(&l->walltime), left, sizeof left),
-      l->walltime.source, l->o->job->margin_s,
-      ct_text_seconds(ct__saves_seconds(l), save, sizeof save));
+  ct_log(CT_LOG_INFO,
+         "the job ends at %s, in %s (%s); stopping early enough for one step, one checkpoint and a "
+         "margin of %g s (until the first checkpoint is written, it is estimated to take %s)",
+         when, ct_text_seconds(ct_walltime_left_now(&l->walltime), left, sizeof left),
+         l->walltime.source, l->o->job->margin_s,
+         ct_text_seconds(ct__saves_seconds(l), save, sizeof save));
 out:
   return rc;
 }
@@ -59,14 +59,14 @@ ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a)
   return (ct_ask_t){.stop = ask, .ctx = a};
 }
 
-/* The next job would do no better. */
+/* The next job would make no more progress. */
 static void warn_of_short_time(const ct__loop_t *l)
 {
   char start[32], save[32];
   if (l->at.step != l->begun_step + 1) return;
   ct_log(CT_LOG_WARN,
-         "the job's time is enough for one step only: the start took %s, a checkpoint is taken to "
-         "need %s, and job.margin_s is %g; ask for more time",
+         "the job's time is enough for one step only: the start took %s, a checkpoint is estimated "
+         "to take %s, and job.margin_s is %g; request more time",
          ct_text_seconds(ct_clock_since_exec() - (ct_clock() - l->begin), start, sizeof start),
          ct_text_seconds(ct__saves_seconds(l), save, sizeof save), l->o->job->margin_s);
 }

@@ -1,5 +1,6 @@
-/* The timeline of a few steps: every rank keeps what it does, and rank 0 writes one file for Chrome
- * and Perfetto, in which all times are by its own clock. */
+/* The timeline of a few steps: every rank records its events, and rank 0 writes them into one file
+ * for Chrome and Perfetto, with all times converted to its own clock. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "base/ct_trace.h"
 #include "run/loop.h"
 
-enum { EVENTS = 1 << 18 }; /* of a rank: 15 MB */
+enum { EVENTS = 1 << 18 }; /* per rank: 15 MB */
 
 int ct__trace_before(ct__loop_t *l)
 {
@@ -47,8 +48,8 @@ out:
   return rc;
 }
 
-/* Perfetto shows what stands in otherData with the file's facts. */
-static int close_file(const ct__loop_t *l, ct_out_t *out, double bound_s, int64_t lost)
+/* Perfetto shows otherData among the properties of the file. */
+static int close_file(const ct__loop_t *l, writer_t *w, double bound_s, int64_t lost)
 {
   const ct__tracing_t *t = &l->tracing;
   char tail[400];
@@ -66,17 +67,18 @@ static void tell(const ct__loop_t *l, const ct_out_t *out, double bound_s, int64
 {
   char clocks[80] = "";
   if (l->topo->nodes > 1)
-    snprintf(clocks, sizeof clocks, "; the nodes' clocks agree within %.1f us", 1e6 * bound_s);
+    snprintf(clocks, sizeof clocks, "; the clocks of the nodes agree within %.1f us",
+             1e6 * bound_s);
   ct_log(CT_LOG_INFO, "the timeline of steps %lld to %lld is in %s%s", (long long)l->tracing.from,
          (long long)l->at.step, out->path, clocks);
   if (lost)
-    ct_log(CT_LOG_WARN, "run.trace: %lld events are not in the timeline: take fewer steps",
+    ct_log(CT_LOG_WARN, "run.trace: the timeline lacks %lld events: record fewer steps",
            (long long)lost);
 }
 
 /* ---- all ranks ---- */
 
-/* A rank's clock on that of rank 0, from the beginning of the timeline on. */
+/* Converts times of this rank to the clock of rank 0, from the beginning of the timeline. */
 typedef struct placing {
   const ct_clock_offset_t *clock;
   double zero_s;
@@ -139,6 +141,6 @@ int ct__trace_behind(ct__loop_t *l, int last)
   ct_trace_clear();
   l->apart_s += ct_clock() - begin;
   if (rc != CT_ERR_IO) return rc;
-  ct_log(CT_LOG_WARN, "the timeline is left out: %s", ct_err_last()->text);
+  ct_log(CT_LOG_WARN, "the timeline is not written: %s", ct_err_last()->text);
   return CT_OK;
 }

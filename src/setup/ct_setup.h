@@ -13,6 +13,7 @@
 #include "model/ct_fold.h"
 #include "model/ct_observe.h"
 #include "eval/ct_eval.h"
+#include "run/ct_steps.h"
 #include "train/ct_trainer.h"
 
 /** How gradients travel, as far as it is chosen. */
@@ -98,6 +99,9 @@ void ct_setup_cache_close(ct_setup_t *s);
 /** The order of the training samples, which borrows from \a s; with data.shuffle: blocks the log is
  * told what it is like. */
 int ct_setup_order(ct_setup_t *s, ct_sampler_t *out);
+/** Collective.  Steps on the training data in that order, from the first epoch's first sample on;
+ * \a s has a trainer and outlives them. */
+int ct_setup_steps(ct_setup_t *s, ct_steps_t *out);
 /** Local.  What it follows from besides the configuration, for a checkpoint: 0 or a hash. */
 int64_t ct_setup_order_hash(const ct_sampler_t *s);
 int ct_setup_model(ct_setup_t *s);

@@ -77,6 +77,18 @@ out:
   return rc;
 }
 
+int ct_setup_steps(ct_setup_t *s, ct_steps_t *out)
+{
+  int rc = CT_OK;
+  ct_sampler_t order;
+  CT_TRY(ct_setup_order(s, &order));
+  CT_TRY(ct_trainer_check_batches(s->trainer, ct_sampler_epoch(&order), order.batch));
+  CT_TRY_ALL(s->topo,
+             ct_steps_open(s->trainer, &s->data, &order, 0, 0, (int)s->cfg.data.workers, out));
+out:
+  return rc;
+}
+
 int64_t ct_setup_order_hash(const ct_sampler_t *s)
 {
   return s->blocks ? (int64_t)ct_hash_int(s->lanes, ct_blocks_hash(s->blocks)) : 0;

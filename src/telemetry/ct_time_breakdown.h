@@ -1,89 +1,96 @@
-/** \file ct_time_breakdown.h  An account of steps that adds up: where all ranks' time went.
- * Layer 4.
+/** \file ct_time_breakdown.h  The time breakdown of training steps over all ranks: a sum without a
+ * remainder.  Layer 4.
  *
- * A step is equally long on all ranks (ct_step_times.h).  Of each, with mean and maximum over the
- * ranks,
+ * A step takes equally long on all ranks (ct_step_times.h).  With means and maxima over the ranks,
  *
  *     step = mean(busy) + [max(busy) - mean(busy)] + [step - max(busy)]
  *          = busy       + imbalance                + transfer
  *
- * is exact, without synchronised clocks: who comes last waits for the wire alone.  Means over steps
- * keep it exact; medians, and maxima of different ranks, would not add up.  The imbalance is steady
- * as far as the same rank is always the slowest (the largest of the ranks' mean busy times, less
- * the mean of all), and random for the rest.
+ * is exact and needs no synchronised clocks: the slowest rank waits for the network alone.  Means
+ * over steps keep the sum exact; medians and maxima of different ranks would not add up.  The
+ * imbalance is steady as far as the same rank is always the slowest (the largest of the ranks' mean
+ * busy times minus their mean); the rest is random.
  *
- * In the words of POP (Wagner, Mohr, Gimenez and Labarta 2018): load balance = busy / max(busy),
+ * In the terms of POP (Wagner, Mohr, Gimenez and Labarta 2018): load balance = busy / max(busy),
  * communication efficiency = max(busy) / step, parallel efficiency = their product.
  *
- * Used by everything that makes steps: ct_account_open(), ct_account_step() behind each,
- * ct_account_collect() behind some; docs/metrics.md has the same as JSON. */
+ * Usage: ct_account_open(); ct_account_step() after each step; ct_account_collect() at the end of
+ * each window of steps.  One gather per window carries all that rank 0 knows of the other ranks,
+ * the search for slow ranks included.  docs/metrics.md describes the result as JSON. */
 #ifndef CT_ACCOUNT_H
 #define CT_ACCOUNT_H
 #include <jansson.h>
 
 #include "train/ct_trainer.h"
 
-/** Bins of a histogram of the lengths of steps: 8 to an octave, so a bin is 9 % wide; bin i begins
- * at CT_ACCOUNT_FIRST_S * 2^(i/8).  What lies outside counts in the first or last one. */
+struct ct__pace;
+
+/** Bins of the histogram of step times: 8 per octave, so that a bin is 9% wide; bin i begins at
+ * CT_ACCOUNT_FIRST_S * 2^(i/8).  Step times out of range count in the first or last bin. */
 enum { CT_ACCOUNT_BINS = 8 * 30 };
 #define CT_ACCOUNT_FIRST_S 1e-6
 
-/** What one rank spent, a step, in the mean. */
+/** One rank: where it runs, and the means over its steps. */
 typedef struct ct_account_rank {
+  const char *host; /**< borrowed from the account */
+  int node, local_rank;
   ct_step_times_t mean; /**< adds up to step_s */
-  ct_step_times_t max;  /**< the largest of any step, each kind for itself */
+  ct_step_times_t max;  /**< the largest of any step, for each kind separately */
   double step_s;
-  double busy_s, busy_sd_s, busy_max_s; /**< mean, standard deviation, largest of a step */
-  double taken_s; /**< its thread stood ready, in waits too, and others had its core; < 0: not
-                     known */
+  double busy_s, busy_sd_s, busy_max_s; /**< mean, standard deviation, maximum over the steps */
+  double taken_s; /**< seconds a step in which its thread was runnable but off-CPU; < 0: unknown */
   int64_t steps;
 } ct_account_rank_t;
 
-/** What all ranks spent: seconds a step, in the mean over the steps. */
+/** All ranks: seconds per step, means over the steps. */
 typedef struct ct_account_sum {
-  int64_t steps, samples; /**< 0 steps: nothing is known */
+  int64_t steps, samples; /**< 0 steps: the rest is undefined */
   int ranks;
   double step_s, step_min_s, step_max_s;
   ct_step_times_t mean; /**< mean over the ranks; adds up to step_s */
-  /** the largest of a rank, each kind for itself, so these do not add up; `word`: of the ranks'
-   * means */
+  /** Maximum over the ranks, for each kind separately, so these do not add up; `word`: maximum of
+   * the ranks' means. */
   ct_step_times_t max;
-  double busy_s;             /**< mean over the ranks; the kinds of `mean` that are a rank's own */
+  double busy_s;             /**< mean over the ranks of the kinds that are a rank's own */
   double imbalance_s;        /**< max(busy) - mean(busy); … */
   double steady_s, random_s; /**< … its two parts */
   double transfer_s;         /**< step - max(busy); busy_s + imbalance_s + transfer_s = step_s */
   double busy_sd_s;          /**< mean over the ranks of the standard deviation over the steps */
-  double taken_s, slowest_taken_s; /**< ct_account_rank_t's: mean; of `slowest`; < 0: not known */
-  int slowest;                     /**< the rank whose mean busy time is the largest … */
-  int slowest_kind;                /**< … and the kind in which it is furthest above the mean */
-  int64_t bin[CT_ACCOUNT_BINS];    /**< how many steps were how long */
+  double taken_s, slowest_taken_s; /**< ct_account_rank_t's: mean; of `slowest`; < 0: unknown */
+  int slowest;           /**< rank with the largest mean busy time; -1: known to rank 0 only */
+  int slowest_kind;      /**< the kind in which it exceeds the mean the most */
+  char slowest_host[64]; /**< its host; "": unknown */
+  int64_t bin[CT_ACCOUNT_BINS]; /**< histogram of step times */
 } ct_account_sum_t;
 
 typedef struct ct_account ct_account_t;
 
-/** Local.  Nothing is known yet.  CT_ERR_NOMEM. */
-int ct_account_open(const ct_topo_t *topo, ct_account_t **out);
-/** Local.  What was until now does not count: steps begin. */
+/** Collective.  An empty account; rank 0 gathers the hosts of all ranks.  \a window: steps between
+ * two calls of ct_account_collect(), as far as known; 0: unknown.  CT_ERR_NOMEM. */
+int ct_account_open(const ct_topo_t *topo, int64_t window, ct_account_t **out);
+/** Local.  Time before this call does not count: steps begin now. */
 void ct_account_begin(ct_account_t *a);
-/** Local, Hot.  Behind a ct_trainer_step() that returned CT_OK: what it left in word and report. */
+/** Local, Hot.  After a ct_trainer_step() that returned CT_OK, with its step status and report. */
 void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r);
-/** Collective, Hot.  What the steps since the last call come to; a gather of some 200 bytes a rank.
- * Only rank 0 knows what each rank spent: elsewhere there is no steady imbalance and no slowest
- * rank (-1). */
+/** Local, Hot.  The step counts in the search for slow ranks, too. */
+void ct_account_pace(ct_account_t *a, const ct_step_report_t *r);
+/** Collective, Hot.  Sums up the steps since the last call; gathers about 250 bytes of each rank.
+ * Only rank 0 knows the single ranks: on the others the steady imbalance is 0 and `slowest` -1. */
 void ct_account_collect(ct_account_t *a, ct_account_sum_t *out);
-/** Local.  What all steps come to that were collected so far. */
+/** Local.  All steps that have been collected so far. */
 void ct_account_total(const ct_account_t *a, ct_account_sum_t *out);
-/** Local, rank 0.  The same of one rank. */
+/** Local, rank 0.  All steps of one rank that have been collected so far. */
 ct_account_rank_t ct_account_of_rank(const ct_account_t *a, int rank);
+/** Local, rank 0.  The pace of a rank in the last window; borrowed until the next collect. */
+const struct ct__pace *ct_account_pace_of(const ct_account_t *a, int rank);
 /** Local; NULL is fine. */
 void ct_account_close(ct_account_t *a);
 
-/** Pure.  The length of a step that a share \a q (0 to 1) of the steps do not exceed, from the
- * bins. */
+/** Pure.  The step time that a fraction \a q (0 to 1) of the steps does not exceed, from the
+ * histogram. */
 double ct_account_quantile(const ct_account_sum_t *s, double q);
 
-/** The keys of an `account` line (docs/metrics.md), as an object; NULL: no memory.  \a host: of the
- * slowest rank; NULL: unknown.
+/** The keys of an `account` line (docs/metrics.md) as an object; NULL: out of memory.
  *
  *     {"steps":100,"samples":25600,"ranks":4,
  *      "step_s":0.0612,"busy_s":0.0500,"imbalance_s":0.0031,"transfer_s":0.0081,
@@ -98,7 +105,7 @@ double ct_account_quantile(const ct_account_sum_t *s, double q);
  *      "step_min_s":…,"step_p50_s":…,"step_p95_s":…,"step_p99_s":…,"step_max_s":…,
  *      "bins":[[0.0567,37],[0.0618,63]]}
  *
- * bins: where each bin begins in seconds, and its steps; empty ones are left out. */
-json_t *ct_account_json(const ct_account_sum_t *s, const char *host);
+ * bins: lower bound in seconds and number of steps of each bin that is not empty. */
+json_t *ct_account_json(const ct_account_sum_t *s);
 
 #endif

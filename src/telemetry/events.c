@@ -1,4 +1,4 @@
-/* Event files: records, and the lines of metrics.jsonl as scalars. */
+/* Event files of TensorBoard: records, and lines of metrics.jsonl as scalars. */
 #include "telemetry/events.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@
 
 struct ct_events {
   FILE *f;
-  int losing; /* events are being left out */
+  int losing; /* 1: a write has failed, and events are dropped */
   ct_proto_t event;
   char path[CT_PATH_MAX];
 };
 
-/* Numbers of fields: Event, its Summary, a Value of that. */
+/* Field numbers: of an Event; of its Summary, and a Value of that. */
 enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION = 7 };
 enum { VALUE = 1, TAG = 1, SIMPLE_VALUE = 2 };
 
@@ -40,7 +40,7 @@ static void put_bytes(unsigned char *to, uint64_t value, int bytes)
     to[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* A sum over data that has such sums in it would be weak: TensorFlow turns and shifts them. */
+/* TensorFlow's masked CRC: a CRC over data that contains CRCs would be weak. */
 static uint32_t masked(const void *data, size_t bytes)
 {
   uint32_t crc = ct_crc32c(data, bytes);
@@ -66,14 +66,14 @@ ct_proto_t *ct__event_begin(ct_events_t *e)
   return &e->event;
 }
 
-/* A record that is not whole would end the file for its readers: none is written behind it. */
+/* Readers stop at an incomplete record, so none is written after it. */
 void ct__event_end(ct_events_t *e)
 {
   if (e->losing) return;
   errno = 0;
   if (!e->event.failed && write_record(e)) return;
   e->losing = 1;
-  ct_log(CT_LOG_WARN, "%s: cannot be written: %s; TensorBoard sees nothing of this start from here",
+  ct_log(CT_LOG_WARN, "%s: cannot be written: %s; TensorBoard gets no more events of this start",
          e->path, e->event.failed ? "no memory" : strerror(errno));
 }
 
@@ -140,7 +140,7 @@ static int is_place(const char *key)
   return 0;
 }
 
-/* Names end in their units: what is in seconds, or a second, is speed. */
+/* Keys end in their units: seconds and per second are speed. */
 static const char *folder_of(const char *event, const char *key)
 {
   size_t n = strlen(key);

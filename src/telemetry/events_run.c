@@ -1,5 +1,6 @@
-/* What TensorBoard shows beside scalars: the model's graph, its settings, texts, histograms.  The
- * messages: graph.proto, summary.proto, plugins/hparams/plugin_data.proto of TensorBoard. */
+/* Events of TensorBoard besides scalars: model graph, settings, texts, histograms.  The messages
+ * are defined in graph.proto, summary.proto and plugins/hparams/plugin_data.proto of
+ * TensorBoard. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +9,13 @@
 #include "base/ct_err.h"
 #include "telemetry/events.h"
 
-/* Numbers of fields, as far as several functions need them. */
+/* Field numbers that several functions use. */
 enum { STEP = 2, GRAPH = 4, SUMMARY = 5 };
 enum { VALUE = 1, TAG = 1, HISTO = 5, TENSOR = 8, METADATA = 9 };
 
 /* ---- the graph ---- */
 
-/* "layer1.0.conv1" is conv1 in 0 in layer1. */
+/* "layer1.0.conv1" becomes layer1/0/conv1. */
 static void put_name(ct_proto_t *p, int field, const char *name)
 {
   char path[CT_NAME_MAX];
@@ -24,7 +25,7 @@ static void put_name(ct_proto_t *p, int field, const char *name)
   ct_proto_text(p, field, path);
 }
 
-/* The attribute _output_shapes: a list of one shape.  Samples are not counted: -1. */
+/* The attribute _output_shapes: a list of one shape.  The batch dimension is -1. */
 static void put_shape(ct_proto_t *p, const ct_shape_t *s)
 {
   int64_t attr = ct_proto_begin(p, 5);
@@ -88,7 +89,7 @@ void ct_events_graph(ct_events_t *e, const ct_graph_t *g)
   for (int i = 0; i < g->layers; i++)
     put_layer(p, g, i);
   int64_t versions = ct_proto_begin(p, 4);
-  ct_proto_int(p, 1, 22); /* producer: of a time when _output_shapes was there */
+  ct_proto_int(p, 1, 22); /* producer: a version that knows _output_shapes */
   ct_proto_end(p, versions);
   ct_proto_end(p, graph);
   ct__event_end(e);
@@ -125,7 +126,7 @@ void ct_events_text(ct_events_t *e, const char *tag, const char *text)
 
 /* ---- settings ---- */
 
-/* google.protobuf.Value: numbers, bools and texts as what they are. */
+/* google.protobuf.Value: keeps the type of numbers, booleans and texts. */
 static void put_scalar(ct_proto_t *p, const ct_yaml_t *v)
 {
   double number;
@@ -154,7 +155,7 @@ static void put_settings(ct_proto_t *p, const ct_yaml_t *map, const char *prefix
   }
 }
 
-/* A Value that has no value but what the HParams plugin reads. */
+/* A Value without data, except for the data of the HParams plugin. */
 static void put_session(ct_events_t *e, const char *tag, ct_proto_t *content)
 {
   ct_proto_t *p = ct__event_begin(e);
@@ -218,7 +219,7 @@ static void count(const float *x, int64_t n, bins_t *b)
   }
 }
 
-/* Right edges of the bins, and what is in them.  Where all numbers are the same, one bin. */
+/* Upper edges and counts of the bins.  One bin if all values are equal. */
 static void put_bins(ct_proto_t *p, const bins_t *b)
 {
   int bins = b->high > b->low ? BINS : 1;

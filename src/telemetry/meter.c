@@ -1,5 +1,5 @@
-/* Energy of all nodes: each node's first rank reads the host's counters, each device is read by the
- * first rank that computes on it. */
+/* Energy of all nodes: the first rank of each node reads the host's counters, the first rank that
+ * computes on a device reads that of the device. */
 #include "telemetry/ct_meter.h"
 
 #include <stdio.h>
@@ -9,90 +9,71 @@
 #include "host/ct_energy.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
+#include "comm/ct_mpi.h"
 #include "job/ct_job_energy.h"
 
-/* Counters are read before they begin again at 0, power meters as often as they take an average. */
+/* Counters are read before they wrap to 0, power meters once per averaging interval. */
 static const double counters_s = 30, meters_s = 1;
 
 struct ct_meter {
   const ct_topo_t *topo;
   const ct_backend_t *be;
   ct_dev_t *dev;
-  int host, gpu; /* 1: this rank reads the node's, the device's */
+  int host, gpu; /* 1: this rank reads the counters of the node, of its device */
   int job;
   ct_energy_t last;
-  double used, next_s; /* since the beginning, by the host's counters; < 0: not known */
+  double used, next_s; /* joules so far by the host's counters, < 0: unknown; time of next read */
   double gpu_at, job_at;
 };
 
-/* ---- whose device ---- */
+/* ---- open and close ---- */
 
-typedef struct spot {
-  int node;
-  char bus[32];
-} spot_t;
+typedef struct bus {
+  char name[32];
+} bus_t;
 
-/* owner[r]: 1 if no rank before r has the same device.  Rank 0. */
-static void find_owners(const spot_t *all, int ranks, char *owner)
-{
-  for (int r = 0; r < ranks; r++) {
-    owner[r] = all[r].bus[0] != '\0';
-    for (int before = 0; before < r && owner[r]; before++)
-      if (all[before].node == all[r].node && strcmp(all[before].bus, all[r].bus) == 0) owner[r] = 0;
-  }
-}
-
-static int choose_readers(ct_meter_t *m)
+/* *reads: 1 if this is the first rank of its node that computes on this device. */
+static int choose_readers(const ct_topo_t *topo, const ct_dev_id_t *id, int *reads)
 {
   int rc = CT_OK;
-  const ct_topo_t *topo = m->topo;
-  spot_t mine = {.node = topo->node_index}, *all = NULL;
-  size_t bytes = (size_t)topo->size;
-  char *owner = NULL;
-  void *shared = NULL;
-  ct_dev_id_t id;
-  m->be->identify(m->dev, &id);
-  snprintf(mine.bus, sizeof mine.bus, "%s", id.bus);
-  if (topo->rank == 0) {
-    all = ct_mem_array(topo->size, sizeof *all, "the devices of ranks");
-    owner = ct_mem_alloc(bytes, "who reads which device");
+  bus_t *all = ct_mem_array(topo->local_size, sizeof *all, "the devices of a node");
+  CT_TRY_ALL(topo, all ? CT_OK : CT_ERR_NOMEM);
+  bus_t *mine = &all[topo->local_rank];
+  snprintf(mine->name, sizeof mine->name, "%s", id->bus);
+  if (topo->local_size > 1) {
+    MPI_Request request;
+    CT_MPI(topo, MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, (int)sizeof *all, MPI_BYTE,
+                                topo->node, &request));
+    ct_mpi_wait(topo, &request);
   }
-  CT_TRY_ALL(topo, topo->rank || (all && owner) ? CT_OK : CT_ERR_NOMEM);
-  ct_agree_gather(topo, &mine, sizeof mine, all);
-  if (owner) find_owners(all, topo->size, owner);
-  shared = owner;
-  CT_TRY(ct_agree_bytes(topo, CT_OK, &shared, &bytes));
-  m->gpu = ((char *)shared)[topo->rank];
-  m->host = topo->local_rank == 0;
+  *reads = mine->name[0] != '\0';
+  for (int before = 0; before < topo->local_rank; before++)
+    if (strcmp(all[before].name, mine->name) == 0) *reads = 0;
 out:
-  if (shared != owner) ct_mem_free(shared);
-  ct_mem_free(owner);
   ct_mem_free(all);
   return rc;
 }
 
-/* ---- life ---- */
-
-static int opened(ct_meter_t *m)
+static void begin(ct_meter_t *m)
 {
-  int rc = choose_readers(m);
-  if (rc != CT_OK) return rc;
   if (m->host) ct_energy_read("", &m->last);
   if (m->gpu) m->gpu_at = m->be->joules(m->dev);
   if (m->job && m->topo->rank == 0) m->job_at = ct_job_energy(&m->topo->job);
   m->next_s = ct_clock() + (m->last.watt > 0 ? meters_s : counters_s);
-  return CT_OK;
 }
 
 int ct_meter_open(const ct_topo_t *topo, const ct_backend_t *be, ct_dev_t *dev, int job,
                   ct_meter_t **out)
 {
   int rc = CT_OK;
-  ct_meter_t *m = ct_mem_alloc(sizeof *m, "the meter of energy");
+  ct_dev_id_t id;
+  ct_meter_t *m = ct_mem_alloc(sizeof *m, "the energy meter");
   *out = NULL;
   CT_TRY_ALL(topo, m ? CT_OK : CT_ERR_NOMEM);
-  *m = (ct_meter_t){.topo = topo, .be = be, .dev = dev, .job = job};
-  CT_TRY(opened(m));
+  *m = (ct_meter_t){.topo = topo, .be = be, .dev = dev, .job = job, .host = topo->local_rank == 0};
+  be->identify(dev, &id);
+  CT_TRY(choose_readers(topo, &id, &m->gpu));
+  begin(m);
   *out = m;
   m = NULL;
 out:
@@ -123,7 +104,7 @@ void ct_meter_look(ct_meter_t *m, double now)
   look(m);
 }
 
-/* Sums over the ranks. */
+/* Values that are summed over the ranks. */
 enum { HOST, HOSTS_SILENT, WHOLE, GPU, GPUS, GPUS_SILENT, NUMBERS };
 
 static void from_job(const ct_meter_t *m, ct_meter_sum_t *out)
@@ -136,7 +117,8 @@ static void from_job(const ct_meter_t *m, ct_meter_sum_t *out)
     out->joule = now - m->job_at;
     snprintf(out->from, sizeof out->from, "%s's accounting of this job step", system);
   } else {
-    snprintf(out->from + len, sizeof out->from - len, ", and %s's accounting says nothing", system);
+    snprintf(out->from + len, sizeof out->from - len, ", and %s's accounting has no energy",
+             system);
   }
 }
 
@@ -152,11 +134,11 @@ static void conclude(const ct_meter_t *m, const double *v, ct_meter_sum_t *out)
     snprintf(out->from, sizeof out->from, "%s; NVML: GPUs", m->last.from);
   } else if (gpus) {
     out->joule = v[GPU];
-    snprintf(out->from, sizeof out->from, "NVML: GPUs alone, nodes do not tell");
+    snprintf(out->from, sizeof out->from, "NVML: GPUs only, nodes have no readable counters");
   } else {
     if (!hosts && m->used >= 0)
-      snprintf(out->from, sizeof out->from, "not known: some nodes do not tell");
-    if (hosts) snprintf(out->from, sizeof out->from, "not known: GPUs do not tell");
+      snprintf(out->from, sizeof out->from, "unknown: some nodes have no readable counters");
+    if (hosts) snprintf(out->from, sizeof out->from, "unknown: some GPUs have no counters");
     from_job(m, out);
   }
 }

@@ -1,6 +1,6 @@
-/* metrics.jsonl is read by others while the run writes it, and goes on after a crash: a line is
- * written at once or not at all, what a crash has torn is cut off, and a file that was removed is
- * begun anew. */
+/* metrics.jsonl.  Other programs read it while the run writes it, and runs append to it after a
+ * crash: each line is written completely or not at all, an incomplete last line is cut off at the
+ * start, and a removed file is created again. */
 #include "telemetry/ct_metrics.h"
 
 #include <errno.h>
@@ -21,20 +21,21 @@
 
 struct ct_metrics {
   int fd;
-  int64_t bytes; /**< of the file: whole lines only */
+  int64_t bytes; /**< length of the file: complete lines only */
   json_t *line;  /**< the object between begin and end */
-  char *text;    /**< room for the longest line so far */
+  char *text;    /**< buffer for the longest line so far */
   int64_t cap;
   int rc;                   /**< first error */
-  int forgive;              /**< errors of writing are none */
-  int losing;               /**< lines are being left out */
-  int64_t run;              /**< which start of this directory: from 1 */
+  int forgive;              /**< 1: write errors are warnings */
+  int losing;               /**< 1: a write has failed, and lines are dropped */
+  int64_t run;              /**< number of this start, from 1 */
   struct ct_events *events; /**< NULL: none */
-  double exec;              /**< when the program was started, by ct_clock() */
+  double exec;              /**< start of the program, of ct_clock() */
   char path[CT_PATH_MAX];
 };
 
-/* A crash or a full disk may have torn the last line: the file goes on after its last newline. */
+/* A crash or a full disk may have left an incomplete last line: truncates the file after its last
+ * newline. */
 static int find_end(ct_metrics_t *m)
 {
   int rc = CT_OK;
@@ -53,7 +54,7 @@ out:
   return rc;
 }
 
-/* How many starts the file has seen.  A line is known by how it begins. */
+/* Counts the `start` lines of the file by their first characters. */
 static int count_starts(ct_metrics_t *m)
 {
   int rc = CT_OK, begins = 1;
@@ -91,7 +92,7 @@ out:
   return rc;
 }
 
-/* The descriptor may be of a file that has no name any more. */
+/* Reopens the file if it was removed or replaced. */
 static int is_lost(const ct_metrics_t *m)
 {
   ct_name_t name = ct_file_name(m->fd, m->path);
@@ -109,8 +110,7 @@ static int begin_anew(ct_metrics_t *m)
   close(m->fd);
   m->fd = fd;
   CT_TRY(find_end(m));
-  ct_log(CT_LOG_WARN,
-         "%s was removed while the run goes on; the lines from here on are in a new one", m->path);
+  ct_log(CT_LOG_WARN, "%s was removed during the run; further lines go to a new file", m->path);
 out:
   return rc;
 }
@@ -156,7 +156,7 @@ void ct_metrics_num(ct_metrics_t *m, const char *name, double v)
 
 void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v)
 {
-  if (m) set(m, name, ct_json_words(v)); /* an error's text may have any file's name in it */
+  if (m) set(m, name, ct_json_words(v)); /* the text of an error may contain any file name */
 }
 
 void ct_metrics_json(ct_metrics_t *m, const char *name, json_t *v)
@@ -171,7 +171,7 @@ void ct_metrics_json(ct_metrics_t *m, const char *name, json_t *v)
   json_decref(v);
 }
 
-/* One write, whole or taken back. */
+/* A single write; a partial one is truncated. */
 static int write_line(ct_metrics_t *m, const char *line, size_t bytes)
 {
   int rc = CT_OK;
@@ -192,7 +192,7 @@ static int forgiven(ct_metrics_t *m, int rc)
 {
   if (!m->forgive) return rc;
   if (rc != CT_OK && !m->losing)
-    ct_log(CT_LOG_WARN, "%s; its lines are left out until that works again", ct_err_last()->text);
+    ct_log(CT_LOG_WARN, "%s; lines are dropped until writing works again", ct_err_last()->text);
   m->losing = rc != CT_OK;
   return CT_OK;
 }

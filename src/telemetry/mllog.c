@@ -1,4 +1,4 @@
-/* MLPerf's lines.  Each is written at once, as those of metrics.jsonl. */
+/* MLPerf's log.  Each line is flushed when it is written. */
 #include "telemetry/ct_mllog.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static const char point[] = "POINT_IN_TIME", mark[] = ":::MLLOG ";
 
 struct ct_mllog {
   FILE *f;
-  int losing; /* lines are being left out */
+  int losing; /* 1: a write has failed, and lines are dropped */
   char path[CT_PATH_MAX];
 };
 
@@ -42,7 +42,7 @@ void ct_mllog_close(ct_mllog_t *m)
   ct_mem_free(m);
 }
 
-/* Takes value and metadata over; NULL: null, and none. */
+/* Takes ownership of value and metadata; NULL: null, no metadata. */
 static void line(ct_mllog_t *m, const char *type, const char *key, json_t *value, json_t *metadata,
                  double ago)
 {
@@ -57,7 +57,7 @@ static void line(ct_mllog_t *m, const char *type, const char *key, json_t *value
              json_dumpf(o, m->f, JSON_REAL_PRECISION(12)) != 0 || fputc('\n', m->f) == EOF ||
              fflush(m->f) != 0;
   if (lost && !m->losing)
-    ct_log(CT_LOG_WARN, "%s: cannot be written: %s; its lines are left out", m->path,
+    ct_log(CT_LOG_WARN, "%s: cannot be written: %s; further lines are dropped", m->path,
            o ? strerror(errno) : "no memory");
   m->losing = lost;
   json_decref(o);

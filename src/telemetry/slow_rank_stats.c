@@ -1,6 +1,6 @@
-/* Who is slow, told from noise. Times of steps have outliers (a page fault, a checkpoint's write):
- * means are trimmed, and a rank is slow only by more than the error of its mean and the spread of
- * the ranks. */
+/* Slow ranks, distinguished from noise.  Step times have outliers (a page fault, the write of a
+ * checkpoint), so means are trimmed, and a rank is slow only if it exceeds both the error of its
+ * mean and the spread of the ranks. */
 #include "telemetry/slow_rank_stats.h"
 
 #include <math.h>
@@ -20,84 +20,57 @@ void ct__pace_begin(ct__pace_window_t *w, int64_t steps)
 void ct__pace_add(ct__pace_window_t *w, double busy_s, double data_s)
 {
   if (w->seen++ % w->stride != 0 || w->n == CT_PACE_STEPS) return;
-  w->busy_s[w->n] = busy_s;
-  w->data_s[w->n++] = data_s;
+  w->step[w->n++] = (struct ct__pace_step){busy_s, data_s};
 }
 
-typedef struct step {
-  double busy_s, data_s;
-} step_t;
-
-static int ascending(const void *a, const void *b)
+static int by_busy_time(const void *a, const void *b)
 {
-  const double *x = a, *y = b; /* busy_s is a step's first member */
-  return (*x > *y) - (*x < *y);
+  const struct ct__pace_step *x = a, *y = b;
+  return (x->busy_s > y->busy_s) - (x->busy_s < y->busy_s);
 }
 
-/* Of n steps in ascending order, the standard error of the mean of [cut, n - cut).  Those cut off
- * count as their neighbours that are not. */
-static double error_of(const step_t *s, int n, int cut, double mean)
+ct__pace_t ct__pace_of(ct__pace_window_t *w)
 {
+  struct ct__pace_step *s = w->step;
+  ct__pace_t p = {.error_s = INFINITY};
+  int n = w->n, cut = n < 3 ? 0 : n < 10 ? 1 : n / 10, kept = n - 2 * cut;
   double squares = 0;
-  if (n < 2) return INFINITY;
-  for (int i = 0; i < n; i++) {
-    int at = i < cut ? cut : i >= n - cut ? n - cut - 1 : i;
-    squares += (s[at].busy_s - mean) * (s[at].busy_s - mean);
-  }
-  return sqrt(squares / (n - 1)) * sqrt(n) / (n - 2 * cut);
-}
-
-ct__pace_t ct__pace_of(const ct__pace_window_t *w)
-{
-  step_t s[CT_PACE_STEPS];
-  ct__pace_t p = {0};
-  int n = w->n, cut = n < 3 ? 0 : n < 10 ? 1 : n / 10;
-  for (int i = 0; i < n; i++)
-    s[i] = (step_t){w->busy_s[i], w->data_s[i]};
-  qsort(s, (size_t)n, sizeof *s, ascending);
+  qsort(s, (size_t)n, sizeof *s, by_busy_time);
   for (int i = cut; i < n - cut; i++) {
-    p.busy_s += s[i].busy_s / (n - 2 * cut);
-    p.data_s += s[i].data_s / (n - 2 * cut);
+    p.busy_s += s[i].busy_s / kept;
+    p.data_s += s[i].data_s / kept;
   }
-  p.error_s = error_of(s, n, cut, p.busy_s);
+  if (n < 2) return p;
+  for (int i = 0; i < n; i++) { /* steps that are cut off count as their nearest kept neighbour */
+    double off = s[i < cut ? cut : i >= n - cut ? n - cut - 1 : i].busy_s - p.busy_s;
+    squares += off * off;
+  }
+  p.error_s = sqrt(squares / (n - 1)) * sqrt(n) / kept;
   return p;
 }
 
 /* ---- all ranks ---- */
 
-static ct__pace_t medians(const ct__pace_t *pace, int ranks, double *work)
-{
-  ct__pace_t m = {0};
-  for (int r = 0; r < ranks; r++)
-    work[r] = pace[r].data_s;
-  m.data_s = ct_clock_lower_median(work, ranks);
-  for (int r = 0; r < ranks; r++)
-    work[r] = pace[r].busy_s;
-  m.busy_s = ct_clock_lower_median(work, ranks);
-  for (int r = 0; r < ranks; r++)
-    work[r] = pace[r].error_s;
-  m.error_s = ct_clock_lower_median(work, ranks);
-  return m;
-}
-
-/* Standard deviation over the ranks, of which a part may be anything. */
-static double spread(const ct__pace_t *pace, int ranks, double middle, double *work)
-{
-  for (int r = 0; r < ranks; r++)
-    work[r] = fabs(pace[r].busy_s - middle);
-  return 1.4826 * ct_clock_lower_median(work, ranks); /* of a normal distribution */
-}
-
-void ct__pace_judge(const ct__pace_t *pace, const double *share, int ranks, double *work, int *slow,
-                    ct__pace_t *usual)
+void ct__pace_judge(ct__pace_rank_t *rank, int ranks, double *work, ct__pace_t *usual)
 {
   enum { MANY = 8 };
-  *usual = medians(pace, ranks, work);
+  const double normal = 1.4826; /* standard deviation / median deviation of a normal distribution */
+  for (int r = 0; r < ranks; r++)
+    work[r] = rank[r].pace.data_s;
+  usual->data_s = ct_clock_lower_median(work, ranks);
+  for (int r = 0; r < ranks; r++)
+    work[r] = rank[r].pace.error_s;
+  usual->error_s = ct_clock_lower_median(work, ranks);
+  for (int r = 0; r < ranks; r++)
+    work[r] = rank[r].pace.busy_s;
+  usual->busy_s = ct_clock_lower_median(work, ranks);
   double margin = fmax(1e-3, (ranks < MANY ? 0.25 : 0.1) * usual->busy_s);
-  if (ranks >= MANY) margin = fmax(margin, 4 * spread(pace, ranks, usual->busy_s, work));
+  for (int r = 0; r < ranks; r++)
+    work[r] = fabs(rank[r].pace.busy_s - usual->busy_s);
+  if (ranks >= MANY) margin = fmax(margin, 4 * normal * ct_clock_lower_median(work, ranks));
   for (int r = 0; r < ranks; r++) {
-    double above = pace[r].busy_s - share[r] * usual->busy_s;
-    slow[r] = above > fmax(margin, 4 * pace[r].error_s);
+    double above = rank[r].pace.busy_s - rank[r].share * usual->busy_s;
+    rank[r].slow = above > fmax(margin, 4 * rank[r].pace.error_s);
   }
 }
 

@@ -1,48 +1,55 @@
-/** \file slow_rank_stats.h  How long ranks are busy in a step: what a window of steps says of one
- * rank, and who is slow among all.  Pure.
+/** \file slow_rank_stats.h  How long ranks are busy in a step: the mean of a window of steps of one
+ * rank, and which of all ranks are slow.  Pure.
  *
- * A rank's number is the trimmed mean of its steps, and the error of that: an outlier is no
- * straggler.  The ranks' numbers are compared with their median, by margins that noise does not
- * reach. */
+ * A rank is described by the trimmed mean of its steps and the standard error of that mean, so that
+ * an outlier makes no straggler.  Ranks are compared with their median, by margins larger than
+ * noise. */
 #ifndef CT_PACE_H
 #define CT_PACE_H
 #include <stdint.h>
 
-#define CT_PACE_STEPS 128 /**< of a window that are looked at */
+#define CT_PACE_STEPS 128 /**< most steps of a window that are sampled */
 
-/** Steps of this rank so far in this window. */
+/** Sampled steps of this rank in this window. */
 typedef struct ct__pace_window {
-  int64_t stride; /**< each stride-th step is looked at, so that all of a window have room */
+  int64_t stride; /**< samples each stride-th step, so that the samples cover the window */
   int64_t seen;
-  int n; /**< of those looked at: */
-  double busy_s[CT_PACE_STEPS], data_s[CT_PACE_STEPS];
+  int n; /**< samples so far */
+  struct ct__pace_step {
+    double busy_s, data_s;
+  } step[CT_PACE_STEPS];
 } ct__pace_window_t;
 
-/** What a window says of a rank. */
+/** One rank in one window. */
 typedef struct ct__pace {
-  double busy_s;  /**< mean seconds of a step that are its own … */
-  double data_s;  /**< … of which it waited for the feed */
-  double error_s; /**< standard error of busy_s; infinite: too few steps to tell */
+  double busy_s;  /**< trimmed mean of the busy time of a step … */
+  double data_s;  /**< … of which it waited for samples */
+  double error_s; /**< standard error of busy_s; infinite: too few steps */
 } ct__pace_t;
 
-/** Empties a window of so many steps. */
+/** One rank of all that are compared. */
+typedef struct ct__pace_rank {
+  ct__pace_t pace; /**< in */
+  double share;    /**< in: its samples relative to the rank with the fewest; >= 1 */
+  int slow;        /**< out: 1 if it is slow */
+} ct__pace_rank_t;
+
+/** Empties a window of so many steps; 0: of unknown length. */
 void ct__pace_begin(ct__pace_window_t *w, int64_t steps);
 /** Hot. */
 void ct__pace_add(ct__pace_window_t *w, double busy_s, double data_s);
-/** Means without the fastest and slowest tenth of the steps, at least one each; the error is that
- * of Yuen (Biometrika 61, 1974): of the winsorized variance. */
-ct__pace_t ct__pace_of(const ct__pace_window_t *w);
+/** Means without the fastest and the slowest tenth of the steps, at least one each; the error is
+ * Yuen's (Biometrika 61, 1974), from the winsorized variance.  Sorts the samples. */
+ct__pace_t ct__pace_of(ct__pace_window_t *w);
 
-/** The ranks that took longer than the others in this window.  *usual becomes the medians over the
- * ranks (of an even number the lower one: half of the ranks may be on a slow node).  slow[r]
- * becomes 1 if rank r is above the median by more than the largest of: 25 % (10 % with 8 ranks and
- * more), 1 ms, 4 times its error, and with 8 ranks and more 4 robust standard deviations (of the
- * median absolute deviation; fewer ranks do not tell it).  share[r] >= 1: samples of rank r,
- * relative to the rank with the fewest; the median is taken times that.  \a work: room for so many
- * numbers as there are ranks. */
-void ct__pace_judge(const ct__pace_t *pace, const double *share, int ranks, double *work, int *slow,
-                    ct__pace_t *usual);
-/** 1 if more of what a slow rank takes longer is waiting for the feed than anything else. */
+/** Marks the ranks that took longer than the others in this window.  *usual becomes the medians
+ * over the ranks (of an even number the lower one: half of the ranks may be on a slow node).  A
+ * rank is slow if it exceeds the median times its share by more than the largest of: 25% (10% with
+ * 8 and more ranks), 1 ms, 4 times its error, and with 8 and more ranks 4 robust standard
+ * deviations (from the median absolute deviation, which fewer ranks do not allow).  \a work: one
+ * number per rank. */
+void ct__pace_judge(ct__pace_rank_t *rank, int ranks, double *work, ct__pace_t *usual);
+/** 1 if waiting for samples makes up more than half of the time that a slow rank takes longer. */
 int ct__pace_is_data(const ct__pace_t *slow, const ct__pace_t *usual);
 
 #endif

@@ -1,6 +1,5 @@
-/* Windows of steps, what rank 0 remembers of each rank and host over them, and the lines about
- * those that are slow. Only rank 0 judges, by a few bytes of each rank a window: looking must cost
- * nothing. */
+/* Slow ranks: what rank 0 remembers of ranks and hosts over the windows, and the lines about those
+ * that are slow. */
 #include "telemetry/ct_stragglers.h"
 
 #include <math.h>
@@ -15,45 +14,40 @@
 #include "telemetry/slow_rank_stats.h"
 
 enum {
-  IN_A_ROW = 2,    /* windows in which a rank is slow before it is named */
-  SAY_AGAIN = 10,  /* windows after which those that still are, are named again */
+  IN_A_ROW = 2,    /* consecutive windows in which a rank is slow before it is named */
+  SAY_AGAIN = 10,  /* windows until those that still are slow are named again */
   LISTED = 4,      /* ranks or hosts in a line */
-  EVENTS_MAX = 16, /* ranks in metrics.jsonl, a window */
-  HOSTS_MAX = 8    /* in the summary */
+  EVENTS_MAX = 16, /* ranks per window in metrics.jsonl */
+  HOSTS_MAX = 8    /* hosts in the summary */
 };
 
-typedef char host_name_t[sizeof((ct_topo_t *)0)->host];
-
-/* What rank 0 remembers of a rank. */
 typedef struct peer {
   int host;
-  int in_a_row;  /* windows up to now in which it was slow */
+  int in_a_row;  /* consecutive windows up to now in which it was slow */
   int64_t named; /* windows in which it was named */
 } peer_t;
 
 typedef struct host {
-  host_name_t name;
+  char name[sizeof((ct_topo_t *)0)->host];
   int ranks;
-  double mean_s;  /* of its ranks' busy_s, over the windows */
+  double mean_s;  /* busy time of a step, mean over its ranks and all windows */
   int64_t slow;   /* windows in which one of its ranks was named */
-  int named;      /* ranks that are, in this window */
-  ct__pace_t all; /* mean over its ranks, in this window */
+  int named;      /* ranks named in this window */
+  ct__pace_t all; /* mean over its ranks in this window */
 } host_t;
 
 struct ct__stragglers {
   const ct_topo_t *topo;
-  int64_t every, whole; /* samples of the batches that count */
-  int64_t from;         /* first step of this window; 0: none yet */
-  ct__pace_window_t window;
-  /* rank 0, arrays by rank but for the hosts: */
-  ct__pace_t *pace;
-  double *share, *work;
-  int *slow;
+  const ct_account_t *account;
+  int64_t every;
+  /* arrays by rank, except for the hosts: */
+  ct__pace_rank_t *rank;
+  double *work;
   peer_t *peer;
   host_t *host;
   int hosts;
   int64_t windows, said; /* windows so far; the one that had the last line */
-  double usual_s;        /* mean of the medians */
+  double usual_s;        /* mean over the windows of the median busy time */
 };
 
 static int is_named(const ct_stragglers_t *s, int r)
@@ -63,83 +57,53 @@ static int is_named(const ct_stragglers_t *s, int r)
 
 /* ---- opening ---- */
 
-/* Slurm calls a node by its name without the domain. */
-static void short_name(const ct_topo_t *topo, host_name_t name)
+/* The host of rank r; by its name without the domain, as Slurm names nodes. */
+static int host_of(ct_stragglers_t *s, int r)
 {
-  memcpy(name, topo->host, sizeof(host_name_t));
-  name[strcspn(name, ".")] = '\0';
-}
-
-static int host_of(ct_stragglers_t *s, const char *name)
-{
+  host_t *new = &s->host[s->hosts];
+  snprintf(new->name, sizeof new->name, "%s", ct_account_of_rank(s->account, r).host);
+  new->name[strcspn(new->name, ".")] = '\0';
   for (int h = 0; h < s->hosts; h++)
-    if (strcmp(s->host[h].name, name) == 0) return h;
-  memcpy(s->host[s->hosts].name, name, sizeof(host_name_t));
+    if (strcmp(s->host[h].name, new->name) == 0) return h;
   return s->hosts++;
 }
 
-static void place_ranks(ct_stragglers_t *s, const host_name_t *names)
+static void set_ranks(ct_stragglers_t *s, const ct_sampler_t *sampler, int64_t whole)
 {
-  for (int r = 0; r < s->topo->size; r++) {
-    s->peer[r].host = host_of(s, names[r]);
+  int64_t first, n, fewest = whole;
+  int ranks = s->topo->size;
+  for (int r = 0; r < ranks; r++) {
+    n = ct_sampler_share(sampler, whole, r, ranks, &first);
+    s->rank[r].share = (double)n;
+    if (n < fewest) fewest = n;
+  }
+  for (int r = 0; r < ranks; r++) {
+    s->rank[r].share /= (double)fewest;
+    s->peer[r].host = host_of(s, r);
     s->host[s->peer[r].host].ranks++;
   }
 }
 
-static void share_out(ct_stragglers_t *s, const ct_sampler_t *sampler)
+int ct_stragglers_open(const ct_topo_t *topo, const ct_account_t *a, int64_t every,
+                       const ct_sampler_t *sampler, ct_stragglers_t **out)
 {
-  int64_t first, fewest = s->whole;
-  for (int r = 0; r < s->topo->size; r++) {
-    int64_t n = ct_sampler_share(sampler, s->whole, r, s->topo->size, &first);
-    s->share[r] = (double)n;
-    if (n < fewest) fewest = n;
-  }
-  for (int r = 0; r < s->topo->size; r++)
-    s->share[r] /= (double)fewest;
-}
-
-static int make_room(ct_stragglers_t *s, host_name_t **names)
-{
-  static const char what[] = "the ranks' times";
-  int n = s->topo->size;
-  if (s->topo->rank) return CT_OK;
-  s->pace = ct_mem_array(n, sizeof *s->pace, what);
-  s->share = ct_mem_array(n, sizeof *s->share, what);
-  s->work = ct_mem_array(n, sizeof *s->work, what);
-  s->slow = ct_mem_array(n, sizeof *s->slow, what);
-  s->peer = ct_mem_array(n, sizeof *s->peer, what);
-  s->host = ct_mem_array(n, sizeof *s->host, what);
-  *names = ct_mem_array(n, sizeof **names, what);
-  return s->pace && s->share && s->work && s->slow && s->peer && s->host && *names ? CT_OK
-                                                                                   : CT_ERR_NOMEM;
-}
-
-int ct_stragglers_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *sampler,
-                       ct_stragglers_t **out)
-{
-  int rc = CT_OK;
+  static const char what[] = "the search for slow ranks";
+  int rc = CT_OK, n = topo->size;
   int64_t whole = ct_sampler_batch(sampler, 0);
-  host_name_t mine, *names = NULL;
-  ct_stragglers_t *s = NULL;
   *out = NULL;
-  if (every == 0 || topo->size == 1 || whole < topo->size) return CT_OK;
-  s = ct_mem_alloc(sizeof *s, "the ranks' times");
-  CT_TRY_ALL(topo, s ? CT_OK : CT_ERR_NOMEM);
-  s->topo = topo;
-  s->every = every;
-  s->whole = whole;
-  ct__pace_begin(&s->window, every);
-  CT_TRY_ALL(topo, make_room(s, &names));
-  short_name(topo, mine);
-  ct_agree_gather(topo, mine, sizeof mine, names);
-  if (topo->rank == 0) {
-    place_ranks(s, (const host_name_t *)names);
-    share_out(s, sampler);
-  }
+  if (topo->rank || whole < n) return CT_OK;
+  ct_stragglers_t *s = ct_mem_alloc(sizeof *s, what);
+  if (!s) return CT_ERR_NOMEM;
+  *s = (ct_stragglers_t){.topo = topo, .account = a, .every = every};
+  s->rank = ct_mem_array(n, sizeof *s->rank, what);
+  s->work = ct_mem_array(n, sizeof *s->work, what);
+  s->peer = ct_mem_array(n, sizeof *s->peer, what);
+  s->host = ct_mem_array(n + 1, sizeof *s->host, what);
+  CT_TRY(s->rank && s->work && s->peer && s->host ? CT_OK : CT_ERR_NOMEM);
+  set_ranks(s, sampler, whole);
   *out = s;
   s = NULL;
 out:
-  ct_mem_free(names);
   ct_stragglers_close(s);
   return rc;
 }
@@ -147,24 +111,22 @@ out:
 void ct_stragglers_close(ct_stragglers_t *s)
 {
   if (!s) return;
-  ct_mem_free(s->pace);
-  ct_mem_free(s->share);
+  ct_mem_free(s->rank);
   ct_mem_free(s->work);
-  ct_mem_free(s->slow);
   ct_mem_free(s->peer);
   ct_mem_free(s->host);
   ct_mem_free(s);
 }
 
-/* ---- a window: what rank 0 remembers ---- */
+/* ---- a window ---- */
 
-/* The mean of n numbers, the last of which is \a v. */
+/* Updates the mean of n numbers, the last of which is \a v. */
 static void add_to_mean(double *mean, double v, int64_t n)
 {
   *mean += (v - *mean) / (double)n;
 }
 
-/* How many are named that never were before. */
+/* Returns how many ranks are named for the first time. */
 static int remember(ct_stragglers_t *s, const ct__pace_t *usual)
 {
   int news = 0;
@@ -175,10 +137,10 @@ static int remember(ct_stragglers_t *s, const ct__pace_t *usual)
   for (int r = 0; r < s->topo->size; r++) {
     peer_t *p = &s->peer[r];
     host_t *h = &s->host[p->host];
-    p->in_a_row = s->slow[r] ? p->in_a_row + 1 : 0;
+    p->in_a_row = s->rank[r].slow ? p->in_a_row + 1 : 0;
     h->named += is_named(s, r);
-    h->all.busy_s += s->pace[r].busy_s / h->ranks;
-    h->all.data_s += s->pace[r].data_s / h->ranks;
+    h->all.busy_s += s->rank[r].pace.busy_s / h->ranks;
+    h->all.data_s += s->rank[r].pace.data_s / h->ranks;
     news += is_named(s, r) && !p->named;
     p->named += is_named(s, r);
   }
@@ -191,11 +153,10 @@ static int remember(ct_stragglers_t *s, const ct__pace_t *usual)
   return news;
 }
 
-/* ---- a window: the line ---- */
-
-static int add_times(ct_str_t *t, const ct__pace_t *p, const ct__pace_t *usual)
+/* A host or rank that is named. */
+static int add_slow(ct_str_t *t, const char *who, const ct__pace_t *p, const ct__pace_t *usual)
 {
-  return ct_str_add(t, " by %s, %.1f ms busy a step (compute %.1f, data %.1f); ",
+  return ct_str_add(t, "%s by %s, %.1f ms busy a step (compute %.1f, data %.1f); ", who,
                     ct__pace_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
                     1e3 * (p->busy_s - p->data_s), 1e3 * p->data_s);
 }
@@ -206,28 +167,26 @@ static int as_a_whole(const ct_stragglers_t *s, const host_t *h)
   return s->hosts > 1 && h->ranks > 1 && h->named == h->ranks;
 }
 
-/* Those that are named: hosts, then ranks of other hosts.  The first few are listed; *n: how many.
- */
+/* Lists the first few hosts that are named as a whole, then ranks of other hosts.  *n: all. */
 static int list(ct_str_t *t, const ct_stragglers_t *s, const ct__pace_t *usual, int *n)
 {
   int rc = CT_OK;
+  char who[100];
   *n = 0;
-  for (int h = 0; h < s->hosts; h++) {
-    if (!as_a_whole(s, &s->host[h]) || ++*n > LISTED) continue;
-    CT_TRY(ct_str_add(t, "%s", s->host[h].name));
-    CT_TRY(add_times(t, &s->host[h].all, usual));
-  }
+  for (int h = 0; h < s->hosts; h++)
+    if (as_a_whole(s, &s->host[h]) && ++*n <= LISTED)
+      CT_TRY(add_slow(t, s->host[h].name, &s->host[h].all, usual));
   for (int r = 0; r < s->topo->size; r++) {
     const host_t *h = &s->host[s->peer[r].host];
     if (!is_named(s, r) || as_a_whole(s, h) || ++*n > LISTED) continue;
-    CT_TRY(ct_str_add(t, "rank %d (%s)", r, h->name));
-    CT_TRY(add_times(t, &s->pace[r], usual));
+    snprintf(who, sizeof who, "rank %d (%s)", r, h->name);
+    CT_TRY(add_slow(t, who, &s->rank[r].pace, usual));
   }
 out:
   return rc;
 }
 
-static int say(ct_stragglers_t *s, int64_t step, const ct__pace_t *usual)
+static int say(ct_stragglers_t *s, int64_t from, int64_t to, const ct__pace_t *usual)
 {
   int rc = CT_OK, n = 0;
   ct_str_t t = {0};
@@ -236,7 +195,7 @@ static int say(ct_stragglers_t *s, int64_t step, const ct__pace_t *usual)
   if (n)
     ct_log(CT_LOG_WARN,
            "slow ranks in steps %lld-%lld: %sthe others %.1f ms (compute %.1f, data %.1f)",
-           (long long)s->from, (long long)step, t.data, 1e3 * usual->busy_s,
+           (long long)from, (long long)to, t.data, 1e3 * usual->busy_s,
            1e3 * (usual->busy_s - usual->data_s), 1e3 * usual->data_s);
   if (n) s->said = s->windows;
 out:
@@ -254,49 +213,28 @@ static int events(const ct_stragglers_t *s, int64_t step, double median_s, ct_me
     ct_metrics_int(m, "step", step);
     ct_metrics_int(m, "rank", r);
     ct_metrics_text(m, "host", s->host[s->peer[r].host].name);
-    ct_metrics_num(m, "busy_s", s->pace[r].busy_s);
+    ct_metrics_num(m, "busy_s", s->rank[r].pace.busy_s);
     ct_metrics_num(m, "median_s", median_s);
-    ct_metrics_num(m, "data_s", s->pace[r].data_s);
+    ct_metrics_num(m, "data_s", s->rank[r].pace.data_s);
     CT_TRY(ct_metrics_end(m));
   }
 out:
   return rc;
 }
 
-/* ---- steps ---- */
-
-static int judge(ct_stragglers_t *s, int64_t step, ct_metrics_t *m)
+int ct_stragglers_window(ct_stragglers_t *s, int64_t from, int64_t to, ct_metrics_t *m)
 {
   int rc = CT_OK;
   ct__pace_t usual;
-  ct__pace_judge(s->pace, s->share, s->topo->size, s->work, s->slow, &usual);
-  if (!isfinite(usual.error_s)) return CT_OK; /* too few steps to tell */
-  int news = remember(s, &usual);
-  if (news || s->windows - s->said >= SAY_AGAIN) CT_TRY(say(s, step, &usual));
-  CT_TRY(events(s, step, usual.busy_s, m));
-out:
-  return rc;
-}
-
-/* Checkpoints are rank 0's duty. */
-static double busy_of(const ct_step_report_t *r)
-{
-  return ct_step_times_busy(&r->times) - r->times.s[CT_TIME_SAVE];
-}
-
-int ct_stragglers_step(ct_stragglers_t *s, int64_t step, int64_t samples, const ct_step_report_t *r,
-                       ct_metrics_t *m)
-{
-  int rc = CT_OK;
   if (!s) return CT_OK;
-  if (!s->from) s->from = step;
-  if (samples == s->whole) ct__pace_add(&s->window, busy_of(r), r->data_s);
-  if (step % s->every) return CT_OK;
-  ct__pace_t mine = ct__pace_of(&s->window);
-  ct_agree_gather(s->topo, &mine, sizeof mine, s->pace);
-  if (s->topo->rank == 0) rc = judge(s, step, m);
-  ct__pace_begin(&s->window, s->every);
-  s->from = step + 1;
+  for (int r = 0; r < s->topo->size; r++)
+    s->rank[r].pace = *ct_account_pace_of(s->account, r);
+  ct__pace_judge(s->rank, s->topo->size, s->work, &usual);
+  if (!isfinite(usual.error_s)) return CT_OK; /* too few steps */
+  int news = remember(s, &usual);
+  if (news || s->windows - s->said >= SAY_AGAIN) CT_TRY(say(s, from, to, &usual));
+  CT_TRY(events(s, to, usual.busy_s, m));
+out:
   return rc;
 }
 
@@ -308,7 +246,7 @@ static int slowest_first(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* Where all are on one host. */
+/* For a run on one host. */
 static int slow_ranks(const ct_stragglers_t *s, ct_str_t *t)
 {
   int rc = CT_OK, n = 0;
@@ -332,7 +270,7 @@ static void host_line(const ct_stragglers_t *s, const host_t *h)
          h->mean_s / s->usual_s, slow);
 }
 
-/* The names of the hosts that were slow in half of the windows and more, and how many. */
+/* Lists the hosts that were slow in at least half of the windows.  *n: how many. */
 static int bad_hosts(const ct_stragglers_t *s, ct_str_t *t, int *n)
 {
   int rc = CT_OK;
@@ -345,8 +283,8 @@ out:
   return rc;
 }
 
-/* A job on one host has no other to go to, and what is slow everywhere is no host's fault. */
-static void tell_cure(const ct_stragglers_t *s)
+/* Suggests nothing if all hosts were slow: then it is no host's fault. */
+static void log_cure(const ct_stragglers_t *s)
 {
   int n;
   ct_str_t t = {0};
@@ -364,22 +302,22 @@ out:
   ct_str_clear(&t);
 }
 
-static void tell_hosts(ct_stragglers_t *s)
+static void log_hosts(ct_stragglers_t *s)
 {
   qsort(s->host, (size_t)s->hosts, sizeof *s->host, slowest_first);
   ct_log(CT_LOG_INFO, "busy in a step: %.1f ms (median of the ranks)", 1e3 * s->usual_s);
   for (int h = 0; h < s->hosts && h < HOSTS_MAX; h++)
     host_line(s, &s->host[h]);
   if (s->hosts > HOSTS_MAX) ct_log(CT_LOG_INFO, "  and %d more hosts", s->hosts - HOSTS_MAX);
-  tell_cure(s);
+  log_cure(s);
 }
 
 void ct_stragglers_summary(ct_stragglers_t *s)
 {
   ct_str_t t = {0};
-  if (!s || s->topo->rank || s->windows == 0) return;
+  if (!s || s->windows == 0) return;
   if (s->hosts > 1)
-    tell_hosts(s);
+    log_hosts(s);
   else if (slow_ranks(s, &t) == CT_OK && t.len)
     ct_log(CT_LOG_INFO, "slow ranks: %s of %lld windows of %lld steps", t.data,
            (long long)s->windows, (long long)s->every);

@@ -1,50 +1,76 @@
-/* The account of steps.  Sums are kept, and divided only when somebody asks, so that windows of
- * different lengths add up to a run.  What needs the means of each rank, who is always the slowest,
- * is known behind a gather. */
+/* The time breakdown of steps: sums that are divided only when they are read, so that windows of
+ * different lengths add up to a run.  One gather per window gives rank 0 the sums of each rank. */
 #include "telemetry/ct_time_breakdown.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "host/ct_host_cpu.h"
 #include "base/ct_mem.h"
+#include "telemetry/slow_rank_stats.h"
 
-/* Of one rank, over so many steps. */
+/* Sums over the steps of one rank. */
 typedef struct own {
   ct_step_times_t sum, max;
   double busy, busy_squares, busy_max;
-  double taken; /* seconds that others had its cores; NAN: not known */
+  double taken; /* seconds off-CPU; NAN: unknown */
   int64_t steps;
 } own_t;
 
-/* Of all ranks; the members of `sum` are sums over the steps, but for minima and maxima. */
+/* What a rank sends to rank 0 for a window. */
+typedef struct record {
+  own_t own;
+  ct__pace_t pace;
+} record_t;
+
+typedef struct where {
+  char host[sizeof((ct_topo_t *)0)->host];
+  int node, local_rank;
+} where_t;
+
+/* Sums over the steps of all ranks together; minima and maxima are those of single steps. */
 typedef struct all {
   ct_account_sum_t sum;
-  double busy_max; /* sum of the steps' largest busy times */
+  double busy_max; /* sum of the largest busy time of each step */
 } all_t;
 
 struct ct_account {
   const ct_topo_t *topo;
-  own_t mine; /* of this window, as is */
+  own_t mine; /* this rank, this window */
+  ct__pace_window_t pace;
+  int64_t window_steps;
   all_t window, total;
-  double taken_at;   /* ct_cpu_taken() when the window began */
-  own_t *got, *rank; /* rank 0: of each rank, in this window and in all */
+  double taken_at; /* ct_cpu_taken() at the beginning of the window */
+  /* rank 0, by rank: */
+  where_t *where;
+  record_t *got, *sums; /* last window; all windows (its pace is unused) */
 };
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
-int ct_account_open(const ct_topo_t *topo, ct_account_t **out)
+static int open_arrays(ct_account_t *a)
 {
-  static const char what[] = "the account of steps";
+  static const char what[] = "the time breakdown of all ranks";
+  int n = a->topo->size;
+  if (a->topo->rank) return CT_OK;
+  a->where = ct_mem_array(n, sizeof *a->where, what);
+  a->got = ct_mem_array(n, sizeof *a->got, what);
+  a->sums = ct_mem_array(n, sizeof *a->sums, what);
+  return a->where && a->got && a->sums ? CT_OK : CT_ERR_NOMEM;
+}
+
+int ct_account_open(const ct_topo_t *topo, int64_t window, ct_account_t **out)
+{
   int rc = CT_OK;
+  where_t mine = {.node = topo->node_index, .local_rank = topo->local_rank};
+  ct_account_t *a = ct_mem_alloc(sizeof *a, "the time breakdown of steps");
   *out = NULL;
-  ct_account_t *a = ct_mem_alloc(sizeof *a, what);
-  if (!a) return CT_ERR_NOMEM;
-  a->topo = topo;
-  if (topo->rank == 0) {
-    a->got = ct_mem_array(topo->size, sizeof *a->got, what);
-    a->rank = ct_mem_array(topo->size, sizeof *a->rank, what);
-    CT_TRY(a->got && a->rank ? CT_OK : CT_ERR_NOMEM);
-  }
+  CT_TRY_ALL(topo, a ? CT_OK : CT_ERR_NOMEM);
+  *a = (ct_account_t){.topo = topo, .window_steps = window};
+  CT_TRY_ALL(topo, open_arrays(a));
+  snprintf(mine.host, sizeof mine.host, "%s", topo->host);
+  ct_agree_gather(topo, &mine, sizeof mine, a->where);
+  ct__pace_begin(&a->pace, window);
   ct_account_begin(a);
   *out = a;
   a = NULL;
@@ -61,81 +87,25 @@ void ct_account_begin(ct_account_t *a)
 void ct_account_close(ct_account_t *a)
 {
   if (!a) return;
+  ct_mem_free(a->where);
   ct_mem_free(a->got);
-  ct_mem_free(a->rank);
+  ct_mem_free(a->sums);
   ct_mem_free(a);
 }
 
-/* ---- steps ---- */
+/* ---- sums ---- */
 
-static int bin_of(double s)
-{
-  double i = s > 0 ? floor(8 * log2(s / CT_ACCOUNT_FIRST_S)) : 0;
-  return i < 0 ? 0 : i >= CT_ACCOUNT_BINS ? CT_ACCOUNT_BINS - 1 : (int)i;
-}
-
-static void count_own(own_t *o, const ct_step_times_t *t)
-{
-  double busy = ct_step_times_busy(t);
-  for (int k = 0; k < CT_TIME_KINDS; k++) {
-    o->sum.s[k] += t->s[k];
-    o->max.s[k] = fmax(o->max.s[k], t->s[k]);
-  }
-  o->busy += busy;
-  o->busy_squares += busy * busy;
-  o->busy_max = fmax(o->busy_max, busy);
-  o->steps++;
-}
-
-/* When the word was sent nobody knew how long it would take: it is what is left of the step. */
-static void count_all(all_t *a, const ct_step_word_t *w, double length, int ranks)
-{
-  ct_account_sum_t *s = &a->sum;
-  double busy = ct_step_times_busy(&w->time_sum) / ranks, known = 0;
-  for (int k = 0; k < CT_TIME_KINDS; k++) {
-    known += w->time_sum.s[k] / ranks;
-    s->mean.s[k] += w->time_sum.s[k] / ranks;
-    s->max.s[k] += w->time_max.s[k];
-  }
-  s->mean.s[CT_TIME_WORD] += length - known;
-  s->step_min_s = s->steps ? fmin(s->step_min_s, length) : length;
-  s->step_max_s = fmax(s->step_max_s, length);
-  s->step_s += length;
-  s->busy_s += busy;
-  a->busy_max += w->busy_max;
-  s->bin[bin_of(length)]++;
-  s->steps++;
-}
-
-void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r)
-{
-  count_own(&a->mine, &r->times);
-  count_all(&a->window, word, ct_step_times_all(&r->times), a->topo->size);
-  a->window.sum.samples += r->samples;
-}
-
-/* ---- what they come to ---- */
-
-/* One small file a window; what happened between its steps is in it, too. */
-static void count_taken(ct_account_t *a)
-{
-  double now = ct_cpu_taken("");
-  a->mine.taken =
-      now < 0 || a->taken_at < 0 ? NAN : fmin(now - a->taken_at, ct_step_times_all(&a->mine.sum));
-  a->taken_at = now;
-}
-
-static void add_own(own_t *sum, const own_t *more)
+static void add_own(own_t *to, const own_t *more)
 {
   for (int k = 0; k < CT_TIME_KINDS; k++) {
-    sum->sum.s[k] += more->sum.s[k];
-    sum->max.s[k] = fmax(sum->max.s[k], more->max.s[k]);
+    to->sum.s[k] += more->sum.s[k];
+    to->max.s[k] = fmax(to->max.s[k], more->max.s[k]);
   }
-  sum->busy += more->busy;
-  sum->busy_squares += more->busy_squares;
-  sum->busy_max = fmax(sum->busy_max, more->busy_max);
-  sum->taken += more->taken;
-  sum->steps += more->steps;
+  to->busy += more->busy;
+  to->busy_squares += more->busy_squares;
+  to->busy_max = fmax(to->busy_max, more->busy_max);
+  to->taken += more->taken;
+  to->steps += more->steps;
 }
 
 static void add_all(all_t *to, const all_t *more)
@@ -158,9 +128,61 @@ static void add_all(all_t *to, const all_t *more)
   s->samples += m->samples;
 }
 
-static ct_account_rank_t rank_of(const own_t *o)
+static int bin_of(double s)
 {
-  ct_account_rank_t r = {.max = o->max, .busy_max_s = o->busy_max, .steps = o->steps};
+  double i = s > 0 ? floor(8 * log2(s / CT_ACCOUNT_FIRST_S)) : 0;
+  return i < 0 ? 0 : i >= CT_ACCOUNT_BINS ? CT_ACCOUNT_BINS - 1 : (int)i;
+}
+
+void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r)
+{
+  const ct_step_times_t *t = &r->times;
+  double busy = ct_step_times_busy(t), length = ct_step_times_all(t), known = 0;
+  own_t own = {.sum = *t, .max = *t, .busy = busy, .busy_squares = busy * busy, .busy_max = busy};
+  own.steps = 1;
+  add_own(&a->mine, &own);
+  all_t all = {.busy_max = word->busy_max,
+               .sum = {.steps = 1,
+                       .samples = r->samples,
+                       .max = word->time_max,
+                       .step_s = length,
+                       .step_min_s = length,
+                       .step_max_s = length,
+                       .busy_s = ct_step_times_busy(&word->time_sum) / a->topo->size}};
+  for (int k = 0; k < CT_TIME_KINDS; k++)
+    known += all.sum.mean.s[k] = word->time_sum.s[k] / a->topo->size;
+  /* The step status could not contain its own duration, which is the rest of the step. */
+  all.sum.mean.s[CT_TIME_WORD] += length - known;
+  all.sum.bin[bin_of(length)] = 1;
+  add_all(&a->window, &all);
+}
+
+/* Checkpoints are the duty of rank 0 and do not make it a slow rank. */
+void ct_account_pace(ct_account_t *a, const ct_step_report_t *r)
+{
+  ct__pace_add(&a->pace, ct_step_times_busy(&r->times) - r->times.s[CT_TIME_SAVE],
+               r->times.s[CT_TIME_DATA]);
+}
+
+/* ---- results ---- */
+
+/* Reads one small file per window; the time between the steps of the window is included. */
+static void count_taken(ct_account_t *a)
+{
+  double now = ct_cpu_taken("");
+  a->mine.taken =
+      now < 0 || a->taken_at < 0 ? NAN : fmin(now - a->taken_at, ct_step_times_all(&a->mine.sum));
+  a->taken_at = now;
+}
+
+static ct_account_rank_t rank_of(const own_t *o, const where_t *w)
+{
+  ct_account_rank_t r = {.host = w->host,
+                         .node = w->node,
+                         .local_rank = w->local_rank,
+                         .max = o->max,
+                         .busy_max_s = o->busy_max,
+                         .steps = o->steps};
   double n = o->steps ? (double)o->steps : 1;
   for (int k = 0; k < CT_TIME_KINDS; k++)
     r.mean.s[k] = o->sum.s[k] / n;
@@ -171,34 +193,34 @@ static ct_account_rank_t rank_of(const own_t *o)
   return r;
 }
 
-/* The rank with the longest busy time, and in what. */
-static void find_slowest(const own_t *rank, ct_account_sum_t *s)
+/* The rank with the largest mean busy time, and the kind of time that makes it slow. */
+static void find_slowest(const ct_account_t *a, const record_t *rank, ct_account_sum_t *s)
 {
-  double most = -1, taken = 0;
+  ct_account_rank_t slowest = {.busy_s = -1};
+  double taken = 0, above = -INFINITY;
   for (int r = 0; r < s->ranks; r++) {
-    ct_account_rank_t one = rank_of(&rank[r]);
+    ct_account_rank_t one = rank_of(&rank[r].own, &a->where[r]);
     s->busy_sd_s += one.busy_sd_s / s->ranks;
     taken += one.taken_s < 0 ? NAN : one.taken_s / s->ranks;
     s->max.s[CT_TIME_WORD] = fmax(s->max.s[CT_TIME_WORD], one.mean.s[CT_TIME_WORD]);
-    if (one.busy_s > most) {
-      most = one.busy_s;
-      s->slowest = r;
-    }
+    if (one.busy_s <= slowest.busy_s) continue;
+    slowest = one;
+    s->slowest = r;
   }
-  ct_account_rank_t slowest = rank_of(&rank[s->slowest]);
-  double above = -INFINITY;
   for (int k = 0; k < CT_TIME_KINDS; k++) {
     double more = slowest.mean.s[k] - s->mean.s[k];
     if (!ct_step_time_is_own(k) || more <= above) continue;
     above = more;
     s->slowest_kind = k;
   }
-  s->steady_s = fmax(0, most - s->busy_s);
+  s->steady_s = fmax(0, slowest.busy_s - s->busy_s);
   s->taken_s = isnan(taken) ? -1 : taken;
   s->slowest_taken_s = slowest.taken_s;
+  snprintf(s->slowest_host, sizeof s->slowest_host, "%s", slowest.host);
 }
 
-static void finish(const ct_account_t *a, const all_t *of, const own_t *rank, ct_account_sum_t *s)
+static void finish(const ct_account_t *a, const all_t *of, const record_t *rank,
+                   ct_account_sum_t *s)
 {
   *s = of->sum;
   double n = s->steps ? (double)s->steps : 1;
@@ -213,30 +235,37 @@ static void finish(const ct_account_t *a, const all_t *of, const own_t *rank, ct
   s->busy_s /= n;
   s->imbalance_s = of->busy_max / n - s->busy_s;
   s->transfer_s = s->step_s - of->busy_max / n;
-  if (rank && s->steps) find_slowest(rank, s);
+  if (rank && s->steps) find_slowest(a, rank, s);
   s->random_s = s->imbalance_s - s->steady_s;
 }
 
 void ct_account_collect(ct_account_t *a, ct_account_sum_t *out)
 {
   count_taken(a);
-  ct_agree_gather(a->topo, &a->mine, sizeof a->mine, a->got);
-  for (int r = 0; a->rank && r < a->topo->size; r++)
-    add_own(&a->rank[r], &a->got[r]);
+  record_t mine = {.own = a->mine, .pace = ct__pace_of(&a->pace)};
+  ct_agree_gather(a->topo, &mine, sizeof mine, a->got);
+  for (int r = 0; a->got && r < a->topo->size; r++)
+    add_own(&a->sums[r].own, &a->got[r].own);
   add_all(&a->total, &a->window);
   finish(a, &a->window, a->got, out);
   a->mine = (own_t){0};
   a->window = (all_t){0};
+  ct__pace_begin(&a->pace, a->window_steps);
 }
 
 void ct_account_total(const ct_account_t *a, ct_account_sum_t *out)
 {
-  finish(a, &a->total, a->rank, out);
+  finish(a, &a->total, a->sums, out);
 }
 
 ct_account_rank_t ct_account_of_rank(const ct_account_t *a, int rank)
 {
-  return rank_of(&a->rank[rank]);
+  return rank_of(&a->sums[rank].own, &a->where[rank]);
+}
+
+const ct__pace_t *ct_account_pace_of(const ct_account_t *a, int rank)
+{
+  return &a->got[rank].pace;
 }
 
 double ct_account_quantile(const ct_account_sum_t *s, double q)

@@ -1,5 +1,5 @@
-/* An account as JSON: an `account` line of metrics.jsonl, the same of a whole run, a point of a
- * study. */
+/* The time breakdown as JSON, for `account` lines of metrics.jsonl, the end of a run, and points of
+ * a scaling study. */
 #include <math.h>
 
 #include "base/ct_json.h"
@@ -65,21 +65,21 @@ static int put_taken(json_t *o, const char *key, double s)
   return put_num(o, key, s < 0 ? NAN : s);
 }
 
-static int put_slowest(json_t *o, const ct_account_sum_t *s, const char *host)
+static int put_slowest(json_t *o, const ct_account_sum_t *s)
 {
   if (s->slowest < 0) return 0;
   return put(o, "slowest_rank", json_integer(s->slowest)) |
-         put(o, "slowest_host", host ? ct_json_words(host) : json_null()) |
+         put(o, "slowest_host", *s->slowest_host ? ct_json_words(s->slowest_host) : json_null()) |
          put(o, "slowest_kind", json_string(ct_step_time_name(s->slowest_kind))) |
          put_taken(o, "slowest_taken_s", s->slowest_taken_s) | put_taken(o, "taken_s", s->taken_s);
 }
 
-json_t *ct_account_json(const ct_account_sum_t *s, const char *host)
+json_t *ct_account_json(const ct_account_sum_t *s)
 {
   json_t *o = json_object();
   int bad = !o || put(o, "steps", json_integer(s->steps)) ||
             put(o, "samples", json_integer(s->samples)) ||
-            put(o, "ranks", json_integer(s->ranks)) || put_sums(o, s) || put_slowest(o, s, host) ||
+            put(o, "ranks", json_integer(s->ranks)) || put_sums(o, s) || put_slowest(o, s) ||
             put(o, "kinds_s", kinds(&s->mean)) || put(o, "kinds_max_s", kinds(&s->max)) ||
             put_lengths(o, s);
   if (!bad) return o;

@@ -58,7 +58,7 @@ static void adds_up(const ct_account_sum_t *s)
 static void account_of(int n, times_fn *of, ct_account_sum_t *s)
 {
   ct_account_t *a;
-  CT_ASSERT_OK(ct_account_open(topo, &a));
+  CT_ASSERT_OK(ct_account_open(topo, 0, &a));
   make_steps(a, n, of);
   ct_account_collect(a, s);
   adds_up(s);
@@ -122,7 +122,7 @@ static void windows_add_up(void)
 {
   ct_account_t *a;
   ct_account_sum_t s, whole;
-  CT_ASSERT_OK(ct_account_open(topo, &a));
+  CT_ASSERT_OK(ct_account_open(topo, 0, &a));
   make_steps(a, 30, usual);
   ct_account_collect(a, &s);
   make_steps(a, 10, last_reads);
@@ -171,7 +171,7 @@ static void the_json_adds_up(void)
 {
   ct_account_sum_t s;
   account_of(10, last_reads, &s);
-  json_t *o = ct_account_json(&s, "node2");
+  json_t *o = ct_account_json(&s);
   double sum = 0;
   for (int k = 0; k < CT_TIME_KINDS; k++)
     sum += number(o, "kinds_s", ct_step_time_name(k));
@@ -185,7 +185,7 @@ static void the_json_adds_up(void)
   double from = json_number_value(json_array_get(bin, 0));
   CU_ASSERT(from <= s.step_s && s.step_s < 1.1 * from);
   if (topo->rank == 0) {
-    CT_ASSERT_TEXT(json_string_value(json_object_get(o, "slowest_host")), "node2");
+    CT_ASSERT_TEXT(json_string_value(json_object_get(o, "slowest_host")), topo->host);
     CT_ASSERT_INT(number(o, NULL, "slowest_rank"), topo->size - 1);
   } else {
     CU_ASSERT_PTR_NULL(json_object_get(o, "slowest_rank"));

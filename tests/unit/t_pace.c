@@ -76,17 +76,18 @@ static void long_windows_are_looked_at_from_end_to_end(void)
 
 static int slow[RANKS_MAX];
 static double share[RANKS_MAX];
-static ct__pace_t usual;
+static ct__pace_t usual; /* of the last judgement */
 
 static int judge(const ct__pace_t *pace, int ranks)
 {
+  ct__pace_rank_t rank[RANKS_MAX];
   double work[RANKS_MAX];
   int found = 0;
-  for (int r = 0; r < RANKS_MAX; r++)
-    slow[r] = -1;
-  ct__pace_judge(pace, share, ranks, work, slow, &usual);
   for (int r = 0; r < ranks; r++)
-    found += slow[r] == 1;
+    rank[r] = (ct__pace_rank_t){.pace = pace[r], .share = share[r], .slow = -1};
+  ct__pace_judge(rank, ranks, work, &usual);
+  for (int r = 0; r < ranks; r++)
+    found += (slow[r] = rank[r].slow) == 1;
   return found;
 }
 
@@ -322,7 +323,7 @@ static int alarms(int ranks, double slow_ms)
   enum { WINDOWS = 60, STEPS = 100 };
   int in_a_row[RANKS_MAX] = {0}, n = 0;
   for (int w = 0; w < WINDOWS; w++) {
-    ct__pace_t p[RANKS_MAX];
+    ct__pace_t p[RANKS_MAX] = {{0}};
     for (int r = 0; r < ranks; r++) {
       ct__pace_window_t window;
       ct__pace_begin(&window, STEPS);

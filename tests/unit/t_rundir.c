@@ -241,7 +241,7 @@ static void what_was_taken_over_is_left_alone(void)
   if (CT_ASSERT_OK(ct_rundir_open(dir, &job, &first)) != CT_OK) return;
   unlink(file_in(dir, "lock"));
   if (CT_ASSERT_OK(ct_rundir_open(dir, &job, &second)) != CT_OK) return;
-  CT_ASSERT_FAILS(ct_rundir_check(first), CT_ERR_IO, "taken this directory over");
+  CT_ASSERT_FAILS(ct_rundir_check(first), CT_ERR_IO, "taken over this directory");
   CT_ASSERT_OK(ct_rundir_check(second));
   ct_rundir_close(first);
   CT_ASSERT_OK(ct_rundir_check(second));

@@ -23,39 +23,22 @@ static const double alike = 0.02;
 typedef struct steps {
   ct_setup_t *s;
   const ct_sampler_t *order;
-  ct_feed_t *feed; /* NULL: this rank has no samples */
+  ct_steps_t made;
   ct_account_t *account;
   ct_meter_t *meter; /* NULL: these steps do not count */
-  int64_t epoch, cursor;
   int warmup;
 } steps_t;
 
-static int open_feed(steps_t *w)
-{
-  ct_feed_opts_t o = ct_trainer_feed_opts(w->s->trainer, (int)w->s->cfg.data.workers);
-  return o.size == 0 ? CT_OK : ct_feed_open(&w->s->data, w->order, &o, &w->feed);
-}
-
-/* *seconds: how long it took; < 0: the short last batch of an epoch, which is no measure. */
+/* *seconds: its time; < 0: the short last batch of an epoch, which does not count. */
 static int one_step(steps_t *w, int count, double *seconds)
 {
   int rc = CT_OK;
+  int64_t samples;
   ct_step_word_t word = {0};
   ct_step_report_t report = {0};
-  ct_batch_t none = {
-      .epoch = w->epoch, .cursor = w->cursor, .global = ct_sampler_batch(w->order, w->cursor)};
-  const ct_batch_t *b = NULL;
-  double begin = ct_clock();
-  ct_meter_look(w->meter, begin);
-  ct_beat_at("reading a batch", -1);
-  int fed = w->feed ? ct_feed_next(w->feed, &b) : CT_OK;
-  report.data_s = ct_clock() - begin;
-  CT_TRY(ct_trainer_step(w->s->trainer, b ? b : &none, fed, &(ct_schedule_point_t){0}, &word,
-                         &report));
-  w->cursor += none.global;
-  int ends = w->cursor >= ct_sampler_epoch(w->order);
-  if (ends) w->epoch++, w->cursor = 0;
-  *seconds = none.global < w->order->batch ? -1 : ct_step_times_all(&report.times);
+  ct_meter_look(w->meter, ct_clock());
+  CT_TRY(ct_steps_next(&w->made, &(ct_schedule_point_t){0}, &word, &report, &samples));
+  *seconds = samples < w->order->batch ? -1 : ct_step_times_all(&report.times);
   if (count && *seconds >= 0) ct_account_step(w->account, &word, &report);
 out:
   return rc;
@@ -97,8 +80,9 @@ out:
 static int open_steps(steps_t *w)
 {
   int rc = CT_OK;
-  CT_TRY_ALL(w->s->topo, ct_account_open(w->s->topo, &w->account));
-  CT_TRY_ALL(w->s->topo, open_feed(w));
+  CT_TRY(ct_account_open(w->s->topo, 0, &w->account));
+  CT_TRY_ALL(w->s->topo, ct_steps_open(w->s->trainer, &w->s->data, w->order, 0, 0,
+                                       (int)w->s->cfg.data.workers, &w->made));
 out:
   return rc;
 }
@@ -142,9 +126,9 @@ static int add_timeline(steps_t *w, json_t **out)
   int rc = CT_OK;
   const ct_batch_t *b = NULL;
   int64_t whole = w->order->samples < w->order->batch ? w->order->samples : w->order->batch;
-  if (!w->feed || w->s->recipe.way->rank0_deals) return CT_OK;
+  if (!w->made.feed || w->s->recipe.way->rank0_deals) return CT_OK;
   do
-    CT_TRY(ct_feed_next(w->feed, &b));
+    CT_TRY(ct_feed_next(w->made.feed, &b));
   while (b->global < whole);
   if (b->n > 0) CT_TRY(ct_scale_timeline(w->s, b, out));
 out:
@@ -172,7 +156,7 @@ static int measure(const ct_args_t *a, ct_scale_world_t *world, const ct_scale_o
   if (s->topo->rank == 0) out->ranks_busy_s = busy_list(w.account, s->topo->size);
   if (out->wants_timeline) CT_TRY(add_timeline(&w, &out->timeline));
 out:
-  ct_feed_close(w.feed);
+  ct_steps_close(&w.made);
   ct_account_close(w.account);
   return rc;
 }
@@ -213,29 +197,12 @@ out:
   return rc;
 }
 
-/* Rank 0 learns the host of the slowest rank. */
-static int slowest_host(const ct_topo_t *topo, const ct_account_sum_t *sum, char out[64])
-{
-  int rc = CT_OK;
-  char mine[64] = "", *all = NULL;
-  snprintf(mine, sizeof mine, "%s", topo->host);
-  if (topo->rank == 0) all = ct_mem_array(topo->size, sizeof mine, "the hosts of ranks");
-  CT_TRY_ALL(topo, topo->rank || all ? CT_OK : CT_ERR_NOMEM);
-  ct_agree_gather(topo, mine, sizeof mine, all);
-  int known = all && sum->slowest >= 0 && sum->slowest < topo->size;
-  snprintf(out, 64, "%s", known ? all + (size_t)sum->slowest * sizeof mine : "");
-out:
-  ct_mem_free(all);
-  return rc;
-}
-
 static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opts_t *o,
                      const ct_scale_point_t *p, ct_scale_block_t *out)
 {
   int rc = CT_OK;
   const ct_topo_t *group = &w->group;
   ct_account_sum_t sum = {0};
-  char host[64];
   int measured = measure(a, w, o, p, out, &sum);
   if (p->kind == CT_STUDY_NEIGHBOURS) {
     CT_TRY_ALL(group, measured);
@@ -245,8 +212,7 @@ static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opt
   }
   CT_TRY(measured);
   CT_TRY(ct_scale_conditions(group, &out->conditions));
-  CT_TRY(slowest_host(group, &sum, host));
-  if (group->rank == 0) out->account = ct_account_json(&sum, host);
+  if (group->rank == 0) out->account = ct_account_json(&sum);
 out:
   return rc;
 }
