@@ -1,6 +1,6 @@
 /** \file ct_report.h  A study as a page for people, as a table and as JSON.  Layer 4.
  *
- * The page is one HTML file that needs nothing else: its pictures are inline SVG (svg.h).  It keeps
+ * The page is one HTML file that needs nothing else: its pictures are inline SVG (chart.h).  It keeps
  * the rules of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC15),
  * and names them.  All functions are local. */
 #ifndef CT_REPORT_H

@@ -33,11 +33,9 @@ static const char head[] =
 int ct__page_begin(ct_str_t *out, const char *title)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "%s<title>", head));
-  CT_TRY(ct__svg_text(out, title));
-  CT_TRY(ct_str_add(out, "</title></head><body>\n<h1>"));
-  CT_TRY(ct__svg_text(out, title));
-  CT_TRY(ct_str_add(out, "</h1>\n"));
+  CT_TRY(ct_str_add(out, "%s", head));
+  CT_TRY(ct__html(out, "<title>", title, ""));
+  CT_TRY(ct__html(out, "</title></head><body>\n<h1>", title, "</h1>\n"));
 out:
   return rc;
 }
@@ -61,9 +59,7 @@ static int size_row(const ct_report_t *r, const ct_study_size_t *base, const ct_
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<tr><td>%d<td>%d<td>%d<td>%g", z->nodes, z->ranks, z->threads, z->batch));
   if (!z->blocks) {
-    CT_TRY(ct_str_add(out, "<td class=\"l\" colspan=\"6\">failed: "));
-    CT_TRY(ct__svg_text(out, z->error));
-    return ct_str_add(out, "\n");
+    return ct__html(out, "<td class=\"l\" colspan=\"6\">failed: ", z->error, "\n");
   }
   ct_study_ratio_t e = ct_study_efficiency(base, z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
@@ -104,9 +100,7 @@ static int add_losses(const ct_report_t *r, ct_str_t *out)
   CT_TRY(ct_str_add(out, "<p><b>%s</b></p>\n", sum));
   if (n) CT_TRY(ct_str_add(out, "<ol>\n"));
   for (int i = 0; i < n; i++) {
-    CT_TRY(ct_str_add(out, "<li>"));
-    CT_TRY(ct__svg_text(out, loss[i].words));
-    CT_TRY(ct_str_add(out, "\n"));
+    CT_TRY(ct__html(out, "<li>", loss[i].words, "\n"));
   }
   if (n) CT_TRY(ct_str_add(out, "</ol>\n"));
 out:
@@ -125,11 +119,8 @@ static int machine_row(const char *key, const json_t *value, ct_str_t *out)
   char text[2000];
   size_t n = json_dumpb(value, text, sizeof text - 1, FLAGS);
   text[n < sizeof text ? n : 0] = '\0';
-  CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
-  CT_TRY(ct__svg_text(out, key));
-  CT_TRY(ct_str_add(out, "<td class=\"l\">"));
-  CT_TRY(ct__svg_text(out, json_is_string(value) ? json_string_value(value) : text));
-  CT_TRY(ct_str_add(out, "\n"));
+  CT_TRY(ct__html(out, "<tr><td class=\"l\">", key, "<td class=\"l\">"));
+  CT_TRY(ct__html(out, "", json_is_string(value) ? json_string_value(value) : text, "\n"));
 out:
   return rc;
 }
@@ -142,12 +133,12 @@ static int node_cell(const json_t *value, ct_str_t *out)
   json_t *v;
   snprintf(number, sizeof number, "%.6g", json_number_value(value));
   CT_TRY(ct_str_add(out, "<td class=\"l\">"));
-  if (json_is_string(value)) CT_TRY(ct__svg_text(out, json_string_value(value)));
-  if (json_is_number(value)) CT_TRY(ct__svg_text(out, number));
+  if (json_is_string(value)) CT_TRY(ct__html(out, "", json_string_value(value), ""));
+  if (json_is_number(value)) CT_TRY(ct__html(out, "", number, ""));
   json_array_foreach(value, i, v)
   {
     if (i) CT_TRY(ct_str_add(out, " / "));
-    if (json_is_string(v)) CT_TRY(ct__svg_text(out, json_string_value(v)));
+    if (json_is_string(v)) CT_TRY(ct__html(out, "", json_string_value(v), ""));
   }
 out:
   return rc;
@@ -163,8 +154,7 @@ static int node_table(const json_t *nodes, ct_str_t *out)
   CT_TRY(ct_str_add(out, "<table>\n<tr>"));
   json_object_foreach(json_array_get(nodes, 0), key, value)
   {
-    CT_TRY(ct_str_add(out, "<th>"));
-    CT_TRY(ct__svg_text(out, key));
+    CT_TRY(ct__html(out, "<th>", key, ""));
   }
   json_array_foreach(nodes, i, node)
   {
@@ -199,8 +189,7 @@ static int conditions(const ct_report_t *r, ct_str_t *out)
     fast = fmax(fast, json_number_value(json_array_get(clock, 1)));
   }
   if (!host) return CT_OK;
-  CT_TRY(ct_str_add(out, "<p>Behind the steps of a point the busiest node was "));
-  CT_TRY(ct__svg_text(out, host));
+  CT_TRY(ct__html(out, "<p>Behind the steps of a point the busiest node was ", host, ""));
   CT_TRY(ct_str_add(out, ", with a load of %.3g (threads that run or want to, in the last minute)",
                     load));
   if (fast > 0) CT_TRY(ct_str_add(out, "; clocks were %.4g to %.4g MHz", slow, fast));
@@ -290,9 +279,7 @@ static int one_study(const ct_report_t *r, ct_str_t *out)
       ct__report_rate,  ct__report_account,  ct__report_model,   ct__report_steps,
       ct__report_ranks, ct__report_timeline, ct__report_machine, ct__report_rules};
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "<h2>"));
-  CT_TRY(ct__svg_text(out, about_text(r->study, "name", r->study->path)));
-  CT_TRY(ct_str_add(out, "</h2>\n"));
+  CT_TRY(ct__html(out, "<h2>", about_text(r->study, "name", r->study->path), "</h2>\n"));
   CT_TRY(add_losses(r, out));
   CT_TRY(size_table(r, out));
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

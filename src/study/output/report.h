@@ -2,7 +2,7 @@
 #ifndef CT_REPORT_PRIVATE_H
 #define CT_REPORT_PRIVATE_H
 #include "study/output/ct_report.h"
-#include "study/output/svg.h"
+#include "study/output/chart.h"
 
 enum { CT__LOSSES = 4, CT__WORDS = 700 };
 

@@ -7,7 +7,7 @@
 #include "backend/ct_op.h"
 #include "base/ct_err.h"
 #include "study/output/runs.h"
-#include "study/output/svg.h"
+#include "study/output/chart.h"
 
 /* ---- the confusion matrix ---- */
 
@@ -92,9 +92,7 @@ static int run_heading(const ct_runs_t *c, int i, ct_str_t *out)
 {
   int rc = CT_OK;
   if (c->n == 1) return CT_OK;
-  CT_TRY(ct_str_add(out, "<h3>"));
-  CT_TRY(ct__svg_text(out, c->run[i].label));
-  CT_TRY(ct_str_add(out, "</h3>\n"));
+  CT_TRY(ct__html(out, "<h3>", c->run[i].label, "</h3>\n"));
 out:
   return rc;
 }
@@ -175,8 +173,7 @@ static int op_table(const json_t *trace, ct_str_t *out)
   qsort(op, (size_t)n, sizeof *op, by_time);
   CT_TRY(ct_str_add(out, "<table><tr><th class=\"l\">op<th>runs<th>ms, mean<th>of all ops, %%\n"));
   for (int i = 0; i < n && i < TOLD; i++) {
-    CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
-    CT_TRY(ct__svg_text(out, op[i].name));
+    CT_TRY(ct__html(out, "<tr><td class=\"l\">", op[i].name, ""));
     CT_TRY(ct_str_add(out, "<td>%ld<td>%.4g<td>%.1f\n", op[i].count,
                       1e-3 * op[i].us / (double)op[i].count, 100 * op[i].us / all));
   }

@@ -6,7 +6,7 @@
 
 #include "base/ct_err.h"
 #include "study/output/runs.h"
-#include "study/output/svg.h"
+#include "study/output/chart.h"
 
 /* ---- the table at the top ---- */
 
@@ -27,8 +27,7 @@ static int run_row(const ct_runs_t *c, const ct_run_t *r, ct_str_t *out)
   int rc = CT_OK;
   int64_t best = ct_run_best(c, r);
   const ct_curve_t *v = ct_runlog_curve(&r->log, c->metric);
-  CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
-  CT_TRY(ct__svg_text(out, r->label));
+  CT_TRY(ct__html(out, "<tr><td class=\"l\">", r->label, ""));
   CT_TRY(ct_str_add(out, "<td class=\"l n\">%s", r->state));
   if (r->log.run > 1) CT_TRY(ct_str_add(out, ", %lld starts", (long long)r->log.run));
   CT_TRY(ct_str_add(out, "<td>%lld<td>%lld<td>%lld", (long long)r->log.ranks,
@@ -57,11 +56,8 @@ static int run_table(const ct_runs_t *c, ct_str_t *out)
   CT_TRY(ct_str_add(out, "</table>\n"));
   for (int i = 0; i < c->n; i++) {
     if (!c->run[i].log.error[0]) continue;
-    CT_TRY(ct_str_add(out, "<p>"));
-    CT_TRY(ct__svg_text(out, c->run[i].label));
-    CT_TRY(ct_str_add(out, " ended with an error: "));
-    CT_TRY(ct__svg_text(out, c->run[i].log.error));
-    CT_TRY(ct_str_add(out, "</p>\n"));
+    CT_TRY(ct__html(out, "<p>", c->run[i].label, " ended with an error: "));
+    CT_TRY(ct__html(out, "", c->run[i].log.error, "</p>\n"));
   }
   CT_TRY(ct_str_add(out,
                     "<p>%s is the better the %s. The last columns: its best value and the step "
@@ -70,6 +66,17 @@ static int run_table(const ct_runs_t *c, ct_str_t *out)
                     "lay between two starts.</p>\n",
                     score, c->less ? "less" : "more", c->target,
                     c->target_chosen && c->n > 1 ? ", which all runs have reached" : ""));
+out:
+  return rc;
+}
+
+/* A column heading for each run. */
+static int run_heads(const ct_runs_t *c, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < c->n; i++)
+    CT_TRY(ct__html(out, "<th>", c->run[i].label, ""));
+  CT_TRY(ct_str_add(out, "\n"));
 out:
   return rc;
 }
@@ -117,8 +124,7 @@ static int setting_row(const ct_runs_t *c, const char *key, int *rows, ct_str_t 
     CT_TRY(value_text(value_at(c->run[i].config, key), &one));
     if (i == 0) CT_TRY(ct_str_add(&first, "%s", one.data));
     differ |= strcmp(first.data, one.data) != 0;
-    CT_TRY(ct_str_add(&all, "<td>"));
-    CT_TRY(ct__svg_text(&all, one.data));
+    CT_TRY(ct__html(&all, "<td>", one.data, ""));
   }
   if (differ) CT_TRY(ct_str_add(out, "<tr><td class=\"l\">%s%s\n", key, all.data));
   *rows += differ;
@@ -161,11 +167,7 @@ int ct__runs_settings(const ct_runs_t *c, ct_str_t *out)
   int rc = CT_OK, rows = 0;
   if (c->n < 2) return CT_OK;
   CT_TRY(ct_str_add(out, "<h2>Settings that differ</h2>\n<table><tr><th class=\"l\">key"));
-  for (int i = 0; i < c->n; i++) {
-    CT_TRY(ct_str_add(out, "<th>"));
-    CT_TRY(ct__svg_text(out, c->run[i].label));
-  }
-  CT_TRY(ct_str_add(out, "\n"));
+  CT_TRY(run_heads(c, out));
   for (int i = 0; i < c->n; i++)
     if (c->run[i].config) CT_TRY(setting_rows(c, i, c->run[i].config, "", &rows, out));
   CT_TRY(ct_str_add(out, "</table>\n"));
@@ -208,11 +210,7 @@ int ct__runs_account(const ct_runs_t *c, ct_str_t *out)
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<h2>Where the time of a step goes</h2>\n<table><caption>Per cent of a "
                          "step of the last start, mean of the ranks</caption><tr><th>"));
-  for (int i = 0; i < c->n; i++) {
-    CT_TRY(ct_str_add(out, "<th>"));
-    CT_TRY(ct__svg_text(out, c->run[i].label));
-  }
-  CT_TRY(ct_str_add(out, "\n"));
+  CT_TRY(run_heads(c, out));
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
     CT_TRY(kind_row(c, kinds[k][0], kinds[k][1], out));
   CT_TRY(ct_str_add(out, "<tr class=\"s\"><td class=\"l\">a step, ms"));
