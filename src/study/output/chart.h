@@ -62,7 +62,7 @@ int ct__series_add(ct__series_t *s, const ct__mark_t *mark);
 /** Colours that readers with any kind of colour vision can distinguish (Okabe and Ito 2002), then
  * lighter shades of the same; starts over after the last. */
 const char *ct__colour(int i);
-/** Appends \a before as it is, \a text with HTML's special characters escaped, \a after as it is. */
+/** Appends \a before, \a text and \a after; HTML's special characters are escaped in \a text. */
 int ct__html(ct_str_t *out, const char *before, const char *text, const char *after);
 
 /** Everything before the parts of a page: its style, and its title, which is also its heading. */

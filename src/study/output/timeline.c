@@ -62,8 +62,9 @@ static int kind_of(const char *name)
   return -1;
 }
 
-/* Adds a box for the event e of a rank, clipped to the step; kind < 0: gradients on their way, drawn
- * below what the rank does.  Row r is at -r; x is in milliseconds from the begin of the step. */
+/* Adds a box for the event e of a rank, clipped to the step; kind < 0: gradients under way, drawn
+ * below the activity of the rank.  The row of rank r begins at -r and ends at -r - 1; x is in
+ * milliseconds from the begin of the step. */
 static int add_box(ct__series_t *s, const window_t *w, const json_t *e, double from, double to,
                    int kind)
 {
