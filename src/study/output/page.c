@@ -1,4 +1,5 @@
-/* The page: its head, what it says first, the parts one after another, and how it was measured. */
+/* The page of a scaling study: HTML frame, losses, table of sizes, machine, and the rules of
+ * measurement; the charts are in plots.c and timeline.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,7 +77,7 @@ out:
 static int size_table(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "<table><tr><th>nodes<th>ranks<th>threads<th>batch<th>blocks<th>step, ms "
+  CT_TRY(ct_str_add(out, "<table><tr><th>nodes<th>ranks<th>threads<th>batch<th>rounds<th>step, ms "
                          "[interval]<th>samples/s<th>efficiency, %% [interval]<th class=\"l\">"
                          "largest loss -gains, %%\n"));
   for (int i = 0; i < r->study->sizes; i++)
@@ -87,7 +88,7 @@ out:
   return rc;
 }
 
-/* ---- words ---- */
+/* ---- losses ---- */
 
 static int add_losses(const ct_report_t *r, ct_str_t *out)
 {
@@ -111,7 +112,7 @@ out:
 
 enum { NODES = 64 };
 
-/* What is longer than the buffer is no fact for a table. */
+/* A value longer than the buffer is left empty. */
 static int machine_row(const char *key, const json_t *value, ct_str_t *out)
 {
   enum { FLAGS = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6) };
@@ -144,7 +145,7 @@ out:
   return rc;
 }
 
-/* Facts of each node, as columns of a table. */
+/* A table with a row for each node and a column for each fact. */
 static int node_table(const json_t *nodes, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -170,7 +171,7 @@ out:
   return rc;
 }
 
-/* The busiest node that a point has seen, and the clocks of all of them. */
+/* The highest load of a node in any measurement, and the range of clock rates. */
 static int conditions(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -189,16 +190,15 @@ static int conditions(const ct_report_t *r, ct_str_t *out)
     fast = fmax(fast, json_number_value(json_array_get(clock, 1)));
   }
   if (!host) return CT_OK;
-  CT_TRY(ct__html(out, "<p>Behind the steps of a point the busiest node was ", host, ""));
-  CT_TRY(ct_str_add(out, ", with a load of %.3g (threads that run or want to, in the last minute)",
-                    load));
+  CT_TRY(ct__html(out, "<p>After the steps of a measurement the busiest node was ", host, ""));
+  CT_TRY(ct_str_add(out, ", with a load of %.3g (runnable threads, mean of one minute)", load));
   if (fast > 0) CT_TRY(ct_str_add(out, "; clocks were %.4g to %.4g MHz", slow, fast));
   CT_TRY(ct_str_add(out, ".</p>\n"));
 out:
   return rc;
 }
 
-/* Without counters the table of the machine says why. */
+/* If there are no energy counters, the table of the machine says why. */
 static int energy(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK, n = 0;
@@ -208,7 +208,7 @@ static int energy(const ct_report_t *r, ct_str_t *out)
     CT_TRY(ct_str_add(out, "%s%d rank%s %.4g J", n++ ? ", " : "<p>Energy of a sample: ", z->ranks,
                       z->ranks == 1 ? "" : "s", z->energy_j / z->energy_samples));
   }
-  if (n) CT_TRY(ct_str_add(out, "; of whole nodes, whatever else ran on them.</p>\n"));
+  if (n) CT_TRY(ct_str_add(out, "; of whole nodes, including other programs on them.</p>\n"));
 out:
   return rc;
 }
@@ -242,7 +242,7 @@ int ct__report_rules(const ct_report_t *r, ct_str_t *out)
   const char *way = ct_study_is_weak(r->study) ? "weak: the batch grows with the ranks"
                                                : "strong: the batch stays the same";
   CT_TRY(ct_str_add(out,
-                    "<h3>How it was measured</h3>\n<p>After the rules of Hoefler and Belli, "
+                    "<h3>How it was measured</h3>\n<p>By the rules of Hoefler and Belli, "
                     "<cite>Scientific Benchmarking of Parallel Computing Systems</cite> (SC15):"
                     "</p><ul>\n"));
   CT_TRY(ct_str_add(out,
@@ -250,23 +250,25 @@ int ct__report_rules(const ct_report_t *r, ct_str_t *out)
                     "100 %% there. Scaling is %s.\n",
                     base->ranks, base->ranks == 1 ? "" : "s", base->nodes,
                     base->nodes == 1 ? "" : "s", 1e3 * base->median_s, way));
-  CT_TRY(ct_str_add(out, "<li>All sizes that were tried are in the table, failed ones too (rule 2)."
-                         "\n<li>Costs are arithmetic means, and rates follow from them; no ratios "
-                         "are averaged (rules 3, 4): the account is made of means, so that it adds "
-                         "up to all of the time.\n"));
+  CT_TRY(ct_str_add(
+      out, "<li>The table contains all sizes that were tried, including failed ones (rule 2)."
+           "\n<li>Costs are arithmetic means, and rates are computed from them; ratios "
+           "are not averaged (rules 3, 4). The time breakdown consists of means, so "
+           "its terms add up to the whole step.\n"));
   if (z->covers > 0)
-    CT_TRY(ct_str_add(out,
-                      "<li>A size was measured in blocks (%d of the largest). Told are medians of "
-                      "blocks with an interval of order statistics that holds the median with at "
-                      "least %.1f %%, whatever the distribution (rules 5 to 7); efficiency is "
-                      "compared block by block.\n",
-                      z->blocks, 100 * z->covers));
+    CT_TRY(
+        ct_str_add(out,
+                   "<li>Each size was measured in rounds (%d of the largest size). The tables show "
+                   "medians of rounds with a nonparametric interval from order statistics, "
+                   "which contains the median with a probability of at least %.1f %% (rules 5 to "
+                   "7); efficiency is compared round by round.\n",
+                   z->blocks, 100 * z->covers));
   else
     CT_TRY(ct_str_add(out, "<li>The largest size was measured once: it has no interval, and "
-                           "differences between sizes may be chance (rules 5 to 7).\n"));
-  CT_TRY(ct_str_add(out, "<li>Quantiles and bins of single steps are shown above (rule 8), the "
-                         "machine and program, too (rule 9), and the ideal line and a model as "
-                         "bounds (rules 11, 12).\n</ul>\n"));
+                           "differences between sizes may be due to chance (rules 5 to 7).\n"));
+  CT_TRY(ct_str_add(out, "<li>The page shows quantiles and histograms of single steps (rule 8), "
+                         "machine and program (rule 9), and the ideal line and a model as bounds "
+                         "(rules 11, 12).\n</ul>\n"));
 out:
   return rc;
 }

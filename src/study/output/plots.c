@@ -41,7 +41,7 @@ int ct__report_rate(const ct_report_t *r, ct_str_t *out)
   return ct__chart(&c, s, 3, out);
 }
 
-/* ---- the time breakdown ---- */
+/* ---- time breakdown ---- */
 
 static const char *term_colour(int term)
 {
@@ -60,7 +60,7 @@ static int add_bar(ct__series_t *s, double at, const ct_study_size_t *z, const c
     m.low = fmin(*from, *from + share);
     m.high = fmax(*from, *from + share);
     *from += share;
-    snprintf(m.hint, sizeof m.hint, "%d ranks: %d %s, %.2f %%, %.4g ms a step", z->ranks, i + 1,
+    snprintf(m.hint, sizeof m.hint, "%d ranks: %d %s, %.2f %%, %.4g ms per step", z->ranks, i + 1,
              ct_term_help(i), share, 1e3 * t->s[i]);
     if (fabs(share) >= 4) snprintf(m.text, sizeof m.text, "%d", i + 1);
     CT_TRY(ct__series_add(s, &m));
@@ -73,7 +73,7 @@ static int term_table(const ct_report_t *r, const ct_study_size_t *const *z, int
 {
   int rc = CT_OK;
   ct_terms_t t[SIZES];
-  CT_TRY(ct_str_add(out, "<table><caption>Share of a step, %% (ms)</caption><tr><th>"
+  CT_TRY(ct_str_add(out, "<table><caption>Fraction of a step, %% (ms)</caption><tr><th>"
                          "<th>term"));
   for (int i = 0; i < n; i++) {
     t[i] = ct_scaling_terms(r->study, r->model, z[i]);
@@ -90,7 +90,7 @@ static int term_table(const ct_report_t *r, const ct_study_size_t *const *z, int
       CT_TRY(ct_str_add(out, "<td>%.2f (%.4g)", 100 * t[i].s[k] / z[i]->account.mean.step_s,
                         1e3 * t[i].s[k]));
   }
-  CT_TRY(ct_str_add(out, "\n<tr class=\"s\"><td><td class=\"l\">all of the step"));
+  CT_TRY(ct_str_add(out, "\n<tr class=\"s\"><td><td class=\"l\">whole step"));
   for (int i = 0; i < n; i++)
     CT_TRY(ct_str_add(out, "<td>%.2f (%.4g)", 100 * ct_terms_all(&t[i]) / z[i]->account.mean.step_s,
                       1e3 * ct_terms_all(&t[i])));
@@ -123,13 +123,14 @@ int ct__report_account(const ct_report_t *r, ct_str_t *out)
   }
   if (!n) return CT_OK;
   ct__chart_t c = {.heading = "Where the time goes",
-                   .title = "The account of each size",
-                   .description = "A bar for each number of ranks; its parts are the terms of the "
-                                  "table below, by number, and add up to all of the time.  What is "
-                                  "below zero is a gain against the base size.",
+                   .title = "The time breakdown of each size",
+                   .description =
+                       "A bar for each number of ranks; its parts are the terms of the "
+                       "table below, by number, and add up to the whole step.  Parts below "
+                       "zero are gains relative to the base size.",
                    .height = 400,
                    .x = {.label = "ranks", .from = 0.4, .to = n + 0.6, .tick = ranks, .ticks = n},
-                   .y = {.label = "share of ranks x time", .unit = "%"}};
+                   .y = {.label = "fraction of ranks x time", .unit = "%"}};
   CT_TRY(ct__chart(&c, &bars, 1, out));
   CT_TRY(term_table(r, z, n, out));
 out:
@@ -159,7 +160,7 @@ static double bins_all(const json_t *bins)
 
 static int draw_bins(const ct_study_size_t *z, ct_str_t *out)
 {
-  static const double wide = 1.0905077326652577; /* eight to a factor of 2 */
+  static const double wide = 1.0905077326652577; /* eight bins per factor of 2 */
   int rc = CT_OK;
   const ct_study_account_t *a = &z->account;
   size_t n = json_array_size(a->bins);
@@ -172,8 +173,7 @@ static int draw_bins(const ct_study_size_t *z, ct_str_t *out)
     snprintf(m.hint, sizeof m.hint, "from %.4g ms: %.4g steps", begin, bin_n(a->bins, i));
     CT_TRY(ct__series_add(&s, &m));
   }
-  snprintf(title, sizeof title, "Lengths of steps at %d rank%s", z->ranks,
-           z->ranks == 1 ? "" : "s");
+  snprintf(title, sizeof title, "Step durations at %d rank%s", z->ranks, z->ranks == 1 ? "" : "s");
   snprintf(text, sizeof text, "p50 %.4g, p95 %.4g, p99 %.4g, longest %.4g ms", 1e3 * a->p50_s,
            1e3 * a->p95_s, 1e3 * a->p99_s, 1e3 * a->max_s);
   double from = 1e3 * bin_s(a->bins, 0) / 1.3, to = 1e3 * bin_s(a->bins, n - 1) * 1.5;
@@ -182,7 +182,7 @@ static int draw_bins(const ct_study_size_t *z, ct_str_t *out)
                    .left = title,
                    .right = text,
                    .height = 190,
-                   .x = {"ms a step", from, to, .log = to > 8 * from},
+                   .x = {"ms per step", from, to, .log = to > 8 * from},
                    .y = {.label = "steps", .unit = "%"}};
   CT_TRY(ct__chart(&c, &s, 1, out));
 out:
@@ -197,7 +197,7 @@ int ct__report_steps(const ct_report_t *r, ct_str_t *out)
   int n = with_account(r, z);
   for (int i = 0; i < n; i++) {
     if (bins_all(z[i]->account.bins) <= 0) continue;
-    if (!begun++) CT_TRY(ct_str_add(out, "<h3>How long steps are</h3>\n"));
+    if (!begun++) CT_TRY(ct_str_add(out, "<h3>Step durations</h3>\n"));
     CT_TRY(draw_bins(z[i], out));
   }
 out:
@@ -244,16 +244,16 @@ int ct__report_ranks(const ct_report_t *r, ct_str_t *out)
     snprintf(m.hint, sizeof m.hint, "rank %d: %.5g ms", all[i].rank, m.high);
     CT_TRY(ct__series_add(&s, &m));
   }
-  snprintf(text, sizeof text, "rank %d: %.4g ms, the least busy, rank %d: %.4g ms", all[0].rank,
-           1e3 * all[0].s, all[n - 1].rank, 1e3 * all[n - 1].s);
+  snprintf(text, sizeof text, "busiest: rank %d, %.4g ms; least busy: rank %d, %.4g ms",
+           all[0].rank, 1e3 * all[0].s, all[n - 1].rank, 1e3 * all[n - 1].s);
   snprintf(heading, sizeof heading, "Busy time of each rank, at %d ranks", z->ranks);
   ct__chart_t c = {.heading = heading,
                    .title = "Busy time of each rank",
                    .description = text,
                    .left = text,
                    .height = 240,
-                   .x = {"ranks, the busiest first", 0, n, .whole = 1},
-                   .y = {.label = "busy, ms a step"}};
+                   .x = {"ranks, busiest first", 0, n, .whole = 1},
+                   .y = {.label = "busy, ms per step"}};
   CT_TRY(ct__chart(&c, &s, 1, out));
 out:
   ct_mem_free(s.mark);
@@ -289,8 +289,9 @@ static int knee_words(const ct_scaling_t *m, double below, ct_str_t *out)
   if (!ranks)
     return ct_str_add(out, "<li>The efficiency stays above %.0f %% up to %d ranks.\n", 100 * below,
                       1 << 17);
-  return ct_str_add(out, "<li>From %d ranks on it is below %.0f %%; what costs most there: %s.\n",
-                    ranks, 100 * below, ct_term_help(ct_terms_largest(&a.terms)));
+  return ct_str_add(
+      out, "<li>From %d ranks on the efficiency is below %.0f %%; the largest loss there: %s.\n",
+      ranks, 100 * below, ct_term_help(ct_terms_largest(&a.terms)));
 }
 
 static int model_words(const ct_scaling_t *m, ct_str_t *out)
@@ -303,10 +304,11 @@ static int model_words(const ct_scaling_t *m, ct_str_t *out)
   if (m->fitted_inside)
     CT_TRY(ct_str_add(out, "<li>Inside a node: %.3g us a round, %.4g GB/s, fitted to %d sizes.\n",
                       1e6 * m->inside.alpha_s, 1e-9 * m->inside.bytes_per_s, m->fitted_inside));
-  CT_TRY(ct_str_add(out,
-                    "<li>Fitted to sizes of up to %d ranks, it is %+.1f %% off at %d: the band "
-                    "is made of this error, and wider the further it reaches.\n",
-                    m->left_from, 100 * m->left_out, m->left_ranks));
+  CT_TRY(ct_str_add(
+      out,
+      "<li>Fitted to sizes of up to %d ranks, the model has an error of %+.1f %% at %d ranks: "
+      "the band shows this error, growing with the distance from the measured sizes.\n",
+      m->left_from, 100 * m->left_out, m->left_ranks));
   CT_TRY(knee_words(m, 0.75, out));
   CT_TRY(knee_words(m, 0.5, out));
   CT_TRY(ct_str_add(out, "</ul>\n"));
@@ -319,7 +321,7 @@ int ct__report_model(const ct_report_t *r, ct_str_t *out)
   static const char heading[] = "Efficiency, measured and predicted";
   int rc = CT_OK;
   if (!r->model || !r->model->left_ranks) {
-    const char *why = r->model ? "one size with several ranks does not tell how far a model reaches"
+    const char *why = r->model ? "one size with several ranks does not show the error of a model"
                       : r->no_model ? r->no_model
                                     : "there are too few sizes";
     CT_TRY(ct_str_add(out, "<h3>%s</h3>\n", heading));
@@ -336,8 +338,9 @@ int ct__report_model(const ct_report_t *r, ct_str_t *out)
   }
   ct__chart_t c = {.heading = heading,
                    .title = "Efficiency against ranks",
-                   .description = "Points with intervals are measured, the line is the model's, "
-                                  "with its band; it goes to four times the largest size.",
+                   .description =
+                       "Points with intervals are measured, the line is predicted by the "
+                       "model, with an error band, up to four times the largest size.",
                    .height = 320,
                    .x = {.label = "ranks", .log = 1, .whole = 1},
                    .y = {"efficiency", 0, 115, .unit = "%"}};

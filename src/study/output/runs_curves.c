@@ -1,5 +1,5 @@
-/* Curves of several runs laid over each other.  A run has a colour and a dash of its own; the table
- * below a picture says which, and has its numbers for who cannot see it. */
+/* Charts of curves, one line per run.  Each run has a colour and a dash pattern; the table below a
+ * chart is its legend, and has the numbers for readers who cannot see it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static const char *dashes(int i)
 typedef struct picture {
   const char *curve, *title, *label;
   int by_time;
-  int falls; /* towards 0, as losses do */
+  int falls; /* 1: it falls towards 0, as losses do */
 } picture_t;
 
 static double unit_of(double longest_s, const char **name)
@@ -76,7 +76,7 @@ static void set_axes(const ct_runs_t *c, const picture_t *pic, ct__chart_t *p, d
   p->y = (ct__axis_t){.label = pic->label, .log = pic->falls && low > 0 && high > 30 * low};
 }
 
-/* ---- the table below, which is the legend, too ---- */
+/* ---- the table below a chart, also its legend ---- */
 
 static int sample_of_line(int i, ct_str_t *out)
 {
@@ -150,9 +150,8 @@ static int draw(const ct_runs_t *c, const picture_t *pic, ct_str_t *out)
   ct__series_t *s = ct_mem_array(2 * (int64_t)c->n, sizeof *s, "curves");
   if (!marks || !s) CT_TRY(CT_ERR_NOMEM);
   set_axes(c, pic, &p, &unit_s);
-  snprintf(words, sizeof words,
-           "A line for each run, over %s%s; the table below has their numbers.", p.x.label,
-           p.y.log ? ", on a logarithmic axis" : "");
+  snprintf(words, sizeof words, "A line for each run, over %s%s; the table below has the numbers.",
+           p.x.label, p.y.log ? ", on a logarithmic axis" : "");
   for (int i = 0; i < c->n; i++) {
     const ct_curve_t *v = curve_of(c, i, pic->curve);
     if (v) n += series_of(v, i, pic, unit_s, marks + (size_t)i * MARKS, s + n);
@@ -160,8 +159,8 @@ static int draw(const ct_runs_t *c, const picture_t *pic, ct_str_t *out)
   }
   CT_TRY(ct__chart(&p, s, n, out));
   if (reduced)
-    CT_TRY(ct_str_add(out, "<p>Lines are means of neighbouring points; bands reach from the least "
-                           "to the largest of them.</p>\n"));
+    CT_TRY(ct_str_add(out, "<p>Lines show means of neighbouring points; bands span their least and "
+                           "largest values.</p>\n"));
   CT_TRY(table(c, pic, out));
 out:
   ct_mem_free(marks);
@@ -176,7 +175,7 @@ static int any_has(const ct_runs_t *c, int runs, const char *curve)
   return 0;
 }
 
-/* What evaluations measured, whatever it is: curves that no run before this one has. */
+/* Scores of evaluations: for each run the curves that no earlier run has. */
 static int draw_scores(const ct_runs_t *c, ct_str_t *out)
 {
   int rc = CT_OK;

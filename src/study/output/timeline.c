@@ -1,5 +1,5 @@
-/* One step of all ranks as a picture, from a trace.json that lies beside the points: what each rank
- * does, and below it its gradients on their way. */
+/* A chart of one step on all ranks, from the trace.json in the directory of points.jsonl: the
+ * activity of each rank, and below it its gradients under way. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { ROWS = 32, SENT = 1024 };
 
-/* A step, in microseconds; of how many ranks. */
+/* The begin and end of a step in microseconds, and the number of ranks in the trace. */
 typedef struct window {
   double from, to;
   char name[40];
@@ -52,7 +52,7 @@ static window_t find_step(const json_t *events)
   return w;
 }
 
-/* The kinds that a row shows; -1: something inside them. */
+/* Index of an activity that a row shows; -1: an event nested in one of them. */
 static int kind_of(const char *name)
 {
   static const char *const names[] = {"data", "compute", "move",      "update",
@@ -79,7 +79,7 @@ static int add_box(ct__series_t *s, const window_t *w, const json_t *e, double f
   m.colour = sent ? "#444444" : kind == 5 ? "#dddddd" : ct__colour(kind + 8 * (kind == 1));
   if (!sent) snprintf(m.text, 40, "%s", kind == 5 ? "wait" : name);
   if (to - from <= 2e-5 * (double)strlen(m.text) * (w->to - w->from)) *m.text = '\0';
-  snprintf(m.hint, sizeof m.hint, "rank %d: %s%s, %.4g ms", rank, name, sent ? " on their way" : "",
+  snprintf(m.hint, sizeof m.hint, "rank %d: %s%s, %.4g ms", rank, name, sent ? " under way" : "",
            to - from);
   return ct__series_add(s, &m);
 }
@@ -92,7 +92,7 @@ static int add_span(ct__series_t *s, const window_t *w, const json_t *e)
   return add_box(s, w, e, from, from + member(e, "dur"), kind);
 }
 
-/* Where a bucket's `b` was, until its `e` comes. */
+/* The begin event (`b`) of a bucket whose end event (`e`) has not been read yet. */
 typedef struct sent {
   char name[32];
   int rank;
@@ -154,17 +154,17 @@ static int draw(const window_t *w, const json_t *trace, ct_str_t *out)
     snprintf(name[r].name, sizeof name[r].name, "rank %d", r);
   }
   ct__chart_t c = {.heading = "One step on all ranks",
-                   .description = "A row for each rank: what it does, as boxes with names, and "
-                                  "below them dark bars for its gradients on their way.",
+                   .description = "A row for each rank: boxes with names for its activity, and "
+                                  "below them dark bars for its gradients under way.",
                    .width = 860,
                    .height = 70 + fmax(18, 60 - 2 * rows) * rows,
-                   .x = {.label = "ms from the begin of the step", .to = 1e-3 * (w->to - w->from)},
+                   .x = {.label = "ms since the begin of the step", .to = 1e-3 * (w->to - w->from)},
                    .y = {.from = -rows, .tick = name, .ticks = rows}};
   CT_TRY(add_events(&s, w, json_object_get(trace, "traceEvents")));
   CT_TRY(ct__chart(&c, &s, 1, out));
   CT_TRY(ct_str_add(out,
-                    "<p>%s of <code>trace.json</code>%s. Above: what the rank does; dark bars "
-                    "below: gradients on their way. Clocks of the nodes agree to %.4g us.</p>\n",
+                    "<p>%s of <code>trace.json</code>%s. Boxes: activity of a rank; dark bars "
+                    "below: gradients under way. Clocks of the nodes agree to %.4g us.</p>\n",
                     w->name, w->ranks > ROWS ? ", the first 32 ranks" : "", bound));
 out:
   ct_mem_free(s.mark);
@@ -186,7 +186,8 @@ int ct__report_timeline(const ct_report_t *r, ct_str_t *out)
     CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s", path, why.line, why.text);
   window_t w = find_step(json_object_get(trace, "traceEvents"));
   if (!w.ranks || w.to <= w.from)
-    CT_FAIL(CT_ERR_FORMAT, "%s: there is no step in it, as run.trace writes them", path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: there is no step in it; expected a file written by run.trace",
+            path);
   CT_TRY(draw(&w, trace, out));
 out:
   json_decref(trace);
