@@ -1,4 +1,4 @@
-/* What is so: asked of the system, the environment and MPI. */
+/* Queries facts from the system, the environment and MPI. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,8 +24,8 @@ static double wall_clock(void)
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Accounts of people: those of services are below, or between the two (systemd's of the moment,
- * nobody). */
+/* 1: a user account of a person.  Services have lower numbers, or numbers between the two ranges
+ * (dynamic users of systemd, nobody). */
 static int is_person(unsigned uid)
 {
   return uid >= 1000 && (uid < 60000 || uid > 65535);
@@ -41,7 +41,7 @@ int ct__doctor_others(const char *proc, unsigned me, char *name, size_t cap)
   struct stat st;
   *name = '\0';
   while (d && n < MOST && (e = readdir(d))) {
-    if (e->d_name[0] < '1' || e->d_name[0] > '9') continue; /* no process */
+    if (e->d_name[0] < '1' || e->d_name[0] > '9') continue; /* not a process */
     if (fstatat(dirfd(d), e->d_name, &st, 0) != 0 || st.st_uid == me || !is_person(st.st_uid))
       continue;
     for (known = 0; known < n && seen[known] != st.st_uid; known++) {
@@ -56,7 +56,7 @@ int ct__doctor_others(const char *proc, unsigned me, char *name, size_t cap)
 static void fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
 {
   char mpi[128], reason[128];
-  memset(f, 0, sizeof *f); /* with the padding: it is sent as bytes */
+  memset(f, 0, sizeof *f); /* including padding, since it is sent as bytes */
   ct_machine_read(&f->machine, thorough);
   f->rank = env->topo->rank;
   f->node = env->topo->node_index;
@@ -85,7 +85,7 @@ int ct_doctor_gather(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *
   if (!mine || (first && !*all)) rc = CT_ERR_NOMEM;
   if (rc == CT_OK) fill(env, thorough, mine);
   CT_TRY(ct_agree(env->topo, rc));
-  mine->clock_s = wall_clock(); /* all have come from the agreement just now */
+  mine->clock_s = wall_clock(); /* all ranks have just left the collective call */
   ct_agree_gather(env->topo, mine, (int)sizeof *mine, *all);
 out:
   ct_mem_free(mine);

@@ -1,4 +1,4 @@
-/* The list of findings.  The same thing on a hundred nodes is one finding. */
+/* The list of findings: the same finding on several nodes is listed once. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ void ct__doctor_add(ct_findings_t *out, int level, const char *key, const ct__do
   ct_finding_t *f = out->list, *end = out->list + out->n;
   while (f < end && (strcmp(f->key, key) != 0 || f->level != level))
     f++;
-  if (f < end) { /* on another node, or of another rank of this one */
+  if (f < end) { /* found before, on another node or for another rank of this node */
     f->nodes += node && f->node != node->index;
     f->node = node ? node->index : f->node;
     return;

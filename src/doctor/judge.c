@@ -1,7 +1,8 @@
-/* Facts to findings, in order.  Nothing here asks the system, so tests can make up any cluster. */
+/* Derives findings from facts, subject by subject.  Nothing here queries the system, so that tests
+ * can pass the facts of any cluster. */
 #include "doctor/doctor.h"
 
-/* What is fine is said once for each subject, if nothing in \a found since was said against it. */
+/* Adds one finding that a subject is in order, if there was no finding about it. */
 static void add_fine(ct_findings_t *out, int before, const char *key, const char *what)
 {
   if (out->n == before) ct__doctor_add(out, CT_FINDING_OK, key, NULL, "", "%s", what);
@@ -13,11 +14,11 @@ static void judge_nodes(const ct__doctor_node_t *nodes, const ct_job_facts_t *jo
   int before = out->n, gpus = 0;
   for (int i = 0; i < job->nodes; i++)
     ct__doctor_cores(&nodes[i], out);
-  add_fine(out, before, "cores", "cores: every thread has one of its own");
+  add_fine(out, before, "cores", "cores: every thread has its own core");
   before = out->n;
   for (int i = 0; i < job->nodes; i++)
     ct__doctor_memory(&nodes[i], out);
-  add_fine(out, before, "limits", "memory, /dev/shm and resource limits suffice");
+  add_fine(out, before, "limits", "memory, /dev/shm and resource limits are sufficient");
   before = out->n;
   for (int i = 0; i < job->nodes; i++) {
     ct__doctor_gpus(&nodes[i], out);
@@ -33,19 +34,20 @@ int ct_doctor_judge(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_find
   out->n = 0;
   CT_TRY(ct__doctor_nodes_make(f, job, &nodes));
   ct__doctor_launch(f, job, out);
-  add_fine(out, 0, "launch", "launch: one world, the same program and libraries on all ranks");
+  add_fine(out, 0, "launch",
+           "launch: one MPI_COMM_WORLD, the same program and libraries on all ranks");
   judge_nodes(nodes.node, job, out);
   before = out->n;
   ct__doctor_files(job, out);
-  if (job->volume.type[0]) add_fine(out, before, "files", "the run directory can be written");
+  if (job->volume.type[0]) add_fine(out, before, "files", "the run directory is writable");
   before = out->n;
   if (job->has_config) {
     ct__doctor_data(job, out);
-    add_fine(out, before, "data", "data, model and batch fit together, and the memory");
+    add_fine(out, before, "data", "data, model, batch and memory fit together");
     before = out->n;
     ct__doctor_survey(job, out);
     if (job->surveys)
-      add_fine(out, before, "samples", "samples: all that were looked at can be trained on");
+      add_fine(out, before, "samples", "samples: all samples that were read are valid");
   }
 out:
   ct__doctor_nodes_clear(&nodes);

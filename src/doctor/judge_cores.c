@@ -1,4 +1,4 @@
-/* Findings about cores: who has how many, and are they its own? */
+/* Findings about cores: their number for each rank, and whether ranks share them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap
              n - 1);
     break;
   default:
-    snprintf(buf, cap, "tell the launcher to give each rank %d core%s of its own", n, S(n));
+    snprintf(buf, cap, "set the launcher's options so that each rank has %d core%s of its own", n,
+             S(n));
   }
 }
 
@@ -64,8 +65,8 @@ static int asked_for(const ct__doctor_node_t *d)
   return from;
 }
 
-/* More threads than cores, by what led to it: too many ranks; too many threads; masks that are too
- * narrow. */
+/* More threads than cores.  The cure depends on the cause: too many ranks, too many threads, or
+ * masks that are too narrow. */
 static void cure_too_many(const ct__doctor_node_t *d, char *cure, size_t cap)
 {
   char bind[160] = "";
@@ -101,8 +102,8 @@ static int too_many(const ct__doctor_node_t *d, ct_findings_t *out)
   return 1;
 }
 
-/* OpenMP binds the threads of each rank by itself: those of ranks that share cores all to the first
- * ones, and where places are too few several threads to one core. */
+/* OpenMP binds threads in each rank independently: ranks that share cores all bind to the first
+ * ones, and too few OMP_PLACES put several threads on one core. */
 static int bound(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   static const char unset[] = "unset OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY";
@@ -132,8 +133,8 @@ static int idle(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
   if (d->allowed < 4 || d->cores * 2 >= d->allowed)
-    return 0; /* half: maybe one of two hyperthreads */
-  if (d->rank[0]->on_gpu && d->cores >= 4 * d->n) return 0; /* enough to feed them */
+    return 0; /* half of the cores: possibly one of two hyperthreads */
+  if (d->rank[0]->on_gpu && d->cores >= 4 * d->n) return 0; /* enough cores to feed the GPUs */
   ct__doctor_bind(d->job, share(d), cure, sizeof cure);
   ct__doctor_add(out, CT_FINDING_BAD, "idle_cores", d, cure,
                  "%d rank%s may use %d core%s of %d: the others stay idle", d->n, S(d->n), d->cores,
@@ -154,7 +155,7 @@ static int few_threads(const ct__doctor_node_t *d, ct_findings_t *out)
   return 1;
 }
 
-/* Nothing keeps these ranks' threads from meeting on a core, although there are enough cores. */
+/* Threads of several ranks may run on the same core, although there are enough cores. */
 static int shared(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
@@ -169,7 +170,8 @@ static int shared(const ct__doctor_node_t *d, ct_findings_t *out)
   return 1;
 }
 
-/* Time that the cgroup gives is not seen in the mask: threads are stopped until the next period. */
+/* The mask does not show the CPU time limit of the cgroup, which stops threads until its next
+ * period. */
 static void quota(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
@@ -189,8 +191,8 @@ static void polling(const ct__doctor_node_t *d, ct_findings_t *out)
   if (!name || d->threads + d->n <= d->cores) return;
   snprintf(cure, sizeof cure, "unset %s", name);
   ct__doctor_add(out, CT_FINDING_BAD, "async_progress", d, cure,
-                 "%s: a thread of MPI polls all the time in each rank, and takes a core from those "
-                 "that compute: %d rank%s with %d thread%s have %d core%s",
+                 "%s: MPI runs a polling thread in each rank, which takes a core from the compute "
+                 "threads: %d rank%s with %d thread%s have %d core%s",
                  name, d->n, S(d->n), d->threads, S(d->threads), d->cores, S(d->cores));
 }
 
@@ -212,7 +214,7 @@ static void hyperthreads(const ct__doctor_node_t *d, ct_findings_t *out)
   }
 }
 
-/* A rank on several NUMA nodes: its memory is partly far from its threads. */
+/* A rank on several NUMA nodes: a part of its memory is remote for some of its threads. */
 static void numa(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
@@ -235,7 +237,7 @@ static void numa(const ct__doctor_node_t *d, ct_findings_t *out)
   }
 }
 
-/* Messages to other nodes, which come from cores that are all far from the network card. */
+/* No rank is near the network card, so messages to other nodes cross the machine. */
 static void network(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   const ct_machine_t *m = &d->rank[0]->machine;
@@ -260,7 +262,7 @@ static void network(const ct__doctor_node_t *d, ct_findings_t *out)
 
 void ct__doctor_cores(const ct__doctor_node_t *d, ct_findings_t *out)
 {
-  if (d->cores == 0) return; /* the system did not tell */
+  if (d->cores == 0) return; /* not known */
   int told = too_many(d, out) || bound(d, out) || idle(d, out) || few_threads(d, out);
   if (!told) shared(d, out);
   quota(d, out);

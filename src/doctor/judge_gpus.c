@@ -1,4 +1,4 @@
-/* Findings about GPUs: does each rank have one of its own, near its cores, and is one left idle? */
+/* Findings about GPUs: whether each rank has its own, near its cores, and whether some are idle. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void same_gpu(const ct__doctor_node_t *d, ct_findings_t *out)
     }
 }
 
-/* There is a GPU, and nothing of it is used. */
+/* GPUs that no rank uses. */
 static void not_used(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   const ct_rank_facts_t *f = d->rank[0];
@@ -54,8 +54,8 @@ static void not_used(const ct__doctor_node_t *d, ct_findings_t *out)
                    d->n, S(d->n));
   } else if (!f->on_gpu && d->job->wants_gpu && n > 0 && !f->no_device[0]) {
     ct__doctor_add(out, CT_FINDING_BAD, "gpu_unused", d,
-                   "docker run --gpus all, or load the driver; '--set device=cuda' tells the "
-                   "reason, '--set device=cpu' says that it is meant",
+                   "docker run --gpus all, or load the driver; '--set device=cuda' prints the "
+                   "reason, '--set device=cpu' silences this note",
                    "%d NVIDIA GPU%s there, but cannot be used: no driver, or no CUDA "
                    "in this build",
                    n, n == 1 ? " is" : "s are");

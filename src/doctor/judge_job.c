@@ -8,7 +8,7 @@
 
 /* ---- launch and versions ---- */
 
-/* The first rank that differs from rank 0 in a number; 0: none does. */
+/* The first rank whose value at an offset differs from that of rank 0; 0: none does. */
 static int first_other(const ct_rank_facts_t *f, int ranks, size_t at)
 {
   for (int r = 1; r < ranks; r++)
@@ -44,14 +44,16 @@ static void clocks(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findi
   for (int r = 1; r < job->ranks; r++)
     if (fabs(f[r].clock_s - f[0].clock_s) > fabs(f[far].clock_s - f[0].clock_s)) far = r;
   double off = f[far].clock_s - f[0].clock_s;
-  if (fabs(off) < 5 || f[far].node == f[0].node) return; /* less can be waiting, not the clock */
+  if (fabs(off) < 5 || f[far].node == f[0].node)
+    return; /* smaller differences can be waiting time */
   ct__doctor_add(out, CT_FINDING_NOTE, "clock", NULL,
-                 "ask for time synchronisation (chrony, NTP): times of files and logs mislead",
+                 "ask the administrators for time synchronisation (chrony, NTP): timestamps of "
+                 "files and logs are wrong",
                  "the clock of %s is %.0f s %s that of %s", f[far].machine.host, fabs(off),
                  off > 0 ? "ahead of" : "behind", f[0].machine.host);
 }
 
-/* "srun --ntasks=8 ctrain-hpc", where it is known how the ranks are started. */
+/* Writes "srun --ntasks=8 ctrain-hpc" if the launcher is known. */
 static const char *start_with(const ct_job_facts_t *job, const char *option, int n, char cure[300])
 {
   const char *launch = job->batch.system.launch;
@@ -77,7 +79,7 @@ static void batch_job(const ct_job_facts_t *job, ct_findings_t *out)
     snprintf(cure, sizeof cure, "%s, or --set job.walltime=DURATION",
              say ? say : "export CTRAIN_END_TIME=SECONDS_SINCE_1970");
     ct__doctor_add(out, CT_FINDING_NOTE, "no_end", NULL, cure,
-                   "nobody says when this job ends, so a run cannot stop in time by itself");
+                   "the end of this job is unknown, so a run cannot stop before its time limit");
   }
   if (job->left_s >= 0 && job->left_s < 300) {
     ct__doctor_add(out, CT_FINDING_NOTE, "walltime", NULL, "",
@@ -85,8 +87,7 @@ static void batch_job(const ct_job_facts_t *job, ct_findings_t *out)
   }
 }
 
-/* Hydra's port is open to all, and it ends with an error when somebody connects who is none of its
- * own. */
+/* Hydra listens on a port that all users can reach, and aborts when a foreign process connects. */
 static void others(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   char more[40] = "";
@@ -97,14 +98,13 @@ static void others(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findi
   if (f[first].others > 1) snprintf(more, sizeof more, " and %d more", f[first].others - 1);
   ct__doctor_add(
       out, CT_FINDING_NOTE, "others", NULL,
-      "srun where there is Slurm, whole nodes, or a network of its own (docs/cluster.md: "
-      "other users)",
-      "mpiexec ends the job when anybody connects to its port, and %s%s %s processes on "
-      "%s, too",
+      "srun under Slurm, exclusive nodes, or a private network (docs/cluster.md: other users)",
+      "mpiexec aborts the job when anybody connects to its port, and %s%s %s processes on "
+      "%s",
       f[first].other, more, f[first].others > 1 ? "have" : "has", f[first].machine.host);
 }
 
-/* In each step all ranks wait for the slowest. */
+/* In each step all ranks wait for the slowest rank. */
 static void uneven(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out)
 {
   char cure[300];
@@ -132,7 +132,7 @@ void ct__doctor_launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_f
   if (!job->equal_nodes)
     ct__doctor_add(out, CT_FINDING_NOTE, "unequal_nodes", NULL,
                    "a number of ranks that the nodes divide, and --ntasks-per-node or -ppn",
-                   "some nodes have more ranks than others: gradients take a slower way");
+                   "some nodes have more ranks than others: a slower all-reduce algorithm is used");
 }
 
 /* ---- the run directory ---- */
@@ -146,17 +146,19 @@ static void space(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char a[32], b[32];
   const ct_volume_t *v = &job->volume;
-  int64_t want = 2 * (int64_t)job->data.checkpoint_bytes; /* a new one is written beside the last */
+  int64_t want =
+      2 * (int64_t)
+              job->data.checkpoint_bytes; /* a new one is written while the last one still exists */
   if (v->free < 0) return;
   ct_text_bytes((double)v->free, a, sizeof a);
   ct_text_bytes((double)job->data.checkpoint_bytes, b, sizeof b);
   if (v->free < want || v->files == 0) {
     ct__doctor_add(out, CT_FINDING_BAD, "space", NULL,
-                   "make room, or --set run.dir=SOMEWHERE_LARGER",
-                   "%s has room for %s%s, but a checkpoint is about %s", job->dir, a,
+                   "delete files, or --set run.dir=LARGER_FILE_SYSTEM",
+                   "%s has %s free%s, but a checkpoint has about %s", job->dir, a,
                    v->files == 0 ? " and no more files" : "", b);
   } else if (v->free < 1024 * MIB) {
-    ct__doctor_add(out, CT_FINDING_NOTE, "space", NULL, "", "%s has room for %s", job->dir, a);
+    ct__doctor_add(out, CT_FINDING_NOTE, "space", NULL, "", "%s has %s free", job->dir, a);
   }
 }
 
@@ -174,7 +176,7 @@ void ct__doctor_files(const ct_job_facts_t *job, ct_findings_t *out)
   if (v->local && strcmp(v->type, "overlay") != 0) {
     ct__doctor_add(out, *job->batch.system.name ? CT_FINDING_BAD : CT_FINDING_NOTE, "local", NULL,
                    "--set run.dir= a directory that all nodes share and that stays",
-                   "%s is %s: what is in it is gone with this node or job", job->dir, v->type);
+                   "%s is %s: its files are lost with this node or job", job->dir, v->type);
   }
   if (v->writable && v->flock_error && is_true(job->file_locking)) {
     ct__doctor_add(out, CT_FINDING_BAD, "locking", NULL, "unset HDF5_USE_FILE_LOCKING",
@@ -210,7 +212,7 @@ static void batch(const ct_job_facts_t *job, ct_findings_t *out)
   }
 }
 
-/* A block is read and decoded as a whole for any of its samples. */
+/* Reading one sample reads and decodes its whole chunk. */
 static void blocks(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char size[32], cure[300];
@@ -224,7 +226,7 @@ static void blocks(const ct_job_facts_t *job, ct_findings_t *out)
                    ct_text_bytes((double)d->block_bytes, size, sizeof size), d->block_rows);
   } else if (*d->repack && d->shuffled && d->block_rows > 1 && d->block_bytes >= (size_t)MIB) {
     ct__doctor_add(out, CT_FINDING_NOTE, "chunks", NULL, cure,
-                   "data.shuffle takes samples from all over data.train, and each costs a chunk of "
+                   "data.shuffle reads samples in random order, and each costs a chunk of "
                    "%" PRId64 " (%s); data.shuffle: blocks reads each chunk once",
                    d->block_rows, ct_text_bytes((double)d->block_bytes, size, sizeof size));
   } else if (d->blocks < job->ranks) {
@@ -236,7 +238,7 @@ static void blocks(const ct_job_facts_t *job, ct_findings_t *out)
   }
 }
 
-/* Ranks that read a file with one stripe share one server's rate. */
+/* All ranks that read a file with one stripe share the bandwidth of one server. */
 static void stripes(const ct_job_facts_t *job, ct_findings_t *out)
 {
   const ct_data_facts_t *d = &job->data;
@@ -250,15 +252,15 @@ static void stripes(const ct_job_facts_t *job, ct_findings_t *out)
         d->files == 1 ? "it" : "them");
 }
 
-/* As steps were: a reader that is faster than the model is waited for in none of them. */
+/* Whether the steps that were tried waited for the reader. */
 static void waits(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char cure[300];
   const ct_data_facts_t *d = &job->data;
   if (!d->steps || d->wait_s < 0.1 * d->step_s) return;
   snprintf(cure, sizeof cure,
-           "--set data.workers=%" PRId64 ", if there are cores for them; bench io says what the "
-           "reading threads do",
+           "--set data.workers=%" PRId64 ", if there are cores for them; bench io shows the "
+           "time of reader threads",
            2 * d->workers + (d->workers == 0));
   ct__doctor_add(out, CT_FINDING_NOTE, "data_wait", NULL, cure,
                  "a step would wait %.0f %% of its time for data: %.3g ms of %.3g, with "

@@ -1,5 +1,5 @@
-/* Findings about a node's memory, its /dev/shm and the limits of its processes: what is too small
- * for its ranks together. */
+/* Findings about memory, /dev/shm and resource limits that are too small for the ranks of a
+ * node. */
 #include <stdio.h>
 
 #include "doctor/doctor.h"
@@ -9,7 +9,7 @@ static const char *bytes_text(int64_t n, char buf[32])
   return ct_text_bytes((double)n, buf, 32);
 }
 
-/* What the ranks of a node can have together, and what limits it. */
+/* The memory that the ranks of a node can use together; *by names its limit. */
 static int64_t have_memory(const ct_machine_t *m, const char **by)
 {
   *by = m->memory_limit < m->memory_free ? "its cgroup" : "the machine";
@@ -39,7 +39,7 @@ static void memory(const ct__doctor_node_t *d, ct_findings_t *out)
   }
 }
 
-/* MPI and the gradients of ranks that share a node travel through /dev/shm. */
+/* Ranks of a node exchange messages and gradients through /dev/shm. */
 static void shm(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char a[32], b[32];
@@ -51,17 +51,16 @@ static void shm(const ct__doctor_node_t *d, ct_findings_t *out)
     ct__doctor_add(out, CT_FINDING_BAD, "shm", d,
                    "docker run --shm-size=2g (or --ipc=host); on a node of its own: "
                    "mount -o remount,size=2g /dev/shm",
-                   "/dev/shm has %s, too little for %d ranks: about %s is wanted",
+                   "/dev/shm has %s, too little for %d ranks, which need about %s",
                    bytes_text(m->shm_total > 0 ? m->shm_total : 0, a), d->n, bytes_text(need, b));
   } else if (m->shm_free < need / 2) {
-    ct__doctor_add(out, CT_FINDING_BAD, "shm", d,
-                   "remove what dead programs left there: ls -l /dev/shm",
+    ct__doctor_add(out, CT_FINDING_BAD, "shm", d, "remove files of dead processes: ls -l /dev/shm",
                    "/dev/shm is full: %s of %s are free", bytes_text(m->shm_free, a),
                    bytes_text(m->shm_total, b));
   }
 }
 
-/* InfiniBand's buffers are locked in memory. */
+/* InfiniBand locks its buffers in memory. */
 static void locked(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char a[32];
@@ -86,7 +85,7 @@ static void limits(const ct__doctor_node_t *d, ct_findings_t *out)
   if (m->files >= 0 && m->files < files) {
     snprintf(cure, sizeof cure, "ulimit -n %lld", (long long)(files > 4096 ? files : 4096));
     ct__doctor_add(out, CT_FINDING_BAD, "files", d, cure,
-                   "a rank may open only %lld files; with %d rank%s %lld are wanted",
+                   "a rank may open only %lld files; with %d rank%s it needs %lld",
                    (long long)m->files, d->job->ranks, S(d->job->ranks), (long long)files);
   }
   if (m->stack >= 0 && m->stack < MIB) {
@@ -96,7 +95,7 @@ static void limits(const ct__doctor_node_t *d, ct_findings_t *out)
   if (m->address_space >= 0 && m->address_space != CT_NO_LIMIT) {
     int level = d->rank[0]->on_gpu ? CT_FINDING_BAD : CT_FINDING_NOTE;
     ct__doctor_add(out, level, "address_space", d, "ulimit -v unlimited",
-                   "addresses are limited to %s%s", bytes_text(m->address_space, a),
+                   "the address space is limited to %s%s", bytes_text(m->address_space, a),
                    d->rank[0]->on_gpu ? ", but CUDA reserves far more than it uses" : "");
   }
 }

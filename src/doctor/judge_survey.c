@@ -1,16 +1,16 @@
-/* Findings about the samples themselves. */
+/* Findings about the samples of a data set. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "doctor/doctor.h"
 
-/* Findings of one key are one: those of data.val have keys of their own. */
+/* Findings with the same key are merged, so findings about data.val have their own keys. */
 #define KEY(text) (is_val ? "val_" text : text)
 
 static void set(int is_val, const ct_survey_t *l, ct_findings_t *out)
 {
   const char *name = is_val ? "val" : "train";
-  const char *of = l->looked < l->samples ? " (of those looked at)" : "";
+  const char *of = l->looked < l->samples ? " (of the samples read)" : "";
   if (l->unread.n)
     ct__doctor_add(out, CT_FINDING_BAD, KEY("unreadable"), NULL, "",
                    "data.%s: %" PRId64 " sample%s cannot be read%s: %s", name, l->unread.n,
@@ -21,32 +21,33 @@ static void set(int is_val, const ct_survey_t *l, ct_findings_t *out)
                    l->odd.n, S(l->odd.n), of, l->odd.place);
   if (l->missing.n)
     ct__doctor_add(out, CT_FINDING_BAD, KEY("missing"), NULL,
-                   "data.missing: 0 puts a number in their place, data.on_error: skip leaves such "
-                   "samples out",
+                   "data.missing: 0 replaces them by a number, data.on_error: skip skips such "
+                   "samples",
                    "data.%s: %.3g%% of the numbers are missing, in %" PRId64
-                   " sample%s%s, such as %s: training refuses these",
+                   " sample%s%s, such as %s: training stops at them",
                    name, 1e2 * l->missing_numbers / ((double)l->looked * l->numbers_of_sample),
                    l->missing.n, S(l->missing.n), of, l->missing.place);
   if (l->label.n)
     ct__doctor_add(
         out, CT_FINDING_BAD, KEY("labels"), NULL,
-        l->classes ? "model.classes, or loss.ignore_index, or the data" : "",
+        l->classes ? "correct model.classes, loss.ignore_index, or the data" : "",
         "data.%s: %" PRId64 " sample%s %s%s, such as %s", name, l->label.n, S(l->label.n),
-        l->classes ? "with a label that is no class" : "with a target that is not finite", of,
+        l->classes ? "with a label that is not a class" : "with a target that is not finite", of,
         l->label.place);
   if (l->weight.n)
-    ct__doctor_add(out, CT_FINDING_BAD, KEY("weights"), NULL, "the array of data.weight",
+    ct__doctor_add(out, CT_FINDING_BAD, KEY("weights"), NULL, "correct the array of data.weight",
                    "data.%s: %" PRId64 " sample%s with a weight that is negative or not finite%s, "
                    "such as %s",
                    name, l->weight.n, S(l->weight.n), of, l->weight.place);
   if (l->flat.n)
     ct__doctor_add(out, CT_FINDING_NOTE, KEY("constant"), NULL, "",
-                   "data.%s: %" PRId64 " sample%s of one number everywhere%s, such as %s", name,
+                   "data.%s: %" PRId64 " sample%s with all numbers equal%s, such as %s", name,
                    l->flat.n, S(l->flat.n), of, l->flat.place);
   if (l->twice.n)
     ct__doctor_add(out, CT_FINDING_NOTE, KEY("duplicates"), NULL, "",
-                   "data.%s: %" PRId64 " sample%s %s there before%s, such as %s", name, l->twice.n,
-                   S(l->twice.n), l->twice.n == 1 ? "was" : "were", of, l->twice.place);
+                   "data.%s: %" PRId64 " sample%s %s of other samples%s, such as %s", name,
+                   l->twice.n, S(l->twice.n), l->twice.n == 1 ? "is a copy" : "are copies", of,
+                   l->twice.place);
   if (l->empty && l->looked == l->samples)
     ct__doctor_add(out, CT_FINDING_NOTE, KEY("empty_classes"), NULL, "",
                    "data.%s: %" PRId64 " of %" PRId64 " classes have no sample", name, l->empty,
@@ -59,22 +60,24 @@ void ct__doctor_survey(const ct_job_facts_t *job, ct_findings_t *out)
   const ct_surveys_t *l = job->surveys;
   if (!l) return;
   if (job->data.by_hdf5)
-    ct__doctor_add(out, CT_FINDING_NOTE, "by_hdf5", NULL,
-                   "h5repack -f SHUF -f GZIP=4 IN.h5 OUT.h5 makes them readable by all threads",
-                   "%d of %d files of data.train are read by HDF5 itself, one thread at a time",
-                   job->data.by_hdf5, job->data.files);
+    ct__doctor_add(
+        out, CT_FINDING_NOTE, "by_hdf5", NULL,
+        "h5repack -f SHUF -f GZIP=4 IN.h5 OUT.h5, so that all threads can read them",
+        "%d of %d files of data.train are read by the HDF5 library, one thread at a time",
+        job->data.by_hdf5, job->data.files);
   set(0, &l->train, out);
   if (l->val.samples == 0) return;
   set(1, &l->val, out);
   if (l->shared.n)
-    ct__doctor_add(out, CT_FINDING_BAD, "leak", NULL,
-                   "take them out of one of the sets: what is trained on says nothing of others",
-                   "%" PRId64 " sample%s of data.val %s in data.train too, such as %s", l->shared.n,
-                   S(l->shared.n), l->shared.n == 1 ? "is" : "are", l->shared.place);
+    ct__doctor_add(
+        out, CT_FINDING_BAD, "leak", NULL,
+        "remove them from one of the sets: validation on training samples is not meaningful",
+        "%" PRId64 " sample%s of data.val %s also in data.train, such as %s", l->shared.n,
+        S(l->shared.n), l->shared.n == 1 ? "is" : "are", l->shared.place);
   double drift = ct_survey_drift(l, &channel);
   if (drift > 0.5)
     ct__doctor_add(out, CT_FINDING_NOTE, "drift", NULL,
-                   "were both sets made and scaled in the same way?",
+                   "check that both sets were created and scaled in the same way",
                    "the mean of channel %d of data.val is %.2f standard deviations from that of "
                    "data.train",
                    channel, drift);

@@ -1,5 +1,5 @@
-/* Ranks, node by node: most of what can be wrong is about cores, memory or GPUs that the ranks of a
- * node share. */
+/* Groups ranks by node: most problems concern cores, memory or GPUs that the ranks of a node
+ * share. */
 #include <string.h>
 
 #include "doctor/doctor.h"
@@ -12,7 +12,7 @@ static int overlap(const ct_rank_facts_t *a, const ct_rank_facts_t *b, size_t by
   return 0;
 }
 
-/* The bytes of masks that can hold a core: the machine's, and as masks say it. */
+/* The length of the masks in bytes, up to the highest core that is set. */
 static size_t mask_bytes(const ct__doctor_node_t *d)
 {
   size_t bytes = 0;
@@ -22,8 +22,8 @@ static size_t mask_bytes(const ct__doctor_node_t *d)
   return bytes;
 }
 
-/* Cores that rank \a from and those whose masks overlap with its may use together; -1: all ranks.
- */
+/* The number of cores in the union of the masks that overlap with that of rank \a from; -1: of all
+ * masks. */
 static int count_union(const ct__doctor_node_t *d, int from, size_t bytes)
 {
   unsigned char all[CT_MASK_BYTES] = {0};
@@ -39,20 +39,20 @@ static int count_union(const ct__doctor_node_t *d, int from, size_t bytes)
   return count;
 }
 
-/* On a GPU the threads of a rank only feed it: one core is what it needs at least. */
+/* The threads of a rank with a GPU only feed it: it needs at least one core. */
 static int busy_threads(const ct_rank_facts_t *f)
 {
   return f->on_gpu ? 1 : f->threads;
 }
 
-/* The ranks that share cores with rank \a i, if they want for cores more than those found before.
- */
+/* Stores the group of ranks that share cores with rank \a i, if it lacks more cores than the group
+ * stored before. */
 static void judge_group(ct__doctor_node_t *d, int i, size_t bytes)
 {
   int ranks = 0, threads = 0;
   for (int j = 0; j < d->n; j++) {
     if (j != i && !overlap(d->rank[i], d->rank[j], bytes)) continue;
-    if (j < i && d->alike) return; /* was looked at with that one */
+    if (j < i && d->alike) return; /* this group was judged at rank j */
     d->sharing |= j != i;
     ranks++;
     threads += busy_threads(d->rank[j]);
@@ -93,7 +93,7 @@ static void sort(const ct_rank_facts_t *f, const ct_job_facts_t *job, const ct_r
     nodes[i].job = job;
     nodes[i].rank = order + at;
     at += nodes[i].n;
-    nodes[i].n = 0; /* counts again below */
+    nodes[i].n = 0; /* counted again below */
   }
   for (int r = 0; r < job->ranks; r++) {
     ct__doctor_node_t *d = &nodes[f[r].node];
@@ -107,7 +107,7 @@ int ct__doctor_nodes_make(const ct_rank_facts_t *f, const ct_job_facts_t *job,
                           ct__doctor_nodes_t *out)
 {
   out->node = ct_mem_array(job->nodes, sizeof *out->node, "the table of nodes");
-  out->order = ct_mem_array(job->ranks, sizeof *out->order, "the ranks of the nodes");
+  out->order = ct_mem_array(job->ranks, sizeof *out->order, "the order of ranks");
   if (!out->node || !out->order) return CT_ERR_NOMEM;
   sort(f, job, out->order, out->node);
   return CT_OK;

@@ -1,4 +1,4 @@
-/* The report for people. */
+/* The report as text. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static int numa_of(const ct_rank_facts_t *f)
   return n;
 }
 
-/* A row without the host. */
+/* The row of a node without its host name. */
 static int node_row(const ct__doctor_node_t *d, ct_str_t *row)
 {
   int rc = CT_OK;
@@ -98,16 +98,16 @@ out:
   return rc;
 }
 
-/* ---- what else is known ---- */
+/* ---- other facts ---- */
 
 static int launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_str_t *out)
 {
-  static const char *const from[] = {"their share of the cores", "OMP_NUM_THREADS",
-                                     "the configuration"};
+  static const char *const from[] = {"share of the cores", "OMP_NUM_THREADS", "the configuration"};
   int rc = CT_OK;
   char left[32];
   CT_TRY(ct_str_add(out, "  launch      %s; %s, MPI_THREAD_%s\n",
-                    *job->launch.name ? job->launch.name : "by hand", job->mpi, job->thread_level));
+                    *job->launch.name ? job->launch.name : "no launcher", job->mpi,
+                    job->thread_level));
   CT_TRY(ct_str_add(out, "  threads     by %s\n", from[f->threads_from]));
   if (!*job->batch.system.name) goto out;
   CT_TRY(ct_str_add(out, "  job         %s %s", job->batch.system.name, job->batch.id));
@@ -125,7 +125,7 @@ static int system_facts(const ct_machine_t *m, ct_str_t *out)
 {
   int rc = CT_OK;
   char a[32], b[32], c[32], d[32];
-  CT_TRY(ct_str_add(out, "  memory      %s free, cgroup limit %s, addresses %s\n",
+  CT_TRY(ct_str_add(out, "  memory      %s free, cgroup limit %s, address space %s\n",
                     bytes_or_none(m->memory_free, a),
                     m->memory_limit == CT_NO_LIMIT ? "none" : bytes_or_none(m->memory_limit, b),
                     bytes_or_none(m->address_space, c)));
@@ -134,12 +134,12 @@ static int system_facts(const ct_machine_t *m, ct_str_t *out)
   CT_TRY(ct_str_add(out, "  limits      stack %s, open files %" PRId64 ", locked memory %s, ",
                     bytes_or_none(m->stack, a), m->files, bytes_or_none(m->locked, b)));
   CT_TRY(ct_str_add(out, "core files %s\n", m->core == 0 ? "off" : bytes_or_none(m->core, d)));
-  if (m->quota > 0) CT_TRY(ct_str_add(out, "  cgroup      time of %.1f cores\n", m->quota));
+  if (m->quota > 0) CT_TRY(ct_str_add(out, "  cgroup      CPU time of %.1f cores\n", m->quota));
 out:
   return rc;
 }
 
-/* "rank 0", "ranks 0, 2": those of the first node that have cores on a NUMA node.  Appended. */
+/* Appends the ranks of a node that have cores on a NUMA node: "rank 0", "ranks 0, 2". */
 static int ranks_near(const ct__doctor_node_t *d, int numa, ct_str_t *out)
 {
   int rc = CT_OK, n = 0, told = 0;
@@ -155,7 +155,7 @@ out:
   return rc;
 }
 
-/* The cards of the first node, and who is near them. */
+/* The network cards of the first node, and the ranks near them. */
 static int network(const ct__doctor_node_t *d, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -191,7 +191,7 @@ static int directory(const ct_job_facts_t *job, ct_str_t *out)
                       v->flock_error ? strerror(v->flock_error) : "works",
                       v->fcntl_error ? strerror(v->fcntl_error) : "works"));
   CT_TRY(ct_str_add(out, "; HDF5_USE_FILE_LOCKING %s\n",
-                    *job->file_locking ? job->file_locking : "not set: HDF5 takes no locks"));
+                    *job->file_locking ? job->file_locking : "not set: HDF5 locks no files"));
 out:
   return rc;
 }
@@ -240,7 +240,7 @@ static double rate_of(const ct_survey_t *l, int phase)
   return l->io_s[phase] > 0 ? l->io_bytes[phase] / l->io_s[phase] : 0;
 }
 
-/* What a thread does in a second of that, as bench io says it. */
+/* The rates of one reader thread, as in bench io. */
 static int look_rates(const ct_survey_t *l, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -250,7 +250,7 @@ static int look_rates(const ct_survey_t *l, ct_str_t *out)
                     ct_text_bytes(rate_of(l, CT_IO_READ), a, sizeof a)));
   for (int i = CT_IO_DECOMPRESS; i <= CT_IO_DECODE; i++)
     if (rate_of(l, i) > 0)
-      CT_TRY(ct_str_add(out, " and %s them to %s/s, %.2f times as many",
+      CT_TRY(ct_str_add(out, " and %s them at %s/s, to %.2f times the bytes",
                         i == CT_IO_DECODE ? "decodes" : "decompresses",
                         ct_text_bytes(rate_of(l, i), a, sizeof a),
                         l->io_bytes[i] / l->io_bytes[CT_IO_READ]));
@@ -259,7 +259,7 @@ out:
   return rc;
 }
 
-/* How many have which label: a bar for each class, or for several neighbours. */
+/* The histogram of labels: a bar for each class, or for several consecutive classes. */
 static int look_labels(const ct_survey_t *l, ct_str_t *out)
 {
   enum { WIDTH = 40 };
@@ -268,9 +268,9 @@ static int look_labels(const ct_survey_t *l, ct_str_t *out)
   int64_t most = 1;
   if (l->classes == 0) return CT_OK;
   CT_TRY(ct_str_add(out,
-                    "              %" PRId64 " to %" PRId64 " %s of a class, %" PRId64
-                    " of %" PRId64 " classes without one\n",
-                    l->least, l->most, l->by_place ? "places" : "samples", l->empty, l->classes));
+                    "              %" PRId64 " to %" PRId64 " %s per class, %" PRId64 " of %" PRId64
+                    " classes have none\n",
+                    l->least, l->most, l->by_place ? "pixels" : "samples", l->empty, l->classes));
   for (int i = 0; i < l->bars; i++)
     most = l->bar[i] > most ? l->bar[i] : most;
   for (int i = 0; i < l->bars; i++) {
@@ -286,14 +286,14 @@ out:
   return rc;
 }
 
-/* One data set: how much was read how fast, labels, numbers. */
+/* The survey of a data set: amount and rate of reading, and labels. */
 static int look(const char *name, const ct_survey_t *l, int ranks, ct_str_t *out)
 {
   int rc = CT_OK;
   char a[32];
   if (l->looked == 0) return CT_OK;
   CT_TRY(ct_str_add(
-      out, "  %-11s %" PRId64 " of %" PRId64 " samples read, %.0f a second by %d rank%s", name,
+      out, "  %-11s %" PRId64 " of %" PRId64 " samples read, %.0f per second by %d rank%s", name,
       l->looked, l->samples, (double)l->looked / fmax(l->seconds, 1e-9), ranks, S(ranks)));
   if (l->file_bytes > 0)
     CT_TRY(ct_str_add(out, "; files of %s, %.2f bytes in memory for each of them",
@@ -316,7 +316,7 @@ static int look_facts(const ct_job_facts_t *job, ct_str_t *out)
   if (!l->train.channels || l->train.looked == 0) return CT_OK;
   CT_TRY(ct_str_add(out, "  transforms  "));
   CT_TRY(ct_survey_normalize(&l->train, out));
-  CT_TRY(ct_str_add(out, "%s\n", l->train.scale == 255 ? ", behind to_tensor" : ""));
+  CT_TRY(ct_str_add(out, "%s\n", l->train.scale == 255 ? ", after to_tensor" : ""));
 out:
   return rc;
 }
@@ -341,7 +341,8 @@ out:
 static int verdict(const ct_findings_t *f, ct_str_t *out)
 {
   int bad = ct_doctor_count(f, CT_FINDING_BAD), notes = ct_doctor_count(f, CT_FINDING_NOTE);
-  if (bad) return ct_str_add(out, "\nVerdict: %d thing%s to cure before a long run\n", bad, S(bad));
+  if (bad)
+    return ct_str_add(out, "\nVerdict: %d problem%s to fix before a long run\n", bad, S(bad));
   if (notes) return ct_str_add(out, "\nVerdict: good, with %d note%s\n", notes, S(notes));
   return ct_str_add(out, "\nVerdict: good\n");
 }

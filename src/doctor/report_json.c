@@ -1,10 +1,10 @@
-/* The report for programs. */
+/* The report as JSON. */
 #include <math.h>
 
 #include "doctor/doctor.h"
 #include "base/ct_json.h"
 
-/* null for what is not known or has no limit */
+/* null: not known, or no limit */
 static json_t *count_or_null(int64_t n)
 {
   return n < 0 || n == CT_NO_LIMIT ? json_null() : json_integer((json_int_t)n);
@@ -15,7 +15,7 @@ static json_t *text_or_null(const char *text)
   return *text ? ct_json_words(text) : json_null();
 }
 
-/* The cores of a mask as numbers. */
+/* The indices of the cores in the mask. */
 static json_t *cores(const ct_machine_t *m)
 {
   json_t *list = json_array();
@@ -24,7 +24,7 @@ static json_t *cores(const ct_machine_t *m)
   return list;
 }
 
-/* How many of its cores lie on each NUMA node. */
+/* The number of cores in the mask on each NUMA node. */
 static json_t *numa_cores(const ct_machine_t *m)
 {
   json_t *list = json_array();

@@ -1,4 +1,4 @@
-/* What every run says of its binding when it starts. */
+/* The line about ranks, threads and cores, and the warnings, that every run logs at its start. */
 
 #include "doctor/doctor.h"
 #include "base/ct_log.h"
@@ -15,7 +15,7 @@ static void widen(range_t *r, int n)
   if (n > r->most) r->most = n;
 }
 
-/* "2 ranks", "1 to 2 threads" */
+/* Appends "2 ranks", "1 to 2 threads". */
 static int add_range(ct_str_t *out, const char *before, range_t r, const char *what)
 {
   int rc = CT_OK;
@@ -80,7 +80,7 @@ out:
   return rc;
 }
 
-/* Three are enough to find the way to `doctor`. */
+/* Logs at most three findings; the last line refers to `doctor`. */
 static int warn(const ct_findings_t *findings)
 {
   enum { MOST = 3 };
@@ -95,7 +95,7 @@ static int warn(const ct_findings_t *findings)
     ct_log(CT_LOG_WARN, "%s", text.data);
     told++;
   }
-  if (bad > told) ct_log(CT_LOG_WARN, "and %d more; 'ctrain-hpc doctor' tells all", bad - told);
+  if (bad > told) ct_log(CT_LOG_WARN, "and %d more; 'ctrain-hpc doctor' lists all", bad - told);
 out:
   ct_str_clear(&text);
   return rc;
@@ -105,7 +105,7 @@ static int tell(const ct_doctor_env_t *env, const ct_rank_facts_t *all)
 {
   int rc = CT_OK;
   ct_job_facts_t *job = ct_mem_alloc(sizeof *job, "the facts of the job");
-  ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "what is to be said of the job");
+  ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "findings about the job");
   if (!job || !findings) CT_TRY(CT_ERR_NOMEM);
   ct_doctor_job(env, job);
   CT_TRY(binding_line(env, all, job));

@@ -1,4 +1,5 @@
-/* Reads samples as they are stored and counts: numbers, channels, labels, equals. */
+/* Reads stored samples, computes statistics of numbers, channels and labels, and finds
+ * duplicates. */
 #include "doctor/ct_survey.h"
 
 #include <math.h>
@@ -14,26 +15,26 @@
 #include "data/order/ct_sampler.h"
 #include "weights/ct_elem.h"
 
-/* Prints that ranks send at once: an MPI message counts in int. */
+/* Fingerprints that a rank sends in one message, whose byte count is an int. */
 #define PIECE ((int64_t)1024)
-/* Numbers of a sample that are looked at together. */
+/* Numbers of a sample that are converted at a time. */
 #define NUMBERS ((int64_t)4096)
 
-/* The bytes of a sample, in short. */
+/* The fingerprint of a sample. */
 typedef struct print {
   uint64_t hash;
   int64_t index; /* -1: none */
 } print_t;
 
-/* A data set that is looked at by this rank. */
+/* The survey of a data set on this rank. */
 typedef struct in {
   const ct_dataset_t *d;
   ct_survey_t l;
   ct_stored_t x;          /* a sample */
-  void *more, *y;         /* likewise */
-  double number[NUMBERS]; /* some of it */
+  void *more, *y;         /* an extra input, the targets of a sample */
+  double number[NUMBERS]; /* some of its numbers */
   int64_t *of_class;      /* [l.classes] */
-  print_t *mine, *all;    /* [room], [ranks][room]; all: rank 0's */
+  print_t *mine, *all;    /* [room], [ranks][room]; all: on rank 0 only */
   int64_t room, prints;
 } in_t;
 
@@ -44,7 +45,7 @@ static void count_at(in_t *in, ct_survey_count_t *c, int64_t index)
 
 /* ---- a sample ---- */
 
-/* The next of the \a n elements from \a at on to in->number: how many they are. */
+/* Converts the next of \a n elements, from index \a at on, into in->number; returns how many. */
 static int64_t take(in_t *in, ct_dtype_t type, const void *from, int64_t n, int64_t at)
 {
   int64_t some = n - at < NUMBERS ? n - at : NUMBERS;
@@ -53,8 +54,8 @@ static int64_t take(in_t *in, ct_dtype_t type, const void *from, int64_t n, int6
   return some;
 }
 
-/* 1: all are finite, or NaN where *missing is given, which counts these.  *flat, if given: all are
- * the same. */
+/* 1: all numbers are finite.  If \a missing is given, NaN is allowed and counted there.  *flat, if
+ * given: 1 if all numbers are the same. */
 static int look_at_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n, int *flat,
                            int64_t *missing)
 {
@@ -80,7 +81,7 @@ static int64_t channel_of(const in_t *in, const ct_shape_t *x, int64_t i)
   return in->d->info.channels_last ? i % channels : i / plane;
 }
 
-/* Welford's means, channel by channel, of numbers that are not missing. */
+/* Updates the mean of each channel by Welford's method; missing numbers are skipped. */
 static void add_numbers(in_t *in, const ct_stored_t *x, int64_t n)
 {
   ct_survey_t *l = &in->l;
@@ -91,7 +92,7 @@ static void add_numbers(in_t *in, const ct_stored_t *x, int64_t n)
       int64_t c = channel_of(in, &x->shape, at + i);
       double value = in->number[i] / l->scale, off = value - l->mean[c];
       l->mean[c] += off / ++l->numbers[c];
-      l->std[c] += off * (value - l->mean[c]); /* the sum of squares until the end */
+      l->std[c] += off * (value - l->mean[c]); /* a sum of squares until finish() */
     }
   }
 }
@@ -104,7 +105,7 @@ static int add_label(in_t *in, int64_t label)
   return 1;
 }
 
-/* A sample's answers by place. */
+/* Checks the dense target of a sample and counts its labels per pixel. */
 static int add_places(in_t *in)
 {
   const ct_shape_t *y = &in->d->info.answer;
@@ -136,7 +137,8 @@ static void look_at_answer(in_t *in, int64_t index)
   if (!good) count_at(in, &in->l.label, index);
 }
 
-/* Into the hash of a sample.  0: a further input holds a number that is not finite. */
+/* Adds the extra inputs to the hash of a sample.  0: one of them has a number that is not
+ * finite. */
 static int look_at_more(in_t *in, int64_t index, uint64_t *hash)
 {
   int good = 1;
@@ -175,7 +177,7 @@ static void look_at(in_t *in, int64_t index)
   in->mine[in->prints++] = (print_t){hash, index};
 }
 
-/* ---- this rank's share ---- */
+/* ---- the samples of this rank ---- */
 
 static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t *in)
 {
@@ -193,7 +195,7 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : d->info.wide ? 65535 : 1;
   in->l.numbers_of_sample = (double)ct_shape_sample(&d->info.x);
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
-  in->more = ct_mem_array(more_bytes + 1, 1, "a further input");
+  in->more = ct_mem_array(more_bytes + 1, 1, "an extra input");
   in->y = ct_mem_array(answers + 2, sizeof(int64_t), "the targets of a sample");
   in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
   in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
@@ -233,7 +235,7 @@ static void look_at_share(const ct_topo_t *t, in_t *in, int64_t looks)
     in->mine[i].index = -1;
 }
 
-/* ---- of all ranks ---- */
+/* ---- all ranks ---- */
 
 static void merge_count(ct_survey_count_t *to, const ct_survey_count_t *from)
 {
@@ -241,7 +243,7 @@ static void merge_count(ct_survey_count_t *to, const ct_survey_count_t *from)
   to->n += from->n;
 }
 
-/* Means and squares of two parts (Chan, Golub, LeVeque, 1979). */
+/* Merges means and sums of squares of two parts (Chan, Golub, LeVeque 1979). */
 static void merge(ct_survey_t *to, const ct_survey_t *from)
 {
   to->looked += from->looked;
@@ -274,7 +276,7 @@ static int by_hash(const void *a, const void *b)
   return (p->index > q->index) - (p->index < q->index);
 }
 
-/* Rank 0: all prints, sorted. */
+/* On rank 0: sorts the fingerprints of all ranks and counts duplicates. */
 static void sort_prints(in_t *in, int ranks)
 {
   int64_t kept = 0;
@@ -320,7 +322,7 @@ static void finish(in_t *in)
     if (stat(path, &st) == 0) l->file_bytes += (double)st.st_size;
 }
 
-/* In any order, since they are sorted. */
+/* Gathers fingerprints on rank 0, in any order: they are sorted later. */
 static void gather_prints(const ct_topo_t *t, in_t *in)
 {
   for (int64_t at = 0; at <= in->room; at += PIECE) {
@@ -337,7 +339,7 @@ static int look_at_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t
   ct_survey_t *all = NULL;
   CT_TRY_ALL(t, begin(t, d, looks, in));
   look_at_share(t, in, looks);
-  all = t->rank == 0 ? ct_mem_array(t->size, sizeof *all, "what ranks saw") : NULL;
+  all = t->rank == 0 ? ct_mem_array(t->size, sizeof *all, "surveys of all ranks") : NULL;
   CT_TRY(ct_agree(t, t->rank == 0 && !all ? CT_ERR_NOMEM : CT_OK));
   ct_agree_gather(t, &in->l, (int)sizeof in->l, all);
   gather_prints(t, in);
@@ -351,7 +353,7 @@ out:
   return rc;
 }
 
-/* Rank 0: samples of val that train has, too. */
+/* On rank 0: counts samples of val that are also in train. */
 static void compare(const in_t *train, in_t *val, ct_survey_count_t *shared)
 {
   for (int64_t i = 0, k = 0; i < val->prints; i++) {
@@ -379,7 +381,7 @@ out:
   return rc;
 }
 
-/* ---- what follows ---- */
+/* ---- results ---- */
 
 int ct_survey_normalize(const ct_survey_t *l, ct_str_t *out)
 {

@@ -35,7 +35,7 @@ libctrain_a_SOURCES += \
   %D%/output/runs_detail.c \
   %D%/output/runs_page.c \
   %D%/output/runs_tables.c \
-  %D%/output/svg.c \
-  %D%/output/svg.h \
+  %D%/output/chart.c \
+  %D%/output/chart.h \
   %D%/output/tables.c \
   %D%/output/timeline.c

@@ -1,8 +1,8 @@
-/** \file ct_runlog.h  What metrics.jsonl says of a run, for who looks at it while it goes on or
+/** \file ct_runlog.h  The state and curves of a run, read from its metrics.jsonl while it runs or
  * later.  Layer 4.  All functions are local.
  *
- * Of a step that was made more than once, since the run went on from a checkpoint before it, the
- * last line counts. */
+ * If a step was trained more than once because the run resumed from an earlier checkpoint, its last
+ * line counts. */
 #ifndef CT_RUNLOG_H
 #define CT_RUNLOG_H
 #include <jansson.h>
@@ -11,13 +11,14 @@
 #include "host/ct_lock.h"
 #include "base/ct_text.h"
 
-/** One quantity over the steps, ascending. */
+/** One quantity over the training steps, in ascending order of steps. */
 typedef struct ct_curve {
-  char name[48]; /**< "loss", "lr", "samples_per_s"; "eval.loss", "eval.top1", of one of eval.sets
-                      "eval.noisy.top1"; "epoch.loss" */
+  char name[48]; /**< "loss", "lr", "samples_per_s"; "eval.loss", "eval.top1"; for a set of
+                      eval.sets "eval.noisy.top1"; "epoch.loss" */
   int64_t *step; /**< owned */
   double *value; /**< owned; no NaN */
-  double *at_s;  /**< owned; since the training began, in its starts: not between them */
+  double *at_s;  /**< owned; seconds of training, summed over all starts of the run, without the
+                      time between two starts */
   int64_t n, step_cap, value_cap, at_cap;
 } ct_curve_t;
 
@@ -25,57 +26,59 @@ enum { CT_RUNLOG_CURVES = 128 };
 
 typedef struct ct_runlog {
   char dir[CT_PATH_MAX];
-  /* what the last start says */
-  int64_t run; /**< its number; 0: no line has been read yet */
+  /* from the latest start */
+  int64_t run; /**< its number, from 1; 0: no line has been read yet */
   char name[128], device[128], began[40];
   int64_t ranks, nodes, samples, batch;
-  /* what the last lines say */
+  /* from the latest lines */
   int64_t step, epoch;
-  double elapsed_s;         /**< of this start, as of its last line */
-  double before_s;          /**< of the starts before it */
-  double waits_data;        /**< share of the last logged step, rank 0's */
-  double waits_messages;    /**< likewise */
-  char checkpoint[128];     /**< the last durable one's file; "": none */
-  char best[128];           /**< the last that was the best so far; "": none */
-  char end[32], error[256]; /**< reason and error of the `end` line; "": it goes on */
-  ct_lock_holder_t holder;  /**< of the run's lock, as of the last reading */
-  double changed;           /**< when metrics.jsonl was written last, in seconds since 1970 */
-  char straggler[256];      /**< the last slow rank that was told; "": none */
-  json_t *account;          /**< owned; the last one, of the whole start if it has ended; or NULL */
-  /* what config.yaml says; 0: nothing */
+  double elapsed_s;         /**< of the latest start, up to its latest line */
+  double before_s;          /**< duration of all earlier starts */
+  double waits_data;        /**< fraction of the latest logged step that rank 0 waited for data */
+  double waits_messages;    /**< fraction of it that rank 0 waited for communication */
+  char checkpoint[128];     /**< file name of the latest durable checkpoint; "": none */
+  char best[128];           /**< file name of the best checkpoint so far; "": none */
+  char end[32], error[256]; /**< reason and error of the `end` line; "": there is no `end` line */
+  ct_lock_holder_t holder;  /**< holder of the run's lock at the latest call of ct_runlog_more() */
+  double changed;           /**< modification time of metrics.jsonl, in seconds since 1970 */
+  char straggler[256];      /**< the latest slow rank that was logged; "": none */
+  json_t *account;          /**< owned; the latest time breakdown: of the whole start if it has
+                                 ended; or NULL */
+  /* from config.yaml; 0: not set there */
   int64_t epochs, steps;
   ct_curve_t curve[CT_RUNLOG_CURVES];
   int curves;
-  /* reading */
-  int64_t offset; /**< up to which whole lines were read */
+  /* position of the reader */
+  int64_t offset; /**< byte offset after the last whole line that was read */
   uint64_t inode; /**< of the file that was read */
-  int64_t line;   /**< their number, for messages */
+  int64_t line;   /**< number of lines read, for messages */
 } ct_runlog_t;
 
-/** Remembers the directory; nothing is read yet. */
+/** Stores the directory; reads nothing yet. */
 int ct_runlog_open(const char *dir, ct_runlog_t *out);
 void ct_runlog_close(ct_runlog_t *r);
-/** Reads what was added since the last call; *lines tells how many.  A line that is not whole yet
- * is left for the next call; a file that was replaced, or is shorter than before, is read anew.
- * CT_ERR_IO: there is no metrics.jsonl, or it cannot be read.  CT_ERR_FORMAT names the line. */
+/** Reads the lines that were added since the last call; *lines is set to their number.  An
+ * incomplete last line is left for the next call.  A file that was replaced, or is shorter than
+ * before, is read again from its beginning.
+ * CT_ERR_IO: metrics.jsonl is missing or unreadable.  CT_ERR_FORMAT names the line. */
 int ct_runlog_more(ct_runlog_t *r, int64_t *lines);
-/** A curve by name; NULL: there is none. */
+/** A curve by its name; NULL: the run has none of this name. */
 const ct_curve_t *ct_runlog_curve(const ct_runlog_t *r, const char *name);
-/** The steps of the whole run, 0 if config.yaml does not tell. */
+/** The number of steps of the whole run; 0 if config.yaml does not determine it. */
 int64_t ct_runlog_total(const ct_runlog_t *r);
 
-enum { CT_RUNLOG_SILENT_S = 60 }; /**< without a line, after which it is told */
-/** 1: its process ended without an `end` line. */
+enum { CT_RUNLOG_SILENT_S = 60 }; /**< a run without new lines for so long is reported as silent */
+/** 1: the process of the run ended without writing an `end` line. */
 int ct_runlog_is_killed(const ct_runlog_t *r);
-/** 1: nothing tells that it goes on: no line for a while before \a now (seconds since 1970), and
- * its lock is not seen from here. */
+/** 1: there is no sign that the run continues: no line was written in the CT_RUNLOG_SILENT_S
+ * before \a now (seconds since 1970), and its lock cannot be checked from this node. */
 int ct_runlog_is_lost(const ct_runlog_t *r, double now);
-/** Into buf (returned): "done", "running", "killed after step 40", "no sign of life since
- * 2026-01-31T23:59:59Z". */
+/** Writes the state into buf, which is returned: "done", "running", "killed after step 40", "no
+ * sign of life since 2026-01-31T23:59:59Z".  \a now: in seconds since 1970. */
 const char *ct_runlog_state(const ct_runlog_t *r, double now, char *buf, size_t cap);
 
-/** How a run stands, for a terminal of \a columns; \a utf8: with characters beyond ASCII; \a now:
- * in seconds since 1970.  Appended. */
+/** Appends the progress of a run for a terminal of \a columns.  \a utf8: 1 allows characters
+ * beyond ASCII.  \a now: in seconds since 1970. */
 int ct_runlog_text(const ct_runlog_t *r, int columns, int utf8, double now, ct_str_t *out);
 
 #endif

@@ -23,7 +23,8 @@ const ct_curve_t *ct_runlog_curve(const ct_runlog_t *r, const char *name)
   return NULL;
 }
 
-/* A step that was made before is made again: what followed it is no longer so. */
+/* Appends a point.  Points of this and later steps are dropped: the run resumed before them and
+ * trains these steps again. */
 static int add_point(ct_runlog_t *r, const char *name, int64_t step, double value)
 {
   int rc = CT_OK;
@@ -45,7 +46,7 @@ out:
   return rc;
 }
 
-/* All finite numbers of a line become points, but for those that say where it stands. */
+/* All finite numbers of a line become points, except step, epoch and time. */
 static int add_numbers(ct_runlog_t *r, const char *prefix, json_t *line, int64_t step)
 {
   static const char *const no_curve[] = {"run", "elapsed_s", "step", "epoch", "samples"};
@@ -82,14 +83,14 @@ static void take_int(json_t *line, const char *key, int64_t *to)
 
 static double number(json_t *line, const char *key)
 {
-  return json_number_value(json_object_get(line, key)); /* 0 if it is none */
+  return json_number_value(json_object_get(line, key)); /* 0 if it is not a number */
 }
 
 static void take_start(ct_runlog_t *r, json_t *line)
 {
   r->end[0] = r->error[0] = r->straggler[0] = '\0';
   r->waits_data = r->waits_messages = 0;
-  if (!json_object_get(line, "run")) r->run++; /* of before there were numbers */
+  if (!json_object_get(line, "run")) r->run++; /* older files have no numbers of starts */
   take_text(line, "name", r->name, sizeof r->name);
   take_text(line, "device", r->device, sizeof r->device);
   take_text(line, "time", r->began, sizeof r->began);
@@ -97,12 +98,12 @@ static void take_start(ct_runlog_t *r, json_t *line)
   take_int(line, "nodes", &r->nodes);
   take_int(line, "samples", &r->samples);
   take_int(line, "batch", &r->batch);
-  for (int i = 0; i < r->curves; i++) /* what is made again is no longer so */
+  for (int i = 0; i < r->curves; i++) /* a resumed run replaces later points */
     while (r->curve[i].n > 0 && r->curve[i].step[r->curve[i].n - 1] > r->step)
       r->curve[i].n--;
 }
 
-/* The time of starts that were broken off was spent, too; a training that begins anew has none. */
+/* Adds the duration of an interrupted start; a training that starts over begins at 0. */
 static void take_time(ct_runlog_t *r, json_t *line, int is_start)
 {
   int64_t step = 0;
@@ -141,7 +142,7 @@ static void take_straggler(ct_runlog_t *r, json_t *line)
            (long long)json_integer_value(json_object_get(line, "step")));
 }
 
-/* Of one of eval.sets: "eval.noisy.loss". */
+/* The name of a curve of one of eval.sets: "eval.noisy.loss". */
 static int take_eval(ct_runlog_t *r, json_t *line)
 {
   const char *set = json_string_value(json_object_get(line, "set"));
@@ -150,7 +151,7 @@ static int take_eval(ct_runlog_t *r, json_t *line)
   return add_numbers(r, prefix, line, r->step);
 }
 
-/* A start says by which version. */
+/* Checks the version that wrote this start. */
 static int check_format(const ct_runlog_t *r, json_t *line)
 {
   int rc = CT_OK;
@@ -203,12 +204,12 @@ static int read_line(ct_runlog_t *r, const char *text, size_t bytes)
     rc = ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s", line ? "is no JSON object" : why.text);
   if (rc == CT_OK) rc = take_line(r, line);
   json_decref(line);
-  if (rc != CT_OK && rc != CT_ERR_NEWER) /* which names the file itself */
+  if (rc != CT_OK && rc != CT_ERR_NEWER) /* its message names the file already */
     ct_err_prefix(rc, "%s/metrics.jsonl:%lld: ", r->dir, (long long)r->line);
   return rc;
 }
 
-/* ---- whether it goes on ---- */
+/* ---- state ---- */
 
 int ct_runlog_is_killed(const ct_runlog_t *r)
 {
@@ -265,7 +266,7 @@ static int64_t key_of(const ct_yaml_t *root, const char *section, const char *ke
   return n && n->text && ct_text_int(n->text, &value) == CT_OK ? value : 0;
 }
 
-/* How long the run is to be; a directory without config.yaml does not say. */
+/* Reads the length of the training; without config.yaml it stays unknown. */
 static void read_config(ct_runlog_t *r)
 {
   char path[CT_PATH_MAX], *text = NULL;
@@ -296,7 +297,7 @@ static int read_lines(ct_runlog_t *r, FILE *f, const char *path, int64_t *lines)
     CT_FAIL(CT_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
   for (;;) {
     CT_TRY(ct_mem_grow((void **)&text, &cap, n + 4096, 1));
-    if (!fgets(text + n, (int)(cap - n), f)) break; /* what is torn is read again later */
+    if (!fgets(text + n, (int)(cap - n), f)) break; /* an incomplete line is read again later */
     n += (int64_t)strlen(text + n);
     if (text[n - 1] != '\n') continue;
     CT_TRY(read_line(r, text, (size_t)n));
@@ -325,7 +326,7 @@ int ct_runlog_more(ct_runlog_t *r, int64_t *lines)
   if (r->inode != st.st_ino || st.st_size < r->offset) ct_runlog_close(r);
   r->inode = st.st_ino;
   r->changed = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
-  /* before the lines: a run that ends meanwhile has written its last one */
+  /* before reading lines: if the run ends now, its `end` line is among them */
   CT_TRY(ct_path_join(lock, sizeof lock, r->dir, "lock"));
   r->holder = ct_lock_holder(lock);
   CT_TRY(read_lines(r, f, path, lines));

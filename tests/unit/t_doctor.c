@@ -391,7 +391,8 @@ static void nodes_of_the_job(void)
   be_in("SLURM_JOB_ID=7");
   job.left_s = -1;
   judge();
-  expect("no_end", CT_FINDING_NOTE, "nobody says when", "export CTRAIN_END_TIME=$(date");
+  expect("no_end", CT_FINDING_NOTE, "the end of this job is unknown",
+         "export CTRAIN_END_TIME=$(date");
   job.left_s = INFINITY;
   judge();
   CU_ASSERT(find("no_end") == NULL && find("walltime") == NULL);
@@ -424,7 +425,7 @@ static void run_directory(void)
   expect("locking", CT_FINDING_BAD, "(lustre) has no file locks", "unset HDF5_USE_FILE_LOCKING");
   job.data.checkpoint_bytes = (size_t)(60 * GIB);
   judge();
-  expect("space", CT_FINDING_BAD, "/scratch/run has room for 100 GiB", "run.dir");
+  expect("space", CT_FINDING_BAD, "/scratch/run has 100 GiB free", "run.dir");
   job.volume = (ct_volume_t){.type = "ext4", .error = 30, .free = GIB};
   judge();
   expect("directory", CT_FINDING_BAD, "/scratch/run cannot be written: Read-only", "run.dir");

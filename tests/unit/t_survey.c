@@ -55,7 +55,7 @@ static void what_is_good(void)
   ct_str_t text = {0};
   begin();
   judge();
-  expect("samples", CT_FINDING_OK, "all that were looked at");
+  expect("samples", CT_FINDING_OK, "all samples that were read");
   CT_ASSERT_OK(ct_survey_normalize(&l.train, &text));
   CT_ASSERT_TEXT(text.data, "normalize: {mean: [0, 0.5], std: [1, 0.25]}");
   ct_str_clear(&text);
@@ -77,14 +77,16 @@ static void what_is_bad(void)
   by_hdf5 = 1;
   judge();
   by_hdf5 = 0;
-  expect("by_hdf5", CT_FINDING_NOTE, "1 of 2 files of data.train are read by HDF5 itself");
+  expect("by_hdf5", CT_FINDING_NOTE, "1 of 2 files of data.train are read by the HDF5 library");
   expect("drift", CT_FINDING_NOTE, "channel 1 of data.val is 0.80 standard deviations");
   expect("not_finite", CT_FINDING_BAD, "data.train: 2 samples with NaN or infinity, such as t.h5");
-  expect("duplicates", CT_FINDING_NOTE, "1 sample was there before, such as t.h5, sample 9");
-  expect("val_duplicates", CT_FINDING_NOTE, "3 samples were there before (of those looked at)");
-  expect("leak", CT_FINDING_BAD, "1 sample of data.val is in data.train too, such as v.h5");
+  expect("duplicates", CT_FINDING_NOTE,
+         "1 sample is a copy of other samples, such as t.h5, sample 9");
+  expect("val_duplicates", CT_FINDING_NOTE,
+         "3 samples are copies of other samples (of the samples read)");
+  expect("leak", CT_FINDING_BAD, "1 sample of data.val is also in data.train, such as v.h5");
   expect("empty_classes", CT_FINDING_NOTE, "data.train: 1 of 3 classes have no sample");
-  expect("val_labels", CT_FINDING_BAD, "data.val: 4 samples with a label that is no class");
+  expect("val_labels", CT_FINDING_BAD, "data.val: 4 samples with a label that is not a class");
   expect("weights", CT_FINDING_BAD, "1 sample with a weight that is negative or not finite, such");
   expect("unreadable", CT_FINDING_BAD, "sample 6: cannot be read");
   CU_ASSERT(find("val_empty_classes") == NULL);
@@ -147,18 +149,18 @@ static void what_is_told(void)
   l.train.io_bytes[CT_IO_DECOMPRESS] = 3 << 20;
   report(&text);
   CT_ASSERT_HAS(text.data,
-                "a thread reads 2.0 MiB/s and decompresses them to 1.5 MiB/s, 3.00 times");
+                "a thread reads 2.0 MiB/s and decompresses them at 1.5 MiB/s, to 3.00 times");
   CT_ASSERT_HAS(text.data, "label  0                      40  ##########");
   CT_ASSERT_HAS(text.data, "label  1                       0  \n");
   CT_ASSERT_HAS(text.data, "label  2                      10  ##########\n");
-  CT_ASSERT_HAS(text.data, "samples of a class");
+  CT_ASSERT_HAS(text.data, "samples per class");
   l.train.classes = 100;
   l.train.bars = 15;
   l.train.by_place = 1;
   report(&text);
   CT_ASSERT_HAS(text.data, "labels 0 to 6 ");
   CT_ASSERT_HAS(text.data, "labels 98 to 99 ");
-  CT_ASSERT_HAS(text.data, "places of a class");
+  CT_ASSERT_HAS(text.data, "pixels per class");
   ct_str_clear(&text);
 }
 

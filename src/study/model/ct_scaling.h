@@ -1,18 +1,19 @@
-/** \file ct_scaling.h  Where the time of each size went, and what other sizes would take.  Layer 4.
+/** \file ct_scaling.h  Time breakdown of each measured size, and a model that predicts other sizes.
+ * Layer 4.
  *
- * A step of N ranks is the busy time of one, plus what the slowest is above the mean, plus what its
- * messages take beyond what overlaps (ct_timeline.h).  Busy times and their spread are measured;
- * latency and rate of each level are fitted to the steps of the sizes that were measured.  How far
- * that reaches is told by leaving out the largest size and predicting it from the others.
- * All functions are local. */
+ * The model: a step on N ranks takes the mean busy time of a rank, plus the delay of the slowest
+ * rank, plus communication that does not overlap with compute (ct_timeline.h).  Busy times and
+ * their spread are measured; latency and bandwidth of each level (inside a node, between nodes) are
+ * fitted to the steps of the measured sizes.  The error of the model is estimated by leaving out
+ * the largest size and predicting it from the others.  All functions are local. */
 #ifndef CT_SCALING_H
 #define CT_SCALING_H
 #include "base/ct_text.h"
 #include "study/model/ct_study.h"
 
-/* ---- what was lost ---- */
+/* ---- the terms of a step ---- */
 
-/** The terms of a step of a size, against the base size.  They add up to the step. */
+/** The terms of a step of a size, compared with the base size.  They add up to the step. */
 #define CT_TERM_LIST(X)                                                                \
   X(IDEAL, ideal, "useful work, at the speed of the base size")                        \
   X(SMALL_BATCH, small_batch, "compute less efficient with fewer samples a rank")      \
@@ -39,94 +40,98 @@ typedef struct ct_terms {
   double s[CT_TERMS];
 } ct_terms_t;
 
-/** "small_batch" */
+/** The name of a term in files: "small_batch". */
 const char *ct_term_name(int term);
-/** What it is, for people. */
+/** The description of a term, for people. */
 const char *ct_term_help(int term);
+/** The sum of all terms. */
 double ct_terms_all(const ct_terms_t *t);
-/** The largest but the first; -1: all others are 0 or less. */
+/** The largest term other than CT_TERM_IDEAL; -1: all others are 0 or less. */
 int ct_terms_largest(const ct_terms_t *t);
-/** "bandwidth 44.8", the largest loss in percent of a step; with gains "bandwidth 44.8 -3.1",
- * since losses are then more than the time that is lost.  "" without a loss. */
+/** Writes the largest loss in percent of a step, "bandwidth 44.8"; if there are gains (terms below
+ * 0), also their sum, "bandwidth 44.8 -3.1"; "" without a loss. */
 void ct_terms_loss(const ct_terms_t *t, double step_s, char *buf, size_t cap);
 
 /* ---- the model ---- */
 
 enum { CT_SCALING_BATCHES = 32 };
 
-/** Seconds a step that a rank is busy, by its number of samples. */
+/** Compute time of a step as a function of the local batch. */
 typedef struct ct_scaling_busy {
   double local_batch, compute_s;
 } ct_scaling_busy_t;
 
 typedef struct ct_scaling {
-  const ct_study_t *study;     /**< borrowed */
-  const ct_study_size_t *base; /**< borrowed */
-  ct_timeline_t timeline;      /**< its works are the study's, or `even` */
-  ct_timeline_work_t even[96];
-  ct_scaling_busy_t busy[CT_SCALING_BATCHES]; /**< by local_batch */
+  const ct_study_t *study;                    /**< borrowed */
+  const ct_study_size_t *base;                /**< borrowed */
+  ct_timeline_t timeline;                     /**< its launches are those of the study, or `even` */
+  ct_timeline_work_t even[96];                /**< equal launches, for a study without a timeline */
+  ct_scaling_busy_t busy[CT_SCALING_BATCHES]; /**< in ascending order of local_batch */
   int busys;
-  ct_step_times_t own; /**< those kinds but compute, of the largest size; the rest is 0 */
-  double sigma;        /**< random spread of a rank's busy time, as a share of it */
-  double steady;       /**< by how much the slowest rank is above the mean, as a share */
+  ct_step_times_t own; /**< of the largest size, without compute; other members are 0 */
+  double sigma;        /**< standard deviation of a rank's busy time, as a fraction of it */
+  double steady;       /**< excess of the slowest rank over the mean, as a fraction */
   double gradient_bytes, bucket_bytes;
   int algorithm, local_ranks, threads;
-  ct_link_t inside, between;         /**< bytes_per_s 0: nothing is known */
-  int fitted_inside, fitted_between; /**< sizes that each was fitted to */
-  double fit_error;                  /**< largest relative error of a step that it was fitted to */
+  ct_link_t inside, between;         /**< bytes_per_s 0: not known */
+  int fitted_inside, fitted_between; /**< number of sizes that each was fitted to */
+  double fit_error;                  /**< largest relative error among the fitted steps */
   double left_out;           /**< relative error of the largest size, predicted from the others */
-  int left_ranks, left_from; /**< that size; the largest of the others; 0: there are too few */
+  int left_ranks, left_from; /**< ranks of that size; of the largest other size; 0: too few sizes */
   int largest;               /**< ranks */
 } ct_scaling_t;
 
-/** What `bench comm --json` found, the fastest of each level; bytes_per_s 0: nothing.  CT_ERR_IO,
- * CT_ERR_FORMAT. */
+/** Reads the output of `bench comm --json`: the fastest link of each level; bytes_per_s 0: none was
+ * measured.  CT_ERR_IO, CT_ERR_FORMAT. */
 int ct_scaling_links(const char *path, ct_link_t *inside, ct_link_t *between);
 
-/** \a inside, \a between: what a benchmark of messages found, for a level that no size of the study
- * tells of; NULL: nothing.  CT_ERR_USAGE says which sizes a prediction would need. */
+/** Fits the model to a study.  \a inside, \a between: measured links, used for a level that no size
+ * of the study exercises; NULL: none.  CT_ERR_USAGE says which sizes a fit needs. */
 int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_link_t *between,
                    ct_scaling_t *out);
 
-/** What is to be predicted; 0: as in the study. */
+/** The case to predict; members that are 0 are as in the study. */
 typedef struct ct_scaling_ask {
   int ranks, local_ranks;
-  double local_batch; /**< samples of a rank */
+  double local_batch; /**< samples per rank */
   double bucket_bytes;
-  double faster; /**< the network is so many times as fast, in latency and rate */
+  double faster; /**< latency is divided, bandwidth multiplied by it */
   int algorithm; /**< ct_comm_algorithm_t + 1 */
 } ct_scaling_ask_t;
 
 typedef struct ct_scaling_answer {
   int ranks, nodes;
   double batch, local_batch;
-  double step_s, low_s, high_s; /**< the band: see ct_scaling_band() */
-  double efficiency;            /**< against the base size */
+  double step_s, low_s, high_s; /**< with the error band of ct_scaling_band() */
+  double efficiency;            /**< relative to the base size */
   double samples_per_s;
   ct_terms_t terms; /**< add up to step_s */
 } ct_scaling_answer_t;
 
-/** Pure.  CT_ERR_USAGE: of a level that nothing is known of. */
+/** Pure.  CT_ERR_USAGE: the case uses a level whose latency and bandwidth are not known. */
 int ct_scaling_predict(const ct_scaling_t *m, const ct_scaling_ask_t *ask,
                        ct_scaling_answer_t *out);
-/** Pure.  How wrong a prediction for so many ranks may be, as a share of the step: the error with
- * the largest size left out, in proportion to how much further it reaches (in doublings), at least
- * 2 % and the largest error of the fit. */
+/** Pure.  The expected error of a prediction for \a ranks, as a fraction of the step: the error
+ * with the largest size left out, scaled by the distance of the extrapolation in doublings of
+ * ranks; at least 2%, and at least the largest error of the fit. */
 double ct_scaling_band(const ct_scaling_t *m, int ranks);
-/** Pure.  The bucket size, a power of two from 256 KiB to 256 MiB, with the shortest step. */
+/** Pure.  *bytes is set to the bucket size with the shortest step, a power of two from 256 KiB to
+ * 256 MiB. */
 int ct_scaling_best_bucket(const ct_scaling_t *m, const ct_scaling_ask_t *ask, double *bytes);
-/** Pure.  The least number of ranks, a multiple of those of a node, at which the efficiency is
- * below \a efficiency; 0: not up to \a most. */
+/** Pure.  The smallest number of ranks, a multiple of the ranks per node, at which the efficiency
+ * is below \a efficiency; *at is the prediction there.  0: there is none up to \a most ranks. */
 int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_answer_t *at);
 
-/** Pure.  The terms of a measured size; latency and bandwidth by \a m, if not NULL. */
+/** Pure.  The terms of a measured size; \a m splits communication into latency and bandwidth; NULL:
+ * it is not split. */
 ct_terms_t ct_scaling_terms(const ct_study_t *s, const ct_scaling_t *m,
                             const ct_study_size_t *size);
 
-/** `--predict LIST`: table, knee, best buckets, what a network twice as fast would do; appended.
- * CT_ERR_USAGE: a list that is no numbers. */
+/** Appends the text of `--predict LIST`: a table, the ranks at which efficiency drops, the best
+ * bucket sizes, and the effect of a network twice as fast.  CT_ERR_USAGE: \a list is not a list of
+ * numbers. */
 int ct_scaling_print(const ct_scaling_t *m, const char *list, ct_str_t *out);
-/** The same as an object; NULL: no memory or wrong list, with the error recorded. */
+/** The same as a new JSON object; NULL: out of memory or a wrong list, with the error recorded. */
 json_t *ct_scaling_json(const ct_scaling_t *m, const char *list);
 
 #endif

@@ -1,7 +1,8 @@
-/** \file ct_study.h  A study as its points.jsonl has it: sizes, each measured in blocks.  Layer 4.
+/** \file ct_study.h  A scaling study, read from its points.jsonl: sizes, each measured in several
+ * rounds.  Layer 4.
  *
- * A line is a JSON object (docs/scaling.md); events and keys that are not known are passed over, a
- * last line that was not written whole too.  All functions are local. */
+ * Each line is a JSON object (docs/scaling.md).  Unknown events and keys are ignored, and so is an
+ * incomplete last line.  All functions are local. */
 #ifndef CT_STUDY_H
 #define CT_STUDY_H
 #include <jansson.h>
@@ -11,86 +12,88 @@
 #include "study/model/ct_timeline.h"
 
 enum {
-  CT_STUDY_BLOCKS = 256, /**< of one size that are kept */
-  CT_STUDY_RUN = 0,      /**< a point: all ranks train */
-  CT_STUDY_ALONE,        /**< one rank alone, at the local batch of others */
-  CT_STUDY_NEIGHBOURS    /**< with neighbours that compute, too, but without messages */
+  CT_STUDY_BLOCKS = 256, /**< rounds of one size that are kept */
+  CT_STUDY_RUN = 0,      /**< all ranks train together */
+  CT_STUDY_ALONE,        /**< one rank alone, with the local batch of a larger size */
+  CT_STUDY_NEIGHBOURS    /**< the ranks of a node compute at the same time, without communication */
 };
 
-/** Means over the blocks of a size, weighted with their steps: seconds a step.  Nothing but numbers
- * of this type. */
+/** Seconds per step: means over the rounds of a size, weighted by their steps.  All members are of
+ * type double. */
 typedef struct ct_study_means {
   double step_s, busy_s, steady_s, random_s, transfer_s, busy_sd_s;
   ct_step_times_t kinds; /**< adds up to step_s */
 } ct_study_means_t;
 
+/** Time breakdown of a size. */
 typedef struct ct_study_account {
-  int64_t steps; /**< 0: there is no account */
+  int64_t steps; /**< 0: there is no time breakdown */
   ct_study_means_t mean;
-  int slowest; /**< rank; -1: unknown.  This, and all below, of the block with the most steps */
+  int slowest; /**< rank; -1: unknown.  This and all below are of the round with most steps */
   char slowest_host[64], slowest_kind[24];
-  double slowest_taken_s, taken_s; /**< others had its core; mean of the ranks; 0: or not known */
+  /** Time off-CPU per step: of the slowest rank; mean of all ranks; 0: none, or not known. */
+  double slowest_taken_s, taken_s;
   double p50_s, p95_s, p99_s, max_s;
-  int64_t most;         /**< steps of that block */
-  json_t *bins;         /**< borrowed: [[begin_s, steps], …]; or NULL */
-  json_t *ranks_busy_s; /**< borrowed: a number a rank; or NULL */
+  int64_t most;         /**< steps of that round */
+  json_t *bins;         /**< borrowed: histogram [[begin_s, steps], …]; or NULL */
+  json_t *ranks_busy_s; /**< borrowed: one number per rank; or NULL */
 } ct_study_account_t;
 
-/** What was measured of one size. */
+/** The measurements of one size. */
 typedef struct ct_study_size {
-  int kind;
+  int kind; /**< CT_STUDY_RUN, CT_STUDY_ALONE or CT_STUDY_NEIGHBOURS */
   int ranks, nodes, local_ranks, threads;
   double batch, local_batch;
-  int blocks;                      /**< 0: it failed */
-  double block_s[CT_STUDY_BLOCKS]; /**< mean step of each … */
-  int block[CT_STUDY_BLOCKS];      /**< … and its launch and number, for pairs */
-  double median_s, low_s, high_s;  /**< of the blocks; the interval holds the median … */
-  double covers;                   /**< … with at least this probability; 0: no interval */
+  int blocks;                      /**< number of rounds; 0: the size failed */
+  double block_s[CT_STUDY_BLOCKS]; /**< mean step of each round */
+  int block[CT_STUDY_BLOCKS]; /**< identifies a round, so that rounds of two sizes can be paired */
+  double median_s, low_s, high_s; /**< of the rounds; low and high: interval of the median */
+  double covers;                  /**< confidence level of the interval; 0: no interval */
   double gradient_bytes;
   double energy_j, energy_samples; /**< of all nodes, for so many samples; 0: not known */
-  int algorithm;                   /**< ct_comm_algorithm_t; -1: the one that this program takes */
+  int algorithm;                   /**< ct_comm_algorithm_t; -1: the default of this program */
   ct_study_account_t account;
-  char error[200]; /**< why it failed, the last time */
+  char error[200]; /**< why its last run failed */
 } ct_study_size_t;
 
 typedef struct ct_study {
-  json_t *lines;          /**< owned; what the rest borrows from */
-  json_t *about;          /**< borrowed: the line `study`; or NULL */
+  json_t *lines;          /**< owned; other members borrow from it */
+  json_t *about;          /**< borrowed: the line with the event `study`; or NULL */
   char path[CT_PATH_MAX]; /**< of points.jsonl */
-  ct_study_size_t *size;  /**< by kind, ranks, nodes, threads, batch */
+  ct_study_size_t *size;  /**< sorted by kind, ranks, nodes, threads, batch */
   int sizes;
   int64_t cap;
   ct_timeline_t timeline;
   double timeline_bucket_bytes, timeline_local_batch; /**< 0: unknown */
 } ct_study_t;
 
-/** Reads \a path, a directory with points.jsonl or such a file.  CT_ERR_IO; CT_ERR_FORMAT names
- * the line and the key. */
+/** Reads a study.  \a path: a points.jsonl, or the directory that contains it.  CT_ERR_IO;
+ * CT_ERR_FORMAT names the line and the key. */
 int ct_study_read(const char *path, ct_study_t *s);
 void ct_study_clear(ct_study_t *s);
 
-/** 1: all sizes have the same batch on each rank (weak scaling). */
+/** 1: all sizes have the same local batch (weak scaling). */
 int ct_study_is_weak(const ct_study_t *s);
-/** The smallest size that was measured: efficiency is 1 there.  NULL: there is none. */
+/** The smallest measured size, whose efficiency is 1 by definition.  NULL: none was measured. */
 const ct_study_size_t *ct_study_base(const ct_study_t *s);
-/** The step that \a size would take if it were as efficient as \a base, from base_s. */
+/** Seconds of a step of \a size at the efficiency of \a base, whose step takes base_s. */
 double ct_study_ideal(const ct_study_size_t *base, const ct_study_size_t *size, double base_s);
-/** Samples a second. */
+/** Samples per second at a step of step_s. */
 double ct_study_rate(const ct_study_size_t *size, double step_s);
-/** A size of that kind with the same threads and local batch, or, for NEIGHBOURS, also the same
- * ranks on a node.  NULL: none. */
+/** The size of kind \a kind with the same threads and local batch as \a size, and for
+ * CT_STUDY_NEIGHBOURS also the same ranks per node.  NULL: none. */
 const ct_study_size_t *ct_study_beside(const ct_study_t *s, const ct_study_size_t *size, int kind);
 
-/** The efficiency of a size against the base: medians and interval of what it is block by block,
- * where both are in the same blocks; else of the medians, with no interval (covers 0). */
+/** The efficiency of a size relative to the base: median and interval over the rounds that both
+ * sizes have; without common rounds the ratio of their medians, with no interval (covers 0). */
 typedef struct ct_study_ratio {
   double median, low, high, covers;
 } ct_study_ratio_t;
 ct_study_ratio_t ct_study_efficiency(const ct_study_size_t *base, const ct_study_size_t *size);
 
-/** Pure.  Sorts v[n]; the median, and the narrowest pair of order statistics, alike far from both
- * ends, that holds the median of the distribution, whatever that is, with at least 95 %; with 5
- * or fewer all of them, and what that comes to (Hettmansperger and Sheather 1986). */
+/** Pure.  Sorts v[n].  Returns the median and its nonparametric confidence interval: the narrowest
+ * symmetric pair of order statistics with a confidence level of at least 95%; for n <= 5 the least
+ * and the largest value, with the level that they reach (Hettmansperger and Sheather 1986). */
 ct_study_ratio_t ct_study_median(double *v, int n);
 
 #endif

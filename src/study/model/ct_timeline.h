@@ -1,44 +1,46 @@
-/** \file ct_timeline.h  How long a step takes on many ranks, from what its parts take.  Layer 4.
- * All functions are pure.
+/** \file ct_timeline.h  Simulates a data-parallel step: compute overlapped with all-reduces of
+ * gradients.  Layer 4.  All functions are pure.
  *
- * Per level, inside a node and between nodes, a message of m bytes takes alpha + m / B (Hockney
- * 1994).  A step is its works one after another.  A bucket of gradients is posted behind the work
- * that completes it, cut into pieces of which some are under way at a time, and goes through its
- * rounds: those of an all-reduce inside a node, then those between the nodes.  Messages move on
- * when the library is entered: behind a work of backward, and in the wait at the end.  Constants of
- * a benchmark that does nothing but wait are therefore too good; those fitted to steps hold. */
+ * A message of m bytes takes alpha + m / B, with alpha and B for each level: inside a node and
+ * between nodes (Hockney 1994).  A step is a sequence of launches.  After the launch that completes
+ * a bucket of gradients, the bucket is cut into pieces, of which a few are in flight at a time.
+ * Each piece passes through the rounds of an all-reduce: first inside a node, then between nodes.
+ * Communication progresses only inside the MPI library: after each launch of backward, and in the
+ * final wait.  Latency and bandwidth of a benchmark that only waits are therefore too optimistic;
+ * use those fitted to steps. */
 #ifndef CT_TIMELINE_H
 #define CT_TIMELINE_H
 #include "comm/ct_comm_model.h"
 
-/** A work, or several: its share of the time, and how many bytes of gradients it completes. */
+/** One or more launches: their fraction of the compute time, and the bytes of gradients that they
+ * complete. */
 typedef struct ct_timeline_work {
   double share, bytes;
 } ct_timeline_work_t;
 
 typedef struct ct_timeline {
-  ct_timeline_work_t *work; /**< owned by whoever made it */
+  ct_timeline_work_t *work; /**< owned by the caller */
   int works;
-  int loss; /**< from this work on it is backward */
+  int loss; /**< index of the first launch of backward */
 } ct_timeline_t;
 
 typedef struct ct_timeline_case {
   int local_ranks, nodes;
-  double compute_s;    /**< all works together */
-  double bucket_bytes; /**< a bucket is at least so long */
+  double compute_s;    /**< all launches together */
+  double bucket_bytes; /**< minimum size of a bucket */
   double piece_bytes;
-  int under_way; /**< pieces, at most */
-  int algorithm; /**< ct_comm_algorithm_t; -1: the one that this program takes */
+  int under_way; /**< maximum number of pieces in flight */
+  int algorithm; /**< ct_comm_algorithm_t; -1: the default of this program */
   ct_link_t inside, between;
 } ct_timeline_case_t;
 
 enum { CT_TIMELINE_UNDER_WAY = 8, CT_TIMELINE_PIECE = 1 << 20 };
 
-/** Seconds from the begin of the step until all gradients are summed up; at least compute_s. */
+/** Seconds from the begin of the step until all gradients are reduced; at least compute_s. */
 double ct_timeline_run(const ct_timeline_t *t, const ct_timeline_case_t *c);
 
-/** What the largest of n independent draws of a standard normal distribution is in the mean: 0,
- * 0.56, 0.85, 1.03, … */
+/** The expected maximum of n independent draws from the standard normal distribution: 0, 0.56,
+ * 0.85, 1.03, … */
 double ct_timeline_largest_of(int n);
 
 #endif

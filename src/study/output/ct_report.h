@@ -1,25 +1,25 @@
-/** \file ct_report.h  A study as a page for people, as a table and as JSON.  Layer 4.
+/** \file ct_report.h  A scaling study as an HTML page, as text, as CSV and as JSON.  Layer 4.
  *
- * The page is one HTML file that needs nothing else: its pictures are inline SVG (svg.h).  It keeps
- * the rules of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC15),
- * and names them.  All functions are local. */
+ * The page is one HTML file without external resources: its charts are inline SVG (chart.h).  It
+ * follows the rules of Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems"
+ * (SC15), and cites them.  All functions are local. */
 #ifndef CT_REPORT_H
 #define CT_REPORT_H
 #include "study/model/ct_scaling.h"
 
 typedef struct ct_report {
-  const ct_study_t *study;   /**< with at least one size that did not fail */
-  const ct_scaling_t *model; /**< NULL: there are too few sizes for one */
-  const char *no_model;      /**< why there is none */
+  const ct_study_t *study;   /**< borrowed; at least one of its sizes did not fail */
+  const ct_scaling_t *model; /**< borrowed; NULL: too few sizes to fit a model */
+  const char *no_model;      /**< why there is no model */
 } ct_report_t;
 
-/** The whole page, with all studies one after another; appended. */
+/** Appends the whole page, with the n studies one after another. */
 int ct_report_html(const ct_report_t *r, int n, ct_str_t *out);
-/** A line per size, with units in the names of the columns; appended. */
+/** Appends CSV: one line per size; column names contain the units. */
 int ct_report_csv(const ct_report_t *r, int n, ct_str_t *out);
-/** NULL: no memory. */
+/** Returns a new reference; NULL: out of memory. */
 json_t *ct_report_json(const ct_report_t *r);
-/** A table and a sentence per loss, for the terminal; appended. */
+/** Appends a table and one sentence per loss, for a terminal. */
 int ct_report_text(const ct_report_t *r, ct_str_t *out);
 
 #endif

@@ -1,7 +1,8 @@
-/** \file ct_runs.h  Runs beside each other: as a page, as a table, as csv and JSON.  Layer 4.
+/** \file ct_runs.h  Training runs compared with each other: as an HTML page, as text, as CSV and as
+ * JSON.  Layer 4.
  *
- * A run is read from its directory: metrics.jsonl, and as far as they are there config.yaml,
- * summary.json and trace.json.  It may go on meanwhile.  All functions are local. */
+ * A run is read from its directory: metrics.jsonl, and if they exist config.yaml, summary.json and
+ * trace.json.  The run may still be training.  All functions are local. */
 #ifndef CT_RUNS_H
 #define CT_RUNS_H
 #include "conf/ct_yaml.h"
@@ -9,46 +10,46 @@
 
 typedef struct ct_run {
   ct_runlog_t log;
-  char state[80];    /**< ct_runlog_state() when it was opened */
-  char label[128];   /**< its name; of several with one name: its directory's */
+  char state[80];    /**< ct_runlog_state() at the time of ct_run_open() */
+  char label[128];   /**< the name of the run; of its directory if several runs have that name */
   ct_yaml_t *config; /**< owned; NULL: no config.yaml */
-  json_t *summary;   /**< owned; NULL: it has not ended */
+  json_t *summary;   /**< owned; NULL: the run has not ended */
   json_t *trace;     /**< owned; NULL: no steps were traced */
 } ct_run_t;
 
-/** What the runs are compared by. */
+/** Runs, and the score by which they are compared. */
 typedef struct ct_runs {
   const ct_run_t *run; /**< borrowed */
   int n;
-  char metric[48];   /**< a curve that all have */
-  int less;          /**< less of it is better */
-  double target;     /**< time is told until it is reached */
-  int target_chosen; /**< nobody named it: what all runs have reached */
+  char metric[48];   /**< name of a curve that all runs have */
+  int less;          /**< 1: smaller values are better */
+  double target;     /**< the time until this value is reached is reported */
+  int target_chosen; /**< 1: the user gave no target; it is a value that all runs have reached */
 } ct_runs_t;
 
-/** Reads the run of a directory.  CT_ERR_IO, CT_ERR_FORMAT name file and line; no run has begun:
- * CT_ERR_FORMAT. */
+/** Reads the run in a directory.  CT_ERR_IO and CT_ERR_FORMAT name file and line; CT_ERR_FORMAT
+ * also if no run has begun there. */
 int ct_run_open(const char *dir, ct_run_t *out);
 void ct_run_close(ct_run_t *r);
 
-/** Gives n runs their labels, and chooses what they are compared by.  \a target: "top1=0.9", a
- * score of evaluations and a value; NULL: the score of the first run's checkpoint.best, or else
- * top1, mae or loss, and the best value that all runs have reached.  CT_ERR_USAGE: not of this
- * form, or a run has no such score. */
+/** Sets the labels of n runs, and chooses the score and target by which they are compared.
+ * \a target: "top1=0.9", an evaluation score and a value; NULL: the score of the first run's
+ * checkpoint.best, else top1, mae or loss, and the best value that all runs have reached.
+ * CT_ERR_USAGE: not of this form, or a run has no such score. */
 int ct_runs_compare(ct_run_t *run, int n, const char *target, ct_runs_t *out);
 
-/** Where the best value of the curve is; -1: there is no such curve, or no point. */
+/** Index of the best value in the curve c->metric; -1: no such curve, or it is empty. */
 int64_t ct_run_best(const ct_runs_t *c, const ct_run_t *r);
-/** Since the training began until the target was reached; NAN: it was not. */
+/** Seconds of training until the target was reached; NAN: it was not. */
 double ct_run_time_to_target(const ct_runs_t *c, const ct_run_t *r);
 
-/** One page that needs nothing else, with inline SVG; appended. */
+/** Appends one HTML page without external resources; its charts are inline SVG. */
 int ct_runs_html(const ct_runs_t *c, ct_str_t *out);
-/** A table for the terminal; appended. */
+/** Appends a table for a terminal. */
 int ct_runs_text(const ct_runs_t *c, ct_str_t *out);
-/** A line per point of each curve; appended. */
+/** Appends CSV: one line per point of each curve. */
 int ct_runs_csv(const ct_runs_t *c, ct_str_t *out);
-/** A list with an object for each run.  NULL: no memory. */
+/** Returns a new list with one object per run.  NULL: out of memory. */
 json_t *ct_runs_json(const ct_runs_t *c);
 
 #endif

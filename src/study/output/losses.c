@@ -1,4 +1,4 @@
-/* Losses in words: what each term of a size says to who has to do something about it. */
+/* Losses of efficiency as sentences: amount, cause and remedy of each term. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,60 +21,59 @@ const ct_study_size_t *ct__report_largest(const ct_study_t *s)
   return last;
 }
 
-/* What to try; by term. */
+/* The remedy for a term. */
 static const char *advice(int term)
 {
   switch (term) {
   case CT_TERM_SMALL_BATCH:
-    return "a larger data.batch, or more threads and fewer ranks, gives each rank more to do at "
-           "once";
+    return "a larger data.batch, or fewer ranks with more threads each, so that each rank has more "
+           "samples";
   case CT_TERM_SHARING:
     return "fewer ranks a node, ranks bound to cores (--bind-to core), or the clocks of a full "
            "node: see `doctor`";
   case CT_TERM_INTERFERENCE:
     return "one core of each rank left to messages (OMP_NUM_THREADS one less)";
   case CT_TERM_SLOWER:
-    return "points of a rank alone and with neighbours but no messages would tell a small batch "
-           "from shared memory and clocks";
+    return "measurements of one rank alone and of a node without communication: they separate a "
+           "small batch from shared memory and clocks";
   case CT_TERM_DATA:
-    return "more data.workers, data.stage or data.cache_dir, files packed anew: `bench io` and "
+    return "more data.workers, data.stage or data.cache_dir, repacked files: `bench io` and "
            "`doctor CONFIG` measure reading";
   case CT_TERM_STEADY:
     return "`doctor` on that node (clocks, other programs, memory); leave it out of the job";
   case CT_TERM_RANDOM:
-    return "other programs and the system's own work take cores now and then: --exclusive, ranks "
-           "bound to cores, one core left free";
+    return "--exclusive, ranks bound to cores, or one core left free: other programs or system "
+           "services take cores now and then";
   case CT_TERM_LATENCY:
     return "larger buckets (parallel.bucket_mb), fewer ranks a node with more threads each";
   case CT_TERM_BANDWIDTH:
-    return "more samples a rank, train.accumulate, gradients in bfloat16 on their way "
+    return "more samples per rank, train.accumulate, gradients sent in bfloat16 "
            "(parallel.grad_dtype=bf16), a faster network";
   case CT_TERM_TRANSFER:
-    return "`bench comm` tells whether the network gives what it should; other jobs share its "
-           "links";
+    return "`bench comm` to measure the network; other jobs may share its links";
   case CT_TERM_MOVE:
     return "fewer ranks a node, more threads each";
   case CT_TERM_BATCHNORM:
-    return "batchnorms with the statistics of their own rank (no SyncBN), or a larger batch";
+    return "batchnorm with statistics of each rank (no SyncBN), or a larger batch";
   case CT_TERM_UPDATE:
-    return "parallel.zero shares the optimizer's work among the ranks";
+    return "parallel.zero, which divides the optimizer's work among the ranks";
   case CT_TERM_WORD:
-    return "longer steps: more samples a rank, train.accumulate";
+    return "longer steps: more samples per rank, train.accumulate";
   case CT_TERM_SAVE:
-    return "checkpoints less often (checkpoint.every_steps)";
+    return "fewer checkpoints (checkpoint.every_steps)";
   default:
-    return "run.log_every larger";
+    return "a larger run.log_every";
   }
 }
 
-/* 1: a loss that programs beside the ranks bring about when they take the cores of several. */
+/* 1: a loss that other programs cause by running on the cores of the ranks. */
 static int is_of_cores(int term)
 {
   return term == CT_TERM_RANDOM || term == CT_TERM_SLOWER || term == CT_TERM_SHARING ||
          term == CT_TERM_INTERFERENCE;
 }
 
-/* Whom or what the account names. */
+/* The rank or programs that the time breakdown names as the cause; "" if none. */
 static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
 {
   const ct_study_account_t *a = &z->account;
@@ -82,13 +81,16 @@ static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
   double share = a->taken_s / step, of_slowest = a->slowest_taken_s / step;
   *buf = '\0';
   if (is_of_cores(term) && share > 0.05)
-    snprintf(buf, cap, ": others had the ranks' cores for %.0f %% of the time", 100 * share);
+    snprintf(buf, cap, ": the ranks were off-CPU for %.0f %% of the time (core contention)",
+             100 * share);
   if (term == CT_TERM_STEADY && a->slowest >= 0)
     snprintf(buf, cap, ": waiting for rank %d%s%s%s%s", a->slowest, *a->slowest_host ? " on " : "",
-             a->slowest_host, *a->slowest_kind ? ", whose time goes into " : "", a->slowest_kind);
+             a->slowest_host, *a->slowest_kind ? ", which spends its time in " : "",
+             a->slowest_kind);
   size_t n = strlen(buf);
   if (term == CT_TERM_STEADY && n && of_slowest > 0.05)
-    snprintf(buf + n, cap - n, "; others had its core for %.0f %% of the time", 100 * of_slowest);
+    snprintf(buf + n, cap - n, "; it was off-CPU for %.0f %% of the time (core contention)",
+             100 * of_slowest);
 }
 
 int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
@@ -104,7 +106,7 @@ int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
     loss[n].term = term;
     loss[n].share = t.s[term] / step;
     culprit(size, term, who, sizeof who);
-    snprintf(loss[n].words, CT__WORDS, "%.1f %% (%.4g ms a step) %s%s.  Try: %s.",
+    snprintf(loss[n].words, CT__WORDS, "%.1f %% (%.4g ms per step) %s%s.  Try: %s.",
              100 * loss[n].share, 1e3 * t.s[term], ct_term_help(term), who,
              advice(is_of_cores(term) && *who ? CT_TERM_RANDOM : term));
     t.s[term] = 0;
@@ -113,7 +115,7 @@ int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
   return n;
 }
 
-/* Terms below zero are gains: without them the losses are more than what is lost. */
+/* Terms below zero are gains: losses minus gains are the time that is lost. */
 static void add_gains(const ct_terms_t *t, double step, char *buf, size_t cap)
 {
   double lost = 0, won = 0;
@@ -141,12 +143,13 @@ void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf
   ct_terms_t t = ct_scaling_terms(r->study, r->model, size);
   double step = size->account.mean.step_s, lost = step - t.s[CT_TERM_IDEAL];
   if (step <= 0)
-    snprintf(buf, cap, "Of %d ranks there is no account.", size->ranks);
+    snprintf(buf, cap, "There is no time breakdown at %d ranks.", size->ranks);
   else if (lost >= 0)
     snprintf(buf, cap, "At %d rank%s %.1f %% of the time is lost.", size->ranks,
              size->ranks == 1 ? "" : "s", 100 * lost / step);
   else
-    snprintf(buf, cap, "At %d ranks steps are %.1f %% shorter than the base's share.", size->ranks,
-             -100 * lost / step);
+    snprintf(buf, cap,
+             "At %d ranks steps are %.1f %% shorter than at the efficiency of the base size.",
+             size->ranks, -100 * lost / step);
   if (step > 0) add_gains(&t, step, buf, cap);
 }

@@ -1,4 +1,5 @@
-/* The page: its head, what it says first, the parts one after another, and how it was measured. */
+/* The page of a scaling study: HTML frame, losses, table of sizes, machine, and the rules of
+ * measurement; the charts are in plots.c and timeline.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,11 +34,9 @@ static const char head[] =
 int ct__page_begin(ct_str_t *out, const char *title)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "%s<title>", head));
-  CT_TRY(ct__svg_text(out, title));
-  CT_TRY(ct_str_add(out, "</title></head><body>\n<h1>"));
-  CT_TRY(ct__svg_text(out, title));
-  CT_TRY(ct_str_add(out, "</h1>\n"));
+  CT_TRY(ct_str_add(out, "%s", head));
+  CT_TRY(ct__html(out, "<title>", title, ""));
+  CT_TRY(ct__html(out, "</title></head><body>\n<h1>", title, "</h1>\n"));
 out:
   return rc;
 }
@@ -61,9 +60,7 @@ static int size_row(const ct_report_t *r, const ct_study_size_t *base, const ct_
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<tr><td>%d<td>%d<td>%d<td>%g", z->nodes, z->ranks, z->threads, z->batch));
   if (!z->blocks) {
-    CT_TRY(ct_str_add(out, "<td class=\"l\" colspan=\"6\">failed: "));
-    CT_TRY(ct__svg_text(out, z->error));
-    return ct_str_add(out, "\n");
+    return ct__html(out, "<td class=\"l\" colspan=\"6\">failed: ", z->error, "\n");
   }
   ct_study_ratio_t e = ct_study_efficiency(base, z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
@@ -80,7 +77,7 @@ out:
 static int size_table(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "<table><tr><th>nodes<th>ranks<th>threads<th>batch<th>blocks<th>step, ms "
+  CT_TRY(ct_str_add(out, "<table><tr><th>nodes<th>ranks<th>threads<th>batch<th>rounds<th>step, ms "
                          "[interval]<th>samples/s<th>efficiency, %% [interval]<th class=\"l\">"
                          "largest loss -gains, %%\n"));
   for (int i = 0; i < r->study->sizes; i++)
@@ -91,7 +88,7 @@ out:
   return rc;
 }
 
-/* ---- words ---- */
+/* ---- losses ---- */
 
 static int add_losses(const ct_report_t *r, ct_str_t *out)
 {
@@ -104,9 +101,7 @@ static int add_losses(const ct_report_t *r, ct_str_t *out)
   CT_TRY(ct_str_add(out, "<p><b>%s</b></p>\n", sum));
   if (n) CT_TRY(ct_str_add(out, "<ol>\n"));
   for (int i = 0; i < n; i++) {
-    CT_TRY(ct_str_add(out, "<li>"));
-    CT_TRY(ct__svg_text(out, loss[i].words));
-    CT_TRY(ct_str_add(out, "\n"));
+    CT_TRY(ct__html(out, "<li>", loss[i].words, "\n"));
   }
   if (n) CT_TRY(ct_str_add(out, "</ol>\n"));
 out:
@@ -117,7 +112,7 @@ out:
 
 enum { NODES = 64 };
 
-/* What is longer than the buffer is no fact for a table. */
+/* A value longer than the buffer is left empty. */
 static int machine_row(const char *key, const json_t *value, ct_str_t *out)
 {
   enum { FLAGS = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6) };
@@ -125,11 +120,8 @@ static int machine_row(const char *key, const json_t *value, ct_str_t *out)
   char text[2000];
   size_t n = json_dumpb(value, text, sizeof text - 1, FLAGS);
   text[n < sizeof text ? n : 0] = '\0';
-  CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
-  CT_TRY(ct__svg_text(out, key));
-  CT_TRY(ct_str_add(out, "<td class=\"l\">"));
-  CT_TRY(ct__svg_text(out, json_is_string(value) ? json_string_value(value) : text));
-  CT_TRY(ct_str_add(out, "\n"));
+  CT_TRY(ct__html(out, "<tr><td class=\"l\">", key, "<td class=\"l\">"));
+  CT_TRY(ct__html(out, "", json_is_string(value) ? json_string_value(value) : text, "\n"));
 out:
   return rc;
 }
@@ -142,18 +134,18 @@ static int node_cell(const json_t *value, ct_str_t *out)
   json_t *v;
   snprintf(number, sizeof number, "%.6g", json_number_value(value));
   CT_TRY(ct_str_add(out, "<td class=\"l\">"));
-  if (json_is_string(value)) CT_TRY(ct__svg_text(out, json_string_value(value)));
-  if (json_is_number(value)) CT_TRY(ct__svg_text(out, number));
+  if (json_is_string(value)) CT_TRY(ct__html(out, "", json_string_value(value), ""));
+  if (json_is_number(value)) CT_TRY(ct__html(out, "", number, ""));
   json_array_foreach(value, i, v)
   {
     if (i) CT_TRY(ct_str_add(out, " / "));
-    if (json_is_string(v)) CT_TRY(ct__svg_text(out, json_string_value(v)));
+    if (json_is_string(v)) CT_TRY(ct__html(out, "", json_string_value(v), ""));
   }
 out:
   return rc;
 }
 
-/* Facts of each node, as columns of a table. */
+/* A table with a row for each node and a column for each fact. */
 static int node_table(const json_t *nodes, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -163,8 +155,7 @@ static int node_table(const json_t *nodes, ct_str_t *out)
   CT_TRY(ct_str_add(out, "<table>\n<tr>"));
   json_object_foreach(json_array_get(nodes, 0), key, value)
   {
-    CT_TRY(ct_str_add(out, "<th>"));
-    CT_TRY(ct__svg_text(out, key));
+    CT_TRY(ct__html(out, "<th>", key, ""));
   }
   json_array_foreach(nodes, i, node)
   {
@@ -180,7 +171,7 @@ out:
   return rc;
 }
 
-/* The busiest node that a point has seen, and the clocks of all of them. */
+/* The highest load of a node in any measurement, and the range of clock rates. */
 static int conditions(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -199,17 +190,15 @@ static int conditions(const ct_report_t *r, ct_str_t *out)
     fast = fmax(fast, json_number_value(json_array_get(clock, 1)));
   }
   if (!host) return CT_OK;
-  CT_TRY(ct_str_add(out, "<p>Behind the steps of a point the busiest node was "));
-  CT_TRY(ct__svg_text(out, host));
-  CT_TRY(ct_str_add(out, ", with a load of %.3g (threads that run or want to, in the last minute)",
-                    load));
+  CT_TRY(ct__html(out, "<p>After the steps of a measurement the busiest node was ", host, ""));
+  CT_TRY(ct_str_add(out, ", with a load of %.3g (runnable threads, mean of one minute)", load));
   if (fast > 0) CT_TRY(ct_str_add(out, "; clocks were %.4g to %.4g MHz", slow, fast));
   CT_TRY(ct_str_add(out, ".</p>\n"));
 out:
   return rc;
 }
 
-/* Without counters the table of the machine says why. */
+/* If there are no energy counters, the table of the machine says why. */
 static int energy(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK, n = 0;
@@ -219,7 +208,7 @@ static int energy(const ct_report_t *r, ct_str_t *out)
     CT_TRY(ct_str_add(out, "%s%d rank%s %.4g J", n++ ? ", " : "<p>Energy of a sample: ", z->ranks,
                       z->ranks == 1 ? "" : "s", z->energy_j / z->energy_samples));
   }
-  if (n) CT_TRY(ct_str_add(out, "; of whole nodes, whatever else ran on them.</p>\n"));
+  if (n) CT_TRY(ct_str_add(out, "; of whole nodes, including other programs on them.</p>\n"));
 out:
   return rc;
 }
@@ -253,7 +242,7 @@ int ct__report_rules(const ct_report_t *r, ct_str_t *out)
   const char *way = ct_study_is_weak(r->study) ? "weak: the batch grows with the ranks"
                                                : "strong: the batch stays the same";
   CT_TRY(ct_str_add(out,
-                    "<h3>How it was measured</h3>\n<p>After the rules of Hoefler and Belli, "
+                    "<h3>How it was measured</h3>\n<p>By the rules of Hoefler and Belli, "
                     "<cite>Scientific Benchmarking of Parallel Computing Systems</cite> (SC15):"
                     "</p><ul>\n"));
   CT_TRY(ct_str_add(out,
@@ -261,23 +250,25 @@ int ct__report_rules(const ct_report_t *r, ct_str_t *out)
                     "100 %% there. Scaling is %s.\n",
                     base->ranks, base->ranks == 1 ? "" : "s", base->nodes,
                     base->nodes == 1 ? "" : "s", 1e3 * base->median_s, way));
-  CT_TRY(ct_str_add(out, "<li>All sizes that were tried are in the table, failed ones too (rule 2)."
-                         "\n<li>Costs are arithmetic means, and rates follow from them; no ratios "
-                         "are averaged (rules 3, 4): the account is made of means, so that it adds "
-                         "up to all of the time.\n"));
+  CT_TRY(ct_str_add(
+      out, "<li>The table contains all sizes that were tried, including failed ones (rule 2)."
+           "\n<li>Costs are arithmetic means, and rates are computed from them; ratios "
+           "are not averaged (rules 3, 4). The time breakdown consists of means, so "
+           "its terms add up to the whole step.\n"));
   if (z->covers > 0)
-    CT_TRY(ct_str_add(out,
-                      "<li>A size was measured in blocks (%d of the largest). Told are medians of "
-                      "blocks with an interval of order statistics that holds the median with at "
-                      "least %.1f %%, whatever the distribution (rules 5 to 7); efficiency is "
-                      "compared block by block.\n",
-                      z->blocks, 100 * z->covers));
+    CT_TRY(
+        ct_str_add(out,
+                   "<li>Each size was measured in rounds (%d of the largest size). The tables show "
+                   "medians of rounds with a nonparametric interval from order statistics, "
+                   "which contains the median with a probability of at least %.1f %% (rules 5 to "
+                   "7); efficiency is compared round by round.\n",
+                   z->blocks, 100 * z->covers));
   else
     CT_TRY(ct_str_add(out, "<li>The largest size was measured once: it has no interval, and "
-                           "differences between sizes may be chance (rules 5 to 7).\n"));
-  CT_TRY(ct_str_add(out, "<li>Quantiles and bins of single steps are shown above (rule 8), the "
-                         "machine and program, too (rule 9), and the ideal line and a model as "
-                         "bounds (rules 11, 12).\n</ul>\n"));
+                           "differences between sizes may be due to chance (rules 5 to 7).\n"));
+  CT_TRY(ct_str_add(out, "<li>The page shows quantiles and histograms of single steps (rule 8), "
+                         "machine and program (rule 9), and the ideal line and a model as bounds "
+                         "(rules 11, 12).\n</ul>\n"));
 out:
   return rc;
 }
@@ -290,9 +281,7 @@ static int one_study(const ct_report_t *r, ct_str_t *out)
       ct__report_rate,  ct__report_account,  ct__report_model,   ct__report_steps,
       ct__report_ranks, ct__report_timeline, ct__report_machine, ct__report_rules};
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "<h2>"));
-  CT_TRY(ct__svg_text(out, about_text(r->study, "name", r->study->path)));
-  CT_TRY(ct_str_add(out, "</h2>\n"));
+  CT_TRY(ct__html(out, "<h2>", about_text(r->study, "name", r->study->path), "</h2>\n"));
   CT_TRY(add_losses(r, out));
   CT_TRY(size_table(r, out));
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

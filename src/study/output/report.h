@@ -1,33 +1,37 @@
-/** \file report.h  The parts of a page; each appends itself.  Internal to report. */
+/** \file report.h  The sections of a study's page; each function appends its section.  Internal to
+ * report. */
 #ifndef CT_REPORT_PRIVATE_H
 #define CT_REPORT_PRIVATE_H
 #include "study/output/ct_report.h"
-#include "study/output/svg.h"
+#include "study/output/chart.h"
 
 enum { CT__LOSSES = 4, CT__WORDS = 700 };
 
-/** The sizes that ran, in their order; returns how many, up to \a cap. */
+/** Fills size[] with the sizes that ran, in the order of the study; returns their number, at most
+ * \a cap. */
 int ct__report_sizes(const ct_study_t *s, const ct_study_size_t **size, int cap);
-/** The last of them; NULL: there is none. */
+/** The last size that ran; NULL: none did. */
 const ct_study_size_t *ct__report_largest(const ct_study_t *s);
 
-/** A loss in words: how much, by what or by whom, what to try. */
+/** A loss of efficiency as text: its amount, its cause, and a remedy. */
 typedef struct ct__loss {
-  int term;
-  double share; /**< of the step */
+  int term;     /**< ct_term_t */
+  double share; /**< fraction of the step */
   char words[CT__WORDS];
 } ct__loss_t;
-/** The largest losses of a size, from 1 % on, largest first; returns how many. */
+/** The losses of a size that are at least 1% of the step, largest first; returns their number. */
 int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
                       ct__loss_t loss[CT__LOSSES]);
-/** "At 16 ranks 11.0 % of the time is lost.  Losses are 12.5 %, gains 1.5 %: bandwidth 1.5 %." */
+/** Writes "At 16 ranks 11.0 % of the time is lost.  Losses are 12.5 %, gains 1.5 %: bandwidth
+ * 1.5 %." */
 void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf, size_t cap);
 
 int ct__report_rate(const ct_report_t *r, ct_str_t *out);
+/** The time breakdown of each size. */
 int ct__report_account(const ct_report_t *r, ct_str_t *out);
 int ct__report_steps(const ct_report_t *r, ct_str_t *out);
 int ct__report_ranks(const ct_report_t *r, ct_str_t *out);
-/** Of a trace.json beside the points; nothing without one. */
+/** One step from a trace.json in the directory of points.jsonl; appends nothing without one. */
 int ct__report_timeline(const ct_report_t *r, ct_str_t *out);
 int ct__report_model(const ct_report_t *r, ct_str_t *out);
 int ct__report_machine(const ct_report_t *r, ct_str_t *out);

@@ -1,4 +1,4 @@
-/* What is known of a run, and what runs are compared by. */
+/* Reading a run's directory, and choosing the score by which runs are compared. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- files ---- */
 
-/* A file of the run that need not be there: *text stays NULL then. */
+/* Reads a file in the directory of the run; *text stays NULL if there is none. */
 static int read_beside(const ct_run_t *r, const char *name, char *path, char **text, size_t *bytes)
 {
   int rc = CT_OK;
@@ -58,7 +58,7 @@ int ct_run_open(const char *dir, ct_run_t *out)
   if (out->log.run == 0) CT_FAIL(CT_ERR_FORMAT, "%s/metrics.jsonl: no run has begun yet", dir);
   ct_runlog_state(&out->log, (double)time(NULL), out->state, sizeof out->state);
   CT_TRY(read_config(out));
-  /* of the start before, while this one goes on */
+  /* while a start is running, summary.json is of the previous one */
   if (out->log.end[0]) CT_TRY(read_json(out, "summary.json", &out->summary));
   CT_TRY(read_json(out, "trace.json", &out->trace));
 out:
@@ -129,7 +129,7 @@ static int all_have(const ct_run_t *run, int n, const char *curve)
   return 1;
 }
 
-/* "eval.mae": the score stands behind the last point; before it may be the name of a set. */
+/* "eval.mae": the score follows the last dot; the name of a set may precede it. */
 static int score_of(const char *curve)
 {
   const char *dot = strrchr(curve, '.');
@@ -149,7 +149,7 @@ static int take_target(const char *text, ct_runs_t *c)
     CT_FAIL(CT_ERR_USAGE, "--target %s: expected SCORE=VALUE, such as top1=0.9", text);
   snprintf(c->metric, sizeof c->metric, "eval.%.*s", (int)(equal - text), text);
   if (score_of(c->metric) == CT_SCORE_OFF)
-    CT_FAIL(CT_ERR_USAGE, "--target %s: '%s' is no score; there are %s", text, c->metric + 5,
+    CT_FAIL(CT_ERR_USAGE, "--target %s: '%s' is not a score; scores are %s", text, c->metric + 5,
             CT_SCORE_KINDS);
   for (int i = 0; i < c->n; i++)
     if (!all_have(&c->run[i], 1, c->metric))
@@ -165,7 +165,7 @@ static const char *key_of(const ct_run_t *r, const char *section, const char *ke
   return v && v->text ? v->text : "";
 }
 
-/* Runs without any evaluation are compared by the loss of their steps. */
+/* Runs without evaluations are compared by their training loss. */
 static void choose_metric(ct_runs_t *c)
 {
   static const char *const usual[] = {"top1", "mae", "loss"};
@@ -182,7 +182,7 @@ static int is_better(const ct_runs_t *c, double a, double b)
   return c->less ? a < b : a > b;
 }
 
-/* The best that the worst run has reached. */
+/* The best value of the worst run. */
 static void choose_target(ct_runs_t *c)
 {
   c->target = NAN;

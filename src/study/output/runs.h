@@ -1,28 +1,31 @@
-/** \file runs.h  The parts of the page of runs; each appends itself.  Internal to report. */
+/** \file runs.h  The sections of the page of training runs; each function appends its section.
+ * Internal to report. */
 #ifndef CT_REPORT_RUNS_H
 #define CT_REPORT_RUNS_H
 #include "study/output/ct_runs.h"
 
-/** "done", "running", "error", "killed", "silent": its state in a word. */
+/** The state of a run in one word: "done", "running", "error", "killed", "silent". */
 const char *ct__run_word(const ct_run_t *r);
-/** Of all starts together, in seconds. */
+/** Duration of all starts together, in seconds. */
 double ct__run_time(const ct_run_t *r);
-/** The last value of a curve; NAN: there is none. */
+/** The last value of a curve; NAN: the run has no such curve, or it is empty. */
 double ct__run_last(const ct_run_t *r, const char *curve);
 
-/** For a table, in buf (returned): five digits, all of those before the point; "-" for NAN. */
+/** Formats a number for a table into buf, which is returned: five significant digits, but all
+ * digits before the decimal point; "-" for NAN. */
 const char *ct__run_number(double value, char *buf, size_t cap);
-/** Whether less of a curve is better: losses and errors. */
+/** 1: smaller values of the curve are better, as for losses and errors. */
 int ct__run_falls(const char *curve);
 
-/** All curves that a run has, each as a picture with its table. */
+/** All curves of the runs, each as a chart with a table. */
 int ct__runs_curves(const ct_runs_t *c, ct_str_t *out);
 /** The keys of config.yaml in which the runs differ; appends nothing for one run. */
 int ct__runs_settings(const ct_runs_t *c, ct_str_t *out);
-/** Of the last start: the kinds of time in a step. */
+/** The time breakdown of a step, from the latest start of each run. */
 int ct__runs_account(const ct_runs_t *c, ct_str_t *out);
+/** The confusion matrix of the last evaluation of each run. */
 int ct__runs_confusion(const ct_runs_t *c, ct_str_t *out);
-/** Of the traced steps: the ops that took longest. */
+/** The slowest ops of the traced steps. */
 int ct__runs_ops(const ct_runs_t *c, ct_str_t *out);
 
 #endif

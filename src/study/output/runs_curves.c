@@ -1,36 +1,32 @@
-/* Curves of several runs laid over each other.  A run has a colour and a dash of its own; the table
- * below a picture says which, and has its numbers for who cannot see it. */
+/* Charts of curves, one line per run.  Each run has a colour and a dash pattern; the table below a
+ * chart is its legend, and has the numbers for readers who cannot see it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_mem.h"
 #include "study/output/runs.h"
-#include "study/output/svg.h"
+#include "study/output/chart.h"
 
-enum { PLACES = 240 };
+enum { MARKS = 240 };
 
-/* A curve as it is drawn: where it has more points than places, neighbours are joined. */
-typedef struct drawn {
-  double x[PLACES], mean[PLACES], low[PLACES], high[PLACES];
-  int n, joined;
-} drawn_t;
-
-static void join(const ct_curve_t *c, int by_time, double unit_s, drawn_t *d)
+/* Fills s->mark[MARKS] from a curve; of one with more points, neighbours are averaged, and low and
+ * high are their least and largest. */
+static void reduce(const ct_curve_t *c, int by_time, double unit_s, ct__series_t *s)
 {
-  d->joined = c->n > PLACES;
-  d->n = d->joined ? PLACES : (int)c->n;
-  for (int i = 0; i < d->n; i++) {
-    int64_t from = c->n * i / d->n, to = c->n * (i + 1) / d->n;
-    d->mean[i] = 0;
-    d->low[i] = INFINITY;
-    d->high[i] = -INFINITY;
+  s->n = c->n > MARKS ? MARKS : c->n;
+  for (int64_t i = 0; i < s->n; i++) {
+    int64_t from = c->n * i / s->n, to = c->n * (i + 1) / s->n;
+    ct__mark_t *m = &s->mark[i];
+    m->low = INFINITY;
+    m->high = -INFINITY;
     for (int64_t k = from; k < to; k++) {
-      d->mean[i] += c->value[k] / (double)(to - from);
-      d->low[i] = fmin(d->low[i], c->value[k]);
-      d->high[i] = fmax(d->high[i], c->value[k]);
+      m->y += c->value[k] / (double)(to - from);
+      m->low = fmin(m->low, c->value[k]);
+      m->high = fmax(m->high, c->value[k]);
     }
-    d->x[i] = by_time ? c->at_s[to - 1] / unit_s : (double)c->step[to - 1];
+    m->x = by_time ? c->at_s[to - 1] / unit_s : (double)c->step[to - 1];
   }
 }
 
@@ -45,7 +41,7 @@ static const char *dashes(int i)
 typedef struct picture {
   const char *curve, *title, *label;
   int by_time;
-  int falls; /* towards 0, as losses do */
+  int falls; /* 1: it falls towards 0, as losses do */
 } picture_t;
 
 static double unit_of(double longest_s, const char **name)
@@ -54,43 +50,33 @@ static double unit_of(double longest_s, const char **name)
   return longest_s > 7200 ? 3600 : longest_s > 300 ? 60 : 1;
 }
 
-/* What falls by more than a factor of 30, and stays above 0, is seen best on a logarithmic axis. */
-static ct__axis_t value_axis(const ct_runs_t *c, const picture_t *pic)
+static const ct_curve_t *curve_of(const ct_runs_t *c, int run, const char *name)
 {
-  double low = INFINITY, high = -INFINITY;
+  const ct_curve_t *v = ct_runlog_curve(&c->run[run].log, name);
+  return v && v->n ? v : NULL;
+}
+
+/* A curve that falls by more than a factor of 30 and stays above 0 gets a logarithmic axis. */
+static void set_axes(const ct_runs_t *c, const picture_t *pic, ct__chart_t *p, double *unit_s)
+{
+  double steps = 1, seconds = 1e-3, low = INFINITY, high = -INFINITY;
+  const char *unit;
   for (int i = 0; i < c->n; i++) {
-    const ct_curve_t *v = ct_runlog_curve(&c->run[i].log, pic->curve);
+    const ct_curve_t *v = curve_of(c, i, pic->curve);
     for (int64_t k = 0; v && k < v->n; k++) {
       low = fmin(low, v->value[k]);
       high = fmax(high, v->value[k]);
+      steps = fmax(steps, (double)v->step[k]);
+      seconds = fmax(seconds, v->at_s[k]);
     }
   }
-  int is_log = pic->falls && low > 0 && high > 30 * low;
-  double room = high > low ? 0.05 * (high - low) : 0.1 * fabs(high) + 1e-9;
-  if (is_log) return (ct__axis_t){pic->label, low / 1.1, high * 1.1, 1, 0, NULL};
-  double from = low >= 0 && low < 0.5 * high ? 0 : low - room;
-  return (ct__axis_t){pic->label, from, high + room, 0, 0, NULL};
-}
-
-static void axes(const ct_runs_t *c, const picture_t *pic, ct__plot_t *p, double *unit_s)
-{
-  double steps = 1, seconds = 1e-3;
-  const char *unit;
-  for (int i = 0; i < c->n; i++) {
-    const ct_curve_t *v = ct_runlog_curve(&c->run[i].log, pic->curve);
-    if (!v || v->n == 0) continue;
-    steps = fmax(steps, (double)v->step[v->n - 1]);
-    seconds = fmax(seconds, v->at_s[v->n - 1]);
-  }
   *unit_s = unit_of(seconds, &unit);
-  p->width = 720;
-  p->height = 300;
-  p->x = pic->by_time ? (ct__axis_t){unit, 0, 1.02 * seconds / *unit_s, 0, 0, NULL}
-                      : (ct__axis_t){"steps", 0, 1.02 * steps, 0, 1, NULL};
-  p->y = value_axis(c, pic);
+  p->x = pic->by_time ? (ct__axis_t){.label = unit, .to = 1.02 * seconds / *unit_s}
+                      : (ct__axis_t){.label = "steps", .to = 1.02 * steps, .whole = 1};
+  p->y = (ct__axis_t){.label = pic->label, .log = pic->falls && low > 0 && high > 30 * low};
 }
 
-/* ---- the table below, which is the legend, too ---- */
+/* ---- the table below a chart, also its legend ---- */
 
 static int sample_of_line(int i, ct_str_t *out)
 {
@@ -100,7 +86,7 @@ static int sample_of_line(int i, ct_str_t *out)
       "<svg class=\"k\" viewBox=\"0 0 36 8\" width=\"36\" height=\"8\" "
       "aria-hidden=\"true\"><path d=\"M0 4h36\" stroke-width=\"2\" stroke=\"%s\"%s%s%s"
       "/></svg> ",
-      ct__svg_colour(i), d ? " stroke-dasharray=\"" : "", d ? d : "", d ? "\"" : "");
+      ct__colour(i), d ? " stroke-dasharray=\"" : "", d ? d : "", d ? "\"" : "");
 }
 
 static int row(const ct_run_t *r, int i, const ct_curve_t *v, ct_str_t *out)
@@ -114,7 +100,7 @@ static int row(const ct_run_t *r, int i, const ct_curve_t *v, ct_str_t *out)
   }
   CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
   CT_TRY(sample_of_line(i, out));
-  CT_TRY(ct__svg_text(out, r->label));
+  CT_TRY(ct__html(out, "", r->label, ""));
   CT_TRY(ct_str_add(out, "<td>%lld<td>%s<td>%s<td>%s (%lld)<td>%s (%lld)\n", (long long)v->n,
                     ct__run_number(v->value[0], a, sizeof a),
                     ct__run_number(v->value[v->n - 1], b, sizeof b),
@@ -130,68 +116,66 @@ static int table(const ct_runs_t *c, const picture_t *pic, ct_str_t *out)
   CT_TRY(ct_str_add(out, "<table><tr><th class=\"l\">run<th>points<th>first<th>last<th>least "
                          "(step)<th>largest (step)\n"));
   for (int i = 0; i < c->n; i++) {
-    const ct_curve_t *v = ct_runlog_curve(&c->run[i].log, pic->curve);
-    if (v && v->n) CT_TRY(row(&c->run[i], i, v, out));
+    const ct_curve_t *v = curve_of(c, i, pic->curve);
+    if (v) CT_TRY(row(&c->run[i], i, v, out));
   }
   CT_TRY(ct_str_add(out, "</table>\n"));
 out:
   return rc;
 }
 
-/* ---- the pictures ---- */
+/* ---- the charts ---- */
 
-static int draw_run(ct__plot_t *p, const drawn_t *d, int i)
+/* Series of a run: a band where neighbours were averaged, and a line, or a point if it is alone.
+ * Returns how many. */
+static int series_of(const ct_curve_t *v, int i, const picture_t *pic, double unit_s,
+                     ct__mark_t *marks, ct__series_t *to)
 {
-  int rc = CT_OK;
-  const char *colour = ct__svg_colour(i);
-  if (d->joined) CT_TRY(ct__plot_band(p, d->x, d->low, d->high, d->n, colour));
-  if (d->n == 1) CT_TRY(ct__plot_point(p, d->x[0], d->mean[0], 0, 0, colour));
-  if (d->n > 1) CT_TRY(ct__plot_line(p, d->x, d->mean, d->n, colour, dashes(i)));
-out:
-  return rc;
+  int n = 0;
+  ct__series_t s = {CT__LINE, ct__colour(i), NULL, dashes(i), marks, 0, 0};
+  reduce(v, pic->by_time, unit_s, &s);
+  if (v->n > MARKS) to[n] = s, to[n++].kind = CT__BAND;
+  if (s.n == 1) s.kind = CT__POINT;
+  to[n++] = s;
+  return n;
 }
 
 static int draw(const ct_runs_t *c, const picture_t *pic, ct_str_t *out)
 {
-  static drawn_t d;
-  int rc = CT_OK, joined = 0;
+  int rc = CT_OK, n = 0, reduced = 0;
   double unit_s;
   char words[200];
-  ct__plot_t p = {.out = out};
-  axes(c, pic, &p, &unit_s);
-  CT_TRY(ct_str_add(out, "<h3>"));
-  CT_TRY(ct__svg_text(out, pic->title));
-  CT_TRY(ct_str_add(out, "</h3>\n"));
-  snprintf(words, sizeof words,
-           "A line for each run, over %s%s; the table below has their numbers.", p.x.label,
-           p.y.log ? ", on a logarithmic axis" : "");
-  CT_TRY(ct__plot_begin(&p, pic->title, words));
+  ct__chart_t p = {.heading = pic->title, .description = words, .height = 300};
+  ct__mark_t *marks = ct_mem_array((int64_t)c->n * MARKS, sizeof *marks, "points of curves");
+  ct__series_t *s = ct_mem_array(2 * (int64_t)c->n, sizeof *s, "curves");
+  if (!marks || !s) CT_TRY(CT_ERR_NOMEM);
+  set_axes(c, pic, &p, &unit_s);
+  snprintf(words, sizeof words, "A line for each run, over %s%s; the table below has the numbers.",
+           p.x.label, p.y.log ? ", on a logarithmic axis" : "");
   for (int i = 0; i < c->n; i++) {
-    const ct_curve_t *v = ct_runlog_curve(&c->run[i].log, pic->curve);
-    if (!v || v->n == 0) continue;
-    join(v, pic->by_time, unit_s, &d);
-    joined |= d.joined;
-    CT_TRY(draw_run(&p, &d, i));
+    const ct_curve_t *v = curve_of(c, i, pic->curve);
+    if (v) n += series_of(v, i, pic, unit_s, marks + (size_t)i * MARKS, s + n);
+    reduced |= v && v->n > MARKS;
   }
-  CT_TRY(ct__plot_end(&p));
-  if (joined)
-    CT_TRY(ct_str_add(out, "<p>Lines are means of neighbouring points; bands reach from the least "
-                           "to the largest of them.</p>\n"));
+  CT_TRY(ct__chart(&p, s, n, out));
+  if (reduced)
+    CT_TRY(ct_str_add(out, "<p>Lines show means of neighbouring points; bands span their least and "
+                           "largest values.</p>\n"));
   CT_TRY(table(c, pic, out));
 out:
+  ct_mem_free(marks);
+  ct_mem_free(s);
   return rc;
 }
 
 static int any_has(const ct_runs_t *c, int runs, const char *curve)
 {
-  for (int i = 0; i < runs; i++) {
-    const ct_curve_t *v = ct_runlog_curve(&c->run[i].log, curve);
-    if (v && v->n) return 1;
-  }
+  for (int i = 0; i < runs; i++)
+    if (curve_of(c, i, curve)) return 1;
   return 0;
 }
 
-/* What evaluations measured, whatever it is: curves that no run before this one has. */
+/* Scores of evaluations: for each run the curves that no earlier run has. */
 static int draw_scores(const ct_runs_t *c, ct_str_t *out)
 {
   int rc = CT_OK;

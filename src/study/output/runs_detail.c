@@ -1,4 +1,4 @@
-/* Of each run by itself: which classes are taken for which, and the ops that took longest. */
+/* Sections about single runs: confusion matrix and slowest ops. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "backend/ct_op.h"
 #include "base/ct_err.h"
 #include "study/output/runs.h"
-#include "study/output/svg.h"
+#include "study/output/chart.h"
 
 /* ---- the confusion matrix ---- */
 
@@ -26,13 +26,13 @@ static double row_sum(const json_t *m, size_t label)
   return sum;
 }
 
-/* Shades say what the numbers say: green on the diagonal, orange beside it. */
+/* Shades repeat the numbers: green on the diagonal, orange off it. */
 static int matrix(const json_t *m, ct_str_t *out)
 {
   int rc = CT_OK;
   size_t n = json_array_size(m);
-  CT_TRY(ct_str_add(out, "<table class=\"m\"><caption>Rows: what it is; columns: what it was taken "
-                         "for</caption><tr><th>"));
+  CT_TRY(ct_str_add(out, "<table class=\"m\"><caption>Rows: true class; columns: predicted "
+                         "class</caption><tr><th>"));
   for (size_t k = 0; k < n; k++)
     CT_TRY(ct_str_add(out, "<th>%zu", k));
   for (size_t i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ typedef struct pair {
   double count;
 } pair_t;
 
-/* Keeps the largest, which are few. */
+/* Inserts p into a list of the PAIRS largest. */
 static void keep(pair_t *most, int *n, pair_t p)
 {
   int at = *n;
@@ -77,9 +77,9 @@ static int pairs(const json_t *m, ct_str_t *out)
   for (size_t i = 0; i < json_array_size(m); i++)
     for (size_t k = 0; k < json_array_size(m); k++)
       if (i != k && cell(m, i, k) > 0) keep(most, &n, (pair_t){i, k, cell(m, i, k)});
-  if (!n) return ct_str_add(out, "<p>No sample was taken for another class.</p>\n");
-  CT_TRY(ct_str_add(out, "<table><caption>Most frequent mistakes</caption><tr><th>class<th>taken "
-                         "for<th>samples<th>of the class, %%\n"));
+  if (!n) return ct_str_add(out, "<p>No sample was misclassified.</p>\n");
+  CT_TRY(ct_str_add(out, "<table><caption>Most frequent errors</caption><tr><th>true class"
+                         "<th>predicted<th>samples<th>of the class, %%\n"));
   for (int i = 0; i < n; i++)
     CT_TRY(ct_str_add(out, "<tr><td>%zu<td>%zu<td>%.0f<td>%.1f\n", most[i].label, most[i].predicted,
                       most[i].count, 100 * most[i].count / row_sum(m, most[i].label)));
@@ -92,9 +92,7 @@ static int run_heading(const ct_runs_t *c, int i, ct_str_t *out)
 {
   int rc = CT_OK;
   if (c->n == 1) return CT_OK;
-  CT_TRY(ct_str_add(out, "<h3>"));
-  CT_TRY(ct__svg_text(out, c->run[i].label));
-  CT_TRY(ct_str_add(out, "</h3>\n"));
+  CT_TRY(ct__html(out, "<h3>", c->run[i].label, "</h3>\n"));
 out:
   return rc;
 }
@@ -105,7 +103,7 @@ int ct__runs_confusion(const ct_runs_t *c, ct_str_t *out)
   for (int i = 0; i < c->n; i++) {
     const json_t *m = json_object_get(c->run[i].summary, "confusion");
     if (!json_array_size(m)) continue;
-    if (!headed++) CT_TRY(ct_str_add(out, "<h2>Classes of the last evaluation</h2>\n"));
+    if (!headed++) CT_TRY(ct_str_add(out, "<h2>Confusion matrix of the last evaluation</h2>\n"));
     CT_TRY(run_heading(c, i, out));
     if (json_array_size(m) <= SHOWN) CT_TRY(matrix(m, out));
     CT_TRY(pairs(m, out));
@@ -124,7 +122,7 @@ typedef struct op {
   long count;
 } op_t;
 
-/* "conv backward 7": the kind of an op in front, and its place in the plan behind. */
+/* "conv backward 7": the kind of an op first, its index in the plan last. */
 static int is_op(const json_t *event, const char *name)
 {
   const char *ph = json_string_value(json_object_get(event, "ph"));
@@ -169,14 +167,13 @@ static int op_table(const json_t *trace, ct_str_t *out)
   static op_t op[OPS];
   int rc = CT_OK, n = collect(json_object_get(trace, "traceEvents"), op);
   double all = 0;
-  if (!n) return ct_str_add(out, "<p>Nothing was recorded of its ops.</p>\n");
+  if (!n) return ct_str_add(out, "<p>The trace contains no ops.</p>\n");
   for (int i = 0; i < n; i++)
     all += op[i].us;
   qsort(op, (size_t)n, sizeof *op, by_time);
   CT_TRY(ct_str_add(out, "<table><tr><th class=\"l\">op<th>runs<th>ms, mean<th>of all ops, %%\n"));
   for (int i = 0; i < n && i < TOLD; i++) {
-    CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
-    CT_TRY(ct__svg_text(out, op[i].name));
+    CT_TRY(ct__html(out, "<tr><td class=\"l\">", op[i].name, ""));
     CT_TRY(ct_str_add(out, "<td>%ld<td>%.4g<td>%.1f\n", op[i].count,
                       1e-3 * op[i].us / (double)op[i].count, 100 * op[i].us / all));
   }
@@ -196,8 +193,8 @@ int ct__runs_ops(const ct_runs_t *c, ct_str_t *out)
     CT_TRY(op_table(c->run[i].trace, out));
   }
   CT_TRY(traced
-             ? ct_str_add(out, "<p>Of the traced steps, over all ranks; numbers are places in the "
-                               "plan. On a GPU an op's time is that of starting it.</p>\n")
+             ? ct_str_add(out, "<p>From the traced steps of all ranks; numbers are indices in the "
+                               "plan. On a GPU the time of an op is its launch time.</p>\n")
              : ct_str_add(out,
                           "<p>No steps were traced: <code>run.trace: 100-110</code> records "
                           "the ops of some, and so does <code>bench step --ops</code>.</p>\n"));

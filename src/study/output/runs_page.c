@@ -1,12 +1,12 @@
-/* The page of runs: how each stands, in what their settings differ, curves, and where their time
- * went. */
+/* The page of training runs: state, settings that differ, and time breakdown; curves, confusion
+ * matrices and ops are in runs_curves.c and runs_detail.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "study/output/runs.h"
-#include "study/output/svg.h"
+#include "study/output/chart.h"
 
 /* ---- the table at the top ---- */
 
@@ -27,8 +27,7 @@ static int run_row(const ct_runs_t *c, const ct_run_t *r, ct_str_t *out)
   int rc = CT_OK;
   int64_t best = ct_run_best(c, r);
   const ct_curve_t *v = ct_runlog_curve(&r->log, c->metric);
-  CT_TRY(ct_str_add(out, "<tr><td class=\"l\">"));
-  CT_TRY(ct__svg_text(out, r->label));
+  CT_TRY(ct__html(out, "<tr><td class=\"l\">", r->label, ""));
   CT_TRY(ct_str_add(out, "<td class=\"l n\">%s", r->state));
   if (r->log.run > 1) CT_TRY(ct_str_add(out, ", %lld starts", (long long)r->log.run));
   CT_TRY(ct_str_add(out, "<td>%lld<td>%lld<td>%lld", (long long)r->log.ranks,
@@ -57,19 +56,27 @@ static int run_table(const ct_runs_t *c, ct_str_t *out)
   CT_TRY(ct_str_add(out, "</table>\n"));
   for (int i = 0; i < c->n; i++) {
     if (!c->run[i].log.error[0]) continue;
-    CT_TRY(ct_str_add(out, "<p>"));
-    CT_TRY(ct__svg_text(out, c->run[i].label));
-    CT_TRY(ct_str_add(out, " ended with an error: "));
-    CT_TRY(ct__svg_text(out, c->run[i].log.error));
-    CT_TRY(ct_str_add(out, "</p>\n"));
+    CT_TRY(ct__html(out, "<p>", c->run[i].label, " ended with an error: "));
+    CT_TRY(ct__html(out, "", c->run[i].log.error, "</p>\n"));
   }
   CT_TRY(ct_str_add(out,
-                    "<p>%s is the better the %s. The last columns: its best value and the step "
-                    "behind which it was evaluated, and the time until it was %.5g%s. Times are "
-                    "those of all starts of a run, from the start of the program on, without what "
-                    "lay between two starts.</p>\n",
-                    score, c->less ? "less" : "more", c->target,
-                    c->target_chosen && c->n > 1 ? ", which all runs have reached" : ""));
+                    "<p>%s: %s is better. The last columns show its best value with the step "
+                    "after which it was evaluated, and the time until it reached %.5g%s. Times "
+                    "include all starts of a run, each from the start of the program, but not the "
+                    "time between two starts.</p>\n",
+                    score, c->less ? "lower" : "higher", c->target,
+                    c->target_chosen && c->n > 1 ? ", a value that all runs have reached" : ""));
+out:
+  return rc;
+}
+
+/* A column heading for each run. */
+static int run_heads(const ct_runs_t *c, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < c->n; i++)
+    CT_TRY(ct__html(out, "<th>", c->run[i].label, ""));
+  CT_TRY(ct_str_add(out, "\n"));
 out:
   return rc;
 }
@@ -78,7 +85,7 @@ out:
 
 enum { KEY = 160 };
 
-/* The value at a dotted key; NULL: there is none. */
+/* The value of a dotted key; NULL: it is not set. */
 static const ct_yaml_t *value_at(const ct_yaml_t *root, const char *dotted)
 {
   char part[KEY];
@@ -90,7 +97,7 @@ static const ct_yaml_t *value_at(const ct_yaml_t *root, const char *dotted)
   return root && root->kind == CT_YAML_MAP ? ct_yaml_find(root, dotted) : NULL;
 }
 
-/* A scalar as it stands there; all else as YAML in one line. */
+/* A scalar as it is; lists and maps as YAML in one line. */
 static int value_text(const ct_yaml_t *v, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -107,7 +114,7 @@ out:
   return rc;
 }
 
-/* A row of the key, if its value is not the same in all runs. */
+/* A row for a key whose value is not the same in all runs. */
 static int setting_row(const ct_runs_t *c, const char *key, int *rows, ct_str_t *out)
 {
   int rc = CT_OK, differ = 0;
@@ -117,8 +124,7 @@ static int setting_row(const ct_runs_t *c, const char *key, int *rows, ct_str_t 
     CT_TRY(value_text(value_at(c->run[i].config, key), &one));
     if (i == 0) CT_TRY(ct_str_add(&first, "%s", one.data));
     differ |= strcmp(first.data, one.data) != 0;
-    CT_TRY(ct_str_add(&all, "<td>"));
-    CT_TRY(ct__svg_text(&all, one.data));
+    CT_TRY(ct__html(&all, "<td>", one.data, ""));
   }
   if (differ) CT_TRY(ct_str_add(out, "<tr><td class=\"l\">%s%s\n", key, all.data));
   *rows += differ;
@@ -129,13 +135,13 @@ out:
   return rc;
 }
 
-/* Names and places of runs always differ. */
+/* Names and directories of runs always differ, and are shown elsewhere. */
 static int is_told_elsewhere(const char *key)
 {
   return strcmp(key, "run.name") == 0 || strcmp(key, "run.dir") == 0;
 }
 
-/* Keys of sections are compared one by one.  What an earlier run has, too, was compared there. */
+/* Compares each key of a section.  A key that an earlier run has was compared for that run. */
 static int setting_rows(const ct_runs_t *c, int run, const ct_yaml_t *map, const char *prefix,
                         int *rows, ct_str_t *out)
 {
@@ -161,15 +167,11 @@ int ct__runs_settings(const ct_runs_t *c, ct_str_t *out)
   int rc = CT_OK, rows = 0;
   if (c->n < 2) return CT_OK;
   CT_TRY(ct_str_add(out, "<h2>Settings that differ</h2>\n<table><tr><th class=\"l\">key"));
-  for (int i = 0; i < c->n; i++) {
-    CT_TRY(ct_str_add(out, "<th>"));
-    CT_TRY(ct__svg_text(out, c->run[i].label));
-  }
-  CT_TRY(ct_str_add(out, "\n"));
+  CT_TRY(run_heads(c, out));
   for (int i = 0; i < c->n; i++)
     if (c->run[i].config) CT_TRY(setting_rows(c, i, c->run[i].config, "", &rows, out));
   CT_TRY(ct_str_add(out, "</table>\n"));
-  if (!rows) CT_TRY(ct_str_add(out, "<p>None, but for names and places.</p>\n"));
+  if (!rows) CT_TRY(ct_str_add(out, "<p>None except name and directory.</p>\n"));
 out:
   return rc;
 }
@@ -197,25 +199,21 @@ out:
 int ct__runs_account(const ct_runs_t *c, ct_str_t *out)
 {
   static const char *const kinds[][2] = {{"compute", "forward, loss and backward"},
-                                         {"update", "update of the weights"},
+                                         {"update", "weight update"},
                                          {"data", "waiting for samples"},
-                                         {"move", "own work for messages"},
+                                         {"move", "communication overhead"},
                                          {"wait", "waiting for gradients"},
-                                         {"batchnorm", "batchnorm's messages"},
-                                         {"word", "waiting for the last rank"},
+                                         {"batchnorm", "communication of batchnorm"},
+                                         {"word", "waiting for the slowest rank"},
                                          {"checkpoint", "checkpoints"},
-                                         {"other", "the rest"}};
+                                         {"other", "other"}};
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "<h2>Where the time of a step goes</h2>\n<table><caption>Per cent of a "
-                         "step of the last start, mean of the ranks</caption><tr><th>"));
-  for (int i = 0; i < c->n; i++) {
-    CT_TRY(ct_str_add(out, "<th>"));
-    CT_TRY(ct__svg_text(out, c->run[i].label));
-  }
-  CT_TRY(ct_str_add(out, "\n"));
+  CT_TRY(ct_str_add(out, "<h2>Time breakdown of a step</h2>\n<table><caption>Percentage of "
+                         "a step in the latest start, mean of all ranks</caption><tr><th>"));
+  CT_TRY(run_heads(c, out));
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
     CT_TRY(kind_row(c, kinds[k][0], kinds[k][1], out));
-  CT_TRY(ct_str_add(out, "<tr class=\"s\"><td class=\"l\">a step, ms"));
+  CT_TRY(ct_str_add(out, "<tr class=\"s\"><td class=\"l\">step, ms"));
   for (int i = 0; i < c->n; i++) {
     const json_t *step = json_object_get(c->run[i].log.account, "step_s");
     CT_TRY(number_cell(step ? 1e3 * json_number_value(step) : NAN, out));

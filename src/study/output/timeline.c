@@ -1,5 +1,5 @@
-/* One step of all ranks as a picture, from a trace.json that lies beside the points: what each rank
- * does, and below it its gradients on their way. */
+/* A chart of one step on all ranks, from the trace.json in the directory of points.jsonl: the
+ * activity of each rank, and below it its gradients under way. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { ROWS = 32, SENT = 1024 };
 
-/* A step, in microseconds; of how many ranks. */
+/* The begin and end of a step in microseconds, and the number of ranks in the trace. */
 typedef struct window {
   double from, to;
   char name[40];
@@ -52,7 +52,7 @@ static window_t find_step(const json_t *events)
   return w;
 }
 
-/* The kinds that a row shows; -1: something inside them. */
+/* Index of an activity that a row shows; -1: an event nested in one of them. */
 static int kind_of(const char *name)
 {
   static const char *const names[] = {"data", "compute", "move",      "update",
@@ -62,25 +62,37 @@ static int kind_of(const char *name)
   return -1;
 }
 
-/* In milliseconds from the begin of the step; row 0 is at the top. */
-static int draw_span(ct__plot_t *p, const window_t *w, const json_t *e)
+/* Adds a box for the event e of a rank, clipped to the step; kind < 0: gradients under way, drawn
+ * below the activity of the rank.  The row of rank r begins at -r and ends at -r - 1; x is in
+ * milliseconds from the begin of the step. */
+static int add_box(ct__series_t *s, const window_t *w, const json_t *e, double from, double to,
+                   int kind)
 {
-  int rc = CT_OK, rank = (int)member(e, "pid"), kind = kind_of(text_of(e, "name"));
-  double from = fmax(member(e, "ts"), w->from),
-         to = fmin(member(e, "ts") + member(e, "dur"), w->to), row = -rank - 0.08;
-  char hint[160], label[40];
-  if (kind < 0 || member(e, "tid") != 0 || to <= from || rank < 0 || rank >= ROWS) return CT_OK;
-  snprintf(label, sizeof label, "%s", kind == 5 ? "wait" : text_of(e, "name"));
-  snprintf(hint, sizeof hint, "rank %d: %s, %.4g ms", rank, text_of(e, "name"), 1e-3 * (to - from));
-  CT_TRY(ct__plot_box(p, 1e-3 * (from - w->from), 1e-3 * (to - w->from), row - 0.52, row,
-                      kind == 5 ? "#dddddd" : ct__svg_colour(kind + 8 * (kind == 1)), hint));
-  if (to - from > 0.02 * (double)strlen(label) * (w->to - w->from))
-    CT_TRY(ct__plot_text(p, 1e-3 * ((from + to) / 2 - w->from), row - 0.26, 0, 4, "middle", label));
-out:
-  return rc;
+  int rank = (int)member(e, "pid"), sent = kind < 0;
+  const char *name = text_of(e, "name");
+  from = 1e-3 * (fmax(from, w->from) - w->from);
+  to = 1e-3 * (fmin(to, w->to) - w->from);
+  ct__mark_t m = {.x = from, .to = to};
+  if (to <= from || rank < 0 || rank >= ROWS) return CT_OK;
+  m.low = -rank - (sent ? 0.88 : 0.6);
+  m.high = -rank - (sent ? 0.66 : 0.08);
+  m.colour = sent ? "#444444" : kind == 5 ? "#dddddd" : ct__colour(kind + 8 * (kind == 1));
+  if (!sent) snprintf(m.text, 40, "%s", kind == 5 ? "wait" : name);
+  if (to - from <= 2e-5 * (double)strlen(m.text) * (w->to - w->from)) *m.text = '\0';
+  snprintf(m.hint, sizeof m.hint, "rank %d: %s%s, %.4g ms", rank, name, sent ? " under way" : "",
+           to - from);
+  return ct__series_add(s, &m);
 }
 
-/* Where a bucket's `b` was, until its `e` comes. */
+static int add_span(ct__series_t *s, const window_t *w, const json_t *e)
+{
+  int kind = kind_of(text_of(e, "name"));
+  double from = member(e, "ts");
+  if (kind < 0 || member(e, "tid") != 0) return CT_OK;
+  return add_box(s, w, e, from, from + member(e, "dur"), kind);
+}
+
+/* The begin event (`b`) of a bucket whose end event (`e`) has not been read yet. */
 typedef struct sent {
   char name[32];
   int rank;
@@ -102,25 +114,18 @@ static void put_sent(sents_t *all, const json_t *e)
   all->n++;
 }
 
-static int draw_sent(ct__plot_t *p, const window_t *w, sents_t *all, const json_t *e)
+static int add_sent(ct__series_t *s, const window_t *w, sents_t *all, const json_t *e)
 {
-  int rc = CT_OK, rank = (int)member(e, "pid"), i = 0;
+  int rank = (int)member(e, "pid"), i = 0;
   while (i < all->n && (all->s[i].rank != rank || strcmp(all->s[i].name, text_of(e, "name")) != 0))
     i++;
   if (i == all->n) return CT_OK;
-  double from = fmax(all->s[i].at, w->from), to = fmin(member(e, "ts"), w->to);
+  double from = all->s[i].at;
   all->s[i] = all->s[--all->n];
-  if (to <= from || rank < 0 || rank >= ROWS) return CT_OK;
-  char hint[120];
-  snprintf(hint, sizeof hint, "rank %d: %s on their way, %.4g ms", rank, text_of(e, "name"),
-           1e-3 * (to - from));
-  CT_TRY(ct__plot_box(p, 1e-3 * (from - w->from), 1e-3 * (to - w->from), -rank - 0.88, -rank - 0.66,
-                      "#444444", hint));
-out:
-  return rc;
+  return add_box(s, w, e, from, member(e, "ts"), -1);
 }
 
-static int draw_events(ct__plot_t *p, const window_t *w, const json_t *events)
+static int add_events(ct__series_t *s, const window_t *w, const json_t *events)
 {
   static sents_t sent;
   int rc = CT_OK;
@@ -130,9 +135,9 @@ static int draw_events(ct__plot_t *p, const window_t *w, const json_t *events)
   json_array_foreach(events, i, e)
   {
     const char *ph = text_of(e, "ph");
-    if (strcmp(ph, "X") == 0) CT_TRY(draw_span(p, w, e));
+    if (strcmp(ph, "X") == 0) CT_TRY(add_span(s, w, e));
     if (strcmp(ph, "b") == 0) put_sent(&sent, e);
-    if (strcmp(ph, "e") == 0) CT_TRY(draw_sent(p, w, &sent, e));
+    if (strcmp(ph, "e") == 0) CT_TRY(add_sent(s, w, &sent, e));
   }
 out:
   return rc;
@@ -142,25 +147,27 @@ static int draw(const window_t *w, const json_t *trace, ct_str_t *out)
 {
   int rc = CT_OK, rows = w->ranks < ROWS ? w->ranks : ROWS;
   double bound = member(json_object_get(trace, "otherData"), "clock_bound_us");
-  ct__plot_t p = {.out = out, .width = 860, .height = 70 + fmax(18, 60 - 2 * rows) * rows};
-  p.x = (ct__axis_t){"ms from the begin of the step", 0, 1e-3 * (w->to - w->from), 0, 0, NULL};
-  p.y = (ct__axis_t){NULL, -rows, 0, 0, 0, NULL};
-  CT_TRY(ct_str_add(out, "<h3>One step on all ranks</h3>\n"));
-  CT_TRY(ct__plot_begin(&p, "One step on all ranks",
-                        "A row for each rank: what it does, as boxes with names, and below them "
-                        "dark bars for its gradients on their way."));
-  CT_TRY(draw_events(&p, w, json_object_get(trace, "traceEvents")));
+  ct__tick_t name[ROWS];
+  ct__series_t s = {.kind = CT__BOX};
   for (int r = 0; r < rows; r++) {
-    char name[24];
-    snprintf(name, sizeof name, "rank %d", r);
-    CT_TRY(ct__plot_text(&p, 0, -r - 0.5, -6, 4, "end", name));
+    name[r].at = -r - 0.5;
+    snprintf(name[r].name, sizeof name[r].name, "rank %d", r);
   }
-  CT_TRY(ct__plot_end(&p));
+  ct__chart_t c = {.heading = "One step on all ranks",
+                   .description = "A row for each rank: boxes with names for its activity, and "
+                                  "below them dark bars for its gradients under way.",
+                   .width = 860,
+                   .height = 70 + fmax(18, 60 - 2 * rows) * rows,
+                   .x = {.label = "ms since the begin of the step", .to = 1e-3 * (w->to - w->from)},
+                   .y = {.from = -rows, .tick = name, .ticks = rows}};
+  CT_TRY(add_events(&s, w, json_object_get(trace, "traceEvents")));
+  CT_TRY(ct__chart(&c, &s, 1, out));
   CT_TRY(ct_str_add(out,
-                    "<p>%s of <code>trace.json</code>%s. Above: what the rank does; dark bars "
-                    "below: gradients on their way. Clocks of the nodes agree to %.4g us.</p>\n",
+                    "<p>%s of <code>trace.json</code>%s. Boxes: activity of a rank; dark bars "
+                    "below: gradients under way. Clocks of the nodes agree to %.4g us.</p>\n",
                     w->name, w->ranks > ROWS ? ", the first 32 ranks" : "", bound));
 out:
+  ct_mem_free(s.mark);
   return rc;
 }
 
@@ -179,7 +186,8 @@ int ct__report_timeline(const ct_report_t *r, ct_str_t *out)
     CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s", path, why.line, why.text);
   window_t w = find_step(json_object_get(trace, "traceEvents"));
   if (!w.ranks || w.to <= w.from)
-    CT_FAIL(CT_ERR_FORMAT, "%s: there is no step in it, as run.trace writes them", path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: there is no step in it; expected a file written by run.trace",
+            path);
   CT_TRY(draw(&w, trace, out));
 out:
   json_decref(trace);
