@@ -1,4 +1,4 @@
-/** \file events.h  Event messages, shared by events.c and events_about.c. */
+/** \file events.h  Event messages, shared by events.c and events_run.c. */
 #ifndef CT_RUN_EVENTS_H
 #define CT_RUN_EVENTS_H
 #include "base/ct_proto.h"
