@@ -8,6 +8,8 @@
 
 /** A string, whatever bytes the text has: a file's name need not be UTF-8.  NULL: no memory. */
 json_t *ct_json_words(const char *text);
+/** A number; null for NaN and infinity, which JSON does not have. */
+json_t *ct_json_number(double value);
 /** Indented, and a newline; NULL is an object there was no memory for.  Appended.  CT_ERR_NOMEM. */
 int ct_json_add(const json_t *o, ct_str_t *out);
 /** Adds a line to a file of JSON lines, and waits until it is on the disk; frees \a o; NULL is an
