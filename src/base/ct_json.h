@@ -7,7 +7,9 @@
 
 /** A JSON string of a text that need not be UTF-8, such as the name of a file.  NULL: no memory. */
 json_t *ct_json_words(const char *text);
-/** Appends the object as indented JSON and a newline.  CT_ERR_NOMEM, also if \a o is NULL. */
+/** A number; null for NaN and infinity, which JSON does not have. */
+json_t *ct_json_number(double value);
+/** Indented, and a newline; NULL is an object there was no memory for.  Appended.  CT_ERR_NOMEM. */
 int ct_json_add(const json_t *o, ct_str_t *out);
 /** Appends a line to a JSON Lines file and calls fsync; frees \a o.  CT_ERR_IO; CT_ERR_NOMEM, also
  * if \a o is NULL. */

@@ -37,6 +37,8 @@ int ct_text_is_name(const char *text);
 /** A copy (free with ct_mem_free()) with '?' for bytes that are not UTF-8, as JSON requires.  NULL:
  * no memory. */
 char *ct_text_utf8_copy(const char *text);
+/** Appends a field of a csv line, quoted where RFC 4180 asks for it. */
+int ct_text_csv(const char *field, ct_str_t *out);
 /** Appends the bytes of a text in base64 (RFC 4648). */
 int ct_text_base64(const char *text, ct_str_t *out);
 /** Decodes base64 in place, ignoring blanks and line ends; *len is the number of bytes, and a NUL

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -17,6 +18,11 @@ json_t *ct_json_words(const char *text)
   json_t *o = json_string(copy);
   ct_mem_free(copy);
   return o;
+}
+
+json_t *ct_json_number(double value)
+{
+  return isfinite(value) ? json_real(value) : json_null();
 }
 
 static int add_chunk(const char *text, size_t bytes, void *out)

@@ -1,4 +1,4 @@
-/* Text functions that can fail, for lack of memory or length: growing strings, names, base64. */
+/* Text that needs memory or may be too long, and says so: growing strings, paths, csv, base64. */
 #include "base/ct_text.h"
 
 #include <stdio.h>
@@ -55,6 +55,18 @@ char *ct_text_utf8_copy(const char *text)
   for (int n; p && *p; p += n > 0 ? n : 1)
     if ((n = ct_text_utf8(p, &code)) == 0) *p = '?';
   return copy;
+}
+
+int ct_text_csv(const char *field, ct_str_t *out)
+{
+  int rc = CT_OK;
+  if (!strpbrk(field, ",\"\r\n")) return ct_str_add(out, "%s", field);
+  CT_TRY(ct_str_add(out, "\""));
+  for (const char *c = field; *c; c++)
+    CT_TRY(ct_str_add(out, *c == '"' ? "\"%c" : "%c", *c));
+  CT_TRY(ct_str_add(out, "\""));
+out:
+  return rc;
 }
 
 static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

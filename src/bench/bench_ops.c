@@ -196,19 +196,17 @@ out:
   return rc;
 }
 
-int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, int json, ct_str_t *out)
+int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, json_t *json, ct_str_t *out)
 {
   int rc = CT_OK;
   ct_queue_t *q = NULL;
   table_t t = {.out = out, .list = json ? json_array() : NULL};
   CT_TRY(s->be->queue->create(s->dev, &q));
   CT_TRY(add_all(&t, s, b, q));
-  if (json) {
-    json_t *o = json_pack("{s:f, s:f, s:O}", "copy_bytes_per_s", t.copy_rate, "flop_per_s",
-                          t.flop_rate, "ops", t.list);
-    rc = ct_json_add(o, out);
-    json_decref(o);
-  }
+  if (json &&
+      json_object_update_new(json, json_pack("{s:f, s:f, s:O}", "copy_bytes_per_s", t.copy_rate,
+                                             "flop_per_s", t.flop_rate, "ops", t.list)) != 0)
+    CT_FAIL(CT_ERR_NOMEM, "no memory for JSON");
 out:
   json_decref(t.list);
   s->be->queue->destroy(q);

@@ -121,11 +121,6 @@ static json_t *row_object(const ct_bench_comm_row_t *r)
                    (json_int_t)r->wrong);
 }
 
-static json_t *finite_or_null(double value)
-{
-  return isfinite(value) ? json_real(value) : json_null();
-}
-
 int ct_bench_comm_json(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *out)
 {
   char library[128];
@@ -140,9 +135,9 @@ int ct_bench_comm_json(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *o
     if (fit(r, n, &line))
       json_array_append_new(links, json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "level", r->level,
                                              "over", r->over, "ranks", r->ranks, "alpha_s",
-                                             finite_or_null(line.link.alpha_s), "bytes_per_s",
-                                             finite_or_null(line.link.bytes_per_s), "error",
-                                             finite_or_null(line.error)));
+                                             ct_json_number(line.link.alpha_s), "bytes_per_s",
+                                             ct_json_number(line.link.bytes_per_s), "error",
+                                             ct_json_number(line.error)));
   }
   json_t *o = json_pack("{s:i, s:i, s:i, s:o, s:o, s:o}", "ranks", t->size, "nodes", t->nodes,
                         "local_ranks", t->local_size, "library", ct_json_words(library), "rows",

@@ -7,18 +7,15 @@
 #include "base/ct_err.h"
 #include "base/ct_json.h"
 
-static int as_json(const ct_setup_t *s, const ct_passes_t *t, ct_str_t *out)
+static json_t *as_object(const ct_setup_t *s, const ct_passes_t *t)
 {
   const ct_memory_t *m = ct_trainer_memory(s->trainer);
-  json_t *o = json_pack(
+  return json_pack(
       "{s:i, s:i, s:I, s:i, s:f, s:f, s:f, s:f, s:I, s:I}", "ranks", s->topo->size, "threads",
       ct_setup_threads(&s->cfg, s->topo->threads), "batch", (json_int_t)t->batch, "passes", t->n,
       "pass_s", t->median, "pass_s_min", t->pass[0], "pass_s_max", t->pass[t->n - 1],
       "samples_per_s", (double)t->batch / t->median, "activation_bytes",
       (json_int_t)m->bytes[CT_MEMORY_ACTIVATIONS], "arena_bytes", (json_int_t)ct_memory_total(m));
-  int rc = ct_json_add(o, out);
-  json_decref(o);
-  return rc;
 }
 
 static int as_text(const ct_setup_t *s, const ct_passes_t *t, ct_str_t *out)
@@ -41,12 +38,15 @@ static int as_text(const ct_setup_t *s, const ct_passes_t *t, ct_str_t *out)
 
 static int print(const ct_args_t *a, ct_setup_t *s, const ct_batch_t *b, const ct_passes_t *t)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, is_json = ct_args_get(a, "json") != NULL;
+  json_t *o = is_json ? as_object(s, t) : NULL;
   ct_str_t out = {0};
-  CT_TRY(ct_args_get(a, "json") ? as_json(s, t, &out) : as_text(s, t, &out));
-  if (ct_args_get(a, "ops")) CT_TRY(ct_bench_ops(s, b, ct_args_get(a, "json") != NULL, &out));
+  if (!is_json) CT_TRY(as_text(s, t, &out));
+  if (ct_args_get(a, "ops")) CT_TRY(ct_bench_ops(s, b, o, &out));
+  if (is_json) CT_TRY(ct_json_add(o, &out));
   CT_TRY(ct_app_print(out.data));
 out:
+  json_decref(o);
   ct_str_clear(&out);
   return rc;
 }

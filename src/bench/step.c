@@ -74,8 +74,27 @@ out:
   return rc;
 }
 
-/* Collective over topo: everything from the configuration to the verdict. */
-static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_str_t *ops)
+/* The first batch of the data, kept by a feed that is not asked again.  A rank that gets none of it
+ * knows how large it is. */
+static int open_batch(const ct_setup_t *s, const ct_sampler_t *order, ct_feed_t **feed,
+                      ct_batch_t *none, const ct_batch_t **out)
+{
+  int rc = CT_OK;
+  none->global = ct_sampler_batch(order, 0);
+  *out = none;
+  ct_feed_opts_t o = ct_trainer_feed_opts(s->trainer, 1);
+  if (o.size == 0) return CT_OK;
+  o.one_epoch = 1;
+  CT_TRY(ct_feed_open(&s->data, order, &o, feed));
+  CT_TRY(ct_feed_next(*feed, out));
+out:
+  return rc;
+}
+
+/* Collective over topo: everything from the configuration to the verdict.  With --ops the ops are
+ * keys of \a json, or text in \a ops. */
+static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, json_t *json,
+                   ct_str_t *ops)
 {
   int rc = CT_OK;
   int64_t steps, warmup;
@@ -97,9 +116,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, ct_
   CT_TRY(run_steps(&s, &made, (int)warmup, &t));
   CT_TRY(judge(&s, &t, made.kept->global, b));
   if (ct_args_get(a, "ops"))
-    CT_TRY_ALL(topo, topo->rank == 0
-                         ? ct_bench_ops(&s, made.kept, ct_args_get(a, "json") != NULL, ops)
-                         : CT_OK);
+    CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_ops(&s, batch, json, ops) : CT_OK);
 out:
   ct_mem_free(t.step);
   ct_account_close(t.account);
@@ -153,7 +170,7 @@ static int measure_alone(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *
   alone.world = alone.node = MPI_COMM_NULL;
   alone.rank = alone.local_rank = alone.node_index = 0;
   alone.size = alone.local_size = alone.nodes = alone.equal_nodes = 1;
-  return measure(a, &alone, b, NULL);
+  return measure(a, &alone, b, NULL, NULL);
 }
 
 static int measure_mode(const ct_args_t *a, const ct_topo_t *topo, const variety_t *v,
@@ -170,7 +187,7 @@ static int measure_mode(const ct_args_t *a, const ct_topo_t *topo, const variety
   if (v->alone)
     CT_TRY_ALL(topo, topo->rank == 0 ? measure_alone(&with, topo, b) : CT_OK);
   else
-    CT_TRY(measure(&with, topo, b, NULL));
+    CT_TRY(measure(&with, topo, b, NULL, NULL));
   b->mode = v->name;
   if (!fresh) b->peak = 0;
 out:
@@ -178,11 +195,11 @@ out:
   return rc;
 }
 
-static int print(const ct_bench_t *b, int n, int json, const ct_str_t *ops)
+static int print(const ct_bench_t *b, int n, json_t *json, const ct_str_t *ops)
 {
   int rc = CT_OK;
   ct_str_t out = {0};
-  CT_TRY(json ? ct_bench_json(b, n, &out) : ct_bench_text(b, n, &out));
+  CT_TRY(json ? ct_bench_json(b, n, json, &out) : ct_bench_text(b, n, &out));
   CT_TRY(ct_app_print(out.data));
   if (ops->data) CT_TRY(ct_app_print(ops->data));
 out:
@@ -190,35 +207,45 @@ out:
   return rc;
 }
 
-int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
+/* Collective. */
+static int bench_step(const ct_args_t *a, const ct_topo_t *topo)
 {
   int rc = CT_OK, n = 1;
   const char *text = ct_args_get(a, "modes");
   const variety_t *mode[MODES_MAX];
   ct_bench_t b[MODES_MAX] = {{0}};
   ct_str_t ops = {0};
-  if (strcmp(a->rest[0], "comm") == 0 && a->rests == 1) return ct_cmd_bench_comm(a, topo, status);
-  if (strcmp(a->rest[0], "comm") == 0)
-    CT_FAIL(CT_ERR_USAGE, "bench: 'comm' takes no configuration, but --set");
-  int io = strcmp(a->rest[0], "io") == 0, predict = strcmp(a->rest[0], "predict") == 0;
-  int lr = strcmp(a->rest[0], "lr") == 0;
-  if (!io && !predict && !lr && strcmp(a->rest[0], "step") != 0)
-    CT_FAIL(CT_ERR_USAGE,
-            "bench: cannot measure '%s'; there are 'step', 'io', 'predict', 'lr' and 'comm'",
-            a->rest[0]);
-  if (a->rests == 1)
-    CT_FAIL(CT_ERR_USAGE, "bench: '%s' takes one more argument: CONFIG", a->rest[0]);
-  if (io) return ct_cmd_bench_io(a, topo, status);
-  if (lr) return ct_cmd_bench_lr(a, topo, status);
-  if (predict) return ct_cmd_bench_predict(a, topo, status);
+  json_t *json = ct_args_get(a, "json") ? json_object() : NULL;
   if (text && ct_args_get(a, "ops"))
     CT_FAIL(CT_ERR_USAGE, "bench: --ops is of one mode: not with --modes");
   if (text) CT_TRY(read_modes(text, mode, &n));
   for (int i = 0; text && i < n; i++)
     CT_TRY(measure_mode(a, topo, mode[i], &b[i]));
-  if (!text) CT_TRY(measure(a, topo, b, &ops));
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(b, n, ct_args_get(a, "json") != NULL, &ops) : CT_OK);
+  if (!text) CT_TRY(measure(a, topo, b, json, &ops));
+  CT_TRY_ALL(topo, topo->rank == 0 ? print(b, n, json, &ops) : CT_OK);
 out:
+  json_decref(json);
   ct_str_clear(&ops);
+  return rc;
+}
+
+int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
+{
+  int rc = CT_OK;
+  const char *what = a->rest[0];
+  if (strcmp(what, "comm") == 0 && a->rests == 1) return ct_cmd_bench_comm(a, topo, status);
+  if (strcmp(what, "comm") == 0)
+    CT_FAIL(CT_ERR_USAGE, "bench: 'comm' takes no configuration, but --set");
+  int io = strcmp(what, "io") == 0, predict = strcmp(what, "predict") == 0;
+  int lr = strcmp(what, "lr") == 0;
+  if (!io && !predict && !lr && strcmp(what, "step") != 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "bench: cannot measure '%s'; there are 'step', 'io', 'predict', 'lr' and 'comm'", what);
+  if (a->rests == 1) CT_FAIL(CT_ERR_USAGE, "bench: '%s' takes one more argument: CONFIG", what);
+  if (io) return ct_cmd_bench_io(a, topo, status);
+  if (lr) return ct_cmd_bench_lr(a, topo, status);
+  if (predict) return ct_cmd_bench_predict(a, topo, status);
+  CT_TRY(bench_step(a, topo));
+out:
   return rc;
 }

@@ -26,11 +26,12 @@ static json_t *as_object(const ct_bench_t *b)
   return o;
 }
 
-int ct_bench_json(const ct_bench_t *b, int n, ct_str_t *out)
+int ct_bench_json(const ct_bench_t *b, int n, json_t *more, ct_str_t *out)
 {
   json_t *o = b->mode ? json_array() : as_object(b);
   for (int i = 0; o && b->mode && i < n; i++)
     json_array_append_new(o, as_object(&b[i]));
+  if (o && !b->mode && more) json_object_update(o, more);
   int rc = ct_json_add(o, out);
   json_decref(o);
   return rc;

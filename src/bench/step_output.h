@@ -1,6 +1,7 @@
 /** \file step_output.h  What `bench step` measures, and how it is shown.  Layer 5. */
 #ifndef CT_BENCH_H
 #define CT_BENCH_H
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,14 +27,16 @@ typedef struct ct_bench {
   size_t peak; /**< resident set of rank 0; 0: cannot be told apart from that of earlier modes */
 } ct_bench_t;
 
-/** One measurement as a JSON object, several as an array.  Appended. */
-int ct_bench_json(const ct_bench_t *b, int n, ct_str_t *out);
+/** One measurement as a JSON object, with the keys of \a more (NULL: none), several as an array.
+ * Appended. */
+int ct_bench_json(const ct_bench_t *b, int n, json_t *more, ct_str_t *out);
 /** One as lines, several as a table in which the speed is that relative to "ddp" (to the first
  * where ddp is not among them).  Appended. */
 int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out);
 
 /** Local.  Times every op of a step on its own, and two ops that only move or only multiply for the
- * floor below each.  Text: a line each, and sums by kind; JSON: an object.  Appended. */
-int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, int json, ct_str_t *out);
+ * floor below each.  With an object \a json: adds its keys to that.  With NULL: appends to \a out a
+ * line for each op, and sums by kind. */
+int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, json_t *json, ct_str_t *out);
 
 #endif

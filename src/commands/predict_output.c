@@ -211,11 +211,11 @@ out:
 static int add_csv(ct_predict_out_t *p, const char *place, const float *v)
 {
   int rc = CT_OK;
-  CT_TRY(ct_result_field(&p->text, place));
+  CT_TRY(ct_text_csv(place, &p->text));
   for (int i = 0; p->classes && i < p->style.top; i++) {
     CT_TRY(ct_str_add(&p->text, ","));
     if (p->name)
-      CT_TRY(ct_result_field(&p->text, p->name[p->top[i]]));
+      CT_TRY(ct_text_csv(p->name[p->top[i]], &p->text));
     else
       CT_TRY(add_class(p, "", p->top[i]));
     CT_TRY(ct_str_add(&p->text, ",%.9g", v[p->top[i]]));

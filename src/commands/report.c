@@ -52,14 +52,9 @@ static int add_json(const ct_report_t *r, int n, const char *predict, ct_str_t *
   int rc = CT_OK;
   json_t *all = json_array();
   for (int i = 0; i < n; i++) {
-    json_t *one = ct_report_json(&r[i]), *more = NULL;
-    if (predict && !r[i].model)
-      rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s", r[i].no_model);
-    if (predict && r[i].model && !(more = ct_scaling_json(r[i].model, predict)))
-      rc = ct_err_last()->code;
-    if (more) json_object_set_new(one, "model", more);
+    json_t *one = ct_report_json(&r[i], predict);
+    if (!one) CT_TRY(ct_err_last()->code);
     json_array_append_new(all, one);
-    CT_TRY(rc);
   }
   CT_TRY(ct_json_add(n == 1 ? json_array_get(all, 0) : all, out));
 out:

@@ -25,8 +25,6 @@ json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c,
 json_t *ct_result_sets_json(const ct_eval_set_t *set, int n);
 /** "  noisy             loss 0.1234  top-1 0.9876  of 360".  Appended. */
 int ct_result_set(const ct_eval_set_t *set, ct_str_t *out);
-/** A field of a csv line, quoted where a spreadsheet wants it.  Appended. */
-int ct_result_field(ct_str_t *text, const char *field);
 /** Local; rank 0.  The matrix as csv: a line for each label, a column for each predicted class. The
  * file is there whole or not at all. */
 int ct_result_confusion(const ct_confusion_t *c, const ct_opt_texts_t *names, const char *path);

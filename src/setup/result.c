@@ -11,10 +11,10 @@
 #include "base/ct_file.h"
 #include "base/ct_json.h"
 
-/* null for what was not measured, and for what JSON has no number for. */
+/* null for what was not measured. */
 static json_t *real_or_null(int measured, double value)
 {
-  return measured && isfinite(value) ? json_real(value) : json_null();
+  return measured ? ct_json_number(value) : json_null();
 }
 
 /* Top-k of classes; the mean absolute error of targets, or of a loss that has one of one-hot
@@ -139,31 +139,35 @@ out:
   return rc;
 }
 
-/* The end of a class's line. */
-static int add_name(const ct_opt_texts_t *names, int64_t k, ct_str_t *out)
+/* A line of the table of classes: accuracy and more; NaN is "-". */
+static int add_class_line(int64_t k, int64_t samples, const double *value, int values,
+                          const ct_opt_texts_t *names, ct_str_t *out)
 {
-  return k < names->n ? ct_str_add(out, "  %s\n", names->v[k]) : ct_str_add(out, "\n");
+  int rc = CT_OK;
+  CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64, k, samples));
+  for (int i = 0; i < values; i++) {
+    int width = i < values - 1 ? 10 : 8;
+    CT_TRY(isnan(value[i]) ? ct_str_add(out, " %*s", width, "-")
+                           : ct_str_add(out, " %*.4f", width, value[i]));
+  }
+  CT_TRY(k < names->n ? ct_str_add(out, "  %s\n", names->v[k]) : ct_str_add(out, "\n"));
+out:
+  return rc;
 }
 
-/* A class that is neither there nor predicted has no IoU, and does not count in the mean. */
-static int places_classes(const ct_confusion_t *c, const ct_opt_texts_t *names, ct_str_t *out)
+/* A class that no pixel has and no pixel is predicted as has no IoU, and is not in the mean. */
+static int add_pixel_classes(const ct_confusion_t *c, const ct_opt_texts_t *names, ct_str_t *out)
 {
   int rc = CT_OK, found = 0;
   double sum = 0;
   CT_TRY(ct_str_add(out, "\n  class    places   accuracy      iou\n"));
   for (int64_t k = 0; k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k);
-    double iou = ct_confusion_iou(c, k), right = (double)ct_confusion_right(c, k);
-    if (isnan(iou)) {
-      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -        -", k));
-      CT_TRY(add_name(names, k, out));
-      continue;
-    }
+    double iou = ct_confusion_iou(c, k), accuracy = n ? ct_prf_class(c, k).recall : 0;
+    CT_TRY(add_class_line(k, n, (const double[]){isnan(iou) ? NAN : accuracy, iou}, 2, names, out));
+    if (isnan(iou)) continue;
     sum += iou;
     found++;
-    CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f   %.4f", k, n,
-                      n ? right / (double)n : 0, iou));
-    CT_TRY(add_name(names, k, out));
   }
   CT_TRY(ct_str_add(out, "  mean                      %.4f\n", found ? sum / found : 0));
 out:
@@ -178,17 +182,12 @@ int ct_result_classes(const ct_confusion_t *c, int by_place, const ct_opt_texts_
   if (c->classes > MOST)
     return ct_str_add(out, "  classes           %" PRId64 "; --json or --confusion list them\n",
                       c->classes);
-  if (by_place) return places_classes(c, names, out);
+  if (by_place) return add_pixel_classes(c, names, out);
   CT_TRY(ct_str_add(out, "\n  class   samples   accuracy  precision       f1\n"));
   for (int64_t k = 0; k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k);
-    ct_prf_t p = ct_prf_class(c, k);
-    if (n)
-      CT_TRY(ct_str_add(out, "  %5" PRId64 " %9" PRId64 "     %.4f     %.4f   %.4f", k, n, p.recall,
-                        p.precision, p.f1));
-    else
-      CT_TRY(ct_str_add(out, "  %5" PRId64 "         0          -          -        -", k));
-    CT_TRY(add_name(names, k, out));
+    ct_prf_t p = n ? ct_prf_class(c, k) : (ct_prf_t){NAN, NAN, NAN};
+    CT_TRY(add_class_line(k, n, (const double[]){p.recall, p.precision, p.f1}, 3, names, out));
   }
   ct_prf_t mean = ct_prf_macro(c);
   if (!isnan(mean.f1))
@@ -225,21 +224,9 @@ json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c,
   return o;
 }
 
-int ct_result_field(ct_str_t *text, const char *field)
-{
-  int rc = CT_OK;
-  if (!strpbrk(field, ",\"\r\n")) return ct_str_add(text, "%s", field);
-  CT_TRY(ct_str_add(text, "\""));
-  for (const char *c = field; *c; c++)
-    CT_TRY(ct_str_add(text, *c == '"' ? "\"\"" : "%c", *c));
-  CT_TRY(ct_str_add(text, "\""));
-out:
-  return rc;
-}
-
 static int add_class(ct_str_t *text, const ct_opt_texts_t *names, int64_t k)
 {
-  if (k < names->n) return ct_result_field(text, names->v[k]);
+  if (k < names->n) return ct_text_csv(names->v[k], text);
   return ct_str_add(text, "%" PRId64, k);
 }
 

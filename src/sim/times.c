@@ -96,7 +96,7 @@ static int add(ct__sim_times_t *t, const json_t *o)
   return 1;
 }
 
-/* The file holds two JSON objects, one after the other: the step, then the ops. */
+/* The first object with a list of ops: older versions of `bench step` print two objects. */
 static json_t *ops_object(FILE *f)
 {
   json_error_t e;

@@ -15,11 +15,6 @@
 
 /* ---- one run ---- */
 
-static void set_number(json_t *run, const char *key, double value)
-{
-  json_object_set_new(run, key, isfinite(value) ? json_real(value) : json_null());
-}
-
 /* What decides which run is best. */
 typedef struct watched {
   int kind;
@@ -42,7 +37,7 @@ static void add_best(const ct_runlog_t *log, const watched_t *w, json_t *run)
   }
   if (!best.step) return;
   json_object_set_new(run, "of", json_string(c->name));
-  set_number(run, "best", best.value);
+  json_object_set_new(run, "best", ct_json_number(best.value));
   json_object_set_new(run, "best_step", json_integer(best.step));
 }
 
@@ -61,7 +56,8 @@ static int add_results(const char *dir, const char *name, const watched_t *w, js
   CT_TRY(ct_runlog_more(log, &lines));
   const ct_curve_t *loss = ct_runlog_curve(log, "epoch.loss");
   if (!loss || !loss->n) loss = ct_runlog_curve(log, "loss");
-  if (loss && loss->n) set_number(run, "final_loss", loss->value[loss->n - 1]);
+  if (loss && loss->n)
+    json_object_set_new(run, "final_loss", ct_json_number(loss->value[loss->n - 1]));
   json_object_set_new(run, "step", json_integer(log->step));
   add_best(log, w, run);
 out:

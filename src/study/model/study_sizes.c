@@ -1,14 +1,8 @@
 /* What sizes of a study are to each other: medians with an interval, efficiency block by block. */
 #include <math.h>
-#include <stdlib.h>
 
+#include "base/ct_clock.h"
 #include "study/model/ct_study.h"
-
-static int ascending(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 /* The chance that fewer than k of n lie below the median, for k >= 1. */
 static double tail(int n, int k)
@@ -24,10 +18,9 @@ ct_study_ratio_t ct_study_median(double *v, int n)
   ct_study_ratio_t m = {0};
   int k = 1;
   if (n < 1) return m;
-  qsort(v, (size_t)n, sizeof *v, ascending);
+  m.median = ct_clock_median(v, n); /* sorts */
   while (2 * (k + 1) <= n && 1 - 2 * tail(n, k + 1) >= 0.95)
     k++;
-  m.median = (v[(n - 1) / 2] + v[n / 2]) / 2;
   m.low = v[k - 1];
   m.high = v[n - k];
   m.covers = n > 1 ? 1 - 2 * tail(n, k) : 0;

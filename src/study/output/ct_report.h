@@ -15,11 +15,14 @@ typedef struct ct_report {
 
 /** Appends the whole page, with the n studies one after another. */
 int ct_report_html(const ct_report_t *r, int n, ct_str_t *out);
-/** Appends CSV: one line per size; column names contain the units. */
+/** A line per size, with units in the names of the columns; `error` says why a size failed.
+ * Appended. */
 int ct_report_csv(const ct_report_t *r, int n, ct_str_t *out);
-/** Returns a new reference; NULL: out of memory. */
-json_t *ct_report_json(const ct_report_t *r);
-/** Appends a table and one sentence per loss, for a terminal. */
+/** \a predict: numbers of ranks, as in ct_scaling_json(); NULL: two and four times the largest
+ * size, or no prediction if only one size has several ranks.  NULL with the error recorded: no
+ * memory, or \a predict is wrong, or it needs a model and there is none. */
+json_t *ct_report_json(const ct_report_t *r, const char *predict);
+/** A table and a sentence per loss, for the terminal; appended. */
 int ct_report_text(const ct_report_t *r, ct_str_t *out);
 
 #endif

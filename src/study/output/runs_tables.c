@@ -49,19 +49,6 @@ out:
 
 /* ---- csv ---- */
 
-/* RFC 4180: quoted where it has to be. */
-static int csv_text(const char *text, ct_str_t *out)
-{
-  int rc = CT_OK;
-  if (!strpbrk(text, ",\"\r\n")) return ct_str_add(out, "%s", text);
-  CT_TRY(ct_str_add(out, "\""));
-  for (; *text; text++)
-    CT_TRY(ct_str_add(out, *text == '"' ? "\"%c" : "%c", *text));
-  CT_TRY(ct_str_add(out, "\""));
-out:
-  return rc;
-}
-
 int ct_runs_csv(const ct_runs_t *c, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -70,7 +57,7 @@ int ct_runs_csv(const ct_runs_t *c, ct_str_t *out)
     for (int k = 0; k < c->run[i].log.curves; k++) {
       const ct_curve_t *v = &c->run[i].log.curve[k];
       for (int64_t p = 0; p < v->n; p++) {
-        CT_TRY(csv_text(c->run[i].label, out));
+        CT_TRY(ct_text_csv(c->run[i].label, out));
         CT_TRY(ct_str_add(out, ",%s,%lld,%.9g,%.9g\n", v->name, (long long)v->step[p], v->at_s[p],
                           v->value[p]));
       }
@@ -80,11 +67,6 @@ out:
 }
 
 /* ---- JSON ---- */
-
-static json_t *real_or_null(double value)
-{
-  return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *json_curve(const ct_curve_t *v)
 {
@@ -117,8 +99,8 @@ static json_t *json_run(const ct_runs_t *c, const ct_run_t *r)
   json_object_set_new(o, "metric", json_string(c->metric));
   json_object_set_new(o, "best", best < 0 ? json_null() : json_real(v->value[best]));
   json_object_set_new(o, "best_step", best < 0 ? json_null() : json_integer(v->step[best]));
-  json_object_set_new(o, "target", real_or_null(c->target));
-  json_object_set_new(o, "target_s", real_or_null(ct_run_time_to_target(c, r)));
+  json_object_set_new(o, "target", ct_json_number(c->target));
+  json_object_set_new(o, "target_s", ct_json_number(ct_run_time_to_target(c, r)));
   json_object_set_new(o, "curves", json_curves(r));
   return o;
 }

@@ -1,48 +1,17 @@
-/* A study as csv, as JSON, and as a table for the terminal. */
-#include <math.h>
+/* A study as JSON, as csv and as a table for the terminal.  csv takes its figures from JSON. */
 #include <stdio.h>
 
 #include "base/ct_err.h"
 #include "base/ct_json.h"
 #include "study/output/report.h"
 
-/* ---- csv ---- */
-
-static int csv_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out)
-{
-  int rc = CT_OK;
-  ct_study_ratio_t e = ct_study_efficiency(ct_study_base(r->study), z);
-  ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
-  CT_TRY(ct_str_add(out, "%d,%d,%d,%.17g,%.17g,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g", z->nodes,
-                    z->ranks, z->threads, z->batch, z->local_batch, z->blocks, z->median_s,
-                    z->low_s, z->high_s, ct_study_rate(z, z->median_s), e.median, e.low, e.high));
-  CT_TRY(ct_str_add(out, ",%.9g,", z->account.mean.step_s));
-  if (z->energy_samples > 0) CT_TRY(ct_str_add(out, "%.9g", z->energy_j / z->energy_samples));
-  for (int i = 0; i < CT_TERMS; i++)
-    CT_TRY(ct_str_add(out, ",%.9g", t.s[i]));
-  CT_TRY(ct_str_add(out, "\n"));
-out:
-  return rc;
-}
-
-int ct_report_csv(const ct_report_t *r, int n, ct_str_t *out)
-{
-  int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "nodes,ranks,threads,batch,local_batch,blocks,step_s,step_low_s,"
-                         "step_high_s,samples_per_s,efficiency,efficiency_low,efficiency_high,"
-                         "step_mean_s,joule_per_sample"));
-  for (int i = 0; i < CT_TERMS; i++)
-    CT_TRY(ct_str_add(out, ",%s_s", ct_term_name(i)));
-  CT_TRY(ct_str_add(out, "\n"));
-  for (int i = 0; i < n; i++)
-    for (int k = 0; k < r[i].study->sizes; k++)
-      if (r[i].study->size[k].kind == CT_STUDY_RUN && r[i].study->size[k].blocks)
-        CT_TRY(csv_row(&r[i], &r[i].study->size[k], out));
-out:
-  return rc;
-}
-
 /* ---- JSON ---- */
+
+/* The term that a size loses most to; -1: none, as at the base. */
+static int largest_loss(const ct_report_t *r, const ct_study_size_t *z, const ct_terms_t *t)
+{
+  return z == ct_study_base(r->study) ? -1 : ct_terms_largest(t);
+}
 
 static json_t *json_losses(const ct_report_t *r, const ct_study_size_t *z)
 {
@@ -56,52 +25,109 @@ static json_t *json_losses(const ct_report_t *r, const ct_study_size_t *z)
   return o;
 }
 
-static json_t *json_terms(const ct_report_t *r, const ct_study_size_t *z)
+static json_t *json_terms(const ct_terms_t *t)
 {
-  ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
   json_t *o = json_object();
   for (int i = 0; i < CT_TERMS; i++)
-    json_object_set_new(o, ct_term_name(i), json_real(t.s[i]));
+    json_object_set_new(o, ct_term_name(i), json_real(t->s[i]));
   return o;
 }
 
 static json_t *json_size(const ct_report_t *r, const ct_study_size_t *z)
 {
-  json_t *o =
-      json_pack("{s:i, s:i, s:i, s:f, s:f, s:i}", "nodes", z->nodes, "ranks", z->ranks, "threads",
-                z->threads, "batch", z->batch, "local_batch", z->local_batch, "blocks", z->blocks);
+  json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:i}", "nodes", z->nodes, "ranks", z->ranks,
+                        "local_ranks", z->local_ranks, "threads", z->threads, "batch", z->batch,
+                        "local_batch", z->local_batch, "blocks", z->blocks);
   if (!z->blocks) {
     json_object_set_new(o, "error", ct_json_words(z->error));
     return o;
   }
   ct_study_ratio_t e = ct_study_efficiency(ct_study_base(r->study), z);
-  json_t *more =
-      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "step_s", z->median_s,
-                "step_low_s", z->low_s, "step_high_s", z->high_s, "interval_covers", z->covers,
-                "samples_per_s", ct_study_rate(z, z->median_s), "efficiency", e.median,
-                "efficiency_low", e.low, "efficiency_high", e.high, "step_mean_s",
-                z->account.mean.step_s, "terms_s", json_terms(r, z), "losses", json_losses(r, z));
-  if (o && more) json_object_update(o, more);
+  ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
+  int loss = largest_loss(r, z, &t);
+  json_object_update_new(
+      o, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s?, s:f, s:o, s:o}", "step_s",
+                   z->median_s, "step_low_s", z->low_s, "step_high_s", z->high_s, "interval_covers",
+                   z->covers, "samples_per_s", ct_study_rate(z, z->median_s), "efficiency",
+                   e.median, "efficiency_low", e.low, "efficiency_high", e.high, "step_mean_s",
+                   z->account.mean.step_s, "largest_loss", loss < 0 ? NULL : ct_term_name(loss),
+                   "lost_s", loss < 0 ? 0.0 : t.s[loss], "terms_s", json_terms(&t), "losses",
+                   json_losses(r, z)));
   if (z->energy_samples > 0)
     json_object_set_new(o, "joule_per_sample", json_real(z->energy_j / z->energy_samples));
-  json_decref(more);
   return o;
 }
 
-json_t *ct_report_json(const ct_report_t *r)
+json_t *ct_report_json(const ct_report_t *r, const char *predict)
 {
   char list[40];
-  json_t *sizes = json_array(), *model = NULL;
+  json_t *model = NULL;
+  if (predict && !r->model)
+    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s", r->no_model), NULL;
+  /* A model fitted to one size cannot be checked: no prediction then. */
+  if (!predict && r->model && r->model->left_ranks) {
+    snprintf(list, sizeof list, "%d,%d", 2 * r->model->largest, 4 * r->model->largest);
+    predict = list;
+  }
+  if (predict && !(model = ct_scaling_json(r->model, predict))) return NULL;
+  json_t *sizes = json_array();
   for (int i = 0; i < r->study->sizes; i++)
     if (r->study->size[i].kind == CT_STUDY_RUN)
       json_array_append_new(sizes, json_size(r, &r->study->size[i]));
-  if (r->model && r->model->left_ranks) { /* one size does not tell how far a model reaches */
-    snprintf(list, sizeof list, "%d,%d", 2 * r->model->largest, 4 * r->model->largest);
-    model = ct_scaling_json(r->model, list);
-  }
   return json_pack("{s:o, s:s, s:O?, s:o, s:o}", "study", ct_json_words(r->study->path), "scaling",
                    ct_study_is_weak(r->study) ? "weak" : "strong", "about", r->study->about,
                    "sizes", sizes, "model", model ? model : json_null());
+}
+
+/* ---- csv ---- */
+
+/* Keys of a size in JSON; the terms follow. */
+static const char *const columns[] = {
+    "ranks",          "nodes",           "local_ranks", "threads",         "batch",
+    "step_s",         "step_low_s",      "step_high_s", "samples_per_s",   "efficiency",
+    "efficiency_low", "efficiency_high", "blocks",      "largest_loss",    "lost_s",
+    "error",          "local_batch",     "step_mean_s", "joule_per_sample"};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* Empty where the size has no such figure. */
+static int csv_cell(const json_t *value, ct_str_t *out)
+{
+  if (json_is_string(value)) return ct_text_csv(json_string_value(value), out);
+  return json_is_number(value) ? ct_str_add(out, "%.9g", json_number_value(value)) : CT_OK;
+}
+
+static int csv_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out)
+{
+  int rc = CT_OK;
+  json_t *size = json_size(r, z), *terms = json_object_get(size, "terms_s");
+  for (int i = 0; i < COLUMNS; i++) {
+    if (i) CT_TRY(ct_str_add(out, ","));
+    CT_TRY(csv_cell(json_object_get(size, columns[i]), out));
+  }
+  for (int i = 0; i < CT_TERMS; i++) {
+    CT_TRY(ct_str_add(out, ","));
+    CT_TRY(csv_cell(json_object_get(terms, ct_term_name(i)), out));
+  }
+  CT_TRY(ct_str_add(out, "\n"));
+out:
+  json_decref(size);
+  return rc;
+}
+
+int ct_report_csv(const ct_report_t *r, int n, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < COLUMNS; i++)
+    CT_TRY(ct_str_add(out, "%s%s", i ? "," : "", columns[i]));
+  for (int i = 0; i < CT_TERMS; i++)
+    CT_TRY(ct_str_add(out, ",%s_s", ct_term_name(i)));
+  CT_TRY(ct_str_add(out, "\n"));
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < r[i].study->sizes; k++)
+      if (r[i].study->size[k].kind == CT_STUDY_RUN)
+        CT_TRY(csv_row(&r[i], &r[i].study->size[k], out));
+out:
+  return rc;
 }
 
 /* ---- the terminal ---- */
