@@ -2,7 +2,7 @@ ctrain_hpc_SOURCES = %D%/main.c
 libctrain_a_SOURCES += \
   %D%/app.h %D%/app.c %D%/limits.c %D%/print.c %D%/args.c %D%/commands.h %D%/commands.c \
   %D%/builtin.h %D%/builtin.c \
-  %D%/setup.h %D%/setup.c %D%/setup_order.c %D%/setup_stage.c %D%/setup_cache.c %D%/setup_init.c %D%/setup_eval.c %D%/setup_names.c %D%/setup_reading.c %D%/cmd_train.c %D%/cmd_watch.c %D%/train_mllog.h %D%/train_mllog.c %D%/result.h %D%/result.c \
+  %D%/setup.h %D%/setup.c %D%/setup_order.c %D%/setup_cache.c %D%/setup_init.c %D%/setup_eval.c %D%/setup_names.c %D%/setup_reading.c %D%/cmd_train.c %D%/cmd_watch.c %D%/train_mllog.h %D%/train_mllog.c %D%/result.h %D%/result.c \
   %D%/setup_messages.c \
   %D%/model_file.h %D%/model_path.c %D%/model_file.c %D%/cmd_predict.c %D%/predict.h %D%/predict.c %D%/predict_out.c %D%/cmd_bench_predict.c %D%/passes.h %D%/passes.c \
   %D%/cmd_eval.c %D%/cmd_summary.c %D%/cmd_bench.c %D%/bench_io.h %D%/bench_io.c %D%/cmd_bench_io.c %D%/bench_comm.h %D%/bench_comm.c %D%/cmd_bench_comm.c %D%/bench.h %D%/bench.c %D%/bench_ops.c \

@@ -9,6 +9,5 @@ libctrain_a_SOURCES += \
   %D%/transform_crop.c %D%/transform_resize.c %D%/transform_color.c %D%/transform_erase.c \
   %D%/transform_mix.c %D%/transform_head.c %D%/transform_view.c %D%/transform_resample.c %D%/transform_usual.c \
   %D%/encoded.h %D%/encoded.c \
-  %D%/ct_stage.h %D%/stage.h %D%/stage.c %D%/stage_copy.c \
-  %D%/node_dir.h %D%/node_dir.c %D%/ct_cache.h %D%/cache.h %D%/cache.c %D%/cache_dir.c \
+  %D%/node_dir.h %D%/node_dir.c %D%/ct_cache.h %D%/cache.h %D%/cache.c %D%/cache_fill.c %D%/cache_dir.c \
   %D%/convert.h %D%/convert.c

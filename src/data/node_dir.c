@@ -77,16 +77,13 @@ out:
   return rc;
 }
 
-void ct__node_empty(const char *dir, const char *only)
+/* Removes all files but `users`. */
+static void empty(const char *dir)
 {
   DIR *all = opendir(dir);
   const struct dirent *e;
-  while (all && (e = readdir(all))) {
-    size_t n = strlen(e->d_name), end = only ? strlen(only) : 0;
-    if (e->d_name[0] == '.' || strcmp(e->d_name, USERS) == 0) continue;
-    if (n > end && (!only || strcmp(e->d_name + n - end, only) == 0))
-      unlinkat(dirfd(all), e->d_name, 0);
-  }
+  while (all && (e = readdir(all)))
+    if (e->d_name[0] != '.' && strcmp(e->d_name, USERS) != 0) unlinkat(dirfd(all), e->d_name, 0);
   if (all) closedir(all);
 }
 
@@ -100,7 +97,7 @@ void ct__node_remove(const char *dir, int fd)
   if (ct__node_lock(fd, LOCK_EX | LOCK_NB) != 0) return;
   if (ct_text_format(users, sizeof users, "%s/" USERS, dir) != CT_OK) return;
   if (ct_file_name(fd, users) != CT_NAME_SAME) return;
-  ct__node_empty(dir, NULL);
+  empty(dir);
   ct_file_remove(users);
   int error = ct_dir_remove(dir);
   if (error && !ct_file_exists(users))

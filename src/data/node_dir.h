@@ -21,8 +21,6 @@ void ct__node_leave(ct__node_dir_t *d, int keep);
 /** Removes a directory with all in it, unless somebody uses it.  \a fd: of its file `users`, on
  * which it leaves a lock. */
 void ct__node_remove(const char *dir, int fd);
-/** Removes what is in a directory but for `users`: all, or the names that end with \a only. */
-void ct__node_empty(const char *dir, const char *only);
 /** flock(), again if a signal interrupts it. */
 int ct__node_lock(int fd, int operation);
 /** Opens a lock file, which is made; *fd is -1 if the directory has gone.  CT_ERR_IO */
