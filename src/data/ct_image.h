@@ -43,6 +43,17 @@ int ct_image_decode(const void *file, size_t bytes, const ct_image_info_t *info,
 int ct_image_decode_wide(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
                          uint16_t *out);
 
+/** Pixels in memory, data[height][width][channels]. */
+typedef struct ct_image {
+  uint8_t *data;
+  int64_t height, width;
+  int channels;
+} ct_image_t;
+/** Resizes \a in to the sides of \a out, which has memory for them: bilinear with antialiasing,
+ * computed in float32 and rounded once.  Pixels differ by at most 1 of 255 from Pillow's
+ * Image.resize(…, BILINEAR), which rounds after each direction.  CT_ERR_NOMEM. */
+int ct_image_resize(const ct_image_t *in, const ct_image_t *out);
+
 /** Writes h x w bytes as a grey PNG, which is there whole or not at all.  CT_ERR_IO, CT_ERR_NOMEM;
  * CT_ERR_UNSUP: this build has no libpng. */
 int ct_image_write_grey(const char *path, int64_t h, int64_t w, const uint8_t *pixels);

@@ -3,6 +3,9 @@
  * First down, where neighbours lie side by side, then across, some rows at a time. */
 #include <math.h>
 
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "data/ct_image.h"
 #include "data/transforms.h"
 
 #if defined __GNUC__ && !defined __clang__
@@ -72,4 +75,19 @@ void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__ima
     across(mixed, channels, &t[1], n, y);
     y += n * t[1].outputs * channels;
   }
+}
+
+int ct_image_resize(const ct_image_t *in, const ct_image_t *out)
+{
+  int64_t rows = ct__image_taps_room(in->height, out->height);
+  int64_t columns = ct__image_taps_room(in->width, out->width);
+  ct__image_taps_t t[2];
+  float *space = ct_mem_array(rows + columns + ct__image_resample_room(in->width, in->channels),
+                              sizeof *space, "weights of a resize");
+  if (!space) return CT_ERR_NOMEM;
+  ct__image_taps(in->height, out->height, space, &t[0]);
+  ct__image_taps(in->width, out->width, space + rows, &t[1]);
+  ct__image_resample(in->data, in->width, in->channels, t, space + rows + columns, out->data);
+  ct_mem_free(space);
+  return CT_OK;
 }

@@ -56,7 +56,8 @@ typedef struct ct_pack_images {
 
 /** Collective.  JPEG and PNG files.  Rank 0 finds them and asks for their sizes and times, the
  * others are told.  A file that is missing or damaged is a bad sample; each is decoded, with
- * the bits of Pillow 13, also if it is stored as it is.  One of another size is CT_ERR_SHAPE. */
+ * the bits of Pillow 13, also if it is stored as it is.  Resizing is ct_image_resize().  One of
+ * another size is CT_ERR_SHAPE. */
 int ct_pack_open_images(const ct_topo_t *t, const ct_pack_images_t *o, ct_pack_source_t *out);
 
 /* ---- for those who write such a function ---- */

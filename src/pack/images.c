@@ -16,7 +16,6 @@
 #include "data/ct_image.h"
 #include "pack/ct_pack_in.h"
 #include "pack/list.h"
-#include "pack/resize.h"
 
 typedef struct images {
   ct_pack_images_t o;
@@ -100,7 +99,7 @@ static void resized_size(const images_t *im, const ct_image_info_t *info, int64_
 
 /* H x W x C to C x H x W; what is left out around it is the same on both sides, as in torchvision's
  * CenterCrop. */
-static void planes(const ct__pack_image_t *in, int64_t height, int64_t width, uint8_t *to)
+static void planes(const ct_image_t *in, int64_t height, int64_t width, uint8_t *to)
 {
   int64_t top = (int64_t)nearbyint((double)(in->height - height) / 2);
   int64_t left = (int64_t)nearbyint((double)(in->width - width) / 2);
@@ -131,7 +130,7 @@ static int fit(images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *i
 {
   int rc = CT_OK;
   const ct_shape_t *x = &im->x;
-  ct__pack_image_t in = {im->pixels, info->height, info->width, im->o.channels}, out = in;
+  ct_image_t in = {im->pixels, info->height, info->width, im->o.channels}, out = in;
   if (im->o.height) {
     resized_size(im, info, &out.height, &out.width);
     if (out.height * out.width > CT_IMAGE_PIXELS)
@@ -143,7 +142,7 @@ static int fit(images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *i
     if (out.height == in.height && out.width == in.width)
       out.data = in.data;
     else
-      CT_TRY(ct__pack_resize(&in, &out));
+      CT_TRY(ct_image_resize(&in, &out));
   } else {
     CT_TRY(check_size(im, e, info));
   }
