@@ -1,22 +1,22 @@
-/** \file ct_io_times.h  Where the time of reading threads goes.  Layer 2.  Everything is local.
+/** \file ct_io_times.h  The time breakdown of reading threads.  Layer 2.  All functions are local.
  *
- * A thread has an account, and is in one phase at a time: what it spends there, without what it
- * spends in phases entered meanwhile, is added to that phase, so that the phases of a thread add up
- * to its time.  Code that reads says where it is:
+ * A thread has a time breakdown and is in one phase at a time.  Time in a phase, excluding the
+ * phases entered within it, is added to that phase, so the phases of a thread add up to its total
+ * time.  Code that reads marks its phase:
  *
  *     ct_io_phase_t before = ct_io_enter(CT_IO_READ);
  *     n = pread(fd, to, bytes, at);
  *     ct_io_enter(before);
  *     ct_io_count(CT_IO_READ, n);
  *
- * Each change of phase is a reading of the clock (some 25 ns): once a block or a sample, not once a
- * row.  A thread without an account pays one comparison. */
+ * Each change of phase reads the clock (about 25 ns), so change it once per block or sample, not
+ * once per row.  In a thread without a time breakdown it costs one comparison. */
 #ifndef CT_IO_TIMES_H
 #define CT_IO_TIMES_H
 #include <stdatomic.h>
 #include <stdint.h>
 
-/** Phases, with their names and what they are. */
+/** Phases: constant, name, help text. */
 #define CT_IO_LIST(X)                                                               \
   X(WAIT, wait, "for room in the feed: the model is slower")                        \
   X(OPEN, open, "files opened, their headers read")                                 \
@@ -32,25 +32,25 @@
 typedef enum ct_io_phase { CT_IO_LIST(CT_IO_NAME) CT_IO_COUNT } ct_io_phase_t;
 #undef CT_IO_NAME
 
-/** The account of a thread, which alone writes it; any may look. */
+/** The time breakdown of a thread.  Only this thread writes it; any thread may read it. */
 typedef struct ct_io_times {
   atomic_llong ns[CT_IO_COUNT];    /**< nanoseconds in each phase */
   atomic_llong times[CT_IO_COUNT]; /**< calls of ct_io_count() */
-  atomic_llong bytes[CT_IO_COUNT]; /**< what came out of it: READ as stored, DECOMPRESS decoded */
+  atomic_llong bytes[CT_IO_COUNT]; /**< bytes produced: READ as stored, DECOMPRESS decoded */
 } ct_io_times_t;
 
 /** "read" */
 const char *ct_io_name(ct_io_phase_t phase);
-/** What it is, for people. */
+/** The help text of a phase. */
 const char *ct_io_help(ct_io_phase_t phase);
-/** The calling thread's time counts for \a t (borrowed) from now on, beginning in \a phase; NULL:
- * no more. */
+/** From now on adds the time of the calling thread to \a t (borrowed), starting in \a phase.  NULL:
+ * stops. */
 void ct_io_account(ct_io_times_t *t, ct_io_phase_t phase);
-/** Hot.  The calling thread does something else now.  Returns what it did before. */
+/** Hot.  Changes the phase of the calling thread.  Returns the previous phase. */
 ct_io_phase_t ct_io_enter(ct_io_phase_t phase);
-/** Hot.  One piece of \a bytes was done. */
+/** Hot.  Counts one operation on \a bytes bytes. */
 void ct_io_count(ct_io_phase_t phase, int64_t bytes);
-/** Adds \a t to \a sum, which nobody else uses. */
+/** Adds \a t to \a sum, which no other thread uses. */
 void ct_io_add(ct_io_times_t *sum, const ct_io_times_t *t);
 
 #endif
