@@ -1,6 +1,6 @@
-/* One data file in the cache: which pieces are there, how one comes there, and how it is read.  The
- * words are mapped, so that the processes of a node see each other's; pieces go by pread() and
- * pwrite(), which report a failing disk where a mapping would end the program. */
+/* The cache of one data file: its blocks ("pieces"), how they are written, verified and read.  The
+ * words are mapped, so that the processes of a node see each other's.  Blocks are read and written
+ * with pread() and pwrite(), which report a failing disk, where a mapping would end the program. */
 #include "data/cache.h"
 
 #include <dirent.h>
@@ -28,18 +28,18 @@ typedef _Atomic uint64_t ct__word_t;
 
 struct ct_cache_file {
   ct_cache_t *cache;
-  char path[CT_PATH_MAX]; /* of the pieces */
+  char path[CT_PATH_MAX]; /* of the file with the blocks */
   int fd;
   int64_t bytes, mtime_ns; /* of the data file */
   int64_t pieces;
   ct__word_t *word;     /* [pieces], mapped */
-  atomic_char *checked; /* [pieces] 1: this process has compared it with its word */
+  atomic_char *checked; /* [pieces] 1: this process has verified the block */
 };
 
 /* ---- opening ---- */
 
-/* The room for the words is taken at once: a mapping of a file for which there is none later would
- * end the program. */
+/* The space for the words is allocated at once: if the disk were full later, an access to the
+ * mapping would end the program. */
 static int map_words(ct_cache_file_t *f, const char *path)
 {
   int rc = CT_OK;
@@ -55,7 +55,8 @@ out:
   return rc;
 }
 
-/* The hashes of its path and of its size and time, and its name, which messages show. */
+/* The name of a copy: a hash of its path, a hash of its size and time, and its own name for
+ * messages. */
 static void name_copy(const char *path, int64_t bytes, int64_t mtime_ns, char *out, size_t cap)
 {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -159,13 +160,13 @@ static size_t piece_bytes(const ct_cache_file_t *f, int64_t piece)
   return left < CT_CACHE_PIECE ? (size_t)left : CT_CACHE_PIECE;
 }
 
-/* Never 0. */
+/* The checksum of a block; never 0. */
 static uint64_t word_of(const char *piece, size_t bytes)
 {
   return ct_hash(piece, bytes, 0) | 1;
 }
 
-/* 1 if the data file is still the one whose name the cache has. */
+/* 1 if the data file still has the size and time for which the cache was opened. */
 static int is_same(const ct_cache_file_t *f, int fd)
 {
   struct stat st;
@@ -185,7 +186,7 @@ out:
   return rc;
 }
 
-/* Keeps a piece that was read of the data file. */
+/* Writes a block to the cache that was read from the data file. */
 static void keep(ct_cache_file_t *f, int64_t piece, int fd, const char *from, size_t bytes)
 {
   ct_cache_t *c = f->cache;
@@ -208,7 +209,7 @@ out:
   return rc;
 }
 
-/* Forgets a piece that is not what was written, or cannot be read. */
+/* Discards a block that is damaged or cannot be read. */
 static void forget(ct_cache_file_t *f, int64_t piece, uint64_t word, const char *why)
 {
   atomic_store(&f->checked[piece], 0);
@@ -216,7 +217,7 @@ static void forget(ct_cache_file_t *f, int64_t piece, uint64_t word, const char 
   ct__cache_warn(f->cache, f->path, why);
 }
 
-/* 1 if the block that is there is what was written; it is then in p. */
+/* 1 if the stored block matches its checksum; it is then in p. */
 static int is_valid(ct_cache_file_t *f, int64_t piece, uint64_t word, ct__piece_t *p)
 {
   size_t all = piece_bytes(f, piece);
@@ -228,7 +229,7 @@ static int is_valid(ct_cache_file_t *f, int64_t piece, uint64_t word, ct__piece_
   return valid;
 }
 
-/* 1: they came from the cache. */
+/* Reads bytes of a block from the cache; 0 if they are not there. */
 static int find(ct_cache_file_t *f, int64_t piece, size_t skip, void *to, size_t bytes)
 {
   uint64_t word = atomic_load_explicit(&f->word[piece], memory_order_acquire);
@@ -245,8 +246,8 @@ static int find(ct_cache_file_t *f, int64_t piece, size_t skip, void *to, size_t
   return valid;
 }
 
-/* From the data file: the whole piece, to be kept; if that fails just what is wanted, whose error
- * is the right one. */
+/* Reads the whole block from the data file and keeps it.  If that fails, reads only the wanted
+ * bytes, whose error is reported. */
 static int fetch(ct_cache_file_t *f, int64_t piece, int fd, const char *path, size_t skip, void *to,
                  size_t bytes)
 {
@@ -269,7 +270,7 @@ int ct_cache_read(ct_cache_file_t *f, int fd, const char *path, int64_t at, void
 {
   int rc = CT_OK;
   char *out = to;
-  if (at < 0 || at > f->bytes || bytes > (size_t)(f->bytes - at)) /* it has become longer */
+  if (at < 0 || at > f->bytes || bytes > (size_t)(f->bytes - at)) /* the file has grown */
     return ct_file_read_at(fd, path, at, to, bytes);
   for (size_t n; bytes > 0; at += (int64_t)n, out += n, bytes -= n) {
     int64_t piece = at / CT_CACHE_PIECE;

@@ -1,4 +1,5 @@
-/* The directory of a cache: who makes it, what is removed there, and what all its files share. */
+/* The directory of a cache: creating it, removing unused ones, and the state that all cached files
+ * share. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@ ct__piece_t *ct__cache_take(ct_cache_t *c)
   ct__piece_t *p = c->free;
   if (p) c->free = p->next;
   pthread_mutex_unlock(&c->lock);
-  return p ? p : ct_mem_alloc(sizeof *p, "a piece of a file"); /* once for each thread */
+  return p ? p : ct_mem_alloc(sizeof *p, "a piece of a file"); /* allocated once for each thread */
 }
 
 void ct__cache_give(ct_cache_t *c, ct__piece_t *p)
@@ -45,7 +46,7 @@ void ct__cache_give(ct_cache_t *c, ct__piece_t *p)
 
 /* ---- what killed runs left ---- */
 
-/* One that nobody uses, and that was not to be kept. */
+/* Removes a cache that no process uses and that is not to be kept. */
 static void remove_unused(const char *dir)
 {
   struct stat st;
@@ -83,7 +84,7 @@ static int name_dir(const char *dir, const ct_cache_source_t *files, int n, char
   return ct_text_format(out, cap, "%s/" PREFIX "%016" PRIx64, dir, h);
 }
 
-/* Says to other runs that it is not to be removed, also if this one is killed. */
+/* Marks the cache so that other runs do not remove it, even if this one is killed. */
 static int mark_kept(const ct_cache_t *c)
 {
   int rc = CT_OK, fd;

@@ -160,9 +160,9 @@ typedef struct ct_reader_ops {
 int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_t *spec,
                    int64_t *row);
 
-/** Pure. 1 if the last of the n dims of a sample is probably the channel dim.  It is if the first
+/** Pure.  1 if the last of the n dims of a sample is probably the channel dim.  It is if the first
  * dim is not 1, 3 or 4, and the last one is 1, 3 or 4 (with three dims), or is the smallest and
- * either at most a quarter of each other dim or the other two are equal. */
+ * either at most a quarter of each other dim or all other dims are equal. */
 int ct_reader_guess_last(const int64_t *dim, int n);
 /** Pure. 1 if ct_reader_guess_last() returns 0 although the last dim is the smallest. */
 int ct_reader_guess_doubtful(const int64_t *dim, int n);

@@ -1,5 +1,5 @@
-/* A data set: a reader that fits its files, what is done to its samples, and what their labels may
- * be. */
+/* A data set: chooses the reader of its files, plans the transforms, and checks labels; the options
+ * of section `data`. */
 #include "data/ct_dataset.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ const ct_opt_t ct_data_rows[] = {
                "synthetic: real-valued targets of a sample, instead of a class; 0: a class"),
     CT_OPT_END};
 
-/* The first file that a pattern means. */
+/* Opens the first file that a pattern matches. */
 static int find_by_file(const ct_format_t *const formats[], int n, const ct_reader_spec_t *spec,
                         int *row)
 {
@@ -111,7 +111,7 @@ int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_
   const char *first = spec->files->v[0];
   for (; readers[n] && n < CT_FORMATS; n++)
     formats[n] = &readers[n]->format;
-  for (; found < n; found++) { /* a pattern's suffix will do: no directory is read */
+  for (; found < n; found++) { /* the suffix of a pattern suffices: no directory is read */
     int named = !formats[found]->probe && spec->files->n == 1;
     if (named && strcmp(first, formats[found]->name) == 0) break;
     if (ct_format_has_suffix(formats[found], first)) break;
@@ -183,7 +183,7 @@ out:
   return rc;
 }
 
-/* 1 if a sample is of as many dims and channels as the largest, and no larger. */
+/* 1 if a sample has the dims and channels of the largest one and is not larger. */
 static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
 {
   int within = x->ndim == largest->ndim && x->dim[1] == largest->dim[1];
@@ -192,7 +192,7 @@ static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
   return within;
 }
 
-/* The transforms make all samples alike; each is looked at now, and not when a batch is made. */
+/* Checks that the transforms make all samples equal in size, before any batch is made. */
 static int fit_samples(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
@@ -222,7 +222,7 @@ out:
   return rc;
 }
 
-/* With more than samples and labels, several readers. */
+/* Opens several readers if there are more arrays than samples and labels. */
 static int open_reader(const ct_reader_spec_t *spec, ct_dataset_t *d)
 {
   int rc = CT_OK, by_place = 0, several = ct__parts_wanted(spec);
@@ -247,8 +247,8 @@ static int is_integer(ct_dtype_t t)
   return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
 }
 
-/* An answer goes where its sample goes: the transforms have made its height and width those of
- * the sample. */
+/* Plans dense targets.  The transforms apply to a target as to its sample, so it has the same
+ * height and width. */
 static int set_answer(ct_dataset_t *d, int values, const char *where)
 {
   int rc = CT_OK;
@@ -275,7 +275,7 @@ out:
   return rc;
 }
 
-/* Further inputs are float32 for the model, and nothing else is done to them. */
+/* Extra inputs are only converted to float32. */
 static int set_more(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
@@ -370,7 +370,7 @@ int ct_dataset_is_bytes(const ct_dataset_t *d)
   return d->info.x.dtype == CT_U8 && !d->transforms && !d->info.varies;
 }
 
-/* A damaged label would be all that is odd. */
+/* A single damaged label may be the cause. */
 static void warn_of_label(const ct_dataset_t *d, int64_t id, int64_t label)
 {
   char place[256];

@@ -1,4 +1,4 @@
-/* random_crop, center_crop, random_flip: pixels that move but do not change. */
+/* random_crop, center_crop and random_flip, which move pixels without changing their values. */
 #include <math.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ out:
   return rc;
 }
 
-/* Of the padded sample: its height and its width. */
+/* The height and width of the padded sample. */
 static void pad(const ct__transform_t *s, int64_t padded[2])
 {
   const crop_t *o = s->o;
@@ -142,7 +142,8 @@ static int fit_center(ct__transform_t *s)
   return 1;
 }
 
-/* Half of what is cut off, rounded to even; of what is padded the smaller half comes first. */
+/* The offset is half of the excess, rounded to even; if the sample is padded, the smaller half
+ * comes first. */
 static int64_t middle(int64_t in, int64_t out)
 {
   return out > in ? -((out - in) / 2) : (int64_t)nearbyint((double)(in - out) / 2);

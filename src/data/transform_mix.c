@@ -1,4 +1,4 @@
-/* mixup, cutmix: two samples of the data set become one. */
+/* mixup and cutmix, which combine two samples of the data set. */
 #include <math.h>
 #include <string.h>
 

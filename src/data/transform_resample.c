@@ -1,6 +1,7 @@
-/* Bytes resized to bytes, channels together: bilinear with antialiasing, in float, rounded once.
+/* Resizes uint8 images with interleaved channels: bilinear with antialiasing, in float32, rounded
+ * once.
  *
- * First down, where neighbours lie side by side, then across, some rows at a time. */
+ * First vertically, where whole rows are combined, then horizontally, several rows at a time. */
 #include <math.h>
 
 #include "base/ct_err.h"
@@ -19,7 +20,7 @@ int64_t ct__image_resample_room(int64_t w, int channels)
   return 2 * ROWS * w * channels;
 }
 
-/* row = sum of n rows of x with their weights */
+/* row = weighted sum of n rows of x */
 static void down(const uint8_t *restrict x, int64_t stride, int n, const float *weight,
                  float *restrict row)
 {
@@ -32,7 +33,7 @@ static void down(const uint8_t *restrict x, int64_t stride, int n, const float *
   }
 }
 
-/* Rows one below the other become rows whose pixels lie side by side. */
+/* Interleaves rows, so that pixels of the same column are adjacent. */
 static void interleave(const float *restrict from, int64_t w, float *restrict to)
 {
   for (int64_t i = 0; i < w; i++)
@@ -40,7 +41,7 @@ static void interleave(const float *restrict from, int64_t w, float *restrict to
       to[i * ROWS + r] = from[r * w + i];
 }
 
-/* Weights add up to 1 and none is negative: results lie in 0 to 255. */
+/* Weights add up to 1 and none is negative, so results are in 0 to 255. */
 static void across(const float *restrict rows, int channels, const ct__image_taps_t *t, int n,
                    uint8_t *restrict y)
 {
@@ -67,7 +68,7 @@ void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__ima
     int64_t left = t[0].outputs - i;
     int n = left < ROWS ? (int)left : ROWS;
     for (int r = 0; r < ROWS; r++) {
-      int64_t k = i + (r < n ? r : n - 1); /* the last one fills the vector */
+      int64_t k = i + (r < n ? r : n - 1); /* the last row fills the vector */
       down(x + t[0].first[k] * stride, stride, t[0].n[k], t[0].weight + k * t[0].span,
            rows + r * stride);
     }
