@@ -297,8 +297,8 @@ static int alloc_answers(ct__make_t *m, int64_t n)
   m->as_answer.info.x = *stored;
   m->as_answer.info.channels_last = d->info.answer_last;
   m->as_answer.affine = (ct_affine_t){.channels = 1, .a = {1}};
-  m->answers = ct_mem_array(n, bytes, "the stored answers of a batch");
-  m->answer = ct_mem_array(ct_shape_sample(&d->answer), sizeof *m->answer, "an answer");
+  m->answers = ct_mem_array(n, bytes, "the stored dense targets of a batch");
+  m->answer = ct_mem_array(ct_shape_sample(&d->answer), sizeof *m->answer, "a dense target");
   return m->answers && m->answer ? CT_OK : CT_ERR_NOMEM;
 }
 
@@ -324,7 +324,7 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   if (!m->bytes)
     m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
   if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
-  if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the further inputs of a batch");
+  if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the extra inputs of a batch");
   if (d->more.n && !m->stored_more) return CT_ERR_NOMEM;
   if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;

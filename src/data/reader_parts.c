@@ -190,7 +190,7 @@ static int check_target(ct_reader_t *r, part_t *p)
     CT_FAIL(CT_ERR_USAGE,
             "data.target: array '%s' holds %s, but several targets are joined only if all are "
             "real numbers of a sample",
-            p->name, p->info->by_place ? "an answer for each place" : "class numbers");
+            p->name, p->info->by_place ? "a dense target" : "class numbers");
   r->info.targets += p->info->targets;
 out:
   return rc;
@@ -249,7 +249,7 @@ static int check_part(ct_reader_t *r, int i)
     CT_FAIL(CT_ERR_FORMAT, "array '%s' holds %lld samples, but '%s' %lld", p->name,
             (long long)p->info->samples, r->part[0].name, (long long)first->samples);
   if ((first->varies || p->info->varies) && p->role == PLACES)
-    CT_FAIL(CT_ERR_UNSUP, "samples that differ in size have no answer for each place");
+    CT_FAIL(CT_ERR_UNSUP, "samples that differ in size cannot have dense targets");
   CT_TRY(check[p->role](r, p));
 out:
   return rc;
@@ -451,7 +451,7 @@ int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
   for (int p = 0; p < r->parts; p++)
     if (r->part[p].role == MORE && k-- == 0)
       return r->ops->read(r->part[p].reader, n, index, x, NULL);
-  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no such further input");
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no such extra input");
 }
 
 int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weights)

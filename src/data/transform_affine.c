@@ -40,8 +40,7 @@ static int to_tensor(const void *o, const ct__transform_place_t *at, ct__transfo
 
 const ct__transform_kind_t ct__transform_to_tensor = {
     .name = "to_tensor",
-    .help = "divides by 255, what is stored as uint16 "
-            "by 65535: they become 0 to 1",
+    .help = "divides by 255, samples stored as uint16 by 65535: they become 0 to 1",
     .flags = CT__TRANSFORM_ANY_SHAPE,
     .map = to_tensor};
 

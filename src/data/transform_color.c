@@ -125,10 +125,10 @@ typedef struct jitter {
   }
 static const ct_opt_t jitter_rows[] = {
     JITTER(BRIGHTNESS, "brightness", 0, 1e6,
-           "v: a factor from max(0, 1 - v) to 1 + v; or [min, max]"),
-    JITTER(CONTRAST, "contrast", 0, 1e6, "likewise; 0 would be the mean gray"),
-    JITTER(SATURATION, "saturation", 0, 1e6, "likewise; 0 would be gray"),
-    JITTER(HUE, "hue", -0.5, 0.5, "v: a turn of the colour circle from -v to v; or [min, max]"),
+           "v: a random factor from max(0, 1 - v) to 1 + v; or [min, max]"),
+    JITTER(CONTRAST, "contrast", 0, 1e6, "as brightness; a factor of 0 gives the mean gray"),
+    JITTER(SATURATION, "saturation", 0, 1e6, "as brightness; a factor of 0 gives a gray image"),
+    JITTER(HUE, "hue", -0.5, 0.5, "v: a rotation of the colour circle by -v to v; or [min, max]"),
     CT_OPT_END};
 
 static int plan_jitter(ct__transform_t *s, const ct__transform_place_t *at)

@@ -173,7 +173,7 @@ typedef struct resize {
 } resize_t;
 static const ct_opt_t resize_rows[] = {
     {"size", CT_OPT_T_DOUBLES, offsetof(resize_t, size), NULL, 1, 1e6, 0,
-     "[h, w], or the length of the shorter side, the other one follows"},
+     "[h, w], or the length of the shorter side (the aspect ratio is kept)"},
     CT_OPT_END};
 
 static int fit_resize(ct__transform_t *s)
@@ -268,11 +268,11 @@ typedef struct resized {
   double area[2], aspect[2]; /* scale and ratio */
 } resized_t;
 static const ct_opt_t resized_rows[] = {
-    CT_OPT_PAIR(resized_t, size, NULL, 1, 1e6, "of the result: one number or [h, w]"),
+    CT_OPT_PAIR(resized_t, size, NULL, 1, 1e6, "size of the result: one number or [h, w]"),
     {"scale", CT_OPT_T_DOUBLES, offsetof(resized_t, scale), "[0.08, 1]", 1e-9, 1, 0,
-     "[min, max]: the window's part of the area"},
+     "[min, max]: area of the window as a fraction of the image"},
     {"ratio", CT_OPT_T_DOUBLES, offsetof(resized_t, ratio), "[0.75, 1.3333333333333333]", 1e-3, 1e3,
-     0, "[min, max]: the window's width over its height"},
+     0, "[min, max]: width of the window divided by its height"},
     CT_OPT_END};
 
 static int fit_resized(ct__transform_t *s)
@@ -355,7 +355,7 @@ static void look_at_box(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 
 const ct__transform_kind_t ct__transform_random_resized_crop = {
     .name = "random_resized_crop",
-    .help = "a window of any size and place, resized",
+    .help = "a random window, resized",
     .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_RESIZES,
     .size = sizeof(resized_t),
     .rows = resized_rows,

@@ -405,13 +405,11 @@ int ct_transforms_help(ct_str_t *out)
       out,
       "  transforms is a list of `NAME` or `NAME: {options}`, applied in its order to every "
       "sample.\n"
-      "  Evaluation goes without those that are random, or through the list val_transforms.  mixup "
-      "and\n"
-      "  cutmix come last, wherever they stand; of both, each sample gets one or the other.\n"
-      "  A value in place of the options is that of the only one that is required; where none is, "
-      "of\n"
-      "  the only one there is, or else of size, p or scale: `resize: 256`, `random_flip: "
-      "0.5`.\n"));
+      "  Evaluation skips the random ones, or uses the list val_transforms.  mixup and\n"
+      "  cutmix are applied last, wherever they are listed; with both, each sample gets one of "
+      "them.\n"
+      "  A value instead of the options sets the only required option; if none is required, the\n"
+      "  only option, or else size, p or scale: `resize: 256`, `random_flip: 0.5`.\n"));
   for (int i = 0; i < KINDS; i++) {
     CT_TRY(ct_str_add(out, " %s: %s%s\n", kinds[i]->name, kinds[i]->help,
                       kinds[i]->flags & CT__TRANSFORM_RANDOM ? " (random: training only)" : ""));
