@@ -17,16 +17,16 @@
 #include <stdint.h>
 
 /** Phases: constant, name, help text. */
-#define CT_IO_LIST(X)                                                               \
-  X(WAIT, wait, "for room in the feed: the model is slower")                        \
-  X(OPEN, open, "files opened, their headers read")                                 \
-  X(LOCK, lock, "waiting for another thread: HDF5's lock, a block that it reads")   \
-  X(READ, read, "bytes fetched from files, with HDF5's own work where it reads")    \
-  X(DECOMPRESS, decompress, "chunks decoded")                                       \
-  X(DECODE, decode, "JPEG and PNG decoded")                                         \
-  X(COPY, copy, "samples copied out of blocks, and what is left of making a batch") \
-  X(CONVERT, convert, "to float32")                                                 \
-  X(TRANSFORM, transform, "the transforms")
+#define CT_IO_LIST(X)                                                                         \
+  X(WAIT, wait, "waiting for a free slot of the feed: the model is slower")                   \
+  X(OPEN, open, "opening files and reading their headers")                                    \
+  X(LOCK, lock, "waiting for another thread: HDF5's lock, or a block that it reads")          \
+  X(READ, read, "reading bytes from files, with the work of the HDF5 library where it reads") \
+  X(DECOMPRESS, decompress, "decompressing chunks")                                           \
+  X(DECODE, decode, "decoding JPEG and PNG")                                                  \
+  X(COPY, copy, "copying samples out of blocks, and the rest of making a batch")              \
+  X(CONVERT, convert, "converting to float32")                                                \
+  X(TRANSFORM, transform, "applying transforms")
 
 #define CT_IO_NAME(upper, lower, help) CT_IO_##upper,
 typedef enum ct_io_phase { CT_IO_LIST(CT_IO_NAME) CT_IO_COUNT } ct_io_phase_t;
