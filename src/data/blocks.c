@@ -124,7 +124,7 @@ void ct_blocks_free(ct_blocks_t *b)
   ct_mem_free(b);
 }
 
-/* ---- what is in it ---- */
+/* ---- properties of the table ---- */
 
 int64_t ct_blocks_count(const ct_blocks_t *b)
 {

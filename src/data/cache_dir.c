@@ -44,7 +44,7 @@ void ct__cache_give(ct_cache_t *c, ct__piece_t *p)
   pthread_mutex_unlock(&c->lock);
 }
 
-/* ---- what killed runs left ---- */
+/* ---- removing caches of killed runs ---- */
 
 /* Removes a cache that no process uses and that is not to be kept. */
 static void remove_unused(const char *dir)

@@ -172,7 +172,7 @@ out:
   return rc;
 }
 
-/* ---- answers by place ---- */
+/* ---- dense targets ---- */
 
 static int take_labels(const ct_dataset_t *d, int64_t id, const float *answer, int32_t *labels)
 {

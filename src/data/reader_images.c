@@ -94,7 +94,7 @@ out:
   return rc;
 }
 
-/* ---- what another rank is told: of each image its numbers, and its path with the NUL ---- */
+/* ---- data shared with other ranks: for each image its numbers, and its path with the NUL ---- */
 
 typedef struct told {
   ct_image_info_t info;

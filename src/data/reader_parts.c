@@ -130,7 +130,7 @@ out:
   return rc;
 }
 
-/* ---- what fits together ---- */
+/* ---- checking that arrays fit together ---- */
 
 static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
 {

@@ -103,7 +103,7 @@ const ct__transform_kind_t ct__transform_normalize = {.name = "normalize",
                                                       .rows = normalize_rows,
                                                       .map = normalize};
 
-/* ---- behind another transform ---- */
+/* ---- after another transform ---- */
 
 static void apply_affine(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                          float *scratch)

@@ -145,7 +145,7 @@ void ct__transform_map_begin(ct__transform_map_t *m, int channels);
 /** Rounds the map to float and empties it. */
 void ct__transform_map_end(ct__transform_map_t *m, ct_affine_t *out);
 
-/* ---- what the kinds do, at given parameters ---- */
+/* ---- operations of the kinds, with given parameters ---- */
 
 /** Copies the window of x with corner (top, left) and the size of y; zeros outside x. */
 void ct__image_crop(const float *x, ct__image_size_t in, int64_t top, int64_t left, float *y,

@@ -63,7 +63,7 @@ typedef struct ct_pack_images {
  * ct_image_resize().  Reading an image of another size returns CT_ERR_SHAPE. */
 int ct_pack_open_images(const ct_topo_t *t, const ct_pack_images_t *o, ct_pack_source_t *out);
 
-/* ---- for those who write such a function ---- */
+/* ---- helpers of these functions ---- */
 
 /** Reads a whole file and decompresses gzip.  The result is NUL-terminated and freed with
  * ct_mem_free(). */

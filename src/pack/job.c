@@ -44,7 +44,7 @@ typedef struct job {
   double begun_s, shown_s, told_s;
 } job_t;
 
-/* ---- what is to be done ---- */
+/* ---- planning the shards ---- */
 
 static uint64_t shard_hash(const job_t *j, const ct__pack_shard_t *s)
 {

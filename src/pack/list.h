@@ -50,7 +50,7 @@ int ct__pack_list_path(const ct__pack_list_t *l, const ct__pack_entry_t *e, char
  * code of making the list on rank 0. */
 int ct__pack_list_share(const ct_topo_t *t, int rc, ct__pack_list_t *l);
 
-/* ---- where lists come from: local, for rank 0 ---- */
+/* ---- making lists: local, on rank 0 ---- */
 
 /** Lists dir/class/…/name.jpg by the rules of torchvision's ImageFolder: the sorted names of the
  * folders are the classes, and images at any depth in a folder belong to its class.  CT_ERR_FORMAT:

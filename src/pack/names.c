@@ -74,7 +74,7 @@ int ct__pack_name_done(const ct__pack_shard_t *s, char *path, size_t cap)
   return name_with(s, end, path, cap);
 }
 
-/* ---- what is read is not written over ---- */
+/* ---- checking that no input is overwritten ---- */
 
 static int check_inputs(const ct_pack_source_t *src, const char *path)
 {
@@ -104,7 +104,7 @@ out:
   return rc;
 }
 
-/* ---- what an interrupted run has left ---- */
+/* ---- shards of an interrupted run ---- */
 
 /* Parses "train-003.h5.done-0123456789abcdef-0" for a shard of that name: the hash and the number
  * of bad samples. */

@@ -107,7 +107,7 @@ out:
   return rc;
 }
 
-/* ---- what comes before a member ---- */
+/* ---- extended headers before a member ---- */
 
 #define SPARSE "is of a sparse file, which is not read: make the archive without --sparse"
 
